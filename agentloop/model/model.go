@@ -1,0 +1,129 @@
+// Package model is what the agent loop asks of a language model. Adapters to
+// providers are its subfolders.
+//
+// An adapter makes one streaming call and reports it as it comes. It does not
+// retry: the loop does, behind a marker, since what a failed attempt has
+// streamed must be struck from the log.
+package model
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// Model makes calls to a language model.
+type Model interface {
+	// Generate makes one call. It hands each piece of the answer to emit, in
+	// order and from one goroutine, and returns the complete answer. An error
+	// of emit ends the call and is returned as it is; any other error is an
+	// *Error.
+	Generate(ctx context.Context, req Request, emit func(Event) error) (Answer, error)
+}
+
+// Request is one model call.
+type Request struct {
+	System   string
+	Messages []Message
+	Tools    []ToolSpec
+}
+
+// Message is one message of the conversation. Role tells which fields count.
+type Message struct {
+	Role Role
+
+	Content string                 // user, assistant (may be empty), tool
+	Files   []eventlog.MessageFile // user
+
+	Reasoning string              // assistant
+	ToolCalls []eventlog.ToolCall // assistant
+
+	ToolCallID string // tool: the call that Content answers
+	ToolName   string // tool
+}
+
+// Role is who speaks.
+type Role string
+
+// Roles.
+const (
+	RoleUser      Role = "user"
+	RoleAssistant Role = "assistant"
+	RoleTool      Role = "tool"
+)
+
+// ToolSpec describes a tool to the model.
+type ToolSpec struct {
+	Name        string
+	Description string
+	InputSchema json.RawMessage // JSON Schema of an object
+}
+
+// Event is a piece of an answer as it streams: one of the types below.
+type Event interface{ event() }
+
+// The pieces of an answer. Call is the position of a tool call within the
+// answer, from 0; calls may interleave.
+type (
+	// TextDelta is a piece of text.
+	TextDelta struct{ Text string }
+	// ReasoningDelta is a piece of reasoning.
+	ReasoningDelta struct{ Text string }
+	// ToolCallStart begins a tool call. ID is the provider's and may be
+	// empty or repeated.
+	ToolCallStart struct {
+		Call     int
+		ID, Name string
+	}
+	// ToolCallDelta is a piece of a call's JSON arguments.
+	ToolCallDelta struct {
+		Call int
+		Text string
+	}
+	// ToolCallEnd ends a call's arguments.
+	ToolCallEnd struct{ Call int }
+)
+
+func (TextDelta) event()      {}
+func (ReasoningDelta) event() {}
+func (ToolCallStart) event()  {}
+func (ToolCallDelta) event()  {}
+func (ToolCallEnd) event()    {}
+
+// Answer is what the events do not say. The parts of the answer are the
+// events' concatenation.
+type Answer struct {
+	Model      string // as the provider names it
+	StopReason eventlog.StopReason
+	Usage      eventlog.TokenUsage
+}
+
+// Error is a classified failure of a call (facts: category is the code's part
+// before the first underscore).
+type Error struct {
+	Code       string // one of the codes below
+	Message    string // the provider's own words, at most MaxErrorText bytes; no keys, headers or URLs
+	Retryable  bool
+	StatusCode int // HTTP status, 0 if there was none
+	Cause      error
+}
+
+// MaxErrorText is how much of a provider's message is kept, in bytes.
+const MaxErrorText = 8 << 10
+
+func (e *Error) Error() string { return e.Code + ": " + e.Message }
+func (e *Error) Unwrap() error { return e.Cause }
+
+// Error codes.
+const (
+	CodeRateLimited     = "provider_rate_limited"     // 429; retryable
+	CodeOverloaded      = "provider_overloaded"       // 503, 529; retryable
+	CodeUnavailable     = "provider_unavailable"      // other 5xx, no connection, a cut stream; retryable
+	CodeTimeout         = "provider_timeout"          // 408, deadline; retryable
+	CodeAuthFailed      = "provider_auth_failed"      // 401, 403
+	CodeInvalidRequest  = "provider_invalid_request"  // 400 and other 4xx
+	CodeContextLength   = "provider_context_length"   // the conversation is too long
+	CodeContentFiltered = "provider_content_filtered" // refused by the provider
+	CodeProvider        = "provider_error"            // anything else
+)

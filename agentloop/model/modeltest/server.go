@@ -1,0 +1,153 @@
+package modeltest
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Request is one request that the server got.
+type Request struct {
+	Path   string
+	Header http.Header
+	Body   []byte
+}
+
+// Server is a provider's stand-in. It closes with the test.
+type Server struct {
+	URL string // without a path
+
+	server   *httptest.Server
+	choose   func([]byte) Stream
+	mu       sync.Mutex
+	requests []Request
+}
+
+// Serve starts a server that answers a request whose messages hold n of the
+// role assistant with the n-th stream (from 0), or with the last one if there
+// are fewer.
+func Serve(t testing.TB, streams ...Stream) *Server {
+	t.Helper()
+	require.NotEmpty(t, streams)
+	return ServeFunc(t, func(body []byte) Stream {
+		return streams[min(AssistantMessages(body), len(streams)-1)]
+	})
+}
+
+// ServeFunc starts a server that answers a request with what choose returns
+// for its body. Requests may come at the same time.
+func ServeFunc(t testing.TB, choose func(body []byte) Stream) *Server {
+	t.Helper()
+	s := &Server{choose: choose}
+	s.server = httptest.NewServer(http.HandlerFunc(s.serve))
+	s.URL = s.server.URL
+	t.Cleanup(func() {
+		// An answer that hangs ends with its connection only.
+		s.server.CloseClientConnections()
+		s.server.Close()
+	})
+	return s
+}
+
+// AssistantMessages counts the messages of the role assistant in a request
+// body of Chat Completions or Messages. A body that is neither has none.
+func AssistantMessages(body []byte) int {
+	var request struct {
+		Messages []struct {
+			Role string `json:"role"`
+		} `json:"messages"`
+	}
+	if json.Unmarshal(body, &request) != nil {
+		return 0
+	}
+	n := 0
+	for _, m := range request.Messages {
+		if m.Role == "assistant" {
+			n++
+		}
+	}
+	return n
+}
+
+// Client returns a client whose connections close with the server.
+func (s *Server) Client() *http.Client { return s.server.Client() }
+
+// Requests returns the requests so far in the order of their arrival.
+func (s *Server) Requests() []Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.requests)
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // the client is gone
+	}
+	s.mu.Lock()
+	s.requests = append(s.requests, Request{Path: r.URL.Path, Header: r.Header.Clone(), Body: body})
+	s.mu.Unlock()
+	s.choose(body).answer(w, r)
+}
+
+func (s Stream) answer(w http.ResponseWriter, r *http.Request) {
+	if s.Status != 0 {
+		w.Header().Set("Content-Type", or(s.ContentType, "application/json"))
+		w.WriteHeader(s.Status)
+		_, _ = io.WriteString(w, s.Body)
+		return
+	}
+	w.Header().Set("Content-Type", or(s.ContentType, "text/event-stream"))
+	flush := http.NewResponseController(w).Flush
+	_ = flush()
+	for _, e := range s.Events {
+		if !wait(r, s.Delay) {
+			return
+		}
+		if e.Type != "" {
+			_, _ = fmt.Fprintf(w, "event: %s\n", e.Type)
+		}
+		_, _ = fmt.Fprintf(w, "data: %s\n\n", e.Data)
+		_ = flush()
+	}
+	_, _ = io.WriteString(w, s.Tail)
+	_ = flush()
+	switch {
+	case s.Cut:
+		panic(http.ErrAbortHandler) // drops the connection, quietly
+	case s.Hang:
+		<-r.Context().Done()
+	case s.Done:
+		_, _ = io.WriteString(w, "data: [DONE]\n\n")
+	}
+}
+
+// wait tells whether the client is still there after d.
+func wait(r *http.Request, d time.Duration) bool {
+	if d <= 0 {
+		return r.Context().Err() == nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-r.Context().Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+func or(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}

@@ -1,0 +1,132 @@
+package openai
+
+import (
+	"encoding/json"
+
+	sdk "github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/packages/respjson"
+
+	"github.com/helixd/helixd/agentloop/model"
+	"github.com/helixd/helixd/eventlog"
+)
+
+// answer turns chunks into events and keeps what they say about the whole.
+type answer struct {
+	emit    func(model.Event) error
+	calls   toolCalls
+	name    string // the model's, as the provider says
+	finish  string // finish_reason
+	refused bool
+	usage   eventlog.TokenUsage
+}
+
+func (a *answer) chunk(c sdk.ChatCompletionChunk) error {
+	if c.Model != "" {
+		a.name = c.Model
+	}
+	if c.JSON.Usage.Valid() {
+		a.usage = usage(c.Usage)
+	}
+	for _, choice := range c.Choices {
+		if choice.Index != 0 {
+			continue // one answer was asked for
+		}
+		if err := a.delta(choice.Delta); err != nil {
+			return err
+		}
+		if choice.FinishReason != "" {
+			a.finish = choice.FinishReason
+		}
+	}
+	return nil
+}
+
+func (a *answer) delta(d sdk.ChatCompletionChunkChoiceDelta) error {
+	if text := reasoning(d.JSON.ExtraFields); text != "" {
+		if err := a.emit(model.ReasoningDelta{Text: text}); err != nil {
+			return err
+		}
+	}
+	// A refusal is what the model says instead of its answer.
+	for _, text := range []string{d.Content, d.Refusal} {
+		if text == "" {
+			continue
+		}
+		if err := a.emit(model.TextDelta{Text: text}); err != nil {
+			return err
+		}
+	}
+	a.refused = a.refused || d.Refusal != ""
+	for _, call := range d.ToolCalls {
+		if err := a.calls.delta(call, a.emit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reasoning takes a delta's reasoning from the two fields that servers put it
+// in. Some fill both with the same text.
+func reasoning(fields map[string]respjson.Field) string {
+	for _, name := range []string{"reasoning_content", "reasoning"} {
+		field, ok := fields[name]
+		if !ok {
+			continue
+		}
+		var text string
+		if json.Unmarshal([]byte(field.Raw()), &text) == nil && text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// end closes the answer. done tells whether the stream said [DONE].
+func (a *answer) end(asked string, done bool) (model.Answer, error) {
+	if a.finish == "" && !done {
+		return model.Answer{}, &model.Error{
+			Code:      model.CodeUnavailable,
+			Message:   "the stream ended before the answer was complete",
+			Retryable: true,
+		}
+	}
+	if a.finish == "error" {
+		return model.Answer{}, &model.Error{
+			Code:      model.CodeProvider,
+			Message:   "the provider ended the answer with an error",
+			Retryable: true,
+		}
+	}
+	if err := a.calls.end(a.emit); err != nil {
+		return model.Answer{}, err
+	}
+	if a.name == "" {
+		a.name = asked
+	}
+	return model.Answer{Model: a.name, StopReason: a.stopReason(), Usage: a.usage}, nil
+}
+
+func (a *answer) stopReason() eventlog.StopReason {
+	if a.refused {
+		return eventlog.StopContentFilter
+	}
+	switch a.finish {
+	case "stop", "":
+		// Not every server says tool_calls when there are some.
+		if a.calls.any() {
+			return eventlog.StopToolUse
+		}
+		if a.finish == "" {
+			return eventlog.StopUnknown
+		}
+		return eventlog.StopEndTurn
+	case "tool_calls", "function_call":
+		return eventlog.StopToolUse
+	case "length":
+		return eventlog.StopMaxTokens
+	case "content_filter":
+		return eventlog.StopContentFilter
+	default:
+		return eventlog.StopUnknown
+	}
+}

@@ -1,0 +1,198 @@
+package openai_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/agentloop/model"
+	"github.com/helixd/helixd/agentloop/model/modeltest"
+	"github.com/helixd/helixd/eventlog"
+)
+
+func TestTextAndReasoning(t *testing.T) {
+	answer, got := ask(t, modeltest.Serve(t, deltas(`"stop"`,
+		`{"role":"assistant","content":null,"reasoning_content":""}`,
+		`{"content":null,"reasoning_content":"Let "}`,
+		`{"content":"","reasoning":"me "}`,
+		`{"reasoning":"see.","reasoning_content":"see."}`,
+		`{"reasoning":null,"reasoning_content":null}`,
+		`{"reasoning":{"odd":1}}`,
+		`{"content":"Hel"}`,
+		`{"content":"lo ☃"}`,
+	)))
+	require.Equal(t, model.Answer{Model: "m-1", StopReason: eventlog.StopEndTurn}, answer)
+	require.Equal(t, []model.Event{
+		model.ReasoningDelta{Text: "Let "},
+		model.ReasoningDelta{Text: "me "},
+		model.ReasoningDelta{Text: "see."},
+		model.TextDelta{Text: "Hel"},
+		model.TextDelta{Text: "lo ☃"},
+	}, got.events)
+}
+
+func TestToolCallsInOrderOfAppearance(t *testing.T) {
+	_, got := ask(t, modeltest.Serve(t, deltas(`"tool_calls"`,
+		`{"tool_calls":[{"index":1,"id":"a","type":"function","function":{"name":"one","arguments":""}}]}`,
+		`{"tool_calls":[{"index":1,"function":{"arguments":"{\"x\""}}]}`,
+		`{"tool_calls":[{"index":1,"function":{"arguments":":1}"}}]}`,
+		`{"tool_calls":[{"index":3,"id":"b","function":{"name":"two","arguments":"{}"}}]}`,
+	)))
+	require.Equal(t, []model.Event{
+		model.ToolCallStart{Call: 0, ID: "a", Name: "one"},
+		model.ToolCallDelta{Call: 0, Text: `{"x"`},
+		model.ToolCallDelta{Call: 0, Text: `:1}`},
+		model.ToolCallEnd{Call: 0},
+		model.ToolCallStart{Call: 1, ID: "b", Name: "two"},
+		model.ToolCallDelta{Call: 1, Text: `{}`},
+		model.ToolCallEnd{Call: 1},
+	}, got.events)
+}
+
+func TestToolCallForms(t *testing.T) {
+	for name, c := range map[string]struct {
+		deltas []string
+		calls  []call
+	}{
+		"several in one delta": {
+			[]string{`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}},{"index":1,"id":"b","function":{"name":"g","arguments":"[]"}}]}`},
+			[]call{{"a", "f", "{}"}, {"b", "g", "[]"}},
+		},
+		"interleaved": {
+			[]string{
+				`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":"}}]}`,
+				`{"tool_calls":[{"index":1,"id":"b","function":{"name":"g","arguments":"{\"y\":"}}]}`,
+				`{"tool_calls":[{"index":0,"function":{"arguments":"1}"}}]}`,
+				`{"tool_calls":[{"index":1,"function":{"arguments":"2}"}}]}`,
+			},
+			[]call{{"a", "f", `{"x":1}`}, {"b", "g", `{"y":2}`}},
+		},
+		"no index": {
+			[]string{
+				`{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{}"}}]}`,
+				`{"tool_calls":[{"id":"b","function":{"name":"f","arguments":"{}"}}]}`,
+			},
+			[]call{{"a", "f", "{}"}, {"b", "f", "{}"}},
+		},
+		"head repeated": {
+			[]string{
+				`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\""}}]}`,
+				`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":":1}"}}]}`,
+			},
+			[]call{{"a", "f", `{"x":1}`}},
+		},
+		"name after arguments": {
+			[]string{
+				`{"tool_calls":[{"index":0,"id":"a","function":{"arguments":"{"}}]}`,
+				`{"tool_calls":[{"index":0,"function":{"name":"f","arguments":"}"}}]}`,
+			},
+			[]call{{"a", "f", "{}"}},
+		},
+		"no id, no arguments, null": {
+			[]string{
+				`{"tool_calls":null}`,
+				`{"tool_calls":[{"index":0,"function":{"name":"f","arguments":null}}]}`,
+			},
+			[]call{{"", "f", ""}},
+		},
+		"not JSON": {
+			[]string{`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\""}}]}`},
+			[]call{{"a", "f", `{"x"`}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answer, got := ask(t, modeltest.Serve(t, deltas(`"tool_calls"`, c.deltas...)))
+			require.Equal(t, c.calls, got.calls)
+			require.Equal(t, eventlog.StopToolUse, answer.StopReason)
+		})
+	}
+}
+
+func TestStopReasons(t *testing.T) {
+	const text = `{"content":"x"}`
+	const tool = `{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}]}`
+	for _, c := range []struct {
+		finish, delta string
+		want          eventlog.StopReason
+	}{
+		{`"stop"`, text, eventlog.StopEndTurn},
+		{`"stop"`, tool, eventlog.StopToolUse}, // some servers
+		{`"tool_calls"`, tool, eventlog.StopToolUse},
+		{`"function_call"`, text, eventlog.StopToolUse},
+		{`"length"`, tool, eventlog.StopMaxTokens},
+		{`"content_filter"`, text, eventlog.StopContentFilter},
+		{`"stop"`, `{"refusal":"I cannot."}`, eventlog.StopContentFilter},
+		{`"novel"`, text, eventlog.StopUnknown},
+		{`null`, text, eventlog.StopUnknown}, // but [DONE]
+		{`null`, tool, eventlog.StopToolUse},
+	} {
+		answer, got := ask(t, modeltest.Serve(t, deltas(c.finish, c.delta)))
+		require.Equal(t, c.want, answer.StopReason, "%s after %s", c.finish, c.delta)
+		require.NotEmpty(t, got.events)
+	}
+}
+
+func TestRefusalIsText(t *testing.T) {
+	_, got := ask(t, modeltest.Serve(t, deltas(`"stop"`, `{"refusal":"I can"}`, `{"refusal":"not."}`)))
+	require.Equal(t, "I cannot.", got.text)
+}
+
+func TestUsage(t *testing.T) {
+	for name, c := range map[string]struct {
+		usage string
+		want  eventlog.TokenUsage
+	}{
+		"none": {`null`, eventlog.TokenUsage{}},
+		"no total": {
+			`{"prompt_tokens":3,"completion_tokens":4}`,
+			eventlog.TokenUsage{Prompt: 3, Completion: 4, Total: 7},
+		},
+		"reasoning included": {
+			`{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7,"completion_tokens_details":{"reasoning_tokens":2}}`,
+			eventlog.TokenUsage{Prompt: 3, Completion: 4, Reasoning: 2, Total: 7},
+		},
+		"reasoning beside": {
+			`{"prompt_tokens":3,"completion_tokens":4,"total_tokens":9,"completion_tokens_details":{"reasoning_tokens":2}}`,
+			eventlog.TokenUsage{Prompt: 3, Completion: 6, Reasoning: 2, Total: 9},
+		},
+		"cache": {
+			`{"prompt_tokens":9,"completion_tokens":1,"total_tokens":10,"prompt_tokens_details":{"cached_tokens":5,"cache_write_tokens":3}}`,
+			eventlog.TokenUsage{Prompt: 9, Completion: 1, Cached: 5, CacheWrite: 3, Total: 10},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			last := `{"id":"c","choices":[],"usage":` + c.usage + `}`
+			answer, _ := ask(t, modeltest.Serve(t, modeltest.Events(chunk(`{"content":"x"}`, `"stop"`), last)))
+			require.Equal(t, c.want, answer.Usage)
+
+			// on the last chunk of the choice
+			same := `{"id":"c","choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"usage":` + c.usage + `}`
+			answer, _ = ask(t, modeltest.Serve(t, modeltest.Events(chunk(`{"content":"x"}`, `null`), same)))
+			require.Equal(t, c.want, answer.Usage)
+			require.Equal(t, "m-1", answer.Model)
+		})
+	}
+}
+
+func TestModelNameDefaultsToTheOneAskedFor(t *testing.T) {
+	answer, _ := ask(t, modeltest.Serve(t, modeltest.Events(`{"choices":[{"delta":{"content":"x"},"finish_reason":"stop"}]}`)))
+	require.Equal(t, "asked-for", answer.Model)
+}
+
+func TestEmptyErrorFieldIsNoError(t *testing.T) {
+	_, got := ask(t, modeltest.Serve(t, modeltest.Events(
+		`{"error":null,"choices":[{"index":0,"delta":{"content":"\"error\""},"finish_reason":null}]}`,
+		`{"error":"","choices":[{"index":0,"delta":{"content":"!"},"finish_reason":"stop"}]}`,
+	)))
+	require.Equal(t, `"error"!`, got.text)
+}
+
+func TestEndWithoutMarkIsFineAfterFinishReason(t *testing.T) {
+	for _, cut := range []bool{false, true} {
+		stream := unframed(deltas(`"stop"`, `{"content":"all"}`))
+		stream.Cut = cut
+		answer, got := ask(t, modeltest.Serve(t, stream))
+		require.Equal(t, "all", got.text)
+		require.Equal(t, eventlog.StopEndTurn, answer.StopReason)
+	}
+}

@@ -1,0 +1,74 @@
+package config
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Agent is one agent. Build one in code from [NewAgent], which has the
+// defaults.
+type Agent struct {
+	Description  string `json:"description"`
+	SystemPrompt string `json:"systemPrompt"`
+	Model        Model  `json:"model"`
+	// MaxSteps bounds the model turns of a run; at least 1, default 10.
+	MaxSteps int `json:"maxSteps"`
+	// InitialState is the custom state of a new session, an object; nil: none.
+	InitialState json.RawMessage `json:"initialState"`
+	// OutputSchema makes the agent finish with an output that matches; nil: text.
+	OutputSchema json.RawMessage `json:"outputSchema"`
+	Tools        map[string]Tool `json:"tools"` // by name, [a-zA-Z0-9_-]{1,64}
+	MCP          []MCPServer     `json:"mcp"`
+
+	// InputSchema is what a caller sends the agent as its sub-agent; nil:
+	// an object with a string `message`.
+	InputSchema      json.RawMessage        `json:"inputSchema"`
+	SubAgents        []string               `json:"subAgents"`
+	PersistentAgents []PersistentAgent      `json:"persistentAgents"`
+	RemoteAgents     map[string]RemoteAgent `json:"remoteAgents"`
+}
+
+// NewAgent returns an agent with the defaults. It still needs a model.
+func NewAgent() Agent {
+	var a Agent
+	a.setDefaults()
+	return a
+}
+
+func (a *Agent) setDefaults() {
+	a.MaxSteps = DefaultMaxSteps
+	a.Model.MaxRetries = DefaultMaxRetries
+}
+
+// MCPServer is a server of the Model Context Protocol: a command to run or a
+// URL.
+type MCPServer struct {
+	Name    string   `json:"name"`
+	Command []string `json:"command"`
+	URL     string   `json:"url"`
+}
+
+// Modes of a persistent agent.
+const (
+	ModeBlocking    = "blocking"
+	ModeNonBlocking = "non-blocking"
+)
+
+// PersistentAgent is an agent that another one may spawn and talk to.
+type PersistentAgent struct {
+	Agent string `json:"agent"`
+	Mode  string `json:"mode"` // default blocking
+}
+
+func (p *PersistentAgent) setDefaults() { p.Mode = ModeBlocking }
+
+// RemoteAgent is a sub-agent that another server runs.
+type RemoteAgent struct {
+	URL          string          `json:"url"`
+	AgentType    string          `json:"agentType"`
+	Timeout      time.Duration   `json:"timeout"` // default 5m
+	InputSchema  json.RawMessage `json:"inputSchema"`
+	OutputSchema json.RawMessage `json:"outputSchema"`
+}
+
+func (r *RemoteAgent) setDefaults() { r.Timeout = DefaultRemoteTimeout }

@@ -1,0 +1,67 @@
+package config
+
+import "time"
+
+// Config is a whole helix.yaml. Build one with [Load] or [Default]; after
+// changing it, [Config.Validate] looks at it again.
+type Config struct {
+	// Listen is the HTTP address, "host:port".
+	Listen string `json:"listen"`
+	// DataDir is the embedded server's folder, relative to the working
+	// directory.
+	DataDir string `json:"dataDir"`
+	// Durability is "fsync" or "interval=<duration>"; see SyncInterval. It
+	// counts for an embedded server only.
+	Durability string `json:"durability"`
+
+	NATS NATS `json:"nats"`
+	Auth Auth `json:"auth"`
+	CORS CORS `json:"cors"`
+	Chat Chat `json:"chat"`
+	// Agents are by name, [a-zA-Z0-9_-]{1,64}.
+	Agents map[string]Agent `json:"agents"`
+
+	file    string            // as given to Load; empty: none
+	origins map[string]origin // who set a key, by its dotted path
+}
+
+// Chat configures the chat routes.
+type Chat struct {
+	// DefaultAgent is who answers when a request names no agent; empty: the
+	// only agent.
+	DefaultAgent  string `json:"defaultAgent"`
+	AutoResume    bool   `json:"autoResume"`    // default true
+	ContentReplay bool   `json:"contentReplay"` // default true
+	StrictParts   bool   `json:"strictParts"`   // default true
+}
+
+// CORS configures browsers' access from other origins.
+type CORS struct {
+	Origins []string `json:"origins"` // default none
+}
+
+// Defaults that are not zero.
+const (
+	DefaultListen        = "127.0.0.1:8080"
+	DefaultDataDir       = "./helix-data"
+	DefaultMaxSteps      = 10
+	DefaultMaxRetries    = 3
+	DefaultHTTPTimeout   = 30 * time.Second // of an HTTP tool
+	DefaultClientTimeout = 10 * time.Minute // of a client tool
+	DefaultRemoteTimeout = 5 * time.Minute  // of a remote agent
+)
+
+// Default returns the configuration of an empty file.
+func Default() *Config {
+	return &Config{
+		Listen:     DefaultListen,
+		DataDir:    DefaultDataDir,
+		Durability: durabilityFsync,
+		NATS: NATS{
+			Replicas: 1,
+			Cluster:  Cluster{Name: "helix"},
+		},
+		Auth: Auth{JWT: JWT{SessionsClaim: "helix_sessions", OperationsClaim: "helix_operations"}},
+		Chat: Chat{AutoResume: true, ContentReplay: true, StrictParts: true},
+	}
+}

@@ -1,0 +1,158 @@
+package config
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+var rawType = reflect.TypeFor[json.RawMessage]()
+
+// defaulter is a value of a list, a map or a pointer that has defaults.
+type defaulter interface{ setDefaults() }
+
+// decoder fills a Config in from a file's nodes, by the types' json tags.
+type decoder struct {
+	config     *Config
+	file       string
+	references references
+	problems   []problem
+}
+
+// fail reports a problem unless the key already has one.
+func (d *decoder) fail(n *node, path, text string) {
+	if slices.ContainsFunc(d.problems, func(p problem) bool { return p.path == path }) {
+		return
+	}
+	at := origin{d.file, n.line}
+	if o, ok := d.config.origins[path]; ok {
+		at = o // the key's line rather than the value's
+	}
+	d.problems = append(d.problems, problem{at: at, path: path, text: text})
+}
+
+// decode sets v from the node. Null leaves it as it is.
+func (d *decoder) decode(v reflect.Value, n *node, path string) {
+	if n.kind == kindNull {
+		return
+	}
+	if v.Type() == rawType {
+		v.SetBytes(n.json())
+		return
+	}
+	if isScalar(v.Type()) {
+		d.scalar(v, n, path)
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		elem := newElem(v.Type().Elem())
+		d.decode(elem, n, path)
+		v.Set(elem.Addr())
+	case reflect.Struct:
+		d.structure(v, n, path)
+	case reflect.Map:
+		d.mapping(v, n, path)
+	case reflect.Slice:
+		d.list(v, n, path)
+	default:
+		panic("config: no rule for " + v.Type().String())
+	}
+}
+
+func (d *decoder) structure(v reflect.Value, n *node, path string) {
+	if n.kind != kindMapping {
+		d.fail(n, path, "must be a mapping")
+		return
+	}
+	for _, p := range n.pairs {
+		keyPath := join(path, p.key)
+		field, ok := fieldOf(v, p.key)
+		if ok && p.value.kind == kindNull {
+			continue // as if it were not there
+		}
+		d.config.setOrigin(keyPath, origin{d.file, p.line})
+		if !ok {
+			d.fail(p.value, keyPath, "unknown key")
+			continue
+		}
+		d.decode(field, p.value, keyPath)
+	}
+}
+
+func (d *decoder) mapping(v reflect.Value, n *node, path string) {
+	if n.kind != kindMapping {
+		d.fail(n, path, "must be a mapping")
+		return
+	}
+	v.Set(reflect.MakeMapWithSize(v.Type(), len(n.pairs)))
+	for _, p := range n.pairs {
+		keyPath := join(path, p.key)
+		d.config.setOrigin(keyPath, origin{d.file, p.line})
+		elem := newElem(v.Type().Elem())
+		d.decode(elem, p.value, keyPath)
+		v.SetMapIndex(reflect.ValueOf(p.key), elem)
+	}
+}
+
+func (d *decoder) list(v reflect.Value, n *node, path string) {
+	if n.kind != kindSequence {
+		d.fail(n, path, "must be a list")
+		return
+	}
+	list := reflect.MakeSlice(v.Type(), 0, len(n.items))
+	for i, item := range n.items {
+		itemPath := index(path, i)
+		d.config.setOrigin(itemPath, origin{d.file, item.line})
+		elem := newElem(v.Type().Elem())
+		d.decode(elem, item, itemPath)
+		list = reflect.Append(list, elem)
+	}
+	v.Set(list)
+}
+
+func (d *decoder) scalar(v reflect.Value, n *node, path string) {
+	text := n.text
+	if n.kind == kindString {
+		value, isReference, err := d.references.resolve(text)
+		if err != nil {
+			d.fail(n, path, err.Error())
+			return
+		}
+		if isReference {
+			if !setText(v, value) {
+				d.fail(n, path, wanted(v.Type()))
+			}
+			return
+		}
+	}
+	if !accepts(v.Type(), n.kind) || !setText(v, text) {
+		d.fail(n, path, wanted(v.Type()))
+	}
+}
+
+// newElem returns a settable value with its defaults.
+func newElem(t reflect.Type) reflect.Value {
+	p := reflect.New(t)
+	if d, ok := p.Interface().(defaulter); ok {
+		d.setDefaults()
+	}
+	return p.Elem()
+}
+
+// fieldOf returns the field of a struct that has the key.
+func fieldOf(v reflect.Value, key string) (reflect.Value, bool) {
+	for field, value := range v.Fields() {
+		if key != "" && keyOf(field) == key {
+			return value, true
+		}
+	}
+	return reflect.Value{}, false
+}
+
+// keyOf is a field's key; unexported fields have none, and no key is empty.
+func keyOf(field reflect.StructField) string {
+	key, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+	return key
+}

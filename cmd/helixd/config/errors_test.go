@@ -1,0 +1,121 @@
+package config
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// agent wraps keys of an agent that is good but for them; they begin on line 4.
+func agent(keys string) string {
+	return "agents:\n  a:\n    model: {provider: openai, name: m}\n" + keys
+}
+
+// tool wraps keys of an HTTP tool; they begin on line 7.
+func tool(keys string) string {
+	return agent("    tools:\n      t:\n        http: {url: \"http://h/\"}\n" + keys)
+}
+
+// model is an agent whose model is on line 3.
+func model(keys string) string { return "agents:\n  a:\n    model: {" + keys + "}\n" }
+
+var badFiles = []struct{ name, text, want string }{
+	{"syntax", "listen: 'sk-secret\n", "helix.yaml:1: could not find end character of single-quoted text"},
+	{"two documents", "listen: a:1\n---\nlisten: b:2\n", "helix.yaml:3: only one document is allowed"},
+	{"not a mapping", "- a\n", "helix.yaml:1: must be a mapping"},
+	{"unknown key", "listen: a:1\nlistenn: a:1\n", "helix.yaml:2: listenn: unknown key"},
+	{"unknown nested key", agent("    foo:\n"), "helix.yaml:4: agents.a.foo: unknown key"},
+	{"other case", "Listen: a:1\n", "helix.yaml:1: Listen: unknown key"},
+	{"empty key", "'': 1\n", "helix.yaml:1: unknown key"},
+	{"duplicate", "nats:\n  user: a\n  user: b\n", "helix.yaml:3: nats.user: duplicate key"},
+	{"duplicate in JSON", agent("    initialState:\n      x: 1\n      x: 2\n"), "helix.yaml:6: agents.a.initialState.x: duplicate key"},
+	{"key no string", agent("    initialState: {1: x}\n"), "helix.yaml:4: agents.a.initialState: keys must be strings"},
+	{"tag", "listen: !!str a:1\n", "helix.yaml:1: listen: YAML tags are not supported"},
+	{"anchor", "listen: *nope\n", "helix.yaml:1: listen: unknown YAML anchor"},
+	{"merge", "nats:\n  <<: 3\n", "helix.yaml:2: nats: only mappings can be merged"},
+	{"split text", "auth:\n  tokens: [{token: x, operations: [env:X]}]\n", "helix.yaml:2: auth.tokens[0].operations[0]: put quotes around text with a colon, or a space after the colon"},
+	{"split text in JSON", agent("    outputSchema: {enum: [a:1]}\n"), "helix.yaml:4: agents.a.outputSchema.enum[0]: put quotes around text with a colon, or a space after the colon"},
+	{"key without space", agent("    initialState: {a:1}\n"), "helix.yaml:4: agents.a.initialState: put quotes around text with a colon, or a space after the colon"},
+	{"infinity", agent("    initialState: {x: .inf}\n"), "helix.yaml:4: agents.a.initialState.x: must be a finite number"},
+
+	{"string", "nats: {user: 7}\n", "helix.yaml:1: nats.user: must be a string"},
+	{"string from list", "dataDir: [x]\n", "helix.yaml:1: dataDir: must be a string"},
+	{"secret", "nats: {password: 1234}\n", "helix.yaml:1: nats.password: must be a string"},
+	{"integer", "nats: {replicas: many}\n", "helix.yaml:1: nats.replicas: must be an integer"},
+	{"quoted integer", "nats: {replicas: \"1\"}\n", "helix.yaml:1: nats.replicas: must be an integer"},
+	{"fraction", "nats: {replicas: 1.5}\n", "helix.yaml:1: nats.replicas: must be an integer"},
+	{"boolean", "auth:\n  allowUnauthenticated: yes\n", "helix.yaml:2: auth.allowUnauthenticated: must be true or false"},
+	{"mapping", "nats: nats://h:1\n", "helix.yaml:1: nats: must be a mapping"},
+	{"map", "agents: [a]\n", "helix.yaml:1: agents: must be a mapping"},
+	{"list", "auth:\n  tokens:\n    token: x\n", "helix.yaml:2: auth.tokens: must be a list"},
+	{"duration", tool("        timeout: 30\n"), "helix.yaml:7: agents.a.tools.t.timeout: must be a duration such as 30s"},
+	{"number", model("provider: openai, name: m, temperature: hot"), "helix.yaml:3: agents.a.model.temperature: must be a number"},
+	{"nearly a reference", "nats: {user: env:sk-secret}\n", "helix.yaml:1: nats.user: env: needs the name of an environment variable"},
+	{"no variable", "nats:\n  password: env:NOPE\n", "helix.yaml:2: nats.password: environment variable NOPE is not set"},
+	{"no file", "nats:\n  password: file:nope.txt\n", "helix.yaml:2: nats.password: cannot read file nope.txt: no such file or directory"},
+	{"no path", "nats:\n  password: 'file:'\n", "helix.yaml:2: nats.password: file: needs a path"},
+	{"reference of a wrong type", "nats: {replicas: env:WORD}\n", "helix.yaml:1: nats.replicas: must be an integer"},
+
+	{"listen", "listen: localhost\n", "helix.yaml:1: listen: must be host:port"},
+	{"listen port", "listen: localhost:http\n", "helix.yaml:1: listen: must be host:port"},
+	{"dataDir", "dataDir: ''\n", "helix.yaml:1: dataDir: must not be empty"},
+	{"durability", "durability: none\n", "helix.yaml:1: durability: must be fsync or interval=<duration greater than 0>"},
+	{"durability zero", "durability: interval=0s\n", "helix.yaml:1: durability: must be fsync or interval=<duration greater than 0>"},
+	{"nats url", "nats: {url: 'http://u:pw@h'}\n", "helix.yaml:1: nats.url: must be a comma-separated list of nats://host:port"},
+	{"nats listen", "nats: {listen: '4222'}\n", "helix.yaml:1: nats.listen: must be host:port"},
+	{"partitions", "nats: {partitions: -1}\n", "helix.yaml:1: nats.partitions: must not be negative\nhelix.yaml:1: nats.partitions: not supported by this version"},
+	{"replicas", "nats: {replicas: 2}\n", "helix.yaml:1: nats.replicas: must be 1, 3 or 5\nhelix.yaml:1: nats.replicas: not supported by this version"},
+	{"tls", "nats:\n  tls: {cert: c.pem}\n", "helix.yaml:2: nats.tls: cert and key need each other"},
+	{"tls content", "nats:\n  tls: {ca: \"a\\nb\"}\n", "helix.yaml:2: nats.tls.ca: must be a file's path, not its content"},
+	{"token", "auth:\n  tokens:\n    - name: web\n    - {token: x, sessions: ['']}\n", "helix.yaml:3: auth.tokens[0].token: must not be empty\nhelix.yaml:4: auth.tokens[1].sessions[0]: must not be empty"},
+	{"no operations", "auth:\n  tokens:\n    - token: x\n      operations: []\n", "helix.yaml:4: auth.tokens[0].operations: must not be empty; leave the key out to allow everything"},
+	{"default agent", "chat: {defaultAgent: b}\n" + agent(""), "helix.yaml:1: chat.defaultAgent: must be one of the agents"},
+
+	{"agent name", "agents:\n  'a b':\n    model: {provider: openai, name: m}\n", "helix.yaml:2: agents.a b: the name must match [a-zA-Z0-9_-]{1,64}"},
+	{"no model", "agents:\n  a:\n", "helix.yaml:2: agents.a.model: needs a provider"},
+	{"model typo", "agents:\n  a: {modell: x}\n", "helix.yaml:2: agents.a.modell: unknown key\nhelix.yaml:2: agents.a.model: needs a provider"},
+	{"no provider", model("name: m"), "helix.yaml:3: agents.a.model: needs a provider"},
+	{"empty provider", model("provider: ''"), "helix.yaml:3: agents.a.model.provider: needs a provider"},
+	{"provider", model("provider: acme, name: m"), "helix.yaml:3: agents.a.model.provider: must be anthropic, openai, openai-responses or scripted"},
+	{"no model name", model("provider: openai"), "helix.yaml:3: agents.a.model.name: must not be empty"},
+	{"base URL", model("provider: openai, name: m, baseURL: /v1"), "helix.yaml:3: agents.a.model.baseURL: must be an absolute http or https URL"},
+	{"retries", model("provider: openai, name: m, maxRetries: -1"), "helix.yaml:3: agents.a.model.maxRetries: must not be negative"},
+	{"output tokens", model("provider: openai, name: m, maxOutputTokens: -1"), "helix.yaml:3: agents.a.model.maxOutputTokens: must not be negative"},
+	{"temperature", model("provider: openai, name: m, temperature: -1"), "helix.yaml:3: agents.a.model.temperature: must not be negative"},
+	{"no script", model("provider: scripted"), "helix.yaml:3: agents.a.model.script: must not be empty with provider scripted"},
+	{"script of a real model", model("provider: openai, name: m, script: [{text: x}], scriptDelay: 1s"), "helix.yaml:3: agents.a.model.script: is for provider scripted only\nhelix.yaml:3: agents.a.model.scriptDelay: is for provider scripted only"},
+	{"script delay", model("provider: scripted, script: [{text: x}], scriptDelay: -1s"), "helix.yaml:3: agents.a.model.scriptDelay: must not be negative"},
+	{"script call", model("provider: scripted, script: [{toolCalls: [{arguments: 3}]}]"), "helix.yaml:3: agents.a.model.script[0].toolCalls[0].name: must not be empty\nhelix.yaml:3: agents.a.model.script[0].toolCalls[0].arguments: must be a mapping"},
+	{"steps", agent("    maxSteps: 0\n"), "helix.yaml:4: agents.a.maxSteps: must be at least 1"},
+	{"initial state", agent("    initialState: [1]\n"), "helix.yaml:4: agents.a.initialState: must be a mapping"},
+	{"output schema", agent("    outputSchema: object\n"), "helix.yaml:4: agents.a.outputSchema: must be a JSON Schema, a mapping"},
+	{"sub-agent", agent("    subAgents:\n      - b\n"), "helix.yaml:4: agents.a.subAgents: not supported by this version\nhelix.yaml:5: agents.a.subAgents[0]: must be one of the agents"},
+	{"persistent agent", agent("    persistentAgents: [{agent: b, mode: x}]\n"), "helix.yaml:4: agents.a.persistentAgents[0].agent: must be one of the agents\nhelix.yaml:4: agents.a.persistentAgents[0].mode: must be blocking or non-blocking\nhelix.yaml:4: agents.a.persistentAgents: not supported by this version"},
+
+	{"tool name", agent("    tools: {a.b: {http: {url: 'http://h'}}}\n"), "helix.yaml:4: agents.a.tools.a.b: the name must match [a-zA-Z0-9_-]{1,64}"},
+	{"reserved tool", agent("    tools: {__finish__: {http: {url: 'http://h'}}}\n"), "helix.yaml:4: agents.a.tools.__finish__: the name is reserved"},
+	{"tool of nothing", agent("    tools: {t: {description: x}}\n"), "helix.yaml:4: agents.a.tools.t: needs either http or client"},
+	{"tool typo", agent("    tools: {t: {htp: x}}\n"), "helix.yaml:4: agents.a.tools.t.htp: unknown key"},
+	{"http and client", tool("        client: true\n"), "helix.yaml:5: agents.a.tools.t: can't have both http and client\nhelix.yaml:7: agents.a.tools.t.client: not supported by this version"},
+	{"tool url", agent("    tools:\n      t:\n        http: {url: 'ftp://h'}\n"), "helix.yaml:6: agents.a.tools.t.http.url: must be an absolute http or https URL"},
+	{"header name", agent("    tools:\n      t:\n        http: {url: 'http://h', headers: {'a b': x}}\n"), "helix.yaml:6: agents.a.tools.t.http.headers.a b: not an HTTP header's name"},
+	{"header value", agent("    tools:\n      t:\n        http: {url: 'http://h', headers: {A: \"x\\ny\"}}\n"), "helix.yaml:6: agents.a.tools.t.http.headers.A: must not contain control characters"},
+	{"timeout", tool("        timeout: 0s\n"), "helix.yaml:7: agents.a.tools.t.timeout: must be greater than 0"},
+	{"client and finishWith", agent("    tools:\n      t:\n        client: true\n        finishWith: true\n"), "helix.yaml:6: agents.a.tools.t.client: not supported by this version\nhelix.yaml:7: agents.a.tools.t.finishWith: can't be combined with client"},
+	{"client and approval", agent("    tools:\n      t:\n        client: true\n        requireApproval: true\n"), "helix.yaml:6: agents.a.tools.t.client: not supported by this version\nhelix.yaml:7: agents.a.tools.t.requireApproval: can't be combined with client\nhelix.yaml:7: agents.a.tools.t.requireApproval: not supported by this version"},
+	{"finishWith and approval", tool("        finishWith: true\n        requireApproval: {when: {type: object}}\n"), "helix.yaml:8: agents.a.tools.t.requireApproval: can't be combined with finishWith\nhelix.yaml:8: agents.a.tools.t.requireApproval: not supported by this version"},
+	{"approval", tool("        requireApproval: {if: {}}\n"), "helix.yaml:7: agents.a.tools.t.requireApproval: must be true, false or {when: <JSON Schema>}\nhelix.yaml:7: agents.a.tools.t.requireApproval: not supported by this version"},
+
+	{"all at once, in order", agent("    maxSteps: 0\nlisten: x\nfoo: 1\n"), "helix.yaml:4: agents.a.maxSteps: must be at least 1\nhelix.yaml:5: listen: must be host:port\nhelix.yaml:6: foo: unknown key"},
+	{"no follow-ups", agent("    tools: {t: {http: {url: env:NOPE}}}\n"), "helix.yaml:4: agents.a.tools.t.http.url: environment variable NOPE is not set"},
+}
+
+func TestBadFiles(t *testing.T) {
+	for _, tt := range badFiles {
+		t.Run(tt.name, func(t *testing.T) {
+			c, err := loadText(t, tt.text, env{"WORD": "sk-secret"})
+			assert.EqualError(t, err, tt.want)
+			assert.Nil(t, c)
+		})
+	}
+}

@@ -1,0 +1,51 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+const redacted = "[redacted]"
+
+// Secret is a string that does not print: every verb of fmt, JSON and text
+// encoding give "[redacted]", empty or not. Compare secrets by what they
+// Reveal. The zero value is empty.
+type Secret struct {
+	// A pointer, since fmt prints unexported fields of other structs without
+	// asking their methods.
+	value *string
+}
+
+var (
+	_ fmt.Formatter  = Secret{}
+	_ json.Marshaler = Secret{}
+)
+
+// NewSecret returns a secret of the value.
+func NewSecret(value string) Secret { return Secret{&value} }
+
+// Reveal returns the value.
+func (s Secret) Reveal() string {
+	if s.value == nil {
+		return ""
+	}
+	return *s.value
+}
+
+// IsZero reports whether the value is empty.
+func (s Secret) IsZero() bool { return s.Reveal() == "" }
+
+// String returns "[redacted]".
+func (s Secret) String() string { return redacted }
+
+// GoString returns "[redacted]".
+func (s Secret) GoString() string { return redacted }
+
+// Format writes "[redacted]", whatever the verb.
+func (s Secret) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(redacted)) }
+
+// MarshalText returns "[redacted]".
+func (s Secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }
+
+// MarshalJSON returns "[redacted]" as a JSON string.
+func (s Secret) MarshalJSON() ([]byte, error) { return json.Marshal(redacted) }

@@ -1,0 +1,46 @@
+package config
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Tool is what an agent's model may call: an HTTP endpoint or something that
+// the client does. FinishWith, RequireApproval and Client exclude each other.
+type Tool struct {
+	Description string `json:"description"`
+	// InputSchema is the JSON Schema of the arguments; nil: any object.
+	InputSchema json.RawMessage `json:"inputSchema"`
+	HTTP        *HTTP           `json:"http"`
+	Client      bool            `json:"client"`
+	// Timeout is positive; default 30s, or 10m for a client tool.
+	Timeout time.Duration `json:"timeout"`
+	// FinishWith makes the tool's result the agent's output.
+	FinishWith bool `json:"finishWith"`
+	// RequireApproval is true, or {"when": schema} for arguments that match
+	// the schema; nil or false: never.
+	RequireApproval json.RawMessage `json:"requireApproval"`
+}
+
+// HTTP is the endpoint of a tool.
+type HTTP struct {
+	URL     string            `json:"url"` // absolute, http or https
+	Headers map[string]Secret `json:"headers"`
+}
+
+// setTimeouts fills in the timeouts that nobody set; they depend on the
+// tool's kind.
+func (c *Config) setTimeouts() {
+	for name, a := range c.Agents {
+		for toolName, t := range a.Tools {
+			if t.Timeout != 0 || c.isSet(join("agents", name, "tools", toolName, "timeout")) {
+				continue
+			}
+			t.Timeout = DefaultHTTPTimeout
+			if t.Client {
+				t.Timeout = DefaultClientTimeout
+			}
+			a.Tools[toolName] = t
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package config
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// refusals is a file for each row of the table, with the key and its line.
+var refusals = map[string]struct{ text, want string }{
+	"nats.replicas":                    {"nats:\n  replicas: 3\n", "helix.yaml:2: nats.replicas"},
+	"nats.partitions":                  {"nats:\n  partitions: 16\n", "helix.yaml:2: nats.partitions"},
+	"nats.cluster":                     {"nats:\n  cluster:\n    listen: :6222\n", "helix.yaml:2: nats.cluster"},
+	"auth.jwt":                         {"auth:\n  jwt: {issuer: x}\n", "helix.yaml:2: auth.jwt"},
+	"cors.origins":                     {"cors: {origins: ['*']}\n", "helix.yaml:1: cors.origins"},
+	"chat.autoResume":                  {"chat: {autoResume: false}\n", "helix.yaml:1: chat.autoResume"},
+	"chat.contentReplay":               {"chat: {contentReplay: false}\n", "helix.yaml:1: chat.contentReplay"},
+	"chat.strictParts":                 {"chat: {strictParts: false}\n", "helix.yaml:1: chat.strictParts"},
+	"agents.*.model.provider":          {model("provider: anthropic, name: m"), "helix.yaml:3: agents.a.model.provider"},
+	"agents.*.tools.*.requireApproval": {tool("        requireApproval: {when: {}}\n"), "helix.yaml:7: agents.a.tools.t.requireApproval"},
+	"agents.*.tools.*.client":          {agent("    tools:\n      t: {client: true}\n"), "helix.yaml:5: agents.a.tools.t.client"},
+	"agents.*.mcp":                     {agent("    mcp: [{name: files, command: [x]}]\n"), "helix.yaml:4: agents.a.mcp"},
+	"agents.*.inputSchema":             {agent("    inputSchema: {}\n"), "helix.yaml:4: agents.a.inputSchema"},
+	"agents.*.subAgents":               {agent("    subAgents: [a]\n"), "helix.yaml:4: agents.a.subAgents"},
+	"agents.*.persistentAgents":        {agent("    persistentAgents: [{agent: a}]\n"), "helix.yaml:4: agents.a.persistentAgents"},
+	"agents.*.remoteAgents":            {agent("    remoteAgents: {b: {url: 'http://h', agentType: b}}\n"), "helix.yaml:4: agents.a.remoteAgents"},
+}
+
+func TestUnsupported(t *testing.T) {
+	for _, row := range unsupported {
+		t.Run(row.key, func(t *testing.T) {
+			refusal, ok := refusals[row.key]
+			require.True(t, ok, "the test has no file for this row")
+			_, err := loadText(t, refusal.text, nil)
+			assert.EqualError(t, err, refusal.want+": not supported by this version")
+		})
+	}
+	_, err := loadText(t, model("provider: openai-responses, name: m"), nil)
+	assert.EqualError(t, err, "helix.yaml:3: agents.a.model.provider: not supported by this version")
+}
+
+// The whole schema parses: only the missing features are refused.
+func TestWholeSchema(t *testing.T) {
+	var text strings.Builder
+	text.WriteString(tool("        requireApproval: true\n"))
+	text.WriteString(`    mcp: [{name: files, command: [mcp-files, /data]}, {name: web, url: "http://127.0.0.1:9001/mcp"}]
+    inputSchema: {type: object}
+    subAgents: [a]
+    persistentAgents: [{agent: a, mode: blocking}]
+    remoteAgents: {analyst: {url: "https://other/agents", agentType: analyst, timeout: 5m, inputSchema: {}, outputSchema: {}}}
+nats:
+  partitions: 0
+  cluster: {name: helix, listen: "", routes: ["nats://h:6222"]}
+cors: {origins: ["https://example.org"]}
+`)
+	_, err := loadText(t, text.String(), nil)
+	require.Error(t, err)
+	lines := strings.Split(err.Error(), "\n")
+	assert.Len(t, lines, 8)
+	for _, line := range lines {
+		assert.True(t, strings.HasSuffix(line, ": not supported by this version"), line)
+	}
+}
+
+func TestUnsupportedFromEnvironment(t *testing.T) {
+	_, err := loadText(t, "nats: {cluster: {name: helix}}\n", env{"HELIX_NATS_CLUSTER_NAME": "x", "HELIX_CHAT_STRICT_PARTS": "false"})
+	assert.EqualError(t, err, "HELIX_NATS_CLUSTER_NAME: nats.cluster: not supported by this version\n"+
+		"HELIX_CHAT_STRICT_PARTS: chat.strictParts: not supported by this version")
+}

@@ -1,0 +1,61 @@
+package config
+
+import (
+	"encoding/json"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// headerName is HTTP's token (RFC 9110, 5.6.2).
+var headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
+
+// reservedTools are prefixes of the tools that helixd itself gives agents.
+var reservedTools = []string{"__finish__", "subagent__", "companion__"}
+
+func (k *checker) checkTool(name string, t Tool, path string) {
+	k.require(validName.MatchString(name), path, nameRule)
+	for _, prefix := range reservedTools {
+		k.require(!strings.HasPrefix(name, prefix), path, "the name is reserved")
+	}
+	k.checkSchema(t.InputSchema, path+".inputSchema")
+	k.needed(t.HTTP != nil || t.Client, path, "needs either http or client")
+	k.require(t.HTTP == nil || !t.Client, path, "can't have both http and client")
+	if t.HTTP != nil {
+		k.checkHTTP(*t.HTTP, path+".http")
+	}
+	// Zero is a default that setTimeouts has yet to fill in.
+	k.require(t.Timeout > 0 || t.Timeout == 0 && !k.config.isSet(path+".timeout"), path+".timeout", "must be greater than 0")
+
+	approval := k.checkApproval(t.RequireApproval, path+".requireApproval")
+	k.require(!t.FinishWith || !t.Client, path+".finishWith", "can't be combined with client")
+	k.require(!approval || !t.Client, path+".requireApproval", "can't be combined with client")
+	k.require(!approval || !t.FinishWith, path+".requireApproval", "can't be combined with finishWith")
+}
+
+func (k *checker) checkHTTP(h HTTP, path string) {
+	k.needed(isHTTPURL(h.URL), path+".url", "must be an absolute http or https URL")
+	for _, name := range slices.Sorted(maps.Keys(h.Headers)) {
+		at := join(path, "headers", name)
+		k.require(headerName.MatchString(name), at, "not an HTTP header's name")
+		k.require(!strings.ContainsFunc(h.Headers[name].Reveal(), isControl), at, "must not contain control characters")
+	}
+}
+
+func isControl(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
+
+// checkApproval reports whether approval may be required.
+func (k *checker) checkApproval(raw json.RawMessage, path string) bool {
+	switch string(raw) {
+	case "", "false":
+		return false
+	case "true":
+		return true
+	}
+	var fields map[string]json.RawMessage
+	err := json.Unmarshal(raw, &fields)
+	when, ok := fields["when"]
+	k.require(err == nil && ok && len(fields) == 1 && isObject(when), path, "must be true, false or {when: <JSON Schema>}")
+	return true
+}

@@ -1,0 +1,180 @@
+package eventlog
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// chunkTypes has one row for every chunk of document 000.
+var chunkTypes = table(
+	func() Chunk { return new(TextDelta) },
+	func() Chunk { return new(Thinking) },
+	func() Chunk { return new(ToolArgStreamStart) },
+	func() Chunk { return new(ToolArgStreamDelta) },
+	func() Chunk { return new(ToolArgStreamEnd) },
+	func() Chunk { return new(ToolStart) },
+	func() Chunk { return new(ToolEnd) },
+	func() Chunk { return new(ToolApprovalRequest) },
+	func() Chunk { return new(ToolApprovalResponse) },
+	func() Chunk { return new(ToolInputError) },
+	func() Chunk { return new(ToolOutputError) },
+	func() Chunk { return new(SubAgentStart) },
+	func() Chunk { return new(SubAgentEnd) },
+	func() Chunk { return new(CustomEvent) },
+	func() Chunk { return new(StatePatch) },
+	func() Chunk { return new(Error) },
+	func() Chunk { return new(Output) },
+	func() Chunk { return new(SourceURL) },
+	func() Chunk { return new(SourceDocument) },
+	func() Chunk { return new(StepStart) },
+	func() Chunk { return new(StepEnd) },
+	func() Chunk { return new(File) },
+	func() Chunk { return new(RunInterrupted) },
+	func() Chunk { return new(RunResumed) },
+	func() Chunk { return new(RunPaused) },
+	func() Chunk { return new(ExecutorSuperseded) },
+	func() Chunk { return new(CheckpointCreated) },
+	func() Chunk { return new(StepCommitted) },
+	func() Chunk { return new(StepDiscarded) },
+	func() Chunk { return new(StreamResync) },
+	func() Chunk { return new(SuspensionMarker) },
+)
+
+// factTypes has one row for every fact.
+var factTypes = table(
+	func() Fact { return new(SessionCreated) },
+	func() Fact { return new(UserMessage) },
+	func() Fact { return new(RunRequested) },
+	func() Fact { return new(RunClaimed) },
+	func() Fact { return new(ModelTurn) },
+	func() Fact { return new(ModelFailed) },
+	func() Fact { return new(ToolResult) },
+	func() Fact { return new(RunEnded) },
+	func() Fact { return new(Truncated) },
+	func() Fact { return new(StreamPaused) },
+	func() Fact { return new(StreamResumed) },
+	func() Fact { return new(StreamEnd) },
+	func() Fact { return new(StreamFailed) },
+)
+
+func table[T interface{ Type() string }](rows ...func() T) map[string]func() T {
+	m := make(map[string]func() T, len(rows))
+	for _, row := range rows {
+		m[row().Type()] = row
+	}
+	return m
+}
+
+// ChunkTypes returns the chunk types that this version knows, sorted.
+func ChunkTypes() []string { return sortedKeys(chunkTypes) }
+
+// FactTypes returns the fact types that this version knows, sorted.
+func FactTypes() []string { return sortedKeys(factTypes) }
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// EncodeChunk validates c and returns its JSON as document 000 writes it. The
+// error is a [*ValidationError] that names the field.
+func EncodeChunk(c Chunk) ([]byte, error) {
+	if u, ok := c.(*Unknown); ok {
+		return u.Raw, nil
+	}
+	if err := validateChunk(c); err != nil {
+		return nil, err
+	}
+	return encode(c.Type(), c)
+}
+
+// EncodeFact validates f and returns its JSON.
+func EncodeFact(f Fact) ([]byte, error) {
+	if u, ok := f.(*UnknownFact); ok {
+		return u.Raw, nil
+	}
+	if err := validateFact(f); err != nil {
+		return nil, err
+	}
+	return encode(f.Type(), f)
+}
+
+// encode puts the discriminator in front of v's own fields. Text stays as it
+// is: no HTML escapes.
+func encode(typ string, v any) ([]byte, error) {
+	body, err := marshalPlain(v)
+	if err != nil {
+		return nil, &ValidationError{Type: typ, Reason: err.Error()}
+	}
+	return append(fmt.Appendf(make([]byte, 0, len(typ)+len(body)+11), `{"type":%q,`, typ), body[1:]...), nil
+}
+
+// marshalPlain is json.Marshal without HTML escapes.
+func marshalPlain(v any) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
+}
+
+// DecodeChunk reads a stored chunk tolerantly: fields that it does not know
+// are ignored and a type that it does not know becomes [*Unknown]. The error
+// tells that the bytes are not a chunk at all.
+func DecodeChunk(raw []byte) (Chunk, error) {
+	typ, err := discriminator(raw)
+	if err != nil {
+		return nil, err
+	}
+	row, ok := chunkTypes[typ]
+	if !ok {
+		u := &Unknown{Kind: typ, Raw: bytes.Clone(raw)}
+		_ = json.Unmarshal(raw, &u.Base) // as much of it as fits
+		return u, nil
+	}
+	c := row()
+	if err := json.Unmarshal(raw, c); err != nil {
+		return nil, fmt.Errorf("eventlog: decode %s: %w", typ, err)
+	}
+	return c, nil
+}
+
+// DecodeFact reads a stored fact, as tolerantly as [DecodeChunk].
+func DecodeFact(raw []byte) (Fact, error) {
+	typ, err := discriminator(raw)
+	if err != nil {
+		return nil, err
+	}
+	row, ok := factTypes[typ]
+	if !ok {
+		u := &UnknownFact{Kind: typ, Raw: bytes.Clone(raw)}
+		_ = json.Unmarshal(raw, &u.FactBase)
+		return u, nil
+	}
+	f := row()
+	if err := json.Unmarshal(raw, f); err != nil {
+		return nil, fmt.Errorf("eventlog: decode %s: %w", typ, err)
+	}
+	return f, nil
+}
+
+func discriminator(raw []byte) (string, error) {
+	var d struct {
+		Type string `json:"type"`
+	}
+	if err := json.Unmarshal(raw, &d); err != nil {
+		return "", fmt.Errorf("eventlog: decode record: %w", err)
+	}
+	if d.Type == "" {
+		return "", fmt.Errorf("eventlog: decode record: no type")
+	}
+	return d.Type, nil
+}

@@ -1,0 +1,65 @@
+package eventlog
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Errors that callers branch on.
+var (
+	// ErrSessionNotFound: the session has no records.
+	ErrSessionNotFound = errors.New("eventlog: session not found")
+	// ErrSessionExists: a session is created that has records.
+	ErrSessionExists = errors.New("eventlog: session exists")
+	// ErrOutcomeUnknown: an append was sent and not answered; it may or may
+	// not be in the log, now or later. [Writer] resolves it.
+	ErrOutcomeUnknown = errors.New("eventlog: append outcome unknown")
+	// ErrSuperseded: another writer has claimed the tree; this one can never
+	// write again.
+	ErrSuperseded = errors.New("eventlog: writer superseded")
+	// ErrWriterBroken: an earlier append ended with an unknown outcome and
+	// the writer gave up; claim again.
+	ErrWriterBroken = errors.New("eventlog: writer broken")
+	// ErrStreamEnded: the stream has ended or failed; only a new run
+	// re-activates it.
+	ErrStreamEnded = errors.New("eventlog: stream ended")
+	// ErrTooLarge: a record is larger than the log takes.
+	ErrTooLarge = errors.New("eventlog: record too large")
+	// ErrIncomplete: a finite read did not reach its target; what was read
+	// must not be taken for the whole.
+	ErrIncomplete = errors.New("eventlog: read incomplete")
+	// ErrClosed: the log is closed.
+	ErrClosed = errors.New("eventlog: closed")
+)
+
+// ConflictError tells that the session's last sequence is not the expected
+// one. Head is the real one if the log told it, else 0.
+type ConflictError struct{ Head uint64 }
+
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("eventlog: sequence conflict: head is %d", e.Head)
+}
+
+// CursorAheadError tells that a cursor is beyond the session's head.
+type CursorAheadError struct{ Cursor, Head uint64 }
+
+func (e *CursorAheadError) Error() string {
+	return fmt.Sprintf("eventlog: cursor %d is ahead of head %d", e.Cursor, e.Head)
+}
+
+// ValidationError tells what is wrong with a record or an id. Field is the
+// path of the field, empty for the whole.
+type ValidationError struct {
+	Type, Field, Reason string
+}
+
+func (e *ValidationError) Error() string {
+	s := e.Reason
+	if e.Field != "" {
+		s = e.Field + " " + s
+	}
+	if e.Type != "" {
+		s = e.Type + ": " + s
+	}
+	return s
+}

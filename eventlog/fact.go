@@ -1,0 +1,278 @@
+package eventlog
+
+import "encoding/json"
+
+// Fact is a record that is not a chunk: what helixd must remember beside the
+// public stream. Facts share the session's subject, sequence and order with
+// the chunks and are never shown to chunk readers.
+type Fact interface {
+	// Type is the discriminator that stands in the JSON's "type" field.
+	Type() string
+	// At is the time of writing in milliseconds since the epoch. Folds know
+	// no other clock.
+	At() int64
+	fact()
+}
+
+// FactBase carries the fields of every fact but [StreamEnd].
+type FactBase struct {
+	SessionID string `json:"sessionId"` // the session within the tree that the fact is about
+	Timestamp int64  `json:"timestamp"` // milliseconds since the epoch
+}
+
+// At returns the time of writing.
+func (b *FactBase) At() int64 { return b.Timestamp }
+func (*FactBase) fact()       {}
+
+// Facts of a session and its runs.
+type (
+	// SessionCreated is the first record of every session.
+	SessionCreated struct {
+		AgentType string            `json:"agentType"`
+		State     json.RawMessage   `json:"state,omitempty"` // initial custom state, an object
+		UserID    string            `json:"userId,omitempty"`
+		Tags      []string          `json:"tags,omitempty"`
+		Metadata  map[string]string `json:"metadata,omitempty"`
+		FactBase
+	}
+
+	// UserMessage is a message to the agent. A message whose metadata holds
+	// "hidden": true is for the model only.
+	UserMessage struct {
+		Content  string          `json:"content"`
+		Files    []MessageFile   `json:"files,omitempty"`
+		Metadata json.RawMessage `json:"metadata,omitempty"` // an object
+		FactBase
+	}
+
+	// RunRequested asks for a run; it re-activates an ended stream.
+	RunRequested struct {
+		RunID string  `json:"runId"`
+		Mode  RunMode `json:"mode"`
+		FactBase
+	}
+
+	// RunClaimed makes its writer the only one of the tree.
+	RunClaimed struct {
+		RunID   string `json:"runId"`
+		Node    string `json:"node"`
+		Attempt int    `json:"attempt"` // claims of this run so far, from 1
+		FactBase
+	}
+
+	// ModelTurn is a model's complete answer, a commit point: it is never
+	// asked for again.
+	ModelTurn struct {
+		RunID      string     `json:"runId"`
+		StepID     string     `json:"stepId"`
+		Step       int        `json:"step"`
+		Model      string     `json:"model,omitempty"`
+		Parts      []TurnPart `json:"parts"`
+		StopReason StopReason `json:"stopReason"`
+		Usage      TokenUsage `json:"usage"`
+		FactBase
+	}
+
+	// ModelFailed is a model call that gave no answer.
+	ModelFailed struct {
+		RunID     string `json:"runId"`
+		StepID    string `json:"stepId"`
+		Step      int    `json:"step"`
+		Attempt   int    `json:"attempt"` // failed calls of this step so far, from 1
+		Error     string `json:"error"`
+		Code      string `json:"code"`
+		Retryable bool   `json:"retryable"`
+		FactBase
+	}
+
+	// ToolResult is the outcome of a call, a commit point: the call is never
+	// executed again. Error is set if it failed.
+	ToolResult struct {
+		RunID      string          `json:"runId"`
+		StepID     string          `json:"stepId"`
+		ToolCallID string          `json:"toolCallId"`
+		ToolName   string          `json:"toolName"`
+		Result     json.RawMessage `json:"result"`
+		Error      string          `json:"error,omitempty"`
+		ErrorCode  string          `json:"errorCode,omitempty"`
+		FactBase
+	}
+
+	// RunEnded closes a run.
+	RunEnded struct {
+		RunID     string          `json:"runId"`
+		Status    RunStatus       `json:"status"`
+		Output    json.RawMessage `json:"output,omitempty"`
+		Error     string          `json:"error,omitempty"`
+		ErrorCode string          `json:"errorCode,omitempty"`
+		FactBase
+	}
+)
+
+// Facts of the stream.
+type (
+	// Truncated strikes records from the effective stream; nothing is
+	// deleted. Ranges is the truth; AtSequence is the head when it was
+	// written (documents' guarantee G4).
+	Truncated struct {
+		Reason     ResyncReason `json:"reason"`
+		Ranges     []Range      `json:"ranges"`
+		AtSequence uint64       `json:"atSequence"`
+		FactBase
+	}
+
+	// StreamPaused tells readers that the stream waits.
+	StreamPaused struct {
+		Reason string `json:"reason,omitempty"`
+		FactBase
+	}
+
+	// StreamResumed ends a pause.
+	StreamResumed struct {
+		FactBase
+	}
+
+	// StreamEnd is the control message of document 000: the stream is
+	// complete until a new turn re-activates it.
+	StreamEnd struct {
+		StreamID    string          `json:"streamId"`
+		Timestamp   int64           `json:"timestamp"`
+		FinalOutput json.RawMessage `json:"finalOutput,omitempty"`
+	}
+
+	// StreamFailed ends the stream with an error.
+	StreamFailed struct {
+		Error string `json:"error"`
+		FactBase
+	}
+)
+
+// Range is a part of the log that a [Truncated] fact strikes: chunks of one
+// agent, and of one tool call or, if CallID is empty, of none, with From <=
+// sequence <= To. Facts and life cycle chunks are never struck by it.
+type Range struct {
+	AgentID string `json:"agentId"`
+	CallID  string `json:"callId,omitempty"`
+	From    uint64 `json:"from"`
+	To      uint64 `json:"to"`
+}
+
+// MessageFile is an attachment of a user message; Data is a data URL.
+type MessageFile struct {
+	Data      string `json:"data"`
+	MediaType string `json:"mediaType"`
+	Filename  string `json:"filename,omitempty"`
+}
+
+// TurnPart is one part of a model's answer, in the model's order. Exactly one
+// field is set.
+type TurnPart struct {
+	Reasoning string    `json:"reasoning,omitempty"`
+	Text      string    `json:"text,omitempty"`
+	ToolCall  *ToolCall `json:"toolCall,omitempty"`
+}
+
+// ToolCall is a model's wish to call a tool. Its id is unique in the tree.
+type ToolCall struct {
+	ID   string `json:"toolCallId"`
+	Name string `json:"toolName"`
+	// Arguments is what the model wrote if that is JSON, else a JSON string
+	// that holds it.
+	Arguments json.RawMessage `json:"arguments"`
+}
+
+// TokenUsage counts tokens: Prompt includes cached and cache-written ones,
+// Completion includes reasoning.
+type TokenUsage struct {
+	Prompt     int64 `json:"prompt"`
+	Completion int64 `json:"completion"`
+	Reasoning  int64 `json:"reasoning,omitempty"`
+	Cached     int64 `json:"cached,omitempty"`
+	CacheWrite int64 `json:"cacheWrite,omitempty"`
+	Total      int64 `json:"total"`
+}
+
+// RunMode tells how a run begins.
+type RunMode string
+
+// Run modes.
+const (
+	ModeStart       RunMode = "start"        // a first run, or a new turn
+	ModeContinue    RunMode = "continue"     // go on where the last run stopped
+	ModeWithMessage RunMode = "with_message" // go on with a further user message
+)
+
+// RunStatus is the state of a run.
+type RunStatus string
+
+// Run states.
+const (
+	RunRunning     RunStatus = "running"
+	RunCompleted   RunStatus = "completed"
+	RunFailed      RunStatus = "failed"
+	RunStopped     RunStatus = "interrupted"
+	RunClientTool  RunStatus = "suspended_client_tool"
+	RunChildren    RunStatus = "suspended_awaiting_children"
+	RunStepPartial RunStatus = "suspended_step_partial"
+)
+
+// StopReason tells why a model stopped, in helixd's own terms.
+type StopReason string
+
+// Stop reasons.
+const (
+	StopEndTurn       StopReason = "end_turn"
+	StopToolUse       StopReason = "tool_use"
+	StopMaxTokens     StopReason = "max_tokens"
+	StopSequence      StopReason = "stop_sequence"
+	StopContentFilter StopReason = "content_filter"
+	StopError         StopReason = "error"
+	StopUnknown       StopReason = "unknown"
+)
+
+// FinishReason returns the wire form of r.
+func (r StopReason) FinishReason() FinishReason {
+	switch r {
+	case StopEndTurn, StopSequence:
+		return FinishStop
+	case StopToolUse:
+		return FinishToolCalls
+	case StopMaxTokens:
+		return FinishLength
+	case StopContentFilter:
+		return FinishContentFilter
+	case StopError:
+		return FinishError
+	default:
+		return FinishOther
+	}
+}
+
+// UnknownFact is a fact of a kind that this version does not know. It keeps
+// the original bytes and encodes to them.
+type UnknownFact struct {
+	Kind string
+	Raw  json.RawMessage
+	FactBase
+}
+
+// At returns the time of writing.
+func (e *StreamEnd) At() int64 { return e.Timestamp }
+func (*StreamEnd) fact()       {}
+
+func (*SessionCreated) Type() string { return "session_created" }
+func (*UserMessage) Type() string    { return "user_message" }
+func (*RunRequested) Type() string   { return "run_requested" }
+func (*RunClaimed) Type() string     { return "run_claimed" }
+func (*ModelTurn) Type() string      { return "model_turn" }
+func (*ModelFailed) Type() string    { return "model_failed" }
+func (*ToolResult) Type() string     { return "tool_result" }
+func (*RunEnded) Type() string       { return "run_ended" }
+func (*Truncated) Type() string      { return "truncated" }
+func (*StreamPaused) Type() string   { return "stream_paused" }
+func (*StreamResumed) Type() string  { return "stream_resumed" }
+func (*StreamEnd) Type() string      { return "stream_end" }
+func (*StreamFailed) Type() string   { return "stream_failed" }
+
+// Type returns the kind that the writer gave.
+func (u *UnknownFact) Type() string { return u.Kind }

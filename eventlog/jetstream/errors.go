@@ -1,0 +1,61 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// JetStream error codes that mean something here; all translation is in this
+// file and goes by code.
+const (
+	codeWrongLastSequence         = 10071 // compare-and-swap failed
+	codeWrongLastSequenceConstant = 10164 // another append is in flight; try again
+	codeNoMessageFound            = 10037
+	codeMessageTooLarge           = 10054
+	codeAtomicTooLarge            = 10199
+)
+
+// apiError is the error object of JetStream's answers.
+type apiError struct {
+	Code        int    `json:"code"`
+	ErrCode     int    `json:"err_code"`
+	Description string `json:"description"`
+}
+
+func (e *apiError) Error() string {
+	return fmt.Sprintf("jetstream: %s (%d)", e.Description, e.ErrCode)
+}
+
+// appendError says what a refused append means.
+func appendError(e *apiError) error {
+	switch e.ErrCode {
+	case codeWrongLastSequence, codeWrongLastSequenceConstant:
+		return &eventlog.ConflictError{}
+	case codeMessageTooLarge, codeAtomicTooLarge:
+		return fmt.Errorf("%w: %w", eventlog.ErrTooLarge, e)
+	}
+	if e.Code >= 500 || e.Code == 429 || e.Code == 408 {
+		return fmt.Errorf("%w: %w", eventlog.ErrOutcomeUnknown, e)
+	}
+	return e
+}
+
+// transportError says what a lost or impossible request means for an append.
+func transportError(err error) error {
+	switch {
+	case errors.Is(err, nats.ErrConnectionClosed):
+		return fmt.Errorf("%w: %w", eventlog.ErrClosed, err)
+	case errors.Is(err, nats.ErrMaxPayload):
+		return fmt.Errorf("%w: %w", eventlog.ErrTooLarge, err)
+	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, nats.ErrTimeout),
+		errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled),
+		errors.Is(err, nats.ErrConnectionReconnecting), errors.Is(err, nats.ErrDisconnected):
+		return fmt.Errorf("%w: %w", eventlog.ErrOutcomeUnknown, err)
+	}
+	return err
+}

@@ -1,0 +1,40 @@
+package jetstream_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/logtest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// open returns the log of a server of its own.
+func open(t *testing.T, sync time.Duration) eventlog.Log {
+	t.Helper()
+	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), SyncInterval: sync})
+	require.NoError(t, err)
+	t.Cleanup(srv.Stop)
+	nc, err := srv.Connect()
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	log, err := jetstream.Open(t.Context(), nc, nil)
+	require.NoError(t, err)
+	t.Cleanup(func() { log.Close() })
+	return log
+}
+
+func TestContract(t *testing.T) {
+	t.Run("fsync", func(t *testing.T) {
+		logtest.Run(t, func(t *testing.T) eventlog.Log { return open(t, 0) })
+	})
+	t.Run("interval", func(t *testing.T) {
+		logtest.Run(t, func(t *testing.T) eventlog.Log { return open(t, time.Second) })
+	})
+}

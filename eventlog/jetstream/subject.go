@@ -1,0 +1,64 @@
+package jetstream
+
+import (
+	"fmt"
+	"hash/fnv"
+	"net/url"
+	"strings"
+)
+
+const (
+	logSubjects  = "helix.log."
+	liveSubjects = "helix.live."
+)
+
+func streamName(partition int) string { return fmt.Sprintf("HELIX_LOG_%d", partition) }
+
+// partitionOf spreads sessions; it must never change.
+func partitionOf(session string, partitions int) int {
+	h := fnv.New32a()
+	h.Write([]byte(session))
+	return int(h.Sum32() % uint32(partitions))
+}
+
+func logSubject(session string, partition int) string {
+	return fmt.Sprintf("%s%d.%s", logSubjects, partition, Token(session))
+}
+
+// LiveSubject is where a session's records are republished once they are
+// stored.
+func LiveSubject(session string) string { return liveSubjects + Token(session) }
+
+// Token is a session id as a subject token: [A-Za-z0-9_-] stand for
+// themselves and every other byte is percent-encoded, so that no id can hold
+// a dot, a wildcard or a NUL.
+func Token(session string) string {
+	return escape(session, func(c byte) bool {
+		return c == '-' || c == '_' || '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z'
+	})
+}
+
+func sessionOf(token string) (string, error) {
+	id, err := url.PathUnescape(token)
+	if err != nil {
+		return "", fmt.Errorf("jetstream: session token: %w", err)
+	}
+	return id, nil
+}
+
+// headerValue makes any string fit a header line: visible ASCII stays.
+func headerValue(s string) string {
+	return escape(s, func(c byte) bool { return c > ' ' && c < 0x7f && c != '%' })
+}
+
+func escape(s string, plain func(byte) bool) string {
+	var b strings.Builder
+	for i := range len(s) {
+		if c := s[i]; plain(c) {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
+}

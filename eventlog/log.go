@@ -1,0 +1,69 @@
+package eventlog
+
+import (
+	"context"
+	"iter"
+)
+
+// Log is a durable, ordered log with one order for each session tree. Its
+// implementations share one contract suite, package logtest.
+//
+// A sequence n as a cursor means "records with sequence <= n are known"; 0 is
+// before everything. Sequences rise over the whole session, have gaps and are
+// never used again.
+type Log interface {
+	// Append writes entries, all or none, if the session's last sequence is
+	// expected (0: the session is new). It returns the sequence of the last
+	// one; those of the others precede it without gaps. When it returns nil
+	// the records are as durable as Info says.
+	//
+	// Errors: *ConflictError, nothing was written; ErrOutcomeUnknown, they
+	// may be in the log now or later; ErrTooLarge; *ValidationError for the
+	// session id.
+	Append(ctx context.Context, session string, expected uint64, entries []Entry) (last uint64, err error)
+
+	// Read yields the records with from < sequence <= to, up to the head if
+	// to is 0. It proves that it is complete, with the leader's head, or it
+	// ends with an error. Errors: ErrSessionNotFound, ErrIncomplete,
+	// *CursorAheadError if from or to is beyond the head.
+	Read(ctx context.Context, session string, from, to uint64) iter.Seq2[Record, error]
+
+	// Follow yields the records with sequence > from, waiting for new ones
+	// until ctx ends, which is its last error. A gap is repaired or is an
+	// error, never skipped. Errors: as Read.
+	Follow(ctx context.Context, session string, from uint64) iter.Seq2[Record, error]
+
+	// Head returns the session's last sequence, or ErrSessionNotFound.
+	Head(ctx context.Context, session string) (uint64, error)
+
+	// Sessions yields the ids of all sessions, sorted by bytes.
+	Sessions(ctx context.Context) iter.Seq2[string, error]
+
+	// Info describes the log.
+	Info() Info
+
+	// Close ends all followers and refuses further use; it is idempotent.
+	Close() error
+}
+
+// Info describes a log.
+type Info struct {
+	Backend    string     `json:"backend"`
+	Durability Durability `json:"durability"`
+	Partitions int        `json:"partitions"`
+	// MaxRecordBytes is the largest payload that Append takes.
+	MaxRecordBytes int `json:"maxRecordBytes"`
+}
+
+// Durability says what an acknowledged append survives: "fsync" a power
+// loss, "interval=D" a power loss but for the last D, "replicated×N" the loss
+// of fewer than half of N servers, "memory" nothing, "unknown" at least a
+// killed client.
+type Durability string
+
+// Durability modes without a parameter.
+const (
+	DurabilityFsync   Durability = "fsync"
+	DurabilityMemory  Durability = "memory"
+	DurabilityUnknown Durability = "unknown"
+)

@@ -1,0 +1,135 @@
+// Package logtest is the contract suite of eventlog.Log. Every implementation
+// runs it.
+package logtest
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// Run checks that the logs that open returns keep the contract. Each test
+// opens one of its own.
+func Run(t *testing.T, open func(t *testing.T) eventlog.Log) {
+	for _, tc := range []struct {
+		name string
+		test func(*testing.T, eventlog.Log)
+	}{
+		{"append compares and swaps", appendCAS},
+		{"a batch is all or nothing and has no gaps", appendBatch},
+		{"records come back byte for byte", roundTrip},
+		{"reads are complete and bounded", reads},
+		{"a long session is read whole", longRead},
+		{"cursors and sessions that do not exist are errors", badCursors},
+		{"odd session ids keep to themselves", oddIDs},
+		{"bad session ids are refused", badIDs},
+		{"sessions are listed", listing},
+		{"followers catch up and go live", follow},
+		{"followers are independent", followers},
+		{"a closed log ends its followers", closing},
+		{"the writer fences others", fencing},
+		{"a zombie that wakes after a takeover writes nothing", zombie},
+		{"the writer goes on behind foreign records", foreignRecords},
+		{"concurrent appends keep one order", concurrentAppends},
+		{"a lost answer is not a second append", lostAnswer},
+		{"a lost request is sent again", lostRequest},
+		{"an unresolved append breaks the writer", unresolved},
+		{"an ended stream takes a new turn only", streamStates},
+		{"truncation strikes and keeps", truncation},
+	} {
+		t.Run(tc.name, func(t *testing.T) { tc.test(t, open(t)) })
+	}
+}
+
+// within is the longest that a test waits for what must happen.
+const within = 30 * time.Second
+
+func ctxOf(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// Text returns a text chunk as an entry of the given session.
+func Text(session, text string) eventlog.Entry {
+	e, err := eventlog.NewChunk(&eventlog.TextDelta{Delta: text, Base: eventlog.Base{
+		AgentID: session, AgentType: "writer", Timestamp: 1, Step: 1,
+	}}, eventlog.Labels{Run: "run-1"})
+	if err != nil {
+		panic(err)
+	}
+	return e
+}
+
+// Fact returns a fact as an entry of the given session.
+func Fact(session string, f eventlog.Fact) eventlog.Entry {
+	e, err := eventlog.NewFact(session, f, eventlog.Labels{})
+	if err != nil {
+		panic(err)
+	}
+	return e
+}
+
+func base(session string) eventlog.FactBase {
+	return eventlog.FactBase{SessionID: session, Timestamp: 1}
+}
+
+// append1 appends texts to a session whose last sequence is expected.
+func append1(t *testing.T, log eventlog.Log, session string, expected uint64, texts ...string) uint64 {
+	t.Helper()
+	entries := make([]eventlog.Entry, len(texts))
+	for i, s := range texts {
+		entries[i] = Text(session, s)
+	}
+	last, err := log.Append(ctxOf(t), session, expected, entries)
+	require.NoError(t, err)
+	return last
+}
+
+func collect(t *testing.T, seq iter.Seq2[eventlog.Record, error]) []eventlog.Record {
+	t.Helper()
+	records, err := collectErr(seq)
+	require.NoError(t, err)
+	return records
+}
+
+func collectErr(seq iter.Seq2[eventlog.Record, error]) (records []eventlog.Record, err error) {
+	for r, err := range seq {
+		if err != nil {
+			return records, err
+		}
+		records = append(records, r)
+	}
+	return records, nil
+}
+
+// texts returns the text deltas among records.
+func texts(t *testing.T, records []eventlog.Record) []string {
+	t.Helper()
+	out := []string{}
+	for _, r := range records {
+		if r.Kind != eventlog.KindChunk {
+			continue
+		}
+		c, err := r.Chunk()
+		require.NoError(t, err)
+		if d, ok := c.(*eventlog.TextDelta); ok {
+			out = append(out, d.Delta)
+		}
+	}
+	return out
+}
+
+func numbered(from, to int) []string {
+	out := make([]string, 0, to-from)
+	for i := from; i < to; i++ {
+		out = append(out, fmt.Sprint(i))
+	}
+	return out
+}

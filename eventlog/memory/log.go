@@ -1,0 +1,195 @@
+// Package memory is an eventlog.Log in memory, for tests and examples. It
+// keeps the whole contract but durability.
+package memory
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// MaxRecordBytes is the largest payload that Append takes.
+const MaxRecordBytes = 8 << 20
+
+// Log is the twin of the JetStream log. The zero value is not usable; see
+// New.
+type Log struct {
+	mu       sync.Mutex
+	last     uint64 // of all sessions: a session's sequences have gaps
+	sessions map[string][]eventlog.Record
+	changed  chan struct{} // closed and replaced at every append
+	closed   bool
+}
+
+// New returns an empty log.
+func New() *Log {
+	return &Log{sessions: map[string][]eventlog.Record{}, changed: make(chan struct{})}
+}
+
+// Append implements eventlog.Log.
+func (l *Log) Append(ctx context.Context, session string, expected uint64, entries []eventlog.Entry) (uint64, error) {
+	if err := eventlog.ValidateSessionID(session); err != nil {
+		return 0, err
+	}
+	if err := ctx.Err(); err != nil {
+		return 0, context.Cause(ctx)
+	}
+	for _, e := range entries {
+		if len(e.Payload) > MaxRecordBytes {
+			return 0, eventlog.ErrTooLarge
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return 0, eventlog.ErrClosed
+	}
+	records := l.sessions[session]
+	if head := headOf(records); head != expected {
+		return 0, &eventlog.ConflictError{Head: head}
+	}
+	for _, e := range entries {
+		l.last++
+		e.Payload = slices.Clone(e.Payload)
+		records = append(records, eventlog.Record{Sequence: l.last, Time: time.Now(), Entry: e})
+	}
+	l.sessions[session] = records
+	close(l.changed)
+	l.changed = make(chan struct{})
+	return l.last, nil
+}
+
+// Read implements eventlog.Log.
+func (l *Log) Read(ctx context.Context, session string, from, to uint64) iter.Seq2[eventlog.Record, error] {
+	return func(yield func(eventlog.Record, error) bool) {
+		records, _, err := l.after(session, from)
+		if err == nil && to > 0 {
+			if head, _ := l.Head(ctx, session); to > head {
+				err = &eventlog.CursorAheadError{Cursor: to, Head: head}
+			}
+		}
+		if err != nil {
+			yield(eventlog.Record{}, err)
+			return
+		}
+		for _, r := range records {
+			if to > 0 && r.Sequence > to {
+				return
+			}
+			if ctx.Err() != nil {
+				yield(eventlog.Record{}, context.Cause(ctx))
+				return
+			}
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Follow implements eventlog.Log.
+func (l *Log) Follow(ctx context.Context, session string, from uint64) iter.Seq2[eventlog.Record, error] {
+	return func(yield func(eventlog.Record, error) bool) {
+		for {
+			records, changed, err := l.after(session, from)
+			if err != nil {
+				yield(eventlog.Record{}, err)
+				return
+			}
+			for _, r := range records {
+				if !yield(r, nil) {
+					return
+				}
+				from = r.Sequence
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				yield(eventlog.Record{}, context.Cause(ctx))
+				return
+			}
+		}
+	}
+}
+
+// after returns the records behind from, and a channel that is closed when
+// there are more.
+func (l *Log) after(session string, from uint64) ([]eventlog.Record, <-chan struct{}, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil, nil, eventlog.ErrClosed
+	}
+	records := l.sessions[session]
+	head := headOf(records)
+	if head == 0 {
+		return nil, nil, eventlog.ErrSessionNotFound
+	}
+	if from > head {
+		return nil, nil, &eventlog.CursorAheadError{Cursor: from, Head: head}
+	}
+	i, _ := slices.BinarySearchFunc(records, from+1, func(r eventlog.Record, seq uint64) int {
+		return int(int64(r.Sequence) - int64(seq))
+	})
+	return records[i:len(records):len(records)], l.changed, nil
+}
+
+// Head implements eventlog.Log.
+func (l *Log) Head(_ context.Context, session string) (uint64, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return 0, eventlog.ErrClosed
+	}
+	if head := headOf(l.sessions[session]); head > 0 {
+		return head, nil
+	}
+	return 0, eventlog.ErrSessionNotFound
+}
+
+// Sessions implements eventlog.Log.
+func (l *Log) Sessions(context.Context) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		l.mu.Lock()
+		ids := make([]string, 0, len(l.sessions))
+		for id := range l.sessions {
+			ids = append(ids, id)
+		}
+		l.mu.Unlock()
+		slices.Sort(ids)
+		for _, id := range ids {
+			if !yield(id, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Info implements eventlog.Log.
+func (l *Log) Info() eventlog.Info {
+	return eventlog.Info{
+		Backend: "memory", Durability: eventlog.DurabilityMemory, Partitions: 1, MaxRecordBytes: MaxRecordBytes,
+	}
+}
+
+// Close implements eventlog.Log.
+func (l *Log) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closed {
+		l.closed = true
+		close(l.changed)
+	}
+	return nil
+}
+
+func headOf(records []eventlog.Record) uint64 {
+	if len(records) == 0 {
+		return 0
+	}
+	return records[len(records)-1].Sequence
+}

@@ -1,0 +1,85 @@
+package eventlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Pauses between tries to find out what became of an append.
+const (
+	minRetryPause = 2 * time.Millisecond
+	maxRetryPause = 250 * time.Millisecond
+)
+
+// AppendOnce appends entries behind expected exactly once, whatever happens
+// to the answers, and returns the last one's sequence. writer must be unique
+// for all time: it is how the entries are recognised. It is for producers
+// that hold no claim.
+//
+// Errors: as [Log.Append]; a *ConflictError means that somebody else wrote
+// there first and that nothing of this was or will be written.
+// ErrOutcomeUnknown is left only when ctx ends.
+func AppendOnce(ctx context.Context, log Log, session, writer string, expected uint64, entries []Entry) (uint64, error) {
+	frozen := make([]Entry, len(entries))
+	for i, e := range entries {
+		e.Writer, e.Ordinal = writer, uint64(i)+1
+		frozen[i] = e
+	}
+	return appendOnce(ctx, log, session, expected, frozen)
+}
+
+// appendOnce sends the same bytes with the same expectation until it knows
+// what became of them. Since the expectation can be met once only, at most
+// one of the tries ever succeeds.
+func appendOnce(ctx context.Context, log Log, session string, expected uint64, frozen []Entry) (uint64, error) {
+	unsure := false
+	for pause := minRetryPause; ; pause = min(2*pause, maxRetryPause) {
+		last, err := log.Append(ctx, session, expected, frozen)
+		if err == nil {
+			return last, nil
+		}
+		_, conflict := errors.AsType[*ConflictError](err)
+		if !conflict && !errors.Is(err, ErrOutcomeUnknown) {
+			if unsure { // an earlier try may still arrive
+				err = fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
+			}
+			return 0, err
+		}
+		unsure = unsure || !conflict
+		first, rerr := firstAfter(ctx, log, session, expected)
+		switch {
+		case rerr != nil || first.Sequence == 0: // not known yet, or still free
+		case first.Writer == frozen[0].Writer && first.Ordinal == frozen[0].Ordinal:
+			return first.Sequence + uint64(len(frozen)) - 1, nil
+		default:
+			return 0, &ConflictError{Head: first.Sequence}
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return 0, fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
+		}
+	}
+}
+
+// firstAfter returns the first record behind n, or the zero Record.
+func firstAfter(ctx context.Context, log Log, session string, n uint64) (Record, error) {
+	for r, err := range log.Read(ctx, session, n, 0) {
+		if errors.Is(err, ErrSessionNotFound) && n == 0 {
+			return Record{}, nil
+		}
+		return r, err
+	}
+	return Record{}, nil
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,115 @@
+package eventlog
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Kind tells chunks from facts.
+type Kind string
+
+// The two kinds of records.
+const (
+	KindChunk Kind = "chunk"
+	KindFact  Kind = "fact"
+)
+
+// Envelope is what a record says beside its payload. On NATS it is the
+// message's headers.
+type Envelope struct {
+	Kind    Kind   `json:"kind"`
+	Type    string `json:"type"`
+	Agent   string `json:"agent"`             // session id within the tree
+	Run     string `json:"run,omitempty"`     // run that wrote it
+	Call    string `json:"call,omitempty"`    // tool call whose execution wrote it
+	Writer  string `json:"writer,omitempty"`  // claim that wrote it; see Writer
+	Ordinal uint64 `json:"ordinal,omitempty"` // position among the writer's records, from 1
+}
+
+// Entry is a record before it has a sequence.
+type Entry struct {
+	Envelope
+	Payload []byte
+}
+
+// Record is one element of a session's log. Its payload is never changed.
+type Record struct {
+	Sequence uint64    // JetStream's sequence: unique, rising, with gaps
+	Time     time.Time // when the store took it; folds don't look at it
+	Entry
+}
+
+// Labels place an entry in the run that writes it.
+type Labels struct{ Run, Call string }
+
+// NewChunk validates c and makes an entry of it. The error is a
+// [*ValidationError].
+func NewChunk(c Chunk, l Labels) (Entry, error) {
+	payload, err := EncodeChunk(c)
+	if err != nil {
+		return Entry{}, err
+	}
+	return Entry{
+		Envelope: Envelope{Kind: KindChunk, Type: c.Type(), Agent: c.base().AgentID, Run: l.Run, Call: l.Call},
+		Payload:  payload,
+	}, nil
+}
+
+// NewFact validates f and makes an entry of it, about the given session of
+// the tree. The error is a [*ValidationError].
+func NewFact(session string, f Fact, l Labels) (Entry, error) {
+	payload, err := EncodeFact(f)
+	if err != nil {
+		return Entry{}, err
+	}
+	return Entry{
+		Envelope: Envelope{Kind: KindFact, Type: f.Type(), Agent: session, Run: l.Run, Call: l.Call},
+		Payload:  payload,
+	}, nil
+}
+
+// Chunk decodes the record's chunk.
+func (e Entry) Chunk() (Chunk, error) {
+	if e.Kind != KindChunk {
+		return nil, fmt.Errorf("eventlog: a %s %s is no chunk", e.Kind, e.Type)
+	}
+	return DecodeChunk(e.Payload)
+}
+
+// Fact decodes the record's fact.
+func (e Entry) Fact() (Fact, error) {
+	if e.Kind != KindFact {
+		return nil, fmt.Errorf("eventlog: a %s %s is no fact", e.Kind, e.Type)
+	}
+	return DecodeFact(e.Payload)
+}
+
+// recordJSON is the interchange form of a record: the envelope, and the
+// payload as it is under "data".
+type recordJSON struct {
+	Sequence uint64    `json:"sequence"`
+	Time     time.Time `json:"time"`
+	Envelope
+	Data json.RawMessage `json:"data"`
+}
+
+// MarshalJSON writes the record with its envelope; a payload that is not
+// JSON stands as a string.
+func (r Record) MarshalJSON() ([]byte, error) {
+	data := json.RawMessage(r.Payload)
+	if !json.Valid(data) {
+		data, _ = json.Marshal(string(r.Payload))
+	}
+	return marshalPlain(recordJSON{Sequence: r.Sequence, Time: r.Time, Envelope: r.Envelope, Data: data})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (r *Record) UnmarshalJSON(b []byte) error {
+	var j recordJSON
+	if err := json.Unmarshal(b, &j); err != nil {
+		return err
+	}
+	*r = Record{Sequence: j.Sequence, Time: j.Time, Entry: Entry{Envelope: j.Envelope, Payload: j.Data}}
+	return nil
+}

@@ -1,0 +1,278 @@
+package eventlog
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Limits of what is written, in bytes of UTF-8.
+const (
+	MaxSessionID = 256 // a session id
+	MaxID        = 256 // any other id, and a name
+)
+
+// ValidateSessionID reports whether id can name a session: valid UTF-8, 1 to
+// [MaxSessionID] bytes, no control characters. The replacement character is
+// refused too, since JSON decoding puts it for whatever was not valid.
+func ValidateSessionID(id string) error {
+	if reason := idProblem(id, MaxSessionID); reason != "" {
+		return &ValidationError{Field: "sessionId", Reason: reason}
+	}
+	return nil
+}
+
+func idProblem(id string, limit int) string {
+	switch {
+	case id == "":
+		return "must not be empty"
+	case len(id) > limit:
+		return fmt.Sprintf("must be at most %d bytes, not %d", limit, len(id))
+	case !utf8.ValidString(id) || strings.ContainsRune(id, utf8.RuneError):
+		return "must be valid UTF-8"
+	case strings.ContainsFunc(id, isControl):
+		return "must not hold control characters"
+	}
+	return ""
+}
+
+func isControl(r rune) bool { return r < 0x20 || r >= 0x7f && r < 0xa0 }
+
+// checker collects the first problem of a record.
+type checker struct {
+	typ string
+	err *ValidationError
+}
+
+func (k *checker) fail(name, reason string) {
+	if k.err == nil {
+		k.err = &ValidationError{Type: k.typ, Field: name, Reason: reason}
+	}
+}
+
+func (k *checker) id(name, v string) {
+	if reason := idProblem(v, MaxID); reason != "" {
+		k.fail(name, reason)
+	}
+}
+
+func (k *checker) optID(name string, v *string) {
+	if v != nil {
+		k.id(name, *v)
+	}
+}
+
+func (k *checker) json(name string, raw json.RawMessage) {
+	if len(raw) > 0 && !json.Valid(raw) {
+		k.fail(name, "must be valid JSON")
+	}
+}
+
+func (k *checker) object(name string, raw json.RawMessage) {
+	if !isObject(raw) {
+		k.fail(name, "must be an object")
+	}
+}
+
+func (k *checker) notNegative(name string, v int64) {
+	if v < 0 {
+		k.fail(name, "must not be negative")
+	}
+}
+
+func oneOf[T ~string](k *checker, name string, v T, allowed ...T) {
+	if !slices.Contains(allowed, v) {
+		k.fail(name, fmt.Sprintf("%q is none of %v", v, allowed))
+	}
+}
+
+func (k *checker) result() error {
+	if k.err == nil {
+		return nil
+	}
+	return k.err
+}
+
+func validateChunk(c Chunk) error {
+	k := &checker{typ: c.Type()}
+	b := c.base()
+	k.id("agentId", b.AgentID)
+	k.id("agentType", b.AgentType)
+	k.notNegative("timestamp", b.Timestamp)
+	k.notNegative("step", int64(b.Step))
+	switch c := c.(type) {
+	case *ToolArgStreamStart:
+		k.id("toolCallId", c.ToolCallID)
+		k.id("toolName", c.ToolName)
+	case *ToolArgStreamDelta:
+		k.id("toolCallId", c.ToolCallID)
+	case *ToolArgStreamEnd:
+		k.id("toolCallId", c.ToolCallID)
+	case *ToolStart:
+		k.id("toolCallId", c.ToolCallID)
+		k.id("toolName", c.ToolName)
+		k.object("arguments", c.Arguments)
+	case *ToolEnd:
+		k.id("toolCallId", c.ToolCallID)
+		k.id("toolName", c.ToolName)
+		k.json("result", c.Result)
+	case *ToolApprovalRequest:
+		k.id("toolCallId", c.ToolCallID)
+		k.id("toolName", c.ToolName)
+		k.approvalID(c.ApprovalID)
+		k.json("input", c.Input)
+	case *ToolApprovalResponse:
+		k.id("toolCallId", c.ToolCallID)
+		k.id("toolName", c.ToolName)
+		k.approvalID(c.ApprovalID)
+	case *ToolInputError:
+		k.id("toolCallId", c.ToolCallID)
+		k.id("toolName", c.ToolName)
+		k.json("partialInput", c.PartialInput)
+	case *ToolOutputError:
+		k.id("toolCallId", c.ToolCallID)
+		k.id("toolName", c.ToolName)
+	case *SubAgentStart:
+		k.id("subAgentType", c.SubAgentType)
+		k.id("subSessionId", c.SubSessionID)
+		k.id("callId", c.CallID)
+	case *SubAgentEnd:
+		k.id("subAgentType", c.SubAgentType)
+		k.id("subSessionId", c.SubSessionID)
+		k.id("callId", c.CallID)
+		k.json("result", c.Result)
+	case *CustomEvent:
+		k.id("eventName", c.EventName)
+		k.json("data", c.Data)
+	case *StatePatch:
+		if c.Patches == nil {
+			k.fail("patches", "must be an array")
+		}
+		for i, op := range c.Patches {
+			k.patchOp(fmt.Sprintf("patches[%d].", i), op)
+		}
+	case *Output:
+		k.json("output", c.Output)
+	case *SourceURL:
+		k.id("sourceId", c.SourceID)
+	case *SourceDocument:
+		k.id("sourceId", c.SourceID)
+	case *StepStart:
+		k.optID("stepId", c.StepID)
+	case *StepEnd:
+		k.optID("stepId", c.StepID)
+		if c.FinishReason != nil {
+			oneOf(k, "finishReason", *c.FinishReason, FinishStop, FinishLength, FinishToolCalls,
+				FinishContentFilter, FinishError, FinishOther)
+		}
+		if u := c.Usage; u != nil {
+			k.notNegative("usage.inputTokens", u.InputTokens)
+			k.notNegative("usage.outputTokens", u.OutputTokens)
+		}
+	case *RunInterrupted:
+		k.id("runId", c.RunID)
+	case *RunResumed:
+		k.id("runId", c.RunID)
+		k.notNegative("fromStepCount", int64(c.FromStepCount))
+	case *RunPaused:
+		k.id("runId", c.RunID)
+		k.optID("pendingToolCallId", c.PendingToolCallID)
+	case *CheckpointCreated:
+		k.id("runId", c.RunID)
+		k.checkpointID(c.CheckpointID)
+		k.notNegative("stepCount", int64(c.StepCount))
+	case *StepCommitted:
+		k.id("runId", c.RunID)
+		k.id("stepId", c.StepID)
+		k.checkpointID(c.CheckpointID)
+	case *StepDiscarded:
+		k.id("runId", c.RunID)
+		k.id("stepId", c.StepID)
+	case *StreamResync:
+		k.notNegative("stepCount", int64(c.StepCount))
+		k.notNegative("messageCount", int64(c.MessageCount))
+		oneOf(k, "reason", c.Reason, ResyncCrashRecovery, ResyncRollback, ResyncBranch, ResyncRetry)
+	case *SuspensionMarker:
+		oneOf(k, "kind", c.Kind, SuspendedClientTool, SuspendedAwaitingChildren, SuspendedStepPartial)
+		k.object("payload", c.Payload)
+	}
+	return k.result()
+}
+
+// approvalID allows for "{runId}::{toolCallId}".
+func (k *checker) approvalID(v string) {
+	if reason := idProblem(v, 2*MaxID+2); reason != "" {
+		k.fail("approvalId", reason)
+	}
+}
+
+// checkpointID allows for the session id that it holds.
+func (k *checker) checkpointID(v string) {
+	if reason := idProblem(v, MaxSessionID+MaxID); reason != "" {
+		k.fail("checkpointId", reason)
+	}
+}
+
+func (k *checker) patchOp(path string, op PatchOp) {
+	oneOf(k, path+"op", op.Op, "add", "remove", "replace", "move", "copy", "test")
+	if op.Path != "" && op.Path[0] != '/' {
+		k.fail(path+"path", "must be a JSON Pointer")
+	}
+	switch op.Op {
+	case "add", "replace", "test":
+		if len(op.Value) == 0 {
+			k.fail(path+"value", "is required for "+op.Op)
+		}
+		k.json(path+"value", op.Value)
+	case "move", "copy":
+		if op.From == nil || *op.From != "" && (*op.From)[0] != '/' {
+			k.fail(path+"from", "must be a JSON Pointer")
+		}
+	}
+}
+
+func validateFact(f Fact) error {
+	k := &checker{typ: f.Type()}
+	k.notNegative("timestamp", f.At())
+	switch f := f.(type) {
+	case *SessionCreated:
+		k.id("agentType", f.AgentType)
+		if f.State != nil {
+			k.object("state", f.State)
+		}
+	case *UserMessage:
+		if f.Metadata != nil {
+			k.object("metadata", f.Metadata)
+		}
+	case *RunRequested:
+		k.id("runId", f.RunID)
+	case *RunClaimed:
+		k.id("runId", f.RunID)
+	case *ModelTurn:
+		k.id("stepId", f.StepID)
+		for i, p := range f.Parts {
+			if c := p.ToolCall; c != nil {
+				k.id(fmt.Sprintf("parts[%d].toolCall.toolCallId", i), c.ID)
+				k.json(fmt.Sprintf("parts[%d].toolCall.arguments", i), c.Arguments)
+			}
+		}
+	case *ToolResult:
+		k.id("toolCallId", f.ToolCallID)
+		k.json("result", f.Result)
+	case *RunEnded:
+		k.id("runId", f.RunID)
+		k.json("output", f.Output)
+	case *Truncated:
+		for i, r := range f.Ranges {
+			if r.From == 0 || r.From > r.To {
+				k.fail(fmt.Sprintf("ranges[%d]", i), "must be a range of sequences")
+			}
+		}
+	case *StreamEnd:
+		k.id("streamId", f.StreamID)
+		k.json("finalOutput", f.FinalOutput)
+	}
+	return k.result()
+}

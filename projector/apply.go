@@ -1,0 +1,108 @@
+package projector
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// Apply folds a record into t. Records at or before t.Head change nothing.
+func Apply(t *Tree, r eventlog.Record) {
+	if r.Sequence <= t.Head {
+		return
+	}
+	before := t.Head
+	t.Head = r.Sequence
+	switch r.Kind {
+	case eventlog.KindChunk:
+		c, err := r.Chunk()
+		if err != nil {
+			t.park(r, err.Error())
+			return
+		}
+		base := eventlog.BaseOf(c)
+		s := t.session(r.Agent, base.Timestamp)
+		if s.AgentType == "" {
+			s.AgentType = base.AgentType
+		}
+		t.touch(s, r, base.Timestamp)
+		if reason := s.applyChunk(r, c, before); reason != "" {
+			t.park(r, reason)
+		}
+	case eventlog.KindFact:
+		f, err := r.Fact()
+		if err != nil {
+			t.park(r, err.Error())
+			return
+		}
+		s := t.session(r.Agent, f.At())
+		t.touch(s, r, f.At())
+		if reason := t.applyFact(s, r, f, before); reason != "" {
+			t.park(r, reason)
+		}
+	default:
+		t.park(r, "neither a chunk nor a fact")
+	}
+}
+
+// Fold returns the state after the given records.
+func Fold(records ...eventlog.Record) *Tree {
+	t := new(Tree)
+	for _, r := range records {
+		Apply(t, r)
+	}
+	return t
+}
+
+func (t *Tree) park(r eventlog.Record, reason string) {
+	t.Parked = append(t.Parked, Parked{Sequence: r.Sequence, Type: r.Type, Reason: reason})
+}
+
+// session returns the session that a record is about. The first one is the
+// root.
+func (t *Tree) session(id string, at int64) *Session {
+	if t.SessionID == "" {
+		t.Session = newSession(id, at)
+	}
+	if id == t.SessionID {
+		return &t.Session
+	}
+	s, ok := t.Children[id]
+	if !ok {
+		child := newSession(id, at)
+		s = &child
+		if t.Children == nil {
+			t.Children = map[string]*Session{}
+		}
+		t.Children[id] = s
+	}
+	return s
+}
+
+func newSession(id string, at int64) Session {
+	return Session{
+		SessionID: id, StreamID: id, Status: SessionActive, StreamStatus: eventlog.StreamActive,
+		Messages: []Message{}, CustomState: []byte("{}"), CreatedAt: at,
+	}
+}
+
+func (t *Tree) touch(s *Session, r eventlog.Record, at int64) {
+	s.UpdatedAt = max(s.UpdatedAt, at)
+	s.StreamStatus = s.StreamStatus.After(r.Envelope)
+}
+
+// sessions returns the root and its children, in a fixed order.
+func (t *Tree) sessions() []*Session {
+	all := []*Session{&t.Session}
+	for _, id := range slices.Sorted(maps.Keys(t.Children)) {
+		all = append(all, t.Children[id])
+	}
+	return all
+}
+
+// commit marks a commit point.
+func (s *Session) commit(seq uint64) {
+	s.Version++
+	s.CommittedAt = seq
+}

@@ -1,0 +1,112 @@
+package projector
+
+import (
+	"github.com/helixd/helixd/eventlog"
+)
+
+// applyChunk folds a chunk and returns why it could not be used, if so.
+func (s *Session) applyChunk(r eventlog.Record, c eventlog.Chunk, before uint64) string {
+	if start, ok := c.(*eventlog.StepStart); ok {
+		s.openStep(start)
+	}
+	s.trackContent(r, before)
+	switch c := c.(type) {
+	case *eventlog.StatePatch:
+		next, err := Patch(s.CustomState, c.Patches)
+		if err != nil {
+			return err.Error()
+		}
+		s.CustomState = next
+	case *eventlog.CheckpointCreated:
+		s.Checkpoints = append(s.Checkpoints, Checkpoint{
+			ID: c.CheckpointID, RunID: c.RunID, StepCount: c.StepCount, Status: s.Status,
+			Timestamp: c.Timestamp, MessageCount: len(s.Messages), StreamSequence: r.Sequence,
+		})
+	case *eventlog.StepCommitted:
+		s.commitStep(r, c)
+	case *eventlog.RunInterrupted:
+		s.Status = SessionInterrupted
+	case *eventlog.Output:
+		s.Output = c.Output
+	default:
+		s.stream(c)
+	}
+	return ""
+}
+
+func (s *Session) openStep(c *eventlog.StepStart) {
+	if s.Turn == nil || c.StepID == nil {
+		return
+	}
+	if st := s.Turn.Step; st != nil && st.ID == *c.StepID {
+		return // another attempt
+	}
+	s.Turn.Step = &Step{ID: *c.StepID, Number: c.Step}
+}
+
+// trackContent remembers where unfinished content lies.
+func (s *Session) trackContent(r eventlog.Record, before uint64) {
+	if s.Turn == nil || !eventlog.Strikable(r.Envelope) {
+		return
+	}
+	if s.Turn.Before == nil {
+		s.Turn.Before = &before
+	}
+	st := s.Turn.Step
+	if st == nil || st.Committed {
+		return
+	}
+	if r.Call == "" {
+		if !st.Recorded {
+			st.Streamed = grow(st.Streamed, r.Sequence)
+		}
+	} else if call := st.call(r.Call); call != nil && !call.Done {
+		call.Started = true
+		call.Streamed = grow(call.Streamed, r.Sequence)
+	}
+}
+
+// stream collects the parts of an answer that is not complete.
+func (s *Session) stream(c eventlog.Chunk) {
+	if s.Turn == nil || s.Turn.Step == nil || s.Turn.Step.Recorded {
+		return
+	}
+	st := s.Turn.Step
+	switch c := c.(type) {
+	case *eventlog.TextDelta:
+		st.add(PartialText, "", "", c.Delta)
+	case *eventlog.Thinking:
+		if !c.IsComplete {
+			st.add(PartialReasoning, "", "", c.Content)
+		} else if !st.close(PartialReasoning, "") {
+			st.add(PartialReasoning, "", "", c.Content)
+			st.close(PartialReasoning, "")
+		}
+	case *eventlog.ToolArgStreamStart:
+		st.add(PartialToolCall, c.ToolCallID, c.ToolName, "")
+	case *eventlog.ToolArgStreamDelta:
+		st.add(PartialToolCall, c.ToolCallID, "", c.Delta)
+	case *eventlog.ToolArgStreamEnd:
+		st.close(PartialToolCall, c.ToolCallID)
+	}
+}
+
+func (s *Session) commitStep(r eventlog.Record, c *eventlog.StepCommitted) {
+	s.commit(r.Sequence)
+	s.StepCount = c.Step
+	if run := s.run(c.RunID); run != nil {
+		run.StepCount++
+	}
+	if s.Turn != nil && s.Turn.Step != nil && s.Turn.Step.ID == c.StepID {
+		s.Turn.Step.Committed = true
+	}
+}
+
+func (s *Session) run(id string) *Run {
+	for i := len(s.Runs) - 1; i >= 0; i-- {
+		if s.Runs[i].RunID == id {
+			return &s.Runs[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,18 @@
+// Package projector folds a log into the state of a session tree.
+//
+// [Apply] is pure and total: it knows no clock and no network, every record
+// leaves a valid state, and records at or before the tree's head are ignored,
+// so that a duplicate changes nothing and a log may be folded in any pieces.
+// A record that cannot be used is parked in the state with its sequence.
+//
+// The stream is the state: there is no second write of a message or of the
+// custom state. What makes a part of the stream final is a commit point:
+//
+//	model turn recorded   the model's answer is complete (fact model_turn)
+//	tool result           a call is finished, with its patches (fact tool_result)
+//	step committed        all calls of a step are finished (chunk step_committed)
+//
+// Chunks behind the last commit point that belong to no recorded turn and no
+// finished call are orphans once nobody produces them any more; see
+// [Tree.Orphans].
+package projector

@@ -1,0 +1,199 @@
+package projector
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// applyFact folds a fact and returns why it could not be used, if so.
+func (t *Tree) applyFact(s *Session, r eventlog.Record, f eventlog.Fact, before uint64) string {
+	switch f := f.(type) {
+	case *eventlog.SessionCreated:
+		s.AgentType, s.UserID, s.Tags, s.Metadata = f.AgentType, f.UserID, f.Tags, f.Metadata
+		if f.State != nil {
+			s.CustomState = f.State
+		}
+	case *eventlog.UserMessage:
+		s.userMessage(r, f)
+	case *eventlog.RunRequested:
+		return s.requestRun(f, before)
+	case *eventlog.RunClaimed:
+		t.Claim = &Claim{Writer: r.Writer, RunID: f.RunID, Node: f.Node, Attempt: f.Attempt, Sequence: r.Sequence}
+		if run := s.run(f.RunID); run != nil {
+			run.Claims++
+		}
+	case *eventlog.ModelTurn:
+		return s.modelTurn(r, f)
+	case *eventlog.ModelFailed:
+		return s.modelFailed(f)
+	case *eventlog.ToolResult:
+		return s.toolResult(r, f)
+	case *eventlog.RunEnded:
+		s.endRun(f)
+	case *eventlog.Truncated:
+		t.truncate(f)
+	}
+	return ""
+}
+
+func (s *Session) userMessage(r eventlog.Record, f *eventlog.UserMessage) {
+	m := Message{
+		Role: RoleUser, Turn: s.TurnCount + 1, Timestamp: f.Timestamp, Sequence: r.Sequence,
+		Content: f.Content, Files: f.Files, Metadata: f.Metadata,
+	}
+	if s.Turn != nil {
+		m.Turn = s.Turn.Number
+		if m.Hidden() {
+			s.Turn.Reminders++
+		}
+	}
+	s.Messages = append(s.Messages, m)
+}
+
+func (s *Session) requestRun(f *eventlog.RunRequested, before uint64) string {
+	if s.run(f.RunID) != nil {
+		return fmt.Sprintf("run %s was requested before", f.RunID)
+	}
+	if run := s.CurrentRun(); run != nil && run.Status == eventlog.RunRunning {
+		run.Status, run.CompletedAt = eventlog.RunStopped, f.Timestamp // it died without a word
+	}
+	if f.Mode == eventlog.ModeStart || s.Turn == nil {
+		s.TurnCount++
+		s.Turn = &Turn{Number: s.TurnCount}
+		s.StepCount, s.Output, s.Error = 0, nil, nil
+	}
+	if f.Mode != eventlog.ModeStart {
+		s.ResumeCount++
+	}
+	s.Turn.RunID = f.RunID
+	s.Status = SessionActive
+	s.Runs = append(s.Runs, Run{
+		RunID: f.RunID, Turn: s.Turn.Number, Mode: f.Mode, Status: eventlog.RunRunning,
+		StartSequence: before, StartedAt: f.Timestamp,
+	})
+	return ""
+}
+
+func (s *Session) openStepOf(id string) (*Step, string) {
+	if s.Turn == nil || s.Turn.Step == nil || s.Turn.Step.ID != id {
+		return nil, fmt.Sprintf("step %s is not open", id)
+	}
+	return s.Turn.Step, ""
+}
+
+func (s *Session) modelTurn(r eventlog.Record, f *eventlog.ModelTurn) string {
+	st, reason := s.openStepOf(f.StepID)
+	if reason != "" {
+		return reason
+	}
+	if st.Recorded {
+		return "the step's model turn was recorded before"
+	}
+	*st = Step{
+		ID: st.ID, Number: st.Number, Attempts: st.Attempts, Recorded: true, StopReason: f.StopReason,
+		Usage: f.Usage, Message: len(s.Messages),
+	}
+	var text strings.Builder
+	for _, p := range f.Parts {
+		text.WriteString(p.Text)
+		if p.ToolCall != nil {
+			st.Calls = append(st.Calls, Call{ToolCall: *p.ToolCall, RunID: f.RunID})
+		}
+	}
+	s.Messages = append(s.Messages, Message{
+		Role: RoleAssistant, Turn: s.Turn.Number, Step: f.Step, Timestamp: f.Timestamp, Sequence: r.Sequence,
+		Content: text.String(), Parts: f.Parts, StopReason: f.StopReason,
+	})
+	s.Usage.ModelCalls++
+	sum := &s.Usage.Tokens
+	sum.Prompt += f.Usage.Prompt
+	sum.Completion += f.Usage.Completion
+	sum.Reasoning += f.Usage.Reasoning
+	sum.Cached += f.Usage.Cached
+	sum.CacheWrite += f.Usage.CacheWrite
+	sum.Total += f.Usage.Total
+	s.commit(r.Sequence)
+	return ""
+}
+
+func (s *Session) modelFailed(f *eventlog.ModelFailed) string {
+	st, reason := s.openStepOf(f.StepID)
+	if reason != "" {
+		return reason
+	}
+	st.Attempts = f.Attempt
+	st.Failure = &ModelFailure{Error: f.Error, Code: f.Code, Retryable: f.Retryable}
+	return ""
+}
+
+// toolResult finishes a call. Its message is placed in the model's order,
+// whichever call finishes first.
+func (s *Session) toolResult(r eventlog.Record, f *eventlog.ToolResult) string {
+	st, reason := s.openStepOf(f.StepID)
+	if reason != "" {
+		return reason
+	}
+	at := st.Message + 1
+	for i := range st.Calls {
+		c := &st.Calls[i]
+		if c.ID != f.ToolCallID {
+			if c.Done {
+				at++
+			}
+			continue
+		}
+		if c.Done {
+			return fmt.Sprintf("call %s has a result", c.ID)
+		}
+		c.Done, c.Failed, c.Result, c.Streamed = true, f.Error != "", f.Result, nil
+		s.Messages = slices.Insert(s.Messages, at, Message{
+			Role: RoleTool, Turn: s.Turn.Number, Step: st.Number, Timestamp: f.Timestamp, Sequence: r.Sequence,
+			ToolCallID: c.ID, ToolName: c.Name, Result: f.Result, Error: f.Error, ErrorCode: f.ErrorCode,
+		})
+		s.Usage.ToolStats.TotalCalls++
+		if c.Failed {
+			s.Usage.ToolStats.FailedCalls++
+		}
+		s.commit(r.Sequence)
+		return ""
+	}
+	return fmt.Sprintf("call %s is not of the open step", f.ToolCallID)
+}
+
+func (s *Session) endRun(f *eventlog.RunEnded) {
+	if run := s.run(f.RunID); run != nil {
+		run.Status, run.CompletedAt = f.Status, f.Timestamp
+	}
+	switch f.Status {
+	case eventlog.RunCompleted:
+		s.Status, s.Output, s.Turn = SessionCompleted, f.Output, nil
+	case eventlog.RunFailed:
+		s.Status, s.Error, s.Turn = SessionFailed, &Failure{Message: f.Error, Code: f.ErrorCode}, nil
+	case eventlog.RunStopped:
+		s.Status = SessionInterrupted
+	}
+	s.Version++
+}
+
+// truncate strikes ranges: unfinished content in them is forgotten.
+func (t *Tree) truncate(f *eventlog.Truncated) {
+	t.Dead = append(t.Dead, f.Ranges...)
+	for _, g := range f.Ranges {
+		for _, s := range t.sessions() {
+			if s.SessionID != g.AgentID || s.Turn == nil || s.Turn.Step == nil {
+				continue
+			}
+			st := s.Turn.Step
+			if g.CallID == "" {
+				if st.Streamed != nil && st.Streamed.To <= g.To {
+					st.Streamed, st.Partial = nil, nil
+				}
+			} else if c := st.call(g.CallID); c != nil && c.Streamed != nil && c.Streamed.To <= g.To {
+				c.Streamed, c.Started = nil, false
+			}
+		}
+	}
+}

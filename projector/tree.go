@@ -1,0 +1,201 @@
+package projector
+
+import (
+	"encoding/json"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// Version is the version of the fold: state folded by another one is not
+// continued.
+const Version = 1
+
+// Tree is the state of a session tree at a sequence. The embedded Session is
+// the root. The zero value is the state before the first record.
+type Tree struct {
+	Session
+	// Head is the sequence of the last record in the state.
+	Head uint64 `json:"head"`
+	// Children are the sessions of sub-agents, by id.
+	Children map[string]*Session `json:"children,omitempty"`
+	// Claim is the last claim of the tree.
+	Claim *Claim `json:"claim,omitempty"`
+	// Dead is what truncation has struck so far.
+	Dead eventlog.Dead `json:"dead,omitempty"`
+	// Parked are the records that could not be used.
+	Parked []Parked `json:"parked,omitempty"`
+}
+
+// Claim says who holds the tree, or held it last.
+type Claim struct {
+	Writer   string `json:"writer"`
+	RunID    string `json:"runId"`
+	Node     string `json:"node"`
+	Attempt  int    `json:"attempt"`
+	Sequence uint64 `json:"sequence"`
+}
+
+// Parked is a record that could not be used, and why.
+type Parked struct {
+	Sequence uint64 `json:"sequence"`
+	Type     string `json:"type"`
+	Reason   string `json:"reason"`
+}
+
+// SessionStatus is the state of a session (facts 1.2). It stays active while
+// a run waits for a person.
+type SessionStatus string
+
+// Session states.
+const (
+	SessionActive      SessionStatus = "active"
+	SessionPaused      SessionStatus = "paused"
+	SessionInterrupted SessionStatus = "interrupted"
+	SessionCompleted   SessionStatus = "completed"
+	SessionFailed      SessionStatus = "failed"
+)
+
+// Session is the state of one session of a tree.
+type Session struct {
+	SessionID    string                `json:"sessionId"`
+	AgentType    string                `json:"agentType"`
+	StreamID     string                `json:"streamId"`
+	Status       SessionStatus         `json:"status"`
+	StreamStatus eventlog.StreamStatus `json:"streamStatus"`
+	UserID       string                `json:"userId,omitempty"`
+	Tags         []string              `json:"tags,omitempty"`
+	Metadata     map[string]string     `json:"metadata,omitempty"`
+	CreatedAt    int64                 `json:"createdAt"` // ms since the epoch
+	UpdatedAt    int64                 `json:"updatedAt"` // ms since the epoch
+
+	Messages    []Message       `json:"messages"`
+	CustomState json.RawMessage `json:"customState"`
+	Output      json.RawMessage `json:"output,omitempty"`
+	Error       *Failure        `json:"error,omitempty"`
+
+	Version     uint64       `json:"version"`     // commits so far
+	CommittedAt uint64       `json:"committedAt"` // sequence of the last commit point
+	StepCount   int          `json:"stepCount"`   // committed steps of the current or last turn
+	TurnCount   int          `json:"turnCount"`
+	ResumeCount int          `json:"resumeCount"`
+	Runs        []Run        `json:"runs,omitempty"`
+	Checkpoints []Checkpoint `json:"checkpoints,omitempty"`
+	Usage       Usage        `json:"usage"`
+	// Turn is the open turn: from the request of a run until it completes
+	// or fails, across interruptions and crashes.
+	Turn *Turn `json:"turn,omitempty"`
+}
+
+// Failure is why a run failed.
+type Failure struct {
+	Message string `json:"message"`
+	Code    string `json:"code,omitempty"`
+}
+
+// Message is one message of the conversation.
+type Message struct {
+	Role      Role   `json:"role"`
+	Turn      int    `json:"turn"`
+	Step      int    `json:"step,omitempty"`
+	Timestamp int64  `json:"timestamp"`
+	Sequence  uint64 `json:"sequence"` // of the record that it comes from
+
+	// Content is the text of a user or an assistant.
+	Content string `json:"content,omitempty"`
+
+	Files    []eventlog.MessageFile `json:"files,omitempty"`    // user
+	Metadata json.RawMessage        `json:"metadata,omitempty"` // user
+
+	Parts      []eventlog.TurnPart `json:"parts,omitempty"`      // assistant, in the model's order
+	StopReason eventlog.StopReason `json:"stopReason,omitempty"` // assistant
+
+	ToolCallID string          `json:"toolCallId,omitempty"` // tool
+	ToolName   string          `json:"toolName,omitempty"`   // tool
+	Result     json.RawMessage `json:"result,omitempty"`     // tool
+	Error      string          `json:"error,omitempty"`      // tool
+	ErrorCode  string          `json:"errorCode,omitempty"`  // tool
+}
+
+// Role is who speaks.
+type Role string
+
+// Roles.
+const (
+	RoleUser      Role = "user"
+	RoleAssistant Role = "assistant"
+	RoleTool      Role = "tool"
+)
+
+// Hidden reports whether the message is for the model only.
+func (m Message) Hidden() bool {
+	var meta struct {
+		Hidden bool `json:"hidden"`
+	}
+	return m.Metadata != nil && json.Unmarshal(m.Metadata, &meta) == nil && meta.Hidden
+}
+
+// Run is one execution within a session.
+type Run struct {
+	RunID         string             `json:"runId"`
+	Turn          int                `json:"turn"`
+	Mode          eventlog.RunMode   `json:"mode"`
+	Status        eventlog.RunStatus `json:"status"`
+	StartSequence uint64             `json:"startSequence"` // head when it was requested
+	StepCount     int                `json:"stepCount"`     // steps that it committed
+	Claims        int                `json:"claims"`
+	StartedAt     int64              `json:"startedAt"`
+	CompletedAt   int64              `json:"completedAt,omitempty"`
+}
+
+// Checkpoint names a committed step; its state is the fold up to
+// StreamSequence.
+type Checkpoint struct {
+	ID             string        `json:"id"`
+	RunID          string        `json:"runId"`
+	StepCount      int           `json:"stepCount"`
+	Status         SessionStatus `json:"status"`
+	Timestamp      int64         `json:"timestamp"`
+	MessageCount   int           `json:"messageCount"`
+	StreamSequence uint64        `json:"streamSequence"`
+}
+
+// Usage sums what the session has used.
+type Usage struct {
+	Tokens     eventlog.TokenUsage `json:"tokens"`
+	ModelCalls int                 `json:"modelCalls"`
+	ToolStats  ToolStats           `json:"toolStats"`
+}
+
+// ToolStats counts tool calls.
+type ToolStats struct {
+	TotalCalls  int `json:"totalCalls"`
+	FailedCalls int `json:"failedCalls"`
+}
+
+// LatestCheckpoint returns the last checkpoint, or nil.
+func (s *Session) LatestCheckpoint() *Checkpoint {
+	if len(s.Checkpoints) == 0 {
+		return nil
+	}
+	return &s.Checkpoints[len(s.Checkpoints)-1]
+}
+
+// CurrentRun returns the last run, or nil.
+func (s *Session) CurrentRun() *Run {
+	if len(s.Runs) == 0 {
+		return nil
+	}
+	return &s.Runs[len(s.Runs)-1]
+}
+
+// HasCall reports whether a call id is taken.
+func (s *Session) HasCall(id string) bool {
+	for _, m := range s.Messages {
+		for _, p := range m.Parts {
+			if p.ToolCall != nil && p.ToolCall.ID == id {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,175 @@
+package projector
+
+import (
+	"encoding/json"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// Turn is a turn that has not ended.
+type Turn struct {
+	Number int    `json:"number"`
+	RunID  string `json:"runId"` // the run that drives it now
+	// Before is the head before the first record of the turn's assistant
+	// message, nil while there is none.
+	Before    *uint64 `json:"before,omitempty"`
+	Reminders int     `json:"reminders,omitempty"`
+	Step      *Step   `json:"step,omitempty"` // the open or the last step
+}
+
+// Step is one model call and the tool calls that it asked for.
+type Step struct {
+	ID     string `json:"id"`
+	Number int    `json:"number"`
+
+	// Until the model's turn is recorded:
+	Attempts int           `json:"attempts,omitempty"` // failed model calls
+	Failure  *ModelFailure `json:"failure,omitempty"`  // the last one
+	Partial  []PartialPart `json:"partial,omitempty"`  // what has streamed
+	Streamed *Span         `json:"streamed,omitempty"` // where it lies
+
+	// From then on:
+	Recorded   bool                `json:"recorded,omitempty"`
+	StopReason eventlog.StopReason `json:"stopReason,omitempty"`
+	Usage      eventlog.TokenUsage `json:"usage"`
+	Message    int                 `json:"message,omitempty"` // index of the assistant's message
+	Calls      []Call              `json:"calls,omitempty"`
+
+	Committed bool `json:"committed,omitempty"`
+}
+
+// ModelFailure is a model call that gave no answer.
+type ModelFailure struct {
+	Error     string `json:"error"`
+	Code      string `json:"code"`
+	Retryable bool   `json:"retryable"`
+}
+
+// Call is a tool call of the open step.
+type Call struct {
+	eventlog.ToolCall
+	// RunID is the run whose model turn recorded the call. It stays the
+	// same however often the call is executed.
+	RunID    string          `json:"runId"`
+	Started  bool            `json:"started,omitempty"`
+	Done     bool            `json:"done,omitempty"`
+	Failed   bool            `json:"failed,omitempty"`
+	Result   json.RawMessage `json:"result,omitempty"`
+	Streamed *Span           `json:"streamed,omitempty"` // chunks of an unfinished execution
+}
+
+// Span is a range of sequences, both ends included.
+type Span struct {
+	From uint64 `json:"from"`
+	To   uint64 `json:"to"`
+}
+
+func grow(s *Span, seq uint64) *Span {
+	if s == nil {
+		return &Span{From: seq, To: seq}
+	}
+	s.To = seq
+	return s
+}
+
+// PartialPart is a part of an answer that is still streaming. Text is the
+// text, the reasoning or, of a tool call, the arguments so far.
+type PartialPart struct {
+	Kind     PartialKind `json:"kind"`
+	CallID   string      `json:"callId,omitempty"`
+	ToolName string      `json:"toolName,omitempty"`
+	Text     Text        `json:"text"`
+	Closed   bool        `json:"closed,omitempty"`
+}
+
+// PartialKind is the kind of a [PartialPart].
+type PartialKind string
+
+// Kinds of partial parts.
+const (
+	PartialText      PartialKind = "text"
+	PartialReasoning PartialKind = "reasoning"
+	PartialToolCall  PartialKind = "tool_call"
+)
+
+// Text is a string that grows cheaply.
+type Text []byte
+
+// MarshalText writes the text as a JSON string.
+func (t Text) MarshalText() ([]byte, error) { return t, nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (t *Text) UnmarshalText(b []byte) error {
+	*t = append((*t)[:0], b...)
+	return nil
+}
+
+// add appends text to the open part of the given kind and call, or begins one.
+func (s *Step) add(kind PartialKind, callID, toolName, text string) {
+	for i := len(s.Partial) - 1; i >= 0; i-- {
+		p := &s.Partial[i]
+		if p.Kind == kind && p.CallID == callID && !p.Closed {
+			p.Text = append(p.Text, text...)
+			return
+		}
+		if kind != PartialToolCall {
+			break // text after another part is a new part
+		}
+	}
+	s.Partial = append(s.Partial, PartialPart{Kind: kind, CallID: callID, ToolName: toolName, Text: Text(text)})
+}
+
+// close ends the open part of the given kind and call and reports whether
+// there was one.
+func (s *Step) close(kind PartialKind, callID string) bool {
+	for i := len(s.Partial) - 1; i >= 0; i-- {
+		p := &s.Partial[i]
+		if p.Kind == kind && p.CallID == callID && !p.Closed {
+			p.Closed = true
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Step) call(id string) *Call {
+	for i := range s.Calls {
+		if s.Calls[i].ID == id {
+			return &s.Calls[i]
+		}
+	}
+	return nil
+}
+
+// Pending returns the calls that have no result yet.
+func (s *Step) Pending() []Call {
+	var pending []Call
+	for _, c := range s.Calls {
+		if !c.Done {
+			pending = append(pending, c)
+		}
+	}
+	return pending
+}
+
+// Orphans returns where chunks lie that nobody will finish, if nobody is
+// producing them now: those of a model call without a recorded turn and of
+// tool calls without a result.
+func (t *Tree) Orphans() []eventlog.Range {
+	var ranges []eventlog.Range
+	add := func(agent, call string, s *Span) {
+		if s != nil {
+			ranges = append(ranges, eventlog.Range{AgentID: agent, CallID: call, From: s.From, To: s.To})
+		}
+	}
+	for _, s := range t.sessions() {
+		if s.Turn == nil || s.Turn.Step == nil {
+			continue
+		}
+		add(s.SessionID, "", s.Turn.Step.Streamed)
+		for _, c := range s.Turn.Step.Calls {
+			add(s.SessionID, c.ID, c.Streamed)
+		}
+	}
+	return ranges
+}

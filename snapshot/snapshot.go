@@ -1,0 +1,58 @@
+package snapshot
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+	"github.com/helixd/helixd/projector/uimessage"
+)
+
+// Snapshot is what a client starts from (document 001, facts 5.4 and 6).
+type Snapshot struct {
+	State    json.RawMessage     `json:"state"` // the custom state
+	Messages []uimessage.Message `json:"messages"`
+	// StreamSequence is n: everything here is fold(records <= n).
+	StreamSequence uint64                `json:"streamSequence"`
+	Status         eventlog.StreamStatus `json:"status"` // of the stream now
+	Timestamp      int64                 `json:"timestamp"`
+}
+
+// Options of Take.
+type Options struct {
+	// IncludePartialContent puts an unfinished assistant message into
+	// Messages. Without it the message is left out whole, and n is the
+	// sequence before its first record, so that a client that follows from n
+	// gets all of it.
+	IncludePartialContent bool
+}
+
+// Take returns the session's snapshot. Errors: as eventlog.Log.Read.
+func (s *Store) Take(ctx context.Context, session string, o Options) (*Snapshot, error) {
+	t, err := s.Head(ctx, session)
+	if err != nil {
+		return nil, err
+	}
+	status := statusOf(&t.Session)
+	if turn := t.Turn; turn != nil && turn.Before != nil && !o.IncludePartialContent {
+		if t, err = s.At(ctx, session, *turn.Before); err != nil {
+			return nil, err
+		}
+	}
+	return &Snapshot{
+		State: t.CustomState, Messages: uimessage.Render(&t.Session), StreamSequence: t.Head,
+		Status: status, Timestamp: time.Now().UnixMilli(),
+	}, nil
+}
+
+// statusOf tells a client whether to follow: a session that waits is paused
+// whatever its stream says.
+func statusOf(s *projector.Session) eventlog.StreamStatus {
+	if s.StreamStatus == eventlog.StreamActive &&
+		(s.Status == projector.SessionInterrupted || s.Status == projector.SessionPaused) {
+		return eventlog.StreamWaiting
+	}
+	return s.StreamStatus
+}
