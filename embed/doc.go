@@ -9,5 +9,16 @@
 //
 // Clients inside the process are connected through a pipe; no port is opened
 // unless Options.Listen asks for one. A server started again on the same
-// folder has the same streams.
+// folder has the same streams; a second one on it at the same time is
+// refused.
+//
+// Who may do what:
+//
+//	Connect                          everything
+//	outside, Options.User/Password   everything
+//	outside, no credentials          subscribe to helix.live.>
+//	  and with Options.AllowRead     read all logs, e.g. through jetstream.Open
+//
+// Without credentials nobody writes or makes consumers: a consumer delivers
+// what it reads to any inbox, whatever its maker may subscribe to.
 package embed

@@ -2,19 +2,29 @@ package embed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"sync"
+
+	"github.com/nats-io/nats.go"
 )
 
-// logger passes the server's warnings and errors on and keeps the last error,
+// plaintextWarning is the server's advice to hash passwords in its config
+// file. There is no such file: the passwords are in memory only.
+const plaintextWarning = "Plaintext passwords detected, use nkeys or bcrypt"
+
+// logger passes the server's warnings and errors on. It keeps the last error,
 // so that a failed start can say why.
 type logger struct {
-	log  *slog.Logger
-	mu   sync.Mutex
-	last string
+	log   *slog.Logger
+	fatal chan struct{} // closed by the first fatal error
+	once  sync.Once
+	mu    sync.Mutex
+	last  string
 }
+
+func newLogger(log *slog.Logger) *logger { return &logger{log: log, fatal: make(chan struct{})} }
 
 func (l *logger) write(level slog.Level, format string, v ...any) {
 	msg := fmt.Sprintf(format, v...)
@@ -35,14 +45,37 @@ func (l *logger) lastError() string {
 }
 
 func (l *logger) Noticef(format string, v ...any) { l.write(slog.LevelDebug, format, v...) }
-func (l *logger) Warnf(format string, v ...any)   { l.write(slog.LevelWarn, format, v...) }
 func (l *logger) Errorf(format string, v ...any)  { l.write(slog.LevelError, format, v...) }
 func (l *logger) Debugf(string, ...any)           {}
 func (l *logger) Tracef(string, ...any)           {}
 
-// Fatalf ends the process, as the server expects of it.
+func (l *logger) Warnf(format string, v ...any) {
+	if format != plaintextWarning {
+		l.write(slog.LevelWarn, format, v...)
+	}
+}
+
+// clientError takes what a connection of Connect cannot return to a caller;
+// the NATS client would print it. A slow consumer is no concern: followers
+// read again what was dropped.
+func (l *logger) clientError(_ *nats.Conn, sub *nats.Subscription, err error) {
+	if l.log == nil || errors.Is(err, nats.ErrSlowConsumer) {
+		return
+	}
+	subject := ""
+	if sub != nil {
+		subject = sub.Subject
+	}
+	l.log.Warn("nats client", slog.String("subject", subject), slog.Any("error", err))
+}
+
+// Fatalf fails the start. The server's own logger would end the process; the
+// server calls this while it starts and then gives up by itself.
 func (l *logger) Fatalf(format string, v ...any) {
-	l.write(slog.LevelError, format, v...)
-	fmt.Fprintf(os.Stderr, "nats-server: "+format+"\n", v...)
-	os.Exit(1)
+	l.once.Do(func() {
+		l.mu.Lock()
+		l.last = fmt.Sprintf(format, v...)
+		l.mu.Unlock()
+		close(l.fatal)
+	})
 }

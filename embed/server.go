@@ -4,10 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"net"
-	"path/filepath"
-	"strconv"
 	"sync"
 	"time"
 
@@ -15,110 +11,44 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Limits of an embedded server.
-const (
-	// MaxPayload is the largest NATS message, in bytes.
-	MaxPayload = 8 << 20
-	// DefaultMaxStore is the disk space that JetStream may use, in bytes.
-	// It is fixed: a share of the free disk would change with the disk, and
-	// a shrunken one blocks the next start.
-	DefaultMaxStore = 1 << 40
-	// maxMemory bounds memory streams, in bytes; helixd has none of size.
-	maxMemory = 64 << 20
-	// maxPending is what a slow NATS client may leave unread, in bytes.
-	maxPending = 64 << 20
-	// streamMaxBuffered is what may wait to be stored, in bytes.
-	streamMaxBuffered = 128 << 20
-
-	startTimeout = 30 * time.Second
-)
-
-// Options configure a server. The zero value but for DataDir is durable and
-// closed to the outside.
-type Options struct {
-	// DataDir is the folder of the JetStream data. Required.
-	DataDir string
-	// SyncInterval is how often data reaches the disk; 0 syncs every append
-	// before it is acknowledged.
-	SyncInterval time.Duration
-	// Listen is the address for NATS clients from outside, "host:port";
-	// port 0 picks a free one. Empty: none.
-	Listen string
-	// MaxStore limits the disk space, in bytes; 0 means DefaultMaxStore.
-	MaxStore int64
-	// Name is the server's name; empty: "helixd".
-	Name string
-	// Logger takes the server's warnings and errors; nil: none.
-	Logger *slog.Logger
-}
+const startTimeout = 30 * time.Second
 
 // Server is a running nats-server.
 type Server struct {
-	srv  *server.Server
-	opts Options
-	stop sync.Once
+	srv      *server.Server
+	log      *logger
+	opts     Options
+	password string // of userInside
+	unlock   func()
+	stop     sync.Once
 }
 
 // Start runs a server and returns when it takes connections. ctx bounds the
 // start only.
 func Start(ctx context.Context, o Options) (*Server, error) {
-	if o.DataDir == "" {
-		return nil, errors.New("embed: DataDir is required")
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
 	}
-	if o.MaxStore == 0 {
-		o.MaxStore = DefaultMaxStore
+	opts, password, err := o.serverOptions()
+	if err != nil {
+		return nil, err
 	}
-	if o.Name == "" {
-		o.Name = "helixd"
-	}
-	dir, err := filepath.Abs(o.DataDir)
+	unlock, err := lock(o.DataDir)
 	if err != nil {
 		return nil, fmt.Errorf("embed: data dir: %w", err)
 	}
-	opts := &server.Options{
-		ServerName:             o.Name,
-		JetStream:              true,
-		StoreDir:               dir,
-		JetStreamMaxStore:      o.MaxStore,
-		JetStreamMaxMemory:     maxMemory,
-		StreamMaxBufferedSize:  streamMaxBuffered,
-		SyncAlways:             o.SyncInterval == 0,
-		SyncInterval:           o.SyncInterval,
-		MaxPayload:             MaxPayload,
-		MaxPending:             maxPending,
-		NoSigs:                 true, // else SIGINT would exit the process
-		DontListen:             true,
-		NoSystemAccount:        true,
-		DisableJetStreamBanner: true,
-	}
-	if o.Listen != "" {
-		host, port, err := net.SplitHostPort(o.Listen)
-		if err != nil {
-			return nil, fmt.Errorf("embed: listen address: %w", err)
-		}
-		opts.DontListen = false
-		opts.Host = host
-		if opts.Port, err = strconv.Atoi(port); err != nil {
-			return nil, fmt.Errorf("embed: listen port: %w", err)
-		}
-		if opts.Port == 0 {
-			opts.Port = server.RANDOM_PORT
-		}
-	}
 	srv, err := server.NewServer(opts)
 	if err != nil {
+		unlock()
 		return nil, fmt.Errorf("embed: %w", err)
 	}
-	log := &logger{log: o.Logger}
-	srv.SetLogger(log, false, false)
-	s := &Server{srv: srv, opts: o}
+	s := &Server{srv: srv, log: newLogger(o.Logger), opts: o, password: password, unlock: unlock}
+	srv.SetLogger(s.log, false, false)
 	srv.Start()
 	if err := s.ready(ctx); err != nil {
 		s.Stop()
-		if why := log.lastError(); why != "" {
-			err = fmt.Errorf("%w: %s", err, why)
-		}
-		return nil, err
+		return nil, fmt.Errorf("embed: server did not start: %w", err)
 	}
 	return s, nil
 }
@@ -127,22 +57,26 @@ func (s *Server) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	for {
+		select {
+		case <-s.log.fatal:
+			return errors.New(s.log.lastError())
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		default:
+		}
 		if s.srv.ReadyForConnections(10*time.Millisecond) && s.srv.JetStreamEnabled() {
 			return nil
-		}
-		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("embed: server did not start: %w", err)
-		}
-		if !s.srv.Running() {
-			return errors.New("embed: server did not start")
 		}
 	}
 }
 
 // Connect returns a connection through a pipe inside the process, which the
-// caller closes.
+// caller closes. It may do everything.
 func (s *Server) Connect(opts ...nats.Option) (*nats.Conn, error) {
-	nc, err := nats.Connect("", append([]nats.Option{nats.InProcessServer(s.srv)}, opts...)...)
+	inside := []nats.Option{
+		nats.InProcessServer(s.srv), nats.UserInfo(userInside, s.password), nats.ErrorHandler(s.log.clientError),
+	}
+	nc, err := nats.Connect("", append(inside, opts...)...)
 	if err != nil {
 		return nil, fmt.Errorf("embed: connect: %w", err)
 	}
@@ -167,5 +101,6 @@ func (s *Server) Stop() {
 	s.stop.Do(func() {
 		s.srv.Shutdown()
 		s.srv.WaitForShutdown()
+		s.unlock()
 	})
 }

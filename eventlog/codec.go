@@ -86,7 +86,7 @@ func sortedKeys[V any](m map[string]V) []string {
 // error is a [*ValidationError] that names the field.
 func EncodeChunk(c Chunk) ([]byte, error) {
 	if u, ok := c.(*Unknown); ok {
-		return u.Raw, nil
+		return encodeUnknown(u.Kind, u.Raw)
 	}
 	if err := validateChunk(c); err != nil {
 		return nil, err
@@ -97,12 +97,20 @@ func EncodeChunk(c Chunk) ([]byte, error) {
 // EncodeFact validates f and returns its JSON.
 func EncodeFact(f Fact) ([]byte, error) {
 	if u, ok := f.(*UnknownFact); ok {
-		return u.Raw, nil
+		return encodeUnknown(u.Kind, u.Raw)
 	}
 	if err := validateFact(f); err != nil {
 		return nil, err
 	}
 	return encode(f.Type(), f)
+}
+
+// encodeUnknown returns the bytes as they came, if they are of that kind.
+func encodeUnknown(kind string, raw []byte) ([]byte, error) {
+	if typ, err := discriminator(raw); err != nil || typ != kind {
+		return nil, &ValidationError{Type: kind, Reason: "must hold the JSON of its kind"}
+	}
+	return raw, nil
 }
 
 // encode puts the discriminator in front of v's own fields. Text stays as it

@@ -13,12 +13,19 @@ import (
 
 // ParseChunk reads a chunk from outside strictly, as document 000's schemas
 // do: a known type, every required field, no other fields, the right JSON
-// types, no null where the schema has none. The error is a [*ValidationError]
-// that names the field.
+// types, no null where the schema has none. Names match exactly, and a name
+// that an object has twice is refused at any depth, since readers disagree
+// about which one holds. White space between tokens is dropped. The error is
+// a [*ValidationError] that names the field.
 func ParseChunk(raw []byte) (Chunk, error) {
 	if !utf8.Valid(raw) {
 		return nil, &ValidationError{Reason: "is not valid UTF-8"}
 	}
+	var plain bytes.Buffer
+	if err := json.Compact(&plain, raw); err != nil {
+		return nil, &ValidationError{Reason: "is not a JSON object"}
+	}
+	raw = plain.Bytes()
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil || fields == nil {
 		return nil, &ValidationError{Reason: "is not a JSON object"}
@@ -32,17 +39,16 @@ func ParseChunk(raw []byte) (Chunk, error) {
 		return nil, &ValidationError{Field: "type", Reason: fmt.Sprintf("%q is not a chunk type", typ)}
 	}
 	delete(fields, "type")
+	if path := duplicate(raw); path != "" {
+		return nil, &ValidationError{Type: typ, Field: path, Reason: "is given twice"}
+	}
 	c := row()
 	if err := checkObject(reflect.TypeOf(c).Elem(), fields, ""); err != nil {
 		err.Type = typ
 		return nil, err
 	}
 	if err := json.Unmarshal(raw, c); err != nil {
-		ve := &ValidationError{Type: typ, Reason: err.Error()}
-		if te, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-			ve.Field, ve.Reason = te.Field, "must be "+kindName(te.Type)+", not "+te.Value
-		}
-		return nil, ve
+		return nil, &ValidationError{Type: typ, Reason: err.Error()}
 	}
 	if err := validateChunk(c); err != nil {
 		return nil, err
@@ -57,6 +63,7 @@ type field struct {
 	optional, nullable, object bool
 	elem                       reflect.Type // of a nested struct, or of a slice's structs
 	slice                      bool
+	leaf                       reflect.Type // of a string, a boolean or a number
 }
 
 var schemas sync.Map // reflect.Type -> map[string]field
@@ -85,8 +92,11 @@ func schemaOf(t reflect.Type) map[string]field {
 		if ft.Kind() == reflect.Slice && !raw {
 			f.slice, ft = true, ft.Elem()
 		}
-		if ft.Kind() == reflect.Struct {
+		switch {
+		case ft.Kind() == reflect.Struct:
 			f.elem = ft
+		case !raw:
+			f.leaf = ft
 		}
 		fields[name] = f
 	}
@@ -104,13 +114,19 @@ func checkObject(t reflect.Type, got map[string]json.RawMessage, path string) *V
 			return &ValidationError{Field: path + name, Reason: "is required"}
 		case !ok:
 			continue
-		case string(bytes.TrimSpace(v)) == "null" && !f.nullable:
-			return &ValidationError{Field: path + name, Reason: "must not be null"}
+		case string(v) == "null":
+			if !f.nullable {
+				return &ValidationError{Field: path + name, Reason: "must not be null"}
+			}
 		case f.object && !isObject(v):
 			return &ValidationError{Field: path + name, Reason: "must be an object"}
 		case f.elem != nil:
 			if err := checkNested(f, v, path+name); err != nil {
 				return err
+			}
+		case f.leaf != nil:
+			if err := json.Unmarshal(v, reflect.New(f.leaf).Interface()); err != nil {
+				return &ValidationError{Field: path + name, Reason: mismatch(f.leaf, err)}
 			}
 		}
 	}
@@ -150,17 +166,16 @@ func isObject(raw json.RawMessage) bool {
 	return len(raw) > 0 && raw[0] == '{' && json.Valid(raw)
 }
 
-func kindName(t reflect.Type) string {
-	switch t.Kind() {
+func mismatch(want reflect.Type, err error) string {
+	s := "must be an integer that fits"
+	switch want.Kind() {
 	case reflect.String:
-		return "a string"
+		s = "must be a string"
 	case reflect.Bool:
-		return "a boolean"
-	case reflect.Slice:
-		return "an array"
-	case reflect.Struct, reflect.Map:
-		return "an object"
-	default:
-		return "an integer that fits"
+		s = "must be a boolean"
 	}
+	if te, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		s += ", not " + te.Value
+	}
+	return s
 }

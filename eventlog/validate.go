@@ -24,6 +24,15 @@ func ValidateSessionID(id string) error {
 	return nil
 }
 
+// ValidateID reports whether id can name anything but a session: 1 to [MaxID]
+// bytes under the rules of ValidateSessionID.
+func ValidateID(id string) error {
+	if reason := idProblem(id, MaxID); reason != "" {
+		return &ValidationError{Reason: reason}
+	}
+	return nil
+}
+
 func idProblem(id string, limit int) string {
 	switch {
 	case id == "":
@@ -65,13 +74,13 @@ func (k *checker) optID(name string, v *string) {
 }
 
 func (k *checker) json(name string, raw json.RawMessage) {
-	if len(raw) > 0 && !json.Valid(raw) {
+	if len(raw) > 0 && !(json.Valid(raw) && utf8.Valid(raw)) {
 		k.fail(name, "must be valid JSON")
 	}
 }
 
 func (k *checker) object(name string, raw json.RawMessage) {
-	if !isObject(raw) {
+	if !isObject(raw) || !utf8.Valid(raw) {
 		k.fail(name, "must be an object")
 	}
 }
@@ -79,6 +88,12 @@ func (k *checker) object(name string, raw json.RawMessage) {
 func (k *checker) notNegative(name string, v int64) {
 	if v < 0 {
 		k.fail(name, "must not be negative")
+	}
+}
+
+func (k *checker) optNotNegative(name string, v *int64) {
+	if v != nil {
+		k.notNegative(name, *v)
 	}
 }
 
@@ -170,6 +185,8 @@ func validateChunk(c Chunk) error {
 		if u := c.Usage; u != nil {
 			k.notNegative("usage.inputTokens", u.InputTokens)
 			k.notNegative("usage.outputTokens", u.OutputTokens)
+			k.optNotNegative("usage.cachedTokens", u.CachedTokens)
+			k.optNotNegative("usage.cacheWriteTokens", u.CacheWriteTokens)
 		}
 	case *RunInterrupted:
 		k.id("runId", c.RunID)
@@ -220,12 +237,12 @@ func (k *checker) patchOp(path string, op PatchOp) {
 	if op.Path != "" && op.Path[0] != '/' {
 		k.fail(path+"path", "must be a JSON Pointer")
 	}
+	k.json(path+"value", op.Value)
 	switch op.Op {
 	case "add", "replace", "test":
 		if len(op.Value) == 0 {
 			k.fail(path+"value", "is required for "+op.Op)
 		}
-		k.json(path+"value", op.Value)
 	case "move", "copy":
 		if op.From == nil || *op.From != "" && (*op.From)[0] != '/' {
 			k.fail(path+"from", "must be a JSON Pointer")

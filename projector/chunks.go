@@ -39,7 +39,8 @@ func (s *Session) openStep(c *eventlog.StepStart) {
 		return
 	}
 	if st := s.Turn.Step; st != nil && st.ID == *c.StepID {
-		return // another attempt
+		st.Failure = nil // another attempt
+		return
 	}
 	s.Turn.Step = &Step{ID: *c.StepID, Number: c.Step}
 }

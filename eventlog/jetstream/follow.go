@@ -17,7 +17,7 @@ const (
 	// dropped and read from the log again.
 	followBuffer = 256
 	// idleCheck is how long a follower hears nothing before it asks for the
-	// head: a lost last message leaves no gap to be seen.
+	// head: a last message that was lost on the way leaves no gap to be seen.
 	idleCheck = 1500 * time.Millisecond
 )
 
@@ -45,11 +45,8 @@ func (l *Log) follow(ctx context.Context, session string, from uint64, yield fun
 		return fmt.Errorf("jetstream: follow: %w", err)
 	}
 	defer sub.Unsubscribe() //nolint:errcheck // fails only on a closed connection
-	if err := l.nc.FlushWithContext(ctx); err != nil {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		return fmt.Errorf("jetstream: follow: %w", err)
+	if err := l.flush(ctx); err != nil {
+		return err
 	}
 	last := from
 	catchUp := func() error {
@@ -69,7 +66,18 @@ func (l *Log) follow(ctx context.Context, session string, from uint64, yield fun
 	}
 	idle := time.NewTimer(idleCheck)
 	defer idle.Stop()
+	dropped := 0
 	for {
+		// The client drops what comes in while the buffer is full. If these
+		// were the last messages, no later one shows the gap.
+		if len(live) == 0 {
+			if n, err := sub.Dropped(); err == nil && n != dropped {
+				dropped = n
+				if err := catchUp(); err != nil {
+					return err
+				}
+			}
+		}
 		select {
 		case m := <-live:
 			r, err := recordOf(m.Header, m.Data)
@@ -103,4 +111,17 @@ func (l *Log) follow(ctx context.Context, session string, from uint64, yield fun
 		}
 		idle.Reset(idleCheck)
 	}
+}
+
+// flush returns when the server knows the subscription.
+func (l *Log) flush(ctx context.Context) error {
+	try, cancel := context.WithTimeout(ctx, answerTimeout) // the client insists on a deadline
+	defer cancel()
+	if err := l.nc.FlushWithContext(try); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return fmt.Errorf("jetstream: follow: %w", err)
+	}
+	return nil
 }

@@ -1,0 +1,143 @@
+package agentloop
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// Call is what an executing tool knows and may do. It is used by the tool's
+// goroutines until Execute returns.
+type Call struct {
+	SessionID string
+	AgentType string
+	RunID     string // the run whose model turn asked for the call
+	ToolName  string
+	ID        string // the tool call's id
+	// IdempotencyKey is the same however often the call is executed, after a
+	// crash, a resume or a takeover.
+	IdempotencyKey string
+
+	r      *runner
+	step   int
+	stepID string
+
+	mu      sync.Mutex
+	updates []update
+	done    bool
+}
+
+// update changes the custom state. It may run again on a fresher state.
+type update func(state json.RawMessage) ([]eventlog.PatchOp, error)
+
+// errCallDone: the tool has returned and must leave the call alone.
+var errCallDone = errors.New("agentloop: the tool call is over")
+
+// State returns the custom state as the call sees it: what is committed, and
+// the call's own updates.
+func (c *Call) State() (json.RawMessage, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	state, _, err := c.replay(c.r.customState())
+	return state, err
+}
+
+// GetState decodes the custom state into v.
+func (c *Call) GetState(v any) error {
+	state, err := c.State()
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(state, v)
+}
+
+// UpdateState changes the custom state through a T: f gets the state and
+// changes it; members that T does not have stay as they are. Each update is
+// one state_patch chunk. Updates become final, and visible to others, with
+// the call's result; if the call fails they are dropped. f must be pure: it
+// runs again when other calls have committed in between.
+func UpdateState[T any](c *Call, f func(*T) error) error {
+	return c.update(func(state json.RawMessage) ([]eventlog.PatchOp, error) {
+		var v T
+		if err := json.Unmarshal(state, &v); err != nil {
+			return nil, fmt.Errorf("state: %w", err)
+		}
+		before, err := json.Marshal(v)
+		if err != nil {
+			return nil, fmt.Errorf("state: %w", err)
+		}
+		if err := f(&v); err != nil {
+			return nil, err
+		}
+		after, err := json.Marshal(v)
+		if err != nil {
+			return nil, fmt.Errorf("state: %w", err)
+		}
+		return diff(state, before, after)
+	})
+}
+
+// Patch changes the custom state by RFC 6902 operations, under the terms of
+// UpdateState.
+func (c *Call) Patch(ops []eventlog.PatchOp) error {
+	return c.update(func(json.RawMessage) ([]eventlog.PatchOp, error) { return ops, nil })
+}
+
+func (c *Call) update(u update) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.done {
+		return errCallDone
+	}
+	c.updates = append(c.updates, u)
+	if _, _, err := c.replay(c.r.customState()); err != nil {
+		c.updates = c.updates[:len(c.updates)-1]
+		return err
+	}
+	return nil
+}
+
+// replay applies the call's updates to a state and returns the outcome and
+// one patch an update.
+func (c *Call) replay(state json.RawMessage) (json.RawMessage, [][]eventlog.PatchOp, error) {
+	var patches [][]eventlog.PatchOp
+	for _, u := range c.updates {
+		ops, err := u(state)
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(ops) == 0 {
+			continue
+		}
+		if state, err = projector.Patch(state, ops); err != nil {
+			return nil, nil, err
+		}
+		patches = append(patches, ops)
+	}
+	return state, patches, nil
+}
+
+// Emit appends a custom event; it returns when the event is durable.
+func (c *Call) Emit(ctx context.Context, name string, data any) error {
+	c.mu.Lock()
+	done := c.done
+	c.mu.Unlock()
+	if done {
+		return errCallDone
+	}
+	raw, err := json.Marshal(data)
+	if err != nil {
+		return fmt.Errorf("event %s: %w", name, err)
+	}
+	return c.r.append(ctx, c.chunk(&eventlog.CustomEvent{EventName: name, Data: raw, Base: c.base()}))
+}
+
+func (c *Call) base() eventlog.Base { return c.r.base(c.step) }
+
+// chunk labels a chunk of this execution.
+func (c *Call) chunk(chunk eventlog.Chunk) fact { return fact{c: chunk, run: c.RunID, call: c.ID} }

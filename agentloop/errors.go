@@ -1,0 +1,21 @@
+package agentloop
+
+import "errors"
+
+// Errors that callers branch on.
+var (
+	// ErrUnknownAgent: no agent has the type.
+	ErrUnknownAgent = errors.New("agentloop: unknown agent type")
+	// ErrAlreadyRunning: the session has a live run, or one that /resume
+	// continues.
+	ErrAlreadyRunning = errors.New("agentloop: session is running")
+	// ErrUseResume: the session's run was interrupted or waits; it is
+	// resumed, not started. It is an ErrAlreadyRunning.
+	ErrUseResume = errors.New("agentloop: session can be resumed")
+	// ErrAlreadyCompleted: the session has completed or failed.
+	ErrAlreadyCompleted = errors.New("agentloop: session is finished")
+	// ErrNothingToResume: the session has never run.
+	ErrNothingToResume = errors.New("agentloop: session has no run")
+	// ErrStopping: the loop is being stopped.
+	ErrStopping = errors.New("agentloop: stopping")
+)

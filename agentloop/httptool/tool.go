@@ -1,0 +1,150 @@
+package httptool
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/eventlog"
+)
+
+// MaxResponse is how much of an answer is read, in bytes; a longer one is an
+// error.
+const MaxResponse = 8 << 20
+
+// Options configure an endpoint.
+type Options struct {
+	Headers map[string]string // sent with every call
+	Client  *http.Client      // nil: one of its own that follows no redirects
+}
+
+// request is the body of a call.
+type request struct {
+	ToolCallID string          `json:"toolCallId"`
+	ToolName   string          `json:"toolName"`
+	SessionID  string          `json:"sessionId"`
+	RunID      string          `json:"runId"`
+	AgentType  string          `json:"agentType"`
+	Arguments  json.RawMessage `json:"arguments"`
+	State      json.RawMessage `json:"state"`
+}
+
+// response is the body of an answer.
+type response struct {
+	Result  json.RawMessage    `json:"result"`
+	Patches []eventlog.PatchOp `json:"patches"`
+	Events  []struct {
+		Name string          `json:"name"`
+		Data json.RawMessage `json:"data"`
+	} `json:"events"`
+}
+
+// Execute returns the Execute function of a tool at url.
+func Execute(url string, o *Options) func(context.Context, *agentloop.Call, json.RawMessage) (any, error) {
+	var opts Options
+	if o != nil {
+		opts = *o
+	}
+	if opts.Client == nil {
+		opts.Client = &http.Client{
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		}
+	}
+	return func(ctx context.Context, c *agentloop.Call, args json.RawMessage) (any, error) {
+		state, err := c.State()
+		if err != nil {
+			return nil, err
+		}
+		answer, err := post(ctx, opts, url, c, args, state)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range answer.Events {
+			if err := c.Emit(ctx, e.Name, e.Data); err != nil {
+				return nil, fmt.Errorf("event: %w", err)
+			}
+		}
+		if len(answer.Patches) > 0 {
+			if err := c.Patch(answer.Patches); err != nil {
+				return nil, err
+			}
+		}
+		return answer.Result, nil
+	}
+}
+
+func post(ctx context.Context, o Options, url string, c *agentloop.Call, args, state json.RawMessage) (*response, error) {
+	body, err := json.Marshal(request{
+		ToolCallID: c.ID, ToolName: c.ToolName, SessionID: c.SessionID, RunID: c.RunID, AgentType: c.AgentType,
+		Arguments: args, State: state,
+	})
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return nil, errors.New("the tool's URL is unusable")
+	}
+	for name, value := range o.Headers {
+		req.Header.Set(name, value)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Idempotency-Key", headerValue(c.IdempotencyKey))
+	resp, err := o.Client.Do(req)
+	if err != nil {
+		return nil, unreachable(err)
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, MaxResponse+1))
+	if err != nil {
+		return nil, unreachable(err)
+	}
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		return nil, fmt.Errorf("the tool answered with status %d%s", resp.StatusCode, excerpt(raw))
+	}
+	if len(raw) > MaxResponse {
+		return nil, fmt.Errorf("the tool's answer has more than %d bytes", MaxResponse)
+	}
+	var answer response
+	if err := json.Unmarshal(raw, &answer); err != nil {
+		return nil, fmt.Errorf("the tool's answer is not of the form {\"result\": …}%s", excerpt(raw))
+	}
+	if answer.Result == nil {
+		answer.Result = json.RawMessage("null")
+	}
+	return &answer, nil
+}
+
+// unreachable hides the address: the model need not know it.
+func unreachable(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return errors.New("the tool could not be reached")
+}
+
+func excerpt(body []byte) string {
+	text := strings.TrimSpace(strings.ToValidUTF8(string(body[:min(len(body), agentloop.MaxErrorText)]), ""))
+	if text == "" {
+		return ""
+	}
+	return ": " + text
+}
+
+// headerValue quotes a key that no header line can hold.
+func headerValue(s string) string {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] >= 0x7f {
+			q := strconv.QuoteToASCII(s)
+			return q[1 : len(q)-1]
+		}
+	}
+	return s
+}

@@ -1,0 +1,69 @@
+package agentloop
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// Tool is what a model may call.
+type Tool struct {
+	Name        string // [a-zA-Z0-9_-]{1,64}, not beginning with __
+	Description string
+	InputSchema json.RawMessage // JSON Schema of an object; nil: any object
+	// FinishWith makes the tool's result the run's output. Such tools run
+	// after all others of a step, one after the other.
+	FinishWith bool
+	// Timeout ends the call's context; 0: none. The model is told.
+	Timeout time.Duration
+	// Execute runs the tool. args fit InputSchema. The result must be
+	// encodable as JSON; an error goes to the model and drops the call's
+	// state updates. ctx ends on the timeout and when the run is stopped.
+	Execute func(ctx context.Context, c *Call, args json.RawMessage) (any, error)
+}
+
+// NewTool makes a tool of a Go function. The input schema comes from In,
+// whose fields' json and jsonschema tags name and describe them. It panics if
+// In has no schema of an object.
+func NewTool[In, Out any](name, description string, f func(context.Context, *Call, In) (Out, error)) Tool {
+	schema, err := jsonschema.For[In](nil)
+	if err != nil {
+		panic(fmt.Sprintf("agentloop: tool %s: %v", name, err))
+	}
+	raw, err := json.Marshal(schema)
+	if err != nil {
+		panic(fmt.Sprintf("agentloop: tool %s: %v", name, err))
+	}
+	return Tool{
+		Name: name, Description: description, InputSchema: raw,
+		Execute: func(ctx context.Context, c *Call, args json.RawMessage) (any, error) {
+			var in In
+			if err := json.Unmarshal(args, &in); err != nil {
+				return nil, fmt.Errorf("arguments: %w", err)
+			}
+			return f(ctx, c, in)
+		},
+	}
+}
+
+// tool is a tool whose schema has been checked.
+type tool struct {
+	Tool
+	input *jsonschema.Resolved
+}
+
+// checkArguments returns why a model's arguments can't be used.
+func checkArguments(schema *jsonschema.Resolved, args json.RawMessage) error {
+	var v any
+	if err := json.Unmarshal(args, &v); err != nil {
+		return err
+	}
+	if _, ok := v.(map[string]any); !ok {
+		return errors.New("the arguments are not a JSON object")
+	}
+	return schema.Validate(v)
+}

@@ -1,0 +1,105 @@
+package embed
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+// The accounts and the users that the server itself makes. Names with a
+// space cannot be mistaken for one that an operator chose.
+const (
+	accountHelix   = "HELIX"
+	accountOutside = "OUTSIDE"
+	userInside     = "helixd inside"
+	userOutside    = "helixd outside"
+)
+
+// liveSubjects is what outside clients may hear.
+const liveSubjects = "helix.live.>"
+
+// readAPI is the part of JetStream's API that only reads, and whether a
+// request has several answers.
+var readAPI = []struct {
+	subject string
+	stream  bool
+}{
+	{"$JS.API.INFO", false},
+	{"$JS.API.STREAM.INFO.*", false},
+	{"$JS.API.STREAM.NAMES", false},
+	{"$JS.API.STREAM.MSG.GET.*", false},
+	{"$JS.API.DIRECT.GET.>", true}, // a batch is many messages
+}
+
+// authorize fills in who may do what. Clients from outside are in an account
+// of their own, and permissions come on top, for two reasons:
+//
+//   - Subscribe permissions do not limit what a JetStream consumer reads: its
+//     messages go to whatever inbox its maker names. So nobody outside may
+//     make one.
+//   - Publish permissions do not limit a request's reply subject: the server
+//     itself publishes the answer there. In one common account a reader could
+//     have a direct get answered to helix.log.0.x, and thereby write to the
+//     log. Across accounts the answer stays in the asker's.
+//
+// Nor can an outside client hear the inboxes of those inside.
+func authorize(opts *server.Options, o Options) (password string, err error) {
+	if (o.User == "") != (o.Password == "") {
+		return "", errors.New("embed: User and Password go together")
+	}
+	if o.User == userInside || o.User == userOutside {
+		return "", fmt.Errorf("embed: the user name %q is taken", o.User)
+	}
+	// Only the parser can give an account JetStream.
+	if err := opts.ProcessConfigString(accountsConfig(o.AllowRead)); err != nil {
+		return "", fmt.Errorf("embed: accounts: %w", err)
+	}
+	accounts := map[string]*server.Account{}
+	for _, a := range opts.Accounts {
+		accounts[a.Name] = a
+	}
+	outside := &server.Permissions{
+		Publish:   &server.SubjectPermission{Deny: []string{">"}},
+		Subscribe: &server.SubjectPermission{Allow: []string{liveSubjects, "_INBOX.>"}},
+	}
+	if o.AllowRead {
+		outside.Publish = &server.SubjectPermission{}
+		for _, api := range readAPI {
+			outside.Publish.Allow = append(outside.Publish.Allow, api.subject)
+		}
+	}
+	password = rand.Text()
+	opts.Users = []*server.User{
+		{Username: userInside, Password: password, Account: accounts[accountHelix]},
+		{Username: userOutside, Account: accounts[accountOutside], Permissions: outside},
+	}
+	if o.User != "" {
+		opts.Users = append(opts.Users, &server.User{
+			Username: o.User, Password: o.Password, Account: accounts[accountHelix],
+		})
+	}
+	opts.NoAuthUser = userOutside
+	return password, nil
+}
+
+func accountsConfig(allowRead bool) string {
+	exports := fmt.Sprintf("{stream: %q}\n", liveSubjects)
+	imports := fmt.Sprintf("{stream: {account: %s, subject: %q}}\n", accountHelix, liveSubjects)
+	if allowRead {
+		var ex, im strings.Builder
+		for _, api := range readAPI {
+			answers := "singleton"
+			if api.stream {
+				answers = "stream"
+			}
+			fmt.Fprintf(&ex, "{service: %q, response_type: %s, accounts: [%s]}\n", api.subject, answers, accountOutside)
+			fmt.Fprintf(&im, "{service: {account: %s, subject: %q}}\n", accountHelix, api.subject)
+		}
+		exports, imports = exports+ex.String(), imports+im.String()
+	}
+	return fmt.Sprintf("accounts {\n%s {jetstream: enabled, exports: [\n%s]}\n%s {imports: [\n%s]}\n}\n",
+		accountHelix, exports, accountOutside, imports)
+}

@@ -1,0 +1,76 @@
+package eventlog_test
+
+import "github.com/helixd/helixd/eventlog"
+
+var factBase = eventlog.FactBase{SessionID: "session-1", Timestamp: 1700000000123}
+
+var factSamples = []sample[eventlog.Fact]{
+	{
+		&eventlog.SessionCreated{
+			AgentType: "writer", State: raw(`{"n":1}`), UserID: "user-1", Tags: []string{"a", "b"},
+			Metadata: map[string]string{"k": "v", "l": "<&>"}, FactBase: factBase,
+		},
+		&eventlog.SessionCreated{AgentType: "a", FactBase: factBase},
+	},
+	{
+		&eventlog.UserMessage{
+			Content: "look < here", Files: []eventlog.MessageFile{{Data: "data:,x", MediaType: "text/plain", Filename: "x.txt"}},
+			Metadata: raw(`{"hidden":true}`), FactBase: factBase,
+		},
+		&eventlog.UserMessage{FactBase: factBase},
+	},
+	{
+		&eventlog.RunRequested{RunID: "run-1", Mode: eventlog.ModeWithMessage, FactBase: factBase},
+		&eventlog.RunRequested{RunID: "r", Mode: eventlog.ModeStart, FactBase: factBase},
+	},
+	{
+		&eventlog.RunClaimed{RunID: "run-1", Node: "node-1", Attempt: 2, FactBase: factBase},
+		&eventlog.RunClaimed{RunID: "r", FactBase: factBase},
+	},
+	{
+		&eventlog.ModelTurn{
+			RunID: "run-1", StepID: "step-1", Step: 1, Model: "gpt", Parts: []eventlog.TurnPart{
+				{Reasoning: "so"}, {Text: "a < b"},
+				{ToolCall: &eventlog.ToolCall{ID: "call-1", Name: "search", Arguments: raw(`{"q":"x"}`)}},
+			},
+			StopReason: eventlog.StopToolUse, Usage: eventlog.TokenUsage{
+				Prompt: 1, Completion: 2, Reasoning: 3, Cached: 4, CacheWrite: 5, Total: 6,
+			}, FactBase: factBase,
+		},
+		&eventlog.ModelTurn{StepID: "s", Parts: []eventlog.TurnPart{}, StopReason: eventlog.StopEndTurn, FactBase: factBase},
+	},
+	{
+		&eventlog.ModelFailed{
+			RunID: "run-1", StepID: "step-1", Step: 1, Attempt: 2, Error: "503", Code: "provider_overloaded", Retryable: true,
+			FactBase: factBase,
+		},
+		&eventlog.ModelFailed{FactBase: factBase},
+	},
+	{
+		&eventlog.ToolResult{
+			RunID: "run-1", StepID: "step-1", ToolCallID: "call-1", ToolName: "search", Result: raw(`{"ok":false}`),
+			Error: "broke", ErrorCode: "tool_failed", FactBase: factBase,
+		},
+		&eventlog.ToolResult{ToolCallID: "c", Result: raw(`null`), FactBase: factBase},
+	},
+	{
+		&eventlog.RunEnded{
+			RunID: "run-1", Status: eventlog.RunFailed, Output: raw(`{"a":1}`), Error: "broke", ErrorCode: "internal", FactBase: factBase,
+		},
+		&eventlog.RunEnded{RunID: "r", Status: eventlog.RunCompleted, FactBase: factBase},
+	},
+	{
+		&eventlog.Truncated{
+			Reason: eventlog.ResyncRollback, Ranges: []eventlog.Range{{AgentID: "session-1", CallID: "call-1", From: 3, To: 7}},
+			AtSequence: 9, FactBase: factBase,
+		},
+		&eventlog.Truncated{Reason: eventlog.ResyncRetry, Ranges: []eventlog.Range{}, FactBase: factBase},
+	},
+	{&eventlog.StreamPaused{Reason: "approval", FactBase: factBase}, &eventlog.StreamPaused{FactBase: factBase}},
+	{&eventlog.StreamResumed{FactBase: factBase}, &eventlog.StreamResumed{FactBase: factBase}},
+	{
+		&eventlog.StreamEnd{StreamID: "session-1", Timestamp: 1700000000123, FinalOutput: raw(`{"answer":42}`)},
+		&eventlog.StreamEnd{StreamID: "s"},
+	},
+	{&eventlog.StreamFailed{Error: "broke", FactBase: factBase}, &eventlog.StreamFailed{FactBase: factBase}},
+}

@@ -1,0 +1,62 @@
+package eventlog_test
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+func seeds(f *testing.F) {
+	for _, s := range chunkSamples {
+		wire, err := eventlog.EncodeChunk(s.full)
+		require.NoError(f, err)
+		f.Add(wire)
+	}
+	f.Add([]byte(` {"type" : "newer", "agentId" : 1}`))
+}
+
+// What can be decoded can be encoded, unless the rules are stricter today.
+func FuzzDecodeChunk(f *testing.F) {
+	seeds(f)
+	f.Fuzz(func(t *testing.T, in []byte) {
+		c, err := eventlog.DecodeChunk(in)
+		if err != nil {
+			return
+		}
+		wire, err := eventlog.EncodeChunk(c)
+		if u, ok := c.(*eventlog.Unknown); ok {
+			require.NoError(t, err)
+			require.Equal(t, in, wire, u.Kind)
+		}
+		if err != nil {
+			return
+		}
+		again, err := eventlog.DecodeChunk(wire)
+		require.NoError(t, err)
+		twice, err := eventlog.EncodeChunk(again)
+		require.NoError(t, err)
+		require.Equal(t, string(wire), string(twice))
+	})
+}
+
+// What is accepted from outside is written and read as the same value.
+func FuzzParseChunk(f *testing.F) {
+	seeds(f)
+	f.Fuzz(func(t *testing.T, in []byte) {
+		c, err := eventlog.ParseChunk(in)
+		if err != nil {
+			return
+		}
+		wire, err := eventlog.EncodeChunk(c)
+		require.NoError(t, err)
+		for _, read := range []func([]byte) (eventlog.Chunk, error){eventlog.ParseChunk, eventlog.DecodeChunk} {
+			got, err := read(wire)
+			require.NoError(t, err)
+			require.Equal(t, c, got)
+		}
+		require.False(t, bytes.ContainsAny(wire, "\n\t"), "one line")
+	})
+}

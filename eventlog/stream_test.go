@@ -1,0 +1,52 @@
+package eventlog_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+func TestStreamStatus(t *testing.T) {
+	fact := func(typ string) eventlog.Envelope { return eventlog.Envelope{Kind: eventlog.KindFact, Type: typ} }
+	chunk := func(typ string) eventlog.Envelope { return eventlog.Envelope{Kind: eventlog.KindChunk, Type: typ} }
+	const (
+		active = eventlog.StreamActive
+		paused = eventlog.StreamWaiting
+		ended  = eventlog.StreamCompleted
+		failed = eventlog.StreamTerminated
+		same   = eventlog.StreamStatus("same")
+	)
+	// What follows on active, paused, ended and failed; "-" is refused.
+	for _, tc := range []struct {
+		record eventlog.Envelope
+		want   [4]string
+	}{
+		{fact("stream_paused"), [4]string{"paused", "paused", "-", "-"}},
+		{fact("stream_resumed"), [4]string{"active", "active", "-", "-"}},
+		{fact("stream_end"), [4]string{"ended", "ended", "-", "-"}},
+		{fact("stream_failed"), [4]string{"failed", "failed", "-", "-"}},
+		{fact("run_requested"), [4]string{"active", "active", "active", "active"}},
+		{fact("user_message"), [4]string{"active", "paused", "ended", "failed"}},
+		{fact("run_claimed"), [4]string{"active", "paused", "ended", "failed"}},
+		{fact("newer"), [4]string{"active", "paused", "ended", "failed"}},
+		{chunk("text_delta"), [4]string{"active", "paused", "-", "-"}},
+		{chunk("newer"), [4]string{"active", "paused", "-", "-"}},
+		{chunk("run_requested"), [4]string{"active", "paused", "-", "-"}},
+	} {
+		for i, s := range []eventlog.StreamStatus{active, paused, ended, failed} {
+			name := string(tc.record.Kind) + " " + tc.record.Type + " on " + string(s)
+			require.Equal(t, tc.want[i] == "-", s.Refuses(tc.record), name)
+			want := eventlog.StreamStatus(tc.want[i])
+			if want == "-" {
+				want = s // one that is in the log all the same changes nothing
+			}
+			require.Equal(t, want, s.After(tc.record), name)
+		}
+	}
+	require.Equal(t, active, eventlog.StreamStatus("").After(chunk("text_delta")), "a stream begins active")
+	for s, want := range map[eventlog.StreamStatus]bool{"": false, active: false, paused: false, ended: true, failed: true, same: false} {
+		require.Equal(t, want, s.Terminal(), "%q", s)
+	}
+}
