@@ -1,0 +1,224 @@
+package jetstream_test
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/logtest"
+)
+
+// serve runs a server on dir and returns what ends it.
+func serve(t *testing.T, dir string) (*nats.Conn, func()) {
+	t.Helper()
+	srv, err := embed.Start(t.Context(), embed.Options{DataDir: dir})
+	require.NoError(t, err)
+	t.Cleanup(srv.Stop)
+	nc, err := srv.Connect()
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	return nc, func() { nc.Close(); srv.Stop() }
+}
+
+func openOn(t *testing.T, nc *nats.Conn, o *jetstream.Options) eventlog.Log {
+	t.Helper()
+	log, err := jetstream.Open(t.Context(), nc, o)
+	require.NoError(t, err)
+	t.Cleanup(func() { log.Close() })
+	return log
+}
+
+func readAll(t *testing.T, log eventlog.Log, session string) (records []eventlog.Record) {
+	t.Helper()
+	for r, err := range log.Read(t.Context(), session, 0, 0) {
+		require.NoError(t, err)
+		records = append(records, r)
+	}
+	return records
+}
+
+func TestPartitionsAreFixed(t *testing.T) {
+	nc, _ := serve(t, t.TempDir())
+	openOn(t, nc, &jetstream.Options{Partitions: 2})
+	openOn(t, nc, &jetstream.Options{Partitions: 2})
+	for _, n := range []int{1, 3} {
+		_, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Partitions: n})
+		require.EqualError(t, err, fmt.Sprintf(`jetstream: stream HELIX_LOG_0 was created for "2" partitions, not %d`, n))
+	}
+	_, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Partitions: 65})
+	require.ErrorContains(t, err, "at most 64 partitions")
+}
+
+func TestPartitionsShareNothing(t *testing.T) {
+	nc, _ := serve(t, t.TempDir())
+	log := openOn(t, nc, &jetstream.Options{Partitions: 4})
+	var want []string
+	for i := range 20 {
+		id := fmt.Sprintf("session-%02d", i)
+		want = append(want, id)
+		_, err := log.Append(t.Context(), id, 0, []eventlog.Entry{logtest.Text(id, id)})
+		require.NoError(t, err)
+	}
+	var got []string
+	for id, err := range log.Sessions(t.Context()) {
+		require.NoError(t, err)
+		got = append(got, id)
+		require.Len(t, readAll(t, log, id), 1)
+	}
+	require.Equal(t, want, got, "listed across partitions in one order")
+}
+
+func TestInfo(t *testing.T) {
+	nc, _ := serve(t, t.TempDir())
+	info := openOn(t, nc, nil).Info()
+	require.Equal(t, eventlog.DurabilityUnknown, info.Durability)
+	require.Equal(t, 1, info.Partitions)
+	require.Less(t, info.MaxRecordBytes, embed.MaxPayload)
+	info = openOn(t, nc, &jetstream.Options{Durability: eventlog.DurabilityFsync}).Info()
+	require.Equal(t, eventlog.DurabilityFsync, info.Durability)
+}
+
+func TestReopen(t *testing.T) {
+	dir := t.TempDir()
+	nc, stop := serve(t, dir)
+	log := openOn(t, nc, nil)
+	_, err := log.Append(t.Context(), "noise", 0, []eventlog.Entry{logtest.Text("noise", "n")})
+	require.NoError(t, err)
+	last, err := log.Append(t.Context(), "s", 0, []eventlog.Entry{logtest.Text("s", "a"), logtest.Text("s", "b")})
+	require.NoError(t, err)
+	before := readAll(t, log, "s")
+	require.NoError(t, log.Close())
+	stop()
+
+	nc, _ = serve(t, dir)
+	log = openOn(t, nc, nil)
+	require.Equal(t, before, readAll(t, log, "s"), "with their sequences and times")
+	var conflict *eventlog.ConflictError
+	_, err = log.Append(t.Context(), "s", 0, []eventlog.Entry{logtest.Text("s", "again")})
+	require.ErrorAs(t, err, &conflict)
+	next, err := log.Append(t.Context(), "s", last, []eventlog.Entry{logtest.Text("s", "c")})
+	require.NoError(t, err)
+	require.Equal(t, last+1, next)
+	require.Len(t, readAll(t, log, "s"), 3)
+}
+
+func TestPlainSubscription(t *testing.T) {
+	nc, _ := serve(t, t.TempDir())
+	log := openOn(t, nc, nil)
+	sub, err := nc.SubscribeSync("helix.live.>")
+	require.NoError(t, err)
+	require.NoError(t, nc.Flush())
+	entries := []eventlog.Entry{
+		logtest.Text("a.b", "x"),
+		logtest.Fact("a.b", &eventlog.StreamEnd{StreamID: "a.b", Timestamp: 1}),
+	}
+	_, err = log.Append(t.Context(), "noise", 0, []eventlog.Entry{logtest.Text("noise", "n")})
+	require.NoError(t, err)
+	_, err = log.Append(t.Context(), "a.b", 0, entries)
+	require.NoError(t, err)
+
+	m, err := sub.NextMsg(5 * time.Second)
+	require.NoError(t, err)
+	require.Equal(t, "helix.live.noise", m.Subject)
+	previous := uint64(0)
+	for i, r := range readAll(t, log, "a.b") {
+		m, err := sub.NextMsg(5 * time.Second)
+		require.NoError(t, err)
+		require.Equal(t, jetstream.LiveSubject("a.b"), m.Subject)
+		require.Equal(t, []string{"chunk", "fact"}[i], m.Header.Get("Helix-Kind"))
+		require.Equal(t, r.Type, m.Header.Get("Helix-Type"))
+		require.Equal(t, fmt.Sprint(r.Sequence), m.Header.Get("Nats-Sequence"))
+		require.Equal(t, fmt.Sprint(previous), m.Header.Get("Nats-Last-Sequence"))
+		require.Equal(t, r.Payload, m.Data)
+		previous = r.Sequence
+	}
+}
+
+func TestTooLarge(t *testing.T) {
+	nc, _ := serve(t, t.TempDir())
+	log := openOn(t, nc, nil)
+	e := logtest.Text("s", "x")
+	e.Payload = bytes.Repeat([]byte("x"), log.Info().MaxRecordBytes)
+	last, err := log.Append(t.Context(), "s", 0, []eventlog.Entry{e})
+	require.NoError(t, err, "the limit itself")
+	require.Equal(t, e.Payload, readAll(t, log, "s")[0].Payload)
+
+	e.Payload = append(e.Payload, 'x')
+	_, err = log.Append(t.Context(), "s", last, []eventlog.Entry{e})
+	require.ErrorIs(t, err, eventlog.ErrTooLarge)
+	_, err = log.Append(t.Context(), "s", last, make([]eventlog.Entry, 1001))
+	require.ErrorIs(t, err, eventlog.ErrTooLarge)
+
+	// A stream that takes less than the connection does.
+	js, err := natsjs.New(nc)
+	require.NoError(t, err)
+	s, err := js.Stream(t.Context(), "HELIX_LOG_0")
+	require.NoError(t, err)
+	small := s.CachedInfo().Config
+	small.MaxMsgSize = 1000
+	_, err = js.UpdateStream(t.Context(), small)
+	require.NoError(t, err)
+	e.Payload = e.Payload[:2000]
+	for _, entries := range [][]eventlog.Entry{{e}, {logtest.Text("s", "x"), e}} {
+		_, err = log.Append(t.Context(), "s", last, entries)
+		require.ErrorIs(t, err, eventlog.ErrTooLarge)
+	}
+	require.Len(t, readAll(t, log, "s"), 1)
+}
+
+// A follower's context need not have a deadline.
+func TestFollowWithoutDeadline(t *testing.T) {
+	nc, _ := serve(t, t.TempDir())
+	log := openOn(t, nc, nil)
+	_, err := log.Append(t.Context(), "s", 0, []eventlog.Entry{logtest.Text("s", "x")})
+	require.NoError(t, err)
+	for r, err := range log.Follow(t.Context(), "s", 0) {
+		require.NoError(t, err)
+		require.EqualValues(t, 1, r.Sequence)
+		break
+	}
+}
+
+// A follower that does not read while more arrives than it buffers hears of
+// the rest at once, although nothing comes behind it.
+func TestFollowerCatchesUpWithDropped(t *testing.T) {
+	nc, _ := serve(t, t.TempDir())
+	log := openOn(t, nc, nil)
+	last, err := log.Append(t.Context(), "s", 0, []eventlog.Entry{logtest.Text("s", "0")})
+	require.NoError(t, err)
+	const n = 1000
+	var seen uint64
+	begin := time.Now()
+	for r, err := range log.Follow(t.Context(), "s", last-1) {
+		require.NoError(t, err)
+		seen++
+		require.Equal(t, seen, r.Sequence)
+		if seen == 2 { // now it is live and stands still
+			for i := 0; i < n; i += 100 {
+				entries := make([]eventlog.Entry, 100)
+				for k := range entries {
+					entries[k] = logtest.Text("s", "x")
+				}
+				last, err = log.Append(t.Context(), "s", last, entries)
+				require.NoError(t, err)
+			}
+			begin = time.Now()
+		}
+		if seen == 1 {
+			last, err = log.Append(t.Context(), "s", last, []eventlog.Entry{logtest.Text("s", "live")})
+			require.NoError(t, err)
+		}
+		if seen == n+2 {
+			break
+		}
+	}
+	require.Less(t, time.Since(begin), time.Second, "it waited for the idle check")
+}

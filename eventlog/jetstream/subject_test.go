@@ -1,0 +1,74 @@
+package jetstream
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestToken(t *testing.T) {
+	for id, want := range map[string]string{
+		"session-1_A":       "session-1_A",
+		"a.b":               "a%2Eb",
+		"*":                 "%2A",
+		">":                 "%3E",
+		"a b":               "a%20b",
+		"100%":              "100%25",
+		"%2E":               "%252E",
+		"$JS.API":           "%24JS%2EAPI",
+		"é":                 "%C3%A9",
+		"helix.log.0.s":     "helix%2Elog%2E0%2Es",
+		"\x00\r\n\xff":      "%00%0D%0A%FF",
+		"../../etc":         "%2E%2E%2F%2E%2E%2Fetc",
+		"Ünïcode\u2028line": "%C3%9Cn%C3%AFcode%E2%80%A8line",
+	} {
+		require.Equal(t, want, Token(id))
+		require.Equal(t, "helix.live."+want, LiveSubject(id))
+		require.Equal(t, "helix.log.3."+want, logSubject(id, 3))
+		back, err := sessionOf(want)
+		require.NoError(t, err)
+		require.Equal(t, id, back)
+	}
+	_, err := sessionOf("%zz")
+	require.Error(t, err)
+}
+
+func TestHeaderValue(t *testing.T) {
+	require.Equal(t, "call:1/\"x\".*>", headerValue("call:1/\"x\".*>"))
+	require.Equal(t, "%20a%25%0D%0A%C3%A9", headerValue(" a%\r\né"))
+}
+
+// Stored records are found by it: these values never change.
+func TestPartitionIsFrozen(t *testing.T) {
+	for id, want := range map[string][3]int{
+		"s":                          {0, 2, 2},
+		"session-1":                  {0, 13, 13},
+		"é":                          {0, 1, 1},
+		"a.b":                        {0, 12, 12},
+		"01JD0000000000000000000000": {0, 12, 60},
+	} {
+		require.Equal(t, want, [3]int{partitionOf(id, 1), partitionOf(id, 16), partitionOf(id, 64)}, id)
+	}
+}
+
+func FuzzToken(f *testing.F) {
+	for _, s := range []string{"", "a", "a.b", "*", ">", "%2A", "é", "\x00\xff", "a b"} {
+		f.Add(s, s+"x")
+	}
+	f.Fuzz(func(t *testing.T, a, b string) {
+		token := Token(a)
+		require.False(t, strings.ContainsAny(token, ".*> \t\r\n\x00$"), token)
+		for _, r := range token {
+			require.True(t, '!' <= r && r <= '~', token)
+		}
+		back, err := sessionOf(token)
+		require.NoError(t, err)
+		require.Equal(t, a, back)
+		require.Equal(t, a == b, token == Token(b), "injective")
+		for _, n := range []int{1, 16, maxPartitions} {
+			p := partitionOf(a, n)
+			require.True(t, 0 <= p && p < n)
+		}
+	})
+}
