@@ -18,6 +18,7 @@ const (
 	codeNoMessageFound            = 10037
 	codeMessageTooLarge           = 10054
 	codeAtomicTooLarge            = 10199
+	codeAtomicIncomplete          = 10176 // part of a batch did not arrive
 )
 
 // apiError is the error object of JetStream's answers.
@@ -39,7 +40,7 @@ func appendError(e *apiError) error {
 	case codeMessageTooLarge, codeAtomicTooLarge:
 		return fmt.Errorf("%w: %w", eventlog.ErrTooLarge, e)
 	}
-	if e.Code >= 500 || e.Code == 429 || e.Code == 408 {
+	if e.ErrCode == codeAtomicIncomplete || e.Code >= 500 || e.Code == 429 || e.Code == 408 {
 		return fmt.Errorf("%w: %w", eventlog.ErrOutcomeUnknown, e)
 	}
 	return e

@@ -27,6 +27,9 @@ type Options struct {
 	// Durability is what the server's operator knows of it; empty: derived
 	// from Replicas where possible, else unknown.
 	Durability eventlog.Durability
+	// ReadOnly opens a log that exists, with the partitions that it has, and
+	// creates nothing.
+	ReadOnly bool
 }
 
 // maxPartitions bounds Options.Partitions.
@@ -65,6 +68,11 @@ func Open(ctx context.Context, nc *nats.Conn, o *Options) (*Log, error) {
 		return nil, fmt.Errorf("jetstream: %w", err)
 	}
 	l.js = js
+	if l.opts.ReadOnly {
+		if err := l.findPartitions(ctx); err != nil {
+			return nil, err
+		}
+	}
 	for p := range l.opts.Partitions {
 		if err := l.ensureStream(ctx, p); err != nil {
 			return nil, err
@@ -73,11 +81,25 @@ func Open(ctx context.Context, nc *nats.Conn, o *Options) (*Log, error) {
 	return l, nil
 }
 
+// findPartitions takes over what the first stream says.
+func (l *Log) findPartitions(ctx context.Context) error {
+	s, err := l.js.Stream(ctx, streamName(0))
+	if err != nil {
+		return fmt.Errorf("jetstream: stream %s: %w", streamName(0), err)
+	}
+	n, err := strconv.Atoi(s.CachedInfo().Config.Metadata[metadataPartitions])
+	if err != nil || n < 1 || n > maxPartitions {
+		return fmt.Errorf("jetstream: stream %s is not of a helixd log", streamName(0))
+	}
+	l.opts.Partitions = n
+	return nil
+}
+
 func (l *Log) ensureStream(ctx context.Context, p int) error {
 	subjects := logSubjects + strconv.Itoa(p) + ".*"
 	want := strconv.Itoa(l.opts.Partitions)
 	s, err := l.js.Stream(ctx, streamName(p))
-	if errors.Is(err, natsjs.ErrStreamNotFound) {
+	if errors.Is(err, natsjs.ErrStreamNotFound) && !l.opts.ReadOnly {
 		s, err = l.js.CreateStream(ctx, natsjs.StreamConfig{
 			Name:               streamName(p),
 			Description:        "helixd: the log of agent sessions",

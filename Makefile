@@ -1,0 +1,39 @@
+.DEFAULT_GOAL := help
+
+# How many times the kill test kills, and how long each fuzz target runs.
+KILLS ?= 30
+FUZZTIME ?= 10s
+
+.PHONY: help
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
+
+.PHONY: test
+test: ## run the tests
+	go test ./...
+
+.PHONY: race
+race: ## run the tests with the race detector (needs a C compiler)
+	go test -race ./...
+
+.PHONY: lint
+lint: ## gofmt, go vet and staticcheck
+	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "run gofmt -w on these"; exit 1; }
+	go vet ./...
+	go tool staticcheck ./...
+
+.PHONY: kill
+kill: ## kill -9 a server KILLS times and check that nothing is lost
+	HELIX_KILLS=$(KILLS) go test -count=1 -run TestKill -timeout 20m ./integration
+
+.PHONY: fuzz
+fuzz: ## fuzz every target for FUZZTIME
+	.ci/fuzz $(FUZZTIME)
+
+.PHONY: run
+run: ## start a development server
+	go run ./cmd/helixd dev
+
+.PHONY: ci
+ci: ## what continuous integration runs
+	.ci/run

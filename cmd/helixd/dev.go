@@ -1,0 +1,83 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/helixd/helixd/agentloop"
+)
+
+// devNATSListen is where dev takes NATS clients if the port is free.
+const devNATSListen = "127.0.0.1:4222"
+
+type devCmd struct {
+	configFlags
+}
+
+func (c devCmd) Run(p *process) error {
+	cfg, err := c.load()
+	if err != nil {
+		return err
+	}
+	var agents []agentloop.Agent
+	if c.Config != "" {
+		if agents, err = agentsOf(cfg); err != nil {
+			return err
+		}
+	} else {
+		agents = demoAgents()
+	}
+	if len(cfg.Auth.Tokens) == 0 {
+		if !isLoopback(cfg.Listen) {
+			return fmt.Errorf("listen: dev runs unauthenticated, on a loopback address only, not on %s", cfg.Listen)
+		}
+		cfg.Auth.AllowUnauthenticated = true
+	}
+	if cfg.NATS.URL == "" && cfg.NATS.Listen == "" && isFree(devNATSListen) {
+		cfg.NATS.Listen = devNATSListen
+	}
+	d, err := startDaemon(p.ctx, cfg, agents, true, p.log)
+	if err != nil {
+		return err
+	}
+	agent := "weather"
+	if len(agents) > 0 && c.Config != "" {
+		agent = agents[0].Name
+	}
+	fmt.Fprint(p.stdout, welcome(d, cfg.DataDir, agent))
+	return d.run(p.ctx)
+}
+
+func isFree(address string) bool {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return false
+	}
+	l.Close()
+	return true
+}
+
+// welcome says what to do next.
+func welcome(d *daemon, dataDir, agent string) string {
+	session := fmt.Sprintf("demo-%d", time.Now().Unix())
+	text := fmt.Sprintf(`helixd is ready at %[1]s   (data in %[2]s, durability %[3]s)
+
+Start a run of the demo agent %[4]q:
+
+  curl -s %[1]s/start -d '{"sessionId":"%[5]s","agentType":"%[4]s","message":"What is the weather like?"}'
+
+Stream it, from the start or, with &fromSequence=N, from behind N:
+
+  curl -N '%[1]s/sse?sessionId=%[5]s'
+
+Look at it:
+
+  curl -s %[1]s/chat/%[5]s/snapshot
+  go run ./cmd/helixd records %[5]s --server %[1]s
+`, d.url, dataDir, d.info.Durability, agent, session)
+	if d.natsURL != "" {
+		text += fmt.Sprintf("  nats --server %s sub 'helix.live.>'\n", d.natsURL)
+	}
+	return text + "\n"
+}

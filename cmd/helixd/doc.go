@@ -1,0 +1,14 @@
+// Command helixd is the durable home of AI-agent sessions.
+//
+//	helixd dev                    everything in one process, with demo agents
+//	helixd serve --config FILE    the daemon
+//	helixd tail SESSION           follow a session's stream
+//	helixd sessions               list sessions
+//	helixd state SESSION          the folded state, at any sequence
+//	helixd records SESSION        every record of the log, with its envelope
+//	helixd version
+//
+// The commands that read work against a daemon (--server URL) or directly on
+// NATS (--nats URL). Results go to stdout, as text or, with --json, as stable
+// JSON; logs and errors go to stderr. This package only wires the others.
+package main

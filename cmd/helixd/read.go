@@ -1,0 +1,216 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+type sessionsCmd struct {
+	sourceFlags
+	AgentType string `help:"Only sessions of this agent."`
+	Status    string `help:"Only sessions of this status."`
+	Limit     int    `help:"At most so many." default:"50"`
+	Offset    int    `help:"Leave out so many."`
+}
+
+func (c sessionsCmd) Run(p *process) error {
+	s, err := c.open(p.ctx)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	q := url.Values{"limit": {strconv.Itoa(c.Limit)}, "offset": {strconv.Itoa(c.Offset)}}
+	if c.AgentType != "" {
+		q.Set("agentType", c.AgentType)
+	}
+	if c.Status != "" {
+		q.Set("status", c.Status)
+	}
+	body, err := s.get(p.ctx, "/sessions?"+q.Encode(), nil)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	if c.JSON {
+		return copyAll(p.stdout, body)
+	}
+	var page struct {
+		Items []struct {
+			SessionID, AgentType, Status string
+			LatestSequence               uint64
+		}
+		Total   int
+		HasMore bool
+	}
+	if err := json.NewDecoder(body).Decode(&page); err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "SESSION\tAGENT\tSTATUS\tHEAD")
+	for _, i := range page.Items {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\n", i.SessionID, i.AgentType, i.Status, i.LatestSequence)
+	}
+	return w.Flush()
+}
+
+type stateCmd struct {
+	sourceFlags
+	Session string  `arg:"" help:"Session id."`
+	At      *uint64 `help:"Sequence; without it the head."`
+}
+
+func (c stateCmd) Run(p *process) error {
+	s, err := c.open(p.ctx)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	path := "/sessions/" + url.PathEscape(c.Session) + "/state"
+	if c.At != nil {
+		path += "?at=" + strconv.FormatUint(*c.At, 10)
+	}
+	body, err := s.get(p.ctx, path, nil)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	if c.JSON {
+		return copyAll(p.stdout, body)
+	}
+	var answer json.RawMessage
+	if err := json.NewDecoder(body).Decode(&answer); err != nil {
+		return err
+	}
+	enc := json.NewEncoder(p.stdout)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(answer)
+}
+
+type recordsCmd struct {
+	sourceFlags
+	Session string  `arg:"" help:"Session id."`
+	From    uint64  `help:"Only records behind this sequence."`
+	To      *uint64 `help:"Only records up to this sequence."`
+	Dead    bool    `help:"Also records that were struck."`
+}
+
+func (c recordsCmd) Run(p *process) error {
+	s, err := c.open(p.ctx)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	q := url.Values{"from": {strconv.FormatUint(c.From, 10)}}
+	if c.To != nil {
+		q.Set("to", strconv.FormatUint(*c.To, 10))
+	}
+	if c.Dead {
+		q.Set("dead", "1")
+	}
+	body, err := s.get(p.ctx, "/sessions/"+url.PathEscape(c.Session)+"/records?"+q.Encode(), nil)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	if c.JSON {
+		return copyAll(p.stdout, body)
+	}
+	for in := lines(body); ; {
+		if !in.Scan() {
+			return in.Err()
+		}
+		var r eventlog.Record
+		if err := json.Unmarshal(in.Bytes(), &r); err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintln(p.stdout, recordLine(r.Sequence, string(r.Kind), r.Payload)); err != nil {
+			return err
+		}
+	}
+}
+
+type tailCmd struct {
+	sourceFlags
+	Session string `arg:"" help:"Session id."`
+	From    uint64 `help:"Only chunks behind this sequence."`
+}
+
+func (c tailCmd) Run(p *process) error {
+	s, err := c.open(p.ctx)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	q := url.Values{"sessionId": {c.Session}, "fromSequence": {strconv.FormatUint(c.From, 10)}}
+	body, err := s.get(p.ctx, "/sse?"+q.Encode(), http.Header{"Accept": {"text/event-stream"}})
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	for in := lines(body); in.Scan(); {
+		data, ok := strings.CutPrefix(in.Text(), "data: ")
+		if !ok {
+			continue
+		}
+		ended, err := c.print(p.stdout, data)
+		if err != nil || ended {
+			return err
+		}
+	}
+	if p.ctx.Err() != nil {
+		return p.ctx.Err()
+	}
+	return fmt.Errorf("the connection was lost; go on with --from")
+}
+
+// print shows an event and reports whether it is the last.
+func (c tailCmd) print(w io.Writer, data string) (ended bool, err error) {
+	var event struct {
+		Type, Error, Status string
+		Chunk               json.RawMessage
+		Sequence            uint64
+	}
+	if err := json.Unmarshal([]byte(data), &event); err != nil {
+		return false, err
+	}
+	switch {
+	case c.JSON:
+		_, err = fmt.Fprintln(w, data)
+	case event.Type == "chunk":
+		_, err = fmt.Fprintln(w, recordLine(event.Sequence, "chunk", event.Chunk))
+	case event.Type == "error":
+		_, err = fmt.Fprintln(w, "failed:", event.Error)
+	default:
+		_, err = fmt.Fprintln(w, strings.TrimSpace("ended "+event.Status))
+	}
+	return event.Type != "chunk", err
+}
+
+// recordLine is a record in one line: sequence, kind, type, and the payload
+// without what every chunk has.
+func recordLine(seq uint64, kind string, payload json.RawMessage) string {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(payload, &fields) != nil {
+		return fmt.Sprintf("%8d  %-5s  %s", seq, kind, payload)
+	}
+	typ := strings.Trim(string(fields["type"]), `"`)
+	for _, common := range []string{"type", "agentId", "agentType", "timestamp", "sessionId"} {
+		delete(fields, common)
+	}
+	rest, _ := json.Marshal(fields)
+	return fmt.Sprintf("%8d  %-5s  %-22s %s", seq, kind, typ, rest)
+}
+
+func copyAll(w io.Writer, r io.Reader) error {
+	_, err := io.Copy(w, r)
+	return err
+}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/httpapi"
+)
+
+// sourceFlags say where a reading command reads.
+type sourceFlags struct {
+	Server string `help:"URL of a daemon." default:"http://127.0.0.1:8080" env:"HELIX_SERVER" xor:"source"`
+	NATS   string `name:"nats" help:"URL of a NATS deployment to read directly." env:"HELIX_NATS" xor:"source"`
+	Token  string `help:"Bearer token for the daemon." env:"HELIX_TOKEN"`
+	JSON   bool   `help:"Print JSON."`
+}
+
+// source answers GET requests as a daemon does.
+type source struct {
+	client *http.Client
+	base   string
+	token  string
+	close  func()
+}
+
+// open returns the daemon, or one in this process that reads from NATS: there
+// is one way to read.
+func (f sourceFlags) open(ctx context.Context) (*source, error) {
+	if f.NATS == "" {
+		return &source{client: http.DefaultClient, base: strings.TrimSuffix(f.Server, "/"), token: f.Token, close: func() {}}, nil
+	}
+	nc, err := nats.Connect(f.NATS, nats.Name("helixd"))
+	if err != nil {
+		return nil, fmt.Errorf("nats: %w", err)
+	}
+	log, err := jetstream.Open(ctx, nc, &jetstream.Options{ReadOnly: true})
+	if err != nil {
+		nc.Close()
+		return nil, err
+	}
+	loop, err := agentloop.New(log, nil, nil)
+	if err != nil {
+		nc.Close()
+		return nil, err
+	}
+	api, err := httpapi.New(httpapi.Options{Log: log, Loop: loop, AllowUnauthenticated: true})
+	if err != nil {
+		nc.Close()
+		return nil, err
+	}
+	pipe := newPipeListener()
+	server := &http.Server{Handler: api}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = server.Serve(pipe)
+	}()
+	transport := &http.Transport{DialContext: pipe.dial}
+	return &source{
+		client: &http.Client{Transport: transport}, base: "http://helixd",
+		close: func() {
+			transport.CloseIdleConnections()
+			api.Close()
+			server.Close()
+			<-done
+			loop.Stop()
+			log.Close()
+			nc.Close()
+		},
+	}, nil
+}
+
+// get returns the body of an answer, or the error that it holds.
+func (s *source) get(ctx context.Context, path string, header http.Header) (io.ReadCloser, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.base+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	for k, v := range header {
+		req.Header[k] = v
+	}
+	if s.token != "" {
+		req.Header.Set("Authorization", "Bearer "+s.token)
+	}
+	resp, err := s.client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode == http.StatusOK {
+		return resp.Body, nil
+	}
+	defer resp.Body.Close()
+	var body struct{ Error, Code string }
+	if json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&body) != nil || body.Code == "" {
+		return nil, errors.New(resp.Status)
+	}
+	return nil, fmt.Errorf("%s (%s)", body.Error, body.Code)
+}
+
+// maxLine is the longest line of an answer, in bytes.
+const maxLine = 64 << 20
+
+func lines(r io.Reader) *bufio.Scanner {
+	s := bufio.NewScanner(r)
+	s.Buffer(make([]byte, 64<<10), maxLine)
+	return s
+}
+
+// pipeListener is a listener whose connections are pipes in this process.
+type pipeListener struct {
+	conns  chan net.Conn
+	closed chan struct{}
+}
+
+func newPipeListener() *pipeListener {
+	return &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
+}
+
+func (l *pipeListener) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	client, server := net.Pipe()
+	select {
+	case l.conns <- server:
+		return client, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Accept implements net.Listener.
+func (l *pipeListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener; http.Server calls it once.
+func (l *pipeListener) Close() error {
+	close(l.closed)
+	return nil
+}
+
+// Addr implements net.Listener.
+func (l *pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "pipe"} }

@@ -1,0 +1,141 @@
+package integration_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const module = "github.com/helixd/helixd/"
+
+// goPackage is what `go list` tells of a package, its tests left out.
+type goPackage struct {
+	ImportPath, Dir, Name  string
+	GoFiles, Imports, Deps []string
+}
+
+// folder is the package's path within the repository.
+func (p goPackage) folder() string { return strings.TrimPrefix(p.ImportPath, module) }
+
+// listed returns the repository's packages.
+func listed(t *testing.T) []goPackage {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Dir,Name,GoFiles,Imports,Deps", "./...")
+	cmd.Dir = ".."
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	require.NoError(t, err)
+	var packages []goPackage
+	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p goPackage
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			return packages
+		} else {
+			require.NoError(t, err)
+		}
+		packages = append(packages, p)
+	}
+}
+
+// within reports whether a folder is one of the given ones or below it.
+func within(folder string, parents ...string) bool {
+	return slices.ContainsFunc(parents, func(p string) bool {
+		return folder == p || strings.HasPrefix(folder, p+"/")
+	})
+}
+
+// ofRepo returns the repository's folders among import paths.
+func ofRepo(imports []string) (folders []string) {
+	for _, i := range imports {
+		if f, ok := strings.CutPrefix(i, module); ok {
+			folders = append(folders, f)
+		}
+	}
+	return folders
+}
+
+func TestImportsPointOneWay(t *testing.T) {
+	order := []string{"eventlog", "projector", "snapshot", "agentloop", "httpapi", "cmd/helixd"}
+	rank := func(folder string) int {
+		return slices.IndexFunc(order, func(p string) bool { return within(folder, p) })
+	}
+	for _, p := range listed(t) {
+		for _, imported := range ofRepo(p.Imports) {
+			if from, to := rank(p.folder()), rank(imported); from >= 0 && to >= 0 {
+				require.LessOrEqual(t, to, from, "%s imports %s", p.folder(), imported)
+			}
+			if p.folder() == "eventlog" || within(p.folder(), "embed") {
+				require.Fail(t, "must stand alone", "%s imports %s", p.folder(), imported)
+			}
+			if within(p.folder(), "agentloop/model") {
+				require.True(t, within(imported, "agentloop/model") || imported == "eventlog", "%s imports %s", p.folder(), imported)
+			}
+			if within(imported, "embed") {
+				require.True(t, within(p.folder(), "cmd/helixd"), "%s imports embed: a server is wiring", p.folder())
+			}
+		}
+	}
+}
+
+func TestNATSStaysAtTheEdge(t *testing.T) {
+	const client, server = "github.com/nats-io/nats.go", "github.com/nats-io/nats-server/v2"
+	for _, p := range listed(t) {
+		for _, i := range p.Imports {
+			if within(i, client) {
+				require.True(t, within(p.folder(), "eventlog/jetstream", "embed", "cmd/helixd"), "%s imports %s", p.folder(), i)
+			}
+			if within(i, server) {
+				require.True(t, within(p.folder(), "embed"), "%s imports %s", p.folder(), i)
+			}
+		}
+	}
+}
+
+func TestProjectorIsPure(t *testing.T) {
+	for _, p := range listed(t) {
+		if !within(p.folder(), "projector") {
+			continue
+		}
+		for _, dep := range p.Deps {
+			require.False(t, dep == "net" || dep == "net/http", "%s reaches %s", p.folder(), dep)
+			require.False(t, within(dep, "github.com/nats-io"), "%s reaches %s", p.folder(), dep)
+		}
+		for _, name := range p.GoFiles {
+			source, err := os.ReadFile(filepath.Join(p.Dir, name))
+			require.NoError(t, err)
+			for _, clock := range []string{"time.Now", "time.Since", "time.Until", "time.After", "time.NewTimer", "math/rand", "crypto/rand"} {
+				require.NotContains(t, string(source), clock, "%s/%s", p.folder(), name)
+			}
+		}
+	}
+}
+
+// The list of folders is the architecture, and each says what it is for.
+func TestTopFolders(t *testing.T) {
+	want := []string{"agentloop", "cmd", "embed", "eventlog", "httpapi", "integration", "projector", "snapshot"}
+	entries, err := os.ReadDir("..")
+	require.NoError(t, err)
+	var got []string
+	for _, e := range entries {
+		// helix-data is what a server started here leaves behind.
+		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") && e.Name() != "helix-data" {
+			got = append(got, e.Name())
+		}
+		require.NotEqual(t, ".go", filepath.Ext(e.Name()), "no Go in the root")
+	}
+	require.Equal(t, want, got)
+	for _, folder := range want {
+		if folder == "cmd" {
+			folder = "cmd/helixd"
+		}
+		require.FileExists(t, filepath.Join("..", folder, "doc.go"))
+	}
+}

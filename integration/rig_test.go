@@ -1,0 +1,57 @@
+package integration_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/projector"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// rig is a loop on a JetStream log of its own.
+type rig struct {
+	log  eventlog.Log
+	loop *agentloop.Loop
+}
+
+func newRig(t *testing.T, agents ...agentloop.Agent) *rig {
+	t.Helper()
+	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir()})
+	require.NoError(t, err)
+	t.Cleanup(srv.Stop)
+	nc, err := srv.Connect()
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	log, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Durability: eventlog.DurabilityFsync})
+	require.NoError(t, err)
+	t.Cleanup(func() { log.Close() })
+	loop, err := agentloop.New(log, agents, nil)
+	require.NoError(t, err)
+	t.Cleanup(loop.Stop)
+	return &rig{log: log, loop: loop}
+}
+
+// ended waits until the session's stream ends and returns its state.
+func (g *rig) ended(t *testing.T, session string) *projector.Tree {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	state := new(projector.Tree)
+	for r, err := range g.log.Follow(ctx, session, 0) {
+		require.NoError(t, err)
+		projector.Apply(state, r)
+		if state.StreamStatus.Terminal() {
+			break
+		}
+	}
+	return state
+}
