@@ -3,6 +3,7 @@ package projector
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/helixd/helixd/eventlog"
 )
@@ -14,6 +15,9 @@ func Apply(t *Tree, r eventlog.Record) {
 	}
 	before := t.Head
 	t.Head = r.Sequence
+	for _, name := range []*string{&r.Agent, &r.Type, &r.Writer} {
+		*name = strings.ToValidUTF8(*name, "\ufffd") // else a saved state would differ
+	}
 	switch r.Kind {
 	case eventlog.KindChunk:
 		c, err := r.Chunk()
@@ -56,7 +60,7 @@ func Fold(records ...eventlog.Record) *Tree {
 }
 
 func (t *Tree) park(r eventlog.Record, reason string) {
-	t.Parked = append(t.Parked, Parked{Sequence: r.Sequence, Type: r.Type, Reason: reason})
+	t.Parked = append(t.Parked, Parked{Sequence: r.Sequence, Type: r.Type, Reason: strings.ToValidUTF8(reason, "\ufffd")})
 }
 
 // session returns the session that a record is about. The first one is the

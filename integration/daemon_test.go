@@ -1,0 +1,128 @@
+package integration_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// binary builds the command once.
+var binary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "helixd")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "helixd")
+	out, err := exec.Command("go", "build", "-o", path, "../cmd/helixd").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("go build: %w: %s", err, out)
+	}
+	return path, nil
+})
+
+// daemon is helixd as a process of its own.
+type daemon struct {
+	t    *testing.T
+	url  string
+	args []string
+	logs *bytes.Buffer
+	cmd  *exec.Cmd
+}
+
+// newDaemon prepares a daemon on a free port. It does not start it.
+func newDaemon(t *testing.T, args ...string) *daemon {
+	t.Helper()
+	address := freeAddress(t)
+	d := &daemon{t: t, url: "http://" + address, args: append(args, "--listen", address), logs: new(bytes.Buffer)}
+	t.Cleanup(func() {
+		d.kill()
+		if t.Failed() {
+			t.Logf("the daemon's log:\n%s", d.logs)
+		}
+	})
+	return d
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// start runs the daemon and waits until it is ready.
+func (d *daemon) start() {
+	d.t.Helper()
+	path, err := binary()
+	require.NoError(d.t, err)
+	d.cmd = exec.Command(path, d.args...)
+	d.cmd.Dir = d.t.TempDir()
+	d.cmd.Stdout, d.cmd.Stderr = d.logs, d.logs
+	require.NoError(d.t, d.cmd.Start())
+	require.Eventually(d.t, func() bool {
+		resp, err := client.Get(d.url + "/readyz")
+		if err != nil {
+			return false
+		}
+		resp.Body.Close()
+		return resp.StatusCode == http.StatusOK
+	}, 20*time.Second, 5*time.Millisecond, "the daemon does not get ready: %s", d.logs)
+}
+
+// kill ends the daemon's process as the kernel would, if it runs.
+func (d *daemon) kill() {
+	if d.cmd != nil && d.cmd.ProcessState == nil {
+		d.cmd.Process.Kill()
+		d.cmd.Wait()
+	}
+}
+
+// stop ends the daemon as its operator would.
+func (d *daemon) stop() {
+	d.t.Helper()
+	require.NoError(d.t, d.cmd.Process.Signal(os.Interrupt))
+	require.NoError(d.t, d.cmd.Wait())
+}
+
+// client does not keep connections: the servers come and go.
+var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+
+// post sends JSON and returns the status and the decoded answer.
+func (d *daemon) post(path string, body any) (int, map[string]any) {
+	d.t.Helper()
+	raw, err := json.Marshal(body)
+	require.NoError(d.t, err)
+	resp, err := client.Post(d.url+path, "application/json", bytes.NewReader(raw))
+	require.NoError(d.t, err)
+	return d.answer(resp)
+}
+
+// get returns the status and the decoded answer.
+func (d *daemon) get(path string) (int, map[string]any) {
+	d.t.Helper()
+	resp, err := client.Get(d.url + path)
+	require.NoError(d.t, err)
+	return d.answer(resp)
+}
+
+func (d *daemon) answer(resp *http.Response) (int, map[string]any) {
+	d.t.Helper()
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	require.NoError(d.t, err)
+	var out map[string]any
+	require.NoError(d.t, json.Unmarshal(raw, &out), "%s", raw)
+	return resp.StatusCode, out
+}
