@@ -117,7 +117,7 @@ func (f *follower) event(id, name, data string) {
 // records returns the session's records, struck ones included.
 func (d *daemon) records(session string) []eventlog.Record {
 	d.t.Helper()
-	resp, err := client.Get(d.url + "/sessions/" + url.PathEscape(session) + "/records?dead=1")
+	resp, err := client.Get(d.url + "/sessions/" + strings.ReplaceAll(url.PathEscape(session), ".", "%2E") + "/records?dead=1")
 	require.NoError(d.t, err)
 	defer resp.Body.Close()
 	require.Equal(d.t, http.StatusOK, resp.StatusCode)

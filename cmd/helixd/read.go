@@ -73,7 +73,7 @@ func (c stateCmd) Run(p *process) error {
 		return err
 	}
 	defer s.close()
-	path := "/sessions/" + url.PathEscape(c.Session) + "/state"
+	path := "/sessions/" + escapeID(c.Session) + "/state"
 	if c.At != nil {
 		path += "?at=" + strconv.FormatUint(*c.At, 10)
 	}
@@ -116,7 +116,7 @@ func (c recordsCmd) Run(p *process) error {
 	if c.Dead {
 		q.Set("dead", "1")
 	}
-	body, err := s.get(p.ctx, "/sessions/"+url.PathEscape(c.Session)+"/records?"+q.Encode(), nil)
+	body, err := s.get(p.ctx, "/sessions/"+escapeID(c.Session)+"/records?"+q.Encode(), nil)
 	if err != nil {
 		return err
 	}
@@ -209,6 +209,10 @@ func recordLine(seq uint64, kind string, payload json.RawMessage) string {
 	rest, _ := json.Marshal(fields)
 	return fmt.Sprintf("%8d  %-5s  %-22s %s", seq, kind, typ, rest)
 }
+
+// escapeID is a session id as a path segment; "." and ".." would mean other
+// paths.
+func escapeID(id string) string { return strings.ReplaceAll(url.PathEscape(id), ".", "%2E") }
 
 func copyAll(w io.Writer, r io.Reader) error {
 	_, err := io.Copy(w, r)

@@ -1,0 +1,135 @@
+package httptool_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/httptool"
+	"github.com/helixd/helixd/agentloop/model/scripted"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/memory"
+	"github.com/helixd/helixd/projector"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// call runs an agent that calls an HTTP tool once, and returns the session's
+// state and the types of its chunks.
+func call(t *testing.T, session string, timeout time.Duration, handler http.HandlerFunc) (*projector.Tree, []string) {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	defer server.Close()
+	client := &http.Client{
+		Transport:     &http.Transport{DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	tool := agentloop.Tool{
+		Name: "lookup", Timeout: timeout,
+		Execute: httptool.Execute(server.URL+"/secret-path", &httptool.Options{
+			Headers: map[string]string{"Authorization": "Bearer x"}, Client: client,
+		}),
+	}
+	log := memory.New()
+	loop, err := agentloop.New(log, []agentloop.Agent{{
+		Name: "a", Tools: []agentloop.Tool{tool}, InitialState: json.RawMessage(`{"seen":[]}`),
+		Model: scripted.New([]scripted.Turn{
+			{ToolCalls: []scripted.Call{{ID: "call-1", Name: "lookup", Arguments: json.RawMessage(`{"q":"x"}`)}}},
+			{Text: "done"},
+		}, nil),
+	}}, nil)
+	require.NoError(t, err)
+	defer loop.Stop()
+	_, err = loop.Start(t.Context(), agentloop.StartRequest{SessionID: session, AgentType: "a", Messages: []agentloop.Input{{Content: "go"}}})
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	state := new(projector.Tree)
+	var types []string
+	for r, err := range log.Follow(ctx, session, 0) {
+		require.NoError(t, err)
+		projector.Apply(state, r)
+		if r.Call != "" && r.Kind == eventlog.KindChunk {
+			types = append(types, r.Type)
+		}
+		if state.StreamStatus.Terminal() {
+			break
+		}
+	}
+	require.Equal(t, projector.SessionCompleted, state.Status, "a tool's failure is not the run's")
+	return state, types
+}
+
+func TestTheContract(t *testing.T) {
+	var body map[string]any
+	var header http.Header
+	var method string
+	state, types := call(t, "s/é 1", 0, func(w http.ResponseWriter, r *http.Request) {
+		method, header = r.Method, r.Header
+		_ = json.NewDecoder(r.Body).Decode(&body)
+		fmt.Fprint(w, `{"result":{"n":1.50},"patches":[{"op":"add","path":"/seen/-","value":"x"}],"events":[{"name":"found","data":{"k":1}}]}`)
+	})
+	run := state.Runs[0].RunID
+	require.Equal(t, http.MethodPost, method)
+	require.Equal(t, map[string]any{
+		"toolCallId": "call-1", "toolName": "lookup", "sessionId": "s/é 1", "runId": run, "agentType": "a",
+		"arguments": map[string]any{"q": "x"}, "state": map[string]any{"seen": []any{}},
+	}, body)
+	require.Equal(t, "Bearer x", header.Get("Authorization"))
+	require.Equal(t, `s/\u00e9 1:`+run+`:call-1`, header.Get("Idempotency-Key"))
+	require.Equal(t, "application/json", header.Get("Content-Type"))
+	require.Equal(t, []string{"tool_start", "custom", "state_patch", "tool_end"}, types)
+	require.JSONEq(t, `{"seen":["x"]}`, string(state.CustomState))
+	require.Equal(t, `{"n":1.50}`, string(state.Messages[2].Result))
+}
+
+func TestFailuresGoToTheModel(t *testing.T) {
+	answer := func(status int, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			fmt.Fprint(w, body)
+		}
+	}
+	for name, tc := range map[string]struct {
+		handler http.HandlerFunc
+		want    string
+	}{
+		"status":        {answer(500, "it is on fire"), "the tool answered with status 500: it is on fire"},
+		"no body":       {answer(404, ""), "the tool answered with status 404"},
+		"redirect":      {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusFound) }, "the tool answered with status 302"},
+		"bad JSON":      {answer(200, "<html>"), `the tool's answer is not of the form {"result": …}: <html>`},
+		"bad patch":     {answer(200, `{"result":1,"patches":[{"op":"remove","path":"/nothing"}]}`), "patch: error in remove for path: '/nothing'"},
+		"bad event":     {answer(200, `{"result":1,"events":[{"name":"","data":1}]}`), "event: custom: eventName must not be empty"},
+		"dropped":       {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "the tool could not be reached"},
+		"a long answer": {answer(500, strings.Repeat("é", 10_000)), "the tool answered with status 500: éé"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			state, _ := call(t, "s", 0, tc.handler)
+			got := state.Messages[2]
+			require.True(t, strings.HasPrefix(got.Error, tc.want), got.Error)
+			require.Equal(t, agentloop.CodeToolFailed, got.ErrorCode)
+			require.LessOrEqual(t, len(got.Error), agentloop.MaxErrorText)
+			require.NotContains(t, got.Error, "secret-path", "addresses stay out of the conversation")
+			require.JSONEq(t, `{"seen":[]}`, string(state.CustomState))
+		})
+	}
+}
+
+func TestTimeout(t *testing.T) {
+	state, _ := call(t, "s", 10*time.Millisecond, func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // only then does the server notice that the client leaves
+		<-r.Context().Done()
+	})
+	require.Equal(t, agentloop.CodeToolTimeout, state.Messages[2].ErrorCode)
+	require.Equal(t, "the tool timed out after 10ms", state.Messages[2].Error)
+}

@@ -1,0 +1,82 @@
+package httpapi
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// Token is a bearer token and what it may do. In Operations and Sessions, *
+// stands for any text, slashes included; all else stands for itself. None
+// means nothing, not everything.
+type Token struct {
+	Token      string // never matches if empty
+	Name       string // tells tokens apart; not a secret
+	Operations []string
+	Sessions   []string
+}
+
+// BearerTokens authenticates by the header "Authorization: Bearer <token>".
+// Tokens are compared in constant time. If one is given several times, any of
+// the entries may allow.
+func BearerTokens(tokens []Token) Authenticator {
+	tokens = slices.Clone(tokens)
+	sums := make([][sha256.Size]byte, len(tokens))
+	for i, t := range tokens {
+		sums[i] = sha256.Sum256([]byte(t.Token))
+	}
+	return func(r *http.Request, op Operation, session string) error {
+		scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+		given = strings.TrimSpace(given)
+		if !strings.EqualFold(scheme, "Bearer") || given == "" {
+			return ErrUnauthorized
+		}
+		sum := sha256.Sum256([]byte(given))
+		known, allowed := false, false
+		for i, t := range tokens { // all of them, whichever matches
+			if subtle.ConstantTimeCompare(sum[:], sums[i][:]) == 1 {
+				known = true
+				allowed = allowed || t.allows(op, session)
+			}
+		}
+		switch {
+		case !known:
+			return ErrUnauthorized
+		case !allowed:
+			return ErrForbidden
+		}
+		return nil
+	}
+}
+
+func (t Token) allows(op Operation, session string) bool {
+	return anyGlob(t.Operations, string(op)) && (session == "" || anyGlob(t.Sessions, session))
+}
+
+func anyGlob(globs []string, s string) bool {
+	return slices.ContainsFunc(globs, func(g string) bool { return glob(g, s) })
+}
+
+// glob matches with the stars taken shortest first; only the last one is ever
+// tried again, so that no pattern is slow.
+func glob(pattern, s string) bool {
+	first, rest, star := strings.Cut(pattern, "*")
+	if !star {
+		return pattern == s
+	}
+	s, ok := strings.CutPrefix(s, first)
+	if !ok {
+		return false
+	}
+	parts := strings.Split(rest, "*")
+	for _, part := range parts[:len(parts)-1] {
+		i := strings.Index(s, part)
+		if i < 0 {
+			return false
+		}
+		s = s[i+len(part):]
+	}
+	return strings.HasSuffix(s, parts[len(parts)-1])
+}

@@ -1,0 +1,39 @@
+// Package httpapi serves sessions over HTTP: document 004's agent server and
+// helixd's own routes.
+//
+//	POST /start, /resume              begin and continue runs
+//	GET  /sse                         the stream, as server-sent events
+//	GET  /status                      the state of a run
+//	GET  /chat/{id}/snapshot          what a chat client starts from
+//	GET  /sessions, /sessions/{id}    sessions and their summaries
+//	GET  /sessions/{id}/records       the log itself, as NDJSON
+//	GET  /sessions/{id}/state         the whole state at any sequence
+//	GET  /healthz, /readyz            liveness and readiness, without auth
+//
+// What it promises:
+//
+//   - Fail closed. A [Server] has an [Authenticator] or was told in so many
+//     words to do without. A request is authorized before anything is read or
+//     done for it; where the body names the session, the caller and the
+//     operation are checked before the body is read, and the session before
+//     anything is done.
+//   - Exact cursors. A client of /sse with cursor n gets the effective
+//     records with a sequence > n, each once and in order, across the seam
+//     between what is stored and what is live.
+//   - Fresh and attached clients agree. What ends a stream is judged by the
+//     fold of the log alone, at one sequence.
+//   - Slow clients hold up nobody. A stream is pulled, one event at a time;
+//     a client that takes nothing for [WriteTimeout] is dropped.
+//   - No partial answer looks whole. What fails in the middle aborts the
+//     connection. A stream of /sse that breaks off ends without an end or
+//     error event: reconnect with the last id.
+//   - Errors are {error, code, detail?}, by one table. What is not in it is
+//     INTERNAL_ERROR, logged whole and shown as nothing.
+//
+// What it does not promise: that a client which is attached while records are
+// struck has not seen them. It gets stream_resync and then the survivors.
+//
+// Session ids are percent-encoded in paths, "/" as %2F and ".." as %2E%2E;
+// paths that are not canonical are not found rather than redirected, so that
+// no id can lead to another session.
+package httpapi

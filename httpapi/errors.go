@@ -1,0 +1,153 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/eventlog"
+)
+
+// Code is the machine-readable part of an error answer.
+type Code string
+
+// Codes of document 004, and helixd's own (facts 4.1).
+const (
+	CodeNotFound         Code = "NOT_FOUND"
+	CodeAlreadyRunning   Code = "ALREADY_RUNNING"
+	CodeAlreadyCompleted Code = "ALREADY_COMPLETED"
+	CodeInvalidRequest   Code = "INVALID_REQUEST"
+	CodeInternalError    Code = "INTERNAL_ERROR"
+	CodePayloadTooLarge  Code = "PAYLOAD_TOO_LARGE"
+	CodeLengthRequired   Code = "LENGTH_REQUIRED"
+	CodeUnauthorized     Code = "UNAUTHORIZED" // with status 401 and 403
+
+	CodeMethodNotAllowed Code = "METHOD_NOT_ALLOWED"
+	CodeSequenceConflict Code = "SEQUENCE_CONFLICT"
+	CodeStreamEnded      Code = "STREAM_ENDED"
+	CodeCursorAhead      Code = "CURSOR_AHEAD"
+	CodeUnavailable      Code = "UNAVAILABLE"
+)
+
+// Errors of this package's own.
+var (
+	errNoRoute        = errors.New("httpapi: no such route")
+	errMethod         = errors.New("httpapi: method not allowed")
+	errLengthRequired = errors.New("httpapi: length required")
+	errBodyTooLarge   = errors.New("httpapi: body too large")
+	errBodyLost       = errors.New("httpapi: body lost")
+	errPanicked       = errors.New("httpapi: handler panicked")
+)
+
+// ErrorBody is the body of every error answer.
+type ErrorBody struct {
+	Error  string `json:"error"`
+	Code   Code   `json:"code"`
+	Detail any    `json:"detail,omitempty"`
+}
+
+// Details of errors.
+type (
+	headDetail struct {
+		Head uint64 `json:"head"`
+	}
+	fieldDetail struct {
+		Field string `json:"field"`
+	}
+	limitDetail struct {
+		Limit int `json:"limit"`
+	}
+)
+
+// failure is a row of the error table.
+type failure struct {
+	match  func(error) (text string, detail any, ok bool)
+	status int
+	code   Code
+}
+
+// failures says what errors mean to clients; the first match counts.
+// Everything else is INTERNAL_ERROR.
+var failures = []failure{
+	{is(ErrUnauthorized, "authentication is required", nil), 401, CodeUnauthorized},
+	{is(ErrForbidden, "not allowed", nil), 403, CodeUnauthorized},
+	{is(errNoRoute, "there is no such route", nil), 404, CodeNotFound},
+	{is(errMethod, "the method is not allowed here", nil), 405, CodeMethodNotAllowed},
+	{is(errLengthRequired, "a Content-Length is required", nil), 411, CodeLengthRequired},
+	{is(errBodyTooLarge, "the body is too large", limitDetail{MaxBody}), 413, CodePayloadTooLarge},
+	{is(errBodyLost, "the body did not arrive whole", nil), 400, CodeInvalidRequest},
+
+	{is(eventlog.ErrSessionNotFound, "there is no such session", nil), 404, CodeNotFound},
+	{is(agentloop.ErrUnknownAgent, "there is no such agent type", nil), 404, CodeNotFound},
+	{is(agentloop.ErrUseResume, "the session has a run that can be resumed", "use /resume"), 409, CodeAlreadyRunning},
+	{is(agentloop.ErrAlreadyRunning, "the session is running", nil), 409, CodeAlreadyRunning},
+	{is(agentloop.ErrAlreadyCompleted, "the session is finished", nil), 409, CodeAlreadyCompleted},
+	{is(agentloop.ErrNothingToResume, "the session has no run to resume", nil), 400, CodeInvalidRequest},
+
+	{as(func(e *eventlog.ValidationError) (string, any) {
+		if e.Field == "" {
+			return e.Error(), nil
+		}
+		return e.Error(), fieldDetail{e.Field}
+	}), 400, CodeInvalidRequest},
+	{as(func(e *eventlog.ConflictError) (string, any) {
+		return "the session has gone on", headDetail{e.Head}
+	}), 409, CodeSequenceConflict},
+	{as(func(e *eventlog.CursorAheadError) (string, any) {
+		return "the cursor is beyond the end of the session", headDetail{e.Head}
+	}), 416, CodeCursorAhead},
+	{is(eventlog.ErrStreamEnded, "the stream has ended", nil), 409, CodeStreamEnded},
+	{is(eventlog.ErrTooLarge, "a record is too large", nil), 413, CodePayloadTooLarge},
+
+	{is(agentloop.ErrStopping, "the server is stopping", nil), 503, CodeUnavailable},
+	{is(http.ErrServerClosed, "the server is stopping", nil), 503, CodeUnavailable},
+	{is(eventlog.ErrClosed, "the server is stopping", nil), 503, CodeUnavailable},
+	{is(eventlog.ErrOutcomeUnknown, "the log did not answer; the request may have been carried out", nil), 503, CodeUnavailable},
+}
+
+func is(target error, text string, detail any) func(error) (string, any, bool) {
+	return func(err error) (string, any, bool) { return text, detail, errors.Is(err, target) }
+}
+
+func as[T error](show func(T) (string, any)) func(error) (string, any, bool) {
+	return func(err error) (string, any, bool) {
+		e, ok := errors.AsType[T](err)
+		if !ok {
+			return "", nil, false
+		}
+		text, detail := show(e)
+		return text, detail, true
+	}
+}
+
+// describe returns what err means to a client.
+func describe(err error) (status int, body ErrorBody) {
+	for _, f := range failures {
+		if text, detail, ok := f.match(err); ok {
+			return f.status, ErrorBody{Error: text, Code: f.code, Detail: detail}
+		}
+	}
+	return 500, ErrorBody{Error: "internal error", Code: CodeInternalError}
+}
+
+// fail answers with an error. If an answer has begun, it aborts the
+// connection, so that the answer does not look whole.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	status, body := describe(err)
+	begun := false
+	if t, ok := w.(*tracker); ok {
+		begun = t.begun
+	}
+	gone := r.Context().Err() != nil && errors.Is(err, context.Canceled)
+	if (status >= 500 || begun) && !gone && !errors.Is(err, errPanicked) { // a panic has been logged
+		s.logger.Error("request failed", "route", r.Pattern, "error", err)
+	}
+	if begun || gone {
+		panic(http.ErrAbortHandler)
+	}
+	if status == 401 {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	s.writeJSON(w, status, body)
+}

@@ -1,0 +1,193 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"net/http"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// event is a server-sent event.
+type event struct {
+	id   uint64 // 0: none
+	name string
+	data []byte // one line of JSON
+}
+
+// chunkEvent returns a chunk record as an event. The payload is not decoded:
+// kinds that this version does not know go through. What is not JSON at all
+// does not; white space between tokens is dropped, since a line break would
+// end the data.
+func chunkEvent(r eventlog.Record) (event, bool) {
+	if r.Kind != eventlog.KindChunk {
+		return event{}, false
+	}
+	var data bytes.Buffer
+	data.Grow(len(r.Payload) + 64)
+	data.WriteString(`{"type":"chunk","chunk":`)
+	if json.Compact(&data, r.Payload) != nil {
+		return event{}, false
+	}
+	fmt.Fprintf(&data, `,"sequence":%d}`, r.Sequence)
+	return event{id: r.Sequence, name: "chunk", data: data.Bytes()}, true
+}
+
+func marshal(v any) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), err
+}
+
+// eventWriter writes server-sent events.
+type eventWriter struct {
+	s   *Server
+	w   http.ResponseWriter
+	rc  *http.ResponseController
+	buf []byte
+}
+
+func (s *Server) newEventWriter(w http.ResponseWriter) *eventWriter {
+	return &eventWriter{s: s, w: w, rc: http.NewResponseController(w)}
+}
+
+// open sends the headers.
+func (o *eventWriter) open() error {
+	h := o.w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-cache")
+	h.Set("Connection", "keep-alive")
+	h.Set("X-Accel-Buffering", "no")
+	o.s.extendDeadline(o.rc)
+	o.w.WriteHeader(200)
+	return o.flush()
+}
+
+func (o *eventWriter) write(e event) error {
+	b := o.buf[:0]
+	if e.id > 0 {
+		b = append(b, "id: "...)
+		b = strconv.AppendUint(b, e.id, 10)
+		b = append(b, '\n')
+	}
+	b = append(b, "event: "...)
+	b = append(b, e.name...)
+	b = append(b, "\ndata: "...)
+	b = append(b, e.data...)
+	b = append(b, "\n\n"...)
+	o.buf = b
+	o.s.extendDeadline(o.rc)
+	_, err := o.w.Write(b)
+	return err
+}
+
+func (o *eventWriter) heartbeat() error {
+	o.s.extendDeadline(o.rc)
+	if _, err := o.w.Write([]byte(": heartbeat\n\n")); err != nil {
+		return err
+	}
+	return o.flush()
+}
+
+func (o *eventWriter) flush() error { return o.rc.Flush() }
+
+// pump writes events until there are no more, the client takes no more or ctx
+// ends. The error is that of events; a client that leaves and a server that
+// closes are none.
+//
+// The events are pulled, one at a time, by a goroutine that is gone when pump
+// returns. What is written is flushed when the next event is not at hand.
+func (o *eventWriter) pump(ctx context.Context, heartbeat time.Duration, events iter.Seq2[event, error]) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var failed error
+	feed := make(chan event)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		defer close(feed)
+		failed = pull(ctx, feed, events)
+	})
+	stop := func() error {
+		gone := ctx.Err() != nil
+		cancel()
+		wg.Wait()
+		if gone {
+			return nil
+		}
+		return failed
+	}
+	defer func() { _ = stop() }()
+
+	idle := time.NewTimer(heartbeat)
+	defer idle.Stop()
+	pending := false // written and not flushed
+	for {
+		if pending {
+			// Lets the goroutine bring the next event, if it has one.
+			// Without it, every event of a long catch-up would be a flush.
+			runtime.Gosched()
+			select {
+			case e, ok := <-feed:
+				if !ok {
+					return stop()
+				}
+				if o.write(e) != nil {
+					return nil
+				}
+				continue
+			default:
+			}
+			if o.flush() != nil {
+				return nil
+			}
+			pending = false
+			idle.Reset(heartbeat)
+		}
+		select {
+		case e, ok := <-feed:
+			if !ok {
+				return stop()
+			}
+			if o.write(e) != nil {
+				return nil
+			}
+			pending = true
+		case <-idle.C:
+			if o.heartbeat() != nil {
+				return nil
+			}
+			idle.Reset(heartbeat)
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// pull sends events to feed. A panic is an error: nobody else would catch it.
+func pull(ctx context.Context, feed chan<- event, events iter.Seq2[event, error]) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v\n%s", errPanicked, p, debug.Stack())
+		}
+	}()
+	for e, err := range events {
+		if err != nil {
+			return err
+		}
+		select {
+		case feed <- e:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	return nil
+}

@@ -1,0 +1,48 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// Readiness is the answer of GET /readyz.
+type Readiness struct {
+	Ready      bool                `json:"ready"`
+	Durability eventlog.Durability `json:"durability"`
+	Backend    string              `json:"backend"`
+	Partitions int                 `json:"partitions"`
+	Agents     []string            `json:"agents"`
+	Version    string              `json:"version"`
+}
+
+// healthz answers GET /healthz: the process serves.
+func (s *Server) healthz(w http.ResponseWriter, _ *request) error {
+	return s.ok(w, map[string]bool{"ok": true})
+}
+
+// readyz answers GET /readyz, with 503 if the log does not answer in time or
+// the server is closing.
+func (s *Server) readyz(w http.ResponseWriter, r *request) error {
+	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
+	defer cancel()
+	_, err := s.log.Head(ctx, "helixd-readiness") // any id: that there is none is an answer
+	if errors.Is(err, eventlog.ErrSessionNotFound) {
+		err = nil
+	}
+	if err != nil && r.Context().Err() == nil {
+		s.logger.Warn("not ready", "error", err)
+	}
+	info := s.log.Info()
+	answer := Readiness{
+		Ready: err == nil && s.ctx.Err() == nil, Durability: info.Durability, Backend: info.Backend,
+		Partitions: info.Partitions, Agents: s.loop.AgentTypes(), Version: s.opts.Version,
+	}
+	status := 200
+	if !answer.Ready {
+		status = 503
+	}
+	return s.respond(w, status, answer)
+}

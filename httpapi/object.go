@@ -1,0 +1,100 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// object reads the members of a JSON object, by their exact names, and keeps
+// the first problem. Members that nobody asks for are ignored, so that
+// clients of later versions can send more.
+type object struct {
+	path    string // before a member's name, such as "message[0]."
+	members map[string]json.RawMessage
+	err     *error // shared with nested objects
+}
+
+func (o *object) fail(name, reason string) {
+	if *o.err == nil {
+		*o.err = invalid(o.path+name, reason)
+	}
+}
+
+func (o *object) has(name string) bool { return o.members[name] != nil }
+
+// text returns a required string; see also optText.
+func (o *object) text(name string) string {
+	if !o.has(name) {
+		o.fail(name, "is required")
+		return ""
+	}
+	return o.optText(name)
+}
+
+func (o *object) optText(name string) string {
+	var s *string
+	raw := o.members[name]
+	if raw == nil {
+		return ""
+	}
+	if json.Unmarshal(raw, &s) != nil || s == nil {
+		o.fail(name, "must be a string")
+		return ""
+	}
+	return *s
+}
+
+// word returns a required string that is not empty.
+func (o *object) word(name string) string {
+	s := o.text(name)
+	if s == "" {
+		o.fail(name, "must not be empty")
+	}
+	return s
+}
+
+// optObject returns an object as it is, or nil.
+func (o *object) optObject(name string) json.RawMessage {
+	raw := o.members[name]
+	if raw != nil && raw[0] != '{' {
+		o.fail(name, "must be an object")
+		return nil
+	}
+	return raw
+}
+
+// optTexts returns an object of strings, or nil.
+func (o *object) optTexts(name string) map[string]string {
+	raw := o.optObject(name)
+	if raw == nil {
+		return nil
+	}
+	inner := &object{path: o.path + name + ".", err: o.err}
+	_ = json.Unmarshal(raw, &inner.members)
+	texts := make(map[string]string, len(inner.members))
+	for key := range inner.members {
+		texts[key] = inner.text(key)
+	}
+	return texts
+}
+
+// objects returns the objects of an array, or none.
+func (o *object) objects(name string) []*object {
+	raw := o.members[name]
+	if raw == nil {
+		return nil
+	}
+	var items []json.RawMessage
+	if json.Unmarshal(raw, &items) != nil || items == nil {
+		o.fail(name, "must be an array")
+		return nil
+	}
+	all := make([]*object, len(items))
+	for i, item := range items {
+		all[i] = &object{path: fmt.Sprintf("%s%s[%d].", o.path, name, i), err: o.err}
+		if json.Unmarshal(item, &all[i].members) != nil || all[i].members == nil {
+			o.fail(fmt.Sprintf("%s[%d]", name, i), "must be an object")
+		}
+	}
+	return all
+}

@@ -1,0 +1,45 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// ok answers with v.
+func (s *Server) ok(w http.ResponseWriter, v any) error { return s.respond(w, 200, v) }
+
+// respond answers with v as JSON, or returns why it can't be encoded.
+func (s *Server) respond(w http.ResponseWriter, status int, v any) error {
+	var body bytes.Buffer
+	enc := json.NewEncoder(&body)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return fmt.Errorf("httpapi: encode the answer: %w", err)
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(body.Len()))
+	h.Set("Cache-Control", "no-store")
+	s.extendDeadline(http.NewResponseController(w))
+	w.WriteHeader(status)
+	_, _ = w.Write(body.Bytes()) // a client that has left is no error
+	return nil
+}
+
+// writeJSON is respond for what can always be encoded.
+func (s *Server) writeJSON(w http.ResponseWriter, status int, v any) {
+	if err := s.respond(w, status, v); err != nil {
+		panic(err)
+	}
+}
+
+// extendDeadline gives the next write its time. Every write of this package
+// has a deadline of its own, so that one left over on a connection that is
+// used again does no harm. Writers without deadlines, as in tests, have none.
+func (s *Server) extendDeadline(rc *http.ResponseController) {
+	_ = rc.SetWriteDeadline(time.Now().Add(s.writeTimeout))
+}

@@ -1,0 +1,133 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"path"
+	"runtime/debug"
+	"time"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/snapshot"
+)
+
+// Limits and times of the server.
+const (
+	// MaxBody is the largest request body, in bytes.
+	MaxBody = 4 << 20
+	// DefaultHeartbeat is the silence after which /sse sends a comment.
+	DefaultHeartbeat = 15 * time.Second
+	// WriteTimeout is how long a client may take to accept a write.
+	WriteTimeout = 30 * time.Second
+	// bodyTimeout is how long a client may take to send a body.
+	bodyTimeout = 30 * time.Second
+	// startTimeout bounds /start and /resume, which outlive their client.
+	startTimeout = 30 * time.Second
+	// readyTimeout is how long /readyz waits for the log.
+	readyTimeout = 2 * time.Second
+)
+
+// Options configure a server.
+type Options struct {
+	Log  eventlog.Log    // required
+	Loop *agentloop.Loop // required
+	// Auth decides about every request but those for health.
+	Auth Authenticator
+	// AllowUnauthenticated serves everybody if there is no Auth. Without
+	// either, New fails (document 004).
+	AllowUnauthenticated bool
+	Logger               *slog.Logger  // nil: silent
+	Heartbeat            time.Duration // 0: DefaultHeartbeat
+	Version              string        // shown by /readyz
+}
+
+// Server is the HTTP handler.
+type Server struct {
+	opts         Options
+	log          eventlog.Log
+	loop         *agentloop.Loop
+	states       *snapshot.Store
+	logger       *slog.Logger
+	mux          *http.ServeMux
+	writeTimeout time.Duration
+
+	ctx  context.Context // ends with http.ErrServerClosed
+	stop context.CancelCauseFunc
+}
+
+// New returns a server. It fails without a log, a loop, or a decision about
+// authentication.
+func New(o Options) (*Server, error) {
+	switch {
+	case o.Log == nil || o.Loop == nil:
+		return nil, errors.New("httpapi: a log and a loop are required")
+	case o.Auth == nil && !o.AllowUnauthenticated:
+		return nil, errors.New("httpapi: refusing to serve without authentication; allow it explicitly")
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Heartbeat <= 0 {
+		o.Heartbeat = DefaultHeartbeat
+	}
+	if o.Auth == nil {
+		o.Logger.Warn("UNAUTHENTICATED: everybody who reaches this server may do everything")
+		o.Auth = func(*http.Request, Operation, string) error { return nil }
+	}
+	s := &Server{
+		opts: o, log: o.Log, loop: o.Loop, states: snapshot.New(o.Log), logger: o.Logger,
+		writeTimeout: WriteTimeout,
+	}
+	s.ctx, s.stop = context.WithCancelCause(context.Background())
+	s.mux = s.routes()
+	return s, nil
+}
+
+// Close ends the streams of all clients, who reconnect elsewhere, and refuses
+// new ones. It does not wait: http.Server.Shutdown does, within its deadline,
+// and needs this first, since it does not end streams. Close is idempotent.
+func (s *Server) Close() { s.stop(http.ErrServerClosed) }
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	out := &tracker{ResponseWriter: w}
+	defer func() {
+		switch p := recover(); p {
+		case nil:
+		case http.ErrAbortHandler:
+			panic(p)
+		default:
+			s.logger.Error("handler panicked", "route", r.Pattern, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			s.fail(out, r, errPanicked)
+		}
+	}()
+	// The mux would redirect to the canonical path: to another session.
+	if p := r.URL.EscapedPath(); path.Clean(p) != p {
+		s.fail(out, r, errNoRoute)
+		return
+	}
+	s.mux.ServeHTTP(out, r)
+}
+
+// tracker knows whether an answer has begun.
+type tracker struct {
+	http.ResponseWriter
+	begun bool
+}
+
+func (t *tracker) WriteHeader(status int) {
+	t.begun = true
+	t.ResponseWriter.WriteHeader(status)
+}
+
+func (t *tracker) Write(p []byte) (int, error) {
+	t.begun = true
+	return t.ResponseWriter.Write(p)
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (t *tracker) Unwrap() http.ResponseWriter { return t.ResponseWriter }

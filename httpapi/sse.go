@@ -1,0 +1,184 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"net/http"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// sse answers GET /sse (document 004, facts 4.3): the effective stream behind
+// the client's cursor, and then what is live, until the stream ends or waits.
+func (s *Server) sse(w http.ResponseWriter, r *request) error {
+	from, err := cursor(r)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := s.streamContext(r.Context())
+	defer cancel()
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	f, err := s.fold(ctx, r.session, 0)
+	if err != nil {
+		return err
+	}
+	if from > f.Head {
+		return &eventlog.CursorAheadError{Cursor: from, Head: f.Head}
+	}
+	head := startOf(r.session, f)
+	out := s.newEventWriter(w)
+	if err := out.open(); err != nil || r.Method == http.MethodHead {
+		return nil //nolint:nilerr // the client has left
+	}
+	if err := out.pump(ctx, s.opts.Heartbeat, s.events(ctx, from, head)); err != nil {
+		s.logger.Error("stream broke off", "session", r.session, "error", err)
+	}
+	return nil
+}
+
+// cursor returns the sequence that the client has seen: the parameter
+// fromSequence, else the header X-Resume-From-Sequence, else Last-Event-ID.
+func cursor(r *request) (uint64, error) {
+	if n, given, err := r.query.number("fromSequence"); given {
+		return n, err
+	}
+	for _, name := range []string{"X-Resume-From-Sequence", "Last-Event-ID"} {
+		if v := r.Header.Get(name); v != "" {
+			return parseNumber(name, v)
+		}
+	}
+	return 0, nil
+}
+
+// streamContext ends with the client or with the server.
+func (s *Server) streamContext(client context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(client)
+	stop := context.AfterFunc(s.ctx, func() { cancel(context.Cause(s.ctx)) })
+	if s.ctx.Err() != nil {
+		cancel(context.Cause(s.ctx))
+	}
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+// start is what a stream needs to know of the state that it starts from.
+// The state itself is not kept: a client may stay for long.
+type start struct {
+	session, root string
+	head          uint64
+	dead          eventlog.Dead
+	end           *event // what to send at head instead of following
+}
+
+func startOf(session string, f *folded) start {
+	return start{session: session, root: f.SessionID, head: f.Head, dead: f.Dead, end: f.ending()}
+}
+
+// events yields what a client with cursor from <= at.head gets.
+//
+// Up to at.head these are the records that are not struck there, which is
+// eventlog.Effective(from, at.head) with the markers that the fold has
+// collected already. Ends of earlier turns are facts among them and say
+// nothing. From at.head on it follows the log, so nothing is lost or sent
+// twice in between.
+func (s *Server) events(ctx context.Context, from uint64, at start) iter.Seq2[event, error] {
+	return func(yield func(event, error) bool) {
+		for r, err := range s.log.Read(ctx, at.session, from, at.head) {
+			if err != nil {
+				yield(event{}, err)
+				return
+			}
+			if at.dead.Covers(r) {
+				continue
+			}
+			if e, ok := chunkEvent(r); ok && !yield(e, nil) {
+				return
+			}
+		}
+		if at.end != nil {
+			yield(*at.end, nil)
+			return
+		}
+		for r, err := range s.log.Follow(ctx, at.session, at.head) {
+			if err != nil {
+				yield(event{}, err)
+				return
+			}
+			if e, ok := chunkEvent(r); ok {
+				if !yield(e, nil) {
+					return
+				}
+				continue
+			}
+			if r.Agent != at.root || !mayEnd(r.Envelope) {
+				continue
+			}
+			f, err := s.fold(ctx, at.session, r.Sequence)
+			if err != nil {
+				yield(event{}, err)
+				return
+			}
+			if end := f.ending(); end != nil {
+				yield(*end, nil)
+				return
+			}
+		}
+	}
+}
+
+// mayEnd reports whether a fact is worth asking the fold whether the stream
+// is over. The fold decides, for attached clients as for fresh ones.
+func mayEnd(e eventlog.Envelope) bool {
+	if e.Kind != eventlog.KindFact {
+		return false
+	}
+	switch e.Type {
+	case (*eventlog.StreamEnd)(nil).Type(), (*eventlog.StreamFailed)(nil).Type(),
+		(*eventlog.StreamPaused)(nil).Type(), (*eventlog.RunEnded)(nil).Type():
+		return true
+	}
+	return false
+}
+
+// endData is the data of an end event.
+type endData struct {
+	Type   string          `json:"type"`
+	Output json.RawMessage `json:"output,omitempty"`
+	State  json.RawMessage `json:"state,omitempty"`
+	Status string          `json:"status,omitempty"` // paused or interrupted
+}
+
+// errorData is the data of an error event.
+type errorData struct {
+	Type        string `json:"type"`
+	Error       string `json:"error"`
+	Recoverable bool   `json:"recoverable"`
+}
+
+// ending returns the event that ends the stream in this state, or nil if it
+// goes on.
+func (f *folded) ending() *event {
+	var data any
+	name := "end"
+	switch waiting := f.waiting(); {
+	case f.StreamStatus == eventlog.StreamCompleted:
+		data = endData{Type: name, Output: f.output(), State: f.CustomState}
+	case f.StreamStatus == eventlog.StreamTerminated:
+		name = "error"
+		data = errorData{Type: name, Error: f.failure()}
+	case waiting != "":
+		data = endData{Type: name, Status: waiting}
+	default:
+		return nil
+	}
+	raw, err := marshal(data)
+	if err != nil { // a stored output or state that is not JSON
+		raw, _ = marshal(endData{Type: name})
+	}
+	return &event{name: name, data: raw}
+}

@@ -1,0 +1,85 @@
+package integration_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// TestPlainNATSSubscribersSeeTheStream: any NATS client that subscribes to
+// helix.live.> gets the chunks of the SSE stream with the same sequences, and
+// the facts, told apart by Helix-Kind.
+func TestPlainNATSSubscribersSeeTheStream(t *testing.T) {
+	address := freeAddress(t)
+	w := newWorld(t)
+	d := newDaemon(t, "serve", "--config", w.config, "--data-dir", filepath.Join(t.TempDir(), "data"),
+		"--allow-unauthenticated", "--nats-listen", address)
+	d.start()
+	nc, err := nats.Connect("nats://" + address)
+	require.NoError(t, err)
+	defer nc.Close()
+	messages := make(chan *nats.Msg, 4096)
+	_, err = nc.ChanSubscribe("helix.live.>", messages)
+	require.NoError(t, err)
+	require.NoError(t, nc.Flush())
+
+	const session = "a b/é.*"
+	status, answer := d.post("/start", map[string]any{"sessionId": session, "agentType": "walker", "message": "Go."})
+	require.Equal(t, http.StatusOK, status, "%v", answer)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	f := follow(ctx, d.url, session)
+	<-f.done
+	records := d.records(session)
+	f.checkAgainst(t, records)
+
+	var chunks []received
+	var got []eventlog.Record
+	for len(got) < len(records) {
+		select {
+		case m := <-messages:
+			require.Equal(t, "helix.live.a%20b%2F%C3%A9%2E%2A", m.Subject)
+			seq, err := strconv.ParseUint(m.Header.Get("Nats-Sequence"), 10, 64)
+			require.NoError(t, err)
+			kind := eventlog.Kind(m.Header.Get("Helix-Kind"))
+			got = append(got, eventlog.Record{Sequence: seq, Entry: eventlog.Entry{
+				Envelope: eventlog.Envelope{Kind: kind, Type: m.Header.Get("Helix-Type")}, Payload: m.Data,
+			}})
+			if kind == eventlog.KindChunk {
+				chunks = append(chunks, received{seq, string(m.Data)})
+			}
+		case <-ctx.Done():
+			require.Fail(t, "a subscriber misses records", "has %d of %d", len(got), len(records))
+		}
+	}
+	require.Equal(t, f.chunks, chunks, "the chunks of the SSE stream, with the same sequences")
+	for i, r := range records {
+		require.Equal(t, r.Sequence, got[i].Sequence)
+		require.Equal(t, r.Kind, got[i].Kind)
+		require.Equal(t, r.Type, got[i].Type)
+		require.JSONEq(t, string(r.Payload), string(got[i].Payload))
+	}
+
+	// What is not allowed outside: writing, and JetStream's API.
+	failed := make(chan error, 1)
+	nc.SetErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+		select {
+		case failed <- err:
+		default:
+		}
+	})
+	head := records[len(records)-1].Sequence
+	require.NoError(t, nc.Publish("helix.log.0.a%20b%2F%C3%A9%2E%2A", []byte(`{"type":"text_delta"}`)))
+	require.ErrorContains(t, <-failed, "ermissions")
+	_, state := d.get("/status?sessionId=a%20b%2F%C3%A9.*")
+	require.Equal(t, json.Number(strconv.FormatUint(head, 10)).String(), strconv.FormatFloat(state["latestSequence"].(float64), 'f', -1, 64))
+}
