@@ -41,14 +41,6 @@ func chunkEvent(r eventlog.Record) (event, bool) {
 	return event{id: r.Sequence, name: "chunk", data: data.Bytes()}, true
 }
 
-func marshal(v any) ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), err
-}
-
 // eventWriter writes server-sent events.
 type eventWriter struct {
 	s   *Server

@@ -1,8 +1,6 @@
 package httpapi
 
 import (
-	"encoding/json"
-	"errors"
 	"iter"
 	"math"
 	"net/http"
@@ -19,8 +17,6 @@ func (s *Server) records(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	rc := http.NewResponseController(w)
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	n := 0
@@ -32,9 +28,13 @@ func (s *Server) records(w http.ResponseWriter, r *request) error {
 			break
 		}
 		n++
+		line, err := marshal(rec)
+		if err != nil {
+			return err
+		}
 		s.extendDeadline(rc)
-		if err := enc.Encode(rec); err != nil {
-			return errors.Join(http.ErrAbortHandler, err)
+		if _, err := w.Write(append(line, '\n')); err != nil {
+			panic(http.ErrAbortHandler) // the client has left
 		}
 	}
 	s.extendDeadline(rc)

@@ -14,19 +14,17 @@ func (s *Server) ok(w http.ResponseWriter, v any) error { return s.respond(w, 20
 
 // respond answers with v as JSON, or returns why it can't be encoded.
 func (s *Server) respond(w http.ResponseWriter, status int, v any) error {
-	var body bytes.Buffer
-	enc := json.NewEncoder(&body)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
+	body, err := marshal(v)
+	if err != nil {
 		return fmt.Errorf("httpapi: encode the answer: %w", err)
 	}
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
-	h.Set("Content-Length", strconv.Itoa(body.Len()))
+	h.Set("Content-Length", strconv.Itoa(len(body)))
 	h.Set("Cache-Control", "no-store")
 	s.extendDeadline(http.NewResponseController(w))
 	w.WriteHeader(status)
-	_, _ = w.Write(body.Bytes()) // a client that has left is no error
+	_, _ = w.Write(body) // a client that has left is no error
 	return nil
 }
 
@@ -35,6 +33,15 @@ func (s *Server) writeJSON(w http.ResponseWriter, status int, v any) {
 	if err := s.respond(w, status, v); err != nil {
 		panic(err)
 	}
+}
+
+// marshal is json.Marshal without HTML escapes: stored text is shown as it is.
+func marshal(v any) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), err
 }
 
 // extendDeadline gives the next write its time. Every write of this package

@@ -15,15 +15,26 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 )
+
+// buildDir holds the command while the tests run.
+var buildDir string
+
+func TestMain(m *testing.M) {
+	var err error
+	if buildDir, err = os.MkdirTemp("", "helixd"); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		os.RemoveAll(buildDir)
+		os.Exit(code)
+	}))
+}
 
 // binary builds the command once.
 var binary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "helixd")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "helixd")
+	path := filepath.Join(buildDir, "helixd")
 	out, err := exec.Command("go", "build", "-o", path, "../cmd/helixd").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("go build: %w: %s", err, out)
@@ -36,15 +47,33 @@ type daemon struct {
 	t    *testing.T
 	url  string
 	args []string
-	logs *bytes.Buffer
+	logs *output
 	cmd  *exec.Cmd
+}
+
+// output is what a process has written so far.
+type output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(b)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
 }
 
 // newDaemon prepares a daemon on a free port. It does not start it.
 func newDaemon(t *testing.T, args ...string) *daemon {
 	t.Helper()
 	address := freeAddress(t)
-	d := &daemon{t: t, url: "http://" + address, args: append(args, "--listen", address), logs: new(bytes.Buffer)}
+	d := &daemon{t: t, url: "http://" + address, args: append(args, "--listen", address), logs: new(output)}
 	t.Cleanup(func() {
 		d.kill()
 		if t.Failed() {

@@ -45,7 +45,7 @@ func (c sessionsCmd) Run(p *process) error {
 	var page struct {
 		Items []struct {
 			SessionID, AgentType, Status string
-			LatestSequence               uint64
+			HeadSequence                 uint64
 		}
 		Total   int
 		HasMore bool
@@ -56,7 +56,7 @@ func (c sessionsCmd) Run(p *process) error {
 	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "SESSION\tAGENT\tSTATUS\tHEAD")
 	for _, i := range page.Items {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\n", i.SessionID, i.AgentType, i.Status, i.LatestSequence)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\n", i.SessionID, i.AgentType, i.Status, i.HeadSequence)
 	}
 	return w.Flush()
 }
@@ -196,15 +196,19 @@ func (c tailCmd) print(w io.Writer, data string) (ended bool, err error) {
 }
 
 // recordLine is a record in one line: sequence, kind, type, and the payload
-// without what every chunk has.
+// without what every record of the kind has.
 func recordLine(seq uint64, kind string, payload json.RawMessage) string {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(payload, &fields) != nil {
 		return fmt.Sprintf("%8d  %-5s  %s", seq, kind, payload)
 	}
 	typ := strings.Trim(string(fields["type"]), `"`)
-	for _, common := range []string{"type", "agentId", "agentType", "timestamp", "sessionId"} {
-		delete(fields, common)
+	common := []string{"type", "timestamp", "sessionId"}
+	if kind == string(eventlog.KindChunk) {
+		common = []string{"type", "timestamp", "agentId", "agentType"}
+	}
+	for _, name := range common {
+		delete(fields, name)
 	}
 	rest, _ := json.Marshal(fields)
 	return fmt.Sprintf("%8d  %-5s  %-22s %s", seq, kind, typ, rest)

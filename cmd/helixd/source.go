@@ -20,8 +20,8 @@ import (
 
 // sourceFlags say where a reading command reads.
 type sourceFlags struct {
-	Server string `help:"URL of a daemon." default:"http://127.0.0.1:8080" env:"HELIX_SERVER" xor:"source"`
-	NATS   string `name:"nats" help:"URL of a NATS deployment to read directly." env:"HELIX_NATS" xor:"source"`
+	Server string `help:"URL of a daemon." default:"http://127.0.0.1:8080" env:"HELIX_SERVER"`
+	NATS   string `name:"nats" help:"URL of a NATS deployment to read directly, in place of a daemon." env:"HELIX_NATS"`
 	Token  string `help:"Bearer token for the daemon." env:"HELIX_TOKEN"`
 	JSON   bool   `help:"Print JSON."`
 }

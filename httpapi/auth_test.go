@@ -1,0 +1,182 @@
+package httpapi_test
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/eventlog/memory"
+	"github.com/helixd/helixd/httpapi"
+)
+
+func TestFailClosed(t *testing.T) {
+	log := memory.New()
+	loop, err := agentloop.New(log, nil, nil)
+	require.NoError(t, err)
+	defer loop.Stop()
+	_, err = httpapi.New(httpapi.Options{Log: log, Loop: loop})
+	require.ErrorContains(t, err, "without authentication")
+	_, err = httpapi.New(httpapi.Options{Log: log, AllowUnauthenticated: true})
+	require.Error(t, err)
+	_, err = httpapi.New(httpapi.Options{Loop: loop, AllowUnauthenticated: true})
+	require.Error(t, err)
+
+	open := newAPIOn(t, log, nil)
+	require.Contains(t, open.logs.String(), "level=WARN msg=UNAUTHENTICATED")
+	shut := newAPIOn(t, log, nil, func(o *httpapi.Options) { o.Auth = httpapi.BearerTokens(nil) })
+	require.Empty(t, shut.logs.String())
+	shut.get("/sessions").failed(t, 401, httpapi.CodeUnauthorized)
+}
+
+func TestBearerTokens(t *testing.T) {
+	auth := httpapi.BearerTokens([]httpapi.Token{
+		{Token: "all", Operations: []string{"*"}, Sessions: []string{"*"}},
+		{Token: "some", Operations: []string{"status", "chat*"}, Sessions: []string{"team/*", "*-x-*-y", "exact"}},
+		{Token: "twice", Operations: []string{"start"}, Sessions: []string{"a"}},
+		{Token: "twice", Operations: []string{"status"}, Sessions: []string{"b"}},
+		{Token: "nothing"},
+		{Token: "", Operations: []string{"*"}, Sessions: []string{"*"}},
+	})
+	unknown, no := httpapi.ErrUnauthorized, httpapi.ErrForbidden
+	for _, tc := range []struct {
+		header  string
+		op      httpapi.Operation
+		session string
+		want    error
+	}{
+		{"", "status", "s", unknown},
+		{"Bearer", "status", "s", unknown},
+		{"Bearer ", "status", "s", unknown},
+		{"Basic all", "status", "s", unknown},
+		{"all", "status", "s", unknown},
+		{"Bearer ALL", "status", "s", unknown},
+		{"Bearer all2", "status", "s", unknown},
+		{"Bearer all", "status", "s", nil},
+		{"bearer  all", "erase", "a/b", nil},
+		{"Bearer some", "status", "", nil},
+		{"Bearer some", "start", "", no},
+		{"Bearer some", "chat-stream", "team/a/b", nil},
+		{"Bearer some", "chat", "team/", nil},
+		{"Bearer some", "status", "team", no},
+		{"Bearer some", "status", "xteam/", no},
+		{"Bearer some", "status", "exact", nil},
+		{"Bearer some", "status", "exactly", no},
+		{"Bearer some", "status", "a-x-b-x-c-y", nil},
+		{"Bearer some", "status", "-x--y", nil},
+		{"Bearer some", "status", "-x-y", no},
+		{"Bearer twice", "start", "a", nil},
+		{"Bearer twice", "status", "b", nil},
+		{"Bearer twice", "status", "a", no},
+		{"Bearer nothing", "status", "", no},
+	} {
+		r, err := http.NewRequest("GET", "/", nil)
+		require.NoError(t, err)
+		if tc.header != "" {
+			r.Header.Set("Authorization", tc.header)
+		}
+		got := auth(r, tc.op, tc.session)
+		require.Equal(t, tc.want, got, "%+v", tc)
+	}
+}
+
+// TestAuthAsksForEveryRoute: which operation and session each route is
+// authorized with.
+func TestAuthAsksForEveryRoute(t *testing.T) {
+	var asked []string
+	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) {
+		o.Auth = func(_ *http.Request, op httpapi.Operation, session string) error {
+			asked = append(asked, string(op)+" "+session)
+			return nil
+		}
+	})
+	a.append("s", created("s"), ended("s", `1`))
+	start := `{"sessionId":"n/1","agentType":"x","message":"hi"}`
+	for _, tc := range []struct {
+		method, target, body string
+		want                 string
+	}{
+		{"POST", "/start", start, "start ,start n/1"},
+		{"POST", "/resume", `{"sessionId":"n/1"}`, "resume ,resume n/1"},
+		{"GET", "/sse?sessionId=s", "", "stream s"},
+		{"GET", "/status?sessionId=a%2Fb", "", "status a/b"},
+		{"GET", "/chat/a%2Fb/snapshot", "", "chat-stream a/b"},
+		{"GET", "/sessions", "", "sessions ,sessions s"},
+		{"GET", "/sessions/s", "", "status s"},
+		{"GET", "/sessions/s/records", "", "records s"},
+		{"GET", "/sessions/s/state", "", "records s"},
+		{"HEAD", "/sessions/s/state", "", "records s"},
+		{"GET", "/healthz", "", ""},
+		{"GET", "/readyz", "", ""},
+		{"GET", "/nowhere", "", ""},
+	} {
+		asked = nil
+		a.request(tc.method, tc.target, tc.body)
+		require.Equal(t, tc.want, strings.Join(asked, ","), tc.target)
+	}
+}
+
+func TestAuthRefuses(t *testing.T) {
+	mine := httpapi.Token{Token: "secret-mine", Operations: []string{"*"}, Sessions: []string{"mine*"}}
+	reader := httpapi.Token{Token: "secret-reader", Operations: []string{"status"}, Sessions: []string{"*"}}
+	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) {
+		o.Auth = httpapi.BearerTokens([]httpapi.Token{mine, reader})
+	})
+	a.append("mine", created("mine"), ended("mine", `1`))
+	a.append("yours", created("yours"), ended("yours", `1`))
+	as := func(token string) []string { return []string{"Authorization", "Bearer secret-" + token} }
+
+	got := a.get("/status?sessionId=mine")
+	got.failed(t, 401, httpapi.CodeUnauthorized)
+	require.Equal(t, "Bearer", got.header.Get("WWW-Authenticate"))
+	a.get("/status?sessionId=mine", as("wrong")...).failed(t, 401, httpapi.CodeUnauthorized)
+	require.Equal(t, 200, a.get("/status?sessionId=mine", as("mine")...).status)
+	for _, target := range []string{
+		"/status?sessionId=yours", "/sse?sessionId=yours", "/chat/yours/snapshot", "/sessions/yours",
+		"/sessions/yours/records", "/sessions/yours/state", "/sessions/nobody", "/sessions/%00",
+	} {
+		a.get(target, as("mine")...).failed(t, 403, httpapi.CodeUnauthorized)
+	}
+	a.get("/sse?sessionId=yours", as("reader")...).failed(t, 403, httpapi.CodeUnauthorized)
+	require.Equal(t, 200, a.get("/status?sessionId=yours", as("reader")...).status)
+
+	// The caller and the operation are refused whatever the body is.
+	a.post("/start", "junk").failed(t, 401, httpapi.CodeUnauthorized)
+	a.post("/start", "junk", as("reader")...).failed(t, 403, httpapi.CodeUnauthorized)
+	a.post("/start", "junk", as("mine")...).failed(t, 400, httpapi.CodeInvalidRequest)
+	body := `{"sessionId":"yours","agentType":"x","message":"hi"}`
+	a.post("/start", body, as("mine")...).failed(t, 403, httpapi.CodeUnauthorized)
+	a.post("/resume", `{"sessionId":"yours"}`, as("mine")...).failed(t, 403, httpapi.CodeUnauthorized)
+	a.post("/start", `{"sessionId":"mine2","agentType":"x","message":"hi"}`, as("mine")...).failed(t, 404, httpapi.CodeNotFound)
+
+	var page httpapi.Page[httpapi.Summary]
+	a.get("/sessions", as("mine")...).decode(t, &page)
+	require.Equal(t, 1, page.Total)
+	require.Equal(t, "mine", page.Items[0].SessionID)
+	a.get("/sessions?parentSessionId=yours", as("mine")...).decode(t, &page)
+	require.Zero(t, page.Total)
+
+	require.Equal(t, 200, a.get("/healthz").status)
+	require.Equal(t, 200, a.get("/readyz").status)
+	require.NotContains(t, a.logs.String(), "secret")
+}
+
+// TestAuthBreaks: what goes wrong in an authenticator lets nobody in.
+func TestAuthBreaks(t *testing.T) {
+	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) {
+		o.Auth = func(r *http.Request, _ httpapi.Operation, _ string) error {
+			if r.Header.Get("Panic") != "" {
+				panic("the authenticator panicked")
+			}
+			return errors.New("the key server is down")
+		}
+	})
+	body := a.get("/sessions").failed(t, 500, httpapi.CodeInternalError)
+	require.Equal(t, "internal error", body.Error)
+	require.Contains(t, a.logs.String(), "the key server is down")
+	a.get("/sessions", "Panic", "1").failed(t, 500, httpapi.CodeInternalError)
+	require.Contains(t, a.logs.String(), "the authenticator panicked")
+}

@@ -1,0 +1,328 @@
+package httpapi_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/httpapi"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// within is the longest that a test waits for what must happen.
+const within = 30 * time.Second
+
+// api is a server of its own, on a log of its own.
+type api struct {
+	t    *testing.T
+	log  eventlog.Log
+	loop *agentloop.Loop
+	srv  *httpapi.Server
+	http *httptest.Server
+	logs *logs
+}
+
+type logs struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *logs) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *logs) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+// newLog returns the log of an embedded server.
+func newLog(t *testing.T) eventlog.Log {
+	t.Helper()
+	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), SyncInterval: time.Second})
+	require.NoError(t, err)
+	t.Cleanup(srv.Stop)
+	nc, err := srv.Connect()
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	log, err := jetstream.Open(t.Context(), nc, nil)
+	require.NoError(t, err)
+	t.Cleanup(func() { log.Close() })
+	return log
+}
+
+func newAPI(t *testing.T, change ...func(*httpapi.Options)) *api {
+	t.Helper()
+	return newAPIOn(t, newLog(t), nil, change...)
+}
+
+// newAPIOn serves a log with some agents.
+func newAPIOn(t *testing.T, log eventlog.Log, agents []agentloop.Agent, change ...func(*httpapi.Options)) *api {
+	t.Helper()
+	loop, err := agentloop.New(log, agents, nil)
+	require.NoError(t, err)
+	t.Cleanup(loop.Stop)
+	a := &api{t: t, log: log, loop: loop, logs: &logs{}}
+	o := httpapi.Options{
+		Log: log, Loop: loop, AllowUnauthenticated: true, Version: "v-test",
+		Logger: slog.New(slog.NewTextHandler(a.logs, nil)),
+	}
+	for _, f := range change {
+		f(&o)
+	}
+	a.srv, err = httpapi.New(o)
+	require.NoError(t, err)
+	a.http = httptest.NewServer(a.srv)
+	t.Cleanup(func() {
+		a.srv.Close()
+		a.http.Close()
+	})
+	return a
+}
+
+func (a *api) ctx() context.Context {
+	ctx, cancel := context.WithTimeout(a.t.Context(), within)
+	a.t.Cleanup(cancel)
+	return ctx
+}
+
+// append appends to a session behind its head and returns the sequences.
+func (a *api) append(session string, entries ...eventlog.Entry) []uint64 {
+	a.t.Helper()
+	head, err := a.log.Head(a.ctx(), session)
+	if !errors.Is(err, eventlog.ErrSessionNotFound) {
+		require.NoError(a.t, err)
+	}
+	last, err := a.log.Append(a.ctx(), session, head, entries)
+	require.NoError(a.t, err)
+	seqs := make([]uint64, len(entries))
+	for i := range seqs {
+		seqs[i] = last - uint64(len(entries)-1-i)
+	}
+	return seqs
+}
+
+func base(session string) eventlog.Base {
+	return eventlog.Base{AgentID: session, AgentType: "writer", Timestamp: 1, Step: 1}
+}
+
+func factBase(session string) eventlog.FactBase {
+	return eventlog.FactBase{SessionID: session, Timestamp: 1}
+}
+
+func chunk(c eventlog.Chunk) eventlog.Entry {
+	e, err := eventlog.NewChunk(c, eventlog.Labels{})
+	if err != nil {
+		panic(err)
+	}
+	return e
+}
+
+func text(session, s string) eventlog.Entry {
+	return chunk(&eventlog.TextDelta{Delta: s, Base: base(session)})
+}
+
+func fact(session string, f eventlog.Fact) eventlog.Entry {
+	e, err := eventlog.NewFact(session, f, eventlog.Labels{})
+	if err != nil {
+		panic(err)
+	}
+	return e
+}
+
+func created(session string) eventlog.Entry {
+	return fact(session, &eventlog.SessionCreated{
+		AgentType: "writer", State: json.RawMessage(`{"n":1}`), FactBase: factBase(session),
+	})
+}
+
+func requested(session, run string) eventlog.Entry {
+	return fact(session, &eventlog.RunRequested{RunID: run, Mode: eventlog.ModeStart, FactBase: factBase(session)})
+}
+
+func ended(session, output string) eventlog.Entry {
+	return fact(session, &eventlog.StreamEnd{StreamID: session, Timestamp: 1, FinalOutput: json.RawMessage(output)})
+}
+
+// answer is an HTTP answer that was read whole.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+func (r answer) decode(t *testing.T, v any) {
+	t.Helper()
+	require.NoError(t, json.Unmarshal([]byte(r.body), v), r.body)
+}
+
+// failed checks an error answer.
+func (r answer) failed(t *testing.T, status int, code httpapi.Code) httpapi.ErrorBody {
+	t.Helper()
+	require.Equal(t, status, r.status, r.body)
+	var body httpapi.ErrorBody
+	r.decode(t, &body)
+	require.Equal(t, code, body.Code, r.body)
+	require.NotEmpty(t, body.Error)
+	require.Equal(t, "application/json", r.header.Get("Content-Type"))
+	return body
+}
+
+func (a *api) request(method, target, body string, headers ...string) answer {
+	a.t.Helper()
+	var in io.Reader
+	if body != "" {
+		in = strings.NewReader(body)
+	}
+	req, err := http.NewRequestWithContext(a.ctx(), method, a.http.URL+target, in)
+	require.NoError(a.t, err)
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := a.http.Client().Do(req)
+	require.NoError(a.t, err)
+	defer resp.Body.Close()
+	got, err := io.ReadAll(resp.Body)
+	require.NoError(a.t, err)
+	return answer{resp.StatusCode, resp.Header, string(got)}
+}
+
+func (a *api) get(target string, headers ...string) answer {
+	a.t.Helper()
+	return a.request("GET", target, "", headers...)
+}
+
+func (a *api) post(target, body string, headers ...string) answer {
+	a.t.Helper()
+	return a.request("POST", target, body, headers...)
+}
+
+// sseEvent is an event as a client reads it. A comment has no other field.
+type sseEvent struct {
+	id, name, data, comment string
+}
+
+// stream is an open /sse.
+type stream struct {
+	t      *testing.T
+	resp   *http.Response
+	r      *bufio.Reader
+	cancel context.CancelFunc
+}
+
+func (a *api) stream(target string, headers ...string) *stream {
+	a.t.Helper()
+	ctx, cancel := context.WithCancel(a.ctx())
+	a.t.Cleanup(cancel)
+	req, err := http.NewRequestWithContext(ctx, "GET", a.http.URL+target, nil)
+	require.NoError(a.t, err)
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := a.http.Client().Do(req)
+	require.NoError(a.t, err)
+	a.t.Cleanup(func() { resp.Body.Close() })
+	require.Equal(a.t, 200, resp.StatusCode)
+	require.Equal(a.t, "text/event-stream", resp.Header.Get("Content-Type"))
+	return &stream{t: a.t, resp: resp, r: bufio.NewReader(resp.Body), cancel: cancel}
+}
+
+// event reads the next event; io.EOF is a clean end of the body.
+func (s *stream) event() (sseEvent, error) {
+	var e sseEvent
+	for {
+		line, err := s.r.ReadString('\n')
+		if err != nil {
+			return e, err
+		}
+		line = strings.TrimSuffix(line, "\n")
+		if line == "" {
+			return e, nil
+		}
+		field, value, _ := strings.Cut(line, ": ")
+		switch field {
+		case "id":
+			e.id = value
+		case "event":
+			e.name = value
+		case "data":
+			e.data += value
+		case "":
+			e.comment = value
+		default:
+			return e, fmt.Errorf("line %q", line)
+		}
+	}
+}
+
+func (s *stream) next() sseEvent {
+	s.t.Helper()
+	e, err := s.event()
+	require.NoError(s.t, err)
+	return e
+}
+
+// chunk reads the next event, a chunk, and returns its sequence and content:
+// a text delta, or the type of another chunk.
+func (s *stream) chunk() (uint64, string) {
+	s.t.Helper()
+	return chunkOf(s.t, s.next())
+}
+
+func chunkOf(t *testing.T, e sseEvent) (uint64, string) {
+	t.Helper()
+	require.Equal(t, "chunk", e.name, "%+v", e)
+	var data struct {
+		Type     string
+		Chunk    struct{ Type, Delta string }
+		Sequence uint64
+	}
+	require.NoError(t, json.Unmarshal([]byte(e.data), &data), e.data)
+	require.Equal(t, "chunk", data.Type)
+	require.Equal(t, fmt.Sprint(data.Sequence), e.id)
+	if data.Chunk.Type == "text_delta" {
+		return data.Sequence, data.Chunk.Delta
+	}
+	return data.Sequence, data.Chunk.Type
+}
+
+// rest reads to the end event and returns the chunks before it.
+func (s *stream) rest() (seqs []uint64, texts []string, end sseEvent) {
+	s.t.Helper()
+	for {
+		e := s.next()
+		if e.comment != "" {
+			continue
+		}
+		if e.name != "chunk" {
+			require.Empty(s.t, e.id, "only chunks have ids")
+			_, err := s.event()
+			require.ErrorIs(s.t, err, io.EOF, "the stream is closed behind %s", e.name)
+			return seqs, texts, e
+		}
+		seq, text := chunkOf(s.t, e)
+		seqs, texts = append(seqs, seq), append(texts, text)
+	}
+}

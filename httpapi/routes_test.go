@@ -1,0 +1,120 @@
+package httpapi_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/eventlog/memory"
+	"github.com/helixd/helixd/httpapi"
+)
+
+func TestRoutesUnknown(t *testing.T) {
+	a := newAPIOn(t, memory.New(), nil)
+	a.append("s", created("s"))
+	a.append("state", created("state"))
+	for _, target := range []string{
+		"/", "/nowhere", "/sse/", "/sessions/", "/sessions//", "/sessions//state", "//sessions/s", "/sessions/./s",
+		"/sessions/s/../state", "/sessions/../sessions/s", "/sessions/..", "/sessions/s/", "/sessions/s/nothing",
+		"/sessions/s/state/x", "/chat/s", "/start/", "/sessions/a/b/state",
+	} {
+		got := raw(t, a, "GET "+target+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+		got.failed(t, 404, httpapi.CodeNotFound)
+		require.Empty(t, got.header.Get("Location"), target)
+	}
+}
+
+func TestRoutesMethods(t *testing.T) {
+	a := newAPIOn(t, memory.New(), nil)
+	for target, allow := range map[string]string{
+		"/start": "POST", "/resume": "POST",
+		"/sse": "GET, HEAD", "/status": "GET, HEAD", "/chat/s/snapshot": "GET, HEAD", "/sessions": "GET, HEAD",
+		"/sessions/s": "GET, HEAD", "/sessions/s/records": "GET, HEAD", "/sessions/s/state": "GET, HEAD",
+		"/healthz": "GET, HEAD", "/readyz": "GET, HEAD",
+	} {
+		for _, method := range []string{"GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "WHATEVER"} {
+			if strings.Contains(allow, method) {
+				continue
+			}
+			got := a.request(method, target, "")
+			got.failed(t, 405, httpapi.CodeMethodNotAllowed)
+			require.Equal(t, allow, got.header.Get("Allow"))
+		}
+	}
+	require.Equal(t, 405, a.request("HEAD", "/start", "").status)
+}
+
+func TestBodies(t *testing.T) {
+	a := newAPIOn(t, memory.New(), nil)
+	const head = "POST /start HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+	raw(t, a, head+"\r\n").failed(t, 411, httpapi.CodeLengthRequired)
+	raw(t, a, head+"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n").failed(t, 411, httpapi.CodeLengthRequired)
+	raw(t, a, head+"Content-Length: 0\r\n\r\n").failed(t, 400, httpapi.CodeInvalidRequest)
+	// Refused by its length alone: the body never comes.
+	got := raw(t, a, fmt.Sprintf("%sContent-Length: %d\r\n\r\n", head, httpapi.MaxBody+1)).
+		failed(t, 413, httpapi.CodePayloadTooLarge)
+	require.Equal(t, map[string]any{"limit": float64(httpapi.MaxBody)}, got.Detail)
+
+	const frame = `{"sessionId":"s","agentType":"nobody","message":"%s"}`
+	most := fmt.Sprintf(frame, strings.Repeat("x", httpapi.MaxBody-len(frame)+2))
+	require.Len(t, most, httpapi.MaxBody)
+	a.post("/start", most).failed(t, 404, httpapi.CodeNotFound) // the agent: it was read whole
+
+	// A body that ends early.
+	conn := dial(t, a)
+	_, err := io.WriteString(conn, head+"Content-Length: 10\r\n\r\n{}")
+	require.NoError(t, err)
+	require.NoError(t, conn.(*net.TCPConn).CloseWrite())
+	answerOf(t, conn).failed(t, 400, httpapi.CodeInvalidRequest)
+	require.NotContains(t, a.logs.String(), "ERROR")
+}
+
+// TestMounted: the server works under a prefix.
+func TestMounted(t *testing.T) {
+	a := newAPIOn(t, memory.New(), nil)
+	a.append("a/b", created("a/b"))
+	mux := http.NewServeMux()
+	mux.Handle("/agents/", http.StripPrefix("/agents", a.srv))
+	srv := httptest.NewServer(mux)
+	defer srv.Close()
+	resp, err := srv.Client().Get(srv.URL + "/agents/sessions/a%2Fb/state")
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	require.Equal(t, 200, resp.StatusCode)
+}
+
+func dial(t *testing.T, a *api) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(a.http.URL, "http://"))
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close() })
+	require.NoError(t, conn.SetDeadline(time.Now().Add(within)))
+	return conn
+}
+
+func answerOf(t *testing.T, conn net.Conn) answer {
+	t.Helper()
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	return answer{resp.StatusCode, resp.Header, string(body)}
+}
+
+// raw sends bytes as they are.
+func raw(t *testing.T, a *api, request string) answer {
+	t.Helper()
+	conn := dial(t, a)
+	_, err := io.WriteString(conn, request)
+	require.NoError(t, err)
+	return answerOf(t, conn)
+}

@@ -1,0 +1,105 @@
+package integration_test
+
+import (
+	"context"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// helixd runs a command to its end.
+func helixd(t *testing.T, args ...string) string {
+	t.Helper()
+	path, err := binary()
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, path, args...).Output()
+	if exit, ok := err.(*exec.ExitError); ok {
+		require.Fail(t, "helixd failed", "%v: %s", args, exit.Stderr)
+	}
+	require.NoError(t, err)
+	return string(out)
+}
+
+// TestDevTwice does what the README's tour does, two times on the same data.
+func TestDevTwice(t *testing.T) {
+	nats := freeAddress(t)
+	d := newDaemon(t, "dev", "--data-dir", filepath.Join(t.TempDir(), "data"), "--nats-listen", nats)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for _, session := range []string{"first", "second"} {
+		d.start()
+		require.Contains(t, d.logs.String(), "curl", "dev says what to do next")
+		status, answer := d.post("/start", map[string]any{"sessionId": session, "agentType": "planner", "message": "Plan."})
+		require.Equal(t, http.StatusOK, status, "%v", answer)
+		f := follow(ctx, d.url, session)
+		<-f.done
+		f.checkAgainst(t, d.records(session))
+
+		for _, source := range [][]string{{"--server", d.url}, {"--nats", "nats://" + nats}} {
+			run := func(args ...string) string { return helixd(t, append(args, source...)...) }
+			tail := strings.Split(strings.TrimSpace(run("tail", session)), "\n")
+			require.Len(t, tail, len(f.chunks)+1)
+			require.Equal(t, "ended", tail[len(tail)-1])
+			require.Contains(t, run("state", session), `"steps": [`)
+			require.Contains(t, run("state", session, "--at", "1", "--json"), `"sequence":1`)
+			records := run("records", session)
+			require.Len(t, strings.Split(strings.TrimSpace(records), "\n"), len(d.records(session)))
+			require.Contains(t, records, "model_turn")
+			require.Contains(t, run("sessions"), session)
+		}
+		d.stop()
+	}
+	d.start()
+	sessions := helixd(t, "sessions", "--server", d.url)
+	require.Contains(t, sessions, "first")
+	require.Contains(t, sessions, "second")
+	require.Contains(t, helixd(t, "version"), "helixd ")
+}
+
+// TestStopEndsStreams: an operator's stop ends at once, with a run going on
+// and a client attached, and the run can be resumed.
+func TestStopEndsStreams(t *testing.T) {
+	w := newWorld(t)
+	d := newDaemon(t, "serve", "--config", w.config, "--data-dir", filepath.Join(t.TempDir(), "data"), "--allow-unauthenticated")
+	d.start()
+	want := w.run(t, d, "calm", nil)
+	got := w.run(t, d, "stopped", func() {
+		d.stop()
+		d.start()
+	})
+	require.JSONEq(t, want, got)
+}
+
+// TestServeRefuses: what can't work does not start.
+func TestServeRefuses(t *testing.T) {
+	path, err := binary()
+	require.NoError(t, err)
+	w := newWorld(t)
+	for name, tc := range map[string]struct{ args, want string }{
+		"no authentication": {"serve --config " + w.config, "nobody could use this: set auth.tokens"},
+		"the whole network": {"serve --allow-unauthenticated --listen 0.0.0.0:0 --config " + w.config, "is not a loopback address"},
+		"a bad flag":        {"serve --durability perhaps --config " + w.config, "--durability: durability: "},
+		"no such file":      {"serve --config /nowhere/helix.yaml", "no such file"},
+		"a busy port":       {"dev --listen " + strings.TrimPrefix(busy(t), "http://"), "address already in use"},
+	} {
+		cmd := exec.CommandContext(t.Context(), path, strings.Fields(tc.args)...)
+		cmd.Dir = t.TempDir()
+		out, err := cmd.CombinedOutput()
+		require.Error(t, err, name)
+		require.Contains(t, string(out), tc.want, name)
+	}
+}
+
+// busy returns the URL of a server that runs already.
+func busy(t *testing.T) string {
+	d := newDaemon(t, "dev", "--data-dir", filepath.Join(t.TempDir(), "data"), "--nats-listen", freeAddress(t))
+	d.start()
+	return d.url
+}
