@@ -26,7 +26,7 @@ func TestFailClosed(t *testing.T) {
 	require.Error(t, err)
 
 	open := newAPIOn(t, log, nil)
-	require.Contains(t, open.logs.String(), "level=WARN msg=UNAUTHENTICATED")
+	require.Contains(t, open.logs.String(), "level=WARN msg=\"UNAUTHENTICATED")
 	shut := newAPIOn(t, log, nil, func(o *httpapi.Options) { o.Auth = httpapi.BearerTokens(nil) })
 	require.Empty(t, shut.logs.String())
 	shut.get("/sessions").failed(t, 401, httpapi.CodeUnauthorized)

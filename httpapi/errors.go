@@ -133,17 +133,13 @@ func describe(err error) (status int, body ErrorBody) {
 
 // fail answers with an error. If an answer has begun, it aborts the
 // connection, so that the answer does not look whole.
-func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+func (s *Server) fail(w *tracker, r *http.Request, err error) {
 	status, body := describe(err)
-	begun := false
-	if t, ok := w.(*tracker); ok {
-		begun = t.begun
-	}
 	gone := r.Context().Err() != nil && errors.Is(err, context.Canceled)
-	if (status >= 500 || begun) && !gone && !errors.Is(err, errPanicked) { // a panic has been logged
-		s.logger.Error("request failed", "route", r.Pattern, "error", err)
+	if (status >= 500 || w.begun) && !gone && !errors.Is(err, errPanicked) { // a panic has been logged
+		s.logger.Error("request failed", "route", w.route, "error", err)
 	}
-	if begun || gone {
+	if w.begun || gone {
 		panic(http.ErrAbortHandler)
 	}
 	if status == 401 {

@@ -44,9 +44,8 @@ func marshal(v any) ([]byte, error) {
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), err
 }
 
-// extendDeadline gives the next write its time. Every write of this package
-// has a deadline of its own, so that one left over on a connection that is
-// used again does no harm. Writers without deadlines, as in tests, have none.
+// extendDeadline gives the next write its time. net/http lifts the deadline
+// behind the answer. Writers without deadlines, as in tests, have none.
 func (s *Server) extendDeadline(rc *http.ResponseController) {
 	_ = rc.SetWriteDeadline(time.Now().Add(s.writeTimeout))
 }

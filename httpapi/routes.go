@@ -2,6 +2,8 @@ package httpapi
 
 import (
 	"net/http"
+	"net/url"
+	"path"
 	"slices"
 	"strings"
 
@@ -49,36 +51,67 @@ type request struct {
 	query   query
 }
 
-// routes makes a mux of the table. It has the patterns only: methods are
-// looked up here, so that errors have our form.
-func (s *Server) routes() *http.ServeMux {
-	methods := map[string]map[string]route{}
-	for _, rt := range routeTable {
-		if methods[rt.pattern] == nil {
-			methods[rt.pattern] = map[string]route{}
+// find returns the routes of the request's path, by method, and the session
+// that the path names. The path is taken apart before it is decoded, and not
+// by http.ServeMux, which redirects where it is not canonical, that is to
+// another session, and takes the session "/" for a trailing slash.
+func find(r *http.Request) (byMethod map[string]route, session string) {
+	p := r.URL.EscapedPath()
+	if path.Clean(p) != p {
+		return nil, ""
+	}
+	segments := strings.Split(p, "/")
+	for i, raw := range segments {
+		segment, err := url.PathUnescape(raw)
+		if err != nil {
+			return nil, ""
 		}
-		methods[rt.pattern][rt.method] = rt
+		segments[i] = segment
 	}
-	mux := http.NewServeMux()
-	for pattern, byMethod := range methods {
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			method := r.Method
-			if method == http.MethodHead {
-				method = http.MethodGet
+	for _, rt := range routeTable {
+		if id, ok := rt.match(segments); ok {
+			if byMethod == nil {
+				byMethod = map[string]route{}
 			}
-			rt, ok := byMethod[method]
-			if !ok {
-				w.Header().Set("Allow", allow(byMethod))
-				s.fail(w, r, errMethod)
-				return
-			}
-			if err := s.serve(w, r, rt); err != nil {
-				s.fail(w, r, err)
-			}
-		})
+			byMethod[rt.method], session = rt, id
+		}
 	}
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { s.fail(w, r, errNoRoute) })
-	return mux
+	return byMethod, session
+}
+
+func (rt route) match(segments []string) (id string, ok bool) {
+	pattern := strings.Split(rt.pattern, "/")
+	if len(pattern) != len(segments) {
+		return "", false
+	}
+	for i, p := range pattern {
+		switch {
+		case p == "{id}":
+			id = segments[i]
+		case p != segments[i]:
+			return "", false
+		}
+	}
+	return id, true
+}
+
+// dispatch finds the route of a request and answers it.
+func (s *Server) dispatch(w *tracker, r *http.Request) error {
+	byMethod, session := find(r)
+	if byMethod == nil {
+		return errNoRoute
+	}
+	method := r.Method
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	rt, ok := byMethod[method]
+	if !ok {
+		w.Header().Set("Allow", allow(byMethod))
+		return errMethod
+	}
+	w.route = rt.pattern
+	return s.serve(w, r, rt, session)
 }
 
 func allow(byMethod map[string]route) string {
@@ -94,13 +127,9 @@ func allow(byMethod map[string]route) string {
 }
 
 // serve authorizes a request and answers it.
-func (s *Server) serve(w http.ResponseWriter, r *http.Request, rt route) error {
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, rt route, session string) error {
 	q, queryErr := parseQuery(r.URL.RawQuery)
-	session := ""
-	switch rt.session {
-	case inPath:
-		session = r.PathValue("id")
-	case inQuery:
+	if rt.session == inQuery {
 		session = q.values.Get("sessionId")
 	}
 	if rt.op != opPublic {

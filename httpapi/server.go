@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"path"
 	"runtime/debug"
 	"time"
 
@@ -52,7 +51,6 @@ type Server struct {
 	loop         *agentloop.Loop
 	states       *snapshot.Store
 	logger       *slog.Logger
-	mux          *http.ServeMux
 	writeTimeout time.Duration
 
 	ctx  context.Context // ends with http.ErrServerClosed
@@ -83,7 +81,6 @@ func New(o Options) (*Server, error) {
 		writeTimeout: WriteTimeout,
 	}
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
-	s.mux = s.routes()
 	return s, nil
 }
 
@@ -101,21 +98,19 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case http.ErrAbortHandler:
 			panic(p)
 		default:
-			s.logger.Error("handler panicked", "route", r.Pattern, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			s.logger.Error("handler panicked", "route", out.route, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			s.fail(out, r, errPanicked)
 		}
 	}()
-	// The mux would redirect to the canonical path: to another session.
-	if p := r.URL.EscapedPath(); path.Clean(p) != p {
-		s.fail(out, r, errNoRoute)
-		return
+	if err := s.dispatch(out, r); err != nil {
+		s.fail(out, r, err)
 	}
-	s.mux.ServeHTTP(out, r)
 }
 
-// tracker knows whether an answer has begun.
+// tracker knows which route answers and whether it has begun to.
 type tracker struct {
 	http.ResponseWriter
+	route string
 	begun bool
 }
 

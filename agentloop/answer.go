@@ -1,0 +1,159 @@
+package agentloop
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/helixd/helixd/agentloop/model"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// answer collects a streaming answer and writes its chunks.
+type answer struct {
+	r     *runner
+	step  int
+	parts []*partText
+	calls map[int]*callText // by position in the answer
+	ids   map[string]bool   // ids given to calls of this answer
+}
+
+// partText is a part of the answer while it grows: text, reasoning or a call.
+type partText struct {
+	kind projector.PartialKind
+	text strings.Builder
+	call *callText
+}
+
+type callText struct {
+	id, name string
+	args     strings.Builder
+	ended    bool
+}
+
+// add writes the chunk of an event.
+func (a *answer) add(ctx context.Context, ev model.Event) error {
+	base := a.r.base(a.step)
+	switch ev := ev.(type) {
+	case model.TextDelta:
+		return a.text(ctx, projector.PartialText, ev.Text, &eventlog.TextDelta{Delta: ev.Text, Base: base})
+	case model.ReasoningDelta:
+		return a.text(ctx, projector.PartialReasoning, ev.Text, &eventlog.Thinking{Content: ev.Text, Base: base})
+	case model.ToolCallStart:
+		if err := a.close(ctx, false); err != nil {
+			return err
+		}
+		c := &callText{id: a.uniqueID(ev.ID, ev.Call), name: toolName(ev.Name)}
+		a.calls[ev.Call] = c
+		a.parts = append(a.parts, &partText{kind: projector.PartialToolCall, call: c})
+		return a.write(ctx, &eventlog.ToolArgStreamStart{ToolCallID: c.id, ToolName: c.name, Base: base})
+	case model.ToolCallDelta:
+		c := a.calls[ev.Call]
+		c.args.WriteString(ev.Text)
+		return a.write(ctx, &eventlog.ToolArgStreamDelta{ToolCallID: c.id, Delta: ev.Text, Base: base})
+	case model.ToolCallEnd:
+		return a.endCall(ctx, a.calls[ev.Call])
+	}
+	return nil
+}
+
+// text appends to the last part if that is of the same kind, else it begins
+// one.
+func (a *answer) text(ctx context.Context, kind projector.PartialKind, text string, c eventlog.Chunk) error {
+	if len(a.parts) == 0 || a.parts[len(a.parts)-1].kind != kind {
+		if err := a.close(ctx, false); err != nil {
+			return err
+		}
+		a.parts = append(a.parts, &partText{kind: kind})
+	}
+	a.parts[len(a.parts)-1].text.WriteString(text)
+	return a.write(ctx, c)
+}
+
+// close ends the last part: a reasoning block gets its closing chunk, which
+// holds the whole of it. At the end of the answer all calls end.
+func (a *answer) close(ctx context.Context, all bool) error {
+	if n := len(a.parts); n > 0 && a.parts[n-1].kind == projector.PartialReasoning {
+		whole := a.parts[n-1].text.String()
+		err := a.write(ctx, &eventlog.Thinking{Content: whole, IsComplete: true, Base: a.r.base(a.step)})
+		if err != nil {
+			return err
+		}
+	}
+	if !all {
+		return nil
+	}
+	for _, p := range a.parts {
+		if err := a.endCall(ctx, p.call); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *answer) endCall(ctx context.Context, c *callText) error {
+	if c == nil || c.ended {
+		return nil
+	}
+	c.ended = true
+	return a.write(ctx, &eventlog.ToolArgStreamEnd{ToolCallID: c.id, Base: a.r.base(a.step)})
+}
+
+func (a *answer) write(ctx context.Context, c eventlog.Chunk) error {
+	return a.r.append(ctx, a.r.chunk(c))
+}
+
+// uniqueID makes a provider's call id unique in the tree; some repeat call_0.
+func (a *answer) uniqueID(id string, position int) string {
+	a.r.mu.RLock()
+	defer a.r.mu.RUnlock()
+	if id == "" || eventlog.ValidateID(id) != nil {
+		id = fmt.Sprintf("call_%d_%d", a.step, position)
+	}
+	unique := id
+	for n := 2; a.ids[unique] || a.r.tree.HasCall(unique); n++ {
+		unique = fmt.Sprintf("%s-%d", id, n)
+	}
+	a.ids[unique] = true
+	return unique
+}
+
+// toolName replaces a name that no record can hold; there is no such tool.
+func toolName(name string) string {
+	if eventlog.ValidateID(name) != nil {
+		return "unnamed"
+	}
+	return name
+}
+
+func (a *answer) turnParts() []eventlog.TurnPart {
+	parts := make([]eventlog.TurnPart, 0, len(a.parts))
+	for _, p := range a.parts {
+		switch p.kind {
+		case projector.PartialText:
+			parts = append(parts, eventlog.TurnPart{Text: p.text.String()})
+		case projector.PartialReasoning:
+			parts = append(parts, eventlog.TurnPart{Reasoning: p.text.String()})
+		case projector.PartialToolCall:
+			parts = append(parts, eventlog.TurnPart{ToolCall: &eventlog.ToolCall{
+				ID: p.call.id, Name: p.call.name, Arguments: arguments(p.call.args.String()),
+			}})
+		}
+	}
+	return parts
+}
+
+// arguments returns a model's arguments as JSON: as they are, or as a string
+// that holds them. None at all are an empty object.
+func arguments(text string) json.RawMessage {
+	if strings.TrimSpace(text) == "" {
+		return json.RawMessage("{}")
+	}
+	if json.Valid([]byte(text)) {
+		return json.RawMessage(text)
+	}
+	quoted, _ := json.Marshal(text)
+	return quoted
+}
