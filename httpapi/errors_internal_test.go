@@ -1,0 +1,62 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/eventlog"
+)
+
+func TestErrorTable(t *testing.T) {
+	for _, tc := range []struct {
+		err    error
+		status int
+		code   Code
+		detail any
+	}{
+		{ErrUnauthorized, 401, "UNAUTHORIZED", nil},
+		{ErrForbidden, 403, "UNAUTHORIZED", nil},
+		{errNoRoute, 404, "NOT_FOUND", nil},
+		{errMethod, 405, "METHOD_NOT_ALLOWED", nil},
+		{errLengthRequired, 411, "LENGTH_REQUIRED", nil},
+		{errBodyTooLarge, 413, "PAYLOAD_TOO_LARGE", limitDetail{MaxBody}},
+		{errBodyLost, 400, "INVALID_REQUEST", nil},
+		{eventlog.ErrSessionNotFound, 404, "NOT_FOUND", nil},
+		{agentloop.ErrUnknownAgent, 404, "NOT_FOUND", nil},
+		{agentloop.ErrUseResume, 409, "ALREADY_RUNNING", "use /resume"},
+		{agentloop.ErrAlreadyRunning, 409, "ALREADY_RUNNING", nil},
+		{agentloop.ErrAlreadyCompleted, 409, "ALREADY_COMPLETED", nil},
+		{agentloop.ErrNothingToResume, 400, "INVALID_REQUEST", nil},
+		{&eventlog.ValidationError{Field: "f", Reason: "is odd"}, 400, "INVALID_REQUEST", fieldDetail{"f"}},
+		{&eventlog.ValidationError{Reason: "is odd"}, 400, "INVALID_REQUEST", nil},
+		{&eventlog.ConflictError{Head: 7}, 409, "SEQUENCE_CONFLICT", headDetail{7}},
+		{&eventlog.CursorAheadError{Cursor: 9, Head: 7}, 416, "CURSOR_AHEAD", headDetail{7}},
+		{eventlog.ErrStreamEnded, 409, "STREAM_ENDED", nil},
+		{eventlog.ErrTooLarge, 413, "PAYLOAD_TOO_LARGE", nil},
+		{agentloop.ErrStopping, 503, "UNAVAILABLE", nil},
+		{http.ErrServerClosed, 503, "UNAVAILABLE", nil},
+		{eventlog.ErrClosed, 503, "UNAVAILABLE", nil},
+		{eventlog.ErrOutcomeUnknown, 503, "UNAVAILABLE", nil},
+		{eventlog.ErrIncomplete, 500, "INTERNAL_ERROR", nil},
+		{eventlog.ErrSuperseded, 500, "INTERNAL_ERROR", nil},
+		{context.DeadlineExceeded, 500, "INTERNAL_ERROR", nil},
+		{errPanicked, 500, "INTERNAL_ERROR", nil},
+		{errors.New("anything"), 500, "INTERNAL_ERROR", nil},
+	} {
+		for _, err := range []error{tc.err, fmt.Errorf("inner secret: %w", tc.err)} {
+			status, body := describe(err)
+			require.Equal(t, tc.status, status, "%v", err)
+			require.Equal(t, tc.code, body.Code, "%v", err)
+			require.Equal(t, tc.detail, body.Detail, "%v", err)
+			require.NotEmpty(t, body.Error)
+			require.NotContains(t, body.Error, "secret")
+			require.NotContains(t, body.Error, ":", "no internal prefixes: %q", body.Error)
+		}
+	}
+}
