@@ -180,3 +180,10 @@ func TestAuthBreaks(t *testing.T) {
 	a.get("/sessions", "Panic", "1").failed(t, 500, httpapi.CodeInternalError)
 	require.Contains(t, a.logs.String(), "the authenticator panicked")
 }
+
+func TestAnotherOriginsPageIsRefused(t *testing.T) {
+	a := newAPI(t)
+	body := `{"sessionId":"s","agentType":"writer","message":"go"}`
+	a.post("/start", body, "Origin", "https://evil.example", "Sec-Fetch-Site", "cross-site").failed(t, 403, httpapi.CodeUnauthorized)
+	a.get("/status?sessionId=s").failed(t, 404, httpapi.CodeNotFound)
+}

@@ -41,10 +41,8 @@ func TestOddIDs(t *testing.T) {
 		}
 	}
 	for i, id := range oddIDs {
-		for _, other := range oddIDs[i:] {
-			for _, target := range targets(other) {
-				a.get(target).failed(t, 404, httpapi.CodeNotFound)
-			}
+		for _, target := range targets(id) {
+			a.get(target).failed(t, 404, httpapi.CodeNotFound)
 		}
 		a.post("/resume", `{"sessionId":`+quoted(t, id)+`}`).failed(t, 404, httpapi.CodeNotFound)
 		got := a.post("/start", fmt.Sprintf(`{"sessionId":%s,"agentType":"echo","message":"to %d"}`, quoted(t, id), i))

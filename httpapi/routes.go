@@ -132,6 +132,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, rt route, session
 	if rt.session == inQuery {
 		session = q.values.Get("sessionId")
 	}
+	if err := s.origins.Check(r); err != nil {
+		return ErrForbidden
+	}
 	if rt.op != opPublic {
 		if err := s.opts.Auth(r, rt.op, session); err != nil {
 			return err

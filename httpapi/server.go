@@ -52,6 +52,9 @@ type Server struct {
 	states       *snapshot.Store
 	logger       *slog.Logger
 	writeTimeout time.Duration
+	// origins refuses what a web page of another origin makes a browser
+	// send: without tokens nothing else would.
+	origins *http.CrossOriginProtection
 
 	ctx  context.Context // ends with http.ErrServerClosed
 	stop context.CancelCauseFunc
@@ -78,7 +81,7 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{
 		opts: o, log: o.Log, loop: o.Loop, states: snapshot.New(o.Log), logger: o.Logger,
-		writeTimeout: WriteTimeout,
+		writeTimeout: WriteTimeout, origins: http.NewCrossOriginProtection(),
 	}
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
 	return s, nil

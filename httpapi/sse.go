@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
 )
 
 // sse answers GET /sse (document 004, facts 4.3): the effective stream behind
@@ -21,14 +22,14 @@ func (s *Server) sse(w http.ResponseWriter, r *request) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	f, err := s.fold(ctx, r.session, 0)
+	t, err := s.states.Head(ctx, r.session)
 	if err != nil {
 		return err
 	}
-	if from > f.Head {
-		return &eventlog.CursorAheadError{Cursor: from, Head: f.Head}
+	if from > t.Head {
+		return &eventlog.CursorAheadError{Cursor: from, Head: t.Head}
 	}
-	head := startOf(r.session, f)
+	head := startOf(r.session, t)
 	out := s.newEventWriter(w)
 	if err := out.open(); err != nil || r.Method == http.MethodHead {
 		return nil //nolint:nilerr // the client has left
@@ -40,9 +41,15 @@ func (s *Server) sse(w http.ResponseWriter, r *request) error {
 }
 
 // cursor returns the sequence that the client has seen: the parameter
-// fromSequence, else the header X-Resume-From-Sequence, else Last-Event-ID.
+// fromSequence, else the header X-Resume-From-Sequence, else Last-Event-ID. A
+// browser that reconnects repeats the parameter that it began with and says
+// in Last-Event-ID how far it has come: then that counts.
 func cursor(r *request) (uint64, error) {
 	if n, given, err := r.query.number("fromSequence"); given {
+		if last := r.Header.Get("Last-Event-ID"); err == nil && last != "" {
+			seen, err := parseNumber("Last-Event-ID", last)
+			return max(n, seen), err
+		}
 		return n, err
 	}
 	for _, name := range []string{"X-Resume-From-Sequence", "Last-Event-ID"} {
@@ -75,8 +82,8 @@ type start struct {
 	end           *event // what to send at head instead of following
 }
 
-func startOf(session string, f *folded) start {
-	return start{session: session, root: f.SessionID, head: f.Head, dead: f.Dead, end: f.ending()}
+func startOf(session string, t *projector.Tree) start {
+	return start{session: session, root: t.SessionID, head: t.Head, dead: t.Dead, end: ending(&t.Session)}
 }
 
 // events yields what a client with cursor from <= at.head gets.
@@ -118,12 +125,12 @@ func (s *Server) events(ctx context.Context, from uint64, at start) iter.Seq2[ev
 			if r.Agent != at.root || !mayEnd(r.Envelope) {
 				continue
 			}
-			f, err := s.fold(ctx, at.session, r.Sequence)
+			t, err := s.states.At(ctx, at.session, r.Sequence)
 			if err != nil {
 				yield(event{}, err)
 				return
 			}
-			if end := f.ending(); end != nil {
+			if end := ending(&t.Session); end != nil {
 				yield(*end, nil)
 				return
 			}
@@ -162,15 +169,15 @@ type errorData struct {
 
 // ending returns the event that ends the stream in this state, or nil if it
 // goes on.
-func (f *folded) ending() *event {
+func ending(s *projector.Session) *event {
 	var data any
 	name := "end"
-	switch waiting := f.waiting(); {
-	case f.StreamStatus == eventlog.StreamCompleted:
-		data = endData{Type: name, Output: f.output(), State: f.CustomState}
-	case f.StreamStatus == eventlog.StreamTerminated:
+	switch waiting := waiting(s); {
+	case s.StreamStatus == eventlog.StreamCompleted:
+		data = endData{Type: name, Output: s.Output, State: s.CustomState}
+	case s.StreamStatus == eventlog.StreamTerminated:
 		name = "error"
-		data = errorData{Type: name, Error: f.failure()}
+		data = errorData{Type: name, Error: failureOf(s)}
 	case waiting != "":
 		data = endData{Type: name, Status: waiting}
 	default:

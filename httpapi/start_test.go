@@ -2,7 +2,6 @@ package httpapi_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -244,8 +243,5 @@ func TestStartValidates(t *testing.T) {
 	a.get("/status?sessionId=s").failed(t, 404, httpapi.CodeNotFound)
 	require.NotContains(t, a.logs.String(), "ERROR")
 
-	var at struct{ State json.RawMessage }
 	require.Equal(t, 200, a.post("/start", " \n"+member(`"state":{}, "State":1`)+"\n").status, "other names are not ours")
-	_, _, _ = a.stream("/sse?sessionId=s").rest()
-	a.get("/sessions/s/state?at=0").decode(t, &at)
 }

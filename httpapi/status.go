@@ -27,40 +27,56 @@ const statusRunning = "running"
 
 func (s *Server) status(w http.ResponseWriter, r *request) error {
 	live := s.loop.Live(r.session) // first: a run that ends meanwhile is then seen to have ended
-	f, err := s.fold(r.Context(), r.session, 0)
+	t, err := s.states.Head(r.Context(), r.session)
 	if err != nil {
 		return err
 	}
-	status := f.remoteStatus()
+	status := remoteStatus(&t.Session)
 	answer := RemoteStatus{
-		SessionID: r.session, Status: status, StepCount: f.StepCount, Output: f.output(), State: f.CustomState,
-		Error: f.failure(), IsExecuting: live && status == statusRunning, StreamID: f.StreamID, LatestSequence: f.Head,
+		SessionID: r.session, Status: status, StepCount: t.StepCount, Output: t.Output, State: t.CustomState,
+		Error: failureOf(&t.Session), IsExecuting: live && status == statusRunning, StreamID: t.StreamID, LatestSequence: t.Head,
 	}
-	if run := f.CurrentRun(); run != nil {
+	if run := t.CurrentRun(); run != nil {
 		answer.RunID = run.RunID
 	}
 	return s.ok(w, answer)
 }
 
-// remoteStatus maps the session's state as facts 1.2 does. A session that
-// never ran, because only outside producers wrote it, is what its stream is.
-func (f *folded) remoteStatus() string {
-	if f.Status != projector.SessionActive {
-		return string(f.Status)
+// remoteStatus maps the session's state as facts 1.2 does.
+func remoteStatus(s *projector.Session) string {
+	if s.Status != projector.SessionActive {
+		return string(s.Status)
 	}
-	if run := f.CurrentRun(); run != nil {
+	if run := s.CurrentRun(); run != nil {
 		switch run.Status {
 		case eventlog.RunClientTool, eventlog.RunChildren, eventlog.RunStepPartial:
 			return string(projector.SessionPaused)
 		}
 	}
-	switch f.StreamStatus {
-	case eventlog.StreamCompleted:
-		return string(projector.SessionCompleted)
-	case eventlog.StreamTerminated:
-		return string(projector.SessionFailed)
-	case eventlog.StreamWaiting:
+	if waiting(s) != "" {
 		return string(projector.SessionPaused)
 	}
 	return statusRunning
+}
+
+// waiting returns "interrupted" or "paused" if the session waits to be
+// resumed, else "".
+func waiting(s *projector.Session) string {
+	switch {
+	case s.StreamStatus.Terminal():
+		return ""
+	case s.Status == projector.SessionInterrupted:
+		return string(projector.SessionInterrupted)
+	case s.Status == projector.SessionPaused, s.StreamStatus == eventlog.StreamWaiting:
+		return string(projector.SessionPaused)
+	}
+	return ""
+}
+
+// failureOf returns why the session failed, or "".
+func failureOf(s *projector.Session) string {
+	if s.Error == nil {
+		return ""
+	}
+	return s.Error.Message
 }

@@ -35,8 +35,39 @@ func (t *Tree) applyFact(s *Session, r eventlog.Record, f eventlog.Fact, before 
 		s.endRun(f)
 	case *eventlog.Truncated:
 		t.truncate(f)
+	case *eventlog.StreamEnd:
+		s.endStream(f)
+	case *eventlog.StreamFailed:
+		s.failStream(f)
 	}
 	return ""
+}
+
+// endStream takes over what ended the stream. Where no run has ended before,
+// an outside producer has: that ends what there was.
+func (s *Session) endStream(f *eventlog.StreamEnd) {
+	if len(f.FinalOutput) > 0 {
+		s.Output = f.FinalOutput
+	}
+	s.endedFromOutside(SessionCompleted, eventlog.RunCompleted, f.Timestamp)
+}
+
+// failStream is endStream for a failure.
+func (s *Session) failStream(f *eventlog.StreamFailed) {
+	if s.Error == nil {
+		s.Error = &Failure{Message: f.Error}
+	}
+	s.endedFromOutside(SessionFailed, eventlog.RunFailed, f.Timestamp)
+}
+
+func (s *Session) endedFromOutside(status SessionStatus, run eventlog.RunStatus, at int64) {
+	if s.Status == SessionCompleted || s.Status == SessionFailed {
+		return
+	}
+	s.Status, s.Turn = status, nil
+	if r := s.CurrentRun(); r != nil && r.Status == eventlog.RunRunning {
+		r.Status, r.CompletedAt = run, at
+	}
 }
 
 func (s *Session) userMessage(r eventlog.Record, f *eventlog.UserMessage) {
