@@ -46,15 +46,21 @@ type Log struct {
 	nc     *nats.Conn
 	js     natsjs.JetStream
 	opts   Options
+	hub    *hub
 	closed chan struct{}
 	close  sync.Once
+	wg     sync.WaitGroup
+
+	mu   sync.Mutex
+	back chan struct{} // closed and replaced when the connection is back
 }
 
 // Open returns the log on nc, creating its streams if they are missing. The
 // connection stays the caller's. A log that was created with other partitions
 // is refused.
 func Open(ctx context.Context, nc *nats.Conn, o *Options) (*Log, error) {
-	l := &Log{nc: nc, closed: make(chan struct{})}
+	l := &Log{nc: nc, closed: make(chan struct{}), back: make(chan struct{})}
+	l.hub = newHub(l)
 	if o != nil {
 		l.opts = *o
 	}
@@ -78,7 +84,37 @@ func Open(ctx context.Context, nc *nats.Conn, o *Options) (*Log, error) {
 			return nil, err
 		}
 	}
+	l.watchConnection()
 	return l, nil
+}
+
+// watchConnection tells the hub of every reconnect: what was published
+// meanwhile has not come.
+func (l *Log) watchConnection() {
+	status := l.nc.StatusChanged(nats.CONNECTED)
+	l.wg.Go(func() {
+		defer l.nc.RemoveStatusListener(status)
+		for {
+			select {
+			case _, ok := <-status:
+				if !ok {
+					return
+				}
+				l.mu.Lock()
+				close(l.back)
+				l.back = make(chan struct{})
+				l.mu.Unlock()
+			case <-l.closed:
+				return
+			}
+		}
+	})
+}
+
+func (l *Log) reconnected() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.back
 }
 
 // findPartitions takes over what the first stream says.
@@ -140,7 +176,11 @@ func (l *Log) Info() eventlog.Info {
 
 // Close implements eventlog.Log.
 func (l *Log) Close() error {
-	l.close.Do(func() { close(l.closed) })
+	l.close.Do(func() {
+		close(l.closed)
+		l.hub.wg.Wait()
+		l.wg.Wait()
+	})
 	return nil
 }
 
