@@ -27,8 +27,7 @@ type pubAck struct {
 	Error    *apiError `json:"error"`
 }
 
-// Append implements eventlog.Log: a plain publish for one entry, an atomic
-// batch for several. The comparison stands on the first message only.
+// Append implements eventlog.Log.
 func (l *Log) Append(ctx context.Context, session string, expected uint64, entries []eventlog.Entry) (uint64, error) {
 	_, subject, err := l.place(session)
 	if err != nil {
@@ -38,22 +37,32 @@ func (l *Log) Append(ctx context.Context, session string, expected uint64, entri
 		return 0, fmt.Errorf("%w: an append takes 1 to %d records", eventlog.ErrTooLarge, maxBatch)
 	}
 	limit := l.Info().MaxRecordBytes
-	messages := make([]*nats.Msg, len(entries))
+	a := &pendingAppend{session: session, expected: expected, messages: make([]*nats.Msg, len(entries))}
 	for i, e := range entries {
 		if len(e.Payload) > limit {
 			return 0, fmt.Errorf("%w: %d bytes, at most %d", eventlog.ErrTooLarge, len(e.Payload), limit)
 		}
-		messages[i] = newMessage(subject, e)
+		a.messages[i] = newMessage(subject, e)
+		a.bytes += len(e.Payload)
 	}
-	messages[0].Header[headerExpectedLast] = []string{strconv.FormatUint(expected, 10)}
+	// The comparison stands on the first message only.
+	a.messages[0].Header[headerExpectedLast] = []string{strconv.FormatUint(expected, 10)}
+	return l.committers[partitionOf(session, l.opts.Partitions)].append(ctx, a)
+}
+
+// publish stores messages: one by a plain publish, several by an atomic batch.
+// It returns the last one's sequence.
+func (l *Log) publish(ctx context.Context, messages []*nats.Msg) (uint64, error) {
 	last := messages[len(messages)-1]
 	if len(messages) > 1 {
 		if err := l.sendAllButLast(messages); err != nil {
 			return 0, transportError(err)
 		}
-		last.Header[headerBatchCommit] = []string{"1"}
+	} else { // it may have been in a batch that was refused
+		for _, name := range []string{headerBatchID, headerBatchSequence, headerBatchCommit} {
+			delete(last.Header, name)
+		}
 	}
-
 	try, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	answer, err := l.nc.RequestMsgWithContext(try, last)
@@ -73,12 +82,15 @@ func (l *Log) Append(ctx context.Context, session string, expected uint64, entri
 	return ack.Sequence, nil
 }
 
+// sendAllButLast makes messages an atomic batch under a fresh id.
 func (l *Log) sendAllButLast(messages []*nats.Msg) error {
 	id := nats.NewInbox()[len(nats.InboxPrefix):]
 	for i, m := range messages {
 		m.Header[headerBatchID] = []string{id}
 		m.Header[headerBatchSequence] = []string{strconv.Itoa(i + 1)}
+		delete(m.Header, headerBatchCommit)
 		if i == len(messages)-1 {
+			m.Header[headerBatchCommit] = []string{"1"}
 			return nil
 		}
 		if err := l.nc.PublishMsg(m); err != nil {

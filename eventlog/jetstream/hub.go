@@ -30,7 +30,6 @@ const (
 // subscription a session, however many follow it.
 type hub struct {
 	log *Log
-	wg  sync.WaitGroup
 
 	mu    sync.Mutex
 	feeds map[string]*feed // by session
@@ -76,8 +75,11 @@ func (h *hub) join(ctx context.Context, session string) (*reader, func(), error)
 			session: session, ready: make(chan struct{}), stop: make(chan struct{}),
 			live: make(chan *nats.Msg, feedBuffer), readers: map[*reader]struct{}{},
 		}
+		if !h.log.spawn(func() { h.run(f) }) {
+			h.mu.Unlock()
+			return nil, nil, eventlog.ErrClosed
+		}
 		h.feeds[session] = f
-		h.wg.Go(func() { h.run(f) })
 	}
 	f.mu.Lock()
 	f.readers[r] = struct{}{}

@@ -32,6 +32,12 @@ type Options struct {
 	ReadOnly bool
 }
 
+// groupCommit reports whether sharing an append's cost is worth it: where it
+// waits for a disk or for other servers, and where that is not known.
+func (o Options) groupCommit() bool {
+	return o.Replicas > 1 || !strings.HasPrefix(string(o.Durability), "interval=")
+}
+
 // maxPartitions bounds Options.Partitions.
 const maxPartitions = 64
 
@@ -43,13 +49,14 @@ const headerRoom = 16 << 10
 
 // Log is an eventlog.Log on JetStream.
 type Log struct {
-	nc     *nats.Conn
-	js     natsjs.JetStream
-	opts   Options
-	hub    *hub
-	closed chan struct{}
-	close  sync.Once
-	wg     sync.WaitGroup
+	nc   *nats.Conn
+	js   natsjs.JetStream
+	opts Options
+	hub  *hub
+	// committers store appends, one for each partition.
+	committers []*committer
+	closed     chan struct{}
+	wg         sync.WaitGroup
 
 	mu   sync.Mutex
 	back chan struct{} // closed and replaced when the connection is back
@@ -84,6 +91,9 @@ func Open(ctx context.Context, nc *nats.Conn, o *Options) (*Log, error) {
 			return nil, err
 		}
 	}
+	for range l.opts.Partitions {
+		l.committers = append(l.committers, &committer{log: l, grouped: l.opts.groupCommit()})
+	}
 	l.watchConnection()
 	return l, nil
 }
@@ -92,7 +102,7 @@ func Open(ctx context.Context, nc *nats.Conn, o *Options) (*Log, error) {
 // meanwhile has not come.
 func (l *Log) watchConnection() {
 	status := l.nc.StatusChanged(nats.CONNECTED)
-	l.wg.Go(func() {
+	l.spawn(func() {
 		defer l.nc.RemoveStatusListener(status)
 		for {
 			select {
@@ -176,21 +186,35 @@ func (l *Log) Info() eventlog.Info {
 
 // Close implements eventlog.Log.
 func (l *Log) Close() error {
-	l.close.Do(func() {
+	l.mu.Lock()
+	if !l.isClosing() {
 		close(l.closed)
-		l.hub.wg.Wait()
-		l.wg.Wait()
-	})
+	}
+	l.mu.Unlock()
+	l.wg.Wait()
 	return nil
 }
 
-func (l *Log) isClosed() bool {
+func (l *Log) isClosed() bool { return l.isClosing() || l.nc.IsClosed() }
+
+func (l *Log) isClosing() bool {
 	select {
 	case <-l.closed:
 		return true
 	default:
-		return l.nc.IsClosed()
+		return false
 	}
+}
+
+// spawn runs f in a goroutine that Close waits for; not once it is closed.
+func (l *Log) spawn(f func()) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.isClosing() {
+		return false
+	}
+	l.wg.Go(f)
+	return true
 }
 
 // place returns the session's stream and subject.

@@ -16,7 +16,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // open returns the log of a server of its own.
-func open(t *testing.T, sync time.Duration) eventlog.Log {
+func open(t testing.TB, sync time.Duration) eventlog.Log {
 	t.Helper()
 	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), SyncInterval: sync})
 	require.NoError(t, err)
@@ -24,7 +24,11 @@ func open(t *testing.T, sync time.Duration) eventlog.Log {
 	nc, err := srv.Connect()
 	require.NoError(t, err)
 	t.Cleanup(nc.Close)
-	log, err := jetstream.Open(t.Context(), nc, nil)
+	durability := eventlog.DurabilityFsync
+	if sync > 0 {
+		durability = eventlog.Durability("interval=" + sync.String())
+	}
+	log, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Durability: durability})
 	require.NoError(t, err)
 	t.Cleanup(func() { log.Close() })
 	return log

@@ -37,6 +37,7 @@ func Run(t *testing.T, open func(t *testing.T) eventlog.Log) {
 		{"a zombie that wakes after a takeover writes nothing", zombie},
 		{"the writer goes on behind foreign records", foreignRecords},
 		{"concurrent appends keep one order", concurrentAppends},
+		{"many sessions at once do not mix", manySessions},
 		{"a lost answer is not a second append", lostAnswer},
 		{"a lost request is sent again", lostRequest},
 		{"an unresolved append breaks the writer", unresolved},

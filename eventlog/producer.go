@@ -1,0 +1,45 @@
+package eventlog
+
+import (
+	"strings"
+)
+
+// MaxAppendRecords is how many records one append takes: JetStream stores no
+// larger atomic batch.
+const MaxAppendRecords = 1000
+
+// RuntimeOnly reports whether chunks of a type tell a run's life. Only the
+// runtime that drives the run writes them, never an outside producer.
+func RuntimeOnly(chunkType string) bool {
+	switch chunkType {
+	case (*CheckpointCreated)(nil).Type(), (*StreamResync)(nil).Type(), (*ExecutorSuperseded)(nil).Type(),
+		(*SuspensionMarker)(nil).Type():
+		return true
+	}
+	return strings.HasPrefix(chunkType, "run_") || strings.HasPrefix(chunkType, "step_")
+}
+
+// keyedPrefix begins the writer of an append that has an idempotency key. No
+// claim's id begins so.
+const keyedPrefix = "key:"
+
+// KeyedWriter returns the writer, for [AppendOnce], of an append that its
+// producer may repeat: it names the producer's idempotency key and the digest
+// of what was asked for, which holds no colon. All records of the append bear
+// it, so that the log itself tells which keys have been answered, and with
+// what, at the same instant as the append; a record of its own for that would
+// not fit behind [MaxAppendRecords] others.
+func KeyedWriter(key, digest string) string { return keyedPrefix + digest + ":" + key }
+
+// ParseKeyedWriter takes a writer apart that KeyedWriter made.
+func ParseKeyedWriter(writer string) (key, digest string, ok bool) {
+	rest, ok := strings.CutPrefix(writer, keyedPrefix)
+	if !ok {
+		return "", "", false
+	}
+	digest, key, ok = strings.Cut(rest, ":")
+	if !ok || digest == "" || key == "" {
+		return "", "", false
+	}
+	return key, digest, true
+}
