@@ -13,11 +13,14 @@ import (
 
 // answer collects a streaming answer and writes its chunks.
 type answer struct {
-	r     *runner
-	step  int
-	parts []*partText
-	calls map[int]*callText // by position in the answer
-	ids   map[string]bool   // ids given to calls of this answer
+	r      *runner
+	stepID string
+	step   int
+	begun  bool  // step_start is written
+	err    error // of writing
+	parts  []*partText
+	calls  map[int]*callText // by position in the answer
+	ids    map[string]bool   // ids given to calls of this answer
 }
 
 // partText is a part of the answer while it grows: text, reasoning or a call.
@@ -51,6 +54,9 @@ func (a *answer) add(ctx context.Context, ev model.Event) error {
 		return a.write(ctx, &eventlog.ToolArgStreamStart{ToolCallID: c.id, ToolName: c.name, Base: base})
 	case model.ToolCallDelta:
 		c := a.calls[ev.Call]
+		if c == nil {
+			return errNoCall
+		}
 		c.args.WriteString(ev.Text)
 		return a.write(ctx, &eventlog.ToolArgStreamDelta{ToolCallID: c.id, Delta: ev.Text, Base: base})
 	case model.ToolCallEnd:
@@ -101,8 +107,25 @@ func (a *answer) endCall(ctx context.Context, c *callText) error {
 	return a.write(ctx, &eventlog.ToolArgStreamEnd{ToolCallID: c.id, Base: a.r.base(a.step)})
 }
 
+// errNoCall: an adapter sends a piece of a call that it has not begun.
+var errNoCall = fmt.Errorf("%w: a piece of a tool call that was not begun", errPanicked)
+
 func (a *answer) write(ctx context.Context, c eventlog.Chunk) error {
-	return a.r.append(ctx, a.r.chunk(c))
+	return a.append(ctx, a.r.chunk(c))
+}
+
+// append begins the step with the first thing that there is to say: a call
+// that fails before leaves nothing to be struck.
+func (a *answer) append(ctx context.Context, f fact) error {
+	if a.begun {
+		return a.r.append(ctx, f)
+	}
+	start := a.r.chunk(&eventlog.StepStart{StepID: &a.stepID, Base: a.r.base(a.step)})
+	if err := a.r.append(ctx, start, f); err != nil {
+		return err
+	}
+	a.begun = true
+	return nil
 }
 
 // uniqueID makes a provider's call id unique in the tree; some repeat call_0.
@@ -145,14 +168,17 @@ func (a *answer) turnParts() []eventlog.TurnPart {
 	return parts
 }
 
+// maxArgumentDepth leaves room for the records that hold arguments.
+const maxArgumentDepth = eventlog.MaxDepth - 20
+
 // arguments returns a model's arguments as JSON: as they are, or as a string
 // that holds them. None at all are an empty object.
 func arguments(text string) json.RawMessage {
 	if strings.TrimSpace(text) == "" {
 		return json.RawMessage("{}")
 	}
-	if json.Valid([]byte(text)) {
-		return json.RawMessage(text)
+	if raw := []byte(text); json.Valid(raw) && eventlog.Depth(raw) <= maxArgumentDepth {
+		return raw
 	}
 	quoted, _ := json.Marshal(text)
 	return quoted

@@ -29,6 +29,7 @@ type Call struct {
 
 	mu      sync.Mutex
 	updates []update
+	updated json.RawMessage // the state after updates
 	done    bool
 }
 
@@ -38,22 +39,28 @@ type update func(state json.RawMessage) ([]eventlog.PatchOp, error)
 // errCallDone: the tool has returned and must leave the call alone.
 var errCallDone = errors.New("agentloop: the tool call is over")
 
-// State returns the custom state as the call sees it: what is committed, and
-// the call's own updates.
-func (c *Call) State() (json.RawMessage, error) {
+// maxUpdates is how many state updates a call may make: with its result they
+// are one append.
+const maxUpdates = 500
+
+// State returns the custom state as the call sees it: what was committed, with
+// the call's own updates since its first one.
+func (c *Call) State() json.RawMessage {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	state, _, err := c.replay(c.r.customState())
-	return state, err
+	return c.view()
+}
+
+func (c *Call) view() json.RawMessage {
+	if len(c.updates) == 0 {
+		return c.r.customState()
+	}
+	return c.updated
 }
 
 // GetState decodes the custom state into v.
 func (c *Call) GetState(v any) error {
-	state, err := c.State()
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(state, v)
+	return json.Unmarshal(c.State(), v)
 }
 
 // UpdateState changes the custom state through a T: f gets the state and
@@ -88,25 +95,46 @@ func (c *Call) Patch(ops []eventlog.PatchOp) error {
 	return c.update(func(json.RawMessage) ([]eventlog.PatchOp, error) { return ops, nil })
 }
 
+// update tries an update and keeps it. Updates run outside of the lock: they
+// are the tool's code, which may ask for the state.
 func (c *Call) update(u update) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.done {
-		return errCallDone
+	for range maxUpdates {
+		c.mu.Lock()
+		view, n, done := c.view(), len(c.updates), c.done
+		c.mu.Unlock()
+		switch {
+		case done:
+			return errCallDone
+		case n >= maxUpdates:
+			return fmt.Errorf("agentloop: a tool call makes at most %d state updates", maxUpdates)
+		}
+		next, _, err := replay(view, []update{u})
+		if err != nil {
+			return err
+		}
+		if c.keep(n, u, next) {
+			return nil
+		}
 	}
-	c.updates = append(c.updates, u)
-	if _, _, err := c.replay(c.r.customState()); err != nil {
-		c.updates = c.updates[:len(c.updates)-1]
-		return err
-	}
-	return nil
+	return errors.New("agentloop: a state update must not make state updates")
 }
 
-// replay applies the call's updates to a state and returns the outcome and
-// one patch an update.
-func (c *Call) replay(state json.RawMessage) (json.RawMessage, [][]eventlog.PatchOp, error) {
+// keep adds an update unless another one was quicker.
+func (c *Call) keep(n int, u update, updated json.RawMessage) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.updates) != n || c.done {
+		return false
+	}
+	c.updates, c.updated = append(c.updates, u), updated
+	return true
+}
+
+// replay applies updates to a state and returns the outcome and one patch an
+// update.
+func replay(state json.RawMessage, updates []update) (json.RawMessage, [][]eventlog.PatchOp, error) {
 	var patches [][]eventlog.PatchOp
-	for _, u := range c.updates {
+	for _, u := range updates {
 		ops, err := u(state)
 		if err != nil {
 			return nil, nil, err

@@ -88,7 +88,7 @@ func (d decider) decide(t *projector.Tree) []Effect {
 	step := turn.Step
 	if orphans := t.Orphans(); len(orphans) > 0 {
 		reason := eventlog.ResyncCrashRecovery
-		if step.Failure != nil && !step.Recorded {
+		if step != nil && step.Failure != nil && !step.Recorded {
 			reason = eventlog.ResyncRetry
 			if !d.retries(step) {
 				return []Effect{Fail{Code: step.Failure.Code, Message: step.Failure.Error}}
@@ -149,6 +149,9 @@ func (d decider) nextStep(turn *projector.Turn, n int) []Effect {
 }
 
 func (d decider) afterStep(t *projector.Tree, turn *projector.Turn, step *projector.Step) []Effect {
+	if newMessages(t, step) { // the user has more to say, whatever the answer was
+		return d.nextStep(turn, step.Number+1)
+	}
 	for _, c := range step.Calls {
 		if !c.Failed && d.def.finishes(c.Name) {
 			output := c.Result
@@ -159,7 +162,7 @@ func (d decider) afterStep(t *projector.Tree, turn *projector.Turn, step *projec
 		}
 	}
 	switch {
-	case len(step.Calls) > 0 || newMessages(t, step):
+	case len(step.Calls) > 0:
 		return d.nextStep(turn, step.Number+1)
 	case d.def.finish == nil:
 		text, _ := json.Marshal(t.Messages[step.Message].Content)

@@ -21,6 +21,8 @@ type Options struct {
 	Logger *slog.Logger     // nil: silent
 	Now    func() time.Time // nil: time.Now
 	NewID  func() string    // unique for all time; nil: ULIDs
+	// States folds the log; nil: a store without saved folds.
+	States *snapshot.Store
 	// RetryDelay is the pause before a failed model call is repeated; it
 	// doubles each time. 0: one second.
 	RetryDelay time.Duration
@@ -45,9 +47,12 @@ type liveRun struct{ again bool }
 
 // New returns a loop for the given agents. It fails if one is ill-defined.
 func New(log eventlog.Log, agents []Agent, o *Options) (*Loop, error) {
-	l := &Loop{log: log, states: snapshot.New(log), agents: map[string]*definition{}, live: map[string]*liveRun{}}
+	l := &Loop{log: log, agents: map[string]*definition{}, live: map[string]*liveRun{}}
 	if o != nil {
 		l.opts = *o
+	}
+	if l.states = l.opts.States; l.states == nil {
+		l.states = snapshot.New(log, nil)
 	}
 	if l.opts.Now == nil {
 		l.opts.Now = time.Now
@@ -124,20 +129,44 @@ func (l *Loop) drive(session string) {
 	}
 	run := &liveRun{}
 	l.live[session] = run
-	l.wg.Go(func() {
-		for {
-			err := l.hold(l.ctx, session)
-			if err != nil && !errors.Is(err, ErrStopping) {
-				l.opts.Logger.Error("run stopped", "session", session, "error", err)
+	l.wg.Go(func() { l.keep(session, run) })
+}
+
+// Pauses before a run that broke off is taken up again.
+const (
+	minHoldPause = 100 * time.Millisecond
+	maxHoldPause = 30 * time.Second
+)
+
+// keep holds the tree until nothing is left to decide, another node has taken
+// it over, or the loop stops. A log that is out of reach for a while is no end:
+// a new claim finds out what became of the last append.
+func (l *Loop) keep(session string, run *liveRun) {
+	for pause := minHoldPause; ; pause = min(2*pause, maxHoldPause) {
+		err := l.hold(l.ctx, session)
+		retry := false
+		switch {
+		case err == nil, errors.Is(err, ErrStopping), l.ctx.Err() != nil:
+		case errors.Is(err, eventlog.ErrSuperseded):
+			l.opts.Logger.Info("run taken over by another node", "session", session)
+		case errors.Is(err, eventlog.ErrClosed), errors.Is(err, ErrUnknownAgent), errors.Is(err, eventlog.ErrStreamEnded):
+			l.opts.Logger.Error("run stopped", "session", session, "error", err)
+		default:
+			retry = true
+			l.opts.Logger.Error("run broke off and is taken up again", "session", session, "error", err, "pause", pause)
+			if wait(l.ctx, pause) != nil {
+				retry = false
 			}
-			l.mu.Lock()
-			if !run.again || err != nil {
-				delete(l.live, session)
-				l.mu.Unlock()
-				return
-			}
-			run.again = false
-			l.mu.Unlock()
 		}
-	})
+		l.mu.Lock()
+		if l.ctx.Err() != nil || !retry && !run.again {
+			delete(l.live, session)
+			l.mu.Unlock()
+			return
+		}
+		if run.again {
+			run.again, pause = false, minHoldPause
+		}
+		l.mu.Unlock()
+	}
 }

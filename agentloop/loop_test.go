@@ -411,7 +411,7 @@ func (hanging) Generate(ctx context.Context, _ model.Request, _ func(model.Event
 
 func stateOf(t *testing.T, log eventlog.Log, session string) *projector.Tree {
 	t.Helper()
-	state, err := snapshot.New(log).Head(t.Context(), session)
+	state, err := snapshot.New(log, nil).Head(t.Context(), session)
 	require.NoError(t, err)
 	return state
 }

@@ -42,13 +42,13 @@ func (r *runner) runCall(ctx context.Context, e RunCall) error {
 		return err
 	}
 	result, code, err := r.execute(ctx, t, c, e.Call)
+	if err == nil { // it is done, even if the run has been stopped meanwhile
+		return r.commitCall(context.WithoutCancel(ctx), c, result, "", "")
+	}
 	if cause := context.Cause(ctx); cause != nil {
-		return cause // the run was stopped: the call is executed again
+		return cause // the call was stopped: it is executed again
 	}
-	if err != nil {
-		return r.commitCall(ctx, c, nil, code, cut(err.Error()))
-	}
-	return r.commitCall(ctx, c, result, "", "")
+	return r.commitCall(ctx, c, nil, code, cut(err.Error()))
 }
 
 func (r *runner) newCall(e RunCall) *Call {
@@ -101,23 +101,33 @@ const resultRoom = 4 << 10
 
 // commitCall makes the call's state updates and its result final in one
 // append. The updates are made on the state as it is now: calls of a step run
-// in parallel, and each builds on those that were committed before it.
+// in parallel, and each builds on those that were committed before it. What
+// can't be recorded is the call's failure.
 func (r *runner) commitCall(ctx context.Context, c *Call, result json.RawMessage, code, message string) error {
 	r.committing.Lock()
 	defer r.committing.Unlock()
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.done = true
+	updates := c.updates
+	c.mu.Unlock()
 
-	var facts []fact
 	if message == "" {
-		_, patches, err := c.replay(r.customState())
-		if err != nil {
-			result, code, message = nil, CodeToolFailed, cut("state update: "+err.Error())
+		patches, err := safeReplay(r.customState(), updates)
+		if err == nil {
+			err = r.appendResult(ctx, c, patches, result, "", "")
+			if err == nil || !unrecordable(err) {
+				return err
+			}
 		}
-		for _, ops := range patches {
-			facts = append(facts, c.chunk(&eventlog.StatePatch{Patches: ops, Base: c.base()}))
-		}
+		code, message = CodeToolFailed, cut("the result can't be recorded: "+err.Error())
+	}
+	return r.appendResult(ctx, c, nil, nil, code, message)
+}
+
+func (r *runner) appendResult(ctx context.Context, c *Call, patches [][]eventlog.PatchOp, result json.RawMessage, code, message string) error {
+	var facts []fact
+	for _, ops := range patches {
+		facts = append(facts, c.chunk(&eventlog.StatePatch{Patches: ops, Base: c.base()}))
 	}
 	byUs := true
 	end := &eventlog.ToolEnd{
@@ -127,6 +137,18 @@ func (r *runner) commitCall(ctx context.Context, c *Call, result json.RawMessage
 		end.Error, end.ErrorCode = &message, &code
 	}
 	return r.append(ctx, append(facts, c.result(result, code, message), c.chunk(end))...)
+}
+
+// safeReplay is replay for updates whose tool has returned: a panic of theirs
+// is the call's failure.
+func safeReplay(state json.RawMessage, updates []update) (patches [][]eventlog.PatchOp, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			patches, err = nil, errors.New("a state update panicked")
+		}
+	}()
+	_, patches, err = replay(state, updates)
+	return patches, err
 }
 
 // refuse records a call that can't be executed.

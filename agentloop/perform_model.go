@@ -3,6 +3,7 @@ package agentloop
 import (
 	"context"
 	"errors"
+	"runtime/debug"
 	"time"
 
 	"github.com/helixd/helixd/agentloop/model"
@@ -15,31 +16,56 @@ func (r *runner) callModel(ctx context.Context, e CallModel) error {
 	if err := wait(ctx, e.After); err != nil {
 		return err
 	}
-	id := e.StepID
-	if err := r.append(ctx, r.chunk(&eventlog.StepStart{StepID: &id, Base: r.base(e.Step)})); err != nil {
-		return err
-	}
-	a := &answer{r: r, step: e.Step, calls: map[int]*callText{}, ids: map[string]bool{}}
-	done, err := r.def.Model.Generate(ctx, r.request(), func(ev model.Event) error { return a.add(ctx, ev) })
-	if failure, ok := errors.AsType[*model.Error](err); ok && ctx.Err() == nil {
-		return r.modelFailed(ctx, e, failure)
-	}
-	if err != nil {
-		return err
+	a := &answer{r: r, stepID: e.StepID, step: e.Step, calls: map[int]*callText{}, ids: map[string]bool{}}
+	done, err := r.generate(ctx, a)
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case a.err != nil:
+		return a.err
+	case err != nil:
+		return r.modelFailed(ctx, e, asModelError(err))
 	}
 	if err := a.close(ctx, true); err != nil {
 		return err
 	}
 	run := r.runID()
-	return r.append(ctx, fact{run: run, f: &eventlog.ModelTurn{
+	return a.append(ctx, fact{run: run, f: &eventlog.ModelTurn{
 		RunID: run, StepID: e.StepID, Step: e.Step, Model: done.Model, Parts: a.turnParts(),
 		StopReason: done.StopReason, Usage: done.Usage, FactBase: r.l.factBase(r.session),
 	}})
 }
 
+// generate calls the model. A panic of its adapter is a failed call.
+func (r *runner) generate(ctx context.Context, a *answer) (done model.Answer, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.l.opts.Logger.Error("model panicked", "session", r.session, "panic", p, "stack", string(debug.Stack()))
+			err = &model.Error{Code: CodeInternal, Message: "the model's adapter failed"}
+		}
+	}()
+	return r.def.Model.Generate(ctx, r.request(), func(ev model.Event) error {
+		if a.err == nil {
+			a.err = a.add(ctx, ev)
+		}
+		return a.err
+	})
+}
+
+// asModelError classifies what an adapter should have classified.
+func asModelError(err error) *model.Error {
+	if failure, ok := errors.AsType[*model.Error](err); ok {
+		return failure
+	}
+	return &model.Error{Code: model.CodeProvider, Message: cut(err.Error()), Cause: err}
+}
+
 func (r *runner) modelFailed(ctx context.Context, e CallModel, failure *model.Error) error {
 	r.mu.RLock()
-	run, attempt := r.tree.Turn.RunID, r.tree.Turn.Step.Attempts+1
+	run, attempt := r.tree.Turn.RunID, 1
+	if step := r.tree.Turn.Step; step != nil && step.ID == e.StepID {
+		attempt += step.Attempts
+	}
 	r.mu.RUnlock()
 	r.l.opts.Logger.Warn("model call failed", "session", r.session, "code", failure.Code, "attempt", attempt,
 		"retryable", failure.Retryable)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -17,10 +18,12 @@ type runner struct {
 	l       *Loop
 	def     *definition
 	session string
+	id      string // of the writer
 	w       *eventlog.Writer
 
-	mu   sync.RWMutex // guards tree; the writer's observer changes it
-	tree *projector.Tree
+	mu     sync.RWMutex // guards tree and parked; the writer's observer changes them
+	tree   *projector.Tree
+	parked bool // the fold could not use a record of ours
 
 	// committing is held from reading the state to appending what was made
 	// of it, so that the patches of parallel calls build on each other.
@@ -37,12 +40,12 @@ func (l *Loop) hold(ctx context.Context, session string) error {
 	if t.Turn == nil || t.Status != projector.SessionActive {
 		return nil
 	}
-	r := &runner{l: l, session: session, tree: t, def: l.agents[t.AgentType]}
+	r := &runner{l: l, session: session, id: l.opts.NewID(), tree: t, def: l.agents[t.AgentType]}
 	if r.def == nil {
 		return fmt.Errorf("%w: %q", ErrUnknownAgent, t.AgentType)
 	}
 	r.w = eventlog.NewWriter(l.log, session, eventlog.WriterOptions{
-		ID: l.opts.NewID(), Head: t.Head, Status: t.StreamStatus, Observe: r.observe,
+		ID: r.id, Head: t.Head, Status: t.StreamStatus, Observe: r.observe,
 	})
 	attempt := 1
 	if run := t.CurrentRun(); run != nil {
@@ -60,7 +63,9 @@ func (l *Loop) hold(ctx context.Context, session string) error {
 func (r *runner) observe(rec eventlog.Record) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	parked := len(r.tree.Parked)
 	projector.Apply(r.tree, rec)
+	r.parked = r.parked || rec.Writer == r.id && len(r.tree.Parked) > parked
 }
 
 // drive decides and performs until nothing is left.
@@ -68,31 +73,43 @@ func (r *runner) drive(ctx context.Context) error {
 	d := decider{def: r.def, retryDelay: r.l.opts.RetryDelay}
 	for {
 		r.mu.RLock()
-		effects := d.decide(r.tree)
+		effects, parked := d.decide(r.tree), r.parked
 		r.mu.RUnlock()
 		if len(effects) == 0 {
 			return nil
 		}
-		if err := r.performAll(ctx, effects); err != nil {
-			if cause := context.Cause(ctx); cause != nil {
-				return cause
-			}
-			if !unrecordable(err) {
-				return err
-			}
-			if err := r.fail(ctx, Fail{Code: CodeInternal, Message: "the run could not be recorded"}); err != nil {
-				return err
-			}
-			r.l.opts.Logger.Error("run failed", "session", r.session, "error", err)
+		var err error
+		if parked { // deciding anew would do the same again, for ever
+			err = errParked
+		} else {
+			err = r.performAll(ctx, effects)
+		}
+		if err == nil {
+			continue
+		}
+		if cause := context.Cause(ctx); cause != nil {
+			return cause
+		}
+		if !unrecordable(err) {
+			return err
+		}
+		r.l.opts.Logger.Error("run failed", "session", r.session, "error", err)
+		if err := r.fail(ctx, Fail{Code: CodeInternal, Message: "the run failed for an internal reason"}); err != nil {
+			return err
 		}
 	}
 }
+
+var (
+	errParked   = errors.New("agentloop: a record of the run can't be folded")
+	errPanicked = errors.New("agentloop: panic")
+)
 
 // unrecordable reports an error that would come again however often the work
 // is done anew: what a model or a tool produced can't be a record.
 func unrecordable(err error) bool {
 	_, invalid := errors.AsType[*eventlog.ValidationError](err)
-	return invalid || errors.Is(err, eventlog.ErrTooLarge)
+	return invalid || errors.Is(err, eventlog.ErrTooLarge) || errors.Is(err, errParked) || errors.Is(err, errPanicked)
 }
 
 // performAll performs effects at the same time and waits for all.
@@ -109,7 +126,14 @@ func (r *runner) performAll(ctx context.Context, effects []Effect) error {
 	return errors.Join(errs...)
 }
 
-func (r *runner) perform(ctx context.Context, e Effect) error {
+// perform performs one effect. A panic in a tool's or a model's code is the
+// run's failure, not the process's.
+func (r *runner) perform(ctx context.Context, e Effect) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v\n%s", errPanicked, p, debug.Stack())
+		}
+	}()
 	switch e := e.(type) {
 	case Truncate:
 		return r.truncate(ctx, e)
@@ -121,7 +145,7 @@ func (r *runner) perform(ctx context.Context, e Effect) error {
 		return r.commitStep(ctx, e)
 	case Remind:
 		return r.append(ctx, fact{run: r.runID(), f: &eventlog.UserMessage{
-			Content: e.Text, Metadata: json.RawMessage(`{"hidden":true}`), FactBase: r.l.factBase(r.session),
+			Content: e.Text, Metadata: json.RawMessage(projector.ReminderMetadata), FactBase: r.l.factBase(r.session),
 		}})
 	case Finish:
 		return r.finish(ctx, e)

@@ -45,7 +45,8 @@ var readAPI = []struct {
 //     have a direct get answered to helix.log.0.x, and thereby write to the
 //     log. Across accounts the answer stays in the asker's.
 //
-// Nor can an outside client hear the inboxes of those inside.
+// Nor can an outside client hear the inboxes of those inside. With a User,
+// clients without credentials are not let in at all.
 func authorize(opts *server.Options, o Options) (password string, err error) {
 	if (o.User == "") != (o.Password == "") {
 		return "", errors.New("embed: User and Password go together")
@@ -74,13 +75,17 @@ func authorize(opts *server.Options, o Options) (password string, err error) {
 	password = rand.Text()
 	opts.Users = []*server.User{
 		{Username: userInside, Password: password, Account: accounts[accountHelix]},
-		{Username: userOutside, Account: accounts[accountOutside], Permissions: outside},
 	}
 	if o.User != "" {
+		// Nor is there userOutside, whose password is empty.
 		opts.Users = append(opts.Users, &server.User{
 			Username: o.User, Password: o.Password, Account: accounts[accountHelix],
 		})
+		return password, nil
 	}
+	opts.Users = append(opts.Users, &server.User{
+		Username: userOutside, Account: accounts[accountOutside], Permissions: outside,
+	})
 	opts.NoAuthUser = userOutside
 	return password, nil
 }

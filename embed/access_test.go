@@ -219,9 +219,20 @@ func TestUserMayDoEverything(t *testing.T) {
 	require.NoError(t, err)
 }
 
+func TestWithAUserNobodyElseMayConnect(t *testing.T) {
+	for name, o := range map[string]embed.Options{"live only": {}, "AllowRead": {AllowRead: true}} {
+		t.Run(name, func(t *testing.T) {
+			o.User, o.Password = "ops", "secret"
+			srv, _, _ := served(t, o)
+			_, err := nats.Connect(srv.ClientURL())
+			require.ErrorIs(t, err, nats.ErrAuthorization)
+		})
+	}
+}
+
 func TestWrongCredentials(t *testing.T) {
 	srv, _, _ := served(t, embed.Options{User: "ops", Password: "secret"})
-	for _, c := range [][2]string{{"ops", "wrong"}, {"ops", ""}, {"nobody", "secret"}, {"helixd inside", ""}, {"helixd inside", "x"}} {
+	for _, c := range [][2]string{{"ops", "wrong"}, {"ops", ""}, {"nobody", "secret"}, {"helixd inside", ""}, {"helixd inside", "x"}, {"helixd outside", ""}} {
 		_, err := nats.Connect(srv.ClientURL(), nats.UserInfo(c[0], c[1]))
 		require.ErrorIs(t, err, nats.ErrAuthorization, "%q", c)
 	}

@@ -16,7 +16,8 @@
 //
 //	Connect                          everything
 //	outside, Options.User/Password   everything
-//	outside, no credentials          subscribe to helix.live.>
+//	outside, no credentials          with Options.User nothing, otherwise
+//	                                 subscribe to helix.live.>
 //	  and with Options.AllowRead     read all logs, e.g. through jetstream.Open
 //
 // Without credentials nobody writes or makes consumers: a consumer delivers

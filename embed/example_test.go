@@ -22,6 +22,7 @@ func Example() {
 	nc, _ := srv.Connect()
 	defer nc.Close()
 	log, _ := jetstream.Open(context.Background(), nc, nil)
+	defer log.Close()
 
 	fmt.Println(log.Info().Backend)
 	// Output: jetstream

@@ -38,14 +38,17 @@ type Options struct {
 	// before it is acknowledged.
 	SyncInterval time.Duration
 	// Listen is the address for NATS clients from outside, "host:port";
-	// port 0 picks a free one. Empty: none. Those that give no credentials
-	// may subscribe to helix.live.> and nothing else.
+	// port 0 picks a free one. Empty: none. Without User, clients that give
+	// no credentials may subscribe to helix.live.> and nothing else: whoever
+	// reaches the address hears all sessions.
 	Listen string
 	// AllowRead lets clients without credentials also read the logs of all
-	// sessions, through the part of JetStream's API that only reads.
+	// sessions, through the part of JetStream's API that only reads. With
+	// User it changes nothing.
 	AllowRead bool
 	// User and Password, both or neither, are credentials with which a
-	// client from outside may do everything.
+	// client from outside may do everything. With them, clients that give no
+	// credentials are refused.
 	User, Password string
 	// MaxStore limits the disk space, in bytes; 0 means DefaultMaxStore.
 	MaxStore int64

@@ -110,7 +110,7 @@ func encodeUnknown(kind string, raw []byte) ([]byte, error) {
 	if typ, err := discriminator(raw); err != nil || typ != kind {
 		return nil, &ValidationError{Type: kind, Reason: "must hold the JSON of its kind"}
 	}
-	return raw, nil
+	return raw, checkDepth(kind, raw)
 }
 
 // encode puts the discriminator in front of v's own fields. Text stays as it
@@ -120,7 +120,8 @@ func encode(typ string, v any) ([]byte, error) {
 	if err != nil {
 		return nil, &ValidationError{Type: typ, Reason: err.Error()}
 	}
-	return append(fmt.Appendf(make([]byte, 0, len(typ)+len(body)+11), `{"type":%q,`, typ), body[1:]...), nil
+	raw := append(fmt.Appendf(make([]byte, 0, len(typ)+len(body)+11), `{"type":%q,`, typ), body[1:]...)
+	return raw, checkDepth(typ, raw)
 }
 
 // marshalPlain is json.Marshal without HTML escapes.

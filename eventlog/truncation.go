@@ -60,6 +60,14 @@ func Strikable(e Envelope) bool {
 // twice: markers follow what they strike.
 func Effective(ctx context.Context, log Log, session string, from, to uint64) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
+		if to == 0 {
+			head, err := log.Head(ctx, session)
+			if err != nil {
+				yield(Record{}, err)
+				return
+			}
+			to = head // of both reads
+		}
 		var dead Dead
 		for r, err := range log.Read(ctx, session, from, to) {
 			if err == nil {
@@ -69,7 +77,6 @@ func Effective(ctx context.Context, log Log, session string, from, to uint64) it
 				yield(Record{}, err)
 				return
 			}
-			to = max(to, r.Sequence)
 		}
 		for r, err := range log.Read(ctx, session, from, to) {
 			if err == nil && dead.Covers(r) {

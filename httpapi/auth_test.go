@@ -109,6 +109,9 @@ func TestAuthAsksForEveryRoute(t *testing.T) {
 		{"GET", "/sessions/s/records", "", "records s"},
 		{"GET", "/sessions/s/state", "", "records s"},
 		{"HEAD", "/sessions/s/state", "", "records s"},
+		{"POST", "/sessions/a%2Fb/chunks", "", "append a/b"},
+		{"POST", "/sessions/s/end", "", "append s"},
+		{"POST", "/sessions/s/fail", "", "append s"},
 		{"GET", "/healthz", "", ""},
 		{"GET", "/readyz", "", ""},
 		{"GET", "/nowhere", "", ""},
@@ -150,6 +153,11 @@ func TestAuthRefuses(t *testing.T) {
 	body := `{"sessionId":"yours","agentType":"x","message":"hi"}`
 	a.post("/start", body, as("mine")...).failed(t, 403, httpapi.CodeUnauthorized)
 	a.post("/resume", `{"sessionId":"yours"}`, as("mine")...).failed(t, 403, httpapi.CodeUnauthorized)
+	for _, verb := range []string{"chunks", "end", "fail"} {
+		a.post("/sessions/yours/"+verb, "junk", as("mine")...).failed(t, 403, httpapi.CodeUnauthorized)
+		a.post("/sessions/yours/"+verb, "junk", as("reader")...).failed(t, 403, httpapi.CodeUnauthorized)
+		a.post("/sessions/mine/"+verb, "junk", as("mine")...).failed(t, 400, httpapi.CodeInvalidRequest)
+	}
 	a.post("/start", `{"sessionId":"mine2","agentType":"x","message":"hi"}`, as("mine")...).failed(t, 404, httpapi.CodeNotFound)
 
 	var page httpapi.Page[httpapi.Summary]
@@ -186,4 +194,7 @@ func TestAnotherOriginsPageIsRefused(t *testing.T) {
 	body := `{"sessionId":"s","agentType":"writer","message":"go"}`
 	a.post("/start", body, "Origin", "https://evil.example", "Sec-Fetch-Site", "cross-site").failed(t, 403, httpapi.CodeUnauthorized)
 	a.get("/status?sessionId=s").failed(t, 404, httpapi.CodeNotFound)
+	a.get("/status?sessionId=s", "Host", "localhost:8080").failed(t, 404, httpapi.CodeNotFound)
+	a.get("/status?sessionId=s", "Host", "[::1]:8080").failed(t, 404, httpapi.CodeNotFound)
+	a.get("/status?sessionId=s", "Host", "evil.example").failed(t, 403, httpapi.CodeUnauthorized)
 }

@@ -12,16 +12,17 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// readBody returns the body of a request that must say how long it is.
-func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+// readBody returns the body of a request that must say how long it is, at
+// most limit bytes, and send it in time.
+func readBody(w http.ResponseWriter, r *http.Request, limit int, timeout time.Duration) ([]byte, error) {
 	switch {
 	case r.ContentLength < 0, r.ContentLength == 0 && r.Header.Get("Content-Length") == "":
 		return nil, errLengthRequired
-	case r.ContentLength > MaxBody:
-		return nil, errBodyTooLarge
+	case r.ContentLength > int64(limit):
+		return nil, &sizeError{"the body is too large", limit}
 	}
 	rc := http.NewResponseController(w)
-	_ = rc.SetReadDeadline(time.Now().Add(bodyTimeout))
+	_ = rc.SetReadDeadline(time.Now().Add(timeout))
 	body := make([]byte, r.ContentLength)
 	if _, err := io.ReadFull(r.Body, body); err != nil {
 		return nil, fmt.Errorf("%w: %w", errBodyLost, err)
@@ -33,10 +34,15 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 
 // readObject returns the JSON object that is the body.
 func readObject(w http.ResponseWriter, r *http.Request) (*object, error) {
-	raw, err := readBody(w, r)
+	raw, err := readBody(w, r, MaxBody, bodyTimeout)
 	if err != nil {
 		return nil, err
 	}
+	return parseObject(raw)
+}
+
+// parseObject returns the JSON object that a body is.
+func parseObject(raw []byte) (*object, error) {
 	switch {
 	case !utf8.Valid(raw):
 		return nil, &eventlog.ValidationError{Reason: "the body is not valid UTF-8"}

@@ -6,6 +6,8 @@
 //	GET  /status                      the state of a run
 //	GET  /chat/{id}/snapshot          what a chat client starts from
 //	GET  /sessions, /sessions/{id}    sessions and their summaries
+//	POST /sessions/{id}/chunks        append from outside producers, all or none
+//	POST /sessions/{id}/end, /fail    end such a stream
 //	GET  /sessions/{id}/records       the log itself, as NDJSON
 //	GET  /sessions/{id}/state         the whole state at any sequence
 //	GET  /healthz, /readyz            liveness and readiness, without auth
@@ -27,11 +29,18 @@
 //   - No partial answer looks whole. What fails in the middle aborts the
 //     connection. A stream of /sse that breaks off ends without an end or
 //     error event: reconnect with the last id.
+//   - Appends are all or none, and once. One with an Idempotency-Key is
+//     remembered in the log itself, by the same act that appends it: the key
+//     gets the same answer for as long as the session lives, whoever asks
+//     and whatever was appended since. A chunk that is not valid, or too
+//     many of them, changes nothing.
 //   - Errors are {error, code, detail?}, by one table. What is not in it is
 //     INTERNAL_ERROR, logged whole and shown as nothing.
 //
 // What it does not promise: that a client which is attached while records are
-// struck has not seen them. It gets stream_resync and then the survivors.
+// struck has not seen them. It gets stream_resync and then the survivors. Nor
+// that content which an outside producer appends while a run is open survives
+// that run's crash: it is taken for a part of the run's open step.
 //
 // Session ids are percent-encoded in paths, "/" as %2F and ".." as %2E%2E;
 // paths that are not canonical are not found rather than redirected, so that

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 
 	"github.com/helixd/helixd/agentloop"
@@ -27,7 +28,10 @@ const (
 	CodeSequenceConflict Code = "SEQUENCE_CONFLICT"
 	CodeStreamEnded      Code = "STREAM_ENDED"
 	CodeCursorAhead      Code = "CURSOR_AHEAD"
-	CodeUnavailable      Code = "UNAVAILABLE"
+
+	CodeIdempotencyMismatch Code = "IDEMPOTENCY_MISMATCH"
+
+	CodeUnavailable Code = "UNAVAILABLE"
 )
 
 // Errors of this package's own.
@@ -35,10 +39,26 @@ var (
 	errNoRoute        = errors.New("httpapi: no such route")
 	errMethod         = errors.New("httpapi: method not allowed")
 	errLengthRequired = errors.New("httpapi: length required")
-	errBodyTooLarge   = errors.New("httpapi: body too large")
 	errBodyLost       = errors.New("httpapi: body lost")
 	errPanicked       = errors.New("httpapi: handler panicked")
+	errMismatch       = errors.New("httpapi: idempotency key of another request")
 )
+
+// sizeError tells that a request, or a part of it, is larger than limit.
+type sizeError struct {
+	reason string
+	limit  int
+}
+
+func (e *sizeError) Error() string { return "httpapi: " + e.reason }
+
+// chunkError tells which chunk of a body is not valid, from 0.
+type chunkError struct {
+	index   int
+	problem *eventlog.ValidationError
+}
+
+func (e *chunkError) Error() string { return fmt.Sprintf("httpapi: chunk %d: %v", e.index, e.problem) }
 
 // ErrorBody is the body of every error answer.
 type ErrorBody struct {
@@ -54,6 +74,10 @@ type (
 	}
 	fieldDetail struct {
 		Field string `json:"field"`
+	}
+	chunkDetail struct {
+		Index int    `json:"index"`
+		Field string `json:"field,omitempty"`
 	}
 	limitDetail struct {
 		Limit int `json:"limit"`
@@ -75,7 +99,9 @@ var failures = []failure{
 	{is(errNoRoute, "there is no such route", nil), 404, CodeNotFound},
 	{is(errMethod, "the method is not allowed here", nil), 405, CodeMethodNotAllowed},
 	{is(errLengthRequired, "a Content-Length is required", nil), 411, CodeLengthRequired},
-	{is(errBodyTooLarge, "the body is too large", limitDetail{MaxBody}), 413, CodePayloadTooLarge},
+	{as(func(e *sizeError) (string, any) {
+		return e.reason, limitDetail{e.limit}
+	}), 413, CodePayloadTooLarge},
 	{is(errBodyLost, "the body did not arrive whole", nil), 400, CodeInvalidRequest},
 
 	{is(eventlog.ErrSessionNotFound, "there is no such session", nil), 404, CodeNotFound},
@@ -85,6 +111,9 @@ var failures = []failure{
 	{is(agentloop.ErrAlreadyCompleted, "the session is finished", nil), 409, CodeAlreadyCompleted},
 	{is(agentloop.ErrNothingToResume, "the session has no run to resume", nil), 400, CodeInvalidRequest},
 
+	{as(func(e *chunkError) (string, any) {
+		return fmt.Sprintf("chunk %d is not valid, %v", e.index, e.problem), chunkDetail{e.index, e.problem.Field}
+	}), 400, CodeInvalidRequest},
 	{as(func(e *eventlog.ValidationError) (string, any) {
 		if e.Field == "" {
 			return e.Error(), nil
@@ -97,6 +126,7 @@ var failures = []failure{
 	{as(func(e *eventlog.CursorAheadError) (string, any) {
 		return "the cursor is beyond the end of the session", headDetail{e.Head}
 	}), 416, CodeCursorAhead},
+	{is(errMismatch, "the idempotency key was used for another request", nil), 409, CodeIdempotencyMismatch},
 	{is(eventlog.ErrStreamEnded, "the stream has ended", nil), 409, CodeStreamEnded},
 	{is(eventlog.ErrTooLarge, "a record is too large", nil), 413, CodePayloadTooLarge},
 
@@ -134,6 +164,9 @@ func describe(err error) (status int, body ErrorBody) {
 // fail answers with an error. If an answer has begun, it aborts the
 // connection, so that the answer does not look whole.
 func (s *Server) fail(w *tracker, r *http.Request, err error) {
+	if s.ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		err = fmt.Errorf("%w: %w", context.Cause(s.ctx), err) // our end, not the log's
+	}
 	status, body := describe(err)
 	gone := r.Context().Err() != nil && errors.Is(err, context.Canceled)
 	if (status >= 500 || w.begun) && !gone && !errors.Is(err, errPanicked) { // a panic has been logged

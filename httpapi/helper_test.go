@@ -201,6 +201,9 @@ func (a *api) request(method, target, body string, headers ...string) answer {
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
+	if host := req.Header.Get("Host"); host != "" {
+		req.Host = host
+	}
 	resp, err := a.http.Client().Do(req)
 	require.NoError(a.t, err)
 	defer resp.Body.Close()

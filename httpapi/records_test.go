@@ -134,7 +134,7 @@ func TestRecordsBreakOff(t *testing.T) {
 			a := newAPIOn(t, log, nil)
 			a.append("s", created("s"), text("s", "a"), text("s", "b"))
 			conn := dial(t, a)
-			_, err := io.WriteString(conn, "GET /sessions/s/records?dead=1 HTTP/1.1\r\nHost: x\r\n\r\n")
+			_, err := io.WriteString(conn, "GET /sessions/s/records?dead=1 HTTP/1.1\r\nHost: localhost\r\n\r\n")
 			require.NoError(t, err)
 			all, err := io.ReadAll(conn)
 			require.NoError(t, err)

@@ -38,6 +38,9 @@ var routeTable = []route{
 	{"GET", "/sessions/{id}", OpStatus, inPath, (*Server).summary},
 	{"GET", "/sessions/{id}/records", OpRecords, inPath, (*Server).records},
 	{"GET", "/sessions/{id}/state", OpRecords, inPath, (*Server).state},
+	{"POST", "/sessions/{id}/chunks", OpAppend, inPath, (*Server).chunks},
+	{"POST", "/sessions/{id}/end", OpAppend, inPath, (*Server).end},
+	{"POST", "/sessions/{id}/fail", OpAppend, inPath, (*Server).failStream},
 	{"GET", "/healthz", opPublic, noSession, (*Server).healthz},
 	{"GET", "/readyz", opPublic, noSession, (*Server).readyz},
 }

@@ -26,7 +26,7 @@ func TestRoutesUnknown(t *testing.T) {
 		"/sessions/s/../state", "/sessions/../sessions/s", "/sessions/..", "/sessions/s/", "/sessions/s/nothing",
 		"/sessions/s/state/x", "/chat/s", "/start/", "/sessions/a/b/state",
 	} {
-		got := raw(t, a, "GET "+target+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+		got := raw(t, a, "GET "+target+" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
 		got.failed(t, 404, httpapi.CodeNotFound)
 		require.Empty(t, got.header.Get("Location"), target)
 	}
@@ -36,6 +36,7 @@ func TestRoutesMethods(t *testing.T) {
 	a := newAPIOn(t, memory.New(), nil)
 	for target, allow := range map[string]string{
 		"/start": "POST", "/resume": "POST",
+		"/sessions/s/chunks": "POST", "/sessions/s/end": "POST", "/sessions/s/fail": "POST",
 		"/sse": "GET, HEAD", "/status": "GET, HEAD", "/chat/s/snapshot": "GET, HEAD", "/sessions": "GET, HEAD",
 		"/sessions/s": "GET, HEAD", "/sessions/s/records": "GET, HEAD", "/sessions/s/state": "GET, HEAD",
 		"/healthz": "GET, HEAD", "/readyz": "GET, HEAD",
@@ -54,7 +55,7 @@ func TestRoutesMethods(t *testing.T) {
 
 func TestBodies(t *testing.T) {
 	a := newAPIOn(t, memory.New(), nil)
-	const head = "POST /start HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+	const head = "POST /start HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
 	raw(t, a, head+"\r\n").failed(t, 411, httpapi.CodeLengthRequired)
 	raw(t, a, head+"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n").failed(t, 411, httpapi.CodeLengthRequired)
 	raw(t, a, head+"Content-Length: 0\r\n\r\n").failed(t, 400, httpapi.CodeInvalidRequest)

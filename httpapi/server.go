@@ -18,12 +18,18 @@ import (
 const (
 	// MaxBody is the largest request body, in bytes.
 	MaxBody = 4 << 20
+	// MaxChunksBody is the same for POST /sessions/{id}/chunks.
+	MaxChunksBody = 64 << 20
 	// DefaultHeartbeat is the silence after which /sse sends a comment.
 	DefaultHeartbeat = 15 * time.Second
 	// WriteTimeout is how long a client may take to accept a write.
 	WriteTimeout = 30 * time.Second
 	// bodyTimeout is how long a client may take to send a body.
 	bodyTimeout = 30 * time.Second
+	// chunksBodyTimeout is the same for POST /sessions/{id}/chunks.
+	chunksBodyTimeout = 2 * time.Minute
+	// appendTimeout bounds the appends of outside producers.
+	appendTimeout = 30 * time.Second
 	// startTimeout bounds /start and /resume, which outlive their client.
 	startTimeout = 30 * time.Second
 	// readyTimeout is how long /readyz waits for the log.
@@ -34,6 +40,8 @@ const (
 type Options struct {
 	Log  eventlog.Log    // required
 	Loop *agentloop.Loop // required
+	// States folds the log; nil: a store without saved folds.
+	States *snapshot.Store
 	// Auth decides about every request but those for health.
 	Auth Authenticator
 	// AllowUnauthenticated serves everybody if there is no Auth. Without
@@ -69,6 +77,9 @@ func New(o Options) (*Server, error) {
 	case o.Auth == nil && !o.AllowUnauthenticated:
 		return nil, errors.New("httpapi: refusing to serve without authentication; allow it explicitly")
 	}
+	if o.States == nil {
+		o.States = snapshot.New(o.Log, nil)
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -77,10 +88,10 @@ func New(o Options) (*Server, error) {
 	}
 	if o.Auth == nil {
 		o.Logger.Warn("UNAUTHENTICATED: everybody who reaches this server may do everything")
-		o.Auth = func(*http.Request, Operation, string) error { return nil }
+		o.Auth = everybody
 	}
 	s := &Server{
-		opts: o, log: o.Log, loop: o.Loop, states: snapshot.New(o.Log), logger: o.Logger,
+		opts: o, log: o.Log, loop: o.Loop, states: o.States, logger: o.Logger,
 		writeTimeout: WriteTimeout, origins: http.NewCrossOriginProtection(),
 	}
 	s.ctx, s.stop = context.WithCancelCause(context.Background())

@@ -20,7 +20,7 @@ func stuck(t *testing.T, url, session string) {
 	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
 	require.NoError(t, err)
 	t.Cleanup(func() { conn.Close() })
-	_, err = fmt.Fprintf(conn, "GET /sse?sessionId=%s HTTP/1.1\r\nHost: x\r\n\r\n", session)
+	_, err = fmt.Fprintf(conn, "GET /sse?sessionId=%s HTTP/1.1\r\nHost: localhost\r\n\r\n", session)
 	require.NoError(t, err)
 }
 

@@ -227,7 +227,7 @@ func TestStartValidates(t *testing.T) {
 	} {
 		got := a.post("/start", tc.body)
 		if tc.body == "" {
-			got = raw(t, a, "POST /start HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+			got = raw(t, a, "POST /start HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 		}
 		body := got.failed(t, 400, httpapi.CodeInvalidRequest)
 		if tc.field == "" {

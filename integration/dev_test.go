@@ -3,6 +3,7 @@ package integration_test
 import (
 	"context"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -85,15 +86,60 @@ func TestServeRefuses(t *testing.T) {
 	for name, tc := range map[string]struct{ args, want string }{
 		"no authentication": {"serve --config " + w.config, "nobody could use this: set auth.tokens"},
 		"the whole network": {"serve --allow-unauthenticated --listen 0.0.0.0:0 --config " + w.config, "is not a loopback address"},
-		"a bad flag":        {"serve --durability perhaps --config " + w.config, "--durability: durability: "},
-		"no such file":      {"serve --config /nowhere/helix.yaml", "no such file"},
-		"a busy port":       {"dev --listen " + strings.TrimPrefix(busy(t), "http://"), "address already in use"},
+		"NATS for the whole network": {
+			"serve --allow-unauthenticated --listen 127.0.0.1:0 --nats-listen 0.0.0.0:0 --config " + w.config,
+			"nats.listen: 0.0.0.0:0 is not a loopback address: set nats.user and nats.password, or give --force-unauthenticated",
+		},
+		"a bad flag":   {"serve --durability perhaps --config " + w.config, "--durability: durability: "},
+		"no such file": {"serve --config /nowhere/helix.yaml", "no such file"},
+		"a busy port":  {"dev --listen " + strings.TrimPrefix(busy(t), "http://"), "address already in use"},
 	} {
 		cmd := exec.CommandContext(t.Context(), path, strings.Fields(tc.args)...)
 		cmd.Dir = t.TempDir()
 		out, err := cmd.CombinedOutput()
 		require.Error(t, err, name)
 		require.Contains(t, string(out), tc.want, name)
+	}
+}
+
+// TestServeOpensNATS: what may start without being refused, and which of it
+// is worth a warning.
+func TestServeOpensNATS(t *testing.T) {
+	const warning = "level=WARN msg=\"nats.listen: everybody on this machine can read live streams"
+	w := newWorld(t)
+	raw, err := os.ReadFile(w.config)
+	require.NoError(t, err)
+	withTokens := filepath.Join(t.TempDir(), "helix.yaml")
+	require.NoError(t, os.WriteFile(withTokens, append(raw, "\nauth: {tokens: [{token: secret}]}\n"...), 0o600))
+	withUser := filepath.Join(t.TempDir(), "helix.yaml")
+	require.NoError(t, os.WriteFile(withUser, append(raw, "\nauth: {tokens: [{token: secret}]}\nnats: {user: ops, password: secret}\n"...), 0o600))
+	for name, tc := range map[string]struct {
+		args  string
+		warns bool
+	}{
+		"no tokens, no user":         {"--allow-unauthenticated --nats-listen 127.0.0.1:0 --config " + w.config, false},
+		"tokens, no user":            {"--nats-listen 127.0.0.1:0 --config " + withTokens, true},
+		"tokens, no NATS clients":    {"--config " + withTokens, false},
+		"tokens and a user":          {"--nats-listen 127.0.0.1:0 --config " + withUser, false},
+		"a user, the whole network":  {"--nats-listen 0.0.0.0:0 --config " + withUser, false},
+		"forced, the whole network":  {"--force-unauthenticated --nats-listen 0.0.0.0:0 --config " + w.config, false},
+		"an existing NATS of others": {"--nats-listen 0.0.0.0:0 --nats-url nats://127.0.0.1:1 --config " + withTokens, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			args := append(strings.Fields("serve "+tc.args), "--data-dir", filepath.Join(t.TempDir(), "data"))
+			d := newDaemon(t, args...)
+			if strings.Contains(tc.args, "--nats-url") {
+				path, err := binary()
+				require.NoError(t, err)
+				out, err := exec.CommandContext(t.Context(), path, d.args...).CombinedOutput()
+				require.Error(t, err)
+				require.NotContains(t, string(out), "nats.listen", "it is not used")
+				return
+			}
+			d.start()
+			require.Equal(t, tc.warns, strings.Contains(d.logs.String(), warning), "%s", d.logs)
+			d.stop()
+		})
 	}
 }
 

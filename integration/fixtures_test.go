@@ -212,7 +212,7 @@ func checkRecording(t *testing.T, g *rig, want recorded, stream modeltest.Stream
 // first records.
 func checkEveryState(t *testing.T, g *rig) {
 	fresh := new(projector.Tree)
-	states := snapshot.New(g.log)
+	states := snapshot.New(g.log, nil)
 	n := 0
 	for r, err := range g.log.Read(t.Context(), "s", 0, 0) {
 		require.NoError(t, err)

@@ -65,8 +65,8 @@ func (f *follower) connect(ctx context.Context, base string) {
 		return // the daemon is down
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode == http.StatusNotFound {
-		return // the session is not there yet
+	if resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusServiceUnavailable {
+		return // the session is not there yet, or the daemon is stopping
 	}
 	if resp.StatusCode != http.StatusOK {
 		f.err = fmt.Errorf("status %s", resp.Status)

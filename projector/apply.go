@@ -18,6 +18,7 @@ func Apply(t *Tree, r eventlog.Record) {
 	for _, name := range []*string{&r.Agent, &r.Type, &r.Writer} {
 		*name = strings.ToValidUTF8(*name, "\ufffd") // else a saved state would differ
 	}
+	t.noteAppend(r)
 	switch r.Kind {
 	case eventlog.KindChunk:
 		c, err := r.Chunk()

@@ -12,6 +12,10 @@
 //	tool result           a call is finished, with its patches (fact tool_result)
 //	step committed        all calls of a step are finished (chunk step_committed)
 //
+// What outside producers append needs no run: chunks of theirs count like
+// any, and [Tree.Appends] tells which idempotency keys were answered with
+// what, whatever became of the records since.
+//
 // Chunks behind the last commit point that belong to no recorded turn and no
 // finished call are orphans once nobody produces them any more; see
 // [Tree.Orphans].

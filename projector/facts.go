@@ -77,7 +77,7 @@ func (s *Session) userMessage(r eventlog.Record, f *eventlog.UserMessage) {
 	}
 	if s.Turn != nil {
 		m.Turn = s.Turn.Number
-		if m.Hidden() {
+		if _, helix := m.marks(); helix == "reminder" {
 			s.Turn.Reminders++
 		}
 	}
@@ -151,6 +151,10 @@ func (s *Session) modelTurn(r eventlog.Record, f *eventlog.ModelTurn) string {
 }
 
 func (s *Session) modelFailed(f *eventlog.ModelFailed) string {
+	// A call that fails before it has streamed anything has begun no step.
+	if s.Turn != nil && (s.Turn.Step == nil || s.Turn.Step.Committed) {
+		s.Turn.Step = &Step{ID: f.StepID, Number: f.Step}
+	}
 	st, reason := s.openStepOf(f.StepID)
 	if reason != "" {
 		return reason

@@ -175,7 +175,7 @@ func randomLog(rnd *rand.Rand, n int) []eventlog.Record {
 		agent := []string{"s", "s", "s", "child"}[rnd.IntN(4)]
 		step, call := fmt.Sprintf("st%d", rnd.IntN(3)), fmt.Sprintf("c%d", rnd.IntN(3))
 		b := base(agent)
-		switch rnd.IntN(16) {
+		switch rnd.IntN(17) {
 		case 0:
 			entries = append(entries, chunk(&eventlog.StepStart{StepID: &step, Base: b}, ""))
 		case 1, 2, 3:
@@ -223,6 +223,8 @@ func randomLog(rnd *rand.Rand, n int) []eventlog.Record {
 			}))
 		case 14:
 			entries = append(entries, fact(agent, &eventlog.UserMessage{Content: text(), FactBase: factBase(agent), Metadata: json.RawMessage(`{"hidden":true}`)}))
+		case 15:
+			entries = append(entries, keyed(text()+"k", "d", 1+rnd.IntN(3))...)
 		default:
 			entries = append(entries, eventlog.Entry{
 				Envelope: eventlog.Envelope{Kind: eventlog.Kind([]string{"chunk", "fact", ""}[rnd.IntN(3)]), Type: "?", Agent: agent},
@@ -231,4 +233,18 @@ func randomLog(rnd *rand.Rand, n int) []eventlog.Record {
 		}
 	}
 	return numbered(entries...)
+}
+
+func TestAPatchCantBlowUpTheState(t *testing.T) {
+	ops := []eventlog.PatchOp{{Op: "add", Path: "/a", Value: json.RawMessage(`["` + fmt.Sprintf("%01000d", 7) + `"]`)}}
+	from := "/a"
+	for range 40 {
+		ops = append(ops, eventlog.PatchOp{Op: "copy", From: &from, Path: "/a/-"})
+	}
+	state := projector.Fold(numbered(append(opening(), chunk(&eventlog.StatePatch{Patches: ops, Base: base("s")}, ""))...)...)
+	require.Len(t, state.Parked, 1)
+	require.JSONEq(t, `{}`, string(state.CustomState))
+
+	_, err := projector.Patch(json.RawMessage(`{}`), []eventlog.PatchOp{{Op: "replace", Path: "", Value: json.RawMessage(`[1]`)}})
+	require.ErrorContains(t, err, "must stay an object")
 }

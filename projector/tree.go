@@ -8,7 +8,7 @@ import (
 
 // Version is the version of the fold: state folded by another one is not
 // continued.
-const Version = 1
+const Version = 2
 
 // Tree is the state of a session tree at a sequence. The embedded Session is
 // the root. The zero value is the state before the first record.
@@ -20,6 +20,9 @@ type Tree struct {
 	Children map[string]*Session `json:"children,omitempty"`
 	// Claim is the last claim of the tree.
 	Claim *Claim `json:"claim,omitempty"`
+	// Appends are the appends of outside producers that had an idempotency
+	// key, by key.
+	Appends map[string]Append `json:"appends,omitempty"`
 	// Dead is what truncation has struck so far.
 	Dead eventlog.Dead `json:"dead,omitempty"`
 	// Parked are the records that could not be used.
@@ -126,12 +129,25 @@ const (
 	RoleTool      Role = "tool"
 )
 
+// ReminderMetadata is the metadata of a message by which the loop asks for
+// structured output.
+const ReminderMetadata = `{"hidden":true,"helix":"reminder"}`
+
 // Hidden reports whether the message is for the model only.
 func (m Message) Hidden() bool {
+	hidden, _ := m.marks()
+	return hidden
+}
+
+func (m Message) marks() (hidden bool, helix string) {
 	var meta struct {
-		Hidden bool `json:"hidden"`
+		Hidden bool   `json:"hidden"`
+		Helix  string `json:"helix"`
 	}
-	return m.Metadata != nil && json.Unmarshal(m.Metadata, &meta) == nil && meta.Hidden
+	if m.Metadata == nil || json.Unmarshal(m.Metadata, &meta) != nil {
+		return false, ""
+	}
+	return meta.Hidden, meta.Helix
 }
 
 // Run is one execution within a session.

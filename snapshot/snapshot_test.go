@@ -65,7 +65,7 @@ func upTo(t *testing.T, records []eventlog.Record, n int) *snapshot.Store {
 	}
 	_, err := log.Append(t.Context(), "s", 0, entries)
 	require.NoError(t, err)
-	return snapshot.New(log)
+	return snapshot.New(log, nil)
 }
 
 func marshal(t *testing.T, v any) string {

@@ -2,16 +2,44 @@ package snapshot
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
 )
 
+// DefaultSaveEvery is after how many records a fold is saved.
+const DefaultSaveEvery = 2000
+
+// StoreOptions configure a store; zero values mean the defaults.
+type StoreOptions struct {
+	Folds     Folds        // nil: every state is folded from the first record
+	SaveEvery int          // records between two saved folds; 0: DefaultSaveEvery
+	Logger    *slog.Logger // of what goes wrong with saved folds; nil: silent
+}
+
 // Store folds sessions of a log.
-type Store struct{ log eventlog.Log }
+type Store struct {
+	log  eventlog.Log
+	opts StoreOptions
+}
 
 // New returns a store on log.
-func New(log eventlog.Log) *Store { return &Store{log: log} }
+func New(log eventlog.Log, o *StoreOptions) *Store {
+	s := &Store{log: log}
+	if o != nil {
+		s.opts = *o
+	}
+	if s.opts.SaveEvery <= 0 {
+		s.opts.SaveEvery = DefaultSaveEvery
+	}
+	if s.opts.Logger == nil {
+		s.opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	return s
+}
 
 // Head returns the state at the session's head. Errors: as eventlog.Log.Read.
 func (s *Store) Head(ctx context.Context, session string) (*projector.Tree, error) {
@@ -30,13 +58,96 @@ func (s *Store) At(ctx context.Context, session string, n uint64) (*projector.Tr
 	return s.fold(ctx, session, n)
 }
 
+// fold continues the nearest saved fold, or begins with the first record, up
+// to the head if to is 0.
 func (s *Store) fold(ctx context.Context, session string, to uint64) (*projector.Tree, error) {
+	if s.opts.Folds != nil {
+		t, err := s.continued(ctx, session, to)
+		if t != nil || err != nil {
+			return t, err
+		}
+	}
+	return s.run(ctx, session, new(projector.Tree), nil, to)
+}
+
+// errStale tells that a saved fold is not of this log.
+var errStale = errors.New("snapshot: saved fold is not of this log")
+
+// continued returns nil, nil if there is no saved fold that can be used.
+func (s *Store) continued(ctx context.Context, session string, to uint64) (*projector.Tree, error) {
+	limit := to
+	if limit == 0 {
+		limit = ^uint64(0)
+	}
+	saved, err := s.opts.Folds.Nearest(ctx, session, limit)
+	if err != nil {
+		s.opts.Logger.Warn("saved fold not read", "session", session, "error", err)
+		return nil, nil
+	}
+	if saved == nil || saved.Version != projector.Version {
+		return nil, nil
+	}
 	t := new(projector.Tree)
-	for r, err := range s.log.Read(ctx, session, 0, to) {
+	if err := json.Unmarshal(saved.State, t); err != nil || t.Head != saved.Sequence {
+		s.opts.Logger.Warn("saved fold is damaged", "session", session, "sequence", saved.Sequence)
+		return nil, nil
+	}
+	t, err = s.run(ctx, session, t, saved, to)
+	if errors.Is(err, errStale) {
+		s.opts.Logger.Warn("saved fold is stale", "session", session, "sequence", saved.Sequence)
+		return nil, nil
+	}
+	return t, err
+}
+
+// run applies what follows on t. With a saved fold it first looks at the
+// record that the fold ends with.
+func (s *Store) run(ctx context.Context, session string, t *projector.Tree, from *Saved, to uint64) (*projector.Tree, error) {
+	start, savedSize := uint64(0), 0
+	if from != nil {
+		start, savedSize = from.Sequence-1, len(from.State)
+	}
+	var last eventlog.Record
+	records, size := 0, 0
+	for r, err := range s.log.Read(ctx, session, start, to) {
+		if _, ahead := errors.AsType[*eventlog.CursorAheadError](err); ahead && from != nil {
+			return nil, s.aheadOrStale(ctx, session, to, err)
+		}
 		if err != nil {
 			return nil, err
 		}
+		if from != nil && last.Sequence == 0 && (r.Sequence != from.Sequence || digest(r) != from.Digest) {
+			return nil, errStale
+		}
 		projector.Apply(t, r)
+		last = r
+		records, size = records+1, size+len(r.Payload)
+	}
+	// A fold is worth its place when what it saves reading is larger.
+	if s.opts.Folds != nil && records > s.opts.SaveEvery && size >= savedSize {
+		s.save(ctx, session, t, last)
 	}
 	return t, nil
+}
+
+// aheadOrStale tells a caller's cursor that is beyond the head from a saved
+// fold that is.
+func (s *Store) aheadOrStale(ctx context.Context, session string, to uint64, err error) error {
+	head, herr := s.log.Head(ctx, session)
+	if herr == nil && to > head {
+		return err
+	}
+	return errStale
+}
+
+func (s *Store) save(ctx context.Context, session string, t *projector.Tree, last eventlog.Record) {
+	state, err := json.Marshal(t)
+	if err == nil {
+		err = s.opts.Folds.Save(ctx, session, Saved{
+			Sequence: last.Sequence, Version: projector.Version, Digest: digest(last), State: state,
+		})
+	}
+	if err != nil {
+		s.opts.Logger.Warn("fold not saved", "session", session, "error", err)
+	}
 }

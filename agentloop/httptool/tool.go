@@ -58,11 +58,7 @@ func Execute(url string, o *Options) func(context.Context, *agentloop.Call, json
 		}
 	}
 	return func(ctx context.Context, c *agentloop.Call, args json.RawMessage) (any, error) {
-		state, err := c.State()
-		if err != nil {
-			return nil, err
-		}
-		answer, err := post(ctx, opts, url, c, args, state)
+		answer, err := post(ctx, opts, url, c, args, c.State())
 		if err != nil {
 			return nil, err
 		}

@@ -19,6 +19,8 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/snapshot"
+	foldsjs "github.com/helixd/helixd/snapshot/jetstream"
 )
 
 const (
@@ -69,13 +71,18 @@ func (d *daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 	}
 	d.onClose(func() { store.Close() })
 	d.info = store.Info()
-	loop, err := agentloop.New(store, agents, &agentloop.Options{Logger: log})
+	folds, err := foldsjs.Open(ctx, nc, d.info.Partitions, c.NATS.Replicas)
+	if err != nil {
+		return err
+	}
+	states := snapshot.New(store, &snapshot.StoreOptions{Folds: folds, Logger: log})
+	loop, err := agentloop.New(store, agents, &agentloop.Options{Logger: log, States: states})
 	if err != nil {
 		return err
 	}
 	d.onClose(loop.Stop)
 	opts := httpapi.Options{
-		Log: store, Loop: loop, AllowUnauthenticated: c.Auth.AllowUnauthenticated, Logger: log, Version: version(),
+		Log: store, Loop: loop, States: states, AllowUnauthenticated: c.Auth.AllowUnauthenticated, Logger: log, Version: version(),
 	}
 	if len(c.Auth.Tokens) > 0 {
 		opts.Auth = httpapi.BearerTokens(tokensOf(c.Auth.Tokens))

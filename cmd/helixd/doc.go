@@ -6,6 +6,7 @@
 //	helixd sessions               list sessions
 //	helixd state SESSION          the folded state, at any sequence
 //	helixd records SESSION        every record of the log, with its envelope
+//	helixd append SESSION [FILE]  append an outside producer's chunks (daemon only)
 //	helixd version
 //
 // The commands that read work against a daemon (--server URL) or directly on

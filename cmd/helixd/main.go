@@ -24,12 +24,14 @@ type cli struct {
 	Sessions sessionsCmd `cmd:"" help:"List sessions."`
 	State    stateCmd    `cmd:"" help:"Show a session's folded state."`
 	Records  recordsCmd  `cmd:"" help:"Show a session's records with their envelopes."`
+	Append   appendCmd   `cmd:"" help:"Append chunks of an outside producer to a session."`
 	Version  versionCmd  `cmd:"" help:"Show the version."`
 }
 
 // process is what a command has of its process.
 type process struct {
 	ctx    context.Context // ends at SIGINT and SIGTERM
+	stdin  io.Reader
 	stdout io.Writer
 	log    *slog.Logger
 }
@@ -41,7 +43,7 @@ func main() {
 	k := kong.Parse(&c, kong.Name("helixd"), kong.UsageOnError(),
 		kong.Description("The durable home of AI-agent sessions."))
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: c.LogLevel}))
-	err := k.Run(&process{ctx: ctx, stdout: os.Stdout, log: log})
+	err := k.Run(&process{ctx: ctx, stdin: os.Stdin, stdout: os.Stdout, log: log})
 	switch {
 	case err == nil, errors.Is(err, context.Canceled) && ctx.Err() != nil:
 	default:

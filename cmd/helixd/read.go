@@ -188,7 +188,7 @@ func (c tailCmd) print(w io.Writer, data string) (ended bool, err error) {
 	case event.Type == "chunk":
 		_, err = fmt.Fprintln(w, recordLine(event.Sequence, "chunk", event.Chunk))
 	case event.Type == "error":
-		_, err = fmt.Fprintln(w, "failed:", event.Error)
+		_, err = fmt.Fprintf(w, "failed: %q\n", event.Error)
 	default:
 		_, err = fmt.Fprintln(w, strings.TrimSpace("ended "+event.Status))
 	}

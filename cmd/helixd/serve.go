@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 
@@ -48,7 +49,7 @@ func (f configFlags) load() (*config.Config, error) {
 type serveCmd struct {
 	configFlags
 	AllowUnauthenticated bool `help:"Run without tokens; on a loopback address only."`
-	ForceUnauthenticated bool `help:"Run without tokens on any address."`
+	ForceUnauthenticated bool `help:"Run without tokens, and take NATS clients without credentials, on any address."`
 }
 
 func (s serveCmd) Run(p *process) error {
@@ -65,6 +66,9 @@ func (s serveCmd) Run(p *process) error {
 			return fmt.Errorf("listen: %s is not a loopback address: set auth.tokens, or give --force-unauthenticated", c.Listen)
 		}
 	}
+	if err := s.checkNATSListen(c, p.log); err != nil {
+		return err
+	}
 	agents, err := agentsOf(c)
 	if err != nil {
 		return err
@@ -76,6 +80,23 @@ func (s serveCmd) Run(p *process) error {
 	p.log.Info("helixd is ready", "http", d.url, "nats", d.natsURL, "durability", string(d.info.Durability),
 		"agents", len(agents), "version", version())
 	return d.run(p.ctx)
+}
+
+// checkNATSListen keeps live streams from those who may not read them over
+// HTTP.
+func (s serveCmd) checkNATSListen(c *config.Config, log *slog.Logger) error {
+	n := c.NATS
+	if n.URL != "" || n.Listen == "" || n.User != "" && !n.Password.IsZero() {
+		return nil
+	}
+	switch {
+	case !isLoopback(n.Listen) && !s.ForceUnauthenticated:
+		return fmt.Errorf("nats.listen: %s is not a loopback address: set nats.user and nats.password, or give --force-unauthenticated", n.Listen)
+	case isLoopback(n.Listen) && len(c.Auth.Tokens) > 0:
+		log.Warn("nats.listen: everybody on this machine can read live streams, whatever auth.tokens says; "+
+			"to change this set nats.user and nats.password", "address", n.Listen)
+	}
+	return nil
 }
 
 func isLoopback(address string) bool {

@@ -68,7 +68,7 @@ func (f sourceFlags) open(ctx context.Context) (*source, error) {
 	}()
 	transport := &http.Transport{DialContext: pipe.dial}
 	return &source{
-		client: &http.Client{Transport: transport}, base: "http://helixd",
+		client: &http.Client{Transport: transport}, base: "http://localhost",
 		close: func() {
 			transport.CloseIdleConnections()
 			api.Close()
@@ -83,7 +83,11 @@ func (f sourceFlags) open(ctx context.Context) (*source, error) {
 
 // get returns the body of an answer, or the error that it holds.
 func (s *source) get(ctx context.Context, path string, header http.Header) (io.ReadCloser, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.base+path, nil)
+	return s.do(ctx, http.MethodGet, path, header, nil)
+}
+
+func (s *source) do(ctx context.Context, method, path string, header http.Header, body io.Reader) (io.ReadCloser, error) {
+	req, err := http.NewRequestWithContext(ctx, method, s.base+path, body)
 	if err != nil {
 		return nil, err
 	}
@@ -101,14 +105,14 @@ func (s *source) get(ctx context.Context, path string, header http.Header) (io.R
 		return resp.Body, nil
 	}
 	defer resp.Body.Close()
-	var body struct{ Error, Code string }
-	if json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&body) != nil || body.Code == "" {
+	var problem struct{ Error, Code string }
+	if json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&problem) != nil || problem.Code == "" {
 		return nil, errors.New(resp.Status)
 	}
-	return nil, fmt.Errorf("%s (%s)", body.Error, body.Code)
+	return nil, fmt.Errorf("%s (%s)", problem.Error, problem.Code)
 }
 
-// maxLine is the longest line of an answer, in bytes.
+// maxLine is the longest line of an answer or of an input, in bytes.
 const maxLine = 64 << 20
 
 func lines(r io.Reader) *bufio.Scanner {

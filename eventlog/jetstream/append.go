@@ -47,7 +47,7 @@ func (l *Log) Append(ctx context.Context, session string, expected uint64, entri
 	}
 	// The comparison stands on the first message only.
 	a.messages[0].Header[headerExpectedLast] = []string{strconv.FormatUint(expected, 10)}
-	return l.committers[partitionOf(session, l.opts.Partitions)].append(ctx, a)
+	return l.committers[Partition(session, l.opts.Partitions)].append(ctx, a)
 }
 
 // publish stores messages: one by a plain publish, several by an atomic batch.

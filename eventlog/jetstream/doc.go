@@ -9,7 +9,9 @@
 //
 // After a message is stored the server republishes it on helix.live.<S> with
 // Nats-Sequence and Nats-Last-Sequence, so that any NATS client can follow a
-// session with a plain subscription.
+// session with a plain subscription. Nobody but the server may publish there:
+// followers believe what continues what they have, and read the log only where
+// it does not.
 //
 // In a batched fsync mode a follower may see a record that a power loss then
 // undoes.

@@ -225,7 +225,7 @@ func (l *Log) place(session string) (stream, subject string, err error) {
 	if l.isClosed() {
 		return "", "", eventlog.ErrClosed
 	}
-	p := partitionOf(session, l.opts.Partitions)
+	p := Partition(session, l.opts.Partitions)
 	return streamName(p), logSubject(session, p), nil
 }
 

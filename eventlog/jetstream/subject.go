@@ -14,8 +14,9 @@ const (
 
 func streamName(partition int) string { return fmt.Sprintf("HELIX_LOG_%d", partition) }
 
-// partitionOf spreads sessions; it must never change.
-func partitionOf(session string, partitions int) int {
+// Partition is the partition of a session among that many; it must never
+// change.
+func Partition(session string, partitions int) int {
 	h := fnv.New32a()
 	h.Write([]byte(session))
 	return int(h.Sum32() % uint32(partitions))

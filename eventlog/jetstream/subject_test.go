@@ -48,7 +48,7 @@ func TestPartitionIsFrozen(t *testing.T) {
 		"a.b":                        {0, 12, 12},
 		"01JD0000000000000000000000": {0, 12, 60},
 	} {
-		require.Equal(t, want, [3]int{partitionOf(id, 1), partitionOf(id, 16), partitionOf(id, 64)}, id)
+		require.Equal(t, want, [3]int{Partition(id, 1), Partition(id, 16), Partition(id, 64)}, id)
 	}
 }
 
@@ -67,7 +67,7 @@ func FuzzToken(f *testing.F) {
 		require.Equal(t, a, back)
 		require.Equal(t, a == b, token == Token(b), "injective")
 		for _, n := range []int{1, 16, maxPartitions} {
-			p := partitionOf(a, n)
+			p := Partition(a, n)
 			require.True(t, 0 <= p && p < n)
 		}
 	})

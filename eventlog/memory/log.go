@@ -38,6 +38,9 @@ func (l *Log) Append(ctx context.Context, session string, expected uint64, entri
 	if err := ctx.Err(); err != nil {
 		return 0, context.Cause(ctx)
 	}
+	if len(entries) == 0 || len(entries) > eventlog.MaxAppendRecords {
+		return 0, eventlog.ErrTooLarge
+	}
 	for _, e := range entries {
 		if len(e.Payload) > MaxRecordBytes {
 			return 0, eventlog.ErrTooLarge

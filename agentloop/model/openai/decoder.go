@@ -12,12 +12,16 @@ import (
 // straightens the forms of errors that the SDK misreads.
 type decoder struct {
 	ssestream.Decoder
+	clock *idleClock // runs while an event is waited for
 	event ssestream.Event
 	done  bool
 }
 
 func (d *decoder) Next() bool {
-	if !d.Decoder.Next() {
+	d.clock.start()
+	ok := d.Decoder.Next()
+	d.clock.stop()
+	if !ok {
 		return false
 	}
 	d.event = d.Decoder.Event()

@@ -78,6 +78,8 @@ func (m *chat) notStream(ctx context.Context, res *http.Response) error {
 func (m *chat) streamError(ctx context.Context, err, readErr error, complete bool) error {
 	var event *ssestream.StreamError
 	switch {
+	case complete && isIdle(ctx):
+		return nil
 	case ctx.Err() != nil:
 		return contextError(ctx)
 	case errors.As(err, &event):
@@ -97,6 +99,14 @@ func (m *chat) streamError(ctx context.Context, err, readErr error, complete boo
 }
 
 func contextError(ctx context.Context) error {
+	if isIdle(ctx) {
+		return &model.Error{
+			Code:      model.CodeTimeout,
+			Message:   "the provider stopped in the middle of its answer",
+			Retryable: true,
+			Cause:     context.Cause(ctx),
+		}
+	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return &model.Error{
 			Code:      model.CodeTimeout,

@@ -31,10 +31,19 @@ type Options struct {
 
 	Temperature *float64 // nil sends none
 
+	// IdleTimeout bounds the wait for each event of an answer that has begun;
+	// 0 means DefaultIdleTimeout. A provider silent for longer fails the call
+	// with provider_timeout. Comments that keep a connection open are no
+	// events; the time that emit takes does not count.
+	IdleTimeout time.Duration
+
 	// HTTPClient makes the requests; nil means one of the package's own. Its
 	// Timeout, if set, bounds the whole answer.
 	HTTPClient *http.Client
 }
+
+// DefaultIdleTimeout is the default of Options.IdleTimeout.
+const DefaultIdleTimeout = 3 * time.Minute
 
 // responseHeaderTimeout bounds the wait for an answer's first byte, so that a
 // server that accepts and then forgets a request does not hold a run for ever.
@@ -69,6 +78,9 @@ func New(name string, opts *Options) model.Model {
 	if opts != nil {
 		m.opts = *opts
 	}
+	if m.opts.IdleTimeout <= 0 {
+		m.opts.IdleTimeout = DefaultIdleTimeout
+	}
 	client := m.opts.HTTPClient
 	if client == nil {
 		client = defaultClient()
@@ -96,18 +108,21 @@ func (m *chat) Generate(ctx context.Context, req model.Request, emit func(model.
 	if !m.usableURL() {
 		return model.Answer{}, &model.Error{Code: model.CodeInvalidRequest, Message: "the base URL is not an http(s) URL"}
 	}
+	ctx, clock := newIdleClock(ctx, m.opts.IdleTimeout)
+	defer clock.close()
 	// New, told to leave the body alone, is the SDK's NewStreaming without its
 	// decoder, which does not tell whether [DONE] came.
 	var res *http.Response
 	_, err := m.service.New(ctx, m.params(req),
-		option.WithJSONSet("stream", true), option.WithResponseBodyInto(&res))
+		option.WithJSONSet("stream", true), option.WithResponseBodyInto(&res),
+		option.WithMiddleware(clock.startOnAnswer))
 	if err != nil {
 		return model.Answer{}, m.callError(ctx, res, err)
 	}
 	if err := m.notStream(ctx, res); err != nil {
 		return model.Answer{}, err
 	}
-	body := &decoder{Decoder: ssestream.NewDecoder(res)}
+	body := &decoder{Decoder: ssestream.NewDecoder(res), clock: clock}
 	stream := ssestream.NewStream[sdk.ChatCompletionChunk](body, nil)
 	defer func() { _ = stream.Close() }()
 

@@ -74,6 +74,28 @@ func TestToolCallForms(t *testing.T) {
 			},
 			[]call{{"a", "f", "{}"}, {"b", "f", "{}"}},
 		},
+		"no index, one id for all": {
+			[]string{
+				`{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{\"a\":1}"}}]}`,
+				`{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{\"a\":2}"}}]}`,
+			},
+			[]call{{"a", "f", `{"a":1}`}, {"a", "f", `{"a":2}`}},
+		},
+		"no index, no id": {
+			[]string{
+				`{"tool_calls":[{"function":{"name":"f","arguments":"{\"a\":1}"}},{"function":{"name":"f","arguments":"{\"a\":2}"}}]}`,
+				`{"tool_calls":[{"function":{"name":"g","arguments":""}}]}`,
+				`{"tool_calls":[{"function":{"arguments":"{\"a\":3}"}}]}`,
+			},
+			[]call{{"", "f", `{"a":1}`}, {"", "f", `{"a":2}`}, {"", "g", `{"a":3}`}},
+		},
+		"head repeated at the end": {
+			[]string{
+				`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}]}`,
+				`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":""}}]}`,
+			},
+			[]call{{"a", "f", `{}`}},
+		},
 		"head repeated": {
 			[]string{
 				`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\""}}]}`,
@@ -154,6 +176,15 @@ func TestUsage(t *testing.T) {
 		"reasoning beside": {
 			`{"prompt_tokens":3,"completion_tokens":4,"total_tokens":9,"completion_tokens_details":{"reasoning_tokens":2}}`,
 			eventlog.TokenUsage{Prompt: 3, Completion: 6, Reasoning: 2, Total: 9},
+		},
+		"negative": {
+			`{"prompt_tokens":-3,"completion_tokens":4,"total_tokens":-1,"completion_tokens_details":{"reasoning_tokens":-1},` +
+				`"prompt_tokens_details":{"cached_tokens":-5,"cache_write_tokens":-2}}`,
+			eventlog.TokenUsage{Completion: 4, Total: 4},
+		},
+		"a negative part": {
+			`{"prompt_tokens":3,"completion_tokens":-4,"total_tokens":7}`,
+			eventlog.TokenUsage{Prompt: 3, Completion: 4, Total: 7},
 		},
 		"cache": {
 			`{"prompt_tokens":9,"completion_tokens":1,"total_tokens":10,"prompt_tokens_details":{"cached_tokens":5,"cache_write_tokens":3}}`,

@@ -52,9 +52,23 @@ func (t *toolCalls) delta(d sdk.ChatCompletionChunkChoiceDeltaToolCall, emit fun
 }
 
 // isNew tells whether d is of another call than the one known at its index:
-// there are servers that send whole calls and no index at all.
+// there are servers that send whole calls and no index at all, some of them
+// without an id or with the same one for all.
 func isNew(call *toolCall, d sdk.ChatCompletionChunkChoiceDeltaToolCall) bool {
-	return call.started && d.ID != "" && d.Function.Name != "" && d.ID != call.id
+	if !call.started || d.Function.Name == "" {
+		return false
+	}
+	if d.ID != "" && d.ID != call.id {
+		return true
+	}
+	return json.Valid(call.arguments) && !repeatsHead(call, d)
+}
+
+// repeatsHead tells whether d only says again which call it is of, as servers
+// do that send the head with every piece, the empty last one included.
+func repeatsHead(call *toolCall, d sdk.ChatCompletionChunkChoiceDeltaToolCall) bool {
+	return d.JSON.Index.Valid() && d.ID != "" && d.ID == call.id &&
+		d.Function.Name == call.name && d.Function.Arguments == ""
 }
 
 // endComplete ends the calls that cannot go on. Others stay open, because

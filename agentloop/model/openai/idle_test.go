@@ -1,0 +1,110 @@
+package openai_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/agentloop/model"
+	"github.com/helixd/helixd/agentloop/model/modeltest"
+	"github.com/helixd/helixd/agentloop/model/openai"
+	"github.com/helixd/helixd/eventlog"
+)
+
+// impatient calls s and waits for each event no longer than idle.
+func impatient(ctx context.Context, s *modeltest.Server, idle time.Duration, emit func(model.Event) error) (model.Answer, error) {
+	opts := options(s)
+	opts.IdleTimeout = idle
+	return openai.New("m", opts).Generate(ctx, hello(), emit)
+}
+
+func requireIdle(t *testing.T, err error) {
+	t.Helper()
+	var e *model.Error
+	require.ErrorAs(t, err, &e)
+	require.Equal(t, model.CodeTimeout, e.Code)
+	require.True(t, e.Retryable)
+	require.Contains(t, e.Message, "stopped in the middle")
+}
+
+func TestIdleProvider(t *testing.T) {
+	for name, stream := range map[string]modeltest.Stream{
+		"before the first event": {},
+		"between events":         {Events: deltas(`null`, `{"content":"x"}`).Events},
+		"within an event":        {Events: deltas(`null`, `{"content":"x"}`).Events, Tail: "data: {"},
+		"in place of a stream":   {ContentType: "application/json", Tail: `{"error":`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stream.Hang = true
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			var c collected
+			_, err := impatient(ctx, modeltest.Serve(t, stream), 50*time.Millisecond, c.emit)
+			requireIdle(t, err)
+			require.NoError(t, ctx.Err())
+			if len(stream.Events) > 0 {
+				require.Equal(t, "x", c.text)
+			}
+		})
+	}
+}
+
+// A failed answer is read by the SDK, before there is a stream.
+func TestIdleInAnErrorsBody(t *testing.T) {
+	client := &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+		read, write := io.Pipe()
+		context.AfterFunc(r.Context(), func() { write.CloseWithError(r.Context().Err()) })
+		return &http.Response{StatusCode: http.StatusBadGateway, Header: http.Header{}, Body: read, Request: r}, nil
+	})}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	m := openai.New("m", &openai.Options{HTTPClient: client, IdleTimeout: 50 * time.Millisecond})
+	_, err := m.Generate(ctx, hello(), nil)
+	requireIdle(t, err)
+}
+
+// Its connection may break behind the finish_reason, too.
+func TestIdleAfterTheAnswerIsComplete(t *testing.T) {
+	s := modeltest.Serve(t, modeltest.Stream{Events: deltas(`"stop"`, `{"content":"all"}`).Events, Hang: true})
+	answer, err := impatient(t.Context(), s, 100*time.Millisecond, new(collected).emit)
+	require.NoError(t, err)
+	require.Equal(t, eventlog.StopEndTurn, answer.StopReason)
+}
+
+func TestIdleTimeoutBoundsNoAnswerThatGoesOn(t *testing.T) {
+	pieces := make([]string, 10)
+	for i := range pieces {
+		pieces[i] = `{"content":"x"}`
+	}
+	s := modeltest.Serve(t, deltas(`"stop"`, pieces...).After(60*time.Millisecond))
+	var c collected
+	_, err := impatient(t.Context(), s, 500*time.Millisecond, c.emit)
+	require.NoError(t, err)
+	require.Equal(t, "xxxxxxxxxx", c.text)
+}
+
+// A slow log is not a slow provider.
+func TestIdleTimeoutLeavesOutEmit(t *testing.T) {
+	s := modeltest.Serve(t, modeltest.Stream{Events: deltas(`"stop"`, `{"content":"x"}`, `{"content":"y"}`).Events}.After(10*time.Millisecond))
+	var c collected
+	_, err := impatient(t.Context(), s, 300*time.Millisecond, func(e model.Event) error {
+		time.Sleep(400 * time.Millisecond)
+		return c.emit(e)
+	})
+	require.NoError(t, err)
+	require.Equal(t, "xy", c.text)
+}
+
+func TestCancelledWhileIdle(t *testing.T) {
+	s := modeltest.Serve(t, modeltest.Stream{Events: deltas(`null`, `{"content":"x"}`).Events, Hang: true})
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := impatient(ctx, s, time.Minute, func(model.Event) error {
+		cancel()
+		return nil
+	})
+	require.ErrorIs(t, err, context.Canceled)
+}

@@ -1,0 +1,216 @@
+package httpapi
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// Headers of appends.
+const (
+	headerExpected    = "Helix-Expected-Sequence"
+	headerIdempotency = "Idempotency-Key"
+)
+
+// Appended is the answer of the routes that append: the sequences of the
+// first and the last record, without gaps between them.
+type Appended struct {
+	FirstSequence uint64 `json:"firstSequence"`
+	LastSequence  uint64 `json:"lastSequence"`
+	Count         int    `json:"count"`
+}
+
+// production is what an outside producer wants appended.
+type production struct {
+	entries []eventlog.Entry
+	// digest is of what was asked for: the same for a repeated request.
+	digest string
+	// check refuses the append in a state; the zero state is before the
+	// session's first record. It is not asked about a request that was
+	// carried out.
+	check func(*projector.Tree) error
+}
+
+// preconditions are the headers of an append.
+type preconditions struct {
+	expected      uint64
+	expectedGiven bool
+	key           string // empty: none
+}
+
+func parsePreconditions(h http.Header) (c preconditions, err error) {
+	if v := h.Values(headerExpected); len(v) > 0 {
+		if len(v) > 1 {
+			return c, invalid(headerExpected, "is given twice")
+		}
+		if c.expected, err = parseNumber(headerExpected, v[0]); err != nil {
+			return c, err
+		}
+		c.expectedGiven = true
+	}
+	if v := h.Values(headerIdempotency); len(v) > 0 {
+		if len(v) > 1 {
+			return c, invalid(headerIdempotency, "is given twice")
+		}
+		if problem, bad := errors.AsType[*eventlog.ValidationError](eventlog.ValidateID(v[0])); bad {
+			return c, invalid(headerIdempotency, problem.Reason)
+		}
+		c.key = v[0]
+	}
+	return c, nil
+}
+
+// produce appends what an outside producer sent, all or none, and answers
+// with its sequences.
+func (s *Server) produce(w http.ResponseWriter, r *request, p production) error {
+	pre, err := parsePreconditions(r.Header)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), appendTimeout)
+	defer cancel()
+	done, err := s.appendBehind(ctx, r.session, pre, p)
+	if err != nil && ctx.Err() != nil && r.Context().Err() == nil {
+		err = fmt.Errorf("%w: %w", eventlog.ErrOutcomeUnknown, err)
+	}
+	if err != nil {
+		return err
+	}
+	return s.ok(w, done)
+}
+
+// appendBehind appends p behind the sequence that the producer expects, or
+// behind whatever is there. Each try knows the fold of all that is there: it
+// tells whether the key was answered, and what may follow. When
+// somebody else writes in between, and be it the same request by another way,
+// the next try sees that.
+func (s *Server) appendBehind(ctx context.Context, session string, pre preconditions, p production) (Appended, error) {
+	writer := rand.Text()
+	if pre.key != "" {
+		writer = eventlog.KeyedWriter(pre.key, p.digest)
+	}
+	t, err := s.states.Head(ctx, session)
+	if errors.Is(err, eventlog.ErrSessionNotFound) {
+		t, err = new(projector.Tree), nil
+	}
+	for ; ; err = s.catchUp(ctx, session, t) {
+		if err != nil {
+			return Appended{}, err
+		}
+		if done, ok := t.Appends[pre.key]; ok { // no append has an empty key
+			if done.Digest != p.digest {
+				return Appended{}, errMismatch
+			}
+			return Appended{done.FirstSequence, done.LastSequence, done.Count}, nil
+		}
+		if pre.expectedGiven && pre.expected != t.Head {
+			return Appended{}, &eventlog.ConflictError{Head: t.Head}
+		}
+		if err := p.check(t); err != nil {
+			return Appended{}, err
+		}
+		last, err := eventlog.AppendOnce(ctx, s.log, session, writer, t.Head, p.entries)
+		if _, conflict := errors.AsType[*eventlog.ConflictError](err); conflict {
+			continue
+		}
+		if err != nil {
+			return Appended{}, err
+		}
+		return Appended{last + 1 - uint64(len(p.entries)), last, len(p.entries)}, nil
+	}
+}
+
+// catchUp folds into t what was appended behind its head. It reads from there
+// only, so that a producer keeps up with a run that writes all the time.
+func (s *Server) catchUp(ctx context.Context, session string, t *projector.Tree) error {
+	for r, err := range s.log.Read(ctx, session, t.Head, 0) {
+		if errors.Is(err, eventlog.ErrSessionNotFound) && t.Head == 0 {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		projector.Apply(t, r)
+	}
+	return nil
+}
+
+// end answers POST /sessions/{id}/end: the stream is complete.
+func (s *Server) end(w http.ResponseWriter, r *request) error {
+	raw, err := readBody(w, r.Request, MaxBody, bodyTimeout)
+	if err != nil {
+		return err
+	}
+	end := &eventlog.StreamEnd{StreamID: r.session, Timestamp: time.Now().UnixMilli()}
+	if len(raw) > 0 { // all that it can say is optional
+		body, err := parseObject(raw)
+		if err != nil {
+			return err
+		}
+		if end.FinalOutput, err = compacted(body.members["finalOutput"]); err != nil {
+			return err
+		}
+	}
+	return s.closeStream(w, r, end, digest([]byte(end.Type()), end.FinalOutput))
+}
+
+// failStream answers POST /sessions/{id}/fail: the stream ends with an error.
+func (s *Server) failStream(w http.ResponseWriter, r *request) error {
+	body, err := readObject(w, r.Request)
+	if err != nil {
+		return err
+	}
+	failed := &eventlog.StreamFailed{
+		Error:    body.word("error"),
+		FactBase: eventlog.FactBase{SessionID: r.session, Timestamp: time.Now().UnixMilli()},
+	}
+	if len(failed.Error) > maxErrorText {
+		body.fail("error", "must be at most 8192 bytes")
+	}
+	if *body.err != nil {
+		return *body.err
+	}
+	return s.closeStream(w, r, failed, digest([]byte(failed.Type()), []byte(failed.Error)))
+}
+
+// maxErrorText is the longest error text that a stream ends with, in bytes.
+const maxErrorText = 8 << 10
+
+// closeStream appends a fact that ends the stream. Only the runtime ends a stream
+// whose turn is open.
+func (s *Server) closeStream(w http.ResponseWriter, r *request, f eventlog.Fact, digest string) error {
+	entry, err := eventlog.NewFact(r.session, f, eventlog.Labels{})
+	if err != nil {
+		return err
+	}
+	return s.produce(w, r, production{entries: []eventlog.Entry{entry}, digest: digest, check: func(t *projector.Tree) error {
+		switch {
+		case t.Head == 0:
+			return eventlog.ErrSessionNotFound
+		case t.StreamStatus.Refuses(entry.Envelope):
+			return eventlog.ErrStreamEnded
+		case t.Turn != nil:
+			return agentloop.ErrAlreadyRunning
+		}
+		return nil
+	}})
+}
+
+// digest tells requests apart. The parts are what was asked for, in one form.
+func digest(parts ...[]byte) string {
+	sum := sha256.New()
+	for _, p := range parts {
+		sum.Write(p)
+		sum.Write([]byte{'\n'}) // stands in no compact JSON
+	}
+	return base64.RawURLEncoding.EncodeToString(sum.Sum(nil))
+}

@@ -1,0 +1,456 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/model/scripted"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/logtest"
+	"github.com/helixd/helixd/eventlog/memory"
+	"github.com/helixd/helixd/httpapi"
+)
+
+const (
+	expected = "Helix-Expected-Sequence"
+	idemKey  = "Idempotency-Key"
+)
+
+// line is a text chunk as an outside producer writes it.
+func line(session, s string) string { return string(text(session, s).Payload) }
+
+// lines are n text chunks, numbered, as NDJSON.
+func lines(session, prefix string, n int) string {
+	var b strings.Builder
+	for i := range n {
+		b.WriteString(line(session, fmt.Sprint(prefix, i)) + "\n")
+	}
+	return b.String()
+}
+
+func chunksOf(session string) string { return "/sessions/" + escape(session) + "/chunks" }
+
+// appended checks a success.
+func (r answer) appended(t *testing.T) httpapi.Appended {
+	t.Helper()
+	require.Equal(t, 200, r.status, r.body)
+	var got httpapi.Appended
+	r.decode(t, &got)
+	require.EqualValues(t, got.Count, got.LastSequence-got.FirstSequence+1, r.body)
+	return got
+}
+
+// texts returns the session's text deltas, in order.
+func (a *api) texts(session string) []string {
+	a.t.Helper()
+	var all []string
+	for r, err := range a.log.Read(a.ctx(), session, 0, 0) {
+		require.NoError(a.t, err)
+		if r.Type == "text_delta" {
+			c, err := r.Chunk()
+			require.NoError(a.t, err)
+			all = append(all, c.(*eventlog.TextDelta).Delta)
+		}
+	}
+	return all
+}
+
+func (a *api) head(session string) uint64 {
+	a.t.Helper()
+	head, err := a.log.Head(a.ctx(), session)
+	require.NoError(a.t, err)
+	return head
+}
+
+func TestChunksForms(t *testing.T) {
+	a := newAPI(t)
+	one, two := line("s", "one < &"), line("s", "two")
+	for _, body := range []string{
+		one + "\n" + two,
+		"\r\n \n" + one + "\r\n\n\t\n" + two + "\n\n",
+		"[" + one + "," + two + "]",
+		"\n [ " + one + " ,\n" + strings.ReplaceAll(two, ",", " , ") + "\n]\n",
+	} {
+		before := len(a.texts0("s"))
+		got := a.post(chunksOf("s"), body).appended(t)
+		require.Equal(t, 2, got.Count)
+		require.Equal(t, a.head("s"), got.LastSequence)
+		require.Equal(t, []string{"one < &", "two"}, a.texts("s")[before:])
+	}
+	require.Contains(t, a.get("/sessions/s/records").body, one, "stored as it came")
+}
+
+// texts0 is texts of a session that may not be there.
+func (a *api) texts0(session string) []string {
+	a.t.Helper()
+	if a.get("/sessions/"+escape(session)).status == 404 {
+		return nil
+	}
+	return a.texts(session)
+}
+
+func TestChunksRefusesBadOnes(t *testing.T) {
+	a := newAPI(t)
+	good := line("s", "good")
+	step, run := "step", "run"
+	for _, tc := range []struct {
+		name, body string
+		status     int
+		code       httpapi.Code
+		detail     string // JSON; empty: none
+	}{
+		{"nothing", "\n \r\n", 400, "INVALID_REQUEST", ""},
+		{"an empty array", " [ ] ", 400, "INVALID_REQUEST", ""},
+		{"not JSON", good + "\njunk", 400, "INVALID_REQUEST", `{"index":1}`},
+		{"not an object", good + "\n7", 400, "INVALID_REQUEST", `{"index":1}`},
+		{"two in a line", good + " " + good, 400, "INVALID_REQUEST", `{"index":0}`},
+		{"invalid UTF-8", good + "\n\n" + strings.Replace(good, "good", "\xff", 1), 400, "INVALID_REQUEST", `{"index":1}`},
+		{"an array in an array", "[" + good + ",[" + good + "]]", 400, "INVALID_REQUEST", `{"index":1}`},
+		{"an open array", "[" + good, 400, "INVALID_REQUEST", ""},
+		{"behind the array", "[" + good + "]" + good, 400, "INVALID_REQUEST", ""},
+		{"a comma too many", "[" + good + ",]", 400, "INVALID_REQUEST", ""},
+		{"unknown type", good + "\n" + strings.Replace(good, "text_delta", "text_omega", 1), 400, "INVALID_REQUEST", `{"index":1,"field":"type"}`},
+		{"unknown field", strings.Replace(good, `"delta"`, `"x":1,"delta"`, 1), 400, "INVALID_REQUEST", `{"index":0,"field":"x"}`},
+		{"wrong type", good + "\n" + good + "\n" + strings.Replace(good, `"good"`, "7", 1), 400, "INVALID_REQUEST", `{"index":2,"field":"delta"}`},
+		{"another session's", good + "\n" + line("t", "x"), 400, "INVALID_REQUEST", `{"index":1,"field":"agentId"}`},
+		{"two agents", good + "\n" + strings.Replace(good, "writer", "reader", 1), 400, "INVALID_REQUEST", `{"index":1,"field":"agentType"}`},
+		{"1,001 chunks", lines("s", "x", 1001), 413, "PAYLOAD_TOO_LARGE", `{"limit":1000}`},
+		{"1,001 in an array", "[" + strings.Repeat(good+",", 1000) + good + "]", 413, "PAYLOAD_TOO_LARGE", `{"limit":1000}`},
+		{
+			"a large chunk", good + "\n" + line("s", strings.Repeat("x", a.log.Info().MaxRecordBytes)), 413, "PAYLOAD_TOO_LARGE",
+			fmt.Sprintf(`{"limit":%d}`, a.log.Info().MaxRecordBytes),
+		},
+	} {
+		body := a.post(chunksOf("s"), tc.body, idemKey, "k").failed(t, tc.status, tc.code)
+		detail, err := json.Marshal(body.Detail)
+		require.NoError(t, err)
+		if tc.detail == "" {
+			tc.detail = "null"
+		}
+		require.JSONEq(t, tc.detail, string(detail), tc.name)
+		a.get("/sessions/s").failed(t, 404, httpapi.CodeNotFound)
+	}
+	for _, c := range []eventlog.Chunk{
+		&eventlog.RunInterrupted{RunID: run, Base: base("s")}, &eventlog.RunResumed{RunID: run, Mode: "continue", Base: base("s")},
+		&eventlog.RunPaused{RunID: run, Base: base("s")}, &eventlog.StepStart{Base: base("s")}, &eventlog.StepEnd{Base: base("s")},
+		&eventlog.StepCommitted{RunID: run, StepID: step, CheckpointID: "c", Base: base("s")},
+		&eventlog.StepDiscarded{RunID: run, StepID: step, Base: base("s")},
+		&eventlog.CheckpointCreated{RunID: run, CheckpointID: "c", Base: base("s")},
+		&eventlog.StreamResync{Reason: eventlog.ResyncRetry, Base: base("s")}, &eventlog.ExecutorSuperseded{Base: base("s")},
+		&eventlog.SuspensionMarker{Kind: eventlog.SuspendedClientTool, Payload: json.RawMessage(`{}`), Base: base("s")},
+	} {
+		body := a.post(chunksOf("s"), good+"\n"+string(chunk(c).Payload)).failed(t, 400, httpapi.CodeInvalidRequest)
+		require.Equal(t, map[string]any{"index": 1.0, "field": "type"}, body.Detail)
+	}
+	a.get("/sessions/s").failed(t, 404, httpapi.CodeNotFound)
+
+	// A session keeps its agent; and the key that was refused is not taken.
+	a.post(chunksOf("s"), good, idemKey, "k").appended(t)
+	body := a.post(chunksOf("s"), strings.Replace(good, "writer", "reader", 1)).failed(t, 400, httpapi.CodeInvalidRequest)
+	require.Equal(t, map[string]any{"index": 0.0, "field": "agentType"}, body.Detail)
+	require.Equal(t, []string{"good"}, a.texts("s"))
+}
+
+func TestChunksBodyLimits(t *testing.T) {
+	a := newAPIOn(t, memory.New(), nil)
+	const head = "POST /sessions/s/chunks HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+	raw(t, a, head+"\r\n").failed(t, 411, httpapi.CodeLengthRequired)
+	body := raw(t, a, fmt.Sprintf("%sContent-Length: %d\r\n\r\n", head, httpapi.MaxChunksBody+1)).failed(t, 413, httpapi.CodePayloadTooLarge)
+	require.Equal(t, map[string]any{"limit": float64(httpapi.MaxChunksBody)}, body.Detail)
+	body = a.post("/sessions/s/end", strings.Repeat(" ", httpapi.MaxBody+1)).failed(t, 413, httpapi.CodePayloadTooLarge)
+	require.Equal(t, map[string]any{"limit": float64(httpapi.MaxBody)}, body.Detail)
+}
+
+// TestChunksLargeBody: JetStream has no limit of an atomic batch's bytes.
+func TestChunksLargeBody(t *testing.T) {
+	a := newAPI(t)
+	one := line("s", strings.Repeat("x", httpapi.MaxBody/2)) + "\n"
+	got := a.post(chunksOf("s"), strings.Repeat(one, 2), idemKey, "large").appended(t)
+	require.Equal(t, 2, got.Count)
+	require.Equal(t, got, a.post(chunksOf("s"), strings.Repeat(one, 2), idemKey, "large").appended(t))
+	require.Len(t, a.texts("s"), 2)
+}
+
+// TestChunksFull: as many as go into one append, with a key and without.
+func TestChunksFull(t *testing.T) {
+	a := newAPI(t)
+	body := lines("s", "x", eventlog.MaxAppendRecords)
+	first := a.post(chunksOf("s"), body, idemKey, "k", expected, "0").appended(t)
+	require.Equal(t, httpapi.Appended{FirstSequence: 1, LastSequence: 1000, Count: 1000}, first)
+	require.Equal(t, first, a.post(chunksOf("s"), body, idemKey, "k", expected, "0").appended(t))
+	second := a.post(chunksOf("s"), body, expected, "1000").appended(t)
+	require.Equal(t, httpapi.Appended{FirstSequence: 1001, LastSequence: 2000, Count: 1000}, second)
+	require.Len(t, a.texts("s"), 2000)
+}
+
+func TestChunksExpectedSequence(t *testing.T) {
+	a := newAPI(t)
+	conflict := func(session, seq string, head uint64) {
+		t.Helper()
+		body := a.post(chunksOf(session), line(session, "x"), expected, seq).failed(t, 409, httpapi.CodeSequenceConflict)
+		require.Equal(t, map[string]any{"head": float64(head)}, body.Detail)
+	}
+	conflict("s", "7", 0)
+	a.get("/sessions/s").failed(t, 404, httpapi.CodeNotFound)
+	first := a.post(chunksOf("s"), lines("s", "a", 2), expected, "0").appended(t)
+	a.post(chunksOf("other"), line("other", "x"), expected, "0").appended(t) // gaps
+	conflict("s", "0", first.LastSequence)
+	conflict("s", fmt.Sprint(first.FirstSequence), first.LastSequence)
+	conflict("s", fmt.Sprint(first.LastSequence+1), first.LastSequence)
+	conflict("s", "18446744073709551615", first.LastSequence)
+	second := a.post(chunksOf("s"), lines("s", "b", 2), expected, fmt.Sprint(first.LastSequence)).appended(t)
+	require.Equal(t, first.LastSequence+2, second.FirstSequence)
+	conflict("s", fmt.Sprint(first.LastSequence), second.LastSequence)
+	a.post(chunksOf("s"), line("s", "c")).appended(t) // behind whatever is there
+	require.Equal(t, []string{"a0", "a1", "b0", "b1", "c"}, a.texts("s"))
+
+	for _, v := range []string{"", "-1", "x", "1.0", "18446744073709551616"} {
+		body := a.post(chunksOf("s"), line("s", "x"), expected, v).failed(t, 400, httpapi.CodeInvalidRequest)
+		require.Equal(t, map[string]any{"field": expected}, body.Detail)
+	}
+}
+
+func TestChunksIdempotency(t *testing.T) {
+	a := newAPI(t)
+	body := lines("s", "a", 3)
+	first := a.post(chunksOf("s"), body, idemKey, "k:1", expected, "0").appended(t)
+	a.post(chunksOf("other"), line("other", "x"), idemKey, "k:1").appended(t) // keys are a session's own
+	a.post(chunksOf("s"), line("s", "between"), idemKey, "k:2").appended(t)
+
+	// The client repeats what it had no answer to, in whichever form and with
+	// the expectation that holds no more.
+	for _, same := range []string{body, strings.ReplaceAll(body, `,"`, ` , "`), "[" + strings.ReplaceAll(strings.TrimSpace(body), "\n", ",") + "]"} {
+		require.Equal(t, first, a.post(chunksOf("s"), same, idemKey, "k:1", expected, "0").appended(t))
+		require.Equal(t, first, a.post(chunksOf("s"), same, idemKey, "k:1").appended(t))
+		require.Equal(t, first, a.post(chunksOf("s"), same, idemKey, "k:1", expected, "999").appended(t))
+	}
+	for _, another := range []string{lines("s", "a", 2), lines("s", "a", 4), lines("s", "b", 3)} {
+		a.post(chunksOf("s"), another, idemKey, "k:1").failed(t, 409, httpapi.CodeIdempotencyMismatch)
+	}
+	a.post("/sessions/s/end", "{}", idemKey, "k:1").failed(t, 409, httpapi.CodeIdempotencyMismatch)
+	require.Equal(t, []string{"a0", "a1", "a2", "between"}, a.texts("s"))
+
+	// Also after the end of the stream, and by another server on the same log.
+	end := a.post("/sessions/s/end", `{"finalOutput":{"x":1}}`, idemKey, "end").appended(t)
+	require.Equal(t, first, a.post(chunksOf("s"), body, idemKey, "k:1").appended(t))
+	b := newAPIOn(t, a.log, nil)
+	require.Equal(t, first, b.post(chunksOf("s"), body, idemKey, "k:1").appended(t))
+	require.Equal(t, end, b.post("/sessions/s/end", `{ "finalOutput": {"x" :1} }`, idemKey, "end").appended(t))
+
+	for _, key := range []string{strings.Repeat("k", 257), "\xff", "a\tb"} {
+		got := a.post(chunksOf("t"), line("t", "x"), idemKey, key).failed(t, 400, httpapi.CodeInvalidRequest)
+		require.Equal(t, map[string]any{"field": idemKey}, got.Detail)
+	}
+	a.post(chunksOf("t"), line("t", "x"), idemKey, "").failed(t, 400, httpapi.CodeInvalidRequest)
+	a.post(chunksOf("t"), line("t", "x"), idemKey, strings.Repeat("é", 128)).appended(t)
+	raw(t, a, "POST /sessions/t/chunks HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: a\r\nIdempotency-Key: b\r\nContent-Length: 2\r\nConnection: close\r\n\r\n[]").
+		failed(t, 400, httpapi.CodeInvalidRequest)
+}
+
+// TestChunksSameKeyAtOnce: all who ask with one key get one answer, and there
+// is one append.
+func TestChunksSameKeyAtOnce(t *testing.T) {
+	a := newAPI(t)
+	b := newAPIOn(t, a.log, nil) // another process
+	for round := range 10 {
+		session := fmt.Sprint("s", round)
+		body := lines(session, "x", 5)
+		got := make([]answer, 8)
+		var all sync.WaitGroup
+		for i := range got {
+			all.Go(func() {
+				got[i] = []*api{a, b}[i%2].post(chunksOf(session), body, idemKey, "k")
+			})
+		}
+		all.Wait()
+		first := got[0].appended(t)
+		for _, g := range got {
+			require.Equal(t, first, g.appended(t))
+		}
+		require.Len(t, a.texts(session), 5)
+	}
+}
+
+// TestChunksLostAnswers: whatever becomes of the log's answers, there is one
+// append, and its sequences.
+func TestChunksLostAnswers(t *testing.T) {
+	for _, fault := range []logtest.Fault{logtest.LostAnswer, logtest.LostRequest, logtest.Duplicate} {
+		for _, headers := range [][]string{nil, {idemKey, "k"}, {idemKey, "k", expected, "2"}, {expected, "2"}} {
+			log := &logtest.Faulty{Log: memory.New()}
+			a := newAPIOn(t, log, nil)
+			a.post(chunksOf("s"), lines("s", "a", 2), expected, "0").appended(t)
+			log.Next(fault, fault)
+			got := a.post(chunksOf("s"), lines("s", "b", 3), headers...).appended(t)
+			require.Equal(t, httpapi.Appended{FirstSequence: 3, LastSequence: 5, Count: 3}, got)
+			log.Next(fault)
+			got = a.post("/sessions/s/end", "", idemKey, "end").appended(t)
+			require.EqualValues(t, 6, got.LastSequence)
+			require.EqualValues(t, 6, a.head("s"))
+		}
+	}
+}
+
+// TestChunksProducersAtOnce: producers that expect nothing keep each other's
+// records and their own order.
+func TestChunksProducersAtOnce(t *testing.T) {
+	a := newAPI(t)
+	const each, batch = 25, 4
+	var all sync.WaitGroup
+	for _, name := range []string{"a", "b"} {
+		all.Go(func() {
+			for i := range each {
+				if got := a.post(chunksOf("s"), lines("s", fmt.Sprintf("%s%d.", name, i), batch)); got.status != 200 {
+					t.Error(got.body)
+				}
+			}
+		})
+	}
+	all.Wait()
+	next := map[string]int{}
+	for i, s := range a.texts("s") {
+		name := s[:1]
+		require.Equal(t, fmt.Sprintf("%s%d.%d", name, next[name]/batch, next[name]%batch), s)
+		require.True(t, i%batch == 0 || next[name]%batch != 0, "an append is not torn apart")
+		next[name]++
+	}
+	require.Equal(t, map[string]int{"a": each * batch, "b": each * batch}, next)
+}
+
+func TestEndAndFail(t *testing.T) {
+	a := newAPI(t)
+	for _, verb := range []string{"end", "fail"} {
+		a.post("/sessions/s/"+verb, `{"error":"x"}`).failed(t, 404, httpapi.CodeNotFound)
+		a.post("/sessions/s/"+verb, `{"error":"x"}`, expected, "0", idemKey, "k").failed(t, 404, httpapi.CodeNotFound)
+	}
+	for _, body := range []string{`{}`, `{"error":""}`, `{"error":7}`, `{"error":null}`, `[]`, ``, `{"error":"` + strings.Repeat("x", 8<<10+1) + `"}`} {
+		a.post("/sessions/s/fail", body).failed(t, 400, httpapi.CodeInvalidRequest)
+	}
+	for _, body := range []string{`[]`, `7`, `{`, `{"finalOutput":1,"finalOutput":2}`} {
+		a.post("/sessions/s/end", body).failed(t, 400, httpapi.CodeInvalidRequest)
+	}
+	for _, tc := range []struct{ verb, body, other, status string }{
+		{"end", `{"finalOutput":{"answer":42}}`, `{"finalOutput":{"answer":43}}`, "completed"},
+		{"end", ``, `{"finalOutput":null}`, "completed"},
+		{"fail", `{"error":"it broke"}`, `{"error":"it shook"}`, "failed"},
+		{"fail", `{"error":"` + strings.Repeat("x", 8<<10) + `"}`, `{"error":"x"}`, "failed"},
+	} {
+		session := fmt.Sprint(tc.verb, len(tc.body))
+		target := "/sessions/" + session + "/" + tc.verb
+		head := a.post(chunksOf(session), lines(session, "x", 2)).appended(t).LastSequence
+		body := a.post(target, tc.body, expected, fmt.Sprint(head+1), idemKey, "k").failed(t, 409, httpapi.CodeSequenceConflict)
+		require.Equal(t, map[string]any{"head": float64(head)}, body.Detail)
+		done := a.post(target, tc.body, expected, fmt.Sprint(head), idemKey, "k").appended(t)
+		require.Equal(t, httpapi.Appended{FirstSequence: head + 1, LastSequence: head + 1, Count: 1}, done)
+
+		require.Equal(t, done, a.post(target, tc.body, expected, fmt.Sprint(head), idemKey, "k").appended(t))
+		a.post(target, tc.other, idemKey, "k").failed(t, 409, httpapi.CodeIdempotencyMismatch)
+		a.post(target, tc.body).failed(t, 409, httpapi.CodeStreamEnded)
+		a.post(target, tc.body, idemKey, "k2").failed(t, 409, httpapi.CodeStreamEnded)
+		a.post("/sessions/"+session+"/fail", `{"error":"x"}`).failed(t, 409, httpapi.CodeStreamEnded)
+		a.post(chunksOf(session), line(session, "late")).failed(t, 409, httpapi.CodeStreamEnded)
+		require.Equal(t, done.LastSequence, a.head(session))
+		var status httpapi.RemoteStatus
+		a.get("/status?sessionId="+session).decode(t, &status)
+		require.Equal(t, tc.status, status.Status)
+	}
+}
+
+// TestEndOfAnOpenRun: a run of helixd's own is ended by nobody else; its
+// stream takes chunks.
+func TestEndOfAnOpenRun(t *testing.T) {
+	a := newAPI(t)
+	a.append("s", created("s"), requested("s", "run-1"))
+	a.post("/sessions/s/end", "{}").failed(t, 409, httpapi.CodeAlreadyRunning)
+	a.post("/sessions/s/fail", `{"error":"x"}`).failed(t, 409, httpapi.CodeAlreadyRunning)
+	a.post(chunksOf("s"), line("s", "from outside")).appended(t)
+	a.append("s", fact("s", &eventlog.RunEnded{RunID: "run-1", Status: eventlog.RunCompleted, FactBase: factBase("s")}))
+	a.post("/sessions/s/end", "{}").appended(t)
+	require.Equal(t, []string{"from outside"}, a.texts("s"))
+}
+
+// TestOutsideSession: what only an outside producer wrote is a session like
+// any, whatever its id.
+func TestOutsideSession(t *testing.T) {
+	a := newAPI(t)
+	for _, id := range oddIDs {
+		p, q := escape(id), url.QueryEscape(id)
+		patch := chunk(&eventlog.StatePatch{Base: base(id), Patches: []eventlog.PatchOp{{Op: "add", Path: "/n", Value: json.RawMessage("1")}}})
+		first := a.post(chunksOf(id), line(id, "hello")+"\n"+string(patch.Payload), expected, "0", idemKey, id).appended(t)
+		live := a.stream("/sse?sessionId=" + q)
+		_, got := live.chunk()
+		require.Equal(t, "hello", got)
+		a.post(chunksOf(id), line(id, "again"), expected, fmt.Sprint(first.LastSequence)).appended(t)
+		end := a.post("/sessions/"+p+"/end", `{"finalOutput":{"a":"<b>"}}`).appended(t)
+		_, texts, over := live.rest()
+		require.Equal(t, []string{"state_patch", "again"}, texts)
+		require.Equal(t, sseEvent{name: "end", data: `{"type":"end","output":{"a":"<b>"},"state":{"n":1}}`}, over)
+		_, texts, fresh := a.stream("/sse?sessionId=" + q).rest()
+		require.Equal(t, []string{"hello", "state_patch", "again"}, texts)
+		require.Equal(t, over, fresh)
+
+		var status httpapi.RemoteStatus
+		a.get("/status?sessionId="+q).decode(t, &status)
+		require.Equal(t, "completed", status.Status)
+		require.JSONEq(t, `{"a":"<b>"}`, string(status.Output))
+		require.Equal(t, end.LastSequence, status.LatestSequence)
+		var summary httpapi.Summary
+		a.get("/sessions/"+p).decode(t, &summary)
+		require.Equal(t, id, summary.SessionID)
+		require.Equal(t, "writer", summary.AgentType)
+		require.Equal(t, eventlog.StreamCompleted, summary.StreamStatus)
+		var snap struct {
+			State          json.RawMessage
+			StreamSequence uint64
+			Status         string
+		}
+		a.get("/chat/"+p+"/snapshot").decode(t, &snap)
+		require.JSONEq(t, `{"n":1}`, string(snap.State))
+		require.Equal(t, end.LastSequence, snap.StreamSequence)
+		require.Equal(t, "ended", snap.Status)
+		var state struct {
+			State struct {
+				Appends map[string]httpapi.Appended
+				Parked  []any
+			}
+		}
+		a.get("/sessions/"+p+"/state").decode(t, &state)
+		require.Equal(t, map[string]httpapi.Appended{id: first}, state.State.Appends)
+		require.Empty(t, state.State.Parked)
+	}
+	a.post("/sessions/%00/chunks", "[]").failed(t, 400, httpapi.CodeInvalidRequest)
+	a.post("/sessions/"+strings.Repeat("x", 257)+"/end", "{}").failed(t, 400, httpapi.CodeInvalidRequest)
+}
+
+// TestOutsideSessionFails: a failure is an error event, whoever asks.
+func TestOutsideSessionFails(t *testing.T) {
+	a := newAPI(t)
+	a.post(chunksOf("s"), line("s", "x")).appended(t)
+	live := a.stream("/sse?sessionId=s")
+	live.chunk()
+	a.post("/sessions/s/fail", `{"error":"it broke"}`).appended(t)
+	_, _, over := live.rest()
+	require.Equal(t, sseEvent{name: "error", data: `{"type":"error","error":"it broke","recoverable":false}`}, over)
+	_, _, fresh := a.stream("/sse?sessionId=s").rest()
+	require.Equal(t, over, fresh)
+}
+
+// TestChunksThenStart: facts 14.2, a run may begin behind an outside
+// producer's records.
+func TestChunksThenStart(t *testing.T) {
+	a := newAPIOn(t, newLog(t), []agentloop.Agent{{Name: "writer", Model: scripted.New([]scripted.Turn{{Text: "done"}}, nil)}})
+	a.post(chunksOf("s"), line("s", "before"), expected, "0").appended(t)
+	got := a.post("/start", `{"sessionId":"s","agentType":"writer","message":"go"}`)
+	require.Equal(t, http.StatusOK, got.status, got.body)
+	_, texts, end := a.stream("/sse?sessionId=s").rest()
+	require.Equal(t, "end", end.name)
+	require.Equal(t, "before", texts[0])
+	require.Contains(t, texts, "done")
+}

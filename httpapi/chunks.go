@@ -1,0 +1,151 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// chunks answers POST /sessions/{id}/chunks: chunks of an outside producer,
+// as NDJSON or as a JSON array, are appended to the session or begin it.
+//
+// They may be appended while a run is open, too: the run's writer goes on
+// behind them. Chunks of content then are part of the run's open step and
+// share its fate: if the step is struck, after a crash or a failed model
+// call, so are they.
+func (s *Server) chunks(w http.ResponseWriter, r *request) error {
+	raw, err := readBody(w, r.Request, MaxChunksBody, chunksBodyTimeout)
+	if err != nil {
+		return err
+	}
+	entries, agentType, err := s.chunkEntries(r.session, raw)
+	if err != nil {
+		return err
+	}
+	parts := [][]byte{[]byte("chunks")}
+	for _, e := range entries {
+		parts = append(parts, e.Payload)
+	}
+	return s.produce(w, r, production{entries: entries, digest: digest(parts...), check: func(t *projector.Tree) error {
+		switch {
+		case t.StreamStatus.Terminal():
+			return eventlog.ErrStreamEnded
+		case t.Head > 0 && t.AgentType != "" && t.AgentType != agentType:
+			return &chunkError{0, &eventlog.ValidationError{
+				Field: "agentType", Reason: fmt.Sprintf("must be %q, the session's", t.AgentType),
+			}}
+		}
+		return nil
+	}})
+}
+
+// chunkEntries returns the chunks of a body as entries, if all of them are
+// valid and an outside producer may write them (facts 14.8).
+func (s *Server) chunkEntries(session string, body []byte) (entries []eventlog.Entry, agentType string, err error) {
+	limit := s.log.Info().MaxRecordBytes
+	for raw, err := range chunksOf(body) {
+		if err != nil {
+			return nil, "", err
+		}
+		index := len(entries)
+		if index == eventlog.MaxAppendRecords {
+			return nil, "", &sizeError{"there are too many chunks", eventlog.MaxAppendRecords}
+		}
+		c, err := eventlog.ParseChunk(raw)
+		if err != nil {
+			return nil, "", chunkProblem(index, err)
+		}
+		base := eventlog.BaseOf(c)
+		if index == 0 {
+			agentType = base.AgentType
+		}
+		refuse := func(field, reason string) error {
+			return &chunkError{index, &eventlog.ValidationError{Type: c.Type(), Field: field, Reason: reason}}
+		}
+		switch {
+		case eventlog.RuntimeOnly(c.Type()):
+			return nil, "", refuse("type", "is written by the runtime only")
+		case base.AgentID != session:
+			return nil, "", refuse("agentId", "must be the session's id")
+		case base.AgentType != agentType:
+			return nil, "", refuse("agentType", "must be the same in all chunks")
+		}
+		e, err := eventlog.NewChunk(c, eventlog.Labels{})
+		if err != nil {
+			return nil, "", chunkProblem(index, err)
+		}
+		if limit > 0 && len(e.Payload) > limit {
+			return nil, "", &sizeError{fmt.Sprintf("chunk %d is too large", index), limit}
+		}
+		entries = append(entries, e)
+	}
+	if len(entries) == 0 {
+		return nil, "", &eventlog.ValidationError{Reason: "the body must hold at least one chunk"}
+	}
+	return entries, agentType, nil
+}
+
+func chunkProblem(index int, err error) error {
+	if problem, ok := errors.AsType[*eventlog.ValidationError](err); ok {
+		return &chunkError{index, problem}
+	}
+	return err
+}
+
+// space is JSON's white space.
+const space = " \t\r\n"
+
+// chunksOf yields the chunks of a body, not parsed yet: the elements of a
+// JSON array if it begins like one, else its lines that are not blank.
+func chunksOf(body []byte) iter.Seq2[json.RawMessage, error] {
+	if body = bytes.Trim(body, space); len(body) > 0 && body[0] == '[' {
+		return elementsOf(body)
+	}
+	return func(yield func(json.RawMessage, error) bool) {
+		for line := range bytes.Lines(body) {
+			if line = bytes.Trim(line, space); len(line) > 0 && !yield(json.RawMessage(line), nil) {
+				return
+			}
+		}
+	}
+}
+
+// elementsOf yields the elements of a JSON array one by one: who asks for too
+// many does not make the server hold them all.
+func elementsOf(array []byte) iter.Seq2[json.RawMessage, error] {
+	return func(yield func(json.RawMessage, error) bool) {
+		d := json.NewDecoder(bytes.NewReader(array))
+		_, err := d.Token()
+		for err == nil && d.More() {
+			var item json.RawMessage
+			if err = d.Decode(&item); err == nil && !yield(item, nil) {
+				return
+			}
+		}
+		if err == nil {
+			_, err = d.Token()
+		}
+		if _, rest := d.Token(); err != nil || !errors.Is(rest, io.EOF) {
+			yield(nil, &eventlog.ValidationError{Reason: "the body is not a JSON array"})
+		}
+	}
+}
+
+// compacted returns JSON without white space between tokens, or nil.
+func compacted(raw json.RawMessage) (json.RawMessage, error) {
+	if raw == nil {
+		return nil, nil
+	}
+	var out bytes.Buffer
+	if err := json.Compact(&out, raw); err != nil {
+		return nil, &eventlog.ValidationError{Reason: "the body is not valid JSON"}
+	}
+	return out.Bytes(), nil
+}

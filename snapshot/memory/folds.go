@@ -1,0 +1,41 @@
+// Package memory keeps saved folds in memory, for tests.
+package memory
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/helixd/helixd/snapshot"
+)
+
+// Folds implements snapshot.Folds. The zero value is empty.
+type Folds struct {
+	mu    sync.Mutex
+	saved map[string][]snapshot.Saved
+}
+
+// Nearest implements snapshot.Folds.
+func (f *Folds) Nearest(_ context.Context, session string, n uint64) (*snapshot.Saved, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var best *snapshot.Saved
+	for _, s := range f.saved[session] {
+		if s.Sequence <= n && (best == nil || s.Sequence > best.Sequence) {
+			best = &s
+		}
+	}
+	return best, nil
+}
+
+// Save implements snapshot.Folds.
+func (f *Folds) Save(_ context.Context, session string, s snapshot.Saved) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.saved == nil {
+		f.saved = map[string][]snapshot.Saved{}
+	}
+	s.State = slices.Clone(s.State)
+	f.saved[session] = append(f.saved[session], s)
+	return nil
+}
