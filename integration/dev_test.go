@@ -36,7 +36,8 @@ func TestDevTwice(t *testing.T) {
 	defer cancel()
 	for _, session := range []string{"first", "second"} {
 		d.start()
-		require.Contains(t, d.logs.String(), "curl", "dev says what to do next")
+		require.Eventually(t, func() bool { return strings.Contains(d.logs.String(), "curl") },
+			10*time.Second, time.Millisecond, "dev says what to do next")
 		status, answer := d.post("/start", map[string]any{"sessionId": session, "agentType": "planner", "message": "Plan."})
 		require.Equal(t, http.StatusOK, status, "%v", answer)
 		f := follow(ctx, d.url, session)
