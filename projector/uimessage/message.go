@@ -108,19 +108,6 @@ func Render(s *projector.Session) []Message {
 	return b.messages
 }
 
-// UnfinishedID returns the id that the session's unfinished assistant message
-// has, or would get, when it is complete.
-func UnfinishedID(s *projector.Session) string {
-	b := &builder{session: s}
-	for i := range s.Messages {
-		b.add(&s.Messages[i])
-	}
-	if s.Turn != nil && len(b.messages) > 0 && b.turn == s.Turn.Number {
-		return b.messages[len(b.messages)-1].ID
-	}
-	return messageID(len(b.messages))
-}
-
 func messageID(index int) string { return fmt.Sprintf("msg-%d", index) }
 
 type builder struct {
