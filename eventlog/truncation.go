@@ -39,10 +39,11 @@ func (g Range) Covers(r Record) bool {
 }
 
 // Strikable reports whether a marker's range can strike such a record: the
-// content that a model or a tool produced. Facts, and the chunks that tell a
-// run's life, stay.
+// content that a model or a tool produced in a run. Facts, and the chunks that
+// tell a run's life, stay; so does what outside producers wrote, which nobody
+// would write again.
 func Strikable(e Envelope) bool {
-	if e.Kind != KindChunk {
+	if e.Kind != KindChunk || e.Run == "" {
 		return false
 	}
 	switch e.Type {

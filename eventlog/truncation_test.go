@@ -12,7 +12,7 @@ import (
 func TestRangeCovers(t *testing.T) {
 	record := func(seq uint64, agent, call string) eventlog.Record {
 		return eventlog.Record{Sequence: seq, Entry: eventlog.Entry{Envelope: eventlog.Envelope{
-			Kind: eventlog.KindChunk, Type: "text_delta", Agent: agent, Call: call,
+			Run: "r", Kind: eventlog.KindChunk, Type: "text_delta", Agent: agent, Call: call,
 		}}}
 	}
 	step := eventlog.Range{AgentID: "s", From: 3, To: 5}
@@ -44,11 +44,12 @@ func TestStrikable(t *testing.T) {
 		"step_committed", "step_discarded", "stream_resync", "suspension_marker",
 	}
 	for _, typ := range append(eventlog.ChunkTypes(), "newer") {
-		e := eventlog.Envelope{Kind: eventlog.KindChunk, Type: typ}
+		e := eventlog.Envelope{Kind: eventlog.KindChunk, Type: typ, Run: "r"}
 		require.Equal(t, !slices.Contains(stays, typ), eventlog.Strikable(e), typ)
 	}
 	for _, typ := range append(eventlog.FactTypes(), "newer") {
-		require.False(t, eventlog.Strikable(eventlog.Envelope{Kind: eventlog.KindFact, Type: typ}), typ)
+		require.False(t, eventlog.Strikable(eventlog.Envelope{Kind: eventlog.KindFact, Type: typ, Run: "r"}), typ)
+		require.False(t, eventlog.Strikable(eventlog.Envelope{Kind: eventlog.KindChunk, Type: typ}), "an outside producer's %s", typ)
 	}
 }
 
@@ -57,7 +58,7 @@ func TestDeadMarks(t *testing.T) {
 		Reason: eventlog.ResyncRetry, Ranges: []eventlog.Range{{AgentID: "s", From: 1, To: 2}, {AgentID: "s", From: 4, To: 4}},
 	}, eventlog.Labels{})
 	require.NoError(t, err)
-	text, err := eventlog.NewChunk(&eventlog.TextDelta{Base: eventlog.Base{AgentID: "s", AgentType: "a"}}, eventlog.Labels{})
+	text, err := eventlog.NewChunk(&eventlog.TextDelta{Base: eventlog.Base{AgentID: "s", AgentType: "a"}}, eventlog.Labels{Run: "r"})
 	require.NoError(t, err)
 
 	var dead eventlog.Dead

@@ -17,9 +17,7 @@ import (
 // as NDJSON or as a JSON array, are appended to the session or begin it.
 //
 // They may be appended while a run is open, too: the run's writer goes on
-// behind them. Chunks of content then are part of the run's open step and
-// share its fate: if the step is struck, after a crash or a failed model
-// call, so are they.
+// behind them, and what it strikes after a crash are its own chunks.
 func (s *Server) chunks(w http.ResponseWriter, r *request) error {
 	raw, err := readBody(w, r.Request, MaxChunksBody, chunksBodyTimeout)
 	if err != nil {

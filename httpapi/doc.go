@@ -38,9 +38,7 @@
 //     INTERNAL_ERROR, logged whole and shown as nothing.
 //
 // What it does not promise: that a client which is attached while records are
-// struck has not seen them. It gets stream_resync and then the survivors. Nor
-// that content which an outside producer appends while a run is open survives
-// that run's crash: it is taken for a part of the run's open step.
+// struck has not seen them. It gets stream_resync and then the survivors.
 //
 // Session ids are percent-encoded in paths, "/" as %2F and ".." as %2E%2E;
 // paths that are not canonical are not found rather than redirected, so that

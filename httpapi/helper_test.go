@@ -133,7 +133,7 @@ func factBase(session string) eventlog.FactBase {
 }
 
 func chunk(c eventlog.Chunk) eventlog.Entry {
-	e, err := eventlog.NewChunk(c, eventlog.Labels{})
+	e, err := eventlog.NewChunk(c, eventlog.Labels{Run: "run-1"})
 	if err != nil {
 		panic(err)
 	}

@@ -29,7 +29,9 @@ func (s *Session) applyChunk(r eventlog.Record, c eventlog.Chunk, before uint64)
 	case *eventlog.Output:
 		s.Output = c.Output
 	default:
-		s.stream(c)
+		if r.Run != "" { // what outside producers write is no part of an answer
+			s.stream(c)
+		}
 	}
 	return ""
 }

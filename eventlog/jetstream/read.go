@@ -34,10 +34,13 @@ func (l *Log) Head(ctx context.Context, session string) (uint64, error) {
 	try, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	answer, err := l.nc.RequestWithContext(try, "$JS.API.STREAM.MSG.GET."+stream, req)
-	if err != nil {
-		if l.isClosed() {
-			return 0, eventlog.ErrClosed
-		}
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		return 0, context.Cause(ctx)
+	case l.isClosed():
+		return 0, eventlog.ErrClosed
+	default:
 		return 0, fmt.Errorf("jetstream: head: %w", err)
 	}
 	var body struct {
