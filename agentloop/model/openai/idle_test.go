@@ -92,7 +92,7 @@ func TestIdleTimeoutLeavesOutEmit(t *testing.T) {
 	s := modeltest.Serve(t, modeltest.Stream{Events: deltas(`"stop"`, `{"content":"x"}`, `{"content":"y"}`).Events}.After(10*time.Millisecond))
 	var c collected
 	_, err := impatient(t.Context(), s, 300*time.Millisecond, func(e model.Event) error {
-		time.Sleep(400 * time.Millisecond)
+		<-time.After(400 * time.Millisecond) // the slow log
 		return c.emit(e)
 	})
 	require.NoError(t, err)
