@@ -93,13 +93,8 @@ func (w *Writer) Append(ctx context.Context, entries ...Entry) error {
 	if w.fatal != nil {
 		return w.fatal
 	}
-	status := w.status
 	frozen := make([]Entry, len(entries))
 	for i, e := range entries {
-		if status.Refuses(e.Envelope) {
-			return ErrStreamEnded
-		}
-		status = status.After(e.Envelope)
 		e.Writer, e.Ordinal = w.id, w.ordinal+1+uint64(i)
 		frozen[i] = e
 	}
@@ -114,9 +109,17 @@ func (w *Writer) Append(ctx context.Context, entries ...Entry) error {
 	return err
 }
 
-// send appends the frozen batch behind whatever others have written.
+// send appends the frozen batch behind whatever others have written, unless
+// that is the stream's end.
 func (w *Writer) send(ctx context.Context, frozen []Entry) error {
 	for {
+		status := w.status
+		for _, e := range frozen {
+			if status.Refuses(e.Envelope) {
+				return ErrStreamEnded
+			}
+			status = status.After(e.Envelope)
+		}
 		last, err := appendOnce(ctx, w.log, w.session, w.head, frozen)
 		if err == nil {
 			first := last + 1 - uint64(len(frozen))

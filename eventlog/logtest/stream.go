@@ -36,6 +36,12 @@ func streamStates(t *testing.T, log eventlog.Log) {
 	require.NoError(t, again.Append(ctx, request))
 	require.NoError(t, again.Append(ctx, Text("s", "third")))
 
+	head, err := log.Head(ctx, "s")
+	require.NoError(t, err)
+	_, err = log.Append(ctx, "s", head, []eventlog.Entry{end}) // by somebody else
+	require.NoError(t, err)
+	require.ErrorIs(t, again.Append(ctx, Text("s", "late")), eventlog.ErrStreamEnded, "whoever has ended it")
+
 	records := collect(t, log.Read(ctx, "s", 0, 0))
 	require.Equal(t, []string{"paused streams take chunks", "last", "a new turn", "third"}, texts(t, records))
 	f.cancel(nil)
@@ -66,6 +72,9 @@ func truncation(t *testing.T, log eventlog.Log) {
 	require.NoError(t, w.Append(ctx, marker(eventlog.Range{AgentID: "s", CallID: "call-1", From: 1, To: c})))
 	require.NoError(t, w.Append(ctx, marker(eventlog.Range{AgentID: "other", From: 1, To: c})))
 	require.Equal(t, []string{"a", "d"}, effective(0, 0))
+	head, err := log.Head(ctx, "s")
+	require.NoError(t, err)
+	require.Empty(t, effective(head, 0))
 	require.Equal(t, []string{"a", "b", "of a call", "c", "d"}, texts(t, collect(t, log.Read(ctx, "s", 0, 0))),
 		"a raw read shows everything")
 }
