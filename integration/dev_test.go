@@ -91,6 +91,7 @@ func TestServeRefuses(t *testing.T) {
 			"serve --allow-unauthenticated --listen 127.0.0.1:0 --nats-listen 0.0.0.0:0 --config " + w.config,
 			"nats.listen: 0.0.0.0:0 is not a loopback address: set nats.user and nats.password, or give --force-unauthenticated",
 		},
+		"dev for all":  {"dev --listen 127.0.0.1:0 --nats-listen 0.0.0.0:0", "dev lets everybody read"},
 		"a bad flag":   {"serve --durability perhaps --config " + w.config, "--durability: durability: "},
 		"no such file": {"serve --config /nowhere/helix.yaml", "no such file"},
 		"a busy port":  {"dev --listen " + strings.TrimPrefix(busy(t), "http://"), "address already in use"},

@@ -37,6 +37,9 @@ func (c devCmd) Run(p *process) error {
 	if cfg.NATS.URL == "" && cfg.NATS.Listen == "" && isFree(devNATSListen) {
 		cfg.NATS.Listen = devNATSListen
 	}
+	if n := cfg.NATS; n.URL == "" && n.Listen != "" && !isLoopback(n.Listen) && n.User == "" {
+		return fmt.Errorf("nats.listen: dev lets everybody read, on a loopback address only, not on %s", n.Listen)
+	}
 	d, err := startDaemon(p.ctx, cfg, agents, true, p.log)
 	if err != nil {
 		return err

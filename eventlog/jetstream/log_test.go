@@ -18,16 +18,22 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // open returns the log of a server of its own.
 func open(t testing.TB, sync time.Duration) eventlog.Log {
 	t.Helper()
+	durability := eventlog.DurabilityFsync
+	if sync > 0 {
+		durability = eventlog.Durability("interval=" + sync.String())
+	}
+	return openAs(t, sync, durability)
+}
+
+// openAs tells the log of another durability than the server has.
+func openAs(t testing.TB, sync time.Duration, durability eventlog.Durability) eventlog.Log {
+	t.Helper()
 	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), SyncInterval: sync})
 	require.NoError(t, err)
 	t.Cleanup(srv.Stop)
 	nc, err := srv.Connect()
 	require.NoError(t, err)
 	t.Cleanup(nc.Close)
-	durability := eventlog.DurabilityFsync
-	if sync > 0 {
-		durability = eventlog.Durability("interval=" + sync.String())
-	}
 	log, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Durability: durability})
 	require.NoError(t, err)
 	t.Cleanup(func() { log.Close() })
