@@ -30,6 +30,10 @@ kill: ## kill -9 a server KILLS times and check that nothing is lost
 fuzz: ## fuzz every target for FUZZTIME
 	.ci/fuzz $(FUZZTIME)
 
+.PHONY: rivals
+rivals: ## measure helixd beside raw JetStream and Redis Streams (needs redis-server)
+	cd integration/rivals && go run .
+
 .PHONY: run
 run: ## start a development server
 	go run ./cmd/helixd dev

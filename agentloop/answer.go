@@ -16,7 +16,7 @@ type answer struct {
 	r      *runner
 	stepID string
 	step   int
-	begun  bool  // step_start is written
+	begun  bool  // step_start is queued or written
 	err    error // of writing
 	parts  []*partText
 	calls  map[int]*callText // by position in the answer
@@ -110,18 +110,22 @@ func (a *answer) endCall(ctx context.Context, c *callText) error {
 // errNoCall: an adapter sends a piece of a call that it has not begun.
 var errNoCall = fmt.Errorf("%w: a piece of a tool call that was not begun", errPanicked)
 
+// write queues a chunk: the log's pace does not hold up the model's.
 func (a *answer) write(ctx context.Context, c eventlog.Chunk) error {
-	return a.append(ctx, a.r.chunk(c))
+	return a.put(ctx, a.r.write, a.r.chunk(c))
 }
 
-// append begins the step with the first thing that there is to say: a call
-// that fails before leaves nothing to be struck.
-func (a *answer) append(ctx context.Context, f fact) error {
+// commit appends the record that makes the answer final.
+func (a *answer) commit(ctx context.Context, f fact) error { return a.put(ctx, a.r.append, f) }
+
+// put begins the step with the first thing that there is to say: a call that
+// fails before leaves nothing to be struck.
+func (a *answer) put(ctx context.Context, send func(context.Context, ...fact) error, f fact) error {
 	if a.begun {
-		return a.r.append(ctx, f)
+		return send(ctx, f)
 	}
 	start := a.r.chunk(&eventlog.StepStart{StepID: &a.stepID, Base: a.r.base(a.step)})
-	if err := a.r.append(ctx, start, f); err != nil {
+	if err := send(ctx, start, f); err != nil {
 		return err
 	}
 	a.begun = true

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -138,7 +140,7 @@ func outcome(t *testing.T, s *projector.Tree) string {
 // on the order.
 func content(t *testing.T, log eventlog.Log, session string) map[string]string {
 	t.Helper()
-	out := map[string]string{}
+	byCall := map[string][]map[string]any{}
 	for r, err := range eventlog.Effective(t.Context(), log, session, 0, 0) {
 		require.NoError(t, err)
 		if !eventlog.Strikable(r.Envelope) {
@@ -148,27 +150,59 @@ func content(t *testing.T, log eventlog.Log, session string) map[string]string {
 		require.NoError(t, json.Unmarshal(r.Payload, &m))
 		delete(m, "timestamp")
 		delete(m, "patches")
-		raw, err := json.Marshal(m)
-		require.NoError(t, err)
-		out[r.Call] += string(raw) + "\n"
+		all := byCall[r.Call]
+		if len(all) == 0 || !goesOn(all[len(all)-1], m) {
+			byCall[r.Call] = append(all, m)
+		}
+	}
+	out := map[string]string{}
+	for call, all := range byCall {
+		for _, m := range all {
+			raw, err := json.Marshal(m)
+			require.NoError(t, err)
+			out[call] += string(raw) + "\n"
+		}
 	}
 	return out
 }
 
+// goesOn adds what next says to last, if both are deltas of the same.
+func goesOn(last, next map[string]any) bool {
+	field := map[any]string{"text_delta": "delta", "tool_arg_stream_delta": "delta", "thinking": "content"}[next["type"]]
+	if field == "" || next["isComplete"] == true {
+		return false
+	}
+	before, after := maps.Clone(last), maps.Clone(next)
+	delete(before, field)
+	delete(after, field)
+	if !reflect.DeepEqual(before, after) {
+		return false
+	}
+	last[field] = last[field].(string) + next[field].(string)
+	return true
+}
+
 func TestDeathAtAnyAppendLeavesTheSameOutcome(t *testing.T) {
-	calm := newWorkload()
-	g := newRig(t, calm.agent())
+	calm, log := newWorkload(), memory.New()
+	agent, said := calm.agent(), 0
+	agent.Model = paced{Model: agent.Model, log: log, said: &said}
+	g := newRigOn(t, log, agent)
 	g.start("s", "worker", "go")
 	want := outcome(t, g.ended("s"))
 	wantContent := content(t, g.log, "s")
 	appends := writes(t, g.log)
 
-	for _, stored := range []bool{false, true} {
-		for after := 1; after < appends; after++ { // the first is the request itself
-			t.Run(fmt.Sprintf("after %d, stored %v", after, stored), func(t *testing.T) {
-				t.Parallel()
-				survives(t, after, stored, want, wantContent)
-			})
+	for _, pace := range []bool{false, true} {
+		for _, stored := range []bool{false, true} {
+			for after := 1; after < appends; after++ { // the first is the request itself
+				t.Run(fmt.Sprintf("after %d, stored %v, paced %v", after, stored, pace), func(t *testing.T) {
+					t.Parallel()
+					died := survives(t, after, stored, pace, want, wantContent)
+					if pace && after < said { // every piece is an append of its own
+						require.True(t, died)
+					}
+				})
+			}
 		}
 	}
 }
@@ -184,12 +218,17 @@ func writes(t *testing.T, log eventlog.Log) int {
 	return n
 }
 
-func survives(t *testing.T, after int, stored bool, want string, wantContent map[string]string) {
+// survives reports whether the first process has died before the run's end.
+func survives(t *testing.T, after int, stored, pace bool, want string, wantContent map[string]string) (died bool) {
 	w := newWorkload()
 	store := memory.New()
 	dying := &mortal{Log: store, lastStored: stored, dead: make(chan struct{})}
 	dying.left.Store(int64(after))
-	first := newRigOn(t, dying, w.agent())
+	agent := w.agent()
+	if pace {
+		agent.Model = paced{Model: agent.Model, log: store, dead: dying.dead}
+	}
+	first := newRigOn(t, dying, agent)
 	first.start("s", "worker", "go")
 	finished := make(chan struct{})
 	go func() {
@@ -202,6 +241,7 @@ func survives(t *testing.T, after int, stored bool, want string, wantContent map
 	}()
 	select {
 	case <-dying.dead:
+		died = true
 	case <-finished:
 	}
 	first.loop.Stop()
@@ -256,4 +296,5 @@ func survives(t *testing.T, after int, stored bool, want string, wantContent map
 	} else {
 		require.Zero(t, markers)
 	}
+	return died
 }

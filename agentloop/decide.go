@@ -149,6 +149,9 @@ func (d decider) nextStep(turn *projector.Turn, n int) []Effect {
 }
 
 func (d decider) afterStep(t *projector.Tree, turn *projector.Turn, step *projector.Step) []Effect {
+	if step.Message < 0 || step.Message >= len(t.Messages) { // a damaged state
+		return []Effect{Fail{Code: CodeInternal, Message: "the step's answer is not there"}}
+	}
 	if newMessages(t, step) { // the user has more to say, whatever the answer was
 		return d.nextStep(turn, step.Number+1)
 	}

@@ -149,6 +149,8 @@ func (l *Loop) keep(session string, run *liveRun) {
 		case err == nil, errors.Is(err, ErrStopping), l.ctx.Err() != nil:
 		case errors.Is(err, eventlog.ErrSuperseded):
 			l.opts.Logger.Info("run taken over by another node", "session", session)
+		case errors.Is(err, eventlog.ErrSessionNotFound):
+			l.opts.Logger.Info("run stopped: the session was erased", "session", session)
 		case errors.Is(err, eventlog.ErrClosed), errors.Is(err, ErrUnknownAgent), errors.Is(err, eventlog.ErrStreamEnded):
 			l.opts.Logger.Error("run stopped", "session", session, "error", err)
 		default:

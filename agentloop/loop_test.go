@@ -107,9 +107,10 @@ func addTool() agentloop.Tool {
 }
 
 func TestATextAnswerIsAStepAndEndsTheStream(t *testing.T) {
-	g := newRig(t, agentloop.Agent{Name: "writer", Model: script(scripted.Turn{
+	log := memory.New()
+	g := newRigOn(t, log, agentloop.Agent{Name: "writer", Model: paced{log: log, Model: script(scripted.Turn{
 		Reasoning: "Hm, well.", Text: "Hello there.", Usage: eventlog.TokenUsage{Prompt: 5, Completion: 7},
-	})})
+	})}})
 	started := g.start("s", "writer", "Hi")
 	state := g.ended("s")
 	require.Equal(t, []string{

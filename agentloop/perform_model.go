@@ -18,19 +18,24 @@ func (r *runner) callModel(ctx context.Context, e CallModel) error {
 	}
 	a := &answer{r: r, stepID: e.StepID, step: e.Step, calls: map[int]*callText{}, ids: map[string]bool{}}
 	done, err := r.generate(ctx, a)
+	if err == nil && a.err == nil {
+		a.err = a.close(ctx, true)
+	}
+	// What has streamed is durable and folded before anything is made of it,
+	// and also when the run is stopped.
+	flushed := r.flush(ctx)
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case a.err != nil:
 		return a.err
+	case flushed != nil:
+		return flushed
 	case err != nil:
 		return r.modelFailed(ctx, e, asModelError(err))
 	}
-	if err := a.close(ctx, true); err != nil {
-		return err
-	}
 	run := r.runID()
-	return a.append(ctx, fact{run: run, f: &eventlog.ModelTurn{
+	return a.commit(ctx, fact{run: run, f: &eventlog.ModelTurn{
 		RunID: run, StepID: e.StepID, Step: e.Step, Model: done.Model, Parts: a.turnParts(),
 		StopReason: done.StopReason, Usage: done.Usage, FactBase: r.l.factBase(r.session),
 	}})

@@ -47,6 +47,7 @@ func (l *Loop) hold(ctx context.Context, session string) error {
 	r.w = eventlog.NewWriter(l.log, session, eventlog.WriterOptions{
 		ID: r.id, Head: t.Head, Status: t.StreamStatus, Observe: r.observe,
 	})
+	defer r.w.Stop()
 	attempt := 1
 	if run := t.CurrentRun(); run != nil {
 		attempt += run.Claims
@@ -72,17 +73,19 @@ func (r *runner) observe(rec eventlog.Record) {
 func (r *runner) drive(ctx context.Context) error {
 	d := decider{def: r.def, retryDelay: r.l.opts.RetryDelay}
 	for {
-		r.mu.RLock()
-		effects, parked := d.decide(r.tree), r.parked
-		r.mu.RUnlock()
-		if len(effects) == 0 {
-			return nil
-		}
-		var err error
-		if parked { // deciding anew would do the same again, for ever
-			err = errParked
-		} else {
-			err = r.performAll(ctx, effects)
+		err := r.flush(ctx) // decide sees all that was written
+		if err == nil {
+			r.mu.RLock()
+			effects, parked := d.decide(r.tree), r.parked
+			r.mu.RUnlock()
+			if len(effects) == 0 {
+				return nil
+			}
+			if parked { // deciding anew would do the same again, for ever
+				err = errParked
+			} else {
+				err = r.performAll(ctx, effects)
+			}
 		}
 		if err == nil {
 			continue
@@ -166,14 +169,33 @@ func (r *runner) append(ctx context.Context, facts ...fact) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	ctx = context.WithoutCancel(ctx)
-	ctx, cancel := context.WithTimeout(ctx, appendTimeout)
-	defer cancel()
 	entries, err := entriesOf(r.session, facts)
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), appendTimeout)
+	defer cancel()
 	return r.w.Append(ctx, entries...)
+}
+
+// write queues facts, all or none; a log that has fallen so far behind that
+// there is no room is waited for. What becomes of them flush tells.
+func (r *runner) write(ctx context.Context, facts ...fact) error {
+	entries, err := entriesOf(r.session, facts)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, appendTimeout)
+	defer cancel()
+	return r.w.Write(ctx, entries...)
+}
+
+// flush waits until all that was written is durable and folded. Like append,
+// it outlives the run's context.
+func (r *runner) flush(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), appendTimeout)
+	defer cancel()
+	return r.w.Flush(ctx)
 }
 
 // chunk labels a chunk of the current run.

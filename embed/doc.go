@@ -22,4 +22,8 @@
 //
 // Without credentials nobody writes or makes consumers: a consumer delivers
 // what it reads to any inbox, whatever its maker may subscribe to.
+//
+// A [Folder] looks at the files of a server that does not run: a server that
+// starts may cut off what it can't read. [Scan] tells in which files a text
+// stands.
 package embed

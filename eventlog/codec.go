@@ -57,6 +57,7 @@ var factTypes = table(
 	func() Fact { return new(StreamResumed) },
 	func() Fact { return new(StreamEnd) },
 	func() Fact { return new(StreamFailed) },
+	func() Fact { return new(Erased) },
 )
 
 func table[T interface{ Type() string }](rows ...func() T) map[string]func() T {

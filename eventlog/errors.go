@@ -11,6 +11,9 @@ var (
 	ErrSessionNotFound = errors.New("eventlog: session not found")
 	// ErrSessionExists: a session is created that has records.
 	ErrSessionExists = errors.New("eventlog: session exists")
+	// ErrErasing: an append to a session whose erasure has begun and is not
+	// over; nothing was written. Erase again, or wait.
+	ErrErasing = errors.New("eventlog: session is being erased")
 	// ErrOutcomeUnknown: an append was sent and not answered; it may or may
 	// not be in the log, now or later. [Writer] resolves it.
 	ErrOutcomeUnknown = errors.New("eventlog: append outcome unknown")
@@ -28,6 +31,8 @@ var (
 	// ErrIncomplete: a finite read did not reach its target; what was read
 	// must not be taken for the whole.
 	ErrIncomplete = errors.New("eventlog: read incomplete")
+	// ErrDamaged: stored bytes are not what was stored.
+	ErrDamaged = errors.New("eventlog: damaged")
 	// ErrClosed: the log is closed.
 	ErrClosed = errors.New("eventlog: closed")
 )
@@ -47,6 +52,14 @@ func (e *CursorAheadError) Error() string {
 	return fmt.Sprintf("eventlog: cursor %d is ahead of head %d", e.Cursor, e.Head)
 }
 
+// TrimmedError tells that retention has removed records behind a cursor, up
+// to Floor: read on from there, or take a snapshot.
+type TrimmedError struct{ Cursor, Floor uint64 }
+
+func (e *TrimmedError) Error() string {
+	return fmt.Sprintf("eventlog: cursor %d is below the floor %d", e.Cursor, e.Floor)
+}
+
 // ValidationError tells what is wrong with a record or an id. Field is the
 // path of the field, empty for the whole.
 type ValidationError struct {
@@ -60,6 +73,26 @@ func (e *ValidationError) Error() string {
 	}
 	if e.Type != "" {
 		s = e.Type + ": " + s
+	}
+	return s
+}
+
+// StreamTruncatedError tells an attached [Reader] that records were struck at
+// a time when it had not yet read to the end (document 000, guarantee G4).
+// Its next read yields what survives.
+type StreamTruncatedError struct {
+	Reason ResyncReason
+	// TruncatedAtStep is the last step that a clean-up by step has kept, nil
+	// if the marker is not one's.
+	TruncatedAtStep *int
+	// AtSequence is the head when the marker was written.
+	AtSequence uint64
+}
+
+func (e *StreamTruncatedError) Error() string {
+	s := fmt.Sprintf("eventlog: stream truncated at sequence %d (%s)", e.AtSequence, e.Reason)
+	if e.TruncatedAtStep != nil {
+		s += fmt.Sprintf(" behind step %d", *e.TruncatedAtStep)
 	}
 	return s
 }

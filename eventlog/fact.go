@@ -113,11 +113,24 @@ type (
 type (
 	// Truncated strikes records from the effective stream; nothing is
 	// deleted. Ranges is the truth; AtSequence is the head when it was
-	// written (documents' guarantee G4).
+	// written (documents' guarantee G4). The other fields tell what was
+	// asked for: TruncatedAtStep and MinSequence of a clean-up by step,
+	// AfterSequence and Restore of a rollback.
 	Truncated struct {
 		Reason     ResyncReason `json:"reason"`
 		Ranges     []Range      `json:"ranges"`
 		AtSequence uint64       `json:"atSequence"`
+		// TruncatedAtStep is the last step that a clean-up keeps.
+		TruncatedAtStep *int `json:"truncatedAtStep,omitempty"`
+		// MinSequence is the floor of a clean-up; what is at or before it
+		// stays.
+		MinSequence uint64 `json:"minSequence,omitempty"`
+		// AfterSequence is the record that a rollback goes back to. Only
+		// rollbacks have it.
+		AfterSequence uint64 `json:"afterSequence,omitempty"`
+		// Restore is what the fold needs to go back there and can't know by
+		// itself, an object that package projector makes and reads.
+		Restore json.RawMessage `json:"restore,omitempty"`
 		FactBase
 	}
 
@@ -147,15 +160,26 @@ type (
 	}
 )
 
-// Range is a part of the log that a [Truncated] fact strikes: chunks of one
-// agent, and of one tool call or, if CallID is empty, of none, with From <=
-// sequence <= To. Facts and life cycle chunks are never struck by it.
+// Range is a part of the log that a [Truncated] fact strikes: records of one
+// agent with From <= sequence <= To, as far as Scope reaches. They are those of
+// one tool call or, if CallID is empty, of none; with ScopeAll, of any.
 type Range struct {
 	AgentID string `json:"agentId"`
 	CallID  string `json:"callId,omitempty"`
 	From    uint64 `json:"from"`
 	To      uint64 `json:"to"`
+	Scope   Scope  `json:"scope,omitempty"`
 }
+
+// Scope says which records a [Range] can strike; see [Scope.Strikes].
+type Scope string
+
+// The scopes.
+const (
+	ScopeRun     Scope = ""        // content that a model or a tool produced in a run
+	ScopeContent Scope = "content" // content, that of outside producers too
+	ScopeAll     Scope = "all"     // whatever can die
+)
 
 // MessageFile is an attachment of a user message; Data is a data URL.
 type MessageFile struct {

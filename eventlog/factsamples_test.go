@@ -73,4 +73,5 @@ var factSamples = []sample[eventlog.Fact]{
 		&eventlog.StreamEnd{StreamID: "s"},
 	},
 	{&eventlog.StreamFailed{Error: "broke", FactBase: factBase}, &eventlog.StreamFailed{FactBase: factBase}},
+	{&eventlog.Erased{FactBase: factBase}, &eventlog.Erased{FactBase: factBase}},
 }

@@ -25,7 +25,8 @@ type Log interface {
 	// Read yields the records with from < sequence <= to, up to the head if
 	// to is 0. It proves that it is complete, with the leader's head, or it
 	// ends with an error. Errors: ErrSessionNotFound, ErrIncomplete,
-	// *CursorAheadError if from or to is beyond the head.
+	// ErrDamaged, *CursorAheadError if from or to is beyond the head,
+	// *TrimmedError if from is below what retention has left.
 	Read(ctx context.Context, session string, from, to uint64) iter.Seq2[Record, error]
 
 	// Follow yields the records with sequence > from, waiting for new ones
@@ -39,6 +40,11 @@ type Log interface {
 	// Sessions yields the ids of all sessions, sorted by bytes.
 	Sessions(ctx context.Context) iter.Seq2[string, error]
 
+	// Erase removes every byte of a session, for good. From when it has
+	// begun the session is not found and its writers can't write. It can be
+	// called again until nothing is pending. Errors: ErrSessionNotFound.
+	Erase(ctx context.Context, session string) (Erasure, error)
+
 	// Info describes the log.
 	Info() Info
 
@@ -51,14 +57,22 @@ type Info struct {
 	Backend    string     `json:"backend"`
 	Durability Durability `json:"durability"`
 	Partitions int        `json:"partitions"`
-	// MaxRecordBytes is the largest payload that Append takes.
+	// MaxRecordBytes is the largest payload that Append takes, in bytes.
 	MaxRecordBytes int `json:"maxRecordBytes"`
+	// GatherFrom is from how many records on one append of them is quicker
+	// than one for each.
+	GatherFrom int `json:"-"`
+	// Refuses tells why appends are refused now; empty: they are not.
+	Refuses string `json:"refuses,omitempty"`
 }
+
+// MaxPayload is the largest payload of a record, in bytes.
+const MaxPayload = 16 << 20
 
 // Durability says what an acknowledged append survives: "fsync" a power
 // loss, "interval=D" a power loss but for the last D, "replicated×N" the loss
 // of fewer than half of N servers, "memory" nothing, "unknown" at least a
-// killed client.
+// killed client. See Survives.
 type Durability string
 
 // Durability modes without a parameter.

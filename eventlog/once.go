@@ -19,8 +19,10 @@ const (
 // that hold no claim.
 //
 // Errors: as [Log.Append]; a *ConflictError means that somebody else wrote
-// there first and that nothing of this was or will be written.
-// ErrOutcomeUnknown is left only when ctx ends.
+// there first and that nothing of this was or will be written;
+// ErrSessionNotFound the same for a session that was erased, ErrErasing for
+// one whose erasure is not over, if expected is 0. ErrOutcomeUnknown is left only when
+// ctx ends, or beside ErrErasing.
 func AppendOnce(ctx context.Context, log Log, session, writer string, expected uint64, entries []Entry) (uint64, error) {
 	frozen := make([]Entry, len(entries))
 	for i, e := range entries {
@@ -40,7 +42,7 @@ func appendOnce(ctx context.Context, log Log, session string, expected uint64, f
 		if err == nil {
 			return last, nil
 		}
-		_, conflict := errors.AsType[*ConflictError](err)
+		refused, conflict := errors.AsType[*ConflictError](err)
 		if !conflict && !errors.Is(err, ErrOutcomeUnknown) {
 			if unsure { // an earlier try may still arrive
 				err = fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
@@ -49,9 +51,19 @@ func appendOnce(ctx context.Context, log Log, session string, expected uint64, f
 		}
 		unsure = unsure || !conflict
 		first, rerr := firstAfter(ctx, log, session, expected)
+		ahead, isAhead := errors.AsType[*CursorAheadError](rerr)
 		switch {
+		case errors.Is(rerr, ErrSessionNotFound) && expected > 0: // erased, which fences
+			return 0, rerr
+		case errors.Is(rerr, ErrSessionNotFound) && conflict && refused.Head > 0: // only a fence is there
+			if unsure { // an earlier try may arrive when that is gone
+				return 0, fmt.Errorf("%w: %w", ErrOutcomeUnknown, ErrErasing)
+			}
+			return 0, ErrErasing
+		case isAhead && !unsure: // nothing is under way that would bring the head there
+			return 0, &ConflictError{Head: ahead.Head}
 		case rerr != nil || first.Sequence == 0: // not known yet, or still free
-		case first.Writer == frozen[0].Writer && first.Ordinal == frozen[0].Ordinal:
+		case first.Writer == frozen[0].Writer && first.Ordinal == frozen[0].Ordinal && first.Origin == frozen[0].Origin:
 			return first.Sequence + uint64(len(frozen)) - 1, nil
 		default:
 			return 0, &ConflictError{Head: first.Sequence}
@@ -65,9 +77,6 @@ func appendOnce(ctx context.Context, log Log, session string, expected uint64, f
 // firstAfter returns the first record behind n, or the zero Record.
 func firstAfter(ctx context.Context, log Log, session string, n uint64) (Record, error) {
 	for r, err := range log.Read(ctx, session, n, 0) {
-		if errors.Is(err, ErrSessionNotFound) && n == 0 {
-			return Record{}, nil
-		}
 		return r, err
 	}
 	return Record{}, nil

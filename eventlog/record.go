@@ -1,7 +1,6 @@
 package eventlog
 
 import (
-	"encoding/json"
 	"fmt"
 	"time"
 )
@@ -25,6 +24,15 @@ type Envelope struct {
 	Call    string `json:"call,omitempty"`    // tool call whose execution wrote it
 	Writer  string `json:"writer,omitempty"`  // claim that wrote it; see Writer
 	Ordinal uint64 `json:"ordinal,omitempty"` // position among the writer's records, from 1
+	Origin  Origin `json:"origin,omitzero"`   // of an imported record; see Import
+}
+
+// Origin tells where an imported record was first stored: its sequence in
+// that log, and its time there. The zero Origin is of a record that is where
+// it was written.
+type Origin struct {
+	Sequence uint64    `json:"sequence"`
+	Time     time.Time `json:"time"` // UTC
 }
 
 // Entry is a record before it has a sequence.
@@ -36,7 +44,7 @@ type Entry struct {
 // Record is one element of a session's log. Its payload is never changed.
 type Record struct {
 	Sequence uint64    // JetStream's sequence: unique, rising, with gaps
-	Time     time.Time // when the store took it; folds don't look at it
+	Time     time.Time // about when the store took it; folds don't look at it
 	Entry
 }
 
@@ -74,7 +82,11 @@ func (e Entry) Chunk() (Chunk, error) {
 	if e.Kind != KindChunk {
 		return nil, fmt.Errorf("eventlog: a %s %s is no chunk", e.Kind, e.Type)
 	}
-	return DecodeChunk(e.Payload)
+	c, err := DecodeChunk(e.Payload)
+	if err == nil && c.Type() != e.Type {
+		return nil, fmt.Errorf("eventlog: a record of type %s holds a %s", e.Type, c.Type())
+	}
+	return c, err
 }
 
 // Fact decodes the record's fact.
@@ -82,34 +94,9 @@ func (e Entry) Fact() (Fact, error) {
 	if e.Kind != KindFact {
 		return nil, fmt.Errorf("eventlog: a %s %s is no fact", e.Kind, e.Type)
 	}
-	return DecodeFact(e.Payload)
-}
-
-// recordJSON is the interchange form of a record: the envelope, and the
-// payload as it is under "data".
-type recordJSON struct {
-	Sequence uint64    `json:"sequence"`
-	Time     time.Time `json:"time"`
-	Envelope
-	Data json.RawMessage `json:"data"`
-}
-
-// MarshalJSON writes the record with its envelope; a payload that is not
-// JSON stands as a string.
-func (r Record) MarshalJSON() ([]byte, error) {
-	data := json.RawMessage(r.Payload)
-	if !json.Valid(data) {
-		data, _ = json.Marshal(string(r.Payload))
+	f, err := DecodeFact(e.Payload)
+	if err == nil && f.Type() != e.Type {
+		return nil, fmt.Errorf("eventlog: a record of type %s holds a %s", e.Type, f.Type())
 	}
-	return marshalPlain(recordJSON{Sequence: r.Sequence, Time: r.Time, Envelope: r.Envelope, Data: data})
-}
-
-// UnmarshalJSON reads what MarshalJSON wrote.
-func (r *Record) UnmarshalJSON(b []byte) error {
-	var j recordJSON
-	if err := json.Unmarshal(b, &j); err != nil {
-		return err
-	}
-	*r = Record{Sequence: j.Sequence, Time: j.Time, Entry: Entry{Envelope: j.Envelope, Payload: j.Data}}
-	return nil
+	return f, err
 }

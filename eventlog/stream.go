@@ -1,5 +1,12 @@
 package eventlog
 
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+)
+
 // StreamStatus is the life cycle state of a session's stream.
 //
 //	         stream_paused            stream_end / stream_failed
@@ -60,4 +67,97 @@ func (s StreamStatus) Refuses(e Envelope) bool {
 		return true
 	}
 	return e.Kind == KindChunk
+}
+
+// lifecycle follows the stream of a session over its records. Unlike
+// [StreamStatus.After] it knows rollbacks, which take back what they strike,
+// and leaves the facts of sub-agents out: a child's end is not the root's.
+type lifecycle struct {
+	session string
+	facts   []Record // alive, without their payloads
+	status  StreamStatus
+	// since is the sequence of the record that brought the status.
+	since uint64
+}
+
+// see takes the next record.
+func (l *lifecycle) see(r Record) error {
+	if r.Kind != KindFact {
+		return nil
+	}
+	m, err := markerOf(r)
+	switch {
+	case err != nil:
+		return err
+	case m != nil && m.AfterSequence > 0:
+		return l.rollBack(r)
+	case r.Agent != l.session || !changesStream(r.Type):
+		return nil
+	}
+	r.Payload = nil
+	l.facts = append(l.facts, r)
+	if next := l.status.After(r.Envelope); next != l.status {
+		l.status, l.since = next, r.Sequence
+	}
+	return nil
+}
+
+// rollBack forgets the facts that a marker strikes.
+func (l *lifecycle) rollBack(marker Record) error {
+	var dead Dead
+	if err := dead.Mark(marker); err != nil {
+		return err
+	}
+	alive := slices.DeleteFunc(l.facts, dead.Covers)
+	if len(alive) == len(l.facts) {
+		return nil
+	}
+	l.facts, l.status, l.since = alive, "", marker.Sequence
+	for _, f := range alive {
+		l.status = l.status.After(f.Envelope)
+	}
+	return nil
+}
+
+// now returns the status; a stream begins active.
+func (l *lifecycle) now() StreamStatus {
+	if l.status == "" {
+		return StreamActive
+	}
+	return l.status
+}
+
+func changesStream(factType string) bool {
+	switch factType {
+	case (*RunRequested)(nil).Type(), (*StreamPaused)(nil).Type(), (*StreamResumed)(nil).Type(), (*StreamEnd)(nil).Type(),
+		(*StreamFailed)(nil).Type():
+		return true
+	}
+	return false
+}
+
+// left reads the records behind from up to the head, as far as retention has
+// left them; if from is a record that is known, as [Behind] does.
+func left(ctx context.Context, log Log, session string, from uint64, known bool) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		for {
+			records := log.Read(ctx, session, from, 0)
+			if known {
+				records = Behind(ctx, log, session, from)
+			}
+			var trimmed *TrimmedError
+			for r, err := range records {
+				if errors.As(err, &trimmed) && trimmed.Floor > from {
+					break
+				}
+				if !yield(r, err) || err != nil {
+					return
+				}
+			}
+			if trimmed == nil {
+				return
+			}
+			from, known = trimmed.Floor, false
+		}
+	}
 }

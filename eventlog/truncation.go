@@ -2,6 +2,7 @@ package eventlog
 
 import (
 	"context"
+	"fmt"
 	"iter"
 )
 
@@ -9,17 +10,39 @@ import (
 // itself keeps them; the effective stream leaves them out.
 type Dead []Range
 
-// Mark adds the ranges of a marker record; other records add nothing.
+// Mark adds the ranges of a marker record; other records add nothing. A
+// marker strikes only what precedes it. One that can't be understood is an
+// error, since reading on without it would show what is struck.
 func (d *Dead) Mark(r Record) error {
+	m, err := markerOf(r)
+	if m == nil || err != nil {
+		return err
+	}
+	for _, g := range m.Ranges {
+		switch g.Scope {
+		case ScopeRun, ScopeContent, ScopeAll:
+		default:
+			return fmt.Errorf("eventlog: marker %d has the unknown scope %q", r.Sequence, g.Scope)
+		}
+	}
+	for _, g := range m.Ranges {
+		if g.To = min(g.To, r.Sequence-1); g.From <= g.To {
+			*d = append(*d, g)
+		}
+	}
+	return nil
+}
+
+// markerOf returns the marker that r is, or nil.
+func markerOf(r Record) (*Truncated, error) {
 	if r.Kind != KindFact || r.Type != (*Truncated)(nil).Type() {
-		return nil
+		return nil, nil
 	}
 	f, err := r.Fact()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	*d = append(*d, f.(*Truncated).Ranges...)
-	return nil
+	return f.(*Truncated), nil
 }
 
 // Covers reports whether r is struck.
@@ -34,16 +57,43 @@ func (d Dead) Covers(r Record) bool {
 
 // Covers reports whether the range strikes r.
 func (g Range) Covers(r Record) bool {
-	return g.From <= r.Sequence && r.Sequence <= g.To &&
-		g.AgentID == r.Agent && g.CallID == r.Call && Strikable(r.Envelope)
+	return g.From <= r.Sequence && r.Sequence <= g.To && g.AgentID == r.Agent &&
+		(g.Scope == ScopeAll || g.CallID == r.Call) && g.Scope.Strikes(r.Envelope)
 }
 
-// Strikable reports whether a marker's range can strike such a record: the
-// content that a model or a tool produced in a run. Facts, and the chunks that
-// tell a run's life, stay; so does what outside producers wrote, which nobody
-// would write again.
-func Strikable(e Envelope) bool {
-	if e.Kind != KindChunk || e.Run == "" {
+// Strikable reports whether a range of the ordinary scope, [ScopeRun], can
+// strike such a record.
+func Strikable(e Envelope) bool { return ScopeRun.Strikes(e) }
+
+// Strikes reports whether a range of this scope can strike such a record.
+//
+// ScopeRun is the content that a model or a tool produced in a run. Facts, and
+// the chunks that tell a run's life, stay; so does what outside producers
+// wrote, which nobody would write again. ScopeContent is content whoever
+// wrote it.
+//
+// ScopeAll is for a rollback: every chunk, and the facts that say what
+// happened in the conversation and to the stream: messages, model turns, tool
+// results, the beginning and the end of runs, pauses and ends. What stays is
+// what is true in any case: that the session was created, who held the tree,
+// what was struck before. A fact of a type that this version does not know
+// stays too; it may be of that sort.
+func (s Scope) Strikes(e Envelope) bool {
+	switch s {
+	case ScopeRun:
+		return isContent(e) && e.Run != ""
+	case ScopeContent:
+		return isContent(e)
+	case ScopeAll:
+		return e.Kind == KindChunk || e.Kind == KindFact && mortalFact(e.Type)
+	}
+	return false
+}
+
+// isContent tells what a model, a tool or a producer wrote from the chunks that
+// tell a run's life.
+func isContent(e Envelope) bool {
+	if e.Kind != KindChunk {
 		return false
 	}
 	switch e.Type {
@@ -54,6 +104,16 @@ func Strikable(e Envelope) bool {
 		return false
 	}
 	return true
+}
+
+func mortalFact(typ string) bool {
+	switch typ {
+	case (*UserMessage)(nil).Type(), (*RunRequested)(nil).Type(), (*ModelTurn)(nil).Type(), (*ModelFailed)(nil).Type(),
+		(*ToolResult)(nil).Type(), (*RunEnded)(nil).Type(), (*StreamPaused)(nil).Type(), (*StreamResumed)(nil).Type(),
+		(*StreamEnd)(nil).Type(), (*StreamFailed)(nil).Type():
+		return true
+	}
+	return false
 }
 
 // Effective yields what is left of the records with from < sequence <= to

@@ -53,6 +53,84 @@ func TestStrikable(t *testing.T) {
 	}
 }
 
+// What each scope reaches, of every type of record.
+func TestScopes(t *testing.T) {
+	lifecycle := []string{
+		"checkpoint_created", "error", "executor_superseded", "run_interrupted", "run_paused", "run_resumed",
+		"step_committed", "step_discarded", "stream_resync", "suspension_marker",
+	}
+	immortal := []string{"erased", "run_claimed", "session_created", "truncated", "newer"}
+	for _, run := range []string{"", "r"} {
+		for _, typ := range append(eventlog.ChunkTypes(), "newer") {
+			e := eventlog.Envelope{Kind: eventlog.KindChunk, Type: typ, Run: run}
+			content := !slices.Contains(lifecycle, typ)
+			require.Equal(t, content && run != "", eventlog.ScopeRun.Strikes(e), "%s of run %q", typ, run)
+			require.Equal(t, content, eventlog.ScopeContent.Strikes(e), "%s of run %q", typ, run)
+			require.True(t, eventlog.ScopeAll.Strikes(e), "%s of run %q", typ, run)
+		}
+		for _, typ := range append(eventlog.FactTypes(), "newer", "text_delta") {
+			e := eventlog.Envelope{Kind: eventlog.KindFact, Type: typ, Run: run}
+			require.False(t, eventlog.ScopeRun.Strikes(e), typ)
+			require.False(t, eventlog.ScopeContent.Strikes(e), typ)
+			require.Equal(t, !slices.Contains(immortal, typ) && typ != "text_delta", eventlog.ScopeAll.Strikes(e), typ)
+		}
+	}
+	require.False(t, eventlog.Scope("newer").Strikes(eventlog.Envelope{Kind: eventlog.KindChunk, Type: "text_delta", Run: "r"}))
+
+	e := eventlog.Envelope{Kind: eventlog.KindChunk, Type: "text_delta", Agent: "s", Run: "r", Call: "c"}
+	all := eventlog.Range{AgentID: "s", From: 3, To: 5, Scope: eventlog.ScopeAll}
+	for seq, want := range map[uint64]bool{2: false, 3: true, 5: true, 6: false} {
+		require.Equal(t, want, all.Covers(eventlog.Record{Sequence: seq, Entry: eventlog.Entry{Envelope: e}}))
+	}
+	e.Agent = "child"
+	require.False(t, all.Covers(eventlog.Record{Sequence: 4, Entry: eventlog.Entry{Envelope: e}}))
+}
+
+// What design 6 says of a marker, written by hand.
+func TestMarkerWireForm(t *testing.T) {
+	for _, tc := range []struct {
+		marker *eventlog.Truncated
+		want   string
+	}{
+		{
+			&eventlog.Truncated{
+				Reason: eventlog.ResyncCrashRecovery, AtSequence: 9, TruncatedAtStep: new(0), MinSequence: 4, FactBase: factBase,
+				Ranges: []eventlog.Range{{AgentID: "s", From: 5, To: 9, Scope: eventlog.ScopeContent}},
+			},
+			`{"type":"truncated","reason":"crash_recovery","ranges":[{"agentId":"s","from":5,"to":9,"scope":"content"}],"atSequence":9,` +
+				`"truncatedAtStep":0,"minSequence":4,"sessionId":"session-1","timestamp":1700000000123}`,
+		},
+		{
+			&eventlog.Truncated{
+				Reason: eventlog.ResyncRollback, AtSequence: 9, AfterSequence: 4, Restore: raw(`{"a":"<"}`), FactBase: factBase,
+				Ranges: []eventlog.Range{{AgentID: "s", From: 5, To: 9, Scope: eventlog.ScopeAll}},
+			},
+			`{"type":"truncated","reason":"rollback","ranges":[{"agentId":"s","from":5,"to":9,"scope":"all"}],"atSequence":9,` +
+				`"afterSequence":4,"restore":{"a":"<"},"sessionId":"session-1","timestamp":1700000000123}`,
+		},
+	} {
+		wire, err := eventlog.EncodeFact(tc.marker)
+		require.NoError(t, err)
+		require.Equal(t, tc.want, string(wire))
+		got, err := eventlog.DecodeFact(wire)
+		require.NoError(t, err)
+		require.Equal(t, tc.marker, got)
+	}
+	for field, m := range map[string]eventlog.Truncated{
+		"ranges[0]":        {Ranges: []eventlog.Range{{From: 2, To: 1}}},
+		"ranges[0].scope":  {Ranges: []eventlog.Range{{From: 1, To: 1, Scope: "newer"}}},
+		"ranges[0].callId": {Ranges: []eventlog.Range{{From: 1, To: 1, CallID: "c", Scope: eventlog.ScopeAll}}},
+		"truncatedAtStep":  {TruncatedAtStep: new(-1)},
+		"afterSequence":    {AfterSequence: 2, AtSequence: 1},
+		"restore":          {Restore: raw(`[]`)},
+	} {
+		var invalid *eventlog.ValidationError
+		_, err := eventlog.EncodeFact(&m)
+		require.ErrorAs(t, err, &invalid)
+		require.Equal(t, field, invalid.Field)
+	}
+}
+
 func TestDeadMarks(t *testing.T) {
 	marker, err := eventlog.NewFact("s", &eventlog.Truncated{
 		Reason: eventlog.ResyncRetry, Ranges: []eventlog.Range{{AgentID: "s", From: 1, To: 2}, {AgentID: "s", From: 4, To: 4}},
@@ -72,6 +150,17 @@ func TestDeadMarks(t *testing.T) {
 		}
 	}
 	require.Equal(t, []uint64{1, 2, 4}, covered)
+
+	// A marker strikes only what precedes it.
+	dead = nil
+	require.NoError(t, dead.Mark(eventlog.Record{Sequence: 2, Entry: marker}))
+	require.Equal(t, eventlog.Dead{{AgentID: "s", From: 1, To: 1}}, dead)
+
+	dead = nil
+	newer := marker
+	newer.Payload = []byte(`{"type":"truncated","ranges":[{"agentId":"s","from":1,"to":2},{"agentId":"s","from":1,"to":2,"scope":"newer"}]}`)
+	require.Error(t, dead.Mark(eventlog.Record{Sequence: 5, Entry: newer}), "nor one that is understood in part")
+	require.Empty(t, dead)
 
 	marker.Payload = []byte("{")
 	require.Error(t, dead.Mark(eventlog.Record{Entry: marker}), "a marker that cannot be read strikes nothing in silence")

@@ -286,6 +286,19 @@ func validateFact(f Fact) error {
 			if r.From == 0 || r.From > r.To {
 				k.fail(fmt.Sprintf("ranges[%d]", i), "must be a range of sequences")
 			}
+			oneOf(k, fmt.Sprintf("ranges[%d].scope", i), r.Scope, ScopeRun, ScopeContent, ScopeAll)
+			if r.Scope == ScopeAll && r.CallID != "" {
+				k.fail(fmt.Sprintf("ranges[%d].callId", i), "must be empty where all calls are meant")
+			}
+		}
+		if f.TruncatedAtStep != nil {
+			k.notNegative("truncatedAtStep", int64(*f.TruncatedAtStep))
+		}
+		if f.AfterSequence > f.AtSequence {
+			k.fail("afterSequence", "must not be behind atSequence")
+		}
+		if f.Restore != nil {
+			k.object("restore", f.Restore)
 		}
 	case *StreamEnd:
 		k.id("streamId", f.StreamID)

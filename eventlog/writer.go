@@ -3,13 +3,19 @@ package eventlog
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
-// Writer is the one writer of a session tree while its claim holds.
+// Writer is the one writer of a session tree while its claim holds. Many
+// goroutines may use it.
 //
 // This is where order, fencing and exactness come from:
 //
+//   - Calls wait in one queue, and their order there is their order in the
+//     log. While an append is in flight, what arrives waits and goes together
+//     in the next one: of each call all records or none, none if the stream
+//     has ended at its place.
 //   - Every append is a compare-and-swap on the session's last sequence, and
 //     at most one is in flight. A publish that arrives late or twice fails
 //     the comparison, so it can never be in the log a second time.
@@ -17,37 +23,56 @@ import (
 //     whoever claimed last; a writer that meets a claim that is not its own
 //     is superseded and, since its next comparison had failed, has written
 //     nothing after that claim.
-//   - Every record carries the writer's id and an ordinal. When a comparison
-//     fails or an answer is lost, the writer reads what it has not seen. Its
-//     own ordinal there means that the answer was lost: the append succeeded
-//     (see AppendOnce). Other records (a submitted result, a request) are
-//     handed to Observe and the same bytes are sent again, behind them.
+//   - Every record carries the writer's id and an ordinal, which rises by one.
+//     When a comparison fails or an answer is lost, the writer reads what it
+//     has not seen. Its own ordinal there means that the answer was lost: the
+//     append succeeded (see AppendOnce). Other records (a submitted result, a
+//     request) are handed to Observe and the same bytes are sent again, behind
+//     them.
+//   - What was sent once is frozen: were it merged with more before it is sent
+//     again, an append whose answer was lost would lose the rest. Before that,
+//     adjacent deltas that came by Write become one record; nobody was told
+//     their count. If an end of the stream that somebody else wrote takes a
+//     call out between two tries, the ordinals behind it close up; the try
+//     before can't arrive any more, for its comparison has failed for good.
+//   - Once the writer is superseded, or gave up with an unknown outcome, all
+//     that waits and all that comes fails, and nothing of it is written.
 //
-// Several goroutines may append; their batches go one after the other.
+// An Append that finds nothing under way does its own work; what has come
+// meanwhile, and what is written, is left to a goroutine, which ends when
+// nothing waits. Stop, or the end of WriterOptions.Context, ends both before.
 type Writer struct {
 	log     Log
 	session string
 	id      string
-	observe func(Record)
+	merge   bool
+	// gatherFrom is from how many records on calls share an append.
+	gatherFrom int
+	observe    func(Record)
+	queue      queue
 
-	turn    chan struct{} // held while appending
+	// The flusher's alone.
 	head    uint64
 	ordinal uint64
 	status  StreamStatus
-	fatal   error
 }
 
 // WriterOptions say where a writer starts.
 type WriterOptions struct {
 	// ID names the claim; it must be unique for all time.
 	ID string
-	// Head is the sequence up to which the caller knows the log, and Status
-	// the stream's status there.
+	// Head is the sequence of the last record that the caller knows, 0 if
+	// there is none, and Status the stream's status there.
 	Head   uint64
 	Status StreamStatus
 	// Observe is called with every record after Head, the writer's own and
-	// others', once and in order, before Append returns. It must not append.
+	// others', once and in order, before the Append or Flush that waits for
+	// it returns. It must neither call the writer nor panic.
 	Observe func(Record)
+	// NoMerge leaves each record that comes by Write as it is.
+	NoMerge bool
+	// Context ends the writer, as Stop does; nil: only Stop does.
+	Context context.Context
 }
 
 // NewWriter returns a writer that has not claimed yet.
@@ -58,10 +83,14 @@ func NewWriter(log Log, session string, o WriterOptions) *Writer {
 	if o.Observe == nil {
 		o.Observe = func(Record) {}
 	}
-	return &Writer{
-		log: log, session: session, id: o.ID, observe: o.Observe,
-		turn: make(chan struct{}, 1), head: o.Head, status: o.Status,
+	if o.Context == nil {
+		o.Context = context.Background()
 	}
+	w := &Writer{
+		log: log, session: session, id: o.ID, merge: !o.NoMerge, gatherFrom: log.Info().GatherFrom, observe: o.Observe, head: o.Head, status: o.Status,
+	}
+	w.queue.parent, w.queue.work = o.Context, w.work
+	return w
 }
 
 // Claim makes w the tree's only writer. It fails with ErrSuperseded if
@@ -74,51 +103,197 @@ func (w *Writer) Claim(ctx context.Context, claim *RunClaimed) error {
 	return w.Append(ctx, e)
 }
 
-// Append writes entries, all or none, and returns when they are durable and
-// have been observed. It retries within ctx.
+// Append writes entries, all or none, behind all that was written before, and
+// returns when they are durable and have been observed. It retries within
+// ctx: if that ends while they wait for their turn, they are not written.
 //
-// Errors: ErrSuperseded; ErrStreamEnded; ErrTooLarge; ErrWriterBroken, and
-// ctx's error with ErrOutcomeUnknown if it ended too early: then every later
-// append fails with ErrWriterBroken, and a new claim has to find out.
+// Errors: ErrSuperseded; ErrSessionNotFound if the session was erased, even if
+// its id is in use again; ErrErasing; ErrStreamEnded; ErrTooLarge;
+// ErrWriterBroken; *CursorAheadError if the log has lost its end; ctx's error,
+// alone if nothing was sent, else with ErrOutcomeUnknown: then every
+// later call fails with ErrWriterBroken, and a new claim has to find out.
 func (w *Writer) Append(ctx context.Context, entries ...Entry) error {
-	if len(entries) == 0 {
-		return nil
+	c, err := w.newCall(ctx, entries)
+	if c == nil {
+		return err
+	}
+	idle, _, err := w.queue.put(c)
+	if err != nil {
+		return err
+	}
+	if idle {
+		w.workFor(ctx, c)
 	}
 	select {
-	case w.turn <- struct{}{}:
-		defer func() { <-w.turn }()
+	case <-c.done:
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		w.queue.leave(c, context.Cause(ctx))
+		<-c.done
 	}
-	if w.fatal != nil {
-		return w.fatal
+	return c.err
+}
+
+// Write queues entries, to be written all or none behind all that was written
+// before, and returns; while MaxQueuedRecords or MaxQueuedBytes are waiting,
+// it waits for room within ctx. Adjacent deltas among what is written become
+// one record. The entries must not be changed any more.
+//
+// What becomes of them Flush tells. From a Write that failed up to that
+// Flush, all Writes fail with its error, those too that were queued: a text
+// never has a hole. Appends are not affected.
+//
+// Errors: of a Write before; ErrSuperseded; ErrTooLarge; ErrWriterBroken;
+// ctx's error. In all these cases nothing is queued.
+func (w *Writer) Write(ctx context.Context, entries ...Entry) error {
+	c, err := w.newCall(ctx, entries)
+	if c == nil {
+		return err
 	}
-	frozen := make([]Entry, len(entries))
-	for i, e := range entries {
-		e.Writer, e.Ordinal = w.id, w.ordinal+1+uint64(i)
-		frozen[i] = e
+	c.written = true
+	for {
+		_, room, err := w.queue.put(c)
+		if room == nil {
+			return err
+		}
+		select {
+		case <-room:
+		case <-w.queue.parent.Done(): // put tells what that means
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
-	err := w.send(ctx, frozen)
-	switch {
-	case err == nil:
-	case errors.Is(err, ErrSuperseded):
-		w.fatal = ErrSuperseded
-	case errors.Is(err, ErrOutcomeUnknown):
-		w.fatal = ErrWriterBroken
+}
+
+// Flush waits until all that was written so far is durable and has been
+// observed, or has failed. It returns the first error of Writes that no Flush
+// has told yet, else what has ended the writer, else nil. If ctx ends before,
+// it returns ctx's error and leaves everything as it is.
+func (w *Writer) Flush(ctx context.Context) error {
+	if c := w.queue.mark(); c != nil {
+		select {
+		case <-c.done:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return w.queue.tell()
+}
+
+// Stop ends the writer and waits for its goroutine. What waits is not
+// written; what is in flight may or may not be. Later calls fail with
+// ErrWriterBroken. It is idempotent.
+func (w *Writer) Stop() {
+	w.queue.end(fmt.Errorf("%w: stopped", ErrWriterBroken))
+	w.queue.flusher.Wait()
+}
+
+// newCall returns entries as a call; nil if there is nothing to do.
+func (w *Writer) newCall(ctx context.Context, entries []Entry) (*call, error) {
+	if err := context.Cause(ctx); err != nil || len(entries) == 0 {
+		return nil, err
+	}
+	if len(entries) > MaxAppendRecords {
+		return nil, fmt.Errorf("%w: %d records, at most %d", ErrTooLarge, len(entries), MaxAppendRecords)
+	}
+	c := &call{entries: append([]Entry(nil), entries...), done: make(chan struct{})}
+	limit := w.log.Info().MaxRecordBytes
+	for _, e := range entries {
+		if len(e.Payload) > limit {
+			return nil, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, len(e.Payload), limit)
+		}
+		c.bytes += len(e.Payload)
+	}
+	return c, nil
+}
+
+// work is the flusher: it appends what waits, batch after batch, until
+// nothing does.
+func (w *Writer) work() {
+	for w.queue.next() {
+		w.step()
+	}
+}
+
+// workFor is the flusher until c is answered.
+func (w *Writer) workFor(ctx context.Context, c *call) {
+	defer w.queue.flusher.Done()
+	stop := context.AfterFunc(ctx, func() { w.queue.leave(c, context.Cause(ctx)) })
+	defer stop()
+	if w.queue.next() {
+		defer w.queue.handOver()
+		w.step()
+	}
+}
+
+// step appends what waits in one batch.
+func (w *Writer) step() {
+	b := &batch{merge: w.merge}
+	ctx := w.queue.launch(b)
+	for c := w.queue.take(b); c != nil; c = w.queue.take(b) {
+		b.add(c)
+	}
+	b.seal()
+	if len(b.units) > 1 && b.records < w.gatherFrom {
+		w.commitEach(b)
+		return
+	}
+	w.commit(ctx, b)
+}
+
+// commitEach appends the units of b one by one.
+func (w *Writer) commitEach(b *batch) {
+	w.queue.hold(b)
+	for _, u := range b.units {
+		one := &batch{units: []*unit{u}}
+		w.commit(w.queue.launch(one), one)
+	}
+}
+
+// errObserver: Observe has panicked.
+var errObserver = fmt.Errorf("%w: its observer panicked", ErrWriterBroken)
+
+// commit appends b and answers its calls.
+func (w *Writer) commit(ctx context.Context, b *batch) {
+	err := errObserver
+	defer func() {
+		if err == errObserver {
+			w.queue.end(err)
+		}
+		w.queue.finish(err, b.units...)
+	}()
+	err = w.tryAll(ctx, b)
+}
+
+// tryAll appends b, and again without those who make it fail.
+func (w *Writer) tryAll(ctx context.Context, b *batch) error {
+	err := w.queue.ended()
+	for err == nil {
+		err = w.send(ctx, b)
+		switch {
+		case errors.Is(err, ErrOutcomeUnknown):
+			w.queue.end(ErrWriterBroken)
+		case errors.Is(err, ErrSuperseded), errors.Is(err, ErrSessionNotFound):
+			w.queue.end(err)
+		case err != nil && ctx.Err() != nil && w.queue.ended() == nil:
+			// Whoever gave up takes nothing of the others with it.
+			ctx, err = w.queue.launch(b), nil
+			continue
+		case errors.Is(err, ErrTooLarge) && len(b.units) > 1: // whose fault is it?
+			w.commitEach(b)
+			b.units, err = nil, nil
+		}
+		break
 	}
 	return err
 }
 
-// send appends the frozen batch behind whatever others have written, unless
-// that is the stream's end.
-func (w *Writer) send(ctx context.Context, frozen []Entry) error {
+// send appends what the stream takes of b behind whatever others have
+// written.
+func (w *Writer) send(ctx context.Context, b *batch) error {
 	for {
-		status := w.status
-		for _, e := range frozen {
-			if status.Refuses(e.Envelope) {
-				return ErrStreamEnded
-			}
-			status = status.After(e.Envelope)
+		frozen := w.freeze(b)
+		if len(frozen) == 0 {
+			return nil
 		}
 		last, err := appendOnce(ctx, w.log, w.session, w.head, frozen)
 		if err == nil {
@@ -137,9 +312,33 @@ func (w *Writer) send(ctx context.Context, frozen []Entry) error {
 	}
 }
 
+// freeze takes the calls out of b that must not be written, and numbers the
+// records of the others. Payloads stay as they are.
+func (w *Writer) freeze(b *batch) []Entry {
+	status := w.status
+	frozen, kept := make([]Entry, 0, b.records), b.units[:0]
+	for _, u := range b.units {
+		after, err := u.follow(status)
+		if failed := w.queue.failure(u); failed != nil {
+			err = failed
+		}
+		if err != nil {
+			w.queue.finish(err, u)
+			continue
+		}
+		status, kept = after, append(kept, u)
+		for _, e := range u.entries {
+			e.Writer, e.Ordinal = w.id, w.ordinal+1+uint64(len(frozen))
+			frozen = append(frozen, e)
+		}
+	}
+	b.units = kept
+	return frozen
+}
+
 // catchUp observes what others wrote behind head.
 func (w *Writer) catchUp(ctx context.Context) error {
-	for r, err := range w.log.Read(ctx, w.session, w.head, 0) {
+	for r, err := range Behind(ctx, w.log, w.session, w.head) {
 		if err != nil {
 			return err
 		}

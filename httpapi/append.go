@@ -102,7 +102,7 @@ func (s *Server) appendBehind(ctx context.Context, session string, pre precondit
 	if errors.Is(err, eventlog.ErrSessionNotFound) {
 		t, err = new(projector.Tree), nil
 	}
-	for ; ; err = s.catchUp(ctx, session, t) {
+	for ; ; t, err = s.catchUp(ctx, session, t) {
 		if err != nil {
 			return Appended{}, err
 		}
@@ -130,18 +130,23 @@ func (s *Server) appendBehind(ctx context.Context, session string, pre precondit
 }
 
 // catchUp folds into t what was appended behind its head. It reads from there
-// only, so that a producer keeps up with a run that writes all the time.
-func (s *Server) catchUp(ctx context.Context, session string, t *projector.Tree) error {
-	for r, err := range s.log.Read(ctx, session, t.Head, 0) {
-		if errors.Is(err, eventlog.ErrSessionNotFound) && t.Head == 0 {
-			return nil
+// only, so that a producer keeps up with a run that writes all the time. If
+// that is no record any more, since the session was erased and begun anew, it
+// folds from the beginning.
+func (s *Server) catchUp(ctx context.Context, session string, t *projector.Tree) (*projector.Tree, error) {
+	for r, err := range eventlog.Behind(ctx, s.log, session, t.Head) {
+		switch {
+		case err == nil:
+			projector.Apply(t, r)
+		case !errors.Is(err, eventlog.ErrSessionNotFound):
+			return nil, err
+		case t.Head == 0:
+			return t, nil
+		default:
+			return s.states.Head(ctx, session)
 		}
-		if err != nil {
-			return err
-		}
-		projector.Apply(t, r)
 	}
-	return nil
+	return t, nil
 }
 
 // end answers POST /sessions/{id}/end: the stream is complete.

@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -318,4 +319,43 @@ func TestChunksProducersAtOnce(t *testing.T) {
 		next[name]++
 	}
 	require.Equal(t, map[string]int{"a": each * batch, "b": each * batch}, next)
+}
+
+// A producer's request meets a session that was erased and begun anew since it
+// was folded: nothing of the old one counts. Here the old one's run of the same
+// id would hide the new one's.
+func TestARequestIsJudgedByTheSessionThatIsThere(t *testing.T) {
+	log := &renewed{Log: memory.New()}
+	a := newAPIOn(t, log, nil)
+	begin := fact("s", &eventlog.RunRequested{RunID: "run-1", Mode: eventlog.ModeStart, FactBase: factBase("s")})
+	over := fact("s", &eventlog.RunEnded{RunID: "run-1", Status: eventlog.RunCompleted, FactBase: factBase("s")})
+	a.append("s", begin, over)
+	log.before = func() {
+		_, err := log.Erase(a.ctx(), "s")
+		require.NoError(t, err)
+		a.append("s", begin)
+	}
+	a.post("/sessions/s/end", "").failed(t, 409, httpapi.CodeAlreadyRunning)
+	require.Nil(t, log.before)
+
+	log.before = func() {
+		_, err := log.Erase(a.ctx(), "s")
+		require.NoError(t, err)
+	}
+	a.post(chunksOf("s"), line("s", "x")).failed(t, 404, httpapi.CodeNotFound)
+	a.post(chunksOf("s"), line("s", "x")).appended(t)
+}
+
+// renewed calls before once, before an append.
+type renewed struct {
+	eventlog.Log
+	before func()
+}
+
+func (l *renewed) Append(ctx context.Context, session string, expected uint64, entries []eventlog.Entry) (uint64, error) {
+	if f := l.before; f != nil {
+		l.before = nil
+		f()
+	}
+	return l.Log.Append(ctx, session, expected, entries)
 }

@@ -34,6 +34,8 @@ const (
 	OpAppend   Operation = "append"
 	OpRecords  Operation = "records"
 	OpErase    Operation = "erase"
+	OpImport   Operation = "import"
+	OpRetain   Operation = "retain"
 )
 
 // opPublic is of routes that need no authentication.

@@ -112,6 +112,7 @@ func TestAuthAsksForEveryRoute(t *testing.T) {
 		{"POST", "/sessions/a%2Fb/chunks", "", "append a/b"},
 		{"POST", "/sessions/s/end", "", "append s"},
 		{"POST", "/sessions/s/fail", "", "append s"},
+		{"POST", "/sessions/a%2Fb/import", "", "import a/b"},
 		{"GET", "/healthz", "", ""},
 		{"GET", "/readyz", "", ""},
 		{"GET", "/nowhere", "", ""},

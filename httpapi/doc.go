@@ -8,6 +8,7 @@
 //	GET  /sessions, /sessions/{id}    sessions and their summaries
 //	POST /sessions/{id}/chunks        append from outside producers, all or none
 //	POST /sessions/{id}/end, /fail    end such a stream
+//	POST /sessions/{id}/import        a new session of exported records
 //	GET  /sessions/{id}/records       the log itself, as NDJSON
 //	GET  /sessions/{id}/state         the whole state at any sequence
 //	GET  /healthz, /readyz            liveness and readiness, without auth

@@ -26,8 +26,11 @@ const (
 
 	CodeMethodNotAllowed Code = "METHOD_NOT_ALLOWED"
 	CodeSequenceConflict Code = "SEQUENCE_CONFLICT"
+	CodeSessionExists    Code = "SESSION_EXISTS" // with other content than is imported
+	CodeErasurePending   Code = "ERASURE_PENDING"
 	CodeStreamEnded      Code = "STREAM_ENDED"
 	CodeCursorAhead      Code = "CURSOR_AHEAD"
+	CodeTruncated        Code = "TRUNCATED" // below the retention floor
 
 	CodeIdempotencyMismatch Code = "IDEMPOTENCY_MISMATCH"
 
@@ -72,12 +75,20 @@ type (
 	headDetail struct {
 		Head uint64 `json:"head"`
 	}
+	floorDetail struct {
+		Floor uint64 `json:"floor"`
+	}
 	fieldDetail struct {
 		Field string `json:"field"`
 	}
 	chunkDetail struct {
 		Index int    `json:"index"`
 		Field string `json:"field,omitempty"`
+	}
+	lineDetail struct {
+		Line    int    `json:"line"`
+		Field   string `json:"field,omitempty"`
+		Records int    `json:"records"` // that are there
 	}
 	limitDetail struct {
 		Limit int `json:"limit"`
@@ -114,6 +125,13 @@ var failures = []failure{
 	{as(func(e *chunkError) (string, any) {
 		return fmt.Sprintf("chunk %d is not valid, %v", e.index, e.problem), chunkDetail{e.index, e.problem.Field}
 	}), 400, CodeInvalidRequest},
+	{as(func(e *lineError) (string, any) {
+		return fmt.Sprintf("line %d can't be imported, %v", e.line, e.problem), lineDetail{e.line, e.problem.Field, e.records}
+	}), 400, CodeInvalidRequest},
+	{as(func(e *existsError) (string, any) {
+		return fmt.Sprintf("the session exists, and where the import has line %d it has something else", e.line),
+			lineDetail{Line: e.line, Records: e.records}
+	}), 409, CodeSessionExists},
 	{as(func(e *eventlog.ValidationError) (string, any) {
 		if e.Field == "" {
 			return e.Error(), nil
@@ -126,6 +144,9 @@ var failures = []failure{
 	{as(func(e *eventlog.CursorAheadError) (string, any) {
 		return "the cursor is beyond the end of the session", headDetail{e.Head}
 	}), 416, CodeCursorAhead},
+	{as(func(e *eventlog.TrimmedError) (string, any) {
+		return "the cursor is below what retention has left; take a snapshot", floorDetail{e.Floor}
+	}), 410, CodeTruncated},
 	{is(errMismatch, "the idempotency key was used for another request", nil), 409, CodeIdempotencyMismatch},
 	{is(eventlog.ErrStreamEnded, "the stream has ended", nil), 409, CodeStreamEnded},
 	{is(eventlog.ErrTooLarge, "a record is too large", nil), 413, CodePayloadTooLarge},
@@ -134,6 +155,7 @@ var failures = []failure{
 	{is(http.ErrServerClosed, "the server is stopping", nil), 503, CodeUnavailable},
 	{is(eventlog.ErrClosed, "the server is stopping", nil), 503, CodeUnavailable},
 	{is(eventlog.ErrOutcomeUnknown, "the log did not answer; the request may have been carried out", nil), 503, CodeUnavailable},
+	{is(eventlog.ErrErasing, "the session is being erased", "delete it again"), 409, CodeErasurePending},
 }
 
 func is(target error, text string, detail any) func(error) (string, any, bool) {

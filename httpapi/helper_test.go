@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -61,6 +62,13 @@ func (l *logs) String() string {
 // newLog returns the log of an embedded server.
 func newLog(t *testing.T) eventlog.Log {
 	t.Helper()
+	log, _ := newLogAndConn(t)
+	return log
+}
+
+// newLogAndConn also returns a client's connection to the server.
+func newLogAndConn(t *testing.T) (eventlog.Log, *nats.Conn) {
+	t.Helper()
 	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), SyncInterval: time.Second})
 	require.NoError(t, err)
 	t.Cleanup(srv.Stop)
@@ -70,7 +78,7 @@ func newLog(t *testing.T) eventlog.Log {
 	log, err := jetstream.Open(t.Context(), nc, nil)
 	require.NoError(t, err)
 	t.Cleanup(func() { log.Close() })
-	return log
+	return log, nc
 }
 
 func newAPI(t *testing.T, change ...func(*httpapi.Options)) *api {

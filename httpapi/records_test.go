@@ -47,7 +47,7 @@ func TestRecords(t *testing.T) {
 	require.Contains(t, got.body, `"delta":"a<b>"`, "as it is")
 	records := parseRecords(t, got.body)
 	require.Equal(t, created("s").Envelope, records[0].Envelope)
-	require.Equal(t, `"not\nJSON"`, string(records[len(records)-1].Payload))
+	require.Equal(t, "not\nJSON", string(records[len(records)-1].Payload))
 
 	read := func(query string) []uint64 {
 		t.Helper()

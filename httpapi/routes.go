@@ -41,6 +41,9 @@ var routeTable = []route{
 	{"POST", "/sessions/{id}/chunks", OpAppend, inPath, (*Server).chunks},
 	{"POST", "/sessions/{id}/end", OpAppend, inPath, (*Server).end},
 	{"POST", "/sessions/{id}/fail", OpAppend, inPath, (*Server).failStream},
+	{"POST", "/sessions/{id}/import", OpImport, inPath, (*Server).importRecords},
+	{"DELETE", "/sessions/{id}", OpErase, inPath, (*Server).erase},
+	{"POST", "/retention", OpRetain, noSession, (*Server).retain},
 	{"GET", "/healthz", opPublic, noSession, (*Server).healthz},
 	{"GET", "/readyz", opPublic, noSession, (*Server).readyz},
 }

@@ -36,9 +36,9 @@ func TestRoutesMethods(t *testing.T) {
 	a := newAPIOn(t, memory.New(), nil)
 	for target, allow := range map[string]string{
 		"/start": "POST", "/resume": "POST",
-		"/sessions/s/chunks": "POST", "/sessions/s/end": "POST", "/sessions/s/fail": "POST",
+		"/sessions/s/chunks": "POST", "/sessions/s/end": "POST", "/sessions/s/fail": "POST", "/sessions/s/import": "POST",
 		"/sse": "GET, HEAD", "/status": "GET, HEAD", "/chat/s/snapshot": "GET, HEAD", "/sessions": "GET, HEAD",
-		"/sessions/s": "GET, HEAD", "/sessions/s/records": "GET, HEAD", "/sessions/s/state": "GET, HEAD",
+		"/sessions/s": "DELETE, GET, HEAD", "/sessions/s/records": "GET, HEAD", "/sessions/s/state": "GET, HEAD",
 		"/healthz": "GET, HEAD", "/readyz": "GET, HEAD",
 	} {
 		for _, method := range []string{"GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "WHATEVER"} {

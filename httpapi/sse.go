@@ -146,7 +146,8 @@ func mayEnd(e eventlog.Envelope) bool {
 	}
 	switch e.Type {
 	case (*eventlog.StreamEnd)(nil).Type(), (*eventlog.StreamFailed)(nil).Type(),
-		(*eventlog.StreamPaused)(nil).Type(), (*eventlog.RunEnded)(nil).Type():
+		(*eventlog.StreamPaused)(nil).Type(), (*eventlog.RunEnded)(nil).Type(),
+		(*eventlog.Truncated)(nil).Type(): // a rollback, into a turn that had ended
 		return true
 	}
 	return false

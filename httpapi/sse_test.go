@@ -10,6 +10,8 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/projector"
+	"github.com/helixd/helixd/snapshot"
 )
 
 func TestStreamHeaders(t *testing.T) {
@@ -157,6 +159,27 @@ func TestStreamTruncatedUnderReader(t *testing.T) {
 		require.Empty(t, texts)
 		require.Equal(t, "end", end.name)
 	}
+}
+
+// TestStreamRolledBackIntoAnEndedTurn: whoever is attached to the turn that is
+// taken back is told that the one before had ended.
+func TestStreamRolledBackIntoAnEndedTurn(t *testing.T) {
+	a := newAPI(t)
+	seqs := a.append("s", created("s"), requested("s", "run-1"), text("s", "first"), ended("s", `1`))
+	before, err := snapshot.New(a.log, nil).At(a.ctx(), "s", seqs[3])
+	require.NoError(t, err)
+	restore, err := projector.RestoreAt(before)
+	require.NoError(t, err)
+	a.append("s", requested("s", "run-2"), text("s", "second"))
+	live := a.stream(fmt.Sprint("/sse?sessionId=s&fromSequence=", seqs[3]))
+	_, got := live.chunk()
+	require.Equal(t, "second", got)
+	_, err = eventlog.Rollback(a.ctx(), a.log, "s", seqs[3], eventlog.RollbackOptions{Restore: restore})
+	require.NoError(t, err)
+	_, texts, end := live.rest()
+	require.Empty(t, texts)
+	require.Equal(t, "end", end.name)
+	require.Contains(t, end.data, `"output":1`)
 }
 
 // TestStreamEndings: whoever is attached and whoever comes later is told the

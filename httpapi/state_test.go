@@ -107,5 +107,5 @@ func TestHealth(t *testing.T) {
 	require.Equal(t, `{"ok":true}`, a.get("/healthz").body)
 	got := a.get("/readyz")
 	require.Equal(t, 200, got.status)
-	require.Equal(t, `{"ready":true,"durability":"memory","backend":"memory","partitions":1,"agents":["broken","echo","gated"],"version":"v-test"}`, got.body)
+	require.Equal(t, `{"ready":true,"durability":"memory","guarantee":"acknowledged appends are lost when the server ends","backend":"memory","partitions":1,"agents":["broken","echo","gated"],"version":"v-test"}`, got.body)
 }

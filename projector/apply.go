@@ -73,8 +73,8 @@ func (t *Tree) session(id string, at int64) *Session {
 	if id == t.SessionID {
 		return &t.Session
 	}
-	s, ok := t.Children[id]
-	if !ok {
+	s := t.Children[id]
+	if s == nil { // a damaged state may have null there
 		child := newSession(id, at)
 		s = &child
 		if t.Children == nil {
@@ -101,7 +101,9 @@ func (t *Tree) touch(s *Session, r eventlog.Record, at int64) {
 func (t *Tree) sessions() []*Session {
 	all := []*Session{&t.Session}
 	for _, id := range slices.Sorted(maps.Keys(t.Children)) {
-		all = append(all, t.Children[id])
+		if s := t.Children[id]; s != nil {
+			all = append(all, s)
+		}
 	}
 	return all
 }

@@ -16,6 +16,11 @@
 // any, and [Tree.Appends] tells which idempotency keys were answered with
 // what, whatever became of the records since.
 //
+// A rollback (a truncated fact with AfterSequence) makes the tree's content
+// that of an earlier record. What it can't cut from what is there, such as the
+// custom state, its marker carries: see [RestoreAt]. The fold stays a fold of
+// all records, struck ones too.
+//
 // Chunks behind the last commit point that belong to no recorded turn and no
 // finished call are orphans once nobody produces them any more; see
 // [Tree.Orphans].

@@ -34,7 +34,7 @@ func (t *Tree) applyFact(s *Session, r eventlog.Record, f eventlog.Fact, before 
 	case *eventlog.RunEnded:
 		s.endRun(f)
 	case *eventlog.Truncated:
-		t.truncate(f)
+		return t.truncate(r, f)
 	case *eventlog.StreamEnd:
 		s.endStream(f)
 	case *eventlog.StreamFailed:
@@ -183,6 +183,9 @@ func (s *Session) toolResult(r eventlog.Record, f *eventlog.ToolResult) string {
 		if c.Done {
 			return fmt.Sprintf("call %s has a result", c.ID)
 		}
+		if st.Message < 0 || st.Message >= len(s.Messages) || at > len(s.Messages) { // a damaged state
+			return "the answer that it belongs to is not there"
+		}
 		c.Done, c.Failed, c.Result, c.Streamed = true, f.Error != "", f.Result, nil
 		s.Messages = slices.Insert(s.Messages, at, Message{
 			Role: RoleTool, Turn: s.Turn.Number, Step: st.Number, Timestamp: f.Timestamp, Sequence: r.Sequence,
@@ -213,22 +216,39 @@ func (s *Session) endRun(f *eventlog.RunEnded) {
 	s.Version++
 }
 
-// truncate strikes ranges: unfinished content in them is forgotten.
-func (t *Tree) truncate(f *eventlog.Truncated) {
-	t.Dead = append(t.Dead, f.Ranges...)
-	for _, g := range f.Ranges {
+// truncate strikes ranges: unfinished content in them is forgotten. A rollback
+// also takes the state back.
+func (t *Tree) truncate(r eventlog.Record, f *eventlog.Truncated) string {
+	struck := len(t.Dead)
+	if err := t.Dead.Mark(r); err != nil {
+		return err.Error()
+	}
+	for _, g := range t.Dead[struck:] {
 		for _, s := range t.sessions() {
-			if s.SessionID != g.AgentID || s.Turn == nil || s.Turn.Step == nil {
-				continue
-			}
-			st := s.Turn.Step
-			if g.CallID == "" {
-				if st.Streamed != nil && st.Streamed.To <= g.To {
-					st.Streamed, st.Partial = nil, nil
-				}
-			} else if c := st.call(g.CallID); c != nil && c.Streamed != nil && c.Streamed.To <= g.To {
-				c.Streamed, c.Started = nil, false
-			}
+			s.strike(g)
+		}
+	}
+	if f.AfterSequence > 0 {
+		return t.rollBack(f)
+	}
+	return ""
+}
+
+// strike forgets unfinished content of the session that g strikes whole.
+func (s *Session) strike(g eventlog.Range) {
+	if s.SessionID != g.AgentID || s.Turn == nil || s.Turn.Step == nil {
+		return
+	}
+	covers := func(call string, span *Span) bool {
+		return span != nil && g.From <= span.From && span.To <= g.To && (g.Scope == eventlog.ScopeAll || g.CallID == call)
+	}
+	st := s.Turn.Step
+	if covers("", st.Streamed) {
+		st.Streamed, st.Partial = nil, nil
+	}
+	for i := range st.Calls {
+		if c := &st.Calls[i]; covers(c.ID, c.Streamed) {
+			c.Streamed, c.Started = nil, false
 		}
 	}
 }

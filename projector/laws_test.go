@@ -109,6 +109,9 @@ func FuzzApply(f *testing.F) {
 	for _, typ := range eventlog.FactTypes() {
 		f.Add("fact", typ, []byte(`{"type":"`+typ+`","runId":"r","stepId":"x","ranges":[{"from":1,"to":9}],"parts":[{"text":"x"}]}`))
 	}
+	for n := range 3 {
+		f.Add("fact", "truncated", rollbackTo(projector.Fold(numbered(opening()[:n+1]...)...), 9).Payload)
+	}
 	f.Fuzz(func(t *testing.T, kind, typ string, payload []byte) {
 		e := eventlog.Entry{Envelope: eventlog.Envelope{Kind: eventlog.Kind(kind), Type: typ, Agent: "s"}, Payload: payload}
 		log := numbered(append(opening(), e, e, closing("s"))...)
@@ -175,7 +178,7 @@ func randomLog(rnd *rand.Rand, n int) []eventlog.Record {
 		agent := []string{"s", "s", "s", "child"}[rnd.IntN(4)]
 		step, call := fmt.Sprintf("st%d", rnd.IntN(3)), fmt.Sprintf("c%d", rnd.IntN(3))
 		b := base(agent)
-		switch rnd.IntN(17) {
+		switch rnd.IntN(18) {
 		case 0:
 			entries = append(entries, chunk(&eventlog.StepStart{StepID: &step, Base: b}, ""))
 		case 1, 2, 3:
@@ -225,6 +228,15 @@ func randomLog(rnd *rand.Rand, n int) []eventlog.Record {
 			entries = append(entries, fact(agent, &eventlog.UserMessage{Content: text(), FactBase: factBase(agent), Metadata: json.RawMessage(`{"hidden":true}`)}))
 		case 15:
 			entries = append(entries, keyed(text()+"k", "d", 1+rnd.IntN(3))...)
+		case 16:
+			back := fact("s", &eventlog.Truncated{
+				Reason: eventlog.ResyncRollback, AfterSequence: uint64(1 + rnd.IntN(2*len(entries))), AtSequence: 1 << 20, FactBase: factBase("s"),
+				Ranges: []eventlog.Range{}, Restore: json.RawMessage([]string{`{}`, `{"sequence":2,"sessions":{}}`}[rnd.IntN(2)]),
+			})
+			if n := 1 + rnd.IntN(len(entries)); rnd.IntN(4) > 0 {
+				back = rollbackTo(projector.Fold(numbered(entries[:n]...)...), uint64(2*len(entries)))
+			}
+			entries = append(entries, back)
 		default:
 			entries = append(entries, eventlog.Entry{
 				Envelope: eventlog.Envelope{Kind: eventlog.Kind([]string{"chunk", "fact", ""}[rnd.IntN(3)]), Type: "?", Agent: agent},

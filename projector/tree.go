@@ -2,6 +2,7 @@ package projector
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/helixd/helixd/eventlog"
 )
@@ -87,6 +88,8 @@ type Session struct {
 	// Turn is the open turn: from the request of a run until it completes
 	// or fails, across interruptions and crashes.
 	Turn *Turn `json:"turn,omitempty"`
+	// StruckCalls are the ids of tool calls that rollbacks have taken back.
+	StruckCalls []string `json:"struckCalls,omitempty"`
 }
 
 // Failure is why a run failed.
@@ -204,8 +207,11 @@ func (s *Session) CurrentRun() *Run {
 	return &s.Runs[len(s.Runs)-1]
 }
 
-// HasCall reports whether a call id is taken.
+// HasCall reports whether a call id is taken, or was before a rollback.
 func (s *Session) HasCall(id string) bool {
+	if slices.Contains(s.StruckCalls, id) {
+		return true
+	}
 	for _, m := range s.Messages {
 		for _, p := range m.Parts {
 			if p.ToolCall != nil && p.ToolCall.ID == id {

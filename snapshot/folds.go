@@ -18,6 +18,8 @@ type Folds interface {
 	// Save keeps a fold. Folds that are too large for the store are not
 	// kept, which is no error.
 	Save(ctx context.Context, session string, s Saved) error
+	// Erase removes all saved folds of a session, every byte of them.
+	Erase(ctx context.Context, session string) error
 }
 
 // Saved is the state of a session at a sequence.

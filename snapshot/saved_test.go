@@ -150,3 +150,4 @@ var errGone = errors.New("gone")
 
 func (broken) Nearest(context.Context, string, uint64) (*snapshot.Saved, error) { return nil, errGone }
 func (broken) Save(context.Context, string, snapshot.Saved) error               { return errGone }
+func (broken) Erase(context.Context, string) error                              { return errGone }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"time"
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
@@ -62,19 +63,28 @@ func (s *Store) At(ctx context.Context, session string, n uint64) (*projector.Tr
 // to the head if to is 0.
 func (s *Store) fold(ctx context.Context, session string, to uint64) (*projector.Tree, error) {
 	if s.opts.Folds != nil {
-		t, err := s.continued(ctx, session, to)
+		t, err := s.continued(ctx, session, to, false)
 		if t != nil || err != nil {
 			return t, err
 		}
 	}
-	return s.run(ctx, session, new(projector.Tree), nil, to)
+	t, err := s.run(ctx, session, new(projector.Tree), nil, to)
+	if _, trimmed := errors.AsType[*eventlog.TrimmedError](err); trimmed && s.opts.Folds != nil {
+		// What came before is gone: only a saved fold can tell, of whatever
+		// version.
+		if again, aerr := s.continued(ctx, session, to, true); again != nil && aerr == nil {
+			return again, nil
+		}
+	}
+	return t, err
 }
 
 // errStale tells that a saved fold is not of this log.
 var errStale = errors.New("snapshot: saved fold is not of this log")
 
 // continued returns nil, nil if there is no saved fold that can be used.
-func (s *Store) continued(ctx context.Context, session string, to uint64) (*projector.Tree, error) {
+// Another version's is used only if that is allowed.
+func (s *Store) continued(ctx context.Context, session string, to uint64, anyVersion bool) (*projector.Tree, error) {
 	limit := to
 	if limit == 0 {
 		limit = ^uint64(0)
@@ -84,7 +94,7 @@ func (s *Store) continued(ctx context.Context, session string, to uint64) (*proj
 		s.opts.Logger.Warn("saved fold not read", "session", session, "error", err)
 		return nil, nil
 	}
-	if saved == nil || saved.Version != projector.Version {
+	if saved == nil || saved.Version != projector.Version && !anyVersion {
 		return nil, nil
 	}
 	t := new(projector.Tree)
@@ -150,4 +160,38 @@ func (s *Store) save(ctx context.Context, session string, t *projector.Tree, las
 	if err != nil {
 		s.opts.Logger.Warn("fold not saved", "session", session, "error", err)
 	}
+	// Whoever asked may have left; what an erasure has missed goes all the same.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), forgetTimeout)
+	defer cancel()
+	if _, err := s.log.Head(ctx, session); errors.Is(err, eventlog.ErrSessionNotFound) {
+		s.forget(ctx, session) // it was erased meanwhile
+	}
+}
+
+// forgetTimeout bounds the erasure of a fold that was saved too late.
+const forgetTimeout = 10 * time.Second
+
+func (s *Store) forget(ctx context.Context, session string) {
+	if err := s.opts.Folds.Erase(ctx, session); err != nil {
+		s.opts.Logger.Error("saved folds not erased", "session", session, "error", err)
+	}
+}
+
+// Erase removes every byte of a session from the log and from what was saved
+// of it, for good. Errors: as eventlog.Log.Erase.
+func (s *Store) Erase(ctx context.Context, session string) (eventlog.Erasure, error) {
+	if s.opts.Folds == nil {
+		return s.log.Erase(ctx, session)
+	}
+	// The folds first: if this breaks off, the session is still there to be
+	// erased again.
+	if err := s.opts.Folds.Erase(ctx, session); err != nil {
+		return eventlog.Erasure{}, err
+	}
+	e, err := s.log.Erase(ctx, session)
+	if err == nil || errors.Is(err, eventlog.ErrSessionNotFound) {
+		// And what a reader saved meanwhile.
+		err = errors.Join(err, s.opts.Folds.Erase(ctx, session))
+	}
+	return e, err
 }

@@ -71,6 +71,10 @@ func (d *daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 	}
 	d.onClose(func() { store.Close() })
 	d.info = store.Info()
+	switch d.info.Durability {
+	case eventlog.DurabilityUnknown, eventlog.DurabilityMemory:
+		log.Warn("durability is "+string(d.info.Durability)+": "+d.info.Durability.Survives(), "backend", d.info.Backend)
+	}
 	folds, err := foldsjs.Open(ctx, nc, d.info.Partitions, c.NATS.Replicas)
 	if err != nil {
 		return err
@@ -127,6 +131,9 @@ func (d *daemon) connect(ctx context.Context, c *config.Config, openNATS bool, l
 			return nil, "", fmt.Errorf("nats: %w", err)
 		}
 		return nc, "", nil
+	}
+	if c.NATS.Replicas > 1 { // not a matter of the file alone: a flag may give the URL
+		return nil, "", errors.New("nats.replicas: needs nats.url: the embedded server keeps one replica")
 	}
 	srv, err := embed.Start(ctx, embed.Options{
 		DataDir: filepath.Join(c.DataDir, "jetstream"), SyncInterval: c.SyncInterval(), Listen: c.NATS.Listen,

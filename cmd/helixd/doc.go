@@ -7,6 +7,11 @@
 //	helixd state SESSION          the folded state, at any sequence
 //	helixd records SESSION        every record of the log, with its envelope
 //	helixd append SESSION [FILE]  append an outside producer's chunks (daemon only)
+//	helixd export SESSION         every record, for import into another deployment
+//	helixd import [FILE]          a new session of exported records
+//	helixd erase SESSION --yes    every byte of a session, for good
+//	helixd retain                 remove old records from the log, or for good
+//	helixd verify [SESSION...]    look for damage in the store
 //	helixd version
 //
 // The commands that read work against a daemon (--server URL) or directly on

@@ -25,6 +25,11 @@ type cli struct {
 	State    stateCmd    `cmd:"" help:"Show a session's folded state."`
 	Records  recordsCmd  `cmd:"" help:"Show a session's records with their envelopes."`
 	Append   appendCmd   `cmd:"" help:"Append chunks of an outside producer to a session."`
+	Export   exportCmd   `cmd:"" help:"Write all records of a session, one a line, for import elsewhere."`
+	Import   importCmd   `cmd:"" help:"Make a new session of exported records."`
+	Erase    eraseCmd    `cmd:"" help:"Erase a session, every byte of it."`
+	Retain   retainCmd   `cmd:"" help:"Remove old records from the log, or for good."`
+	Verify   verifyCmd   `cmd:"" help:"Look for damage in what is stored; exit code 2 if there is any."`
 	Version  versionCmd  `cmd:"" help:"Show the version."`
 }
 
@@ -48,7 +53,7 @@ func main() {
 	case err == nil, errors.Is(err, context.Canceled) && ctx.Err() != nil:
 	default:
 		fmt.Fprintln(os.Stderr, "helixd:", err)
-		os.Exit(1)
+		os.Exit(exitCode(err))
 	}
 }
 

@@ -200,7 +200,7 @@ func (c tailCmd) print(w io.Writer, data string) (ended bool, err error) {
 func recordLine(seq uint64, kind string, payload json.RawMessage) string {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(payload, &fields) != nil {
-		return fmt.Sprintf("%8d  %-5s  %s", seq, kind, payload)
+		return fmt.Sprintf("%8d  %-5s  %q", seq, kind, payload) // it may hold what a terminal obeys
 	}
 	typ := strings.Trim(string(fields["type"]), `"`)
 	common := []string{"type", "timestamp", "sessionId"}

@@ -18,15 +18,20 @@ import (
 	"github.com/helixd/helixd/httpapi"
 )
 
-// sourceFlags say where a reading command reads.
-type sourceFlags struct {
+// placeFlags say where a command finds the log.
+type placeFlags struct {
 	Server string `help:"URL of a daemon." default:"http://127.0.0.1:8080" env:"HELIX_SERVER"`
-	NATS   string `name:"nats" help:"URL of a NATS deployment to read directly, in place of a daemon." env:"HELIX_NATS"`
+	NATS   string `name:"nats" help:"URL of a NATS deployment to use directly, in place of a daemon." env:"HELIX_NATS"`
 	Token  string `help:"Bearer token for the daemon." env:"HELIX_TOKEN"`
-	JSON   bool   `help:"Print JSON."`
 }
 
-// source answers GET requests as a daemon does.
+// sourceFlags are of the commands that show what they read.
+type sourceFlags struct {
+	placeFlags
+	JSON bool `help:"Print JSON."`
+}
+
+// source answers requests as a daemon does.
 type source struct {
 	client *http.Client
 	base   string
@@ -36,7 +41,12 @@ type source struct {
 
 // open returns the daemon, or one in this process that reads from NATS: there
 // is one way to read.
-func (f sourceFlags) open(ctx context.Context) (*source, error) {
+func (f placeFlags) open(ctx context.Context) (*source, error) {
+	return f.openAs(ctx, jetstream.Options{ReadOnly: true})
+}
+
+// openAs is open with the log opened in another way.
+func (f placeFlags) openAs(ctx context.Context, o jetstream.Options) (*source, error) {
 	if f.NATS == "" {
 		return &source{client: http.DefaultClient, base: strings.TrimSuffix(f.Server, "/"), token: f.Token, close: func() {}}, nil
 	}
@@ -44,7 +54,7 @@ func (f sourceFlags) open(ctx context.Context) (*source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("nats: %w", err)
 	}
-	log, err := jetstream.Open(ctx, nc, &jetstream.Options{ReadOnly: true})
+	log, err := jetstream.Open(ctx, nc, &o)
 	if err != nil {
 		nc.Close()
 		return nil, err
@@ -101,7 +111,7 @@ func (s *source) do(ctx context.Context, method, path string, header http.Header
 	if err != nil {
 		return nil, err
 	}
-	if resp.StatusCode == http.StatusOK {
+	if resp.StatusCode/100 == 2 {
 		return resp.Body, nil
 	}
 	defer resp.Body.Close()

@@ -1,8 +1,10 @@
 package jetstream
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -13,8 +15,9 @@ import (
 )
 
 const (
-	// maxBatch is JetStream's limit of messages in an atomic batch.
-	maxBatch = 1000
+	// maxOpenBatches is how many atomic batches a node has under way. A
+	// stream takes 50 from all nodes and loses parts of what comes beyond.
+	maxOpenBatches = 16
 	// answerTimeout is how long one try waits for its answer; what became of
 	// it is then looked up.
 	answerTimeout = 5 * time.Second
@@ -27,27 +30,125 @@ type pubAck struct {
 	Error    *apiError `json:"error"`
 }
 
+// parseAck reads an answer. Nearly all are of one form, which needs no JSON
+// decoder: on the path of every append that counts.
+func parseAck(b []byte) (ack pubAck, err error) {
+	if rest, ok := bytes.CutPrefix(b, []byte(`{"stream":"HELIX_`)); ok {
+		if _, number, ok := bytes.Cut(rest, []byte(`","seq":`)); ok && bytes.IndexByte(number, '}') == len(number)-1 {
+			n, err := strconv.ParseUint(string(number[:len(number)-1]), 10, 64)
+			if err == nil {
+				return pubAck{Sequence: n}, nil
+			}
+		}
+	}
+	err = json.Unmarshal(b, &ack)
+	return ack, err
+}
+
 // Append implements eventlog.Log.
 func (l *Log) Append(ctx context.Context, session string, expected uint64, entries []eventlog.Entry) (uint64, error) {
 	_, subject, err := l.place(session)
 	if err != nil {
 		return 0, err
 	}
-	if len(entries) == 0 || len(entries) > maxBatch {
-		return 0, fmt.Errorf("%w: an append takes 1 to %d records", eventlog.ErrTooLarge, maxBatch)
+	if err := l.serverProblem(); err != nil {
+		return 0, err
 	}
-	limit := l.Info().MaxRecordBytes
-	a := &pendingAppend{session: session, expected: expected, messages: make([]*nats.Msg, len(entries))}
-	for i, e := range entries {
-		if len(e.Payload) > limit {
-			return 0, fmt.Errorf("%w: %d bytes, at most %d", eventlog.ErrTooLarge, len(e.Payload), limit)
+	if len(entries) == 0 || len(entries) > eventlog.MaxAppendRecords {
+		return 0, fmt.Errorf("%w: an append takes 1 to %d records", eventlog.ErrTooLarge, eventlog.MaxAppendRecords)
+	}
+	for _, e := range entries {
+		if len(e.Payload) > eventlog.MaxPayload {
+			return 0, fmt.Errorf("%w: %d bytes, at most %d", eventlog.ErrTooLarge, len(e.Payload), eventlog.MaxPayload)
 		}
-		a.messages[i] = newMessage(subject, e)
-		a.bytes += len(e.Payload)
+	}
+	if expected == 0 {
+		// A purge may have left nothing in the log to compare with.
+		if s, _, err := l.lastSegment(ctx, session); err != nil {
+			return 0, fmt.Errorf("%w: %w", eventlog.ErrOutcomeUnknown, err)
+		} else if s != nil {
+			return 0, &eventlog.ConflictError{Head: s.last()}
+		}
+	}
+	a, err := l.newAppend(ctx, session, subject, expected, entries)
+	if err != nil {
+		l.dropBlobs(ctx, session, expected, a.blobs, err)
+		return 0, err
+	}
+	c := l.committers[Partition(session, l.opts.Partitions)]
+	last, err := c.append(ctx, a)
+	if _, conflict := errors.AsType[*eventlog.ConflictError](err); conflict && expected > 0 {
+		if head, inLog, herr := l.head(ctx, session); herr == nil && !inLog && head == expected {
+			a.followPurged()
+			if last, err = c.append(ctx, a); err == nil {
+				err = l.confirmBehind(ctx, session, expected, last, len(a.messages))
+			}
+		}
+	}
+	switch {
+	case err == nil:
+		l.sealerOf(session).note(session, expected, last, a.records)
+	default:
+		l.dropBlobs(ctx, session, expected, a.blobs, err)
+	}
+	return last, err
+}
+
+// confirmBehind takes an append back that followed a purged record if the
+// session was erased since the segments were asked.
+func (l *Log) confirmBehind(ctx context.Context, session string, expected, last uint64, count int) error {
+	s, _, err := l.lastSegment(ctx, session)
+	if err != nil {
+		return fmt.Errorf("%w: %w", eventlog.ErrOutcomeUnknown, err)
+	}
+	if s != nil && s.last() >= expected {
+		return nil
+	}
+	stream, _, err := l.place(session)
+	for i := uint64(0); err == nil && i < uint64(count); i++ {
+		err = l.secureDelete(ctx, stream, last-i)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", eventlog.ErrOutcomeUnknown, err)
+	}
+	return eventlog.ErrSessionNotFound
+}
+
+// newAppend makes the messages of an append. Large payloads are stored first;
+// with an error it returns what was stored.
+func (l *Log) newAppend(ctx context.Context, session, subject string, expected uint64, entries []eventlog.Entry) (*pendingAppend, error) {
+	a := &pendingAppend{
+		session: session, expected: expected,
+		messages: make([]*nats.Msg, len(entries)), records: make([]stored, len(entries)),
+	}
+	for i, e := range entries {
+		r := stored{Record: eventlog.Record{Entry: e}, linked: true}
+		if len(e.Payload) > inlineBytes {
+			ref, fresh, err := l.storeBlob(ctx, session, e.Payload)
+			if fresh {
+				a.blobs = append(a.blobs, ref)
+			}
+			if err != nil {
+				return a, err
+			}
+			r.blob, r.Payload = ref.String(), ref.placeholder(e.Type)
+		}
+		a.records[i] = r
+		a.messages[i] = newMessage(subject, r)
+		a.bytes += len(r.Payload)
 	}
 	// The comparison stands on the first message only.
 	a.messages[0].Header[headerExpectedLast] = []string{strconv.FormatUint(expected, 10)}
-	return l.committers[Partition(session, l.opts.Partitions)].append(ctx, a)
+	return a, nil
+}
+
+// followPurged makes a go behind a record that only a segment still has:
+// JetStream then knows no last message of the subject, which it calls 0.
+func (a *pendingAppend) followPurged() {
+	first := a.messages[0]
+	first.Header[headerPrevious] = first.Header[headerExpectedLast]
+	first.Header[headerExpectedLast] = []string{"0"}
+	a.done = nil
 }
 
 // publish stores messages: one by a plain publish, several by an atomic batch.
@@ -55,6 +156,12 @@ func (l *Log) Append(ctx context.Context, session string, expected uint64, entri
 func (l *Log) publish(ctx context.Context, messages []*nats.Msg) (uint64, error) {
 	last := messages[len(messages)-1]
 	if len(messages) > 1 {
+		select {
+		case l.batches <- struct{}{}:
+			defer func() { <-l.batches }()
+		case <-ctx.Done():
+			return 0, context.Cause(ctx)
+		}
 		if err := l.sendAllButLast(messages); err != nil {
 			return 0, transportError(err)
 		}
@@ -69,8 +176,8 @@ func (l *Log) publish(ctx context.Context, messages []*nats.Msg) (uint64, error)
 	if err != nil {
 		return 0, transportError(err)
 	}
-	var ack pubAck
-	if err := json.Unmarshal(answer.Data, &ack); err != nil {
+	ack, err := parseAck(answer.Data)
+	if err != nil {
 		return 0, fmt.Errorf("%w: answer: %w", eventlog.ErrOutcomeUnknown, err)
 	}
 	if ack.Error != nil {

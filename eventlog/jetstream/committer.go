@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/nats-io/nats.go"
@@ -42,6 +43,8 @@ type pendingAppend struct {
 	session  string
 	expected uint64
 	messages []*nats.Msg
+	records  []stored  // what the messages hold
+	blobs    []blobRef // that were stored for it
 	bytes    int
 
 	ctx  context.Context
@@ -79,18 +82,35 @@ func (c *committer) append(ctx context.Context, a *pendingAppend) (uint64, error
 	return a.last, a.err
 }
 
-// work stores what waits, batch after batch, until nothing does.
+// work stores what waits, batch after batch, until so little does that a
+// publish for each is quicker again.
 func (c *committer) work() {
 	for {
 		c.mu.Lock()
 		members := c.take()
-		if len(members) == 0 {
+		if len(members) < groupFrom && len(c.queue) == 0 {
 			c.batching = false
+			c.plain += len(members)
 			c.mu.Unlock()
+			for _, a := range members {
+				c.publishPlain(a)
+			}
 			return
 		}
 		c.mu.Unlock()
 		c.commit(members)
+	}
+}
+
+func (c *committer) publishPlain(a *pendingAppend) {
+	done := func(last uint64, err error) {
+		a.finish(last, err)
+		c.mu.Lock()
+		c.plain--
+		c.mu.Unlock()
+	}
+	if !c.log.spawn(func() { done(c.log.publish(context.Background(), a.messages)) }) {
+		done(0, eventlog.ErrClosed)
 	}
 }
 
@@ -143,11 +163,16 @@ func (c *committer) commit(members []*pendingAppend) {
 			}
 			return
 		}
-		if _, conflict := errors.AsType[*eventlog.ConflictError](err); !conflict {
+		conflict, ok := errors.AsType[*eventlog.ConflictError](err)
+		if !ok {
 			c.commitEach(members)
 			return
 		}
-		members = c.dropLosers(members)
+		if left, found := c.dropCulprit(members, conflict.Head); found {
+			members = left
+		} else {
+			members = c.dropLosers(members)
+		}
 	}
 }
 
@@ -158,6 +183,26 @@ func (c *committer) commitEach(members []*pendingAppend) {
 		wg.Go(func() { a.finish(c.log.publish(context.Background(), a.messages)) })
 	}
 	wg.Wait()
+}
+
+// dropCulprit answers the member that a refusal is about: the refusal holds
+// the last sequence of its subject, and the message there names the subject.
+func (c *committer) dropCulprit(members []*pendingAppend, head uint64) (left []*pendingAppend, found bool) {
+	if head == 0 { // the subject has no message, or a race has none
+		return nil, false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
+	defer cancel()
+	m, err := c.log.messageAt(ctx, streamName(Partition(members[0].session, c.log.opts.Partitions)), head)
+	if err != nil {
+		return nil, false
+	}
+	i := slices.IndexFunc(members, func(a *pendingAppend) bool { return a.messages[0].Subject == m.subject })
+	if i < 0 || members[i].expected == head {
+		return nil, false
+	}
+	members[i].finish(0, &eventlog.ConflictError{Head: head})
+	return slices.Delete(members, i, i+1), true
 }
 
 // dropLosers reads the heads of all members at once and answers those whose

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/nats-io/nats.go"
 
@@ -16,6 +18,7 @@ const (
 	codeWrongLastSequence         = 10071 // compare-and-swap failed
 	codeWrongLastSequenceConstant = 10164 // another append is in flight; try again
 	codeNoMessageFound            = 10037
+	codeStreamNotFound            = 10059
 	codeMessageTooLarge           = 10054
 	codeAtomicTooLarge            = 10199
 	codeAtomicIncomplete          = 10176 // part of a batch did not arrive
@@ -32,10 +35,20 @@ func (e *apiError) Error() string {
 	return fmt.Sprintf("jetstream: %s (%d)", e.Description, e.ErrCode)
 }
 
+// number returns the number that the description ends with, 0 if there is
+// none. It is a hint only: what depends on it has to be checked.
+func (e *apiError) number() uint64 {
+	_, text, _ := strings.Cut(e.Description, ": ")
+	n, _ := strconv.ParseUint(text, 10, 64)
+	return n
+}
+
 // appendError says what a refused append means.
 func appendError(e *apiError) error {
 	switch e.ErrCode {
-	case codeWrongLastSequence, codeWrongLastSequenceConstant:
+	case codeWrongLastSequence:
+		return &eventlog.ConflictError{Head: e.number()}
+	case codeWrongLastSequenceConstant:
 		return &eventlog.ConflictError{}
 	case codeMessageTooLarge, codeAtomicTooLarge:
 		return fmt.Errorf("%w: %w", eventlog.ErrTooLarge, e)

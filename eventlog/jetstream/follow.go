@@ -63,6 +63,8 @@ func (l *Log) follow(ctx context.Context, session string, from uint64, yield fun
 				if err := catchUp(); err != nil {
 					return err
 				}
+			case r.Kind == eventlog.KindFact && r.Type == erasedType: // as isErased
+				return eventlog.ErrSessionNotFound
 			default:
 				if !yield(r.Record, nil) {
 					return nil

@@ -15,10 +15,10 @@ import (
 const (
 	// feedBuffer is how many messages of a session may wait for this node to
 	// hand them out. More are dropped and read from the log again.
-	feedBuffer = 256
+	feedBuffer = 64
 	// readerBuffer is how many records a reader may leave unread. More are
 	// not kept for it: it reads them from the log.
-	readerBuffer = 128
+	readerBuffer = 64
 	// A session that is silent is asked for its head, since a lost last
 	// message leaves no gap to be seen: first after minIdleCheck, then less
 	// and less often, at least every maxIdleCheck.
@@ -43,6 +43,7 @@ type feed struct {
 	stop    chan struct{} // closed when the last reader has left
 	sub     *nats.Subscription
 	live    chan *nats.Msg
+	heads   chan headAnswer // of idle checks
 
 	mu      sync.Mutex
 	readers map[*reader]struct{}
@@ -73,9 +74,9 @@ func (h *hub) join(ctx context.Context, session string) (*reader, func(), error)
 	if f == nil {
 		f = &feed{
 			session: session, ready: make(chan struct{}), stop: make(chan struct{}),
-			live: make(chan *nats.Msg, feedBuffer), readers: map[*reader]struct{}{},
+			live: make(chan *nats.Msg, feedBuffer), heads: make(chan headAnswer, 1), readers: map[*reader]struct{}{},
 		}
-		if !h.log.spawn(func() { h.run(f) }) {
+		if !h.log.spawn(func() { h.open(f) }) {
 			h.mu.Unlock()
 			return nil, nil, eventlog.ErrClosed
 		}
@@ -112,19 +113,34 @@ func (h *hub) leave(f *feed, r *reader) {
 	}
 }
 
-// run subscribes and hands out until the last reader has left. A feed that
-// can't subscribe takes no more readers.
-func (h *hub) run(f *feed) {
-	if err := h.subscribe(f); err != nil {
-		h.mu.Lock()
-		f.err = err
-		if h.feeds[f.session] == f {
-			delete(h.feeds, f.session)
-		}
-		h.mu.Unlock()
-		close(f.ready)
+// open subscribes and has run do the rest, in a goroutine of its own: what
+// talks to the server needs a deep stack, and there is one run a session. A
+// feed that can't subscribe takes no more readers.
+func (h *hub) open(f *feed) {
+	err := h.subscribe(f)
+	if err == nil && !h.log.spawn(func() { h.run(f) }) {
+		err = eventlog.ErrClosed
+	}
+	if err == nil {
 		return
 	}
+	h.mu.Lock()
+	f.err = err
+	if h.feeds[f.session] == f {
+		delete(h.feeds, f.session)
+	}
+	h.mu.Unlock()
+	close(f.ready)
+}
+
+// headAnswer is what an idle check found.
+type headAnswer struct {
+	head uint64
+	err  error
+}
+
+// run hands out until the last reader has left.
+func (h *hub) run(f *feed) {
 	defer f.sub.Unsubscribe() //nolint:errcheck // fails only on a closed connection
 	close(f.ready)
 	every := minIdleCheck
@@ -148,14 +164,27 @@ func (h *hub) run(f *feed) {
 				continue
 			}
 			last = r.Sequence
-			f.handOut(&liveRecord{Record: r, previous: lastSequence(m.Header)})
+			if r.blob != "" {
+				f.allBehind() // each fetches it when it gets there
+				continue
+			}
+			f.handOut(&liveRecord{Record: r.Record, previous: lastSequence(m.Header)})
 			every = minIdleCheck
 		case <-idle.C:
-			if head, err := h.log.Head(context.Background(), f.session); err != nil || head > last {
-				last = max(last, head)
+			h.log.spawn(func() {
+				head, err := h.log.Head(context.Background(), f.session)
+				select {
+				case f.heads <- headAnswer{head, err}:
+				default: // nobody has looked at the one before
+				}
+			})
+			every = min(2*every, maxIdleCheck)
+		case a := <-f.heads:
+			if a.err != nil || a.head > last {
+				last = max(last, a.head)
 				f.allBehind()
 			}
-			every = min(2*every, maxIdleCheck)
+			continue // it says nothing about how idle the session is
 		case <-h.log.reconnected():
 			f.allBehind()
 		case <-f.stop:

@@ -2,13 +2,11 @@ package jetstream
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"iter"
-	"slices"
-	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
@@ -24,11 +22,21 @@ type Options struct {
 	Partitions int
 	// Replicas of each stream; 0 means 1.
 	Replicas int
-	// Durability is what the server's operator knows of it; empty: derived
-	// from Replicas where possible, else unknown.
+	// Durability is what the server's operator knows of it; empty: what the
+	// streams tell of their replicas, else unknown.
 	Durability eventlog.Durability
-	// ReadOnly opens a log that exists, with the partitions that it has, and
-	// creates nothing.
+	// Memory keeps the log in the server's memory: it ends with the server.
+	// One replica only.
+	Memory bool
+	// Scan reports whether one of the texts, subjects of an erased session,
+	// stands in a file of any server. Without it an erasure from more than
+	// one replica stays pending: nobody can tell when it is done.
+	Scan func(ctx context.Context, texts []string) (found bool, err error)
+	// Existing opens a log that exists as it is, with the partitions, the
+	// replicas and the storage that it has, and creates nothing.
+	Existing bool
+	// ReadOnly is Existing for readers: settings that only writers rely on
+	// are not looked at.
 	ReadOnly bool
 }
 
@@ -38,14 +46,30 @@ func (o Options) groupCommit() bool {
 	return o.Replicas > 1 || !strings.HasPrefix(string(o.Durability), "interval=")
 }
 
+// syncInterval is how often the server's files reach the disk, as far as
+// known; 0: at every append, or not known.
+func (o Options) syncInterval() time.Duration {
+	text, _ := strings.CutPrefix(string(o.Durability), "interval=")
+	d, _ := time.ParseDuration(text)
+	return d
+}
+
+// gatherFrom is from how many records on an atomic batch is quicker than a
+// publish for each. One server stages a batch in files of its own, which costs
+// more than syncing a few messages.
+func (o Options) gatherFrom() int {
+	switch {
+	case o.Replicas > 1:
+		return 2
+	case o.groupCommit():
+		return groupFrom
+	default:
+		return 8 * groupFrom
+	}
+}
+
 // maxPartitions bounds Options.Partitions.
 const maxPartitions = 64
-
-// metadataPartitions is the stream metadata key that fixes the partitions.
-const metadataPartitions = "helix.partitions"
-
-// headerRoom is what a record's headers may take of a NATS payload.
-const headerRoom = 16 << 10
 
 // Log is an eventlog.Log on JetStream.
 type Log struct {
@@ -55,18 +79,28 @@ type Log struct {
 	hub  *hub
 	// committers store appends, one for each partition.
 	committers []*committer
-	closed     chan struct{}
-	wg         sync.WaitGroup
+	// sealers pack records into segments, one for each partition.
+	sealers []*sealer
+	batches chan struct{} // a place for each atomic batch under way
+	purged  atomic.Bool   // some records may have left the log for the segments
+	closed  chan struct{}
+	wg      sync.WaitGroup
+
+	version    string               // of a server that is known to be good
+	streams    []*natsjs.StreamInfo // as they were at the start
+	durability eventlog.Durability
 
 	mu   sync.Mutex
 	back chan struct{} // closed and replaced when the connection is back
 }
 
 // Open returns the log on nc, creating its streams if they are missing. The
-// connection stays the caller's. A log that was created with other partitions
-// is refused.
+// connection stays the caller's. What the log could not keep its promises on
+// is refused by name: a server that is too old, other partitions than the log
+// was created with, a stream's settings. A later connection to a server that
+// is too old is not used to append; see Info.
 func Open(ctx context.Context, nc *nats.Conn, o *Options) (*Log, error) {
-	l := &Log{nc: nc, closed: make(chan struct{}), back: make(chan struct{})}
+	l := &Log{nc: nc, closed: make(chan struct{}), batches: make(chan struct{}, maxOpenBatches), back: make(chan struct{})}
 	l.hub = newHub(l)
 	if o != nil {
 		l.opts = *o
@@ -81,17 +115,40 @@ func Open(ctx context.Context, nc *nats.Conn, o *Options) (*Log, error) {
 		return nil, fmt.Errorf("jetstream: %w", err)
 	}
 	l.js = js
-	if l.opts.ReadOnly {
+	if err := l.checkConnected(); err != nil {
+		return nil, err
+	}
+	if l.opts.ReadOnly || l.opts.Existing {
 		if err := l.findPartitions(ctx); err != nil {
 			return nil, err
 		}
 	}
+	if l.opts.Memory && l.opts.Replicas > 1 && !l.opts.ReadOnly {
+		return nil, fmt.Errorf("jetstream: a log in memory has one replica: more would look durable and not be")
+	}
 	for p := range l.opts.Partitions {
-		if err := l.ensureStream(ctx, p); err != nil {
-			return nil, err
+		for _, c := range l.streamsOf(p) {
+			if err := l.ensureStream(ctx, c); err != nil {
+				return nil, err
+			}
 		}
 	}
+	if !l.opts.ReadOnly && l.opts.Replicas == 1 && l.opts.Durability != eventlog.DurabilityFsync {
+		for p := range l.opts.Partitions {
+			if err := l.dropGhosts(ctx, p); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := l.judge(ctx); err != nil {
+		return nil, err
+	}
 	for range l.opts.Partitions {
+		s := newSealer(l)
+		l.sealers = append(l.sealers, s)
+		if !l.opts.ReadOnly {
+			l.spawn(s.run)
+		}
 		l.committers = append(l.committers, &committer{log: l, grouped: l.opts.groupCommit()})
 	}
 	l.watchConnection()
@@ -127,61 +184,16 @@ func (l *Log) reconnected() <-chan struct{} {
 	return l.back
 }
 
-// findPartitions takes over what the first stream says.
-func (l *Log) findPartitions(ctx context.Context) error {
-	s, err := l.js.Stream(ctx, streamName(0))
-	if err != nil {
-		return fmt.Errorf("jetstream: stream %s: %w", streamName(0), err)
-	}
-	n, err := strconv.Atoi(s.CachedInfo().Config.Metadata[metadataPartitions])
-	if err != nil || n < 1 || n > maxPartitions {
-		return fmt.Errorf("jetstream: stream %s is not of a helixd log", streamName(0))
-	}
-	l.opts.Partitions = n
-	return nil
-}
-
-func (l *Log) ensureStream(ctx context.Context, p int) error {
-	subjects := logSubjects + strconv.Itoa(p) + ".*"
-	want := strconv.Itoa(l.opts.Partitions)
-	s, err := l.js.Stream(ctx, streamName(p))
-	if errors.Is(err, natsjs.ErrStreamNotFound) && !l.opts.ReadOnly {
-		s, err = l.js.CreateStream(ctx, natsjs.StreamConfig{
-			Name:               streamName(p),
-			Description:        "helixd: the log of agent sessions",
-			Subjects:           []string{subjects},
-			Storage:            natsjs.FileStorage,
-			Retention:          natsjs.LimitsPolicy,
-			Discard:            natsjs.DiscardNew,
-			Replicas:           l.opts.Replicas,
-			AllowDirect:        true,
-			AllowAtomicPublish: true,
-			RePublish:          &natsjs.RePublish{Source: subjects, Destination: liveSubjects + "{{wildcard(1)}}"},
-			Metadata:           map[string]string{metadataPartitions: want},
-		})
-	}
-	if err != nil {
-		return fmt.Errorf("jetstream: stream %s: %w", streamName(p), err)
-	}
-	if got := s.CachedInfo().Config.Metadata[metadataPartitions]; got != want {
-		return fmt.Errorf("jetstream: stream %s was created for %q partitions, not %s", streamName(p), got, want)
-	}
-	return nil
-}
-
 // Info implements eventlog.Log.
 func (l *Log) Info() eventlog.Info {
-	d := l.opts.Durability
-	if d == "" && l.opts.Replicas > 1 {
-		d = eventlog.Durability(fmt.Sprintf("replicated×%d", l.opts.Replicas))
+	info := eventlog.Info{
+		Backend: "jetstream", Durability: l.durability, Partitions: l.opts.Partitions,
+		MaxRecordBytes: eventlog.MaxPayload, GatherFrom: l.opts.gatherFrom(),
 	}
-	if d == "" {
-		d = eventlog.DurabilityUnknown
+	if err := l.serverProblem(); err != nil {
+		info.Refuses = err.Error()
 	}
-	return eventlog.Info{
-		Backend: "jetstream", Durability: d, Partitions: l.opts.Partitions,
-		MaxRecordBytes: int(l.nc.MaxPayload()) - headerRoom,
-	}
+	return info
 }
 
 // Close implements eventlog.Log.
@@ -227,48 +239,4 @@ func (l *Log) place(session string) (stream, subject string, err error) {
 	}
 	p := Partition(session, l.opts.Partitions)
 	return streamName(p), logSubject(session, p), nil
-}
-
-// Sessions implements eventlog.Log.
-func (l *Log) Sessions(ctx context.Context) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
-		var ids []string
-		for p := range l.opts.Partitions {
-			some, err := l.sessionsOf(ctx, p)
-			if err != nil {
-				yield("", err)
-				return
-			}
-			ids = append(ids, some...)
-		}
-		slices.Sort(ids)
-		for _, id := range ids {
-			if !yield(id, nil) {
-				return
-			}
-		}
-	}
-}
-
-func (l *Log) sessionsOf(ctx context.Context, p int) ([]string, error) {
-	if l.isClosed() {
-		return nil, eventlog.ErrClosed
-	}
-	s, err := l.js.Stream(ctx, streamName(p))
-	if err != nil {
-		return nil, fmt.Errorf("jetstream: list sessions: %w", err)
-	}
-	info, err := s.Info(ctx, natsjs.WithSubjectFilter(logSubjects+strconv.Itoa(p)+".*"))
-	if err != nil {
-		return nil, fmt.Errorf("jetstream: list sessions: %w", err)
-	}
-	ids := make([]string, 0, len(info.State.Subjects))
-	for subject := range info.State.Subjects {
-		id, err := sessionOf(subject[strings.LastIndexByte(subject, '.')+1:])
-		if err != nil {
-			return nil, err
-		}
-		ids = append(ids, id)
-	}
-	return ids, nil
 }

@@ -1,8 +1,6 @@
 package jetstream
 
 import (
-	"fmt"
-	"net/url"
 	"strconv"
 	"time"
 
@@ -20,6 +18,14 @@ const (
 	headerCall    = "Helix-Call"
 	headerWriter  = "Helix-Writer"
 	headerOrdinal = "Helix-Ordinal"
+	// Where an imported record comes from.
+	headerOriginSequence = "Helix-Origin-Sequence"
+	headerOriginTime     = "Helix-Origin-Time" // RFC 3339 with nanoseconds, UTC
+	// headerPrevious is set where JetStream's comparison can't tell it: the
+	// record before was purged.
+	headerPrevious = "Helix-Previous"
+	// headerBlob tells where a payload is that is too large for a message.
+	headerBlob = "Helix-Blob"
 )
 
 // Headers that JetStream defines.
@@ -35,7 +41,7 @@ const (
 	headerStatus        = "Status"
 )
 
-func newMessage(subject string, e eventlog.Entry) *nats.Msg {
+func newMessage(subject string, e stored) *nats.Msg {
 	m := &nats.Msg{Subject: subject, Data: e.Payload, Header: nats.Header{
 		headerKind: {string(e.Kind)},
 		headerType: {headerValue(e.Type)},
@@ -49,46 +55,13 @@ func newMessage(subject string, e eventlog.Entry) *nats.Msg {
 	set(headerRun, e.Run)
 	set(headerCall, e.Call)
 	set(headerWriter, e.Writer)
+	set(headerBlob, e.blob)
 	if e.Ordinal > 0 {
 		set(headerOrdinal, strconv.FormatUint(e.Ordinal, 10))
 	}
+	if e.Origin != (eventlog.Origin{}) {
+		set(headerOriginSequence, strconv.FormatUint(e.Origin.Sequence, 10))
+		set(headerOriginTime, e.Origin.Time.Format(time.RFC3339Nano))
+	}
 	return m
-}
-
-// recordOf reads a stored message. One that helixd did not write (no
-// Helix-Kind) becomes a record of an empty kind, which folds park.
-func recordOf(h nats.Header, data []byte) (eventlog.Record, error) {
-	seq, err := strconv.ParseUint(first(h, headerSequence), 10, 64)
-	if err != nil {
-		return eventlog.Record{}, fmt.Errorf("jetstream: message without a sequence: %w", err)
-	}
-	at, _ := time.Parse(time.RFC3339Nano, first(h, headerTimeStamp))
-	ordinal, _ := strconv.ParseUint(first(h, headerOrdinal), 10, 64)
-	return eventlog.Record{Sequence: seq, Time: at, Entry: eventlog.Entry{
-		Envelope: eventlog.Envelope{
-			Kind:    eventlog.Kind(first(h, headerKind)),
-			Type:    unescaped(h, headerType),
-			Agent:   unescaped(h, headerAgent),
-			Run:     unescaped(h, headerRun),
-			Call:    unescaped(h, headerCall),
-			Writer:  unescaped(h, headerWriter),
-			Ordinal: ordinal,
-		},
-		Payload: data,
-	}}, nil
-}
-
-func unescaped(h nats.Header, name string) string {
-	v := first(h, name)
-	if s, err := url.PathUnescape(v); err == nil {
-		return s
-	}
-	return v
-}
-
-func first(h nats.Header, name string) string {
-	if v := h[name]; len(v) > 0 {
-		return v[0]
-	}
-	return ""
 }

@@ -81,7 +81,7 @@ func TestInfo(t *testing.T) {
 	info := openOn(t, nc, nil).Info()
 	require.Equal(t, eventlog.DurabilityUnknown, info.Durability)
 	require.Equal(t, 1, info.Partitions)
-	require.Less(t, info.MaxRecordBytes, embed.MaxPayload)
+	require.Equal(t, eventlog.MaxPayload, info.MaxRecordBytes)
 	info = openOn(t, nc, &jetstream.Options{Durability: eventlog.DurabilityFsync}).Info()
 	require.Equal(t, eventlog.DurabilityFsync, info.Durability)
 }

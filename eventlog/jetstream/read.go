@@ -2,11 +2,9 @@ package jetstream
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
-	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -21,146 +19,181 @@ const (
 	// before a read is incomplete; a replica may lag behind its leader.
 	readTries = 50
 	readPause = 20 * time.Millisecond
+	// nearHead is how many sequences before the head a read need not look
+	// for segments: the log itself has so few records quicker.
+	nearHead = 64
 )
 
-// Head implements eventlog.Log: it asks the stream's leader, since a direct
-// get may be answered by a replica that lags.
+// Head implements eventlog.Log: it asks the streams' leaders.
 func (l *Log) Head(ctx context.Context, session string) (uint64, error) {
+	head, _, err := l.head(ctx, session)
+	return head, err
+}
+
+// head also tells whether the head is still in the log stream: a purge may
+// have left it to the segments alone.
+func (l *Log) head(ctx context.Context, session string) (head uint64, inLog bool, err error) {
 	stream, subject, err := l.place(session)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
-	req, _ := json.Marshal(map[string]string{"last_by_subj": subject})
-	try, cancel := context.WithTimeout(ctx, answerTimeout)
-	defer cancel()
-	answer, err := l.nc.RequestWithContext(try, "$JS.API.STREAM.MSG.GET."+stream, req)
+	m, err := l.lastReadable(ctx, stream, subject)
 	switch {
-	case err == nil:
-	case ctx.Err() != nil:
-		return 0, context.Cause(ctx)
-	case l.isClosed():
-		return 0, eventlog.ErrClosed
+	case errors.Is(err, errNoMessage):
+	case err != nil:
+		return 0, false, err
+	case isErased(m.header):
+		return 0, false, eventlog.ErrSessionNotFound
 	default:
-		return 0, fmt.Errorf("jetstream: head: %w", err)
+		return m.sequence, true, nil
 	}
-	var body struct {
-		Message struct {
-			Sequence uint64 `json:"seq"`
-		} `json:"message"`
-		Error *apiError `json:"error"`
+	s, _, err := l.lastSegment(ctx, session)
+	if err != nil {
+		return 0, false, err
 	}
-	if err := json.Unmarshal(answer.Data, &body); err != nil {
-		return 0, fmt.Errorf("jetstream: head: %w", err)
+	if s == nil {
+		return 0, false, eventlog.ErrSessionNotFound
 	}
-	if e := body.Error; e != nil {
-		if e.ErrCode == codeNoMessageFound {
-			return 0, eventlog.ErrSessionNotFound
-		}
-		return 0, e
-	}
-	return body.Message.Sequence, nil
+	return s.last(), false, nil
 }
+
+// isErased reports whether a message is the fence of an erased session.
+func isErased(h nats.Header) bool {
+	return first(h, headerKind) == string(eventlog.KindFact) && first(h, headerType) == erasedType
+}
+
+var erasedType = (*eventlog.Erased)(nil).Type()
 
 // Read implements eventlog.Log.
 func (l *Log) Read(ctx context.Context, session string, from, to uint64) iter.Seq2[eventlog.Record, error] {
 	return func(yield func(eventlog.Record, error) bool) {
-		head, err := l.Head(ctx, session)
-		if err == nil && max(from, to) > head {
-			err = &eventlog.CursorAheadError{Cursor: max(from, to), Head: head}
-		}
-		if err != nil {
-			yield(eventlog.Record{}, err)
-			return
-		}
-		if to == 0 {
-			to = head
-		}
-		idle := 0
-		for from < to {
-			page, err := l.page(ctx, session, from)
-			if err == nil && len(page) == 0 {
-				err = eventlog.ErrIncomplete
+		for r, err := range l.read(ctx, session, from, to) {
+			if err == nil && r.blob != "" {
+				r.Payload, err = l.loadBlob(ctx, session, r.blob)
 			}
-			if err != nil {
-				if idle++; idle < readTries && errors.Is(err, eventlog.ErrIncomplete) && pause(ctx) {
-					continue
-				}
-				yield(eventlog.Record{}, err)
-				return
-			}
-			idle = 0
-			for _, r := range page {
-				if r.Sequence > to {
-					return
-				}
-				if !yield(r, nil) {
-					return
-				}
-				from = r.Sequence
-			}
-			if from >= head {
+			if !yield(r.Record, err) || err != nil {
 				return
 			}
 		}
 	}
 }
 
-// page returns the first records behind from, without gaps: it checks that
-// each names its predecessor and that the end mark names the last one, and
-// returns ErrIncomplete where something was lost.
-func (l *Log) page(ctx context.Context, session string, from uint64) ([]eventlog.Record, error) {
+// read joins the segments and the log. Segments come first where much is to
+// be read; what they don't have comes from the log; where the log begins
+// behind a gap, a purge has been there, and the segments have it. Each record
+// names its predecessor, so nothing is left out or read twice wherever the
+// one ends and the other begins.
+func (l *Log) read(ctx context.Context, session string, from, to uint64) iter.Seq2[stored, error] {
+	return func(yield func(stored, error) bool) {
+		err := l.readTo(ctx, session, from, to, func(r stored) bool { return yield(r, nil) })
+		if err != nil && !errors.Is(err, errStopped) {
+			yield(stored{}, err)
+		}
+	}
+}
+
+func (l *Log) readTo(ctx context.Context, session string, from, to uint64, yield func(stored) bool) error {
+	head, _, err := l.head(ctx, session)
+	if err != nil {
+		return err
+	}
+	if cursor := max(from, to); cursor > head {
+		return &eventlog.CursorAheadError{Cursor: cursor, Head: head}
+	}
+	if to == 0 {
+		to = head
+	}
+	at, done := from, false
+	take := func(r stored) bool {
+		if r.Sequence > to {
+			done = true
+			return false
+		}
+		if !yield(r) {
+			return false
+		}
+		at, done = r.Sequence, r.Sequence == to
+		return !done
+	}
+	sealed := to-from > nearHead // look at the segments next
+	for idle := 0; at < to; {
+		before, fromLog := at, !sealed
+		if sealed {
+			err = l.readSegments(ctx, session, at, take)
+		} else {
+			err = l.readPage(ctx, session, at, false, take)
+			if errors.Is(err, errGap) {
+				if err = l.readSegments(ctx, session, at, take); err == nil && at == before {
+					err = l.readPage(ctx, session, at, true, take)
+				}
+			}
+			if errors.Is(err, errGap) {
+				err = fmt.Errorf("%w: the record behind %d is neither in the log nor in a segment", eventlog.ErrIncomplete, at)
+			}
+		}
+		sealed = false
+		switch {
+		case done:
+			return nil
+		case err != nil && !errors.Is(err, eventlog.ErrIncomplete):
+			return err
+		case at > before:
+			idle = 0
+		case err == nil && !fromLog: // not sealed yet
+		case idle == readTries:
+			if err == nil {
+				err = fmt.Errorf("%w: nothing behind %d, though the head is %d", eventlog.ErrIncomplete, at, head)
+			}
+			return err
+		default:
+			// A replica lags, or the rest was purged from the log, or more.
+			if idle++; idle > 1 {
+				if floor, ferr := l.floor(ctx, session); ferr == nil && at < floor {
+					return &eventlog.TrimmedError{Cursor: at, Floor: floor}
+				}
+				if !pause(ctx) {
+					return context.Cause(ctx)
+				}
+			}
+			sealed = true
+		}
+	}
+	return nil
+}
+
+// errGap: the log's next record is not the one behind the cursor.
+var errGap = errors.New("jetstream: gap")
+
+// readPage hands the log's next records behind from to take, while it wants
+// them. It stops before a gap; one right behind from is errGap, and so is a
+// message that does not name its predecessor, unless segments have none.
+func (l *Log) readPage(ctx context.Context, session string, from uint64, noSegments bool, take func(stored) bool) error {
 	stream, subject, err := l.place(session)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	inbox := l.nc.NewInbox()
-	sub, err := l.nc.SubscribeSync(inbox)
+	messages, err := l.getBatch(ctx, stream, subject, from+1, pageRecords, pageBytes)
 	if err != nil {
-		return nil, fmt.Errorf("jetstream: read: %w", err)
+		return err
 	}
-	defer sub.Unsubscribe() //nolint:errcheck // fails only on a closed connection
-	req, _ := json.Marshal(map[string]any{
-		"seq": from + 1, "next_by_subj": subject, "batch": pageRecords, "max_bytes": pageBytes,
-	})
-	if err := l.nc.PublishRequest("$JS.API.DIRECT.GET."+stream, inbox, req); err != nil {
-		return nil, fmt.Errorf("jetstream: read: %w", err)
-	}
-	try, cancel := context.WithTimeout(ctx, answerTimeout)
-	defer cancel()
-	var page []eventlog.Record
-	var last uint64
-	for {
-		m, err := sub.NextMsgWithContext(try)
-		if err != nil {
-			if ctx.Err() != nil {
-				return nil, context.Cause(ctx)
-			}
-			return nil, fmt.Errorf("%w: %w", eventlog.ErrIncomplete, err)
-		}
-		switch first(m.Header, headerStatus) {
-		case "":
-		case "204", "404":
-			if n := lastSequence(m.Header); n != last {
-				return nil, fmt.Errorf("%w: the page ends at %d, not at %d", eventlog.ErrIncomplete, n, last)
-			}
-			return page, nil
-		default:
-			return nil, fmt.Errorf("jetstream: read: status %s", first(m.Header, headerStatus))
-		}
-		if n := lastSequence(m.Header); n != last {
-			return nil, fmt.Errorf("%w: %d is followed by the successor of %d", eventlog.ErrIncomplete, last, n)
-		}
+	at := from
+	for i, m := range messages {
 		r, err := recordOf(m.Header, m.Data)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		page, last = append(page, r), r.Sequence
+		if r.linked && r.previous > at || !r.linked && i == 0 && !noSegments {
+			if i == 0 {
+				return errGap
+			}
+			return nil
+		}
+		if !take(r) {
+			return errStopped
+		}
+		at = r.Sequence
 	}
-}
-
-func lastSequence(h nats.Header) uint64 {
-	n, _ := strconv.ParseUint(first(h, headerLastSequence), 10, 64)
-	return n
+	return nil
 }
 
 func pause(ctx context.Context) bool {

@@ -4,15 +4,20 @@ import (
 	"fmt"
 	"hash/fnv"
 	"net/url"
+	"strconv"
 	"strings"
+
+	"github.com/helixd/helixd/eventlog"
 )
 
 const (
-	logSubjects  = "helix.log."
-	liveSubjects = "helix.live."
+	logSubjects     = "helix.log."
+	liveSubjects    = "helix.live."
+	segmentSubjects = "helix.seg."
+	floorSubjects   = "helix.floor."
+	erasedSubjects  = "helix.erased."
+	blobSubjects    = "helix.blob."
 )
-
-func streamName(partition int) string { return fmt.Sprintf("HELIX_LOG_%d", partition) }
 
 // Partition is the partition of a session among that many; it must never
 // change.
@@ -23,7 +28,25 @@ func Partition(session string, partitions int) int {
 }
 
 func logSubject(session string, partition int) string {
-	return fmt.Sprintf("%s%d.%s", logSubjects, partition, Token(session))
+	return logSubjects + strconv.Itoa(partition) + "." + Token(session)
+}
+
+func segmentSubject(session string, partition int) string {
+	return fmt.Sprintf("%s%d.%s", segmentSubjects, partition, Token(session))
+}
+
+func floorSubject(session string, partition int) string {
+	return fmt.Sprintf("%s%d.%s", floorSubjects, partition, Token(session))
+}
+
+func erasedSubject(session string, partition int) string {
+	return fmt.Sprintf("%s%d.%s", erasedSubjects, partition, Token(session))
+}
+
+// blobPrefix is what the subjects of all the session's large payloads begin
+// with.
+func blobPrefix(session string, partition int) string {
+	return fmt.Sprintf("%s%d.%s.", blobSubjects, partition, Token(session))
 }
 
 // LiveSubject is where a session's records are republished once they are
@@ -39,12 +62,10 @@ func Token(session string) string {
 	})
 }
 
-func sessionOf(token string) (string, error) {
+// sessionOf is the inverse of Token.
+func sessionOf(token string) (id string, ok bool) {
 	id, err := url.PathUnescape(token)
-	if err != nil {
-		return "", fmt.Errorf("jetstream: session token: %w", err)
-	}
-	return id, nil
+	return id, err == nil && Token(id) == token && eventlog.ValidateSessionID(id) == nil
 }
 
 // headerValue makes any string fit a header line: visible ASCII stays.
@@ -53,6 +74,13 @@ func headerValue(s string) string {
 }
 
 func escape(s string, plain func(byte) bool) string {
+	clean := 0
+	for clean < len(s) && plain(s[clean]) {
+		clean++
+	}
+	if clean == len(s) {
+		return s
+	}
 	var b strings.Builder
 	for i := range len(s) {
 		if c := s[i]; plain(c) {

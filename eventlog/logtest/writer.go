@@ -65,7 +65,14 @@ func zombie(t *testing.T, log eventlog.Log) {
 		next := claim(t, log, "s", fmt.Sprintf("next-%d", i))
 		require.NoError(t, next.Append(ctx, Text("s", fmt.Sprint(i))))
 	}
+	for range 50 { // it does not know yet
+		if err := one.Write(ctx, Text("s", "z")); err != nil {
+			require.ErrorIs(t, err, eventlog.ErrSuperseded)
+		}
+	}
 	require.ErrorIs(t, one.Append(ctx, Text("s", "x"), Text("s", "y")), eventlog.ErrSuperseded)
+	require.ErrorIs(t, one.Flush(ctx), eventlog.ErrSuperseded)
+	require.ErrorIs(t, one.Write(ctx, Text("s", "z")), eventlog.ErrSuperseded)
 	require.Equal(t, []string{"a", "0", "1", "2", "3", "4"}, texts(t, collect(t, log.Read(ctx, "s", 0, 0))))
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // MaxRecordBytes is the largest payload that Append takes.
-const MaxRecordBytes = 8 << 20
+const MaxRecordBytes = eventlog.MaxPayload
 
 // Log is the twin of the JetStream log. The zero value is not usable; see
 // New.
@@ -175,7 +175,7 @@ func (l *Log) Sessions(context.Context) iter.Seq2[string, error] {
 // Info implements eventlog.Log.
 func (l *Log) Info() eventlog.Info {
 	return eventlog.Info{
-		Backend: "memory", Durability: eventlog.DurabilityMemory, Partitions: 1, MaxRecordBytes: MaxRecordBytes,
+		Backend: "memory", Durability: eventlog.DurabilityMemory, Partitions: 1, MaxRecordBytes: MaxRecordBytes, GatherFrom: 2,
 	}
 }
 

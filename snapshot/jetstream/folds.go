@@ -1,14 +1,17 @@
 // Package jetstream keeps saved folds on NATS JetStream.
 //
-// The fold of session S at sequence n is the last message on
+// The fold of session S at sequence n is a message on
 // helix.snap.<p>.<S>.<n> in stream HELIX_SNAP_<p>, with p and the encoding of
-// S as in the log. The stream is a cache: deleting it costs time only.
+// S as in the log. What is too large for it lies in parts on
+// helix.snap.<p>.<S>.<n>.<i>, which are stored before. The stream is a cache:
+// deleting it costs time only.
 package jetstream
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,13 +26,16 @@ const (
 	subjects      = "helix.snap."
 	headerVersion = "Helix-Fold-Version"
 	headerDigest  = "Helix-Fold-Digest"
-	// headerRoom is what the headers may take of a NATS payload.
-	headerRoom = 16 << 10
+	headerParts   = "Helix-Fold-Parts"
+	// partBytes is the size of a part: an outside deployment takes messages
+	// of 1 MiB by default.
+	partBytes = 512 << 10
+	// maxBytes is the largest fold that is kept.
+	maxBytes = 64 << 20
 )
 
 // Folds implements snapshot.Folds.
 type Folds struct {
-	nc      *nats.Conn
 	js      natsjs.JetStream
 	streams []natsjs.Stream // by partition
 }
@@ -41,16 +47,13 @@ func Open(ctx context.Context, nc *nats.Conn, partitions, replicas int) (*Folds,
 	if err != nil {
 		return nil, fmt.Errorf("saved folds: %w", err)
 	}
-	f := &Folds{nc: nc, js: js}
+	f := &Folds{js: js}
 	for p := range max(partitions, 1) {
-		s, err := js.Stream(ctx, streamName(p))
-		if errors.Is(err, natsjs.ErrStreamNotFound) {
-			s, err = js.CreateStream(ctx, natsjs.StreamConfig{
-				Name: streamName(p), Description: "helixd: saved folds, a cache",
-				Subjects: []string{subjects + strconv.Itoa(p) + ".*.*"}, Storage: natsjs.FileStorage,
-				Compression: natsjs.S2Compression, MaxMsgsPerSubject: 1, AllowDirect: true, Replicas: max(replicas, 1),
-			})
-		}
+		s, err := js.CreateOrUpdateStream(ctx, natsjs.StreamConfig{
+			Name: streamName(p), Description: "helixd: saved folds, a cache",
+			Subjects: []string{subjects + strconv.Itoa(p) + ".>"}, Storage: natsjs.FileStorage,
+			Compression: natsjs.S2Compression, MaxMsgsPerSubject: 1, AllowDirect: true, Replicas: max(replicas, 1),
+		})
 		if err != nil {
 			return nil, fmt.Errorf("saved folds: stream %s: %w", streamName(p), err)
 		}
@@ -83,26 +86,84 @@ func (f *Folds) Nearest(ctx context.Context, session string, n uint64) (*snapsho
 	if best == 0 {
 		return nil, nil
 	}
-	m, err := stream.GetLastMsgForSubject(ctx, prefix+strconv.FormatUint(best, 10))
+	subject := prefix + strconv.FormatUint(best, 10)
+	m, err := stream.GetLastMsgForSubject(ctx, subject)
 	if err != nil {
 		return nil, fmt.Errorf("saved folds: %w", err)
 	}
 	version, _ := strconv.Atoi(m.Header.Get(headerVersion))
-	return &snapshot.Saved{Sequence: best, Version: version, Digest: m.Header.Get(headerDigest), State: m.Data}, nil
+	saved := &snapshot.Saved{Sequence: best, Version: version, Digest: m.Header.Get(headerDigest), State: m.Data}
+	parts, _ := strconv.Atoi(m.Header.Get(headerParts))
+	for i := range parts {
+		part, err := stream.GetLastMsgForSubject(ctx, subject+"."+strconv.Itoa(i))
+		if err != nil {
+			return nil, fmt.Errorf("saved folds: part %d: %w", i, err)
+		}
+		saved.State = append(saved.State, part.Data...)
+	}
+	return saved, nil
 }
 
 // Save implements snapshot.Folds.
 func (f *Folds) Save(ctx context.Context, session string, s snapshot.Saved) error {
-	if len(s.State) > int(f.nc.MaxPayload())-headerRoom {
+	if len(s.State) > maxBytes {
 		return nil
 	}
-	_, prefix := f.place(session)
-	m := nats.NewMsg(prefix + strconv.FormatUint(s.Sequence, 10))
+	stream, prefix := f.place(session)
+	subject := prefix + strconv.FormatUint(s.Sequence, 10)
+	// A message that another replaces leaves its bytes behind, which an
+	// erasure would not find.
+	if err := f.erase(ctx, stream, subject+".>"); err != nil {
+		return err
+	}
+	if err := f.erase(ctx, stream, subject); err != nil {
+		return err
+	}
+	m := nats.NewMsg(subject)
 	m.Header.Set(headerVersion, strconv.Itoa(s.Version))
 	m.Header.Set(headerDigest, s.Digest)
 	m.Data = s.State
+	if len(s.State) > partBytes {
+		n := 0
+		for part := range slices.Chunk(s.State, partBytes) {
+			if _, err := f.js.Publish(ctx, subject+"."+strconv.Itoa(n), part); err != nil {
+				return fmt.Errorf("saved folds: %w", err)
+			}
+			n++
+		}
+		m.Header.Set(headerParts, strconv.Itoa(n))
+		m.Data = nil
+	}
 	if _, err := f.js.PublishMsg(ctx, m); err != nil {
 		return fmt.Errorf("saved folds: %w", err)
+	}
+	return nil
+}
+
+// Erase implements snapshot.Folds.
+func (f *Folds) Erase(ctx context.Context, session string) error {
+	stream, prefix := f.place(session)
+	return f.erase(ctx, stream, prefix+">")
+}
+
+// erase overwrites all messages of the subjects.
+func (f *Folds) erase(ctx context.Context, stream natsjs.Stream, filter string) error {
+	info, err := stream.Info(ctx, natsjs.WithSubjectFilter(filter))
+	if err != nil {
+		return fmt.Errorf("saved folds: %w", err)
+	}
+	for subject := range info.State.Subjects {
+		m, err := stream.GetLastMsgForSubject(ctx, subject)
+		if err == nil {
+			err = stream.SecureDeleteMsg(ctx, m.Sequence)
+		}
+		if err == nil || errors.Is(err, natsjs.ErrMsgNotFound) {
+			continue
+		}
+		// The answer does not tell one that is gone from other failures.
+		if _, gerr := stream.GetLastMsgForSubject(ctx, subject); !errors.Is(gerr, natsjs.ErrMsgNotFound) {
+			return fmt.Errorf("saved folds: erase: %w", err)
+		}
 	}
 	return nil
 }

@@ -39,3 +39,11 @@ func (f *Folds) Save(_ context.Context, session string, s snapshot.Saved) error 
 	f.saved[session] = append(f.saved[session], s)
 	return nil
 }
+
+// Erase implements snapshot.Folds.
+func (f *Folds) Erase(_ context.Context, session string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.saved, session)
+	return nil
+}

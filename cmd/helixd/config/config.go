@@ -10,8 +10,8 @@ type Config struct {
 	// DataDir is the embedded server's folder, relative to the working
 	// directory.
 	DataDir string `json:"dataDir"`
-	// Durability is "fsync" or "interval=<duration>"; see SyncInterval. It
-	// counts for an embedded server only.
+	// Durability is "fsync" or "interval=<duration>"; see SyncInterval. It is
+	// the embedded server's: with NATS.URL it must not be set.
 	Durability string `json:"durability"`
 
 	NATS NATS `json:"nats"`

@@ -90,7 +90,7 @@ func TestSet(t *testing.T) {
 	for _, tt := range []struct{ key, value, want string }{
 		{"listen", "x", "--flag: listen: must be host:port"},
 		{"nats.replicas", "x", "--flag: nats.replicas: must be an integer"},
-		{"nats.replicas", "3", "--flag: nats.replicas: not supported by this version"},
+		{"nats.replicas", "2", "--flag: nats.replicas: must be 1, 3 or 5"},
 		{"nats.cluster.listen", "h:1", "--flag: nats.cluster: not supported by this version"},
 		{"auth.tokens", "x", "--flag: auth.tokens: unknown key"},
 		{"nope", "x", "--flag: nope: unknown key"},

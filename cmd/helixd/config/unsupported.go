@@ -16,7 +16,6 @@ var unsupported = []struct {
 	allowed []string // besides the default
 	refused []string // if any: only these
 }{
-	{key: "nats.replicas"},
 	{key: "nats.partitions", allowed: []string{"1"}},
 	{key: "nats.cluster"},
 	{key: "auth.jwt"},

@@ -10,7 +10,6 @@ import (
 
 // refusals is a file for each row of the table, with the key and its line.
 var refusals = map[string]struct{ text, want string }{
-	"nats.replicas":                    {"nats:\n  replicas: 3\n", "helix.yaml:2: nats.replicas"},
 	"nats.partitions":                  {"nats:\n  partitions: 16\n", "helix.yaml:2: nats.partitions"},
 	"nats.cluster":                     {"nats:\n  cluster:\n    listen: :6222\n", "helix.yaml:2: nats.cluster"},
 	"auth.jwt":                         {"auth:\n  jwt: {issuer: x}\n", "helix.yaml:2: auth.jwt"},

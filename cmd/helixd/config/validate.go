@@ -54,6 +54,7 @@ func (k *checker) checkServer() {
 	k.require(c.DataDir != "", "dataDir", "must not be empty")
 	_, ok := parseDurability(c.Durability)
 	k.require(ok, "durability", "must be fsync or interval=<duration greater than 0>")
+	k.require(c.NATS.URL == "" || !c.isSet("durability"), "durability", "is for the embedded server: with nats.url the deployment's operator decides")
 	if c.Chat.DefaultAgent != "" && (c.file != "" || len(c.Agents) > 0) {
 		_, ok := c.Agents[c.Chat.DefaultAgent]
 		k.require(ok, "chat.defaultAgent", "must be one of the agents")

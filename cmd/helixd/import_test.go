@@ -1,0 +1,133 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/httpapi"
+)
+
+// onNATS returns the log of a NATS deployment, and a way to run commands
+// against it without a daemon.
+func onNATS(t *testing.T) (log eventlog.Log, helixd func(stdin string, args ...string) (string, error)) {
+	t.Helper()
+	srv, err := embed.Start(t.Context(), embed.Options{
+		DataDir: t.TempDir(), SyncInterval: time.Second, Listen: "127.0.0.1:0", User: "u", Password: "p",
+	})
+	require.NoError(t, err)
+	t.Cleanup(srv.Stop)
+	nc, err := srv.Connect()
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	jet, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Partitions: 4})
+	require.NoError(t, err)
+	t.Cleanup(func() { jet.Close() })
+	url := strings.Replace(srv.ClientURL(), "nats://", "nats://u:p@", 1)
+	return jet, func(stdin string, args ...string) (string, error) {
+		var c cli
+		parser, err := kong.New(&c)
+		require.NoError(t, err)
+		k, err := parser.Parse(append(args, "--nats", url))
+		require.NoError(t, err)
+		var out bytes.Buffer
+		err = k.Run(&process{ctx: t.Context(), stdin: strings.NewReader(stdin), stdout: &out})
+		return out.String(), err
+	}
+}
+
+func payloads(t *testing.T, log eventlog.Log, session string) (all []string) {
+	t.Helper()
+	for r, err := range log.Read(t.Context(), session, 0, 0) {
+		require.NoError(t, err)
+		all = append(all, string(r.Payload))
+	}
+	return all
+}
+
+// A session moves from daemon to deployment to daemon; the commands fit each
+// other by their output and input.
+func TestExportAndImport(t *testing.T) {
+	const session = "a b/../é."
+	from, first := newDaemon(t)
+	_, err := first(chunkLines(session, 2500), "append", session, "--end")
+	require.NoError(t, err)
+	odd := eventlog.Entry{Envelope: eventlog.Envelope{Kind: eventlog.KindFact, Type: "x", Agent: session}, Payload: []byte(" \x00\xff")}
+	_, err = from.Append(t.Context(), session, 2501, []eventlog.Entry{odd})
+	require.NoError(t, err)
+	exported, err := first("", "export", session)
+	require.NoError(t, err)
+	require.Equal(t, 2502, strings.Count(exported, "\n"))
+	shown, err := first("", "records", session, "--from", "2501")
+	require.NoError(t, err)
+	require.Contains(t, shown, `" \x00\xff"`, "a terminal obeys nothing of it")
+
+	middle, second := onNATS(t)
+	file := filepath.Join(t.TempDir(), "session.ndjson")
+	require.NoError(t, os.WriteFile(file, []byte("\n"+exported), 0o600))
+	for _, appended := range []int{2502, 0} { // doing it again changes nothing
+		out, err := second("", "import", file, "--session", session)
+		require.NoError(t, err)
+		var done httpapi.Imported
+		require.NoError(t, json.Unmarshal([]byte(out), &done))
+		require.Equal(t, session, done.SessionID)
+		require.Equal(t, 2502, done.Records)
+		require.Equal(t, appended, done.Appended)
+		require.Equal(t, eventlog.DurabilityUnknown, done.Durability)
+		require.NotEmpty(t, done.SHA256)
+	}
+	require.Equal(t, payloads(t, from, session), payloads(t, middle, session))
+
+	exported, err = second("", "export", session)
+	require.NoError(t, err)
+	last, third := newDaemon(t)
+	_, err = third(exported, "import")
+	require.NoError(t, err)
+	require.Equal(t, payloads(t, from, session), payloads(t, last, session))
+}
+
+func TestImportSaysWhatIsWrong(t *testing.T) {
+	_, helixd := newDaemon(t)
+	_, err := helixd(chunkLines("s", 3), "append", "s")
+	require.NoError(t, err)
+	exported, err := helixd("", "export", "s")
+	require.NoError(t, err)
+	rows := strings.SplitAfter(exported, "\n")
+	_, other := newDaemon(t)
+	for name, tc := range map[string]struct {
+		in   string
+		args []string
+		want string
+	}{
+		"nothing":      {" \n\n", nil, "there are no records"},
+		"no export":    {chunkLines("s", 3), nil, "the first record is not what export writes: "},
+		"another id":   {exported, []string{"--session", "t"}, `these are records of session "s": a session is imported under its own id only`},
+		"a bad line":   {rows[0] + rows[1] + "junk", nil, "line 3 can't be imported, is not a JSON object (INVALID_REQUEST)"},
+		"cut off":      {exported[:len(exported)-20], nil, "line 3 can't be imported"},
+		"no such file": {"", []string{filepath.Join(t.TempDir(), "nowhere")}, "no such file"},
+	} {
+		_, err := other(tc.in, append([]string{"import"}, tc.args...)...)
+		require.ErrorContains(t, err, tc.want, name)
+	}
+	_, err = helixd(exported, "import")
+	require.ErrorContains(t, err, "the session exists, and where the import has line 1 it has something else (SESSION_EXISTS)")
+	_, err = helixd("", "export", "nobody")
+	require.ErrorContains(t, err, "NOT_FOUND")
+
+	// A deployment that has no log yet gets none by an import.
+	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), Listen: "127.0.0.1:0", User: "u", Password: "p"})
+	require.NoError(t, err)
+	defer srv.Stop()
+	_, err = helixd(exported, "import", "--nats", strings.Replace(srv.ClientURL(), "nats://", "nats://u:p@", 1))
+	require.ErrorContains(t, err, "stream HELIX_LOG_0")
+}

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+type retainCmd struct {
+	daemonFlags
+	PurgeOlderThan *time.Duration `help:"Remove records from the log that segments hold, if they are older. Readers notice nothing." placeholder:"72h"`
+	DropOlderThan  *time.Duration `help:"Remove segments that are older, for good: sessions keep their state, and their history begins later." placeholder:"720h"`
+}
+
+// Run applies retention to all sessions and prints what was removed.
+func (c retainCmd) Run(p *process) error {
+	if c.PurgeOlderThan == nil && c.DropOlderThan == nil {
+		return errors.New("--purge-older-than or --drop-older-than is needed")
+	}
+	want := map[string]string{}
+	for name, d := range map[string]*time.Duration{"purgeOlderThan": c.PurgeOlderThan, "dropOlderThan": c.DropOlderThan} {
+		if d != nil {
+			want[name] = d.String()
+		}
+	}
+	body, err := json.Marshal(want)
+	if err != nil {
+		return err
+	}
+	answer, err := c.source().do(p.ctx, http.MethodPost, "/retention", http.Header{"Content-Type": {"application/json"}}, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	defer answer.Close()
+	if err := copyAll(p.stdout, answer); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(p.stdout)
+	return err
+}

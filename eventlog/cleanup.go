@@ -1,0 +1,155 @@
+package eventlog
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"time"
+)
+
+// CleanupToStep strikes the content that agent has written in steps behind
+// step, with sequence > minSequence: document 000's cleanupToStep. It returns
+// the marker, or nil if there was nothing to strike; then it appends nothing.
+// If others write meanwhile, what they wrote is judged too.
+//
+// Step numbers begin anew with each turn. A resume therefore gives the
+// sequence at which its run began (projector.Run's StartSequence) as
+// minSequence, so that earlier turns stay; then the marker's reason is crash
+// recovery. With 0, all turns are judged, and the reason is rollback.
+//
+// Content is what [ScopeContent] reaches, in and outside of tool calls. State
+// and messages are not taken back: that is [Rollback]'s. A chunk that can't be
+// decoded has no step and stays.
+//
+// Errors: ErrSessionNotFound, also if the session is erased meanwhile;
+// *CursorAheadError if minSequence is beyond the
+// head; *ValidationError; ErrOutcomeUnknown if ctx ended too early.
+func CleanupToStep(ctx context.Context, log Log, session, agent string, step int, minSequence uint64) (*Truncated, error) {
+	reason := ResyncRollback
+	if minSequence > 0 {
+		reason = ResyncCrashRecovery
+	}
+	plan := &cleanup{agent: agent, step: step}
+	_, err := appendPlanned(ctx, log, session, "cleanup:", minSequence, false, plan.see, func(head uint64) ([]Entry, error) {
+		plan.marker = nil
+		ranges := plan.ranges()
+		if len(ranges) == 0 {
+			return nil, nil
+		}
+		plan.marker = &Truncated{
+			Reason: reason, Ranges: ranges, AtSequence: head, TruncatedAtStep: &step, MinSequence: minSequence,
+			FactBase: FactBase{SessionID: session, Timestamp: time.Now().UnixMilli()},
+		}
+		return entriesOf(session, plan.marker)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return plan.marker, nil
+}
+
+// cleanup collects what a clean-up by step has to judge.
+type cleanup struct {
+	agent   string
+	step    int
+	content []stepped // alive, in order
+	marker  *Truncated
+}
+
+// stepped is a content chunk without its payload.
+type stepped struct {
+	Record
+	step int
+}
+
+func (c *cleanup) see(r Record) error {
+	var dead Dead
+	if err := dead.Mark(r); err != nil {
+		return err
+	}
+	if len(dead) > 0 {
+		alive := c.content[:0]
+		for _, s := range c.content {
+			if !dead.Covers(s.Record) {
+				alive = append(alive, s)
+			}
+		}
+		c.content = alive
+	}
+	if r.Agent != c.agent || !ScopeContent.Strikes(r.Envelope) {
+		return nil
+	}
+	chunk, err := r.Chunk()
+	if err != nil {
+		return nil //nolint:nilerr // without a step; see CleanupToStep
+	}
+	r.Payload = nil
+	c.content = append(c.content, stepped{Record: r, step: BaseOf(chunk).Step})
+	return nil
+}
+
+// ranges returns what is to be struck. A range ends where content of the same
+// call stays.
+func (c *cleanup) ranges() []Range {
+	var ranges []Range
+	open := map[string]int{} // index of a call's open range, from 1
+	for _, s := range c.content {
+		at := open[s.Call]
+		switch {
+		case s.step <= c.step:
+			open[s.Call] = 0
+		case at > 0:
+			ranges[at-1].To = s.Sequence
+		default:
+			ranges = append(ranges, Range{
+				AgentID: c.agent, CallID: s.Call, From: s.Sequence, To: s.Sequence, Scope: ScopeContent,
+			})
+			open[s.Call] = len(ranges)
+		}
+	}
+	return ranges
+}
+
+// appendPlanned reads what is behind from, which is a record's sequence if it
+// is known, has plan make entries behind what
+// was read, and appends them; no entries are no append. If somebody else
+// writes in between it reads on and plans anew, until ctx ends: it reads only
+// what is new, so that it keeps up with a run that writes all the time. It
+// returns the last sequence.
+func appendPlanned(
+	ctx context.Context, log Log, session, idPrefix string, from uint64, known bool, see func(Record) error,
+	plan func(head uint64) ([]Entry, error),
+) (uint64, error) {
+	head := from
+	for {
+		for r, err := range left(ctx, log, session, head, known) {
+			if err == nil {
+				err = see(r)
+			}
+			if err != nil {
+				return 0, err
+			}
+			head, known = r.Sequence, true
+		}
+		entries, err := plan(head)
+		if len(entries) == 0 || err != nil {
+			return head, err
+		}
+		last, err := AppendOnce(ctx, log, session, idPrefix+rand.Text(), head, entries)
+		if _, conflict := errors.AsType[*ConflictError](err); !conflict {
+			return last, err
+		}
+	}
+}
+
+// entriesOf makes entries of facts about a session.
+func entriesOf(session string, facts ...Fact) ([]Entry, error) {
+	entries := make([]Entry, len(facts))
+	for i, f := range facts {
+		var err error
+		if entries[i], err = NewFact(session, f, Labels{}); err != nil {
+			return nil, err
+		}
+	}
+	return entries, nil
+}

@@ -1,0 +1,19 @@
+package eventlog
+
+// Erased fences a session that is being erased: it is a session's last record
+// for as long as the others are removed, and then goes itself.
+type Erased struct {
+	FactBase
+}
+
+// Type returns "erased".
+func (*Erased) Type() string { return "erased" }
+
+// Erasure tells how far the erasure of a session has come.
+type Erasure struct {
+	// Pending: some of its bytes may still lie on a disk; erase again to
+	// learn more.
+	Pending bool `json:"pending"`
+	// Records is how many records were removed by this call.
+	Records int `json:"records"`
+}

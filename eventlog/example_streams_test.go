@@ -1,0 +1,46 @@
+package eventlog_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/memory"
+)
+
+// An agent of one's own writes a stream, and a reader that is attached hears
+// of what is struck.
+func ExampleStreams() {
+	ctx := context.Background()
+	streams := eventlog.NewStreams(memory.New())
+	w, _ := streams.CreateWriter("s1", "s1", "poet")
+	say := func(step int, text string) {
+		base := eventlog.Base{AgentID: "s1", AgentType: "poet", Timestamp: 1, Step: step}
+		if _, err := w.Write(ctx, &eventlog.TextDelta{Delta: text, Base: base}); err != nil {
+			fmt.Println(err)
+		}
+	}
+	say(1, "Roses")
+	say(2, "rose")
+	r, _ := streams.Reader(ctx, "s1")
+	_, _ = streams.CleanupToStep(ctx, "s1", "s1", 1, 0)
+	say(2, "are red")
+	_ = streams.EndStream(ctx, "s1", nil)
+
+	for record, err := range r.Records(ctx) {
+		if cut, ok := errors.AsType[*eventlog.StreamTruncatedError](err); ok {
+			fmt.Println("behind step", *cut.TruncatedAtStep, "all is struck")
+			continue
+		}
+		fmt.Println(record.Sequence, record.Type)
+	}
+	fmt.Println(r.Status())
+	// Output:
+	// behind step 1 all is struck
+	// 1 text_delta
+	// 3 truncated
+	// 4 text_delta
+	// 5 stream_end
+	// ended
+}

@@ -1,0 +1,259 @@
+package eventlog
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// MaxShown is how much of a payload that is no JSON its record's interchange
+// form shows as text, in bytes.
+const MaxShown = 4 << 10
+
+// recordJSON is the interchange form of a record: its envelope, and its
+// payload under "data".
+type recordJSON struct {
+	Sequence uint64    `json:"sequence"`
+	Time     time.Time `json:"time"`
+	Envelope
+	Data json.RawMessage `json:"data"`
+	// Base64 is the payload where Data can't be; then Data only shows it.
+	Base64 *[]byte `json:"base64,omitempty"`
+}
+
+// recordNames and originNames are the interchange form's members.
+var (
+	recordNames = []string{
+		"sequence", "time", "kind", "type", "agent", "run", "call", "writer", "ordinal", "origin", "data", "base64",
+	}
+	originNames = []string{"sequence", "time"}
+)
+
+// MarshalJSON writes the record with its envelope in one line of valid UTF-8.
+// The payload stands under "data" as it is. Where that would not keep its
+// bytes, since they are no JSON, hold white space between tokens or are not
+// UTF-8, "base64" has them, and "data" shows what can be shown.
+//
+// [json.Marshal] escapes <, > and & in what MarshalJSON returns. To keep the
+// bytes call it directly, or by an encoder with SetEscapeHTML(false).
+func (r Record) MarshalJSON() ([]byte, error) {
+	j := recordJSON{Sequence: r.Sequence, Time: r.Time, Envelope: r.Envelope, Data: r.Payload}
+	var plain bytes.Buffer
+	switch {
+	case !utf8.Valid(r.Payload) || json.Compact(&plain, r.Payload) != nil:
+		j.Data, _ = json.Marshal(string(r.Payload[:min(len(r.Payload), MaxShown)]))
+		j.Base64 = &r.Payload
+	case !bytes.Equal(plain.Bytes(), r.Payload):
+		j.Data, j.Base64 = plain.Bytes(), &r.Payload
+	}
+	if j.Base64 != nil && *j.Base64 == nil {
+		j.Base64 = &[]byte{}
+	}
+	return marshalPlain(j)
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote, the payload byte for byte. It is
+// tolerant; see [ParseRecord].
+func (r *Record) UnmarshalJSON(b []byte) error {
+	var j recordJSON
+	if err := json.Unmarshal(b, &j); err != nil {
+		return err
+	}
+	*r = Record{Sequence: j.Sequence, Time: j.Time, Entry: Entry{Envelope: j.Envelope, Payload: j.Data}}
+	if j.Base64 != nil {
+		r.Payload = *j.Base64
+	}
+	return nil
+}
+
+// ParseRecord reads the interchange form of a record strictly, for [Import]:
+// an object of the members that MarshalJSON writes, by their exact names and
+// each once, whose envelope a log can hold. Of the payload it looks at no more
+// than that it is of the envelope's type, if it tells one: a log outlives its
+// readers' versions. A message that helixd did not write is a record whose kind,
+// type and agent are empty. The error is a [*ValidationError] that names the member.
+func ParseRecord(line []byte) (Record, error) {
+	if !utf8.Valid(line) {
+		return Record{}, &ValidationError{Reason: "is not valid UTF-8"}
+	}
+	given, err := knownMembers(line, recordNames)
+	if err != nil {
+		return Record{}, err
+	}
+	for _, name := range []string{"sequence", "time", "kind", "type", "agent", "data"} {
+		if given[name] == nil {
+			return Record{}, &ValidationError{Field: name, Reason: "is required"}
+		}
+	}
+	if origin := given["origin"]; origin != nil {
+		if _, err := knownMembers(origin, originNames); err != nil {
+			err.Field = join("origin", err.Field)
+			return Record{}, err
+		}
+	}
+	var r Record
+	if err := r.UnmarshalJSON(line); err != nil {
+		return Record{}, &ValidationError{Reason: err.Error()}
+	}
+	return r, validateRecord(r)
+}
+
+// knownMembers returns an object's members, if it has only those of the given
+// names, and none twice: encoding/json would take other spellings for them.
+func knownMembers(raw []byte, names []string) (map[string]json.RawMessage, *ValidationError) {
+	members := map[string]json.RawMessage{}
+	var problem *ValidationError
+	err := eachMember(raw, func(name string, value json.RawMessage) error {
+		switch {
+		case !slices.Contains(names, name):
+			problem = &ValidationError{Field: name, Reason: "is not a member of a record"}
+		case members[name] != nil:
+			problem = &ValidationError{Field: name, Reason: "is given twice"}
+		default:
+			members[name] = value
+			return nil
+		}
+		return problem
+	})
+	if err != nil && problem == nil {
+		problem = &ValidationError{Reason: "is not a JSON object"}
+	}
+	return members, problem
+}
+
+// eachMember calls f for the members of a JSON object, which is all of raw,
+// until f returns an error. Values are parts of raw.
+func eachMember(raw []byte, f func(name string, value json.RawMessage) error) error {
+	if !isObject(raw) {
+		return errors.New("eventlog: not a JSON object")
+	}
+	for rest := skipSpace(raw)[1:]; ; {
+		rest = skipSpace(rest)
+		if rest[0] == ',' {
+			rest = skipSpace(rest[1:])
+		}
+		if rest[0] == '}' {
+			return nil
+		}
+		key := firstValue(rest)
+		rest = skipSpace(skipSpace(rest[len(key):])[1:]) // the colon
+		value := firstValue(rest)
+		rest = rest[len(value):]
+		name := string(key[1 : len(key)-1])
+		if strings.Contains(name, `\`) {
+			_ = json.Unmarshal(key, &name) // it is valid
+		}
+		if err := f(name, value); err != nil {
+			return err
+		}
+	}
+}
+
+func skipSpace(s []byte) []byte { return bytes.TrimLeft(s, " \t\r\n") }
+
+// firstValue returns the JSON value that s, which is valid, begins with.
+func firstValue(s []byte) []byte {
+	depth, inText := 0, false
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case inText && c == '\\':
+			i++
+			continue
+		case c == '"':
+			inText = !inText
+		case inText:
+			continue
+		case c == '{' || c == '[':
+			depth++
+		case c == '}' || c == ']':
+			if depth == 0 {
+				return s[:i] // behind a number or a word
+			}
+			depth--
+		case depth == 0 && (c == ',' || c <= ' '):
+			return s[:i]
+		default:
+			continue
+		}
+		if depth == 0 && !inText {
+			return s[:i+1]
+		}
+	}
+	return s
+}
+
+func join(path, name string) string {
+	if name == "" {
+		return path
+	}
+	return path + "." + name
+}
+
+// maxWriter is the longest id of a writer, in bytes: that of an append with an
+// idempotency key (see KeyedWriter).
+const maxWriter = len(keyedPrefix) + 2*MaxID + 1
+
+// validateRecord refuses what no log of helixd holds.
+func validateRecord(r Record) error {
+	k := &checker{}
+	if r.Sequence == 0 {
+		k.fail("sequence", "must not be 0")
+	}
+	if r.Time.IsZero() {
+		k.fail("time", "must be set")
+	}
+	k.year("time", r.Time)
+	if !isForeign(r.Envelope) {
+		oneOf(k, "kind", r.Kind, KindChunk, KindFact)
+		k.id("type", r.Type)
+		if reason := idProblem(r.Agent, MaxSessionID); reason != "" {
+			k.fail("agent", reason)
+		}
+	}
+	for _, id := range []struct {
+		name, value string
+		limit       int
+	}{{"run", r.Run, MaxID}, {"call", r.Call, MaxID}, {"writer", r.Writer, maxWriter}} {
+		if reason := idProblem(id.value, id.limit); id.value != "" && reason != "" {
+			k.fail(id.name, reason)
+		}
+	}
+	if o := r.Origin; o != (Origin{}) {
+		if o.Sequence == 0 || o.Time.IsZero() {
+			k.fail("origin", "must have a sequence and a time")
+		}
+		k.year("origin.time", o.Time)
+	}
+	if r.Type == (*Erased)(nil).Type() {
+		k.fail("type", "is of an erased session")
+	}
+	if len(r.Payload) > MaxPayload {
+		k.fail("data", fmt.Sprintf("must be at most %d bytes, not %d", MaxPayload, len(r.Payload)))
+	}
+	if json.Valid(r.Payload) {
+		if err := checkDepth(r.Type, r.Payload); err != nil {
+			k.fail("data", err.Error())
+		} else if typ, err := discriminator(r.Payload); err == nil && typ != r.Type && !isForeign(r.Envelope) {
+			k.fail("data", fmt.Sprintf("is of type %q, not of the record's", typ))
+		}
+	}
+	return k.result()
+}
+
+// Times are kept in nanoseconds since 1970, as an int64, by clients too.
+const minYear, maxYear = 1970, 2261
+
+func (k *checker) year(name string, t time.Time) {
+	if y := t.UTC().Year(); y < minYear || y > maxYear {
+		k.fail(name, fmt.Sprintf("must be of a year from %d to %d", minYear, maxYear))
+	}
+}
+
+// isForeign reports whether a record has no envelope: helixd did not write it.
+// Folds park it.
+func isForeign(e Envelope) bool { return e == Envelope{Origin: e.Origin} }

@@ -1,0 +1,294 @@
+package jetstream
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/eventlog"
+)
+
+// purgeNow purges whatever is sealed.
+var purgeNow = eventlog.PurgeOptions{SealedFor: time.Nanosecond}
+
+// secondNode opens the log of l once more.
+func secondNode(t *testing.T, l *Log) *Log {
+	t.Helper()
+	other, err := Open(t.Context(), l.nc, nil)
+	require.NoError(t, err)
+	t.Cleanup(func() { other.Close() })
+	return other
+}
+
+func textEntries(text string, n int) (entries []eventlog.Entry) {
+	for i := range n {
+		e := textEntry(i)
+		e.Payload = fmt.Appendf(nil, `{"delta":"%s %d"}`, text, i)
+		entries = append(entries, e)
+	}
+	return entries
+}
+
+func appended(t *testing.T, l *Log, session string, expected uint64, entries []eventlog.Entry) (last uint64) {
+	t.Helper()
+	last, err := l.Append(t.Context(), session, expected, entries)
+	require.NoError(t, err)
+	return last
+}
+
+// requireRecords requires that the session reads as those entries.
+func requireRecords(t *testing.T, l *Log, session string, want []eventlog.Entry) {
+	t.Helper()
+	var got []eventlog.Entry
+	for r, err := range l.Read(t.Context(), session, 0, 0) {
+		require.NoError(t, err)
+		got = append(got, r.Entry)
+	}
+	require.Equal(t, want, got)
+}
+
+// TestAnotherNodesSealerBringsNothingErasedBack: a node that still holds an
+// erased session's records seals them when the session is there anew.
+func TestAnotherNodesSealerBringsNothingErasedBack(t *testing.T) {
+	a := openLog(t, nil)
+	b := secondNode(t, a)
+	appended(t, b, "s", 0, textEntries("secret", sealLeast))
+	appended(t, a, "other", 0, textEntries("x", 2*nearHead)) // so that segments are looked at first
+	e, err := a.Erase(t.Context(), "s")
+	require.NoError(t, err)
+	require.Equal(t, eventlog.Erasure{Records: sealLeast}, e)
+	anew := textEntries("new", 3)
+	appended(t, a, "s", 0, anew)
+
+	sealer := b.sealerOf("s")
+	sealer.mu.Lock()
+	sealer.tails["s"].touched = time.Now().Add(-sealIdle)
+	sealer.mu.Unlock()
+	sealer.sweep(time.Now())
+	sealer.sealDue()
+	requireRecords(t, a, "s", anew)
+	require.NoError(t, a.Seal(t.Context(), "s"))
+	requireRecords(t, a, "s", anew)
+}
+
+// TestALateEraserLeavesTheNewSession: two nodes erase the same session, one is
+// done and the session is created anew before the other gets to work.
+func TestALateEraserLeavesTheNewSession(t *testing.T) {
+	a := openLog(t, nil)
+	b := secondNode(t, a)
+	appended(t, a, "s", 0, textEntries("old", 10))
+	_, err := b.fence(t.Context(), "s")
+	require.NoError(t, err)
+
+	asked := make(chan struct{}, 100)
+	sub, err := a.nc.Subscribe("$JS.API.STREAM.MSG.GET."+streamName(0), func(*nats.Msg) { asked <- struct{}{} })
+	require.NoError(t, err)
+	require.NoError(t, a.nc.Flush())
+	late := b.sealerOf("s")
+	late.working.Lock()
+	done := make(chan error, 1)
+	go func() {
+		_, err := b.Erase(context.WithoutCancel(t.Context()), "s")
+		done <- err
+	}()
+	<-asked // for the fence, which it finds
+	require.NoError(t, sub.Unsubscribe())
+	_, err = a.Erase(t.Context(), "s")
+	require.NoError(t, err)
+	anew := textEntries("new", 10)
+	last := appended(t, a, "s", 0, anew)
+	require.NoError(t, a.Seal(t.Context(), "s"))
+	late.working.Unlock()
+	require.ErrorIs(t, <-done, eventlog.ErrSessionNotFound)
+
+	requireRecords(t, a, "s", anew)
+	s, _, err := a.lastSegment(t.Context(), "s")
+	require.NoError(t, err)
+	require.Equal(t, last, s.last())
+}
+
+func TestTwoMayEraseAtOnce(t *testing.T) {
+	l := openLog(t, nil)
+	appended(t, l, "s", 0, textEntries("x", 50))
+	results := make(chan error, 2)
+	for range 2 {
+		go func() {
+			_, err := l.Erase(context.WithoutCancel(t.Context()), "s")
+			results <- err
+		}()
+	}
+	for range 2 {
+		if err := <-results; err != nil {
+			require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+		}
+	}
+	_, err := l.Head(t.Context(), "s")
+	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+}
+
+// TestErasureBesideWritersLeavesNoByte: writers of small and large payloads
+// write meanwhile, and once more when it is done.
+func TestErasureBesideWritersLeavesNoByte(t *testing.T) {
+	const secret = "a-secret-nobody-may-find"
+	dir := t.TempDir()
+	srv, err := embed.Start(t.Context(), embed.Options{DataDir: dir, SyncInterval: time.Second})
+	require.NoError(t, err)
+	defer srv.Stop()
+	nc, err := srv.Connect()
+	require.NoError(t, err)
+	defer nc.Close()
+	l, err := Open(t.Context(), nc, nil)
+	require.NoError(t, err)
+	defer l.Close()
+	begin := appended(t, l, "s", 0, textEntries(secret, 1))
+	ctx := context.WithoutCancel(t.Context())
+	var wg sync.WaitGroup
+	const appends = 15 // of a writer at most: overwriting takes its time
+	written, erased := make(chan struct{}, 3*appends), make(chan struct{})
+	for writer := range 3 {
+		wg.Go(func() {
+			entries := func(i int) []eventlog.Entry {
+				some := textEntries(secret, 3)
+				if writer == 0 {
+					some = some[:1]
+					some[0].Payload = bytes.Repeat(fmt.Append(nil, secret, i), inlineBytes/len(secret))
+				}
+				return some
+			}
+			head := begin
+			for i := range appends {
+				last, err := l.Append(ctx, "s", head, entries(i))
+				if err != nil {
+					if last, err = l.Head(ctx, "s"); err != nil {
+						assert.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+						break
+					}
+				}
+				head = last
+				written <- struct{}{}
+			}
+			<-erased
+			_, err := l.Append(ctx, "s", head, entries(appends))
+			assert.Error(t, err)
+		})
+	}
+	for range 8 {
+		<-written
+	}
+	e, err := l.Erase(ctx, "s")
+	assert.NoError(t, err)
+	assert.False(t, e.Pending)
+	close(erased)
+	wg.Wait()
+	require.NoError(t, l.Close())
+	nc.Close()
+	srv.Stop()
+	files, err := embed.Scan(t.Context(), dir, secret)
+	require.NoError(t, err)
+	require.Empty(t, files)
+}
+
+// TestAPurgeFinishesAnErasureThatBrokeOff: it neither fails on the session nor
+// leaves its bytes where nothing overwrites them any more.
+func TestAPurgeFinishesAnErasureThatBrokeOff(t *testing.T) {
+	l := openLog(t, nil)
+	appended(t, l, "s", 0, textEntries("secret", 10))
+	other := textEntries("other", 10)
+	appended(t, l, "other", 0, other)
+	_, err := l.fence(t.Context(), "s")
+	require.NoError(t, err)
+
+	_, err = l.Purge(t.Context(), purgeNow)
+	require.NoError(t, err)
+	_, err = l.Erase(t.Context(), "s")
+	require.ErrorIs(t, err, eventlog.ErrSessionNotFound, "nothing is left to erase")
+	requireRecords(t, l, "other", other)
+	appended(t, l, "s", 0, textEntries("new", 1))
+}
+
+// TestACancelledAppendLeavesNoPayloadOfAnErasedSession: its caller left when a
+// part of a large payload was stored and others were to follow.
+func TestACancelledAppendLeavesNoPayloadOfAnErasedSession(t *testing.T) {
+	l := openLog(t, nil)
+	head := appended(t, l, "s", 0, textEntries("x", 1))
+	_, err := l.Erase(t.Context(), "s")
+	require.NoError(t, err)
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	parts := 0
+	sub, err := l.nc.Subscribe(blobSubjects+">", func(*nats.Msg) {
+		if parts++; parts == 2 {
+			leave()
+		}
+	})
+	require.NoError(t, err)
+	defer sub.Unsubscribe() //nolint:errcheck // fails only on a closed connection
+	large := textEntries("x", 1)
+	large[0].Payload = make([]byte, eventlog.MaxPayload)
+	_, err = l.Append(ctx, "s", head, large)
+	require.Error(t, err)
+	s, err := l.js.Stream(t.Context(), blobStream)
+	require.NoError(t, err)
+	require.NotZero(t, s.CachedInfo().State.LastSeq)
+	require.Zero(t, s.CachedInfo().State.Msgs)
+}
+
+// TestAChunkMayBeOfTypeErased: only the fact of that name fences a session.
+func TestAChunkMayBeOfTypeErased(t *testing.T) {
+	l := openLog(t, nil)
+	entries := textEntries("x", 3)
+	entries[2].Type, entries[2].Payload = erasedType, []byte(`{"type":"erased"}`)
+	last := appended(t, l, "s", 0, entries)
+	requireRecords(t, l, "s", entries)
+	require.NoError(t, l.Seal(t.Context(), "s"))
+	s, _, err := l.lastSegment(t.Context(), "s")
+	require.NoError(t, err)
+	require.NotNil(t, s)
+	require.Equal(t, last, s.last())
+	e, err := l.Erase(t.Context(), "s")
+	require.NoError(t, err)
+	require.Equal(t, eventlog.Erasure{Records: 3}, e)
+}
+
+// TestAnAppendBehindAnErasedPurgedRecordIsTakenBack: the session is erased
+// when the append has found its record in the segments, and nothing in the log
+// is left to compare with.
+func TestAnAppendBehindAnErasedPurgedRecordIsTakenBack(t *testing.T) {
+	l := openLog(t, nil)
+	expected := appended(t, l, "s", 0, textEntries("old", 10))
+	_, err := l.Purge(t.Context(), purgeNow)
+	require.NoError(t, err)
+	head, inLog, err := l.head(t.Context(), "s")
+	require.NoError(t, err)
+	require.Equal(t, expected, head)
+	require.False(t, inLog)
+	_, subject, err := l.place("s")
+	require.NoError(t, err)
+	late, err := l.newAppend(t.Context(), "s", subject, expected, textEntries("late", 3))
+	require.NoError(t, err)
+	_, err = l.Erase(t.Context(), "s")
+	require.NoError(t, err)
+
+	late.followPurged()
+	last, err := l.committers[0].append(t.Context(), late)
+	require.NoError(t, err)
+	require.ErrorIs(t, l.confirmBehind(t.Context(), "s", expected, last, 3), eventlog.ErrSessionNotFound)
+	_, err = l.Head(t.Context(), "s")
+	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+
+	// Without an erasure it stays.
+	expected = appended(t, l, "s", 0, textEntries("new", 2))
+	_, err = l.Purge(t.Context(), purgeNow)
+	require.NoError(t, err)
+	last = appended(t, l, "s", expected, textEntries("on", 3))
+	require.NoError(t, l.confirmBehind(t.Context(), "s", expected, last, 3))
+	requireRecords(t, l, "s", append(textEntries("new", 2), textEntries("on", 3)...))
+}

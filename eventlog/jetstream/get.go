@@ -1,0 +1,172 @@
+package jetstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// errNoMessage: the stream has no such message.
+var errNoMessage = errors.New("jetstream: no message")
+
+// message is a stored message.
+type message struct {
+	subject  string
+	sequence uint64
+	at       time.Time // when it was stored
+	header   nats.Header
+	data     []byte
+}
+
+// lastMessage returns a subject's last message. It asks the stream's leader,
+// since a direct get may be answered by a replica that lags.
+func (l *Log) lastMessage(ctx context.Context, stream, subject string) (message, error) {
+	return l.leaderGet(ctx, stream, map[string]any{"last_by_subj": subject})
+}
+
+// lastReadable is lastMessage for what must not be taken for absent: a last
+// message that the server can't read, it answers as if there was none.
+func (l *Log) lastReadable(ctx context.Context, stream, subject string) (m message, err error) {
+	for range readableTries {
+		m, err = l.lastMessage(ctx, stream, subject)
+		if !errors.Is(err, errNoMessage) {
+			return m, err
+		}
+		n, cerr := l.count(ctx, stream, subject)
+		if cerr != nil {
+			return m, cerr
+		}
+		if n == 0 {
+			return m, err
+		}
+		// Or it has come, or is going, just now.
+	}
+	return m, fmt.Errorf("%w: the last message on %s can't be read", errDamaged, subject)
+}
+
+// readableTries is how often a message that is counted is asked for.
+const readableTries = 5
+
+// count returns how many messages a subject has.
+func (l *Log) count(ctx context.Context, stream, subject string) (uint64, error) {
+	req, _ := json.Marshal(map[string]string{"subjects_filter": subject})
+	try, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	answer, err := l.nc.RequestWithContext(try, "$JS.API.STREAM.INFO."+stream, req)
+	if err != nil {
+		return 0, fmt.Errorf("jetstream: count: %w", err)
+	}
+	var body struct {
+		State struct {
+			Subjects map[string]uint64 `json:"subjects"`
+		} `json:"state"`
+	}
+	if err := json.Unmarshal(answer.Data, &body); err != nil {
+		return 0, fmt.Errorf("jetstream: count: %w", err)
+	}
+	return body.State.Subjects[subject], nil
+}
+
+// messageAt returns the message with the given sequence.
+func (l *Log) messageAt(ctx context.Context, stream string, seq uint64) (message, error) {
+	return l.leaderGet(ctx, stream, map[string]any{"seq": seq})
+}
+
+func (l *Log) leaderGet(ctx context.Context, stream string, what map[string]any) (message, error) {
+	req, _ := json.Marshal(what)
+	try, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	answer, err := l.nc.RequestWithContext(try, "$JS.API.STREAM.MSG.GET."+stream, req)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		return message{}, context.Cause(ctx)
+	case l.isClosed():
+		return message{}, eventlog.ErrClosed
+	default:
+		return message{}, fmt.Errorf("jetstream: get: %w", err)
+	}
+	var body struct {
+		Message struct {
+			Subject  string    `json:"subject"`
+			Sequence uint64    `json:"seq"`
+			Time     time.Time `json:"time"`
+			Header   []byte    `json:"hdrs"`
+			Data     []byte    `json:"data"`
+		} `json:"message"`
+		Error *apiError `json:"error"`
+	}
+	if err := json.Unmarshal(answer.Data, &body); err != nil {
+		return message{}, fmt.Errorf("jetstream: get: %w", err)
+	}
+	if e := body.Error; e != nil {
+		if e.ErrCode == codeNoMessageFound || e.ErrCode == codeStreamNotFound {
+			return message{}, errNoMessage
+		}
+		return message{}, e
+	}
+	m := message{subject: body.Message.Subject, sequence: body.Message.Sequence, at: body.Message.Time, data: body.Message.Data}
+	if len(body.Message.Header) > 0 {
+		if m.header, err = nats.DecodeHeadersMsg(body.Message.Header); err != nil {
+			return m, fmt.Errorf("jetstream: get: %w", err)
+		}
+	}
+	return m, nil
+}
+
+// getBatch returns a subject's messages from a sequence on, at most so many
+// and so many bytes, in one request that any replica may answer. It is
+// complete: each message names the one before, and the end mark the last.
+// Errors: ErrIncomplete where something was lost.
+func (l *Log) getBatch(ctx context.Context, stream, subject string, from uint64, count, size int) ([]*nats.Msg, error) {
+	inbox := l.nc.NewInbox()
+	sub, err := l.nc.SubscribeSync(inbox)
+	if err != nil {
+		return nil, fmt.Errorf("jetstream: read: %w", err)
+	}
+	defer sub.Unsubscribe() //nolint:errcheck // fails only on a closed connection
+	req, _ := json.Marshal(map[string]any{"seq": from, "next_by_subj": subject, "batch": count, "max_bytes": size})
+	if err := l.nc.PublishRequest("$JS.API.DIRECT.GET."+stream, inbox, req); err != nil {
+		return nil, fmt.Errorf("jetstream: read: %w", err)
+	}
+	try, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	var messages []*nats.Msg
+	var last uint64
+	for {
+		m, err := sub.NextMsgWithContext(try)
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
+			return nil, fmt.Errorf("%w: %w", eventlog.ErrIncomplete, err)
+		}
+		status := first(m.Header, headerStatus)
+		if n := lastSequence(m.Header); n != last {
+			return nil, fmt.Errorf("%w: %d is followed by the successor of %d", eventlog.ErrIncomplete, last, n)
+		}
+		switch status {
+		case "":
+		case "204", "404":
+			return messages, nil
+		default:
+			return nil, fmt.Errorf("jetstream: read: status %s", status)
+		}
+		if last, err = strconv.ParseUint(first(m.Header, headerSequence), 10, 64); err != nil {
+			return nil, fmt.Errorf("jetstream: message without a sequence: %w", err)
+		}
+		messages = append(messages, m)
+	}
+}
+
+func lastSequence(h nats.Header) uint64 {
+	n, _ := strconv.ParseUint(first(h, headerLastSequence), 10, 64)
+	return n
+}

@@ -1,0 +1,175 @@
+package jetstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+var _ eventlog.Archive = (*Log)(nil)
+
+// Purge implements eventlog.Archive. It seals what is old enough, so that a
+// later purge can go further. Before a record goes, its copy in the segments
+// is compared with it.
+func (l *Log) Purge(ctx context.Context, o eventlog.PurgeOptions) ([]eventlog.Purged, error) {
+	if o.SealedFor == 0 {
+		o.SealedFor = eventlog.MinSealed
+	}
+	var all []eventlog.Purged
+	for p := range l.opts.Partitions {
+		done, err := l.purge(ctx, p, o)
+		if err != nil {
+			return all, fmt.Errorf("jetstream: purge: partition %d: %w", p, err)
+		}
+		all = append(all, done)
+	}
+	return all, nil
+}
+
+func (l *Log) purge(ctx context.Context, p int, o eventlog.PurgeOptions) (eventlog.Purged, error) {
+	s, err := l.js.Stream(ctx, streamName(p))
+	if err != nil {
+		return eventlog.Purged{}, err
+	}
+	before := s.CachedInfo().State
+	done := eventlog.Purged{Partition: p, Below: before.FirstSeq}
+	below, err := l.firstSince(ctx, p, time.Now().Add(-o.OlderThan), before.LastSeq)
+	if err != nil {
+		return done, err
+	}
+	sessions, err := l.subjectsOf(ctx, streamName(p), logSubjects+strconv.Itoa(p)+".*")
+	if err != nil {
+		return done, err
+	}
+	for session := range sessions {
+		if below, err = l.purgeable(ctx, session, below, o.SealedFor); err != nil {
+			return done, fmt.Errorf("session %q: %w", session, err)
+		}
+	}
+	if below <= before.FirstSeq {
+		return done, nil
+	}
+	for session := range sessions {
+		if _, err := l.compare(ctx, session, below); err != nil {
+			return done, fmt.Errorf("session %q: %w", session, err)
+		}
+	}
+	l.purged.Store(true)
+	if err := s.Purge(ctx, natsjs.WithPurgeSequence(below)); err != nil {
+		return done, err
+	}
+	after, err := s.Info(ctx)
+	if err != nil {
+		return done, err
+	}
+	done.Below, done.Records = after.State.FirstSeq, before.Msgs-min(before.Msgs, after.State.Msgs)
+	return done, nil
+}
+
+// firstSince returns the first sequence of a partition's log stored at or
+// after a time, else the one behind last.
+func (l *Log) firstSince(ctx context.Context, p int, t time.Time, last uint64) (uint64, error) {
+	req, _ := json.Marshal(map[string]any{
+		"next_by_subj": logSubjects + strconv.Itoa(p) + ".*", "start_time": t.UTC(), "batch": 1,
+	})
+	try, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	m, err := l.nc.RequestWithContext(try, "$JS.API.DIRECT.GET."+streamName(p), req)
+	if err != nil {
+		return 0, err
+	}
+	if first(m.Header, headerStatus) == "404" {
+		return last + 1, nil
+	}
+	return sequenceOf(m)
+}
+
+// purgeable returns below, or less: the first sequence of the session that no
+// segment has held for long enough.
+func (l *Log) purgeable(ctx context.Context, session string, below uint64, sealedFor time.Duration) (uint64, error) {
+	stream, subject, err := l.place(session)
+	if err != nil {
+		return 0, err
+	}
+	begins, err := l.firstFrom(ctx, stream, subject, 1)
+	if err != nil || begins == 0 || begins >= below {
+		return below, err
+	}
+	err = l.Seal(ctx, session)
+	if errors.Is(err, eventlog.ErrSessionNotFound) {
+		// An erasure that broke off. A purge would leave its bytes where
+		// nothing overwrites them any more.
+		if _, err = l.Erase(ctx, session); err == nil || errors.Is(err, eventlog.ErrSessionNotFound) {
+			return below, nil
+		}
+	}
+	if err != nil {
+		return 0, err
+	}
+	held, err := l.SealedBefore(ctx, session, time.Now().Add(-sealedFor))
+	if err != nil {
+		return 0, err
+	}
+	next, err := l.firstFrom(ctx, stream, subject, held+1)
+	if err != nil || next == 0 {
+		return below, err
+	}
+	return min(below, next), nil
+}
+
+// firstFrom returns the sequence of a subject's first message from seq on, 0
+// if there is none. It asks the leader: what is removed depends on it, and a
+// replica that lags would not know of the last ones.
+func (l *Log) firstFrom(ctx context.Context, stream, subject string, seq uint64) (uint64, error) {
+	m, err := l.leaderGet(ctx, stream, map[string]any{"seq": seq, "next_by_subj": subject})
+	if errors.Is(err, errNoMessage) {
+		return 0, nil
+	}
+	return m.sequence, err
+}
+
+// SealedBefore implements eventlog.Archive.
+func (l *Log) SealedBefore(ctx context.Context, session string, t time.Time) (uint64, error) {
+	p := Partition(session, l.opts.Partitions)
+	held, at := uint64(0), uint64(1)
+	for {
+		messages, err := l.getBatch(ctx, segmentStream(p), segmentSubject(session, p), at, segmentPage, pageBytes)
+		if err != nil || len(messages) == 0 {
+			return held, err
+		}
+		for _, m := range messages {
+			stored, err := time.Parse(time.RFC3339Nano, first(m.Header, headerTimeStamp))
+			if err != nil {
+				return held, fmt.Errorf("%w: segment without a time: %w", errDamaged, err)
+			}
+			if stored.After(t) {
+				return held, nil
+			}
+			s, err := unpack(m.Data)
+			if err != nil {
+				return held, err
+			}
+			held = s.last()
+		}
+		if at, err = sequenceOf(messages[len(messages)-1]); err != nil {
+			return held, err
+		}
+		at++
+	}
+}
+
+func sequenceOf(m *nats.Msg) (uint64, error) {
+	n, err := strconv.ParseUint(first(m.Header, headerSequence), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%w: message without a sequence", errDamaged)
+	}
+	return n, nil
+}

@@ -1,0 +1,158 @@
+package jetstream
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/eventlog"
+)
+
+func openLog(t *testing.T, o *Options) *Log {
+	t.Helper()
+	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), SyncInterval: time.Second})
+	require.NoError(t, err)
+	t.Cleanup(srv.Stop)
+	nc, err := srv.Connect()
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	l, err := Open(t.Context(), nc, o)
+	require.NoError(t, err)
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+func textEntry(i int) eventlog.Entry {
+	return eventlog.Entry{
+		Envelope: eventlog.Envelope{Kind: eventlog.KindChunk, Type: "text_delta", Agent: "s", Writer: "w", Ordinal: uint64(i + 1)},
+		Payload:  []byte(fmt.Sprintf(`{"delta":"%d"}`, i)),
+	}
+}
+
+var runEnded = eventlog.Entry{
+	Envelope: eventlog.Envelope{Kind: eventlog.KindFact, Type: (*eventlog.RunEnded)(nil).Type(), Agent: "s"}, Payload: []byte(`{}`),
+}
+
+// sealedTo waits until the session is sealed up to a sequence, and checks the
+// segments against the log.
+func sealedTo(t *testing.T, l *Log, session string, want uint64) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		s, _, err := l.lastSegment(t.Context(), session)
+		require.NoError(t, err)
+		return s != nil && s.last() >= want
+	}, 20*time.Second, 5*time.Millisecond)
+	s, _, err := l.lastSegment(t.Context(), session)
+	require.NoError(t, err)
+	require.Equal(t, want, s.last())
+	n, err := l.compare(t.Context(), session, want+1)
+	require.NoError(t, err)
+	require.Positive(t, n)
+}
+
+func TestSessionsAreSealedAsTheyGrow(t *testing.T) {
+	l := openLog(t, &Options{Partitions: 3})
+	heads := map[string]uint64{}
+	full := map[string]uint64{}
+	for i := range segmentRecords + 50 {
+		for s := range 5 {
+			session := fmt.Sprint("s", s)
+			last, err := l.Append(t.Context(), session, heads[session], []eventlog.Entry{textEntry(i)})
+			require.NoError(t, err)
+			heads[session] = last
+			if i+1 == segmentRecords {
+				full[session] = last
+			}
+		}
+	}
+	for session, last := range full {
+		sealedTo(t, l, session, last)
+	}
+	last, err := l.Append(t.Context(), "s0", heads["s0"], []eventlog.Entry{runEnded})
+	require.NoError(t, err)
+	sealedTo(t, l, "s0", last)
+}
+
+// TestAnotherNodesRecordsAreSealedToo: what a node has not appended itself it
+// reads from the log, and a segment that another node wrote it goes on from.
+func TestAnotherNodesRecordsAreSealedToo(t *testing.T) {
+	a := openLog(t, nil)
+	b, err := Open(t.Context(), a.nc, nil)
+	require.NoError(t, err)
+	defer b.Close()
+	head := uint64(0)
+	for i := range 3 * segmentRecords {
+		node := a
+		if i/17%2 == 1 {
+			node = b
+		}
+		head, err = node.Append(t.Context(), "s", head, []eventlog.Entry{textEntry(i)})
+		require.NoError(t, err)
+	}
+	require.NoError(t, a.Seal(t.Context(), "s"))
+	sealedTo(t, a, "s", head)
+	head, err = b.Append(t.Context(), "s", head, []eventlog.Entry{textEntry(0)})
+	require.NoError(t, err)
+	require.NoError(t, b.Seal(t.Context(), "s"))
+	require.NoError(t, a.Seal(t.Context(), "s"))
+	sealedTo(t, a, "s", head)
+}
+
+func TestATailIsDue(t *testing.T) {
+	now := time.Now()
+	records := func(n, size int) []stored {
+		some := make([]stored, n)
+		for i := range some {
+			some[i].Payload = make([]byte, size)
+		}
+		return some
+	}
+	ended := records(sealLeast, 1)
+	ended[sealLeast-1].Envelope = runEnded.Envelope
+	for name, tc := range map[string]struct {
+		records []stored
+		idle    time.Duration
+		due     bool
+	}{
+		"full":               {records(segmentRecords, 1), 0, true},
+		"not yet":            {records(segmentRecords-1, 1), 0, false},
+		"large":              {records(3, segmentBytes/2), 0, true},
+		"a run ended":        {ended, 0, true},
+		"a short run ended":  {ended[1:], 0, false},
+		"idle":               {records(sealLeast, 1), sealIdle, true},
+		"idle and too short": {records(sealLeast-1, 1), sealIdle, false},
+	} {
+		tail := &tail{touched: now}
+		tail.add(0, uint64(len(tc.records)), tc.records, sealBuffer)
+		require.Equal(t, tc.due, tail.due(now.Add(tc.idle)), name)
+	}
+}
+
+func TestATailThatDoesNotFitIsReadFromTheLog(t *testing.T) {
+	tail := &tail{}
+	one := []stored{{Record: eventlog.Record{Entry: eventlog.Entry{Payload: make([]byte, 100)}}}}
+	tail.add(0, 1, one, 150)
+	require.True(t, tail.whole())
+	tail.add(1, 2, one, 50)
+	require.False(t, tail.whole())
+	require.Zero(t, tail.bytes)
+	tail.add(2, 3, one, 150)
+	require.False(t, tail.whole(), "the middle is missing")
+	require.Equal(t, 3, tail.count)
+	tail.add(9, 10, one, 150) // something else was appended before
+	require.True(t, tail.whole())
+	require.Equal(t, uint64(9), tail.from)
+
+	l := openLog(t, nil)
+	l.sealers[0].room = 100
+	head := uint64(0)
+	for i := range segmentRecords {
+		var err error
+		head, err = l.Append(t.Context(), "s", head, []eventlog.Entry{textEntry(i)})
+		require.NoError(t, err)
+	}
+	sealedTo(t, l, "s", head)
+}

@@ -1,0 +1,63 @@
+package jetstream
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	natsjs "github.com/nats-io/nats.go/jetstream"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// Sessions implements eventlog.Log. A session that is idle for long may have
+// left the log to its segments.
+func (l *Log) Sessions(ctx context.Context) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		all := map[string]bool{}
+		for p := range l.opts.Partitions {
+			for _, place := range []struct{ stream, subjects string }{
+				{streamName(p), logSubjects}, {segmentStream(p), segmentSubjects},
+			} {
+				some, err := l.subjectsOf(ctx, place.stream, place.subjects+strconv.Itoa(p)+".*")
+				if err != nil {
+					yield("", err)
+					return
+				}
+				maps.Copy(all, some)
+			}
+		}
+		for _, id := range slices.Sorted(maps.Keys(all)) {
+			if !yield(id, nil) {
+				return
+			}
+		}
+	}
+}
+
+// subjectsOf returns the sessions that a stream has subjects of.
+func (l *Log) subjectsOf(ctx context.Context, stream, filter string) (map[string]bool, error) {
+	if l.isClosed() {
+		return nil, eventlog.ErrClosed
+	}
+	s, err := l.js.Stream(ctx, stream)
+	if err != nil {
+		return nil, fmt.Errorf("jetstream: list sessions: %w", err)
+	}
+	info, err := s.Info(ctx, natsjs.WithSubjectFilter(filter))
+	if err != nil {
+		return nil, fmt.Errorf("jetstream: list sessions: %w", err)
+	}
+	ids := make(map[string]bool, len(info.State.Subjects))
+	for subject := range info.State.Subjects {
+		// A subject that no session has was written by somebody else.
+		if id, ok := sessionOf(subject[strings.LastIndexByte(subject, '.')+1:]); ok {
+			ids[id] = true
+		}
+	}
+	return ids, nil
+}

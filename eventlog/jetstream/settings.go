@@ -1,0 +1,95 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	natsjs "github.com/nats-io/nats.go/jetstream"
+)
+
+func (o Options) storage() natsjs.StorageType {
+	if o.Memory {
+		return natsjs.MemoryStorage
+	}
+	return natsjs.FileStorage
+}
+
+// checkStream refuses a stream that l can't rely on.
+func (l *Log) checkStream(s *natsjs.StreamInfo, want natsjs.StreamConfig) error {
+	l.streams = append(l.streams, s)
+	if l.opts.ReadOnly {
+		return nil
+	}
+	return checkSettings(s.Config, want)
+}
+
+// judge looks at all streams together: who keeps them, and what that is worth.
+func (l *Log) judge(ctx context.Context) error {
+	if !l.opts.ReadOnly {
+		if err := l.checkPeers(ctx, l.streams); err != nil {
+			return err
+		}
+	}
+	for _, s := range l.streams {
+		if s.State.FirstSeq > 1 {
+			l.purged.Store(true)
+		}
+	}
+	l.durability = durabilityOf(l.opts.Durability, l.streams)
+	return nil
+}
+
+// checkSettings compares a stream that exists with what the log relies on.
+// The error names the stream and every setting that is wrong, as NATS calls
+// it, one a line.
+//
+// Settings that only cost time or room are the operator's. So are max_msgs and
+// max_bytes: with discard new they refuse messages and delete none.
+func checkSettings(got, want natsjs.StreamConfig) error {
+	var problems []error
+	for _, c := range []struct {
+		setting   string
+		got, want any
+		ok        bool
+	}{
+		{"subjects", got.Subjects, want.Subjects, slices.Equal(got.Subjects, want.Subjects)},
+		{"storage", got.Storage, want.Storage, got.Storage == want.Storage},
+		{"num_replicas", got.Replicas, want.Replicas, got.Replicas == want.Replicas},
+		{"retention", got.Retention, want.Retention, got.Retention == want.Retention},
+		{"discard", got.Discard, want.Discard, got.Discard == want.Discard},
+		{"max_age", got.MaxAge, want.MaxAge, got.MaxAge == want.MaxAge},
+		{
+			"max_msgs_per_subject", got.MaxMsgsPerSubject, want.MaxMsgsPerSubject,
+			max(got.MaxMsgsPerSubject, 0) == max(want.MaxMsgsPerSubject, 0),
+		},
+		{"no_ack", got.NoAck, want.NoAck, got.NoAck == want.NoAck},
+		{"persist_mode", got.PersistMode, want.PersistMode, got.PersistMode == want.PersistMode},
+		{"sealed", got.Sealed, want.Sealed, got.Sealed == want.Sealed},
+		{"deny_delete", got.DenyDelete, want.DenyDelete, got.DenyDelete == want.DenyDelete},
+		{"deny_purge", got.DenyPurge, want.DenyPurge, got.DenyPurge == want.DenyPurge},
+		{"allow_direct", got.AllowDirect, want.AllowDirect, got.AllowDirect == want.AllowDirect},
+		{"allow_atomic", got.AllowAtomicPublish, want.AllowAtomicPublish, got.AllowAtomicPublish == want.AllowAtomicPublish},
+		{"republish", shown(got.RePublish), shown(want.RePublish), shown(got.RePublish) == shown(want.RePublish)},
+		{"mirror", got.Mirror != nil, want.Mirror != nil, (got.Mirror != nil) == (want.Mirror != nil)},
+		{"sources", len(got.Sources), len(want.Sources), len(got.Sources) == len(want.Sources)},
+		{
+			"subject_transform", shown(got.SubjectTransform), shown(want.SubjectTransform),
+			shown(got.SubjectTransform) == shown(want.SubjectTransform),
+		},
+	} {
+		if !c.ok {
+			problems = append(problems, fmt.Errorf("jetstream: stream %s: %s is %v, must be %v", got.Name, c.setting, c.got, c.want))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// shown is what v points to, or "none".
+func shown[T any](v *T) string {
+	if v == nil {
+		return "none"
+	}
+	return fmt.Sprintf("%+v", *v)
+}

@@ -1,0 +1,91 @@
+package jetstream
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// stored is a record as it lies in the log or in a segment.
+type stored struct {
+	eventlog.Record
+	// previous is the sequence of the session's record before this one, 0 if
+	// it is the first. Only messages that helixd did not write are not linked.
+	previous uint64
+	linked   bool
+	// blob tells where the payload really is; empty: it is here.
+	blob string
+}
+
+// recordOf reads a stored message. One that helixd did not write (no
+// Helix-Kind) becomes a record of an empty kind, which folds park.
+func recordOf(h nats.Header, data []byte) (stored, error) {
+	seq, err := strconv.ParseUint(first(h, headerSequence), 10, 64)
+	if err != nil {
+		return stored{}, fmt.Errorf("jetstream: message without a sequence: %w", err)
+	}
+	at, _ := time.Parse(time.RFC3339Nano, first(h, headerTimeStamp))
+	r := stored{
+		Record: eventlog.Record{Sequence: seq, Time: at, Entry: eventlog.Entry{Envelope: envelopeOf(h), Payload: data}},
+		blob:   first(h, headerBlob),
+	}
+	r.previous, r.linked = previousOf(h, seq)
+	return r, nil
+}
+
+// previousOf tells which record a message was appended behind. JetStream
+// keeps the comparison that stood on an append's first message; the others of
+// the append were stored right behind it, in one atomic batch. So every record
+// of helixd's names its predecessor, and a missing one is seen.
+func previousOf(h nats.Header, seq uint64) (previous uint64, linked bool) {
+	for _, name := range []string{headerPrevious, headerExpectedLast} {
+		if v := first(h, name); v != "" {
+			n, err := strconv.ParseUint(v, 10, 64)
+			return n, err == nil && n < seq
+		}
+	}
+	return seq - 1, first(h, headerBatchID) != "" && first(h, headerKind) != ""
+}
+
+func envelopeOf(h nats.Header) eventlog.Envelope {
+	ordinal, _ := strconv.ParseUint(first(h, headerOrdinal), 10, 64)
+	return eventlog.Envelope{
+		Kind:    eventlog.Kind(first(h, headerKind)),
+		Type:    unescaped(h, headerType),
+		Agent:   unescaped(h, headerAgent),
+		Run:     unescaped(h, headerRun),
+		Call:    unescaped(h, headerCall),
+		Writer:  unescaped(h, headerWriter),
+		Ordinal: ordinal,
+		Origin:  originOf(h),
+	}
+}
+
+func originOf(h nats.Header) (o eventlog.Origin) {
+	if v := first(h, headerOriginSequence); v != "" {
+		o.Sequence, _ = strconv.ParseUint(v, 10, 64)
+		o.Time, _ = time.Parse(time.RFC3339Nano, first(h, headerOriginTime))
+	}
+	return o
+}
+
+func unescaped(h nats.Header, name string) string {
+	v := first(h, name)
+	if s, err := url.PathUnescape(v); err == nil {
+		v = s
+	}
+	return strings.ToValidUTF8(v, "\ufffd")
+}
+
+func first(h nats.Header, name string) string {
+	if v := h[name]; len(v) > 0 {
+		return v[0]
+	}
+	return ""
+}

@@ -1,0 +1,116 @@
+package jetstream
+
+import (
+	"slices"
+	"time"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+const (
+	// sealLeast is how many records a run's end or an idle time makes worth a
+	// segment; fewer are read from the log as quickly.
+	sealLeast = 16
+	// sealIdle is after what time without an append a session is sealed.
+	sealIdle = 30 * time.Second
+	// forgetIdle is after what time without an append a session's tail is
+	// no longer counted.
+	forgetIdle = time.Hour
+	// sealBuffer is how many bytes of payloads a node keeps for sealing. What
+	// does not fit is read from the log again.
+	sealBuffer = 64 << 20
+)
+
+// tail is what a session got through this node since it was sealed.
+type tail struct {
+	session string
+	// from and last bound it: from < sequence <= last.
+	from, last uint64
+	count      int
+	ends       bool // a run, or the stream, ended or was suspended
+	touched    time.Time
+	queued     bool
+	// records are all of it, or nil; bytes is their size.
+	records []stored
+	bytes   int
+	// sealed is the session's last segment, if this node wrote it, and its
+	// place.
+	sealed *segment
+	at     uint64
+}
+
+// add takes what was appended behind expected. If that is not the tail's end,
+// something came in between, and a new tail begins there.
+func (t *tail) add(expected, last uint64, records []stored, room int) {
+	if t.last != expected {
+		t.from, t.count, t.ends, t.records, t.bytes = expected, 0, false, nil, 0
+	}
+	size := 0
+	for _, r := range records {
+		size += len(r.Payload)
+		t.ends = t.ends || ends(r.Envelope)
+	}
+	if t.whole() && size <= room {
+		next, previous := last+1-uint64(len(records)), expected
+		for _, r := range records {
+			r.Sequence, r.previous, r.Time = next, previous, t.touched
+			t.records = append(t.records, r)
+			next, previous = next+1, next
+		}
+		t.bytes += size
+	} else {
+		t.drop()
+	}
+	t.last = last
+	t.count += len(records)
+}
+
+// whole reports whether records are all of the tail.
+func (t *tail) whole() bool { return len(t.records) == t.count }
+
+// drop gives up the buffered records.
+func (t *tail) drop() { t.records, t.bytes = nil, 0 }
+
+// due reports whether it should be sealed now.
+func (t *tail) due(now time.Time) bool {
+	return t.count >= segmentRecords || t.bytes >= segmentBytes ||
+		t.count >= sealLeast && (t.ends || now.Sub(t.touched) >= sealIdle)
+}
+
+// cut leaves what is behind the last segment, s at the given place.
+func (t *tail) cut(s *segment, at uint64) {
+	t.sealed, t.at = s, at
+	upTo := s.last()
+	if upTo >= t.last {
+		t.from, t.count, t.ends = t.last, 0, false
+		t.drop()
+		return
+	}
+	gone := 0
+	for _, r := range s.records {
+		if r.Sequence > t.from {
+			gone++
+		}
+	}
+	t.from, t.count = max(t.from, upTo), max(t.count-gone, 0)
+	if len(t.records) == 0 {
+		return
+	}
+	for _, r := range t.records[:gone] {
+		t.bytes -= len(r.Payload)
+	}
+	t.records = slices.Clone(t.records[gone:]) // so that the others can go
+}
+
+// ends reports whether a record is the last for a while.
+func ends(e eventlog.Envelope) bool {
+	if e.Kind != eventlog.KindFact {
+		return false
+	}
+	switch e.Type {
+	case (*eventlog.RunEnded)(nil).Type(), (*eventlog.StreamPaused)(nil).Type(),
+		(*eventlog.StreamEnd)(nil).Type(), (*eventlog.StreamFailed)(nil).Type():
+		return true
+	}
+	return false
+}

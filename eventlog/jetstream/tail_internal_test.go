@@ -1,0 +1,112 @@
+package jetstream
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// sealRounds seals what is queued, and the session whether it is due or not.
+func sealRounds(s *sealer, session string) {
+	for range 3 {
+		s.mu.Lock()
+		if t := s.tails[session]; t != nil {
+			s.enqueue(t)
+		}
+		s.mu.Unlock()
+		s.sealDue()
+	}
+}
+
+// TestATailThatAnotherNodeSealedGoesOn: it is counted no more, and what comes
+// behind is sealed as ever.
+func TestATailThatAnotherNodeSealedGoesOn(t *testing.T) {
+	a := openLog(t, nil)
+	b := secondNode(t, a)
+	sealer := b.sealerOf("s")
+	sealer.working.Lock()
+	head := appended(t, b, "s", 0, textEntries("x", segmentRecords))
+	require.NoError(t, a.Seal(t.Context(), "s"))
+	sealer.working.Unlock()
+	sealRounds(sealer, "s")
+	sealer.mu.Lock()
+	require.Zero(t, sealer.tails["s"].count)
+	require.Zero(t, sealer.bytes)
+	sealer.mu.Unlock()
+
+	last := appended(t, b, "s", head, append(textEntries("y", sealLeast), runEnded))
+	sealRounds(sealer, "s")
+	sealedTo(t, a, "s", last)
+}
+
+// TestWhatMayNotBeOnDiskIsNotSealed: where the server syncs now and then only,
+// a segment could outlive a power loss that its records don't.
+func TestWhatMayNotBeOnDiskIsNotSealed(t *testing.T) {
+	l := openLog(t, &Options{Durability: "interval=1h"})
+	last := appended(t, l, "s", 0, append(textEntries("x", segmentRecords), runEnded))
+	sealer := l.sealerOf("s")
+	sealRounds(sealer, "s")
+	s, _, err := l.lastSegment(t.Context(), "s")
+	require.NoError(t, err)
+	require.True(t, s == nil, "a segment was written")
+	require.NoError(t, l.Seal(t.Context(), "s"), "whoever asks for it gets it")
+	sealedTo(t, l, "s", last)
+}
+
+func TestASegmentTakesWhatIsOldEnough(t *testing.T) {
+	before := time.Now()
+	records := func(old, young int) (all []stored) {
+		for i := range old + young {
+			at := before.Add(-time.Second)
+			if i >= old {
+				at = before.Add(time.Second)
+			}
+			all = append(all, stored{Record: eventlog.Record{Sequence: uint64(i + 1), Time: at, Entry: textEntry(i)}})
+		}
+		return all
+	}
+	for name, tc := range map[string]struct {
+		records []stored
+		before  time.Time
+		all     bool
+		want    int // records; 0: no segment
+	}{
+		"full":                       {records(segmentRecords+1, 0), before, false, segmentRecords},
+		"full, and young ones":       {records(segmentRecords, 9), before, true, segmentRecords},
+		"not full":                   {records(segmentRecords-1, 0), before, false, 0},
+		"not full, all":              {records(segmentRecords-1, 0), before, true, segmentRecords - 1},
+		"not full without the young": {records(segmentRecords-1, 9), before, true, 0},
+		"young":                      {records(0, segmentRecords), before, true, 0},
+		"young on a disk":            {records(0, segmentRecords), time.Time{}, false, segmentRecords},
+	} {
+		w := &sealing{all: tc.all, before: tc.before, records: tc.records}
+		next := w.take()
+		if tc.want == 0 {
+			require.True(t, next == nil, name)
+			continue
+		}
+		require.NotNil(t, next, name)
+		require.Len(t, next.records, tc.want, name)
+	}
+}
+
+// TestImportsOfAnyYearComeBackFromSegments: a record's first life may lie
+// where nanoseconds since 1970 don't fit 64 bits.
+func TestImportsOfAnyYearComeBackFromSegments(t *testing.T) {
+	l := openLog(t, nil)
+	var entries []eventlog.Entry
+	for i, year := range []int{1, 1600, 1969, 2026, 3000, 9999} {
+		e := textEntry(i)
+		e.Origin = eventlog.Origin{Sequence: uint64(i + 1), Time: time.Date(year, 2, 3, 4, 5, 6, 789, time.UTC)}
+		entries = append(entries, e)
+	}
+	appended(t, l, "s", 0, entries)
+	requireRecords(t, l, "s", entries)
+	done, err := l.Purge(t.Context(), purgeNow)
+	require.NoError(t, err)
+	require.EqualValues(t, len(entries), done[0].Records)
+	requireRecords(t, l, "s", entries)
+}

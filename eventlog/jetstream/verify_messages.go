@@ -1,0 +1,170 @@
+package jetstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+
+	"github.com/nats-io/nats.go"
+)
+
+// headerStream is the first that a server adds to a message's own headers.
+const headerStream = "Nats-Stream"
+
+// allMessages yields whatever a stream has of a subject, oldest first. It goes
+// on behind what it can't read: a message that can't be taken apart is yielded
+// with its sequence and ErrDamaged; one that the server itself can't read is
+// left out, as the server does. Any other error is the last.
+func (l *Log) allMessages(ctx context.Context, stream, subject string) iter.Seq2[message, error] {
+	return func(yield func(message, error) bool) {
+		from, count := uint64(1), pageRecords
+		for {
+			messages, err := l.getBatch(ctx, stream, subject, from, count, pageBytes)
+			if ctx.Err() != nil {
+				yield(message{}, context.Cause(ctx))
+				return
+			}
+			if err != nil && count > 1 && !errors.Is(err, context.DeadlineExceeded) {
+				count /= 2 // until what can't be taken apart stands alone
+				continue
+			}
+			if err == nil && len(messages) > 0 {
+				for _, m := range messages {
+					seq, err := sequenceOf(m)
+					if err == nil && first(m.Header, headerStream) == "" {
+						// The server's first header stands on what is left of
+						// another one; it does not check their length.
+						err = fmt.Errorf("%w: its headers are cut", errDamaged)
+					}
+					if !yield(message{sequence: seq, header: m.Header, data: m.Data}, err) {
+						return
+					}
+					from = seq + 1
+				}
+				count = min(2*count, pageRecords)
+				continue
+			}
+			m, err := l.nextMessage(ctx, stream, subject, from)
+			switch {
+			case errors.Is(err, errNoMessage):
+				if from, err = l.behindUnreadable(ctx, stream, subject, from); err != nil {
+					yield(message{}, err)
+				}
+				if err != nil || from == 0 {
+					return
+				}
+				continue
+			case err != nil && m.sequence == 0:
+				yield(message{}, err)
+				return
+			case err != nil:
+				err = fmt.Errorf("%w: %w", errDamaged, err)
+			}
+			if !yield(m, err) {
+				return
+			}
+			from = m.sequence + 1
+		}
+	}
+}
+
+// nextMessage returns a subject's first message from a sequence on. It has its
+// sequence even if its headers can't be read.
+func (l *Log) nextMessage(ctx context.Context, stream, subject string, from uint64) (message, error) {
+	m, err := l.leaderGet(ctx, stream, map[string]any{"seq": from, "next_by_subj": subject})
+	if m.sequence > 0 {
+		if m.header == nil {
+			m.header = nats.Header{}
+		}
+		m.header[headerSequence] = []string{strconv.FormatUint(m.sequence, 10)}
+	}
+	return m, err
+}
+
+// behindUnreadable returns where a subject goes on if the server yields nothing
+// from a sequence on although it has more, 0 if it has not: it stops at a
+// compressed block that it can't decompress.
+func (l *Log) behindUnreadable(ctx context.Context, stream, subject string, from uint64) (uint64, error) {
+	last, err := l.lastMessage(ctx, stream, subject)
+	if last.sequence < from {
+		if last.sequence > 0 || errors.Is(err, errNoMessage) {
+			err = nil
+		}
+		return 0, err
+	}
+	nothing, next := from, last.sequence
+	for next-nothing > 1 {
+		middle := nothing + (next-nothing)/2
+		m, err := l.nextMessage(ctx, stream, subject, middle)
+		switch {
+		case m.sequence > 0:
+			next = middle
+		case errors.Is(err, errNoMessage):
+			nothing = middle
+		default:
+			return 0, err
+		}
+	}
+	return next, nil
+}
+
+// subjectAt returns the subject of the message with a sequence, empty if there
+// is none.
+func (l *Log) subjectAt(ctx context.Context, stream string, seq uint64) (string, error) {
+	m, err := l.messageAt(ctx, stream, seq)
+	if errors.Is(err, errNoMessage) {
+		return "", nil
+	}
+	if m.sequence > 0 { // whatever its headers are
+		err = nil
+	}
+	return m.subject, err
+}
+
+// streamState is what the server says of a stream.
+type streamState struct {
+	First    uint64            `json:"first_seq"`
+	Last     uint64            `json:"last_seq"`
+	Missing  []uint64          `json:"deleted"`
+	Subjects map[string]uint64 `json:"subjects"` // messages of each
+	// Lost is what the server itself found missing since it runs. It may not
+	// know which messages those are.
+	Lost *struct {
+		Messages []uint64 `json:"msgs"`
+		Bytes    uint64   `json:"bytes"`
+	} `json:"lost"`
+}
+
+// streamState asks for a stream's state. With a subject it counts its messages;
+// without, it tells which sequences hold none, and what was lost.
+func (l *Log) streamState(ctx context.Context, stream, subject string) (streamState, error) {
+	try, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	req, _ := json.Marshal(map[string]any{"subjects_filter": subject, "deleted_details": subject == ""})
+	answer, err := l.nc.RequestWithContext(try, "$JS.API.STREAM.INFO."+stream, req)
+	if err != nil {
+		return streamState{}, fmt.Errorf("jetstream: stream %s: %w", stream, err)
+	}
+	var body struct {
+		State streamState `json:"state"`
+		Error *apiError   `json:"error"`
+	}
+	if err := json.Unmarshal(answer.Data, &body); err != nil {
+		return streamState{}, fmt.Errorf("jetstream: stream %s: %w", stream, err)
+	}
+	if body.Error != nil {
+		return streamState{}, fmt.Errorf("jetstream: stream %s: %w", stream, body.Error)
+	}
+	return body.State, nil
+}
+
+// count is how many messages the subject has that was asked for.
+func (s streamState) count() (n uint64) {
+	for _, c := range s.Subjects {
+		n += c
+	}
+	return n
+}

@@ -1,0 +1,621 @@
+package jetstream_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/logtest"
+)
+
+// store is a log on a server that can be stopped and started again, and that
+// is tampered with behind the log's back.
+type store struct {
+	t   *testing.T
+	dir string
+	srv *embed.Server
+	nc  *nats.Conn
+	js  natsjs.JetStream
+	log *jetstream.Log
+
+	durability eventlog.Durability
+}
+
+func newStore(t *testing.T) *store {
+	t.Helper()
+	s := &store{t: t, dir: t.TempDir(), durability: "interval=1m"}
+	s.start(false)
+	t.Cleanup(s.stop)
+	return s
+}
+
+func (s *store) start(readOnly bool) {
+	s.t.Helper()
+	var err error
+	s.srv, err = embed.Start(s.t.Context(), embed.Options{DataDir: s.dir, SyncInterval: time.Minute})
+	require.NoError(s.t, err)
+	s.nc, err = s.srv.Connect(nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+	require.NoError(s.t, err)
+	s.js, err = natsjs.New(s.nc)
+	require.NoError(s.t, err)
+	s.log, err = jetstream.Open(s.t.Context(), s.nc, &jetstream.Options{Durability: s.durability, ReadOnly: readOnly})
+	require.NoError(s.t, err)
+}
+
+func (s *store) stop() {
+	if s.srv == nil {
+		return
+	}
+	require.NoError(s.t, s.log.Close())
+	s.nc.Close()
+	s.srv.Stop()
+	s.srv = nil
+}
+
+// append appends texts of a writer of their own behind the session's head and
+// returns the last sequence.
+func (s *store) append(session string, texts ...string) uint64 {
+	s.t.Helper()
+	var entries []eventlog.Entry
+	for _, text := range texts {
+		entries = append(entries, logtest.Text(session, text))
+	}
+	return s.appendEntries(session, entries...)
+}
+
+func (s *store) appendEntries(session string, entries ...eventlog.Entry) uint64 {
+	s.t.Helper()
+	head, err := s.log.Head(s.t.Context(), session)
+	if err != nil {
+		require.ErrorIs(s.t, err, eventlog.ErrSessionNotFound)
+	}
+	last, err := eventlog.AppendOnce(s.t.Context(), s.log, session, fmt.Sprint("w", head), head, entries)
+	require.NoError(s.t, err)
+	return last
+}
+
+// publish stores a message behind the log's back.
+func (s *store) publish(subject string, header nats.Header, data []byte) uint64 {
+	s.t.Helper()
+	ack, err := s.js.PublishMsg(s.t.Context(), &nats.Msg{Subject: subject, Header: header, Data: data})
+	require.NoError(s.t, err)
+	return ack.Sequence
+}
+
+func (s *store) delete(stream string, seq uint64) {
+	s.t.Helper()
+	st, err := s.js.Stream(s.t.Context(), stream)
+	require.NoError(s.t, err)
+	require.NoError(s.t, st.DeleteMsg(s.t.Context(), seq))
+}
+
+// last returns a subject's last message.
+func (s *store) last(stream, subject string) *natsjs.RawStreamMsg {
+	s.t.Helper()
+	st, err := s.js.Stream(s.t.Context(), stream)
+	require.NoError(s.t, err)
+	m, err := st.GetLastMsgForSubject(s.t.Context(), subject)
+	require.NoError(s.t, err)
+	return m
+}
+
+// place is a finding without its words.
+type place struct {
+	code     eventlog.FindingCode
+	session  string
+	sequence uint64
+}
+
+// verifyAll verifies the whole store.
+func (s *store) verifyAll() (problems, notes []place, records int) {
+	s.t.Helper()
+	found := func(f eventlog.Finding) {
+		require.NotEmpty(s.t, f.Detail)
+		p := place{f.Code, f.Session, f.Sequence}
+		if f.Code.IsNote() {
+			notes = append(notes, p)
+		} else {
+			s.t.Logf("%s %s %d: %s", f.Code, f.Session, f.Sequence, f.Detail)
+			problems = append(problems, p)
+		}
+	}
+	sessions, err := s.log.VerifySubjects(s.t.Context(), found)
+	require.NoError(s.t, err)
+	for _, session := range sessions {
+		n, err := s.log.Verify(s.t.Context(), session, found)
+		require.NoError(s.t, err)
+		records += n
+	}
+	require.NoError(s.t, s.log.VerifyStreams(s.t.Context(), found))
+	slices.SortStableFunc(problems, func(a, b place) int { return cmp.Compare(a.sequence, b.sequence) })
+	return problems, notes, records
+}
+
+func (s *store) requireProblems(want ...place) {
+	s.t.Helper()
+	problems, _, _ := s.verifyAll()
+	require.Equal(s.t, want, problems)
+}
+
+// richHistory fills a store with all that can be in a healthy one, and returns
+// the number of records.
+func richHistory(s *store) (records int) {
+	ctx, t := s.t.Context(), s.t
+	note := func(n int) { records += n }
+	large := strings.Repeat("large ", 200_000) // two parts
+	claim := func(session, id string) *eventlog.Writer {
+		head, err := s.log.Head(ctx, session)
+		require.NoError(t, err)
+		w := eventlog.NewWriter(s.log, session, eventlog.WriterOptions{ID: id, Head: head})
+		require.NoError(t, w.Claim(ctx, &eventlog.RunClaimed{
+			RunID: "run-1", Node: "n", Attempt: 1, FactBase: eventlog.FactBase{SessionID: session, Timestamp: 1},
+		}))
+		note(1)
+		return w
+	}
+	// Several writers, one of them superseded; a clean-up, a rollback, blobs.
+	const session = "all/of it.*"
+	s.append(session, "a", "b")
+	note(2)
+	w1 := claim(session, "w-1")
+	require.NoError(t, w1.Append(ctx, logtest.Text(session, "c"), logtest.Text(session, large)))
+	note(2)
+	s.append(session, "from outside", large)
+	note(2)
+	require.NoError(t, w1.Append(ctx, logtest.Text(session, "d")))
+	note(1)
+	w2 := claim(session, "w-2")
+	require.ErrorIs(t, w1.Append(ctx, logtest.Text(session, "late")), eventlog.ErrSuperseded)
+	require.NoError(t, w2.Append(ctx, logtest.Text(session, "e")))
+	note(1)
+	marker, err := eventlog.CleanupToStep(ctx, s.log, session, session, 0, 0)
+	require.NoError(t, err)
+	require.NotNil(t, marker)
+	note(1)
+	back := s.append(session, "f")
+	s.append(session, "g")
+	note(2)
+	marker, err = eventlog.Rollback(ctx, s.log, session, back, eventlog.RollbackOptions{Restore: []byte("{}")})
+	require.NoError(t, err)
+	require.NotNil(t, marker)
+	note(2)
+
+	// Sealed and purged, sealed again, over more than one directory.
+	for i := range 270 { // the directory of segments has several levels
+		s.append("long", fmt.Sprint(i))
+		require.NoError(t, s.log.Seal(ctx, "long"))
+		if i == 100 || i == 101 {
+			_, err := s.log.Purge(ctx, now)
+			require.NoError(t, err)
+		}
+	}
+	note(270)
+	// Trimmed, with and without anything left in the log.
+	for _, session := range []string{"trimmed", "trimmed and idle"} {
+		w := eventlog.NewWriter(s.log, session, eventlog.WriterOptions{ID: "of " + session})
+		for range 10 {
+			require.NoError(t, w.Append(ctx, logtest.Text(session, "x"), logtest.Text(session, "y")))
+			require.NoError(t, s.log.Seal(ctx, session))
+		}
+		_, err := s.log.Purge(ctx, now)
+		require.NoError(t, err)
+		if session == "trimmed" {
+			require.NoError(t, w.Append(ctx, logtest.Text(session, "on")))
+			note(1)
+		}
+		before := recordsOf(t, s.log, session, 0, 0)
+		_, err = s.log.Trim(ctx, session, before[9].Sequence)
+		require.NoError(t, err)
+		note(10)
+	}
+	// Erased, in the middle of the log and at its end.
+	s.append("erased", "a", large)
+	require.NoError(t, s.log.Seal(ctx, "erased"))
+	s.append("long", "between")
+	note(1)
+	s.append("erased", "b")
+	s.append("erased too", "a")
+	for _, session := range []string{"erased", "erased too"} {
+		_, err := s.log.Erase(ctx, session)
+		require.NoError(t, err)
+	}
+	return records
+}
+
+func TestAHealthyStoreHasNoProblems(t *testing.T) {
+	s := newStore(t)
+	want := richHistory(s)
+	for range 2 {
+		problems, notes, records := s.verifyAll()
+		require.Empty(t, problems)
+		require.Equal(t, want, records)
+		require.Equal(t, []place{{code: eventlog.FoundSequencesMissing}}, notes, "the erased sessions'")
+		s.stop()
+		s.start(true)
+	}
+	problems, _, _ := s.verifyAll()
+	require.Empty(t, problems)
+}
+
+// TestSharedBatchesAreHealthy: a session's last record stands next to others'
+// in the middle of a batch, whichever of those is erased.
+func TestSharedBatchesAreHealthy(t *testing.T) {
+	s := newStore(t)
+	s.stop()
+	s.durability = "fsync"
+	s.start(false)
+	var wg sync.WaitGroup
+	for i := range 60 {
+		wg.Go(func() {
+			session, head := fmt.Sprint("s", i), uint64(0)
+			for n := range 5 {
+				var err error
+				head, err = eventlog.AppendOnce(t.Context(), s.log, session, fmt.Sprint("w", n), head,
+					[]eventlog.Entry{logtest.Text(session, "a"), logtest.Text(session, "b")})
+				assert.NoError(t, err)
+			}
+		})
+	}
+	wg.Wait()
+	for i := range 10 {
+		_, err := s.log.Erase(t.Context(), fmt.Sprint("s", 6*i))
+		require.NoError(t, err)
+	}
+	problems, _, records := s.verifyAll()
+	require.Empty(t, problems)
+	require.Equal(t, 500, records)
+}
+
+// TestVerifyBesideWriters: what changes while it is looked at is no problem.
+func TestVerifyBesideWriters(t *testing.T) {
+	s := newStore(t)
+	s.append("s", "first")
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		ctx := context.WithoutCancel(t.Context())
+		head, err := s.log.Head(ctx, "s")
+		for i := 0; err == nil; i++ {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			if head, err = eventlog.AppendOnce(ctx, s.log, "s", fmt.Sprint("x", i), head, []eventlog.Entry{
+				logtest.Text("s", "a"), logtest.Text("s", "b"),
+			}); err != nil {
+				break
+			}
+			switch i % 50 {
+			case 10, 30:
+				err = s.log.Seal(ctx, "s")
+			case 45:
+				_, err = s.log.Purge(ctx, now)
+			}
+			if err == nil && i%400 == 399 {
+				_, err = s.log.Trim(ctx, "s", head-100)
+			}
+		}
+		assert.NoError(t, err)
+	})
+	for range 60 {
+		n, err := s.log.Verify(t.Context(), "s", func(f eventlog.Finding) {
+			if !f.Code.IsNote() {
+				t.Errorf("%+v", f)
+			}
+		})
+		require.NoError(t, err)
+		require.Positive(t, n)
+	}
+	close(done)
+	wg.Wait()
+	wg.Go(func() {
+		_, err := s.log.Erase(context.WithoutCancel(t.Context()), "s")
+		assert.NoError(t, err)
+	})
+	for erased := false; !erased; {
+		_, err := s.log.Verify(t.Context(), "s", func(f eventlog.Finding) {
+			erased = f.Code == eventlog.FoundSessionMissing
+			if !f.Code.IsNote() && !erased {
+				t.Errorf("%+v", f)
+			}
+		})
+		require.NoError(t, err)
+	}
+	wg.Wait()
+}
+
+// header is a record's envelope as the log writes it.
+func header(writer string, ordinal int, typ string) nats.Header {
+	return nats.Header{
+		"Helix-Kind": {"chunk"}, "Helix-Type": {typ}, "Helix-Agent": {"s"},
+		"Helix-Writer": {writer}, "Helix-Ordinal": {fmt.Sprint(ordinal)},
+	}
+}
+
+func behind(h nats.Header, seq uint64) nats.Header {
+	h["Nats-Expected-Last-Subject-Sequence"] = []string{fmt.Sprint(seq)}
+	return h
+}
+
+const text = `{"type":"text_delta","delta":"x","agentId":"s","agentType":"a","timestamp":1,"step":1}`
+
+// claimed appends what two writers write, one after the other has claimed.
+func (s *store) claimed(session string) {
+	for _, id := range []string{"first", "second"} {
+		head, err := s.log.Head(s.t.Context(), session)
+		require.NoError(s.t, err)
+		w := eventlog.NewWriter(s.log, session, eventlog.WriterOptions{ID: id, Head: head})
+		require.NoError(s.t, w.Claim(s.t.Context(), &eventlog.RunClaimed{
+			RunID: "run-1", Node: "n", Attempt: 1, FactBase: eventlog.FactBase{SessionID: session, Timestamp: 1},
+		}))
+		require.NoError(s.t, w.Append(s.t.Context(), logtest.Text(session, "a")))
+	}
+}
+
+// TestPlantedDamageIsFound plants one kind of damage in session s, between two
+// others, and looks for all that there is to be told of it.
+func TestPlantedDamageIsFound(t *testing.T) {
+	const (
+		log  = "HELIX_LOG_0"
+		segs = "HELIX_SEG_0"
+	)
+	large := strings.Repeat("x", 1200<<10) // a blob in three parts
+	seal := func(s *store) { require.NoError(s.t, s.log.Seal(s.t.Context(), "s")) }
+	purge := func(s *store) {
+		_, err := s.log.Purge(s.t.Context(), now)
+		require.NoError(s.t, err)
+	}
+	in := func(code eventlog.FindingCode, seq uint64) place { return place{code, "s", seq} }
+	for name, plant := range map[string]func(s *store) (problems, notes []place){
+		"a record is deleted": func(s *store) ([]place, []place) {
+			gone := s.append("s", "a")
+			s.append("other", "b")
+			s.append("s", "c")
+			s.delete(log, gone)
+			return []place{in(eventlog.FoundGap, gone)}, []place{{code: eventlog.FoundSequencesMissing}}
+		},
+		"one of an append is deleted": func(s *store) ([]place, []place) {
+			last := s.append("s", "a", "b", "c", "d")
+			s.delete(log, last-2)
+			return []place{in(eventlog.FoundGap, last-2), in(eventlog.FoundOrdinal, last-1)}, []place{{code: eventlog.FoundSequencesMissing}}
+		},
+		"a record that a segment has is deleted": func(s *store) ([]place, []place) {
+			gone := s.append("s", "a", "b")
+			s.append("s", "c")
+			seal(s)
+			s.delete(log, gone-1)
+			s.delete(log, gone)
+			require.Len(s.t, recordsOf(s.t, s.log, "s", 0, 0), 5)
+			return []place{in(eventlog.FoundGap, gone-1)}, []place{{code: eventlog.FoundSequencesMissing}}
+		},
+		"the end is deleted, which a segment has": func(s *store) ([]place, []place) {
+			gone := s.append("s", "a", "b")
+			seal(s)
+			s.append("other", "x")
+			s.delete(log, gone-1)
+			s.delete(log, gone)
+			return []place{in(eventlog.FoundEndLost, gone-1)}, []place{{code: eventlog.FoundSequencesMissing}}
+		},
+		"the end of an append is deleted": func(s *store) ([]place, []place) {
+			gone := s.append("s", "a", "b")
+			s.append("other", "x")
+			s.delete(log, gone)
+			return nil, []place{in(eventlog.FoundEndUnsure, gone), {code: eventlog.FoundSequencesMissing}}
+		},
+		"all of it is deleted, which segments have": func(s *store) ([]place, []place) {
+			last := s.append("s", "a")
+			seal(s)
+			first := recordsOf(s.t, s.log, "s", 0, 0)[0].Sequence
+			s.delete(log, first)
+			s.delete(log, first+1)
+			s.delete(log, last)
+			return []place{in(eventlog.FoundGap, first)}, []place{{code: eventlog.FoundSequencesMissing}}
+		},
+		"a superseded writer writes on": func(s *store) ([]place, []place) {
+			s.claimed("s")
+			head, err := s.log.Head(s.t.Context(), "s")
+			require.NoError(s.t, err)
+			zombie := s.publish("helix.log.0.s", behind(header("first", 3, "text_delta"), head), []byte(text))
+			return []place{in(eventlog.FoundFencing, zombie)}, nil
+		},
+		"a superseded writer writes on without a comparison": func(s *store) ([]place, []place) {
+			s.claimed("s")
+			s.append("other", "x")
+			zombie := s.publish("helix.log.0.s", header("first", 3, "text_delta"), []byte(text))
+			return []place{in(eventlog.FoundLink, zombie), in(eventlog.FoundFencing, zombie)}, nil
+		},
+		"an append is stored twice": func(s *store) ([]place, []place) {
+			s.claimed("s")
+			head := s.append("s", "x")
+			again := s.publish("helix.log.0.s", behind(header("second", 2, "text_delta"), head), []byte(text))
+			return []place{in(eventlog.FoundOrdinal, again)}, nil
+		},
+		"what is no JSON": func(s *store) ([]place, []place) {
+			head := s.append("s", "x")
+			bad := s.publish("helix.log.0.s", behind(header("w", 1, "text_delta"), head), []byte(`{"type":"text_delta"`))
+			return []place{in(eventlog.FoundPayload, bad)}, nil
+		},
+		"what helixd did not write": func(s *store) ([]place, []place) {
+			foreign := s.publish("helix.log.0.s", nil, []byte("hello"))
+			s.append("s", "x")
+			return nil, []place{in(eventlog.FoundUnknownKind, foreign)}
+		},
+		"a segment among others is deleted": func(s *store) ([]place, []place) {
+			seal(s)
+			last := s.append("s", "a", "b")
+			seal(s)
+			gone := s.last(segs, "helix.seg.0.s").Sequence
+			s.append("s", "c")
+			seal(s)
+			s.delete(segs, gone)
+			return []place{in(eventlog.FoundSegmentGap, last)}, nil
+		},
+		"a segment that alone has the records is deleted": func(s *store) ([]place, []place) {
+			seal(s)
+			last := s.append("s", "a", "b")
+			seal(s)
+			gone := s.last(segs, "helix.seg.0.s").Sequence
+			purge(s)
+			s.append("s", "c")
+			seal(s)
+			s.delete(segs, gone)
+			return []place{in(eventlog.FoundSegmentGap, last), in(eventlog.FoundGap, last)}, nil
+		},
+		"the first segment is deleted": func(s *store) ([]place, []place) {
+			seal(s)
+			gone := s.last(segs, "helix.seg.0.s").Sequence
+			last := s.append("s", "a") - 1
+			seal(s)
+			s.delete(segs, gone)
+			return []place{in(eventlog.FoundSegmentGap, last-1)}, nil
+		},
+		"a segment is something else": func(s *store) ([]place, []place) {
+			s.append("s", "a")
+			seal(s)
+			at := s.last(segs, "helix.seg.0.s")
+			s.delete(segs, at.Sequence)
+			at.Data[len(at.Data)/2] ^= 1
+			s.publish("helix.seg.0.s", nil, at.Data)
+			return []place{in(eventlog.FoundSegment, 1)}, nil
+		},
+		"a segment is stored twice": func(s *store) ([]place, []place) {
+			seal(s)
+			s.publish("helix.seg.0.s", nil, s.last(segs, "helix.seg.0.s").Data)
+			return []place{in(eventlog.FoundSegment, 1)}, nil
+		},
+		"a segment is at another place": func(s *store) ([]place, []place) {
+			seal(s)
+			first := s.last(segs, "helix.seg.0.s")
+			s.append("s", "a")
+			seal(s)
+			second := s.last(segs, "helix.seg.0.s")
+			s.delete(segs, first.Sequence)
+			s.delete(segs, second.Sequence)
+			s.publish("helix.seg.0.s", nil, first.Data)
+			s.publish("helix.seg.0.s", nil, second.Data)
+			return []place{in(eventlog.FoundSegment, recordsOf(s.t, s.log, "s", 0, 0)[1].Sequence+1)}, nil
+		},
+		"the mark of retention is lost": func(s *store) ([]place, []place) {
+			seal(s)
+			last := s.append("s", "a", "b")
+			seal(s)
+			purge(s)
+			floor, err := s.log.Trim(s.t.Context(), "s", last-1)
+			require.NoError(s.t, err)
+			require.NotZero(s.t, floor)
+			s.delete(segs, s.last(segs, "helix.floor.0.s").Sequence)
+			return []place{in(eventlog.FoundSegmentGap, floor), in(eventlog.FoundGap, floor)}, nil
+		},
+		"the mark of retention is no number": func(s *store) ([]place, []place) {
+			s.publish("helix.floor.0.s", nil, []byte("x"))
+			return []place{in(eventlog.FoundFloor, 0)}, nil
+		},
+		"retention has broken off": func(s *store) ([]place, []place) {
+			seal(s)
+			s.append("s", "a", "b")
+			seal(s)
+			purge(s)
+			floor := recordsOf(s.t, s.log, "s", 0, 0)[0].Sequence
+			s.publish("helix.floor.0.s", nil, fmt.Append(nil, floor))
+			return nil, []place{in(eventlog.FoundTrimming, floor)}
+		},
+		"a part of a payload is deleted": func(s *store) ([]place, []place) {
+			seq := s.append("s", large)
+			st, err := s.js.Stream(s.t.Context(), "HELIX_BLOBS")
+			require.NoError(s.t, err)
+			s.delete("HELIX_BLOBS", st.CachedInfo().State.FirstSeq+1)
+			return []place{in(eventlog.FoundBlobMissing, seq)}, nil
+		},
+		"a part of a payload is another": func(s *store) ([]place, []place) {
+			seq := s.append("s", large)
+			s.append("s", large) // told once
+			st, err := s.js.Stream(s.t.Context(), "HELIX_BLOBS")
+			require.NoError(s.t, err)
+			m, err := st.GetMsg(s.t.Context(), st.CachedInfo().State.FirstSeq+1)
+			require.NoError(s.t, err)
+			m.Data[100] = 'y'
+			s.publish(m.Subject, nil, m.Data)
+			return []place{in(eventlog.FoundBlobDamaged, seq)}, nil
+		},
+		"a payload's address is none": func(s *store) ([]place, []place) {
+			head := s.append("s", "x")
+			h := behind(header("w", 1, "text_delta"), head)
+			h["Helix-Blob"] = []string{"nowhere"}
+			seq := s.publish("helix.log.0.s", h, []byte(text))
+			return []place{in(eventlog.FoundBlobDamaged, seq)}, nil
+		},
+		"a payload's stand-in names another": func(s *store) ([]place, []place) {
+			seq := s.append("s", large)
+			m := s.last(log, "helix.log.0.s")
+			s.delete(log, seq)
+			m.Header.Set("Nats-Expected-Last-Subject-Sequence", fmt.Sprint(recordsOf(s.t, s.log, "s", 0, 0)[1].Sequence))
+			seq = s.publish("helix.log.0.s", nats.Header(m.Header), []byte(text))
+			return []place{in(eventlog.FoundPayload, seq)}, []place{{code: eventlog.FoundSequencesMissing}}
+		},
+		"a payload that nobody names": func(s *store) ([]place, []place) {
+			s.publish("helix.blob.0.s."+strings.Repeat("a", 64)+".0", nil, []byte("x"))
+			s.publish("helix.blob.0.nobody."+strings.Repeat("a", 64)+".0", nil, []byte("x"))
+			return nil, []place{{eventlog.FoundBlobUnused, "nobody", 0}, in(eventlog.FoundBlobUnused, 0)}
+		},
+		"messages where there are none": func(s *store) ([]place, []place) {
+			for _, subject := range []string{
+				"helix.log.0.%zz", "helix.log.0.%41", "helix.seg.0.x!y", "helix.floor.0.a+b", "helix.blob.0.s", "helix.blob.0.s.xyz.0",
+				"helix.blob.0.s." + strings.Repeat("a", 64) + ".00", "helix.blob.7.s." + strings.Repeat("a", 64) + ".0",
+			} {
+				s.publish(subject, nil, []byte("x"))
+			}
+			foreign := place{code: eventlog.FoundForeignSubject}
+			return slices.Repeat([]place{foreign}, 8), nil
+		},
+		"an erasure has broken off": func(s *store) ([]place, []place) {
+			seal(s)
+			fence := s.appendEntries("s", logtest.Fact("s", &eventlog.Erased{FactBase: eventlog.FactBase{SessionID: "s"}}))
+			return nil, []place{in(eventlog.FoundErasing, fence)}
+		},
+		"an erasure waits for the replicas": func(s *store) ([]place, []place) {
+			_, err := s.log.Erase(s.t.Context(), "s")
+			require.NoError(s.t, err)
+			s.publish("helix.erased.0.s", nil, nil)
+			return nil, []place{in(eventlog.FoundErasing, 0), {code: eventlog.FoundSequencesMissing}}
+		},
+		"only the mark of retention is there": func(s *store) ([]place, []place) {
+			s.publish("helix.floor.0.lost", nil, []byte("7"))
+			return []place{{eventlog.FoundEndLost, "lost", 8}}, nil
+		},
+		"a setting that deletes": func(s *store) ([]place, []place) {
+			st, err := s.js.Stream(s.t.Context(), log)
+			require.NoError(s.t, err)
+			c := st.CachedInfo().Config
+			c.MaxAge = time.Hour
+			_, err = s.js.UpdateStream(s.t.Context(), c)
+			require.NoError(s.t, err)
+			return nil, []place{{code: eventlog.FoundSettings}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStore(t)
+			s.append("before", "a", "b")
+			s.append("s", "first", "and")
+			s.append("other", "x")
+			problems, notes := plant(s)
+			s.append("behind", "a", "b")
+			gotProblems, gotNotes, _ := s.verifyAll()
+			require.ElementsMatch(t, problems, gotProblems)
+			require.ElementsMatch(t, notes, gotNotes)
+		})
+	}
+}

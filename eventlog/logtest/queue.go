@@ -1,0 +1,169 @@
+package logtest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// Gate is a log whose appends can be held up. It counts what comes through.
+type Gate struct {
+	eventlog.Log
+
+	mu    sync.Mutex
+	shut  chan struct{} // nil: open
+	came  chan struct{}
+	sizes []int
+}
+
+// Shut holds appends up from now on. What it returns is received from when one
+// has come.
+func (g *Gate) Shut() <-chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.shut, g.came = make(chan struct{}), make(chan struct{}, 1)
+	return g.came
+}
+
+// Open lets all appends through.
+func (g *Gate) Open() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	close(g.shut)
+	g.shut = nil
+}
+
+// Sizes returns how many records each append had that came through.
+func (g *Gate) Sizes() []int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return append([]int(nil), g.sizes...)
+}
+
+// Append implements eventlog.Log.
+func (g *Gate) Append(ctx context.Context, session string, expected uint64, entries []eventlog.Entry) (uint64, error) {
+	g.mu.Lock()
+	shut, came := g.shut, g.came
+	g.mu.Unlock()
+	if shut != nil {
+		select {
+		case came <- struct{}{}:
+		default:
+		}
+		select {
+		case <-shut:
+		case <-ctx.Done():
+			return 0, context.Cause(ctx)
+		}
+	}
+	g.mu.Lock()
+	g.sizes = append(g.sizes, len(entries))
+	g.mu.Unlock()
+	return g.Log.Append(ctx, session, expected, entries)
+}
+
+func gathers(t *testing.T, log eventlog.Log) {
+	ctx := ctxOf(t)
+	gate := &Gate{Log: log}
+	w := claim(t, gate, "s", "w")
+	came := gate.Shut()
+	require.NoError(t, w.Write(ctx, Text("s", "first")))
+	<-came
+	var want strings.Builder
+	for i := range 300 {
+		require.NoError(t, w.Write(ctx, Text("s", fmt.Sprint(i, " "))))
+		fmt.Fprint(&want, i, " ")
+	}
+	require.NoError(t, w.Write(ctx, custom("x"), custom("y")))
+	require.NoError(t, w.Write(ctx, Text("s", "a")))
+	require.NoError(t, w.Write(ctx, Text("s", "b"), custom("z")))
+	gate.Open()
+	require.NoError(t, w.Append(ctx, Text("s", "end")), "behind all that was written")
+	require.Equal(t, []int{1, 1}, gate.Sizes()[:2], "the claim, and what was under way")
+	requireOwn(t, log, w, "first", want.String(), "ab", "end")
+
+	var types []string
+	for _, r := range collect(t, log.Read(ctx, "s", 0, 0)) {
+		types = append(types, r.Type)
+	}
+	require.Equal(t, []string{
+		"run_claimed", "text_delta", "text_delta", "custom", "custom", "text_delta", "custom", "text_delta",
+	}, types)
+	sum := 0
+	for _, n := range gate.Sizes() {
+		sum += n
+	}
+	require.Equal(t, len(types), sum)
+	if log.Info().GatherFrom <= 2 { // else so few go one after the other
+		require.LessOrEqual(t, len(gate.Sizes()), 4, "what waits goes together")
+	}
+
+	before := len(gate.Sizes())
+	came = gate.Shut()
+	require.NoError(t, w.Write(ctx, custom("first")))
+	<-came
+	const many = 300
+	require.Less(t, log.Info().GatherFrom, many)
+	for range many {
+		require.NoError(t, w.Write(ctx, custom("x")))
+	}
+	gate.Open()
+	require.NoError(t, w.Flush(ctx))
+	require.Equal(t, []int{1, many}, gate.Sizes()[before:], "what waits goes together")
+}
+
+// custom returns a chunk that is never merged.
+func custom(name string) eventlog.Entry {
+	e, err := eventlog.NewChunk(&eventlog.CustomEvent{EventName: name, Data: []byte("null"), Base: eventlog.Base{
+		AgentID: "s", AgentType: "writer", Timestamp: 1, Step: 1,
+	}}, eventlog.Labels{Run: "run-1"})
+	if err != nil {
+		panic(err)
+	}
+	return e
+}
+
+// refusals: the stream's end takes out what must not follow it, and nothing
+// else; whoever has written it, and whenever.
+func refusals(t *testing.T, log eventlog.Log) {
+	ctx := ctxOf(t)
+	gate := &Gate{Log: log}
+	w := claim(t, gate, "s", "w")
+	fact := Fact("s", &eventlog.UserMessage{Content: "hi", FactBase: base("s")})
+	request := Fact("s", &eventlog.RunRequested{RunID: "run-2", Mode: eventlog.ModeStart, FactBase: base("s")})
+
+	came := gate.Shut()
+	require.NoError(t, w.Write(ctx, Text("s", "a")))
+	<-came
+	appended := make(chan error, 3)
+	for _, e := range []eventlog.Entry{fact, request} {
+		go func() { appended <- w.Append(ctx, e) }()
+	}
+	head, err := log.Head(ctx, "s")
+	require.NoError(t, err)
+	_, err = log.Append(ctx, "s", head, []eventlog.Entry{
+		Fact("s", &eventlog.StreamEnd{StreamID: "s", Timestamp: 1}), // by somebody else, between two tries
+	})
+	require.NoError(t, err)
+	gate.Open()
+	require.NoError(t, <-appended)
+	require.NoError(t, <-appended)
+	require.ErrorIs(t, w.Flush(ctx), eventlog.ErrStreamEnded, "what became of a")
+	require.NoError(t, w.Flush(ctx), "it was told")
+	require.NoError(t, w.Append(ctx, Text("s", "b")), "the new turn")
+	requireOwn(t, log, w, "b")
+	ordinal := uint64(0)
+	for _, r := range *w.seen {
+		if r.Writer == "w" {
+			ordinal++
+			require.Equal(t, ordinal, r.Ordinal, "ordinals close up")
+		}
+	}
+	require.EqualValues(t, 4, ordinal)
+}

@@ -1,0 +1,73 @@
+package logtest
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// recreation: what somebody knows of an erased session is worth nothing in a
+// new one of its id, though that has no claim yet.
+func recreation(t *testing.T, log eventlog.Log) {
+	ctx := ctxOf(t)
+	w := claim(t, log, "s", "w")
+	streams := eventlog.NewStreams(log)
+	chunks, err := streams.CreateWriter("s", "s", "writer")
+	require.NoError(t, err)
+	hello := &eventlog.TextDelta{Delta: "old", Base: eventlog.Base{AgentID: "s", AgentType: "writer", Timestamp: 1, Step: 1}}
+	old, err := chunks.Write(ctx, hello)
+	require.NoError(t, err)
+	require.NoError(t, w.Append(ctx, Text("s", "old too")))
+	_, err = log.Erase(ctx, "s")
+	require.NoError(t, err)
+	append1(t, log, "s", 0, "new", "life")
+
+	require.ErrorIs(t, w.Append(ctx, Text("s", "of the old")), eventlog.ErrSessionNotFound)
+	require.ErrorIs(t, w.Append(ctx, Text("s", "of the old")), eventlog.ErrSessionNotFound, "it has ended")
+	_, err = chunks.Write(ctx, hello)
+	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+	require.Equal(t, []string{"new", "life"}, texts(t, collect(t, log.Read(ctx, "s", 0, 0))))
+	_, err = eventlog.Rollback(ctx, log, "s", old, eventlog.RollbackOptions{Restore: json.RawMessage("{}")})
+	var invalid *eventlog.ValidationError
+	require.ErrorAs(t, err, &invalid)
+
+	again := &recreating{Log: log, t: t}
+	_, err = eventlog.CleanupToStep(ctx, again, "s", "s", 0, 0)
+	require.ErrorIs(t, err, eventlog.ErrSessionNotFound, "the plan was for what is gone")
+	require.Equal(t, []string{"newer"}, texts(t, collect(t, log.Read(ctx, "s", 0, 0))))
+}
+
+// recreating erases a session before the first append to it, and begins it
+// anew.
+type recreating struct {
+	eventlog.Log
+	t    *testing.T
+	done bool
+}
+
+// Append implements eventlog.Log.
+func (l *recreating) Append(ctx context.Context, session string, expected uint64, entries []eventlog.Entry) (uint64, error) {
+	if !l.done {
+		l.done = true
+		_, err := l.Log.Erase(ctx, session)
+		require.NoError(l.t, err)
+		append1(l.t, l.Log, session, 0, "newer")
+	}
+	return l.Log.Append(ctx, session, expected, entries)
+}
+
+// aheadOfHead: nothing of an append can be under way that was refused, so
+// that it is told at once.
+func aheadOfHead(t *testing.T, log eventlog.Log) {
+	ctx := ctxOf(t)
+	head := append1(t, log, "s", 0, "a")
+	_, err := eventlog.AppendOnce(ctx, log, "s", "p", head+5, []eventlog.Entry{Text("s", "b")})
+	var conflict *eventlog.ConflictError
+	require.ErrorAs(t, err, &conflict)
+	require.Equal(t, head, conflict.Head)
+	require.Equal(t, []string{"a"}, texts(t, collect(t, log.Read(ctx, "s", 0, 0))))
+}

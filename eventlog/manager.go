@@ -1,0 +1,248 @@
+package eventlog
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"time"
+)
+
+// Streams is document 000's stream manager over a log, for Go programs that
+// produce chunks of their own. A stream is that of a session's tree.
+//
+// Its writers hold no claim: any number may write to a stream at the same time,
+// in this process or in others, and all of it has one order. Each append is a
+// compare-and-swap behind what the writer knows; where somebody else was
+// first, it reads what is new and tries again for as long as its context
+// lasts. What was written is durable, as the log's Info says, and once. A
+// stream that has ended or failed refuses with ErrStreamEnded until a new run
+// re-activates it.
+//
+// There is no resetStream. A log is not begun anew: a new turn goes on behind
+// the last one, under rising sequences, and [Rollback] takes back.
+type Streams struct{ log Log }
+
+// NewStreams returns the streams of log.
+func NewStreams(log Log) *Streams { return &Streams{log: log} }
+
+// StreamInfo describes a stream.
+type StreamInfo struct {
+	Status StreamStatus `json:"status"`
+	// LatestSequence is the head: a reader from there gets what comes.
+	LatestSequence uint64 `json:"latestSequence"`
+}
+
+// CreateWriter returns a writer of chunks of one agent. The agent's id is the
+// session's, or that of a sub-agent. The session begins with the first chunk.
+// The error is a *ValidationError.
+func (s *Streams) CreateWriter(session, agentID, agentType string) (*StreamWriter, error) {
+	if err := ValidateSessionID(session); err != nil {
+		return nil, err
+	}
+	for field, id := range map[string]string{"agentId": agentID, "agentType": agentType} {
+		if reason := idProblem(id, MaxID); reason != "" {
+			return nil, &ValidationError{Field: field, Reason: reason}
+		}
+	}
+	return &StreamWriter{
+		agentID: agentID, agentType: agentType, turn: make(chan struct{}, 1), tail: newTail(s.log, session),
+	}, nil
+}
+
+// Reader attaches a reader that begins with the first chunk. Errors: as
+// [Log.Follow].
+func (s *Streams) Reader(ctx context.Context, session string) (*Reader, error) {
+	return NewReader(ctx, s.log, session, 0)
+}
+
+// ResumableReader attaches a reader behind a sequence. Errors: as [Log.Follow].
+func (s *Streams) ResumableReader(ctx context.Context, session string, from uint64) (*Reader, error) {
+	return NewReader(ctx, s.log, session, from)
+}
+
+// EndStream completes a stream. output is JSON, or nil. Errors:
+// ErrSessionNotFound, ErrStreamEnded, *ValidationError.
+func (s *Streams) EndStream(ctx context.Context, session string, output json.RawMessage) error {
+	return s.tell(ctx, session, &StreamEnd{StreamID: session, Timestamp: time.Now().UnixMilli(), FinalOutput: output})
+}
+
+// FailStream ends a stream with an error. Errors: ErrSessionNotFound,
+// ErrStreamEnded.
+func (s *Streams) FailStream(ctx context.Context, session, message string) error {
+	return s.tell(ctx, session, &StreamFailed{Error: message, FactBase: s.base(session)})
+}
+
+// PauseStream tells that a stream waits; it still takes chunks. Errors:
+// ErrSessionNotFound, ErrStreamEnded.
+func (s *Streams) PauseStream(ctx context.Context, session, reason string) error {
+	return s.tell(ctx, session, &StreamPaused{Reason: reason, FactBase: s.base(session)})
+}
+
+// ResumeStream ends a pause. Errors: ErrSessionNotFound, ErrStreamEnded.
+func (s *Streams) ResumeStream(ctx context.Context, session string) error {
+	return s.tell(ctx, session, &StreamResumed{FactBase: s.base(session)})
+}
+
+func (s *Streams) base(session string) FactBase {
+	return FactBase{SessionID: session, Timestamp: time.Now().UnixMilli()}
+}
+
+// tell appends a fact to a stream that exists.
+func (s *Streams) tell(ctx context.Context, session string, f Fact) error {
+	entries, err := entriesOf(session, f)
+	if err != nil {
+		return err
+	}
+	t := newTail(s.log, session)
+	if err := t.catchUp(ctx); err != nil {
+		return err
+	}
+	_, err = t.append(ctx, entries)
+	return err
+}
+
+// Info returns a stream's status and latest sequence. It reads the session.
+// Errors: ErrSessionNotFound.
+func (s *Streams) Info(ctx context.Context, session string) (StreamInfo, error) {
+	t := newTail(s.log, session)
+	if err := t.catchUp(ctx); err != nil {
+		return StreamInfo{}, err
+	}
+	return StreamInfo{Status: t.life.now(), LatestSequence: t.head}, nil
+}
+
+// AllChunks yields the chunks that are there now and not struck. Errors: as
+// [Log.Read].
+func (s *Streams) AllChunks(ctx context.Context, session string) Stream {
+	return Chunks(Effective(ctx, s.log, session, 0, 0))
+}
+
+// CleanupToStep is the function [CleanupToStep] on the streams' log.
+func (s *Streams) CleanupToStep(ctx context.Context, session, agent string, step int, minSequence uint64) (*Truncated, error) {
+	return CleanupToStep(ctx, s.log, session, agent, step, minSequence)
+}
+
+// StreamWriter writes chunks of one agent. Several goroutines may use it; what
+// it writes goes one after the other.
+type StreamWriter struct {
+	agentID, agentType string
+
+	turn chan struct{} // held while appending
+	tail *tail
+}
+
+// Write appends chunks, all or none, and returns the last one's sequence when
+// they are durable. They must be of the writer's agent, and none that tells a
+// run's life ([RuntimeOnly]).
+//
+// Errors: *ValidationError; ErrStreamEnded; ErrTooLarge, also for more than
+// [MaxAppendRecords] chunks; ErrSessionNotFound if the session was erased since
+// the writer's last write, even if its id is in use again; ErrErasing;
+// ErrOutcomeUnknown if ctx ended too early.
+func (w *StreamWriter) Write(ctx context.Context, chunks ...Chunk) (uint64, error) {
+	entries := make([]Entry, len(chunks))
+	for i, c := range chunks {
+		var err error
+		if entries[i], err = w.entry(c); err != nil {
+			return 0, err
+		}
+	}
+	select {
+	case w.turn <- struct{}{}:
+		defer func() { <-w.turn }()
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	}
+	if w.tail.head == 0 {
+		if err := w.tail.catchUp(ctx); err != nil && !errors.Is(err, ErrSessionNotFound) {
+			return 0, err
+		}
+	}
+	return w.tail.append(ctx, entries)
+}
+
+func (w *StreamWriter) entry(c Chunk) (Entry, error) {
+	switch b := c.base(); {
+	case b.AgentID != w.agentID:
+		return Entry{}, &ValidationError{Type: c.Type(), Field: "agentId", Reason: "must be the writer's"}
+	case b.AgentType != w.agentType:
+		return Entry{}, &ValidationError{Type: c.Type(), Field: "agentType", Reason: "must be the writer's"}
+	case RuntimeOnly(c.Type()):
+		return Entry{}, &ValidationError{Type: c.Type(), Field: "type", Reason: "is written by the runtime only"}
+	}
+	return NewChunk(c, Labels{})
+}
+
+// tail is where a session's log ends, as far as somebody without a claim knows
+// it.
+type tail struct {
+	log     Log
+	session string
+	head    uint64
+	life    lifecycle
+}
+
+func newTail(log Log, session string) *tail {
+	return &tail{log: log, session: session, life: lifecycle{session: session}}
+}
+
+// catchUp learns what is new.
+func (t *tail) catchUp(ctx context.Context) error {
+	for r, err := range left(ctx, t.log, t.session, t.head, true) {
+		if err == nil {
+			err = t.see(r)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *tail) see(r Record) error {
+	if err := t.life.see(r); err != nil {
+		return err
+	}
+	t.head = r.Sequence
+	return nil
+}
+
+// append appends entries behind whatever is there, unless that is the stream's
+// end, and returns the last one's sequence. A terminal status is looked at
+// again first: a new run may have re-activated the stream.
+func (t *tail) append(ctx context.Context, entries []Entry) (uint64, error) {
+	if len(entries) == 0 {
+		return t.head, nil
+	}
+	if t.life.status.Terminal() {
+		if err := t.catchUp(ctx); err != nil {
+			return 0, err
+		}
+	}
+	writer := "stream:" + rand.Text()
+	for {
+		status := t.life.now()
+		for _, e := range entries {
+			if status.Refuses(e.Envelope) {
+				return 0, ErrStreamEnded
+			}
+			status = status.After(e.Envelope)
+		}
+		last, err := AppendOnce(ctx, t.log, t.session, writer, t.head, entries)
+		if err == nil {
+			for i, e := range entries {
+				if err := t.see(Record{Sequence: last + 1 + uint64(i) - uint64(len(entries)), Entry: e}); err != nil {
+					return 0, err
+				}
+			}
+			return last, nil
+		}
+		if _, conflict := errors.AsType[*ConflictError](err); !conflict {
+			return 0, err
+		}
+		if err := t.catchUp(ctx); err != nil {
+			return 0, err
+		}
+	}
+}

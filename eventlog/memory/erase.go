@@ -1,0 +1,27 @@
+package memory
+
+import (
+	"context"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// Erase implements eventlog.Log.
+func (l *Log) Erase(_ context.Context, session string) (eventlog.Erasure, error) {
+	if err := eventlog.ValidateSessionID(session); err != nil {
+		return eventlog.Erasure{}, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return eventlog.Erasure{}, eventlog.ErrClosed
+	}
+	records, ok := l.sessions[session]
+	if !ok {
+		return eventlog.Erasure{}, eventlog.ErrSessionNotFound
+	}
+	delete(l.sessions, session)
+	close(l.changed)
+	l.changed = make(chan struct{})
+	return eventlog.Erasure{Records: len(records)}, nil
+}

@@ -1,0 +1,293 @@
+package eventlog
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// Limits of what waits in a [Writer] beside the append in flight. A Write
+// waits while it would exceed one of them; a larger one waits until nothing
+// else does.
+const (
+	MaxQueuedRecords = 4096
+	MaxQueuedBytes   = 1 << 20 // of payloads
+)
+
+// queue holds the calls of a writer that wait for their turn, in order, and
+// what has become of the writer.
+type queue struct {
+	parent  context.Context // of all that is in flight
+	work    func()          // works the queue off
+	flusher sync.WaitGroup  // whoever does so
+
+	mu             sync.Mutex
+	busy           bool // work is running
+	calls          []*call
+	records, bytes int
+	room           chan struct{}           // closed when calls leave; nil: nobody waits
+	abort          context.CancelCauseFunc // of what is in flight
+	fatal          error                   // every call fails with it
+	failed         error                   // the first of Writes that no Flush has told
+}
+
+// call is one call of Append or Write; without entries, of Flush.
+type call struct {
+	entries []Entry
+	bytes   int
+	written bool          // by Write: nobody waits
+	done    chan struct{} // closed when err is set
+	err     error
+
+	// The queue's lock guards these.
+	taken bool  // it is in a batch
+	held  bool  // in one of whose calls another is in flight
+	left  error // why its caller does not want to wait for it any more
+}
+
+// put queues c. If nobody works the queue off, an Append has to; it is told
+// that it is idle. If there is no room, a Write gets a channel that is closed
+// when there may be.
+func (q *queue) put(c *call) (idle bool, room <-chan struct{}, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if err := q.endedLocked(); err != nil {
+		return false, nil, err
+	}
+	if c.written {
+		if q.failed != nil {
+			return false, nil, q.failed
+		}
+		if q.records > 0 && (q.records+len(c.entries) > MaxQueuedRecords || q.bytes+c.bytes > MaxQueuedBytes) {
+			if q.room == nil {
+				q.room = make(chan struct{})
+			}
+			return false, q.room, nil
+		}
+	}
+	q.calls = append(q.calls, c)
+	q.records, q.bytes = q.records+len(c.entries), q.bytes+c.bytes
+	idle = !q.busy
+	q.busy = true
+	switch {
+	case idle && c.written:
+		q.flusher.Go(q.work)
+	case idle:
+		q.flusher.Add(1)
+	}
+	return idle, nil, nil
+}
+
+// handOver leaves what waits to the flusher's goroutine.
+func (q *queue) handOver() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.busy = len(q.calls) > 0; q.busy {
+		q.flusher.Go(q.work)
+	} else {
+		q.land()
+	}
+}
+
+// mark queues a call without entries behind all others; nil if there is
+// nothing to wait for.
+func (q *queue) mark() *call {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.busy {
+		return nil
+	}
+	c := &call{done: make(chan struct{})}
+	q.calls = append(q.calls, c)
+	return c
+}
+
+// next reports whether there is anything to do, else the flusher ends.
+func (q *queue) next() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if err := q.endedLocked(); err != nil {
+		for len(q.calls) > 0 {
+			q.answer(q.pop(0), err)
+		}
+	}
+	if q.busy = len(q.calls) > 0; !q.busy {
+		q.land()
+	}
+	return q.busy
+}
+
+// take moves the first call to a batch, if it fits.
+func (q *queue) take(b *batch) *call {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.calls) == 0 || !b.fits(q.calls[0]) {
+		return nil
+	}
+	c := q.pop(0)
+	c.taken = true
+	return c
+}
+
+func (q *queue) pop(i int) *call {
+	c := q.calls[i]
+	if i == 0 {
+		q.calls[0] = nil
+		q.calls = q.calls[1:]
+	} else {
+		q.calls = slices.Delete(q.calls, i, i+1)
+	}
+	q.records, q.bytes = q.records-len(c.entries), q.bytes-c.bytes
+	q.wake()
+	return c
+}
+
+// wake has waiting Writes look again.
+func (q *queue) wake() {
+	if q.room != nil {
+		close(q.room)
+		q.room = nil
+	}
+}
+
+// leave ends c early. If it may be in flight, that is given up, and the flusher
+// tells whether it was written.
+func (q *queue) leave(c *call, cause error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case c.answered():
+	case c.held:
+		c.left = cause
+		q.answer(c, cause)
+	case c.taken:
+		c.left = cause
+		q.abort(cause)
+	default:
+		q.answer(q.pop(slices.Index(q.calls, c)), cause)
+	}
+}
+
+// hold keeps b's calls from being in flight until each is launched in a batch
+// of its own.
+func (q *queue) hold(b *batch) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, u := range b.units {
+		for _, c := range u.calls {
+			c.held = true
+		}
+	}
+}
+
+// launch returns the context of b's next try, without those of its calls that
+// have left: nothing of theirs was or will be written.
+func (q *queue) launch(b *batch) context.Context {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.land()
+	b.units = slices.DeleteFunc(b.units, func(u *unit) bool {
+		c := u.calls[0] // those of Writes don't leave, others are alone
+		if c.left != nil {
+			q.answer(c, c.left)
+		}
+		return c.left != nil
+	})
+	for _, u := range b.units {
+		u.calls[0].held = false // as above
+	}
+	ctx, abort := context.WithCancelCause(q.parent)
+	if q.abort = abort; q.fatal != nil {
+		abort(q.fatal)
+	}
+	return ctx
+}
+
+func (q *queue) land() {
+	if q.abort != nil {
+		q.abort(nil)
+		q.abort = nil
+	}
+}
+
+// finish answers the calls of units.
+func (q *queue) finish(err error, units ...*unit) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, u := range units {
+		for _, c := range u.calls {
+			q.answer(c, err)
+		}
+	}
+}
+
+func (q *queue) answer(c *call, err error) {
+	if c.answered() {
+		return
+	}
+	if c.written && err != nil && q.failed == nil {
+		q.failed = err
+	}
+	c.err = err
+	close(c.done)
+}
+
+func (c *call) answered() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// failure returns why u must not be written, if it is of a Write behind one
+// that failed.
+func (q *queue) failure(u *unit) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if u.calls[0].written {
+		return q.failed
+	}
+	return nil
+}
+
+// tell returns the error of Writes that is still to be told, else what has
+// ended the writer.
+func (q *queue) tell() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if err := q.failed; err != nil {
+		q.failed = nil
+		return err
+	}
+	return q.endedLocked()
+}
+
+// end makes all that waits and all that comes fail.
+func (q *queue) end(err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.fatal == nil {
+		q.fatal = err
+	}
+	if q.abort != nil {
+		q.abort(q.fatal)
+	}
+	q.wake()
+}
+
+// ended returns what has ended the writer.
+func (q *queue) ended() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.endedLocked()
+}
+
+func (q *queue) endedLocked() error {
+	if q.fatal == nil && q.parent.Err() != nil {
+		q.fatal = fmt.Errorf("%w: %w", ErrWriterBroken, context.Cause(q.parent))
+	}
+	return q.fatal
+}

@@ -1,0 +1,177 @@
+package eventlog
+
+import (
+	"context"
+	"iter"
+)
+
+// Reader is attached to a session's stream: it yields what is not struck,
+// facts and chunks, and follows on until the stream ends. It is document 000's
+// resumable reader. One goroutine at a time may use it.
+//
+// What it promises (guarantees G2 to G6 of package logtest):
+//
+//   - It yields each surviving record once and in order. A record that was
+//     struck before it got there is left out.
+//   - If a marker was written after the reader was attached, and the reader had
+//     not yet passed the marker's AtSequence, then its next read is a
+//     [*StreamTruncatedError], once. The reads after it yield what survives. A
+//     reader that had passed AtSequence, or was attached later, is not told.
+//   - It ends when the stream has ended or failed, behind everything that
+//     precedes that; the stream_end or stream_failed record is the last, or
+//     the marker of a rollback to where the stream had ended. An end that a new
+//     run has already taken back is none. A pause does not end it.
+//   - It holds up nobody, however slowly it is read.
+//
+// To tell of a marker at the very next read it asks the log for its head
+// before each record that it yields: a round trip to the stream's leader, and
+// one more when there is something new. Attaching reads the whole session
+// once. For many readers of one session take [Log.Follow], which shares its
+// work, and watch for markers.
+type Reader struct {
+	log     Log
+	session string
+	last    uint64 // everything up to here is passed
+	known   uint64 // markers and the stream's life are known up to here
+	dead    Dead
+	life    lifecycle
+	news    *StreamTruncatedError // to be told
+}
+
+// NewReader attaches a reader behind the record with sequence from; 0 is before
+// everything. Errors: as [Log.Follow].
+func NewReader(ctx context.Context, log Log, session string, from uint64) (*Reader, error) {
+	head, err := log.Head(ctx, session)
+	if err != nil {
+		return nil, err
+	}
+	if from > head {
+		return nil, &CursorAheadError{Cursor: from, Head: head}
+	}
+	r := &Reader{log: log, session: session, last: from, life: lifecycle{session: session}}
+	for rec, err := range left(ctx, log, session, 0, false) {
+		if err == nil {
+			_, err = r.learn(rec)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// Sequence returns how far the reader has come: another one can be attached
+// behind it.
+func (r *Reader) Sequence() uint64 { return r.last }
+
+// Status returns the stream's status as far as the reader knows it: ended,
+// failed, or else active, also during a pause.
+func (r *Reader) Status() StreamStatus {
+	if s := r.life.now(); s.Terminal() {
+		return s
+	}
+	return StreamActive
+}
+
+// Records yields the records behind the reader's cursor until the stream ends
+// or ctx does, whose cause is then the last error. A consumer may go on after
+// a [*StreamTruncatedError]; any other error is the last. Whoever stops and
+// calls again goes on where it stopped.
+func (r *Reader) Records(ctx context.Context) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		if r.over() {
+			return
+		}
+		for rec, err := range r.log.Follow(ctx, r.session, r.last) {
+			if err != nil {
+				yield(Record{}, err)
+				return
+			}
+			told, err := r.catchUp(ctx, rec, yield)
+			if err != nil {
+				yield(Record{}, err)
+			}
+			if err != nil || !told {
+				return
+			}
+			r.last = rec.Sequence
+			if !r.dead.Covers(rec) && !yield(rec, nil) || r.over() {
+				return
+			}
+		}
+	}
+}
+
+// Chunks yields the chunks among Records. It ends with the first error, a
+// [*StreamTruncatedError] too; whoever calls again gets what survives.
+func (r *Reader) Chunks(ctx context.Context) Stream { return Chunks(r.Records(ctx)) }
+
+// over reports whether everything up to the end of the stream is passed.
+func (r *Reader) over() bool { return r.life.status.Terminal() && r.last >= r.life.since }
+
+// catchUp learns what is in the log by now, before rec is yielded, and tells
+// of markers. It reports false if the consumer wants no more.
+func (r *Reader) catchUp(ctx context.Context, rec Record, yield func(Record, error) bool) (bool, error) {
+	for {
+		if err := r.look(ctx, rec); err != nil {
+			return false, err
+		}
+		if r.news == nil {
+			return true, nil
+		}
+		news := r.news
+		r.news = nil
+		if !yield(Record{}, news) {
+			return false, nil
+		}
+	}
+}
+
+// look learns the records between what is known and the head.
+func (r *Reader) look(ctx context.Context, rec Record) error {
+	if rec.Sequence > r.known { // it is the next one
+		if err := r.judge(rec); err != nil {
+			return err
+		}
+	}
+	head, err := r.log.Head(ctx, r.session)
+	if err != nil || head <= r.known {
+		return err
+	}
+	for rec, err := range r.log.Read(ctx, r.session, r.known, head) {
+		if err == nil {
+			err = r.judge(rec)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// judge learns rec, and has the consumer told if it is a marker that reaches
+// beyond the cursor.
+func (r *Reader) judge(rec Record) error {
+	m, err := r.learn(rec)
+	if m != nil && m.AtSequence > r.last {
+		r.news = &StreamTruncatedError{Reason: m.Reason, TruncatedAtStep: m.TruncatedAtStep, AtSequence: m.AtSequence}
+	}
+	return err
+}
+
+// learn takes the next record behind what is known, and returns it if it is a
+// marker.
+func (r *Reader) learn(rec Record) (*Truncated, error) {
+	m, err := markerOf(rec)
+	if err == nil && m != nil {
+		err = r.dead.Mark(rec)
+	}
+	if err == nil {
+		err = r.life.see(rec)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.known = rec.Sequence
+	return m, nil
+}

@@ -1,0 +1,48 @@
+package eventlog
+
+import (
+	"context"
+	"time"
+)
+
+// Archive is a log that also keeps its records in segments, so that retention
+// can make it smaller.
+type Archive interface {
+	Log
+
+	// Purge removes the oldest records from the log, whole prefixes of it
+	// only, which segments hold unchanged. Readers notice nothing: all
+	// cursors stay valid.
+	Purge(ctx context.Context, o PurgeOptions) ([]Purged, error)
+
+	// SealedBefore returns the session's last record that lies in a segment
+	// which was written before t, 0 if there is none.
+	SealedBefore(ctx context.Context, session string, t time.Time) (uint64, error)
+
+	// Trim removes for good the segments of a session that hold only records
+	// with sequence <= upTo and not in the log, and returns the floor: reads
+	// from below it end with a [*TrimmedError].
+	Trim(ctx context.Context, session string, upTo uint64) (floor uint64, err error)
+}
+
+// MinSealed is how long ago a record must have been sealed before it may be
+// purged. An append that finds nothing to compare with in the log asks the
+// segments; one that hangs for so long between asking and appending could
+// write behind what it has not seen.
+const MinSealed = time.Hour
+
+// PurgeOptions say what may go.
+type PurgeOptions struct {
+	// OlderThan keeps younger records in the log.
+	OlderThan time.Duration
+	// SealedFor keeps records that were sealed more recently; 0 means
+	// MinSealed. Only tests have a reason for less.
+	SealedFor time.Duration
+}
+
+// Purged tells what was purged from a partition's log.
+type Purged struct {
+	Partition int    `json:"partition"`
+	Below     uint64 `json:"below"`   // the log begins here now
+	Records   uint64 `json:"records"` // that were removed from the log
+}

@@ -1,0 +1,124 @@
+package eventlog
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"slices"
+	"time"
+)
+
+// RollbackOptions say what a rollback carries.
+type RollbackOptions struct {
+	// Restore is what the fold needs to go back, from projector.RestoreAt of
+	// the state at the sequence that is gone back to. It is required.
+	Restore json.RawMessage
+	// Reason; empty: rollback.
+	Reason ResyncReason
+	// Then are entries that are appended right behind the marker, all or none
+	// with it: a stream_resync for attached clients, or a request for a new
+	// run.
+	Then []Entry
+}
+
+// Rollback takes the session's tree back to its record with sequence after:
+// one marker strikes all behind it that can die ([ScopeAll]), with a range for
+// each agent, and the fold restores what was true there. Nothing is deleted;
+// raw reads and states of earlier sequences show what was, and sequences go on
+// rising. It returns the marker, or nil if nothing that can die is behind after;
+// then it appends nothing, Then neither.
+//
+// A run that is under way must not write on behind the marker: a claim that
+// precedes it, in the same append, supersedes every writer of the tree.
+//
+// Records that were appended together belong together. Whoever goes back to
+// one in their midst gets a state that no run has seen; a checkpoint's
+// sequence and the end of a turn are good places.
+//
+// Errors: ErrSessionNotFound; *CursorAheadError if after is beyond the head;
+// *ValidationError if it is not the sequence of one of the session's records,
+// or of one that an earlier rollback has struck, since what was there can't be
+// restored; ErrTooLarge if the log takes no record as large as Restore;
+// ErrOutcomeUnknown if ctx ended too early.
+func Rollback(ctx context.Context, log Log, session string, after uint64, o RollbackOptions) (*Truncated, error) {
+	if o.Restore == nil {
+		return nil, &ValidationError{Field: "restore", Reason: "is required"}
+	}
+	if err := checkRecord(ctx, log, session, after); err != nil {
+		return nil, err
+	}
+	if o.Reason == "" {
+		o.Reason = ResyncRollback
+	}
+	plan := &rollback{after: after}
+	_, err := appendPlanned(ctx, log, session, "rollback:", after, true, plan.see, func(head uint64) ([]Entry, error) {
+		plan.marker = nil
+		ranges := plan.ranges(head)
+		if len(ranges) == 0 {
+			return nil, nil
+		}
+		base := FactBase{SessionID: session, Timestamp: time.Now().UnixMilli()}
+		plan.marker = &Truncated{
+			Reason: o.Reason, Ranges: ranges, AtSequence: head, AfterSequence: after, Restore: o.Restore, FactBase: base,
+		}
+		fence := &RunClaimed{RunID: "rollback-" + rand.Text(), Node: "rollback", Attempt: 1, FactBase: base}
+		entries, err := entriesOf(session, fence, plan.marker)
+		return append(entries, o.Then...), err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return plan.marker, nil
+}
+
+// checkRecord refuses a sequence that is none of the session's.
+func checkRecord(ctx context.Context, log Log, session string, seq uint64) error {
+	problem := &ValidationError{Field: "after", Reason: "must be the sequence of a record of the session"}
+	if seq == 0 {
+		return problem
+	}
+	for _, err := range log.Read(ctx, session, seq-1, seq) {
+		return err
+	}
+	return problem
+}
+
+// rollback collects what lies behind a sequence.
+type rollback struct {
+	after  uint64
+	mortal []Record // alive, without their payloads
+	marker *Truncated
+}
+
+func (b *rollback) see(r Record) error {
+	m, err := markerOf(r)
+	if err != nil {
+		return err
+	}
+	if m != nil {
+		if 0 < m.AfterSequence && m.AfterSequence < b.after {
+			return &ValidationError{Field: "after", Reason: "lies in what an earlier rollback has struck"}
+		}
+		var dead Dead
+		if err := dead.Mark(r); err != nil {
+			return err
+		}
+		b.mortal = slices.DeleteFunc(b.mortal, dead.Covers)
+	}
+	if ScopeAll.Strikes(r.Envelope) {
+		r.Payload = nil
+		b.mortal = append(b.mortal, r)
+	}
+	return nil
+}
+
+// ranges returns one range for each agent, in the order in which they spoke.
+func (b *rollback) ranges(head uint64) []Range {
+	var ranges []Range
+	for _, r := range b.mortal {
+		if !slices.ContainsFunc(ranges, func(g Range) bool { return g.AgentID == r.Agent }) {
+			ranges = append(ranges, Range{AgentID: r.Agent, From: b.after + 1, To: head, Scope: ScopeAll})
+		}
+	}
+	return ranges
+}

@@ -1,0 +1,39 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+)
+
+// eraseTimeout is how long DELETE /sessions/{id} works before it answers that
+// there is more to do.
+const eraseTimeout = 20 * time.Second
+
+// Erased is the answer of DELETE /sessions/{id}. Pending, with status 202,
+// means that bytes may be left: the session is not found any more, and the
+// same request goes on with what is left.
+type Erased struct {
+	SessionID string   `json:"sessionId"`
+	Pending   bool     `json:"pending"`
+	Forks     []string `json:"forks"` // sessions that were forked from it and keep what they took
+}
+
+func (s *Server) erase(w http.ResponseWriter, r *request) error {
+	// The client's end does not leave it half done.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), eraseTimeout)
+	defer cancel()
+	e, err := s.states.Erase(ctx, r.session)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
+		e.Pending, err = true, nil
+	}
+	if err != nil {
+		return err
+	}
+	status := http.StatusOK
+	if e.Pending {
+		status = http.StatusAccepted
+	}
+	return s.respond(w, status, Erased{SessionID: r.session, Pending: e.Pending, Forks: []string{}})
+}

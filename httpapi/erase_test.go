@@ -1,0 +1,100 @@
+package httpapi_test
+
+import (
+	"bufio"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/model/scripted"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/snapshot"
+	"github.com/helixd/helixd/snapshot/memory"
+)
+
+func TestAnErasedSessionIsNotFoundAnywhere(t *testing.T) {
+	a := newAPI(t)
+	a.append("s", chunk(&eventlog.TextDelta{Delta: "hi", Base: base("s")}))
+	a.append("other", chunk(&eventlog.TextDelta{Delta: "hi", Base: base("other")}))
+	resp, err := http.Get(a.http.URL + "/sse?sessionId=s")
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	attached := bufio.NewScanner(resp.Body)
+	require.True(t, attached.Scan()) // the first chunk has come
+
+	got := a.request("DELETE", "/sessions/s", "")
+	require.Equal(t, 200, got.status)
+	require.JSONEq(t, `{"sessionId":"s","pending":false,"forks":[]}`, got.body)
+
+	for attached.Scan() { // whoever was attached is let go
+		require.NotContains(t, attached.Text(), "event: end")
+	}
+	for _, path := range []string{
+		"/sessions/s", "/sessions/s/records", "/sessions/s/state", "/status?sessionId=s", "/sse?sessionId=s", "/chat/s/snapshot",
+	} {
+		a.get(path).failed(t, 404, httpapi.CodeNotFound)
+	}
+	a.request("DELETE", "/sessions/s", "").failed(t, 404, httpapi.CodeNotFound)
+	require.NotContains(t, a.get("/sessions").body, `"sessionId":"s"`)
+	require.Equal(t, 200, a.get("/sessions/other/state").status)
+}
+
+// An erasure that broke off behind its fence: whoever would write is told at
+// once, and nobody waits until a deadline.
+func TestASessionThatIsBeingErasedTakesNothing(t *testing.T) {
+	log, nc := newLogAndConn(t)
+	a := newAPIOn(t, log, []agentloop.Agent{{Name: "a", Model: scripted.New([]scripted.Turn{{Text: "hi"}}, nil)}})
+	a.append("s", chunk(&eventlog.TextDelta{Delta: "hi", Base: base("s")}))
+	fence := nats.NewMsg("helix.log.0.s")
+	fence.Header["Helix-Kind"], fence.Header["Helix-Type"] = []string{"fact"}, []string{"erased"}
+	_, err := nc.RequestMsg(fence, within)
+	require.NoError(t, err)
+	start := time.Now()
+	a.post(chunksOf("s"), line("s", "x")).failed(t, 409, httpapi.CodeErasurePending)
+	a.post(chunksOf("s"), line("s", "x"), idemKey, "k", expected, "0").failed(t, 409, httpapi.CodeErasurePending)
+	a.post("/start", `{"agentType":"a","sessionId":"s","message":"hi"}`).failed(t, 409, httpapi.CodeErasurePending)
+	record, err := eventlog.Record{Sequence: 1, Time: time.Unix(1, 0), Entry: created("s")}.MarshalJSON()
+	require.NoError(t, err)
+	a.post(importOf("s"), string(record)).failed(t, 409, httpapi.CodeErasurePending)
+	require.Less(t, time.Since(start), within/2)
+	require.Equal(t, 200, a.request("DELETE", "/sessions/s", "").status, "it is finished")
+	require.EqualValues(t, 1, a.post(chunksOf("s"), line("s", "x")).appended(t).Count)
+}
+
+func TestRetention(t *testing.T) {
+	a := newAPI(t, func(o *httpapi.Options) {
+		o.States = snapshot.New(o.Log, &snapshot.StoreOptions{Folds: new(memory.Folds)})
+	})
+	head := a.append("s", chunk(&eventlog.TextDelta{Delta: "hi", Base: base("s")}))[0]
+	for body, reason := range map[string]string{
+		`{}`:                         "purgeOlderThan or dropOlderThan is required",
+		`{"purgeOlderThan":"a day"}`: "must be a duration",
+		`{"purgeOlderThan":"-1h"}`:   "must be a duration",
+		`{"dropOlderThan":7}`:        "must be a string",
+		`[]`:                         "must be a JSON object",
+	} {
+		require.Contains(t, a.post("/retention", body).failed(t, 400, httpapi.CodeInvalidRequest).Error, reason, body)
+	}
+	got := a.post("/retention", `{"purgeOlderThan":"0s","dropOlderThan":"0s"}`)
+	require.Equal(t, 200, got.status, got.body)
+	require.JSONEq(t, fmt.Sprintf(`{"purged":[{"partition":0,"below":%d,"records":0}],"dropped":{}}`, head), got.body,
+		"it was sealed just now")
+}
+
+func TestRetentionIsForWhoeverMayTouchAllSessions(t *testing.T) {
+	a := newAPI(t, func(o *httpapi.Options) {
+		o.Auth = httpapi.BearerTokens([]httpapi.Token{
+			{Token: "one", Operations: []string{"*"}, Sessions: []string{"s*"}},
+			{Token: "all", Operations: []string{"*"}, Sessions: []string{"*"}},
+		})
+		o.States = snapshot.New(o.Log, &snapshot.StoreOptions{Folds: new(memory.Folds)})
+	})
+	a.post("/retention", `{"purgeOlderThan":"0s"}`, "Authorization", "Bearer one").failed(t, 403, httpapi.CodeUnauthorized)
+	require.Equal(t, 200, a.post("/retention", `{"purgeOlderThan":"0s"}`, "Authorization", "Bearer all").status)
+}

@@ -1,0 +1,126 @@
+package httpapi
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"time"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// MaxImportLine is the longest line of POST /sessions/{id}/import, in bytes: a
+// record of the largest payload fits, whatever its payload is.
+const MaxImportLine = 64 << 20
+
+// leftoverTimeout is how long the rest of a refused import is read.
+const leftoverTimeout = time.Second
+
+// Imported is the answer of POST /sessions/{id}/import.
+type Imported struct {
+	eventlog.Imported
+	Durability eventlog.Durability `json:"durability"`
+}
+
+// importRecords answers POST /sessions/{id}/import: the records of an exported
+// session, one a line, become a new session of that id (see eventlog.Import).
+// The same request goes on after a break. The body may be of any length and
+// need not say it, as it is not held.
+//
+// It writes facts as they are, so it has an operation of its own: who may
+// append may not import.
+func (s *Server) importRecords(w http.ResponseWriter, r *request) error {
+	ctx, cancel := s.streamContext(r.Context())
+	defer cancel()
+	body := &importBody{ctx: ctx, rc: http.NewResponseController(w), in: r.Body}
+	defer context.AfterFunc(ctx, body.expire)()
+	done, err := eventlog.Import(ctx, s.log, r.session, body.records(), eventlog.ImportOptions{Restore: projector.TranslateRestore})
+	if err != nil {
+		// net/http reads what has come of the body before it answers, else the
+		// client might not get the answer; it must not wait for the rest.
+		_ = body.rc.SetReadDeadline(time.Now().Add(leftoverTimeout))
+	}
+	if problem, ok := errors.AsType[*eventlog.ValidationError](err); ok {
+		return &lineError{body.line, done.Records, problem}
+	}
+	if errors.Is(err, eventlog.ErrSessionExists) {
+		return &existsError{body.line, done.Records}
+	}
+	if err != nil {
+		return err
+	}
+	_ = body.rc.SetReadDeadline(time.Time{}) // see readBody
+	return s.ok(w, Imported{done, s.log.Info().Durability})
+}
+
+// lineError tells which line of an import can't be used, from 1, and how many
+// records before it are there.
+type lineError struct {
+	line, records int
+	problem       *eventlog.ValidationError
+}
+
+func (e *lineError) Error() string { return fmt.Sprintf("httpapi: line %d: %v", e.line, e.problem) }
+
+// existsError tells from which line on a session holds something else.
+type existsError struct{ line, records int }
+
+func (e *existsError) Error() string {
+	return fmt.Sprintf("httpapi: not the session's line %d", e.line)
+}
+
+// importBody reads records off a body that a client takes its time to send.
+type importBody struct {
+	ctx  context.Context
+	rc   *http.ResponseController
+	in   io.Reader
+	line int // of the record that was yielded last, from 1
+}
+
+// Read implements io.Reader. A client may be silent for as long as it may take
+// to send another body.
+func (b *importBody) Read(p []byte) (int, error) {
+	_ = b.rc.SetReadDeadline(time.Now().Add(bodyTimeout))
+	if b.ctx.Err() != nil {
+		return 0, context.Cause(b.ctx)
+	}
+	return b.in.Read(p)
+}
+
+// expire ends a Read that waits.
+func (b *importBody) expire() { _ = b.rc.SetReadDeadline(time.Unix(1, 0)) }
+
+func (b *importBody) records() iter.Seq2[eventlog.Record, error] {
+	return func(yield func(eventlog.Record, error) bool) {
+		in := bufio.NewScanner(b)
+		in.Buffer(nil, MaxImportLine)
+		for in.Scan() {
+			b.line++
+			line := bytes.Trim(in.Bytes(), space)
+			if len(line) == 0 {
+				continue
+			}
+			if r, err := eventlog.ParseRecord(line); !yield(r, err) || err != nil {
+				return
+			}
+		}
+		err := in.Err()
+		switch {
+		case err == nil:
+			return
+		case errors.Is(err, bufio.ErrTooLong):
+			err = &sizeError{fmt.Sprintf("line %d is too long", b.line+1), MaxImportLine}
+		case b.ctx.Err() != nil:
+			err = context.Cause(b.ctx)
+		default:
+			err = fmt.Errorf("%w: %w", errBodyLost, err)
+		}
+		yield(eventlog.Record{}, err)
+	}
+}

@@ -1,0 +1,74 @@
+package integration_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/logtest"
+)
+
+// TestErasureFromReplicasIsPendingUntilNothingIsFound: servers of a cluster
+// keep bytes in logs of their own, which they compact when they like.
+func TestErasureFromReplicasIsPendingUntilNothingIsFound(t *testing.T) {
+	const secret = "a-secret-nobody-may-find"
+	c := newCluster(t)
+	found := func(texts ...string) (files []string) {
+		for _, s := range c.servers {
+			some, err := embed.Scan(t.Context(), s.StoreDir(), texts...)
+			require.NoError(t, err)
+			files = append(files, some...)
+		}
+		return files
+	}
+	open := func(scan func(...string) []string) *jetstream.Log {
+		o := &jetstream.Options{Replicas: 3}
+		if scan != nil {
+			o.Scan = func(_ context.Context, texts []string) (bool, error) { return len(scan(texts...)) > 0, nil }
+		}
+		return openLog(t, connect(t, c.url()), o).(*jetstream.Log)
+	}
+	log := open(nil)
+	ctx := t.Context()
+	head := uint64(0)
+	for range 3 {
+		var err error
+		head, err = log.Append(ctx, "s", head, []eventlog.Entry{
+			logtest.Text("s", secret), logtest.Text("s", strings.Repeat(secret, 20<<10)),
+		})
+		require.NoError(t, err)
+	}
+	require.NoError(t, log.Seal(ctx, "s"))
+	require.NotEmpty(t, found(secret))
+
+	e, err := log.Erase(ctx, "s")
+	require.NoError(t, err)
+	require.Equal(t, eventlog.Erasure{Pending: true, Records: 6}, e)
+	e, err = log.Erase(ctx, "s")
+	require.NoError(t, err)
+	require.True(t, e.Pending, "nobody has looked")
+	_, err = log.Head(ctx, "s")
+	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+
+	log = open(found)
+	e, err = log.Erase(ctx, "s")
+	require.NoError(t, err)
+	require.True(t, e.Pending, "what is left is found")
+	for _, file := range found(secret) {
+		require.Contains(t, file, "_js_", "only in the servers' own logs")
+	}
+
+	// When they compact is theirs to decide: a restart of all does not do it
+	// for sure. So the files are as they would be.
+	log = open(func(...string) []string { return nil })
+	e, err = log.Erase(ctx, "s")
+	require.NoError(t, err)
+	require.False(t, e.Pending)
+	_, err = log.Erase(ctx, "s")
+	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+}

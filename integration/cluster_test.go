@@ -1,0 +1,258 @@
+package integration_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/logtest"
+)
+
+// clusterSize is how many servers newCluster runs.
+const clusterSize = 3
+
+// cluster is an outside NATS deployment, of servers inside this process.
+type cluster struct {
+	t       *testing.T
+	servers []*server.Server
+}
+
+// newCluster runs a deployment and waits until it has a leader.
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	var addresses []*net.TCPAddr
+	var routes []*url.URL
+	for range clusterSize {
+		address, err := net.ResolveTCPAddr("tcp", freeAddress(t))
+		require.NoError(t, err)
+		addresses = append(addresses, address)
+		routes = append(routes, &url.URL{Scheme: "nats", Host: address.String()})
+	}
+	c := &cluster{t: t}
+	for i, a := range addresses {
+		c.servers = append(c.servers, newServer(t, fmt.Sprint("n", i), func(o *server.Options) {
+			o.Cluster, o.Routes = server.ClusterOpts{Name: "outside", Host: "127.0.0.1", Port: a.Port}, routes
+		}))
+	}
+	require.Eventually(t, func() bool {
+		for _, s := range c.servers {
+			if s.JetStreamIsLeader() {
+				return len(s.JetStreamClusterPeers()) == clusterSize
+			}
+		}
+		return false
+	}, 30*time.Second, 5*time.Millisecond, "the cluster has no leader")
+	return c
+}
+
+// newServer runs a nats-server as somebody else would, not helixd.
+func newServer(t *testing.T, name string, change func(*server.Options)) *server.Server {
+	t.Helper()
+	o := &server.Options{
+		ServerName: name, Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true,
+		JetStream: true, StoreDir: t.TempDir(), JetStreamMaxStore: 1 << 30, JetStreamMaxMemory: 64 << 20,
+	}
+	if change != nil {
+		change(o)
+	}
+	s, err := server.NewServer(o)
+	require.NoError(t, err)
+	s.Start()
+	t.Cleanup(func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+	})
+	require.True(t, s.ReadyForConnections(10*time.Second))
+	return s
+}
+
+// url names all servers of the cluster.
+func (c *cluster) url() (all string) {
+	for _, s := range c.servers {
+		all += "," + s.ClientURL()
+	}
+	return all[1:]
+}
+
+// empty reports whether no server has a stream's folder. The deletion of a stream is acknowledged before all have removed it,
+// and a server that still does so can't create one of that name.
+func (c *cluster) empty() bool {
+	for _, s := range c.servers {
+		folders, err := filepath.Glob(filepath.Join(s.StoreDir(), "*", "streams", "*"))
+		require.NoError(c.t, err)
+		if len(folders) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func connect(t *testing.T, url string) *nats.Conn {
+	t.Helper()
+	nc, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond))
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	return nc
+}
+
+func openLog(t *testing.T, nc *nats.Conn, o *jetstream.Options) eventlog.Log {
+	t.Helper()
+	log, err := jetstream.Open(t.Context(), nc, o)
+	require.NoError(t, err)
+	t.Cleanup(func() { log.Close() })
+	return log
+}
+
+// What the daemon says of an outside deployment at its start and in /readyz.
+func TestDaemonOnAnOutsideDeployment(t *testing.T) {
+	const (
+		warning = `level=WARN msg="durability is unknown: acknowledged appends survive a killed client; nothing more is known"`
+		ready   = `msg="helixd is ready"`
+	)
+	w := newWorld(t)
+	for _, tc := range []struct {
+		name, url, replicas, durability, guarantee string
+		warns                                      bool
+	}{
+		{"one server", newServer(t, "outside", nil).ClientURL(), "1", "unknown", "acknowledged appends survive a killed client; nothing more is known", true},
+		{"three servers", newCluster(t).url(), "3", "replicated×3", "acknowledged appends survive the loss of fewer than half of 3 servers", false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Setenv("HELIX_NATS_REPLICAS", tc.replicas)
+			d := newDaemon(t, "serve", "--config", w.config, "--allow-unauthenticated", "--nats-url", tc.url)
+			d.start()
+			status, answer := d.get("/readyz")
+			require.Equal(t, http.StatusOK, status)
+			require.Equal(t, tc.durability, answer["durability"])
+			require.Equal(t, tc.guarantee, answer["guarantee"])
+			require.Equal(t, tc.warns, strings.Contains(d.logs.String(), warning), "%s", d.logs)
+			require.Eventually(t, func() bool { return strings.Contains(d.logs.String(), ready) }, 10*time.Second, time.Millisecond)
+			require.Contains(t, d.logs.String(), "durability="+tc.durability)
+			w.run(t, d, "session", nil)
+			_, summary := d.get("/sessions/session")
+			require.Equal(t, tc.durability, summary["durability"])
+			d.stop()
+		})
+	}
+	path, err := binary()
+	require.NoError(t, err)
+	t.Setenv("HELIX_NATS_REPLICAS", "3")
+	for want, args := range map[string][]string{
+		"durability: is for the embedded server: with nats.url": {"--nats-url", "nats://127.0.0.1:1", "--durability", "fsync"},
+		"nats.replicas: needs nats.url":                         {"--data-dir", t.TempDir()},
+	} {
+		args = append([]string{"serve", "--config", w.config, "--allow-unauthenticated", "--listen", "127.0.0.1:0"}, args...)
+		out, err := exec.CommandContext(t.Context(), path, args...).CombinedOutput()
+		require.Error(t, err)
+		require.Contains(t, string(out), want)
+	}
+}
+
+// On an outside deployment durability is what the streams say, not what we
+// asked for.
+func TestDurabilityOfACluster(t *testing.T) {
+	nc := connect(t, newCluster(t).url())
+	js, err := natsjs.New(nc)
+	require.NoError(t, err)
+
+	began := time.Now()
+	log := openLog(t, nc, &jetstream.Options{Replicas: 3})
+	require.Less(t, time.Since(began), 5*time.Second)
+	require.EqualValues(t, "replicated×3", log.Info().Durability)
+	for _, o := range []*jetstream.Options{{ReadOnly: true}, {Existing: true}} {
+		require.EqualValues(t, "replicated×3", openLog(t, nc, o).Info().Durability)
+	}
+	_, err = jetstream.Open(t.Context(), nc, nil)
+	require.ErrorContains(t, err, "jetstream: stream HELIX_LOG_0: num_replicas is 3, must be 1")
+
+	// Somebody takes replicas away behind our back.
+	stream, err := js.Stream(t.Context(), "HELIX_LOG_0")
+	require.NoError(t, err)
+	config := stream.CachedInfo().Config
+	config.Replicas = 1
+	_, err = js.UpdateStream(t.Context(), config)
+	require.NoError(t, err)
+	_, err = jetstream.Open(t.Context(), nc, &jetstream.Options{Replicas: 3})
+	require.ErrorContains(t, err, "jetstream: stream HELIX_LOG_0: num_replicas is 1, must be 3")
+	require.Equal(t, eventlog.DurabilityUnknown, openLog(t, nc, &jetstream.Options{ReadOnly: true}).Info().Durability,
+		"the weakest stream counts")
+}
+
+// Replicas in memory would look durable and not be.
+func TestMemoryOnAClusterIsRefused(t *testing.T) {
+	nc := connect(t, newCluster(t).url())
+	js, err := natsjs.New(nc)
+	require.NoError(t, err)
+	openLog(t, nc, &jetstream.Options{Replicas: 3})
+	stream, err := js.Stream(t.Context(), "HELIX_LOG_0")
+	require.NoError(t, err)
+	config := stream.CachedInfo().Config
+	require.NoError(t, js.DeleteStream(t.Context(), config.Name))
+	config.Storage = natsjs.MemoryStorage
+	_, err = js.CreateStream(t.Context(), config)
+	require.NoError(t, err)
+	_, err = jetstream.Open(t.Context(), nc, &jetstream.Options{Replicas: 3})
+	require.ErrorContains(t, err, "jetstream: stream HELIX_LOG_0: storage is Memory, must be File")
+	_, err = jetstream.Open(t.Context(), nc, &jetstream.Options{Existing: true})
+	require.ErrorContains(t, err, "a log in memory has one replica")
+	require.Equal(t, eventlog.DurabilityMemory, openLog(t, nc, &jetstream.Options{ReadOnly: true}).Info().Durability)
+}
+
+// What was acknowledged survives the loss of a server, and appends go on.
+func TestAReplicatedLogSurvivesAServer(t *testing.T) {
+	c := newCluster(t)
+	nc := connect(t, c.url())
+	log := openLog(t, nc, &jetstream.Options{Replicas: 3})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	last := uint64(0)
+	for i := range 3 * clusterSize {
+		if i == 5 {
+			for _, s := range c.servers {
+				if s.JetStreamIsStreamLeader(server.DEFAULT_GLOBAL_ACCOUNT, "HELIX_LOG_0") {
+					s.Shutdown()
+					s.WaitForShutdown()
+				}
+			}
+		}
+		var err error
+		last, err = eventlog.AppendOnce(ctx, log, "s", fmt.Sprint("w", i), last, []eventlog.Entry{logtest.Text("s", fmt.Sprint(i))})
+		require.NoError(t, err)
+	}
+	var got []string
+	for c, err := range eventlog.Chunks(log.Read(ctx, "s", 0, 0)) {
+		require.NoError(t, err)
+		got = append(got, c.Chunk.(*eventlog.TextDelta).Delta)
+	}
+	require.Equal(t, []string{"0", "1", "2", "3", "4", "5", "6", "7", "8"}, got)
+}
+
+func TestContractOfAReplicatedLog(t *testing.T) {
+	c := newCluster(t)
+	logtest.Run(t, func(t *testing.T) eventlog.Log {
+		nc := connect(t, c.url())
+		js, err := natsjs.New(nc)
+		require.NoError(t, err)
+		names := js.StreamNames(t.Context())
+		for name := range names.Name() { // of the log before
+			require.NoError(t, js.DeleteStream(t.Context(), name))
+		}
+		require.NoError(t, names.Err())
+		require.Eventually(t, c.empty, 30*time.Second, time.Millisecond, "deleted streams are still on some server's disk")
+		return openLog(t, nc, &jetstream.Options{Replicas: 3})
+	})
+}

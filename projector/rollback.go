@@ -1,0 +1,189 @@
+package projector
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// restore is what a rollback's marker carries of the state that it goes back
+// to: what can't be had by cutting lists at its sequence.
+type restore struct {
+	Sequence uint64               `json:"sequence"`
+	Sessions map[string]sessionAt `json:"sessions"`
+}
+
+// sessionAt is the part of a session's state that goes with a rollback.
+type sessionAt struct {
+	Status       SessionStatus         `json:"status"`
+	StreamStatus eventlog.StreamStatus `json:"streamStatus"`
+	CustomState  json.RawMessage       `json:"customState"`
+	Output       json.RawMessage       `json:"output,omitempty"`
+	Error        *Failure              `json:"error,omitempty"`
+	CommittedAt  uint64                `json:"committedAt"`
+	StepCount    int                   `json:"stepCount"`
+	TurnCount    int                   `json:"turnCount"`
+	Run          *Run                  `json:"run,omitempty"` // the last one
+	Turn         *Turn                 `json:"turn,omitempty"`
+}
+
+// RestoreAt returns what a rollback to t.Head has to carry as
+// eventlog.RollbackOptions.Restore. It grows with the custom states and the
+// open steps of the tree, not with its conversation.
+func RestoreAt(t *Tree) (json.RawMessage, error) {
+	at := restore{Sequence: t.Head, Sessions: map[string]sessionAt{}}
+	for _, s := range t.sessions() {
+		at.Sessions[s.SessionID] = sessionAt{
+			Status: s.Status, StreamStatus: s.StreamStatus, CustomState: s.CustomState, Output: s.Output, Error: s.Error,
+			CommittedAt: s.CommittedAt, StepCount: s.StepCount, TurnCount: s.TurnCount, Run: s.CurrentRun(), Turn: s.Turn,
+		}
+	}
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(at); err != nil {
+		return nil, fmt.Errorf("projector: restore: %w", err)
+	}
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
+}
+
+// rollBack makes the tree's content that of the record f.AfterSequence:
+//
+//   - Messages and checkpoints are cut there. Statuses, custom state, output,
+//     error, counts of steps and turns, and the open turn are what they were;
+//     of an unfinished answer only what is not struck.
+//   - The run that was the last one there is again as it was, but for its
+//     claims. Runs that began later stay, as interrupted if they were not over.
+//   - A session of the tree that did not exist there is left empty.
+//   - What is true in any case stays: who the sessions are, usage, the claim,
+//     idempotency keys, dead ranges, parked records, ResumeCount. Version
+//     rises, and the ids of calls that went are not given again.
+//
+// A marker that can't be used changes nothing; the reason is returned.
+func (t *Tree) rollBack(f *eventlog.Truncated) string {
+	var at restore
+	if err := json.Unmarshal(f.Restore, &at); err != nil {
+		return fmt.Sprintf("rollback: restore: %v", err)
+	}
+	if at.Sequence != f.AfterSequence {
+		return fmt.Sprintf("rollback: restore is of sequence %d, not %d", at.Sequence, f.AfterSequence)
+	}
+	all := t.sessions()
+	next := make([]Session, len(all))
+	for i, s := range all {
+		saved, ok := at.Sessions[s.SessionID]
+		if !ok {
+			saved = emptyAt
+		}
+		var problem string
+		if next[i], problem = s.backTo(f, saved); problem != "" {
+			return fmt.Sprintf("rollback: session %s: %s", s.SessionID, problem)
+		}
+	}
+	for i, s := range all {
+		*s = next[i]
+		for _, g := range t.Dead {
+			s.strike(g)
+		}
+	}
+	return ""
+}
+
+// emptyAt is the state of a session that has no records.
+var emptyAt = sessionAt{Status: SessionActive, StreamStatus: eventlog.StreamActive, CustomState: json.RawMessage("{}")}
+
+// backTo returns s as it was, or why that can't be.
+func (s *Session) backTo(f *eventlog.Truncated, at sessionAt) (Session, string) {
+	back := *s
+	if problem := at.problem(); problem != "" {
+		return back, problem
+	}
+	back.Messages, back.StruckCalls = []Message{}, slices.Clone(s.StruckCalls)
+	for _, m := range s.Messages {
+		if m.Sequence <= f.AfterSequence {
+			back.Messages = append(back.Messages, m)
+			continue
+		}
+		for _, p := range m.Parts {
+			if p.ToolCall != nil {
+				back.StruckCalls = append(back.StruckCalls, p.ToolCall.ID)
+			}
+		}
+	}
+	back.Checkpoints = nil
+	for _, c := range s.Checkpoints {
+		if c.StreamSequence <= f.AfterSequence {
+			back.Checkpoints = append(back.Checkpoints, c)
+		}
+	}
+	if at.Turn != nil && !at.Turn.fits(f.AfterSequence, back.Messages) {
+		return back, "its turn does not fit"
+	}
+	last := -1
+	if at.Run != nil {
+		last = slices.IndexFunc(s.Runs, func(r Run) bool { return r.RunID == at.Run.RunID })
+		if last < 0 {
+			return back, fmt.Sprintf("it has no run %s", at.Run.RunID)
+		}
+	}
+	back.Runs = slices.Clone(s.Runs)
+	for i := range back.Runs {
+		switch run := &back.Runs[i]; {
+		case i == last:
+			claims := run.Claims
+			*run = *at.Run
+			run.Claims = claims
+		case i > last && !run.over():
+			run.Status, run.CompletedAt = eventlog.RunStopped, f.Timestamp
+		}
+	}
+	back.Status, back.StreamStatus, back.CustomState = at.Status, at.StreamStatus, at.CustomState
+	back.Output, back.Error, back.CommittedAt = at.Output, at.Error, at.CommittedAt
+	back.StepCount, back.TurnCount, back.Turn = at.StepCount, at.TurnCount, at.Turn
+	back.Version++
+	return back, ""
+}
+
+// over reports whether the run neither runs nor waits.
+func (r *Run) over() bool {
+	return r.Status == eventlog.RunCompleted || r.Status == eventlog.RunFailed || r.Status == eventlog.RunStopped
+}
+
+// problem returns why the state can't be one.
+func (at sessionAt) problem() string {
+	switch at.Status {
+	case SessionActive, SessionPaused, SessionInterrupted, SessionCompleted, SessionFailed:
+	default:
+		return fmt.Sprintf("unknown status %q", at.Status)
+	}
+	switch at.StreamStatus {
+	case eventlog.StreamActive, eventlog.StreamWaiting, eventlog.StreamCompleted, eventlog.StreamTerminated:
+	default:
+		return fmt.Sprintf("unknown stream status %q", at.StreamStatus)
+	}
+	if s := at.CustomState; len(s) == 0 || s[0] != '{' {
+		return "its custom state is no object"
+	}
+	return ""
+}
+
+// fits reports whether the turn can be one of a state at seq with messages.
+func (t *Turn) fits(seq uint64, messages []Message) bool {
+	if t.Before != nil && *t.Before > seq {
+		return false
+	}
+	st := t.Step
+	if st == nil || !st.Recorded {
+		return true
+	}
+	done := 0
+	for _, c := range st.Calls {
+		if c.Done {
+			done++
+		}
+	}
+	return st.Message >= 0 && st.Message < len(messages)-done && messages[st.Message].Role == RoleAssistant
+}

@@ -1,0 +1,94 @@
+package snapshot_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/snapshot"
+	foldsjs "github.com/helixd/helixd/snapshot/jetstream"
+)
+
+// TestAStateOutlivesItsHistory: what retention has dropped can't be read any
+// more, and the states from the floor on are what they were.
+func TestAStateOutlivesItsHistory(t *testing.T) {
+	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), SyncInterval: time.Second})
+	require.NoError(t, err)
+	defer srv.Stop()
+	nc, err := srv.Connect()
+	require.NoError(t, err)
+	defer nc.Close()
+	log, err := jetstream.Open(t.Context(), nc, nil)
+	require.NoError(t, err)
+	defer log.Close()
+	folds, err := foldsjs.Open(t.Context(), nc, 1, 1)
+	require.NoError(t, err)
+	store := snapshot.New(log, &snapshot.StoreOptions{Folds: folds, SaveEvery: 50})
+
+	head := uint64(0)
+	for _, r := range aRun(t) {
+		head, err = log.Append(t.Context(), "s", head, []eventlog.Entry{r.Entry})
+		require.NoError(t, err)
+	}
+	require.NoError(t, log.Seal(t.Context(), "s"))
+	half := head
+	for i := range 20 {
+		e, err := eventlog.NewFact("s", &eventlog.UserMessage{
+			Content: fmt.Sprint(i), FactBase: eventlog.FactBase{SessionID: "s", Timestamp: int64(i)},
+		}, eventlog.Labels{})
+		require.NoError(t, err)
+		head, err = log.Append(t.Context(), "s", head, []eventlog.Entry{e})
+		require.NoError(t, err)
+		require.NoError(t, log.Seal(t.Context(), "s"))
+	}
+	want := map[uint64]string{}
+	for n := uint64(1); n <= head; n++ {
+		tree, err := store.At(t.Context(), "s", n)
+		require.NoError(t, err)
+		want[n] = marshal(t, tree)
+	}
+
+	none, err := store.Retain(t.Context(), snapshot.Retention{Drop: true})
+	require.NoError(t, err)
+	require.Empty(t, none.Dropped, "the log still has it")
+	_, err = log.Purge(t.Context(), eventlog.PurgeOptions{SealedFor: time.Nanosecond})
+	require.NoError(t, err)
+	done, err := store.Retain(t.Context(), snapshot.Retention{Drop: true})
+	require.NoError(t, err)
+	floor := done.Dropped["s"]
+	require.Greater(t, floor, half)
+	require.Less(t, floor, head)
+
+	for n := uint64(1); n <= head; n++ {
+		tree, err := store.At(t.Context(), "s", n)
+		if n <= floor {
+			var trimmed *eventlog.TrimmedError
+			if err != nil { // a fold may have been saved there
+				require.ErrorAs(t, err, &trimmed)
+				require.Equal(t, floor, trimmed.Floor)
+				continue
+			}
+		}
+		require.NoError(t, err)
+		require.JSONEq(t, want[n], marshal(t, tree))
+	}
+	tree, err := store.Head(t.Context(), "s")
+	require.NoError(t, err)
+	require.JSONEq(t, want[head], marshal(t, tree))
+
+	again, err := store.Retain(t.Context(), snapshot.Retention{Drop: true})
+	require.NoError(t, err)
+	require.Empty(t, again.Dropped)
+
+	e, err := store.Erase(t.Context(), "s")
+	require.NoError(t, err)
+	require.False(t, e.Pending)
+	saved, err := folds.Nearest(t.Context(), "s", head)
+	require.NoError(t, err)
+	require.Nil(t, saved)
+}

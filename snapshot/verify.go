@@ -1,0 +1,165 @@
+package snapshot
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// Lister is a Folds that tells what it has.
+type Lister interface {
+	Folds
+	// Sequences returns the sequences of the session's saved folds, rising.
+	Sequences(ctx context.Context, session string) ([]uint64, error)
+}
+
+// Verify folds a session anew and tells found which of its saved folds are not
+// what the log gives at their sequence. Where retention has removed the
+// beginning, the first saved fold is taken for it. It reads nothing if the
+// store's folds are no [Lister], or if there are none.
+func (s *Store) Verify(ctx context.Context, session string, found func(eventlog.Finding)) error {
+	folds, ok := s.opts.Folds.(Lister)
+	if !ok {
+		return nil
+	}
+	saved, err := folds.Sequences(ctx, session)
+	if err != nil || len(saved) == 0 {
+		return err
+	}
+	v := &verification{ctx: ctx, folds: folds, session: session, saved: saved, found: found, tree: new(projector.Tree)}
+	err = v.read(s.log, 0)
+	if trimmed, ok := errors.AsType[*eventlog.TrimmedError](err); ok {
+		v.tree, v.floor = nil, trimmed.Floor
+		err = v.read(s.log, trimmed.Floor)
+	}
+	switch {
+	case err == nil, errors.Is(err, eventlog.ErrSessionNotFound):
+		return v.end(s.log)
+	case errors.Is(err, eventlog.ErrIncomplete), errors.Is(err, eventlog.ErrDamaged):
+		v.tell(eventlog.FoundFoldUnverified, v.saved[0], "the log can't be read up to %d saved folds: %v", len(v.saved), err)
+		return nil
+	}
+	return err
+}
+
+type verification struct {
+	ctx     context.Context
+	folds   Lister
+	session string
+	saved   []uint64 // that have not been looked at
+	found   func(eventlog.Finding)
+	floor   uint64
+	head    uint64
+	tree    *projector.Tree // nil: not known
+}
+
+func (v *verification) tell(code eventlog.FindingCode, seq uint64, format string, args ...any) {
+	v.found(eventlog.Finding{Code: code, Session: v.session, Sequence: seq, Detail: fmt.Sprintf(format, args...)})
+}
+
+// read folds what is behind from.
+func (v *verification) read(log eventlog.Log, from uint64) error {
+	for r, err := range log.Read(v.ctx, v.session, from, 0) {
+		if err != nil {
+			return err
+		}
+		v.head = r.Sequence
+		if v.tree != nil {
+			projector.Apply(v.tree, r)
+		}
+		for len(v.saved) > 0 && v.saved[0] <= r.Sequence {
+			n := v.saved[0]
+			v.saved = v.saved[1:]
+			switch {
+			case n == r.Sequence:
+				if err := v.check(n, r); err != nil {
+					return err
+				}
+			case n <= v.floor:
+				v.tell(eventlog.FoundFoldUnverified, n, "retention has removed what the saved fold is of")
+			default:
+				v.tell(eventlog.FoundFoldDiffers, n, "the session has no record with the saved fold's sequence")
+			}
+		}
+	}
+	return nil
+}
+
+// check compares the fold saved at r with the fold up to r.
+func (v *verification) check(n uint64, r eventlog.Record) error {
+	saved, err := v.folds.Nearest(v.ctx, v.session, n)
+	if v.ctx.Err() != nil {
+		return context.Cause(v.ctx)
+	}
+	if err != nil {
+		v.tell(eventlog.FoundFoldDamaged, n, "the saved fold can't be read: %v", err)
+		return nil
+	}
+	if saved == nil || saved.Sequence != n {
+		return nil // removed meanwhile
+	}
+	if saved.Version != projector.Version {
+		v.tell(eventlog.FoundFoldUnverified, n, "the saved fold is of version %d, this is version %d", saved.Version, projector.Version)
+		return nil
+	}
+	t := new(projector.Tree)
+	if err := json.Unmarshal(saved.State, t); err != nil || t.Head != n {
+		v.tell(eventlog.FoundFoldDamaged, n, "the saved fold is no state at its sequence")
+		return nil
+	}
+	if digest(r) != saved.Digest {
+		v.tell(eventlog.FoundFoldDiffers, n, "the saved fold ends with another record of that sequence: the record was changed, or the log had lost its end and gave its sequences again")
+		return nil
+	}
+	if v.tree == nil {
+		v.tree = t
+		v.tell(eventlog.FoundFoldUnverified, n, "retention has removed what the saved fold is of; the later ones are compared with what follows from it")
+		return nil
+	}
+	fresh, err := json.Marshal(v.tree)
+	if err != nil {
+		return fmt.Errorf("snapshot: verify: %w", err)
+	}
+	if !sameJSON(fresh, saved.State) {
+		v.tell(eventlog.FoundFoldDiffers, n, "the saved fold is not the fold of the records up to there")
+	}
+	return nil
+}
+
+// end looks at the folds that are ahead of the log.
+func (v *verification) end(log eventlog.Log) error {
+	if len(v.saved) == 0 {
+		return nil
+	}
+	ahead := v.saved[len(v.saved)-1]
+	switch head, err := log.Head(v.ctx, v.session); {
+	case errors.Is(err, eventlog.ErrSessionNotFound):
+		v.tell(eventlog.FoundEndLost, ahead, "a fold was saved up to %d of a session that has no records: it is lost, or was erased without its folds", ahead)
+	case err != nil:
+		return err
+	case head < ahead: // else both are newer than what was read
+		v.tell(eventlog.FoundEndLost, v.head+1, "a fold was saved up to %d, the log ends at %d", ahead, head)
+	}
+	return nil
+}
+
+func sameJSON(a, b []byte) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	decode := func(raw []byte) (v any, err error) {
+		d := json.NewDecoder(bytes.NewReader(raw))
+		d.UseNumber()
+		err = d.Decode(&v)
+		return v, err
+	}
+	x, errX := decode(a)
+	y, errY := decode(b)
+	return errX == nil && errY == nil && reflect.DeepEqual(x, y)
+}

@@ -1,0 +1,185 @@
+package snapshot_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"strings"
+	"testing"
+	"time"
+
+	natsjs "github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/eventlog"
+	logjs "github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/memory"
+	"github.com/helixd/helixd/projector"
+	"github.com/helixd/helixd/snapshot"
+	foldsjs "github.com/helixd/helixd/snapshot/jetstream"
+	foldsmem "github.com/helixd/helixd/snapshot/memory"
+)
+
+// place is a finding without its words.
+type place struct {
+	code     eventlog.FindingCode
+	sequence uint64
+}
+
+func verified(t *testing.T, log eventlog.Log, folds snapshot.Folds) (found []place) {
+	t.Helper()
+	states := snapshot.New(log, &snapshot.StoreOptions{Folds: folds})
+	require.NoError(t, states.Verify(t.Context(), "s", func(f eventlog.Finding) {
+		require.Equal(t, "s", f.Session)
+		require.NotEmpty(t, f.Detail)
+		found = append(found, place{f.Code, f.Sequence})
+	}))
+	return found
+}
+
+// TestSavedFoldsOfRunsAreRight: whatever a store saves, continuing what it had
+// saved before, is the fold of the log.
+func TestSavedFoldsOfRunsAreRight(t *testing.T) {
+	records := aRun(t)
+	log, folds := memory.New(), &foldsmem.Folds{}
+	states := snapshot.New(log, &snapshot.StoreOptions{Folds: folds, SaveEvery: 1})
+	for i := 0; i < len(records); i += 3 {
+		var entries []eventlog.Entry
+		for _, r := range records[i:min(i+3, len(records))] {
+			entries = append(entries, r.Entry)
+		}
+		_, err := log.Append(t.Context(), "s", uint64(i), entries)
+		require.NoError(t, err)
+		_, err = states.Head(t.Context(), "s")
+		require.NoError(t, err)
+	}
+	saved, err := folds.Sequences(t.Context(), "s")
+	require.NoError(t, err)
+	require.NotEmpty(t, saved)
+	require.Empty(t, verified(t, log, folds))
+	require.Empty(t, verified(t, log, nil), "a store without saved folds")
+}
+
+func TestVerifyFindsWrongFolds(t *testing.T) {
+	log := memory.New()
+	records := fill(t, log, 30)
+	right := func(n int) snapshot.Saved {
+		folds := &foldsmem.Folds{}
+		_, err := snapshot.New(upToLog(t, records, n), &snapshot.StoreOptions{Folds: folds, SaveEvery: 1}).Head(t.Context(), "s")
+		require.NoError(t, err)
+		s, err := folds.Nearest(t.Context(), "s", uint64(n))
+		require.NoError(t, err)
+		require.NotNil(t, s)
+		return *s
+	}
+	for name, tc := range map[string]struct {
+		change func(*snapshot.Saved)
+		want   []place
+	}{
+		"none": {func(*snapshot.Saved) {}, nil},
+		"in other words": {func(s *snapshot.Saved) {
+			var state map[string]json.RawMessage
+			require.NoError(t, json.Unmarshal(s.State, &state))
+			s.State = []byte(strings.ReplaceAll(marshal(t, state), `,"`, `, "`))
+		}, nil},
+		"another state": {func(s *snapshot.Saved) {
+			s.State = []byte(strings.Replace(string(s.State), "value 15", "value 16", 1))
+		}, []place{{eventlog.FoundFoldDiffers, 20}}},
+		"of another record":   {func(s *snapshot.Saved) { s.Digest = "of something else" }, []place{{eventlog.FoundFoldDiffers, 20}}},
+		"no JSON":             {func(s *snapshot.Saved) { s.State = s.State[1:] }, []place{{eventlog.FoundFoldDamaged, 20}}},
+		"of another sequence": {func(s *snapshot.Saved) { *s = right(19); s.Sequence = 20 }, []place{{eventlog.FoundFoldDamaged, 20}}},
+		"another version":     {func(s *snapshot.Saved) { s.Version = projector.Version + 1 }, []place{{eventlog.FoundFoldUnverified, 20}}},
+		"beyond the log":      {func(s *snapshot.Saved) { s.Sequence = 40 }, []place{{eventlog.FoundEndLost, 31}}},
+	} {
+		folds := &foldsmem.Folds{}
+		s := right(20)
+		tc.change(&s)
+		for _, s := range []snapshot.Saved{right(10), s, right(30)} {
+			require.NoError(t, folds.Save(t.Context(), "s", s))
+		}
+		require.Equal(t, tc.want, verified(t, log, folds), name)
+	}
+
+	folds := &foldsmem.Folds{}
+	require.NoError(t, folds.Save(t.Context(), "s", right(10)))
+	require.Equal(t, []place{{eventlog.FoundEndLost, 10}}, verified(t, memory.New(), folds), "the session is gone")
+	require.Equal(t, []place{{eventlog.FoundFoldUnverified, 10}}, verified(t, unreadable{log}, folds), "the log is what is damaged")
+	require.Equal(t, []place{{eventlog.FoundFoldDamaged, 10}}, verified(t, log, unreadableFolds{folds}))
+}
+
+// upToLog is a log of the first n records.
+func upToLog(t *testing.T, records []eventlog.Record, n int) eventlog.Log {
+	log := memory.New()
+	entries := make([]eventlog.Entry, n)
+	for i := range n {
+		entries[i] = records[i].Entry
+	}
+	_, err := log.Append(t.Context(), "s", 0, entries)
+	require.NoError(t, err)
+	return log
+}
+
+type unreadable struct{ eventlog.Log }
+
+func (unreadable) Read(context.Context, string, uint64, uint64) iter.Seq2[eventlog.Record, error] {
+	return func(yield func(eventlog.Record, error) bool) { yield(eventlog.Record{}, eventlog.ErrIncomplete) }
+}
+
+type unreadableFolds struct{ *foldsmem.Folds }
+
+func (unreadableFolds) Nearest(context.Context, string, uint64) (*snapshot.Saved, error) {
+	return nil, errGone
+}
+
+// TestFoldsOfATrimmedSession: the first one that follows on what retention has
+// left stands for what is gone.
+func TestFoldsOfATrimmedSession(t *testing.T) {
+	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), SyncInterval: time.Minute})
+	require.NoError(t, err)
+	t.Cleanup(srv.Stop)
+	nc, err := srv.Connect()
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	log, err := logjs.Open(t.Context(), nc, nil)
+	require.NoError(t, err)
+	t.Cleanup(func() { log.Close() })
+	_, err = foldsjs.OpenExisting(t.Context(), nc, 1)
+	require.ErrorIs(t, err, natsjs.ErrStreamNotFound)
+	_, err = foldsjs.Open(t.Context(), nc, 1, 1)
+	require.NoError(t, err)
+	folds, err := foldsjs.OpenExisting(t.Context(), nc, 1)
+	require.NoError(t, err)
+
+	states := snapshot.New(log, &snapshot.StoreOptions{Folds: folds, SaveEvery: 10})
+	var records []eventlog.Record
+	for range 4 {
+		records = fill(t, log, 20)
+		_, err = states.Head(t.Context(), "s")
+		require.NoError(t, err)
+		require.NoError(t, log.Seal(t.Context(), "s"))
+	}
+	sequences, err := folds.Sequences(t.Context(), "s")
+	require.NoError(t, err)
+	at := func(n int) uint64 { return records[n-1].Sequence }
+	require.Equal(t, []uint64{at(20), at(40), at(60), at(80)}, sequences)
+	sessions, err := folds.Sessions(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"s"}, sessions)
+	require.Empty(t, verified(t, log, folds))
+
+	_, err = log.Purge(t.Context(), eventlog.PurgeOptions{SealedFor: time.Nanosecond})
+	require.NoError(t, err)
+	_, err = log.Trim(t.Context(), "s", at(45))
+	require.NoError(t, err)
+	require.Equal(t, []place{
+		{eventlog.FoundFoldUnverified, at(20)}, {eventlog.FoundFoldUnverified, at(40)}, {eventlog.FoundFoldUnverified, at(60)},
+	}, verified(t, log, folds))
+
+	last, err := folds.Nearest(t.Context(), "s", at(80))
+	require.NoError(t, err)
+	last.State = []byte(strings.Replace(string(last.State), fmt.Sprint("value ", 19), "value 20", 1))
+	require.NoError(t, folds.Save(t.Context(), "s", *last))
+	require.Contains(t, verified(t, log, folds), place{eventlog.FoundFoldDiffers, at(80)})
+}
