@@ -29,6 +29,19 @@ type Agent struct {
 	// MaxRetries is how often a failed model call is repeated; 0:
 	// DefaultMaxRetries, negative: never.
 	MaxRetries int
+
+	// InputSchema is the JSON Schema (of an object) of what the agent takes
+	// as a sub-agent; nil: {"message": string}. Its first user message is the
+	// member message if that is all there is, else the JSON.
+	InputSchema json.RawMessage
+	// SubAgents are agents of the same loop that the model may hand a task
+	// to, as tools subagent__{name}. Each must have an OutputSchema.
+	SubAgents []SubAgent
+	// PersistentAgents are agents of the same loop that the model may start,
+	// talk to and stop with companion tools.
+	PersistentAgents []PersistentAgent
+	// RemoteAgents are agents of other servers, as tools subagent__{name}.
+	RemoteAgents []RemoteAgent
 }
 
 // Defaults of an agent.
@@ -45,14 +58,22 @@ var namePattern = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 // definition is an agent that has been checked.
 type definition struct {
 	Agent
-	tools    map[string]*tool
-	specs    []model.ToolSpec
-	finish   *jsonschema.Resolved // of OutputSchema, or nil
-	maxTries int                  // of one model call
+	tools     map[string]*tool
+	subs      map[string]*subAgent    // by tool name
+	remotes   map[string]*remoteAgent // by tool name
+	persist   map[string]PersistentAgent
+	companion map[string]*jsonschema.Resolved // arguments, by tool name
+	specs     []model.ToolSpec
+	finish    *jsonschema.Resolved // of OutputSchema, or nil
+	input     *jsonschema.Resolved // of InputSchema
+	maxTries  int                  // of one model call
 }
 
 func define(a Agent) (*definition, error) {
-	d := &definition{Agent: a, tools: map[string]*tool{}}
+	d := &definition{
+		Agent: a, tools: map[string]*tool{}, subs: map[string]*subAgent{}, remotes: map[string]*remoteAgent{},
+		persist: map[string]PersistentAgent{},
+	}
 	if !namePattern.MatchString(a.Name) {
 		return nil, fmt.Errorf("agentloop: agent %q: name must match %s", a.Name, namePattern)
 	}
@@ -73,6 +94,13 @@ func define(a Agent) (*definition, error) {
 		d.maxTries = 1 + DefaultMaxRetries
 	default:
 		d.maxTries = 1 + max(a.MaxRetries, 0)
+	}
+	if d.InputSchema == nil {
+		d.InputSchema = json.RawMessage(messageSchema)
+	}
+	var err error
+	if d.input, err = resolveObject(d.InputSchema); err != nil {
+		return nil, fmt.Errorf("agentloop: agent %s: input schema: %w", a.Name, err)
 	}
 	for _, t := range a.Tools {
 		if err := d.addTool(t); err != nil {
@@ -97,11 +125,19 @@ func (d *definition) addTool(t Tool) error {
 	switch {
 	case !namePattern.MatchString(t.Name):
 		return fmt.Errorf("tool %q: name must match %s", t.Name, namePattern)
-	case strings.HasPrefix(t.Name, "__"):
-		return fmt.Errorf("tool %s: names that begin with __ are reserved", t.Name)
+	case strings.HasPrefix(t.Name, "__"), strings.HasPrefix(t.Name, SubAgentPrefix), strings.HasPrefix(t.Name, CompanionPrefix):
+		return fmt.Errorf("tool %s: names that begin with __, %s or %s are reserved", t.Name, SubAgentPrefix, CompanionPrefix)
 	case d.tools[t.Name] != nil:
 		return fmt.Errorf("tool %s: defined twice", t.Name)
-	case t.Execute == nil:
+	case t.Client && t.FinishWith:
+		return fmt.Errorf("tool %s: a client-executed tool can't finish the turn", t.Name)
+	case t.Client && t.RequireApproval != nil:
+		return fmt.Errorf("tool %s: a client-executed tool can't require approval", t.Name)
+	case t.FinishWith && t.RequireApproval != nil:
+		return fmt.Errorf("tool %s: a tool that finishes the turn can't require approval", t.Name)
+	case t.Client && t.Execute != nil:
+		return fmt.Errorf("tool %s: a client-executed tool has nothing to execute here", t.Name)
+	case !t.Client && t.Execute == nil:
 		return fmt.Errorf("tool %s: nothing to execute", t.Name)
 	}
 	if t.InputSchema == nil {
@@ -111,7 +147,13 @@ func (d *definition) addTool(t Tool) error {
 	if err != nil {
 		return fmt.Errorf("tool %s: input schema: %w", t.Name, err)
 	}
-	d.tools[t.Name] = &tool{Tool: t, input: schema}
+	checked := &tool{Tool: t, input: schema}
+	if t.OutputSchema != nil {
+		if checked.output, err = resolveAny(t.OutputSchema); err != nil {
+			return fmt.Errorf("tool %s: output schema: %w", t.Name, err)
+		}
+	}
+	d.tools[t.Name] = checked
 	d.specs = append(d.specs, model.ToolSpec{Name: t.Name, Description: t.Description, InputSchema: t.InputSchema})
 	return nil
 }
@@ -123,6 +165,31 @@ func (d *definition) finishes(name string) bool {
 	}
 	t := d.tools[name]
 	return t != nil && t.FinishWith
+}
+
+// The phases of a step's calls.
+const (
+	phaseOrdinary = iota
+	phaseFinishing
+	phaseCompanion
+)
+
+func (d *definition) phase(tool string) int {
+	switch {
+	case d.finishes(tool):
+		return phaseFinishing
+	case d.companion[tool] != nil:
+		return phaseCompanion
+	}
+	return phaseOrdinary
+}
+
+func resolveAny(raw json.RawMessage) (*jsonschema.Resolved, error) {
+	var s jsonschema.Schema
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return nil, err
+	}
+	return s.Resolve(nil)
 }
 
 func resolveObject(raw json.RawMessage) (*jsonschema.Resolved, error) {

@@ -13,7 +13,7 @@ import (
 
 // answer collects a streaming answer and writes its chunks.
 type answer struct {
-	r      *runner
+	r      *task
 	stepID string
 	step   int
 	begun  bool  // step_start is queued or written

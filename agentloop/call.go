@@ -23,7 +23,7 @@ type Call struct {
 	// crash, a resume or a takeover.
 	IdempotencyKey string
 
-	r      *runner
+	r      *task
 	step   int
 	stepID string
 
@@ -164,8 +164,3 @@ func (c *Call) Emit(ctx context.Context, name string, data any) error {
 	}
 	return c.r.append(ctx, c.chunk(&eventlog.CustomEvent{EventName: name, Data: raw, Base: c.base()}))
 }
-
-func (c *Call) base() eventlog.Base { return c.r.base(c.step) }
-
-// chunk labels a chunk of this execution.
-func (c *Call) chunk(chunk eventlog.Chunk) fact { return fact{c: chunk, run: c.RunID, call: c.ID} }

@@ -9,58 +9,26 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// Effect is something to be done: one of the types below. Effects that Decide
-// returns together may be performed at the same time.
-type Effect interface{ effect() }
-
-// The effects.
-type (
-	// Truncate strikes orphans and tells clients to reload.
-	Truncate struct {
-		Ranges []eventlog.Range
-		Reason eventlog.ResyncReason
-	}
-	// CallModel asks the model for the next answer, after a pause.
-	CallModel struct {
-		StepID string
-		Step   int
-		After  time.Duration
-	}
-	// RunCall executes a tool call.
-	RunCall struct {
-		StepID string
-		Call   projector.Call
-	}
-	// CommitStep makes a step final and marks a checkpoint.
-	CommitStep struct{ Step projector.Step }
-	// Remind asks the model to give its output by the finish tool.
-	Remind struct{ Text string }
-	// Finish completes the run.
-	Finish struct {
-		Output     json.RawMessage
-		Structured bool // there is an output chunk
-	}
-	// Fail ends the run with an error.
-	Fail struct{ Code, Message string }
-)
-
-func (Truncate) effect()   {}
-func (CallModel) effect()  {}
-func (RunCall) effect()    {}
-func (CommitStep) effect() {}
-func (Remind) effect()     {}
-func (Finish) effect()     {}
-func (Fail) effect()       {}
-
 // Codes of failed runs and calls.
 const (
 	CodeMaxSteps      = "agent_max_steps_exceeded"
+	CodeMaxDepth      = "agent_max_depth_exceeded"
 	CodeOutputMissing = "agent_output_missing"
+	CodeUnknownAgent  = "agent_not_found"
 	CodeToolFailed    = "tool_execution_failed"
 	CodeToolTimeout   = "tool_timeout"
 	CodeToolNotFound  = "tool_not_found"
 	CodeToolInput     = "tool_input_invalid"
 	CodeInternal      = "internal_error"
+	CodeAborted       = "aborted"
+
+	// Of calls that waited for a person (document 000,
+	// CLIENT_TOOL_ERROR_CODES, and facts 2.3).
+	CodeClientToolTimeout   = "client_tool_timeout"
+	CodeClientToolAbandoned = "client_tool_abandoned"
+	CodeClientToolError     = "client_tool_error"
+	CodeClientToolInvalid   = "client_tool_validation_failed"
+	CodeApprovalDenied      = "approval_denied"
 )
 
 const (
@@ -74,111 +42,149 @@ const (
 
 // decider holds what decisions depend on beside the state.
 type decider struct {
-	def        *definition
-	retryDelay time.Duration // before the first repetition; it doubles
+	defs       map[string]*definition
+	retryDelay time.Duration          // before the first repetition; it doubles
+	busy       func(key string) bool // an effect with the key is being performed
 }
 
-// decide returns what has to be done next in state t, nothing if the root's
-// turn is over or waits. It is pure: whoever holds the tree decides the same.
+// decide returns what is to be done in a tree: the effects that shall be under
+// way now, those that are already included, and the appends that are due.
+// Nothing means that the tree is at rest. But for what is under way it is pure:
+// whoever holds the tree decides the same.
 func (d decider) decide(t *projector.Tree) []Effect {
-	turn := t.Turn
-	if turn == nil || t.Status != projector.SessionActive {
+	var effects []Effect
+	for _, s := range t.Sessions() {
+		effects = append(effects, d.session(t, s)...)
+	}
+	return effects
+}
+
+func (d decider) session(t *projector.Tree, s *projector.Session) []Effect {
+	turn := s.Turn
+	if turn == nil {
 		return nil
 	}
-	step := turn.Step
-	if orphans := t.Orphans(); len(orphans) > 0 {
+	if stop := turn.Stop; stop != nil && stop.Kind == eventlog.StopAbort {
+		return d.abort(t, s, *stop)
+	}
+	switch {
+	case s.Running():
+	case d.goesOn(t, s):
+		return []Effect{ResumeChild{Session: s.SessionID}}
+	case s.Suspended() && turn.Stop != nil:
+		return d.interrupt(t, s, *turn.Stop)
+	default:
+		return nil
+	}
+	def := d.defs[s.AgentType]
+	if def == nil {
+		return []Effect{Fail{Session: s.SessionID, Code: CodeUnknownAgent, Message: fmt.Sprintf("no agent %q runs here", s.AgentType)}}
+	}
+	if turn.Stop != nil {
+		return d.interrupt(t, s, *turn.Stop)
+	}
+	return d.run(t, s, def)
+}
+
+// run decides for a session whose run goes on.
+func (d decider) run(t *projector.Tree, s *projector.Session, def *definition) []Effect {
+	turn, step := s.Turn, s.Turn.Step
+	if orphans := s.Orphans(d.busyWith(s)); len(orphans) > 0 {
 		reason := eventlog.ResyncCrashRecovery
-		if step != nil && step.Failure != nil && !step.Recorded {
+		if step.Failure != nil && !step.Recorded {
 			reason = eventlog.ResyncRetry
-			if !d.retries(step) {
-				return []Effect{Fail{Code: step.Failure.Code, Message: step.Failure.Error}}
+			if !def.retries(step) {
+				return []Effect{modelFailure(s, step)}
 			}
 		}
-		return []Effect{Truncate{Ranges: orphans, Reason: reason}}
+		return []Effect{Truncate{Session: s.SessionID, Ranges: orphans, Reason: reason}}
 	}
 	switch {
 	case step == nil:
-		return d.nextStep(turn, 1)
+		return d.nextStep(t, s, def, 1)
 	case !step.Recorded:
+		call := CallModel{Session: s.SessionID, RunID: turn.RunID, StepID: step.ID, Step: step.Number}
 		if step.Failure == nil {
-			return []Effect{CallModel{StepID: step.ID, Step: step.Number}}
+			return []Effect{call}
 		}
-		if !d.retries(step) {
-			return []Effect{Fail{Code: step.Failure.Code, Message: step.Failure.Error}}
+		if !def.retries(step) {
+			return []Effect{modelFailure(s, step)}
 		}
-		delay := min(d.retryDelay<<min(step.Attempts-1, 20), maxRetryDelay)
-		return []Effect{CallModel{StepID: step.ID, Step: step.Number, After: delay}}
+		call.After = min(d.retryDelay<<min(step.Attempts-1, 20), maxRetryDelay)
+		return []Effect{call}
 	case !step.Committed:
-		if calls := d.runnable(step); len(calls) > 0 {
-			return calls
+		return d.calls(t, s, def, step)
+	}
+	return d.afterStep(t, s, def, step)
+}
+
+func (d *definition) retries(step *projector.Step) bool {
+	return step.Failure.Retryable && step.Attempts < d.maxTries
+}
+
+func modelFailure(s *projector.Session, step *projector.Step) Fail {
+	return Fail{
+		Session: s.SessionID, Code: step.Failure.Code, Message: step.Failure.Error, Retryable: step.Failure.Retryable,
+	}
+}
+
+// busyWith tells by call id, empty for the model, what of the session is being
+// performed.
+func (d decider) busyWith(s *projector.Session) func(call string) bool {
+	return func(call string) bool {
+		if call == "" {
+			return d.busy(CallModel{Session: s.SessionID, RunID: s.Turn.RunID}.key())
 		}
-		return []Effect{CommitStep{Step: *step}}
+		return d.busy(callKey(s.SessionID, call))
 	}
-	return d.afterStep(t, turn, step)
 }
 
-func (d decider) retries(step *projector.Step) bool {
-	return step.Failure.Retryable && step.Attempts < d.def.maxTries
-}
-
-// runnable returns the calls to execute next: all ordinary ones together,
-// then those that finish the turn, one by one (document 002).
-func (d decider) runnable(step *projector.Step) []Effect {
-	var ordinary, finishing []Effect
-	for _, c := range step.Pending() {
-		e := RunCall{StepID: step.ID, Call: c}
-		if d.def.finishes(c.Name) {
-			finishing = append(finishing, e)
-		} else {
-			ordinary = append(ordinary, e)
-		}
-	}
-	if len(ordinary) > 0 || len(finishing) == 0 {
-		return ordinary
-	}
-	return finishing[:1]
-}
-
-func (d decider) nextStep(turn *projector.Turn, n int) []Effect {
-	if n > d.def.MaxSteps {
+func (d decider) nextStep(t *projector.Tree, s *projector.Session, def *definition, n int) []Effect {
+	if n > def.MaxSteps {
 		return []Effect{Fail{
-			Code: CodeMaxSteps, Message: fmt.Sprintf("the agent did not finish within %d steps", d.def.MaxSteps),
+			Session: s.SessionID, Code: CodeMaxSteps,
+			Message: fmt.Sprintf("the agent did not finish within %d steps", def.MaxSteps),
 		}}
 	}
-	return []Effect{CallModel{StepID: fmt.Sprintf("turn-%d-step-%d", turn.Number, n), Step: n}}
+	if news := childNews(t, s); news != nil {
+		return []Effect{*news}
+	}
+	return []Effect{CallModel{
+		Session: s.SessionID, RunID: s.Turn.RunID, StepID: fmt.Sprintf("turn-%d-step-%d", s.Turn.Number, n), Step: n,
+	}}
 }
 
-func (d decider) afterStep(t *projector.Tree, turn *projector.Turn, step *projector.Step) []Effect {
-	if step.Message < 0 || step.Message >= len(t.Messages) { // a damaged state
-		return []Effect{Fail{Code: CodeInternal, Message: "the step's answer is not there"}}
+func (d decider) afterStep(t *projector.Tree, s *projector.Session, def *definition, step *projector.Step) []Effect {
+	if step.Message < 0 || step.Message >= len(s.Messages) { // a damaged state
+		return []Effect{Fail{Session: s.SessionID, Code: CodeInternal, Message: "the step's answer is not there"}}
 	}
-	if newMessages(t, step) { // the user has more to say, whatever the answer was
-		return d.nextStep(turn, step.Number+1)
+	if newMessages(s, step) { // the user has more to say, whatever the answer was
+		return d.nextStep(t, s, def, step.Number+1)
 	}
 	for _, c := range step.Calls {
-		if !c.Failed && d.def.finishes(c.Name) {
+		if !c.Failed && def.finishes(c.Name) {
 			output := c.Result
 			if c.Name == FinishTool {
 				output = c.Arguments
 			}
-			return []Effect{Finish{Output: output, Structured: true}}
+			return []Effect{Finish{Session: s.SessionID, Output: output, Structured: true}}
 		}
 	}
 	switch {
 	case len(step.Calls) > 0:
-		return d.nextStep(turn, step.Number+1)
-	case d.def.finish == nil:
-		text, _ := json.Marshal(t.Messages[step.Message].Content)
-		return []Effect{Finish{Output: text}}
-	case turn.Reminders < maxReminders:
-		return []Effect{Remind{Text: reminder}}
+		return d.nextStep(t, s, def, step.Number+1)
+	case def.finish == nil:
+		text, _ := json.Marshal(s.Messages[step.Message].Content)
+		return []Effect{Finish{Session: s.SessionID, Output: text}}
+	case s.Turn.Reminders < maxReminders:
+		return []Effect{Tell{Session: s.SessionID, Text: reminder, Metadata: json.RawMessage(projector.ReminderMetadata)}}
 	default:
-		return []Effect{Fail{Code: CodeOutputMissing, Message: "the agent gave no structured output"}}
+		return []Effect{Fail{Session: s.SessionID, Code: CodeOutputMissing, Message: "the agent gave no structured output"}}
 	}
 }
 
 // newMessages reports whether the conversation has gone on after the step's
 // answer: a reminder, or a user's message that came with a resume.
-func newMessages(t *projector.Tree, step *projector.Step) bool {
-	return t.Messages[len(t.Messages)-1].Role == projector.RoleUser && len(t.Messages)-1 > step.Message
+func newMessages(s *projector.Session, step *projector.Step) bool {
+	return s.Messages[len(s.Messages)-1].Role == projector.RoleUser && len(s.Messages)-1 > step.Message
 }

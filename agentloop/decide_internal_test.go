@@ -16,7 +16,7 @@ func TestAStepWithoutItsAnswerFailsTheRun(t *testing.T) {
 		step := &projector.Step{ID: "a", Number: 1, Recorded: true, Message: at}
 		tree := &projector.Tree{}
 		tree.Turn = &projector.Turn{Number: 1, RunID: "r", Step: step}
-		got := decider{def: &definition{}}.afterStep(tree, tree.Turn, step)
+		got := decider{}.afterStep(tree, &tree.Session, &definition{}, step)
 		require.Equal(t, []Effect{Fail{Code: CodeInternal, Message: "the step's answer is not there"}}, got)
 	}
 }

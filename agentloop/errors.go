@@ -16,6 +16,15 @@ var (
 	ErrAlreadyCompleted = errors.New("agentloop: session is finished")
 	// ErrNothingToResume: the session has never run.
 	ErrNothingToResume = errors.New("agentloop: session has no run")
+	// ErrNothingToConfirm: no approval is open.
+	ErrNothingToConfirm = errors.New("agentloop: no approval is open")
+	// ErrCheckpointNotFound: the session has no such checkpoint.
+	ErrCheckpointNotFound = errors.New("agentloop: checkpoint not found")
+	// ErrCallNotFound: no call of the session waits or has waited for a
+	// submission under the id.
+	ErrCallNotFound = errors.New("agentloop: tool call not found")
+	// ErrSessionExists: a session has the id already.
+	ErrSessionExists = errors.New("agentloop: session exists")
 	// ErrStopping: the loop is being stopped.
 	ErrStopping = errors.New("agentloop: stopping")
 )

@@ -79,6 +79,11 @@ func New(log eventlog.Log, agents []Agent, o *Options) (*Loop, error) {
 		}
 		l.agents[a.Name] = d
 	}
+	for name, d := range l.agents {
+		if err := d.link(l.agents); err != nil {
+			return nil, fmt.Errorf("agentloop: agent %s: %w", name, err)
+		}
+	}
 	l.ctx, l.stop = context.WithCancelCause(context.Background())
 	return l, nil
 }

@@ -5,33 +5,42 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"strings"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
 )
 
 // truncate strikes orphans. Clients hear of it only here: a resume that
 // strikes nothing says nothing (document 000).
-func (r *runner) truncate(ctx context.Context, e Truncate) error {
-	r.mu.RLock()
+func (t *task) truncate(ctx context.Context, e Truncate) error {
+	var resync *eventlog.StreamResync
+	var head uint64
+	t.look(func(s *projector.Session) {
+		resync = resyncOf(s, e.Reason)
+		head = t.tree.Head
+	})
+	resync.Base = t.base(resync.StepCount)
+	return t.append(ctx, t.fact(&eventlog.Truncated{
+		Reason: e.Reason, Ranges: e.Ranges, AtSequence: head, FactBase: t.factBase(),
+	}), t.chunk(resync))
+}
+
+// resyncOf tells clients to what a session has gone back.
+func resyncOf(s *projector.Session, reason eventlog.ResyncReason) *eventlog.StreamResync {
 	resync := &eventlog.StreamResync{
-		StepCount: r.tree.StepCount, MessageCount: len(r.tree.Messages),
-		FromSequence: r.tree.CommittedAt, Reason: e.Reason, Base: r.base(r.tree.StepCount),
+		StepCount: s.StepCount, MessageCount: len(s.Messages), FromSequence: s.CommittedAt, Reason: reason,
 	}
-	if cp := r.tree.LatestCheckpoint(); cp != nil {
+	if cp := s.LatestCheckpoint(); cp != nil {
 		resync.CheckpointID = cp.ID
 	}
-	marker := &eventlog.Truncated{
-		Reason: e.Reason, Ranges: e.Ranges, AtSequence: r.tree.Head, FactBase: r.l.factBase(r.session),
-	}
-	run := r.tree.Turn.RunID
-	r.mu.RUnlock()
-	return r.append(ctx, fact{f: marker, run: run}, fact{c: resync, run: run})
+	return resync
 }
 
 // commitStep makes a step final and marks a checkpoint of the state so far.
-func (r *runner) commitStep(ctx context.Context, e CommitStep) error {
-	id, run := e.Step.ID, r.runID()
-	base := r.base(e.Step.Number)
+func (t *task) commitStep(ctx context.Context, e CommitStep) error {
+	id := e.Step.ID
+	base := t.base(e.Step.Number)
 	reason := e.Step.StopReason.FinishReason()
 	usage := e.Step.Usage
 	end := &eventlog.StepEnd{
@@ -44,11 +53,11 @@ func (r *runner) commitStep(ctx context.Context, e CommitStep) error {
 	if usage.CacheWrite > 0 {
 		end.Usage.CacheWriteTokens = &usage.CacheWrite
 	}
-	checkpoint := checkpointID(r.session, e.Step.Number, base.Timestamp)
-	return r.append(ctx,
-		r.chunk(end),
-		r.chunk(&eventlog.StepCommitted{RunID: run, StepID: id, CheckpointID: checkpoint, Base: base}),
-		r.chunk(&eventlog.CheckpointCreated{RunID: run, CheckpointID: checkpoint, StepCount: e.Step.Number, Base: base}),
+	checkpoint := checkpointID(t.session, e.Step.Number, base.Timestamp)
+	return t.append(ctx,
+		t.chunk(end),
+		t.chunk(&eventlog.StepCommitted{RunID: t.runID, StepID: id, CheckpointID: checkpoint, Base: base}),
+		t.chunk(&eventlog.CheckpointCreated{RunID: t.runID, CheckpointID: checkpoint, StepCount: e.Step.Number, Base: base}),
 	)
 }
 
@@ -59,36 +68,105 @@ func checkpointID(session string, step int, ms int64) string {
 	return fmt.Sprintf("cpv1-%s-s%d-t%d-%s", session, step, ms, hex.EncodeToString(b[:]))
 }
 
-func (r *runner) finish(ctx context.Context, e Finish) error {
-	run, step := r.runID(), r.step()
+func (t *task) finish(ctx context.Context, e Finish) error {
 	var facts []fact
 	if e.Structured {
-		facts = append(facts, r.chunk(&eventlog.Output{Output: e.Output, Base: r.base(step)}))
+		facts = append(facts, t.chunk(&eventlog.Output{Output: e.Output, Base: t.base(t.step())}))
 	}
-	return r.append(ctx, append(facts,
-		fact{run: run, f: &eventlog.RunEnded{
-			RunID: run, Status: eventlog.RunCompleted, Output: e.Output, FactBase: r.l.factBase(r.session),
-		}},
-		fact{run: run, f: &eventlog.StreamEnd{StreamID: r.session, Timestamp: r.l.now(), FinalOutput: e.Output}},
-	)...)
+	facts = append(facts, t.fact(&eventlog.RunEnded{
+		RunID: t.runID, Status: eventlog.RunCompleted, Output: e.Output, FactBase: t.factBase(),
+	}))
+	if t.session == t.root { // a sub-agent has no stream of its own
+		facts = append(facts, t.fact(&eventlog.StreamEnd{StreamID: t.session, Timestamp: t.l.now(), FinalOutput: e.Output}))
+	}
+	return t.append(ctx, facts...)
 }
 
-func (r *runner) fail(ctx context.Context, e Fail) error {
-	run := r.runID()
-	return r.append(ctx,
-		r.chunk(&eventlog.Error{Error: e.Message, Code: &e.Code, Base: r.base(r.step())}),
-		fact{run: run, f: &eventlog.RunEnded{
-			RunID: run, Status: eventlog.RunFailed, Error: e.Message, ErrorCode: e.Code, FactBase: r.l.factBase(r.session),
-		}},
-		fact{run: run, f: &eventlog.StreamFailed{Error: e.Message, FactBase: r.l.factBase(r.session)}},
-	)
+// fail ends the run with an error. Calls without a result get one: models
+// refuse a conversation that lacks it.
+func (t *task) fail(ctx context.Context, e Fail) error {
+	category, _, _ := strings.Cut(e.Code, "_")
+	facts := append(t.closeAll(e), t.chunk(&eventlog.Error{
+		Error: e.Message, Code: &e.Code, Recoverable: e.Retryable, Base: t.base(t.step()),
+		ErrorDetail: &eventlog.ErrorDetail{Message: e.Message, Code: &e.Code, Category: &category, Retryable: &e.Retryable},
+	}), t.fact(&eventlog.RunEnded{
+		RunID: t.runID, Status: eventlog.RunFailed, Error: e.Message, ErrorCode: e.Code, FactBase: t.factBase(),
+	}))
+	if t.session == t.root {
+		facts = append(facts, t.fact(&eventlog.StreamFailed{Error: e.Message, FactBase: t.factBase()}))
+	}
+	return t.append(ctx, facts...)
 }
 
-func (r *runner) step() int {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	if r.tree.Turn == nil || r.tree.Turn.Step == nil {
-		return 0
+// closeAll returns the results of the calls that the run's end leaves without
+// one.
+func (t *task) closeAll(e Fail) []fact {
+	var step projector.Step
+	t.look(func(s *projector.Session) {
+		if s.Turn != nil && s.Turn.Step != nil {
+			step = *s.Turn.Step
+			step.Calls = step.Pending()
+		}
+	})
+	var facts []fact
+	for _, open := range step.Calls {
+		c := t.newCall(step.ID, open)
+		facts = append(facts, c.result(nil, e.Code, e.Message), c.end(nil, e.Code, e.Message))
 	}
-	return r.tree.Turn.Step.Number
+	return facts
+}
+
+// suspend ends the run until somebody resumes it. Nothing of it stays in
+// memory.
+func (t *task) suspend(ctx context.Context, e Suspend) error {
+	paused := &eventlog.RunPaused{RunID: t.runID, Reason: pauseReason(e.Calls), Base: t.base(t.step())}
+	if len(e.Calls) == 1 {
+		paused.PendingToolName, paused.PendingToolCallID = &e.Calls[0].Name, &e.Calls[0].ID
+	}
+	facts := []fact{
+		t.chunk(paused),
+		t.fact(&eventlog.RunEnded{RunID: t.runID, Status: e.Status, FactBase: t.factBase()}),
+	}
+	if t.session == t.root {
+		facts = append(facts, t.fact(&eventlog.StreamPaused{Reason: paused.Reason, FactBase: t.factBase()}))
+	}
+	return t.append(ctx, facts...)
+}
+
+// Reasons of pauses (document 002, onAgentSuspended; facts 3.5).
+const (
+	ReasonClientTool       = "client_tool"
+	ReasonAwaitingChildren = "awaiting_children"
+)
+
+func pauseReason(waiting []projector.Call) string {
+	for _, c := range waiting {
+		if c.Pending.Kind != eventlog.PendingChild {
+			return ReasonClientTool
+		}
+	}
+	return ReasonAwaitingChildren
+}
+
+// interrupt ends the run for now. What had streamed stays until the run is
+// resumed.
+func (t *task) interrupt(ctx context.Context, e Interrupt) error {
+	chunk := &eventlog.RunInterrupted{RunID: t.runID, Base: t.base(t.step())}
+	if e.Reason != "" {
+		chunk.Reason = &e.Reason
+	}
+	t.look(func(s *projector.Session) {
+		if cp := s.LatestCheckpoint(); cp != nil {
+			id := cp.ID
+			chunk.CheckpointID = &id
+		}
+	})
+	facts := []fact{
+		t.chunk(chunk),
+		t.fact(&eventlog.RunEnded{RunID: t.runID, Status: eventlog.RunStopped, FactBase: t.factBase()}),
+	}
+	if t.session == t.root {
+		facts = append(facts, t.fact(&eventlog.StreamPaused{Reason: "interrupted", FactBase: t.factBase()}))
+	}
+	return t.append(ctx, facts...)
 }

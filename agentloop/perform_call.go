@@ -19,70 +19,96 @@ const MaxErrorText = 8 << 10
 // errToolTimeout is the cause with which a tool's context ends.
 var errToolTimeout = errors.New("the tool timed out")
 
-// runCall executes a call and records its result.
-func (r *runner) runCall(ctx context.Context, e RunCall) error {
-	c := r.newCall(e)
-	if e.Call.Name == FinishTool && r.def.finish != nil {
-		if err := checkArguments(r.def.finish, e.Call.Arguments); err != nil {
-			return r.refuse(ctx, c, e, CodeToolInput, "invalid output: "+err.Error())
-		}
-		if err := r.startCall(ctx, c, e); err != nil {
+// runCall executes a call and records its result, or has it wait.
+func (t *task) runCall(ctx context.Context, e RunCall) error {
+	c := t.newCall(e.StepID, e.Call)
+	if remote := t.def.remotes[c.ToolName]; remote != nil {
+		return t.runRemote(ctx, c, e.Call, remote)
+	}
+	schema, ok := t.def.argumentsOf(c.ToolName)
+	if !ok {
+		return t.refuse(ctx, c, e.Call, CodeToolNotFound, fmt.Sprintf("there is no tool %q", c.ToolName))
+	}
+	if err := checkArguments(schema, e.Call.Arguments); err != nil {
+		return t.refuse(ctx, c, e.Call, CodeToolInput, "invalid arguments: "+err.Error())
+	}
+	switch tool := t.def.tools[c.ToolName]; {
+	case t.def.subs[c.ToolName] != nil:
+		return t.startChild(ctx, c, e.Call, t.def.subs[c.ToolName])
+	case t.def.companion[c.ToolName] != nil:
+		return t.companion(ctx, c, e.Call)
+	case c.ToolName == FinishTool:
+		if err := t.append(ctx, c.start(e.Call)); err != nil {
 			return err
 		}
-		return r.commitCall(ctx, c, json.RawMessage(`{"acknowledged":true}`), "", "")
+		return t.commitCall(ctx, c, json.RawMessage(`{"acknowledged":true}`), "", "")
+	case tool.Client:
+		return t.append(ctx, c.start(e.Call), c.suspended(eventlog.PendingClient, "", tool.Timeout))
+	case e.Call.Pending == nil && tool.RequireApproval != nil && t.mustApprove(ctx, tool, c, e.Call):
+		id := t.approvalID(c)
+		return t.append(ctx, c.chunk(&eventlog.ToolApprovalRequest{
+			ToolCallID: c.ID, ToolName: c.ToolName, ApprovalID: id, Input: e.Call.Arguments, Base: c.base(),
+		}), c.suspended(eventlog.PendingApproval, id, 0))
+	default:
+		return t.runTool(ctx, c, e.Call, tool)
 	}
-	t := r.def.tools[e.Call.Name]
-	if t == nil {
-		return r.refuse(ctx, c, e, CodeToolNotFound, fmt.Sprintf("there is no tool %q", e.Call.Name))
+}
+
+func (t *task) approvalID(c *Call) string { return c.RunID + "::" + c.ID }
+
+// mustApprove asks the tool's function. What fails counts as yes.
+func (t *task) mustApprove(ctx context.Context, tool *tool, c *Call, call projector.Call) (must bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			t.l.opts.Logger.Error("approval gate panicked", "session", t.session, "tool", tool.Name, "panic", p)
+			must = true
+		}
+	}()
+	must, err := tool.RequireApproval(ctx, c, call.Arguments)
+	if err != nil {
+		t.l.opts.Logger.Warn("approval gate failed", "session", t.session, "tool", tool.Name, "error", err)
+		return true
 	}
-	if err := checkArguments(t.input, e.Call.Arguments); err != nil {
-		return r.refuse(ctx, c, e, CodeToolInput, "invalid arguments: "+err.Error())
+	return must
+}
+
+// runTool executes a function.
+func (t *task) runTool(ctx context.Context, c *Call, call projector.Call, tool *tool) error {
+	var facts []fact
+	if call.Answer != nil {
+		facts = append(facts, c.approvalResponse(call))
 	}
-	if err := r.startCall(ctx, c, e); err != nil {
+	if err := t.append(ctx, append(facts, c.start(call))...); err != nil {
 		return err
 	}
-	result, code, err := r.execute(ctx, t, c, e.Call)
+	result, code, err := t.execute(ctx, tool, c, call)
 	if err == nil { // it is done, even if the run has been stopped meanwhile
-		return r.commitCall(context.WithoutCancel(ctx), c, result, "", "")
+		return t.commitCall(context.WithoutCancel(ctx), c, result, "", "")
 	}
 	if cause := context.Cause(ctx); cause != nil {
 		return cause // the call was stopped: it is executed again
 	}
-	return r.commitCall(ctx, c, nil, code, cut(err.Error()))
-}
-
-func (r *runner) newCall(e RunCall) *Call {
-	return &Call{
-		SessionID: r.session, AgentType: r.def.Name, RunID: e.Call.RunID, ToolName: e.Call.Name, ID: e.Call.ID,
-		IdempotencyKey: r.session + ":" + e.Call.RunID + ":" + e.Call.ID,
-		r:              r, step: r.step(), stepID: e.StepID,
-	}
-}
-
-func (r *runner) startCall(ctx context.Context, c *Call, e RunCall) error {
-	return r.append(ctx, c.chunk(&eventlog.ToolStart{
-		ToolCallID: c.ID, ToolName: c.ToolName, Arguments: e.Call.Arguments, Base: c.base(),
-	}))
+	return t.commitCall(ctx, c, nil, code, cut(err.Error()))
 }
 
 // execute runs the tool's function. A panic is the call's failure.
-func (r *runner) execute(ctx context.Context, t *tool, c *Call, call projector.Call) (result json.RawMessage, code string, err error) {
+func (t *task) execute(ctx context.Context, tool *tool, c *Call, call projector.Call) (result json.RawMessage, code string, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			r.l.opts.Logger.Error("tool panicked", "session", r.session, "tool", t.Name, "panic", p,
+			t.l.opts.Logger.Error("tool panicked", "session", t.session, "tool", tool.Name, "panic", p,
 				"stack", string(debug.Stack()))
 			result, code, err = nil, CodeToolFailed, errors.New("the tool failed unexpectedly")
 		}
 	}()
-	if t.Timeout > 0 {
+	if tool.Timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, t.Timeout, errToolTimeout)
+		ctx, cancel = context.WithTimeoutCause(ctx, tool.Timeout, errToolTimeout)
 		defer cancel()
 	}
-	v, err := t.Execute(ctx, c, call.Arguments)
+	v, err := tool.Execute(ctx, c, call.Arguments)
 	if err != nil {
 		if errors.Is(context.Cause(ctx), errToolTimeout) {
-			return nil, CodeToolTimeout, fmt.Errorf("%w after %s", errToolTimeout, t.Timeout)
+			return nil, CodeToolTimeout, fmt.Errorf("%w after %s", errToolTimeout, tool.Timeout)
 		}
 		return nil, CodeToolFailed, err
 	}
@@ -90,7 +116,7 @@ func (r *runner) execute(ctx context.Context, t *tool, c *Call, call projector.C
 	if err != nil {
 		return nil, CodeToolFailed, fmt.Errorf("the result is not JSON: %w", err)
 	}
-	if limit := r.l.log.Info().MaxRecordBytes - resultRoom; len(result) > limit {
+	if limit := t.l.log.Info().MaxRecordBytes - resultRoom; len(result) > limit {
 		return nil, CodeToolFailed, fmt.Errorf("the result has %d bytes, at most %d", len(result), limit)
 	}
 	return result, "", nil
@@ -103,40 +129,33 @@ const resultRoom = 4 << 10
 // append. The updates are made on the state as it is now: calls of a step run
 // in parallel, and each builds on those that were committed before it. What
 // can't be recorded is the call's failure.
-func (r *runner) commitCall(ctx context.Context, c *Call, result json.RawMessage, code, message string) error {
-	r.committing.Lock()
-	defer r.committing.Unlock()
+func (t *task) commitCall(ctx context.Context, c *Call, result json.RawMessage, code, message string) error {
+	t.committing.Lock()
+	defer t.committing.Unlock()
 	c.mu.Lock()
 	c.done = true
 	updates := c.updates
 	c.mu.Unlock()
 
 	if message == "" {
-		patches, err := safeReplay(r.customState(), updates)
+		patches, err := safeReplay(t.customState(), updates)
 		if err == nil {
-			err = r.appendResult(ctx, c, patches, result, "", "")
+			err = t.appendResult(ctx, c, patches, result, "", "")
 			if err == nil || !unrecordable(err) {
 				return err
 			}
 		}
 		code, message = CodeToolFailed, cut("the result can't be recorded: "+err.Error())
 	}
-	return r.appendResult(ctx, c, nil, nil, code, message)
+	return t.appendResult(ctx, c, nil, nil, code, message)
 }
 
-func (r *runner) appendResult(ctx context.Context, c *Call, patches [][]eventlog.PatchOp, result json.RawMessage, code, message string) error {
+func (t *task) appendResult(ctx context.Context, c *Call, patches [][]eventlog.PatchOp, result json.RawMessage, code, message string) error {
 	var facts []fact
 	for _, ops := range patches {
 		facts = append(facts, c.chunk(&eventlog.StatePatch{Patches: ops, Base: c.base()}))
 	}
-	byUs := true
-	end := &eventlog.ToolEnd{
-		ToolCallID: c.ID, ToolName: c.ToolName, Result: result, ProviderExecuted: &byUs, Base: c.base(),
-	}
-	if message != "" {
-		end.Error, end.ErrorCode = &message, &code
-	}
-	return r.append(ctx, append(facts, c.result(result, code, message), c.chunk(end))...)
+	return t.append(ctx, append(facts, c.result(result, code, message), c.end(result, code, message))...)
 }
 
 // safeReplay is replay for updates whose tool has returned: a panic of theirs
@@ -152,18 +171,11 @@ func safeReplay(state json.RawMessage, updates []update) (patches [][]eventlog.P
 }
 
 // refuse records a call that can't be executed.
-func (r *runner) refuse(ctx context.Context, c *Call, e RunCall, code, message string) error {
+func (t *task) refuse(ctx context.Context, c *Call, call projector.Call, code, message string) error {
 	message = cut(message)
-	return r.append(ctx, c.result(nil, code, message), c.chunk(&eventlog.ToolInputError{
-		ToolCallID: c.ID, ToolName: c.ToolName, Error: message, PartialInput: e.Call.Arguments, Base: c.base(),
+	return t.append(ctx, c.result(nil, code, message), c.chunk(&eventlog.ToolInputError{
+		ToolCallID: c.ID, ToolName: c.ToolName, Error: message, PartialInput: call.Arguments, Base: c.base(),
 	}))
-}
-
-func (c *Call) result(result json.RawMessage, code, message string) fact {
-	return fact{run: c.RunID, call: c.ID, f: &eventlog.ToolResult{
-		RunID: c.RunID, StepID: c.stepID, ToolCallID: c.ID, ToolName: c.ToolName,
-		Result: result, Error: message, ErrorCode: code, FactBase: c.r.l.factBase(c.SessionID),
-	}}
 }
 
 // cut shortens an error text to MaxErrorText. A failed call always has one.

@@ -2,10 +2,9 @@ package agentloop
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,52 +12,66 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// runner drives one tree while it holds the claim.
+// runner drives one tree while it holds the claim: all agents in it at once.
 type runner struct {
-	l       *Loop
-	def     *definition
-	session string
-	id      string // of the writer
-	w       *eventlog.Writer
+	l    *Loop
+	root string
+	id   string // of the writer
+	w    *eventlog.Writer
 
-	mu     sync.RWMutex // guards tree and parked; the writer's observer changes them
+	mu     sync.RWMutex // guards what follows; the writer's observer changes the tree
 	tree   *projector.Tree
-	parked bool // the fold could not use a record of ours
+	parked bool            // the fold could not use a record of ours
+	ids    map[string]bool // call ids that were given and are not recorded yet
 
 	// committing is held from reading the state to appending what was made
 	// of it, so that the patches of parallel calls build on each other.
 	committing sync.Mutex
+
+	// The driver's alone.
+	tasks map[string]*task
+	ended chan outcome
 }
 
-// hold claims the session's tree and drives it until nothing is left to
-// decide.
+// hold claims the session's tree and drives it until it is at rest.
 func (l *Loop) hold(ctx context.Context, session string) error {
 	t, err := l.states.Head(ctx, session)
 	if err != nil {
 		return err
 	}
-	if t.Turn == nil || t.Status != projector.SessionActive {
+	r := &runner{
+		l: l, root: session, id: l.opts.NewID(), tree: t, ids: map[string]bool{}, tasks: map[string]*task{},
+		ended: make(chan outcome),
+	}
+	if len(r.decide()) == 0 {
 		return nil
 	}
-	r := &runner{l: l, session: session, id: l.opts.NewID(), tree: t, def: l.agents[t.AgentType]}
-	if r.def == nil {
+	if t.Turn != nil && l.agents[t.AgentType] == nil {
 		return fmt.Errorf("%w: %q", ErrUnknownAgent, t.AgentType)
 	}
 	r.w = eventlog.NewWriter(l.log, session, eventlog.WriterOptions{
 		ID: r.id, Head: t.Head, Status: t.StreamStatus, Observe: r.observe,
 	})
 	defer r.w.Stop()
-	attempt := 1
-	if run := t.CurrentRun(); run != nil {
-		attempt += run.Claims
-	}
+	run, attempt := openRun(t)
 	err = r.w.Claim(ctx, &eventlog.RunClaimed{
-		RunID: t.Turn.RunID, Node: l.opts.Node, Attempt: attempt, FactBase: l.factBase(session),
+		RunID: run, Node: l.opts.Node, Attempt: attempt, FactBase: l.factBase(session),
 	})
 	if err != nil {
 		return err
 	}
 	return r.drive(ctx)
+}
+
+// openRun returns the run for which a tree is claimed, the root's if its turn
+// is open, and how often it will have been claimed.
+func openRun(t *projector.Tree) (run string, attempt int) {
+	for _, s := range t.Sessions() {
+		if last := s.CurrentRun(); s.Turn != nil && last != nil {
+			return last.RunID, last.Claims + 1
+		}
+	}
+	return "none", 1
 }
 
 func (r *runner) observe(rec eventlog.Record) {
@@ -69,43 +82,156 @@ func (r *runner) observe(rec eventlog.Record) {
 	r.parked = r.parked || rec.Writer == r.id && len(r.tree.Parked) > parked
 }
 
-// drive decides and performs until nothing is left.
+func (r *runner) decide() []Effect {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	d := decider{defs: r.l.agents, retryDelay: r.l.opts.RetryDelay, busy: func(key string) bool { return r.tasks[key] != nil }}
+	return d.decide(r.tree)
+}
+
+// drive decides and performs until the tree is at rest. What others write
+// wakes it.
 func (r *runner) drive(ctx context.Context) error {
-	d := decider{def: r.def, retryDelay: r.l.opts.RetryDelay}
+	ctx, cancel := context.WithCancelCause(ctx)
+	news, lost := make(chan struct{}, 1), make(chan error, 1)
+	var watcher sync.WaitGroup
+	watcher.Go(func() { lost <- r.watch(ctx, news) })
+	defer watcher.Wait()
+	defer r.stopAll()
+	defer cancel(errUnwanted)
 	for {
-		err := r.flush(ctx) // decide sees all that was written
-		if err == nil {
-			r.mu.RLock()
-			effects, parked := d.decide(r.tree), r.parked
-			r.mu.RUnlock()
-			if len(effects) == 0 {
-				return nil
-			}
-			if parked { // deciding anew would do the same again, for ever
-				err = errParked
-			} else {
-				err = r.performAll(ctx, effects)
-			}
+		if err := context.Cause(ctx); err != nil {
+			return err
 		}
-		if err == nil {
+		effects := r.decide()
+		r.cancelUnwanted(effects)
+		appended, err := r.next(ctx, effects)
+		if err != nil {
+			return err
+		}
+		switch {
+		case appended:
 			continue
+		case len(effects) == 0 && len(r.tasks) == 0:
+			return nil
 		}
-		if cause := context.Cause(ctx); cause != nil {
-			return cause
-		}
-		if !unrecordable(err) {
+		select {
+		case o := <-r.ended:
+			if err := r.settle(ctx, o); err != nil {
+				return err
+			}
+		case <-news:
+			if err := r.w.Sync(ctx); err != nil {
+				return err
+			}
+		case err := <-lost:
+			if cause := context.Cause(ctx); cause != nil {
+				return cause
+			}
 			return err
-		}
-		r.l.opts.Logger.Error("run failed", "session", r.session, "error", err)
-		if err := r.fail(ctx, Fail{Code: CodeInternal, Message: "the run failed for an internal reason"}); err != nil {
-			return err
+		case <-ctx.Done():
 		}
 	}
 }
 
+// next performs the first of the effects that are appends, or begins those
+// that take their time and are not under way. Then it reports false.
+func (r *runner) next(ctx context.Context, effects []Effect) (appended bool, err error) {
+	for _, e := range effects {
+		if e.key() != "" {
+			continue
+		}
+		t := r.newTask(ctx, e)
+		if r.hasParked() { // deciding anew would do the same again, for ever
+			err = errParked
+		} else {
+			err = t.perform(e)
+		}
+		return true, r.settled(ctx, t, err)
+	}
+	if r.hasParked() {
+		for _, e := range effects {
+			return true, r.settled(ctx, r.newTask(ctx, e), errParked)
+		}
+	}
+	for _, e := range effects {
+		if r.tasks[e.key()] == nil {
+			t := r.newTask(ctx, e)
+			r.tasks[e.key()] = t
+			r.l.wg.Go(func() {
+				t.report(t.perform(e))
+			})
+		}
+	}
+	return false, nil
+}
+
+func (r *runner) hasParked() bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.parked
+}
+
+// cancelUnwanted ends what decide does not want to be under way any more.
+func (r *runner) cancelUnwanted(effects []Effect) {
+	for key, t := range r.tasks {
+		wanted := slices.ContainsFunc(effects, func(e Effect) bool { return e.key() == key })
+		if !wanted && t.cancelled == nil {
+			t.cancel(errUnwanted)
+			t.cancelled = time.AfterFunc(abandonAfter, func() {
+				t.abandon()
+				t.report(errAbandoned)
+			})
+		}
+	}
+}
+
+// abandonAfter is how long something that was cancelled may go on. Then it is
+// left alone: what it does is not recorded any more.
+const abandonAfter = 2 * time.Second
+
+// settle takes note of a task that has ended.
+func (r *runner) settle(ctx context.Context, o outcome) error {
+	if r.tasks[o.name] != o.task {
+		return nil
+	}
+	r.drop(o.task)
+	return r.settled(ctx, o.task, o.err)
+}
+
+func (r *runner) drop(t *task) {
+	delete(r.tasks, t.name)
+	close(t.gone)
+	if t.cancelled != nil {
+		t.cancelled.Stop()
+	}
+	t.cancel(nil)
+}
+
+// settled judges how something ended that was to be performed.
+func (r *runner) settled(ctx context.Context, t *task, err error) error {
+	cause := context.Cause(ctx)
+	switch {
+	case err == nil, t.cancelled != nil && (errors.Is(err, errUnwanted) || errors.Is(err, errAbandoned)):
+		return nil
+	case cause != nil:
+		return cause
+	case !unrecordable(err):
+		return err
+	}
+	r.l.opts.Logger.Error("run failed", "session", t.session, "error", err)
+	r.mu.Lock()
+	r.parked = false
+	r.mu.Unlock()
+	fail := Fail{Session: t.session, Code: CodeInternal, Message: "the run failed for an internal reason"}
+	return r.newTask(ctx, fail).perform(fail)
+}
+
 var (
-	errParked   = errors.New("agentloop: a record of the run can't be folded")
-	errPanicked = errors.New("agentloop: panic")
+	errParked    = errors.New("agentloop: a record of the run can't be folded")
+	errPanicked  = errors.New("agentloop: panic")
+	errUnwanted  = errors.New("agentloop: not wanted any more")
+	errAbandoned = errors.New("agentloop: abandoned")
 )
 
 // unrecordable reports an error that would come again however often the work
@@ -115,107 +241,33 @@ func unrecordable(err error) bool {
 	return invalid || errors.Is(err, eventlog.ErrTooLarge) || errors.Is(err, errParked) || errors.Is(err, errPanicked)
 }
 
-// performAll performs effects at the same time and waits for all.
-func (r *runner) performAll(ctx context.Context, effects []Effect) error {
-	if len(effects) == 1 {
-		return r.perform(ctx, effects[0])
-	}
-	errs := make([]error, len(effects))
-	var wg sync.WaitGroup
-	for i, e := range effects {
-		wg.Go(func() { errs[i] = r.perform(ctx, e) })
-	}
-	wg.Wait()
-	return errors.Join(errs...)
-}
-
-// perform performs one effect. A panic in a tool's or a model's code is the
-// run's failure, not the process's.
-func (r *runner) perform(ctx context.Context, e Effect) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: %v\n%s", errPanicked, p, debug.Stack())
+// stopAll ends what is under way and waits for it, but for what does not end.
+func (r *runner) stopAll() {
+	r.cancelUnwanted(nil)
+	for len(r.tasks) > 0 {
+		if o := <-r.ended; r.tasks[o.name] == o.task {
+			r.drop(o.task)
 		}
-	}()
-	switch e := e.(type) {
-	case Truncate:
-		return r.truncate(ctx, e)
-	case CallModel:
-		return r.callModel(ctx, e)
-	case RunCall:
-		return r.runCall(ctx, e)
-	case CommitStep:
-		return r.commitStep(ctx, e)
-	case Remind:
-		return r.append(ctx, fact{run: r.runID(), f: &eventlog.UserMessage{
-			Content: e.Text, Metadata: json.RawMessage(projector.ReminderMetadata), FactBase: r.l.factBase(r.session),
-		}})
-	case Finish:
-		return r.finish(ctx, e)
-	case Fail:
-		return r.fail(ctx, e)
-	default:
-		panic(fmt.Sprintf("agentloop: effect %T", e))
 	}
 }
 
-// appendTimeout bounds an append that the run's end has overtaken: what was
-// done is still recorded.
-const appendTimeout = 10 * time.Second
-
-// append appends facts, all or none. It outlives the run's context for a
-// while: an append that is given up has an unknown outcome.
-func (r *runner) append(ctx context.Context, facts ...fact) error {
-	if err := context.Cause(ctx); err != nil {
-		return err
-	}
-	entries, err := entriesOf(r.session, facts)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), appendTimeout)
-	defer cancel()
-	return r.w.Append(ctx, entries...)
-}
-
-// write queues facts, all or none; a log that has fallen so far behind that
-// there is no room is waited for. What becomes of them flush tells.
-func (r *runner) write(ctx context.Context, facts ...fact) error {
-	entries, err := entriesOf(r.session, facts)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, appendTimeout)
-	defer cancel()
-	return r.w.Write(ctx, entries...)
-}
-
-// flush waits until all that was written is durable and folded. Like append,
-// it outlives the run's context.
-func (r *runner) flush(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), appendTimeout)
-	defer cancel()
-	return r.w.Flush(ctx)
-}
-
-// chunk labels a chunk of the current run.
-func (r *runner) chunk(c eventlog.Chunk) fact { return fact{c: c, run: r.runID()} }
-
-func (r *runner) base(step int) eventlog.Base {
-	return eventlog.Base{AgentID: r.session, AgentType: r.def.Name, Timestamp: r.l.now(), Step: step}
-}
-
-func (r *runner) runID() string {
+// watch has the driver look whenever somebody else writes into the tree: that
+// is how a run hears of a submitted result, of a stop, of a further request.
+func (r *runner) watch(ctx context.Context, news chan<- struct{}) error {
 	r.mu.RLock()
-	defer r.mu.RUnlock()
-	if r.tree.Turn == nil {
-		return ""
+	head := r.tree.Head
+	r.mu.RUnlock()
+	for rec, err := range r.l.log.Follow(ctx, r.root, head) {
+		if err != nil {
+			return err
+		}
+		if rec.Writer == r.id {
+			continue
+		}
+		select {
+		case news <- struct{}{}:
+		default:
+		}
 	}
-	return r.tree.Turn.RunID
-}
-
-func (r *runner) customState() json.RawMessage {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return r.tree.CustomState
+	return context.Cause(ctx)
 }

@@ -18,13 +18,27 @@ type Tool struct {
 	// FinishWith makes the tool's result the run's output. Such tools run
 	// after all others of a step, one after the other.
 	FinishWith bool
-	// Timeout ends the call's context; 0: none. The model is told.
+	// Client makes it a client-executed tool: the run is suspended until
+	// somebody submits the result (document 002). It excludes Execute,
+	// FinishWith and RequireApproval.
+	Client bool
+	// OutputSchema, if set, is what a client's result must fit.
+	OutputSchema json.RawMessage
+	// RequireApproval, if set, decides of each call whether a person must
+	// approve it first; see [AlwaysApprove]. An error or a panic counts as
+	// yes. It excludes FinishWith.
+	RequireApproval func(ctx context.Context, c *Call, args json.RawMessage) (bool, error)
+	// Timeout ends the call's context, and is how long a client has to
+	// answer; 0: none. The model is told.
 	Timeout time.Duration
 	// Execute runs the tool. args fit InputSchema. The result must be
 	// encodable as JSON; an error goes to the model and drops the call's
 	// state updates. ctx ends on the timeout and when the run is stopped.
 	Execute func(ctx context.Context, c *Call, args json.RawMessage) (any, error)
 }
+
+// AlwaysApprove requires approval of every call.
+func AlwaysApprove(context.Context, *Call, json.RawMessage) (bool, error) { return true, nil }
 
 // NewTool makes a tool of a Go function. The input schema comes from In,
 // whose fields' json and jsonschema tags name and describe them. It panics if
@@ -53,7 +67,8 @@ func NewTool[In, Out any](name, description string, f func(context.Context, *Cal
 // tool is a tool whose schema has been checked.
 type tool struct {
 	Tool
-	input *jsonschema.Resolved
+	input  *jsonschema.Resolved
+	output *jsonschema.Resolved // of a client's result, or nil
 }
 
 // checkArguments returns why a model's arguments can't be used.

@@ -58,6 +58,12 @@ var factTypes = table(
 	func() Fact { return new(StreamEnd) },
 	func() Fact { return new(StreamFailed) },
 	func() Fact { return new(Erased) },
+	func() Fact { return new(CallSuspended) },
+	func() Fact { return new(ResultSubmitted) },
+	func() Fact { return new(InterruptRequested) },
+	func() Fact { return new(SessionForked) },
+	func() Fact { return new(UsageRecorded) },
+	func() Fact { return new(RemoteProgress) },
 )
 
 func table[T interface{ Type() string }](rows ...func() T) map[string]func() T {

@@ -26,13 +26,15 @@ func (*FactBase) fact()       {}
 
 // Facts of a session and its runs.
 type (
-	// SessionCreated is the first record of every session.
+	// SessionCreated is the first record of every session. Child is set if it
+	// is a sub-agent's: then it lies in its root's log.
 	SessionCreated struct {
 		AgentType string            `json:"agentType"`
 		State     json.RawMessage   `json:"state,omitempty"` // initial custom state, an object
 		UserID    string            `json:"userId,omitempty"`
 		Tags      []string          `json:"tags,omitempty"`
 		Metadata  map[string]string `json:"metadata,omitempty"`
+		Child     *SubSession       `json:"child,omitempty"`
 		FactBase
 	}
 
@@ -219,11 +221,14 @@ type TokenUsage struct {
 // RunMode tells how a run begins.
 type RunMode string
 
-// Run modes.
+// Run modes. All but the first are document 000's.
 const (
-	ModeStart       RunMode = "start"        // a first run, or a new turn
-	ModeContinue    RunMode = "continue"     // go on where the last run stopped
-	ModeWithMessage RunMode = "with_message" // go on with a further user message
+	ModeStart            RunMode = "start"             // a first run, or a new turn
+	ModeContinue         RunMode = "continue"          // go on where the last run stopped
+	ModeWithMessage      RunMode = "with_message"      // go on with a further user message
+	ModeWithConfirmation RunMode = "with_confirmation" // go on with all open approvals decided
+	ModeFromCheckpoint   RunMode = "from_checkpoint"   // go back to a checkpoint, then on
+	ModeRetry            RunMode = "retry"             // go back to a turn's beginning, then on
 )
 
 // RunStatus is the state of a run.

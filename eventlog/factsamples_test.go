@@ -74,4 +74,39 @@ var factSamples = []sample[eventlog.Fact]{
 	},
 	{&eventlog.StreamFailed{Error: "broke", FactBase: factBase}, &eventlog.StreamFailed{FactBase: factBase}},
 	{&eventlog.Erased{FactBase: factBase}, &eventlog.Erased{FactBase: factBase}},
+	{
+		&eventlog.CallSuspended{
+			RunID: "run-1", StepID: "step-1", ToolCallID: "call-1", ToolName: "delete", Kind: eventlog.PendingApproval,
+			ApprovalID: "run-1::call-1", ChildSessionID: "session-1-sub-call-1", Deadline: 1700000600123, FactBase: factBase,
+		},
+		&eventlog.CallSuspended{ToolCallID: "c", Kind: eventlog.PendingClient, FactBase: factBase},
+	},
+	{
+		&eventlog.ResultSubmitted{
+			ToolCallID: "call-1", Kind: eventlog.SubmitApproval, Result: raw(`{"ok":true}`), Error: "broke", ErrorCode: "client_tool_error",
+			Approved: true, Reason: "fine", FactBase: factBase,
+		},
+		&eventlog.ResultSubmitted{ToolCallID: "c", Kind: eventlog.SubmitTimeout, FactBase: factBase},
+	},
+	{
+		&eventlog.InterruptRequested{
+			RunID: "run-1", Kind: eventlog.StopAbort, Reason: "enough", Code: "tool_timeout", ByParent: true, FactBase: factBase,
+		},
+		&eventlog.InterruptRequested{RunID: "r", Kind: eventlog.StopInterrupt, FactBase: factBase},
+	},
+	{
+		&eventlog.SessionForked{FromSessionID: "session-0", FromSequence: 42, State: raw(`{"sessionId":"session-1"}`), FactBase: factBase},
+		&eventlog.SessionForked{FromSessionID: "s", State: raw(`{}`), FactBase: factBase},
+	},
+	{
+		&eventlog.UsageRecorded{
+			RunID: "run-1", StepCount: 2, Source: eventlog.UsageTool, SourceType: eventlog.ClientToolWait, SourceName: "pick",
+			Amount: 1500.5, FactBase: factBase,
+		},
+		&eventlog.UsageRecorded{Source: eventlog.UsageAgent, SourceType: "pages", FactBase: factBase},
+	},
+	{
+		&eventlog.RemoteProgress{ToolCallID: "call-1", RunID: "run-9", Sequence: 77, FactBase: factBase},
+		&eventlog.RemoteProgress{ToolCallID: "c", FactBase: factBase},
+	},
 }

@@ -2,6 +2,7 @@ package eventlog
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 )
 
@@ -28,15 +29,24 @@ type unit struct {
 	entries []Entry
 }
 
-// follow returns the status of a stream that takes u in the given one.
-func (u *unit) follow(status StreamStatus) (StreamStatus, error) {
+// follow returns the status of a root's stream that takes u in the given one.
+// A sub-agent may outlive its parent's turn: what it writes is not refused.
+func (u *unit) follow(root string, status StreamStatus) (StreamStatus, error) {
 	for _, e := range u.entries {
+		if e.Agent != root {
+			continue
+		}
 		if status.Refuses(e.Envelope) {
 			return status, ErrStreamEnded
 		}
 		status = status.After(e.Envelope)
 	}
 	return status, nil
+}
+
+// syncs reports whether a call of b wants to know what others have written.
+func (b *batch) syncs() bool {
+	return slices.ContainsFunc(b.units, func(u *unit) bool { return u.calls[0].sync })
 }
 
 func (b *batch) fits(c *call) bool {

@@ -32,11 +32,12 @@ type queue struct {
 	failed         error                   // the first of Writes that no Flush has told
 }
 
-// call is one call of Append or Write; without entries, of Flush.
+// call is one call of Append or Write; without entries, of Flush or Sync.
 type call struct {
 	entries []Entry
 	bytes   int
 	written bool          // by Write: nobody waits
+	sync    bool          // what others have written is observed
 	done    chan struct{} // closed when err is set
 	err     error
 

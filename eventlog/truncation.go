@@ -74,9 +74,9 @@ func Strikable(e Envelope) bool { return ScopeRun.Strikes(e) }
 //
 // ScopeAll is for a rollback: every chunk, and the facts that say what
 // happened in the conversation and to the stream: messages, model turns, tool
-// results, the beginning and the end of runs, pauses and ends. What stays is
-// what is true in any case: that the session was created, who held the tree,
-// what was struck before. A fact of a type that this version does not know
+// results, the beginning, the stop and the end of runs, what waits and what was
+// submitted, pauses and ends. What stays is what is true in any case: that the
+// session was created, who held the tree, what was used, what was struck before. A fact of a type that this version does not know
 // stays too; it may be of that sort.
 func (s Scope) Strikes(e Envelope) bool {
 	switch s {
@@ -110,7 +110,8 @@ func mortalFact(typ string) bool {
 	switch typ {
 	case (*UserMessage)(nil).Type(), (*RunRequested)(nil).Type(), (*ModelTurn)(nil).Type(), (*ModelFailed)(nil).Type(),
 		(*ToolResult)(nil).Type(), (*RunEnded)(nil).Type(), (*StreamPaused)(nil).Type(), (*StreamResumed)(nil).Type(),
-		(*StreamEnd)(nil).Type(), (*StreamFailed)(nil).Type():
+		(*StreamEnd)(nil).Type(), (*StreamFailed)(nil).Type(), (*CallSuspended)(nil).Type(),
+		(*ResultSubmitted)(nil).Type(), (*InterruptRequested)(nil).Type(), (*RemoteProgress)(nil).Type():
 		return true
 	}
 	return false

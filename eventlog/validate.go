@@ -259,6 +259,11 @@ func validateFact(f Fact) error {
 		if f.State != nil {
 			k.object("state", f.State)
 		}
+		if c := f.Child; c != nil {
+			k.id("child.parentSessionId", c.ParentSessionID)
+			k.id("child.callId", c.CallID)
+			oneOf(k, "child.mode", c.Mode, SubSessionEphemeral, SubSessionPersistent)
+		}
 	case *UserMessage:
 		if f.Metadata != nil {
 			k.object("metadata", f.Metadata)
@@ -303,6 +308,25 @@ func validateFact(f Fact) error {
 	case *StreamEnd:
 		k.id("streamId", f.StreamID)
 		k.json("finalOutput", f.FinalOutput)
+	case *CallSuspended:
+		k.id("toolCallId", f.ToolCallID)
+		oneOf(k, "kind", f.Kind, PendingClient, PendingApproval, PendingChild)
+		k.notNegative("deadline", f.Deadline)
+	case *ResultSubmitted:
+		k.id("toolCallId", f.ToolCallID)
+		oneOf(k, "kind", f.Kind, SubmitClientResult, SubmitApproval, SubmitTimeout, SubmitAbandoned)
+		k.json("result", f.Result)
+	case *InterruptRequested:
+		k.id("runId", f.RunID)
+		oneOf(k, "kind", f.Kind, StopInterrupt, StopAbort)
+	case *SessionForked:
+		k.id("fromSessionId", f.FromSessionID)
+		k.object("state", f.State)
+	case *UsageRecorded:
+		oneOf(k, "source", f.Source, UsageAgent, UsageTool, UsageSubAgent)
+		k.id("sourceType", f.SourceType)
+	case *RemoteProgress:
+		k.id("toolCallId", f.ToolCallID)
 	}
 	return k.result()
 }

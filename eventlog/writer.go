@@ -117,6 +117,11 @@ func (w *Writer) Append(ctx context.Context, entries ...Entry) error {
 	if c == nil {
 		return err
 	}
+	return w.wait(ctx, c)
+}
+
+// wait queues c and waits until it is answered.
+func (w *Writer) wait(ctx context.Context, c *call) error {
 	idle, _, err := w.queue.put(c)
 	if err != nil {
 		return err
@@ -177,6 +182,16 @@ func (w *Writer) Flush(ctx context.Context) error {
 		}
 	}
 	return w.queue.tell()
+}
+
+// Sync observes what others have written, behind all that was written before.
+//
+// Errors: as Append, but ErrOutcomeUnknown.
+func (w *Writer) Sync(ctx context.Context) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	return w.wait(ctx, &call{sync: true, done: make(chan struct{})})
 }
 
 // Stop ends the writer and waits for its goroutine. What waits is not
@@ -290,6 +305,11 @@ func (w *Writer) tryAll(ctx context.Context, b *batch) error {
 // send appends what the stream takes of b behind whatever others have
 // written.
 func (w *Writer) send(ctx context.Context, b *batch) error {
+	if b.syncs() {
+		if err := w.catchUp(ctx); err != nil {
+			return err
+		}
+	}
 	for {
 		frozen := w.freeze(b)
 		if len(frozen) == 0 {
@@ -318,7 +338,7 @@ func (w *Writer) freeze(b *batch) []Entry {
 	status := w.status
 	frozen, kept := make([]Entry, 0, b.records), b.units[:0]
 	for _, u := range b.units {
-		after, err := u.follow(status)
+		after, err := u.follow(w.session, status)
 		if failed := w.queue.failure(u); failed != nil {
 			err = failed
 		}
@@ -352,7 +372,9 @@ func (w *Writer) catchUp(ctx context.Context) error {
 
 func (w *Writer) see(r Record) {
 	w.head = r.Sequence
-	w.status = w.status.After(r.Envelope)
+	if r.Agent == w.session {
+		w.status = w.status.After(r.Envelope)
+	}
 	if r.Writer == w.id {
 		w.ordinal = r.Ordinal
 	}

@@ -1,8 +1,6 @@
 package projector
 
 import (
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/helixd/helixd/eventlog"
@@ -95,17 +93,6 @@ func newSession(id string, at int64) Session {
 func (t *Tree) touch(s *Session, r eventlog.Record, at int64) {
 	s.UpdatedAt = max(s.UpdatedAt, at)
 	s.StreamStatus = s.StreamStatus.After(r.Envelope)
-}
-
-// sessions returns the root and its children, in a fixed order.
-func (t *Tree) sessions() []*Session {
-	all := []*Session{&t.Session}
-	for _, id := range slices.Sorted(maps.Keys(t.Children)) {
-		if s := t.Children[id]; s != nil {
-			all = append(all, s)
-		}
-	}
-	return all
 }
 
 // commit marks a commit point.

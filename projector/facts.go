@@ -12,12 +12,13 @@ import (
 func (t *Tree) applyFact(s *Session, r eventlog.Record, f eventlog.Fact, before uint64) string {
 	switch f := f.(type) {
 	case *eventlog.SessionCreated:
-		s.AgentType, s.UserID, s.Tags, s.Metadata = f.AgentType, f.UserID, f.Tags, f.Metadata
+		s.AgentType, s.UserID, s.Tags, s.Metadata, s.Child = f.AgentType, f.UserID, f.Tags, f.Metadata, f.Child
 		if f.State != nil {
 			s.CustomState = f.State
 		}
 	case *eventlog.UserMessage:
 		s.userMessage(r, f)
+		t.notice(f)
 	case *eventlog.RunRequested:
 		return s.requestRun(f, before)
 	case *eventlog.RunClaimed:
@@ -30,7 +31,17 @@ func (t *Tree) applyFact(s *Session, r eventlog.Record, f eventlog.Fact, before 
 	case *eventlog.ModelFailed:
 		return s.modelFailed(f)
 	case *eventlog.ToolResult:
-		return s.toolResult(r, f)
+		return t.toolResult(s, r, f)
+	case *eventlog.CallSuspended:
+		return s.suspendCall(r, f)
+	case *eventlog.ResultSubmitted:
+		s.submit(f)
+	case *eventlog.InterruptRequested:
+		s.requestStop(f)
+	case *eventlog.RemoteProgress:
+		s.RemoteSequence = max(s.RemoteSequence, f.Sequence)
+	case *eventlog.SessionForked:
+		return t.forked(r, f, before)
 	case *eventlog.RunEnded:
 		s.endRun(f)
 	case *eventlog.Truncated:
@@ -99,7 +110,7 @@ func (s *Session) requestRun(f *eventlog.RunRequested, before uint64) string {
 	if f.Mode != eventlog.ModeStart {
 		s.ResumeCount++
 	}
-	s.Turn.RunID = f.RunID
+	s.Turn.RunID, s.Turn.Stop = f.RunID, nil
 	s.Status = SessionActive
 	s.Runs = append(s.Runs, Run{
 		RunID: f.RunID, Turn: s.Turn.Number, Mode: f.Mode, Status: eventlog.RunRunning,
@@ -166,7 +177,7 @@ func (s *Session) modelFailed(f *eventlog.ModelFailed) string {
 
 // toolResult finishes a call. Its message is placed in the model's order,
 // whichever call finishes first.
-func (s *Session) toolResult(r eventlog.Record, f *eventlog.ToolResult) string {
+func (t *Tree) toolResult(s *Session, r eventlog.Record, f *eventlog.ToolResult) string {
 	st, reason := s.openStepOf(f.StepID)
 	if reason != "" {
 		return reason
@@ -187,10 +198,17 @@ func (s *Session) toolResult(r eventlog.Record, f *eventlog.ToolResult) string {
 			return "the answer that it belongs to is not there"
 		}
 		c.Done, c.Failed, c.Result, c.Streamed = true, f.Error != "", f.Result, nil
-		s.Messages = slices.Insert(s.Messages, at, Message{
+		m := Message{
 			Role: RoleTool, Turn: s.Turn.Number, Step: st.Number, Timestamp: f.Timestamp, Sequence: r.Sequence,
 			ToolCallID: c.ID, ToolName: c.Name, Result: f.Result, Error: f.Error, ErrorCode: f.ErrorCode,
-		})
+		}
+		if c.Pending != nil {
+			m.AnsweredAs = c.Pending.Kind
+			if child := t.Get(c.Pending.Child); child != nil && child.Over() {
+				child.Delivered = child.TurnCount
+			}
+		}
+		s.Messages = slices.Insert(s.Messages, at, m)
 		s.Usage.ToolStats.TotalCalls++
 		if c.Failed {
 			s.Usage.ToolStats.FailedCalls++
@@ -224,7 +242,7 @@ func (t *Tree) truncate(r eventlog.Record, f *eventlog.Truncated) string {
 		return err.Error()
 	}
 	for _, g := range t.Dead[struck:] {
-		for _, s := range t.sessions() {
+		for _, s := range t.Sessions() {
 			s.strike(g)
 		}
 	}

@@ -28,6 +28,7 @@ type sessionAt struct {
 	TurnCount    int                   `json:"turnCount"`
 	Run          *Run                  `json:"run,omitempty"` // the last one
 	Turn         *Turn                 `json:"turn,omitempty"`
+	Delivered    int                   `json:"delivered,omitempty"`
 }
 
 // RestoreAt returns what a rollback to t.Head has to carry as
@@ -35,10 +36,11 @@ type sessionAt struct {
 // open steps of the tree, not with its conversation.
 func RestoreAt(t *Tree) (json.RawMessage, error) {
 	at := restore{Sequence: t.Head, Sessions: map[string]sessionAt{}}
-	for _, s := range t.sessions() {
+	for _, s := range t.Sessions() {
 		at.Sessions[s.SessionID] = sessionAt{
 			Status: s.Status, StreamStatus: s.StreamStatus, CustomState: s.CustomState, Output: s.Output, Error: s.Error,
 			CommittedAt: s.CommittedAt, StepCount: s.StepCount, TurnCount: s.TurnCount, Run: s.CurrentRun(), Turn: s.Turn,
+			Delivered: s.Delivered,
 		}
 	}
 	var buf bytes.Buffer
@@ -71,7 +73,7 @@ func (t *Tree) rollBack(f *eventlog.Truncated) string {
 	if at.Sequence != f.AfterSequence {
 		return fmt.Sprintf("rollback: restore is of sequence %d, not %d", at.Sequence, f.AfterSequence)
 	}
-	all := t.sessions()
+	all := t.Sessions()
 	next := make([]Session, len(all))
 	for i, s := range all {
 		saved, ok := at.Sessions[s.SessionID]
@@ -142,7 +144,7 @@ func (s *Session) backTo(f *eventlog.Truncated, at sessionAt) (Session, string) 
 	}
 	back.Status, back.StreamStatus, back.CustomState = at.Status, at.StreamStatus, at.CustomState
 	back.Output, back.Error, back.CommittedAt = at.Output, at.Error, at.CommittedAt
-	back.StepCount, back.TurnCount, back.Turn = at.StepCount, at.TurnCount, at.Turn
+	back.StepCount, back.TurnCount, back.Turn, back.Delivered = at.StepCount, at.TurnCount, at.Turn, at.Delivered
 	back.Version++
 	return back, ""
 }

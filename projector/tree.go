@@ -9,7 +9,7 @@ import (
 
 // Version is the version of the fold: state folded by another one is not
 // continued.
-const Version = 1
+const Version = 2
 
 // Tree is the state of a session tree at a sequence. The embedded Session is
 // the root. The zero value is the state before the first record.
@@ -90,6 +90,16 @@ type Session struct {
 	Turn *Turn `json:"turn,omitempty"`
 	// StruckCalls are the ids of tool calls that rollbacks have taken back.
 	StruckCalls []string `json:"struckCalls,omitempty"`
+	// Child is how a sub-agent's session belongs to its parent.
+	Child *eventlog.SubSession `json:"child,omitempty"`
+	// Delivered is the last turn of a persistent sub-agent of which its
+	// parent has been told.
+	Delivered int `json:"delivered,omitempty"`
+	// RemoteSequence is up to where the stream of a remote sub-agent has been
+	// taken over.
+	RemoteSequence uint64 `json:"remoteSequence,omitempty"`
+	// ForkedFrom is where the session was forked from.
+	ForkedFrom *Fork `json:"forkedFrom,omitempty"`
 }
 
 // Failure is why a run failed.
@@ -120,6 +130,8 @@ type Message struct {
 	Result     json.RawMessage `json:"result,omitempty"`     // tool
 	Error      string          `json:"error,omitempty"`      // tool
 	ErrorCode  string          `json:"errorCode,omitempty"`  // tool
+	// AnsweredAs is what the call had waited for, if it had (tool).
+	AnsweredAs eventlog.PendingKind `json:"answeredAs,omitempty"`
 }
 
 // Role is who speaks.
@@ -207,17 +219,30 @@ func (s *Session) CurrentRun() *Run {
 	return &s.Runs[len(s.Runs)-1]
 }
 
-// HasCall reports whether a call id is taken, or was before a rollback.
-func (s *Session) HasCall(id string) bool {
-	if slices.Contains(s.StruckCalls, id) {
-		return true
-	}
-	for _, m := range s.Messages {
-		for _, p := range m.Parts {
-			if p.ToolCall != nil && p.ToolCall.ID == id {
-				return true
-			}
-		}
-	}
-	return false
+// hasCall reports whether a call id is taken, or was before a rollback.
+func (s *Session) hasCall(id string) bool {
+	return slices.Contains(s.StruckCalls, id) || slices.ContainsFunc(s.Messages, func(m Message) bool {
+		return slices.ContainsFunc(m.Parts, func(p eventlog.TurnPart) bool { return p.ToolCall != nil && p.ToolCall.ID == id })
+	})
+}
+
+// Over reports whether the session has had a turn and none is open.
+func (s *Session) Over() bool { return s.Turn == nil && s.TurnCount > 0 }
+
+// Suspended reports whether the session's last run waits to be resumed.
+func (s *Session) Suspended() bool {
+	run := s.CurrentRun()
+	return s.Turn != nil && s.Status == SessionActive && run != nil && run.Suspended()
+}
+
+// Running reports whether the session's last run goes on, as far as the log
+// knows.
+func (s *Session) Running() bool {
+	run := s.CurrentRun()
+	return s.Turn != nil && s.Status == SessionActive && run != nil && run.Status == eventlog.RunRunning
+}
+
+// Suspended reports whether the run ended to wait.
+func (r *Run) Suspended() bool {
+	return r.Status == eventlog.RunClientTool || r.Status == eventlog.RunChildren || r.Status == eventlog.RunStepPartial
 }

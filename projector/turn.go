@@ -15,6 +15,16 @@ type Turn struct {
 	Before    *uint64 `json:"before,omitempty"`
 	Reminders int     `json:"reminders,omitempty"`
 	Step      *Step   `json:"step,omitempty"` // the open or the last step
+	// Stop is the wish that the run that drives it now should stop.
+	Stop *Stop `json:"stop,omitempty"`
+}
+
+// Stop is a wish that a run should stop.
+type Stop struct {
+	Kind     eventlog.StopKind `json:"kind"`
+	Reason   string            `json:"reason,omitempty"`
+	Code     string            `json:"code,omitempty"`
+	ByParent bool              `json:"byParent,omitempty"`
 }
 
 // Step is one model call and the tool calls that it asked for.
@@ -56,6 +66,40 @@ type Call struct {
 	Failed   bool            `json:"failed,omitempty"`
 	Result   json.RawMessage `json:"result,omitempty"`
 	Streamed *Span           `json:"streamed,omitempty"` // chunks of an unfinished execution
+	// Pending is what the call waits for, or has waited for.
+	Pending *Pending `json:"pending,omitempty"`
+	// Answer is what was submitted.
+	Answer *Answer `json:"answer,omitempty"`
+}
+
+// Pending is what a suspended call waits for (facts 2.2).
+type Pending struct {
+	Kind       eventlog.PendingKind `json:"kind"`
+	ApprovalID string               `json:"approvalId,omitempty"`
+	Child      string               `json:"child,omitempty"`    // session that is waited for
+	CreatedAt  int64                `json:"createdAt"`          // ms since the epoch
+	Deadline   int64                `json:"deadline,omitempty"` // ms since the epoch; 0: none
+}
+
+// Answer is what was submitted for a suspended call.
+type Answer struct {
+	Kind        eventlog.SubmissionKind `json:"kind"`
+	Result      json.RawMessage         `json:"result,omitempty"`
+	Error       string                  `json:"error,omitempty"`
+	ErrorCode   string                  `json:"errorCode,omitempty"`
+	Approved    bool                    `json:"approved,omitempty"`
+	Reason      string                  `json:"reason,omitempty"`
+	SubmittedAt int64                   `json:"submittedAt"` // ms since the epoch
+}
+
+// Awaited reports whether the call waits for a person and has no answer.
+func (c *Call) Awaited() bool {
+	return !c.Done && c.Pending != nil && c.Pending.Kind != eventlog.PendingChild && c.Answer == nil
+}
+
+// Expired reports whether the call's deadline has passed.
+func (c *Call) Expired(now int64) bool {
+	return c.Pending != nil && c.Pending.Deadline > 0 && now >= c.Pending.Deadline
 }
 
 // Span is a range of sequences, both ends included.
@@ -157,19 +201,27 @@ func (s *Step) Pending() []Call {
 // tool calls without a result.
 func (t *Tree) Orphans() []eventlog.Range {
 	var ranges []eventlog.Range
-	add := func(agent, call string, s *Span) {
-		if s != nil {
-			ranges = append(ranges, eventlog.Range{AgentID: agent, CallID: call, From: s.From, To: s.To})
+	for _, s := range t.Sessions() {
+		ranges = append(ranges, s.Orphans(nil)...)
+	}
+	return ranges
+}
+
+// Orphans returns where orphans of the session lie, but for those that
+// somebody is producing: busy tells by call id, empty for the model.
+func (s *Session) Orphans(busy func(call string) bool) []eventlog.Range {
+	if s.Turn == nil || s.Turn.Step == nil {
+		return nil
+	}
+	var ranges []eventlog.Range
+	add := func(call string, span *Span) {
+		if span != nil && (busy == nil || !busy(call)) {
+			ranges = append(ranges, eventlog.Range{AgentID: s.SessionID, CallID: call, From: span.From, To: span.To})
 		}
 	}
-	for _, s := range t.sessions() {
-		if s.Turn == nil || s.Turn.Step == nil {
-			continue
-		}
-		add(s.SessionID, "", s.Turn.Step.Streamed)
-		for _, c := range s.Turn.Step.Calls {
-			add(s.SessionID, c.ID, c.Streamed)
-		}
+	add("", s.Turn.Step.Streamed)
+	for _, c := range s.Turn.Step.Calls {
+		add(c.ID, c.Streamed)
 	}
 	return ranges
 }

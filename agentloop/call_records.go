@@ -1,0 +1,96 @@
+package agentloop
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// The records of a call.
+
+func (t *task) newCall(stepID string, call projector.Call) *Call {
+	base := t.base(0)
+	return &Call{
+		SessionID: t.session, AgentType: base.AgentType, RunID: call.RunID, ToolName: call.Name, ID: call.ID,
+		IdempotencyKey: t.root + ":" + call.RunID + ":" + call.ID,
+		r:              t, step: t.step(), stepID: stepID,
+	}
+}
+
+func (c *Call) base() eventlog.Base { return c.r.base(c.step) }
+
+// chunk labels a chunk of this execution, fact a fact.
+func (c *Call) chunk(chunk eventlog.Chunk) fact { return fact{c: chunk, run: c.RunID, call: c.ID} }
+func (c *Call) fact(f eventlog.Fact) fact       { return fact{f: f, run: c.RunID, call: c.ID} }
+
+func (c *Call) start(call projector.Call) fact {
+	return c.chunk(&eventlog.ToolStart{
+		ToolCallID: c.ID, ToolName: c.ToolName, Arguments: call.Arguments, Base: c.base(),
+	})
+}
+
+// suspended has the call wait; without a timeout for ever.
+func (c *Call) suspended(kind eventlog.PendingKind, approvalID string, timeout time.Duration) fact {
+	f := &eventlog.CallSuspended{
+		RunID: c.RunID, StepID: c.stepID, ToolCallID: c.ID, ToolName: c.ToolName, Kind: kind, ApprovalID: approvalID,
+		FactBase: c.r.factBase(),
+	}
+	if timeout > 0 {
+		f.Deadline = f.Timestamp + timeout.Milliseconds()
+	}
+	return c.fact(f)
+}
+
+// awaits has the call wait for a child.
+func (c *Call) awaits(child string, timeout time.Duration) fact {
+	f := c.suspended(eventlog.PendingChild, "", timeout)
+	f.f.(*eventlog.CallSuspended).ChildSessionID = child
+	return f
+}
+
+func (c *Call) approvalResponse(call projector.Call) fact {
+	chunk := &eventlog.ToolApprovalResponse{
+		ToolCallID: c.ID, ToolName: c.ToolName, ApprovalID: call.Pending.ApprovalID, Approved: call.Answer.Approved, Base: c.base(),
+	}
+	if reason := call.Answer.Reason; reason != "" {
+		chunk.Reason = &reason
+	}
+	return c.chunk(chunk)
+}
+
+// result is the commit point of the call.
+func (c *Call) result(result json.RawMessage, code, message string) fact {
+	return c.fact(&eventlog.ToolResult{
+		RunID: c.RunID, StepID: c.stepID, ToolCallID: c.ID, ToolName: c.ToolName,
+		Result: result, Error: message, ErrorCode: code, FactBase: c.r.factBase(),
+	})
+}
+
+// end tells clients of the result.
+func (c *Call) end(result json.RawMessage, code, message string) fact {
+	byUs := true
+	if tool := c.r.tool(c.ToolName); tool != nil && tool.Client {
+		byUs = false
+	}
+	end := &eventlog.ToolEnd{
+		ToolCallID: c.ID, ToolName: c.ToolName, Result: result, ProviderExecuted: &byUs, Base: c.base(),
+	}
+	if message != "" {
+		end.Error, end.ErrorCode = &message, &code
+	}
+	return c.chunk(end)
+}
+
+// outputError tells that the call failed outside of its tool.
+func (c *Call) outputError(message string) fact {
+	return c.chunk(&eventlog.ToolOutputError{ToolCallID: c.ID, ToolName: c.ToolName, Error: message, Base: c.base()})
+}
+
+func (t *task) tool(name string) *tool {
+	if t.def == nil {
+		return nil
+	}
+	return t.def.tools[name]
+}

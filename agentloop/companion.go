@@ -1,0 +1,265 @@
+package agentloop
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// CompanionPrefix begins the names of the tools by which a model deals with
+// its persistent sub-agents.
+const CompanionPrefix = "companion__"
+
+// The companion tools (document 002).
+const (
+	toolSpawnAgent     = CompanionPrefix + "spawnAgent"
+	toolSendMessage    = CompanionPrefix + "sendMessage"
+	toolListChildren   = CompanionPrefix + "listChildren"
+	toolGetChildStatus = CompanionPrefix + "getChildStatus"
+	toolTerminateChild = CompanionPrefix + "terminateChild"
+	toolWaitForResult  = CompanionPrefix + "waitForResult"
+)
+
+// PersistentAgent is a sub-agent that keeps its session and can be talked to
+// again.
+type PersistentAgent struct {
+	Agent       string // an agent of the same loop
+	Mode        PersistentMode
+	Description string // for the model; empty: the agent's own
+}
+
+// PersistentMode tells whether the parent waits for a sub-agent's turn.
+type PersistentMode string
+
+// Modes of persistent sub-agents.
+const (
+	Blocking    PersistentMode = "blocking"
+	NonBlocking PersistentMode = "non-blocking"
+)
+
+type (
+	spawnArgs struct {
+		Agent          string `json:"agent"`
+		Name           string `json:"name,omitempty"`
+		InitialMessage string `json:"initialMessage"`
+	}
+	sendArgs struct {
+		Name    string `json:"name"`
+		Message string `json:"message"`
+	}
+	nameArgs struct {
+		Name   string `json:"name"`
+		Reason string `json:"reason,omitempty"`
+	}
+	waitArgs struct {
+		Name      string `json:"name"`
+		TimeoutMs int64  `json:"timeoutMs,omitempty"`
+	}
+)
+
+// companions are the tools with their arguments' schemas.
+var companions = []struct{ name, description, schema string }{
+	{toolSpawnAgent, "Start a sub-agent that keeps its conversation. Agents: %s", `{"type":"object","properties":{
+		"agent":{"type":"string","description":"The kind of agent."},
+		"name":{"type":"string","description":"What to call it; made up if it is missing.","pattern":"^[a-zA-Z0-9_-]{1,64}$"},
+		"initialMessage":{"type":"string"}},"required":["agent","initialMessage"],"additionalProperties":false}`},
+	{toolSendMessage, "Send a message to a sub-agent. One that is working is interrupted by it.", `{"type":"object","properties":{
+		"name":{"type":"string"},"message":{"type":"string"}},"required":["name","message"],"additionalProperties":false}`},
+	{toolListChildren, "List the sub-agents that were started.", `{"type":"object","properties":{},"additionalProperties":false}`},
+	{toolGetChildStatus, "Tell what a sub-agent is doing, and what it has said last.", `{"type":"object","properties":{
+		"name":{"type":"string"}},"required":["name"],"additionalProperties":false}`},
+	{toolTerminateChild, "Stop a sub-agent for good.", `{"type":"object","properties":{
+		"name":{"type":"string"},"reason":{"type":"string"}},"required":["name"],"additionalProperties":false}`},
+	{toolWaitForResult, "Wait until a sub-agent has finished what it is doing.", `{"type":"object","properties":{
+		"name":{"type":"string"},"timeoutMs":{"type":"integer","minimum":1,"description":"How long at most, in milliseconds."}},
+		"required":["name"],"additionalProperties":false}`},
+}
+
+// linkPersistent finds the persistent sub-agents and offers the tools to deal
+// with them.
+func (d *definition) linkPersistent(agents map[string]*definition) error {
+	blocking, list := false, ""
+	for _, p := range d.PersistentAgents {
+		child := agents[p.Agent]
+		switch {
+		case child == nil:
+			return fmt.Errorf("persistent agent %s: %w", p.Agent, ErrUnknownAgent)
+		case p.Mode != Blocking && p.Mode != NonBlocking:
+			return fmt.Errorf("persistent agent %s: unknown mode %q", p.Agent, p.Mode)
+		case d.persist[p.Agent].Agent != "":
+			return fmt.Errorf("persistent agent %s: defined twice", p.Agent)
+		}
+		if p.Description == "" {
+			p.Description = child.Description
+		}
+		d.persist[p.Agent] = p
+		blocking = blocking || p.Mode == Blocking
+		list += fmt.Sprintf("\n- %s (%s): %s", p.Agent, p.Mode, p.Description)
+	}
+	if len(d.persist) == 0 {
+		return nil
+	}
+	d.companion = map[string]*jsonschema.Resolved{}
+	for _, tool := range companions {
+		if tool.name == toolWaitForResult && !blocking {
+			continue
+		}
+		description := tool.description
+		if tool.name == toolSpawnAgent {
+			description = fmt.Sprintf(description, list)
+		}
+		if err := d.offer(tool.name, description, json.RawMessage(tool.schema)); err != nil {
+			return err
+		}
+		schema, err := resolveObject(json.RawMessage(tool.schema))
+		if err != nil {
+			return err
+		}
+		d.companion[tool.name] = schema
+	}
+	return nil
+}
+
+// companion executes a call of a companion tool, in one append. The arguments
+// fit the schema.
+func (t *task) companion(ctx context.Context, c *Call, call projector.Call) error {
+	facts, result, problem := t.companionRecords(c, call)
+	facts = append([]fact{c.start(call)}, facts...)
+	switch {
+	case problem != "":
+		facts = append(facts, c.result(nil, CodeToolFailed, problem), c.end(nil, CodeToolFailed, problem))
+	case result != nil:
+		facts = append(facts, c.result(result, "", ""), c.end(result, "", ""))
+	}
+	return t.append(ctx, facts...)
+}
+
+// companionRecords returns what a companion tool writes, and its result;
+// without one the call waits.
+func (t *task) companionRecords(c *Call, call projector.Call) (facts []fact, result json.RawMessage, problem string) {
+	args := call.Arguments
+	switch c.ToolName {
+	case toolSpawnAgent:
+		var a spawnArgs
+		_ = json.Unmarshal(args, &a)
+		return t.spawnPersistent(c, a)
+	case toolListChildren:
+		return nil, t.listChildren(), ""
+	case toolSendMessage:
+		var a sendArgs
+		_ = json.Unmarshal(args, &a)
+		return t.sendMessage(c, a)
+	case toolWaitForResult:
+		var a waitArgs
+		_ = json.Unmarshal(args, &a)
+		id, problem := t.childNamed(a.Name)
+		if problem == "" && t.childRunning(id) {
+			return []fact{c.awaits(id, time.Duration(a.TimeoutMs)*time.Millisecond)}, nil, ""
+		}
+		return nil, t.childStatus(id), problem
+	case toolTerminateChild:
+		var a nameArgs
+		_ = json.Unmarshal(args, &a)
+		return t.terminate(a)
+	default:
+		var a nameArgs
+		_ = json.Unmarshal(args, &a)
+		id, problem := t.childNamed(a.Name)
+		return nil, t.childStatus(id), problem
+	}
+}
+
+func (t *task) spawnPersistent(c *Call, a spawnArgs) ([]fact, json.RawMessage, string) {
+	p, known := t.def.persist[a.Agent]
+	if !known {
+		return nil, nil, fmt.Sprintf("there is no agent %q to start", a.Agent)
+	}
+	if a.Name == "" {
+		t.look(func(*projector.Session) {
+			for n := 1; a.Name == "" || t.taken(a.Name); n++ {
+				a.Name = fmt.Sprintf("%s-%d", a.Agent, n)
+			}
+		})
+	}
+	id := childID(t.session, "-agent-", a.Name)
+	if _, problem := t.cantSpawn(id); problem != "" {
+		return nil, nil, fmt.Sprintf("can't start %q: %s", a.Name, problem)
+	}
+	blocking := p.Mode == Blocking
+	facts := []fact{c.chunk(&eventlog.SubAgentStart{SubAgentType: a.Agent, SubSessionID: id, CallID: c.ID, Base: c.base()})}
+	if blocking {
+		facts = append(facts, c.awaits(id, 0))
+	}
+	facts = append(facts, t.spawn(id, t.l.agents[a.Agent], a.InitialMessage, eventlog.SubSession{
+		ParentSessionID: t.session, CallID: c.ID, Mode: eventlog.SubSessionPersistent, Name: a.Name, Blocking: blocking,
+	})...)
+	if blocking {
+		return facts, nil, ""
+	}
+	return facts, statusJSON(childStatus{Name: a.Name, Status: statusRunning}), ""
+}
+
+// taken reports whether a child has the name. The caller holds the state.
+func (t *task) taken(name string) bool {
+	s := t.tree.Get(childID(t.session, "-agent-", name))
+	return s != nil && s.TurnCount > 0
+}
+
+// sendMessage gives a sub-agent a further message. Its run ends where it is;
+// another one goes on with the message.
+func (t *task) sendMessage(c *Call, a sendArgs) ([]fact, json.RawMessage, string) {
+	id, problem := t.childNamed(a.Name)
+	if problem != "" {
+		return nil, nil, problem
+	}
+	var facts []fact
+	blocking := false
+	t.look(func(*projector.Session) {
+		child := t.tree.Get(id)
+		blocking = child.Child.Blocking
+		mode := eventlog.ModeStart
+		if child.Turn != nil {
+			mode = eventlog.ModeWithMessage
+			facts = append(facts, abandon(t.l, child)...)
+		}
+		if child.Running() {
+			reason := "a new message"
+			facts = append(facts, fact{run: child.Turn.RunID, c: &eventlog.RunInterrupted{
+				RunID: child.Turn.RunID, Reason: &reason, CheckpointID: latestCheckpoint(child), Base: t.l.chunkBase(child),
+			}}, fact{run: child.Turn.RunID, f: &eventlog.RunEnded{
+				RunID: child.Turn.RunID, Status: eventlog.RunStopped, FactBase: t.l.factBase(id),
+			}})
+		}
+		run := t.l.newRun(id, mode, []Input{{Content: a.Message}})
+		facts = append(facts, run...)
+		if child.Turn != nil {
+			facts = append(facts, t.l.resumed(child, run[0].run, mode))
+		}
+	})
+	facts = about(id, facts)
+	if blocking {
+		return append(facts, c.awaits(id, 0)), nil, ""
+	}
+	return facts, statusJSON(childStatus{Name: a.Name, Status: statusRunning}), ""
+}
+
+func (t *task) terminate(a nameArgs) (facts []fact, result json.RawMessage, problem string) {
+	id, problem := t.childNamed(a.Name)
+	if problem != "" {
+		return nil, nil, problem
+	}
+	t.look(func(*projector.Session) {
+		if child := t.tree.Get(id); child.Turn != nil {
+			facts = about(id, []fact{{run: child.Turn.RunID, f: &eventlog.InterruptRequested{
+				RunID: child.Turn.RunID, Kind: eventlog.StopAbort, Reason: cutTo(a.Reason, MaxErrorText), FactBase: t.l.factBase(id),
+			}}})
+		}
+	})
+	return facts, statusJSON(childStatus{Name: a.Name, Status: "terminated"}), ""
+}

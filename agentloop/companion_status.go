@@ -1,0 +1,110 @@
+package agentloop
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// childStatus is what a companion tool tells of a persistent sub-agent.
+type childStatus struct {
+	Name   string          `json:"name"`
+	Agent  string          `json:"agent,omitempty"`
+	Mode   PersistentMode  `json:"mode,omitempty"`
+	Status string          `json:"status"` // running, suspended, completed, failed, interrupted, terminated
+	Output json.RawMessage `json:"output,omitempty"`
+	Error  string          `json:"error,omitempty"`
+}
+
+const (
+	statusRunning   = "running"
+	statusSuspended = "suspended"
+)
+
+func statusJSON(v any) json.RawMessage {
+	raw, _ := json.Marshal(v)
+	return raw
+}
+
+func statusOf(child *projector.Session) childStatus {
+	s := childStatus{Name: child.Child.Name, Agent: child.AgentType, Mode: NonBlocking, Status: string(child.Status)}
+	if child.Child.Blocking {
+		s.Mode = Blocking
+	}
+	switch {
+	case child.Running():
+		s.Status = statusRunning
+	case child.Suspended():
+		s.Status = statusSuspended
+	case child.Error != nil:
+		s.Error = child.Error.Message
+	default:
+		s.Output = child.Output
+	}
+	return s
+}
+
+// childNamed returns the id of a persistent sub-agent.
+func (t *task) childNamed(name string) (id, problem string) {
+	t.look(func(*projector.Session) {
+		if !t.taken(name) {
+			problem = fmt.Sprintf("there is no sub-agent %q", cutTo(name, 100))
+		}
+	})
+	return childID(t.session, "-agent-", name), problem
+}
+
+func (t *task) childRunning(id string) (running bool) {
+	t.look(func(*projector.Session) {
+		child := t.tree.Get(id)
+		running = child != nil && child.Turn != nil && child.Status == projector.SessionActive
+	})
+	return running
+}
+
+func (t *task) childStatus(id string) (result json.RawMessage) {
+	t.look(func(*projector.Session) {
+		if child := t.tree.Get(id); child != nil && child.Child != nil {
+			result = statusJSON(statusOf(child))
+		}
+	})
+	return result
+}
+
+func (t *task) listChildren() (result json.RawMessage) {
+	list := []childStatus{}
+	t.look(func(*projector.Session) {
+		for _, child := range t.tree.ChildrenOf(t.session) {
+			if child.Child.Mode == eventlog.SubSessionPersistent {
+				list = append(list, statusOf(child))
+			}
+		}
+	})
+	return statusJSON(map[string]any{"children": list})
+}
+
+// childNews returns the message that tells a session of a turn that one of
+// its persistent sub-agents has ended, or nil.
+func childNews(t *projector.Tree, s *projector.Session) *Tell {
+	for _, child := range t.ChildrenOf(s.SessionID) {
+		if child.Child.Mode != eventlog.SubSessionPersistent || !child.Over() || child.Delivered >= child.TurnCount {
+			continue
+		}
+		meta := statusJSON(projector.ChildNotice{
+			Hidden: true, Helix: projector.ChildNoticeMark, Session: child.SessionID, Turn: child.TurnCount,
+		})
+		text := fmt.Sprintf("Your sub-agent %q has finished its turn: %s", child.Child.Name, statusJSON(statusOf(child)))
+		return &Tell{Session: s.SessionID, Text: text, Metadata: meta}
+	}
+	return nil
+}
+
+// cutTo shortens a text to n bytes.
+func cutTo(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return validPrefix(s, n)
+}

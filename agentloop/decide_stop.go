@@ -1,0 +1,83 @@
+package agentloop
+
+import (
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// interrupt decides about a run that shall stop for now: model calls end at
+// once, tools that run come to their end, nothing new begins, sub-agents stop
+// first, remote ones too.
+func (d decider) interrupt(t *projector.Tree, s *projector.Session, stop projector.Stop) []Effect {
+	def := d.defs[s.AgentType]
+	stop.ByParent = true
+	if effects := stopChildren(t, s, stop, (*projector.Session).Running); len(effects) > 0 {
+		return effects
+	}
+	var running []Effect
+	busy := false
+	if step := s.Turn.Step; step != nil && !step.Committed {
+		for _, c := range step.Pending() {
+			e := RunCall{Session: s.SessionID, StepID: step.ID, Call: c}
+			busy = busy || d.busy(e.key())
+			if d.busy(e.key()) && (def == nil || def.remotes[c.Name] == nil) {
+				running = append(running, e)
+			}
+		}
+	}
+	if busy || d.busy(CallModel{Session: s.SessionID, RunID: s.Turn.RunID}.key()) || stopping(t, s, (*projector.Session).Running) {
+		return running
+	}
+	return []Effect{Interrupt{Session: s.SessionID, Reason: stop.Reason}}
+}
+
+// abort decides about a run that shall end at once: what it does is cut off.
+func (d decider) abort(t *projector.Tree, s *projector.Session, stop projector.Stop) []Effect {
+	open := func(child *projector.Session) bool { return child.Turn != nil }
+	handed := stop
+	handed.ByParent, handed.Code = true, ""
+	if effects := stopChildren(t, s, handed, open); len(effects) > 0 {
+		return effects
+	}
+	busy := d.busy(CallModel{Session: s.SessionID, RunID: s.Turn.RunID}.key())
+	if step := s.Turn.Step; step != nil {
+		for _, c := range step.Calls {
+			busy = busy || d.busy(callKey(s.SessionID, c.ID))
+		}
+	}
+	if busy || stopping(t, s, open) {
+		return nil
+	}
+	code, message := stop.Code, "the run was aborted"
+	if code == "" {
+		code = CodeAborted
+	}
+	if stop.Reason != "" {
+		message += ": " + stop.Reason
+	}
+	return []Effect{Fail{Session: s.SessionID, Code: code, Message: message}}
+}
+
+// stopChildren hands a stop on to the children that are concerned and have not
+// heard of it.
+func stopChildren(t *projector.Tree, s *projector.Session, stop projector.Stop, concerned func(*projector.Session) bool) []Effect {
+	var effects []Effect
+	for _, child := range t.ChildrenOf(s.SessionID) {
+		heard := child.Turn != nil && child.Turn.Stop != nil &&
+			(child.Turn.Stop.Kind == stop.Kind || child.Turn.Stop.Kind == eventlog.StopAbort)
+		if concerned(child) && !heard {
+			effects = append(effects, StopChild{Session: child.SessionID, Stop: stop})
+		}
+	}
+	return effects
+}
+
+// stopping reports whether a child that is concerned has not stopped yet.
+func stopping(t *projector.Tree, s *projector.Session, concerned func(*projector.Session) bool) bool {
+	for _, child := range t.ChildrenOf(s.SessionID) {
+		if concerned(child) {
+			return true
+		}
+	}
+	return false
+}

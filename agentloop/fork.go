@@ -1,0 +1,114 @@
+package agentloop
+
+import (
+	"context"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// ForkRequest makes a new session of another one's past.
+type ForkRequest struct {
+	FromSessionID string
+	// At is where; the zero Target is the head.
+	At Target
+	// MessageIndex, if set, is instead the message behind which the fork
+	// begins, from 0.
+	MessageIndex *int
+	NewSessionID string // empty: a fresh id
+}
+
+// Forked names a fork.
+type Forked struct {
+	SessionID     string `json:"sessionId"`
+	FromSessionID string `json:"fromSessionId"`
+	FromSequence  uint64 `json:"fromSequence"`
+}
+
+// Fork makes a session whose first record holds the state of another one at a
+// sequence: nothing later needs that one. If a turn was open there, the fork is
+// interrupted, and Resume goes on with it; calls that have no result are
+// executed in both. A fork that exists with the same origin is returned.
+//
+// Errors: eventlog.ErrSessionNotFound, ErrCheckpointNotFound, ErrSessionExists,
+// *eventlog.CursorAheadError, *eventlog.TrimmedError,
+// *eventlog.ValidationError; eventlog.ErrTooLarge if the state is more than the
+// log takes as one record.
+func (l *Loop) Fork(ctx context.Context, req ForkRequest) (Forked, error) {
+	head, err := l.states.Head(ctx, req.FromSessionID)
+	if err != nil {
+		return Forked{}, err
+	}
+	seq, err := req.sequence(head)
+	if err != nil {
+		return Forked{}, err
+	}
+	then, err := l.states.At(ctx, req.FromSessionID, seq)
+	if err != nil {
+		return Forked{}, err
+	}
+	if then.SessionID == "" {
+		return Forked{}, &eventlog.ValidationError{Field: "sequence", Reason: "is before the session's first record"}
+	}
+	seq = then.Head
+	id := req.NewSessionID
+	if id == "" {
+		id = "fork-" + l.opts.NewID()
+	}
+	state, err := projector.ForkState(then, id)
+	if err != nil {
+		return Forked{}, err
+	}
+	forked := Forked{SessionID: id, FromSessionID: req.FromSessionID, FromSequence: seq}
+	_, err = l.appendPlan(ctx, id, func(t *projector.Tree) ([]fact, error) {
+		if t == nil {
+			return l.forkRecords(then, forked, state), nil
+		}
+		if from := t.ForkedFrom; from == nil || from.SessionID != req.FromSessionID || from.Sequence != seq {
+			return nil, ErrSessionExists
+		}
+		return nil, nil
+	})
+	if err != nil {
+		return Forked{}, err
+	}
+	return forked, nil
+}
+
+// forkRecords begins a fork: its state, what clients have to know, and how its
+// stream stands.
+func (l *Loop) forkRecords(then *projector.Tree, f Forked, state []byte) []fact {
+	base := l.factBase(f.SessionID)
+	resync := resyncOf(&then.Session, eventlog.ResyncBranch)
+	resync.FromSequence = 0
+	resync.Base = l.chunkBase(&then.Session)
+	resync.AgentID = f.SessionID
+	facts := []fact{
+		{f: &eventlog.SessionForked{FromSessionID: f.FromSessionID, FromSequence: f.FromSequence, State: state, FactBase: base}},
+		{c: resync},
+	}
+	switch {
+	case then.Turn != nil:
+		return append(facts, fact{f: &eventlog.StreamPaused{Reason: "branch", FactBase: base}})
+	case then.Status == projector.SessionCompleted:
+		return append(facts, fact{f: &eventlog.StreamEnd{StreamID: f.SessionID, Timestamp: base.Timestamp, FinalOutput: then.Output}})
+	case then.Status == projector.SessionFailed && then.Error != nil:
+		return append(facts, fact{f: &eventlog.StreamFailed{Error: then.Error.Message, FactBase: base}})
+	}
+	return facts
+}
+
+// sequence returns where to fork.
+func (req ForkRequest) sequence(t *projector.Tree) (uint64, error) {
+	switch {
+	case req.MessageIndex != nil && req.At != (Target{}):
+		return 0, &eventlog.ValidationError{Field: "messageIndex", Reason: "excludes a checkpoint and a sequence"}
+	case req.MessageIndex != nil && (*req.MessageIndex < 0 || *req.MessageIndex >= len(t.Messages)):
+		return 0, &eventlog.ValidationError{Field: "messageIndex", Reason: "is no message of the session"}
+	case req.MessageIndex != nil:
+		return t.Messages[*req.MessageIndex].Sequence, nil
+	case req.At == (Target{}):
+		return t.Head, nil
+	}
+	return req.At.sequence(t)
+}

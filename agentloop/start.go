@@ -1,0 +1,110 @@
+package agentloop
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// StartRequest begins a session (document 004, RemoteStartRequest).
+type StartRequest struct {
+	SessionID string
+	AgentType string
+	Messages  []Input // at least one
+	State     json.RawMessage
+	UserID    string
+	Tags      []string
+	Metadata  map[string]string
+	// Branch makes the session a fork of another one, if it is new (Execute
+	// only).
+	Branch *ForkRequest
+}
+
+// Start begins the first run of a session. It is idempotent: a session whose
+// run goes on, or died without an end, answers with that run, which is driven
+// on if nobody does. When it returns, the request is durable.
+//
+// Errors: ErrUnknownAgent, ErrAlreadyCompleted, ErrAlreadyRunning for another
+// agent, ErrUseResume, *eventlog.ValidationError, and what the log returns.
+func (l *Loop) Start(ctx context.Context, req StartRequest) (Started, error) {
+	return l.begin(ctx, req, func(t *projector.Tree) (run string, err error) {
+		switch {
+		case t.Status == projector.SessionCompleted || t.Status == projector.SessionFailed:
+			return "", ErrAlreadyCompleted
+		case t.AgentType != req.AgentType:
+			return "", ErrAlreadyRunning
+		case len(t.Runs) == 0: // only outside producers wrote
+			return "", nil
+		case t.Status != projector.SessionActive || t.Suspended():
+			return "", ErrUseResume
+		}
+		return t.Turn.RunID, nil
+	})
+}
+
+// Execute begins a run: of a new session, or a further turn of one whose last
+// turn is over, which sees the whole conversation (facts 1.1).
+//
+// Errors: as Start, but for ErrAlreadyCompleted; ErrAlreadyRunning if the
+// last turn goes on, ErrUseResume if it waits.
+func (l *Loop) Execute(ctx context.Context, req StartRequest) (*Handle, error) {
+	if req.Branch != nil {
+		branch := *req.Branch
+		branch.NewSessionID = req.SessionID
+		if _, err := l.Fork(ctx, branch); err != nil {
+			return nil, err
+		}
+	}
+	s, err := l.begin(ctx, req, func(t *projector.Tree) (string, error) {
+		switch {
+		case t.AgentType != req.AgentType:
+			return "", ErrAlreadyRunning
+		case t.Turn == nil:
+			return "", nil
+		case req.Branch != nil && len(t.Runs) == 0: // an open turn goes on with the message
+			return "", nil
+		case t.Running():
+			return "", ErrAlreadyRunning
+		}
+		return "", ErrUseResume
+	})
+	if err != nil {
+		return nil, err
+	}
+	return l.handle(s), nil
+}
+
+// begin requests a run, unless found, which judges a session that exists,
+// names one.
+func (l *Loop) begin(ctx context.Context, req StartRequest, found func(*projector.Tree) (string, error)) (Started, error) {
+	def := l.agents[req.AgentType]
+	if def == nil {
+		return Started{}, ErrUnknownAgent
+	}
+	if len(req.Messages) == 0 {
+		return Started{}, &eventlog.ValidationError{Field: "message", Reason: "is required"}
+	}
+	return l.request(ctx, req.SessionID, func(t *projector.Tree) (facts []fact, run string, err error) {
+		if t == nil {
+			state := req.State
+			if state == nil {
+				state = def.InitialState
+			}
+			facts = []fact{{f: &eventlog.SessionCreated{
+				AgentType: req.AgentType, State: state, UserID: req.UserID, Tags: req.Tags, Metadata: req.Metadata,
+				FactBase: l.factBase(req.SessionID),
+			}}}
+		} else if run, err = found(t); run != "" || err != nil {
+			return nil, run, err
+		}
+		mode := eventlog.ModeStart
+		if t != nil && t.Turn != nil {
+			mode = eventlog.ModeWithMessage
+			facts = append(facts, abandonAll(l, t)...)
+		}
+		facts = append(facts, l.newRun(req.SessionID, mode, req.Messages)...)
+		return facts, facts[len(facts)-1].run, nil
+	})
+}

@@ -1,0 +1,229 @@
+package agentloop
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/helixd/helixd/agentloop/model"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// SubAgentPrefix begins the names of the tools that hand a task to another
+// agent.
+const SubAgentPrefix = "subagent__"
+
+// MaxDepth is how many ancestors a sub-agent may have.
+const MaxDepth = 8
+
+// messageSchema is what an agent takes as a sub-agent if it says nothing else.
+const messageSchema = `{"type":"object","properties":{"message":{"type":"string","description":"What to do."}},"required":["message"]}`
+
+// SubAgent is an ephemeral sub-agent (document 002): each call is a session of
+// its own, within the caller's tree, whose output is the call's result.
+type SubAgent struct {
+	Agent       string        // an agent of the same loop
+	Description string        // for the model; empty: the agent's own
+	Timeout     time.Duration // of one call, from its start; 0: none
+}
+
+// subAgent is a sub-agent that was found.
+type subAgent struct {
+	SubAgent
+	def *definition
+}
+
+// link finds the agents that d hands tasks to.
+func (d *definition) link(agents map[string]*definition) error {
+	for _, sub := range d.SubAgents {
+		child := agents[sub.Agent]
+		switch {
+		case child == nil:
+			return fmt.Errorf("sub-agent %s: %w", sub.Agent, ErrUnknownAgent)
+		case child.OutputSchema == nil:
+			return fmt.Errorf("sub-agent %s: it must have an output schema", sub.Agent)
+		}
+		if sub.Description == "" {
+			sub.Description = child.Description
+		}
+		tool := SubAgentPrefix + sub.Agent
+		if err := d.offer(tool, sub.Description, child.InputSchema); err != nil {
+			return err
+		}
+		d.subs[tool] = &subAgent{SubAgent: sub, def: child}
+	}
+	if err := d.linkRemotes(); err != nil {
+		return err
+	}
+	return d.linkPersistent(agents)
+}
+
+// offer adds a tool of the loop's own to what the model is told.
+func (d *definition) offer(tool, description string, schema json.RawMessage) error {
+	if !namePattern.MatchString(tool) {
+		return fmt.Errorf("%s: name must match %s", tool, namePattern)
+	}
+	for _, spec := range d.specs {
+		if spec.Name == tool {
+			return fmt.Errorf("%s: defined twice", tool)
+		}
+	}
+	d.specs = append(d.specs, model.ToolSpec{Name: tool, Description: description, InputSchema: schema})
+	return nil
+}
+
+// argumentsOf returns the schema of a tool's arguments.
+func (d *definition) argumentsOf(tool string) (*jsonschema.Resolved, bool) {
+	switch {
+	case tool == FinishTool && d.finish != nil:
+		return d.finish, true
+	case d.tools[tool] != nil:
+		return d.tools[tool].input, true
+	case d.subs[tool] != nil:
+		return d.subs[tool].def.input, true
+	case d.companion[tool] != nil:
+		return d.companion[tool], true
+	}
+	return nil, false
+}
+
+// childID names a sub-agent's session: the same however often it is asked for.
+// Ids that get too long end in a hash.
+func childID(parent, infix, name string) string {
+	id := parent + infix + name
+	if len(id) <= eventlog.MaxSessionID {
+		return id
+	}
+	sum := sha256.Sum256([]byte(id))
+	hash := hex.EncodeToString(sum[:16])
+	return validPrefix(id, eventlog.MaxSessionID-1-len(hash)) + "-" + hash
+}
+
+// validPrefix cuts s without cutting a character.
+func validPrefix(s string, n int) string {
+	for n > 0 && s[n]&0xc0 == 0x80 {
+		n--
+	}
+	return s[:n]
+}
+
+// startChild begins a sub-agent's session for a call, all in one append.
+func (t *task) startChild(ctx context.Context, c *Call, call projector.Call, sub *subAgent) error {
+	id := childID(t.session, "-sub-", c.ID)
+	code, problem := t.cantSpawn(id)
+	if problem != "" {
+		return t.dispatchFailed(ctx, c, call, code, problem)
+	}
+	return t.append(ctx, append([]fact{
+		c.start(call),
+		c.chunk(&eventlog.SubAgentStart{SubAgentType: sub.Agent, SubSessionID: id, CallID: c.ID, Base: c.base()}),
+		c.awaits(id, sub.Timeout),
+	}, t.spawn(id, sub.def, taskOf(call.Arguments), eventlog.SubSession{
+		ParentSessionID: t.session, CallID: c.ID, Mode: eventlog.SubSessionEphemeral,
+	})...)...)
+}
+
+// cantSpawn returns why a sub-agent's session can't be made.
+func (t *task) cantSpawn(id string) (code, problem string) {
+	t.look(func(*projector.Session) {
+		switch old := t.tree.Get(id); {
+		case t.tree.Depth(t.session) >= MaxDepth:
+			code, problem = CodeMaxDepth, fmt.Sprintf("sub-agents may be nested %d deep", MaxDepth)
+		case old != nil && (old.TurnCount > 0 || old.Child != nil && old.Child.Remote):
+			code, problem = CodeToolFailed, "the sub-agent's session exists"
+		}
+	})
+	return code, problem
+}
+
+// dispatchFailed tells the model that a sub-agent could not be started; its
+// siblings go on (document 002).
+func (t *task) dispatchFailed(ctx context.Context, c *Call, call projector.Call, code, problem string) error {
+	t.l.opts.Logger.Error("subagent.dispatch_failed", "session", t.session, "tool", c.ToolName, "call", c.ID, "code", code)
+	problem = cut(problem)
+	var facts []fact
+	if call.Pending == nil {
+		facts = append(facts, c.start(call))
+	}
+	return t.append(ctx, append(facts, c.outputError(problem), c.result(nil, code, problem), c.end(nil, code, problem))...)
+}
+
+// spawn returns the records that begin a sub-agent's session and its first
+// run.
+func (t *task) spawn(id string, def *definition, message string, child eventlog.SubSession) []fact {
+	base := t.l.factBase(id)
+	facts := []fact{{f: &eventlog.SessionCreated{
+		AgentType: def.Name, State: def.InitialState, Child: &child, FactBase: base,
+	}}}
+	facts = append(facts, t.l.newRun(id, eventlog.ModeStart, []Input{{Content: message}})...)
+	return about(id, facts)
+}
+
+// about labels facts as another session's of the tree.
+func about(session string, facts []fact) []fact {
+	for i := range facts {
+		facts[i].agent = session
+	}
+	return facts
+}
+
+// taskOf returns a sub-agent's first message: the member message if that is
+// all there is, else the JSON.
+func taskOf(args json.RawMessage) string {
+	var members map[string]json.RawMessage
+	var message string
+	if json.Unmarshal(args, &members) == nil && len(members) == 1 && json.Unmarshal(members["message"], &message) == nil {
+		return message
+	}
+	return string(args)
+}
+
+// resumeChild begins a further run of the session.
+func (t *task) resumeChild(ctx context.Context) error {
+	facts := t.l.newRun(t.session, eventlog.ModeContinue, nil)
+	t.look(func(s *projector.Session) {
+		facts = append(facts, t.l.resumed(s, facts[0].run, eventlog.ModeContinue))
+	})
+	return t.append(ctx, facts...)
+}
+
+// closeChild records what a sub-agent that was waited for has said.
+func (t *task) closeChild(ctx context.Context, c *Call, call projector.Call) error {
+	id := call.Pending.Child
+	if t.def.companion[c.ToolName] != nil {
+		result := t.childStatus(id)
+		return t.append(ctx, c.result(result, "", ""), c.end(result, "", ""))
+	}
+	result, code, message := json.RawMessage(nil), CodeToolFailed, "the sub-agent's session is not there"
+	typ := c.ToolName[len(SubAgentPrefix):]
+	t.look(func(*projector.Session) {
+		child := t.tree.Get(id)
+		switch {
+		case child == nil:
+		case child.Status == projector.SessionCompleted:
+			typ, result, code, message = child.AgentType, child.Output, "", ""
+		case child.Error != nil:
+			typ, code, message = child.AgentType, child.Error.Code, child.Error.Message
+		}
+	})
+	shown := result
+	if message != "" {
+		shown, _ = json.Marshal(map[string]string{"error": message})
+	}
+	return t.append(ctx,
+		c.chunk(&eventlog.SubAgentEnd{SubAgentType: typ, SubSessionID: id, CallID: c.ID, Result: shown, Base: c.base()}),
+		c.result(result, code, cutIf(message)), c.end(result, code, cutIf(message)))
+}
+
+func cutIf(message string) string {
+	if message == "" {
+		return ""
+	}
+	return cut(message)
+}

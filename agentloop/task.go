@@ -1,0 +1,193 @@
+package agentloop
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// task performs one effect, for one session of the tree. What it appends goes
+// through it, so that nothing follows when it has been left alone.
+type task struct {
+	*runner
+	name    string // the effect's key
+	session string
+	def     *definition // nil if no agent of the session's type is here
+	runID   string      // the run that drives the session
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	gone    chan struct{} // closed when nobody waits for it any more
+
+	cancelled *time.Timer // the driver's: since it is not wanted
+
+	gate      sync.Mutex
+	abandoned bool
+}
+
+func (r *runner) newTask(ctx context.Context, e Effect) *task {
+	t := &task{runner: r, name: e.key(), session: e.about(), gone: make(chan struct{})}
+	t.ctx, t.cancel = context.WithCancelCause(ctx)
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if s := r.tree.Get(t.session); s != nil {
+		t.def = r.l.agents[s.AgentType]
+		if run := s.CurrentRun(); run != nil {
+			t.runID = run.RunID
+		}
+	}
+	return t
+}
+
+// perform performs the effect. A panic in a tool's or a model's code is the
+// run's failure, not the process's.
+func (t *task) perform(e Effect) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v\n%s", errPanicked, p, debug.Stack())
+		}
+	}()
+	switch e := e.(type) {
+	case CallModel:
+		return t.callModel(t.ctx, e)
+	case RunCall:
+		return t.runCall(t.ctx, e)
+	case RunCompanion:
+		return t.runCall(t.ctx, RunCall(e))
+	case AwaitDeadline:
+		return t.awaitDeadline(t.ctx, e)
+	case Truncate:
+		return t.truncate(t.ctx, e)
+	case CloseCall:
+		return t.closeCall(t.ctx, e)
+	case CommitStep:
+		return t.commitStep(t.ctx, e)
+	case Tell:
+		return t.append(t.ctx, t.fact(&eventlog.UserMessage{Content: e.Text, Metadata: e.Metadata, FactBase: t.factBase()}))
+	case ResumeChild:
+		return t.resumeChild(t.ctx)
+	case StopChild:
+		return t.append(t.ctx, t.fact(&eventlog.InterruptRequested{
+			RunID: t.runID, Kind: e.Stop.Kind, Reason: e.Stop.Reason, Code: e.Stop.Code, ByParent: e.Stop.ByParent,
+			FactBase: t.factBase(),
+		}))
+	case Suspend:
+		return t.suspend(t.ctx, e)
+	case Interrupt:
+		return t.interrupt(t.ctx, e)
+	case Finish:
+		return t.finish(t.ctx, e)
+	case Fail:
+		return t.fail(t.ctx, e)
+	default:
+		panic(fmt.Sprintf("agentloop: effect %T", e))
+	}
+}
+
+// abandon leaves the task alone: its appends fail from now on.
+func (t *task) abandon() {
+	t.gate.Lock()
+	defer t.gate.Unlock()
+	t.abandoned = true
+}
+
+// outcome is what has become of a task.
+type outcome struct {
+	*task
+	err error
+}
+
+// report hands the outcome to the driver, if that still waits for it.
+func (t *task) report(err error) {
+	select {
+	case t.ended <- outcome{task: t, err: err}:
+	case <-t.gone:
+	}
+}
+
+// appendTimeout bounds an append that the run's end has overtaken: what was
+// done is still recorded.
+const appendTimeout = 10 * time.Second
+
+// append appends facts, all or none. It outlives the task's context for a
+// while: an append that is given up has an unknown outcome.
+func (t *task) append(ctx context.Context, facts ...fact) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	entries, err := entriesOf(t.session, facts)
+	if err != nil {
+		return err
+	}
+	t.gate.Lock()
+	defer t.gate.Unlock()
+	if t.abandoned {
+		return errAbandoned
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), appendTimeout)
+	defer cancel()
+	return t.w.Append(ctx, entries...)
+}
+
+// write queues facts, all or none; a log that has fallen so far behind that
+// there is no room is waited for. What becomes of them flush tells.
+func (t *task) write(ctx context.Context, facts ...fact) error {
+	entries, err := entriesOf(t.session, facts)
+	if err != nil {
+		return err
+	}
+	t.gate.Lock()
+	defer t.gate.Unlock()
+	if t.abandoned {
+		return errAbandoned
+	}
+	ctx, cancel := context.WithTimeout(ctx, appendTimeout)
+	defer cancel()
+	return t.w.Write(ctx, entries...)
+}
+
+// flush waits until all that was written is durable and folded. Like append,
+// it outlives the task's context.
+func (t *task) flush(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), appendTimeout)
+	defer cancel()
+	return t.w.Flush(ctx)
+}
+
+// chunk labels a chunk of the current run, fact a fact.
+func (t *task) chunk(c eventlog.Chunk) fact { return fact{c: c, run: t.runID} }
+func (t *task) fact(f eventlog.Fact) fact   { return fact{f: f, run: t.runID} }
+
+func (t *task) factBase() eventlog.FactBase { return t.l.factBase(t.session) }
+
+func (t *task) base(step int) eventlog.Base {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return eventlog.Base{AgentID: t.session, AgentType: t.tree.Get(t.session).AgentType, Timestamp: t.l.now(), Step: step}
+}
+
+// look calls f with the session's state, which must not be kept.
+func (t *task) look(f func(s *projector.Session)) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	f(t.tree.Get(t.session))
+}
+
+func (t *task) step() (n int) {
+	t.look(func(s *projector.Session) {
+		if s.Turn != nil && s.Turn.Step != nil {
+			n = s.Turn.Step.Number
+		}
+	})
+	return n
+}
+
+func (t *task) customState() (state json.RawMessage) {
+	t.look(func(s *projector.Session) { state = s.CustomState })
+	return state
+}

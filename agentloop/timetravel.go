@@ -1,0 +1,156 @@
+package agentloop
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// Checkpoints returns the checkpoints of a session, oldest first, and how many
+// there are (facts 1.4).
+func (l *Loop) Checkpoints(ctx context.Context, session string, limit, offset int) ([]projector.Checkpoint, int, error) {
+	t, err := l.states.Head(ctx, session)
+	if err != nil {
+		return nil, 0, err
+	}
+	all := t.Checkpoints
+	from := min(max(offset, 0), len(all))
+	return slices.Clone(all[from:min(from+max(limit, 0), len(all))]), len(all), nil
+}
+
+// Target is a place in a session's history: one of the fields is set.
+type Target struct {
+	CheckpointID string
+	Sequence     uint64
+}
+
+// sequence returns the record that a target names.
+func (at Target) sequence(t *projector.Tree) (uint64, error) {
+	switch {
+	case at.CheckpointID != "" && at.Sequence != 0:
+		return 0, &eventlog.ValidationError{Field: "sequence", Reason: "excludes checkpointId"}
+	case at.Sequence != 0:
+		return at.Sequence, nil
+	case at.CheckpointID == "":
+		return 0, &eventlog.ValidationError{Field: "checkpointId", Reason: "is required, or sequence"}
+	}
+	for _, cp := range t.Checkpoints {
+		if cp.ID == at.CheckpointID {
+			return cp.StreamSequence, nil
+		}
+	}
+	return 0, ErrCheckpointNotFound
+}
+
+// Rollback takes a session back. Nothing is deleted, and a run that is under
+// way is superseded. If a turn was open there, it is interrupted: Resume goes
+// on with it. It returns the marker, nil if there was nothing to take back.
+//
+// Errors: eventlog.ErrSessionNotFound, ErrCheckpointNotFound, and those of
+// eventlog.Rollback.
+func (l *Loop) Rollback(ctx context.Context, session string, at Target) (*eventlog.Truncated, error) {
+	t, err := l.states.Head(ctx, session)
+	if err != nil {
+		return nil, err
+	}
+	seq, err := at.sequence(t)
+	if err != nil {
+		return nil, err
+	}
+	return l.goBack(ctx, session, seq, eventlog.ResyncRollback, func(then *projector.Tree) []fact {
+		if !then.Running() {
+			return nil
+		}
+		run := then.Turn.RunID
+		return []fact{
+			{run: run, f: &eventlog.RunEnded{RunID: run, Status: eventlog.RunStopped, FactBase: l.factBase(session)}},
+			{run: run, f: &eventlog.StreamPaused{Reason: "rollback", FactBase: l.factBase(session)}},
+		}
+	})
+}
+
+// goBack rolls a session back to a record and appends, with the marker, a
+// stream_resync and what next makes of the state there.
+func (l *Loop) goBack(
+	ctx context.Context, session string, seq uint64, reason eventlog.ResyncReason, next func(*projector.Tree) []fact,
+) (*eventlog.Truncated, error) {
+	then, err := l.states.At(ctx, session, seq)
+	if err != nil {
+		return nil, err
+	}
+	restore, err := projector.RestoreAt(then)
+	if err != nil {
+		return nil, err
+	}
+	resync := resyncOf(&then.Session, reason)
+	resync.Base = l.chunkBase(&then.Session)
+	entries, err := entriesOf(session, append([]fact{{c: resync}}, next(then)...))
+	if err != nil {
+		return nil, err
+	}
+	return eventlog.Rollback(ctx, l.log, session, seq, eventlog.RollbackOptions{Restore: restore, Reason: reason, Then: entries})
+}
+
+// rewind resumes from a checkpoint or a turn's beginning.
+func (l *Loop) rewind(ctx context.Context, req ResumeRequest) (Started, error) {
+	t, err := l.states.Head(ctx, req.SessionID)
+	switch {
+	case err != nil:
+		return Started{}, err
+	case l.agents[t.AgentType] == nil:
+		return Started{}, ErrUnknownAgent
+	case l.running(t):
+		return Started{}, ErrAlreadyRunning
+	}
+	seq, reason := uint64(0), eventlog.ResyncRollback
+	if req.Mode == eventlog.ModeRetry {
+		reason = eventlog.ResyncRetry
+		seq, err = turnStart(t, req.Turn)
+	} else {
+		seq, err = Target{CheckpointID: req.CheckpointID}.sequence(t)
+	}
+	if err != nil {
+		return Started{}, err
+	}
+	var run string
+	marker, err := l.goBack(ctx, req.SessionID, seq, reason, func(then *projector.Tree) []fact {
+		facts := l.newRun(req.SessionID, req.Mode, req.Messages)
+		run = facts[0].run
+		return append(facts, l.resumed(&then.Session, run, req.Mode))
+	})
+	switch {
+	case err != nil:
+		return Started{}, err
+	case marker == nil: // nothing has happened since
+		return l.request(ctx, req.SessionID, func(t *projector.Tree) ([]fact, string, error) {
+			facts := l.newRun(req.SessionID, req.Mode, req.Messages)
+			return append(facts, l.resumed(&t.Session, facts[0].run, req.Mode)), facts[0].run, nil
+		})
+	}
+	l.drive(req.SessionID)
+	return started(req.SessionID, run), nil
+}
+
+// turnStart returns the record behind which a turn's first run was requested:
+// the turn's messages are there, and nothing else of it.
+func turnStart(t *projector.Tree, turn int) (uint64, error) {
+	if turn == 0 {
+		turn = t.TurnCount
+	}
+	for _, run := range t.Runs {
+		if run.Turn == turn && run.StartSequence > 0 {
+			return run.StartSequence, nil
+		}
+	}
+	return 0, ErrNothingToResume
+}
+
+func ignoreNotFound(err error) error {
+	if errors.Is(err, eventlog.ErrSessionNotFound) {
+		return nil
+	}
+	return err
+}

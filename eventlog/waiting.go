@@ -1,0 +1,157 @@
+package eventlog
+
+import "encoding/json"
+
+// Facts of waiting for people, of stopping, and of sub-agents.
+type (
+	// CallSuspended says that a tool call waits: for a person, or for a
+	// sub-agent. It is a commit point: what the call has streamed stays.
+	CallSuspended struct {
+		RunID      string      `json:"runId"`
+		StepID     string      `json:"stepId"`
+		ToolCallID string      `json:"toolCallId"`
+		ToolName   string      `json:"toolName"`
+		Kind       PendingKind `json:"kind"`
+		ApprovalID string      `json:"approvalId,omitempty"` // of an approval
+		// ChildSessionID is the sub-agent that is waited for.
+		ChildSessionID string `json:"childSessionId,omitempty"`
+		// Deadline is from when on an answer comes too late, in milliseconds
+		// since the epoch; 0: never.
+		Deadline int64 `json:"deadline,omitempty"`
+		FactBase
+	}
+
+	// ResultSubmitted answers a suspended call (document 002,
+	// submitToolResult). The first one counts. Of a client's result exactly
+	// one of Result and Error is set.
+	ResultSubmitted struct {
+		ToolCallID string          `json:"toolCallId"`
+		Kind       SubmissionKind  `json:"kind"`
+		Result     json.RawMessage `json:"result,omitempty"`
+		Error      string          `json:"error,omitempty"`
+		ErrorCode  string          `json:"errorCode,omitempty"`
+		Approved   bool            `json:"approved,omitempty"` // of an approval
+		Reason     string          `json:"reason,omitempty"`   // of an approval
+		FactBase
+	}
+
+	// InterruptRequested asks a run to stop. It is void if the run is not the
+	// session's last one.
+	InterruptRequested struct {
+		RunID  string   `json:"runId"`
+		Kind   StopKind `json:"kind"`
+		Reason string   `json:"reason,omitempty"`
+		// Code is the error code of an aborted run; empty: aborted.
+		Code string `json:"code,omitempty"`
+		// ByParent is set if the parent was stopped: then the child goes on
+		// with it.
+		ByParent bool `json:"byParent,omitempty"`
+		FactBase
+	}
+
+	// SessionForked is the first record of a session that was made of
+	// another one, which it does not need any more.
+	SessionForked struct {
+		FromSessionID string `json:"fromSessionId"`
+		FromSequence  uint64 `json:"fromSequence"` // in that session's log
+		// State is the state of the new session, an object that package
+		// projector makes and reads.
+		State json.RawMessage `json:"state"`
+		FactBase
+	}
+
+	// UsageRecorded counts what no other record tells (document 002: usage
+	// entries with source_type and source_name).
+	UsageRecorded struct {
+		RunID      string      `json:"runId"`
+		StepCount  int         `json:"stepCount"`
+		Source     UsageSource `json:"source"`
+		SourceType string      `json:"sourceType"` // client_tool_wait_ms, or the name that a tool gave
+		SourceName string      `json:"sourceName"` // of the tool
+		Amount     float64     `json:"amount"`
+		FactBase
+	}
+
+	// RemoteProgress says up to where a remote sub-agent's stream has been
+	// taken over. It is appended with the chunks that it covers.
+	RemoteProgress struct {
+		ToolCallID string `json:"toolCallId"`
+		RunID      string `json:"runId,omitempty"` // of the remote session
+		Sequence   uint64 `json:"sequence"`        // in the remote session's stream
+		FactBase
+	}
+)
+
+// SubSession is how a sub-agent's session belongs to its parent (document 002,
+// SubSessionRef).
+type SubSession struct {
+	ParentSessionID string         `json:"parentSessionId"`
+	CallID          string         `json:"callId"` // the parent's call that made it
+	Mode            SubSessionMode `json:"mode"`
+	Name            string         `json:"name,omitempty"`     // of a persistent one
+	Blocking        bool           `json:"blocking,omitempty"` // of a persistent one
+	Remote          bool           `json:"remote,omitempty"`   // runs on another server
+	// Deadline is when an ephemeral one is stopped, in milliseconds since the
+	// epoch; 0: never.
+	Deadline int64 `json:"deadline,omitempty"`
+}
+
+// SubSessionMode tells how long a sub-agent lives.
+type SubSessionMode string
+
+// Sub-session modes (document 002).
+const (
+	SubSessionEphemeral  SubSessionMode = "ephemeral"
+	SubSessionPersistent SubSessionMode = "persistent"
+)
+
+// PendingKind tells what a suspended call waits for.
+type PendingKind string
+
+// Kinds of pending calls (facts 2.2).
+const (
+	PendingClient   PendingKind = "client"
+	PendingApproval PendingKind = "approval"
+	PendingChild    PendingKind = "child"
+)
+
+// SubmissionKind tells what answers a suspended call.
+type SubmissionKind string
+
+// Kinds of submissions. The first two come from clients (document 002).
+const (
+	SubmitClientResult SubmissionKind = "client-tool-result"
+	SubmitApproval     SubmissionKind = "approval-response"
+	SubmitTimeout      SubmissionKind = "timeout"   // the deadline has passed
+	SubmitAbandoned    SubmissionKind = "abandoned" // the user went on without it
+)
+
+// StopKind tells how a run is to stop.
+type StopKind string
+
+// Kinds of stops (document 004).
+const (
+	StopInterrupt StopKind = "interrupt" // soft: it can be resumed
+	StopAbort     StopKind = "abort"     // hard: it has failed
+)
+
+// UsageSource tells who used something (facts 3.6).
+type UsageSource string
+
+// Usage sources.
+const (
+	UsageAgent    UsageSource = "agent"
+	UsageTool     UsageSource = "tool"
+	UsageSubAgent UsageSource = "subagent"
+)
+
+// ClientToolWait is the source type of the time that a suspended call has
+// waited, in milliseconds (document 002, CLIENT_TOOL_WAIT_MS_METRIC).
+const ClientToolWait = "client_tool_wait_ms"
+
+func (*CallSuspended) Type() string      { return "call_suspended" }
+func (*ResultSubmitted) Type() string    { return "result_submitted" }
+func (*InterruptRequested) Type() string { return "interrupt_requested" }
+func (*SessionForked) Type() string      { return "session_forked" }
+func (*UsageRecorded) Type() string      { return "usage_recorded" }
+func (*RemoteProgress) Type() string     { return "remote_progress" }

@@ -1,0 +1,89 @@
+package projector
+
+import (
+	"maps"
+	"slices"
+)
+
+// Get returns the session of the tree with the given id, or nil.
+func (t *Tree) Get(id string) *Session {
+	if id == t.SessionID {
+		return &t.Session
+	}
+	return t.Children[id]
+}
+
+// Sessions returns the root and its sub-agents' sessions, in a fixed order.
+func (t *Tree) Sessions() []*Session {
+	all := []*Session{&t.Session}
+	for _, id := range slices.Sorted(maps.Keys(t.Children)) {
+		if s := t.Children[id]; s != nil { // a damaged state may have null there
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// ChildrenOf returns the sub-agents' sessions of a session, in a fixed order:
+// those that have begun a turn and have not been rolled back to before it.
+func (t *Tree) ChildrenOf(id string) []*Session {
+	var children []*Session
+	for _, s := range t.Sessions() {
+		if s.Child != nil && s.Child.ParentSessionID == id && (s.TurnCount > 0 || s.Child.Remote) {
+			children = append(children, s)
+		}
+	}
+	return children
+}
+
+// Depth returns how many ancestors a session has.
+func (t *Tree) Depth(id string) int {
+	n := 0
+	for s := t.Get(id); s != nil && s.Child != nil && n <= len(t.Children); s = t.Get(s.Child.ParentSessionID) {
+		n++
+	}
+	return n
+}
+
+// HasCall reports whether a call id is taken in the tree, or was before a
+// rollback.
+func (t *Tree) HasCall(id string) bool {
+	return slices.ContainsFunc(t.Sessions(), func(s *Session) bool { return s.hasCall(id) })
+}
+
+// OpenCall returns the call with the given id if it belongs to an open step,
+// and the session that owns it (document 002, clientToolCallOwnership).
+func (t *Tree) OpenCall(id string) (*Session, *Call) {
+	for _, s := range t.Sessions() {
+		if s.Turn == nil || s.Turn.Step == nil {
+			continue
+		}
+		if c := s.Turn.Step.call(id); c != nil {
+			return s, c
+		}
+	}
+	return nil, nil
+}
+
+// AwaitedCalls returns the calls of the tree that wait for a person and have
+// no answer yet, by the session that owns them.
+func (t *Tree) AwaitedCalls() []Awaited {
+	var all []Awaited
+	for _, s := range t.Sessions() {
+		if s.Turn == nil || s.Turn.Step == nil {
+			continue
+		}
+		for i := range s.Turn.Step.Calls {
+			if c := &s.Turn.Step.Calls[i]; c.Awaited() {
+				all = append(all, Awaited{Session: s, Call: c})
+			}
+		}
+	}
+	return all
+}
+
+// Awaited is a call that waits for a person.
+type Awaited struct {
+	Session *Session
+	Call    *Call
+}

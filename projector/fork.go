@@ -1,0 +1,123 @@
+package projector
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// Fork is where a session was forked from.
+type Fork struct {
+	SessionID string `json:"sessionId"`
+	Sequence  uint64 `json:"sequence"` // in that session's log
+}
+
+// ForkState returns the state with which a fork of t begins, as
+// eventlog.SessionForked carries it: the conversations, custom states and the
+// open turns of the whole tree under the id of the new session. What belongs
+// to the other log, and what must not be done twice, is left out: sequences,
+// checkpoints, runs, claims, idempotency keys, unfinished chunks. An open turn
+// is interrupted; who resumes the fork goes on with it.
+func ForkState(t *Tree, id string) (json.RawMessage, error) {
+	var fork Tree
+	raw, err := json.Marshal(t) // a copy of its own
+	if err != nil {
+		return nil, fmt.Errorf("projector: fork: %w", err)
+	}
+	if err := json.Unmarshal(raw, &fork); err != nil {
+		return nil, fmt.Errorf("projector: fork: %w", err)
+	}
+	rename := func(s string) string {
+		if rest, ok := strings.CutPrefix(s, t.SessionID); ok && (rest == "" || rest[0] == '-') {
+			return id + rest
+		}
+		return s
+	}
+	children := fork.Children
+	fork = Tree{Session: fork.Session}
+	fork.Session.fork(rename)
+	for _, c := range children {
+		if c == nil {
+			continue
+		}
+		c.fork(rename)
+		if fork.Children == nil {
+			fork.Children = map[string]*Session{}
+		}
+		fork.Children[c.SessionID] = c
+	}
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(&fork); err != nil {
+		return nil, fmt.Errorf("projector: fork: %w", err)
+	}
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
+}
+
+// fork turns a session into one of a fork.
+func (s *Session) fork(rename func(string) string) {
+	s.SessionID, s.StreamID = rename(s.SessionID), rename(s.StreamID)
+	s.Runs, s.Checkpoints, s.CommittedAt, s.Usage, s.ResumeCount = nil, nil, 0, Usage{}, 0
+	s.StreamStatus = eventlog.StreamActive // what follows in the log says more
+	if s.Child != nil {
+		s.Child.ParentSessionID = rename(s.Child.ParentSessionID)
+	}
+	for i := range s.Messages {
+		s.Messages[i].Sequence = 0
+	}
+	if s.Turn == nil {
+		return
+	}
+	s.Turn.RunID, s.Turn.Before, s.Turn.Stop = "", nil, nil
+	s.Status = SessionInterrupted
+	st := s.Turn.Step
+	if st == nil {
+		return
+	}
+	if st.Streamed = nil; !st.Recorded {
+		st.Partial, st.Failure, st.Attempts = nil, nil, 0
+	}
+	for i := range st.Calls {
+		c := &st.Calls[i]
+		c.Streamed = nil
+		if c.Pending == nil {
+			c.Started = false
+		} else {
+			c.Pending.Child = rename(c.Pending.Child)
+		}
+	}
+}
+
+// forked begins a session as a fork.
+func (t *Tree) forked(r eventlog.Record, f *eventlog.SessionForked, before uint64) string {
+	if before > 0 {
+		return "a fork begins with its first record only"
+	}
+	var fork Tree
+	if err := json.Unmarshal(f.State, &fork); err != nil {
+		return fmt.Sprintf("fork: %v", err)
+	}
+	if fork.SessionID != f.SessionID || fork.Messages == nil || len(fork.CustomState) == 0 {
+		return "fork: it is no state of this session"
+	}
+	fork.Head = r.Sequence
+	fork.ForkedFrom = &Fork{SessionID: f.FromSessionID, Sequence: f.FromSequence}
+	for _, s := range fork.Sessions() {
+		s.CommittedAt = r.Sequence
+		for i := range s.Messages {
+			s.Messages[i].Sequence = r.Sequence
+		}
+		if turn := s.Turn; turn != nil {
+			if st := turn.Step; st != nil && !turn.fits(r.Sequence, s.Messages) {
+				return "fork: its turn does not fit"
+			}
+		}
+	}
+	fork.CreatedAt, fork.UpdatedAt = f.Timestamp, f.Timestamp
+	*t = fork
+	return ""
+}

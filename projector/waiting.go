@@ -1,0 +1,78 @@
+package projector
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// suspendCall has a call wait.
+func (s *Session) suspendCall(r eventlog.Record, f *eventlog.CallSuspended) string {
+	st, reason := s.openStepOf(f.StepID)
+	if reason != "" {
+		return reason
+	}
+	c := st.call(f.ToolCallID)
+	switch {
+	case c == nil:
+		return fmt.Sprintf("call %s is not of the open step", f.ToolCallID)
+	case c.Done, c.Pending != nil:
+		return fmt.Sprintf("call %s is over or waits", c.ID)
+	}
+	c.Pending = &Pending{
+		Kind: f.Kind, ApprovalID: f.ApprovalID, Child: f.ChildSessionID, CreatedAt: f.Timestamp, Deadline: f.Deadline,
+	}
+	c.Started, c.Streamed = true, nil
+	s.commit(r.Sequence)
+	return ""
+}
+
+// submit keeps the first answer to a call; others are void.
+func (s *Session) submit(f *eventlog.ResultSubmitted) {
+	if s.Turn == nil || s.Turn.Step == nil {
+		return
+	}
+	if c := s.Turn.Step.call(f.ToolCallID); c != nil && c.Awaited() {
+		c.Answer = &Answer{
+			Kind: f.Kind, Result: f.Result, Error: f.Error, ErrorCode: f.ErrorCode,
+			Approved: f.Approved, Reason: f.Reason, SubmittedAt: f.Timestamp,
+		}
+		s.Version++
+	}
+}
+
+// requestStop keeps a wish that the current run should stop. One that names
+// an earlier run is void, and nothing softens an abort.
+func (s *Session) requestStop(f *eventlog.InterruptRequested) {
+	if s.Turn == nil || s.Turn.RunID != f.RunID || s.Turn.Stop != nil && s.Turn.Stop.Kind == eventlog.StopAbort {
+		return
+	}
+	if f.Kind == eventlog.StopInterrupt && s.Status != SessionActive {
+		return
+	}
+	s.Turn.Stop = &Stop{Kind: f.Kind, Reason: f.Reason, Code: f.Code, ByParent: f.ByParent}
+}
+
+// ChildNotice is the metadata of a hidden message that tells a parent of a
+// turn that its sub-agent has ended.
+type ChildNotice struct {
+	Hidden  bool   `json:"hidden"`
+	Helix   string `json:"helix"` // ChildNoticeMark
+	Session string `json:"session"`
+	Turn    int    `json:"turn"`
+}
+
+// ChildNoticeMark tells a [ChildNotice] from other metadata.
+const ChildNoticeMark = "child_turn_ended"
+
+// notice remembers of which turn a message has told.
+func (t *Tree) notice(f *eventlog.UserMessage) {
+	var n ChildNotice
+	if f.Metadata == nil || json.Unmarshal(f.Metadata, &n) != nil || n.Helix != ChildNoticeMark {
+		return
+	}
+	if child := t.Get(n.Session); child != nil {
+		child.Delivered = max(child.Delivered, n.Turn)
+	}
+}
