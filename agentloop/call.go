@@ -27,6 +27,9 @@ type Call struct {
 	step   int
 	stepID string
 
+	answered bool  // a person has answered the call
+	waited   int64 // how long that took, in milliseconds
+
 	mu      sync.Mutex
 	updates []update
 	updated json.RawMessage // the state after updates

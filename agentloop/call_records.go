@@ -12,11 +12,15 @@ import (
 
 func (t *task) newCall(stepID string, call projector.Call) *Call {
 	base := t.base(0)
-	return &Call{
+	c := &Call{
 		SessionID: t.session, AgentType: base.AgentType, RunID: call.RunID, ToolName: call.Name, ID: call.ID,
 		IdempotencyKey: t.root + ":" + call.RunID + ":" + call.ID,
 		r:              t, step: t.step(), stepID: stepID,
 	}
+	if a := call.Answer; a != nil && (a.Kind == eventlog.SubmitClientResult || a.Kind == eventlog.SubmitApproval) {
+		c.answered, c.waited = true, max(a.SubmittedAt-call.Pending.CreatedAt, 0)
+	}
+	return c
 }
 
 func (c *Call) base() eventlog.Base { return c.r.base(c.step) }
@@ -66,6 +70,19 @@ func (c *Call) result(result json.RawMessage, code, message string) fact {
 		RunID: c.RunID, StepID: c.stepID, ToolCallID: c.ID, ToolName: c.ToolName,
 		Result: result, Error: message, ErrorCode: code, FactBase: c.r.factBase(),
 	})
+}
+
+// outcome returns the records of a finished call, with how long it has waited
+// for a person if it has.
+func (c *Call) outcome(result json.RawMessage, code, message string) []fact {
+	facts := []fact{c.result(result, code, message), c.end(result, code, message)}
+	if c.answered {
+		facts = append(facts, c.fact(&eventlog.UsageRecorded{
+			RunID: c.r.runID, StepCount: c.step, Source: eventlog.UsageTool, SourceType: eventlog.ClientToolWait,
+			SourceName: c.ToolName, Amount: float64(c.waited), FactBase: c.r.factBase(),
+		}))
+	}
+	return facts
 }
 
 // end tells clients of the result.

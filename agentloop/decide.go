@@ -43,7 +43,7 @@ const (
 // decider holds what decisions depend on beside the state.
 type decider struct {
 	defs       map[string]*definition
-	retryDelay time.Duration          // before the first repetition; it doubles
+	retryDelay time.Duration         // before the first repetition; it doubles
 	busy       func(key string) bool // an effect with the key is being performed
 }
 

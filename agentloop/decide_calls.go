@@ -50,11 +50,15 @@ func (d decider) phase(t *projector.Tree, s *projector.Session, step *projector.
 				effects = append(effects, RunCall{Session: s.SessionID, StepID: step.ID, Call: c})
 			case child == nil || child.Child == nil || child.Turn == nil:
 				effects = append(effects, CloseCall{Session: s.SessionID, StepID: step.ID, Call: c})
+			case aborting(child): // it says so itself
+				moving = true
 			case child.Running() || d.goesOn(t, child):
 				moving = true
-				if p.Deadline > 0 && (child.Turn.Stop == nil || child.Turn.Stop.Kind != eventlog.StopAbort) {
+				if p.Deadline > 0 {
 					effects = append(effects, AwaitDeadline{Session: s.SessionID, StepID: step.ID, Call: c, At: p.Deadline})
 				}
+			case c.Expired(now(t)):
+				effects = append(effects, AwaitDeadline{Session: s.SessionID, StepID: step.ID, Call: c, At: p.Deadline})
 			default:
 				waiting = append(waiting, c)
 			}
@@ -70,6 +74,11 @@ func (d decider) phase(t *projector.Tree, s *projector.Session, step *projector.
 		return effects
 	}
 	return []Effect{Suspend{Session: s.SessionID, Status: suspension(step, waiting), Calls: waiting}}
+}
+
+// aborting reports whether an open turn is about to fail.
+func aborting(s *projector.Session) bool {
+	return s.Turn.Stop != nil && s.Turn.Stop.Kind == eventlog.StopAbort
 }
 
 // suspension tells how the run waits (document 000): for sub-agents only, with

@@ -17,7 +17,9 @@ type Handle struct {
 	l         *Loop
 }
 
-func (l *Loop) handle(s Started) *Handle { return &Handle{SessionID: s.SessionID, RunID: s.RunID, l: l} }
+func (l *Loop) handle(s Started) *Handle {
+	return &Handle{SessionID: s.SessionID, RunID: s.RunID, l: l}
+}
 
 // Handle returns a handle of the session's last run; eventlog.ErrSessionNotFound
 // if there is no session, ErrNothingToResume if it has never run.

@@ -155,7 +155,7 @@ func (t *task) appendResult(ctx context.Context, c *Call, patches [][]eventlog.P
 	for _, ops := range patches {
 		facts = append(facts, c.chunk(&eventlog.StatePatch{Patches: ops, Base: c.base()}))
 	}
-	return t.append(ctx, append(facts, c.result(result, code, message), c.end(result, code, message))...)
+	return t.append(ctx, append(facts, c.outcome(result, code, message)...)...)
 }
 
 // safeReplay is replay for updates whose tool has returned: a panic of theirs

@@ -21,10 +21,7 @@ func (t *task) closeCall(ctx context.Context, e CloseCall) error {
 		answer = &projector.Answer{Kind: eventlog.SubmitTimeout}
 	}
 	var facts []fact
-	if answer.Kind == eventlog.SubmitClientResult || answer.Kind == eventlog.SubmitApproval {
-		facts = append(facts, c.waited(answer.SubmittedAt-e.Call.Pending.CreatedAt))
-	}
-	result, code, message := t.outcome(c, answer)
+	result, code, message := t.answer(c, answer)
 	switch {
 	case e.Call.Pending.Kind == eventlog.PendingApproval && answer.Kind != eventlog.SubmitTimeout:
 		denied := e.Call
@@ -33,19 +30,11 @@ func (t *task) closeCall(ctx context.Context, e CloseCall) error {
 	case answer.Kind == eventlog.SubmitTimeout:
 		t.l.opts.Logger.Info("client_tool.timeout", "session", t.session, "tool", c.ToolName, "call", c.ID)
 	}
-	return t.append(ctx, append(facts, c.result(result, code, message), c.end(result, code, message))...)
+	return t.append(ctx, append(facts, c.outcome(result, code, message)...)...)
 }
 
-// waited counts how long the call has waited, in milliseconds.
-func (c *Call) waited(ms int64) fact {
-	return c.fact(&eventlog.UsageRecorded{
-		RunID: c.r.runID, StepCount: c.step, Source: eventlog.UsageTool, SourceType: eventlog.ClientToolWait,
-		SourceName: c.ToolName, Amount: float64(max(ms, 0)), FactBase: c.r.factBase(),
-	})
-}
-
-// outcome is what the model gets for an answer that does not execute the call.
-func (t *task) outcome(c *Call, answer *projector.Answer) (result json.RawMessage, code, message string) {
+// answer is what the model gets for an answer that does not execute the call.
+func (t *task) answer(c *Call, answer *projector.Answer) (result json.RawMessage, code, message string) {
 	switch answer.Kind {
 	case eventlog.SubmitTimeout:
 		return nil, CodeClientToolTimeout, fmt.Sprintf("Tool call %s was not answered in time", c.ToolName)
@@ -91,7 +80,7 @@ func (t *task) awaitDeadline(ctx context.Context, e AwaitDeadline) error {
 	c := t.newCall(e.StepID, e.Call)
 	var run string
 	t.look(func(*projector.Session) {
-		if child := t.tree.Get(e.Call.Pending.Child); child != nil && child.Running() && t.def.companion[c.ToolName] == nil {
+		if child := t.tree.Get(e.Call.Pending.Child); child != nil && child.Turn != nil && t.def.companion[c.ToolName] == nil {
 			run = child.Turn.RunID
 		}
 	})

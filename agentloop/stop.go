@@ -39,9 +39,6 @@ func (l *Loop) requestStop(ctx context.Context, session string, kind eventlog.St
 		}
 		waits = !t.Running()
 		run := t.Turn.RunID
-		if run == "" { // a fork that was never resumed
-			return nil, nil
-		}
 		return []fact{{run: run, f: &eventlog.InterruptRequested{
 			RunID: run, Kind: kind, Reason: reason, FactBase: l.factBase(session),
 		}}}, nil

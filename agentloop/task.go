@@ -37,8 +37,8 @@ func (r *runner) newTask(ctx context.Context, e Effect) *task {
 	defer r.mu.RUnlock()
 	if s := r.tree.Get(t.session); s != nil {
 		t.def = r.l.agents[s.AgentType]
-		if run := s.CurrentRun(); run != nil {
-			t.runID = run.RunID
+		if s.Turn != nil {
+			t.runID = s.Turn.RunID
 		}
 	}
 	return t

@@ -72,7 +72,7 @@ func (s *Session) fork(rename func(string) string) {
 	if s.Turn == nil {
 		return
 	}
-	s.Turn.RunID, s.Turn.Before, s.Turn.Stop = "", nil, nil
+	s.Turn.Before, s.Turn.Stop = nil, nil
 	s.Status = SessionInterrupted
 	st := s.Turn.Step
 	if st == nil {
