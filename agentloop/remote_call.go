@@ -2,15 +2,355 @@ package agentloop
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
 
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/helixd/helixd/agentloop/remote"
+	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
 )
 
-// RemoteAgent is an agent of another server.
-type RemoteAgent struct{ Name string }
+// RemoteAgent is an agent of another agent server (document 004,
+// createRemoteSubAgentTool). The call's arguments are its first message, as
+// JSON. A remote agent with tools of its own that wait for a person fails.
+type RemoteAgent struct {
+	Name         string // of the tool, behind SubAgentPrefix
+	Description  string
+	Transport    remote.Transport
+	AgentType    string          // on that server
+	Timeout      time.Duration   // of one call, from its start; required
+	InputSchema  json.RawMessage // of an object; nil: {"message": string}
+	OutputSchema json.RawMessage // what the output must fit; nil: anything
+	// StreamRetries is how often in a row a broken stream is picked up again,
+	// at most 50; 0: 3. StreamRetryBase is the first pause; it doubles. 0: 100 ms.
+	StreamRetries   int
+	StreamRetryBase time.Duration
+}
 
-type remoteAgent struct{ RemoteAgent }
+// CodeRemoteClientTool: a remote agent waits for a person, which is not
+// supported.
+const CodeRemoteClientTool = "remote_client_tool_unsupported"
 
-func (d *definition) linkRemotes() error { return nil }
+// remoteAgent is a remote agent whose schemas have been checked.
+type remoteAgent struct {
+	RemoteAgent
+	input, output *jsonschema.Resolved
+}
 
-func (t *task) runRemote(context.Context, *Call, projector.Call, *remoteAgent) error { return nil }
+func (d *definition) linkRemotes() error {
+	for _, r := range d.RemoteAgents {
+		switch {
+		case r.Transport == nil:
+			return fmt.Errorf("remote agent %s: no transport", r.Name)
+		case r.Timeout <= 0:
+			return fmt.Errorf("remote agent %s: it needs a time-out", r.Name)
+		case r.StreamRetries < 0 || r.StreamRetries > 50:
+			return fmt.Errorf("remote agent %s: 0 to 50 stream retries", r.Name)
+		case eventlog.ValidateID(r.AgentType) != nil:
+			return fmt.Errorf("remote agent %s: it needs an agent type", r.Name)
+		}
+		if r.InputSchema == nil {
+			r.InputSchema = json.RawMessage(messageSchema)
+		}
+		checked := &remoteAgent{RemoteAgent: r}
+		var err error
+		if checked.input, err = resolveObject(r.InputSchema); err != nil {
+			return fmt.Errorf("remote agent %s: input schema: %w", r.Name, err)
+		}
+		if r.OutputSchema != nil {
+			if checked.output, err = resolveAny(r.OutputSchema); err != nil {
+				return fmt.Errorf("remote agent %s: output schema: %w", r.Name, err)
+			}
+		}
+		tool := SubAgentPrefix + r.Name
+		if err := d.offer(tool, r.Description, r.InputSchema); err != nil {
+			return err
+		}
+		d.remotes[tool] = checked
+	}
+	return nil
+}
+
+// remoteCall is a call that another server works on.
+type remoteCall struct {
+	*task
+	*remoteAgent
+	c    *Call
+	call projector.Call
+	id   string // of the session, there and in this tree
+	run  string // there
+}
+
+// runRemote has another server work on a call and takes its stream over. What
+// was taken over is in the log with its position: whoever goes on after a crash
+// asks for the rest.
+func (t *task) runRemote(ctx context.Context, c *Call, call projector.Call, agent *remoteAgent) error {
+	r := &remoteCall{task: t, remoteAgent: agent, c: c, call: call, id: childID(t.session, "-remote-", c.ID)}
+	deadline := t.l.now() + agent.Timeout.Milliseconds()
+	if p := call.Pending; p != nil {
+		deadline = p.Deadline
+	} else if err := checkArguments(agent.input, call.Arguments); err != nil {
+		return t.refuse(ctx, c, call, CodeToolInput, "invalid arguments: "+err.Error())
+	} else if code, problem := t.cantSpawn(r.id); problem != "" {
+		return t.dispatchFailed(ctx, c, call, code, problem)
+	} else if err := r.create(ctx); err != nil {
+		return err
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, time.Duration(deadline-t.l.now())*time.Millisecond, errToolTimeout)
+	defer cancel()
+	end, err := r.follow(limited)
+	switch cause := context.Cause(ctx); {
+	case err == nil: // it has ended, even if the run has been stopped meanwhile
+		return r.settle(context.WithoutCancel(ctx), end)
+	case cause != nil:
+		r.stop(ctx, cause)
+		return cause
+	case errors.Is(context.Cause(limited), errToolTimeout):
+		r.tell(ctx, r.Transport.Abort, "timeout")
+		return r.close(ctx, nil, CodeToolTimeout, fmt.Sprintf("%v after %s", errToolTimeout, agent.Timeout))
+	case r.recording(err):
+		return err
+	default:
+		t.l.opts.Logger.Error("subagent.dispatch_failed", "session", t.session, "tool", c.ToolName, "call", c.ID, "remote", true)
+		return r.close(ctx, nil, CodeToolFailed, "the remote agent could not be run: "+err.Error())
+	}
+}
+
+// create records that the call waits for the remote session.
+func (r *remoteCall) create(ctx context.Context) error {
+	return r.append(ctx, append([]fact{
+		r.c.start(r.call),
+		r.c.chunk(&eventlog.SubAgentStart{SubAgentType: r.AgentType, SubSessionID: r.id, CallID: r.c.ID, Base: r.c.base()}),
+		r.c.awaits(r.id, r.Timeout),
+	}, about(r.id, []fact{{f: &eventlog.SessionCreated{
+		AgentType: r.AgentType, FactBase: r.l.factBase(r.id), Child: &eventlog.SubSession{
+			ParentSessionID: r.session, CallID: r.c.ID, Mode: eventlog.SubSessionEphemeral, Remote: true,
+		},
+	}}})...)...)
+}
+
+// recordError is a failure of our own log.
+type recordError struct{ error }
+
+func (e recordError) Unwrap() error { return e.error }
+
+func (r *remoteCall) recording(err error) bool {
+	_, ours := errors.AsType[recordError](err)
+	return ours
+}
+
+// begin starts the remote session, or finds out how it stands: a process
+// before this one may have started it.
+func (r *remoteCall) begin(ctx context.Context) error {
+	request := remote.StartRequest{SessionID: r.id, AgentType: r.AgentType, Message: string(r.call.Arguments)}
+	if r.call.Pending != nil {
+		status, err := r.Transport.Status(ctx, r.id)
+		switch {
+		case remote.IsNotFound(err): // it has never got there
+		case err != nil:
+			return err
+		case status.Status == remote.StatusInterrupted, status.Status == remote.StatusRunning && !status.IsExecuting:
+			s, err := r.Transport.Resume(ctx, remote.ResumeRequest{SessionID: r.id})
+			r.run = s.RunID
+			return err
+		default:
+			r.run = status.RunID
+			return nil
+		}
+	}
+	s, err := r.Transport.Start(ctx, request)
+	r.run = s.RunID
+	return err
+}
+
+// follow takes over the remote stream up to its end.
+func (r *remoteCall) follow(ctx context.Context) (remote.Event, error) {
+	if err := r.begin(ctx); err != nil {
+		return nil, err
+	}
+	var from uint64
+	r.look(func(*projector.Session) {
+		if child := r.tree.Get(r.id); child != nil {
+			from = child.RemoteSequence
+		}
+	})
+	ctx, cancel := context.WithCancel(ctx)
+	events, failed := make(chan remote.Event, maxTakenOver), make(chan error, 1)
+	go func() {
+		defer close(events)
+		for ev, err := range remote.Follow(ctx, r.Transport, r.id, from, remote.FollowOptions{
+			Retries: r.StreamRetries, RetryBase: r.StreamRetryBase,
+		}) {
+			if err != nil {
+				failed <- err
+				return
+			}
+			select {
+			case events <- ev:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	defer func() {
+		cancel()
+		for range events { //nolint:revive // until the goroutine has ended
+		}
+	}()
+	for ev := range events {
+		end, err := r.takeOver(ctx, ev, events)
+		if end != nil || err != nil {
+			return end, err
+		}
+	}
+	select {
+	case err := <-failed:
+		return nil, err
+	default:
+		return nil, remote.ErrStreamDropped
+	}
+}
+
+// maxTakenOver is how many remote chunks are appended at once.
+const maxTakenOver = 200
+
+// takeOver appends what has come of the remote stream with its position, and
+// returns its end if that is there.
+func (r *remoteCall) takeOver(ctx context.Context, ev remote.Event, more <-chan remote.Event) (end remote.Event, err error) {
+	var facts []fact
+	var position uint64
+	for ev != nil && len(facts) < maxTakenOver {
+		chunk, ok := ev.(remote.ChunkEvent)
+		if !ok {
+			end = ev
+			break
+		}
+		position = chunk.Sequence
+		if c := r.own(chunk); c != nil {
+			facts = append(facts, fact{c: c, run: r.c.RunID})
+		}
+		select {
+		case ev = <-more:
+		default:
+			ev = nil
+		}
+	}
+	if position > 0 {
+		facts = append(facts, about(r.id, []fact{{run: r.c.RunID, f: &eventlog.RemoteProgress{
+			ToolCallID: r.c.ID, RunID: r.run, Sequence: position, FactBase: r.l.factBase(r.id),
+		}}})...)
+		if err := r.append(ctx, facts...); err != nil {
+			return nil, recordError{err}
+		}
+	}
+	return end, nil
+}
+
+// own returns a chunk as one of the sub-agent's session, or nil if it can't be
+// one: what a server says is not taken for another session's.
+func (r *remoteCall) own(chunk remote.ChunkEvent) eventlog.Chunk {
+	c := chunk.Chunk
+	if agent := eventlog.BaseOf(c).AgentID; agent != r.id && !strings.HasPrefix(agent, r.id+"-") {
+		var members map[string]json.RawMessage
+		if json.Unmarshal(chunk.Raw, &members) != nil {
+			return nil
+		}
+		members["agentId"] = statusJSON(r.id)
+		var err error
+		if c, err = eventlog.DecodeChunk(statusJSON(members)); err != nil {
+			return nil
+		}
+	}
+	if _, err := eventlog.NewChunk(c, eventlog.Labels{}); err != nil {
+		r.l.opts.Logger.Warn("a remote agent's chunk is left out", "session", r.session, "call", r.c.ID, "error", err)
+		return nil
+	}
+	return c
+}
+
+// settle records how the remote session has ended.
+func (r *remoteCall) settle(ctx context.Context, end remote.Event) error {
+	switch end := end.(type) {
+	case remote.ErrorEvent:
+		return r.close(ctx, nil, CodeToolFailed, end.Error)
+	case remote.EndEvent:
+		switch {
+		case end.Status == remote.StatusPaused:
+			r.tell(ctx, r.Transport.Abort, "client tools are not supported in remote agents")
+			return r.close(ctx, nil, CodeRemoteClientTool, "the remote agent waits for a person, which is not supported")
+		case end.Status == remote.StatusInterrupted:
+			return r.close(ctx, nil, CodeToolFailed, "the remote agent was interrupted")
+		case r.output != nil:
+			var v any
+			err := json.Unmarshal(end.Output, &v)
+			if err == nil {
+				err = r.output.Validate(v)
+			}
+			if err != nil {
+				return r.close(ctx, nil, CodeToolFailed, "the remote agent's output does not fit its schema: "+err.Error())
+			}
+		}
+		if end.Output == nil {
+			end.Output = json.RawMessage("null")
+		}
+		return r.close(ctx, end.Output, "", "")
+	}
+	return fmt.Errorf("%w: event %T", errPanicked, end)
+}
+
+// close records the call's outcome.
+func (r *remoteCall) close(ctx context.Context, output json.RawMessage, code, message string) error {
+	ended := &eventlog.RunEnded{RunID: r.run, Status: eventlog.RunCompleted, Output: output, FactBase: r.l.factBase(r.id)}
+	shown := output
+	if message != "" {
+		message = cut(message)
+		ended.Status, ended.Error, ended.ErrorCode = eventlog.RunFailed, message, code
+		shown = statusJSON(map[string]string{"error": message})
+	}
+	if ended.RunID == "" {
+		ended.RunID = "none"
+	}
+	return r.append(ctx, append(about(r.id, []fact{{run: r.c.RunID, f: ended}}),
+		r.c.chunk(&eventlog.SubAgentEnd{
+			SubAgentType: r.AgentType, SubSessionID: r.id, CallID: r.c.ID, Result: shown, Base: r.c.base(),
+		}), r.c.result(output, code, message), r.c.end(output, code, message))...)
+}
+
+// stop hands on that the run was stopped. Where this process only leaves the
+// run, the remote session goes on.
+func (r *remoteCall) stop(ctx context.Context, cause error) {
+	if !errors.Is(cause, errUnwanted) {
+		return
+	}
+	tell, reason := r.Transport.Abort, ""
+	stopped := false
+	r.look(func(s *projector.Session) {
+		if s.Turn == nil || s.Turn.Stop == nil {
+			return
+		}
+		stopped, reason = true, s.Turn.Stop.Reason
+		if s.Turn.Stop.Kind == eventlog.StopInterrupt {
+			tell = r.Transport.Interrupt
+		}
+	})
+	if stopped {
+		r.tell(ctx, tell, reason)
+	}
+}
+
+// remoteStopTimeout is how long a remote server has to answer to a stop.
+const remoteStopTimeout = 10 * time.Second
+
+// tell stops the remote session, as far as it can be reached.
+func (r *remoteCall) tell(ctx context.Context, stop func(context.Context, string, string) error, reason string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), remoteStopTimeout)
+	defer cancel()
+	if err := stop(ctx, r.id, reason); err != nil {
+		r.l.opts.Logger.Warn("a remote agent could not be stopped", "session", r.session, "call", r.c.ID, "error", err)
+	}
+}

@@ -30,6 +30,9 @@ func Apply(t *Tree, r eventlog.Record) {
 			s.AgentType = base.AgentType
 		}
 		t.touch(s, r, base.Timestamp)
+		if t.foreign(s) {
+			return
+		}
 		if reason := s.applyChunk(r, c, before); reason != "" {
 			t.park(r, reason)
 		}
@@ -81,6 +84,12 @@ func (t *Tree) session(id string, at int64) *Session {
 		t.Children[id] = s
 	}
 	return s
+}
+
+// foreign reports whether a session is another server's: what its chunks mean
+// is known there only.
+func (t *Tree) foreign(s *Session) bool {
+	return s != &t.Session && (s.Child == nil || s.Child.Remote)
 }
 
 func newSession(id string, at int64) Session {

@@ -1,0 +1,177 @@
+package remote
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// Defaults of [Options].
+const (
+	DefaultMaxRetries     = 3
+	DefaultRetryBaseDelay = time.Second
+	DefaultIdle           = 60 * time.Second
+)
+
+// maxAnswer is the largest event, and the largest body of an answer, in
+// bytes: the largest output and the largest state, and what is around them.
+const maxAnswer = 2*eventlog.MaxPayload + 64<<10
+
+// Options configure an [HTTP].
+type Options struct {
+	Headers map[string]string // sent with every request
+	// HeaderFunc returns further headers, for instance a token that expires.
+	// It is asked before every attempt; its errors are not retried.
+	HeaderFunc func(context.Context) (map[string]string, error)
+	// MaxRetries is how often a request is repeated that the server could
+	// not be reached for or that it answered with 5xx; 0: 3, negative: never.
+	MaxRetries int
+	// RetryBaseDelay is the wait before the first repetition, doubled each
+	// time up to 30 s; 0: 1 s.
+	RetryBaseDelay time.Duration
+	// Client sends the requests; nil: one of its own that follows no
+	// redirects. A Timeout of it would also end streams.
+	Client *http.Client
+	// Idle is how long the server may send nothing, before an answer and
+	// within it; 0: 60 s. Heartbeats come every 15 s, and a helixd takes up
+	// to 30 s to answer a start.
+	Idle time.Duration
+}
+
+// HTTP is a [Transport] over HTTP and server-sent events (document 004,
+// HttpRemoteAgentTransport). It is safe for concurrent use and owns no
+// goroutines. Requests are retried as [Options] say; see [Retryable].
+type HTTP struct {
+	base *url.URL // nil: unusable
+	opts Options
+}
+
+// NewHTTP returns a transport to the server whose routes are below url. That
+// url is not one of http or https is told by every call.
+func NewHTTP(serverURL string, o *Options) *HTTP {
+	h := &HTTP{}
+	if u, err := url.Parse(serverURL); err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" {
+		h.base = u
+	}
+	if o != nil {
+		h.opts = *o
+		h.opts.Headers = maps.Clone(o.Headers)
+	}
+	switch {
+	case h.opts.MaxRetries == 0:
+		h.opts.MaxRetries = DefaultMaxRetries
+	case h.opts.MaxRetries < 0:
+		h.opts.MaxRetries = 0
+	}
+	if h.opts.RetryBaseDelay <= 0 {
+		h.opts.RetryBaseDelay = DefaultRetryBaseDelay
+	}
+	if h.opts.Idle <= 0 {
+		h.opts.Idle = DefaultIdle
+	}
+	if h.opts.Client == nil {
+		h.opts.Client = &http.Client{
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		}
+	}
+	return h
+}
+
+// Start implements [Transport].
+func (h *HTTP) Start(ctx context.Context, req StartRequest) (Started, error) {
+	return h.begin(ctx, "start", req)
+}
+
+// Resume implements [Transport].
+func (h *HTTP) Resume(ctx context.Context, req ResumeRequest) (Started, error) {
+	return h.begin(ctx, "resume", req)
+}
+
+func (h *HTTP) begin(ctx context.Context, route string, req any) (Started, error) {
+	var s Started
+	err := h.post(ctx, route, req, func(x *exchange) error {
+		if err := x.decode(&s); err != nil {
+			return err
+		}
+		if s.SessionID == "" {
+			return fmt.Errorf("%w: it names no session", ErrMalformed)
+		}
+		return nil
+	})
+	return s, err
+}
+
+// Status implements [Transport].
+func (h *HTTP) Status(ctx context.Context, sessionID string) (Status, error) {
+	var s Status
+	query := url.Values{"sessionId": {sessionID}}
+	err := h.retry(ctx, request{method: http.MethodGet, route: "status", query: query}, func(x *exchange) error {
+		defer x.close()
+		if err := x.decode(&s); err != nil {
+			return err
+		}
+		if s.Status == "" {
+			return fmt.Errorf("%w: it has no status", ErrMalformed)
+		}
+		s.Error = x.hide.from(s.Error)
+		return nil
+	})
+	return s, err
+}
+
+// Interrupt implements [Transport].
+func (h *HTTP) Interrupt(ctx context.Context, sessionID, reason string) error {
+	return h.stop(ctx, "interrupt", sessionID, reason)
+}
+
+// Abort implements [Transport].
+func (h *HTTP) Abort(ctx context.Context, sessionID, reason string) error {
+	return h.stop(ctx, "abort", sessionID, reason)
+}
+
+func (h *HTTP) stop(ctx context.Context, route, sessionID, reason string) error {
+	req := struct {
+		SessionID string `json:"sessionId"`
+		Reason    string `json:"reason,omitempty"`
+	}{sessionID, reason}
+	return h.post(ctx, route, req, func(x *exchange) error {
+		x.drain() // that it is 2xx says all
+		return nil
+	})
+}
+
+// post sends v as JSON and has the answer read.
+func (h *HTTP) post(ctx context.Context, route string, v any, read func(*exchange) error) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return errors.New("remote: the request can't be encoded as JSON")
+	}
+	return h.retry(ctx, request{method: http.MethodPost, route: route, body: body}, func(x *exchange) error {
+		defer x.close()
+		return read(x)
+	})
+}
+
+// retry sends a request until use, which has to close the exchange, is
+// content with the answer, or no further attempt is due.
+func (h *HTTP) retry(ctx context.Context, r request, use func(*exchange) error) error {
+	for n := 0; ; n++ {
+		x, err := h.send(ctx, r)
+		if err == nil {
+			err = use(x)
+		}
+		if err == nil || !Retryable(err) || n >= h.opts.MaxRetries {
+			return err
+		}
+		if err := pause(ctx, backoff(h.opts.RetryBaseDelay, n), err); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package remote
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+)
+
+// sseEvent is a server-sent event.
+type sseEvent struct {
+	id   string // the event's own; an earlier one's is not kept
+	name string
+	data []byte // its lines, joined by line feeds
+}
+
+// sseReader reads server-sent events as the HTML standard has them: lines end
+// in CR, LF or CRLF, an event ends in an empty line, and one that the stream's
+// end cuts off is none.
+type sseReader struct {
+	r       *bufio.Reader
+	limit   int    // of a line and of an event's data, in bytes
+	line    []byte // the last line, reused
+	begun   bool   // the first line, which may have a byte order mark, is over
+	afterCR bool   // a line feed that comes next belongs to the last line
+}
+
+// keptLine is the largest buffer that is kept for the next line, in bytes.
+const keptLine = 64 << 10
+
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
+func newSSEReader(r io.Reader, limit int) *sseReader {
+	return &sseReader{r: bufio.NewReaderSize(r, 16<<10), limit: limit}
+}
+
+// next returns the next event. Its error is the reader's, io.EOF included, or
+// ErrTooLarge.
+func (s *sseReader) next() (sseEvent, error) {
+	var e sseEvent
+	for {
+		line, err := s.readLine()
+		if err != nil {
+			return sseEvent{}, err
+		}
+		if len(line) == 0 {
+			if e.data != nil {
+				return e, nil
+			}
+			e = sseEvent{} // without data it is not dispatched
+			continue
+		}
+		field, value, _ := bytes.Cut(line, []byte(":")) // a comment's field is empty
+		value = bytes.TrimPrefix(value, []byte(" "))
+		switch string(field) {
+		case "data":
+			if len(e.data)+len(value)+1 > s.limit {
+				return sseEvent{}, fmt.Errorf("%w: an event has more than %d bytes", ErrTooLarge, s.limit)
+			}
+			if e.data == nil {
+				e.data = make([]byte, 0, len(value))
+			} else {
+				e.data = append(e.data, '\n')
+			}
+			e.data = append(e.data, value...)
+		case "event":
+			e.name = string(value)
+		case "id":
+			if bytes.IndexByte(value, 0) < 0 {
+				e.id = string(value)
+			}
+		}
+	}
+}
+
+// readLine returns the next line without its end, valid until the next call.
+// It does not wait for what follows a CR.
+func (s *sseReader) readLine() ([]byte, error) {
+	if cap(s.line) > keptLine {
+		s.line = nil
+	}
+	s.line = s.line[:0]
+	for {
+		if _, err := s.r.Peek(1); err != nil {
+			return nil, err
+		}
+		part, _ := s.r.Peek(s.r.Buffered())
+		if s.afterCR {
+			s.afterCR = false
+			if part[0] == '\n' {
+				_, _ = s.r.Discard(1)
+				continue
+			}
+		}
+		n := bytes.IndexAny(part, "\r\n")
+		whole := n >= 0
+		if !whole {
+			n = len(part)
+		}
+		if len(s.line)+n > s.limit {
+			return nil, fmt.Errorf("%w: a line has more than %d bytes", ErrTooLarge, s.limit)
+		}
+		s.line = append(s.line, part[:n]...)
+		if !whole {
+			_, _ = s.r.Discard(n)
+			continue
+		}
+		s.afterCR = part[n] == '\r'
+		_, _ = s.r.Discard(n + 1)
+		if !s.begun {
+			s.begun = true
+			s.line = bytes.TrimPrefix(s.line, byteOrderMark)
+		}
+		return s.line, nil
+	}
+}
