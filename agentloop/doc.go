@@ -1,19 +1,22 @@
 // Package agentloop runs agents over a log.
 //
-// The heart is [Decide], a pure function from a folded state to what has to
-// be done next. The shell around it performs that (asks the model, runs a
-// tool, commits a step), appends what happened, folds it, and decides again.
-// A resumed run, a run taken over after a crash and a fresh run are the same
-// code, started from the state that the log has.
+// The heart is decide, a pure function from a folded session tree to what
+// shall be under way in it now. The shell around it, which holds the tree's
+// claim, begins what is missing, cancels what is not wanted any more, appends
+// what happened, folds it, and decides again. A resumed run, a run taken over
+// after a crash and a fresh run are the same code, started from the state that
+// the log has. All agents of a tree go through the one loop, each at its own
+// pace.
 //
-//	          .-> Truncate        orphans of a crash or a failed model call
-//	          |
-//	Decide ---+-> CallModel       step_start, deltas, then fact model_turn
-//	  ^       +-> RunCall         tool_start, events, then patches + fact tool_result + tool_end
-//	  |       +-> CommitStep      step_end, step_committed, checkpoint_created
-//	 fold     +-> Remind          a hidden user message
-//	  |       +-> Finish, Fail    output, fact run_ended, end of the stream
-//	  '-- log <-'
+//	          .-> CallModel      step_start, deltas, then fact model_turn
+//	          +-> RunCall        tool_start, events, then patches + fact tool_result + tool_end;
+//	          |                  or fact call_suspended, and the call waits
+//	Decide ---+-> AwaitDeadline
+//	  ^       |
+//	  |       '-> appends: Truncate, CloseCall, RunCompanion, CommitStep, Tell, ResumeChild,
+//	 fold         StopChild, and what ends a run: Suspend, Interrupt, Finish, Fail
+//	  |
+//	  '-- log <-- others: result_submitted, interrupt_requested, run_requested
 //
 // What a crash leaves behind is decided by the log alone: a recorded model
 // turn is not asked for again, a finished call is not run again, and chunks
@@ -21,5 +24,39 @@
 // A tool's side effects are not exactly-once; its idempotency key, which stays
 // the same however often the call is executed, lets the tool make them so.
 //
-// Not promised: that a tool which ignores its context is stopped.
+// # Waiting
+//
+// A call that waits for a person, or for a sub-agent, is a record. When nothing
+// of a run can move any more the run ends as suspended, and nothing of it
+// stays in memory: no goroutine, no timer. An answer is a record too, the first
+// one counts, and deadlines are judged by the clock of whoever submits or
+// resumes. Resume begins a new run that takes up what was submitted.
+//
+//	            Resume                       Finish
+//	 .-----> running ------------------------------------> completed
+//	 |         |  | '---------- Fail, Abort -------------> failed <-.
+//	 |         |  '-- Interrupt --> interrupted -- Abort -----------+
+//	 |         '-- Suspend --> suspended_client_tool       --Abort--'
+//	 |                         suspended_step_partial
+//	 |                         suspended_awaiting_children
+//	 '-----------------------------'
+//
+// # Stopping
+//
+// A stop is a record that names the run; whichever process drives it meets it
+// at once. An interrupt cuts a model's answer off, lets running tools come to
+// their end, and can be resumed; an abort cuts off everything. Both go to the
+// sub-agents first.
+//
+// # Sub-agents
+//
+// A sub-agent is a session of its own in its parent's tree: same log, same
+// order, same holder, isolated conversation and state. An ephemeral one lives
+// for a call. A persistent one is talked to with companion tools, and a
+// non-blocking one may outlive its parent's turn; the parent is told by a
+// hidden message before its next model call. A remote one runs on another
+// server: its stream is taken over into the parent's log with its position.
+//
+// Not promised: that a tool which ignores its context is stopped (it is left
+// alone, and what it does is not recorded any more).
 package agentloop

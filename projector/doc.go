@@ -9,6 +9,7 @@
 // custom state. What makes a part of the stream final is a commit point:
 //
 //	model turn recorded   the model's answer is complete (fact model_turn)
+//	call suspended        a call waits for a person or a sub-agent (fact call_suspended)
 //	tool result           a call is finished, with its patches (fact tool_result)
 //	step committed        all calls of a step are finished (chunk step_committed)
 //
