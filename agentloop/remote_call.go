@@ -27,7 +27,7 @@ type RemoteAgent struct {
 	InputSchema  json.RawMessage // of an object; nil: {"message": string}
 	OutputSchema json.RawMessage // what the output must fit; nil: anything
 	// StreamRetries is how often in a row a broken stream is picked up again,
-	// at most 50; 0: 3. StreamRetryBase is the first pause; it doubles. 0: 100 ms.
+	// at most 50; 0: 3, negative: never. StreamRetryBase is the first pause; it doubles. 0: 100 ms.
 	StreamRetries   int
 	StreamRetryBase time.Duration
 }
@@ -49,8 +49,8 @@ func (d *definition) linkRemotes() error {
 			return fmt.Errorf("remote agent %s: no transport", r.Name)
 		case r.Timeout <= 0:
 			return fmt.Errorf("remote agent %s: it needs a time-out", r.Name)
-		case r.StreamRetries < 0 || r.StreamRetries > 50:
-			return fmt.Errorf("remote agent %s: 0 to 50 stream retries", r.Name)
+		case r.StreamRetries > 50:
+			return fmt.Errorf("remote agent %s: at most 50 stream retries", r.Name)
 		case eventlog.ValidateID(r.AgentType) != nil:
 			return fmt.Errorf("remote agent %s: it needs an agent type", r.Name)
 		}
@@ -165,6 +165,9 @@ func (r *remoteCall) begin(ctx context.Context) error {
 	}
 	s, err := r.Transport.Start(ctx, request)
 	r.run = s.RunID
+	if remote.IsAlreadyCompleted(err) { // the answer to a first try was lost
+		return nil
+	}
 	return err
 }
 
@@ -224,7 +227,7 @@ const maxTakenOver = 200
 func (r *remoteCall) takeOver(ctx context.Context, ev remote.Event, more <-chan remote.Event) (end remote.Event, err error) {
 	var facts []fact
 	var position uint64
-	for ev != nil && len(facts) < maxTakenOver {
+	for taken := 0; ev != nil; {
 		chunk, ok := ev.(remote.ChunkEvent)
 		if !ok {
 			end = ev
@@ -234,10 +237,12 @@ func (r *remoteCall) takeOver(ctx context.Context, ev remote.Event, more <-chan 
 		if c := r.own(chunk); c != nil {
 			facts = append(facts, fact{c: c, run: r.c.RunID})
 		}
-		select {
-		case ev = <-more:
-		default:
-			ev = nil
+		ev = nil
+		if taken++; taken < maxTakenOver {
+			select {
+			case ev = <-more:
+			default:
+			}
 		}
 	}
 	if position > 0 {

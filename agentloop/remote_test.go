@@ -3,6 +3,7 @@ package agentloop_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -145,6 +146,46 @@ func TestARemoteAgentAnswersACall(t *testing.T) {
 	require.Equal(t, []string{"[tool_result]", "tool_end"}, types[end+1:end+3])
 	remoteState := stateOf(t, there.log, remoteID)
 	require.JSONEq(t, `{"message":"what is it?"}`, remoteState.Messages[0].Content, "the input is its message, as JSON")
+}
+
+// A stream that is long over comes faster than it can be appended.
+func TestALongRemoteStreamIsTakenOverWhole(t *testing.T) {
+	there := newServer(t, answering("hi"))
+	entries := []eventlog.Entry{
+		factEntry(t, &eventlog.SessionCreated{AgentType: "analyst", FactBase: eventlog.FactBase{SessionID: remoteID}}),
+		factEntry(t, &eventlog.RunRequested{RunID: "r", Mode: eventlog.ModeStart, FactBase: eventlog.FactBase{SessionID: remoteID}}),
+	}
+	want := ""
+	for i := range 900 {
+		word := fmt.Sprintf("word %d, ", i)
+		want += word
+		e, err := eventlog.NewChunk(&eventlog.TextDelta{Delta: word, Base: eventlog.Base{AgentID: remoteID, AgentType: "analyst"}},
+			eventlog.Labels{Run: "r"})
+		require.NoError(t, err)
+		entries = append(entries, e)
+	}
+	output := json.RawMessage(`{"answer":"42"}`)
+	entries = append(entries,
+		factEntry(t, &eventlog.RunEnded{
+			RunID: "r", Status: eventlog.RunCompleted, Output: output, FactBase: eventlog.FactBase{SessionID: remoteID},
+		}),
+		factEntry(t, &eventlog.StreamEnd{StreamID: remoteID, FinalOutput: output}))
+	_, err := there.log.Append(t.Context(), remoteID, 0, entries)
+	require.NoError(t, err)
+
+	here := newRig(t, there.caller(time.Minute))
+	here.start("s", "caller", "go")
+	state := here.ended("s")
+	require.Equal(t, projector.SessionCompleted, state.Status)
+	require.JSONEq(t, string(output), string(state.Messages[2].Result), "it had completed before it was asked again")
+	require.Equal(t, want, here.said("s", remoteID))
+}
+
+func factEntry(t *testing.T, f eventlog.Fact) eventlog.Entry {
+	t.Helper()
+	e, err := eventlog.NewFact(remoteID, f, eventlog.Labels{Run: "r"})
+	require.NoError(t, err)
+	return e
 }
 
 func TestABrokenStreamIsPickedUpWhereItBroke(t *testing.T) {

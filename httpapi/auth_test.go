@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -101,6 +102,12 @@ func TestAuthAsksForEveryRoute(t *testing.T) {
 	}{
 		{"POST", "/start", start, "start ,start n/1"},
 		{"POST", "/resume", `{"sessionId":"n/1"}`, "resume ,resume n/1"},
+		{"POST", "/interrupt", `{"sessionId":"n/1"}`, "interrupt ,interrupt n/1"},
+		{"POST", "/abort", `{"sessionId":"n/1"}`, "abort ,abort n/1"},
+		{
+			"POST", "/submit-tool-result", `{"sessionId":"n/1","toolCallId":"c","kind":"client-tool-result","result":1}`,
+			"submit-tool-result ,submit-tool-result n/1",
+		},
 		{"GET", "/sse?sessionId=s", "", "stream s"},
 		{"GET", "/status?sessionId=a%2Fb", "", "status a/b"},
 		{"GET", "/chat/a%2Fb/snapshot", "", "chat-stream a/b"},
@@ -110,6 +117,10 @@ func TestAuthAsksForEveryRoute(t *testing.T) {
 		{"GET", "/sessions/s/state", "", "records s"},
 		{"HEAD", "/sessions/s/state", "", "records s"},
 		{"POST", "/sessions/a%2Fb/chunks", "", "append a/b"},
+		{"GET", "/sessions/s/checkpoints", "", "status s"},
+		{"GET", "/sessions/s/runs", "", "status s"},
+		{"POST", "/sessions/a%2Fb/rollback", `{"sequence":1}`, "resume a/b"},
+		{"POST", "/sessions/a%2Fb/fork", `{"sequence":1,"sessionId":"c/d"}`, "start a/b,start c/d"},
 		{"POST", "/sessions/s/end", "", "append s"},
 		{"POST", "/sessions/s/fail", "", "append s"},
 		{"POST", "/sessions/a%2Fb/import", "", "import a/b"},
@@ -140,7 +151,7 @@ func TestAuthRefuses(t *testing.T) {
 	require.Equal(t, 200, a.get("/status?sessionId=mine", as("mine")...).status)
 	for _, target := range []string{
 		"/status?sessionId=yours", "/sse?sessionId=yours", "/chat/yours/snapshot", "/sessions/yours",
-		"/sessions/yours/records", "/sessions/yours/state", "/sessions/nobody", "/sessions/%00",
+		"/sessions/yours/records", "/sessions/yours/state", "/sessions/yours/runs", "/sessions/yours/checkpoints", "/sessions/nobody", "/sessions/%00",
 	} {
 		a.get(target, as("mine")...).failed(t, 403, httpapi.CodeUnauthorized)
 	}
@@ -154,7 +165,25 @@ func TestAuthRefuses(t *testing.T) {
 	body := `{"sessionId":"yours","agentType":"x","message":"hi"}`
 	a.post("/start", body, as("mine")...).failed(t, 403, httpapi.CodeUnauthorized)
 	a.post("/resume", `{"sessionId":"yours"}`, as("mine")...).failed(t, 403, httpapi.CodeUnauthorized)
-	for _, verb := range []string{"chunks", "end", "fail"} {
+	for _, target := range []string{"/interrupt", "/abort", "/submit-tool-result"} {
+		a.post(target, "junk").failed(t, 401, httpapi.CodeUnauthorized)
+		a.post(target, "junk", as("reader")...).failed(t, 403, httpapi.CodeUnauthorized)
+		a.post(target, "junk", as("mine")...).failed(t, 400, httpapi.CodeInvalidRequest)
+		for _, session := range []string{"yours", "nobody"} {
+			body := `{"sessionId":"` + session + `","toolCallId":"c","kind":"client-tool-result","result":1}`
+			a.post(target, body, as("mine")...).failed(t, 403, httpapi.CodeUnauthorized)
+		}
+	}
+
+	// A fork needs both sessions: the one that it reads and the new one.
+	fork := `{"messageIndex":0,"sessionId":"%s"}`
+	a.post("/sessions/yours/fork", fmt.Sprintf(fork, "mine3"), as("mine")...).failed(t, 403, httpapi.CodeUnauthorized)
+	a.post("/sessions/mine/fork", fmt.Sprintf(fork, "your3"), as("mine")...).failed(t, 403, httpapi.CodeUnauthorized)
+	a.post("/sessions/mine/fork", `{}`, as("mine")...).failed(t, 403, httpapi.CodeUnauthorized) // an id that is made up
+	require.Equal(t, 200, a.post("/sessions/mine/fork", `{"sessionId":"mine3"}`, as("mine")...).status)
+	require.Equal(t, 200, a.request("DELETE", "/sessions/mine3", "", as("mine")...).status)
+
+	for _, verb := range []string{"chunks", "end", "fail", "rollback", "fork"} {
 		a.post("/sessions/yours/"+verb, "junk", as("mine")...).failed(t, 403, httpapi.CodeUnauthorized)
 		a.post("/sessions/yours/"+verb, "junk", as("reader")...).failed(t, 403, httpapi.CodeUnauthorized)
 		a.post("/sessions/mine/"+verb, "junk", as("mine")...).failed(t, 400, httpapi.CodeInvalidRequest)

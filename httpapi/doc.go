@@ -2,10 +2,15 @@
 // helixd's own routes.
 //
 //	POST /start, /resume              begin and continue runs
+//	POST /interrupt, /abort           stop a run, for now or for good
+//	POST /submit-tool-result          answer a tool call that waits
 //	GET  /sse                         the stream, as server-sent events
 //	GET  /status                      the state of a run
 //	GET  /chat/{id}/snapshot          what a chat client starts from
 //	GET  /sessions, /sessions/{id}    sessions and their summaries
+//	GET  /sessions/{id}/checkpoints, /runs
+//	POST /sessions/{id}/rollback      take a session back
+//	POST /sessions/{id}/fork          a new session of its past
 //	POST /sessions/{id}/chunks        append from outside producers, all or none
 //	POST /sessions/{id}/end, /fail    end such a stream
 //	POST /sessions/{id}/import        a new session of exported records

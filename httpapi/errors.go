@@ -35,6 +35,8 @@ const (
 	CodeIdempotencyMismatch Code = "IDEMPOTENCY_MISMATCH"
 
 	CodeUnavailable Code = "UNAVAILABLE"
+
+	CodeInterruptDeadline Code = "INTERRUPT_DEADLINE_EXCEEDED"
 )
 
 // Errors of this package's own.
@@ -44,6 +46,7 @@ var (
 	errLengthRequired = errors.New("httpapi: length required")
 	errBodyLost       = errors.New("httpapi: body lost")
 	errPanicked       = errors.New("httpapi: handler panicked")
+	errNotStopped     = errors.New("httpapi: the run has not stopped in time")
 	errMismatch       = errors.New("httpapi: idempotency key of another request")
 )
 
@@ -68,6 +71,8 @@ type ErrorBody struct {
 	Error  string `json:"error"`
 	Code   Code   `json:"code"`
 	Detail any    `json:"detail,omitempty"`
+	// Status is the outcome of a submission (facts 2.3).
+	Status string `json:"status,omitempty"`
 }
 
 // Details of errors.
@@ -121,6 +126,13 @@ var failures = []failure{
 	{is(agentloop.ErrAlreadyRunning, "the session is running", nil), 409, CodeAlreadyRunning},
 	{is(agentloop.ErrAlreadyCompleted, "the session is finished", nil), 409, CodeAlreadyCompleted},
 	{is(agentloop.ErrNothingToResume, "the session has no run to resume", nil), 400, CodeInvalidRequest},
+	{is(agentloop.ErrNothingToConfirm, "no approval is open", nil), 400, CodeInvalidRequest},
+	{is(agentloop.ErrCallNotFound, "there is no such tool call", nil), 404, CodeNotFound},
+	{is(agentloop.ErrCheckpointNotFound, "the session has no such checkpoint", nil), 404, CodeNotFound},
+	{is(agentloop.ErrSessionExists, "a session has the id already", nil), 409, CodeSessionExists},
+	{is(errNotStopped, "the run has not stopped in time; it will, since the request is kept", nil), 504, CodeInterruptDeadline},
+
+	{as((*submitError).show), 400, CodeInvalidRequest},
 
 	{as(func(e *chunkError) (string, any) {
 		return fmt.Sprintf("chunk %d is not valid, %v", e.index, e.problem), chunkDetail{e.index, e.problem.Field}
@@ -173,11 +185,18 @@ func as[T error](show func(T) (string, any)) func(error) (string, any, bool) {
 	}
 }
 
+// statusInvalid is the outcome of a submission that is not valid.
+const statusInvalid = "validation_error"
+
 // describe returns what err means to a client.
 func describe(err error) (status int, body ErrorBody) {
 	for _, f := range failures {
 		if text, detail, ok := f.match(err); ok {
-			return f.status, ErrorBody{Error: text, Code: f.code, Detail: detail}
+			body = ErrorBody{Error: text, Code: f.code, Detail: detail}
+			if _, ok := errors.AsType[*submitError](err); ok {
+				body.Status = statusInvalid
+			}
+			return f.status, body
 		}
 	}
 	return 500, ErrorBody{Error: "internal error", Code: CodeInternalError}

@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,6 +41,7 @@ type api struct {
 	srv  *httpapi.Server
 	http *httptest.Server
 	logs *logs
+	late atomic.Int64 // how far the loop's clock is ahead
 }
 
 type logs struct {
@@ -89,10 +91,13 @@ func newAPI(t *testing.T, change ...func(*httpapi.Options)) *api {
 // newAPIOn serves a log with some agents.
 func newAPIOn(t *testing.T, log eventlog.Log, agents []agentloop.Agent, change ...func(*httpapi.Options)) *api {
 	t.Helper()
-	loop, err := agentloop.New(log, agents, nil)
+	a := &api{t: t, log: log, logs: &logs{}}
+	loop, err := agentloop.New(log, agents, &agentloop.Options{
+		Now: func() time.Time { return time.Now().Add(time.Duration(a.late.Load())) },
+	})
 	require.NoError(t, err)
 	t.Cleanup(loop.Stop)
-	a := &api{t: t, log: log, loop: loop, logs: &logs{}}
+	a.loop = loop
 	o := httpapi.Options{
 		Log: log, Loop: loop, AllowUnauthenticated: true, Version: "v-test",
 		Logger: slog.New(slog.NewTextHandler(a.logs, nil)),

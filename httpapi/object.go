@@ -53,6 +53,33 @@ func (o *object) word(name string) string {
 	return s
 }
 
+// flag returns a required truth value.
+func (o *object) flag(name string) bool {
+	var b *bool
+	if json.Unmarshal(o.orNull(name), &b) != nil || b == nil {
+		o.fail(name, "must be true or false")
+		return false
+	}
+	return *b
+}
+
+// number returns a required whole number within [least, most].
+func (o *object) number(name string, least, most uint64) uint64 {
+	var n *uint64
+	if json.Unmarshal(o.orNull(name), &n) != nil || n == nil || *n < least || *n > most {
+		o.fail(name, fmt.Sprintf("must be a whole number between %d and %d", least, most))
+		return 0
+	}
+	return *n
+}
+
+func (o *object) orNull(name string) json.RawMessage {
+	if raw := o.members[name]; raw != nil {
+		return raw
+	}
+	return json.RawMessage("null")
+}
+
 // optObject returns an object as it is, or nil.
 func (o *object) optObject(name string) json.RawMessage {
 	raw := o.members[name]

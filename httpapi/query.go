@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"fmt"
+	"math"
 	"net/url"
 	"strconv"
 	"unicode/utf8"
@@ -54,6 +55,15 @@ func (q query) integer(name string, byDefault, least, most int) (int, error) {
 		return 0, invalid(name, fmt.Sprintf("must be between %d and %d", least, most))
 	}
 	return int(n), nil
+}
+
+// page returns which part of a listing is asked for (facts 1.4).
+func (q query) page() (offset, limit int, err error) {
+	if offset, err = q.integer("offset", 0, 0, math.MaxInt32); err != nil {
+		return 0, 0, err
+	}
+	limit, err = q.integer("limit", defaultPage, 1, maxPage)
+	return offset, limit, err
 }
 
 // flag returns a switch; absent means off.

@@ -35,7 +35,9 @@ func TestRoutesUnknown(t *testing.T) {
 func TestRoutesMethods(t *testing.T) {
 	a := newAPIOn(t, memory.New(), nil)
 	for target, allow := range map[string]string{
-		"/start": "POST", "/resume": "POST",
+		"/start": "POST", "/resume": "POST", "/interrupt": "POST", "/abort": "POST", "/submit-tool-result": "POST",
+		"/sessions/s/rollback": "POST", "/sessions/s/fork": "POST",
+		"/sessions/s/checkpoints": "GET, HEAD", "/sessions/s/runs": "GET, HEAD",
 		"/sessions/s/chunks": "POST", "/sessions/s/end": "POST", "/sessions/s/fail": "POST", "/sessions/s/import": "POST",
 		"/sse": "GET, HEAD", "/status": "GET, HEAD", "/chat/s/snapshot": "GET, HEAD", "/sessions": "GET, HEAD",
 		"/sessions/s": "DELETE, GET, HEAD", "/sessions/s/records": "GET, HEAD", "/sessions/s/state": "GET, HEAD",

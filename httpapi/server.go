@@ -18,10 +18,15 @@ import (
 const (
 	// MaxBody is the largest request body, in bytes.
 	MaxBody = 4 << 20
+	// MaxSubmitBody is the same for POST /submit-tool-result.
+	MaxSubmitBody = 1<<20 + 64<<10
 	// MaxChunksBody is the same for POST /sessions/{id}/chunks.
 	MaxChunksBody = 64 << 20
 	// DefaultHeartbeat is the silence after which /sse sends a comment.
 	DefaultHeartbeat = 15 * time.Second
+	// DefaultInterruptDeadline is how long /interrupt and /abort wait for the
+	// run to stop.
+	DefaultInterruptDeadline = 5 * time.Second
 	// WriteTimeout is how long a client may take to accept a write.
 	WriteTimeout = 30 * time.Second
 	// bodyTimeout is how long a client may take to send a body.
@@ -30,7 +35,8 @@ const (
 	chunksBodyTimeout = 2 * time.Minute
 	// appendTimeout bounds the appends of outside producers.
 	appendTimeout = 30 * time.Second
-	// startTimeout bounds /start and /resume, which outlive their client.
+	// startTimeout bounds what outlives its client: /start, /resume and all
+	// else that changes a session.
 	startTimeout = 30 * time.Second
 	// readyTimeout is how long /readyz waits for the log.
 	readyTimeout = 2 * time.Second
@@ -47,9 +53,15 @@ type Options struct {
 	// AllowUnauthenticated serves everybody if there is no Auth. Without
 	// either, New fails (document 004).
 	AllowUnauthenticated bool
-	Logger               *slog.Logger  // nil: silent
-	Heartbeat            time.Duration // 0: DefaultHeartbeat
-	Version              string        // shown by /readyz
+	// InterruptObservationDeadline is how long /interrupt and /abort wait for
+	// the run to stop; 0: DefaultInterruptDeadline.
+	InterruptObservationDeadline time.Duration
+	// VerboseValidationErrors has /submit-tool-result say what is wrong with
+	// a submission that it refuses.
+	VerboseValidationErrors bool
+	Logger                  *slog.Logger  // nil: silent
+	Heartbeat               time.Duration // 0: DefaultHeartbeat
+	Version                 string        // shown by /readyz
 }
 
 // Server is the HTTP handler.
@@ -85,6 +97,9 @@ func New(o Options) (*Server, error) {
 	}
 	if o.Heartbeat <= 0 {
 		o.Heartbeat = DefaultHeartbeat
+	}
+	if o.InterruptObservationDeadline <= 0 {
+		o.InterruptObservationDeadline = DefaultInterruptDeadline
 	}
 	if o.Auth == nil {
 		o.Logger.Warn("UNAUTHENTICATED: everybody who reaches this server may do everything")

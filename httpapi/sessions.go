@@ -3,7 +3,6 @@ package httpapi
 import (
 	"errors"
 	"maps"
-	"math"
 	"net/http"
 	"slices"
 
@@ -53,7 +52,7 @@ type Counts struct {
 	Checkpoints int `json:"checkpoints"`
 }
 
-func (s *Server) summarize(session *projector.Session, head uint64) Summary {
+func (s *Server) summarize(t *projector.Tree, session *projector.Session) Summary {
 	steps := 0
 	for _, run := range session.Runs {
 		steps += run.StepCount
@@ -61,14 +60,22 @@ func (s *Server) summarize(session *projector.Session, head uint64) Summary {
 	return Summary{
 		SessionID: session.SessionID, StreamID: session.StreamID, AgentType: session.AgentType,
 		Status: session.Status, StreamStatus: session.StreamStatus,
-		IsExecuting: s.loop.Live(session.SessionID) && session.Status == projector.SessionActive,
+		IsExecuting: s.loop.Live(t.SessionID) && session.Running(),
 		CurrentRun:  session.CurrentRun(), UserID: session.UserID, Tags: session.Tags, Metadata: session.Metadata,
 		CreatedAt: session.CreatedAt, UpdatedAt: session.UpdatedAt,
 		Counts: Counts{
 			Messages: len(session.Messages), Steps: steps, Runs: len(session.Runs), Checkpoints: len(session.Checkpoints),
 		},
-		HeadSequence: head, Durability: s.log.Info().Durability,
+		HeadSequence: t.Head, Durability: s.log.Info().Durability,
 	}
+}
+
+// SessionSummary is the answer of GET /sessions/{id}.
+type SessionSummary struct {
+	Summary
+	// PendingToolCalls are the calls of the session's tree that wait for a
+	// person.
+	PendingToolCalls []PendingToolCall `json:"pendingToolCalls"`
 }
 
 // summary answers GET /sessions/{id}.
@@ -77,17 +84,13 @@ func (s *Server) summary(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return s.ok(w, s.summarize(&t.Session, t.Head))
+	return s.ok(w, SessionSummary{s.summarize(t, &t.Session), pendingCalls(t)})
 }
 
 // sessions answers GET /sessions: the sessions that the caller may see,
 // sorted by id. Filters look at every session's fold.
 func (s *Server) sessions(w http.ResponseWriter, r *request) error {
-	offset, err := r.query.integer("offset", 0, 0, math.MaxInt32)
-	if err != nil {
-		return err
-	}
-	limit, err := r.query.integer("limit", defaultPage, 1, maxPage)
+	offset, limit, err := r.query.page()
 	if err != nil {
 		return err
 	}
@@ -137,7 +140,7 @@ func (s *Server) listRoots(r *request, add func(func() (Summary, error)) error) 
 			if err != nil {
 				return Summary{}, err
 			}
-			return s.summarize(&t.Session, t.Head), nil
+			return s.summarize(t, &t.Session), nil
 		}
 		if r.query.filters() {
 			item, err := summary()
@@ -175,7 +178,7 @@ func (s *Server) listChildren(r *request, parent string, add func(func() (Summar
 		return err
 	}
 	for _, id := range slices.Sorted(maps.Keys(t.Children)) {
-		item := s.summarize(t.Children[id], t.Head)
+		item := s.summarize(t, t.Children[id])
 		if !r.query.matches(item) {
 			continue
 		}

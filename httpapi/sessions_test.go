@@ -98,7 +98,8 @@ func TestSummary(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(fmt.Sprintf(`{
 		"sessionId":"s","streamId":"s","agentType":"writer","status":"active","streamStatus":"active","isExecuting":false,
 		"currentRun":{"runId":"run-1","turn":1,"mode":"start","status":"running","startSequence":%d,"stepCount":0,"claims":0,"startedAt":1},
-		"createdAt":1,"updatedAt":1,"counts":{"messages":1,"steps":0,"runs":1,"checkpoints":0},"headSequence":%d,"durability":"unknown"}`, seqs[1], seqs[3])), &want))
+		"createdAt":1,"updatedAt":1,"counts":{"messages":1,"steps":0,"runs":1,"checkpoints":0},"headSequence":%d,"durability":"unknown",
+		"pendingToolCalls":[]}`, seqs[1], seqs[3])), &want))
 	require.Equal(t, want, raw)
 	a.get("/sessions/nobody").failed(t, 404, httpapi.CodeNotFound)
 }

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"math"
 	"net/http"
 
 	"github.com/helixd/helixd/agentloop"
@@ -27,7 +28,8 @@ func (s *Server) start(w http.ResponseWriter, r *request) error {
 	})
 }
 
-// resume answers POST /resume (document 004, RemoteResumeRequest).
+// resume answers POST /resume (document 004, RemoteResumeRequest). The members
+// mode, checkpointId, turn and approved are helixd's own (facts 3.1).
 func (s *Server) resume(w http.ResponseWriter, r *request) error {
 	body, err := readObject(w, r.Request)
 	if err != nil {
@@ -37,6 +39,22 @@ func (s *Server) resume(w http.ResponseWriter, r *request) error {
 	if body.has("message") {
 		req.Messages = body.messages()
 	}
+	if body.has("mode") {
+		req.Mode = eventlog.RunMode(body.word("mode"))
+	}
+	switch req.Mode {
+	case eventlog.ModeFromCheckpoint:
+		req.CheckpointID = body.word("checkpointId")
+	case eventlog.ModeWithConfirmation:
+		req.Approved = body.flag("approved")
+	case eventlog.ModeRetry:
+		if body.has("turn") {
+			req.Turn = int(body.number("turn", 1, math.MaxInt32))
+		}
+	}
+	body.only("checkpointId", req.Mode, eventlog.ModeFromCheckpoint)
+	body.only("approved", req.Mode, eventlog.ModeWithConfirmation)
+	body.only("turn", req.Mode, eventlog.ModeRetry)
 	return s.begin(w, r, req.SessionID, *body.err, func(ctx context.Context) (agentloop.Started, error) {
 		return s.loop.Resume(ctx, req)
 	})
@@ -53,13 +71,25 @@ func (s *Server) begin(w http.ResponseWriter, r *request, session string, proble
 	if err := s.authorize(r, session); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), startTimeout)
+	ctx, cancel := detached(r)
 	defer cancel()
 	started, err := begin(ctx)
 	if err != nil {
 		return err
 	}
 	return s.ok(w, started)
+}
+
+// detached returns a context for what a client that leaves does not stop.
+func detached(r *request) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(r.Context()), startTimeout)
+}
+
+// only refuses a member that would be ignored in another mode than with.
+func (o *object) only(name string, mode, with eventlog.RunMode) {
+	if o.has(name) && mode != with {
+		o.fail(name, "goes with the mode "+string(with))
+	}
 }
 
 func (o *object) sessionID() string {

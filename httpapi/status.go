@@ -47,11 +47,8 @@ func remoteStatus(s *projector.Session) string {
 	if s.Status != projector.SessionActive {
 		return string(s.Status)
 	}
-	if run := s.CurrentRun(); run != nil {
-		switch run.Status {
-		case eventlog.RunClientTool, eventlog.RunChildren, eventlog.RunStepPartial:
-			return string(projector.SessionPaused)
-		}
+	if run := s.CurrentRun(); run != nil && run.Suspended() {
+		return string(projector.SessionPaused)
 	}
 	if waiting(s) != "" {
 		return string(projector.SessionPaused)

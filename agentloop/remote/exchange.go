@@ -191,7 +191,7 @@ func (x *exchange) lost(kind, err error) error {
 	if cause := context.Cause(x.ctx); cause != nil {
 		return cause
 	}
-	if context.Cause(x.attempt) == errSilent {
+	if errors.Is(context.Cause(x.attempt), errSilent) {
 		err = errSilent
 	}
 	return &lost{kind, err}

@@ -1,0 +1,210 @@
+package remote_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/agentloop/remote"
+)
+
+// These tests have a clock of their own. A network can't be part of that, so
+// client and server are joined by pipes.
+
+// pipes is a listener whose connections are pipes.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	close(p.closed)
+	return nil
+}
+
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{} }
+
+func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	client, server := net.Pipe()
+	select {
+	case p.conns <- server:
+		return client, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// serve serves handler and returns a client of it. Both end with the test.
+func serve(t *testing.T, handler http.HandlerFunc) *http.Client {
+	p := &pipes{make(chan net.Conn), make(chan struct{})}
+	srv := &http.Server{Handler: handler}
+	go func() { _ = srv.Serve(p) }()
+	transport := &http.Transport{DialContext: p.dial}
+	t.Cleanup(func() {
+		transport.CloseIdleConnections()
+		srv.Close()
+		synctest.Wait()
+	})
+	return &http.Client{Transport: transport}
+}
+
+func TestSilenceIsADrop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			streams(text(1, "a"))(w, r)
+			<-r.Context().Done()
+		})
+		began := time.Now()
+		got := collect(t, remote.NewHTTP("http://x", &remote.Options{Client: client}).Stream(t.Context(), "s", 0))
+		require.ErrorIs(t, got.err, remote.ErrStreamDropped)
+		require.NotErrorIs(t, got.err, context.Canceled, "nobody cancelled anything")
+		require.EqualError(t, got.err, "remote: the stream broke off: silent for too long")
+		require.Equal(t, []string{"a"}, got.texts)
+		require.Equal(t, time.Minute, time.Since(began))
+	})
+}
+
+func TestHeartbeatsKeepAStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			for range 40 {
+				streams(": heartbeat\n\n")(w, r)
+				time.Sleep(15 * time.Second)
+			}
+			streams(text(1, "a"), end)(w, r)
+		})
+		began := time.Now()
+		got := collect(t, remote.NewHTTP("http://x", &remote.Options{Client: client}).Stream(t.Context(), "s", 0))
+		require.NoError(t, got.err)
+		require.Equal(t, completed, got.last)
+		require.Equal(t, 10*time.Minute, time.Since(began))
+	})
+}
+
+func TestASlowConsumerIsNotSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := serve(t, func(w http.ResponseWriter, r *http.Request) { streams(text(1, "a"), text(2, "b"), end)(w, r) })
+		var last remote.Event
+		for e, err := range remote.NewHTTP("http://x", &remote.Options{Client: client}).Stream(t.Context(), "s", 0) {
+			require.NoError(t, err)
+			time.Sleep(time.Hour)
+			last = e
+		}
+		require.Equal(t, completed, last)
+	})
+}
+
+func TestAServerThatDoesNotAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls atomic.Int32
+		client := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+			calls.Add(1)
+			<-r.Context().Done()
+		})
+		began := time.Now()
+		h := remote.NewHTTP("http://x", &remote.Options{Client: client, Idle: 10 * time.Second})
+		_, err := h.Status(t.Context(), "s")
+		require.ErrorIs(t, err, remote.ErrUnreachable)
+		require.EqualError(t, err, "remote: the agent server does not answer: silent for too long")
+		require.EqualValues(t, 4, calls.Load())
+		require.Equal(t, (4*10+1+2+4)*time.Second, time.Since(began), "each retry waits twice as long")
+	})
+}
+
+func TestTheClientsOwnTimeLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+		client.Timeout = time.Second
+		_, err := remote.NewHTTP("http://x", &remote.Options{Client: client, MaxRetries: -1}).Status(t.Context(), "s")
+		require.EqualError(t, err, "remote: the agent server does not answer: timed out")
+		require.ErrorIs(t, err, remote.ErrUnreachable)
+		require.NotErrorIs(t, err, context.DeadlineExceeded, "the caller's context goes on")
+	})
+}
+
+func TestAWaitEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := serve(t, says(503, `{"error":"stopping","code":"UNAVAILABLE"}`))
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		began := time.Now()
+		err := remote.NewHTTP("http://x", &remote.Options{Client: client}).Abort(ctx, "s", "")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "503 UNAVAILABLE: stopping", "why it had not succeeded by then")
+		require.False(t, remote.Retryable(err))
+		require.Equal(t, 5*time.Second, time.Since(began), "in the wait of 4 s")
+	})
+}
+
+// away is a transport to a server that is never there.
+type away struct {
+	remote.Transport
+	streams []time.Duration // when, from began
+	began   time.Time
+}
+
+func (a *away) Stream(context.Context, string, uint64) iter.Seq2[remote.Event, error] {
+	return func(yield func(remote.Event, error) bool) {
+		a.streams = append(a.streams, time.Since(a.began))
+		yield(nil, remote.ErrUnreachable)
+	}
+}
+
+func (a *away) Status(context.Context, string) (remote.Status, error) {
+	return remote.Status{Status: remote.StatusRunning}, nil
+}
+
+func TestFollowWaitsTwiceAsLongEachTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &away{began: time.Now()}
+		got := collect(t, remote.Follow(t.Context(), a, "s", 0, remote.FollowOptions{}))
+		require.ErrorIs(t, got.err, remote.ErrUnreachable)
+		const ms = time.Millisecond
+		require.Equal(t, []time.Duration{0, 100 * ms, 300 * ms, 700 * ms}, a.streams)
+
+		a = &away{began: time.Now()}
+		collect(t, remote.Follow(t.Context(), a, "s", 0, remote.FollowOptions{Retries: 1000, RetryBase: time.Second}))
+		require.Len(t, a.streams, 1+remote.MaxStreamRetries)
+		n := len(a.streams)
+		require.Equal(t, 30*time.Second, a.streams[n-1]-a.streams[n-2], "but not for ever")
+
+		a = &away{began: time.Now()}
+		cause := errors.New("the parent was stopped")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(500*ms, func() { cancel(cause) })
+		got = collect(t, remote.Follow(ctx, a, "s", 0, remote.FollowOptions{}))
+		require.ErrorIs(t, got.err, cause)
+		require.Equal(t, 500*ms, time.Since(a.began))
+	})
+}
+
+// endless is a transport whose streams stop without a last event.
+type endless struct{ away }
+
+func (e *endless) Stream(context.Context, string, uint64) iter.Seq2[remote.Event, error] {
+	return func(func(remote.Event, error) bool) {}
+}
+
+func TestAStreamThatJustStopsIsADrop(t *testing.T) {
+	got := collect(t, remote.Follow(t.Context(), &endless{}, "s", 0, remote.FollowOptions{RetryBase: 1}))
+	require.ErrorIs(t, got.err, remote.ErrStreamDropped)
+	require.NotErrorIs(t, got.err, io.EOF)
+}

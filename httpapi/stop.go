@@ -1,0 +1,94 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// interrupt answers POST /interrupt (document 004): the run stops and can be
+// resumed. A session that does not run is left as it is.
+func (s *Server) interrupt(w http.ResponseWriter, r *request) error {
+	return s.stopRun(w, r, s.loop.Interrupt)
+}
+
+// abort answers POST /abort (document 004): the run, also one that waits or
+// was interrupted, has failed for good.
+func (s *Server) abort(w http.ResponseWriter, r *request) error {
+	return s.stopRun(w, r, s.loop.Abort)
+}
+
+// stopRun asks for a stop, and answers when it has been met, on whichever node
+// the run is.
+func (s *Server) stopRun(w http.ResponseWriter, r *request, ask func(ctx context.Context, session, reason string) error) error {
+	body, err := readObject(w, r.Request)
+	if err != nil {
+		return err
+	}
+	session, reason := body.sessionID(), body.optText("reason")
+	if *body.err != nil {
+		return *body.err
+	}
+	if err := s.authorize(r, session); err != nil {
+		return err
+	}
+	ctx, cancel := detached(r)
+	defer cancel()
+	if err := ask(ctx, session, reason); err != nil {
+		return err
+	}
+	if err := s.awaitStopped(r.Context(), session); err != nil {
+		return err
+	}
+	return s.ok(w, struct {
+		OK bool `json:"ok"`
+	}{true})
+}
+
+// awaitStopped waits until the wishes to stop that the log has have been met,
+// in the whole tree: a sub-agent may have outlived its parent's turn. That is
+// more than the end of the run: one that was suspended has ended before, and
+// its session is still active (facts 1.2).
+func (s *Server) awaitStopped(ctx context.Context, session string) error {
+	ctx, stop := s.streamContext(ctx)
+	defer stop()
+	ctx, cancel := context.WithTimeoutCause(ctx, s.opts.InterruptObservationDeadline, errNotStopped)
+	defer cancel()
+	err := s.followToStop(ctx, session)
+	if err != nil && errors.Is(context.Cause(ctx), errNotStopped) {
+		return errNotStopped
+	}
+	return err
+}
+
+func (s *Server) followToStop(ctx context.Context, session string) error {
+	t, err := s.states.Head(ctx, session)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(t.Sessions(), stopWanted) {
+		return nil
+	}
+	for r, err := range s.log.Follow(ctx, session, t.Head) {
+		if err != nil {
+			return err
+		}
+		if projector.Apply(t, r); !slices.ContainsFunc(t.Sessions(), stopWanted) {
+			return nil
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// stopWanted reports whether a wish to stop has not been met. A further run
+// voids it.
+func stopWanted(s *projector.Session) bool {
+	if s.Turn == nil || s.Turn.Stop == nil {
+		return false
+	}
+	return s.Turn.Stop.Kind == eventlog.StopAbort || s.Status == projector.SessionActive
+}
