@@ -42,6 +42,9 @@ type Agent struct {
 	PersistentAgents []PersistentAgent
 	// RemoteAgents are agents of other servers, as tools subagent__{name}.
 	RemoteAgents []RemoteAgent
+	// Hooks, if set, are told of what sessions of the agent do, and those of
+	// its sub-agents.
+	Hooks *Hooks
 }
 
 // Defaults of an agent.

@@ -23,11 +23,16 @@ type answer struct {
 	ids    map[string]bool   // ids given to calls of this answer
 }
 
-// partText is a part of the answer while it grows: text, reasoning or a call.
+// partText is a part of the answer while it grows: text, reasoning, a call, or
+// what comes whole.
 type partText struct {
-	kind projector.PartialKind
-	text strings.Builder
-	call *callText
+	kind   projector.PartialKind // empty of what comes whole
+	text   strings.Builder
+	call   *callText
+	source *eventlog.Source
+	file   *eventlog.MessageFile
+	data   json.RawMessage // the provider's
+	ended  bool
 }
 
 type callText struct {
@@ -44,8 +49,14 @@ func (a *answer) add(ctx context.Context, ev model.Event) error {
 		return a.text(ctx, projector.PartialText, ev.Text, &eventlog.TextDelta{Delta: ev.Text, Base: base})
 	case model.ReasoningDelta:
 		return a.text(ctx, projector.PartialReasoning, ev.Text, &eventlog.Thinking{Content: ev.Text, Base: base})
+	case model.PartEnd:
+		return a.end(ctx, ev.Data)
+	case model.Source:
+		return a.source(ctx, ev)
+	case model.File:
+		return a.file(ctx, ev)
 	case model.ToolCallStart:
-		if err := a.close(ctx, false); err != nil {
+		if err := a.end(ctx, nil); err != nil {
 			return err
 		}
 		c := &callText{id: a.uniqueID(ev.ID, ev.Call), name: toolName(ev.Name)}
@@ -65,31 +76,56 @@ func (a *answer) add(ctx context.Context, ev model.Event) error {
 	return nil
 }
 
-// text appends to the last part if that is of the same kind, else it begins
-// one.
+// text appends to the part that grows if that is of the same kind, else it
+// begins one.
 func (a *answer) text(ctx context.Context, kind projector.PartialKind, text string, c eventlog.Chunk) error {
-	if len(a.parts) == 0 || a.parts[len(a.parts)-1].kind != kind {
-		if err := a.close(ctx, false); err != nil {
+	p := a.growing()
+	if p == nil || p.kind != kind {
+		if err := a.end(ctx, nil); err != nil {
 			return err
 		}
-		a.parts = append(a.parts, &partText{kind: kind})
+		p = &partText{kind: kind}
+		a.parts = append(a.parts, p)
 	}
-	a.parts[len(a.parts)-1].text.WriteString(text)
+	p.text.WriteString(text)
 	return a.write(ctx, c)
 }
 
-// close ends the last part: a reasoning block gets its closing chunk, which
-// holds the whole of it. At the end of the answer all calls end.
-func (a *answer) close(ctx context.Context, all bool) error {
-	if n := len(a.parts); n > 0 && a.parts[n-1].kind == projector.PartialReasoning {
-		whole := a.parts[n-1].text.String()
-		err := a.write(ctx, &eventlog.Thinking{Content: whole, IsComplete: true, Base: a.r.base(a.step)})
-		if err != nil {
-			return err
+// growing is the text or the reasoning that more may be appended to, or nil.
+func (a *answer) growing() *partText {
+	if n := len(a.parts); n > 0 {
+		switch p := a.parts[n-1]; p.kind {
+		case projector.PartialText, projector.PartialReasoning:
+			if !p.ended {
+				return p
+			}
 		}
 	}
-	if !all {
+	return nil
+}
+
+// end ends the part that grows: a reasoning block gets its closing chunk, which
+// holds the whole of it. The provider's data goes with the part, or stands
+// alone.
+func (a *answer) end(ctx context.Context, data json.RawMessage) error {
+	p := a.growing()
+	if p == nil {
+		if data != nil {
+			a.parts = append(a.parts, &partText{data: data})
+		}
 		return nil
+	}
+	p.ended, p.data = true, data
+	if p.kind != projector.PartialReasoning {
+		return nil
+	}
+	return a.write(ctx, &eventlog.Thinking{Content: p.text.String(), IsComplete: true, Base: a.r.base(a.step)})
+}
+
+// close ends the part that grows. At the end of the answer all calls end.
+func (a *answer) close(ctx context.Context, all bool) error {
+	if err := a.end(ctx, nil); err != nil || !all {
+		return err
 	}
 	for _, p := range a.parts {
 		if err := a.endCall(ctx, p.call); err != nil {
@@ -153,37 +189,4 @@ func toolName(name string) string {
 		return "unnamed"
 	}
 	return name
-}
-
-func (a *answer) turnParts() []eventlog.TurnPart {
-	parts := make([]eventlog.TurnPart, 0, len(a.parts))
-	for _, p := range a.parts {
-		switch p.kind {
-		case projector.PartialText:
-			parts = append(parts, eventlog.TurnPart{Text: p.text.String()})
-		case projector.PartialReasoning:
-			parts = append(parts, eventlog.TurnPart{Reasoning: p.text.String()})
-		case projector.PartialToolCall:
-			parts = append(parts, eventlog.TurnPart{ToolCall: &eventlog.ToolCall{
-				ID: p.call.id, Name: p.call.name, Arguments: arguments(p.call.args.String()),
-			}})
-		}
-	}
-	return parts
-}
-
-// maxArgumentDepth leaves room for the records that hold arguments.
-const maxArgumentDepth = eventlog.MaxDepth - 20
-
-// arguments returns a model's arguments as JSON: as they are, or as a string
-// that holds them. None at all are an empty object.
-func arguments(text string) json.RawMessage {
-	if strings.TrimSpace(text) == "" {
-		return json.RawMessage("{}")
-	}
-	if raw := []byte(text); json.Valid(raw) && eventlog.Depth(raw) <= maxArgumentDepth {
-		return raw
-	}
-	quoted, _ := json.Marshal(text)
-	return quoted
 }

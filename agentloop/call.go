@@ -39,6 +39,9 @@ type Call struct {
 // update changes the custom state. It may run again on a fresher state.
 type update func(state json.RawMessage) ([]eventlog.PatchOp, error)
 
+// Updater is what may change the custom state: a [*Call] or a [*HookContext].
+type Updater interface{ update(u update) error }
+
 // errCallDone: the tool has returned and must leave the call alone.
 var errCallDone = errors.New("agentloop: the tool call is over")
 
@@ -71,7 +74,10 @@ func (c *Call) GetState(v any) error {
 // one state_patch chunk. Updates become final, and visible to others, with
 // the call's result; if the call fails they are dropped. f must be pure: it
 // runs again when other calls have committed in between.
-func UpdateState[T any](c *Call, f func(*T) error) error {
+//
+// A hook's update is final at once, and f runs again until nothing has come in
+// between. It fails if the stream has ended.
+func UpdateState[T any](c Updater, f func(*T) error) error {
 	return c.update(func(state json.RawMessage) ([]eventlog.PatchOp, error) {
 		var v T
 		if err := json.Unmarshal(state, &v); err != nil {

@@ -159,7 +159,7 @@ func (t *task) companionRecords(c *Call, call projector.Call) (facts []fact, res
 		var a waitArgs
 		_ = json.Unmarshal(args, &a)
 		id, problem := t.childNamed(a.Name)
-		if problem == "" && t.childRunning(id) {
+		if problem == "" && !t.childInterrupted(id) { // one that is over too: then it is known that its parent knows
 			return []fact{c.awaits(id, time.Duration(a.TimeoutMs)*time.Millisecond)}, nil, ""
 		}
 		return nil, t.childStatus(id), problem

@@ -56,12 +56,12 @@ func (t *task) childNamed(name string) (id, problem string) {
 	return childID(t.session, "-agent-", name), problem
 }
 
-func (t *task) childRunning(id string) (running bool) {
+func (t *task) childInterrupted(id string) (interrupted bool) {
 	t.look(func(*projector.Session) {
 		child := t.tree.Get(id)
-		running = child != nil && child.Turn != nil && child.Status == projector.SessionActive
+		interrupted = child != nil && child.Status == projector.SessionInterrupted
 	})
-	return running
+	return interrupted
 }
 
 func (t *task) childStatus(id string) (result json.RawMessage) {

@@ -1,7 +1,10 @@
 package agentloop
 
 import (
+	"slices"
+
 	"github.com/helixd/helixd/agentloop/model"
+	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -9,29 +12,51 @@ import (
 func (t *task) request() model.Request {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	req := model.Request{System: t.def.SystemPrompt, Tools: t.def.specs}
-	for _, m := range t.tree.Get(t.session).Messages {
+	return model.Request{
+		System: t.def.SystemPrompt, Tools: t.def.specs, Messages: conversation(t.tree.Get(t.session).Messages),
+	}
+}
+
+// conversation translates messages. Each call of an answer has its result
+// behind it, as providers demand, also where a run has ended before.
+func conversation(messages []projector.Message) []model.Message {
+	var out []model.Message
+	var open []eventlog.ToolCall // calls that have no result yet
+	for _, m := range messages {
+		if m.Role != projector.RoleTool {
+			out, open = append(out, unanswered(open)...), nil
+		}
 		switch m.Role {
 		case projector.RoleUser:
-			req.Messages = append(req.Messages, model.Message{Role: model.RoleUser, Content: m.Content, Files: m.Files})
+			out = append(out, model.Message{Role: model.RoleUser, Content: m.Content, Files: m.Files})
 		case projector.RoleAssistant:
-			out := model.Message{Role: model.RoleAssistant, Content: m.Content}
+			out = append(out, model.Message{Role: model.RoleAssistant, Parts: m.Parts})
 			for _, p := range m.Parts {
-				out.Reasoning += p.Reasoning
 				if p.ToolCall != nil {
-					out.ToolCalls = append(out.ToolCalls, *p.ToolCall)
+					open = append(open, *p.ToolCall)
 				}
 			}
-			req.Messages = append(req.Messages, out)
 		case projector.RoleTool:
+			open = slices.DeleteFunc(open, func(c eventlog.ToolCall) bool { return c.ID == m.ToolCallID })
 			content := string(m.Result)
 			if m.Error != "" {
 				content = "Error: " + m.Error
 			}
-			req.Messages = append(req.Messages, model.Message{
-				Role: model.RoleTool, Content: content, ToolCallID: m.ToolCallID, ToolName: m.ToolName,
+			out = append(out, model.Message{
+				Role: model.RoleTool, Content: content, ToolCallID: m.ToolCallID, ToolName: m.ToolName, Failed: m.Error != "",
 			})
 		}
 	}
-	return req
+	return append(out, unanswered(open)...)
+}
+
+func unanswered(calls []eventlog.ToolCall) []model.Message {
+	var out []model.Message
+	for _, c := range calls {
+		out = append(out, model.Message{
+			Role: model.RoleTool, Content: "Error: the run ended before the call did",
+			ToolCallID: c.ID, ToolName: c.Name, Failed: true,
+		})
+	}
+	return out
 }

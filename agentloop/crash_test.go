@@ -128,16 +128,16 @@ func outcome(t *testing.T, s *projector.Tree) string {
 	}
 	raw, err := json.MarshalIndent(map[string]any{
 		"status": s.Status, "stream": s.StreamStatus, "messages": messages, "state": s.CustomState,
-		"output": s.Output, "usage": s.Usage, "steps": s.StepCount, "checkpoints": len(s.Checkpoints),
+		"output": s.Output, "usage": s.Usage.Totals, "steps": s.StepCount, "checkpoints": len(s.Checkpoints),
 		"parked": s.Parked, "turn": s.Turn,
 	}, "", " ")
 	require.NoError(t, err)
 	return string(raw)
 }
 
-// content is the effective stream's content by tool call, since parallel calls
-// interleave; without times, and without the values of patches, which depend
-// on the order.
+// content is the effective stream's content by agent and tool call, since these
+// interleave; without times, without the ids of runs, and without the values of
+// patches, which depend on the order.
 func content(t *testing.T, log eventlog.Log, session string) map[string]string {
 	t.Helper()
 	byCall := map[string][]map[string]any{}
@@ -150,9 +150,11 @@ func content(t *testing.T, log eventlog.Log, session string) map[string]string {
 		require.NoError(t, json.Unmarshal(r.Payload, &m))
 		delete(m, "timestamp")
 		delete(m, "patches")
-		all := byCall[r.Call]
+		delete(m, "approvalId")
+		key := r.Agent + " " + r.Call
+		all := byCall[key]
 		if len(all) == 0 || !goesOn(all[len(all)-1], m) {
-			byCall[r.Call] = append(all, m)
+			byCall[key] = append(all, m)
 		}
 	}
 	out := map[string]string{}

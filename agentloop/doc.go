@@ -32,14 +32,14 @@
 // one counts, and deadlines are judged by the clock of whoever submits or
 // resumes. Resume begins a new run that takes up what was submitted.
 //
-//	            Resume                       Finish
-//	 .-----> running ------------------------------------> completed
-//	 |         |  | '---------- Fail, Abort -------------> failed <-.
-//	 |         |  '-- Interrupt --> interrupted -- Abort -----------+
-//	 |         '-- Suspend --> suspended_client_tool       --Abort--'
-//	 |                         suspended_step_partial
-//	 |                         suspended_awaiting_children
-//	 '-----------------------------'
+//	           Resume                       Finish
+//	.-----> running ------------------------------------> completed
+//	|         |  | '---------- Fail, Abort -------------> failed <-.
+//	|         |  '-- Interrupt --> interrupted -- Abort -----------+
+//	|         '-- Suspend --> suspended_client_tool       --Abort--'
+//	|                         suspended_step_partial
+//	|                         suspended_awaiting_children
+//	'-----------------------------'
 //
 // # Stopping
 //

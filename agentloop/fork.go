@@ -13,7 +13,8 @@ type ForkRequest struct {
 	// At is where; the zero Target is the head.
 	At Target
 	// MessageIndex, if set, is instead the message behind which the fork
-	// begins, from 0.
+	// begins, from 0: right before the next one. What a fork has taken over
+	// from another session counts as one.
 	MessageIndex *int
 	NewSessionID string // empty: a fresh id
 }
@@ -106,9 +107,23 @@ func (req ForkRequest) sequence(t *projector.Tree) (uint64, error) {
 	case req.MessageIndex != nil && (*req.MessageIndex < 0 || *req.MessageIndex >= len(t.Messages)):
 		return 0, &eventlog.ValidationError{Field: "messageIndex", Reason: "is no message of the session"}
 	case req.MessageIndex != nil:
-		return t.Messages[*req.MessageIndex].Sequence, nil
+		return behindMessage(t, *req.MessageIndex)
 	case req.At == (Target{}):
 		return t.Head, nil
 	}
 	return req.At.sequence(t)
+}
+
+// behindMessage returns the sequence before the next message's.
+func behindMessage(t *projector.Tree, i int) (uint64, error) {
+	at, next := t.Messages[i].Sequence, t.Head+1
+	for _, m := range t.Messages[i+1:] {
+		if m.Sequence == at {
+			return 0, &eventlog.ValidationError{Field: "messageIndex", Reason: "is among what the session has taken over as a fork"}
+		}
+		if m.Sequence > at { // calls of a step may have ended in another order
+			next = min(next, m.Sequence)
+		}
+	}
+	return next - 1, nil
 }

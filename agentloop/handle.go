@@ -166,7 +166,7 @@ func (h *Handle) Interrupt(ctx context.Context, reason string) error {
 	if err := h.l.Interrupt(ctx, h.SessionID, reason); err != nil {
 		return err
 	}
-	return h.l.AwaitStop(ctx, h.SessionID, h.RunID)
+	return h.l.AwaitStop(ctx, h.SessionID)
 }
 
 // Abort ends the run for good, and waits until it has.
@@ -174,7 +174,7 @@ func (h *Handle) Abort(ctx context.Context, reason string) error {
 	if err := h.l.Abort(ctx, h.SessionID, reason); err != nil {
 		return err
 	}
-	return h.l.AwaitStop(ctx, h.SessionID, h.RunID)
+	return h.l.AwaitStop(ctx, h.SessionID)
 }
 
 // Resume continues the session; see [Loop.Resume]. req.SessionID is the

@@ -40,14 +40,21 @@ type Loop struct {
 	wg   sync.WaitGroup
 	mu   sync.Mutex
 	live map[string]*liveRun
+	// requested are the hooks of requests, by session.
+	requested map[string]*runHooks
 }
 
 // liveRun is a tree that this node is driving.
-type liveRun struct{ again bool }
+type liveRun struct {
+	again bool // somebody has asked for it since
+	// held is the head behind which this node has claimed the tree, 0 if it
+	// has not. It is the driving goroutine's.
+	held uint64
+}
 
 // New returns a loop for the given agents. It fails if one is ill-defined.
 func New(log eventlog.Log, agents []Agent, o *Options) (*Loop, error) {
-	l := &Loop{log: log, agents: map[string]*definition{}, live: map[string]*liveRun{}}
+	l := &Loop{log: log, agents: map[string]*definition{}, live: map[string]*liveRun{}, requested: map[string]*runHooks{}}
 	if o != nil {
 		l.opts = *o
 	}
@@ -147,13 +154,15 @@ const (
 // it over, or the loop stops. A log that is out of reach for a while is no end:
 // a new claim finds out what became of the last append.
 func (l *Loop) keep(session string, run *liveRun) {
+	asked := true
 	for pause := minHoldPause; ; pause = min(2*pause, maxHoldPause) {
-		err := l.hold(l.ctx, session)
+		err := l.hold(l.ctx, session, run, asked)
 		retry := false
 		switch {
 		case err == nil, errors.Is(err, ErrStopping), l.ctx.Err() != nil:
 		case errors.Is(err, eventlog.ErrSuperseded):
 			l.opts.Logger.Info("run taken over by another node", "session", session)
+			l.tellSuperseded(session)
 		case errors.Is(err, eventlog.ErrSessionNotFound):
 			l.opts.Logger.Info("run stopped: the session was erased", "session", session)
 		case errors.Is(err, eventlog.ErrClosed), errors.Is(err, ErrUnknownAgent), errors.Is(err, eventlog.ErrStreamEnded):
@@ -168,11 +177,12 @@ func (l *Loop) keep(session string, run *liveRun) {
 		l.mu.Lock()
 		if l.ctx.Err() != nil || !retry && !run.again {
 			delete(l.live, session)
+			l.forgetHooks(session)
 			l.mu.Unlock()
 			return
 		}
-		if run.again {
-			run.again, pause = false, minHoldPause
+		if asked = run.again; asked {
+			run.again, run.held, pause = false, 0, minHoldPause
 		}
 		l.mu.Unlock()
 	}

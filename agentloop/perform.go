@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"log/slog"
 	"strings"
 
 	"github.com/helixd/helixd/eventlog"
@@ -86,7 +87,8 @@ func (t *task) finish(ctx context.Context, e Finish) error {
 // refuse a conversation that lacks it.
 func (t *task) fail(ctx context.Context, e Fail) error {
 	category, _, _ := strings.Cut(e.Code, "_")
-	facts := append(t.closeAll(e), t.chunk(&eventlog.Error{
+	facts, waited := t.closeAll(e)
+	facts = append(facts, t.chunk(&eventlog.Error{
 		Error: e.Message, Code: &e.Code, Recoverable: e.Retryable, Base: t.base(t.step()),
 		ErrorDetail: &eventlog.ErrorDetail{Message: e.Message, Code: &e.Code, Category: &category, Retryable: &e.Retryable},
 	}), t.fact(&eventlog.RunEnded{
@@ -95,12 +97,18 @@ func (t *task) fail(ctx context.Context, e Fail) error {
 	if t.session == t.root {
 		facts = append(facts, t.fact(&eventlog.StreamFailed{Error: e.Message, FactBase: t.factBase()}))
 	}
-	return t.append(ctx, facts...)
+	err := t.append(ctx, facts...)
+	if err == nil {
+		for _, c := range waited {
+			c.log(slog.LevelInfo, logAborted, "code", e.Code)
+		}
+	}
+	return err
 }
 
 // closeAll returns the results of the calls that the run's end leaves without
-// one.
-func (t *task) closeAll(e Fail) []fact {
+// one, and those of them that have waited for a person.
+func (t *task) closeAll(e Fail) (facts []fact, waited []*Call) {
 	var step projector.Step
 	t.look(func(s *projector.Session) {
 		if s.Turn != nil && s.Turn.Step != nil {
@@ -108,12 +116,18 @@ func (t *task) closeAll(e Fail) []fact {
 			step.Calls = step.Pending()
 		}
 	})
-	var facts []fact
 	for _, open := range step.Calls {
 		c := t.newCall(step.ID, open)
+		switch p := open.Pending; {
+		case p == nil:
+		case p.Kind == eventlog.PendingChild:
+			facts = append(facts, t.childEnd(c, p.Child, nil, e.Message)...)
+		default:
+			waited = append(waited, c)
+		}
 		facts = append(facts, c.result(nil, e.Code, e.Message), c.end(nil, e.Code, e.Message))
 	}
-	return facts
+	return facts, waited
 }
 
 // suspend ends the run until somebody resumes it. Nothing of it stays in

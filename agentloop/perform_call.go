@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"strings"
 
@@ -23,6 +24,10 @@ var errToolTimeout = errors.New("the tool timed out")
 func (t *task) runCall(ctx context.Context, e RunCall) error {
 	c := t.newCall(e.StepID, e.Call)
 	if remote := t.def.remotes[c.ToolName]; remote != nil {
+		if e.Call.Pending == nil {
+			t.beforeSubAgent(ctx, remote.Name, e.Call)
+		}
+		t.pass() // it may take its time before it returns
 		return t.runRemote(ctx, c, e.Call, remote)
 	}
 	schema, ok := t.def.argumentsOf(c.ToolName)
@@ -38,20 +43,30 @@ func (t *task) runCall(ctx context.Context, e RunCall) error {
 	case t.def.companion[c.ToolName] != nil:
 		return t.companion(ctx, c, e.Call)
 	case c.ToolName == FinishTool:
+		t.beforeExecution(ctx, beforeTool(c.ToolName, c.ID, e.Call.Arguments))
 		if err := t.append(ctx, c.start(e.Call)); err != nil {
 			return err
 		}
 		return t.commitCall(ctx, c, json.RawMessage(`{"acknowledged":true}`), "", "")
 	case tool.Client:
-		return t.append(ctx, c.start(e.Call), c.suspended(eventlog.PendingClient, "", tool.Timeout))
+		return t.awaitPerson(ctx, c, c.start(e.Call), c.suspended(eventlog.PendingClient, "", tool.Timeout))
 	case e.Call.Pending == nil && tool.RequireApproval != nil && t.mustApprove(ctx, tool, c, e.Call):
 		id := t.approvalID(c)
-		return t.append(ctx, c.chunk(&eventlog.ToolApprovalRequest{
+		return t.awaitPerson(ctx, c, c.chunk(&eventlog.ToolApprovalRequest{
 			ToolCallID: c.ID, ToolName: c.ToolName, ApprovalID: id, Input: e.Call.Arguments, Base: c.base(),
 		}), c.suspended(eventlog.PendingApproval, id, 0))
 	default:
 		return t.runTool(ctx, c, e.Call, tool)
 	}
+}
+
+// awaitPerson has the call wait for a client or a person.
+func (t *task) awaitPerson(ctx context.Context, c *Call, facts ...fact) error {
+	err := t.append(ctx, facts...)
+	if err == nil {
+		c.log(slog.LevelInfo, logSuspended)
+	}
+	return err
 }
 
 func (t *task) approvalID(c *Call) string { return c.RunID + "::" + c.ID }
@@ -74,6 +89,7 @@ func (t *task) mustApprove(ctx context.Context, tool *tool, c *Call, call projec
 
 // runTool executes a function.
 func (t *task) runTool(ctx context.Context, c *Call, call projector.Call, tool *tool) error {
+	t.beforeExecution(ctx, beforeTool(c.ToolName, c.ID, call.Arguments))
 	var facts []fact
 	if call.Answer != nil {
 		facts = append(facts, c.approvalResponse(call))

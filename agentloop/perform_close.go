@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
@@ -27,10 +28,12 @@ func (t *task) closeCall(ctx context.Context, e CloseCall) error {
 		denied := e.Call
 		denied.Answer = &projector.Answer{Reason: answer.Reason}
 		facts = append(facts, c.approvalResponse(denied), c.outputError(message))
-	case answer.Kind == eventlog.SubmitTimeout:
-		t.l.opts.Logger.Info("client_tool.timeout", "session", t.session, "tool", c.ToolName, "call", c.ID)
 	}
-	return t.append(ctx, append(facts, c.outcome(result, code, message)...)...)
+	err := t.append(ctx, append(facts, c.outcome(result, code, message)...)...)
+	if err == nil && e.Call.Answer == nil { // else Submit has said so
+		c.log(slog.LevelInfo, logTimeout)
+	}
+	return err
 }
 
 // answer is what the model gets for an answer that does not execute the call.
@@ -52,7 +55,7 @@ func (t *task) answer(c *Call, answer *projector.Answer) (result json.RawMessage
 	}
 	if tool := t.tool(c.ToolName); tool != nil {
 		if err := checkResult(tool, answer.Result); err != nil {
-			t.l.opts.Logger.Warn("client_tool.validation_failed", "session", t.session, "tool", c.ToolName, "call", c.ID)
+			c.log(slog.LevelWarn, logValidationFailed)
 			return nil, CodeClientToolInvalid, cut("the result does not fit the tool's output schema: " + err.Error())
 		}
 	}

@@ -16,6 +16,7 @@ func (t *task) callModel(ctx context.Context, e CallModel) error {
 	if err := wait(ctx, e.After); err != nil {
 		return err
 	}
+	t.beforeModel(ctx, e)
 	a := &answer{r: t, stepID: e.StepID, step: e.Step, calls: map[int]*callText{}, ids: map[string]bool{}}
 	done, err := t.generate(ctx, a)
 	if err == nil && a.err == nil {

@@ -255,9 +255,9 @@ func TestARemoteAgentIsInterruptedAndResumedWithItsCaller(t *testing.T) {
 	<-m.half
 	here.until("s", func(r eventlog.Record) bool { return r.Type == "remote_progress" })
 	require.NoError(t, here.loop.Interrupt(t.Context(), "s", "lunch"))
-	require.NoError(t, here.loop.AwaitStop(t.Context(), "s", ""))
+	require.NoError(t, here.loop.AwaitStop(t.Context(), "s"))
 	require.Equal(t, projector.SessionInterrupted, stateOf(t, here.log, "s").Status)
-	require.NoError(t, there.loop.AwaitStop(t.Context(), remoteID, ""))
+	require.NoError(t, there.loop.AwaitStop(t.Context(), remoteID))
 	require.Equal(t, projector.SessionInterrupted, stateOf(t, there.log, remoteID).Status)
 
 	close(m.goOn)
@@ -279,7 +279,7 @@ func TestARemoteAgentIsAbortedWithItsCaller(t *testing.T) {
 	state := here.ended("s")
 	require.Equal(t, agentloop.CodeAborted, state.Error.Code)
 	require.Equal(t, agentloop.CodeAborted, state.Messages[2].ErrorCode, "its call has a result")
-	require.NoError(t, there.loop.AwaitStop(t.Context(), remoteID, ""))
+	require.NoError(t, there.loop.AwaitStop(t.Context(), remoteID))
 	require.Equal(t, projector.SessionFailed, stateOf(t, there.log, remoteID).Status)
 }
 
@@ -290,7 +290,7 @@ func TestARemoteAgentThatTakesTooLongIsAborted(t *testing.T) {
 	state := here.ended("s")
 	require.Equal(t, projector.SessionCompleted, state.Status, "the model goes on without it")
 	require.Equal(t, agentloop.CodeToolTimeout, state.Messages[2].ErrorCode)
-	require.NoError(t, there.loop.AwaitStop(t.Context(), remoteID, ""))
+	require.NoError(t, there.loop.AwaitStop(t.Context(), remoteID))
 	require.Equal(t, projector.SessionFailed, stateOf(t, there.log, remoteID).Status)
 }
 

@@ -85,6 +85,7 @@ func (l *Loop) request(ctx context.Context, session string, plan plan) (Started,
 		return facts, err
 	})
 	if err != nil {
+		l.detach(session, run)
 		return Started{}, err
 	}
 	l.drive(session)

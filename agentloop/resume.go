@@ -19,6 +19,9 @@ type ResumeRequest struct {
 	Turn int
 	// Approved decides all open approvals (with_confirmation).
 	Approved bool
+	// Hooks, if set, are told of the run that the request begins while this
+	// process drives it.
+	Hooks *Hooks
 }
 
 // Resume continues a session in a new run:
@@ -69,6 +72,7 @@ func (l *Loop) Resume(ctx context.Context, req ResumeRequest) (Started, error) {
 			}
 		}
 		run := l.newRun(req.SessionID, req.Mode, req.Messages)
+		l.attach(req.SessionID, run[0].run, req.Hooks)
 		facts = append(append(facts, run...), l.resumed(&t.Session, run[0].run, req.Mode))
 		return facts, run[0].run, nil
 	})

@@ -23,6 +23,7 @@ type runner struct {
 	tree   *projector.Tree
 	parked bool            // the fold could not use a record of ours
 	ids    map[string]bool // call ids that were given and are not recorded yet
+	hooks  hookQueue       // what hooks are to be told
 
 	// committing is held from reading the state to appending what was made
 	// of it, so that the patches of parallel calls build on each other.
@@ -33,15 +34,24 @@ type runner struct {
 	ended chan outcome
 }
 
-// hold claims the session's tree and drives it until it is at rest.
-func (l *Loop) hold(ctx context.Context, session string) error {
+// hold claims the session's tree and drives it until it is at rest. Asked for,
+// it takes the tree from whoever has it; else it only takes up again what no
+// other node has claimed since.
+func (l *Loop) hold(ctx context.Context, session string, run *liveRun, asked bool) error {
 	t, err := l.states.Head(ctx, session)
+	if err == nil && asked {
+		t, err = l.goOn(ctx, t)
+	}
 	if err != nil {
 		return err
 	}
+	if c := t.Claim; run.held > 0 && c != nil && c.Sequence > run.held && c.Node != l.opts.Node {
+		return eventlog.ErrSuperseded
+	}
+	run.held = t.Head
 	r := &runner{
 		l: l, root: session, id: l.opts.NewID(), tree: t, ids: map[string]bool{}, tasks: map[string]*task{},
-		ended: make(chan outcome),
+		ended: make(chan outcome), hooks: newHookQueue(),
 	}
 	if len(r.decide()) == 0 {
 		return nil
@@ -53,12 +63,20 @@ func (l *Loop) hold(ctx context.Context, session string) error {
 		ID: r.id, Head: t.Head, Status: t.StreamStatus, Observe: r.observe,
 	})
 	defer r.w.Stop()
-	run, attempt := openRun(t)
+	id, attempt := openRun(t)
+	fresh := attempt == 1 && t.Running() && t.CurrentRun().RunID == id
 	err = r.w.Claim(ctx, &eventlog.RunClaimed{
-		RunID: run, Node: l.opts.Node, Attempt: attempt, FactBase: l.factBase(session),
+		RunID: id, Node: l.opts.Node, Attempt: attempt, FactBase: l.factBase(session),
 	})
 	if err != nil {
 		return err
+	}
+	if fresh {
+		r.mu.Lock()
+		if r.tree.CurrentRun().RunID == id { // else it is told of another one already
+			r.runBegins(&r.tree.Session)
+		}
+		r.mu.Unlock()
 	}
 	return r.drive(ctx)
 }
@@ -79,14 +97,21 @@ func (r *runner) observe(rec eventlog.Record) {
 	defer r.mu.Unlock()
 	parked := len(r.tree.Parked)
 	projector.Apply(r.tree, rec)
+	r.noteHooks(rec)
 	r.parked = r.parked || rec.Writer == r.id && len(r.tree.Parked) > parked
 }
 
-func (r *runner) decide() []Effect {
+func (r *runner) head() uint64 {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
+	return r.tree.Head
+}
+
+func (r *runner) decide() []Effect {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	d := decider{defs: r.l.agents, retryDelay: r.l.opts.RetryDelay, busy: func(key string) bool { return r.tasks[key] != nil }}
-	return d.decide(r.tree)
+	return r.withHooks(d.decide(r.tree))
 }
 
 // drive decides and performs until the tree is at rest. What others write
@@ -95,7 +120,8 @@ func (r *runner) drive(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	news, lost := make(chan struct{}, 1), make(chan error, 1)
 	var watcher sync.WaitGroup
-	watcher.Go(func() { lost <- r.watch(ctx, news) })
+	head := r.head() // from here: what is folded before the first look is decided about
+	watcher.Go(func() { lost <- r.watch(ctx, head, news) })
 	defer watcher.Wait()
 	defer r.stopAll()
 	defer cancel(errUnwanted)
@@ -154,12 +180,21 @@ func (r *runner) next(ctx context.Context, effects []Effect) (appended bool, err
 			return true, r.settled(ctx, r.newTask(ctx, e), errParked)
 		}
 	}
+	began := map[string]*task{} // by session, the call that has begun last
 	for _, e := range effects {
 		if r.tasks[e.key()] == nil {
 			t := r.newTask(ctx, e)
 			r.tasks[e.key()] = t
+			if _, call := e.(RunCall); call {
+				if last := began[t.session]; last != nil {
+					t.after = last.passed
+				}
+				began[t.session] = t
+			}
 			r.l.wg.Go(func() {
-				t.report(t.perform(e))
+				err := t.perform(e)
+				t.pass()
+				t.report(err)
 			})
 		}
 	}
@@ -253,10 +288,7 @@ func (r *runner) stopAll() {
 
 // watch has the driver look whenever somebody else writes into the tree: that
 // is how a run hears of a submitted result, of a stop, of a further request.
-func (r *runner) watch(ctx context.Context, news chan<- struct{}) error {
-	r.mu.RLock()
-	head := r.tree.Head
-	r.mu.RUnlock()
+func (r *runner) watch(ctx context.Context, head uint64, news chan<- struct{}) error {
 	for rec, err := range r.l.log.Follow(ctx, r.root, head) {
 		if err != nil {
 			return err

@@ -20,6 +20,9 @@ type StartRequest struct {
 	// Branch makes the session a fork of another one, if it is new (Execute
 	// only).
 	Branch *ForkRequest
+	// Hooks, if set, are told of the run that the request begins while this
+	// process drives it.
+	Hooks *Hooks
 }
 
 // Start begins the first run of a session. It is idempotent: a session whose
@@ -105,6 +108,8 @@ func (l *Loop) begin(ctx context.Context, req StartRequest, found func(*projecto
 			facts = append(facts, abandonAll(l, t)...)
 		}
 		facts = append(facts, l.newRun(req.SessionID, mode, req.Messages)...)
-		return facts, facts[len(facts)-1].run, nil
+		run = facts[len(facts)-1].run
+		l.attach(req.SessionID, run, req.Hooks)
+		return facts, run, nil
 	})
 }

@@ -2,6 +2,7 @@ package agentloop
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
@@ -11,8 +12,8 @@ import (
 // Interrupt asks the session's run to stop for now: it can be resumed
 // (document 004). The wish is a record: whichever node drives the run meets
 // it, at once while a model speaks, else at the step's end. A session that
-// does not run is left as it is. It returns when the wish is durable; see
-// AwaitStop.
+// does not run is left as it is, but for its sub-agents that have outlived its
+// turn. It returns when the wish is durable; see AwaitStop.
 //
 // Errors: eventlog.ErrSessionNotFound and what the log returns.
 func (l *Loop) Interrupt(ctx context.Context, session, reason string) error {
@@ -32,8 +33,9 @@ func (l *Loop) requestStop(ctx context.Context, session string, kind eventlog.St
 		switch {
 		case t == nil:
 			return nil, eventlog.ErrSessionNotFound
-		case t.Turn == nil,
-			kind == eventlog.StopInterrupt && t.Status != projector.SessionActive,
+		case t.Turn == nil:
+			return l.stopOutliving(t, kind, reason), nil
+		case kind == eventlog.StopInterrupt && t.Status != projector.SessionActive,
 			t.Turn.Stop != nil && (t.Turn.Stop.Kind == kind || t.Turn.Stop.Kind == eventlog.StopAbort):
 			return nil, nil
 		}
@@ -46,22 +48,42 @@ func (l *Loop) requestStop(ctx context.Context, session string, kind eventlog.St
 	switch {
 	case err != nil:
 		return err
-	case t.Turn == nil || t.Turn.Stop == nil:
+	case t.Turn == nil:
+		if l.childWaits(t) {
+			l.drive(session)
+		}
+	case t.Turn.Stop == nil:
 	case waits || l.Live(session):
 		l.drive(session)
 	default: // another node has it, if that lives
-		l.takeOverUnlessStopped(session, t.Turn.RunID)
+		l.takeOverUnlessStopped(session)
 	}
 	return nil
+}
+
+// stopOutliving asks the sub-agents to stop that have outlived their parent's
+// turn. Those that are interrupted go on with its next one.
+func (l *Loop) stopOutliving(t *projector.Tree, kind eventlog.StopKind, reason string) []fact {
+	var facts []fact
+	for _, child := range t.ChildrenOf(t.SessionID) {
+		if child.Turn == nil || child.Turn.Stop != nil && child.Turn.Stop.Kind == kind ||
+			kind == eventlog.StopInterrupt && child.Status != projector.SessionActive {
+			continue
+		}
+		run := child.Turn.RunID
+		facts = append(facts, about(child.SessionID, []fact{{run: run, f: &eventlog.InterruptRequested{
+			RunID: run, Kind: kind, Reason: reason, ByParent: true, FactBase: l.factBase(child.SessionID),
+		}}})...)
+	}
+	return facts
 }
 
 // stopGrace is how long another node has to meet a stop before this one takes
 // the run over.
 const stopGrace = time.Second
 
-// takeOverUnlessStopped drives the session if nobody else meets the stop of
-// its run.
-func (l *Loop) takeOverUnlessStopped(session, run string) {
+// takeOverUnlessStopped drives the session if nobody else meets its stop.
+func (l *Loop) takeOverUnlessStopped(session string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ctx.Err() != nil {
@@ -70,38 +92,54 @@ func (l *Loop) takeOverUnlessStopped(session, run string) {
 	l.wg.Go(func() {
 		ctx, cancel := context.WithTimeout(l.ctx, stopGrace)
 		defer cancel()
-		if l.AwaitStop(ctx, session, run) != nil && l.ctx.Err() == nil {
+		if l.AwaitStop(ctx, session) != nil && l.ctx.Err() == nil {
 			l.drive(session)
 		}
 	})
 }
 
-// AwaitStop waits until the session's run with the given id, empty for the
-// last one, is over or waits.
-func (l *Loop) AwaitStop(ctx context.Context, session, run string) error {
-	_, err := l.awaitRun(ctx, session, run)
+// AwaitStop waits until all wishes to stop that the log has have been met, in
+// the whole tree: a run that was suspended has ended before its session has
+// stopped, and a sub-agent may have outlived its parent's turn.
+func (l *Loop) AwaitStop(ctx context.Context, session string) error {
+	_, err := l.await(ctx, session, func(t *projector.Tree) bool {
+		return !slices.ContainsFunc(t.Sessions(), stopWanted)
+	})
 	return err
+}
+
+// stopWanted reports whether a wish to stop has not been met. A further run
+// voids it.
+func stopWanted(s *projector.Session) bool {
+	if s.Turn == nil || s.Turn.Stop == nil {
+		return false
+	}
+	return s.Turn.Stop.Kind == eventlog.StopAbort || s.Status == projector.SessionActive
 }
 
 // awaitRun returns the state in which a run is over or waits, or is not the
 // last one any more.
 func (l *Loop) awaitRun(ctx context.Context, session, run string) (*projector.Tree, error) {
+	return l.await(ctx, session, func(t *projector.Tree) bool {
+		last := t.CurrentRun()
+		return last == nil || !t.Running() || last.RunID != run
+	})
+}
+
+// await follows the session until its state is as wanted.
+func (l *Loop) await(ctx context.Context, session string, wanted func(*projector.Tree) bool) (*projector.Tree, error) {
 	t, err := l.states.Head(ctx, session)
 	if err != nil {
 		return nil, err
 	}
-	stopped := func() bool {
-		last := t.CurrentRun()
-		return last == nil || !t.Running() || run != "" && last.RunID != run
-	}
-	if stopped() {
+	if wanted(t) {
 		return t, nil
 	}
 	for r, err := range l.log.Follow(ctx, session, t.Head) {
 		if err != nil {
 			return nil, err
 		}
-		if projector.Apply(t, r); stopped() {
+		if projector.Apply(t, r); wanted(t) {
 			return t, nil
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -116,6 +118,7 @@ func validPrefix(s string, n int) string {
 // startChild begins a sub-agent's session for a call, all in one append.
 func (t *task) startChild(ctx context.Context, c *Call, call projector.Call, sub *subAgent) error {
 	id := childID(t.session, "-sub-", c.ID)
+	t.beforeSubAgent(ctx, sub.Agent, call)
 	code, problem := t.cantSpawn(id)
 	if problem != "" {
 		return t.dispatchFailed(ctx, c, call, code, problem)
@@ -145,7 +148,7 @@ func (t *task) cantSpawn(id string) (code, problem string) {
 // dispatchFailed tells the model that a sub-agent could not be started; its
 // siblings go on (document 002).
 func (t *task) dispatchFailed(ctx context.Context, c *Call, call projector.Call, code, problem string) error {
-	t.l.opts.Logger.Error("subagent.dispatch_failed", "session", t.session, "tool", c.ToolName, "call", c.ID, "code", code)
+	c.log(slog.LevelError, logDispatchFailed, "code", code)
 	problem = cut(problem)
 	var facts []fact
 	if call.Pending == nil {
@@ -196,29 +199,40 @@ func (t *task) resumeChild(ctx context.Context) error {
 // closeChild records what a sub-agent that was waited for has said.
 func (t *task) closeChild(ctx context.Context, c *Call, call projector.Call) error {
 	id := call.Pending.Child
-	if t.def.companion[c.ToolName] != nil {
-		result := t.childStatus(id)
-		return t.append(ctx, c.result(result, "", ""), c.end(result, "", ""))
-	}
 	result, code, message := json.RawMessage(nil), CodeToolFailed, "the sub-agent's session is not there"
-	typ := c.ToolName[len(SubAgentPrefix):]
 	t.look(func(*projector.Session) {
 		child := t.tree.Get(id)
 		switch {
 		case child == nil:
 		case child.Status == projector.SessionCompleted:
-			typ, result, code, message = child.AgentType, child.Output, "", ""
+			result, code, message = child.Output, "", ""
 		case child.Error != nil:
-			typ, code, message = child.AgentType, child.Error.Code, child.Error.Message
+			code, message = child.Error.Code, child.Error.Message
 		}
 	})
-	shown := result
-	if message != "" {
-		shown, _ = json.Marshal(map[string]string{"error": message})
+	facts := t.childEnd(c, id, result, message)
+	if t.def.companion[c.ToolName] != nil { // that it failed is an answer, too
+		result, code, message = t.childStatus(id), "", ""
 	}
-	return t.append(ctx,
-		c.chunk(&eventlog.SubAgentEnd{SubAgentType: typ, SubSessionID: id, CallID: c.ID, Result: shown, Base: c.base()}),
-		c.result(result, code, cutIf(message)), c.end(result, code, cutIf(message)))
+	return t.append(ctx, append(facts, c.result(result, code, cutIf(message)), c.end(result, code, cutIf(message)))...)
+}
+
+// childEnd tells clients that the sub-agent is over that a call has begun;
+// nothing if it is another call's.
+func (t *task) childEnd(c *Call, id string, result json.RawMessage, problem string) []fact {
+	if t.def != nil && t.def.companion[c.ToolName] != nil && c.ToolName != toolSpawnAgent {
+		return nil
+	}
+	typ := strings.TrimPrefix(c.ToolName, SubAgentPrefix)
+	t.look(func(*projector.Session) {
+		if child := t.tree.Get(id); child != nil && child.AgentType != "" {
+			typ = child.AgentType
+		}
+	})
+	if problem != "" {
+		result, _ = json.Marshal(map[string]string{"error": problem})
+	}
+	return []fact{c.chunk(&eventlog.SubAgentEnd{SubAgentType: typ, SubSessionID: id, CallID: c.ID, Result: result, Base: c.base()})}
 }
 
 func cutIf(message string) string {

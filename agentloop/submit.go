@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
@@ -63,11 +64,23 @@ func (l *Loop) Submit(ctx context.Context, sub Submission) (Submitted, error) {
 		return Submitted{}, err
 	}
 	answer := Submitted{SessionID: sub.SessionID, ToolCallID: sub.ToolCallID}
+	about := []string{sub.SessionID, "", ""} // for the log: the owner, the run, the tool
+	log := func(level slog.Level, event string, more ...any) {
+		l.logCall(level, event, about[0], about[1], sub.ToolCallID, about[2], more...)
+	}
+	attempt, timedOut := 0, false
 	t, err := l.appendPlan(ctx, sub.SessionID, func(t *projector.Tree) ([]fact, error) {
 		if t == nil {
 			return nil, eventlog.ErrSessionNotFound
 		}
 		owner, call := t.OpenCall(sub.ToolCallID)
+		if call != nil {
+			about = []string{owner.SessionID, call.RunID, call.Name}
+		}
+		timedOut = false
+		if attempt++; attempt > 1 {
+			log(slog.LevelInfo, logOwnershipRetry, "attempt", attempt)
+		}
 		if call == nil || call.Done || !call.Awaited() {
 			var err error
 			answer.Status = SubmitAlreadyCompleted
@@ -79,7 +92,7 @@ func (l *Loop) Submit(ctx context.Context, sub Submission) (Submitted, error) {
 			return nil, err
 		}
 		answer.Status = SubmitAccepted
-		if f.Kind == eventlog.SubmitTimeout {
+		if timedOut = f.Kind == eventlog.SubmitTimeout; timedOut {
 			answer.Status, answer.Reason = SubmitAlreadyCompleted, CodeClientToolTimeout
 		}
 		return []fact{{f: f, run: call.RunID, agent: owner.SessionID}}, nil
@@ -91,7 +104,10 @@ func (l *Loop) Submit(ctx context.Context, sub Submission) (Submitted, error) {
 	for _, a := range t.AwaitedCalls() {
 		answer.PendingToolCallIDs = append(answer.PendingToolCallIDs, a.Call.ID)
 	}
-	l.opts.Logger.Info("client_tool.submitted", "session", sub.SessionID, "call", sub.ToolCallID, "status", string(answer.Status))
+	log(slog.LevelInfo, logSubmitted, "status", string(answer.Status))
+	if timedOut {
+		log(slog.LevelInfo, logTimeout)
+	}
 	return answer, nil
 }
 
@@ -168,12 +184,11 @@ func (l *Loop) submission(owner *projector.Session, call *projector.Call, sub Su
 		return nil, bad("approvalId", "is not the pending call's")
 	}
 	if call.Expired(f.Timestamp) {
-		l.opts.Logger.Info("client_tool.timeout", "session", owner.SessionID, "tool", call.Name, "call", call.ID)
 		return &eventlog.ResultSubmitted{ToolCallID: call.ID, Kind: eventlog.SubmitTimeout, FactBase: f.FactBase}, nil
 	}
 	if def := l.agents[owner.AgentType]; def != nil && sub.Result != nil && def.tools[call.Name] != nil {
 		if err := checkResult(def.tools[call.Name], sub.Result); err != nil {
-			l.opts.Logger.Warn("client_tool.validation_failed", "session", owner.SessionID, "tool", call.Name, "call", call.ID)
+			l.logCall(slog.LevelWarn, logValidationFailed, owner.SessionID, call.RunID, call.ID, call.Name)
 			return nil, bad("result", "does not fit the tool's output schema")
 		}
 	}

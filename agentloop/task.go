@@ -26,12 +26,17 @@ type task struct {
 
 	cancelled *time.Timer // the driver's: since it is not wanted
 
+	// Of a call: its hooks come behind those of the call before it.
+	after    <-chan struct{} // closed when that has told of itself; nil: there is none
+	passed   chan struct{}   // closed when this one has
+	passOnce sync.Once
+
 	gate      sync.Mutex
 	abandoned bool
 }
 
 func (r *runner) newTask(ctx context.Context, e Effect) *task {
-	t := &task{runner: r, name: e.key(), session: e.about(), gone: make(chan struct{})}
+	t := &task{runner: r, name: e.key(), session: e.about(), gone: make(chan struct{}), passed: make(chan struct{})}
 	t.ctx, t.cancel = context.WithCancelCause(ctx)
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -61,6 +66,8 @@ func (t *task) perform(e Effect) (err error) {
 		return t.runCall(t.ctx, RunCall(e))
 	case AwaitDeadline:
 		return t.awaitDeadline(t.ctx, e)
+	case callHooks:
+		return t.callHooks(t.ctx)
 	case Truncate:
 		return t.truncate(t.ctx, e)
 	case CloseCall:

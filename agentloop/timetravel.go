@@ -119,14 +119,17 @@ func (l *Loop) rewind(ctx context.Context, req ResumeRequest) (Started, error) {
 	marker, err := l.goBack(ctx, req.SessionID, seq, reason, func(then *projector.Tree) []fact {
 		facts := l.newRun(req.SessionID, req.Mode, req.Messages)
 		run = facts[0].run
+		l.attach(req.SessionID, run, req.Hooks)
 		return append(facts, l.resumed(&then.Session, run, req.Mode))
 	})
 	switch {
 	case err != nil:
+		l.detach(req.SessionID, run)
 		return Started{}, err
 	case marker == nil: // nothing has happened since
 		return l.request(ctx, req.SessionID, func(t *projector.Tree) ([]fact, string, error) {
 			facts := l.newRun(req.SessionID, req.Mode, req.Messages)
+			l.attach(req.SessionID, facts[0].run, req.Hooks)
 			return append(facts, l.resumed(&t.Session, facts[0].run, req.Mode)), facts[0].run, nil
 		})
 	}
@@ -141,7 +144,7 @@ func turnStart(t *projector.Tree, turn int) (uint64, error) {
 		turn = t.TurnCount
 	}
 	for _, run := range t.Runs {
-		if run.Turn == turn && run.StartSequence > 0 {
+		if run.Turn == turn && run.StartSequence > 0 && !run.Struck {
 			return run.StartSequence, nil
 		}
 	}

@@ -279,6 +279,12 @@ func validateFact(f Fact) error {
 				k.id(fmt.Sprintf("parts[%d].toolCall.toolCallId", i), c.ID)
 				k.json(fmt.Sprintf("parts[%d].toolCall.arguments", i), c.Arguments)
 			}
+			if p.Source != nil {
+				k.id(fmt.Sprintf("parts[%d].source.sourceId", i), p.Source.ID)
+			}
+			if p.ProviderData != nil {
+				k.object(fmt.Sprintf("parts[%d].providerData", i), p.ProviderData)
+			}
 		}
 	case *ToolResult:
 		k.id("toolCallId", f.ToolCallID)

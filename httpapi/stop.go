@@ -4,10 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"slices"
-
-	"github.com/helixd/helixd/eventlog"
-	"github.com/helixd/helixd/projector"
 )
 
 // interrupt answers POST /interrupt (document 004): the run stops and can be
@@ -49,46 +45,15 @@ func (s *Server) stopRun(w http.ResponseWriter, r *request, ask func(ctx context
 	}{true})
 }
 
-// awaitStopped waits until the wishes to stop that the log has have been met,
-// in the whole tree: a sub-agent may have outlived its parent's turn. That is
-// more than the end of the run: one that was suspended has ended before, and
-// its session is still active (facts 1.2).
+// awaitStopped waits until the stop has been met (agentloop.Loop.AwaitStop).
 func (s *Server) awaitStopped(ctx context.Context, session string) error {
 	ctx, stop := s.streamContext(ctx)
 	defer stop()
 	ctx, cancel := context.WithTimeoutCause(ctx, s.opts.InterruptObservationDeadline, errNotStopped)
 	defer cancel()
-	err := s.followToStop(ctx, session)
+	err := s.loop.AwaitStop(ctx, session)
 	if err != nil && errors.Is(context.Cause(ctx), errNotStopped) {
 		return errNotStopped
 	}
 	return err
-}
-
-func (s *Server) followToStop(ctx context.Context, session string) error {
-	t, err := s.states.Head(ctx, session)
-	if err != nil {
-		return err
-	}
-	if !slices.ContainsFunc(t.Sessions(), stopWanted) {
-		return nil
-	}
-	for r, err := range s.log.Follow(ctx, session, t.Head) {
-		if err != nil {
-			return err
-		}
-		if projector.Apply(t, r); !slices.ContainsFunc(t.Sessions(), stopWanted) {
-			return nil
-		}
-	}
-	return context.Cause(ctx)
-}
-
-// stopWanted reports whether a wish to stop has not been met. A further run
-// voids it.
-func stopWanted(s *projector.Session) bool {
-	if s.Turn == nil || s.Turn.Stop == nil {
-		return false
-	}
-	return s.Turn.Stop.Kind == eventlog.StopAbort || s.Status == projector.SessionActive
 }

@@ -38,6 +38,8 @@ func (t *Tree) applyFact(s *Session, r eventlog.Record, f eventlog.Fact, before 
 		s.submit(f)
 	case *eventlog.InterruptRequested:
 		s.requestStop(f)
+	case *eventlog.UsageRecorded:
+		s.use(f.RunID, func(u *Totals) { u.recorded(f) })
 	case *eventlog.RemoteProgress:
 		s.RemoteSequence = max(s.RemoteSequence, f.Sequence)
 	case *eventlog.SessionForked:
@@ -149,14 +151,7 @@ func (s *Session) modelTurn(r eventlog.Record, f *eventlog.ModelTurn) string {
 		Role: RoleAssistant, Turn: s.Turn.Number, Step: f.Step, Timestamp: f.Timestamp, Sequence: r.Sequence,
 		Content: text.String(), Parts: f.Parts, StopReason: f.StopReason,
 	})
-	s.Usage.ModelCalls++
-	sum := &s.Usage.Tokens
-	sum.Prompt += f.Usage.Prompt
-	sum.Completion += f.Usage.Completion
-	sum.Reasoning += f.Usage.Reasoning
-	sum.Cached += f.Usage.Cached
-	sum.CacheWrite += f.Usage.CacheWrite
-	sum.Total += f.Usage.Total
+	s.use(f.RunID, func(u *Totals) { u.modelTurn(f) })
 	s.commit(r.Sequence)
 	return ""
 }
@@ -209,10 +204,7 @@ func (t *Tree) toolResult(s *Session, r eventlog.Record, f *eventlog.ToolResult)
 			}
 		}
 		s.Messages = slices.Insert(s.Messages, at, m)
-		s.Usage.ToolStats.TotalCalls++
-		if c.Failed {
-			s.Usage.ToolStats.FailedCalls++
-		}
+		s.use(f.RunID, func(u *Totals) { u.toolResult(c.Name, c.Failed) })
 		s.commit(r.Sequence)
 		return ""
 	}

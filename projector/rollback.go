@@ -58,7 +58,8 @@ func RestoreAt(t *Tree) (json.RawMessage, error) {
 //     error, counts of steps and turns, and the open turn are what they were;
 //     of an unfinished answer only what is not struck.
 //   - The run that was the last one there is again as it was, but for its
-//     claims. Runs that began later stay, as interrupted if they were not over.
+//     claims. Runs that began later stay as struck, and as interrupted if they
+//     were not over.
 //   - A session of the tree that did not exist there is left empty.
 //   - What is true in any case stays: who the sessions are, usage, the claim,
 //     idempotency keys, dead ranges, parked records, ResumeCount. Version
@@ -138,8 +139,11 @@ func (s *Session) backTo(f *eventlog.Truncated, at sessionAt) (Session, string) 
 			claims := run.Claims
 			*run = *at.Run
 			run.Claims = claims
-		case i > last && !run.over():
-			run.Status, run.CompletedAt = eventlog.RunStopped, f.Timestamp
+		case i > last:
+			run.Struck = true
+			if !run.over() {
+				run.Status, run.CompletedAt = eventlog.RunStopped, f.Timestamp
+			}
 		}
 	}
 	back.Status, back.StreamStatus, back.CustomState = at.Status, at.StreamStatus, at.CustomState

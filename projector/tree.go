@@ -9,7 +9,7 @@ import (
 
 // Version is the version of the fold: state folded by another one is not
 // continued.
-const Version = 2
+const Version = 3
 
 // Tree is the state of a session tree at a sequence. The embedded Session is
 // the root. The zero value is the state before the first record.
@@ -176,6 +176,7 @@ type Run struct {
 	Claims        int                `json:"claims"`
 	StartedAt     int64              `json:"startedAt"`
 	CompletedAt   int64              `json:"completedAt,omitempty"`
+	Struck        bool               `json:"struck,omitempty"` // a rollback went back to before it
 }
 
 // Checkpoint names a committed step; its state is the fold up to
@@ -190,19 +191,6 @@ type Checkpoint struct {
 	StreamSequence uint64        `json:"streamSequence"`
 }
 
-// Usage sums what the session has used.
-type Usage struct {
-	Tokens     eventlog.TokenUsage `json:"tokens"`
-	ModelCalls int                 `json:"modelCalls"`
-	ToolStats  ToolStats           `json:"toolStats"`
-}
-
-// ToolStats counts tool calls.
-type ToolStats struct {
-	TotalCalls  int `json:"totalCalls"`
-	FailedCalls int `json:"failedCalls"`
-}
-
 // LatestCheckpoint returns the last checkpoint, or nil.
 func (s *Session) LatestCheckpoint() *Checkpoint {
 	if len(s.Checkpoints) == 0 {
@@ -211,12 +199,14 @@ func (s *Session) LatestCheckpoint() *Checkpoint {
 	return &s.Checkpoints[len(s.Checkpoints)-1]
 }
 
-// CurrentRun returns the last run, or nil.
+// CurrentRun returns the last run that no rollback has struck, or nil.
 func (s *Session) CurrentRun() *Run {
-	if len(s.Runs) == 0 {
-		return nil
+	for i := len(s.Runs) - 1; i >= 0; i-- {
+		if !s.Runs[i].Struck {
+			return &s.Runs[i]
+		}
 	}
-	return &s.Runs[len(s.Runs)-1]
+	return nil
 }
 
 // hasCall reports whether a call id is taken, or was before a rollback.

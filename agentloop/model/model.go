@@ -9,6 +9,7 @@ package model
 import (
 	"context"
 	"encoding/json"
+	"strings"
 
 	"github.com/helixd/helixd/eventlog"
 )
@@ -33,14 +34,25 @@ type Request struct {
 type Message struct {
 	Role Role
 
-	Content string                 // user, assistant (may be empty), tool
+	Content string                 // user, tool
 	Files   []eventlog.MessageFile // user
 
-	Reasoning string              // assistant
-	ToolCalls []eventlog.ToolCall // assistant
+	// Parts are the assistant's answer in its order, as it was recorded; it
+	// may have none. They are shared and must not be changed.
+	Parts []eventlog.TurnPart
 
 	ToolCallID string // tool: the call that Content answers
 	ToolName   string // tool
+	Failed     bool   // tool: Content tells why the call failed
+}
+
+// Text is the text of an assistant's answer.
+func (m Message) Text() string {
+	var text strings.Builder
+	for _, p := range m.Parts {
+		text.WriteString(p.Text)
+	}
+	return text.String()
 }
 
 // Role is who speaks.
@@ -70,6 +82,20 @@ type (
 	TextDelta struct{ Text string }
 	// ReasoningDelta is a piece of reasoning.
 	ReasoningDelta struct{ Text string }
+	// PartEnd ends the text or the reasoning that grows, so that more of the
+	// same kind is a part of its own. Data, an object, is kept with the part
+	// as its ProviderData; where nothing grows it is a part of its own. What
+	// grows also ends where a piece of another kind begins.
+	PartEnd struct{ Data json.RawMessage }
+	// Source is something that the model cites: a web page if it has a URL,
+	// else a document.
+	Source struct{ URL, MediaType, Title, Filename string }
+	// File is a file that the model has generated. URL is a data URL or a
+	// hosted one; Data is kept as its ProviderData.
+	File struct {
+		URL, MediaType, Filename string
+		Data                     json.RawMessage
+	}
 	// ToolCallStart begins a tool call. ID is the provider's and may be
 	// empty or repeated.
 	ToolCallStart struct {
@@ -87,6 +113,9 @@ type (
 
 func (TextDelta) event()      {}
 func (ReasoningDelta) event() {}
+func (PartEnd) event()        {}
+func (Source) event()         {}
+func (File) event()           {}
 func (ToolCallStart) event()  {}
 func (ToolCallDelta) event()  {}
 func (ToolCallEnd) event()    {}

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/helixd/helixd/agentloop"
-	"github.com/helixd/helixd/agentloop/httptool"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/openai"
 	"github.com/helixd/helixd/agentloop/model/scripted"
@@ -29,6 +28,8 @@ func agentsOf(c *config.Config) ([]agentloop.Agent, error) {
 		agents = append(agents, agentloop.Agent{
 			Name: name, Description: a.Description, SystemPrompt: a.SystemPrompt, Model: m, Tools: toolsOf(a),
 			OutputSchema: a.OutputSchema, InitialState: a.InitialState, MaxSteps: a.MaxSteps, MaxRetries: retries,
+			InputSchema: a.InputSchema, SubAgents: subAgentsOf(a), PersistentAgents: persistentAgentsOf(a),
+			RemoteAgents: remoteAgentsOf(a),
 		})
 	}
 	return agents, nil
@@ -52,20 +53,4 @@ func modelOf(m config.Model) (model.Model, error) {
 		return scripted.New(turns, &scripted.Options{Name: m.Name, Delay: m.ScriptDelay}), nil
 	}
 	return nil, fmt.Errorf("provider %s is not supported by this version", m.Provider)
-}
-
-func toolsOf(a config.Agent) []agentloop.Tool {
-	var tools []agentloop.Tool
-	for _, name := range slices.Sorted(maps.Keys(a.Tools)) {
-		t := a.Tools[name]
-		headers := map[string]string{}
-		for k, v := range t.HTTP.Headers {
-			headers[k] = v.Reveal()
-		}
-		tools = append(tools, agentloop.Tool{
-			Name: name, Description: t.Description, InputSchema: t.InputSchema, FinishWith: t.FinishWith,
-			Timeout: t.Timeout, Execute: httptool.Execute(t.HTTP.URL, &httptool.Options{Headers: headers}),
-		})
-	}
-	return tools
 }

@@ -17,7 +17,7 @@ const demoDelay = 40 * time.Millisecond
 // demoAgents show what helixd does without a model's key.
 func demoAgents() []agentloop.Agent {
 	opts := &scripted.Options{Name: "scripted-demo", Delay: demoDelay}
-	return []agentloop.Agent{
+	return append([]agentloop.Agent{
 		{
 			Name:         "weather",
 			Description:  "Thinks, calls two tools at once, keeps notes in its state, and answers.",
@@ -40,7 +40,7 @@ func demoAgents() []agentloop.Agent {
 			}}, opts),
 			OutputSchema: json.RawMessage(`{"type":"object","properties":{"steps":{"type":"array","items":{"type":"string"}}},"required":["steps"]}`),
 		},
-	}
+	}, waitingAgents(opts)...)
 }
 
 func weatherScript() []scripted.Turn {

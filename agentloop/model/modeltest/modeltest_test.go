@@ -73,3 +73,22 @@ func TestFixtures(t *testing.T) {
 	require.Equal(t, "message_start", messages.Events[0].Type)
 	require.False(t, messages.Done)
 }
+
+func TestAnswersInRequests(t *testing.T) {
+	for body, want := range map[string]int{
+		`{"messages":[{"role":"user"},{"role":"assistant"},{"role":"assistant"}]}`: 2,
+		`{"input":[{"role":"user"}]}`: 0,
+		`{"input":[{"role":"user"},{"type":"reasoning"},{"type":"function_call"},{"type":"function_call_output"}]}`: 1,
+		`{"input":[{"type":"function_call"},{"type":"function_call_output"},{"role":"assistant"},{"role":"user"}]}`: 2,
+		`{"input":"hello"}`: 0,
+		`nothing`:           0,
+	} {
+		require.Equal(t, want, modeltest.AssistantMessages([]byte(body)), body)
+	}
+}
+
+func TestSplit(t *testing.T) {
+	streams := modeltest.Events(`{"type":"a","n":1}`, `{"type":"b"}`, `{"type":"a","n":2}`).Split("a")
+	require.Equal(t, []modeltest.Stream{modeltest.Events(`{"type":"a","n":1}`, `{"type":"b"}`), modeltest.Events(`{"type":"a","n":2}`)}, streams)
+	require.Len(t, modeltest.Fixture(t, "openai-reasoning-encrypted-content.1").Split("response.created"), 4)
+}

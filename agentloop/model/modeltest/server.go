@@ -31,9 +31,8 @@ type Server struct {
 	requests []Request
 }
 
-// Serve starts a server that answers a request whose messages hold n of the
-// role assistant with the n-th stream (from 0), or with the last one if there
-// are fewer.
+// Serve starts a server that answers a request that holds n answers with the
+// n-th stream (from 0), or with the last one if there are fewer.
 func Serve(t testing.TB, streams ...Stream) *Server {
 	t.Helper()
 	require.NotEmpty(t, streams)
@@ -57,20 +56,26 @@ func ServeFunc(t testing.TB, choose func(body []byte) Stream) *Server {
 	return s
 }
 
-// AssistantMessages counts the messages of the role assistant in a request
-// body of Chat Completions or Messages. A body that is neither has none.
+// AssistantMessages counts the answers in a request body: messages of the role
+// assistant in one of Chat Completions or Messages; runs of what a model says
+// in the input of one of Responses. A body that is none has none.
 func AssistantMessages(body []byte) int {
-	var request struct {
-		Messages []struct {
-			Role string `json:"role"`
-		} `json:"messages"`
-	}
+	type entry struct{ Role, Type string }
+	var request struct{ Messages, Input []entry }
 	if json.Unmarshal(body, &request) != nil {
 		return 0
 	}
 	n := 0
 	for _, m := range request.Messages {
 		if m.Role == "assistant" {
+			n++
+		}
+	}
+	said := false
+	for _, item := range request.Input {
+		before := said
+		said = item.Role == "assistant" || item.Type == "reasoning" || item.Type == "function_call"
+		if said && !before {
 			n++
 		}
 	}

@@ -59,3 +59,19 @@ func (s Stream) After(d time.Duration) Stream {
 	s.Delay = d
 	return s
 }
+
+// Split cuts s before each event of the type, but for what s begins with: a
+// recording may hold the streams of several answers.
+func (s Stream) Split(kind string) []Stream {
+	var out []Stream
+	for i, e := range s.Events {
+		if i == 0 || e.Type == kind {
+			next := s
+			next.Events = nil
+			out = append(out, next)
+		}
+		last := &out[len(out)-1]
+		last.Events = append(last.Events, e)
+	}
+	return out
+}

@@ -1,23 +1,69 @@
 package openai
 
 import (
+	"bytes"
 	"encoding/json"
 
 	sdk "github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/packages/respjson"
 
 	"github.com/helixd/helixd/agentloop/model"
+	"github.com/helixd/helixd/agentloop/model/provider"
 	"github.com/helixd/helixd/eventlog"
 )
 
 // answer turns chunks into events and keeps what they say about the whole.
 type answer struct {
+	caller  provider.Caller
 	emit    func(model.Event) error
 	calls   toolCalls
 	name    string // the model's, as the provider says
 	finish  string // finish_reason
+	done    bool   // the stream has said [DONE]
 	refused bool
 	usage   eventlog.TokenUsage
+}
+
+// Event takes a chunk, the end mark, or an error. See [provider.Answer].
+func (a *answer) Event(kind string, data []byte) (done bool, err error) {
+	if bytes.HasPrefix(data, []byte("[DONE]")) {
+		a.done = true
+		return true, nil
+	}
+	if isError(kind, data) {
+		return false, a.caller.Reported(0, data)
+	}
+	var c sdk.ChatCompletionChunk
+	if err := json.Unmarshal(data, &c); err != nil {
+		return false, provider.Unreadable(err)
+	}
+	return false, a.chunk(c)
+}
+
+// Complete tells whether the answer may end: its connection may break behind
+// the finish_reason.
+func (a *answer) Complete() bool { return a.finish != "" }
+
+// isError tells an error from a chunk, which may have an empty "error".
+func isError(kind string, data []byte) bool {
+	if kind == "error" {
+		return true
+	}
+	if !bytes.Contains(data, []byte(`"error"`)) {
+		return false
+	}
+	var head struct {
+		Object string          `json:"object"`
+		Error  json.RawMessage `json:"error"`
+	}
+	if json.Unmarshal(data, &head) != nil {
+		return false
+	}
+	switch string(head.Error) {
+	case "", "null", `""`:
+		return head.Object == "error"
+	}
+	return true
 }
 
 func (a *answer) chunk(c sdk.ChatCompletionChunk) error {
@@ -81,15 +127,8 @@ func reasoning(fields map[string]respjson.Field) string {
 	return ""
 }
 
-// end closes the answer. done tells whether the stream said [DONE].
-func (a *answer) end(asked string, done bool) (model.Answer, error) {
-	if a.finish == "" && !done {
-		return model.Answer{}, &model.Error{
-			Code:      model.CodeUnavailable,
-			Message:   "the stream ended before the answer was complete",
-			Retryable: true,
-		}
-	}
+// end closes the answer.
+func (a *answer) end(asked string) (model.Answer, error) {
 	if a.finish == "error" {
 		return model.Answer{}, &model.Error{
 			Code:      model.CodeProvider,

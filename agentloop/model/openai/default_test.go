@@ -45,8 +45,3 @@ func TestServersAndTheirBound(t *testing.T) {
 		require.NoError(t, err)
 	}
 }
-
-func TestNewPanicsWithoutName(t *testing.T) {
-	require.Panics(t, func() { openai.New("", nil) })
-	require.NotPanics(t, func() { openai.New("m", nil) })
-}

@@ -49,7 +49,7 @@ func TestStatuses(t *testing.T) {
 		s := modeltest.Serve(t, modeltest.Failure(c.status, c.body))
 		e, got := askFor(t, s)
 		require.Equal(t, model.Error{Code: c.code, Message: c.message, Retryable: c.retryable, StatusCode: c.status}, *e)
-		require.Empty(t, got.events)
+		require.Empty(t, got.Events)
 		require.Len(t, s.Requests(), 1, "retries are the loop's")
 	}
 }
@@ -79,7 +79,7 @@ func TestErrorsInTheStream(t *testing.T) {
 		require.Equal(t, c.retryable, e.Retryable, c.event)
 		require.Equal(t, c.message, e.Message)
 		require.Zero(t, e.StatusCode)
-		require.Equal(t, "Hel", got.text)
+		require.Equal(t, "Hel", got.Text)
 	}
 	// with the type in the event's line only
 	stream := modeltest.Stream{Events: []modeltest.Event{{Type: "error", Data: `{"message":"odd","code":503}`}}}
@@ -111,8 +111,8 @@ func TestCutStream(t *testing.T) {
 			e, got := askFor(t, modeltest.Serve(t, stream))
 			require.Equal(t, model.CodeUnavailable, e.Code)
 			require.True(t, e.Retryable)
-			require.Equal(t, "Hel", got.text)
-			for _, event := range got.events {
+			require.Equal(t, "Hel", got.Text)
+			for _, event := range got.Events {
 				require.NotEqual(t, model.ToolCallEnd{}, event)
 			}
 		})

@@ -16,7 +16,7 @@ func TestRecordedStreams(t *testing.T) {
 		fixture string
 		answer  model.Answer
 		text    string // empty: what the fixture adds up to, which is not empty
-		calls   []call
+		calls   []modeltest.Call
 		reasons bool
 	}{
 		{
@@ -43,7 +43,7 @@ func TestRecordedStreams(t *testing.T) {
 				StopReason: eventlog.StopToolUse,
 				Usage:      eventlog.TokenUsage{Prompt: 307, Completion: 253, Reasoning: 227, Cached: 306, Total: 560},
 			},
-			calls:   []call{{"call_79382389", "weather", `{"location":"San Francisco"}`}},
+			calls:   modeltest.Calls("call_79382389", "weather", `{"location":"San Francisco"}`),
 			reasons: true,
 		},
 		{
@@ -53,14 +53,14 @@ func TestRecordedStreams(t *testing.T) {
 				StopReason: eventlog.StopToolUse,
 				Usage:      eventlog.TokenUsage{Prompt: 339, Completion: 83, Reasoning: 39, Cached: 320, Total: 422},
 			},
-			calls:   []call{{"call_00_ioIn7yN9p1ZOMNpDLwd4MgAF", "weather", `{"location": "San Francisco"}`}},
+			calls:   modeltest.Calls("call_00_ioIn7yN9p1ZOMNpDLwd4MgAF", "weather", `{"location": "San Francisco"}`),
 			reasons: true,
 		},
 		{
 			fixture: "anthropic-fallback-tool-call", // the call's index is 1
 			answer:  model.Answer{Model: "claude-haiku-4-5-20251001", StopReason: eventlog.StopToolUse},
 			text:    "Reading it.",
-			calls:   []call{{"toolu_sanitized", "read_file", `{"path": "a.txt"}`}},
+			calls:   modeltest.Calls("toolu_sanitized", "read_file", `{"path": "a.txt"}`),
 		},
 	} {
 		t.Run(c.fixture, func(t *testing.T) {
@@ -68,14 +68,14 @@ func TestRecordedStreams(t *testing.T) {
 			text, reasoning := sum(t, stream)
 			answer, got := ask(t, modeltest.Serve(t, stream))
 			require.Equal(t, c.answer, answer)
-			require.Equal(t, text, got.text)
-			require.Equal(t, reasoning, got.reasoning)
-			require.Equal(t, c.calls, got.calls)
-			require.Equal(t, c.reasons, got.reasoning != "")
+			require.Equal(t, text, got.Text)
+			require.Equal(t, reasoning, got.Reasoning)
+			require.Equal(t, c.calls, got.Calls)
+			require.Equal(t, c.reasons, got.Reasoning != "")
 			if c.text != "" {
-				require.Equal(t, c.text, got.text)
+				require.Equal(t, c.text, got.Text)
 			} else if c.calls == nil {
-				require.NotEmpty(t, got.text)
+				require.NotEmpty(t, got.Text)
 			}
 		})
 	}

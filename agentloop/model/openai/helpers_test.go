@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/helixd/helixd/agentloop/model"
@@ -26,85 +25,20 @@ func options(s *modeltest.Server) *openai.Options {
 }
 
 // ask makes a call that must succeed.
-func ask(t *testing.T, s *modeltest.Server) (model.Answer, *collected) {
+func ask(t *testing.T, s *modeltest.Server) (model.Answer, *modeltest.Collected) {
 	t.Helper()
-	var c collected
-	answer, err := modelOn(s).Generate(t.Context(), hello(), c.emit)
-	require.NoError(t, err)
-	c.check(t)
-	return answer, &c
+	return modeltest.Ask(t, modelOn(s), hello())
 }
 
 // askFor makes a call that must fail.
-func askFor(t *testing.T, s *modeltest.Server) (*model.Error, *collected) {
+func askFor(t *testing.T, s *modeltest.Server) (*model.Error, *modeltest.Collected) {
 	t.Helper()
-	var c collected
-	answer, err := modelOn(s).Generate(t.Context(), hello(), c.emit)
-	require.Zero(t, answer)
-	var e *model.Error
-	require.ErrorAs(t, err, &e)
-	return e, &c
+	return modeltest.AskFor(t, modelOn(s), hello())
 }
 
-func hello() model.Request {
-	return model.Request{Messages: []model.Message{{Role: model.RoleUser, Content: "hello"}}}
-}
+func hello() model.Request { return modeltest.Hello() }
 
-// collected is an answer put together from its events.
-type collected struct {
-	events    []model.Event
-	text      string
-	reasoning string
-	calls     []call
-}
-
-type call struct{ id, name, arguments string }
-
-func (c *collected) emit(e model.Event) error {
-	c.events = append(c.events, e)
-	switch e := e.(type) {
-	case model.TextDelta:
-		c.text += e.Text
-	case model.ReasoningDelta:
-		c.reasoning += e.Text
-	case model.ToolCallStart:
-		for len(c.calls) <= e.Call {
-			c.calls = append(c.calls, call{})
-		}
-		c.calls[e.Call].id, c.calls[e.Call].name = e.ID, e.Name
-	case model.ToolCallDelta:
-		c.calls[e.Call].arguments += e.Text
-	}
-	return nil
-}
-
-// check requires that no piece is empty and that every tool call starts once,
-// goes on only in between, and ends once.
-func (c *collected) check(t *testing.T) {
-	t.Helper()
-	open := map[int]bool{} // false once it has ended
-	for _, e := range c.events {
-		switch e := e.(type) {
-		case model.TextDelta:
-			require.NotEmpty(t, e.Text)
-		case model.ReasoningDelta:
-			require.NotEmpty(t, e.Text)
-		case model.ToolCallStart:
-			require.NotContains(t, open, e.Call)
-			open[e.Call] = true
-		case model.ToolCallDelta:
-			require.NotEmpty(t, e.Text)
-			require.True(t, open[e.Call])
-		case model.ToolCallEnd:
-			require.True(t, open[e.Call])
-			open[e.Call] = false
-		}
-	}
-	require.Len(t, open, len(c.calls))
-	for i := range c.calls {
-		require.False(t, open[i], "call %d has no end", i)
-	}
-}
+type collected = modeltest.Collected
 
 // chunk is a chunk with one choice. delta and finish are JSON.
 func chunk(delta, finish string) string {

@@ -43,11 +43,11 @@ func TestIdleProvider(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
 			var c collected
-			_, err := impatient(ctx, modeltest.Serve(t, stream), 50*time.Millisecond, c.emit)
+			_, err := impatient(ctx, modeltest.Serve(t, stream), 50*time.Millisecond, c.Emit)
 			requireIdle(t, err)
 			require.NoError(t, ctx.Err())
 			if len(stream.Events) > 0 {
-				require.Equal(t, "x", c.text)
+				require.Equal(t, "x", c.Text)
 			}
 		})
 	}
@@ -70,7 +70,7 @@ func TestIdleInAnErrorsBody(t *testing.T) {
 // Its connection may break behind the finish_reason, too.
 func TestIdleAfterTheAnswerIsComplete(t *testing.T) {
 	s := modeltest.Serve(t, modeltest.Stream{Events: deltas(`"stop"`, `{"content":"all"}`).Events, Hang: true})
-	answer, err := impatient(t.Context(), s, 100*time.Millisecond, new(collected).emit)
+	answer, err := impatient(t.Context(), s, 100*time.Millisecond, new(collected).Emit)
 	require.NoError(t, err)
 	require.Equal(t, eventlog.StopEndTurn, answer.StopReason)
 }
@@ -82,9 +82,9 @@ func TestIdleTimeoutBoundsNoAnswerThatGoesOn(t *testing.T) {
 	}
 	s := modeltest.Serve(t, deltas(`"stop"`, pieces...).After(60*time.Millisecond))
 	var c collected
-	_, err := impatient(t.Context(), s, 500*time.Millisecond, c.emit)
+	_, err := impatient(t.Context(), s, 500*time.Millisecond, c.Emit)
 	require.NoError(t, err)
-	require.Equal(t, "xxxxxxxxxx", c.text)
+	require.Equal(t, "xxxxxxxxxx", c.Text)
 }
 
 // A slow log is not a slow provider.
@@ -93,10 +93,10 @@ func TestIdleTimeoutLeavesOutEmit(t *testing.T) {
 	var c collected
 	_, err := impatient(t.Context(), s, 300*time.Millisecond, func(e model.Event) error {
 		<-time.After(400 * time.Millisecond) // the slow log
-		return c.emit(e)
+		return c.Emit(e)
 	})
 	require.NoError(t, err)
-	require.Equal(t, "xy", c.text)
+	require.Equal(t, "xy", c.Text)
 }
 
 func TestCancelledWhileIdle(t *testing.T) {

@@ -5,14 +5,13 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	sdk "github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
-	"github.com/openai/openai-go/v3/packages/ssestream"
 
 	"github.com/helixd/helixd/agentloop/model"
+	"github.com/helixd/helixd/agentloop/model/provider"
 )
 
 // Options are the settings of a model. The zero value is OpenAI's own API
@@ -43,28 +42,12 @@ type Options struct {
 }
 
 // DefaultIdleTimeout is the default of Options.IdleTimeout.
-const DefaultIdleTimeout = 3 * time.Minute
-
-// responseHeaderTimeout bounds the wait for an answer's first byte, so that a
-// server that accepts and then forgets a request does not hold a run for ever.
-const responseHeaderTimeout = 10 * time.Minute
-
-// maxErrorBody bounds how much of a failed answer is read, in bytes.
-const maxErrorBody = 1 << 20
-
-var defaultClient = sync.OnceValue(func() *http.Client {
-	transport, ok := http.DefaultTransport.(*http.Transport)
-	if !ok {
-		return http.DefaultClient
-	}
-	transport = transport.Clone()
-	transport.ResponseHeaderTimeout = responseHeaderTimeout
-	return &http.Client{Transport: transport}
-})
+const DefaultIdleTimeout = provider.DefaultIdleTimeout
 
 type chat struct {
 	name    string
 	opts    Options
+	caller  provider.Caller
 	service sdk.ChatCompletionService
 }
 
@@ -78,20 +61,13 @@ func New(name string, opts *Options) model.Model {
 	if opts != nil {
 		m.opts = *opts
 	}
-	if m.opts.IdleTimeout <= 0 {
-		m.opts.IdleTimeout = DefaultIdleTimeout
-	}
-	client := m.opts.HTTPClient
-	if client == nil {
-		client = defaultClient()
-	}
+	m.caller = provider.Caller{APIKey: m.opts.APIKey, BaseURL: m.opts.BaseURL, IdleTimeout: m.opts.IdleTimeout}
 	// The service is made without the SDK's client, which would read the key,
 	// base URL, organization, project and further headers from the environment.
 	use := []option.RequestOption{
 		option.WithEnvironmentProduction(), // the default base URL, in spite of its name
-		option.WithHTTPClient(client),
+		option.WithHTTPClient(provider.Client(m.opts.HTTPClient)),
 		option.WithMaxRetries(0),
-		option.WithMiddleware(boundErrorBody),
 	}
 	if m.opts.BaseURL != "" {
 		use = append(use, option.WithBaseURL(m.opts.BaseURL))
@@ -105,49 +81,18 @@ func New(name string, opts *Options) model.Model {
 
 // Generate makes one call. See [model.Model].
 func (m *chat) Generate(ctx context.Context, req model.Request, emit func(model.Event) error) (model.Answer, error) {
-	if !m.usableURL() {
-		return model.Answer{}, &model.Error{Code: model.CodeInvalidRequest, Message: "the base URL is not an http(s) URL"}
-	}
-	ctx, clock := newIdleClock(ctx, m.opts.IdleTimeout)
-	defer clock.close()
-	// New, told to leave the body alone, is the SDK's NewStreaming without its
-	// decoder, which does not tell whether [DONE] came.
-	var res *http.Response
-	_, err := m.service.New(ctx, m.params(req),
-		option.WithJSONSet("stream", true), option.WithResponseBodyInto(&res),
-		option.WithMiddleware(clock.startOnAnswer))
+	a := &answer{caller: m.caller, emit: emit}
+	err := m.caller.Stream(ctx, func(ctx context.Context, res **http.Response, around provider.Middleware) error {
+		// New, told to leave the body alone, is the SDK's NewStreaming without
+		// its decoder, which takes a lost end for an end.
+		_, err := m.service.New(ctx, m.params(req), option.WithJSONSet("stream", true),
+			option.WithResponseBodyInto(res), option.WithMiddleware(around))
+		return err
+	}, a)
 	if err != nil {
-		return model.Answer{}, m.callError(ctx, res, err)
-	}
-	if err := m.notStream(ctx, res); err != nil {
 		return model.Answer{}, err
 	}
-	body := &decoder{Decoder: ssestream.NewDecoder(res), clock: clock}
-	stream := ssestream.NewStream[sdk.ChatCompletionChunk](body, nil)
-	defer func() { _ = stream.Close() }()
-
-	a := answer{emit: emit}
-	for stream.Next() {
-		if err := a.chunk(stream.Current()); err != nil {
-			return model.Answer{}, err
-		}
-	}
-	if err := stream.Err(); err != nil {
-		if err := m.streamError(ctx, err, body.Err(), a.finish != ""); err != nil {
-			return model.Answer{}, err
-		}
-	}
-	return a.end(m.name, body.done)
-}
-
-// usableURL keeps a URL that no retry can mend from looking like a provider
-// that is away.
-func (m *chat) usableURL() bool {
-	if m.opts.BaseURL == "" {
-		return true
-	}
-	u, err := url.Parse(m.opts.BaseURL)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
+	return a.end(m.name)
 }
 
 // ownServer tells whether the calls go to OpenAI.

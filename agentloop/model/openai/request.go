@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"encoding/json"
 	"strings"
 
 	sdk "github.com/openai/openai-go/v3"
@@ -9,7 +8,7 @@ import (
 	"github.com/openai/openai-go/v3/shared"
 
 	"github.com/helixd/helixd/agentloop/model"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/agentloop/model/provider"
 )
 
 func (m *chat) params(req model.Request) sdk.ChatCompletionNewParams {
@@ -53,40 +52,29 @@ func message(m model.Message) sdk.ChatCompletionMessageParamUnion {
 	}
 }
 
-// assistantMessage leaves reasoning out: the API has no place for it.
+// assistantMessage leaves reasoning, sources and files out: the API has no
+// place for them.
 func assistantMessage(m model.Message) sdk.ChatCompletionMessageParamUnion {
 	var p sdk.ChatCompletionAssistantMessageParam
+	for _, part := range m.Parts {
+		if c := part.ToolCall; c != nil {
+			p.ToolCalls = append(p.ToolCalls, sdk.ChatCompletionMessageToolCallUnionParam{
+				OfFunction: &sdk.ChatCompletionMessageFunctionToolCallParam{
+					ID: c.ID,
+					Function: sdk.ChatCompletionMessageFunctionToolCallFunctionParam{
+						Name:      c.Name,
+						Arguments: provider.Arguments(*c),
+					},
+				},
+			})
+		}
+	}
 	// Content may be missing beside tool calls only; empty text is refused by
 	// some servers there.
-	if m.Content != "" || len(m.ToolCalls) == 0 {
-		p.Content.OfString = sdk.String(m.Content)
-	}
-	for _, c := range m.ToolCalls {
-		p.ToolCalls = append(p.ToolCalls, sdk.ChatCompletionMessageToolCallUnionParam{
-			OfFunction: &sdk.ChatCompletionMessageFunctionToolCallParam{
-				ID: c.ID,
-				Function: sdk.ChatCompletionMessageFunctionToolCallFunctionParam{
-					Name:      c.Name,
-					Arguments: arguments(c),
-				},
-			},
-		})
+	if text := m.Text(); text != "" || len(p.ToolCalls) == 0 {
+		p.Content.OfString = sdk.String(text)
 	}
 	return sdk.ChatCompletionMessageParamUnion{OfAssistant: &p}
-}
-
-// arguments is what the model wrote. A call whose model wrote nothing gets {}:
-// servers that parse past arguments fail on an empty text.
-func arguments(c eventlog.ToolCall) string {
-	text := string(c.Arguments)
-	var inner string
-	if json.Unmarshal(c.Arguments, &inner) == nil {
-		text = inner
-	}
-	if strings.TrimSpace(text) == "" {
-		return "{}"
-	}
-	return text
 }
 
 func contentParts(m model.Message) []sdk.ChatCompletionContentPartUnionParam {

@@ -28,7 +28,7 @@ func TestTextAndReasoning(t *testing.T) {
 		model.ReasoningDelta{Text: "see."},
 		model.TextDelta{Text: "Hel"},
 		model.TextDelta{Text: "lo ☃"},
-	}, got.events)
+	}, got.Events)
 }
 
 func TestToolCallsInOrderOfAppearance(t *testing.T) {
@@ -46,17 +46,17 @@ func TestToolCallsInOrderOfAppearance(t *testing.T) {
 		model.ToolCallStart{Call: 1, ID: "b", Name: "two"},
 		model.ToolCallDelta{Call: 1, Text: `{}`},
 		model.ToolCallEnd{Call: 1},
-	}, got.events)
+	}, got.Events)
 }
 
 func TestToolCallForms(t *testing.T) {
 	for name, c := range map[string]struct {
 		deltas []string
-		calls  []call
+		calls  []modeltest.Call
 	}{
 		"several in one delta": {
 			[]string{`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}},{"index":1,"id":"b","function":{"name":"g","arguments":"[]"}}]}`},
-			[]call{{"a", "f", "{}"}, {"b", "g", "[]"}},
+			modeltest.Calls("a", "f", "{}", "b", "g", "[]"),
 		},
 		"interleaved": {
 			[]string{
@@ -65,21 +65,21 @@ func TestToolCallForms(t *testing.T) {
 				`{"tool_calls":[{"index":0,"function":{"arguments":"1}"}}]}`,
 				`{"tool_calls":[{"index":1,"function":{"arguments":"2}"}}]}`,
 			},
-			[]call{{"a", "f", `{"x":1}`}, {"b", "g", `{"y":2}`}},
+			modeltest.Calls("a", "f", `{"x":1}`, "b", "g", `{"y":2}`),
 		},
 		"no index": {
 			[]string{
 				`{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{}"}}]}`,
 				`{"tool_calls":[{"id":"b","function":{"name":"f","arguments":"{}"}}]}`,
 			},
-			[]call{{"a", "f", "{}"}, {"b", "f", "{}"}},
+			modeltest.Calls("a", "f", "{}", "b", "f", "{}"),
 		},
 		"no index, one id for all": {
 			[]string{
 				`{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{\"a\":1}"}}]}`,
 				`{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{\"a\":2}"}}]}`,
 			},
-			[]call{{"a", "f", `{"a":1}`}, {"a", "f", `{"a":2}`}},
+			modeltest.Calls("a", "f", `{"a":1}`, "a", "f", `{"a":2}`),
 		},
 		"no index, no id": {
 			[]string{
@@ -87,44 +87,44 @@ func TestToolCallForms(t *testing.T) {
 				`{"tool_calls":[{"function":{"name":"g","arguments":""}}]}`,
 				`{"tool_calls":[{"function":{"arguments":"{\"a\":3}"}}]}`,
 			},
-			[]call{{"", "f", `{"a":1}`}, {"", "f", `{"a":2}`}, {"", "g", `{"a":3}`}},
+			modeltest.Calls("", "f", `{"a":1}`, "", "f", `{"a":2}`, "", "g", `{"a":3}`),
 		},
 		"head repeated at the end": {
 			[]string{
 				`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}]}`,
 				`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":""}}]}`,
 			},
-			[]call{{"a", "f", `{}`}},
+			modeltest.Calls("a", "f", `{}`),
 		},
 		"head repeated": {
 			[]string{
 				`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\""}}]}`,
 				`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":":1}"}}]}`,
 			},
-			[]call{{"a", "f", `{"x":1}`}},
+			modeltest.Calls("a", "f", `{"x":1}`),
 		},
 		"name after arguments": {
 			[]string{
 				`{"tool_calls":[{"index":0,"id":"a","function":{"arguments":"{"}}]}`,
 				`{"tool_calls":[{"index":0,"function":{"name":"f","arguments":"}"}}]}`,
 			},
-			[]call{{"a", "f", "{}"}},
+			modeltest.Calls("a", "f", "{}"),
 		},
 		"no id, no arguments, null": {
 			[]string{
 				`{"tool_calls":null}`,
 				`{"tool_calls":[{"index":0,"function":{"name":"f","arguments":null}}]}`,
 			},
-			[]call{{"", "f", ""}},
+			modeltest.Calls("", "f", ""),
 		},
 		"not JSON": {
 			[]string{`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\""}}]}`},
-			[]call{{"a", "f", `{"x"`}},
+			modeltest.Calls("a", "f", `{"x"`),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			answer, got := ask(t, modeltest.Serve(t, deltas(`"tool_calls"`, c.deltas...)))
-			require.Equal(t, c.calls, got.calls)
+			require.Equal(t, c.calls, got.Calls)
 			require.Equal(t, eventlog.StopToolUse, answer.StopReason)
 		})
 	}
@@ -150,13 +150,13 @@ func TestStopReasons(t *testing.T) {
 	} {
 		answer, got := ask(t, modeltest.Serve(t, deltas(c.finish, c.delta)))
 		require.Equal(t, c.want, answer.StopReason, "%s after %s", c.finish, c.delta)
-		require.NotEmpty(t, got.events)
+		require.NotEmpty(t, got.Events)
 	}
 }
 
 func TestRefusalIsText(t *testing.T) {
 	_, got := ask(t, modeltest.Serve(t, deltas(`"stop"`, `{"refusal":"I can"}`, `{"refusal":"not."}`)))
-	require.Equal(t, "I cannot.", got.text)
+	require.Equal(t, "I cannot.", got.Text)
 }
 
 func TestUsage(t *testing.T) {
@@ -215,7 +215,7 @@ func TestEmptyErrorFieldIsNoError(t *testing.T) {
 		`{"error":null,"choices":[{"index":0,"delta":{"content":"\"error\""},"finish_reason":null}]}`,
 		`{"error":"","choices":[{"index":0,"delta":{"content":"!"},"finish_reason":"stop"}]}`,
 	)))
-	require.Equal(t, `"error"!`, got.text)
+	require.Equal(t, `"error"!`, got.Text)
 }
 
 func TestEndWithoutMarkIsFineAfterFinishReason(t *testing.T) {
@@ -223,7 +223,7 @@ func TestEndWithoutMarkIsFineAfterFinishReason(t *testing.T) {
 		stream := unframed(deltas(`"stop"`, `{"content":"all"}`))
 		stream.Cut = cut
 		answer, got := ask(t, modeltest.Serve(t, stream))
-		require.Equal(t, "all", got.text)
+		require.Equal(t, "all", got.Text)
 		require.Equal(t, eventlog.StopEndTurn, answer.StopReason)
 	}
 }

@@ -40,14 +40,6 @@ func (a *Agent) setDefaults() {
 	a.Model.MaxRetries = DefaultMaxRetries
 }
 
-// MCPServer is a server of the Model Context Protocol: a command to run or a
-// URL.
-type MCPServer struct {
-	Name    string   `json:"name"`
-	Command []string `json:"command"`
-	URL     string   `json:"url"`
-}
-
 // Modes of a persistent agent.
 const (
 	ModeBlocking    = "blocking"
@@ -64,11 +56,15 @@ func (p *PersistentAgent) setDefaults() { p.Mode = ModeBlocking }
 
 // RemoteAgent is a sub-agent that another server runs.
 type RemoteAgent struct {
-	URL          string          `json:"url"`
-	AgentType    string          `json:"agentType"`
-	Timeout      time.Duration   `json:"timeout"` // default 5m
+	Description string            `json:"description"` // for the model
+	URL         string            `json:"url"`         // of the server's routes, absolute, http or https
+	Headers     map[string]Secret `json:"headers"`
+	AgentType   string            `json:"agentType"` // on that server
+	Timeout     time.Duration     `json:"timeout"`   // of a call; default 5m
+	// InputSchema is what the agent is sent; nil: an object with a string
+	// `message`.
 	InputSchema  json.RawMessage `json:"inputSchema"`
-	OutputSchema json.RawMessage `json:"outputSchema"`
+	OutputSchema json.RawMessage `json:"outputSchema"` // nil: anything
 }
 
 func (r *RemoteAgent) setDefaults() { r.Timeout = DefaultRemoteTimeout }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -19,6 +20,9 @@ func tool(keys string) string {
 // model is an agent whose model is on line 3.
 func model(keys string) string { return "agents:\n  a:\n    model: {" + keys + "}\n" }
 
+// longName is a good name, but for a sub-agent.
+var longName = strings.Repeat("n", 55)
+
 var badFiles = []struct{ name, text, want string }{
 	{"syntax", "listen: 'sk-secret\n", "helix.yaml:1: could not find end character of single-quoted text"},
 	{"two documents", "listen: a:1\n---\nlisten: b:2\n", "helix.yaml:3: only one document is allowed"},
@@ -34,7 +38,7 @@ var badFiles = []struct{ name, text, want string }{
 	{"anchor", "listen: *nope\n", "helix.yaml:1: listen: unknown YAML anchor"},
 	{"merge", "nats:\n  <<: 3\n", "helix.yaml:2: nats: only mappings can be merged"},
 	{"split text", "auth:\n  tokens: [{token: x, operations: [env:X]}]\n", "helix.yaml:2: auth.tokens[0].operations[0]: put quotes around text with a colon, or a space after the colon"},
-	{"split text in JSON", agent("    outputSchema: {enum: [a:1]}\n"), "helix.yaml:4: agents.a.outputSchema.enum[0]: put quotes around text with a colon, or a space after the colon"},
+	{"split text in JSON", agent("    outputSchema: {type: object, enum: [a:1]}\n"), "helix.yaml:4: agents.a.outputSchema.enum[0]: put quotes around text with a colon, or a space after the colon"},
 	{"key without space", agent("    initialState: {a:1}\n"), "helix.yaml:4: agents.a.initialState: put quotes around text with a colon, or a space after the colon"},
 	{"infinity", agent("    initialState: {x: .inf}\n"), "helix.yaml:4: agents.a.initialState.x: must be a finite number"},
 
@@ -90,22 +94,33 @@ var badFiles = []struct{ name, text, want string }{
 	{"steps", agent("    maxSteps: 0\n"), "helix.yaml:4: agents.a.maxSteps: must be at least 1"},
 	{"initial state", agent("    initialState: [1]\n"), "helix.yaml:4: agents.a.initialState: must be a mapping"},
 	{"output schema", agent("    outputSchema: object\n"), "helix.yaml:4: agents.a.outputSchema: must be a JSON Schema, a mapping"},
-	{"sub-agent", agent("    subAgents:\n      - b\n"), "helix.yaml:4: agents.a.subAgents: not supported by this version\nhelix.yaml:5: agents.a.subAgents[0]: must be one of the agents"},
-	{"persistent agent", agent("    persistentAgents: [{agent: b, mode: x}]\n"), "helix.yaml:4: agents.a.persistentAgents[0].agent: must be one of the agents\nhelix.yaml:4: agents.a.persistentAgents[0].mode: must be blocking or non-blocking\nhelix.yaml:4: agents.a.persistentAgents: not supported by this version"},
+	{"sub-agent", agent("    subAgents:\n      - b\n"), "helix.yaml:5: agents.a.subAgents[0]: must be one of the agents"},
+	{"persistent agent", agent("    persistentAgents: [{agent: b, mode: x}]\n"), "helix.yaml:4: agents.a.persistentAgents[0].agent: must be one of the agents\nhelix.yaml:4: agents.a.persistentAgents[0].mode: must be blocking or non-blocking"},
+	{"sub-agent without output", agent("    subAgents: [b]\n  b:\n    model: {provider: openai, name: m}\n"), "helix.yaml:4: agents.a.subAgents[0]: agent b needs an outputSchema: it is what the call returns"},
+	{"sub-agent twice", agent("    outputSchema: {type: object}\n    subAgents: [a, a]\n    remoteAgents: {a: {url: 'http://h', agentType: x}}\n"), "helix.yaml:5: agents.a.subAgents[1]: is given twice\nhelix.yaml:6: agents.a.remoteAgents.a: is one of subAgents, too"},
+	{"sub-agent name", "agents:\n  " + longName + ":\n    model: {provider: openai, name: m}\n    outputSchema: {type: object}\n    subAgents: [" + longName + "]\n", "helix.yaml:5: agents." + longName + ".subAgents[0]: the name of a sub-agent has at most 54 characters"},
+	{"persistent agent twice", agent("    persistentAgents:\n      - {agent: a}\n      - {agent: a}\n"), "helix.yaml:6: agents.a.persistentAgents[1].agent: is given twice"},
+	{"remote agent of nothing", agent("    remoteAgents:\n      b:\n"), "helix.yaml:5: agents.a.remoteAgents.b.url: must be an absolute http or https URL\nhelix.yaml:5: agents.a.remoteAgents.b.agentType: must not be empty"},
+	{"remote agent", agent("    remoteAgents:\n      'b c':\n        url: /x\n        agentType: b\n        timeout: 0s\n        headers: {'a b': \"x\\ny\"}\n        inputSchema: {}\n        outputSchema: 7\n"), "helix.yaml:5: agents.a.remoteAgents.b c: the name must match [a-zA-Z0-9_-]{1,64}\nhelix.yaml:6: agents.a.remoteAgents.b c.url: must be an absolute http or https URL\nhelix.yaml:8: agents.a.remoteAgents.b c.timeout: must be greater than 0\nhelix.yaml:9: agents.a.remoteAgents.b c.headers.a b: not an HTTP header's name\nhelix.yaml:9: agents.a.remoteAgents.b c.headers.a b: must not contain control characters\nhelix.yaml:10: agents.a.remoteAgents.b c.inputSchema: must have type: object\nhelix.yaml:11: agents.a.remoteAgents.b c.outputSchema: must be a JSON Schema, a mapping"},
+	{"input schema", agent("    inputSchema: {type: string}\n"), "helix.yaml:4: agents.a.inputSchema: must have type: object"},
+	{"broken schema", agent("    inputSchema: {type: object, $ref: '#/nowhere'}\n"), "helix.yaml:4: agents.a.inputSchema: must be a JSON Schema: JSON Pointer \"/nowhere\": no schema field \"nowhere\""},
 
 	{"tool name", agent("    tools: {a.b: {http: {url: 'http://h'}}}\n"), "helix.yaml:4: agents.a.tools.a.b: the name must match [a-zA-Z0-9_-]{1,64}"},
 	{"reserved tool", agent("    tools: {__finish__: {http: {url: 'http://h'}}}\n"), "helix.yaml:4: agents.a.tools.__finish__: the name is reserved"},
 	{"tool of nothing", agent("    tools: {t: {description: x}}\n"), "helix.yaml:4: agents.a.tools.t: needs either http or client"},
 	{"tool typo", agent("    tools: {t: {htp: x}}\n"), "helix.yaml:4: agents.a.tools.t.htp: unknown key"},
-	{"http and client", tool("        client: true\n"), "helix.yaml:5: agents.a.tools.t: can't have both http and client\nhelix.yaml:7: agents.a.tools.t.client: not supported by this version"},
+	{"http and client", tool("        client: true\n"), "helix.yaml:5: agents.a.tools.t: can't have both http and client"},
 	{"tool url", agent("    tools:\n      t:\n        http: {url: 'ftp://h'}\n"), "helix.yaml:6: agents.a.tools.t.http.url: must be an absolute http or https URL"},
 	{"header name", agent("    tools:\n      t:\n        http: {url: 'http://h', headers: {'a b': x}}\n"), "helix.yaml:6: agents.a.tools.t.http.headers.a b: not an HTTP header's name"},
 	{"header value", agent("    tools:\n      t:\n        http: {url: 'http://h', headers: {A: \"x\\ny\"}}\n"), "helix.yaml:6: agents.a.tools.t.http.headers.A: must not contain control characters"},
 	{"timeout", tool("        timeout: 0s\n"), "helix.yaml:7: agents.a.tools.t.timeout: must be greater than 0"},
-	{"client and finishWith", agent("    tools:\n      t:\n        client: true\n        finishWith: true\n"), "helix.yaml:6: agents.a.tools.t.client: not supported by this version\nhelix.yaml:7: agents.a.tools.t.finishWith: can't be combined with client"},
-	{"client and approval", agent("    tools:\n      t:\n        client: true\n        requireApproval: true\n"), "helix.yaml:6: agents.a.tools.t.client: not supported by this version\nhelix.yaml:7: agents.a.tools.t.requireApproval: can't be combined with client\nhelix.yaml:7: agents.a.tools.t.requireApproval: not supported by this version"},
-	{"finishWith and approval", tool("        finishWith: true\n        requireApproval: {when: {type: object}}\n"), "helix.yaml:8: agents.a.tools.t.requireApproval: can't be combined with finishWith\nhelix.yaml:8: agents.a.tools.t.requireApproval: not supported by this version"},
-	{"approval", tool("        requireApproval: {if: {}}\n"), "helix.yaml:7: agents.a.tools.t.requireApproval: must be true, false or {when: <JSON Schema>}\nhelix.yaml:7: agents.a.tools.t.requireApproval: not supported by this version"},
+	{"client and finishWith", agent("    tools:\n      t:\n        client: true\n        finishWith: true\n"), "helix.yaml:7: agents.a.tools.t.finishWith: can't be combined with client"},
+	{"client and approval", agent("    tools:\n      t:\n        client: true\n        requireApproval: true\n"), "helix.yaml:7: agents.a.tools.t.requireApproval: can't be combined with client"},
+	{"finishWith and approval", tool("        finishWith: true\n        requireApproval: {when: {type: object}}\n"), "helix.yaml:8: agents.a.tools.t.requireApproval: can't be combined with finishWith"},
+	{"approval", tool("        requireApproval: {if: {}}\n"), "helix.yaml:7: agents.a.tools.t.requireApproval: must be true, false or {when: <JSON Schema>}"},
+	{"approval schema", tool("        requireApproval: {when: [x]}\n"), "helix.yaml:7: agents.a.tools.t.requireApproval.when: must be a JSON Schema, a mapping"},
+	{"output of no client", tool("        outputSchema: {type: object}\n"), "helix.yaml:7: agents.a.tools.t.outputSchema: is for client tools: it is what a client's result must fit"},
+	{"client timeout", agent("    tools:\n      t:\n        client: true\n        timeout: -1s\n"), "helix.yaml:7: agents.a.tools.t.timeout: must be greater than 0"},
 
 	{"all at once, in order", agent("    maxSteps: 0\nlisten: x\nfoo: 1\n"), "helix.yaml:4: agents.a.maxSteps: must be at least 1\nhelix.yaml:5: listen: must be host:port\nhelix.yaml:6: foo: unknown key"},
 	{"no follow-ups", agent("    tools: {t: {http: {url: env:NOPE}}}\n"), "helix.yaml:4: agents.a.tools.t.http.url: environment variable NOPE is not set"},

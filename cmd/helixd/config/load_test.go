@@ -45,6 +45,14 @@ func TestLoadExample(t *testing.T) {
 	assert.True(t, a.Tools["submit"].FinishWith)
 	assert.Equal(t, DefaultHTTPTimeout, a.Tools["submit"].Timeout)
 
+	assert.True(t, a.Tools["get_location"].Client)
+	required, when := a.Tools["move_file"].Approval()
+	assert.True(t, required)
+	assert.JSONEq(t, `{"required":["force"]}`, string(when))
+	assert.Equal(t, []string{"writer"}, a.SubAgents)
+	assert.Equal(t, []PersistentAgent{{Agent: "demo", Mode: ModeBlocking}}, a.PersistentAgents)
+	assert.Equal(t, 5*time.Minute, a.RemoteAgents["analyst"].Timeout)
+
 	demo := c.Agents["demo"]
 	assert.Equal(t, 20*time.Millisecond, demo.Model.ScriptDelay)
 	assert.Equal(t, 3, demo.Model.MaxRetries)

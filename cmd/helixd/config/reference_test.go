@@ -20,7 +20,7 @@ agents:
   a:
     systemPrompt: file:prompt.txt
     model: {provider: openai, name: env:MODEL, temperature: env:HEAT}
-    tools: {t: {http: {url: "http://h", headers: {A: env:EMPTY}}, timeout: env:TIMEOUT, inputSchema: {const: env:X}}}
+    tools: {t: {http: {url: "http://h", headers: {A: env:EMPTY}}, timeout: env:TIMEOUT, inputSchema: {type: object, const: env:X}}}
 `)
 	writeFile(t, "etc/creds", "-----BEGIN NATS USER JWT-----\n")
 	c, err := Load("etc/helix.yaml", env{
@@ -39,5 +39,5 @@ agents:
 	assert.Equal(t, 1.5, *a.Model.Temperature)
 	assert.Equal(t, "", a.Tools["t"].HTTP.Headers["A"].Reveal())
 	assert.Equal(t, "2s", a.Tools["t"].Timeout.String())
-	assert.JSONEq(t, `{"const":"env:X"}`, string(a.Tools["t"].InputSchema))
+	assert.JSONEq(t, `{"type":"object","const":"env:X"}`, string(a.Tools["t"].InputSchema))
 }

@@ -12,7 +12,10 @@ type Tool struct {
 	// InputSchema is the JSON Schema of the arguments; nil: any object.
 	InputSchema json.RawMessage `json:"inputSchema"`
 	HTTP        *HTTP           `json:"http"`
-	Client      bool            `json:"client"`
+	// Client makes the run wait until somebody submits the result.
+	Client bool `json:"client"`
+	// OutputSchema is what a client's result must fit; nil: anything.
+	OutputSchema json.RawMessage `json:"outputSchema"`
 	// Timeout is positive; default 30s, or 10m for a client tool.
 	Timeout time.Duration `json:"timeout"`
 	// FinishWith makes the tool's result the agent's output.
@@ -20,6 +23,25 @@ type Tool struct {
 	// RequireApproval is true, or {"when": schema} for arguments that match
 	// the schema; nil or false: never.
 	RequireApproval json.RawMessage `json:"requireApproval"`
+}
+
+// Approval returns whether calls may need a person's approval, and if not all
+// of them do, the JSON Schema of the arguments of those that do.
+func (t Tool) Approval() (required bool, when json.RawMessage) {
+	switch string(t.RequireApproval) {
+	case "", "false":
+		return false, nil
+	}
+	return true, approvalWhen(t.RequireApproval)
+}
+
+// approvalWhen returns the schema of {"when": schema}, or nil if it is none.
+func approvalWhen(raw json.RawMessage) json.RawMessage {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(raw, &fields) != nil || len(fields) != 1 {
+		return nil
+	}
+	return fields["when"]
 }
 
 // HTTP is the endpoint of a tool.

@@ -24,13 +24,7 @@ var unsupported = []struct {
 	{key: "chat.contentReplay"},
 	{key: "chat.strictParts"},
 	{key: "agents.*.model.provider", refused: []string{string(ProviderAnthropic), string(ProviderOpenAIResponses)}},
-	{key: "agents.*.tools.*.requireApproval", allowed: []string{"false"}},
-	{key: "agents.*.tools.*.client"},
 	{key: "agents.*.mcp"},
-	{key: "agents.*.inputSchema"},
-	{key: "agents.*.subAgents"},
-	{key: "agents.*.persistentAgents"},
-	{key: "agents.*.remoteAgents"},
 }
 
 // checkUnsupported reports the keys of the table that are set.

@@ -19,7 +19,9 @@ func (k *checker) checkTool(name string, t Tool, path string) {
 	for _, prefix := range reservedTools {
 		k.require(!strings.HasPrefix(name, prefix), path, "the name is reserved")
 	}
-	k.checkSchema(t.InputSchema, path+".inputSchema")
+	k.checkObjectSchema(t.InputSchema, path+".inputSchema")
+	k.checkSchema(t.OutputSchema, path+".outputSchema")
+	k.require(t.OutputSchema == nil || t.Client, path+".outputSchema", "is for client tools: it is what a client's result must fit")
 	k.needed(t.HTTP != nil || t.Client, path, "needs either http or client")
 	k.require(t.HTTP == nil || !t.Client, path, "can't have both http and client")
 	if t.HTTP != nil {
@@ -36,10 +38,14 @@ func (k *checker) checkTool(name string, t Tool, path string) {
 
 func (k *checker) checkHTTP(h HTTP, path string) {
 	k.needed(isHTTPURL(h.URL), path+".url", "must be an absolute http or https URL")
-	for _, name := range slices.Sorted(maps.Keys(h.Headers)) {
-		at := join(path, "headers", name)
+	k.checkHeaders(h.Headers, path+".headers")
+}
+
+func (k *checker) checkHeaders(headers map[string]Secret, path string) {
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		at := join(path, name)
 		k.require(headerName.MatchString(name), at, "not an HTTP header's name")
-		k.require(!strings.ContainsFunc(h.Headers[name].Reveal(), isControl), at, "must not contain control characters")
+		k.require(!strings.ContainsFunc(headers[name].Reveal(), isControl), at, "must not contain control characters")
 	}
 }
 
@@ -53,9 +59,8 @@ func (k *checker) checkApproval(raw json.RawMessage, path string) bool {
 	case "true":
 		return true
 	}
-	var fields map[string]json.RawMessage
-	err := json.Unmarshal(raw, &fields)
-	when, ok := fields["when"]
-	k.require(err == nil && ok && len(fields) == 1 && isObject(when), path, "must be true, false or {when: <JSON Schema>}")
+	when := approvalWhen(raw)
+	k.require(when != nil, path, "must be true, false or {when: <JSON Schema>}")
+	k.checkSchema(when, path+".when")
 	return true
 }

@@ -1,12 +1,9 @@
-package openai
+package provider
 
 import (
 	"context"
 	"errors"
-	"net/http"
 	"time"
-
-	"github.com/openai/openai-go/v3/option"
 )
 
 // errIdle is the cause of a call that its idleClock has cancelled.
@@ -25,6 +22,9 @@ type idleClock struct {
 // newIdleClock returns a clock that does not run yet, and the context that it
 // cancels.
 func newIdleClock(ctx context.Context, timeout time.Duration) (context.Context, *idleClock) {
+	if timeout <= 0 {
+		timeout = DefaultIdleTimeout
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	c := &idleClock{timeout: timeout, cancel: cancel}
 	c.timer = time.AfterFunc(timeout, func() { cancel(errIdle) })
@@ -38,14 +38,4 @@ func (c *idleClock) stop()  { c.timer.Stop() }
 func (c *idleClock) close() {
 	c.stop()
 	c.cancel(nil)
-}
-
-// startOnAnswer starts the clock when an answer begins: one that is an error is
-// read before there is a stream.
-func (c *idleClock) startOnAnswer(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
-	res, err := next(req)
-	if err == nil {
-		c.start()
-	}
-	return res, err
 }

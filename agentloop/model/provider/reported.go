@@ -1,4 +1,4 @@
-package openai
+package provider
 
 import (
 	"bytes"
@@ -11,14 +11,15 @@ import (
 	"github.com/helixd/helixd/agentloop/model"
 )
 
-// providerError classifies an error that the provider tells, in an answer with
-// an HTTP status or, with status 0, in the stream.
-func (m *chat) providerError(status int, body []byte) error {
+// Reported classifies an error that the provider tells, in an answer with an
+// HTTP status or, with status 0, in the stream. body is the JSON that tells it,
+// whatever its form.
+func (c Caller) Reported(status int, body []byte) error {
 	said := parseError(body)
 	code, retryable := classify(status, said)
 	return &model.Error{
 		Code:       code,
-		Message:    errorText(cmp.Or(said.message, http.StatusText(status), "the provider reported an error"), m.opts.APIKey),
+		Message:    errorText(cmp.Or(said.message, http.StatusText(status), "the provider reported an error"), c.APIKey),
 		Retryable:  retryable,
 		StatusCode: status,
 	}
@@ -123,57 +124,12 @@ func classifyStatus(status int) (code string, retryable bool) {
 	}
 }
 
-type classified struct {
-	code         string
-	retryable    bool
-	beforeStatus bool // says more than the HTTP status
-}
-
-// named are the codes and types that providers give errors.
-var named = map[string]classified{
-	"context_length_exceeded":       {model.CodeContextLength, false, true},
-	"content_filter":                {model.CodeContentFiltered, false, true},
-	"content_policy_violation":      {model.CodeContentFiltered, false, true},
-	"responsibleaipolicyviolation":  {model.CodeContentFiltered, false, true},
-	"moderation_blocked":            {model.CodeContentFiltered, false, true},
-	"insufficient_quota":            {model.CodeRateLimited, false, true},
-	"billing_hard_limit_reached":    {model.CodeRateLimited, false, true},
-	"rate_limit_exceeded":           {model.CodeRateLimited, true, false},
-	"rate_limit_error":              {model.CodeRateLimited, true, false},
-	"rate_limit_reached_error":      {model.CodeRateLimited, true, false},
-	"tokens":                        {model.CodeRateLimited, true, false},
-	"requests":                      {model.CodeRateLimited, true, false},
-	"overloaded":                    {model.CodeOverloaded, true, false},
-	"overloaded_error":              {model.CodeOverloaded, true, false},
-	"engine_overloaded_error":       {model.CodeOverloaded, true, false},
-	"server_overloaded":             {model.CodeOverloaded, true, false},
-	"service_unavailable":           {model.CodeOverloaded, true, false},
-	"server_error":                  {model.CodeUnavailable, true, false},
-	"internal_error":                {model.CodeUnavailable, true, false},
-	"internal_server_error":         {model.CodeUnavailable, true, false},
-	"internalservererror":           {model.CodeUnavailable, true, false},
-	"api_error":                     {model.CodeUnavailable, true, false},
-	"timeout":                       {model.CodeTimeout, true, false},
-	"timeout_error":                 {model.CodeTimeout, true, false},
-	"authentication_error":          {model.CodeAuthFailed, false, false},
-	"invalid_api_key":               {model.CodeAuthFailed, false, false},
-	"permission_error":              {model.CodeAuthFailed, false, false},
-	"invalid_request_error":         {model.CodeInvalidRequest, false, false},
-	"badrequesterror":               {model.CodeInvalidRequest, false, false},
-	"not_found_error":               {model.CodeInvalidRequest, false, false},
-	"model_not_found":               {model.CodeInvalidRequest, false, false},
-	"invalid_prompt":                {model.CodeInvalidRequest, false, false},
-	"unsupported_parameter":         {model.CodeInvalidRequest, false, false},
-	"exceeded_current_quota_error":  {model.CodeRateLimited, false, true},
-	"exceed_context_size_error":     {model.CodeContextLength, false, true},
-	"model_context_window_exceeded": {model.CodeContextLength, false, true},
-}
-
 // tooLong knows the words of servers that give this error no code of its own.
 func tooLong(message string) bool {
 	message = strings.ToLower(message)
 	for _, words := range []string{
-		"maximum context length", "context length exceeded", "context window", "maximum prompt length", "prompt is too long",
+		"maximum context length", "context length exceeded", "context window", "context limit", "maximum prompt length",
+		"prompt is too long",
 	} {
 		if strings.Contains(message, words) {
 			return true

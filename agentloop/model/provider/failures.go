@@ -1,7 +1,6 @@
-package openai
+package provider
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,36 +10,20 @@ import (
 	"net/http"
 	"net/url"
 
-	"github.com/openai/openai-go/v3/option"
-	"github.com/openai/openai-go/v3/packages/ssestream"
-
 	"github.com/helixd/helixd/agentloop/model"
 )
 
-// boundErrorBody keeps the SDK, which reads a failed answer whole, from
-// reading without end.
-func boundErrorBody(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
-	res, err := next(req)
-	if err == nil && res.StatusCode >= http.StatusBadRequest {
-		res.Body = struct {
-			io.Reader
-			io.Closer
-		}{io.LimitReader(res.Body, maxErrorBody), res.Body}
-	}
-	return res, err
-}
-
 // callError classifies a call that did not get as far as a stream. res is the
 // answer, if there was one.
-func (m *chat) callError(ctx context.Context, res *http.Response, err error) error {
+func (c Caller) callError(ctx context.Context, res *http.Response, err error) error {
 	if ctx.Err() != nil {
 		return contextError(ctx)
 	}
 	if res != nil && res.StatusCode >= http.StatusBadRequest {
-		// The SDK has put the body back. It is read here since the SDK loses
-		// the status of an answer that is not in OpenAI's form.
+		// The SDKs have put the body back. It is read here since they lose the
+		// status of an answer that is not in their provider's form.
 		body, _ := io.ReadAll(res.Body)
-		return m.providerError(res.StatusCode, body)
+		return c.Reported(res.StatusCode, body)
 	}
 	var urlErr *url.Error
 	if errors.As(err, &urlErr) {
@@ -51,7 +34,7 @@ func (m *chat) callError(ctx context.Context, res *http.Response, err error) err
 
 // notStream is the error of an answer that is a JSON body in place of a
 // stream, or nil if the answer is a stream. It closes the body of the former.
-func (m *chat) notStream(ctx context.Context, res *http.Response) error {
+func (c Caller) notStream(ctx context.Context, res *http.Response) error {
 	media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	if media != "application/json" {
 		return nil
@@ -68,34 +51,9 @@ func (m *chat) notStream(ctx context.Context, res *http.Response) error {
 		Error json.RawMessage `json:"error"`
 	}
 	if json.Unmarshal(body, &fields) == nil && len(fields.Error) > 0 && string(fields.Error) != "null" {
-		return m.providerError(0, body)
+		return c.Reported(0, body)
 	}
 	return &model.Error{Code: model.CodeProvider, Message: "the provider answered with JSON instead of a stream"}
-}
-
-// streamError classifies err, which ended a stream. readErr is the part of it
-// that came from reading; it does no harm to an answer that is complete.
-func (m *chat) streamError(ctx context.Context, err, readErr error, complete bool) error {
-	var event *ssestream.StreamError
-	switch {
-	case complete && isIdle(ctx):
-		return nil
-	case ctx.Err() != nil:
-		return contextError(ctx)
-	case errors.As(err, &event):
-		return m.providerError(0, event.Event.Data)
-	case readErr != nil && complete:
-		return nil
-	case readErr != nil && !errors.Is(readErr, bufio.ErrTooLong):
-		return networkError(readErr)
-	default:
-		return &model.Error{
-			Code:      model.CodeProvider,
-			Message:   "the stream holds an event that cannot be read",
-			Retryable: true,
-			Cause:     err,
-		}
-	}
 }
 
 func contextError(ctx context.Context) error {

@@ -1,0 +1,176 @@
+package agentloop
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/helixd/helixd/agentloop/model"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// Hooks are functions that are told of what a run does (facts 3.5, document
+// 002). Each may be nil.
+//
+// Of one event first the hooks of the session's parent agents are called, the
+// root's before all, then those of its own agent ([Agent.Hooks]), then those
+// of the request that began the root's run ([StartRequest.Hooks],
+// [ResumeRequest.Hooks]), which see the whole tree.
+//
+// The order of a tool call is BeforeTool, execution, OnStateChange for each
+// update, OnMessage with the result, AfterTool. Calls of a step run beside each
+// other: BeforeTool comes in the model's order, OnStateChange as they finish,
+// and OnMessage and AfterTool in the model's order when all of them are over or
+// wait. A call that executes nothing here (refused, denied, timed out, answered
+// by a client, closed by the run's end) has OnMessage and AfterTool only. An
+// approved one has the whole order when it is executed. Sub-agents' tools have
+// BeforeSubAgent and AfterSubAgent in place of BeforeTool and AfterTool.
+//
+// Hooks of one session are called one at a time; those of different sessions
+// of a tree may be called at once. The run waits for its hooks, but for each at
+// most MaxHookTime, and they can't make it fail: a panic is logged. ctx ends
+// with that time and when the run is aborted, taken over, or the loop stops; a
+// hook that ignores it is left alone, and what it writes is refused. A hook
+// must not call [Loop.Stop], which waits for it.
+//
+// What has happened is durable before a hook hears of it, but for the Before
+// hooks. Not promised: that every hook is called. After a crash or a takeover
+// nobody is told of what was recorded before, and hooks of a request are known
+// only to the process that took it. What is executed anew is told anew.
+type Hooks struct {
+	// OnAgentStart: a turn begins.
+	OnAgentStart func(ctx context.Context, h *HookContext, p AgentStartPayload)
+	// OnAgentComplete and OnAgentFail: a turn has ended. The root's stream
+	// has ended too and takes no more chunks.
+	OnAgentComplete func(ctx context.Context, h *HookContext, p AgentCompletePayload)
+	OnAgentFail     func(ctx context.Context, h *HookContext, p AgentFailPayload)
+	// OnAgentSuspended: a run has ended and the turn has not. OnAgentResumed:
+	// a further run goes on with it.
+	OnAgentSuspended func(ctx context.Context, h *HookContext, p AgentSuspendedPayload)
+	OnAgentResumed   func(ctx context.Context, h *HookContext, p AgentResumedPayload)
+
+	// BeforeLLMCall and AfterLLMCall: each attempt of a model call that gives
+	// an answer or fails. One that is cut off has no AfterLLMCall.
+	BeforeLLMCall func(ctx context.Context, h *HookContext, p BeforeLLMCallPayload)
+	AfterLLMCall  func(ctx context.Context, h *HookContext, p AfterLLMCallPayload)
+
+	BeforeTool     func(ctx context.Context, h *HookContext, p BeforeToolPayload)
+	AfterTool      func(ctx context.Context, h *HookContext, p AfterToolPayload)
+	BeforeSubAgent func(ctx context.Context, h *HookContext, p BeforeSubAgentPayload)
+	AfterSubAgent  func(ctx context.Context, h *HookContext, p AfterSubAgentPayload)
+
+	// OnStateChange: a tool call's update of the custom state is final.
+	// Updates that hooks make are not told.
+	OnStateChange func(ctx context.Context, h *HookContext, p StateChangePayload)
+	// OnMessage: the conversation has a further message, of a user, the
+	// assistant or a tool, hidden ones too.
+	OnMessage func(ctx context.Context, h *HookContext, p MessagePayload)
+}
+
+// MaxHookTime is how long a run waits for one call of a hook.
+const MaxHookTime = 30 * time.Second
+
+// ReasonInterrupted is the reason of OnAgentSuspended and OnAgentResumed that
+// the documents don't have: the run was stopped, or, on resuming, has died. The
+// others are ReasonClientTool and ReasonAwaitingChildren.
+const ReasonInterrupted = "interrupted"
+
+// What hooks are told. It is shared and must not be changed.
+type (
+	// AgentStartPayload is what OnAgentStart gets.
+	AgentStartPayload struct {
+		Agent        string
+		Input        []projector.Message // the turn's first messages
+		InitialState json.RawMessage     // the custom state at that time
+	}
+	// AgentCompletePayload is what OnAgentComplete gets.
+	AgentCompletePayload struct {
+		Output     json.RawMessage
+		FinalState json.RawMessage
+		StepCount  int
+		DurationMs int64 // of the run
+	}
+	// AgentFailPayload is what OnAgentFail gets.
+	AgentFailPayload struct {
+		Error      string
+		Code       string
+		FinalState json.RawMessage
+		StepCount  int
+		DurationMs int64 // of the run
+	}
+	// AgentSuspendedPayload is what OnAgentSuspended gets.
+	AgentSuspendedPayload struct {
+		Reason      string // ReasonClientTool, ReasonAwaitingChildren or ReasonInterrupted
+		Status      eventlog.RunStatus
+		ToolCallIDs []string // calls that wait for a person
+		Children    []string // sessions that are waited for
+	}
+	// AgentResumedPayload is what OnAgentResumed gets.
+	AgentResumedPayload struct {
+		Reason string // why it was suspended; empty after a completed turn
+		Mode   eventlog.RunMode
+	}
+	// BeforeLLMCallPayload is what BeforeLLMCall gets.
+	BeforeLLMCallPayload struct {
+		StepID  string
+		Step    int
+		Attempt int // from 1
+		Request model.Request
+	}
+	// AfterLLMCallPayload is what AfterLLMCall gets: the answer, or Error.
+	AfterLLMCallPayload struct {
+		StepID     string
+		Step       int
+		Model      string
+		Parts      []eventlog.TurnPart
+		StopReason eventlog.StopReason
+		Usage      eventlog.TokenUsage
+		Error      *projector.ModelFailure
+		DurationMs int64
+	}
+	// HookTool names a tool.
+	HookTool struct{ Name string }
+	// BeforeToolPayload is what BeforeTool gets.
+	BeforeToolPayload struct {
+		Tool       HookTool
+		ToolCallID string
+		Arguments  json.RawMessage
+	}
+	// AfterToolPayload is what AfterTool gets: Result, or Error and ErrorCode.
+	AfterToolPayload struct {
+		Tool       HookTool
+		ToolCallID string
+		Arguments  json.RawMessage
+		Result     json.RawMessage
+		Error      string
+		ErrorCode  string
+		DurationMs int64 // since the call began, or began to wait
+	}
+	// BeforeSubAgentPayload is what BeforeSubAgent gets.
+	BeforeSubAgentPayload struct {
+		Agent      string // as the tool is named behind SubAgentPrefix
+		ToolCallID string
+		Input      json.RawMessage
+	}
+	// AfterSubAgentPayload is what AfterSubAgent gets: Result, or Error and
+	// ErrorCode.
+	AfterSubAgentPayload struct {
+		Agent        string
+		SubSessionID string // empty if none was begun
+		ToolCallID   string
+		Input        json.RawMessage
+		Result       json.RawMessage
+		Error        string
+		ErrorCode    string
+		DurationMs   int64
+	}
+	// StateChangePayload is what OnStateChange gets.
+	StateChangePayload struct {
+		Patches    []eventlog.PatchOp
+		State      json.RawMessage // behind the update
+		ToolCallID string
+	}
+	// MessagePayload is what OnMessage gets.
+	MessagePayload struct{ Message projector.Message }
+)

@@ -1,0 +1,33 @@
+package agentloop
+
+import (
+	"context"
+	"log/slog"
+)
+
+// Log events of document 002, as messages of [Options].Logger. Their
+// attributes are session (which owns the call), run, call and tool, and never
+// what was asked or answered.
+//
+// The document's client_tool.ownership_write_failed and ownership_clear_failed
+// can't occur: who owns a call is part of the record that has it wait, and of
+// the one that ends it.
+const (
+	logSuspended        = "client_tool.suspended"         // a call waits for a person
+	logSubmitted        = "client_tool.submitted"         // with status: what became of a submission
+	logTimeout          = "client_tool.timeout"           // its deadline has passed
+	logAborted          = "client_tool.aborted"           // the run's end has closed it
+	logValidationFailed = "client_tool.validation_failed" // what was submitted does not fit the tool
+	logOwnershipRetry   = "client_tool.ownership_retry"   // a submission met other writers; with attempt
+	logDispatchFailed   = "subagent.dispatch_failed"      // with code: a sub-agent could not be started
+)
+
+// log tells of the call.
+func (c *Call) log(level slog.Level, event string, more ...any) {
+	c.r.l.logCall(level, event, c.SessionID, c.RunID, c.ID, c.ToolName, more...)
+}
+
+func (l *Loop) logCall(level slog.Level, event, session, run, call, tool string, more ...any) {
+	l.opts.Logger.Log(context.Background(), level, event,
+		append([]any{"session", session, "run", run, "call", call, "tool", tool}, more...)...)
+}

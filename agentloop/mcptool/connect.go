@@ -1,0 +1,144 @@
+package mcptool
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// The pause between attempts to connect again.
+const (
+	minBackoff = 250 * time.Millisecond
+	maxBackoff = 30 * time.Second
+)
+
+// backoff is the pause behind an attempt that n others went before.
+func backoff(n int) time.Duration {
+	return min(minBackoff<<min(n, 10), maxBackoff)
+}
+
+// connected returns a session that calls may use, a new one if need be.
+func (c *Client) connected(ctx context.Context) (*session, error) {
+	select {
+	case c.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-c.turn }()
+	old := c.session
+	if old.usable() {
+		return old, nil
+	}
+	if !c.mayConnect() {
+		return nil, errDown
+	}
+	select {
+	case <-old.done: // two processes might be in each other's way
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	s, err := c.connect(ctx)
+	if err != nil && ctx.Err() != nil {
+		return nil, ctx.Err() // says nothing of the server
+	}
+	c.attempted()
+	if err != nil {
+		c.log.Warn("an MCP server can't be reached again", "error", err)
+		return nil, errDown
+	}
+	c.log.Info("an MCP server was connected to again")
+	c.session = s
+	return s, nil
+}
+
+func (c *Client) mayConnect() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !time.Now().Before(c.retryAt)
+}
+
+// attempted puts off the next attempt to connect. One that succeeds counts
+// too, or a server that dies of every call would be started without a pause.
+func (c *Client) attempted() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.retryAt = time.Now().Add(backoff(c.attempts))
+	c.attempts++
+}
+
+// answered notes that the server works.
+func (c *Client) answered() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.attempts, c.retryAt = 0, time.Time{}
+}
+
+// connect starts or contacts the server, begins a session and lists the tools.
+func (c *Client) connect(ctx context.Context) (*session, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.opts.ConnectTimeout)
+	defer cancel()
+	var transport mcp.Transport
+	var proc *process
+	if c.server.URL != "" {
+		// A stream for the server's own messages would cost more than it
+		// brings; see the package's comment.
+		transport = &mcp.StreamableClientTransport{
+			Endpoint: c.server.URL, HTTPClient: c.http, DisableStandaloneSSE: true, MaxEventSize: maxMessage,
+		}
+	} else {
+		var err error
+		if proc, err = startProcess(c.server.Command, c.server.Env, c.opts.StopTimeout); err != nil {
+			return nil, err
+		}
+		transport = proc
+	}
+	m, err := c.sdkClient().Connect(ctx, transport, nil)
+	if err != nil {
+		return nil, failed(err, proc)
+	}
+	s := newSession(m, proc)
+	go s.watch(c.log)
+	if s.tools, err = list(ctx, m); err != nil {
+		s.close()
+		return nil, failed(fmt.Errorf("list of tools: %w", err), proc)
+	}
+	return s, nil
+}
+
+// failed ends the process that could not be talked to and says how.
+func failed(err error, p *process) error {
+	err = reason(err)
+	if p == nil {
+		return err
+	}
+	p.stop()
+	return fmt.Errorf("%w (the command: %s)", err, p.state)
+}
+
+// sdkClient makes a client that can do nothing for the server.
+func (c *Client) sdkClient() *mcp.Client {
+	o := &mcp.ClientOptions{
+		Capabilities:                &mcp.ClientCapabilities{},
+		ProgressNotificationHandler: c.onProgress,
+	}
+	changed := func(context.Context, *mcp.ToolListChangedRequest) {
+		c.log.Warn("an MCP server's list of tools has changed: the one of the start stays")
+	}
+	if c.server.URL == "" {
+		o.ToolListChangedHandler = changed // over HTTP it would open a stream
+	}
+	client := mcp.NewClient(&mcp.Implementation{Name: "helixd", Version: c.opts.Version}, o)
+	if c.server.URL != "" {
+		client.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+			return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+				if r, ok := req.(*mcp.ToolListChangedRequest); ok {
+					changed(ctx, r)
+				}
+				return next(ctx, method, req)
+			}
+		})
+	}
+	return client
+}

@@ -1,0 +1,57 @@
+package mcptool
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// maxMessage is the size of one message over HTTP, in bytes; the SDK bounds
+// lines and events likewise.
+const maxMessage = mcp.DefaultMaxEventSize
+
+// roundTripper adds the configured headers, bounds what is read and notes
+// what became of a call's request.
+type roundTripper struct {
+	base    http.RoundTripper
+	headers map[string]string
+}
+
+// newHTTPClient returns a client that follows no redirects: they would take
+// the headers elsewhere.
+func newHTTPClient(base http.RoundTripper, headers map[string]string) *http.Client {
+	return &http.Client{
+		Transport:     &roundTripper{base: base, headers: headers},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
+	req = req.Clone(req.Context())
+	for name, value := range t.headers {
+		if req.Header.Get(name) == "" { // the protocol's own go first
+			req.Header.Set(name, value)
+		}
+	}
+	d := deliveryOf(req.Context())
+	defer d.begin()()
+	d.sent.Store(true)
+	resp, err := t.base.RoundTrip(req)
+	if err != nil {
+		if e, ok := errors.AsType[*net.OpError](err); ok && e.Op == "dial" {
+			d.sent.Store(false)
+		}
+		return nil, err
+	}
+	d.status.Store(int32(resp.StatusCode))
+	if resp.StatusCode == http.StatusNotFound { // the session is unknown there
+		d.sent.Store(false)
+	}
+	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+		resp.Body = http.MaxBytesReader(nil, resp.Body, maxMessage)
+	}
+	return resp, nil
+}

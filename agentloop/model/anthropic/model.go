@@ -1,0 +1,102 @@
+package anthropic
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/option"
+
+	"github.com/helixd/helixd/agentloop/model"
+	"github.com/helixd/helixd/agentloop/model/provider"
+)
+
+// Options are the settings of a model. The zero value is Anthropic's own API
+// without a key.
+type Options struct {
+	APIKey string // sent as X-Api-Key; empty sends none
+
+	// BaseURL is the API's root in the SDK's form: without /v1. Empty means
+	// Anthropic's. Without http(s) and a host every call fails with
+	// provider_invalid_request.
+	BaseURL string
+
+	// MaxOutputTokens bounds the answer, thinking included; 0 means
+	// DefaultMaxOutputTokens beside ThinkingTokens. The API asks for a bound.
+	MaxOutputTokens int64
+
+	Temperature *float64 // nil sends none
+
+	// Effort is how much the model does: one of the API's words, such as low
+	// or high. It lets the model decide how much it thinks. Empty sends none.
+	Effort string
+
+	// ThinkingTokens bounds the thinking of models that do not decide it
+	// themselves: at least 1,024 and below MaxOutputTokens. 0 sends no bound.
+	ThinkingTokens int64
+
+	// IdleTimeout bounds the wait for each event of an answer that has begun;
+	// 0 means [provider.DefaultIdleTimeout]. A provider silent for longer
+	// fails the call with provider_timeout. Pings count as events; the time
+	// that emit takes does not.
+	IdleTimeout time.Duration
+
+	// HTTPClient makes the requests; nil means one that all adapters share.
+	// Its Timeout, if set, bounds the whole answer.
+	HTTPClient *http.Client
+}
+
+// DefaultMaxOutputTokens bounds an answer where nothing else does.
+const DefaultMaxOutputTokens = 8192
+
+type messages struct {
+	name   string
+	opts   Options
+	caller provider.Caller
+	client sdk.Client
+}
+
+// New returns the model that the API calls name. It panics if name is empty.
+// The model is safe for concurrent use.
+func New(name string, opts *Options) model.Model {
+	if name == "" {
+		panic("anthropic: empty model name")
+	}
+	m := &messages{name: name}
+	if opts != nil {
+		m.opts = *opts
+	}
+	m.caller = provider.Caller{APIKey: m.opts.APIKey, BaseURL: m.opts.BaseURL, IdleTimeout: m.opts.IdleTimeout}
+	// Not by the SDK's NewClient, which would look for keys, profiles, a base
+	// URL and headers in the environment.
+	m.client.Options = []option.RequestOption{
+		option.WithEnvironmentProduction(), // the default base URL, in spite of its name
+		option.WithHTTPClient(provider.Client(m.opts.HTTPClient)),
+		option.WithMaxRetries(0),
+		option.WithoutOpenTelemetry(),
+	}
+	if m.opts.BaseURL != "" {
+		m.client.Options = append(m.client.Options, option.WithBaseURL(m.opts.BaseURL))
+	}
+	if m.opts.APIKey != "" {
+		m.client.Options = append(m.client.Options, option.WithAPIKey(m.opts.APIKey))
+	}
+	return m
+}
+
+// Generate makes one call. See [model.Model].
+func (m *messages) Generate(ctx context.Context, req model.Request, emit func(model.Event) error) (model.Answer, error) {
+	params, err := m.params(req)
+	if err != nil {
+		return model.Answer{}, err
+	}
+	a := &answer{caller: m.caller, emit: emit, name: m.name}
+	err = m.caller.Stream(ctx, func(ctx context.Context, res **http.Response, around provider.Middleware) error {
+		return m.client.Post(ctx, "v1/messages", params, res, option.WithJSONSet("stream", true), option.WithMiddleware(around))
+	}, a)
+	if err != nil {
+		return model.Answer{}, err
+	}
+	return a.end()
+}

@@ -1,0 +1,236 @@
+package modeltest
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/agentloop/model"
+	"github.com/helixd/helixd/eventlog"
+)
+
+// Adapter is an adapter under its contract.
+type Adapter struct {
+	// New makes a model named "asked-for".
+	New  func(Settings) model.Model
+	Root string // what the base URL has behind the server's URL
+	Path string // that calls are made to
+	// Text are the events of an answer that says "Hel" and does not end there.
+	Text []string
+	// End are the events that follow to its end; Enough of them make it
+	// complete, so that the connection may break behind them.
+	End    []string
+	Enough int
+	// Environment are variables that the SDK would read; they must not be.
+	Environment []string
+}
+
+// Settings are those that every adapter has.
+type Settings struct {
+	APIKey, BaseURL string
+	IdleTimeout     time.Duration
+	HTTPClient      *http.Client
+}
+
+const contractKey = "sk-test-0123456789"
+
+// Contract tests what every adapter promises.
+func (a Adapter) Contract(t *testing.T) {
+	t.Run("answer", a.testAnswer)
+	t.Run("statuses", a.testStatuses)
+	t.Run("cut", a.testCut)
+	t.Run("garbled", a.testGarbled)
+	t.Run("idle", a.testIdle)
+	t.Run("context", a.testContext)
+	t.Run("emit", a.testEmit)
+	t.Run("connection", a.testConnection)
+	t.Run("environment", a.testEnvironment)
+}
+
+func (a Adapter) on(s *Server) Settings {
+	return Settings{APIKey: contractKey, BaseURL: s.URL + a.Root, HTTPClient: s.Client()}
+}
+
+// whole is the whole answer.
+func (a Adapter) whole() Stream { return Events(append(append([]string{}, a.Text...), a.End...)...) }
+
+// part is its beginning, which ends in good order but for what s says.
+func (a Adapter) part(s Stream, end int) Stream {
+	s.Events = append(Events(a.Text...).Events, Events(a.End[:end]...).Events...)
+	return s
+}
+
+func (a Adapter) testAnswer(t *testing.T) {
+	s := Serve(t, a.whole())
+	answer, got := Ask(t, a.New(a.on(s)), Hello())
+	require.Equal(t, "Hel", got.Text)
+	require.Equal(t, eventlog.StopEndTurn, answer.StopReason)
+	require.Equal(t, a.Path, s.Requests()[0].Path)
+
+	with := a.on(s)
+	with.BaseURL += "/"
+	Ask(t, a.New(with), Hello())
+	require.Equal(t, a.Path, s.Requests()[1].Path)
+}
+
+func (a Adapter) testStatuses(t *testing.T) {
+	const body = `{"type":"error","error":{"type":"some_error","message":"no luck with ` + contractKey + ` at https://internal/x"}}`
+	for status, want := range map[int]model.Error{
+		400: {Code: model.CodeInvalidRequest}, 401: {Code: model.CodeAuthFailed}, 403: {Code: model.CodeAuthFailed},
+		404: {Code: model.CodeInvalidRequest}, 408: {Code: model.CodeTimeout, Retryable: true},
+		413: {Code: model.CodeInvalidRequest}, 429: {Code: model.CodeRateLimited, Retryable: true},
+		500: {Code: model.CodeUnavailable, Retryable: true}, 502: {Code: model.CodeUnavailable, Retryable: true},
+		503: {Code: model.CodeOverloaded, Retryable: true}, 529: {Code: model.CodeOverloaded, Retryable: true},
+	} {
+		s := Serve(t, Failure(status, body))
+		e, got := AskFor(t, a.New(a.on(s)), Hello())
+		want.StatusCode, want.Message = status, "no luck with [key] at [URL]"
+		require.Equal(t, want, *e)
+		require.Empty(t, got.Events)
+		require.Len(t, s.Requests(), 1, "retries are the loop's")
+	}
+	e, _ := AskFor(t, a.New(a.on(Serve(t, Failure(502, "<html>http://proxy.internal/</html>")))), Hello())
+	require.Equal(t, "Bad Gateway", e.Message)
+	e, _ = AskFor(t, a.New(a.on(Serve(t, Failure(http.StatusOK, `{"error":{"message":"no","code":401}}`)))), Hello())
+	require.Equal(t, model.Error{Code: model.CodeAuthFailed, Message: "no"}, *e)
+	e, _ = AskFor(t, a.New(a.on(Serve(t, Failure(http.StatusOK, `{"content":[]}`)))), Hello())
+	require.Equal(t, model.CodeProvider, e.Code)
+}
+
+func (a Adapter) testCut(t *testing.T) {
+	for name, stream := range map[string]Stream{
+		"closed in good order": a.part(Stream{}, 0),
+		"dropped":              a.part(Stream{Cut: true}, 0),
+		"within an event":      a.part(Stream{Tail: "event: x\ndata: {\"ty", Cut: true}, 0),
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, got := AskFor(t, a.New(a.on(Serve(t, stream))), Hello())
+			require.Equal(t, model.CodeUnavailable, e.Code)
+			require.True(t, e.Retryable)
+			require.Equal(t, "Hel", got.Text)
+		})
+	}
+	for _, stream := range []Stream{a.part(Stream{}, a.Enough), a.part(Stream{Cut: true}, a.Enough)} {
+		answer, got := Ask(t, a.New(a.on(Serve(t, stream))), Hello())
+		require.Equal(t, "Hel", got.Text)
+		require.Equal(t, eventlog.StopEndTurn, answer.StopReason)
+	}
+}
+
+func (a Adapter) testGarbled(t *testing.T) {
+	for _, event := range []Event{{Data: `{"broken`}, {Type: "error", Data: `{"broken`}} {
+		stream := a.part(Stream{}, 0)
+		stream.Events = append(stream.Events, event)
+		e, _ := AskFor(t, a.New(a.on(Serve(t, stream))), Hello())
+		require.Equal(t, model.CodeProvider, e.Code)
+		require.True(t, e.Retryable)
+	}
+}
+
+func (a Adapter) testIdle(t *testing.T) {
+	for name, stream := range map[string]Stream{
+		"before the first event": {Hang: true},
+		"between events":         a.part(Stream{Hang: true}, 0),
+		"within an event":        a.part(Stream{Hang: true, Tail: "data: {"}, 0),
+		"in place of a stream":   {Hang: true, ContentType: "application/json", Tail: `{"error":`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			with := a.on(Serve(t, stream))
+			with.IdleTimeout = 50 * time.Millisecond
+			e, _ := AskFor(t, a.New(with), Hello())
+			require.Equal(t, model.CodeTimeout, e.Code)
+			require.True(t, e.Retryable)
+			require.Contains(t, e.Message, "stopped in the middle")
+		})
+	}
+	with := a.on(Serve(t, a.part(Stream{Hang: true}, a.Enough)))
+	with.IdleTimeout = 100 * time.Millisecond
+	Ask(t, a.New(with), Hello())
+
+	with = a.on(Serve(t, a.part(Stream{Hang: true}, 0)))
+	with.HTTPClient.Timeout = 50 * time.Millisecond
+	e, _ := AskFor(t, a.New(with), Hello())
+	require.Equal(t, model.CodeTimeout, e.Code)
+}
+
+func (a Adapter) testContext(t *testing.T) {
+	s := Serve(t, a.part(Stream{Hang: true}, 0))
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := a.New(a.on(s)).Generate(ctx, Hello(), func(model.Event) error {
+		cancel()
+		return nil
+	})
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = a.New(a.on(s)).Generate(ctx, Hello(), nil) // cancelled before
+	require.ErrorIs(t, err, context.Canceled)
+	require.Len(t, s.Requests(), 1)
+
+	ctx, cancel = context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err = a.New(a.on(s)).Generate(ctx, Hello(), new(Collected).Emit)
+	var e *model.Error
+	require.ErrorAs(t, err, &e)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.Equal(t, model.CodeTimeout, e.Code)
+	require.True(t, e.Retryable)
+}
+
+func (a Adapter) testEmit(t *testing.T) {
+	stop := errors.New("stop")
+	_, err := a.New(a.on(Serve(t, a.part(Stream{Hang: true}, 0)))).Generate(t.Context(), Hello(), func(model.Event) error { return stop })
+	require.Same(t, stop, err)
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func (a Adapter) testConnection(t *testing.T) {
+	client := &http.Client{Transport: roundTripper(func(*http.Request) (*http.Response, error) {
+		return nil, errors.New("refused by " + contractKey)
+	})}
+	e, _ := AskFor(t, a.New(Settings{APIKey: contractKey, BaseURL: "http://secret.invalid", HTTPClient: client}), Hello())
+	require.Equal(t, model.CodeUnavailable, e.Code)
+	require.True(t, e.Retryable)
+	require.NotContains(t, e.Error(), "secret")
+	require.NotContains(t, e.Error(), contractKey)
+
+	for _, base := range []string{"api.example.com", "ftp://x", "http://", "http://[::1", "%"} {
+		e, _ := AskFor(t, a.New(Settings{BaseURL: base, HTTPClient: client}), Hello())
+		require.Equal(t, model.CodeInvalidRequest, e.Code, base)
+		require.False(t, e.Retryable)
+	}
+	require.Panics(t, func() { a.New(Settings{APIKey: NoName}) })
+}
+
+// NoName, as a key, tells Adapter.New to leave the model's name out.
+const NoName = "no name"
+
+func (a Adapter) testEnvironment(t *testing.T) {
+	for _, name := range a.Environment {
+		leak := "leak"
+		if strings.HasSuffix(name, "_URL") {
+			leak = "http://leak.invalid"
+		}
+		if strings.HasSuffix(name, "_HEADERS") {
+			leak = "X-Leak: leak"
+		}
+		t.Setenv(name, leak)
+	}
+	s := Serve(t, a.whole())
+	with := a.on(s)
+	with.APIKey = ""
+	Ask(t, a.New(with), Hello())
+	got := s.Requests()[0]
+	for name, values := range got.Header {
+		require.NotContains(t, strings.Join(values, " "), "leak", name)
+	}
+	require.NotContains(t, string(got.Body), "leak")
+	require.Empty(t, got.Header.Get("Authorization"))
+	require.Empty(t, got.Header.Get("X-Api-Key"))
+}

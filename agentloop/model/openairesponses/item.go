@@ -1,0 +1,161 @@
+package openairesponses
+
+import (
+	"cmp"
+	"encoding/json"
+
+	"github.com/openai/openai-go/v3/responses"
+
+	"github.com/helixd/helixd/agentloop/model"
+)
+
+// item is an output item while it streams. Items may interleave.
+type item struct {
+	call     int  // position of a function call
+	streamed bool // its text or arguments have come as deltas
+}
+
+// item is the item at an index, whether or not it was begun.
+func (a *answer) item(index int64) *item {
+	it := a.items[index]
+	if it == nil {
+		if a.items == nil {
+			a.items = make(map[int64]*item)
+		}
+		it = &item{}
+		a.items[index] = it
+	}
+	return it
+}
+
+// start begins an item.
+func (a *answer) start(index int64, i responses.ResponseOutputItemUnion) (*item, error) {
+	delete(a.items, index)
+	it := a.item(index)
+	if err := a.endPart(nil); err != nil {
+		return nil, err
+	}
+	if i.Type != "function_call" {
+		return it, nil
+	}
+	if i.Name == "" {
+		return nil, &model.Error{
+			Code: model.CodeProvider, Message: "the provider sent a tool call without a name", Retryable: true,
+		}
+	}
+	it.call = a.calls
+	a.calls++
+	return it, a.emit(model.ToolCallStart{Call: it.call, ID: i.CallID, Name: i.Name})
+}
+
+// finish ends an item. What has not come as deltas is in it.
+func (a *answer) finish(index int64, i responses.ResponseOutputItemUnion) error {
+	it := a.items[index]
+	if it == nil {
+		var err error
+		if it, err = a.start(index, i); err != nil {
+			return err
+		}
+	}
+	delete(a.items, index)
+	switch i.Type {
+	case "message":
+		return a.finishMessage(it, i)
+	case "reasoning":
+		return a.finishReasoning(it, i)
+	case "function_call":
+		if !it.streamed {
+			if err := a.arguments(it, i.Arguments.OfString); err != nil {
+				return err
+			}
+		}
+		return a.emit(model.ToolCallEnd{Call: it.call})
+	case "image_generation_call":
+		if i.Result == "" {
+			return nil
+		}
+		kind := "image/" + cmp.Or(i.OutputFormat, "png")
+		if kind == "image/svg" {
+			kind = "image/svg+xml"
+		}
+		return a.emit(model.File{
+			URL: "data:" + kind + ";base64," + i.Result, MediaType: kind, Data: partData{ItemID: i.ID}.encode(),
+		})
+	}
+	return nil
+}
+
+func (a *answer) finishMessage(it *item, i responses.ResponseOutputItemUnion) error {
+	for _, c := range i.Content {
+		a.refused = a.refused || c.Type == "refusal"
+		if !it.streamed {
+			if err := a.text(nil, c.Text+c.Refusal); err != nil {
+				return err
+			}
+		}
+		for _, n := range c.Annotations {
+			a.sources.add(citation{n.Type, n.URL, n.Title, n.FileID, n.Filename})
+		}
+	}
+	var data json.RawMessage
+	if i.Phase != "" && a.grows {
+		data = partData{Phase: string(i.Phase)}.encode()
+	}
+	if err := a.endPart(data); err != nil {
+		return err
+	}
+	return a.sources.flush(a.emit)
+}
+
+func (a *answer) finishReasoning(it *item, i responses.ResponseOutputItemUnion) error {
+	for _, s := range i.Summary {
+		if it.streamed {
+			break
+		}
+		if err := a.endPart(nil); err != nil {
+			return err
+		}
+		if err := a.reasoning(nil, s.Text); err != nil {
+			return err
+		}
+	}
+	var data json.RawMessage
+	if i.EncryptedContent != "" && i.ID != "" {
+		data = partData{ItemID: i.ID, Encrypted: i.EncryptedContent}.encode()
+	}
+	return a.endPart(data)
+}
+
+func (a *answer) text(it *item, s string) error { return a.grow(it, s, model.TextDelta{Text: s}) }
+
+func (a *answer) reasoning(it *item, s string) error {
+	return a.grow(it, s, model.ReasoningDelta{Text: s})
+}
+
+func (a *answer) grow(it *item, s string, e model.Event) error {
+	if s == "" {
+		return nil
+	}
+	if it != nil {
+		it.streamed = true
+	}
+	a.grows = true
+	return a.emit(e)
+}
+
+func (a *answer) arguments(it *item, s string) error {
+	if it == nil || s == "" {
+		return nil
+	}
+	it.streamed = true
+	return a.emit(model.ToolCallDelta{Call: it.call, Text: s})
+}
+
+// endPart ends what grows.
+func (a *answer) endPart(data json.RawMessage) error {
+	if !a.grows && data == nil {
+		return nil
+	}
+	a.grows = false
+	return a.emit(model.PartEnd{Data: data})
+}

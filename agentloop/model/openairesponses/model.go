@@ -1,0 +1,101 @@
+package openairesponses
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/responses"
+
+	"github.com/helixd/helixd/agentloop/model"
+	"github.com/helixd/helixd/agentloop/model/provider"
+)
+
+// Options are the settings of a model. The zero value is OpenAI's own API
+// without a key.
+type Options struct {
+	APIKey string // sent as a bearer token; empty sends none
+
+	// BaseURL is the API's root in the SDK's form: it ends in /v1. Empty
+	// means OpenAI's. Without http(s) and a host every call fails with
+	// provider_invalid_request.
+	BaseURL string
+
+	// MaxOutputTokens bounds the answer, reasoning included; 0 sends no bound.
+	MaxOutputTokens int64
+
+	Temperature *float64 // nil sends none
+
+	// Effort is how much the model reasons: one of the API's words, such as
+	// low or high. Empty sends none.
+	Effort string
+	// Summary asks for summaries of the reasoning: auto, concise or detailed.
+	// Empty asks for none, and none come.
+	Summary string
+
+	// IdleTimeout bounds the wait for each event of an answer that has begun;
+	// 0 means [provider.DefaultIdleTimeout]. A provider silent for longer
+	// fails the call with provider_timeout. Comments that keep a connection
+	// open are no events; the time that emit takes does not count.
+	IdleTimeout time.Duration
+
+	// HTTPClient makes the requests; nil means one that all adapters share.
+	// Its Timeout, if set, bounds the whole answer.
+	HTTPClient *http.Client
+}
+
+type responder struct {
+	name    string
+	opts    Options
+	caller  provider.Caller
+	service responses.ResponseService
+}
+
+// New returns the model that the API calls name. It panics if name is empty.
+// The model is safe for concurrent use.
+func New(name string, opts *Options) model.Model {
+	if name == "" {
+		panic("openairesponses: empty model name")
+	}
+	m := &responder{name: name}
+	if opts != nil {
+		m.opts = *opts
+	}
+	m.caller = provider.Caller{APIKey: m.opts.APIKey, BaseURL: m.opts.BaseURL, IdleTimeout: m.opts.IdleTimeout}
+	// The service is made without the SDK's client, which would read the key,
+	// base URL, organization, project and further headers from the environment.
+	use := []option.RequestOption{
+		option.WithEnvironmentProduction(), // the default base URL, in spite of its name
+		option.WithHTTPClient(provider.Client(m.opts.HTTPClient)),
+		option.WithMaxRetries(0),
+	}
+	if m.opts.BaseURL != "" {
+		use = append(use, option.WithBaseURL(m.opts.BaseURL))
+	}
+	if m.opts.APIKey != "" {
+		use = append(use, option.WithAPIKey(m.opts.APIKey))
+	}
+	m.service = responses.NewResponseService(use...)
+	return m
+}
+
+// Generate makes one call. See [model.Model].
+func (m *responder) Generate(ctx context.Context, req model.Request, emit func(model.Event) error) (model.Answer, error) {
+	params, err := m.params(req)
+	if err != nil {
+		return model.Answer{}, err
+	}
+	a := &answer{caller: m.caller, emit: emit, name: m.name}
+	err = m.caller.Stream(ctx, func(ctx context.Context, res **http.Response, around provider.Middleware) error {
+		// New, told to leave the body alone, is the SDK's NewStreaming without
+		// its decoder, which takes a lost end for an end.
+		_, err := m.service.New(ctx, params, option.WithJSONSet("stream", true),
+			option.WithResponseBodyInto(res), option.WithMiddleware(around))
+		return err
+	}, a)
+	if err != nil {
+		return model.Answer{}, err
+	}
+	return a.end(), nil
+}

@@ -1,0 +1,23 @@
+package provider
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// Arguments is what the model wrote as a call's arguments, JSON or not. Where
+// it wrote nothing it is {}: servers that parse past arguments fail on an empty
+// text.
+func Arguments(c eventlog.ToolCall) string {
+	text := string(c.Arguments)
+	var inner string
+	if json.Unmarshal(c.Arguments, &inner) == nil {
+		text = inner
+	}
+	if strings.TrimSpace(text) == "" {
+		return "{}"
+	}
+	return text
+}

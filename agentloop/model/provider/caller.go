@@ -1,0 +1,117 @@
+package provider
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/helixd/helixd/agentloop/model"
+)
+
+// Caller makes the calls of one adapter. It is safe for concurrent use.
+type Caller struct {
+	APIKey      string        // kept out of what errors say
+	BaseURL     string        // empty means the SDK's own
+	IdleTimeout time.Duration // 0 means DefaultIdleTimeout; see Stream
+}
+
+// DefaultIdleTimeout is the default of Caller.IdleTimeout.
+const DefaultIdleTimeout = 3 * time.Minute
+
+// responseHeaderTimeout bounds the wait for an answer's first byte, so that a
+// server that accepts and then forgets a request does not hold a run for ever.
+const responseHeaderTimeout = 10 * time.Minute
+
+// maxErrorBody bounds how much of a failed answer is read, in bytes.
+const maxErrorBody = 1 << 20
+
+// Client returns client or, if that is nil, one that all adapters share.
+func Client(client *http.Client) *http.Client {
+	if client != nil {
+		return client
+	}
+	return sharedClient()
+}
+
+var sharedClient = sync.OnceValue(func() *http.Client {
+	transport, ok := http.DefaultTransport.(*http.Transport)
+	if !ok {
+		return http.DefaultClient
+	}
+	transport = transport.Clone()
+	transport.ResponseHeaderTimeout = responseHeaderTimeout
+	return &http.Client{Transport: transport}
+})
+
+// Next goes on with a request, Middleware stands around it: the SDKs' types of
+// these names.
+type (
+	Next       = func(*http.Request) (*http.Response, error)
+	Middleware = func(*http.Request, Next) (*http.Response, error)
+)
+
+// Post makes a request with an SDK: within ctx, through around, without retries
+// and with the answer, failed or not, left in *res.
+type Post func(ctx context.Context, res **http.Response, around Middleware) error
+
+// Answer makes an answer of a stream's events.
+type Answer interface {
+	// Event takes an event: its type, which may be empty, and its data. done
+	// tells that nothing more is needed. The error is the call's.
+	Event(kind string, data []byte) (done bool, err error)
+	// Complete tells whether the stream may end here.
+	Complete() bool
+}
+
+// Stream makes one call and hands the events of its stream to a. A provider
+// that is silent for IdleTimeout within an answer that has begun fails the call
+// with provider_timeout; comments that keep a connection open are no events,
+// and the time that a takes does not count. But for a's own, errors are
+// *model.Error.
+func (c Caller) Stream(ctx context.Context, post Post, a Answer) error {
+	if !c.usableURL() {
+		return &model.Error{Code: model.CodeInvalidRequest, Message: "the base URL is not an http(s) URL"}
+	}
+	ctx, clock := newIdleClock(ctx, c.IdleTimeout)
+	defer clock.close()
+	var res *http.Response
+	err := post(ctx, &res, func(req *http.Request, next Next) (*http.Response, error) {
+		res, err := next(req)
+		if err == nil {
+			clock.start() // a failed answer is read before there is a stream
+			boundErrorBody(res)
+		}
+		return res, err
+	})
+	if err != nil {
+		return c.callError(ctx, res, err)
+	}
+	if err := c.notStream(ctx, res); err != nil {
+		return err
+	}
+	return c.read(ctx, res, clock, a)
+}
+
+// boundErrorBody keeps the SDKs, which read a failed answer whole, from reading
+// without end.
+func boundErrorBody(res *http.Response) {
+	if res.StatusCode >= http.StatusBadRequest {
+		res.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(res.Body, maxErrorBody), res.Body}
+	}
+}
+
+// usableURL keeps a URL that no retry can mend from looking like a provider
+// that is away.
+func (c Caller) usableURL() bool {
+	if c.BaseURL == "" {
+		return true
+	}
+	u, err := url.Parse(c.BaseURL)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
+}

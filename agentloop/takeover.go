@@ -1,0 +1,57 @@
+package agentloop
+
+import (
+	"context"
+	"time"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// goOn begins a further run of a session that has suspended itself though what
+// it waits for is there: the answer came while the run was about to stop, and
+// whoever asked it to go on has found it running. It returns the state behind
+// that.
+func (l *Loop) goOn(ctx context.Context, t *projector.Tree) (*projector.Tree, error) {
+	d := decider{defs: l.agents, busy: func(string) bool { return false }}
+	ready := func(t *projector.Tree) bool {
+		return t != nil && t.Suspended() && t.Turn.Stop == nil && d.canMove(t, &t.Session)
+	}
+	if !ready(t) {
+		return t, nil
+	}
+	return l.appendPlan(ctx, t.SessionID, func(t *projector.Tree) ([]fact, error) {
+		switch {
+		case t == nil:
+			return nil, eventlog.ErrSessionNotFound
+		case !ready(t):
+			return nil, nil
+		}
+		facts := l.newRun(t.SessionID, eventlog.ModeContinue, nil)
+		return append(facts, l.resumed(&t.Session, facts[0].run, eventlog.ModeContinue)), nil
+	})
+}
+
+// supersededTimeout bounds how long a node that has lost a tree tries to say
+// so.
+const supersededTimeout = 5 * time.Second
+
+// tellSuperseded tells the session's clients that another executor goes on
+// with it (facts 1.3). The loser is no writer of the tree any more, so the
+// chunk belongs to no run and nothing strikes it. Nobody depends on it: what
+// fails is left.
+func (l *Loop) tellSuperseded(session string) {
+	ctx, cancel := context.WithTimeout(l.ctx, supersededTimeout)
+	defer cancel()
+	reason := "another executor has taken over"
+	_, err := l.appendPlan(ctx, session, func(t *projector.Tree) ([]fact, error) {
+		// One that is not active was taken back, not over.
+		if t == nil || t.StreamStatus.Terminal() || t.Status != projector.SessionActive {
+			return nil, nil
+		}
+		return []fact{{c: &eventlog.ExecutorSuperseded{Reason: &reason, Base: l.chunkBase(&t.Session)}}}, nil
+	})
+	if err != nil {
+		l.opts.Logger.Warn("can't tell that the run was taken over", "session", session, "error", err)
+	}
+}

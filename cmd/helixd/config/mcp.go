@@ -1,0 +1,31 @@
+package config
+
+import "time"
+
+// DefaultMCPTimeout is that of a call of an MCP server's tool.
+const DefaultMCPTimeout = time.Minute
+
+// MCPServer is a server of the Model Context Protocol whose tools an agent
+// gets: a command to run or a URL.
+type MCPServer struct {
+	// Name is unique among the agent's servers, [a-zA-Z0-9_-]{1,64}; the
+	// tools are named {name}_{tool}.
+	Name string `json:"name"`
+	// Command is the program and its arguments. It is no place for secrets:
+	// everybody on the machine can read it.
+	Command []string `json:"command"`
+	// Env are the variables that the command gets beside PATH, HOME and LANG.
+	Env     map[string]Secret `json:"env"`
+	URL     string            `json:"url"` // absolute, http or https
+	Headers map[string]Secret `json:"headers"`
+	// Timeout of a call is positive; default 1m.
+	Timeout time.Duration `json:"timeout"`
+}
+
+func (m *MCPServer) setDefaults() { m.Timeout = DefaultMCPTimeout }
+
+// At returns what is wrong with a key as Load would, with the file and line.
+// The error's text must hold no secret.
+func (c *Config) At(path string, err error) error {
+	return problem{at: c.originOf(path), path: path, text: err.Error()}
+}

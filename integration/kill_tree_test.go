@@ -1,0 +1,195 @@
+package integration_test
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// treeKills is how often TestKillTree kills.
+const treeKills = 8
+
+// TestKillTree kills the daemon (SIGKILL) at random moments of sessions with
+// parallel tools, approvals, client tools and sub-agents, starts it again and
+// goes on: every session ends like one that was left alone.
+func TestKillTree(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 0))
+
+	w := newTreeWorld(t)
+	d := newDaemon(t, "serve", "--config", w.config, "--data-dir", filepath.Join(t.TempDir(), "data"), "--allow-unauthenticated")
+	d.start()
+	began := time.Now()
+	want := runTree(t, d, "calm", 0)
+	length := time.Since(began)
+	t.Logf("a session takes %s", length)
+	require.Contains(t, want, "It is filed.")
+	for i := range treeKills {
+		moment := 1 + time.Duration(rnd.Int64N(int64(length)))
+		session := fmt.Sprintf("killed-%d", i)
+		got := runTree(t, d, session, moment)
+		require.Equal(t, want, strings.ReplaceAll(got, session, "calm"), "killed after %s", moment)
+	}
+	w.check(t)
+}
+
+func newTreeWorld(t *testing.T) *world {
+	w := &world{keyOf: map[string]string{}}
+	tool := httptest.NewServer(http.HandlerFunc(w.serveTool))
+	t.Cleanup(tool.Close)
+	w.config = filepath.Join(t.TempDir(), "helix.yaml")
+	require.NoError(t, os.WriteFile(w.config, fmt.Appendf(nil, `
+agents:
+  boss:
+    model:
+      provider: scripted
+      scriptDelay: 2ms
+      script:
+        - reasoning: I think about it for a while, word by word.
+          toolCalls:
+            - {id: l1, name: look, arguments: {city: Paris}}
+            - {id: l2, name: look, arguments: {city: Oslo}}
+        - text: Now all at once.
+          toolCalls:
+            - {id: p1, name: go, arguments: {city: Rome}}
+            - {id: p2, name: go, arguments: {city: Bonn}}
+            - {id: c1, name: ask, arguments: {}}
+            - {id: s1, name: subagent__clerk, arguments: {message: file it}}
+            - {id: s2, name: subagent__clerk, arguments: {message: file that}}
+        - toolCalls:
+            - {id: b1, name: companion__spawnAgent, arguments: {agent: helper, name: h, initialMessage: help}}
+        - text: All of that is done.
+    tools:
+      look:
+        inputSchema: {type: object, properties: {city: {type: string}}, required: [city]}
+        http: {url: %[1]q}
+      go:
+        inputSchema: {type: object, properties: {city: {type: string}}, required: [city]}
+        http: {url: %[1]q}
+        requireApproval: true
+      ask: {client: true}
+    subAgents: [clerk]
+    persistentAgents: [{agent: helper, mode: blocking}]
+  clerk:
+    model:
+      provider: scripted
+      scriptDelay: 2ms
+      script:
+        - {text: Which file is it?, toolCalls: [{name: file, arguments: {}}]}
+        - {text: It is filed., toolCalls: [{name: __finish__, arguments: {sum: 1}}]}
+    outputSchema: {type: object}
+    tools: {file: {client: true}}
+  helper:
+    model:
+      provider: scripted
+      scriptDelay: 2ms
+      script:
+        - toolCalls: [{id: l3, name: look, arguments: {city: Rome}}]
+        - text: I have helped.
+    tools:
+      look:
+        inputSchema: {type: object, properties: {city: {type: string}}, required: [city]}
+        http: {url: %[1]q}
+`, tool.URL), 0o600))
+	return w
+}
+
+// runTree is a user with a session: it answers what the session waits for and
+// resumes. After the moment, 0: never, the daemon is killed. It returns the
+// outcome of all sessions of the tree.
+func runTree(t *testing.T, d *daemon, session string, moment time.Duration) string {
+	t.Helper()
+	status, answer := d.post("/start", map[string]any{"sessionId": session, "agentType": "boss", "message": "Go."})
+	require.Equal(t, http.StatusOK, status, "%v", answer)
+	began, look := time.Now(), time.NewTicker(3*time.Millisecond)
+	defer look.Stop()
+	for range look.C {
+		require.Less(t, time.Since(began), time.Minute)
+		if moment > 0 && time.Since(began) >= moment {
+			moment = 0
+			d.kill()
+			d.start()
+		}
+		_, now := d.get("/status?sessionId=" + session)
+		switch {
+		case now["status"] == "running" && now["isExecuting"] == false: // it was killed
+			resumeTree(t, d, session)
+		case now["status"] == "paused":
+			for _, sub := range awaited(treeOf(d, session)) {
+				sub["sessionId"] = session
+				status, answer := d.post("/submit-tool-result", sub)
+				require.Equal(t, http.StatusOK, status, "%v", answer)
+			}
+			resumeTree(t, d, session)
+		case now["status"] == "completed":
+			var all []string
+			tree := treeOf(d, session)
+			for _, s := range sessionsOf(tree) {
+				all = append(all, s["sessionId"].(string)+" "+outcome(t, s))
+			}
+			return strings.Join(all, "\n")
+		default:
+			require.Equal(t, "running", now["status"])
+		}
+	}
+	return ""
+}
+
+func resumeTree(t *testing.T, d *daemon, session string) {
+	t.Helper()
+	status, answer := d.post("/resume", map[string]any{"sessionId": session})
+	if status != http.StatusOK {
+		require.Equal(t, "ALREADY_COMPLETED", answer["code"])
+	}
+}
+
+func treeOf(d *daemon, session string) map[string]any {
+	_, answer := d.get("/sessions/" + session + "/state")
+	return answer["state"].(map[string]any)
+}
+
+// sessionsOf returns the states of the root and its sub-agents, in a fixed
+// order.
+func sessionsOf(tree map[string]any) []map[string]any {
+	all := []map[string]any{tree}
+	children, _ := tree["children"].(map[string]any)
+	for _, id := range slices.Sorted(maps.Keys(children)) {
+		all = append(all, children[id].(map[string]any))
+	}
+	return all
+}
+
+// awaited returns answers to what waits for a person.
+func awaited(tree map[string]any) []map[string]any {
+	var subs []map[string]any
+	for _, s := range sessionsOf(tree) {
+		turn, _ := s["turn"].(map[string]any)
+		step, _ := turn["step"].(map[string]any)
+		calls, _ := step["calls"].([]any)
+		for _, c := range calls {
+			call := c.(map[string]any)
+			pending, _ := call["pending"].(map[string]any)
+			if pending == nil || call["done"] == true || call["answer"] != nil {
+				continue
+			}
+			switch id := call["toolCallId"].(string); pending["kind"] {
+			case "client":
+				subs = append(subs, map[string]any{"toolCallId": id, "kind": "client-tool-result", "result": "answered"})
+			case "approval":
+				subs = append(subs, map[string]any{"toolCallId": id, "kind": "approval-response", "approved": id == "p1"})
+			}
+		}
+	}
+	return subs
+}

@@ -1,0 +1,105 @@
+package projector
+
+import (
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// UsageEntry is one use of something (facts 3.6).
+type UsageEntry struct {
+	ID        string               `json:"id"` // usage-{sequence of its record}
+	Sequence  uint64               `json:"sequence"`
+	SessionID string               `json:"sessionId"`
+	RunID     string               `json:"runId"`
+	Timestamp int64                `json:"timestamp"` // ms since the epoch
+	StepCount int                  `json:"stepCount"` // the step within the turn
+	Source    eventlog.UsageSource `json:"source"`
+	// SourceName is the agent, or the tool.
+	SourceName string    `json:"sourceName"`
+	Kind       UsageKind `json:"kind"`
+
+	Model  string               `json:"model,omitempty"`  // tokens
+	Tokens *eventlog.TokenUsage `json:"tokens,omitempty"` // tokens
+
+	CallID  string `json:"toolCallId,omitempty"` // tool, subagent
+	Success *bool  `json:"success,omitempty"`    // tool, subagent
+
+	SourceType string   `json:"sourceType,omitempty"` // custom
+	Amount     *float64 `json:"amount,omitempty"`     // custom
+}
+
+// UsageKind tells what an entry counts.
+type UsageKind string
+
+// Kinds of usage entries.
+const (
+	UsageTokens   UsageKind = "tokens"
+	UsageTool     UsageKind = "tool"
+	UsageSubAgent UsageKind = "subagent"
+	UsageCustom   UsageKind = "custom"
+)
+
+// subAgentPrefix begins the names of tools that are sub-agents (facts 8).
+const subAgentPrefix = "subagent__"
+
+// UsageEntries yields what the records of a session, from its first one on,
+// have used, as they come; an error is last. The sums of the fold are those of
+// the entries: a record that the fold parks yields none.
+func UsageEntries(records iter.Seq2[eventlog.Record, error]) iter.Seq2[UsageEntry, error] {
+	return func(yield func(UsageEntry, error) bool) {
+		t := new(Tree)
+		for r, err := range records {
+			if err != nil {
+				yield(UsageEntry{}, err)
+				return
+			}
+			parked, head := len(t.Parked), t.Head
+			Apply(t, r)
+			if len(t.Parked) > parked || t.Head == head {
+				continue
+			}
+			if e, ok := t.usageEntry(r); ok && !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// usageEntry returns what the record has used that was applied last.
+func (t *Tree) usageEntry(r eventlog.Record) (e UsageEntry, ok bool) {
+	if r.Kind != eventlog.KindFact {
+		return e, false
+	}
+	switch r.Type {
+	case (*eventlog.ModelTurn)(nil).Type(), (*eventlog.ToolResult)(nil).Type(), (*eventlog.UsageRecorded)(nil).Type():
+	default:
+		return e, false
+	}
+	f, err := r.Fact()
+	s := t.Get(r.Agent)
+	if err != nil || s == nil {
+		return e, false
+	}
+	e = UsageEntry{
+		ID: fmt.Sprintf("usage-%d", r.Sequence), Sequence: r.Sequence, SessionID: s.SessionID, Timestamp: f.At(),
+	}
+	switch f := f.(type) {
+	case *eventlog.ModelTurn:
+		e.Source, e.SourceName, e.Kind = eventlog.UsageAgent, s.AgentType, UsageTokens
+		e.RunID, e.StepCount, e.Model, e.Tokens = f.RunID, f.Step, modelOf(f), &f.Usage
+	case *eventlog.ToolResult:
+		e.Source, e.SourceName, e.Kind = eventlog.UsageTool, f.ToolName, UsageTool
+		if strings.HasPrefix(f.ToolName, subAgentPrefix) {
+			e.Source, e.Kind = eventlog.UsageSubAgent, UsageSubAgent
+		}
+		success := f.Error == ""
+		e.RunID, e.CallID, e.Success, e.StepCount = f.RunID, f.ToolCallID, &success, s.Turn.Step.Number
+	case *eventlog.UsageRecorded:
+		e.Source, e.SourceName, e.Kind = f.Source, f.SourceName, UsageCustom
+		e.RunID, e.StepCount, e.SourceType, e.Amount = f.RunID, f.StepCount, f.SourceType, &f.Amount
+	}
+	return e, true
+}
