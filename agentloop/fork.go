@@ -40,7 +40,7 @@ func (l *Loop) Fork(ctx context.Context, req ForkRequest) (Forked, error) {
 	if err != nil {
 		return Forked{}, err
 	}
-	seq, err := req.sequence(head)
+	seq, err := l.forkSequence(ctx, req, head)
 	if err != nil {
 		return Forked{}, err
 	}
@@ -99,23 +99,24 @@ func (l *Loop) forkRecords(then *projector.Tree, f Forked, state []byte) []fact 
 	return facts
 }
 
-// sequence returns where to fork.
-func (req ForkRequest) sequence(t *projector.Tree) (uint64, error) {
+// forkSequence returns where to fork.
+func (l *Loop) forkSequence(ctx context.Context, req ForkRequest, t *projector.Tree) (uint64, error) {
 	switch {
 	case req.MessageIndex != nil && req.At != (Target{}):
 		return 0, &eventlog.ValidationError{Field: "messageIndex", Reason: "excludes a checkpoint and a sequence"}
 	case req.MessageIndex != nil && (*req.MessageIndex < 0 || *req.MessageIndex >= len(t.Messages)):
 		return 0, &eventlog.ValidationError{Field: "messageIndex", Reason: "is no message of the session"}
 	case req.MessageIndex != nil:
-		return behindMessage(t, *req.MessageIndex)
+		return l.behindMessage(ctx, t, *req.MessageIndex)
 	case req.At == (Target{}):
 		return t.Head, nil
 	}
 	return req.At.sequence(t)
 }
 
-// behindMessage returns the sequence before the next message's.
-func behindMessage(t *projector.Tree, i int) (uint64, error) {
+// behindMessage returns the sequence before the next message's, or before what
+// was appended together with that: a fork must not have the half of it.
+func (l *Loop) behindMessage(ctx context.Context, t *projector.Tree, i int) (uint64, error) {
 	at, next := t.Messages[i].Sequence, t.Head+1
 	for _, m := range t.Messages[i+1:] {
 		if m.Sequence == at {
@@ -125,5 +126,27 @@ func behindMessage(t *projector.Tree, i int) (uint64, error) {
 			next = min(next, m.Sequence)
 		}
 	}
-	return next - 1, nil
+	if next > t.Head {
+		return t.Head, nil
+	}
+	for r, err := range l.log.Read(ctx, t.SessionID, at, next-1) {
+		if err != nil {
+			return 0, err
+		}
+		if !precedesMessage(r) {
+			at = r.Sequence
+		}
+	}
+	return at, nil
+}
+
+// precedesMessage reports whether a record is one that is appended together
+// with a message behind it: a call's patches, and that calls are abandoned.
+func precedesMessage(r eventlog.Record) bool {
+	if r.Kind == eventlog.KindChunk {
+		return r.Type == (*eventlog.StatePatch)(nil).Type() && r.Call != ""
+	}
+	f, err := r.Fact()
+	submitted, ok := f.(*eventlog.ResultSubmitted)
+	return err == nil && ok && submitted.Kind == eventlog.SubmitAbandoned
 }

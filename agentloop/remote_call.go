@@ -123,15 +123,16 @@ func (t *task) runRemote(ctx context.Context, c *Call, call projector.Call, agen
 
 // create records that the call waits for the remote session.
 func (r *remoteCall) create(ctx context.Context) error {
-	return r.append(ctx, append([]fact{
+	facts := []fact{
 		r.c.start(r.call),
 		r.c.chunk(&eventlog.SubAgentStart{SubAgentType: r.AgentType, SubSessionID: r.id, CallID: r.c.ID, Base: r.c.base()}),
-		r.c.awaits(r.id, r.Timeout),
-	}, about(r.id, []fact{{f: &eventlog.SessionCreated{
+	}
+	facts = append(facts, about(r.id, []fact{{f: &eventlog.SessionCreated{
 		AgentType: r.AgentType, FactBase: r.l.factBase(r.id), Child: &eventlog.SubSession{
 			ParentSessionID: r.session, CallID: r.c.ID, Mode: eventlog.SubSessionEphemeral, Remote: true,
 		},
-	}}})...)...)
+	}}})...)
+	return r.append(ctx, append(facts, r.c.awaits(r.id, r.Timeout))...)
 }
 
 // recordError is a failure of our own log.

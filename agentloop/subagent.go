@@ -123,13 +123,16 @@ func (t *task) startChild(ctx context.Context, c *Call, call projector.Call, sub
 	if problem != "" {
 		return t.dispatchFailed(ctx, c, call, code, problem)
 	}
-	return t.append(ctx, append([]fact{
+	// Whoever looks while this is being folded sees the session before the
+	// call that waits for it.
+	facts := []fact{
 		c.start(call),
 		c.chunk(&eventlog.SubAgentStart{SubAgentType: sub.Agent, SubSessionID: id, CallID: c.ID, Base: c.base()}),
-		c.awaits(id, sub.Timeout),
-	}, t.spawn(id, sub.def, taskOf(call.Arguments), eventlog.SubSession{
+	}
+	facts = append(facts, t.spawn(id, sub.def, taskOf(call.Arguments), eventlog.SubSession{
 		ParentSessionID: t.session, CallID: c.ID, Mode: eventlog.SubSessionEphemeral,
-	})...)...)
+	})...)
+	return t.append(ctx, append(facts, c.awaits(id, sub.Timeout))...)
 }
 
 // cantSpawn returns why a sub-agent's session can't be made.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,13 +17,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// treeKills is how often TestKillTree kills.
-const treeKills = 8
+// treeKills is how often TestKillTree kills, unless HELIX_KILLS says otherwise.
+const treeKills = 5
 
 // TestKillTree kills the daemon (SIGKILL) at random moments of sessions with
 // parallel tools, approvals, client tools and sub-agents, starts it again and
 // goes on: every session ends like one that was left alone.
 func TestKillTree(t *testing.T) {
+	n := treeKills
+	if s := os.Getenv("HELIX_KILLS"); s != "" {
+		var err error
+		n, err = strconv.Atoi(s)
+		require.NoError(t, err)
+	}
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
@@ -35,7 +42,7 @@ func TestKillTree(t *testing.T) {
 	length := time.Since(began)
 	t.Logf("a session takes %s", length)
 	require.Contains(t, want, "It is filed.")
-	for i := range treeKills {
+	for i := range n {
 		moment := 1 + time.Duration(rnd.Int64N(int64(length)))
 		session := fmt.Sprintf("killed-%d", i)
 		got := runTree(t, d, session, moment)
@@ -66,7 +73,7 @@ agents:
             - {id: p2, name: go, arguments: {city: Bonn}}
             - {id: c1, name: ask, arguments: {}}
             - {id: s1, name: subagent__clerk, arguments: {message: file it}}
-            - {id: s2, name: subagent__clerk, arguments: {message: file that}}
+            - {id: s2, name: subagent__scout, arguments: {message: look there}}
         - toolCalls:
             - {id: b1, name: companion__spawnAgent, arguments: {agent: helper, name: h, initialMessage: help}}
         - text: All of that is done.
@@ -79,17 +86,29 @@ agents:
         http: {url: %[1]q}
         requireApproval: true
       ask: {client: true}
-    subAgents: [clerk]
+    subAgents: [clerk, scout]
     persistentAgents: [{agent: helper, mode: blocking}]
   clerk:
     model:
       provider: scripted
       scriptDelay: 2ms
       script:
-        - {text: Which file is it?, toolCalls: [{name: file, arguments: {}}]}
-        - {text: It is filed., toolCalls: [{name: __finish__, arguments: {sum: 1}}]}
+        - {text: Which file is it?, toolCalls: [{id: c2, name: file, arguments: {}}]}
+        - {text: It is filed., toolCalls: [{id: f1, name: __finish__, arguments: {sum: 1}}]}
     outputSchema: {type: object}
     tools: {file: {client: true}}
+  scout:
+    model:
+      provider: scripted
+      scriptDelay: 2ms
+      script:
+        - {toolCalls: [{id: l4, name: look, arguments: {city: Lyon}}]}
+        - {text: I have looked there., toolCalls: [{id: f2, name: __finish__, arguments: {sum: 2}}]}
+    outputSchema: {type: object}
+    tools:
+      look:
+        inputSchema: {type: object, properties: {city: {type: string}}, required: [city]}
+        http: {url: %[1]q}
   helper:
     model:
       provider: scripted

@@ -17,9 +17,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model/scripted"
-	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
-	"github.com/helixd/helixd/eventlog/jetstream"
 )
 
 const (
@@ -27,9 +25,9 @@ const (
 	// unless HELIX_SUSPENDED says otherwise.
 	suspendedSessions = 1000
 	// idleBytes is how much heap of the loop a suspended session may hold. It
-	// holds nothing; the bound is what the log's own work makes uncertain, and
+	// holds nothing; the bound is what the log and the server make uncertain, and
 	// less than a goroutine or a state.
-	idleBytes = 512
+	idleBytes = 2048
 	// idleGoroutines is how many goroutines may be there beside those before
 	// the first session: the log's, which come and go. Sessions add none.
 	idleGoroutines = 50
@@ -52,7 +50,7 @@ func TestWaitingCostsNothing(t *testing.T) {
 			{Text: "Thank you."},
 		}, nil),
 	}
-	g := newQuickRig(t, agent)
+	g := newRig(t, agent)
 	before := runtime.NumGoroutine()
 	began := time.Now()
 	each(n, func(session string) {
@@ -84,25 +82,6 @@ func TestWaitingCostsNothing(t *testing.T) {
 		resumeWaiting(t, other, sessionOf(i))
 		require.JSONEq(t, `"Thank you."`, string(g.ended(t, sessionOf(i)).Output))
 	}
-}
-
-// newQuickRig is newRig with a log that does not sync each append: the test is
-// about memory.
-func newQuickRig(t *testing.T, agents ...agentloop.Agent) *rig {
-	t.Helper()
-	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), SyncInterval: time.Minute})
-	require.NoError(t, err)
-	t.Cleanup(srv.Stop)
-	nc, err := srv.Connect()
-	require.NoError(t, err)
-	t.Cleanup(nc.Close)
-	log, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Durability: "interval=1m0s"})
-	require.NoError(t, err)
-	t.Cleanup(func() { log.Close() })
-	loop, err := agentloop.New(log, agents, nil)
-	require.NoError(t, err)
-	t.Cleanup(loop.Stop)
-	return &rig{log: log, loop: loop}
 }
 
 func approved() agentloop.Tool {

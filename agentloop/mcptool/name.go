@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/helixd/helixd/agentloop"
 )
 
 // maxName is how long a tool's name may be, in bytes.
@@ -14,7 +16,7 @@ const maxName = 64
 var validName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
 // reserved are prefixes of the tools that the loop itself gives agents.
-var reserved = []string{"__", "subagent__", "companion__"}
+var reserved = []string{"__", agentloop.SubAgentPrefix, agentloop.CompanionPrefix}
 
 // toolName is what an agent calls a server's tool.
 func toolName(server, tool string) string {

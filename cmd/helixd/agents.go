@@ -7,7 +7,9 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model"
+	"github.com/helixd/helixd/agentloop/model/anthropic"
 	"github.com/helixd/helixd/agentloop/model/openai"
+	"github.com/helixd/helixd/agentloop/model/openairesponses"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/cmd/helixd/config"
 )
@@ -37,10 +39,22 @@ func agentsOf(c *config.Config) ([]agentloop.Agent, error) {
 
 func modelOf(m config.Model) (model.Model, error) {
 	switch m.Provider {
+	case config.ProviderAnthropic:
+		return anthropic.New(m.Name, &anthropic.Options{
+			APIKey: m.APIKey.Reveal(), BaseURL: m.BaseURL,
+			MaxOutputTokens: int64(m.MaxOutputTokens), Temperature: m.Temperature,
+			Effort: m.Reasoning.Effort, ThinkingTokens: int64(m.Reasoning.BudgetTokens),
+		}), nil
 	case config.ProviderOpenAI:
 		return openai.New(m.Name, &openai.Options{
 			APIKey: m.APIKey.Reveal(), BaseURL: m.BaseURL,
+			MaxOutputTokens: int64(m.MaxOutputTokens), Temperature: m.Temperature, Effort: m.Reasoning.Effort,
+		}), nil
+	case config.ProviderOpenAIResponses:
+		return openairesponses.New(m.Name, &openairesponses.Options{
+			APIKey: m.APIKey.Reveal(), BaseURL: m.BaseURL,
 			MaxOutputTokens: int64(m.MaxOutputTokens), Temperature: m.Temperature,
+			Effort: m.Reasoning.Effort, Summary: m.Reasoning.Summary,
 		}), nil
 	case config.ProviderScripted:
 		turns := make([]scripted.Turn, len(m.Script))

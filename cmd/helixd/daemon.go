@@ -80,6 +80,9 @@ func (d *daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 		return err
 	}
 	states := snapshot.New(store, &snapshot.StoreOptions{Folds: folds, Logger: log})
+	if agents, err = d.openMCP(ctx, c, agents, log); err != nil {
+		return err
+	}
 	loop, err := agentloop.New(store, agents, &agentloop.Options{Logger: log, States: states})
 	if err != nil {
 		return err

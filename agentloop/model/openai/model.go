@@ -30,6 +30,10 @@ type Options struct {
 
 	Temperature *float64 // nil sends none
 
+	// Effort is how much the model reasons: one of the server's words, such as
+	// low or high. Empty sends none.
+	Effort string
+
 	// IdleTimeout bounds the wait for each event of an answer that has begun;
 	// 0 means DefaultIdleTimeout. A provider silent for longer fails the call
 	// with provider_timeout. Comments that keep a connection open are no

@@ -26,6 +26,7 @@ func (m *chat) params(req model.Request) sdk.ChatCompletionNewParams {
 	if t := m.opts.Temperature; t != nil {
 		p.Temperature = sdk.Float(*t)
 	}
+	p.ReasoningEffort = shared.ReasoningEffort(m.opts.Effort)
 	if req.System != "" {
 		p.Messages = append(p.Messages, sdk.SystemMessage(req.System))
 	}

@@ -27,6 +27,7 @@ func TestRequestBody(t *testing.T) {
 	opts.MaxOutputTokens = 77
 	temperature := 0.0
 	opts.Temperature = &temperature
+	opts.Effort = "low"
 	got := sent(t, s, opts, model.Request{
 		System: "be brief",
 		Messages: []model.Message{
@@ -61,6 +62,7 @@ func TestRequestBody(t *testing.T) {
 		"stream_options": {"include_usage": true},
 		"max_tokens": 77,
 		"temperature": 0,
+		"reasoning_effort": "low",
 		"messages": [
 			{"role": "system", "content": "be brief"},
 			{"role": "user", "content": [

@@ -21,11 +21,16 @@ type Model struct {
 	Provider Provider `json:"provider"`
 	Name     string   `json:"name"` // needed but for scripted
 	APIKey   Secret   `json:"apiKey"`
-	BaseURL  string   `json:"baseURL"` // empty: the provider's
-	// MaxOutputTokens bounds an answer; 0, the default: the provider's own.
+	// BaseURL is the API's root as the provider's own libraries want it:
+	// OpenAI's ends in /v1, Anthropic's does not. Empty: the provider's.
+	BaseURL string `json:"baseURL"`
+	// MaxOutputTokens bounds an answer, reasoning included; 0, the default:
+	// the provider's own bound, or with anthropic, which has none, 8192.
 	MaxOutputTokens int `json:"maxOutputTokens"`
-	// Temperature is at least 0; nil: the provider's own.
-	Temperature *float64 `json:"temperature"`
+	// Temperature is at least 0, with anthropic at most 1; nil: the
+	// provider's own.
+	Temperature *float64  `json:"temperature"`
+	Reasoning   Reasoning `json:"reasoning"`
 	// MaxRetries is how often a failed call is tried again; default 3.
 	MaxRetries int `json:"maxRetries"`
 
@@ -34,6 +39,18 @@ type Model struct {
 	// ScriptDelay is the pause before each piece that a scripted model
 	// streams; default 0.
 	ScriptDelay time.Duration `json:"scriptDelay"`
+}
+
+// Reasoning is how much a model reasons, and what is shown of it. By default
+// the provider decides.
+type Reasoning struct {
+	// Effort is one of the provider's words, such as low, medium or high.
+	Effort string `json:"effort"`
+	// Summary asks openai-responses for summaries: auto, concise or detailed.
+	Summary string `json:"summary"`
+	// BudgetTokens bounds the thinking of anthropic's models that do not
+	// decide it themselves: at least 1024, less than MaxOutputTokens.
+	BudgetTokens int `json:"budgetTokens"`
 }
 
 // Turn is one answer of a scripted model.

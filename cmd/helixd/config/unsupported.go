@@ -14,7 +14,6 @@ import (
 var unsupported = []struct {
 	key     string   // a key path; * is any key of a map
 	allowed []string // besides the default
-	refused []string // if any: only these
 }{
 	{key: "nats.partitions", allowed: []string{"1"}},
 	{key: "nats.cluster"},
@@ -23,8 +22,6 @@ var unsupported = []struct {
 	{key: "chat.autoResume"},
 	{key: "chat.contentReplay"},
 	{key: "chat.strictParts"},
-	{key: "agents.*.model.provider", refused: []string{string(ProviderAnthropic), string(ProviderOpenAIResponses)}},
-	{key: "agents.*.mcp"},
 }
 
 // checkUnsupported reports the keys of the table that are set.
@@ -35,7 +32,6 @@ func (k *checker) checkUnsupported() {
 				text := textOf(v)
 				switch {
 				case slices.Contains(row.allowed, text):
-				case len(row.refused) > 0 && !slices.Contains(row.refused, text):
 				case same(v, def):
 				default:
 					k.problems = append(k.problems, problem{
