@@ -4,4 +4,6 @@
 //
 // It chooses the answer by what the request holds, not by counting requests: a
 // daemon under test is killed and asks again, and a loop retries.
+//
+// [Adapter] is the contract that every adapter's tests run.
 package modeltest
