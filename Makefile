@@ -26,6 +26,10 @@ lint: ## gofmt, go vet and staticcheck
 kill: ## kill -9 a server KILLS times and check that nothing is lost
 	HELIX_KILLS=$(KILLS) go test -count=1 -run TestKill -timeout 20m ./integration
 
+.PHONY: waiting
+waiting: ## suspend 20,000 sessions and show that they cost nothing
+	HELIX_SUSPENDED=20000 go test -count=1 -v -run TestWaitingCostsNothing -timeout 20m ./integration
+
 .PHONY: fuzz
 fuzz: ## fuzz every target for FUZZTIME
 	.ci/fuzz $(FUZZTIME)

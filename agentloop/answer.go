@@ -21,6 +21,7 @@ type answer struct {
 	parts  []*partText
 	calls  map[int]*callText // by position in the answer
 	ids    map[string]bool   // ids given to calls of this answer
+	excess bool              // it has more than MaxCalls calls
 }
 
 // partText is a part of the answer while it grows: text, reasoning, a call, or
@@ -41,8 +42,12 @@ type callText struct {
 	ended    bool
 }
 
-// add writes the chunk of an event.
+// add writes the chunk of an event. Nothing more is written of an answer that
+// will be refused.
 func (a *answer) add(ctx context.Context, ev model.Event) error {
+	if a.excess {
+		return nil
+	}
 	base := a.r.base(a.step)
 	switch ev := ev.(type) {
 	case model.TextDelta:
@@ -56,6 +61,9 @@ func (a *answer) add(ctx context.Context, ev model.Event) error {
 	case model.File:
 		return a.file(ctx, ev)
 	case model.ToolCallStart:
+		if a.excess = len(a.ids) == MaxCalls; a.excess {
+			return nil
+		}
 		if err := a.end(ctx, nil); err != nil {
 			return err
 		}
@@ -151,8 +159,14 @@ func (a *answer) write(ctx context.Context, c eventlog.Chunk) error {
 	return a.put(ctx, a.r.write, a.r.chunk(c))
 }
 
-// commit appends the record that makes the answer final.
-func (a *answer) commit(ctx context.Context, f fact) error { return a.put(ctx, a.r.append, f) }
+// commit appends the record that makes the answer final. One with too many
+// calls is a failed model call.
+func (a *answer) commit(ctx context.Context, f fact) error {
+	if a.excess {
+		return a.r.modelFailed(ctx, CallModel{StepID: a.stepID, Step: a.step}, errExcess)
+	}
+	return a.put(ctx, a.r.append, f)
+}
 
 // put begins the step with the first thing that there is to say: a call that
 // fails before leaves nothing to be struck.
@@ -169,17 +183,20 @@ func (a *answer) put(ctx context.Context, send func(context.Context, ...fact) er
 }
 
 // uniqueID makes a provider's call id unique in the tree; some repeat call_0.
+// The id stays the task's until it ends: agents of a tree answer at the same
+// time, and what they call is in the state only when the answers are recorded.
 func (a *answer) uniqueID(id string, position int) string {
-	a.r.mu.RLock()
-	defer a.r.mu.RUnlock()
+	a.r.mu.Lock()
+	defer a.r.mu.Unlock()
 	if id == "" || eventlog.ValidateID(id) != nil {
 		id = fmt.Sprintf("call_%d_%d", a.step, position)
 	}
 	unique := id
-	for n := 2; a.ids[unique] || a.r.tree.HasCall(unique); n++ {
-		unique = fmt.Sprintf("%s-%d", id, n)
+	for n := 2; a.r.ids[unique] != nil || a.r.tree.HasCall(unique); n++ {
+		suffix := fmt.Sprintf("-%d", n)
+		unique = cutTo(id, eventlog.MaxID-len(suffix)) + suffix
 	}
-	a.ids[unique] = true
+	a.ids[unique], a.r.ids[unique] = true, a.r
 	return unique
 }
 

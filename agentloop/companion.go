@@ -58,10 +58,13 @@ type (
 		Reason string `json:"reason,omitempty"`
 	}
 	waitArgs struct {
-		Name      string `json:"name"`
-		TimeoutMs int64  `json:"timeoutMs,omitempty"`
+		Name      string  `json:"name"`
+		TimeoutMs float64 `json:"timeoutMs,omitempty"` // an integer, in any notation
 	}
 )
+
+// maxWaitMs is the longest timeoutMs of waitForResult, in milliseconds: a day.
+const maxWaitMs = 86_400_000
 
 // companions are the tools with their arguments' schemas.
 var companions = []struct{ name, description, schema string }{
@@ -77,7 +80,7 @@ var companions = []struct{ name, description, schema string }{
 	{toolTerminateChild, "Stop a sub-agent for good.", `{"type":"object","properties":{
 		"name":{"type":"string"},"reason":{"type":"string"}},"required":["name"],"additionalProperties":false}`},
 	{toolWaitForResult, "Wait until a sub-agent has finished what it is doing.", `{"type":"object","properties":{
-		"name":{"type":"string"},"timeoutMs":{"type":"integer","minimum":1,"description":"How long at most, in milliseconds."}},
+		"name":{"type":"string"},"timeoutMs":{"type":"integer","minimum":1,"maximum":86400000,"description":"How long at most, in milliseconds."}},
 		"required":["name"],"additionalProperties":false}`},
 }
 
@@ -127,7 +130,7 @@ func (d *definition) linkPersistent(agents map[string]*definition) error {
 }
 
 // companion executes a call of a companion tool, in one append. The arguments
-// fit the schema.
+// fit the schema. What can't be recorded is the call's failure.
 func (t *task) companion(ctx context.Context, c *Call, call projector.Call) error {
 	facts, result, problem := t.companionRecords(c, call)
 	facts = append([]fact{c.start(call)}, facts...)
@@ -137,7 +140,12 @@ func (t *task) companion(ctx context.Context, c *Call, call projector.Call) erro
 	case result != nil:
 		facts = append(facts, c.result(result, "", ""), c.end(result, "", ""))
 	}
-	return t.append(ctx, facts...)
+	err := t.append(ctx, facts...)
+	if err == nil || !unrecordable(err) {
+		return err
+	}
+	problem = cut("what the tool has done can't be recorded: " + err.Error())
+	return t.append(ctx, c.start(call), c.result(nil, CodeToolFailed, problem), c.end(nil, CodeToolFailed, problem))
 }
 
 // companionRecords returns what a companion tool writes, and its result;
@@ -160,7 +168,7 @@ func (t *task) companionRecords(c *Call, call projector.Call) (facts []fact, res
 		_ = json.Unmarshal(args, &a)
 		id, problem := t.childNamed(a.Name)
 		if problem == "" && !t.childInterrupted(id) { // one that is over too: then it is known that its parent knows
-			return []fact{c.awaits(id, time.Duration(a.TimeoutMs)*time.Millisecond)}, nil, ""
+			return []fact{c.awaits(id, time.Duration(min(a.TimeoutMs, maxWaitMs))*time.Millisecond)}, nil, ""
 		}
 		return nil, t.childStatus(id), problem
 	case toolTerminateChild:
@@ -205,7 +213,8 @@ func (t *task) spawnPersistent(c *Call, a spawnArgs) ([]fact, json.RawMessage, s
 	return facts, statusJSON(childStatus{Name: a.Name, Status: statusRunning}), ""
 }
 
-// taken reports whether a child has the name. The caller holds the state.
+// taken reports whether a session has the id that a child of the name would
+// have. The caller holds the state.
 func (t *task) taken(name string) bool {
 	s := t.tree.Get(childID(t.session, "-agent-", name))
 	return s != nil && s.TurnCount > 0
@@ -222,6 +231,10 @@ func (t *task) sendMessage(c *Call, a sendArgs) ([]fact, json.RawMessage, string
 	blocking := false
 	t.look(func(*projector.Session) {
 		child := t.tree.Get(id)
+		if child.Turn != nil && aborting(child) { // its run must not go on
+			problem = fmt.Sprintf("sub-agent %q is being stopped for good; it takes a message when that is done", a.Name)
+			return
+		}
 		blocking = child.Child.Blocking
 		mode := eventlog.ModeStart
 		if child.Turn != nil {
@@ -242,6 +255,9 @@ func (t *task) sendMessage(c *Call, a sendArgs) ([]fact, json.RawMessage, string
 			facts = append(facts, t.l.resumed(child, run[0].run, mode))
 		}
 	})
+	if problem != "" {
+		return nil, nil, problem
+	}
 	facts = about(id, facts)
 	if blocking {
 		return append(facts, c.awaits(id, 0)), nil, ""

@@ -45,6 +45,7 @@ type decider struct {
 	defs       map[string]*definition
 	retryDelay time.Duration         // before the first repetition; it doubles
 	busy       func(key string) bool // an effect with the key is being performed
+	stopped    map[string]bool       // by StopRemote's key: the remote agent was told
 }
 
 // decide returns what is to be done in a tree: the effects that shall be under
@@ -61,7 +62,7 @@ func (d decider) decide(t *projector.Tree) []Effect {
 
 func (d decider) session(t *projector.Tree, s *projector.Session) []Effect {
 	turn := s.Turn
-	if turn == nil {
+	if turn == nil || s != &t.Session && (s.Child == nil || s.Child.Remote) { // not ours to drive
 		return nil
 	}
 	if stop := turn.Stop; stop != nil && stop.Kind == eventlog.StopAbort {

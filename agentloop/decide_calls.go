@@ -98,15 +98,9 @@ func suspension(step *projector.Step, waiting []projector.Call) eventlog.RunStat
 	}
 }
 
-// now is the time of the last record: deadlines are enforced when something
-// happens, not by a timer (document 002).
-func now(t *projector.Tree) int64 {
-	latest := int64(0)
-	for _, s := range t.Sessions() {
-		latest = max(latest, s.UpdatedAt)
-	}
-	return latest
-}
+// now is when somebody has asked for something the last time: deadlines are
+// enforced then, not by a timer (document 002).
+func now(t *projector.Tree) int64 { return t.AskedAt }
 
 // goesOn reports whether a sub-agent that has stopped is to go on by itself:
 // its parent runs and waits for it, or it was stopped with its parent, and
@@ -145,7 +139,13 @@ func awaits(s *projector.Session, child string) bool {
 
 // canMove reports whether something that a suspended session waits for is
 // there.
-func (d decider) canMove(t *projector.Tree, s *projector.Session) bool {
+func (d decider) canMove(t *projector.Tree, s *projector.Session) bool { return d.moves(t, s, 0) }
+
+func childOf(child, parent *projector.Session) bool {
+	return child.Child != nil && child.Child.ParentSessionID == parent.SessionID
+}
+
+func (d decider) moves(t *projector.Tree, s *projector.Session, depth int) bool {
 	if s.Turn == nil || s.Turn.Step == nil {
 		return false
 	}
@@ -159,7 +159,7 @@ func (d decider) canMove(t *projector.Tree, s *projector.Session) bool {
 			}
 		default:
 			child := t.Get(p.Child)
-			if child == nil || !child.Suspended() || d.canMove(t, child) {
+			if child == nil || !child.Suspended() || childOf(child, s) && depth < MaxDepth && d.moves(t, child, depth+1) {
 				return true
 			}
 		}

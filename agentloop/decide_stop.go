@@ -31,7 +31,8 @@ func (d decider) interrupt(t *projector.Tree, s *projector.Session, stop project
 	return []Effect{Interrupt{Session: s.SessionID, Reason: stop.Reason}}
 }
 
-// abort decides about a run that shall end at once: what it does is cut off.
+// abort decides about a run that shall end at once: what it does is cut off,
+// and remote agents that nobody here is following are told.
 func (d decider) abort(t *projector.Tree, s *projector.Session, stop projector.Stop) []Effect {
 	open := func(child *projector.Session) bool { return child.Turn != nil }
 	handed := stop
@@ -40,13 +41,19 @@ func (d decider) abort(t *projector.Tree, s *projector.Session, stop projector.S
 		return effects
 	}
 	busy := d.busy(CallModel{Session: s.SessionID, RunID: s.Turn.RunID}.key())
+	var left []Effect
 	if step := s.Turn.Step; step != nil {
 		for _, c := range step.Calls {
-			busy = busy || d.busy(callKey(s.SessionID, c.ID))
+			switch e := (StopRemote{Session: s.SessionID, Call: c}); {
+			case d.busy(callKey(s.SessionID, c.ID)):
+				busy = true
+			case d.worksElsewhere(t, s, c) && !d.stopped[e.key()]:
+				left = append(left, e)
+			}
 		}
 	}
-	if busy || stopping(t, s, open) {
-		return nil
+	if busy || len(left) > 0 || stopping(t, s, open) {
+		return left
 	}
 	code, message := stop.Code, "the run was aborted"
 	if code == "" {
@@ -56,6 +63,16 @@ func (d decider) abort(t *projector.Tree, s *projector.Session, stop projector.S
 		message += ": " + stop.Reason
 	}
 	return []Effect{Fail{Session: s.SessionID, Code: code, Message: message}}
+}
+
+// worksElsewhere reports whether another server may be working on a call.
+func (d decider) worksElsewhere(t *projector.Tree, s *projector.Session, c projector.Call) bool {
+	def := d.defs[s.AgentType]
+	if def == nil || def.remotes[c.Name] == nil || c.Done || c.Pending == nil {
+		return false
+	}
+	child := t.Get(c.Pending.Child)
+	return child != nil && child.Child != nil && child.Child.Remote
 }
 
 // stopChildren hands a stop on to the children that are concerned and have not

@@ -110,7 +110,7 @@ type (
 	}
 )
 
-func (e CallModel) key() string     { return "model " + e.Session + " " + e.RunID }
+func (e CallModel) key() string     { return "model " + e.Session }
 func (e RunCall) key() string       { return callKey(e.Session, e.Call.ID) }
 func (e AwaitDeadline) key() string { return "deadline " + e.Session + " " + e.Call.ID }
 func (Truncate) key() string        { return "" }

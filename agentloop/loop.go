@@ -26,6 +26,10 @@ type Options struct {
 	// RetryDelay is the pause before a failed model call is repeated; it
 	// doubles each time. 0: one second.
 	RetryDelay time.Duration
+	// InterruptGrace is how long a run that another node drives may be silent
+	// after Interrupt was called here, before this node takes it over; see
+	// there. 0: 10 seconds.
+	InterruptGrace time.Duration
 }
 
 // Loop runs the agents of one node.
@@ -75,6 +79,9 @@ func New(log eventlog.Log, agents []Agent, o *Options) (*Loop, error) {
 	}
 	if l.opts.RetryDelay == 0 {
 		l.opts.RetryDelay = time.Second
+	}
+	if l.opts.InterruptGrace == 0 {
+		l.opts.InterruptGrace = 10 * time.Second
 	}
 	for _, a := range agents {
 		d, err := define(a)
@@ -154,9 +161,8 @@ const (
 // it over, or the loop stops. A log that is out of reach for a while is no end:
 // a new claim finds out what became of the last append.
 func (l *Loop) keep(session string, run *liveRun) {
-	asked := true
 	for pause := minHoldPause; ; pause = min(2*pause, maxHoldPause) {
-		err := l.hold(l.ctx, session, run, asked)
+		err := l.hold(l.ctx, session, run)
 		retry := false
 		switch {
 		case err == nil, errors.Is(err, ErrStopping), l.ctx.Err() != nil:
@@ -165,7 +171,8 @@ func (l *Loop) keep(session string, run *liveRun) {
 			l.tellSuperseded(session)
 		case errors.Is(err, eventlog.ErrSessionNotFound):
 			l.opts.Logger.Info("run stopped: the session was erased", "session", session)
-		case errors.Is(err, eventlog.ErrClosed), errors.Is(err, ErrUnknownAgent), errors.Is(err, eventlog.ErrStreamEnded):
+		case errors.Is(err, eventlog.ErrClosed), errors.Is(err, ErrUnknownAgent), errors.Is(err, eventlog.ErrStreamEnded),
+			errors.Is(err, errPanicked), errors.Is(err, errStuck):
 			l.opts.Logger.Error("run stopped", "session", session, "error", err)
 		default:
 			retry = true
@@ -181,7 +188,7 @@ func (l *Loop) keep(session string, run *liveRun) {
 			l.mu.Unlock()
 			return
 		}
-		if asked = run.again; asked {
+		if run.again {
 			run.again, run.held, pause = false, 0, minHoldPause
 		}
 		l.mu.Unlock()

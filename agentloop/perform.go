@@ -87,7 +87,10 @@ func (t *task) finish(ctx context.Context, e Finish) error {
 // refuse a conversation that lacks it.
 func (t *task) fail(ctx context.Context, e Fail) error {
 	category, _, _ := strings.Cut(e.Code, "_")
-	facts, waited := t.closeAll(e)
+	facts, waited, err := t.closeAll(ctx, e)
+	if err != nil {
+		return err
+	}
 	facts = append(facts, t.chunk(&eventlog.Error{
 		Error: e.Message, Code: &e.Code, Recoverable: e.Retryable, Base: t.base(t.step()),
 		ErrorDetail: &eventlog.ErrorDetail{Message: e.Message, Code: &e.Code, Category: &category, Retryable: &e.Retryable},
@@ -97,8 +100,7 @@ func (t *task) fail(ctx context.Context, e Fail) error {
 	if t.session == t.root {
 		facts = append(facts, t.fact(&eventlog.StreamFailed{Error: e.Message, FactBase: t.factBase()}))
 	}
-	err := t.append(ctx, facts...)
-	if err == nil {
+	if err = t.append(ctx, facts...); err == nil {
 		for _, c := range waited {
 			c.log(slog.LevelInfo, logAborted, "code", e.Code)
 		}
@@ -107,8 +109,10 @@ func (t *task) fail(ctx context.Context, e Fail) error {
 }
 
 // closeAll returns the results of the calls that the run's end leaves without
-// one, and those of them that have waited for a person.
-func (t *task) closeAll(e Fail) (facts []fact, waited []*Call) {
+// one, and those of them that have waited for a person. What one append does not
+// take beside the run's end it appends: a log may have steps of more than
+// MaxCalls calls.
+func (t *task) closeAll(ctx context.Context, e Fail) (facts []fact, waited []*Call, err error) {
 	var step projector.Step
 	t.look(func(s *projector.Session) {
 		if s.Turn != nil && s.Turn.Step != nil {
@@ -117,6 +121,12 @@ func (t *task) closeAll(e Fail) (facts []fact, waited []*Call) {
 		}
 	})
 	for _, open := range step.Calls {
+		if len(facts) > eventlog.MaxAppendRecords-endRoom {
+			if err := t.append(ctx, facts...); err != nil {
+				return nil, nil, err
+			}
+			facts = nil
+		}
 		c := t.newCall(step.ID, open)
 		switch p := open.Pending; {
 		case p == nil:
@@ -127,8 +137,12 @@ func (t *task) closeAll(e Fail) (facts []fact, waited []*Call) {
 		}
 		facts = append(facts, c.result(nil, e.Code, e.Message), c.end(nil, e.Code, e.Message))
 	}
-	return facts, waited
+	return facts, waited, nil
 }
+
+// endRoom is how many records of an append are left for the result of one more
+// call, and for the run's end.
+const endRoom = 10
 
 // suspend ends the run until somebody resumes it. Nothing of it stays in
 // memory.

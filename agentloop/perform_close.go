@@ -81,15 +81,18 @@ func (t *task) awaitDeadline(ctx context.Context, e AwaitDeadline) error {
 		return err
 	}
 	c := t.newCall(e.StepID, e.Call)
+	if t.def.companion[c.ToolName] != nil {
+		result := t.childStatus(e.Call.Pending.Child)
+		return t.append(ctx, c.result(result, "", ""), c.end(result, "", ""))
+	}
 	var run string
 	t.look(func(*projector.Session) {
-		if child := t.tree.Get(e.Call.Pending.Child); child != nil && child.Turn != nil && t.def.companion[c.ToolName] == nil {
+		if child := t.tree.Get(e.Call.Pending.Child); child != nil && child.Turn != nil {
 			run = child.Turn.RunID
 		}
 	})
-	if run == "" {
-		result := t.childStatus(e.Call.Pending.Child)
-		return t.append(ctx, c.result(result, "", ""), c.end(result, "", ""))
+	if run == "" { // it has ended at this very moment: the call has its result
+		return nil
 	}
 	stop := t.fact(&eventlog.InterruptRequested{
 		RunID: run, Kind: eventlog.StopAbort, Code: CodeToolTimeout, Reason: "it took too long",

@@ -36,6 +36,20 @@ type fact struct {
 	agent string // the session that a fact is about, if it is another one of the tree
 }
 
+// checkInputs refuses what a user's message must not have.
+func checkInputs(messages []Input) error {
+	for _, m := range messages {
+		var meta map[string]json.RawMessage
+		if m.Metadata == nil || json.Unmarshal(m.Metadata, &meta) != nil {
+			continue // it is validated with its record
+		}
+		if _, ours := meta[projector.OwnMetadata]; ours {
+			return &eventlog.ValidationError{Field: "metadata." + projector.OwnMetadata, Reason: "is reserved"}
+		}
+	}
+	return nil
+}
+
 // newRun returns the records of a request: the messages, then the run.
 func (l *Loop) newRun(session string, mode eventlog.RunMode, messages []Input) []fact {
 	run := "run-" + l.opts.NewID()

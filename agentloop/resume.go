@@ -47,6 +47,9 @@ func (l *Loop) Resume(ctx context.Context, req ResumeRequest) (Started, error) {
 			req.Mode = eventlog.ModeWithMessage
 		}
 	}
+	if err := checkInputs(req.Messages); err != nil {
+		return Started{}, err
+	}
 	switch req.Mode {
 	case eventlog.ModeFromCheckpoint, eventlog.ModeRetry:
 		return l.rewind(ctx, req)
@@ -57,25 +60,45 @@ func (l *Loop) Resume(ctx context.Context, req ResumeRequest) (Started, error) {
 	if (req.Mode == eventlog.ModeWithMessage) != (len(req.Messages) > 0) {
 		return Started{}, &eventlog.ValidationError{Field: "message", Reason: "goes with the mode with_message"}
 	}
-	return l.request(ctx, req.SessionID, func(t *projector.Tree) ([]fact, string, error) {
-		if run, err := l.resumable(t, req); run != "" || err != nil {
-			return nil, run, err
+	for {
+		more := false
+		s, err := l.request(ctx, req.SessionID, func(t *projector.Tree) (facts []fact, run string, err error) {
+			facts, run, more, err = l.resumption(t, req)
+			return facts, run, err
+		})
+		if err != nil || !more {
+			return s, err
 		}
-		var facts []fact
-		switch req.Mode {
-		case eventlog.ModeWithMessage:
-			facts = abandonAll(l, t)
-		case eventlog.ModeWithConfirmation:
-			facts = l.confirmAll(t, req.Approved)
-			if len(facts) == 0 {
-				return nil, "", ErrNothingToConfirm
-			}
+	}
+}
+
+// maxAnswers is how many answers to open calls are appended at once.
+const maxAnswers = 900
+
+// resumption returns the records that resume a session, and the run that they
+// begin; or only some of the answers that precede it, if there are more than go
+// with it in one append.
+func (l *Loop) resumption(t *projector.Tree, req ResumeRequest) (facts []fact, run string, more bool, err error) {
+	if run, err := l.resumable(t, req); run != "" || err != nil {
+		return nil, run, false, err
+	}
+	switch req.Mode {
+	case eventlog.ModeWithMessage:
+		facts = abandonAll(l, t)
+	case eventlog.ModeWithConfirmation:
+		facts = l.confirmAll(t, req.Approved)
+		if len(facts) == 0 {
+			return nil, "", false, ErrNothingToConfirm
 		}
-		run := l.newRun(req.SessionID, req.Mode, req.Messages)
-		l.attach(req.SessionID, run[0].run, req.Hooks)
-		facts = append(append(facts, run...), l.resumed(&t.Session, run[0].run, req.Mode))
-		return facts, run[0].run, nil
-	})
+	}
+	if len(facts) > maxAnswers {
+		return facts[:maxAnswers], "", true, nil
+	}
+	begin := l.newRun(req.SessionID, req.Mode, req.Messages)
+	run = begin[0].run
+	l.attach(req.SessionID, run, req.Hooks)
+	facts = append(append(facts, begin...), l.resumed(&t.Session, run, req.Mode))
+	return facts, run, false, nil
 }
 
 // resumable returns why the session can't be resumed as it is, or the run that
@@ -134,8 +157,8 @@ func (l *Loop) CanResume(ctx context.Context, session string, mode eventlog.RunM
 		answer.Reason = "the session has completed"
 	case t.Status == projector.SessionFailed && !back:
 		answer.Reason = "the session has failed; it can go back to a checkpoint, or retry"
-	case len(t.Runs) == 0 && t.Turn == nil:
-		answer.Reason = "the session has never run"
+	case t.Turn == nil && !back:
+		answer.Reason = "the session has no open turn"
 	default:
 		answer.CanResume = true
 	}

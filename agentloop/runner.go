@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -21,27 +23,28 @@ type runner struct {
 
 	mu     sync.RWMutex // guards what follows; the writer's observer changes the tree
 	tree   *projector.Tree
-	parked bool            // the fold could not use a record of ours
-	ids    map[string]bool // call ids that were given and are not recorded yet
-	hooks  hookQueue       // what hooks are to be told
+	parked bool             // the fold could not use a record of ours
+	ids    map[string]*task // call ids that were given, until the task ends
+	hooks  hookQueue        // what hooks are to be told
 
 	// committing is held from reading the state to appending what was made
 	// of it, so that the patches of parallel calls build on each other.
 	committing sync.Mutex
+
+	// others is the last fact that somebody else has written, guarded by mu,
+	// and decidedAt what it was at the last decision.
+	others, decidedAt uint64
 
 	// The driver's alone.
 	tasks map[string]*task
 	ended chan outcome
 }
 
-// hold claims the session's tree and drives it until it is at rest. Asked for,
-// it takes the tree from whoever has it; else it only takes up again what no
-// other node has claimed since.
-func (l *Loop) hold(ctx context.Context, session string, run *liveRun, asked bool) error {
+// hold claims the session's tree and drives it until it is at rest. When
+// somebody has asked for it, it takes the tree from whoever has it; else it only
+// takes up again what no other node has claimed since.
+func (l *Loop) hold(ctx context.Context, session string, run *liveRun) error {
 	t, err := l.states.Head(ctx, session)
-	if err == nil && asked {
-		t, err = l.goOn(ctx, t)
-	}
 	if err != nil {
 		return err
 	}
@@ -50,11 +53,11 @@ func (l *Loop) hold(ctx context.Context, session string, run *liveRun, asked boo
 	}
 	run.held = t.Head
 	r := &runner{
-		l: l, root: session, id: l.opts.NewID(), tree: t, ids: map[string]bool{}, tasks: map[string]*task{},
+		l: l, root: session, id: l.opts.NewID(), tree: t, ids: map[string]*task{}, tasks: map[string]*task{},
 		ended: make(chan outcome), hooks: newHookQueue(),
 	}
-	if len(r.decide()) == 0 {
-		return nil
+	if effects, err := r.decide(); err != nil || len(effects) == 0 {
+		return err
 	}
 	if t.Turn != nil && l.agents[t.AgentType] == nil {
 		return fmt.Errorf("%w: %q", ErrUnknownAgent, t.AgentType)
@@ -98,7 +101,13 @@ func (r *runner) observe(rec eventlog.Record) {
 	parked := len(r.tree.Parked)
 	projector.Apply(r.tree, rec)
 	r.noteHooks(rec)
-	r.parked = r.parked || rec.Writer == r.id && len(r.tree.Parked) > parked
+	switch {
+	case rec.Kind != eventlog.KindFact: // at worst a patch that somebody else's made useless
+	case rec.Writer != r.id:
+		r.others = rec.Sequence
+	case len(r.tree.Parked) > parked:
+		r.parked = true
+	}
 }
 
 func (r *runner) head() uint64 {
@@ -107,11 +116,19 @@ func (r *runner) head() uint64 {
 	return r.tree.Head
 }
 
-func (r *runner) decide() []Effect {
+// decide returns what is to be done. A state that it can't cope with is no end
+// of the process.
+func (r *runner) decide() (effects []Effect, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	defer func() {
+		if p := recover(); p != nil {
+			effects, err = nil, fmt.Errorf("%w: deciding: %v\n%s", errPanicked, p, debug.Stack())
+		}
+	}()
+	r.decidedAt = r.others
 	d := decider{defs: r.l.agents, retryDelay: r.l.opts.RetryDelay, busy: func(key string) bool { return r.tasks[key] != nil }}
-	return r.withHooks(d.decide(r.tree))
+	return r.withHooks(d.decide(r.tree)), nil
 }
 
 // drive decides and performs until the tree is at rest. What others write
@@ -129,7 +146,10 @@ func (r *runner) drive(ctx context.Context) error {
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
-		effects := r.decide()
+		effects, err := r.decide()
+		if err != nil {
+			return err
+		}
 		r.cancelUnwanted(effects)
 		appended, err := r.next(ctx, effects)
 		if err != nil {
@@ -210,7 +230,10 @@ func (r *runner) hasParked() bool {
 // cancelUnwanted ends what decide does not want to be under way any more.
 func (r *runner) cancelUnwanted(effects []Effect) {
 	for key, t := range r.tasks {
-		wanted := slices.ContainsFunc(effects, func(e Effect) bool { return e.key() == key })
+		wanted := slices.ContainsFunc(effects, func(e Effect) bool {
+			m, model := e.(CallModel)
+			return e.key() == key && (!model || m.RunID == t.runID) // an answer is its run's
+		})
 		if !wanted && t.cancelled == nil {
 			t.cancel(errUnwanted)
 			t.cancelled = time.AfterFunc(abandonAfter, func() {
@@ -236,6 +259,9 @@ func (r *runner) settle(ctx context.Context, o outcome) error {
 
 func (r *runner) drop(t *task) {
 	delete(r.tasks, t.name)
+	r.mu.Lock()
+	maps.DeleteFunc(r.ids, func(_ string, by *task) bool { return by == t })
+	r.mu.Unlock()
 	close(t.gone)
 	if t.cancelled != nil {
 		t.cancelled.Stop()
@@ -247,7 +273,8 @@ func (r *runner) drop(t *task) {
 func (r *runner) settled(ctx context.Context, t *task, err error) error {
 	cause := context.Cause(ctx)
 	switch {
-	case err == nil, t.cancelled != nil && (errors.Is(err, errUnwanted) || errors.Is(err, errAbandoned)):
+	case err == nil, errors.Is(err, eventlog.ErrStale), // it is decided anew
+		t.cancelled != nil && (errors.Is(err, errUnwanted) || errors.Is(err, errAbandoned)):
 		return nil
 	case cause != nil:
 		return cause
@@ -259,12 +286,20 @@ func (r *runner) settled(ctx context.Context, t *task, err error) error {
 	r.parked = false
 	r.mu.Unlock()
 	fail := Fail{Session: t.session, Code: CodeInternal, Message: "the run failed for an internal reason"}
-	return r.newTask(ctx, fail).perform(fail)
+	err = r.newTask(ctx, fail).perform(fail)
+	switch {
+	case errors.Is(err, eventlog.ErrStale):
+		return nil
+	case err != nil && unrecordable(err):
+		return fmt.Errorf("%w: %w", errStuck, err)
+	}
+	return err
 }
 
 var (
 	errParked    = errors.New("agentloop: a record of the run can't be folded")
 	errPanicked  = errors.New("agentloop: panic")
+	errStuck     = errors.New("agentloop: not even the run's failure can be recorded")
 	errUnwanted  = errors.New("agentloop: not wanted any more")
 	errAbandoned = errors.New("agentloop: abandoned")
 )

@@ -38,7 +38,7 @@ func (l *Loop) Start(ctx context.Context, req StartRequest) (Started, error) {
 			return "", ErrAlreadyCompleted
 		case t.AgentType != req.AgentType:
 			return "", ErrAlreadyRunning
-		case len(t.Runs) == 0: // only outside producers wrote
+		case t.Turn == nil: // only outside producers wrote, or all was rolled back
 			return "", nil
 		case t.Status != projector.SessionActive || t.Suspended():
 			return "", ErrUseResume
@@ -88,6 +88,9 @@ func (l *Loop) begin(ctx context.Context, req StartRequest, found func(*projecto
 	}
 	if len(req.Messages) == 0 {
 		return Started{}, &eventlog.ValidationError{Field: "message", Reason: "is required"}
+	}
+	if err := checkInputs(req.Messages); err != nil {
+		return Started{}, err
 	}
 	return l.request(ctx, req.SessionID, func(t *projector.Tree) (facts []fact, run string, err error) {
 		if t == nil {

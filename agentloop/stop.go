@@ -15,13 +15,22 @@ import (
 // does not run is left as it is, but for its sub-agents that have outlived its
 // turn. It returns when the wish is durable; see AwaitStop.
 //
+// A run whose process has died is taken over to be stopped. Which has, the log
+// can't tell: a run that another node drives counts as dead when nothing was
+// appended to its tree for [Options].InterruptGrace. So a tool that is silent
+// for longer is not promised to come to its end: it is cut off, and executed
+// again when the run is resumed.
+//
 // Errors: eventlog.ErrSessionNotFound and what the log returns.
 func (l *Loop) Interrupt(ctx context.Context, session, reason string) error {
 	return l.requestStop(ctx, session, eventlog.StopInterrupt, reason)
 }
 
-// Abort ends the session's run for good, also one that waits: it has failed.
-// Terms as Interrupt.
+// Abort ends the session's run for good, also one that waits: it has failed. A
+// node that does not meet that within a second loses the run. Other terms as
+// Interrupt. Remote agents are told to stop, also those of a process that has
+// died, as far as they can be reached. An agent of the session's type need not
+// be here.
 func (l *Loop) Abort(ctx context.Context, session, reason string) error {
 	return l.requestStop(ctx, session, eventlog.StopAbort, reason)
 }
@@ -56,7 +65,7 @@ func (l *Loop) requestStop(ctx context.Context, session string, kind eventlog.St
 	case waits || l.Live(session):
 		l.drive(session)
 	default: // another node has it, if that lives
-		l.takeOverUnlessStopped(session)
+		l.takeOverUnlessStopped(session, kind)
 	}
 	return nil
 }
@@ -78,21 +87,35 @@ func (l *Loop) stopOutliving(t *projector.Tree, kind eventlog.StopKind, reason s
 	return facts
 }
 
-// stopGrace is how long another node has to meet a stop before this one takes
-// the run over.
-const stopGrace = time.Second
+// abortGrace is how long another node has to meet an abort before this one
+// takes the run over: what it does is cut off in any case.
+const abortGrace = time.Second
 
-// takeOverUnlessStopped drives the session if nobody else meets its stop.
-func (l *Loop) takeOverUnlessStopped(session string) {
+// takeOverUnlessStopped drives the session if nobody else meets its stop. To
+// take a run over cuts its tools off, which an interrupt must not do: as long
+// as something is appended, somebody may be at work.
+func (l *Loop) takeOverUnlessStopped(session string, kind eventlog.StopKind) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ctx.Err() != nil {
 		return
 	}
 	l.wg.Go(func() {
-		ctx, cancel := context.WithTimeout(l.ctx, stopGrace)
+		ctx, cancel := context.WithCancel(l.ctx)
 		defer cancel()
-		if l.AwaitStop(ctx, session) != nil && l.ctx.Err() == nil {
+		grace := abortGrace
+		if kind == eventlog.StopInterrupt {
+			grace = l.opts.InterruptGrace
+		}
+		patience := time.AfterFunc(grace, cancel)
+		defer patience.Stop()
+		_, err := l.await(ctx, session, func(t *projector.Tree) bool {
+			if kind == eventlog.StopInterrupt {
+				patience.Reset(grace)
+			}
+			return stopped(t)
+		})
+		if err != nil && l.ctx.Err() == nil {
 			l.drive(session)
 		}
 	})
@@ -102,11 +125,11 @@ func (l *Loop) takeOverUnlessStopped(session string) {
 // the whole tree: a run that was suspended has ended before its session has
 // stopped, and a sub-agent may have outlived its parent's turn.
 func (l *Loop) AwaitStop(ctx context.Context, session string) error {
-	_, err := l.await(ctx, session, func(t *projector.Tree) bool {
-		return !slices.ContainsFunc(t.Sessions(), stopWanted)
-	})
+	_, err := l.await(ctx, session, stopped)
 	return err
 }
+
+func stopped(t *projector.Tree) bool { return !slices.ContainsFunc(t.Sessions(), stopWanted) }
 
 // stopWanted reports whether a wish to stop has not been met. A further run
 // voids it.

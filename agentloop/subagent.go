@@ -2,8 +2,6 @@ package agentloop
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -95,17 +93,8 @@ func (d *definition) argumentsOf(tool string) (*jsonschema.Resolved, bool) {
 	return nil, false
 }
 
-// childID names a sub-agent's session: the same however often it is asked for.
-// Ids that get too long end in a hash.
-func childID(parent, infix, name string) string {
-	id := parent + infix + name
-	if len(id) <= eventlog.MaxSessionID {
-		return id
-	}
-	sum := sha256.Sum256([]byte(id))
-	hash := hex.EncodeToString(sum[:16])
-	return validPrefix(id, eventlog.MaxSessionID-1-len(hash)) + "-" + hash
-}
+// childID names a sub-agent's session.
+func childID(parent, infix, name string) string { return projector.ChildID(parent, infix, name) }
 
 // validPrefix cuts s without cutting a character.
 func validPrefix(s string, n int) string {

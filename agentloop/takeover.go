@@ -8,30 +8,6 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// goOn begins a further run of a session that has suspended itself though what
-// it waits for is there: the answer came while the run was about to stop, and
-// whoever asked it to go on has found it running. It returns the state behind
-// that.
-func (l *Loop) goOn(ctx context.Context, t *projector.Tree) (*projector.Tree, error) {
-	d := decider{defs: l.agents, busy: func(string) bool { return false }}
-	ready := func(t *projector.Tree) bool {
-		return t != nil && t.Suspended() && t.Turn.Stop == nil && d.canMove(t, &t.Session)
-	}
-	if !ready(t) {
-		return t, nil
-	}
-	return l.appendPlan(ctx, t.SessionID, func(t *projector.Tree) ([]fact, error) {
-		switch {
-		case t == nil:
-			return nil, eventlog.ErrSessionNotFound
-		case !ready(t):
-			return nil, nil
-		}
-		facts := l.newRun(t.SessionID, eventlog.ModeContinue, nil)
-		return append(facts, l.resumed(&t.Session, facts[0].run, eventlog.ModeContinue)), nil
-	})
-}
-
 // supersededTimeout bounds how long a node that has lost a tree tries to say
 // so.
 const supersededTimeout = 5 * time.Second

@@ -166,8 +166,9 @@ func TestAResumeThatMeetsTheSuspensionIsNotLost(t *testing.T) {
 	require.Equal(t, projector.SessionCompleted, g.ended("s").Status)
 }
 
-// Nobody resumes: the answer waits with the session.
-func TestAnAnswerAloneDoesNotResume(t *testing.T) {
+// An answer that comes before the run has stopped is taken up, though the stop
+// was decided without it.
+func TestAnAnswerThatMeetsTheSuspensionIsTakenUp(t *testing.T) {
 	log := &suspensionGate{Log: memory.New(), reached: make(chan struct{}), open: make(chan struct{})}
 	g := newRigOn(t, log, agentloop.Agent{
 		Name: "a", Tools: []agentloop.Tool{{Name: "ask", Client: true}}, Model: script(call("ask", `{}`), scripted.Turn{Text: "ok"}),
@@ -179,8 +180,24 @@ func TestAnAnswerAloneDoesNotResume(t *testing.T) {
 	})
 	require.NoError(t, err)
 	close(log.open)
+	state := g.ended("s")
+	require.Equal(t, projector.SessionCompleted, state.Status)
+	require.Len(t, state.Runs, 1)
+}
+
+// Nobody resumes: the answer waits with the session.
+func TestAnAnswerAloneDoesNotResume(t *testing.T) {
+	g := newRig(t, agentloop.Agent{
+		Name: "a", Tools: []agentloop.Tool{{Name: "ask", Client: true}}, Model: script(call("ask", `{}`), scripted.Turn{Text: "ok"}),
+	})
+	g.start("s", "a", "go")
 	released(t, g.loop)
-	state := stateOf(t, log.Log, "s")
+	_, err := g.loop.Submit(t.Context(), agentloop.Submission{
+		SessionID: "s", ToolCallID: "call-ask", Kind: eventlog.SubmitClientResult, Result: json.RawMessage(`1`),
+	})
+	require.NoError(t, err)
+	require.False(t, g.loop.Live("s"))
+	state := stateOf(t, g.log, "s")
 	require.True(t, state.Suspended())
 	require.Len(t, state.Runs, 1)
 }

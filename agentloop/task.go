@@ -31,6 +31,11 @@ type task struct {
 	passed   chan struct{}   // closed when this one has
 	passOnce sync.Once
 
+	// still tells, if set, whether what is appended is still to be: a decision
+	// is void when others have written facts since, and a model's answer when
+	// another run drives the session.
+	still func() bool
+
 	gate      sync.Mutex
 	abandoned bool
 }
@@ -46,7 +51,25 @@ func (r *runner) newTask(ctx context.Context, e Effect) *task {
 			t.runID = s.Turn.RunID
 		}
 	}
+	switch _, model := e.(CallModel); {
+	case model:
+		t.still = t.drives
+	case t.name == "":
+		decidedAt := r.decidedAt
+		t.still = func() bool {
+			r.mu.RLock()
+			defer r.mu.RUnlock()
+			return r.others == decidedAt
+		}
+	}
 	return t
+}
+
+// drives reports whether the task's run is still the one that drives the
+// session.
+func (t *task) drives() (drives bool) {
+	t.look(func(s *projector.Session) { drives = s != nil && s.Turn != nil && s.Turn.RunID == t.runID })
+	return drives
 }
 
 // perform performs the effect. A panic in a tool's or a model's code is the
@@ -138,6 +161,9 @@ func (t *task) append(ctx context.Context, facts ...fact) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), appendTimeout)
 	defer cancel()
+	if t.still != nil {
+		return t.w.AppendIf(ctx, t.still, entries...)
+	}
 	return t.w.Append(ctx, entries...)
 }
 

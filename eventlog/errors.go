@@ -23,6 +23,9 @@ var (
 	// ErrWriterBroken: an earlier append ended with an unknown outcome and
 	// the writer gave up; claim again.
 	ErrWriterBroken = errors.New("eventlog: writer broken")
+	// ErrStale: what was to be written was decided on a state that others have
+	// changed since; nothing was written.
+	ErrStale = errors.New("eventlog: decided on a stale state")
 	// ErrStreamEnded: the stream has ended or failed; only a new run
 	// re-activates it.
 	ErrStreamEnded = errors.New("eventlog: stream ended")

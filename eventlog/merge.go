@@ -49,7 +49,12 @@ func (b *batch) syncs() bool {
 	return slices.ContainsFunc(b.units, func(u *unit) bool { return u.calls[0].sync })
 }
 
+// fits reports whether c may go with b. What is conditional goes first: all
+// that precedes it must have been observed.
 func (b *batch) fits(c *call) bool {
+	if c.still != nil && len(b.units) > 0 {
+		return false
+	}
 	return b.records == 0 || b.records+len(c.entries) <= MaxAppendRecords && b.bytes+c.bytes <= maxBatchBytes
 }
 

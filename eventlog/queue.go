@@ -38,6 +38,7 @@ type call struct {
 	bytes   int
 	written bool          // by Write: nobody waits
 	sync    bool          // what others have written is observed
+	still   func() bool   // whether it is still to be written; nil: it is
 	done    chan struct{} // closed when err is set
 	err     error
 

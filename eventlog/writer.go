@@ -138,6 +138,19 @@ func (w *Writer) wait(ctx context.Context, c *call) error {
 	return c.err
 }
 
+// AppendIf is Append of what was decided on what the caller knew: still is
+// asked before each try, when all that precedes has been observed. If it says
+// no, nothing is written, and the error is ErrStale. still must neither call
+// the writer nor panic.
+func (w *Writer) AppendIf(ctx context.Context, still func() bool, entries ...Entry) error {
+	c, err := w.newCall(ctx, entries)
+	if c == nil {
+		return err
+	}
+	c.still = still
+	return w.wait(ctx, c)
+}
+
 // Write queues entries, to be written all or none behind all that was written
 // before, and returns; while MaxQueuedRecords or MaxQueuedBytes are waiting,
 // it waits for room within ctx. Adjacent deltas among what is written become
@@ -341,6 +354,8 @@ func (w *Writer) freeze(b *batch) []Entry {
 		after, err := u.follow(w.session, status)
 		if failed := w.queue.failure(u); failed != nil {
 			err = failed
+		} else if still := u.calls[0].still; still != nil && !still() {
+			err = ErrStale
 		}
 		if err != nil {
 			w.queue.finish(err, u)

@@ -23,7 +23,7 @@ import (
 const (
 	// suspendedSessions is how many sessions TestWaitingCostsNothing suspends,
 	// unless HELIX_SUSPENDED says otherwise.
-	suspendedSessions = 1000
+	suspendedSessions = 300
 	// idleBytes is how much heap of the loop a suspended session may hold. It
 	// holds nothing; the bound is what the log and the server make uncertain, and
 	// less than a goroutine or a state.

@@ -20,8 +20,10 @@ func (t *Tree) applyFact(s *Session, r eventlog.Record, f eventlog.Fact, before 
 		s.userMessage(r, f)
 		t.notice(f)
 	case *eventlog.RunRequested:
+		t.AskedAt = f.Timestamp
 		return s.requestRun(f, before)
 	case *eventlog.RunClaimed:
+		t.AskedAt = f.Timestamp
 		t.Claim = &Claim{Writer: r.Writer, RunID: f.RunID, Node: f.Node, Attempt: f.Attempt, Sequence: r.Sequence}
 		if run := s.run(f.RunID); run != nil {
 			run.Claims++
@@ -35,6 +37,7 @@ func (t *Tree) applyFact(s *Session, r eventlog.Record, f eventlog.Fact, before 
 	case *eventlog.CallSuspended:
 		return s.suspendCall(r, f)
 	case *eventlog.ResultSubmitted:
+		t.AskedAt = f.Timestamp
 		s.submit(f)
 	case *eventlog.InterruptRequested:
 		s.requestStop(f)
@@ -214,6 +217,9 @@ func (t *Tree) toolResult(s *Session, r eventlog.Record, f *eventlog.ToolResult)
 func (s *Session) endRun(f *eventlog.RunEnded) {
 	if run := s.run(f.RunID); run != nil {
 		run.Status, run.CompletedAt = f.Status, f.Timestamp
+	}
+	if s.Turn != nil && s.Turn.RunID != f.RunID && s.run(s.Turn.RunID) != nil {
+		return // another run drives the turn
 	}
 	switch f.Status {
 	case eventlog.RunCompleted:

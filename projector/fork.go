@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"github.com/helixd/helixd/eventlog"
 )
@@ -20,7 +19,8 @@ type Fork struct {
 // open turns of the whole tree under the id of the new session. What belongs
 // to the other log, and what must not be done twice, is left out: sequences,
 // checkpoints, runs, claims, idempotency keys, unfinished chunks. An open turn
-// is interrupted; who resumes the fork goes on with it.
+// is interrupted; who resumes the fork goes on with it, and with what its
+// sub-agents were doing. Remote ones begin anew, in sessions of the fork's own.
 func ForkState(t *Tree, id string) (json.RawMessage, error) {
 	var fork Tree
 	raw, err := json.Marshal(t) // a copy of its own
@@ -30,12 +30,7 @@ func ForkState(t *Tree, id string) (json.RawMessage, error) {
 	if err := json.Unmarshal(raw, &fork); err != nil {
 		return nil, fmt.Errorf("projector: fork: %w", err)
 	}
-	rename := func(s string) string {
-		if rest, ok := strings.CutPrefix(s, t.SessionID); ok && (rest == "" || rest[0] == '-') {
-			return id + rest
-		}
-		return s
-	}
+	rename := forkIDs(t, id)
 	children := fork.Children
 	fork = Tree{Session: fork.Session}
 	fork.Session.fork(rename)
@@ -62,6 +57,7 @@ func ForkState(t *Tree, id string) (json.RawMessage, error) {
 func (s *Session) fork(rename func(string) string) {
 	s.SessionID, s.StreamID = rename(s.SessionID), rename(s.StreamID)
 	s.Runs, s.Checkpoints, s.CommittedAt, s.Usage, s.ResumeCount = nil, nil, 0, Usage{}, 0
+	s.RemoteSequence = 0
 	s.StreamStatus = eventlog.StreamActive // what follows in the log says more
 	if s.Child != nil {
 		s.Child.ParentSessionID = rename(s.Child.ParentSessionID)
@@ -74,6 +70,9 @@ func (s *Session) fork(rename func(string) string) {
 	}
 	s.Turn.Before, s.Turn.Stop = nil, nil
 	s.Status = SessionInterrupted
+	if s.Child != nil { // it goes on with its parent, whether that waits for it or not
+		s.Turn.Stop = &Stop{Kind: eventlog.StopInterrupt, ByParent: true}
+	}
 	st := s.Turn.Step
 	if st == nil {
 		return

@@ -29,6 +29,9 @@ type sessionAt struct {
 	Run          *Run                  `json:"run,omitempty"` // the last one
 	Turn         *Turn                 `json:"turn,omitempty"`
 	Delivered    int                   `json:"delivered,omitempty"`
+	// RemoteSequence: what a remote stream has brought since is struck, and
+	// taken over again.
+	RemoteSequence uint64 `json:"remoteSequence,omitempty"`
 }
 
 // RestoreAt returns what a rollback to t.Head has to carry as
@@ -40,7 +43,7 @@ func RestoreAt(t *Tree) (json.RawMessage, error) {
 		at.Sessions[s.SessionID] = sessionAt{
 			Status: s.Status, StreamStatus: s.StreamStatus, CustomState: s.CustomState, Output: s.Output, Error: s.Error,
 			CommittedAt: s.CommittedAt, StepCount: s.StepCount, TurnCount: s.TurnCount, Run: s.CurrentRun(), Turn: s.Turn,
-			Delivered: s.Delivered,
+			Delivered: s.Delivered, RemoteSequence: s.RemoteSequence,
 		}
 	}
 	var buf bytes.Buffer
@@ -149,6 +152,7 @@ func (s *Session) backTo(f *eventlog.Truncated, at sessionAt) (Session, string) 
 	back.Status, back.StreamStatus, back.CustomState = at.Status, at.StreamStatus, at.CustomState
 	back.Output, back.Error, back.CommittedAt = at.Output, at.Error, at.CommittedAt
 	back.StepCount, back.TurnCount, back.Turn, back.Delivered = at.StepCount, at.TurnCount, at.Turn, at.Delivered
+	back.RemoteSequence = at.RemoteSequence
 	back.Version++
 	return back, ""
 }

@@ -19,6 +19,10 @@ type Tree struct {
 	Head uint64 `json:"head"`
 	// Children are the sessions of sub-agents, by id.
 	Children map[string]*Session `json:"children,omitempty"`
+	// AskedAt is when a run was requested or claimed, or something submitted,
+	// the last time, in milliseconds since the epoch. It is the time by which
+	// deadlines are judged: other records' times are their producers'.
+	AskedAt int64 `json:"askedAt,omitempty"`
 	// Claim is the last claim of the tree.
 	Claim *Claim `json:"claim,omitempty"`
 	// Appends are the appends of outside producers that had an idempotency
@@ -143,6 +147,10 @@ const (
 	RoleAssistant Role = "assistant"
 	RoleTool      Role = "tool"
 )
+
+// OwnMetadata is the member of a message's metadata that tells the loop's own
+// messages; users' must not have it.
+const OwnMetadata = "helix"
 
 // ReminderMetadata is the metadata of a message by which the loop asks for
 // structured output.

@@ -60,6 +60,28 @@ type (
 		Input json.RawMessage `json:"input"`
 	}
 
+	// ToolApproval is a call that a person has to approve, or has decided about.
+	ToolApproval struct {
+		Tool
+		Input    json.RawMessage `json:"input"`
+		Approval Approval        `json:"approval"`
+	}
+
+	// SourceURL and SourceDocument are what the model cites.
+	SourceURL struct {
+		Type     string `json:"type"` // source-url
+		SourceID string `json:"sourceId"`
+		URL      string `json:"url"`
+		Title    string `json:"title,omitempty"`
+	}
+	SourceDocument struct {
+		Type      string `json:"type"` // source-document
+		SourceID  string `json:"sourceId"`
+		MediaType string `json:"mediaType"`
+		Title     string `json:"title"`
+		Filename  string `json:"filename,omitempty"`
+	}
+
 	// ToolOutputAvailable is a call with its result.
 	ToolOutputAvailable struct {
 		Tool
@@ -83,11 +105,20 @@ type Tool struct {
 	ProviderExecuted bool   `json:"providerExecuted,omitempty"`
 }
 
-func (Text) part()      {}
-func (Reasoning) part() {}
-func (StepStart) part() {}
-func (File) part()      {}
-func (Tool) part()      {}
+// Approval is what a person has said of a call; Approved is nil before.
+type Approval struct {
+	ID       string `json:"id"`
+	Approved *bool  `json:"approved,omitempty"`
+	Reason   string `json:"reason,omitempty"`
+}
+
+func (Text) part()           {}
+func (Reasoning) part()      {}
+func (StepStart) part()      {}
+func (File) part()           {}
+func (SourceURL) part()      {}
+func (SourceDocument) part() {}
+func (Tool) part()           {}
 
 // Render returns the session's messages. What is still streaming is the last
 // message's end, under an id that ends in "-partial".
@@ -132,7 +163,9 @@ func (b *builder) add(m *projector.Message) {
 		parts := b.assistant(m.Turn)
 		*parts = append(*parts, StepStart{Type: "step-start"})
 		for _, p := range m.Parts {
-			*parts = append(*parts, b.turnPart(p))
+			if part := b.turnPart(p); part != nil {
+				*parts = append(*parts, part)
+			}
 		}
 	}
 }
@@ -146,21 +179,44 @@ func (b *builder) assistant(turn int) *[]Part {
 	return &b.messages[len(b.messages)-1].Parts
 }
 
+// turnPart returns nil for what is the provider's only.
 func (b *builder) turnPart(p eventlog.TurnPart) Part {
 	switch {
 	case p.ToolCall != nil:
 		return b.toolPart(*p.ToolCall)
+	case p.Source != nil && p.Source.URL != "":
+		return SourceURL{Type: "source-url", SourceID: p.Source.ID, URL: p.Source.URL, Title: p.Source.Title}
+	case p.Source != nil:
+		return SourceDocument{
+			Type: "source-document", SourceID: p.Source.ID, MediaType: p.Source.MediaType, Title: p.Source.Title,
+			Filename: p.Source.Filename,
+		}
+	case p.File != nil:
+		return File{Type: "file", URL: p.File.Data, MediaType: p.File.MediaType, Filename: p.File.Filename}
 	case p.Reasoning != "":
 		return Reasoning{Type: "reasoning", Text: p.Reasoning, State: "done"}
-	default:
+	case p.Text != "" || p.ProviderData == nil:
 		return Text{Type: "text", Text: p.Text, State: "done"}
 	}
+	return nil
 }
 
 func (b *builder) toolPart(c eventlog.ToolCall) Part {
 	tool := Tool{Type: "tool-" + c.Name, ToolCallID: c.ID, ProviderExecuted: true}
 	r, ok := b.results[c.ID]
+	waits := b.waiting(c.ID)
+	if waits != nil && waits.Pending.Kind == eventlog.PendingClient || ok && r.AnsweredAs == eventlog.PendingClient {
+		tool.ProviderExecuted = false // else the client would not execute it
+	}
 	switch {
+	case !ok && waits != nil && waits.Pending.Kind == eventlog.PendingApproval && waits.Answer == nil:
+		tool.State = "approval-requested"
+		return ToolApproval{Tool: tool, Input: c.Arguments, Approval: Approval{ID: waits.Pending.ApprovalID}}
+	case !ok && waits != nil && waits.Pending.Kind == eventlog.PendingApproval:
+		tool.State = "approval-responded"
+		return ToolApproval{Tool: tool, Input: c.Arguments, Approval: Approval{
+			ID: waits.Pending.ApprovalID, Approved: &waits.Answer.Approved, Reason: waits.Answer.Reason,
+		}}
 	case !ok:
 		tool.State = "input-available"
 		return ToolInputAvailable{Tool: tool, Input: c.Arguments}
@@ -171,6 +227,20 @@ func (b *builder) toolPart(c eventlog.ToolCall) Part {
 		tool.State = "output-available"
 		return ToolOutputAvailable{Tool: tool, Input: c.Arguments, Output: r.Result}
 	}
+}
+
+// waiting returns a call of the open step that waits for a person or has its
+// answer, or nil.
+func (b *builder) waiting(id string) *projector.Call {
+	if b.session.Turn == nil || b.session.Turn.Step == nil {
+		return nil
+	}
+	for i := range b.session.Turn.Step.Calls {
+		if c := &b.session.Turn.Step.Calls[i]; c.ID == id && c.Pending != nil {
+			return c
+		}
+	}
+	return nil
 }
 
 func (b *builder) addUnfinished() {
