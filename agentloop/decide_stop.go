@@ -25,7 +25,11 @@ func (d decider) interrupt(t *projector.Tree, s *projector.Session, stop project
 			}
 		}
 	}
-	if busy || d.busy(CallModel{Session: s.SessionID, RunID: s.Turn.RunID}.key()) || stopping(t, s, (*projector.Session).Running) {
+	children := stopping(t, s, (*projector.Session).Running)
+	if busy || children || d.busy(CallModel{Session: s.SessionID, RunID: s.Turn.RunID}.key()) {
+		if !stop.Heard && (children || len(running) > 0) { // whoever asks must not take a run over that only needs time
+			running = append(running, StopChild{Session: s.SessionID, Stop: *s.Turn.Stop})
+		}
 		return running
 	}
 	return []Effect{Interrupt{Session: s.SessionID, Reason: stop.Reason}}

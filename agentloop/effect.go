@@ -42,6 +42,12 @@ type (
 		Call    projector.Call
 		At      int64 // ms since the epoch
 	}
+	// StopRemote aborts what a remote agent does for a call that nobody here
+	// works on any more, once and as far as it can be reached.
+	StopRemote struct {
+		Session string
+		Call    projector.Call
+	}
 )
 
 // Effects that are appends.
@@ -79,7 +85,8 @@ type (
 	}
 	// ResumeChild begins a further run of a sub-agent that has waited.
 	ResumeChild struct{ Session string }
-	// StopChild hands a stop on to a sub-agent.
+	// StopChild hands a stop on to a sub-agent, or says that the session has
+	// heard of its own.
 	StopChild struct {
 		Session string
 		Stop    projector.Stop
@@ -113,6 +120,7 @@ type (
 func (e CallModel) key() string     { return "model " + e.Session }
 func (e RunCall) key() string       { return callKey(e.Session, e.Call.ID) }
 func (e AwaitDeadline) key() string { return "deadline " + e.Session + " " + e.Call.ID }
+func (e StopRemote) key() string    { return stopKey(e.Session, e.Call.ID) }
 func (Truncate) key() string        { return "" }
 func (CloseCall) key() string       { return "" }
 func (RunCompanion) key() string    { return "" }
@@ -126,10 +134,12 @@ func (Finish) key() string          { return "" }
 func (Fail) key() string            { return "" }
 
 func callKey(session, call string) string { return "call " + session + " " + call }
+func stopKey(session, call string) string { return "stop " + session + " " + call }
 
 func (e CallModel) about() string     { return e.Session }
 func (e RunCall) about() string       { return e.Session }
 func (e AwaitDeadline) about() string { return e.Session }
+func (e StopRemote) about() string    { return e.Session }
 func (e Truncate) about() string      { return e.Session }
 func (e CloseCall) about() string     { return e.Session }
 func (e RunCompanion) about() string  { return e.Session }

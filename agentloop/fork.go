@@ -2,6 +2,7 @@ package agentloop
 
 import (
 	"context"
+	"errors"
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
@@ -29,7 +30,9 @@ type Forked struct {
 // Fork makes a session whose first record holds the state of another one at a
 // sequence: nothing later needs that one. If a turn was open there, the fork is
 // interrupted, and Resume goes on with it; calls that have no result are
-// executed in both. A fork that exists with the same origin is returned.
+// executed in both, and remote agents are asked anew. A fork that exists with
+// the same origin is returned; if the other session is gone, which sequence a
+// checkpoint or a message was is not asked any more.
 //
 // Errors: eventlog.ErrSessionNotFound, ErrCheckpointNotFound, ErrSessionExists,
 // *eventlog.CursorAheadError, *eventlog.TrimmedError,
@@ -37,6 +40,9 @@ type Forked struct {
 // log takes as one record.
 func (l *Loop) Fork(ctx context.Context, req ForkRequest) (Forked, error) {
 	head, err := l.states.Head(ctx, req.FromSessionID)
+	if errors.Is(err, eventlog.ErrSessionNotFound) {
+		return l.orphanedFork(ctx, req)
+	}
 	if err != nil {
 		return Forked{}, err
 	}
@@ -74,6 +80,23 @@ func (l *Loop) Fork(ctx context.Context, req ForkRequest) (Forked, error) {
 		return Forked{}, err
 	}
 	return forked, nil
+}
+
+// orphanedFork returns the fork that was made of a session before that was
+// erased.
+func (l *Loop) orphanedFork(ctx context.Context, req ForkRequest) (Forked, error) {
+	if req.NewSessionID == "" {
+		return Forked{}, eventlog.ErrSessionNotFound
+	}
+	t, err := l.states.Head(ctx, req.NewSessionID)
+	if err != nil {
+		return Forked{}, err
+	}
+	from := t.ForkedFrom
+	if from == nil || from.SessionID != req.FromSessionID || req.At.Sequence != 0 && req.At.Sequence != from.Sequence {
+		return Forked{}, eventlog.ErrSessionNotFound
+	}
+	return Forked{SessionID: req.NewSessionID, FromSessionID: from.SessionID, FromSequence: from.Sequence}, nil
 }
 
 // forkRecords begins a fork: its state, what clients have to know, and how its

@@ -26,10 +26,6 @@ type Options struct {
 	// RetryDelay is the pause before a failed model call is repeated; it
 	// doubles each time. 0: one second.
 	RetryDelay time.Duration
-	// InterruptGrace is how long a run that another node drives may be silent
-	// after Interrupt was called here, before this node takes it over; see
-	// there. 0: 10 seconds.
-	InterruptGrace time.Duration
 }
 
 // Loop runs the agents of one node.
@@ -79,9 +75,6 @@ func New(log eventlog.Log, agents []Agent, o *Options) (*Loop, error) {
 	}
 	if l.opts.RetryDelay == 0 {
 		l.opts.RetryDelay = time.Second
-	}
-	if l.opts.InterruptGrace == 0 {
-		l.opts.InterruptGrace = 10 * time.Second
 	}
 	for _, a := range agents {
 		d, err := define(a)

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -84,19 +86,22 @@ type remoteCall struct {
 	call projector.Call
 	id   string // of the session, there and in this tree
 	run  string // there
+	// known: the other server may have the session already.
+	known bool
 }
 
 // runRemote has another server work on a call and takes its stream over. What
 // was taken over is in the log with its position: whoever goes on after a crash
 // asks for the rest.
 func (t *task) runRemote(ctx context.Context, c *Call, call projector.Call, agent *remoteAgent) error {
-	r := &remoteCall{task: t, remoteAgent: agent, c: c, call: call, id: childID(t.session, "-remote-", c.ID)}
+	r := &remoteCall{task: t, remoteAgent: agent, c: c, call: call, id: childID(t.session, projector.InfixRemote, c.ID)}
+	r.known = call.Pending != nil || r.made()
 	deadline := t.l.now() + agent.Timeout.Milliseconds()
 	if p := call.Pending; p != nil {
 		deadline = p.Deadline
 	} else if err := checkArguments(agent.input, call.Arguments); err != nil {
 		return t.refuse(ctx, c, call, CodeToolInput, "invalid arguments: "+err.Error())
-	} else if code, problem := t.cantSpawn(r.id); problem != "" {
+	} else if code, problem := t.cantSpawn(r.id); problem != "" && !r.known {
 		return t.dispatchFailed(ctx, c, call, code, problem)
 	} else if err := r.create(ctx); err != nil {
 		return err
@@ -111,14 +116,25 @@ func (t *task) runRemote(ctx context.Context, c *Call, call projector.Call, agen
 		r.stop(ctx, cause)
 		return cause
 	case errors.Is(context.Cause(limited), errToolTimeout):
-		r.tell(ctx, r.Transport.Abort, "timeout")
+		r.tell(context.WithoutCancel(ctx), r.Transport.Abort, "timeout")
 		return r.close(ctx, nil, CodeToolTimeout, fmt.Sprintf("%v after %s", errToolTimeout, agent.Timeout))
 	case r.recording(err):
 		return err
 	default:
-		t.l.opts.Logger.Error("subagent.dispatch_failed", "session", t.session, "tool", c.ToolName, "call", c.ID, "remote", true)
+		c.log(slog.LevelError, logDispatchFailed, "code", CodeToolFailed, "remote", true)
 		return r.close(ctx, nil, CodeToolFailed, "the remote agent could not be run: "+err.Error())
 	}
+}
+
+// made reports whether the call has made its session before; a rollback may
+// have gone back to before the call waited for it.
+func (r *remoteCall) made() (made bool) {
+	r.look(func(*projector.Session) {
+		old := r.tree.Get(r.id)
+		made = old != nil && old.Child != nil && old.Child.Remote &&
+			old.Child.ParentSessionID == r.session && old.Child.CallID == r.c.ID
+	})
+	return made
 }
 
 // create records that the call waits for the remote session.
@@ -149,7 +165,7 @@ func (r *remoteCall) recording(err error) bool {
 // before this one may have started it.
 func (r *remoteCall) begin(ctx context.Context) error {
 	request := remote.StartRequest{SessionID: r.id, AgentType: r.AgentType, Message: string(r.call.Arguments)}
-	if r.call.Pending != nil {
+	if r.known {
 		status, err := r.Transport.Status(ctx, r.id)
 		switch {
 		case remote.IsNotFound(err): // it has never got there
@@ -258,10 +274,11 @@ func (r *remoteCall) takeOver(ctx context.Context, ev remote.Event, more <-chan 
 }
 
 // own returns a chunk as one of the sub-agent's session, or nil if it can't be
-// one: what a server says is not taken for another session's.
+// one: what a server says is not taken for another session's. Its times are its
+// own, for display only.
 func (r *remoteCall) own(chunk remote.ChunkEvent) eventlog.Chunk {
 	c := chunk.Chunk
-	if agent := eventlog.BaseOf(c).AgentID; agent != r.id && !strings.HasPrefix(agent, r.id+"-") {
+	if !r.includes(eventlog.BaseOf(c).AgentID) {
 		var members map[string]json.RawMessage
 		if json.Unmarshal(chunk.Raw, &members) != nil {
 			return nil
@@ -277,6 +294,16 @@ func (r *remoteCall) own(chunk remote.ChunkEvent) eventlog.Chunk {
 		return nil
 	}
 	return c
+}
+
+// includes reports whether a session is the sub-agent's or one of its own
+// sub-agents': another call's id may begin with this one's.
+func (r *remoteCall) includes(session string) bool {
+	rest, ok := strings.CutPrefix(session, r.id)
+	return ok && (rest == "" || slices.ContainsFunc(
+		[]string{projector.InfixCall, projector.InfixAgent, projector.InfixRemote},
+		func(infix string) bool { return strings.HasPrefix(rest, infix) },
+	))
 }
 
 // settle records how the remote session has ended.
@@ -334,19 +361,46 @@ func (r *remoteCall) stop(ctx context.Context, cause error) {
 		return
 	}
 	tell, reason := r.Transport.Abort, ""
-	stopped := false
+	stopped, softly := false, false
 	r.look(func(s *projector.Session) {
 		if s.Turn == nil || s.Turn.Stop == nil {
 			return
 		}
 		stopped, reason = true, s.Turn.Stop.Reason
 		if s.Turn.Stop.Kind == eventlog.StopInterrupt {
-			tell = r.Transport.Interrupt
+			tell, softly = r.Transport.Interrupt, true
 		}
 	})
-	if stopped {
-		r.tell(ctx, tell, reason)
+	switch {
+	case !stopped:
+		return
+	case !softly:
+		r.noteStopped()
 	}
+	r.tell(context.WithoutCancel(ctx), tell, reason)
+}
+
+// stopRemote aborts the remote session of a call whose process has died, or
+// was interrupted.
+func (t *task) stopRemote(ctx context.Context, e StopRemote) {
+	r := &remoteCall{
+		task: t, remoteAgent: t.def.remotes[e.Call.Name], c: t.newCall("", e.Call), id: e.Call.Pending.Child,
+	}
+	defer r.noteStopped()
+	reason := ""
+	t.look(func(s *projector.Session) {
+		if s.Turn != nil && s.Turn.Stop != nil {
+			reason = s.Turn.Stop.Reason
+		}
+	})
+	r.tell(ctx, r.Transport.Abort, reason)
+}
+
+// noteStopped remembers that the remote session is not to be aborted again.
+func (r *remoteCall) noteStopped() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stopped[stopKey(r.session, r.c.ID)] = true
 }
 
 // remoteStopTimeout is how long a remote server has to answer to a stop.
@@ -354,9 +408,9 @@ const remoteStopTimeout = 10 * time.Second
 
 // tell stops the remote session, as far as it can be reached.
 func (r *remoteCall) tell(ctx context.Context, stop func(context.Context, string, string) error, reason string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), remoteStopTimeout)
+	ctx, cancel := context.WithTimeout(ctx, remoteStopTimeout)
 	defer cancel()
-	if err := stop(ctx, r.id, reason); err != nil {
+	if err := stop(ctx, r.id, reason); err != nil && !remote.IsNotFound(err) { // it has never got there
 		r.l.opts.Logger.Warn("a remote agent could not be stopped", "session", r.session, "call", r.c.ID, "error", err)
 	}
 }

@@ -3,7 +3,9 @@ package agentloop_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"iter"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -234,8 +236,7 @@ func TestAProcessThatDiesLeavesTheRemoteAgentToTheNextOne(t *testing.T) {
 	log := memory.New()
 	first := newRigOn(t, log, there.caller(time.Minute))
 	first.start("s", "caller", "go")
-	<-m.half
-	first.until("s", func(r eventlog.Record) bool { return r.Type == "remote_progress" })
+	first.followed(m)
 	first.loop.Stop()
 
 	second := newRigOn(t, log, there.caller(time.Minute))
@@ -252,8 +253,7 @@ func TestARemoteAgentIsInterruptedAndResumedWithItsCaller(t *testing.T) {
 	there := newServer(t, m)
 	here := newRig(t, there.caller(time.Minute))
 	here.start("s", "caller", "go")
-	<-m.half
-	here.until("s", func(r eventlog.Record) bool { return r.Type == "remote_progress" })
+	here.followed(m)
 	require.NoError(t, here.loop.Interrupt(t.Context(), "s", "lunch"))
 	require.NoError(t, here.loop.AwaitStop(t.Context(), "s"))
 	require.Equal(t, projector.SessionInterrupted, stateOf(t, here.log, "s").Status)
@@ -273,8 +273,7 @@ func TestARemoteAgentIsAbortedWithItsCaller(t *testing.T) {
 	there := newServer(t, m)
 	here := newRig(t, there.caller(time.Minute))
 	here.start("s", "caller", "go")
-	<-m.half
-	here.until("s", func(r eventlog.Record) bool { return r.Type == "remote_progress" })
+	here.followed(m)
 	require.NoError(t, here.loop.Abort(t.Context(), "s", "enough"))
 	state := here.ended("s")
 	require.Equal(t, agentloop.CodeAborted, state.Error.Code)
@@ -313,4 +312,181 @@ func TestAServerThatIsBrokenFailsTheCallOnly(t *testing.T) {
 	require.Equal(t, projector.SessionCompleted, state.Status)
 	require.Equal(t, agentloop.CodeToolFailed, state.Messages[2].ErrorCode)
 	require.NotContains(t, state.Messages[2].Error, there.url, "addresses are not told")
+}
+
+// followed waits until the server's analyst has said half of its answer and
+// some of that has been taken over.
+func (g *rig) followed(m *gated) {
+	g.t.Helper()
+	<-m.half
+	g.until("s", func(r eventlog.Record) bool { return r.Type == "text_delta" && r.Agent == remoteID })
+}
+
+func TestARemoteAgentIsAbortedThoughItsCallerHasDied(t *testing.T) {
+	m := newGated(answering(longAnswer))
+	there := newServer(t, m)
+	first := newRig(t, there.caller(time.Minute))
+	first.start("s", "caller", "go")
+	first.followed(m)
+	first.loop.Stop()
+
+	second := newRigOn(t, first.log, there.caller(time.Minute))
+	require.NoError(t, second.loop.Abort(t.Context(), "s", "enough"))
+	require.Equal(t, agentloop.CodeAborted, second.ended("s").Error.Code)
+	require.NoError(t, there.loop.AwaitStop(t.Context(), remoteID))
+	require.Equal(t, projector.SessionFailed, stateOf(t, there.log, remoteID).Status)
+}
+
+func TestARemoteAgentIsAbortedWithItsInterruptedCaller(t *testing.T) {
+	m := newGated(answering(longAnswer))
+	there := newServer(t, m)
+	here := newRig(t, there.caller(time.Minute))
+	here.start("s", "caller", "go")
+	here.followed(m)
+	require.NoError(t, here.loop.Interrupt(t.Context(), "s", "lunch"))
+	require.NoError(t, here.loop.AwaitStop(t.Context(), "s"))
+	require.NoError(t, here.loop.Abort(t.Context(), "s", "enough"))
+	require.Equal(t, agentloop.CodeAborted, here.ended("s").Error.Code)
+	require.NoError(t, there.loop.AwaitStop(t.Context(), remoteID))
+	require.Equal(t, projector.SessionFailed, stateOf(t, there.log, remoteID).Status)
+}
+
+// aborts counts what a transport is told to abort.
+type aborts struct {
+	remote.Transport
+	told atomic.Int32
+	err  error
+}
+
+func (a *aborts) Abort(ctx context.Context, session, reason string) error {
+	a.told.Add(1)
+	if a.err != nil {
+		return a.err
+	}
+	return a.Transport.Abort(ctx, session, reason)
+}
+
+// via has the agent reach its server through a transport.
+func via(a agentloop.Agent, wrap func(remote.Transport) remote.Transport) agentloop.Agent {
+	a.RemoteAgents = slices.Clone(a.RemoteAgents)
+	a.RemoteAgents[0].Transport = wrap(a.RemoteAgents[0].Transport)
+	return a
+}
+
+func TestARemoteAgentIsToldToAbortOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		dies bool
+		err  error
+	}{
+		"by who follows it":             {},
+		"by who has not followed it":    {dies: true},
+		"though it can't be reached":    {dies: true, err: errors.New("no route to it")},
+		"though its follower could not": {err: errors.New("no route to it")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newGated(answering(longAnswer))
+			there := newServer(t, m)
+			transport := &aborts{err: c.err}
+			agent := via(there.caller(time.Minute), func(tr remote.Transport) remote.Transport {
+				transport.Transport = tr
+				return transport
+			})
+			here := newRig(t, agent)
+			here.start("s", "caller", "go")
+			here.followed(m)
+			if c.dies {
+				here.loop.Stop()
+				here = newRigOn(t, here.log, agent)
+			}
+			require.NoError(t, here.loop.Abort(t.Context(), "s", "enough"))
+			require.Equal(t, agentloop.CodeAborted, here.ended("s").Error.Code)
+			require.EqualValues(t, 1, transport.told.Load())
+		})
+	}
+}
+
+func TestAForkAsksItsOwnRemoteAgent(t *testing.T) {
+	m := newGated(answering(longAnswer))
+	there := newServer(t, m)
+	here := newRig(t, there.caller(time.Minute))
+	here.start("s", "caller", "go")
+	here.followed(m)
+	require.NoError(t, here.loop.Interrupt(t.Context(), "s", "wait"))
+	require.NoError(t, here.loop.AwaitStop(t.Context(), "s"))
+	_, err := here.loop.Fork(t.Context(), agentloop.ForkRequest{FromSessionID: "s", NewSessionID: "f"})
+	require.NoError(t, err)
+	close(m.goOn)
+	_, err = here.loop.Resume(t.Context(), agentloop.ResumeRequest{SessionID: "f"})
+	require.NoError(t, err)
+	require.Equal(t, projector.SessionCompleted, here.ended("f").Status)
+	require.Equal(t, longAnswer, here.said("f", "f-remote-c1"))
+	require.Equal(t, projector.SessionInterrupted, stateOf(t, there.log, remoteID).Status)
+}
+
+// What a rollback strikes of a remote stream is taken over again.
+func TestARollbackIntoARemoteCallTakesItsStreamOverAgain(t *testing.T) {
+	there := newServer(t, answering(longAnswer))
+	here := newRig(t, there.caller(time.Minute))
+	here.start("s", "caller", "go")
+	here.ended("s")
+	released(t, here.loop)
+	var places []uint64
+	for r, err := range here.log.Read(t.Context(), "s", 0, 0) {
+		require.NoError(t, err)
+		if r.Type == "call_suspended" || r.Type == "session_created" && r.Agent == remoteID || r.Type == "model_turn" {
+			places = append([]uint64{r.Sequence}, places...)
+		}
+	}
+	require.GreaterOrEqual(t, len(places), 3)
+	for _, at := range places {
+		_, err := here.loop.Rollback(t.Context(), "s", agentloop.Target{Sequence: at})
+		require.NoError(t, err)
+		began, err := here.loop.Resume(t.Context(), agentloop.ResumeRequest{SessionID: "s"})
+		require.NoError(t, err)
+		state := here.comes("s", func(t *projector.Tree) bool { return t.Over() && t.CurrentRun().RunID == began.RunID })
+		require.Equal(t, projector.SessionCompleted, state.Status)
+		require.JSONEq(t, `{"answer":"42"}`, string(state.Messages[2].Result))
+		require.Equal(t, longAnswer, here.said("s", remoteID))
+		released(t, here.loop)
+	}
+}
+
+// forged is a server that speaks for other sessions.
+type forged struct {
+	remote.Transport
+	as string
+}
+
+func (f forged) Stream(ctx context.Context, id string, from uint64) iter.Seq2[remote.Event, error] {
+	return func(yield func(remote.Event, error) bool) {
+		for ev, err := range f.Transport.Stream(ctx, id, from) {
+			if c, ok := ev.(remote.ChunkEvent); ok {
+				if d, ok := c.Chunk.(*eventlog.TextDelta); ok {
+					d.AgentID = f.as
+				}
+			}
+			if !yield(ev, err) {
+				return
+			}
+		}
+	}
+}
+
+func TestARemoteAgentSpeaksForItselfOnly(t *testing.T) {
+	for as, taken := range map[string]string{
+		remoteID + "-2":         remoteID, // another call's
+		"s":                     remoteID,
+		remoteID + "-sub-c9":    remoteID + "-sub-c9",
+		remoteID + "-agent-m":   remoteID + "-agent-m",
+		remoteID + "-remote-c9": remoteID + "-remote-c9",
+	} {
+		there := newServer(t, answering(longAnswer))
+		here := newRig(t, via(there.caller(time.Minute), func(tr remote.Transport) remote.Transport { return forged{tr, as} }))
+		here.start("s", "caller", "go")
+		require.Equal(t, projector.SessionCompleted, here.ended("s").Status)
+		require.Equal(t, longAnswer, here.said("s", taken), as)
+		if as != taken && as != "s" {
+			require.Nil(t, stateOf(t, here.log, "s").Get(as))
+		}
+	}
 }

@@ -73,7 +73,7 @@ func (l *Loop) Resume(ctx context.Context, req ResumeRequest) (Started, error) {
 }
 
 // maxAnswers is how many answers to open calls are appended at once.
-const maxAnswers = 900
+const maxAnswers = 500
 
 // resumption returns the records that resume a session, and the run that they
 // begin; or only some of the answers that precede it, if there are more than go

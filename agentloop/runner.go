@@ -27,6 +27,10 @@ type runner struct {
 	ids    map[string]*task // call ids that were given, until the task ends
 	hooks  hookQueue        // what hooks are to be told
 
+	// stopped are the remote agents that were told to abort, whether they
+	// have heard it or not, by StopRemote's key.
+	stopped map[string]bool
+
 	// committing is held from reading the state to appending what was made
 	// of it, so that the patches of parallel calls build on each other.
 	committing sync.Mutex
@@ -54,12 +58,12 @@ func (l *Loop) hold(ctx context.Context, session string, run *liveRun) error {
 	run.held = t.Head
 	r := &runner{
 		l: l, root: session, id: l.opts.NewID(), tree: t, ids: map[string]*task{}, tasks: map[string]*task{},
-		ended: make(chan outcome), hooks: newHookQueue(),
+		ended: make(chan outcome), hooks: newHookQueue(), stopped: map[string]bool{},
 	}
 	if effects, err := r.decide(); err != nil || len(effects) == 0 {
 		return err
 	}
-	if t.Turn != nil && l.agents[t.AgentType] == nil {
+	if t.Turn != nil && l.agents[t.AgentType] == nil && !aborting(&t.Session) {
 		return fmt.Errorf("%w: %q", ErrUnknownAgent, t.AgentType)
 	}
 	r.w = eventlog.NewWriter(l.log, session, eventlog.WriterOptions{
@@ -127,7 +131,10 @@ func (r *runner) decide() (effects []Effect, err error) {
 		}
 	}()
 	r.decidedAt = r.others
-	d := decider{defs: r.l.agents, retryDelay: r.l.opts.RetryDelay, busy: func(key string) bool { return r.tasks[key] != nil }}
+	d := decider{
+		defs: r.l.agents, retryDelay: r.l.opts.RetryDelay, stopped: r.stopped,
+		busy: func(key string) bool { return r.tasks[key] != nil },
+	}
 	return r.withHooks(d.decide(r.tree)), nil
 }
 

@@ -80,7 +80,7 @@ func (te *teller) records(ctx context.Context, _ *agentloop.Loop, rest string) (
 		if err != nil {
 			return "", err
 		}
-		if s, ok := te.show(r); ok {
+		if s, ok := te.show(r); ok && !te.heard(r, s) {
 			all = append(all, s)
 		}
 	}
@@ -100,6 +100,17 @@ func (te *teller) records(ctx context.Context, _ *agentloop.Loop, rest string) (
 		fmt.Fprintf(&out, "%s %s\n", s.kind, s.text)
 	}
 	return strings.ReplaceAll(out.String(), " \n", "\n"), nil
+}
+
+// heard reports whether a record only says that who drives the run has heard
+// of a stop, which comes when it comes.
+func (te *teller) heard(r eventlog.Record, s shown) bool {
+	if s.kind != "[interrupt_requested]" {
+		return false
+	}
+	again := te.stops[s] && r.Ordinal > 1 // by a writer with a claim, which is its first record
+	te.stops[s] = true
+	return again
 }
 
 // inCallOrder sorts what stands together of several calls.

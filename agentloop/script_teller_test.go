@@ -42,13 +42,14 @@ type teller struct {
 	session string // that commands are about, without the prefix
 	names   names
 	printed map[string]uint64 // up to where records were shown, by session
+	stops   map[shown]bool    // stops that were shown
 	awaited map[string]uint64 // up to where records were waited for, by what was waited for
 }
 
 func newTeller(t *testing.T, name string, log eventlog.Log) *teller {
 	te := &teller{
 		t: t, log: log, prefix: name + "~", session: "s", names: newNames(),
-		printed: map[string]uint64{}, awaited: map[string]uint64{},
+		printed: map[string]uint64{}, awaited: map[string]uint64{}, stops: map[shown]bool{},
 		stage: &stage{gates: map[string]chan struct{}{}, attempts: map[string]int{}, executed: map[string]int{}},
 	}
 	t.Cleanup(func() {

@@ -15,11 +15,8 @@ import (
 // does not run is left as it is, but for its sub-agents that have outlived its
 // turn. It returns when the wish is durable; see AwaitStop.
 //
-// A run whose process has died is taken over to be stopped. Which has, the log
-// can't tell: a run that another node drives counts as dead when nothing was
-// appended to its tree for [Options].InterruptGrace. So a tool that is silent
-// for longer is not promised to come to its end: it is cut off, and executed
-// again when the run is resumed.
+// A run whose process has died is taken over to be stopped: whoever drives a
+// run that can't stop at once says within a second that it has heard.
 //
 // Errors: eventlog.ErrSessionNotFound and what the log returns.
 func (l *Loop) Interrupt(ctx context.Context, session, reason string) error {
@@ -65,7 +62,7 @@ func (l *Loop) requestStop(ctx context.Context, session string, kind eventlog.St
 	case waits || l.Live(session):
 		l.drive(session)
 	default: // another node has it, if that lives
-		l.takeOverUnlessStopped(session, kind)
+		l.takeOverUnlessHeard(session, kind)
 	}
 	return nil
 }
@@ -87,33 +84,25 @@ func (l *Loop) stopOutliving(t *projector.Tree, kind eventlog.StopKind, reason s
 	return facts
 }
 
-// abortGrace is how long another node has to meet an abort before this one
-// takes the run over: what it does is cut off in any case.
-const abortGrace = time.Second
+// stopGrace is how long another node has to hear of a stop before this one
+// takes the run over.
+const stopGrace = time.Second
 
-// takeOverUnlessStopped drives the session if nobody else meets its stop. To
-// take a run over cuts its tools off, which an interrupt must not do: as long
-// as something is appended, somebody may be at work.
-func (l *Loop) takeOverUnlessStopped(session string, kind eventlog.StopKind) {
+// takeOverUnlessHeard drives the session if nobody else hears of its stop. To
+// take a run over cuts its tools off, which an interrupt must not do while who
+// drives it lives.
+func (l *Loop) takeOverUnlessHeard(session string, kind eventlog.StopKind) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ctx.Err() != nil {
 		return
 	}
 	l.wg.Go(func() {
-		ctx, cancel := context.WithCancel(l.ctx)
+		ctx, cancel := context.WithTimeout(l.ctx, stopGrace)
 		defer cancel()
-		grace := abortGrace
-		if kind == eventlog.StopInterrupt {
-			grace = l.opts.InterruptGrace
-		}
-		patience := time.AfterFunc(grace, cancel)
-		defer patience.Stop()
 		_, err := l.await(ctx, session, func(t *projector.Tree) bool {
-			if kind == eventlog.StopInterrupt {
-				patience.Reset(grace)
-			}
-			return stopped(t)
+			heard := kind == eventlog.StopInterrupt && t.Turn != nil && t.Turn.Stop != nil && t.Turn.Stop.Heard
+			return heard || stopped(t)
 		})
 		if err != nil && l.ctx.Err() == nil {
 			l.drive(session)

@@ -3,6 +3,7 @@ package agentloop
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -106,7 +107,7 @@ func validPrefix(s string, n int) string {
 
 // startChild begins a sub-agent's session for a call, all in one append.
 func (t *task) startChild(ctx context.Context, c *Call, call projector.Call, sub *subAgent) error {
-	id := childID(t.session, "-sub-", c.ID)
+	id := childID(t.session, projector.InfixCall, c.ID)
 	t.beforeSubAgent(ctx, sub.Agent, call)
 	code, problem := t.cantSpawn(id)
 	if problem != "" {
@@ -188,7 +189,8 @@ func (t *task) resumeChild(ctx context.Context) error {
 	return t.append(ctx, facts...)
 }
 
-// closeChild records what a sub-agent that was waited for has said.
+// closeChild records what a sub-agent that was waited for has said. What does
+// not fit into the call's record is the call's failure.
 func (t *task) closeChild(ctx context.Context, c *Call, call projector.Call) error {
 	id := call.Pending.Child
 	result, code, message := json.RawMessage(nil), CodeToolFailed, "the sub-agent's session is not there"
@@ -206,7 +208,13 @@ func (t *task) closeChild(ctx context.Context, c *Call, call projector.Call) err
 	if t.def.companion[c.ToolName] != nil { // that it failed is an answer, too
 		result, code, message = t.childStatus(id), "", ""
 	}
-	return t.append(ctx, append(facts, c.result(result, code, cutIf(message)), c.end(result, code, cutIf(message)))...)
+	err := t.append(ctx, append(facts, c.result(result, code, cutIf(message)), c.end(result, code, cutIf(message)))...)
+	if !errors.Is(err, eventlog.ErrTooLarge) {
+		return err
+	}
+	code, message = CodeToolFailed, "the sub-agent's output is too large to be a call's result"
+	facts = t.childEnd(c, id, nil, message)
+	return t.append(ctx, append(facts, c.result(nil, code, message), c.end(nil, code, message))...)
 }
 
 // childEnd tells clients that the sub-agent is over that a call has begun;

@@ -89,6 +89,9 @@ func (t *task) perform(e Effect) (err error) {
 		return t.runCall(t.ctx, RunCall(e))
 	case AwaitDeadline:
 		return t.awaitDeadline(t.ctx, e)
+	case StopRemote:
+		t.stopRemote(t.ctx, e)
+		return nil
 	case callHooks:
 		return t.callHooks(t.ctx)
 	case Truncate:

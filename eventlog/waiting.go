@@ -36,7 +36,8 @@ type (
 	}
 
 	// InterruptRequested asks a run to stop. It is void if the run is not the
-	// session's last one.
+	// session's last one. Who drives a run that can't stop at once appends the
+	// same again: it has heard.
 	InterruptRequested struct {
 		RunID  string   `json:"runId"`
 		Kind   StopKind `json:"kind"`

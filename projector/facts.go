@@ -40,7 +40,7 @@ func (t *Tree) applyFact(s *Session, r eventlog.Record, f eventlog.Fact, before 
 		t.AskedAt = f.Timestamp
 		s.submit(f)
 	case *eventlog.InterruptRequested:
-		s.requestStop(f)
+		t.requestStop(s, r, f)
 	case *eventlog.UsageRecorded:
 		s.use(f.RunID, func(u *Totals) { u.recorded(f) })
 	case *eventlog.RemoteProgress:

@@ -25,6 +25,8 @@ type Stop struct {
 	Reason   string            `json:"reason,omitempty"`
 	Code     string            `json:"code,omitempty"`
 	ByParent bool              `json:"byParent,omitempty"`
+	// Heard is set when whoever holds the tree has said the same: it lives.
+	Heard bool `json:"heard,omitempty"`
 }
 
 // Step is one model call and the tool calls that it asked for.

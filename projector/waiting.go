@@ -44,14 +44,19 @@ func (s *Session) submit(f *eventlog.ResultSubmitted) {
 
 // requestStop keeps a wish that the current run should stop. One that names
 // an earlier run is void, and nothing softens an abort.
-func (s *Session) requestStop(f *eventlog.InterruptRequested) {
+func (t *Tree) requestStop(s *Session, r eventlog.Record, f *eventlog.InterruptRequested) {
+	holder := t.Claim != nil && r.Writer == t.Claim.Writer
+	if s.Turn != nil && s.Turn.RunID == f.RunID && s.Turn.Stop != nil && s.Turn.Stop.Kind == f.Kind {
+		s.Turn.Stop.Heard = s.Turn.Stop.Heard || holder
+		return
+	}
 	if s.Turn == nil || s.Turn.RunID != f.RunID || s.Turn.Stop != nil && s.Turn.Stop.Kind == eventlog.StopAbort {
 		return
 	}
 	if f.Kind == eventlog.StopInterrupt && s.Status != SessionActive {
 		return
 	}
-	s.Turn.Stop = &Stop{Kind: f.Kind, Reason: f.Reason, Code: f.Code, ByParent: f.ByParent}
+	s.Turn.Stop = &Stop{Kind: f.Kind, Reason: f.Reason, Code: f.Code, ByParent: f.ByParent, Heard: holder}
 }
 
 // ChildNotice is the metadata of a hidden message that tells a parent of a

@@ -1,0 +1,102 @@
+package projector_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// family is the log of a root with a sub-agent of each kind. The remote one's
+// server has told of a sub-agent of its own.
+func family(root string) []eventlog.Record {
+	child := func(id string, c eventlog.SubSession) eventlog.Entry {
+		return fact(id, &eventlog.SessionCreated{AgentType: "kid", Child: &c, FactBase: factBase(id)})
+	}
+	run := func(id string) eventlog.Entry {
+		return fact(id, &eventlog.RunRequested{RunID: "r", Mode: eventlog.ModeStart, FactBase: factBase(id)})
+	}
+	call := projector.ChildID(root, projector.InfixCall, "c-1")
+	named := projector.ChildID(call, projector.InfixAgent, "m-1")
+	remote := projector.ChildID(root, projector.InfixRemote, "c-2")
+	return numbered(
+		fact(root, &eventlog.SessionCreated{AgentType: "boss", FactBase: factBase(root)}), run(root),
+		child(call, eventlog.SubSession{ParentSessionID: root, CallID: "c-1", Mode: eventlog.SubSessionEphemeral}), run(call),
+		child(named, eventlog.SubSession{ParentSessionID: call, CallID: "c-3", Mode: eventlog.SubSessionPersistent, Name: "m-1"}), run(named),
+		child(remote, eventlog.SubSession{ParentSessionID: root, CallID: "c-2", Mode: eventlog.SubSessionEphemeral, Remote: true}),
+		chunk(&eventlog.TextDelta{Delta: "hm", Base: base(remote[:min(len(remote), 200)] + "-sub-x")}, ""),
+		fact(remote, &eventlog.RemoteProgress{ToolCallID: "c-2", RunID: "r", Sequence: 7, FactBase: factBase(remote)}),
+	)
+}
+
+// The sessions of a fork are named as if they had come about there: a call and
+// a companion tool find them again.
+func TestAForksSubAgentsAreNamedAsItsOwn(t *testing.T) {
+	long := func(c string) string { return strings.Repeat(c, eventlog.MaxSessionID) }
+	for _, ids := range [][2]string{{"s", "f"}, {"s", long("f")}, {long("s"), "f"}, {long("é")[:eventlog.MaxSessionID], long("f")}} {
+		root, id := ids[0], ids[1]
+		then := projector.Fold(family(root)...)
+		require.Empty(t, then.Parked)
+		fork := forkOf(t, then, id)
+		require.Len(t, fork.Children, len(then.Children))
+		for key, s := range fork.Children {
+			require.Equal(t, key, s.SessionID)
+			require.NoError(t, eventlog.ValidateSessionID(key))
+		}
+		call := projector.ChildID(id, projector.InfixCall, "c-1")
+		named := projector.ChildID(call, projector.InfixAgent, "m-1")
+		remote := projector.ChildID(id, projector.InfixRemote, "c-2")
+		require.Equal(t, id, fork.Get(call).Child.ParentSessionID)
+		require.Equal(t, call, fork.Get(named).Child.ParentSessionID)
+		require.True(t, fork.Get(remote).Child.Remote)
+		if root == "s" {
+			require.NotNil(t, fork.Get(projector.ChildID(remote, projector.InfixCall, "x")))
+		}
+	}
+}
+
+// What a fork's sub-agents were doing goes on with it. A remote agent's session
+// is a new one, of which nothing was taken over.
+func TestAForksSubAgentsAreInterruptedByTheirParent(t *testing.T) {
+	then := projector.Fold(family("s")...)
+	fork := forkOf(t, then, "f")
+	require.Equal(t, projector.SessionInterrupted, fork.Status)
+	require.Nil(t, fork.Turn.Stop)
+	for _, id := range []string{"f-sub-c-1", "f-sub-c-1-agent-m-1"} {
+		s := fork.Get(id)
+		require.Equal(t, projector.SessionInterrupted, s.Status)
+		require.Equal(t, &projector.Stop{Kind: eventlog.StopInterrupt, ByParent: true}, s.Turn.Stop)
+	}
+	require.EqualValues(t, 7, then.Get("s-remote-c-2").RemoteSequence)
+	require.Zero(t, fork.Get("f-remote-c-2").RemoteSequence)
+}
+
+func forkOf(t *testing.T, then *projector.Tree, id string) *projector.Tree {
+	t.Helper()
+	state, err := projector.ForkState(then, id)
+	require.NoError(t, err)
+	fork := new(projector.Tree)
+	require.NoError(t, json.Unmarshal(state, fork))
+	return fork
+}
+
+// What has come of a remote stream behind a rollback's target comes again.
+func TestARollbackForgetsWhatARemoteStreamHasBrought(t *testing.T) {
+	progress := func(n uint64) eventlog.Entry {
+		id := "s-remote-c-2"
+		return fact(id, &eventlog.RemoteProgress{ToolCallID: "c-2", RunID: "r", Sequence: n, FactBase: factBase(id)})
+	}
+	records := family("s")
+	at := projector.Fold(records...)
+	records = next(records, progress(12))
+	head := records[len(records)-1].Sequence
+	records = next(records, rollbackTo(at, head))
+	back := projector.Fold(records...)
+	require.Empty(t, back.Parked)
+	require.EqualValues(t, 7, back.Get("s-remote-c-2").RemoteSequence)
+	require.EqualValues(t, 9, projector.Fold(next(records, progress(9))...).Get("s-remote-c-2").RemoteSequence)
+}
