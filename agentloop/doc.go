@@ -11,7 +11,7 @@
 //	          .-> CallModel      step_start, deltas, then fact model_turn
 //	          +-> RunCall        tool_start, events, then patches + fact tool_result + tool_end;
 //	          |                  or fact call_suspended, and the call waits
-//	Decide ---+-> AwaitDeadline
+//	Decide ---+-> AwaitDeadline, StopRemote
 //	  ^       |
 //	  |       '-> appends: Truncate, CloseCall, RunCompanion, CommitStep, Tell, ResumeChild,
 //	 fold         StopChild, and what ends a run: Suspend, Interrupt, Finish, Fail
@@ -56,6 +56,12 @@
 // non-blocking one may outlive its parent's turn; the parent is told by a
 // hidden message before its next model call. A remote one runs on another
 // server: its stream is taken over into the parent's log with its position.
+//
+// # Hooks
+//
+// Hooks are told what was recorded, outside of all locks and of the log's
+// path, in the order of document 002: see [Hooks]. One that fails or hangs is
+// logged and left alone.
 //
 // Not promised: that a tool which ignores its context is stopped (it is left
 // alone, and what it does is not recorded any more).
