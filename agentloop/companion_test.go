@@ -67,13 +67,29 @@ func TestCompanionToolsReachTheCallersOwnSubAgentsOnly(t *testing.T) {
 	require.Equal(t, 1, state.Get("s-agent-m-sub-k").TurnCount)
 }
 
+// unmoved is a model that goes on with its script whatever it is told meanwhile:
+// news of sub-agents come when they come.
+type unmoved struct{ model.Model }
+
+func (u unmoved) Generate(ctx context.Context, req model.Request, emit func(model.Event) error) (model.Answer, error) {
+	first := slices.IndexFunc(req.Messages, func(m model.Message) bool { return m.Role == model.RoleUser })
+	var kept []model.Message
+	for i, m := range req.Messages {
+		if m.Role != model.RoleUser || i == first {
+			kept = append(kept, m)
+		}
+	}
+	req.Messages = kept
+	return u.Model.Generate(ctx, req, emit)
+}
+
 func TestListsAndNewsCutLongOutputs(t *testing.T) {
 	long := strings.Repeat(`é"`, 50_000)
 	var g *rig
 	g = newRig(t,
 		agentloop.Agent{
 			Name: "boss", PersistentAgents: []agentloop.PersistentAgent{{Agent: "kid", Mode: agentloop.Blocking}, {Agent: "pal", Mode: agentloop.NonBlocking}},
-			Model: script(
+			Model: unmoved{script(
 				scripted.Turn{ToolCalls: []scripted.Call{companionCall("1", "spawnAgent", `{"agent":"kid","name":"k","initialMessage":"go"}`)}},
 				scripted.Turn{ToolCalls: []scripted.Call{
 					companionCall("2", "listChildren", `{}`),
@@ -81,7 +97,7 @@ func TestListsAndNewsCutLongOutputs(t *testing.T) {
 					companionCall("4", "spawnAgent", `{"agent":"pal","name":"p","initialMessage":"go"}`),
 				}},
 				call("settle", `{}`),
-				scripted.Turn{Text: "done"}),
+				scripted.Turn{Text: "done"})},
 			Tools: []agentloop.Tool{{Name: "settle", Execute: func(context.Context, *agentloop.Call, json.RawMessage) (any, error) {
 				g.until("s", func(r eventlog.Record) bool { return r.Type == "run_ended" && r.Agent == "s-agent-p" })
 				return nil, nil
@@ -169,13 +185,13 @@ func TestAnOutputThatFillsARecordIsCutOrTheCallsFailure(t *testing.T) {
 // A message would begin another run, and with it void the stop.
 func TestAMessageBehindATerminationIsRefused(t *testing.T) {
 	g := newRig(t,
-		agentloop.Agent{Name: "boss", PersistentAgents: []agentloop.PersistentAgent{{Agent: "kid", Mode: agentloop.NonBlocking}}, Model: script(
+		agentloop.Agent{Name: "boss", PersistentAgents: []agentloop.PersistentAgent{{Agent: "kid", Mode: agentloop.NonBlocking}}, Model: unmoved{script(
 			scripted.Turn{ToolCalls: []scripted.Call{companionCall("1", "spawnAgent", `{"agent":"kid","name":"k","initialMessage":"go"}`)}},
 			scripted.Turn{ToolCalls: []scripted.Call{
 				companionCall("2", "terminateChild", `{"name":"k"}`),
 				companionCall("3", "sendMessage", `{"name":"k","message":"one thing more"}`),
 			}},
-			scripted.Turn{Text: "done"})},
+			scripted.Turn{Text: "done"})}},
 		agentloop.Agent{Name: "kid", Model: hanging{}})
 	g.start("s", "boss", "go")
 	state := g.ended("s")

@@ -31,9 +31,9 @@ func TestANonBlockingSubAgentGoesOnInAFork(t *testing.T) {
 		agentloop.Agent{
 			Name: "boss", Tools: []agentloop.Tool{{Name: "ask", Client: true}},
 			PersistentAgents: []agentloop.PersistentAgent{{Agent: "kid", Mode: agentloop.NonBlocking}},
-			Model: script(scripted.Turn{ToolCalls: []scripted.Call{{
+			Model: unmoved{script(scripted.Turn{ToolCalls: []scripted.Call{{
 				ID: "1", Name: "companion__spawnAgent", Arguments: json.RawMessage(`{"agent":"kid","name":"m","initialMessage":"go"}`),
-			}}}, call("ask", `{}`), scripted.Turn{Text: "Done."}),
+			}}}, call("ask", `{}`), scripted.Turn{Text: "Done."})},
 		},
 		agentloop.Agent{Name: "kid", Model: saysWhen("Worked.", may)})
 	g.start("s", "boss", "go")
