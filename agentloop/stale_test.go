@@ -2,7 +2,9 @@ package agentloop_test
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -139,16 +141,27 @@ func TestAForeignSessionInTheTreeStopsNobody(t *testing.T) {
 	g := newRigOn(t, log, agentloop.Agent{Name: "a", Model: m})
 	g.start("s", "a", "go")
 	<-m.half
-	head, err := log.Head(t.Context(), "s")
-	require.NoError(t, err)
 	e, err := eventlog.NewFact("elsewhere", &eventlog.RunRequested{
 		RunID: "r", Mode: eventlog.ModeStart, FactBase: eventlog.FactBase{SessionID: "elsewhere"},
 	}, eventlog.Labels{})
 	require.NoError(t, err)
-	_, err = eventlog.AppendOnce(t.Context(), log, "s", "somebody", head, []eventlog.Entry{e})
-	require.NoError(t, err)
+	g.intrude(e)
 	close(m.goOn)
 	require.Equal(t, projector.SessionCompleted, g.ended("s").Status)
+}
+
+// intrude appends to the session behind whatever its run writes meanwhile.
+func (g *rig) intrude(e eventlog.Entry) {
+	g.t.Helper()
+	for {
+		head, err := g.log.Head(g.t.Context(), "s")
+		require.NoError(g.t, err)
+		_, err = eventlog.AppendOnce(g.t.Context(), g.log, "s", rand.Text(), head, []eventlog.Entry{e})
+		if _, conflict := errors.AsType[*eventlog.ConflictError](err); !conflict {
+			require.NoError(g.t, err)
+			return
+		}
+	}
 }
 
 func TestASessionThatWasRolledBackToItsBeginningStartsAgain(t *testing.T) {
