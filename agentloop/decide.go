@@ -147,12 +147,13 @@ func (d decider) nextStep(t *projector.Tree, s *projector.Session, def *definiti
 			Message: fmt.Sprintf("the agent did not finish within %d steps", def.MaxSteps),
 		}}
 	}
-	if news := childNews(t, s); news != nil {
+	call := CallModel{
+		Session: s.SessionID, RunID: s.Turn.RunID, StepID: fmt.Sprintf("turn-%d-step-%d", s.Turn.Number, n), Step: n,
+	}
+	if news := childNews(t, s); news != nil && !d.busy(call.key()) { // what is under way is not cut off for it
 		return []Effect{*news}
 	}
-	return []Effect{CallModel{
-		Session: s.SessionID, RunID: s.Turn.RunID, StepID: fmt.Sprintf("turn-%d-step-%d", s.Turn.Number, n), Step: n,
-	}}
+	return []Effect{call}
 }
 
 func (d decider) afterStep(t *projector.Tree, s *projector.Session, def *definition, step *projector.Step) []Effect {

@@ -10,27 +10,26 @@ import (
 // first, remote ones too.
 func (d decider) interrupt(t *projector.Tree, s *projector.Session, stop projector.Stop) []Effect {
 	def := d.defs[s.AgentType]
-	stop.ByParent = true
-	if effects := stopChildren(t, s, stop, (*projector.Session).Running); len(effects) > 0 {
-		return effects
-	}
-	var running []Effect
-	busy := false
+	var effects []Effect // with the tools that run: what is not wanted is cut off
+	busy := d.busy(CallModel{Session: s.SessionID, RunID: s.Turn.RunID}.key())
 	if step := s.Turn.Step; step != nil && !step.Committed {
 		for _, c := range step.Pending() {
 			e := RunCall{Session: s.SessionID, StepID: step.ID, Call: c}
 			busy = busy || d.busy(e.key())
 			if d.busy(e.key()) && (def == nil || def.remotes[c.Name] == nil) {
-				running = append(running, e)
+				effects = append(effects, e)
 			}
 		}
 	}
 	children := stopping(t, s, (*projector.Session).Running)
-	if busy || children || d.busy(CallModel{Session: s.SessionID, RunID: s.Turn.RunID}.key()) {
-		if !stop.Heard && (children || len(running) > 0) { // whoever asks must not take a run over that only needs time
-			running = append(running, StopChild{Session: s.SessionID, Stop: *s.Turn.Stop})
-		}
-		return running
+	if !stop.Heard && (children || len(effects) > 0) { // whoever asks must not take a run over that only needs time
+		effects = append(effects, StopChild{Session: s.SessionID, Stop: stop})
+	}
+	handed := stop
+	handed.ByParent = true
+	effects = append(effects, stopChildren(t, s, handed, (*projector.Session).Running)...)
+	if busy || children {
+		return effects
 	}
 	return []Effect{Interrupt{Session: s.SessionID, Reason: stop.Reason}}
 }

@@ -115,9 +115,11 @@ func (l *Loop) resumable(t *projector.Tree, req ResumeRequest) (run string, err 
 		return "", ErrNothingToResume
 	case l.agents[t.AgentType] == nil:
 		return "", ErrUnknownAgent
+	case aborting(&t.Session):
+		return "", ErrAlreadyCompleted
 	case l.running(t) && (len(req.Messages) > 0 || req.Mode == eventlog.ModeWithConfirmation):
 		return "", ErrAlreadyRunning
-	case l.running(t):
+	case l.running(t) && t.Turn.Stop == nil: // else a further run voids the stop
 		return t.Turn.RunID, nil
 	}
 	return "", nil

@@ -23,7 +23,7 @@ type runner struct {
 
 	mu     sync.RWMutex // guards what follows; the writer's observer changes the tree
 	tree   *projector.Tree
-	parked bool             // the fold could not use a record of ours
+	parked string           // a session of which the fold could not use a fact of ours
 	ids    map[string]*task // call ids that were given, until the task ends
 	hooks  hookQueue        // what hooks are to be told
 
@@ -110,7 +110,7 @@ func (r *runner) observe(rec eventlog.Record) {
 	case rec.Writer != r.id:
 		r.others = rec.Sequence
 	case len(r.tree.Parked) > parked:
-		r.parked = true
+		r.parked = rec.Agent
 	}
 }
 
@@ -190,21 +190,13 @@ func (r *runner) drive(ctx context.Context) error {
 // next performs the first of the effects that are appends, or begins those
 // that take their time and are not under way. Then it reports false.
 func (r *runner) next(ctx context.Context, effects []Effect) (appended bool, err error) {
-	for _, e := range effects {
-		if e.key() != "" {
-			continue
-		}
-		t := r.newTask(ctx, e)
-		if r.hasParked() { // deciding anew would do the same again, for ever
-			err = errParked
-		} else {
-			err = t.perform(e)
-		}
-		return true, r.settled(ctx, t, err)
+	if parked := r.takeParked(); parked != "" {
+		return true, r.settled(ctx, r.newTask(ctx, Fail{Session: parked}), errParked)
 	}
-	if r.hasParked() {
-		for _, e := range effects {
-			return true, r.settled(ctx, r.newTask(ctx, e), errParked)
+	for _, e := range effects {
+		if e.key() == "" {
+			t := r.newTask(ctx, e)
+			return true, r.settled(ctx, t, t.perform(e))
 		}
 	}
 	began := map[string]*task{} // by session, the call that has begun last
@@ -228,10 +220,17 @@ func (r *runner) next(ctx context.Context, effects []Effect) (appended bool, err
 	return false, nil
 }
 
-func (r *runner) hasParked() bool {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return r.parked
+// takeParked returns a session with an open turn of which the fold could not use
+// a fact of ours: deciding anew would write the same again, for ever.
+func (r *runner) takeParked() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	parked := r.parked
+	r.parked = ""
+	if s := r.tree.Get(parked); s == nil || s.Turn == nil {
+		return ""
+	}
+	return parked
 }
 
 // cancelUnwanted ends what decide does not want to be under way any more.
@@ -289,9 +288,6 @@ func (r *runner) settled(ctx context.Context, t *task, err error) error {
 		return err
 	}
 	r.l.opts.Logger.Error("run failed", "session", t.session, "error", err)
-	r.mu.Lock()
-	r.parked = false
-	r.mu.Unlock()
 	fail := Fail{Session: t.session, Code: CodeInternal, Message: "the run failed for an internal reason"}
 	err = r.newTask(ctx, fail).perform(fail)
 	switch {

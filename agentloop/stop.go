@@ -42,7 +42,7 @@ func (l *Loop) requestStop(ctx context.Context, session string, kind eventlog.St
 		case t.Turn == nil:
 			return l.stopOutliving(t, kind, reason), nil
 		case kind == eventlog.StopInterrupt && t.Status != projector.SessionActive,
-			t.Turn.Stop != nil && (t.Turn.Stop.Kind == kind || t.Turn.Stop.Kind == eventlog.StopAbort):
+			t.Turn.Stop != nil && (t.Turn.Stop.Kind == kind && !t.Turn.Stop.Heard || t.Turn.Stop.Kind == eventlog.StopAbort):
 			return nil, nil
 		}
 		waits = !t.Running()

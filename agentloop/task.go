@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -51,15 +52,22 @@ func (r *runner) newTask(ctx context.Context, e Effect) *task {
 			t.runID = s.Turn.RunID
 		}
 	}
-	switch _, model := e.(CallModel); {
-	case model:
+	decidedAt := r.decidedAt
+	current := func() bool {
+		r.mu.RLock()
+		defer r.mu.RUnlock()
+		return r.others == decidedAt
+	}
+	switch e := e.(type) {
+	case CallModel:
 		t.still = t.drives
-	case t.name == "":
-		decidedAt := r.decidedAt
-		t.still = func() bool {
-			r.mu.RLock()
-			defer r.mu.RUnlock()
-			return r.others == decidedAt
+	case AwaitDeadline:
+		t.still = func() bool { return t.waits(e.Call.ID) }
+	case CloseCall:
+		t.still = func() bool { return current() && t.waits(e.Call.ID) }
+	default:
+		if t.name == "" {
+			t.still = current
 		}
 	}
 	return t
@@ -70,6 +78,17 @@ func (r *runner) newTask(ctx context.Context, e Effect) *task {
 func (t *task) drives() (drives bool) {
 	t.look(func(s *projector.Session) { drives = s != nil && s.Turn != nil && s.Turn.RunID == t.runID })
 	return drives
+}
+
+// waits reports whether a call of the open step has no result yet: its deadline
+// and what it waited for may come at once.
+func (t *task) waits(call string) (waits bool) {
+	t.look(func(s *projector.Session) {
+		if s != nil && s.Turn != nil && s.Turn.Step != nil {
+			waits = slices.ContainsFunc(s.Turn.Step.Pending(), func(c projector.Call) bool { return c.ID == call })
+		}
+	})
+	return waits
 }
 
 // perform performs the effect. A panic in a tool's or a model's code is the

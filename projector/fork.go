@@ -68,9 +68,14 @@ func (s *Session) fork(rename func(string) string) {
 	if s.Turn == nil {
 		return
 	}
+	stop := s.Turn.Stop
 	s.Turn.Before, s.Turn.Stop = nil, nil
 	s.Status = SessionInterrupted
-	if s.Child != nil { // it goes on with its parent, whether that waits for it or not
+	switch {
+	case s.Child == nil:
+	case stop != nil && stop.Kind == eventlog.StopAbort: // who was terminated stays so
+		s.Turn.Stop = stop
+	default: // it goes on with its parent, whether that waits for it or not
 		s.Turn.Stop = &Stop{Kind: eventlog.StopInterrupt, ByParent: true}
 	}
 	st := s.Turn.Step

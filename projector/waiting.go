@@ -47,7 +47,7 @@ func (s *Session) submit(f *eventlog.ResultSubmitted) {
 func (t *Tree) requestStop(s *Session, r eventlog.Record, f *eventlog.InterruptRequested) {
 	holder := t.Claim != nil && r.Writer == t.Claim.Writer
 	if s.Turn != nil && s.Turn.RunID == f.RunID && s.Turn.Stop != nil && s.Turn.Stop.Kind == f.Kind {
-		s.Turn.Stop.Heard = s.Turn.Stop.Heard || holder
+		s.Turn.Stop.Heard = holder // whoever asks again wants to hear again
 		return
 	}
 	if s.Turn == nil || s.Turn.RunID != f.RunID || s.Turn.Stop != nil && s.Turn.Stop.Kind == eventlog.StopAbort {
