@@ -29,7 +29,7 @@ const (
 
 // Hard limits of a whole run; it plans for less.
 const (
-	maxShort = 2 * time.Minute
+	maxShort = 5 * time.Minute
 	maxFull  = 15 * time.Minute
 )
 
