@@ -265,6 +265,17 @@ func (v *verification) onlySealed(s stored) (newer bool, err error) {
 		return false, nil // purged, or told
 	}
 	if v.log.lostFrom == 0 {
+		if s.Sequence > v.upTo {
+			last, err := v.l.lastMessage(v.ctx, v.stream, v.subject)
+			if last.sequence >= s.Sequence {
+				return true, nil
+			}
+			if err != nil && !errors.Is(err, errNoMessage) && last.sequence == 0 {
+				return false, err
+			}
+		}
+		// After the last message: what was there before a purge, and is not there
+		// now, the purge took.
 		log, err := v.l.streamState(v.ctx, v.stream, v.subject)
 		if err != nil {
 			return false, err
@@ -274,15 +285,6 @@ func (v *verification) onlySealed(s stored) (newer bool, err error) {
 		}
 		if s.Sequence < v.begun {
 			return false, nil
-		}
-		if s.Sequence > v.upTo {
-			last, err := v.l.lastMessage(v.ctx, v.stream, v.subject)
-			if last.sequence >= s.Sequence {
-				return true, nil
-			}
-			if err != nil && !errors.Is(err, errNoMessage) && last.sequence == 0 {
-				return false, err
-			}
 		}
 		v.log.lostFrom = s.Sequence
 	}
