@@ -48,8 +48,8 @@ func (t *task) runCall(ctx context.Context, e RunCall) error {
 			return err
 		}
 		return t.commitCall(ctx, c, json.RawMessage(`{"acknowledged":true}`), "", "")
-	case tool.Client:
-		return t.awaitPerson(ctx, c, c.start(e.Call), c.suspended(eventlog.PendingClient, "", tool.Timeout))
+	case tool.Client: // the fact first: it tells a stream's readers who executes the call
+		return t.awaitPerson(ctx, c, c.suspended(eventlog.PendingClient, "", tool.Timeout), c.start(e.Call))
 	case e.Call.Pending == nil && tool.RequireApproval != nil && t.mustApprove(ctx, tool, c, e.Call):
 		id := t.approvalID(c)
 		return t.awaitPerson(ctx, c, c.chunk(&eventlog.ToolApprovalRequest{

@@ -44,9 +44,11 @@ func Apply(t *Tree, r eventlog.Record) {
 		}
 		s := t.session(r.Agent, f.At())
 		t.touch(s, r, f.At())
+		turn := s.Turn
 		if reason := t.applyFact(s, r, f, before); reason != "" {
 			t.park(r, reason)
 		}
+		s.trackStop(turn, r.Sequence)
 	default:
 		t.park(r, "neither a chunk nor a fact")
 	}

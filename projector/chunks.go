@@ -10,6 +10,7 @@ func (s *Session) applyChunk(r eventlog.Record, c eventlog.Chunk, before uint64)
 		s.openStep(start)
 	}
 	s.trackContent(r, before)
+	s.aside(r, c)
 	switch c := c.(type) {
 	case *eventlog.StatePatch:
 		next, err := Patch(s.CustomState, c.Patches)
@@ -28,6 +29,8 @@ func (s *Session) applyChunk(r eventlog.Record, c eventlog.Chunk, before uint64)
 		s.Status = SessionInterrupted
 	case *eventlog.Output:
 		s.Output = c.Output
+	case *eventlog.ToolApprovalResponse:
+		s.deny(c)
 	default:
 		if r.Run != "" { // what outside producers write is no part of an answer
 			s.stream(c)
@@ -63,7 +66,7 @@ func (s *Session) trackContent(r eventlog.Record, before uint64) {
 		if !st.Recorded {
 			st.Streamed = grow(st.Streamed, r.Sequence)
 		}
-	} else if call := st.call(r.Call); call != nil && !call.Done {
+	} else if call := st.call(r.Call); call != nil && !call.Done && !call.Awaited() {
 		call.Started = true
 		call.Streamed = grow(call.Streamed, r.Sequence)
 	}

@@ -35,6 +35,7 @@ func (t *Tree) applyFact(s *Session, r eventlog.Record, f eventlog.Fact, before 
 	case *eventlog.ToolResult:
 		return t.toolResult(s, r, f)
 	case *eventlog.CallSuspended:
+		t.asks(r, f)
 		return s.suspendCall(r, f)
 	case *eventlog.ResultSubmitted:
 		t.AskedAt = f.Timestamp
@@ -95,6 +96,9 @@ func (s *Session) userMessage(r eventlog.Record, f *eventlog.UserMessage) {
 		m.Turn = s.Turn.Number
 		if _, helix := m.marks(); helix == "reminder" {
 			s.Turn.Reminders++
+		}
+		if !m.Hidden() {
+			s.Turn.Before = nil // another message answers it
 		}
 	}
 	s.Messages = append(s.Messages, m)
@@ -200,6 +204,7 @@ func (t *Tree) toolResult(s *Session, r eventlog.Record, f *eventlog.ToolResult)
 			Role: RoleTool, Turn: s.Turn.Number, Step: st.Number, Timestamp: f.Timestamp, Sequence: r.Sequence,
 			ToolCallID: c.ID, ToolName: c.Name, Result: f.Result, Error: f.Error, ErrorCode: f.ErrorCode,
 		}
+		m.Denial = c.Denial
 		if c.Pending != nil {
 			m.AnsweredAs = c.Pending.Kind
 			if child := t.Get(c.Pending.Child); child != nil && child.Over() {
@@ -242,6 +247,9 @@ func (t *Tree) truncate(r eventlog.Record, f *eventlog.Truncated) string {
 	for _, g := range t.Dead[struck:] {
 		for _, s := range t.Sessions() {
 			s.strike(g)
+			if f.AfterSequence == 0 { // a rollback cuts them itself
+				s.strikeAsides(g)
+			}
 		}
 	}
 	if f.AfterSequence > 0 {

@@ -57,13 +57,16 @@ func ForkState(t *Tree, id string) (json.RawMessage, error) {
 func (s *Session) fork(rename func(string) string) {
 	s.SessionID, s.StreamID = rename(s.SessionID), rename(s.StreamID)
 	s.Runs, s.Checkpoints, s.CommittedAt, s.Usage, s.ResumeCount = nil, nil, 0, Usage{}, 0
-	s.RemoteSequence = 0
+	s.RemoteSequence, s.Stopped = 0, nil
 	s.StreamStatus = eventlog.StreamActive // what follows in the log says more
 	if s.Child != nil {
 		s.Child.ParentSessionID = rename(s.Child.ParentSessionID)
 	}
 	for i := range s.Messages {
 		s.Messages[i].Sequence = 0
+	}
+	for i := range s.Asides {
+		s.Asides[i].Sequence, s.Asides[i].Session = 0, rename(s.Asides[i].Session)
 	}
 	if s.Turn == nil {
 		return
@@ -114,6 +117,9 @@ func (t *Tree) forked(r eventlog.Record, f *eventlog.SessionForked, before uint6
 		s.CommittedAt = r.Sequence
 		for i := range s.Messages {
 			s.Messages[i].Sequence = r.Sequence
+		}
+		for i := range s.Asides {
+			s.Asides[i].Sequence = r.Sequence
 		}
 		if turn := s.Turn; turn != nil {
 			if st := turn.Step; st != nil && !turn.fits(r.Sequence, s.Messages) {

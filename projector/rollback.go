@@ -29,6 +29,7 @@ type sessionAt struct {
 	Run          *Run                  `json:"run,omitempty"` // the last one
 	Turn         *Turn                 `json:"turn,omitempty"`
 	Delivered    int                   `json:"delivered,omitempty"`
+	Stopped      *Stopped              `json:"stopped,omitempty"`
 	// RemoteSequence: what a remote stream has brought since is struck, and
 	// taken over again.
 	RemoteSequence uint64 `json:"remoteSequence,omitempty"`
@@ -43,7 +44,7 @@ func RestoreAt(t *Tree) (json.RawMessage, error) {
 		at.Sessions[s.SessionID] = sessionAt{
 			Status: s.Status, StreamStatus: s.StreamStatus, CustomState: s.CustomState, Output: s.Output, Error: s.Error,
 			CommittedAt: s.CommittedAt, StepCount: s.StepCount, TurnCount: s.TurnCount, Run: s.CurrentRun(), Turn: s.Turn,
-			Delivered: s.Delivered, RemoteSequence: s.RemoteSequence,
+			Delivered: s.Delivered, Stopped: s.Stopped, RemoteSequence: s.RemoteSequence,
 		}
 	}
 	var buf bytes.Buffer
@@ -152,7 +153,13 @@ func (s *Session) backTo(f *eventlog.Truncated, at sessionAt) (Session, string) 
 	back.Status, back.StreamStatus, back.CustomState = at.Status, at.StreamStatus, at.CustomState
 	back.Output, back.Error, back.CommittedAt = at.Output, at.Error, at.CommittedAt
 	back.StepCount, back.TurnCount, back.Turn, back.Delivered = at.StepCount, at.TurnCount, at.Turn, at.Delivered
-	back.RemoteSequence = at.RemoteSequence
+	back.RemoteSequence, back.Stopped = at.RemoteSequence, at.Stopped
+	back.Asides = nil
+	for _, a := range s.Asides {
+		if a.Sequence <= f.AfterSequence {
+			back.Asides = append(back.Asides, a)
+		}
+	}
 	back.Version++
 	return back, ""
 }

@@ -45,6 +45,9 @@ func (at *sessionAt) translate(seqs *eventlog.Sequences) {
 	if at.Run != nil {
 		at.Run.StartSequence = seqs.UpTo(at.Run.StartSequence)
 	}
+	if at.Stopped != nil {
+		at.Stopped.Before, at.Stopped.At = seqs.UpTo(at.Stopped.Before), seqs.UpTo(at.Stopped.At)
+	}
 	if at.Turn == nil {
 		return
 	}

@@ -100,7 +100,7 @@ func placed(t *testing.T, state *projector.Tree, log []eventlog.Record) string {
 					continue
 				}
 				switch name {
-				case "head", "sequence", "committedAt", "startSequence", "streamSequence", "lastSequence", "before", "to":
+				case "head", "sequence", "committedAt", "startSequence", "streamSequence", "lastSequence", "before", "at", "to":
 					v[name] = place(inner, false)
 				case "from", "firstSequence":
 					v[name] = place(inner, true)

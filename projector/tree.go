@@ -9,7 +9,7 @@ import (
 
 // Version is the version of the fold: state folded by another one is not
 // continued.
-const Version = 3
+const Version = 4
 
 // Tree is the state of a session tree at a sequence. The embedded Session is
 // the root. The zero value is the state before the first record.
@@ -92,6 +92,10 @@ type Session struct {
 	// Turn is the open turn: from the request of a run until it completes
 	// or fails, across interruptions and crashes.
 	Turn *Turn `json:"turn,omitempty"`
+	// Stopped is where the session's stream stopped, nil while it goes on.
+	Stopped *Stopped `json:"stopped,omitempty"`
+	// Asides are what belongs to assistants' messages beside the answers.
+	Asides []Aside `json:"asides,omitempty"`
 	// StruckCalls are the ids of tool calls that rollbacks have taken back.
 	StruckCalls []string `json:"struckCalls,omitempty"`
 	// Child is how a sub-agent's session belongs to its parent.
@@ -136,6 +140,22 @@ type Message struct {
 	ErrorCode  string          `json:"errorCode,omitempty"`  // tool
 	// AnsweredAs is what the call had waited for, if it had (tool).
 	AnsweredAs eventlog.PendingKind `json:"answeredAs,omitempty"`
+	// Denial is what a person has said against the call (tool).
+	Denial *Denial `json:"denial,omitempty"`
+}
+
+// Denial is why a call was not executed: a person has not approved it.
+type Denial struct {
+	ApprovalID string `json:"approvalId"`
+	Reason     string `json:"reason,omitempty"`
+}
+
+// Stopped is where a stream stopped: it has ended, or waits to be resumed.
+type Stopped struct {
+	// Before is the head before the first record of the last assistant
+	// message.
+	Before uint64 `json:"before"`
+	At     uint64 `json:"at"` // the record that stopped it
 }
 
 // Role is who speaks.
@@ -222,6 +242,29 @@ func (s *Session) hasCall(id string) bool {
 	return slices.Contains(s.StruckCalls, id) || slices.ContainsFunc(s.Messages, func(m Message) bool {
 		return slices.ContainsFunc(m.Parts, func(p eventlog.TurnPart) bool { return p.ToolCall != nil && p.ToolCall.ID == id })
 	})
+}
+
+// Waits reports whether the session's stream has stopped and can go on: it was
+// interrupted, or waits for a person.
+func (s *Session) Waits() bool {
+	return !s.StreamStatus.Terminal() &&
+		(s.Status == SessionInterrupted || s.Status == SessionPaused || s.StreamStatus == eventlog.StreamWaiting)
+}
+
+// trackStop remembers where the stream stopped. The turn is what was open
+// before the record.
+func (s *Session) trackStop(turn *Turn, seq uint64) {
+	switch {
+	case !s.StreamStatus.Terminal() && !s.Waits():
+		s.Stopped = nil
+	case s.Stopped == nil:
+		s.Stopped = &Stopped{At: seq}
+		if run := s.CurrentRun(); turn != nil && turn.Before != nil {
+			s.Stopped.Before = *turn.Before
+		} else if run != nil {
+			s.Stopped.Before = run.StartSequence
+		}
+	}
 }
 
 // Over reports whether the session has had a turn and none is open.

@@ -72,6 +72,8 @@ type Call struct {
 	Pending *Pending `json:"pending,omitempty"`
 	// Answer is what was submitted.
 	Answer *Answer `json:"answer,omitempty"`
+	// Denial is set when a person has not approved the call.
+	Denial *Denial `json:"denial,omitempty"`
 }
 
 // Pending is what a suspended call waits for (facts 2.2).

@@ -81,3 +81,16 @@ func (t *Tree) notice(f *eventlog.UserMessage) {
 		child.Delivered = max(child.Delivered, n.Turn)
 	}
 }
+
+// deny remembers that a person has not approved a call.
+func (s *Session) deny(c *eventlog.ToolApprovalResponse) {
+	if s.Turn == nil || s.Turn.Step == nil || c.Approved {
+		return
+	}
+	if call := s.Turn.Step.call(c.ToolCallID); call != nil && !call.Done {
+		call.Denial = &Denial{ApprovalID: c.ApprovalID}
+		if c.Reason != nil {
+			call.Denial.Reason = *c.Reason
+		}
+	}
+}

@@ -27,6 +27,12 @@ type Options struct {
 	// sequence before its first record, so that a client that follows from n
 	// gets all of it.
 	IncludePartialContent bool
+	// ExcludeAtPause leaves the message out also while the session waits. Else
+	// it is there then: nothing is under way that a client could follow, and
+	// its user must see what there is to answer (facts 6).
+	ExcludeAtPause bool
+	// MessageID names the messages; nil: msg-{index}.
+	MessageID uimessage.MessageID
 }
 
 // Take returns the session's snapshot. Errors: as eventlog.Log.Read.
@@ -36,13 +42,14 @@ func (s *Store) Take(ctx context.Context, session string, o Options) (*Snapshot,
 		return nil, err
 	}
 	status := statusOf(&t.Session)
-	if turn := t.Turn; turn != nil && turn.Before != nil && !o.IncludePartialContent {
+	include := o.IncludePartialContent || t.Waits() && !o.ExcludeAtPause
+	if turn := t.Turn; turn != nil && turn.Before != nil && !include {
 		if t, err = s.At(ctx, session, *turn.Before); err != nil {
 			return nil, err
 		}
 	}
 	return &Snapshot{
-		State: t.CustomState, Messages: uimessage.Render(&t.Session), StreamSequence: t.Head,
+		State: t.CustomState, Messages: uimessage.Render(t, o.MessageID), StreamSequence: t.Head,
 		Status: status, Timestamp: time.Now().UnixMilli(),
 	}, nil
 }

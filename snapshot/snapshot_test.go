@@ -89,7 +89,7 @@ func TestASnapshotIsExactlyWhatItsSequenceCovers(t *testing.T) {
 			s, err := states.Take(t.Context(), "s", snapshot.Options{IncludePartialContent: partial})
 			require.NoError(t, err)
 			covered := projector.Fold(records[:s.StreamSequence]...) // sequences of this log are 1, 2, 3, …
-			require.Equal(t, marshal(t, uimessage.Render(&covered.Session)), marshal(t, s.Messages))
+			require.Equal(t, marshal(t, uimessage.Render(covered, nil)), marshal(t, s.Messages))
 			require.JSONEq(t, string(covered.CustomState), string(s.State))
 
 			finished := n == len(records) || records[n-1].Type == "run_ended"
@@ -156,6 +156,7 @@ func TestFinishedMessages(t *testing.T) {
 			{"type":"reasoning","text":"I look first.","state":"done"},
 			{"type":"text","text":"One moment.","state":"done"},
 			{"type":"tool-look","toolCallId":"c","state":"output-available","providerExecuted":true,"input":{},"output":"fog"},
+			{"type":"data-progress","data":1},
 			{"type":"step-start"},
 			{"type":"text","text":"It is foggy today.","state":"done"}]}
 	]`, marshal(t, s.Messages))

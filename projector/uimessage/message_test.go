@@ -15,11 +15,11 @@ import (
 func rendered(t *testing.T, parts []eventlog.TurnPart, calls ...projector.Call) string {
 	t.Helper()
 	before := uint64(0)
-	s := &projector.Session{
+	s := &projector.Tree{Session: projector.Session{
 		Messages: []projector.Message{{Role: projector.RoleAssistant, Turn: 1, Parts: parts}},
 		Turn:     &projector.Turn{Number: 1, Before: &before, Step: &projector.Step{Recorded: true, Calls: calls}},
-	}
-	messages := uimessage.Render(s)
+	}}
+	messages := uimessage.Render(s, nil)
 	require.Len(t, messages, 1)
 	raw, err := json.Marshal(messages[0].Parts[1:])
 	require.NoError(t, err)

@@ -1,0 +1,131 @@
+package projector
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// Aside is what belongs to an assistant's message and is not of the model's
+// answer: what the stream shows beside it, so that a client that reads the
+// message later finds it there too (facts 5.2).
+type Aside struct {
+	// After is the index of the message, a user's or an assistant's, that it
+	// follows; -1: it comes before all.
+	After    int    `json:"after"`
+	Turn     int    `json:"turn"`
+	Sequence uint64 `json:"sequence"` // of the record that it comes from
+
+	// Chunk is the chunk's payload: a custom event, an output, the beginning or
+	// the end of a sub-agent, an interruption.
+	Type  string          `json:"type,omitempty"`
+	Chunk json.RawMessage `json:"chunk,omitempty"`
+	// EventID is the id that a custom event's data names: a later one of the
+	// same name and id takes its place.
+	EventID string `json:"eventId,omitempty"`
+
+	// Run and Call are the record's labels.
+	Run  string `json:"run,omitempty"`
+	Call string `json:"call,omitempty"`
+
+	// Session and CallID are, instead, a sub-agent's call that waits for the
+	// user, or has waited: the user answers it where the root is shown.
+	Session string `json:"session,omitempty"`
+	CallID  string `json:"callId,omitempty"`
+}
+
+// EventMarks returns what a custom event's data says of itself: the id under
+// which a later event takes its place, and whether it is only for clients that
+// are there (config.md).
+func EventMarks(data json.RawMessage) (id string, transient bool) {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(data, &members) != nil {
+		return "", false
+	}
+	if json.Unmarshal(members["id"], &id) != nil {
+		id = ""
+	}
+	return id, string(members["transient"]) == "true"
+}
+
+// aside keeps a chunk of the open turn.
+func (s *Session) aside(r eventlog.Record, c eventlog.Chunk) {
+	a := Aside{Sequence: r.Sequence, Type: c.Type(), Chunk: r.Payload, Run: r.Run, Call: r.Call}
+	switch c := c.(type) {
+	case *eventlog.CustomEvent:
+		transient := false
+		if a.EventID, transient = EventMarks(c.Data); transient {
+			return
+		}
+		if a.EventID != "" && s.replaced(a, c.EventName) {
+			return
+		}
+	case *eventlog.Output, *eventlog.SubAgentStart, *eventlog.SubAgentEnd, *eventlog.RunInterrupted:
+	default:
+		return
+	}
+	s.keep(a)
+}
+
+// replaced puts a custom event in the place of an earlier one of the same
+// message.
+func (s *Session) replaced(a Aside, name string) bool {
+	first := s.messageBegins()
+	for i := range s.Asides {
+		b := &s.Asides[i]
+		if b.EventID != a.EventID || b.Turn != s.Turn.Number || b.After < first {
+			continue
+		}
+		var chunk struct {
+			EventName string `json:"eventName"`
+		}
+		if json.Unmarshal(b.Chunk, &chunk) == nil && chunk.EventName == name {
+			b.Chunk = a.Chunk
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Session) keep(a Aside) {
+	if s.Turn == nil {
+		return
+	}
+	a.Turn, a.After = s.Turn.Number, len(s.Messages)-1
+	for a.After >= 0 && s.Messages[a.After].Role == RoleTool {
+		a.After--
+	}
+	s.Asides = append(s.Asides, a)
+}
+
+// messageBegins returns the index of the user's message that the assistant's
+// last one answers, or -1.
+func (s *Session) messageBegins() int {
+	for i := len(s.Messages) - 1; i >= 0; i-- {
+		if m := &s.Messages[i]; m.Role == RoleUser && !m.Hidden() {
+			return i
+		}
+	}
+	return -1
+}
+
+// asks keeps with the root that one of its sub-agents' calls waits for the user.
+func (t *Tree) asks(r eventlog.Record, f *eventlog.CallSuspended) {
+	if r.Agent == t.SessionID || f.Kind == eventlog.PendingChild {
+		return
+	}
+	known := func(a Aside) bool { return a.Session == r.Agent && a.CallID == f.ToolCallID }
+	if !slices.ContainsFunc(t.Asides, known) {
+		t.keep(Aside{Sequence: r.Sequence, Session: r.Agent, CallID: f.ToolCallID})
+	}
+}
+
+// strikeAsides forgets what a range strikes.
+func (s *Session) strikeAsides(g eventlog.Range) {
+	s.Asides = slices.DeleteFunc(s.Asides, func(a Aside) bool {
+		return a.Type != "" && g.Covers(eventlog.Record{Sequence: a.Sequence, Entry: eventlog.Entry{Envelope: eventlog.Envelope{
+			Kind: eventlog.KindChunk, Type: a.Type, Agent: s.SessionID, Run: a.Run, Call: a.Call,
+		}}})
+	})
+}

@@ -1,0 +1,202 @@
+package uimessage
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// EncoderOptions say how an assistant's message is told.
+type EncoderOptions struct {
+	Root      string // the session's id
+	MessageID string // of the start part
+	// StartMetadata and FinishMetadata are the messageMetadata of start and
+	// finish; nil: none.
+	StartMetadata, FinishMetadata json.RawMessage
+	// Answered reports whether a call that waited for a person has its answer
+	// already: the client must not be asked again.
+	Answered func(call string) bool
+	// Drop leaves a chunk out; nil: none.
+	Drop func(eventlog.Chunk) bool
+	// Loose adds fields that clients before 5.0.217, 6.0.231 and 7.0.32 refuse:
+	// finish.messageId and abort.reason.
+	Loose bool
+	// Checkpoints also tells of checkpoints and committed and discarded steps.
+	Checkpoints bool
+}
+
+// Encoder turns the effective records of a session tree, in their order and
+// from the first one of an assistant's message, into the UI message stream of
+// that message (facts 5.2).
+type Encoder struct {
+	o      EncoderOptions
+	seen   bool // the client has what is encoded now
+	frames []Frame
+
+	inStep bool
+	block  *block // the root's open text or reasoning
+	blocks map[string]int
+	calls  map[string]*call
+
+	failed       bool // the client was told of an error, and ignores the rest
+	finishReason string
+	interruption string // why the run was interrupted
+}
+
+// block is text or reasoning that has not ended.
+type block struct {
+	kind string // text or reasoning
+	id   string
+	open bool // in this response
+}
+
+// call is a tool call of the message.
+type call struct {
+	name      string
+	announced bool // the message has a part of it
+	open      bool // its tool-input-start is in this response
+	streamed  bool // there were deltas of its input
+	cut       bool // and not all of them are in this response
+	client    bool // the client executes it
+	asks      bool // a sub-agent's that the user answers
+	over      bool // denied, failed or answered: what follows says it again
+}
+
+// NewEncoder returns an encoder at the beginning of a message.
+func NewEncoder(o EncoderOptions) *Encoder {
+	return &Encoder{o: o, blocks: map[string]int{}, calls: map[string]*call{}, finishReason: "stop"}
+}
+
+// Start returns the start part. seq is what the client has with it.
+func (e *Encoder) Start(seq uint64) []Frame {
+	return []Frame{{Sequence: seq, Data: e.encode(struct {
+		Type      string          `json:"type"`
+		MessageID string          `json:"messageId"`
+		Metadata  json.RawMessage `json:"messageMetadata,omitempty"`
+	}{"start", e.o.MessageID, e.o.StartMetadata})}}
+}
+
+// Encode returns the parts of a record. Of what the client has seen there are
+// none: the encoder only takes note of it.
+func (e *Encoder) Encode(r eventlog.Record, seen bool) []Frame {
+	e.seen, e.frames = seen, nil
+	switch r.Kind {
+	case eventlog.KindChunk:
+		if c, err := r.Chunk(); err == nil && (e.o.Drop == nil || !e.o.Drop(c)) {
+			e.chunk(r, c)
+		}
+	case eventlog.KindFact:
+		if f, err := r.Fact(); err == nil {
+			e.fact(r, f)
+		}
+	}
+	return e.taken(r.Sequence)
+}
+
+// End returns the parts with which the stream ends.
+func (e *Encoder) End(end Ending) []Frame {
+	e.seen, e.frames = false, nil
+	e.closeStep()
+	switch end.Outcome {
+	case Interrupted, Aborted:
+		abort := map[string]string{"type": "abort"}
+		if e.o.Loose && e.interruption != "" {
+			abort["reason"] = e.interruption
+		}
+		e.emit(abort)
+	case Failed:
+		e.fail(end.Error)
+		e.finish("error")
+	case Waiting:
+		e.finish("tool-calls")
+	default:
+		e.finish(e.finishReason)
+	}
+	return e.taken(end.Sequence)
+}
+
+func (e *Encoder) taken(seq uint64) []Frame {
+	if n := len(e.frames); n > 0 {
+		e.frames[n-1].Sequence = seq
+	}
+	return e.frames
+}
+
+func (e *Encoder) emit(part any) {
+	if !e.seen {
+		e.frames = append(e.frames, Frame{Data: e.encode(part)})
+	}
+}
+
+// encode leaves out what kills a client's stream (aisdk.md).
+func (e *Encoder) encode(part any) []byte { return harmless(encode(part)) }
+
+func (e *Encoder) finish(reason string) {
+	part := struct {
+		Type      string          `json:"type"`
+		Reason    string          `json:"finishReason"`
+		Metadata  json.RawMessage `json:"messageMetadata,omitempty"`
+		MessageID string          `json:"messageId,omitempty"`
+	}{Type: "finish", Reason: reason, Metadata: e.o.FinishMetadata}
+	if e.o.Loose {
+		part.MessageID = e.o.MessageID
+	}
+	e.emit(part)
+}
+
+func (e *Encoder) fail(text string) {
+	if !e.failed {
+		e.failed = true
+		e.emit(struct {
+			Type string `json:"type"`
+			Text string `json:"errorText"`
+		}{"error", text})
+	}
+}
+
+// delta continues the block of a kind, or begins one. A block that the client
+// has had open before the cut is opened again.
+func (e *Encoder) delta(kind, text string) {
+	if e.block != nil && e.block.kind != kind {
+		e.closeBlock()
+	}
+	if e.block == nil {
+		e.block = &block{kind: kind, id: fmt.Sprintf("%s-%d", kind, e.blocks[kind])}
+		e.blocks[kind]++
+	}
+	if !e.block.open {
+		e.emit(partOf{Type: kind + "-start", ID: e.block.id})
+		e.block.open = !e.seen
+	}
+	e.emit(deltaOf{Type: kind + "-delta", ID: e.block.id, Delta: text})
+}
+
+type (
+	partOf struct {
+		Type string `json:"type"`
+		ID   string `json:"id,omitempty"`
+	}
+	deltaOf struct {
+		Type  string `json:"type"`
+		ID    string `json:"id"`
+		Delta string `json:"delta"`
+	}
+)
+
+// closeBlock ends the open block. One that is not open in this response can't
+// be ended in it, and need not be.
+func (e *Encoder) closeBlock() {
+	if e.block != nil && e.block.open {
+		e.emit(partOf{Type: e.block.kind + "-end", ID: e.block.id})
+	}
+	e.block = nil
+}
+
+func (e *Encoder) closeStep() {
+	e.closeBlock()
+	if e.inStep {
+		e.emit(partOf{Type: "finish-step"})
+		e.inStep = false
+	}
+}

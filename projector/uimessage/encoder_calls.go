@@ -1,0 +1,221 @@
+package uimessage
+
+import (
+	"encoding/json"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// The parts of a tool call.
+type (
+	toolPart struct {
+		Type             string `json:"type"`
+		ToolCallID       string `json:"toolCallId"`
+		ToolName         string `json:"toolName,omitempty"`
+		ProviderExecuted bool   `json:"providerExecuted,omitempty"`
+	}
+	toolInputDelta struct {
+		Type       string `json:"type"`
+		ToolCallID string `json:"toolCallId"`
+		Delta      string `json:"inputTextDelta"`
+	}
+	toolInput struct {
+		toolPart
+		Input json.RawMessage `json:"input"`
+	}
+	toolInputError struct {
+		toolInput
+		ErrorText string `json:"errorText"`
+	}
+	toolApproval struct {
+		Type       string `json:"type"`
+		ApprovalID string `json:"approvalId"`
+		ToolCallID string `json:"toolCallId"`
+	}
+	toolOutput struct {
+		toolPart
+		Output json.RawMessage `json:"output"`
+	}
+	toolOutputError struct {
+		toolPart
+		ErrorText string `json:"errorText"`
+	}
+)
+
+func (e *Encoder) call(id, name string) *call {
+	c := e.calls[id]
+	if c == nil {
+		c = &call{name: name}
+		e.calls[id] = c
+	}
+	return c
+}
+
+// announce begins the part of a call, once.
+func (e *Encoder) announce(id, name string) *call {
+	c := e.call(id, name)
+	if !c.announced {
+		c.announced = true
+		e.openInput(id, c)
+	}
+	return c
+}
+
+func (e *Encoder) openInput(id string, c *call) {
+	e.emit(toolPart{Type: "tool-input-start", ToolCallID: id, ToolName: c.name})
+	c.open = !e.seen
+}
+
+func (e *Encoder) inputDelta(d *eventlog.ToolArgStreamDelta) {
+	c := e.calls[d.ToolCallID]
+	if c == nil || !c.announced {
+		return // its beginning is not there
+	}
+	if !c.open {
+		e.openInput(d.ToolCallID, c)
+		c.cut = true
+	}
+	c.streamed = true
+	e.emit(toolInputDelta{Type: "tool-input-delta", ToolCallID: d.ToolCallID, Delta: d.Delta})
+}
+
+// toolChunk tells of a call; false if the chunk is not about one.
+func (e *Encoder) toolChunk(c eventlog.Chunk) bool {
+	switch c := c.(type) {
+	case *eventlog.ToolStart:
+		e.toolStart(c)
+	case *eventlog.ToolApprovalRequest:
+		e.closeBlock()
+		call := e.announce(c.ToolCallID, c.ToolName)
+		e.inputAvailable(c.ToolCallID, call, c.Input)
+		if !e.answered(c.ToolCallID) {
+			e.emit(toolApproval{Type: "tool-approval-request", ApprovalID: c.ApprovalID, ToolCallID: c.ToolCallID})
+		}
+	case *eventlog.ToolApprovalResponse:
+		if call := e.shown(c.ToolCallID); call != nil && !c.Approved && !call.over {
+			call.over = true
+			e.emit(toolPart{Type: "tool-output-denied", ToolCallID: c.ToolCallID})
+		}
+	case *eventlog.ToolInputError:
+		e.inputError(c)
+	case *eventlog.ToolOutputError:
+		e.outputError(c.ToolCallID, c.Error)
+	case *eventlog.ToolEnd:
+		e.toolEnd(c)
+	case *eventlog.ToolArgStreamEnd:
+	default:
+		return false
+	}
+	return true
+}
+
+// callOf returns the id of the call that a chunk of toolChunk is about, or "".
+func callOf(c eventlog.Chunk) string {
+	switch c := c.(type) {
+	case *eventlog.ToolStart:
+		return c.ToolCallID
+	case *eventlog.ToolApprovalRequest:
+		return c.ToolCallID
+	case *eventlog.ToolApprovalResponse:
+		return c.ToolCallID
+	case *eventlog.ToolOutputError:
+		return c.ToolCallID
+	case *eventlog.ToolEnd:
+		return c.ToolCallID
+	}
+	return ""
+}
+
+func (e *Encoder) toolStart(c *eventlog.ToolStart) {
+	e.closeBlock()
+	call := e.announce(c.ToolCallID, c.ToolName)
+	if !call.client || !e.answered(c.ToolCallID) {
+		e.inputAvailable(c.ToolCallID, call, c.Arguments)
+		return
+	}
+	// With its input available, a client would execute the call again: the
+	// input comes as it would while it streams, which its output completes.
+	if !call.streamed || call.cut || !call.open {
+		e.openInput(c.ToolCallID, call)
+		e.emit(toolInputDelta{Type: "tool-input-delta", ToolCallID: c.ToolCallID, Delta: string(c.Arguments)})
+	}
+}
+
+// inputAvailable shows a call's input. Clients execute what says nothing of who
+// does.
+func (e *Encoder) inputAvailable(id string, c *call, input json.RawMessage) {
+	e.emit(toolInput{toolPart{
+		Type: "tool-input-available", ToolCallID: id, ToolName: c.name, ProviderExecuted: !c.client,
+	}, orNull(input)})
+}
+
+// inputError shows a call whose input can't be used. It is told to be executed
+// by the server, since clients send their own calls back when they are over.
+func (e *Encoder) inputError(c *eventlog.ToolInputError) {
+	e.closeBlock()
+	call := e.call(c.ToolCallID, c.ToolName)
+	call.announced, call.over = true, true
+	input := c.PartialInput
+	if input == nil {
+		input = json.RawMessage("{}")
+	}
+	e.emit(toolInputError{toolInput{toolPart{
+		Type: "tool-input-error", ToolCallID: c.ToolCallID, ToolName: c.ToolName, ProviderExecuted: true,
+	}, input}, c.Error})
+}
+
+func (e *Encoder) outputError(id, text string) {
+	call := e.shown(id)
+	if call == nil || call.over {
+		return
+	}
+	call.over = true
+	e.emit(toolOutputError{toolPart{Type: "tool-output-error", ToolCallID: id, ProviderExecuted: !call.client}, text})
+}
+
+func (e *Encoder) toolEnd(c *eventlog.ToolEnd) {
+	call := e.shown(c.ToolCallID)
+	switch {
+	case call == nil || call.over:
+	case c.Error != nil:
+		e.outputError(c.ToolCallID, *c.Error)
+	default:
+		e.emit(toolOutput{toolPart{
+			Type: "tool-output-available", ToolCallID: c.ToolCallID,
+			ProviderExecuted: c.ProviderExecuted != nil && *c.ProviderExecuted,
+		}, orNull(c.Result)})
+	}
+}
+
+// submitted shows what a client has answered, before the run goes on and takes
+// it up: the first answer counts.
+func (e *Encoder) submitted(f *eventlog.ResultSubmitted) {
+	call := e.shown(f.ToolCallID)
+	if call == nil || !call.client || call.over || f.Kind != eventlog.SubmitClientResult {
+		return
+	}
+	if f.Error != "" {
+		e.outputError(f.ToolCallID, f.Error)
+		return
+	}
+	call.over = true
+	e.emit(toolOutput{toolPart{Type: "tool-output-available", ToolCallID: f.ToolCallID}, orNull(f.Result)})
+}
+
+// shown returns a call that the message has, or nil: a result that comes behind
+// a further user message belongs to an earlier one.
+func (e *Encoder) shown(id string) *call {
+	if c := e.calls[id]; c != nil && c.announced {
+		return c
+	}
+	return nil
+}
+
+func (e *Encoder) answered(id string) bool { return e.o.Answered != nil && e.o.Answered(id) }
+
+func orNull(raw json.RawMessage) json.RawMessage {
+	if raw == nil {
+		return json.RawMessage("null")
+	}
+	return raw
+}

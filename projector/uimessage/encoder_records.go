@@ -1,0 +1,162 @@
+package uimessage
+
+import (
+	"encoding/json"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+func (e *Encoder) fact(r eventlog.Record, f eventlog.Fact) {
+	switch f := f.(type) {
+	case *eventlog.ModelTurn:
+		if r.Agent == e.o.Root {
+			e.modelTurn(f)
+		}
+	case *eventlog.CallSuspended: // before the call's tool_start
+		if f.Kind == eventlog.PendingClient {
+			e.call(f.ToolCallID, f.ToolName).client = true
+		}
+	case *eventlog.ResultSubmitted:
+		e.submitted(f)
+	case *eventlog.RunEnded: // also before a further run of the turn
+		if r.Agent == e.o.Root {
+			e.closeStep()
+		}
+	case *eventlog.Truncated:
+		e.truncated(f)
+	}
+}
+
+// modelTurn shows the calls of an answer in the model's order, whichever begins
+// first. The answer is complete.
+func (e *Encoder) modelTurn(f *eventlog.ModelTurn) {
+	for _, p := range f.Parts {
+		if p.ToolCall != nil {
+			e.closeBlock()
+			e.announce(p.ToolCall.ID, p.ToolCall.Name)
+		}
+	}
+}
+
+// truncated ends what was open when somebody else took over: its records are
+// struck.
+func (e *Encoder) truncated(f *eventlog.Truncated) {
+	for _, g := range f.Ranges {
+		if g.AgentID == e.o.Root && g.CallID == "" {
+			e.closeBlock()
+		}
+	}
+}
+
+func (e *Encoder) chunk(r eventlog.Record, c eventlog.Chunk) {
+	if r.Agent != e.o.Root {
+		e.subAgent(r, c)
+		return
+	}
+	switch c := c.(type) {
+	case *eventlog.StepStart:
+		e.closeStep()
+		e.emit(partOf{Type: "start-step"})
+		e.inStep = true
+	case *eventlog.StepEnd:
+		if c.FinishReason != nil {
+			e.finishReason = string(*c.FinishReason)
+		}
+		e.closeStep()
+	case *eventlog.TextDelta:
+		e.delta("text", c.Delta)
+	case *eventlog.Thinking:
+		e.thinking(c)
+	case *eventlog.ToolArgStreamStart:
+		e.closeBlock()
+		e.announce(c.ToolCallID, c.ToolName)
+	case *eventlog.ToolArgStreamDelta:
+		e.inputDelta(c)
+	case *eventlog.SourceURL:
+		e.closeBlock()
+		e.emit(SourceURL{Type: "source-url", SourceID: c.SourceID, URL: c.URL, Title: orEmpty(c.Title)})
+	case *eventlog.SourceDocument:
+		e.closeBlock()
+		e.emit(SourceDocument{
+			Type: "source-document", SourceID: c.SourceID, MediaType: c.MediaType, Title: c.Title, Filename: orEmpty(c.Filename),
+		})
+	case *eventlog.File: // clients refuse its name
+		e.closeBlock()
+		e.emit(File{Type: "file", URL: c.URL, MediaType: c.MediaType})
+	case *eventlog.CheckpointCreated, *eventlog.StepCommitted, *eventlog.StepDiscarded:
+		if e.o.Checkpoints {
+			e.data(r, c)
+		}
+	case *eventlog.RunInterrupted:
+		e.interruption = orEmpty(c.Reason)
+		e.data(r, c)
+	case *eventlog.Error:
+		e.error(r, c)
+	default:
+		if !e.toolChunk(c) {
+			e.data(r, c)
+		}
+	}
+}
+
+func (e *Encoder) data(r eventlog.Record, c eventlog.Chunk) {
+	if d := chunkData(c, r.Payload); d != nil {
+		e.emit(*d)
+	}
+}
+
+// thinking is a piece of reasoning. The whole block follows on its pieces, or
+// comes alone.
+func (e *Encoder) thinking(c *eventlog.Thinking) {
+	streamed := e.block != nil && e.block.kind == "reasoning"
+	if !c.IsComplete || !streamed {
+		e.delta("reasoning", c.Content)
+	}
+	if c.IsComplete {
+		e.closeBlock()
+	}
+}
+
+// error tells of a failure. What was aborted is told by the end.
+func (e *Encoder) error(r eventlog.Record, c *eventlog.Error) {
+	switch {
+	case c.Recoverable:
+		e.emit(Data{Type: "data-error", Data: r.Payload, Transient: true})
+	case c.Code != nil && *c.Code == codeAborted:
+	default:
+		e.closeStep()
+		e.fail(c.Error)
+	}
+}
+
+// codeAborted is the code of what somebody has stopped for good (facts 3.1).
+const codeAborted = "aborted"
+
+// subAgent shows what a sub-agent does: to clients that are there, and as a
+// part like the root's what the user has to answer (facts 5.2).
+func (e *Encoder) subAgent(r eventlog.Record, c eventlog.Chunk) {
+	switch c := c.(type) {
+	case *eventlog.ToolApprovalRequest:
+		e.call(c.ToolCallID, c.ToolName).asks = true
+	case *eventlog.ToolStart:
+		if call := e.calls[c.ToolCallID]; call != nil && call.client {
+			call.asks = true
+		}
+	}
+	if call := e.calls[callOf(c)]; call != nil && call.asks && e.toolChunk(c) {
+		return
+	}
+	base := eventlog.BaseOf(c)
+	e.emit(Data{Type: "data-subagent-chunk", Transient: true, Data: encode(struct {
+		Session string          `json:"subSessionId"`
+		Agent   string          `json:"agentType"`
+		Chunk   json.RawMessage `json:"chunk"`
+	}{base.AgentID, base.AgentType, r.Payload})})
+}
+
+func orEmpty(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}

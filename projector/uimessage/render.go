@@ -1,0 +1,233 @@
+package uimessage
+
+import (
+	"fmt"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// MessageID names the message at an index of the conversation as clients see
+// it; role is user or assistant. It must always give the same answer.
+type MessageID func(index int, role string) string
+
+func indexID(index int, _ string) string { return fmt.Sprintf("msg-%d", index) }
+
+// Render returns the root's conversation. What is still streaming is the last
+// message's end, under an id that ends in "-partial"; at a pause it is at rest,
+// and has the id that the rest will come under. A nil id numbers the
+// messages (facts 5.3).
+func Render(t *projector.Tree, id MessageID) []Message {
+	b := build(t, id)
+	if b.unfinished() {
+		b.messages[len(b.messages)-1].ID += "-partial"
+	}
+	return b.messages
+}
+
+// ReplyID returns the id of the assistant's message that answers the last user
+// message, whether it is there yet or not.
+func ReplyID(t *projector.Tree, id MessageID) string {
+	b := build(t, id)
+	if n := len(b.messages); n > 0 && b.turn > 0 && b.turn == t.TurnCount {
+		return b.messages[n-1].ID
+	}
+	return b.id(len(b.messages), roleAssistant)
+}
+
+const (
+	roleUser      = "user"
+	roleAssistant = "assistant"
+)
+
+func build(t *projector.Tree, id MessageID) *builder {
+	if id == nil {
+		id = indexID
+	}
+	b := &builder{tree: t, id: id, results: map[string]*projector.Message{}, messages: []Message{}}
+	for _, s := range t.Sessions() {
+		for i := range s.Messages {
+			if m := &s.Messages[i]; m.Role == projector.RoleTool {
+				b.results[m.ToolCallID] = m
+			}
+		}
+	}
+	b.addAsides(-1)
+	for i := range t.Messages {
+		b.add(&t.Messages[i])
+		b.addAsides(i)
+	}
+	b.addPartial()
+	return b
+}
+
+type builder struct {
+	tree     *projector.Tree
+	id       MessageID
+	results  map[string]*projector.Message
+	messages []Message
+	turn     int // of the last message if that is an assistant's, else 0
+	aside    int // the next one
+}
+
+func (b *builder) add(m *projector.Message) {
+	switch {
+	case m.Role == projector.RoleUser && !m.Hidden():
+		ui := Message{ID: b.id(len(b.messages), roleUser), Role: roleUser, Metadata: m.Metadata, Parts: []Part{}}
+		if m.Content != "" {
+			ui.Parts = append(ui.Parts, Text{Type: "text", Text: m.Content})
+		}
+		for _, f := range m.Files {
+			ui.Parts = append(ui.Parts, File{Type: "file", URL: f.Data, MediaType: f.MediaType, Filename: f.Filename})
+		}
+		b.messages, b.turn = append(b.messages, ui), 0
+	case m.Role == projector.RoleAssistant:
+		parts := b.assistant(m.Turn)
+		*parts = append(*parts, StepStart{Type: "step-start"})
+		for _, p := range m.Parts {
+			if part := b.turnPart(p); part != nil {
+				*parts = append(*parts, part)
+			}
+		}
+	}
+}
+
+// assistant returns the parts of the turn's assistant message.
+func (b *builder) assistant(turn int) *[]Part {
+	if b.turn != turn {
+		b.messages = append(b.messages, Message{
+			ID: b.id(len(b.messages), roleAssistant), Role: roleAssistant, Parts: []Part{},
+		})
+		b.turn = turn
+	}
+	return &b.messages[len(b.messages)-1].Parts
+}
+
+// addAsides adds what follows the message at an index.
+func (b *builder) addAsides(after int) {
+	for ; b.aside < len(b.tree.Asides) && b.tree.Asides[b.aside].After <= after; b.aside++ {
+		a := b.tree.Asides[b.aside]
+		if part := b.asidePart(a); part != nil {
+			parts := b.assistant(a.Turn)
+			*parts = append(*parts, part)
+		}
+	}
+}
+
+func (b *builder) asidePart(a projector.Aside) Part {
+	if a.CallID == "" {
+		return asideData(a)
+	}
+	owner := b.tree.Get(a.Session)
+	if owner == nil {
+		return nil
+	}
+	for _, m := range owner.Messages {
+		for _, p := range m.Parts {
+			if p.ToolCall != nil && p.ToolCall.ID == a.CallID {
+				return b.toolPart(*p.ToolCall)
+			}
+		}
+	}
+	return nil
+}
+
+// turnPart returns nil for what is the provider's only.
+func (b *builder) turnPart(p eventlog.TurnPart) Part {
+	switch {
+	case p.ToolCall != nil:
+		return b.toolPart(*p.ToolCall)
+	case p.Source != nil && p.Source.URL != "":
+		return SourceURL{Type: "source-url", SourceID: p.Source.ID, URL: p.Source.URL, Title: p.Source.Title}
+	case p.Source != nil:
+		return SourceDocument{
+			Type: "source-document", SourceID: p.Source.ID, MediaType: p.Source.MediaType, Title: p.Source.Title,
+			Filename: p.Source.Filename,
+		}
+	case p.File != nil: // without its name: streams can't carry it
+		return File{Type: "file", URL: p.File.Data, MediaType: p.File.MediaType}
+	case p.Reasoning != "":
+		return Reasoning{Type: "reasoning", Text: p.Reasoning, State: "done"}
+	case p.Text != "" || p.ProviderData == nil:
+		return Text{Type: "text", Text: p.Text, State: "done"}
+	}
+	return nil
+}
+
+func (b *builder) toolPart(c eventlog.ToolCall) Part {
+	tool := Tool{Type: "tool-" + c.Name, ToolCallID: c.ID, ProviderExecuted: true}
+	r, ok := b.results[c.ID]
+	_, open := b.tree.OpenCall(c.ID)
+	waits := open != nil && open.Pending != nil
+	if waits && open.Pending.Kind == eventlog.PendingClient || ok && r.AnsweredAs == eventlog.PendingClient {
+		tool.ProviderExecuted = false // else the client would not execute it
+	}
+	switch {
+	case !ok && waits && open.Pending.Kind == eventlog.PendingApproval && open.Answer == nil:
+		tool.State = "approval-requested"
+		return ToolApproval{Tool: tool, Input: c.Arguments, Approval: Approval{ID: open.Pending.ApprovalID}}
+	case !ok && waits && open.Pending.Kind == eventlog.PendingApproval:
+		tool.State = "approval-responded"
+		return ToolApproval{Tool: tool, Input: c.Arguments, Approval: Approval{
+			ID: open.Pending.ApprovalID, Approved: &open.Answer.Approved, Reason: open.Answer.Reason,
+		}}
+	case !ok && waits && open.Pending.Kind == eventlog.PendingClient && open.Answer != nil && open.Answer.Error != "":
+		tool.State = "output-error"
+		return ToolOutputError{Tool: tool, Input: c.Arguments, ErrorText: open.Answer.Error}
+	case !ok && waits && open.Pending.Kind == eventlog.PendingClient && open.Answer != nil && open.Answer.Result != nil:
+		tool.State = "output-available"
+		return ToolOutputAvailable{Tool: tool, Input: c.Arguments, Output: open.Answer.Result}
+	case !ok && open != nil && !open.Started && !waits: // who executes it is not known yet
+		tool.State, tool.ProviderExecuted = "input-streaming", false
+		return ToolInputStreaming{Tool: tool, Input: c.Arguments}
+	case !ok:
+		tool.State = "input-available"
+		return ToolInputAvailable{Tool: tool, Input: c.Arguments}
+	case r.Denial != nil:
+		tool.State = "output-denied"
+		return ToolApproval{Tool: tool, Input: c.Arguments, Approval: Approval{
+			ID: r.Denial.ApprovalID, Approved: new(bool), Reason: r.Denial.Reason,
+		}}
+	case r.Error != "":
+		tool.State = "output-error"
+		return ToolOutputError{Tool: tool, Input: c.Arguments, ErrorText: r.Error}
+	default:
+		tool.State = "output-available"
+		return ToolOutputAvailable{Tool: tool, Input: c.Arguments, Output: r.Result}
+	}
+}
+
+// addPartial adds what is still streaming.
+func (b *builder) addPartial() {
+	turn := b.tree.Turn
+	if turn == nil || turn.Step == nil || turn.Step.Recorded || turn.Step.Streamed == nil {
+		return
+	}
+	parts := b.assistant(turn.Number)
+	*parts = append(*parts, StepStart{Type: "step-start"})
+	for _, p := range turn.Step.Partial {
+		*parts = append(*parts, partial(p))
+	}
+}
+
+// unfinished reports whether the last message is growing.
+func (b *builder) unfinished() bool {
+	return b.tree.Turn != nil && b.turn == b.tree.Turn.Number && !b.tree.Waits()
+}
+
+func partial(p projector.PartialPart) Part {
+	state := "streaming"
+	if p.Closed {
+		state = "done"
+	}
+	switch p.Kind {
+	case projector.PartialToolCall:
+		return ToolInputStreaming{Tool{
+			Type: "tool-" + p.ToolName, ToolCallID: p.CallID, State: "input-streaming",
+		}, nil}
+	case projector.PartialReasoning:
+		return Reasoning{Type: "reasoning", Text: string(p.Text), State: state}
+	default:
+		return Text{Type: "text", Text: string(p.Text), State: state}
+	}
+}

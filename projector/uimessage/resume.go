@@ -1,0 +1,48 @@
+package uimessage
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// Answered returns the calls of a tree that waited for a person and have their
+// answer, by id.
+func Answered(t *projector.Tree) map[string]bool {
+	answered := map[string]bool{}
+	for _, s := range t.Sessions() {
+		for _, m := range s.Messages {
+			if m.AnsweredAs == eventlog.PendingClient || m.AnsweredAs == eventlog.PendingApproval {
+				answered[m.ToolCallID] = true
+			}
+		}
+		if s.Turn == nil || s.Turn.Step == nil {
+			continue
+		}
+		for _, c := range s.Turn.Step.Calls {
+			if c.Answer != nil {
+				answered[c.ID] = true
+			}
+		}
+	}
+	return answered
+}
+
+// Resync is the part that tells a client which resumes from a sequence to load
+// the snapshot. It stands in no log (facts 4.4).
+func Resync(t *projector.Tree, from uint64) Frame {
+	chunk := &eventlog.StreamResync{
+		StepCount: t.StepCount, MessageCount: len(t.Messages), FromSequence: from, Reason: eventlog.ResyncCrashRecovery,
+		Base: eventlog.Base{AgentID: t.SessionID, AgentType: t.AgentType, Timestamp: time.Now().UnixMilli(), Step: t.StepCount},
+	}
+	if c := t.LatestCheckpoint(); c != nil {
+		chunk.CheckpointID = c.ID
+	}
+	raw, err := eventlog.EncodeChunk(chunk)
+	if err != nil { // a session without an agent
+		raw = json.RawMessage("{}")
+	}
+	return Frame{Data: encode(Data{Type: "data-stream-resync", Data: raw, Transient: true})}
+}
