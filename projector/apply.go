@@ -48,7 +48,9 @@ func Apply(t *Tree, r eventlog.Record) {
 		if reason := t.applyFact(s, r, f, before); reason != "" {
 			t.park(r, reason)
 		}
-		s.trackStop(turn, r.Sequence)
+		if _, back := f.(*eventlog.Truncated); !back { // a rollback restores it
+			s.trackStop(turn, r.Sequence)
+		}
 	default:
 		t.park(r, "neither a chunk nor a fact")
 	}

@@ -92,7 +92,7 @@ type Session struct {
 	// Turn is the open turn: from the request of a run until it completes
 	// or fails, across interruptions and crashes.
 	Turn *Turn `json:"turn,omitempty"`
-	// Stopped is where the session's stream stopped, nil while it goes on.
+	// Stopped is where the session's stream stopped, nil while a turn goes on.
 	Stopped *Stopped `json:"stopped,omitempty"`
 	// Asides are what belongs to assistants' messages beside the answers.
 	Asides []Aside `json:"asides,omitempty"`
@@ -155,7 +155,7 @@ type Stopped struct {
 	// Before is the head before the first record of the last assistant
 	// message.
 	Before uint64 `json:"before"`
-	At     uint64 `json:"at"` // the record that stopped it
+	At     uint64 `json:"at"` // the record that stopped it; 0: not yet, but the turn is over
 }
 
 // Role is who speaks.
@@ -251,19 +251,24 @@ func (s *Session) Waits() bool {
 		(s.Status == SessionInterrupted || s.Status == SessionPaused || s.StreamStatus == eventlog.StreamWaiting)
 }
 
-// trackStop remembers where the stream stopped. The turn is what was open
-// before the record.
+// trackStop remembers where the stream stopped, which can be a few records
+// behind the end of the turn. The turn is what was open before the record.
 func (s *Session) trackStop(turn *Turn, seq uint64) {
-	switch {
-	case !s.StreamStatus.Terminal() && !s.Waits():
+	stopped := s.StreamStatus.Terminal() || s.Waits()
+	if !stopped && s.Turn != nil {
 		s.Stopped = nil
-	case s.Stopped == nil:
-		s.Stopped = &Stopped{At: seq}
+		return
+	}
+	if s.Stopped == nil && (stopped || turn != nil) {
+		s.Stopped = &Stopped{}
 		if run := s.CurrentRun(); turn != nil && turn.Before != nil {
 			s.Stopped.Before = *turn.Before
 		} else if run != nil {
 			s.Stopped.Before = run.StartSequence
 		}
+	}
+	if stopped && s.Stopped.At == 0 {
+		s.Stopped.At = seq
 	}
 }
 
