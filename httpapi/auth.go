@@ -1,9 +1,12 @@
 package httpapi
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -42,14 +45,20 @@ const (
 const opPublic Operation = ""
 
 // Authenticator decides whether a request may do an operation on a session;
-// nil means that it may (document 004, AuthenticateHook). [ErrUnauthorized]
-// and [ErrForbidden], wrapped or not, refuse it; any other error does so with
-// INTERNAL_ERROR.
+// nil means that it may (document 004, AuthenticateHook). [ErrUnauthorized],
+// [ErrForbidden] and [AuthError], wrapped or not, refuse it; any other error
+// does so with INTERNAL_ERROR.
 //
 // An empty session means that none is named, or not yet: the caller and the
 // operation alone are to be judged. Where the body names the session, the
 // authenticator is called again with it. For a listing it is called with each
-// session, and those that it refuses are left out. It must not read the body.
+// session, and those that it refuses are left out. For what is about all
+// sessions, which [OpRetain] is, it is called with the session "*". It must not
+// read the body.
+//
+// The request's context is the one that the server was called with, so
+// middleware in front of the server can say there who the caller is. It is
+// asked when a request begins: a stream that is open goes on.
 type Authenticator func(r *http.Request, op Operation, session string) error
 
 // Refusals of an [Authenticator].
@@ -59,6 +68,53 @@ var (
 	// ErrForbidden: the caller is known and may not do this. 403.
 	ErrForbidden = errors.New("httpapi: forbidden")
 )
+
+// AuthError refuses a request with words of its own (document 004,
+// AuthenticateResult). It is an [ErrUnauthorized] or an [ErrForbidden].
+type AuthError struct {
+	Status  int    // 401, also if 0, or 403
+	Message string // shown to the caller, at most 8 KiB of it; empty: a default
+}
+
+func (e *AuthError) Error() string {
+	return fmt.Sprintf("httpapi: refused with status %d: %s", e.Status, e.Message)
+}
+
+// Is tells which refusal it is. Another status than the two is none, and so
+// an internal error.
+func (e *AuthError) Is(target error) bool {
+	switch e.Status {
+	case 0, http.StatusUnauthorized:
+		return target == ErrUnauthorized
+	case http.StatusForbidden:
+		return target == ErrForbidden
+	}
+	return false
+}
+
+// AnyOf allows what any of the authenticators allows; they are asked in order.
+// If none does, a failure of one that could not decide counts before the
+// refusal of a known caller, and that before the others. None at all allows
+// nothing.
+func AnyOf(auths ...Authenticator) Authenticator {
+	auths = slices.Clone(auths)
+	return func(r *http.Request, op Operation, session string) error {
+		var failed, forbidden, unauthorized error // the first of each
+		for _, auth := range auths {
+			switch err := auth(r, op, session); {
+			case err == nil:
+				return nil
+			case errors.Is(err, ErrUnauthorized):
+				unauthorized = cmp.Or(unauthorized, err)
+			case errors.Is(err, ErrForbidden):
+				forbidden = cmp.Or(forbidden, err)
+			default:
+				failed = cmp.Or(failed, err)
+			}
+		}
+		return cmp.Or(failed, forbidden, unauthorized, ErrUnauthorized)
+	}
+}
 
 // everybody is the Authenticator of a server without one. It refuses host
 // names but localhost: a web page can make its own name mean this machine, and

@@ -28,9 +28,11 @@ func TestFailClosed(t *testing.T) {
 
 	open := newAPIOn(t, log, nil)
 	require.Contains(t, open.logs.String(), "level=WARN msg=\"UNAUTHENTICATED")
-	shut := newAPIOn(t, log, nil, func(o *httpapi.Options) { o.Auth = httpapi.BearerTokens(nil) })
-	require.Empty(t, shut.logs.String())
-	shut.get("/sessions").failed(t, 401, httpapi.CodeUnauthorized)
+	for _, auth := range []httpapi.Authenticator{httpapi.BearerTokens(nil), httpapi.AnyOf()} {
+		shut := newAPIOn(t, log, nil, func(o *httpapi.Options) { o.Auth = auth })
+		require.Empty(t, shut.logs.String())
+		shut.get("/sessions").failed(t, 401, httpapi.CodeUnauthorized)
+	}
 }
 
 func TestBearerTokens(t *testing.T) {
@@ -40,6 +42,7 @@ func TestBearerTokens(t *testing.T) {
 		{Token: "twice", Operations: []string{"start"}, Sessions: []string{"a"}},
 		{Token: "twice", Operations: []string{"status"}, Sessions: []string{"b"}},
 		{Token: "nothing"},
+		{Token: "nowhere", Operations: []string{"*"}},
 		{Token: "", Operations: []string{"*"}, Sessions: []string{"*"}},
 	})
 	unknown, no := httpapi.ErrUnauthorized, httpapi.ErrForbidden
@@ -73,6 +76,8 @@ func TestBearerTokens(t *testing.T) {
 		{"Bearer twice", "status", "b", nil},
 		{"Bearer twice", "status", "a", no},
 		{"Bearer nothing", "status", "", no},
+		{"Bearer nowhere", "status", "s", no},
+		{"Bearer nowhere", "sessions", "", no},
 	} {
 		r, err := http.NewRequest("GET", "/", nil)
 		require.NoError(t, err)

@@ -28,9 +28,8 @@ func BearerTokens(tokens []Token) Authenticator {
 		sums[i] = sha256.Sum256([]byte(t.Token))
 	}
 	return func(r *http.Request, op Operation, session string) error {
-		scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-		given = strings.TrimSpace(given)
-		if !strings.EqualFold(scheme, "Bearer") || given == "" {
+		given := bearerOf(r)
+		if given == "" {
 			return ErrUnauthorized
 		}
 		sum := sha256.Sum256([]byte(given))
@@ -51,8 +50,26 @@ func BearerTokens(tokens []Token) Authenticator {
 	}
 }
 
+// bearerOf returns the request's bearer token, or "". A header that is given
+// twice counts as none: who stands in front may have read the other one.
+func bearerOf(r *http.Request) string {
+	given := r.Header.Values("Authorization")
+	if len(given) != 1 {
+		return ""
+	}
+	scheme, token, _ := strings.Cut(given[0], " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(token)
+}
+
+// allows also refuses, while no session is named, whoever may use none.
 func (t Token) allows(op Operation, session string) bool {
-	return anyGlob(t.Operations, string(op)) && (session == "" || anyGlob(t.Sessions, session))
+	if session == "" {
+		return anyGlob(t.Operations, string(op)) && len(t.Sessions) > 0
+	}
+	return anyGlob(t.Operations, string(op)) && anyGlob(t.Sessions, session)
 }
 
 func anyGlob(globs []string, s string) bool {

@@ -6,7 +6,11 @@
 //	POST /submit-tool-result          answer a tool call that waits
 //	GET  /sse                         the stream, as server-sent events
 //	GET  /status                      the state of a run
+//	POST /chat                        whatever a chat client's messages ask for
+//	GET  /chat/{id}/stream            the message that is under way
+//	POST /chat/{id}/submit-tool-result, /interrupt, /abort
 //	GET  /chat/{id}/snapshot          what a chat client starts from
+//	GET  /chat/{id}/messages          a page of its messages
 //	GET  /sessions, /sessions/{id}    sessions and their summaries
 //	GET  /sessions/{id}/checkpoints, /runs
 //	POST /sessions/{id}/rollback      take a session back
@@ -15,7 +19,11 @@
 //	POST /sessions/{id}/end, /fail    end such a stream
 //	POST /sessions/{id}/import        a new session of exported records
 //	GET  /sessions/{id}/records       the log itself, as NDJSON
+//	GET  /sessions/{id}/stream        the stream as other stores know it
 //	GET  /sessions/{id}/state         the whole state at any sequence
+//	GET  /sessions/{id}/diff          from one state to another
+//	DELETE /sessions/{id}             erases a session, for good
+//	POST /retention                   removes what is old, of all sessions
 //	GET  /healthz, /readyz            liveness and readiness, without auth
 //
 // What it promises:
@@ -24,7 +32,8 @@
 //     words to do without. A request is authorized before anything is read or
 //     done for it; where the body names the session, the caller and the
 //     operation are checked before the body is read, and the session before
-//     anything is done.
+//     anything is done. A caller who is limited to some sessions does not
+//     learn which others there are.
 //   - Exact cursors. A client of /sse with cursor n gets the effective
 //     records with a sequence > n, each once and in order, across the seam
 //     between what is stored and what is live.
@@ -40,11 +49,30 @@
 //     gets the same answer for as long as the session lives, whoever asks
 //     and whatever was appended since. A chunk that is not valid, or too
 //     many of them, changes nothing.
-//   - Errors are {error, code, detail?}, by one table. What is not in it is
-//     INTERNAL_ERROR, logged whole and shown as nothing.
+//   - Errors are {error, code, detail?, requestId}, by one table. What is not
+//     in it is INTERNAL_ERROR, logged whole and shown as nothing.
+//   - Every answer has an X-Request-Id, the client's own if that is well
+//     formed ([A-Za-z0-9._-], at most 128 bytes). The log's lines have it, and
+//     [RequestID] gives it to programs around the server.
+//   - Web pages of other origins can do nothing, but those of Options.Origins.
 //
 // What it does not promise: that a client which is attached while records are
-// struck has not seen them. It gets stream_resync and then the survivors.
+// struck has not seen them. It gets stream_resync and then the survivors. And
+// that a stream ends when the token that it was opened with expires or is
+// taken back.
+//
+// # Authentication
+//
+// [BearerTokens] are listed in the configuration, [JWTAuth] takes what another
+// service signs, [AnyOf] puts them side by side. A program that embeds the
+// server writes an [Authenticator] of its own: its middleware in front of the
+// server says in the request's context who calls, and an [AuthError] tells the
+// caller why not.
+//
+// Sub-agents have no access of their own: who may use a root session sees and
+// answers its whole tree, under the root's id. A child's id names no session in
+// any route; who is allowed that id can begin a session of that name, which has
+// nothing to do with the child.
 //
 // Session ids are percent-encoded in paths, "/" as %2F and ".." as %2E%2E;
 // paths that are not canonical are not found rather than redirected, so that

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/eventlog"
@@ -23,6 +24,7 @@ const (
 	CodePayloadTooLarge  Code = "PAYLOAD_TOO_LARGE"
 	CodeLengthRequired   Code = "LENGTH_REQUIRED"
 	CodeUnauthorized     Code = "UNAUTHORIZED" // with status 401 and 403
+	CodeNotImplemented   Code = "NOT_IMPLEMENTED"
 
 	CodeMethodNotAllowed Code = "METHOD_NOT_ALLOWED"
 	CodeSequenceConflict Code = "SEQUENCE_CONFLICT"
@@ -48,6 +50,9 @@ var (
 	errPanicked       = errors.New("httpapi: handler panicked")
 	errNotStopped     = errors.New("httpapi: the run has not stopped in time")
 	errMismatch       = errors.New("httpapi: idempotency key of another request")
+	errNoChat         = errors.New("httpapi: no chat here")
+	errOtherAgent     = errors.New("httpapi: the session has another agent")
+	errNoMessage      = errors.New("httpapi: no such message")
 )
 
 // sizeError tells that a request, or a part of it, is larger than limit.
@@ -73,6 +78,8 @@ type ErrorBody struct {
 	Detail any    `json:"detail,omitempty"`
 	// Status is the outcome of a submission (facts 2.3).
 	Status string `json:"status,omitempty"`
+	// RequestID is the answer's X-Request-Id: log lines have it as "request".
+	RequestID string `json:"requestId,omitempty"`
 }
 
 // Details of errors.
@@ -110,8 +117,8 @@ type failure struct {
 // failures says what errors mean to clients; the first match counts.
 // Everything else is INTERNAL_ERROR.
 var failures = []failure{
-	{is(ErrUnauthorized, "authentication is required", nil), 401, CodeUnauthorized},
-	{is(ErrForbidden, "not allowed", nil), 403, CodeUnauthorized},
+	{refusal(ErrUnauthorized, "authentication is required"), 401, CodeUnauthorized},
+	{refusal(ErrForbidden, "not allowed"), 403, CodeUnauthorized},
 	{is(errNoRoute, "there is no such route", nil), 404, CodeNotFound},
 	{is(errMethod, "the method is not allowed here", nil), 405, CodeMethodNotAllowed},
 	{is(errLengthRequired, "a Content-Length is required", nil), 411, CodeLengthRequired},
@@ -130,6 +137,9 @@ var failures = []failure{
 	{is(agentloop.ErrCallNotFound, "there is no such tool call", nil), 404, CodeNotFound},
 	{is(agentloop.ErrCheckpointNotFound, "the session has no such checkpoint", nil), 404, CodeNotFound},
 	{is(agentloop.ErrSessionExists, "a session has the id already", nil), 409, CodeSessionExists},
+	{is(errNoChat, "this server has no chat", nil), 501, CodeNotImplemented},
+	{is(errOtherAgent, "the session has another agent", nil), 409, CodeAlreadyRunning},
+	{is(errNoMessage, "the session has no such message", nil), 404, CodeNotFound},
 	{is(errNotStopped, "the run has not stopped in time; it will, since the request is kept", nil), 504, CodeInterruptDeadline},
 
 	{as((*submitError).show), 400, CodeInvalidRequest},
@@ -185,6 +195,18 @@ func as[T error](show func(T) (string, any)) func(error) (string, any, bool) {
 	}
 }
 
+// refusal matches what an [Authenticator] refuses with, and shows its own
+// words if it has any.
+func refusal(target error, text string) func(error) (string, any, bool) {
+	return func(err error) (string, any, bool) {
+		if own, ok := errors.AsType[*AuthError](err); ok && own.Message != "" {
+			text := own.Message[:min(len(own.Message), maxErrorText)]
+			return strings.ToValidUTF8(text, ""), nil, errors.Is(err, target)
+		}
+		return text, nil, errors.Is(err, target)
+	}
+}
+
 // statusInvalid is the outcome of a submission that is not valid.
 const statusInvalid = "validation_error"
 
@@ -211,7 +233,7 @@ func (s *Server) fail(w *tracker, r *http.Request, err error) {
 	status, body := describe(err)
 	gone := r.Context().Err() != nil && errors.Is(err, context.Canceled)
 	if (status >= 500 || w.begun) && !gone && !errors.Is(err, errPanicked) { // a panic has been logged
-		s.logger.Error("request failed", "route", w.route, "error", err)
+		s.logger.ErrorContext(r.Context(), "request failed", "route", w.route, "error", err)
 	}
 	if w.begun || gone {
 		panic(http.ErrAbortHandler)
@@ -219,5 +241,9 @@ func (s *Server) fail(w *tracker, r *http.Request, err error) {
 	if status == 401 {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
+	if status == 401 || status == 403 {
+		s.logger.DebugContext(r.Context(), "request refused", "route", w.route, "error", err)
+	}
+	body.RequestID = RequestID(r.Context())
 	s.writeJSON(w, status, body)
 }

@@ -22,6 +22,9 @@ func TestErrorTable(t *testing.T) {
 	}{
 		{ErrUnauthorized, 401, "UNAUTHORIZED", nil},
 		{ErrForbidden, 403, "UNAUTHORIZED", nil},
+		{&AuthError{Message: "sign in"}, 401, "UNAUTHORIZED", nil},
+		{&AuthError{Status: 403, Message: "read only"}, 403, "UNAUTHORIZED", nil},
+		{&AuthError{Status: 404, Message: "secret"}, 500, "INTERNAL_ERROR", nil},
 		{errNoRoute, 404, "NOT_FOUND", nil},
 		{errMethod, 405, "METHOD_NOT_ALLOWED", nil},
 		{errLengthRequired, 411, "LENGTH_REQUIRED", nil},

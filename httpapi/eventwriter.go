@@ -19,7 +19,7 @@ import (
 // event is a server-sent event.
 type event struct {
 	id   uint64 // 0: none
-	name string
+	name string // "": none
 	data []byte // one line of JSON
 }
 
@@ -72,9 +72,12 @@ func (o *eventWriter) write(e event) error {
 		b = strconv.AppendUint(b, e.id, 10)
 		b = append(b, '\n')
 	}
-	b = append(b, "event: "...)
-	b = append(b, e.name...)
-	b = append(b, "\ndata: "...)
+	if e.name != "" {
+		b = append(b, "event: "...)
+		b = append(b, e.name...)
+		b = append(b, '\n')
+	}
+	b = append(b, "data: "...)
 	b = append(b, e.data...)
 	b = append(b, "\n\n"...)
 	o.buf = b

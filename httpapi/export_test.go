@@ -4,3 +4,22 @@ import "time"
 
 // SetWriteTimeout makes a stuck client be dropped sooner.
 func SetWriteTimeout(s *Server, d time.Duration) { s.writeTimeout = d }
+
+// TestRoute is a row of the routing table.
+type TestRoute struct {
+	Method, Pattern string
+	Op              Operation
+	// NamesIn is where a request names its session: "path", "query", "body" or
+	// "" for nowhere.
+	NamesIn string
+}
+
+// RouteTable returns the routing table.
+func RouteTable() []TestRoute {
+	var rows []TestRoute
+	for _, rt := range routeTable {
+		in := map[source]string{inPath: "path", inQuery: "query", inBody: "body"}[rt.session]
+		rows = append(rows, TestRoute{rt.method, rt.pattern, rt.op, in})
+	}
+	return rows
+}

@@ -35,7 +35,7 @@ func (s *Server) readyz(w http.ResponseWriter, r *request) error {
 		err = nil
 	}
 	if err != nil && r.Context().Err() == nil {
-		s.logger.Warn("not ready", "error", err)
+		s.logger.WarnContext(r.Context(), "not ready", "error", err)
 	}
 	info := s.log.Info()
 	answer := Readiness{

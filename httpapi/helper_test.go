@@ -200,6 +200,9 @@ func (r answer) failed(t *testing.T, status int, code httpapi.Code) httpapi.Erro
 	require.Equal(t, code, body.Code, r.body)
 	require.NotEmpty(t, body.Error)
 	require.Equal(t, "application/json", r.header.Get("Content-Type"))
+	require.NotEmpty(t, body.RequestID)
+	require.Equal(t, r.header.Get("X-Request-Id"), body.RequestID)
+	body.RequestID = "" // another one each time
 	return body
 }
 

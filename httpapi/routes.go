@@ -36,11 +36,22 @@ var routeTable = []route{
 	{"POST", "/submit-tool-result", OpSubmitToolResult, inBody, (*Server).submitToolResult},
 	{"GET", "/sse", OpStream, inQuery, (*Server).sse},
 	{"GET", "/status", OpStatus, inQuery, (*Server).status},
+	{"GET", "/workspace", OpWorkspace, inQuery, (*Server).workspace},
+	{"GET", "/workspaces", OpWorkspace, inQuery, (*Server).workspace},
+	{"POST", "/chat", OpChat, inBody, hosted((*Server).postChat)},
+	{"GET", "/chat/{id}/stream", OpChatStream, inPath, hosted((*Server).chatStream)},
+	{"POST", "/chat/{id}/submit-tool-result", OpChatSubmitToolResult, inPath, hosted((*Server).chatSubmit)},
+	{"POST", "/chat/{id}/interrupt", OpChatInterrupt, inPath, hosted((*Server).chatInterrupt)},
+	{"POST", "/chat/{id}/abort", OpChatAbort, inPath, hosted((*Server).chatAbort)},
 	{"GET", "/chat/{id}/snapshot", OpChatStream, inPath, (*Server).snapshot},
+	{"GET", "/chat/{id}/messages", OpChatStream, inPath, (*Server).messages},
 	{"GET", "/sessions", OpSessions, noSession, (*Server).sessions},
 	{"GET", "/sessions/{id}", OpStatus, inPath, (*Server).summary},
 	{"GET", "/sessions/{id}/records", OpRecords, inPath, (*Server).records},
+	{"GET", "/sessions/{id}/stream", OpStream, inPath, (*Server).storeStream},
 	{"GET", "/sessions/{id}/state", OpRecords, inPath, (*Server).state},
+	{"GET", "/sessions/{id}/diff", OpRecords, inPath, (*Server).diff},
+	{"GET", "/sessions/{id}/usage", OpStatus, inPath, (*Server).usage},
 	{"GET", "/sessions/{id}/checkpoints", OpStatus, inPath, (*Server).checkpoints},
 	{"GET", "/sessions/{id}/runs", OpStatus, inPath, (*Server).runs},
 	{"POST", "/sessions/{id}/rollback", OpResume, inPath, (*Server).rollback},
@@ -145,8 +156,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, rt route, session
 	if rt.session == inQuery {
 		session = q.values.Get("sessionId")
 	}
-	if err := s.origins.Check(r); err != nil {
-		return ErrForbidden
+	if err := s.checkOrigin(r); err != nil {
+		return err
 	}
 	if rt.op != opPublic {
 		if err := s.opts.Auth(r, rt.op, session); err != nil {

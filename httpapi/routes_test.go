@@ -39,7 +39,8 @@ func TestRoutesMethods(t *testing.T) {
 		"/sessions/s/rollback": "POST", "/sessions/s/fork": "POST",
 		"/sessions/s/checkpoints": "GET, HEAD", "/sessions/s/runs": "GET, HEAD",
 		"/sessions/s/chunks": "POST", "/sessions/s/end": "POST", "/sessions/s/fail": "POST", "/sessions/s/import": "POST",
-		"/sse": "GET, HEAD", "/status": "GET, HEAD", "/chat/s/snapshot": "GET, HEAD", "/sessions": "GET, HEAD",
+		"/sse": "GET, HEAD", "/status": "GET, HEAD", "/chat/s/snapshot": "GET, HEAD", "/chat/s/messages": "GET, HEAD",
+		"/chat": "POST", "/chat/s/stream": "GET, HEAD", "/chat/s/submit-tool-result": "POST", "/chat/s/interrupt": "POST", "/chat/s/abort": "POST", "/sessions": "GET, HEAD",
 		"/sessions/s": "DELETE, GET, HEAD", "/sessions/s/records": "GET, HEAD", "/sessions/s/state": "GET, HEAD",
 		"/healthz": "GET, HEAD", "/readyz": "GET, HEAD",
 	} {

@@ -9,6 +9,8 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/rs/cors"
+
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/snapshot"
@@ -53,6 +55,13 @@ type Options struct {
 	// AllowUnauthenticated serves everybody if there is no Auth. Without
 	// either, New fails (document 004).
 	AllowUnauthenticated bool
+	// Origins are those whose web pages may use the server (CORS), such as
+	// "https://app.example"; none by default. "*" is all of them: it needs
+	// Auth, and pages must send a bearer token with what is no GET.
+	Origins []string
+	// Chat configures the routes of /chat; nil: but for histories they answer
+	// NOT_IMPLEMENTED (document 004).
+	Chat *ChatOptions
 	// InterruptObservationDeadline is how long /interrupt and /abort wait for
 	// the run to stop; 0: DefaultInterruptDeadline.
 	InterruptObservationDeadline time.Duration
@@ -74,7 +83,9 @@ type Server struct {
 	writeTimeout time.Duration
 	// origins refuses what a web page of another origin makes a browser
 	// send: without tokens nothing else would.
-	origins *http.CrossOriginProtection
+	origins   *http.CrossOriginProtection
+	anyOrigin bool       // all are trusted
+	cors      *cors.Cors // nil: no other origin is
 
 	ctx  context.Context // ends with http.ErrServerClosed
 	stop context.CancelCauseFunc
@@ -89,25 +100,33 @@ func New(o Options) (*Server, error) {
 	case o.Auth == nil && !o.AllowUnauthenticated:
 		return nil, errors.New("httpapi: refusing to serve without authentication; allow it explicitly")
 	}
+	if err := o.Chat.check(o.Loop); err != nil {
+		return nil, err
+	}
 	if o.States == nil {
 		o.States = snapshot.New(o.Log, nil)
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	o.Logger = slog.New(requestLog{o.Logger.Handler()})
 	if o.Heartbeat <= 0 {
 		o.Heartbeat = DefaultHeartbeat
 	}
 	if o.InterruptObservationDeadline <= 0 {
 		o.InterruptObservationDeadline = DefaultInterruptDeadline
 	}
-	if o.Auth == nil {
+	authenticated := o.Auth != nil
+	if !authenticated {
 		o.Logger.Warn("UNAUTHENTICATED: everybody who reaches this server may do everything")
 		o.Auth = everybody
 	}
 	s := &Server{
 		opts: o, log: o.Log, loop: o.Loop, states: o.States, logger: o.Logger,
 		writeTimeout: WriteTimeout, origins: http.NewCrossOriginProtection(),
+	}
+	if err := s.trust(o.Origins, authenticated); err != nil {
+		return nil, err
 	}
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
 	return s, nil
@@ -120,6 +139,7 @@ func (s *Server) Close() { s.stop(http.ErrServerClosed) }
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	r = identified(w, r)
 	out := &tracker{ResponseWriter: w}
 	defer func() {
 		switch p := recover(); p {
@@ -127,13 +147,20 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case http.ErrAbortHandler:
 			panic(p)
 		default:
-			s.logger.Error("handler panicked", "route", out.route, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			s.logger.ErrorContext(r.Context(), "handler panicked", "route", out.route, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			s.fail(out, r, errPanicked)
 		}
 	}()
-	if err := s.dispatch(out, r); err != nil {
-		s.fail(out, r, err)
+	answer := func(_ http.ResponseWriter, r *http.Request) {
+		if err := s.dispatch(out, r); err != nil {
+			s.fail(out, r, err)
+		}
 	}
+	if s.cors == nil {
+		answer(out, r)
+		return
+	}
+	s.cors.ServeHTTP(out, r, answer) // preflights end there
 }
 
 // tracker knows which route answers and whether it has begun to.

@@ -13,6 +13,16 @@ import (
 // sse answers GET /sse (document 004, facts 4.3): the effective stream behind
 // the client's cursor, and then what is live, until the stream ends or waits.
 func (s *Server) sse(w http.ResponseWriter, r *request) error {
+	return s.attach(w, r, ending, s.events)
+}
+
+// attach answers with a stream of events behind the client's cursor. What is
+// wrong with the cursor is told before the headers. ending tells what to send
+// instead of following, if anything; events is given the records between the
+// cursor and at.head.
+func (s *Server) attach(w http.ResponseWriter, r *request, ending func(*projector.Session) *event,
+	events func(ctx context.Context, history iter.Seq2[eventlog.Record, error], at start) iter.Seq2[event, error],
+) error {
 	from, err := cursor(r)
 	if err != nil {
 		return err
@@ -29,15 +39,36 @@ func (s *Server) sse(w http.ResponseWriter, r *request) error {
 	if from > t.Head {
 		return &eventlog.CursorAheadError{Cursor: from, Head: t.Head}
 	}
-	head := startOf(r.session, t)
+	at := startOf(r.session, t, ending)
+	history, stop, err := peek(s.log.Read(ctx, r.session, from, t.Head))
+	if err != nil {
+		return err
+	}
+	defer stop()
 	out := s.newEventWriter(w)
 	if err := out.open(); err != nil || r.Method == http.MethodHead {
 		return nil //nolint:nilerr // the client has left
 	}
-	if err := out.pump(ctx, s.opts.Heartbeat, s.events(ctx, from, head)); err != nil {
-		s.logger.Error("stream broke off", "session", r.session, "error", err)
+	if err := out.pump(ctx, s.opts.Heartbeat, events(ctx, history, at)); err != nil {
+		s.logger.ErrorContext(r.Context(), "stream broke off", "session", r.session, "error", err)
 	}
 	return nil
+}
+
+// peek reads the first record ahead, since a read that retention has made
+// impossible says so only then. The records are there until stop is called.
+func peek(records iter.Seq2[eventlog.Record, error]) (all iter.Seq2[eventlog.Record, error], stop func(), err error) {
+	next, stop := iter.Pull2(records)
+	r, err, ok := next()
+	if err != nil {
+		stop()
+		return nil, nil, err
+	}
+	return func(yield func(eventlog.Record, error) bool) {
+		for ok && yield(r, err) {
+			r, err, ok = next()
+		}
+	}, stop, nil
 }
 
 // cursor returns the sequence that the client has seen: the parameter
@@ -79,23 +110,25 @@ type start struct {
 	session, root string
 	head          uint64
 	dead          eventlog.Dead
+	status        eventlog.StreamStatus
 	end           *event // what to send at head instead of following
 }
 
-func startOf(session string, t *projector.Tree) start {
-	return start{session: session, root: t.SessionID, head: t.Head, dead: t.Dead, end: ending(&t.Session)}
+func startOf(session string, t *projector.Tree, ending func(*projector.Session) *event) start {
+	return start{
+		session: session, root: t.SessionID, head: t.Head, dead: t.Dead, status: t.StreamStatus, end: ending(&t.Session),
+	}
 }
 
-// events yields what a client with cursor from <= at.head gets.
+// events yields what a client gets.
 //
-// Up to at.head these are the records that are not struck there, which is
-// eventlog.Effective(from, at.head) with the markers that the fold has
-// collected already. Ends of earlier turns are facts among them and say
-// nothing. From at.head on it follows the log, so nothing is lost or sent
-// twice in between.
-func (s *Server) events(ctx context.Context, from uint64, at start) iter.Seq2[event, error] {
+// Up to at.head these are the records of history that are not struck there,
+// which is eventlog.Effective with the markers that the fold has collected
+// already. Ends of earlier turns are facts among them and say nothing. From
+// at.head on it follows the log, so nothing is lost or sent twice in between.
+func (s *Server) events(ctx context.Context, history iter.Seq2[eventlog.Record, error], at start) iter.Seq2[event, error] {
 	return func(yield func(event, error) bool) {
-		for r, err := range s.log.Read(ctx, at.session, from, at.head) {
+		for r, err := range history {
 			if err != nil {
 				yield(event{}, err)
 				return

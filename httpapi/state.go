@@ -4,7 +4,6 @@ import (
 	"net/http"
 
 	"github.com/helixd/helixd/projector"
-	"github.com/helixd/helixd/snapshot"
 )
 
 // StateAt is the answer of GET /sessions/{id}/state: the fold of the records
@@ -33,17 +32,4 @@ func (s *Server) state(w http.ResponseWriter, r *request) error {
 		n = t.Head
 	}
 	return s.ok(w, StateAt{Sequence: n, State: t})
-}
-
-// snapshot answers GET /chat/{id}/snapshot (document 001, facts 6).
-func (s *Server) snapshot(w http.ResponseWriter, r *request) error {
-	partial, err := r.query.flag("includePartialContent")
-	if err != nil {
-		return err
-	}
-	snap, err := s.states.Take(r.Context(), r.session, snapshot.Options{IncludePartialContent: partial})
-	if err != nil {
-		return err
-	}
-	return s.ok(w, snap)
 }

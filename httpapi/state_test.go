@@ -76,7 +76,7 @@ func TestSnapshot(t *testing.T) {
 			require.NoError(t, err)
 			projector.Apply(tree, r)
 		}
-		want, err := json.Marshal(uimessage.Render(&tree.Session))
+		want, err := json.Marshal(uimessage.Render(tree, nil))
 		require.NoError(t, err)
 		require.JSONEq(t, string(want), string(got.Messages))
 		require.JSONEq(t, string(tree.CustomState), string(got.State))

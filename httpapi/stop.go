@@ -18,9 +18,11 @@ func (s *Server) abort(w http.ResponseWriter, r *request) error {
 	return s.stopRun(w, r, s.loop.Abort)
 }
 
-// stopRun asks for a stop, and answers when it has been met, on whichever node
-// the run is.
-func (s *Server) stopRun(w http.ResponseWriter, r *request, ask func(ctx context.Context, session, reason string) error) error {
+// stopper asks the session's run to stop.
+type stopper func(ctx context.Context, session, reason string) error
+
+// stopRun asks for a stop of the session that the body names.
+func (s *Server) stopRun(w http.ResponseWriter, r *request, ask stopper) error {
 	body, err := readObject(w, r.Request)
 	if err != nil {
 		return err
@@ -32,6 +34,12 @@ func (s *Server) stopRun(w http.ResponseWriter, r *request, ask func(ctx context
 	if err := s.authorize(r, session); err != nil {
 		return err
 	}
+	return s.stopSession(w, r, session, reason, ask)
+}
+
+// stopSession asks for a stop, and answers when it has been met, on whichever
+// node the run is.
+func (s *Server) stopSession(w http.ResponseWriter, r *request, session, reason string, ask stopper) error {
 	ctx, cancel := detached(r)
 	defer cancel()
 	if err := ask(ctx, session, reason); err != nil {

@@ -37,28 +37,33 @@ func parseSubmission(raw []byte) (agentloop.Submission, error) {
 	if err != nil {
 		return agentloop.Submission{}, err
 	}
+	sub := body.submission()
+	return sub, *body.err
+}
+
+func (o *object) submission() agentloop.Submission {
 	sub := agentloop.Submission{
-		SessionID:  body.sessionID(),
-		ToolCallID: body.word("toolCallId"),
-		Kind:       eventlog.SubmissionKind(body.word("kind")),
+		SessionID:  o.sessionID(),
+		ToolCallID: o.word("toolCallId"),
+		Kind:       eventlog.SubmissionKind(o.word("kind")),
 	}
 	switch sub.Kind {
 	case eventlog.SubmitClientResult:
-		if body.has("result") == body.has("error") {
-			body.fail("result", "exactly one of result and error is required")
+		if o.has("result") == o.has("error") {
+			o.fail("result", "exactly one of result and error is required")
 		}
-		sub.Result = body.members["result"]
-		if body.has("error") {
-			sub.Error = body.word("error")
+		sub.Result = o.members["result"]
+		if o.has("error") {
+			sub.Error = o.word("error")
 		}
 	case eventlog.SubmitApproval:
-		sub.Approved = body.flag("approved")
-		sub.Reason = body.optText("reason")
-		if body.has("approvalId") {
-			sub.ApprovalID = body.word("approvalId")
+		sub.Approved = o.flag("approved")
+		sub.Reason = o.optText("reason")
+		if o.has("approvalId") {
+			sub.ApprovalID = o.word("approvalId")
 		}
 	}
-	return sub, *body.err
+	return sub
 }
 
 // submitError tells that a submission is not valid.

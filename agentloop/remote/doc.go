@@ -18,6 +18,9 @@
 //	            |                  '- fails-'  |
 //	            '------------------------------'
 //
+// [HTTP.Send] makes one attempt of a request to any other route, for clients
+// of their own: they read the [Answer] and wait by [Retries].
+//
 // Promised by Follow: every event of the session once, in the order of their
 // sequences, and at the end either an EndEvent, an ErrorEvent or an error. A
 // stream never just stops.

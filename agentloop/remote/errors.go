@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"syscall"
+	"time"
 )
 
 // Errors that callers branch on.
@@ -30,6 +31,8 @@ var (
 var (
 	errSilent  = errors.New("silent for too long")
 	errHeaders = errors.New("remote: there are no headers to send")
+
+	errUnusable = errors.New("remote: the agent server's URL is unusable")
 )
 
 // Codes of [Error] that callers branch on (document 004).
@@ -45,6 +48,8 @@ type Error struct {
 	Status  int    // of HTTP
 	Code    string // empty if the answer has none
 	Message string // fit to be shown; may be empty
+
+	after time.Duration // how long the server asks to wait; 0: it does not say
 }
 
 func (e *Error) Error() string {

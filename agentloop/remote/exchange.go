@@ -2,35 +2,39 @@ package remote
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
+	"math"
 	"net/http"
 	"net/url"
-	"regexp"
+	"sync/atomic"
 	"time"
-	"unicode/utf8"
 )
 
-// maxErrorBody is how much of an error answer is read, in bytes.
-const maxErrorBody = 64 << 10
-
-var codePattern = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
-
-// request is what every attempt sends.
-type request struct {
-	method, route string
-	query         url.Values
-	body          []byte // JSON; nil: none
-	accept        string // empty: JSON
+// Request is what every attempt of a request sends.
+type Request struct {
+	Method string
+	Route  string // below the server's URL, percent-encoded
+	Query  url.Values
+	Header map[string]string // wins over the headers of [Options]
+	Body   []byte            // nil: none
+	// Open, if set, opens the body of an attempt instead, of any length. The
+	// attempt closes it, perhaps after its end. If opening or reading it
+	// fails, that is the attempt's error.
+	Open        func() (io.ReadCloser, error)
+	ContentType string // of the body; empty: JSON
+	Accept      string // empty: JSON
+	// Idle is how long the server may send nothing, instead of
+	// [Options.Idle]; negative: for as long as the context allows.
+	Idle time.Duration
 }
 
-// exchange is a request that was answered with 2xx. It reads the answer's
-// body, and cancels the request when the server is silent for too long.
-type exchange struct {
+// Answer is a request that was answered. It reads the answer's body, and
+// cancels the request when the server is silent for too long.
+type Answer struct {
 	ctx     context.Context // the caller's
 	attempt context.Context // ends with errSilent, too
 	cancel  context.CancelCauseFunc
@@ -38,10 +42,28 @@ type exchange struct {
 	timer   *time.Timer // runs while the server is waited for
 	hide    hidden
 	res     *http.Response
+	begun   time.Time // when the answer began
+	heard   time.Time // when the last part of its body came
 }
 
-// send makes one attempt. Its answer has to be closed.
-func (h *HTTP) send(ctx context.Context, r request) (*exchange, error) {
+// send makes one attempt. An answer other than 2xx is an error.
+func (h *HTTP) send(ctx context.Context, r Request) (*Answer, error) {
+	x, err := h.Send(ctx, r)
+	if err != nil || x.OK() {
+		return x, err
+	}
+	defer x.Close()
+	refused, _ := x.Refusal()
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	return nil, refused
+}
+
+// Send makes one attempt, whatever it is answered with. The answer has to be
+// closed. Errors: [ErrUnreachable], what the headers or the body can't be had
+// for, and the cause of a ctx that has ended.
+func (h *HTTP) Send(ctx context.Context, r Request) (*Answer, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
@@ -50,27 +72,39 @@ func (h *HTTP) send(ctx context.Context, r request) (*exchange, error) {
 		return nil, err
 	}
 	attempt, cancel := context.WithCancelCause(ctx)
-	req, err := h.newRequest(attempt, r, headers)
+	req, body, err := h.newRequest(attempt, r, headers)
 	if err != nil {
 		cancel(nil)
 		return nil, err
 	}
-	x := &exchange{
-		ctx: ctx, attempt: attempt, cancel: cancel, idle: h.opts.Idle, hide: hide(headers),
-		timer: time.AfterFunc(h.opts.Idle, func() { cancel(errSilent) }),
+	idle := r.idle(h.opts.Idle)
+	x := &Answer{
+		ctx: ctx, attempt: attempt, cancel: cancel, idle: idle, hide: hide(headers),
+		timer: time.AfterFunc(idle, func() { cancel(errSilent) }),
 	}
 	res, err := h.opts.Client.Do(req)
 	x.timer.Stop()
 	if err != nil {
 		defer x.cancel(nil)
+		if own := body.failure(); own != nil && ctx.Err() == nil {
+			return nil, own
+		}
 		return nil, x.lost(ErrUnreachable, err)
 	}
-	x.res = res
-	if res.StatusCode < 200 || res.StatusCode > 299 {
-		defer x.close()
-		return nil, x.refusal()
-	}
+	x.res, x.begun = res, time.Now()
+	x.heard = x.begun
 	return x, nil
+}
+
+// idle returns the request's own limit of silence, or byDefault.
+func (r Request) idle(byDefault time.Duration) time.Duration {
+	switch {
+	case r.Idle < 0:
+		return math.MaxInt64
+	case r.Idle > 0:
+		return r.Idle
+	}
+	return byDefault
 }
 
 // headers returns the caller's headers.
@@ -93,34 +127,75 @@ func (h *HTTP) headers(ctx context.Context) (map[string]string, error) {
 	return all, nil
 }
 
-func (h *HTTP) newRequest(ctx context.Context, r request, headers map[string]string) (*http.Request, error) {
+// newRequest returns an attempt's request, and its body if it was opened.
+func (h *HTTP) newRequest(ctx context.Context, r Request, headers map[string]string) (*http.Request, *upload, error) {
 	if h.base == nil {
-		return nil, errors.New("remote: the agent server's URL is unusable")
+		return nil, nil, errUnusable
 	}
-	u := h.base.JoinPath(r.route)
-	if r.query != nil {
+	u := h.base.JoinPath(r.Route)
+	if r.Query != nil {
 		query := u.Query()
-		maps.Copy(query, r.query)
+		maps.Copy(query, r.Query)
 		u.RawQuery = query.Encode()
 	}
-	req, err := http.NewRequestWithContext(ctx, r.method, u.String(), bytes.NewReader(r.body))
+	req, err := http.NewRequestWithContext(ctx, r.Method, u.String(), bytes.NewReader(r.Body))
 	if err != nil {
-		return nil, errors.New("remote: the agent server's URL is unusable")
+		return nil, nil, errUnusable
 	}
-	for name, value := range headers {
-		if !fitsHeader(name) || !fitsHeader(value) {
-			return nil, errors.New("remote: a header has control characters")
+	for _, given := range []map[string]string{headers, r.Header} {
+		for name, value := range given {
+			if !fitsHeader(name) || !fitsHeader(value) {
+				return nil, nil, errors.New("remote: a header has control characters")
+			}
+			req.Header.Set(name, value)
 		}
-		req.Header.Set(name, value)
 	}
-	req.Header.Set("Accept", "application/json")
-	if r.accept != "" {
-		req.Header.Set("Accept", r.accept)
+	req.Header.Set("Accept", cmp.Or(r.Accept, "application/json"))
+	if r.Body != nil || r.Open != nil {
+		req.Header.Set("Content-Type", cmp.Or(r.ContentType, "application/json"))
 	}
-	if r.body != nil {
-		req.Header.Set("Content-Type", "application/json")
+	if r.Open == nil {
+		return req, nil, nil
 	}
-	return req, nil
+	opened, err := r.Open()
+	if err != nil {
+		return nil, nil, err
+	}
+	body := &upload{ReadCloser: opened}
+	req.Body, req.GetBody, req.ContentLength = body, nil, -1
+	return req, body, nil
+}
+
+// upload keeps what reading a body failed with: net/http would have it look
+// like a connection that was lost.
+type upload struct {
+	io.ReadCloser
+	closed atomic.Bool // whatever fails from then on is no failure
+	failed atomic.Pointer[error]
+}
+
+func (u *upload) Read(p []byte) (int, error) {
+	n, err := u.ReadCloser.Read(p)
+	if err != nil && err != io.EOF && !u.closed.Load() {
+		u.failed.Store(&err)
+	}
+	return n, err
+}
+
+func (u *upload) Close() error {
+	u.closed.Store(true)
+	return u.ReadCloser.Close()
+}
+
+// failure returns what reading failed with; a request may have no upload.
+func (u *upload) failure() error {
+	if u == nil {
+		return nil
+	}
+	if err := u.failed.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 // fitsHeader keeps a header that is never sent from being retried.
@@ -131,68 +206,4 @@ func fitsHeader(s string) bool {
 		}
 	}
 	return true
-}
-
-// Read reads the answer's body. Its errors are the connection's.
-func (x *exchange) Read(p []byte) (int, error) {
-	x.timer.Reset(x.idle)
-	n, err := x.res.Body.Read(p)
-	x.timer.Stop()
-	return n, err
-}
-
-func (x *exchange) close() {
-	x.res.Body.Close()
-	x.timer.Stop()
-	x.cancel(nil)
-}
-
-// drain reads a short rest, so that the connection can be used again.
-func (x *exchange) drain() { _, _ = io.CopyN(io.Discard, x, maxErrorBody) }
-
-// decode reads the body, which is JSON, into v.
-func (x *exchange) decode(v any) error {
-	body, err := io.ReadAll(io.LimitReader(x, maxAnswer+1))
-	switch {
-	case err != nil:
-		return x.lost(ErrUnreachable, err)
-	case len(body) > maxAnswer:
-		return fmt.Errorf("%w: more than %d bytes", ErrTooLarge, maxAnswer)
-	}
-	if json.Unmarshal(bytes.ToValidUTF8(body, []byte(string(utf8.RuneError))), v) != nil {
-		return fmt.Errorf("%w: it is not the JSON that was asked for", ErrMalformed)
-	}
-	return nil
-}
-
-// refusal returns the error that an answer other than 2xx is. A body that is
-// not of the protocol's form, such as a proxy's page, is not shown.
-func (x *exchange) refusal() error {
-	e := &Error{Status: x.res.StatusCode}
-	var body struct {
-		Error, Code string
-	}
-	raw, _ := io.ReadAll(io.LimitReader(x, maxErrorBody))
-	if json.Unmarshal(raw, &body) == nil {
-		e.Message = x.hide.from(body.Error)
-		if codePattern.MatchString(body.Code) {
-			e.Code = body.Code
-		}
-	}
-	if err := context.Cause(x.ctx); err != nil {
-		return err
-	}
-	return e
-}
-
-// lost says what the end of a connection means: the caller's context has
-// ended, or the connection is lost.
-func (x *exchange) lost(kind, err error) error {
-	if cause := context.Cause(x.ctx); cause != nil {
-		return cause
-	}
-	if errors.Is(context.Cause(x.attempt), errSilent) {
-		err = errSilent
-	}
-	return &lost{kind, err}
 }

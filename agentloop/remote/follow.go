@@ -45,7 +45,9 @@ func Follow(ctx context.Context, t Transport, sessionID string, from uint64, o F
 		o.RetryBase = DefaultStreamRetryBase
 	}
 	return func(yield func(Event, error) bool) {
-		f := follower{t: t, session: sessionID, opts: o, seen: from, yield: yield}
+		f := follower{
+			t: t, session: sessionID, seen: from, yield: yield, retries: Retries{base: o.RetryBase, most: o.Retries},
+		}
 		if err := f.run(ctx); err != nil {
 			yield(nil, err)
 		}
@@ -56,9 +58,8 @@ func Follow(ctx context.Context, t Transport, sessionID string, from uint64, o F
 type follower struct {
 	t       Transport
 	session string
-	opts    FollowOptions
-	seen    uint64 // the last sequence that was yielded
-	failed  int    // attempts without a new chunk
+	seen    uint64  // the last sequence that was yielded
+	retries Retries // of attempts without a new chunk
 	yield   func(Event, error) bool
 }
 
@@ -66,13 +67,12 @@ type follower struct {
 func (f *follower) run(ctx context.Context) error {
 	err := f.connection(ctx)
 	for err != nil {
-		if !Retryable(err) || f.failed >= f.opts.Retries {
+		if !Retryable(err) {
 			return err
 		}
-		if err := pause(ctx, backoff(f.opts.RetryBase, f.failed), err); err != nil {
+		if err := f.retries.Wait(ctx, err); err != nil {
 			return err
 		}
-		f.failed++
 		var last Event
 		last, err = f.settled(ctx)
 		switch {
@@ -101,7 +101,8 @@ func (f *follower) connection(ctx context.Context) error {
 			if c.Sequence <= f.seen {
 				continue
 			}
-			f.seen, f.failed = c.Sequence, 0
+			f.seen = c.Sequence
+			f.retries.Reset()
 		}
 		if !f.yield(e, nil) || isLast(e) {
 			return nil

@@ -96,8 +96,8 @@ func (h *HTTP) Resume(ctx context.Context, req ResumeRequest) (Started, error) {
 
 func (h *HTTP) begin(ctx context.Context, route string, req any) (Started, error) {
 	var s Started
-	err := h.post(ctx, route, req, func(x *exchange) error {
-		if err := x.decode(&s); err != nil {
+	err := h.post(ctx, route, req, func(x *Answer) error {
+		if err := x.Decode(&s, maxAnswer); err != nil {
 			return err
 		}
 		if s.SessionID == "" {
@@ -112,15 +112,15 @@ func (h *HTTP) begin(ctx context.Context, route string, req any) (Started, error
 func (h *HTTP) Status(ctx context.Context, sessionID string) (Status, error) {
 	var s Status
 	query := url.Values{"sessionId": {sessionID}}
-	err := h.retry(ctx, request{method: http.MethodGet, route: "status", query: query}, func(x *exchange) error {
-		defer x.close()
-		if err := x.decode(&s); err != nil {
+	err := h.retry(ctx, Request{Method: http.MethodGet, Route: "status", Query: query}, func(x *Answer) error {
+		defer x.Close()
+		if err := x.Decode(&s, maxAnswer); err != nil {
 			return err
 		}
 		if s.Status == "" {
 			return fmt.Errorf("%w: it has no status", ErrMalformed)
 		}
-		s.Error = x.hide.from(s.Error)
+		s.Error = x.Hide(s.Error)
 		return nil
 	})
 	return s, err
@@ -141,36 +141,36 @@ func (h *HTTP) stop(ctx context.Context, route, sessionID, reason string) error 
 		SessionID string `json:"sessionId"`
 		Reason    string `json:"reason,omitempty"`
 	}{sessionID, reason}
-	return h.post(ctx, route, req, func(x *exchange) error {
+	return h.post(ctx, route, req, func(x *Answer) error {
 		x.drain() // that it is 2xx says all
 		return nil
 	})
 }
 
 // post sends v as JSON and has the answer read.
-func (h *HTTP) post(ctx context.Context, route string, v any, read func(*exchange) error) error {
+func (h *HTTP) post(ctx context.Context, route string, v any, read func(*Answer) error) error {
 	body, err := json.Marshal(v)
 	if err != nil {
 		return errors.New("remote: the request can't be encoded as JSON")
 	}
-	return h.retry(ctx, request{method: http.MethodPost, route: route, body: body}, func(x *exchange) error {
-		defer x.close()
+	return h.retry(ctx, Request{Method: http.MethodPost, Route: route, Body: body}, func(x *Answer) error {
+		defer x.Close()
 		return read(x)
 	})
 }
 
 // retry sends a request until use, which has to close the exchange, is
 // content with the answer, or no further attempt is due.
-func (h *HTTP) retry(ctx context.Context, r request, use func(*exchange) error) error {
-	for n := 0; ; n++ {
+func (h *HTTP) retry(ctx context.Context, r Request, use func(*Answer) error) error {
+	for retries := h.Retries(); ; {
 		x, err := h.send(ctx, r)
 		if err == nil {
 			err = use(x)
 		}
-		if err == nil || !Retryable(err) || n >= h.opts.MaxRetries {
+		if err == nil || !Retryable(err) {
 			return err
 		}
-		if err := pause(ctx, backoff(h.opts.RetryBaseDelay, n), err); err != nil {
+		if err := retries.Wait(ctx, err); err != nil {
 			return err
 		}
 	}

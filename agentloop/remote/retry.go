@@ -2,12 +2,51 @@ package remote
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
+	"strconv"
 	"time"
 )
 
-// maxDelay is the longest wait between two attempts; doubling stops there.
+// maxDelay is the longest wait between two attempts that is not the server's
+// wish; doubling stops there.
 const maxDelay = 30 * time.Second
+
+// MaxRetryAfter is the longest wait that a server may ask for with
+// Retry-After. If it asks for more, there is no further attempt.
+const MaxRetryAfter = 2 * time.Minute
+
+// Retries are the attempts of a request that have failed in a row.
+type Retries struct {
+	base   time.Duration // before the first repetition
+	most   int
+	failed int
+}
+
+// Retries returns the repetitions that [Options] allow.
+func (h *HTTP) Retries() *Retries {
+	return &Retries{base: h.opts.RetryBaseDelay, most: h.opts.MaxRetries}
+}
+
+// Wait waits until a further attempt is due; whether err may be gone by then
+// is the caller's to judge (see [Retryable]). If there is none it returns err,
+// or the cause of a ctx that has ended, with err in its text.
+func (r *Retries) Wait(ctx context.Context, err error) error {
+	var wish time.Duration
+	if e, ok := errors.AsType[*Error](err); ok {
+		wish = e.after
+	}
+	if r.failed >= r.most || wish > MaxRetryAfter {
+		return err
+	}
+	delay := max(wish, backoff(r.base, r.failed))
+	r.failed++
+	return pause(ctx, delay, err)
+}
+
+// Reset begins to count anew: an attempt has got somewhere.
+func (r *Retries) Reset() { r.failed = 0 }
 
 // backoff is the wait behind attempt n, from 0: base * 2^n.
 func backoff(base time.Duration, n int) time.Duration {
@@ -18,6 +57,17 @@ func backoff(base time.Duration, n int) time.Duration {
 		base = min(2*base, maxDelay)
 	}
 	return base
+}
+
+// retryAfter reads the header of that name: seconds, or a time.
+func retryAfter(header string) time.Duration {
+	if seconds, err := strconv.ParseUint(header, 10, 31); err == nil {
+		return time.Duration(seconds) * time.Second
+	}
+	if at, err := http.ParseTime(header); err == nil {
+		return max(time.Until(at), 0)
+	}
+	return 0
 }
 
 // pause waits before a further attempt. If ctx ends meanwhile, the error is

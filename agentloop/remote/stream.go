@@ -5,14 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"mime"
 	"net/http"
 	"net/url"
 	"strconv"
 )
 
-// eventStream is the media type of server-sent events.
-const eventStream = "text/event-stream"
+// EventStream is the media type of server-sent events.
+const EventStream = "text/event-stream"
+
+// RawEvent is a server-sent event.
+type RawEvent struct {
+	ID   string // the event's own; an earlier one's is not kept
+	Name string // empty: none
+	Data []byte // its lines, joined by line feeds
+}
 
 // Stream implements [Transport]. Connecting is retried; what happens to a
 // connection that stands is the caller's to decide. The connection is closed
@@ -24,32 +30,17 @@ func (h *HTTP) Stream(ctx context.Context, sessionID string, from uint64) iter.S
 			yield(nil, err)
 			return
 		}
-		defer x.close()
-		events := newSSEReader(x, maxAnswer)
-		for {
-			e, err := x.event(events)
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if !yield(e, nil) || isLast(e) {
-				return
-			}
-		}
+		defer x.Close()
+		x.Events()(yield)
 	}
 }
 
 // connect opens the stream behind sequence from.
-func (h *HTTP) connect(ctx context.Context, sessionID string, from uint64) (*exchange, error) {
-	r := request{
-		method: http.MethodGet, route: "sse", accept: eventStream,
-		query: url.Values{"sessionId": {sessionID}, "fromSequence": {strconv.FormatUint(from, 10)}},
-	}
-	var stream *exchange
-	err := h.retry(ctx, r, func(x *exchange) error {
-		media, _, _ := mime.ParseMediaType(x.res.Header.Get("Content-Type"))
-		if media != eventStream {
-			x.close()
+func (h *HTTP) connect(ctx context.Context, sessionID string, from uint64) (*Answer, error) {
+	var stream *Answer
+	err := h.retry(ctx, StreamRequest(sessionID, from), func(x *Answer) error {
+		if !x.Is(EventStream) {
+			x.Close()
 			return fmt.Errorf("%w: it is not an event stream", ErrMalformed)
 		}
 		stream = x
@@ -58,21 +49,49 @@ func (h *HTTP) connect(ctx context.Context, sessionID string, from uint64) (*exc
 	return stream, err
 }
 
-// event returns the next event of a kind that is known.
-func (x *exchange) event(events *sseReader) (Event, error) {
-	for {
-		if err := context.Cause(x.ctx); err != nil {
-			return nil, err
+// StreamRequest asks for a session's events behind sequence from.
+func StreamRequest(sessionID string, from uint64) Request {
+	return Request{
+		Method: http.MethodGet, Route: "sse", Accept: EventStream,
+		Query: url.Values{"sessionId": {sessionID}, "fromSequence": {strconv.FormatUint(from, 10)}},
+	}
+}
+
+// Events yields the events of document 004's stream, which is the body, to the
+// last one. Without one, an error is last; see [Transport].
+func (x *Answer) Events() iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		for raw, err := range x.RawEvents() {
+			var e Event
+			if err == nil {
+				e, err = decodeEvent(sseEvent{raw.ID, raw.Name, raw.Data}, x.hide)
+			}
+			if err == nil && e == nil {
+				continue // of a kind that is not known
+			}
+			if !yield(e, err) || err != nil || isLast(e) {
+				return
+			}
 		}
-		raw, err := events.next()
-		switch {
-		case errors.Is(err, ErrTooLarge):
-			return nil, err
-		case err != nil:
-			return nil, x.lost(ErrStreamDropped, err)
-		}
-		if e, err := decodeEvent(raw, x.hide); e != nil || err != nil {
-			return e, err
+	}
+}
+
+// RawEvents yields the server-sent events that the body is. An error is last:
+// [ErrStreamDropped] also at the body's end, as no event says by itself that
+// it is the last one.
+func (x *Answer) RawEvents() iter.Seq2[RawEvent, error] {
+	return func(yield func(RawEvent, error) bool) {
+		for events := newSSEReader(x, maxAnswer); ; {
+			err := context.Cause(x.ctx)
+			var e sseEvent
+			if err == nil {
+				if e, err = events.next(); err != nil && !errors.Is(err, ErrTooLarge) {
+					err = x.lost(ErrStreamDropped, err)
+				}
+			}
+			if !yield(RawEvent{e.id, e.name, e.data}, err) || err != nil {
+				return
+			}
 		}
 	}
 }

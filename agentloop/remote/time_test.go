@@ -154,6 +154,26 @@ func TestAWaitEndsWithItsContext(t *testing.T) {
 	})
 }
 
+func TestAServerSaysHowLongToWait(t *testing.T) {
+	for header, want := range map[string]time.Duration{
+		"":    7 * time.Second, // 1, 2, 4
+		"3":   10 * time.Second,
+		"120": 6 * time.Minute,
+		"121": 0, // it is given up
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Retry-After", header)
+				says(503, `{"error":"stopping","code":"UNAVAILABLE"}`)(w, r)
+			})
+			began := time.Now()
+			_, err := remote.NewHTTP("http://x", &remote.Options{Client: client}).Status(t.Context(), "s")
+			require.ErrorContains(t, err, "503 UNAVAILABLE")
+			require.Equal(t, want, time.Since(began), header)
+		})
+	}
+}
+
 // away is a transport to a server that is never there.
 type away struct {
 	remote.Transport

@@ -90,9 +90,10 @@ func (d *daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 	d.onClose(loop.Stop)
 	opts := httpapi.Options{
 		Log: store, Loop: loop, States: states, AllowUnauthenticated: c.Auth.AllowUnauthenticated, Logger: log, Version: version(),
+		Origins: c.CORS.Origins, Chat: chatOf(c.Chat, agents),
 	}
-	if len(c.Auth.Tokens) > 0 {
-		opts.Auth = httpapi.BearerTokens(tokensOf(c.Auth.Tokens))
+	if opts.Auth, err = authOf(c.Auth); err != nil {
+		return err
 	}
 	api, err := httpapi.New(opts)
 	if err != nil {
@@ -181,6 +182,22 @@ func natsOptions(n config.NATS) ([]nats.Option, error) {
 		}
 	}
 	return opts, nil
+}
+
+// authOf returns who decides about requests, or nil if nothing is configured.
+func authOf(a config.Auth) (httpapi.Authenticator, error) {
+	if !a.Configured() {
+		return nil, nil
+	}
+	auth := httpapi.BearerTokens(tokensOf(a.Tokens))
+	if a.JWT.JWKSFile == "" {
+		return auth, nil
+	}
+	byJWT, err := httpapi.JWTAuth(a.JWT.Options())
+	if err != nil {
+		return nil, fmt.Errorf("auth.jwt: %w", err)
+	}
+	return httpapi.AnyOf(auth, byJWT), nil
 }
 
 func tokensOf(tokens []config.Token) []httpapi.Token {

@@ -14,12 +14,15 @@ import (
 // demoDelay is the pause between two words of a demo agent.
 const demoDelay = 40 * time.Millisecond
 
+// demoAgent is the one that is tried first.
+const demoAgent = "weather"
+
 // demoAgents show what helixd does without a model's key.
 func demoAgents() []agentloop.Agent {
 	opts := &scripted.Options{Name: "scripted-demo", Delay: demoDelay}
 	return append([]agentloop.Agent{
 		{
-			Name:         "weather",
+			Name:         demoAgent,
 			Description:  "Thinks, calls two tools at once, keeps notes in its state, and answers.",
 			SystemPrompt: "You tell the weather.",
 			Model:        scripted.New(weatherScript(), opts),

@@ -27,8 +27,11 @@ func (c devCmd) Run(p *process) error {
 		}
 	} else {
 		agents = demoAgents()
+		if cfg.Chat.DefaultAgent == "" {
+			cfg.Chat.DefaultAgent = demoAgent
+		}
 	}
-	if len(cfg.Auth.Tokens) == 0 {
+	if !cfg.Auth.Configured() {
 		if !isLoopback(cfg.Listen) {
 			return fmt.Errorf("listen: dev runs unauthenticated, on a loopback address only, not on %s", cfg.Listen)
 		}
@@ -44,7 +47,7 @@ func (c devCmd) Run(p *process) error {
 	if err != nil {
 		return err
 	}
-	agent := "weather"
+	agent := demoAgent
 	if len(agents) > 0 && c.Config != "" {
 		agent = agents[0].Name
 	}

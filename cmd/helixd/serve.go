@@ -48,8 +48,8 @@ func (f configFlags) load() (*config.Config, error) {
 
 type serveCmd struct {
 	configFlags
-	AllowUnauthenticated bool `help:"Run without tokens; on a loopback address only."`
-	ForceUnauthenticated bool `help:"Run without tokens, and take NATS clients without credentials, on any address."`
+	AllowUnauthenticated bool `help:"Run without authentication; on a loopback address only."`
+	ForceUnauthenticated bool `help:"Run without authentication, and take NATS clients without credentials, on any address."`
 }
 
 func (s serveCmd) Run(p *process) error {
@@ -58,12 +58,12 @@ func (s serveCmd) Run(p *process) error {
 		return err
 	}
 	c.Auth.AllowUnauthenticated = c.Auth.AllowUnauthenticated || s.AllowUnauthenticated || s.ForceUnauthenticated
-	if len(c.Auth.Tokens) == 0 {
+	if !c.Auth.Configured() {
 		switch {
 		case !c.Auth.AllowUnauthenticated:
-			return errors.New("nobody could use this: set auth.tokens, or auth.allowUnauthenticated to run without")
+			return errors.New("nobody could use this: set auth.tokens or auth.jwt, or auth.allowUnauthenticated to run without")
 		case !isLoopback(c.Listen) && !s.ForceUnauthenticated:
-			return fmt.Errorf("listen: %s is not a loopback address: set auth.tokens, or give --force-unauthenticated", c.Listen)
+			return fmt.Errorf("listen: %s is not a loopback address: set auth.tokens or auth.jwt, or give --force-unauthenticated", c.Listen)
 		}
 	}
 	if err := s.checkNATSListen(c, p.log); err != nil {
@@ -92,8 +92,8 @@ func (s serveCmd) checkNATSListen(c *config.Config, log *slog.Logger) error {
 	switch {
 	case !isLoopback(n.Listen) && !s.ForceUnauthenticated:
 		return fmt.Errorf("nats.listen: %s is not a loopback address: set nats.user and nats.password, or give --force-unauthenticated", n.Listen)
-	case isLoopback(n.Listen) && len(c.Auth.Tokens) > 0:
-		log.Warn("nats.listen: everybody on this machine can read live streams, whatever auth.tokens says; "+
+	case isLoopback(n.Listen) && c.Auth.Configured():
+		log.Warn("nats.listen: everybody on this machine can read live streams, whatever auth says; "+
 			"to change this set nats.user and nats.password", "address", n.Listen)
 	}
 	return nil

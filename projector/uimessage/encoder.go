@@ -17,8 +17,6 @@ type EncoderOptions struct {
 	// Answered reports whether a call that waited for a person has its answer
 	// already: the client must not be asked again.
 	Answered func(call string) bool
-	// Drop leaves a chunk out; nil: none.
-	Drop func(eventlog.Chunk) bool
 	// Loose adds fields that clients before 5.0.217, 6.0.231 and 7.0.32 refuse:
 	// finish.messageId and abort.reason.
 	Loose bool
@@ -83,13 +81,16 @@ func (e *Encoder) Encode(r eventlog.Record, seen bool) []Frame {
 	e.seen, e.frames = seen, nil
 	switch r.Kind {
 	case eventlog.KindChunk:
-		if c, err := r.Chunk(); err == nil && (e.o.Drop == nil || !e.o.Drop(c)) {
+		if c, err := r.Chunk(); err == nil {
 			e.chunk(r, c)
 		}
 	case eventlog.KindFact:
 		if f, err := r.Fact(); err == nil {
 			e.fact(r, f)
 		}
+	}
+	if r.Kind == eventlog.KindFact && r.Type == (*eventlog.RunEnded)(nil).Type() {
+		return e.frames // the end, which can follow under the same sequence, is not had with them
 	}
 	return e.taken(r.Sequence)
 }
@@ -130,7 +131,7 @@ func (e *Encoder) emit(part any) {
 }
 
 // encode leaves out what kills a client's stream (aisdk.md).
-func (e *Encoder) encode(part any) []byte { return harmless(encode(part)) }
+func (e *Encoder) encode(part any) []byte { return Harmless(encode(part)) }
 
 func (e *Encoder) finish(reason string) {
 	part := struct {

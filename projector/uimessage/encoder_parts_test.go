@@ -111,9 +111,7 @@ func TestPartsOfChunks(t *testing.T) {
 }
 
 func TestOptionsOfAnEncoder(t *testing.T) {
-	text := &eventlog.TextDelta{Delta: "x", Base: base()}
 	checkpoint := &eventlog.CheckpointCreated{RunID: "r", CheckpointID: "cp", StepCount: 1, Base: base()}
-	require.Equal(t, "[]", told(t, uimessage.EncoderOptions{Drop: func(c eventlog.Chunk) bool { return c.Type() == "text_delta" }}, text))
 	require.Contains(t, told(t, uimessage.EncoderOptions{Checkpoints: true}, checkpoint), `{"type":"data-checkpoint-created"`)
 
 	o := uimessage.EncoderOptions{

@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 )
 
-// harmless leaves out the members of objects by which a client takes a frame
+// Harmless leaves out the members of objects by which a client takes a frame
 // for an attack, and drops the stream: __proto__, and a constructor that has a
 // prototype. Few frames have them; those lose the order of their members.
-func harmless(frame []byte) []byte {
+func Harmless(frame []byte) []byte {
 	if !bytes.Contains(frame, []byte("proto")) && !bytes.Contains(frame, []byte(`\u00`)) {
 		return frame
 	}

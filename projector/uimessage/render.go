@@ -58,6 +58,7 @@ func build(t *projector.Tree, id MessageID) *builder {
 		b.addAsides(i)
 	}
 	b.addPartial()
+	b.addAsides(len(t.Messages))
 	return b
 }
 
@@ -105,13 +106,23 @@ func (b *builder) assistant(turn int) *[]Part {
 
 // addAsides adds what follows the message at an index.
 func (b *builder) addAsides(after int) {
-	for ; b.aside < len(b.tree.Asides) && b.tree.Asides[b.aside].After <= after; b.aside++ {
+	for ; b.aside < len(b.tree.Asides); b.aside++ {
 		a := b.tree.Asides[b.aside]
+		if a.After > after || after < len(b.tree.Messages) && b.behindPartial(a) {
+			return
+		}
 		if part := b.asidePart(a); part != nil {
 			parts := b.assistant(a.Turn)
 			*parts = append(*parts, part)
 		}
 	}
+}
+
+// behindPartial reports whether what is still streaming had begun before.
+func (b *builder) behindPartial(a projector.Aside) bool {
+	turn := b.tree.Turn
+	return turn != nil && turn.Step != nil && !turn.Step.Recorded && turn.Step.Streamed != nil &&
+		a.Sequence > turn.Step.Streamed.From
 }
 
 func (b *builder) asidePart(a projector.Aside) Part {

@@ -2,7 +2,6 @@ package uimessage
 
 import (
 	"encoding/json"
-	"time"
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
@@ -35,7 +34,7 @@ func Answered(t *projector.Tree) map[string]bool {
 func Resync(t *projector.Tree, from uint64) Frame {
 	chunk := &eventlog.StreamResync{
 		StepCount: t.StepCount, MessageCount: len(t.Messages), FromSequence: from, Reason: eventlog.ResyncCrashRecovery,
-		Base: eventlog.Base{AgentID: t.SessionID, AgentType: t.AgentType, Timestamp: time.Now().UnixMilli(), Step: t.StepCount},
+		Base: eventlog.Base{AgentID: t.SessionID, AgentType: t.AgentType, Timestamp: t.UpdatedAt, Step: t.StepCount},
 	}
 	if c := t.LatestCheckpoint(); c != nil {
 		chunk.CheckpointID = c.ID

@@ -36,7 +36,8 @@
 //
 // # What it does not check
 //
-// Nothing is contacted, bound or compiled: hosts may be unreachable and JSON
-// Schemas invalid. Whether the daemon may run without authentication is the
-// caller's decision, since flags come after Load.
+// Nothing is contacted or bound: hosts may be unreachable. Of the files that
+// keys name, only auth.jwt.jwksFile is read. Whether the daemon may run
+// without authentication is the caller's decision, since flags come after
+// Load.
 package config

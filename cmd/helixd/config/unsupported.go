@@ -17,11 +17,6 @@ var unsupported = []struct {
 }{
 	{key: "nats.partitions", allowed: []string{"1"}},
 	{key: "nats.cluster"},
-	{key: "auth.jwt"},
-	{key: "cors.origins"},
-	{key: "chat.autoResume"},
-	{key: "chat.contentReplay"},
-	{key: "chat.strictParts"},
 }
 
 // checkUnsupported reports the keys of the table that are set.

@@ -10,13 +10,8 @@ import (
 
 // refusals is a file for each row of the table, with the key and its line.
 var refusals = map[string]struct{ text, want string }{
-	"nats.partitions":    {"nats:\n  partitions: 16\n", "helix.yaml:2: nats.partitions"},
-	"nats.cluster":       {"nats:\n  cluster:\n    listen: :6222\n", "helix.yaml:2: nats.cluster"},
-	"auth.jwt":           {"auth:\n  jwt: {issuer: x}\n", "helix.yaml:2: auth.jwt"},
-	"cors.origins":       {"cors: {origins: ['*']}\n", "helix.yaml:1: cors.origins"},
-	"chat.autoResume":    {"chat: {autoResume: false}\n", "helix.yaml:1: chat.autoResume"},
-	"chat.contentReplay": {"chat: {contentReplay: false}\n", "helix.yaml:1: chat.contentReplay"},
-	"chat.strictParts":   {"chat: {strictParts: false}\n", "helix.yaml:1: chat.strictParts"},
+	"nats.partitions": {"nats:\n  partitions: 16\n", "helix.yaml:2: nats.partitions"},
+	"nats.cluster":    {"nats:\n  cluster:\n    listen: :6222\n", "helix.yaml:2: nats.cluster"},
 }
 
 func TestUnsupported(t *testing.T) {
@@ -43,12 +38,11 @@ func TestWholeSchema(t *testing.T) {
 nats:
   partitions: 0
   cluster: {name: helix, listen: "", routes: ["nats://h:6222"]}
-cors: {origins: ["https://example.org"]}
 `)
 	_, err := loadText(t, text.String(), nil)
 	require.Error(t, err)
 	lines := strings.Split(err.Error(), "\n")
-	assert.Len(t, lines, 2)
+	assert.Len(t, lines, 1)
 	for _, line := range lines {
 		assert.True(t, strings.HasSuffix(line, ": not supported by this version"), line)
 	}
@@ -56,6 +50,5 @@ cors: {origins: ["https://example.org"]}
 
 func TestUnsupportedFromEnvironment(t *testing.T) {
 	_, err := loadText(t, "nats: {cluster: {name: helix}}\n", env{"HELIX_NATS_CLUSTER_NAME": "x", "HELIX_CHAT_STRICT_PARTS": "false"})
-	assert.EqualError(t, err, "HELIX_NATS_CLUSTER_NAME: nats.cluster: not supported by this version\n"+
-		"HELIX_CHAT_STRICT_PARTS: chat.strictParts: not supported by this version")
+	assert.EqualError(t, err, "HELIX_NATS_CLUSTER_NAME: nats.cluster: not supported by this version")
 }

@@ -79,24 +79,6 @@ func (k *checker) checkNATS() {
 	}
 }
 
-func (k *checker) checkAuth() {
-	for i, t := range k.config.Auth.Tokens {
-		path := index("auth.tokens", i)
-		k.require(!t.Token.IsZero(), path+".token", "must not be empty")
-		k.checkGlobs(t.Operations, path+".operations")
-		k.checkGlobs(t.Sessions, path+".sessions")
-	}
-}
-
-// checkGlobs refuses an empty list: it reads like nothing, while leaving the
-// key out means everything.
-func (k *checker) checkGlobs(globs []string, path string) {
-	k.require(len(globs) > 0, path, "must not be empty; leave the key out to allow everything")
-	for i, g := range globs {
-		k.require(g != "", index(path, i), "must not be empty")
-	}
-}
-
 // isHostPort accepts an empty host, which means every interface.
 func isHostPort(s string) bool {
 	_, port, err := net.SplitHostPort(s)

@@ -1,0 +1,134 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"mime"
+	"net/http"
+	"regexp"
+	"time"
+	"unicode/utf8"
+)
+
+// maxErrorBody is how much of an error answer is read, in bytes.
+const maxErrorBody = 64 << 10
+
+var codePattern = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+
+// Status returns the answer's status.
+func (x *Answer) Status() int { return x.res.StatusCode }
+
+// OK reports whether the answer is one of 2xx.
+func (x *Answer) OK() bool { return x.res.StatusCode >= 200 && x.res.StatusCode <= 299 }
+
+// Header returns the answer's headers.
+func (x *Answer) Header() http.Header { return x.res.Header }
+
+// Is reports whether the answer is of a media type.
+func (x *Answer) Is(mediaType string) bool {
+	media, _, _ := mime.ParseMediaType(x.res.Header.Get("Content-Type"))
+	return media == mediaType
+}
+
+// Alive returns for how long the server has been heard of: from the answer's
+// beginning to what came of its body last, heartbeats included.
+func (x *Answer) Alive() time.Duration { return x.heard.Sub(x.begun) }
+
+// Read reads the answer's body. Its errors are the connection's.
+func (x *Answer) Read(p []byte) (int, error) {
+	x.timer.Reset(x.idle)
+	n, err := x.res.Body.Read(p)
+	x.timer.Stop()
+	if n > 0 {
+		x.heard = time.Now()
+	}
+	return n, err
+}
+
+// Close ends the request. What was not read is not waited for.
+func (x *Answer) Close() {
+	x.res.Body.Close()
+	x.timer.Stop()
+	x.cancel(nil)
+}
+
+// drain reads a short rest, so that the connection can be used again.
+func (x *Answer) drain() { _, _ = io.CopyN(io.Discard, x, maxErrorBody) }
+
+// Decode reads the body, which is JSON of at most limit bytes, into v.
+func (x *Answer) Decode(v any, limit int) error {
+	body, err := io.ReadAll(io.LimitReader(x, int64(limit)+1))
+	switch {
+	case err != nil:
+		return x.lost(ErrUnreachable, err)
+	case len(body) > limit:
+		return fmt.Errorf("%w: more than %d bytes", ErrTooLarge, limit)
+	}
+	if json.Unmarshal(bytes.ToValidUTF8(body, []byte(string(utf8.RuneError))), v) != nil {
+		return fmt.Errorf("%w: it is not the JSON that was asked for", ErrMalformed)
+	}
+	return nil
+}
+
+// Lines yields the lines of the body, each at most limit bytes and valid until
+// the next one. Unless an error is last, they are all of them.
+func (x *Answer) Lines(limit int) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		for in := newSSEReader(x, limit); ; {
+			line, err := in.readLine()
+			switch {
+			case err == io.EOF && len(in.line) == 0:
+				return
+			case errors.Is(err, ErrTooLarge):
+				yield(nil, err)
+				return
+			case err != nil:
+				yield(nil, x.lost(ErrStreamDropped, err))
+				return
+			}
+			if !yield(line, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Refusal returns the error that an answer other than 2xx is, and its body. A
+// body that is not of the protocol's form, such as a proxy's page, is not
+// shown by the error.
+func (x *Answer) Refusal() (*Error, []byte) {
+	e := &Error{Status: x.res.StatusCode, after: retryAfter(x.res.Header.Get("Retry-After"))}
+	var body struct {
+		Error, Code string
+	}
+	raw, _ := io.ReadAll(io.LimitReader(x, maxErrorBody))
+	if json.Unmarshal(raw, &body) == nil {
+		e.Message = x.Hide(body.Error)
+		if codePattern.MatchString(body.Code) {
+			e.Code = body.Code
+		}
+	}
+	return e, raw
+}
+
+// Hide returns a text of the server's as it may be shown: valid UTF-8 without
+// what the request's headers held and without URLs, at most [MaxErrorText]
+// bytes.
+func (x *Answer) Hide(text string) string { return x.hide.from(text) }
+
+// lost says what the end of a connection means: the caller's context has
+// ended, or the connection is lost.
+func (x *Answer) lost(kind, err error) error {
+	if cause := context.Cause(x.ctx); cause != nil {
+		return cause
+	}
+	if errors.Is(context.Cause(x.attempt), errSilent) {
+		err = errSilent
+	}
+	return &lost{kind, err}
+}

@@ -1,0 +1,189 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// maxLooks is how often a request to chat looks at its session again because
+// others have changed it meanwhile.
+const maxLooks = 4
+
+// postChat answers POST /chat (document 004, facts 4.4): it does what the
+// client's messages ask for, which is durable before the first byte, and
+// answers with the stream of what comes of it.
+func (s *Server) postChat(w http.ResponseWriter, r *request) error {
+	textParts, err := r.query.textParts()
+	if err != nil {
+		return err
+	}
+	body, err := readChat(w, r.Request)
+	if err != nil {
+		return err
+	}
+	if err := s.authorize(r, body.session); err != nil {
+		return err
+	}
+	ctx, cancel := detached(r)
+	defer cancel()
+	c := &chat{s: s, r: r, body: body}
+	reply, err := c.answer(ctx)
+	if err != nil {
+		return err
+	}
+	reply.always, reply.textParts = true, textParts
+	return s.replyChat(w, r, body.session, reply)
+}
+
+// chat is a POST /chat that is being answered.
+type chat struct {
+	s    *Server
+	r    *request
+	body chatBody
+	// tree is the session at the last look, empty if there is none.
+	tree *projector.Tree
+	// first is the head at the first look.
+	first uint64
+}
+
+// answer takes the path that fits the session's state. The loop judges the
+// state once more when it appends: if others were faster, the choice is made
+// anew.
+func (c *chat) answer(ctx context.Context) (chatReply, error) {
+	for look := 1; ; look++ {
+		if err := c.look(ctx); err != nil {
+			return chatReply{}, err
+		}
+		if look == 1 {
+			c.first = c.tree.Head
+		}
+		take, err := c.choose()
+		if err != nil {
+			return chatReply{}, err
+		}
+		reply, err := take(c, ctx)
+		switch {
+		case !overtaken(err):
+			return reply, err
+		case look == maxLooks: // such as a session that is about to stop
+			return chatReply{}, agentloop.ErrAlreadyRunning
+		}
+	}
+}
+
+func (c *chat) look(ctx context.Context) error {
+	t, err := c.s.states.Head(ctx, c.body.session)
+	if errors.Is(err, eventlog.ErrSessionNotFound) {
+		t, err = new(projector.Tree), nil
+	}
+	c.tree = t
+	return err
+}
+
+// overtaken reports whether the loop found the session in another state.
+func overtaken(err error) bool {
+	return slices.ContainsFunc([]error{
+		agentloop.ErrAlreadyRunning, agentloop.ErrUseResume, agentloop.ErrAlreadyCompleted, agentloop.ErrNothingToResume,
+		agentloop.ErrCallNotFound,
+	}, func(target error) bool { return errors.Is(err, target) })
+}
+
+// choose returns the first of the paths that fits.
+func (c *chat) choose() (func(*chat, context.Context) (chatReply, error), error) {
+	if err := c.checkAgent(); err != nil {
+		return nil, err
+	}
+	for _, p := range chatPaths {
+		if p.fits(c) {
+			return p.take, nil
+		}
+	}
+	if c.speaks() {
+		return nil, agentloop.ErrAlreadyRunning
+	}
+	return nil, invalid("messages", "hold nothing new")
+}
+
+// checkAgent refuses to have another agent answer than the session's: it keeps
+// the one that began it (config.md).
+func (c *chat) checkAgent() error {
+	if named := c.namedAgent(); c.tree.AgentType != "" && named != "" && named != c.tree.AgentType {
+		return errOtherAgent
+	}
+	return nil
+}
+
+// namedAgent returns the agent that the request names, or "".
+func (c *chat) namedAgent() string {
+	if c.body.agentType != "" {
+		return c.body.agentType
+	}
+	return c.r.Header.Get(headerAgent)
+}
+
+// live reports whether the session's run is driven. One whose process has died
+// is not: whoever asks for it has it go on.
+func (c *chat) live() bool { return c.tree.Running() && c.s.loop.Live(c.body.session) }
+
+// speaks reports whether the client's last message is a user's that the session
+// does not have.
+func (c *chat) speaks() bool {
+	return c.body.fromUser && !c.body.regenerate && !c.said()
+}
+
+// said reports whether the last message, a user's, is the session's last one:
+// the request is a repeated one, whose answer was lost. Clients' ids are not
+// the session's, so what is said decides, and that the client does not count it
+// as a further message:
+//
+//   - the session is working on it, or has got it while this request was under
+//     way;
+//   - the client asks to have a message answered that it has had before
+//     (messageId);
+//   - it lists as many user messages as the session has, all the same. One is
+//     not enough: some clients send none but the last.
+//
+// Whoever repeats the first message of a session whose turn is over has it
+// appended again.
+func (c *chat) said() bool {
+	users := visible(c.tree)
+	if len(users) == 0 || c.body.inputProblem != nil {
+		return false
+	}
+	last := users[len(users)-1]
+	if last.Content != c.body.input.Content || !slices.Equal(last.Files, c.body.input.Files) {
+		return false
+	}
+	return c.tree.Running() || last.Sequence > c.first ||
+		c.body.messageID != "" && c.body.messageID == c.body.last().loose("id") || c.lists(users)
+}
+
+// lists reports whether the body's user messages are the given ones.
+func (c *chat) lists(users []*projector.Message) bool {
+	var texts []string
+	for _, m := range c.body.messages {
+		if m.loose("role") == "user" {
+			texts = append(texts, m.looseText())
+		}
+	}
+	return len(texts) > 1 && slices.EqualFunc(texts, users, func(text string, m *projector.Message) bool {
+		return text == m.Content
+	})
+}
+
+// visible returns the user messages that clients see.
+func visible(t *projector.Tree) []*projector.Message {
+	var users []*projector.Message
+	for i := range t.Messages {
+		if m := &t.Messages[i]; m.Role == projector.RoleUser && !m.Hidden() {
+			users = append(users, m)
+		}
+	}
+	return users
+}

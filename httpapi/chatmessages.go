@@ -1,0 +1,100 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"github.com/helixd/helixd/projector/uimessage"
+	"github.com/helixd/helixd/snapshot"
+)
+
+// snapshot answers GET /chat/{id}/snapshot (document 001, facts 6).
+// includePartialContent is by default on at a pause, and where content replay
+// is off.
+func (s *Server) snapshot(w http.ResponseWriter, r *request) error {
+	partial, err := r.query.flagOr("includePartialContent", s.chatOptions().NoContentReplay)
+	if err != nil {
+		return err
+	}
+	snap, err := s.takeChat(r, partial, r.query.values.Has("includePartialContent") && !partial)
+	if err != nil {
+		return err
+	}
+	return s.ok(w, snap)
+}
+
+func (s *Server) takeChat(r *request, partial, excludeAtPause bool) (*snapshot.Snapshot, error) {
+	return s.states.Take(r.Context(), r.session, snapshot.Options{
+		IncludePartialContent: partial, ExcludeAtPause: excludeAtPause, MessageID: s.chatOptions().MessageID,
+	})
+}
+
+// History is the answer of GET /chat/{id}/messages.
+type History struct {
+	Messages []uimessage.Message `json:"messages"` // oldest first
+	HasMore  bool                `json:"hasMore"`
+}
+
+// messages answers GET /chat/{id}/messages?offset&limit&includeReasoning&
+// includeToolResults (facts 6): a page of the messages that a snapshot has.
+// includeReasoning=false leaves reasoning out; includeToolResults=false shows
+// calls without what came of them.
+func (s *Server) messages(w http.ResponseWriter, r *request) error {
+	offset, limit, err := r.query.page()
+	if err != nil {
+		return err
+	}
+	reasoning, err := r.query.flagOr("includeReasoning", true)
+	if err != nil {
+		return err
+	}
+	results, err := r.query.flagOr("includeToolResults", true)
+	if err != nil {
+		return err
+	}
+	snap, err := s.takeChat(r, s.chatOptions().NoContentReplay, false)
+	if err != nil {
+		return err
+	}
+	from := min(offset, len(snap.Messages))
+	to := min(from+limit, len(snap.Messages))
+	page := snap.Messages[from:to]
+	for i := range page {
+		page[i].Parts = wantedParts(page[i].Parts, reasoning, results)
+	}
+	return s.ok(w, History{Messages: page, HasMore: to < len(snap.Messages)})
+}
+
+func wantedParts(parts []uimessage.Part, reasoning, results bool) []uimessage.Part {
+	wanted := []uimessage.Part{}
+	for _, p := range parts {
+		switch q := p.(type) {
+		case uimessage.Reasoning:
+			if !reasoning {
+				continue
+			}
+		case uimessage.ToolOutputAvailable:
+			if !results {
+				p = withoutResult(q.Tool, q)
+			}
+		case uimessage.ToolOutputError:
+			if !results {
+				p = withoutResult(q.Tool, uimessage.ToolOutputAvailable{Input: q.Input})
+			}
+		}
+		wanted = append(wanted, p)
+	}
+	return wanted
+}
+
+func withoutResult(tool uimessage.Tool, q uimessage.ToolOutputAvailable) uimessage.Part {
+	tool.State = "input-available"
+	return uimessage.ToolInputAvailable{Tool: tool, Input: q.Input}
+}
+
+// flagOr is flag with another default.
+func (q query) flagOr(name string, byDefault bool) (bool, error) {
+	if !q.values.Has(name) {
+		return byDefault, nil
+	}
+	return q.flag(name)
+}

@@ -1,0 +1,106 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/eventlog"
+)
+
+// chatBody is the body of POST /chat, as the AI SDK's clients send it
+// (aisdk.md). The server's history counts: of the messages only the last one
+// and the answers in the last assistant's one are looked at closely.
+type chatBody struct {
+	session    string
+	agentType  string // "": none is named
+	regenerate bool   // trigger regenerate-message
+	messageID  string // "": none
+	messages   []*object
+	metadata   json.RawMessage // of the user message; nil: none
+
+	// What the last message says if it is a user's, and what is wrong with it:
+	// that matters only if it is new.
+	fromUser     bool
+	input        agentloop.Input
+	inputProblem error
+
+	// assistant is the last assistant's message, nil if there is none.
+	assistant *object
+	answers   []chatAnswer
+}
+
+// readChat reads the body of POST /chat. The session is the member sessionId,
+// else id: an id that is not the session's names only the client's chat.
+func readChat(w http.ResponseWriter, r *http.Request) (chatBody, error) {
+	o, err := readObject(w, r)
+	if err != nil {
+		return chatBody{}, err
+	}
+	b := chatBody{messages: o.objects("messages"), metadata: o.optObject("metadata")}
+	if o.members["messages"] == nil {
+		o.fail("messages", "is required")
+	}
+	if o.has("sessionId") {
+		b.session = o.sessionID()
+	} else if b.session = o.text("id"); *o.err == nil {
+		*o.err = eventlog.ValidateSessionID(b.session)
+	}
+	if o.has("agentType") {
+		b.agentType = o.word("agentType")
+	}
+	if o.has("messageId") {
+		b.messageID = o.word("messageId")
+	}
+	switch o.optText("trigger") {
+	case "regenerate-message":
+		b.regenerate = true
+	case "submit-message":
+	default:
+		if o.has("trigger") {
+			o.fail("trigger", "must be submit-message or regenerate-message")
+		}
+	}
+	if *o.err != nil {
+		return chatBody{}, *o.err
+	}
+	b.readMessages()
+	return b, nil
+}
+
+func (b *chatBody) readMessages() {
+	for i, m := range b.messages {
+		switch m.loose("role") {
+		case "user":
+			if i == len(b.messages)-1 {
+				b.fromUser = true
+				b.input, b.inputProblem = m.alone().userMessage(b.metadata)
+			}
+		case "assistant":
+			b.assistant = m
+		}
+	}
+	if b.assistant != nil {
+		b.answers = b.assistant.answers()
+	}
+}
+
+// last returns the last message, nil if there is none.
+func (b *chatBody) last() *object {
+	if len(b.messages) == 0 {
+		return nil
+	}
+	return b.messages[len(b.messages)-1]
+}
+
+// knownAs returns the id by which the client knows the assistant's message that
+// it goes on with, or "".
+func (b *chatBody) knownAs() string {
+	switch {
+	case b.fromUser || b.assistant == nil:
+		return ""
+	case b.messageID != "":
+		return b.messageID
+	}
+	return b.assistant.loose("id")
+}

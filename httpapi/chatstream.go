@@ -1,0 +1,261 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"net/http"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+	"github.com/helixd/helixd/projector/textstream"
+	"github.com/helixd/helixd/projector/uimessage"
+)
+
+// chatReply says what of a session's current assistant message a client gets.
+type chatReply struct {
+	// whole: all of it. Otherwise what lies behind the record after.
+	whole bool
+	after uint64
+	// begin sends the start part also to a client that has the message's
+	// beginning.
+	begin bool
+	// resync begins with a stream_resync that is not stored (document 000).
+	resync bool
+	// messageID is the id that the client knows the message by, or "".
+	messageID string
+	// always answers with a stream, even if nothing is under way and nothing is
+	// left to send; else that is 204.
+	always bool
+	// textParts sends document 003's dialect.
+	textParts bool
+}
+
+// chatEncoder is a dialect of chat streams.
+type chatEncoder interface {
+	// Start returns how a message begins; seq is what the client has with it.
+	Start(seq uint64) []uimessage.Frame
+	// Encode takes the message's effective records from the first one on.
+	Encode(r eventlog.Record, seen bool) []uimessage.Frame
+	End(e uimessage.Ending) []uimessage.Frame
+}
+
+// replyChat answers with the stream of the session's current assistant message.
+func (s *Server) replyChat(w http.ResponseWriter, r *request, session string, c chatReply) error {
+	ctx, cancel := s.streamContext(r.Context())
+	defer cancel()
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	t, err := s.states.Head(ctx, session)
+	if errors.Is(err, eventlog.ErrSessionNotFound) && !c.always {
+		return s.nothing(w)
+	}
+	if err != nil {
+		return err
+	}
+	if !c.whole && c.after > t.Head {
+		return &eventlog.CursorAheadError{Cursor: c.after, Head: t.Head}
+	}
+	at := s.startChat(session, t, c)
+	if at.end != nil && !c.always && (c.whole || c.after >= at.end.Sequence) {
+		return s.nothing(w)
+	}
+	w.Header().Set("X-Session-Id", headerValue(session))
+	if !c.textParts {
+		w.Header().Set("X-Vercel-Ai-Ui-Message-Stream", "v1")
+	}
+	out := s.newEventWriter(w)
+	if err := out.open(); err != nil || r.Method == http.MethodHead {
+		return nil //nolint:nilerr // the client has left
+	}
+	if err := out.pump(ctx, s.opts.Heartbeat, s.chatEvents(ctx, at)); err != nil {
+		s.logger.ErrorContext(r.Context(), "chat stream broke off", "session", session, "error", err)
+	}
+	return nil
+}
+
+// nothing tells a client that there is nothing to wait for.
+func (s *Server) nothing(w http.ResponseWriter) error {
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// chatStart is what a chat stream needs to know of the state that it starts
+// from. The state itself is not kept.
+type chatStart struct {
+	session, root string
+	encoder       chatEncoder
+	first         []uimessage.Frame // what comes before all records
+	before        uint64            // the message's records lie behind it
+	after         uint64            // the client has what is up to here
+	head          uint64
+	whole         bool
+	dead          eventlog.Dead
+	end           *uimessage.Ending // what comes at head instead of following
+}
+
+func (s *Server) startChat(session string, t *projector.Tree, c chatReply) chatStart {
+	at := chatStart{
+		session: session, root: t.SessionID, encoder: s.chatEncoder(t, c), head: t.Head, whole: c.whole, dead: t.Dead,
+		before: replyBegins(t), after: c.after, end: chatEnding(t, t.Head),
+	}
+	switch {
+	case c.whole, c.after < at.before && !c.begin: // of earlier messages nothing can be sent here
+		at.after = at.before
+	case c.after < at.before: // what its own request has appended
+		at.before = c.after
+	}
+	if c.resync {
+		at.first = append(at.first, uimessage.Resync(t, c.after))
+	}
+	if c.begin || c.messageID != "" || at.after <= at.before {
+		at.first = append(at.first, at.encoder.Start(at.after)...)
+	}
+	return at
+}
+
+// replyBegins returns the head before the first record of the session's last
+// assistant message.
+func replyBegins(t *projector.Tree) uint64 {
+	switch run := t.CurrentRun(); {
+	case t.Turn != nil && t.Turn.Before != nil:
+		return *t.Turn.Before
+	case t.Turn != nil && run != nil:
+		return run.StartSequence
+	case t.Stopped != nil:
+		return t.Stopped.Before
+	}
+	return 0
+}
+
+// chatEnding returns how the stream has ended in this state, or nil if it goes
+// on. seq is the record that the state ends with.
+func chatEnding(t *projector.Tree, seq uint64) *uimessage.Ending {
+	end := uimessage.Ending{Sequence: seq}
+	if t.Stopped != nil {
+		end.Sequence = t.Stopped.At
+	}
+	switch {
+	case t.StreamStatus == eventlog.StreamCompleted:
+		end.Outcome = uimessage.Completed
+	case t.StreamStatus == eventlog.StreamTerminated:
+		end.Outcome, end.Error = uimessage.Failed, failureOf(&t.Session)
+		if t.Error != nil && t.Error.Code == "aborted" {
+			end.Outcome = uimessage.Aborted
+		}
+	case t.Waits() && t.Status == projector.SessionInterrupted:
+		end.Outcome = uimessage.Interrupted
+	case t.Waits():
+		end.Outcome = uimessage.Waiting
+	default:
+		return nil
+	}
+	return &end
+}
+
+func (s *Server) chatEncoder(t *projector.Tree, c chatReply) chatEncoder {
+	id := c.messageID
+	if id == "" {
+		id = uimessage.ReplyID(t, s.opts.Chat.MessageID)
+	}
+	if c.textParts {
+		return textParts{textstream.New(textstream.Options{Root: t.SessionID})}
+	}
+	answered := uimessage.Answered(t)
+	return uimessage.NewEncoder(uimessage.EncoderOptions{
+		Root: t.SessionID, MessageID: id, Answered: func(call string) bool { return answered[call] },
+		StartMetadata: metadata(s.opts.Chat.StartMetadata, t.SessionID), FinishMetadata: metadata(s.opts.Chat.FinishMetadata, t.SessionID),
+		Loose: s.opts.Chat.LooseParts, Checkpoints: s.opts.Chat.ExposeCheckpoints,
+	})
+}
+
+// textParts is document 003's dialect; its start says nothing.
+type textParts struct{ *textstream.Encoder }
+
+func (e textParts) Start(seq uint64) []uimessage.Frame {
+	frames := e.Encoder.Start()
+	frames[len(frames)-1].Sequence = seq
+	return frames
+}
+
+// chatEvents yields the frames of a chat stream.
+func (s *Server) chatEvents(ctx context.Context, at chatStart) iter.Seq2[event, error] {
+	return func(yield func(event, error) bool) {
+		send := func(frames []uimessage.Frame) bool {
+			for _, f := range frames {
+				if !yield(event{id: f.Sequence, data: f.Data}, nil) {
+					return false
+				}
+			}
+			return true
+		}
+		finish := func(end uimessage.Ending) {
+			if send(at.encoder.End(end)) {
+				yield(event{data: []byte("[DONE]")}, nil)
+			}
+		}
+		if !send(at.first) {
+			return
+		}
+		for r, err := range s.log.Read(ctx, at.session, min(at.before, at.after), at.head) {
+			if err != nil {
+				yield(event{}, err)
+				return
+			}
+			// A client that reads the whole message has nothing to load again.
+			stale := at.whole && r.Type == (*eventlog.StreamResync)(nil).Type()
+			if !at.dead.Covers(r) && !stale && !s.opts.Chat.hides(r) && !send(at.encoder.Encode(r, r.Sequence <= at.after)) {
+				return
+			}
+		}
+		if at.end != nil {
+			finish(*at.end)
+			return
+		}
+		for r, err := range s.log.Follow(ctx, at.session, at.head) {
+			if err != nil {
+				yield(event{}, err)
+				return
+			}
+			if !s.opts.Chat.hides(r) && !send(at.encoder.Encode(r, false)) {
+				return
+			}
+			if r.Agent != at.root || !mayEnd(r.Envelope) {
+				continue
+			}
+			t, err := s.states.At(ctx, at.session, r.Sequence)
+			if err != nil {
+				yield(event{}, err)
+				return
+			}
+			if end := chatEnding(t, r.Sequence); end != nil {
+				finish(*end)
+				return
+			}
+		}
+	}
+}
+
+// headerValue is an id as it can stand in a header; others are left out.
+func headerValue(id string) string {
+	for _, b := range []byte(id) {
+		if b < ' ' || b > '~' {
+			return ""
+		}
+	}
+	return id
+}
+
+// metadata returns the messageMetadata of a part.
+func metadata(of func(agentID string) any, agent string) json.RawMessage {
+	if of == nil {
+		return nil
+	}
+	raw, err := marshal(of(agent))
+	if err != nil || string(raw) == "null" {
+		return nil
+	}
+	return raw
+}

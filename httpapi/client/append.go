@@ -1,0 +1,87 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// appendIdle is how long the server may take to answer an append: 2 min for
+// the largest body, and 30 s to write it.
+const appendIdle = 3 * time.Minute
+
+// AppendOptions make an append safe to be repeated: one with either of them is,
+// one without is not.
+type AppendOptions struct {
+	// IdempotencyKey, of 1 to 256 bytes, has the server carry out the append
+	// once: the same key is answered the same for as long as the session
+	// lives, and with another body refused (IDEMPOTENCY_MISMATCH).
+	IdempotencyKey string
+	// ExpectedSequence, if set, is the session's head; 0: there must be no
+	// such session. Else the append is refused (SEQUENCE_CONFLICT). Without a
+	// key that may also mean that a first try was carried out.
+	ExpectedSequence *uint64
+}
+
+func (o AppendOptions) on(k call) call {
+	k.Header = map[string]string{}
+	if o.IdempotencyKey != "" {
+		k.Header["Idempotency-Key"] = o.IdempotencyKey
+	}
+	if o.ExpectedSequence != nil {
+		k.Header["Helix-Expected-Sequence"] = strconv.FormatUint(*o.ExpectedSequence, 10)
+	}
+	k.safe = len(k.Header) > 0
+	return k
+}
+
+// Appended tells the sequences of the first and the last record that were
+// appended, without gaps between them.
+type Appended struct {
+	FirstSequence uint64 `json:"firstSequence"`
+	LastSequence  uint64 `json:"lastSequence"`
+	Count         int    `json:"count"`
+}
+
+func isAppended(a *Appended) bool { return a.Count > 0 }
+
+// AppendChunks appends chunks of an outside producer, all or none: at most
+// 1,000 chunks of 64 MiB together. The first ones begin the session.
+func (c *Client) AppendChunks(ctx context.Context, sessionID string, chunks []eventlog.Chunk, o AppendOptions) (Appended, error) {
+	k := call{}
+	k.Method, k.Route, k.ContentType, k.Idle = "POST", "chunks", ndjson, appendIdle
+	k = o.on(k).of("sessions", sessionID)
+	var body bytes.Buffer
+	for _, chunk := range chunks {
+		line, err := eventlog.EncodeChunk(chunk)
+		if err != nil {
+			return Appended{}, err
+		}
+		body.Write(line)
+		body.WriteByte('\n')
+	}
+	k.Body = body.Bytes()
+	return fetch(ctx, c, k, isAppended)
+}
+
+// End ends the stream of an outside producer; it is complete. A nil output is
+// none.
+func (c *Client) End(ctx context.Context, sessionID string, output json.RawMessage, o AppendOptions) (Appended, error) {
+	end := struct {
+		FinalOutput json.RawMessage `json:"finalOutput,omitempty"`
+	}{output}
+	return fetch(ctx, c, o.on(post("end", false, end)).of("sessions", sessionID), isAppended)
+}
+
+// Fail ends the stream of an outside producer with an error, of 1 to 8,192
+// bytes.
+func (c *Client) Fail(ctx context.Context, sessionID, message string, o AppendOptions) (Appended, error) {
+	failed := struct {
+		Error string `json:"error"`
+	}{message}
+	return fetch(ctx, c, o.on(post("fail", false, failed)).of("sessions", sessionID), isAppended)
+}

@@ -1,0 +1,134 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/helixd/helixd/agentloop/remote"
+	"github.com/helixd/helixd/eventlog"
+)
+
+// maxAnswer is the largest body of an answer, in bytes. Only the whole state
+// of a long session comes near it.
+const maxAnswer = 1 << 30
+
+// steady is how long a connection has to last for its end to be no failure:
+// two heartbeats.
+const steady = 30 * time.Second
+
+// call is a request, and whether it may be repeated (see the package).
+type call struct {
+	remote.Request
+	safe bool
+	also int   // a status, beside 2xx, of which a JSON body is an answer; 0: none
+	err  error // why it can't be sent
+}
+
+func get(route string, query url.Values) call {
+	return call{Request: remote.Request{Method: http.MethodGet, Route: route, Query: query}, safe: true}
+}
+
+func post(route string, safe bool, body any) call {
+	k := call{Request: remote.Request{Method: http.MethodPost, Route: route}, safe: safe}
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false) // what is stored stays as it was given
+	if enc.Encode(body) != nil {
+		k.err = errors.New("client: the request can't be encoded as JSON")
+	}
+	k.Body = buf.Bytes()
+	return k
+}
+
+// of puts the route of a call below a session. Every byte of its id that means
+// something in a path is escaped, dots too, or else "." and ".." were lost on
+// the way.
+func (k call) of(folder, session string) call {
+	if err := eventlog.ValidateSessionID(session); err != nil && k.err == nil {
+		k.err = err
+	}
+	id := strings.ReplaceAll(url.PathEscape(session), ".", "%2E")
+	if k.Route != "" {
+		id += "/"
+	}
+	k.Route = folder + "/" + id + k.Route
+	return k
+}
+
+// attempt sends a call once and has its answer read, unless it is an error.
+func (c *Client) attempt(ctx context.Context, k call, use func(*remote.Answer) error) error {
+	if k.err != nil {
+		return k.err
+	}
+	a, err := c.http.Send(ctx, k.Request)
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	if a.OK() || a.Status() == k.also && a.Is("application/json") {
+		return use(a)
+	}
+	return refusal(ctx, a)
+}
+
+// do sends a call until use is content with the answer, or no further attempt
+// is due.
+func (c *Client) do(ctx context.Context, k call, use func(*remote.Answer) error) error {
+	for retries := c.http.Retries(); ; {
+		err := c.attempt(ctx, k, use)
+		if err == nil || !again(err, k.safe) {
+			return err
+		}
+		if err := retries.Wait(ctx, err); err != nil {
+			return err
+		}
+	}
+}
+
+// fetch sends a call whose answer is JSON. An answer that whole refuses is not
+// the server's; nil: any may be.
+func fetch[T any](ctx context.Context, c *Client, k call, whole func(*T) bool) (answer T, err error) {
+	err = c.do(ctx, k, func(a *remote.Answer) error {
+		var v T
+		if err := a.Decode(&v, maxAnswer); err != nil {
+			return err
+		}
+		if whole != nil && !whole(&v) {
+			return fmt.Errorf("%w: it lacks what every answer to this has", ErrMalformed)
+		}
+		answer = v
+		return nil
+	})
+	return answer, err
+}
+
+// follow sends a call and reads what streams back, again and again while
+// connections drop, until read returns nil. read moves the call on to what it
+// has not read yet, and calls moved when it has come further.
+func (c *Client) follow(ctx context.Context, k *call, mediaType string, read func(a *remote.Answer, moved func()) error) error {
+	for retries := c.http.Retries(); ; {
+		err := c.attempt(ctx, *k, func(a *remote.Answer) error {
+			if !a.Is(mediaType) {
+				return fmt.Errorf("%w: it is not of type %s", ErrMalformed, mediaType)
+			}
+			err := read(a, retries.Reset)
+			if a.Alive() >= steady { // as when a proxy limits how long a connection lasts
+				retries.Reset()
+			}
+			return err
+		})
+		if err == nil || !again(err, k.safe) {
+			return err
+		}
+		if err := retries.Wait(ctx, err); err != nil {
+			return err
+		}
+	}
+}

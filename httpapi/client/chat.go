@@ -1,0 +1,154 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/helixd/helixd/agentloop/remote"
+)
+
+// Part is an element of a UI message stream, as AI SDK clients get it.
+type Part struct {
+	// Sequence is how far the client has come when it has this part and those
+	// before it; 0: not further than with the part before it.
+	Sequence uint64
+	Data     json.RawMessage // an object with a type
+}
+
+// ChatRequest is what a chat client posts: its conversation, of which the last
+// message counts.
+type ChatRequest struct {
+	ID        string          `json:"id"`
+	SessionID string          `json:"sessionId,omitempty"` // empty: ID
+	Messages  []UIMessage     `json:"messages"`
+	Trigger   string          `json:"trigger,omitempty"`   // submit-message, also if empty, or regenerate-message
+	MessageID string          `json:"messageId,omitempty"` // the message that is gone on with, or asked for again
+	AgentType string          `json:"agentType,omitempty"` // who answers in a new session; empty: the default agent
+	Metadata  json.RawMessage `json:"metadata,omitempty"`  // of the user message, a JSON object
+	// TextParts asks for document 003's parts.
+	TextParts bool `json:"-"`
+}
+
+// UserMessage is a user's message of nothing but text, under an id of the
+// client's own.
+func UserMessage(id, text string) UIMessage {
+	part, _ := json.Marshal(struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}{"text", text})
+	return UIMessage{ID: id, Role: "user", Parts: []json.RawMessage{part}}
+}
+
+// Chat does what the client's messages ask for, and yields the parts that come
+// of it. Unless an error is last, the stream is complete.
+//
+// It is one connection. If that breaks off ([ErrStreamDropped]),
+// [Client.ChatStream] goes on behind the last Sequence; parts that came behind
+// that one come again. It is not repeated: a message could be said twice.
+func (c *Client) Chat(ctx context.Context, r ChatRequest) iter.Seq2[Part, error] {
+	k := post("chat", false, r)
+	return c.parts(ctx, k, r.TextParts)
+}
+
+// ChatPosition says where a chat client goes on.
+type ChatPosition struct {
+	// From is the last Sequence that the client has got; 0: it gets the whole
+	// message.
+	From uint64
+	// Resync has a data-stream-resync part come first, which has the client
+	// load its messages again.
+	Resync bool
+	// MessageID is the id that the client knows the message by; empty: none.
+	MessageID string
+	// TextParts asks for document 003's parts.
+	TextParts bool
+}
+
+// ChatStream yields the parts of the assistant's message that is under way, of
+// one connection like [Client.Chat]. If nothing is, there is no part and no
+// error.
+func (c *Client) ChatStream(ctx context.Context, sessionID string, p ChatPosition) iter.Seq2[Part, error] {
+	k := get("stream", nil).of("chat", sessionID)
+	k.Header = map[string]string{}
+	switch at := strconv.FormatUint(p.From, 10); {
+	case p.Resync:
+		k.Header["X-Resume-From-Sequence"] = at
+	case p.From > 0:
+		k.Header["Last-Event-ID"] = at
+	}
+	if p.MessageID != "" {
+		k.Header["X-Existing-Message-Id"] = p.MessageID
+	}
+	return c.parts(ctx, k, p.TextParts)
+}
+
+func (c *Client) parts(ctx context.Context, k call, textParts bool) iter.Seq2[Part, error] {
+	k.Accept = remote.EventStream
+	if textParts {
+		k.Query = url.Values{"format": {"text-stream-part"}}
+	}
+	return func(yield func(Part, error) bool) {
+		var stream error // what the connection ends with once it stands: that is not repeated
+		err := c.do(ctx, k, func(a *remote.Answer) error {
+			switch {
+			case a.Status() == http.StatusNoContent:
+				return nil
+			case !a.Is(remote.EventStream):
+				return fmt.Errorf("%w: it is not an event stream", ErrMalformed)
+			}
+			stream = readParts(a, yield)
+			return nil
+		})
+		if err == nil {
+			err = stream
+		}
+		if err != nil {
+			yield(Part{}, err)
+		}
+	}
+}
+
+// readParts returns nil when the stream is complete or the consumer has left.
+func readParts(a *remote.Answer, yield func(Part, error) bool) error {
+	for raw, err := range a.RawEvents() {
+		switch {
+		case err != nil:
+			return err
+		case string(raw.Data) == "[DONE]":
+			return nil
+		case !json.Valid(raw.Data):
+			return fmt.Errorf("%w: a part is no JSON", ErrMalformed)
+		}
+		sequence, _ := strconv.ParseUint(raw.ID, 10, 64) // 0 if there is none
+		if !yield(Part{Sequence: sequence, Data: raw.Data}, nil) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// ChatSubmitToolResult is [Client.SubmitToolResult], behind which the session
+// goes on by itself if nothing else is open.
+func (c *Client) ChatSubmitToolResult(ctx context.Context, s Submission) (Submitted, error) {
+	return fetch(ctx, c, post("submit-tool-result", true, s.body("")).of("chat", s.SessionID), isSubmitted)
+}
+
+// ChatInterrupt is [Client.Interrupt] for callers who may only chat.
+func (c *Client) ChatInterrupt(ctx context.Context, sessionID, reason string) error {
+	return c.chatStop(ctx, "interrupt", sessionID, reason)
+}
+
+// ChatAbort is [Client.Abort] for callers who may only chat.
+func (c *Client) ChatAbort(ctx context.Context, sessionID, reason string) error {
+	return c.chatStop(ctx, "abort", sessionID, reason)
+}
+
+func (c *Client) chatStop(ctx context.Context, route, sessionID, reason string) error {
+	_, err := fetch[struct{}](ctx, c, post(route, true, stop{Reason: reason}).of("chat", sessionID), nil)
+	return err
+}

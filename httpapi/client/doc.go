@@ -1,0 +1,41 @@
+// Package client speaks to a helixd: it has a method for each route of package
+// httpapi, and no part of the server.
+//
+//	c := client.New("http://127.0.0.1:8080", &client.Options{Token: client.StaticToken(token)})
+//	started, err := c.Start(ctx, client.StartRequest{SessionID: "s", AgentType: "writer", Messages: client.Text("hi")})
+//	for event, err := range c.Stream(ctx, "s", 0) { ... }
+//
+// What it promises:
+//
+//   - Every session id reaches its own session: ids are percent-encoded in
+//     paths, and what is no id is refused before it is sent.
+//   - Stream, StoreStream and Records yield each chunk once and in order,
+//     across connections that break. Every iteration ends with what says that
+//     it is complete, or with an error; one that is left closes its
+//     connection.
+//   - A call that is repeated is carried out once, by these rules.
+//
+// A call is repeated, as [Options] say, if the server fails (5xx, but for 501)
+// or its answer is lost, and being carried out twice would do no harm:
+//
+//	reads                             always
+//	Start                             it answers with the run that goes on
+//	Resume that just continues        the same
+//	Interrupt, Abort                  a second one finds it done
+//	SubmitToolResult                  the first answer holds
+//	Fork that names the new session   it is made once
+//	AppendChunks, End, Fail           with an IdempotencyKey or an ExpectedSequence
+//	Import                            it goes on where it broke off
+//	Erase, Retain                     there is less left to do
+//	Resume otherwise, Chat, Rollback  never
+//
+// The methods for chat clients that do the same are repeated likewise.
+//
+// What could not be sent, since there was no connection, is sent again
+// whatever it is. A call that was repeated may answer with what a first try
+// has left behind, such as ALREADY_COMPLETED; the methods say so. An error of
+// 4xx is never repeated.
+//
+// Errors are [*Error], those of the variables below, and the cause of a
+// context that has ended. Their texts hold no addresses and no headers.
+package client

@@ -1,0 +1,34 @@
+package client
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// Health returns nil if the server's process serves.
+func (c *Client) Health(ctx context.Context) error {
+	_, err := fetch(ctx, c, get("healthz", nil), func(h *struct{ OK bool }) bool { return h.OK })
+	return err
+}
+
+// Readiness tells whether the server takes work, and what it promises.
+type Readiness struct {
+	Ready      bool                `json:"ready"`
+	Durability eventlog.Durability `json:"durability"`
+	Guarantee  string              `json:"guarantee"`         // what that means, in words
+	Refuses    string              `json:"refuses,omitempty"` // why the log takes no appends now
+	Backend    string              `json:"backend"`
+	Partitions int                 `json:"partitions"`
+	Agents     []string            `json:"agents"`
+	Version    string              `json:"version"`
+}
+
+// Ready returns whether the server takes work. That it does not is an answer,
+// and no error.
+func (c *Client) Ready(ctx context.Context) (Readiness, error) {
+	k := get("readyz", nil)
+	k.also = http.StatusServiceUnavailable
+	return fetch(ctx, c, k, func(r *Readiness) bool { return r.Backend != "" })
+}

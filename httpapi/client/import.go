@@ -1,0 +1,30 @@
+package client
+
+import (
+	"context"
+	"io"
+	"net/http"
+
+	"github.com/helixd/helixd/agentloop/remote"
+	"github.com/helixd/helixd/eventlog"
+)
+
+// Imported tells what an import has done.
+type Imported struct {
+	eventlog.Imported
+	Durability eventlog.Durability `json:"durability"`
+}
+
+// Import makes a new session of exported records, one a line, such as
+// [Client.Records] yields with Dead. Records of any number are sent as they
+// are read. open opens them anew for each attempt, which closes them, perhaps
+// after Import has returned; an error of it, or of reading, ends the import.
+//
+// The import is repeated: it goes on after a break. While the server works, it
+// is waited for as long as ctx allows.
+func (c *Client) Import(ctx context.Context, sessionID string, open func() (io.ReadCloser, error)) (Imported, error) {
+	k := call{safe: true, Request: remote.Request{
+		Method: http.MethodPost, Route: "import", Open: open, ContentType: ndjson, Idle: -1,
+	}}
+	return fetch(ctx, c, k.of("sessions", sessionID), func(i *Imported) bool { return i.SessionID != "" })
+}

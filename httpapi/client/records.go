@@ -1,0 +1,83 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"net/url"
+	"strconv"
+
+	"github.com/helixd/helixd/agentloop/remote"
+	"github.com/helixd/helixd/eventlog"
+)
+
+const (
+	ndjson = "application/x-ndjson"
+	// maxLine is the longest line of records, in bytes.
+	maxLine = 64 << 20
+)
+
+// RecordRange says which records of a session are wanted: From < sequence <=
+// To.
+type RecordRange struct {
+	From  uint64
+	To    uint64 // 0: the head
+	Limit int    // how many records; 0: all
+	// Dead includes the records that were struck by a marker up to To.
+	Dead bool
+}
+
+func (r RecordRange) query() url.Values {
+	q := url.Values{"from": {strconv.FormatUint(r.From, 10)}}
+	if r.To > 0 {
+		q.Set("to", strconv.FormatUint(r.To, 10))
+	}
+	if r.Limit > 0 {
+		q.Set("limit", strconv.Itoa(r.Limit))
+	}
+	if r.Dead {
+		q.Set("dead", "1")
+	}
+	return q
+}
+
+// Records yields records of a session's log, facts included. Unless an error
+// is last, they are all that were asked for. An answer that breaks off is gone
+// on with behind the last record; not so without To and Dead, since the head
+// may have moved, and with it what is struck: that is [ErrStreamDropped].
+func (c *Client) Records(ctx context.Context, sessionID string, r RecordRange) iter.Seq2[eventlog.Record, error] {
+	return func(yield func(eventlog.Record, error) bool) {
+		rest := r
+		k := get("records", rest.query()).of("sessions", sessionID)
+		k.Accept = ndjson
+		err := c.follow(ctx, &k, ndjson, func(a *remote.Answer, moved func()) error {
+			for line, err := range a.Lines(maxLine) {
+				if err != nil {
+					return err
+				}
+				var rec eventlog.Record
+				if json.Unmarshal(line, &rec) != nil || rec.Sequence == 0 {
+					return fmt.Errorf("%w: a line is no record", ErrMalformed)
+				}
+				if rec.Sequence <= rest.From {
+					return fmt.Errorf("%w: %d comes behind %d", ErrOutOfOrder, rec.Sequence, rest.From)
+				}
+				moved()
+				k.safe = r.To > 0 || r.Dead
+				rest.From = rec.Sequence
+				if rest.Limit > 0 {
+					rest.Limit--
+				}
+				k.Query = rest.query()
+				if !yield(rec, nil) || r.Limit > 0 && rest.Limit == 0 {
+					return nil
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			yield(eventlog.Record{}, err)
+		}
+	}
+}

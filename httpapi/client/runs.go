@@ -1,0 +1,123 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"net/url"
+
+	"github.com/helixd/helixd/agentloop/remote"
+	"github.com/helixd/helixd/eventlog"
+)
+
+// Message is a user's message.
+type Message struct {
+	Content  string // may be empty if there are files
+	Files    []eventlog.MessageFile
+	Metadata json.RawMessage // a JSON object; nil: none
+}
+
+// Text returns a message of nothing but text.
+func Text(content string) []Message { return []Message{{Content: content}} }
+
+// userInput is document 004's UserInputMessage.
+type userInput struct {
+	Role     string                 `json:"role"`
+	Content  string                 `json:"content"`
+	Files    []eventlog.MessageFile `json:"files,omitempty"`
+	Metadata json.RawMessage        `json:"metadata,omitempty"`
+}
+
+func userInputs(messages []Message) (inputs []userInput) {
+	for _, m := range messages {
+		inputs = append(inputs, userInput{"user", m.Content, m.Files, m.Metadata})
+	}
+	return inputs
+}
+
+// StartRequest is document 004's RemoteStartRequest.
+type StartRequest struct {
+	SessionID string
+	AgentType string
+	Messages  []Message       // at least one
+	State     json.RawMessage // a JSON object; nil: the agent's own
+	Metadata  map[string]string
+}
+
+// Started names a run and its stream (document 004, RemoteStartResponse).
+type Started = remote.Started
+
+// Start begins a session; one that runs answers with its run. It is repeated:
+// if the run is over by then, that is ALREADY_COMPLETED.
+func (c *Client) Start(ctx context.Context, r StartRequest) (Started, error) {
+	return fetch(ctx, c, post("start", true, struct {
+		SessionID string            `json:"sessionId"`
+		AgentType string            `json:"agentType"`
+		Messages  []userInput       `json:"message"`
+		State     json.RawMessage   `json:"state,omitempty"`
+		Metadata  map[string]string `json:"metadata,omitempty"`
+	}{r.SessionID, r.AgentType, userInputs(r.Messages), r.State, r.Metadata}), isStarted)
+}
+
+func isStarted(s *Started) bool { return s.SessionID != "" }
+
+// ResumeRequest says how a session goes on.
+type ResumeRequest struct {
+	SessionID string
+	// Mode; empty: with_message if there are messages, else continue.
+	Mode         eventlog.RunMode
+	Messages     []Message
+	CheckpointID string // of from_checkpoint
+	Turn         int    // of retry, from 1; 0: the last one
+	Approved     bool   // of with_confirmation: decides all open approvals
+}
+
+// Resume begins a further run of a session. It is repeated only if it just
+// goes on; a message would be said twice, an approval perhaps be given to
+// another question.
+func (c *Client) Resume(ctx context.Context, r ResumeRequest) (Started, error) {
+	body := struct {
+		SessionID    string           `json:"sessionId"`
+		Mode         eventlog.RunMode `json:"mode,omitempty"`
+		Messages     []userInput      `json:"message,omitempty"`
+		CheckpointID string           `json:"checkpointId,omitempty"`
+		Turn         int              `json:"turn,omitempty"`
+		Approved     *bool            `json:"approved,omitempty"`
+	}{r.SessionID, r.Mode, userInputs(r.Messages), r.CheckpointID, r.Turn, nil}
+	if r.Approved || r.Mode == eventlog.ModeWithConfirmation {
+		body.Approved = &r.Approved
+	}
+	goesOn := (r.Mode == "" || r.Mode == eventlog.ModeContinue) && len(r.Messages) == 0
+	return fetch(ctx, c, post("resume", goesOn, body), isStarted)
+}
+
+// Interrupt stops a session's run for now: it can be resumed. It returns when
+// the run has stopped; INTERRUPT_DEADLINE_EXCEEDED means that it has not in
+// time, but will. It is repeated.
+func (c *Client) Interrupt(ctx context.Context, sessionID, reason string) error {
+	return c.stop(ctx, "interrupt", sessionID, reason)
+}
+
+// Abort ends a session's run for good; otherwise as Interrupt.
+func (c *Client) Abort(ctx context.Context, sessionID, reason string) error {
+	return c.stop(ctx, "abort", sessionID, reason)
+}
+
+// stop is the body of a request to stop; on chat routes the path names the
+// session.
+type stop struct {
+	SessionID string `json:"sessionId,omitempty"`
+	Reason    string `json:"reason,omitempty"`
+}
+
+func (c *Client) stop(ctx context.Context, route, sessionID, reason string) error {
+	_, err := fetch[struct{}](ctx, c, post(route, true, stop{sessionID, reason}), nil)
+	return err
+}
+
+// Status is how a session's run stands (document 004, RemoteStatusResponse).
+type Status = remote.Status
+
+// Status returns how a session's run stands.
+func (c *Client) Status(ctx context.Context, sessionID string) (Status, error) {
+	return fetch(ctx, c, get("status", url.Values{"sessionId": {sessionID}}), func(s *Status) bool { return s.Status != "" })
+}

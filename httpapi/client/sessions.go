@@ -1,0 +1,172 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"net/url"
+	"strconv"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// maxPage is the largest page that the server gives.
+const maxPage = 200
+
+// Page is a part of a listing.
+type Page[T any] struct {
+	Items   []T  `json:"items"`
+	Total   int  `json:"total"`
+	Offset  int  `json:"offset"`
+	Limit   int  `json:"limit"`
+	HasMore bool `json:"hasMore"`
+}
+
+func isPage[T any](p *Page[T]) bool { return p.Items != nil }
+
+// Paging says which page of a listing is wanted.
+type Paging struct {
+	Offset int
+	Limit  int // at most 200; 0: 50
+}
+
+func (p Paging) to(q url.Values) url.Values {
+	if p.Offset != 0 {
+		q.Set("offset", strconv.Itoa(p.Offset))
+	}
+	if p.Limit != 0 {
+		q.Set("limit", strconv.Itoa(p.Limit))
+	}
+	return q
+}
+
+// SessionFilter selects sessions; what is empty selects all.
+type SessionFilter struct {
+	UserID    string
+	AgentType string
+	Status    projector.SessionStatus
+	Tag       string
+	// ParentSessionID selects the sub-agents' sessions in the tree of a root;
+	// else roots are listed.
+	ParentSessionID string
+}
+
+func (f SessionFilter) query() url.Values {
+	q := url.Values{}
+	for name, value := range map[string]string{
+		"userId": f.UserID, "agentType": f.AgentType, "status": string(f.Status), "tag": f.Tag,
+		"parentSessionId": f.ParentSessionID,
+	} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	return q
+}
+
+// Summary describes a session.
+type Summary struct {
+	SessionID    string                  `json:"sessionId"`
+	StreamID     string                  `json:"streamId"`
+	AgentType    string                  `json:"agentType"`
+	Status       projector.SessionStatus `json:"status"`
+	StreamStatus eventlog.StreamStatus   `json:"streamStatus"`
+	IsExecuting  bool                    `json:"isExecuting"` // by the node that answers
+	CurrentRun   *projector.Run          `json:"currentRun,omitempty"`
+	UserID       string                  `json:"userId,omitempty"`
+	Tags         []string                `json:"tags,omitempty"`
+	Metadata     map[string]string       `json:"metadata,omitempty"`
+	CreatedAt    int64                   `json:"createdAt"` // ms since the epoch
+	UpdatedAt    int64                   `json:"updatedAt"` // ms since the epoch
+	Counts       Counts                  `json:"counts"`
+	HeadSequence uint64                  `json:"headSequence"` // of the session's tree
+	Durability   eventlog.Durability     `json:"durability"`
+}
+
+// Counts of a session.
+type Counts struct {
+	Messages    int `json:"messages"`
+	Steps       int `json:"steps"` // committed, of all runs
+	Runs        int `json:"runs"`
+	Checkpoints int `json:"checkpoints"`
+}
+
+// SessionSummary is a session's summary with the calls of its tree that wait
+// for a person.
+type SessionSummary struct {
+	Summary
+	PendingToolCalls []PendingToolCall `json:"pendingToolCalls"`
+}
+
+// PendingToolCall is a call that waits for a person: what
+// [Client.SubmitToolResult] answers, under the root's session id.
+type PendingToolCall struct {
+	ToolCallID     string               `json:"toolCallId"`
+	ToolName       string               `json:"toolName"`
+	Input          json.RawMessage      `json:"input"`
+	Kind           eventlog.PendingKind `json:"kind"` // client or approval
+	ApprovalID     string               `json:"approvalId,omitempty"`
+	OwnerSessionID string               `json:"ownerSessionId"`     // the root or a sub-agent
+	CreatedAt      int64                `json:"createdAt"`          // ms since the epoch
+	Deadline       int64                `json:"deadline,omitempty"` // ms since the epoch; 0: none
+}
+
+// Sessions returns a page of the sessions that the caller may see, sorted by
+// the bytes of their ids.
+func (c *Client) Sessions(ctx context.Context, f SessionFilter, p Paging) (Page[Summary], error) {
+	return fetch(ctx, c, get("sessions", p.to(f.query())), isPage[Summary])
+}
+
+// AllSessions yields all sessions that the caller may see, as Sessions sorts
+// them. One that is there from the beginning to the end is yielded once,
+// whatever others come and go meanwhile. An error is last.
+func (c *Client) AllSessions(ctx context.Context, f SessionFilter) iter.Seq2[Summary, error] {
+	return func(yield func(Summary, error) bool) {
+		last := ""
+		for offset := 0; ; {
+			page, err := c.Sessions(ctx, f, Paging{Offset: offset, Limit: maxPage})
+			if err != nil {
+				yield(Summary{}, err)
+				return
+			}
+			// A page begins with the last session of the one before. If it
+			// does not, others have gone, and what follows moved to the front.
+			if offset > 0 && (len(page.Items) == 0 || page.Items[0].SessionID > last) {
+				offset = max(offset-maxPage, 0)
+				continue
+			}
+			for _, s := range page.Items {
+				if s.SessionID <= last {
+					continue
+				}
+				if last = s.SessionID; !yield(s, nil) {
+					return
+				}
+			}
+			if !page.HasMore {
+				return
+			}
+			offset += max(len(page.Items)-1, 1)
+		}
+	}
+}
+
+// Session returns a session's summary.
+func (c *Client) Session(ctx context.Context, sessionID string) (SessionSummary, error) {
+	return fetch(ctx, c, get("", nil).of("sessions", sessionID), func(s *SessionSummary) bool { return s.SessionID != "" })
+}
+
+// Checkpoints returns a page of a session's checkpoints, oldest first.
+func (c *Client) Checkpoints(ctx context.Context, sessionID string, p Paging) (Page[projector.Checkpoint], error) {
+	return pageOf[projector.Checkpoint](ctx, c, sessionID, "checkpoints", p)
+}
+
+// Runs returns a page of a session's runs, oldest first.
+func (c *Client) Runs(ctx context.Context, sessionID string, p Paging) (Page[projector.Run], error) {
+	return pageOf[projector.Run](ctx, c, sessionID, "runs", p)
+}
+
+func pageOf[T any](ctx context.Context, c *Client, sessionID, listing string, p Paging) (Page[T], error) {
+	return fetch(ctx, c, get(listing, p.to(url.Values{})).of("sessions", sessionID), isPage[T])
+}

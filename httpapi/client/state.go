@@ -1,0 +1,66 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"net/url"
+	"strconv"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// StateAt is the whole state of a session's tree: the fold of its records with
+// a sequence <= Sequence.
+type StateAt struct {
+	Sequence uint64          `json:"sequence"`
+	State    *projector.Tree `json:"state"`
+}
+
+func isState(s *StateAt) bool { return s.State != nil }
+
+// State returns the whole state of a session now.
+func (c *Client) State(ctx context.Context, sessionID string) (StateAt, error) {
+	return fetch(ctx, c, get("state", nil).of("sessions", sessionID), isState)
+}
+
+// StateAt returns the whole state of a session as it was at a sequence.
+func (c *Client) StateAt(ctx context.Context, sessionID string, at uint64) (StateAt, error) {
+	q := url.Values{"at": {strconv.FormatUint(at, 10)}}
+	return fetch(ctx, c, get("state", q).of("sessions", sessionID), isState)
+}
+
+// StateDiff is how the state of a session's tree has changed.
+type StateDiff struct {
+	From uint64 `json:"from"`
+	To   uint64 `json:"to"`
+	// Patch turns the state at From into the state at To, as StateAt has them
+	// in JSON (RFC 6902).
+	Patch []eventlog.PatchOp `json:"patch"`
+	// Messages are those of the session itself that are in the state at To and
+	// came behind From; none if that lies before it.
+	Messages []projector.Message `json:"messages"`
+}
+
+// Diff returns how the state has changed between two sequences; a nil to is
+// the head. If to lies before from, the patch leads back.
+func (c *Client) Diff(ctx context.Context, sessionID string, from uint64, to *uint64) (StateDiff, error) {
+	q := url.Values{"from": {strconv.FormatUint(from, 10)}}
+	if to != nil {
+		q.Set("to", strconv.FormatUint(*to, 10))
+	}
+	return fetch(ctx, c, get("diff", q).of("sessions", sessionID), func(d *StateDiff) bool { return d.Patch != nil })
+}
+
+// Workspace describes a session's workspace (document 004); nil: it has none.
+func (c *Client) Workspace(ctx context.Context, sessionID string) (json.RawMessage, error) {
+	type answer struct {
+		Workspace json.RawMessage `json:"workspace"`
+	}
+	q := url.Values{"sessionId": {sessionID}}
+	a, err := fetch(ctx, c, get("workspace", q), func(a *answer) bool { return a.Workspace != nil })
+	if string(a.Workspace) == "null" {
+		return nil, err
+	}
+	return a.Workspace, err
+}

@@ -1,0 +1,60 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// Submission answers a call that waits (document 002, SubmitToolResult). The
+// session is always the root's; the call may be a sub-agent's.
+type Submission struct {
+	SessionID  string
+	ToolCallID string
+	Kind       eventlog.SubmissionKind // client-tool-result or approval-response
+
+	// Of a client-tool-result exactly one.
+	Result json.RawMessage
+	Error  string
+
+	// Of an approval-response.
+	Approved   bool
+	Reason     string
+	ApprovalID string // if set, it must be the pending call's
+}
+
+// Submitted tells what has become of a submission (facts 2.3).
+type Submitted struct {
+	Status             string   `json:"status"`           // accepted or already_completed
+	Reason             string   `json:"reason,omitempty"` // client_tool_timeout
+	SessionID          string   `json:"sessionId"`
+	ToolCallID         string   `json:"toolCallId"`
+	PendingToolCallIDs []string `json:"pendingToolCallIds"` // that are still open in the tree
+}
+
+// SubmitToolResult stores the answer to a call that waits; the run goes on
+// when it is resumed. The first answer holds. It is repeated: if the answer to
+// a first try was lost, the status is already_completed.
+func (c *Client) SubmitToolResult(ctx context.Context, s Submission) (Submitted, error) {
+	return fetch(ctx, c, post("submit-tool-result", true, s.body(s.SessionID)), isSubmitted)
+}
+
+func isSubmitted(s *Submitted) bool { return s.Status != "" }
+
+func (s Submission) body(sessionID string) any {
+	body := struct {
+		SessionID  string                  `json:"sessionId,omitempty"`
+		ToolCallID string                  `json:"toolCallId"`
+		Kind       eventlog.SubmissionKind `json:"kind"`
+		Result     json.RawMessage         `json:"result,omitempty"`
+		Error      string                  `json:"error,omitempty"`
+		Approved   *bool                   `json:"approved,omitempty"`
+		Reason     string                  `json:"reason,omitempty"`
+		ApprovalID string                  `json:"approvalId,omitempty"`
+	}{sessionID, s.ToolCallID, s.Kind, s.Result, s.Error, nil, s.Reason, s.ApprovalID}
+	if s.Kind == eventlog.SubmitApproval {
+		body.Approved = &s.Approved
+	}
+	return body
+}

@@ -1,0 +1,89 @@
+package httpapi
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rs/cors"
+)
+
+// anyOrigin, as an origin, stands for all of them.
+const anyOrigin = "*"
+
+// preflightAge is how long browsers may remember what is allowed.
+const preflightAge = 10 * time.Minute
+
+// ValidateOrigin reports whether an origin can be one of [Options].Origins:
+// "*", or scheme://host[:port] exactly as browsers send it.
+func ValidateOrigin(origin string) error {
+	if origin == anyOrigin {
+		return nil
+	}
+	u, err := url.Parse(origin)
+	if err != nil || u.Scheme == "" || u.Hostname() == "" || origin != u.Scheme+"://"+u.Host || !asBrowsersWrite(origin) ||
+		strings.HasSuffix(u.Host, ":") || u.Scheme == "https" && u.Port() == "443" || u.Scheme == "http" && u.Port() == "80" {
+		return errors.New(`must be "*" or an origin as browsers send it, such as https://app.example or http://localhost:3000`)
+	}
+	return nil
+}
+
+// asBrowsersWrite reports whether an origin has none of the characters that
+// browsers change before they send it.
+func asBrowsersWrite(origin string) bool {
+	return !strings.ContainsFunc(origin, func(c rune) bool {
+		return c <= ' ' || c >= 0x7f || 'A' <= c && c <= 'Z' || strings.ContainsRune(`*%\,"`, c)
+	})
+}
+
+// trust lets pages of some origins use the server.
+func (s *Server) trust(origins []string, authenticated bool) error {
+	for _, o := range origins {
+		if err := ValidateOrigin(o); err != nil {
+			return fmt.Errorf("httpapi: origin %q %w", o, err)
+		}
+		if o == anyOrigin {
+			continue
+		}
+		if err := s.origins.AddTrustedOrigin(o); err != nil {
+			return fmt.Errorf("httpapi: %w", err)
+		}
+	}
+	s.anyOrigin = slices.Contains(origins, anyOrigin)
+	if s.anyOrigin && !authenticated {
+		return errors.New(`httpapi: the origin "*" needs authentication: every web page could use this server`)
+	}
+	if len(origins) == 0 {
+		return nil
+	}
+	s.cors = cors.New(cors.Options{
+		AllowedOrigins: origins,
+		AllowedMethods: []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete},
+		AllowedHeaders: []string{
+			"Authorization", "Content-Type", "Last-Event-ID", "X-Resume-From-Sequence", "X-Existing-Message-Id", "X-Helix-Agent",
+			headerIdempotency, headerExpected, headerRequestID,
+		},
+		ExposedHeaders: []string{"X-Session-Id", headerRequestID},
+		MaxAge:         int(preflightAge.Seconds()),
+	})
+	return nil
+}
+
+// checkOrigin refuses what a page of an origin that is not trusted makes a
+// browser send. If all are, it must carry a bearer token: a page can't get at
+// one of another page, while a browser adds cookies and passwords by itself.
+func (s *Server) checkOrigin(r *http.Request) error {
+	switch {
+	case s.origins.Check(r) == nil:
+		return nil
+	case !s.anyOrigin:
+		return ErrForbidden
+	case bearerOf(r) == "":
+		return ErrUnauthorized
+	}
+	return nil
+}

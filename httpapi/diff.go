@@ -1,0 +1,89 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/wI2L/jsondiff"
+
+	"github.com/helixd/helixd/projector"
+)
+
+// StateDiff is the answer of GET /sessions/{id}/diff.
+type StateDiff struct {
+	From uint64 `json:"from"`
+	To   uint64 `json:"to"`
+	// Patch turns the state at From into the state at To, as GET
+	// /sessions/{id}/state shows them (RFC 6902). It is about the whole state:
+	// messages, runs and sub-agents are in it too.
+	Patch jsondiff.Patch `json:"patch"`
+	// Messages are those of the session itself that are in the state at To and
+	// came behind From; none if that lies before it.
+	Messages []projector.Message `json:"messages"`
+}
+
+// diff answers GET /sessions/{id}/diff?from=n&to=m, by default from before
+// everything and up to the head. From may lie behind to: then the patch leads
+// back.
+func (s *Server) diff(w http.ResponseWriter, r *request) error {
+	from, _, err := r.query.number("from")
+	if err != nil {
+		return err
+	}
+	to, given, err := r.query.number("to")
+	if err != nil {
+		return err
+	}
+	if !given {
+		if to, err = s.log.Head(r.Context(), r.session); err != nil {
+			return err
+		}
+	}
+	before, err := s.states.At(r.Context(), r.session, from)
+	if err != nil {
+		return err
+	}
+	after, err := s.states.At(r.Context(), r.session, to)
+	if err != nil {
+		return err
+	}
+	d := StateDiff{From: from, To: to, Messages: []projector.Message{}}
+	if d.Patch, err = patchOf(before, after); err != nil {
+		return err
+	}
+	for _, m := range after.Messages {
+		if m.Sequence > from { // none does if to lies before it
+			d.Messages = append(d.Messages, m)
+		}
+	}
+	return s.ok(w, d)
+}
+
+// patchOf returns the operations that turn the JSON of one value into that of
+// another.
+func patchOf(before, after any) (jsondiff.Patch, error) {
+	var docs [2][]byte
+	for i, v := range []any{before, after} {
+		var err error
+		if docs[i], err = marshal(v); err != nil {
+			return nil, fmt.Errorf("httpapi: diff: %w", err)
+		}
+	}
+	patch, err := jsondiff.CompareJSON(docs[0], docs[1], jsondiff.UnmarshalFunc(decodeExact))
+	if err != nil {
+		return nil, fmt.Errorf("httpapi: diff: %w", err)
+	}
+	if patch == nil {
+		patch = jsondiff.Patch{} // [], not null
+	}
+	return patch, nil
+}
+
+// decodeExact keeps numbers as they are written.
+func decodeExact(raw []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	return d.Decode(v)
+}

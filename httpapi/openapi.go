@@ -1,0 +1,31 @@
+package httpapi
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync"
+
+	"github.com/goccy/go-yaml"
+)
+
+// openapiYAML describes all routes (OpenAPI 3.1). It is written by hand; tests
+// hold it against the routing table, the error table, and what the server
+// really takes and answers.
+//
+//go:embed openapi.yaml
+var openapiYAML []byte
+
+// openapiJSON is the same as JSON, made when it is first asked for.
+var openapiJSON = sync.OnceValues(func() (json.RawMessage, error) { return yaml.YAMLToJSON(openapiYAML) })
+
+// openapi answers GET /openapi.json. It needs no authentication: the document
+// is part of the program and holds nothing of anybody's.
+func (s *Server) openapi(w http.ResponseWriter, _ *request) error {
+	doc, err := openapiJSON()
+	if err != nil {
+		return fmt.Errorf("httpapi: openapi.yaml: %w", err)
+	}
+	return s.ok(w, doc)
+}

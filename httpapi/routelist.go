@@ -1,0 +1,19 @@
+package httpapi
+
+// RouteInfo describes a route of the server.
+type RouteInfo struct {
+	Method  string
+	Pattern string // its path; {id} stands for a session's id, percent-encoded
+	// Operation is what the [Authenticator] is asked for; empty: the route
+	// needs no authentication.
+	Operation Operation
+}
+
+// Routes returns all routes. A GET route answers HEAD as well.
+func Routes() []RouteInfo {
+	routes := make([]RouteInfo, len(routeTable))
+	for i, rt := range routeTable {
+		routes[i] = RouteInfo{Method: rt.method, Pattern: rt.pattern, Operation: rt.op}
+	}
+	return routes
+}

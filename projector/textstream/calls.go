@@ -1,0 +1,87 @@
+package textstream
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// call is a tool call of an agent.
+type call struct {
+	input  json.RawMessage // as the model's turn has it, until it is shown
+	called bool            // there is a tool-call
+	over   bool            // there is a tool-result
+}
+
+func (a *agent) call(id string) *call {
+	c := a.calls[id]
+	if c == nil {
+		c = &call{}
+		a.calls[id] = c
+	}
+	return c
+}
+
+func (e *Encoder) beginInput(a *agent, c *eventlog.ToolArgStreamStart) {
+	e.close(a, prose)
+	e.close(a, inputOf(c.ToolCallID)) // of an attempt that broke off
+	b := &block{kind: kindInput, id: c.ToolCallID, toolName: c.ToolName}
+	a.open = append(a.open, b)
+	e.announce(a, b)
+}
+
+func (e *Encoder) growInput(a *agent, c *eventlog.ToolArgStreamDelta) {
+	if b := a.find(kindInput, c.ToolCallID); b != nil {
+		e.announce(a, b)
+		e.send(inputDelta{Type: "tool-input-delta", ID: b.id, Delta: c.Delta, Metadata: e.parent(a)})
+	}
+}
+
+// toolCall shows a call, once: a tool starts again behind an approval or a
+// crash.
+func (e *Encoder) toolCall(a *agent, id, name string, input json.RawMessage) {
+	e.close(a, prose)
+	e.close(a, inputOf(id))
+	c := a.call(id)
+	if c.called {
+		return
+	}
+	if !isObject(input) {
+		input = c.input
+	}
+	if !isObject(input) {
+		input = json.RawMessage("{}")
+	}
+	c.called, c.input = true, nil
+	e.send(toolCall{Type: "tool-call", ToolCallID: id, ToolName: name, Input: input, Metadata: e.parent(a)})
+}
+
+// toolResult shows how a call has ended, once: a failure is told again when the
+// call is over. A call that has never begun is shown first, but not one of an
+// earlier message.
+func (e *Encoder) toolResult(a *agent, id, name string, output json.RawMessage) {
+	c := a.call(id)
+	if c.over {
+		return
+	}
+	c.over = true
+	if c.input != nil {
+		e.toolCall(a, id, name, c.input)
+	}
+	e.close(a, prose)
+	e.close(a, inputOf(id))
+	e.send(toolResult{Type: "tool-result", ToolCallID: id, ToolName: name, Output: output, Metadata: e.parent(a)})
+}
+
+// failed is the output of a call that has failed.
+func failed(text string) json.RawMessage {
+	return encode(struct {
+		Error string `json:"error"`
+	}{text})
+}
+
+// isObject tells of valid JSON whether it is an object.
+func isObject(raw json.RawMessage) bool {
+	return bytes.HasPrefix(bytes.TrimLeft(raw, " \t\r\n"), []byte("{"))
+}

@@ -1,0 +1,142 @@
+package textstream_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector/uimessage"
+)
+
+func TestOnlyTheLastFrameOfARecordIsACursor(t *testing.T) {
+	frames := encoded(newEncoder(), records(t,
+		&eventlog.Thinking{Content: "a", Base: of(root)}, &eventlog.TextDelta{Delta: "x", Base: of(root)},
+	), 0)
+	var sequences []uint64
+	for _, f := range frames {
+		sequences = append(sequences, f.Sequence)
+	}
+	require.Equal(t, []uint64{0, 1, 0, 0, 2}, sequences)
+}
+
+func TestBlocksAreOpenedAgainWhenTheyGoOn(t *testing.T) {
+	text := func(s string) any { return &eventlog.TextDelta{Delta: s, Base: of(root)} }
+	piece := &eventlog.Thinking{Content: "a", Base: of(root)}
+	argStart := &eventlog.ToolArgStreamStart{ToolCallID: "c", ToolName: "t", Base: of(root)}
+	arg := &eventlog.ToolArgStreamDelta{ToolCallID: "c", Delta: "{", Base: of(root)}
+	for _, test := range []struct {
+		name   string
+		seen   uint64
+		chunks []any
+		want   string
+	}{
+		{"text", 1, []any{text("1"), text("2"), text("3")}, `
+			{"type":"text-start","id":"text-0"}
+			{"type":"text-delta","id":"text-0","text":"2"}
+			{"type":"text-delta","id":"text-0","text":"3"}
+			END
+			{"type":"text-end","id":"text-0"}`},
+		{"not what does not go on", 1, []any{text("1"), piece}, `
+			{"type":"reasoning-start","id":"reasoning-0"}
+			{"type":"reasoning-delta","id":"reasoning-0","text":"a"}
+			END
+			{"type":"reasoning-end","id":"reasoning-0"}`},
+		{"nor is it ended", 1, []any{text("1")}, ``},
+		{"the next block is the next one", 2, []any{text("1"), piece, text("2")}, `
+			{"type":"text-start","id":"text-1"}
+			{"type":"text-delta","id":"text-1","text":"2"}
+			END
+			{"type":"text-end","id":"text-1"}`},
+		{"reasoning", 1, []any{piece, piece}, `
+			{"type":"reasoning-start","id":"reasoning-0"}
+			{"type":"reasoning-delta","id":"reasoning-0","text":"a"}
+			END
+			{"type":"reasoning-end","id":"reasoning-0"}`},
+		{"reasoning that was only to be ended", 1, []any{piece, &eventlog.Thinking{Content: "a", IsComplete: true, Base: of(root)}}, ``},
+		{"input", 1, []any{argStart, arg}, `
+			{"type":"tool-input-start","id":"c","toolName":"t"}
+			{"type":"tool-input-delta","id":"c","delta":"{"}
+			END
+			{"type":"tool-input-end","id":"c"}`},
+		{"input that was only to be ended", 2, []any{argStart, arg, &eventlog.ToolArgStreamEnd{ToolCallID: "c", Base: of(root)}}, ``},
+		{"a result that was told is not told again", 1, []any{
+			&eventlog.ToolOutputError{ToolCallID: "c", ToolName: "t", Error: "no", Base: of(root)},
+			&eventlog.ToolEnd{ToolCallID: "c", ToolName: "t", Result: raw("null"), Error: new("no"), Base: of(root)},
+		}, ``},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			require.Equal(t, script(test.want), told(t, test.seen, test.chunks...))
+		})
+	}
+}
+
+// A client has each start-step's finish-step once, wherever it was cut off.
+func TestStepsAreFinishedOnce(t *testing.T) {
+	step := &eventlog.StepStart{Base: of(root)}
+	end := &eventlog.StepEnd{Base: of(root)}
+	ended := &eventlog.RunEnded{RunID: "r", Status: eventlog.RunClientTool}
+	next := &eventlog.RunRequested{RunID: "r2", Mode: eventlog.ModeContinue}
+	claimed := &eventlog.RunClaimed{RunID: "r", Node: "n", Attempt: 2}
+	const finish = `{"type":"finish-step"}`
+
+	require.Equal(t, finish, told(t, 1, step, end), "cut within the step")
+	require.Equal(t, "END\n"+finish, told(t, 1, step, ended), "cut before the end of the response")
+	require.Equal(t, "", told(t, 2, step, ended, next, end), "the end of the response has finished it")
+	require.Equal(t, "{\"type\":\"start-step\"}\n"+finish, told(t, 0, step, ended, next, end), "both runs in one response")
+	require.Equal(t, "", told(t, 3, step, ended, next, end), "the same, cut behind")
+	require.Equal(t, "", told(t, 3, step, ended, claimed, end), "the run was taken up again to be aborted")
+	require.Equal(t, finish, told(t, 3, step, next, claimed, end), "the run before has died, and the step goes on")
+	require.Equal(t, script(`
+		{"type":"start-step"}
+		{"type":"finish-step"}
+		{"type":"start-step"}
+		END
+		{"type":"finish-step"}`), told(t, 0, step, ended, next, step, next), "the same in a second run")
+	require.Equal(t, "{\"type\":\"start-step\"}\nEND\n"+finish,
+		told(t, 0, step, ended, about(t, child, &eventlog.RunRequested{RunID: "c", Mode: eventlog.ModeStart})), "that was a sub-agent's run")
+	require.Equal(t, "{\"type\":\"start-step\"}\n"+finish+"\n{\"type\":\"start-step\"}\nEND\n"+finish, told(t, 0, step, step),
+		"one that broke off")
+}
+
+// What a failed attempt had said is struck while the client listens. What comes
+// then has names of its own, also to clients that come later and never saw it.
+func TestTruncation(t *testing.T) {
+	text := func(s string) any { return &eventlog.TextDelta{Delta: s, Base: of(root)} }
+	struck := []any{
+		text("kept"), &eventlog.Thinking{Content: "hm", Base: of(root)}, text("half"),
+		&eventlog.ToolArgStreamStart{ToolCallID: "c", ToolName: "t", Base: of(root)},
+		&eventlog.TextDelta{Delta: "hers", Base: of(child)},
+	}
+	marker := &eventlog.Truncated{
+		Reason: eventlog.ResyncRetry, AtSequence: 5, Ranges: []eventlog.Range{{AgentID: root, From: 2, To: 4}},
+	}
+	all := records(t, append(struck, marker, text("whole"), &eventlog.TextDelta{Delta: "too", Base: of(child)})...)
+
+	e := newEncoder()
+	encoded(e, all[:5], 0)
+	const tail = `
+		{"type":"text-start","id":"text-6"}
+		{"type":"text-delta","id":"text-6","text":"whole"}`
+	require.Equal(t, script(`
+		{"type":"tool-input-end","id":"c"}`+tail+`
+		{"type":"text-delta","id":"s-sub-a-text-0","text":"too","metadata":{"parentToolUseId":"s-sub-a"}}`),
+		join(lines(encoded(e, all[5:], 0))), "the sub-agent's text goes on")
+
+	e = newEncoder()
+	effective := append([]eventlog.Record{all[0]}, all[4:]...)
+	encoded(e, effective[:3], 6)
+	require.Equal(t, script(tail), join(lines(encoded(e, effective[3:4], 0))), "one that comes later")
+}
+
+func TestWhatCannotBeReadIsLeftOut(t *testing.T) {
+	for _, kind := range []eventlog.Kind{eventlog.KindChunk, eventlog.KindFact, "newer"} {
+		for _, payload := range []string{``, `{`, `{"type":"text_delta","delta":5}`, `{"type":"newest"}`} {
+			r := eventlog.Record{Sequence: 1, Entry: eventlog.Entry{
+				Envelope: eventlog.Envelope{Kind: kind, Type: "text_delta", Agent: root}, Payload: []byte(payload),
+			}}
+			require.Empty(t, newEncoder().Encode(r, false))
+		}
+	}
+	require.Len(t, newEncoder().End(uimessage.Ending{}), 1)
+}

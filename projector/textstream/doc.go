@@ -1,0 +1,52 @@
+// Package textstream tells an assistant's message in the event stream of
+// document 003 (TextStreamPart): the records of a session tree in, its sixteen
+// event types out. It is a dialect of its own beside package uimessage, with
+// which it shares frames and endings.
+//
+//	step_start, step_end (the root's)      start-step, finish-step
+//	text_delta                             text-start, text-delta {id, text}, text-end
+//	thinking                               reasoning-start, reasoning-delta, reasoning-end
+//	tool_arg_stream_start, _delta, _end    tool-input-start {id, toolName}, -delta {id, delta}, -end {id}
+//	tool_start, tool_approval_request      tool-call {toolCallId, toolName, input}
+//	tool_end                               tool-result {toolCallId, toolName, output}
+//	tool_output_error                      tool-result
+//	tool_input_error                       tool-call, tool-result
+//	error, not recoverable (the root's)    error {error}, once
+//
+// Start and End add start and finish. The dialect has no approvals, data parts,
+// sources, files, patches and aborts; their chunks are left out.
+//
+// What the document leaves open is decided so:
+//
+//   - The output of a failed call is {"error": text}. A call has one tool-call
+//     and one tool-result, whatever the log says of it again.
+//   - An input is an object. One that the model has botched, so that the call
+//     is refused, is shown as {}.
+//   - A sub-agent's parts have metadata.parentToolUseId, the call that began
+//     its session or, for a session of an earlier message, the call that waits
+//     for it. Where neither is known it is the session's id: not the root's
+//     content in any case. Steps are the root's only, since start-step has no
+//     place to say whose it is.
+//   - Block ids are text-{n} and reasoning-{n}, counted from 0 over the message.
+//     Those of a sub-agent begin with its session's id, so that ids are unique
+//     and do not depend on who else speaks.
+//   - totalUsage counts the model turns of the message in the whole tree, and
+//     durationMs goes from the first of the root's chunks to the last, waiting
+//     included. There is no cost: helixd knows no prices.
+//
+// # Cuts
+//
+// What the client's cursor covers is never sent again, what it does not cover
+// always is. An encoder is therefore given a message's records from the first
+// one on, also those that the client has seen. The cursor is the sequence on
+// the last frame of a record: who is cut off before it gets all frames of the
+// record again. Frames before a record's last one can be read twice: they are
+// starts, ends and calls. A block that was opened before the cut gets its start
+// again with the same id, right before its next delta, and an end only if it
+// was opened in this response. Whoever concatenates deltas by id has the text
+// of the uncut stream.
+//
+// Struck records must be left out, the truncated facts must not: behind one,
+// the counts of its agents go on with the fact's sequence, so that no id is
+// used again that a client may know from what was struck.
+package textstream

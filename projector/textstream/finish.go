@@ -1,0 +1,58 @@
+package textstream
+
+import (
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector/uimessage"
+)
+
+// usage counts the tokens of a message's model turns, in the whole tree.
+type usage struct{ input, output int64 }
+
+func (u *usage) add(t eventlog.TokenUsage) {
+	u.input += t.Prompt
+	u.output += t.Completion
+}
+
+// note remembers when the root's chunks were stored. Facts beside them may be
+// older than the message, or younger.
+func (e *Encoder) note(r eventlog.Record) {
+	if r.Kind != eventlog.KindChunk || r.Agent != e.root {
+		return
+	}
+	at := r.Time
+	if r.Origin != (eventlog.Origin{}) { // imported: where it was written
+		at = r.Origin.Time
+	}
+	if e.first.IsZero() {
+		e.first = at
+	}
+	e.last = at
+}
+
+func (e *Encoder) finish(o uimessage.Outcome) finish {
+	return finish{
+		Type: "finish", FinishReason: e.finishReason(o),
+		TotalUsage: totalUsage{InputTokens: e.usage.input, OutputTokens: e.usage.output, TotalTokens: e.usage.input + e.usage.output},
+		Metadata:   finishMetadata{DurationMs: max(0, e.last.Sub(e.first).Milliseconds())},
+	}
+}
+
+// finishReason is one of the document's six.
+func (e *Encoder) finishReason(o uimessage.Outcome) eventlog.FinishReason {
+	switch o {
+	case uimessage.Failed, uimessage.Aborted:
+		return eventlog.FinishError
+	case uimessage.Waiting:
+		return eventlog.FinishToolCalls
+	case uimessage.Completed:
+	default:
+		return eventlog.FinishOther
+	}
+	switch e.reason {
+	case "", eventlog.FinishStop, eventlog.FinishToolCalls: // the last call may give the output
+		return eventlog.FinishStop
+	case eventlog.FinishLength, eventlog.FinishContentFilter, eventlog.FinishError:
+		return e.reason
+	}
+	return eventlog.FinishOther
+}
