@@ -48,13 +48,13 @@ func (t *task) runCall(ctx context.Context, e RunCall) error {
 			return err
 		}
 		return t.commitCall(ctx, c, json.RawMessage(`{"acknowledged":true}`), "", "")
-	case tool.Client: // the fact first: it tells a stream's readers who executes the call
+	case tool.Client: // the fact first, as below: it tells readers of the stream who has to act
 		return t.awaitPerson(ctx, c, c.suspended(eventlog.PendingClient, "", tool.Timeout), c.start(e.Call))
 	case e.Call.Pending == nil && tool.RequireApproval != nil && t.mustApprove(ctx, tool, c, e.Call):
 		id := t.approvalID(c)
-		return t.awaitPerson(ctx, c, c.chunk(&eventlog.ToolApprovalRequest{
+		return t.awaitPerson(ctx, c, c.suspended(eventlog.PendingApproval, id, 0), c.chunk(&eventlog.ToolApprovalRequest{
 			ToolCallID: c.ID, ToolName: c.ToolName, ApprovalID: id, Input: e.Call.Arguments, Base: c.base(),
-		}), c.suspended(eventlog.PendingApproval, id, 0))
+		}))
 	default:
 		return t.runTool(ctx, c, e.Call, tool)
 	}

@@ -14,6 +14,8 @@ type Input struct {
 	Content  string
 	Files    []eventlog.MessageFile
 	Metadata json.RawMessage // an object, or nil
+	// MessageID is what the client calls the message; empty: nothing.
+	MessageID string
 }
 
 // Started names the run that a request began or found.
@@ -56,7 +58,7 @@ func (l *Loop) newRun(session string, mode eventlog.RunMode, messages []Input) [
 	var facts []fact
 	for _, m := range messages {
 		facts = append(facts, fact{run: run, f: &eventlog.UserMessage{
-			Content: m.Content, Files: m.Files, Metadata: m.Metadata, FactBase: l.factBase(session),
+			Content: m.Content, Files: m.Files, Metadata: m.Metadata, MessageID: m.MessageID, FactBase: l.factBase(session),
 		}})
 	}
 	return append(facts, fact{run: run, f: &eventlog.RunRequested{RunID: run, Mode: mode, FactBase: l.factBase(session)}})

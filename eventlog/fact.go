@@ -44,6 +44,9 @@ type (
 		Content  string          `json:"content"`
 		Files    []MessageFile   `json:"files,omitempty"`
 		Metadata json.RawMessage `json:"metadata,omitempty"` // an object
+		// MessageID is what the client that sent it calls it, if it said so:
+		// sent again, it is known.
+		MessageID string `json:"messageId,omitempty"`
 		FactBase
 	}
 

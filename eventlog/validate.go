@@ -268,6 +268,9 @@ func validateFact(f Fact) error {
 		if f.Metadata != nil {
 			k.object("metadata", f.Metadata)
 		}
+		if f.MessageID != "" {
+			k.id("messageId", f.MessageID)
+		}
 	case *RunRequested:
 		k.id("runId", f.RunID)
 	case *RunClaimed:

@@ -29,6 +29,10 @@ type Aside struct {
 	Run  string `json:"run,omitempty"`
 	Call string `json:"call,omitempty"`
 
+	// Partial is, instead, what a model had said when its run failed: clients
+	// have it, the model will not.
+	Partial []PartialPart `json:"partial,omitempty"`
+
 	// Session and CallID are, instead, a sub-agent's call that waits for the
 	// user, or has waited: the user answers it where the root is shown.
 	Session string `json:"session,omitempty"`
@@ -89,14 +93,34 @@ func (s *Session) replaced(a Aside, name string) bool {
 }
 
 func (s *Session) keep(a Aside) {
-	if s.Turn == nil {
-		return
+	if s.Turn != nil {
+		s.Asides = append(s.Asides, s.placed(a))
 	}
+}
+
+// placed says where in the open turn a comes.
+func (s *Session) placed(a Aside) Aside {
 	a.Turn, a.After = s.Turn.Number, len(s.Messages)-1
 	for a.After >= 0 && s.Messages[a.After].Role == RoleTool {
 		a.After--
 	}
-	s.Asides = append(s.Asides, a)
+	return a
+}
+
+// keepPartial keeps what the open turn, which fails, has said and not recorded.
+func (s *Session) keepPartial(seq uint64) {
+	if s.Turn == nil || s.Turn.Step == nil || s.Turn.Step.Recorded || s.Turn.Step.Streamed == nil {
+		return
+	}
+	a := s.placed(Aside{Sequence: seq, Partial: s.Turn.Step.Partial})
+	if a.Partial == nil {
+		a.Partial = []PartialPart{}
+	}
+	at := len(s.Asides)
+	for at > 0 && s.Asides[at-1].Sequence > s.Turn.Step.Streamed.From && s.Asides[at-1].After == a.After {
+		at-- // it was said before that
+	}
+	s.Asides = slices.Insert(s.Asides, at, a)
 }
 
 // messageBegins returns the index of the user's message that the assistant's

@@ -49,7 +49,7 @@ func (t *Tree) applyFact(s *Session, r eventlog.Record, f eventlog.Fact, before 
 	case *eventlog.SessionForked:
 		return t.forked(r, f, before)
 	case *eventlog.RunEnded:
-		s.endRun(f)
+		s.endRun(r, f)
 	case *eventlog.Truncated:
 		return t.truncate(r, f)
 	case *eventlog.StreamEnd:
@@ -90,7 +90,7 @@ func (s *Session) endedFromOutside(status SessionStatus, run eventlog.RunStatus,
 func (s *Session) userMessage(r eventlog.Record, f *eventlog.UserMessage) {
 	m := Message{
 		Role: RoleUser, Turn: s.TurnCount + 1, Timestamp: f.Timestamp, Sequence: r.Sequence,
-		Content: f.Content, Files: f.Files, Metadata: f.Metadata,
+		Content: f.Content, Files: f.Files, Metadata: f.Metadata, MessageID: f.MessageID,
 	}
 	if s.Turn != nil {
 		m.Turn = s.Turn.Number
@@ -219,7 +219,7 @@ func (t *Tree) toolResult(s *Session, r eventlog.Record, f *eventlog.ToolResult)
 	return fmt.Sprintf("call %s is not of the open step", f.ToolCallID)
 }
 
-func (s *Session) endRun(f *eventlog.RunEnded) {
+func (s *Session) endRun(r eventlog.Record, f *eventlog.RunEnded) {
 	if run := s.run(f.RunID); run != nil {
 		run.Status, run.CompletedAt = f.Status, f.Timestamp
 	}
@@ -230,6 +230,7 @@ func (s *Session) endRun(f *eventlog.RunEnded) {
 	case eventlog.RunCompleted:
 		s.Status, s.Output, s.Turn = SessionCompleted, f.Output, nil
 	case eventlog.RunFailed:
+		s.keepPartial(r.Sequence)
 		s.Status, s.Error, s.Turn = SessionFailed, &Failure{Message: f.Error, Code: f.ErrorCode}, nil
 	case eventlog.RunStopped:
 		s.Status = SessionInterrupted

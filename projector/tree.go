@@ -129,6 +129,8 @@ type Message struct {
 
 	Files    []eventlog.MessageFile `json:"files,omitempty"`    // user
 	Metadata json.RawMessage        `json:"metadata,omitempty"` // user
+	// MessageID is what the client that sent it calls it (user).
+	MessageID string `json:"messageId,omitempty"`
 
 	Parts      []eventlog.TurnPart `json:"parts,omitempty"`      // assistant, in the model's order
 	StopReason eventlog.StopReason `json:"stopReason,omitempty"` // assistant

@@ -159,7 +159,7 @@ func (h *HTTP) post(ctx context.Context, route string, v any, read func(*Answer)
 	})
 }
 
-// retry sends a request until use, which has to close the exchange, is
+// retry sends a request until use, which has to close the answer, is
 // content with the answer, or no further attempt is due.
 func (h *HTTP) retry(ctx context.Context, r Request, use func(*Answer) error) error {
 	for retries := h.Retries(); ; {

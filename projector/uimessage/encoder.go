@@ -14,9 +14,9 @@ type EncoderOptions struct {
 	// StartMetadata and FinishMetadata are the messageMetadata of start and
 	// finish; nil: none.
 	StartMetadata, FinishMetadata json.RawMessage
-	// Answered reports whether a call that waited for a person has its answer
+	// Answered are the calls that waited for a person and have their answer
 	// already: the client must not be asked again.
-	Answered func(call string) bool
+	Answered map[string]CallAnswer
 	// Loose adds fields that clients before 5.0.217, 6.0.231 and 7.0.32 refuse:
 	// finish.messageId and abort.reason.
 	Loose bool
@@ -33,6 +33,7 @@ type Encoder struct {
 	frames []Frame
 
 	inStep bool
+	asking bool   // the step is one that sub-agents' questions have to themselves
 	block  *block // the root's open text or reasoning
 	blocks map[string]int
 	calls  map[string]*call
@@ -192,6 +193,12 @@ func (e *Encoder) closeBlock() {
 		e.emit(partOf{Type: e.block.kind + "-end", ID: e.block.id})
 	}
 	e.block = nil
+}
+
+func (e *Encoder) startStep() {
+	e.closeStep()
+	e.emit(partOf{Type: "start-step"})
+	e.inStep = true
 }
 
 func (e *Encoder) closeStep() {

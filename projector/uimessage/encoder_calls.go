@@ -12,7 +12,7 @@ type (
 		Type             string `json:"type"`
 		ToolCallID       string `json:"toolCallId"`
 		ToolName         string `json:"toolName,omitempty"`
-		ProviderExecuted bool   `json:"providerExecuted,omitempty"`
+		ProviderExecuted *bool  `json:"providerExecuted,omitempty"`
 	}
 	toolInputDelta struct {
 		Type       string `json:"type"`
@@ -87,8 +87,9 @@ func (e *Encoder) toolChunk(c eventlog.Chunk) bool {
 	case *eventlog.ToolApprovalRequest:
 		e.closeBlock()
 		call := e.announce(c.ToolCallID, c.ToolName)
-		e.inputAvailable(c.ToolCallID, call, c.Input)
-		if !e.answered(c.ToolCallID) {
+		// Early clients of version 6 send no answer for a call of the server's.
+		e.inputAvailable(c.ToolCallID, call, nil, c.Input)
+		if _, answered := e.o.Answered[c.ToolCallID]; !answered {
 			e.emit(toolApproval{Type: "tool-approval-request", ApprovalID: c.ApprovalID, ToolCallID: c.ToolCallID})
 		}
 	case *eventlog.ToolApprovalResponse:
@@ -129,8 +130,16 @@ func callOf(c eventlog.Chunk) string {
 func (e *Encoder) toolStart(c *eventlog.ToolStart) {
 	e.closeBlock()
 	call := e.announce(c.ToolCallID, c.ToolName)
-	if !call.client || !e.answered(c.ToolCallID) {
-		e.inputAvailable(c.ToolCallID, call, c.Arguments)
+	answer, answered := e.o.Answered[c.ToolCallID]
+	switch {
+	case !call.client:
+		e.inputAvailable(c.ToolCallID, call, &yes, c.Arguments)
+		return
+	case !answered:
+		e.inputAvailable(c.ToolCallID, call, nil, c.Arguments)
+		return
+	case answer.Failed: // clients complete what streams with an output only
+		e.inputAvailable(c.ToolCallID, call, &yes, c.Arguments)
 		return
 	}
 	// With its input available, a client would execute the call again: the
@@ -141,11 +150,14 @@ func (e *Encoder) toolStart(c *eventlog.ToolStart) {
 	}
 }
 
+// yes and no are what providerExecuted can be.
+var yes, no = true, false
+
 // inputAvailable shows a call's input. Clients execute what says nothing of who
 // does.
-func (e *Encoder) inputAvailable(id string, c *call, input json.RawMessage) {
+func (e *Encoder) inputAvailable(id string, c *call, byUs *bool, input json.RawMessage) {
 	e.emit(toolInput{toolPart{
-		Type: "tool-input-available", ToolCallID: id, ToolName: c.name, ProviderExecuted: !c.client,
+		Type: "tool-input-available", ToolCallID: id, ToolName: c.name, ProviderExecuted: byUs,
 	}, orNull(input)})
 }
 
@@ -160,7 +172,7 @@ func (e *Encoder) inputError(c *eventlog.ToolInputError) {
 		input = json.RawMessage("{}")
 	}
 	e.emit(toolInputError{toolInput{toolPart{
-		Type: "tool-input-error", ToolCallID: c.ToolCallID, ToolName: c.ToolName, ProviderExecuted: true,
+		Type: "tool-input-error", ToolCallID: c.ToolCallID, ToolName: c.ToolName, ProviderExecuted: &yes,
 	}, input}, c.Error})
 }
 
@@ -170,7 +182,7 @@ func (e *Encoder) outputError(id, text string) {
 		return
 	}
 	call.over = true
-	e.emit(toolOutputError{toolPart{Type: "tool-output-error", ToolCallID: id, ProviderExecuted: !call.client}, text})
+	e.emit(toolOutputError{toolPart{Type: "tool-output-error", ToolCallID: id, ProviderExecuted: call.byUs()}, text})
 }
 
 func (e *Encoder) toolEnd(c *eventlog.ToolEnd) {
@@ -180,9 +192,12 @@ func (e *Encoder) toolEnd(c *eventlog.ToolEnd) {
 	case c.Error != nil:
 		e.outputError(c.ToolCallID, *c.Error)
 	default:
+		by := c.ProviderExecuted
+		if by == nil {
+			by = call.byUs()
+		}
 		e.emit(toolOutput{toolPart{
-			Type: "tool-output-available", ToolCallID: c.ToolCallID,
-			ProviderExecuted: c.ProviderExecuted != nil && *c.ProviderExecuted,
+			Type: "tool-output-available", ToolCallID: c.ToolCallID, ProviderExecuted: by,
 		}, orNull(c.Result)})
 	}
 }
@@ -199,7 +214,9 @@ func (e *Encoder) submitted(f *eventlog.ResultSubmitted) {
 		return
 	}
 	call.over = true
-	e.emit(toolOutput{toolPart{Type: "tool-output-available", ToolCallID: f.ToolCallID}, orNull(f.Result)})
+	e.emit(toolOutput{toolPart{
+		Type: "tool-output-available", ToolCallID: f.ToolCallID, ProviderExecuted: call.byUs(),
+	}, orNull(f.Result)})
 }
 
 // shown returns a call that the message has, or nil: a result that comes behind
@@ -211,7 +228,13 @@ func (e *Encoder) shown(id string) *call {
 	return nil
 }
 
-func (e *Encoder) answered(id string) bool { return e.o.Answered != nil && e.o.Answered(id) }
+// byUs tells who has executed a call.
+func (c *call) byUs() *bool {
+	if c.client {
+		return &no
+	}
+	return &yes
+}
 
 func orNull(raw json.RawMessage) json.RawMessage {
 	if raw == nil {

@@ -91,12 +91,12 @@ func TestPartsOfChunks(t *testing.T) {
 		"a sub-agent's text": {[]eventlog.Chunk{&eventlog.TextDelta{Delta: "x", Base: of("child")}},
 			`[{"type":"data-subagent-chunk","transient":true,"data":{"subSessionId":"child","agentType":"a",
 				"chunk":{"type":"text_delta","delta":"x","agentId":"child","agentType":"a","timestamp":1,"step":1}}}]`},
-		"a sub-agent's approval": {[]eventlog.Chunk{
-			&eventlog.ToolApprovalRequest{ToolCallID: "c", ToolName: "pay", ApprovalID: "r::c", Input: raw(`{}`), Base: of("child")},
-			&eventlog.ToolApprovalResponse{ToolCallID: "c", ToolName: "pay", ApprovalID: "r::c", Base: of("child")},
-			&eventlog.ToolEnd{ToolCallID: "c", ToolName: "pay", Result: raw(`null`), Error: ptr("denied"), Base: of("child")},
+		"an approval": {[]eventlog.Chunk{
+			&eventlog.ToolApprovalRequest{ToolCallID: "c", ToolName: "pay", ApprovalID: "r::c", Input: raw(`{}`), Base: base()},
+			&eventlog.ToolApprovalResponse{ToolCallID: "c", ToolName: "pay", ApprovalID: "r::c", Base: base()},
+			&eventlog.ToolEnd{ToolCallID: "c", ToolName: "pay", Result: raw(`null`), Error: ptr("denied"), Base: base()},
 		}, `[{"type":"tool-input-start","toolCallId":"c","toolName":"pay"},
-			{"type":"tool-input-available","toolCallId":"c","toolName":"pay","input":{},"providerExecuted":true},
+			{"type":"tool-input-available","toolCallId":"c","toolName":"pay","input":{}},
 			{"type":"tool-approval-request","approvalId":"r::c","toolCallId":"c"},{"type":"tool-output-denied","toolCallId":"c"}]`},
 		"keys that kill a client's stream": {[]eventlog.Chunk{start, &eventlog.ToolEnd{
 			ToolCallID: "c", ToolName: "look", ProviderExecuted: ptr(true), Base: base(),

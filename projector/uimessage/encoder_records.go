@@ -12,10 +12,8 @@ func (e *Encoder) fact(r eventlog.Record, f eventlog.Fact) {
 		if r.Agent == e.o.Root {
 			e.modelTurn(f)
 		}
-	case *eventlog.CallSuspended: // before the call's tool_start
-		if f.Kind == eventlog.PendingClient {
-			e.call(f.ToolCallID, f.ToolName).client = true
-		}
+	case *eventlog.CallSuspended: // before the call's tool_start or approval request
+		e.suspended(r, f)
 	case *eventlog.ResultSubmitted:
 		e.submitted(f)
 	case *eventlog.RunEnded: // also before a further run of the turn
@@ -55,9 +53,8 @@ func (e *Encoder) chunk(r eventlog.Record, c eventlog.Chunk) {
 	}
 	switch c := c.(type) {
 	case *eventlog.StepStart:
-		e.closeStep()
-		e.emit(partOf{Type: "start-step"})
-		e.inStep = true
+		e.startStep()
+		e.asking = false
 	case *eventlog.StepEnd:
 		if c.FinishReason != nil {
 			e.finishReason = string(*c.FinishReason)
@@ -132,18 +129,31 @@ func (e *Encoder) error(r eventlog.Record, c *eventlog.Error) {
 // codeAborted is the code of what somebody has stopped for good (facts 3.1).
 const codeAborted = "aborted"
 
+// suspended takes note of who executes or decides about a call. Those of
+// sub-agents that the user answers have a step to themselves: clients send
+// answers when all calls of the last step have one, and the call that the
+// sub-agent works on has none.
+func (e *Encoder) suspended(r eventlog.Record, f *eventlog.CallSuspended) {
+	if f.Kind == eventlog.PendingChild {
+		return
+	}
+	call := e.call(f.ToolCallID, f.ToolName)
+	call.client = f.Kind == eventlog.PendingClient
+	if r.Agent == e.o.Root {
+		return
+	}
+	call.asks = true
+	if !call.announced && !e.asking {
+		e.startStep()
+		e.asking = true
+	}
+}
+
 // subAgent shows what a sub-agent does: to clients that are there, and as a
 // part like the root's what the user has to answer (facts 5.2).
 func (e *Encoder) subAgent(r eventlog.Record, c eventlog.Chunk) {
-	switch c := c.(type) {
-	case *eventlog.ToolApprovalRequest:
-		e.call(c.ToolCallID, c.ToolName).asks = true
-	case *eventlog.ToolStart:
-		if call := e.calls[c.ToolCallID]; call != nil && call.client {
-			call.asks = true
-		}
-	}
-	if call := e.calls[callOf(c)]; call != nil && call.asks && e.toolChunk(c) {
+	if call := e.calls[callOf(c)]; call != nil && call.asks {
+		e.toolChunk(c)
 		return
 	}
 	base := eventlog.BaseOf(c)

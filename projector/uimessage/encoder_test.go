@@ -183,9 +183,8 @@ func (c conversation) written(t *testing.T) ([]eventlog.Record, map[uint64]bool)
 // another one on, as they are told when the last one is the newest.
 func encoded(before, after uint64, records []eventlog.Record) []uimessage.Frame {
 	tree := projector.Fold(records...)
-	answered := uimessage.Answered(tree)
 	e := uimessage.NewEncoder(uimessage.EncoderOptions{
-		Root: "s", MessageID: uimessage.ReplyID(tree, nil), Answered: func(call string) bool { return answered[call] },
+		Root: "s", MessageID: uimessage.ReplyID(tree, nil), Answered: uimessage.Answered(tree),
 	})
 	var frames []uimessage.Frame
 	if after <= before {
@@ -263,6 +262,8 @@ func TestACutMessageGoesOn(t *testing.T) {
 			}
 			var uncut uitest.Client
 			read(t, &uncut, live)
+			rendered := uimessage.Render(projector.Fold(records...), nil)
+			require.Equal(t, uitest.Normal(uitest.PartsOf(rendered[len(rendered)-1].Parts)), uitest.Normal(uncut.Parts), "the history")
 			for cut := range live {
 				var client uitest.Client
 				read(t, &client, live[:cut])

@@ -45,10 +45,10 @@ func TestCallsThatWaitSaySo(t *testing.T) {
 	call := eventlog.ToolCall{ID: "c", Name: "pay", Arguments: json.RawMessage(`{"to":"x"}`)}
 	parts := []eventlog.TurnPart{{ToolCall: &call}}
 	approval := &projector.Pending{Kind: eventlog.PendingApproval, ApprovalID: "r::c"}
-	require.JSONEq(t, `[{"type":"tool-pay","toolCallId":"c","state":"approval-requested","providerExecuted":true,
+	require.JSONEq(t, `[{"type":"tool-pay","toolCallId":"c","state":"approval-requested",
 		"input":{"to":"x"},"approval":{"id":"r::c"}}]`,
 		rendered(t, parts, projector.Call{ToolCall: call, Pending: approval}))
-	require.JSONEq(t, `[{"type":"tool-pay","toolCallId":"c","state":"approval-responded","providerExecuted":true,
+	require.JSONEq(t, `[{"type":"tool-pay","toolCallId":"c","state":"approval-responded",
 		"input":{"to":"x"},"approval":{"id":"r::c","approved":false,"reason":"no"}}]`,
 		rendered(t, parts, projector.Call{ToolCall: call, Pending: approval, Answer: &projector.Answer{Reason: "no"}}))
 	require.JSONEq(t, `[{"type":"tool-pay","toolCallId":"c","state":"input-available","input":{"to":"x"}}]`,

@@ -96,10 +96,12 @@ type (
 
 // Tool is what the parts of a tool call share. Type is "tool-{name}".
 type Tool struct {
-	Type             string `json:"type"`
-	ToolCallID       string `json:"toolCallId"`
-	State            string `json:"state"`
-	ProviderExecuted bool   `json:"providerExecuted,omitempty"`
+	Type       string `json:"type"`
+	ToolCallID string `json:"toolCallId"`
+	State      string `json:"state"`
+	// ProviderExecuted tells who executes the call: absent while that is the
+	// client, or a person has to be asked.
+	ProviderExecuted *bool `json:"providerExecuted,omitempty"`
 }
 
 // Approval is what a person has said of a call; Approved is nil before.

@@ -54,10 +54,17 @@ func build(t *projector.Tree, id MessageID) *builder {
 	}
 	b.addAsides(-1)
 	for i := range t.Messages {
-		b.add(&t.Messages[i])
+		m := &t.Messages[i]
+		if m.Role == projector.RoleUser && !m.Hidden() && b.partialBefore(m.Sequence) {
+			b.addPartial() // the message has come after it
+			b.addAsides(i - 1)
+		}
+		b.add(m)
 		b.addAsides(i)
 	}
-	b.addPartial()
+	if b.partialBefore(t.Head + 1) {
+		b.addPartial()
+	}
 	b.addAsides(len(t.Messages))
 	return b
 }
@@ -67,8 +74,10 @@ type builder struct {
 	id       MessageID
 	results  map[string]*projector.Message
 	messages []Message
-	turn     int // of the last message if that is an assistant's, else 0
-	aside    int // the next one
+	turn     int  // of the last message if that is an assistant's, else 0
+	aside    int  // the next one
+	asked    bool // the last step is one that sub-agents' questions have to themselves
+	partial  bool // what is still streaming is there
 }
 
 func (b *builder) add(m *projector.Message) {
@@ -85,6 +94,7 @@ func (b *builder) add(m *projector.Message) {
 	case m.Role == projector.RoleAssistant:
 		parts := b.assistant(m.Turn)
 		*parts = append(*parts, StepStart{Type: "step-start"})
+		b.asked = false
 		for _, p := range m.Parts {
 			if part := b.turnPart(p); part != nil {
 				*parts = append(*parts, part)
@@ -108,21 +118,28 @@ func (b *builder) assistant(turn int) *[]Part {
 func (b *builder) addAsides(after int) {
 	for ; b.aside < len(b.tree.Asides); b.aside++ {
 		a := b.tree.Asides[b.aside]
-		if a.After > after || after < len(b.tree.Messages) && b.behindPartial(a) {
+		if a.After > after || after < len(b.tree.Messages) && b.partialBefore(a.Sequence) {
 			return
 		}
-		if part := b.asidePart(a); part != nil {
+		if a.Partial != nil {
+			b.addParts(a.Turn, a.Partial)
+		} else if part := b.asidePart(a); part != nil {
 			parts := b.assistant(a.Turn)
+			if a.CallID != "" && !b.asked {
+				*parts = append(*parts, StepStart{Type: "step-start"})
+				b.asked = true
+			}
 			*parts = append(*parts, part)
 		}
 	}
 }
 
-// behindPartial reports whether what is still streaming had begun before.
-func (b *builder) behindPartial(a projector.Aside) bool {
+// partialBefore reports whether what is still streaming is not there yet, and
+// had begun before a record.
+func (b *builder) partialBefore(seq uint64) bool {
 	turn := b.tree.Turn
-	return turn != nil && turn.Step != nil && !turn.Step.Recorded && turn.Step.Streamed != nil &&
-		a.Sequence > turn.Step.Streamed.From
+	return !b.partial && turn != nil && turn.Step != nil && !turn.Step.Recorded && turn.Step.Streamed != nil &&
+		turn.Step.Streamed.From < seq
 }
 
 func (b *builder) asidePart(a projector.Aside) Part {
@@ -166,38 +183,36 @@ func (b *builder) turnPart(p eventlog.TurnPart) Part {
 }
 
 func (b *builder) toolPart(c eventlog.ToolCall) Part {
-	tool := Tool{Type: "tool-" + c.Name, ToolCallID: c.ID, ProviderExecuted: true}
-	r, ok := b.results[c.ID]
+	tool := Tool{Type: "tool-" + c.Name, ToolCallID: c.ID}
+	if r := b.results[c.ID]; r != nil {
+		return resultPart(tool, c, r)
+	}
 	_, open := b.tree.OpenCall(c.ID)
-	waits := open != nil && open.Pending != nil
-	if waits && open.Pending.Kind == eventlog.PendingClient || ok && r.AnsweredAs == eventlog.PendingClient {
-		tool.ProviderExecuted = false // else the client would not execute it
+	switch {
+	case open == nil, open.Pending == nil && open.Started, open.Pending != nil && open.Pending.Kind == eventlog.PendingChild,
+		open.Pending != nil && open.Streamed != nil: // it runs
+		tool.State, tool.ProviderExecuted = "input-available", &yes
+		return ToolInputAvailable{Tool: tool, Input: c.Arguments}
+	case open.Pending == nil: // who executes it is not known yet
+		tool.State = "input-streaming"
+		return ToolInputStreaming{Tool: tool, Input: c.Arguments}
+	case open.Pending.Kind == eventlog.PendingApproval:
+		return approvalPart(tool, open)
+	default:
+		return clientPart(tool, open)
+	}
+}
+
+func resultPart(tool Tool, c eventlog.ToolCall, r *projector.Message) Part {
+	tool.ProviderExecuted = &yes
+	if r.AnsweredAs == eventlog.PendingClient {
+		tool.ProviderExecuted = &no
 	}
 	switch {
-	case !ok && waits && open.Pending.Kind == eventlog.PendingApproval && open.Answer == nil:
-		tool.State = "approval-requested"
-		return ToolApproval{Tool: tool, Input: c.Arguments, Approval: Approval{ID: open.Pending.ApprovalID}}
-	case !ok && waits && open.Pending.Kind == eventlog.PendingApproval:
-		tool.State = "approval-responded"
-		return ToolApproval{Tool: tool, Input: c.Arguments, Approval: Approval{
-			ID: open.Pending.ApprovalID, Approved: &open.Answer.Approved, Reason: open.Answer.Reason,
-		}}
-	case !ok && waits && open.Pending.Kind == eventlog.PendingClient && open.Answer != nil && open.Answer.Error != "":
-		tool.State = "output-error"
-		return ToolOutputError{Tool: tool, Input: c.Arguments, ErrorText: open.Answer.Error}
-	case !ok && waits && open.Pending.Kind == eventlog.PendingClient && open.Answer != nil && open.Answer.Result != nil:
-		tool.State = "output-available"
-		return ToolOutputAvailable{Tool: tool, Input: c.Arguments, Output: open.Answer.Result}
-	case !ok && open != nil && !open.Started && !waits: // who executes it is not known yet
-		tool.State, tool.ProviderExecuted = "input-streaming", false
-		return ToolInputStreaming{Tool: tool, Input: c.Arguments}
-	case !ok:
-		tool.State = "input-available"
-		return ToolInputAvailable{Tool: tool, Input: c.Arguments}
 	case r.Denial != nil:
-		tool.State = "output-denied"
+		tool.State, tool.ProviderExecuted = "output-denied", nil
 		return ToolApproval{Tool: tool, Input: c.Arguments, Approval: Approval{
-			ID: r.Denial.ApprovalID, Approved: new(bool), Reason: r.Denial.Reason,
+			ID: r.Denial.ApprovalID, Approved: &no, Reason: r.Denial.Reason,
 		}}
 	case r.Error != "":
 		tool.State = "output-error"
@@ -208,17 +223,46 @@ func (b *builder) toolPart(c eventlog.ToolCall) Part {
 	}
 }
 
+// approvalPart is a call that waits for an approval, or has it and does not run
+// yet.
+func approvalPart(tool Tool, c *projector.Call) Part {
+	part := ToolApproval{Tool: tool, Input: c.Arguments, Approval: Approval{ID: c.Pending.ApprovalID}}
+	part.State = "approval-requested"
+	if c.Answer != nil {
+		part.State = "approval-responded"
+		part.Approval.Approved, part.Approval.Reason = &c.Answer.Approved, c.Answer.Reason
+	}
+	return part
+}
+
+// clientPart is a call that the client executes, or has executed.
+func clientPart(tool Tool, c *projector.Call) Part {
+	switch a := c.Answer; {
+	case a != nil && a.Error != "":
+		tool.State, tool.ProviderExecuted = "output-error", &no
+		return ToolOutputError{Tool: tool, Input: c.Arguments, ErrorText: a.Error}
+	case a != nil && a.Result != nil:
+		tool.State, tool.ProviderExecuted = "output-available", &no
+		return ToolOutputAvailable{Tool: tool, Input: c.Arguments, Output: a.Result}
+	}
+	tool.State = "input-available"
+	return ToolInputAvailable{Tool: tool, Input: c.Arguments}
+}
+
 // addPartial adds what is still streaming.
 func (b *builder) addPartial() {
-	turn := b.tree.Turn
-	if turn == nil || turn.Step == nil || turn.Step.Recorded || turn.Step.Streamed == nil {
-		return
-	}
-	parts := b.assistant(turn.Number)
+	b.partial = true
+	b.addParts(b.tree.Turn.Number, b.tree.Turn.Step.Partial)
+}
+
+// addParts adds a step that was never recorded.
+func (b *builder) addParts(turn int, all []projector.PartialPart) {
+	parts := b.assistant(turn)
 	*parts = append(*parts, StepStart{Type: "step-start"})
-	for _, p := range turn.Step.Partial {
+	for _, p := range all {
 		*parts = append(*parts, partial(p))
 	}
+	b.asked = false
 }
 
 // unfinished reports whether the last message is growing.

@@ -7,22 +7,27 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
+// CallAnswer is what a person has said to a call.
+type CallAnswer struct {
+	Failed bool // it is an error, or none has come in time
+}
+
 // Answered returns the calls of a tree that waited for a person and have their
 // answer, by id.
-func Answered(t *projector.Tree) map[string]bool {
-	answered := map[string]bool{}
+func Answered(t *projector.Tree) map[string]CallAnswer {
+	answered := map[string]CallAnswer{}
 	for _, s := range t.Sessions() {
 		for _, m := range s.Messages {
 			if m.AnsweredAs == eventlog.PendingClient || m.AnsweredAs == eventlog.PendingApproval {
-				answered[m.ToolCallID] = true
+				answered[m.ToolCallID] = CallAnswer{Failed: m.Error != ""}
 			}
 		}
 		if s.Turn == nil || s.Turn.Step == nil {
 			continue
 		}
 		for _, c := range s.Turn.Step.Calls {
-			if c.Answer != nil {
-				answered[c.ID] = true
+			if c.Answer != nil && !c.Done {
+				answered[c.ID] = CallAnswer{Failed: c.Answer.Result == nil}
 			}
 		}
 	}
