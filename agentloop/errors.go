@@ -14,6 +14,8 @@ var (
 	ErrUseResume = errors.New("agentloop: session can be resumed")
 	// ErrAlreadyCompleted: the session has completed or failed.
 	ErrAlreadyCompleted = errors.New("agentloop: session is finished")
+	// ErrMessageKnown: the session has this message, by its MessageID and text.
+	ErrMessageKnown = errors.New("agentloop: the session has this message")
 	// ErrNothingToResume: the session has never run.
 	ErrNothingToResume = errors.New("agentloop: session has no run")
 	// ErrNothingToConfirm: no approval is open.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
@@ -14,8 +15,19 @@ type Input struct {
 	Content  string
 	Files    []eventlog.MessageFile
 	Metadata json.RawMessage // an object, or nil
-	// MessageID is what the client calls the message; empty: nothing.
+	// MessageID is what the client calls the message; empty: nothing. A session
+	// takes a message once: see ErrMessageKnown.
 	MessageID string
+}
+
+// knows reports whether the session has one of the messages already: who sends
+// it again has missed the answer.
+func knows(t *projector.Tree, messages []Input) bool {
+	return slices.ContainsFunc(messages, func(in Input) bool {
+		return in.MessageID != "" && slices.ContainsFunc(t.Messages, func(m projector.Message) bool {
+			return m.MessageID == in.MessageID && m.Content == in.Content
+		})
+	})
 }
 
 // Started names the run that a request began or found.

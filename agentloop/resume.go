@@ -38,7 +38,7 @@ type ResumeRequest struct {
 // On a live run without a message it answers with that run.
 //
 // Errors: eventlog.ErrSessionNotFound, ErrAlreadyCompleted, ErrAlreadyRunning,
-// ErrNothingToResume, ErrNothingToConfirm, ErrUnknownAgent,
+// ErrNothingToResume, ErrNothingToConfirm, ErrUnknownAgent, ErrMessageKnown,
 // ErrCheckpointNotFound, *eventlog.ValidationError, and what the log returns.
 func (l *Loop) Resume(ctx context.Context, req ResumeRequest) (Started, error) {
 	if req.Mode == "" {
@@ -79,6 +79,9 @@ const maxAnswers = 500
 // begin; or only some of the answers that precede it, if there are more than go
 // with it in one append.
 func (l *Loop) resumption(t *projector.Tree, req ResumeRequest) (facts []fact, run string, more bool, err error) {
+	if t != nil && knows(t, req.Messages) {
+		return nil, "", false, ErrMessageKnown
+	}
 	if run, err := l.resumable(t, req); run != "" || err != nil {
 		return nil, run, false, err
 	}

@@ -51,7 +51,7 @@ func (l *Loop) Start(ctx context.Context, req StartRequest) (Started, error) {
 // turn is over, which sees the whole conversation (facts 1.1).
 //
 // Errors: as Start, but for ErrAlreadyCompleted; ErrAlreadyRunning if the
-// last turn goes on, ErrUseResume if it waits.
+// last turn goes on, ErrUseResume if it waits; ErrMessageKnown.
 func (l *Loop) Execute(ctx context.Context, req StartRequest) (*Handle, error) {
 	if req.Branch != nil {
 		branch := *req.Branch
@@ -102,6 +102,8 @@ func (l *Loop) begin(ctx context.Context, req StartRequest, found func(*projecto
 				AgentType: req.AgentType, State: state, UserID: req.UserID, Tags: req.Tags, Metadata: req.Metadata,
 				FactBase: l.factBase(req.SessionID),
 			}}}
+		} else if knows(t, req.Messages) {
+			return nil, "", ErrMessageKnown
 		} else if run, err = found(t); run != "" || err != nil {
 			return nil, run, err
 		}

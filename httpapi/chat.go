@@ -90,7 +90,7 @@ func (c *chat) look(ctx context.Context) error {
 func overtaken(err error) bool {
 	return slices.ContainsFunc([]error{
 		agentloop.ErrAlreadyRunning, agentloop.ErrUseResume, agentloop.ErrAlreadyCompleted, agentloop.ErrNothingToResume,
-		agentloop.ErrCallNotFound,
+		agentloop.ErrCallNotFound, agentloop.ErrMessageKnown,
 	}, func(target error) bool { return errors.Is(err, target) })
 }
 
@@ -98,6 +98,9 @@ func overtaken(err error) bool {
 func (c *chat) choose() (func(*chat, context.Context) (chatReply, error), error) {
 	if err := c.checkAgent(); err != nil {
 		return nil, err
+	}
+	if c.changes() {
+		return nil, invalid("messages", "end with a message that the session has, which can't be changed")
 	}
 	for _, p := range chatPaths {
 		if p.fits(c) {
@@ -130,60 +133,3 @@ func (c *chat) namedAgent() string {
 // live reports whether the session's run is driven. One whose process has died
 // is not: whoever asks for it has it go on.
 func (c *chat) live() bool { return c.tree.Running() && c.s.loop.Live(c.body.session) }
-
-// speaks reports whether the client's last message is a user's that the session
-// does not have.
-func (c *chat) speaks() bool {
-	return c.body.fromUser && !c.body.regenerate && !c.said()
-}
-
-// said reports whether the last message, a user's, is the session's last one:
-// the request is a repeated one, whose answer was lost. Clients' ids are not
-// the session's, so what is said decides, and that the client does not count it
-// as a further message:
-//
-//   - the session is working on it, or has got it while this request was under
-//     way;
-//   - the client asks to have a message answered that it has had before
-//     (messageId);
-//   - it lists as many user messages as the session has, all the same. One is
-//     not enough: some clients send none but the last.
-//
-// Whoever repeats the first message of a session whose turn is over has it
-// appended again.
-func (c *chat) said() bool {
-	users := visible(c.tree)
-	if len(users) == 0 || c.body.inputProblem != nil {
-		return false
-	}
-	last := users[len(users)-1]
-	if last.Content != c.body.input.Content || !slices.Equal(last.Files, c.body.input.Files) {
-		return false
-	}
-	return c.tree.Running() || last.Sequence > c.first ||
-		c.body.messageID != "" && c.body.messageID == c.body.last().loose("id") || c.lists(users)
-}
-
-// lists reports whether the body's user messages are the given ones.
-func (c *chat) lists(users []*projector.Message) bool {
-	var texts []string
-	for _, m := range c.body.messages {
-		if m.loose("role") == "user" {
-			texts = append(texts, m.looseText())
-		}
-	}
-	return len(texts) > 1 && slices.EqualFunc(texts, users, func(text string, m *projector.Message) bool {
-		return text == m.Content
-	})
-}
-
-// visible returns the user messages that clients see.
-func visible(t *projector.Tree) []*projector.Message {
-	var users []*projector.Message
-	for i := range t.Messages {
-		if m := &t.Messages[i]; m.Role == projector.RoleUser && !m.Hidden() {
-			users = append(users, m)
-		}
-	}
-	return users
-}

@@ -221,11 +221,11 @@ func TestChatMessageAfterStop(t *testing.T) {
 		said []string
 	}{
 		"died":  {`{"id":"died","messages":[]}`, []string{"hi", "hello"}},
-		"dead":  {says("dead", "", "hi"), []string{"hi", "hello"}},
+		"dead":  {`{"id":"dead","messages":[` + user("u", "hi") + `]}`, []string{"hi", "hello"}},
 		"awake": {says("awake", "", "hello?"), []string{"hi", "hello?", "hello"}},
 	} {
 		a.append(session, fact(session, &eventlog.SessionCreated{AgentType: "echo", FactBase: factBase(session)}),
-			fact(session, &eventlog.UserMessage{Content: "hi", FactBase: factBase(session)}), requested(session, "run-1"))
+			fact(session, &eventlog.UserMessage{Content: "hi", MessageID: "u", FactBase: factBase(session)}), requested(session, "run-1"))
 		require.Equal(t, "hello", a.chat(tc.body).text())
 		require.Equal(t, tc.said, a.said(session))
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -34,13 +35,16 @@ func withChat(change ...func(*httpapi.ChatOptions)) func(*httpapi.Options) {
 	}
 }
 
+// named counts the messages that clients have given an id.
+var named atomic.Int64
+
 // says is the body of a client that says something in a session, to an agent
 // if that is not "".
 func says(session, agent, text string) string {
 	if agent == "" {
-		return fmt.Sprintf(`{"id":%q,"trigger":"submit-message","messages":[%s]}`, session, user("u", text))
+		return fmt.Sprintf(`{"id":%q,"trigger":"submit-message","messages":[%s]}`, session, user(fmt.Sprint("u", named.Add(1)), text))
 	}
-	return fmt.Sprintf(`{"id":%q,"agentType":%q,"trigger":"submit-message","messages":[%s]}`, session, agent, user("u", text))
+	return fmt.Sprintf(`{"id":%q,"agentType":%q,"trigger":"submit-message","messages":[%s]}`, session, agent, user(fmt.Sprint("u", named.Add(1)), text))
 }
 
 func user(id, text string) string {

@@ -68,12 +68,13 @@ func TestChatPersistsFirst(t *testing.T) {
 func TestChatWhileRunning(t *testing.T) {
 	g := gate{make(chan struct{})}
 	a := newChat(t, agents(g))
-	s := a.open("POST", "/chat", says("s", "gated", "hi"))
+	first := says("s", "gated", "hi")
+	s := a.open("POST", "/chat", first)
 	s.until("waiting")
 	a.post("/chat", says("s", "gated", "more")).failed(t, 409, httpapi.CodeAlreadyRunning)
 	a.post("/chat", `{"id":"s","trigger":"regenerate-message","messages":[]}`).failed(t, 409, httpapi.CodeAlreadyRunning)
 
-	again := a.open("POST", "/chat", says("s", "gated", "hi"))
+	again := a.open("POST", "/chat", first)
 	require.Contains(t, again.next().data, `"messageId":"msg-1"`, "from the message's beginning")
 	head := again.until("waiting")
 	nothingNew := a.open("POST", "/chat", `{"id":"s","messages":[]}`)
@@ -96,10 +97,13 @@ func TestChatWhileRunning(t *testing.T) {
 }
 
 // TestChatRepeated: a request whose answer was lost gets the answer again, and
-// appends nothing, where that can be told.
+// appends nothing.
 func TestChatRepeated(t *testing.T) {
 	a := newChat(t, agents(gate{}))
-	a.chat(says("s", "echo", "one"))
+	first := says("s", "echo", "one")
+	a.chat(first)
+	require.Equal(t, "hello", a.chat(first).text())
+	require.Equal(t, []string{"one", "hello"}, a.said("s"))
 	two := `{"id":"s","messages":[` + user("u", "one") + `,{"id":"msg-1","role":"assistant","parts":[]},` + user("v", "one") + `]}`
 	require.Equal(t, "hello", a.chat(two).text())
 	require.Equal(t, []string{"one", "hello", "one", "hello"}, a.said("s"), "the client counts it as a further one")
@@ -112,8 +116,13 @@ func TestChatRepeated(t *testing.T) {
 		require.Equal(t, "msg-3", got.one(t, "start")["messageId"])
 		require.Len(t, a.said("s"), 4, again)
 	}
-	a.chat(`{"id":"s","messages":[` + user("v", "one") + `]}`)
-	require.Len(t, a.said("s"), 6, "a client that sends its last message only may say the same again")
+	for _, edited := range []string{user("msg-2", "two"), user("msg-0", "one")} {
+		id := edited[7:12]
+		a.post("/chat", `{"id":"s","messageId":"`+id+`","messages":[`+edited+`]}`).failed(t, 400, httpapi.CodeInvalidRequest)
+	}
+	require.Len(t, a.said("s"), 4)
+	a.chat(`{"id":"s","messages":[{"role":"user","parts":[{"type":"text","text":"one"}]}]}`)
+	require.Len(t, a.said("s"), 6, "what has no id is always a further message")
 }
 
 // TestChatAtOnce: of many requests that say the same at once, the session gets
@@ -123,8 +132,9 @@ func TestChatAtOnce(t *testing.T) {
 	a := newChat(t, agents(g))
 	const clients = 4
 	streams := make(chan *stream, clients)
+	body := says("s", "gated", "hi")
 	for range clients {
-		go func() { streams <- a.open("POST", "/chat", says("s", "gated", "hi")) }()
+		go func() { streams <- a.open("POST", "/chat", body) }()
 	}
 	var all []*stream
 	for range clients {
@@ -266,7 +276,7 @@ func TestChatSession(t *testing.T) {
 		}
 	})
 	body := func(ids string) string {
-		return `{` + ids + `,"agentType":"echo","messages":[` + user("u", "hi") + `]}`
+		return `{` + ids + `,"agentType":"echo","messages":[` + user(fmt.Sprint("u", named.Add(1)), "hi") + `]}`
 	}
 	a.chat(body(`"id":"yours","sessionId":"mine"`))
 	require.Equal(t, []string{"chat ", "chat mine"}, asked)

@@ -130,12 +130,26 @@ func TestStoppedChats(t *testing.T) {
 				return
 			}
 			var snap struct {
-				Messages []struct{ Parts []uitest.Part }
-				Status   string
+				Messages []struct {
+					ID    string
+					Parts []uitest.Part
+				}
+				Status string
 			}
 			a.get("/chat/s/snapshot").decode(t, &snap)
 			require.Equal(t, "paused", snap.Status)
 			require.Equal(t, uitest.Normal(c.Parts), uitest.Normal(snap.Messages[1].Parts), "a page that is loaded again shows the same")
+
+			further := a.open("POST", "/chat", says("s", "slow", "go on"))
+			for range m.words {
+				m.next <- struct{}{}
+			}
+			var next uitest.Client
+			further.take(&next, "[DONE]")
+			a.get("/chat/s/snapshot").decode(t, &snap)
+			require.Len(t, snap.Messages, 4)
+			require.Equal(t, "msg-3", snap.Messages[3].ID)
+			require.Equal(t, "msg-3", next.ID)
 		})
 	}
 }

@@ -14,6 +14,9 @@ import (
 // request's metadata beats the message's own.
 func (o *object) userMessage(request json.RawMessage) (agentloop.Input, error) {
 	in := agentloop.Input{Metadata: o.mergedMetadata(request)}
+	if id := o.loose("id"); eventlog.ValidateID(id) == nil {
+		in.MessageID = id
+	}
 	if !o.has("parts") {
 		o.fail("parts", "is required")
 	}

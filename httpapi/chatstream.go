@@ -59,9 +59,20 @@ func (s *Server) replyChat(w http.ResponseWriter, r *request, session string, c 
 		return &eventlog.CursorAheadError{Cursor: c.after, Head: t.Head}
 	}
 	at := s.startChat(session, t, c)
-	if at.end != nil && !c.always && (c.whole || c.after >= at.end.Sequence) {
-		return s.nothing(w)
+	if at.end != nil && !c.always {
+		more, err := s.moreToTell(ctx, at, c)
+		if err != nil {
+			return err
+		}
+		if !more {
+			return s.nothing(w)
+		}
 	}
+	history, stop, err := peek(s.log.Read(ctx, session, min(at.before, at.after), at.head))
+	if err != nil {
+		return err
+	}
+	defer stop()
 	w.Header().Set("X-Session-Id", headerValue(session))
 	if !c.textParts {
 		w.Header().Set("X-Vercel-Ai-Ui-Message-Stream", "v1")
@@ -70,10 +81,28 @@ func (s *Server) replyChat(w http.ResponseWriter, r *request, session string, c 
 	if err := out.open(); err != nil || r.Method == http.MethodHead {
 		return nil //nolint:nilerr // the client has left
 	}
-	if err := out.pump(ctx, s.opts.Heartbeat, s.chatEvents(ctx, at)); err != nil {
+	if err := out.pump(ctx, s.opts.Heartbeat, s.chatEvents(ctx, history, at)); err != nil {
 		s.logger.ErrorContext(r.Context(), "chat stream broke off", "session", session, "error", err)
 	}
 	return nil
+}
+
+// moreToTell reports whether a client lacks something of a stream that has
+// stopped: its end, or what was answered since. Whoever has no position starts
+// from the snapshot, and lacks nothing.
+func (s *Server) moreToTell(ctx context.Context, at chatStart, c chatReply) (bool, error) {
+	if c.whole || c.after < at.stopped {
+		return !c.whole, nil
+	}
+	for r, err := range s.log.Read(ctx, at.session, c.after, at.head) {
+		if err != nil {
+			return false, err
+		}
+		if r.Type == (*eventlog.ResultSubmitted)(nil).Type() && !at.dead.Covers(r) {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // nothing tells a client that there is nothing to wait for.
@@ -94,12 +123,16 @@ type chatStart struct {
 	whole         bool
 	dead          eventlog.Dead
 	end           *uimessage.Ending // what comes at head instead of following
+	stopped       uint64            // the record that ended it
 }
 
 func (s *Server) startChat(session string, t *projector.Tree, c chatReply) chatStart {
 	at := chatStart{
 		session: session, root: t.SessionID, encoder: s.chatEncoder(t, c), head: t.Head, whole: c.whole, dead: t.Dead,
 		before: replyBegins(t), after: c.after, end: chatEnding(t, t.Head),
+	}
+	if at.end != nil && t.Stopped != nil {
+		at.stopped = t.Stopped.At
 	}
 	switch {
 	case c.whole, c.after < at.before && !c.begin: // of earlier messages nothing can be sent here
@@ -134,9 +167,6 @@ func replyBegins(t *projector.Tree) uint64 {
 // on. seq is the record that the state ends with.
 func chatEnding(t *projector.Tree, seq uint64) *uimessage.Ending {
 	end := uimessage.Ending{Sequence: seq}
-	if t.Stopped != nil {
-		end.Sequence = t.Stopped.At
-	}
 	switch {
 	case t.StreamStatus == eventlog.StreamCompleted:
 		end.Outcome = uimessage.Completed
@@ -163,9 +193,8 @@ func (s *Server) chatEncoder(t *projector.Tree, c chatReply) chatEncoder {
 	if c.textParts {
 		return textParts{textstream.New(textstream.Options{Root: t.SessionID})}
 	}
-	answered := uimessage.Answered(t)
 	return uimessage.NewEncoder(uimessage.EncoderOptions{
-		Root: t.SessionID, MessageID: id, Answered: func(call string) bool { return answered[call] },
+		Root: t.SessionID, MessageID: id, Answered: uimessage.Answered(t),
 		StartMetadata: metadata(s.opts.Chat.StartMetadata, t.SessionID), FinishMetadata: metadata(s.opts.Chat.FinishMetadata, t.SessionID),
 		Loose: s.opts.Chat.LooseParts, Checkpoints: s.opts.Chat.ExposeCheckpoints,
 	})
@@ -180,8 +209,9 @@ func (e textParts) Start(seq uint64) []uimessage.Frame {
 	return frames
 }
 
-// chatEvents yields the frames of a chat stream.
-func (s *Server) chatEvents(ctx context.Context, at chatStart) iter.Seq2[event, error] {
+// chatEvents yields the frames of a chat stream. history are the records up to
+// at.head, from the message's first one or the client's position on.
+func (s *Server) chatEvents(ctx context.Context, history iter.Seq2[eventlog.Record, error], at chatStart) iter.Seq2[event, error] {
 	return func(yield func(event, error) bool) {
 		send := func(frames []uimessage.Frame) bool {
 			for _, f := range frames {
@@ -199,7 +229,7 @@ func (s *Server) chatEvents(ctx context.Context, at chatStart) iter.Seq2[event, 
 		if !send(at.first) {
 			return
 		}
-		for r, err := range s.log.Read(ctx, at.session, min(at.before, at.after), at.head) {
+		for r, err := range history {
 			if err != nil {
 				yield(event{}, err)
 				return

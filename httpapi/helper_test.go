@@ -109,6 +109,9 @@ func newAPIOn(t *testing.T, log eventlog.Log, agents []agentloop.Agent, change .
 	require.NoError(t, err)
 	a.http = httptest.NewServer(a.srv)
 	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log("the server's log:\n" + a.logs.String())
+		}
 		a.srv.Close()
 		a.http.Close()
 	})

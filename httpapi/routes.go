@@ -64,6 +64,7 @@ var routeTable = []route{
 	{"POST", "/retention", OpRetain, noSession, (*Server).retain},
 	{"GET", "/healthz", opPublic, noSession, (*Server).healthz},
 	{"GET", "/readyz", opPublic, noSession, (*Server).readyz},
+	{"GET", "/openapi.json", opPublic, noSession, (*Server).openapi},
 }
 
 // request is a request whose caller may do the operation, on the session if

@@ -68,6 +68,7 @@ var routeCases = map[string]routeCase{
 	"POST /retention":                    {body: `{"purgeOlderThan":"1000000h"}`, everybodys: true, limit: httpapi.MaxBody},
 	"GET /healthz":                       {public: true, status: 200},
 	"GET /readyz":                        {public: true, status: 200},
+	"GET /openapi.json":                  {public: true, status: 200},
 }
 
 // eachRoute calls visit with every route and its case.

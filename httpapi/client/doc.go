@@ -13,10 +13,12 @@
 //     across connections that break. Every iteration ends with what says that
 //     it is complete, or with an error; one that is left closes its
 //     connection.
-//   - A call that is repeated is carried out once, by these rules.
+//   - A call is repeated only where being carried out twice does no harm, by
+//     these rules. Not promised: that a stop which is repeated meets the run
+//     that it was meant for, if another one has begun meanwhile.
 //
 // A call is repeated, as [Options] say, if the server fails (5xx, but for 501)
-// or its answer is lost, and being carried out twice would do no harm:
+// or its answer is lost:
 //
 //	reads                             always
 //	Start                             it answers with the run that goes on

@@ -249,15 +249,11 @@ func TestACutMessageGoesOn(t *testing.T) {
 			before := *projector.Fold(whole...).Turn.Before
 			// A client that is there all the time is told of each record when
 			// it is the newest.
-			live := encoded(before, before, records[:1])
 			e := uimessage.NewEncoder(uimessage.EncoderOptions{Root: "s", MessageID: "msg-1"})
-			live = append(live[:0], e.Start(before)...)
-			heads := make([]int, len(live))
-			for i, r := range records {
+			live := e.Start(before)
+			for _, r := range records {
 				if r.Sequence > before {
-					for _, f := range e.Encode(r, false) {
-						live, heads = append(live, f), append(heads, i+1)
-					}
+					live = append(live, e.Encode(r, false)...)
 				}
 			}
 			var uncut uitest.Client

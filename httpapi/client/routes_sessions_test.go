@@ -1,0 +1,153 @@
+package client_test
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/client"
+	"github.com/helixd/helixd/projector"
+)
+
+// usesSessions are those of sessions and their pasts.
+var usesSessions = map[string]use{
+	"GET /sessions/{id}/stream": func(t *testing.T, ctx context.Context, s *server, c *client.Client) {
+		s.started("s", "asker")
+		deltas := ""
+		var others []client.StoreEvent
+		approve := sync.OnceFunc(func() {
+			_, err := c.Resume(ctx, client.ResumeRequest{SessionID: "s", Mode: eventlog.ModeWithConfirmation, Approved: true})
+			require.NoError(t, err)
+		})
+		for e, err := range c.StoreStream(ctx, "s", 0) {
+			require.NoError(t, err)
+			approve() // attached to a stream that pauses
+			if chunk, ok := e.(client.StoreChunk); !ok {
+				others = append(others, e)
+			} else if d, ok := chunk.Chunk.(*eventlog.TextDelta); ok {
+				deltas += d.Delta
+			}
+		}
+		require.Equal(t, "removed", deltas)
+		require.Equal(t, []client.StoreEvent{
+			client.StoreStatus{Status: eventlog.StreamActive}, client.StoreEnd{FinalOutput: json.RawMessage(`"removed"`)},
+		}, others)
+	},
+	"GET /sessions/{id}/diff": func(t *testing.T, ctx context.Context, s *server, c *client.Client) {
+		s.started("s", "echo")
+		now, err := c.State(ctx, "s")
+		require.NoError(t, err)
+		diff, err := c.Diff(ctx, "s", 0, nil)
+		require.NoError(t, err)
+		require.Equal(t, now.Sequence, diff.To)
+		require.Len(t, diff.Messages, 2)
+		require.NotEmpty(t, diff.Patch)
+		diff, err = c.Diff(ctx, "s", now.Sequence, &now.Sequence)
+		require.NoError(t, err)
+		require.Empty(t, diff.Patch)
+		diff, err = c.Diff(ctx, "s", now.Sequence, new(uint64(0)))
+		require.NoError(t, err)
+		require.Zero(t, diff.To)
+		require.NotEmpty(t, diff.Patch)
+	},
+	"GET /sessions/{id}/usage": func(t *testing.T, ctx context.Context, s *server, c *client.Client) {
+		s.started("s", "echo")
+		usage, err := c.Usage(ctx, "s", client.Paging{Limit: 1})
+		require.NoError(t, err)
+		require.Len(t, usage.Items, 1)
+		require.Equal(t, 1, usage.Limit)
+		require.Equal(t, "s", usage.Rollup.SessionID)
+		require.NotEmpty(t, usage.Rollup.Runs)
+	},
+	"GET /sessions": func(t *testing.T, ctx context.Context, s *server, c *client.Client) {
+		s.written("a", 1)
+		s.written("b", 1)
+		s.started("c", "echo")
+		page, err := c.Sessions(ctx, client.SessionFilter{}, client.Paging{Offset: 1, Limit: 1})
+		require.NoError(t, err)
+		require.Equal(t, []any{3, 1, 1, true}, []any{page.Total, page.Offset, page.Limit, page.HasMore})
+		require.Equal(t, "b", page.Items[0].SessionID)
+		page, err = c.Sessions(ctx, client.SessionFilter{AgentType: "echo", Status: projector.SessionCompleted}, client.Paging{})
+		require.NoError(t, err)
+		require.Equal(t, 1, page.Total)
+		page, err = c.Sessions(ctx, client.SessionFilter{ParentSessionID: "c"}, client.Paging{})
+		require.NoError(t, err)
+		require.Zero(t, page.Total)
+		for _, f := range []client.SessionFilter{{UserID: "u"}, {Tag: "t"}} {
+			require.Empty(t, all(t, c.AllSessions(ctx, f)))
+		}
+	},
+	"GET /sessions/{id}": func(t *testing.T, ctx context.Context, s *server, c *client.Client) {
+		s.started("s", "echo")
+		summary, err := c.Session(ctx, "s")
+		require.NoError(t, err)
+		require.Equal(t, "echo", summary.AgentType)
+		require.Equal(t, client.Counts{Messages: 2, Steps: 1, Runs: 1, Checkpoints: 1}, summary.Counts)
+		require.NotZero(t, summary.HeadSequence)
+	},
+	"GET /sessions/{id}/records": func(t *testing.T, ctx context.Context, s *server, c *client.Client) {
+		at := s.written("s", 5)
+		require.Len(t, all(t, c.Records(ctx, "s", client.RecordRange{})), 5)
+		require.Len(t, all(t, c.Records(ctx, "s", client.RecordRange{From: at.FirstSequence, To: at.LastSequence - 1})), 3)
+		require.Len(t, all(t, c.Records(ctx, "s", client.RecordRange{Limit: 2})), 2)
+	},
+	"GET /sessions/{id}/state": func(t *testing.T, ctx context.Context, s *server, c *client.Client) {
+		at := s.written("s", 3)
+		now, err := c.State(ctx, "s")
+		require.NoError(t, err)
+		require.Equal(t, at.LastSequence, now.Sequence)
+		require.Equal(t, "writer", now.State.AgentType)
+		then, err := c.StateAt(ctx, "s", 0)
+		require.NoError(t, err)
+		require.Zero(t, then.State.Head, "before everything is not now")
+		_, err = c.StateAt(ctx, "s", at.LastSequence+1)
+		e := refused(t, err, 416, "CURSOR_AHEAD")
+		head, _ := json.Marshal(map[string]uint64{"head": at.LastSequence})
+		require.JSONEq(t, string(head), string(e.Detail))
+	},
+	"GET /sessions/{id}/checkpoints": func(t *testing.T, ctx context.Context, s *server, c *client.Client) {
+		s.started("s", "echo")
+		page, err := c.Checkpoints(ctx, "s", client.Paging{})
+		require.NoError(t, err)
+		require.Len(t, page.Items, 1)
+		require.NotEmpty(t, page.Items[0].ID)
+	},
+	"GET /sessions/{id}/runs": func(t *testing.T, ctx context.Context, s *server, c *client.Client) {
+		started, _ := s.started("s", "echo")
+		page, err := c.Runs(ctx, "s", client.Paging{})
+		require.NoError(t, err)
+		require.Len(t, page.Items, 1)
+		require.Equal(t, started.RunID, page.Items[0].RunID)
+		page, err = c.Runs(ctx, "s", client.Paging{Offset: 1})
+		require.NoError(t, err)
+		require.Empty(t, page.Items)
+	},
+	"POST /sessions/{id}/rollback": func(t *testing.T, ctx context.Context, s *server, c *client.Client) {
+		at := s.written("s", 5)
+		done, err := c.Rollback(ctx, "s", client.Target{Sequence: at.FirstSequence})
+		require.NoError(t, err)
+		require.Equal(t, client.RolledBack{
+			SessionID: "s", RolledBack: true, AfterSequence: at.FirstSequence, AtSequence: at.LastSequence,
+		}, done)
+		_, err = c.Rollback(ctx, "s", client.Target{CheckpointID: "none"})
+		refused(t, err, 404, "NOT_FOUND")
+	},
+	"POST /sessions/{id}/fork": func(t *testing.T, ctx context.Context, s *server, c *client.Client) {
+		s.started("s", "echo")
+		forked, err := c.Fork(ctx, "s", client.ForkRequest{})
+		require.NoError(t, err)
+		require.NotEmpty(t, forked.SessionID)
+		first := 0
+		forked, err = c.Fork(ctx, "s", client.ForkRequest{MessageIndex: &first, SessionID: "f/1"})
+		require.NoError(t, err)
+		require.Equal(t, "f/1", forked.SessionID)
+		require.Equal(t, "s", forked.FromSessionID)
+		fork, err := c.Session(ctx, "f/1")
+		require.NoError(t, err)
+		require.Equal(t, 1, fork.Counts.Messages)
+	},
+}

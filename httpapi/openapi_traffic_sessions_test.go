@@ -1,0 +1,177 @@
+package httpapi_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/agentloop/model/scripted"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/memory"
+	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/snapshot"
+	folds "github.com/helixd/helixd/snapshot/memory"
+)
+
+func escapedPath(pattern, session string) string {
+	return strings.Replace(pattern, "{id}", escape(session), 1)
+}
+
+// trafficSessions: what there is of sessions.
+func trafficSessions(t *testing.T, c *apiChecker) {
+	agents := waitingAgents()
+	turns := saying("all done", calling("task", "subagent__child", `{"message":"do it"}`))
+	for i := range turns {
+		turns[i].Usage = eventlog.TokenUsage{Prompt: 10, Completion: 3, Reasoning: 2, Cached: 4, CacheWrite: 1, Total: 13}
+	}
+	for i := range agents {
+		if agents[i].Name == "parent" {
+			agents[i].Model = scripted.New(turns, &scripted.Options{Name: "big"})
+		}
+	}
+	a := c.server(t, memory.New(), agents)
+	a.append("made", fact("made", &eventlog.SessionCreated{
+		AgentType: "writer", UserID: "u", Tags: []string{"red"}, Metadata: map[string]string{"a": "b"}, FactBase: factBase("made"),
+	}), text("made", "a"), fact("made", &eventlog.UserMessage{Content: "hi", MessageID: "m", FactBase: factBase("made")}))
+	a.begin("p", "parent")
+	a.get("/sessions/p/state?at=2").done(t)
+	a.post("/resume", `{"sessionId":"p","mode":"with_confirmation","approved":true}`).done(t)
+	a.wait("p")
+	a.append("p", fact("p-sub-task", &eventlog.RemoteProgress{ToolCallID: "task", Sequence: 7, FactBase: factBase("p-sub-task")}))
+	for _, target := range []string{
+		"/sessions?userId=u&agentType=writer&status=active&tag=red&offset=0&limit=5", "/sessions", "/sessions?parentSessionId=p",
+		"/sessions/made", "/sessions/p", "/sessions/p/runs?offset=0&limit=1", "/sessions/p/checkpoints?offset=0&limit=1",
+		"/sessions/p/usage?offset=0&limit=100", "/sessions/p/state", "/sessions/p/diff", "/sessions/p/diff?from=9&to=3",
+		"/sessions/p/diff?from=0&to=0", "/sessions/p/records", "/sessions/made/state?at=0", "/sessions/made/state",
+	} {
+		a.get(target).done(t)
+		a.request("HEAD", target, "").done(t)
+	}
+}
+
+// trafficTimeTravel: sessions go back, and branch off.
+func trafficTimeTravel(t *testing.T, c *apiChecker) {
+	log, nc := newLogAndConn(t)
+	a := c.server(t, log, waitingAgents())
+	a.begin("s", "asker")
+	a.post("/resume", `{"sessionId":"s","mode":"with_confirmation","approved":true}`).done(t)
+	a.wait("s")
+	var page httpapi.Page[struct {
+		ID             string
+		StreamSequence uint64
+	}]
+	a.get("/sessions/s/checkpoints").decode(t, &page)
+	at := page.Items[0]
+	for _, place := range []string{
+		"", fmt.Sprintf(`,"checkpointId":%q`, at.ID), fmt.Sprintf(`,"sequence":%d`, at.StreamSequence), `,"messageIndex":0`,
+	} {
+		fork := fmt.Sprint("fork", len(place))
+		a.post("/sessions/s/fork", fmt.Sprintf(`{"sessionId":%q%s}`, fork, place)).done(t)
+		a.get("/sessions/" + fork + "/state").done(t)
+		a.get("/chat/" + fork + "/snapshot").done(t)
+	}
+	a.post("/sessions/s/fork", `{"sessionId":"s"}`).failed(t, 409, httpapi.CodeSessionExists)
+	beginErasing(t, a, nc)
+	a.post("/sessions/s/fork", `{"sessionId":"erasing"}`).failed(t, 409, httpapi.CodeErasurePending)
+	a.post("/sessions/s/rollback", `{"checkpointId":"`+at.ID+`"}`).done(t)
+	a.post("/sessions/s/rollback", fmt.Sprintf(`{"sequence":%d}`, a.head("s"))).done(t)
+	a.post("/sessions/s/rollback", fmt.Sprintf(`{"sequence":%d}`, a.tree("s").Messages[0].Sequence)).done(t)
+	a.get("/sessions/s/runs").done(t)
+	a.get("/sessions/s/state").done(t)
+}
+
+// trafficProducers: others write.
+func trafficProducers(t *testing.T, c *apiChecker) {
+	log, nc := newLogAndConn(t)
+	a := c.server(t, log, nil)
+	beginErasing(t, a, nc)
+	for i, verb := range []string{"end", "fail"} {
+		s := fmt.Sprint("s", i)
+		body := []string{`{"finalOutput":{"x":1}}`, `{"error":"it broke"}`}[i]
+		target := "/sessions/" + s + "/" + verb
+		a.post(chunksOf(s), lines(s, "a", 2), expected, "0", idemKey, "k").appended(t)
+		a.post(chunksOf(s), "["+line(s, "b")+"]").appended(t)
+		a.post(chunksOf(s), line(s, "x"), expected, "0").failed(t, 409, httpapi.CodeSequenceConflict)
+		a.post(chunksOf(s), line(s, "x"), idemKey, "k").failed(t, 409, httpapi.CodeIdempotencyMismatch)
+		a.post(target, body, expected, "0").failed(t, 409, httpapi.CodeSequenceConflict)
+		a.post(target, body, idemKey, "k").failed(t, 409, httpapi.CodeIdempotencyMismatch)
+		a.post(target, body, expected, fmt.Sprint(a.head(s)), idemKey, "end").appended(t)
+		a.post(target, body).failed(t, 409, httpapi.CodeStreamEnded)
+		a.post(chunksOf(s), line(s, "x")).failed(t, 409, httpapi.CodeStreamEnded)
+
+		running := fmt.Sprint("running", i)
+		a.append(running, created(running), requested(running, "run-1"))
+		a.post("/sessions/"+running+"/"+verb, body).failed(t, 409, httpapi.CodeAlreadyRunning)
+		a.get("/sessions/" + s + "/state").done(t)
+	}
+	a.post(chunksOf("erasing"), line("erasing", "x")).failed(t, 409, httpapi.CodeErasurePending)
+	a.append("empty", text("empty", "a"))
+	a.post("/sessions/empty/end", "").appended(t)
+}
+
+// trafficImports: exports come back.
+func trafficImports(t *testing.T, c *apiChecker) {
+	log, nc := newLogAndConn(t)
+	from := c.watch(livelySession(t, "s"))
+	exported := from.export("s")
+	a := c.server(t, log, nil)
+	a.post(importOf("s"), exported).imported(t)
+	a.export("s")
+	a.get("/sessions/s/state").done(t)
+	a.append("s", text("s", "more"))
+	a.post(importOf("s"), strings.Split(exported, "\n")[0]+"\n"+strings.Split(exported, "\n")[2]).failed(t, 409, httpapi.CodeSessionExists)
+	beginErasing(t, a, nc)
+	record, err := eventlog.Record{Sequence: 1, Time: time.Unix(1, 0), Entry: created("erasing")}.MarshalJSON()
+	require.NoError(t, err)
+	a.post(importOf("erasing"), string(record)).failed(t, 409, httpapi.CodeErasurePending)
+
+	race := &renewed{Log: memory.New()}
+	a = c.server(t, race, nil)
+	race.before = func() { a.append("s", text("s", "faster")) }
+	a.post(importOf("s"), exported).failed(t, 409, httpapi.CodeSequenceConflict)
+	a = c.server(t, fullLog{memory.New()}, nil)
+	a.post(importOf("s"), exported).failed(t, 413, httpapi.CodePayloadTooLarge)
+}
+
+// fullLog is a log that takes no record, for its size.
+type fullLog struct{ eventlog.Log }
+
+func (fullLog) Append(context.Context, string, uint64, []eventlog.Entry) (uint64, error) {
+	return 0, eventlog.ErrTooLarge
+}
+
+// trafficErasure: at once, and bit by bit.
+func trafficErasure(t *testing.T, c *apiChecker) {
+	for status, log := range map[int]eventlog.Log{200: memory.New(), 202: pendingLog{memory.New()}} {
+		a := c.server(t, log, nil)
+		a.append("s", created("s"))
+		require.Equal(t, status, a.request("DELETE", "/sessions/s", "").status)
+	}
+}
+
+// pendingLog is a log that never knows that all bytes are gone.
+type pendingLog struct{ eventlog.Log }
+
+func (s pendingLog) Erase(ctx context.Context, session string) (eventlog.Erasure, error) {
+	e, err := s.Log.Erase(ctx, session)
+	e.Pending = true
+	return e, err
+}
+
+// trafficServer: what the server says of itself.
+func trafficServer(t *testing.T, c *apiChecker) {
+	log := newLog(t)
+	a := c.server(t, log, agents(gate{}), func(o *httpapi.Options) {
+		o.States = snapshot.New(log, &snapshot.StoreOptions{Folds: new(folds.Folds)})
+	})
+	a.append("s", created("s"))
+	a.post("/retention", `{"purgeOlderThan":"0s","dropOlderThan":"0s"}`).done(t)
+	for _, target := range []string{"/healthz", "/readyz", "/openapi.json"} {
+		a.get(target).done(t)
+	}
+	require.Equal(t, 503, c.server(t, refusing{memory.New()}, nil).get("/readyz").status)
+}

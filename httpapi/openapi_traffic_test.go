@@ -1,0 +1,206 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/memory"
+	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/snapshot"
+	folds "github.com/helixd/helixd/snapshot/memory"
+)
+
+// TestOpenAPITraffic: what the server takes and answers is what the document
+// says; and of what the document says, nothing is left that was not seen.
+func TestOpenAPITraffic(t *testing.T) {
+	c := newChecker(t)
+	ran := 0
+	all := map[string]func(*testing.T, *apiChecker){
+		"refusals": trafficRefused, "unknown": trafficUnknown, "beyond the head": trafficAhead, "below the floor": trafficTrimmed,
+		"runs": trafficRuns, "calls": trafficCalls, "stops": trafficStops, "stuck": trafficStuck,
+		"chat": trafficChat, "chat parts": trafficParts, "chat refusals": trafficChatRefused,
+		"streams": trafficStreams, "sessions": trafficSessions, "time travel": trafficTimeTravel,
+		"producers": trafficProducers, "imports": trafficImports, "erasure": trafficErasure, "server": trafficServer,
+	}
+	for name, traffic := range all {
+		t.Run(name, func(t *testing.T) {
+			traffic(t, c)
+			ran++
+		})
+	}
+	if ran < len(all) {
+		return // of a filter, or a failure
+	}
+	var unseen []string
+	for _, what := range c.doc.described() {
+		if !c.seen[what] {
+			unseen = append(unseen, what)
+		}
+	}
+	require.Empty(t, unseen)
+}
+
+// server serves a log, watched.
+func (c *apiChecker) server(t *testing.T, log eventlog.Log, agents []agentloop.Agent, change ...func(*httpapi.Options)) *api {
+	t.Helper()
+	return c.watch(newAPIOn(t, log, agents, change...))
+}
+
+// done checks successes.
+func (r answer) done(t *testing.T) answer {
+	t.Helper()
+	require.Less(t, r.status, 300, r.body)
+	return r
+}
+
+// trafficRefused: what all operations have in common.
+func trafficRefused(t *testing.T, c *apiChecker) {
+	guarded := c.server(t, memory.New(), nil, withChat(), func(o *httpapi.Options) {
+		o.Auth = func(r *http.Request, _ httpapi.Operation, _ string) error {
+			switch r.Header.Get("As") {
+			case "":
+				return httpapi.ErrUnauthorized
+			case "reader":
+				return httpapi.ErrForbidden
+			case "late":
+				return http.ErrServerClosed
+			}
+			return fmt.Errorf("no decision")
+		}
+	})
+	a := c.server(t, memory.New(), nil, withChat())
+	for _, rt := range httpapi.RouteTable() {
+		good := routeCases[rt.Method+" "+rt.Pattern]
+		target, body := good.target(rt, "nobody"), good.bodyFor(t, "nobody", "nobody-fork")
+		if !good.public {
+			guarded.request(rt.Method, target, body).failed(t, 401, httpapi.CodeUnauthorized)
+			guarded.request(rt.Method, target, body, "As", "reader").failed(t, 403, httpapi.CodeUnauthorized)
+			guarded.request(rt.Method, target, body, "As", "late").failed(t, 503, httpapi.CodeUnavailable)
+			guarded.request(rt.Method, target, body, "As", "riddle").failed(t, 500, httpapi.CodeInternalError)
+		}
+		if rt.NamesIn == "path" || rt.NamesIn == "query" {
+			a.request(rt.Method, good.targetOf(rt, "%00", "%00"), body).failed(t, 400, httpapi.CodeInvalidRequest)
+		}
+		if rt.Method == "POST" {
+			a.post(target, "{").failed(t, 400, httpapi.CodeInvalidRequest)
+		}
+		if good.limit > 0 {
+			a.unmeasured(target).failed(t, 411, httpapi.CodeLengthRequired)
+			got := raw(t, a, fmt.Sprintf("POST %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: %d\r\n\r\n", target, good.limit+1))
+			got.failed(t, 413, httpapi.CodePayloadTooLarge)
+			u, err := url.Parse(a.http.URL + target)
+			require.NoError(t, err)
+			c.check("POST", u, nil, nil, got, true)
+		}
+		a.request("PUT", target, "").failed(t, 405, httpapi.CodeMethodNotAllowed)
+		a.request(rt.Method, rt.Pattern+"/nowhere", body).failed(t, 404, httpapi.CodeNotFound)
+	}
+	a.get("/sessions?limit=0").failed(t, 400, httpapi.CodeInvalidRequest)
+}
+
+// unmeasured posts a body without its length.
+func (a *api) unmeasured(target string) answer {
+	a.t.Helper()
+	body := struct{ io.Reader }{strings.NewReader("{}")}
+	resp, err := a.http.Client().Post(a.http.URL+target, "application/json", body)
+	require.NoError(a.t, err)
+	defer resp.Body.Close()
+	got, err := io.ReadAll(resp.Body)
+	require.NoError(a.t, err)
+	return answer{resp.StatusCode, resp.Header, string(got)}
+}
+
+// trafficUnknown: sessions, agents and messages that there are not.
+func trafficUnknown(t *testing.T, c *apiChecker) {
+	a := c.server(t, memory.New(), nil, withChat())
+	for _, rt := range httpapi.RouteTable() {
+		good := routeCases[rt.Method+" "+rt.Pattern]
+		switch rt.Method + " " + rt.Pattern {
+		case "POST /chat", "GET /chat/{id}/stream", "POST /sessions/{id}/chunks", "POST /sessions/{id}/import":
+			continue // they begin a session, or say that nothing goes on
+		}
+		if rt.NamesIn != "" {
+			a.request(rt.Method, good.target(rt, "nobody"), good.bodyFor(t, "nobody", "nobody-fork")).failed(t, 404, httpapi.CodeNotFound)
+		}
+	}
+	a.post("/chat", `{"id":"nobody","trigger":"regenerate-message","messages":[]}`).failed(t, 404, httpapi.CodeNotFound)
+	require.Equal(t, 204, a.get("/chat/nobody/stream").status)
+
+	// Erased before an append is there.
+	log := &renewed{Log: memory.New()}
+	a = c.server(t, log, nil)
+	erased := func() {
+		_, err := log.Erase(a.ctx(), "s")
+		require.NoError(t, err)
+	}
+	a.append("s", text("s", "a"))
+	exported := a.export("s")
+	log.before = erased
+	a.post(chunksOf("s"), line("s", "x")).failed(t, 404, httpapi.CodeNotFound)
+	a.post(importOf("s"), exported).imported(t)
+	log.before = erased
+	a.post(importOf("s"), exported+strings.Replace(exported, `"sequence":1`, `"sequence":9`, 1)).failed(t, 404, httpapi.CodeNotFound)
+}
+
+// trafficAhead: cursors beyond the end.
+func trafficAhead(t *testing.T, c *apiChecker) {
+	a := c.server(t, memory.New(), []agentloop.Agent{writer()}, withChat())
+	a.chat(says("s", "writer", "hi"))
+	for _, target := range []string{
+		"/sse?sessionId=s&fromSequence=9999", "/sessions/s/stream?fromSequence=9999", "/sessions/s/records?from=9999",
+		"/sessions/s/state?at=9999", "/sessions/s/diff?to=9999",
+	} {
+		a.get(target).failed(t, 416, httpapi.CodeCursorAhead)
+	}
+	a.get("/chat/s/stream", "Last-Event-ID", "9999").failed(t, 416, httpapi.CodeCursorAhead)
+	a.post("/sessions/s/rollback", `{"sequence":9999}`).failed(t, 416, httpapi.CodeCursorAhead)
+	a.post("/sessions/s/fork", `{"sequence":9999}`).failed(t, 416, httpapi.CodeCursorAhead)
+
+	g := gate{make(chan struct{})}
+	a = c.server(t, memory.New(), agents(g), withChat())
+	a.open("POST", "/chat", says("s", "gated", "hi")).until("waiting")
+	a.post("/chat", `{"id":"s","messages":[]}`, "Last-Event-ID", "9999").failed(t, 416, httpapi.CodeCursorAhead)
+	close(g.open)
+}
+
+// trafficTrimmed: what retention has removed, here the beginnings of messages
+// that are not finished.
+func trafficTrimmed(t *testing.T, c *apiChecker) {
+	log := newLog(t).(*jetstream.Log)
+	states := snapshot.New(log, &snapshot.StoreOptions{Folds: new(folds.Folds)})
+	a := c.server(t, log, waitingAgents(), withChat(), func(o *httpapi.Options) { o.States = states })
+	a.begin("s", "asker")
+	a.append("open", created("open"), requested("open", "run-1"), text("open", "a"))
+	for range 3 {
+		for _, session := range []string{"s", "open"} {
+			a.append(session, text(session, "more"))
+			require.NoError(t, log.Seal(a.ctx(), session))
+		}
+	}
+	_, err := log.Purge(a.ctx(), eventlog.PurgeOptions{SealedFor: time.Nanosecond})
+	require.NoError(t, err)
+	a.post("/retention", `{"purgeOlderThan":"0s","dropOlderThan":"0s"}`).done(t)
+	for _, target := range []string{
+		"/sse?sessionId=s", "/sessions/s/stream", "/sessions/s/records", "/sessions/s/state?at=1", "/sessions/s/diff?from=1",
+		"/chat/open/snapshot", "/chat/open/messages",
+	} {
+		a.get(target).failed(t, 410, httpapi.CodeTruncated)
+	}
+	for target, body := range map[string]string{
+		"/resume": `{"sessionId":"s","mode":"retry"}`, "/chat": `{"id":"s","trigger":"regenerate-message","messages":[]}`,
+		"/sessions/s/rollback": `{"sequence":1}`, "/sessions/s/fork": `{"sequence":1}`,
+	} {
+		a.post(target, body).failed(t, 410, httpapi.CodeTruncated)
+	}
+	a.get("/sessions/s/usage").done(t)
+}
