@@ -92,9 +92,9 @@ func TestChatClientTools(t *testing.T) {
 	history := `{"type":"tool-other","toolCallId":"old","state":"output-available","output":1},{"type":"tool-bad","state":7},
 		{"type":"text","state":"output-available"},{"type":"dynamic-tool","toolName":"x","toolCallId":"gone","state":"output-error","errorText":""},`
 
-	got := a.chat(says("one by one", "locator", "go"))
+	a.chat(says("one by one", "locator", "go"))
 	require.Len(t, a.pending("one%20by%20one"), 2)
-	got = a.chat(goesOn("one by one", "msg-1", history+here))
+	got := a.chat(goesOn("one by one", "msg-1", history+here))
 	require.Equal(t, "tool-calls", got.one(t, "finish")["finishReason"], "the other one is open")
 	require.Equal(t, []string{"start"}, a.modes("one by one"))
 	require.Len(t, a.pending("one%20by%20one"), 1)
