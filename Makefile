@@ -30,6 +30,11 @@ kill: ## kill -9 a server KILLS times and check that nothing is lost
 waiting: ## suspend 20,000 sessions and show that they cost nothing
 	HELIX_SUSPENDED=20000 go test -count=1 -v -run TestWaitingCostsNothing -timeout 20m ./integration
 
+.PHONY: aisdk
+aisdk: ## run the AI SDK's own clients, versions 5 to 7, against a daemon (needs node and npm)
+	cd integration/aisdk && npm ci --no-audit --no-fund --loglevel=error
+	HELIX_AISDK=1 go test -count=1 -v -run TestAISDK -timeout 10m ./integration
+
 .PHONY: fuzz
 fuzz: ## fuzz every target for FUZZTIME
 	.ci/fuzz $(FUZZTIME)

@@ -1,0 +1,71 @@
+// The law when the daemon is killed in mid-stream. What its run had streamed
+// behind its last commit is struck: who has seen that is told to reload.
+import assert from 'node:assert/strict';
+import { assemble } from './assemble.mjs';
+import { checkReload, Proofs } from './cut.mjs';
+import { kill, restart } from './daemon.mjs';
+import { hold } from './gates.mjs';
+import { normal } from './normal.mjs';
+import { asked, lookBack, lookLive, newSession } from './take.mjs';
+import { framesOf, lastID, textOf } from './wire.mjs';
+
+/** takeCrash plays the agent "crash", kills the daemon at the gate and goes on. */
+export async function takeCrash(daemon) {
+  const session = newSession('crash');
+  const t = { session, segments: [], ends: [], cuts: [], reloads: [], replays: [], rests: [] };
+  const user = { id: 'u1', role: 'user', parts: [{ type: 'text', text: asked(session) }] };
+
+  const first = hold(`${session}:model`);
+  const stream = await daemon.post({ id: session, messages: [user], trigger: 'submit-message', agentType: 'crash' });
+  await first.reached();
+  await stream.has((frame) => frame.text.includes('⟨here⟩'), 'the piece before the gate');
+  await kill();
+  await stream.end();
+  first.open();
+  t.segments.push({ frames: stream.frames });
+
+  await restart();
+  const second = hold(`${session}:model`);
+  await daemon.resume(session);
+  await second.reached();
+  const finish = await lookLive(daemon, t, 0, stream.frames);
+  second.open();
+  await finish();
+  t.ends.push(lastID(framesOf(t.replays[0].text)));
+  await lookBack(daemon, t, 0);
+  t.messages = (await daemon.snapshot(session)).messages;
+  return t;
+}
+
+/** struck tells whether the rest strikes something that its client has seen. */
+const struck = (cut) => framesOf(cut.text).some(({ chunk }) => (
+  chunk?.type === 'data-stream-resync' && chunk.data.fromSequence < cut.position
+));
+
+/** checkCrash proves for a version that every cut leads to the message, with a reload or without. */
+export async function checkCrash(version, t) {
+  const want = normal(t.messages.at(-1));
+  const proofs = new Proofs();
+  let reloads = 0;
+  for (const cut of t.cuts) {
+    const had = cut.position === undefined ? '' : textOf(cut.frames);
+    await proofs.prove('one reader', cut, async () => {
+      const read = await assemble(version, had + cut.text);
+      assert.deepEqual(read.errors, []);
+      if (struck(cut)) reloads++;
+      else assert.deepEqual(normal(read.message), want);
+    });
+  }
+  for (const replay of t.replays) {
+    await proofs.prove('replay', replay, async () => {
+      const read = await assemble(version, replay.text);
+      assert.deepEqual(read.errors, []);
+      assert.deepEqual(normal(read.message), want);
+    });
+  }
+  for (const reload of t.reloads) await proofs.prove('reload', reload, () => checkReload(version, reload, want));
+  await proofs.prove('some clients have to reload, some have not', { text: '' }, () => {
+    assert.ok(reloads > 0 && reloads < t.cuts.length, `${reloads} of ${t.cuts.length}`);
+  });
+  return `${proofs.result(t)}, ${reloads} of them reload`;
+}
