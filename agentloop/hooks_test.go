@@ -46,7 +46,7 @@ func (o *told) all() []string {
 // until waits for a word.
 func (o *told) until(t *testing.T, word string) []string {
 	t.Helper()
-	timeout := time.After(20 * time.Second)
+	timeout := time.After(2 * time.Minute)
 	for {
 		o.mu.Lock()
 		words, more := slices.Clone(o.words), o.more

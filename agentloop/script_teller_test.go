@@ -21,7 +21,7 @@ import (
 )
 
 // patience is how long a story may wait for something.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // epoch is when every story begins.
 var epoch = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)

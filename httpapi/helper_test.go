@@ -31,7 +31,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // within is the longest that a test waits for what must happen.
-const within = 30 * time.Second
+const within = 2 * time.Minute
 
 // api is a server of its own, on a log of its own.
 type api struct {

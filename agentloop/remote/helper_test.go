@@ -21,7 +21,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // within is the longest that a test waits for what must happen.
-const within = 30 * time.Second
+const within = 2 * time.Minute
 
 // quick are options whose retries don't wait long.
 func quick() *remote.Options { return &remote.Options{RetryBaseDelay: time.Microsecond} }
