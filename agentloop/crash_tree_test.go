@@ -78,7 +78,7 @@ func (c appendCounter) Append(ctx context.Context, session string, expected uint
 func (s *scenario) live(t *testing.T, dying *mortal) (f *household, died bool) {
 	t.Helper()
 	f = newHousehold(&s.interrupted)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var log eventlog.Log = appendCounter{Log: s.store, n: &s.appends}
 	dead := make(chan struct{})

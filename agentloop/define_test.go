@@ -54,7 +54,7 @@ func TestAHandlesStreamEndsWithItsRun(t *testing.T) {
 		SessionID: "s", AgentType: "a", Messages: []agentloop.Input{{Content: "go"}},
 	})
 	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	types, last := streamed(t, ctx, h, 0)
 	require.Equal(t, "run_paused", types[len(types)-1])

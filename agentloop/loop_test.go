@@ -52,7 +52,7 @@ func (g *rig) start(session, agent, message string) agentloop.Started {
 // ended waits until the session's stream ends and returns its state.
 func (g *rig) ended(session string) *projector.Tree {
 	g.t.Helper()
-	ctx, cancel := context.WithTimeout(g.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(g.t.Context(), time.Minute)
 	defer cancel()
 	t := new(projector.Tree)
 	for r, err := range g.log.Follow(ctx, session, 0) {

@@ -110,7 +110,7 @@ func (g *rig) said(session, agent string) string {
 // until waits for a record of the session.
 func (g *rig) until(session string, found func(eventlog.Record) bool) {
 	g.t.Helper()
-	ctx, cancel := context.WithTimeout(g.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(g.t.Context(), time.Minute)
 	defer cancel()
 	for r, err := range g.log.Follow(ctx, session, 0) {
 		require.NoError(g.t, err)

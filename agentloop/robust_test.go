@@ -208,7 +208,7 @@ func TestAMessageBehindTheFinalAnswerIsHeard(t *testing.T) {
 // waitFor waits until the process is dead or the stream has ended.
 func waitFor(t *testing.T, log eventlog.Log, dead <-chan struct{}) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	go func() {
 		select {
@@ -247,7 +247,7 @@ func TestAFinishedCallIsRecordedThoughTheLoopStops(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, err := first.loop.Resume(t.Context(), agentloop.ResumeRequest{SessionID: "s"})
 		return errors.Is(err, agentloop.ErrStopping)
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	close(release)
 	<-stopped
 	second := newRigOn(t, store, agent)

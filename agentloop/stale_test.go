@@ -187,7 +187,7 @@ func TestASessionThatWasRolledBackToItsBeginningStartsAgain(t *testing.T) {
 }
 
 func awaitEnd(t *testing.T, g *rig, run string) error {
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	h, err := g.loop.Handle(ctx, "s")
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 // comes waits until the session's state is as wanted.
 func (g *rig) comes(session string, wanted func(*projector.Tree) bool) *projector.Tree {
 	g.t.Helper()
-	ctx, cancel := context.WithTimeout(g.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(g.t.Context(), time.Minute)
 	defer cancel()
 	t := new(projector.Tree)
 	for r, err := range g.log.Follow(ctx, session, 0) {

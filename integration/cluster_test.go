@@ -55,7 +55,7 @@ func newCluster(t *testing.T) *cluster {
 			}
 		}
 		return false
-	}, 30*time.Second, 5*time.Millisecond, "the cluster has no leader")
+	}, time.Minute, 5*time.Millisecond, "the cluster has no leader")
 	return c
 }
 
@@ -140,7 +140,7 @@ func TestDaemonOnAnOutsideDeployment(t *testing.T) {
 			require.Equal(t, tc.durability, answer["durability"])
 			require.Equal(t, tc.guarantee, answer["guarantee"])
 			require.Equal(t, tc.warns, strings.Contains(d.logs.String(), warning), "%s", d.logs)
-			require.Eventually(t, func() bool { return strings.Contains(d.logs.String(), ready) }, 10*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return strings.Contains(d.logs.String(), ready) }, time.Minute, time.Millisecond)
 			require.Contains(t, d.logs.String(), "durability="+tc.durability)
 			w.run(t, d, "session", nil)
 			_, summary := d.get("/sessions/session")
@@ -252,7 +252,7 @@ func TestContractOfAReplicatedLog(t *testing.T) {
 			require.NoError(t, js.DeleteStream(t.Context(), name))
 		}
 		require.NoError(t, names.Err())
-		require.Eventually(t, c.empty, 30*time.Second, time.Millisecond, "deleted streams are still on some server's disk")
+		require.Eventually(t, c.empty, time.Minute, time.Millisecond, "deleted streams are still on some server's disk")
 		return openLog(t, nc, &jetstream.Options{Replicas: 3})
 	})
 }

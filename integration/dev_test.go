@@ -37,7 +37,7 @@ func TestDevTwice(t *testing.T) {
 	for _, session := range []string{"first", "second"} {
 		d.start()
 		require.Eventually(t, func() bool { return strings.Contains(d.logs.String(), "curl") },
-			10*time.Second, time.Millisecond, "dev says what to do next")
+			time.Minute, time.Millisecond, "dev says what to do next")
 		status, answer := d.post("/start", map[string]any{"sessionId": session, "agentType": "planner", "message": "Plan."})
 		require.Equal(t, http.StatusOK, status, "%v", answer)
 		f := follow(ctx, d.url, session)

@@ -42,7 +42,7 @@ func noter(t *testing.T, log eventlog.Log) *agentloop.Loop {
 // folded follows session s until its stream ends.
 func folded(t *testing.T, log eventlog.Log) ([]eventlog.Record, *projector.Tree) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var records []eventlog.Record
 	state := new(projector.Tree)
@@ -111,7 +111,7 @@ func TestARunGoesOnAfterARollbackToAnyRecord(t *testing.T) {
 		default:
 			require.NoError(t, err)
 			resumed++
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			for r, err := range log.Follow(ctx, "s", marker.AtSequence) {
 				require.NoError(t, err)
 				if r.Type == "stream_end" {

@@ -43,7 +43,7 @@ func aRun(t *testing.T) []eventlog.Record {
 		{Content: "Weather?", Files: []eventlog.MessageFile{{Data: "data:,x", MediaType: "text/plain"}}, Metadata: json.RawMessage(`{"source":"web"}`)},
 	}})
 	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var records []eventlog.Record
 	for r, err := range log.Follow(ctx, "s", 0) {

@@ -52,7 +52,7 @@ func call(t *testing.T, session string, timeout time.Duration, handler http.Hand
 	defer loop.Stop()
 	_, err = loop.Start(t.Context(), agentloop.StartRequest{SessionID: session, AgentType: "a", Messages: []agentloop.Input{{Content: "go"}}})
 	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	state := new(projector.Tree)
 	var types []string

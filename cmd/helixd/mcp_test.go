@@ -79,7 +79,7 @@ func TestAnAgentCallsAnMCPTool(t *testing.T) {
 	require.NoError(t, err)
 	resp.Body.Close()
 	require.Equal(t, http.StatusOK, resp.StatusCode)
-	reading, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	reading, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	sse, err := http.NewRequestWithContext(reading, http.MethodGet, d.url+"/sse?sessionId=x", nil)
 	require.NoError(t, err)

@@ -58,7 +58,7 @@ func TestFollowersShareASubscription(t *testing.T) {
 	for i := range n {
 		require.Equal(t, 52, counts[i])
 	}
-	require.Eventually(t, func() bool { return nc.NumSubscriptions() == before }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return nc.NumSubscriptions() == before }, time.Minute, time.Millisecond)
 }
 
 // TestAGapIsReadFromTheLog: a live message that does not follow on what a

@@ -44,7 +44,7 @@ func sealedTo(t *testing.T, l *Log, session string, want uint64) {
 		s, _, err := l.lastSegment(t.Context(), session)
 		require.NoError(t, err)
 		return s != nil && s.last() >= want
-	}, 20*time.Second, 5*time.Millisecond)
+	}, time.Minute, 5*time.Millisecond)
 	s, _, err := l.lastSegment(t.Context(), session)
 	require.NoError(t, err)
 	require.Equal(t, want, s.last())
