@@ -123,6 +123,16 @@ func (o *object) looseText() string {
 	return text.String()
 }
 
+// shows reports whether an assistant's message has a part of a call.
+func (o *object) shows(call string) bool {
+	for _, p := range o.alone().objects("parts") {
+		if p.loose("toolCallId") == call {
+			return true
+		}
+	}
+	return false
+}
+
 // steps counts the steps of an assistant's message.
 func (o *object) steps() int {
 	n := 0

@@ -80,7 +80,7 @@ func (c *chat) submit(ctx context.Context) (chatReply, error) {
 			return chatReply{}, err
 		}
 	}
-	return chatReply{after: c.tree.Head, begin: true, messageID: c.body.knownAs()}, nil
+	return chatReply{after: c.shownUpTo(), begin: true, messageID: c.body.knownAs()}, nil
 }
 
 // goOn resumes the session; that others were faster is as good.
@@ -181,7 +181,7 @@ func (c *chat) hasWaitedEnough() bool {
 // takeUp resumes the session, which times out what has expired.
 func (c *chat) takeUp(ctx context.Context) (chatReply, error) {
 	err := c.goOn(ctx)
-	return chatReply{after: c.tree.Head, begin: true, messageID: c.body.knownAs()}, err
+	return chatReply{after: c.shownUpTo(), begin: true, messageID: c.body.knownAs()}, err
 }
 
 // missesAnswer: the request is a repeated one, and what it asked for has

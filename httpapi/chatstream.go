@@ -191,10 +191,10 @@ func (s *Server) chatEncoder(t *projector.Tree, c chatReply) chatEncoder {
 		id = uimessage.ReplyID(t, s.opts.Chat.MessageID)
 	}
 	if c.textParts {
-		return textParts{textstream.New(textstream.Options{Root: t.SessionID})}
+		return textParts{textstream.New(textstream.Options{Root: t.SessionID, Earlier: uimessage.Earlier(t)})}
 	}
 	return uimessage.NewEncoder(uimessage.EncoderOptions{
-		Root: t.SessionID, MessageID: id, Answered: uimessage.Answered(t),
+		Root: t.SessionID, MessageID: id, Answered: uimessage.Answered(t), Earlier: uimessage.Earlier(t),
 		StartMetadata: metadata(s.opts.Chat.StartMetadata, t.SessionID), FinishMetadata: metadata(s.opts.Chat.FinishMetadata, t.SessionID),
 		Loose: s.opts.Chat.LooseParts, Checkpoints: s.opts.Chat.ExposeCheckpoints,
 	})

@@ -26,13 +26,46 @@ func (c *chat) takenUp() (after uint64, ok bool) {
 			}
 		}
 	}
+	// A run that was live took the answer up: the client has what came before
+	// the question.
+	after = c.askedAt()
 	for _, run := range c.tree.Runs {
 		if !run.Struck && run.Turn == c.tree.TurnCount && run.StartSequence < result {
-			after, ok = run.StartSequence, true
+			after, ok = max(after, run.StartSequence), true
 		}
 	}
 	users := visible(c.tree)
 	return after, ok && (len(users) == 0 || users[len(users)-1].Sequence <= after)
+}
+
+// shownUpTo returns the record up to which the client's message shows the
+// session: where the stream stopped, or the last question since that it has.
+func (c *chat) shownUpTo() uint64 {
+	if c.tree.Stopped == nil || c.tree.Stopped.At == 0 {
+		return c.tree.Head
+	}
+	return max(c.tree.Stopped.At, c.asked(func(call string) bool { return c.body.assistant != nil && c.body.assistant.shows(call) }))
+}
+
+// askedAt returns where the last of the calls that the client answers was asked
+// about.
+func (c *chat) askedAt() uint64 { return c.asked(c.repeats) }
+
+// asked returns the record behind which the last of some calls was shown.
+func (c *chat) asked(about func(call string) bool) (at uint64) {
+	for _, a := range c.tree.Asides {
+		if a.CallID != "" && about(a.CallID) {
+			at = max(at, a.Sequence)
+		}
+	}
+	for _, m := range c.tree.Messages {
+		for _, p := range m.Parts {
+			if p.ToolCall != nil && about(p.ToolCall.ID) {
+				at = max(at, m.Sequence)
+			}
+		}
+	}
+	return at
 }
 
 func (c *chat) repeats(call string) bool {

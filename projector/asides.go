@@ -2,6 +2,7 @@ package projector
 
 import (
 	"encoding/json"
+	"regexp"
 	"slices"
 
 	"github.com/helixd/helixd/eventlog"
@@ -39,12 +40,25 @@ type Aside struct {
 	CallID  string `json:"callId,omitempty"`
 }
 
+// ownParts are the names of helixd's own data parts (facts 5.2).
+var ownParts = map[string]bool{
+	"state-patch": true, "output": true, "subagent-start": true, "subagent-end": true, "subagent-chunk": true,
+	"stream-resync": true, "run-interrupted": true, "run-resumed": true, "run-paused": true, "executor-superseded": true,
+	"checkpoint-created": true, "step-committed": true, "step-discarded": true, "error": true, "custom": true,
+}
+
+var partName = regexp.MustCompile(`^[a-z0-9-]+$`)
+
+// PartName reports whether a custom event of this name has a data part of its
+// own (config.md).
+func PartName(name string) bool { return partName.MatchString(name) && !ownParts[name] }
+
 // EventMarks returns what a custom event's data says of itself: the id under
 // which a later event takes its place, and whether it is only for clients that
 // are there (config.md).
-func EventMarks(data json.RawMessage) (id string, transient bool) {
+func EventMarks(name string, data json.RawMessage) (id string, transient bool) {
 	var members map[string]json.RawMessage
-	if json.Unmarshal(data, &members) != nil {
+	if !PartName(name) || json.Unmarshal(data, &members) != nil {
 		return "", false
 	}
 	if json.Unmarshal(members["id"], &id) != nil {
@@ -59,7 +73,7 @@ func (s *Session) aside(r eventlog.Record, c eventlog.Chunk) {
 	switch c := c.(type) {
 	case *eventlog.CustomEvent:
 		transient := false
-		if a.EventID, transient = EventMarks(c.Data); transient {
+		if a.EventID, transient = EventMarks(c.EventName, c.Data); transient {
 			return
 		}
 		if a.EventID != "" && s.replaced(a, c.EventName) {
@@ -98,9 +112,9 @@ func (s *Session) keep(a Aside) {
 	}
 }
 
-// placed says where in the open turn a comes.
+// placed says where in the last turn a comes.
 func (s *Session) placed(a Aside) Aside {
-	a.Turn, a.After = s.Turn.Number, len(s.Messages)-1
+	a.Turn, a.After = s.TurnCount, len(s.Messages)-1
 	for a.After >= 0 && s.Messages[a.After].Role == RoleTool {
 		a.After--
 	}
@@ -140,9 +154,11 @@ func (t *Tree) asks(r eventlog.Record, f *eventlog.CallSuspended) {
 		return
 	}
 	known := func(a Aside) bool { return a.Session == r.Agent && a.CallID == f.ToolCallID }
-	if !slices.ContainsFunc(t.Asides, known) {
-		t.keep(Aside{Sequence: r.Sequence, Session: r.Agent, CallID: f.ToolCallID})
+	if slices.ContainsFunc(t.Asides, known) {
+		return
 	}
+	a := Aside{Sequence: r.Sequence, Session: r.Agent, CallID: f.ToolCallID}
+	t.Asides = append(t.Asides, t.placed(a)) // also behind the root's turn, which it can outlive
 }
 
 // strikeAsides forgets what a range strikes.

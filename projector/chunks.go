@@ -88,6 +88,14 @@ func (s *Session) stream(c eventlog.Chunk) {
 			st.add(PartialReasoning, "", "", c.Content)
 			st.close(PartialReasoning, "")
 		}
+	case *eventlog.SourceURL:
+		st.place(PartialPart{Kind: PartialSource, Source: &eventlog.Source{ID: c.SourceID, URL: c.URL, Title: orEmpty(c.Title)}})
+	case *eventlog.SourceDocument:
+		st.place(PartialPart{Kind: PartialSource, Source: &eventlog.Source{
+			ID: c.SourceID, MediaType: c.MediaType, Title: c.Title, Filename: orEmpty(c.Filename),
+		}})
+	case *eventlog.File:
+		st.place(PartialPart{Kind: PartialFile, File: &eventlog.MessageFile{Data: c.URL, MediaType: c.MediaType}})
 	case *eventlog.ToolArgStreamStart:
 		st.add(PartialToolCall, c.ToolCallID, c.ToolName, "")
 	case *eventlog.ToolArgStreamDelta:

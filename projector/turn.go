@@ -128,6 +128,9 @@ type PartialPart struct {
 	ToolName string      `json:"toolName,omitempty"`
 	Text     Text        `json:"text"`
 	Closed   bool        `json:"closed,omitempty"`
+
+	Source *eventlog.Source      `json:"source,omitempty"`
+	File   *eventlog.MessageFile `json:"file,omitempty"`
 }
 
 // PartialKind is the kind of a [PartialPart].
@@ -138,6 +141,8 @@ const (
 	PartialText      PartialKind = "text"
 	PartialReasoning PartialKind = "reasoning"
 	PartialToolCall  PartialKind = "tool_call"
+	PartialSource    PartialKind = "source"
+	PartialFile      PartialKind = "file"
 )
 
 // Text is a string that grows cheaply.
@@ -165,6 +170,19 @@ func (s *Step) add(kind PartialKind, callID, toolName, text string) {
 		}
 	}
 	s.Partial = append(s.Partial, PartialPart{Kind: kind, CallID: callID, ToolName: toolName, Text: Text(text)})
+}
+
+// place adds a part that comes whole.
+func (s *Step) place(p PartialPart) {
+	p.Text, p.Closed = Text{}, true
+	s.Partial = append(s.Partial, p)
+}
+
+func orEmpty(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
 }
 
 // close ends the open part of the given kind and call and reports whether

@@ -41,6 +41,9 @@ func (e *Encoder) growInput(a *agent, c *eventlog.ToolArgStreamDelta) {
 // toolCall shows a call, once: a tool starts again behind an approval or a
 // crash.
 func (e *Encoder) toolCall(a *agent, id, name string, input json.RawMessage) {
+	if e.earlier[id] {
+		return
+	}
 	e.close(a, prose)
 	e.close(a, inputOf(id))
 	c := a.call(id)
@@ -62,7 +65,7 @@ func (e *Encoder) toolCall(a *agent, id, name string, input json.RawMessage) {
 // earlier message.
 func (e *Encoder) toolResult(a *agent, id, name string, output json.RawMessage) {
 	c := a.call(id)
-	if c.over {
+	if c.over || e.earlier[id] {
 		return
 	}
 	c.over = true

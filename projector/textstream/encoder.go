@@ -12,13 +12,17 @@ import (
 // Options say what an [Encoder] encodes.
 type Options struct {
 	Root string // id of the tree's root session
+	// Earlier are the calls of earlier messages, by id: what comes of them
+	// belongs there.
+	Earlier map[string]bool
 }
 
 // Encoder encodes one response: a message's stream from a cut, or from its
 // beginning, to its end. It is for one goroutine.
 type Encoder struct {
-	root   string
-	agents map[string]*agent
+	root    string
+	earlier map[string]bool
+	agents  map[string]*agent
 	// parents are the calls that sub-agents' sessions belong to, by session.
 	parents map[string]string
 	inStep  bool // the client has a start-step without its finish-step
@@ -35,7 +39,7 @@ type Encoder struct {
 
 // New returns an encoder that has not been given any record.
 func New(o Options) *Encoder {
-	return &Encoder{root: o.Root, agents: map[string]*agent{}, parents: map[string]string{}}
+	return &Encoder{root: o.Root, earlier: o.Earlier, agents: map[string]*agent{}, parents: map[string]string{}}
 }
 
 // Start returns what begins a message, for a client that has nothing of it.

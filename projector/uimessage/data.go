@@ -3,7 +3,6 @@ package uimessage
 import (
 	"bytes"
 	"encoding/json"
-	"regexp"
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
@@ -21,24 +20,15 @@ type Data struct {
 
 func (Data) part() {}
 
-// ownNames are those of helixd's own data parts (facts 5.2).
-var ownNames = map[string]bool{
-	"state-patch": true, "output": true, "subagent-start": true, "subagent-end": true, "subagent-chunk": true,
-	"stream-resync": true, "run-interrupted": true, "run-resumed": true, "run-paused": true, "executor-superseded": true,
-	"checkpoint-created": true, "step-committed": true, "step-discarded": true, "error": true, "custom": true,
-}
-
-var nameOfPart = regexp.MustCompile(`^[a-z0-9-]+$`)
-
 // customData is a custom event as a part (config.md).
 func customData(name string, data json.RawMessage) Data {
-	if !nameOfPart.MatchString(name) || ownNames[name] {
+	if !projector.PartName(name) {
 		return Data{Type: "data-custom", Data: encode(struct {
 			EventName string          `json:"eventName"`
 			Data      json.RawMessage `json:"data"`
 		}{name, data})}
 	}
-	id, transient := projector.EventMarks(data)
+	id, transient := projector.EventMarks(name, data)
 	if id != "" || transient {
 		var members map[string]json.RawMessage
 		if json.Unmarshal(data, &members) == nil {

@@ -17,6 +17,9 @@ type EncoderOptions struct {
 	// Answered are the calls that waited for a person and have their answer
 	// already: the client must not be asked again.
 	Answered map[string]CallAnswer
+	// Earlier are the calls of earlier messages: what comes of them belongs
+	// there.
+	Earlier map[string]bool
 	// Loose adds fields that clients before 5.0.217, 6.0.231 and 7.0.32 refuse:
 	// finish.messageId and abort.reason.
 	Loose bool

@@ -81,6 +81,9 @@ func (e *Encoder) inputDelta(d *eventlog.ToolArgStreamDelta) {
 
 // toolChunk tells of a call; false if the chunk is not about one.
 func (e *Encoder) toolChunk(c eventlog.Chunk) bool {
+	if e.o.Earlier[callOf(c)] {
+		return true
+	}
 	switch c := c.(type) {
 	case *eventlog.ToolStart:
 		e.toolStart(c)
@@ -118,6 +121,8 @@ func callOf(c eventlog.Chunk) string {
 	case *eventlog.ToolApprovalRequest:
 		return c.ToolCallID
 	case *eventlog.ToolApprovalResponse:
+		return c.ToolCallID
+	case *eventlog.ToolInputError:
 		return c.ToolCallID
 	case *eventlog.ToolOutputError:
 		return c.ToolCallID

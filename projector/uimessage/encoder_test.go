@@ -40,7 +40,12 @@ func emitting(name string) agentloop.Tool {
 				return nil, err
 			}
 		}
-		return args, c.Emit(ctx, "My Event", json.RawMessage(`{"id":"x"}`))
+		for _, data := range []string{`{"id":"x"}`, `{"id":"x"}`, `{"transient":true}`} {
+			if err := c.Emit(ctx, "My Event", json.RawMessage(data)); err != nil {
+				return nil, err
+			}
+		}
+		return args, nil
 	}}
 }
 

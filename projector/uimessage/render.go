@@ -56,7 +56,7 @@ func build(t *projector.Tree, id MessageID) *builder {
 	for i := range t.Messages {
 		m := &t.Messages[i]
 		if m.Role == projector.RoleUser && !m.Hidden() && b.partialBefore(m.Sequence) {
-			b.addPartial() // the message has come after it
+			b.partial = true // the message has begun a run, which strikes it
 			b.addAsides(i - 1)
 		}
 		b.add(m)
@@ -165,15 +165,10 @@ func (b *builder) turnPart(p eventlog.TurnPart) Part {
 	switch {
 	case p.ToolCall != nil:
 		return b.toolPart(*p.ToolCall)
-	case p.Source != nil && p.Source.URL != "":
-		return SourceURL{Type: "source-url", SourceID: p.Source.ID, URL: p.Source.URL, Title: p.Source.Title}
 	case p.Source != nil:
-		return SourceDocument{
-			Type: "source-document", SourceID: p.Source.ID, MediaType: p.Source.MediaType, Title: p.Source.Title,
-			Filename: p.Source.Filename,
-		}
-	case p.File != nil: // without its name: streams can't carry it
-		return File{Type: "file", URL: p.File.Data, MediaType: p.File.MediaType}
+		return sourcePart(p.Source)
+	case p.File != nil:
+		return filePart(p.File)
 	case p.Reasoning != "":
 		return Reasoning{Type: "reasoning", Text: p.Reasoning, State: "done"}
 	case p.Text != "" || p.ProviderData == nil:
@@ -270,7 +265,27 @@ func (b *builder) unfinished() bool {
 	return b.tree.Turn != nil && b.turn == b.tree.Turn.Number && !b.tree.Waits()
 }
 
+func sourcePart(s *eventlog.Source) Part {
+	if s.URL != "" {
+		return SourceURL{Type: "source-url", SourceID: s.ID, URL: s.URL, Title: s.Title}
+	}
+	return SourceDocument{
+		Type: "source-document", SourceID: s.ID, MediaType: s.MediaType, Title: s.Title, Filename: s.Filename,
+	}
+}
+
+// filePart has no name: streams can't carry it.
+func filePart(f *eventlog.MessageFile) Part {
+	return File{Type: "file", URL: f.Data, MediaType: f.MediaType}
+}
+
 func partial(p projector.PartialPart) Part {
+	switch {
+	case p.Source != nil:
+		return sourcePart(p.Source)
+	case p.File != nil:
+		return filePart(p.File)
+	}
 	state := "streaming"
 	if p.Closed {
 		state = "done"

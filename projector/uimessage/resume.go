@@ -50,3 +50,28 @@ func Resync(t *projector.Tree, from uint64) Frame {
 	}
 	return Frame{Data: encode(Data{Type: "data-stream-resync", Data: raw, Transient: true})}
 }
+
+// Earlier returns the calls of the messages before the last user message, by
+// id: of the root, and of its sub-agents those that the user was asked about.
+func Earlier(t *projector.Tree) map[string]bool {
+	last := -1
+	for i := range t.Messages {
+		if m := &t.Messages[i]; m.Role == projector.RoleUser && !m.Hidden() {
+			last = i
+		}
+	}
+	earlier := map[string]bool{}
+	for i := range max(last, 0) {
+		for _, p := range t.Messages[i].Parts {
+			if p.ToolCall != nil {
+				earlier[p.ToolCall.ID] = true
+			}
+		}
+	}
+	for _, a := range t.Asides {
+		if a.CallID != "" && a.After < last {
+			earlier[a.CallID] = true
+		}
+	}
+	return earlier
+}
