@@ -35,6 +35,11 @@ aisdk: ## run the AI SDK's own clients, versions 5 to 7, against a daemon (needs
 	cd integration/aisdk && npm ci --no-audit --no-fund --loglevel=error
 	HELIX_AISDK=1 go test -count=1 -v -run TestAISDK -timeout 10m ./integration
 
+.PHONY: readme
+readme: ## run the README's web page and component in Chromium (needs node, npm and chromium)
+	cd integration/readme && npm ci --no-audit --no-fund --loglevel=error
+	HELIX_README=1 go test -count=1 -v -run TestReadme -timeout 5m ./integration
+
 .PHONY: fuzz
 fuzz: ## fuzz every target for FUZZTIME
 	.ci/fuzz $(FUZZTIME)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"iter"
 	"net/http"
+	"slices"
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
@@ -128,7 +129,8 @@ type chatStart struct {
 
 func (s *Server) startChat(session string, t *projector.Tree, c chatReply) chatStart {
 	at := chatStart{
-		session: session, root: t.SessionID, encoder: s.chatEncoder(t, c), head: t.Head, whole: c.whole, dead: t.Dead,
+		session: session, root: t.SessionID, encoder: s.chatEncoder(t, c), head: t.Head, whole: c.whole,
+		dead:   append(slices.Clone(t.Dead), t.Left()...), // what will be struck has no place in what begins now
 		before: replyBegins(t), after: c.after, end: chatEnding(t, t.Head),
 	}
 	if at.end != nil && t.Stopped != nil {

@@ -2,6 +2,7 @@ package projector
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/helixd/helixd/eventlog"
 )
@@ -246,4 +247,14 @@ func (s *Session) Orphans(busy func(call string) bool) []eventlog.Range {
 		add(c.ID, c.Streamed)
 	}
 	return ranges
+}
+
+// Left returns where lies what earlier runs have left unfinished in the open
+// turn: the current run strikes it before it goes on.
+func (s *Session) Left() []eventlog.Range {
+	if !s.Running() {
+		return nil
+	}
+	run := s.CurrentRun()
+	return slices.DeleteFunc(s.Orphans(nil), func(g eventlog.Range) bool { return g.To > run.StartSequence })
 }

@@ -2,6 +2,7 @@ package uimessage
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
@@ -52,14 +53,10 @@ func build(t *projector.Tree, id MessageID) *builder {
 			}
 		}
 	}
+	b.partial = slices.ContainsFunc(t.Left(), func(g eventlog.Range) bool { return g.CallID == "" })
 	b.addAsides(-1)
 	for i := range t.Messages {
-		m := &t.Messages[i]
-		if m.Role == projector.RoleUser && !m.Hidden() && b.partialBefore(m.Sequence) {
-			b.partial = true // the message has begun a run, which strikes it
-			b.addAsides(i - 1)
-		}
-		b.add(m)
+		b.add(&t.Messages[i])
 		b.addAsides(i)
 	}
 	if b.partialBefore(t.Head + 1) {
@@ -77,7 +74,7 @@ type builder struct {
 	turn     int  // of the last message if that is an assistant's, else 0
 	aside    int  // the next one
 	asked    bool // the last step is one that sub-agents' questions have to themselves
-	partial  bool // what is still streaming is there
+	partial  bool // what is still streaming is there, or will be struck
 }
 
 func (b *builder) add(m *projector.Message) {

@@ -29,7 +29,8 @@ func EnvName(key string) string {
 }
 
 // Keys returns the keys that the environment and [Config.Set] can set, in the
-// schema's order: every scalar outside of lists and maps.
+// schema's order: every scalar outside of lists and maps, and lists of strings,
+// which are comma-separated there.
 func Keys() []string {
 	var keys []string
 	eachLeaf(reflect.ValueOf(Default()).Elem(), "", func(path string, _ reflect.Value) {
@@ -38,7 +39,7 @@ func Keys() []string {
 	return keys
 }
 
-// eachLeaf visits the scalars outside of lists and maps.
+// eachLeaf visits the scalars and lists of strings outside of lists and maps.
 func eachLeaf(v reflect.Value, path string, visit func(path string, v reflect.Value)) {
 	for field, value := range v.Fields() {
 		key := keyOf(field)
@@ -46,7 +47,7 @@ func eachLeaf(v reflect.Value, path string, visit func(path string, v reflect.Va
 			continue
 		}
 		switch {
-		case isScalar(value.Type()):
+		case isScalar(value.Type()), value.Type() == stringsType:
 			visit(join(path, key), value)
 		case value.Kind() == reflect.Struct:
 			eachLeaf(value, join(path, key), visit)

@@ -52,7 +52,13 @@ func TestEveryLeaf(t *testing.T) {
 		assert.Equal(t, want, c, key)
 		assert.NotEqual(t, Default(), c, key)
 	}
-	assert.Len(t, names, 26)
+	assert.Len(t, names, 28)
+}
+
+func TestListsFromTheEnvironment(t *testing.T) {
+	c, err := Load("", env{"HELIX_CORS_ORIGINS": "http://localhost:3000, https://app.example"}.lookup)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"http://localhost:3000", "https://app.example"}, c.CORS.Origins)
 }
 
 func TestPrecedence(t *testing.T) {

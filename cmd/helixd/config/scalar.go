@@ -3,12 +3,14 @@ package config
 import (
 	"reflect"
 	"strconv"
+	"strings"
 	"time"
 )
 
 var (
 	secretType   = reflect.TypeFor[Secret]()
 	durationType = reflect.TypeFor[time.Duration]()
+	stringsType  = reflect.TypeFor[[]string]()
 )
 
 // isScalar reports whether a key of the type has one value, and no parts.
@@ -39,8 +41,19 @@ func wanted(t reflect.Type) string {
 	return "must be a string"
 }
 
-// setText sets a scalar from text and reports whether the text fits.
+// setText sets a scalar, or a list of strings, from text and reports whether the
+// text fits.
 func setText(v reflect.Value, text string) bool {
+	if v.Type() == stringsType {
+		var items []string
+		for item := range strings.SplitSeq(text, ",") {
+			if item = strings.TrimSpace(item); item != "" {
+				items = append(items, item)
+			}
+		}
+		v.Set(reflect.ValueOf(items))
+		return true
+	}
 	if v.Type() == secretType {
 		v.Set(reflect.ValueOf(NewSecret(text)))
 		return true

@@ -1,0 +1,52 @@
+// What stands beside the daemon: the server of the pages, which rewrites /api
+// as Next does, and is the tool of the daemon that the plain page talks to.
+import esbuild from 'esbuild';
+import http from 'node:http';
+import { block, swap } from './blocks.mjs';
+
+/** mount is what Next adds to a page; its development server has StrictMode, too. */
+const mount = `
+import { StrictMode } from 'react'
+import { createRoot } from 'react-dom/client'
+createRoot(document.getElementById('root')!).render(<StrictMode><Page /></StrictMode>)
+`;
+
+async function bundle(source) {
+  const { outputFiles } = await esbuild.build({
+    stdin: { contents: source + mount, loader: 'tsx', resolveDir: import.meta.dirname },
+    bundle: true, write: false, format: 'esm', jsx: 'automatic', define: { 'process.env.NODE_ENV': '"development"' },
+  });
+  return outputFiles[0].text;
+}
+
+/** serve listens on the port: chat.html talks to the daemon plain, the component on / to the daemon demo. */
+export async function serve(port, { plain, demo }) {
+  const html = (body) => ({ type: 'text/html', body });
+  const files = {
+    '/chat.html': html(swap(await block('html', 'chat.html'), 'http://localhost:8080', plain)),
+    '/': html('<!doctype html><meta charset="utf-8"><div id="root"></div><script type="module" src="/page.js"></script>'),
+    '/page.js': { type: 'text/javascript', body: await bundle(await block('tsx', 'page.tsx')) },
+    '/favicon.ico': { type: 'image/x-icon', body: '' },
+    '/tool': { type: 'application/json', body: '{"result":"fog"}' },
+  };
+  const server = http.createServer((req, res) => {
+    const file = files[new URL(req.url, 'http://site').pathname];
+    if (file) res.writeHead(200, { 'content-type': file.type }).end(file.body);
+    else if (req.url.startsWith('/api/')) rewrite(req, res, demo + req.url.slice('/api'.length));
+    else res.writeHead(404).end();
+  });
+  await new Promise((resolve) => server.listen(port, 'localhost', resolve));
+  return server;
+}
+
+/** rewrite passes a request on, and ends when either side does. */
+function rewrite(req, res, url) {
+  const on = http.request(url, { method: req.method, headers: { ...req.headers, host: new URL(url).host } }, (answer) => {
+    res.writeHead(answer.statusCode, answer.headers);
+    answer.pipe(res);
+    answer.on('error', () => res.destroy());
+  });
+  on.on('error', () => (res.headersSent ? res.destroy() : res.writeHead(500).end()));
+  res.on('close', () => on.destroy());
+  req.pipe(on);
+}

@@ -1,0 +1,86 @@
+package integration_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// readmeConfig is for the plain page: its origin, and what answers it.
+const readmeConfig = `
+chat: {defaultAgent: weather}
+agents:
+  weather:
+    model:
+      provider: scripted
+      scriptDelay: 30ms
+      script:
+        - text: Let me look that up.
+          toolCalls: [{name: get_weather, arguments: {city: San Francisco}}]
+        - text: San Francisco has fog and 14 degrees, as ever. It will stay like that until somebody looks again, which may be tomorrow.
+    tools:
+      get_weather: {http: {url: "http://localhost:%[1]s/tool"}}
+`
+
+// TestReadme runs the README's web page and its useChat component in Chromium.
+// It needs Chromium, node and what `make readme` installs.
+func TestReadme(t *testing.T) {
+	if os.Getenv("HELIX_README") == "" {
+		t.Skip("set HELIX_README=1, as `make readme` does")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	defer cancel()
+	chromium := os.Getenv("CHROMIUM")
+	if chromium == "" {
+		chromium = "chromium"
+	}
+	chromium, err := exec.LookPath(chromium)
+	require.NoError(t, err)
+
+	dir := t.TempDir()
+	_, port, err := net.SplitHostPort(freeAddress(t))
+	require.NoError(t, err)
+	config := filepath.Join(dir, "helix.yaml")
+	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, readmeConfig, port), 0o600))
+	t.Setenv("HELIX_CORS_ORIGINS", "http://localhost:"+port) // as the README does
+	plain := newDaemon(t, "dev", "--config", config, "--data-dir", filepath.Join(dir, "plain"), "--nats-listen", freeAddress(t))
+	demo := newDaemon(t, "dev", "--data-dir", filepath.Join(dir, "demo"), "--nats-listen", freeAddress(t))
+	plain.start()
+	demo.start()
+
+	node := exec.CommandContext(ctx, "node", "main.mjs", port, plain.url, demo.url)
+	node.Dir = "readme"
+	node.Env = append(os.Environ(), "CHROMIUM="+chromium)
+	node.Stderr = os.Stderr
+	commands, err := node.StdoutPipe()
+	require.NoError(t, err)
+	answers, err := node.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, node.Start())
+	t.Cleanup(func() {
+		node.Process.Kill()
+		node.Wait()
+	})
+	for lines := bufio.NewScanner(commands); lines.Scan(); {
+		switch lines.Text() {
+		case "@kill":
+			plain.kill()
+		case "@restart":
+			plain.start()
+		default:
+			fmt.Println(lines.Text())
+			continue
+		}
+		_, err := fmt.Fprintln(answers, "{}")
+		require.NoError(t, err)
+	}
+	require.NoError(t, node.Wait(), "see above")
+}
