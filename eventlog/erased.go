@@ -12,7 +12,8 @@ func (*Erased) Type() string { return "erased" }
 // Erasure tells how far the erasure of a session has come.
 type Erasure struct {
 	// Pending: some of its bytes may still lie on a disk; erase again to
-	// learn more.
+	// learn more. With an error: the erasure has begun, for good, and the
+	// session is not found any more. Without it nobody knows.
 	Pending bool `json:"pending"`
 	// Records is how many records were removed by this call.
 	Records int `json:"records"`

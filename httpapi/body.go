@@ -12,6 +12,34 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
+// maxSkipped is the largest body of a GET, in bytes.
+const maxSkipped = 64 << 10
+
+// limitBody bounds how long a body may take to come that the handler leaves:
+// net/http reads the rest, before the answer or behind it. Handlers that read
+// one set a deadline of their own.
+func (s *Server) limitBody(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength != 0 {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.bodyTimeout))
+	}
+}
+
+// skipBody reads the body of a GET, which means nothing: no deadline may pass
+// later, while the handler streams.
+func skipBody(w http.ResponseWriter, r *http.Request) error {
+	if r.ContentLength == 0 || r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return nil
+	}
+	switch _, err := io.CopyN(io.Discard, r.Body, maxSkipped+1); {
+	case err == nil:
+		return &sizeError{"the body is too large", maxSkipped}
+	case err != io.EOF:
+		return fmt.Errorf("%w: %w", errBodyLost, err)
+	}
+	unhurried(http.NewResponseController(w))
+	return nil
+}
+
 // readBody returns the body of a request that must say how long it is, at
 // most limit bytes, and send it in time.
 func readBody(w http.ResponseWriter, r *http.Request, limit int, timeout time.Duration) ([]byte, error) {
@@ -23,14 +51,22 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int, timeout time.Du
 	}
 	rc := http.NewResponseController(w)
 	_ = rc.SetReadDeadline(time.Now().Add(timeout))
-	body := make([]byte, r.ContentLength)
-	if _, err := io.ReadFull(r.Body, body); err != nil {
+	// It grows with what comes: the length is only what the client says.
+	var body bytes.Buffer
+	body.Grow(int(min(r.ContentLength, firstRead)) + bytes.MinRead)
+	if _, err := io.CopyN(&body, r.Body, r.ContentLength); err != nil {
 		return nil, fmt.Errorf("%w: %w", errBodyLost, err)
 	}
-	// A deadline that passes later would look like a client that has left.
-	_ = rc.SetReadDeadline(time.Time{})
-	return body, nil
+	unhurried(rc)
+	return body.Bytes(), nil
 }
+
+// firstRead is how much of a body there is room for before any of it has come.
+const firstRead = 64 << 10
+
+// unhurried lifts the deadline of reads once no body is waited for: if it
+// passed later, that would look like a client that has left.
+func unhurried(rc *http.ResponseController) { _ = rc.SetReadDeadline(time.Time{}) }
 
 // readObject returns the JSON object that is the body.
 func readObject(w http.ResponseWriter, r *http.Request) (*object, error) {

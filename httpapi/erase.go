@@ -3,12 +3,15 @@ package httpapi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
+
+	"github.com/helixd/helixd/eventlog"
 )
 
 // eraseTimeout is how long DELETE /sessions/{id} works before it answers that
-// there is more to do.
+// there is more to do, or that it could not begin.
 const eraseTimeout = 20 * time.Second
 
 // Erased is the answer of DELETE /sessions/{id}. Pending, with status 202,
@@ -22,11 +25,15 @@ type Erased struct {
 
 func (s *Server) erase(w http.ResponseWriter, r *request) error {
 	// The client's end does not leave it half done.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), eraseTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), s.eraseTimeout)
 	defer cancel()
 	e, err := s.states.Erase(ctx, r.session)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
-		e.Pending, err = true, nil
+		if e.Pending { // it has begun, for good
+			err = nil
+		} else {
+			err = fmt.Errorf("%w: %w", eventlog.ErrOutcomeUnknown, err)
+		}
 	}
 	if err != nil {
 		return err

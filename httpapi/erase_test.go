@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"net/http"
 	"testing"
@@ -12,7 +13,10 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model/scripted"
+	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream"
+	eventmemory "github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/snapshot"
 	"github.com/helixd/helixd/snapshot/memory"
@@ -65,6 +69,43 @@ func TestASessionThatIsBeingErasedTakesNothing(t *testing.T) {
 	require.Less(t, time.Since(start), within/2)
 	require.Equal(t, 200, a.request("DELETE", "/sessions/s", "").status, "it is finished")
 	require.EqualValues(t, 1, a.post(chunksOf("s"), line("s", "x")).appended(t).Count)
+}
+
+// TestAnErasureThatCouldNotBegin is not pending, whether the session is there
+// or not: the log is out of reach.
+func TestAnErasureThatCouldNotBegin(t *testing.T) {
+	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), SyncInterval: time.Second})
+	require.NoError(t, err)
+	defer srv.Stop()
+	nc, err := srv.Connect()
+	require.NoError(t, err)
+	defer nc.Close()
+	log, err := jetstream.Open(t.Context(), nc, nil)
+	require.NoError(t, err)
+	defer log.Close()
+	a := newAPIOn(t, log, nil)
+	a.append("s", created("s"))
+	httpapi.SetEraseTimeout(a.srv, 50*time.Millisecond)
+	srv.Stop()
+	for _, target := range []string{"/sessions/s", "/sessions/unknown"} {
+		a.request("DELETE", target, "").failed(t, 503, httpapi.CodeUnavailable)
+	}
+}
+
+// slowLog is a log whose erasures begin, and are not done in time.
+type slowLog struct{ eventlog.Log }
+
+func (slowLog) Erase(ctx context.Context, _ string) (eventlog.Erasure, error) {
+	<-ctx.Done()
+	return eventlog.Erasure{Pending: true}, ctx.Err()
+}
+
+func TestAnErasureThatHasBegunIsPending(t *testing.T) {
+	a := newAPIOn(t, slowLog{eventmemory.New()}, nil)
+	httpapi.SetEraseTimeout(a.srv, time.Millisecond)
+	got := a.request("DELETE", "/sessions/s", "")
+	require.Equal(t, 202, got.status)
+	require.JSONEq(t, `{"sessionId":"s","pending":true,"forks":[]}`, got.body)
 }
 
 func TestRetention(t *testing.T) {

@@ -178,6 +178,7 @@ var failures = []failure{
 	{is(eventlog.ErrClosed, "the server is stopping", nil), 503, CodeUnavailable},
 	{is(eventlog.ErrOutcomeUnknown, "the log did not answer; the request may have been carried out", nil), 503, CodeUnavailable},
 	{is(eventlog.ErrErasing, "the session is being erased", "delete it again"), 409, CodeErasurePending},
+	{is(context.DeadlineExceeded, "the log did not answer in time; the request may have been carried out", nil), 503, CodeUnavailable},
 }
 
 func is(target error, text string, detail any) func(error) (string, any, bool) {
@@ -200,8 +201,7 @@ func as[T error](show func(T) (string, any)) func(error) (string, any, bool) {
 func refusal(target error, text string) func(error) (string, any, bool) {
 	return func(err error) (string, any, bool) {
 		if own, ok := errors.AsType[*AuthError](err); ok && own.Message != "" {
-			text := own.Message[:min(len(own.Message), maxErrorText)]
-			return strings.ToValidUTF8(text, ""), nil, errors.Is(err, target)
+			return strings.ToValidUTF8(own.Message, ""), nil, errors.Is(err, target)
 		}
 		return text, nil, errors.Is(err, target)
 	}
@@ -214,7 +214,7 @@ const statusInvalid = "validation_error"
 func describe(err error) (status int, body ErrorBody) {
 	for _, f := range failures {
 		if text, detail, ok := f.match(err); ok {
-			body = ErrorBody{Error: text, Code: f.code, Detail: detail}
+			body = ErrorBody{Error: cut(text, maxErrorText), Code: f.code, Detail: short(detail)}
 			if _, ok := errors.AsType[*submitError](err); ok {
 				body.Status = statusInvalid
 			}
@@ -222,6 +222,34 @@ func describe(err error) (status int, body ErrorBody) {
 		}
 	}
 	return 500, ErrorBody{Error: "internal error", Code: CodeInternalError}
+}
+
+// maxField is the longest field that an error names, in bytes: clients choose
+// the names of some.
+const maxField = 256
+
+// short cuts the field of a detail.
+func short(detail any) any {
+	switch d := detail.(type) {
+	case fieldDetail:
+		d.Field = cut(d.Field, maxField)
+		return d
+	case chunkDetail:
+		d.Field = cut(d.Field, maxField)
+		return d
+	case lineDetail:
+		d.Field = cut(d.Field, maxField)
+		return d
+	}
+	return detail
+}
+
+// cut returns the beginning of a text, at most limit bytes of whole characters.
+func cut(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit], "")
 }
 
 // fail answers with an error. If an answer has begun, it aborts the

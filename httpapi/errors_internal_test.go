@@ -63,7 +63,7 @@ func TestErrorTable(t *testing.T) {
 		{fmt.Errorf("%w: %w", eventlog.ErrOutcomeUnknown, eventlog.ErrErasing), 503, "UNAVAILABLE", nil},
 		{eventlog.ErrIncomplete, 500, "INTERNAL_ERROR", nil},
 		{eventlog.ErrSuperseded, 500, "INTERNAL_ERROR", nil},
-		{context.DeadlineExceeded, 500, "INTERNAL_ERROR", nil},
+		{context.DeadlineExceeded, 503, "UNAVAILABLE", nil},
 		{errPanicked, 500, "INTERNAL_ERROR", nil},
 		{errors.New("anything"), 500, "INTERNAL_ERROR", nil},
 	} {

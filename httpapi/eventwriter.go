@@ -81,9 +81,7 @@ func (o *eventWriter) write(e event) error {
 	b = append(b, e.data...)
 	b = append(b, "\n\n"...)
 	o.buf = b
-	o.s.extendDeadline(o.rc)
-	_, err := o.w.Write(b)
-	return err
+	return o.s.write(o.w, o.rc, b)
 }
 
 func (o *eventWriter) heartbeat() error {

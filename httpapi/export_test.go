@@ -5,6 +5,12 @@ import "time"
 // SetWriteTimeout makes a stuck client be dropped sooner.
 func SetWriteTimeout(s *Server, d time.Duration) { s.writeTimeout = d }
 
+// SetBodyTimeout makes a body that nobody reads be given up sooner.
+func SetBodyTimeout(s *Server, d time.Duration) { s.bodyTimeout = d }
+
+// SetEraseTimeout makes an erasure be answered sooner.
+func SetEraseTimeout(s *Server, d time.Duration) { s.eraseTimeout = d }
+
 // TestRoute is a row of the routing table.
 type TestRoute struct {
 	Method, Pattern string

@@ -32,8 +32,7 @@ func (s *Server) records(w http.ResponseWriter, r *request) error {
 		if err != nil {
 			return err
 		}
-		s.extendDeadline(rc)
-		if _, err := w.Write(append(line, '\n')); err != nil {
+		if err := s.write(w, rc, append(line, '\n')); err != nil {
 			panic(http.ErrAbortHandler) // the client has left
 		}
 	}

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -22,9 +24,10 @@ func (s *Server) respond(w http.ResponseWriter, status int, v any) error {
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	h.Set("Cache-Control", "no-store")
-	s.extendDeadline(http.NewResponseController(w))
+	rc := http.NewResponseController(w)
+	s.extendDeadline(rc)
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // a client that has left is no error
+	_ = s.write(w, rc, body) // a client that has left is no error
 	return nil
 }
 
@@ -42,6 +45,21 @@ func marshal(v any) ([]byte, error) {
 	enc.SetEscapeHTML(false)
 	err := enc.Encode(v)
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), err
+}
+
+// pieceBytes is how much of an answer a client has to take within the write
+// timeout: no size of an answer is too much for a slow one.
+const pieceBytes = 64 << 10
+
+// write writes b, piece by piece.
+func (s *Server) write(w io.Writer, rc *http.ResponseController, b []byte) error {
+	for piece := range slices.Chunk(b, pieceBytes) {
+		s.extendDeadline(rc)
+		if _, err := w.Write(piece); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // extendDeadline gives the next write its time. net/http lifts the deadline

@@ -97,11 +97,16 @@ func TestMounted(t *testing.T) {
 
 func dial(t *testing.T, a *api) net.Conn {
 	t.Helper()
-	conn, err := net.Dial("tcp", strings.TrimPrefix(a.http.URL, "http://"))
+	return dialTo(t, a.http.URL)
+}
+
+func dialTo(t *testing.T, url string) *net.TCPConn {
+	t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
 	require.NoError(t, err)
 	t.Cleanup(func() { conn.Close() })
 	require.NoError(t, conn.SetDeadline(time.Now().Add(within)))
-	return conn
+	return conn.(*net.TCPConn)
 }
 
 func answerOf(t *testing.T, conn net.Conn) answer {

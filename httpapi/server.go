@@ -29,9 +29,9 @@ const (
 	// DefaultInterruptDeadline is how long /interrupt and /abort wait for the
 	// run to stop.
 	DefaultInterruptDeadline = 5 * time.Second
-	// WriteTimeout is how long a client may take to accept a write.
+	// WriteTimeout is how long a client may take to accept 64 KiB of an answer.
 	WriteTimeout = 30 * time.Second
-	// bodyTimeout is how long a client may take to send a body.
+	// bodyTimeout is how long a client may take to send a body, wanted or not.
 	bodyTimeout = 30 * time.Second
 	// chunksBodyTimeout is the same for POST /sessions/{id}/chunks.
 	chunksBodyTimeout = 2 * time.Minute
@@ -81,6 +81,8 @@ type Server struct {
 	states       *snapshot.Store
 	logger       *slog.Logger
 	writeTimeout time.Duration
+	bodyTimeout  time.Duration // of a body that no handler reads
+	eraseTimeout time.Duration
 	// origins refuses what a web page of another origin makes a browser
 	// send: without tokens nothing else would.
 	origins   *http.CrossOriginProtection
@@ -123,7 +125,8 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{
 		opts: o, log: o.Log, loop: o.Loop, states: o.States, logger: o.Logger,
-		writeTimeout: WriteTimeout, origins: http.NewCrossOriginProtection(),
+		writeTimeout: WriteTimeout, bodyTimeout: bodyTimeout, eraseTimeout: eraseTimeout,
+		origins: http.NewCrossOriginProtection(),
 	}
 	if err := s.trust(o.Origins, authenticated); err != nil {
 		return nil, err
@@ -140,6 +143,7 @@ func (s *Server) Close() { s.stop(http.ErrServerClosed) }
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = identified(w, r)
+	s.limitBody(w, r)
 	out := &tracker{ResponseWriter: w}
 	defer func() {
 		switch p := recover(); p {
@@ -152,7 +156,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}()
 	answer := func(_ http.ResponseWriter, r *http.Request) {
-		if err := s.dispatch(out, r); err != nil {
+		err := skipBody(out, r)
+		if err == nil {
+			err = s.dispatch(out, r)
+		}
+		if err != nil {
 			s.fail(out, r, err)
 		}
 	}

@@ -189,9 +189,13 @@ func (s *Store) Erase(ctx context.Context, session string) (eventlog.Erasure, er
 		return eventlog.Erasure{}, err
 	}
 	e, err := s.log.Erase(ctx, session)
-	if err == nil || errors.Is(err, eventlog.ErrSessionNotFound) {
-		// And what a reader saved meanwhile.
-		err = errors.Join(err, s.opts.Folds.Erase(ctx, session))
+	if err != nil && !errors.Is(err, eventlog.ErrSessionNotFound) {
+		return e, err
+	}
+	// And what a reader saved meanwhile.
+	if again := s.opts.Folds.Erase(ctx, session); again != nil {
+		e.Pending = e.Pending || err == nil // the log's part is done
+		return e, again
 	}
 	return e, err
 }

@@ -35,6 +35,13 @@ func (x *Answer) Is(mediaType string) bool {
 	return media == mediaType
 }
 
+// Framed reports whether the end of the body can be told from a connection
+// that was cut. An answer of HTTP/1 without a length and without chunks, as old
+// proxies send it, just ends with its connection.
+func (x *Answer) Framed() bool {
+	return x.res.ProtoMajor > 1 || x.res.ContentLength >= 0 || len(x.res.TransferEncoding) > 0 || x.res.Uncompressed
+}
+
 // Alive returns for how long the server has been heard of: from the answer's
 // beginning to what came of its body last, heartbeats included.
 func (x *Answer) Alive() time.Duration { return x.heard.Sub(x.begun) }

@@ -36,8 +36,9 @@ type Options struct {
 	// RetryBaseDelay is the wait before the first repetition, doubled each
 	// time up to 30 s; 0: 1 s.
 	RetryBaseDelay time.Duration
-	// Client sends the requests; nil: one of its own that follows no
-	// redirects. A Timeout of it would also end streams.
+	// Client sends the requests; nil: one of its own. It follows no redirects,
+	// which would take the headers to another host, unless it has a
+	// CheckRedirect. A Timeout of it would also end streams.
 	Client *http.Client
 	// Idle is how long the server may send nothing, before an answer and
 	// within it; 0: 60 s. Heartbeats come every 15 s, and a helixd takes up
@@ -76,11 +77,14 @@ func NewHTTP(serverURL string, o *Options) *HTTP {
 	if h.opts.Idle <= 0 {
 		h.opts.Idle = DefaultIdle
 	}
-	if h.opts.Client == nil {
-		h.opts.Client = &http.Client{
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		}
+	client := http.Client{}
+	if h.opts.Client != nil {
+		client = *h.opts.Client
 	}
+	if client.CheckRedirect == nil {
+		client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	}
+	h.opts.Client = &client
 	return h
 }
 

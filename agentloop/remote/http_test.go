@@ -265,3 +265,24 @@ func TestACallEndsWithItsContext(t *testing.T) {
 	require.Equal(t, cause, err)
 	require.Len(t, s.got("/status"), 1)
 }
+
+// A redirect would take the headers, which may be secret, to another host.
+func TestACallersClientFollowsNoRedirects(t *testing.T) {
+	other, s := newServer(t), newServer(t)
+	other.on("/status", says(200, `{"sessionId":"s","status":"running"}`))
+	s.on("/status", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, other.http.URL+r.RequestURI, http.StatusTemporaryRedirect)
+	})
+	own := &http.Client{}
+	o := remote.Options{Headers: map[string]string{"X-Api-Key": "secret"}, Client: own, MaxRetries: -1}
+	_, err := remote.NewHTTP(s.http.URL, &o).Status(ctxOf(t), "s")
+	require.ErrorContains(t, err, "status 307")
+	require.Empty(t, other.got("/status"))
+	require.Nil(t, own.CheckRedirect, "the caller's stays as it is")
+
+	followed := 0
+	own.CheckRedirect = func(*http.Request, []*http.Request) error { followed++; return nil }
+	_, err = remote.NewHTTP(s.http.URL, &o).Status(ctxOf(t), "s")
+	require.NoError(t, err)
+	require.Equal(t, 1, followed)
+}

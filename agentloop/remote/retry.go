@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"strconv"
 	"time"
@@ -61,8 +62,9 @@ func backoff(base time.Duration, n int) time.Duration {
 
 // retryAfter reads the header of that name: seconds, or a time.
 func retryAfter(header string) time.Duration {
-	if seconds, err := strconv.ParseUint(header, 10, 31); err == nil {
-		return time.Duration(seconds) * time.Second
+	// What is too large to be parsed is as long as can be.
+	if seconds, err := strconv.ParseUint(header, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
+		return time.Duration(min(seconds, math.MaxInt64/uint64(time.Second))) * time.Second
 	}
 	if at, err := http.ParseTime(header); err == nil {
 		return max(time.Until(at), 0)

@@ -156,10 +156,12 @@ func TestAWaitEndsWithItsContext(t *testing.T) {
 
 func TestAServerSaysHowLongToWait(t *testing.T) {
 	for header, want := range map[string]time.Duration{
-		"":    7 * time.Second, // 1, 2, 4
-		"3":   10 * time.Second,
-		"120": 6 * time.Minute,
-		"121": 0, // it is given up
+		"":                     7 * time.Second, // 1, 2, 4
+		"3":                    10 * time.Second,
+		"120":                  6 * time.Minute,
+		"121":                  0, // it is given up
+		"9223372037":           0, // more nanoseconds than there are
+		"18446744073709551616": 0,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			client := serve(t, func(w http.ResponseWriter, r *http.Request) {

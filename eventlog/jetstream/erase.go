@@ -26,14 +26,14 @@ func (l *Log) Erase(ctx context.Context, session string) (eventlog.Erasure, erro
 	if err != nil {
 		return eventlog.Erasure{}, err
 	}
-	e := eventlog.Erasure{Pending: true}
 	fence, err := l.fence(ctx, session)
 	if errors.Is(err, eventlog.ErrSessionNotFound) {
 		return l.erased(ctx, session)
 	}
 	if err != nil {
-		return e, err
+		return eventlog.Erasure{}, err
 	}
+	e := eventlog.Erasure{Pending: true} // the fence is durable
 	s := l.sealerOf(session)
 	s.working.Lock()
 	s.forget(session)
@@ -49,7 +49,11 @@ func (l *Log) Erase(ctx context.Context, session string) (eventlog.Erasure, erro
 	if err != nil {
 		return e, err
 	}
-	if again, err := l.lastMessage(ctx, stream, subject); err != nil || again.sequence != fence {
+	again, err := l.lastMessage(ctx, stream, subject)
+	if err != nil && !errors.Is(err, errNoMessage) {
+		return e, err
+	}
+	if err != nil || again.sequence != fence {
 		return l.erased(ctx, session)
 	}
 	for _, part := range []struct {
@@ -78,7 +82,7 @@ func (l *Log) Erase(ctx context.Context, session string) (eventlog.Erasure, erro
 		return e, err
 	}
 	settled, err := l.erased(ctx, session)
-	e.Pending = settled.Pending
+	e.Pending = settled.Pending || err != nil && !errors.Is(err, eventlog.ErrSessionNotFound)
 	return e, err
 }
 
@@ -90,8 +94,11 @@ func (l *Log) erased(ctx context.Context, session string) (eventlog.Erasure, err
 	if errors.Is(err, errNoMessage) {
 		return eventlog.Erasure{}, eventlog.ErrSessionNotFound
 	}
-	if err != nil || l.opts.Scan == nil {
-		return eventlog.Erasure{Pending: true}, err
+	if err != nil {
+		return eventlog.Erasure{}, err
+	}
+	if l.opts.Scan == nil {
+		return eventlog.Erasure{Pending: true}, nil
 	}
 	found, err := l.opts.Scan(ctx, []string{logSubject(session, p), segmentSubject(session, p), l.blobPrefix(session)})
 	if err != nil || found {

@@ -292,3 +292,26 @@ func TestAnAppendBehindAnErasedPurgedRecordIsTakenBack(t *testing.T) {
 	require.NoError(t, l.confirmBehind(t.Context(), "s", expected, last, 3))
 	requireRecords(t, l, "s", append(textEntries("new", 2), textEntries("on", 3)...))
 }
+
+// TestAnErasureThatFailsTellsWhetherItHasBegun: only behind the fence is it
+// pending.
+func TestAnErasureThatFailsTellsWhetherItHasBegun(t *testing.T) {
+	l := openLog(t, nil)
+	appended(t, l, "s", 0, textEntries("x", 3))
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	for _, session := range []string{"s", "never"} {
+		e, err := l.Erase(gone, session)
+		require.ErrorIs(t, err, context.Canceled)
+		require.Zero(t, e)
+	}
+	_, err := l.Head(t.Context(), "s")
+	require.NoError(t, err)
+
+	require.NoError(t, l.js.DeleteStream(t.Context(), blobStream)) // the first thing that is needed behind it
+	e, err := l.Erase(t.Context(), "s")
+	require.Error(t, err)
+	require.True(t, e.Pending)
+	_, err = l.Head(t.Context(), "s")
+	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+}

@@ -45,13 +45,18 @@ func (r RecordRange) query() url.Values {
 // Records yields records of a session's log, facts included. Unless an error
 // is last, they are all that were asked for. An answer that breaks off is gone
 // on with behind the last record; not so without To and Dead, since the head
-// may have moved, and with it what is struck: that is [ErrStreamDropped].
+// may have moved, and with it what is struck: that is [ErrStreamDropped]. One
+// that tells neither its length nor its end, as behind a proxy of HTTP/1.0, is
+// [ErrMalformed].
 func (c *Client) Records(ctx context.Context, sessionID string, r RecordRange) iter.Seq2[eventlog.Record, error] {
 	return func(yield func(eventlog.Record, error) bool) {
 		rest := r
 		k := get("records", rest.query()).of("sessions", sessionID)
 		k.Accept = ndjson
 		err := c.follow(ctx, &k, ndjson, func(a *remote.Answer, moved func()) error {
+			if !a.Framed() {
+				return fmt.Errorf("%w: nothing tells where it ends", ErrMalformed)
+			}
 			for line, err := range a.Lines(maxLine) {
 				if err != nil {
 					return err

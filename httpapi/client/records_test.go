@@ -101,3 +101,21 @@ func TestRecordsThatAreNone(t *testing.T) {
 		require.ErrorIs(t, err, client.ErrOutOfOrder, "it was not asked for")
 	}
 }
+
+// An answer that just ends with its connection may have been cut anywhere.
+func TestRecordsThatNothingTellsTheEndOf(t *testing.T) {
+	s := newServer(t)
+	s.instead(func(w http.ResponseWriter, _ *http.Request) bool {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return false
+		}
+		defer conn.Close()
+		_, _ = fmt.Fprint(conn, "HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nConnection: close\r\n\r\n",
+			`{"sequence":3,"time":"2026-01-01T00:00:00Z","kind":"later","type":"x","agent":"s","data":{}}`, "\n")
+		return true
+	})
+	for _, err := range s.client().Records(ctxOf(t), "s", client.RecordRange{}) {
+		require.ErrorIs(t, err, client.ErrMalformed)
+	}
+}

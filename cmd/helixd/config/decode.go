@@ -32,9 +32,14 @@ func (d *decoder) fail(n *node, path, text string) {
 	d.problems = append(d.problems, problem{at: at, path: path, text: text})
 }
 
-// decode sets v from the node. Null leaves it as it is.
+// decode sets v from the node. A section may be null, as when all that it has
+// is commented out: that leaves it as it is. A value may not: whoever left it
+// out does not expect that the default, which may be everything, holds.
 func (d *decoder) decode(v reflect.Value, n *node, path string) {
 	if n.kind == kindNull {
+		if !isSection(v.Type()) {
+			d.fail(n, path, "has no value")
+		}
 		return
 	}
 	if v.Type() == rawType {
@@ -69,7 +74,7 @@ func (d *decoder) structure(v reflect.Value, n *node, path string) {
 	for _, p := range n.pairs {
 		keyPath := join(path, p.key)
 		field, ok := fieldOf(v, p.key)
-		if ok && p.value.kind == kindNull {
+		if ok && p.value.kind == kindNull && isSection(field.Type()) {
 			continue // as if it were not there
 		}
 		d.config.setOrigin(keyPath, origin{d.file, p.line})
@@ -130,6 +135,14 @@ func (d *decoder) scalar(v reflect.Value, n *node, path string) {
 	if !accepts(v.Type(), n.kind) || !setText(v, text) {
 		d.fail(n, path, wanted(v.Type()))
 	}
+}
+
+// isSection reports whether a key of the type has keys below it.
+func isSection(t reflect.Type) bool {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return !isScalar(t) && (t.Kind() == reflect.Struct || t.Kind() == reflect.Map)
 }
 
 // newElem returns a settable value with its defaults.

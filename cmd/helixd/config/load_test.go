@@ -63,7 +63,7 @@ func TestLoadExample(t *testing.T) {
 }
 
 func TestLoadNothing(t *testing.T) {
-	for _, text := range []string{"", "# nothing\n", "agents:\nnats:\n  tls:\nlisten: ~\n"} {
+	for _, text := range []string{"", "# nothing\n", "agents:\nnats:\n  tls:\n"} {
 		c, err := loadText(t, text, nil)
 		require.NoError(t, err)
 		c.file, c.origins = "", nil

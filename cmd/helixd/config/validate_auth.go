@@ -1,7 +1,10 @@
 package config
 
 import (
+	"net/http"
+	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/helixd/helixd/httpapi"
 )
@@ -10,11 +13,27 @@ func (k *checker) checkAuth() {
 	for i, t := range k.config.Auth.Tokens {
 		path := index("auth.tokens", i)
 		k.require(!t.Token.IsZero(), path+".token", "must not be empty")
+		k.require(!strings.ContainsFunc(t.Token.Reveal(), isBlank), path+".token", "must not have spaces or control characters")
 		k.checkGlobs(t.Operations, path+".operations")
+		for i, g := range t.Operations {
+			k.require(g == "" || matchesOperation(g), index(path+".operations", i), "matches no operation")
+		}
 		k.checkGlobs(t.Sessions, path+".sessions")
 	}
 	k.checkJWT()
 	k.checkCORS()
+}
+
+// isBlank reports whether a character would be lost, or refused, in a header.
+func isBlank(c rune) bool { return unicode.IsSpace(c) || unicode.IsControl(c) }
+
+// matchesOperation asks those who will decide about requests.
+func matchesOperation(glob string) bool {
+	auth := httpapi.BearerTokens([]httpapi.Token{{Token: "t", Operations: []string{glob}, Sessions: []string{"*"}}})
+	r := &http.Request{Header: http.Header{"Authorization": {"Bearer t"}}}
+	return slices.ContainsFunc(httpapi.Routes(), func(rt httpapi.RouteInfo) bool {
+		return rt.Operation != "" && auth(r, rt.Operation, "s") == nil
+	})
 }
 
 // checkGlobs refuses an empty list: it reads like nothing, while leaving the
