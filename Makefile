@@ -40,6 +40,10 @@ readme: ## run the README's web page and component in Chromium (needs node, npm 
 	cd integration/readme && npm ci --no-audit --no-fund --loglevel=error
 	HELIX_README=1 go test -count=1 -v -run TestReadme -timeout 5m ./integration
 
+.PHONY: clients
+clients: ## measure what 500 idle and 500 active SSE clients get and cost
+	go run ./integration/clients
+
 .PHONY: fuzz
 fuzz: ## fuzz every target for FUZZTIME
 	.ci/fuzz $(FUZZTIME)

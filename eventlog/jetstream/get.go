@@ -127,7 +127,10 @@ func (l *Log) leaderGet(ctx context.Context, stream string, what map[string]any)
 // Errors: ErrIncomplete where something was lost.
 func (l *Log) getBatch(ctx context.Context, stream, subject string, from uint64, count, size int) ([]*nats.Msg, error) {
 	inbox := l.nc.NewInbox()
-	sub, err := l.nc.SubscribeSync(inbox)
+	// Room for the messages and the end mark: a synchronous subscription takes
+	// half a MiB, whatever comes.
+	answers := make(chan *nats.Msg, count+1)
+	sub, err := l.nc.ChanSubscribe(inbox, answers)
 	if err != nil {
 		return nil, fmt.Errorf("jetstream: read: %w", err)
 	}
@@ -141,12 +144,16 @@ func (l *Log) getBatch(ctx context.Context, stream, subject string, from uint64,
 	var messages []*nats.Msg
 	var last uint64
 	for {
-		m, err := sub.NextMsgWithContext(try)
-		if err != nil {
+		var m *nats.Msg
+		select {
+		case m = <-answers:
+		case <-l.closed:
+			return nil, eventlog.ErrClosed
+		case <-try.Done():
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)
 			}
-			return nil, fmt.Errorf("%w: %w", eventlog.ErrIncomplete, err)
+			return nil, fmt.Errorf("%w: %w", eventlog.ErrIncomplete, try.Err())
 		}
 		status := first(m.Header, headerStatus)
 		if n := lastSequence(m.Header); n != last {
@@ -156,6 +163,8 @@ func (l *Log) getBatch(ctx context.Context, stream, subject string, from uint64,
 		case "":
 		case "204", "404":
 			return messages, nil
+		case "503":
+			return nil, fmt.Errorf("%w: %w", eventlog.ErrIncomplete, nats.ErrNoResponders)
 		default:
 			return nil, fmt.Errorf("jetstream: read: status %s", status)
 		}

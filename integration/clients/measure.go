@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+)
+
+const (
+	// starters is how many requests are under way while sessions begin.
+	starters = 16
+	// calm is how long the daemon is left alone before its memory is read.
+	calm = 2 * time.Second
+	// aim is what p99 should stay below.
+	aim = 30 * time.Millisecond
+)
+
+// run is a daemon with its clients.
+type run struct {
+	*load
+	d *daemon
+	r *report
+
+	ctx    context.Context // ends with the first failure
+	fail   context.CancelCauseFunc
+	busy   sync.WaitGroup // clients and producers
+	joined sync.WaitGroup // clients that have heard nothing yet
+}
+
+// measure runs a daemon with its clients and reports.
+func measure(ctx context.Context, o options) (*report, error) {
+	dir, err := os.MkdirTemp(o.dir, "clients-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	r := &run{load: newLoad(o), r: newReport(o)}
+	provider, err := startProvider(r.load)
+	if err != nil {
+		return nil, err
+	}
+	defer provider.stop()
+	say("building the daemon")
+	if r.d, err = startDaemon(ctx, dir, o.durability, provider.url); err != nil {
+		return nil, err
+	}
+	defer r.d.stop()
+	if err := r.r.syncCost(dir); err != nil {
+		return nil, err
+	}
+	r.ctx, r.fail = context.WithCancelCause(ctx)
+	defer r.busy.Wait()
+	defer r.fail(nil)
+	for _, step := range []func() error{r.join, r.pace, r.end} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	return r.r, nil
+}
+
+// join begins the sessions and attaches the clients, and looks at the daemon's
+// memory in between.
+func (r *run) join() error {
+	idle, active := each(r.clients, idleName), each(r.clients, activeName)
+	begin := r.d.begin
+	if r.by == byAgents {
+		begin = r.d.run
+	}
+	silent := func(int, chunk) error { return nil }
+	for _, step := range []struct {
+		with, each string
+		do         func() error
+	}{
+		{"no client", "", func() error { return r.all(idle, r.d.begin) }},
+		{"idle clients", "an idle client", func() error { return r.attach(idle, silent) }},
+		{"active sessions, too", "an active session", func() error { return r.all(active, begin) }},
+		{"their clients, too", "its client", func() error { return r.attach(active, r.hear) }},
+	} {
+		if err := step.do(); err != nil {
+			return err
+		}
+		if err := r.r.memory(r.ctx, r.d, step.with, step.each); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// attach has a client follow each session, and returns when each has heard
+// something.
+func (r *run) attach(sessions []string, hear func(s int, c chunk) error) error {
+	say("%d clients", len(sessions))
+	r.joined.Add(len(sessions))
+	for s, session := range sessions {
+		first := sync.OnceFunc(r.joined.Done)
+		r.busy.Go(func() {
+			err := r.d.follow(r.ctx, session, func(c chunk) error {
+				first()
+				return hear(s, c)
+			})
+			if err != nil {
+				r.fail(err)
+			}
+		})
+	}
+	return wait(r.ctx, &r.joined)
+}
+
+// pace lets the chunks come due, and waits until all have been heard.
+func (r *run) pace() error {
+	say("%g chunks/s for %s", r.total(), r.warm+r.span)
+	r.start()
+	if r.by == byProducers {
+		for s := range r.clients {
+			r.busy.Go(func() {
+				err := r.keepPace(r.ctx, s, func(n int) error { return r.d.append(r.ctx, activeName(s), r.token(s, n)) })
+				if err != nil {
+					r.fail(err)
+				}
+			})
+		}
+	}
+	if err := r.r.underLoad(r.ctx, r.load, r.d); err != nil {
+		return err
+	}
+	return wait(r.ctx, &r.done)
+}
+
+// end ends the daemon while all clients are there.
+func (r *run) end() error {
+	r.r.latencies(r.load)
+	logs := r.d.dump()
+	r.r.goroutines(logs)
+	if r.log == "" {
+		return nil
+	}
+	return os.WriteFile(r.log, []byte(logs), 0o600)
+}
+
+func idleName(s int) string { return fmt.Sprintf("idle-%04d", s) }
+
+func activeName(s int) string { return fmt.Sprintf("active-%04d", s) }
+
+// each names n sessions.
+func each(n int, name func(int) string) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = name(i)
+	}
+	return all
+}
+
+// all calls f for each session, some at a time, until one fails.
+func (r *run) all(sessions []string, f func(ctx context.Context, session string) error) error {
+	var all sync.WaitGroup
+	for w := range starters {
+		all.Go(func() {
+			for i := w; i < len(sessions) && r.ctx.Err() == nil; i += starters {
+				if err := f(r.ctx, sessions[i]); err != nil {
+					r.fail(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	return context.Cause(r.ctx)
+}
+
+// wait waits for a group within ctx. The goroutine that it leaves behind if ctx
+// ends first lasts as long as the group, that is until the program ends.
+func wait(ctx context.Context, group *sync.WaitGroup) error {
+	done := make(chan struct{})
+	go func() { group.Wait(); close(done) }()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// sleep lets time pass, unless ctx ends first.
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// say tells the watcher how far it is.
+func say(format string, args ...any) { fmt.Fprintf(os.Stderr, "  "+format+"\n", args...) }
