@@ -23,6 +23,10 @@ type Options struct {
 	NewID  func() string    // unique for all time; nil: ULIDs
 	// States folds the log; nil: a store without saved folds.
 	States *snapshot.Store
+	// Queue, if set, is shared by the nodes of one log: runs of a node that dies
+	// go on at another one, or here after a restart. Without it a run goes on
+	// when somebody asks for it, here, whoever had it.
+	Queue Queue
 	// RetryDelay is the pause before a failed model call is repeated; it
 	// doubles each time. 0: one second.
 	RetryDelay time.Duration
@@ -42,19 +46,39 @@ type Loop struct {
 	live map[string]*liveRun
 	// requested are the hooks of requests, by session.
 	requested map[string]*runHooks
+	// asked counts the requests that are being appended, by session.
+	asked  map[string]int
+	drains chan struct{} // closed when the loop drains
+	left   chan struct{} // tells Drain that a run has left
 }
 
-// liveRun is a tree that this node is driving.
+// liveRun is a tree that this node is driving. What the loop's lock guards is
+// marked so.
 type liveRun struct {
-	again bool // somebody has asked for it since
+	again   bool     // guarded: somebody has asked for it since
+	pauses  bool     // guarded: it broke off, and is taken up again after a pause
+	agreed  bool     // guarded: what its tickets announced is in the log, or never will be
+	tickets []uint64 // guarded: places on the list that this node answers for
 	// held is the head behind which this node has claimed the tree, 0 if it
 	// has not. It is the driving goroutine's.
-	held uint64
+	held  uint64
+	agent string // the root's, the driving goroutine's
+}
+
+// ask has the tree looked at once more. The ticket may be 0.
+func (run *liveRun) ask(ticket uint64) {
+	run.again, run.agreed = true, true
+	if ticket > 0 {
+		run.tickets = append(run.tickets, ticket)
+	}
 }
 
 // New returns a loop for the given agents. It fails if one is ill-defined.
 func New(log eventlog.Log, agents []Agent, o *Options) (*Loop, error) {
-	l := &Loop{log: log, agents: map[string]*definition{}, live: map[string]*liveRun{}, requested: map[string]*runHooks{}}
+	l := &Loop{
+		log: log, agents: map[string]*definition{}, live: map[string]*liveRun{}, requested: map[string]*runHooks{},
+		asked: map[string]int{}, drains: make(chan struct{}), left: make(chan struct{}, 1),
+	}
 	if o != nil {
 		l.opts = *o
 	}
@@ -106,7 +130,7 @@ func (l *Loop) AgentTypes() []string {
 }
 
 // Stop ends all runs as a crash would, so that they can be resumed, and waits
-// for their goroutines. It is idempotent.
+// for their goroutines. It is idempotent. See Drain for a gentler way.
 func (l *Loop) Stop() {
 	l.mu.Lock()
 	l.stop(ErrStopping)
@@ -128,18 +152,25 @@ func (l *Loop) factBase(session string) eventlog.FactBase {
 }
 
 // drive has the session's tree driven by this node until nothing is left to
-// decide.
-func (l *Loop) drive(session string) {
+// decide, unless another node that lives does.
+func (l *Loop) drive(session string, ticket uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if run := l.live[session]; run != nil {
-		run.again = true
-		return
-	}
-	if l.ctx.Err() != nil {
+		run.ask(ticket)
 		return
 	}
 	run := &liveRun{}
+	run.ask(ticket)
+	run.again = false
+	l.launch(session, run)
+}
+
+// launch begins to drive. The caller has the lock.
+func (l *Loop) launch(session string, run *liveRun) {
+	if l.ctx.Err() != nil {
+		return
+	}
 	l.live[session] = run
 	l.wg.Go(func() { l.keep(session, run) })
 }
@@ -156,29 +187,47 @@ const (
 func (l *Loop) keep(session string, run *liveRun) {
 	for pause := minHoldPause; ; pause = min(2*pause, maxHoldPause) {
 		err := l.hold(l.ctx, session, run)
-		retry := false
+		retry, rests := false, false
 		switch {
-		case err == nil, errors.Is(err, ErrStopping), l.ctx.Err() != nil:
+		case err == nil:
+			rests = true
+		case errors.Is(err, ErrStopping), errors.Is(err, errHeld), l.ctx.Err() != nil:
+		case errors.Is(err, errHandedOver):
+			l.opts.Logger.Info("run handed over: this node drains", "session", session)
 		case errors.Is(err, eventlog.ErrSuperseded):
 			l.opts.Logger.Info("run taken over by another node", "session", session)
 			l.tellSuperseded(session)
 		case errors.Is(err, eventlog.ErrSessionNotFound):
+			rests = true
 			l.opts.Logger.Info("run stopped: the session was erased", "session", session)
 		case errors.Is(err, eventlog.ErrClosed), errors.Is(err, ErrUnknownAgent), errors.Is(err, eventlog.ErrStreamEnded),
 			errors.Is(err, errPanicked), errors.Is(err, errStuck):
+			rests = !errors.Is(err, eventlog.ErrClosed) && !errors.Is(err, ErrUnknownAgent) // it would come again
 			l.opts.Logger.Error("run stopped", "session", session, "error", err)
 		default:
 			retry = true
 			l.opts.Logger.Error("run broke off and is taken up again", "session", session, "error", err, "pause", pause)
+			l.pauses(run, true)
 			if wait(l.ctx, pause) != nil {
 				retry = false
 			}
+			l.pauses(run, false)
 		}
 		l.mu.Lock()
 		if l.ctx.Err() != nil || !retry && !run.again {
 			delete(l.live, session)
 			l.forgetHooks(session)
 			l.mu.Unlock()
+			select {
+			case l.left <- struct{}{}:
+			default:
+			}
+			switch {
+			case rests && run.agreed:
+				l.remove(session, run.tickets)
+			case errors.Is(err, errHandedOver):
+				l.opts.Queue.Wake(run.agent, session)
+			}
 			return
 		}
 		if run.again {
@@ -186,4 +235,10 @@ func (l *Loop) keep(session string, run *liveRun) {
 		}
 		l.mu.Unlock()
 	}
+}
+
+func (l *Loop) pauses(run *liveRun, yes bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	run.pauses = yes
 }

@@ -96,19 +96,16 @@ func latestCheckpoint(s *projector.Session) *string {
 	return &id
 }
 
-// running reports whether this node is driving the session's run.
-func (l *Loop) running(t *projector.Tree) bool { return l.Live(t.SessionID) && t.Running() }
-
 // plan returns what to append to a session in state t (nil: there is none),
 // and which run the answer names. It is called again when somebody else has
 // written in between.
 type plan func(t *projector.Tree) (facts []fact, run string, err error)
 
 // request appends what plan makes of the session's state, and has the tree
-// driven.
-func (l *Loop) request(ctx context.Context, session string, plan plan) (Started, error) {
+// driven. agentType is a new session's.
+func (l *Loop) request(ctx context.Context, session, agentType string, plan plan) (Started, error) {
 	var run string
-	_, err := l.appendPlan(ctx, session, func(t *projector.Tree) (facts []fact, err error) {
+	t, ticket, err := l.appendWork(ctx, session, agentType, func(t *projector.Tree) (facts []fact, err error) {
 		facts, run, err = plan(t)
 		return facts, err
 	})
@@ -116,8 +113,29 @@ func (l *Loop) request(ctx context.Context, session string, plan plan) (Started,
 		l.detach(session, run)
 		return Started{}, err
 	}
-	l.drive(session)
+	l.dispatch(t, ticket)
 	return started(session, run), nil
+}
+
+// appendWork is appendPlan for what somebody has to drive: the tree is on the
+// queue's list before the first append.
+func (l *Loop) appendWork(
+	ctx context.Context, session, agentType string, plan func(*projector.Tree) ([]fact, error),
+) (t *projector.Tree, ticket uint64, err error) {
+	done := func() {}
+	defer func() { done() }()
+	t, err = l.appendPlan(ctx, session, func(t *projector.Tree) ([]fact, error) {
+		facts, err := plan(t)
+		if err != nil || len(facts) == 0 || ticket != 0 {
+			return facts, err
+		}
+		if t != nil && t.AgentType != "" {
+			agentType = t.AgentType
+		}
+		ticket, done, err = l.put(ctx, agentType, session)
+		return facts, err
+	})
+	return t, ticket, err
 }
 
 // appendPlan appends what plan makes of the session's state, exactly once. It

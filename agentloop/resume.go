@@ -62,8 +62,8 @@ func (l *Loop) Resume(ctx context.Context, req ResumeRequest) (Started, error) {
 	}
 	for {
 		more := false
-		s, err := l.request(ctx, req.SessionID, func(t *projector.Tree) (facts []fact, run string, err error) {
-			facts, run, more, err = l.resumption(t, req)
+		s, err := l.request(ctx, req.SessionID, "", func(t *projector.Tree) (facts []fact, run string, err error) {
+			facts, run, more, err = l.resumption(ctx, t, req)
 			return facts, run, err
 		})
 		if err != nil || !more {
@@ -78,11 +78,11 @@ const maxAnswers = 500
 // resumption returns the records that resume a session, and the run that they
 // begin; or only some of the answers that precede it, if there are more than go
 // with it in one append.
-func (l *Loop) resumption(t *projector.Tree, req ResumeRequest) (facts []fact, run string, more bool, err error) {
+func (l *Loop) resumption(ctx context.Context, t *projector.Tree, req ResumeRequest) (facts []fact, run string, more bool, err error) {
 	if t != nil && knows(t, req.Messages) {
 		return nil, "", false, ErrMessageKnown
 	}
-	if run, err := l.resumable(t, req); run != "" || err != nil {
+	if run, err := l.resumable(ctx, t, req); run != "" || err != nil {
 		return nil, run, false, err
 	}
 	switch req.Mode {
@@ -106,7 +106,7 @@ func (l *Loop) resumption(t *projector.Tree, req ResumeRequest) (facts []fact, r
 
 // resumable returns why the session can't be resumed as it is, or the run that
 // goes on already.
-func (l *Loop) resumable(t *projector.Tree, req ResumeRequest) (run string, err error) {
+func (l *Loop) resumable(ctx context.Context, t *projector.Tree, req ResumeRequest) (run string, err error) {
 	switch {
 	case t == nil:
 		return "", eventlog.ErrSessionNotFound
@@ -116,13 +116,15 @@ func (l *Loop) resumable(t *projector.Tree, req ResumeRequest) (run string, err 
 		return "", ErrAlreadyCompleted
 	case t.Turn == nil:
 		return "", ErrNothingToResume
-	case l.agents[t.AgentType] == nil:
+	case !l.hosted(ctx, t.AgentType):
 		return "", ErrUnknownAgent
 	case aborting(&t.Session):
 		return "", ErrAlreadyCompleted
-	case l.running(t) && (len(req.Messages) > 0 || req.Mode == eventlog.ModeWithConfirmation):
+	case !l.Executing(ctx, t):
+		return "", nil
+	case len(req.Messages) > 0 || req.Mode == eventlog.ModeWithConfirmation:
 		return "", ErrAlreadyRunning
-	case l.running(t) && t.Turn.Stop == nil: // else a further run voids the stop
+	case t.Turn.Stop == nil: // else a further run voids the stop
 		return t.Turn.RunID, nil
 	}
 	return "", nil
@@ -156,7 +158,7 @@ func (l *Loop) CanResume(ctx context.Context, session string, mode eventlog.RunM
 	}
 	answer := CanResume{State: t}
 	switch back := mode == eventlog.ModeFromCheckpoint || mode == eventlog.ModeRetry; {
-	case l.running(t):
+	case l.Executing(ctx, t):
 		answer.Reason = "the session is running"
 	case t.Status == projector.SessionCompleted:
 		answer.Reason = "the session has completed"

@@ -16,10 +16,11 @@ import (
 
 // runner drives one tree while it holds the claim: all agents in it at once.
 type runner struct {
-	l    *Loop
-	root string
-	id   string // of the writer
-	w    *eventlog.Writer
+	l     *Loop
+	root  string
+	agent string // the root's
+	id    string // of the writer
+	w     *eventlog.Writer
 
 	mu     sync.RWMutex // guards what follows; the writer's observer changes the tree
 	tree   *projector.Tree
@@ -44,9 +45,10 @@ type runner struct {
 	ended chan outcome
 }
 
-// hold claims the session's tree and drives it until it is at rest. When
-// somebody has asked for it, it takes the tree from whoever has it; else it only
-// takes up again what no other node has claimed since.
+// hold claims the session's tree and drives it until it is at rest. Without a
+// queue it takes the tree from whoever has it when somebody has asked for it,
+// with one only from a node that is silent; and it only takes up again what no
+// other node has claimed since.
 func (l *Loop) hold(ctx context.Context, session string, run *liveRun) error {
 	t, err := l.states.Head(ctx, session)
 	if err != nil {
@@ -55,9 +57,9 @@ func (l *Loop) hold(ctx context.Context, session string, run *liveRun) error {
 	if c := t.Claim; run.held > 0 && c != nil && c.Sequence > run.held && c.Node != l.opts.Node {
 		return eventlog.ErrSuperseded
 	}
-	run.held = t.Head
+	run.held, run.agent = t.Head, t.AgentType
 	r := &runner{
-		l: l, root: session, id: l.opts.NewID(), tree: t, ids: map[string]*task{}, tasks: map[string]*task{},
+		l: l, root: session, agent: t.AgentType, id: l.opts.NewID(), tree: t, ids: map[string]*task{}, tasks: map[string]*task{},
 		ended: make(chan outcome), hooks: newHookQueue(), stopped: map[string]bool{},
 	}
 	if effects, err := r.decide(); err != nil || len(effects) == 0 {
@@ -65,6 +67,12 @@ func (l *Loop) hold(ctx context.Context, session string, run *liveRun) error {
 	}
 	if t.Turn != nil && l.agents[t.AgentType] == nil && !aborting(&t.Session) {
 		return fmt.Errorf("%w: %q", ErrUnknownAgent, t.AgentType)
+	}
+	switch {
+	case l.leaves(t.AgentType):
+		return errHandedOver
+	case l.heldElsewhere(ctx, t, run):
+		return errHeld
 	}
 	r.w = eventlog.NewWriter(l.log, session, eventlog.WriterOptions{
 		ID: r.id, Head: t.Head, Status: t.StreamStatus, Observe: r.observe,
@@ -76,6 +84,10 @@ func (l *Loop) hold(ctx context.Context, session string, run *liveRun) error {
 		RunID: id, Node: l.opts.Node, Attempt: attempt, FactBase: l.factBase(session),
 	})
 	if err != nil {
+		return err
+	}
+	l.agree(run)
+	if err := r.endPoison(ctx); err != nil {
 		return err
 	}
 	if fresh {
@@ -145,6 +157,7 @@ func (r *runner) drive(ctx context.Context) error {
 	news, lost := make(chan struct{}, 1), make(chan error, 1)
 	var watcher sync.WaitGroup
 	head := r.head() // from here: what is folded before the first look is decided about
+	drains := r.l.drains
 	watcher.Go(func() { lost <- r.watch(ctx, head, news) })
 	defer watcher.Wait()
 	defer r.stopAll()
@@ -158,6 +171,10 @@ func (r *runner) drive(ctx context.Context) error {
 			return err
 		}
 		r.cancelUnwanted(effects)
+		leaves := r.l.leaves(r.agent)
+		if leaves {
+			effects = r.underWay(effects)
+		}
 		appended, err := r.next(ctx, effects)
 		if err != nil {
 			return err
@@ -165,6 +182,8 @@ func (r *runner) drive(ctx context.Context) error {
 		switch {
 		case appended:
 			continue
+		case len(effects) == 0 && len(r.tasks) == 0 && leaves:
+			return errHandedOver
 		case len(effects) == 0 && len(r.tasks) == 0:
 			return nil
 		}
@@ -177,6 +196,8 @@ func (r *runner) drive(ctx context.Context) error {
 			if err := r.w.Sync(ctx); err != nil {
 				return err
 			}
+		case <-drains:
+			drains = nil // it is decided anew, once
 		case err := <-lost:
 			if cause := context.Cause(ctx); cause != nil {
 				return cause
@@ -185,6 +206,15 @@ func (r *runner) drive(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 	}
+}
+
+// underWay are the effects without those that would begin something that takes
+// its time: another node shall begin that. Hooks are told here.
+func (r *runner) underWay(effects []Effect) []Effect {
+	return slices.DeleteFunc(effects, func(e Effect) bool {
+		_, hooks := e.(callHooks)
+		return !hooks && e.key() != "" && r.tasks[e.key()] == nil
+	})
 }
 
 // next performs the first of the effects that are appends, or begins those

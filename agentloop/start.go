@@ -82,8 +82,8 @@ func (l *Loop) Execute(ctx context.Context, req StartRequest) (*Handle, error) {
 // begin requests a run, unless found, which judges a session that exists,
 // names one.
 func (l *Loop) begin(ctx context.Context, req StartRequest, found func(*projector.Tree) (string, error)) (Started, error) {
-	def := l.agents[req.AgentType]
-	if def == nil {
+	initial, hosted := l.initialState(ctx, req.AgentType)
+	if !hosted {
 		return Started{}, ErrUnknownAgent
 	}
 	if len(req.Messages) == 0 {
@@ -92,11 +92,11 @@ func (l *Loop) begin(ctx context.Context, req StartRequest, found func(*projecto
 	if err := checkInputs(req.Messages); err != nil {
 		return Started{}, err
 	}
-	return l.request(ctx, req.SessionID, func(t *projector.Tree) (facts []fact, run string, err error) {
+	return l.request(ctx, req.SessionID, req.AgentType, func(t *projector.Tree) (facts []fact, run string, err error) {
 		if t == nil {
 			state := req.State
 			if state == nil {
-				state = def.InitialState
+				state = initial
 			}
 			facts = []fact{{f: &eventlog.SessionCreated{
 				AgentType: req.AgentType, State: state, UserID: req.UserID, Tags: req.Tags, Metadata: req.Metadata,

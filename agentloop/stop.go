@@ -35,7 +35,7 @@ func (l *Loop) Abort(ctx context.Context, session, reason string) error {
 func (l *Loop) requestStop(ctx context.Context, session string, kind eventlog.StopKind, reason string) error {
 	reason = cutTo(reason, MaxErrorText)
 	var waits bool
-	t, err := l.appendPlan(ctx, session, func(t *projector.Tree) ([]fact, error) {
+	t, ticket, err := l.appendWork(ctx, session, "", func(t *projector.Tree) ([]fact, error) {
 		switch {
 		case t == nil:
 			return nil, eventlog.ErrSessionNotFound
@@ -56,11 +56,11 @@ func (l *Loop) requestStop(ctx context.Context, session string, kind eventlog.St
 		return err
 	case t.Turn == nil:
 		if l.childWaits(t) {
-			l.drive(session)
+			l.dispatch(t, ticket)
 		}
 	case t.Turn.Stop == nil:
-	case waits || l.Live(session):
-		l.drive(session)
+	case waits || !l.drivenElsewhere(ctx, t):
+		l.dispatch(t, ticket)
 	default: // another node has it, if that lives
 		l.takeOverUnlessHeard(session, kind)
 	}
@@ -105,7 +105,7 @@ func (l *Loop) takeOverUnlessHeard(session string, kind eventlog.StopKind) {
 			return heard || stopped(t)
 		})
 		if err != nil && l.ctx.Err() == nil {
-			l.drive(session)
+			l.drive(session, 0)
 		}
 	})
 }

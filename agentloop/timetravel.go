@@ -100,9 +100,9 @@ func (l *Loop) rewind(ctx context.Context, req ResumeRequest) (Started, error) {
 	switch {
 	case err != nil:
 		return Started{}, err
-	case l.agents[t.AgentType] == nil:
+	case !l.hosted(ctx, t.AgentType):
 		return Started{}, ErrUnknownAgent
-	case l.running(t):
+	case l.Executing(ctx, t):
 		return Started{}, ErrAlreadyRunning
 	}
 	seq, reason := uint64(0), eventlog.ResyncRollback
@@ -115,6 +115,11 @@ func (l *Loop) rewind(ctx context.Context, req ResumeRequest) (Started, error) {
 	if err != nil {
 		return Started{}, err
 	}
+	ticket, done, err := l.put(ctx, t.AgentType, req.SessionID)
+	if err != nil {
+		return Started{}, err
+	}
+	defer done()
 	var run string
 	marker, err := l.goBack(ctx, req.SessionID, seq, reason, func(then *projector.Tree) []fact {
 		facts := l.newRun(req.SessionID, req.Mode, req.Messages)
@@ -127,13 +132,13 @@ func (l *Loop) rewind(ctx context.Context, req ResumeRequest) (Started, error) {
 		l.detach(req.SessionID, run)
 		return Started{}, err
 	case marker == nil: // nothing has happened since
-		return l.request(ctx, req.SessionID, func(t *projector.Tree) ([]fact, string, error) {
+		return l.request(ctx, req.SessionID, "", func(t *projector.Tree) ([]fact, string, error) {
 			facts := l.newRun(req.SessionID, req.Mode, req.Messages)
 			l.attach(req.SessionID, facts[0].run, req.Hooks)
 			return append(facts, l.resumed(&t.Session, facts[0].run, req.Mode)), facts[0].run, nil
 		})
 	}
-	l.drive(req.SessionID)
+	l.dispatch(t, ticket)
 	return started(req.SessionID, run), nil
 }
 

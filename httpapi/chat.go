@@ -132,4 +132,4 @@ func (c *chat) namedAgent() string {
 
 // live reports whether the session's run is driven. One whose process has died
 // is not: whoever asks for it has it go on.
-func (c *chat) live() bool { return c.tree.Running() && c.s.loop.Live(c.body.session) }
+func (c *chat) live() bool { return c.s.loop.Executing(c.r.Context(), c.tree) }

@@ -15,6 +15,7 @@
 //	GET  /sessions/{id}/checkpoints, /runs
 //	POST /sessions/{id}/rollback      take a session back
 //	POST /sessions/{id}/fork          a new session of its past
+//	POST /sessions/{id}/subscriptions the right of a NATS client to hear it
 //	POST /sessions/{id}/chunks        append from outside producers, all or none
 //	POST /sessions/{id}/end, /fail    end such a stream
 //	POST /sessions/{id}/import        a new session of exported records
@@ -59,7 +60,9 @@
 // What it does not promise: that a client which is attached while records are
 // struck has not seen them. It gets stream_resync and then the survivors. And
 // that a stream ends when the token that it was opened with expires or is
-// taken back.
+// taken back. The right of a NATS client lasts as long as was said when it was
+// made, whatever becomes of the caller or of the session: of one that is
+// erased and begun anew it hears the new one.
 //
 // # Authentication
 //

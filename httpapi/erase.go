@@ -27,7 +27,7 @@ func (s *Server) erase(w http.ResponseWriter, r *request) error {
 	// The client's end does not leave it half done.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), s.eraseTimeout)
 	defer cancel()
-	e, err := s.states.Erase(ctx, r.session)
+	e, err := s.loop.Erase(ctx, r.session)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
 		if e.Pending { // it has begun, for good
 			err = nil

@@ -53,6 +53,7 @@ var (
 	errNoChat         = errors.New("httpapi: no chat here")
 	errOtherAgent     = errors.New("httpapi: the session has another agent")
 	errNoMessage      = errors.New("httpapi: no such message")
+	errNoSubscribers  = errors.New("httpapi: no subscribers here")
 )
 
 // sizeError tells that a request, or a part of it, is larger than limit.
@@ -138,6 +139,7 @@ var failures = []failure{
 	{is(agentloop.ErrCheckpointNotFound, "the session has no such checkpoint", nil), 404, CodeNotFound},
 	{is(agentloop.ErrSessionExists, "a session has the id already", nil), 409, CodeSessionExists},
 	{is(errNoChat, "this server has no chat", nil), 501, CodeNotImplemented},
+	{is(errNoSubscribers, "this server lets no NATS clients subscribe", nil), 501, CodeNotImplemented},
 	{is(errOtherAgent, "the session has another agent", nil), 409, CodeAlreadyRunning},
 	{is(errNoMessage, "the session has no such message", nil), 404, CodeNotFound},
 	{is(errNotStopped, "the run has not stopped in time; it will, since the request is kept", nil), 504, CodeInterruptDeadline},

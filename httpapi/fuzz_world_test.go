@@ -125,7 +125,7 @@ func inFuzzWorld(t *testing.T, f func(w *fuzzWorld)) {
 		require.NoError(t, err)
 		w.srv, err = httpapi.New(httpapi.Options{
 			Log: w.log, Loop: w.loop, AllowUnauthenticated: true, Origins: []string{"https://app.example"},
-			Chat: &httpapi.ChatOptions{DefaultAgent: "done"}, VerboseValidationErrors: true,
+			Chat: &httpapi.ChatOptions{DefaultAgent: "done"}, VerboseValidationErrors: true, Subscribe: subscribing(nil),
 			Logger: slog.New(slog.NewTextHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelError})),
 		})
 		require.NoError(t, err)

@@ -100,7 +100,7 @@ func newAPIOn(t *testing.T, log eventlog.Log, agents []agentloop.Agent, change .
 	a.loop = loop
 	o := httpapi.Options{
 		Log: log, Loop: loop, AllowUnauthenticated: true, Version: "v-test",
-		Logger: slog.New(slog.NewTextHandler(a.logs, nil)),
+		Logger: slog.New(slog.NewTextHandler(a.logs, nil)), Subscribe: subscribing(nil),
 	}
 	for _, f := range change {
 		f(&o)

@@ -113,7 +113,7 @@ func trafficChatRefused(t *testing.T, c *apiChecker) {
 	close(g.open)
 	a.wait("s")
 
-	none := c.server(t, memory.New(), []agentloop.Agent{writer()})
+	none := c.server(t, memory.New(), []agentloop.Agent{writer()}, func(o *httpapi.Options) { o.Subscribe = nil })
 	for op := range c.doc.operations() {
 		if op.Responses["501"] != nil {
 			none.request(op.method, escapedPath(op.path, "s"), routeCases[op.method+" "+op.path].bodyFor(t, "s", "f")).

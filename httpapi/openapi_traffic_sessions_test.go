@@ -42,6 +42,7 @@ func trafficSessions(t *testing.T, c *apiChecker) {
 	a.post("/resume", `{"sessionId":"p","mode":"with_confirmation","approved":true}`).done(t)
 	a.wait("p")
 	a.append("p", fact("p-sub-task", &eventlog.RemoteProgress{ToolCallID: "task", Sequence: 7, FactBase: factBase("p-sub-task")}))
+	a.post("/sessions/made/subscriptions", `{"ttl":"30m"}`).done(t)
 	for _, target := range []string{
 		"/sessions?userId=u&agentType=writer&status=active&tag=red&offset=0&limit=5", "/sessions", "/sessions?parentSessionId=p",
 		"/sessions/made", "/sessions/p", "/sessions/p/runs?offset=0&limit=1", "/sessions/p/checkpoints?offset=0&limit=1",

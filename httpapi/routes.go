@@ -56,6 +56,7 @@ var routeTable = []route{
 	{"GET", "/sessions/{id}/runs", OpStatus, inPath, (*Server).runs},
 	{"POST", "/sessions/{id}/rollback", OpResume, inPath, (*Server).rollback},
 	{"POST", "/sessions/{id}/fork", OpStart, inPath, (*Server).fork},
+	{"POST", "/sessions/{id}/subscriptions", OpRecords, inPath, (*Server).subscribe},
 	{"POST", "/sessions/{id}/chunks", OpAppend, inPath, (*Server).chunks},
 	{"POST", "/sessions/{id}/end", OpAppend, inPath, (*Server).end},
 	{"POST", "/sessions/{id}/fail", OpAppend, inPath, (*Server).failStream},

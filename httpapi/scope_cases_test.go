@@ -60,6 +60,7 @@ var routeCases = map[string]routeCase{
 	"GET /sessions/{id}/runs":            {status: 200},
 	"POST /sessions/{id}/rollback":       {body: `{"sequence":9000000000000000}`, status: 416, limit: httpapi.MaxBody},
 	"POST /sessions/{id}/fork":           {body: `{"sessionId":FORK}`, status: 200, limit: httpapi.MaxBody},
+	"POST /sessions/{id}/subscriptions":  {body: `{"ttl":"5m"}`, status: 201, limit: httpapi.MaxBody},
 	"POST /sessions/{id}/chunks":         {body: chunksBody, status: 409, limit: httpapi.MaxChunksBody},
 	"POST /sessions/{id}/end":            {body: `{}`, status: 409, limit: httpapi.MaxBody},
 	"POST /sessions/{id}/fail":           {body: `{"error":"x"}`, status: 409, limit: httpapi.MaxBody},

@@ -62,6 +62,10 @@ type Options struct {
 	// Chat configures the routes of /chat; nil: but for histories they answer
 	// NOT_IMPLEMENTED (document 004).
 	Chat *ChatOptions
+	// Subscribe makes the rights of NATS clients to hear a session that exists;
+	// ttl 0 leaves to it how long they last, else it is between
+	// MinSubscription and MaxSubscription. nil: there are none.
+	Subscribe func(session string, ttl time.Duration) (Subscription, error)
 	// InterruptObservationDeadline is how long /interrupt and /abort wait for
 	// the run to stop; 0: DefaultInterruptDeadline.
 	InterruptObservationDeadline time.Duration

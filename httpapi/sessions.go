@@ -52,7 +52,7 @@ type Counts struct {
 	Checkpoints int `json:"checkpoints"`
 }
 
-func (s *Server) summarize(t *projector.Tree, session *projector.Session) Summary {
+func (s *Server) summarize(r *request, t *projector.Tree, session *projector.Session) Summary {
 	steps := 0
 	for _, run := range session.Runs {
 		steps += run.StepCount
@@ -60,7 +60,7 @@ func (s *Server) summarize(t *projector.Tree, session *projector.Session) Summar
 	return Summary{
 		SessionID: session.SessionID, StreamID: session.StreamID, AgentType: session.AgentType,
 		Status: session.Status, StreamStatus: session.StreamStatus,
-		IsExecuting: s.loop.Live(t.SessionID) && session.Running(),
+		IsExecuting: session.Running() && s.loop.Driven(r.Context(), t),
 		CurrentRun:  session.CurrentRun(), UserID: session.UserID, Tags: session.Tags, Metadata: session.Metadata,
 		CreatedAt: session.CreatedAt, UpdatedAt: session.UpdatedAt,
 		Counts: Counts{
@@ -84,7 +84,7 @@ func (s *Server) summary(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return s.ok(w, SessionSummary{s.summarize(t, &t.Session), pendingCalls(t)})
+	return s.ok(w, SessionSummary{s.summarize(r, t, &t.Session), pendingCalls(t)})
 }
 
 // sessions answers GET /sessions: the sessions that the caller may see,
@@ -140,7 +140,7 @@ func (s *Server) listRoots(r *request, add func(func() (Summary, error)) error) 
 			if err != nil {
 				return Summary{}, err
 			}
-			return s.summarize(t, &t.Session), nil
+			return s.summarize(r, t, &t.Session), nil
 		}
 		if r.query.filters() {
 			item, err := summary()
@@ -178,7 +178,7 @@ func (s *Server) listChildren(r *request, parent string, add func(func() (Summar
 		return err
 	}
 	for _, id := range slices.Sorted(maps.Keys(t.Children)) {
-		item := s.summarize(t, t.Children[id])
+		item := s.summarize(r, t, t.Children[id])
 		if !r.query.matches(item) {
 			continue
 		}

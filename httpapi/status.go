@@ -26,20 +26,33 @@ type RemoteStatus struct {
 const statusRunning = "running"
 
 func (s *Server) status(w http.ResponseWriter, r *request) error {
-	live := s.loop.Live(r.session) // first: a run that ends meanwhile is then seen to have ended
-	t, err := s.states.Head(r.Context(), r.session)
+	t, live, err := s.executing(r)
 	if err != nil {
 		return err
 	}
 	status := remoteStatus(&t.Session)
 	answer := RemoteStatus{
 		SessionID: r.session, Status: status, StepCount: t.StepCount, Output: t.Output, State: t.CustomState,
-		Error: failureOf(&t.Session), IsExecuting: live && status == statusRunning, StreamID: t.StreamID, LatestSequence: t.Head,
+		Error: failureOf(&t.Session), IsExecuting: live, StreamID: t.StreamID, LatestSequence: t.Head,
 	}
 	if run := t.CurrentRun(); run != nil {
 		answer.RunID = run.RunID
 	}
 	return s.ok(w, answer)
+}
+
+// executing returns the session's state, and whether a node drives its run. One
+// that ends meanwhile is seen to have ended.
+func (s *Server) executing(r *request) (t *projector.Tree, live bool, err error) {
+	for range 2 {
+		if t, err = s.states.Head(r.Context(), r.session); err != nil {
+			return nil, false, err
+		}
+		if live = s.loop.Executing(r.Context(), t); live || !t.Running() {
+			break
+		}
+	}
+	return t, live, nil
 }
 
 // remoteStatus maps the session's state as facts 1.2 does.

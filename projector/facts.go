@@ -10,6 +10,7 @@ import (
 
 // applyFact folds a fact and returns why it could not be used, if so.
 func (t *Tree) applyFact(s *Session, r eventlog.Record, f eventlog.Fact, before uint64) string {
+	t.progress(f)
 	switch f := f.(type) {
 	case *eventlog.SessionCreated:
 		s.AgentType, s.UserID, s.Tags, s.Metadata, s.Child = f.AgentType, f.UserID, f.Tags, f.Metadata, f.Child
@@ -24,7 +25,7 @@ func (t *Tree) applyFact(s *Session, r eventlog.Record, f eventlog.Fact, before 
 		return s.requestRun(f, before)
 	case *eventlog.RunClaimed:
 		t.AskedAt = f.Timestamp
-		t.Claim = &Claim{Writer: r.Writer, RunID: f.RunID, Node: f.Node, Attempt: f.Attempt, Sequence: r.Sequence}
+		t.claimed(r, f)
 		if run := s.run(f.RunID); run != nil {
 			run.Claims++
 		}

@@ -9,7 +9,7 @@ import (
 
 // Version is the version of the fold: state folded by another one is not
 // continued.
-const Version = 4
+const Version = 5
 
 // Tree is the state of a session tree at a sequence. The embedded Session is
 // the root. The zero value is the state before the first record.
@@ -32,15 +32,6 @@ type Tree struct {
 	Dead eventlog.Dead `json:"dead,omitempty"`
 	// Parked are the records that could not be used.
 	Parked []Parked `json:"parked,omitempty"`
-}
-
-// Claim says who holds the tree, or held it last.
-type Claim struct {
-	Writer   string `json:"writer"`
-	RunID    string `json:"runId"`
-	Node     string `json:"node"`
-	Attempt  int    `json:"attempt"`
-	Sequence uint64 `json:"sequence"`
 }
 
 // Parked is a record that could not be used, and why.

@@ -26,7 +26,7 @@ func (c devCmd) Run(p *process) error {
 			return err
 		}
 	} else {
-		agents = demoAgents()
+		agents, cfg.DrainTimeout = demoAgents(), 0 // nobody waits for it
 		if cfg.Chat.DefaultAgent == "" {
 			cfg.Chat.DefaultAgent = demoAgent
 		}
@@ -42,6 +42,9 @@ func (c devCmd) Run(p *process) error {
 	}
 	if n := cfg.NATS; n.URL == "" && n.Listen != "" && !isLoopback(n.Listen) && n.User == "" {
 		return fmt.Errorf("nats.listen: dev lets everybody read, on a loopback address only, not on %s", n.Listen)
+	}
+	if err := checkListen(cfg, false, p.log); err != nil {
+		return err
 	}
 	d, err := startDaemon(p.ctx, cfg, agents, true, p.log)
 	if err != nil {

@@ -30,6 +30,7 @@ type cli struct {
 	Erase    eraseCmd    `cmd:"" help:"Erase a session, every byte of it."`
 	Retain   retainCmd   `cmd:"" help:"Remove old records from the log, or for good."`
 	Verify   verifyCmd   `cmd:"" help:"Look for damage in what is stored; exit code 2 if there is any."`
+	Doctor   doctorCmd   `cmd:"" help:"Look at the deployment and say what to change; exit code 1 if there is a problem, 2 if it could not look."`
 	Version  versionCmd  `cmd:"" help:"Show the version."`
 }
 
@@ -44,6 +45,7 @@ type process struct {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	var c cli
 	k := kong.Parse(&c, kong.Name("helixd"), kong.UsageOnError(),
 		kong.Description("The durable home of AI-agent sessions."))
@@ -53,7 +55,7 @@ func main() {
 	case err == nil, errors.Is(err, context.Canceled) && ctx.Err() != nil:
 	default:
 		fmt.Fprintln(os.Stderr, "helixd:", err)
-		os.Exit(exitCode(err))
+		os.Exit(max(exitCode(err), doctorCode(err)))
 	}
 }
 

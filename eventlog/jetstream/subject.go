@@ -62,10 +62,16 @@ func Token(session string) string {
 	})
 }
 
-// sessionOf is the inverse of Token.
-func sessionOf(token string) (id string, ok bool) {
+// Untoken is the inverse of Token.
+func Untoken(token string) (id string, ok bool) {
 	id, err := url.PathUnescape(token)
-	return id, err == nil && Token(id) == token && eventlog.ValidateSessionID(id) == nil
+	return id, err == nil && id != "" && Token(id) == token
+}
+
+// sessionOf is Untoken of a session's id.
+func sessionOf(token string) (id string, ok bool) {
+	id, ok = Untoken(token)
+	return id, ok && eventlog.ValidateSessionID(id) == nil
 }
 
 // headerValue makes any string fit a header line: visible ASCII stays.

@@ -29,6 +29,7 @@
 //	AppendChunks, End, Fail           with an IdempotencyKey or an ExpectedSequence
 //	Import                            it goes on where it broke off
 //	Erase, Retain                     there is less left to do
+//	Subscribe                         a right too many expires like the other
 //	Resume otherwise, Chat, Rollback  never
 //
 // The methods for chat clients that do the same are repeated likewise.

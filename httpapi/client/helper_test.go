@@ -111,6 +111,9 @@ func newServerOn(t *testing.T, log eventlog.Log) *server {
 	require.NoError(t, err)
 	t.Cleanup(loop.Stop)
 	api, err := httpapi.New(httpapi.Options{
+		Subscribe: func(session string, ttl time.Duration) (httpapi.Subscription, error) {
+			return httpapi.Subscription{Subject: "helix.live." + session, ExpiresAt: time.Unix(0, 0).Add(ttl).UTC()}, nil
+		},
 		Log: log, Loop: loop, AllowUnauthenticated: true, Version: "v-test", Chat: &httpapi.ChatOptions{},
 		States: snapshot.New(log, &snapshot.StoreOptions{Folds: new(folds.Folds)}),
 	})

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -125,6 +126,17 @@ var usesSessions = map[string]use{
 		page, err = c.Runs(ctx, "s", client.Paging{Offset: 1})
 		require.NoError(t, err)
 		require.Empty(t, page.Items)
+	},
+	"POST /sessions/{id}/subscriptions": func(t *testing.T, ctx context.Context, s *server, c *client.Client) {
+		s.written("s", 1)
+		none := client.SubscriptionURLs{NATS: []string{}, WebSocket: []string{}}
+		for ttl, ends := range map[time.Duration]int64{0: 0, 90 * time.Second: 90} {
+			got, err := c.Subscribe(ctx, "s", ttl)
+			require.NoError(t, err)
+			require.Equal(t, client.Subscription{Subject: "helix.live.s", URLs: none, ExpiresAt: time.Unix(ends, 0).UTC()}, got)
+		}
+		_, err := c.Subscribe(ctx, "nobody", 0)
+		refused(t, err, 404, "NOT_FOUND")
 	},
 	"POST /sessions/{id}/rollback": func(t *testing.T, ctx context.Context, s *server, c *client.Client) {
 		at := s.written("s", 5)

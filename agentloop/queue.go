@@ -1,0 +1,221 @@
+package agentloop
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// Queue is the list of the trees that may have work, which all nodes share, and
+// word from the nodes themselves (design 8). Package queue implements it.
+//
+// A tree is put on the list before the records are appended that give it work,
+// and taken off when it is at rest: a node may die between any two of these
+// steps, and the tree is still found. The list is a hint. What is to be done,
+// and by whom, is the log's to say.
+type Queue interface {
+	// Put puts a tree on the list, durably, and returns its ticket.
+	Put(ctx context.Context, agentType, session string) (ticket uint64, err error)
+	// Remove takes tickets off the list.
+	Remove(ctx context.Context, tickets []uint64) error
+	// Forget takes a session off the list whose log was erased.
+	Forget(ctx context.Context, session string) error
+	// Holds asks a node whether it drives the session. One that does looks at
+	// the session's log once more before it lets go, and takes over the
+	// ticket, unless that is 0. A node that does not answer at once does not
+	// drive it: the log fences it.
+	Holds(ctx context.Context, node, session string, ticket uint64) bool
+	// Wake asks for a node that hosts the agent to take the tree up now. Nobody
+	// may hear it: the list is looked through now and then.
+	Wake(agentType, session string)
+	// Agent asks for the initial state of an agent that another node hosts;
+	// false: none does.
+	Agent(ctx context.Context, agentType string) (initial json.RawMessage, hosted bool)
+	// Hosted reports whether another node hosts the agent and takes up trees.
+	Hosted(agentType string) bool
+}
+
+// errHeld: another node, which lives, drives the tree.
+var errHeld = errors.New("agentloop: held by another node")
+
+// errHandedOver: this node drains, and another one goes on with the tree.
+var errHandedOver = errors.New("agentloop: handed over to another node")
+
+// MaxBarrenClaims is how many processes may take a tree up in a row without
+// that any of them records progress. Then the tree is taken to be what kills
+// them, and its run fails with CodePoisoned.
+const MaxBarrenClaims = 5
+
+// put puts a tree on the list, before records that give it work. Until done is
+// called, this node answers for the tree: no other one takes it up.
+func (l *Loop) put(ctx context.Context, agentType, session string) (ticket uint64, done func(), err error) {
+	if l.opts.Queue == nil {
+		return 0, func() {}, nil
+	}
+	l.mu.Lock()
+	l.asked[session]++
+	l.mu.Unlock()
+	done = func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.asked[session]--; l.asked[session] == 0 {
+			delete(l.asked, session)
+		}
+	}
+	if ticket, err = l.opts.Queue.Put(ctx, agentType, session); err != nil {
+		done()
+		return 0, nil, err
+	}
+	return ticket, done, nil
+}
+
+// Holds reports whether this node drives the session, or is about to. One that
+// drives it looks at its log once more before it lets go, and takes over the
+// ticket, unless that is 0.
+func (l *Loop) Holds(session string, ticket uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch run := l.live[session]; {
+	case run == nil || run.pauses:
+		return run == nil && ticket == 0 && l.asked[session] > 0
+	case ticket > 0:
+		run.ask(ticket)
+	}
+	return true
+}
+
+// Driven reports whether a node drives the tree.
+func (l *Loop) Driven(ctx context.Context, t *projector.Tree) bool {
+	switch {
+	case l.Live(t.SessionID):
+		return true
+	case l.opts.Queue == nil || t.Claim == nil || t.Claim.Node == l.opts.Node:
+		return false
+	}
+	return l.opts.Queue.Holds(ctx, t.Claim.Node, t.SessionID, 0)
+}
+
+// drivenElsewhere reports whether another node may be driving the tree. Without
+// a queue, it may.
+func (l *Loop) drivenElsewhere(ctx context.Context, t *projector.Tree) bool {
+	if l.Live(t.SessionID) {
+		return false
+	}
+	return l.opts.Queue == nil || l.Driven(ctx, t)
+}
+
+// hosted reports whether a node runs the agent.
+func (l *Loop) hosted(ctx context.Context, agentType string) bool {
+	_, hosted := l.initialState(ctx, agentType)
+	return hosted
+}
+
+// initialState returns the initial state of an agent that some node hosts.
+func (l *Loop) initialState(ctx context.Context, agentType string) (state json.RawMessage, hosted bool) {
+	if def := l.agents[agentType]; def != nil {
+		return def.InitialState, true
+	}
+	if l.opts.Queue == nil || agentType == "" {
+		return nil, false
+	}
+	return l.opts.Queue.Agent(ctx, agentType)
+}
+
+// InitialState returns the initial state of an agent that this node hosts.
+func (l *Loop) InitialState(agentType string) (state json.RawMessage, hosted bool) {
+	def := l.agents[agentType]
+	if def == nil {
+		return nil, false
+	}
+	return def.InitialState, true
+}
+
+// Executing reports whether the root's run goes on: it is open, and a node
+// drives it.
+func (l *Loop) Executing(ctx context.Context, t *projector.Tree) bool {
+	return t.Running() && l.Driven(ctx, t)
+}
+
+// dispatch has a tree driven to which something was appended: by the node that
+// holds it, by this one, or by another one if its agent is not here.
+func (l *Loop) dispatch(t *projector.Tree, ticket uint64) {
+	elsewhere := l.leaves(t.AgentType) || l.agents[t.AgentType] == nil && !aborting(&t.Session)
+	if elsewhere && l.opts.Queue != nil && !l.Live(t.SessionID) {
+		if c := t.Claim; c == nil || !l.opts.Queue.Holds(l.ctx, c.Node, t.SessionID, ticket) {
+			l.opts.Queue.Wake(t.AgentType, t.SessionID)
+		}
+		return
+	}
+	l.drive(t.SessionID, ticket)
+}
+
+// TakeUp drives a tree that stands on the list, if it has work that no other
+// node does. known tells that what was to be appended when the ticket was
+// given is in the log, or never will be.
+func (l *Loop) TakeUp(session string, ticket uint64, known bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.live[session] != nil || l.asked[session] > 0 || l.draining() {
+		return
+	}
+	run := &liveRun{agreed: known, tickets: []uint64{ticket}}
+	l.launch(session, run)
+}
+
+// agree has a tree leave the list when it is at rest. Whoever has claimed it has
+// seen the work that was announced.
+func (l *Loop) agree(run *liveRun) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	run.agreed = true
+}
+
+// heldElsewhere reports whether another node that lives has claimed the tree. It
+// then looks at the log again.
+func (l *Loop) heldElsewhere(ctx context.Context, t *projector.Tree, run *liveRun) bool {
+	c := t.Claim
+	if l.opts.Queue == nil || c == nil || c.Node == l.opts.Node {
+		return false
+	}
+	l.mu.Lock()
+	tickets := run.tickets
+	l.mu.Unlock()
+	ticket := uint64(0)
+	if run.agreed && len(tickets) > 0 {
+		ticket = tickets[len(tickets)-1]
+	}
+	return l.opts.Queue.Holds(ctx, c.Node, t.SessionID, ticket)
+}
+
+// removeTimeout bounds how long a node tries to take a tree off the list. One
+// that stays there is found to be at rest later.
+const removeTimeout = 10 * time.Second
+
+// remove takes a tree that is at rest off the list.
+func (l *Loop) remove(session string, tickets []uint64) {
+	if l.opts.Queue == nil || len(tickets) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(l.ctx, removeTimeout)
+	defer cancel()
+	if err := l.opts.Queue.Remove(ctx, tickets); err != nil && l.ctx.Err() == nil {
+		l.opts.Logger.Warn("a tree at rest stays on the list of work", "session", session, "error", err)
+	}
+}
+
+// Erase erases a session (see [eventlog.Log]) and takes it off the list.
+func (l *Loop) Erase(ctx context.Context, session string) (eventlog.Erasure, error) {
+	e, err := l.states.Erase(ctx, session)
+	if l.opts.Queue == nil || err != nil && !errors.Is(err, eventlog.ErrSessionNotFound) {
+		return e, err
+	}
+	if ferr := l.opts.Queue.Forget(ctx, session); ferr != nil {
+		e.Pending = err == nil
+		return e, errors.Join(err, ferr)
+	}
+	return e, err
+}

@@ -1,0 +1,144 @@
+package queue
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/helixd/helixd/eventlog/jetstream"
+)
+
+// What nodes say to each other, by core NATS.
+const (
+	allSubject    = "helix.node.all"    // word
+	wakeSubject   = "helix.node.wake"   // wake
+	askSubjects   = "helix.node.ask."   // + node: question -> answer
+	agentSubjects = "helix.node.agent." // + agent type: -> its initial state
+)
+
+const (
+	// askTimeout is how long a node has to answer. One that lives takes a
+	// fraction of a millisecond.
+	askTimeout = 300 * time.Millisecond
+	// maxAsked is how many sessions are in one question.
+	maxAsked = 1000
+)
+
+// question asks a node which of the sessions it holds. With a ticket, one that
+// holds them looks at their logs again and answers for the ticket.
+type question struct {
+	Sessions []string `json:"sessions"`
+	Ticket   uint64   `json:"ticket,omitempty"`
+}
+
+type answer struct {
+	Held []string `json:"held"`
+}
+
+// wake asks for a node to take a tree up.
+type wake struct {
+	AgentType string `json:"agentType"`
+	Session   string `json:"session"`
+}
+
+// listen takes what other nodes say.
+func (q *Queue) listen() error {
+	on := func(subject, group string, do nats.MsgHandler) error {
+		sub, err := q.nc.QueueSubscribe(subject, group, do) // an empty group is none
+		if err == nil {
+			q.subs = append(q.subs, sub)
+		}
+		return err
+	}
+	err := errors.Join(
+		on(allSubject, "", q.hear),
+		on(wakeSubject, "", q.hearWake),
+		on(askSubjects+jetstream.Token(q.opts.Node), "", q.reply),
+	)
+	for _, agent := range q.loop.AgentTypes() {
+		err = errors.Join(err, on(agentSubjects+jetstream.Token(agent), "hosts", func(m *nats.Msg) {
+			initial, _ := q.loop.InitialState(agent)
+			respond(m, initial)
+		}))
+	}
+	if err != nil {
+		return fmt.Errorf("queue: %w", err)
+	}
+	return nil
+}
+
+func (q *Queue) reply(m *nats.Msg) {
+	var asked question
+	if json.Unmarshal(m.Data, &asked) != nil {
+		return
+	}
+	a := answer{Held: []string{}}
+	for _, s := range asked.Sessions {
+		if q.loop.Holds(s, asked.Ticket) {
+			a.Held = append(a.Held, s)
+		}
+	}
+	text, _ := json.Marshal(a)
+	respond(m, text)
+}
+
+// respond answers; who asked may be gone.
+func respond(m *nats.Msg, text []byte) { _ = m.Respond(text) }
+
+func (q *Queue) ask(ctx context.Context, node string, what question) (a answer, err error) {
+	text, err := json.Marshal(what)
+	if err != nil {
+		return a, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	m, err := q.nc.RequestWithContext(ctx, askSubjects+jetstream.Token(node), text)
+	if err != nil {
+		return a, err
+	}
+	return a, json.Unmarshal(m.Data, &a)
+}
+
+// Holds implements agentloop.Queue.
+func (q *Queue) Holds(ctx context.Context, node, session string, ticket uint64) bool {
+	a, err := q.ask(ctx, node, question{Sessions: []string{session}, Ticket: ticket})
+	return err == nil && len(a.Held) > 0
+}
+
+// Wake implements agentloop.Queue.
+func (q *Queue) Wake(agentType, session string) {
+	text, _ := json.Marshal(wake{AgentType: agentType, Session: session})
+	if err := q.nc.Publish(wakeSubject, text); err != nil && !q.nc.IsClosed() {
+		q.opts.Logger.Warn("can't wake other nodes", "session", session, "error", err)
+	}
+}
+
+func (q *Queue) hearWake(m *nats.Msg) {
+	var w wake
+	if json.Unmarshal(m.Data, &w) != nil {
+		return
+	}
+	select {
+	case q.woke <- tree{w.AgentType, w.Session}:
+	default:
+		q.lookSoon() // too many to be named
+	}
+}
+
+// Agent implements agentloop.Queue.
+func (q *Queue) Agent(ctx context.Context, agentType string) (initial json.RawMessage, hosted bool) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	m, err := q.nc.RequestWithContext(ctx, agentSubjects+jetstream.Token(agentType), nil)
+	if err != nil {
+		return nil, false
+	}
+	if len(m.Data) > 0 {
+		initial = m.Data
+	}
+	return initial, true
+}

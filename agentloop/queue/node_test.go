@@ -1,0 +1,174 @@
+package queue_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/model"
+	"github.com/helixd/helixd/agentloop/queue"
+	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/projector"
+	"github.com/helixd/helixd/snapshot"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// within is how long a test waits for what comes at once on an idle machine.
+const within = 2 * time.Minute
+
+type modelFunc func(context.Context, model.Request, func(model.Event) error) (model.Answer, error)
+
+func (f modelFunc) Generate(ctx context.Context, req model.Request, emit func(model.Event) error) (model.Answer, error) {
+	return f(ctx, req, emit)
+}
+
+// site is a server with nodes on it.
+type site struct {
+	t   *testing.T
+	srv *embed.Server
+	log eventlog.Log // to look at it
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), SyncInterval: time.Minute})
+	require.NoError(t, err)
+	t.Cleanup(srv.Stop)
+	s := &site{t: t, srv: srv}
+	s.log = s.open(s.connect())
+	return s
+}
+
+func (s *site) connect() *nats.Conn {
+	s.t.Helper()
+	nc, err := s.srv.Connect(nats.MaxReconnects(0))
+	require.NoError(s.t, err)
+	s.t.Cleanup(nc.Close)
+	return nc
+}
+
+func (s *site) open(nc *nats.Conn) eventlog.Log {
+	s.t.Helper()
+	log, err := jetstream.Open(s.t.Context(), nc, &jetstream.Options{Durability: "interval=1m0s"})
+	require.NoError(s.t, err)
+	s.t.Cleanup(func() { log.Close() })
+	return log
+}
+
+// node is what a process would be.
+type node struct {
+	name  string
+	loop  *agentloop.Loop
+	queue *queue.Queue
+	log   eventlog.Log
+	conns []*nats.Conn
+	once  sync.Once
+}
+
+// node starts one that hosts the agents.
+func (s *site) node(name string, agents ...agentloop.Agent) *node {
+	s.t.Helper()
+	n := &node{name: name, conns: []*nats.Conn{s.connect(), s.connect()}}
+	n.log = s.open(n.conns[0])
+	var err error
+	n.queue, err = queue.Open(s.t.Context(), n.conns[1], queue.Options{Node: name, Patience: time.Second})
+	require.NoError(s.t, err)
+	n.loop, err = agentloop.New(n.log, agents, &agentloop.Options{Node: name, Queue: n.queue})
+	require.NoError(s.t, err)
+	s.t.Cleanup(n.stop)
+	require.NoError(s.t, n.queue.Serve(n.loop))
+	return n
+}
+
+// die ends all that others could notice of the node, at once and without a
+// word, as SIGKILL does.
+func (n *node) die() {
+	for _, nc := range n.conns {
+		nc.Close()
+	}
+	n.stop()
+}
+
+// stop ends the node as its process would end it.
+func (n *node) stop() {
+	n.once.Do(func() {
+		n.loop.Stop()
+		n.queue.Close()
+		n.log.Close()
+	})
+}
+
+// start begins a session on the node.
+func (s *site) start(n *node, session, agent string) agentloop.Started {
+	s.t.Helper()
+	started, err := n.loop.Start(s.t.Context(), agentloop.StartRequest{
+		SessionID: session, AgentType: agent, Messages: []agentloop.Input{{Content: "go"}},
+	})
+	require.NoError(s.t, err)
+	return started
+}
+
+// state is the session's, folded anew.
+func (s *site) state(session string) *projector.Tree {
+	s.t.Helper()
+	t, err := snapshot.New(s.log, nil).Head(s.t.Context(), session)
+	require.NoError(s.t, err)
+	return t
+}
+
+// until waits until the session's state is as wanted.
+func (s *site) until(session string, wanted func(*projector.Tree) bool) *projector.Tree {
+	s.t.Helper()
+	var t *projector.Tree
+	require.Eventually(s.t, func() bool { t = s.state(session); return wanted(t) }, within, 10*time.Millisecond)
+	return t
+}
+
+func completed(t *projector.Tree) bool { return t.Status == projector.SessionCompleted }
+
+// claimants are the nodes that have claimed the session, in order.
+func (s *site) claimants(session string) (nodes []string) {
+	s.t.Helper()
+	for r, err := range s.log.Read(s.t.Context(), session, 0, 0) {
+		require.NoError(s.t, err)
+		if r.Type != "run_claimed" {
+			continue
+		}
+		f, err := r.Fact()
+		require.NoError(s.t, err)
+		nodes = append(nodes, f.(*eventlog.RunClaimed).Node)
+	}
+	return nodes
+}
+
+// has reports whether a record of the type is in the session's log.
+func (s *site) has(session, kind string) bool {
+	s.t.Helper()
+	var types []string
+	for r, err := range s.log.Read(s.t.Context(), session, 0, 0) {
+		require.NoError(s.t, err)
+		types = append(types, r.Type)
+	}
+	return slices.Contains(types, kind)
+}
+
+// listed is how many trees stand on the list.
+func (s *site) listed() int {
+	s.t.Helper()
+	js, err := natsjs.New(s.connect())
+	require.NoError(s.t, err)
+	stream, err := js.Stream(s.t.Context(), queue.Stream)
+	require.NoError(s.t, err)
+	return int(stream.CachedInfo().State.Msgs)
+}

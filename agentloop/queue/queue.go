@@ -1,0 +1,221 @@
+package queue
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/eventlog/jetstream"
+)
+
+// Stream is the name of the list's stream.
+const Stream = "HELIX_RUNS"
+
+const (
+	subjects = "helix.runs."
+	// retryPause is how long an append to the list waits for a leader.
+	retryPause = 100 * time.Millisecond
+	// tryTimeout bounds one try of a request to the list.
+	tryTimeout = 5 * time.Second
+)
+
+// Options of a queue.
+type Options struct {
+	// Node names this process, as the loop's Options.Node. Required.
+	Node string
+	// Replicas of the list; 0 means 1.
+	Replicas int
+	// Memory keeps the list in the servers' memory, as the log's option.
+	Memory bool
+	// Patience is after what time a tree that has no work is taken off the
+	// list: who put it there has appended by then, or will not. 0: 30 seconds.
+	Patience time.Duration
+	Logger   *slog.Logger // nil: silent
+}
+
+// Loop is what drives trees on this node; *agentloop.Loop does.
+type Loop interface {
+	AgentTypes() []string
+	InitialState(agentType string) (json.RawMessage, bool)
+	Holds(session string, ticket uint64) bool
+	TakeUp(session string, ticket uint64, known bool)
+}
+
+// Queue implements agentloop.Queue.
+type Queue struct {
+	nc     *nats.Conn
+	js     natsjs.JetStream
+	stream natsjs.Stream
+	opts   Options
+	loop   Loop // from Serve on
+
+	ctx  context.Context
+	stop context.CancelFunc
+	wg   sync.WaitGroup
+	subs []*nats.Subscription
+	look chan struct{} // has the list looked through
+	woke chan tree     // trees that another node asks to be taken up
+
+	mu      sync.Mutex
+	peers   map[string]*peer
+	heard   time.Time // when this node heard itself last
+	leaving bool
+}
+
+var _ agentloop.Queue = (*Queue)(nil)
+
+// Open finds the list, or makes it. The connection stays the caller's; it
+// should not be the log's, whose traffic would delay what the nodes say to each
+// other.
+func Open(ctx context.Context, nc *nats.Conn, o Options) (*Queue, error) {
+	if o.Node == "" {
+		return nil, errors.New("queue: Node is required")
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Patience == 0 {
+		o.Patience = 30 * time.Second
+	}
+	js, err := natsjs.New(nc)
+	if err != nil {
+		return nil, fmt.Errorf("queue: %w", err)
+	}
+	q := &Queue{
+		nc: nc, js: js, opts: o, peers: map[string]*peer{}, look: make(chan struct{}, 1), woke: make(chan tree, maxWoken),
+	}
+	if q.stream, err = q.ensure(ctx); err != nil {
+		return nil, fmt.Errorf("queue: stream %s: %w", Stream, err)
+	}
+	q.ctx, q.stop = context.WithCancel(context.Background())
+	return q, nil
+}
+
+// ensure makes the stream. Nodes that start together may do so at once.
+func (q *Queue) ensure(ctx context.Context) (natsjs.Stream, error) {
+	storage := natsjs.FileStorage
+	if q.opts.Memory {
+		storage = natsjs.MemoryStorage
+	}
+	for {
+		s, err := q.js.Stream(ctx, Stream)
+		if errors.Is(err, natsjs.ErrStreamNotFound) {
+			s, err = q.js.CreateStream(ctx, natsjs.StreamConfig{
+				Name: Stream, Description: "helixd: trees that may have work", Subjects: []string{subjects + "*.*"},
+				Storage: storage, Replicas: max(q.opts.Replicas, 1),
+			})
+		}
+		_, answered := errors.AsType[*natsjs.APIError](err)
+		if err == nil || answered && !errors.Is(err, natsjs.ErrStreamNameAlreadyInUse) {
+			return s, err
+		}
+		if err := pause(ctx, retryPause); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Put implements agentloop.Queue.
+func (q *Queue) Put(ctx context.Context, agentType, session string) (ticket uint64, err error) {
+	err = q.patiently(ctx, func(ctx context.Context) error {
+		ack, err := q.js.Publish(ctx, tree{agentType, session}.subject(), nil)
+		if err == nil {
+			ticket = ack.Sequence
+		}
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("queue: %w", err)
+	}
+	return ticket, nil
+}
+
+// Remove implements agentloop.Queue. It leaves no byte of the ids.
+func (q *Queue) Remove(ctx context.Context, tickets []uint64) error {
+	for _, ticket := range tickets {
+		err := q.patiently(ctx, func(ctx context.Context) error { return q.stream.SecureDeleteMsg(ctx, ticket) })
+		if refused, is := errors.AsType[*natsjs.APIError](err); is {
+			if _, err := q.stream.GetMsg(ctx, ticket); errors.Is(err, natsjs.ErrMsgNotFound) {
+				continue
+			}
+			err = refused
+		}
+		if err != nil {
+			return fmt.Errorf("queue: %w", err)
+		}
+	}
+	return nil
+}
+
+// Forget implements agentloop.Queue.
+func (q *Queue) Forget(ctx context.Context, session string) error {
+	for {
+		m, err := q.stream.GetLastMsgForSubject(ctx, subjects+"*."+jetstream.Token(session))
+		if errors.Is(err, natsjs.ErrMsgNotFound) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("queue: %w", err)
+		}
+		if err := q.Remove(ctx, []uint64{m.Sequence}); err != nil {
+			return err
+		}
+	}
+}
+
+// patiently repeats what has no answer, or none to answer: the list's leader
+// may be on its way.
+func (q *Queue) patiently(ctx context.Context, try func(context.Context) error) error {
+	for {
+		one, cancel := context.WithTimeout(ctx, tryTimeout)
+		err := try(one)
+		cancel()
+		if _, answered := errors.AsType[*natsjs.APIError](err); err == nil || answered || ctx.Err() != nil || q.nc.IsClosed() {
+			return err
+		}
+		if perr := pause(ctx, retryPause); perr != nil {
+			return err
+		}
+	}
+}
+
+// tree is a session tree and its root's agent.
+type tree struct{ agentType, session string }
+
+func (t tree) subject() string {
+	return subjects + jetstream.Token(t.agentType) + "." + jetstream.Token(t.session)
+}
+
+// treeOf is the inverse of subject.
+func treeOf(subject string) (t tree, ok bool) {
+	rest, ok := strings.CutPrefix(subject, subjects)
+	agent, session, two := strings.Cut(rest, ".")
+	if !ok || !two {
+		return t, false
+	}
+	if t.agentType, ok = jetstream.Untoken(agent); !ok {
+		return t, false
+	}
+	t.session, ok = jetstream.Untoken(session)
+	return t, ok
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,178 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	natsjs "github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	// ScanEvery is how often the list is looked through for what nobody has
+	// been told of.
+	ScanEvery = 10 * time.Second
+	// maxWoken is how many wishes to be taken up may wait.
+	maxWoken = 256
+	// At most takeUps trees are taken up in a row, then there is a pause: after
+	// a restart there may be thousands.
+	takeUps     = 64
+	takeUpPause = 50 * time.Millisecond
+)
+
+// Serve begins to take trees up, for a loop that has this queue. It returns when
+// other nodes had time to say that they are there.
+func (q *Queue) Serve(loop Loop) error {
+	q.loop = loop
+	if err := q.listen(); err != nil {
+		return err
+	}
+	q.mu.Lock()
+	q.heard = time.Now()
+	q.mu.Unlock()
+	q.say(stateHello)
+	if err := pause(q.ctx, askTimeout); err != nil {
+		return err
+	}
+	q.lookSoon()
+	q.wg.Go(q.live)
+	q.wg.Go(q.scan)
+	return nil
+}
+
+// Leave has other nodes take up what this one would: it drains.
+func (q *Queue) Leave() {
+	q.mu.Lock()
+	q.leaving = true
+	q.mu.Unlock()
+	if q.loop != nil {
+		q.say(stateLeaving)
+	}
+}
+
+// Close says that this node drives nothing any more, and ends. It is
+// idempotent.
+func (q *Queue) Close() {
+	if q.ctx.Err() == nil && q.loop != nil {
+		q.say(stateGone)
+		_ = q.nc.FlushTimeout(askTimeout) // best effort: it is missed soon
+	}
+	q.stop()
+	for _, s := range q.subs {
+		_ = s.Unsubscribe() // fails only on a closed connection
+	}
+	q.wg.Wait()
+}
+
+// live says that this node lives, and finds out who does not.
+func (q *Queue) live() {
+	every := time.NewTicker(beat)
+	defer every.Stop()
+	for {
+		select {
+		case <-every.C:
+			q.say(stateHere)
+			q.judge()
+		case <-q.ctx.Done():
+			return
+		}
+	}
+}
+
+// lookSoon has the list looked through.
+func (q *Queue) lookSoon() {
+	select {
+	case q.look <- struct{}{}:
+	default:
+	}
+}
+
+func (q *Queue) scan() {
+	every := time.NewTicker(ScanEvery)
+	defer every.Stop()
+	for {
+		select {
+		case <-q.look:
+			q.lookThrough()
+		case <-every.C:
+			q.lookThrough()
+		case t := <-q.woke:
+			if q.mine(t) {
+				q.takeUp([]tree{t}, time.Now().Add(q.opts.Patience)) // it is in the log
+			}
+		case <-q.ctx.Done():
+			return
+		}
+	}
+}
+
+// lookThrough takes up this node's share of what stands on the list and nobody
+// holds.
+func (q *Queue) lookThrough() {
+	ctx, cancel := context.WithTimeout(q.ctx, ScanEvery)
+	defer cancel()
+	info, err := q.stream.Info(ctx, natsjs.WithSubjectFilter(subjects+">"))
+	if err != nil {
+		if q.ctx.Err() == nil {
+			q.opts.Logger.Warn("can't read the list of runs", "error", err)
+		}
+		return
+	}
+	var trees []tree
+	for subject := range info.State.Subjects {
+		if t, ok := treeOf(subject); ok && q.mine(t) && !q.loop.Holds(t.session, 0) {
+			trees = append(trees, t)
+		}
+	}
+	q.takeUp(q.unheld(ctx, trees), info.TimeStamp)
+}
+
+// unheld returns those that no other live node holds.
+func (q *Queue) unheld(ctx context.Context, trees []tree) []tree {
+	held := map[string]bool{}
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for _, node := range q.Peers() {
+		all.Go(func() {
+			for part := range slices.Chunk(trees, maxAsked) {
+				what := question{Sessions: make([]string, len(part))}
+				for i, t := range part {
+					what.Sessions[i] = t.session
+				}
+				a, err := q.ask(ctx, node, what)
+				if err != nil {
+					return
+				}
+				mu.Lock()
+				for _, session := range a.Held {
+					held[session] = true
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	return slices.DeleteFunc(trees, func(t tree) bool { return held[t.session] })
+}
+
+// takeUp has the loop take trees up. now is the server's time, by which it told
+// when they came on the list.
+func (q *Queue) takeUp(trees []tree, now time.Time) {
+	for i, t := range trees {
+		if i%takeUps == takeUps-1 && pause(q.ctx, takeUpPause) != nil {
+			return
+		}
+		ctx, cancel := context.WithTimeout(q.ctx, tryTimeout)
+		m, err := q.stream.GetLastMsgForSubject(ctx, t.subject())
+		cancel()
+		switch {
+		case errors.Is(err, natsjs.ErrMsgNotFound): // it is at rest
+		case err != nil:
+			q.opts.Logger.Warn("can't take a run up", "session", t.session, "error", err)
+		default:
+			q.loop.TakeUp(t.session, m.Sequence, now.Sub(m.Time) >= q.opts.Patience)
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package queue_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/model"
+	"github.com/helixd/helixd/agentloop/model/scripted"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// twoSteps is an agent whose second answer takes its time, if it hangs.
+func twoSteps(hangs bool) agentloop.Agent {
+	turns := []scripted.Turn{{ToolCalls: []scripted.Call{{ID: "c", Name: "look"}}}, {Text: "It rains."}}
+	quick := scripted.New(turns, nil)
+	look := agentloop.NewTool("look", "", func(context.Context, *agentloop.Call, struct{}) (string, error) { return "rain", nil })
+	return agentloop.Agent{
+		Name: "teller", Tools: []agentloop.Tool{look}, InitialState: json.RawMessage(`{"begun":true}`),
+		Model: modelFunc(func(ctx context.Context, req model.Request, emit func(model.Event) error) (model.Answer, error) {
+			if last := req.Messages[len(req.Messages)-1]; hangs && last.Role != model.RoleUser {
+				if err := emit(model.TextDelta{Text: "It ra"}); err != nil {
+					return model.Answer{}, err
+				}
+				<-ctx.Done()
+				return model.Answer{}, ctx.Err()
+			}
+			return quick.Generate(ctx, req, emit)
+		}),
+	}
+}
+
+// speaks reports whether the second answer is under way.
+func speaks(t *projector.Tree) bool {
+	return t.Turn != nil && t.Turn.Step != nil && t.Turn.Step.Number == 2 && len(t.Turn.Step.Partial) > 0
+}
+
+// A node dies in mid-sentence: another one goes on, without anybody's request,
+// and what was half said is struck.
+func TestARunOfADeadNodeGoesOnElsewhere(t *testing.T) {
+	s := newSite(t)
+	a := s.node("a", twoSteps(true))
+	s.node("b", twoSteps(false))
+	s.start(a, "s", "teller")
+	s.until("s", speaks)
+	a.die()
+	state := s.until("s", completed)
+	require.JSONEq(t, `"It rains."`, string(state.Output))
+	require.Equal(t, []string{"a", "b"}, s.claimants("s"))
+	require.True(t, s.has("s", "truncated"))
+	require.Eventually(t, func() bool { return s.listed() == 0 }, within, 10*time.Millisecond, "it has left the list")
+}
+
+// The same with nobody there at first: who starts later finds it.
+func TestARunOfADeadNodeGoesOnAfterARestart(t *testing.T) {
+	s := newSite(t)
+	a := s.node("a", twoSteps(true))
+	s.start(a, "s", "teller")
+	s.until("s", speaks)
+	a.die()
+	s.node("a again", twoSteps(false))
+	s.until("s", completed)
+}
+
+// Of many runs each is taken up once, and those of healthy nodes are left
+// alone.
+func TestADeadNodesRunsAreShared(t *testing.T) {
+	s := newSite(t)
+	a, b, c := s.node("a", twoSteps(true)), s.node("b", twoSteps(true)), s.node("c", twoSteps(true))
+	const each = 10
+	for i := range each {
+		s.start(a, fmt.Sprint("a", i), "teller")
+		s.start(b, fmt.Sprint("b", i), "teller")
+	}
+	for i := range each {
+		s.until(fmt.Sprint("a", i), speaks)
+		s.until(fmt.Sprint("b", i), speaks)
+	}
+	a.die()
+	taken := map[string]int{}
+	for i := range each {
+		session := fmt.Sprint("a", i)
+		s.until(session, func(t *projector.Tree) bool { return t.Claim.Node != "a" && speaks(t) })
+		claims := s.claimants(session)
+		require.Len(t, claims, 2)
+		taken[claims[1]]++
+		require.Equal(t, []string{"b"}, s.claimants(fmt.Sprint("b", i)), "a healthy run is left alone")
+	}
+	require.Len(t, taken, 2, "both take their share: %v", taken)
+	require.True(t, b.loop.Holds("b0", 0))
+	require.False(t, c.loop.Holds("b0", 0))
+}
+
+// A request that was appended by a node that died before it drove it, and one
+// that was put on the list and never appended.
+func TestWhatANodeLeavesBetweenTwoStepsIsFound(t *testing.T) {
+	s := newSite(t)
+	b := s.node("b", twoSteps(false))
+	_, err := b.queue.Put(t.Context(), "teller", "never")
+	require.NoError(t, err)
+	entry := func(f eventlog.Fact) eventlog.Entry {
+		e, err := eventlog.NewFact("s", f, eventlog.Labels{Run: "r"})
+		require.NoError(t, err)
+		return e
+	}
+	_, err = b.queue.Put(t.Context(), "teller", "s")
+	require.NoError(t, err)
+	base := eventlog.FactBase{SessionID: "s", Timestamp: 1}
+	_, err = s.log.Append(t.Context(), "s", 0, []eventlog.Entry{
+		entry(&eventlog.SessionCreated{AgentType: "teller", FactBase: base}),
+		entry(&eventlog.UserMessage{Content: "go", FactBase: base}),
+		entry(&eventlog.RunRequested{RunID: "r", Mode: eventlog.ModeStart, FactBase: base}),
+	})
+	require.NoError(t, err)
+	s.until("s", completed)
+	_, err = s.log.Head(t.Context(), "never")
+	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+	require.Eventually(t, func() bool { return s.listed() == 0 }, within, 50*time.Millisecond, "also what never came leaves the list")
+}
+
+// A run that ends every process that drives it is given up.
+func TestAPoisonousRunFails(t *testing.T) {
+	s := newSite(t)
+	var nodes []string
+	for i := 0; ; i++ {
+		name := fmt.Sprint("n", i)
+		died := make(chan struct{}, 1)
+		deadly := agentloop.Agent{Name: "deadly", Model: modelFunc(
+			func(ctx context.Context, _ model.Request, emit func(model.Event) error) (model.Answer, error) {
+				died <- struct{}{}
+				<-ctx.Done()
+				return model.Answer{}, ctx.Err()
+			})}
+		n := s.node(name, deadly)
+		if i == 0 {
+			s.start(n, "s", "deadly")
+		}
+		ended := make(chan struct{})
+		watch, stop := context.WithCancel(t.Context())
+		go func() {
+			defer close(ended)
+			for watch.Err() == nil && s.state("s").Error == nil {
+				time.Sleep(10 * time.Millisecond)
+			}
+		}()
+		select {
+		case <-died:
+			nodes = append(nodes, name)
+			n.die()
+		case <-ended:
+		case <-time.After(within):
+			t.Fatal("nobody takes it up")
+		}
+		stop()
+		<-ended
+		if s.state("s").Error != nil {
+			break
+		}
+	}
+	require.Len(t, nodes, agentloop.MaxBarrenClaims)
+	state := s.state("s")
+	require.Equal(t, projector.SessionFailed, state.Status)
+	require.Equal(t, agentloop.CodePoisoned, state.Error.Code)
+}

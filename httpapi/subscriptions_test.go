@@ -1,0 +1,89 @@
+package httpapi_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/eventlog/memory"
+	"github.com/helixd/helixd/httpapi"
+)
+
+// wanted is what Subscribe was called with.
+type wanted struct {
+	session string
+	ttl     time.Duration
+}
+
+// subscribing makes rights that no server would take.
+func subscribing(seen *[]wanted) func(string, time.Duration) (httpapi.Subscription, error) {
+	return func(session string, ttl time.Duration) (httpapi.Subscription, error) {
+		if seen != nil {
+			*seen = append(*seen, wanted{session, ttl})
+		}
+		return httpapi.Subscription{
+			Subject: "helix.live.x", URLs: httpapi.SubscriptionURLs{NATS: []string{"nats://h:4222"}},
+			JWT: "the jwt", Seed: "SU-the-seed", Creds: "both", ExpiresAt: time.Unix(9, 0).UTC(),
+		}, nil
+	}
+}
+
+func TestSubscriptions(t *testing.T) {
+	var seen []wanted
+	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) { o.Subscribe = subscribing(&seen) })
+	for _, id := range []string{"s", "a/b *"} {
+		a.append(id, text(id, "hi"))
+	}
+	got := a.post("/sessions/s/subscriptions", `{"ttl":"30m"}`)
+	require.Equal(t, 201, got.status, got.body)
+	require.Equal(t, "no-store", got.header.Get("Cache-Control"))
+	require.JSONEq(t, `{"subject":"helix.live.x","urls":{"nats":["nats://h:4222"],"websocket":[]},`+
+		`"jwt":"the jwt","seed":"SU-the-seed","creds":"both","expiresAt":"1970-01-01T00:00:09Z"}`, got.body)
+	for _, body := range []string{"", "{}", `{"ttl":"1s"}`, `{"ttl":"24h"}`} {
+		target := "/sessions/a%2Fb%20%2A/subscriptions"
+		if body == "" {
+			got = a.request("POST", target, "", "Content-Length", "0")
+		} else {
+			got = a.post(target, body)
+		}
+		require.Equal(t, 201, got.status, got.body)
+	}
+	require.Equal(t, []wanted{{"s", 30 * time.Minute}, {"a/b *", 0}, {"a/b *", 0}, {"a/b *", time.Second}, {"a/b *", 24 * time.Hour}}, seen)
+	require.NotContains(t, a.logs.String(), "SU-the-seed")
+
+	for _, body := range []string{`{"ttl":"0s"}`, `{"ttl":"999ms"}`, `{"ttl":"24h1ns"}`, `{"ttl":"-1h"}`, `{"ttl":60}`, `{"ttl":""}`, `{"ttl":"x"}`, `{"ttl":null}`, `[]`, `{`} {
+		a.post("/sessions/s/subscriptions", body).failed(t, 400, httpapi.CodeInvalidRequest)
+	}
+	a.post("/sessions/nobody/subscriptions", `{}`).failed(t, 404, httpapi.CodeNotFound)
+	require.Len(t, seen, 5, "what is refused makes no right")
+}
+
+// A child hears nobody: its records are on its root's subject, which is another's right.
+func TestSubscriptionsOfAChild(t *testing.T) {
+	var seen []wanted
+	a := newAPIOn(t, newLog(t), waitingAgents(), func(o *httpapi.Options) { o.Subscribe = subscribing(&seen) })
+	a.begin("p", "parent")
+	require.Equal(t, 201, a.post("/sessions/p/subscriptions", `{}`).status)
+	a.post("/sessions/p-sub-task/subscriptions", `{}`).failed(t, 404, httpapi.CodeNotFound)
+	require.Equal(t, []wanted{{"p", 0}}, seen)
+}
+
+// Who may follow a session's stream may not hear its facts.
+func TestSubscriptionsNeedTheRecords(t *testing.T) {
+	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) {
+		o.Auth = httpapi.BearerTokens([]httpapi.Token{
+			{Token: "stream", Operations: []string{"stream", "status"}, Sessions: []string{"*"}},
+			{Token: "records", Operations: []string{"records"}, Sessions: []string{"s"}},
+		})
+	})
+	a.append("s", text("s", "hi"))
+	a.post("/sessions/s/subscriptions", `{}`, bearer("stream")...).failed(t, 403, httpapi.CodeUnauthorized)
+	require.Equal(t, 201, a.post("/sessions/s/subscriptions", `{}`, bearer("records")...).status)
+}
+
+func TestNoSubscriptions(t *testing.T) {
+	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) { o.Subscribe = nil })
+	a.append("s", text("s", "hi"))
+	a.post("/sessions/s/subscriptions", `{}`).failed(t, 501, httpapi.CodeNotImplemented)
+}
