@@ -57,6 +57,19 @@
 // hidden message before its next model call. A remote one runs on another
 // server: its stream is taken over into the parent's log with its position.
 //
+// # Many nodes
+//
+// With a [Queue], loops on several nodes share one log. A tree that has work
+// stands on a list, from before that work is appended until it is at rest; the
+// list only says where to look. Who drives a tree is the last claim in its log,
+// and the node that made it is asked whether it still does: if it answers, the
+// tree is left to it, whatever else has happened; if it is silent, the next node
+// claims, and the log fences the one that wakes up late. Every node takes every
+// request: what is to be done is appended where it is asked for, and heard by
+// whoever drives the tree. A node that drains lets go of its trees between two
+// steps. A tree that ends process after process is failed by the count of its
+// claims.
+//
 // # Hooks
 //
 // Hooks are told what was recorded, outside of all locks and of the log's

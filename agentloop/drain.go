@@ -9,7 +9,7 @@ import "context"
 // is left then is for Stop, and is taken up elsewhere in mid-step.
 func (l *Loop) Drain(ctx context.Context) {
 	l.mu.Lock()
-	if !l.draining() {
+	if !l.Draining() {
 		close(l.drains)
 	}
 	l.mu.Unlock()
@@ -22,7 +22,8 @@ func (l *Loop) Drain(ctx context.Context) {
 	}
 }
 
-func (l *Loop) draining() bool {
+// Draining reports whether Drain was called.
+func (l *Loop) Draining() bool {
 	select {
 	case <-l.drains:
 		return true
@@ -33,7 +34,7 @@ func (l *Loop) draining() bool {
 
 // leaves reports whether an agent's runs shall go on elsewhere.
 func (l *Loop) leaves(agentType string) bool {
-	return l.draining() && l.opts.Queue != nil && l.opts.Queue.Hosted(agentType)
+	return l.Draining() && l.opts.Queue != nil && l.opts.Queue.Hosted(agentType)
 }
 
 func (l *Loop) driven() int {

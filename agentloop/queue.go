@@ -159,7 +159,7 @@ func (l *Loop) dispatch(t *projector.Tree, ticket uint64) {
 func (l *Loop) TakeUp(session string, ticket uint64, known bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.live[session] != nil || l.asked[session] > 0 || l.draining() {
+	if l.live[session] != nil || l.asked[session] > 0 || l.Draining() {
 		return
 	}
 	run := &liveRun{agreed: known, tickets: []uint64{ticket}}

@@ -118,7 +118,7 @@ func parts(t *testing.T, body string) (all uiStream) {
 				done = true
 			case field == "data":
 				require.NoError(t, json.Unmarshal([]byte(value), &p.data), value)
-			case field != "":
+			case field != "" && field != "retry":
 				t.Fatalf("line %q", line)
 			}
 		}

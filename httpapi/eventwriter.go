@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
+	"math/rand/v2"
 	"net/http"
 	"runtime"
 	"runtime/debug"
@@ -161,8 +163,27 @@ func (o *eventWriter) pump(ctx context.Context, heartbeat time.Duration, events 
 			}
 			idle.Reset(heartbeat)
 		case <-ctx.Done():
+			if errors.Is(context.Cause(ctx), http.ErrServerClosed) {
+				o.farewell()
+			}
 			return nil
 		}
+	}
+}
+
+// Where a client shall be back that was sent away, in milliseconds: all would
+// come at once else.
+const (
+	minReconnect = 100
+	maxReconnect = 1000
+)
+
+// farewell has a client come back soon: its stream goes on elsewhere. One that
+// does not take it finds out by itself.
+func (o *eventWriter) farewell() {
+	retry := minReconnect + rand.IntN(maxReconnect-minReconnect)
+	if o.s.write(o.w, o.rc, fmt.Appendf(nil, ": the server is closing\nretry: %d\n\n", retry)) == nil {
+		_ = o.flush()
 	}
 }
 

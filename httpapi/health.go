@@ -12,8 +12,9 @@ import (
 type Readiness struct {
 	Ready      bool                `json:"ready"`
 	Durability eventlog.Durability `json:"durability"`
-	Guarantee  string              `json:"guarantee"`         // what that means, in words
-	Refuses    string              `json:"refuses,omitempty"` // why the log takes no appends now
+	Guarantee  string              `json:"guarantee"`          // what that means, in words
+	Refuses    string              `json:"refuses,omitempty"`  // why the log takes no appends now
+	Draining   bool                `json:"draining,omitempty"` // the server is going to stop, and still serves
 	Backend    string              `json:"backend"`
 	Partitions int                 `json:"partitions"`
 	Agents     []string            `json:"agents"`
@@ -26,7 +27,7 @@ func (s *Server) healthz(w http.ResponseWriter, _ *request) error {
 }
 
 // readyz answers GET /readyz, with 503 if the log does not answer in time or
-// takes no appends, or the server is closing.
+// takes no appends, or the server drains or is closing.
 func (s *Server) readyz(w http.ResponseWriter, r *request) error {
 	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 	defer cancel()
@@ -39,7 +40,8 @@ func (s *Server) readyz(w http.ResponseWriter, r *request) error {
 	}
 	info := s.log.Info()
 	answer := Readiness{
-		Ready: err == nil && s.ctx.Err() == nil && info.Refuses == "", Durability: info.Durability,
+		Ready:    err == nil && s.ctx.Err() == nil && info.Refuses == "" && !s.loop.Draining(),
+		Draining: s.loop.Draining(), Durability: info.Durability,
 		Guarantee: info.Durability.Survives(), Refuses: info.Refuses, Backend: info.Backend,
 		Partitions: info.Partitions, Agents: s.loop.AgentTypes(), Version: s.opts.Version,
 	}

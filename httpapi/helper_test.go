@@ -243,7 +243,7 @@ func (a *api) post(target, body string, headers ...string) answer {
 
 // sseEvent is an event as a client reads it. A comment has no other field.
 type sseEvent struct {
-	id, name, data, comment string
+	id, name, data, comment, retry string
 }
 
 // stream is an open /sse.
@@ -293,6 +293,8 @@ func (s *stream) event() (sseEvent, error) {
 			e.data += value
 		case "":
 			e.comment = value
+		case "retry":
+			e.retry = value
 		default:
 			return e, fmt.Errorf("line %q", line)
 		}

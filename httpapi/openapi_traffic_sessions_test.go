@@ -175,4 +175,6 @@ func trafficServer(t *testing.T, c *apiChecker) {
 		a.get(target).done(t)
 	}
 	require.Equal(t, 503, c.server(t, refusing{memory.New()}, nil).get("/readyz").status)
+	a.loop.Drain(t.Context())
+	require.Equal(t, 503, a.get("/readyz").status)
 }
