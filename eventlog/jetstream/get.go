@@ -56,19 +56,13 @@ const readableTries = 5
 
 // count returns how many messages a subject has.
 func (l *Log) count(ctx context.Context, stream, subject string) (uint64, error) {
-	req, _ := json.Marshal(map[string]string{"subjects_filter": subject})
-	try, cancel := context.WithTimeout(ctx, answerTimeout)
-	defer cancel()
-	answer, err := l.nc.RequestWithContext(try, "$JS.API.STREAM.INFO."+stream, req)
-	if err != nil {
-		return 0, fmt.Errorf("jetstream: count: %w", err)
-	}
 	var body struct {
+		refusal
 		State struct {
 			Subjects map[string]uint64 `json:"subjects"`
 		} `json:"state"`
 	}
-	if err := json.Unmarshal(answer.Data, &body); err != nil {
+	if err := l.askLeader(ctx, "$JS.API.STREAM.INFO."+stream, map[string]string{"subjects_filter": subject}, &body); err != nil {
 		return 0, fmt.Errorf("jetstream: count: %w", err)
 	}
 	return body.State.Subjects[subject], nil
@@ -80,20 +74,8 @@ func (l *Log) messageAt(ctx context.Context, stream string, seq uint64) (message
 }
 
 func (l *Log) leaderGet(ctx context.Context, stream string, what map[string]any) (message, error) {
-	req, _ := json.Marshal(what)
-	try, cancel := context.WithTimeout(ctx, answerTimeout)
-	defer cancel()
-	answer, err := l.nc.RequestWithContext(try, "$JS.API.STREAM.MSG.GET."+stream, req)
-	switch {
-	case err == nil:
-	case ctx.Err() != nil:
-		return message{}, context.Cause(ctx)
-	case l.isClosed():
-		return message{}, eventlog.ErrClosed
-	default:
-		return message{}, fmt.Errorf("jetstream: get: %w", err)
-	}
 	var body struct {
+		refusal
 		Message struct {
 			Subject  string    `json:"subject"`
 			Sequence uint64    `json:"seq"`
@@ -101,16 +83,13 @@ func (l *Log) leaderGet(ctx context.Context, stream string, what map[string]any)
 			Header   []byte    `json:"hdrs"`
 			Data     []byte    `json:"data"`
 		} `json:"message"`
-		Error *apiError `json:"error"`
 	}
-	if err := json.Unmarshal(answer.Data, &body); err != nil {
+	err := l.askLeader(ctx, "$JS.API.STREAM.MSG.GET."+stream, what, &body)
+	if e, ok := errors.AsType[*apiError](err); ok && (e.ErrCode == codeNoMessageFound || e.ErrCode == codeStreamNotFound) {
+		return message{}, errNoMessage
+	}
+	if err != nil {
 		return message{}, fmt.Errorf("jetstream: get: %w", err)
-	}
-	if e := body.Error; e != nil {
-		if e.ErrCode == codeNoMessageFound || e.ErrCode == codeStreamNotFound {
-			return message{}, errNoMessage
-		}
-		return message{}, e
 	}
 	m := message{subject: body.Message.Subject, sequence: body.Message.Sequence, at: body.Message.Time, data: body.Message.Data}
 	if len(body.Message.Header) > 0 {
@@ -119,6 +98,70 @@ func (l *Log) leaderGet(ctx context.Context, stream string, what map[string]any)
 		}
 	}
 	return m, nil
+}
+
+const (
+	// leaderTry is how long one request waits for a stream's leader.
+	leaderTry = time.Second
+	// leaderPatience is how long a request is repeated for a leader to be
+	// elected: after the loss of one that takes 4 to 9 seconds, and a round.
+	leaderPatience = 20 * time.Second
+)
+
+// askLeader asks JetStream what only a stream's leader answers, and waits for
+// one while there is none. An answer that is an error is an *apiError.
+func (l *Log) askLeader(ctx context.Context, subject string, what any, answer refusable) error {
+	req, err := json.Marshal(what)
+	if err != nil {
+		return err
+	}
+	for began := time.Now(); ; {
+		err := l.askOnce(ctx, subject, req, answer)
+		refused, answered := errors.AsType[*apiError](err)
+		switch {
+		case err == nil, answered && refused.Code != 503:
+			return err
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case l.isClosed():
+			return eventlog.ErrClosed
+		case !answered && !isUnsettled(err) && !errors.Is(err, nats.ErrNoResponders), time.Since(began) > leaderPatience:
+			return err
+		}
+		if !pause(ctx) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (l *Log) askOnce(ctx context.Context, subject string, req []byte, answer refusable) error {
+	try, cancel := context.WithTimeout(ctx, leaderTry)
+	defer cancel()
+	m, err := l.nc.RequestWithContext(try, subject, req)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(m.Data, answer); err != nil {
+		return err
+	}
+	return answer.taken()
+}
+
+// refusable is an answer that may be an error.
+type refusable interface{ taken() error }
+
+// refusal is the part of an answer that is an error.
+type refusal struct {
+	Error *apiError `json:"error"`
+}
+
+// taken returns the error, once.
+func (r *refusal) taken() error {
+	if e := r.Error; e != nil {
+		r.Error = nil
+		return e
+	}
+	return nil
 }
 
 // getBatch returns a subject's messages from a sequence on, at most so many

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/eventlog"
+)
+
+// clusterOpenTimeout is openTimeout where the streams may first have to find
+// their leaders, or to be made on several servers.
+const clusterOpenTimeout = 5 * time.Minute
+
+// openTimeoutOf is how long opening the streams may take.
+func openTimeoutOf(c *config.Config) time.Duration {
+	if c.NATS.Replicas > 1 || c.NATS.Cluster.Listen != "" {
+		return clusterOpenTimeout
+	}
+	return openTimeout
+}
+
+// dial makes a connection; the caller closes it.
+type dial func() (*nats.Conn, error)
+
+// connect returns how to connect to the embedded server, or to the configured
+// deployment, and what is known of its durability. An embedded server of a
+// cluster waits for the others until ctx ends.
+func (d *daemon) connect(ctx context.Context, c *config.Config, openNATS bool, log *slog.Logger) (dial, eventlog.Durability, error) {
+	if c.NATS.URL != "" {
+		opts, err := natsOptions(c.NATS)
+		if err != nil {
+			return nil, "", err
+		}
+		return func() (*nats.Conn, error) {
+			nc, err := nats.Connect(c.NATS.URL, opts...)
+			if err != nil {
+				return nil, fmt.Errorf("nats: %w", err)
+			}
+			return nc, nil
+		}, "", nil
+	}
+	if c.NATS.Replicas > 1 && c.NATS.Cluster.Listen == "" { // not a matter of the file alone: a flag may give the URL
+		return nil, "", errors.New("nats.replicas: needs nats.url or nats.cluster.listen: one embedded server keeps one replica")
+	}
+	srv, err := embed.Start(ctx, embedOptions(c, openNATS, log))
+	if err != nil {
+		return nil, "", err
+	}
+	d.onClose(srv.Stop)
+	d.natsURL, d.webSocketURL = srv.ClientURL(), srv.WebSocketURL()
+	inside := func() (*nats.Conn, error) { return srv.Connect() }
+	if c.NATS.Cluster.Listen != "" {
+		// The streams tell: what one server of several does with its disk is
+		// not what an acknowledged append survives. c.Durability is what it
+		// does: with fsync each of those that acknowledge an append has synced
+		// it, in the log by which the servers agree.
+		return inside, "", nil
+	}
+	return inside, eventlog.Durability(c.Durability), nil
+}
+
+func embedOptions(c *config.Config, openNATS bool, log *slog.Logger) embed.Options {
+	n := c.NATS
+	o := embed.Options{
+		DataDir: filepath.Join(c.DataDir, "jetstream"), SyncInterval: c.SyncInterval(), Listen: n.Listen,
+		User: n.User, Password: n.Password.Reveal(), AllowRead: openNATS, Name: n.Name, Logger: log,
+	}
+	if w := n.WebSocket; w.Listen != "" {
+		o.WebSocket = &embed.WebSocket{Listen: w.Listen, Cert: w.Cert, Key: w.Key, Origins: c.CORS.Origins}
+	}
+	if cl := n.Cluster; cl.Listen != "" {
+		o.Cluster = &embed.Cluster{
+			Name: cl.Name, Listen: cl.Listen, Routes: cl.Routes, User: cl.User, Password: cl.Password.Reveal(),
+			TLS: embed.TLS{CA: cl.TLS.CA, Cert: cl.TLS.Cert, Key: cl.TLS.Key},
+		}
+	}
+	return o
+}
+
+func natsOptions(n config.NATS) ([]nats.Option, error) {
+	opts := []nats.Option{nats.Name("helixd"), nats.MaxReconnects(-1)}
+	if !n.Credentials.IsZero() {
+		if n.InlineCredentials() {
+			opts = append(opts, nats.UserCredentialBytes([]byte(n.Credentials.Reveal())))
+		} else {
+			opts = append(opts, nats.UserCredentials(n.Credentials.Reveal()))
+		}
+	}
+	if n.User != "" {
+		opts = append(opts, nats.UserInfo(n.User, n.Password.Reveal()))
+	}
+	if !n.Token.IsZero() {
+		opts = append(opts, nats.Token(n.Token.Reveal()))
+	}
+	if n.TLS.CA != "" {
+		opts = append(opts, nats.RootCAs(n.TLS.CA))
+	}
+	if n.TLS.Cert != "" {
+		opts = append(opts, nats.ClientCert(n.TLS.Cert, n.TLS.Key))
+	}
+	for _, file := range []string{n.TLS.CA, n.TLS.Cert, n.TLS.Key} {
+		if file == "" {
+			continue
+		}
+		if _, err := os.Stat(file); err != nil {
+			return nil, fmt.Errorf("nats.tls: %w", err)
+		}
+	}
+	return opts, nil
+}

@@ -1,0 +1,233 @@
+package integration_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/agentloop/queue"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream"
+)
+
+// outsideNodes are daemons on a deployment that is not theirs. Their agents are
+// walker, who calls a tool twice and then speaks, in about a second, and talker,
+// who speaks for a minute.
+func outsideNodes(t *testing.T, url string, n int) []*daemon {
+	t.Helper()
+	tool := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, `{"result":"there"}`)
+	}))
+	t.Cleanup(tool.Close)
+	file := filepath.Join(t.TempDir(), "helix.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(`
+nats: {url: "`+url+`", replicas: 3, partitions: 1}
+drainTimeout: 30s
+agents:
+  walker:
+    model:
+      provider: scripted
+      scriptDelay: 30ms
+      script:
+        - {text: "I take the first step.", toolCalls: [{name: walk}]}
+        - {text: "I take the second step.", toolCalls: [{name: walk}]}
+        - {text: "Now I have arrived."}
+    tools:
+      walk: {description: One step., inputSchema: {type: object}, http: {url: "`+tool.URL+`"}}
+  talker:
+    model: {provider: scripted, scriptDelay: 200ms, script: [{text: "`+strings.Repeat("on and ", 150)+`"}]}
+`), 0o600))
+	nodes := make([]*daemon, n)
+	for i := range nodes {
+		nodes[i] = newDaemon(t, "serve", "--config", file, "--allow-unauthenticated")
+		nodes[i].start()
+	}
+	return nodes
+}
+
+// claimants are the nodes that have claimed a session, in order.
+func claimants(t *testing.T, log eventlog.Log, session string) (nodes []string) {
+	t.Helper()
+	for r, err := range log.Read(t.Context(), session, 0, 0) {
+		require.NoError(t, err)
+		if r.Type != (*eventlog.RunClaimed)(nil).Type() {
+			continue
+		}
+		f, err := r.Fact()
+		require.NoError(t, err)
+		nodes = append(nodes, f.(*eventlog.RunClaimed).Node)
+	}
+	return nodes
+}
+
+// healthyRuns is how many runs TestNoHealthyRunIsTakenOverWhenALeaderDies
+// watches, unless HELIX_HEALTHY says otherwise.
+const healthyRuns = 20
+
+// The death of the server that leads the list of runs, or the log, disturbs no
+// run that is healthy: nobody takes one over.
+func TestNoHealthyRunIsTakenOverWhenALeaderDies(t *testing.T) {
+	runs := healthyRuns
+	if s := os.Getenv("HELIX_HEALTHY"); s != "" {
+		var err error
+		runs, err = strconv.Atoi(s)
+		require.NoError(t, err)
+	}
+	for _, stream := range []string{queue.Stream, "HELIX_LOG_0"} {
+		t.Run(stream, func(t *testing.T) {
+			c := newCluster(t)
+			nodes := outsideNodes(t, c.url(), 3)
+			log := openLog(t, connect(t, c.url()), &jetstream.Options{Existing: true})
+			for i := range runs {
+				status, answer := nodes[i%3].post("/start", map[string]any{"sessionId": fmt.Sprint("s", i), "agentType": "talker", "message": "go"})
+				require.Equal(t, http.StatusOK, status, "%v", answer)
+			}
+			for i := range runs {
+				require.Eventually(t, func() bool { return len(claimants(t, log, fmt.Sprint("s", i))) == 1 }, time.Minute, 10*time.Millisecond)
+			}
+			for _, s := range c.servers {
+				if s.JetStreamIsStreamLeader(server.DEFAULT_GLOBAL_ACCOUNT, stream) {
+					s.Shutdown()
+					s.WaitForShutdown()
+				}
+			}
+			for i := range runs { // each speaks on
+				session := fmt.Sprint("s", i)
+				var head uint64
+				require.Eventually(t, func() bool { h, err := log.Head(t.Context(), session); head = h; return err == nil }, time.Minute, 10*time.Millisecond)
+				require.Eventually(t, func() bool { h, err := log.Head(t.Context(), session); return err == nil && h > head }, time.Minute, 10*time.Millisecond)
+			}
+			for i := range runs {
+				require.Len(t, claimants(t, log, fmt.Sprint("s", i)), 1, "s%d", i)
+			}
+		})
+	}
+}
+
+// Nodes are stopped and started again, one after the other, while sessions are
+// begun on all of them: every request is answered at the first try, or at
+// another node where a connection was refused, every run comes to its end, and
+// no word of one is struck.
+func TestARollingRestartLosesNothing(t *testing.T) {
+	c := newCluster(t)
+	nodes := outsideNodes(t, c.url(), 3)
+	log := openLog(t, connect(t, c.url()), &jetstream.Options{Existing: true})
+	var (
+		begun   atomic.Int64
+		retried atomic.Int64
+		stop    = make(chan struct{})
+		load    sync.WaitGroup
+	)
+	for w := range 3 {
+		load.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				session := fmt.Sprint("s", begun.Add(1))
+				body, _ := json.Marshal(map[string]any{"sessionId": session, "agentType": "walker", "message": "go"})
+				for try := w; ; try++ {
+					resp, err := client.Post(nodes[try%3].url+"/start", "application/json", bytes.NewReader(body))
+					if errors.Is(err, syscall.ECONNREFUSED) {
+						retried.Add(1)
+						continue
+					}
+					if assert.NoError(t, err) {
+						resp.Body.Close()
+						assert.Equal(t, http.StatusOK, resp.StatusCode)
+					}
+					break
+				}
+			}
+		})
+	}
+	for _, n := range nodes {
+		count := begun.Load()
+		require.Eventually(t, func() bool { return begun.Load() >= count+30 }, time.Minute, time.Millisecond, "runs are under way")
+		n.stop()
+		n.start()
+	}
+	close(stop)
+	load.Wait()
+	handed := 0
+	for i := range begun.Load() {
+		session := fmt.Sprint("s", i+1)
+		require.Eventually(t, func() bool {
+			_, status := nodes[0].get("/status?sessionId=" + session)
+			return status["status"] == "completed"
+		}, 2*time.Minute, 10*time.Millisecond, "%s", session)
+		claims := claimants(t, log, session)
+		handed += len(claims) - 1
+		for r, err := range log.Read(t.Context(), session, 0, 0) {
+			require.NoError(t, err)
+			require.NotEqual(t, "truncated", r.Type, "%s: a node that drains hands over between steps", session)
+		}
+	}
+	require.Positive(t, handed)
+	t.Logf("%d runs, of which %d were handed over; %d requests found a node stopped", begun.Load(), handed, retried.Load())
+}
+
+// Whoever was told of a write reads it, at whichever node.
+func TestReadYourWritesAtAnyNode(t *testing.T) {
+	c := newCluster(t)
+	nodes := outsideNodes(t, c.url(), 3)
+	last := 0.0
+	for i := range 150 {
+		chunk := map[string]any{"type": "text_delta", "agentId": "s", "agentType": "x", "timestamp": 1, "step": 1, "delta": fmt.Sprint(i)}
+		status, answer := nodes[i%3].post("/sessions/s/chunks", []any{chunk})
+		require.Equal(t, http.StatusOK, status, "%v", answer)
+		last = answer["lastSequence"].(float64)
+		_, summary := nodes[(i+1)%3].get("/sessions/s")
+		require.Equal(t, last, summary["headSequence"])
+		_, state := nodes[(i+2)%3].get("/sessions/s/state")
+		require.Equal(t, last, state["sequence"])
+	}
+}
+
+// A node is killed in mid-sentence; its runs go on at the others by themselves,
+// and a client that follows at another node sees every surviving record once.
+func TestAKilledNodesRunsGoOn(t *testing.T) {
+	c := newCluster(t)
+	nodes := outsideNodes(t, c.url(), 3)
+	log := openLog(t, connect(t, c.url()), &jetstream.Options{Existing: true})
+	status, answer := nodes[0].post("/start", map[string]any{"sessionId": "s", "agentType": "walker", "message": "go"})
+	require.Equal(t, http.StatusOK, status, "%v", answer)
+	stream, err := client.Get(nodes[1].url + "/sse?sessionId=s")
+	require.NoError(t, err)
+	defer stream.Body.Close()
+	require.Eventually(t, func() bool {
+		for r, err := range log.Read(t.Context(), "s", 0, 0) {
+			if err == nil && r.Type == "text_delta" {
+				return true
+			}
+		}
+		return false
+	}, time.Minute, time.Millisecond)
+	nodes[0].kill()
+	began := time.Now()
+	all, err := io.ReadAll(stream.Body)
+	require.NoError(t, err)
+	require.Contains(t, string(all), "event: end")
+	require.Contains(t, string(all), "Now I have arrived.")
+	require.Len(t, claimants(t, log, "s"), 2)
+	t.Logf("the run ended %s after its first node", time.Since(began))
+}
