@@ -36,6 +36,9 @@ var (
 	ErrIncomplete = errors.New("eventlog: read incomplete")
 	// ErrDamaged: stored bytes are not what was stored.
 	ErrDamaged = errors.New("eventlog: damaged")
+	// ErrUnavailable: nobody answers for the log now, and nothing was written;
+	// try again.
+	ErrUnavailable = errors.New("eventlog: unavailable")
 	// ErrClosed: the log is closed.
 	ErrClosed = errors.New("eventlog: closed")
 )

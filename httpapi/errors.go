@@ -179,6 +179,7 @@ var failures = []failure{
 	{is(http.ErrServerClosed, "the server is stopping", nil), 503, CodeUnavailable},
 	{is(eventlog.ErrClosed, "the server is stopping", nil), 503, CodeUnavailable},
 	{is(eventlog.ErrOutcomeUnknown, "the log did not answer; the request may have been carried out", nil), 503, CodeUnavailable},
+	{is(eventlog.ErrUnavailable, "the log can't be reached now; nothing was changed", nil), 503, CodeUnavailable},
 	{is(eventlog.ErrErasing, "the session is being erased", "delete it again"), 409, CodeErasurePending},
 	{is(context.DeadlineExceeded, "the log did not answer in time; the request may have been carried out", nil), 503, CodeUnavailable},
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -14,6 +15,7 @@ import (
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 )
 
@@ -25,7 +27,10 @@ const (
 	// retryPause is how long an append to the list waits for a leader.
 	retryPause = 100 * time.Millisecond
 	// tryTimeout bounds one try of a request to the list.
-	tryTimeout = 5 * time.Second
+	tryTimeout = 2 * time.Second
+	// leaderPatience is how long a request is repeated for a leader of the list
+	// to be elected.
+	leaderPatience = 20 * time.Second
 )
 
 // Options of a queue.
@@ -134,7 +139,7 @@ func (q *Queue) Put(ctx context.Context, agentType, session string) (ticket uint
 		return err
 	})
 	if err != nil {
-		return 0, fmt.Errorf("queue: %w", err)
+		return 0, fmt.Errorf("queue: %w: %w", eventlog.ErrUnavailable, err)
 	}
 	return ticket, nil
 }
@@ -175,11 +180,14 @@ func (q *Queue) Forget(ctx context.Context, session string) error {
 // patiently repeats what has no answer, or none to answer: the list's leader
 // may be on its way.
 func (q *Queue) patiently(ctx context.Context, try func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, leaderPatience)
+	defer cancel()
 	for {
 		one, cancel := context.WithTimeout(ctx, tryTimeout)
 		err := try(one)
 		cancel()
-		if _, answered := errors.AsType[*natsjs.APIError](err); err == nil || answered || ctx.Err() != nil || q.nc.IsClosed() {
+		refused, answered := errors.AsType[*natsjs.APIError](err)
+		if err == nil || answered && refused.Code != http.StatusServiceUnavailable || ctx.Err() != nil || q.nc.IsClosed() {
 			return err
 		}
 		if perr := pause(ctx, retryPause); perr != nil {

@@ -109,7 +109,8 @@ const (
 )
 
 // askLeader asks JetStream what only a stream's leader answers, and waits for
-// one while there is none. An answer that is an error is an *apiError.
+// one while there is none. An answer that is an error is an *apiError; none is
+// ErrUnavailable.
 func (l *Log) askLeader(ctx context.Context, subject string, what any, answer refusable) error {
 	req, err := json.Marshal(what)
 	if err != nil {
@@ -125,8 +126,10 @@ func (l *Log) askLeader(ctx context.Context, subject string, what any, answer re
 			return context.Cause(ctx)
 		case l.isClosed():
 			return eventlog.ErrClosed
-		case !answered && !isUnsettled(err) && !errors.Is(err, nats.ErrNoResponders), time.Since(began) > leaderPatience:
+		case !answered && !isUnsettled(err) && !errors.Is(err, nats.ErrNoResponders):
 			return err
+		case time.Since(began) > leaderPatience:
+			return fmt.Errorf("%w: %w", eventlog.ErrUnavailable, err)
 		}
 		if !pause(ctx) {
 			return context.Cause(ctx)
