@@ -28,8 +28,8 @@ import (
 )
 
 // outsideNodes are daemons on a deployment that is not theirs. Their agents are
-// walker, who calls a tool twice and then speaks, in about a second, and talker,
-// who speaks for a minute.
+// walker, who calls a tool twice and then speaks, in about a second; careful,
+// who asks before it calls the tool; and talker, who speaks for a minute.
 func outsideNodes(t *testing.T, url string, n int) []*daemon {
 	t.Helper()
 	tool := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -51,6 +51,10 @@ agents:
         - {text: "Now I have arrived."}
     tools:
       walk: {description: One step., inputSchema: {type: object}, http: {url: "`+tool.URL+`"}}
+  careful:
+    model: {provider: scripted, script: [{text: "I ask.", toolCalls: [{name: walk}]}, {text: "It was allowed."}]}
+    tools:
+      walk: {description: One step., inputSchema: {type: object}, http: {url: "`+tool.URL+`"}, requireApproval: true}
   talker:
     model: {provider: scripted, scriptDelay: 200ms, script: [{text: "`+strings.Repeat("on and ", 150)+`"}]}
 `), 0o600))
@@ -230,4 +234,58 @@ func TestAKilledNodesRunsGoOn(t *testing.T) {
 	require.Contains(t, string(all), "Now I have arrived.")
 	require.Len(t, claimants(t, log, "s"), 2)
 	t.Logf("the run ended %s after its first node", time.Since(began))
+}
+
+// Each request goes to another node than the one before.
+func TestAChatOverAllNodes(t *testing.T) {
+	nodes := outsideNodes(t, newCluster(t).url(), 3)
+	say := func(n *daemon, agent, text string) *http.Response {
+		body, err := json.Marshal(map[string]any{"id": "chat", "agentType": agent, "messages": []any{
+			map[string]any{"id": text, "role": "user", "parts": []any{map[string]any{"type": "text", "text": text}}},
+		}})
+		require.NoError(t, err)
+		resp, err := client.Post(n.url+"/chat", "application/json", bytes.NewReader(body))
+		require.NoError(t, err)
+		t.Cleanup(func() { resp.Body.Close() })
+		return resp
+	}
+	rest := func(resp *http.Response) string {
+		all, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, resp.StatusCode, "%s", all)
+		return string(all)
+	}
+	require.Contains(t, rest(say(nodes[0], "careful", "Please walk")), "tool-approval-request")
+	_, summary := nodes[1].get("/sessions/chat")
+	calls := summary["pendingToolCalls"].([]any)
+	require.Len(t, calls, 1)
+	status, answer := nodes[1].post("/chat/chat/submit-tool-result", map[string]any{
+		"kind": "approval-response", "toolCallId": calls[0].(map[string]any)["toolCallId"], "approved": true,
+	})
+	require.Equal(t, http.StatusOK, status, "%v", answer)
+	resp, err := client.Get(nodes[2].url + "/sse?sessionId=chat")
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	require.Contains(t, rest(resp), "It was allowed.")
+	_, snapshot := nodes[0].get("/chat/chat/snapshot")
+	require.Contains(t, fmt.Sprint(snapshot["messages"]), "It was allowed.")
+
+	// A run of one node, seen, refused a message, and stopped at others.
+	status, answer = nodes[0].post("/start", map[string]any{"sessionId": "long", "agentType": "talker", "message": "go"})
+	require.Equal(t, http.StatusOK, status, "%v", answer)
+	for _, n := range nodes {
+		require.Eventually(t, func() bool { _, s := n.get("/status?sessionId=long"); return s["isExecuting"] == true }, time.Minute, time.Millisecond)
+	}
+	status, answer = nodes[1].post("/resume", map[string]any{"sessionId": "long", "message": "and?"})
+	require.Equal(t, http.StatusConflict, status, "%v", answer)
+	status, answer = nodes[2].post("/interrupt", map[string]any{"sessionId": "long"})
+	require.Equal(t, http.StatusOK, status, "%v", answer)
+	_, answer = nodes[1].get("/status?sessionId=long")
+	require.Equal(t, "interrupted", answer["status"])
+	status, answer = nodes[2].post("/resume", map[string]any{"sessionId": "long"})
+	require.Equal(t, http.StatusOK, status, "%v", answer)
+	status, answer = nodes[0].post("/abort", map[string]any{"sessionId": "long"})
+	require.Equal(t, http.StatusOK, status, "%v", answer)
+	_, answer = nodes[1].get("/status?sessionId=long")
+	require.Equal(t, "failed", answer["status"])
 }
