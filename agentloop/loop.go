@@ -50,6 +50,8 @@ type Loop struct {
 	asked  map[string]int
 	drains chan struct{} // closed when the loop drains
 	left   chan struct{} // tells Drain that a run has left
+	// suspect is full while a suspected tree is taken up; see awaitTurn.
+	suspect chan struct{}
 }
 
 // liveRun is a tree that this node is driving. What the loop's lock guards is
@@ -77,7 +79,7 @@ func (run *liveRun) ask(ticket uint64) {
 func New(log eventlog.Log, agents []Agent, o *Options) (*Loop, error) {
 	l := &Loop{
 		log: log, agents: map[string]*definition{}, live: map[string]*liveRun{}, requested: map[string]*runHooks{},
-		asked: map[string]int{}, drains: make(chan struct{}), left: make(chan struct{}, 1),
+		asked: map[string]int{}, drains: make(chan struct{}), left: make(chan struct{}, 1), suspect: make(chan struct{}, 1),
 	}
 	if o != nil {
 		l.opts = *o

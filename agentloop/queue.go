@@ -45,11 +45,6 @@ var errHeld = errors.New("agentloop: held by another node")
 // errHandedOver: this node drains, and another one goes on with the tree.
 var errHandedOver = errors.New("agentloop: handed over to another node")
 
-// MaxBarrenClaims is how many processes may take a tree up in a row without
-// that any of them records progress. Then the tree is taken to be what kills
-// them, and its run fails with CodePoisoned.
-const MaxBarrenClaims = 5
-
 // put puts a tree on the list, before records that give it work. Until done is
 // called, this node answers for the tree: no other one takes it up.
 func (l *Loop) put(ctx context.Context, agentType, session string) (ticket uint64, done func(), err error) {

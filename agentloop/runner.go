@@ -32,6 +32,9 @@ type runner struct {
 	// have heard it or not, by StopRemote's key.
 	stopped map[string]bool
 
+	// innocent tells that the tree has not killed its process, so far.
+	innocent func()
+
 	// committing is held from reading the state to appending what was made
 	// of it, so that the patches of parallel calls build on each other.
 	committing sync.Mutex
@@ -54,13 +57,23 @@ func (l *Loop) hold(ctx context.Context, session string, run *liveRun) error {
 	if err != nil {
 		return err
 	}
+	leave := func() {}
+	if suspected(t.Claim) {
+		if leave, err = l.awaitTurn(ctx); err != nil {
+			return err
+		}
+		defer leave()
+		if t, err = l.states.Head(ctx, session); err != nil {
+			return err
+		}
+	}
 	if c := t.Claim; run.held > 0 && c != nil && c.Sequence > run.held && c.Node != l.opts.Node {
 		return eventlog.ErrSuperseded
 	}
 	run.held, run.agent = t.Head, t.AgentType
 	r := &runner{
 		l: l, root: session, agent: t.AgentType, id: l.opts.NewID(), tree: t, ids: map[string]*task{}, tasks: map[string]*task{},
-		ended: make(chan outcome), hooks: newHookQueue(), stopped: map[string]bool{},
+		ended: make(chan outcome), hooks: newHookQueue(), stopped: map[string]bool{}, innocent: leave,
 	}
 	if effects, err := r.decide(); err != nil || len(effects) == 0 {
 		return err
@@ -117,6 +130,9 @@ func (r *runner) observe(rec eventlog.Record) {
 	parked := len(r.tree.Parked)
 	projector.Apply(r.tree, rec)
 	r.noteHooks(rec)
+	if c := r.tree.Claim; c != nil && c.Writer == r.id && (c.Spoke || c.Progress) {
+		r.innocent()
+	}
 	switch {
 	case rec.Kind != eventlog.KindFact: // at worst a patch that somebody else's made useless
 	case rec.Writer != r.id:

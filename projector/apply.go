@@ -30,6 +30,7 @@ func Apply(t *Tree, r eventlog.Record) {
 			s.AgentType = base.AgentType
 		}
 		t.touch(s, r, base.Timestamp)
+		t.spoken(r)
 		if t.foreign(s) {
 			return
 		}

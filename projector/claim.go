@@ -9,18 +9,27 @@ type Claim struct {
 	Node     string `json:"node"`
 	Attempt  int    `json:"attempt"`
 	Sequence uint64 `json:"sequence"`
-	// Barren is how many nodes have claimed the tree in a row, this one
-	// included, since anything was recorded that brings a run on. One that dies
-	// of what it does leaves nothing but its claim.
-	Barren int `json:"barren,omitempty"`
+	// Spoke tells that a model's words were recorded under the claim, Progress
+	// that something was that brings a run on.
+	Spoke    bool `json:"spoke,omitempty"`
+	Progress bool `json:"progress,omitempty"`
+	// Silent and Fruitless are how many nodes lost the tree since anything was
+	// recorded that brings a run on: before a word of a model's was recorded,
+	// and after. One that dies of what it does leaves nothing but its claim.
+	Silent    int `json:"silent,omitempty"`
+	Fruitless int `json:"fruitless,omitempty"`
 }
 
 func (t *Tree) claimed(r eventlog.Record, f *eventlog.RunClaimed) {
-	c := &Claim{Writer: r.Writer, RunID: f.RunID, Node: f.Node, Attempt: f.Attempt, Sequence: r.Sequence, Barren: 1}
-	if last := t.Claim; last != nil && last.Barren > 0 {
-		c.Barren = last.Barren
-		if last.Node != f.Node { // one that only claims it again has not died
-			c.Barren++
+	c := &Claim{Writer: r.Writer, RunID: f.RunID, Node: f.Node, Attempt: f.Attempt, Sequence: r.Sequence}
+	if last := t.Claim; last != nil {
+		c.Silent, c.Fruitless = last.Silent, last.Fruitless
+		switch {
+		case last.Node == f.Node, last.Progress: // it has not died of the tree
+		case last.Spoke:
+			c.Fruitless++
+		default:
+			c.Silent++
 		}
 	}
 	t.Claim = c
@@ -28,14 +37,28 @@ func (t *Tree) claimed(r eventlog.Record, f *eventlog.RunClaimed) {
 
 // progress notes what brings a run on.
 func (t *Tree) progress(f eventlog.Fact) {
-	if t.Claim == nil || t.Claim.Barren == 0 {
-		return
-	}
 	switch f.(type) {
 	case *eventlog.ModelTurn, *eventlog.ToolResult, *eventlog.CallSuspended, *eventlog.ResultSubmitted,
 		*eventlog.RunRequested, *eventlog.RunEnded, *eventlog.RemoteProgress:
+	default:
+		return
+	}
+	if t.Claim != nil && (!t.Claim.Progress || t.Claim.Silent+t.Claim.Fruitless > 0) {
 		c := *t.Claim
-		c.Barren = 0
+		c.Silent, c.Fruitless, c.Progress = 0, 0, true
+		t.Claim = &c
+	}
+}
+
+// spoken notes that a model's words were recorded.
+func (t *Tree) spoken(r eventlog.Record) {
+	if t.Claim == nil || t.Claim.Spoke || t.Claim.Writer != r.Writer {
+		return
+	}
+	switch r.Type {
+	case (*eventlog.TextDelta)(nil).Type(), (*eventlog.Thinking)(nil).Type(), (*eventlog.ToolArgStreamDelta)(nil).Type():
+		c := *t.Claim
+		c.Spoke = true
 		t.Claim = &c
 	}
 }

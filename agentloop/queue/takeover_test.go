@@ -163,7 +163,7 @@ func TestAPoisonousRunFails(t *testing.T) {
 			break
 		}
 	}
-	require.Len(t, nodes, agentloop.MaxBarrenClaims)
+	require.Len(t, nodes, agentloop.MaxSilentClaims)
 	state := s.state("s")
 	require.Equal(t, projector.SessionFailed, state.Status)
 	require.Equal(t, agentloop.CodePoisoned, state.Error.Code)

@@ -12,6 +12,7 @@
 //	helixd erase SESSION --yes    every byte of a session, for good
 //	helixd retain                 remove old records from the log, or for good
 //	helixd verify [SESSION...]    look for damage in the store
+//	helixd doctor                 look at the deployment and say what to change
 //	helixd version
 //
 // The commands that read work against a daemon (--server URL) or directly on

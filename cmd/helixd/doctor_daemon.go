@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/httpapi"
+)
+
+// dateStep is how exact the Date header of an answer is.
+const dateStep = time.Second
+
+// daemon looks at one through HTTP.
+func (d *doctor) daemon(ctx context.Context, base string) error {
+	base = strings.TrimSuffix(base, "/")
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/readyz", nil)
+	if err != nil {
+		return err
+	}
+	if d.cmd.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+d.cmd.Token)
+	}
+	asked := d.now()
+	resp, err := http.DefaultClient.Do(req)
+	came := d.now()
+	if err != nil {
+		d.problem(checkDaemon, base, err.Error(), "start helixd serve, or give its URL as --server")
+		return err
+	}
+	defer resp.Body.Close()
+	var r httpapi.Readiness
+	if err := json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&r); err != nil || r.Backend == "" {
+		d.problem(checkDaemon, base, "answers "+resp.Status+", not as helixd does", "give the URL of helixd's HTTP server as --server")
+		return fmt.Errorf("%s is not helixd", base)
+	}
+	switch {
+	case r.Ready:
+		d.ok(checkDaemon, "%s is ready, helixd %s, partitions: %d, agents: %s", base, r.Version, r.Partitions, strings.Join(r.Agents, ", "))
+	case r.Refuses != "":
+		d.problem(checkDaemon, base, "takes no appends: "+r.Refuses, "change what it names: "+r.Refuses)
+	default:
+		d.problem(checkDaemon, base, "is not ready: its log does not answer, or it is being stopped",
+			"look at the daemon's log, and at its NATS servers: helixd doctor --nats URL")
+	}
+	d.daemonDurability(r)
+	d.daemonClock(base, resp.Header.Get("Date"), asked, came)
+	return nil
+}
+
+func (d *doctor) daemonDurability(r httpapi.Readiness) {
+	c := jetstream.Check{ID: jetstream.CheckDurability, Status: jetstream.Healthy, Found: fmt.Sprintf("%s: %s", r.Durability, r.Guarantee)}
+	switch r.Durability {
+	case eventlog.DurabilityUnknown:
+		c.Status, c.Advice = jetstream.Doubtful, "keep the streams on a cluster of three with nats.replicas: 3"
+	case eventlog.DurabilityMemory:
+		c.Status, c.Advice = jetstream.Ill, "keep the streams in files: helixd doctor --nats URL tells which are not"
+	}
+	d.out.add(c)
+}
+
+// daemonClock compares its clock with ours, as exactly as its answer tells.
+func (d *doctor) daemonClock(base, date string, asked, came time.Time) {
+	at, err := http.ParseTime(date)
+	if err != nil {
+		return
+	}
+	half := came.Sub(asked) / 2
+	apart := at.Add(dateStep / 2).Sub(asked.Add(half)).Abs()
+	c := jetstream.Check{ID: jetstream.CheckClock, Status: jetstream.Healthy}
+	switch sure := apart - half - dateStep/2; {
+	case sure > jetstream.SkewIll:
+		c.Status = jetstream.Ill
+	case sure > jetstream.SkewDoubtful:
+		c.Status = jetstream.Doubtful
+	default:
+		c.Found = "that of " + base + " is within 2 s of this machine's"
+		d.out.add(c)
+		return
+	}
+	c.Target, c.Found = base, fmt.Sprintf("the clocks of %s and of this machine are %s apart", base, apart.Round(time.Second))
+	c.Advice = "set the clocks of both machines by NTP (chronyd, systemd-timesyncd)"
+	d.out.add(c)
+}

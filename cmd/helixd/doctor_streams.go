@@ -1,0 +1,27 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/helixd/helixd/agentloop/queue"
+	"github.com/helixd/helixd/eventlog/jetstream"
+)
+
+// nodeSubjects are where nodes talk to each other; see package queue. The first
+// is where they answer.
+var nodeSubjects = []string{"helix.node.ask.*", "helix.node.agent.*", "helix.node.all", "helix.node.wake"}
+
+// neighbours are the streams that helixd keeps beside those of the log: saved
+// folds, and the list of the trees that may have work.
+func neighbours(partitions int) (all []jetstream.Neighbour) {
+	for p := range partitions {
+		all = append(all, jetstream.Neighbour{
+			Name: fmt.Sprintf("HELIX_SNAP_%d", p), Subjects: []string{fmt.Sprintf("helix.snap.%d.>", p)},
+			API: []string{"STREAM.UPDATE", "STREAM.MSG.DELETE", "DIRECT.GET.>"},
+		})
+	}
+	return append(all, jetstream.Neighbour{
+		Name: queue.Stream, Subjects: []string{"helix.runs.*.*"},
+		API: []string{"STREAM.MSG.GET", "STREAM.MSG.DELETE"},
+	})
+}

@@ -1,0 +1,224 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	streamInfoAPI  = "$JS.API.STREAM.INFO."
+	streamNamesAPI = "$JS.API.STREAM.NAMES"
+)
+
+// streams finds out which of the streams exist.
+func (x *exam) streams(ctx context.Context) error {
+	if _, err := x.tryAll(ctx, []probe{{subject: peersSubject}, request("", infoAPI), request("", streamNamesAPI)}); err != nil {
+		return err
+	}
+	partitions, err := x.partitions(ctx)
+	if err != nil || x.over {
+		return err
+	}
+	l := &Log{opts: Options{Partitions: partitions, Replicas: max(x.opts.Replicas, 1)}}
+	for p := range partitions {
+		for _, c := range l.streamsOf(p) {
+			w := want{config: c, log: true, api: logAPI}
+			if c.Name == streamName(p) {
+				w.api = append(slices.Clone(logAPI), "STREAM.PURGE")
+			}
+			x.wants = append(x.wants, w)
+		}
+	}
+	if x.opts.Neighbours != nil {
+		for _, n := range x.opts.Neighbours(partitions) {
+			x.wants = append(x.wants, want{config: natsjs.StreamConfig{Name: n.Name, Subjects: n.Subjects}, api: n.API})
+		}
+	}
+	var names []probe
+	for _, w := range x.wants {
+		names = append(names, request("", streamInfoAPI+w.config.Name))
+	}
+	if _, err := x.tryAll(ctx, names); err != nil {
+		return err
+	}
+	if err := x.askStreams(ctx); err != nil {
+		return err
+	}
+	return x.tellStreams(ctx)
+}
+
+// partitions returns how many there are, by the first stream, else by the
+// options. It is the first to ask JetStream anything.
+func (x *exam) partitions(ctx context.Context) (int, error) {
+	n := x.opts.Partitions
+	if n == 0 {
+		n = Options{Replicas: x.opts.Replicas}.newPartitions()
+	}
+	first := streamName(0)
+	if refused, err := x.tryAll(ctx, []probe{request("", streamInfoAPI+first)}); err != nil || len(refused) > 0 {
+		return n, err
+	}
+	info, err := x.info(ctx, first)
+	switch {
+	case errors.Is(err, natsjs.ErrStreamNotFound):
+		x.ok(CheckJetStream, "enabled for this account")
+		return n, nil
+	case errors.Is(err, natsjs.ErrJetStreamNotEnabled), errors.Is(err, natsjs.ErrJetStreamNotEnabledForAccount),
+		errors.Is(err, nats.ErrNoResponders):
+		x.over = true
+		x.found(Check{
+			ID: CheckJetStream, Status: Ill, Found: "there is no JetStream for this account",
+			Advice: "enable JetStream on the servers (jetstream {store_dir: …}) and for the account that helixd's user is in (accounts { … { jetstream: enabled } })",
+		})
+		return n, nil
+	case err != nil && ctx.Err() != nil:
+		return n, context.Cause(ctx)
+	case err != nil:
+		x.over = true
+		x.found(Check{
+			ID: CheckJetStream, Status: Ill, Target: first, Found: fmt.Sprintf("JetStream does not answer for stream %s: %v", first, err),
+			Advice: "start the servers that are down: without more than half of a stream's servers, and of all JetStream servers, nothing is stored (nats server report jetstream)",
+		})
+		return n, nil
+	}
+	x.ok(CheckJetStream, "enabled for this account")
+	text := info.Config.Metadata[metadataPartitions]
+	has, err := strconv.Atoi(text)
+	if err != nil || has < 1 || has > maxPartitions {
+		x.found(Check{
+			ID: CheckPartitions, Status: Ill, Target: first, Found: fmt.Sprintf("stream %s is not of a helixd log", first),
+			Advice: fmt.Sprintf("rename or delete stream %s, which something else has made, or use another account", first),
+		})
+		return n, nil
+	}
+	if x.opts.Partitions > 0 && x.opts.Partitions != has {
+		x.found(Check{
+			ID: CheckPartitions, Status: Ill, Found: fmt.Sprintf("the streams were created for %s, and nats.partitions is %d", count(has, "partition"), x.opts.Partitions),
+			Advice: fmt.Sprintf("set nats.partitions to %d: it is fixed when the streams are created", has),
+		})
+	} else {
+		x.ok(CheckPartitions, "%d", has)
+	}
+	return has, nil
+}
+
+// info asks for one stream.
+func (x *exam) info(ctx context.Context, name string) (*natsjs.StreamInfo, error) {
+	try, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	s, err := x.js.Stream(try, name)
+	if err != nil {
+		return nil, err
+	}
+	return s.CachedInfo(), nil
+}
+
+// askStreams asks for all streams at once: those without a leader take long to
+// say nothing.
+func (x *exam) askStreams(ctx context.Context) error {
+	type answer struct {
+		err         error
+		asked, came time.Time
+	}
+	answers := make([]answer, len(x.wants))
+	var wg sync.WaitGroup
+	for i := range x.wants {
+		if x.denied[streamInfoAPI+x.wants[i].config.Name] {
+			x.wants[i].silent = true
+			continue
+		}
+		wg.Go(func() {
+			a := &answers[i]
+			a.asked = x.opts.Now()
+			x.wants[i].info, a.err = x.info(ctx, x.wants[i].config.Name)
+			a.came = x.opts.Now()
+		})
+	}
+	wg.Wait()
+	for i, a := range answers {
+		w := &x.wants[i]
+		switch {
+		case w.info != nil:
+			server := x.nc.ConnectedServerName()
+			if w.info.Cluster != nil && w.info.Cluster.Leader != "" {
+				server = w.info.Cluster.Leader
+			}
+			x.readClock(server, w.info.TimeStamp, a.asked, a.came)
+		case a.err == nil, errors.Is(a.err, natsjs.ErrStreamNotFound):
+		default:
+			w.silent = true
+			x.found(Check{
+				ID: CheckStreams, Status: Ill, Target: w.config.Name, Found: fmt.Sprintf("nobody answers for stream %s: %v", w.config.Name, a.err),
+				Advice: fmt.Sprintf("start the servers that keep stream %s: more than half of them are needed (nats stream report)", w.config.Name),
+			})
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// tellStreams says which streams are there.
+func (x *exam) tellStreams(ctx context.Context) error {
+	fresh := len(x.logStreams()) == 0
+	bad := false
+	var messages, bytes uint64
+	for _, w := range x.wants {
+		if w.info != nil {
+			messages, bytes = messages+w.info.State.Msgs, bytes+w.info.State.Bytes
+		}
+		if bad = bad || w.silent; w.info != nil || w.silent {
+			continue
+		}
+		taken, err := x.taken(ctx, w)
+		if err != nil {
+			return err
+		}
+		if bad = bad || taken; !fresh && w.log {
+			bad = true
+			x.found(Check{
+				ID: CheckStreams, Status: Doubtful, Target: w.config.Name, Found: fmt.Sprintf("stream %s is missing, others are there", w.config.Name),
+				Advice: fmt.Sprintf("if stream %s was deleted, restore it from a backup (nats stream restore) before helixd serve makes it anew, empty", w.config.Name),
+			})
+		}
+	}
+	switch {
+	case bad:
+	case fresh:
+		x.ok(CheckStreams, "none yet: helixd serve creates %d", len(x.wants))
+	default:
+		x.ok(CheckStreams, "%s, %s, %s", count(len(x.existing(nil)), "stream"), count(int(messages), "message"), size(bytes))
+	}
+	return nil
+}
+
+// taken tells whether another stream takes messages that w is to take: then w
+// can't be created.
+func (x *exam) taken(ctx context.Context, w want) (bool, error) {
+	if x.denied[streamNamesAPI] {
+		return false, nil
+	}
+	for _, subject := range w.config.Subjects {
+		try, cancel := context.WithTimeout(ctx, answerTimeout)
+		other, err := x.js.StreamNameBySubject(try, subject)
+		cancel()
+		if err != nil {
+			if ctx.Err() != nil {
+				return false, context.Cause(ctx)
+			}
+			continue // there is none
+		}
+		x.found(Check{
+			ID: CheckStreams, Status: Ill, Target: other, Found: fmt.Sprintf("stream %s takes subjects of %s, so that helixd can't create %s", other, subject, w.config.Name),
+			Advice: fmt.Sprintf("take the subjects under %s away from stream %s (nats stream edit %s --subjects …)", subject, other, other),
+		})
+		return true, nil
+	}
+	return false, nil
+}

@@ -1,0 +1,154 @@
+package jetstream
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/eventlog"
+)
+
+// examined is a connection to a server with a log.
+func examined(t *testing.T) *nats.Conn {
+	t.Helper()
+	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir()})
+	require.NoError(t, err)
+	t.Cleanup(srv.Stop)
+	nc, err := srv.Connect()
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	log, err := Open(t.Context(), nc, nil)
+	require.NoError(t, err)
+	require.NoError(t, log.Close())
+	return nc
+}
+
+// examine returns the checks with an id.
+func examine(t *testing.T, nc *nats.Conn, o ExamineOptions, id string) (checks []Check) {
+	t.Helper()
+	require.NoError(t, Examine(t.Context(), nc, &o, func(c Check) {
+		require.Equal(t, c.Status == Healthy, c.Advice == "", "%+v", c)
+		if c.ID == id {
+			checks = append(checks, c)
+		}
+	}))
+	return checks
+}
+
+func TestExamineClock(t *testing.T) {
+	nc := examined(t)
+	for _, tc := range []struct {
+		wrong time.Duration
+		want  Health
+		found string
+	}{
+		{0, Healthy, "within "},
+		{-500 * time.Millisecond, Healthy, "within "},
+		{-10 * time.Second, Doubtful, "the clock of server helixd is "},
+		{10 * time.Second, Doubtful, "behind this machine's"},
+		{-time.Hour, Ill, "ahead of this machine's"},
+	} {
+		checks := examine(t, nc, ExamineOptions{Now: func() time.Time { return time.Now().Add(tc.wrong) }}, CheckClock)
+		require.Len(t, checks, 1)
+		require.Equal(t, tc.want, checks[0].Status, tc.wrong)
+		require.Contains(t, checks[0].Found, tc.found)
+		if tc.want != Healthy {
+			require.Contains(t, checks[0].Advice, "NTP")
+			require.Equal(t, "helixd", checks[0].Target)
+		}
+	}
+}
+
+// An answer that took long one way says less about the clock.
+func TestASlowAnswerIsNoWrongClock(t *testing.T) {
+	began := time.Unix(1000, 0)
+	x := &exam{found: func(c Check) { require.Equal(t, Healthy, c.Status, c.Found) }}
+	x.readClock("n", began, began, began.Add(4*time.Second))
+	require.NoError(t, x.clock(t.Context()))
+}
+
+func TestExaminePartitions(t *testing.T) {
+	nc := examined(t)
+	checks := examine(t, nc, ExamineOptions{Partitions: 4}, CheckPartitions)
+	require.Len(t, checks, 1)
+	require.Equal(t, Ill, checks[0].Status)
+	require.Contains(t, checks[0].Advice, "set nats.partitions to 1")
+	require.Equal(t, []Check{{ID: CheckPartitions, Status: Healthy, Found: "1"}}, examine(t, nc, ExamineOptions{}, CheckPartitions))
+}
+
+func TestExamineAMissingStream(t *testing.T) {
+	nc := examined(t)
+	js, err := natsjs.New(nc)
+	require.NoError(t, err)
+	require.NoError(t, js.DeleteStream(t.Context(), "HELIX_SEG_0"))
+	checks := examine(t, nc, ExamineOptions{}, CheckStreams)
+	require.Len(t, checks, 1)
+	require.Equal(t, Doubtful, checks[0].Status)
+	require.Contains(t, checks[0].Advice, "if stream HELIX_SEG_0 was deleted, restore it")
+
+	_, err = js.CreateStream(t.Context(), natsjs.StreamConfig{Name: "MINE", Subjects: []string{"helix.seg.>"}})
+	require.NoError(t, err)
+	checks = examine(t, nc, ExamineOptions{}, CheckStreams)
+	require.NotEmpty(t, checks)
+	require.Equal(t, Ill, checks[0].Status)
+	require.Equal(t, "MINE", checks[0].Target)
+	require.Contains(t, checks[0].Advice, "away from stream MINE")
+}
+
+func TestExamineVersions(t *testing.T) {
+	nc := examined(t)
+	checks := examine(t, nc, ExamineOptions{}, CheckVersions)
+	require.Len(t, checks, 1)
+	require.Equal(t, Healthy, checks[0].Status)
+
+	// Of servers that a test can't run.
+	answers, err := nc.Subscribe(peersSubject, func(m *nats.Msg) {
+		m.Respond(fmt.Appendf(nil, `{"server":{"name":"n1","ver":"2.12.1","time":%q}}`, time.Now().Add(time.Minute).Format(time.RFC3339Nano)))
+	})
+	require.NoError(t, err)
+	defer answers.Unsubscribe()
+	checks = nil
+	x := &exam{
+		nc: nc, opts: ExamineOptions{Now: time.Now}, denied: map[string]bool{}, found: func(c Check) { checks = append(checks, c) },
+		wants: []want{{info: &natsjs.StreamInfo{Cluster: &natsjs.ClusterInfo{Leader: "n1", Replicas: []*natsjs.PeerInfo{{Name: "n2"}}}}}},
+	}
+	require.NoError(t, x.servers(t.Context()))
+	require.NoError(t, x.clock(t.Context()))
+	require.Len(t, checks, 3)
+	require.Equal(t, Ill, checks[0].Status)
+	require.Contains(t, checks[0].Advice, "upgrade server n1 to nats-server 2.15.2 or later")
+	require.Equal(t, Doubtful, checks[1].Status)
+	require.Contains(t, checks[1].Found, "did not say their version: n2")
+	require.Equal(t, "n1", checks[2].Target)
+	require.Equal(t, Ill, checks[2].Status)
+	require.Contains(t, checks[2].Found, "the clock of server n1 is 1m0")
+}
+
+func TestExamineAnOldServer(t *testing.T) {
+	nc, err := nats.Connect(oldServer(t, "2.11.4"))
+	require.NoError(t, err)
+	t.Cleanup(nc.Close) // before its server ends
+	checks := examine(t, nc, ExamineOptions{}, CheckVersions)
+	require.NotEmpty(t, checks)
+	require.Equal(t, Ill, checks[0].Status)
+	require.Contains(t, checks[0].Advice, "upgrade server old to nats-server 2.15.2 or later")
+}
+
+// What the options know of durability counts; nothing is called durable
+// without knowledge.
+func TestExamineDurability(t *testing.T) {
+	nc := examined(t)
+	for d, want := range map[eventlog.Durability]Health{
+		"": Doubtful, eventlog.DurabilityFsync: Healthy, "interval=1s": Healthy,
+	} {
+		checks := examine(t, nc, ExamineOptions{Durability: d}, CheckDurability)
+		require.Len(t, checks, 1)
+		require.Equal(t, want, checks[0].Status, d)
+		require.Contains(t, checks[0].Found, d.Survives())
+	}
+}

@@ -1,0 +1,468 @@
+package integration_test
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/logtest"
+)
+
+// diagnosis is what helixd doctor --json prints, and its exit code.
+type diagnosis struct {
+	Version            string
+	Checks             []jetstream.Check
+	Warnings, Problems int
+	Error              string
+	code               int
+}
+
+// doctor runs the command in a folder of its own.
+func doctor(t *testing.T, args ...string) (d diagnosis) {
+	t.Helper()
+	path, err := binary()
+	require.NoError(t, err)
+	cmd := exec.CommandContext(t.Context(), path, append([]string{"doctor", "--json"}, args...)...)
+	cmd.Dir = t.TempDir()
+	var out, logs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &logs
+	_ = cmd.Run() // the exit code tells
+	d.code = cmd.ProcessState.ExitCode()
+	decoder := json.NewDecoder(&out)
+	decoder.DisallowUnknownFields()
+	require.NoError(t, decoder.Decode(&d), "%s", &logs)
+	require.NotEmpty(t, d.Version)
+	for _, c := range d.Checks {
+		require.NotEmpty(t, c.Found)
+		require.Equal(t, c.Status == jetstream.Healthy, c.Advice == "", "%+v", c)
+	}
+	return d
+}
+
+// status is how the checks with an id came out; the worst counts.
+func (d diagnosis) status(id string) (worst jetstream.Health) {
+	order := []jetstream.Health{"", jetstream.Healthy, jetstream.Doubtful, jetstream.Ill}
+	for _, c := range d.Checks {
+		if c.ID == id && slices.Index(order, c.Status) > slices.Index(order, worst) {
+			worst = c.Status
+		}
+	}
+	return worst
+}
+
+// requireSays demands a check with an id, a status, and advice that names what
+// to change.
+func (d diagnosis) requireSays(t *testing.T, id string, status jetstream.Health, advice string) {
+	t.Helper()
+	for _, c := range d.Checks {
+		if c.ID == id && c.Status == status && strings.Contains(c.Found+" "+c.Advice, advice) {
+			return
+		}
+	}
+	require.Failf(t, "not said", "%s %s: %q in %+v", id, status, advice, d.Checks)
+}
+
+// A deployment as it should be gets no remark, and keeps every byte.
+func TestDoctorOnAHealthyFolder(t *testing.T) {
+	w := newWorld(t)
+	dir := filepath.Join(t.TempDir(), "data")
+
+	fresh := doctor(t, "--data-dir", dir)
+	require.Zero(t, fresh.code, "%+v", fresh)
+	fresh.requireSays(t, "folder", jetstream.Healthy, "helixd serve creates it")
+	require.NoDirExists(t, dir)
+	leftovers, err := os.ReadDir(filepath.Dir(dir))
+	require.NoError(t, err)
+	require.Empty(t, leftovers)
+
+	t.Setenv("HELIX_NATS_USER", "ops")
+	t.Setenv("HELIX_NATS_PASSWORD", "secret")
+	natsListen := freeAddress(t)
+	daemon := newDaemon(t, "serve", "--config", w.config, "--allow-unauthenticated", "--data-dir", dir, "--nats-listen", natsListen)
+	daemon.start()
+	w.run(t, daemon, "session", nil)
+	nc, err := nats.Connect(natsListen, nats.UserInfo("ops", "secret"))
+	require.NoError(t, err)
+	before := stored(t, nc)
+
+	used := doctor(t, "--config", w.config, "--data-dir", dir, "--listen", strings.TrimPrefix(daemon.url, "http://"), "--nats-listen", natsListen)
+	require.Zero(t, used.code, "%+v", used)
+	require.Equal(t, 1, used.Warnings, "%+v", used)
+	used.requireSays(t, "config", jetstream.Doubtful, "lets nobody in")
+	used.requireSays(t, "folder", jetstream.Healthy, "is in use by a daemon")
+	used.requireSays(t, "daemon", jetstream.Healthy, daemon.url+" is ready")
+	used.requireSays(t, "durability", jetstream.Healthy, "survive a power loss")
+	used.requireSays(t, "permissions", jetstream.Healthy, "may use all of")
+	used.requireSays(t, "security", jetstream.Healthy, "as user ops")
+	used.requireSays(t, "streams", jetstream.Healthy, fmt.Sprintf("%d streams", len(before)))
+	require.Equal(t, before, stored(t, nc), "nothing is stored, created or changed")
+
+	byHTTP := doctor(t, "--server", daemon.url)
+	require.Zero(t, byHTTP.code, "%+v", byHTTP)
+	byHTTP.requireSays(t, "durability", jetstream.Healthy, "fsync")
+	byHTTP.requireSays(t, "clock", jetstream.Healthy, "within 2 s")
+	nc.Close()
+	daemon.stop()
+
+	stopped := doctor(t, "--data-dir", dir)
+	require.Zero(t, stopped.code, "%+v", stopped)
+	require.Zero(t, stopped.Warnings, "%+v", stopped)
+	for _, id := range []string{
+		"config", "folder", "disk", "connection", "permissions", "jetstream", "versions", "streams", "partitions", "settings",
+		"replicas", "durability", "limits", "clock",
+	} {
+		require.Equal(t, jetstream.Healthy, stopped.status(id), id)
+	}
+	stopped.requireSays(t, "durability", jetstream.Healthy, "fsync")
+
+	daemon.start()
+	nc, err = nats.Connect(natsListen, nats.UserInfo("ops", "secret"))
+	require.NoError(t, err)
+	defer nc.Close()
+	require.Equal(t, before, stored(t, nc))
+}
+
+// stored is what all streams hold and how they are set up.
+func stored(t *testing.T, nc *nats.Conn) map[string]string {
+	t.Helper()
+	js, err := natsjs.New(nc)
+	require.NoError(t, err)
+	streams := map[string]string{}
+	list := js.ListStreams(t.Context())
+	for s := range list.Info() {
+		if strings.HasPrefix(s.Config.Name, "HELIX_") {
+			config, err := json.Marshal(s.Config)
+			require.NoError(t, err)
+			streams[s.Config.Name] = fmt.Sprintf("%s %d messages, %d bytes, first %d, last %d, %d consumers",
+				config, s.State.Msgs, s.State.Bytes, s.State.FirstSeq, s.State.LastSeq, s.State.Consumers)
+		}
+	}
+	require.NoError(t, list.Err())
+	return streams
+}
+
+// What can't be looked at is told, with what to change, and has another exit
+// code than a problem that was found.
+func TestDoctorThatCanNotLook(t *testing.T) {
+	w := newWorld(t)
+	d := doctor(t, "--config", w.config)
+	require.Zero(t, d.code)
+	d.requireSays(t, "config", jetstream.Doubtful, "set auth.tokens or auth.jwt")
+
+	file := filepath.Join(t.TempDir(), "helix.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("listen: 127.0.0.1:1\nnats:\n  replicas: 2\n"), 0o600))
+	d = doctor(t, "--config", file)
+	require.Equal(t, 1, d.code)
+	d.requireSays(t, "config", jetstream.Ill, "helix.yaml:3: nats.replicas: ")
+
+	d = doctor(t, "--nats", "nats://tell:nobody@"+freeAddress(t))
+	require.Equal(t, 2, d.code)
+	require.NotEmpty(t, d.Error)
+	d.requireSays(t, "connection", jetstream.Ill, "correct nats.url")
+	require.NotContains(t, fmt.Sprint(d), "nobody")
+
+	url := newServer(t, "closed", func(o *server.Options) { o.Username, o.Password = "u", "p" }).ClientURL()
+	d = doctor(t, "--nats-url", url)
+	require.Equal(t, 2, d.code)
+	d.requireSays(t, "connection", jetstream.Ill, "correct nats.credentials")
+
+	d = doctor(t, "--server", "http://"+freeAddress(t))
+	require.Equal(t, 2, d.code)
+	d.requireSays(t, "daemon", jetstream.Ill, "start helixd serve")
+
+	d = doctor(t, "--nats", newServer(t, "core", func(o *server.Options) { o.JetStream = false }).ClientURL())
+	require.Equal(t, 1, d.code)
+	d.requireSays(t, "jetstream", jetstream.Ill, "enable JetStream")
+}
+
+func TestDoctorOnOneOutsideServer(t *testing.T) {
+	url := newServer(t, "outside", nil).ClientURL()
+	nc := connect(t, url)
+	js, err := natsjs.New(nc)
+	require.NoError(t, err)
+
+	d := doctor(t, "--nats-url", url)
+	require.Zero(t, d.code, "%+v", d)
+	d.requireSays(t, "streams", jetstream.Healthy, "none yet")
+	d.requireSays(t, "durability", jetstream.Doubtful, "nats.replicas: 3")
+	require.Empty(t, stored(t, nc), "nothing was created")
+
+	openLog(t, nc, nil)
+	config := streamConfig(t, js, "HELIX_LOG_0")
+	config.MaxAge, config.Discard, config.RePublish = time.Hour, natsjs.DiscardOld, nil
+	config.MaxMsgs = 10
+	_, err = js.UpdateStream(t.Context(), config)
+	require.NoError(t, err)
+	for range 9 {
+		_, err = js.Publish(t.Context(), "helix.log.0.s", nil)
+		require.NoError(t, err)
+	}
+	d = doctor(t, "--nats-url", url)
+	require.Equal(t, 1, d.code)
+	d.requireSays(t, "settings", jetstream.Ill, "set max_age of stream HELIX_LOG_0 to 0s: nats stream edit HELIX_LOG_0")
+	d.requireSays(t, "settings", jetstream.Ill, "set discard of stream HELIX_LOG_0 to DiscardNew")
+	d.requireSays(t, "settings", jetstream.Ill, "set republish of stream HELIX_LOG_0 to ")
+	d.requireSays(t, "limits", jetstream.Doubtful, "raise max_msgs of stream HELIX_LOG_0")
+
+	t.Setenv("HELIX_NATS_REPLICAS", "3")
+	d = doctor(t, "--nats-url", url)
+	require.Equal(t, 1, d.code)
+	d.requireSays(t, "settings", jetstream.Ill, "set nats.replicas to 1, or the stream's replicas to 3")
+}
+
+func streamConfig(t *testing.T, js natsjs.JetStream, name string) natsjs.StreamConfig {
+	t.Helper()
+	s, err := js.Stream(t.Context(), name)
+	require.NoError(t, err)
+	return s.CachedInfo().Config
+}
+
+func TestDoctorOnALogInMemory(t *testing.T) {
+	url := newServer(t, "outside", nil).ClientURL()
+	openLog(t, connect(t, url), &jetstream.Options{Memory: true})
+	d := doctor(t, "--nats", url)
+	require.Equal(t, 1, d.code)
+	d.requireSays(t, "settings", jetstream.Ill, "storage of stream HELIX_LOG_0 can't be changed")
+	d.requireSays(t, "durability", jetstream.Ill, "keep the streams in files")
+}
+
+// account gives a server one account with limits, and a user of it.
+func account(t *testing.T, limits string) func(*server.Options) {
+	return func(o *server.Options) {
+		require.NoError(t, o.ProcessConfigString(fmt.Sprintf(
+			`accounts { A { jetstream: %s, users: [{user: u, password: p}] }, SYS: {users: [{user: s, password: s}]} }, system_account: SYS`, limits)))
+	}
+}
+
+func TestDoctorOnSmallLimits(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		change func(*server.Options)
+		fill   int // bytes in the log
+		status jetstream.Health
+		advice string
+	}{
+		{"streams", account(t, "{max_file: 1GB, max_mem: 1MB, max_streams: 2}"), 0, jetstream.Ill, "limit of streams (max_streams) to 5"},
+		{"bytes", account(t, "{max_file: 1GB, max_mem: 1MB, max_stream_bytes: true}"), 0, jetstream.Ill, "max_stream_bytes"},
+		{"nearly full", account(t, "{max_file: 1MB, max_mem: 1MB}"), 900 << 10, jetstream.Doubtful, "raise the account's storage limit"},
+		{"full", account(t, "{max_file: 1MB, max_mem: 1MB}"), 1020 << 10, jetstream.Ill, "raise the account's storage limit"},
+		{"payload", func(o *server.Options) {
+			account(t, "enabled")(o)
+			o.MaxPayload = 512 << 10
+		}, 0, jetstream.Ill, "set max_payload to 1MB"},
+		{"headers", func(o *server.Options) {
+			account(t, "enabled")(o)
+			o.NoHeaderSupport = true
+		}, 0, jetstream.Ill, "remove no_header_support"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			url := newServer(t, "small", tc.change).ClientURL()
+			url = strings.Replace(url, "nats://", "nats://u:p@", 1)
+			if tc.fill > 0 {
+				nc := connect(t, url)
+				openLog(t, nc, nil)
+				js, err := natsjs.New(nc)
+				require.NoError(t, err)
+				for left := tc.fill; left > 0; left -= 64 << 10 {
+					_, err := js.Publish(t.Context(), "helix.log.0.s", make([]byte, min(left, 64<<10)-256))
+					require.NoError(t, err)
+				}
+			}
+			d := doctor(t, "--nats-url", url)
+			require.Equal(t, tc.status, d.status("limits"), "%+v", d)
+			if tc.advice != "" {
+				d.requireSays(t, "limits", tc.status, tc.advice)
+			}
+			require.Equal(t, tc.status == jetstream.Ill, d.code == 1, d.code)
+		})
+	}
+}
+
+// Each subject that helixd uses is missed when the user lacks it, and only it.
+func TestDoctorOnMissingPermissions(t *testing.T) {
+	denials := []struct {
+		subject   string
+		subscribe bool
+	}{
+		{"helix.log.>", false},
+		{"helix.seg.0.*", false},
+		{"helix.floor.0.*", false},
+		{"helix.erased.0.*", false},
+		{"helix.blob.>", false},
+		{"helix.snap.0.>", false},
+		{"helix.runs.>", false},
+		{"helix.node.ask.*", false},
+		{"helix.node.ask.*", true},
+		{"helix.node.agent.*", false},
+		{"helix.node.agent.*", true},
+		{"helix.node.all", false},
+		{"helix.node.all", true},
+		{"helix.node.wake", false},
+		{"helix.node.wake", true},
+		{"helix.live.*", true},
+		{"_INBOX.>", true},
+		{"_INBOX.>", false},
+		{"$JS.API.STREAM.INFO.HELIX_LOG_0", false},
+		{"$JS.API.STREAM.CREATE.HELIX_SNAP_0", false},
+		{"$JS.API.STREAM.UPDATE.HELIX_SNAP_0", false},
+		{"$JS.API.STREAM.MSG.GET.HELIX_LOG_0", false},
+		{"$JS.API.STREAM.MSG.DELETE.HELIX_SEG_0", false},
+		{"$JS.API.STREAM.PURGE.HELIX_LOG_0", false},
+		{"$JS.API.DIRECT.GET.HELIX_LOG_0", false},
+		{"$JS.API.DIRECT.GET.HELIX_SNAP_0.>", false},
+		{"$JS.API.STREAM.MSG.GET.HELIX_RUNS", false},
+		{"$JS.API.STREAM.MSG.DELETE.HELIX_RUNS", false},
+		{"$JS.API.INFO", false},
+	}
+	srv := newServer(t, "strict", func(o *server.Options) {
+		users := `{user: all, password: p}`
+		for i, d := range denials {
+			kind := "publish"
+			if d.subscribe {
+				kind = "subscribe"
+			}
+			users += fmt.Sprintf(`, {user: u%d, password: p, permissions: {%s: {deny: [%q]}}}`, i, kind, d.subject)
+		}
+		require.NoError(t, o.ProcessConfigString(fmt.Sprintf(`accounts { A { jetstream: enabled, users: [%s] } }`, users)))
+	})
+	as := func(user string) string { return strings.Replace(srv.ClientURL(), "nats://", "nats://"+user+":p@", 1) }
+	nc := connect(t, as("all"))
+	log := openLog(t, nc, nil)
+	_, err := log.Append(t.Context(), "s", 0, []eventlog.Entry{logtest.Text("s", "x")})
+	require.NoError(t, err)
+	js, err := natsjs.New(nc)
+	require.NoError(t, err)
+	_, err = js.CreateStream(t.Context(), natsjs.StreamConfig{
+		Name: "HELIX_RUNS", Subjects: []string{"helix.runs.*.*"},
+	})
+	require.NoError(t, err)
+	_, err = js.Publish(t.Context(), "helix.runs.agent.session", nil)
+	require.NoError(t, err)
+	before := stored(t, nc)
+	d := doctor(t, "--nats", as("all"))
+	require.Zero(t, d.code, "%+v", d)
+	require.Equal(t, jetstream.Healthy, d.status("permissions"))
+	for i, denied := range denials {
+		t.Run(denied.subject, func(t *testing.T) {
+			d := doctor(t, "--nats", as(fmt.Sprint("u", i)))
+			if denied.subject == "$JS.API.INFO" { // helixd does without, the doctor doesn't
+				require.Zero(t, d.code, "%+v", d)
+				d.requireSays(t, "limits", jetstream.Doubtful, "publish to $JS.API.INFO")
+				return
+			}
+			require.Equal(t, 1, d.code, "%+v", d)
+			verb := "publish"
+			if denied.subscribe {
+				verb = "subscribe"
+			}
+			subject := strings.TrimSuffix(strings.TrimSuffix(denied.subject, ">"), "*")
+			d.requireSays(t, "permissions", jetstream.Ill, "as to "+verb+" to "+subject)
+			require.Equal(t, 1, d.Problems, "%+v", d.Checks)
+		})
+	}
+	require.Equal(t, before, stored(t, nc), "nothing is stored, created or changed")
+}
+
+// A certificate that ends soon, and one that nobody vouches for.
+func TestDoctorOnTLS(t *testing.T) {
+	dir := t.TempDir()
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	newCertificate(t, cert, key, 5*24*time.Hour)
+	url := newServer(t, "tls", func(o *server.Options) {
+		config, err := server.GenTLSConfig(&server.TLSConfigOpts{CertFile: cert, KeyFile: key})
+		require.NoError(t, err)
+		o.TLS, o.TLSConfig = true, config
+	}).ClientURL()
+	d := doctor(t, "--nats-url", url)
+	require.Equal(t, 2, d.code)
+	d.requireSays(t, "connection", jetstream.Ill, "correct nats.tls")
+	t.Setenv("HELIX_NATS_TLS_CA", cert)
+	d = doctor(t, "--nats-url", url)
+	require.Zero(t, d.code, "%+v", d)
+	d.requireSays(t, "security", jetstream.Doubtful, "renew the certificate of the NATS server")
+	newCertificate(t, cert, key, 100*24*time.Hour)
+	t.Setenv("HELIX_NATS_TLS_CA", filepath.Join(dir, "nothing.pem"))
+	d = doctor(t, "--nats-url", url)
+	require.Equal(t, 2, d.code)
+	d.requireSays(t, "connection", jetstream.Ill, "nothing.pem")
+}
+
+// newCertificate writes one for 127.0.0.1 that vouches for itself.
+func newCertificate(t *testing.T, certFile, keyFile string, lives time.Duration) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(lives),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+	}
+	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	require.NoError(t, err)
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	require.NoError(t, err)
+	for file, block := range map[string]*pem.Block{
+		certFile: {Type: "CERTIFICATE", Bytes: cert}, keyFile: {Type: "PRIVATE KEY", Bytes: private},
+	} {
+		require.NoError(t, os.WriteFile(file, pem.EncodeToMemory(block), 0o600))
+	}
+}
+
+func TestDoctorOnAClusterThatLacksAServer(t *testing.T) {
+	c := newCluster(t)
+	nc := connect(t, c.url())
+	log := openLog(t, nc, &jetstream.Options{Replicas: 3})
+	_, err := log.Append(t.Context(), "s", 0, []eventlog.Entry{logtest.Text("s", "x")})
+	require.NoError(t, err)
+	before := stored(t, nc)
+	require.Eventually(t, func() bool {
+		return doctor(t, "--nats", c.url()).status("replicas") == jetstream.Healthy
+	}, time.Minute, 100*time.Millisecond, "a new stream's replicas become current")
+	d := doctor(t, "--nats", c.url())
+	require.Zero(t, d.code, "%+v", d)
+	require.Zero(t, d.Warnings, "%+v", d)
+	d.requireSays(t, "replicas", jetstream.Healthy, "3 of each stream")
+	d.requireSays(t, "versions", jetstream.Healthy, "n2 "+server.VERSION)
+	d.requireSays(t, "clock", jetstream.Healthy, "n0, n1, n2")
+	d.requireSays(t, "durability", jetstream.Healthy, "replicated×3")
+	require.Equal(t, before, stored(t, nc), "nothing is stored, created or changed")
+
+	gone := c.servers[2]
+	gone.Shutdown()
+	gone.WaitForShutdown()
+	require.Eventually(t, func() bool {
+		d = doctor(t, "--nats", c.url())
+		return d.status("replicas") == jetstream.Doubtful && d.status("jetstream") == jetstream.Healthy
+	}, time.Minute, 100*time.Millisecond, "the loss is not seen: %+v", d)
+	d.requireSays(t, "replicas", jetstream.Doubtful, "server n2")
+	d.requireSays(t, "versions", jetstream.Doubtful, "n2")
+	require.Zero(t, d.code, "two of three servers do: %+v", d)
+
+	c.servers[1].Shutdown()
+	c.servers[1].WaitForShutdown()
+	require.Eventually(t, func() bool {
+		d = doctor(t, "--nats", c.url())
+		return d.status("replicas") == jetstream.Ill || d.status("jetstream") == jetstream.Ill
+	}, time.Minute, 100*time.Millisecond, "%+v", d)
+	require.Equal(t, 1, d.code)
+}

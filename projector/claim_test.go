@@ -1,0 +1,48 @@
+package projector_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// Deaths are counted since anything was recorded that brings a run on, those in
+// silence and those in mid-sentence apart. A node that claims its tree again has
+// not died.
+func TestClaimsCountDeaths(t *testing.T) {
+	base := eventlog.FactBase{SessionID: "s", Timestamp: 1}
+	var seq uint64
+	tree := new(projector.Tree)
+	apply := func(writer string, f eventlog.Fact) {
+		t.Helper()
+		e, err := eventlog.NewFact("s", f, eventlog.Labels{Run: "r"})
+		require.NoError(t, err)
+		e.Writer = writer
+		seq++
+		projector.Apply(tree, eventlog.Record{Sequence: seq, Entry: e})
+	}
+	claim := func(writer, node string, silent, fruitless int) {
+		t.Helper()
+		apply(writer, &eventlog.RunClaimed{RunID: "r", Node: node, Attempt: 1, FactBase: base})
+		require.Equal(t, silent, tree.Claim.Silent)
+		require.Equal(t, fruitless, tree.Claim.Fruitless)
+	}
+	apply("", &eventlog.SessionCreated{AgentType: "a", FactBase: base})
+	apply("", &eventlog.RunRequested{RunID: "r", Mode: eventlog.ModeStart, FactBase: base})
+	claim("w1", "n1", 0, 0)
+	claim("w2", "n1", 0, 0)
+	claim("w3", "n2", 1, 0)
+	e, err := eventlog.NewChunk(&eventlog.TextDelta{Delta: "a", Base: eventlog.Base{AgentID: "s", AgentType: "a", Timestamp: 1, Step: 1}}, eventlog.Labels{Run: "r"})
+	require.NoError(t, err)
+	e.Writer = "w3"
+	seq++
+	projector.Apply(tree, eventlog.Record{Sequence: seq, Entry: e})
+	claim("w4", "n3", 1, 1)
+	claim("w5", "n4", 2, 1)
+	apply("", &eventlog.RunRequested{RunID: "r2", Mode: eventlog.ModeContinue, FactBase: base})
+	require.Zero(t, tree.Claim.Silent+tree.Claim.Fruitless, "somebody asked for it")
+	claim("w6", "n5", 0, 0)
+}
