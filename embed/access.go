@@ -55,7 +55,7 @@ func authorize(opts *server.Options, o Options) (password string, err error) {
 		return "", fmt.Errorf("embed: the user name %q is taken", o.User)
 	}
 	// Only the parser can give an account JetStream.
-	if err := opts.ProcessConfigString(accountsConfig(o.AllowRead)); err != nil {
+	if err := opts.ProcessConfigString(accountsConfig(o.AllowRead, len(o.Subscribers) > 0)); err != nil {
 		return "", fmt.Errorf("embed: accounts: %w", err)
 	}
 	accounts := map[string]*server.Account{}
@@ -90,7 +90,7 @@ func authorize(opts *server.Options, o Options) (password string, err error) {
 	return password, nil
 }
 
-func accountsConfig(allowRead bool) string {
+func accountsConfig(allowRead, subscribers bool) string {
 	exports := fmt.Sprintf("{stream: %q}\n", liveSubjects)
 	imports := fmt.Sprintf("{stream: {account: %s, subject: %q}}\n", accountHelix, liveSubjects)
 	if allowRead {
@@ -105,6 +105,10 @@ func accountsConfig(allowRead bool) string {
 		}
 		exports, imports = exports+ex.String(), imports+im.String()
 	}
-	return fmt.Sprintf("accounts {\n%s {jetstream: enabled, exports: [\n%s]}\n%s {imports: [\n%s]}\n}\n",
-		accountHelix, exports, accountOutside, imports)
+	var others string
+	if subscribers {
+		others = fmt.Sprintf("%s {imports: [{stream: {account: %s, subject: %q}}]}\n", accountSubscribers, accountHelix, liveSubjects)
+	}
+	return fmt.Sprintf("accounts {\n%s {jetstream: enabled, exports: [\n%s]}\n%s {imports: [\n%s]}\n%s}\n",
+		accountHelix, exports, accountOutside, imports, others)
 }

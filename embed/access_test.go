@@ -86,7 +86,11 @@ func TestOutsideHearsLive(t *testing.T) {
 }
 
 func TestOutsideMayDoNothingElse(t *testing.T) {
-	for name, o := range map[string]embed.Options{"live only": {}, "AllowRead": {AllowRead: true}} {
+	_, keys := minter(t)
+	for name, o := range map[string]embed.Options{
+		"live only": {}, "AllowRead": {AllowRead: true},
+		"with subscribers": {Subscribers: keys}, "AllowRead with subscribers": {AllowRead: true, Subscribers: keys},
+	} {
 		t.Run(name, func(t *testing.T) {
 			srv, in, log := served(t, o)
 			heard, err := in.SubscribeSync("helix.>")
@@ -206,7 +210,15 @@ func TestOutsideHearsNoInboxOfOthers(t *testing.T) {
 }
 
 func TestUserMayDoEverything(t *testing.T) {
-	srv, _, _ := served(t, embed.Options{User: "ops", Password: "p\"{$x} #"})
+	t.Run("alone", func(t *testing.T) { userMayDoEverything(t, nil) })
+	t.Run("with subscribers", func(t *testing.T) {
+		_, keys := minter(t)
+		userMayDoEverything(t, keys)
+	})
+}
+
+func userMayDoEverything(t *testing.T, subscribers []string) {
+	srv, _, _ := served(t, embed.Options{User: "ops", Password: "p\"{$x} #", Subscribers: subscribers})
 	out := outside(t, srv, nats.UserInfo("ops", "p\"{$x} #"))
 	log, err := jetstream.Open(t.Context(), out.Conn, nil)
 	require.NoError(t, err)
@@ -220,7 +232,11 @@ func TestUserMayDoEverything(t *testing.T) {
 }
 
 func TestWithAUserNobodyElseMayConnect(t *testing.T) {
-	for name, o := range map[string]embed.Options{"live only": {}, "AllowRead": {AllowRead: true}} {
+	_, keys := minter(t)
+	for name, o := range map[string]embed.Options{
+		"live only": {}, "AllowRead": {AllowRead: true},
+		"with subscribers": {Subscribers: keys}, "AllowRead with subscribers": {AllowRead: true, Subscribers: keys},
+	} {
 		t.Run(name, func(t *testing.T) {
 			o.User, o.Password = "ops", "secret"
 			srv, _, _ := served(t, o)
@@ -231,9 +247,19 @@ func TestWithAUserNobodyElseMayConnect(t *testing.T) {
 }
 
 func TestWrongCredentials(t *testing.T) {
-	srv, _, _ := served(t, embed.Options{User: "ops", Password: "secret"})
-	for _, c := range [][2]string{{"ops", "wrong"}, {"ops", ""}, {"nobody", "secret"}, {"helixd inside", ""}, {"helixd inside", "x"}, {"helixd outside", ""}} {
-		_, err := nats.Connect(srv.ClientURL(), nats.UserInfo(c[0], c[1]))
-		require.ErrorIs(t, err, nats.ErrAuthorization, "%q", c)
+	_, keys := minter(t)
+	for name, subscribers := range map[string][]string{"alone": nil, "with subscribers": keys} {
+		t.Run(name, func(t *testing.T) {
+			srv, _, _ := served(t, embed.Options{User: "ops", Password: "secret", Subscribers: subscribers})
+			for _, c := range [][2]string{
+				{"ops", "wrong"}, {"ops", ""}, {"", "secret"}, {"nobody", "secret"},
+				{"helixd inside", ""}, {"helixd inside", "x"}, {"helixd outside", ""},
+			} {
+				_, err := nats.Connect(srv.ClientURL(), nats.UserInfo(c[0], c[1]))
+				require.ErrorIs(t, err, nats.ErrAuthorization, "%q", c)
+			}
+			_, err := nats.Connect(srv.ClientURL(), nats.Token("secret"))
+			require.ErrorIs(t, err, nats.ErrAuthorization)
+		})
 	}
 }

@@ -8,9 +8,17 @@
 //	nc, err := srv.Connect()
 //
 // Clients inside the process are connected through a pipe; no port is opened
-// unless Options.Listen asks for one. A server started again on the same
-// folder has the same streams; a second one on it at the same time is
-// refused.
+// unless Options.Listen or Options.WebSocket asks for one. A server started
+// again on the same folder has the same streams; a second one on it at the same
+// time is refused.
+//
+// Servers with Options.Cluster keep their streams together, in as many replicas
+// as a stream asks for, and go on while most of them run. Such a server opens a
+// port on the loopback interface even if nobody asked: nats-server connects to
+// others only when it listens itself. Nobody is let in there who is not let in
+// elsewhere. A data folder belongs to one server of one cluster, for good: it
+// is not used under another name, nor without the cluster, nor is a single
+// server's folder made a cluster's, whose streams the cluster would delete.
 //
 // Who may do what:
 //
@@ -19,6 +27,8 @@
 //	outside, no credentials          with Options.User nothing, otherwise
 //	                                 subscribe to helix.live.>
 //	  and with Options.AllowRead     read all logs, e.g. through jetstream.Open
+//	outside, a right signed by       subscribe to the one subject of helix.live.>
+//	one of Options.Subscribers       that it names, until it expires
 //
 // Without credentials nobody writes or makes consumers: a consumer delivers
 // what it reads to any inbox, whatever its maker may subscribe to.

@@ -1,12 +1,11 @@
 package embed
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -50,9 +49,19 @@ type Options struct {
 	// client from outside may do everything. With them, clients that give no
 	// credentials are refused.
 	User, Password string
+	// Subscribers are the public keys (A…) by which rights to hear a single
+	// session are signed, as eventlog/jetstream/subscriber makes them. Clients
+	// from outside that have such a right are let in with or without User.
+	Subscribers []string
 	// MaxStore limits the disk space, in bytes; 0 means DefaultMaxStore.
 	MaxStore int64
-	// Name is the server's name; empty: "helixd".
+	// Cluster makes the server one of several; nil: it is alone.
+	Cluster *Cluster
+	// WebSocket also takes NATS clients over WebSocket; nil: none.
+	WebSocket *WebSocket
+	// Name is the server's name, without spaces; in a cluster no other has it,
+	// and it stays with the data folder. Empty: "helixd", in a cluster the
+	// host's name and Cluster.Listen.
 	Name string
 	// Logger takes the server's warnings and errors; nil: none.
 	Logger *slog.Logger
@@ -70,8 +79,10 @@ func (o Options) withDefaults() (Options, error) {
 	if o.MaxStore == 0 {
 		o.MaxStore = DefaultMaxStore
 	}
-	if o.Name == "" {
-		o.Name = "helixd"
+	if o.Cluster != nil {
+		c := *o.Cluster
+		c.Name = cmp.Or(c.Name, DefaultCluster)
+		o.Cluster = &c
 	}
 	return o, nil
 }
@@ -97,19 +108,28 @@ func (o Options) serverOptions() (opts *server.Options, password string, err err
 	if password, err = authorize(opts, o); err != nil {
 		return nil, "", err
 	}
-	if o.Listen == "" {
+	if o.Listen != "" {
+		if opts.Host, opts.Port, err = splitAddress("listen address", o.Listen); err != nil {
+			return nil, "", err
+		}
+		if opts.Port == 0 {
+			opts.Port = server.RANDOM_PORT
+		}
+		opts.DontListen = false
+	}
+	if o.WebSocket != nil {
+		if err := o.WebSocket.apply(opts); err != nil {
+			return nil, "", err
+		}
+	}
+	if o.Cluster == nil {
 		return opts, password, nil
 	}
-	host, port, err := net.SplitHostPort(o.Listen)
-	if err != nil {
-		return nil, "", fmt.Errorf("embed: listen address: %w", err)
+	if err := o.Cluster.apply(opts); err != nil {
+		return nil, "", err
 	}
-	if opts.Port, err = strconv.Atoi(port); err != nil || opts.Port < 0 || opts.Port > 65535 {
-		return nil, "", fmt.Errorf("embed: listen address %q: bad port", o.Listen)
+	if o.Listen == "" {
+		o.hideClientPort(opts)
 	}
-	if opts.Port == 0 {
-		opts.Port = server.RANDOM_PORT
-	}
-	opts.Host, opts.DontListen = host, false
 	return opts, password, nil
 }

@@ -2,7 +2,6 @@ package embed
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -10,8 +9,6 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 )
-
-const startTimeout = 30 * time.Second
 
 // Server is a running nats-server.
 type Server struct {
@@ -23,14 +20,11 @@ type Server struct {
 	stop     sync.Once
 }
 
-// Start runs a server and returns when it takes connections. ctx bounds the
-// start only.
+// Start runs a server and returns when it takes connections. In a cluster that
+// is when most of the servers run and have found each other: until ctx ends it
+// waits for them, and says so every 10 seconds. ctx bounds the start only.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	o, err := o.withDefaults()
-	if err != nil {
-		return nil, err
-	}
-	opts, password, err := o.serverOptions()
 	if err != nil {
 		return nil, err
 	}
@@ -38,14 +32,14 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("embed: data dir: %w", err)
 	}
-	srv, err := server.NewServer(opts)
+	s, err := newEmbedded(o)
 	if err != nil {
 		unlock()
-		return nil, fmt.Errorf("embed: %w", err)
+		return nil, err
 	}
-	s := &Server{srv: srv, log: newLogger(o.Logger), opts: o, password: password, unlock: unlock}
-	srv.SetLogger(s.log, false, false)
-	srv.Start()
+	s.unlock = unlock
+	s.srv.SetLogger(s.log, false, false)
+	s.srv.Start()
 	if err := s.ready(ctx); err != nil {
 		s.Stop()
 		return nil, fmt.Errorf("embed: server did not start: %w", err)
@@ -53,21 +47,26 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	return s, nil
 }
 
-func (s *Server) ready(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	for {
-		select {
-		case <-s.log.fatal:
-			return errors.New(s.log.lastError())
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		default:
-		}
-		if s.srv.ReadyForConnections(10*time.Millisecond) && s.srv.JetStreamEnabled() {
-			return nil
+func newEmbedded(o Options) (*Server, error) {
+	name, fresh, err := o.identify()
+	if err != nil {
+		return nil, err
+	}
+	o.Name = name
+	opts, password, err := o.serverOptions()
+	if err != nil {
+		return nil, err
+	}
+	srv, err := newServer(opts, o.Subscribers)
+	if err != nil {
+		return nil, fmt.Errorf("embed: %w", err)
+	}
+	if fresh {
+		if err := o.remember(); err != nil {
+			return nil, err
 		}
 	}
+	return &Server{srv: srv, log: newLogger(o.Logger), opts: o, password: password}, nil
 }
 
 // Connect returns a connection through a pipe inside the process, which the
@@ -91,6 +90,9 @@ func (s *Server) ClientURL() string {
 	}
 	return s.srv.ClientURL()
 }
+
+// Name is the server's name.
+func (s *Server) Name() string { return s.opts.Name }
 
 // SyncInterval is how often data reaches the disk; 0 means at every append.
 func (s *Server) SyncInterval() time.Duration { return s.opts.SyncInterval }

@@ -27,7 +27,7 @@ func TestErasureFromReplicasIsPendingUntilNothingIsFound(t *testing.T) {
 		return files
 	}
 	open := func(scan func(...string) []string) *jetstream.Log {
-		o := &jetstream.Options{Replicas: 3}
+		o := &jetstream.Options{Replicas: 3, Partitions: 1}
 		if scan != nil {
 			o.Scan = func(_ context.Context, texts []string) (bool, error) { return len(scan(texts...)) > 0, nil }
 		}

@@ -133,6 +133,7 @@ func TestDaemonOnAnOutsideDeployment(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Setenv("HELIX_NATS_REPLICAS", tc.replicas)
+			t.Setenv("HELIX_NATS_PARTITIONS", "1")
 			d := newDaemon(t, "serve", "--config", w.config, "--allow-unauthenticated", "--nats-url", tc.url)
 			d.start()
 			status, answer := d.get("/readyz")
@@ -170,7 +171,7 @@ func TestDurabilityOfACluster(t *testing.T) {
 	require.NoError(t, err)
 
 	began := time.Now()
-	log := openLog(t, nc, &jetstream.Options{Replicas: 3})
+	log := openLog(t, nc, &jetstream.Options{Replicas: 3, Partitions: 1})
 	require.Less(t, time.Since(began), 5*time.Second)
 	require.EqualValues(t, "replicated×3", log.Info().Durability)
 	for _, o := range []*jetstream.Options{{ReadOnly: true}, {Existing: true}} {
@@ -186,7 +187,7 @@ func TestDurabilityOfACluster(t *testing.T) {
 	config.Replicas = 1
 	_, err = js.UpdateStream(t.Context(), config)
 	require.NoError(t, err)
-	_, err = jetstream.Open(t.Context(), nc, &jetstream.Options{Replicas: 3})
+	_, err = jetstream.Open(t.Context(), nc, &jetstream.Options{Replicas: 3, Partitions: 1})
 	require.ErrorContains(t, err, "jetstream: stream HELIX_LOG_0: num_replicas is 1, must be 3")
 	require.Equal(t, eventlog.DurabilityUnknown, openLog(t, nc, &jetstream.Options{ReadOnly: true}).Info().Durability,
 		"the weakest stream counts")
@@ -197,7 +198,7 @@ func TestMemoryOnAClusterIsRefused(t *testing.T) {
 	nc := connect(t, newCluster(t).url())
 	js, err := natsjs.New(nc)
 	require.NoError(t, err)
-	openLog(t, nc, &jetstream.Options{Replicas: 3})
+	openLog(t, nc, &jetstream.Options{Replicas: 3, Partitions: 1})
 	stream, err := js.Stream(t.Context(), "HELIX_LOG_0")
 	require.NoError(t, err)
 	config := stream.CachedInfo().Config
@@ -205,7 +206,7 @@ func TestMemoryOnAClusterIsRefused(t *testing.T) {
 	config.Storage = natsjs.MemoryStorage
 	_, err = js.CreateStream(t.Context(), config)
 	require.NoError(t, err)
-	_, err = jetstream.Open(t.Context(), nc, &jetstream.Options{Replicas: 3})
+	_, err = jetstream.Open(t.Context(), nc, &jetstream.Options{Replicas: 3, Partitions: 1})
 	require.ErrorContains(t, err, "jetstream: stream HELIX_LOG_0: storage is Memory, must be File")
 	_, err = jetstream.Open(t.Context(), nc, &jetstream.Options{Existing: true})
 	require.ErrorContains(t, err, "a log in memory has one replica")
@@ -216,7 +217,7 @@ func TestMemoryOnAClusterIsRefused(t *testing.T) {
 func TestAReplicatedLogSurvivesAServer(t *testing.T) {
 	c := newCluster(t)
 	nc := connect(t, c.url())
-	log := openLog(t, nc, &jetstream.Options{Replicas: 3})
+	log := openLog(t, nc, &jetstream.Options{Replicas: 3, Partitions: 1})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	last := uint64(0)
@@ -253,6 +254,6 @@ func TestContractOfAReplicatedLog(t *testing.T) {
 		}
 		require.NoError(t, names.Err())
 		require.Eventually(t, c.empty, time.Minute, time.Millisecond, "deleted streams are still on some server's disk")
-		return openLog(t, nc, &jetstream.Options{Replicas: 3})
+		return openLog(t, nc, &jetstream.Options{Replicas: 3, Partitions: 1})
 	})
 }

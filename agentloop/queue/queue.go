@@ -105,28 +105,27 @@ func Open(ctx context.Context, nc *nats.Conn, o Options) (*Queue, error) {
 	return q, nil
 }
 
-// ensure makes the stream. Nodes that start together may do so at once.
+// ensure makes the stream.
 func (q *Queue) ensure(ctx context.Context) (natsjs.Stream, error) {
 	storage := natsjs.FileStorage
 	if q.opts.Memory {
 		storage = natsjs.MemoryStorage
 	}
-	for {
-		s, err := q.js.Stream(ctx, Stream)
-		if errors.Is(err, natsjs.ErrStreamNotFound) {
-			s, err = q.js.CreateStream(ctx, natsjs.StreamConfig{
-				Name: Stream, Description: "helixd: trees that may have work", Subjects: []string{subjects + "*.*"},
-				Storage: storage, Replicas: max(q.opts.Replicas, 1),
-			})
+	var s natsjs.Stream
+	err := jetstream.Settle(ctx, q.nc, func(ctx context.Context) (err error) {
+		if s, err = q.js.Stream(ctx, Stream); !errors.Is(err, natsjs.ErrStreamNotFound) {
+			return err
 		}
-		_, answered := errors.AsType[*natsjs.APIError](err)
-		if err == nil || answered && !errors.Is(err, natsjs.ErrStreamNameAlreadyInUse) {
-			return s, err
+		s, err = q.js.CreateStream(ctx, natsjs.StreamConfig{
+			Name: Stream, Description: "helixd: trees that may have work", Subjects: []string{subjects + "*.*"},
+			Storage: storage, Replicas: max(q.opts.Replicas, 1),
+		})
+		if errors.Is(err, natsjs.ErrStreamNameAlreadyInUse) { // a node that starts beside made it
+			s, err = q.js.Stream(ctx, Stream)
 		}
-		if err := pause(ctx, retryPause); err != nil {
-			return nil, err
-		}
-	}
+		return err
+	})
+	return s, err
 }
 
 // Put implements agentloop.Queue.

@@ -2,20 +2,16 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
-	"os"
-	"path/filepath"
 	"time"
 
-	"github.com/nats-io/nats.go"
+	"github.com/oklog/ulid/v2"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/queue"
 	"github.com/helixd/helixd/cmd/helixd/config"
-	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/httpapi"
@@ -32,11 +28,12 @@ const (
 
 // daemon is everything that runs; close it in the reverse order of its start.
 type daemon struct {
-	url     string // where HTTP listens
-	natsURL string // where NATS clients from outside connect, or empty
-	info    eventlog.Info
-	serve   func() error
-	closers []func()
+	url          string // where HTTP listens
+	natsURL      string // where NATS clients from outside connect, or empty
+	webSocketURL string // the same over WebSocket
+	info         eventlog.Info
+	front        *front
+	closers      []func()
 }
 
 // startDaemon starts what the configuration says. What it started is stopped
@@ -55,14 +52,23 @@ func (d *daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
-	d.onClose(func() { listener.Close() })
-	ctx, cancel := context.WithTimeout(ctx, openTimeout)
-	defer cancel()
-	nc, durability, err := d.connect(ctx, c, openNATS, log)
+	d.front = newFront(listener, log)
+	d.onClose(func() { d.front.server.Close() })
+	minter, err := minterOf(c)
+	if err != nil {
+		return err
+	}
+	dial, durability, err := d.connect(ctx, c, openNATS, subscriberKeys(minter), log)
+	if err != nil {
+		return err
+	}
+	nc, err := dial()
 	if err != nil {
 		return err
 	}
 	d.onClose(nc.Close)
+	ctx, cancel := context.WithTimeout(ctx, openTimeoutOf(c))
+	defer cancel()
 	store, err := jetstream.Open(ctx, nc, &jetstream.Options{
 		Partitions: c.NATS.Partitions, Replicas: c.NATS.Replicas, Durability: durability,
 	})
@@ -83,7 +89,18 @@ func (d *daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 	if agents, err = d.openMCP(ctx, c, agents, log); err != nil {
 		return err
 	}
-	loop, err := agentloop.New(store, agents, &agentloop.Options{Logger: log, States: states})
+	node := "node-" + ulid.Make().String()
+	between, err := dial() // what nodes say to each other does not wait behind the log's traffic
+	if err != nil {
+		return err
+	}
+	d.onClose(between.Close)
+	runs, err := queue.Open(ctx, between, queue.Options{Node: node, Replicas: c.NATS.Replicas, Logger: log})
+	if err != nil {
+		return err
+	}
+	d.onClose(runs.Close)
+	loop, err := agentloop.New(store, agents, &agentloop.Options{Node: node, Logger: log, States: states, Queue: runs})
 	if err != nil {
 		return err
 	}
@@ -91,6 +108,7 @@ func (d *daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 	opts := httpapi.Options{
 		Log: store, Loop: loop, States: states, AllowUnauthenticated: c.Auth.AllowUnauthenticated, Logger: log, Version: version(),
 		Origins: c.CORS.Origins, Chat: chatOf(c.Chat, agents),
+		Subscribe: subscribing(minter, c.NATS.Subscribers, d.natsURL, d.webSocketURL),
 	}
 	if opts.Auth, err = authOf(c.Auth); err != nil {
 		return err
@@ -100,88 +118,19 @@ func (d *daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 		return err
 	}
 	d.onClose(func() { api.Close() })
-	server := &http.Server{
-		Handler: api, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
-	}
+	d.onClose(func() { d.front.shutdown(func() { api.Close() }) }) // streams would never end by themselves
 	d.onClose(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), c.DrainTimeout)
 		defer cancel()
-		server.RegisterOnShutdown(func() { api.Close() }) // streams would never end by themselves
-		if server.Shutdown(ctx) != nil {
-			server.Close()
-		}
+		runs.Leave()
+		loop.Drain(ctx)
 	})
 	d.url = "http://" + listener.Addr().String()
-	d.serve = func() error {
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			return err
-		}
-		return nil
+	if err := runs.Serve(loop); err != nil {
+		return err
 	}
+	d.front.open(api)
 	return nil
-}
-
-// connect returns a connection to the embedded server, or to the configured
-// deployment, and what is known of its durability.
-func (d *daemon) connect(ctx context.Context, c *config.Config, openNATS bool, log *slog.Logger) (*nats.Conn, eventlog.Durability, error) {
-	if c.NATS.URL != "" {
-		opts, err := natsOptions(c.NATS)
-		if err != nil {
-			return nil, "", err
-		}
-		nc, err := nats.Connect(c.NATS.URL, opts...)
-		if err != nil {
-			return nil, "", fmt.Errorf("nats: %w", err)
-		}
-		return nc, "", nil
-	}
-	if c.NATS.Replicas > 1 { // not a matter of the file alone: a flag may give the URL
-		return nil, "", errors.New("nats.replicas: needs nats.url: the embedded server keeps one replica")
-	}
-	srv, err := embed.Start(ctx, embed.Options{
-		DataDir: filepath.Join(c.DataDir, "jetstream"), SyncInterval: c.SyncInterval(), Listen: c.NATS.Listen,
-		User: c.NATS.User, Password: c.NATS.Password.Reveal(), AllowRead: openNATS, Logger: log,
-	})
-	if err != nil {
-		return nil, "", err
-	}
-	d.onClose(srv.Stop)
-	d.natsURL = srv.ClientURL()
-	nc, err := srv.Connect()
-	return nc, eventlog.Durability(c.Durability), err
-}
-
-func natsOptions(n config.NATS) ([]nats.Option, error) {
-	opts := []nats.Option{nats.Name("helixd"), nats.MaxReconnects(-1)}
-	if !n.Credentials.IsZero() {
-		if n.InlineCredentials() {
-			opts = append(opts, nats.UserCredentialBytes([]byte(n.Credentials.Reveal())))
-		} else {
-			opts = append(opts, nats.UserCredentials(n.Credentials.Reveal()))
-		}
-	}
-	if n.User != "" {
-		opts = append(opts, nats.UserInfo(n.User, n.Password.Reveal()))
-	}
-	if !n.Token.IsZero() {
-		opts = append(opts, nats.Token(n.Token.Reveal()))
-	}
-	if n.TLS.CA != "" {
-		opts = append(opts, nats.RootCAs(n.TLS.CA))
-	}
-	if n.TLS.Cert != "" {
-		opts = append(opts, nats.ClientCert(n.TLS.Cert, n.TLS.Key))
-	}
-	for _, file := range []string{n.TLS.CA, n.TLS.Cert, n.TLS.Key} {
-		if file == "" {
-			continue
-		}
-		if _, err := os.Stat(file); err != nil {
-			return nil, fmt.Errorf("nats.tls: %w", err)
-		}
-	}
-	return opts, nil
 }
 
 // authOf returns who decides about requests, or nil if nothing is configured.
@@ -220,14 +169,14 @@ func (d *daemon) close() {
 
 // run serves until ctx ends.
 func (d *daemon) run(ctx context.Context) error {
-	failed := make(chan error, 1)
-	go func() { failed <- d.serve() }()
+	ended := make(chan error, 1)
+	go func() { ended <- d.front.wait() }()
 	select {
-	case err := <-failed:
+	case err := <-ended:
 		d.close()
 		return err
 	case <-ctx.Done():
 		d.close()
-		return <-failed
+		return <-ended
 	}
 }

@@ -34,7 +34,7 @@ type dial func() (*nats.Conn, error)
 // connect returns how to connect to the embedded server, or to the configured
 // deployment, and what is known of its durability. An embedded server of a
 // cluster waits for the others until ctx ends.
-func (d *daemon) connect(ctx context.Context, c *config.Config, openNATS bool, log *slog.Logger) (dial, eventlog.Durability, error) {
+func (d *daemon) connect(ctx context.Context, c *config.Config, openNATS bool, subscribers []string, log *slog.Logger) (dial, eventlog.Durability, error) {
 	if c.NATS.URL != "" {
 		opts, err := natsOptions(c.NATS)
 		if err != nil {
@@ -51,7 +51,7 @@ func (d *daemon) connect(ctx context.Context, c *config.Config, openNATS bool, l
 	if c.NATS.Replicas > 1 && c.NATS.Cluster.Listen == "" { // not a matter of the file alone: a flag may give the URL
 		return nil, "", errors.New("nats.replicas: needs nats.url or nats.cluster.listen: one embedded server keeps one replica")
 	}
-	srv, err := embed.Start(ctx, embedOptions(c, openNATS, log))
+	srv, err := embed.Start(ctx, embedOptions(c, openNATS, subscribers, log))
 	if err != nil {
 		return nil, "", err
 	}
@@ -68,11 +68,11 @@ func (d *daemon) connect(ctx context.Context, c *config.Config, openNATS bool, l
 	return inside, eventlog.Durability(c.Durability), nil
 }
 
-func embedOptions(c *config.Config, openNATS bool, log *slog.Logger) embed.Options {
+func embedOptions(c *config.Config, openNATS bool, subscribers []string, log *slog.Logger) embed.Options {
 	n := c.NATS
 	o := embed.Options{
 		DataDir: filepath.Join(c.DataDir, "jetstream"), SyncInterval: c.SyncInterval(), Listen: n.Listen,
-		User: n.User, Password: n.Password.Reveal(), AllowRead: openNATS, Name: n.Name, Logger: log,
+		User: n.User, Password: n.Password.Reveal(), AllowRead: openNATS, Subscribers: subscribers, Name: n.Name, Logger: log,
 	}
 	if w := n.WebSocket; w.Listen != "" {
 		o.WebSocket = &embed.WebSocket{Listen: w.Listen, Cert: w.Cert, Key: w.Key, Origins: c.CORS.Origins}

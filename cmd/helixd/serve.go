@@ -3,8 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"log/slog"
-	"net"
 	"os"
 
 	"github.com/helixd/helixd/cmd/helixd/config"
@@ -66,7 +64,7 @@ func (s serveCmd) Run(p *process) error {
 			return fmt.Errorf("listen: %s is not a loopback address: set auth.tokens or auth.jwt, or give --force-unauthenticated", c.Listen)
 		}
 	}
-	if err := s.checkNATSListen(c, p.log); err != nil {
+	if err := checkListen(c, s.ForceUnauthenticated, p.log); err != nil {
 		return err
 	}
 	agents, err := agentsOf(c)
@@ -77,33 +75,7 @@ func (s serveCmd) Run(p *process) error {
 	if err != nil {
 		return err
 	}
-	p.log.Info("helixd is ready", "http", d.url, "nats", d.natsURL, "durability", string(d.info.Durability),
+	p.log.Info("helixd is ready", "http", d.url, "nats", d.natsURL, "websocket", d.webSocketURL, "durability", string(d.info.Durability),
 		"agents", len(agents), "version", version())
 	return d.run(p.ctx)
-}
-
-// checkNATSListen keeps live streams from those who may not read them over
-// HTTP.
-func (s serveCmd) checkNATSListen(c *config.Config, log *slog.Logger) error {
-	n := c.NATS
-	if n.URL != "" || n.Listen == "" || n.User != "" && !n.Password.IsZero() {
-		return nil
-	}
-	switch {
-	case !isLoopback(n.Listen) && !s.ForceUnauthenticated:
-		return fmt.Errorf("nats.listen: %s is not a loopback address: set nats.user and nats.password, or give --force-unauthenticated", n.Listen)
-	case isLoopback(n.Listen) && c.Auth.Configured():
-		log.Warn("nats.listen: everybody on this machine can read live streams, whatever auth says; "+
-			"to change this set nats.user and nats.password", "address", n.Listen)
-	}
-	return nil
-}
-
-func isLoopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return false
-	}
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"github.com/helixd/helixd/eventlog"
 )
@@ -22,6 +23,12 @@ const (
 	codeMessageTooLarge           = 10054
 	codeAtomicTooLarge            = 10199
 	codeAtomicIncomplete          = 10176 // part of a batch did not arrive
+	codeNoSuitablePeers           = 10005 // too few servers are known to be there
+	codeClusterNotAssigned        = 10007
+	codeClusterNotAvailable       = 10008 // no leader
+	codeClusterNotLeader          = 10009
+	codeInsufficientResources     = 10023 // also: the servers have not said yet what they have
+	codeStreamOffline             = 10118
 )
 
 // apiError is the error object of JetStream's answers.
@@ -57,6 +64,20 @@ func appendError(e *apiError) error {
 		return fmt.Errorf("%w: %w", eventlog.ErrOutcomeUnknown, e)
 	}
 	return e
+}
+
+// isUnsettled reports whether a cluster may answer otherwise in a moment.
+func isUnsettled(err error) bool {
+	if e, ok := errors.AsType[*natsjs.APIError](err); ok {
+		switch e.ErrorCode {
+		case codeNoSuitablePeers, codeClusterNotAssigned, codeClusterNotAvailable, codeClusterNotLeader,
+			codeInsufficientResources, codeStreamOffline:
+			return true
+		}
+		return false
+	}
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout) ||
+		errors.Is(err, nats.ErrConnectionReconnecting) || errors.Is(err, nats.ErrDisconnected)
 }
 
 // transportError says what a lost or impossible request means for an append.

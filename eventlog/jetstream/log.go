@@ -17,8 +17,8 @@ import (
 // Options configure a log. Zero values mean the defaults of an embedded
 // server.
 type Options struct {
-	// Partitions is the number of streams; 0 means 1. It is fixed when they
-	// are created.
+	// Partitions is the number of streams, fixed when they are created. 0
+	// means what they were created with, else 1, with more replicas 16.
 	Partitions int
 	// Replicas of each stream; 0 means 1.
 	Replicas int
@@ -97,15 +97,16 @@ type Log struct {
 // Open returns the log on nc, creating its streams if they are missing. The
 // connection stays the caller's. What the log could not keep its promises on
 // is refused by name: a server that is too old, other partitions than the log
-// was created with, a stream's settings. A later connection to a server that
-// is too old is not used to append; see Info.
+// was created with, a stream's settings. A cluster that has just come up is
+// waited for, see Settle. A later connection to a server that is too old is not
+// used to append; see Info.
 func Open(ctx context.Context, nc *nats.Conn, o *Options) (*Log, error) {
 	l := &Log{nc: nc, closed: make(chan struct{}), batches: make(chan struct{}, maxOpenBatches), back: make(chan struct{})}
 	l.hub = newHub(l)
 	if o != nil {
 		l.opts = *o
 	}
-	l.opts.Partitions = max(l.opts.Partitions, 1)
+	l.opts.Partitions = max(l.opts.Partitions, 0)
 	l.opts.Replicas = max(l.opts.Replicas, 1)
 	if l.opts.Partitions > maxPartitions {
 		return nil, fmt.Errorf("jetstream: at most %d partitions", maxPartitions)
@@ -118,10 +119,14 @@ func Open(ctx context.Context, nc *nats.Conn, o *Options) (*Log, error) {
 	if err := l.checkConnected(); err != nil {
 		return nil, err
 	}
-	if l.opts.ReadOnly || l.opts.Existing {
-		if err := l.findPartitions(ctx); err != nil {
-			return nil, err
-		}
+	switch {
+	case l.opts.ReadOnly || l.opts.Existing:
+		err = l.findPartitions(ctx)
+	case l.opts.Partitions == 0:
+		err = l.choosePartitions(ctx)
+	}
+	if err != nil {
+		return nil, err
 	}
 	if l.opts.Memory && l.opts.Replicas > 1 && !l.opts.ReadOnly {
 		return nil, fmt.Errorf("jetstream: a log in memory has one replica: more would look durable and not be")

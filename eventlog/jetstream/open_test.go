@@ -57,6 +57,14 @@ func TestPartitionsAreFixed(t *testing.T) {
 	require.ErrorContains(t, err, "at most 64 partitions")
 }
 
+func TestPartitionsThatNobodyNames(t *testing.T) {
+	nc, _ := serve(t, t.TempDir())
+	require.Equal(t, 1, openOn(t, nc, nil).Info().Partitions)
+	nc, _ = serve(t, t.TempDir())
+	openOn(t, nc, &jetstream.Options{Partitions: 3})
+	require.Equal(t, 3, openOn(t, nc, nil).Info().Partitions, "they are fixed")
+}
+
 func TestPartitionsShareNothing(t *testing.T) {
 	nc, _ := serve(t, t.TempDir())
 	log := openOn(t, nc, &jetstream.Options{Partitions: 4})

@@ -53,29 +53,85 @@ func (l *Log) streamsOf(p int) []natsjs.StreamConfig {
 	return []natsjs.StreamConfig{records, segments, blobs}
 }
 
+// newPartitions is how many a new log has if nobody says: more than one server
+// shares the work that leaders have.
+func (o Options) newPartitions() int {
+	if o.Replicas > 1 {
+		return 16
+	}
+	return 1
+}
+
+// choosePartitions takes those that the log was created with, if it was.
+func (l *Log) choosePartitions(ctx context.Context) error {
+	s, err := l.findStream(ctx, streamName(0))
+	switch {
+	case errors.Is(err, natsjs.ErrStreamNotFound):
+		l.opts.Partitions = l.opts.newPartitions()
+		return nil
+	case err != nil:
+		return err
+	}
+	l.opts.Partitions, err = partitionsOf(s)
+	return err
+}
+
 // findPartitions takes over what the first stream says.
 func (l *Log) findPartitions(ctx context.Context) error {
-	s, err := l.js.Stream(ctx, streamName(0))
+	s, err := l.findStream(ctx, streamName(0))
 	if err != nil {
-		return fmt.Errorf("jetstream: stream %s: %w", streamName(0), err)
+		return err
 	}
-	n, err := strconv.Atoi(s.CachedInfo().Config.Metadata[metadataPartitions])
-	if err != nil || n < 1 || n > maxPartitions {
-		return fmt.Errorf("jetstream: stream %s is not of a helixd log", streamName(0))
+	if l.opts.Partitions, err = partitionsOf(s); err != nil {
+		return err
 	}
-	l.opts.Partitions = n
 	l.opts.Replicas = s.CachedInfo().Config.Replicas
 	l.opts.Memory = s.CachedInfo().Config.Storage == natsjs.MemoryStorage
 	return nil
 }
 
-func (l *Log) ensureStream(ctx context.Context, want natsjs.StreamConfig) error {
-	s, err := l.js.Stream(ctx, want.Name)
-	if errors.Is(err, natsjs.ErrStreamNotFound) && !l.opts.ReadOnly && !l.opts.Existing {
+func partitionsOf(s natsjs.Stream) (int, error) {
+	config := s.CachedInfo().Config
+	n, err := strconv.Atoi(config.Metadata[metadataPartitions])
+	if err != nil || n < 1 || n > maxPartitions {
+		return 0, fmt.Errorf("jetstream: stream %s is not of a helixd log", config.Name)
+	}
+	return n, nil
+}
+
+func (l *Log) findStream(ctx context.Context, name string) (s natsjs.Stream, err error) {
+	err = Settle(ctx, l.nc, func(ctx context.Context) error {
+		s, err = l.js.Stream(ctx, name)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("jetstream: stream %s: %w", name, err)
+	}
+	return s, nil
+}
+
+// createStream makes a stream, or finds that somebody else just has.
+func (l *Log) createStream(ctx context.Context, want natsjs.StreamConfig) (s natsjs.Stream, err error) {
+	err = Settle(ctx, l.nc, func(ctx context.Context) error {
 		s, err = l.js.CreateStream(ctx, want)
+		if errors.Is(err, natsjs.ErrStreamNameAlreadyInUse) { // whose settings differ
+			s, err = l.js.Stream(ctx, want.Name)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("jetstream: stream %s: %w", want.Name, err)
+	}
+	return s, nil
+}
+
+func (l *Log) ensureStream(ctx context.Context, want natsjs.StreamConfig) error {
+	s, err := l.findStream(ctx, want.Name)
+	if errors.Is(err, natsjs.ErrStreamNotFound) && !l.opts.ReadOnly && !l.opts.Existing {
+		s, err = l.createStream(ctx, want)
 	}
 	if err != nil {
-		return fmt.Errorf("jetstream: stream %s: %w", want.Name, err)
+		return err
 	}
 	if got := s.CachedInfo().Config.Metadata[metadataPartitions]; got != want.Metadata[metadataPartitions] {
 		return fmt.Errorf("jetstream: stream %s was created for %q partitions, not %s",

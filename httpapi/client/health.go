@@ -17,8 +17,9 @@ func (c *Client) Health(ctx context.Context) error {
 type Readiness struct {
 	Ready      bool                `json:"ready"`
 	Durability eventlog.Durability `json:"durability"`
-	Guarantee  string              `json:"guarantee"`         // what that means, in words
-	Refuses    string              `json:"refuses,omitempty"` // why the log takes no appends now
+	Guarantee  string              `json:"guarantee"`          // what that means, in words
+	Refuses    string              `json:"refuses,omitempty"`  // why the log takes no appends now
+	Draining   bool                `json:"draining,omitempty"` // the server is going to stop, and still serves
 	Backend    string              `json:"backend"`
 	Partitions int                 `json:"partitions"`
 	Agents     []string            `json:"agents"`

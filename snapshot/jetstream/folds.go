@@ -49,10 +49,15 @@ func Open(ctx context.Context, nc *nats.Conn, partitions, replicas int) (*Folds,
 	}
 	f := &Folds{js: js}
 	for p := range max(partitions, 1) {
-		s, err := js.CreateOrUpdateStream(ctx, natsjs.StreamConfig{
+		config := natsjs.StreamConfig{
 			Name: streamName(p), Description: "helixd: saved folds, a cache",
 			Subjects: []string{subjects + strconv.Itoa(p) + ".>"}, Storage: natsjs.FileStorage,
 			Compression: natsjs.S2Compression, MaxMsgsPerSubject: 1, AllowDirect: true, Replicas: max(replicas, 1),
+		}
+		var s natsjs.Stream
+		err := logjs.Settle(ctx, nc, func(ctx context.Context) (err error) {
+			s, err = js.CreateOrUpdateStream(ctx, config)
+			return err
 		})
 		if err != nil {
 			return nil, fmt.Errorf("saved folds: stream %s: %w", streamName(p), err)

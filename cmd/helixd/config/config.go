@@ -1,6 +1,10 @@
 package config
 
-import "time"
+import (
+	"time"
+
+	"github.com/helixd/helixd/eventlog/jetstream/subscriber"
+)
 
 // Config is a whole helix.yaml. Build one with [Load] or [Default]; after
 // changing it, [Config.Validate] looks at it again.
@@ -13,6 +17,9 @@ type Config struct {
 	// Durability is "fsync" or "interval=<duration>"; see SyncInterval. It is
 	// the embedded server's: with NATS.URL it must not be set.
 	Durability string `json:"durability"`
+	// DrainTimeout is how long a daemon that is told to stop lets its runs come
+	// to an end, or to where another node can go on with them; default 10s.
+	DrainTimeout time.Duration `json:"drainTimeout"`
 
 	NATS NATS `json:"nats"`
 	Auth Auth `json:"auth"`
@@ -44,6 +51,7 @@ type CORS struct {
 const (
 	DefaultListen        = "127.0.0.1:8080"
 	DefaultDataDir       = "./helix-data"
+	DefaultDrainTimeout  = 10 * time.Second
 	DefaultMaxSteps      = 10
 	DefaultMaxRetries    = 3
 	DefaultHTTPTimeout   = 30 * time.Second // of an HTTP tool
@@ -56,10 +64,10 @@ func Default() *Config {
 	return &Config{
 		Listen:     DefaultListen,
 		DataDir:    DefaultDataDir,
-		Durability: durabilityFsync,
+		Durability: durabilityFsync, DrainTimeout: DefaultDrainTimeout,
 		NATS: NATS{
 			Replicas: 1,
-			Cluster:  Cluster{Name: "helix"},
+			Cluster:  Cluster{Name: "helix"}, Subscribers: Subscribers{TTL: subscriber.DefaultTTL},
 		},
 		Auth: Auth{JWT: JWT{SessionsClaim: "helix_sessions", OperationsClaim: "helix_operations"}},
 		Chat: Chat{AutoResume: true, ContentReplay: true, StrictParts: true},

@@ -31,8 +31,7 @@
 // and names the variable instead of file and line where the environment is to
 // blame. Unknown and duplicate keys, wrong types and YAML tags are errors.
 // Errors never show a value, since any value may be a secret in the wrong
-// place. A key whose feature this version lacks is refused unless it has its
-// default; unsupported.go lists them.
+// place.
 //
 // # What it does not check
 //

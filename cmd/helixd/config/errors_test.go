@@ -68,7 +68,7 @@ var badFiles = []struct{ name, text, want string }{
 	{"durability zero", "durability: interval=0s\n", "helix.yaml:1: durability: must be fsync or interval=<duration greater than 0>"},
 	{"nats url", "nats: {url: 'http://u:pw@h'}\n", "helix.yaml:1: nats.url: must be a comma-separated list of nats://host:port"},
 	{"nats listen", "nats: {listen: '4222'}\n", "helix.yaml:1: nats.listen: must be host:port"},
-	{"partitions", "nats: {partitions: -1}\n", "helix.yaml:1: nats.partitions: must not be negative\nhelix.yaml:1: nats.partitions: not supported by this version"},
+	{"partitions", "nats: {partitions: -1}\n", "helix.yaml:1: nats.partitions: must not be negative"},
 	{"replicas", "nats: {url: h, replicas: 2}\n", "helix.yaml:1: nats.replicas: must be 1, 3 or 5"},
 	{"tls", "nats:\n  tls: {cert: c.pem}\n", "helix.yaml:2: nats.tls: cert and key need each other"},
 	{"tls content", "nats:\n  tls: {ca: \"a\\nb\"}\n", "helix.yaml:2: nats.tls.ca: must be a file's path, not its content"},

@@ -41,6 +41,8 @@ func TestEveryLeaf(t *testing.T) {
 				text = "false"
 			case v.Kind() == reflect.Bool:
 				text = "true"
+			case v.Type() == durationType:
+				text = "5s"
 			default:
 				text = "5"
 			}
@@ -52,7 +54,7 @@ func TestEveryLeaf(t *testing.T) {
 		assert.Equal(t, want, c, key)
 		assert.NotEqual(t, Default(), c, key)
 	}
-	assert.Len(t, names, 28)
+	assert.Len(t, names, 42)
 }
 
 func TestListsFromTheEnvironment(t *testing.T) {
@@ -97,7 +99,7 @@ func TestSet(t *testing.T) {
 		{"listen", "x", "--flag: listen: must be host:port"},
 		{"nats.replicas", "x", "--flag: nats.replicas: must be an integer"},
 		{"nats.replicas", "2", "--flag: nats.replicas: must be 1, 3 or 5"},
-		{"nats.cluster.listen", "h:1", "--flag: nats.cluster: not supported by this version"},
+		{"nats.cluster.listen", "h", "--flag: nats.cluster.listen: must be host:port, the port not 0"},
 		{"auth.tokens", "x", "--flag: auth.tokens: unknown key"},
 		{"nope", "x", "--flag: nope: unknown key"},
 	} {

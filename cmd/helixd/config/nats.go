@@ -17,12 +17,30 @@ type NATS struct {
 	TLS         TLS    `json:"tls"`
 	// Listen is where an embedded server also takes NATS clients,
 	// "host:port". Empty: nowhere.
-	Listen   string `json:"listen"`
-	Replicas int    `json:"replicas"` // 1, 3 or 5; default 1
-	// Partitions is fixed when the log is created. 0, the default: 1
-	// embedded, 16 on a cluster.
-	Partitions int     `json:"partitions"`
-	Cluster    Cluster `json:"cluster"`
+	Listen string `json:"listen"`
+	// WebSocket is where it takes them over WebSocket.
+	WebSocket WebSocket `json:"websocket"`
+	// Name is the embedded server's, without spaces; in a cluster no other has
+	// it. Empty: in a cluster one made of the host's name and Cluster.Listen
+	// at the first start.
+	Name string `json:"name"`
+	// Replicas are 1, 3 or 5; default 1. More than one need a URL or a Cluster.
+	Replicas int `json:"replicas"`
+	// Partitions is fixed when the log is created. 0, the default: what it was
+	// created with, or for a new log 1, with replicas 16.
+	Partitions  int         `json:"partitions"`
+	Cluster     Cluster     `json:"cluster"`
+	Subscribers Subscribers `json:"subscribers"`
+}
+
+// WebSocket is an address for NATS clients over WebSocket. Those in web pages
+// need to be of cors.origins.
+type WebSocket struct {
+	Listen string `json:"listen"` // host:port; empty: nowhere
+	// Cert and Key are paths of PEM files, relative to the working directory;
+	// with them it is wss.
+	Cert string `json:"cert"`
+	Key  string `json:"key"`
 }
 
 // TLS are paths of PEM files, relative to the working directory. Cert and Key
@@ -33,11 +51,33 @@ type TLS struct {
 	Key  string `json:"key"`
 }
 
-// Cluster joins embedded servers to a cluster of their own.
+// Cluster joins embedded servers to a cluster of their own. All need the same
+// Name, User, Password and CA.
 type Cluster struct {
-	Name   string   `json:"name"` // default "helix"
-	Listen string   `json:"listen"`
-	Routes []string `json:"routes"` // nats://host:port
+	Name string `json:"name"` // default "helix"
+	// Listen is where the other servers connect, "host:port". Empty: there
+	// are none.
+	Listen string `json:"listen"`
+	// Routes are all other servers, nats://host:port; this one may be among
+	// them.
+	Routes []string `json:"routes"`
+	// User and Password, both or neither, are shown to the other servers and
+	// wanted from them.
+	User     string `json:"user"`
+	Password Secret `json:"password"`
+	// TLS needs all three files: each server shows its certificate.
+	TLS TLS `json:"tls"`
+}
+
+// Servers is how many servers the cluster has, this one included.
+func (c Cluster) Servers() int {
+	n := 1
+	for _, route := range c.Routes {
+		if route != "nats://"+c.Listen {
+			n++
+		}
+	}
+	return n
 }
 
 // InlineCredentials reports whether Credentials is the content of a .creds

@@ -30,7 +30,6 @@ func (c *Config) check() []problem {
 	k.checkNATS()
 	k.checkAuth()
 	k.checkAgents()
-	k.checkUnsupported()
 	return k.problems
 }
 
@@ -54,28 +53,11 @@ func (k *checker) checkServer() {
 	k.require(c.DataDir != "", "dataDir", "must not be empty")
 	_, ok := parseDurability(c.Durability)
 	k.require(ok, "durability", "must be fsync or interval=<duration greater than 0>")
+	k.require(c.DrainTimeout >= 0, "drainTimeout", "must not be negative")
 	k.require(c.NATS.URL == "" || !c.isSet("durability"), "durability", "is for the embedded server: with nats.url the deployment's operator decides")
 	if c.Chat.DefaultAgent != "" && (c.file != "" || len(c.Agents) > 0) {
 		_, ok := c.Agents[c.Chat.DefaultAgent]
 		k.require(ok, "chat.defaultAgent", "must be one of the agents")
-	}
-}
-
-func (k *checker) checkNATS() {
-	n := k.config.NATS
-	k.require(n.URL == "" || isNATSURLs(n.URL), "nats.url", "must be a comma-separated list of nats://host:port")
-	k.require(n.Listen == "" || isHostPort(n.Listen), "nats.listen", "must be host:port")
-	k.require(n.Replicas == 1 || n.Replicas == 3 || n.Replicas == 5, "nats.replicas", "must be 1, 3 or 5")
-	k.require(n.Partitions >= 0, "nats.partitions", "must not be negative")
-	for _, file := range []struct{ path, value string }{
-		{"nats.tls.ca", n.TLS.CA}, {"nats.tls.cert", n.TLS.Cert}, {"nats.tls.key", n.TLS.Key},
-	} {
-		k.require(!strings.Contains(file.value, "\n"), file.path, "must be a file's path, not its content")
-	}
-	k.needed((n.TLS.Cert == "") == (n.TLS.Key == ""), "nats.tls", "cert and key need each other")
-	k.require(n.Cluster.Listen == "" || isHostPort(n.Cluster.Listen), "nats.cluster.listen", "must be host:port")
-	for i, route := range n.Cluster.Routes {
-		k.require(isNATSURLs(route), index("nats.cluster.routes", i), "must be nats://host:port")
 	}
 }
 
@@ -92,26 +74,6 @@ func isHostPort(s string) bool {
 func isHTTPURL(s string) bool {
 	u, err := url.Parse(s)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
-}
-
-// isNATSURLs accepts what nats.go does: the scheme may be left out.
-func isNATSURLs(s string) bool {
-	for part := range strings.SplitSeq(s, ",") {
-		part = strings.TrimSpace(part)
-		if !strings.Contains(part, "://") {
-			part = "nats://" + part
-		}
-		u, err := url.Parse(part)
-		if err != nil || u.Host == "" {
-			return false
-		}
-		switch u.Scheme {
-		case "nats", "tls", "ws", "wss":
-		default:
-			return false
-		}
-	}
-	return true
 }
 
 // isObject reports whether free JSON is absent or an object.

@@ -1,0 +1,55 @@
+package config
+
+import (
+	"net/url"
+	"time"
+
+	"github.com/nats-io/nkeys"
+
+	"github.com/helixd/helixd/eventlog/jetstream/subscriber"
+)
+
+// Subscribers says how NATS clients get the right to hear single sessions.
+type Subscribers struct {
+	// SigningKey is the seed (SA…) of the account's key that signs the rights.
+	// Empty: an embedded server that is alone keeps one of its own in the data
+	// folder; otherwise there are no rights.
+	SigningKey Secret `json:"signingKey"`
+	// Account is the public id (A…) of the account that SigningKey is a signing
+	// key of, in an existing deployment. Empty: SigningKey is its own.
+	Account string `json:"account"`
+	// TTL is how long a right lasts unless its caller says otherwise, from 1s
+	// to 24h; default 1h.
+	TTL time.Duration `json:"ttl"`
+	// URLs are where the clients connect, nats, tls, ws or wss. Empty: where
+	// the embedded server listens.
+	URLs []string `json:"urls"`
+}
+
+func (k *checker) checkSubscribers(s Subscribers) {
+	const path = "nats.subscribers"
+	if !s.SigningKey.IsZero() {
+		_, err := subscriber.New(s.SigningKey.Reveal(), nil)
+		k.require(err == nil, path+".signingKey", "must be the seed of an account's key (SA…)")
+	}
+	k.require(s.Account == "" || nkeys.IsValidPublicAccountKey(s.Account), path+".account", "must be the public key of an account (A…)")
+	k.needed(s.Account == "" || !s.SigningKey.IsZero(), path, "needs a signingKey for the account")
+	k.require(s.TTL >= subscriber.MinTTL && s.TTL <= subscriber.MaxTTL, path+".ttl", "must be from 1s to 24h")
+	for i, u := range s.URLs {
+		k.require(isClientURL(u), index(path+".urls", i), "must be nats, tls, ws or wss://host[:port]")
+	}
+}
+
+// isClientURL wants the scheme, which tells WebSocket from TCP, and no
+// password: whoever gets a right gets to see the address.
+func isClientURL(s string) bool {
+	u, err := url.Parse(s)
+	if err != nil || u.Host == "" || u.User != nil {
+		return false
+	}
+	switch u.Scheme {
+	case "nats", "tls", "ws", "wss":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+)
+
+// front serves HTTP from the first moment on: a node of a cluster may wait for
+// others for long, and must not be taken for dead meanwhile.
+type front struct {
+	server  *http.Server
+	handler atomic.Pointer[http.Handler] // nil: the daemon is starting
+	failed  chan error                   // gets why it serves no more, once
+}
+
+func newFront(listener net.Listener, log *slog.Logger) *front {
+	f := &front{failed: make(chan error, 1)}
+	f.server = &http.Server{
+		Handler: f, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}
+	go func() { f.failed <- f.server.Serve(listener) }()
+	return f
+}
+
+// ServeHTTP implements http.Handler.
+func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if h := f.handler.Load(); h != nil {
+		(*h).ServeHTTP(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if r.URL.Path == "/healthz" {
+		_, _ = io.WriteString(w, `{"ok":true}`) // who asked may be gone
+		return
+	}
+	w.Header().Set("Retry-After", "1")
+	w.WriteHeader(http.StatusServiceUnavailable)
+	_, _ = io.WriteString(w, `{"error":"the server is starting","code":"UNAVAILABLE"}`)
+}
+
+// open begins to serve what the daemon is for.
+func (f *front) open(h http.Handler) { f.handler.Store(&h) }
+
+// shutdown waits for requests that are under way, up to a deadline. Streams end
+// when endStreams is called.
+func (f *front) shutdown(endStreams func()) {
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
+	defer cancel()
+	f.server.RegisterOnShutdown(endStreams)
+	if f.server.Shutdown(ctx) != nil {
+		f.server.Close()
+	}
+}
+
+// wait returns why it serves no more: nil when it was shut down.
+func (f *front) wait() error {
+	if err := <-f.failed; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}

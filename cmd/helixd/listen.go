@@ -1,0 +1,52 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+
+	"github.com/helixd/helixd/cmd/helixd/config"
+)
+
+// checkListen keeps live streams from those who may not read them over HTTP,
+// and the log from whoever would join the cluster.
+func checkListen(c *config.Config, forced bool, log *slog.Logger) error {
+	n := c.NATS
+	if n.URL != "" {
+		return nil
+	}
+	const clients = "nats.user and nats.password"
+	known := n.User != "" && !n.Password.IsZero()
+	for _, l := range []struct {
+		key, address string
+		safe         bool
+		needs        string // what makes it safe
+	}{
+		{"nats.listen", n.Listen, known, clients},
+		{"nats.websocket.listen", n.WebSocket.Listen, known, clients},
+		{"nats.websocket.listen", n.WebSocket.Listen, n.WebSocket.Cert != "", "nats.websocket.cert and key"},
+		{"nats.cluster.listen", n.Cluster.Listen, n.Cluster.User != "" || n.Cluster.TLS.CA != "", "nats.cluster.user and password, or tls"},
+	} {
+		switch {
+		case l.address == "" || l.safe:
+		case !isLoopback(l.address) && !forced:
+			return fmt.Errorf("%s: %s is not a loopback address: set %s, or give --force-unauthenticated", l.key, l.address, l.needs)
+		case !c.Auth.Configured(): // whoever is on this machine may do everything anyway
+		case l.key == "nats.cluster.listen":
+			log.Warn(l.key+": everybody who reaches it can join and read and write everything; to change this set "+l.needs, "address", l.address)
+		case isLoopback(l.address) && l.needs == clients:
+			log.Warn(l.key+": everybody on this machine can read live streams, whatever auth says; "+
+				"to change this set "+clients, "address", l.address)
+		}
+	}
+	return nil
+}
+
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}

@@ -1,0 +1,114 @@
+package jetstream_test
+
+import (
+	"fmt"
+	"net"
+	"sync"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/logtest"
+	foldsjs "github.com/helixd/helixd/snapshot/jetstream"
+)
+
+// threeNodes are servers that form a cluster when they are started.
+func threeNodes(t *testing.T) (nodes [3]embed.Options) {
+	t.Helper()
+	var routes []string
+	for i := range nodes {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		defer l.Close()
+		nodes[i] = embed.Options{
+			DataDir: t.TempDir(), Name: fmt.Sprint("n", i), Cluster: &embed.Cluster{Listen: l.Addr().String()},
+		}
+		routes = append(routes, "nats://"+l.Addr().String())
+	}
+	for i := range nodes {
+		nodes[i].Cluster.Routes = routes // its own, too
+	}
+	return nodes
+}
+
+// opened is what a node has once it is up.
+type opened struct {
+	srv *embed.Server
+	nc  *nats.Conn
+	log eventlog.Log
+	err error
+}
+
+func (o *opened) open(t *testing.T, node embed.Options, options jetstream.Options) {
+	if o.srv, o.err = embed.Start(t.Context(), node); o.err != nil {
+		return
+	}
+	if o.nc, o.err = o.srv.Connect(); o.err != nil {
+		return
+	}
+	log, err := jetstream.Open(t.Context(), o.nc, &options)
+	if o.err = err; err != nil {
+		return
+	}
+	o.log = log
+	_, o.err = foldsjs.Open(t.Context(), o.nc, log.Info().Partitions, options.Replicas)
+}
+
+func (o *opened) close() {
+	if o.log != nil {
+		o.log.Close()
+	}
+	if o.nc != nil {
+		o.nc.Close()
+	}
+	if o.srv != nil {
+		o.srv.Stop()
+	}
+}
+
+func openAll(t *testing.T, nodes [3]embed.Options, options jetstream.Options) (all [3]opened) {
+	t.Helper()
+	var wg sync.WaitGroup
+	for i := range nodes {
+		wg.Go(func() { all[i].open(t, nodes[i], options) })
+	}
+	wg.Wait()
+	for i := range all {
+		t.Cleanup(all[i].close)
+		require.NoError(t, all[i].err, nodes[i].Name)
+	}
+	return all
+}
+
+// Nodes that come up together all find the streams missing, and nobody has
+// heard of the others yet: each makes them, none fails. Nor when all come
+// back, and no stream has a leader.
+func TestNodesOfAClusterOpenAtOnce(t *testing.T) {
+	nodes := threeNodes(t)
+	all := openAll(t, nodes, jetstream.Options{Partitions: 2, Replicas: 3})
+	last, err := all[0].log.Append(t.Context(), "s", 0, []eventlog.Entry{logtest.Text("s", "a")})
+	require.NoError(t, err)
+	last, err = all[1].log.Append(t.Context(), "s", last, []eventlog.Entry{logtest.Text("s", "b")})
+	require.NoError(t, err)
+	for _, n := range all {
+		require.EqualValues(t, "replicated×3", n.log.Info().Durability)
+		require.Len(t, readAll(t, n.log, "s"), 2)
+	}
+	for i := range all {
+		all[i].close()
+	}
+
+	all = openAll(t, nodes, jetstream.Options{Replicas: 3})
+	for _, n := range all {
+		require.Equal(t, 2, n.log.Info().Partitions, "what they were created with")
+		require.Len(t, readAll(t, n.log, "s"), 2)
+	}
+	_, err = jetstream.Open(t.Context(), all[2].nc, &jetstream.Options{Partitions: 16, Replicas: 3})
+	require.EqualError(t, err, `jetstream: stream HELIX_LOG_0 was created for "2" partitions, not 16`)
+	_, err = all[2].log.Append(t.Context(), "s", last, []eventlog.Entry{logtest.Text("s", "c")})
+	require.NoError(t, err)
+}

@@ -1,0 +1,14 @@
+// Package subscriber gives NATS clients, over TCP or WebSocket, the right to
+// hear one session and nothing else.
+//
+// The right is a user JWT, signed by an account's key: subscribe to the
+// session's live subject, publish nothing. A server takes it from whoever can
+// sign with the seed that comes with it, until it expires; a connection ends
+// then. Two kinds of servers do: one in operator mode that has the account,
+// and the embedded one, which knows the key alone.
+//
+// What it does not promise: JetStream consumers read whatever their maker
+// says, whatever he may subscribe to. That a client can't make one is up to
+// the account, which must have neither JetStream nor an import of its API. Nor
+// can a single right be taken back before it expires, but by changing the key.
+package subscriber
