@@ -26,8 +26,9 @@ const (
 	subjects = "helix.runs."
 	// retryPause is how long an append to the list waits for a leader.
 	retryPause = 100 * time.Millisecond
-	// tryTimeout bounds one try of a request to the list.
-	tryTimeout = 2 * time.Second
+	// tryTimeout bounds one try of a request to the list: what reaches servers
+	// without a leader is dropped.
+	tryTimeout = time.Second
 	// leaderPatience is how long a request is repeated for a leader of the list
 	// to be elected.
 	leaderPatience = 20 * time.Second

@@ -111,13 +111,11 @@ func (q *Queue) scan() {
 // lookThrough takes up this node's share of what stands on the list and nobody
 // holds.
 func (q *Queue) lookThrough() {
-	ctx, cancel := context.WithTimeout(q.ctx, ScanEvery)
-	defer cancel()
+	ctx, cancel := context.WithTimeout(q.ctx, tryTimeout)
 	info, err := q.stream.Info(ctx, natsjs.WithSubjectFilter(subjects+">"))
+	cancel()
 	if err != nil {
-		if q.ctx.Err() == nil {
-			q.opts.Logger.Warn("can't read the list of runs", "error", err)
-		}
+		q.lookAgain("can't read the list of runs", err)
 		return
 	}
 	var trees []tree
@@ -126,11 +124,22 @@ func (q *Queue) lookThrough() {
 			trees = append(trees, t)
 		}
 	}
-	q.takeUp(q.unheld(ctx, trees), info.TimeStamp)
+	q.takeUp(q.unheld(trees), info.TimeStamp)
+}
+
+// lookAgain has the list looked through after a pause: nobody has answered.
+func (q *Queue) lookAgain(what string, err error) {
+	if q.ctx.Err() != nil {
+		return
+	}
+	q.opts.Logger.Warn(what, "error", err)
+	if pause(q.ctx, retryPause) == nil {
+		q.lookSoon()
+	}
 }
 
 // unheld returns those that no other live node holds.
-func (q *Queue) unheld(ctx context.Context, trees []tree) []tree {
+func (q *Queue) unheld(trees []tree) []tree {
 	held := map[string]bool{}
 	var mu sync.Mutex
 	var all sync.WaitGroup
@@ -141,7 +150,7 @@ func (q *Queue) unheld(ctx context.Context, trees []tree) []tree {
 				for i, t := range part {
 					what.Sessions[i] = t.session
 				}
-				a, err := q.ask(ctx, node, what)
+				a, err := q.ask(q.ctx, node, what)
 				if err != nil {
 					return
 				}
@@ -169,8 +178,9 @@ func (q *Queue) takeUp(trees []tree, now time.Time) {
 		cancel()
 		switch {
 		case errors.Is(err, natsjs.ErrMsgNotFound): // it is at rest
-		case err != nil:
-			q.opts.Logger.Warn("can't take a run up", "session", t.session, "error", err)
+		case err != nil: // the list may have lost its leader
+			q.lookAgain("can't take runs up", err)
+			return
 		default:
 			q.loop.TakeUp(t.session, m.Sequence, now.Sub(m.Time) >= q.opts.Patience)
 		}

@@ -65,7 +65,7 @@ func (l *Log) Append(ctx context.Context, session string, expected uint64, entri
 	if expected == 0 {
 		// A purge may have left nothing in the log to compare with.
 		if s, _, err := l.lastSegment(ctx, session); err != nil {
-			return 0, fmt.Errorf("%w: %w", eventlog.ErrOutcomeUnknown, err)
+			return 0, fmt.Errorf("%w: %w", eventlog.ErrUnavailable, err)
 		} else if s != nil {
 			return 0, &eventlog.ConflictError{Head: s.last()}
 		}

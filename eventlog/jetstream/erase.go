@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"github.com/helixd/helixd/eventlog"
 )
@@ -146,7 +147,11 @@ func (l *Log) fence(ctx context.Context, session string) (uint64, error) {
 
 // lastOf returns a stream's last sequence.
 func (l *Log) lastOf(ctx context.Context, stream string) (uint64, error) {
-	s, err := l.js.Stream(ctx, stream)
+	var s natsjs.Stream
+	err := Settle(ctx, l.nc, func(ctx context.Context) (err error) {
+		s, err = l.js.Stream(ctx, stream)
+		return err
+	})
 	if err != nil {
 		return 0, fmt.Errorf("jetstream: erase: %w", err)
 	}

@@ -116,6 +116,7 @@ func (l *Log) readTo(ctx context.Context, session string, from, to uint64, yield
 		return !done
 	}
 	sealed := to-from > nearHead // look at the segments next
+	began := time.Now()
 	for idle := 0; at < to; {
 		before, fromLog := at, !sealed
 		if sealed {
@@ -138,9 +139,11 @@ func (l *Log) readTo(ctx context.Context, session string, from, to uint64, yield
 		case err != nil && !errors.Is(err, eventlog.ErrIncomplete):
 			return err
 		case at > before:
-			idle = 0
+			idle, began = 0, time.Now()
 		case err == nil && !fromLog: // not sealed yet
-		case idle == readTries:
+		case errors.Is(err, nats.ErrNoResponders) && time.Since(began) > leaderPatience:
+			return fmt.Errorf("%w: %w", eventlog.ErrUnavailable, err)
+		case idle >= readTries && !errors.Is(err, nats.ErrNoResponders):
 			if err == nil {
 				err = fmt.Errorf("%w: nothing behind %d, though the head is %d", eventlog.ErrIncomplete, at, head)
 			}

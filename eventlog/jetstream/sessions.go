@@ -44,11 +44,14 @@ func (l *Log) subjectsOf(ctx context.Context, stream, filter string) (map[string
 	if l.isClosed() {
 		return nil, eventlog.ErrClosed
 	}
-	s, err := l.js.Stream(ctx, stream)
-	if err != nil {
-		return nil, fmt.Errorf("jetstream: list sessions: %w", err)
-	}
-	info, err := s.Info(ctx, natsjs.WithSubjectFilter(filter))
+	var info *natsjs.StreamInfo
+	err := Settle(ctx, l.nc, func(ctx context.Context) error {
+		s, err := l.js.Stream(ctx, stream)
+		if err == nil {
+			info, err = s.Info(ctx, natsjs.WithSubjectFilter(filter))
+		}
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("jetstream: list sessions: %w", err)
 	}

@@ -151,10 +151,13 @@ func (l *Log) remove(ctx context.Context, stream string, seq uint64) error {
 }
 
 func (l *Log) deleteMessage(ctx context.Context, stream string, seq uint64, by func(natsjs.Stream, context.Context, uint64) error) error {
-	s, err := l.js.Stream(ctx, stream)
-	if err == nil {
-		err = by(s, ctx, seq)
-	}
+	err := Settle(ctx, l.nc, func(ctx context.Context) error {
+		s, err := l.js.Stream(ctx, stream)
+		if err == nil {
+			err = by(s, ctx, seq)
+		}
+		return err
+	})
 	if err == nil {
 		return nil
 	}

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
@@ -32,6 +33,9 @@ const (
 	partBytes = 512 << 10
 	// maxBytes is the largest fold that is kept.
 	maxBytes = 64 << 20
+	// tryTimeout is how long one request waits for the stream's leader: a fold
+	// of the log itself is better than to wait for an election.
+	tryTimeout = time.Second
 )
 
 // Folds implements snapshot.Folds.
@@ -77,7 +81,9 @@ func (f *Folds) place(session string) (stream natsjs.Stream, prefix string) {
 // Nearest implements snapshot.Folds.
 func (f *Folds) Nearest(ctx context.Context, session string, n uint64) (*snapshot.Saved, error) {
 	stream, prefix := f.place(session)
-	info, err := stream.Info(ctx, natsjs.WithSubjectFilter(prefix+"*"))
+	try, cancel := context.WithTimeout(ctx, tryTimeout)
+	info, err := stream.Info(try, natsjs.WithSubjectFilter(prefix+"*"))
+	cancel()
 	if err != nil {
 		return nil, fmt.Errorf("saved folds: %w", err)
 	}
@@ -92,7 +98,7 @@ func (f *Folds) Nearest(ctx context.Context, session string, n uint64) (*snapsho
 		return nil, nil
 	}
 	subject := prefix + strconv.FormatUint(best, 10)
-	m, err := stream.GetLastMsgForSubject(ctx, subject)
+	m, err := last(ctx, stream, subject)
 	if err != nil {
 		return nil, fmt.Errorf("saved folds: %w", err)
 	}
@@ -100,13 +106,19 @@ func (f *Folds) Nearest(ctx context.Context, session string, n uint64) (*snapsho
 	saved := &snapshot.Saved{Sequence: best, Version: version, Digest: m.Header.Get(headerDigest), State: m.Data}
 	parts, _ := strconv.Atoi(m.Header.Get(headerParts))
 	for i := range parts {
-		part, err := stream.GetLastMsgForSubject(ctx, subject+"."+strconv.Itoa(i))
+		part, err := last(ctx, stream, subject+"."+strconv.Itoa(i))
 		if err != nil {
 			return nil, fmt.Errorf("saved folds: part %d: %w", i, err)
 		}
 		saved.State = append(saved.State, part.Data...)
 	}
 	return saved, nil
+}
+
+func last(ctx context.Context, stream natsjs.Stream, subject string) (*natsjs.RawStreamMsg, error) {
+	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
+	defer cancel()
+	return stream.GetLastMsgForSubject(ctx, subject)
 }
 
 // Save implements snapshot.Folds.
