@@ -78,7 +78,7 @@ func (d decider) phase(t *projector.Tree, s *projector.Session, step *projector.
 
 // aborting reports whether an open turn is about to fail.
 func aborting(s *projector.Session) bool {
-	return s.Turn.Stop != nil && s.Turn.Stop.Kind == eventlog.StopAbort
+	return s.Turn != nil && s.Turn.Stop != nil && s.Turn.Stop.Kind == eventlog.StopAbort
 }
 
 // suspension tells how the run waits (document 000): for sub-agents only, with

@@ -188,6 +188,13 @@ func (l *Loop) requestHooks(session, run string) *Hooks {
 	return kept.hooks
 }
 
+// forgetRequest forgets the hooks of a run that is driven elsewhere.
+func (l *Loop) forgetRequest(session string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.requested, session)
+}
+
 // forgetHooks forgets the hooks of a run that is not driven here any more. The
 // caller holds l.mu.
 func (l *Loop) forgetHooks(session string) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -47,11 +48,11 @@ type Loop struct {
 	// requested are the hooks of requests, by session.
 	requested map[string]*runHooks
 	// asked counts the requests that are being appended, by session.
-	asked  map[string]int
-	drains chan struct{} // closed when the loop drains
-	left   chan struct{} // tells Drain that a run has left
-	// suspect is full while a suspected tree is taken up; see awaitTurn.
-	suspect chan struct{}
+	asked    map[string]int
+	drains   chan struct{} // closed when the loop drains
+	left     chan struct{} // tells Drain that a run has left
+	suspects chan struct{} // places for suspected trees; see awaitTurn
+	taking   chan struct{} // places for trees from the list that are being folded
 }
 
 // liveRun is a tree that this node is driving. What the loop's lock guards is
@@ -61,11 +62,17 @@ type liveRun struct {
 	pauses  bool     // guarded: it broke off, and is taken up again after a pause
 	agreed  bool     // guarded: what its tickets announced is in the log, or never will be
 	tickets []uint64 // guarded: places on the list that this node answers for
+	force   bool     // guarded: it is taken also from a node that lives
+	taken   bool     // it was found on the list, and nobody asked for it here
+	// asked tells the driving goroutine that ask was called.
+	asked chan struct{}
 	// held is the head behind which this node has claimed the tree, 0 if it
 	// has not. It is the driving goroutine's.
 	held  uint64
 	agent string // the root's, the driving goroutine's
 }
+
+func newRun() *liveRun { return &liveRun{asked: make(chan struct{}, 1)} }
 
 // ask has the tree looked at once more. The ticket may be 0.
 func (run *liveRun) ask(ticket uint64) {
@@ -73,13 +80,17 @@ func (run *liveRun) ask(ticket uint64) {
 	if ticket > 0 {
 		run.tickets = append(run.tickets, ticket)
 	}
+	select {
+	case run.asked <- struct{}{}:
+	default:
+	}
 }
 
 // New returns a loop for the given agents. It fails if one is ill-defined.
 func New(log eventlog.Log, agents []Agent, o *Options) (*Loop, error) {
 	l := &Loop{
 		log: log, agents: map[string]*definition{}, live: map[string]*liveRun{}, requested: map[string]*runHooks{},
-		asked: map[string]int{}, drains: make(chan struct{}), left: make(chan struct{}, 1), suspect: make(chan struct{}, 1),
+		asked: map[string]int{}, drains: make(chan struct{}), left: make(chan struct{}, 1), suspects: newSuspects(), taking: make(chan struct{}, maxTaking),
 	}
 	if o != nil {
 		l.opts = *o
@@ -162,10 +173,21 @@ func (l *Loop) drive(session string, ticket uint64) {
 		run.ask(ticket)
 		return
 	}
-	run := &liveRun{}
+	run := newRun()
 	run.ask(ticket)
 	run.again = false
 	l.launch(session, run)
+}
+
+// seize is drive for a run that shall stop. By force it is taken also from a
+// node that lives.
+func (l *Loop) seize(session string, force bool) {
+	l.drive(session, 0)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if run := l.live[session]; run != nil {
+		run.force = run.force || force
+	}
 }
 
 // launch begins to drive. The caller has the lock.
@@ -176,6 +198,10 @@ func (l *Loop) launch(session string, run *liveRun) {
 	l.live[session] = run
 	l.wg.Go(func() { l.keep(session, run) })
 }
+
+// maxTaking is how many trees from the list are folded and claimed at once:
+// after a restart there may be thousands.
+const maxTaking = 32
 
 // Pauses before a run that broke off is taken up again.
 const (
@@ -188,37 +214,48 @@ const (
 // a new claim finds out what became of the last append.
 func (l *Loop) keep(session string, run *liveRun) {
 	for pause := minHoldPause; ; pause = min(2*pause, maxHoldPause) {
-		err := l.hold(l.ctx, session, run)
-		retry, rests := false, false
+		began := time.Now()
+		err := l.holdSafely(session, run)
+		if time.Since(began) > maxHoldPause { // it went well for a while
+			pause = minHoldPause
+		}
+		retry, rests, elsewhere := false, false, false
 		switch {
 		case err == nil:
 			rests = true
-		case errors.Is(err, ErrStopping), errors.Is(err, errHeld), l.ctx.Err() != nil:
+		case errors.Is(err, ErrStopping), l.ctx.Err() != nil:
+		case errors.Is(err, errHeld):
+			elsewhere = true
 		case errors.Is(err, errHandedOver):
+			elsewhere = true
 			l.opts.Logger.Info("run handed over: this node drains", "session", session)
 		case errors.Is(err, eventlog.ErrSuperseded):
+			elsewhere = true
 			l.opts.Logger.Info("run taken over by another node", "session", session)
 			l.tellSuperseded(session)
 		case errors.Is(err, eventlog.ErrSessionNotFound):
 			rests = true
 			l.opts.Logger.Info("run stopped: the session was erased", "session", session)
 		case errors.Is(err, eventlog.ErrClosed), errors.Is(err, ErrUnknownAgent), errors.Is(err, eventlog.ErrStreamEnded),
-			errors.Is(err, errPanicked), errors.Is(err, errStuck):
-			rests = !errors.Is(err, eventlog.ErrClosed) && !errors.Is(err, ErrUnknownAgent) // it would come again
+			l.opts.Queue == nil && (errors.Is(err, errPanicked) || errors.Is(err, errStuck)):
+			rests = errors.Is(err, eventlog.ErrStreamEnded) // only a new run changes that
 			l.opts.Logger.Error("run stopped", "session", session, "error", err)
 		default:
 			retry = true
+			if errors.Is(err, errPanicked) || errors.Is(err, errStuck) {
+				pause = maxHoldPause // it will come again, most likely
+			}
 			l.opts.Logger.Error("run broke off and is taken up again", "session", session, "error", err, "pause", pause)
 			l.pauses(run, true)
-			if wait(l.ctx, pause) != nil {
-				retry = false
-			}
+			l.rest(run, pause)
 			l.pauses(run, false)
 		}
 		l.mu.Lock()
 		if l.ctx.Err() != nil || !retry && !run.again {
 			delete(l.live, session)
-			l.forgetHooks(session)
+			if l.forgetHooks(session); elsewhere {
+				delete(l.requested, session)
+			}
 			l.mu.Unlock()
 			select {
 			case l.left <- struct{}{}:
@@ -236,6 +273,45 @@ func (l *Loop) keep(session string, run *liveRun) {
 			run.again, run.held, pause = false, 0, minHoldPause
 		}
 		l.mu.Unlock()
+	}
+}
+
+// rest waits, unless somebody asks for the tree or the loop drains.
+func (l *Loop) rest(run *liveRun, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-run.asked:
+	case <-l.drains:
+	case <-l.ctx.Done():
+	}
+}
+
+// holdSafely is hold, whose panics are errors: a state that can't be folded is
+// no end of the process.
+func (l *Loop) holdSafely(session string, run *liveRun) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v\n%s", errPanicked, p, debug.Stack())
+		}
+	}()
+	if run.taken {
+		select {
+		case l.taking <- struct{}{}:
+		case <-l.ctx.Done():
+			return context.Cause(l.ctx)
+		}
+		defer run.underWay(l)
+	}
+	return l.hold(l.ctx, session, run)
+}
+
+// underWay lets a further tree be taken up from the list.
+func (run *liveRun) underWay(l *Loop) {
+	if run.taken {
+		run.taken = false
+		<-l.taking
 	}
 }
 

@@ -23,13 +23,16 @@ const (
 )
 
 const (
-	// suspectAfter is from how many silent deaths on a tree is suspected. A
-	// node takes up one suspect at a time, so that those which only died with
-	// the culprit get by.
+	// suspectAfter is from how many silent deaths on, the last claim's included,
+	// a tree is suspected. A
+	// node takes up one suspect, and then one more for each that turns out not
+	// to be the culprit: those which only died beside it get by.
 	suspectAfter = 2
 	// suspectTime is after what time a suspect that has neither spoken nor
 	// killed is left alone.
-	suspectTime = 5 * time.Second
+	suspectTime = 2 * time.Second
+	// maxSuspects is how many suspects at most are taken up at once.
+	maxSuspects = 64
 )
 
 func poisoned(c *projector.Claim) bool {
@@ -37,19 +40,50 @@ func poisoned(c *projector.Claim) bool {
 }
 
 func suspected(c *projector.Claim) bool {
-	return c != nil && c.Silent >= suspectAfter && !c.Spoke && !c.Progress
+	return c != nil && c.Silent+1 >= suspectAfter && !c.Spoke && !c.Progress
 }
 
-// awaitTurn waits for a suspected tree's turn, which leave ends.
-func (l *Loop) awaitTurn(ctx context.Context) (leave func(), err error) {
+// newSuspects returns the places for suspected trees, one of them free.
+func newSuspects() chan struct{} {
+	places := make(chan struct{}, maxSuspects)
+	places <- struct{}{}
+	return places
+}
+
+// turn is a suspected tree's.
+type turn struct {
+	innocent func()           // ends it, and lets a further tree have one
+	leave    func()           // only ends it
+	over     <-chan time.Time // when it has lived for a while
+}
+
+// awaitTurn waits for a suspected tree's turn. While it does, the tree is not
+// held: whoever asks for it ends the wait, as does the end of the loop, and what
+// is to be done is decided anew. Then there is no turn.
+func (l *Loop) awaitTurn(run *liveRun) (*turn, error) {
+	l.pauses(run, true)
+	defer l.pauses(run, false)
 	select {
-	case l.suspect <- struct{}{}:
-		leave = sync.OnceFunc(func() { <-l.suspect })
-		time.AfterFunc(suspectTime, leave)
-		return leave, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	case <-l.suspects:
+	case <-run.asked:
+		return nil, nil
+	case <-l.drains:
+		return nil, errHandedOver
+	case <-l.ctx.Done():
+		return nil, context.Cause(l.ctx)
 	}
+	var once sync.Once
+	free := func(places int) {
+		once.Do(func() {
+			for range places {
+				select {
+				case l.suspects <- struct{}{}:
+				default: // there are enough
+				}
+			}
+		})
+	}
+	return &turn{innocent: func() { free(2) }, leave: func() { free(1) }, over: time.After(suspectTime)}, nil
 }
 
 // endPoison has the open runs of a tree end as failed that kills whoever takes
@@ -78,4 +112,34 @@ func (r *runner) endPoison(ctx context.Context) error {
 	}
 	r.l.opts.Logger.Error("run is given up", "session", r.root, "code", CodePoisoned, "silent", claim.Silent, "fruitless", claim.Fruitless)
 	return r.w.Append(ctx, entries...)
+}
+
+// settleClaim says of this node's claim that its end will not be the tree's doing.
+func (r *runner) settleClaim(ctx context.Context, how eventlog.ClaimSettling) error {
+	r.mu.RLock()
+	claim := r.tree.Claim
+	r.mu.RUnlock()
+	if claim == nil || claim.Writer != r.id {
+		return nil
+	}
+	entries, err := entriesOf(r.root, []fact{{run: claim.RunID, f: &eventlog.ClaimSettled{
+		RunID: claim.RunID, Node: claim.Node, How: how, FactBase: r.l.factBase(r.root),
+	}}})
+	if err != nil {
+		return err
+	}
+	return r.w.Append(ctx, entries...)
+}
+
+// letGoTimeout bounds how long a loop that stops tries to say that it let go of
+// a tree.
+const letGoTimeout = 2 * time.Second
+
+// letGo says that this node lets go of the tree though it is not at rest.
+func (r *runner) letGo() {
+	ctx, cancel := context.WithTimeout(context.Background(), letGoTimeout)
+	defer cancel()
+	if err := r.settleClaim(ctx, eventlog.ClaimReleased); err != nil {
+		r.l.opts.Logger.Debug("can't say that a run was let go", "session", r.root, "error", err)
+	}
 }

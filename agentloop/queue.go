@@ -26,15 +26,15 @@ type Queue interface {
 	Forget(ctx context.Context, session string) error
 	// Holds asks a node whether it drives the session. One that does looks at
 	// the session's log once more before it lets go, and takes over the
-	// ticket, unless that is 0. A node that does not answer at once does not
-	// drive it: the log fences it.
+	// ticket, unless that is 0. One that does not answer, but was heard lately,
+	// is taken to drive it.
 	Holds(ctx context.Context, node, session string, ticket uint64) bool
 	// Wake asks for a node that hosts the agent to take the tree up now. Nobody
 	// may hear it: the list is looked through now and then.
 	Wake(agentType, session string)
 	// Agent asks for the initial state of an agent that another node hosts;
-	// false: none does.
-	Agent(ctx context.Context, agentType string) (initial json.RawMessage, hosted bool)
+	// false: none does. eventlog.ErrUnavailable: one does, and does not answer.
+	Agent(ctx context.Context, agentType string) (initial json.RawMessage, hosted bool, err error)
 	// Hosted reports whether another node hosts the agent and takes up trees.
 	Hosted(agentType string) bool
 }
@@ -63,7 +63,7 @@ func (l *Loop) put(ctx context.Context, agentType, session string) (ticket uint6
 	}
 	if ticket, err = l.opts.Queue.Put(ctx, agentType, session); err != nil {
 		done()
-		return 0, nil, err
+		return 0, func() {}, err
 	}
 	return ticket, done, nil
 }
@@ -103,21 +103,26 @@ func (l *Loop) drivenElsewhere(ctx context.Context, t *projector.Tree) bool {
 	return l.opts.Queue == nil || l.Driven(ctx, t)
 }
 
-// hosted reports whether a node runs the agent.
-func (l *Loop) hosted(ctx context.Context, agentType string) bool {
-	_, hosted := l.initialState(ctx, agentType)
-	return hosted
+// hosted returns ErrUnknownAgent if no node runs the agent.
+func (l *Loop) hosted(ctx context.Context, agentType string) error {
+	_, err := l.initialState(ctx, agentType)
+	return err
 }
 
-// initialState returns the initial state of an agent that some node hosts.
-func (l *Loop) initialState(ctx context.Context, agentType string) (state json.RawMessage, hosted bool) {
+// initialState returns the initial state of an agent that some node hosts, or
+// ErrUnknownAgent.
+func (l *Loop) initialState(ctx context.Context, agentType string) (state json.RawMessage, err error) {
 	if def := l.agents[agentType]; def != nil {
-		return def.InitialState, true
+		return def.InitialState, nil
 	}
 	if l.opts.Queue == nil || agentType == "" {
-		return nil, false
+		return nil, ErrUnknownAgent
 	}
-	return l.opts.Queue.Agent(ctx, agentType)
+	state, hosted, err := l.opts.Queue.Agent(ctx, agentType)
+	if err == nil && !hosted {
+		err = ErrUnknownAgent
+	}
+	return state, err
 }
 
 // InitialState returns the initial state of an agent that this node hosts.
@@ -135,11 +140,27 @@ func (l *Loop) Executing(ctx context.Context, t *projector.Tree) bool {
 	return t.Running() && l.Driven(ctx, t)
 }
 
+// dispatchAsked is dispatch for a tree that stands on the list only with a
+// ticket: without one it is put there.
+func (l *Loop) dispatchAsked(ctx context.Context, t *projector.Tree, ticket uint64) error {
+	if ticket == 0 && !l.Driven(ctx, t) {
+		var err error
+		var done func()
+		if ticket, done, err = l.put(ctx, t.AgentType, t.SessionID); err != nil {
+			return err
+		}
+		defer done()
+	}
+	l.dispatch(t, ticket)
+	return nil
+}
+
 // dispatch has a tree driven to which something was appended: by the node that
 // holds it, by this one, or by another one if its agent is not here.
 func (l *Loop) dispatch(t *projector.Tree, ticket uint64) {
 	elsewhere := l.leaves(t.AgentType) || l.agents[t.AgentType] == nil && !aborting(&t.Session)
 	if elsewhere && l.opts.Queue != nil && !l.Live(t.SessionID) {
+		l.forgetRequest(t.SessionID)
 		if c := t.Claim; c == nil || !l.opts.Queue.Holds(l.ctx, c.Node, t.SessionID, ticket) {
 			l.opts.Queue.Wake(t.AgentType, t.SessionID)
 		}
@@ -157,7 +178,8 @@ func (l *Loop) TakeUp(session string, ticket uint64, known bool) {
 	if l.live[session] != nil || l.asked[session] > 0 || l.Draining() {
 		return
 	}
-	run := &liveRun{agreed: known, tickets: []uint64{ticket}}
+	run := newRun()
+	run.agreed, run.tickets, run.taken = known, []uint64{ticket}, true
 	l.launch(session, run)
 }
 
@@ -177,11 +199,14 @@ func (l *Loop) heldElsewhere(ctx context.Context, t *projector.Tree, run *liveRu
 		return false
 	}
 	l.mu.Lock()
-	tickets := run.tickets
-	l.mu.Unlock()
 	ticket := uint64(0)
-	if run.agreed && len(tickets) > 0 {
-		ticket = tickets[len(tickets)-1]
+	if run.agreed && len(run.tickets) > 0 {
+		ticket = run.tickets[len(run.tickets)-1]
+	}
+	force := run.force
+	l.mu.Unlock()
+	if force {
+		return false
 	}
 	return l.opts.Queue.Holds(ctx, c.Node, t.SessionID, ticket)
 }

@@ -105,7 +105,7 @@ type plan func(t *projector.Tree) (facts []fact, run string, err error)
 // driven. agentType is a new session's.
 func (l *Loop) request(ctx context.Context, session, agentType string, plan plan) (Started, error) {
 	var run string
-	t, ticket, err := l.appendWork(ctx, session, agentType, func(t *projector.Tree) (facts []fact, err error) {
+	t, ticket, err := l.appendWork(ctx, session, agentType, always, func(t *projector.Tree) (facts []fact, err error) {
 		facts, run, err = plan(t)
 		return facts, err
 	})
@@ -113,20 +113,24 @@ func (l *Loop) request(ctx context.Context, session, agentType string, plan plan
 		l.detach(session, run)
 		return Started{}, err
 	}
-	l.dispatch(t, ticket)
+	if err := l.dispatchAsked(ctx, t, ticket); err != nil {
+		return Started{}, err
+	}
 	return started(session, run), nil
 }
 
+func always(*projector.Tree) bool { return true }
+
 // appendWork is appendPlan for what somebody has to drive: the tree is on the
-// queue's list before the first append.
+// queue's list before the first append, where that is needed.
 func (l *Loop) appendWork(
-	ctx context.Context, session, agentType string, plan func(*projector.Tree) ([]fact, error),
+	ctx context.Context, session, agentType string, needed func(*projector.Tree) bool, plan func(*projector.Tree) ([]fact, error),
 ) (t *projector.Tree, ticket uint64, err error) {
 	done := func() {}
 	defer func() { done() }()
 	t, err = l.appendPlan(ctx, session, func(t *projector.Tree) ([]fact, error) {
 		facts, err := plan(t)
-		if err != nil || len(facts) == 0 || ticket != 0 {
+		if err != nil || len(facts) == 0 || ticket != 0 || !needed(t) {
 			return facts, err
 		}
 		if t != nil && t.AgentType != "" {

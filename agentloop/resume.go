@@ -107,17 +107,18 @@ func (l *Loop) resumption(ctx context.Context, t *projector.Tree, req ResumeRequ
 // resumable returns why the session can't be resumed as it is, or the run that
 // goes on already.
 func (l *Loop) resumable(ctx context.Context, t *projector.Tree, req ResumeRequest) (run string, err error) {
-	switch {
-	case t == nil:
+	if t == nil {
 		return "", eventlog.ErrSessionNotFound
+	}
+	switch hosted := l.hosted(ctx, t.AgentType); {
 	case t.Turn == nil && l.childWaits(t): // a sub-agent has outlived its parent's turn
 		return t.CurrentRun().RunID, nil
 	case t.Status == projector.SessionCompleted || t.Status == projector.SessionFailed:
 		return "", ErrAlreadyCompleted
 	case t.Turn == nil:
 		return "", ErrNothingToResume
-	case !l.hosted(ctx, t.AgentType):
-		return "", ErrUnknownAgent
+	case hosted != nil:
+		return "", hosted
 	case aborting(&t.Session):
 		return "", ErrAlreadyCompleted
 	case !l.Executing(ctx, t):

@@ -32,8 +32,7 @@ type runner struct {
 	// have heard it or not, by StopRemote's key.
 	stopped map[string]bool
 
-	// innocent tells that the tree has not killed its process, so far.
-	innocent func()
+	turn *turn // of a suspected tree, else nil
 
 	// committing is held from reading the state to appending what was made
 	// of it, so that the patches of parallel calls build on each other.
@@ -57,12 +56,14 @@ func (l *Loop) hold(ctx context.Context, session string, run *liveRun) error {
 	if err != nil {
 		return err
 	}
-	leave := func() {}
-	if suspected(t.Claim) {
-		if leave, err = l.awaitTurn(ctx); err != nil {
+	var turn *turn
+	for turn == nil && suspected(t.Claim) && !aborting(&t.Session) {
+		if turn, err = l.awaitTurn(run); err != nil {
 			return err
 		}
-		defer leave()
+		if turn != nil {
+			defer turn.leave()
+		}
 		if t, err = l.states.Head(ctx, session); err != nil {
 			return err
 		}
@@ -73,7 +74,7 @@ func (l *Loop) hold(ctx context.Context, session string, run *liveRun) error {
 	run.held, run.agent = t.Head, t.AgentType
 	r := &runner{
 		l: l, root: session, agent: t.AgentType, id: l.opts.NewID(), tree: t, ids: map[string]*task{}, tasks: map[string]*task{},
-		ended: make(chan outcome), hooks: newHookQueue(), stopped: map[string]bool{}, innocent: leave,
+		ended: make(chan outcome), hooks: newHookQueue(), stopped: map[string]bool{}, turn: turn,
 	}
 	if effects, err := r.decide(); err != nil || len(effects) == 0 {
 		return err
@@ -100,6 +101,7 @@ func (l *Loop) hold(ctx context.Context, session string, run *liveRun) error {
 		return err
 	}
 	l.agree(run)
+	run.underWay(l)
 	if err := r.endPoison(ctx); err != nil {
 		return err
 	}
@@ -110,7 +112,11 @@ func (l *Loop) hold(ctx context.Context, session string, run *liveRun) error {
 		}
 		r.mu.Unlock()
 	}
-	return r.drive(ctx)
+	err = r.drive(ctx)
+	if l.opts.Queue != nil && (errors.Is(err, ErrStopping) || errors.Is(err, errHandedOver)) {
+		r.letGo()
+	}
+	return err
 }
 
 // openRun returns the run for which a tree is claimed, the root's if its turn
@@ -130,8 +136,8 @@ func (r *runner) observe(rec eventlog.Record) {
 	parked := len(r.tree.Parked)
 	projector.Apply(r.tree, rec)
 	r.noteHooks(rec)
-	if c := r.tree.Claim; c != nil && c.Writer == r.id && (c.Spoke || c.Progress) {
-		r.innocent()
+	if c := r.tree.Claim; r.turn != nil && c != nil && c.Writer == r.id && (c.Spoke || c.Progress) {
+		r.turn.innocent()
 	}
 	switch {
 	case rec.Kind != eventlog.KindFact: // at worst a patch that somebody else's made useless
@@ -174,6 +180,10 @@ func (r *runner) drive(ctx context.Context) error {
 	var watcher sync.WaitGroup
 	head := r.head() // from here: what is folded before the first look is decided about
 	drains := r.l.drains
+	var survived <-chan time.Time
+	if r.turn != nil {
+		survived = r.turn.over
+	}
 	watcher.Go(func() { lost <- r.watch(ctx, head, news) })
 	defer watcher.Wait()
 	defer r.stopAll()
@@ -214,6 +224,10 @@ func (r *runner) drive(ctx context.Context) error {
 			}
 		case <-drains:
 			drains = nil // it is decided anew, once
+		case <-survived:
+			if err := r.settleClaim(ctx, eventlog.ClaimSurvived); err != nil {
+				return err
+			}
 		case err := <-lost:
 			if cause := context.Cause(ctx); cause != nil {
 				return cause

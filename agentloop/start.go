@@ -82,9 +82,9 @@ func (l *Loop) Execute(ctx context.Context, req StartRequest) (*Handle, error) {
 // begin requests a run, unless found, which judges a session that exists,
 // names one.
 func (l *Loop) begin(ctx context.Context, req StartRequest, found func(*projector.Tree) (string, error)) (Started, error) {
-	initial, hosted := l.initialState(ctx, req.AgentType)
-	if !hosted {
-		return Started{}, ErrUnknownAgent
+	initial, err := l.initialState(ctx, req.AgentType)
+	if err != nil {
+		return Started{}, err
 	}
 	if len(req.Messages) == 0 {
 		return Started{}, &eventlog.ValidationError{Field: "message", Reason: "is required"}

@@ -35,7 +35,9 @@ func (l *Loop) Abort(ctx context.Context, session, reason string) error {
 func (l *Loop) requestStop(ctx context.Context, session string, kind eventlog.StopKind, reason string) error {
 	reason = cutTo(reason, MaxErrorText)
 	var waits bool
-	t, ticket, err := l.appendWork(ctx, session, "", func(t *projector.Tree) ([]fact, error) {
+	// A tree that runs is on the list already, and must be stopped without it.
+	rests := func(t *projector.Tree) bool { return t.Turn == nil || !t.Running() }
+	t, ticket, err := l.appendWork(ctx, session, "", rests, func(t *projector.Tree) ([]fact, error) {
 		switch {
 		case t == nil:
 			return nil, eventlog.ErrSessionNotFound
@@ -56,11 +58,11 @@ func (l *Loop) requestStop(ctx context.Context, session string, kind eventlog.St
 		return err
 	case t.Turn == nil:
 		if l.childWaits(t) {
-			l.dispatch(t, ticket)
+			return l.dispatchAsked(ctx, t, ticket)
 		}
 	case t.Turn.Stop == nil:
 	case waits || !l.drivenElsewhere(ctx, t):
-		l.dispatch(t, ticket)
+		return l.dispatchAsked(ctx, t, ticket)
 	default: // another node has it, if that lives
 		l.takeOverUnlessHeard(session, kind)
 	}
@@ -105,7 +107,7 @@ func (l *Loop) takeOverUnlessHeard(session string, kind eventlog.StopKind) {
 			return heard || stopped(t)
 		})
 		if err != nil && l.ctx.Err() == nil {
-			l.drive(session, 0)
+			l.seize(session, kind == eventlog.StopAbort)
 		}
 	})
 }

@@ -97,11 +97,12 @@ func (l *Loop) goBack(
 // rewind resumes from a checkpoint or a turn's beginning.
 func (l *Loop) rewind(ctx context.Context, req ResumeRequest) (Started, error) {
 	t, err := l.states.Head(ctx, req.SessionID)
-	switch {
-	case err != nil:
+	if err != nil {
 		return Started{}, err
-	case !l.hosted(ctx, t.AgentType):
-		return Started{}, ErrUnknownAgent
+	}
+	switch hosted := l.hosted(ctx, t.AgentType); {
+	case hosted != nil:
+		return Started{}, hosted
 	case l.Executing(ctx, t):
 		return Started{}, ErrAlreadyRunning
 	}

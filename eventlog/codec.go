@@ -48,6 +48,7 @@ var factTypes = table(
 	func() Fact { return new(UserMessage) },
 	func() Fact { return new(RunRequested) },
 	func() Fact { return new(RunClaimed) },
+	func() Fact { return new(ClaimSettled) },
 	func() Fact { return new(ModelTurn) },
 	func() Fact { return new(ModelFailed) },
 	func() Fact { return new(ToolResult) },

@@ -22,7 +22,17 @@ type FactBase struct {
 
 // At returns the time of writing.
 func (b *FactBase) At() int64 { return b.Timestamp }
-func (*FactBase) fact()       {}
+
+// ClaimSettling is how a claim was settled.
+type ClaimSettling string
+
+// How claims are settled.
+const (
+	ClaimReleased ClaimSettling = "released"
+	ClaimSurvived ClaimSettling = "survived"
+)
+
+func (*FactBase) fact() {}
 
 // Facts of a session and its runs.
 type (
@@ -62,6 +72,16 @@ type (
 		RunID   string `json:"runId"`
 		Node    string `json:"node"`
 		Attempt int    `json:"attempt"` // claims of this run so far, from 1
+		FactBase
+	}
+
+	// ClaimSettled says of a claim that its end is not the tree's doing: its
+	// writer let go of the tree, or had it for a while and lives. Processes
+	// that die of a tree leave none.
+	ClaimSettled struct {
+		RunID string        `json:"runId"`
+		Node  string        `json:"node"`
+		How   ClaimSettling `json:"how"`
 		FactBase
 	}
 
@@ -311,6 +331,7 @@ func (*SessionCreated) Type() string { return "session_created" }
 func (*UserMessage) Type() string    { return "user_message" }
 func (*RunRequested) Type() string   { return "run_requested" }
 func (*RunClaimed) Type() string     { return "run_claimed" }
+func (*ClaimSettled) Type() string   { return "claim_settled" }
 func (*ModelTurn) Type() string      { return "model_turn" }
 func (*ModelFailed) Type() string    { return "model_failed" }
 func (*ToolResult) Type() string     { return "tool_result" }

@@ -109,4 +109,8 @@ var factSamples = []sample[eventlog.Fact]{
 		&eventlog.RemoteProgress{ToolCallID: "call-1", RunID: "run-9", Sequence: 77, FactBase: factBase},
 		&eventlog.RemoteProgress{ToolCallID: "c", FactBase: factBase},
 	},
+	{
+		&eventlog.ClaimSettled{RunID: "run-1", Node: "node-1", How: eventlog.ClaimSurvived, FactBase: factBase},
+		&eventlog.ClaimSettled{RunID: "r", How: eventlog.ClaimReleased, FactBase: factBase},
+	},
 }

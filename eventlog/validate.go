@@ -336,6 +336,9 @@ func validateFact(f Fact) error {
 		k.id("sourceType", f.SourceType)
 	case *RemoteProgress:
 		k.id("toolCallId", f.ToolCallID)
+	case *ClaimSettled:
+		k.id("runId", f.RunID)
+		oneOf(k, "how", f.How, ClaimReleased, ClaimSurvived)
 	}
 	return k.result()
 }

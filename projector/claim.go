@@ -9,8 +9,9 @@ type Claim struct {
 	Node     string `json:"node"`
 	Attempt  int    `json:"attempt"`
 	Sequence uint64 `json:"sequence"`
-	// Spoke tells that a model's words were recorded under the claim, Progress
-	// that something was that brings a run on.
+	// Spoke tells that a model's words were recorded under the claim, or that
+	// it lived for a while; Progress that something was recorded that brings a
+	// run on, or that its writer let go of the tree.
 	Spoke    bool `json:"spoke,omitempty"`
 	Progress bool `json:"progress,omitempty"`
 	// Silent and Fruitless are how many nodes lost the tree since anything was
@@ -26,7 +27,8 @@ func (t *Tree) claimed(r eventlog.Record, f *eventlog.RunClaimed) {
 		c.Silent, c.Fruitless = last.Silent, last.Fruitless
 		switch {
 		case last.Node == f.Node, last.Progress: // it has not died of the tree
-		case last.Spoke:
+		case last.Spoke: // it does not kill at once
+			c.Silent = 0
 			c.Fruitless++
 		default:
 			c.Silent++
@@ -48,6 +50,17 @@ func (t *Tree) progress(f eventlog.Fact) {
 		c.Silent, c.Fruitless, c.Progress = 0, 0, true
 		t.Claim = &c
 	}
+}
+
+// settled notes that a claim's end is not the tree's doing.
+func (t *Tree) settled(r eventlog.Record, f *eventlog.ClaimSettled) {
+	if t.Claim == nil || t.Claim.Writer != r.Writer {
+		return
+	}
+	c := *t.Claim
+	c.Spoke = true
+	c.Progress = c.Progress || f.How == eventlog.ClaimReleased
+	t.Claim = &c
 }
 
 // spoken notes that a model's words were recorded.

@@ -40,8 +40,8 @@ func TestClaimsCountDeaths(t *testing.T) {
 	e.Writer = "w3"
 	seq++
 	projector.Apply(tree, eventlog.Record{Sequence: seq, Entry: e})
-	claim("w4", "n3", 1, 1)
-	claim("w5", "n4", 2, 1)
+	claim("w4", "n3", 0, 1)
+	claim("w5", "n4", 1, 1)
 	apply("", &eventlog.RunRequested{RunID: "r2", Mode: eventlog.ModeContinue, FactBase: base})
 	require.Zero(t, tree.Claim.Silent+tree.Claim.Fruitless, "somebody asked for it")
 	claim("w6", "n5", 0, 0)

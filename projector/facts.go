@@ -29,6 +29,8 @@ func (t *Tree) applyFact(s *Session, r eventlog.Record, f eventlog.Fact, before 
 		if run := s.run(f.RunID); run != nil {
 			run.Claims++
 		}
+	case *eventlog.ClaimSettled:
+		t.settled(r, f)
 	case *eventlog.ModelTurn:
 		return s.modelTurn(r, f)
 	case *eventlog.ModelFailed:

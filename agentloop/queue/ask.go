@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 )
 
@@ -25,7 +26,7 @@ const (
 	// fraction of a millisecond.
 	askTimeout = 300 * time.Millisecond
 	// maxAsked is how many sessions are in one question.
-	maxAsked = 1000
+	maxAsked = 500
 )
 
 // question asks a node which of the sessions it holds. With a ticket, one that
@@ -47,20 +48,20 @@ type wake struct {
 
 // listen takes what other nodes say.
 func (q *Queue) listen() error {
-	on := func(subject, group string, do nats.MsgHandler) error {
+	on := func(subs *[]*nats.Subscription, subject, group string, do nats.MsgHandler) error {
 		sub, err := q.nc.QueueSubscribe(subject, group, do) // an empty group is none
 		if err == nil {
-			q.subs = append(q.subs, sub)
+			*subs = append(*subs, sub)
 		}
 		return err
 	}
 	err := errors.Join(
-		on(allSubject, "", q.hear),
-		on(wakeSubject, "", q.hearWake),
-		on(askSubjects+jetstream.Token(q.opts.Node), "", q.reply),
+		on(&q.subs, allSubject, "", q.hear),
+		on(&q.subs, wakeSubject, "", q.hearWake),
+		on(&q.subs, askSubjects+jetstream.Token(q.opts.Node), "", q.reply),
 	)
 	for _, agent := range q.loop.AgentTypes() {
-		err = errors.Join(err, on(agentSubjects+jetstream.Token(agent), "hosts", func(m *nats.Msg) {
+		err = errors.Join(err, on(&q.hosting, agentSubjects+jetstream.Token(agent), "hosts", func(m *nats.Msg) {
 			initial, _ := q.loop.InitialState(agent)
 			respond(m, initial)
 		}))
@@ -106,7 +107,10 @@ func (q *Queue) ask(ctx context.Context, node string, what question) (a answer, 
 // Holds implements agentloop.Queue.
 func (q *Queue) Holds(ctx context.Context, node, session string, ticket uint64) bool {
 	a, err := q.ask(ctx, node, question{Sessions: []string{session}, Ticket: ticket})
-	return err == nil && len(a.Held) > 0
+	if err != nil {
+		return q.lives(node)
+	}
+	return len(a.Held) > 0
 }
 
 // Wake implements agentloop.Queue.
@@ -130,15 +134,17 @@ func (q *Queue) hearWake(m *nats.Msg) {
 }
 
 // Agent implements agentloop.Queue.
-func (q *Queue) Agent(ctx context.Context, agentType string) (initial json.RawMessage, hosted bool) {
+func (q *Queue) Agent(ctx context.Context, agentType string) (initial json.RawMessage, hosted bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	m, err := q.nc.RequestWithContext(ctx, agentSubjects+jetstream.Token(agentType), nil)
-	if err != nil {
-		return nil, false
+	switch {
+	case err == nil && len(m.Data) == 0:
+		return nil, true, nil
+	case err == nil:
+		return m.Data, true, nil
+	case errors.Is(err, nats.ErrNoResponders) && !q.Hosted(agentType):
+		return nil, false, nil
 	}
-	if len(m.Data) > 0 {
-		initial = m.Data
-	}
-	return initial, true
+	return nil, false, fmt.Errorf("queue: ask for agent %q: %w: %w", agentType, eventlog.ErrUnavailable, err)
 }

@@ -13,18 +13,21 @@ import (
 const (
 	// beat is how often a node says that it lives.
 	beat = 500 * time.Millisecond
-	// suspectAfter is after what silence a node is asked whether it lives.
-	suspectAfter = 1200 * time.Millisecond
+	// suspectAfter is after what silence a node is asked whether it lives, and
+	// is dead if its connection has gone, too. A connection that was only cut
+	// comes back sooner.
+	suspectAfter = 1500 * time.Millisecond
 	// deadAfter is after what silence a node is dead that does not answer,
 	// though its connection may be there.
-	deadAfter = 2 * time.Second
+	deadAfter = 2500 * time.Millisecond
 )
 
 // word is what a node says of itself, on helix.node.all.
 type word struct {
-	Node   string   `json:"node"`
-	Agents []string `json:"agents"`
-	State  state    `json:"state"`
+	Node     string   `json:"node"`
+	Instance string   `json:"instance"` // tells two processes of one name apart
+	Agents   []string `json:"agents"`
+	State    state    `json:"state"`
 }
 
 type state string
@@ -47,11 +50,15 @@ type peer struct {
 // say tells all nodes of this one.
 func (q *Queue) say(s state) {
 	q.mu.Lock()
-	if q.leaving && s != stateGone {
+	gone := q.gone
+	if q.gone = gone || s == stateGone; q.leaving && s != stateGone {
 		s = stateLeaving
 	}
 	q.mu.Unlock()
-	text, _ := json.Marshal(word{Node: q.opts.Node, Agents: q.loop.AgentTypes(), State: s})
+	if gone {
+		return
+	}
+	text, _ := json.Marshal(word{Node: q.opts.Node, Instance: q.instance, Agents: q.loop.AgentTypes(), State: s})
 	if err := q.nc.Publish(allSubject, text); err != nil && !q.nc.IsClosed() {
 		q.opts.Logger.Warn("can't tell other nodes of this one", "error", err)
 	}
@@ -70,6 +77,8 @@ func (q *Queue) hear(m *nats.Msg) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
+	case w.Node == q.opts.Node && w.Instance != q.instance:
+		q.opts.Logger.Error("two processes have one node name: their runs are not safe from each other", "node", w.Node)
 	case w.Node == q.opts.Node:
 		if now.Sub(q.heard) > suspectAfter { // others may have been heard no more than this one
 			for _, p := range q.peers {
@@ -134,6 +143,15 @@ func (q *Queue) probe(node string, last bool) {
 	}
 }
 
+// lives reports whether a node was heard lately. One that does not answer may
+// only be slow.
+func (q *Queue) lives(node string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	p := q.peers[node]
+	return p != nil && time.Since(p.heard) < suspectAfter
+}
+
 // Hosted implements agentloop.Queue.
 func (q *Queue) Hosted(agentType string) bool {
 	q.mu.Lock()
@@ -162,17 +180,11 @@ func (p *peer) hosts(agentType string) bool {
 	return !p.leaving && slices.Contains(p.agents, agentType)
 }
 
-// mine reports whether this node shall take a tree up that nobody holds: of the
-// nodes that host its agent it ranks first for this tree.
+// mine reports whether it is for this node, which can, to take a tree up that
+// nobody holds: of the nodes that host its agent it ranks first for this tree.
 func (q *Queue) mine(t tree) bool {
-	if !slices.Contains(q.loop.AgentTypes(), t.agentType) {
-		return false
-	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.leaving {
-		return false
-	}
 	own := rank(q.opts.Node, t.session)
 	for node, p := range q.peers {
 		if p.hosts(t.agentType) && rank(node, t.session) > own {

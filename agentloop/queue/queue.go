@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -29,6 +31,8 @@ const (
 	// tryTimeout bounds one try of a request to the list: what reaches servers
 	// without a leader is dropped.
 	tryTimeout = time.Second
+	// maxTryTimeout bounds how long the whole list may take to be read.
+	maxTryTimeout = 30 * time.Second
 	// leaderPatience is how long a request is repeated for a leader of the list
 	// to be elected.
 	leaderPatience = 20 * time.Second
@@ -36,7 +40,9 @@ const (
 
 // Options of a queue.
 type Options struct {
-	// Node names this process, as the loop's Options.Node. Required.
+	// Node names this process, as the loop's Options.Node. Required. No two
+	// processes may have the same name, not even one after the other: it is how
+	// a run tells that its process has died.
 	Node string
 	// Replicas of the list; 0 means 1.
 	Replicas int
@@ -64,24 +70,33 @@ type Queue struct {
 	opts   Options
 	loop   Loop // from Serve on
 
+	instance string
+
 	ctx  context.Context
 	stop context.CancelFunc
 	wg   sync.WaitGroup
 	subs []*nats.Subscription
-	look chan struct{} // has the list looked through
-	woke chan tree     // trees that another node asks to be taken up
+	// hosting are those by which other nodes learn which agents are here.
+	hosting []*nats.Subscription
+	look    chan struct{} // has the list looked through
+	woke    chan tree     // trees that another node asks to be taken up
+	// since tells of the trees that nobody held at the last look from when on.
+	since    map[tree]time.Time
+	failures atomic.Int64 // to read the list, in a row
 
 	mu      sync.Mutex
 	peers   map[string]*peer
 	heard   time.Time // when this node heard itself last
 	leaving bool
+	gone    bool // nothing is said any more
 }
 
 var _ agentloop.Queue = (*Queue)(nil)
 
 // Open finds the list, or makes it. The connection stays the caller's; it
 // should not be the log's, whose traffic would delay what the nodes say to each
-// other.
+// other, and should reconnect within a second: a node that is silent for longer
+// is taken for dead.
 func Open(ctx context.Context, nc *nats.Conn, o Options) (*Queue, error) {
 	if o.Node == "" {
 		return nil, errors.New("queue: Node is required")
@@ -97,7 +112,8 @@ func Open(ctx context.Context, nc *nats.Conn, o Options) (*Queue, error) {
 		return nil, fmt.Errorf("queue: %w", err)
 	}
 	q := &Queue{
-		nc: nc, js: js, opts: o, peers: map[string]*peer{}, look: make(chan struct{}, 1), woke: make(chan tree, maxWoken),
+		instance: rand.Text(),
+		nc:       nc, js: js, opts: o, peers: map[string]*peer{}, look: make(chan struct{}, 1), woke: make(chan tree, maxWoken),
 	}
 	if q.stream, err = q.ensure(ctx); err != nil {
 		return nil, fmt.Errorf("queue: stream %s: %w", Stream, err)

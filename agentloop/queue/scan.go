@@ -14,6 +14,9 @@ const (
 	// ScanEvery is how often the list is looked through for what nobody has
 	// been told of.
 	ScanEvery = 10 * time.Second
+	// neglected is after what time a node takes up a tree that another one
+	// should have: that one lives, and can't.
+	neglected = 15 * time.Second
 	// maxWoken is how many wishes to be taken up may wait.
 	maxWoken = 256
 	// At most takeUps trees are taken up in a row, then there is a pause: after
@@ -39,6 +42,7 @@ func (q *Queue) Serve(loop Loop) error {
 	q.lookSoon()
 	q.wg.Go(q.live)
 	q.wg.Go(q.scan)
+	q.wg.Go(q.answerWakes)
 	return nil
 }
 
@@ -47,6 +51,9 @@ func (q *Queue) Leave() {
 	q.mu.Lock()
 	q.leaving = true
 	q.mu.Unlock()
+	for _, s := range q.hosting {
+		_ = s.Unsubscribe() // fails only on a closed connection
+	}
 	if q.loop != nil {
 		q.say(stateLeaving)
 	}
@@ -60,7 +67,7 @@ func (q *Queue) Close() {
 		_ = q.nc.FlushTimeout(askTimeout) // best effort: it is missed soon
 	}
 	q.stop()
-	for _, s := range q.subs {
+	for _, s := range slices.Concat(q.subs, q.hosting) {
 		_ = s.Unsubscribe() // fails only on a closed connection
 	}
 	q.wg.Wait()
@@ -98,9 +105,19 @@ func (q *Queue) scan() {
 			q.lookThrough()
 		case <-every.C:
 			q.lookThrough()
+		case <-q.ctx.Done():
+			return
+		}
+	}
+}
+
+// answerWakes takes up what other nodes ask for.
+func (q *Queue) answerWakes() {
+	for {
+		select {
 		case t := <-q.woke:
-			if q.mine(t) {
-				q.takeUp([]tree{t}, time.Now().Add(q.opts.Patience)) // it is in the log
+			if q.hosts(t) && q.mine(t) {
+				q.takeUp([]tree{t}, time.Now())
 			}
 		case <-q.ctx.Done():
 			return
@@ -111,20 +128,38 @@ func (q *Queue) scan() {
 // lookThrough takes up this node's share of what stands on the list and nobody
 // holds.
 func (q *Queue) lookThrough() {
-	ctx, cancel := context.WithTimeout(q.ctx, tryTimeout)
+	ctx, cancel := context.WithTimeout(q.ctx, q.patience(tryTimeout, maxTryTimeout))
 	info, err := q.stream.Info(ctx, natsjs.WithSubjectFilter(subjects+">"))
 	cancel()
 	if err != nil {
 		q.lookAgain("can't read the list of runs", err)
 		return
 	}
+	q.failures.Store(0)
 	var trees []tree
 	for subject := range info.State.Subjects {
-		if t, ok := treeOf(subject); ok && q.mine(t) && !q.loop.Holds(t.session, 0) {
+		if t, ok := treeOf(subject); ok && q.hosts(t) && !q.loop.Holds(t.session, 0) {
 			trees = append(trees, t)
 		}
 	}
-	q.takeUp(q.unheld(trees), info.TimeStamp)
+	trees = q.unheld(trees)
+	since := make(map[tree]time.Time, len(trees))
+	for _, t := range trees {
+		if since[t] = q.since[t]; since[t].IsZero() {
+			since[t] = info.TimeStamp
+		}
+	}
+	q.since = since
+	q.takeUp(slices.DeleteFunc(trees, func(t tree) bool {
+		return !q.mine(t) && info.TimeStamp.Sub(since[t]) < neglected
+	}), info.TimeStamp)
+}
+
+// hosts reports whether this node can take the tree up.
+func (q *Queue) hosts(t tree) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return !q.leaving && slices.Contains(q.loop.AgentTypes(), t.agentType)
 }
 
 // lookAgain has the list looked through after a pause: nobody has answered.
@@ -133,9 +168,16 @@ func (q *Queue) lookAgain(what string, err error) {
 		return
 	}
 	q.opts.Logger.Warn(what, "error", err)
-	if pause(q.ctx, retryPause) == nil {
+	wait := q.patience(retryPause, ScanEvery)
+	q.failures.Add(1)
+	if pause(q.ctx, wait) == nil {
 		q.lookSoon()
 	}
+}
+
+// patience is a time that doubles with each failure in a row.
+func (q *Queue) patience(least, most time.Duration) time.Duration {
+	return min(least<<min(q.failures.Load(), 16), most)
 }
 
 // unheld returns those that no other live node holds.

@@ -20,6 +20,9 @@ import (
 // their leaders, or to be made on several servers.
 const clusterOpenTimeout = 5 * time.Minute
 
+// reconnectWait is the pause between two tries to reconnect.
+const reconnectWait = 100 * time.Millisecond
+
 // openTimeoutOf is how long opening the streams may take.
 func openTimeoutOf(c *config.Config) time.Duration {
 	if c.NATS.Replicas > 1 || c.NATS.Cluster.Listen != "" {
@@ -87,7 +90,11 @@ func embedOptions(c *config.Config, openNATS bool, subscribers []string, log *sl
 }
 
 func natsOptions(n config.NATS) ([]nats.Option, error) {
-	opts := []nats.Option{nats.Name("helixd"), nats.MaxReconnects(-1)}
+	opts := []nats.Option{
+		nats.Name("helixd"), nats.MaxReconnects(-1),
+		// Sooner than other nodes take this one for dead.
+		nats.ReconnectWait(reconnectWait), nats.ReconnectJitter(reconnectWait, reconnectWait),
+	}
 	if !n.Credentials.IsZero() {
 		if n.InlineCredentials() {
 			opts = append(opts, nats.UserCredentialBytes([]byte(n.Credentials.Reveal())))

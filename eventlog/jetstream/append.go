@@ -21,7 +21,17 @@ const (
 	// answerTimeout is how long one try waits for its answer; what became of
 	// it is then looked up.
 	answerTimeout = 5 * time.Second
+	// replicatedTimeout is answerTimeout on several servers, where what comes
+	// between two leaders is dropped.
+	replicatedTimeout = 2 * time.Second
 )
+
+func (o Options) answerTimeout() time.Duration {
+	if o.Replicas > 1 {
+		return replicatedTimeout
+	}
+	return answerTimeout
+}
 
 // pubAck is JetStream's answer to a publish.
 type pubAck struct {
@@ -170,7 +180,7 @@ func (l *Log) publish(ctx context.Context, messages []*nats.Msg) (uint64, error)
 			delete(last.Header, name)
 		}
 	}
-	try, cancel := context.WithTimeout(ctx, answerTimeout)
+	try, cancel := context.WithTimeout(ctx, l.opts.answerTimeout())
 	defer cancel()
 	answer, err := l.nc.RequestMsgWithContext(try, last)
 	if err != nil {

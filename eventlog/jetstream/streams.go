@@ -42,7 +42,7 @@ func (l *Log) streamsOf(p int) []natsjs.StreamConfig {
 	segments.Subjects = []string{
 		segmentSubjects + strconv.Itoa(p) + ".*", floorSubjects + strconv.Itoa(p) + ".*", erasedSubjects + strconv.Itoa(p) + ".*",
 	}
-	segments.Compression = natsjs.S2Compression
+	segments.Compression = CompressionOf(l.opts.Replicas)
 	if p > 0 {
 		return []natsjs.StreamConfig{records, segments}
 	}
@@ -51,6 +51,16 @@ func (l *Log) streamsOf(p int) []natsjs.StreamConfig {
 	blobs.Description = "helixd: large payloads, in parts"
 	blobs.Subjects = []string{blobSubjects + ">"}
 	return []natsjs.StreamConfig{records, segments, blobs}
+}
+
+// CompressionOf is how streams with so many replicas may be compressed. A server
+// of a cluster that is started again may compress the block to which it then
+// appends (2.15.2, with SyncAlways): the replica is unreadable from then on.
+func CompressionOf(replicas int) natsjs.StoreCompression {
+	if replicas > 1 {
+		return natsjs.NoCompression
+	}
+	return natsjs.S2Compression
 }
 
 // newPartitions is how many a new log has if nobody says: more than one server

@@ -56,7 +56,7 @@ func Open(ctx context.Context, nc *nats.Conn, partitions, replicas int) (*Folds,
 		config := natsjs.StreamConfig{
 			Name: streamName(p), Description: "helixd: saved folds, a cache",
 			Subjects: []string{subjects + strconv.Itoa(p) + ".>"}, Storage: natsjs.FileStorage,
-			Compression: natsjs.S2Compression, MaxMsgsPerSubject: 1, AllowDirect: true, Replicas: max(replicas, 1),
+			Compression: logjs.CompressionOf(replicas), MaxMsgsPerSubject: 1, AllowDirect: true, Replicas: max(replicas, 1),
 		}
 		var s natsjs.Stream
 		err := logjs.Settle(ctx, nc, func(ctx context.Context) (err error) {
