@@ -118,9 +118,18 @@ esac
 	return all
 }
 
-// operatorAudience is that of a deployment in operator mode, set up as the
-// template for nsc says, with TLS. It returns helixd's credentials.
-func operatorAudience(t *testing.T) (a *audience, creds string) {
+// operated is a deployment in operator mode, set up as the template for nsc
+// says, with TLS.
+type operated struct {
+	dir                  string // with cert.pem and key.pem
+	trusted              *x509.CertPool
+	accounts             string // what a server's file says of them, and of TLS
+	creds                string // the file of helixd's own
+	own, admin           []byte // the same, and those of who may do everything
+	signing, subscribers entity
+}
+
+func newOperated(t *testing.T) *operated {
 	t.Helper()
 	operator := newEntity(t, nkeys.CreateOperator)
 	system, helix, subscribers, signing := newEntity(t, nkeys.CreateAccount), newEntity(t, nkeys.CreateAccount), newEntity(t, nkeys.CreateAccount), newEntity(t, nkeys.CreateAccount)
@@ -181,35 +190,54 @@ func operatorAudience(t *testing.T) (a *audience, creds string) {
 	})
 	admin := user(func(*jwt.UserClaims) {})
 
-	dir := t.TempDir()
-	trusted := selfSigned(t, dir)
-	file := func(name string, content []byte) string {
-		path := filepath.Join(dir, name)
-		require.NoError(t, os.WriteFile(path, content, 0o600))
-		return path
-	}
-	o, err := server.ProcessConfigFile(file("server.conf", fmt.Appendf(nil, `
-host: 127.0.0.1, port: -1, server_name: outside
+	d := &operated{dir: t.TempDir(), own: own, admin: admin, signing: signing, subscribers: subscribers}
+	d.trusted = selfSigned(t, d.dir)
+	d.creds = d.file(t, "helixd.creds", string(own))
+	d.accounts = fmt.Sprintf(`
 operator: %q
 resolver: MEMORY
 resolver_preload { %s: %s, %s: %s, %s: %s }
-jetstream { store_dir: %q, max_file: 1G, max_mem: 64M }
-tls { cert_file: %[9]q, key_file: %[10]q }
-websocket { host: 127.0.0.1, port: -1, tls { cert_file: %[9]q, key_file: %[10]q } }
-`, file("operator.jwt", []byte(encoded(op, operator))), system.id, encoded(sys, operator), helix.id, encoded(log, operator),
-		subscribers.id, encoded(hearers, operator), filepath.Join(dir, "jetstream"), filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"))))
-	require.NoError(t, err)
-	srv := outsideServer(t, o)
+tls { cert_file: %[8]q, key_file: %[9]q }
+`, d.file(t, "operator.jwt", encoded(op, operator)), system.id, encoded(sys, operator), helix.id, encoded(log, operator),
+		subscribers.id, encoded(hearers, operator), filepath.Join(d.dir, "cert.pem"), filepath.Join(d.dir, "key.pem"))
+	return d
+}
 
+func (d *operated) file(t *testing.T, name, content string) (path string) {
+	t.Helper()
+	path = filepath.Join(d.dir, name)
+	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+	return path
+}
+
+// server runs one of the deployment, with its own part of the file.
+func (d *operated) server(t *testing.T, name, own string) *server.Server {
+	t.Helper()
+	o, err := server.ProcessConfigFile(d.file(t, name+".conf", fmt.Sprintf(`
+host: 127.0.0.1, port: -1, server_name: %s
+jetstream { store_dir: %q, max_file: 1G, max_mem: 64M }
+`, name, filepath.Join(d.dir, name))+d.accounts+own))
+	require.NoError(t, err)
+	return outsideServer(t, o)
+}
+
+// operatorAudience is that of a deployment in operator mode. It returns helixd's
+// credentials.
+func operatorAudience(t *testing.T) (a *audience, creds string) {
+	t.Helper()
+	d := newOperated(t)
+	srv := d.server(t, "outside", fmt.Sprintf("websocket { host: 127.0.0.1, port: -1, tls { cert_file: %q, key_file: %q } }\n",
+		filepath.Join(d.dir, "cert.pem"), filepath.Join(d.dir, "key.pem")))
 	a = &audience{
 		urls: map[string]string{"TCP": srv.ClientURL(), "WebSocket": srv.WebsocketURL()},
-		tls:  &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12}, seed: signing.seed, account: subscribers.id,
+		tls:  &tls.Config{RootCAs: d.trusted, MinVersion: tls.VersionTLS12}, seed: d.signing.seed, account: d.subscribers.id,
 	}
 	require.True(t, strings.HasPrefix(a.urls["WebSocket"], "wss://"))
-	a.minter, err = subscriber.New(signing.seed, &subscriber.Options{Account: subscribers.id})
+	var err error
+	a.minter, err = subscriber.New(d.signing.seed, &subscriber.Options{Account: d.subscribers.id})
 	require.NoError(t, err)
-	a.admin = a.connect(t, a.urls["TCP"], nats.UserCredentialBytes(admin)).Conn
-	return newAudience(t, a, a.connect(t, a.urls["TCP"], nats.UserCredentialBytes(own)).Conn), file("helixd.creds", own)
+	a.admin = a.connect(t, a.urls["TCP"], nats.UserCredentialBytes(d.admin)).Conn
+	return newAudience(t, a, a.connect(t, a.urls["TCP"], nats.UserCredentialBytes(d.own)).Conn), d.creds
 }
 
 // outsideServer runs one as it was configured.
