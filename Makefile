@@ -3,6 +3,9 @@
 # How many times the kill test kills, and how long each fuzz target runs.
 KILLS ?= 30
 FUZZTIME ?= 10s
+# How long chaos breaks things, and its seed; 0: another one each time.
+CHAOS ?= 10m
+SEED ?= 0
 
 .PHONY: help
 help: ## list the targets
@@ -25,6 +28,20 @@ lint: ## gofmt, go vet and staticcheck
 .PHONY: kill
 kill: ## kill -9 a server KILLS times and check that nothing is lost
 	HELIX_KILLS=$(KILLS) go test -count=1 -run TestKill -timeout 20m ./integration
+
+.PHONY: chaos
+chaos: ## break three nodes for CHAOS while 200 sessions stream, then one that is killed and one that loses its power
+	go run ./integration/chaos -seed $(SEED) -for $(CHAOS)
+	go run ./integration/chaos -seed $(SEED) -for 2m -nodes 1 -sessions 60
+	go run ./integration/chaos -seed $(SEED) -for 2m -nodes 1 -sessions 60 -faults power
+
+.PHONY: recovery
+recovery: ## measure how long nodes, leaders and a restart take to recover
+	go run ./integration/recovery
+
+.PHONY: storm
+storm: ## cut 10,000 SSE clients of two nodes off at once
+	go run ./integration/storm
 
 .PHONY: waiting
 waiting: ## suspend 20,000 sessions and show that they cost nothing

@@ -52,8 +52,11 @@ func (d *daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
-	d.front = newFront(listener, log)
-	d.onClose(func() { d.front.server.Close() })
+	d.onClose(func() { listener.Close() })
+	d.front = newFront(log)
+	if c.NATS.Cluster.Listen != "" { // it may wait for others for long; alone, clients wait for it
+		d.front.serve(listener)
+	}
 	minter, err := minterOf(c)
 	if err != nil {
 		return err
@@ -130,6 +133,7 @@ func (d *daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 		return err
 	}
 	d.front.open(api)
+	d.front.serve(listener)
 	return nil
 }
 

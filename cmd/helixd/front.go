@@ -7,25 +7,33 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 )
 
-// front serves HTTP from the first moment on: a node of a cluster may wait for
-// others for long, and must not be taken for dead meanwhile.
+// front serves HTTP, if need be before the daemon can: a node of a cluster may
+// wait for others for long, and must not be taken for dead meanwhile.
 type front struct {
 	server  *http.Server
 	handler atomic.Pointer[http.Handler] // nil: the daemon is starting
-	failed  chan error                   // gets why it serves no more, once
+	once    sync.Once
+	failed  chan error // gets why it serves no more, once
 }
 
-func newFront(listener net.Listener, log *slog.Logger) *front {
+func newFront(log *slog.Logger) *front {
 	f := &front{failed: make(chan error, 1)}
 	f.server = &http.Server{
 		Handler: f, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
-	go func() { f.failed <- f.server.Serve(listener) }()
 	return f
+}
+
+// serve begins to serve; a second call does nothing.
+func (f *front) serve(listener net.Listener) {
+	f.once.Do(func() {
+		go func() { f.failed <- f.server.Serve(listener) }()
+	})
 }
 
 // ServeHTTP implements http.Handler.
