@@ -34,6 +34,7 @@ type Call struct {
 	updates []update
 	updated json.RawMessage // the state after updates
 	done    bool
+	lost    error // the log has not taken what the tool said
 }
 
 // update changes the custom state. It may run again on a fresher state.
@@ -171,5 +172,20 @@ func (c *Call) Emit(ctx context.Context, name string, data any) error {
 	if err != nil {
 		return fmt.Errorf("event %s: %w", name, err)
 	}
-	return c.r.append(ctx, c.chunk(&eventlog.CustomEvent{EventName: name, Data: raw, Base: c.base()}))
+	expired := ctx.Err() != nil
+	err = c.r.append(ctx, c.chunk(&eventlog.CustomEvent{EventName: name, Data: raw, Base: c.base()}))
+	if err != nil && !expired && !unrecordable(err) && !errors.Is(err, eventlog.ErrStreamEnded) {
+		c.mu.Lock()
+		c.lost = err
+		c.mu.Unlock()
+	}
+	return err
+}
+
+// lostLog returns why the log did not take something that the tool said. The
+// tool's failure is no result then: the call is made again.
+func (c *Call) lostLog() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lost
 }

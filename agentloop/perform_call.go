@@ -104,6 +104,9 @@ func (t *task) runTool(ctx context.Context, c *Call, call projector.Call, tool *
 	if cause := context.Cause(ctx); cause != nil {
 		return cause // the call was stopped: it is executed again
 	}
+	if lost := c.lostLog(); lost != nil {
+		return fmt.Errorf("an event of tool %s is not in the log: %w", tool.Name, lost)
+	}
 	return t.commitCall(ctx, c, nil, code, cut(err.Error()))
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -129,6 +130,46 @@ func TestANodeThatWasCutOffDoesNotTakeItsRunBack(t *testing.T) {
 	close(may)
 	require.JSONEq(t, `"Done."`, string(second.ended("s").Output))
 	require.Equal(t, 2, claims(t, log.Log))
+}
+
+// silent is a log that answers nothing about custom events while it is down.
+type silent struct {
+	eventlog.Log
+	down atomic.Bool
+}
+
+func (s *silent) Append(ctx context.Context, session string, expected uint64, entries []eventlog.Entry) (uint64, error) {
+	custom := func(e eventlog.Entry) bool { return e.Type == "custom" }
+	if s.down.Load() && slices.ContainsFunc(entries, custom) {
+		<-ctx.Done()
+		return 0, fmt.Errorf("%w: %w", eventlog.ErrOutcomeUnknown, context.Cause(ctx))
+	}
+	return s.Log.Append(ctx, session, expected, entries)
+}
+
+// A tool whose event the log does not take within the call's time has not
+// failed: the call is made again when the log is back.
+func TestALogOutageIsNoToolsFailure(t *testing.T) {
+	log := &silent{Log: memory.New()}
+	log.down.Store(true)
+	var made atomic.Int32
+	look := agentloop.NewTool("look", "", func(ctx context.Context, c *agentloop.Call, _ struct{}) (string, error) {
+		if made.Add(1) > 1 {
+			log.down.Store(false)
+		}
+		return "rain", c.Emit(ctx, "progress", map[string]int{"percent": 50})
+	})
+	look.Timeout = 50 * time.Millisecond
+	g := newRigOn(t, log, agentloop.Agent{Name: "a", Tools: []agentloop.Tool{look}, Model: scripted.New([]scripted.Turn{
+		{ToolCalls: []scripted.Call{{ID: "c", Name: "look"}}}, {Text: "It rains."},
+	}, nil)})
+	g.start("s", "a", "go")
+	state := g.ended("s")
+	require.JSONEq(t, `"It rains."`, string(state.Output))
+	require.GreaterOrEqual(t, made.Load(), int32(2))
+	for _, m := range state.Messages {
+		require.Empty(t, m.ErrorCode)
+	}
 }
 
 // suspensionGate is a log that holds the append of a suspension up.
