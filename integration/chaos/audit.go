@@ -1,0 +1,124 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"github.com/helixd/helixd/projector"
+)
+
+// audited is what an audit has seen of a session: it stays the beginning of
+// all that comes, unless the power fails.
+type audited struct {
+	power   int64
+	records []shown
+}
+
+// audit checks sessions while things are broken, until stop is closed.
+func (t *trial) audit(stop <-chan struct{}) {
+	r := t.random("audit", 0)
+	for {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		if !t.sleep(100 * time.Millisecond) {
+			return
+		}
+		all := t.all()
+		if len(all) == 0 {
+			continue
+		}
+		l := all[r.IntN(len(all))]
+		err := t.auditSession(r, l)
+		if err == nil {
+			continue
+		}
+		t.note("an answer that was wrong for a moment", "%s: %v", l.session, err)
+		if !t.sleep(time.Second) { // a read behind another node's is no loss
+			return
+		}
+		if err := t.auditSession(r, l); err != nil {
+			t.broken(l, fmt.Errorf("in an audit: %w", err))
+			return
+		}
+	}
+}
+
+// auditSession compares what one node says of a session, and the state that
+// another one says, with what had been promised before.
+func (t *trial) auditSession(r *rand.Rand, l *ledger) error {
+	l.mu.Lock()
+	before, created, last := l.promised(), l.created, l.audited
+	l.mu.Unlock()
+	power := t.power.Load()
+	a := t.get(t.ctx, t.anyNode(r), "/sessions/"+l.session+"/records?dead=1")
+	switch {
+	case power != t.power.Load(), a.unsure(), a.code == "NOT_FOUND" && !created:
+		return nil
+	case a.status != http.StatusOK:
+		return fmt.Errorf("records: %s", a)
+	}
+	records, err := parseRecords(a.raw)
+	if err == nil && len(records) == 0 {
+		err = errors.New("there are none")
+	}
+	if err != nil {
+		return fmt.Errorf("records: %w", err)
+	}
+	if before.written != nil { // meanwhile it has gone on
+		l.mu.Lock()
+		before.written = l.promised().written
+		for _, done := range l.acks {
+			for _, text := range done.texts {
+				before.written[text] = true
+			}
+		}
+		l.mu.Unlock()
+	}
+	if err := before.hold(records); err != nil {
+		return err
+	}
+	head := records[len(records)-1].Sequence
+	var seen []shown
+	for line := range bytes.Lines(timeless(a.raw)) {
+		seen = append(seen, shown{records[len(seen)].Sequence, maphash.Bytes(seed, line)})
+	}
+	if last.power == power {
+		for i, old := range last.records {
+			if i >= len(seen) || seen[i] != old {
+				return wrong([]uint64{old.sequence}, "record %d is not that of an earlier look: %s", old.sequence, line(a.raw, i))
+			}
+		}
+	}
+	if len(seen) > len(last.records) || last.power != power {
+		l.update(func() { l.audited = audited{power, seen} })
+	}
+	a = t.get(t.ctx, t.anyNode(r), fmt.Sprintf("/sessions/%s/state?at=%d", l.session, head))
+	switch {
+	case power != t.power.Load(), a.unsure():
+		return nil
+	case a.status != http.StatusOK:
+		return fmt.Errorf("state at %d: %s", head, a)
+	}
+	return sameState(a.raw, projector.Fold(records...))
+}
+
+// line returns the line i of a text, if there is one.
+func line(text []byte, i int) []byte {
+	for l := range bytes.Lines(text) {
+		if i == 0 {
+			return l
+		}
+		i--
+	}
+	return nil
+}

@@ -1,0 +1,251 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"maps"
+	"os/exec"
+	"regexp"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// checkers is how many sessions are checked at once.
+const checkers = 4
+
+// check holds all that was promised against what every node says, when all is
+// at rest.
+func (t *trial) check() error {
+	all := t.all()
+	t.say("checking %d sessions", len(all))
+	var group sync.WaitGroup
+	var mu sync.Mutex
+	var total figures
+	todo := make(chan *ledger)
+	for range checkers {
+		group.Go(func() {
+			for l := range todo {
+				f, err := t.checkSession(l)
+				if err != nil {
+					t.broken(l, err)
+				}
+				mu.Lock()
+				total.add(f)
+				mu.Unlock()
+			}
+		})
+	}
+	for _, l := range all {
+		if t.ctx.Err() != nil {
+			break
+		}
+		todo <- l
+	}
+	close(todo)
+	group.Wait()
+	if text := t.confessions(); text != "" {
+		t.violate("", nil, "%s", text)
+	}
+	if t.ctx.Err() == nil {
+		t.verify()
+	}
+	if t.ctx.Err() != nil {
+		return nil
+	}
+	calls, runs := t.tools.count()
+	t.say("%d sessions, %d records, %d of them struck; %d appends and %d runs acknowledged; %d claims; %d tool calls made %d times; readers got %d chunks",
+		len(all), total.records, total.struck, total.acks, total.runs, total.claims, calls, runs, total.shown)
+	t.say("noted: %s", t.noted())
+	return nil
+}
+
+// verify has helixd verify the streams; with one node, which it stops, also
+// its files.
+func (t *trial) verify() {
+	n := t.cluster[0]
+	what := []string{"verify", "--nats", fmt.Sprintf("nats://%s:%s@%s", natsUser, natsPassword, n.nats)}
+	if len(t.cluster) == 1 {
+		if !n.interrupt() {
+			t.violate("", nil, "%s did not end within %s: %s", n.name, stopWithin, n.lastWords())
+			return
+		}
+		what = []string{"verify", "--data-dir", n.data}
+	}
+	if out, err := exec.CommandContext(t.ctx, t.binary, what...).CombinedOutput(); err != nil {
+		t.violate("", nil, "helixd verify: %v: %s", err, out)
+	}
+}
+
+// figures are what was checked.
+type figures struct{ records, struck, acks, runs, claims, shown int }
+
+func (f *figures) add(g figures) {
+	f.records += g.records
+	f.struck += g.struck
+	f.acks += g.acks
+	f.runs += g.runs
+	f.claims += g.claims
+	f.shown += g.shown
+}
+
+// problem is a promise that a session does not hold.
+type problem struct {
+	sequences []uint64
+	what      string
+}
+
+func (p *problem) Error() string { return p.what }
+
+func wrong(sequences []uint64, format string, args ...any) error {
+	return &problem{sequences, fmt.Sprintf(format, args...)}
+}
+
+func (t *trial) broken(l *ledger, err error) {
+	var sequences []uint64
+	if p, ok := errors.AsType[*problem](err); ok {
+		sequences = p.sequences
+	}
+	t.violate(l.session, sequences, "%v", err)
+}
+
+// checkSession checks one session at rest on all nodes.
+func (t *trial) checkSession(l *ledger) (f figures, err error) {
+	var raw, lines []byte
+	for i, n := range t.cluster {
+		a := n.say("/sessions/" + l.session + "/records?dead=1")
+		if a.code == "NOT_FOUND" && !l.isCreated() {
+			return f, nil
+		}
+		if a.status != 200 {
+			return f, fmt.Errorf("records of %s: %s", n.name, a)
+		}
+		if said := timeless(a.raw); i == 0 {
+			raw, lines = a.raw, said
+		} else if !bytes.Equal(lines, said) {
+			return f, differs(lines, said, n.name)
+		}
+	}
+	records, err := parseRecords(raw)
+	if err != nil {
+		return f, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.promised().hold(records); err != nil {
+		return f, err
+	}
+	tree := projector.Fold(records...)
+	for _, n := range t.cluster {
+		a := n.say("/sessions/" + l.session + "/state")
+		if a.status != 200 {
+			return f, fmt.Errorf("state of %s: %s", n.name, a)
+		}
+		if err := sameState(a.raw, tree); err != nil {
+			return f, fmt.Errorf("%s: %w", n.name, err)
+		}
+	}
+	if err := t.rightEnd(l, tree); err != nil {
+		return f, err
+	}
+	if err := t.tools.again(records); err != nil {
+		return f, err
+	}
+	f = figures{records: len(records), acks: len(l.acks), runs: len(l.runs)}
+	dead, err := deadOf(records)
+	if err != nil {
+		return f, err
+	}
+	for _, r := range records {
+		if dead.Covers(r) {
+			f.struck++
+		}
+		if r.Type == (*eventlog.RunClaimed)(nil).Type() {
+			f.claims++
+		}
+	}
+	for _, r := range l.readers {
+		f.shown += len(r.seen)
+		if err := r.holds(records, dead); err != nil {
+			return f, err
+		}
+	}
+	return f, nil
+}
+
+// say asks a node at rest. Only one that is busy with something else may need
+// more than one try.
+func (n *node) say(path string) (a answer) {
+	for range 5 {
+		if a = n.t.get(n.t.ctx, n.direct, path); !a.unsure() || !n.t.sleep(time.Second) {
+			break
+		}
+	}
+	return a
+}
+
+// timeless leaves out when records were stored: nodes need not agree on that
+// to the millisecond, and no fold looks at it.
+func timeless(lines []byte) []byte { return storedAt.ReplaceAll(lines, []byte("$1,")) }
+
+var storedAt = regexp.MustCompile(`(?m)^(\{"sequence":\d+),"time":"[^"]*",`)
+
+// differs names the first record of which two nodes say something else.
+func differs(a, b []byte, who string) error {
+	as, bs := bytes.Split(a, []byte("\n")), bytes.Split(b, []byte("\n"))
+	for i := range min(len(as), len(bs)) {
+		if !bytes.Equal(as[i], bs[i]) {
+			return fmt.Errorf("node1 has %.300s where %s has %.300s", as[i], who, bs[i])
+		}
+	}
+	return fmt.Errorf("node1 has %d records, %s has %d", len(as)-1, who, len(bs)-1)
+}
+
+func deadOf(records []eventlog.Record) (dead eventlog.Dead, err error) {
+	for _, r := range records {
+		if err := dead.Mark(r); err != nil {
+			return nil, err
+		}
+	}
+	return dead, nil
+}
+
+// holds checks what a reader was shown: each surviving chunk once and in order,
+// and nothing that is not in the log. What it saw before it was struck is in
+// the log, too.
+func (r *reader) holds(records []eventlog.Record, dead eventlog.Dead) error {
+	seen := map[uint64]uint64{}
+	for _, s := range r.seen { // each rises: event has seen to that
+		seen[s.sequence] = s.hash
+	}
+	end := uint64(0)
+	if len(r.seen) > 0 {
+		end = r.seen[len(r.seen)-1].sequence
+	}
+	for _, rec := range records {
+		if rec.Kind != eventlog.KindChunk {
+			continue
+		}
+		hash, shown := seen[rec.Sequence]
+		delete(seen, rec.Sequence)
+		switch {
+		case !shown && rec.Sequence <= end && !dead.Covers(rec):
+			return wrong([]uint64{rec.Sequence}, "a reader has not got %s", rec.Payload)
+		case !shown && !dead.Covers(rec):
+			return wrong([]uint64{rec.Sequence, end}, "a reader has not got the end, %s", rec.Payload)
+		case shown && hash != maphash.Bytes(seed, rec.Payload):
+			return wrong([]uint64{rec.Sequence}, "a reader has got something else than %s", rec.Payload)
+		}
+	}
+	if len(seen) > 0 {
+		return wrong(slices.Sorted(maps.Keys(seen)), "a reader was shown what is not in the log")
+	}
+	return nil
+}

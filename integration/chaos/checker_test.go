@@ -1,0 +1,113 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"hash/maphash"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// said is a producer's record: "p.1 " at sequence 11, and so on.
+func said(t *testing.T, sequence uint64, text string) eventlog.Record {
+	t.Helper()
+	e, err := eventlog.NewChunk(&eventlog.TextDelta{
+		Base: eventlog.Base{AgentID: "s", AgentType: agentProducer}, Delta: text,
+	}, eventlog.Labels{})
+	require.NoError(t, err)
+	return eventlog.Record{Sequence: sequence, Entry: e}
+}
+
+func claim(t *testing.T, sequence uint64, writer string) eventlog.Record {
+	t.Helper()
+	e, err := eventlog.NewFact("s", &eventlog.RunClaimed{
+		RunID: "r", Node: writer, Attempt: 1, FactBase: eventlog.FactBase{SessionID: "s", Timestamp: 1},
+	}, eventlog.Labels{})
+	require.NoError(t, err)
+	e.Writer, e.Ordinal = writer, 1
+	return eventlog.Record{Sequence: sequence, Entry: e}
+}
+
+// The checker notices each way in which a log may break a promise.
+func TestWhatIsNoticedInALog(t *testing.T) {
+	promised := promises{
+		session: "s", acks: []ack{{11, 12, []string{"p.1 ", "p.2 "}}}, written: map[string]bool{"p.3 ": true},
+	}
+	one, two, three := said(t, 11, "p.1 "), said(t, 12, "p.2 "), said(t, 13, "p.3 ")
+	late := said(t, 23, "p.3 ")
+	late.Writer, late.Ordinal = "old", 2
+	require.NoError(t, promised.hold([]eventlog.Record{one, two}))
+	require.NoError(t, promised.hold([]eventlog.Record{one, two, three}))
+	for name, test := range map[string]struct {
+		records []eventlog.Record
+		problem string
+	}{
+		"a lost one":     {[]eventlog.Record{one}, `"p.2 " was acknowledged at 12 and is lost`},
+		"one elsewhere":  {[]eventlog.Record{one, said(t, 14, "p.2 ")}, "stands at 14"},
+		"one twice":      {[]eventlog.Record{one, two, said(t, 14, "p.2 ")}, "is there twice"},
+		"another order":  {[]eventlog.Record{one, two, said(t, 13, "p.4 "), said(t, 14, "p.3 ")}, "stands behind number 4"},
+		"a foreign one":  {[]eventlog.Record{one, two, said(t, 13, "p.9 ")}, "nobody wrote"},
+		"going back":     {[]eventlog.Record{one, two, said(t, 12, "p.3 ")}, "order"},
+		"a fenced write": {[]eventlog.Record{one, two, claim(t, 21, "old"), claim(t, 22, "new"), late}, "fencing"},
+	} {
+		require.ErrorContains(t, promised.hold(test.records), test.problem, name)
+	}
+	require.ErrorContains(t, promises{session: "s", runs: []string{"r"}}.hold(nil), "the run r was acknowledged and is lost")
+	require.ErrorContains(t, promises{session: "s", accepted: []string{"c"}}.hold(nil), "the answer to call c was accepted and is lost")
+}
+
+// The checker notices what a reader lacks and what it should not have got;
+// what is struck it may have seen or not.
+func TestWhatIsNoticedOfAReader(t *testing.T) {
+	records := []eventlog.Record{said(t, 1, "a.1 "), said(t, 2, "a.2 "), said(t, 3, "a.3 ")}
+	dead := eventlog.Dead{{AgentID: "s", From: 2, To: 2, Scope: eventlog.ScopeContent}}
+	see := func(records ...eventlog.Record) *reader {
+		r := &reader{}
+		for _, rec := range records {
+			r.seen = append(r.seen, shown{rec.Sequence, maphash.Bytes(seed, rec.Payload)})
+		}
+		return r
+	}
+	require.NoError(t, see(records...).holds(records, dead))
+	require.NoError(t, see(records[0], records[2]).holds(records, dead))
+	for name, test := range map[string]struct {
+		r       *reader
+		problem string
+	}{
+		"a gap":          {see(records[1], records[2]), "has not got {"},
+		"no end":         {see(records[0]), "has not got the end"},
+		"another text":   {see(records[0], said(t, 3, "a.4 ")), "something else"},
+		"one too many":   {see(records[0], records[2], said(t, 4, "a.4 ")), "not in the log"},
+		"nothing at all": {see(), "has not got the end"},
+	} {
+		require.ErrorContains(t, test.r.holds(records, dead), test.problem, name)
+	}
+}
+
+// A seed says what is broken, when, where and for how long; within the time
+// every kind is.
+func TestPlanFollowsTheSeed(t *testing.T) {
+	o := options{seed: 1, nodes: 3, span: 2 * time.Minute, faults: kinds}
+	require.Equal(t, plan(o), plan(o))
+	other := o
+	other.seed = 2
+	require.NotEqual(t, plan(o), plan(other))
+	for seed := range uint64(100) {
+		o.seed = seed
+		broken := map[string]bool{}
+		last := time.Duration(0)
+		for _, f := range plan(o) {
+			broken[f.kind] = true
+			require.GreaterOrEqual(t, f.at, last)
+			require.LessOrEqual(t, f.at+f.lasts, o.span)
+			require.NotEqual(t, f.node, f.other, fmt.Sprint(f))
+			last = f.at
+		}
+		require.Len(t, broken, len(kinds), "seed %d", seed)
+	}
+}

@@ -1,0 +1,93 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// ledger is what a session was promised: whatever was answered to somebody, and
+// what readers were shown.
+type ledger struct {
+	session string
+	agent   string // empty: outside producers write it
+
+	mu       sync.Mutex
+	created  bool // an answer says that it is there
+	acks     []ack
+	unsure   map[string]bool // texts that were sent, and of which nobody knows yet
+	runs     []string        // that were said to have begun
+	accepted []string        // calls whose answer was accepted
+	stopped  bool            // somebody has interrupted it
+	ended    bool            // somebody was told that it has ended
+	readers  []*reader
+	audited  audited
+	doing    string // what it waits for, to be told if that lasts
+}
+
+// ack is an append that was answered. Its records stand at first to last,
+// without gaps.
+type ack struct {
+	first, last uint64
+	texts       []string
+}
+
+// ledger returns the session's, a new one if there is none.
+func (t *trial) ledger(session, agent string) *ledger {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l := t.ledgers[session]
+	if l == nil {
+		l = &ledger{session: session, agent: agent, unsure: map[string]bool{}}
+		t.ledgers[session] = l
+	}
+	return l
+}
+
+// all returns all ledgers, by session.
+func (t *trial) all() []*ledger {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var all []*ledger
+	for _, l := range t.ledgers {
+		all = append(all, l)
+	}
+	slices.SortFunc(all, func(a, b *ledger) int { return strings.Compare(a.session, b.session) })
+	return all
+}
+
+func (l *ledger) update(f func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f()
+}
+
+// does notes what the session waits for; empty: nothing.
+func (l *ledger) does(format string, args ...any) {
+	l.update(func() { l.doing = fmt.Sprintf(format, args...) })
+}
+
+func (l *ledger) isCreated() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.created
+}
+
+// waiting tells of the sessions that have not come to their end.
+func (t *trial) waiting() string {
+	var out []string
+	for _, l := range t.all() {
+		l.mu.Lock()
+		if l.doing != "" {
+			out = append(out, l.session+" "+l.doing)
+		}
+		l.mu.Unlock()
+	}
+	if len(out) > 10 {
+		out = append(out[:10], fmt.Sprintf("and %d more", len(out)-10))
+	}
+	return strings.Join(out, "; ")
+}

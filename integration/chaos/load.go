@@ -1,0 +1,208 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// How a producer makes its appends safe to be repeated.
+const (
+	byKey      = iota // Idempotency-Key
+	byExpected        // Helix-Expected-Sequence
+	byBoth
+)
+
+// producer appends chunks to a session from outside, and goes on until it is
+// told what became of each append.
+type producer struct {
+	t    *trial
+	l    *ledger
+	rand *rand.Rand
+	name string
+	how  int
+	next int    // text
+	head uint64 // of the session, where it is the only producer
+}
+
+// produce is the life of a session of outside producers: one or two of them,
+// and readers.
+func (t *trial) produce(i int) {
+	l := t.ledger(fmt.Sprintf("producer-%d", i), "")
+	l.does("is being written")
+	stop := t.follow(l, 1+i%2)
+	var producers sync.WaitGroup
+	alone := i%5 != 0
+	for j := range 2 {
+		if j == 1 && alone {
+			break
+		}
+		p := &producer{t: t, l: l, rand: t.random("producer", 2*i+j), name: fmt.Sprintf("%d.%d", i, j)}
+		if alone && t.disks.image == "" { // a head that was read is no promise: the power may fail
+			p.how = p.rand.IntN(3)
+		}
+		producers.Go(p.produce)
+	}
+	producers.Wait()
+	if i%3 == 0 {
+		p := &producer{t: t, l: l, rand: t.random("end", i), name: fmt.Sprintf("%d.end", i)}
+		p.end()
+	}
+	l.does("is read to its end")
+	stop()
+	l.does("")
+}
+
+// produce appends until the load ends.
+func (p *producer) produce() {
+	pause := max(80*time.Millisecond, time.Duration(p.t.sessions/2)*8*time.Millisecond)
+	for p.t.settled.Err() == nil && p.append() {
+		sleep(p.t.settled, pause/2+time.Duration(p.rand.Int64N(int64(pause))))
+	}
+}
+
+// append appends some chunks, on one node after the other until one answers.
+func (p *producer) append() bool {
+	var texts []string
+	var body bytes.Buffer
+	for range 1 + p.rand.IntN(6) {
+		p.next++
+		text := fmt.Sprintf("%s.%d ", p.name, p.next)
+		texts = append(texts, text)
+		if p.rand.IntN(200) == 0 {
+			text += strings.Repeat("x", 300<<10) // stored in parts
+		}
+		fmt.Fprintf(&body, `{"type":"text_delta","delta":%q,"agentId":%q,"agentType":%q,"timestamp":1,"step":0}`+"\n",
+			text, p.l.session, agentProducer)
+	}
+	header := map[string]string{}
+	if p.how != byExpected {
+		header["Idempotency-Key"] = texts[0]
+	}
+	if p.how != byKey {
+		header["Helix-Expected-Sequence"] = strconv.FormatUint(p.head, 10)
+	}
+	p.l.update(func() {
+		for _, text := range texts {
+			p.l.unsure[text] = true
+		}
+	})
+	unsure := false
+	for {
+		a := p.t.post(p.t.anyNode(p.rand), "/sessions/"+p.l.session+"/chunks", body.Bytes(), header)
+		switch {
+		case p.t.ctx.Err() != nil:
+			return false
+		case a.unsure():
+			unsure = true
+		case a.status == http.StatusOK:
+			var done struct {
+				FirstSequence, LastSequence uint64
+				Count                       int
+			}
+			if json.Unmarshal(a.raw, &done) != nil || done.Count != len(texts) || done.LastSequence-done.FirstSequence != uint64(len(texts)-1) {
+				p.t.violate(p.l.session, nil, "%d chunks were appended, and the answer is %s", len(texts), a)
+				return false
+			}
+			p.done(ack{done.FirstSequence, done.LastSequence, texts})
+			return true
+		case p.how == byExpected && unsure && a.code == "SEQUENCE_CONFLICT":
+			return p.find(texts, a.detail.Head)
+		default:
+			p.t.violate(p.l.session, []uint64{p.head}, "the only producer appended behind %d and was answered %s", p.head, a)
+			return false
+		}
+		if !p.t.sleep(20*time.Millisecond + time.Duration(p.rand.Int64N(int64(300*time.Millisecond)))) {
+			return false
+		}
+	}
+}
+
+func (p *producer) done(a ack) {
+	p.head = a.last
+	p.l.update(func() {
+		p.l.created = true
+		p.l.acks = append(p.l.acks, a)
+		for _, text := range a.texts {
+			delete(p.l.unsure, text)
+		}
+	})
+}
+
+// find looks for an append of which the answer was lost, and behind which the
+// session has gone on to head: nobody else writes there, so it is that append.
+func (p *producer) find(texts []string, head uint64) bool {
+	for p.t.ctx.Err() == nil {
+		path := fmt.Sprintf("/sessions/%s/records?from=%d&to=%d&dead=1", p.l.session, p.head, head)
+		a := p.t.get(p.t.ctx, p.t.anyNode(p.rand), path)
+		if a.status == http.StatusOK {
+			records, err := parseRecords(a.raw)
+			if err != nil || len(records) != len(texts) || textOf(records[0]) != texts[0] {
+				p.t.violate(p.l.session, []uint64{p.head, head}, "the session has gone on by itself: %.500s", a.raw)
+				return false
+			}
+			p.done(ack{records[0].Sequence, records[len(records)-1].Sequence, texts})
+			return true
+		}
+		if !a.unsure() && a.code != "CURSOR_AHEAD" && a.code != "NOT_FOUND" {
+			p.t.violate(p.l.session, []uint64{p.head, head}, "a read of what a conflict tells of is answered %s", a)
+			return false
+		}
+		if a.code != "" && !a.unsure() {
+			p.t.note("a read that lacks what another node has told of", "%s: %s", path, a)
+		}
+		p.t.sleep(100 * time.Millisecond)
+	}
+	return false
+}
+
+// end ends the session's stream.
+func (p *producer) end() {
+	for p.t.ctx.Err() == nil {
+		a := p.t.post(p.t.anyNode(p.rand), "/sessions/"+p.l.session+"/end", map[string]any{"finalOutput": p.name}, map[string]string{"Idempotency-Key": p.name})
+		if a.status == http.StatusOK {
+			p.l.update(func() { p.l.ended = true })
+			return
+		}
+		if !a.unsure() {
+			p.t.violate(p.l.session, nil, "the end of the stream is answered %s", a)
+			return
+		}
+		p.t.sleep(100 * time.Millisecond)
+	}
+}
+
+// textOf returns the text by which a producer knows a chunk, or "".
+func textOf(r eventlog.Record) string {
+	chunk, err := r.Chunk()
+	if err != nil {
+		return ""
+	}
+	if delta, ok := chunk.(*eventlog.TextDelta); ok {
+		name, _, _ := strings.Cut(delta.Delta, " ")
+		return name + " "
+	}
+	return ""
+}
+
+func parseRecords(raw []byte) ([]eventlog.Record, error) {
+	var out []eventlog.Record
+	for line := range bytes.Lines(raw) {
+		var r eventlog.Record
+		if err := json.Unmarshal(line, &r); err != nil {
+			return nil, err
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}

@@ -1,0 +1,142 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/projector"
+)
+
+// sameState compares the answer of …/state with a fold.
+func sameState(raw []byte, tree *projector.Tree) error {
+	var got struct {
+		Sequence uint64
+		State    json.RawMessage
+	}
+	if err := json.Unmarshal(raw, &got); err != nil {
+		return err
+	}
+	want, err := json.Marshal(tree)
+	if err != nil {
+		return err
+	}
+	a, b := plain(got.State), plain(want)
+	if got.Sequence != tree.Head || !reflect.DeepEqual(a, b) {
+		return wrong([]uint64{got.Sequence, tree.Head}, "the state is not the fold of the records: %s", unlike(a, b, ""))
+	}
+	return nil
+}
+
+func plain(raw []byte) (v any) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	if err := d.Decode(&v); err != nil {
+		return err
+	}
+	return v
+}
+
+// unlike names the first place where two JSON values differ.
+func unlike(a, b any, path string) string {
+	am, aok := a.(map[string]any)
+	bm, bok := b.(map[string]any)
+	if aok && bok {
+		keys := maps.Clone(am)
+		maps.Copy(keys, bm)
+		for _, k := range slices.Sorted(maps.Keys(keys)) {
+			if !reflect.DeepEqual(am[k], bm[k]) {
+				return unlike(am[k], bm[k], path+"/"+k)
+			}
+		}
+	}
+	as, aok := a.([]any)
+	bs, bok := b.([]any)
+	if aok && bok && len(as) == len(bs) {
+		for i := range as {
+			if !reflect.DeepEqual(as[i], bs[i]) {
+				return unlike(as[i], bs[i], fmt.Sprintf("%s/%d", path, i))
+			}
+		}
+	}
+	return fmt.Sprintf("%s is %.300v and not %.300v", path, a, b)
+}
+
+// rightEnd checks that an agent's session has ended like one that was left
+// alone. l.mu is held.
+func (t *trial) rightEnd(l *ledger, tree *projector.Tree) error {
+	if len(tree.Parked) > 0 {
+		return wrong([]uint64{tree.Parked[0].Sequence}, "a record can't be folded: %+v", tree.Parked[0])
+	}
+	want, ok := t.calm[l.agent]
+	if !ok || strings.HasPrefix(l.session, "calm-") {
+		return nil
+	}
+	if tree.Error != nil && tree.Error.Code == agentloop.CodePoisoned && t.deaths.Load() >= agentloop.MaxFruitlessClaims {
+		t.note("a run that was given up since its nodes died", "%s", l.session)
+		return nil
+	}
+	if tree.Status == projector.SessionFailed {
+		return wrong(nil, "it has failed: %s: %s", tree.Error.Code, tree.Error.Message)
+	}
+	if tree.Status != projector.SessionCompleted {
+		return wrong(nil, "it is %s", tree.Status)
+	}
+	if l.stopped { // the stop strikes what was being said, and the model says it anew
+		return nil
+	}
+	raw, err := json.Marshal(tree)
+	if err != nil {
+		return err
+	}
+	var state map[string]any
+	if err := json.Unmarshal(raw, &state); err != nil {
+		return err
+	}
+	if got := strings.ReplaceAll(outcomeOf(state), l.session, "SESSION"); got != want {
+		return wrong(nil, "it has not ended like a session that was left alone: %s", unlike(plain([]byte(got)), plain([]byte(want)), ""))
+	}
+	return nil
+}
+
+// outcomeOf leaves out of a tree's state what a crash may change: times,
+// sequences, and the runs that it took.
+func outcomeOf(tree map[string]any) string {
+	sessions := map[string]any{"": tree}
+	if children, ok := tree["children"].(map[string]any); ok {
+		maps.Copy(sessions, children)
+	}
+	out := map[string]any{}
+	for id, s := range sessions {
+		state := s.(map[string]any)
+		kept := map[string]any{}
+		for _, key := range []string{"status", "streamStatus", "customState", "output", "stepCount", "turnCount", "turn"} {
+			kept[key] = state[key]
+		}
+		messages, _ := state["messages"].([]any)
+		for _, m := range messages {
+			message := m.(map[string]any)
+			delete(message, "timestamp")
+			delete(message, "sequence")
+			if denial, ok := message["denial"].(map[string]any); ok {
+				delete(denial, "approvalId") // of the run that asked
+			}
+		}
+		kept["messages"] = messages
+		checkpoints, _ := state["checkpoints"].([]any)
+		kept["checkpoints"] = len(checkpoints)
+		out[id] = kept
+	}
+	raw, err := json.Marshal(out)
+	if err != nil {
+		panic(err) // it was JSON
+	}
+	return string(raw)
+}

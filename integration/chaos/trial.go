@@ -1,0 +1,282 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// trial is one run of the program.
+type trial struct {
+	options
+	began   time.Time
+	folder  string
+	cluster []*node
+	links   []*proxy // between nodes
+	disks   disks
+	tools   *tools
+	calm    map[string]string // by agent, the outcome of a session that was left alone
+	client  *http.Client
+
+	ctx  context.Context // ends with the first violation
+	fail context.CancelCauseFunc
+	// settled ends when no more is begun: what is under way comes to its end.
+	settled context.Context
+	settle  context.CancelFunc
+	// power counts power losses: what was seen of an unsynced log may be gone.
+	power  atomic.Int64
+	deaths atomic.Int64 // of nodes
+
+	mu      sync.Mutex
+	ledgers map[string]*ledger
+	notes   map[string]int // what is worth telling, how often
+}
+
+// try runs the program: start, load and faults, rest, check.
+func try(ctx context.Context, o options) (err error) {
+	t := &trial{
+		options: o, began: time.Now(), ledgers: map[string]*ledger{}, notes: map[string]int{},
+		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100, DisableCompression: true, IdleConnTimeout: 5 * time.Second}},
+	}
+	if t.folder, err = os.MkdirTemp(o.dir, "chaos-"); err != nil {
+		return err
+	}
+	defer func() {
+		if err == nil && !o.keep {
+			os.RemoveAll(t.folder)
+			return
+		}
+		t.say("data and logs are in %s", t.folder)
+	}()
+	t.ctx, t.fail = context.WithCancelCause(ctx)
+	defer t.fail(nil)
+	t.settled, t.settle = context.WithCancel(t.ctx)
+	defer t.settle()
+	t.say("seed %d, %d nodes, %d sessions, %s of %s", o.seed, o.nodes, o.sessions, o.span, strings.Join(o.faults, ", "))
+	if t.tools, err = startTools(t); err != nil {
+		return err
+	}
+	defer t.tools.stop()
+	defer t.disks.remove()
+	defer t.stop()
+	for _, step := range []func() error{t.build, t.prepare, t.startAll, t.learn, t.breakThings, t.check} {
+		err := errors.Join(step(), context.Cause(t.ctx))
+		if errors.Is(err, errNothing) {
+			t.say("%v", err)
+			return nil
+		}
+		if err != nil {
+			return first(context.Cause(t.ctx), err)
+		}
+	}
+	t.say("all is well")
+	return nil
+}
+
+// first returns the first that is an error: what has ended the trial, else
+// what came of it.
+func first(errs ...error) error {
+	for _, err := range errs {
+		if err != nil && !errors.Is(err, context.Canceled) {
+			return err
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// build builds the command.
+func (t *trial) build() error {
+	if t.binary != "" {
+		return nil
+	}
+	t.say("building helixd")
+	t.binary = filepath.Join(t.folder, "helixd")
+	out, err := exec.CommandContext(t.ctx, "go", "build", "-o", t.binary, "github.com/helixd/helixd/cmd/helixd").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("go build: %w: %s", err, out)
+	}
+	return nil
+}
+
+// startAll starts the nodes, and waits until all of them are ready.
+func (t *trial) startAll() error {
+	for _, n := range t.cluster {
+		if err := n.start(); err != nil {
+			return err
+		}
+	}
+	return t.allReady(readyWithin)
+}
+
+// learn leaves a session of each agent alone, and remembers what comes of it.
+func (t *trial) learn() error {
+	t.calm = map[string]string{}
+	u := t.newUser(0)
+	for _, agent := range []string{agentWalker, agentBoss} {
+		session := "calm-" + agent
+		u.play(session, agent)
+		got, err := t.outcome(session)
+		if err != nil {
+			return first(context.Cause(t.ctx), err)
+		}
+		t.calm[agent] = strings.ReplaceAll(got, session, "SESSION")
+	}
+	return nil
+}
+
+// breakThings runs load, readers, audits and faults, and has all of it come to
+// rest.
+func (t *trial) breakThings() error {
+	var load, audits sync.WaitGroup
+	for i := range t.sessions / 2 {
+		load.Go(func() { t.produce(i) })
+		load.Go(func() { t.newUser(i + 1).use() })
+	}
+	stop := make(chan struct{})
+	audits.Go(func() { t.audit(stop) })
+	t.breakAll()
+	t.settle()
+	t.say("no more faults")
+	if err := t.allReady(readyWithin); err != nil {
+		return err
+	}
+	t.say("all nodes are ready")
+	if text := t.confessions(); text != "" {
+		t.violate("", nil, "%s", text)
+	}
+	if err := t.await("sessions come to their end", &load); err != nil {
+		return err
+	}
+	close(stop)
+	audits.Wait()
+	return nil
+}
+
+// await waits for what has to end by itself once nothing is broken any more.
+func (t *trial) await(what string, group *sync.WaitGroup) error {
+	done := make(chan struct{})
+	go func() {
+		group.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-t.ctx.Done():
+		<-done
+		return context.Cause(t.ctx)
+	case <-time.After(restWithin):
+		t.violate("", nil, "%s after the last fault: they have not. Waiting: %s", what, t.waiting())
+		<-done
+		return context.Cause(t.ctx)
+	}
+}
+
+// restWithin is how long what was broken may take to come to its end by
+// itself.
+const restWithin = 2 * time.Minute
+
+// stop ends all processes.
+func (t *trial) stop() {
+	for _, n := range t.cluster {
+		n.close()
+	}
+	for _, l := range t.links {
+		l.close()
+	}
+}
+
+// random returns the seed's random numbers for one purpose.
+func (o options) random(purpose string, i int) *rand.Rand {
+	h := uint64(14695981039346656037)
+	for _, b := range []byte(purpose) {
+		h = (h ^ uint64(b)) * 1099511628211
+	}
+	return rand.New(rand.NewPCG(o.seed, h+uint64(i)))
+}
+
+// say prints a line with its time.
+func (t *trial) say(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "%7.2fs %s\n", time.Since(t.began).Seconds(), fmt.Sprintf(format, args...))
+}
+
+// note counts what is no violation but worth telling. The first of its kind is
+// printed.
+func (t *trial) note(what, format string, args ...any) {
+	t.mu.Lock()
+	t.notes[what]++
+	n := t.notes[what]
+	t.mu.Unlock()
+	if n == 1 {
+		t.say("note: %s: %s", what, fmt.Sprintf(format, args...))
+	}
+}
+
+func (t *trial) noted() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var all []string
+	for _, what := range slices.Sorted(maps.Keys(t.notes)) {
+		all = append(all, fmt.Sprintf("%d× %s", t.notes[what], what))
+	}
+	if all == nil {
+		return "nothing"
+	}
+	return strings.Join(all, "; ")
+}
+
+// violation is a promise that was not held.
+type violation struct {
+	after     time.Duration
+	session   string
+	sequences []uint64
+	what      string
+}
+
+func (v *violation) Error() string {
+	text := fmt.Sprintf("after %.2fs", v.after.Seconds())
+	if v.session != "" {
+		text += ", session " + v.session
+	}
+	if len(v.sequences) > 0 {
+		text += fmt.Sprintf(", sequences %v", v.sequences)
+	}
+	return text + ": " + v.what
+}
+
+// violate ends the trial.
+func (t *trial) violate(session string, sequences []uint64, format string, args ...any) {
+	if t.ctx.Err() != nil {
+		return
+	}
+	v := &violation{time.Since(t.began), session, sequences, fmt.Sprintf(format, args...)}
+	t.say("VIOLATION %v", v)
+	t.fail(v)
+}
+
+// sleep waits, and reports whether the trial goes on.
+func (t *trial) sleep(d time.Duration) bool { return sleep(t.ctx, d) }
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}

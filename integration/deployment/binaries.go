@@ -1,0 +1,36 @@
+package deployment
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+)
+
+// Binaries are the programs that are run.
+type Binaries struct {
+	Helixd     string // path
+	NATSServer string // path; empty: none is needed
+}
+
+// Build builds helixd, unless a path is given, and if asked for the nats-server
+// that go.mod names, into dir.
+func Build(ctx context.Context, dir, helixd string, natsServer bool) (b Binaries, err error) {
+	if b.Helixd = helixd; helixd == "" {
+		if b.Helixd, err = build(ctx, dir, "helixd", "github.com/helixd/helixd/cmd/helixd"); err != nil {
+			return b, err
+		}
+	}
+	if natsServer {
+		b.NATSServer, err = build(ctx, dir, "nats-server", "github.com/nats-io/nats-server/v2")
+	}
+	return b, err
+}
+
+func build(ctx context.Context, dir, name, from string) (string, error) {
+	path := filepath.Join(dir, name)
+	if out, err := exec.CommandContext(ctx, "go", "build", "-o", path, from).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build %s: %w: %s", from, err, out)
+	}
+	return path, nil
+}

@@ -1,0 +1,87 @@
+package deployment
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Node is a helixd process. Everybody may use it.
+type Node struct {
+	*Process
+	URL string // of HTTP
+	// NATS is where the embedded server takes clients; empty: nowhere.
+	NATS Server
+}
+
+// Within bounds how long a process may take to get ready, or to stop.
+const Within = 2 * time.Minute
+
+// newNode writes a node's configuration file.
+func newNode(b Binaries, dir, name, config string) (*Node, error) {
+	free, err := freeAddresses(1)
+	if err != nil {
+		return nil, err
+	}
+	address := free[0]
+	folder := filepath.Join(dir, name)
+	file := filepath.Join(folder, "helix.yaml")
+	n := &Node{URL: "http://" + address}
+	if n.Process, err = newProcess(name, folder, b.Helixd, "serve", "--config", file); err != nil {
+		return nil, err
+	}
+	text := fmt.Sprintf("listen: %s\ndataDir: data\nauth: {allowUnauthenticated: true}\n%s", address, config)
+	return n, os.WriteFile(file, []byte(text), 0o600)
+}
+
+// Readiness is what a node says of itself.
+type Readiness struct {
+	Durability, Guarantee string
+}
+
+var prober = &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+
+// Ready waits until the node serves.
+func (n *Node) Ready(ctx context.Context) (r Readiness, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, Within, fmt.Errorf("it took more than %s", Within))
+	defer cancel()
+	for {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, n.URL+"/readyz", nil)
+		if err != nil {
+			return r, err
+		}
+		if resp, err := prober.Do(req); err == nil {
+			err = json.NewDecoder(resp.Body).Decode(&r)
+			resp.Body.Close()
+			if err == nil && resp.StatusCode == http.StatusOK {
+				return r, nil
+			}
+		}
+		select {
+		case <-n.Ended():
+			return r, fmt.Errorf("%s has ended: %s", n.Name, n.LastWords())
+		case <-ctx.Done():
+			return r, fmt.Errorf("%s is not ready: %w: %s", n.Name, context.Cause(ctx), n.LastWords())
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+}
+
+// freeAddresses are n different ones on which nobody listens now.
+func freeAddresses(n int) ([]string, error) {
+	var all []string
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close()
+		all = append(all, l.Addr().String())
+	}
+	return all, nil
+}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/integration/deployment"
+)
+
+// ending is a way in which a node ends.
+type ending struct {
+	name string
+	do   func(*deployment.Node) error
+}
+
+var (
+	killed  = ending{"SIGKILL", func(n *deployment.Node) error { n.Kill(); return nil }}
+	stopped = ending{"SIGTERM", func(n *deployment.Node) error { return n.Stop(deployment.Within) }}
+)
+
+// settled is how long runs stream before their node ends.
+const settled = 2 * time.Second
+
+// takeover is what became of the runs of a node that has ended.
+type takeover struct {
+	claims, chunks, words samples // since the ending: another node's claim, first chunk, first words at a client
+	silences              samples // between a client's last chunk of the old node and its first of the new one
+}
+
+// takeovers ends a node as often as wanted, and measures how its runs go on at
+// the others. prepare, if any, is called before each time.
+func (b *bench) takeovers(d *deployment.Deployment, what string, victim *deployment.Node, e ending, prepare func() error) error {
+	var all takeover
+	for i := range b.times {
+		say("%s, %d of %d", what, i+1, b.times)
+		if prepare != nil {
+			if err := prepare(); err != nil {
+				return err
+			}
+		}
+		if err := b.takeover(d, victim, e, &all); err != nil {
+			return err
+		}
+	}
+	b.report.add(what+": claimed by another node", d.Durability, all.claims...)
+	if e.name == killed.name {
+		b.report.aimed(what+": first new chunk at a client", d.Durability, all.chunks...)
+	} else {
+		b.report.add(what+": first new chunk at a client", d.Durability, all.chunks...)
+	}
+	b.report.add(what+": first new words of the model", d.Durability, all.words...)
+	b.report.add(what+": silence that a client sees", d.Durability, all.silences...)
+	return nil
+}
+
+func (b *bench) takeover(d *deployment.Deployment, victim *deployment.Node, e ending, all *takeover) error {
+	other := d.Nodes[0]
+	if other == victim {
+		other = d.Nodes[1]
+	}
+	walks, err := b.walks(b.runs, victim, other)
+	if err != nil {
+		return err
+	}
+	holders := make([]string, len(walks))
+	for i, w := range walks {
+		if _, holders[i], err = w.claim(b.ctx, other, 0, ""); err != nil {
+			return err
+		}
+		if holders[i] != holders[0] {
+			return fmt.Errorf("%s is driven by %s, and not where it was begun", w.session, holders[i])
+		}
+	}
+	if err := sleep(b.ctx, settled); err != nil {
+		return err
+	}
+	from := make([]uint64, len(walks))
+	for i, w := range walks {
+		from[i] = w.last().sequence
+	}
+	began := time.Now()
+	ended := make(chan error, 1)
+	go func() { ended <- e.do(victim) }()
+	claims := make([]eventlog.Record, len(walks))
+	err = each(len(walks), 4, func(i int) (err error) {
+		w := walks[i]
+		if claims[i], err = b.claimed(w, other, from[i], holders[i]); err != nil {
+			return err
+		}
+		return b.wait(w.session+" says nothing any more", func() (bool, error) { return w.saidAfter(claims[i].Sequence), w.failure() })
+	})
+	if err != nil {
+		return err
+	}
+	if err := <-ended; err != nil {
+		return err
+	}
+	for i, w := range walks {
+		before, chunk, words := w.around(claims[i].Sequence)
+		all.claims = append(all.claims, claims[i].Time.Sub(began))
+		all.chunks = append(all.chunks, chunk.time.Sub(began))
+		all.words = append(all.words, words.time.Sub(began))
+		all.silences = append(all.silences, chunk.time.Sub(before.time))
+	}
+	if err := b.stop(walks, other); err != nil {
+		return err
+	}
+	return b.revive(d, victim)
+}
+
+// lookEvery is how seldom a claim is looked for: the record tells when it was.
+const lookEvery = 400 * time.Millisecond
+
+// claimed waits until another node than the first has claimed a run.
+func (b *bench) claimed(w *walk, at *deployment.Node, from uint64, first string) (claim eventlog.Record, err error) {
+	ctx, cancel := context.WithTimeoutCause(b.ctx, deployment.Within, fmt.Errorf("nobody takes %s over within %s", w.session, deployment.Within))
+	defer cancel()
+	for {
+		claim, _, err = w.claim(ctx, at, from, first)
+		if err == nil && claim.Sequence > 0 {
+			return claim, nil
+		}
+		if ended := sleep(ctx, lookEvery); ended != nil {
+			return claim, errors.Join(ended, err)
+		}
+	}
+}
+
+// revive starts a node again, and waits until all is as it was.
+func (b *bench) revive(d *deployment.Deployment, n *deployment.Node) error {
+	if err := n.Start(); err != nil {
+		return err
+	}
+	if _, err := n.Ready(b.ctx); err != nil {
+		return err
+	}
+	return d.Streams.WaitHealthy(b.ctx)
+}
