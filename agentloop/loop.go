@@ -166,28 +166,23 @@ func (l *Loop) factBase(session string) eventlog.FactBase {
 
 // drive has the session's tree driven by this node until nothing is left to
 // decide, unless another node that lives does.
-func (l *Loop) drive(session string, ticket uint64) {
+func (l *Loop) drive(session string, ticket uint64) { l.take(session, ticket, false) }
+
+// take is drive; by force also a tree that another node which lives drives.
+func (l *Loop) take(session string, ticket uint64, force bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if run := l.live[session]; run != nil {
+	run := l.live[session]
+	if run != nil {
+		run.force = run.force || force
 		run.ask(ticket)
 		return
 	}
-	run := newRun()
+	run = newRun()
+	run.force = force
 	run.ask(ticket)
 	run.again = false
 	l.launch(session, run)
-}
-
-// seize is drive for a run that shall stop. By force it is taken also from a
-// node that lives.
-func (l *Loop) seize(session string, force bool) {
-	l.drive(session, 0)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if run := l.live[session]; run != nil {
-		run.force = run.force || force
-	}
 }
 
 // launch begins to drive. The caller has the lock.
@@ -241,14 +236,16 @@ func (l *Loop) keep(session string, run *liveRun) {
 			rests = errors.Is(err, eventlog.ErrStreamEnded) // only a new run changes that
 			l.opts.Logger.Error("run stopped", "session", session, "error", err)
 		default:
-			retry = true
+			retry = !l.Draining()
 			if errors.Is(err, errPanicked) || errors.Is(err, errStuck) {
 				pause = maxHoldPause // it will come again, most likely
 			}
 			l.opts.Logger.Error("run broke off and is taken up again", "session", session, "error", err, "pause", pause)
-			l.pauses(run, true)
-			l.rest(run, pause)
-			l.pauses(run, false)
+			if retry {
+				l.pauses(run, true)
+				l.rest(run, pause)
+				l.pauses(run, false)
+			}
 		}
 		l.mu.Lock()
 		if l.ctx.Err() != nil || !retry && !run.again {

@@ -61,6 +61,7 @@ type turn struct {
 // held: whoever asks for it ends the wait, as does the end of the loop, and what
 // is to be done is decided anew. Then there is no turn.
 func (l *Loop) awaitTurn(run *liveRun) (*turn, error) {
+	run.underWay(l)
 	l.pauses(run, true)
 	defer l.pauses(run, false)
 	select {

@@ -107,7 +107,7 @@ func (l *Loop) takeOverUnlessHeard(session string, kind eventlog.StopKind) {
 			return heard || stopped(t)
 		})
 		if err != nil && l.ctx.Err() == nil {
-			l.seize(session, kind == eventlog.StopAbort)
+			l.take(session, 0, kind == eventlog.StopAbort)
 		}
 	})
 }
