@@ -2,6 +2,7 @@ package integration_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -268,4 +269,40 @@ func TestContractOfAReplicatedLog(t *testing.T) {
 		require.Eventually(t, c.empty, time.Minute, time.Millisecond, "deleted streams are still on some server's disk")
 		return openLog(t, nc, &jetstream.Options{Replicas: 3, Partitions: 1})
 	})
+}
+
+// A leader that was cut off refuses a comparison behind what others took since.
+// That is no conflict: nobody is told that a session has gone back.
+func TestOnlyALeaderTellsOfAConflict(t *testing.T) {
+	c := newCluster(t)
+	log := openLog(t, connect(t, c.url()), &jetstream.Options{Replicas: 3, Partitions: 1})
+	last, err := log.Append(t.Context(), "s", 0, []eventlog.Entry{logtest.Text("s", "a")})
+	require.NoError(t, err)
+	beyond := func(ctx context.Context, log eventlog.Log) error {
+		_, err := log.Append(ctx, "s", last+1000, []eventlog.Entry{logtest.Text("s", "b")})
+		return err
+	}
+	refused, ok := errors.AsType[*eventlog.ConflictError](beyond(t.Context(), log))
+	require.True(t, ok, "a number that nobody was told")
+	require.Equal(t, last, refused.Head)
+
+	var leader *server.Server
+	for _, s := range c.servers {
+		if s.JetStreamIsStreamLeader(server.DEFAULT_GLOBAL_ACCOUNT, "HELIX_LOG_0") {
+			leader = s
+		}
+	}
+	log = openLog(t, connect(t, leader.ClientURL()), &jetstream.Options{Existing: true})
+	for _, s := range c.servers {
+		if s != leader {
+			s.Shutdown()
+			s.WaitForShutdown()
+		}
+	}
+	require.Eventually(t, func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		err := beyond(ctx, log)
+		return errors.Is(err, eventlog.ErrOutcomeUnknown) && strings.Contains(err.Error(), "may lead no more")
+	}, time.Minute, 10*time.Millisecond)
 }

@@ -57,7 +57,7 @@ func parseAck(b []byte) (ack pubAck, err error) {
 
 // Append implements eventlog.Log.
 func (l *Log) Append(ctx context.Context, session string, expected uint64, entries []eventlog.Entry) (uint64, error) {
-	_, subject, err := l.place(session)
+	stream, subject, err := l.place(session)
 	if err != nil {
 		return 0, err
 	}
@@ -94,6 +94,9 @@ func (l *Log) Append(ctx context.Context, session string, expected uint64, entri
 				err = l.confirmBehind(ctx, session, expected, last, len(a.messages))
 			}
 		}
+	}
+	if refused, ok := errors.AsType[*eventlog.ConflictError](err); ok && refused.Head < expected && !l.leads(ctx, stream) {
+		err = fmt.Errorf("%w: refused by a server that may lead no more: %w", eventlog.ErrOutcomeUnknown, errStaleLeader)
 	}
 	switch {
 	case err == nil:
