@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -58,6 +59,29 @@ func newCluster(t *testing.T) *cluster {
 		return false
 	}, time.Minute, 5*time.Millisecond, "the cluster has no leader")
 	return c
+}
+
+// leader is the server that leads a stream.
+func (c *cluster) leader(stream string) (leader *server.Server) {
+	c.t.Helper()
+	require.Eventually(c.t, func() bool {
+		i := slices.IndexFunc(c.servers, func(s *server.Server) bool {
+			return s.Running() && s.JetStreamIsStreamLeader(server.DEFAULT_GLOBAL_ACCOUNT, stream)
+		})
+		if i >= 0 {
+			leader = c.servers[i]
+		}
+		return i >= 0
+	}, clusterPatience, 5*time.Millisecond, "%s has no leader", stream)
+	return leader
+}
+
+// loseLeader stops the server that leads a stream. Another one leads at once.
+func (c *cluster) loseLeader(stream string) {
+	c.t.Helper()
+	leader := c.leader(stream)
+	leader.Shutdown()
+	leader.WaitForShutdown()
 }
 
 // newServer runs a nats-server as somebody else would, not helixd.
@@ -236,12 +260,7 @@ func TestAReplicatedLogSurvivesAServer(t *testing.T) {
 	last := uint64(0)
 	for i := range 3 * clusterSize {
 		if i == 5 {
-			for _, s := range c.servers {
-				if s.JetStreamIsStreamLeader(server.DEFAULT_GLOBAL_ACCOUNT, "HELIX_LOG_0") {
-					s.Shutdown()
-					s.WaitForShutdown()
-				}
-			}
+			c.loseLeader("HELIX_LOG_0")
 		}
 		var err error
 		last, err = eventlog.AppendOnce(ctx, log, "s", fmt.Sprint("w", i), last, []eventlog.Entry{logtest.Text("s", fmt.Sprint(i))})
@@ -286,12 +305,7 @@ func TestOnlyALeaderTellsOfAConflict(t *testing.T) {
 	require.True(t, ok, "a number that nobody was told")
 	require.Equal(t, last, refused.Head)
 
-	var leader *server.Server
-	for _, s := range c.servers {
-		if s.JetStreamIsStreamLeader(server.DEFAULT_GLOBAL_ACCOUNT, "HELIX_LOG_0") {
-			leader = s
-		}
-	}
+	leader := c.leader("HELIX_LOG_0")
 	log = openLog(t, connect(t, leader.ClientURL()), &jetstream.Options{Existing: true})
 	for _, s := range c.servers {
 		if s != leader {

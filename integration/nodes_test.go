@@ -18,7 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -106,12 +105,7 @@ func TestNoHealthyRunIsTakenOverWhenALeaderDies(t *testing.T) {
 			for i := range runs {
 				require.Eventually(t, func() bool { return len(claimants(t, log, fmt.Sprint("s", i))) == 1 }, time.Minute, 10*time.Millisecond)
 			}
-			for _, s := range c.servers {
-				if s.JetStreamIsStreamLeader(server.DEFAULT_GLOBAL_ACCOUNT, stream) {
-					s.Shutdown()
-					s.WaitForShutdown()
-				}
-			}
+			c.loseLeader(stream)
 			for i := range runs { // each speaks on
 				session := fmt.Sprint("s", i)
 				var head uint64
@@ -130,6 +124,7 @@ func TestNoHealthyRunIsTakenOverWhenALeaderDies(t *testing.T) {
 // another node where one is not there or not ready, every run comes to its end, and
 // no word of one is struck.
 func TestARollingRestartLosesNothing(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	c := newCluster(t)
 	nodes := outsideNodes(t, c.url(), 3)
 	log := openLog(t, connect(t, c.url()), &jetstream.Options{Existing: true})
@@ -197,6 +192,7 @@ func TestARollingRestartLosesNothing(t *testing.T) {
 
 // Whoever was told of a write reads it, at whichever node.
 func TestReadYourWritesAtAnyNode(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	c := newCluster(t)
 	nodes := outsideNodes(t, c.url(), 3)
 	last := 0.0
@@ -215,6 +211,7 @@ func TestReadYourWritesAtAnyNode(t *testing.T) {
 // A node is killed in mid-sentence; its runs go on at the others by themselves,
 // and a client that follows at another node sees every surviving record once.
 func TestAKilledNodesRunsGoOn(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	c := newCluster(t)
 	nodes := outsideNodes(t, c.url(), 3)
 	log := openLog(t, connect(t, c.url()), &jetstream.Options{Existing: true})
@@ -243,6 +240,7 @@ func TestAKilledNodesRunsGoOn(t *testing.T) {
 
 // Each request goes to another node than the one before.
 func TestAChatOverAllNodes(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	nodes := outsideNodes(t, newCluster(t).url(), 3)
 	say := func(n *daemon, agent, text string) *http.Response {
 		body, err := json.Marshal(map[string]any{"id": "chat", "agentType": agent, "messages": []any{
