@@ -17,7 +17,7 @@ test: ## run the tests
 
 .PHONY: race
 race: ## run the tests with the race detector (needs a C compiler)
-	go test -race ./...
+	go test -race -timeout 20m ./...
 
 .PHONY: lint
 lint: ## gofmt, go vet and staticcheck

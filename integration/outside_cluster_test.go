@@ -16,6 +16,9 @@ import (
 // credentials of the least rights, and TLS to clients and between the servers: a
 // session of one node is read at another, and outlives its node and a server.
 func TestThreeNodesOnAnOutsideClusterWithCredentialsAndTLS(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a cluster takes its time")
+	}
 	d := newOperated(t)
 	var routes, listen []string
 	for range clusterSize {

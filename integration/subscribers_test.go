@@ -2,6 +2,7 @@ package integration_test
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -432,4 +433,15 @@ func (a *audience) expiry(t *testing.T, url string) {
 		}
 		return err != nil
 	}, time.Minute, 10*time.Millisecond)
+}
+
+// requireRefused wants every try to connect to fail, and one to say why: over
+// WebSocket that is lost where the connection ends while more is sent.
+func requireRefused(t *testing.T, connect func() error) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		err := connect()
+		require.Error(t, err)
+		return errors.Is(err, nats.ErrAuthorization)
+	}, time.Minute, time.Millisecond)
 }

@@ -19,6 +19,9 @@ import (
 // threeNodes are servers that form a cluster when they are started.
 func threeNodes(t *testing.T) (nodes [3]embed.Options) {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("a cluster takes its time")
+	}
 	var routes []string
 	for i := range nodes {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
