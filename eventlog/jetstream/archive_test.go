@@ -78,10 +78,14 @@ func recordsOf(t *testing.T, log eventlog.Log, session string, from, to uint64) 
 
 func TestReadsJoinSegmentsAndLogAtEveryBoundary(t *testing.T) {
 	log := open(t, time.Second).(*jetstream.Log)
-	for session, want := range history(t, log, rand.Uint64(), 4, 60) {
+	draws := 60
+	if testing.Short() {
+		draws = 10
+	}
+	for session, want := range history(t, log, rand.Uint64(), 4, draws) {
 		requireSame(t, want, recordsOf(t, log, session, 0, 0))
 		r := rand.New(rand.NewPCG(1, 2))
-		for range 60 {
+		for range draws {
 			i, j := r.IntN(len(want)), r.IntN(len(want))
 			if i > j {
 				i, j = j, i
