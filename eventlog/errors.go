@@ -39,6 +39,9 @@ var (
 	// ErrUnavailable: nobody answers for the log now, and nothing was written;
 	// try again.
 	ErrUnavailable = errors.New("eventlog: unavailable")
+	// ErrRefused: the log takes no appends now, as [Info].Refuses says, and
+	// nothing was written; try again later.
+	ErrRefused = errors.New("eventlog: refused")
 	// ErrClosed: the log is closed.
 	ErrClosed = errors.New("eventlog: closed")
 )

@@ -64,6 +64,13 @@ type (
 	RunRequested struct {
 		RunID string  `json:"runId"`
 		Mode  RunMode `json:"mode"`
+		// ExpiresAt is from when on the session may be taken for given up, in
+		// milliseconds since the epoch; 0: never, or as before (document 004,
+		// expiredSessionCleanup).
+		ExpiresAt int64 `json:"expiresAt,omitempty"`
+		// TraceParent is the caller's place in its own trace, in the form of
+		// the header traceparent (W3C Trace Context), if it has said so.
+		TraceParent string `json:"traceParent,omitempty"`
 		FactBase
 	}
 

@@ -18,8 +18,8 @@ type Log interface {
 	// the records are as durable as Info says.
 	//
 	// Errors: *ConflictError, nothing was written; ErrOutcomeUnknown, they
-	// may be in the log now or later; ErrTooLarge; *ValidationError for the
-	// session id.
+	// may be in the log now or later; ErrRefused; ErrTooLarge;
+	// *ValidationError for the session id.
 	Append(ctx context.Context, session string, expected uint64, entries []Entry) (last uint64, err error)
 
 	// Read yields the records with from < sequence <= to, up to the head if
@@ -42,7 +42,8 @@ type Log interface {
 
 	// Erase removes every byte of a session, for good. From when it has
 	// begun the session is not found and its writers can't write. It can be
-	// called again until nothing is pending. Errors: ErrSessionNotFound.
+	// called again until nothing is pending. Errors: ErrSessionNotFound,
+	// ErrRefused.
 	Erase(ctx context.Context, session string) (Erasure, error)
 
 	// Info describes the log.
@@ -64,6 +65,8 @@ type Info struct {
 	GatherFrom int `json:"-"`
 	// Refuses tells why appends are refused now; empty: they are not.
 	Refuses string `json:"refuses,omitempty"`
+	// RefusesErasure tells why not even what makes room is done now.
+	RefusesErasure string `json:"-"`
 }
 
 // MaxPayload is the largest payload of a record, in bytes.

@@ -19,6 +19,17 @@ type Archive interface {
 	// which was written before t, 0 if there is none.
 	SealedBefore(ctx context.Context, session string, t time.Time) (uint64, error)
 
+	// Trimmable returns the floor that Trim would leave, and whether it would
+	// remove anything.
+	Trimmable(ctx context.Context, session string, upTo uint64) (floor uint64, some bool, err error)
+
+	// OldestSegment is when the oldest segment was written; zero: there is none.
+	OldestSegment(ctx context.Context) (time.Time, error)
+
+	// Size is how much the log and its segments hold, in bytes. Payloads that
+	// lie by themselves, being large, don't count.
+	Size(ctx context.Context) (uint64, error)
+
 	// Trim removes for good the segments of a session that hold only records
 	// with sequence <= upTo and not in the log, and returns the floor: reads
 	// from below it end with a [*TrimmedError].
@@ -45,4 +56,13 @@ type Purged struct {
 	Partition int    `json:"partition"`
 	Below     uint64 `json:"below"`   // the log begins here now
 	Records   uint64 `json:"records"` // that were removed from the log
+}
+
+// maxYield bounds a pause of [Yield].
+const maxYield = 50 * time.Millisecond
+
+// Yield leaves the log to others for as long as what has just ended took, at most
+// 50 ms: what tidies it up goes behind appends.
+func Yield(ctx context.Context, began time.Time) {
+	_ = sleep(ctx, min(time.Since(began), maxYield)) // who goes on looks at ctx
 }

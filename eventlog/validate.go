@@ -3,6 +3,7 @@ package eventlog
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -46,6 +47,9 @@ func idProblem(id string, limit int) string {
 	}
 	return ""
 }
+
+// traceParent is the form of the header traceparent, version 00.
+var traceParent = regexp.MustCompile(`^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)
 
 func isControl(r rune) bool { return r < 0x20 || r >= 0x7f && r < 0xa0 }
 
@@ -273,6 +277,10 @@ func validateFact(f Fact) error {
 		}
 	case *RunRequested:
 		k.id("runId", f.RunID)
+		k.notNegative("expiresAt", f.ExpiresAt)
+		if f.TraceParent != "" && !traceParent.MatchString(f.TraceParent) {
+			k.fail("traceParent", "is not in the form of W3C Trace Context")
+		}
 	case *RunClaimed:
 		k.id("runId", f.RunID)
 	case *ModelTurn:

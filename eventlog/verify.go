@@ -52,6 +52,7 @@ const (
 	FoundForeignSubject FindingCode = "foreign_subject" // a message where helixd stores none
 	FoundStore          FindingCode = "store_damaged"   // the server says that it lost messages
 	FoundBlock          FindingCode = "block_damaged"   // bytes of a file are not what was stored
+	FoundBackup         FindingCode = "backup_damaged"  // a backup is cut, or its bytes are not what was written
 
 	// Notes.
 	FoundErasing          FindingCode = "erasing"           // an erasure has begun and not ended

@@ -50,6 +50,8 @@ type Writer struct {
 	gatherFrom int
 	observe    func(Record)
 	queue      queue
+	// turn is taken by each try to append, and by who is let pass; see Yield.
+	turn chan struct{}
 
 	// The flusher's alone.
 	head    uint64
@@ -87,7 +89,7 @@ func NewWriter(log Log, session string, o WriterOptions) *Writer {
 		o.Context = context.Background()
 	}
 	w := &Writer{
-		log: log, session: session, id: o.ID, merge: !o.NoMerge, gatherFrom: log.Info().GatherFrom, observe: o.Observe, head: o.Head, status: o.Status,
+		log: log, session: session, id: o.ID, turn: make(chan struct{}, 1), merge: !o.NoMerge, gatherFrom: log.Info().GatherFrom, observe: o.Observe, head: o.Head, status: o.Status,
 	}
 	w.queue.parent, w.queue.work = o.Context, w.work
 	return w
@@ -324,11 +326,16 @@ func (w *Writer) send(ctx context.Context, b *batch) error {
 		}
 	}
 	for {
+		if err := w.awaitTurn(ctx); err != nil {
+			return err
+		}
 		frozen := w.freeze(b)
 		if len(frozen) == 0 {
+			w.endTurn()
 			return nil
 		}
 		last, err := appendOnce(ctx, w.log, w.session, w.head, frozen)
+		w.endTurn()
 		if err == nil {
 			first := last + 1 - uint64(len(frozen))
 			for i, e := range frozen {

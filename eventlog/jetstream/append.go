@@ -57,12 +57,19 @@ func parseAck(b []byte) (ack pubAck, err error) {
 
 // Append implements eventlog.Log.
 func (l *Log) Append(ctx context.Context, session string, expected uint64, entries []eventlog.Entry) (uint64, error) {
+	began := time.Now()
+	last, err := l.append(ctx, session, expected, entries)
+	l.metrics.appended(began, entries, err)
+	return last, err
+}
+
+func (l *Log) append(ctx context.Context, session string, expected uint64, entries []eventlog.Entry) (uint64, error) {
 	stream, subject, err := l.place(session)
 	if err != nil {
 		return 0, err
 	}
-	if err := l.serverProblem(); err != nil {
-		return 0, err
+	if why := l.refuses(ctx.Value(freeing{}) != nil); why != "" {
+		return 0, fmt.Errorf("%w: %s", eventlog.ErrRefused, why)
 	}
 	if len(entries) == 0 || len(entries) > eventlog.MaxAppendRecords {
 		return 0, fmt.Errorf("%w: an append takes 1 to %d records", eventlog.ErrTooLarge, eventlog.MaxAppendRecords)
@@ -95,7 +102,7 @@ func (l *Log) Append(ctx context.Context, session string, expected uint64, entri
 			}
 		}
 	}
-	if refused, ok := errors.AsType[*eventlog.ConflictError](err); ok && refused.Head < expected && !l.leads(ctx, stream) {
+	if refused, ok := errors.AsType[*eventlog.ConflictError](err); ok && refused.Head < expected && !l.refusedForSure(ctx, stream, session, expected) {
 		err = fmt.Errorf("%w: refused by a server that may lead no more: %w", eventlog.ErrOutcomeUnknown, errStaleLeader)
 	}
 	switch {
@@ -200,6 +207,23 @@ func (l *Log) publish(ctx context.Context, messages []*nats.Msg) (uint64, error)
 		return 0, fmt.Errorf("jetstream: batch of %d was stored as %d", len(messages), ack.Count)
 	}
 	return ack.Sequence, nil
+}
+
+// store publishes one message. While nobody is there to take it, as on a
+// cluster whose servers have not all heard of a new stream, it is sent again.
+func (l *Log) store(ctx context.Context, m *nats.Msg) (uint64, error) {
+	began := time.Now()
+	for {
+		at, err := l.publish(ctx, []*nats.Msg{m})
+		if !errors.Is(err, nats.ErrNoResponders) || time.Since(began) > leaderPatience {
+			return at, err
+		}
+		select {
+		case <-time.After(settleLeast):
+		case <-ctx.Done():
+			return 0, err
+		}
+	}
 }
 
 // sendAllButLast makes messages an atomic batch under a fresh id.

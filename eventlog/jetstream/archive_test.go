@@ -77,8 +77,9 @@ func recordsOf(t *testing.T, log eventlog.Log, session string, from, to uint64) 
 }
 
 func TestReadsJoinSegmentsAndLogAtEveryBoundary(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	log := open(t, time.Second).(*jetstream.Log)
-	draws := 60
+	draws := 30
 	if testing.Short() {
 		draws = 10
 	}

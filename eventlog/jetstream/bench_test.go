@@ -2,11 +2,16 @@ package jetstream_test
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/logtest"
@@ -100,4 +105,47 @@ func BenchmarkCatchUp(b *testing.B) {
 			})
 		}
 	}
+}
+
+// BenchmarkAppendMeasured measures what metrics cost an append, where appends
+// are cheapest: by turns on a log without and on one with them. The ratio is the
+// median time with them by that without.
+func BenchmarkAppendMeasured(b *testing.B) {
+	srv, err := embed.Start(b.Context(), embed.Options{DataDir: b.TempDir(), SyncInterval: time.Second})
+	require.NoError(b, err)
+	b.Cleanup(srv.Stop)
+	sides := [2]struct {
+		metrics *jetstream.Metrics
+		session string
+		log     eventlog.Log
+		head    uint64
+		took    []time.Duration // of each turn
+	}{{session: "plain"}, {session: "measured", metrics: jetstream.NewMetrics(prometheus.NewRegistry())}}
+	for i := range sides {
+		nc, err := srv.Connect()
+		require.NoError(b, err)
+		b.Cleanup(nc.Close)
+		sides[i].log, err = jetstream.Open(b.Context(), nc, &jetstream.Options{Durability: "interval=1s", Metrics: sides[i].metrics})
+		require.NoError(b, err)
+		b.Cleanup(func() { sides[i].log.Close() })
+	}
+	const turn = 10
+	for b.Loop() {
+		for i := range sides {
+			side := &sides[i]
+			entry := []eventlog.Entry{logtest.Text(side.session, "Hello, this is a word or two of text. ")}
+			began := time.Now()
+			for range turn {
+				if side.head, err = side.log.Append(b.Context(), side.session, side.head, entry); err != nil {
+					b.Fatal(err)
+				}
+			}
+			side.took = append(side.took, time.Since(began))
+		}
+	}
+	median := func(took []time.Duration) float64 {
+		slices.Sort(took)
+		return float64(took[len(took)/2])
+	}
+	b.ReportMetric(median(sides[1].took)/median(sides[0].took), "ratio")
 }

@@ -65,7 +65,7 @@ func (l *Log) storeBlob(ctx context.Context, session string, payload []byte) (re
 	}
 	for i := range ref.parts() {
 		part := payload[i*blobPart : min((i+1)*blobPart, len(payload))]
-		if _, err := l.publish(ctx, []*nats.Msg{{Subject: prefix + strconv.Itoa(i), Data: part, Header: nats.Header{}}}); err != nil {
+		if _, err := l.store(ctx, &nats.Msg{Subject: prefix + strconv.Itoa(i), Data: part, Header: nats.Header{}}); err != nil {
 			return ref, true, fmt.Errorf("jetstream: store blob: %w", err)
 		}
 	}

@@ -91,6 +91,7 @@ func openAll(t *testing.T, nodes [3]embed.Options, options jetstream.Options) (a
 // heard of the others yet: each makes them, none fails. Nor when all come
 // back, and no stream has a leader.
 func TestNodesOfAClusterOpenAtOnce(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	nodes := threeNodes(t)
 	all := openAll(t, nodes, jetstream.Options{Partitions: 2, Replicas: 3})
 	last, err := all[0].log.Append(t.Context(), "s", 0, []eventlog.Entry{logtest.Text("s", "a")})

@@ -150,6 +150,7 @@ func (c *committer) commit(members []*pendingAppend) {
 		// with it.
 		last, err := c.log.publish(context.Background(), messages)
 		if err == nil {
+			c.log.metrics.grouped(len(members))
 			at := last - uint64(len(messages))
 			for _, a := range members {
 				at += uint64(len(a.messages))

@@ -139,7 +139,10 @@ func (x *exam) generalProbes() (probes []probe) {
 }
 
 // logAPI is what of JetStream's API is used on the log's own streams.
-var logAPI = []string{"STREAM.MSG.GET", "DIRECT.GET", "STREAM.MSG.DELETE"}
+var logAPI = []string{
+	"STREAM.MSG.GET", "DIRECT.GET", "STREAM.MSG.DELETE",
+	"CONSUMER.CREATE.>", "CONSUMER.MSG.NEXT.>", "CONSUMER.DELETE.>", // of Feed
+}
 
 // streamProbes are of the streams: what is stored in them, and what of
 // JetStream's API is needed for them.
@@ -175,6 +178,8 @@ func apiUse(verb string) string {
 		return "erase in"
 	case "STREAM.PURGE":
 		return "remove old records from"
+	case "CONSUMER.CREATE", "CONSUMER.MSG.NEXT", "CONSUMER.DELETE":
+		return "keep read models of"
 	}
 	return "read"
 }

@@ -188,6 +188,13 @@ func (x *exam) tellStreams(ctx context.Context) error {
 			})
 		}
 	}
+	if name := x.halfRestored(); name != "" {
+		bad = true
+		x.found(Check{
+			ID: CheckStreams, Status: Ill, Target: name, Found: fmt.Sprintf("a restore has begun here and not ended (stream %s)", name),
+			Advice: "wait for its end; if it has broken off, remove the data folder, or all streams HELIX_* (nats stream rm), and restore again",
+		})
+	}
 	switch {
 	case bad:
 	case fresh:
@@ -196,6 +203,17 @@ func (x *exam) tellStreams(ctx context.Context) error {
 		x.ok(CheckStreams, "%s, %s, %s", count(len(x.existing(nil)), "stream"), count(int(messages), "message"), size(bytes))
 	}
 	return nil
+}
+
+// halfRestored returns a stream of a restore that has not ended, empty: there is
+// none.
+func (x *exam) halfRestored() string {
+	for _, w := range x.wants {
+		if w.info != nil && w.info.Config.Metadata[metadataRestoring] != "" {
+			return w.config.Name
+		}
+	}
+	return ""
 }
 
 // taken tells whether another stream takes messages that w is to take: then w

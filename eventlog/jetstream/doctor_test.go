@@ -100,6 +100,26 @@ func TestExamineAMissingStream(t *testing.T) {
 	require.Contains(t, checks[0].Advice, "away from stream MINE")
 }
 
+func TestExamineAHalfRestoredLog(t *testing.T) {
+	nc := examined(t)
+	js, err := natsjs.New(nc)
+	require.NoError(t, err)
+	for name := range js.StreamNames(t.Context()).Name() {
+		require.NoError(t, js.DeleteStream(t.Context(), name))
+	}
+	r, err := Restore(t.Context(), nc, RestoreOptions{Ends: []uint64{1}})
+	require.NoError(t, err)
+	defer r.Close()
+	checks := examine(t, nc, ExamineOptions{}, CheckStreams)
+	require.Len(t, checks, 1)
+	require.Equal(t, Ill, checks[0].Status)
+	require.Contains(t, checks[0].Found, "a restore has begun here and not ended")
+	require.NoError(t, r.Finish(t.Context()))
+	checks = examine(t, nc, ExamineOptions{}, CheckStreams)
+	require.Len(t, checks, 1)
+	require.Equal(t, Healthy, checks[0].Status)
+}
+
 func TestExamineVersions(t *testing.T) {
 	nc := examined(t)
 	checks := examine(t, nc, ExamineOptions{}, CheckVersions)
@@ -130,6 +150,7 @@ func TestExamineVersions(t *testing.T) {
 }
 
 func TestExamineAnOldServer(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	nc, err := nats.Connect(oldServer(t, "2.11.4"))
 	require.NoError(t, err)
 	t.Cleanup(nc.Close) // before its server ends

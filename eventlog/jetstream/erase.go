@@ -27,6 +27,9 @@ func (l *Log) Erase(ctx context.Context, session string) (eventlog.Erasure, erro
 	if err != nil {
 		return eventlog.Erasure{}, err
 	}
+	if ctx, err = l.frees(ctx); err != nil {
+		return eventlog.Erasure{}, err
+	}
 	fence, err := l.fence(ctx, session)
 	if errors.Is(err, eventlog.ErrSessionNotFound) {
 		return l.erased(ctx, session)
@@ -153,7 +156,7 @@ func (l *Log) lastOf(ctx context.Context, stream string) (uint64, error) {
 		return err
 	})
 	if err != nil {
-		return 0, fmt.Errorf("jetstream: erase: %w", err)
+		return 0, fmt.Errorf("jetstream: stream %s: %w", stream, err)
 	}
 	return s.CachedInfo().State.LastSeq, nil
 }

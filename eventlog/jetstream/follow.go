@@ -31,9 +31,13 @@ func (l *Log) follow(ctx context.Context, session string, from uint64, yield fun
 		return err
 	}
 	defer leave()
+	l.metrics.followed(1)
+	defer l.metrics.followed(-1)
 	last := from
-	catchUp := func() error {
+	catchUp := func(cause string) error {
 		live.behind.Store(false)
+		read := 0
+		defer func() { l.metrics.catchUp(cause, read) }()
 		for r, err := range l.Read(ctx, session, last, 0) {
 			if err != nil {
 				return err
@@ -42,16 +46,17 @@ func (l *Log) follow(ctx context.Context, session string, from uint64, yield fun
 				return errStopped
 			}
 			last = r.Sequence
+			read++
 		}
 		return nil
 	}
-	if err := catchUp(); err != nil {
+	if err := catchUp(causeJoin); err != nil {
 		return err
 	}
 	for {
 		// What is buffered comes first: it may be all that is missing.
 		if len(live.records) == 0 && live.behind.Load() {
-			if err := catchUp(); err != nil {
+			if err := catchUp(causeBehind); err != nil {
 				return err
 			}
 		}
@@ -60,7 +65,7 @@ func (l *Log) follow(ctx context.Context, session string, from uint64, yield fun
 			switch {
 			case r.Sequence <= last:
 			case r.previous != last: // a gap
-				if err := catchUp(); err != nil {
+				if err := catchUp(causeGap); err != nil {
 					return err
 				}
 			case r.Kind == eventlog.KindFact && r.Type == erasedType: // as isErased

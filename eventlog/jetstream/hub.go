@@ -81,6 +81,7 @@ func (h *hub) join(ctx context.Context, session string) (*reader, func(), error)
 			return nil, nil, eventlog.ErrClosed
 		}
 		h.feeds[session] = f
+		h.log.metrics.subscribed(1)
 	}
 	f.mu.Lock()
 	f.readers[r] = struct{}{}
@@ -108,9 +109,15 @@ func (h *hub) leave(f *feed, r *reader) {
 	defer f.mu.Unlock()
 	delete(f.readers, r)
 	if len(f.readers) == 0 && h.feeds[f.session] == f {
-		delete(h.feeds, f.session)
+		h.drop(f)
 		close(f.stop)
 	}
+}
+
+// drop removes a feed that is there. The caller has the lock.
+func (h *hub) drop(f *feed) {
+	delete(h.feeds, f.session)
+	h.log.metrics.subscribed(-1)
 }
 
 // open subscribes and has run do the rest, in a goroutine of its own: what
@@ -127,7 +134,7 @@ func (h *hub) open(f *feed) {
 	h.mu.Lock()
 	f.err = err
 	if h.feeds[f.session] == f {
-		delete(h.feeds, f.session)
+		h.drop(f)
 	}
 	h.mu.Unlock()
 	close(f.ready)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/helixd/helixd/eventlog"
 )
 
 // leaseTime is less than the least time after which a cluster elects another
@@ -13,13 +15,36 @@ const leaseTime = 3 * time.Second
 // errStaleLeader tells of a comparison that fails behind what the caller knows.
 var errStaleLeader = errors.New("jetstream: the stream's leader knows less than was acknowledged")
 
+// newsTime is how long a leader that could not be reached may take, once it can,
+// to learn that there is another one: what was on its way to it reaches it first,
+// and makes it look as if it had heard from the majority.
+const newsTime = 250 * time.Millisecond
+
+// refusedForSure reports whether the log ends before expected. Of a comparison
+// that failed alone nobody knows which server made it: the leader that is asked
+// a moment later may be another one, which has what it lacks.
+func (l *Log) refusedForSure(ctx context.Context, stream, session string, expected uint64) bool {
+	if l.opts.Replicas <= 1 {
+		return true
+	}
+	t := time.NewTimer(newsTime)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+		return false
+	}
+	head, _, err := l.head(ctx, session)
+	if err != nil && !errors.Is(err, eventlog.ErrSessionNotFound) || head >= expected {
+		return false
+	}
+	return l.leads(ctx, stream)
+}
+
 // leads reports whether whoever answers for a stream is its leader for sure. One
 // that was cut off from the others, or stopped for a while, takes itself for the
 // leader for some seconds more, and knows nothing of what the others took.
 func (l *Log) leads(ctx context.Context, stream string) bool {
-	if l.opts.Replicas <= 1 {
-		return true
-	}
 	var info struct {
 		refusal
 		Cluster struct {

@@ -32,12 +32,19 @@ type Options struct {
 	// stands in a file of any server. Without it an erasure from more than
 	// one replica stays pending: nobody can tell when it is done.
 	Scan func(ctx context.Context, texts []string) (found bool, err error)
+	// Refuses tells why nothing should be stored now, empty if it may; what
+	// frees room may go on for longer. nil: there is never a reason.
+	Refuses func(frees bool) string
 	// Existing opens a log that exists as it is, with the partitions, the
 	// replicas and the storage that it has, and creates nothing.
 	Existing bool
 	// ReadOnly is Existing for readers: settings that only writers rely on
 	// are not looked at.
 	ReadOnly bool
+	// Metrics measure the log; nil: nothing does.
+	Metrics *Metrics
+	// restores: the streams are made for a restore, see Restore.
+	restores *restoreMark
 }
 
 // groupCommit reports whether sharing an append's cost is worth it: where it
@@ -89,6 +96,7 @@ type Log struct {
 	version    string               // of a server that is known to be good
 	streams    []*natsjs.StreamInfo // as they were at the start
 	durability eventlog.Durability
+	metrics    *logMetrics
 
 	mu   sync.Mutex
 	back chan struct{} // closed and replaced when the connection is back
@@ -148,6 +156,7 @@ func Open(ctx context.Context, nc *nats.Conn, o *Options) (*Log, error) {
 	if err := l.judge(ctx); err != nil {
 		return nil, err
 	}
+	l.metrics = l.opts.Metrics.of(l.durability)
 	for range l.opts.Partitions {
 		s := newSealer(l)
 		l.sealers = append(l.sealers, s)
@@ -195,9 +204,7 @@ func (l *Log) Info() eventlog.Info {
 		Backend: "jetstream", Durability: l.durability, Partitions: l.opts.Partitions,
 		MaxRecordBytes: eventlog.MaxPayload, GatherFrom: l.opts.gatherFrom(),
 	}
-	if err := l.serverProblem(); err != nil {
-		info.Refuses = err.Error()
-	}
+	info.Refuses, info.RefusesErasure = l.refuses(false), l.refuses(true)
 	return info
 }
 

@@ -42,9 +42,11 @@ func openAs(t testing.TB, sync time.Duration, durability eventlog.Durability) ev
 
 func TestContract(t *testing.T) {
 	t.Run("fsync", func(t *testing.T) {
+		t.Parallel() // most of it is waiting for the disk
 		logtest.Run(t, func(t *testing.T) eventlog.Log { return open(t, 0) })
 	})
 	t.Run("interval", func(t *testing.T) {
+		t.Parallel()
 		logtest.Run(t, func(t *testing.T) eventlog.Log { return open(t, time.Second) })
 	})
 }

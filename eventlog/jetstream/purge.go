@@ -16,12 +16,19 @@ import (
 
 var _ eventlog.Archive = (*Log)(nil)
 
+// purgeStep is how many messages go at once: appends wait meanwhile.
+const purgeStep = 50_000
+
 // Purge implements eventlog.Archive. It seals what is old enough, so that a
 // later purge can go further. Before a record goes, its copy in the segments
 // is compared with it.
 func (l *Log) Purge(ctx context.Context, o eventlog.PurgeOptions) ([]eventlog.Purged, error) {
 	if o.SealedFor == 0 {
 		o.SealedFor = eventlog.MinSealed
+	}
+	ctx, err := l.frees(ctx)
+	if err != nil {
+		return nil, err
 	}
 	var all []eventlog.Purged
 	for p := range l.opts.Partitions {
@@ -50,21 +57,30 @@ func (l *Log) purge(ctx context.Context, p int, o eventlog.PurgeOptions) (eventl
 		return done, err
 	}
 	for session := range sessions {
+		began := time.Now()
 		if below, err = l.purgeable(ctx, session, below, o.SealedFor); err != nil {
 			return done, fmt.Errorf("session %q: %w", session, err)
 		}
-	}
-	if below <= before.FirstSeq {
-		return done, nil
+		if below <= before.FirstSeq {
+			return done, nil
+		}
+		eventlog.Yield(ctx, began)
 	}
 	for session := range sessions {
+		began := time.Now()
 		if _, err := l.compare(ctx, session, below); err != nil {
 			return done, fmt.Errorf("session %q: %w", session, err)
 		}
+		eventlog.Yield(ctx, began)
 	}
 	l.purged.Store(true)
-	if err := s.Purge(ctx, natsjs.WithPurgeSequence(below)); err != nil {
-		return done, err
+	for at := before.FirstSeq; at < below; {
+		began := time.Now()
+		at = min(at+purgeStep, below)
+		if err := s.Purge(ctx, natsjs.WithPurgeSequence(at)); err != nil {
+			return done, err
+		}
+		eventlog.Yield(ctx, began)
 	}
 	after, err := s.Info(ctx)
 	if err != nil {
@@ -114,7 +130,7 @@ func (l *Log) purgeable(ctx context.Context, session string, below uint64, seale
 	if err != nil {
 		return 0, err
 	}
-	held, err := l.SealedBefore(ctx, session, time.Now().Add(-sealedFor))
+	held, err := l.sealedBefore(ctx, session, begins-1, time.Now().Add(-sealedFor))
 	if err != nil {
 		return 0, err
 	}
@@ -138,8 +154,18 @@ func (l *Log) firstFrom(ctx context.Context, stream, subject string, seq uint64)
 
 // SealedBefore implements eventlog.Archive.
 func (l *Log) SealedBefore(ctx context.Context, session string, t time.Time) (uint64, error) {
+	return l.sealedBefore(ctx, session, 0, t)
+}
+
+// sealedBefore is SealedBefore of the segments with records behind from; where
+// there is none of that age, from itself.
+func (l *Log) sealedBefore(ctx context.Context, session string, from uint64, t time.Time) (uint64, error) {
 	p := Partition(session, l.opts.Partitions)
-	held, at := uint64(0), uint64(1)
+	held := from
+	at, err := l.firstSegment(ctx, session, from)
+	if err != nil || at == 0 {
+		return held, err
+	}
 	for {
 		messages, err := l.getBatch(ctx, segmentStream(p), segmentSubject(session, p), at, segmentPage, pageBytes)
 		if err != nil || len(messages) == 0 {

@@ -101,7 +101,9 @@ func (s *sealer) run() {
 		case <-s.log.closed:
 			return
 		}
-		s.sealDue()
+		if s.log.refuses(false) == "" { // else the next sweep wakes it
+			s.sealDue()
+		}
 		pace.Reset(sealPace)
 	}
 }
@@ -121,6 +123,12 @@ func (s *sealer) sweep(now time.Time) {
 		case idle >= sealIdle && t.bytes > 0:
 			s.bytes -= t.bytes
 			t.drop()
+		}
+	}
+	if len(s.queue) > 0 { // it was put off
+		select {
+		case s.wake <- struct{}{}:
+		default:
 		}
 	}
 }
@@ -304,6 +312,7 @@ func (s *sealer) sealed(w *sealing, next *segment, at uint64) {
 		}
 		return
 	}
+	s.log.metrics.sealed()
 	w.records = w.records[len(next.records):]
 	// The records have been written; the tail needs the directory only.
 	w.segment = &segment{

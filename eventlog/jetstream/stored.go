@@ -31,12 +31,17 @@ func recordOf(h nats.Header, data []byte) (stored, error) {
 		return stored{}, fmt.Errorf("jetstream: message without a sequence: %w", err)
 	}
 	at, _ := time.Parse(time.RFC3339Nano, first(h, headerTimeStamp))
+	return storedAt(seq, at, h, data), nil
+}
+
+// storedAt is recordOf where the headers don't tell the place.
+func storedAt(seq uint64, at time.Time, h nats.Header, data []byte) stored {
 	r := stored{
 		Record: eventlog.Record{Sequence: seq, Time: at, Entry: eventlog.Entry{Envelope: envelopeOf(h), Payload: data}},
 		blob:   first(h, headerBlob),
 	}
 	r.previous, r.linked = previousOf(h, seq)
-	return r, nil
+	return r
 }
 
 // previousOf tells which record a message was appended behind. JetStream

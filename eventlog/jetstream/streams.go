@@ -31,8 +31,14 @@ func (l *Log) streamsOf(p int) []natsjs.StreamConfig {
 		AllowAtomicPublish: true,
 		Metadata:           map[string]string{metadataPartitions: strconv.Itoa(l.opts.Partitions)},
 	}
+	firstSequence := uint64(0)
+	if r := l.opts.restores; r != nil {
+		base.Metadata[metadataRestoring] = r.id
+		firstSequence = r.first(p)
+	}
 	subjects := logSubjects + strconv.Itoa(p) + ".*"
 	records, segments := base, base
+	records.FirstSeq = firstSequence
 	records.Name = streamName(p)
 	records.Description = "helixd: the log of agent sessions"
 	records.Subjects = []string{subjects}
@@ -141,6 +147,9 @@ func (l *Log) ensureStream(ctx context.Context, want natsjs.StreamConfig) error 
 		s, err = l.createStream(ctx, want)
 	}
 	if err != nil {
+		return err
+	}
+	if err := checkRestored(s.CachedInfo().Config, want); err != nil {
 		return err
 	}
 	if got := s.CachedInfo().Config.Metadata[metadataPartitions]; got != want.Metadata[metadataPartitions] {

@@ -4,60 +4,22 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/nats-io/nats.go"
 )
 
 // Trim implements eventlog.Archive. The session's last segment always stays.
+// Large payloads stay until the session is erased: another record may name them.
 func (l *Log) Trim(ctx context.Context, session string, upTo uint64) (floor uint64, err error) {
-	stream, subject, err := l.place(session)
-	if err != nil {
+	if ctx, err = l.frees(ctx); err != nil {
 		return 0, err
+	}
+	floor, gone, err := l.trimmable(ctx, session, upTo)
+	if err != nil || len(gone) == 0 {
+		return floor, err
 	}
 	p := Partition(session, l.opts.Partitions)
-	if floor, err = l.floor(ctx, session); err != nil {
-		return 0, err
-	}
-	begins, err := l.firstFrom(ctx, stream, subject, 1)
-	if err != nil {
-		return floor, err
-	}
-	if begins > 0 { // what is in the log stays
-		upTo = min(upTo, begins-1)
-	}
-	last, keep, err := l.lastSegment(ctx, session)
-	if err != nil || last == nil {
-		return floor, err
-	}
-	var gone []uint64
-	for at := uint64(1); at < keep; {
-		messages, err := l.getBatch(ctx, segmentStream(p), segmentSubject(session, p), at, segmentPage, pageBytes)
-		if err != nil {
-			return floor, err
-		}
-		if len(messages) == 0 {
-			break
-		}
-		for _, m := range messages {
-			seq, err := sequenceOf(m)
-			if err != nil {
-				return floor, err
-			}
-			s, err := unpack(m.Data)
-			if err != nil {
-				return floor, err
-			}
-			at = seq + 1
-			if seq >= keep || s.last() > upTo {
-				at = keep
-				break
-			}
-			gone, floor = append(gone, seq), s.last()
-		}
-	}
-	if len(gone) == 0 {
-		return floor, nil
-	}
 	// The floor first: whoever misses a segment then learns why.
 	mark := &nats.Msg{Subject: floorSubject(session, p), Data: strconv.AppendUint(nil, floor, 10), Header: nats.Header{}}
 	if _, err := l.publish(ctx, []*nats.Msg{mark}); err != nil {
@@ -69,4 +31,95 @@ func (l *Log) Trim(ctx context.Context, session string, upTo uint64) (floor uint
 		}
 	}
 	return floor, nil
+}
+
+// Trimmable implements eventlog.Archive.
+func (l *Log) Trimmable(ctx context.Context, session string, upTo uint64) (floor uint64, some bool, err error) {
+	floor, gone, err := l.trimmable(ctx, session, upTo)
+	return floor, len(gone) > 0, err
+}
+
+// trimmable returns the segments that Trim would remove.
+func (l *Log) trimmable(ctx context.Context, session string, upTo uint64) (floor uint64, gone []uint64, err error) {
+	stream, subject, err := l.place(session)
+	if err != nil {
+		return 0, nil, err
+	}
+	p := Partition(session, l.opts.Partitions)
+	if floor, err = l.floor(ctx, session); err != nil {
+		return 0, nil, err
+	}
+	begins, err := l.firstFrom(ctx, stream, subject, 1)
+	if err != nil {
+		return floor, nil, err
+	}
+	if begins > 0 { // what is in the log stays
+		upTo = min(upTo, begins-1)
+	}
+	last, keep, err := l.lastSegment(ctx, session)
+	if err != nil || last == nil {
+		return floor, nil, err
+	}
+	for at := uint64(1); at < keep; {
+		messages, err := l.getBatch(ctx, segmentStream(p), segmentSubject(session, p), at, segmentPage, pageBytes)
+		if err != nil {
+			return floor, nil, err
+		}
+		if len(messages) == 0 {
+			break
+		}
+		for _, m := range messages {
+			seq, err := sequenceOf(m)
+			if err != nil {
+				return floor, nil, err
+			}
+			s, err := unpack(m.Data)
+			if err != nil {
+				return floor, nil, err
+			}
+			at = seq + 1
+			if seq >= keep || s.last() > upTo {
+				at = keep
+				break
+			}
+			gone, floor = append(gone, seq), s.last()
+		}
+	}
+	return floor, gone, nil
+}
+
+// Size implements eventlog.Archive.
+func (l *Log) Size(ctx context.Context) (uint64, error) {
+	size := uint64(0)
+	for p := range l.opts.Partitions {
+		for _, name := range []string{streamName(p), segmentStream(p)} {
+			s, err := l.findStream(ctx, name)
+			if err != nil {
+				return 0, err
+			}
+			size += s.CachedInfo().State.Bytes
+		}
+	}
+	return size, nil
+}
+
+// OldestSegment implements eventlog.Archive.
+func (l *Log) OldestSegment(ctx context.Context) (oldest time.Time, err error) {
+	for p := range l.opts.Partitions {
+		messages, err := l.getBatch(ctx, segmentStream(p), segmentSubjects+strconv.Itoa(p)+".*", 1, 1, pageBytes)
+		if err != nil {
+			return oldest, err
+		}
+		if len(messages) == 0 {
+			continue
+		}
+		at, err := time.Parse(time.RFC3339Nano, first(messages[0].Header, headerTimeStamp))
+		if err != nil {
+			return oldest, fmt.Errorf("%w: segment without a time: %w", errDamaged, err)
+		}
+		if oldest.IsZero() || at.Before(oldest) {
+			oldest = at
+		}
+	}
+	return oldest, nil
 }

@@ -14,7 +14,7 @@ import (
 // manySessions appends to many sessions at once, as group commit is made for.
 // Now and then an append's expectation is wrong: that one fails, and no other.
 func manySessions(t *testing.T, log eventlog.Log) {
-	const sessions, appends = 80, 12
+	const sessions, appends = 40, 8
 	ctx := ctxOf(t)
 	var wg sync.WaitGroup
 	for s := range sessions {

@@ -53,6 +53,7 @@ func Run(t *testing.T, open func(t *testing.T) eventlog.Log) {
 		{"an ended stream takes a new turn only", streamStates},
 		{"truncation strikes and keeps", truncation},
 		{"large payloads come back whole", largePayloads},
+		{"a copy is of one moment", copying},
 		{"an erased session is gone for everybody", erasure},
 		{"who knew an erased session writes nothing into the next of its id", recreation},
 		{"an append behind what is not there conflicts", aheadOfHead},
@@ -71,6 +72,10 @@ func Run(t *testing.T, open func(t *testing.T) eventlog.Log) {
 		{"G5 a slow reader holds up nobody", slowReaders},
 		{"G6 a pause ends no reader", pausedStreams},
 		{"readers end with their context", readersEnd},
+		{"a feed tells the records of all sessions", feeds},
+		{"a feed begins behind any position", feedPositions},
+		{"a feed tells positions whose records are gone", feedMarks},
+		{"a feed ends with its context and its log", feedsEnd},
 	} {
 		t.Run(tc.name, func(t *testing.T) { tc.test(t, open(t)) })
 	}

@@ -21,6 +21,7 @@ func (l *Log) Erase(_ context.Context, session string) (eventlog.Erasure, error)
 		return eventlog.Erasure{}, eventlog.ErrSessionNotFound
 	}
 	delete(l.sessions, session)
+	l.last++ // as the record that fences it has a sequence elsewhere
 	close(l.changed)
 	l.changed = make(chan struct{})
 	return eventlog.Erasure{Records: len(records)}, nil

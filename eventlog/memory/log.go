@@ -4,9 +4,11 @@ package memory
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
@@ -21,13 +23,20 @@ type Log struct {
 	mu       sync.Mutex
 	last     uint64 // of all sessions: a session's sequences have gaps
 	sessions map[string][]eventlog.Record
+	order    []place // of all records, those of erased sessions too
+	identity string
 	changed  chan struct{} // closed and replaced at every append
 	closed   bool
 }
 
+// logs counts the logs of this process.
+var logs atomic.Int64
+
 // New returns an empty log.
 func New() *Log {
-	return &Log{sessions: map[string][]eventlog.Record{}, changed: make(chan struct{})}
+	return &Log{
+		sessions: map[string][]eventlog.Record{}, changed: make(chan struct{}), identity: fmt.Sprintf("memory-%d", logs.Add(1)),
+	}
 }
 
 // Append implements eventlog.Log.
@@ -59,6 +68,7 @@ func (l *Log) Append(ctx context.Context, session string, expected uint64, entri
 		l.last++
 		e.Payload = slices.Clone(e.Payload)
 		records = append(records, eventlog.Record{Sequence: l.last, Time: time.Now(), Entry: e})
+		l.order = append(l.order, place{l.last, session})
 	}
 	l.sessions[session] = records
 	close(l.changed)

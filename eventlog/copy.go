@@ -1,0 +1,36 @@
+package eventlog
+
+import (
+	"context"
+	"iter"
+)
+
+// Copier is a log that can be copied as a whole while it is written to, so that
+// a backup is of one moment.
+type Copier interface {
+	Log
+
+	// Ends returns the last sequence of each partition: a copy of every session
+	// up to there is what the log held when Ends looked. None of them lies
+	// within an append.
+	Ends(ctx context.Context) ([]uint64, error)
+
+	// Copy yields a session's records as they are, with sequence <= upTo, one
+	// of its partition's end, 0 if that was empty. floor is up to where
+	// retention has removed the others. A session that was created later, or
+	// has none of them, yields none. Errors: ErrSessionNotFound before the
+	// first record; otherwise as Read: what was yielded before one must not be
+	// taken for the session.
+	Copy(ctx context.Context, session string, upTo uint64) (floor uint64, records iter.Seq2[Copied, error], err error)
+
+	// PartitionOf returns the partition of a session, from 0.
+	PartitionOf(session string) int
+}
+
+// Copied is a record as a log holds it.
+type Copied struct {
+	Record
+	// Unlinked: it does not name the session's record before it. helixd did
+	// not write it.
+	Unlinked bool
+}

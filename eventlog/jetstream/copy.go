@@ -1,0 +1,111 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+var _ eventlog.Copier = (*Log)(nil)
+
+// batchPatience is how long Ends waits for the rest of an atomic batch: a
+// server stores it at once.
+const batchPatience = 10 * time.Second
+
+// PartitionOf implements eventlog.Copier.
+func (l *Log) PartitionOf(session string) int { return Partition(session, l.opts.Partitions) }
+
+// Ends implements eventlog.Copier. It asks the streams' leaders.
+func (l *Log) Ends(ctx context.Context) ([]uint64, error) {
+	ends := make([]uint64, l.opts.Partitions)
+	for p := range ends {
+		var err error
+		if ends[p], err = l.end(ctx, p); err != nil {
+			return nil, err
+		}
+	}
+	return ends, nil
+}
+
+// end returns a partition's last sequence, which is that of a whole append: a
+// server stores the messages of an atomic batch one after the other, and may
+// tell of its state meanwhile.
+func (l *Log) end(ctx context.Context, p int) (uint64, error) {
+	for began := time.Now(); ; {
+		last, err := l.lastOf(ctx, streamName(p))
+		if err != nil || last == 0 {
+			return 0, err
+		}
+		m, err := l.messageAt(ctx, streamName(p), last)
+		switch {
+		case errors.Is(err, errNoMessage): // erased, or purged
+			return last, nil
+		case err != nil:
+			return 0, err
+		case first(m.header, headerBatchID) == "" || first(m.header, headerBatchCommit) != "":
+			return last, nil
+		case time.Since(began) > batchPatience:
+			return 0, fmt.Errorf("%w: stream %s ends with message %d within an append: look for damage", eventlog.ErrIncomplete, streamName(p), last)
+		}
+		if !pause(ctx) {
+			return 0, context.Cause(ctx)
+		}
+	}
+}
+
+// Copy implements eventlog.Copier.
+func (l *Log) Copy(ctx context.Context, session string, upTo uint64) (floor uint64, records iter.Seq2[eventlog.Copied, error], err error) {
+	head, err := l.Head(ctx, session)
+	if err != nil {
+		return 0, nil, err
+	}
+	if upTo == 0 { // which a read takes for the head
+		return 0, func(func(eventlog.Copied, error) bool) {}, nil
+	}
+	// Behind the head: what retention removes from now on is missed by the
+	// read, which then fails.
+	if floor, err = l.floor(ctx, session); err != nil {
+		return 0, nil, err
+	}
+	if floor >= upTo && floor > 0 {
+		return 0, nil, &eventlog.TrimmedError{Cursor: upTo, Floor: floor}
+	}
+	return floor, func(yield func(eventlog.Copied, error) bool) {
+		last := floor
+		for r, err := range l.read(ctx, session, floor, min(head, upTo)) {
+			if err == nil && r.blob != "" {
+				r.Payload, err = l.loadBlob(ctx, session, r.blob)
+			}
+			if !yield(eventlog.Copied{Record: r.Record, Unlinked: !r.linked}, err) || err != nil {
+				return
+			}
+			last = r.Sequence
+		}
+		if err := l.endsWith(ctx, session, last, head, upTo); err != nil {
+			yield(eventlog.Copied{}, err)
+		}
+	}, nil
+}
+
+// endsWith proves that last is the session's last record up to upTo. The read
+// itself takes the first record of a session that was erased and created anew
+// meanwhile for the one behind.
+func (l *Log) endsWith(ctx context.Context, session string, last, head, upTo uint64) error {
+	if head <= upTo {
+		if last != head {
+			return fmt.Errorf("%w: the copy ends with %d, the head was %d", eventlog.ErrIncomplete, last, head)
+		}
+		return nil
+	}
+	for r, err := range l.read(ctx, session, last, 0) {
+		if err == nil && r.linked && r.previous != last {
+			err = fmt.Errorf("%w: %d was appended behind %d, the copy ends with %d", eventlog.ErrIncomplete, r.Sequence, r.previous, last)
+		}
+		return err
+	}
+	return nil
+}

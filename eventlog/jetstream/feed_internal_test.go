@@ -1,0 +1,56 @@
+package jetstream
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/eventlog"
+)
+
+// A feed that does not get on says why, and ends.
+func TestAFeedGivesUp(t *testing.T) {
+	t.Parallel()
+	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), SyncInterval: time.Second})
+	require.NoError(t, err)
+	t.Cleanup(srv.Stop)
+	nc, err := srv.Connect()
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	log, err := Open(t.Context(), nc, &Options{Durability: "interval=1s"})
+	require.NoError(t, err)
+	t.Cleanup(func() { log.Close() })
+	_, err = log.Append(t.Context(), "s", 0, []eventlog.Entry{
+		{Envelope: eventlog.Envelope{Kind: eventlog.KindFact, Type: "x", Agent: "s"}, Payload: []byte("{}")},
+	})
+	require.NoError(t, err)
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var told []eventlog.Fed
+	var failed error
+	f := &feeder{log: log, patience: time.Second, yield: func(f eventlog.Fed, err error) bool {
+		if err != nil {
+			failed = err
+			return false
+		}
+		told = append(told, f)
+		require.NoError(t, log.js.DeleteStream(ctx, streamName(0))) // for good
+		return true
+	}}
+	f.feed(ctx)
+	require.Len(t, told, 1)
+	require.Error(t, failed)
+	require.NoError(t, ctx.Err(), "it ended by itself: %v", failed)
+}
+
+// A message that a mark was ahead of is not handed out: positions rise.
+func TestAFeedDoesNotGoBack(t *testing.T) {
+	f := &feeder{at: 7, yield: func(eventlog.Fed, error) bool { panic("it does") }}
+	m := &feedMessage{}
+	m.Sequence = 7
+	require.True(t, f.hand(t.Context(), m))
+}

@@ -1,0 +1,87 @@
+package jetstream_test
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"testing"
+	"time"
+
+	natsjs "github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/logtest"
+)
+
+// A feed has one consumer on the server, outlives its loss without leaving out
+// or repeating a record, and leaves none behind.
+func TestAFeedOutlivesItsConsumer(t *testing.T) {
+	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), SyncInterval: time.Second})
+	require.NoError(t, err)
+	t.Cleanup(srv.Stop)
+	nc, err := srv.Connect()
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	log, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Durability: "interval=1s"})
+	require.NoError(t, err)
+	t.Cleanup(func() { log.Close() })
+	js, err := natsjs.New(nc)
+	require.NoError(t, err)
+	stream, err := js.Stream(t.Context(), "HELIX_LOG_0")
+	require.NoError(t, err)
+	consumers := func() (names []string) {
+		for name := range stream.ConsumerNames(t.Context()).Name() {
+			names = append(names, name)
+		}
+		return names
+	}
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	next, stop := iter.Pull2(log.Feed(ctx, 0, 0))
+	head, at := uint64(0), uint64(0)
+	for range 5 {
+		for i := range 100 {
+			head, err = log.Append(ctx, "s", head, []eventlog.Entry{logtest.Text("s", fmt.Sprint(i))})
+			require.NoError(t, err)
+		}
+		for at < head {
+			f, err, _ := next()
+			require.NoError(t, err)
+			require.Equal(t, at+1, f.Sequence)
+			at = f.Sequence
+		}
+		require.Len(t, consumers(), 1)
+		require.NoError(t, stream.DeleteConsumer(ctx, consumers()[0]))
+	}
+	stop()
+	// One that could not be removed at once is forgotten by the server.
+	require.Eventually(t, func() bool { return len(consumers()) == 0 }, 2*time.Minute, 100*time.Millisecond)
+}
+
+// What was purged from the log is not fed: the ends say so beforehand.
+func TestAFeedBeginsBehindAPurge(t *testing.T) {
+	log := open(t, time.Second).(*jetstream.Log)
+	entries := make([]eventlog.Entry, 100)
+	for i := range entries {
+		entries[i] = logtest.Text("s", fmt.Sprint(i))
+	}
+	head, err := log.Append(t.Context(), "s", 0, entries)
+	require.NoError(t, err)
+	_, err = log.Purge(t.Context(), eventlog.PurgeOptions{SealedFor: time.Nanosecond})
+	require.NoError(t, err)
+	ends, err := log.Spans(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []eventlog.Span{{First: head + 1, Last: head}}, ends)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for f, err := range log.Feed(ctx, 0, 0) {
+		require.NoError(t, err)
+		require.Equal(t, head, f.Sequence)
+		require.Empty(t, f.Session)
+		break
+	}
+}

@@ -1,0 +1,154 @@
+package jetstream
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+const (
+	// feedBatch is how many messages a feed asks for at a time: so many, of
+	// 256 KiB at most, may wait in memory for each partition.
+	feedBatch = 64
+	// feedPause follows every batch while there are more: a consumer that
+	// catches up holds the stream's lock, and appends wait.
+	feedPause = time.Millisecond
+	// feedPull is how long the server keeps a request for messages,
+	// feedBeat how often it says meanwhile that it lives. A consumer that has
+	// said nothing for feedSilence is lost.
+	feedPull    = 30 * time.Second
+	feedBeat    = 5 * time.Second
+	feedSilence = 3 * feedBeat
+	// feedForgotten is after what time the server removes the consumer of a
+	// node that was killed.
+	feedForgotten = time.Minute
+	// feedCloseTimeout bounds the removal of a consumer.
+	feedCloseTimeout = 2 * time.Second
+)
+
+// feedConsumer is a pull consumer of a whole partition.
+type feedConsumer struct {
+	log          *Log
+	stream, name string
+	inbox        string
+	sub          *nats.Subscription
+	in           chan *nats.Msg
+	heard        time.Time // when anything came last
+	asked        int       // messages that the server still owes
+	delivered    uint64    // count of messages so far
+}
+
+// feedMessage is a record and where it lies.
+type feedMessage struct {
+	stored
+	subject string
+}
+
+func newFeedConsumer(l *Log, info *natsjs.ConsumerInfo) (*feedConsumer, error) {
+	c := &feedConsumer{
+		log: l, stream: info.Stream, name: info.Name, inbox: l.nc.NewInbox(), heard: time.Now(),
+		in: make(chan *nats.Msg, 2*feedBatch), // and words of the server in between
+	}
+	sub, err := l.nc.ChanSubscribe(c.inbox, c.in)
+	if err != nil {
+		c.remove()
+		return nil, fmt.Errorf("jetstream: feed: %w", err)
+	}
+	c.sub = sub
+	return c, nil
+}
+
+func (c *feedConsumer) close() {
+	c.sub.Unsubscribe() //nolint:errcheck // fails only on a closed connection
+	c.remove()
+}
+
+// remove takes the consumer from the server; the server forgets by itself one
+// that can't be removed now.
+func (c *feedConsumer) remove() {
+	ctx, cancel := context.WithTimeout(context.Background(), feedCloseTimeout)
+	defer cancel()
+	c.log.js.DeleteConsumer(ctx, c.stream, c.name) //nolint:errcheck // see above
+}
+
+// silent reports whether nothing has come for longer than the server keeps
+// quiet.
+func (c *feedConsumer) silent() bool { return time.Since(c.heard) > feedSilence }
+
+// next returns the next message, or nil if none comes for a while.
+func (c *feedConsumer) next(ctx context.Context, wait time.Duration) (*feedMessage, error) {
+	timeout := time.NewTimer(wait)
+	defer timeout.Stop()
+	for {
+		if c.asked == 0 {
+			if err := c.ask(); err != nil {
+				return nil, err
+			}
+		}
+		select {
+		case m := <-c.in:
+			c.heard = time.Now()
+			if first(m.Header, headerStatus) != "" && len(m.Data) == 0 {
+				if err := c.told(m); err != nil {
+					return nil, err
+				}
+				continue
+			}
+			return c.take(m)
+		case <-timeout.C:
+			return nil, nil
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-c.log.closed:
+			return nil, eventlog.ErrClosed
+		}
+	}
+}
+
+// ask requests the next messages.
+func (c *feedConsumer) ask() error {
+	req, err := json.Marshal(map[string]any{
+		"batch": feedBatch, "expires": feedPull.Nanoseconds(), "idle_heartbeat": feedBeat.Nanoseconds(),
+	})
+	if err != nil {
+		return err
+	}
+	c.asked = feedBatch
+	return c.log.nc.PublishRequest("$JS.API.CONSUMER.MSG.NEXT."+c.stream+"."+c.name, c.inbox, req)
+}
+
+// told hears what the server says about a request.
+func (c *feedConsumer) told(m *nats.Msg) error {
+	switch status := first(m.Header, headerStatus); status {
+	case "100": // it lives
+		return nil
+	case "404", "408": // the request is over
+		c.asked = 0
+		return nil
+	default:
+		return fmt.Errorf("%w: status %s %s", errFeedLost, status, m.Header.Get("Description"))
+	}
+}
+
+// take reads a message. One that was lost on the way makes the consumer useless.
+func (c *feedConsumer) take(m *nats.Msg) (*feedMessage, error) {
+	meta, err := m.Metadata()
+	if err != nil {
+		return nil, fmt.Errorf("jetstream: feed: %w", err)
+	}
+	c.delivered++
+	if meta.Sequence.Consumer != c.delivered {
+		return nil, fmt.Errorf("%w: message %d came as the %dth", errFeedLost, meta.Sequence.Consumer, c.delivered)
+	}
+	if c.asked--; c.asked == 0 && meta.NumPending > 0 {
+		time.Sleep(feedPause)
+	}
+	r := storedAt(meta.Sequence.Stream, meta.Timestamp, m.Header, m.Data)
+	return &feedMessage{stored: r, subject: m.Subject}, nil
+}

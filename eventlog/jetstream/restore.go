@@ -1,0 +1,258 @@
+package jetstream
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// SequencesBehind is how many sequences a restored log leaves out behind the
+// last one of what was copied: those that the lost log may have given since are
+// never given again, so no cursor of a client means another record.
+const SequencesBehind = 1 << 32
+
+// maxEnd is the last sequence behind which a log can be restored: all that
+// follow are numbers that every client can hold.
+const maxEnd = 1<<53 - 2*SequencesBehind
+
+// metadataRestoring is the stream metadata key that a log has until its restore
+// has ended.
+const metadataRestoring = "helix.restoring"
+
+// streamPrefix is what the names of all of helixd's streams begin with.
+const streamPrefix = "HELIX_"
+
+// Errors of a restore.
+var (
+	// ErrNotEmpty: a deployment has streams of helixd's.
+	ErrNotEmpty = errors.New("jetstream: the deployment is not empty")
+	// ErrRestoring: a restore into the deployment has begun and not ended.
+	ErrRestoring = errors.New("jetstream: a restore has begun here and not ended; if it has broken off, remove what it left and restore again")
+)
+
+// RestoreOptions say what a restored log is like.
+type RestoreOptions struct {
+	// Ends are the last sequences of the partitions of what is restored, see
+	// eventlog.Copier. Required.
+	Ends []uint64
+	// Replicas of each stream; 0 means 1.
+	Replicas int
+}
+
+// Restorer writes copied sessions into a deployment that has none. Their records
+// keep their sequences: they lie in segments, as if a purge had taken them from
+// the log, and the log goes on behind them, see [SequencesBehind]. Until Finish
+// nobody can open the log.
+type Restorer struct {
+	log  *Log
+	ends []uint64
+}
+
+// restoreMark is what tells the streams of a restore.
+type restoreMark struct {
+	id   string // of this restore
+	ends []uint64
+}
+
+// first is the sequence with which a partition's log goes on.
+func (m *restoreMark) first(p int) uint64 { return m.ends[p] + SequencesBehind + 1 }
+
+// Restore makes the streams of a log in a deployment without any. The connection
+// stays the caller's. Errors: ErrNotEmpty.
+func Restore(ctx context.Context, nc *nats.Conn, o RestoreOptions) (*Restorer, error) {
+	if n := len(o.Ends); n < 1 || n > maxPartitions {
+		return nil, fmt.Errorf("jetstream: restore: a log has 1 to %d partitions, not %d", maxPartitions, n)
+	}
+	if slices.Max(o.Ends) > maxEnd {
+		return nil, fmt.Errorf("%w: sequence %d", errDamaged, slices.Max(o.Ends))
+	}
+	if err := checkEmpty(ctx, nc); err != nil {
+		return nil, err
+	}
+	log, err := Open(ctx, nc, &Options{
+		Partitions: len(o.Ends), Replicas: o.Replicas, restores: &restoreMark{id: rand.Text(), ends: o.Ends},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Restorer{log: log, ends: o.Ends}, nil
+}
+
+func checkEmpty(ctx context.Context, nc *nats.Conn) error {
+	js, err := natsjs.New(nc)
+	if err != nil {
+		return fmt.Errorf("jetstream: %w", err)
+	}
+	var found string
+	err = Settle(ctx, nc, func(ctx context.Context) error {
+		names := js.StreamNames(ctx)
+		for name := range names.Name() {
+			if strings.HasPrefix(name, streamPrefix) {
+				found = name
+			}
+		}
+		return names.Err()
+	})
+	switch {
+	case err != nil:
+		return fmt.Errorf("jetstream: list streams: %w", err)
+	case found != "":
+		return fmt.Errorf("%w: there is a stream %s", ErrNotEmpty, found)
+	}
+	return nil
+}
+
+// checkRestored refuses a stream of a restore to all others, and another one's
+// stream to a restore.
+func checkRestored(got, want natsjs.StreamConfig) error {
+	given, wanted := got.Metadata[metadataRestoring], want.Metadata[metadataRestoring]
+	switch {
+	case given == wanted:
+		return nil
+	case wanted != "":
+		return fmt.Errorf("%w: there is a stream %s", ErrNotEmpty, got.Name)
+	}
+	return fmt.Errorf("%w (stream %s)", ErrRestoring, got.Name)
+}
+
+// Session writes the records of a session that was not written yet, which
+// retention may have taken the beginning of, up to floor. It returns how many
+// there were. An error leaves the session half written: the restore has failed.
+func (r *Restorer) Session(ctx context.Context, session string, floor uint64, records iter.Seq2[eventlog.Copied, error]) (n int, err error) {
+	if err := eventlog.ValidateSessionID(session); err != nil {
+		return 0, err
+	}
+	w := &restoring{sealing: sealing{session: session}, l: r.log, partition: r.log.PartitionOf(session)}
+	if floor > 0 {
+		if err := w.mark(ctx, floor); err != nil {
+			return 0, err
+		}
+	}
+	for c, err := range records {
+		if err != nil {
+			return n, err
+		}
+		if last := max(w.last, floor); c.Sequence <= last || c.Sequence > r.ends[w.partition] {
+			return n, fmt.Errorf("%w: session %q: record %d does not lie between %d and its partition's end, %d",
+				errDamaged, session, c.Sequence, last, r.ends[w.partition])
+		}
+		if err := w.add(ctx, c); err != nil {
+			return n, err
+		}
+		n++
+	}
+	w.all = true
+	return n, w.write(ctx)
+}
+
+// restoring is the work on one session.
+type restoring struct {
+	sealing
+	l         *Log
+	partition int
+	last      uint64 // record
+	size      int    // of the payloads that wait
+}
+
+// mark notes that retention has removed what is up to floor. The segments that
+// are there then follow on one that is not.
+func (w *restoring) mark(ctx context.Context, floor uint64) error {
+	w.segment = &segment{records: []stored{{Record: eventlog.Record{Sequence: floor}}}}
+	m := &nats.Msg{Subject: floorSubject(w.session, w.partition), Data: strconv.AppendUint(nil, floor, 10), Header: nats.Header{}}
+	_, err := w.l.store(ctx, m)
+	if err != nil {
+		return fmt.Errorf("jetstream: restore: %w", err)
+	}
+	return nil
+}
+
+// add takes the session's next record.
+func (w *restoring) add(ctx context.Context, c eventlog.Copied) error {
+	s := stored{Record: c.Record, linked: !c.Unlinked}
+	if len(c.Payload) > inlineBytes {
+		ref, _, err := w.l.storeBlob(ctx, w.session, c.Payload)
+		if err != nil {
+			return err
+		}
+		s.blob, s.Payload = ref.String(), ref.placeholder(c.Type)
+	}
+	w.records = append(w.records, s)
+	w.last = c.Sequence
+	w.size += len(s.Payload)
+	if len(w.records) < segmentRecords && w.size < segmentBytes {
+		return nil
+	}
+	return w.write(ctx)
+}
+
+// write stores the segments that are full, and the last one too once all is
+// there.
+func (w *restoring) write(ctx context.Context) error {
+	for {
+		next := w.take()
+		if next == nil {
+			return nil
+		}
+		b, err := next.pack()
+		if err != nil {
+			return err
+		}
+		at, err := w.l.store(ctx, &nats.Msg{Subject: segmentSubject(w.session, w.partition), Data: b, Header: nats.Header{
+			headerExpectedLast: {strconv.FormatUint(w.at, 10)},
+		}})
+		if err != nil {
+			return fmt.Errorf("jetstream: restore: session %q: %w", w.session, err)
+		}
+		for _, s := range next.records {
+			w.size -= len(s.Payload)
+		}
+		w.records = append([]stored(nil), w.records[len(next.records):]...)
+		w.segment, w.at = next, at
+	}
+}
+
+// Finish opens the log to all. It can be repeated.
+func (r *Restorer) Finish(ctx context.Context) error {
+	l := r.log
+	for p := len(r.ends) - 1; p >= 0; p-- {
+		configs := l.streamsOf(p)
+		for i := len(configs) - 1; i >= 0; i-- { // the first log last: without it there is none
+			if err := l.unmark(ctx, configs[i].Name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (l *Log) unmark(ctx context.Context, name string) error {
+	err := Settle(ctx, l.nc, func(ctx context.Context) error {
+		s, err := l.js.Stream(ctx, name)
+		if err != nil {
+			return err
+		}
+		config := s.CachedInfo().Config
+		config.Metadata = maps.Clone(config.Metadata)
+		delete(config.Metadata, metadataRestoring)
+		_, err = l.js.UpdateStream(ctx, config)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("jetstream: restore: stream %s: %w", name, err)
+	}
+	return nil
+}
+
+// Close ends the restore, finished or not; it is idempotent.
+func (r *Restorer) Close() error { return r.log.Close() }

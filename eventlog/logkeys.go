@@ -1,0 +1,11 @@
+package eventlog
+
+// Keys of log attributes. Whatever is logged of a request, a session or a run
+// has them, in all packages, so that one search finds all of it.
+const (
+	LogRequestID = "requestId" // of the HTTP request, as X-Request-Id has it
+	LogSession   = "session"   // the session's id, a sub-agent's own
+	LogRun       = "run"       // the run's id
+	LogCall      = "call"      // the tool call's id
+	LogTool      = "tool"      // the tool's name
+)
