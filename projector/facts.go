@@ -124,9 +124,10 @@ func (s *Session) requestRun(f *eventlog.RunRequested, before uint64) string {
 	}
 	s.Turn.RunID, s.Turn.Stop = f.RunID, nil
 	s.Status = SessionActive
+	s.ExpiresAt = max(s.ExpiresAt, f.ExpiresAt)
 	s.Runs = append(s.Runs, Run{
 		RunID: f.RunID, Turn: s.Turn.Number, Mode: f.Mode, Status: eventlog.RunRunning,
-		StartSequence: before, StartedAt: f.Timestamp,
+		StartSequence: before, StartedAt: f.Timestamp, TraceParent: f.TraceParent,
 	})
 	return ""
 }

@@ -57,7 +57,7 @@ func ForkState(t *Tree, id string) (json.RawMessage, error) {
 func (s *Session) fork(rename func(string) string) {
 	s.SessionID, s.StreamID = rename(s.SessionID), rename(s.StreamID)
 	s.Runs, s.Checkpoints, s.CommittedAt, s.Usage, s.ResumeCount = nil, nil, 0, Usage{}, 0
-	s.RemoteSequence, s.Stopped = 0, nil
+	s.RemoteSequence, s.Stopped, s.ExpiresAt = 0, nil, 0
 	s.StreamStatus = eventlog.StreamActive // what follows in the log says more
 	if s.Child != nil {
 		s.Child.ParentSessionID = rename(s.Child.ParentSessionID)

@@ -9,7 +9,7 @@ import (
 
 // Version is the version of the fold: state folded by another one is not
 // continued.
-const Version = 5
+const Version = 6
 
 // Tree is the state of a session tree at a sequence. The embedded Session is
 // the root. The zero value is the state before the first record.
@@ -66,6 +66,9 @@ type Session struct {
 	Metadata     map[string]string     `json:"metadata,omitempty"`
 	CreatedAt    int64                 `json:"createdAt"` // ms since the epoch
 	UpdatedAt    int64                 `json:"updatedAt"` // ms since the epoch
+	// ExpiresAt is from when on a sweep takes the session for given up, in ms
+	// since the epoch; 0: never. Each request for a run may put it off.
+	ExpiresAt int64 `json:"expiresAt,omitempty"`
 
 	Messages    []Message       `json:"messages"`
 	CustomState json.RawMessage `json:"customState"`
@@ -197,7 +200,8 @@ type Run struct {
 	Claims        int                `json:"claims"`
 	StartedAt     int64              `json:"startedAt"`
 	CompletedAt   int64              `json:"completedAt,omitempty"`
-	Struck        bool               `json:"struck,omitempty"` // a rollback went back to before it
+	Struck        bool               `json:"struck,omitempty"`      // a rollback went back to before it
+	TraceParent   string             `json:"traceParent,omitempty"` // the caller's, as in RunRequested
 }
 
 // Checkpoint names a committed step; its state is the fold up to

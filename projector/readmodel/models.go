@@ -1,0 +1,112 @@
+package readmodel
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+)
+
+// Models answers questions about all sessions. Its answers never mix two
+// states of the rows. Errors: ErrUnavailable, a *QueryError, what the context
+// ended with.
+type Models interface {
+	// Sessions returns sessions, sorted by id.
+	Sessions(ctx context.Context, f SessionFilter) (Answer[Page[Session]], error)
+	// Runs returns runs, the last begun first.
+	Runs(ctx context.Context, f RunFilter) (Answer[Page[Run]], error)
+	// Usage returns sums of what was used, sorted by key.
+	Usage(ctx context.Context, q UsageQuery) (Answer[UsageReport], error)
+	// Search returns what fits best first.
+	Search(ctx context.Context, q SearchQuery) (Answer[Page[Hit]], error)
+	// Parked returns the records that could not be used, by session and
+	// sequence.
+	Parked(ctx context.Context, f ParkedFilter) (Answer[Page[Parked]], error)
+	// Expiring yields the root sessions whose expiresAt is before a time,
+	// sorted by that. It does not wait: what it leaves out comes next time.
+	Expiring(ctx context.Context, before time.Time) iter.Seq2[string, error]
+	// Fresh tells how far the rows are behind the log, without waiting.
+	Fresh(ctx context.Context) Fresh
+}
+
+// ErrUnavailable: the rows can't be read just now. They are being put in order.
+var ErrUnavailable = errors.New("readmodel: the read models are not available")
+
+// QueryError is a question that can't be answered.
+type QueryError struct {
+	Field  string // of the filter, as in the query of a URL
+	Reason string
+}
+
+func (e *QueryError) Error() string { return "readmodel: " + e.Field + " " + e.Reason }
+
+// Fresh tells how near to the log's end rows are.
+type Fresh struct {
+	// Current: everything is in that the log held when the question came.
+	Current bool `json:"current"`
+	// Lag is how many records of the log are not in yet, about; 0 if Current.
+	Lag uint64 `json:"lag,omitempty"`
+	// Rebuilding: the rows are being made anew; sessions may be missing.
+	Rebuilding bool `json:"rebuilding,omitempty"`
+	// Problem is why the rows do not get on, if they don't. It may name files
+	// and addresses.
+	Problem string `json:"problem,omitempty"`
+	// Parked is how many records could not be used, in all. Models.Fresh
+	// tells, answers don't.
+	Parked int `json:"parked,omitempty"`
+}
+
+// Answer is an answer and how fresh it is.
+type Answer[T any] struct {
+	Value T
+	Fresh Fresh
+}
+
+// Page is a part of a listing.
+type Page[T any] struct {
+	Items   []T  `json:"items"`
+	Total   int  `json:"total"`
+	Offset  int  `json:"offset"`
+	Limit   int  `json:"limit"`
+	HasMore bool `json:"hasMore"`
+}
+
+// Limits of questions.
+const (
+	// MaxPage is the largest Limit of a page; 0 means DefaultPage.
+	MaxPage     = 200
+	DefaultPage = 50
+	// MaxHits is how many hits a search counts and pages through at most.
+	MaxHits = 1000
+	// MaxQueryBytes and MaxQueryTerms bound a search's text. Words behind the
+	// last term are refused, not left out.
+	MaxQueryBytes = 1024
+	MaxQueryTerms = 32
+	// MaxTextBytes is how much of one message or tool call is searched.
+	MaxTextBytes = 64 << 10
+	// SnippetTokens is how many words of a hit are shown, about.
+	SnippetTokens = 24
+)
+
+// Paging says which part of a listing is asked for: 0 <= Offset, and Limit
+// from 1 to MaxPage, or 0 for DefaultPage.
+type Paging struct{ Offset, Limit int }
+
+// Check returns the paging with its default, or a *QueryError.
+func (p Paging) Check() (Paging, error) {
+	if p.Limit == 0 {
+		p.Limit = DefaultPage
+	}
+	switch {
+	case p.Offset < 0:
+		return p, &QueryError{Field: "offset", Reason: "must not be negative"}
+	case p.Limit < 1 || p.Limit > MaxPage:
+		return p, &QueryError{Field: "limit", Reason: "must be between 1 and 200"}
+	}
+	return p, nil
+}
+
+// Visible decides which trees a question is about, by the root's session id;
+// nil: all. What it refuses is neither shown nor counted. It is called once a
+// tree and must be quick.
+type Visible func(root string) bool

@@ -1,0 +1,42 @@
+package readmodel
+
+import "github.com/helixd/helixd/projector"
+
+// SearchQuery looks for words in messages and tool calls. All words must be
+// there; "quoted words" must stand side by side; case and accents don't
+// matter. Nothing else in the text has a meaning.
+type SearchQuery struct {
+	Text      string // 1 to MaxQueryBytes bytes, at most MaxQueryTerms terms
+	SessionID string // of a root: with all below it; empty: all
+	UserID    string // empty: all
+	AgentType string // empty: all
+	Visible   Visible
+	Paging    // Offset < MaxHits
+}
+
+// HitKind tells what a hit is in.
+type HitKind string
+
+// Kinds of hits.
+const (
+	HitMessage    HitKind = "message"     // a user's or an assistant's text
+	HitToolCall   HitKind = "tool_call"   // a tool's name and arguments
+	HitToolResult HitKind = "tool_result" // a tool's name and result or error
+)
+
+// Hit is a message or a part of one in which a search has found its words. It
+// is of the effective conversation: what was truncated is not found.
+type Hit struct {
+	SessionID     string         `json:"sessionId"`
+	RootSessionID string         `json:"rootSessionId"`
+	AgentType     string         `json:"agentType"`
+	UserID        string         `json:"userId,omitempty"`
+	Kind          HitKind        `json:"kind"`
+	Role          projector.Role `json:"role"`
+	ToolName      string         `json:"toolName,omitempty"`
+	ToolCallID    string         `json:"toolCallId,omitempty"`
+	Sequence      uint64         `json:"sequence"`  // of the record that the message comes from
+	Timestamp     int64          `json:"timestamp"` // ms since the epoch
+	// Snippet is plain text around the words.
+	Snippet string `json:"snippet"`
+}

@@ -1,0 +1,97 @@
+package readmodel
+
+import (
+	"encoding/json"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/helixd/helixd/projector"
+)
+
+// Text is a piece of a message in which a search looks.
+type Text struct {
+	Kind       HitKind
+	ToolName   string
+	ToolCallID string
+	Text       string // at most MaxTextBytes
+}
+
+// Texts returns what is to be searched of a message: nothing of one that only
+// the model sees.
+func Texts(m *projector.Message) []Text {
+	if m.Hidden() {
+		return nil
+	}
+	var all []Text
+	add := func(t Text) {
+		if t.Text = cut(strings.ToValidUTF8(t.Text, "\ufffd")); t.Text != "" {
+			all = append(all, t)
+		}
+	}
+	if m.Role == projector.RoleTool {
+		add(Text{
+			Kind: HitToolResult, ToolName: m.ToolName, ToolCallID: m.ToolCallID,
+			Text: joined(m.ToolName, words(m.Result), m.Error),
+		})
+		return all
+	}
+	add(Text{Kind: HitMessage, Text: m.Content})
+	for _, p := range m.Parts {
+		if call := p.ToolCall; call != nil {
+			add(Text{Kind: HitToolCall, ToolName: call.Name, ToolCallID: call.ID, Text: joined(call.Name, words(call.Arguments))})
+		}
+	}
+	return all
+}
+
+func joined(parts ...string) string {
+	var kept []string
+	for _, p := range parts {
+		if p != "" {
+			kept = append(kept, p)
+		}
+	}
+	return strings.Join(kept, " ")
+}
+
+// words returns JSON as text: a string as what it says, so that its escapes
+// don't hide words.
+func words(raw json.RawMessage) string {
+	var text strings.Builder
+	d := json.NewDecoder(strings.NewReader(string(raw)))
+	d.UseNumber()
+	for text.Len() < MaxTextBytes {
+		token, err := d.Token()
+		if err != nil {
+			break
+		}
+		word := ""
+		switch token := token.(type) {
+		case string:
+			word = token
+		case json.Number:
+			word = token.String()
+		case bool:
+			word = map[bool]string{true: "true", false: "false"}[token]
+		default:
+			continue
+		}
+		if text.Len() > 0 {
+			text.WriteByte(' ')
+		}
+		text.WriteString(word)
+	}
+	return text.String()
+}
+
+// cut shortens a text between two characters.
+func cut(s string) string {
+	if len(s) <= MaxTextBytes {
+		return s
+	}
+	n := MaxTextBytes
+	for !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}

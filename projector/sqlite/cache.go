@@ -1,0 +1,101 @@
+package sqlite
+
+import (
+	"container/list"
+
+	"github.com/helixd/helixd/projector"
+	"github.com/helixd/helixd/projector/readmodel"
+)
+
+// held is the fold of a tree and what of it is in the file.
+type held struct {
+	root    string
+	tree    *projector.Tree
+	written *written // nil: not known
+	weight  int      // bytes, about
+	dirty   bool
+	place   *list.Element
+}
+
+// written is what the file holds of a tree.
+type written struct {
+	sessions map[string]writtenSession // by id
+	runs     map[runPlace]readmodel.Run
+	usage    []readmodel.UsageCell
+	parked   int
+	messages map[string][]uint64 // sequences of messages, by session
+}
+
+// cache keeps the folds that were used last.
+type cache struct {
+	folds             map[string]*held
+	order             *list.List // the last used is first
+	weight            int
+	maxFolds, maxSize int
+}
+
+// writtenSession is a session's row.
+type writtenSession struct {
+	doc, parent, agent, user, status, tags string
+	expires                                int64
+}
+
+func newCache(maxFolds, maxSize int) *cache {
+	return &cache{folds: map[string]*held{}, order: list.New(), maxFolds: maxFolds, maxSize: maxSize}
+}
+
+func (c *cache) get(root string) *held {
+	h := c.folds[root]
+	if h != nil {
+		c.order.MoveToFront(h.place)
+	}
+	return h
+}
+
+// put replaces the fold of a tree.
+func (c *cache) put(root string, t *projector.Tree) *held {
+	c.drop(root)
+	h := &held{root: root, tree: t}
+	h.place = c.order.PushFront(h)
+	c.folds[root] = h
+	c.grow(h, weightOf(t))
+	return h
+}
+
+func (c *cache) grow(h *held, bytes int) {
+	h.weight += bytes
+	c.weight += bytes
+}
+
+func (c *cache) drop(root string) {
+	if h := c.folds[root]; h != nil {
+		delete(c.folds, root)
+		c.order.Remove(h.place)
+		c.weight -= h.weight
+	}
+}
+
+// shrink drops what was not used for longest, if it is in the file.
+func (c *cache) shrink() {
+	for e := c.order.Back(); e != nil && (len(c.folds) > c.maxFolds || c.weight > c.maxSize); {
+		h := e.Value.(*held)
+		e = e.Prev()
+		if !h.dirty {
+			c.drop(h.root)
+		}
+	}
+}
+
+// weightOf is about how many bytes a fold takes.
+func weightOf(t *projector.Tree) int {
+	const each = 256 // for what is around a text
+	n := 4 * each
+	for _, s := range t.Sessions() {
+		n += 2*each + len(s.CustomState) + each*(len(s.Runs)+len(s.Checkpoints))
+		for i := range s.Messages {
+			m := &s.Messages[i]
+			n += each + 2*len(m.Content) + len(m.Result) + len(m.Metadata)
+		}
+	}
+	return n
+}

@@ -1,0 +1,123 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector/readmodel"
+)
+
+// Fresh implements readmodel.Models.
+func (m *Models) Fresh(ctx context.Context) readmodel.Fresh {
+	ends, err := m.feed.Spans(ctx)
+	m.mu.Lock()
+	fresh := m.state.fresh(ends, err)
+	m.mu.Unlock()
+	fresh.Parked, _ = look(ctx, m, func(tx *sql.Tx) (n int, err error) { // that it can't be told is told by the rest
+		return n, tx.QueryRowContext(ctx, "SELECT count(*) FROM parked").Scan(&n)
+	})
+	return fresh
+}
+
+// fresh compares with the log's ends.
+func (s *state) fresh(ends []eventlog.Span, err error) readmodel.Fresh {
+	f := readmodel.Fresh{Rebuilding: s.rebuilding, Problem: s.problem}
+	if err != nil {
+		f.Problem = err.Error()
+		return f
+	}
+	for p, end := range ends {
+		at := uint64(0)
+		if p < len(s.positions) {
+			at = s.positions[p]
+		}
+		if end.Last > at {
+			f.Lag += end.Last - max(at, end.First-1)
+			if end.Last < end.First { // all of it is in segments
+				f.Lag = max(f.Lag, 1)
+			}
+		}
+	}
+	f.Current = s.positions != nil && f.Lag == 0 && !s.untidy && !s.rebuilding
+	if f.Current {
+		f.Problem = ""
+	}
+	return f
+}
+
+// await waits until the rows hold what the log held when it was called, for
+// as long as the patience lasts, and for a file to be there.
+func (m *Models) await(ctx context.Context) readmodel.Fresh {
+	ctx, cancel := context.WithTimeout(ctx, m.opts.Patience)
+	defer cancel()
+	ends, err := m.feed.Spans(ctx)
+	for {
+		m.mu.Lock()
+		fresh, moved, open := m.state.fresh(ends, err), m.moved, m.state.positions != nil
+		m.mu.Unlock()
+		if fresh.Current || err != nil && open {
+			return fresh
+		}
+		select {
+		case m.kick <- struct{}{}:
+		default:
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return fresh
+		}
+	}
+}
+
+// ask answers a question from one state of the rows.
+func ask[T any](ctx context.Context, m *Models, answer func(tx *sql.Tx) (T, error)) (readmodel.Answer[T], error) {
+	fresh := m.await(ctx)
+	value, err := look(ctx, m, answer)
+	return readmodel.Answer[T]{Value: value, Fresh: fresh}, err
+}
+
+// answerTimeout bounds one answer: few can be looked for at once.
+const answerTimeout = 15 * time.Second
+
+var errTooLong = errors.New("the answer takes too long")
+
+// look is ask without waiting.
+func look[T any](ctx context.Context, m *Models, answer func(tx *sql.Tx) (T, error)) (value T, err error) {
+	m.use.RLock()
+	defer m.use.RUnlock()
+	if m.file == nil {
+		return value, readmodel.ErrUnavailable
+	}
+	caller := ctx
+	ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, errTooLong)
+	defer cancel()
+	tx, err := m.file.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err == nil {
+		defer tx.Rollback() //nolint:errcheck // it has only read
+		value, err = answer(tx)
+	}
+	if err == nil {
+		return value, nil
+	}
+	if caller.Err() != nil {
+		return value, context.Cause(caller)
+	}
+	if ctx.Err() != nil {
+		return value, fmt.Errorf("%w: %w", readmodel.ErrUnavailable, errTooLong)
+	}
+	if _, ok := errors.AsType[*readmodel.QueryError](err); ok {
+		return value, err
+	}
+	if err = metByReader(err); errors.Is(err, errDiscard) {
+		select {
+		case m.bad <- err:
+		default:
+		}
+	}
+	return value, fmt.Errorf("%w: %w", readmodel.ErrUnavailable, err)
+}

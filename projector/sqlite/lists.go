@@ -1,0 +1,77 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"iter"
+	"time"
+
+	"github.com/helixd/helixd/projector/readmodel"
+)
+
+// Sessions implements readmodel.Models.
+func (m *Models) Sessions(ctx context.Context, f readmodel.SessionFilter) (readmodel.Answer[readmodel.Page[readmodel.Session]], error) {
+	l := listing{table: "sessions", key: []string{"session"}, order: "session, root", doc: "doc"}
+	l.where.and("parent = ?", f.ParentSessionID)
+	l.where.equal("user", f.UserID)
+	l.where.equal("agent", f.AgentType)
+	l.where.equal("status", string(f.Status))
+	if f.Tag != "" {
+		l.where.and("EXISTS (SELECT 1 FROM tags t WHERE t.tag = ? AND t.root = sessions.root AND t.session = sessions.session)", f.Tag)
+	}
+	return listed[readmodel.Session](ctx, m, l, f.Visible, f.Paging)
+}
+
+// Runs implements readmodel.Models.
+func (m *Models) Runs(ctx context.Context, f readmodel.RunFilter) (readmodel.Answer[readmodel.Page[readmodel.Run]], error) {
+	l := listing{table: "runs", key: []string{"session", "n"}, order: "started DESC, root, session, n DESC", doc: "doc"}
+	l.where.equal("session", f.SessionID)
+	l.where.equal("user", f.UserID)
+	l.where.equal("agent", f.AgentType)
+	l.where.equal("status", string(f.Status))
+	l.where.between("started", f.From, f.To)
+	return listed[readmodel.Run](ctx, m, l, f.Visible, f.Paging)
+}
+
+// Parked implements readmodel.Models.
+func (m *Models) Parked(ctx context.Context, f readmodel.ParkedFilter) (readmodel.Answer[readmodel.Page[readmodel.Parked]], error) {
+	l := listing{
+		table: "parked", key: []string{"sequence", "stuck"}, order: "root, sequence, stuck",
+		doc: `json_object('sessionId', root, 'sequence', sequence, 'type', type, 'reason', reason, 'stuck', json(iif(stuck, 'true', 'false')))`,
+	}
+	l.where.equal("root", f.SessionID)
+	return listed[readmodel.Parked](ctx, m, l, f.Visible, f.Paging)
+}
+
+func listed[T any](ctx context.Context, m *Models, l listing, visible readmodel.Visible, p readmodel.Paging) (readmodel.Answer[readmodel.Page[T]], error) {
+	p, err := p.Check()
+	if err != nil {
+		return readmodel.Answer[readmodel.Page[T]]{}, err
+	}
+	return ask(ctx, m, func(tx *sql.Tx) (readmodel.Page[T], error) { return page[T](ctx, tx, l, visible, p) })
+}
+
+// Expiring implements readmodel.Models.
+func (m *Models) Expiring(ctx context.Context, before time.Time) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		// All at once: who is told of one may take its time.
+		found, err := look(ctx, m, func(tx *sql.Tx) (roots []string, err error) {
+			const text = "SELECT root FROM sessions WHERE expires < ? AND parent = '' ORDER BY expires, root"
+			err = each(ctx, tx, text, []any{before.UnixMilli()}, func(row *sql.Rows) error {
+				var root string
+				err := row.Scan(&root)
+				roots = append(roots, root)
+				return err
+			})
+			return roots, err
+		})
+		for _, root := range found {
+			if !yield(root, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield("", err)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+const (
+	// loadTries is how often a session is folded that fails for no reason
+	// that is known to last, before it is stuck.
+	loadTries = 5
+	loadPause = 100 * time.Millisecond
+	// stuckFor is after what time a session that is stuck is tried again.
+	stuckFor = time.Minute
+)
+
+// load folds a tree up to its head, wherever the feed is.
+func (p *projection) load(ctx context.Context, f eventlog.Fed) error {
+	if time.Since(p.stuck[f.Session]) < stuckFor {
+		return nil
+	}
+	t, err := p.head(ctx, f.Session)
+	if err == nil {
+		p.cache.put(f.Session, t).dirty = true
+		delete(p.stuck, f.Session)
+		return nil
+	}
+	return p.failed(f, err)
+}
+
+// retry folds one session that is stuck, if it is time: what was in the way may
+// have passed, and no record come since.
+func (p *projection) retry(ctx context.Context) error {
+	for root, since := range p.stuck {
+		if time.Since(since) < stuckFor {
+			continue
+		}
+		p.stuck[root] = time.Now()
+		t, err := headOf(ctx, p.m.states, root)
+		switch {
+		case err == nil:
+			p.cache.put(root, t).dirty = true
+			delete(p.stuck, root)
+		case errors.Is(err, eventlog.ErrSessionNotFound):
+			p.remove(root)
+		default: // it is listed already
+			return nil
+		}
+		return p.commit()
+	}
+	return nil
+}
+
+// failed takes what can't be folded out of the way. It returns an error if the
+// log is away: then nothing can be said.
+func (p *projection) failed(f eventlog.Fed, err error) error {
+	switch {
+	case errors.Is(err, eventlog.ErrSessionNotFound):
+		p.remove(f.Session)
+		return nil
+	case errors.Is(err, errAway):
+		return err
+	}
+	p.park(f, err)
+	return nil
+}
+
+// errAway: nothing can be read from the log now.
+var errAway = errors.New("the log can't be read")
+
+// head is States.Head, tried again where that may help.
+func (p *projection) head(ctx context.Context, root string) (t *projector.Tree, err error) {
+	for try := 1; ; try++ {
+		t, err = headOf(ctx, p.m.states, root)
+		_, trimmed := errors.AsType[*eventlog.TrimmedError](err)
+		switch {
+		case err == nil, trimmed, errors.Is(err, eventlog.ErrSessionNotFound), errors.Is(err, eventlog.ErrDamaged), errors.Is(err, errPanic):
+			return t, err
+		case ctx.Err() != nil, errors.Is(err, eventlog.ErrUnavailable), errors.Is(err, eventlog.ErrClosed):
+			return nil, fmt.Errorf("%w: %w", errAway, err)
+		case try == loadTries:
+			return nil, err
+		}
+		select {
+		case <-time.After(time.Duration(try) * loadPause):
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: %w", errAway, context.Cause(ctx))
+		}
+	}
+}
+
+var errPanic = errors.New("the fold panics")
+
+func headOf(ctx context.Context, states States, root string) (t *projector.Tree, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%w: %v", errPanic, r)
+		}
+	}()
+	return states.Head(ctx, root)
+}
+
+// park lists a record on which its tree is stuck; the rows stay as they are.
+func (p *projection) park(f eventlog.Fed, err error) {
+	p.m.opts.Logger.Warn("a session's rows are stuck", eventlog.LogSession, f.Session, "sequence", f.Sequence, "error", err)
+	p.cache.drop(f.Session)
+	p.stuck[f.Session] = time.Now()
+	p.parks = append(p.parks, park{root: f.Session, sequence: f.Sequence, typ: f.Type, reason: err.Error()})
+}

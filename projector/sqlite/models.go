@@ -1,0 +1,194 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+	"github.com/helixd/helixd/projector/readmodel"
+)
+
+// States folds sessions; *snapshot.Store does.
+type States interface {
+	// Head returns the state at a session's head. Errors: as
+	// eventlog.Log.Read.
+	Head(ctx context.Context, session string) (*projector.Tree, error)
+}
+
+// Options configure read models. Zero values mean the defaults.
+type Options struct {
+	// Path is where the file lies. Its folder is made if need be.
+	Path string
+	// Prices are what models' tokens cost, by model.
+	Prices map[string]readmodel.Price
+	// MaxFolds and MaxFoldBytes bound the folds that are kept in memory; 0:
+	// 20,000, and about 64 MiB. Sessions that stream at the same time should
+	// fit.
+	MaxFolds, MaxFoldBytes int
+	// Patience is how long a question waits for the rows to be current; 0:
+	// 2 s.
+	Patience time.Duration
+	// Logger hears of files that are made again and of what goes wrong; nil:
+	// nobody does.
+	Logger *slog.Logger
+}
+
+func (o Options) withDefaults() Options {
+	if o.MaxFolds <= 0 {
+		o.MaxFolds = 20_000
+	}
+	if o.MaxFoldBytes <= 0 {
+		o.MaxFoldBytes = 64 << 20
+	}
+	if o.Patience <= 0 {
+		o.Patience = 2 * time.Second
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// Models are the read models of a node; Open makes them.
+type Models struct {
+	opts   Options
+	feed   eventlog.Feed
+	states States
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	prices atomic.Pointer[map[string]readmodel.Price]
+
+	// use is held by readers of the file, and alone by who opens or closes it.
+	use  sync.RWMutex
+	file *file // nil: none is open
+
+	mu    sync.Mutex
+	state state
+	moved chan struct{} // closed and replaced when state changes
+	kick  chan struct{} // tells the writer that somebody waits
+	bad   chan error    // tells the writer of what a reader has met
+}
+
+// state is how far the file is.
+type state struct {
+	positions []uint64 // that are in the file, by partition; nil: no file yet
+	// untidy: sessions may have gone unnoticed; they are looked for.
+	untidy     bool
+	rebuilding bool
+	problem    string
+}
+
+var _ readmodel.Models = (*Models)(nil)
+
+// Open begins to keep the file in step with the feed, until Close. It does
+// not wait for anything: what is wrong with the file or the log is mended or
+// tried again, and answers tell meanwhile. It panics without a path.
+func Open(feed eventlog.Feed, states States, o Options) *Models {
+	if o.Path == "" {
+		panic("sqlite: Options.Path is missing")
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	m := &Models{
+		opts: o.withDefaults(), feed: feed, states: states, cancel: cancel,
+		moved: make(chan struct{}), kick: make(chan struct{}, 1), bad: make(chan error, 1),
+	}
+	m.SetPrices(o.Prices)
+	m.wg.Go(func() { m.run(ctx) })
+	return m
+}
+
+// SetPrices replaces the prices; answers from then on use them.
+func (m *Models) SetPrices(prices map[string]readmodel.Price) { m.prices.Store(&prices) }
+
+// Close stops and waits; it is idempotent. Questions end with ErrUnavailable
+// then.
+func (m *Models) Close() {
+	m.cancel()
+	m.wg.Wait()
+}
+
+const (
+	// retryLeast and retryMost are the pauses after something went wrong.
+	retryLeast = 50 * time.Millisecond
+	retryMost  = 5 * time.Second
+)
+
+// run projects until ctx ends, again and again where something goes wrong.
+// Meanwhile questions are answered from what there is, unless that is of no
+// use.
+func (m *Models) run(ctx context.Context) {
+	defer m.closeFile()
+	wait := retryLeast
+	for {
+		began := time.Now()
+		err := m.try(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		_, ahead := errors.AsType[*eventlog.CursorAheadError](err)
+		switch {
+		case ahead, errors.Is(err, errDiscard):
+			m.closeFile()
+			m.opts.Logger.Warn("the read models are made again", "file", m.opts.Path, "error", err)
+			if err := removeFile(m.opts.Path); err != nil {
+				m.opts.Logger.Error("the read models' file can't be removed", "file", m.opts.Path, "error", err)
+			}
+			m.set(func(s *state) { s.rebuilding, s.problem = true, "" })
+		case errors.Is(err, sql.ErrConnDone), errors.Is(err, driver.ErrBadConn):
+			m.closeFile()
+			fallthrough
+		default:
+			m.opts.Logger.Warn("the read models do not get on", "error", err)
+			m.set(func(s *state) { s.problem = err.Error() })
+		}
+		if time.Since(began) > retryMost {
+			wait = retryLeast
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return
+		}
+		wait = min(2*wait, retryMost)
+	}
+}
+
+// try projects into the file, which it opens if none is open.
+func (m *Models) try(ctx context.Context) error {
+	if m.file == nil { // nobody else changes it
+		f, err := openFile(m.opts.Path)
+		if err != nil {
+			return err
+		}
+		m.use.Lock()
+		m.file = f
+		m.use.Unlock()
+	}
+	return m.project(ctx, m.file)
+}
+
+// closeFile waits for the readers.
+func (m *Models) closeFile() {
+	m.use.Lock()
+	defer m.use.Unlock()
+	if m.file != nil {
+		m.file.close()
+		m.file = nil
+	}
+	m.set(func(s *state) { s.positions = nil })
+}
+
+func (m *Models) set(change func(*state)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	change(&m.state)
+	close(m.moved)
+	m.moved = make(chan struct{})
+}

@@ -1,0 +1,61 @@
+package sqlite
+
+import "github.com/helixd/helixd/projector"
+
+// schemaVersion is the version of the tables and of what Derive makes of a
+// fold; raise it with either. A file of another version is made again.
+const schemaVersion = 2
+
+// version is what a file is made by.
+const version = schemaVersion*1000 + projector.Version
+
+// schema makes the tables. Secure delete in the search index goes with the
+// pragma of the same name: what is removed is overwritten.
+const schema = `
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE positions (partition INTEGER PRIMARY KEY, position INTEGER NOT NULL, digest TEXT NOT NULL);
+CREATE TABLE trees (root TEXT PRIMARY KEY, head INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE sessions (
+	root TEXT NOT NULL, session TEXT NOT NULL, parent TEXT NOT NULL, agent TEXT NOT NULL, user TEXT NOT NULL,
+	status TEXT NOT NULL, expires INTEGER, doc TEXT NOT NULL, PRIMARY KEY (root, session)
+) WITHOUT ROWID;
+CREATE INDEX sessions_parent ON sessions (parent, session, root);
+CREATE INDEX sessions_user ON sessions (user, parent, session, root);
+CREATE INDEX sessions_agent ON sessions (agent, parent, session, root);
+CREATE INDEX sessions_status ON sessions (status, parent, session, root);
+CREATE INDEX sessions_expires ON sessions (expires, root) WHERE expires IS NOT NULL;
+CREATE INDEX sessions_waiting ON sessions (doc ->> '$.currentRun.status') WHERE ` + waiting + `;
+CREATE TABLE tags (tag TEXT NOT NULL, root TEXT NOT NULL, session TEXT NOT NULL, PRIMARY KEY (tag, root, session)) WITHOUT ROWID;
+CREATE INDEX tags_root ON tags (root);
+CREATE TABLE runs (
+	root TEXT NOT NULL, session TEXT NOT NULL, n INTEGER NOT NULL, agent TEXT NOT NULL, user TEXT NOT NULL,
+	status TEXT NOT NULL, started INTEGER NOT NULL, doc TEXT NOT NULL, PRIMARY KEY (root, session, n)
+) WITHOUT ROWID;
+CREATE INDEX runs_started ON runs (started);
+CREATE TABLE usage (
+	root TEXT NOT NULL, session TEXT NOT NULL, run TEXT NOT NULL, model TEXT NOT NULL,
+	agent TEXT NOT NULL, user TEXT NOT NULL, at INTEGER NOT NULL, day TEXT NOT NULL, calls INTEGER NOT NULL,
+	prompt INTEGER NOT NULL, completion INTEGER NOT NULL, reasoning INTEGER NOT NULL, cached INTEGER NOT NULL,
+	cache_write INTEGER NOT NULL, total INTEGER NOT NULL, tools INTEGER NOT NULL, failed INTEGER NOT NULL,
+	PRIMARY KEY (root, session, run, model)
+) WITHOUT ROWID;
+CREATE INDEX usage_at ON usage (at);
+CREATE TABLE messages (
+	root TEXT NOT NULL, session TEXT NOT NULL, n INTEGER NOT NULL, sequence INTEGER NOT NULL, PRIMARY KEY (root, session, n)
+) WITHOUT ROWID;
+CREATE TABLE texts (
+	id INTEGER PRIMARY KEY, root TEXT NOT NULL, session TEXT NOT NULL, n INTEGER NOT NULL, kind TEXT NOT NULL,
+	role TEXT NOT NULL, tool TEXT NOT NULL, call TEXT NOT NULL, sequence INTEGER NOT NULL, at INTEGER NOT NULL
+);
+CREATE INDEX texts_place ON texts (root, session, n);
+CREATE VIRTUAL TABLE words USING fts5(text, tokenize = "unicode61 remove_diacritics 2");
+INSERT INTO words(words, rank) VALUES ('secure-delete', 1);
+CREATE TABLE parked (
+	root TEXT NOT NULL, sequence INTEGER NOT NULL, stuck INTEGER NOT NULL, type TEXT NOT NULL, reason TEXT NOT NULL,
+	PRIMARY KEY (root, sequence, stuck)
+) WITHOUT ROWID;
+`
+
+// ofTree are the tables that have rows of a tree, by their column root; the
+// texts' words apart.
+var ofTree = []string{"trees", "sessions", "tags", "runs", "usage", "messages", "parked"}

@@ -1,0 +1,121 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+	"github.com/helixd/helixd/projector/readmodel"
+)
+
+func TestSearch(t *testing.T) {
+	w := newWorld(t)
+	day := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	w.append("s1", created("s1", "red", "ann"), said("s1", "Wo ist der Flughafen Zürich? A \"quoted\" NEAR thing*"))
+	turn := worked("s1", "r1", "small", day, 7)
+	turn[3] = fact("s1", "r1", &eventlog.ModelTurn{
+		RunID: "r1", StepID: "step-r1", Step: 1, StopReason: eventlog.StopToolUse, FactBase: factAt("s1", 9),
+		Parts: []eventlog.TurnPart{
+			{Reasoning: "a hidden thought"}, {Text: "I look for the airport."},
+			{ToolCall: &eventlog.ToolCall{ID: "c-r1", Name: "look", Arguments: json.RawMessage(`{"city":"Z\u00fcrich\nNord"}`)}},
+		},
+	})
+	turn[4] = fact("s1", "r1", &eventlog.ToolResult{
+		RunID: "r1", StepID: "step-r1", ToolCallID: "c-r1", ToolName: "look", Result: json.RawMessage(`{"found":["Kloten",42]}`), FactBase: factAt("s1", 9),
+	})
+	w.append("s1", turn...)
+	w.append("s2", created("s2", "blue", "bob"), said("s2", "the airport of Basel, far from any other airport"))
+	w.append("s2", fact("s2", "", &eventlog.UserMessage{
+		Content: "Answer in JSON about the airport", Metadata: json.RawMessage(projector.ReminderMetadata), FactBase: factAt("s2", 3),
+	}))
+	w.open()
+	for _, tc := range []struct {
+		query readmodel.SearchQuery
+		want  []string // session and kind
+	}{
+		{readmodel.SearchQuery{Text: "zurich"}, []string{"s1 message", "s1 tool_call"}},
+		{readmodel.SearchQuery{Text: "ZÜRICH nord"}, []string{"s1 tool_call"}},
+		{readmodel.SearchQuery{Text: "airport"}, []string{"s2 message", "s1 message"}},
+		{readmodel.SearchQuery{Text: "airport", UserID: "ann"}, []string{"s1 message"}},
+		{readmodel.SearchQuery{Text: "airport", AgentType: "blue"}, []string{"s2 message"}},
+		{readmodel.SearchQuery{Text: "airport", SessionID: "s1"}, []string{"s1 message"}},
+		{readmodel.SearchQuery{Text: "airport", Visible: func(root string) bool { return root == "s1" }}, []string{"s1 message"}},
+		{readmodel.SearchQuery{Text: "kloten 42"}, []string{"s1 tool_result"}},
+		{readmodel.SearchQuery{Text: "look"}, []string{"s1 tool_call", "s1 tool_result", "s1 message"}},
+		{readmodel.SearchQuery{Text: `"airport of"`}, []string{"s2 message"}},
+		{readmodel.SearchQuery{Text: `"of airport"`}, []string{}},
+		{readmodel.SearchQuery{Text: `quoted near thing`}, []string{"s1 message"}},
+		{readmodel.SearchQuery{Text: "thought"}, []string{}},
+	} {
+		page := asked(t, func(ctx context.Context) (readmodel.Answer[readmodel.Page[readmodel.Hit]], error) {
+			return w.models.Search(ctx, tc.query)
+		})
+		got := []string{}
+		for _, h := range page.Items {
+			require.NotEmpty(t, h.Snippet)
+			require.NotZero(t, h.Sequence)
+			got = append(got, h.SessionID+" "+string(h.Kind))
+		}
+		require.ElementsMatch(t, tc.want, got, tc.query.Text)
+		require.Equal(t, len(tc.want), page.Total)
+	}
+}
+
+// Whatever a user types is words, or refused by name.
+func TestSearchTakesAnyText(t *testing.T) {
+	w := newWorld(t)
+	w.append("s", created("s", "a", ""), said("s", "needle AND OR NOT NEAR(x y, 3) text:needle ^needle {a b}"))
+	w.open()
+	for _, text := range []string{
+		"AND", "OR needle", "NOT needle", "NEAR(x y, 3)", "text:needle", "^needle", "{a b}", `needle"`, `"needle`, `""needle""`,
+		"needle*", "(needle", "needle)", "-needle", "+needle", "needle + x", "needle;", "'needle'", "needle -- x", "a\x00needle", "needle\\",
+	} {
+		w.search(text)
+	}
+	require.Equal(t, 1, w.search("AND needle").Total)
+	for name, text := range map[string]string{
+		"nothing": "", "blanks": " \t", "no word": `*** "" ()`, "long": strings.Repeat("x", readmodel.MaxQueryBytes+1),
+		"many words": strings.Repeat("x ", readmodel.MaxQueryTerms+1), "no text": "\xff",
+	} {
+		_, err := w.models.Search(t.Context(), readmodel.SearchQuery{Text: text})
+		var bad *readmodel.QueryError
+		require.ErrorAs(t, err, &bad, name)
+		require.Equal(t, "q", bad.Field, name)
+	}
+}
+
+func TestSearchIsBounded(t *testing.T) {
+	w := newWorld(t)
+	entries := []eventlog.Entry{created("s", "a", "")}
+	for i := range eventlog.MaxAppendRecords - 1 {
+		entries = append(entries, said("s", fmt.Sprint("needle ", i)))
+	}
+	w.append("s", entries...)
+	w.append("s", said("s", "needle"), said("s", "needle "+strings.Repeat("long ", readmodel.MaxTextBytes)+" farbehind"))
+	w.open()
+	require.Equal(t, readmodel.MaxHits, w.search("needle").Total)
+	require.Zero(t, w.search("farbehind").Total)
+	seen := map[string]bool{}
+	for offset := 0; offset < readmodel.MaxHits; offset += readmodel.MaxPage {
+		a, err := w.models.Search(t.Context(), readmodel.SearchQuery{
+			Text: "needle", Paging: readmodel.Paging{Offset: offset, Limit: readmodel.MaxPage},
+		})
+		require.NoError(t, err)
+		for _, h := range a.Value.Items {
+			require.Less(t, len(h.Snippet), 1000)
+			require.False(t, seen[fmt.Sprint(h.Sequence)], "no hit is on two pages")
+			seen[fmt.Sprint(h.Sequence)] = true
+		}
+	}
+	require.Len(t, seen, readmodel.MaxHits)
+	_, err := w.models.Search(t.Context(), readmodel.SearchQuery{Text: "needle", Paging: readmodel.Paging{Offset: readmodel.MaxHits}})
+	var bad *readmodel.QueryError
+	require.ErrorAs(t, err, &bad)
+}

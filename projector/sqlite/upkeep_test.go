@@ -1,0 +1,177 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/memory"
+	"github.com/helixd/helixd/projector/readmodel"
+)
+
+// retold is a log whose feed is told by the test.
+type retold struct {
+	*memory.Log
+	feeds atomic.Int64
+	// tell yields what comes with a record or position, and that too.
+	tell func(f eventlog.Fed, yield func(eventlog.Fed, error) bool) bool
+}
+
+func (r *retold) Feed(ctx context.Context, p int, from uint64) iter.Seq2[eventlog.Fed, error] {
+	r.feeds.Add(1)
+	return func(yield func(eventlog.Fed, error) bool) {
+		for f, err := range r.Log.Feed(ctx, p, from) {
+			if err != nil {
+				yield(f, err)
+				return
+			}
+			if !r.tell(f, yield) {
+				return
+			}
+		}
+	}
+}
+
+// A feed that never rests does not keep the rows from becoming current.
+func TestUpkeepHasItsTurnUnderLoad(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	long := strings.Repeat("more to read than to tell ", 10_000)
+	w.append("before", created("before", "a", ""), said("before", long))
+	w.append("gone", created("gone", "a", ""))
+	_, err := w.log.Erase(t.Context(), "gone") // which makes work
+	require.NoError(t, err)
+	head := w.append("s", created("s", "a", ""), said("s", long))
+	m := Open(&retold{Log: w.log, tell: func(f eventlog.Fed, yield func(eventlog.Fed, error) bool) bool {
+		for n := 0; n < 1000 || f.Sequence == head; n++ {
+			if !yield(f, nil) {
+				return false
+			}
+		}
+		return true
+	}}, w.states, w.opts)
+	defer m.Close()
+	a, err := m.Sessions(t.Context(), readmodel.SessionFilter{})
+	require.NoError(t, err)
+	require.Equal(t, readmodel.Fresh{Current: true}, a.Fresh)
+	require.Equal(t, 2, a.Value.Total)
+}
+
+// A record that comes behind a later position is no reason to doubt the file.
+func TestARecordComesLate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	first := w.append("s", created("s", "a", ""))
+	w.append("gone", created("gone", "a", ""))
+	_, err := w.log.Erase(t.Context(), "gone")
+	require.NoError(t, err)
+	var record eventlog.Fed
+	log := &retold{Log: w.log, tell: func(f eventlog.Fed, yield func(eventlog.Fed, error) bool) bool {
+		if f.Sequence == first {
+			record = f
+		}
+		return yield(f, nil) && (f.Session != "" || yield(record, nil))
+	}}
+	m := Open(log, w.states, w.opts)
+	defer m.Close()
+	for _, id := range []string{"t", "u"} { // the late record is before
+		a, err := m.Sessions(t.Context(), readmodel.SessionFilter{})
+		require.NoError(t, err)
+		require.Equal(t, readmodel.Fresh{Current: true}, a.Fresh)
+		w.append(id, created(id, "a", ""))
+	}
+	require.EqualValues(t, 1, log.feeds.Load())
+}
+
+// Nobody else may read what the files hold.
+func TestFilesArePrivate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.append("s", created("s", "a", ""))
+	w.open()
+	require.Equal(t, []string{"s"}, w.ids(readmodel.SessionFilter{}))
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		info, err := os.Stat(w.opts.Path + suffix)
+		require.NoError(t, err)
+		require.Equal(t, os.FileMode(0o600), info.Mode().Perm(), suffix)
+	}
+}
+
+// A session that was stuck is in again when it can be, without a record.
+func TestStuckSessionsAreTriedAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := &broken{States: w.states}
+	w.states = b
+	w.append("bad", created("bad", "a", ""), said("bad", "hello"))
+	w.append("bad-panic", created("bad-panic", "a", ""))
+	w.open()
+	require.Equal(t, 1, w.search("hello").Total)
+	w.close()
+	w.append("bad", said("bad", "hello"))
+	w.append("bad-panic", said("bad-panic", "hello"))
+	w.open()
+	require.Equal(t, 1, w.search("hello").Total)
+	w.states = b.States
+	w.open()
+	require.Eventually(t, func() bool { return w.search("hello").Total == 3 }, time.Minute, 10*time.Millisecond)
+	page := asked(t, func(ctx context.Context) (readmodel.Answer[readmodel.Page[readmodel.Parked]], error) {
+		return w.models.Parked(ctx, readmodel.ParkedFilter{})
+	})
+	require.Empty(t, page.Items)
+}
+
+// lagging is a log whose feed comes late.
+type lagging struct {
+	*jetstream.Log
+	waiting chan int
+	release chan struct{}
+}
+
+func (l *lagging) Feed(ctx context.Context, p int, from uint64) iter.Seq2[eventlog.Fed, error] {
+	return func(yield func(eventlog.Fed, error) bool) {
+		l.waiting <- p
+		<-l.release
+		l.Log.Feed(ctx, p, from)(yield)
+	}
+}
+
+// What a purge removes before the feed has it comes from the segments, also if
+// the session gets no more records.
+func TestAPurgeIsFasterThanTheFeed(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, startServer(t, t.TempDir()), filepath.Join(t.TempDir(), "rows"))
+	n.append("s0", created("s0", "a", ""))
+	require.Equal(t, []string{"s0"}, n.found())
+	n.models.Close()
+	log := &lagging{Log: n.log, waiting: make(chan int, 3), release: make(chan struct{})}
+	n.models = Open(log, n.states, Options{Path: n.path, Patience: patience})
+	for range 3 {
+		<-log.waiting // the file has begun: it knows what the log spans
+	}
+	want := []string{}
+	for i := range 5 {
+		id := fmt.Sprint("s", i)
+		want = append(want, id)
+		if i > 0 {
+			n.append(id, created(id, "a", ""))
+		}
+		n.append(id, said(id, "remarkable"))
+	}
+	purged, err := n.log.Purge(t.Context(), eventlog.PurgeOptions{SealedFor: time.Nanosecond})
+	require.NoError(t, err)
+	require.NotEmpty(t, purged)
+	close(log.release)
+	require.Equal(t, want, n.found())
+	require.Equal(t, 5, n.hits("remarkable"))
+}

@@ -1,0 +1,96 @@
+package sqlite
+
+import (
+	"errors"
+	"time"
+)
+
+// commit writes everything that is new, and then says so.
+func (p *projection) commit() error {
+	began := time.Now()
+	defer func() { p.took = time.Since(began) }()
+	if err := p.exec("BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	if err := p.write(); err != nil {
+		return errors.Join(err, p.exec("ROLLBACK"))
+	}
+	if err := p.exec("COMMIT"); err != nil {
+		return errors.Join(err, p.exec("ROLLBACK"))
+	}
+	p.overwal = p.overwal || len(p.removed) > 0
+	clear(p.removed)
+	p.parks = nil
+	for _, h := range p.cache.folds {
+		h.dirty = false
+	}
+	p.cache.shrink()
+	p.moved()
+	return nil
+}
+
+// moved tells who waits how far the file is.
+func (p *projection) moved() {
+	positions, reached := make([]uint64, len(p.positions)), true
+	for i, at := range p.positions {
+		positions[i] = at.sure()
+		reached = reached && positions[i] >= p.target[i]
+	}
+	p.m.set(func(s *state) {
+		s.positions, s.untidy = positions, p.gaps
+		s.rebuilding = s.rebuilding && !reached
+		if reached && !p.gaps { // not before: what went wrong may do so again
+			s.problem = ""
+		}
+	})
+}
+
+func (p *projection) write() error {
+	for root := range p.removed {
+		if err := p.deleteTree(root); err != nil {
+			return err
+		}
+	}
+	for _, h := range p.cache.folds {
+		if h.dirty {
+			if err := p.writeTree(h); err != nil {
+				return err
+			}
+		}
+	}
+	for _, k := range p.parks {
+		err := p.exec("INSERT OR REPLACE INTO parked (root, sequence, stuck, type, reason) VALUES (?, ?, 1, ?, ?)",
+			k.root, int64(k.sequence), k.typ, k.reason)
+		if err != nil {
+			return err
+		}
+	}
+	for i, at := range p.positions {
+		err := p.exec("INSERT OR REPLACE INTO positions (partition, position, digest) VALUES (?, ?, ?)", i, int64(at.at), at.digest)
+		if err != nil {
+			return err
+		}
+	}
+	return p.keepHoles()
+}
+
+func (p *projection) deleteTree(root string) error {
+	if err := p.deleteWords("root = ?", root); err != nil {
+		return err
+	}
+	for _, table := range ofTree {
+		if err := p.exec("DELETE FROM "+table+" WHERE root = ?", root); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deleteWords removes texts, from the search index too.
+func (p *projection) deleteWords(where string, args ...any) error {
+	err := p.exec("DELETE FROM words WHERE rowid IN (SELECT id FROM texts WHERE "+where+")", args...)
+	if err != nil {
+		return err
+	}
+	return p.exec("DELETE FROM texts WHERE "+where, args...)
+}

@@ -1,0 +1,214 @@
+package sqlite
+
+import (
+	"database/sql"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/helixd/helixd/projector/readmodel"
+)
+
+// writeTree makes the rows of a tree what its fold says.
+func (p *projection) writeTree(h *held) error {
+	if h.written == nil {
+		if err := p.recall(h); err != nil {
+			return err
+		}
+	}
+	rows, w := readmodel.Derive(h.root, h.tree), h.written
+	if err := p.exec("INSERT OR REPLACE INTO trees (root, head) VALUES (?, ?)", h.root, int64(h.tree.Head)); err != nil {
+		return err
+	}
+	if err := p.writeSessions(h.root, rows.Sessions, w); err != nil {
+		return err
+	}
+	if err := p.writeRuns(rows.Runs, w); err != nil {
+		return err
+	}
+	if err := p.writeUsage(h.root, rows.Usage, w); err != nil {
+		return err
+	}
+	for _, k := range rows.Parked[min(w.parked, len(rows.Parked)):] {
+		err := p.exec("INSERT OR REPLACE INTO parked (root, sequence, stuck, type, reason) VALUES (?, ?, 0, ?, ?)",
+			h.root, int64(k.Sequence), k.Type, k.Reason)
+		if err != nil {
+			return err
+		}
+	}
+	w.parked = len(rows.Parked)
+	for _, s := range rows.Sessions {
+		if err := p.writeMessages(h.root, h.tree, s.SessionID, w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recall makes a fold known of which it is not known what is in the file: all
+// rows but the messages' are written anew.
+func (p *projection) recall(h *held) error {
+	for _, table := range []string{"sessions", "tags", "runs", "usage", "parked"} {
+		if err := p.exec("DELETE FROM "+table+" WHERE root = ?", h.root); err != nil {
+			return err
+		}
+	}
+	w := &written{sessions: map[string]writtenSession{}, runs: map[runPlace]readmodel.Run{}, messages: map[string][]uint64{}}
+	h.written = w
+	return p.each("SELECT session, sequence FROM messages WHERE root = ? ORDER BY session, n", []any{h.root}, func(row *sql.Rows) error {
+		var session string
+		var sequence int64
+		err := row.Scan(&session, &sequence)
+		w.messages[session] = append(w.messages[session], uint64(sequence))
+		return err
+	})
+}
+
+func (p *projection) writeSessions(root string, sessions []readmodel.Session, w *written) error {
+	there := make(map[string]bool, len(sessions))
+	for _, s := range sessions {
+		there[s.SessionID] = true
+		doc, err := json.Marshal(s)
+		if err != nil {
+			return err
+		}
+		was, known := w.sessions[s.SessionID]
+		now := writtenSession{
+			doc: string(doc), parent: s.ParentSessionID, agent: s.AgentType, user: s.UserID, status: string(s.Status), expires: s.ExpiresAt,
+			tags: strings.Join(s.Tags, "\x00"),
+		}
+		w.sessions[s.SessionID] = now
+		if was == now {
+			continue
+		}
+		was.doc = now.doc
+		if known && was == now { // no index has to change
+			err = p.exec("UPDATE sessions SET doc = ? WHERE root = ? AND session = ?", now.doc, root, s.SessionID)
+		} else {
+			err = p.writeSession(root, s, now.doc)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return p.forgetSessions(root, there, w)
+}
+
+// writeSession writes all of a session's row.
+func (p *projection) writeSession(root string, s readmodel.Session, doc string) error {
+	expires := sql.NullInt64{Int64: s.ExpiresAt, Valid: s.ExpiresAt != 0}
+	err := p.exec(`INSERT OR REPLACE INTO sessions (root, session, parent, agent, user, status, expires, doc)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+		root, s.SessionID, s.ParentSessionID, s.AgentType, s.UserID, string(s.Status), expires, doc)
+	if err != nil {
+		return err
+	}
+	if err := p.exec("DELETE FROM tags WHERE root = ? AND session = ?", root, s.SessionID); err != nil {
+		return err
+	}
+	for _, tag := range s.Tags {
+		if err := p.exec("INSERT OR IGNORE INTO tags (tag, root, session) VALUES (?, ?, ?)", tag, root, s.SessionID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forgetSessions removes the sessions that a tree does not have any more.
+func (p *projection) forgetSessions(root string, there map[string]bool, w *written) error {
+	known := slices.Sorted(maps.Keys(w.sessions))
+	for session := range w.messages {
+		if _, ok := w.sessions[session]; !ok {
+			known = append(known, session)
+		}
+	}
+	for _, session := range known {
+		if there[session] {
+			continue
+		}
+		if err := p.deleteWords("root = ? AND session = ?", root, session); err != nil {
+			return err
+		}
+		for _, table := range []string{"sessions", "tags", "messages"} {
+			if err := p.exec("DELETE FROM "+table+" WHERE root = ? AND session = ?", root, session); err != nil {
+				return err
+			}
+		}
+		delete(w.sessions, session)
+		delete(w.messages, session)
+	}
+	return nil
+}
+
+// runPlace is which run of a session it is.
+type runPlace struct {
+	session string
+	n       int
+}
+
+func (p *projection) writeRuns(runs []readmodel.Run, w *written) error {
+	count := map[string]int{}
+	for _, run := range runs {
+		at := runPlace{run.SessionID, count[run.SessionID]}
+		count[run.SessionID]++
+		if was, ok := w.runs[at]; ok && was == run {
+			continue
+		}
+		w.runs[at] = run
+		doc, err := json.Marshal(run)
+		if err != nil {
+			return err
+		}
+		err = p.exec("INSERT OR REPLACE INTO runs (root, session, n, agent, user, status, started, doc) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+			run.RootSessionID, at.session, at.n, run.AgentType, run.UserID, string(run.Status), run.StartedAt, string(doc))
+		if err != nil {
+			return err
+		}
+	}
+	for at, run := range w.runs {
+		if at.n < count[at.session] {
+			continue
+		}
+		if err := p.exec("DELETE FROM runs WHERE root = ? AND session = ? AND n = ?", run.RootSessionID, at.session, at.n); err != nil {
+			return err
+		}
+		delete(w.runs, at)
+	}
+	return nil
+}
+
+func (p *projection) writeUsage(root string, cells []readmodel.UsageCell, w *written) error {
+	if slices.Equal(cells, w.usage) {
+		return nil
+	}
+	type key struct{ session, run, model string }
+	known := make(map[key]readmodel.UsageCell, len(w.usage))
+	for _, c := range w.usage {
+		known[key{c.SessionID, c.RunID, c.Model}] = c
+	}
+	for _, c := range cells {
+		k := key{c.SessionID, c.RunID, c.Model}
+		was, ok := known[k]
+		delete(known, k)
+		if ok && was == c {
+			continue
+		}
+		t := c.Tokens
+		err := p.exec(`INSERT OR REPLACE INTO usage (root, session, run, model, agent, user, at, day, calls, prompt, completion,
+			reasoning, cached, cache_write, total, tools, failed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			root, c.SessionID, c.RunID, c.Model, c.AgentType, c.UserID, c.At, c.Day(), c.ModelCalls, t.Prompt, t.Completion,
+			t.Reasoning, t.Cached, t.CacheWrite, t.Total, c.ToolCalls, c.FailedToolCalls)
+		if err != nil {
+			return err
+		}
+	}
+	for k := range known {
+		err := p.exec("DELETE FROM usage WHERE root = ? AND session = ? AND run = ? AND model = ?", root, k.session, k.run, k.model)
+		if err != nil {
+			return err
+		}
+	}
+	w.usage = cells
+	return nil
+}
