@@ -21,6 +21,11 @@ type Retention struct {
 	// begins at a floor.
 	Drop          bool
 	DropOlderThan time.Duration
+	// MaxBytes is how much the log and its segments may hold; 0: as much as
+	// there is. Above it what may be purged is, and then segments are dropped,
+	// the oldest first, until they hold no more, or nothing is left that may go.
+	// Payloads that lie by themselves, being large, don't count, and stay.
+	MaxBytes uint64
 }
 
 // Retained tells what retention did.
@@ -28,47 +33,97 @@ type Retained struct {
 	Purged []eventlog.Purged `json:"purged"`
 	// Dropped holds the new floors of sessions that lost segments.
 	Dropped map[string]uint64 `json:"dropped"`
+	// Bytes is what the log and its segments hold now.
+	Bytes uint64 `json:"bytes"`
 }
 
 // ErrNoArchive: the log keeps no segments, so nothing can be removed.
 var ErrNoArchive = errors.New("snapshot: the log has no segments")
 
-// Retain applies a retention to all sessions.
-func (s *Store) Retain(ctx context.Context, r Retention) (Retained, error) {
-	done := Retained{Purged: []eventlog.Purged{}, Dropped: map[string]uint64{}}
+// Retain applies a retention to all sessions. It goes behind appends: between
+// two sessions it pauses.
+func (s *Store) Retain(ctx context.Context, r Retention) (done Retained, err error) {
+	done = Retained{Purged: []eventlog.Purged{}, Dropped: map[string]uint64{}}
 	archive, ok := s.log.(eventlog.Archive)
 	if !ok || s.opts.Folds == nil {
 		return done, ErrNoArchive
 	}
 	if r.Purge {
-		purged, err := archive.Purge(ctx, eventlog.PurgeOptions{OlderThan: r.PurgeOlderThan})
-		done.Purged = append(done.Purged, purged...)
-		if err != nil {
+		if err := purge(ctx, archive, r.PurgeOlderThan, &done); err != nil {
 			return done, err
 		}
 	}
-	if !r.Drop {
-		return done, nil
+	if r.Drop {
+		if err := s.dropAll(ctx, archive, time.Now().Add(-r.DropOlderThan), &done); err != nil {
+			return done, err
+		}
 	}
-	before := time.Now().Add(-r.DropOlderThan)
+	if done.Bytes, err = archive.Size(ctx); err != nil || r.MaxBytes == 0 || done.Bytes <= r.MaxBytes {
+		return done, err
+	}
+	return done, s.shrink(ctx, archive, r.MaxBytes, &done)
+}
+
+// shrinkSteps is in how many steps of age segments are dropped for their size.
+const shrinkSteps = 16
+
+// shrink removes what is oldest until the log holds no more than most bytes.
+func (s *Store) shrink(ctx context.Context, archive eventlog.Archive, most uint64, done *Retained) (err error) {
+	if err := purge(ctx, archive, 0, done); err != nil {
+		return err
+	}
+	oldest, err := archive.OldestSegment(ctx)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	for i := range time.Duration(shrinkSteps) {
+		if done.Bytes, err = archive.Size(ctx); err != nil || done.Bytes <= most || oldest.IsZero() {
+			return err
+		}
+		before := oldest.Add(now.Sub(oldest) / shrinkSteps * (i + 1))
+		if i == shrinkSteps-1 {
+			before = now
+		}
+		if err := s.dropAll(ctx, archive, before, done); err != nil {
+			return err
+		}
+	}
+	done.Bytes, err = archive.Size(ctx)
+	return err
+}
+
+func purge(ctx context.Context, archive eventlog.Archive, olderThan time.Duration, done *Retained) error {
+	purged, err := archive.Purge(ctx, eventlog.PurgeOptions{OlderThan: olderThan})
+	done.Purged = append(done.Purged, purged...)
+	return err
+}
+
+// dropAll drops the segments of all sessions that are older than a time.
+func (s *Store) dropAll(ctx context.Context, archive eventlog.Archive, before time.Time, done *Retained) error {
 	for session, err := range s.log.Sessions(ctx) {
 		if err != nil {
-			return done, err
+			return err
 		}
+		began := time.Now()
 		n, err := archive.SealedBefore(ctx, session, before)
 		if err == nil && n > 0 {
 			err = s.drop(ctx, archive, session, n, done.Dropped)
 		}
 		if err != nil && !errors.Is(err, eventlog.ErrSessionNotFound) { // erased meanwhile
-			return done, fmt.Errorf("session %q: %w", session, err)
+			return fmt.Errorf("session %q: %w", session, err)
 		}
+		eventlog.Yield(ctx, began)
 	}
-	return done, nil
+	return nil
 }
 
 // drop removes a session's records below n, after the state at n was saved:
 // from then on only that fold knows what they said.
 func (s *Store) drop(ctx context.Context, archive eventlog.Archive, session string, n uint64, floors map[string]uint64) error {
+	if _, some, err := archive.Trimmable(ctx, session, n-1); err != nil || !some {
+		return err // a state that nobody will need is not saved
+	}
 	t, err := s.At(ctx, session, n)
 	if _, trimmed := errors.AsType[*eventlog.TrimmedError](err); trimmed {
 		return nil // so far it has been dropped before

@@ -2,6 +2,8 @@ package snapshot_test
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -91,4 +93,63 @@ func TestAStateOutlivesItsHistory(t *testing.T) {
 	saved, err := folds.Nearest(t.Context(), "s", head)
 	require.NoError(t, err)
 	require.Nil(t, saved)
+}
+
+// TestRetainBySize: what is oldest goes first, until the log holds no more than
+// it may; what nobody may remove stays.
+func TestRetainBySize(t *testing.T) {
+	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), SyncInterval: time.Second})
+	require.NoError(t, err)
+	defer srv.Stop()
+	nc, err := srv.Connect()
+	require.NoError(t, err)
+	defer nc.Close()
+	log, err := jetstream.Open(t.Context(), nc, nil)
+	require.NoError(t, err)
+	defer log.Close()
+	folds, err := foldsjs.Open(t.Context(), nc, 1, 1)
+	require.NoError(t, err)
+	store := snapshot.New(log, &snapshot.StoreOptions{Folds: folds})
+	const sessions, segments = 4, 8
+	heads := map[string]uint64{}
+	for i := range sessions { // one after the other, so that the first are the oldest
+		session := fmt.Sprint("s", i)
+		for range segments {
+			e, err := eventlog.NewFact(session, &eventlog.UserMessage{
+				Content: strings.Repeat(fmt.Sprint(rand.Uint64()), 500), FactBase: eventlog.FactBase{SessionID: session, Timestamp: 1},
+			}, eventlog.Labels{})
+			require.NoError(t, err)
+			heads[session], err = log.Append(t.Context(), session, heads[session], []eventlog.Entry{e})
+			require.NoError(t, err)
+			require.NoError(t, log.Seal(t.Context(), session))
+			time.Sleep(2 * time.Millisecond) // segments are told apart by their time
+		}
+	}
+	_, err = log.Purge(t.Context(), eventlog.PurgeOptions{SealedFor: time.Nanosecond})
+	require.NoError(t, err)
+	full, err := log.Size(t.Context())
+	require.NoError(t, err)
+
+	done, err := store.Retain(t.Context(), snapshot.Retention{MaxBytes: full})
+	require.NoError(t, err)
+	require.Empty(t, done.Dropped, "it fits")
+	require.Equal(t, full, done.Bytes)
+
+	done, err = store.Retain(t.Context(), snapshot.Retention{MaxBytes: full * 3 / 4})
+	require.NoError(t, err)
+	require.LessOrEqual(t, done.Bytes, full*3/4)
+	require.Contains(t, done.Dropped, "s0", "the oldest")
+
+	done, err = store.Retain(t.Context(), snapshot.Retention{MaxBytes: 1})
+	require.NoError(t, err, "more can't go: each session keeps its last segment, and its state")
+	require.Greater(t, done.Bytes, uint64(1))
+	for session, head := range heads {
+		tree, err := store.Head(t.Context(), session)
+		require.NoError(t, err)
+		require.Len(t, tree.Messages, segments)
+		require.Equal(t, head, tree.Head)
+	}
+	again, err := store.Retain(t.Context(), snapshot.Retention{MaxBytes: 1})
+	require.NoError(t, err)
+	require.Empty(t, again.Dropped)
 }

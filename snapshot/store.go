@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"iter"
 	"log/slog"
 	"time"
 
@@ -19,6 +21,7 @@ type StoreOptions struct {
 	Folds     Folds        // nil: every state is folded from the first record
 	SaveEvery int          // records between two saved folds; 0: DefaultSaveEvery
 	Logger    *slog.Logger // of what goes wrong with saved folds; nil: silent
+	Metrics   *Metrics     // nil: nothing is measured
 }
 
 // Store folds sessions of a log.
@@ -91,7 +94,8 @@ func (s *Store) continued(ctx context.Context, session string, to uint64, anyVer
 	}
 	saved, err := s.opts.Folds.Nearest(ctx, session, limit)
 	if err != nil {
-		s.opts.Logger.Warn("saved fold not read", "session", session, "error", err)
+		s.opts.Metrics.fail("read")
+		s.opts.Logger.WarnContext(ctx, "saved fold not read", eventlog.LogSession, session, "error", err)
 		return nil, nil
 	}
 	if saved == nil || saved.Version != projector.Version && !anyVersion {
@@ -99,12 +103,14 @@ func (s *Store) continued(ctx context.Context, session string, to uint64, anyVer
 	}
 	t := new(projector.Tree)
 	if err := json.Unmarshal(saved.State, t); err != nil || t.Head != saved.Sequence {
-		s.opts.Logger.Warn("saved fold is damaged", "session", session, "sequence", saved.Sequence)
+		s.opts.Metrics.fail("damaged")
+		s.opts.Logger.WarnContext(ctx, "saved fold is damaged", eventlog.LogSession, session, "sequence", saved.Sequence)
 		return nil, nil
 	}
 	t, err = s.run(ctx, session, t, saved, to)
 	if errors.Is(err, errStale) {
-		s.opts.Logger.Warn("saved fold is stale", "session", session, "sequence", saved.Sequence)
+		s.opts.Metrics.fail("stale")
+		s.opts.Logger.WarnContext(ctx, "saved fold is stale", eventlog.LogSession, session, "sequence", saved.Sequence)
 		return nil, nil
 	}
 	return t, err
@@ -113,6 +119,7 @@ func (s *Store) continued(ctx context.Context, session string, to uint64, anyVer
 // run applies what follows on t. With a saved fold it first looks at the
 // record that the fold ends with.
 func (s *Store) run(ctx context.Context, session string, t *projector.Tree, from *Saved, to uint64) (*projector.Tree, error) {
+	began := time.Now()
 	start, savedSize := uint64(0), 0
 	if from != nil {
 		start, savedSize = from.Sequence-1, len(from.State)
@@ -133,8 +140,12 @@ func (s *Store) run(ctx context.Context, session string, t *projector.Tree, from
 		last = r
 		records, size = records+1, size+len(r.Payload)
 	}
+	s.opts.Metrics.folded(began, records)
+	if from != nil {
+		s.opts.Metrics.load()
+	}
 	// A fold is worth its place when what it saves reading is larger.
-	if s.opts.Folds != nil && records > s.opts.SaveEvery && size >= savedSize {
+	if s.opts.Folds != nil && records > s.opts.SaveEvery && size >= savedSize && s.log.Info().Refuses == "" {
 		s.save(ctx, session, t, last)
 	}
 	return t, nil
@@ -157,8 +168,11 @@ func (s *Store) save(ctx context.Context, session string, t *projector.Tree, las
 			Sequence: last.Sequence, Version: projector.Version, Digest: digest(last), State: state,
 		})
 	}
-	if err != nil {
-		s.opts.Logger.Warn("fold not saved", "session", session, "error", err)
+	if err == nil {
+		s.opts.Metrics.save()
+	} else {
+		s.opts.Metrics.fail("save")
+		s.opts.Logger.WarnContext(ctx, "fold not saved", eventlog.LogSession, session, "error", err)
 	}
 	// Whoever asked may have left; what an erasure has missed goes all the same.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), forgetTimeout)
@@ -173,7 +187,7 @@ const forgetTimeout = 10 * time.Second
 
 func (s *Store) forget(ctx context.Context, session string) {
 	if err := s.opts.Folds.Erase(ctx, session); err != nil {
-		s.opts.Logger.Error("saved folds not erased", "session", session, "error", err)
+		s.opts.Logger.ErrorContext(ctx, "saved folds not erased", eventlog.LogSession, session, "error", err)
 	}
 }
 
@@ -182,6 +196,9 @@ func (s *Store) forget(ctx context.Context, session string) {
 func (s *Store) Erase(ctx context.Context, session string) (eventlog.Erasure, error) {
 	if s.opts.Folds == nil {
 		return s.log.Erase(ctx, session)
+	}
+	if why := s.log.Info().RefusesErasure; why != "" {
+		return eventlog.Erasure{}, fmt.Errorf("%w: %s", eventlog.ErrRefused, why)
 	}
 	// The folds first: if this breaks off, the session is still there to be
 	// erased again.
@@ -198,4 +215,33 @@ func (s *Store) Erase(ctx context.Context, session string) (eventlog.Erasure, er
 		return e, again
 	}
 	return e, err
+}
+
+// Saved yields the session's saved folds, by rising sequences. It yields none if
+// the store's folds are no [Lister].
+func (s *Store) Saved(ctx context.Context, session string) iter.Seq2[Saved, error] {
+	return func(yield func(Saved, error) bool) {
+		folds, ok := s.opts.Folds.(Lister)
+		if !ok {
+			return
+		}
+		all, err := folds.Sequences(ctx, session)
+		if err != nil {
+			yield(Saved{}, err)
+			return
+		}
+		for _, n := range all {
+			saved, err := folds.Nearest(ctx, session, n)
+			if err == nil && (saved == nil || saved.Sequence != n) {
+				continue // removed meanwhile
+			}
+			if err != nil {
+				yield(Saved{}, err)
+				return
+			}
+			if !yield(*saved, nil) {
+				return
+			}
+		}
+	}
 }

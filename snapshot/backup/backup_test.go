@@ -1,0 +1,130 @@
+package backup_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/logtest"
+	"github.com/helixd/helixd/snapshot/backup"
+)
+
+// TestABackupComesBack: every record at its sequence, byte for byte, and the log
+// goes on behind.
+func TestABackupComesBack(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, 3)
+	s.create("long", 700)
+	require.NoError(t, s.log.Seal(t.Context(), "long"))
+	s.append("long", logtest.Text("long", "the end, in the log only"))
+	s.create("odd id ../%é", 3)
+	s.create("large", 1)
+	s.append("large", logtest.Text("large", large), logtest.Text("large", "and"), logtest.Text("large", large))
+	s.create("erased", 30)
+	_, err := s.states.Erase(t.Context(), "erased")
+	require.NoError(t, err)
+	s.create("works", 1)
+	s.append("works", logtest.Fact("works", &eventlog.RunRequested{RunID: "run-1", FactBase: base("works")}))
+	foreign := fmt.Sprintf("helix.log.%d.foreign", s.log.PartitionOf("foreign"))
+	s.publish(foreign, `{"of": "somebody else" }`)
+	s.publish(foreign, "\xff no JSON")
+	for range 30 {
+		s.append("trimmed", logtest.Fact("trimmed", &eventlog.UserMessage{Content: "x", FactBase: base("trimmed")}))
+		require.NoError(t, s.log.Seal(t.Context(), "trimmed"))
+	}
+	floors := s.trim()
+	require.NotZero(t, floors["trimmed"])
+	s.append("trimmed", logtest.Text("trimmed", "behind"))
+	for _, session := range []string{"purged and going on", "short"} {
+		s.create(session, 2)
+	}
+
+	to := newServer(t)
+	require.Equal(t, []string{"a works"}, to.restore(s.take(backup.Options{Rate: 1 << 62})))
+	to.verify()
+	require.Equal(t, s.sessions(), to.sessions())
+	require.NotContains(t, to.sessions(), "erased")
+	ends, err := s.log.Ends(t.Context())
+	require.NoError(t, err)
+	for _, session := range s.sessions() {
+		floor, want := s.copied(session)
+		gotFloor, got := to.copied(session)
+		require.Equal(t, want, got, session)
+		require.Equal(t, floor, gotFloor, session)
+		require.Equal(t, s.state(session), to.state(session), session)
+	}
+	require.Equal(t, floors["trimmed"], func() uint64 { floor, _ := to.copied("trimmed"); return floor }())
+
+	// It goes on, far behind.
+	for _, session := range append(to.sessions(), "new", "erased") {
+		last := to.append(session, logtest.Text(session, "more"))
+		require.Greater(t, last, ends[to.log.PartitionOf(session)]+jetstream.SequencesBehind)
+		require.NoError(t, to.log.Seal(t.Context(), session))
+	}
+	to.verify()
+
+	// It is a deployment like another: restarted, backed up, erased, trimmed.
+	to.log.Close()
+	to.stop()
+	to.connect()
+	to.open(0)
+	to.verify()
+	third := newServer(t)
+	third.restore(to.take(backup.Options{}))
+	third.verify()
+	for _, session := range to.sessions() {
+		_, want := to.copied(session)
+		_, got := third.copied(session)
+		require.Equal(t, want, got, session)
+	}
+	to.trim()
+	for _, session := range to.sessions() {
+		_, err := to.states.Erase(t.Context(), session)
+		require.NoError(t, err)
+	}
+	require.Empty(t, to.sessions())
+}
+
+// TestARestoreTakesAnEmptyDeployment: what is there is never mixed with a
+// backup, and what a restore has left half done is never taken for a log.
+func TestARestoreTakesAnEmptyDeployment(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, 2)
+	s.create("s", 3)
+	_, err := jetstream.Restore(t.Context(), s.nc, jetstream.RestoreOptions{Ends: []uint64{9, 9}})
+	require.ErrorIs(t, err, jetstream.ErrNotEmpty)
+	require.Len(t, s.sessions(), 1)
+
+	to := newServer(t)
+	half, err := jetstream.Restore(t.Context(), to.nc, jetstream.RestoreOptions{Ends: []uint64{9, 9}})
+	require.NoError(t, err)
+	_, err = jetstream.Restore(t.Context(), to.nc, jetstream.RestoreOptions{Ends: []uint64{9, 9}})
+	require.ErrorIs(t, err, jetstream.ErrNotEmpty)
+	for _, o := range []jetstream.Options{{}, {Partitions: 2}, {Existing: true}, {ReadOnly: true}} {
+		_, err = jetstream.Open(t.Context(), to.nc, &o)
+		require.ErrorIs(t, err, jetstream.ErrRestoring)
+	}
+	require.NoError(t, half.Finish(t.Context()))
+	require.NoError(t, half.Finish(t.Context()))
+	require.NoError(t, half.Close())
+	to.open(0)
+	to.verify()
+	require.Equal(t, 2, to.log.Info().Partitions)
+
+	for _, ends := range [][]uint64{nil, make([]uint64, 65)} {
+		_, err = jetstream.Restore(t.Context(), newServer(t).nc, jetstream.RestoreOptions{Ends: ends})
+		require.Error(t, err)
+	}
+}
+
+// TestAnEmptyLogIsBackedUp too.
+func TestAnEmptyLogIsBackedUp(t *testing.T) {
+	t.Parallel()
+	to := newServer(t)
+	require.Empty(t, to.restore(newStore(t, 1).take(backup.Options{Helixd: "v1"})))
+	require.Empty(t, to.sessions())
+	require.Greater(t, to.append("s", logtest.Text("s", "x")), uint64(jetstream.SequencesBehind))
+}

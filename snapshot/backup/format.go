@@ -1,0 +1,95 @@
+package backup
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/snapshot"
+)
+
+// Version of the format that is written; older ones are read.
+const Version = 1
+
+const (
+	// MaxLine is the longest line, in bytes: the largest saved fold fits, and a
+	// record of the largest payload, whatever its bytes are.
+	MaxLine = 128 << 20
+	// window is how far back compression looks, in bytes.
+	window = 1 << 20
+	// maxWindow is what a reader takes.
+	maxWindow = 8 << 20
+)
+
+// Errors.
+var (
+	// ErrDamaged: a file is no backup, or is cut, or its bytes are not those that
+	// were written.
+	ErrDamaged = errors.New("backup: the file is cut, damaged or no backup")
+	// ErrVersion: a file was written by a later version of helixd.
+	ErrVersion = errors.New("backup: the file's format is newer than this program")
+	// ErrChanged: a session was erased, or retention took records of it, while it
+	// was copied. What was written is no backup; take another.
+	ErrChanged = errors.New("backup: a session was erased or trimmed while it was copied: take the backup again")
+)
+
+// Header says what a backup is of.
+type Header struct {
+	Version int `json:"version"` // of the format
+	// Helixd is the version of the program.
+	Helixd    string    `json:"helixd,omitempty"`
+	CreatedAt time.Time `json:"createdAt"` // UTC
+	// Log describes the log, as it was.
+	Log eventlog.Info `json:"log"`
+	// Ends are the last sequences of its partitions at the moment that the
+	// backup is of.
+	Ends []uint64 `json:"ends"`
+}
+
+// Summary tells how much a backup holds.
+type Summary struct {
+	Sessions int   `json:"sessions"`
+	Records  int   `json:"records"`
+	Bytes    int64 `json:"bytes"` // of the payloads
+}
+
+// line is one line; it has one of the members.
+type line struct {
+	Backup  *Header          `json:"backup,omitempty"`
+	Session *sessionLine     `json:"session,omitempty"`
+	Fold    *foldLine        `json:"fold,omitempty"`
+	Record  *eventlog.Record `json:"record,omitempty"`
+	// Unlinked is the record's, see eventlog.Copied.
+	Unlinked   bool            `json:"unlinked,omitempty"`
+	SessionEnd *sessionEndLine `json:"sessionEnd,omitempty"`
+	End        *Summary        `json:"end,omitempty"`
+}
+
+// sessionLine begins a session.
+type sessionLine struct {
+	ID string `json:"id"`
+	// Floor is up to where retention has removed records; 0: it has not.
+	Floor uint64 `json:"floor,omitempty"`
+}
+
+// sessionEndLine ends a session.
+type sessionEndLine struct {
+	Records int `json:"records"`
+}
+
+// foldLine is a saved fold.
+type foldLine struct {
+	Sequence uint64          `json:"sequence"`
+	Version  int             `json:"version"`
+	Digest   string          `json:"digest"`
+	State    json.RawMessage `json:"state"`
+}
+
+func lineOf(s snapshot.Saved) *foldLine {
+	return &foldLine{Sequence: s.Sequence, Version: s.Version, Digest: s.Digest, State: s.State}
+}
+
+func (f *foldLine) saved() snapshot.Saved {
+	return snapshot.Saved{Sequence: f.Sequence, Version: f.Version, Digest: f.Digest, State: f.State}
+}

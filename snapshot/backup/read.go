@@ -1,0 +1,212 @@
+package backup
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/snapshot"
+)
+
+// Visitor takes what a backup holds, in its order; what is nil is passed over.
+// An error ends the reading. What it was given is a backup only if [Read] then
+// returns no error: the hash stands at the end.
+type Visitor struct {
+	Begin func(Header) error
+	// Fold takes a saved fold of a session, before the session.
+	Fold func(session string, s snapshot.Saved) error
+	// Session takes a session's records; up to floor retention has removed
+	// them. Sessions come sorted by bytes.
+	Session func(session string, floor uint64, records iter.Seq2[eventlog.Copied, error]) error
+}
+
+// Read reads a backup to its end. Errors: ErrDamaged, ErrVersion, those of v and
+// of the file.
+func Read(ctx context.Context, in io.Reader, v Visitor) (Header, Summary, error) {
+	sealed := newSealReader(in)
+	packed, err := zstd.NewReader(sealed, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+	if err != nil {
+		return Header{}, Summary{}, fmt.Errorf("backup: %w", err)
+	}
+	defer packed.Close()
+	r := &reader{ctx: ctx, sealed: sealed, lines: bufio.NewScanner(packed), visitor: v}
+	r.lines.Buffer(nil, MaxLine)
+	err = r.all()
+	return r.header, r.done, err
+}
+
+type reader struct {
+	ctx     context.Context
+	sealed  *sealReader
+	lines   *bufio.Scanner
+	visitor Visitor
+
+	header  Header
+	session string // the last one
+	done    Summary
+}
+
+// next reads a line; behind the last one the error is io.EOF.
+func (r *reader) next() (l line, err error) {
+	if err := context.Cause(r.ctx); err != nil {
+		return l, err
+	}
+	if !r.lines.Scan() {
+		switch err := r.lines.Err(); {
+		case r.sealed.failed() != nil:
+			return l, r.sealed.failed()
+		case err == nil:
+			return l, io.EOF
+		case errors.Is(err, ErrDamaged):
+			return l, err
+		default:
+			return l, fmt.Errorf("%w: %w", ErrDamaged, err)
+		}
+	}
+	if err := json.Unmarshal(r.lines.Bytes(), &l); err != nil {
+		return l, damaged("a line is not JSON: %v", err)
+	}
+	return l, nil
+}
+
+func damaged(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrDamaged, fmt.Sprintf(format, args...))
+}
+
+func (r *reader) all() error {
+	l, err := r.next()
+	switch {
+	case errors.Is(err, io.EOF):
+		return damaged("it is empty")
+	case err != nil:
+		return err
+	case l.Backup == nil || l.Backup.Version < 1 || len(l.Backup.Ends) == 0:
+		return damaged("it does not begin with a header")
+	case l.Backup.Version > Version:
+		return fmt.Errorf("%w: %d, not %d", ErrVersion, l.Backup.Version, Version)
+	}
+	r.header = *l.Backup
+	if r.visitor.Begin != nil {
+		if err := r.visitor.Begin(r.header); err != nil {
+			return err
+		}
+	}
+	for {
+		l, err := r.next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return damaged("its last line is missing")
+		case err != nil:
+			return err
+		case l.End != nil:
+			return r.end(*l.End)
+		case l.Session == nil:
+			return damaged("a line stands outside of a session")
+		}
+		if err := r.readSession(*l.Session); err != nil {
+			return err
+		}
+	}
+}
+
+// end compares the numbers, and reads on to where the hash was compared.
+func (r *reader) end(told Summary) error {
+	if told != r.done {
+		return damaged("it tells of %d sessions with %d records and %d bytes, and holds %d, %d and %d",
+			told.Sessions, told.Records, told.Bytes, r.done.Sessions, r.done.Records, r.done.Bytes)
+	}
+	if _, err := r.next(); !errors.Is(err, io.EOF) {
+		if err == nil {
+			err = damaged("there is more behind its last line")
+		}
+		return err
+	}
+	return nil
+}
+
+// within is next where more must follow.
+func (r *reader) within() (line, error) {
+	l, err := r.next()
+	if errors.Is(err, io.EOF) {
+		err = damaged("it ends within session %q", r.session)
+	}
+	return l, err
+}
+
+func (r *reader) readSession(s sessionLine) error {
+	if s.ID <= r.session {
+		return damaged("session %q stands behind session %q", s.ID, r.session)
+	}
+	r.session = s.ID
+	l, err := r.within()
+	for err == nil && l.Fold != nil {
+		if r.visitor.Fold != nil {
+			if err := r.visitor.Fold(s.ID, l.Fold.saved()); err != nil {
+				return err
+			}
+		}
+		l, err = r.within()
+	}
+	c := &sessionReader{r: r, line: l, err: err, last: s.Floor}
+	if r.visitor.Session != nil {
+		if err := r.visitor.Session(s.ID, s.Floor, c.records()); err != nil {
+			return err
+		}
+	}
+	for range c.records() { // what the visitor has left
+	}
+	return c.end()
+}
+
+// sessionReader reads the records of one session.
+type sessionReader struct {
+	r    *reader
+	line line // the next one
+	err  error
+	last uint64 // sequence
+	n    int
+}
+
+// records yields those that were not yielded yet.
+func (s *sessionReader) records() iter.Seq2[eventlog.Copied, error] {
+	return func(yield func(eventlog.Copied, error) bool) {
+		for s.err == nil && s.line.Record != nil {
+			c := eventlog.Copied{Record: *s.line.Record, Unlinked: s.line.Unlinked}
+			if c.Sequence <= s.last || c.Sequence > slices.Max(s.r.header.Ends) {
+				s.err = damaged("session %q: record %d stands behind record %d", s.r.session, c.Sequence, s.last)
+				break
+			}
+			s.last = c.Sequence
+			s.n++
+			s.r.done.Bytes += int64(len(c.Payload))
+			more := yield(c, nil)
+			s.line, s.err = s.r.within()
+			if !more {
+				return
+			}
+		}
+		if s.err != nil {
+			yield(eventlog.Copied{}, s.err)
+		}
+	}
+}
+
+func (s *sessionReader) end() error {
+	switch {
+	case s.err != nil:
+		return s.err
+	case s.line.SessionEnd == nil || s.line.SessionEnd.Records != s.n || s.n == 0:
+		return damaged("session %q has %d records and another end", s.r.session, s.n)
+	}
+	s.r.done.Sessions++
+	s.r.done.Records += s.n
+	return nil
+}

@@ -1,0 +1,186 @@
+package backup
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/snapshot"
+)
+
+// Options of a backup; zero values mean the defaults.
+type Options struct {
+	// Rate bounds how many bytes of lines are written a second, before they are
+	// compressed; 0: none, else at least MinRate.
+	Rate int64
+	// Helixd is the version of the program, for the header.
+	Helixd string
+	// Time is for the header; zero: now.
+	Time time.Time
+}
+
+// Take writes a backup of a log, and of the saved folds that it needs, which
+// states has. What it has written is a backup only if it returns no error.
+// Errors: ErrChanged, and the log's and the writer's.
+func Take(ctx context.Context, log eventlog.Copier, states *snapshot.Store, out io.Writer, o Options) (Summary, error) {
+	if err := CheckRate(o.Rate); err != nil {
+		return Summary{}, err
+	}
+	if o.Time.IsZero() {
+		o.Time = time.Now()
+	}
+	ends, err := log.Ends(ctx)
+	if err != nil {
+		return Summary{}, err
+	}
+	sealed := newSealWriter(out)
+	packed, err := zstd.NewWriter(sealed, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(window))
+	if err != nil {
+		return Summary{}, fmt.Errorf("backup: %w", err)
+	}
+	t := &taking{ctx: ctx, log: log, states: states, ends: ends, pace: pace{rate: o.Rate}}
+	t.lines = json.NewEncoder(pacedWriter{t, packed})
+	t.lines.SetEscapeHTML(false) // payloads stay as they are
+	info := log.Info()
+	info.Refuses = ""
+	err = t.all(Header{Version: Version, Helixd: o.Helixd, CreatedAt: o.Time.UTC(), Log: info, Ends: ends})
+	if err != nil {
+		packed.Reset(io.Discard) // nothing more of what is no backup
+	}
+	if cerr := packed.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = sealed.seal()
+	}
+	return t.done, err
+}
+
+// taking is a backup under way.
+type taking struct {
+	ctx    context.Context
+	log    eventlog.Copier
+	states *snapshot.Store
+	ends   []uint64
+	pace   pace
+	lines  *json.Encoder
+	done   Summary
+}
+
+// pacedWriter is where the lines go.
+type pacedWriter struct {
+	t *taking
+	w io.Writer
+}
+
+func (p pacedWriter) Write(b []byte) (int, error) {
+	if err := p.t.pace.spend(p.t.ctx, len(b)); err != nil {
+		return 0, err
+	}
+	return p.w.Write(b)
+}
+
+func (t *taking) all(h Header) error {
+	if err := t.lines.Encode(line{Backup: &h}); err != nil {
+		return err
+	}
+	for session, err := range t.log.Sessions(t.ctx) {
+		if err != nil {
+			return err
+		}
+		if err := t.session(session); err != nil {
+			return fmt.Errorf("session %q: %w", session, err)
+		}
+	}
+	return t.lines.Encode(line{End: &t.done})
+}
+
+// copyTries is how often a session is copied anew of which nothing was written.
+const copyTries = 5
+
+// session copies a session if it is there.
+func (t *taking) session(session string) error {
+	for try := 1; ; try++ {
+		begun, err := t.copy(session)
+		if err == nil || context.Cause(t.ctx) != nil {
+			return err
+		}
+		_, trimmed := errors.AsType[*eventlog.TrimmedError](err)
+		_, herr := t.log.Head(t.ctx, session)
+		erased := errors.Is(herr, eventlog.ErrSessionNotFound)
+		switch {
+		case !begun && erased:
+			return nil
+		case !begun && trimmed && try < copyTries:
+			continue
+		case trimmed || erased:
+			return fmt.Errorf("%w: %w", ErrChanged, err)
+		}
+		return err
+	}
+}
+
+// copy reports whether it has begun to write.
+func (t *taking) copy(session string) (begun bool, err error) {
+	upTo := t.ends[t.log.PartitionOf(session)]
+	floor, records, err := t.log.Copy(t.ctx, session, upTo)
+	if err != nil {
+		return false, err
+	}
+	n := 0
+	for r, err := range records {
+		if err == nil && n == 0 {
+			begun = true
+			err = t.begin(session, floor, upTo)
+		}
+		if err == nil {
+			err = t.lines.Encode(line{Record: &r.Record, Unlinked: r.Unlinked})
+		}
+		if err != nil {
+			return begun, err
+		}
+		n++
+		t.done.Bytes += int64(len(r.Payload))
+	}
+	switch {
+	case n > 0:
+		t.done.Sessions++
+		t.done.Records += n
+		return true, t.lines.Encode(line{SessionEnd: &sessionEndLine{n}})
+	case floor > 0: // what it had at the moment that the backup is of
+		return false, &eventlog.TrimmedError{Cursor: upTo, Floor: floor}
+	}
+	return false, nil // it was created later
+}
+
+// begin writes what stands before a session's records: where its beginning is
+// gone, the folds that know it.
+func (t *taking) begin(session string, floor, upTo uint64) error {
+	if err := t.lines.Encode(line{Session: &sessionLine{ID: session, Floor: floor}}); err != nil || floor == 0 {
+		return err
+	}
+	later, n := false, 0
+	for saved, err := range t.states.Saved(t.ctx, session) {
+		switch {
+		case err != nil:
+			return err
+		case saved.Sequence > upTo:
+			later = true
+		case saved.Sequence > floor && json.Valid(saved.State):
+			if err := t.lines.Encode(line{Fold: lineOf(saved)}); err != nil {
+				return err
+			}
+			n++
+		}
+	}
+	if n == 0 && later {
+		return fmt.Errorf("%w: its state is saved only at a later sequence", ErrChanged)
+	}
+	return nil
+}

@@ -1,0 +1,35 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"io"
+	"iter"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// Verify reads a backup to its end and tells found what is wrong, with the file
+// and with what it holds, see [eventlog.Check]. Its error is that it can't go on
+// for another reason, ErrVersion among them.
+func Verify(ctx context.Context, in io.Reader, found func(eventlog.Finding)) (Header, Summary, error) {
+	h, done, err := Read(ctx, in, Visitor{Session: func(session string, floor uint64, records iter.Seq2[eventlog.Copied, error]) error {
+		_, err := eventlog.Check(session, floor > 0, plain(records), found)
+		return err
+	}})
+	if errors.Is(err, ErrDamaged) {
+		found(eventlog.Finding{Code: eventlog.FoundBackup, Detail: err.Error()})
+		err = nil
+	}
+	return h, done, err
+}
+
+func plain(records iter.Seq2[eventlog.Copied, error]) iter.Seq2[eventlog.Record, error] {
+	return func(yield func(eventlog.Record, error) bool) {
+		for c, err := range records {
+			if !yield(c.Record, err) {
+				return
+			}
+		}
+	}
+}

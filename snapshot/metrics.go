@@ -1,0 +1,65 @@
+package snapshot
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+// Metrics measure stores. A nil one measures nothing.
+type Metrics struct {
+	duration prometheus.Histogram
+	records  prometheus.Counter
+	loaded   prometheus.Counter
+	saved    prometheus.Counter
+	failures *prometheus.CounterVec
+}
+
+// NewMetrics registers what a store measures. It panics if that is registered
+// already.
+func NewMetrics(reg prometheus.Registerer) *Metrics {
+	r := promauto.With(reg)
+	counter := func(name, help string) prometheus.Counter {
+		return r.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+	}
+	return &Metrics{
+		duration: r.NewHistogram(prometheus.HistogramOpts{
+			Name:    "helixd_fold_duration_seconds",
+			Help:    "Time to make a session's state of its records, reading them included, in seconds.",
+			Buckets: []float64{.0005, .001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10},
+		}),
+		records: counter("helixd_fold_records_total", "Records that were read and folded to make states."),
+		loaded:  counter("helixd_folds_loaded_total", "States that began with a saved fold."),
+		saved:   counter("helixd_folds_saved_total", "Folds that were saved."),
+		failures: r.NewCounterVec(prometheus.CounterOpts{
+			Name: "helixd_fold_failures_total",
+			Help: "What went wrong with saved folds, each of which costs time only: read, save (the store failed), damaged, stale (of another log).",
+		}, []string{"what"}),
+	}
+}
+
+func (m *Metrics) folded(began time.Time, records int) {
+	if m != nil {
+		m.duration.Observe(time.Since(began).Seconds())
+		m.records.Add(float64(records))
+	}
+}
+
+func (m *Metrics) load() {
+	if m != nil {
+		m.loaded.Inc()
+	}
+}
+
+func (m *Metrics) save() {
+	if m != nil {
+		m.saved.Inc()
+	}
+}
+
+func (m *Metrics) fail(what string) {
+	if m != nil {
+		m.failures.WithLabelValues(what).Inc()
+	}
+}
