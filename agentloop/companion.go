@@ -204,7 +204,7 @@ func (t *task) spawnPersistent(c *Call, a spawnArgs) ([]fact, json.RawMessage, s
 	if blocking {
 		facts = append(facts, c.awaits(id, 0))
 	}
-	facts = append(facts, t.spawn(id, t.l.agents[a.Agent], a.InitialMessage, eventlog.SubSession{
+	facts = append(facts, t.spawn(id, t.defs[a.Agent], a.InitialMessage, eventlog.SubSession{
 		ParentSessionID: t.session, CallID: c.ID, Mode: eventlog.SubSessionPersistent, Name: a.Name, Blocking: blocking,
 	})...)
 	if blocking {

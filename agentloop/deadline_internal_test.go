@@ -34,7 +34,7 @@ func TestADeadlineThatMeetsTheEndWritesNothing(t *testing.T) {
 			Child: &eventlog.SubSession{ParentSessionID: "s", CallID: "c", Mode: eventlog.SubSessionEphemeral},
 		}},
 	}
-	r := &runner{l: l, root: "s", id: "w", tree: tree, w: eventlog.NewWriter(log, "s", eventlog.WriterOptions{ID: "w"})}
+	r := &runner{l: l, root: "s", id: "w", tree: tree, defs: l.defs(), w: eventlog.NewWriter(log, "s", eventlog.WriterOptions{ID: "w"})}
 	defer r.w.Stop()
 	e := AwaitDeadline{Session: "s", StepID: "turn-1-step-1", Call: call, At: 1}
 	require.NoError(t, r.newTask(t.Context(), e).perform(e))

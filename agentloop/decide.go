@@ -21,6 +21,9 @@ const (
 	CodeToolInput     = "tool_input_invalid"
 	CodeInternal      = "internal_error"
 	CodeAborted       = "aborted"
+	// CodeSessionExpired is of a session that a sweep has given up (document
+	// 004, expiredSessionCleanup).
+	CodeSessionExpired = "session_expired"
 
 	// Of calls that waited for a person (document 000,
 	// CLIENT_TOOL_ERROR_CODES, and facts 2.3).

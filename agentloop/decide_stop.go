@@ -59,8 +59,11 @@ func (d decider) abort(t *projector.Tree, s *projector.Session, stop projector.S
 		return left
 	}
 	code, message := stop.Code, "the run was aborted"
-	if code == "" {
+	switch code {
+	case "":
 		code = CodeAborted
+	case CodeSessionExpired:
+		message = "the session has expired"
 	}
 	if stop.Reason != "" {
 		message += ": " + stop.Reason

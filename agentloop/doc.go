@@ -76,6 +76,12 @@
 // path, in the order of document 002: see [Hooks]. One that fails or hangs is
 // logged and left alone.
 //
+// # Traces
+//
+// With a tracer, runs, model calls and tool calls are spans of one trace a
+// root session, for ever: see [TraceID]. Spans follow the records that this node
+// folds. They are no part of any decision.
+//
 // Not promised: that a tool which ignores its context is stopped (it is left
 // alone, and what it does is not recorded any more).
 package agentloop

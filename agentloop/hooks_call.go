@@ -46,7 +46,7 @@ func (ev hookEvent) told(hooks []*Hooks) (hookEvent, bool) {
 func (r *runner) hooksOf(s *projector.Session) []*Hooks {
 	var hooks []*Hooks
 	for n := 0; s != nil && n <= len(r.tree.Children); n++ {
-		if def := r.l.agents[s.AgentType]; def != nil && def.Hooks != nil {
+		if def := r.defs[s.AgentType]; def != nil && def.Hooks != nil {
 			hooks = append([]*Hooks{def.Hooks}, hooks...)
 		}
 		if s.Child == nil {
@@ -109,7 +109,7 @@ func (t *task) callHook(ctx context.Context, name string, f func(context.Context
 	defer cancel()
 	h := newHookContext(ctx, t)
 	defer h.end()
-	log := t.l.opts.Logger.With("session", t.session, "run", t.runID, "hook", name)
+	log := t.logger().With("hook", name)
 	done := make(chan struct{})
 	t.l.wg.Go(func() {
 		defer close(done)

@@ -150,7 +150,7 @@ func (h *HookContext) append(c eventlog.Chunk) error {
 		err = h.t.append(h.ctx, fact{c: c, run: h.label()})
 	}
 	if err != nil {
-		h.t.l.opts.Logger.Warn("a hook's write failed", "session", h.SessionID, "run", h.RunID, "type", c.Type(), "error", err)
+		h.t.l.opts.Logger.Warn("a hook's write failed", eventlog.LogSession, h.SessionID, eventlog.LogRun, h.RunID, "type", c.Type(), "error", err)
 	}
 	return err
 }

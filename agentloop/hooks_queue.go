@@ -120,7 +120,7 @@ func (r *runner) release(s *projector.Session, wanted []Effect) {
 			return
 		}
 	}
-	def := r.l.agents[s.AgentType]
+	def := r.defs[s.AgentType]
 	if s.Turn != nil && s.Turn.Step != nil && def != nil {
 		for _, c := range s.Turn.Step.Pending() {
 			if def.phase(c.Name) == phaseOrdinary {
@@ -149,7 +149,7 @@ func (r *runner) announceCompanion(s *projector.Session, wanted []Effect) {
 			continue
 		}
 		r.hooks.told[name] = true
-		def := r.l.agents[s.AgentType]
+		def := r.defs[s.AgentType]
 		if schema, ok := def.argumentsOf(run.Call.Name); ok && checkArguments(schema, run.Call.Arguments) == nil {
 			r.due(s, beforeTool(run.Call.Name, run.Call.ID, run.Call.Arguments))
 		}

@@ -148,19 +148,10 @@ func afterCall(call projector.Call, f *eventlog.ToolResult, child string, took i
 }
 
 // runBegins tells of the session's last run and of the messages that came
-// with it: they stand right before it.
+// with it.
 func (r *runner) runBegins(s *projector.Session) {
 	run := s.CurrentRun()
-	var input []projector.Message
-	seq := run.StartSequence
-	for _, m := range slices.Backward(s.Messages) {
-		if m.Role != projector.RoleUser || m.Sequence != seq || seq == 0 {
-			break
-		}
-		input = append(input, m)
-		seq--
-	}
-	slices.Reverse(input)
+	input := messagesOf(s, run)
 	var begins hookEvent
 	if run.Mode == eventlog.ModeStart {
 		begins = newHookEvent("onAgentStart", AgentStartPayload{Agent: s.AgentType, Input: input, InitialState: s.CustomState},
@@ -174,6 +165,21 @@ func (r *runner) runBegins(s *projector.Session) {
 		events = append(events, onMessage(m))
 	}
 	r.due(s, events...)
+}
+
+// messagesOf are the messages that came with a run: they stand right before it.
+func messagesOf(s *projector.Session, run *projector.Run) []projector.Message {
+	var input []projector.Message
+	seq := run.StartSequence
+	for _, m := range slices.Backward(s.Messages) {
+		if m.Role != projector.RoleUser || m.Sequence != seq || seq == 0 {
+			break
+		}
+		input = append(input, m)
+		seq--
+	}
+	slices.Reverse(input)
+	return input
 }
 
 // suspendedFor tells why the run before the session's last one did not end its

@@ -3,6 +3,8 @@ package agentloop
 import (
 	"context"
 	"log/slog"
+
+	"github.com/helixd/helixd/eventlog"
 )
 
 // Log events of document 002, as messages of [Options].Logger. Their
@@ -24,10 +26,10 @@ const (
 
 // log tells of the call.
 func (c *Call) log(level slog.Level, event string, more ...any) {
-	c.r.l.logCall(level, event, c.SessionID, c.RunID, c.ID, c.ToolName, more...)
+	c.r.l.logCall(context.Background(), level, event, c.SessionID, c.RunID, c.ID, c.ToolName, more...)
 }
 
-func (l *Loop) logCall(level slog.Level, event, session, run, call, tool string, more ...any) {
-	l.opts.Logger.Log(context.Background(), level, event,
-		append([]any{"session", session, "run", run, "call", call, "tool", tool}, more...)...)
+func (l *Loop) logCall(ctx context.Context, level slog.Level, event, session, run, call, tool string, more ...any) {
+	l.opts.Logger.Log(ctx, level, event,
+		append([]any{eventlog.LogSession, session, eventlog.LogRun, run, eventlog.LogCall, call, eventlog.LogTool, tool}, more...)...)
 }

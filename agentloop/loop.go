@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
-	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/oklog/ulid/v2"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/snapshot"
@@ -31,13 +32,26 @@ type Options struct {
 	// RetryDelay is the pause before a failed model call is repeated; it
 	// doubles each time. 0: one second.
 	RetryDelay time.Duration
+	// Metrics measure what the loop does; nil: nothing does.
+	Metrics *Metrics
+	// ExpireAfter is how long after it was asked for its last run a session
+	// expires; see Sweep. 0: never.
+	ExpireAfter time.Duration
+	// Tracer, if set, makes spans of runs, model calls and tool calls, by
+	// OpenTelemetry's conventions for generative AI. Its provider should take
+	// its ids from [TraceIDs], and must not export within a span's end: a batch
+	// processor does not.
+	Tracer trace.Tracer
+	// TraceContent has prompts, answers, arguments and results recorded in the
+	// spans, shortened.
+	TraceContent bool
 }
 
 // Loop runs the agents of one node.
 type Loop struct {
 	log    eventlog.Log
 	states *snapshot.Store
-	agents map[string]*definition
+	agents atomic.Pointer[agentSet]
 	opts   Options
 
 	ctx  context.Context // ends with ErrStopping
@@ -53,6 +67,9 @@ type Loop struct {
 	left     chan struct{} // tells Drain that a run has left
 	suspects chan struct{} // places for suspected trees; see awaitTurn
 	taking   chan struct{} // places for trees from the list that are being folded
+
+	sweeping chan struct{}       // holds one while there is a sweep
+	lookedAt map[string]lookedAt // by the last sweep, by session; the sweep's
 }
 
 // liveRun is a tree that this node is driving. What the loop's lock guards is
@@ -70,6 +87,9 @@ type liveRun struct {
 	// has not. It is the driving goroutine's.
 	held  uint64
 	agent string // the root's, the driving goroutine's
+	id    string // of the run that it was held for last, the driving goroutine's
+	// writer writes for the tree while this node holds it.
+	writer atomic.Pointer[eventlog.Writer]
 }
 
 func newRun() *liveRun { return &liveRun{asked: make(chan struct{}, 1)} }
@@ -88,10 +108,16 @@ func (run *liveRun) ask(ticket uint64) {
 
 // New returns a loop for the given agents. It fails if one is ill-defined.
 func New(log eventlog.Log, agents []Agent, o *Options) (*Loop, error) {
-	l := &Loop{
-		log: log, agents: map[string]*definition{}, live: map[string]*liveRun{}, requested: map[string]*runHooks{},
-		asked: map[string]int{}, drains: make(chan struct{}), left: make(chan struct{}, 1), suspects: newSuspects(), taking: make(chan struct{}, maxTaking),
+	set, err := newAgentSet(agents)
+	if err != nil {
+		return nil, err
 	}
+	l := &Loop{
+		log: log, live: map[string]*liveRun{}, requested: map[string]*runHooks{},
+		asked: map[string]int{}, drains: make(chan struct{}), left: make(chan struct{}, 1), suspects: newSuspects(), taking: make(chan struct{}, maxTaking),
+		sweeping: make(chan struct{}, 1),
+	}
+	l.agents.Store(set)
 	if o != nil {
 		l.opts = *o
 	}
@@ -113,33 +139,8 @@ func New(log eventlog.Log, agents []Agent, o *Options) (*Loop, error) {
 	if l.opts.RetryDelay == 0 {
 		l.opts.RetryDelay = time.Second
 	}
-	for _, a := range agents {
-		d, err := define(a)
-		if err != nil {
-			return nil, err
-		}
-		if l.agents[a.Name] != nil {
-			return nil, fmt.Errorf("agentloop: agent %s: defined twice", a.Name)
-		}
-		l.agents[a.Name] = d
-	}
-	for name, d := range l.agents {
-		if err := d.link(l.agents); err != nil {
-			return nil, fmt.Errorf("agentloop: agent %s: %w", name, err)
-		}
-	}
 	l.ctx, l.stop = context.WithCancelCause(context.Background())
 	return l, nil
-}
-
-// AgentTypes returns the names of the agents, sorted.
-func (l *Loop) AgentTypes() []string {
-	names := make([]string, 0, len(l.agents))
-	for name := range l.agents {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 // Stop ends all runs as a crash would, so that they can be resumed, and waits
@@ -191,6 +192,7 @@ func (l *Loop) launch(session string, run *liveRun) {
 		return
 	}
 	l.live[session] = run
+	l.opts.Metrics.drives(1)
 	l.wg.Go(func() { l.keep(session, run) })
 }
 
@@ -215,6 +217,7 @@ func (l *Loop) keep(session string, run *liveRun) {
 			pause = minHoldPause
 		}
 		retry, rests, elsewhere := false, false, false
+		log := l.opts.Logger.With(eventlog.LogSession, session, eventlog.LogRun, run.id)
 		switch {
 		case err == nil:
 			rests = true
@@ -223,24 +226,26 @@ func (l *Loop) keep(session string, run *liveRun) {
 			elsewhere = true
 		case errors.Is(err, errHandedOver):
 			elsewhere = true
-			l.opts.Logger.Info("run handed over: this node drains", "session", session)
+			l.opts.Metrics.lostTo("drained")
+			log.Info("run handed over: this node drains")
 		case errors.Is(err, eventlog.ErrSuperseded):
 			elsewhere = true
-			l.opts.Logger.Info("run taken over by another node", "session", session)
-			l.tellSuperseded(session)
+			l.opts.Metrics.lostTo("superseded")
+			log.Info("run taken over by another node")
+			l.tellSuperseded(session, run.id)
 		case errors.Is(err, eventlog.ErrSessionNotFound):
 			rests = true
-			l.opts.Logger.Info("run stopped: the session was erased", "session", session)
+			log.Info("run stopped: the session was erased")
 		case errors.Is(err, eventlog.ErrClosed), errors.Is(err, ErrUnknownAgent), errors.Is(err, eventlog.ErrStreamEnded),
 			l.opts.Queue == nil && (errors.Is(err, errPanicked) || errors.Is(err, errStuck)):
 			rests = errors.Is(err, eventlog.ErrStreamEnded) // only a new run changes that
-			l.opts.Logger.Error("run stopped", "session", session, "error", err)
+			log.Error("run stopped", "error", err)
 		default:
 			retry = !l.Draining()
 			if errors.Is(err, errPanicked) || errors.Is(err, errStuck) {
 				pause = maxHoldPause // it will come again, most likely
 			}
-			l.opts.Logger.Error("run broke off and is taken up again", "session", session, "error", err, "pause", pause)
+			log.Error("run broke off and is taken up again", "error", err, "pause", pause)
 			if retry {
 				l.pauses(run, true)
 				l.rest(run, pause)
@@ -250,6 +255,7 @@ func (l *Loop) keep(session string, run *liveRun) {
 		l.mu.Lock()
 		if l.ctx.Err() != nil || !retry && !run.again {
 			delete(l.live, session)
+			l.opts.Metrics.drives(-1)
 			if l.forgetHooks(session); elsewhere {
 				delete(l.requested, session)
 			}
@@ -260,7 +266,7 @@ func (l *Loop) keep(session string, run *liveRun) {
 			}
 			switch {
 			case rests && run.agreed:
-				l.remove(session, run.tickets)
+				l.remove(session, run)
 			case errors.Is(err, errHandedOver):
 				l.opts.Queue.Wake(run.agent, session)
 			}

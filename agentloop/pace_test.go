@@ -147,6 +147,34 @@ func TestWhatHasStreamedIsKeptWhenTheLoopStops(t *testing.T) {
 	})
 }
 
+// Whoever wants a run to stop is heard, also while its model speaks on and on to
+// a slow log: one append of the run is always under way then.
+func TestAStopIsHeardWhileAModelSpeaksToASlowLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const each = 200 * time.Millisecond
+		m := modelFunc(func(ctx context.Context, _ model.Request, emit func(model.Event) error) (model.Answer, error) {
+			for {
+				select {
+				case <-time.After(7 * time.Millisecond):
+				case <-ctx.Done():
+					return model.Answer{}, ctx.Err()
+				}
+				if err := emit(model.TextDelta{Text: "on "}); err != nil {
+					return model.Answer{}, err
+				}
+			}
+		})
+		g := newRigOn(t, slow{memory.New(), each}, agentloop.Agent{Name: "a", Model: m})
+		g.start("s", "a", "go")
+		time.Sleep(time.Second + 33*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		require.NoError(t, g.loop.Interrupt(ctx, "s", "enough"))
+		require.NoError(t, g.loop.AwaitStop(ctx, "s"))
+		require.Equal(t, projector.SessionInterrupted, stateOf(t, g.log, "s").Status)
+	})
+}
+
 // refusing is a log that takes no record with a certain text in it.
 type refusing struct {
 	eventlog.Log

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
@@ -23,6 +24,7 @@ var errToolTimeout = errors.New("the tool timed out")
 // runCall executes a call and records its result, or has it wait.
 func (t *task) runCall(ctx context.Context, e RunCall) error {
 	c := t.newCall(e.StepID, e.Call)
+	ctx = t.traceCall(ctx, c, e.Call)
 	if remote := t.def.remotes[c.ToolName]; remote != nil {
 		if e.Call.Pending == nil {
 			t.beforeSubAgent(ctx, remote.Name, e.Call)
@@ -75,13 +77,13 @@ func (t *task) approvalID(c *Call) string { return c.RunID + "::" + c.ID }
 func (t *task) mustApprove(ctx context.Context, tool *tool, c *Call, call projector.Call) (must bool) {
 	defer func() {
 		if p := recover(); p != nil {
-			t.l.opts.Logger.Error("approval gate panicked", "session", t.session, "tool", tool.Name, "panic", p)
+			t.logger().Error("approval gate panicked", eventlog.LogTool, tool.Name, "panic", p)
 			must = true
 		}
 	}()
 	must, err := tool.RequireApproval(ctx, c, call.Arguments)
 	if err != nil {
-		t.l.opts.Logger.Warn("approval gate failed", "session", t.session, "tool", tool.Name, "error", err)
+		t.logger().Warn("approval gate failed", eventlog.LogTool, tool.Name, "error", err)
 		return true
 	}
 	return must
@@ -97,7 +99,13 @@ func (t *task) runTool(ctx context.Context, c *Call, call projector.Call, tool *
 	if err := t.append(ctx, append(facts, c.start(call))...); err != nil {
 		return err
 	}
+	began := time.Now()
 	result, code, err := t.execute(ctx, tool, c, call)
+	outcome := outcomeOf(code)
+	if err != nil && context.Cause(ctx) != nil {
+		outcome = "stopped"
+	}
+	t.l.opts.Metrics.executed(t.def, tool.Name, outcome, time.Since(began))
 	if err == nil { // it is done, even if the run has been stopped meanwhile
 		return t.commitCall(context.WithoutCancel(ctx), c, result, "", "")
 	}
@@ -114,7 +122,7 @@ func (t *task) runTool(ctx context.Context, c *Call, call projector.Call, tool *
 func (t *task) execute(ctx context.Context, tool *tool, c *Call, call projector.Call) (result json.RawMessage, code string, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			t.l.opts.Logger.Error("tool panicked", "session", t.session, "tool", tool.Name, "panic", p,
+			t.logger().Error("tool panicked", eventlog.LogTool, tool.Name, "panic", p,
 				"stack", string(debug.Stack()))
 			result, code, err = nil, CodeToolFailed, errors.New("the tool failed unexpectedly")
 		}

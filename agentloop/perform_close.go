@@ -14,6 +14,7 @@ import (
 // closeCall records the outcome of a call that has waited.
 func (t *task) closeCall(ctx context.Context, e CloseCall) error {
 	c := t.newCall(e.StepID, e.Call)
+	ctx = t.traceCall(ctx, c, e.Call)
 	if e.Call.Pending.Kind == eventlog.PendingChild {
 		return t.closeChild(ctx, c, e.Call)
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/eventlog"
-	"github.com/helixd/helixd/projector"
 )
 
 // callModel asks for one answer, streams it into the log and records it.
@@ -18,7 +17,12 @@ func (t *task) callModel(ctx context.Context, e CallModel) error {
 	}
 	t.beforeModel(ctx, e)
 	a := &answer{r: t, stepID: e.StepID, step: e.Step, calls: map[int]*callText{}, ids: map[string]bool{}}
-	done, err := t.generate(ctx, a)
+	req := t.request()
+	ctx, span := t.traceModel(ctx, e, req)
+	defer span.End()
+	measured := t.l.opts.Metrics.modelCall(t.def)
+	done, err := t.generate(ctx, req, a, measured)
+	measured.ended(modelOutcome(ctx, a, err))
 	if err == nil && a.err == nil {
 		a.err = a.close(ctx, true)
 	}
@@ -27,13 +31,21 @@ func (t *task) callModel(ctx context.Context, e CallModel) error {
 	flushed := t.flush(ctx)
 	switch {
 	case ctx.Err() != nil:
+		span.brokeOff(context.Cause(ctx))
 		return context.Cause(ctx)
 	case a.err != nil:
+		span.brokeOff(a.err)
 		return a.err
 	case flushed != nil:
+		span.brokeOff(flushed)
 		return flushed
 	case err != nil:
+		span.failed(asModelError(err))
 		return t.modelFailed(ctx, e, asModelError(err))
+	case a.excess:
+		span.failed(errExcess)
+	default:
+		span.answered(done, a.turnParts())
 	}
 	return a.commit(ctx, t.fact(&eventlog.ModelTurn{
 		RunID: t.runID, StepID: e.StepID, Step: e.Step, Model: done.Model, Parts: a.turnParts(),
@@ -42,19 +54,31 @@ func (t *task) callModel(ctx context.Context, e CallModel) error {
 }
 
 // generate calls the model. A panic of its adapter is a failed call.
-func (t *task) generate(ctx context.Context, a *answer) (done model.Answer, err error) {
+func (t *task) generate(ctx context.Context, req model.Request, a *answer, measured *modelCall) (done model.Answer, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			t.l.opts.Logger.Error("model panicked", "session", t.session, "panic", p, "stack", string(debug.Stack()))
+			t.logger().Error("model panicked", "panic", p, "stack", string(debug.Stack()))
 			err = &model.Error{Code: CodeInternal, Message: "the model's adapter failed"}
 		}
 	}()
-	return t.def.Model.Generate(ctx, t.request(), func(ev model.Event) error {
+	return t.def.Model.Generate(ctx, req, func(ev model.Event) error {
+		measured.speaks()
 		if a.err == nil {
 			a.err = a.add(ctx, ev)
 		}
 		return a.err
 	})
+}
+
+// modelOutcome tells what has become of a model's call, for Metrics.
+func modelOutcome(ctx context.Context, a *answer, err error) string {
+	switch {
+	case ctx.Err() != nil, a.err != nil:
+		return "cut_off"
+	case err != nil:
+		return outcomeOf(asModelError(err).Code)
+	}
+	return outcomeOf("")
 }
 
 // asModelError classifies what an adapter should have classified.
@@ -66,13 +90,8 @@ func asModelError(err error) *model.Error {
 }
 
 func (t *task) modelFailed(ctx context.Context, e CallModel, failure *model.Error) error {
-	attempt := 1
-	t.look(func(s *projector.Session) {
-		if step := s.Turn.Step; step != nil && step.ID == e.StepID {
-			attempt += step.Attempts
-		}
-	})
-	t.l.opts.Logger.Warn("model call failed", "session", t.session, "code", failure.Code, "attempt", attempt,
+	attempt := t.attempt(e.StepID)
+	t.logger().Warn("model call failed", "code", failure.Code, "attempt", attempt,
 		"retryable", failure.Retryable)
 	return t.append(ctx, t.fact(&eventlog.ModelFailed{
 		RunID: t.runID, StepID: e.StepID, Step: e.Step, Attempt: attempt,

@@ -111,7 +111,7 @@ func (r *runner) endPoison(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.l.opts.Logger.Error("run is given up", "session", r.root, "code", CodePoisoned, "silent", claim.Silent, "fruitless", claim.Fruitless)
+	r.l.opts.Logger.Error("run is given up", eventlog.LogSession, r.root, eventlog.LogRun, r.run, "code", CodePoisoned, "silent", claim.Silent, "fruitless", claim.Fruitless)
 	return r.w.Append(ctx, entries...)
 }
 
@@ -141,6 +141,6 @@ func (r *runner) letGo() {
 	ctx, cancel := context.WithTimeout(context.Background(), letGoTimeout)
 	defer cancel()
 	if err := r.settleClaim(ctx, eventlog.ClaimReleased); err != nil {
-		r.l.opts.Logger.Debug("can't say that a run was let go", "session", r.root, "error", err)
+		r.l.opts.Logger.Debug("can't say that a run was let go", eventlog.LogSession, r.root, eventlog.LogRun, r.run, "error", err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
@@ -48,6 +49,9 @@ var errHandedOver = errors.New("agentloop: handed over to another node")
 // put puts a tree on the list, before records that give it work. Until done is
 // called, this node answers for the tree: no other one takes it up.
 func (l *Loop) put(ctx context.Context, agentType, session string) (ticket uint64, done func(), err error) {
+	if why := l.log.Info().Refuses; why != "" {
+		return 0, func() {}, fmt.Errorf("%w: %s", eventlog.ErrRefused, why)
+	}
 	if l.opts.Queue == nil {
 		return 0, func() {}, nil
 	}
@@ -112,7 +116,7 @@ func (l *Loop) hosted(ctx context.Context, agentType string) error {
 // initialState returns the initial state of an agent that some node hosts, or
 // ErrUnknownAgent.
 func (l *Loop) initialState(ctx context.Context, agentType string) (state json.RawMessage, err error) {
-	if def := l.agents[agentType]; def != nil {
+	if def := l.defs()[agentType]; def != nil {
 		return def.InitialState, nil
 	}
 	if l.opts.Queue == nil || agentType == "" {
@@ -127,7 +131,7 @@ func (l *Loop) initialState(ctx context.Context, agentType string) (state json.R
 
 // InitialState returns the initial state of an agent that this node hosts.
 func (l *Loop) InitialState(agentType string) (state json.RawMessage, hosted bool) {
-	def := l.agents[agentType]
+	def := l.defs()[agentType]
 	if def == nil {
 		return nil, false
 	}
@@ -158,7 +162,7 @@ func (l *Loop) dispatchAsked(ctx context.Context, t *projector.Tree, ticket uint
 // dispatch has a tree driven to which something was appended: by the node that
 // holds it, by this one, or by another one if its agent is not here.
 func (l *Loop) dispatch(t *projector.Tree, ticket uint64) {
-	elsewhere := l.leaves(t.AgentType) || l.agents[t.AgentType] == nil && !aborting(&t.Session)
+	elsewhere := l.leaves(t.AgentType) || l.defs()[t.AgentType] == nil && !aborting(&t.Session)
 	if elsewhere && l.opts.Queue != nil && !l.Live(t.SessionID) {
 		l.forgetRequest(t.SessionID)
 		if c := t.Claim; c == nil || !l.opts.Queue.Holds(l.ctx, c.Node, t.SessionID, ticket) {
@@ -216,14 +220,14 @@ func (l *Loop) heldElsewhere(ctx context.Context, t *projector.Tree, run *liveRu
 const removeTimeout = 10 * time.Second
 
 // remove takes a tree that is at rest off the list.
-func (l *Loop) remove(session string, tickets []uint64) {
-	if l.opts.Queue == nil || len(tickets) == 0 {
-		return
+func (l *Loop) remove(session string, run *liveRun) {
+	if l.opts.Queue == nil || len(run.tickets) == 0 || l.log.Info().RefusesErasure != "" {
+		return // what stays on the list is found to be at rest later
 	}
 	ctx, cancel := context.WithTimeout(l.ctx, removeTimeout)
 	defer cancel()
-	if err := l.opts.Queue.Remove(ctx, tickets); err != nil && l.ctx.Err() == nil {
-		l.opts.Logger.Warn("a tree at rest stays on the list of work", "session", session, "error", err)
+	if err := l.opts.Queue.Remove(ctx, run.tickets); err != nil && l.ctx.Err() == nil {
+		l.opts.Logger.Warn("a tree at rest stays on the list of work", eventlog.LogSession, session, eventlog.LogRun, run.id, "error", err)
 	}
 }
 

@@ -67,6 +67,6 @@ func (r *remoteCall) tell(ctx context.Context, stop func(context.Context, string
 	ctx, cancel := context.WithTimeout(ctx, remoteStopTimeout)
 	defer cancel()
 	if err := stop(ctx, r.id, reason); err != nil && !remote.IsNotFound(err) { // it has never got there
-		r.l.opts.Logger.Warn("a remote agent could not be stopped", "session", r.session, "call", r.c.ID, "error", err)
+		r.logger().Warn("a remote agent could not be stopped", eventlog.LogCall, r.c.ID, "error", err)
 	}
 }

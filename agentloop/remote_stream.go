@@ -113,7 +113,7 @@ func (r *remoteCall) own(chunk remote.ChunkEvent) eventlog.Chunk {
 		}
 	}
 	if _, err := eventlog.NewChunk(c, eventlog.Labels{}); err != nil {
-		r.l.opts.Logger.Warn("a remote agent's chunk is left out", "session", r.session, "call", r.c.ID, "error", err)
+		r.logger().Warn("a remote agent's chunk is left out", eventlog.LogCall, r.c.ID, "error", err)
 		return nil
 	}
 	return c

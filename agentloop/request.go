@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
@@ -73,7 +74,19 @@ func (l *Loop) newRun(session string, mode eventlog.RunMode, messages []Input) [
 			Content: m.Content, Files: m.Files, Metadata: m.Metadata, MessageID: m.MessageID, FactBase: l.factBase(session),
 		}})
 	}
-	return append(facts, fact{run: run, f: &eventlog.RunRequested{RunID: run, Mode: mode, FactBase: l.factBase(session)}})
+	asked := &eventlog.RunRequested{RunID: run, Mode: mode, FactBase: l.factBase(session)}
+	if l.opts.ExpireAfter > 0 {
+		asked.ExpiresAt = asked.Timestamp + l.opts.ExpireAfter.Milliseconds()
+	}
+	return append(facts, fact{run: run, f: asked})
+}
+
+// askedRun is newRun for a request from outside, which may have a place in a
+// trace.
+func (l *Loop) askedRun(ctx context.Context, session string, mode eventlog.RunMode, messages []Input) []fact {
+	facts := l.newRun(session, mode, messages)
+	facts[len(facts)-1].f.(*eventlog.RunRequested).TraceParent = traceParent(ctx)
+	return facts
 }
 
 // resumed tells clients that run goes on with the session.
@@ -154,6 +167,8 @@ func (l *Loop) appendPlan(
 	if errors.Is(err, eventlog.ErrSessionNotFound) {
 		t, err = nil, nil
 	}
+	release := func() {}
+	defer func() { release() }()
 	for {
 		switch {
 		case l.ctx.Err() != nil:
@@ -186,10 +201,32 @@ func (l *Loop) appendPlan(
 		if _, conflict := errors.AsType[*eventlog.ConflictError](err); !conflict {
 			return nil, err
 		}
+		release()
+		release = l.pass(ctx, session)
 		if t, err = l.caughtUp(ctx, session, t); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// passTime is how long a run of this node stays silent for a request.
+const passTime = time.Second
+
+// pass has the run of this node, if there is one, let a request pass that has
+// met its records: while a model speaks to a slow log, one of its appends is
+// always under way, and the request's would fail again and again.
+func (l *Loop) pass(ctx context.Context, session string) (release func()) {
+	l.mu.Lock()
+	run := l.live[session]
+	l.mu.Unlock()
+	if run != nil {
+		if w := run.writer.Load(); w != nil {
+			if release, err := w.Yield(ctx, passTime); err == nil {
+				return release
+			}
+		}
+	}
+	return func() {}
 }
 
 // caughtUp applies to t what others have written since.

@@ -97,7 +97,7 @@ func (l *Loop) resumption(ctx context.Context, t *projector.Tree, req ResumeRequ
 	if len(facts) > maxAnswers {
 		return facts[:maxAnswers], "", true, nil
 	}
-	begin := l.newRun(req.SessionID, req.Mode, req.Messages)
+	begin := l.askedRun(ctx, req.SessionID, req.Mode, req.Messages)
 	run = begin[0].run
 	l.attach(req.SessionID, run, req.Hooks)
 	facts = append(append(facts, begin...), l.resumed(&t.Session, run, req.Mode))
@@ -137,7 +137,7 @@ func (l *Loop) childWaits(t *projector.Tree) bool {
 	if t.CurrentRun() == nil {
 		return false
 	}
-	d := decider{defs: l.agents, busy: func(string) bool { return false }}
+	d := decider{defs: l.defs(), busy: func(string) bool { return false }}
 	return len(d.decide(t)) > 0
 }
 

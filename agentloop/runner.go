@@ -17,9 +17,12 @@ import (
 // runner drives one tree while it holds the claim: all agents in it at once.
 type runner struct {
 	l     *Loop
+	log   patientLog
 	root  string
-	agent string // the root's
-	id    string // of the writer
+	agent string                 // the root's
+	run   string                 // for which the tree was claimed
+	defs  map[string]*definition // the agents of when it was claimed
+	id    string                 // of the writer
 	w     *eventlog.Writer
 
 	mu     sync.RWMutex // guards what follows; the writer's observer changes the tree
@@ -33,6 +36,8 @@ type runner struct {
 	stopped map[string]bool
 
 	turn *turn // of a suspected tree, else nil
+
+	traces *traces // nil: none
 
 	// committing is held from reading the state to appending what was made
 	// of it, so that the patches of parallel calls build on each other.
@@ -51,7 +56,7 @@ type runner struct {
 // queue it takes the tree from whoever has it when somebody has asked for it,
 // with one only from a node that is silent; and it only takes up again what no
 // other node has claimed since.
-func (l *Loop) hold(ctx context.Context, session string, run *liveRun) error {
+func (l *Loop) hold(ctx context.Context, session string, run *liveRun) (err error) {
 	t, err := l.states.Head(ctx, session)
 	if err != nil {
 		return err
@@ -71,15 +76,20 @@ func (l *Loop) hold(ctx context.Context, session string, run *liveRun) error {
 	if c := t.Claim; run.held > 0 && c != nil && c.Sequence > run.held && c.Node != l.opts.Node {
 		return eventlog.ErrSuperseded
 	}
-	run.held, run.agent = t.Head, t.AgentType
+	defs, leave := l.useAgents()
+	defer leave()
+	id, attempt := openRun(t)
+	run.held, run.agent, run.id = t.Head, t.AgentType, id
 	r := &runner{
-		l: l, root: session, agent: t.AgentType, id: l.opts.NewID(), tree: t, ids: map[string]*task{}, tasks: map[string]*task{},
+		l: l, log: patientLog{l.log}, root: session, agent: t.AgentType, defs: defs, run: id, id: l.opts.NewID(), tree: t,
+		ids: map[string]*task{}, tasks: map[string]*task{},
 		ended: make(chan outcome), hooks: newHookQueue(), stopped: map[string]bool{}, turn: turn,
+		traces: l.newTraces(session),
 	}
 	if effects, err := r.decide(); err != nil || len(effects) == 0 {
 		return err
 	}
-	if t.Turn != nil && l.agents[t.AgentType] == nil && !aborting(&t.Session) {
+	if t.Turn != nil && defs[t.AgentType] == nil && !aborting(&t.Session) {
 		return fmt.Errorf("%w: %q", ErrUnknownAgent, t.AgentType)
 	}
 	switch {
@@ -88,11 +98,13 @@ func (l *Loop) hold(ctx context.Context, session string, run *liveRun) error {
 	case l.heldElsewhere(ctx, t, run):
 		return errHeld
 	}
-	r.w = eventlog.NewWriter(l.log, session, eventlog.WriterOptions{
+	r.w = eventlog.NewWriter(r.log, session, eventlog.WriterOptions{
 		ID: r.id, Head: t.Head, Status: t.StreamStatus, Observe: r.observe,
 	})
 	defer r.w.Stop()
-	id, attempt := openRun(t)
+	run.writer.Store(r.w)
+	defer run.writer.Store(nil)
+	before := t.Claim
 	fresh := attempt == 1 && t.Running() && t.CurrentRun().RunID == id
 	err = r.w.Claim(ctx, &eventlog.RunClaimed{
 		RunID: id, Node: l.opts.Node, Attempt: attempt, FactBase: l.factBase(session),
@@ -100,8 +112,11 @@ func (l *Loop) hold(ctx context.Context, session string, run *liveRun) error {
 	if err != nil {
 		return err
 	}
+	l.opts.Metrics.claimed(attempt > 1 && before != nil && before.Node != l.opts.Node)
 	l.agree(run)
 	run.underWay(l)
+	defer func() { r.traces.release(err) }()
+	r.trace(id, fresh)
 	if err := r.endPoison(ctx); err != nil {
 		return err
 	}
@@ -117,6 +132,16 @@ func (l *Loop) hold(ctx context.Context, session string, run *liveRun) error {
 		r.letGo()
 	}
 	return err
+}
+
+// trace begins the spans of what goes on in the claimed tree.
+func (r *runner) trace(run string, fresh bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if !fresh {
+		run = ""
+	}
+	r.traces.hold(r.tree, run)
 }
 
 // openRun returns the run for which a tree is claimed, the root's if its turn
@@ -135,7 +160,9 @@ func (r *runner) observe(rec eventlog.Record) {
 	defer r.mu.Unlock()
 	parked := len(r.tree.Parked)
 	projector.Apply(r.tree, rec)
+	r.traces.note(r.tree, rec)
 	r.noteHooks(rec)
+	r.count(rec)
 	if c := r.tree.Claim; r.turn != nil && c != nil && c.Writer == r.id && (c.Spoke || c.Progress) {
 		r.turn.innocent()
 	}
@@ -166,7 +193,7 @@ func (r *runner) decide() (effects []Effect, err error) {
 	}()
 	r.decidedAt = r.others
 	d := decider{
-		defs: r.l.agents, retryDelay: r.l.opts.RetryDelay, stopped: r.stopped,
+		defs: r.defs, retryDelay: r.l.opts.RetryDelay, stopped: r.stopped,
 		busy: func(key string) bool { return r.tasks[key] != nil },
 	}
 	return r.withHooks(d.decide(r.tree)), nil
@@ -347,7 +374,7 @@ func (r *runner) settled(ctx context.Context, t *task, err error) error {
 	case !unrecordable(err):
 		return err
 	}
-	r.l.opts.Logger.Error("run failed", "session", t.session, "error", err)
+	t.logger().Error("run failed", "error", err)
 	fail := Fail{Session: t.session, Code: CodeInternal, Message: "the run failed for an internal reason"}
 	err = r.newTask(ctx, fail).perform(fail)
 	switch {
@@ -387,7 +414,7 @@ func (r *runner) stopAll() {
 // watch has the driver look whenever somebody else writes into the tree: that
 // is how a run hears of a submitted result, of a stop, of a further request.
 func (r *runner) watch(ctx context.Context, head uint64, news chan<- struct{}) error {
-	for rec, err := range r.l.log.Follow(ctx, r.root, head) {
+	for rec, err := range r.log.Follow(ctx, r.root, head) {
 		if err != nil {
 			return err
 		}

@@ -112,7 +112,7 @@ func (l *Loop) begin(ctx context.Context, req StartRequest, found func(*projecto
 			mode = eventlog.ModeWithMessage
 			facts = append(facts, abandonAll(l, t)...)
 		}
-		facts = append(facts, l.newRun(req.SessionID, mode, req.Messages)...)
+		facts = append(facts, l.askedRun(ctx, req.SessionID, mode, req.Messages)...)
 		run = facts[len(facts)-1].run
 		l.attach(req.SessionID, run, req.Hooks)
 		return facts, run, nil

@@ -66,7 +66,7 @@ func (l *Loop) Submit(ctx context.Context, sub Submission) (Submitted, error) {
 	answer := Submitted{SessionID: sub.SessionID, ToolCallID: sub.ToolCallID}
 	about := []string{sub.SessionID, "", ""} // for the log: the owner, the run, the tool
 	log := func(level slog.Level, event string, more ...any) {
-		l.logCall(level, event, about[0], about[1], sub.ToolCallID, about[2], more...)
+		l.logCall(ctx, level, event, about[0], about[1], sub.ToolCallID, about[2], more...)
 	}
 	attempt, timedOut := 0, false
 	t, err := l.appendPlan(ctx, sub.SessionID, func(t *projector.Tree) ([]fact, error) {
@@ -87,7 +87,7 @@ func (l *Loop) Submit(ctx context.Context, sub Submission) (Submitted, error) {
 			answer.Reason, err = answered(t, call, sub.ToolCallID)
 			return nil, err
 		}
-		f, err := l.submission(owner, call, sub)
+		f, err := l.submission(ctx, owner, call, sub)
 		if err != nil {
 			return nil, err
 		}
@@ -154,7 +154,7 @@ func answered(t *projector.Tree, call *projector.Call, id string) (reason string
 				continue
 			}
 			switch m.ErrorCode {
-			case CodeAborted:
+			case CodeAborted, CodeSessionExpired:
 				return "", ErrAlreadyCompleted
 			case CodeClientToolTimeout:
 				reason = CodeClientToolTimeout
@@ -169,7 +169,7 @@ func answered(t *projector.Tree, call *projector.Call, id string) (reason string
 }
 
 // submission returns what is stored for a submission to a call that waits.
-func (l *Loop) submission(owner *projector.Session, call *projector.Call, sub Submission) (*eventlog.ResultSubmitted, error) {
+func (l *Loop) submission(ctx context.Context, owner *projector.Session, call *projector.Call, sub Submission) (*eventlog.ResultSubmitted, error) {
 	f := &eventlog.ResultSubmitted{
 		ToolCallID: call.ID, Kind: sub.Kind, Result: sub.Result, Error: sub.Error, Approved: sub.Approved, Reason: sub.Reason,
 		FactBase: l.factBase(owner.SessionID),
@@ -186,9 +186,9 @@ func (l *Loop) submission(owner *projector.Session, call *projector.Call, sub Su
 	if call.Expired(f.Timestamp) {
 		return &eventlog.ResultSubmitted{ToolCallID: call.ID, Kind: eventlog.SubmitTimeout, FactBase: f.FactBase}, nil
 	}
-	if def := l.agents[owner.AgentType]; def != nil && sub.Result != nil && def.tools[call.Name] != nil {
+	if def := l.defs()[owner.AgentType]; def != nil && sub.Result != nil && def.tools[call.Name] != nil {
 		if err := checkResult(def.tools[call.Name], sub.Result); err != nil {
-			l.logCall(slog.LevelWarn, logValidationFailed, owner.SessionID, call.RunID, call.ID, call.Name)
+			l.logCall(ctx, slog.LevelWarn, logValidationFailed, owner.SessionID, call.RunID, call.ID, call.Name)
 			return nil, bad("result", "does not fit the tool's output schema")
 		}
 	}

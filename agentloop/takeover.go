@@ -16,7 +16,7 @@ const supersededTimeout = 5 * time.Second
 // with it (facts 1.3). The loser is no writer of the tree any more, so the
 // chunk belongs to no run and nothing strikes it. Nobody depends on it: what
 // fails is left.
-func (l *Loop) tellSuperseded(session string) {
+func (l *Loop) tellSuperseded(session, run string) {
 	ctx, cancel := context.WithTimeout(l.ctx, supersededTimeout)
 	defer cancel()
 	reason := "another executor has taken over"
@@ -28,6 +28,6 @@ func (l *Loop) tellSuperseded(session string) {
 		return []fact{{c: &eventlog.ExecutorSuperseded{Reason: &reason, Base: l.chunkBase(&t.Session)}}}, nil
 	})
 	if err != nil {
-		l.opts.Logger.Warn("can't tell that the run was taken over", "session", session, "error", err)
+		l.opts.Logger.Warn("can't tell that the run was taken over", eventlog.LogSession, session, eventlog.LogRun, run, "error", err)
 	}
 }

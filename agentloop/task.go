@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -43,11 +44,11 @@ type task struct {
 
 func (r *runner) newTask(ctx context.Context, e Effect) *task {
 	t := &task{runner: r, name: e.key(), session: e.about(), gone: make(chan struct{}), passed: make(chan struct{})}
-	t.ctx, t.cancel = context.WithCancelCause(ctx)
+	t.ctx, t.cancel = context.WithCancelCause(r.traces.context(ctx, t.session))
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	if s := r.tree.Get(t.session); s != nil {
-		t.def = r.l.agents[s.AgentType]
+		t.def = r.defs[s.AgentType]
 		if s.Turn != nil {
 			t.runID = s.Turn.RunID
 		}
@@ -181,7 +182,7 @@ func (t *task) append(ctx context.Context, facts ...fact) error {
 	if t.abandoned {
 		return errAbandoned
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), appendTimeout)
+	ctx, cancel := t.log.patience(t.ctx, context.WithoutCancel(ctx), appendTimeout)
 	defer cancel()
 	if t.still != nil {
 		return t.w.AppendIf(ctx, t.still, entries...)
@@ -201,7 +202,7 @@ func (t *task) write(ctx context.Context, facts ...fact) error {
 	if t.abandoned {
 		return errAbandoned
 	}
-	ctx, cancel := context.WithTimeout(ctx, appendTimeout)
+	ctx, cancel := t.log.patience(t.ctx, ctx, appendTimeout)
 	defer cancel()
 	return t.w.Write(ctx, entries...)
 }
@@ -209,9 +210,14 @@ func (t *task) write(ctx context.Context, facts ...fact) error {
 // flush waits until all that was written is durable and folded. Like append,
 // it outlives the task's context.
 func (t *task) flush(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), appendTimeout)
+	ctx, cancel := t.log.patience(t.ctx, context.WithoutCancel(ctx), appendTimeout)
 	defer cancel()
 	return t.w.Flush(ctx)
+}
+
+// logger tells of the task's session and run.
+func (t *task) logger() *slog.Logger {
+	return t.l.opts.Logger.With(eventlog.LogSession, t.session, eventlog.LogRun, t.runID)
 }
 
 // chunk labels a chunk of the current run, fact a fact.

@@ -123,7 +123,7 @@ func (l *Loop) rewind(ctx context.Context, req ResumeRequest) (Started, error) {
 	defer done()
 	var run string
 	marker, err := l.goBack(ctx, req.SessionID, seq, reason, func(then *projector.Tree) []fact {
-		facts := l.newRun(req.SessionID, req.Mode, req.Messages)
+		facts := l.askedRun(ctx, req.SessionID, req.Mode, req.Messages)
 		run = facts[0].run
 		l.attach(req.SessionID, run, req.Hooks)
 		return append(facts, l.resumed(&then.Session, run, req.Mode))
@@ -134,7 +134,7 @@ func (l *Loop) rewind(ctx context.Context, req ResumeRequest) (Started, error) {
 		return Started{}, err
 	case marker == nil: // nothing has happened since
 		return l.request(ctx, req.SessionID, "", func(t *projector.Tree) ([]fact, string, error) {
-			facts := l.newRun(req.SessionID, req.Mode, req.Messages)
+			facts := l.askedRun(ctx, req.SessionID, req.Mode, req.Messages)
 			l.attach(req.SessionID, facts[0].run, req.Hooks)
 			return append(facts, l.resumed(&t.Session, facts[0].run, req.Mode)), facts[0].run, nil
 		})

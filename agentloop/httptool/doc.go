@@ -7,5 +7,7 @@
 // "events"?: [{name, data}]}. Anything else, a time-out or bad JSON is a tool
 // error for the model, with at most 8 KiB of the body's text.
 //
+// In a trace, the header traceparent names the call's span (W3C Trace Context).
+//
 // It does not retry, and does not follow redirects.
 package httptool

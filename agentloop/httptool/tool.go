@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 
+	"go.opentelemetry.io/otel/propagation"
+
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/eventlog"
 )
@@ -93,6 +95,7 @@ func post(ctx context.Context, o Options, url string, c *agentloop.Call, args, s
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Idempotency-Key", headerValue(c.IdempotencyKey))
+	propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(req.Header))
 	resp, err := o.Client.Do(req)
 	if err != nil {
 		return nil, unreachable(err)

@@ -8,6 +8,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/eventlog"
 )
 
 // MaxTools is how many tools a server may have.
@@ -37,7 +38,7 @@ func (c *Client) toolsOf(list []*mcp.Tool) ([]agentloop.Tool, error) {
 				tool.InputSchema = schema
 			} else {
 				c.log.Warn("the input schema of an MCP tool can't be used: it takes any object",
-					"tool", t.Name, "error", cut(err.Error()))
+					eventlog.LogTool, t.Name, "error", cut(err.Error()))
 				tool.Description = describe(t.Description, schema)
 			}
 		}

@@ -48,28 +48,17 @@ type wake struct {
 
 // listen takes what other nodes say.
 func (q *Queue) listen() error {
-	on := func(subs *[]*nats.Subscription, subject, group string, do nats.MsgHandler) error {
-		sub, err := q.nc.QueueSubscribe(subject, group, do) // an empty group is none
-		if err == nil {
-			*subs = append(*subs, sub)
+	on := func(subject string, do nats.MsgHandler) error {
+		sub, err := q.nc.Subscribe(subject, do)
+		if err != nil {
+			return fmt.Errorf("queue: %w", err)
 		}
-		return err
+		q.subs = append(q.subs, sub)
+		return nil
 	}
-	err := errors.Join(
-		on(&q.subs, allSubject, "", q.hear),
-		on(&q.subs, wakeSubject, "", q.hearWake),
-		on(&q.subs, askSubjects+jetstream.Token(q.opts.Node), "", q.reply),
+	return errors.Join(
+		on(allSubject, q.hear), on(wakeSubject, q.hearWake), on(askSubjects+jetstream.Token(q.opts.Node), q.reply), q.host(),
 	)
-	for _, agent := range q.loop.AgentTypes() {
-		err = errors.Join(err, on(&q.hosting, agentSubjects+jetstream.Token(agent), "hosts", func(m *nats.Msg) {
-			initial, _ := q.loop.InitialState(agent)
-			respond(m, initial)
-		}))
-	}
-	if err != nil {
-		return fmt.Errorf("queue: %w", err)
-	}
-	return nil
 }
 
 func (q *Queue) reply(m *nats.Msg) {
@@ -117,7 +106,7 @@ func (q *Queue) Holds(ctx context.Context, node, session string, ticket uint64) 
 func (q *Queue) Wake(agentType, session string) {
 	text, _ := json.Marshal(wake{AgentType: agentType, Session: session})
 	if err := q.nc.Publish(wakeSubject, text); err != nil && !q.nc.IsClosed() {
-		q.opts.Logger.Warn("can't wake other nodes", "session", session, "error", err)
+		q.opts.Logger.Warn("can't wake other nodes", eventlog.LogSession, session, "error", err)
 	}
 }
 

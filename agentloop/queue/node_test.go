@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -73,18 +74,19 @@ type node struct {
 	queue *queue.Queue
 	log   eventlog.Log
 	conns []*nats.Conn
+	reg   *prometheus.Registry // of what it measures
 	once  sync.Once
 }
 
 // node starts one that hosts the agents.
 func (s *site) node(name string, agents ...agentloop.Agent) *node {
 	s.t.Helper()
-	n := &node{name: name, conns: []*nats.Conn{s.connect(), s.connect()}}
+	n := &node{name: name, conns: []*nats.Conn{s.connect(), s.connect()}, reg: prometheus.NewPedanticRegistry()}
 	n.log = s.open(n.conns[0])
 	var err error
-	n.queue, err = queue.Open(s.t.Context(), n.conns[1], queue.Options{Node: name, Patience: time.Second})
+	n.queue, err = queue.Open(s.t.Context(), n.conns[1], queue.Options{Node: name, Patience: time.Second, Metrics: queue.NewMetrics(n.reg)})
 	require.NoError(s.t, err)
-	n.loop, err = agentloop.New(n.log, agents, &agentloop.Options{Node: name, Queue: n.queue})
+	n.loop, err = agentloop.New(n.log, agents, &agentloop.Options{Node: name, Queue: n.queue, Metrics: agentloop.NewMetrics(n.reg)})
 	require.NoError(s.t, err)
 	s.t.Cleanup(n.stop)
 	require.NoError(s.t, n.queue.Serve(n.loop))

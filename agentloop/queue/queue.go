@@ -52,6 +52,7 @@ type Options struct {
 	// list: who put it there has appended by then, or will not. 0: 30 seconds.
 	Patience time.Duration
 	Logger   *slog.Logger // nil: silent
+	Metrics  *Metrics     // nil: nothing is measured
 }
 
 // Loop is what drives trees on this node; *agentloop.Loop does.
@@ -76,10 +77,8 @@ type Queue struct {
 	stop context.CancelFunc
 	wg   sync.WaitGroup
 	subs []*nats.Subscription
-	// hosting are those by which other nodes learn which agents are here.
-	hosting []*nats.Subscription
-	look    chan struct{} // has the list looked through
-	woke    chan tree     // trees that another node asks to be taken up
+	look chan struct{} // has the list looked through
+	woke chan tree     // trees that another node asks to be taken up
 	// since tells of the trees that nobody held at the last look from when on.
 	since    map[tree]time.Time
 	failures atomic.Int64 // to read the list, in a row
@@ -89,6 +88,8 @@ type Queue struct {
 	heard   time.Time // when this node heard itself last
 	leaving bool
 	gone    bool // nothing is said any more
+	// hosting are those by which other nodes learn which agents are here.
+	hosting map[string]*nats.Subscription
 }
 
 var _ agentloop.Queue = (*Queue)(nil)
@@ -113,7 +114,7 @@ func Open(ctx context.Context, nc *nats.Conn, o Options) (*Queue, error) {
 	}
 	q := &Queue{
 		instance: rand.Text(),
-		nc:       nc, js: js, opts: o, peers: map[string]*peer{}, look: make(chan struct{}, 1), woke: make(chan tree, maxWoken),
+		nc:       nc, js: js, opts: o, peers: map[string]*peer{}, hosting: map[string]*nats.Subscription{}, look: make(chan struct{}, 1), woke: make(chan tree, maxWoken),
 	}
 	if q.stream, err = q.ensure(ctx); err != nil {
 		return nil, fmt.Errorf("queue: stream %s: %w", Stream, err)

@@ -51,9 +51,7 @@ func (q *Queue) Leave() {
 	q.mu.Lock()
 	q.leaving = true
 	q.mu.Unlock()
-	for _, s := range q.hosting {
-		_ = s.Unsubscribe() // fails only on a closed connection
-	}
+	q.unhost()
 	if q.loop != nil {
 		q.say(stateLeaving)
 	}
@@ -67,7 +65,8 @@ func (q *Queue) Close() {
 		_ = q.nc.FlushTimeout(askTimeout) // best effort: it is missed soon
 	}
 	q.stop()
-	for _, s := range slices.Concat(q.subs, q.hosting) {
+	q.unhost()
+	for _, s := range q.subs {
 		_ = s.Unsubscribe() // fails only on a closed connection
 	}
 	q.wg.Wait()
@@ -82,6 +81,7 @@ func (q *Queue) live() {
 		case <-every.C:
 			q.say(stateHere)
 			q.judge()
+			q.opts.Metrics.live(len(q.Peers()) + 1)
 		case <-q.ctx.Done():
 			return
 		}
@@ -132,6 +132,7 @@ func (q *Queue) lookThrough() {
 	info, err := q.stream.Info(ctx, natsjs.WithSubjectFilter(subjects+">"))
 	cancel()
 	if err != nil {
+		q.opts.Metrics.failed()
 		q.lookAgain("can't read the list of runs", err)
 		return
 	}
@@ -150,6 +151,7 @@ func (q *Queue) lookThrough() {
 		}
 	}
 	q.since = since
+	q.opts.Metrics.saw(len(info.State.Subjects), len(trees))
 	q.takeUp(slices.DeleteFunc(trees, func(t tree) bool {
 		return !q.mine(t) && info.TimeStamp.Sub(since[t]) < neglected
 	}), info.TimeStamp)
@@ -224,6 +226,7 @@ func (q *Queue) takeUp(trees []tree, now time.Time) {
 			q.lookAgain("can't take runs up", err)
 			return
 		default:
+			q.opts.Metrics.takesUp()
 			q.loop.TakeUp(t.session, m.Sequence, now.Sub(m.Time) >= q.opts.Patience)
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"net/url"
 	"sync/atomic"
 	"time"
+
+	"go.opentelemetry.io/otel/propagation"
 )
 
 // Request is what every attempt of a request sends.
@@ -150,6 +152,7 @@ func (h *HTTP) newRequest(ctx context.Context, r Request, headers map[string]str
 			req.Header.Set(name, value)
 		}
 	}
+	propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(req.Header))
 	req.Header.Set("Accept", cmp.Or(r.Accept, "application/json"))
 	if r.Body != nil || r.Open != nil {
 		req.Header.Set("Content-Type", cmp.Or(r.ContentType, "application/json"))

@@ -85,6 +85,12 @@ func New(name string, opts *Options) model.Model {
 	return m
 }
 
+// Name implements [model.Named].
+func (m *messages) Name() string { return m.name }
+
+// Provider implements [model.Provided].
+func (*messages) Provider() string { return "anthropic" }
+
 // Generate makes one call. See [model.Model].
 func (m *messages) Generate(ctx context.Context, req model.Request, emit func(model.Event) error) (model.Answer, error) {
 	params, err := m.params(req)

@@ -83,6 +83,12 @@ func New(name string, opts *Options) model.Model {
 	return m
 }
 
+// Name implements [model.Named].
+func (m *chat) Name() string { return m.name }
+
+// Provider implements [model.Provided].
+func (*chat) Provider() string { return "openai" }
+
 // Generate makes one call. See [model.Model].
 func (m *chat) Generate(ctx context.Context, req model.Request, emit func(model.Event) error) (model.Answer, error) {
 	a := &answer{caller: m.caller, emit: emit}

@@ -80,6 +80,12 @@ func New(name string, opts *Options) model.Model {
 	return m
 }
 
+// Name implements [model.Named].
+func (m *responder) Name() string { return m.name }
+
+// Provider implements [model.Provided].
+func (*responder) Provider() string { return "openai" }
+
 // Generate makes one call. See [model.Model].
 func (m *responder) Generate(ctx context.Context, req model.Request, emit func(model.Event) error) (model.Answer, error) {
 	params, err := m.params(req)

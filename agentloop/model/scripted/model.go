@@ -40,6 +40,12 @@ func New(turns []Turn, opts *Options) model.Model {
 	return s
 }
 
+// Name implements [model.Named].
+func (s *script) Name() string { return s.opts.Name }
+
+// Provider implements [model.Provided].
+func (*script) Provider() string { return "scripted" }
+
 // Generate says the turn whose number, from 0, is that of the assistant's
 // messages after the last user message, or the last turn if there are fewer.
 // See [model.Model].

@@ -1,0 +1,235 @@
+package agentloop
+
+import (
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/helixd/helixd/agentloop/model"
+	"github.com/helixd/helixd/eventlog"
+)
+
+// Metrics measure what a loop does. A nil one measures nothing. Labels are
+// names that the agents' definitions have, or one of few words; what models and
+// callers make up is "other".
+type Metrics struct {
+	driven    prometheus.Gauge
+	claims    prometheus.Counter
+	takeovers prometheus.Counter
+	lost      *prometheus.CounterVec
+	runs      *prometheus.CounterVec
+
+	toolCalls *prometheus.CounterVec
+	tools     *prometheus.HistogramVec
+
+	models     *prometheus.HistogramVec
+	firstToken *prometheus.HistogramVec
+	tokens     *prometheus.CounterVec
+}
+
+// NewMetrics registers what a loop measures. It panics if that is registered
+// already.
+func NewMetrics(reg prometheus.Registerer) *Metrics {
+	r := promauto.With(reg)
+	return &Metrics{
+		driven: r.NewGauge(prometheus.GaugeOpts{
+			Name: "helixd_runs_driven", Help: "Session trees that this node drives now, or is about to.",
+		}),
+		claims: r.NewCounter(prometheus.CounterOpts{
+			Name: "helixd_claims_total", Help: "Times that this node has claimed a session tree, to drive it.",
+		}),
+		takeovers: r.NewCounter(prometheus.CounterOpts{
+			Name: "helixd_takeovers_total",
+			Help: "Claims of a run that another process had claimed before: it died, was stopped, drained, or was cut off.",
+		}),
+		lost: r.NewCounterVec(prometheus.CounterOpts{
+			Name: "helixd_runs_lost_total",
+			Help: "Session trees that this node drove and another one goes on with, by cause: superseded (it took over) or drained (this node left).",
+		}, []string{"cause"}),
+		runs: r.NewCounterVec(prometheus.CounterOpts{
+			Name: "helixd_runs_ended_total",
+			Help: "Runs, also of sub-agents, whose end this node has recorded, by agent and outcome: completed, failed, aborted, poisoned (one process after the other died with it), interrupted, suspended_client_tool, suspended_awaiting_children, suspended_step_partial.",
+		}, []string{"agent", "outcome"}),
+		toolCalls: r.NewCounterVec(prometheus.CounterOpts{
+			Name: "helixd_tool_calls_total",
+			Help: "Tool calls that have their result, however they got it: executed, answered by a person, by a sub-agent, or refused. outcome is ok or the call's error code.",
+		}, []string{"tool", "outcome"}),
+		tools: r.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "helixd_tool_duration_seconds",
+			Help:    "Time that tools took which this node executed, in seconds. outcome is ok, the call's error code, or stopped (the run was).",
+			Buckets: []float64{.001, .005, .02, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300},
+		}, []string{"tool", "outcome"}),
+		models: r.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "helixd_model_duration_seconds",
+			Help:    "Time of a model call to the end of its answer, in seconds. outcome is ok, the failure's code, or cut_off (the run was stopped, or the log took no more).",
+			Buckets: []float64{.05, .1, .25, .5, 1, 2, 5, 10, 20, 40, 60, 120, 300, 600},
+		}, []string{"model", "outcome"}),
+		firstToken: r.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "helixd_model_first_token_seconds",
+			Help:    "Time of a model call to the first piece of its answer, in seconds.",
+			Buckets: []float64{.01, .05, .1, .25, .5, 1, 2, 5, 10, 20, 60, 120},
+		}, []string{"model"}),
+		tokens: r.NewCounterVec(prometheus.CounterOpts{
+			Name: "helixd_tokens_total",
+			Help: "Tokens of recorded answers, as the provider counts them, by kind: input, output; of the input those cached_input and cache_write, of the output those of reasoning.",
+		}, []string{"model", "kind"}),
+	}
+}
+
+// other is the label of what no definition has.
+const other = "other"
+
+// outcomes are the error codes that are labels.
+var outcomes = []string{
+	CodeMaxSteps, CodeMaxDepth, CodeOutputMissing, CodeUnknownAgent, CodeToolFailed, CodeToolTimeout, CodeToolNotFound,
+	CodeToolInput, CodeInternal, CodeAborted, CodeClientToolTimeout, CodeClientToolAbandoned, CodeClientToolError,
+	CodeClientToolInvalid, CodeApprovalDenied, CodePoisoned, CodeRemoteClientTool, CodeTooManyCalls, CodeSessionExpired,
+	model.CodeRateLimited, model.CodeOverloaded, model.CodeUnavailable, model.CodeTimeout, model.CodeAuthFailed,
+	model.CodeInvalidRequest, model.CodeContextLength, model.CodeContentFiltered, model.CodeProvider,
+}
+
+func outcomeOf(code string) string {
+	switch {
+	case code == "":
+		return "ok"
+	case slices.Contains(outcomes, code):
+		return code
+	}
+	return other
+}
+
+func agentLabel(d *definition) string {
+	if d == nil {
+		return other
+	}
+	return d.Name
+}
+
+func toolLabel(d *definition, tool string) string {
+	if d == nil {
+		return other
+	}
+	if _, known := d.argumentsOf(tool); known || d.remotes[tool] != nil {
+		return tool
+	}
+	return other
+}
+
+func modelLabel(d *definition) string {
+	if d == nil {
+		return other
+	}
+	if name := model.NameOf(d.Model); name != "" {
+		return name
+	}
+	return other
+}
+
+func (m *Metrics) drives(n float64) {
+	if m != nil {
+		m.driven.Add(n)
+	}
+}
+
+func (m *Metrics) claimed(takeover bool) {
+	if m == nil {
+		return
+	}
+	m.claims.Inc()
+	if takeover {
+		m.takeovers.Inc()
+	}
+}
+
+func (m *Metrics) lostTo(cause string) {
+	if m != nil {
+		m.lost.WithLabelValues(cause).Inc()
+	}
+}
+
+func (m *Metrics) executed(d *definition, tool, outcome string, took time.Duration) {
+	if m != nil {
+		m.tools.WithLabelValues(toolLabel(d, tool), outcome).Observe(took.Seconds())
+	}
+}
+
+// modelCall measures one call of a model.
+type modelCall struct {
+	m     *Metrics
+	model string
+	began time.Time
+	spoke bool
+}
+
+func (m *Metrics) modelCall(d *definition) *modelCall {
+	return &modelCall{m: m, model: modelLabel(d), began: time.Now()}
+}
+
+// speaks takes note of a piece of the answer.
+func (c *modelCall) speaks() {
+	if c.m != nil && !c.spoke {
+		c.spoke = true
+		c.m.firstToken.WithLabelValues(c.model).Observe(time.Since(c.began).Seconds())
+	}
+}
+
+func (c *modelCall) ended(outcome string) {
+	if c.m != nil {
+		c.m.models.WithLabelValues(c.model, outcome).Observe(time.Since(c.began).Seconds())
+	}
+}
+
+// count counts what a record of this runner's says. The caller holds the state.
+func (r *runner) count(rec eventlog.Record) {
+	m := r.l.opts.Metrics
+	if m == nil || rec.Writer != r.id || rec.Kind != eventlog.KindFact {
+		return
+	}
+	switch rec.Type {
+	case (*eventlog.ModelTurn)(nil).Type(), (*eventlog.ToolResult)(nil).Type(), (*eventlog.RunEnded)(nil).Type():
+	default:
+		return
+	}
+	s := r.tree.Get(rec.Agent)
+	f, err := rec.Fact()
+	if s == nil || err != nil || s.Child != nil && s.Child.Remote { // what another server does it counts itself
+		return
+	}
+	d := r.defs[s.AgentType]
+	switch f := f.(type) {
+	case *eventlog.ModelTurn:
+		m.used(modelLabel(d), f.Usage)
+	case *eventlog.ToolResult:
+		m.toolCalls.WithLabelValues(toolLabel(d, f.ToolName), outcomeOf(f.ErrorCode)).Inc()
+	case *eventlog.RunEnded:
+		m.runs.WithLabelValues(agentLabel(d), runOutcome(f)).Inc()
+	}
+}
+
+func (m *Metrics) used(model string, u eventlog.TokenUsage) {
+	for kind, n := range map[string]int64{
+		"input": u.Prompt, "output": u.Completion, "cached_input": u.Cached, "cache_write": u.CacheWrite, "reasoning": u.Reasoning,
+	} {
+		if n > 0 { // a counter never falls, whatever a provider says
+			m.tokens.WithLabelValues(model, kind).Add(float64(n))
+		}
+	}
+}
+
+func runOutcome(f *eventlog.RunEnded) string {
+	switch f.Status {
+	case eventlog.RunFailed:
+		switch f.ErrorCode {
+		case CodeAborted:
+			return "aborted"
+		case CodePoisoned:
+			return "poisoned"
+		}
+		return string(f.Status)
+	case eventlog.RunCompleted, eventlog.RunStopped, eventlog.RunClientTool, eventlog.RunChildren, eventlog.RunStepPartial:
+		return string(f.Status)
+	}
+	return other
+}

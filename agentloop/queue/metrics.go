@@ -1,0 +1,69 @@
+package queue
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+// Metrics measure a queue. A nil one measures nothing. What the list has is
+// known from when it was last looked through: nobody asks the server because
+// somebody reads metrics.
+type Metrics struct {
+	trees    prometheus.Gauge
+	unheld   prometheus.Gauge
+	looked   prometheus.Gauge
+	failures prometheus.Counter
+	takeUps  prometheus.Counter
+	nodes    prometheus.Gauge
+}
+
+// NewMetrics registers what a queue measures. It panics if that is registered
+// already.
+func NewMetrics(reg prometheus.Registerer) *Metrics {
+	r := promauto.With(reg)
+	gauge := func(name, help string) prometheus.Gauge {
+		return r.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+	}
+	counter := func(name, help string) prometheus.Counter {
+		return r.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+	}
+	return &Metrics{
+		trees: gauge("helixd_queue_trees",
+			"Session trees on the list of work that all nodes share, driven ones too, at the last look."),
+		unheld: gauge("helixd_queue_unheld_trees",
+			"Those of them, with an agent of this node's, that no node that lives drove at the last look: they wait to be taken up."),
+		looked: gauge("helixd_queue_looked_timestamp_seconds",
+			"When this node last looked the list through, in seconds since 1970; it does so every 10 s. 0: not yet."),
+		failures: counter("helixd_queue_failures_total", "Times that the list could not be read."),
+		takeUps:  counter("helixd_queue_take_ups_total", "Trees of the list that this node was to take up: most turn out to be driven, or at rest, when looked at."),
+		nodes:    gauge("helixd_queue_nodes", "Nodes that live, as this one sees it, itself included."),
+	}
+}
+
+func (m *Metrics) saw(trees, unheld int) {
+	if m != nil {
+		m.trees.Set(float64(trees))
+		m.unheld.Set(float64(unheld))
+		m.looked.Set(float64(time.Now().UnixMilli()) / 1000)
+	}
+}
+
+func (m *Metrics) failed() {
+	if m != nil {
+		m.failures.Inc()
+	}
+}
+
+func (m *Metrics) takesUp() {
+	if m != nil {
+		m.takeUps.Inc()
+	}
+}
+
+func (m *Metrics) live(nodes int) {
+	if m != nil {
+		m.nodes.Set(float64(nodes))
+	}
+}

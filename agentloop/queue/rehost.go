@@ -1,0 +1,68 @@
+package queue
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/helixd/helixd/eventlog/jetstream"
+)
+
+// Rehost tells the other nodes which agents the loop has now, and looks for
+// trees of those that are new. A node that leaves has told that it hosts
+// nothing any more.
+func (q *Queue) Rehost() error {
+	if err := q.host(); err != nil {
+		return err
+	}
+	q.say(stateHere)
+	q.lookSoon()
+	return nil
+}
+
+// host answers for the loop's agents, and for no others any more.
+func (q *Queue) host() error {
+	agents := q.loop.AgentTypes()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.leaving || q.gone {
+		return nil
+	}
+	var errs []error
+	for agent, sub := range q.hosting {
+		if !slices.Contains(agents, agent) {
+			errs = append(errs, sub.Unsubscribe())
+			delete(q.hosting, agent)
+		}
+	}
+	for _, agent := range agents {
+		if q.hosting[agent] != nil {
+			continue
+		}
+		sub, err := q.nc.QueueSubscribe(agentSubjects+jetstream.Token(agent), "hosts", func(m *nats.Msg) {
+			initial, _ := q.loop.InitialState(agent)
+			respond(m, initial)
+		})
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		q.hosting[agent] = sub
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("queue: %w", err)
+	}
+	return nil
+}
+
+// unhost has other nodes answer for the agents.
+func (q *Queue) unhost() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for agent, sub := range q.hosting {
+		_ = sub.Unsubscribe() // fails only on a closed connection
+		delete(q.hosting, agent)
+	}
+}

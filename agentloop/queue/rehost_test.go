@@ -1,0 +1,60 @@
+package queue_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/model/scripted"
+	"github.com/helixd/helixd/eventlog"
+)
+
+func speaking(name string) agentloop.Agent {
+	return agentloop.Agent{Name: name, Model: scripted.New([]scripted.Turn{{Text: "hello"}}, nil)}
+}
+
+// TestRehost: other nodes hear which agents a node has got and lost, and it
+// takes up what waited for one that nobody had.
+func TestRehost(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	front := s.node("front")
+	works := s.node("works", speaking("kept"))
+	works.set(t, speaking("kept"), speaking("new"))
+	begin := func(session, agent string) (err error) {
+		require.Eventually(t, func() bool { // a busy node may answer too late
+			_, err = front.loop.Start(t.Context(), agentloop.StartRequest{
+				SessionID: session, AgentType: agent, Messages: []agentloop.Input{{Content: "go"}},
+			})
+			return !errors.Is(err, eventlog.ErrUnavailable)
+		}, within, time.Millisecond)
+		return err
+	}
+	require.Eventually(t, func() bool { return front.queue.Hosted("new") }, within, time.Millisecond)
+	require.NoError(t, begin("s1", "new"))
+	require.NoError(t, begin("s2", "kept"))
+	s.until("s1", completed)
+	s.until("s2", completed)
+
+	works.set(t, speaking("kept"))
+	require.Eventually(t, func() bool { return !front.queue.Hosted("new") }, within, time.Millisecond)
+	require.ErrorIs(t, begin("s3", "new"), agentloop.ErrUnknownAgent)
+	s.orphan(front.queue, "s4", "new", 0)
+	works.set(t, speaking("new"))
+	s.until("s4", completed)
+
+	works.queue.Leave()
+	works.set(t, speaking("kept"))
+	require.False(t, front.queue.Hosted("kept"), "it leaves")
+}
+
+// set gives the node other agents.
+func (n *node) set(t *testing.T, agents ...agentloop.Agent) {
+	t.Helper()
+	_, err := n.loop.SetAgents(agents)
+	require.NoError(t, err)
+	require.NoError(t, n.queue.Rehost())
+}
