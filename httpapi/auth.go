@@ -33,12 +33,17 @@ const (
 
 // Operations of helixd's own routes.
 const (
-	OpSessions Operation = "sessions"
+	OpSessions Operation = "sessions" // lists, sums; nothing that was said
+	OpSearch   Operation = "search"   // in what was said
 	OpAppend   Operation = "append"
 	OpRecords  Operation = "records"
 	OpErase    Operation = "erase"
 	OpImport   Operation = "import"
 	OpRetain   Operation = "retain"
+	OpBackup   Operation = "backup"
+	// OpMetrics is of GET /metrics, if [Options].ProtectMetrics.
+	OpMetrics Operation = "metrics"
+	OpAdmin   Operation = "admin" // POST /admin/reload
 )
 
 // opPublic is of routes that need no authentication.
@@ -53,12 +58,13 @@ const opPublic Operation = ""
 // operation alone are to be judged. Where the body names the session, the
 // authenticator is called again with it. For a listing it is called with each
 // session, and those that it refuses are left out. For what is about all
-// sessions, which [OpRetain] is, it is called with the session "*". It must not
-// read the body.
+// sessions, which [OpRetain], [OpBackup], [OpAdmin] and [OpMetrics] are and
+// [OpErase] can be, it is called with the session "*". It must not read the body.
 //
 // The request's context is the one that the server was called with, so
 // middleware in front of the server can say there who the caller is. It is
-// asked when a request begins: a stream that is open goes on.
+// asked when a request begins, and by open streams again when another one
+// takes its place ([Server.Reconfigure]).
 type Authenticator func(r *http.Request, op Operation, session string) error
 
 // Refusals of an [Authenticator].

@@ -11,7 +11,7 @@ import (
 // includePartialContent is by default on at a pause, and where content replay
 // is off.
 func (s *Server) snapshot(w http.ResponseWriter, r *request) error {
-	partial, err := r.query.flagOr("includePartialContent", s.chatOptions().NoContentReplay)
+	partial, err := r.query.flagOr("includePartialContent", s.chat().NoContentReplay)
 	if err != nil {
 		return err
 	}
@@ -24,7 +24,7 @@ func (s *Server) snapshot(w http.ResponseWriter, r *request) error {
 
 func (s *Server) takeChat(r *request, partial, excludeAtPause bool) (*snapshot.Snapshot, error) {
 	return s.states.Take(r.Context(), r.session, snapshot.Options{
-		IncludePartialContent: partial, ExcludeAtPause: excludeAtPause, MessageID: s.chatOptions().MessageID,
+		IncludePartialContent: partial, ExcludeAtPause: excludeAtPause, MessageID: s.chat().MessageID,
 	})
 }
 
@@ -51,7 +51,7 @@ func (s *Server) messages(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	snap, err := s.takeChat(r, s.chatOptions().NoContentReplay, false)
+	snap, err := s.takeChat(r, s.chat().NoContentReplay, false)
 	if err != nil {
 		return err
 	}

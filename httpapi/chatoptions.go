@@ -67,18 +67,10 @@ func (o *ChatOptions) hides(r eventlog.Record) bool {
 // headerAgent names the agent of a chat whose body names none.
 const headerAgent = "X-Helix-Agent"
 
-// chatOptions are the options of the routes that there are without chat, too.
-func (s *Server) chatOptions() ChatOptions {
-	if s.opts.Chat == nil {
-		return ChatOptions{}
-	}
-	return *s.opts.Chat
-}
-
 // chatAgent returns who begins a session (config.md). named is what the
 // request names, or "".
 func (s *Server) chatAgent(named string) (string, error) {
-	if agent := cmp.Or(named, s.opts.Chat.DefaultAgent); agent != "" {
+	if agent := cmp.Or(named, s.chat().DefaultAgent); agent != "" {
 		return agent, nil
 	}
 	if all := s.loop.AgentTypes(); len(all) == 1 {
@@ -90,7 +82,7 @@ func (s *Server) chatAgent(named string) (string, error) {
 // hosted answers for a route of chat where there is none.
 func hosted(handle func(*Server, http.ResponseWriter, *request) error) func(*Server, http.ResponseWriter, *request) error {
 	return func(s *Server, w http.ResponseWriter, r *request) error {
-		if s.opts.Chat == nil {
+		if !s.hasChat() {
 			return errNoChat
 		}
 		return handle(s, w, r)

@@ -56,7 +56,7 @@ func (c *chat) wanted() (place, error) {
 	id := c.body.messageID
 	var at place
 	users := visible(c.tree)
-	for _, m := range uimessage.Render(c.tree, c.s.chatOptions().MessageID) {
+	for _, m := range uimessage.Render(c.tree, c.s.chat().MessageID) {
 		at = at.then(m.Role)
 		if id != "" && (id == m.ID || id == strings.TrimSuffix(m.ID, "-partial")) {
 			return at, nil

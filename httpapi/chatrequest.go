@@ -17,6 +17,7 @@ type chatBody struct {
 	regenerate bool   // trigger regenerate-message
 	messageID  string // "": none
 	messages   []*object
+	labels     labels          // of the session, if it is new
 	metadata   json.RawMessage // of the user message; nil: none
 
 	// What the last message says if it is a user's, and what is wrong with it:
@@ -37,7 +38,7 @@ func readChat(w http.ResponseWriter, r *http.Request) (chatBody, error) {
 	if err != nil {
 		return chatBody{}, err
 	}
-	b := chatBody{messages: o.objects("messages"), metadata: o.optObject("metadata")}
+	b := chatBody{messages: o.objects("messages"), labels: o.labels(), metadata: o.optObject("metadata")}
 	if o.members["messages"] == nil {
 		o.fail("messages", "is required")
 	}

@@ -48,7 +48,7 @@ func (s *Server) resumePosition(r *request) (chatReply, error) {
 				return chatReply{}, err
 			}
 			reply.whole, reply.after = false, n
-			reply.resync = name == headerResumeFrom && !s.opts.Chat.NoResyncOnResume
+			reply.resync = name == headerResumeFrom && !s.chat().NoResyncOnResume
 			break
 		}
 	}
@@ -91,7 +91,7 @@ func (s *Server) chatSubmit(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return s.refused(err)
 	}
-	if len(submitted.PendingToolCallIDs) == 0 && !s.opts.Chat.NoAutoResume {
+	if len(submitted.PendingToolCallIDs) == 0 && !s.chat().NoAutoResume {
 		if err := s.autoResume(ctx, r.session); err != nil {
 			return err
 		}

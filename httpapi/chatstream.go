@@ -44,7 +44,7 @@ type chatEncoder interface {
 
 // replyChat answers with the stream of the session's current assistant message.
 func (s *Server) replyChat(w http.ResponseWriter, r *request, session string, c chatReply) error {
-	ctx, cancel := s.streamContext(r.Context())
+	ctx, cancel := s.streamOf(r, session)
 	defer cancel()
 	if err := context.Cause(ctx); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (s *Server) replyChat(w http.ResponseWriter, r *request, session string, c 
 		return nil //nolint:nilerr // the client has left
 	}
 	if err := out.pump(ctx, s.opts.Heartbeat, s.chatEvents(ctx, history, at)); err != nil {
-		s.logger.ErrorContext(r.Context(), "chat stream broke off", "session", session, "error", err)
+		s.logger.ErrorContext(r.Context(), "chat stream broke off", eventlog.LogSession, session, "error", err)
 	}
 	return nil
 }
@@ -190,15 +190,15 @@ func chatEnding(t *projector.Tree, seq uint64) *uimessage.Ending {
 func (s *Server) chatEncoder(t *projector.Tree, c chatReply) chatEncoder {
 	id := c.messageID
 	if id == "" {
-		id = uimessage.ReplyID(t, s.opts.Chat.MessageID)
+		id = uimessage.ReplyID(t, s.chat().MessageID)
 	}
 	if c.textParts {
 		return textParts{textstream.New(textstream.Options{Root: t.SessionID, Earlier: uimessage.Earlier(t)})}
 	}
 	return uimessage.NewEncoder(uimessage.EncoderOptions{
 		Root: t.SessionID, MessageID: id, Answered: uimessage.Answered(t), Earlier: uimessage.Earlier(t),
-		StartMetadata: metadata(s.opts.Chat.StartMetadata, t.SessionID), FinishMetadata: metadata(s.opts.Chat.FinishMetadata, t.SessionID),
-		Loose: s.opts.Chat.LooseParts, Checkpoints: s.opts.Chat.ExposeCheckpoints,
+		StartMetadata: metadata(s.chat().StartMetadata, t.SessionID), FinishMetadata: metadata(s.chat().FinishMetadata, t.SessionID),
+		Loose: s.chat().LooseParts, Checkpoints: s.chat().ExposeCheckpoints,
 	})
 }
 
@@ -238,7 +238,7 @@ func (s *Server) chatEvents(ctx context.Context, history iter.Seq2[eventlog.Reco
 			}
 			// A client that reads the whole message has nothing to load again.
 			stale := at.whole && r.Type == (*eventlog.StreamResync)(nil).Type()
-			if !at.dead.Covers(r) && !stale && !s.opts.Chat.hides(r) && !send(at.encoder.Encode(r, r.Sequence <= at.after)) {
+			if !at.dead.Covers(r) && !stale && !s.chat().hides(r) && !send(at.encoder.Encode(r, r.Sequence <= at.after)) {
 				return
 			}
 		}
@@ -251,7 +251,7 @@ func (s *Server) chatEvents(ctx context.Context, history iter.Seq2[eventlog.Reco
 				yield(event{}, err)
 				return
 			}
-			if !s.opts.Chat.hides(r) && !send(at.encoder.Encode(r, false)) {
+			if !s.chat().hides(r) && !send(at.encoder.Encode(r, false)) {
 				return
 			}
 			if r.Agent != at.root || !mayEnd(r.Envelope) {

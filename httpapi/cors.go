@@ -65,7 +65,7 @@ func (s *Server) trust(origins []string, authenticated bool) error {
 		AllowedMethods: []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete},
 		AllowedHeaders: []string{
 			"Authorization", "Content-Type", "Last-Event-ID", "X-Resume-From-Sequence", "X-Existing-Message-Id", "X-Helix-Agent",
-			headerIdempotency, headerExpected, headerRequestID,
+			headerIdempotency, headerExpected, headerRequestID, "Traceparent",
 		},
 		ExposedHeaders: []string{"X-Session-Id", headerRequestID},
 		MaxAge:         int(preflightAge.Seconds()),

@@ -12,6 +12,8 @@
 //	GET  /chat/{id}/snapshot          what a chat client starts from
 //	GET  /chat/{id}/messages          a page of its messages
 //	GET  /sessions, /sessions/{id}    sessions and their summaries
+//	GET  /runs, /usage, /search       runs, sums and words of all sessions
+//	GET  /parked                      records that could not be used
 //	GET  /sessions/{id}/checkpoints, /runs
 //	POST /sessions/{id}/rollback      take a session back
 //	POST /sessions/{id}/fork          a new session of its past
@@ -25,7 +27,9 @@
 //	GET  /sessions/{id}/diff          from one state to another
 //	DELETE /sessions/{id}             erases a session, for good
 //	POST /retention                   removes what is old, of all sessions
+//	POST /admin/reload                reads agents and tokens anew
 //	GET  /healthz, /readyz            liveness and readiness, without auth
+//	GET  /metrics                     for Prometheus, without auth unless it is asked for
 //
 // What it promises:
 //
@@ -50,6 +54,8 @@
 //     gets the same answer for as long as the session lives, whoever asks
 //     and whatever was appended since. A chunk that is not valid, or too
 //     many of them, changes nothing.
+//   - What is asked about many sessions says how near it is to the log's end.
+//     What the caller may not see is not counted, whatever is filtered by.
 //   - Errors are {error, code, detail?, requestId}, by one table. What is not
 //     in it is INTERNAL_ERROR, logged whole and shown as nothing.
 //   - Every answer has an X-Request-Id, the client's own if that is well

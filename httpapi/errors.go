@@ -9,6 +9,8 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector/readmodel"
+	"github.com/helixd/helixd/snapshot/backup"
 )
 
 // Code is the machine-readable part of an error answer.
@@ -37,6 +39,9 @@ const (
 	CodeIdempotencyMismatch Code = "IDEMPOTENCY_MISMATCH"
 
 	CodeUnavailable Code = "UNAVAILABLE"
+	CodeReadOnly    Code = "READ_ONLY" // the log takes no appends now
+
+	CodeInvalidConfig Code = "INVALID_CONFIG" // of POST /admin/reload; nothing has changed
 
 	CodeInterruptDeadline Code = "INTERRUPT_DEADLINE_EXCEEDED"
 )
@@ -54,6 +59,10 @@ var (
 	errOtherAgent     = errors.New("httpapi: the session has another agent")
 	errNoMessage      = errors.New("httpapi: no such message")
 	errNoSubscribers  = errors.New("httpapi: no subscribers here")
+	errNoReadModels   = errors.New("httpapi: no read models here")
+	errNoMetrics      = errors.New("httpapi: no metrics here")
+	errNoBackup       = errors.New("httpapi: no backups of this log")
+	errNoReload       = errors.New("httpapi: nothing to reload here")
 )
 
 // sizeError tells that a request, or a part of it, is larger than limit.
@@ -79,7 +88,7 @@ type ErrorBody struct {
 	Detail any    `json:"detail,omitempty"`
 	// Status is the outcome of a submission (facts 2.3).
 	Status string `json:"status,omitempty"`
-	// RequestID is the answer's X-Request-Id: log lines have it as "request".
+	// RequestID is the answer's X-Request-Id: log lines have it, too.
 	RequestID string `json:"requestId,omitempty"`
 }
 
@@ -102,6 +111,9 @@ type (
 		Line    int    `json:"line"`
 		Field   string `json:"field,omitempty"`
 		Records int    `json:"records"` // that are there
+	}
+	configDetail struct {
+		Problems []string `json:"problems"`
 	}
 	limitDetail struct {
 		Limit int `json:"limit"`
@@ -140,6 +152,18 @@ var failures = []failure{
 	{is(agentloop.ErrSessionExists, "a session has the id already", nil), 409, CodeSessionExists},
 	{is(errNoChat, "this server has no chat", nil), 501, CodeNotImplemented},
 	{is(errNoSubscribers, "this server lets no NATS clients subscribe", nil), 501, CodeNotImplemented},
+	{is(errNoReadModels, "this server keeps no read models", nil), 501, CodeNotImplemented},
+	{is(readmodel.ErrUnavailable, "the read models are being put in order", nil), 503, CodeUnavailable},
+	{as(func(e *readmodel.QueryError) (string, any) {
+		return e.Field + ": " + e.Reason, fieldDetail{e.Field}
+	}), 400, CodeInvalidRequest},
+	{is(errNoMetrics, "this server shows no metrics", nil), 501, CodeNotImplemented},
+	{is(errNoBackup, "this log can't be backed up", nil), 501, CodeNotImplemented},
+	{is(backup.ErrChanged, "a session was erased or trimmed while it was copied: take the backup again", nil), 503, CodeUnavailable},
+	{is(errNoReload, "this server has no configuration to read anew", nil), 501, CodeNotImplemented},
+	{as(func(e *ReloadError) (string, any) {
+		return "nothing has changed: " + strings.Join(e.Problems, "; "), configDetail{e.Problems}
+	}), 409, CodeInvalidConfig},
 	{is(errOtherAgent, "the session has another agent", nil), 409, CodeAlreadyRunning},
 	{is(errNoMessage, "the session has no such message", nil), 404, CodeNotFound},
 	{is(errNotStopped, "the run has not stopped in time; it will, since the request is kept", nil), 504, CodeInterruptDeadline},
@@ -179,6 +203,7 @@ var failures = []failure{
 	{is(http.ErrServerClosed, "the server is stopping", nil), 503, CodeUnavailable},
 	{is(eventlog.ErrClosed, "the server is stopping", nil), 503, CodeUnavailable},
 	{is(eventlog.ErrOutcomeUnknown, "the log did not answer; the request may have been carried out", nil), 503, CodeUnavailable},
+	{is(eventlog.ErrRefused, "nothing can be written now, see /readyz; nothing was changed", nil), 503, CodeReadOnly},
 	{is(eventlog.ErrUnavailable, "the log can't be reached now; nothing was changed", nil), 503, CodeUnavailable},
 	{is(eventlog.ErrErasing, "the session is being erased", "delete it again"), 409, CodeErasurePending},
 	{is(context.DeadlineExceeded, "the log did not answer in time; the request may have been carried out", nil), 503, CodeUnavailable},
@@ -209,6 +234,10 @@ func refusal(target error, text string) func(error) (string, any, bool) {
 		return text, nil, errors.Is(err, target)
 	}
 }
+
+// readOnlyRetry is after how many seconds it is worth while to try again what
+// was refused.
+const readOnlyRetry = "5"
 
 // statusInvalid is the outcome of a submission that is not valid.
 const statusInvalid = "validation_error"
@@ -263,8 +292,10 @@ func (s *Server) fail(w *tracker, r *http.Request, err error) {
 	}
 	status, body := describe(err)
 	gone := r.Context().Err() != nil && errors.Is(err, context.Canceled)
-	if (status >= 500 || w.begun) && !gone && !errors.Is(err, errPanicked) { // a panic has been logged
-		s.logger.ErrorContext(r.Context(), "request failed", "route", w.route, "error", err)
+	// That nothing is written now was logged when that began.
+	failed := status >= 500 && status != http.StatusNotImplemented && body.Code != CodeReadOnly
+	if (failed || w.begun) && !gone && !errors.Is(err, errPanicked) { // a panic has been logged
+		s.logger.ErrorContext(r.Context(), "request failed", w.logged("error", err)...)
 	}
 	if w.begun || gone {
 		panic(http.ErrAbortHandler)
@@ -273,7 +304,10 @@ func (s *Server) fail(w *tracker, r *http.Request, err error) {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
 	if status == 401 || status == 403 {
-		s.logger.DebugContext(r.Context(), "request refused", "route", w.route, "error", err)
+		s.logger.DebugContext(r.Context(), "request refused", w.logged("error", err)...)
+	}
+	if body.Code == CodeReadOnly {
+		w.Header().Set("Retry-After", readOnlyRetry)
 	}
 	body.RequestID = RequestID(r.Context())
 	s.writeJSON(w, status, body)

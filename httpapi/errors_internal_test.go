@@ -59,6 +59,7 @@ func TestErrorTable(t *testing.T) {
 		{http.ErrServerClosed, 503, "UNAVAILABLE", nil},
 		{eventlog.ErrClosed, 503, "UNAVAILABLE", nil},
 		{eventlog.ErrOutcomeUnknown, 503, "UNAVAILABLE", nil},
+		{fmt.Errorf("%w: full", eventlog.ErrRefused), 503, "READ_ONLY", nil},
 		{eventlog.ErrErasing, 409, "ERASURE_PENDING", "delete it again"},
 		{fmt.Errorf("%w: %w", eventlog.ErrOutcomeUnknown, eventlog.ErrErasing), 503, "UNAVAILABLE", nil},
 		{eventlog.ErrIncomplete, 500, "INTERNAL_ERROR", nil},

@@ -121,6 +121,7 @@ func (o *eventWriter) pump(ctx context.Context, heartbeat time.Duration, events 
 		return failed
 	}
 	defer func() { _ = stop() }()
+	defer o.s.opts.Metrics.streaming(o.w)()
 
 	idle := time.NewTimer(heartbeat)
 	defer idle.Stop()

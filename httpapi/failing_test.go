@@ -44,7 +44,9 @@ func (failingLog) Erase(context.Context, string) (eventlog.Erasure, error) {
 // TestInternalErrorsAreNotShown: by no route. The log line has it all, and the
 // request's id leads there.
 func TestInternalErrorsAreNotShown(t *testing.T) {
-	a := newAPIOn(t, failingLog{memory.New()}, []agentloop.Agent{writer()}, func(o *httpapi.Options) { o.Chat = &httpapi.ChatOptions{} })
+	a := newAPIOn(t, failingLog{memory.New()}, []agentloop.Agent{writer()}, func(o *httpapi.Options) {
+		o.Chat, o.ReadModels = &httpapi.ChatOptions{}, foldedRows{o.Log}
+	})
 	eachRoute(t, func(t *testing.T, rt httpapi.TestRoute, c routeCase) {
 		got := a.request(rt.Method, c.target(rt, "s"), c.bodyFor(t, "s", "s-fork"))
 		if c.public && rt.Pattern != "/readyz" { // they know nothing of the log
@@ -59,12 +61,18 @@ func TestInternalErrorsAreNotShown(t *testing.T) {
 			require.Equal(t, 503, got.status)
 			require.Contains(t, a.logs.String(), errInternal.Error())
 			return
+		case "/admin/reload": // it asks no log
+			require.Equal(t, 200, got.status)
+			return
+		case "/backup": // this log can't be copied
+			require.Equal(t, 501, got.status)
+			return
 		case "/retention": // this log has nothing to purge
 			require.Equal(t, 400, got.status)
 			return
 		}
 		body := got.failed(t, 500, httpapi.CodeInternalError)
 		require.Equal(t, httpapi.ErrorBody{Error: "internal error", Code: httpapi.CodeInternalError}, body)
-		require.Regexp(t, errInternal.Error()+`.*request=`+got.header.Get("X-Request-Id"), a.logs.String())
+		require.Regexp(t, errInternal.Error()+`.*requestId=`+got.header.Get("X-Request-Id"), a.logs.String())
 	})
 }

@@ -17,6 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop"
@@ -123,10 +124,13 @@ func inFuzzWorld(t *testing.T, f func(w *fuzzWorld)) {
 		}
 		w.loop, err = agentloop.New(w.log, fuzzAgents(), &agentloop.Options{NewID: counted("id")})
 		require.NoError(t, err)
+		reg := prometheus.NewPedanticRegistry()
 		w.srv, err = httpapi.New(httpapi.Options{
+			Gatherer: reg, Metrics: httpapi.NewMetrics(reg),
 			Log: w.log, Loop: w.loop, AllowUnauthenticated: true, Origins: []string{"https://app.example"},
-			Chat: &httpapi.ChatOptions{DefaultAgent: "done"}, VerboseValidationErrors: true, Subscribe: subscribing(nil),
-			Logger: slog.New(slog.NewTextHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelError})),
+			Chat: &httpapi.ChatOptions{DefaultAgent: "done"}, VerboseValidationErrors: true, Subscribe: subscribing(nil), Reload: reloading(nil),
+			ReadModels: foldedRows{w.log},
+			Logger:     slog.New(slog.NewTextHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelError})),
 		})
 		require.NoError(t, err)
 		defer func() {

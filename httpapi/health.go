@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector/readmodel"
 )
 
 // Readiness is the answer of GET /readyz.
@@ -19,6 +20,9 @@ type Readiness struct {
 	Partitions int                 `json:"partitions"`
 	Agents     []string            `json:"agents"`
 	Version    string              `json:"version"`
+	// ReadModels tells how near to the log's end listings are. Not to be is no
+	// reason to take no work.
+	ReadModels *readmodel.Fresh `json:"readModels,omitempty"`
 }
 
 // healthz answers GET /healthz: the process serves.
@@ -44,6 +48,10 @@ func (s *Server) readyz(w http.ResponseWriter, r *request) error {
 		Draining: s.loop.Draining(), Durability: info.Durability,
 		Guarantee: info.Durability.Survives(), Refuses: info.Refuses, Backend: info.Backend,
 		Partitions: info.Partitions, Agents: s.loop.AgentTypes(), Version: s.opts.Version,
+	}
+	if s.opts.ReadModels != nil {
+		fresh := shown(s.opts.ReadModels.Fresh(ctx))
+		answer.ReadModels = &fresh
 	}
 	status := 200
 	if !answer.Ready {

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -41,6 +42,7 @@ type api struct {
 	srv  *httpapi.Server
 	http *httptest.Server
 	logs *logs
+	reg  *prometheus.Registry
 	late atomic.Int64 // how far the loop's clock is ahead
 }
 
@@ -91,7 +93,7 @@ func newAPI(t *testing.T, change ...func(*httpapi.Options)) *api {
 // newAPIOn serves a log with some agents.
 func newAPIOn(t *testing.T, log eventlog.Log, agents []agentloop.Agent, change ...func(*httpapi.Options)) *api {
 	t.Helper()
-	a := &api{t: t, log: log, logs: &logs{}}
+	a := &api{t: t, log: log, logs: &logs{}, reg: prometheus.NewPedanticRegistry()}
 	loop, err := agentloop.New(log, agents, &agentloop.Options{
 		Now: func() time.Time { return time.Now().Add(time.Duration(a.late.Load())) },
 	})
@@ -100,7 +102,8 @@ func newAPIOn(t *testing.T, log eventlog.Log, agents []agentloop.Agent, change .
 	a.loop = loop
 	o := httpapi.Options{
 		Log: log, Loop: loop, AllowUnauthenticated: true, Version: "v-test",
-		Logger: slog.New(slog.NewTextHandler(a.logs, nil)), Subscribe: subscribing(nil),
+		Logger: slog.New(slog.NewTextHandler(a.logs, nil)), Subscribe: subscribing(nil), Reload: reloading(nil),
+		Gatherer: a.reg, Metrics: httpapi.NewMetrics(a.reg),
 	}
 	for _, f := range change {
 		f(&o)

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/helixd/helixd/snapshot/backup"
 )
 
 // apiChecker holds what clients send and get against the document.
@@ -174,6 +176,10 @@ func (c *apiChecker) answerProblems(op *apiOperation, method string, got answer,
 		return append(problems, fmt.Errorf("has the content type %q", contentType))
 	case method == http.MethodHead:
 		return problems
+	case contentType == "application/zstd":
+		if _, _, err := backup.Read(c.t.Context(), strings.NewReader(got.body), backup.Visitor{}); whole && err != nil {
+			problems = append(problems, err)
+		}
 	case media.Items != nil:
 		items, err := itemsOf(contentType, got.body)
 		if err != nil {
@@ -184,6 +190,10 @@ func (c *apiChecker) answerProblems(op *apiOperation, method string, got answer,
 				problems = append(problems, err)
 			}
 			c.saw("item", keyOf(media.Items), typeOf(item))
+		}
+	case strings.HasPrefix(contentType, "text/plain;"):
+		if err := c.validText(media.Schema, got.body); err != nil {
+			problems = append(problems, err)
 		}
 	case whole:
 		if err := c.valid(op.ID+" "+status, media.Schema, []byte(got.body)); err != nil {

@@ -81,7 +81,7 @@ func (d *apiDocument) types(s apiSchema) (all []string) {
 	if target := d.target(s); target != nil {
 		all = append(all, d.types(target)...)
 	}
-	for _, name := range []string{"oneOf", "anyOf"} {
+	for _, name := range combiners {
 		of, _ := s[name].([]any)
 		for _, inner := range of {
 			all = append(all, d.types(inner.(apiSchema))...)
@@ -130,7 +130,7 @@ func (d *apiDocument) eachMember(where string, s apiSchema, value any, visit fun
 			d.eachMember(where+"[]", items, item, visit)
 		}
 	}
-	for _, name := range []string{"oneOf", "anyOf"} {
+	for _, name := range combiners {
 		of, _ := s[name].([]any)
 		for i, inner := range of {
 			if inner := inner.(apiSchema); !isObject || d.fits(inner, members) {

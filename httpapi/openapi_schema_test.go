@@ -14,6 +14,9 @@ import (
 
 const schemaRef = "#/components/schemas/"
 
+// combiners are the keywords whose schemas judge the same value together.
+var combiners = []string{"oneOf", "anyOf", "allOf"}
+
 // eachSchema calls visit with a schema and with those that it is made of. own
 // tells which of them judge a value by themselves; the others judge it together
 // with the schema that they stand in.
@@ -28,7 +31,7 @@ func eachSchema(s apiSchema, own bool, visit func(s apiSchema, own bool)) {
 			eachSchema(inner, true, visit)
 		}
 	}
-	for _, name := range []string{"oneOf", "anyOf"} {
+	for _, name := range combiners {
 		all, _ := s[name].([]any)
 		for _, inner := range all {
 			eachSchema(inner.(apiSchema), false, visit)
@@ -51,7 +54,7 @@ func (d *apiDocument) members(s apiSchema) (names []string) {
 	if target := d.target(s); target != nil {
 		names = append(names, d.members(target)...)
 	}
-	for _, name := range []string{"oneOf", "anyOf"} {
+	for _, name := range combiners {
 		all, _ := s[name].([]any)
 		for _, inner := range all {
 			names = append(names, d.members(inner.(apiSchema))...)

@@ -112,7 +112,7 @@ func TestOpenAPIDocument(t *testing.T) {
 
 // keywords are those that schemas here are made of.
 var keywords = strings.Fields(`$ref type enum const description title default examples minimum maximum minLength maxLength
-	pattern format contentEncoding minItems maxItems minProperties required properties additionalProperties items oneOf anyOf
+	pattern format contentEncoding minItems maxItems minProperties required properties additionalProperties items oneOf anyOf allOf
 	x-helix-status`)
 
 // TestOpenAPISchemas: schemas can be used, have no other keywords than those

@@ -18,7 +18,7 @@ func trafficChat(t *testing.T, c *apiChecker) {
 	a := c.server(t, memory.New(), append(waitingAgents(), append(agents(gate{}), agentloop.Agent{Name: "citing", Model: citing{}})...), withChat(func(o *httpapi.ChatOptions) {
 		o.StartMetadata, o.FinishMetadata = httpapi.StaticMetadata(1), httpapi.StaticMetadata(map[string]int{"a": 1})
 	}))
-	a.chat(`{"id":"chat","sessionId":"s","agentType":"asker","metadata":{"from":"web"},"messages":[` + user("u", "go") + `]}`)
+	a.chat(`{"id":"chat","sessionId":"s","agentType":"asker","userId":"u","tags":["t"],"metadata":{"from":"web"},"messages":[` + user("u", "go") + `]}`)
 	a.chat(`{"id":"t","messages":[`+user("u", "go")+`]}`, "X-Helix-Agent", "echo", "X-Existing-Message-Id", "mine",
 		"X-Resume-From-Sequence", "0", "Last-Event-ID", "0")
 	for _, format := range []string{"", "?format=text-stream-part"} {
@@ -113,10 +113,11 @@ func trafficChatRefused(t *testing.T, c *apiChecker) {
 	close(g.open)
 	a.wait("s")
 
-	none := c.server(t, memory.New(), []agentloop.Agent{writer()}, func(o *httpapi.Options) { o.Subscribe = nil })
+	none := c.server(t, struct{ eventlog.Log }{memory.New()}, []agentloop.Agent{writer()}, func(o *httpapi.Options) { o.Subscribe, o.Gatherer, o.Reload = nil, nil, nil })
 	for op := range c.doc.operations() {
 		if op.Responses["501"] != nil {
-			none.request(op.method, escapedPath(op.path, "s"), routeCases[op.method+" "+op.path].bodyFor(t, "s", "f")).
+			good := routeCases[op.method+" "+op.path]
+			none.request(op.method, escapedPath(op.path, "s")+"?"+good.query, good.bodyFor(t, "s", "f")).
 				failed(t, 501, httpapi.CodeNotImplemented)
 		}
 	}

@@ -22,7 +22,7 @@ func trafficRuns(t *testing.T, c *apiChecker) {
 	log, nc := newLogAndConn(t)
 	g := gate{make(chan struct{})}
 	a := c.server(t, log, append(waitingAgents(), agents(g)...))
-	a.post("/start", `{"sessionId":"done","agentType":"echo","state":{"n":1},"metadata":{"a":"b"},"message":[
+	a.post("/start", `{"sessionId":"done","agentType":"echo","state":{"n":1},"metadata":{"a":"b"},"userId":"u","tags":["t"],"message":[
 		{"role":"user","content":"one","metadata":{"x":1}},
 		{"role":"user","content":"","files":[{"data":"data:text/plain;base64,aGk=","mediaType":"text/plain","filename":"f.txt"}]}
 	]}`).done(t)

@@ -59,7 +59,8 @@ func trafficTimeTravel(t *testing.T, c *apiChecker) {
 	log, nc := newLogAndConn(t)
 	a := c.server(t, log, waitingAgents())
 	a.begin("s", "asker")
-	a.post("/resume", `{"sessionId":"s","mode":"with_confirmation","approved":true}`).done(t)
+	a.post("/resume", `{"sessionId":"s","mode":"with_confirmation","approved":true}`,
+		"Traceparent", "00-0102030405060708090a0b0c0d0e0f10-0102030405060708-01").done(t)
 	a.wait("s")
 	var page httpapi.Page[struct {
 		ID             string
@@ -171,9 +172,29 @@ func trafficServer(t *testing.T, c *apiChecker) {
 	})
 	a.append("s", created("s"))
 	a.post("/retention", `{"purgeOlderThan":"0s","dropOlderThan":"0s"}`).done(t)
-	for _, target := range []string{"/healthz", "/readyz", "/openapi.json"} {
+	a.post("/retention", `{"maxBytes":1000000000}`).done(t)
+	for _, body := range []string{`{"dryRun":true}`, `{}`} {
+		require.Equal(t, 200, a.post("/sweep", body).status)
+	}
+	a.get("/backup").done(t)
+	a.get("/backup?rate=65536").done(t)
+	a.request("HEAD", "/backup", "").done(t)
+	a.get("/backup?rate=1").failed(t, 400, httpapi.CodeInvalidRequest)
+	c.server(t, struct{ eventlog.Log }{log}, nil).get("/backup").failed(t, 501, httpapi.CodeNotImplemented)
+	a.post("/admin/reload", "{}").done(t)
+	a.post("/admin/reload", "[]").failed(t, 400, httpapi.CodeInvalidRequest)
+	refuses := c.server(t, log, nil, func(o *httpapi.Options) {
+		o.Reload = func(context.Context) (httpapi.Reloaded, error) {
+			return httpapi.Reloaded{}, &httpapi.ReloadError{Problems: []string{"helix.yaml:1: listen: must be host:port"}}
+		}
+	})
+	refuses.post("/admin/reload", "{}").failed(t, 409, httpapi.CodeInvalidConfig)
+	for _, target := range []string{"/healthz", "/readyz", "/metrics", "/openapi.json"} {
 		a.get(target).done(t)
 	}
+	closed := c.server(t, log, nil, limitedTo("s"), func(o *httpapi.Options) { o.ProtectMetrics = true })
+	closed.get("/metrics").failed(t, 401, httpapi.CodeUnauthorized)
+	closed.request("GET", "/metrics", "", bearer("for s")...).failed(t, 403, httpapi.CodeUnauthorized)
 	require.Equal(t, 503, c.server(t, refusing{memory.New()}, nil).get("/readyz").status)
 	a.loop.Drain(t.Context())
 	require.Equal(t, 503, a.get("/readyz").status)

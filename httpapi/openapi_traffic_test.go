@@ -29,7 +29,7 @@ func TestOpenAPITraffic(t *testing.T) {
 		"refusals": trafficRefused, "unknown": trafficUnknown, "beyond the head": trafficAhead, "below the floor": trafficTrimmed,
 		"runs": trafficRuns, "calls": trafficCalls, "stops": trafficStops, "stuck": trafficStuck,
 		"chat": trafficChat, "chat parts": trafficParts, "chat refusals": trafficChatRefused,
-		"streams": trafficStreams, "sessions": trafficSessions, "time travel": trafficTimeTravel,
+		"streams": trafficStreams, "sessions": trafficSessions, "listings": trafficListings, "time travel": trafficTimeTravel,
 		"producers": trafficProducers, "imports": trafficImports, "erasure": trafficErasure, "server": trafficServer,
 	}
 	for name, traffic := range all {

@@ -4,10 +4,13 @@ import (
 	"fmt"
 	"math"
 	"net/url"
+	"slices"
 	"strconv"
+	"time"
 	"unicode/utf8"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector/readmodel"
 )
 
 // query reads the parameters of a URL strictly. Unknown ones are ignored.
@@ -64,6 +67,76 @@ func (q query) page() (offset, limit int, err error) {
 	}
 	limit, err = q.integer("limit", defaultPage, 1, maxPage)
 	return offset, limit, err
+}
+
+// maxWord is the longest parameter that a listing is filtered by, in bytes.
+const maxWord = 1 << 10
+
+// word returns a text, or "" if it is absent. Given, it must not be empty:
+// whoever forgets to fill in a filter must not get what it would have kept out.
+func (q query) word(name string) (string, error) {
+	v := q.values.Get(name)
+	switch {
+	case v == "" && q.values.Has(name):
+		return "", invalid(name, "must not be empty")
+	case len(v) > maxWord:
+		return "", invalid(name, fmt.Sprintf("must have at most %d bytes", maxWord))
+	}
+	return v, nil
+}
+
+// sessionID returns a session's id, or "" if it is absent.
+func (q query) sessionID(name string) (string, error) {
+	v, err := q.word(name)
+	if err == nil && v != "" && eventlog.ValidateSessionID(v) != nil {
+		err = invalid(name, "must be a session id")
+	}
+	return v, err
+}
+
+// oneOf returns one of some words, or "" if it is absent.
+func oneOf[T ~string](q query, name string, words []T) (T, error) {
+	v, err := q.word(name)
+	if err == nil && v != "" && !slices.Contains(words, T(v)) {
+		err = invalid(name, fmt.Sprintf("must be one of %v", words))
+	}
+	return T(v), err
+}
+
+// time returns a time in ms since the epoch, or 0 if it is absent: such a
+// number, a day (UTC) or a time of RFC 3339.
+func (q query) time(name string) (int64, error) {
+	v, err := q.word(name)
+	if err != nil || v == "" {
+		return 0, err
+	}
+	if ms, err := strconv.ParseInt(v, 10, 64); err == nil && ms > 0 {
+		return ms, nil
+	}
+	for _, layout := range []string{time.DateOnly, time.RFC3339} {
+		if t, err := time.Parse(layout, v); err == nil && t.UnixMilli() > 0 {
+			return t.UnixMilli(), nil
+		}
+	}
+	return 0, invalid(name, "must be milliseconds since the epoch, a day such as 2026-01-31, or a time of RFC 3339")
+}
+
+// period returns a time span, from <= t < to; 0: no bound.
+func (q query) period() (from, to int64, err error) {
+	if from, err = q.time("from"); err != nil {
+		return 0, 0, err
+	}
+	to, err = q.time("to")
+	if err == nil && to != 0 && to < from {
+		err = invalid("to", "must not be before from")
+	}
+	return from, to, err
+}
+
+// paging is page as the read models take it.
+func (q query) paging() (readmodel.Paging, error) {
+	offset, limit, err := q.page()
+	return readmodel.Paging{Offset: offset, Limit: limit}, err
 }
 
 // flag returns a switch; absent means off.

@@ -6,6 +6,8 @@ import (
 	"net/http"
 
 	"github.com/oklog/ulid/v2"
+
+	"github.com/helixd/helixd/eventlog"
 )
 
 const headerRequestID = "X-Request-Id"
@@ -51,13 +53,22 @@ func isRequestID(id string) bool {
 	return true
 }
 
-// requestLog adds the request's id to what is logged with its context.
+// WithRequestID returns a handler that adds the request's id to what is logged
+// with its context, by whichever package. A [Server]'s own logger does so
+// anyway.
+func WithRequestID(h slog.Handler) slog.Handler {
+	if _, does := h.(requestLog); does {
+		return h
+	}
+	return requestLog{h}
+}
+
 type requestLog struct{ slog.Handler }
 
 func (h requestLog) Handle(ctx context.Context, line slog.Record) error {
 	if id := RequestID(ctx); id != "" {
 		line = line.Clone()
-		line.AddAttrs(slog.String("request", id))
+		line.AddAttrs(slog.String(eventlog.LogRequestID, id))
 	}
 	return h.Handler.Handle(ctx, line)
 }

@@ -74,8 +74,8 @@ func TestRequestIDInLogs(t *testing.T) {
 	a.get("/sessions", "X-Request-Id", "second", "Panic", "1").failed(t, 500, httpapi.CodeInternalError)
 	lines := strings.Split(strings.TrimSpace(a.logs.String()), "\n")
 	require.Len(t, lines, 2)
-	require.Regexp(t, `node=n1.*first is known to hooks.*request=first`, lines[0])
-	require.Regexp(t, `node=n1.*on purpose.*request=second`, lines[1])
+	require.Regexp(t, `node=n1.*first is known to hooks.*requestId=first`, lines[0])
+	require.Regexp(t, `node=n1.*on purpose.*requestId=second`, lines[1])
 }
 
 // TestEveryLogLineKnowsItsRequest: a line that is logged without the request's

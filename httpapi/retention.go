@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"errors"
+	"math"
 	"net/http"
 	"time"
 
@@ -9,12 +10,12 @@ import (
 	"github.com/helixd/helixd/snapshot"
 )
 
-// retain answers POST /retention: {purgeOlderThan?, dropOlderThan?}, durations
-// such as "72h".
+// retain answers POST /retention: {purgeOlderThan?, dropOlderThan?, maxBytes?},
+// durations such as "72h" and a number.
 func (s *Server) retain(w http.ResponseWriter, r *request) error {
 	// It is about all sessions, so whoever is limited to some may not. Only a
 	// glob that takes every session takes the session "*".
-	if err := s.opts.Auth(r.Request, OpRetain, "*"); err != nil {
+	if err := s.auth()(r.Request, OpRetain, "*"); err != nil {
 		return err
 	}
 	body, err := readObject(w, r.Request)
@@ -24,11 +25,14 @@ func (s *Server) retain(w http.ResponseWriter, r *request) error {
 	var want snapshot.Retention
 	want.Purge, want.PurgeOlderThan = body.duration("purgeOlderThan")
 	want.Drop, want.DropOlderThan = body.duration("dropOlderThan")
+	if body.has("maxBytes") {
+		want.MaxBytes = body.number("maxBytes", 1, math.MaxInt64)
+	}
 	if *body.err != nil {
 		return *body.err
 	}
-	if !want.Purge && !want.Drop {
-		return &eventlog.ValidationError{Reason: "purgeOlderThan or dropOlderThan is required"}
+	if !want.Purge && !want.Drop && want.MaxBytes == 0 {
+		return &eventlog.ValidationError{Reason: "purgeOlderThan, dropOlderThan or maxBytes is required"}
 	}
 	done, err := s.states.Retain(r.Context(), want)
 	if errors.Is(err, snapshot.ErrNoArchive) {

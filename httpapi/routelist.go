@@ -1,5 +1,7 @@
 package httpapi
 
+import "slices"
+
 // RouteInfo describes a route of the server.
 type RouteInfo struct {
 	Method  string
@@ -16,4 +18,16 @@ func Routes() []RouteInfo {
 		routes[i] = RouteInfo{Method: rt.method, Pattern: rt.pattern, Operation: rt.op}
 	}
 	return routes
+}
+
+// Operations returns what an [Authenticator] may be asked for, sorted.
+func Operations() []Operation {
+	ops := []Operation{OpMetrics} // of a route that may be public
+	for _, rt := range routeTable {
+		if rt.op != opPublic {
+			ops = append(ops, rt.op)
+		}
+	}
+	slices.Sort(ops)
+	return slices.Compact(ops)
 }

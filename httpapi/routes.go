@@ -62,9 +62,17 @@ var routeTable = []route{
 	{"POST", "/sessions/{id}/fail", OpAppend, inPath, (*Server).failStream},
 	{"POST", "/sessions/{id}/import", OpImport, inPath, (*Server).importRecords},
 	{"DELETE", "/sessions/{id}", OpErase, inPath, (*Server).erase},
+	{"GET", "/runs", OpSessions, noSession, (*Server).allRuns},
+	{"GET", "/usage", OpSessions, noSession, (*Server).usageBy},
+	{"GET", "/search", OpSearch, noSession, (*Server).search},
+	{"GET", "/parked", OpSessions, noSession, (*Server).parked},
 	{"POST", "/retention", OpRetain, noSession, (*Server).retain},
+	{"GET", "/backup", OpBackup, noSession, (*Server).backup},
+	{"POST", "/sweep", OpErase, noSession, (*Server).sweep},
+	{"POST", "/admin/reload", OpAdmin, noSession, (*Server).reload},
 	{"GET", "/healthz", opPublic, noSession, (*Server).healthz},
 	{"GET", "/readyz", opPublic, noSession, (*Server).readyz},
+	{"GET", "/metrics", opPublic, noSession, (*Server).metrics},
 	{"GET", "/openapi.json", opPublic, noSession, (*Server).openapi},
 }
 
@@ -75,6 +83,8 @@ type request struct {
 	op      Operation
 	session string // valid; empty if noSession or inBody
 	query   query
+	out     *tracker
+	began   *settings // those by which it was let in
 }
 
 // find returns the routes of the request's path, by method, and the session
@@ -153,7 +163,7 @@ func allow(byMethod map[string]route) string {
 }
 
 // serve authorizes a request and answers it.
-func (s *Server) serve(w http.ResponseWriter, r *http.Request, rt route, session string) error {
+func (s *Server) serve(w *tracker, r *http.Request, rt route, session string) error {
 	q, queryErr := parseQuery(r.URL.RawQuery)
 	if rt.session == inQuery {
 		session = q.values.Get("sessionId")
@@ -161,8 +171,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, rt route, session
 	if err := s.checkOrigin(r); err != nil {
 		return err
 	}
+	now := s.settings.Load()
 	if rt.op != opPublic {
-		if err := s.opts.Auth(r, rt.op, session); err != nil {
+		if err := now.auth(r, rt.op, session); err != nil {
 			return err
 		}
 	}
@@ -173,11 +184,13 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, rt route, session
 		if err := eventlog.ValidateSessionID(session); err != nil {
 			return err
 		}
+		w.session = session
 	}
-	return rt.handle(s, w, &request{Request: r, op: rt.op, session: session, query: q})
+	return rt.handle(s, w, &request{Request: r, op: rt.op, session: session, query: q, out: w, began: now})
 }
 
 // authorize decides about a session that was not known at first.
 func (s *Server) authorize(r *request, session string) error {
-	return s.opts.Auth(r.Request, r.op, session)
+	r.out.session = session
+	return s.auth()(r.Request, r.op, session)
 }

@@ -42,7 +42,7 @@ func TestRoutesMethods(t *testing.T) {
 		"/sse": "GET, HEAD", "/status": "GET, HEAD", "/chat/s/snapshot": "GET, HEAD", "/chat/s/messages": "GET, HEAD",
 		"/chat": "POST", "/chat/s/stream": "GET, HEAD", "/chat/s/submit-tool-result": "POST", "/chat/s/interrupt": "POST", "/chat/s/abort": "POST", "/sessions": "GET, HEAD",
 		"/sessions/s": "DELETE, GET, HEAD", "/sessions/s/records": "GET, HEAD", "/sessions/s/state": "GET, HEAD",
-		"/healthz": "GET, HEAD", "/readyz": "GET, HEAD",
+		"/healthz": "GET, HEAD", "/readyz": "GET, HEAD", "/metrics": "GET, HEAD",
 	} {
 		for _, method := range []string{"GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "WHATEVER"} {
 			if strings.Contains(allow, method) {

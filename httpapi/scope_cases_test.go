@@ -66,9 +66,17 @@ var routeCases = map[string]routeCase{
 	"POST /sessions/{id}/fail":           {body: `{"error":"x"}`, status: 409, limit: httpapi.MaxBody},
 	"POST /sessions/{id}/import":         {body: importBody, status: 409},
 	"DELETE /sessions/{id}":              {status: 200},
+	"GET /runs":                          {status: 200},
+	"GET /usage":                         {query: "by=day", status: 200},
+	"GET /search":                        {query: "q=x", status: 200},
+	"GET /parked":                        {status: 200},
 	"POST /retention":                    {body: `{"purgeOlderThan":"1000000h"}`, everybodys: true, limit: httpapi.MaxBody},
+	"GET /backup":                        {everybodys: true, status: 200},
+	"POST /sweep":                        {body: `{}`, everybodys: true, limit: httpapi.MaxBody},
+	"POST /admin/reload":                 {body: `{}`, everybodys: true, status: 200, limit: httpapi.MaxBody},
 	"GET /healthz":                       {public: true, status: 200},
 	"GET /readyz":                        {public: true, status: 200},
+	"GET /metrics":                       {public: true, status: 200},
 	"GET /openapi.json":                  {public: true, status: 200},
 }
 

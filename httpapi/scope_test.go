@@ -25,6 +25,7 @@ func limitedTo(sessions ...string) func(*httpapi.Options) {
 		}
 		o.Auth = httpapi.BearerTokens(tokens)
 		o.Chat = &httpapi.ChatOptions{}
+		o.ReadModels = foldedRows{o.Log}
 	}
 }
 

@@ -7,12 +7,15 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/cors"
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector/readmodel"
 	"github.com/helixd/helixd/snapshot"
 )
 
@@ -50,6 +53,9 @@ type Options struct {
 	Loop *agentloop.Loop // required
 	// States folds the log; nil: a store without saved folds.
 	States *snapshot.Store
+	// ReadModels answer what is asked about all sessions. nil: GET /sessions
+	// folds, what it can't tell so is NOT_IMPLEMENTED.
+	ReadModels readmodel.Models
 	// Auth decides about every request but those for health.
 	Auth Authenticator
 	// AllowUnauthenticated serves everybody if there is no Auth. Without
@@ -66,6 +72,10 @@ type Options struct {
 	// ttl 0 leaves to it how long they last, else it is between
 	// MinSubscription and MaxSubscription. nil: there are none.
 	Subscribe func(session string, ttl time.Duration) (Subscription, error)
+	// Reload reads the configuration anew, for POST /admin/reload, and gives it
+	// to the server by Reconfigure; refused by a *ReloadError. nil: the route
+	// answers NOT_IMPLEMENTED.
+	Reload func(context.Context) (Reloaded, error)
 	// InterruptObservationDeadline is how long /interrupt and /abort wait for
 	// the run to stop; 0: DefaultInterruptDeadline.
 	InterruptObservationDeadline time.Duration
@@ -75,6 +85,12 @@ type Options struct {
 	Logger                  *slog.Logger  // nil: silent
 	Heartbeat               time.Duration // 0: DefaultHeartbeat
 	Version                 string        // shown by /readyz
+	// Gatherer has what GET /metrics shows; nil: it answers NOT_IMPLEMENTED.
+	Gatherer prometheus.Gatherer
+	// ProtectMetrics has GET /metrics ask Auth for [OpMetrics]. Else everybody
+	// who reaches the server may read them.
+	ProtectMetrics bool
+	Metrics        *Metrics // measure the server itself; nil: nothing does
 }
 
 // Server is the HTTP handler.
@@ -84,6 +100,7 @@ type Server struct {
 	loop         *agentloop.Loop
 	states       *snapshot.Store
 	logger       *slog.Logger
+	settings     atomic.Pointer[settings] // Auth and Chat, which are not in opts any more
 	writeTimeout time.Duration
 	bodyTimeout  time.Duration // of a body that no handler reads
 	eraseTimeout time.Duration
@@ -95,6 +112,8 @@ type Server struct {
 
 	ctx  context.Context // ends with http.ErrServerClosed
 	stop context.CancelCauseFunc
+
+	authenticated bool // whether callers have to show who they are
 }
 
 // New returns a server. It fails without a log, a loop, or a decision about
@@ -115,7 +134,7 @@ func New(o Options) (*Server, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	o.Logger = slog.New(requestLog{o.Logger.Handler()})
+	o.Logger = slog.New(WithRequestID(o.Logger.Handler()))
 	if o.Heartbeat <= 0 {
 		o.Heartbeat = DefaultHeartbeat
 	}
@@ -125,17 +144,18 @@ func New(o Options) (*Server, error) {
 	authenticated := o.Auth != nil
 	if !authenticated {
 		o.Logger.Warn("UNAUTHENTICATED: everybody who reaches this server may do everything")
-		o.Auth = everybody
 	}
 	s := &Server{
 		opts: o, log: o.Log, loop: o.Loop, states: o.States, logger: o.Logger,
 		writeTimeout: WriteTimeout, bodyTimeout: bodyTimeout, eraseTimeout: eraseTimeout,
-		origins: http.NewCrossOriginProtection(),
+		origins: http.NewCrossOriginProtection(), authenticated: authenticated,
 	}
 	if err := s.trust(o.Origins, authenticated); err != nil {
 		return nil, err
 	}
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
+	s.settings.Store(newSettings(o.Auth, o.Chat))
+	s.opts.Auth, s.opts.Chat = nil, nil // whoever asks asks the settings of now
 	return s, nil
 }
 
@@ -146,16 +166,17 @@ func (s *Server) Close() { s.stop(http.ErrServerClosed) }
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	r = identified(w, r)
+	r = traced(identified(w, r))
 	s.limitBody(w, r)
-	out := &tracker{ResponseWriter: w}
+	out := &tracker{ResponseWriter: w, came: time.Now()}
+	defer s.opts.Metrics.answered(out, r)
 	defer func() {
 		switch p := recover(); p {
 		case nil:
 		case http.ErrAbortHandler:
 			panic(p)
 		default:
-			s.logger.ErrorContext(r.Context(), "handler panicked", "route", out.route, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			s.logger.ErrorContext(r.Context(), "handler panicked", out.logged("panic", fmt.Sprint(p), "stack", string(debug.Stack()))...)
 			s.fail(out, r, errPanicked)
 		}
 	}()
@@ -175,20 +196,34 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.cors.ServeHTTP(out, r, answer) // preflights end there
 }
 
-// tracker knows which route answers and whether it has begun to.
+// tracker knows which route answers, about which session, and whether it has
+// begun to.
 type tracker struct {
 	http.ResponseWriter
-	route string
-	begun bool
+	route   string
+	session string    // empty: not known, or none
+	came    time.Time // when the request came
+	begun   bool
+	began   time.Time // when the answer did
+	status  int
+}
+
+// logged is what log lines say of the request beside its id.
+func (t *tracker) logged(more ...any) []any {
+	attrs := []any{"route", t.route}
+	if t.session != "" {
+		attrs = append(attrs, eventlog.LogSession, t.session)
+	}
+	return append(attrs, more...)
 }
 
 func (t *tracker) WriteHeader(status int) {
-	t.begun = true
+	t.begin(status)
 	t.ResponseWriter.WriteHeader(status)
 }
 
 func (t *tracker) Write(p []byte) (int, error) {
-	t.begun = true
+	t.begin(http.StatusOK)
 	return t.ResponseWriter.Write(p)
 }
 

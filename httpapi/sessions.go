@@ -1,13 +1,12 @@
 package httpapi
 
 import (
-	"errors"
-	"maps"
+	"cmp"
 	"net/http"
-	"slices"
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
+	"github.com/helixd/helixd/projector/readmodel"
 )
 
 // Limits of a page (facts 1.4).
@@ -27,21 +26,24 @@ type Page[T any] struct {
 
 // Summary describes a session.
 type Summary struct {
-	SessionID    string                  `json:"sessionId"`
-	StreamID     string                  `json:"streamId"`
-	AgentType    string                  `json:"agentType"`
-	Status       projector.SessionStatus `json:"status"`
-	StreamStatus eventlog.StreamStatus   `json:"streamStatus"`
-	IsExecuting  bool                    `json:"isExecuting"` // by this node
-	CurrentRun   *projector.Run          `json:"currentRun,omitempty"`
-	UserID       string                  `json:"userId,omitempty"`
-	Tags         []string                `json:"tags,omitempty"`
-	Metadata     map[string]string       `json:"metadata,omitempty"`
-	CreatedAt    int64                   `json:"createdAt"` // ms since the epoch
-	UpdatedAt    int64                   `json:"updatedAt"` // ms since the epoch
-	Counts       Counts                  `json:"counts"`
-	HeadSequence uint64                  `json:"headSequence"` // of the session's tree
-	Durability   eventlog.Durability     `json:"durability"`
+	SessionID string `json:"sessionId"`
+	StreamID  string `json:"streamId"`
+	AgentType string `json:"agentType"`
+	// ParentSessionID is that of the session that called this one; empty: a
+	// root.
+	ParentSessionID string                  `json:"parentSessionId,omitempty"`
+	Status          projector.SessionStatus `json:"status"`
+	StreamStatus    eventlog.StreamStatus   `json:"streamStatus"`
+	IsExecuting     bool                    `json:"isExecuting"` // by this node
+	CurrentRun      *projector.Run          `json:"currentRun,omitempty"`
+	UserID          string                  `json:"userId,omitempty"`
+	Tags            []string                `json:"tags,omitempty"`
+	Metadata        map[string]string       `json:"metadata,omitempty"`
+	CreatedAt       int64                   `json:"createdAt"` // ms since the epoch
+	UpdatedAt       int64                   `json:"updatedAt"` // ms since the epoch
+	Counts          Counts                  `json:"counts"`
+	HeadSequence    uint64                  `json:"headSequence"` // of the session's tree
+	Durability      eventlog.Durability     `json:"durability"`
 }
 
 // Counts of a session.
@@ -50,6 +52,8 @@ type Counts struct {
 	Steps       int `json:"steps"` // committed, of all runs
 	Runs        int `json:"runs"`
 	Checkpoints int `json:"checkpoints"`
+	// Parked are the records of a root's tree that could not be used.
+	Parked int `json:"parked,omitempty"`
 }
 
 func (s *Server) summarize(r *request, t *projector.Tree, session *projector.Session) Summary {
@@ -57,14 +61,18 @@ func (s *Server) summarize(r *request, t *projector.Tree, session *projector.Ses
 	for _, run := range session.Runs {
 		steps += run.StepCount
 	}
+	parked := 0
+	if session == &t.Session {
+		parked = len(t.Parked)
+	}
 	return Summary{
-		SessionID: session.SessionID, StreamID: session.StreamID, AgentType: session.AgentType,
+		SessionID: session.SessionID, StreamID: session.StreamID, AgentType: session.AgentType, ParentSessionID: parentOf(t, session),
 		Status: session.Status, StreamStatus: session.StreamStatus,
 		IsExecuting: session.Running() && s.loop.Driven(r.Context(), t),
-		CurrentRun:  session.CurrentRun(), UserID: session.UserID, Tags: session.Tags, Metadata: session.Metadata,
+		CurrentRun:  session.CurrentRun(), UserID: cmp.Or(session.UserID, t.UserID), Tags: session.Tags, Metadata: session.Metadata,
 		CreatedAt: session.CreatedAt, UpdatedAt: session.UpdatedAt,
 		Counts: Counts{
-			Messages: len(session.Messages), Steps: steps, Runs: len(session.Runs), Checkpoints: len(session.Checkpoints),
+			Messages: len(session.Messages), Steps: steps, Runs: len(session.Runs), Checkpoints: len(session.Checkpoints), Parked: parked,
 		},
 		HeadSequence: t.Head, Durability: s.log.Info().Durability,
 	}
@@ -88,122 +96,58 @@ func (s *Server) summary(w http.ResponseWriter, r *request) error {
 }
 
 // sessions answers GET /sessions: the sessions that the caller may see,
-// sorted by id. Filters look at every session's fold.
+// sorted by id.
 func (s *Server) sessions(w http.ResponseWriter, r *request) error {
-	offset, limit, err := r.query.page()
+	f, err := r.query.sessionFilter()
 	if err != nil {
 		return err
 	}
-	found := Page[Summary]{Items: []Summary{}, Offset: offset, Limit: limit}
-	add := func(summary func() (Summary, error)) error {
-		if found.Total >= offset && len(found.Items) < limit {
-			item, err := summary()
-			if errors.Is(err, eventlog.ErrSessionNotFound) {
-				return nil // erased meanwhile
-			}
-			if err != nil {
-				return err
-			}
-			found.Items = append(found.Items, item)
-		}
-		found.Total++
-		return nil
+	if s.opts.ReadModels != nil {
+		return serveListing(s, w, r, func(visible readmodel.Visible) (readmodel.Answer[Page[Summary]], error) {
+			f.Visible = visible
+			rows, err := s.opts.ReadModels.Sessions(r.Context(), f)
+			return readmodel.Answer[Page[Summary]]{Value: mapPage(rows.Value, func(row readmodel.Session) Summary {
+				return s.summaryOf(r, row)
+			}), Fresh: rows.Fresh}, err
+		})
 	}
-	if parent := r.query.values.Get("parentSessionId"); parent != "" {
-		err = s.listChildren(r, parent, add)
-	} else {
-		err = s.listRoots(r, add)
-	}
+	found, err := s.foldSessions(r, f)
 	if err != nil {
 		return err
 	}
-	found.HasMore = offset+len(found.Items) < found.Total
-	return s.ok(w, found)
+	return s.ok(w, Listing[Summary]{Page: found, Fresh: readmodel.Fresh{Current: true}})
 }
 
-// listRoots calls add for each root session that fits. Without filters only
-// those that add asks for are folded.
-func (s *Server) listRoots(r *request, add func(func() (Summary, error)) error) error {
-	for id, err := range s.log.Sessions(r.Context()) {
-		if err != nil {
-			return err
-		}
-		visible, err := s.visible(r, id)
-		if err != nil {
-			return err
-		}
-		if !visible {
-			continue
-		}
-		summary := func() (Summary, error) {
-			t, err := s.states.Head(r.Context(), id)
-			if err != nil {
-				return Summary{}, err
-			}
-			return s.summarize(r, t, &t.Session), nil
-		}
-		if r.query.filters() {
-			item, err := summary()
-			if errors.Is(err, eventlog.ErrSessionNotFound) {
-				continue
-			}
-			if err != nil {
-				return err
-			}
-			if !r.query.matches(item) {
-				continue
-			}
-			summary = func() (Summary, error) { return item, nil }
-		}
-		if err := add(summary); err != nil {
-			return err
-		}
+// sessionFilter reads what GET /sessions may be asked.
+func (q query) sessionFilter() (f readmodel.SessionFilter, err error) {
+	if f.Paging, err = q.paging(); err != nil {
+		return f, err
 	}
-	return nil
+	if f.UserID, err = q.word("userId"); err != nil {
+		return f, err
+	}
+	if f.AgentType, err = q.word("agentType"); err != nil {
+		return f, err
+	}
+	if f.Tag, err = q.word("tag"); err != nil {
+		return f, err
+	}
+	if f.Status, err = oneOf(q, "status", sessionStatuses); err != nil {
+		return f, err
+	}
+	f.ParentSessionID, err = q.sessionID("parentSessionId")
+	return f, err
 }
 
-// listChildren calls add for each session that fits in the tree of a root.
-func (s *Server) listChildren(r *request, parent string, add func(func() (Summary, error)) error) error {
-	if err := eventlog.ValidateSessionID(parent); err != nil {
-		return invalid("parentSessionId", "must be a session id")
+// summaryOf describes the session of a row.
+func (s *Server) summaryOf(r *request, row readmodel.Session) Summary {
+	tree := &projector.Tree{Session: projector.Session{SessionID: row.RootSessionID}, Claim: row.Claim}
+	return Summary{
+		SessionID: row.SessionID, StreamID: row.StreamID, AgentType: row.AgentType, ParentSessionID: row.ParentSessionID,
+		Status: row.Status, StreamStatus: row.StreamStatus,
+		IsExecuting: row.Running && s.loop.Driven(r.Context(), tree),
+		CurrentRun:  row.CurrentRun, UserID: row.UserID, Tags: row.Tags, Metadata: row.Metadata,
+		CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt, Counts: Counts(row.Counts),
+		HeadSequence: row.HeadSequence, Durability: s.log.Info().Durability,
 	}
-	if visible, err := s.visible(r, parent); err != nil || !visible {
-		return err
-	}
-	t, err := s.states.Head(r.Context(), parent)
-	if errors.Is(err, eventlog.ErrSessionNotFound) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	for _, id := range slices.Sorted(maps.Keys(t.Children)) {
-		item := s.summarize(r, t, t.Children[id])
-		if !r.query.matches(item) {
-			continue
-		}
-		if err := add(func() (Summary, error) { return item, nil }); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// visible reports whether the caller may see a session in a listing.
-func (s *Server) visible(r *request, id string) (bool, error) {
-	err := s.authorize(r, id)
-	if errors.Is(err, ErrForbidden) || errors.Is(err, ErrUnauthorized) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-func (q query) filters() bool {
-	return q.values.Has("agentType") || q.values.Has("status") || q.values.Has("userId") || q.values.Has("tag")
-}
-
-func (q query) matches(item Summary) bool {
-	fits := func(name, value string) bool { return !q.values.Has(name) || q.values.Get(name) == value }
-	return fits("agentType", item.AgentType) && fits("status", string(item.Status)) && fits("userId", item.UserID) &&
-		(!q.values.Has("tag") || slices.Contains(item.Tags, q.values.Get("tag")))
 }

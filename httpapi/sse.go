@@ -27,7 +27,7 @@ func (s *Server) attach(w http.ResponseWriter, r *request, ending func(*projecto
 	if err != nil {
 		return err
 	}
-	ctx, cancel := s.streamContext(r.Context())
+	ctx, cancel := s.streamOf(r, r.session)
 	defer cancel()
 	if err := context.Cause(ctx); err != nil {
 		return err
@@ -50,7 +50,7 @@ func (s *Server) attach(w http.ResponseWriter, r *request, ending func(*projecto
 		return nil //nolint:nilerr // the client has left
 	}
 	if err := out.pump(ctx, s.opts.Heartbeat, events(ctx, history, at)); err != nil {
-		s.logger.ErrorContext(r.Context(), "stream broke off", "session", r.session, "error", err)
+		s.logger.ErrorContext(r.Context(), "stream broke off", eventlog.LogSession, r.session, "error", err)
 	}
 	return nil
 }
@@ -101,6 +101,19 @@ func (s *Server) streamContext(client context.Context) (context.Context, context
 	return ctx, func() {
 		stop()
 		cancel(nil)
+	}
+}
+
+// streamOf ends with the client, with the server, or when the caller may not
+// hear the session any more.
+func (s *Server) streamOf(r *request, session string) (context.Context, context.CancelFunc) {
+	allowed, refuse := context.WithCancelCause(r.Context())
+	ctx, cancel := s.streamContext(allowed)
+	stop := s.whileAllowed(r, session, refuse)
+	return ctx, func() {
+		stop()
+		cancel()
+		refuse(nil)
 	}
 }
 

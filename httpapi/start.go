@@ -10,17 +10,21 @@ import (
 )
 
 // start answers POST /start (document 004, RemoteStartRequest). It is
-// idempotent while the session's run is not over.
+// idempotent while the session's run is not over. The members userId and tags
+// are helixd's own; they are of the session when it is new.
 func (s *Server) start(w http.ResponseWriter, r *request) error {
 	body, err := readObject(w, r.Request)
 	if err != nil {
 		return err
 	}
+	labels := body.labels()
 	req := agentloop.StartRequest{
 		SessionID: body.sessionID(),
 		AgentType: body.word("agentType"),
 		Messages:  body.messages(),
 		State:     body.optObject("state"),
+		UserID:    labels.userID,
+		Tags:      labels.tags,
 		Metadata:  body.optTexts("metadata"),
 	}
 	return s.begin(w, r, req.SessionID, *body.err, func(ctx context.Context) (agentloop.Started, error) {

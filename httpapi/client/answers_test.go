@@ -39,6 +39,7 @@ func TestAnswersAreTheServers(t *testing.T) {
 		{httpapi.Imported{}, client.Imported{}},
 		{httpapi.Erased{}, client.Erased{}},
 		{snapshot.Retained{}, client.Retained{}},
+		{agentloop.Swept{}, client.Swept{}},
 		{httpapi.Readiness{}, client.Readiness{}},
 	} {
 		require.Equal(t, members(reflect.TypeOf(pair[0])), members(reflect.TypeOf(pair[1])), "%T", pair[1])
@@ -68,7 +69,7 @@ func TestTheClientHasNoServer(t *testing.T) {
 	for dep := range strings.Lines(string(out)) {
 		dep = strings.TrimSpace(dep)
 		if folder, ours := strings.CutPrefix(dep, repo); ours {
-			require.Contains(t, []string{"eventlog", "projector", "agentloop/remote", "httpapi/client"}, folder)
+			require.Contains(t, []string{"eventlog", "projector", "projector/readmodel", "agentloop/remote", "httpapi/client"}, folder)
 		}
 		require.NotContains(t, dep, "nats")
 	}

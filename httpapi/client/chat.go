@@ -29,6 +29,8 @@ type ChatRequest struct {
 	Trigger   string          `json:"trigger,omitempty"`   // submit-message, also if empty, or regenerate-message
 	MessageID string          `json:"messageId,omitempty"` // the message that is gone on with, or asked for again
 	AgentType string          `json:"agentType,omitempty"` // who answers in a new session; empty: the default agent
+	UserID    string          `json:"userId,omitempty"`    // whose the session is, if it is new; at most 256 bytes
+	Tags      []string        `json:"tags,omitempty"`      // what it is found by; at most 32 of at most 256 bytes
 	Metadata  json.RawMessage `json:"metadata,omitempty"`  // of the user message, a JSON object
 	// TextParts asks for document 003's parts.
 	TextParts bool `json:"-"`

@@ -31,6 +31,7 @@
 //	Erase, Retain                     there is less left to do
 //	Subscribe                         a right too many expires like the other
 //	Resume otherwise, Chat, Rollback  never
+//	Backup                            never: its answer is not held
 //
 // The methods for chat clients that do the same are repeated likewise.
 //

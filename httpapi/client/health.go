@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector/readmodel"
 )
 
 // Health returns nil if the server's process serves.
@@ -24,6 +25,9 @@ type Readiness struct {
 	Partitions int                 `json:"partitions"`
 	Agents     []string            `json:"agents"`
 	Version    string              `json:"version"`
+	// ReadModels tells how near to the log's end listings are; nil: there are
+	// no read models. It does not count for Ready.
+	ReadModels *readmodel.Fresh `json:"readModels,omitempty"`
 }
 
 // Ready returns whether the server takes work. That it does not is an answer,

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -110,7 +112,13 @@ func newServerOn(t *testing.T, log eventlog.Log) *server {
 	}, nil)
 	require.NoError(t, err)
 	t.Cleanup(loop.Stop)
+	reg := prometheus.NewRegistry()
+	promauto.With(reg).NewCounter(prometheus.CounterOpts{Name: "things_total", Help: "Things."}).Inc()
 	api, err := httpapi.New(httpapi.Options{
+		Gatherer: reg,
+		Reload: func(context.Context) (httpapi.Reloaded, error) {
+			return httpapi.Reloaded{Agents: []string{"echo"}, NeedsRestart: []string{"listen"}}, nil
+		},
 		Subscribe: func(session string, ttl time.Duration) (httpapi.Subscription, error) {
 			return httpapi.Subscription{Subject: "helix.live." + session, ExpiresAt: time.Unix(0, 0).Add(ttl).UTC()}, nil
 		},

@@ -96,6 +96,14 @@ var posts = []struct {
 		_, err := c.Retain(ctx, client.Retention{PurgeOlderThan: new(time.Hour)})
 		return err
 	}},
+	{"sweep", "/sweep", true, func(ctx context.Context, c *client.Client) error {
+		_, err := c.Sweep(ctx, true)
+		return err
+	}},
+	{"reload", "/admin/reload", true, func(ctx context.Context, c *client.Client) error {
+		_, err := c.Reload(ctx)
+		return err
+	}},
 }
 
 func first(records func(func(eventlog.Record, error) bool)) (eventlog.Record, error) {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/httpapi/client"
+	"github.com/helixd/helixd/snapshot/backup"
 )
 
 // usesAppend are those of outside producers and of operators.
@@ -74,11 +75,37 @@ var usesAppend = map[string]use{
 		done, err := c.Retain(ctx, client.Retention{PurgeOlderThan: new(time.Duration(0)), DropOlderThan: &week})
 		require.NoError(t, err)
 		require.Empty(t, done.Dropped)
+		_, err = c.Retain(ctx, client.Retention{MaxBytes: new(uint64(1 << 40))})
+		require.NoError(t, err)
 		_, err = c.Retain(ctx, client.Retention{})
 		refused(t, err, 400, "INVALID_REQUEST")
 	},
+	"GET /backup": func(t *testing.T, ctx context.Context, s *server, c *client.Client) {
+		s.written("s", 3)
+		var file bytes.Buffer
+		require.NoError(t, c.Backup(ctx, &file, 1<<40))
+		_, done, err := backup.Read(ctx, &file, backup.Visitor{})
+		require.NoError(t, err)
+		require.Equal(t, 1, done.Sessions)
+		refused(t, c.Backup(ctx, &file, 1), 400, "INVALID_REQUEST")
+	},
+	"POST /sweep": func(t *testing.T, ctx context.Context, _ *server, c *client.Client) {
+		done, err := c.Sweep(ctx, false)
+		require.NoError(t, err)
+		require.Equal(t, client.Swept{}, done)
+	},
+	"POST /admin/reload": func(t *testing.T, ctx context.Context, _ *server, c *client.Client) {
+		done, err := c.Reload(ctx)
+		require.NoError(t, err)
+		require.Equal(t, client.Reloaded{Agents: []string{"echo"}, NeedsRestart: []string{"listen"}}, done)
+	},
 	"GET /healthz": func(t *testing.T, ctx context.Context, _ *server, c *client.Client) {
 		require.NoError(t, c.Health(ctx))
+	},
+	"GET /metrics": func(t *testing.T, ctx context.Context, _ *server, c *client.Client) {
+		text, err := c.Metrics(ctx)
+		require.NoError(t, err)
+		require.Equal(t, "# HELP things_total Things.\n# TYPE things_total counter\nthings_total 1\n", text)
 	},
 	"GET /readyz": func(t *testing.T, ctx context.Context, _ *server, c *client.Client) {
 		ready, err := c.Ready(ctx)

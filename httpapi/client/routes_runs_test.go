@@ -18,6 +18,7 @@ var usesRuns = map[string]use{
 	"POST /start": func(t *testing.T, ctx context.Context, _ *server, c *client.Client) {
 		req := client.StartRequest{
 			SessionID: "s", AgentType: "echo", State: json.RawMessage(`{"n":"<1>"}`), Metadata: map[string]string{"k": "v"},
+			UserID: "u", Tags: []string{"a", "b"},
 			Messages: []client.Message{{Content: "look", Metadata: json.RawMessage(`{"from":"me"}`), Files: []eventlog.MessageFile{
 				{Data: "data:text/plain;base64,aGk=", MediaType: "text/plain", Filename: "hi.txt"},
 			}}},
@@ -30,6 +31,8 @@ var usesRuns = map[string]use{
 		state, err := c.State(ctx, "s")
 		require.NoError(t, err)
 		require.Equal(t, req.Metadata, state.State.Metadata)
+		require.Equal(t, req.UserID, state.State.UserID)
+		require.Equal(t, req.Tags, state.State.Tags)
 		require.JSONEq(t, string(req.State), string(state.State.CustomState))
 		require.Equal(t, req.Messages[0].Content, state.State.Messages[0].Content)
 		require.Equal(t, req.Messages[0].Files, state.State.Messages[0].Files)

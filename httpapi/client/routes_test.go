@@ -51,7 +51,7 @@ var aliases = map[string]string{"GET /workspaces": "GET /workspace", "GET /opena
 // Every route has a method that reaches it.
 func TestRoutes(t *testing.T) {
 	uses := map[string]use{}
-	for _, some := range []map[string]use{usesRuns, usesSessions, usesChat, usesAppend} {
+	for _, some := range []map[string]use{usesRuns, usesSessions, usesListings, usesChat, usesAppend} {
 		maps.Copy(uses, some)
 	}
 	known := map[string]bool{}

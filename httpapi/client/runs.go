@@ -41,6 +41,8 @@ type StartRequest struct {
 	Messages  []Message       // at least one
 	State     json.RawMessage // a JSON object; nil: the agent's own
 	Metadata  map[string]string
+	UserID    string   // whose the session is, if it is new; at most 256 bytes
+	Tags      []string // what it is found by; at most 32 of at most 256 bytes
 }
 
 // Started names a run and its stream (document 004, RemoteStartResponse).
@@ -55,7 +57,9 @@ func (c *Client) Start(ctx context.Context, r StartRequest) (Started, error) {
 		Messages  []userInput       `json:"message"`
 		State     json.RawMessage   `json:"state,omitempty"`
 		Metadata  map[string]string `json:"metadata,omitempty"`
-	}{r.SessionID, r.AgentType, userInputs(r.Messages), r.State, r.Metadata}), isStarted)
+		UserID    string            `json:"userId,omitempty"`
+		Tags      []string          `json:"tags,omitempty"`
+	}{r.SessionID, r.AgentType, userInputs(r.Messages), r.State, r.Metadata, r.UserID, r.Tags}), isStarted)
 }
 
 func isStarted(s *Started) bool { return s.SessionID != "" }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
+	"github.com/helixd/helixd/projector/readmodel"
 )
 
 // maxPage is the largest page that the server gives.
@@ -24,6 +25,15 @@ type Page[T any] struct {
 }
 
 func isPage[T any](p *Page[T]) bool { return p.Items != nil }
+
+// Listing is a page of what is asked about many sessions, and how near it is
+// to the log's end: a server that can't keep up says so instead of waiting.
+type Listing[T any] struct {
+	Page[T]
+	readmodel.Fresh
+}
+
+func isListing[T any](l *Listing[T]) bool { return l.Items != nil }
 
 // Paging says which page of a listing is wanted.
 type Paging struct {
@@ -47,17 +57,22 @@ type SessionFilter struct {
 	AgentType string
 	Status    projector.SessionStatus
 	Tag       string
-	// ParentSessionID selects the sub-agents' sessions in the tree of a root;
-	// else roots are listed.
+	// ParentSessionID selects the sessions that this one has called; else
+	// roots are listed.
 	ParentSessionID string
 }
 
 func (f SessionFilter) query() url.Values {
-	q := url.Values{}
-	for name, value := range map[string]string{
+	return given(map[string]string{
 		"userId": f.UserID, "agentType": f.AgentType, "status": string(f.Status), "tag": f.Tag,
 		"parentSessionId": f.ParentSessionID,
-	} {
+	})
+}
+
+// given returns the parameters that are not empty.
+func given(values map[string]string) url.Values {
+	q := url.Values{}
+	for name, value := range values {
 		if value != "" {
 			q.Set(name, value)
 		}
@@ -67,21 +82,24 @@ func (f SessionFilter) query() url.Values {
 
 // Summary describes a session.
 type Summary struct {
-	SessionID    string                  `json:"sessionId"`
-	StreamID     string                  `json:"streamId"`
-	AgentType    string                  `json:"agentType"`
-	Status       projector.SessionStatus `json:"status"`
-	StreamStatus eventlog.StreamStatus   `json:"streamStatus"`
-	IsExecuting  bool                    `json:"isExecuting"` // by the node that answers
-	CurrentRun   *projector.Run          `json:"currentRun,omitempty"`
-	UserID       string                  `json:"userId,omitempty"`
-	Tags         []string                `json:"tags,omitempty"`
-	Metadata     map[string]string       `json:"metadata,omitempty"`
-	CreatedAt    int64                   `json:"createdAt"` // ms since the epoch
-	UpdatedAt    int64                   `json:"updatedAt"` // ms since the epoch
-	Counts       Counts                  `json:"counts"`
-	HeadSequence uint64                  `json:"headSequence"` // of the session's tree
-	Durability   eventlog.Durability     `json:"durability"`
+	SessionID string `json:"sessionId"`
+	StreamID  string `json:"streamId"`
+	AgentType string `json:"agentType"`
+	// ParentSessionID is that of the session that called this one; empty: a
+	// root.
+	ParentSessionID string                  `json:"parentSessionId,omitempty"`
+	Status          projector.SessionStatus `json:"status"`
+	StreamStatus    eventlog.StreamStatus   `json:"streamStatus"`
+	IsExecuting     bool                    `json:"isExecuting"` // by the node that answers
+	CurrentRun      *projector.Run          `json:"currentRun,omitempty"`
+	UserID          string                  `json:"userId,omitempty"`
+	Tags            []string                `json:"tags,omitempty"`
+	Metadata        map[string]string       `json:"metadata,omitempty"`
+	CreatedAt       int64                   `json:"createdAt"` // ms since the epoch
+	UpdatedAt       int64                   `json:"updatedAt"` // ms since the epoch
+	Counts          Counts                  `json:"counts"`
+	HeadSequence    uint64                  `json:"headSequence"` // of the session's tree
+	Durability      eventlog.Durability     `json:"durability"`
 }
 
 // Counts of a session.
@@ -90,6 +108,8 @@ type Counts struct {
 	Steps       int `json:"steps"` // committed, of all runs
 	Runs        int `json:"runs"`
 	Checkpoints int `json:"checkpoints"`
+	// Parked are the records of a root's tree that could not be used.
+	Parked int `json:"parked,omitempty"`
 }
 
 // SessionSummary is a session's summary with the calls of its tree that wait
@@ -114,8 +134,8 @@ type PendingToolCall struct {
 
 // Sessions returns a page of the sessions that the caller may see, sorted by
 // the bytes of their ids.
-func (c *Client) Sessions(ctx context.Context, f SessionFilter, p Paging) (Page[Summary], error) {
-	return fetch(ctx, c, get("sessions", p.to(f.query())), isPage[Summary])
+func (c *Client) Sessions(ctx context.Context, f SessionFilter, p Paging) (Listing[Summary], error) {
+	return fetch(ctx, c, get("sessions", p.to(f.query())), isListing[Summary])
 }
 
 // AllSessions yields all sessions that the caller may see, as Sessions sorts

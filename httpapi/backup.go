@@ -1,0 +1,65 @@
+package httpapi
+
+import (
+	"math"
+	"net/http"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/snapshot/backup"
+)
+
+// backup answers GET /backup: everything that the log holds, as package
+// snapshot/backup writes it. rate bounds it, in bytes a second before they are
+// compressed. A client that has not got the end of the answer has no backup;
+// the file itself tells, too.
+func (s *Server) backup(w http.ResponseWriter, r *request) error {
+	// It is about all sessions, as retention is.
+	if err := s.auth()(r.Request, OpBackup, "*"); err != nil {
+		return err
+	}
+	log, ok := s.log.(eventlog.Copier)
+	if !ok {
+		return errNoBackup
+	}
+	rate, err := r.query.integer("rate", 0, backup.MinRate, math.MaxInt)
+	if err != nil {
+		return err
+	}
+	out := &pieces{s: s, w: w, rc: http.NewResponseController(w)}
+	if r.Method == http.MethodHead {
+		out.begin()
+		return nil
+	}
+	ctx, cancel := s.streamOf(r, "*")
+	defer cancel()
+	_, err = backup.Take(ctx, log, s.states, out, backup.Options{Rate: int64(rate), Helixd: s.opts.Version})
+	if out.left {
+		panic(http.ErrAbortHandler)
+	}
+	return err // before the first piece an error answer, behind it an abort
+}
+
+// pieces writes an answer piece by piece.
+type pieces struct {
+	s    *Server
+	w    http.ResponseWriter
+	rc   *http.ResponseController
+	left bool // the client
+}
+
+func (p *pieces) begin() {
+	h := p.w.Header()
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Type", "application/zstd")
+	h.Set("Content-Disposition", `attachment; filename="helixd.backup"`)
+}
+
+// Write implements io.Writer.
+func (p *pieces) Write(b []byte) (int, error) {
+	p.begin() // with the first piece: before it, an error may be the answer
+	if err := p.s.write(p.w, p.rc, b); err != nil {
+		p.left = true
+		return 0, err
+	}
+	return len(b), nil
+}

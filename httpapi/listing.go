@@ -1,0 +1,79 @@
+package httpapi
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/helixd/helixd/projector/readmodel"
+)
+
+// Listing is a page of what is asked about many sessions, and how near it is
+// to the log's end.
+type Listing[T any] struct {
+	Page[T]
+	readmodel.Fresh
+}
+
+// serveListing answers with a page of the read models.
+func serveListing[T any](s *Server, w http.ResponseWriter, r *request, ask func(readmodel.Visible) (readmodel.Answer[Page[T]], error)) error {
+	found, err := asked(s, r, ask)
+	if err != nil {
+		return err
+	}
+	return s.ok(w, Listing[T]{Page: found.Value, Fresh: found.Fresh})
+}
+
+// asked asks the read models about the sessions that the caller may see: what
+// it may not is not counted either.
+func asked[T any](s *Server, r *request, ask func(readmodel.Visible) (readmodel.Answer[T], error)) (readmodel.Answer[T], error) {
+	if s.opts.ReadModels == nil {
+		return readmodel.Answer[T]{}, errNoReadModels
+	}
+	var undecided error
+	var visible readmodel.Visible // nil: all, which takes no look at each
+	if s.authenticated {
+		visible = func(root string) bool {
+			yes, err := s.visible(r, root)
+			if err != nil && undecided == nil {
+				undecided = err
+			}
+			return yes && undecided == nil
+		}
+	}
+	found, err := ask(visible)
+	if undecided != nil {
+		return readmodel.Answer[T]{}, undecided
+	}
+	found.Fresh = shown(found.Fresh)
+	return found, err
+}
+
+// shown is what callers are told: what the problem is stands in the log.
+func shown(f readmodel.Fresh) readmodel.Fresh {
+	if f.Problem != "" {
+		f.Problem = "the read models do not get on; the server's log says why"
+	}
+	return f
+}
+
+// visible reports whether the caller may see a session in a listing.
+func (s *Server) visible(r *request, id string) (bool, error) {
+	err := s.auth()(r.Request, r.op, id) // not what the request is about, which authorize notes
+	if errors.Is(err, ErrForbidden) || errors.Is(err, ErrUnauthorized) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// pageOf is a page of the read models as the server answers with it.
+func pageOf[T any](p readmodel.Page[T]) Page[T] {
+	return mapPage(p, func(item T) T { return item })
+}
+
+func mapPage[A, B any](p readmodel.Page[A], each func(A) B) Page[B] {
+	out := Page[B]{Items: make([]B, len(p.Items)), Total: p.Total, Offset: p.Offset, Limit: p.Limit, HasMore: p.HasMore}
+	for i, item := range p.Items {
+		out.Items[i] = each(item)
+	}
+	return out
+}

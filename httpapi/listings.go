@@ -1,0 +1,150 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+	"github.com/helixd/helixd/projector/readmodel"
+)
+
+// What listings can be filtered by.
+var (
+	sessionStatuses = []projector.SessionStatus{
+		projector.SessionActive, projector.SessionPaused, projector.SessionInterrupted, projector.SessionCompleted, projector.SessionFailed,
+	}
+	runStatuses = []eventlog.RunStatus{
+		eventlog.RunRunning, eventlog.RunCompleted, eventlog.RunFailed, eventlog.RunStopped,
+		eventlog.RunClientTool, eventlog.RunChildren, eventlog.RunStepPartial,
+	}
+)
+
+// allRuns answers GET /runs: the runs of all sessions, the last begun first.
+func (s *Server) allRuns(w http.ResponseWriter, r *request) error {
+	f, err := r.query.runFilter()
+	if err != nil {
+		return err
+	}
+	return serveListing(s, w, r, func(visible readmodel.Visible) (readmodel.Answer[Page[readmodel.Run]], error) {
+		f.Visible = visible
+		found, err := s.opts.ReadModels.Runs(r.Context(), f)
+		return readmodel.Answer[Page[readmodel.Run]]{Value: pageOf(found.Value), Fresh: found.Fresh}, err
+	})
+}
+
+func (q query) runFilter() (f readmodel.RunFilter, err error) {
+	if f.Paging, err = q.paging(); err != nil {
+		return f, err
+	}
+	if f.SessionID, err = q.sessionID("sessionId"); err != nil {
+		return f, err
+	}
+	if f.UserID, err = q.word("userId"); err != nil {
+		return f, err
+	}
+	if f.AgentType, err = q.word("agentType"); err != nil {
+		return f, err
+	}
+	if f.Status, err = oneOf(q, "status", runStatuses); err != nil {
+		return f, err
+	}
+	f.From, f.To, err = q.period()
+	return f, err
+}
+
+// UsageReport is the answer of GET /usage: sums of what all sessions have
+// used, and how near they are to the log's end.
+type UsageReport struct {
+	readmodel.UsageReport
+	readmodel.Fresh
+}
+
+// usageBy answers GET /usage.
+func (s *Server) usageBy(w http.ResponseWriter, r *request) error {
+	q, err := r.query.usageQuery()
+	if err != nil {
+		return err
+	}
+	found, err := asked(s, r, func(visible readmodel.Visible) (readmodel.Answer[readmodel.UsageReport], error) {
+		q.Visible = visible
+		return s.opts.ReadModels.Usage(r.Context(), q)
+	})
+	if err != nil {
+		return err
+	}
+	if found.Value.Rows == nil {
+		found.Value.Rows = []readmodel.UsageRow{}
+	}
+	return s.ok(w, UsageReport{found.Value, found.Fresh})
+}
+
+func (q query) usageQuery() (u readmodel.UsageQuery, err error) {
+	if u.By, err = oneOf(q, "by", readmodel.UsageKeys()); err != nil {
+		return u, err
+	}
+	if u.By == "" {
+		u.By = readmodel.ByAgent
+	}
+	if u.UserID, err = q.word("userId"); err != nil {
+		return u, err
+	}
+	if u.AgentType, err = q.word("agentType"); err != nil {
+		return u, err
+	}
+	if u.SessionID, err = q.sessionID("sessionId"); err != nil {
+		return u, err
+	}
+	u.From, u.To, err = q.period()
+	return u, err
+}
+
+// search answers GET /search: messages and tool calls with some words, what
+// fits best first.
+func (s *Server) search(w http.ResponseWriter, r *request) error {
+	q, err := r.query.searchQuery()
+	if err != nil {
+		return err
+	}
+	return serveListing(s, w, r, func(visible readmodel.Visible) (readmodel.Answer[Page[readmodel.Hit]], error) {
+		q.Visible = visible
+		found, err := s.opts.ReadModels.Search(r.Context(), q)
+		return readmodel.Answer[Page[readmodel.Hit]]{Value: pageOf(found.Value), Fresh: found.Fresh}, err
+	})
+}
+
+func (q query) searchQuery() (f readmodel.SearchQuery, err error) {
+	if f.Paging, err = q.paging(); err != nil {
+		return f, err
+	}
+	switch f.Text, err = q.word("q"); {
+	case err != nil:
+		return f, err
+	case f.Text == "":
+		return f, invalid("q", "is required")
+	}
+	if f.SessionID, err = q.sessionID("sessionId"); err != nil {
+		return f, err
+	}
+	if f.UserID, err = q.word("userId"); err != nil {
+		return f, err
+	}
+	f.AgentType, err = q.word("agentType")
+	return f, err
+}
+
+// parked answers GET /parked: the records that could not be used.
+func (s *Server) parked(w http.ResponseWriter, r *request) error {
+	paging, err := r.query.paging()
+	if err != nil {
+		return err
+	}
+	f := readmodel.ParkedFilter{Paging: paging}
+	if f.SessionID, err = r.query.sessionID("sessionId"); err != nil {
+		return err
+	}
+	return serveListing(s, w, r, func(visible readmodel.Visible) (readmodel.Answer[Page[readmodel.Parked]], error) {
+		f.Visible = visible
+		found, err := s.opts.ReadModels.Parked(r.Context(), f)
+		return readmodel.Answer[Page[readmodel.Parked]]{Value: pageOf(found.Value), Fresh: found.Fresh}, err
+	})
+}

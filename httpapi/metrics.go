@@ -1,0 +1,86 @@
+package httpapi
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+// Metrics measure a server. A nil one measures nothing.
+type Metrics struct {
+	requests *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+	streams  *prometheus.GaugeVec
+}
+
+// NewMetrics registers what a server measures. It panics if that is registered
+// already.
+func NewMetrics(reg prometheus.Registerer) *Metrics {
+	r := promauto.With(reg)
+	return &Metrics{
+		requests: r.NewCounterVec(prometheus.CounterOpts{
+			Name: "helixd_http_requests_total",
+			Help: "Requests that are over, by route pattern (other: there is none), method and status class; aborted: the client had left, or the answer broke off before it began.",
+		}, []string{"route", "method", "status"}),
+		duration: r.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "helixd_http_request_duration_seconds",
+			Help:    "Time from a request to the headers of its answer, in seconds: how long a stream lasts is not in it.",
+			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
+		}, []string{"route", "method"}),
+		streams: r.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "helixd_sse_clients", Help: "Clients that have a stream of server-sent events open, by route pattern.",
+		}, []string{"route"}),
+	}
+}
+
+// other is the label of what is not one of few.
+const other = "other"
+
+// routeLabel is the pattern of the route that answers.
+func routeLabel(w http.ResponseWriter) string {
+	if t, ok := w.(*tracker); ok && t.route != "" {
+		return t.route
+	}
+	return other
+}
+
+func methodLabel(method string) string {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+		return method
+	}
+	return other
+}
+
+// answered takes note of a request that is over.
+func (m *Metrics) answered(t *tracker, r *http.Request) {
+	if m == nil {
+		return
+	}
+	route, method, status := routeLabel(t), methodLabel(r.Method), "aborted"
+	if t.begun {
+		status = strconv.Itoa(t.status/100) + "xx"
+		m.duration.WithLabelValues(route, method).Observe(t.began.Sub(t.came).Seconds())
+	}
+	m.requests.WithLabelValues(route, method, status).Inc()
+}
+
+// streaming counts a client while it has a stream open, until done is called.
+func (m *Metrics) streaming(w http.ResponseWriter) (done func()) {
+	if m == nil {
+		return func() {}
+	}
+	clients := m.streams.WithLabelValues(routeLabel(w))
+	clients.Inc()
+	return clients.Dec
+}
+
+// begin notes when an answer begins, and with which status.
+func (t *tracker) begin(status int) {
+	if !t.begun {
+		t.begun, t.status, t.began = true, status, time.Now()
+	}
+}

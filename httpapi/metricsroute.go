@@ -1,0 +1,41 @@
+package httpapi
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/prometheus/common/expfmt"
+)
+
+// metrics answers GET /metrics in Prometheus' text format. What can't be
+// collected is left out, and logged.
+func (s *Server) metrics(w http.ResponseWriter, r *request) error {
+	if s.opts.Gatherer == nil {
+		return errNoMetrics
+	}
+	if s.opts.ProtectMetrics {
+		if err := s.auth()(r.Request, OpMetrics, "*"); err != nil {
+			return err
+		}
+	}
+	families, err := s.opts.Gatherer.Gather()
+	var text bytes.Buffer
+	for _, f := range families {
+		_, bad := expfmt.MetricFamilyToText(&text, f)
+		err = errors.Join(err, bad)
+	}
+	if err != nil {
+		s.logger.ErrorContext(r.Context(), "metrics are left out", "error", err)
+	}
+	h := w.Header()
+	h.Set("Content-Type", string(expfmt.NewFormat(expfmt.TypeTextPlain)))
+	h.Set("Content-Length", strconv.Itoa(text.Len()))
+	h.Set("Cache-Control", "no-store")
+	rc := http.NewResponseController(w)
+	s.extendDeadline(rc)
+	w.WriteHeader(http.StatusOK)
+	_ = s.write(w, rc, text.Bytes()) // a client that has left is no error
+	return nil
+}

@@ -1,0 +1,126 @@
+package httpapi_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/eventlog/memory"
+	"github.com/helixd/helixd/httpapi"
+)
+
+// reloading counts how often it is asked.
+func reloading(times *int) func(context.Context) (httpapi.Reloaded, error) {
+	return func(context.Context) (httpapi.Reloaded, error) {
+		if times != nil {
+			*times++
+		}
+		return httpapi.Reloaded{Agents: []string{"a"}, NeedsRestart: []string{}}, nil
+	}
+}
+
+// TestReloadIsForAdmins: who may do it on all sessions.
+func TestReloadIsForAdmins(t *testing.T) {
+	times := 0
+	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) {
+		o.Reload = reloading(&times)
+		o.Auth = httpapi.BearerTokens([]httpapi.Token{
+			{Token: "admin", Operations: []string{"admin"}, Sessions: []string{"*"}},
+			{Token: "one", Operations: []string{"*"}, Sessions: []string{"s"}},
+			{Token: "other", Operations: []string{"chat*", "retain"}, Sessions: []string{"*"}},
+		})
+	})
+	for token, status := range map[string]int{"one": 403, "other": 403, "nobody": 401} {
+		a.post("/admin/reload", "{}", "Authorization", "Bearer "+token).failed(t, status, httpapi.CodeUnauthorized)
+	}
+	require.Zero(t, times)
+	got := a.post("/admin/reload", "{}", "Authorization", "Bearer admin")
+	require.Equal(t, 200, got.status)
+	require.JSONEq(t, `{"agents":["a"],"needsRestart":[]}`, got.body)
+	require.Equal(t, 1, times)
+}
+
+func TestReloadThatIsRefused(t *testing.T) {
+	refused := errors.Join(&httpapi.ReloadError{Problems: []string{"helix.yaml:3: agents.a.model: needs a provider", "helix.yaml:9: x: unknown key"}})
+	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) {
+		o.Reload = func(context.Context) (httpapi.Reloaded, error) { return httpapi.Reloaded{}, refused }
+	})
+	body := a.post("/admin/reload", "{}").failed(t, 409, httpapi.CodeInvalidConfig)
+	require.Equal(t, "nothing has changed: helix.yaml:3: agents.a.model: needs a provider; helix.yaml:9: x: unknown key", body.Error)
+	require.Equal(t, map[string]any{"problems": []any{"helix.yaml:3: agents.a.model: needs a provider", "helix.yaml:9: x: unknown key"}}, body.Detail)
+}
+
+func tokenFor(token string) httpapi.Authenticator {
+	return httpapi.BearerTokens([]httpapi.Token{{Token: token, Operations: []string{"*"}, Sessions: []string{"*"}}})
+}
+
+// TestReconfigure: another token counts from the next request on, and a stream
+// goes on only for those who may still hear it.
+func TestReconfigure(t *testing.T) {
+	t.Parallel()
+	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) { o.Auth = tokenFor("old") })
+	old, fresh := []string{"Authorization", "Bearer old"}, []string{"Authorization", "Bearer new"}
+	a.append("s", created("s"), text("s", "x"))
+	require.Equal(t, 200, a.get("/status?sessionId=s", old...).status)
+	req, err := http.NewRequestWithContext(a.ctx(), http.MethodGet, a.http.URL+"/sse?sessionId=s", nil)
+	require.NoError(t, err)
+	req.Header.Set("Authorization", "Bearer old")
+	resp, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	stream := bufio.NewReader(resp.Body)
+	hears := func(want string) {
+		t.Helper()
+		for line := ""; !strings.Contains(line, want); {
+			line, err = stream.ReadString('\n')
+			require.NoError(t, err)
+		}
+	}
+	hears(`"x"`)
+
+	both := httpapi.AnyOf(tokenFor("old"), tokenFor("new"))
+	require.NoError(t, a.srv.Reconfigure(both, nil))
+	require.Equal(t, 200, a.get("/status?sessionId=s", old...).status)
+	require.Equal(t, 200, a.get("/status?sessionId=s", fresh...).status)
+	a.append("s", text("s", "y"))
+	hears(`"y"`)
+
+	require.NoError(t, a.srv.Reconfigure(tokenFor("new"), nil))
+	a.get("/status?sessionId=s", old...).failed(t, 401, httpapi.CodeUnauthorized)
+	require.Equal(t, 200, a.get("/status?sessionId=s", fresh...).status)
+	_, err = io.Copy(io.Discard, stream)
+	require.NoError(t, err, "the stream ends")
+
+	require.Error(t, a.srv.Reconfigure(nil, nil), "all of a sudden everybody may do everything")
+	require.Error(t, a.srv.Reconfigure(tokenFor("old"), &httpapi.ChatOptions{DefaultAgent: "nobody"}))
+	a.get("/status?sessionId=s", old...).failed(t, 401, httpapi.CodeUnauthorized)
+}
+
+// TestGuard: what is not the server's own is refused as its own routes are.
+func TestGuard(t *testing.T) {
+	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) {
+		o.Auth = httpapi.BearerTokens([]httpapi.Token{
+			{Token: "admin", Operations: []string{"admin"}, Sessions: []string{"*"}},
+			{Token: "some", Operations: []string{"*"}, Sessions: []string{"s*"}},
+		})
+	})
+	guarded := a.srv.Guard(httpapi.OpAdmin, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+	for token, want := range map[string]int{"admin": 418, "some": 403, "": 401} {
+		r := httptest.NewRequest(http.MethodGet, "/debug/pprof/", nil)
+		r.Header.Set("Authorization", "Bearer "+token)
+		w := httptest.NewRecorder()
+		guarded.ServeHTTP(w, r)
+		require.Equal(t, want, w.Code)
+		require.NotEmpty(t, w.Header().Get("X-Request-Id"))
+		if want != 418 {
+			require.True(t, strings.Contains(w.Body.String(), string(httpapi.CodeUnauthorized)), w.Body.String())
+		}
+	}
+}

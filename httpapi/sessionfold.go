@@ -1,0 +1,126 @@
+package httpapi
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+	"github.com/helixd/helixd/projector/readmodel"
+)
+
+// foldSessions lists sessions without read models: filters look at every
+// session's fold.
+func (s *Server) foldSessions(r *request, f readmodel.SessionFilter) (Page[Summary], error) {
+	found := Page[Summary]{Items: []Summary{}, Offset: f.Offset, Limit: f.Limit}
+	add := func(summary func() (Summary, error)) error {
+		if found.Total >= f.Offset && len(found.Items) < f.Limit {
+			item, err := summary()
+			if errors.Is(err, eventlog.ErrSessionNotFound) {
+				return nil // erased meanwhile
+			}
+			if err != nil {
+				return err
+			}
+			found.Items = append(found.Items, item)
+		}
+		found.Total++
+		return nil
+	}
+	list := s.listRoots
+	if f.ParentSessionID != "" {
+		list = s.listChildren
+	}
+	if err := list(r, f, add); err != nil {
+		return Page[Summary]{}, err
+	}
+	found.HasMore = f.Offset+len(found.Items) < found.Total
+	return found, nil
+}
+
+// listRoots calls add for each root session that fits. Without filters only
+// those that add asks for are folded.
+func (s *Server) listRoots(r *request, f readmodel.SessionFilter, add func(func() (Summary, error)) error) error {
+	for id, err := range s.log.Sessions(r.Context()) {
+		if err != nil {
+			return err
+		}
+		visible, err := s.visible(r, id)
+		if err != nil {
+			return err
+		}
+		if !visible {
+			continue
+		}
+		summary := func() (Summary, error) {
+			t, err := s.states.Head(r.Context(), id)
+			if err != nil {
+				return Summary{}, err
+			}
+			return s.summarize(r, t, &t.Session), nil
+		}
+		if f.UserID+f.AgentType+string(f.Status)+f.Tag != "" {
+			item, err := summary()
+			if errors.Is(err, eventlog.ErrSessionNotFound) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			if !fits(item, f) {
+				continue
+			}
+			summary = func() (Summary, error) { return item, nil }
+		}
+		if err := add(summary); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// listChildren calls add for each session that fits and that the root calls
+// which the filter names. Of whom a sub-agent calls, folds alone don't know
+// the tree.
+func (s *Server) listChildren(r *request, f readmodel.SessionFilter, add func(func() (Summary, error)) error) error {
+	if visible, err := s.visible(r, f.ParentSessionID); err != nil || !visible {
+		return err
+	}
+	t, err := s.states.Head(r.Context(), f.ParentSessionID)
+	if errors.Is(err, eventlog.ErrSessionNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, child := range t.Sessions() {
+		item := s.summarize(r, t, child)
+		if item.ParentSessionID != f.ParentSessionID || !fits(item, f) {
+			continue
+		}
+		if err := add(func() (Summary, error) { return item, nil }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fits reports whether a session is one that a filter chooses, but for its
+// parent.
+func fits(item Summary, f readmodel.SessionFilter) bool {
+	is := func(wanted, value string) bool { return wanted == "" || wanted == value }
+	return is(f.AgentType, item.AgentType) && is(string(f.Status), string(item.Status)) && is(f.UserID, item.UserID) &&
+		(f.Tag == "" || slices.Contains(item.Tags, f.Tag))
+}
+
+// parentOf returns the id of the session that called this one, empty for the
+// root. That of an outside producer's sub-agent is the root.
+func parentOf(t *projector.Tree, session *projector.Session) string {
+	switch {
+	case session == &t.Session:
+		return ""
+	case session.Child == nil || session.Child.ParentSessionID == "":
+		return t.SessionID
+	}
+	return session.Child.ParentSessionID
+}

@@ -1,0 +1,110 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+)
+
+// settings are what a server may be given anew while it serves.
+type settings struct {
+	auth Authenticator
+	chat *ChatOptions // nil: there is no chat
+
+	replaced context.Context // ends when there are others
+	replace  context.CancelFunc
+}
+
+// newSettings returns those of a server that takes everybody if auth is nil.
+func newSettings(auth Authenticator, chat *ChatOptions) *settings {
+	if auth == nil {
+		auth = everybody
+	}
+	s := &settings{auth: auth, chat: chat}
+	s.replaced, s.replace = context.WithCancel(context.Background())
+	return s
+}
+
+// errAuthChange refuses what would need another server.
+var errAuthChange = errors.New("httpapi: a server with authentication can't go on without, nor the other way round")
+
+// Reconfigure gives the server another authenticator and other options of the
+// chat routes, both at once. A request that has begun goes on, but for open
+// streams whose caller may not hear them any more: those end, and the client is
+// told why when it comes back. An error changes nothing: whether there is
+// authentication stays as it was at [New], and the default agent is one that
+// there is.
+func (s *Server) Reconfigure(auth Authenticator, chat *ChatOptions) error {
+	if (auth != nil) != s.authenticated {
+		return errAuthChange
+	}
+	if err := chat.check(s.loop); err != nil {
+		return err
+	}
+	s.settings.Swap(newSettings(auth, chat)).replace()
+	return nil
+}
+
+func (s *Server) auth() Authenticator { return s.settings.Load().auth }
+
+// chat are the options of the chat routes; where there is no chat, the zero
+// value.
+func (s *Server) chat() *ChatOptions {
+	if o := s.settings.Load().chat; o != nil {
+		return o
+	}
+	return &ChatOptions{}
+}
+
+func (s *Server) hasChat() bool { return s.settings.Load().chat != nil }
+
+// whileAllowed calls refuse, at most once, when the caller may not do the
+// request's operation on the session any more. stop ends the watch.
+func (s *Server) whileAllowed(r *request, session string, refuse context.CancelCauseFunc) (stop func()) {
+	var mu sync.Mutex
+	var stopWatch func() bool // nil: the watch has ended
+	ended := false
+	var watch func(*settings)
+	watch = func(of *settings) {
+		mu.Lock()
+		defer mu.Unlock()
+		if ended {
+			return
+		}
+		stopWatch = context.AfterFunc(of.replaced, func() {
+			now := s.settings.Load()
+			if err := now.auth(r.Request, r.op, session); err != nil {
+				refuse(err)
+				return
+			}
+			watch(now)
+		})
+	}
+	watch(r.began)
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		ended = true
+		stopWatch()
+	}
+}
+
+// Guard serves a handler to callers who may do an operation on all sessions,
+// such as those of package net/http/pprof behind [OpAdmin]. Others, and web
+// pages of other origins, are refused as on the server's own routes.
+func (s *Server) Guard(op Operation, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r = identified(w, r)
+		out := &tracker{ResponseWriter: w, route: "guarded"}
+		err := s.checkOrigin(r)
+		if err == nil {
+			err = s.auth()(r, op, "*")
+		}
+		if err != nil {
+			s.fail(out, r, err)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
