@@ -1,7 +1,6 @@
 package embed
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"strings"
@@ -47,16 +46,16 @@ var readAPI = []struct {
 //
 // Nor can an outside client hear the inboxes of those inside. With a User,
 // clients without credentials are not let in at all.
-func authorize(opts *server.Options, o Options) (password string, err error) {
+func authorize(opts *server.Options, o Options) error {
 	if (o.User == "") != (o.Password == "") {
-		return "", errors.New("embed: User and Password go together")
+		return errors.New("embed: User and Password go together")
 	}
 	if o.User == userInside || o.User == userOutside {
-		return "", fmt.Errorf("embed: the user name %q is taken", o.User)
+		return fmt.Errorf("embed: the user name %q is taken", o.User)
 	}
 	// Only the parser can give an account JetStream.
 	if err := opts.ProcessConfigString(accountsConfig(o.AllowRead, len(o.Subscribers) > 0)); err != nil {
-		return "", fmt.Errorf("embed: accounts: %w", err)
+		return fmt.Errorf("embed: accounts: %w", err)
 	}
 	accounts := map[string]*server.Account{}
 	for _, a := range opts.Accounts {
@@ -72,22 +71,21 @@ func authorize(opts *server.Options, o Options) (password string, err error) {
 			outside.Publish.Allow = append(outside.Publish.Allow, api.subject)
 		}
 	}
-	password = rand.Text()
 	opts.Users = []*server.User{
-		{Username: userInside, Password: password, Account: accounts[accountHelix]},
+		{Username: userInside, Password: o.password, Account: accounts[accountHelix]},
 	}
 	if o.User != "" {
 		// Nor is there userOutside, whose password is empty.
 		opts.Users = append(opts.Users, &server.User{
 			Username: o.User, Password: o.Password, Account: accounts[accountHelix],
 		})
-		return password, nil
+		return nil
 	}
 	opts.Users = append(opts.Users, &server.User{
 		Username: userOutside, Account: accounts[accountOutside], Permissions: outside,
 	})
 	opts.NoAuthUser = userOutside
-	return password, nil
+	return nil
 }
 
 func accountsConfig(allowRead, subscribers bool) string {

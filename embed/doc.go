@@ -33,6 +33,12 @@
 // Without credentials nobody writes or makes consumers: a consumer delivers
 // what it reads to any inbox, whatever its maker may subscribe to.
 //
+// With Options.MinFree a server watches its disk. [Server.Refuses] tells when
+// nothing more should be stored. Behind a disk that was full to the last byte
+// the server writes no more: when there is room it is begun anew, within the
+// process, at the same addresses; what was acknowledged is there, but in mode
+// SyncInterval for what was not yet synced.
+//
 // A [Folder] looks at the files of a server that does not run: a server that
 // starts may cut off what it can't read. [Scan] tells in which files a text
 // stands.

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/nats-io/nats.go"
 )
@@ -14,11 +17,33 @@ import (
 // file. There is no such file: the passwords are in memory only.
 const plaintextWarning = "Plaintext passwords detected, use nkeys or bcrypt"
 
+// What the server says when it could not store something; there is no other
+// sign of all cases. It looks for noRoom in errors itself.
+const (
+	noRoom   = "no space left"
+	outOf    = "JetStream out of "
+	disabled = ", will be DISABLED"
+)
+
+// tellsFull reports whether a message says that the disk is full. Only errors
+// and texts of JetStream's own count: clients choose names that are in others,
+// and in formats too.
+func tellsFull(format string, v []any) bool {
+	if strings.HasPrefix(format, outOf) && strings.HasSuffix(format, disabled) {
+		return true
+	}
+	return slices.ContainsFunc(v, func(a any) bool {
+		err, ok := a.(error)
+		return ok && strings.Contains(err.Error(), noRoom)
+	})
+}
+
 // logger passes the server's warnings and errors on. It keeps the last error,
 // so that a failed start can say why.
 type logger struct {
 	log   *slog.Logger
 	fatal chan struct{} // closed by the first fatal error
+	full  atomic.Bool   // something could not be stored
 	once  sync.Once
 	mu    sync.Mutex
 	last  string
@@ -28,6 +53,9 @@ func newLogger(log *slog.Logger) *logger { return &logger{log: log, fatal: make(
 
 func (l *logger) write(level slog.Level, format string, v ...any) {
 	msg := fmt.Sprintf(format, v...)
+	if tellsFull(format, v) {
+		l.full.Store(true)
+	}
 	if level >= slog.LevelError {
 		l.mu.Lock()
 		l.last = msg

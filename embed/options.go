@@ -2,6 +2,7 @@ package embed
 
 import (
 	"cmp"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -63,8 +64,14 @@ type Options struct {
 	// and it stays with the data folder. Empty: "helixd", in a cluster the
 	// host's name and Cluster.Listen.
 	Name string
+	// MinFree is how many bytes should be free on the disk of DataDir. With
+	// less the server should store nothing more, see [Server.Refuses]; it is
+	// begun anew when there is room again behind a full disk. 0: nobody looks.
+	MinFree int64
 	// Logger takes the server's warnings and errors; nil: none.
 	Logger *slog.Logger
+
+	password string // of userInside
 }
 
 func (o Options) withDefaults() (Options, error) {
@@ -76,6 +83,7 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("embed: data dir: %w", err)
 	}
 	o.DataDir = dir
+	o.password = rand.Text()
 	if o.MaxStore == 0 {
 		o.MaxStore = DefaultMaxStore
 	}
@@ -87,8 +95,8 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// serverOptions translates o and returns the password of Connect.
-func (o Options) serverOptions() (opts *server.Options, password string, err error) {
+// serverOptions translates o.
+func (o Options) serverOptions() (opts *server.Options, err error) {
 	opts = &server.Options{
 		ServerName:             o.Name,
 		JetStream:              true,
@@ -105,12 +113,12 @@ func (o Options) serverOptions() (opts *server.Options, password string, err err
 		NoSystemAccount:        true,
 		DisableJetStreamBanner: true,
 	}
-	if password, err = authorize(opts, o); err != nil {
-		return nil, "", err
+	if err := authorize(opts, o); err != nil {
+		return nil, err
 	}
 	if o.Listen != "" {
 		if opts.Host, opts.Port, err = splitAddress("listen address", o.Listen); err != nil {
-			return nil, "", err
+			return nil, err
 		}
 		if opts.Port == 0 {
 			opts.Port = server.RANDOM_PORT
@@ -119,17 +127,17 @@ func (o Options) serverOptions() (opts *server.Options, password string, err err
 	}
 	if o.WebSocket != nil {
 		if err := o.WebSocket.apply(opts); err != nil {
-			return nil, "", err
+			return nil, err
 		}
 	}
 	if o.Cluster == nil {
-		return opts, password, nil
+		return opts, nil
 	}
 	if err := o.Cluster.apply(opts); err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	if o.Listen == "" {
 		o.hideClientPort(opts)
 	}
-	return opts, password, nil
+	return opts, nil
 }

@@ -20,21 +20,21 @@ const (
 
 // ready waits until the server takes connections and, in a cluster, until that
 // can store something.
-func (s *Server) ready(ctx context.Context) error {
-	if err := s.listening(ctx); err != nil || s.opts.Cluster == nil {
+func (i *instance) ready(ctx context.Context) error {
+	if err := i.listening(ctx); err != nil || i.opts.Cluster == nil {
 		return err
 	}
-	return s.elected(ctx)
+	return i.elected(ctx)
 }
 
-func (s *Server) listening(ctx context.Context) error {
+func (i *instance) listening(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	for {
-		if err := s.failed(ctx); err != nil {
+		if err := i.failed(ctx); err != nil {
 			return err
 		}
-		if s.srv.ReadyForConnections(10*time.Millisecond) && s.srv.JetStreamEnabled() {
+		if i.srv.ReadyForConnections(10*time.Millisecond) && i.srv.JetStreamEnabled() {
 			return nil
 		}
 	}
@@ -42,39 +42,39 @@ func (s *Server) listening(ctx context.Context) error {
 
 // elected waits until this server follows a leader, or is it. That takes most
 // of the cluster's servers, whenever somebody starts them.
-func (s *Server) elected(ctx context.Context) error {
+func (i *instance) elected(ctx context.Context) error {
 	poll := time.NewTicker(20 * time.Millisecond)
 	defer poll.Stop()
 	notice := time.NewTicker(peersNotice)
 	defer notice.Stop()
 	for {
-		if err := s.failed(ctx); err != nil {
+		if err := i.failed(ctx); err != nil {
 			return err
 		}
-		if s.srv.Healthz(&server.HealthzOptions{JSMetaOnly: true}).StatusCode == http.StatusOK {
+		if i.srv.Healthz(&server.HealthzOptions{JSMetaOnly: true}).StatusCode == http.StatusOK {
 			return nil
 		}
 		select {
 		case <-poll.C:
 		case <-ctx.Done():
-		case <-s.log.fatal:
+		case <-i.log.fatal:
 		case <-notice.C:
-			s.waiting()
+			i.waiting()
 		}
 	}
 }
 
-func (s *Server) waiting() {
-	if s.opts.Logger == nil {
+func (i *instance) waiting() {
+	if i.opts.Logger == nil {
 		return
 	}
-	s.opts.Logger.Warn("waiting for most servers of the NATS cluster", slog.String("server", s.opts.Name),
-		slog.Any("connected", s.peers()), slog.Any("routes", s.opts.Cluster.Routes))
+	i.opts.Logger.Warn("waiting for most servers of the NATS cluster", slog.String("server", i.opts.Name),
+		slog.Any("connected", i.peers()), slog.Any("routes", i.opts.Cluster.Routes))
 }
 
 // peers names the servers that this one is connected to.
-func (s *Server) peers() []string {
-	routes, err := s.srv.Routez(nil)
+func (i *instance) peers() []string {
+	routes, err := i.srv.Routez(nil)
 	if err != nil {
 		return nil
 	}
@@ -88,10 +88,10 @@ func (s *Server) peers() []string {
 }
 
 // failed tells why waiting is of no use.
-func (s *Server) failed(ctx context.Context) error {
+func (i *instance) failed(ctx context.Context) error {
 	select {
-	case <-s.log.fatal:
-		return errors.New(s.log.lastError())
+	case <-i.log.fatal:
+		return errors.New(i.log.lastError())
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	default:

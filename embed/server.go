@@ -2,22 +2,28 @@ package embed
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 )
 
+// reconnectWait is the pause between two tries of a connection of Connect to
+// reach a server that is begun anew.
+const reconnectWait = 50 * time.Millisecond
+
 // Server is a running nats-server.
 type Server struct {
-	srv      *server.Server
-	log      *logger
-	opts     Options
-	password string // of userInside
-	unlock   func()
-	stop     sync.Once
+	opts   Options // ports that were left to the system are filled in
+	unlock func()
+	stop   sync.Once
+	disk   *disk // nil: nobody watches it
+
+	mu  sync.RWMutex
+	now *instance // changes when the server is begun anew
 }
 
 // Start runs a server and returns when it takes connections. In a cluster that
@@ -32,48 +38,66 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("embed: data dir: %w", err)
 	}
-	s, err := newEmbedded(o)
-	if err != nil {
-		unlock()
+	s := &Server{unlock: unlock}
+	if err := s.begin(ctx, o); err != nil {
+		s.Stop()
 		return nil, err
 	}
-	s.unlock = unlock
-	s.srv.SetLogger(s.log, false, false)
-	s.srv.Start()
-	if err := s.ready(ctx); err != nil {
-		s.Stop()
-		return nil, fmt.Errorf("embed: server did not start: %w", err)
+	if o.MinFree > 0 {
+		s.disk = watchDisk(s)
 	}
 	return s, nil
 }
 
-func newEmbedded(o Options) (*Server, error) {
+func (s *Server) begin(ctx context.Context, o Options) error {
 	name, fresh, err := o.identify()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	o.Name = name
-	opts, password, err := o.serverOptions()
+	first, err := newInstance(o)
 	if err != nil {
-		return nil, err
-	}
-	srv, err := newServer(opts, o.Subscribers)
-	if err != nil {
-		return nil, fmt.Errorf("embed: %w", err)
+		return err
 	}
 	if fresh {
 		if err := o.remember(); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return &Server{srv: srv, log: newLogger(o.Logger), opts: o, password: password}, nil
+	s.now = first
+	if err := first.start(ctx); err != nil {
+		return err
+	}
+	s.opts = first.fixed()
+	return nil
+}
+
+// restart begins the server anew: a store that met a full disk writes no more.
+// Connections of Connect come back by themselves.
+func (s *Server) restart(ctx context.Context) error {
+	s.instance().end()
+	next, err := newInstance(s.opts)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.now = next
+	s.mu.Unlock()
+	return next.start(ctx)
+}
+
+func (s *Server) instance() *instance {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.now
 }
 
 // Connect returns a connection through a pipe inside the process, which the
 // caller closes. It may do everything.
 func (s *Server) Connect(opts ...nats.Option) (*nats.Conn, error) {
 	inside := []nats.Option{
-		nats.InProcessServer(s.srv), nats.UserInfo(userInside, s.password), nats.ErrorHandler(s.log.clientError),
+		nats.InProcessServer(s), nats.UserInfo(userInside, s.opts.password), nats.ErrorHandler(s.instance().log.clientError),
+		nats.MaxReconnects(-1), nats.ReconnectWait(reconnectWait), nats.ReconnectJitter(reconnectWait, reconnectWait),
 	}
 	nc, err := nats.Connect("", append(inside, opts...)...)
 	if err != nil {
@@ -82,13 +106,23 @@ func (s *Server) Connect(opts ...nats.Option) (*nats.Conn, error) {
 	return nc, nil
 }
 
+// InProcessConn implements nats.InProcessConnProvider, for whichever server
+// runs now.
+func (s *Server) InProcessConn() (net.Conn, error) {
+	i := s.instance()
+	if !i.serves.Load() || !i.srv.Running() {
+		return nil, errors.New("embed: the server does not run")
+	}
+	return i.srv.InProcessConn()
+}
+
 // ClientURL is the address for NATS clients from outside, empty without
 // Options.Listen.
 func (s *Server) ClientURL() string {
 	if s.opts.Listen == "" {
 		return ""
 	}
-	return s.srv.ClientURL()
+	return s.instance().srv.ClientURL()
 }
 
 // Name is the server's name.
@@ -101,8 +135,12 @@ func (s *Server) SyncInterval() time.Duration { return s.opts.SyncInterval }
 // idempotent.
 func (s *Server) Stop() {
 	s.stop.Do(func() {
-		s.srv.Shutdown()
-		s.srv.WaitForShutdown()
+		if s.disk != nil {
+			s.disk.end()
+		}
+		if i := s.instance(); i != nil {
+			i.end()
+		}
 		s.unlock()
 	})
 }

@@ -54,5 +54,5 @@ func (s *Server) WebSocketURL() string {
 	if s.opts.WebSocket == nil {
 		return ""
 	}
-	return s.srv.WebsocketURL()
+	return s.instance().srv.WebsocketURL()
 }

@@ -1,0 +1,126 @@
+package embed
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+const (
+	// diskLook is how often the free space is looked at.
+	diskLook = time.Second
+	// diskFull is with how many free bytes a disk is full: what nats-server
+	// then could not store, it does not always say.
+	diskFull = 1 << 20
+	// MostReserve bounds what is kept free of erasure and retention, too, in
+	// bytes: half of Options.MinFree, at most this. They rewrite files of some
+	// MiB to make room, and damage what they can't write.
+	MostReserve = 64 << 20
+)
+
+// disk watches the free space of a server's folder.
+type disk struct {
+	s      *Server
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	free   func() (uint64, bool)
+
+	mu    sync.Mutex
+	bytes uint64 // that were free at the last look
+	low   bool   // less than MinFree, until there is a tenth more
+	full  bool   // something could not be stored: the server has to begin anew
+}
+
+func watchDisk(s *Server) *disk {
+	ctx, cancel := context.WithCancel(context.Background())
+	d := &disk{s: s, cancel: cancel, free: func() (uint64, bool) { return FreeBytes(s.opts.DataDir) }}
+	d.look(ctx)
+	d.wg.Go(func() { d.watch(ctx) })
+	return d
+}
+
+func (d *disk) end() {
+	d.cancel()
+	d.wg.Wait()
+}
+
+func (d *disk) watch(ctx context.Context) {
+	every := time.NewTicker(diskLook)
+	defer every.Stop()
+	for {
+		select {
+		case <-every.C:
+			d.look(ctx)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// look takes note of the free space, and begins the server anew where that
+// helps.
+func (d *disk) look(ctx context.Context) {
+	free, ok := d.free()
+	if !ok {
+		return
+	}
+	least := uint64(d.s.opts.MinFree)
+	now := d.s.instance()
+	d.mu.Lock()
+	was := d.low || d.full
+	d.bytes = free
+	d.low = free < least || d.low && free < least+least/10
+	d.full = d.full || free < diskFull || now.log.full.Load() || !now.srv.JetStreamEnabled()
+	low, full := d.low, d.full
+	d.mu.Unlock()
+	switch {
+	case !was && full:
+		d.say(slog.LevelError, "the disk was full: nothing is stored until there is room", free)
+	case !was && low:
+		d.say(slog.LevelError, "little room is left on the disk: nothing is stored until there is more", free)
+	case full && !low:
+		if err := d.s.restart(ctx); err != nil {
+			if ctx.Err() == nil {
+				d.say(slog.LevelError, "the embedded server can't begin anew, and is tried again", free, slog.Any("error", err))
+			}
+			return
+		}
+		d.mu.Lock()
+		d.full = false
+		d.mu.Unlock()
+		d.say(slog.LevelWarn, "there is room on the disk again: the embedded server has begun anew", free)
+	case was && !low:
+		d.say(slog.LevelWarn, "there is room on the disk again", free)
+	}
+}
+
+func (d *disk) say(level slog.Level, text string, free uint64, more ...slog.Attr) {
+	if log := d.s.opts.Logger; log != nil {
+		attrs := append([]slog.Attr{slog.Uint64("free", free), slog.Int64("minFree", d.s.opts.MinFree)}, more...)
+		log.LogAttrs(context.Background(), level, text, attrs...)
+	}
+}
+
+// Refuses tells why the server should store nothing now; empty: it may. What
+// frees room, as erasure does, may go on for longer: up to half of
+// Options.MinFree, at most MostReserve.
+func (s *Server) Refuses(frees bool) string {
+	d := s.disk
+	if d == nil {
+		return ""
+	}
+	full := s.instance().log.full.Load()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	least := uint64(s.opts.MinFree)
+	reserve := min(least/2, MostReserve)
+	switch {
+	case d.full || full:
+		return "the disk of the data folder was full: when there is room, this server goes on by itself"
+	case d.low && (!frees || d.bytes < reserve):
+		return fmt.Sprintf("%.1f MiB are free on the disk of the data folder, less than %.1f MiB", float64(d.bytes)/(1<<20), float64(least)/(1<<20))
+	}
+	return ""
+}
