@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/json"
+	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -63,7 +64,7 @@ cors: {origins: ["https://app.example"]}
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	stopped := make(chan error, 1)
-	go func() { stopped <- d.run(ctx) }()
+	go func() { stopped <- d.run(ctx, nil) }()
 	client := &http.Client{Transport: new(http.Transport)}
 	defer client.CloseIdleConnections()
 	status := func(session, token string) int {
@@ -110,7 +111,7 @@ func TestDaemonNeedsAuth(t *testing.T) {
 	auth, err = authOf(config.Default().Auth)
 	require.NoError(t, err)
 	require.Nil(t, auth)
-	err = serveCmd{}.Run(&process{ctx: t.Context(), log: slog.New(slog.DiscardHandler)})
+	err = serveCmd{}.Run(&process{ctx: t.Context(), stderr: io.Discard})
 	require.ErrorContains(t, err, "nobody could use this: set auth.tokens or auth.jwt")
 	require.False(t, strings.Contains(err.Error(), "\n"))
 }

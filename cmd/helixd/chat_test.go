@@ -30,7 +30,7 @@ func startWith(t *testing.T, text string) string {
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	stopped := make(chan error, 1)
-	go func() { stopped <- d.run(ctx) }()
+	go func() { stopped <- d.run(ctx, nil) }()
 	t.Cleanup(func() {
 		stop()
 		require.NoError(t, <-stopped)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -15,15 +16,18 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/projector/sqlite"
 	"github.com/helixd/helixd/snapshot"
 	foldsjs "github.com/helixd/helixd/snapshot/jetstream"
 )
 
 const (
-	openTimeout       = time.Minute      // to connect and find the streams
-	shutdownTimeout   = 10 * time.Second // for requests that are under way
+	openTimeout       = time.Minute // to connect and find the streams
 	readHeaderTimeout = 10 * time.Second
 	idleTimeout       = 2 * time.Minute
+	// shutdownTimeout is for requests that are under way; longer than a slow log
+	// takes to answer one, or its client would not learn what became of it.
+	shutdownTimeout = httpapi.WriteTimeout + 5*time.Second
 )
 
 // daemon is everything that runs; close it in the reverse order of its start.
@@ -32,7 +36,11 @@ type daemon struct {
 	natsURL      string // where NATS clients from outside connect, or empty
 	webSocketURL string // the same over WebSocket
 	info         eventlog.Info
+	refuses      func(frees bool) string // why nothing should be stored; nil: nobody knows
 	front        *front
+	models       *sqlite.Models // nil: this node keeps none
+	notify       *notifier      // nil: nobody is told of reloads
+	reloader     *reloader
 	closers      []func()
 }
 
@@ -72,8 +80,9 @@ func (d *daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 	d.onClose(nc.Close)
 	ctx, cancel := context.WithTimeout(ctx, openTimeoutOf(c))
 	defer cancel()
+	measured := newMetrics(c.Metrics.Enabled)
 	store, err := jetstream.Open(ctx, nc, &jetstream.Options{
-		Partitions: c.NATS.Partitions, Replicas: c.NATS.Replicas, Durability: durability,
+		Partitions: c.NATS.Partitions, Replicas: c.NATS.Replicas, Durability: durability, Refuses: d.refuses, Metrics: measured.log,
 	})
 	if err != nil {
 		return err
@@ -88,30 +97,47 @@ func (d *daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 	if err != nil {
 		return err
 	}
-	states := snapshot.New(store, &snapshot.StoreOptions{Folds: folds, Logger: log})
-	if agents, err = d.openMCP(ctx, c, agents, log); err != nil {
+	states := snapshot.New(store, &snapshot.StoreOptions{Folds: folds, Logger: log, Metrics: measured.folds})
+	d.openReadModels(c, store, states, log)
+	d.onClose(measured.state.watch(store, d.models))
+	mcp := &mcpServers{log: log}
+	agents, servers, err := mcp.open(ctx, c, agents)
+	if err != nil {
 		return err
 	}
+	mcp.use(servers, nil)
+	d.onClose(mcp.close)
 	node := "node-" + ulid.Make().String()
 	between, err := dial() // what nodes say to each other does not wait behind the log's traffic
 	if err != nil {
 		return err
 	}
 	d.onClose(between.Close)
-	runs, err := queue.Open(ctx, between, queue.Options{Node: node, Replicas: c.NATS.Replicas, Logger: log})
+	runs, err := queue.Open(ctx, between, queue.Options{Node: node, Replicas: c.NATS.Replicas, Logger: log, Metrics: measured.queue})
 	if err != nil {
 		return err
 	}
 	d.onClose(runs.Close)
-	loop, err := agentloop.New(store, agents, &agentloop.Options{Node: node, Logger: log, States: states, Queue: runs})
+	tracer, err := d.openTracing(ctx, c.Tracing, node, log)
+	if err != nil {
+		return err
+	}
+	loop, err := agentloop.New(store, agents, &agentloop.Options{
+		Node: node, Logger: log, States: states, Queue: runs, ExpireAfter: c.Sessions.ExpireAfter,
+		Tracer: tracer, TraceContent: c.Tracing.Content, Metrics: measured.loop,
+	})
 	if err != nil {
 		return err
 	}
 	d.onClose(loop.Stop)
+	d.reloader = &reloader{started: c, mcp: mcp, loop: loop, runs: runs, models: d.models, log: log}
+	d.onClose(d.reloader.close)
 	opts := httpapi.Options{
 		Log: store, Loop: loop, States: states, AllowUnauthenticated: c.Auth.AllowUnauthenticated, Logger: log, Version: version(),
-		Origins: c.CORS.Origins, Chat: chatOf(c.Chat, agents),
+		Origins: c.CORS.Origins, Chat: chatOf(c.Chat, agents), ReadModels: d.readModels(),
+		Reload:    d.reloader.reload,
 		Subscribe: subscribing(minter, c.NATS.Subscribers, d.natsURL, d.webSocketURL),
+		Gatherer:  measured.gatherer, ProtectMetrics: c.Metrics.RequireAuth, Metrics: measured.http,
 	}
 	if opts.Auth, err = authOf(c.Auth); err != nil {
 		return err
@@ -120,11 +146,13 @@ func (d *daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 	if err != nil {
 		return err
 	}
+	d.reloader.api = api
 	d.onClose(func() { api.Close() })
 	d.onClose(func() { d.front.shutdown(func() { api.Close() }) }) // streams would never end by themselves
 	d.onClose(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), c.DrainTimeout)
 		defer cancel()
+		d.front.leave()
 		runs.Leave()
 		loop.Drain(ctx)
 	})
@@ -132,7 +160,8 @@ func (d *daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 	if err := runs.Serve(loop); err != nil {
 		return err
 	}
-	d.front.open(api)
+	d.onClose(startSchedule(upkeep(c, loop, states, d.readModels()), runs.First, log))
+	d.front.open(withPProf(c.Debug, api))
 	d.front.serve(listener)
 	return nil
 }
@@ -171,16 +200,29 @@ func (d *daemon) close() {
 	d.closers = nil
 }
 
-// run serves until ctx ends.
-func (d *daemon) run(ctx context.Context) error {
+// run serves until ctx ends. It reloads at each hangup; nil: never.
+func (d *daemon) run(ctx context.Context, hangups <-chan os.Signal) error {
 	ended := make(chan error, 1)
 	go func() { ended <- d.front.wait() }()
-	select {
-	case err := <-ended:
-		d.close()
-		return err
-	case <-ctx.Done():
-		d.close()
-		return <-ended
+	for {
+		select {
+		case <-hangups:
+			d.hangup(ctx)
+		case err := <-ended:
+			d.close()
+			return err
+		case <-ctx.Done():
+			d.close()
+			return <-ended
+		}
 	}
+}
+
+// hangup reloads; what is wrong is logged.
+func (d *daemon) hangup(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	d.notify.reloading()
+	defer d.notify.reloaded(d.url)
+	_, _ = d.reloader.reload(ctx)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/cmd/helixd/config"
 )
 
 // devNATSListen is where dev takes NATS clients if the port is free.
@@ -16,7 +17,7 @@ type devCmd struct {
 }
 
 func (c devCmd) Run(p *process) error {
-	cfg, err := c.load()
+	cfg, err := c.load(p)
 	if err != nil {
 		return err
 	}
@@ -50,12 +51,23 @@ func (c devCmd) Run(p *process) error {
 	if err != nil {
 		return err
 	}
+	if c.Config != "" {
+		d.reloader.readBy(func() (*config.Config, []agentloop.Agent, error) {
+			next, err := c.read(p.logs)
+			if err != nil {
+				return nil, nil, err
+			}
+			next.Auth.AllowUnauthenticated, next.NATS.Listen = cfg.Auth.AllowUnauthenticated, cfg.NATS.Listen
+			agents, err := agentsOf(next)
+			return next, agents, err
+		})
+	}
 	agent := demoAgent
 	if len(agents) > 0 && c.Config != "" {
 		agent = agents[0].Name
 	}
 	fmt.Fprint(p.stdout, welcome(d, cfg.DataDir, agent))
-	return d.run(p.ctx)
+	return d.run(p.ctx, nil)
 }
 
 func isFree(address string) bool {

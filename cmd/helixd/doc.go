@@ -4,6 +4,9 @@
 //	helixd serve --config FILE    the daemon
 //	helixd tail SESSION           follow a session's stream
 //	helixd sessions               list sessions
+//	helixd runs, usage            runs of all sessions, and what they used (daemon only)
+//	helixd search WORDS           messages and tool calls with these words (daemon only)
+//	helixd parked                 records that could not be used (daemon only)
 //	helixd state SESSION          the folded state, at any sequence
 //	helixd records SESSION        every record of the log, with its envelope
 //	helixd append SESSION [FILE]  append an outside producer's chunks (daemon only)
@@ -11,8 +14,12 @@
 //	helixd import [FILE]          a new session of exported records
 //	helixd erase SESSION --yes    every byte of a session, for good
 //	helixd retain                 remove old records from the log, or for good
-//	helixd verify [SESSION...]    look for damage in the store
+//	helixd backup --out FILE      everything, as of one moment, while it is in use
+//	helixd restore FILE           a deployment of a backup
+//	helixd verify [SESSION...]    look for damage in the store, or in a backup
 //	helixd doctor                 look at the deployment and say what to change
+//	helixd healthy                ask a daemon whether it takes work
+//	helixd reload                 have a daemon read its agents and tokens anew
 //	helixd version
 //
 // The commands that read work against a daemon (--server URL) or directly on

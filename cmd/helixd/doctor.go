@@ -36,25 +36,26 @@ import (
 //	 "error": "…"}            // why it could not look at all or at the rest; else missing
 //
 // There is one check for all that is ok with an id, and one for each thing
-// that is not. The ids: config, folder, disk, daemon, and those of
+// that is not. The ids: config, readModels, tracing, folder, disk, daemon, listings, and those of
 // jetstream.Examine: connection, security, permissions, jetstream, versions,
 // streams, partitions, settings, replicas, durability, limits, clock.
 //
 // The exit code is 0 without a problem, 1 with one, 2 if it could not look.
 type doctorCmd struct {
 	configFlags
-	NATS   string `name:"nats" help:"NATS deployment to look at, in place of the configured one."`
-	Creds  string `help:"Credentials file for --nats." type:"path"`
-	Server string `help:"URL of a daemon to look at: all that is known through HTTP."`
-	Token  string `help:"Bearer token for the daemon." env:"HELIX_TOKEN"`
-	JSON   bool   `help:"Print JSON."`
+	NATS       string `name:"nats" help:"NATS deployment to look at, in place of the configured one."`
+	Creds      string `help:"Credentials file for --nats." type:"path"`
+	ConfigOnly bool   `help:"Look at the configuration alone: nothing is started, and of the deployment nothing is looked at."`
+	Server     string `help:"URL of a daemon to look at: all that is known through HTTP."`
+	Token      string `help:"Bearer token for the daemon." env:"HELIX_TOKEN"`
+	JSON       bool   `help:"Print JSON."`
 }
 
 // Help is shown by helixd doctor --help.
 func (doctorCmd) Help() string {
 	return `It stores nothing and creates no stream. Each line is ok, a warning or a problem, what was looked at, what was found and, behind ->, what to change.
 
-With --json: {"version", "checks": [{"id", "status": "ok|warning|problem", "target"?, "found", "advice"?}], "warnings", "problems", "error"?}. The ids are stable: config, folder, disk, daemon, connection, security, permissions, jetstream, versions, streams, partitions, settings, replicas, durability, limits, clock.
+With --json: {"version", "checks": [{"id", "status": "ok|warning|problem", "target"?, "found", "advice"?}], "warnings", "problems", "error"?}. The ids are stable: config, readModels, tracing, folder, disk, daemon, listings, connection, security, permissions, jetstream, versions, streams, partitions, settings, replicas, durability, limits, clock.
 
 The exit code is 0 without a problem, 1 with one, 2 if it could not look.`
 }
@@ -65,6 +66,10 @@ const (
 	checkFolder = "folder" // of the embedded server
 	checkDisk   = "disk"
 	checkDaemon = "daemon"
+
+	checkReadModels = "readModels" // their file
+	checkTracing    = "tracing"    // the collector
+	checkListings   = "listings"   // of a daemon's read models
 )
 
 // doctorTimeout bounds the whole look.
@@ -120,7 +125,7 @@ type doctor struct {
 }
 
 func (d *doctor) examine(ctx context.Context) error {
-	c, err := d.cmd.load()
+	c, err := d.cmd.read(d.process.logs)
 	if err != nil {
 		for line := range strings.Lines(err.Error()) {
 			d.problem(checkConfig, d.cmd.Config, strings.TrimSpace(line), "correct the key that is named; helixd serve does not start with it")
@@ -129,7 +134,12 @@ func (d *doctor) examine(ctx context.Context) error {
 	}
 	d.config = c
 	d.configuration()
+	if d.cmd.Server == "" && d.cmd.NATS == "" {
+		d.readModels()
+		d.tracing(ctx)
+	}
 	switch {
+	case d.cmd.ConfigOnly:
 	case d.cmd.NATS != "":
 		c.NATS.URL = d.cmd.NATS
 		err = d.deployment(ctx)
@@ -158,10 +168,8 @@ func (d *doctor) configuration() {
 		return
 	}
 	if !d.config.Auth.Configured() && !d.config.Auth.AllowUnauthenticated {
-		d.out.add(jetstream.Check{
-			ID: checkConfig, Status: jetstream.Doubtful, Target: d.cmd.Config, Found: d.cmd.Config + " lets nobody in",
-			Advice: "set auth.tokens or auth.jwt; without them helixd serve starts only with auth.allowUnauthenticated",
-		})
+		d.doubt(checkConfig, d.cmd.Config, d.cmd.Config+" lets nobody in",
+			"set auth.tokens or auth.jwt; without them helixd serve starts only with auth.allowUnauthenticated")
 		return
 	}
 	d.ok(checkConfig, "%s", d.cmd.Config)
@@ -228,6 +236,10 @@ func (d *doctor) options() *jetstream.ExamineOptions {
 
 func (d *doctor) ok(id, format string, args ...any) {
 	d.out.add(jetstream.Check{ID: id, Status: jetstream.Healthy, Found: fmt.Sprintf(format, args...)})
+}
+
+func (d *doctor) warning(id, found, advice string) {
+	d.out.add(jetstream.Check{ID: id, Status: jetstream.Doubtful, Found: found, Advice: advice})
 }
 
 func (d *doctor) problem(id, target, found, advice string) {

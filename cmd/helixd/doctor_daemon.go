@@ -50,6 +50,7 @@ func (d *doctor) daemon(ctx context.Context, base string) error {
 			"look at the daemon's log, and at its NATS servers: helixd doctor --nats URL")
 	}
 	d.daemonDurability(r)
+	d.daemonReadModels(r)
 	d.daemonClock(base, resp.Header.Get("Date"), asked, came)
 	return nil
 }
@@ -63,6 +64,23 @@ func (d *doctor) daemonDurability(r httpapi.Readiness) {
 		c.Status, c.Advice = jetstream.Ill, "keep the streams in files: helixd doctor --nats URL tells which are not"
 	}
 	d.out.add(c)
+}
+
+// daemonReadModels tells how listings are, where the daemon keeps any.
+func (d *doctor) daemonReadModels(r httpapi.Readiness) {
+	switch f := r.ReadModels; {
+	case f == nil:
+	case f.Problem != "":
+		d.warning(checkListings, f.Problem, "look at the daemon's log; the file can be removed at any time, and is made again")
+	case f.Rebuilding:
+		d.warning(checkListings, "they are being made anew; listings lack sessions", "wait until they are whole")
+	case f.Parked > 0:
+		d.warning(checkListings, fmt.Sprintf("records that could not be used: %d", f.Parked), "helixd parked lists them; helixd verify tells whether they are damaged")
+	case !f.Current:
+		d.ok(checkListings, "listings are about %d records behind the log", f.Lag)
+	default:
+		d.ok(checkListings, "listings are at the log's end")
+	}
 }
 
 // daemonClock compares its clock with ours, as exactly as its answer tells.

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 
+	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog/jetstream"
 )
 
@@ -15,15 +16,16 @@ const (
 
 // disk looks how much room is left for the data folder, where the system tells.
 func (d *doctor) disk(dir string) {
-	free, ok := freeBytes(existingParent(dir))
+	free, ok := embed.FreeBytes(existingParent(dir))
 	if !ok {
 		return
 	}
 	c := jetstream.Check{ID: checkDisk, Status: jetstream.Healthy, Found: fmt.Sprintf("%.1f GiB are free for %s", float64(free)/(1<<30), dir)}
+	least := max(roomIll, uint64(d.config.Disk.MinFree)) // with less it is read-only
 	switch {
-	case free < roomIll:
+	case free < least:
 		c.Status = jetstream.Ill
-	case free < roomDoubtful:
+	case free < max(roomDoubtful, 2*least):
 		c.Status = jetstream.Doubtful
 	}
 	if c.Status != jetstream.Healthy {

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/projector/readmodel"
 )
 
 // doctorText runs the command by a clock, and returns what it prints.
@@ -127,4 +129,85 @@ func TestDoctorOnAClusterNodeThatIsStopped(t *testing.T) {
 	_, err := doctorText(t, t.Context(), time.Now, "--data-dir", dir)
 	require.Equal(t, 2, max(exitCode(err), doctorCode(err)))
 	require.ErrorContains(t, err, "start helixd serve, then look again")
+}
+
+// TestDoctorOnAConfiguration: all that is wrong is told at once, where it is,
+// and nothing is started.
+func TestDoctorOnAConfiguration(t *testing.T) {
+	for name, tt := range map[string]struct {
+		text string
+		code int
+		want []string
+	}{
+		"good": {"auth: {tokens: [{token: hunter2}]}\n", 0, []string{"ok       config       FILE", "ok       readModels   ", "problems: 0"}},
+		"problems": {
+			"lissten: x\nauth: {tokens: [{token: env:NOT_SET}]}\nagents:\n  a: {model: {provider: openai, name: m, apiKey: file:missing.key}, maxSteps: 0}\n" +
+				"tracing: {headers: {Authorization: \"Bearer hunter2\\n\"}, sampleRatio: 2}\n", 1,
+			[]string{
+				"FILE:4: lissten: unknown key", "FILE:5: auth.tokens[0].token: environment variable NOT_SET is not set",
+				"FILE:7: agents.a.model.apiKey: cannot read file missing.key", "FILE:7: agents.a.maxSteps: must be at least 1",
+				"FILE:8: tracing.headers.Authorization: must not contain control characters", "FILE:8: tracing.sampleRatio: must be from 0 to 1", "problems: 6",
+			},
+		},
+		"nobody": {"", 0, []string{"warning  config       FILE lets nobody in"}},
+		"read models": {
+			"auth: {tokens: [{token: hunter2}]}\nreadModels: {file: /dev/null/x/y.db}\n", 1,
+			[]string{"problem  readModels   ", "or change readModels.file"},
+		},
+		"no collector": {
+			"auth: {tokens: [{token: hunter2}]}\ntracing: {endpoint: \"http://me:hunter2@127.0.0.1:1\", headers: {Authorization: hunter2}}\n", 0,
+			[]string{"warning  tracing      http://xxxxx@127.0.0.1:1 can't be reached: "},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := writeConfig(t, tt.text)
+			out, err := doctorText(t, t.Context(), time.Now, "--config", path, "--config-only")
+			code := 0
+			if err != nil {
+				code = max(exitCode(err), doctorCode(err))
+			}
+			require.Equal(t, tt.code, code, "%v\n%s", err, out)
+			for _, want := range tt.want {
+				require.Contains(t, out, strings.ReplaceAll(want, "FILE", path))
+			}
+			require.NotContains(t, out, "hunter2")
+			require.NoFileExists(t, filepath.Join(filepath.Dir(path), "data"))
+		})
+	}
+}
+
+func TestDoctorOnACollector(t *testing.T) {
+	for status, want := range map[int]string{200: "ok       tracing      ", 401: "correct tracing.headers", 404: "correct tracing.endpoint"} {
+		collector := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/base/v1/traces" || r.Header.Get("Authorization") != "hunter2" {
+				status = 500
+			}
+			w.WriteHeader(status)
+		}))
+		t.Cleanup(collector.Close)
+		path := writeConfig(t, "auth: {tokens: [{token: t}]}\ntracing: {endpoint: \""+collector.URL+"/base\", headers: {Authorization: hunter2}}\n")
+		out, err := doctorText(t, t.Context(), time.Now, "--config", path, "--config-only", "--json")
+		require.Equal(t, status == 401, errors.Is(err, errIll), out)
+		out, _ = doctorText(t, t.Context(), time.Now, "--config", path, "--config-only")
+		require.Contains(t, out, want)
+		require.NotContains(t, out, "hunter2")
+	}
+}
+
+func TestDoctorOnADaemonsReadModels(t *testing.T) {
+	r := httpapi.Readiness{Ready: true, Durability: "fsync", Backend: "jetstream"}
+	for want, fresh := range map[string]*readmodel.Fresh{
+		"": nil,
+		"ok       listings     listings are at the log's end":                                             {Current: true},
+		"ok       listings     listings are about 7 records behind the log":                               {Lag: 7},
+		"warning  listings     they are being made anew":                                                  {Rebuilding: true},
+		"warning  listings     records that could not be used: 2\n                      -> helixd parked": {Current: true, Parked: 2},
+		"warning  listings     they do not get on":                                                        {Lag: 1, Problem: "they do not get on"},
+	} {
+		r.ReadModels = fresh
+		out, err := doctorText(t, t.Context(), time.Now, "--server", readyzServer(t, 200, r))
+		require.NoError(t, err)
+		require.Contains(t, out, want)
+		require.Equal(t, want != "", strings.Contains(out, "listings"))
+	}
 }

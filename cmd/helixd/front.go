@@ -16,6 +16,7 @@ import (
 type front struct {
 	server  *http.Server
 	handler atomic.Pointer[http.Handler] // nil: the daemon is starting
+	leaves  atomic.Bool                  // clients shall connect elsewhere
 	once    sync.Once
 	failed  chan error // gets why it serves no more, once
 }
@@ -38,6 +39,9 @@ func (f *front) serve(listener net.Listener) {
 
 // ServeHTTP implements http.Handler.
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if f.leaves.Load() {
+		w.Header().Set("Connection", "close")
+	}
 	if h := f.handler.Load(); h != nil {
 		(*h).ServeHTTP(w, r)
 		return
@@ -54,6 +58,11 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // open begins to serve what the daemon is for.
 func (f *front) open(h http.Handler) { f.handler.Store(&h) }
+
+// leave has each answer close its connection, before shutdown closes those that
+// are idle: a client may just then send a POST on one, and can't know what
+// became of it.
+func (f *front) leave() { f.leaves.Store(true) }
 
 // shutdown waits for requests that are under way, up to a deadline. Streams end
 // when endStreams is called.

@@ -8,30 +8,38 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 
-	"github.com/alecthomas/kong"
+	"github.com/helixd/helixd/cmd/helixd/config"
 )
 
 // cli is the command line.
 type cli struct {
-	LogLevel slog.Level `help:"Least level of log messages: debug, info, warn or error." default:"info" env:"HELIX_LOG_LEVEL"`
+	logFlags
 
-	Dev      devCmd      `cmd:"" help:"Run everything in one process, with demo agents."`
-	Serve    serveCmd    `cmd:"" help:"Run the daemon."`
-	Tail     tailCmd     `cmd:"" help:"Follow a session's stream until it ends."`
-	Sessions sessionsCmd `cmd:"" help:"List sessions."`
-	State    stateCmd    `cmd:"" help:"Show a session's folded state."`
-	Records  recordsCmd  `cmd:"" help:"Show a session's records with their envelopes."`
-	Append   appendCmd   `cmd:"" help:"Append chunks of an outside producer to a session."`
-	Export   exportCmd   `cmd:"" help:"Write all records of a session, one a line, for import elsewhere."`
-	Import   importCmd   `cmd:"" help:"Make a new session of exported records."`
-	Erase    eraseCmd    `cmd:"" help:"Erase a session, every byte of it."`
-	Retain   retainCmd   `cmd:"" help:"Remove old records from the log, or for good."`
-	Verify   verifyCmd   `cmd:"" help:"Look for damage in what is stored; exit code 2 if there is any."`
-	Doctor   doctorCmd   `cmd:"" help:"Look at the deployment and say what to change; exit code 1 if there is a problem, 2 if it could not look."`
-	Version  versionCmd  `cmd:"" help:"Show the version."`
+	Dev      devCmd      `cmd:"" group:"run" help:"Run everything in one process, with demo agents."`
+	Serve    serveCmd    `cmd:"" group:"run" help:"Run the daemon."`
+	Tail     tailCmd     `cmd:"" group:"look" help:"Follow a session's stream until it ends."`
+	Sessions sessionsCmd `cmd:"" group:"look" help:"List sessions."`
+	Runs     runsCmd     `cmd:"" group:"look" help:"List runs of all sessions, the last begun first."`
+	Usage    usageCmd    `cmd:"" group:"look" help:"Sum what was used and cost, by agent, model, user or day."`
+	Search   searchCmd   `cmd:"" group:"look" help:"Find messages and tool calls by their words."`
+	Parked   parkedCmd   `cmd:"" group:"look" help:"List the records that could not be used."`
+	State    stateCmd    `cmd:"" group:"look" help:"Show a session's folded state."`
+	Records  recordsCmd  `cmd:"" group:"look" help:"Show a session's records with their envelopes."`
+	Append   appendCmd   `cmd:"" group:"change" help:"Append chunks of an outside producer to a session."`
+	Export   exportCmd   `cmd:"" group:"look" help:"Write all records of a session, one a line, for import elsewhere."`
+	Import   importCmd   `cmd:"" group:"change" help:"Make a new session of exported records."`
+	Erase    eraseCmd    `cmd:"" group:"change" help:"Erase a session, every byte of it."`
+	Retain   retainCmd   `cmd:"" group:"care" help:"Remove old records from the log, or for good."`
+	Backup   backupCmd   `cmd:"" group:"care" help:"Write everything that is stored to a file, while it is in use."`
+	Restore  restoreCmd  `cmd:"" group:"care" help:"Make a deployment of a backup, with every sequence as it was."`
+	Sweep    sweepCmd    `cmd:"" group:"care" help:"End the sessions that have expired and still wait."`
+	Verify   verifyCmd   `cmd:"" group:"care" help:"Look for damage in what is stored; exit code 2 if there is any."`
+	Doctor   doctorCmd   `cmd:"" group:"care" help:"Look at the deployment and say what to change; exit code 1 if there is a problem, 2 if it could not look."`
+	Healthy  healthyCmd  `cmd:"" group:"care" help:"Ask a daemon whether it takes work; exit code 1 if it does not."`
+	Reload   reloadCmd   `cmd:"" group:"care" help:"Have a daemon read its agents and tokens anew."`
+	Version  versionCmd  `cmd:"" group:"care" help:"Show the version."`
 }
 
 // process is what a command has of its process.
@@ -39,43 +47,35 @@ type process struct {
 	ctx    context.Context // ends at SIGINT and SIGTERM
 	stdin  io.Reader
 	stdout io.Writer
-	log    *slog.Logger
+	stderr io.Writer
+	log    *slog.Logger // to stderr
+	logs   logFlags     // what log is made of, for those that read a configuration
 }
+
+// untilStopped are the commands whose end is a signal. To any other it is a
+// failure: half a backup is none.
+var untilStopped = map[string]bool{"serve": true, "dev": true, "tail": true}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	var c cli
-	k := kong.Parse(&c, kong.Name("helixd"), kong.UsageOnError(),
-		kong.Description("The durable home of AI-agent sessions."))
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: c.LogLevel}))
-	err := k.Run(&process{ctx: ctx, stdin: os.Stdin, stdout: os.Stdout, log: log})
+	parser, err := newParser(&c)
+	if err != nil {
+		panic(err) // the commands are not well defined
+	}
+	k, err := parser.Parse(os.Args[1:])
+	parser.FatalIfErrorf(err)
+	p := &process{ctx: ctx, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, logs: c.logFlags}
+	cfg := config.Default()
+	k.FatalIfErrorf(c.set(cfg))
+	p.log = newLogger(p.stderr, cfg.Log)
+	err = k.Run(p)
 	switch {
-	case err == nil, errors.Is(err, context.Canceled) && ctx.Err() != nil:
+	case err == nil, untilStopped[k.Selected().Name] && errors.Is(err, context.Canceled) && ctx.Err() != nil:
 	default:
 		fmt.Fprintln(os.Stderr, "helixd:", err)
 		os.Exit(max(exitCode(err), doctorCode(err)))
 	}
-}
-
-type versionCmd struct{}
-
-func (versionCmd) Run(p *process) error {
-	_, err := fmt.Fprintln(p.stdout, "helixd", version())
-	return err
-}
-
-// version is the module's version, or the commit that it was built from.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && (info.Main.Version == "" || info.Main.Version == "(devel)") {
-			return s.Value
-		}
-	}
-	return info.Main.Version
 }

@@ -73,7 +73,7 @@ func TestAnAgentCallsAnMCPTool(t *testing.T) {
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	stopped := make(chan error, 1)
-	go func() { stopped <- d.run(ctx) }()
+	go func() { stopped <- d.run(ctx, nil) }()
 
 	resp, err := http.Post(d.url+"/start", "application/json", strings.NewReader(`{"sessionId":"x","agentType":"a","message":"go"}`))
 	require.NoError(t, err)

@@ -59,6 +59,7 @@ func (d *daemon) connect(ctx context.Context, c *config.Config, openNATS bool, s
 		return nil, "", err
 	}
 	d.onClose(srv.Stop)
+	d.refuses = srv.Refuses
 	d.natsURL, d.webSocketURL = srv.ClientURL(), srv.WebSocketURL()
 	inside := func() (*nats.Conn, error) { return srv.Connect() }
 	if c.NATS.Cluster.Listen != "" {
@@ -76,6 +77,7 @@ func embedOptions(c *config.Config, openNATS bool, subscribers []string, log *sl
 	o := embed.Options{
 		DataDir: filepath.Join(c.DataDir, "jetstream"), SyncInterval: c.SyncInterval(), Listen: n.Listen,
 		User: n.User, Password: n.Password.Reveal(), AllowRead: openNATS, Subscribers: subscribers, Name: n.Name, Logger: log,
+		MinFree: int64(c.Disk.MinFree),
 	}
 	if w := n.WebSocket; w.Listen != "" {
 		o.WebSocket = &embed.WebSocket{Listen: w.Listen, Cert: w.Cert, Key: w.Key, Origins: c.CORS.Origins}

@@ -8,58 +8,9 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/helixd/helixd/eventlog"
 )
-
-type sessionsCmd struct {
-	sourceFlags
-	AgentType string `help:"Only sessions of this agent."`
-	Status    string `help:"Only sessions of this status."`
-	Limit     int    `help:"At most so many." default:"50"`
-	Offset    int    `help:"Leave out so many."`
-}
-
-func (c sessionsCmd) Run(p *process) error {
-	s, err := c.open(p.ctx)
-	if err != nil {
-		return err
-	}
-	defer s.close()
-	q := url.Values{"limit": {strconv.Itoa(c.Limit)}, "offset": {strconv.Itoa(c.Offset)}}
-	if c.AgentType != "" {
-		q.Set("agentType", c.AgentType)
-	}
-	if c.Status != "" {
-		q.Set("status", c.Status)
-	}
-	body, err := s.get(p.ctx, "/sessions?"+q.Encode(), nil)
-	if err != nil {
-		return err
-	}
-	defer body.Close()
-	if c.JSON {
-		return copyAll(p.stdout, body)
-	}
-	var page struct {
-		Items []struct {
-			SessionID, AgentType, Status string
-			HeadSequence                 uint64
-		}
-		Total   int
-		HasMore bool
-	}
-	if err := json.NewDecoder(body).Decode(&page); err != nil {
-		return err
-	}
-	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "SESSION\tAGENT\tSTATUS\tHEAD")
-	for _, i := range page.Items {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\n", i.SessionID, i.AgentType, i.Status, i.HeadSequence)
-	}
-	return w.Flush()
-}
 
 type stateCmd struct {
 	sourceFlags

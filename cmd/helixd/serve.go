@@ -3,8 +3,12 @@ package main
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
+	"os/signal"
+	"syscall"
 
+	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/cmd/helixd/config"
 )
 
@@ -18,30 +22,51 @@ type configFlags struct {
 	NATSListen *string `name:"nats-listen" help:"Address on which the embedded server takes NATS clients."`
 }
 
-// load reads the configuration and sets the flags that were given.
-func (f configFlags) load() (*config.Config, error) {
+// keyFlag is one that sets a key of the configuration, if it was given.
+type keyFlag struct {
+	name, key string
+	value     *string
+}
+
+func setFlags(c *config.Config, flags []keyFlag) error {
+	for _, f := range flags {
+		if f.value == nil {
+			continue
+		}
+		if err := c.SetFrom(f.name, f.key, *f.value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// load reads the configuration and sets the flags that were given. From then
+// on the process logs as it says.
+func (f configFlags) load(p *process) (*config.Config, error) {
+	c, err := f.read(p.logs)
+	if err != nil {
+		return nil, err
+	}
+	p.log = newLogger(p.stderr, c.Log)
+	return c, nil
+}
+
+func (f configFlags) read(logs logFlags) (*config.Config, error) {
 	c, err := config.Load(f.Config, os.LookupEnv)
 	if err != nil {
 		return nil, err
 	}
-	for _, flag := range []struct {
-		name, key string
-		value     *string
-	}{
+	err = errors.Join(logs.set(c), setFlags(c, []keyFlag{
 		{"--listen", "listen", f.Listen},
 		{"--data-dir", "dataDir", f.DataDir},
 		{"--durability", "durability", f.Durability},
 		{"--nats-url", "nats.url", f.NATSURL},
 		{"--nats-listen", "nats.listen", f.NATSListen},
-	} {
-		if flag.value == nil {
-			continue
-		}
-		if err := c.SetFrom(flag.name, flag.key, *flag.value); err != nil {
-			return nil, err
-		}
+	}))
+	if err == nil {
+		err = c.Validate()
 	}
-	return c, c.Validate()
+	return c, err
 }
 
 type serveCmd struct {
@@ -51,31 +76,63 @@ type serveCmd struct {
 }
 
 func (s serveCmd) Run(p *process) error {
-	c, err := s.load()
+	hangups := make(chan os.Signal, 1) // one that comes too early is heard later
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
+	c, agents, err := s.configure(p)
 	if err != nil {
 		return err
 	}
-	c.Auth.AllowUnauthenticated = c.Auth.AllowUnauthenticated || s.AllowUnauthenticated || s.ForceUnauthenticated
-	if !c.Auth.Configured() {
-		switch {
-		case !c.Auth.AllowUnauthenticated:
-			return errors.New("nobody could use this: set auth.tokens or auth.jwt, or auth.allowUnauthenticated to run without")
-		case !isLoopback(c.Listen) && !s.ForceUnauthenticated:
-			return fmt.Errorf("listen: %s is not a loopback address: set auth.tokens or auth.jwt, or give --force-unauthenticated", c.Listen)
-		}
-	}
-	if err := checkListen(c, s.ForceUnauthenticated, p.log); err != nil {
-		return err
-	}
-	agents, err := agentsOf(c)
+	notify, err := newNotifier(os.Getenv, p.log)
 	if err != nil {
 		return err
 	}
+	defer notify.close()
+	notify.starting(openTimeoutOf(c) + notifyMargin)
 	d, err := startDaemon(p.ctx, c, agents, false, p.log)
 	if err != nil {
 		return err
 	}
+	d.reloader.readBy(func() (*config.Config, []agentloop.Agent, error) { return s.reread(p.logs) })
 	p.log.Info("helixd is ready", "http", d.url, "nats", d.natsURL, "websocket", d.webSocketURL, "durability", string(d.info.Durability),
 		"agents", len(agents), "version", version())
-	return d.run(p.ctx)
+	d.notify = notify
+	notify.ready(d.url)
+	d.onClose(func() { notify.stopping(c.DrainTimeout + shutdownTimeout + notifyMargin) })
+	return d.run(p.ctx, hangups)
+}
+
+// configure reads the configuration, and refuses one that is not safe.
+func (s serveCmd) configure(p *process) (*config.Config, []agentloop.Agent, error) {
+	c, err := s.load(p)
+	if err != nil {
+		return nil, nil, err
+	}
+	return s.checked(c, p.log)
+}
+
+// reread is configure while the daemon runs.
+func (s serveCmd) reread(logs logFlags) (*config.Config, []agentloop.Agent, error) {
+	c, err := s.read(logs)
+	if err != nil {
+		return nil, nil, err
+	}
+	return s.checked(c, slog.New(slog.DiscardHandler)) // it has warned at the start
+}
+
+func (s serveCmd) checked(c *config.Config, log *slog.Logger) (*config.Config, []agentloop.Agent, error) {
+	c.Auth.AllowUnauthenticated = c.Auth.AllowUnauthenticated || s.AllowUnauthenticated || s.ForceUnauthenticated
+	if !c.Auth.Configured() {
+		switch {
+		case !c.Auth.AllowUnauthenticated:
+			return nil, nil, errors.New("nobody could use this: set auth.tokens or auth.jwt, or auth.allowUnauthenticated to run without")
+		case !isLoopback(c.Listen) && !s.ForceUnauthenticated:
+			return nil, nil, fmt.Errorf("listen: %s is not a loopback address: set auth.tokens or auth.jwt, or give --force-unauthenticated", c.Listen)
+		}
+	}
+	if err := checkListen(c, s.ForceUnauthenticated, log); err != nil {
+		return nil, nil, err
+	}
+	agents, err := agentsOf(c)
+	return c, agents, err
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/snapshot"
+	"github.com/helixd/helixd/snapshot/backup"
 	foldsjs "github.com/helixd/helixd/snapshot/jetstream"
 )
 
@@ -26,6 +27,7 @@ type verifyCmd struct {
 	Sessions []string `arg:"" optional:"" name:"session" help:"Session ids; without any, everything is verified."`
 	NATS     string   `name:"nats" help:"URL of the NATS deployment whose streams are verified." env:"HELIX_NATS"`
 	DataDir  string   `help:"Data folder of a daemon that is stopped: its files are checked too. Where they are damaged, the rest is copied to the folder for temporary files and verified there." type:"path"`
+	Backup   string   `help:"A backup's file, in place of what is stored." type:"path"`
 	JSON     bool     `help:"Print JSON."`
 }
 
@@ -59,10 +61,12 @@ func (c verifyCmd) Run(p *process) error {
 
 func (c verifyCmd) verify(p *process, out *findings) error {
 	switch {
+	case c.Backup != "":
+		return c.verifyBackup(p.ctx, out)
 	case c.DataDir != "":
 		return c.verifyFolder(p, out)
 	case c.NATS == "":
-		return errors.New("--nats or --data-dir is needed: the streams themselves are read, not a daemon")
+		return errors.New("--nats or --data-dir is needed, or --backup: the streams themselves are read, not a daemon")
 	}
 	nc, err := nats.Connect(c.NATS, nats.Name("helixd"), nats.ErrorHandler(ignoreAsync))
 	if err != nil {
@@ -70,6 +74,21 @@ func (c verifyCmd) verify(p *process, out *findings) error {
 	}
 	defer nc.Close()
 	return c.verifyStreams(p.ctx, nc, out)
+}
+
+// verifyBackup reads a backup to its end.
+func (c verifyCmd) verifyBackup(ctx context.Context, out *findings) error {
+	if len(c.Sessions) > 0 || c.DataDir != "" || c.NATS != "" {
+		return errors.New("--backup is verified alone, and as a whole")
+	}
+	file, err := os.Open(c.Backup)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	_, done, err := backup.Verify(ctx, file, out.add)
+	out.sessions, out.records = done.Sessions, done.Records
+	return err
 }
 
 // ignoreAsync takes what a connection can't return to a caller: that a

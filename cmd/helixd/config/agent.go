@@ -8,8 +8,8 @@ import (
 // Agent is one agent. Build one in code from [NewAgent], which has the
 // defaults.
 type Agent struct {
-	Description  string `json:"description"`
-	SystemPrompt string `json:"systemPrompt"`
+	Description  string `json:"description"`  // for models that may call it
+	SystemPrompt string `json:"systemPrompt"` // what its model is told first
 	Model        Model  `json:"model"`
 	// MaxSteps bounds the model turns of a run; at least 1, default 10.
 	MaxSteps int `json:"maxSteps"`
@@ -23,7 +23,7 @@ type Agent struct {
 	// InputSchema is what a caller sends the agent as its sub-agent; nil:
 	// an object with a string `message`.
 	InputSchema      json.RawMessage        `json:"inputSchema"`
-	SubAgents        []string               `json:"subAgents"`
+	SubAgents        []string               `json:"subAgents"` // agents of this file that its model may call
 	PersistentAgents []PersistentAgent      `json:"persistentAgents"`
 	RemoteAgents     map[string]RemoteAgent `json:"remoteAgents"`
 }
@@ -48,8 +48,8 @@ const (
 
 // PersistentAgent is an agent that another one may spawn and talk to.
 type PersistentAgent struct {
-	Agent string `json:"agent"`
-	Mode  string `json:"mode"` // default blocking
+	Agent string `json:"agent"` // its name
+	Mode  string `json:"mode"`  // default blocking
 }
 
 func (p *PersistentAgent) setDefaults() { p.Mode = ModeBlocking }
@@ -58,9 +58,9 @@ func (p *PersistentAgent) setDefaults() { p.Mode = ModeBlocking }
 type RemoteAgent struct {
 	Description string            `json:"description"` // for the model
 	URL         string            `json:"url"`         // of the server's routes, absolute, http or https
-	Headers     map[string]Secret `json:"headers"`
-	AgentType   string            `json:"agentType"` // on that server
-	Timeout     time.Duration     `json:"timeout"`   // of a call; default 5m
+	Headers     map[string]Secret `json:"headers"`     // sent along, such as an Authorization
+	AgentType   string            `json:"agentType"`   // on that server
+	Timeout     time.Duration     `json:"timeout"`     // of a call; default 5m
 	// InputSchema is what the agent is sent; nil: an object with a string
 	// `message`.
 	InputSchema  json.RawMessage `json:"inputSchema"`

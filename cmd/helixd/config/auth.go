@@ -5,7 +5,7 @@ import "github.com/helixd/helixd/httpapi"
 // Auth says who may do what. Nothing configured means nobody, unless
 // AllowUnauthenticated.
 type Auth struct {
-	AllowUnauthenticated bool    `json:"allowUnauthenticated"`
+	AllowUnauthenticated bool    `json:"allowUnauthenticated"` // run without tokens and jwt, on a loopback address; default false
 	Tokens               []Token `json:"tokens"`
 	JWT                  JWT     `json:"jwt"`
 }
@@ -15,8 +15,8 @@ func (a Auth) Configured() bool { return len(a.Tokens) > 0 || a.JWT.JWKSFile != 
 
 // Token is a bearer token and what it may do.
 type Token struct {
-	Token      Secret   `json:"token"`
-	Name       string   `json:"name"`
+	Token      Secret   `json:"token"`      // what the caller sends as Authorization: Bearer
+	Name       string   `json:"name"`       // what logs call it
 	Operations []string `json:"operations"` // globs on the operation tag; default ["*"]
 	Sessions   []string `json:"sessions"`   // globs on the session id; default ["*"]
 }

@@ -28,6 +28,17 @@ type Config struct {
 	// Agents are by name, [a-zA-Z0-9_-]{1,64}.
 	Agents map[string]Agent `json:"agents"`
 
+	Log        Log        `json:"log"`
+	ReadModels ReadModels `json:"readModels"`
+	// Prices are by the model's name, as agents have it.
+	Prices    map[string]Price `json:"prices"`
+	Metrics   Metrics          `json:"metrics"`
+	Tracing   Tracing          `json:"tracing"`
+	Debug     Debug            `json:"debug"`
+	Retention Retention        `json:"retention"`
+	Sessions  Sessions         `json:"sessions"`
+	Disk      Disk             `json:"disk"`
+
 	file    string            // as given to Load; empty: none
 	origins map[string]origin // who set a key, by its dotted path
 }
@@ -61,7 +72,7 @@ const (
 
 // Default returns the configuration of an empty file.
 func Default() *Config {
-	return &Config{
+	c := &Config{
 		Listen:     DefaultListen,
 		DataDir:    DefaultDataDir,
 		Durability: durabilityFsync, DrainTimeout: DefaultDrainTimeout,
@@ -72,4 +83,6 @@ func Default() *Config {
 		Auth: Auth{JWT: JWT{SessionsClaim: "helix_sessions", OperationsClaim: "helix_operations"}},
 		Chat: Chat{AutoResume: true, ContentReplay: true, StrictParts: true},
 	}
+	c.setOperationDefaults()
+	return c
 }

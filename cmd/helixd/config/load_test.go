@@ -15,7 +15,7 @@ func TestLoadExample(t *testing.T) {
 	text, err := os.ReadFile("testdata/example.yaml")
 	require.NoError(t, err)
 	c, err := loadText(t, string(text), env{
-		"HELIX_TOKEN": "t0ken", "OPENAI_API_KEY": "sk-1", "WEATHER_TOKEN": "Bearer w",
+		"HELIX_TOKEN": "t0ken", "OPENAI_API_KEY": "sk-1", "WEATHER_TOKEN": "Bearer w", "OTLP_TOKEN": "Basic o",
 	})
 	require.NoError(t, err)
 

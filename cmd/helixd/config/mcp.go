@@ -16,8 +16,8 @@ type MCPServer struct {
 	Command []string `json:"command"`
 	// Env are the variables that the command gets beside PATH, HOME and LANG.
 	Env     map[string]Secret `json:"env"`
-	URL     string            `json:"url"` // absolute, http or https
-	Headers map[string]Secret `json:"headers"`
+	URL     string            `json:"url"`     // absolute, http or https
+	Headers map[string]Secret `json:"headers"` // sent along to url
 	// Timeout of a call is positive; default 1m.
 	Timeout time.Duration `json:"timeout"`
 }

@@ -18,9 +18,9 @@ const (
 
 // Model is an agent's language model.
 type Model struct {
-	Provider Provider `json:"provider"`
-	Name     string   `json:"name"` // needed but for scripted
-	APIKey   Secret   `json:"apiKey"`
+	Provider Provider `json:"provider"` // anthropic, openai, openai-responses or scripted
+	Name     string   `json:"name"`     // needed but for scripted
+	APIKey   Secret   `json:"apiKey"`   // needed but for scripted
 	// BaseURL is the API's root as the provider's own libraries want it:
 	// OpenAI's ends in /v1, Anthropic's does not. Empty: the provider's.
 	BaseURL string `json:"baseURL"`
@@ -55,14 +55,14 @@ type Reasoning struct {
 
 // Turn is one answer of a scripted model.
 type Turn struct {
-	Reasoning string       `json:"reasoning"`
-	Text      string       `json:"text"`
+	Reasoning string       `json:"reasoning"` // what a scripted model thinks
+	Text      string       `json:"text"`      // what it says
 	ToolCalls []ScriptCall `json:"toolCalls"`
 }
 
 // ScriptCall is a tool call of a scripted model.
 type ScriptCall struct {
-	ID        string          `json:"id"` // empty: the model makes one
-	Name      string          `json:"name"`
+	ID        string          `json:"id"`        // empty: the model makes one
+	Name      string          `json:"name"`      // of the tool
 	Arguments json.RawMessage `json:"arguments"` // an object; nil: {}
 }

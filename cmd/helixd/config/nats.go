@@ -11,9 +11,9 @@ type NATS struct {
 	// Credentials is the path of a .creds file, relative to the working
 	// directory, or the file's content; see InlineCredentials.
 	Credentials Secret `json:"credentials"`
-	User        string `json:"user"`
-	Password    Secret `json:"password"`
-	Token       Secret `json:"token"`
+	User        string `json:"user"`     // of the existing deployment, or of an embedded server's clients
+	Password    Secret `json:"password"` // that goes with user
+	Token       Secret `json:"token"`    // in place of user and password
 	TLS         TLS    `json:"tls"`
 	// Listen is where an embedded server also takes NATS clients,
 	// "host:port". Empty: nowhere.
@@ -40,15 +40,15 @@ type WebSocket struct {
 	// Cert and Key are paths of PEM files, relative to the working directory;
 	// with them it is wss.
 	Cert string `json:"cert"`
-	Key  string `json:"key"`
+	Key  string `json:"key"` // the key of cert
 }
 
 // TLS are paths of PEM files, relative to the working directory. Cert and Key
 // go together.
 type TLS struct {
-	CA   string `json:"ca"`
-	Cert string `json:"cert"`
-	Key  string `json:"key"`
+	CA   string `json:"ca"`   // the authorities that are trusted; empty: the system's
+	Cert string `json:"cert"` // the certificate that is shown to the other side
+	Key  string `json:"key"`  // its key
 }
 
 // Cluster joins embedded servers to a cluster of their own. All need the same
@@ -64,7 +64,7 @@ type Cluster struct {
 	// User and Password, both or neither, are shown to the other servers and
 	// wanted from them.
 	User     string `json:"user"`
-	Password Secret `json:"password"`
+	Password Secret `json:"password"` // that goes with user
 	// TLS needs all three files: each server shows its certificate.
 	TLS TLS `json:"tls"`
 }

@@ -10,12 +10,13 @@ import (
 var (
 	secretType   = reflect.TypeFor[Secret]()
 	durationType = reflect.TypeFor[time.Duration]()
+	bytesType    = reflect.TypeFor[Bytes]()
 	stringsType  = reflect.TypeFor[[]string]()
 )
 
 // isScalar reports whether a key of the type has one value, and no parts.
 func isScalar(t reflect.Type) bool {
-	if t == secretType || t == durationType {
+	if t == secretType || t == durationType || t == bytesType {
 		return true
 	}
 	switch t.Kind() {
@@ -27,8 +28,11 @@ func isScalar(t reflect.Type) bool {
 
 // wanted says what a scalar must be.
 func wanted(t reflect.Type) string {
-	if t == durationType {
+	switch t {
+	case durationType:
 		return "must be a duration such as 30s"
+	case bytesType:
+		return "must be an amount of bytes such as 512MiB"
 	}
 	switch t.Kind() {
 	case reflect.Bool:
@@ -63,6 +67,11 @@ func setText(v reflect.Value, text string) bool {
 		v.SetInt(int64(d))
 		return err == nil
 	}
+	if v.Type() == bytesType {
+		b, ok := ParseBytes(text)
+		v.SetInt(int64(b))
+		return ok
+	}
 	switch v.Kind() {
 	case reflect.String:
 		v.SetString(text)
@@ -86,8 +95,10 @@ func setText(v reflect.Value, text string) bool {
 // accepts reports whether YAML of the kind may set a scalar of the type.
 func accepts(t reflect.Type, k kind) bool {
 	switch {
-	case t == durationType:
-		return k == kindString
+	case t == durationType: // a number, since 0 needs no unit
+		return k == kindString || k == kindNumber
+	case t == bytesType:
+		return k == kindString || k == kindNumber
 	case t.Kind() == reflect.Bool:
 		return k == kindBool
 	case t.Kind() == reflect.Int, t.Kind() == reflect.Float64:

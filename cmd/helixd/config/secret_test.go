@@ -36,6 +36,7 @@ func TestRedactedConfig(t *testing.T) {
 	c, err := loadText(t, `
 nats: {url: "nats://u:hunter2@h:1, nats://hunter2@h:2", credentials: hunter2, password: hunter2, token: hunter2}
 auth: {tokens: [{token: hunter2}]}
+tracing: {endpoint: "https://u:hunter2@h", headers: {Authorization: hunter2}}
 agents:
   a:
     model: {provider: openai, name: m, apiKey: hunter2, baseURL: "https://u:hunter2@h/v1"}

@@ -8,7 +8,7 @@ import (
 // Tool is what an agent's model may call: an HTTP endpoint or something that
 // the client does. FinishWith, RequireApproval and Client exclude each other.
 type Tool struct {
-	Description string `json:"description"`
+	Description string `json:"description"` // for the model
 	// InputSchema is the JSON Schema of the arguments; nil: any object.
 	InputSchema json.RawMessage `json:"inputSchema"`
 	HTTP        *HTTP           `json:"http"`
@@ -46,8 +46,8 @@ func approvalWhen(raw json.RawMessage) json.RawMessage {
 
 // HTTP is the endpoint of a tool.
 type HTTP struct {
-	URL     string            `json:"url"` // absolute, http or https
-	Headers map[string]Secret `json:"headers"`
+	URL     string            `json:"url"`     // absolute, http or https
+	Headers map[string]Secret `json:"headers"` // sent along, such as an Authorization
 }
 
 // setTimeouts fills in the timeouts that nobody set; they depend on the

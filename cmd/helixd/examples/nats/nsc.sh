@@ -10,6 +10,7 @@ umask 077
 publish='helix.log.>,helix.seg.>,helix.floor.>,helix.erased.>,helix.blob.>,helix.snap.>,helix.runs.>,helix.node.>'
 publish="$publish"',$JS.API.INFO,$JS.API.STREAM.NAMES,$JS.API.STREAM.INFO.*,$JS.API.STREAM.CREATE.*,$JS.API.STREAM.UPDATE.*'
 publish="$publish"',$JS.API.STREAM.MSG.GET.*,$JS.API.DIRECT.GET.>,$JS.API.STREAM.MSG.DELETE.*,$JS.API.STREAM.PURGE.*'
+publish="$publish"',$JS.API.CONSUMER.CREATE.*.*,$JS.API.CONSUMER.MSG.NEXT.*.*,$JS.API.CONSUMER.DELETE.*.*'
 publish="$publish"',$SYS.REQ.ACCOUNT.PING.STATZ'
 subscribe='helix.live.>,helix.node.>,_INBOX.>'
 

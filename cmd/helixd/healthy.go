@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/helixd/helixd/httpapi"
+)
+
+// healthyCmd asks a daemon once whether it takes work. It is what a
+// container's health check and scripts that wait for a start call; the exit
+// code is 0 if it does, else 1.
+type healthyCmd struct {
+	Server  string        `help:"URL of the daemon." default:"http://127.0.0.1:8080" env:"HELIX_SERVER"`
+	Timeout time.Duration `help:"How long an answer may take." default:"5s"`
+	Wait    time.Duration `help:"Ask again until it is, for as long as this."`
+}
+
+const (
+	healthyEvery = 100 * time.Millisecond // how long --wait waits between two questions
+	maxReadiness = 1 << 20                // bytes of an answer
+)
+
+func (c healthyCmd) Run(p *process) error {
+	deadline := time.Now().Add(c.Wait)
+	for {
+		err := c.ask(p.ctx)
+		if err == nil {
+			_, err = fmt.Fprintln(p.stdout, "ready")
+			return err
+		}
+		if time.Until(deadline) < healthyEvery {
+			return err
+		}
+		select {
+		case <-p.ctx.Done():
+			return errors.New("interrupted") // which is no success
+		case <-time.After(healthyEvery):
+		}
+	}
+}
+
+// ask returns why the daemon takes no work now, or nil.
+func (c healthyCmd) ask(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(c.Server, "/")+"/readyz", nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return errors.New(err.Error()) // the time-out's error would look like our own end
+	}
+	defer resp.Body.Close()
+	var answer struct {
+		httpapi.Readiness
+		Error string `json:"error"` // of a daemon that is starting
+	}
+	err = json.NewDecoder(io.LimitReader(resp.Body, maxReadiness)).Decode(&answer)
+	switch {
+	case err != nil || answer.Backend == "" && answer.Error == "":
+		return fmt.Errorf("%s answers %s, and not as a daemon does", c.Server, resp.Status)
+	case answer.Ready:
+		return nil
+	case answer.Error != "":
+		return fmt.Errorf("%s: %s", c.Server, answer.Error)
+	case answer.Draining:
+		return fmt.Errorf("%s is draining: it is going to stop", c.Server)
+	case answer.Refuses != "":
+		return fmt.Errorf("%s takes no appends: %s", c.Server, answer.Refuses)
+	}
+	return fmt.Errorf("%s is not ready: its log does not answer, or it is stopping", c.Server)
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// helpWidth is that of help texts, in characters, wherever they are printed.
+const helpWidth = 100
+
+const description = `The durable home of AI-agent sessions.
+
+Exit codes: 0 if all went well; 1 for a failure, and for what doctor has found; 2 for damage that verify has found, and if doctor could not look; 80 for a command line that is not right.
+
+Flags beat the environment (HELIX_LISTEN is the key listen), which beats the file, which beats defaults.`
+
+// groups are how commands are listed.
+var groups = []kong.Group{
+	{Key: "run", Title: "Run it:"},
+	{Key: "look", Title: "Look at sessions:"},
+	{Key: "change", Title: "Change sessions:"},
+	{Key: "care", Title: "Take care of it:"},
+}
+
+// examples are shown by each command's --help.
+var examples = map[string][]string{
+	"dev":      {"helixd dev", "helixd dev --config helix.yaml"},
+	"serve":    {"helixd serve --config helix.yaml", "helixd serve --config helix.yaml --listen 0.0.0.0:8080 --log-format json"},
+	"tail":     {"helixd tail my-session"},
+	"sessions": {"helixd sessions", "helixd sessions --json"},
+	"runs":     {"helixd runs"},
+	"usage":    {"helixd usage"},
+	"search":   {"helixd search weather"},
+	"parked":   {"helixd parked"},
+	"state":    {"helixd state my-session"},
+	"records":  {"helixd records my-session --json", "helixd records my-session --nats nats://127.0.0.1:4222"},
+	"append":   {"helixd append my-session chunks.ndjson"},
+	"export":   {"helixd export my-session"},
+	"import":   {"helixd import records.ndjson"},
+	"erase":    {"helixd erase my-session --yes"},
+	"retain":   {"helixd retain --purge-older-than 72h", "helixd retain --drop-older-than 720h"},
+	"backup":   {"helixd backup --out helixd.backup"},
+	"restore":  {"helixd restore helixd.backup --data-dir ./new-data"},
+	"sweep":    {"helixd sweep --dry-run"},
+	"verify":   {"helixd verify --data-dir ./helix-data", "helixd verify my-session"},
+	"doctor":   {"helixd doctor --config helix.yaml --config-only", "helixd doctor --server http://127.0.0.1:8080"},
+	"healthy":  {"helixd healthy --wait 30s"},
+	"reload":   {"helixd reload --server http://127.0.0.1:8080"},
+	"version":  {"helixd version --json"},
+}
+
+// newParser reads command lines into c.
+func newParser(c *cli, more ...kong.Option) (*kong.Kong, error) {
+	k, err := kong.New(c, append([]kong.Option{
+		kong.Name("helixd"), kong.Description(description), kong.UsageOnError(), kong.ExplicitGroups(groups),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: helpWidth}),
+	}, more...)...)
+	if err != nil {
+		return nil, err
+	}
+	for _, command := range k.Model.Leaves(false) {
+		text := "Examples:\n\n  " + strings.Join(examples[command.Name], "\n  ")
+		if command.Detail != "" {
+			text = command.Detail + "\n\n" + text
+		}
+		command.Detail = text
+	}
+	return k, nil
+}

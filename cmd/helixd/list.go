@@ -1,0 +1,198 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/url"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+
+	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/projector/readmodel"
+)
+
+// listFlags are of the commands that show a page of what there is.
+type listFlags struct {
+	sourceFlags
+	Limit  int `help:"At most so many, up to 200." default:"50"`
+	Offset int `help:"Leave out so many."`
+}
+
+// periodFlags say when runs began.
+type periodFlags struct {
+	From string `help:"Only what began then or later: a day (UTC) such as 2026-01-31, a time of RFC 3339, or ms since the epoch."`
+	To   string `help:"Only what began before, in the same forms."`
+}
+
+type sessionsCmd struct {
+	listFlags
+	User   string `help:"Only sessions of this user."`
+	Agent  string `help:"Only sessions of this agent type." aliases:"agent-type"`
+	Status string `help:"Only sessions of this status: active, paused, interrupted, completed or failed."`
+	Tag    string `help:"Only sessions with this tag."`
+	Parent string `help:"The sessions that this one has called, instead of roots."`
+}
+
+func (c sessionsCmd) Run(p *process) error {
+	q := given("userId", c.User, "agentType", c.Agent, "status", c.Status, "tag", c.Tag, "parentSessionId", c.Parent)
+	return list(p, c.listFlags, "/sessions", q, "SESSION\tAGENT\tSTATUS\tUSER\tMESSAGES\tRUNS\tUPDATED\tHEAD", func(w io.Writer, s httpapi.Summary) {
+		row(w, s.SessionID, s.AgentType, string(s.Status), s.UserID, s.Counts.Messages, s.Counts.Runs, clock(s.UpdatedAt), s.HeadSequence)
+	})
+}
+
+type runsCmd struct {
+	listFlags
+	periodFlags
+	Session string `help:"Only runs of this session."`
+	User    string `help:"Only runs of this user's sessions."`
+	Agent   string `help:"Only runs of this agent type."`
+	Status  string `help:"Only runs of this status: running, completed, failed, interrupted, or what they wait for."`
+}
+
+func (c runsCmd) Run(p *process) error {
+	q := given("sessionId", c.Session, "userId", c.User, "agentType", c.Agent, "status", c.Status, "from", c.From, "to", c.To)
+	return list(p, c.listFlags, "/runs", q, "RUN\tSESSION\tAGENT\tSTATUS\tBEGAN\tTOOK\tSTEPS\tTOKENS\tTOOLS", func(w io.Writer, r readmodel.Run) {
+		took := "-"
+		if r.CompletedAt > 0 {
+			took = (time.Duration(r.CompletedAt-r.StartedAt) * time.Millisecond).String()
+		}
+		row(w, r.RunID, r.SessionID, r.AgentType, string(r.Status), clock(r.StartedAt), took, r.StepCount, r.Used.Tokens.Total, r.Used.ToolCalls)
+	})
+}
+
+type searchCmd struct {
+	listFlags
+	Words   []string `arg:"" help:"Words that must all be there; those of one quoted argument side by side."`
+	Session string   `help:"Only in this session and those below it."`
+	User    string   `help:"Only in this user's sessions."`
+	Agent   string   `help:"Only in sessions of this agent type."`
+}
+
+func (c searchCmd) Run(p *process) error {
+	terms := make([]string, len(c.Words))
+	for i, word := range c.Words {
+		if terms[i] = word; strings.ContainsFunc(word, unicode.IsSpace) && !strings.Contains(word, `"`) {
+			terms[i] = `"` + word + `"`
+		}
+	}
+	q := given("q", strings.Join(terms, " "), "sessionId", c.Session, "userId", c.User, "agentType", c.Agent)
+	return list(p, c.listFlags, "/search", q, "SESSION\tSEQUENCE\tTIME\tWHAT\tTEXT", func(w io.Writer, h readmodel.Hit) {
+		what := string(h.Role)
+		if h.Kind != readmodel.HitMessage {
+			what = string(h.Kind) + " " + h.ToolName
+		}
+		row(w, h.SessionID, h.Sequence, clock(h.Timestamp), what, h.Snippet)
+	})
+}
+
+type parkedCmd struct {
+	listFlags
+	Session string `help:"Only of this root's tree."`
+}
+
+func (c parkedCmd) Run(p *process) error {
+	return list(p, c.listFlags, "/parked", given("sessionId", c.Session), "SESSION\tSEQUENCE\tTYPE\tSTUCK\tREASON", func(w io.Writer, k readmodel.Parked) {
+		row(w, k.SessionID, k.Sequence, k.Type, k.Stuck, k.Reason)
+	})
+}
+
+// list shows a page of a listing, a line each.
+func list[T any](p *process, f listFlags, path string, q url.Values, header string, line func(io.Writer, T)) error {
+	q.Set("limit", strconv.Itoa(f.Limit))
+	q.Set("offset", strconv.Itoa(f.Offset))
+	var page httpapi.Listing[T]
+	return show(p, f.sourceFlags, path, q, &page, func(w io.Writer) {
+		fmt.Fprintln(w, header)
+		for _, item := range page.Items {
+			line(w, item)
+		}
+	}, func() {
+		if page.HasMore {
+			fmt.Fprintf(p.stderr, "%d of %d are shown; --offset %d goes on\n", len(page.Items), page.Total, f.Offset+len(page.Items))
+		}
+		tellFresh(p, page.Fresh)
+	})
+}
+
+// show prints an answer, as it is or as a table. What else there is to say
+// goes to stderr.
+func show(p *process, f sourceFlags, path string, q url.Values, answer any, table func(io.Writer), notes func()) error {
+	s, err := f.open(p.ctx)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	body, err := s.get(p.ctx, path+"?"+q.Encode(), nil)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	if f.JSON {
+		return copyAll(p.stdout, body)
+	}
+	if err := json.NewDecoder(body).Decode(answer); err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+	table(w)
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	notes()
+	return nil
+}
+
+// tellFresh warns of rows that are behind the log.
+func tellFresh(p *process, f readmodel.Fresh) {
+	switch {
+	case f.Rebuilding:
+		fmt.Fprintln(p.stderr, "not current: the read models are being made anew; sessions may be missing")
+	case !f.Current:
+		fmt.Fprintf(p.stderr, "not current: about %d records of the log are not in yet\n", f.Lag)
+	}
+	if f.Problem != "" {
+		fmt.Fprintf(p.stderr, "the read models do not get on: %s\n", printable(f.Problem))
+	}
+}
+
+// given returns the parameters, names and values in turn, that are not empty.
+func given(pairs ...string) url.Values {
+	q := url.Values{}
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			q.Set(pairs[i], pairs[i+1])
+		}
+	}
+	return q
+}
+
+// row writes cells; an empty one as "-".
+func row(w io.Writer, cells ...any) {
+	texts := make([]string, len(cells))
+	for i, cell := range cells {
+		if texts[i] = printable(fmt.Sprint(cell)); texts[i] == "" {
+			texts[i] = "-"
+		}
+	}
+	fmt.Fprintln(w, strings.Join(texts, "\t"))
+}
+
+// printable is a text on one line, without what a terminal obeys.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsPrint(r):
+			return unicode.ReplacementChar
+		}
+		return r
+	}, s)
+}
+
+// clock is a time, UTC.
+func clock(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05Z") }

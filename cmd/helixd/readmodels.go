@@ -1,0 +1,40 @@
+package main
+
+import (
+	"log/slog"
+
+	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector/readmodel"
+	"github.com/helixd/helixd/projector/sqlite"
+)
+
+// readModelsFile is the file's name in the data directory.
+const readModelsFile = "readmodels.db"
+
+// openReadModels begins to keep the node's read models, if there are to be any.
+func (d *daemon) openReadModels(c *config.Config, feed eventlog.Feed, states sqlite.States, log *slog.Logger) {
+	if !c.ReadModels.Enabled {
+		return
+	}
+	d.models = sqlite.Open(feed, states, sqlite.Options{Path: readModelsPath(c), Prices: pricesOf(c.Prices), Logger: log})
+	d.onClose(d.models.Close)
+}
+
+// readModels are the node's, or nil.
+func (d *daemon) readModels() readmodel.Models {
+	if d.models == nil {
+		return nil
+	}
+	return d.models
+}
+
+func pricesOf(prices map[string]config.Price) map[string]readmodel.Price {
+	all := make(map[string]readmodel.Price, len(prices))
+	for model, p := range prices {
+		all[model] = readmodel.Price{
+			Input: p.Input, Output: p.Output, CachedInput: p.CachedInput, CacheWrite: p.CacheWrite, Reasoning: p.Reasoning,
+		}
+	}
+	return all
+}

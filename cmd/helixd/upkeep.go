@@ -1,0 +1,44 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/projector/readmodel"
+	"github.com/helixd/helixd/snapshot"
+)
+
+// upkeep is what the configuration has one node do now and then.
+func upkeep(c *config.Config, loop *agentloop.Loop, states *snapshot.Store, models readmodel.Models) []job {
+	retention := job{name: "retention", every: c.Retention.Every, run: func(ctx context.Context) ([]slog.Attr, error) {
+		done, err := states.Retain(ctx, retentionOf(c.Retention))
+		purged := uint64(0)
+		for _, p := range done.Purged {
+			purged += p.Records
+		}
+		return []slog.Attr{slog.Uint64("purged", purged), slog.Int("sessions", len(done.Dropped)), slog.Uint64("bytes", done.Bytes)}, err
+	}}
+	if c.Retention.MaxAge == 0 && c.Retention.MaxBytes == 0 {
+		retention.every = 0
+	}
+	sweep := job{name: "sweep", every: c.Sessions.SweepEvery, run: func(ctx context.Context) ([]slog.Attr, error) {
+		var o agentloop.SweepOptions
+		if models != nil {
+			o.Expiring = models.Expiring
+		}
+		done, err := loop.Sweep(ctx, o)
+		return []slog.Attr{
+			slog.Int("detected", done.Detected), slog.Int("marked", done.Marked), slog.Int("alreadyTerminal", done.AlreadyTerminal),
+			slog.Int("running", done.Running), slog.Int("errors", done.Errors),
+		}, err
+	}}
+	return []job{retention, sweep}
+}
+
+func retentionOf(r config.Retention) snapshot.Retention {
+	return snapshot.Retention{
+		Purge: r.MaxAge > 0, PurgeOlderThan: r.MaxAge, Drop: r.MaxAge > 0, DropOlderThan: r.MaxAge, MaxBytes: uint64(r.MaxBytes),
+	}
+}
