@@ -16,6 +16,7 @@ import (
 // TestErasureFromReplicasIsPendingUntilNothingIsFound: servers of a cluster
 // keep bytes in logs of their own, which they compact when they like.
 func TestErasureFromReplicasIsPendingUntilNothingIsFound(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	const secret = "a-secret-nobody-may-find"
 	c := newCluster(t)
 	found := func(texts ...string) (files []string) {

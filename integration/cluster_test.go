@@ -104,7 +104,7 @@ func newServer(t *testing.T, name string, change func(*server.Options)) *server.
 		s.Shutdown()
 		s.WaitForShutdown()
 	})
-	require.True(t, s.ReadyForConnections(10*time.Second))
+	require.True(t, s.ReadyForConnections(time.Minute))
 	return s
 }
 
@@ -194,6 +194,7 @@ func TestDaemonOnAnOutsideDeployment(t *testing.T) {
 // On an outside deployment durability is what the streams say, not what we
 // asked for.
 func TestDurabilityOfACluster(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	nc := connect(t, newCluster(t).url())
 	js, err := natsjs.New(nc)
 	require.NoError(t, err)
@@ -235,6 +236,7 @@ func TestDurabilityOfACluster(t *testing.T) {
 
 // Replicas in memory would look durable and not be.
 func TestMemoryOnAClusterIsRefused(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	nc := connect(t, newCluster(t).url())
 	js, err := natsjs.New(nc)
 	require.NoError(t, err)
@@ -255,10 +257,11 @@ func TestMemoryOnAClusterIsRefused(t *testing.T) {
 
 // What was acknowledged survives the loss of a server, and appends go on.
 func TestAReplicatedLogSurvivesAServer(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	c := newCluster(t)
 	nc := connect(t, c.url())
 	log := openLog(t, nc, &jetstream.Options{Replicas: 3, Partitions: 1})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	last := uint64(0)
 	for i := range 3 * clusterSize {
@@ -278,6 +281,7 @@ func TestAReplicatedLogSurvivesAServer(t *testing.T) {
 }
 
 func TestContractOfAReplicatedLog(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	c := newCluster(t)
 	logtest.Run(t, func(t *testing.T) eventlog.Log {
 		nc := connect(t, c.url())
@@ -296,6 +300,7 @@ func TestContractOfAReplicatedLog(t *testing.T) {
 // A leader that was cut off refuses a comparison behind what others took since.
 // That is no conflict: nobody is told that a session has gone back.
 func TestOnlyALeaderTellsOfAConflict(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	c := newCluster(t)
 	log := openLog(t, connect(t, c.url()), &jetstream.Options{Replicas: 3, Partitions: 1})
 	last, err := log.Append(t.Context(), "s", 0, []eventlog.Entry{logtest.Text("s", "a")})

@@ -3,25 +3,40 @@ package integration_test
 import (
 	"bytes"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/helixd/helixd/integration/deployment"
 )
 
 // buildDir holds the command while the tests run.
 var buildDir string
 
+// atOnce is how many of the tests that mostly wait run at once.
+const atOnce = 4
+
 func TestMain(m *testing.M) {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		if err := flag.Set("test.parallel", strconv.Itoa(max(atOnce, runtime.GOMAXPROCS(0)))); err != nil {
+			panic(err)
+		}
+	}
 	var err error
 	if buildDir, err = os.MkdirTemp("", "helixd"); err != nil {
 		panic(err)
@@ -47,6 +62,7 @@ type daemon struct {
 	t    *testing.T
 	url  string
 	args []string
+	env  []string // beside the process's own
 	logs *output
 	cmd  *exec.Cmd
 }
@@ -85,10 +101,9 @@ func newDaemon(t *testing.T, args ...string) *daemon {
 
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := deployment.FreeAddress()
 	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().String()
+	return address
 }
 
 // start runs the daemon and waits until it is ready.
@@ -98,6 +113,7 @@ func (d *daemon) start() {
 	require.NoError(d.t, err)
 	d.cmd = exec.Command(path, d.args...)
 	d.cmd.Dir = d.t.TempDir()
+	d.cmd.Env = append(os.Environ(), d.env...)
 	d.cmd.Stdout, d.cmd.Stderr = d.logs, d.logs
 	require.NoError(d.t, d.cmd.Start())
 	require.Eventually(d.t, func() bool {

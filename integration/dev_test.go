@@ -18,7 +18,7 @@ func helixd(t *testing.T, args ...string) string {
 	t.Helper()
 	path, err := binary()
 	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, path, args...).Output()
 	if exit, ok := err.(*exec.ExitError); ok {
@@ -32,7 +32,7 @@ func helixd(t *testing.T, args ...string) string {
 func TestDevTwice(t *testing.T) {
 	nats := freeAddress(t)
 	d := newDaemon(t, "dev", "--data-dir", filepath.Join(t.TempDir(), "data"), "--nats-listen", nats)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	for _, session := range []string{"first", "second"} {
 		d.start()
@@ -54,8 +54,15 @@ func TestDevTwice(t *testing.T) {
 			records := run("records", session)
 			require.Len(t, strings.Split(strings.TrimSpace(records), "\n"), len(d.records(session)))
 			require.Contains(t, records, "model_turn")
-			require.Contains(t, run("sessions"), session)
+			require.Contains(t, run("sessions", "--agent", "planner", "--status", "completed"), session)
+			require.NotContains(t, run("sessions", "--agent", "nobody"), session)
 		}
+		require.Contains(t, helixd(t, "runs", "--server", d.url), session)
+		path, err := binary()
+		require.NoError(t, err)
+		out, err := exec.CommandContext(ctx, path, "runs", "--nats", "nats://"+nats).CombinedOutput()
+		require.Error(t, err, "NATS alone has no read models")
+		require.Contains(t, string(out), "keeps no read models")
 		d.stop()
 	}
 	d.start()

@@ -301,6 +301,7 @@ func TestDoctorOnSmallLimits(t *testing.T) {
 
 // Each subject that helixd uses is missed when the user lacks it, and only it.
 func TestDoctorOnMissingPermissions(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	denials := []struct {
 		subject   string
 		subscribe bool
@@ -429,6 +430,7 @@ func newCertificate(t *testing.T, certFile, keyFile string, lives time.Duration)
 }
 
 func TestDoctorOnAClusterThatLacksAServer(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	c := newCluster(t)
 	nc := connect(t, c.url())
 	log := openLog(t, nc, &jetstream.Options{Replicas: 3})

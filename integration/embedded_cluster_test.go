@@ -166,6 +166,7 @@ func (n *node) snapshot(id string) (answer string, sequence float64) {
 // Three daemons form a cluster out of three small files: the ones that the
 // README shows. A session is everywhere, and outlives any of them.
 func TestThreeNodesFromThreeFiles(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	const hello = "Hello from a cluster of three."
 	nodes := newNodes(t)
 	for _, n := range nodes {

@@ -99,9 +99,50 @@ func TestNATSStaysAtTheEdge(t *testing.T) {
 	}
 }
 
+// A database is one adapter's: rows are derived from folds elsewhere.
+func TestSQLiteStaysInItsAdapter(t *testing.T) {
+	for _, p := range listed(t) {
+		for _, i := range p.Imports {
+			if i == "database/sql" || within(i, "modernc.org") {
+				require.Equal(t, "projector/sqlite", p.folder(), "imports %s", i)
+			}
+		}
+	}
+}
+
+// What is measured is counted where it happens: at the edges, not in the types
+// that all share, and not in the fold.
+func TestMetricsStayWhereThingsHappen(t *testing.T) {
+	for _, p := range listed(t) {
+		for _, i := range p.Imports {
+			if within(i, "github.com/prometheus") {
+				require.True(t, slices.Contains([]string{
+					"eventlog/jetstream", "snapshot", "agentloop", "agentloop/queue", "httpapi", "cmd/helixd",
+				}, p.folder()), "%s imports %s", p.folder(), i)
+			}
+		}
+	}
+}
+
+// Spans are made by the loop's shell with OpenTelemetry's interfaces, and
+// contexts travel in HTTP headers; how spans are exported is wiring.
+func TestTracingStaysAtTheEdge(t *testing.T) {
+	const otel = "go.opentelemetry.io/otel"
+	for _, p := range listed(t) {
+		for _, i := range p.Imports {
+			if within(i, otel) {
+				require.True(t, within(p.folder(), "agentloop", "httpapi", "cmd/helixd"), "%s imports %s", p.folder(), i)
+			}
+			if within(i, otel+"/sdk", otel+"/exporters") {
+				require.True(t, within(p.folder(), "cmd/helixd"), "%s imports %s", p.folder(), i)
+			}
+		}
+	}
+}
+
 func TestProjectorIsPure(t *testing.T) {
 	for _, p := range listed(t) {
-		if !within(p.folder(), "projector") {
+		if !within(p.folder(), "projector") || p.folder() == "projector/sqlite" { // an adapter: to a file
 			continue
 		}
 		for _, dep := range p.Deps {

@@ -83,7 +83,7 @@ func TestOddSessionIDsKeepToThemselves(t *testing.T) {
 	d := newDaemon(t, "serve", "--config", w.config, "--data-dir", filepath.Join(t.TempDir(), "data"), "--allow-unauthenticated")
 	d.start()
 	ids := []string{"*", ">", "a.b", "a/b", "a b", "é", "..", "a", "%2A", "a?b#c", "a+b"}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	var followers []*follower
 	for _, id := range ids {

@@ -24,6 +24,7 @@ const treeKills = 5
 // parallel tools, approvals, client tools and sub-agents, starts it again and
 // goes on: every session ends like one that was left alone.
 func TestKillTree(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	n := treeKills
 	if s := os.Getenv("HELIX_KILLS"); s != "" {
 		var err error

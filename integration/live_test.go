@@ -35,7 +35,7 @@ func TestPlainNATSSubscribersSeeTheStream(t *testing.T) {
 	const session = "a b/é.*"
 	status, answer := d.post("/start", map[string]any{"sessionId": session, "agentType": "walker", "message": "Go."})
 	require.Equal(t, http.StatusOK, status, "%v", answer)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	f := follow(ctx, d.url, session)
 	<-f.done

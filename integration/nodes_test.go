@@ -119,6 +119,9 @@ func TestNoHealthyRunIsTakenOverWhenALeaderDies(t *testing.T) {
 	}
 }
 
+// rollingRuns is how many sessions are begun, at most, around each restart.
+const rollingRuns = 60
+
 // Nodes are stopped and started again, one after the other, while sessions are
 // begun on all of them: every request is answered at the first try, or at
 // another node where one is not there or not ready, every run comes to its end, and
@@ -131,47 +134,29 @@ func TestARollingRestartLosesNothing(t *testing.T) {
 	var (
 		begun   atomic.Int64
 		retried atomic.Int64
-		stop    = make(chan struct{})
 		load    sync.WaitGroup
+		room    = make(chan struct{}, 3*rollingRuns)
 	)
 	for w := range 3 {
 		load.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
+			for range room {
 				session := fmt.Sprint("s", begun.Add(1))
-				body, _ := json.Marshal(map[string]any{"sessionId": session, "agentType": "walker", "message": "go"})
-				for try := w; ; try++ {
-					resp, err := client.Post(nodes[try%3].url+"/start", "application/json", bytes.NewReader(body))
-					if errors.Is(err, syscall.ECONNREFUSED) {
-						retried.Add(1)
-						continue
-					}
-					if !assert.NoError(t, err) {
-						break
-					}
-					resp.Body.Close()
-					if resp.Header.Get("Retry-After") != "" { // it has just been started
-						retried.Add(1)
-						continue
-					}
-					assert.Equal(t, http.StatusOK, resp.StatusCode)
-					break
-				}
+				retried.Add(int64(startSomewhere(t, nodes, w, session)))
 			}
 		})
 	}
+	end := sync.OnceFunc(func() { close(room); load.Wait() })
+	defer end()
 	for _, n := range nodes {
 		count := begun.Load()
-		require.Eventually(t, func() bool { return begun.Load() >= count+30 }, time.Minute, time.Millisecond, "runs are under way")
+		for range rollingRuns {
+			room <- struct{}{}
+		}
+		require.Eventually(t, func() bool { return begun.Load() >= count+rollingRuns/2 }, 2*time.Minute, time.Millisecond, "runs are under way")
 		n.stop()
 		n.start()
 	}
-	close(stop)
-	load.Wait()
+	end()
 	handed := 0
 	for i := range begun.Load() {
 		session := fmt.Sprint("s", i+1)
@@ -188,6 +173,41 @@ func TestARollingRestartLosesNothing(t *testing.T) {
 	}
 	require.Positive(t, handed)
 	t.Logf("%d runs, of which %d were handed over; %d requests found a node not ready", begun.Load(), handed, retried.Load())
+}
+
+// startSomewhere begins a run of walker at one of the nodes, from first on, and
+// returns how many could not take it. A node that stops may cut a connection
+// that it has not come to; the same request may then be made again, and may find
+// that it was taken before.
+func startSomewhere(t *testing.T, nodes []*daemon, first int, session string) (retries int) {
+	body, err := json.Marshal(map[string]any{"sessionId": session, "agentType": "walker", "message": "go"})
+	if !assert.NoError(t, err) {
+		return 0
+	}
+	for cut := false; ; retries++ {
+		resp, err := client.Post(nodes[(first+retries)%len(nodes)].url+"/start", "application/json", bytes.NewReader(body))
+		switch {
+		case errors.Is(err, syscall.ECONNREFUSED):
+			continue
+		case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
+			cut = true
+			continue
+		case !assert.NoError(t, err):
+			return retries
+		}
+		answer, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		switch {
+		case !assert.NoError(t, err):
+			return retries
+		case resp.Header.Get("Retry-After") != "": // it has just been started
+			continue
+		case cut && resp.StatusCode == http.StatusConflict && bytes.Contains(answer, []byte("ALREADY_COMPLETED")):
+			return retries
+		}
+		assert.Equal(t, http.StatusOK, resp.StatusCode, "%s: %s", session, answer)
+		return retries
+	}
 }
 
 // Whoever was told of a write reads it, at whichever node.

@@ -30,7 +30,7 @@ agents:
       get_weather: {http: {url: "http://localhost:%[1]s/tool"}}
 `
 
-// TestReadme runs the README's web page and its useChat component in Chromium.
+// TestReadme runs the documentation's web page and its useChat component in Chromium.
 // It needs Chromium, node and what `make readme` installs.
 func TestReadme(t *testing.T) {
 	if os.Getenv("HELIX_README") == "" {
@@ -50,7 +50,7 @@ func TestReadme(t *testing.T) {
 	require.NoError(t, err)
 	config := filepath.Join(dir, "helix.yaml")
 	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, readmeConfig, port), 0o600))
-	t.Setenv("HELIX_CORS_ORIGINS", "http://localhost:"+port) // as the README does
+	t.Setenv("HELIX_CORS_ORIGINS", "http://localhost:"+port) // as the page says
 	plain := newDaemon(t, "dev", "--config", config, "--data-dir", filepath.Join(dir, "plain"), "--nats-listen", freeAddress(t))
 	demo := newDaemon(t, "dev", "--data-dir", filepath.Join(dir, "demo"), "--nats-listen", freeAddress(t))
 	plain.start()

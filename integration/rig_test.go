@@ -40,7 +40,7 @@ func newRig(t *testing.T, agents ...agentloop.Agent) *rig {
 // ended waits until the session's stream ends and returns its state.
 func (g *rig) ended(t *testing.T, session string) *projector.Tree {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	state := new(projector.Tree)
 	for r, err := range g.log.Follow(ctx, session, 0) {

@@ -31,14 +31,14 @@ func (d *daemon) subscribed(session string, body any) (subject string, urls []st
 // hears tells whether a client with the credentials hears what is appended.
 func (d *daemon) hears(session, url, creds, subject string) {
 	d.t.Helper()
-	nc, err := nats.Connect(url, nats.UserCredentialBytes([]byte(creds)), nats.NoReconnect(), nats.Timeout(30*time.Second))
+	nc, err := nats.Connect(url, nats.UserCredentialBytes([]byte(creds)), nats.NoReconnect(), nats.Timeout(time.Minute))
 	require.NoError(d.t, err)
 	defer nc.Close()
 	sub, err := nc.SubscribeSync(subject)
 	require.NoError(d.t, err)
 	require.NoError(d.t, nc.Flush())
 	d.produce(session)
-	m, err := sub.NextMsg(30 * time.Second)
+	m, err := sub.NextMsg(time.Minute)
 	require.NoError(d.t, err)
 	require.Contains(d.t, string(m.Data), `"delta":"live"`)
 }

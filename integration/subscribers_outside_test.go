@@ -272,6 +272,7 @@ func selfSigned(t *testing.T, dir string) *x509.CertPool {
 }
 
 func TestSubscribersInOperatorMode(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	a, _ := operatorAudience(t)
 	a.each(t, func(t *testing.T, url string) {
 		t.Run("hear", func(t *testing.T) { a.hear(t, url) })

@@ -74,7 +74,7 @@ func (a *audience) connect(t *testing.T, url string, opts ...nats.Option) listen
 
 func (a *audience) tryConnect(url string, opts ...nats.Option) (l listener, err error) {
 	l.errs = make(chan error, 16)
-	opts = append([]nats.Option{nats.NoReconnect(), nats.Timeout(30 * time.Second), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+	opts = append([]nats.Option{nats.NoReconnect(), nats.Timeout(time.Minute), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 		l.errs <- err
 	})}, opts...)
 	if a.tls != nil {
@@ -107,7 +107,7 @@ func (a *audience) say(t *testing.T, session, text string) uint64 {
 
 func requireHeard(t *testing.T, sub *nats.Subscription, subject, text string) {
 	t.Helper()
-	m, err := sub.NextMsg(30 * time.Second)
+	m, err := sub.NextMsg(time.Minute)
 	require.NoError(t, err)
 	require.Equal(t, subject, m.Subject)
 	require.Contains(t, string(m.Data), text)
@@ -155,6 +155,7 @@ func embeddedAudience(t *testing.T, o embed.Options) *audience {
 }
 
 func TestSubscribersOfTheEmbeddedServer(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	a := embeddedAudience(t, embed.Options{})
 	a.each(t, func(t *testing.T, url string) {
 		t.Run("hear", func(t *testing.T) { a.hear(t, url) })
@@ -168,6 +169,7 @@ func TestSubscribersOfTheEmbeddedServer(t *testing.T) {
 
 // Nor is it otherwise where others may read the logs.
 func TestSubscribersBesideReaders(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	a := embeddedAudience(t, embed.Options{AllowRead: true})
 	a.each(t, func(t *testing.T, url string) {
 		t.Run("hear nothing else", func(t *testing.T) { a.hearNothingElse(t, url) })
@@ -200,7 +202,7 @@ func (a *audience) hear(t *testing.T, url string) {
 		said := fmt.Sprint("said ", i)
 		sequence := a.say(t, own, said)
 		for _, sub := range subs {
-			m, err := sub.NextMsg(30 * time.Second)
+			m, err := sub.NextMsg(time.Minute)
 			require.NoError(t, err)
 			require.Equal(t, logtest.Text(own, said).Payload, m.Data)
 			require.Equal(t, fmt.Sprint(sequence), m.Header.Get("Nats-Sequence"))
@@ -238,11 +240,11 @@ func (a *audience) oddIDs(t *testing.T, url string) {
 // requireRefused sees that the server refused what was last asked of it.
 func (l listener) requireRefused(t *testing.T, what string) {
 	t.Helper()
-	require.NoError(t, l.FlushTimeout(30*time.Second), what)
+	require.NoError(t, l.FlushTimeout(time.Minute), what)
 	select {
 	case err := <-l.errs:
 		require.ErrorIs(t, err, nats.ErrPermissionViolation, what)
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		require.Fail(t, "not refused", what)
 	}
 }
@@ -280,10 +282,10 @@ func (a *audience) hearNothingElse(t *testing.T, url string) {
 			l.requireRefused(t, subject)
 
 			a.say(t, victim, "secret")
-			_, err = a.admin.Request("$JS.API.INFO", nil, 30*time.Second) // which is answered to an inbox
+			_, err = a.admin.Request("$JS.API.INFO", nil, time.Minute) // which is answered to an inbox
 			require.NoError(t, err)
 			if i < len(audible) {
-				_, err := others.NextMsg(30 * time.Second)
+				_, err := others.NextMsg(time.Minute)
 				require.NoError(t, err, "nobody said anything on %s", subject)
 			}
 			a.say(t, own, "marker")

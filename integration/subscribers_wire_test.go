@@ -105,7 +105,7 @@ func TestSubscribersOnTheWire(t *testing.T) {
 				answers := w.send(t, attack...)
 				a.say(t, victim, "secret")
 				before++
-				_, err := a.admin.Request("$JS.API.INFO", nil, 30*time.Second)
+				_, err := a.admin.Request("$JS.API.INFO", nil, time.Minute)
 				require.NoError(t, err)
 				answers += w.send(t)
 				require.NotContains(t, answers, "secret", "%q", attack)

@@ -6,11 +6,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"math/rand/v2"
 	"net/http"
 	"time"
 
+	"github.com/helixd/helixd/integration/evidence"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -18,7 +18,7 @@ import (
 // all that comes, unless the power fails.
 type audited struct {
 	power   int64
-	records []shown
+	records []evidence.Shown
 }
 
 // audit checks sessions while things are broken, until stop is closed.
@@ -67,35 +67,35 @@ func (t *trial) auditSession(r *rand.Rand, l *ledger) error {
 	case a.status != http.StatusOK:
 		return fmt.Errorf("records: %s", a)
 	}
-	records, err := parseRecords(a.raw)
+	records, err := evidence.Parse(a.raw)
 	if err == nil && len(records) == 0 {
 		err = errors.New("there are none")
 	}
 	if err != nil {
 		return fmt.Errorf("records: %w", err)
 	}
-	if before.written != nil { // meanwhile it has gone on
+	if before.Written != nil { // meanwhile it has gone on
 		l.mu.Lock()
-		before.written = l.promised().written
+		before.Written = l.promised().Written
 		for _, done := range l.acks {
-			for _, text := range done.texts {
-				before.written[text] = true
+			for _, text := range done.Texts {
+				before.Written[text] = true
 			}
 		}
 		l.mu.Unlock()
 	}
-	if err := before.hold(records); err != nil {
+	if err := before.Hold(records); err != nil {
 		return err
 	}
 	head := records[len(records)-1].Sequence
-	var seen []shown
-	for line := range bytes.Lines(timeless(a.raw)) {
-		seen = append(seen, shown{records[len(seen)].Sequence, maphash.Bytes(seed, line)})
+	var seen []evidence.Shown
+	for line := range bytes.Lines(evidence.Timeless(a.raw)) {
+		seen = append(seen, evidence.Shown{Sequence: records[len(seen)].Sequence, Hash: evidence.Hash(line)})
 	}
 	if last.power == power {
 		for i, old := range last.records {
 			if i >= len(seen) || seen[i] != old {
-				return wrong([]uint64{old.sequence}, "record %d is not that of an earlier look: %s", old.sequence, line(a.raw, i))
+				return evidence.Wrong([]uint64{old.Sequence}, "record %d is not that of an earlier look: %s", old.Sequence, line(a.raw, i))
 			}
 		}
 	}
@@ -109,7 +109,7 @@ func (t *trial) auditSession(r *rand.Rand, l *ledger) error {
 	case a.status != http.StatusOK:
 		return fmt.Errorf("state at %d: %s", head, a)
 	}
-	return sameState(a.raw, projector.Fold(records...))
+	return evidence.SameState(a.raw, projector.Fold(records...))
 }
 
 // line returns the line i of a text, if there is one.

@@ -6,15 +6,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"hash/maphash"
-	"maps"
 	"os/exec"
-	"regexp"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/integration/evidence"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -96,22 +93,10 @@ func (f *figures) add(g figures) {
 	f.shown += g.shown
 }
 
-// problem is a promise that a session does not hold.
-type problem struct {
-	sequences []uint64
-	what      string
-}
-
-func (p *problem) Error() string { return p.what }
-
-func wrong(sequences []uint64, format string, args ...any) error {
-	return &problem{sequences, fmt.Sprintf(format, args...)}
-}
-
 func (t *trial) broken(l *ledger, err error) {
 	var sequences []uint64
-	if p, ok := errors.AsType[*problem](err); ok {
-		sequences = p.sequences
+	if p, ok := errors.AsType[*evidence.Problem](err); ok {
+		sequences = p.Sequences
 	}
 	t.violate(l.session, sequences, "%v", err)
 }
@@ -127,19 +112,19 @@ func (t *trial) checkSession(l *ledger) (f figures, err error) {
 		if a.status != 200 {
 			return f, fmt.Errorf("records of %s: %s", n.name, a)
 		}
-		if said := timeless(a.raw); i == 0 {
+		if said := evidence.Timeless(a.raw); i == 0 {
 			raw, lines = a.raw, said
 		} else if !bytes.Equal(lines, said) {
 			return f, differs(lines, said, n.name)
 		}
 	}
-	records, err := parseRecords(raw)
+	records, err := evidence.Parse(raw)
 	if err != nil {
 		return f, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.promised().hold(records); err != nil {
+	if err := l.promised().Hold(records); err != nil {
 		return f, err
 	}
 	tree := projector.Fold(records...)
@@ -148,7 +133,7 @@ func (t *trial) checkSession(l *ledger) (f figures, err error) {
 		if a.status != 200 {
 			return f, fmt.Errorf("state of %s: %s", n.name, a)
 		}
-		if err := sameState(a.raw, tree); err != nil {
+		if err := evidence.SameState(a.raw, tree); err != nil {
 			return f, fmt.Errorf("%s: %w", n.name, err)
 		}
 	}
@@ -159,7 +144,7 @@ func (t *trial) checkSession(l *ledger) (f figures, err error) {
 		return f, err
 	}
 	f = figures{records: len(records), acks: len(l.acks), runs: len(l.runs)}
-	dead, err := deadOf(records)
+	dead, err := evidence.DeadOf(records)
 	if err != nil {
 		return f, err
 	}
@@ -172,8 +157,8 @@ func (t *trial) checkSession(l *ledger) (f figures, err error) {
 		}
 	}
 	for _, r := range l.readers {
-		f.shown += len(r.seen)
-		if err := r.holds(records, dead); err != nil {
+		f.shown += len(r.Seen)
+		if err := evidence.Complete(r.Seen, records, dead); err != nil {
 			return f, err
 		}
 	}
@@ -191,12 +176,6 @@ func (n *node) say(path string) (a answer) {
 	return a
 }
 
-// timeless leaves out when records were stored: nodes need not agree on that
-// to the millisecond, and no fold looks at it.
-func timeless(lines []byte) []byte { return storedAt.ReplaceAll(lines, []byte("$1,")) }
-
-var storedAt = regexp.MustCompile(`(?m)^(\{"sequence":\d+),"time":"[^"]*",`)
-
 // differs names the first record of which two nodes say something else.
 func differs(a, b []byte, who string) error {
 	as, bs := bytes.Split(a, []byte("\n")), bytes.Split(b, []byte("\n"))
@@ -206,46 +185,4 @@ func differs(a, b []byte, who string) error {
 		}
 	}
 	return fmt.Errorf("node1 has %d records, %s has %d", len(as)-1, who, len(bs)-1)
-}
-
-func deadOf(records []eventlog.Record) (dead eventlog.Dead, err error) {
-	for _, r := range records {
-		if err := dead.Mark(r); err != nil {
-			return nil, err
-		}
-	}
-	return dead, nil
-}
-
-// holds checks what a reader was shown: each surviving chunk once and in order,
-// and nothing that is not in the log. What it saw before it was struck is in
-// the log, too.
-func (r *reader) holds(records []eventlog.Record, dead eventlog.Dead) error {
-	seen := map[uint64]uint64{}
-	for _, s := range r.seen { // each rises: event has seen to that
-		seen[s.sequence] = s.hash
-	}
-	end := uint64(0)
-	if len(r.seen) > 0 {
-		end = r.seen[len(r.seen)-1].sequence
-	}
-	for _, rec := range records {
-		if rec.Kind != eventlog.KindChunk {
-			continue
-		}
-		hash, shown := seen[rec.Sequence]
-		delete(seen, rec.Sequence)
-		switch {
-		case !shown && rec.Sequence <= end && !dead.Covers(rec):
-			return wrong([]uint64{rec.Sequence}, "a reader has not got %s", rec.Payload)
-		case !shown && !dead.Covers(rec):
-			return wrong([]uint64{rec.Sequence, end}, "a reader has not got the end, %s", rec.Payload)
-		case shown && hash != maphash.Bytes(seed, rec.Payload):
-			return wrong([]uint64{rec.Sequence}, "a reader has got something else than %s", rec.Payload)
-		}
-	}
-	if len(seen) > 0 {
-		return wrong(slices.Sorted(maps.Keys(seen)), "a reader was shown what is not in the log")
-	}
-	return nil
 }

@@ -219,8 +219,12 @@ func (t *trial) breakLinks(f fault, say func(string, ...any)) {
 	say("%s: healed", what)
 }
 
-// fillDisk fills a node's disk. When there is room again, a server that has
-// given up is started anew, as its operator would.
+// readyAgain is how long a node may take to go on when its disk has room again,
+// unless it lacks the others.
+const readyAgain = 20 * time.Second
+
+// fillDisk fills a node's disk. When there is room again it goes on by itself.
+// One that can't is started anew, as its operator would.
 func (t *trial) fillDisk(n *node, f fault, say func(string, ...any)) error {
 	say("%s: disk full for %s", n.name, f.lasts)
 	n.expectEnd()
@@ -235,7 +239,7 @@ func (t *trial) fillDisk(n *node, f fault, say func(string, ...any)) error {
 	if n.over() {
 		return t.restart(n, say)
 	}
-	if n.readyIn(5 * time.Second) {
+	if n.readyIn(readyAgain) {
 		n.mu.Lock()
 		n.mayEnd = false
 		n.mu.Unlock()

@@ -4,9 +4,12 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/helixd/helixd/integration/evidence"
 )
 
 // ledger is what a session was promised: whatever was answered to somebody, and
@@ -17,7 +20,7 @@ type ledger struct {
 
 	mu       sync.Mutex
 	created  bool // an answer says that it is there
-	acks     []ack
+	acks     []evidence.Ack
 	unsure   map[string]bool // texts that were sent, and of which nobody knows yet
 	runs     []string        // that were said to have begun
 	accepted []string        // calls whose answer was accepted
@@ -28,11 +31,13 @@ type ledger struct {
 	doing    string // what it waits for, to be told if that lasts
 }
 
-// ack is an append that was answered. Its records stand at first to last,
-// without gaps.
-type ack struct {
-	first, last uint64
-	texts       []string
+// promised returns what was acknowledged so far. l.mu is held.
+func (l *ledger) promised() evidence.Promises {
+	p := evidence.Promises{Session: l.session, Acks: l.acks, Runs: l.runs, Accepted: l.accepted}
+	if l.agent == "" {
+		p.Written = maps.Clone(l.unsure)
+	}
+	return p
 }
 
 // ledger returns the session's, a new one if there is none.

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/integration/evidence"
 )
 
 // How a producer makes its appends safe to be repeated.
@@ -114,7 +114,7 @@ func (p *producer) append() bool {
 				p.t.violate(p.l.session, nil, "%d chunks were appended, and the answer is %s", len(texts), a)
 				return false
 			}
-			p.done(ack{done.FirstSequence, done.LastSequence, texts})
+			p.done(evidence.Ack{First: done.FirstSequence, Last: done.LastSequence, Texts: texts})
 			return true
 		case p.how == byExpected && unsure && a.code == "SEQUENCE_CONFLICT":
 			return p.find(texts, a.detail.Head)
@@ -128,12 +128,12 @@ func (p *producer) append() bool {
 	}
 }
 
-func (p *producer) done(a ack) {
-	p.head = a.last
+func (p *producer) done(a evidence.Ack) {
+	p.head = a.Last
 	p.l.update(func() {
 		p.l.created = true
 		p.l.acks = append(p.l.acks, a)
-		for _, text := range a.texts {
+		for _, text := range a.Texts {
 			delete(p.l.unsure, text)
 		}
 	})
@@ -146,12 +146,12 @@ func (p *producer) find(texts []string, head uint64) bool {
 		path := fmt.Sprintf("/sessions/%s/records?from=%d&to=%d&dead=1", p.l.session, p.head, head)
 		a := p.t.get(p.t.ctx, p.t.anyNode(p.rand), path)
 		if a.status == http.StatusOK {
-			records, err := parseRecords(a.raw)
-			if err != nil || len(records) != len(texts) || textOf(records[0]) != texts[0] {
+			records, err := evidence.Parse(a.raw)
+			if err != nil || len(records) != len(texts) || evidence.TextOf(records[0]) != texts[0] {
 				p.t.violate(p.l.session, []uint64{p.head, head}, "the session has gone on by itself: %.500s", a.raw)
 				return false
 			}
-			p.done(ack{records[0].Sequence, records[len(records)-1].Sequence, texts})
+			p.done(evidence.Ack{First: records[0].Sequence, Last: records[len(records)-1].Sequence, Texts: texts})
 			return true
 		}
 		if !a.unsure() && a.code != "CURSOR_AHEAD" && a.code != "NOT_FOUND" {
@@ -180,29 +180,4 @@ func (p *producer) end() {
 		}
 		p.t.sleep(100 * time.Millisecond)
 	}
-}
-
-// textOf returns the text by which a producer knows a chunk, or "".
-func textOf(r eventlog.Record) string {
-	chunk, err := r.Chunk()
-	if err != nil {
-		return ""
-	}
-	if delta, ok := chunk.(*eventlog.TextDelta); ok {
-		name, _, _ := strings.Cut(delta.Delta, " ")
-		return name + " "
-	}
-	return ""
-}
-
-func parseRecords(raw []byte) ([]eventlog.Record, error) {
-	var out []eventlog.Record
-	for line := range bytes.Lines(raw) {
-		var r eventlog.Record
-		if err := json.Unmarshal(line, &r); err != nil {
-			return nil, err
-		}
-		out = append(out, r)
-	}
-	return out, nil
 }

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -15,6 +14,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/helixd/helixd/integration/deployment"
 )
 
 // readyWithin is how long nodes may take to get ready once nothing is broken.
@@ -44,13 +45,11 @@ type node struct {
 // prepare lays out the nodes: addresses, links, folders, files.
 func (t *trial) prepare() error {
 	const ofHTTP, ofNATS, ofRoutes = 0, 1, 2
-	addresses, taken := make([][3]string, t.nodes), map[string]bool{}
+	addresses := make([][]string, t.nodes)
 	for i := range addresses {
-		for k := range addresses[i] {
-			var err error
-			if addresses[i][k], err = freeAddress(taken); err != nil {
-				return err
-			}
+		var err error
+		if addresses[i], err = deployment.FreeAddresses(3); err != nil {
+			return err
 		}
 	}
 	for i, a := range addresses {
@@ -61,7 +60,7 @@ func (t *trial) prepare() error {
 			return err
 		}
 		var err error
-		if n.link, err = newProxy(a[ofHTTP], taken); err != nil {
+		if n.link, err = newProxy(a[ofHTTP]); err != nil {
 			return err
 		}
 		n.url = "http://" + n.link.address()
@@ -70,7 +69,7 @@ func (t *trial) prepare() error {
 			if len(addresses) == 1 || j == i {
 				continue
 			}
-			link, err := newProxy(other[ofRoutes], taken)
+			link, err := newProxy(other[ofRoutes])
 			if err != nil {
 				return err
 			}
@@ -83,7 +82,7 @@ func (t *trial) prepare() error {
 			n.nats = a[ofNATS]
 			cluster = fmt.Sprintf(clusterConfig, n.name, a[ofNATS], natsUser, natsPassword, len(addresses), a[ofRoutes], strings.Join(routes, ", "))
 		}
-		text := fmt.Sprintf("listen: %s\ndataDir: %q\ndurability: %s\nauth: {allowUnauthenticated: true}\n", a[ofHTTP], n.data, t.durability) + cluster + t.tools.agents()
+		text := fmt.Sprintf("listen: %s\ndataDir: %q\ndurability: %s\nauth: {allowUnauthenticated: true}\ndisk: {minFree: 8MiB}\n", a[ofHTTP], n.data, t.durability) + cluster + t.tools.agents()
 		if err := os.WriteFile(n.config, []byte(text), 0o600); err != nil {
 			return err
 		}
@@ -105,21 +104,6 @@ nats:
   partitions: 1
   cluster: {name: chaos, listen: %q, routes: [%s], user: route, password: loopback}
 `
-
-// freeAddress returns one whose port is not taken, and takes it.
-func freeAddress(taken map[string]bool) (string, error) {
-	for {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return "", err
-		}
-		l.Close()
-		if _, port, _ := net.SplitHostPort(l.Addr().String()); !taken[port] {
-			taken[port] = true
-			return l.Addr().String(), nil
-		}
-	}
-}
 
 // start starts the process. It does not wait.
 func (n *node) start() error {

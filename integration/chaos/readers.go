@@ -3,18 +3,16 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
-	"hash/maphash"
+	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/integration/evidence"
 )
 
 // idleWithin is how long a connection may say nothing before a reader gives it
@@ -30,18 +28,12 @@ type reader struct {
 	at   int // node
 	done chan struct{}
 
-	mu     sync.Mutex
-	power  int64 // power losses before what it has seen
-	seen   []shown
-	over   bool
+	mu    sync.Mutex
+	power int64 // power losses before what it has seen
+	evidence.Reader
 	until  uint64 // it is to end there; 0: at the stream's end
 	hangUp context.CancelFunc
 }
-
-// shown is a record that was shown.
-type shown struct{ sequence, hash uint64 }
-
-var seed = maphash.MakeSeed()
 
 // follow attaches readers. What it returns waits until they have got all that
 // there is of the session, which has come to its end.
@@ -76,7 +68,7 @@ func (l *ledger) isEnded() bool {
 func (t *trial) lastChunk(l *ledger) uint64 {
 	for i := 0; t.ctx.Err() == nil; i++ {
 		a := t.get(t.ctx, t.cluster[i%len(t.cluster)].direct, "/sessions/"+l.session+"/records?dead=1")
-		if records, err := parseRecords(a.raw); a.status == http.StatusOK && err == nil {
+		if records, err := evidence.Parse(a.raw); a.status == http.StatusOK && err == nil {
 			last := uint64(1)
 			for _, r := range records {
 				if r.Kind == eventlog.KindChunk {
@@ -105,7 +97,7 @@ func (r *reader) endAt(sequence uint64) {
 
 // come reports whether the reader has come as far as it has to.
 func (r *reader) come() bool {
-	return r.over || r.until > 0 && len(r.seen) > 0 && r.seen[len(r.seen)-1].sequence >= r.until
+	return r.Over || r.until > 0 && r.Last() > 0 && r.Last() >= r.until
 }
 
 func (r *reader) follow() {
@@ -114,7 +106,7 @@ func (r *reader) follow() {
 		ctx, cancel := context.WithCancel(r.t.ctx)
 		r.mu.Lock()
 		if power := r.t.power.Load(); power != r.power { // live readers may have seen more than was synced
-			r.power, r.seen, r.over = power, nil, false
+			r.power, r.Reader = power, evidence.Reader{}
 		}
 		come := r.come()
 		r.hangUp = cancel
@@ -134,10 +126,7 @@ func (r *reader) follow() {
 func (r *reader) last() uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.seen) == 0 {
-		return 0
-	}
-	return r.seen[len(r.seen)-1].sequence
+	return r.Last()
 }
 
 // connect reads one connection to its end.
@@ -177,53 +166,17 @@ func (r *reader) connect(ctx context.Context) {
 		r.t.violate(r.l.session, nil, "GET /sse behind %d is answered %s", r.last(), resp.Status)
 		return
 	}
-	in := bufio.NewScanner(resp.Body)
-	in.Buffer(nil, 16<<20)
-	id, name, data := "", "", ""
-	for in.Scan() {
-		idle.Reset(idleWithin)
-		field, value, _ := strings.Cut(in.Text(), ": ")
-		switch field {
-		case "id":
-			id = value
-		case "event":
-			name = value
-		case "data":
-			data = value
-		case "":
-			if data != "" && r.event(id, name, data) {
-				return
-			}
-			id, name, data = "", "", ""
-		}
-	}
+	evidence.Events(resp.Body, func() { idle.Reset(idleWithin) }, r.event)
 }
 
 // event takes an event, and reports whether the connection is done with.
-func (r *reader) event(id, name, data string) bool {
-	var e struct {
-		Type, Status string
-		Chunk        json.RawMessage
-		Sequence     uint64
-	}
-	if err := json.Unmarshal([]byte(data), &e); err != nil || e.Type != name || name == "chunk" && id != strconv.FormatUint(e.Sequence, 10) {
-		r.t.violate(r.l.session, nil, "an event %s with id %s and data %s", name, id, data)
-		return true
-	}
-	if name == "chunk" {
-		if last := r.last(); e.Sequence <= last {
-			r.t.violate(r.l.session, []uint64{last, e.Sequence}, "a reader by %s got %d behind %d", r.t.cluster[r.at].name, e.Sequence, last)
-			return true
-		}
-	}
+func (r *reader) event(e evidence.Event) bool {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch name {
-	case "chunk":
-		r.seen = append(r.seen, shown{e.Sequence, maphash.Bytes(seed, e.Chunk)})
-	case "end", "error":
-		r.over = e.Status == "" // else it waits, and goes on later
-		return true
+	last, err := r.Take(e)
+	come := r.come()
+	r.mu.Unlock()
+	if err != nil {
+		r.t.broken(r.l, fmt.Errorf("by %s: %w", r.t.cluster[r.at].name, err))
 	}
-	return r.come()
+	return last || come
 }

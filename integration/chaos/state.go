@@ -3,77 +3,20 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
-	"fmt"
 	"maps"
-	"reflect"
-	"slices"
 	"strings"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/integration/evidence"
 	"github.com/helixd/helixd/projector"
 )
-
-// sameState compares the answer of …/state with a fold.
-func sameState(raw []byte, tree *projector.Tree) error {
-	var got struct {
-		Sequence uint64
-		State    json.RawMessage
-	}
-	if err := json.Unmarshal(raw, &got); err != nil {
-		return err
-	}
-	want, err := json.Marshal(tree)
-	if err != nil {
-		return err
-	}
-	a, b := plain(got.State), plain(want)
-	if got.Sequence != tree.Head || !reflect.DeepEqual(a, b) {
-		return wrong([]uint64{got.Sequence, tree.Head}, "the state is not the fold of the records: %s", unlike(a, b, ""))
-	}
-	return nil
-}
-
-func plain(raw []byte) (v any) {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	if err := d.Decode(&v); err != nil {
-		return err
-	}
-	return v
-}
-
-// unlike names the first place where two JSON values differ.
-func unlike(a, b any, path string) string {
-	am, aok := a.(map[string]any)
-	bm, bok := b.(map[string]any)
-	if aok && bok {
-		keys := maps.Clone(am)
-		maps.Copy(keys, bm)
-		for _, k := range slices.Sorted(maps.Keys(keys)) {
-			if !reflect.DeepEqual(am[k], bm[k]) {
-				return unlike(am[k], bm[k], path+"/"+k)
-			}
-		}
-	}
-	as, aok := a.([]any)
-	bs, bok := b.([]any)
-	if aok && bok && len(as) == len(bs) {
-		for i := range as {
-			if !reflect.DeepEqual(as[i], bs[i]) {
-				return unlike(as[i], bs[i], fmt.Sprintf("%s/%d", path, i))
-			}
-		}
-	}
-	return fmt.Sprintf("%s is %.300v and not %.300v", path, a, b)
-}
 
 // rightEnd checks that an agent's session has ended like one that was left
 // alone. l.mu is held.
 func (t *trial) rightEnd(l *ledger, tree *projector.Tree) error {
 	if len(tree.Parked) > 0 {
-		return wrong([]uint64{tree.Parked[0].Sequence}, "a record can't be folded: %+v", tree.Parked[0])
+		return evidence.Wrong([]uint64{tree.Parked[0].Sequence}, "a record can't be folded: %+v", tree.Parked[0])
 	}
 	want, ok := t.calm[l.agent]
 	if !ok || strings.HasPrefix(l.session, "calm-") {
@@ -84,10 +27,10 @@ func (t *trial) rightEnd(l *ledger, tree *projector.Tree) error {
 		return nil
 	}
 	if tree.Status == projector.SessionFailed {
-		return wrong(nil, "it has failed: %s: %s", tree.Error.Code, tree.Error.Message)
+		return evidence.Wrong(nil, "it has failed: %s: %s", tree.Error.Code, tree.Error.Message)
 	}
 	if tree.Status != projector.SessionCompleted {
-		return wrong(nil, "it is %s", tree.Status)
+		return evidence.Wrong(nil, "it is %s", tree.Status)
 	}
 	if l.stopped { // the stop strikes what was being said, and the model says it anew
 		return nil
@@ -101,7 +44,7 @@ func (t *trial) rightEnd(l *ledger, tree *projector.Tree) error {
 		return err
 	}
 	if got := strings.ReplaceAll(outcomeOf(state), l.session, "SESSION"); got != want {
-		return wrong(nil, "it has not ended like a session that was left alone: %s", unlike(plain([]byte(got)), plain([]byte(want)), ""))
+		return evidence.Wrong(nil, "it has not ended like a session that was left alone: %s", evidence.Difference([]byte(got), []byte(want)))
 	}
 	return nil
 }

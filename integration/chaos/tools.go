@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/integration/evidence"
 )
 
 // Agents.
@@ -98,7 +99,7 @@ func (s *tools) again(records []eventlog.Record) error {
 		}
 		// A record's time may be some milliseconds early.
 		if last := s.last[r.Agent+" "+result.ToolCallID]; last.After(r.Time.Add(100 * time.Millisecond)) {
-			return wrong([]uint64{r.Sequence}, "call %s was made at %s, after its result was recorded at %s", result.ToolCallID, last, r.Time)
+			return evidence.Wrong([]uint64{r.Sequence}, "call %s was made at %s, after its result was recorded at %s", result.ToolCallID, last, r.Time)
 		}
 	}
 	return nil

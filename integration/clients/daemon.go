@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -12,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/helixd/helixd/integration/deployment"
 )
 
 // readyWithin is how long a daemon may take to start.
@@ -57,7 +58,7 @@ func startDaemon(ctx context.Context, dir, durability, model string) (*daemon, e
 	if err != nil {
 		return nil, err
 	}
-	address, err := freeAddress()
+	address, err := deployment.FreeAddress()
 	if err != nil {
 		return nil, err
 	}
@@ -106,15 +107,6 @@ func (d *daemon) ready(ctx context.Context) error {
 			return fmt.Errorf("the daemon did not get ready: %w: %s", err, d.logs)
 		}
 	}
-}
-
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer l.Close()
-	return l.Addr().String(), nil
 }
 
 // stop ends the process as its operator would, or, if that takes long, for good.

@@ -31,11 +31,11 @@ const user, password = "operator", "loopback"
 
 // Embedded makes n nodes whose embedded servers keep a log together.
 func Embedded(b Binaries, dir string, n int, config string) (*Deployment, error) {
-	clients, err := freeAddresses(n)
+	clients, err := FreeAddresses(n)
 	if err != nil {
 		return nil, err
 	}
-	routes, err := freeAddresses(n)
+	routes, err := FreeAddresses(n)
 	if err != nil {
 		return nil, err
 	}
@@ -64,11 +64,11 @@ nats:
 // Outside makes n nodes on so many NATS servers that are no part of them, 1 or 3,
 // with as many replicas.
 func Outside(b Binaries, dir string, servers, n int, config string) (*Deployment, error) {
-	clients, err := freeAddresses(servers)
+	clients, err := FreeAddresses(servers)
 	if err != nil {
 		return nil, err
 	}
-	routes, err := freeAddresses(servers)
+	routes, err := FreeAddresses(servers)
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -24,11 +23,10 @@ const Within = 2 * time.Minute
 
 // newNode writes a node's configuration file.
 func newNode(b Binaries, dir, name, config string) (*Node, error) {
-	free, err := freeAddresses(1)
+	address, err := FreeAddress()
 	if err != nil {
 		return nil, err
 	}
-	address := free[0]
 	folder := filepath.Join(dir, name)
 	file := filepath.Join(folder, "helix.yaml")
 	n := &Node{URL: "http://" + address}
@@ -70,18 +68,4 @@ func (n *Node) Ready(ctx context.Context) (r Readiness, err error) {
 		case <-time.After(2 * time.Millisecond):
 		}
 	}
-}
-
-// freeAddresses are n different ones on which nobody listens now.
-func freeAddresses(n int) ([]string, error) {
-	var all []string
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		defer l.Close()
-		all = append(all, l.Addr().String())
-	}
-	return all, nil
 }

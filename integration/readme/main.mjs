@@ -1,4 +1,4 @@
-// The README's web page and its useChat component in a real browser.
+// The documentation's web page and its useChat component in a real browser.
 import { launch } from './browser.mjs';
 import { janitor, weather } from './component.mjs';
 import { plainPage } from './plain.mjs';

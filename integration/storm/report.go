@@ -44,16 +44,19 @@ func (r *report) came(what string, a answer) {
 	r.times = append(r.times, timeRow{what, a.Back, a.Current})
 }
 
-// looked notes what was seen. That the consumers are others than at the
-// beginning is an error.
+// maxConsumers is how many JetStream consumers there may be, whatever clients
+// do: the feed of each node's read models has one a partition. Three processes
+// have been nodes at the end, and a feed that broke leaves one for a minute.
+const maxConsumers = 2 * 3
+
+// looked notes what was seen. More consumers than the nodes have is an error.
 func (r *report) looked(what string, seen span, afterward []float64) error {
 	r.looks = append(r.looks, lookRow{what, seen, afterward})
-	first := r.looks[0].seen
 	if seen.looks == 0 {
 		return fmt.Errorf("%s: JetStream's consumers could not be counted", what)
 	}
-	if seen.least != first.least || seen.most != first.most {
-		return fmt.Errorf("violation: %s: %d to %d JetStream consumers, and %d to %d before", what, seen.least, seen.most, first.least, first.most)
+	if seen.most > maxConsumers {
+		return fmt.Errorf("violation: %s: %d JetStream consumers; all nodes together may have %d", what, seen.most, maxConsumers)
 	}
 	return nil
 }

@@ -1,12 +1,7 @@
-//go:build unix
-
-package main
+package evidence
 
 import (
-	"fmt"
-	"hash/maphash"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -17,7 +12,7 @@ import (
 func said(t *testing.T, sequence uint64, text string) eventlog.Record {
 	t.Helper()
 	e, err := eventlog.NewChunk(&eventlog.TextDelta{
-		Base: eventlog.Base{AgentID: "s", AgentType: agentProducer}, Delta: text,
+		Base: eventlog.Base{AgentID: "s", AgentType: "producer"}, Delta: text,
 	}, eventlog.Labels{})
 	require.NoError(t, err)
 	return eventlog.Record{Sequence: sequence, Entry: e}
@@ -35,14 +30,14 @@ func claim(t *testing.T, sequence uint64, writer string) eventlog.Record {
 
 // The checker notices each way in which a log may break a promise.
 func TestWhatIsNoticedInALog(t *testing.T) {
-	promised := promises{
-		session: "s", acks: []ack{{11, 12, []string{"p.1 ", "p.2 "}}}, written: map[string]bool{"p.3 ": true},
+	promised := Promises{
+		Session: "s", Acks: []Ack{{11, 12, []string{"p.1 ", "p.2 "}}}, Written: map[string]bool{"p.3 ": true},
 	}
 	one, two, three := said(t, 11, "p.1 "), said(t, 12, "p.2 "), said(t, 13, "p.3 ")
 	late := said(t, 23, "p.3 ")
 	late.Writer, late.Ordinal = "old", 2
-	require.NoError(t, promised.hold([]eventlog.Record{one, two}))
-	require.NoError(t, promised.hold([]eventlog.Record{one, two, three}))
+	require.NoError(t, promised.Hold([]eventlog.Record{one, two}))
+	require.NoError(t, promised.Hold([]eventlog.Record{one, two, three}))
 	for name, test := range map[string]struct {
 		records []eventlog.Record
 		problem string
@@ -55,10 +50,10 @@ func TestWhatIsNoticedInALog(t *testing.T) {
 		"going back":     {[]eventlog.Record{one, two, said(t, 12, "p.3 ")}, "order"},
 		"a fenced write": {[]eventlog.Record{one, two, claim(t, 21, "old"), claim(t, 22, "new"), late}, "fencing"},
 	} {
-		require.ErrorContains(t, promised.hold(test.records), test.problem, name)
+		require.ErrorContains(t, promised.Hold(test.records), test.problem, name)
 	}
-	require.ErrorContains(t, promises{session: "s", runs: []string{"r"}}.hold(nil), "the run r was acknowledged and is lost")
-	require.ErrorContains(t, promises{session: "s", accepted: []string{"c"}}.hold(nil), "the answer to call c was accepted and is lost")
+	require.ErrorContains(t, Promises{Session: "s", Runs: []string{"r"}}.Hold(nil), "the run r was acknowledged and is lost")
+	require.ErrorContains(t, Promises{Session: "s", Accepted: []string{"c"}}.Hold(nil), "the answer to call c was accepted and is lost")
 }
 
 // The checker notices what a reader lacks and what it should not have got;
@@ -66,17 +61,16 @@ func TestWhatIsNoticedInALog(t *testing.T) {
 func TestWhatIsNoticedOfAReader(t *testing.T) {
 	records := []eventlog.Record{said(t, 1, "a.1 "), said(t, 2, "a.2 "), said(t, 3, "a.3 ")}
 	dead := eventlog.Dead{{AgentID: "s", From: 2, To: 2, Scope: eventlog.ScopeContent}}
-	see := func(records ...eventlog.Record) *reader {
-		r := &reader{}
-		for _, rec := range records {
-			r.seen = append(r.seen, shown{rec.Sequence, maphash.Bytes(seed, rec.Payload)})
+	see := func(records ...eventlog.Record) (shown []Shown) {
+		for _, r := range records {
+			shown = append(shown, Shown{r.Sequence, Hash(r.Payload)})
 		}
-		return r
+		return shown
 	}
-	require.NoError(t, see(records...).holds(records, dead))
-	require.NoError(t, see(records[0], records[2]).holds(records, dead))
+	require.NoError(t, Complete(see(records...), records, dead))
+	require.NoError(t, Complete(see(records[0], records[2]), records, dead))
 	for name, test := range map[string]struct {
-		r       *reader
+		shown   []Shown
 		problem string
 	}{
 		"a gap":          {see(records[1], records[2]), "has not got {"},
@@ -85,29 +79,6 @@ func TestWhatIsNoticedOfAReader(t *testing.T) {
 		"one too many":   {see(records[0], records[2], said(t, 4, "a.4 ")), "not in the log"},
 		"nothing at all": {see(), "has not got the end"},
 	} {
-		require.ErrorContains(t, test.r.holds(records, dead), test.problem, name)
-	}
-}
-
-// A seed says what is broken, when, where and for how long; within the time
-// every kind is.
-func TestPlanFollowsTheSeed(t *testing.T) {
-	o := options{seed: 1, nodes: 3, span: 2 * time.Minute, faults: kinds}
-	require.Equal(t, plan(o), plan(o))
-	other := o
-	other.seed = 2
-	require.NotEqual(t, plan(o), plan(other))
-	for seed := range uint64(100) {
-		o.seed = seed
-		broken := map[string]bool{}
-		last := time.Duration(0)
-		for _, f := range plan(o) {
-			broken[f.kind] = true
-			require.GreaterOrEqual(t, f.at, last)
-			require.LessOrEqual(t, f.at+f.lasts, o.span)
-			require.NotEqual(t, f.node, f.other, fmt.Sprint(f))
-			last = f.at
-		}
-		require.Len(t, broken, len(kinds), "seed %d", seed)
+		require.ErrorContains(t, Complete(test.shown, records, dead), test.problem, name)
 	}
 }

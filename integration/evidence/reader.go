@@ -1,0 +1,82 @@
+package evidence
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// Reader is what a client of GET /sse has got so far, over any number of
+// connections, each behind the last chunk of the one before.
+type Reader struct {
+	Seen []Shown
+	// Over is set by the end of the stream, not by one of a run that waits.
+	Over bool
+}
+
+// Last is the sequence of the last chunk, 0 if there is none.
+func (r *Reader) Last() uint64 {
+	if len(r.Seen) == 0 {
+		return 0
+	}
+	return r.Seen[len(r.Seen)-1].Sequence
+}
+
+// Take takes an event. It reports whether nothing follows on its connection.
+// The error is a *Problem: a malformed event, or a chunk that does not come
+// behind the last one.
+func (r *Reader) Take(e Event) (last bool, err error) {
+	var body struct {
+		Type, Status string
+		Chunk        json.RawMessage
+		Sequence     uint64
+	}
+	err = json.Unmarshal([]byte(e.Data), &body)
+	if err != nil || body.Type != e.Name || e.Name == "chunk" && e.ID != strconv.FormatUint(body.Sequence, 10) {
+		return true, Wrong(nil, "an event %s with id %s and data %s", e.Name, e.ID, e.Data)
+	}
+	switch e.Name {
+	case "chunk":
+		if last := r.Last(); body.Sequence <= last {
+			return true, Wrong([]uint64{last, body.Sequence}, "a reader got %d behind %d", body.Sequence, last)
+		}
+		r.Seen = append(r.Seen, Shown{body.Sequence, Hash(body.Chunk)})
+	case "end", "error":
+		r.Over = body.Status == "" // else it waits, and goes on later
+		return true, nil
+	}
+	return false, nil
+}
+
+// Event is one of a stream of server-sent events.
+type Event struct{ ID, Name, Data string }
+
+// maxEvent is the longest line of an event, in bytes.
+const maxEvent = 16 << 20
+
+// Events calls each with every event of a connection, until it says that it is
+// the last one or the connection ends; alive, with every line.
+func Events(in io.Reader, alive func(), each func(Event) (last bool)) {
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, maxEvent)
+	var e Event
+	for lines.Scan() {
+		alive()
+		field, value, _ := strings.Cut(lines.Text(), ": ")
+		switch field {
+		case "id":
+			e.ID = value
+		case "event":
+			e.Name = value
+		case "data":
+			e.Data = value
+		case "":
+			if e.Data != "" && each(e) {
+				return
+			}
+			e = Event{}
+		}
+	}
+}

@@ -1,0 +1,97 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/client"
+)
+
+// work is a run with a tool, an approval and a client's tool; some are
+// interrupted and resumed.
+func (s *soak) work(session string, r *rand.Rand) {
+	l := &ledger{session: session}
+	defer s.follow(l, 1)()
+	started, err := s.api.Start(s.ctx, client.StartRequest{SessionID: session, AgentType: agentWorker, Messages: client.Text("Go.")})
+	if s.refused(session, "start", err) {
+		return
+	}
+	l.runs = append(l.runs, started.RunID)
+	l.create()
+	s.count(func(c *counts) { c.runs++ })
+	var interrupt time.Time
+	if r.IntN(3) == 0 {
+		interrupt = time.Now().Add(between(r, 2*time.Second, 20*piece))
+	}
+	for s.sleep(s.ctx, between(r, time.Second, 3*time.Second)) {
+		status, err := s.api.Status(s.ctx, session)
+		if s.refused(session, "status", err) {
+			return
+		}
+		switch status.Status {
+		case "running":
+			if !interrupt.IsZero() && time.Now().After(interrupt) {
+				interrupt = time.Time{}
+				began := time.Now()
+				err := s.api.Interrupt(s.ctx, session, "for a while")
+				if refusal, ok := errors.AsType[*client.Error](err); ok && refusal.Code == string(httpapi.CodeInterruptDeadline) {
+					s.count(func(c *counts) { c.late++ }) // it is kept: that it is met is seen below
+				} else if s.refused(session, "interrupt", err) {
+					return
+				}
+				s.took(&s.stops, began)
+				s.count(func(c *counts) { c.interrupts++ })
+			}
+		case "paused":
+			if !s.answer(l) {
+				return
+			}
+		case "interrupted":
+			if !s.resume(l) {
+				return
+			}
+		case "completed":
+			s.close(l, r)
+			return
+		default:
+			s.violate(session, fmt.Errorf("it is %s: %s", status.Status, status.Error))
+			return
+		}
+	}
+}
+
+// answer answers what a run waits for, and has it go on.
+func (s *soak) answer(l *ledger) bool {
+	now, err := s.api.Session(s.ctx, l.session)
+	if s.refused(l.session, "summary", err) {
+		return false
+	}
+	for _, call := range now.PendingToolCalls {
+		answer := client.Submission{SessionID: l.session, ToolCallID: call.ToolCallID, Kind: eventlog.SubmitApproval, Approved: true}
+		if call.Kind != eventlog.PendingApproval {
+			answer.Kind, answer.Approved, answer.Result = eventlog.SubmitClientResult, false, json.RawMessage(`"answered"`)
+		}
+		if _, err := s.api.SubmitToolResult(s.ctx, answer); s.refused(l.session, "submit", err) {
+			return false
+		}
+		l.accepted = append(l.accepted, call.ToolCallID)
+		s.count(func(c *counts) { c.approvals++ })
+	}
+	return s.resume(l)
+}
+
+func (s *soak) resume(l *ledger) bool {
+	started, err := s.api.Resume(s.ctx, client.ResumeRequest{SessionID: l.session})
+	if s.refused(l.session, "resume", err) {
+		return false
+	}
+	l.runs = append(l.runs, started.RunID)
+	return true
+}

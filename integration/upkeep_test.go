@@ -1,0 +1,74 @@
+package integration_test
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/embed"
+)
+
+// Of two nodes one sweeps, on schedule: a session that waits for a person for
+// longer than it may has failed. When that node has gone, the other one does.
+func TestOneNodeOfAllSweeps(t *testing.T) {
+	t.Parallel()
+	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), Listen: "127.0.0.1:0", User: "u", Password: "p", SyncInterval: time.Second})
+	require.NoError(t, err)
+	t.Cleanup(srv.Stop)
+	file := filepath.Join(t.TempDir(), "helix.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(`
+nats: {url: "`+srv.ClientURL()+`", user: u, password: p}
+sessions: {expireAfter: 1ms, sweepEvery: 1s}
+retention: {maxAge: 1h, every: 1s}
+drainTimeout: 1s
+agents:
+  careful:
+    model: {provider: scripted, script: [{text: "I ask.", toolCalls: [{name: walk}]}, {text: "It was allowed."}]}
+    tools:
+      walk: {description: One step., inputSchema: {type: object}, http: {url: "http://127.0.0.1:1"}, requireApproval: true}
+`), 0o600))
+	var nodes []*daemon
+	for range 2 {
+		nodes = append(nodes, newDaemon(t, "serve", "--config", file, "--allow-unauthenticated", "--data-dir", t.TempDir()))
+	}
+	did := func(d *daemon, job string) int {
+		return strings.Count(d.logs.String(), `msg="scheduled job done" job=`+job)
+	}
+	expires := func(d *daemon, session string) {
+		t.Helper()
+		status, answer := d.post("/start", map[string]any{"sessionId": session, "agentType": "careful", "message": "go"})
+		require.Equal(t, http.StatusOK, status, "%v", answer)
+		require.Eventually(t, func() bool {
+			_, answer := d.get("/status?sessionId=" + session)
+			return answer["status"] == "failed"
+		}, 2*time.Minute, 20*time.Millisecond)
+		_, answer = d.get("/sessions/" + session + "/state?at=" + fmt.Sprint(d.head(session)))
+		require.Contains(t, fmt.Sprint(answer), "session_expired")
+	}
+	for _, d := range nodes {
+		d.start()
+	}
+	expires(nodes[1], "s")
+	for _, job := range []string{"retention", "sweep"} { // the one that began first has the lower name
+		require.Eventually(t, func() bool { return did(nodes[0], job) >= 4 }, 2*time.Minute, 20*time.Millisecond, job)
+		require.LessOrEqual(t, did(nodes[1], job), 2, "%s: but for a moment in which it had not heard of the other", job)
+	}
+	nodes[0].stop()
+	expires(nodes[1], "t")
+	require.Positive(t, did(nodes[1], "sweep"))
+}
+
+// head is a session's last sequence.
+func (d *daemon) head(session string) uint64 {
+	d.t.Helper()
+	_, answer := d.get("/status?sessionId=" + session)
+	n, ok := answer["latestSequence"].(float64)
+	require.True(d.t, ok, "%v", answer)
+	return uint64(n)
+}
