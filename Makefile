@@ -6,6 +6,11 @@ FUZZTIME ?= 10s
 # How long chaos breaks things, and its seed; 0: another one each time.
 CHAOS ?= 10m
 SEED ?= 0
+# How long soak keeps its load up.
+SOAK ?= 30m
+
+# Where a release's archives go.
+DIST ?= dist
 
 .PHONY: help
 help: ## list the targets
@@ -35,6 +40,10 @@ chaos: ## break three nodes for CHAOS while 200 sessions stream, then one that i
 	go run ./integration/chaos -seed $(SEED) -for 2m -nodes 1 -sessions 60
 	go run ./integration/chaos -seed $(SEED) -for 2m -nodes 1 -sessions 60 -faults power
 
+.PHONY: soak
+soak: ## keep 300 sessions under way for SOAK: memory, goroutines and files stay flat, and no record is lost
+	go run ./integration/soak -seed $(SEED) -for $(SOAK)
+
 .PHONY: recovery
 recovery: ## measure how long nodes, leaders and a restart take to recover
 	go run ./integration/recovery
@@ -53,9 +62,13 @@ aisdk: ## run the AI SDK's own clients, versions 5 to 7, against a daemon (needs
 	HELIX_AISDK=1 go test -count=1 -v -run TestAISDK -timeout 10m ./integration
 
 .PHONY: readme
-readme: ## run the README's web page and component in Chromium (needs node, npm and chromium)
+readme: ## run the web page and component of chat-ui.md in Chromium (needs node, npm and chromium)
 	cd integration/readme && npm ci --no-audit --no-fund --loglevel=error
 	HELIX_README=1 go test -count=1 -v -run TestReadme -timeout 5m ./integration
+
+.PHONY: docs
+docs: ## run every command of the documentation (needs curl and jq; with ip and unshare each page has a network of its own)
+	HELIX_DOCS=1 go test -count=1 -run 'TestDocs$$' -timeout 10m ./integration
 
 .PHONY: clients
 clients: ## measure what 500 idle and 500 active SSE clients get and cost
@@ -68,6 +81,18 @@ fuzz: ## fuzz every target for FUZZTIME
 .PHONY: rivals
 rivals: ## measure helixd beside raw JetStream and Redis Streams (needs redis-server)
 	cd integration/rivals && go run .
+
+.PHONY: release
+release: ## build the archives of a release, into DIST
+	cmd/helixd/packaging/release $(DIST)
+
+.PHONY: reproducible
+reproducible: ## build one twice, from two places, and compare every byte
+	cmd/helixd/packaging/reproducible
+
+.PHONY: image
+image: ## build the container image, or its content where there is no docker, and try it (as root)
+	cmd/helixd/packaging/image
 
 .PHONY: run
 run: ## start a development server
