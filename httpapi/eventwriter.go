@@ -43,12 +43,13 @@ func chunkEvent(r eventlog.Record) (event, bool) {
 	return event{id: r.Sequence, name: "chunk", data: data.Bytes()}, true
 }
 
-// eventWriter writes server-sent events.
+// eventWriter writes server-sent events or, as lines, their data alone.
 type eventWriter struct {
-	s   *Server
-	w   http.ResponseWriter
-	rc  *http.ResponseController
-	buf []byte
+	s     *Server
+	w     http.ResponseWriter
+	rc    *http.ResponseController
+	buf   []byte
+	lines bool // NDJSON; an empty line is a heartbeat
 }
 
 func (s *Server) newEventWriter(w http.ResponseWriter) *eventWriter {
@@ -59,6 +60,9 @@ func (s *Server) newEventWriter(w http.ResponseWriter) *eventWriter {
 func (o *eventWriter) open() error {
 	h := o.w.Header()
 	h.Set("Content-Type", "text/event-stream")
+	if o.lines {
+		h.Set("Content-Type", "application/x-ndjson")
+	}
 	h.Set("Cache-Control", "no-cache")
 	h.Set("Connection", "keep-alive")
 	h.Set("X-Accel-Buffering", "no")
@@ -69,6 +73,10 @@ func (o *eventWriter) open() error {
 
 func (o *eventWriter) write(e event) error {
 	b := o.buf[:0]
+	if o.lines {
+		o.buf = append(append(b, e.data...), '\n')
+		return o.s.write(o.w, o.rc, o.buf)
+	}
 	if e.id > 0 {
 		b = append(b, "id: "...)
 		b = strconv.AppendUint(b, e.id, 10)
@@ -88,7 +96,11 @@ func (o *eventWriter) write(e event) error {
 
 func (o *eventWriter) heartbeat() error {
 	o.s.extendDeadline(o.rc)
-	if _, err := o.w.Write([]byte(": heartbeat\n\n")); err != nil {
+	beat := ": heartbeat\n\n"
+	if o.lines {
+		beat = "\n"
+	}
+	if _, err := o.w.Write([]byte(beat)); err != nil {
 		return err
 	}
 	return o.flush()
@@ -111,16 +123,24 @@ func (o *eventWriter) pump(ctx context.Context, heartbeat time.Duration, events 
 		defer close(feed)
 		failed = pull(ctx, feed, events)
 	})
-	stop := func() error {
-		gone := ctx.Err() != nil
+	end := func() {
 		cancel()
 		wg.Wait()
-		if gone {
+	}
+	defer end()
+	stop := func() error { // events may have ended since ctx has
+		gone := ctx.Err() != nil
+		closing := errors.Is(context.Cause(ctx), http.ErrServerClosed)
+		end()
+		switch {
+		case closing:
+			o.farewell()
+			return nil
+		case gone:
 			return nil
 		}
 		return failed
 	}
-	defer func() { _ = stop() }()
 	defer o.s.opts.Metrics.streaming(o.w)()
 
 	idle := time.NewTimer(heartbeat)
@@ -164,10 +184,7 @@ func (o *eventWriter) pump(ctx context.Context, heartbeat time.Duration, events 
 			}
 			idle.Reset(heartbeat)
 		case <-ctx.Done():
-			if errors.Is(context.Cause(ctx), http.ErrServerClosed) {
-				o.farewell()
-			}
-			return nil
+			return stop()
 		}
 	}
 }
@@ -180,8 +197,11 @@ const (
 )
 
 // farewell has a client come back soon: its stream goes on elsewhere. One that
-// does not take it finds out by itself.
+// does not take it finds out by itself. Lines have no words for it.
 func (o *eventWriter) farewell() {
+	if o.lines {
+		return
+	}
 	retry := minReconnect + rand.IntN(maxReconnect-minReconnect)
 	if o.s.write(o.w, o.rc, fmt.Appendf(nil, ": the server is closing\nretry: %d\n\n", retry)) == nil {
 		_ = o.flush()

@@ -234,7 +234,7 @@ const dataPart = "data-"
 func itemsOf(contentType, body string) (items [][]byte, err error) {
 	if contentType == "application/x-ndjson" {
 		for line := range strings.Lines(body) {
-			if strings.HasSuffix(line, "\n") {
+			if strings.HasSuffix(line, "\n") && line != "\n" {
 				items = append(items, []byte(line))
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 )
 
 // requestProblems tells what the document does not say of a request that was
@@ -84,15 +85,19 @@ func nilOr(err error) []error {
 	return []error{err}
 }
 
-// validText holds the text of a parameter or a header against its schema.
+// validText holds the text of a parameter or a header against its schema; that
+// of a list is one of its items.
 func (c *apiChecker) validText(s apiSchema, v string) error {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
 	for typed := s; typed != nil; typed = c.doc.target(typed) {
-		if typed["type"] == "integer" {
+		switch typed["type"] {
+		case "integer", "number":
 			raw = []byte(v)
+		case "array":
+			raw = slices.Concat([]byte("["), raw, []byte("]"))
 		}
 	}
 	_, err = c.doc.validate(s, raw)

@@ -166,5 +166,7 @@ func trafficStreams(t *testing.T, c *apiChecker) {
 	for _, session := range []string{"s", "bad"} {
 		a.get("/sessions/" + session + "/records?from=0&to=2&limit=1&dead=1").done(t)
 		a.get("/sessions/" + session + "/records").done(t)
+		a.get("/sessions/" + session + "/records?follow=1&limit=2").done(t)
+		a.get("/sessions/" + session + "/records?kind=chunk&type=text_delta&type=error&agent=s&run=run-1&call=c").done(t)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -15,6 +16,10 @@ import (
 
 // query reads the parameters of a URL strictly. Unknown ones are ignored.
 type query struct{ values url.Values }
+
+// repeated is the one parameter that may be given several times: its values are
+// alternatives.
+const repeated = "type"
 
 // parseQuery refuses what can be read in two ways. Even then it returns what
 // it could read.
@@ -28,9 +33,9 @@ func parseQuery(raw string) (query, error) {
 		switch {
 		case !utf8.ValidString(name):
 			return q, &eventlog.ValidationError{Reason: "the query string is not valid UTF-8"}
-		case len(v) > 1:
+		case len(v) > 1 && name != repeated:
 			return q, invalid(name, "is given twice")
-		case !utf8.ValidString(v[0]):
+		case !utf8.ValidString(strings.Join(v, "")):
 			return q, invalid(name, "must be valid UTF-8")
 		}
 	}
@@ -83,6 +88,21 @@ func (q query) word(name string) (string, error) {
 		return "", invalid(name, fmt.Sprintf("must have at most %d bytes", maxWord))
 	}
 	return v, nil
+}
+
+// words returns the texts of a parameter that may be repeated, at most so many,
+// or nil if it is absent.
+func (q query) words(name string, most int) ([]string, error) {
+	all := q.values[name]
+	if len(all) > most {
+		return nil, invalid(name, fmt.Sprintf("must be given at most %d times", most))
+	}
+	for _, v := range all {
+		if _, err := (query{url.Values{name: {v}}}).word(name); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }
 
 // sessionID returns a session's id, or "" if it is absent.

@@ -1,18 +1,99 @@
 package httpapi
 
 import (
+	"context"
+	"fmt"
 	"iter"
 	"math"
 	"net/http"
+	"slices"
 
 	"github.com/helixd/helixd/eventlog"
 )
 
+// MaxRecordTypes is how many types GET /sessions/{id}/records can be asked for
+// at once.
+const MaxRecordTypes = 100
+
+// recordQuery says which records a request asks for.
+type recordQuery struct {
+	from, to uint64
+	bounded  bool // to is given
+	limit    int
+	dead     bool
+	follow   bool
+	filter   recordFilter
+}
+
+// recordFilter chooses records by what they say of themselves; what is empty
+// takes all.
+type recordFilter struct {
+	kind             eventlog.Kind
+	types            []string
+	agent, run, call string
+}
+
+func (f recordFilter) takes(e eventlog.Envelope) bool {
+	is := func(wanted, value string) bool { return wanted == "" || wanted == value }
+	return is(string(f.kind), string(e.Kind)) && (f.types == nil || slices.Contains(f.types, e.Type)) &&
+		is(f.agent, e.Agent) && is(f.run, e.Run) && is(f.call, e.Call)
+}
+
+func (q query) records() (want recordQuery, err error) {
+	if want.from, _, err = q.number("from"); err != nil {
+		return want, err
+	}
+	if want.to, want.bounded, err = q.number("to"); err != nil {
+		return want, err
+	}
+	if want.limit, err = q.integer("limit", math.MaxInt, 1, math.MaxInt); err != nil {
+		return want, err
+	}
+	if want.dead, err = q.flag("dead"); err != nil {
+		return want, err
+	}
+	if want.follow, err = q.flag("follow"); err != nil {
+		return want, err
+	}
+	switch {
+	case want.follow && want.bounded:
+		return want, invalid("to", "ends what follow has go on")
+	case want.follow && !want.dead && q.values.Has("dead"):
+		return want, invalid("dead", "must not be false with follow: what will be struck can't be known")
+	}
+	want.filter, err = q.recordFilter()
+	return want, err
+}
+
+func (q query) recordFilter() (f recordFilter, err error) {
+	if f.kind, err = oneOf(q, "kind", []eventlog.Kind{eventlog.KindChunk, eventlog.KindFact}); err != nil {
+		return f, err
+	}
+	if f.types, err = q.words(repeated, MaxRecordTypes); err != nil {
+		return f, err
+	}
+	if f.agent, err = q.sessionID("agent"); err != nil {
+		return f, err
+	}
+	if f.run, err = q.word("run"); err != nil {
+		return f, err
+	}
+	f.call, err = q.word("call")
+	return f, err
+}
+
 // records answers GET /sessions/{id}/records: the records with from <
-// sequence <= to as NDJSON, facts included. Those that markers up to to have
-// struck are left out unless dead=1.
+// sequence <= to as NDJSON, facts included, or those of them that the filters
+// take. Those that markers up to to have struck are left out unless dead=1.
 func (s *Server) records(w http.ResponseWriter, r *request) error {
-	all, limit, err := s.selected(r)
+	want, err := r.query.records()
+	if err != nil {
+		return err
+	}
+	if want.follow {
+		return s.followRecords(w, r, want)
+	}
+	all, err := s.selected(r, want)
 	if err != nil {
 		return err
 	}
@@ -24,8 +105,11 @@ func (s *Server) records(w http.ResponseWriter, r *request) error {
 		if err != nil {
 			return err // before the first record an error answer, behind it an abort
 		}
-		if n == limit || r.Method == http.MethodHead {
+		if n == want.limit || r.Method == http.MethodHead {
 			break
+		}
+		if !want.filter.takes(rec.Envelope) {
+			continue
 		}
 		n++
 		line, err := marshal(rec)
@@ -40,39 +124,80 @@ func (s *Server) records(w http.ResponseWriter, r *request) error {
 	return nil
 }
 
-// selected returns the records that a request asks for.
-func (s *Server) selected(r *request) (all iter.Seq2[eventlog.Record, error], limit int, err error) {
-	from, _, err := r.query.number("from")
-	if err != nil {
-		return nil, 0, err
-	}
-	to, bounded, err := r.query.number("to")
-	if err != nil {
-		return nil, 0, err
-	}
-	if limit, err = r.query.integer("limit", math.MaxInt, 1, math.MaxInt); err != nil {
-		return nil, 0, err
-	}
-	dead, err := r.query.flag("dead")
-	if err != nil {
-		return nil, 0, err
-	}
+// selected returns the records that a request asks for, before they are
+// filtered.
+func (s *Server) selected(r *request, want recordQuery) (iter.Seq2[eventlog.Record, error], error) {
 	head, err := s.log.Head(r.Context(), r.session)
-	switch {
-	case err != nil:
-		return nil, 0, err
-	case !bounded:
+	if err != nil {
+		return nil, err
+	}
+	from, to := want.from, want.to
+	if !want.bounded {
 		to = head // now, so that the markers that count are those up to here
 	}
 	switch {
 	case max(from, to) > head:
-		return nil, 0, &eventlog.CursorAheadError{Cursor: max(from, to), Head: head}
-	case bounded && from > to:
-		return nil, 0, invalid("to", "must not be less than from")
+		return nil, &eventlog.CursorAheadError{Cursor: max(from, to), Head: head}
+	case want.bounded && from > to:
+		return nil, invalid("to", "must not be less than from")
 	case from == to: // to the log, a bound of 0 would mean its head
-		return func(func(eventlog.Record, error) bool) {}, 0, nil
-	case dead:
-		return s.log.Read(r.Context(), r.session, from, to), limit, nil
+		return func(func(eventlog.Record, error) bool) {}, nil
+	case want.dead:
+		return s.log.Read(r.Context(), r.session, from, to), nil
 	}
-	return eventlog.Effective(r.Context(), s.log, r.session, from, to), limit, nil
+	return eventlog.Effective(r.Context(), s.log, r.session, from, to), nil
+}
+
+// followRecords answers with what is behind from, and then with what comes,
+// until the client leaves or has as many as it wants. Nothing is left out as
+// struck: the markers are among the records, behind what they strike. However
+// the answer ends, a client goes on behind the last record that it has.
+func (s *Server) followRecords(w http.ResponseWriter, r *request, want recordQuery) error {
+	ctx, cancel := s.streamOf(r, r.session)
+	defer cancel()
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	head, err := s.log.Head(ctx, r.session)
+	switch {
+	case err != nil:
+		return err
+	case want.from > head:
+		return &eventlog.CursorAheadError{Cursor: want.from, Head: head}
+	}
+	history, stop, err := peek(s.log.Read(ctx, r.session, want.from, head))
+	if err != nil {
+		return err
+	}
+	defer stop()
+	out := s.newEventWriter(w)
+	out.lines = true
+	s.stream(ctx, r, out, lines(want, history, s.log.Follow(ctx, r.session, head)))
+	return nil
+}
+
+// lines returns the records that are wanted of some, and of those that follow
+// them.
+func lines(want recordQuery, all ...iter.Seq2[eventlog.Record, error]) iter.Seq2[event, error] {
+	return func(yield func(event, error) bool) {
+		n := 0
+		for _, records := range all {
+			for r, err := range records {
+				var e event
+				if err == nil {
+					if !want.filter.takes(r.Envelope) {
+						continue
+					}
+					e.data, err = marshal(r)
+				}
+				if err != nil {
+					yield(event{}, fmt.Errorf("httpapi: follow records: %w", err))
+					return
+				}
+				if n++; !yield(e, nil) || n == want.limit {
+					return
+				}
+			}
+		}
+	}
 }

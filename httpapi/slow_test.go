@@ -17,11 +17,39 @@ import (
 // stuck opens /sse and never reads.
 func stuck(t *testing.T, url, session string) {
 	t.Helper()
+	stuckAt(t, url, "/sse?sessionId="+session)
+}
+
+// stuckAt is stuck at another target.
+func stuckAt(t *testing.T, url, target string) {
+	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
 	require.NoError(t, err)
 	t.Cleanup(func() { conn.Close() })
-	_, err = fmt.Fprintf(conn, "GET /sse?sessionId=%s HTTP/1.1\r\nHost: localhost\r\n\r\n", session)
+	_, err = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", target)
 	require.NoError(t, err)
+}
+
+// stuckOn opens a stream that is never read, of a server that waits for no
+// client for long. dropped waits until the server has given it up.
+func (a *api) stuckOn(target string) (dropped func()) {
+	a.t.Helper()
+	httpapi.SetWriteTimeout(a.srv, 50*time.Millisecond)
+	done := make(chan struct{})
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer close(done)
+		a.srv.ServeHTTP(w, r)
+	}))
+	a.t.Cleanup(srv.Close)
+	stuckAt(a.t, srv.URL, target)
+	return func() {
+		a.t.Helper()
+		select {
+		case <-done:
+		case <-time.After(within):
+			a.t.Fatal("the stuck client still has its stream")
+		}
+	}
 }
 
 func TestSlowClientHoldsUpNobody(t *testing.T) {
@@ -44,22 +72,11 @@ func TestSlowClientHoldsUpNobody(t *testing.T) {
 
 func TestStuckClientIsDropped(t *testing.T) {
 	a := newAPI(t)
-	httpapi.SetWriteTimeout(a.srv, 50*time.Millisecond)
-	done := make(chan struct{})
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer close(done)
-		a.srv.ServeHTTP(w, r)
-	}))
-	defer srv.Close()
 	a.append("s", created("s"))
-	stuck(t, srv.URL, "s")
+	dropped := a.stuckOn("/sse?sessionId=s")
 	for range 16 {
 		a.append("s", text("s", strings.Repeat("x", 1<<20)))
 	}
-	select {
-	case <-done:
-	case <-time.After(within):
-		t.Fatal("the stuck client still has its stream")
-	}
+	dropped()
 	require.NotContains(t, a.logs.String(), "level=ERROR")
 }

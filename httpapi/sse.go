@@ -45,14 +45,19 @@ func (s *Server) attach(w http.ResponseWriter, r *request, ending func(*projecto
 		return err
 	}
 	defer stop()
-	out := s.newEventWriter(w)
+	s.stream(ctx, r, s.newEventWriter(w), events(ctx, history, at))
+	return nil
+}
+
+// stream answers with events, as long as there are any and the client takes
+// them.
+func (s *Server) stream(ctx context.Context, r *request, out *eventWriter, events iter.Seq2[event, error]) {
 	if err := out.open(); err != nil || r.Method == http.MethodHead {
-		return nil //nolint:nilerr // the client has left
+		return // the client has left
 	}
-	if err := out.pump(ctx, s.opts.Heartbeat, events(ctx, history, at)); err != nil {
+	if err := out.pump(ctx, s.opts.Heartbeat, events); err != nil {
 		s.logger.ErrorContext(r.Context(), "stream broke off", eventlog.LogSession, r.session, "error", err)
 	}
-	return nil
 }
 
 // peek reads the first record ahead, since a read that retention has made

@@ -19,13 +19,24 @@ const (
 )
 
 // RecordRange says which records of a session are wanted: From < sequence <=
-// To.
+// To, and of those the ones that all filters take.
 type RecordRange struct {
 	From  uint64
 	To    uint64 // 0: the head
 	Limit int    // how many records; 0: all
 	// Dead includes the records that were struck by a marker up to To.
 	Dead bool
+	// Follow goes on with the records that come, for as long as the context
+	// allows or up to Limit. It includes what is struck, as Dead does, and
+	// there is no To.
+	Follow bool
+
+	// Filters; what is empty takes all.
+	Kind  eventlog.Kind
+	Types []string // any of them
+	Agent string   // the session within the tree
+	Run   string
+	Call  string
 }
 
 func (r RecordRange) query() url.Values {
@@ -39,6 +50,17 @@ func (r RecordRange) query() url.Values {
 	if r.Dead {
 		q.Set("dead", "1")
 	}
+	if r.Follow {
+		q.Set("follow", "1")
+	}
+	for name, value := range map[string]string{"kind": string(r.Kind), "agent": r.Agent, "run": r.Run, "call": r.Call} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	if len(r.Types) > 0 {
+		q["type"] = r.Types
+	}
 	return q
 }
 
@@ -48,18 +70,27 @@ func (r RecordRange) query() url.Values {
 // may have moved, and with it what is struck: that is [ErrStreamDropped]. One
 // that tells neither its length nor its end, as behind a proxy of HTTP/1.0, is
 // [ErrMalformed].
+//
+// With Follow, what ends it is Limit or an error: what the server refuses, such
+// as NOT_FOUND once the session is erased, the cause of a ctx that has ended,
+// or, when Options.MaxRetries attempts in a row have brought no record, what
+// the last one failed with. Connections that have lasted for 30 s don't count
+// as failed.
 func (c *Client) Records(ctx context.Context, sessionID string, r RecordRange) iter.Seq2[eventlog.Record, error] {
 	return func(yield func(eventlog.Record, error) bool) {
 		rest := r
 		k := get("records", rest.query()).of("sessions", sessionID)
 		k.Accept = ndjson
 		err := c.follow(ctx, &k, ndjson, func(a *remote.Answer, moved func()) error {
-			if !a.Framed() {
+			if !a.Framed() && !r.Follow {
 				return fmt.Errorf("%w: nothing tells where it ends", ErrMalformed)
 			}
 			for line, err := range a.Lines(maxLine) {
 				if err != nil {
 					return err
+				}
+				if len(line) == 0 && r.Follow {
+					continue // a heartbeat
 				}
 				var rec eventlog.Record
 				if json.Unmarshal(line, &rec) != nil || rec.Sequence == 0 {
@@ -69,7 +100,7 @@ func (c *Client) Records(ctx context.Context, sessionID string, r RecordRange) i
 					return fmt.Errorf("%w: %d comes behind %d", ErrOutOfOrder, rec.Sequence, rest.From)
 				}
 				moved()
-				k.safe = r.To > 0 || r.Dead
+				k.safe = r.To > 0 || r.Dead || r.Follow
 				rest.From = rec.Sequence
 				if rest.Limit > 0 {
 					rest.Limit--
@@ -78,6 +109,9 @@ func (c *Client) Records(ctx context.Context, sessionID string, r RecordRange) i
 				if !yield(rec, nil) || r.Limit > 0 && rest.Limit == 0 {
 					return nil
 				}
+			}
+			if r.Follow {
+				return ErrStreamDropped // there is more to come
 			}
 			return nil
 		})

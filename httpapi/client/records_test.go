@@ -119,3 +119,40 @@ func TestRecordsThatNothingTellsTheEndOf(t *testing.T) {
 		require.ErrorIs(t, err, client.ErrMalformed)
 	}
 }
+
+// Whoever follows gets each record once, those that come later too, however
+// connections are cut, until there are no more of the session.
+func TestFollowedRecordsAcrossCuts(t *testing.T) {
+	s := newServer(t)
+	at := s.written("s", 200)
+	p, url := newCutter(t, s, func(int) int { return 9000 })
+	ctx := ctxOf(t)
+	var got []uint64
+	var last error
+	for r, err := range quick(url).Records(ctx, "s", client.RecordRange{From: at.FirstSequence, Follow: true}) {
+		if last = err; err != nil {
+			break
+		}
+		switch got = append(got, r.Sequence); r.Sequence {
+		case at.LastSequence:
+			_, err := s.client().AppendChunks(ctx, "s", texts("s", 1), client.AppendOptions{})
+			require.NoError(t, err)
+		case at.LastSequence + 1:
+			_, err := s.client().Erase(ctx, "s")
+			require.NoError(t, err)
+		}
+	}
+	refused(t, last, 404, "NOT_FOUND")
+	require.Len(t, got, 200)
+	for i, sequence := range got {
+		require.Equal(t, at.FirstSequence+1+uint64(i), sequence)
+	}
+	require.Greater(t, int(p.accepted.Load()), 2)
+}
+
+func TestFollowedRecordsHaveALimit(t *testing.T) {
+	s := newServer(t)
+	s.written("s", 5)
+	some := client.RecordRange{Follow: true, Types: []string{"text_delta", "none"}, Limit: 3}
+	require.Len(t, all(t, s.client().Records(ctxOf(t), "s", some)), 3)
+}

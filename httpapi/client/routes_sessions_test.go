@@ -95,6 +95,12 @@ var usesSessions = map[string]use{
 		require.Len(t, all(t, c.Records(ctx, "s", client.RecordRange{})), 5)
 		require.Len(t, all(t, c.Records(ctx, "s", client.RecordRange{From: at.FirstSequence, To: at.LastSequence - 1})), 3)
 		require.Len(t, all(t, c.Records(ctx, "s", client.RecordRange{Limit: 2})), 2)
+		require.Len(t, all(t, c.Records(ctx, "s", client.RecordRange{Kind: eventlog.KindChunk, Types: []string{"x", "text_delta"}, Agent: "s"})), 5)
+		for _, none := range []client.RecordRange{
+			{Kind: eventlog.KindFact}, {Types: []string{"x"}}, {Agent: "t"}, {Run: "r"}, {Call: "c"},
+		} {
+			require.Empty(t, all(t, c.Records(ctx, "s", none)))
+		}
 	},
 	"GET /sessions/{id}/state": func(t *testing.T, ctx context.Context, s *server, c *client.Client) {
 		at := s.written("s", 3)
