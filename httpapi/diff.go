@@ -22,6 +22,11 @@ type StateDiff struct {
 	// Messages are those of the session itself that are in the state at To and
 	// came behind From; none if that lies before it.
 	Messages []projector.Message `json:"messages"`
+	// ToolCalls are those of the tree that have come further, or back.
+	ToolCalls []CallChange `json:"toolCalls"`
+	// Spent is what was used between the two by the whole tree, what a rollback
+	// has struck included; negative on the way back.
+	Spent
 }
 
 // diff answers GET /sessions/{id}/diff?from=n&to=m, by default from before
@@ -49,7 +54,9 @@ func (s *Server) diff(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	d := StateDiff{From: from, To: to, Messages: []projector.Message{}}
+	d := StateDiff{
+		From: from, To: to, Messages: []projector.Message{}, ToolCalls: callChanges(before, after), Spent: s.spent(before, after),
+	}
 	if d.Patch, err = patchOf(before, after); err != nil {
 		return err
 	}

@@ -17,9 +17,11 @@ import (
 
 // stateDiff is httpapi.StateDiff as a client reads it.
 type stateDiff struct {
-	From, To uint64
-	Patch    json.RawMessage
-	Messages []projector.Message
+	From, To  uint64
+	Patch     json.RawMessage
+	Messages  []projector.Message
+	ToolCalls []httpapi.CallChange
+	httpapi.Spent
 }
 
 // stateAt returns the state as GET /state shows it.

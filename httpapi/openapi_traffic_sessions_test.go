@@ -33,7 +33,7 @@ func trafficSessions(t *testing.T, c *apiChecker) {
 			agents[i].Model = scripted.New(turns, &scripted.Options{Name: "big"})
 		}
 	}
-	a := c.server(t, memory.New(), agents)
+	a := c.server(t, memory.New(), agents, priced)
 	a.append("made", fact("made", &eventlog.SessionCreated{
 		AgentType: "writer", UserID: "u", Tags: []string{"red"}, Metadata: map[string]string{"a": "b"}, FactBase: factBase("made"),
 	}), text("made", "a"), fact("made", &eventlog.UserMessage{Content: "hi", MessageID: "m", FactBase: factBase("made")}))
@@ -42,12 +42,15 @@ func trafficSessions(t *testing.T, c *apiChecker) {
 	a.post("/resume", `{"sessionId":"p","mode":"with_confirmation","approved":true}`).done(t)
 	a.wait("p")
 	a.append("p", fact("p-sub-task", &eventlog.RemoteProgress{ToolCallID: "task", Sequence: 7, FactBase: factBase("p-sub-task")}))
+	a.begin("denied", "asker")
+	a.post("/resume", `{"sessionId":"denied","mode":"with_confirmation","approved":false}`).done(t)
+	a.wait("denied")
 	a.post("/sessions/made/subscriptions", `{"ttl":"30m"}`).done(t)
 	for _, target := range []string{
 		"/sessions?userId=u&agentType=writer&status=active&tag=red&offset=0&limit=5", "/sessions", "/sessions?parentSessionId=p",
 		"/sessions/made", "/sessions/p", "/sessions/p/runs?offset=0&limit=1", "/sessions/p/checkpoints?offset=0&limit=1",
 		"/sessions/p/usage?offset=0&limit=100", "/sessions/p/state", "/sessions/p/diff", "/sessions/p/diff?from=9&to=3",
-		"/sessions/p/diff?from=0&to=0", "/sessions/p/records", "/sessions/made/state?at=0", "/sessions/made/state",
+		"/sessions/p/diff?from=0&to=0", "/sessions/made/diff", "/sessions/denied/diff", "/sessions/p/records", "/sessions/made/state?at=0", "/sessions/made/state",
 	} {
 		a.get(target).done(t)
 		a.request("HEAD", target, "").done(t)

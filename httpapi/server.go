@@ -56,6 +56,9 @@ type Options struct {
 	// ReadModels answer what is asked about all sessions. nil: GET /sessions
 	// folds, what it can't tell so is NOT_IMPLEMENTED.
 	ReadModels readmodel.Models
+	// Prices are what models' tokens cost, by the model's name; none: costs are
+	// not told. See [Server.SetPrices].
+	Prices map[string]readmodel.Price
 	// Auth decides about every request but those for health.
 	Auth Authenticator
 	// AllowUnauthenticated serves everybody if there is no Auth. Without
@@ -101,6 +104,7 @@ type Server struct {
 	states       *snapshot.Store
 	logger       *slog.Logger
 	settings     atomic.Pointer[settings] // Auth and Chat, which are not in opts any more
+	prices       atomic.Pointer[map[string]readmodel.Price]
 	writeTimeout time.Duration
 	bodyTimeout  time.Duration // of a body that no handler reads
 	eraseTimeout time.Duration
@@ -155,7 +159,8 @@ func New(o Options) (*Server, error) {
 	}
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
 	s.settings.Store(newSettings(o.Auth, o.Chat))
-	s.opts.Auth, s.opts.Chat = nil, nil // whoever asks asks the settings of now
+	s.SetPrices(o.Prices)
+	s.opts.Auth, s.opts.Chat, s.opts.Prices = nil, nil, nil // whoever asks asks for those of now
 	return s, nil
 }
 

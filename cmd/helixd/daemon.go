@@ -134,7 +134,7 @@ func (d *daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 	d.onClose(d.reloader.close)
 	opts := httpapi.Options{
 		Log: store, Loop: loop, States: states, AllowUnauthenticated: c.Auth.AllowUnauthenticated, Logger: log, Version: version(),
-		Origins: c.CORS.Origins, Chat: chatOf(c.Chat, agents), ReadModels: d.readModels(),
+		Origins: c.CORS.Origins, Chat: chatOf(c.Chat, agents), ReadModels: d.readModels(), Prices: pricesOf(c.Prices),
 		Reload:    d.reloader.reload,
 		Subscribe: subscribing(minter, c.NATS.Subscribers, d.natsURL, d.webSocketURL),
 		Gatherer:  measured.gatherer, ProtectMetrics: c.Metrics.RequireAuth, Metrics: measured.http,

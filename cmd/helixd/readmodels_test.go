@@ -24,8 +24,14 @@ func TestPricesAreThoseOfNow(t *testing.T) {
 		return strings.Contains(answer, `"key":"scripted"`) && strings.Contains(answer, `"unpriced":["scripted"]`) != want
 	}
 	require.Eventually(t, func() bool { return priced(false) }, time.Minute, 10*time.Millisecond)
+	code, answer = ask(t, http.MethodGet, d.url+"/sessions/s/diff", "t0ken", "", "")
+	require.Equal(t, 200, code, answer)
+	require.Contains(t, answer, `"unpriced":["scripted"]`)
 	rewrite(t, path, fmt.Sprintf(agentsFile, "t0ken", "a")+"prices: {scripted: {input: 1, output: 2}}\n")
 	done, _ := reloaded(t, d, "t0ken", 200)
 	require.Empty(t, done.NeedsRestart)
 	require.True(t, priced(true))
+	code, answer = ask(t, http.MethodGet, d.url+"/sessions/s/diff", "t0ken", "", "")
+	require.Equal(t, 200, code, answer)
+	require.Contains(t, answer, `"cost":`)
 }

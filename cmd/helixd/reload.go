@@ -84,6 +84,7 @@ func (r *reloader) apply(ctx context.Context) (done httpapi.Reloaded, err error)
 	if err := r.runs.Rehost(); err != nil { // they hear of it by this node's next word
 		r.log.WarnContext(ctx, "can't tell other nodes of this one's agents", "error", err)
 	}
+	r.api.SetPrices(pricesOf(c.Prices))
 	if r.models != nil {
 		r.models.SetPrices(pricesOf(c.Prices))
 	}

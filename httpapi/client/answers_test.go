@@ -31,6 +31,7 @@ func TestAnswersAreTheServers(t *testing.T) {
 		{httpapi.PendingToolCall{}, client.PendingToolCall{}},
 		{httpapi.StateAt{}, client.StateAt{}},
 		{httpapi.StateDiff{}, client.StateDiff{}},
+		{httpapi.CallChange{}, client.CallChange{}},
 		{httpapi.UsagePage{}, client.UsagePage{}},
 		{httpapi.History{}, client.History{}},
 		{httpapi.RolledBack{}, client.RolledBack{}},

@@ -40,6 +40,39 @@ type StateDiff struct {
 	// Messages are those of the session itself that are in the state at To and
 	// came behind From; none if that lies before it.
 	Messages []projector.Message `json:"messages"`
+	// ToolCalls are those of the tree that have come further, or back.
+	ToolCalls []CallChange `json:"toolCalls"`
+	// Spent is what was used between the two by the whole tree, what a rollback
+	// has struck included; negative on the way back.
+	Spent
+}
+
+// CallStatus is how far a tool call has come: pending, running, waiting, done
+// or failed; empty: there is none yet, or no more.
+type CallStatus string
+
+// CallChange is a tool call that has come further between two sequences.
+type CallChange struct {
+	SessionID  string     `json:"sessionId"` // whose model asked for it
+	ToolCallID string     `json:"toolCallId"`
+	ToolName   string     `json:"toolName"`
+	Before     CallStatus `json:"before"`
+	After      CallStatus `json:"after"`
+	// Result is there if it is done at the second one, Error if it has failed
+	// with one.
+	Result json.RawMessage `json:"result,omitempty"`
+	Error  string          `json:"error,omitempty"`
+}
+
+// Spent is what a session's tree has used and how long it took.
+type Spent struct {
+	Usage eventlog.TokenUsage `json:"usage"`
+	// Cost is what the tokens cost by the prices of now, in USD; nil: not all
+	// prices are known.
+	Cost *float64 `json:"cost,omitempty"`
+	// Unpriced are the models that were used and have no price.
+	Unpriced   []string `json:"unpriced,omitempty"`
+	DurationMs int64    `json:"durationMs"`
 }
 
 // Diff returns how the state has changed between two sequences; a nil to is

@@ -1,0 +1,75 @@
+package httpapi
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+	"github.com/helixd/helixd/projector/readmodel"
+)
+
+// Spent is what a session's tree has used and how long it took.
+type Spent struct {
+	Usage eventlog.TokenUsage `json:"usage"`
+	// Cost is what the tokens cost by the prices of now, in USD; nil: not all
+	// prices are known.
+	Cost *float64 `json:"cost,omitempty"`
+	// Unpriced are the models that were used and have no price.
+	Unpriced   []string `json:"unpriced,omitempty"`
+	DurationMs int64    `json:"durationMs"`
+}
+
+// SetPrices replaces the prices of models, in USD; answers from then on use
+// them. The map must not be changed any more.
+func (s *Server) SetPrices(prices map[string]readmodel.Price) { s.prices.Store(&prices) }
+
+// spent returns what has been used on the way from one state of a session to
+// another; on the way back it is negative.
+func (s *Server) spent(before, after *projector.Tree) Spent {
+	if before.Head > after.Head {
+		used := s.spent(after, before)
+		used.Usage, used.DurationMs = minus(eventlog.TokenUsage{}, used.Usage), -used.DurationMs
+		if used.Cost != nil && *used.Cost != 0 {
+			*used.Cost = -*used.Cost
+		}
+		return used
+	}
+	used := Spent{DurationMs: lastTime(after) - lastTime(before)}
+	if before.Head == 0 {
+		used.DurationMs = lastTime(after) - after.CreatedAt
+	}
+	prices := *s.prices.Load()
+	sums, cost := [2]projector.Totals{before.RollUp(before.SessionID).Totals, after.RollUp(after.SessionID).Totals}, 0.0
+	used.Usage = minus(sums[1].Tokens, sums[0].Tokens)
+	for _, model := range slices.Sorted(maps.Keys(sums[1].Models)) {
+		was, is := sums[0].Models[model], sums[1].Models[model]
+		switch price, known := prices[model]; {
+		case is.Calls == was.Calls:
+		case known:
+			cost += price.Cost(minus(is.Tokens, was.Tokens))
+		default:
+			used.Unpriced = append(used.Unpriced, model)
+		}
+	}
+	if len(prices) > 0 && used.Unpriced == nil {
+		used.Cost = &cost
+	}
+	return used
+}
+
+// lastTime returns when the last record of a state was made, in ms since the
+// epoch, as those who made them tell.
+func lastTime(t *projector.Tree) (at int64) {
+	for _, s := range t.Sessions() {
+		at = max(at, s.UpdatedAt)
+	}
+	return at
+}
+
+func minus(a, b eventlog.TokenUsage) eventlog.TokenUsage {
+	return eventlog.TokenUsage{
+		Prompt: a.Prompt - b.Prompt, Completion: a.Completion - b.Completion, Reasoning: a.Reasoning - b.Reasoning,
+		Cached: a.Cached - b.Cached, CacheWrite: a.CacheWrite - b.CacheWrite, Total: a.Total - b.Total,
+	}
+}
