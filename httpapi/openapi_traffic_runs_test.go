@@ -167,6 +167,8 @@ func trafficStreams(t *testing.T, c *apiChecker) {
 		a.get("/sessions/" + session + "/records?from=0&to=2&limit=1&dead=1").done(t)
 		a.get("/sessions/" + session + "/records").done(t)
 		a.get("/sessions/" + session + "/records?follow=1&limit=2").done(t)
+		a.get("/sessions/"+session+"/replay?from=0&to=3&speed=1000&maxPause=0", "Last-Event-ID", "1").done(t)
+		a.get("/sessions/" + session + "/replay?speed=0").done(t)
 		a.get("/sessions/" + session + "/records?kind=chunk&type=text_delta&type=error&agent=s&run=run-1&call=c").done(t)
 	}
 }

@@ -158,7 +158,7 @@ func trafficAhead(t *testing.T, c *apiChecker) {
 	a.chat(says("s", "writer", "hi"))
 	for _, target := range []string{
 		"/sse?sessionId=s&fromSequence=9999", "/sessions/s/stream?fromSequence=9999", "/sessions/s/records?from=9999",
-		"/sessions/s/state?at=9999", "/sessions/s/diff?to=9999",
+		"/sessions/s/state?at=9999", "/sessions/s/diff?to=9999", "/sessions/s/replay?from=9999",
 	} {
 		a.get(target).failed(t, 416, httpapi.CodeCursorAhead)
 	}
@@ -191,7 +191,7 @@ func trafficTrimmed(t *testing.T, c *apiChecker) {
 	require.NoError(t, err)
 	a.post("/retention", `{"purgeOlderThan":"0s","dropOlderThan":"0s"}`).done(t)
 	for _, target := range []string{
-		"/sse?sessionId=s", "/sessions/s/stream", "/sessions/s/records", "/sessions/s/state?at=1", "/sessions/s/diff?from=1",
+		"/sse?sessionId=s", "/sessions/s/stream", "/sessions/s/records", "/sessions/s/state?at=1", "/sessions/s/diff?from=1", "/sessions/s/replay",
 		"/chat/open/snapshot", "/chat/open/messages",
 	} {
 		a.get(target).failed(t, 410, httpapi.CodeTruncated)

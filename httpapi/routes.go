@@ -49,6 +49,7 @@ var routeTable = []route{
 	{"GET", "/sessions/{id}", OpStatus, inPath, (*Server).summary},
 	{"GET", "/sessions/{id}/records", OpRecords, inPath, (*Server).records},
 	{"GET", "/sessions/{id}/stream", OpStream, inPath, (*Server).storeStream},
+	{"GET", "/sessions/{id}/replay", OpStream, inPath, (*Server).replay},
 	{"GET", "/sessions/{id}/state", OpRecords, inPath, (*Server).state},
 	{"GET", "/sessions/{id}/diff", OpRecords, inPath, (*Server).diff},
 	{"GET", "/sessions/{id}/usage", OpStatus, inPath, (*Server).usage},

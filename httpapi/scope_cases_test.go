@@ -53,6 +53,7 @@ var routeCases = map[string]routeCase{
 	"GET /sessions/{id}":                 {status: 200},
 	"GET /sessions/{id}/records":         {query: "dead=1", status: 200},
 	"GET /sessions/{id}/stream":          {status: 200},
+	"GET /sessions/{id}/replay":          {query: "speed=0", status: 200},
 	"GET /sessions/{id}/state":           {status: 200},
 	"GET /sessions/{id}/diff":            {status: 200},
 	"GET /sessions/{id}/usage":           {status: 200},

@@ -9,7 +9,7 @@
 //
 //   - Every session id reaches its own session: ids are percent-encoded in
 //     paths, and what is no id is refused before it is sent.
-//   - Stream, StoreStream and Records yield each chunk once and in order,
+//   - Stream, StoreStream, Replay and Records yield each chunk once and in order,
 //     across connections that break. Every iteration ends with what says that
 //     it is complete, or with an error; one that is left closes its
 //     connection.

@@ -38,6 +38,17 @@ var usesSessions = map[string]use{
 			client.StoreStatus{Status: eventlog.StreamActive}, client.StoreEnd{FinalOutput: json.RawMessage(`"removed"`)},
 		}, others)
 	},
+	"GET /sessions/{id}/replay": func(t *testing.T, ctx context.Context, s *server, c *client.Client) {
+		s.started("s", "echo")
+		want := all(t, c.Stream(ctx, "s", 0))
+		require.Equal(t, want, all(t, c.Replay(ctx, "s", client.Replay{MaxPause: -1})))
+		from := want[1].(client.ChunkEvent).Sequence
+		require.Equal(t, want[2:], all(t, c.Replay(ctx, "s", client.Replay{From: from, Speed: 1000, MaxPause: time.Millisecond})))
+		require.Equal(t, []client.Event{want[0], want[1], client.EndEvent{Status: "active"}}, all(t, c.Replay(ctx, "s", client.Replay{To: from, Speed: 0.5, MaxPause: -1})))
+		for _, err := range c.Replay(ctx, "s", client.Replay{Speed: -1}) {
+			refused(t, err, 400, "INVALID_REQUEST")
+		}
+	},
 	"GET /sessions/{id}/diff": func(t *testing.T, ctx context.Context, s *server, c *client.Client) {
 		s.started("s", "echo")
 		now, err := c.State(ctx, "s")

@@ -30,9 +30,16 @@ type (
 // Chunks that were struck meanwhile are not taken back: a stream_resync chunk
 // tells of them.
 func (c *Client) Stream(ctx context.Context, sessionID string, from uint64) iter.Seq2[Event, error] {
+	return c.events(ctx, from, func(seen uint64) call {
+		return call{Request: remote.StreamRequest(sessionID, seen), safe: true}
+	})
+}
+
+// events yields the events of a stream behind sequence seen, which at asks for
+// anew when a connection breaks.
+func (c *Client) events(ctx context.Context, seen uint64, at func(seen uint64) call) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		seen := from
-		k := call{Request: remote.StreamRequest(sessionID, seen), safe: true}
+		seen, k := seen, at(seen)
 		err := c.follow(ctx, &k, remote.EventStream, func(a *remote.Answer, moved func()) error {
 			var before uint64 // of this connection
 			for e, err := range a.Events() {
@@ -48,7 +55,7 @@ func (c *Client) Stream(ctx context.Context, sessionID string, from uint64) iter
 						continue
 					}
 					seen = chunk.Sequence
-					k.Request = remote.StreamRequest(sessionID, seen)
+					k = at(seen)
 					moved()
 				}
 				if !yield(e, nil) {

@@ -2,6 +2,12 @@ package client
 
 import (
 	"context"
+	"iter"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/helixd/helixd/agentloop/remote"
 )
 
 // Target is a place in a session's history: one of the fields is set.
@@ -49,4 +55,42 @@ type Forked struct {
 // then, and that is SESSION_EXISTS.
 func (c *Client) Fork(ctx context.Context, fromSessionID string, r ForkRequest) (Forked, error) {
 	return fetch(ctx, c, post("fork", r.SessionID != "", r).of("sessions", fromSessionID), func(f *Forked) bool { return f.SessionID != "" })
+}
+
+// Replay says what of a session's stream is replayed, From < sequence <= To, and
+// how fast.
+type Replay struct {
+	From uint64
+	To   uint64 // 0: the head
+	// Speed is how many times as fast as it was, from 0.01 to 1000; 0: 1.
+	Speed float64
+	// MaxPause is the longest pause, at most 10 min; 0: 2 s, negative: there are
+	// none.
+	MaxPause time.Duration
+}
+
+func (r Replay) query(from uint64) url.Values {
+	q := url.Values{"from": {strconv.FormatUint(from, 10)}}
+	if r.To > 0 {
+		q.Set("to", strconv.FormatUint(r.To, 10))
+	}
+	if r.Speed != 0 {
+		q.Set("speed", strconv.FormatFloat(r.Speed, 'f', -1, 64))
+	}
+	if r.MaxPause != 0 {
+		q.Set("maxPause", strconv.FormatInt(max(r.MaxPause.Milliseconds(), 0), 10))
+	}
+	return q
+}
+
+// Replay yields what [Client.Stream] would have, in the time in which it was
+// recorded; the chunks that a marker up to To has struck are left out. The last
+// event tells how the session was at To; an EndEvent of status active means that
+// it went on there. It is as Stream across connections that break.
+func (c *Client) Replay(ctx context.Context, sessionID string, r Replay) iter.Seq2[Event, error] {
+	return c.events(ctx, r.From, func(seen uint64) call {
+		k := get("replay", r.query(seen)).of("sessions", sessionID)
+		k.Accept = remote.EventStream
+		return k
+	})
 }
