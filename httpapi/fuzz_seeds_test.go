@@ -58,17 +58,18 @@ var chats = []string{
 
 // fuzzQueries are of routes that take more than a session.
 var fuzzQueries = map[string]string{
-	"/sessions":              "?userId=u&agentType=done&status=completed&tag=t&parentSessionId=p&offset=0&limit=10",
-	"/runs":                  "?sessionId=s&userId=u&agentType=done&status=completed&from=2026-01-01&to=1800000000000&offset=0&limit=10",
-	"/usage":                 "?by=day&sessionId=s&userId=u&agentType=done&from=2026-01-01T00:00:00Z&to=1800000000000",
-	"/search":                "?q=a+%22b%22&sessionId=s&userId=u&agentType=done&offset=0&limit=10",
-	"/parked":                "?sessionId=s&offset=0&limit=10",
-	"/sessions/{id}/records": "?from=1&to=5&limit=3&dead=1",
-	"/sessions/{id}/state":   "?at=3",
-	"/sessions/{id}/diff":    "?from=1&to=4",
-	"/sessions/{id}/runs":    "?offset=0&limit=1",
-	"/chat/{id}/stream":      "?format=text-stream-part",
-	"/chat/{id}/messages":    "?offset=0&limit=1",
+	"/sessions":               "?userId=u&agentType=done&status=completed&tag=t&parentSessionId=p&offset=0&limit=10",
+	"/runs":                   "?sessionId=s&userId=u&agentType=done&status=completed&from=2026-01-01&to=1800000000000&offset=0&limit=10",
+	"/usage":                  "?by=day&sessionId=s&userId=u&agentType=done&from=2026-01-01T00:00:00Z&to=1800000000000",
+	"/search":                 "?q=a+%22b%22&sessionId=s&userId=u&agentType=done&offset=0&limit=10",
+	"/parked":                 "?sessionId=s&offset=0&limit=10",
+	"/sessions/{id}/records":  "?from=1&to=5&limit=3&dead=1",
+	"/sessions/{id}/state":    "?at=3",
+	"/sessions/{id}/diff":     "?from=1&to=4",
+	"/sessions/{id}/timeline": "?from=2",
+	"/sessions/{id}/runs":     "?offset=0&limit=1",
+	"/chat/{id}/stream":       "?format=text-stream-part",
+	"/chat/{id}/messages":     "?offset=0&limit=1",
 }
 
 // fuzzHeaders are headers that mean something.

@@ -50,7 +50,7 @@ func trafficSessions(t *testing.T, c *apiChecker) {
 		"/sessions?userId=u&agentType=writer&status=active&tag=red&offset=0&limit=5", "/sessions", "/sessions?parentSessionId=p",
 		"/sessions/made", "/sessions/p", "/sessions/p/runs?offset=0&limit=1", "/sessions/p/checkpoints?offset=0&limit=1",
 		"/sessions/p/usage?offset=0&limit=100", "/sessions/p/state", "/sessions/p/diff", "/sessions/p/diff?from=9&to=3",
-		"/sessions/p/diff?from=0&to=0", "/sessions/made/diff", "/sessions/denied/diff", "/sessions/p/records", "/sessions/made/state?at=0", "/sessions/made/state",
+		"/sessions/p/diff?from=0&to=0", "/sessions/made/diff", "/sessions/denied/diff", "/sessions/p/records", "/sessions/made/state?at=0", "/sessions/made/state", "/sessions/p/timeline", "/sessions/p/timeline?from=3",
 	} {
 		a.get(target).done(t)
 		a.request("HEAD", target, "").done(t)
@@ -87,6 +87,12 @@ func trafficTimeTravel(t *testing.T, c *apiChecker) {
 	a.post("/sessions/s/rollback", fmt.Sprintf(`{"sequence":%d}`, a.tree("s").Messages[0].Sequence)).done(t)
 	a.get("/sessions/s/runs").done(t)
 	a.get("/sessions/s/state").done(t)
+	a.get("/sessions/s/timeline").done(t)
+
+	a.append("bad", created("bad"), requested("bad", "run-1"), fact("bad", &eventlog.RunEnded{
+		RunID: "run-1", Status: eventlog.RunFailed, Error: "it broke", ErrorCode: "internal", FactBase: factBase("bad"),
+	}))
+	a.get("/sessions/bad/timeline").done(t)
 }
 
 // trafficProducers: others write.

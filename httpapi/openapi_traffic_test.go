@@ -158,7 +158,7 @@ func trafficAhead(t *testing.T, c *apiChecker) {
 	a.chat(says("s", "writer", "hi"))
 	for _, target := range []string{
 		"/sse?sessionId=s&fromSequence=9999", "/sessions/s/stream?fromSequence=9999", "/sessions/s/records?from=9999",
-		"/sessions/s/state?at=9999", "/sessions/s/diff?to=9999", "/sessions/s/replay?from=9999",
+		"/sessions/s/state?at=9999", "/sessions/s/diff?to=9999", "/sessions/s/replay?from=9999", "/sessions/s/timeline?from=9999",
 	} {
 		a.get(target).failed(t, 416, httpapi.CodeCursorAhead)
 	}
@@ -177,7 +177,8 @@ func trafficAhead(t *testing.T, c *apiChecker) {
 // that are not finished.
 func trafficTrimmed(t *testing.T, c *apiChecker) {
 	log := newLog(t).(*jetstream.Log)
-	states := snapshot.New(log, &snapshot.StoreOptions{Folds: new(folds.Folds)})
+	saved := new(folds.Folds)
+	states := snapshot.New(log, &snapshot.StoreOptions{Folds: saved})
 	a := c.server(t, log, waitingAgents(), withChat(), func(o *httpapi.Options) { o.States = states })
 	a.begin("s", "asker")
 	a.append("open", created("open"), requested("open", "run-1"), text("open", "a"))
@@ -203,4 +204,8 @@ func trafficTrimmed(t *testing.T, c *apiChecker) {
 		a.post(target, body).failed(t, 410, httpapi.CodeTruncated)
 	}
 	a.get("/sessions/s/usage").done(t)
+	a.get("/sessions/s/timeline").done(t)
+	unlisted := snapshot.New(log, &snapshot.StoreOptions{Folds: struct{ snapshot.Folds }{saved}})
+	a = c.server(t, log, nil, func(o *httpapi.Options) { o.States = unlisted })
+	a.get("/sessions/s/timeline").failed(t, 410, httpapi.CodeTruncated)
 }

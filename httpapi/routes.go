@@ -52,6 +52,7 @@ var routeTable = []route{
 	{"GET", "/sessions/{id}/replay", OpStream, inPath, (*Server).replay},
 	{"GET", "/sessions/{id}/state", OpRecords, inPath, (*Server).state},
 	{"GET", "/sessions/{id}/diff", OpRecords, inPath, (*Server).diff},
+	{"GET", "/sessions/{id}/timeline", OpRecords, inPath, (*Server).timeline},
 	{"GET", "/sessions/{id}/usage", OpStatus, inPath, (*Server).usage},
 	{"GET", "/sessions/{id}/checkpoints", OpStatus, inPath, (*Server).checkpoints},
 	{"GET", "/sessions/{id}/runs", OpStatus, inPath, (*Server).runs},

@@ -56,6 +56,7 @@ var routeCases = map[string]routeCase{
 	"GET /sessions/{id}/replay":          {query: "speed=0", status: 200},
 	"GET /sessions/{id}/state":           {status: 200},
 	"GET /sessions/{id}/diff":            {status: 200},
+	"GET /sessions/{id}/timeline":        {query: "from=1", status: 200},
 	"GET /sessions/{id}/usage":           {status: 200},
 	"GET /sessions/{id}/checkpoints":     {status: 200},
 	"GET /sessions/{id}/runs":            {status: 200},

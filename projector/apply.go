@@ -1,13 +1,48 @@
 package projector
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/helixd/helixd/eventlog"
 )
 
+// Decoded is what a record's payload says: a chunk, a fact, or why it can't be
+// read.
+type Decoded struct {
+	Chunk eventlog.Chunk
+	Fact  eventlog.Fact
+	Err   error
+}
+
+// Decode reads a record's payload for [ApplyDecoded].
+func Decode(r eventlog.Record) (d Decoded) {
+	switch r.Kind {
+	case eventlog.KindChunk:
+		d.Chunk, d.Err = r.Chunk()
+	case eventlog.KindFact:
+		d.Fact, d.Err = r.Fact()
+	default:
+		d.Err = errNeither
+	}
+	if d.Err != nil {
+		d.Chunk, d.Fact = nil, nil
+	}
+	return d
+}
+
+var errNeither = errors.New("neither a chunk nor a fact")
+
 // Apply folds a record into t. Records at or before t.Head change nothing.
 func Apply(t *Tree, r eventlog.Record) {
+	if r.Sequence > t.Head {
+		ApplyDecoded(t, r, Decode(r))
+	}
+}
+
+// ApplyDecoded is [Apply] for a fold that looks at the record as well, so that
+// it is decoded once. The two must not change what is decoded.
+func ApplyDecoded(t *Tree, r eventlog.Record, d Decoded) {
 	if r.Sequence <= t.Head {
 		return
 	}
@@ -17,14 +52,11 @@ func Apply(t *Tree, r eventlog.Record) {
 		*name = strings.ToValidUTF8(*name, "\ufffd") // else a saved state would differ
 	}
 	t.noteAppend(r)
-	switch r.Kind {
-	case eventlog.KindChunk:
-		c, err := r.Chunk()
-		if err != nil {
-			t.park(r, err.Error())
-			return
-		}
-		base := eventlog.BaseOf(c)
+	switch {
+	case d.Err != nil:
+		t.park(r, d.Err.Error())
+	case d.Chunk != nil:
+		base := eventlog.BaseOf(d.Chunk)
 		s := t.session(r.Agent, base.Timestamp)
 		if s.AgentType == "" {
 			s.AgentType = base.AgentType
@@ -34,26 +66,19 @@ func Apply(t *Tree, r eventlog.Record) {
 		if t.foreign(s) {
 			return
 		}
-		if reason := s.applyChunk(r, c, before); reason != "" {
+		if reason := s.applyChunk(r, d.Chunk, before); reason != "" {
 			t.park(r, reason)
 		}
-	case eventlog.KindFact:
-		f, err := r.Fact()
-		if err != nil {
-			t.park(r, err.Error())
-			return
-		}
-		s := t.session(r.Agent, f.At())
-		t.touch(s, r, f.At())
+	case d.Fact != nil:
+		s := t.session(r.Agent, d.Fact.At())
+		t.touch(s, r, d.Fact.At())
 		turn := s.Turn
-		if reason := t.applyFact(s, r, f, before); reason != "" {
+		if reason := t.applyFact(s, r, d.Fact, before); reason != "" {
 			t.park(r, reason)
 		}
-		if _, back := f.(*eventlog.Truncated); !back { // a rollback restores it
+		if _, back := d.Fact.(*eventlog.Truncated); !back { // a rollback restores it
 			s.trackStop(turn, r.Sequence)
 		}
-	default:
-		t.park(r, "neither a chunk nor a fact")
 	}
 }
 

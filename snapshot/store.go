@@ -26,13 +26,14 @@ type StoreOptions struct {
 
 // Store folds sessions of a log.
 type Store struct {
-	log  eventlog.Log
-	opts StoreOptions
+	log       eventlog.Log
+	opts      StoreOptions
+	timelines *shelf[keptTimeline]
 }
 
 // New returns a store on log.
 func New(log eventlog.Log, o *StoreOptions) *Store {
-	s := &Store{log: log}
+	s := &Store{log: log, timelines: newShelf[keptTimeline](MaxTimelines, MaxTimelineBytes, TimelineIdle)}
 	if o != nil {
 		s.opts = *o
 	}
@@ -194,6 +195,7 @@ func (s *Store) forget(ctx context.Context, session string) {
 // Erase removes every byte of a session from the log and from what was saved
 // of it, for good. Errors: as eventlog.Log.Erase.
 func (s *Store) Erase(ctx context.Context, session string) (eventlog.Erasure, error) {
+	defer s.timelines.drop(session)
 	if s.opts.Folds == nil {
 		return s.log.Erase(ctx, session)
 	}

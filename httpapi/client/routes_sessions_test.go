@@ -12,6 +12,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi/client"
 	"github.com/helixd/helixd/projector"
+	"github.com/helixd/helixd/projector/timeline"
 )
 
 // usesSessions are those of sessions and their pasts.
@@ -70,6 +71,16 @@ var usesSessions = map[string]use{
 		require.NoError(t, err)
 		require.Zero(t, diff.To)
 		require.NotEmpty(t, diff.Patch)
+	},
+	"GET /sessions/{id}/timeline": func(t *testing.T, ctx context.Context, s *server, c *client.Client) {
+		s.started("s", "echo")
+		all, err := c.Timeline(ctx, "s", 0)
+		require.NoError(t, err)
+		require.Equal(t, []timeline.Lane{{SessionID: "s", AgentType: "echo"}}, all.Lanes)
+		require.Equal(t, timeline.KindUser, all.Spans[0].Kind)
+		news, err := c.Timeline(ctx, "s", all.Head)
+		require.NoError(t, err)
+		require.Empty(t, news.Spans)
 	},
 	"GET /sessions/{id}/usage": func(t *testing.T, ctx context.Context, s *server, c *client.Client) {
 		s.started("s", "echo")

@@ -1,0 +1,17 @@
+package httpapi
+
+import "net/http"
+
+// timeline answers GET /sessions/{id}/timeline?from=n: the session's timeline
+// at its head, as far as it has changed behind n.
+func (s *Server) timeline(w http.ResponseWriter, r *request) error {
+	from, _, err := r.query.number("from")
+	if err != nil {
+		return err
+	}
+	v, err := s.states.Timeline(r.Context(), r.session, from)
+	if err != nil {
+		return err
+	}
+	return s.ok(w, v)
+}

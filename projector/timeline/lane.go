@@ -1,0 +1,173 @@
+package timeline
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/helixd/helixd/projector"
+)
+
+// lane is what is known of a session beside its state.
+type lane struct {
+	id string
+	// points are the records of the lane: what is struck of a span is told by
+	// them.
+	points []point
+
+	// What is open. A span that is struck is none of them any more.
+	run, step *Span
+	stepID    string
+	steps     map[string]*Span // the last one of a step's id
+	content   *Span            // the block of text, reasoning, custom events or outside chunks that goes on
+	arguments map[string]*Span // by call
+	calls     map[string]*Span // the last execution of a call, over or not
+	waits     map[string]*Span // the last approval of a call, over or not
+	suspended *Span
+
+	paused bool // a mark has said so, and none has said that it goes on
+	stop   string
+}
+
+// point is a record.
+type point struct {
+	seq   uint64
+	at    int64
+	chars int32
+	// leaf is the span that the record is of, beside a run and a step.
+	leaf *Span
+}
+
+// lane returns the lane of a session.
+func (t *Timeline) lane(id string) *lane {
+	l := t.byID[id]
+	if l == nil {
+		l = &lane{id: id, steps: map[string]*Span{}, arguments: map[string]*Span{}, calls: map[string]*Span{}, waits: map[string]*Span{}}
+		t.lanes = append(t.lanes, l)
+		t.byID[id] = l
+	}
+	return l
+}
+
+// within returns the points with from <= sequence <= to.
+func (l *lane) within(from, to uint64) []point {
+	bySeq := func(p point, seq uint64) int {
+		switch {
+		case p.seq < seq:
+			return -1
+		case p.seq > seq:
+			return 1
+		}
+		return 0
+	}
+	i, _ := slices.BinarySearchFunc(l.points, from, bySeq)
+	j, there := slices.BinarySearchFunc(l.points, to, bySeq)
+	if there {
+		j++
+	}
+	if i >= j {
+		return nil
+	}
+	return l.points[i:j]
+}
+
+// view returns the lanes as they are shown.
+func (t *Timeline) view() []Lane {
+	below := map[string][]Lane{}
+	for _, l := range t.lanes {
+		s := t.state.Get(l.id)
+		if s == nil {
+			continue // a fork's state has taken its place
+		}
+		shown := Lane{SessionID: l.id, AgentType: s.AgentType}
+		switch {
+		case s == &t.state.Session:
+		case s.Child == nil || t.state.Get(s.Child.ParentSessionID) == nil || s.Child.ParentSessionID == l.id:
+			shown.ParentSessionID = t.state.SessionID // an outside producer's
+		default:
+			shown.ParentSessionID = s.Child.ParentSessionID
+		}
+		if s.Child != nil {
+			shown.ParentToolCallID = s.Child.CallID
+		}
+		below[shown.ParentSessionID] = append(below[shown.ParentSessionID], shown)
+	}
+	all := []Lane{}
+	var add func(parent string, depth int)
+	add = func(parent string, depth int) {
+		lanes := below[parent]
+		delete(below, parent) // a damaged state may have a circle
+		for _, shown := range lanes {
+			shown.Depth = depth
+			all = append(all, shown)
+			add(shown.SessionID, depth+1)
+		}
+	}
+	add("", 0)
+	for _, l := range t.lanes { // what hangs in a circle
+		if parent := t.state.Get(l.id); parent != nil && len(below[l.id]) > 0 {
+			add(l.id, 1)
+		}
+	}
+	return all
+}
+
+// open begins a span with the record at seq.
+func (t *Timeline) open(l *lane, kind Kind, seq uint64, label string) *Span {
+	s := &Span{
+		ID: number(seq), Lane: l.id, Kind: kind, From: seq, To: seq, Open: true, StartedAt: t.now, EndedAt: t.now,
+		Label: short(label, MaxLabel), Status: StatusOpen, Updated: seq,
+	}
+	if state := t.state.Get(l.id); state != nil {
+		s.Turn = state.TurnCount
+		if turn := state.Turn; turn != nil {
+			s.RunID, s.Turn = turn.RunID, turn.Number
+			if turn.Step != nil {
+				s.Step = turn.Step.Number
+			}
+		}
+	}
+	t.spans = append(t.spans, s)
+	return s
+}
+
+// grow has a span go on up to the record at seq.
+func (t *Timeline) grow(s *Span, seq uint64) {
+	s.To, s.EndedAt, s.Updated = max(s.To, seq), max(s.EndedAt, t.now), seq
+}
+
+// end ends a span where it is.
+func end(s *Span, status Status, seq uint64) {
+	if s != nil && s.Open {
+		s.Open, s.Status, s.Updated = false, status, seq
+	}
+}
+
+// endContent ends the blocks that go on.
+func (l *lane) endContent(status Status, seq uint64) {
+	end(l.content, status, seq)
+	l.content = nil
+	for id, s := range l.arguments {
+		end(s, status, seq)
+		delete(l.arguments, id)
+	}
+}
+
+func (t *Timeline) mark(l *lane, kind MarkKind, seq uint64, label string) *Mark {
+	m := &Mark{Sequence: seq, Kind: kind, Lane: l.id, At: t.now, Label: short(label, MaxLabel), Updated: seq}
+	t.marks = append(t.marks, m)
+	return m
+}
+
+// nodeOf returns the node that drives the tree.
+func (t *Timeline) nodeOf() string {
+	if t.state.Claim == nil || isFence(t.state.Claim) {
+		return ""
+	}
+	return t.state.Claim.Node
+}
+
+// isFence tells a claim that only keeps others from writing, as a rollback has
+// it.
+func isFence(c *projector.Claim) bool {
+	return c.Node == fenceNode && strings.HasPrefix(c.RunID, fencePrefix)
+}

@@ -1,0 +1,132 @@
+package snapshot
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+	"github.com/helixd/helixd/projector/timeline"
+)
+
+// Bounds of the timelines that a store keeps, to fold them on when they are
+// asked for again. The one that was asked for last is kept whatever its size.
+const (
+	MaxTimelines     = 64
+	MaxTimelineBytes = 64 << 20
+	// TimelineIdle is how long one is kept that nobody asks for.
+	TimelineIdle = 5 * time.Minute
+)
+
+// keptTimeline is a timeline that can be folded on.
+type keptTimeline struct {
+	*timeline.Timeline
+	digest string // of the record at its head
+}
+
+// Timeline returns the session's timeline at its head: what is new or has
+// changed behind from, 0 for all of it. Where retention has removed records it
+// begins with what is left. Errors: as eventlog.Log.Read; a
+// *eventlog.CursorAheadError if from is beyond the head.
+func (s *Store) Timeline(ctx context.Context, session string, from uint64) (v timeline.View, err error) {
+	err = s.timelines.use(ctx, session, func(k *keptTimeline) (int, error) {
+		if err := s.foldOn(ctx, session, k); err != nil {
+			if k.Timeline == nil {
+				return 0, err
+			}
+			return k.Size(), err
+		}
+		if head := k.Head(); from > head {
+			return k.Size(), &eventlog.CursorAheadError{Cursor: from, Head: head}
+		}
+		v = k.Since(from)
+		return k.Size(), nil
+	})
+	return v, err
+}
+
+// foldOn brings a kept timeline to the session's head. One that is not of this
+// log, which was erased or has lost its end, is folded anew.
+func (s *Store) foldOn(ctx context.Context, session string, k *keptTimeline) error {
+	if k.Timeline != nil {
+		err := s.foldBehind(ctx, session, k, k.Head()-1)
+		_, ahead := errors.AsType[*eventlog.CursorAheadError](err)
+		_, trimmed := errors.AsType[*eventlog.TrimmedError](err)
+		switch {
+		case ahead, trimmed, errors.Is(err, errStale):
+		case errors.Is(err, eventlog.ErrSessionNotFound):
+			*k = keptTimeline{}
+			return err
+		default:
+			return err
+		}
+	}
+	*k = keptTimeline{Timeline: timeline.New()}
+	err := s.foldBehind(ctx, session, k, 0)
+	if trimmed, ok := errors.AsType[*eventlog.TrimmedError](err); ok {
+		*k = keptTimeline{}
+		state, serr := s.oldest(ctx, session, trimmed.Floor)
+		if serr != nil || state == nil {
+			return cmp.Or(serr, err)
+		}
+		k.Timeline = timeline.From(state)
+		err = s.foldBehind(ctx, session, k, state.Head)
+		if err == nil && k.digest == "" { // there is nothing behind it
+			return nil
+		}
+	}
+	if k.digest == "" { // no record was read
+		*k = keptTimeline{}
+	}
+	return err
+}
+
+// oldest returns the first state at or behind a floor that can be told, or nil.
+func (s *Store) oldest(ctx context.Context, session string, floor uint64) (*projector.Tree, error) {
+	folds, ok := s.opts.Folds.(Lister)
+	if !ok {
+		return nil, nil
+	}
+	all, err := folds.Sequences(ctx, session)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range all {
+		if n >= floor {
+			return s.At(ctx, session, n)
+		}
+	}
+	return nil, nil
+}
+
+// foldBehind applies what is behind from. Of a timeline that has been folded
+// before it first looks at the last record.
+func (s *Store) foldBehind(ctx context.Context, session string, k *keptTimeline, from uint64) error {
+	began := time.Now()
+	var last eventlog.Record
+	records := 0
+	defer func() {
+		if last.Sequence > 0 {
+			k.digest = digest(last)
+		}
+		s.opts.Metrics.folded(began, records)
+	}()
+	known := k.digest == ""
+	for r, err := range s.log.Read(ctx, session, from, 0) {
+		switch {
+		case err != nil:
+			return err
+		case !known:
+			if known = true; r.Sequence != k.Head() || digest(r) != k.digest {
+				return errStale
+			}
+		default:
+			k.Apply(r)
+			last = r
+			records++
+		}
+	}
+	return nil
+}
