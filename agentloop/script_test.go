@@ -2,6 +2,7 @@ package agentloop_test
 
 import (
 	"flag"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/memory"
+	"github.com/helixd/helixd/projector/timeline/timelinetest"
 )
 
 var update = flag.Bool("update", false, "write the scripts' golden output anew")
@@ -38,7 +40,11 @@ func TestScripts(t *testing.T) {
 		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			t.Run("memory", func(t *testing.T) { tellFile(t, file, name, memory.New(), *update) })
+			t.Run("memory", func(t *testing.T) {
+				log := memory.New()
+				tellFile(t, file, name, log, *update)
+				timelinesOf(t, log)
+			})
 			if !t.Failed() {
 				t.Run("jetstream", func(t *testing.T) { tellFile(t, file, name, real, false) })
 			}
@@ -57,6 +63,20 @@ func same(t *testing.T, want, got string) {
 			}
 			t.Fatalf("line %d differs; -update accepts it\nwant\n%s\n\ngot\n%s", i+1, around(w), around(g))
 		}
+	}
+}
+
+// timelinesOf checks that the timelines of a story's sessions are what happened.
+func timelinesOf(t *testing.T, log eventlog.Log) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for session, err := range log.Sessions(t.Context()) {
+		require.NoError(t, err)
+		var records []eventlog.Record
+		for r, err := range log.Read(t.Context(), session, 0, 0) {
+			require.NoError(t, err)
+			records = append(records, r)
+		}
+		timelinetest.Laws(t, rnd, records)
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 )
 
 // shelf keeps a value for each of the sessions that were asked for last. It is
-// bounded in sessions and in bytes, but for the session that was asked for last,
-// and nothing stays that nobody asks for.
+// bounded in sessions and in bytes, but for the session that was asked for
+// last, and nothing stays that nobody asks for.
 type shelf[T any] struct {
 	sessions, bytes int
 	idle            time.Duration

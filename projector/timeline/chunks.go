@@ -136,7 +136,7 @@ func (t *Timeline) beginStep(l *lane, seq uint64, c *eventlog.StepStart) {
 	}
 	end(l.step, StatusInterrupted, seq)
 	l.step, l.stepID = t.open(l, KindStep, seq, "step "+strconv.Itoa(c.Step)), id
-	l.step.Step, l.steps[id] = c.Step, l.step
+	l.step.Step = c.Step
 }
 
 // startTool begins the execution of a call. That of a client's tool began when

@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/helixd/helixd/eventlog"
@@ -101,6 +102,10 @@ func (t *Timeline) beginRun(l *lane, seq uint64, f *eventlog.RunRequested) {
 	}
 	l.run = t.open(l, KindRun, seq, string(f.Mode))
 	l.run.RunID, l.run.Step, l.run.Node = f.RunID, 0, t.nodeOf()
+	if turn := t.state.Get(l.id).Turn; l.step == nil && turn.Step != nil && !turn.Step.Committed {
+		l.step, l.stepID = t.open(l, KindStep, seq, "step "+strconv.Itoa(turn.Step.Number)), turn.Step.ID
+		l.step.ID += ".step" // it goes on with one that a fork or a rollback has brought
+	}
 }
 
 func (t *Timeline) lastRun(l *lane) *Span {
@@ -202,8 +207,10 @@ func (t *Timeline) toolResult(l *lane, seq uint64, f *eventlog.ToolResult) *Span
 	s := l.calls[f.ToolCallID]
 	wait := l.waits[f.ToolCallID]
 	if s == nil && wait != nil && f.Error != "" { // it was not executed
-		t.grow(wait, seq)
-		end(wait, StatusDenied, seq)
+		if wait.Open {
+			t.grow(wait, seq)
+			end(wait, StatusDenied, seq)
+		}
 		return wait
 	}
 	if s == nil {
@@ -301,6 +308,11 @@ func (t *Timeline) takeOver(seq uint64) {
 
 // waiting opens a span for a call that has waited since before.
 func (t *Timeline) waiting(l *lane, seq uint64, c projector.Call) {
+	for _, s := range []*Span{l.calls[c.ID], l.waits[c.ID]} {
+		if s != nil && s.From == seq {
+			return // a damaged state may have a call twice
+		}
+	}
 	var s *Span
 	switch {
 	case c.Pending.Kind == eventlog.PendingApproval:
@@ -311,8 +323,8 @@ func (t *Timeline) waiting(l *lane, seq uint64, c projector.Call) {
 	default:
 		s = t.call(l, KindClientTool, seq, c.ID, c.Name)
 	}
-	s.ID += "." + c.ID
-	s.CallID, s.Status = c.ID, StatusWaiting
+	s.ID += ".call." + l.id + "." + c.ID
+	s.CallID, s.Status, s.Records = c.ID, StatusWaiting, 1
 	if c.Answer != nil && c.Pending.Kind != eventlog.PendingChild {
 		end(s, StatusDone, seq)
 	}

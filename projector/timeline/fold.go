@@ -44,6 +44,7 @@ func (t *Timeline) Apply(r eventlog.Record) {
 		p := t.state.Parked[len(t.state.Parked)-1]
 		t.mark(l, MarkParked, r.Sequence, p.Type+": "+p.Reason)
 		l.endContent(StatusDone, r.Sequence)
+		t.strikeAll(r.Sequence, t.state.Dead[min(dead, len(t.state.Dead)):]) // a rollback that can't be used does so all the same
 	case d.Chunk != nil:
 		leaf, chars = t.chunk(l, r, d.Chunk)
 	case d.Fact != nil:
@@ -103,7 +104,7 @@ func (t *Timeline) suspend(l *lane, seq uint64) {
 	switch {
 	case waits && l.suspended == nil:
 		l.suspended = t.open(l, KindSuspended, seq, reasonOf(state))
-		l.suspended.ID += ".suspended" // what made it wait may be a span as well
+		l.suspended.ID += ".suspended." + l.id // what made it wait may be a span as well
 		l.suspended.Status = StatusWaiting
 		l.suspended.Records = 1
 	case !waits && l.suspended != nil:
@@ -111,7 +112,7 @@ func (t *Timeline) suspend(l *lane, seq uint64) {
 		l.suspended = nil
 		end(s, StatusDone, seq)
 		t.grow(s, seq)
-		s.Records = len(l.within(s.From, s.To))
+		s.Records = max(s.Records, len(l.within(s.From, s.To)))
 	}
 }
 

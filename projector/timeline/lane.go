@@ -17,7 +17,6 @@ type lane struct {
 	// What is open. A span that is struck is none of them any more.
 	run, step *Span
 	stepID    string
-	steps     map[string]*Span // the last one of a step's id
 	content   *Span            // the block of text, reasoning, custom events or outside chunks that goes on
 	arguments map[string]*Span // by call
 	calls     map[string]*Span // the last execution of a call, over or not
@@ -41,7 +40,7 @@ type point struct {
 func (t *Timeline) lane(id string) *lane {
 	l := t.byID[id]
 	if l == nil {
-		l = &lane{id: id, steps: map[string]*Span{}, arguments: map[string]*Span{}, calls: map[string]*Span{}, waits: map[string]*Span{}}
+		l = &lane{id: id, arguments: map[string]*Span{}, calls: map[string]*Span{}, waits: map[string]*Span{}}
 		t.lanes = append(t.lanes, l)
 		t.byID[id] = l
 	}
@@ -74,41 +73,56 @@ func (l *lane) within(from, to uint64) []point {
 func (t *Timeline) view() []Lane {
 	below := map[string][]Lane{}
 	for _, l := range t.lanes {
-		s := t.state.Get(l.id)
-		if s == nil {
-			continue // a fork's state has taken its place
-		}
-		shown := Lane{SessionID: l.id, AgentType: s.AgentType}
-		switch {
-		case s == &t.state.Session:
-		case s.Child == nil || t.state.Get(s.Child.ParentSessionID) == nil || s.Child.ParentSessionID == l.id:
-			shown.ParentSessionID = t.state.SessionID // an outside producer's
-		default:
-			shown.ParentSessionID = s.Child.ParentSessionID
-		}
-		if s.Child != nil {
-			shown.ParentToolCallID = s.Child.CallID
+		shown := Lane{SessionID: l.id, ParentSessionID: t.parent(l.id)}
+		if s := t.state.Get(l.id); s != nil {
+			shown.AgentType = s.AgentType
+			if s.Child != nil {
+				shown.ParentToolCallID = s.Child.CallID
+			}
 		}
 		below[shown.ParentSessionID] = append(below[shown.ParentSessionID], shown)
 	}
 	all := []Lane{}
 	var add func(parent string, depth int)
 	add = func(parent string, depth int) {
-		lanes := below[parent]
-		delete(below, parent) // a damaged state may have a circle
-		for _, shown := range lanes {
+		for _, shown := range below[parent] {
 			shown.Depth = depth
 			all = append(all, shown)
 			add(shown.SessionID, depth+1)
 		}
 	}
 	add("", 0)
-	for _, l := range t.lanes { // what hangs in a circle
-		if parent := t.state.Get(l.id); parent != nil && len(below[l.id]) > 0 {
-			add(l.id, 1)
+	return all
+}
+
+// parent returns the session whose lane a lane hangs beneath, empty for the
+// root. What an outside producer wrote hangs beneath the root, and so does what
+// hangs on nothing in a damaged state.
+func (t *Timeline) parent(id string) string {
+	root := t.state.SessionID
+	if id == root {
+		return ""
+	}
+	above := func(id string) string {
+		if s := t.state.Get(id); s != nil && s.Child != nil {
+			return s.Child.ParentSessionID
+		}
+		return ""
+	}
+	parent := above(id)
+	at := parent
+	for range t.lanes {
+		switch {
+		case t.byID[at] == nil:
+			return root
+		case at == root:
+			return parent
+		}
+		if at = above(at); at == "" { // an outside producer's
+			return parent
 		}
 	}
-	return all
+	return root
 }
 
 // open begins a span with the record at seq.

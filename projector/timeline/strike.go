@@ -15,6 +15,16 @@ func (t *Timeline) truncate(l *lane, seq uint64, f *eventlog.Truncated, ranges [
 	} else {
 		t.mark(l, MarkTruncated, seq, string(f.Reason))
 	}
+	t.strikeAll(seq, ranges)
+	if f.AfterSequence > 0 {
+		for _, l := range t.lanes {
+			t.rolledBack(l, seq)
+		}
+	}
+}
+
+// strikeAll strikes what the ranges of the marker at seq strike.
+func (t *Timeline) strikeAll(seq uint64, ranges []eventlog.Range) {
 	for _, g := range ranges {
 		l := t.byID[g.AgentID]
 		if l == nil || len(l.within(g.From, g.To)) == 0 {
@@ -31,11 +41,6 @@ func (t *Timeline) truncate(l *lane, seq uint64, f *eventlog.Truncated, ranges [
 					m.Struck, m.StruckBy, m.Updated = true, seq, seq
 				}
 			}
-		}
-	}
-	if f.AfterSequence > 0 {
-		for _, l := range t.lanes {
-			t.rolledBack(l, seq)
 		}
 	}
 }
@@ -107,7 +112,8 @@ func (t *Timeline) strike(l *lane, s *Span, g eventlog.Range, seq uint64) {
 		if first = nil; part == nil {
 			part = new(Span)
 			*part = was
-			part.ID = was.ID + "." + number(points[which[0]].seq)
+			from := points[which[0]]
+			part.ID, part.From, part.StartedAt = was.ID+"."+number(from.seq), from.seq, max(was.StartedAt, from.at)
 			t.spans = append(t.spans, part)
 		}
 		part.cut(points, which)
@@ -120,6 +126,10 @@ func (t *Timeline) strike(l *lane, s *Span, g eventlog.Range, seq uint64) {
 		return part
 	}
 	kept := take(before)
+	if kept == nil && was.From < g.From { // it began with another lane's record
+		kept, first = first, nil
+		kept.To, kept.EndedAt, kept.Records, kept.Chars, kept.Updated = was.From, was.StartedAt, 1, 0, seq
+	}
 	struck(take(inner), was.Open || len(behind) > 0, seq)
 	rest := take(behind)
 	if kept != nil {
@@ -139,11 +149,8 @@ func (s *Span) leaf() bool { return s.Kind != KindRun && s.Kind != KindStep && s
 
 // cut makes the span one of only some of its records.
 func (s *Span) cut(points []point, which []int) {
-	began := s.StartedAt
-	from, to := points[which[0]], points[which[len(which)-1]]
-	s.From, s.To, s.Records, s.Chars = from.seq, to.seq, len(which), 0
-	s.StartedAt = max(began, from.at)
-	s.EndedAt = max(s.StartedAt, to.at)
+	to := points[which[len(which)-1]]
+	s.To, s.EndedAt, s.Records, s.Chars = to.seq, max(s.StartedAt, to.at), len(which), 0
 	for _, i := range which {
 		s.Chars += int(points[i].chars)
 	}
@@ -200,12 +207,7 @@ func (t *Timeline) rolledBack(l *lane, seq uint64) {
 	l.run, l.step, l.stepID = nil, nil, ""
 	pending := map[string]projector.Call{}
 	if state := t.state.Get(l.id); state != nil && state.Turn != nil && state.Turn.Step != nil {
-		st := state.Turn.Step
-		if s := l.steps[st.ID]; s != nil && !s.Struck && !st.Committed {
-			s.Open, s.Status, s.Updated = true, StatusInterrupted, seq
-			l.step, l.stepID = s, st.ID
-		}
-		for _, c := range st.Calls {
+		for _, c := range state.Turn.Step.Calls {
 			if c.Pending != nil && !c.Done && (c.Answer == nil || c.Pending.Kind == eventlog.PendingChild) {
 				pending[c.ID] = c
 			}
@@ -213,12 +215,12 @@ func (t *Timeline) rolledBack(l *lane, seq uint64) {
 	}
 	for _, calls := range []map[string]*Span{l.calls, l.waits} {
 		for id, s := range calls {
-			if _, waits := pending[id]; !waits || s.Kind == KindTool {
-				end(s, StatusInterrupted, seq)
+			if _, waits := pending[id]; waits && s.Open && s.Kind != KindTool {
+				delete(pending, id)
 				continue
 			}
-			s.Open, s.Status, s.Updated = true, StatusWaiting, seq
-			delete(pending, id)
+			end(s, StatusInterrupted, seq)
+			delete(calls, id)
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(pending)) {
