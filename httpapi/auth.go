@@ -44,6 +44,9 @@ const (
 	// OpMetrics is of GET /metrics, if [Options].ProtectMetrics.
 	OpMetrics Operation = "metrics"
 	OpAdmin   Operation = "admin" // POST /admin/reload
+	// OpDebugger is of GET /, the debugger's page. Who is not known gets it with
+	// 401 and signs in there.
+	OpDebugger Operation = "debugger"
 )
 
 // opPublic is of routes that need no authentication.

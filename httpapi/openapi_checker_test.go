@@ -108,7 +108,7 @@ func (c *apiChecker) find(method string, u *url.URL) (op *apiOperation, known bo
 		matches := len(segments) == len(given)
 		for i := 0; matches && i < len(given); i++ {
 			segment, err := url.PathUnescape(given[i])
-			matches = err == nil && (segments[i] == "{id}" || segments[i] == segment)
+			matches = err == nil && (strings.HasPrefix(segments[i], "{") || segments[i] == segment)
 		}
 		if matches && candidate.method == method {
 			return candidate, true
@@ -191,7 +191,7 @@ func (c *apiChecker) answerProblems(op *apiOperation, method string, got answer,
 			}
 			c.saw("item", keyOf(media.Items), typeOf(item))
 		}
-	case strings.HasPrefix(contentType, "text/plain;"):
+	case strings.HasPrefix(contentType, "text/"), contentType == "image/svg+xml":
 		if err := c.validText(media.Schema, got.body); err != nil {
 			problems = append(problems, err)
 		}

@@ -198,10 +198,19 @@ func trafficServer(t *testing.T, c *apiChecker) {
 		}
 	})
 	refuses.post("/admin/reload", "{}").failed(t, 409, httpapi.CodeInvalidConfig)
-	for _, target := range []string{"/healthz", "/readyz", "/metrics", "/openapi.json"} {
+	for _, target := range []string{"/healthz", "/readyz", "/metrics", "/openapi.json", "/", "/debugger/app.js", "/debugger/debugger.css", "/debugger/icon.svg"} {
 		a.get(target).done(t)
 	}
+	for _, target := range []string{"/", "/debugger/app.js"} {
+		require.Equal(t, 304, a.request("GET", target, "", "If-None-Match", a.get(target).header.Get("ETag")).status)
+	}
+	a.get("/debugger/nothing.js").failed(t, 404, httpapi.CodeNotFound)
 	closed := c.server(t, log, nil, limitedTo("s"), func(o *httpapi.Options) { o.ProtectMetrics = true })
+	require.Equal(t, 401, closed.get("/").status)
+	limited := c.server(t, log, nil, func(o *httpapi.Options) {
+		o.Auth = httpapi.BearerTokens([]httpapi.Token{{Token: "reader", Operations: []string{"records"}, Sessions: []string{"*"}}})
+	})
+	limited.request("GET", "/", "", bearer("reader")...).failed(t, 403, httpapi.CodeUnauthorized)
 	closed.get("/metrics").failed(t, 401, httpapi.CodeUnauthorized)
 	closed.request("GET", "/metrics", "", bearer("for s")...).failed(t, 403, httpapi.CodeUnauthorized)
 	require.Equal(t, 503, c.server(t, refusing{memory.New()}, nil).get("/readyz").status)

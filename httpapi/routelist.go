@@ -5,7 +5,7 @@ import "slices"
 // RouteInfo describes a route of the server.
 type RouteInfo struct {
 	Method  string
-	Pattern string // its path; {id} stands for a session's id, percent-encoded
+	Pattern string // its path; {id} stands for a session's id, percent-encoded, {file} for a file's name
 	// Operation is what the [Authenticator] is asked for; empty: the route
 	// needs no authentication.
 	Operation Operation
@@ -22,7 +22,7 @@ func Routes() []RouteInfo {
 
 // Operations returns what an [Authenticator] may be asked for, sorted.
 func Operations() []Operation {
-	ops := []Operation{OpMetrics} // of a route that may be public
+	ops := []Operation{OpDebugger, OpMetrics} // of routes that ask themselves
 	for _, rt := range routeTable {
 		if rt.op != opPublic {
 			ops = append(ops, rt.op)

@@ -72,6 +72,8 @@ var routeTable = []route{
 	{"GET", "/backup", OpBackup, noSession, (*Server).backup},
 	{"POST", "/sweep", OpErase, noSession, (*Server).sweep},
 	{"POST", "/admin/reload", OpAdmin, noSession, (*Server).reload},
+	{"GET", "/", opPublic, noSession, (*Server).debugger}, // it asks itself
+	{"GET", "/debugger/{file}", opPublic, noSession, (*Server).debuggerFile},
 	{"GET", "/healthz", opPublic, noSession, (*Server).healthz},
 	{"GET", "/readyz", opPublic, noSession, (*Server).readyz},
 	{"GET", "/metrics", opPublic, noSession, (*Server).metrics},
@@ -126,6 +128,7 @@ func (rt route) match(segments []string) (id string, ok bool) {
 		switch {
 		case p == "{id}":
 			id = segments[i]
+		case p == "{file}":
 		case p != segments[i]:
 			return "", false
 		}

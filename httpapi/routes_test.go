@@ -22,7 +22,7 @@ func TestRoutesUnknown(t *testing.T) {
 	a.append("s", created("s"))
 	a.append("state", created("state"))
 	for _, target := range []string{
-		"/", "/nowhere", "/sse/", "/sessions/", "/sessions//", "/sessions//state", "//sessions/s", "/sessions/./s",
+		"/nowhere", "/debugger", "/debugger/", "/debugger/nothing.js", "/debugger/index.html", "/debugger/static", "/debugger/..%2Fdebugger.go", "/sse/", "/sessions/", "/sessions//", "/sessions//state", "//sessions/s", "/sessions/./s",
 		"/sessions/s/../state", "/sessions/../sessions/s", "/sessions/..", "/sessions/s/", "/sessions/s/nothing",
 		"/sessions/s/state/x", "/chat/s", "/start/", "/sessions/a/b/state",
 	} {

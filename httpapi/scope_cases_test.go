@@ -76,6 +76,8 @@ var routeCases = map[string]routeCase{
 	"GET /backup":                        {everybodys: true, status: 200},
 	"POST /sweep":                        {body: `{}`, everybodys: true, limit: httpapi.MaxBody},
 	"POST /admin/reload":                 {body: `{}`, everybodys: true, status: 200, limit: httpapi.MaxBody},
+	"GET /":                              {public: true, status: 200},
+	"GET /debugger/{file}":               {public: true, status: 200},
 	"GET /healthz":                       {public: true, status: 200},
 	"GET /readyz":                        {public: true, status: 200},
 	"GET /metrics":                       {public: true, status: 200},
@@ -105,7 +107,7 @@ func (c routeCase) target(rt httpapi.TestRoute, session string) string {
 // targetOf is target with the session's id as it stands in a path and in a
 // query.
 func (c routeCase) targetOf(rt httpapi.TestRoute, inPath, inQuery string) string {
-	target := strings.Replace(rt.Pattern, "{id}", inPath, 1)
+	target := strings.NewReplacer("{id}", inPath, "{file}", "app.js").Replace(rt.Pattern)
 	var params []string
 	if c.query != "" {
 		params = append(params, c.query)

@@ -45,8 +45,11 @@ func opens(body []byte) func() (io.ReadCloser, error) {
 type use func(*testing.T, context.Context, *server, *client.Client)
 
 // aliases are second names of routes, which the client has no use for; nor has
-// it for the description of the routes.
-var aliases = map[string]string{"GET /workspaces": "GET /workspace", "GET /openapi.json": "this package"}
+// it for the description of the routes, and for the page in which people use
+// them.
+var aliases = map[string]string{
+	"GET /workspaces": "GET /workspace", "GET /openapi.json": "this package", "GET /": "a browser", "GET /debugger/{file}": "a browser",
+}
 
 // Every route has a method that reaches it.
 func TestRoutes(t *testing.T) {

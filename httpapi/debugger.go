@@ -1,0 +1,69 @@
+package httpapi
+
+import (
+	"errors"
+	"net/http"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/helixd/helixd/httpapi/debugger"
+)
+
+// debugger answers GET / with the page of the debugger. A caller who is not
+// known gets it as well, with 401: a browser sends no token by itself, and the
+// page then asks for one. It holds no data.
+func (s *Server) debugger(w http.ResponseWriter, r *request) error {
+	status := http.StatusOK
+	switch err := s.auth()(r.Request, OpDebugger, ""); {
+	case errors.Is(err, ErrUnauthorized):
+		status = http.StatusUnauthorized
+	case err != nil:
+		return err
+	}
+	return s.file(w, r, status, debugger.Page())
+}
+
+// debuggerFile answers GET /debugger/{file}. Like the page, it is for everybody.
+func (s *Server) debuggerFile(w http.ResponseWriter, r *request) error {
+	f, ok := debugger.Asset(path.Base(r.URL.Path))
+	if !ok {
+		return errNoRoute
+	}
+	return s.file(w, r, http.StatusOK, f)
+}
+
+// file answers with a file that browsers keep and ask about each time, so that
+// the files of two versions are never mixed for long.
+func (s *Server) file(w http.ResponseWriter, r *request, status int, f debugger.File) error {
+	h := w.Header()
+	h.Set("Cache-Control", "no-cache")
+	h.Set("Content-Security-Policy", debugger.Policy)
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("X-Content-Type-Options", "nosniff")
+	rc := http.NewResponseController(w)
+	s.extendDeadline(rc)
+	if status == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", "Bearer")
+	} else {
+		h.Set("ETag", f.ETag)
+		if hasTag(r.Header.Get("If-None-Match"), f.ETag) {
+			w.WriteHeader(http.StatusNotModified)
+			return nil
+		}
+	}
+	h.Set("Content-Type", f.ContentType)
+	h.Set("Content-Length", strconv.Itoa(len(f.Content)))
+	w.WriteHeader(status)
+	_ = s.write(w, rc, f.Content) // a client that has left is no error
+	return nil
+}
+
+// hasTag reports whether a header If-None-Match lists a tag.
+func hasTag(header, tag string) bool {
+	return slices.ContainsFunc(strings.Split(header, ","), func(t string) bool {
+		t = strings.TrimPrefix(strings.TrimSpace(t), "W/")
+		return t == tag || t == "*"
+	})
+}

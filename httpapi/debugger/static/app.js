@@ -1,0 +1,139 @@
+// What the page shows: which session, at which record, beside what. The address
+// says it all, so that a link to a moment is a link.
+//
+// The parts of the page know each other by this alone. Events:
+//   session   another session is shown, or none
+//   at        the position has moved, or what it is compared with
+//   timeline  there is news of the session: its timeline has grown or changed
+//   live      the connection has changed: app.connection
+//   sessions  what is listed may have changed: somebody has begun a session
+
+import { createAPI, sessionPath } from './api.js'
+import { follow } from './live.js'
+
+const WRITE_ADDRESS_MS = 250 // browsers refuse pages that write it all the time
+
+// createApp returns the state. Nothing happens before start.
+export function createApp(onUnauthorized) {
+  const listeners = new Map()
+  let live = null // of the session that is shown
+  let writing = 0
+
+  const app = {
+    session: null,
+    at: null, // null: follows the head
+    head: 0,
+    timeline: null, // null until it has come
+    compareTo: null, // {session, at}
+    connection: { state: 'idle', error: null }, // idle, loading, live, retrying, gone, refused
+    api: createAPI((had) => onUnauthorized(app, had)),
+
+    effectiveAt: () => app.at ?? app.head,
+
+    on(event, fn) {
+      if (!listeners.has(event)) listeners.set(event, new Set())
+      listeners.get(event).add(fn)
+      return () => listeners.get(event).delete(fn)
+    },
+
+    emit(event) {
+      for (const fn of listeners.get(event) ?? []) {
+        try {
+          fn()
+        } catch (err) {
+          console.error(err) // one part of the page must not stop the others
+        }
+      }
+    },
+
+    // go shows something else, as a step that the browser's back undoes. What
+    // is left out stays, within a session: {at: null} follows the head.
+    go(target) { move(target, 'push') },
+
+    // scrub moves the position as often as anybody likes: one step back undoes
+    // it all.
+    scrub(at) { move({ at }, 'later') },
+
+    // refresh asks for the timeline's news now, after an action.
+    refresh() { live?.refresh() },
+
+    start() {
+      addEventListener('popstate', () => move(parse(location.hash), 'none'))
+      addEventListener('hashchange', () => move(parse(location.hash), 'none'))
+      move(parse(location.hash), 'none')
+    },
+
+    // signedIn begins anew, as whom the token says.
+    signedIn() {
+      live?.stop()
+      live = app.session === null ? null : follow(app)
+      app.emit('sessions')
+      app.emit('session')
+    },
+  }
+
+  function move(target, write) {
+    const session = target.session === undefined ? app.session : target.session || null
+    const another = session !== app.session
+    const stay = (value, now) => value !== undefined ? value : another ? null : now
+    let at = stay(target.at, app.at)
+    const compareTo = stay(target.compareTo, app.compareTo)
+    if (at !== null) at = Math.max(0, Math.floor(Number(at) || 0))
+    if (at !== null && !another && app.timeline) at = Math.min(at, app.head)
+    const moved = another || at !== app.at || JSON.stringify(compareTo) !== JSON.stringify(app.compareTo)
+    if (!moved) return
+    flush() // what was scrubbed to before stays a step of its own
+    Object.assign(app, { session, at, compareTo })
+    if (another) {
+      live?.stop()
+      Object.assign(app, { head: 0, timeline: null })
+      live = session === null ? null : follow(app)
+      if (!live) app.connection = { state: 'idle', error: null }
+    }
+    if (write === 'push') history.pushState(null, '', address(app))
+    if (write === 'later') writing = setTimeout(flush, WRITE_ADDRESS_MS)
+    if (another) app.emit('session')
+    app.emit('at')
+  }
+
+  function flush() {
+    if (!writing) return
+    clearTimeout(writing)
+    writing = 0
+    history.replaceState(null, '', address(app))
+  }
+
+  return app
+}
+
+// address is the link to what is shown, or would be.
+export function address({ session, at, compareTo }) {
+  if (session === null || session === undefined) return '#/'
+  let to = `#/${encodeURIComponent(session)}`
+  if (compareTo) {
+    to += `@${at ?? 'live'}`
+    to += compareTo.session === session ? `..${compareTo.at}` : `vs/${encodeURIComponent(compareTo.session)}@${compareTo.at}`
+  } else if (at !== null && at !== undefined) {
+    to += `@${at}`
+  }
+  return to
+}
+
+const form = /^#\/([^@]+)(?:@(live|\d+)(?:\.\.(\d+)|vs\/([^@]+)@(\d+))?)?$/
+
+// parse reads such a link. What it can't read shows no session.
+export function parse(hash) {
+  const [, session, at, to, other, otherAt] = form.exec(hash) ?? []
+  try {
+    if (!session) return { session: null, at: null, compareTo: null }
+    const id = decodeURIComponent(session)
+    let compareTo = null
+    if (to !== undefined) compareTo = { session: id, at: Number(to) }
+    if (other !== undefined) compareTo = { session: decodeURIComponent(other), at: Number(otherAt) }
+    return { session: id, at: at === undefined || at === 'live' ? null : Number(at), compareTo }
+  } catch {
+    return { session: null, at: null, compareTo: null }
+  }
+}
+
+export { sessionPath }

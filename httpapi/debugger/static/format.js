@@ -1,0 +1,64 @@
+// How times, amounts and foreign text are shown.
+
+// Characters that hide or turn round what stands beside them, or are none.
+const unseen = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g
+
+// plain shows such characters by their names, so that what is read is what is
+// there.
+export function plain(text) {
+  return String(text ?? '').replace(unseen, (c) => c === '\r' ? '␍' : `⟨U+${c.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}⟩`)
+}
+
+// line is plain on one line, at most so many characters.
+export function line(text, most = 200) {
+  const one = plain(String(text ?? '').slice(0, most * 4).replace(/\s+/g, ' '))
+  return one.length > most ? one.slice(0, most - 1) + '…' : one
+}
+
+const whole = new Intl.NumberFormat('en')
+
+export const number = (n) => whole.format(n ?? 0)
+
+// short is a number in few characters: 1.2k, 3.4M.
+export function short(n) {
+  for (const [unit, letter] of [[1e9, 'G'], [1e6, 'M'], [1e3, 'k']]) {
+    if (n >= unit * 0.9995) return (n / unit).toFixed(n < unit * 9.95 ? 1 : 0).replace(/\.0$/, '') + letter
+  }
+  return String(n ?? 0)
+}
+
+// money is a cost in dollars, with the digits that matter.
+export function money(cost) {
+  if (!cost) return '$0'
+  return '$' + (Math.abs(cost) >= 1 ? cost.toFixed(2) : Number(cost.toPrecision(2)).toLocaleString('en', { maximumFractionDigits: 8 }))
+}
+
+// duration is a time span given in ms: 12 ms, 3.4 s, 5 m 06 s.
+export function duration(ms) {
+  if (!(ms >= 0)) return ''
+  if (ms < 1000) return `${Math.round(ms)} ms`
+  if (ms < 59_950) return `${(ms / 1000).toFixed(ms < 9950 ? 1 : 0).replace(/\.0$/, '')} s`
+  const s = Math.round(ms / 1000)
+  if (s < 3600) return `${Math.floor(s / 60)} m ${String(s % 60).padStart(2, '0')} s`
+  if (s < 86_400) return `${Math.floor(s / 3600)} h ${String(Math.floor(s / 60) % 60).padStart(2, '0')} m`
+  return `${Math.floor(s / 86_400)} d ${Math.floor(s / 3600) % 24} h`
+}
+
+// ago is how long a time lies back.
+export function ago(ms, now = Date.now()) {
+  const s = Math.max(0, (now - ms) / 1000)
+  if (s < 5) return 'now'
+  if (s < 60) return `${Math.floor(s)} s`
+  if (s < 3600) return `${Math.floor(s / 60)} min`
+  if (s < 86_400) return `${Math.floor(s / 3600)} h`
+  if (s < 86_400 * 30) return `${Math.floor(s / 86_400)} d`
+  return new Date(ms).toLocaleDateString('en', { year: 'numeric', month: 'short', day: 'numeric' })
+}
+
+// moment is a time as a person reads it, to the millisecond.
+export function moment(ms) {
+  if (!ms) return ''
+  const d = new Date(ms), two = (n, digits = 2) => String(n).padStart(digits, '0')
+  return `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())} ` +
+    `${two(d.getHours())}:${two(d.getMinutes())}:${two(d.getSeconds())}.${two(d.getMilliseconds(), 3)}`
+}

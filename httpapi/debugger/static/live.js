@@ -1,0 +1,158 @@
+// Keeps the timeline of the session that is shown up to date: the log's records
+// tell that there is news, and the timeline's route what. It outlives restarts
+// of the server.
+
+import { sessionPath } from './api.js'
+
+const REFRESH_MS = 250 // at most one request in that time
+const POLL_MS = 1000 // where the log can't be followed
+const FIRST_RETRY_MS = 250
+const LAST_RETRY_MS = 5000
+
+// follow begins; stop ends it for good.
+export function follow(app) {
+  const session = app.session
+  const end = new AbortController()
+  let asked = 0 // when news was last asked for
+  let timer = 0, asking = false, again = false
+
+  const say = (state, error = null) => {
+    if (end.signal.aborted || (app.connection.state === state && app.connection.error === error)) return
+    app.connection = { state, error }
+    app.emit('live')
+  }
+
+  // news asks for what is new, now or soon.
+  function refresh() {
+    if (asking) again = true
+    else if (!timer) timer = setTimeout(ask, Math.max(0, asked + REFRESH_MS - performance.now()))
+  }
+
+  async function ask() {
+    timer = 0
+    asking = true
+    try {
+      await load()
+    } catch (err) {
+      if (!end.signal.aborted) broken(err)
+    }
+    asking = false
+    if (again && !end.signal.aborted) {
+      again = false
+      refresh()
+    }
+  }
+
+  async function load() {
+    asked = performance.now()
+    const from = app.timeline ? app.head : 0
+    const got = await app.api.get(sessionPath(session, 'timeline'), { from: from || undefined }, end.signal)
+    if (end.signal.aborted) return
+    if (got.head < from || (app.timeline && got.startedAt !== app.timeline.startedAt)) {
+      app.timeline = null // another session by the same name, or a log that lost its end
+      app.head = 0
+      return load()
+    }
+    const before = app.head
+    app.timeline = merge(app.timeline, got)
+    app.head = got.head
+    app.emit('timeline')
+    if (app.at === null ? got.head !== before : app.at > got.head) {
+      if (app.at !== null) app.at = null
+      app.emit('at')
+    }
+  }
+
+  let wake = null // ends the wait between two tries
+  let problem = null
+  function broken(err) {
+    problem = err
+    wake?.()
+  }
+
+  async function run() {
+    say('loading')
+    let retry = FIRST_RETRY_MS
+    while (!end.signal.aborted) {
+      try {
+        await load()
+        retry = FIRST_RETRY_MS
+        say('live')
+        await listen()
+      } catch (err) {
+        if (end.signal.aborted) return
+        const final = err.status === 404 ? 'gone' : err.status === 403 || err.status === 401 ? 'refused' : ''
+        say(final || 'retrying', err)
+        if (err.status === 401) return // signing in begins anew
+        await pause(final ? LAST_RETRY_MS : retry * (0.75 + Math.random() / 2))
+        retry = Math.min(retry * 2, LAST_RETRY_MS)
+      }
+    }
+  }
+
+  // listen returns when the server ended it, and fails when it broke off.
+  async function listen() {
+    const began = performance.now()
+    let heard = false
+    const stop = new AbortController()
+    const either = AbortSignal.any([end.signal, stop.signal])
+    problem = null
+    wake = () => stop.abort()
+    try {
+      await app.api.ndjson(sessionPath(session, 'records'), { follow: 1, dead: 1, from: app.head || undefined }, () => {
+        heard = true
+        refresh()
+      }, either)
+    } catch (err) {
+      throw problem ?? err
+    } finally {
+      wake = null
+    }
+    if (performance.now() - began < POLL_MS && !heard) await pause(POLL_MS)
+  }
+
+  function pause(ms) {
+    return new Promise((resolve) => {
+      const done = () => {
+        clearTimeout(waiting)
+        end.signal.removeEventListener('abort', done)
+        removeEventListener('online', done)
+        resolve()
+      }
+      const waiting = setTimeout(done, ms)
+      end.signal.addEventListener('abort', done)
+      addEventListener('online', done)
+    })
+  }
+
+  run()
+  return {
+    refresh,
+    stop() {
+      clearTimeout(timer)
+      end.abort()
+    },
+  }
+}
+
+// merge adds news to a timeline. Spans and marks keep who they are.
+function merge(old, news) {
+  if (!old) return { ...news, spans: byStart(news.spans ?? []), marks: byStart(news.marks ?? []), lanes: news.lanes ?? [], version: 1 }
+  const version = old.version + 1
+  const spans = join(old.spans, news.spans ?? [], (s) => s.id)
+  const marks = join(old.marks, news.marks ?? [], (m) => `${m.sequence} ${m.kind} ${m.lane} ${m.id ?? ''}`)
+  return { ...old, ...news, lanes: news.lanes ?? old.lanes, spans, marks, version }
+}
+
+function join(old, news, key) {
+  if (news.length === 0) return old
+  const all = new Map(old.map((x) => [key(x), x]))
+  for (const x of news) all.set(key(x), x)
+  return byStart([...all.values()])
+}
+
+const start = (x) => x.from ?? x.sequence
+
+function byStart(list) {
+  return list.sort((a, b) => start(a) - start(b))
+}

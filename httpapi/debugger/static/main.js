@@ -1,0 +1,121 @@
+// Puts the page together.
+
+import { createApp } from './app.js'
+import { h, icon, put } from './dom.js'
+
+const THEME = 'helixd-theme'
+const themes = ['auto', 'light', 'dark']
+
+// What goes where. A part that fails leaves the others as they are.
+const parts = ['list', 'timeline', 'moment', 'actions', 'compare', 'records', 'chat']
+const places = { list: 'sessions' }
+
+const byID = (id) => document.getElementById(id)
+
+const app = createApp(askForToken)
+
+for (const part of parts) {
+  const element = byID(places[part] ?? part)
+  import(`./${part}.js`).then((m) => m.mount(element, app)).catch((err) => {
+    console.error(err)
+    put(element, h('p', { class: 'failed', 'data-test': 'error' }, `This part of the page does not work: ${err.message}`))
+  })
+}
+
+function mountBar() {
+  const connection = byID('connection')
+  const show = () => {
+    const { state, error } = app.connection
+    connection.dataset.state = state
+    const words = { idle: '', loading: 'Loading', live: 'Live', retrying: 'Reconnecting', gone: 'No such session', refused: 'Not allowed' }
+    connection.textContent = words[state] ?? state
+    connection.title = error ? `${error.message} ${error.code ? `(${error.code})` : ''}` : ''
+    const trouble = byID('trouble')
+    trouble.hidden = !(state === 'gone' || state === 'refused')
+    put(trouble, trouble.hidden ? '' : h('p', { 'data-test': 'error' }, h('strong', {}, words[state]), ' ', error?.message, error?.code ? h('code', {}, error.code) : ''))
+  }
+  app.on('live', show)
+  app.on('session', show)
+  show()
+
+  const theme = byID('theme')
+  let now = read()
+  const paint = () => {
+    if (now === 'auto') delete document.documentElement.dataset.theme
+    else document.documentElement.dataset.theme = now
+    put(theme, icon({ auto: 'auto', light: 'sun', dark: 'moon' }[now]))
+    theme.setAttribute('aria-label', `Colours: ${now}. Change`)
+    theme.title = `Colours: ${now}`
+    app.emit('theme')
+  }
+  theme.addEventListener('click', () => {
+    now = themes[(themes.indexOf(now) + 1) % themes.length]
+    try {
+      localStorage.setItem(THEME, now)
+    } catch { /* then it lasts until the page is left */ }
+    paint()
+  })
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => app.emit('theme'))
+  paint()
+
+  const drawer = byID('drawer')
+  put(drawer, icon('menu'))
+  const open = (yes) => {
+    document.body.toggleAttribute('data-drawer', yes)
+    drawer.setAttribute('aria-expanded', String(yes))
+  }
+  drawer.addEventListener('click', () => open(!document.body.hasAttribute('data-drawer')))
+  app.on('session', () => { if (app.session !== null) open(false) })
+  byID('veil').addEventListener('click', () => open(false))
+
+  const where = () => {
+    document.body.toggleAttribute('data-empty', app.session === null)
+    document.body.toggleAttribute('data-comparing', app.compareTo !== null)
+    document.title = app.session === null ? 'helixd debugger' : `${app.session} · helixd`
+  }
+  app.on('session', where)
+  app.on('at', where)
+  where()
+}
+
+function read() {
+  try {
+    const stored = localStorage.getItem(THEME)
+    return themes.includes(stored) ? stored : 'auto'
+  } catch {
+    return 'auto'
+  }
+}
+
+// askForToken asks who it is that asks. refused: the token that there was is
+// not good.
+function askForToken(app, refused) {
+  const place = byID('signin')
+  if (!place.hidden) {
+    place.querySelector('.wrong').hidden = !refused
+    return
+  }
+  place.hidden = false
+  const input = h('input', {
+    id: 'token', type: 'password', autocomplete: 'off', spellcheck: 'false', required: true, 'data-test': 'token-input', 'aria-describedby': 'token-note',
+  })
+  put(place, h('form', {
+    class: 'card', onsubmit: (event) => {
+      event.preventDefault()
+      app.api.setToken(input.value)
+      place.hidden = true
+      put(place)
+      app.signedIn()
+    },
+  },
+  h('h1', {}, 'Sign in'),
+  h('p', { id: 'token-note' }, 'This server wants a token. It stays in this tab, and is sent to this server alone.'),
+  h('label', { for: 'token' }, 'Token'),
+  input,
+  h('p', { class: 'wrong', role: 'alert', 'data-test': 'error', hidden: !refused }, 'The server does not know that token.'),
+  h('button', { type: 'submit', class: 'primary', 'data-test': 'token-submit' }, 'Sign in')))
+  input.focus()
+}
+
+mountBar()
+app.start()
