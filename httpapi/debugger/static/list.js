@@ -1,1 +1,335 @@
-export function mount(element, app) {}
+// The list of sessions: search, filters, and what each of them does right now.
+// Of a list of any length only the rows in sight exist, and only they are asked
+// about again.
+
+import { sessionPath } from './api.js'
+import { ago, line, money, number, plain, short } from './format.js'
+import { h, icon, put, setText } from './dom.js'
+
+const ROW = 58 // px
+const PAGE = 100
+const POLL_MS = 2000
+const SEARCH_MS = 250
+const MOST_IDS = 1000 // sessions whose ids are searched
+const USAGE_MS = 10_000 // between two looks at what a session has used
+const statuses = ['active', 'paused', 'interrupted', 'completed', 'failed']
+
+export function mount(element, app) {
+  const filter = { status: '', agentType: '', userId: '', tag: '' }
+  let total = null, pages = new Map() // by number
+  let found = null // of a search: rows of their own
+  let generation = 0, failure = null
+  const rows = new Map() // elements, by index
+  const usage = new Map() // by session
+
+  const ui = build()
+
+  // --- asking
+
+  async function load(number) {
+    const now = generation
+    const params = { offset: number * PAGE, limit: PAGE, ...filter }
+    const got = await app.api.get('/sessions', params)
+    if (now !== generation) return
+    total = got.total
+    pages.set(number, got.items)
+    failure = null
+    agents(got.items)
+  }
+
+  const asking = new Set()
+  async function want(number, again) {
+    if (asking.has(number) || (pages.has(number) && !again)) return
+    asking.add(number)
+    try {
+      await load(number)
+    } catch (err) {
+      failure = err
+    }
+    asking.delete(number)
+    draw()
+  }
+
+  // inSight are the indices of the rows that are.
+  function inSight() {
+    const first = Math.max(0, Math.floor(ui.scroll.scrollTop / ROW) - 2)
+    const last = Math.ceil((ui.scroll.scrollTop + ui.scroll.clientHeight) / ROW) + 2
+    return [first, Math.min(last, (found ? found.length : total ?? 0) - 1)]
+  }
+
+  function poll() {
+    if (document.hidden || app.session === undefined || !element.offsetParent) return
+    if (found) return
+    const [first, last] = inSight()
+    for (let p = Math.floor(first / PAGE); p <= Math.max(0, Math.floor(last / PAGE)); p++) want(p, true)
+  }
+
+  function anew() {
+    generation++
+    asking.clear()
+    total = null
+    pages = new Map()
+    usage.clear()
+    ui.scroll.scrollTop = 0
+    want(0, true)
+  }
+
+  // agents offers those that there are.
+  const known = new Set()
+  function agents(items) {
+    const before = known.size
+    for (const s of items) known.add(s.agentType)
+    if (known.size === before) return
+    const now = ui.agent.value
+    put(ui.agent, h('option', { value: '' }, 'Any agent'), [...known].filter(Boolean).sort().map((a) => h('option', { value: a }, line(a, 60))))
+    ui.agent.value = now
+  }
+  async function declared() {
+    try {
+      agents(((await app.api.get('/readyz')).agents ?? []).map((agentType) => ({ agentType })))
+    } catch { /* then those of the sessions must do */ }
+  }
+
+  // --- searching
+
+  let searching = 0, latest = 0
+  async function search() {
+    const text = ui.search.value.trim()
+    const mine = ++latest
+    if (text === '') {
+      found = null
+      draw()
+      poll()
+      return
+    }
+    const [ids, hits] = await Promise.all([byID(text), byWords(text)])
+    if (mine !== latest) return
+    found = [...ids.map((s) => ({ session: s })), ...hits.map((hit) => ({ hit }))]
+    ui.scroll.scrollTop = 0
+    draw()
+  }
+
+  async function byID(text) {
+    const all = new Map()
+    try {
+      const exact = await app.api.get(sessionPath(text))
+      all.set(exact.sessionId, exact)
+    } catch { /* there is none */ }
+    try {
+      for (let offset = 0; offset < MOST_IDS; offset += 200) {
+        const got = await app.api.get('/sessions', { offset, limit: 200, ...filter })
+        for (const s of got.items) if (s.sessionId.toLowerCase().includes(text.toLowerCase())) all.set(s.sessionId, s)
+        if (!got.hasMore) break
+      }
+    } catch (err) {
+      failure = err
+    }
+    return [...all.values()]
+  }
+
+  async function byWords(text) {
+    try {
+      return (await app.api.get('/search', { q: text, limit: 50, userId: filter.userId, agentType: filter.agentType })).items
+    } catch (err) {
+      if (err.status === 501 || err.status === 403 || err.status === 400) return [] // without words that can be looked for
+      failure = err
+      return []
+    }
+  }
+
+  // --- drawing
+
+  let frame = 0
+  function draw() {
+    if (!frame) frame = requestAnimationFrame(paint)
+  }
+
+  function paint() {
+    frame = 0
+    const count = found ? found.length : total ?? 0
+    ui.space.style.height = `${count * ROW}px`
+    const [first, last] = inSight()
+    const gone = new Set(rows.keys())
+    const fresh = []
+    for (let i = first; i <= last; i++) {
+      const item = found ? found[i] : { session: pages.get(Math.floor(i / PAGE))?.[i % PAGE] }
+      if (!found && !item.session) want(Math.floor(i / PAGE))
+      gone.delete(i)
+      let row = rows.get(i)
+      if (!row) {
+        row = h('a', { class: 'row', style: { transform: `translateY(${i * ROW}px)` } })
+        rows.set(i, row)
+        fresh.push(row)
+      }
+      fillRow(row, item)
+    }
+    for (const i of gone) {
+      rows.get(i).remove()
+      rows.delete(i)
+    }
+    if (fresh.length) {
+      ui.space.append(...fresh)
+      for (const i of [...rows.keys()].sort((a, b) => a - b)) { // tab goes through them from top to bottom
+        if (rows.get(i).nextSibling !== rows.get(i + 1) && rows.has(i + 1)) ui.space.insertBefore(rows.get(i), rows.get(i + 1))
+      }
+    }
+    const filtered = Object.values(filter).some(Boolean)
+    setText(ui.count, total === null && !found ? '' : found ? `${number(count)} found` : `${number(count)} session${count === 1 ? '' : 's'}`)
+    ui.empty.hidden = count > 0 || (total === null && !found && !failure)
+    put(ui.empty, failure && count === 0
+      ? h('p', { 'data-test': 'error' }, failure.message, failure.code ? h('code', {}, failure.code) : '')
+      : h('p', {}, found || filtered ? 'Nothing fits.' : 'No sessions yet. Start one, and it appears here.'))
+    wantUsage(first, last)
+  }
+
+  function fillRow(row, { session: s, hit }) {
+    const content = hit ? JSON.stringify(hit) : JSON.stringify([s, usage.get(s?.sessionId)?.sum, ago(s?.updatedAt ?? 0), s?.sessionId === app.session])
+    if (row.content === content) return
+    row.content = content
+    if (hit) {
+      const root = hit.rootSessionId || hit.sessionId
+      row.className = 'row hit'
+      row.href = `#/${encodeURIComponent(root)}@${hit.sequence}`
+      for (const [k, v] of Object.entries({ 'data-test': 'search-hit', 'data-session': root })) row.setAttribute(k, v)
+      put(row,
+        h('span', { class: 'row-top' }, h('span', { class: 'row-id' }, line(hit.sessionId, 60)), h('span', { class: 'row-ago' }, `#${hit.sequence}`)),
+        h('span', { class: 'row-low' }, h('span', { class: 'tag' }, line(hit.toolName || hit.role || hit.kind, 24)), h('span', { class: 'row-snippet' }, line(hit.snippet, 120))))
+      return
+    }
+    if (!s) {
+      row.className = 'row blank'
+      row.removeAttribute('data-test')
+      row.removeAttribute('href')
+      put(row)
+      return
+    }
+    const state = s.isExecuting ? 'running' : s.status === 'active' && s.streamStatus === 'paused' ? 'waiting' : s.status
+    const used = usage.get(s.sessionId)?.sum
+    row.className = 'row'
+    row.href = `#/${encodeURIComponent(s.sessionId)}`
+    row.setAttribute('data-test', 'session-row')
+    row.setAttribute('data-session', s.sessionId)
+    row.setAttribute('data-status', s.status)
+    if (s.sessionId === app.session) row.setAttribute('aria-current', 'page')
+    else row.removeAttribute('aria-current')
+    row.title = plain(`${s.sessionId}\n${s.agentType}, ${state}${s.userId ? `\nuser ${s.userId}` : ''}${s.tags?.length ? `\n${s.tags.join(', ')}` : ''}`)
+    put(row,
+      h('span', { class: 'row-top' },
+        h('span', { class: 'dot', 'data-state': state, title: state }),
+        h('span', { class: 'row-id' }, line(s.sessionId, 80)),
+        h('span', { class: 'row-ago' }, ago(s.updatedAt))),
+      h('span', { class: 'row-low' },
+        h('span', { class: 'row-agent' }, line(s.agentType, 40)),
+        h('span', { class: 'row-state', 'data-state': state }, state),
+        (s.tags ?? []).slice(0, 2).map((t) => h('span', { class: 'tag' }, line(t, 20))),
+        h('span', { class: 'grow' }),
+        s.counts?.parked ? h('span', { class: 'bad', title: 'Records that could not be used' }, `${s.counts.parked} parked`) : null,
+        used ? h('span', { class: 'row-used', title: `${number(used.tokens.total)} tokens${used.costUsd ? `, ${money(used.costUsd)}` : ''}` },
+          used.costUsd ? money(used.costUsd) : used.tokens.total ? `${short(used.tokens.total)} tok` : '') : null))
+  }
+
+  // --- what they have used, of the rows in sight, one at a time
+
+  let adding = false, offered = true
+  async function wantUsage(first, last) {
+    if (adding || !offered || found || document.hidden) return
+    for (let i = first; i <= last; i++) {
+      const s = pages.get(Math.floor(i / PAGE))?.[i % PAGE]
+      if (!s) continue
+      const had = usage.get(s.sessionId)
+      if (had && (had.head === s.headSequence || performance.now() - had.asked < USAGE_MS)) continue
+      adding = true
+      usage.set(s.sessionId, { ...had, head: s.headSequence, asked: performance.now() })
+      try {
+        const sum = (await app.api.get('/usage', { by: 'agent', sessionId: s.sessionId })).total
+        usage.set(s.sessionId, { head: s.headSequence, asked: performance.now(), sum })
+      } catch (err) {
+        offered = err.status !== 501 && err.status !== 403
+      }
+      adding = false
+      draw()
+      return
+    }
+  }
+
+  // --- the page
+
+  function build() {
+    const field = (name, label, test) => h('input', {
+      type: 'text', placeholder: label, 'aria-label': label, 'data-test': test, autocomplete: 'off', spellcheck: 'false',
+      oninput: later((event) => set(name, event.target.value.trim())),
+    })
+    const ui = {
+      search: h('input', {
+        type: 'search', placeholder: 'Search', 'aria-label': 'Search in sessions, or for an id', 'data-test': 'search', autocomplete: 'off', spellcheck: 'false',
+        oninput: () => {
+          clearTimeout(searching)
+          searching = setTimeout(search, SEARCH_MS)
+        },
+        onkeydown: (event) => {
+          if (event.key === 'Escape' && ui.search.value) {
+            ui.search.value = ''
+            search()
+          } else if (event.key === 'ArrowDown' || event.key === 'Enter') {
+            event.preventDefault()
+            ui.space.querySelector('a[href]')?.focus()
+          }
+        },
+      }),
+      status: h('select', { 'aria-label': 'Status', 'data-test': 'filter-status', onchange: (event) => set('status', event.target.value) },
+        h('option', { value: '' }, 'Any status'), statuses.map((s) => h('option', { value: s }, s))),
+      agent: h('select', { 'aria-label': 'Agent', 'data-test': 'filter-agent', onchange: (event) => set('agentType', event.target.value) },
+        h('option', { value: '' }, 'Any agent')),
+      user: field('userId', 'User', 'filter-user'),
+      tag: field('tag', 'Tag', 'filter-tag'),
+      count: h('span', { class: 'muted', 'data-test': 'session-count', role: 'status' }),
+      scroll: h('div', { class: 'rows', tabindex: '-1' }),
+      space: h('div', { class: 'rows-space' }),
+      empty: h('div', { class: 'rows-empty', hidden: true }),
+    }
+    ui.scroll.append(ui.space, ui.empty)
+    put(element,
+      h('div', { class: 'list-head' },
+        h('label', { class: 'search' }, icon('search'), ui.search, h('kbd', { 'aria-hidden': 'true' }, '/')),
+        h('div', { class: 'filters' }, ui.status, ui.agent, ui.user, ui.tag),
+        h('div', { class: 'list-count' }, ui.count)),
+      ui.scroll)
+    ui.scroll.addEventListener('scroll', draw, { passive: true })
+    ui.scroll.addEventListener('keydown', (event) => {
+      const by = { ArrowDown: 1, ArrowUp: -1, j: 1, k: -1 }[event.key]
+      const index = [...rows].find(([, row]) => row === document.activeElement)?.[0]
+      if (!by || index === undefined) return
+      event.preventDefault()
+      if (index + by < 0) ui.search.focus()
+      else rows.get(index + by)?.focus()
+    })
+    return ui
+  }
+
+  function later(fn) {
+    let timer = 0
+    return (event) => {
+      clearTimeout(timer)
+      timer = setTimeout(() => fn(event), SEARCH_MS)
+    }
+  }
+
+  function set(name, value) {
+    if (filter[name] === value) return
+    filter[name] = value
+    anew()
+    if (found) search()
+  }
+
+  new ResizeObserver(draw).observe(ui.scroll)
+  document.addEventListener('visibilitychange', poll)
+  app.on('session', draw)
+  app.on('sessions', () => {
+    offered = true
+    anew()
+    declared()
+  })
+  setInterval(poll, POLL_MS)
+  want(0)
+  declared()
+}

@@ -1,0 +1,56 @@
+// Where the position can go: to the next record, step, or thing of note.
+
+import { sessionPath } from './api.js'
+
+const WINDOW = 300 // records that are asked for at once
+const FIRST_LOOK_BACK = 256 // sequences; others may have many in between
+
+// createPlaces returns {record, step, note}, each of which resolves to where the
+// position goes from n in a direction, 1 or -1.
+export function createPlaces(app) {
+  let known = { session: null, after: 0, to: 0, all: [] } // all records with after < sequence <= to
+
+  async function records(n, direction) {
+    if (known.session !== app.session) known = { session: app.session, after: 0, to: 0, all: [] }
+    if (direction > 0) {
+      if (n >= known.after && n < known.to) {
+        const next = known.all.find((s) => s > n)
+        if (next) return next
+      }
+      const all = await read(app.session, { from: n, limit: WINDOW })
+      if (all.length === 0) return Math.max(n, app.head)
+      known = { session: app.session, after: n, to: all.at(-1), all }
+      return all[0]
+    }
+    const within = n > known.after && n - 1 <= known.to ? known.all.findLast((s) => s < n) : undefined
+    if (within) return within
+    for (let back = FIRST_LOOK_BACK; ; back *= 8) {
+      const from = Math.max(0, n - 1 - back)
+      const all = n > 1 ? await read(app.session, { from, to: n - 1 }) : []
+      if (all.length > 0) known = { session: app.session, after: from, to: n - 1, all }
+      if (all.length > 0) return all.at(-1)
+      if (from === 0) return 0
+    }
+  }
+
+  async function read(session, params) {
+    const all = []
+    await app.api.ndjson(sessionPath(session, 'records'), { ...params, dead: 1 }, (r) => all.push(r.sequence))
+    return all
+  }
+
+  // among picks the next of some sequences.
+  function among(sequences, n, direction) {
+    const further = sequences.filter((s) => direction > 0 ? s > n : s < n)
+    if (further.length === 0) return direction > 0 ? app.head : 0
+    return direction > 0 ? Math.min(...further) : Math.max(...further)
+  }
+
+  const spans = () => app.timeline?.spans ?? []
+  return {
+    record: records,
+    step: async (n, direction) => among(spans().filter((s) => s.kind === 'step').map((s) => s.to), n, direction),
+    note: async (n, direction) => among(
+      [...spans().filter((s) => s.kind !== 'run').map((s) => s.from), ...(app.timeline?.marks ?? []).map((m) => m.sequence)], n, direction),
+  }
+}
