@@ -75,7 +75,7 @@ export function bindKeys(app, timeline) {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return
     const target = event.target instanceof Element ? event.target : null
     if (target?.closest('input, textarea, select, [contenteditable], dialog, #signin, [role="tree"], [role="tablist"], [role="listbox"]')) return
-    if (event.key === ' ' && target?.closest('button, a, summary, [role="button"]')) return
+    if (event.key === ' ' && target?.closest('button, summary, [role="button"]')) return
     const does = keys[event.key]
     if (!does || (app.session === null && event.key !== '/' && event.key !== '?')) return
     event.preventDefault()

@@ -296,7 +296,7 @@ export function mount(element, app) {
       ui.scroll)
     ui.scroll.addEventListener('scroll', draw, { passive: true })
     ui.scroll.addEventListener('keydown', (event) => {
-      const by = { ArrowDown: 1, ArrowUp: -1, j: 1, k: -1 }[event.key]
+      const by = { ArrowDown: 1, ArrowUp: -1 }[event.key]
       const index = [...rows].find(([, row]) => row === document.activeElement)?.[0]
       if (!by || index === undefined) return
       event.preventDefault()

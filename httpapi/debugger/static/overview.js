@@ -12,7 +12,7 @@ export function createOverview(element, { colours, plan, axis, view, show, posit
   const frame = h('div', { class: 'ov-frame' }, h('span', { class: 'ov-edge' }), h('span', { class: 'ov-edge' }))
   const needle = h('div', { class: 'ov-needle' })
   put(element, canvas, frame, needle)
-  let width = 1, height = 1, dragging = null
+  let width = 1, height = 1, dragging = null, drawn = ''
 
   const px = (x) => x / (axis().length * 1.01) * width
   const unpx = (p) => p / width * axis().length * 1.01
@@ -44,9 +44,21 @@ export function createOverview(element, { colours, plan, axis, view, show, posit
     },
   })
 
-  function draw() {
+  // draw paints what there is only if that has changed, and moves the frame.
+  function draw(what) {
     width = Math.max(1, element.clientWidth)
     height = Math.max(1, element.clientHeight)
+    const now = `${what} ${width} ${height} ${devicePixelRatio}`
+    if (now !== drawn) paint()
+    drawn = now
+    const a = px(view().from), b = Math.max(px(view().to), a + LEAST_FRAME)
+    frame.style.transform = `translateX(${a}px)`
+    frame.style.width = `${Math.min(b, width) - a}px`
+    frame.toggleAttribute('data-whole', b - a > width - 2)
+    drawPosition()
+  }
+
+  function paint() {
     const scale = devicePixelRatio || 1
     canvas.width = Math.round(width * scale)
     canvas.height = Math.round(height * scale)
@@ -73,11 +85,6 @@ export function createOverview(element, { colours, plan, axis, view, show, posit
       y += row
       if (y > height) break
     }
-    const a = px(view().from), b = Math.max(px(view().to), a + LEAST_FRAME)
-    frame.style.transform = `translateX(${a}px)`
-    frame.style.width = `${Math.min(b, width) - a}px`
-    frame.toggleAttribute('data-whole', b - a > width - 2)
-    drawPosition()
   }
 
   function drawPosition() {

@@ -18,7 +18,8 @@ export function nameOf(span) {
 export function describe(span) {
   const kind = kinds[span.kind] ?? span.kind
   const label = line(span.label, 80)
-  let words = span.kind === 'step' || span.kind === 'run' ? nameOf(span) : label && label !== kind ? `${kind} ${label}` : kind
+  const isArguments = span.kind === 'text' && span.callId // a model writes them as it writes text
+  let words = isArguments ? label || 'arguments' : span.kind === 'step' || span.kind === 'run' ? nameOf(span) : label && label !== kind ? `${kind} ${label}` : kind
   if (span.status && span.status !== 'done') words += `, ${span.status}`
   if (span.struck) words += ', taken back'
   return words

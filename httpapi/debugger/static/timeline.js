@@ -32,6 +32,7 @@ export function mount(element, app) {
   let all = true // the view shows everything, and goes on to
   let width = 0, gutter = 0, bodyHeight = 0
   let frame = 0, dirty = false
+  let painted = 0 // rises when what there is, or its colours, change
 
   const overview = createOverview(ui.over, {
     colours, plan: () => plan, axis: () => axis, view: () => view, show,
@@ -45,6 +46,7 @@ export function mount(element, app) {
 
   function changed() {
     const t = app.timeline
+    painted++
     element.toggleAttribute('data-loading', !t)
     const before = axis.length
     axis = createAxis(t ?? { spans: [], marks: [], head: 0 }, kind)
@@ -104,7 +106,7 @@ export function mount(element, app) {
       measure()
       paintBlocks()
       paintRuler()
-      overview.draw()
+      overview.draw(painted)
     }
     paintPosition()
   }
@@ -127,10 +129,14 @@ export function mount(element, app) {
         if (y > bottom || y + item.height < top) continue
         ;(b - a < LEAST_BLOCK ? fine : wide).push({ span: item.span, a, b: Math.max(b, a + 2), y, height: item.height })
       }
+      let last = -Infinity, lastStrong = -Infinity
       for (const mark of lane.marks) {
         const a = px(axis.x(mark.sequence))
         if (a < -8 || a > width + 8) continue
         const strong = strongMarks.has(mark.kind)
+        if (a - (strong ? lastStrong : last) < LEAST_BLOCK) continue // it could not be told from its neighbour
+        last = a
+        if (strong) lastStrong = a
         canvas.fillStyle = strong ? colour.bad : colour.borderStrong
         canvas.globalAlpha = strong ? 0.75 : 0.5
         canvas.fillRect(Math.round(a), lane.top - top + 2, 1, lane.height - 4)
@@ -198,7 +204,7 @@ export function mount(element, app) {
     const from = Math.max(a, -3), to = Math.min(b, width + 3), room = to - from
     if (el.span !== span) {
       el.span = span
-      el.className = `sp k-${span.kind} s-${span.status}`
+      el.className = `sp k-${span.kind === 'text' && span.callId ? 'arguments' : span.kind} s-${span.status}`
       el.toggleAttribute('data-open', Boolean(span.open))
       el.toggleAttribute('data-struck', Boolean(span.struck))
       el.setAttribute('aria-label', `${describe(span)}, records ${span.from} to ${span.to}`)
@@ -238,8 +244,10 @@ export function mount(element, app) {
       const p = px(x)
       if (p < 0 || p - last < 40) continue
       const s = axis.sequence(x)
-      if (s <= 0) continue
-      out.push([px(axis.x(s)), String(s)])
+      const round = Math.round(s / every) * every // if it lies near enough
+      const near = round > 0 && Math.abs(px(axis.x(round)) - p) < 30 ? round : s
+      if (near <= 0) continue
+      out.push([px(axis.x(near)), String(near)])
       last = p
     }
     return out
@@ -342,6 +350,7 @@ export function mount(element, app) {
     axis = createAxis(app.timeline ?? { spans: [], marks: [], head: 0 }, kind)
     if (all) view = whole()
     else show(axis.x(from), axis.x(until))
+    painted++
     for (const b of ui.axes.children) b.setAttribute('aria-pressed', String(b.dataset.axis === kind))
     draw()
   }
@@ -352,7 +361,6 @@ export function mount(element, app) {
 
   pointers(ui.scrubber, {
     drag: (event) => app.scrub(axis.sequence(unpx(Math.min(Math.max(0, plotX(event)), width)))),
-    begin: () => ui.scrubber.focus({ preventScroll: true }),
   })
   pointers(ui.scroll, {
     threshold: 4,
@@ -422,7 +430,10 @@ export function mount(element, app) {
     changed()
   })
   app.on('timeline', changed)
-  app.on('theme', draw)
+  app.on('theme', () => {
+    painted++
+    draw()
+  })
   app.on('at', () => {
     reveal()
     roving()
