@@ -5,6 +5,7 @@
 //   session   another session is shown, or none
 //   at        the position has moved, or what it is compared with
 //   timeline  there is news of the session: its timeline has grown or changed
+//   agent     another agent of the tree is looked at
 //   live      the connection has changed: app.connection
 //   sessions  what is listed may have changed: somebody has begun a session
 
@@ -25,6 +26,7 @@ export function createApp(onUnauthorized) {
     head: 0,
     timeline: null, // null until it has come
     compareTo: null, // {session, at}
+    agent: null, // whose conversation is shown, of the session's tree; null: the root's
     connection: { state: 'idle', error: null }, // idle, loading, live, retrying, gone, refused
     api: createAPI((had) => onUnauthorized(app, had)),
 
@@ -53,6 +55,14 @@ export function createApp(onUnauthorized) {
     // scrub moves the position as often as anybody likes: one step back undoes
     // it all.
     scrub(at) { move({ at }, 'later') },
+
+    // look shows another agent of the tree.
+    look(agent) {
+      if (agent === app.session) agent = null
+      if (agent === app.agent) return
+      app.agent = agent
+      app.emit('agent')
+    },
 
     // refresh asks for the timeline's news now, after an action.
     refresh() { live?.refresh() },
@@ -86,7 +96,7 @@ export function createApp(onUnauthorized) {
     Object.assign(app, { session, at, compareTo })
     if (another) {
       live?.stop()
-      Object.assign(app, { head: 0, timeline: null })
+      Object.assign(app, { head: 0, timeline: null, agent: null })
       live = session === null ? null : follow(app)
       if (!live) app.connection = { state: 'idle', error: null }
     }

@@ -1,12 +1,15 @@
 // How times, amounts and foreign text are shown.
 
-// Characters that hide or turn round what stands beside them, or are none.
-const unseen = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g
+// Characters that hide or turn round what stands beside them, or are none. What
+// joins emoji is left alone.
+const unseen = new RegExp('(?<!\\p{Extended_Pictographic}[\\u{1f3fb}-\\u{1f3ff}\\ufe0f]?)\\u200d|\\u200d(?!\\p{Extended_Pictographic})|' +
+  '[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b\\u200c\\u200e\\u200f\\u2028-\\u202e' +
+  '\\u2060-\\u206f\\u3164\\ufeff\\uffa0\\ufff9-\\ufffb\\ud800-\\udfff\\u{e0000}-\\u{e0fff}]', 'gu')
 
 // plain shows such characters by their names, so that what is read is what is
 // there.
 export function plain(text) {
-  return String(text ?? '').replace(unseen, (c) => c === '\r' ? '␍' : `⟨U+${c.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}⟩`)
+  return String(text ?? '').replace(unseen, (c) => c === '\r' ? '␍' : `⟨U+${c.codePointAt(0).toString(16).toUpperCase().padStart(4, '0')}⟩`)
 }
 
 // line is plain on one line, at most so many characters.

@@ -157,7 +157,7 @@ export function mount(element, app) {
       gone.delete(i)
       let row = rows.get(i)
       if (!row) {
-        row = h('a', { class: 'row', style: { transform: `translateY(${i * ROW}px)` } })
+        row = h('a', { class: 'ls-row', style: { transform: `translateY(${i * ROW}px)` } })
         rows.set(i, row)
         fresh.push(row)
       }
@@ -188,16 +188,17 @@ export function mount(element, app) {
     row.content = content
     if (hit) {
       const root = hit.rootSessionId || hit.sessionId
-      row.className = 'row hit'
+      row.className = 'ls-row hit'
+      row.removeAttribute('aria-current')
       row.href = `#/${encodeURIComponent(root)}@${hit.sequence}`
       for (const [k, v] of Object.entries({ 'data-test': 'search-hit', 'data-session': root })) row.setAttribute(k, v)
       put(row,
-        h('span', { class: 'row-top' }, h('span', { class: 'row-id' }, line(hit.sessionId, 60)), h('span', { class: 'row-ago' }, `#${hit.sequence}`)),
-        h('span', { class: 'row-low' }, h('span', { class: 'tag' }, line(hit.toolName || hit.role || hit.kind, 24)), h('span', { class: 'row-snippet' }, line(hit.snippet, 120))))
+        h('span', { class: 'ls-top' }, h('span', { class: 'ls-id' }, line(hit.sessionId, 60)), h('span', { class: 'ls-ago' }, `#${hit.sequence}`)),
+        h('span', { class: 'ls-low' }, h('span', { class: 'ls-tag' }, line(hit.toolName || hit.role || hit.kind, 24)), h('span', { class: 'ls-snippet' }, line(hit.snippet, 120))))
       return
     }
     if (!s) {
-      row.className = 'row blank'
+      row.className = 'ls-row blank'
       row.removeAttribute('data-test')
       row.removeAttribute('href')
       put(row)
@@ -205,7 +206,7 @@ export function mount(element, app) {
     }
     const state = s.isExecuting ? 'running' : s.status === 'active' && s.streamStatus === 'paused' ? 'waiting' : s.status
     const used = usage.get(s.sessionId)?.sum
-    row.className = 'row'
+    row.className = 'ls-row'
     row.href = `#/${encodeURIComponent(s.sessionId)}`
     row.setAttribute('data-test', 'session-row')
     row.setAttribute('data-session', s.sessionId)
@@ -214,17 +215,17 @@ export function mount(element, app) {
     else row.removeAttribute('aria-current')
     row.title = plain(`${s.sessionId}\n${s.agentType}, ${state}${s.userId ? `\nuser ${s.userId}` : ''}${s.tags?.length ? `\n${s.tags.join(', ')}` : ''}`)
     put(row,
-      h('span', { class: 'row-top' },
-        h('span', { class: 'dot', 'data-state': state, title: state }),
-        h('span', { class: 'row-id' }, line(s.sessionId, 80)),
-        h('span', { class: 'row-ago' }, ago(s.updatedAt))),
-      h('span', { class: 'row-low' },
-        h('span', { class: 'row-agent' }, line(s.agentType, 40)),
-        h('span', { class: 'row-state', 'data-state': state }, state),
-        (s.tags ?? []).slice(0, 2).map((t) => h('span', { class: 'tag' }, line(t, 20))),
+      h('span', { class: 'ls-top' },
+        h('span', { class: 'ls-dot', 'data-state': state, title: state }),
+        h('span', { class: 'ls-id' }, line(s.sessionId, 80)),
+        h('span', { class: 'ls-ago' }, ago(s.updatedAt))),
+      h('span', { class: 'ls-low' },
+        h('span', { class: 'ls-agent' }, line(s.agentType, 40)),
+        h('span', { class: 'ls-state', 'data-state': state }, state),
+        (s.tags ?? []).slice(0, 2).map((t) => h('span', { class: 'ls-tag' }, line(t, 20))),
         h('span', { class: 'grow' }),
-        s.counts?.parked ? h('span', { class: 'bad', title: 'Records that could not be used' }, `${s.counts.parked} parked`) : null,
-        used ? h('span', { class: 'row-used', title: `${number(used.tokens.total)} tokens${used.costUsd ? `, ${money(used.costUsd)}` : ''}` },
+        s.counts?.parked ? h('span', { class: 'ls-parked', title: 'Records that could not be used' }, `${s.counts.parked} parked`) : null,
+        used ? h('span', { class: 'ls-used', title: `${number(used.tokens.total)} tokens${used.costUsd ? `, ${money(used.costUsd)}` : ''}` },
           used.costUsd ? money(used.costUsd) : used.tokens.total ? `${short(used.tokens.total)} tok` : '') : null))
   }
 
@@ -283,15 +284,15 @@ export function mount(element, app) {
       user: field('userId', 'User', 'filter-user'),
       tag: field('tag', 'Tag', 'filter-tag'),
       count: h('span', { class: 'muted', 'data-test': 'session-count', role: 'status' }),
-      scroll: h('div', { class: 'rows', tabindex: '-1' }),
-      space: h('div', { class: 'rows-space' }),
-      empty: h('div', { class: 'rows-empty', hidden: true }),
+      scroll: h('div', { class: 'ls-rows', tabindex: '-1' }),
+      space: h('div', { class: 'ls-space' }),
+      empty: h('div', { class: 'ls-empty', hidden: true }),
     }
     ui.scroll.append(ui.space, ui.empty)
     put(element,
       h('div', { class: 'list-head' },
-        h('label', { class: 'search' }, icon('search'), ui.search, h('kbd', { 'aria-hidden': 'true' }, '/')),
-        h('div', { class: 'filters' }, ui.status, ui.agent, ui.user, ui.tag),
+        h('label', { class: 'ls-search' }, icon('search'), ui.search, h('kbd', { 'aria-hidden': 'true' }, '/')),
+        h('div', { class: 'ls-filters' }, ui.status, ui.agent, ui.user, ui.tag),
         h('div', { class: 'list-count' }, ui.count)),
       ui.scroll)
     ui.scroll.addEventListener('scroll', draw, { passive: true })

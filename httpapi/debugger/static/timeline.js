@@ -62,13 +62,18 @@ export function mount(element, app) {
   const whole = () => ({ from: 0, to: axis.length * 1.01 })
 
   function labels() {
-    put(ui.labels, plan.lanes.map((lane) => h('div', {
-      class: 'tl-label', 'data-test': 'lane', 'data-lane': plain(lane.sessionId), title: plain(lane.sessionId),
+    put(ui.labels, plan.lanes.map((lane) => h('button', {
+      type: 'button', class: 'tl-label', 'data-test': 'lane', 'data-lane': lane.sessionId, title: `Look at ${plain(lane.sessionId)}`,
+      'aria-pressed': String(lane.sessionId === (app.agent ?? app.session)), onclick: () => app.look(lane.sessionId),
       style: { top: `${lane.top}px`, height: `${lane.height}px`, 'padding-left': `${10 + Math.min(lane.depth, 6) * 12}px` },
     }, lane.depth > 0 ? h('span', { class: 'tl-branch' }) : null,
     h('span', { class: 'tl-name' }, line(lane.agentType || lane.sessionId, 40)),
     lane.depth > 0 ? h('span', { class: 'tl-id' }, line(lane.sessionId, 60)) : null)))
     ui.space.style.height = `${plan.height}px`
+  }
+
+  function looked() {
+    for (const label of ui.labels.children) label.setAttribute('aria-pressed', String(label.dataset.lane === (app.agent ?? app.session)))
   }
 
   function measure() {
@@ -84,7 +89,7 @@ export function mount(element, app) {
     setText(ui.head, String(app.head))
     put(ui.title, app.session === null ? null : [
       h('span', { class: 'title-id', title: plain(app.session) }, line(app.session, 80)),
-      t ? h('span', { class: 'chip', 'data-status': shownStatus(t), 'data-test': 'session-status' }, shownStatus(t)) : null,
+      t ? h('span', { class: 'title-chip', 'data-status': shownStatus(t), 'data-test': 'session-status' }, shownStatus(t)) : null,
     ])
   }
 
@@ -204,6 +209,9 @@ export function mount(element, app) {
     const from = Math.max(a, -3), to = Math.min(b, width + 3), room = to - from
     if (el.span !== span) {
       el.span = span
+      el.dataset.kind = span.kind
+      el.dataset.from = span.from
+      el.dataset.to = span.to
       el.className = `sp k-${span.kind === 'text' && span.callId ? 'arguments' : span.kind} s-${span.status}`
       el.toggleAttribute('data-open', Boolean(span.open))
       el.toggleAttribute('data-struck', Boolean(span.struck))
@@ -368,6 +376,7 @@ export function mount(element, app) {
     pinch: (by, x) => zoom(by, x - ui.scroll.getBoundingClientRect().left - gutter),
     click(event) {
       const block = event.target.closest?.('.sp'), mark = event.target.closest?.('.mk')
+      if (event.target.closest?.('.tl-label')) return
       if (mark) app.go({ at: mark.mark.sequence })
       else if (block) choose(block.span, event.shiftKey)
       else if (plotX(event) >= 0) app.go({ at: axis.sequence(unpx(plotX(event))) })
@@ -377,6 +386,7 @@ export function mount(element, app) {
   // choose goes to where a block has ended; from there, and with shift, to where
   // it begins.
   function choose(span, begin) {
+    app.look(span.lane)
     const end = span.open ? app.head : span.to
     app.go({ at: begin || app.at === end ? span.from : end })
   }
@@ -430,6 +440,7 @@ export function mount(element, app) {
     changed()
   })
   app.on('timeline', changed)
+  app.on('agent', looked)
   app.on('theme', () => {
     painted++
     draw()
@@ -592,7 +603,7 @@ function build(element) {
     head: h('span', { 'data-test': 'head' }),
     when: h('span', { class: 'tl-when mono' }),
     live: h('button', { type: 'button', class: 'tl-live', 'data-test': 'live-toggle', 'aria-pressed': 'true' }, h('span', { class: 'tl-dot' }), 'Live'),
-    axes: h('div', { class: 'switch', role: 'group', 'aria-label': 'Axis' },
+    axes: h('div', { class: 'tl-axes', role: 'group', 'aria-label': 'Axis' },
       h('button', { type: 'button', 'data-axis': 'record', 'data-test': 'axis-record' }, 'Records'),
       h('button', { type: 'button', 'data-axis': 'time', 'data-test': 'axis-time' }, 'Time')),
     zoomOut: button('zoom-out', 'Zoom out (−)', icon('minus')),
@@ -615,7 +626,7 @@ function build(element) {
     handle: h('div', {
       class: 'tl-handle', role: 'separator', tabindex: '0', 'aria-orientation': 'horizontal', 'aria-label': 'Height of the timeline', 'aria-valuemin': '56', 'aria-valuenow': '0',
     }),
-    tip: h('div', { class: 'tip', role: 'tooltip', hidden: true }),
+    tip: h('div', { class: 'tl-tip', role: 'tooltip', hidden: true }),
   }
   ui.playhead.append(ui.flag)
   ui.scrubber.append(ui.ticks)
