@@ -63,6 +63,14 @@ export function follow(app) {
     }
   }
 
+  // clear forgets what was shown: the session is erased, or no more the caller's.
+  function clear() {
+    app.timeline = null
+    app.head = 0
+    app.emit('timeline')
+    app.emit('at')
+  }
+
   let wake = null // ends the wait between two tries
   let problem = null
   function broken(err) {
@@ -82,6 +90,7 @@ export function follow(app) {
       } catch (err) {
         if (end.signal.aborted) return
         const final = err.status === 404 ? 'gone' : err.status === 403 || err.status === 401 ? 'refused' : ''
+        if (final && app.timeline) clear()
         say(final || 'retrying', err)
         if (err.status === 401) return // signing in begins anew
         await pause(final ? LAST_RETRY_MS : retry * (0.75 + Math.random() / 2))

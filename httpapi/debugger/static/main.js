@@ -10,6 +10,11 @@ const themes = ['auto', 'light', 'dark']
 const parts = ['list', 'timeline', 'moment', 'actions', 'compare', 'records', 'chat']
 const places = { list: 'sessions' }
 
+const reasons = {
+  gone: 'There is no such session, or it has been erased. If one begins by this name, it appears here.',
+  refused: 'You may not look at this session.',
+}
+
 const byID = (id) => document.getElementById(id)
 
 const app = createApp(askForToken)
@@ -32,7 +37,11 @@ function mountBar() {
     connection.title = error ? `${error.message} ${error.code ? `(${error.code})` : ''}` : ''
     const trouble = byID('trouble')
     trouble.hidden = !(state === 'gone' || state === 'refused')
-    put(trouble, trouble.hidden ? '' : h('p', { 'data-test': 'error' }, h('strong', {}, words[state]), ' ', error?.message, error?.code ? h('code', {}, error.code) : ''))
+    document.body.toggleAttribute('data-nothing', !trouble.hidden)
+    put(trouble, trouble.hidden ? null : [
+      h('p', { 'data-test': 'error' }, reasons[state], error?.code ? h('code', {}, error.code) : null),
+      state === 'refused' ? h('button', { type: 'button', onclick: () => askForToken(app, false) }, 'Use another token') : null,
+    ])
   }
   app.on('live', show)
   app.on('session', show)
