@@ -1,0 +1,271 @@
+// What can be done to the session. It is done to the session as it is now,
+// whichever moment is looked at, but for a fork and a rollback, which are about
+// that moment.
+
+import { h, put } from './dom.js'
+import { moment as timeOf, number, plain } from './format.js'
+import { chip } from './conversation.js'
+import { ask, failure } from './dialog.js'
+import { compareForm } from './compare.js'
+import { diff, tree } from './json.js'
+import { sessionPath } from './api.js'
+import { Latest, sessionsOf, statesOf } from './states.js'
+
+export function mount(element, app) {
+  const states = statesOf(app)
+  let now = null // the session's summary
+  const cards = new Map() // of waiting calls, by id: what is typed in them stays
+
+  const status = h('span', { 'data-test': 'session-status' })
+  const past = h('p', { class: 'past', hidden: true })
+  const waiting = h('div', { class: 'cards' })
+  const said = h('div', { 'aria-live': 'polite' })
+  const button = (name, label, act, props) => h('button', { type: 'button', 'data-test': name, onclick: act, ...props }, label)
+  const interrupt = button('interrupt', 'Interrupt', () => run(interrupt, stopRun('/interrupt')), { title: 'Stop the run for now; it can be resumed' })
+  const resume = button('resume', 'Resume', () => run(resume, goOn), { title: 'Go on where the run stopped' })
+  const abort = button('abort', 'Abort…', () => askAbort(), { class: 'danger', title: 'Stop the run for good' })
+  const fork = button('fork', 'Fork…', () => run(fork, askFork), { title: 'A new session that begins with this moment (f)' })
+  const rollback = button('rollback', 'Roll back…', () => run(rollback, askRollback), { class: 'danger', title: 'Take the session back to this moment' })
+  const compare = h('div', {})
+  put(element, h('header', { class: 'head' }, h('h2', {}, 'Session'), status), past, waiting,
+    h('div', { class: 'buttons' }, interrupt, resume, abort, fork, rollback), said, compare)
+  compareForm(compare, app)
+
+  const latest = new Latest(async (session) => {
+    try {
+      const got = await app.api.get(sessionPath(session))
+      if (app.session !== session) return
+      now = got
+    } catch {
+      if (app.session !== session) return // the page's bar says what is wrong
+    }
+    show()
+  })
+  const look = () => app.session !== null && latest.ask(app.session)
+
+  function show() {
+    const over = !now || now.status === 'completed' || now.status === 'failed'
+    const running = Boolean(now) && !over && (now.isExecuting || now.currentRun?.status === 'running')
+    put(status, now ? [chip(now.status === 'active' && now.streamStatus === 'paused' ? 'waits' : now.status, { active: 'live', completed: 'good', failed: 'bad' }[now.status] ?? 'warn'),
+      now.isExecuting ? h('span', { class: 'muted' }, ' is running') : null] : '')
+    interrupt.disabled = !running
+    abort.disabled = over || !now?.currentRun
+    resume.disabled = over || running || !now?.currentRun
+    showPlace()
+    const open = now?.pendingToolCalls ?? []
+    for (const [id, card] of cards) {
+      if (!open.some((c) => c.toolCallId === id)) {
+        card.remove()
+        cards.delete(id)
+      }
+    }
+    for (const call of open) {
+      if (!cards.has(call.toolCallId)) cards.set(call.toolCallId, cardOf(call))
+      const card = cards.get(call.toolCallId)
+      if (card.parentNode !== waiting) waiting.append(card)
+    }
+  }
+
+  function showPlace() {
+    const n = app.effectiveAt()
+    const before = app.at !== null && app.head > 0 && app.at < app.head
+    fork.disabled = !n
+    rollback.disabled = !before || !n
+    fork.textContent = n ? `Fork at #${n}…` : 'Fork…'
+    rollback.textContent = before && n ? `Roll back to #${n}…` : 'Roll back…'
+    past.hidden = !before
+    if (before) {
+      put(past, `You look at #${n}. What is done here is done to the session as it is now, #${app.head}; only a fork and a rollback are about #${n}. `,
+        h('button', { type: 'button', class: 'quiet', onclick: () => app.go({ at: null }) }, 'Go live'))
+    }
+  }
+
+  // run has something done by a button, once at a time, and tells what went wrong.
+  async function run(by, act) {
+    by.setAttribute('aria-busy', 'true')
+    put(said)
+    try {
+      await act()
+    } catch (err) {
+      put(said, failure(err))
+    }
+    by.removeAttribute('aria-busy')
+    after()
+  }
+
+  function after() {
+    look()
+    app.refresh()
+  }
+
+  const stopRun = (path) => () => app.api.post(path, { sessionId: app.session })
+
+  const goOn = (session = app.session) => app.api.post('/resume', { sessionId: session })
+
+  function askAbort() {
+    const session = app.session
+    const reason = h('input', { autofocus: true, maxlength: 500, 'data-test': 'reason' })
+    return ask({
+      title: `Abort the run of ${plain(session)}?`, label: 'Abort', danger: true,
+      body: [h('p', {}, 'The run fails for good, and its sub-agents with it. It can’t be resumed; what it has said and done stays in the log. A fork of an earlier moment can go on.'),
+        h('label', { class: 'field' }, h('span', {}, 'Reason, if you like'), reason)],
+      act: () => app.api.post('/abort', { sessionId: session, ...(reason.value ? { reason: reason.value } : {}) }),
+    }).then(after)
+  }
+
+  // submit answers a call; when no call is open any more, the run goes on.
+  async function submit(session, call, answer) {
+    const told = await app.api.post('/submit-tool-result', { sessionId: session, toolCallId: call.toolCallId, ...answer })
+    if (told.status !== 'accepted') put(said, h('p', { class: 'muted', role: 'status' }, `Your answer came too late: ${plain(told.status)}.`))
+    if (!told.pendingToolCallIds?.length) await goOn(session)
+    return told
+  }
+
+  function cardOf(call) {
+    const session = app.session
+    const trouble = h('div', { 'aria-live': 'assertive' })
+    const act = async (answer, ...buttons) => {
+      buttons.forEach((b) => { b.disabled = true })
+      put(trouble)
+      try {
+        await submit(session, call, answer)
+      } catch (err) {
+        put(trouble, failure(err))
+      }
+      buttons.forEach((b) => { b.disabled = false })
+      after()
+    }
+    return h('article', { class: 'pending', 'data-test': 'pending-call', 'data-call': call.toolCallId, 'data-kind': call.kind },
+      h('header', {}, h('code', { class: 'tool-name' }, plain(call.toolName)), chip(call.kind === 'approval' ? 'needs your approval' : 'waits for its client', 'warn')),
+      h('p', { class: 'muted' }, `since ${timeOf(call.createdAt)}`, call.deadline ? `, until ${timeOf(call.deadline)}` : '',
+        call.ownerSessionId !== session ? ` · asked by ${plain(call.ownerSessionId)}` : ''),
+      tree(call.input, { open: 2 }),
+      call.kind === 'approval' ? approval(session, call, act) : clientTool(call, act),
+      trouble)
+  }
+
+  function approval(session, call, act) {
+    const base = { kind: 'approval-response', ...(call.approvalId ? { approvalId: call.approvalId } : {}) }
+    const approve = h('button', { type: 'button', class: 'primary', 'data-test': 'approve', onclick: () => act({ ...base, approved: true }, approve, deny) }, 'Approve')
+    const deny = h('button', { type: 'button', class: 'danger', 'data-test': 'deny', onclick: () => {
+      const reason = h('textarea', { rows: 3, autofocus: true, maxlength: 4000, 'data-test': 'reason' })
+      ask({
+        title: `Deny ${plain(call.toolName)}?`, label: 'Deny', danger: true,
+        body: [h('p', {}, 'The tool does not run. The model is told so, with your reason, and goes on.'), h('label', { class: 'field' }, h('span', {}, 'Reason, for the model'), reason)],
+        act: () => submit(session, call, { ...base, approved: false, ...(reason.value.trim() ? { reason: reason.value.trim() } : {}) }),
+      }).then(after)
+    } }, 'Deny…')
+    return h('div', { class: 'buttons' }, approve, deny)
+  }
+
+  function clientTool(call, act) {
+    const failed = h('input', { type: 'checkbox' })
+    const input = h('textarea', { class: 'json', rows: 4, spellcheck: 'false', 'data-test': 'answer-input', 'aria-label': 'The tool’s result as JSON', placeholder: '{ }' })
+    const problem = h('p', { class: 'problem', role: 'status' })
+    const answer = h('button', { type: 'button', class: 'primary', 'data-test': 'answer', disabled: true, onclick: () => {
+      const value = read()
+      if (value === undefined) return
+      act(failed.checked ? { kind: 'client-tool-result', error: value } : { kind: 'client-tool-result', result: value }, answer)
+    } }, 'Answer')
+    const read = () => {
+      if (failed.checked) return input.value.trim() || undefined
+      try {
+        return JSON.parse(input.value)
+      } catch {
+        return undefined
+      }
+    }
+    const check = () => {
+      input.placeholder = failed.checked ? 'what went wrong' : '{ }'
+      let wrong = ''
+      if (!failed.checked && input.value.trim()) {
+        try {
+          JSON.parse(input.value)
+        } catch (err) {
+          wrong = `Not JSON yet: ${err.message}`
+        }
+      }
+      problem.textContent = plain(wrong)
+      input.setAttribute('aria-invalid', String(Boolean(wrong)))
+      answer.disabled = read() === undefined
+    }
+    input.addEventListener('input', check)
+    failed.addEventListener('change', check)
+    return h('div', { class: 'answer' }, input, problem, h('div', { class: 'buttons' }, answer, h('label', { class: 'muted check' }, failed, ' it failed')))
+  }
+
+  async function askFork() {
+    const session = app.session
+    const n = app.effectiveAt()
+    const then = await states.get(session, n)
+    const name = h('input', { placeholder: 'chosen for you', autocomplete: 'off', spellcheck: 'false', maxlength: 256, 'data-test': 'fork-id' })
+    const open = sessionsOf(then).some(({ session: s }) => s.turn)
+    await ask({
+      title: `Fork ${plain(session)} at #${n}?`, label: 'Fork',
+      body: [
+        h('ul', {},
+          h('li', {}, `A new session begins with everything that was so at #${n}: ${counts(then)}.`),
+          h('li', {}, h('strong', {}, 'Nothing changes in this session.'), ' The fork does not need it later.'),
+          open ? h('li', {}, 'A turn was open there: the fork is interrupted. It goes on when you resume it, and calls that have no result yet are executed then, in the fork too.')
+            : h('li', {}, 'Nothing runs in it until you send a message.'),
+          h('li', {}, 'Its usage and its checkpoints begin anew.')),
+        h('label', { class: 'field' }, h('span', {}, 'Id of the fork'), name)],
+      act: async () => {
+        const forked = await app.api.post(sessionPath(session, 'fork'), { sequence: n, ...(name.value.trim() ? { sessionId: name.value.trim() } : {}) })
+        app.emit('sessions')
+        app.go({ session: forked.sessionId, at: null, compareTo: null })
+      },
+    })
+  }
+
+  async function askRollback() {
+    const session = app.session
+    const n = app.effectiveAt()
+    const head = app.head
+    const [then, today] = await Promise.all([states.get(session, n), states.get(session, head)])
+    const changes = diff(then.customState, today.customState).length
+    const marks = (app.timeline?.marks ?? []).filter((m) => m.kind === 'checkpoint' && m.sequence > n).length
+    const lost = messages(today) - messages(then)
+    await ask({
+      title: `Roll ${plain(session)} back to #${n}?`, label: `Roll back to #${n}`, danger: true,
+      body: [h('ul', {},
+        h('li', {}, `What the records behind #${n}, up to #${head}, have said is struck. They stay in the log and can be read, but count no more.`),
+        h('li', {}, lost > 0 ? `${number(lost)} of ${number(messages(today))} messages go` : 'No message goes', marks ? `, and ${number(marks)} ${marks === 1 ? 'checkpoint' : 'checkpoints'}.` : '.'),
+        h('li', {}, changes ? `The custom state is again what it was: ${number(changes)} ${changes === 1 ? 'value differs' : 'values differ'}.` : 'The custom state is the same there.'),
+        now?.isExecuting ? h('li', {}, h('strong', {}, 'The run that is under way is stopped.')) : null,
+        then.turn ? h('li', {}, 'A turn was open there: the session is interrupted, and goes on when you resume it.') : null,
+        h('li', {}, 'What tools have done outside, and what was paid, is not undone. To keep this session as it is, fork instead.'))],
+      act: async () => {
+        await app.api.post(sessionPath(session, 'rollback'), { sequence: n })
+        app.go({ at: null })
+      },
+    })
+  }
+
+  const messages = (root) => sessionsOf(root).reduce((n, { session: s }) => n + (s.messages?.length ?? 0), 0)
+
+  function counts(root) {
+    const agents = sessionsOf(root).length
+    return `${number(messages(root))} messages, the custom state${agents > 1 ? `, ${number(agents)} agents` : ''}`
+  }
+
+  let seen = 0
+  app.on('session', () => {
+    now = null
+    seen = 0
+    put(said)
+    for (const card of cards.values()) card.remove()
+    cards.clear()
+    show()
+    look()
+  })
+  app.on('at', showPlace)
+  app.on('timeline', () => {
+    showPlace()
+    if (app.head !== seen) look()
+    seen = app.head
+  })
+  app.on('live', () => app.connection.state === 'live' && look())
+  show()
+  look()
+}

@@ -1,0 +1,107 @@
+// Talking to an agent: a first message begins a session, a further one goes on
+// with the session that is shown, as it is now.
+
+import { h, put } from './dom.js'
+import { plain } from './format.js'
+import { failure } from './dialog.js'
+import { sessionPath } from './api.js'
+
+export function mount(element, app) {
+  let sending = false
+  let messageID = newID('msg') // the same until it was taken: a message that is sent again counts once
+  const agent = h('select', { 'data-test': 'chat-agent', 'aria-label': 'Agent', onchange: () => show() })
+  const id = h('input', { 'data-test': 'chat-session', 'aria-label': 'Id of the new session', placeholder: 'session id: chosen for you', autocomplete: 'off', spellcheck: 'false', maxlength: 256 })
+  const input = h('textarea', { rows: 3, 'data-test': 'chat-input', 'aria-label': 'Message', onkeydown: (e) => {
+    if (e.key !== 'Enter' || e.shiftKey || e.isComposing) return
+    e.preventDefault()
+    send()
+  } })
+  const button = h('button', { type: 'submit', class: 'primary', 'data-test': 'chat-send' }, 'Send')
+  const hint = h('p', { class: 'muted hint' })
+  const trouble = h('div', { 'aria-live': 'assertive' })
+  put(element, h('form', { class: 'chat', onsubmit: (e) => {
+    e.preventDefault()
+    send()
+  } }, h('header', { class: 'head' }, h('h2', {}, 'Chat'), agent), id, input, h('div', { class: 'row' }, hint, h('span', { class: 'grow' }), button), trouble))
+
+  let agents = []
+  async function load() {
+    try {
+      agents = (await app.api.get('/readyz')).agents ?? []
+    } catch { /* then a session that is shown can be talked to */ }
+    fill()
+  }
+
+  function fill() {
+    const was = agent.value
+    put(agent, app.session === null ? null : h('option', { value: '' }, 'this session'), agents.map((a) => h('option', { value: a }, app.session === null ? plain(a) : `new session: ${plain(a)}`)))
+    if ([...agent.options].some((o) => o.value === was)) agent.value = was
+    show()
+  }
+
+  function show() {
+    const fresh = agent.value !== ''
+    id.hidden = !fresh
+    input.placeholder = fresh ? `Begin a session with ${plain(agent.value)}` : 'Say something to this session'
+    hint.textContent = fresh ? '' : app.at !== null && app.at < app.head ? `It goes to the session as it is now, not as it was at #${app.at}.` : ''
+    button.disabled = sending || (app.session === null && !fresh)
+  }
+
+  async function send() {
+    const text = input.value
+    if (sending || !text.trim() || button.disabled) return
+    sending = true
+    button.disabled = true
+    put(trouble)
+    try {
+      const session = agent.value === '' ? await speak(app.session, text) : await begin(agent.value, text)
+      if (input.value === text) input.value = ''
+      messageID = newID('msg')
+      id.value = ''
+      agent.value = ''
+      app.emit('sessions')
+      app.go({ session, at: null, compareTo: null })
+      app.refresh()
+    } catch (err) {
+      put(trouble, failure(err))
+    }
+    sending = false
+    show()
+    input.focus()
+  }
+
+  async function begin(agentType, message) {
+    const sessionId = id.value.trim() || newID(agentType.replace(/[^\w-]/g, '').slice(0, 40) || 'chat')
+    await app.api.post('/start', { sessionId, agentType, message })
+    return sessionId
+  }
+
+  // speak goes on with a session. A turn that waits or was interrupted is
+  // resumed; where none is open, a further one begins, which is what the chat's
+  // route does: its answer is the stream, which the page has already.
+  async function speak(session, message) {
+    const now = await app.api.get(sessionPath(session))
+    const over = now.status === 'completed' || now.status === 'failed' || !now.currentRun
+    if (!over) {
+      await app.api.post('/resume', { sessionId: session, message })
+      return session
+    }
+    const answer = await app.api.raw('POST', '/chat', {
+      accept: 'text/event-stream',
+      body: { id: session, messages: [{ id: messageID, role: 'user', parts: [{ type: 'text', text: message }] }] },
+    })
+    answer.body?.cancel()
+    return session
+  }
+
+  app.on('session', () => {
+    put(trouble)
+    agent.value = ''
+    fill()
+  })
+  app.on('at', show)
+  app.on('timeline', show)
+  load()
+}
+
+const newID = (name) => `${name}-${Date.now().toString(36)}${Math.floor(Math.random() * 1e6).toString(36)}`

@@ -1,0 +1,248 @@
+// Two moments beside each other: of one session, or of two.
+
+import { h, put } from './dom.js'
+import { duration, money, number, plain } from './format.js'
+import { chip } from './conversation.js'
+import { failure } from './dialog.js'
+import { prose, same, tree } from './json.js'
+import { Latest } from './states.js'
+
+// compareForm asks what is to be compared. Without a comparison it stands with
+// the actions.
+export function compareForm(element, app) {
+  const from = h('input', { type: 'number', min: 0, 'data-test': 'compare-from', 'aria-label': 'From record' })
+  const to = h('input', { type: 'number', min: 0, 'data-test': 'compare-to', 'aria-label': 'To record' })
+  const names = h('datalist', { id: 'compare-sessions' })
+  const session = h('input', { 'data-test': 'compare-session', list: 'compare-sessions', placeholder: 'this session', 'aria-label': 'With the session', autocomplete: 'off', spellcheck: 'false', onfocus: suggest })
+  const typed = new Set()
+  for (const input of [from, to, session]) input.addEventListener('input', () => typed.add(input))
+  const trouble = h('div', {})
+  put(element, h('form', { class: 'compare-form', onsubmit: async (e) => {
+    e.preventDefault()
+    put(trouble)
+    try {
+      const other = session.value.trim() || app.session
+      const at = to.value === '' ? await headOf(other) : Number(to.value)
+      app.go({ at: from.value === '' ? app.effectiveAt() : Number(from.value), compareTo: { session: other, at } })
+    } catch (err) {
+      put(trouble, failure(err))
+    }
+  } }, h('h2', {}, 'Compare'), h('label', {}, '#', from), h('span', { class: 'muted' }, 'with'), h('label', {}, '#', to), h('span', { class: 'muted' }, 'of'), session, names,
+  h('button', { type: 'submit', 'data-test': 'compare-open' }, 'Compare')), trouble)
+
+  const headOf = async (id) => (id === app.session && app.head ? app.head : (await app.api.get(`/sessions/${encodeURIComponent(id)}`)).headSequence)
+
+  async function suggest() {
+    try {
+      const found = await app.api.get('/sessions', { limit: 100 })
+      put(names, found.items.map((s) => h('option', { value: s.sessionId })))
+    } catch { /* an id can be typed */ }
+  }
+
+  // Unless somebody has typed something else: from the checkpoint before the
+  // position to it; or what is compared.
+  function fill() {
+    element.hidden = app.compareTo !== null && !element.dataset.always
+    const n = app.effectiveAt()
+    const before = (app.timeline?.marks ?? []).filter((m) => m.kind === 'checkpoint' && m.sequence < n).at(-1)?.sequence ?? 0
+    const is = app.compareTo ? [n, app.compareTo.at, app.compareTo.session === app.session ? '' : app.compareTo.session] : [before, n, '']
+    ;[from, to, session].forEach((input, i) => {
+      if (!typed.has(input)) input.value = is[i]
+    })
+  }
+  app.on('session', () => {
+    typed.clear()
+    fill()
+  })
+  app.on('at', () => {
+    if (app.compareTo) typed.clear()
+    fill()
+  })
+  app.on('timeline', fill)
+  fill()
+}
+
+export function mount(element, app) {
+  let shown = ''
+  const form = h('div', { 'data-always': true })
+  const body = h('div', { class: 'comparison' })
+  const close = h('button', { type: 'button', class: 'quiet', 'data-test': 'compare-close', onclick: () => app.go({ compareTo: null }) }, 'Close')
+  const swap = h('button', { type: 'button', class: 'quiet', 'data-test': 'compare-swap', onclick: () => {
+    const { session, at } = app.compareTo
+    app.go({ session, at, compareTo: { session: app.session, at: app.effectiveAt() } })
+  } }, 'Swap')
+  let filled = false
+
+  const latest = new Latest(async (want, last) => {
+    try {
+      const found = await app.api.get('/compare', want)
+      if (last() && key() === keyOf(want)) put(body, comparison(app, found))
+    } catch (err) {
+      if (last() && key() === keyOf(want)) put(body, h('div', { class: 'empty' }, failure(err), h('button', { type: 'button', onclick: () => { shown = ''; show() } }, 'Try again')))
+    }
+  })
+
+  const keyOf = (want) => JSON.stringify(want)
+  const wanted = () => ({ a: app.session, aAt: app.effectiveAt(), b: app.compareTo?.session, bAt: app.compareTo?.at })
+  const key = () => (app.compareTo && app.session !== null ? keyOf(wanted()) : '')
+
+  function show() {
+    if (!app.compareTo || app.session === null) {
+      if (filled) put(element)
+      filled = false
+      shown = ''
+      return
+    }
+    if (!filled) {
+      filled = true
+      put(element, h('header', { class: 'head' }, form, h('span', { class: 'grow' }), swap, close), body)
+    }
+    if (app.at === null && !app.head) return // the head is not known yet
+    if (shown === key()) return
+    shown = key()
+    body.setAttribute('aria-busy', 'true')
+    put(body, h('p', { class: 'empty' }, 'Comparing…'))
+    latest.ask(wanted())
+  }
+  compareForm(form, app)
+  app.on('session', show)
+  app.on('at', show)
+  app.on('timeline', () => app.at === null && show())
+  show()
+}
+
+function comparison(app, { a, b, common = 0, patch = [], forkedFrom }) {
+  const one = a.sessionId === b.sessionId
+  const title = (side) => h('button', { type: 'button', class: 'place', title: 'Go there', onclick: () => app.go({ session: side.sessionId, at: side.sequence, compareTo: null }) },
+    one ? `#${side.sequence}` : `${plain(side.sessionId)} #${side.sequence}`)
+  return [
+    forkedFrom ? h('p', { class: 'muted pad' }, `Forked at ${plain(forkedFrom.sessionId ?? '')} #${forkedFrom.sequence}.`) : null,
+    h('div', { class: 'sides titles' }, h('div', {}, title(a)), h('div', {}, title(b))),
+    figures(a, b),
+    h('section', {}, h('h3', {}, `Custom state: ${patch.length ? `${number(patch.length)} ${patch.length === 1 ? 'difference' : 'differences'}` : 'the same'}`),
+      patch.length ? h('ul', { class: 'patch' }, patch.map(operation)) : null),
+    calls(a, b),
+    h('section', {}, h('h3', {}, 'Messages'), messages(a.messages ?? [], b.messages ?? [], common)),
+  ]
+}
+
+function figures(a, b) {
+  const used = (of) => (s) => of(s.usage?.tokens ?? s.usage ?? {})
+  const rows = [
+    ['status', (s) => s.status, plain],
+    ['messages', (s) => s.messages?.length ?? 0, number],
+    ['tool calls', (s) => s.toolCalls?.length ?? 0, number],
+    ['steps', (s) => s.steps?.length ?? 0, number],
+    ['prompt tokens', used((t) => t.prompt ?? 0), number],
+    ['completion tokens', used((t) => t.completion ?? 0), number],
+    ['cost', (s) => s.cost?.usd ?? s.cost, (v) => (v === undefined || v === null ? 'no prices' : money(v))],
+    ['time', (s) => s.durationMs, (v) => duration(v ?? 0)],
+  ]
+  return h('table', { class: 'figures' }, h('tbody', {}, rows.map(([name, of, show]) => {
+    const [x, y] = [of(a), of(b)]
+    const delta = typeof x === 'number' && typeof y === 'number' && x !== y
+    return h('tr', { class: x === y ? '' : 'differs', 'data-test': 'diff-row', 'data-what': name },
+      h('th', { scope: 'row' }, name), h('td', {}, show(x)), h('td', {}, show(y)), h('td', { class: 'muted' }, delta ? `${y > x ? '+' : '−'}${show(Math.abs(y - x))}` : ''))
+  })))
+}
+
+const operation = (p) => h('li', { class: p.op, 'data-test': 'diff-row', 'data-what': 'state', 'data-path': p.path },
+  chip(p.op, { add: 'good', remove: 'bad' }[p.op] ?? 'warn'), h('code', {}, plain(p.path || '/')), p.from ? [' from ', h('code', {}, plain(p.from))] : null,
+  p.value === undefined ? null : tree(p.value, { open: 1 }))
+
+// calls tells which tool calls stand differently.
+function calls(a, b) {
+  const key = (c) => `${c.sessionId === a.sessionId || c.sessionId === b.sessionId ? '' : c.sessionId ?? ''} ${c.toolCallId}`
+  const left = new Map((a.toolCalls ?? []).map((c) => [key(c), c]))
+  const right = new Map((b.toolCalls ?? []).map((c) => [key(c), c]))
+  const differ = [...new Set([...left.keys(), ...right.keys()])].map((k) => [left.get(k), right.get(k)]).filter(([x, y]) => !x || !y || standing(x) !== standing(y) || !same(x.result, y.result) || x.error !== y.error)
+  if (!differ.length) return null
+  return h('section', {}, h('h3', {}, 'Tool calls that differ'), differ.map(([x, y]) => h('div', { class: 'sides', 'data-test': 'diff-row', 'data-what': 'call' }, h('div', {}, x && callOf(x)), h('div', {}, y && callOf(y)))))
+}
+
+const standing = (c) => c.status ?? c.after ?? c.state ?? ''
+const callOf = (c) => h('div', { class: 'call', 'data-status': standing(c) },
+  h('header', {}, h('code', { class: 'tool-name' }, plain(c.toolName)), chip(standing(c), { done: 'good', failed: 'bad', running: 'live' }[standing(c)] ?? 'warn'), h('code', { class: 'muted id' }, plain(c.toolCallId))),
+  c.error ? h('div', { class: 'io' }, h('span', { class: 'label bad' }, 'error'), prose(c.error, { class: 'prose bad' })) : c.result !== undefined && c.result !== null ? h('div', { class: 'io' }, h('span', { class: 'label' }, 'out'), tree(c.result, { open: 1 })) : null)
+
+const most = 400 // messages behind the common ones that are aligned with care
+
+// messages shows two conversations side by side, what they have in common at
+// the front folded.
+function messages(a, b, common) {
+  const rows = align(a.slice(common), b.slice(common))
+  const out = []
+  if (common) {
+    const front = h('details', { class: 'common', 'data-test': 'common', 'data-count': common }, h('summary', {}, `${number(common)} ${common === 1 ? 'message is' : 'messages are'} the same`))
+    front.addEventListener('toggle', () => {
+      if (front.open && front.childElementCount === 1) front.append(...a.slice(0, common).map((m) => h('div', { class: 'sides' }, h('div', {}, side(m)))))
+    })
+    out.push(front)
+  }
+  for (const [x, y] of rows) {
+    const kind = x && y ? (equal(x, y) ? 'same' : 'changed') : x ? 'only-a' : 'only-b'
+    out.push(h('div', { class: ['sides', kind], 'data-test': 'diff-row', 'data-what': 'message', 'data-kind': kind },
+      h('div', {}, x && side(x, y && kind === 'changed' ? y : null)), h('div', {}, y && side(y, x && kind === 'changed' ? x : null))))
+  }
+  if (!rows.length) out.push(h('p', { class: 'muted pad' }, 'Nothing else was said.'))
+  return out
+}
+
+const said = (m) => ({ role: m.role, content: m.content, parts: m.parts, result: m.result, error: m.error, toolName: m.toolName, files: m.files })
+const equal = (x, y) => same(said(x), said(y))
+
+// align pairs equal messages, and between them those of one role.
+function align(a, b) {
+  const rows = []
+  let [i, j] = [0, 0]
+  for (const [x, y] of [...pairs(a, b), [a.length, b.length]]) {
+    while (i < x || j < y) {
+      if (i < x && j < y && a[i].role === b[j].role) rows.push([a[i++], b[j++]])
+      else if (i < x && (j >= y || a[i].role !== 'user' || x - i > y - j)) rows.push([a[i++], null])
+      else rows.push([null, b[j++]])
+    }
+    if (x < a.length && y < b.length) rows.push([a[i++], b[j++]])
+  }
+  return rows
+}
+
+// pairs returns the places of a longest common subsequence.
+function pairs(a, b) {
+  if (a.length > most || b.length > most) return []
+  const w = b.length + 1
+  const long = new Uint16Array((a.length + 1) * w)
+  const eq = (i, j) => a[i].role === b[j].role && a[i].content === b[j].content && equal(a[i], b[j])
+  for (let i = a.length - 1; i >= 0; i--) {
+    for (let j = b.length - 1; j >= 0; j--) long[i * w + j] = eq(i, j) ? long[(i + 1) * w + j + 1] + 1 : Math.max(long[(i + 1) * w + j], long[i * w + j + 1])
+  }
+  const out = []
+  for (let i = 0, j = 0; i < a.length && j < b.length;) {
+    if (eq(i, j)) out.push([i++, j++])
+    else if (long[(i + 1) * w + j] >= long[i * w + j + 1]) i++
+    else j++
+  }
+  return out
+}
+
+// side shows a message; what differs from the other one of its pair is marked.
+function side(m, other) {
+  return h('article', { class: ['message', m.role] },
+    h('header', {}, h('strong', {}, { user: 'User', assistant: 'Assistant', tool: 'Tool' }[m.role] ?? plain(m.role)), m.toolName && h('code', {}, plain(m.toolName)), m.sequence ? h('span', { class: 'muted mono' }, `#${m.sequence}`) : null),
+    m.role === 'assistant' && m.parts?.length ? m.parts.map((p) => [
+      p.reasoning && h('div', { class: 'reasoning' }, prose(p.reasoning)),
+      p.text && (other?.content && !p.reasoning ? marked(p.text, other.content) : prose(p.text)),
+      p.toolCall && h('div', { class: 'call' }, h('code', { class: 'tool-name' }, plain(p.toolCall.toolName)), tree(p.toolCall.arguments, { open: 1 })),
+    ]) : m.content && (other ? marked(m.content, other.content ?? '') : prose(m.content)),
+    m.error && prose(m.error, { class: 'prose bad' }),
+    m.result !== undefined && m.result !== null && tree(m.result, { open: 2 }))
+}
+
+// marked marks what lies between the front and the end that two texts share.
+function marked(text, other) {
+  let front = 0
+  while (front < text.length && text[front] === other[front]) front++
+  let end = 0
+  while (end < text.length - front && end < other.length - front && text.at(-1 - end) === other.at(-1 - end)) end++
+  if (front + end < text.length / 4 || text.length > 8000) return prose(text)
+  return h('div', { class: 'prose' }, plain(text.slice(0, front)), h('mark', {}, plain(text.slice(front, text.length - end))), plain(text.slice(text.length - end)))
+}

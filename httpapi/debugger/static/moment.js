@@ -1,0 +1,295 @@
+// The session at exactly one record: its conversation, its custom state and what
+// has changed in it, what it waits for, what it has used, where it comes from.
+//
+// What is shown is always of the record that the heading names: while another
+// one is on its way, the old one stays, under its own number.
+
+import { h, put, setText } from './dom.js'
+import { duration, moment as timeOf, money, number, plain } from './format.js'
+import { chip, items, place, selectAgent } from './conversation.js'
+import { diff, tree } from './json.js'
+import { failure } from './dialog.js'
+import { sessionPath } from './api.js'
+import { Latest, agentOf, sessionsOf, statesOf } from './states.js'
+
+const REST_MS = 150 // the position rests: what takes a request more may be asked for
+
+export function mount(element, app) {
+  const states = statesOf(app)
+  let shown = null // {session, n, root}
+  let compared = 'checkpoint' // what the custom state is compared with
+  let rest = 0
+
+  const label = h('strong', { class: 'mono', 'data-test': 'moment-position' })
+  const what = h('span', { class: 'what' })
+  const trouble = h('div', { class: 'trouble', hidden: true })
+  const agents = h('div', { class: 'agents', role: 'group', 'aria-label': 'Agents of the session' })
+  const list = h('div', { class: 'messages', role: 'log', 'aria-live': 'off', 'aria-label': 'Conversation', tabindex: '0' })
+  const facts = h('div', { class: 'facts', tabindex: '0', 'aria-label': 'State' })
+  const switcher = h('div', { class: 'switch', role: 'group', 'aria-label': 'What is shown' }, ...[['conversation', 'Conversation'], ['facts', 'State']].map(([pane, name]) =>
+    h('button', { type: 'button', class: 'quiet', 'data-pane': pane, 'data-test': `pane-${pane}`, onclick: () => choose(pane) }, name)))
+  put(element, h('header', { class: 'head' }, h('span', { class: 'muted' }, 'At'), label, what, h('span', { class: 'grow' }), switcher), agents, trouble, h('div', { class: 'panes' }, list, facts))
+  choose('conversation')
+
+  function choose(pane) {
+    element.dataset.pane = pane
+    for (const b of switcher.children) b.setAttribute('aria-pressed', String(b.dataset.pane === pane))
+  }
+
+  const latest = new Latest(async ({ session, n }, last) => {
+    try {
+      const root = await states.get(session, n)
+      if (app.session !== session) return
+      trouble.hidden = true
+      show({ session, n, root })
+    } catch (err) {
+      if (app.session !== session || !last()) return
+      trouble.hidden = false
+      put(trouble, h('p', {}, `Record ${n} can't be shown. `), failure(err), h('button', { type: 'button', onclick: want }, 'Try again'))
+    } finally {
+      delete element.dataset.loading
+    }
+  })
+
+  function want() {
+    const n = app.effectiveAt()
+    if (app.session === null || (app.at === null && !app.head)) return
+    if (shown?.session === app.session && shown.n === n) return
+    element.dataset.loading = n
+    latest.ask({ session: app.session, n })
+  }
+
+  function show(next) {
+    const another = shown?.session !== next.session
+    shown = next
+    if (another) list.replaceChildren()
+    render(another)
+    clearTimeout(rest)
+    rest = setTimeout(rested, REST_MS)
+  }
+
+  function render(top) {
+    const { session, n, root } = shown
+    const s = agentOf(root, app.agent ?? session)
+    Object.assign(element.dataset, { session, at: n, agent: s?.sessionId ?? app.agent })
+    setText(label, `#${n}`)
+    put(what, s && root.head ? heading(s) : '')
+    put(agents, agentButtons(root, s))
+    const follows = top || list.scrollHeight - list.scrollTop - list.clientHeight < 60
+    if (s && root.head) sync(list, items(app, root, s))
+    else put(list, h('p', { class: 'empty' }, root.head ? `The agent ${plain(app.agent)} had not begun at #${n}.` : 'Nothing had happened yet.'))
+    mark(n)
+    if (follows) list.scrollTop = list.scrollHeight
+    renderFacts(root, s ?? root)
+  }
+
+  const heading = (s) => [
+    chip(s.status, { active: 'live', completed: 'good', failed: 'bad', interrupted: 'warn', paused: 'warn' }[s.status]),
+    s.streamStatus === 'paused' && s.status === 'active' ? chip('waits', 'warn') : null,
+    h('span', { class: 'muted' }, [s.turnCount ? `turn ${s.turnCount}` : '', s.turn?.step ? `step ${s.turn.step.number}` : ''].filter(Boolean).join(', ')),
+    h('time', { class: 'muted' }, timeOf(s.updatedAt)),
+  ]
+
+  function agentButtons(root, s) {
+    const all = root.head ? sessionsOf(root) : []
+    const lanes = new Map(all.map((a) => [a.session.sessionId, a]))
+    for (const lane of app.timeline?.lanes ?? []) {
+      if (!lanes.has(lane.sessionId)) lanes.set(lane.sessionId, { session: lane, depth: lane.depth, later: true })
+    }
+    if (lanes.size < 2) return null
+    return [...lanes.values()].map(({ session: a, depth, later }) => h('button', {
+      type: 'button', class: ['quiet', later && 'later'], 'aria-pressed': String(a.sessionId === s?.sessionId), 'data-test': 'agent', 'data-session': plain(a.sessionId),
+      title: plain(a.sessionId) + (later ? ', later' : ''), onclick: () => selectAgent(app, a.sessionId),
+    }, depth ? '↳ '.repeat(Math.min(depth, 3)) : '', plain(a.agentType || a.sessionId)))
+  }
+
+  // mark shows which message the record has made.
+  function mark(n) {
+    for (const m of list.querySelectorAll('.now')) m.classList.remove('now')
+    list.querySelector(`[data-sequence="${n}"]`)?.classList.add('now')
+  }
+
+  // Sections that were closed stay so.
+  const closed = new Set()
+  const section = (name, title, ...children) => h('details', {
+    class: 'section', open: !closed.has(name), 'data-section': name,
+    ontoggle: (e) => { e.target.open ? closed.delete(name) : closed.add(name) },
+  }, h('summary', {}, title), ...children)
+
+  const custom = h('div', { 'data-test': 'state-tree' })
+  const changes = h('span', { class: 'muted' })
+  const basis = h('select', { 'aria-label': 'Compare the state with', onchange: () => { compared = basis.value; renderState(); rested() } },
+    ...[['checkpoint', 'last checkpoint'], ['commit', 'last commit'], ['record', 'record before'], ['none', 'nothing']].map(([v, t]) => h('option', { value: v }, t)))
+  const stateSection = section('state', 'State', h('div', { class: 'row' }, changes, h('span', { class: 'grow' }), h('label', { class: 'muted' }, 'since ', basis)), custom)
+  const others = h('div', {})
+  const cost = h('span', { 'data-test': 'usage-cost' })
+  put(facts, stateSection, others)
+
+  function renderFacts(root, s) {
+    renderState()
+    put(others, endOf(s), waiting(root), usage(root, s), provenance(root, s), checkpoints(s), runs(s), parked(root))
+  }
+
+  // basisOf is the record that the custom state is compared with: 0 is before
+  // everything, undefined none.
+  function basisOf(s, n) {
+    const before = (list, of) => list.map(of).filter((at) => at < n).at(-1) ?? 0
+    switch (compared) {
+      case 'checkpoint': return before(s.checkpoints ?? [], (c) => c.streamSequence)
+      case 'commit': return s.committedAt < n ? s.committedAt : before([...(s.messages ?? []).map((m) => m.sequence), ...(s.checkpoints ?? []).map((c) => c.streamSequence)].sort((a, b) => a - b), (at) => at)
+      case 'record': return n - 1
+    }
+    return undefined
+  }
+
+  let stateShown = '' // what the tree shows: it is not built anew for nothing
+
+  async function renderState(wait = false) {
+    const now = shown
+    const s = agentOf(now.root, app.agent ?? now.session)
+    const base = s ? basisOf(s, now.n) : undefined
+    let old
+    if (s && base !== undefined && (wait || states.has(now.session, base))) {
+      try {
+        old = agentOf(await states.get(now.session, base), s.sessionId)
+        old = old && base ? old : { customState: undefined }
+      } catch { /* retention may have removed it: then nothing is marked */ }
+      if (shown !== now) return
+    }
+    // Before a session was there, nothing is a change to its first state.
+    const list = old && old.customState !== undefined ? diff(old.customState, s.customState) : []
+    setText(changes, !s || base === undefined ? '' : old === undefined ? '' : old.customState === undefined ? 'from its beginning' : `${list.length || 'no'} ${list.length === 1 ? 'change' : 'changes'} since #${base}`)
+    const is = JSON.stringify([s?.customState, list, base === undefined])
+    if (is === stateShown) return
+    stateShown = is
+    put(custom, s ? tree(s.customState ?? null, { changes: list, open: 2 }) : h('p', { class: 'muted' }, 'none'))
+  }
+
+  // rested asks for what scrubbing leaves out.
+  function rested() {
+    if (!shown) return
+    renderState(true)
+    price()
+  }
+
+  const endOf = (s) => [
+    s.error && section('error', 'Why it failed', h('div', { class: 'io' }, s.error.code && h('code', { class: 'code' }, plain(s.error.code)), h('span', { class: 'bad prose' }, plain(s.error.message)))),
+    s.output !== undefined && section('output', 'Output', tree(s.output, { open: 2 })),
+  ]
+
+  function waiting(root) {
+    const calls = sessionsOf(root).flatMap(({ session: s }) => (s.turn?.step?.calls ?? []).filter((c) => !c.done && c.pending).map((c) => ({ s, c })))
+    if (!calls.length) return null
+    return section('waiting', `Waiting calls (${calls.length})`, calls.map(({ s, c }) => h('div', { class: 'io', 'data-test': 'moment-pending', 'data-call': plain(c.toolCallId) },
+      h('code', { class: 'tool-name' }, plain(c.toolName)), chip(c.answer ? 'answered' : { approval: 'approval', client: 'client tool', child: 'sub-agent' }[c.pending.kind] ?? c.pending.kind),
+      s !== root && h('span', { class: 'muted' }, plain(s.agentType)), h('span', { class: 'muted' }, `since ${timeOf(c.pending.createdAt)}`))))
+  }
+
+  function usage(root, s) {
+    const all = sessionsOf(root).map((a) => a.session.usage ?? {})
+    const sum = (of) => all.reduce((n, u) => n + (of(u) ?? 0), 0)
+    const own = s.usage ?? {}
+    const rows = [['prompt', (u) => u.tokens?.prompt], ['completion', (u) => u.tokens?.completion], ['reasoning', (u) => u.tokens?.reasoning], ['cached', (u) => u.tokens?.cached],
+      ['model calls', (u) => u.modelCalls], ['tool calls', (u) => u.toolStats?.totalCalls], ['failed tool calls', (u) => u.toolStats?.failedCalls]]
+    const several = all.length > 1
+    return section('usage', 'Usage', h('table', { class: 'usage' },
+      several && h('thead', {}, h('tr', {}, h('th', {}), h('th', {}, 'all agents'), h('th', {}, 'this one'))),
+      h('tbody', {}, rows.filter(([name, of]) => sum(of) > 0 || name === 'prompt' || name === 'completion').map(([name, of]) => h('tr', {},
+        h('th', { scope: 'row' }, name), h('td', { 'data-test': `usage-${name.replaceAll(' ', '-')}` }, number(sum(of))), several && h('td', {}, number(of(own) ?? 0)))),
+      h('tr', {}, h('th', { scope: 'row' }, 'cost'), h('td', {}, cost), several && h('td', {})))))
+  }
+
+  // price asks what all of it has cost up to here.
+  async function price() {
+    const now = shown
+    const key = `${now.session} ${now.n}`
+    if (cost.dataset.of === key) return
+    setText(cost, '…')
+    let text = 'no prices'
+    try {
+      const told = await app.api.get(sessionPath(now.session, 'diff'), { from: now.n, to: now.n ? 0 : undefined })
+      if (told.cost !== undefined && told.cost !== null) text = money(Math.abs(told.cost.usd ?? told.cost))
+    } catch (err) {
+      text = 'not known'
+      cost.title = err.message
+    }
+    if (shown !== now) return
+    cost.dataset.of = key
+    setText(cost, text)
+  }
+
+  function provenance(root, s) {
+    const from = root.forkedFrom
+    if (!from && !s.child && !root.userId && !root.tags?.length && !root.claim) return null
+    const fact = (name, ...value) => h('div', { class: 'fact' }, h('span', { class: 'muted' }, name), h('span', {}, ...value))
+    return section('provenance', 'Where it comes from',
+      from && fact('forked from', h('button', { type: 'button', class: 'place', 'data-test': 'forked-from', onclick: () => app.go({ session: from.sessionId, at: from.sequence }) }, `${plain(from.sessionId)} #${from.sequence}`)),
+      from?.edits && fact('edited', tree(from.edits, { open: 1 })),
+      s.child && fact('called by', h('button', { type: 'button', class: 'place', onclick: () => selectAgent(app, s.child.parentSessionId) }, plain(s.child.parentSessionId)), ' ', h('code', {}, plain(s.child.callId))),
+      root.userId && fact('user', plain(root.userId)),
+      root.tags?.length ? fact('tags', root.tags.map((t) => [chip(t, 'muted'), ' '])) : null,
+      root.metadata && fact('metadata', tree(root.metadata, { open: 1 })),
+      root.claim?.node && fact('driven by', h('code', {}, plain(root.claim.node))))
+  }
+
+  const rows = (s, list, of) => h('div', { class: 'rows' }, list.slice(-200).reverse().map(of))
+
+  const checkpoints = (s) => s.checkpoints?.length ? section('checkpoints', `Checkpoints (${s.checkpoints.length})`, rows(s, s.checkpoints, (c) => h('div', { class: 'io' },
+    place(app, c.streamSequence), h('span', {}, `step ${c.stepCount}, ${number(c.messageCount)} messages`), h('span', { class: 'grow' }), h('time', { class: 'muted' }, timeOf(c.timestamp).slice(11))))) : null
+
+  const runs = (s) => s.runs?.length ? section('runs', `Runs (${s.runs.length})`, rows(s, s.runs, (r) => h('div', { class: ['io', r.struck && 'gone'] },
+    place(app, r.startSequence || 1, `#${r.startSequence}`), chip(r.struck ? 'rolled back' : r.status, { running: 'live', completed: 'good', failed: 'bad' }[r.status]),
+    h('span', { class: 'muted' }, `${r.mode}, ${r.stepCount} ${r.stepCount === 1 ? 'step' : 'steps'}${r.claims > 1 ? `, claimed ${r.claims} times` : ''}`),
+    h('span', { class: 'grow' }), h('span', { class: 'muted' }, duration(r.completedAt - r.startedAt))))) : null
+
+  const parked = (root) => root.parked?.length ? section('parked', `Records that could not be used (${root.parked.length})`, rows(root, root.parked, (p) => h('div', { class: 'io' },
+    place(app, p.sequence), h('code', {}, plain(p.type)), h('span', {}, plain(p.reason))))) : null
+
+  app.on('session', () => {
+    shown = null
+    app.agent = null
+    stateShown = ''
+    trouble.hidden = true
+    delete element.dataset.at
+    setText(label, '')
+    put(what)
+    put(agents)
+    put(list, app.session === null ? '' : h('p', { class: 'empty' }, 'Loading…'))
+    put(custom)
+    put(others)
+    want()
+  })
+  app.on('at', want)
+  app.on('timeline', () => app.at === null && want())
+  app.on('live', () => app.connection.state === 'live' && !trouble.hidden && want())
+  app.on('agent', () => {
+    if (!shown) return
+    list.replaceChildren()
+    stateShown = ''
+    render(true)
+    rested()
+  })
+  want()
+}
+
+// sync makes the children of an element those of a list of items: those of a
+// key that is there are left as they are.
+function sync(element, list) {
+  const old = element.items ?? new Map()
+  const now = new Map()
+  let next = element.firstChild
+  for (const { key, build } of list) {
+    let at = key
+    while (now.has(at)) at += '+'
+    const child = (old.get(at)?.parentNode === element && old.get(at)) || build()
+    now.set(at, child)
+    if (child === next) next = next.nextSibling
+    else element.insertBefore(child, next)
+  }
+  while (next) {
+    const gone = next
+    next = next.nextSibling
+    gone.remove()
+  }
+  element.items = now
+}

@@ -1,0 +1,168 @@
+// The raw records around the position, as the log has them.
+
+import { h, put } from './dom.js'
+import { line, moment as timeOf, number, plain } from './format.js'
+import { strikes } from './conversation.js'
+import { failure } from './dialog.js'
+import { parse, tree } from './json.js'
+import { address } from './app.js'
+import { sessionPath } from './api.js'
+import { Latest } from './states.js'
+
+const HALF = 50 // records before the position, and behind it
+const REST_MS = 120
+
+export function mount(element, app) {
+  const filter = { kind: '', type: '', agent: '', call: '' }
+  const types = h('datalist', { id: 'record-types' })
+  const control = (name, node) => {
+    node.setAttribute('aria-label', `Records by ${name}`)
+    node.dataset.test = `record-${name}`
+    node.addEventListener('input', () => {
+      filter[name] = node.value.trim()
+      soon()
+    })
+    return node
+  }
+  const agents = control('agent', h('select', {}))
+  const filters = h('div', { class: 'filters' },
+    control('kind', h('select', {}, h('option', { value: '' }, 'all kinds'), h('option', { value: 'chunk' }, 'chunks'), h('option', { value: 'fact' }, 'facts'))),
+    control('type', h('input', { placeholder: 'type', list: 'record-types', spellcheck: 'false' })), types, agents,
+    control('call', h('input', { placeholder: 'call', spellcheck: 'false' })))
+  const count = h('span', { class: 'muted' })
+  const list = h('ol', { class: 'records', tabindex: '0', 'aria-label': 'Records around the position' })
+  const trouble = h('div', {})
+  const box = h('details', { class: 'log', open: true, ontoggle: () => soon() },
+    h('summary', { class: 'head' }, h('h2', {}, 'Records'), count), filters, trouble, list)
+  put(element, box)
+
+  let timer = 0
+  function soon() {
+    clearTimeout(timer)
+    timer = setTimeout(() => box.open && app.session !== null && latest.ask({ session: app.session, n: app.effectiveAt(), filter: { ...filter } }), REST_MS)
+  }
+
+  const latest = new Latest(async ({ session, n, filter: by }, last) => {
+    try {
+      const [before, after, marks] = await Promise.all([upTo(session, n, by), read(session, { ...by, from: n || undefined, limit: HALF }), markers(session)])
+      if (app.session === session && last()) show(n, [...before, ...after], marks)
+    } catch (err) {
+      if (app.session === session && last()) put(trouble, failure(err))
+    }
+  })
+
+  async function read(session, params) {
+    if (params.from && params.from >= app.head && app.head) return []
+    const answer = await app.api.raw('GET', sessionPath(session, 'records'), { params: { dead: 1, ...params }, accept: 'application/x-ndjson' })
+    return (await answer.text()).split('\n').filter(Boolean).map(parse)
+  }
+
+  // upTo returns the last records up to n. The log is read forwards: from
+  // further and further back, until there are enough.
+  async function upTo(session, n, by) {
+    for (let span = 2 * HALF; n > 0; span *= 8) {
+      const from = Math.max(0, n - span)
+      const found = await read(session, { ...by, from: from || undefined, to: n })
+      if (found.length >= HALF || from === 0) return found.slice(-HALF)
+    }
+    return []
+  }
+
+  // markers returns what has struck something. They are read again when the
+  // timeline has another one.
+  let marked = { key: '', list: Promise.resolve([]) }
+  function markers(session) {
+    const known = (app.timeline?.marks ?? []).filter((m) => m.kind === 'truncated' || m.kind === 'rollback').map((m) => m.sequence)
+    const key = `${session} ${app.timeline ? known.join() : ''}`
+    if (marked.key !== key) {
+      const list = read(session, { kind: 'fact', type: 'truncated' }).then((all) => all.filter((r) => r.type === 'truncated'))
+      marked = { key, list }
+      list.catch(() => { if (marked.list === list) marked.key = '' })
+    }
+    return marked.list
+  }
+
+  const opened = new Set() // sequences whose payload is shown
+  function show(n, records, marks) {
+    put(trouble)
+    put(types, [...new Set(records.map((r) => r.type))].sort().map((t) => h('option', { value: t })))
+    const several = (app.timeline?.lanes ?? []).length > 1
+    const current = records.filter((r) => r.sequence <= n).at(-1)?.sequence
+    const focused = list.contains(document.activeElement) ? document.activeElement.closest('li')?.dataset.sequence : null
+    put(list, records.map((r) => row(r, n, current, several, marks)))
+    if (!records.length) put(list, h('li', { class: 'empty' }, 'No such records here.'))
+    count.textContent = records.length ? `${number(records.length)} around #${n}` : ''
+    const at = list.querySelector('[aria-current]')
+    if (at) list.scrollTop = at.offsetTop - list.clientHeight / 2
+    if (focused) list.querySelector(`li[data-sequence="${focused}"] button`)?.focus({ preventScroll: true })
+  }
+
+  function row(r, n, current, several, marks) {
+    const by = marks.find((m) => m.sequence > r.sequence && strikes(m.data?.ranges ?? [], r))
+    const time = Date.parse(r.origin?.time ?? r.time)
+    const body = h('div', { class: 'payload' })
+    const item = h('li', {
+      class: [r.kind, by && 'dead', r.sequence > n && 'later'], 'data-test': 'record-row', 'data-sequence': r.sequence, 'data-type': r.type,
+      'data-struck': by ? by.sequence : undefined, 'aria-current': r.sequence === current ? 'true' : undefined,
+    },
+    h('div', { class: 'line' },
+      h('button', { type: 'button', class: 'quiet twist', 'aria-expanded': 'false', 'aria-label': `Payload of ${r.sequence}`, onclick: (e) => turn(e.currentTarget) }, '▸'),
+      h('button', { type: 'button', class: 'quiet to', title: `${timeOf(time)}${by ? `, struck by #${by.sequence}` : ''}`, onclick: () => app.go({ at: r.sequence }) },
+        h('span', { class: 'seq' }, r.sequence), h(by ? 's' : 'span', { class: 'type' }, plain(r.type)), h(by ? 's' : 'span', { class: 'gist' }, gist(r)))),
+    body)
+    const twist = item.querySelector('.twist')
+    const turn = () => {
+      const open = twist.getAttribute('aria-expanded') !== 'true'
+      twist.setAttribute('aria-expanded', String(open))
+      open ? opened.add(r.sequence) : opened.delete(r.sequence)
+      put(body, open ? payload(r, time, several, by) : '')
+    }
+    if (opened.has(r.sequence)) turn()
+    return item
+  }
+
+  function payload(r, time, several, by) {
+    const to = new URL(address({ session: app.session, at: r.sequence, compareTo: null }), location.href).href
+    const copy = h('button', { type: 'button', class: 'quiet', 'data-test': 'copy-link', onclick: async () => {
+      try {
+        await navigator.clipboard.writeText(to)
+        copy.textContent = 'Copied'
+      } catch {
+        prompt('The link', to)
+      }
+    } }, 'Copy link')
+    const fact = (name, value) => value && h('span', {}, h('span', { class: 'muted' }, `${name} `), h('code', {}, plain(value)), ' ')
+    return [h('div', { class: 'envelope' }, fact('kind', r.kind), several && fact('agent', r.agent), fact('call', r.call), fact('run', r.run), fact('at', timeOf(time)),
+      by && fact('struck by', `#${by.sequence}`), h('span', { class: 'grow' }), copy), tree(r.data, { open: 2 })]
+  }
+
+  app.on('session', () => {
+    opened.clear()
+    put(list)
+    put(trouble)
+    count.textContent = ''
+    lanes()
+    soon()
+  })
+  app.on('at', soon)
+  app.on('timeline', () => {
+    lanes()
+    if (app.at === null || marked.key !== '') soon()
+  })
+
+  function lanes() {
+    const all = app.timeline?.lanes ?? []
+    agents.hidden = all.length < 2
+    if (agents.options.length === all.length + 1) return
+    put(agents, h('option', { value: '' }, 'all agents'), all.map((l) => h('option', { value: l.sessionId }, plain(l.agentType || l.sessionId))))
+    agents.value = filter.agent = all.some((l) => l.sessionId === filter.agent) ? filter.agent : ''
+  }
+  soon()
+}
+
+// gist is what a record says, in a line.
+function gist(r) {
+  const d = r.data ?? {}
+  const said = d.delta ?? d.content ?? d.error ?? d.eventName ?? d.patches ?? d.toolName ?? d.status ?? d.reason ?? d.node ?? d.stepId ?? d.runId ?? ''
+  return line(typeof said === 'string' ? said : JSON.stringify(said), 120)
+}

@@ -1,0 +1,89 @@
+// The states of sessions that the panels share: what is folded up to a record
+// does not change, so a few of them are kept.
+
+import { sessionPath } from './api.js'
+import { parse } from './json.js'
+
+const kept = 16 // states
+
+const all = new WeakMap() // by app
+
+// statesOf returns the states of a page.
+export function statesOf(app) {
+  if (!all.has(app)) all.set(app, new States(app))
+  return all.get(app)
+}
+
+class States {
+  constructor(app) {
+    this.app = app
+    this.held = new Map() // by place, the last used one last
+  }
+
+  // get resolves to the state of a session at n. Whoever asks for a state that
+  // is on its way gets the same.
+  get(session, n) {
+    const place = `${n} ${session}`
+    let state = this.held.get(place)
+    this.held.delete(place)
+    state ??= this.#load(session, n)
+    this.held.set(place, state)
+    state.catch(() => this.held.get(place) === state && this.held.delete(place))
+    if (this.held.size > kept) this.held.delete(this.held.keys().next().value)
+    return state
+  }
+
+  async #load(session, n) {
+    const answer = await this.app.api.raw('GET', sessionPath(session, 'state'), { params: { at: n } })
+    return parse(await answer.text()).state
+  }
+
+  has(session, n) {
+    return this.held.has(`${n} ${session}`)
+  }
+}
+
+// Latest has one thing done at a time: of what is asked for meanwhile, the last
+// one is done next.
+export class Latest {
+  #do
+  #next
+  #busy = false
+
+  constructor(act) {
+    this.#do = act
+  }
+
+  ask(what) {
+    this.#next = { what }
+    if (!this.#busy) this.#go()
+  }
+
+  async #go() {
+    this.#busy = true
+    while (this.#next) {
+      const { what } = this.#next
+      this.#next = undefined
+      await this.#do(what, () => this.#next === undefined)
+    }
+    this.#busy = false
+  }
+}
+
+// sessionsOf returns the sessions of a state's tree, the root first, children
+// beneath their parents.
+export function sessionsOf(tree) {
+  const found = []
+  const children = Object.values(tree.children ?? {})
+  const add = (s, depth) => {
+    if (found.some((f) => f.session === s)) return
+    found.push({ session: s, depth })
+    for (const c of children) if (c.child?.parentSessionId === s.sessionId) add(c, depth + 1)
+  }
+  add(tree, 0)
+  for (const c of children) add(c, 1) // whose parent is not there
+  return found
+}
+
+// agentOf returns a session of a tree, or undefined.
+export const agentOf = (tree, id) => (tree.sessionId === id ? tree : Object.values(tree.children ?? {}).find((c) => c.sessionId === id))
