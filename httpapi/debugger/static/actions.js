@@ -75,7 +75,7 @@ export function mount(element, app) {
     rollback.textContent = before && n ? `Roll back to #${n}…` : 'Roll back…'
     past.hidden = !before
     if (before) {
-      put(past, `You look at #${n}. What is done here is done to the session as it is now, #${app.head}; only a fork and a rollback are about #${n}. `,
+      put(past, `You look at #${n}. Actions are on the session as it is now, #${app.head}; only fork and rollback are about #${n}. `,
         h('button', { type: 'button', class: 'quiet', onclick: () => app.go({ at: null }) }, 'Go live'))
     }
   }
@@ -230,7 +230,7 @@ export function mount(element, app) {
       title: `Roll ${plain(session)} back to #${n}?`, label: `Roll back to #${n}`, danger: true,
       body: [h('ul', {},
         h('li', {}, `What the records behind #${n}, up to #${head}, have said is struck. They stay in the log and can be read, but count no more.`),
-        h('li', {}, lost > 0 ? `${number(lost)} of ${number(messages(today))} messages go` : 'No message goes', marks ? `, and ${number(marks)} ${marks === 1 ? 'checkpoint' : 'checkpoints'}.` : '.'),
+        h('li', {}, lost > 0 ? `${number(lost)} of ${number(messages(today))} messages ${lost === 1 ? 'goes' : 'go'}` : 'No message goes', marks ? `, and ${number(marks)} ${marks === 1 ? 'checkpoint' : 'checkpoints'}.` : '.'),
         h('li', {}, changes ? `The custom state is again what it was: ${number(changes)} ${changes === 1 ? 'value differs' : 'values differ'}.` : 'The custom state is the same there.'),
         now?.isExecuting ? h('li', {}, h('strong', {}, 'The run that is under way is stopped.')) : null,
         then.turn ? h('li', {}, 'A turn was open there: the session is interrupted, and goes on when you resume it.') : null,

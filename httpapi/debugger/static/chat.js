@@ -9,6 +9,7 @@ import { sessionPath } from './api.js'
 export function mount(element, app) {
   let sending = false
   let messageID = newID('msg') // the same until it was taken: a message that is sent again counts once
+  const title = h('h2', {})
   const agent = h('select', { 'data-test': 'chat-agent', 'aria-label': 'Agent', onchange: () => show() })
   const id = h('input', { 'data-test': 'chat-session', 'aria-label': 'Id of the new session', placeholder: 'session id: chosen for you', autocomplete: 'off', spellcheck: 'false', maxlength: 256 })
   const input = h('textarea', { rows: 3, 'data-test': 'chat-input', 'aria-label': 'Message', onkeydown: (e) => {
@@ -22,7 +23,7 @@ export function mount(element, app) {
   put(element, h('form', { class: 'chat', onsubmit: (e) => {
     e.preventDefault()
     send()
-  } }, h('header', { class: 'head' }, h('h2', {}, 'Chat'), agent), id, input, h('div', { class: 'row' }, hint, h('span', { class: 'grow' }), button), trouble))
+  } }, h('header', { class: 'head' }, title, agent), id, input, h('div', { class: 'row' }, hint, h('span', { class: 'grow' }), button), trouble))
 
   let agents = []
   async function load() {
@@ -42,6 +43,7 @@ export function mount(element, app) {
   function show() {
     const fresh = agent.value !== ''
     id.hidden = !fresh
+    title.textContent = app.session === null ? 'Begin a session' : 'Chat'
     input.placeholder = fresh ? `Begin a session with ${plain(agent.value)}` : 'Say something to this session'
     hint.textContent = fresh ? '' : app.at !== null && app.at < app.head ? `It goes to the session as it is now, not as it was at #${app.at}.` : ''
     button.disabled = sending || (app.session === null && !fresh)

@@ -76,7 +76,9 @@ export function mount(element, app) {
   const latest = new Latest(async (want, last) => {
     try {
       const found = await app.api.get('/compare', want)
-      if (last() && key() === keyOf(want)) put(body, comparison(app, found))
+      if (!last() || key() !== keyOf(want)) return
+      put(body, comparison(app, found))
+      element.dataset.ready = ''
     } catch (err) {
       if (last() && key() === keyOf(want)) put(body, h('div', { class: 'empty' }, failure(err), h('button', { type: 'button', onclick: () => { shown = ''; show() } }, 'Try again')))
     }
@@ -91,6 +93,7 @@ export function mount(element, app) {
       if (filled) put(element)
       filled = false
       shown = ''
+      delete element.dataset.ready
       return
     }
     if (!filled) {
@@ -100,7 +103,7 @@ export function mount(element, app) {
     if (app.at === null && !app.head) return // the head is not known yet
     if (shown === key()) return
     shown = key()
-    body.setAttribute('aria-busy', 'true')
+    delete element.dataset.ready
     put(body, h('p', { class: 'empty' }, 'Comparing…'))
     latest.ask(wanted())
   }

@@ -7,11 +7,13 @@ import { moment, number, plain } from './format.js'
 import { link, parse, prose, tree } from './json.js'
 import { sessionPath } from './api.js'
 
-// items returns what there is to show, in order: {key, build}. What has the same
-// key looks the same, but for what stands open.
+const GROUP = 40 // messages that are laid out together
+
+// items returns what there is to show, in order: {key, group, build}. What has
+// the same key looks the same, but for what stands open; groups rise.
 export function items(app, root, s) {
   const messages = s.messages ?? []
-  const out = []
+  const out = { list: [], push: (item) => out.list.push({ ...item, group }) }
   const answers = new Map() // of calls, by the assistant's message and the call
   const owner = ownersOf(messages, answers)
   const asides = new Map()
@@ -24,8 +26,10 @@ export function items(app, root, s) {
   }
   const struck = struckOf(root, s)
   let turn = 0
+  let group = 0
   beside(-1)
   messages.forEach((m, i) => {
+    group = Math.floor(i / GROUP)
     while (struck.length && struck[0].from < m.sequence) out.push(struckItem(app, root, struck.shift()))
     if (m.turn !== turn && m.role !== 'tool') {
       turn = m.turn
@@ -37,14 +41,18 @@ export function items(app, root, s) {
     const where = `${i} ${m.role} ${m.sequence}`
     out.push({
       key: `${where} ${calls.map((c) => `${c.status}${c.answer?.index ?? ''}`).join()}`,
-      build: () => (m.role === 'user' ? userMessage(app, m, i) : m.role === 'tool' ? answerOf(app, { m, index: i }, true) : assistantMessage(app, m, i, calls)),
+      build: () => (m.role === 'user' ? userMessage(app, s, m, i) : m.role === 'tool' ? answerOf(app, s, { m, index: i }, true) : assistantMessage(app, s, m, i, calls)),
     })
     beside(i)
   })
   for (const g of struck) out.push(struckItem(app, root, g))
   const step = s.turn?.step
   if (step && !step.recorded) out.push(partial(step))
-  return out
+  if (s.error) {
+    out.push({ key: `failed ${s.turnCount} ${s.error.code} ${s.error.message.length}`, build: () => h('div', { class: 'ended', role: 'note', 'data-test': 'failed' },
+      h('strong', { class: 'bad' }, 'The run failed'), h('span', { class: 'prose' }, plain(s.error.message)), s.error.code && h('code', { class: 'code' }, plain(s.error.code))) })
+  }
+  return out.list
 }
 
 // ownersOf finds for each tool message the assistant's message that asked.
@@ -99,40 +107,40 @@ export function place(app, sequence, label = `#${sequence}`) {
   return h('button', { type: 'button', class: 'place', title: `Go to record ${sequence}`, onclick: () => app.go({ at: sequence }) }, label)
 }
 
-function frame(app, m, index, kind, ...children) {
+function frame(agent, m, index, kind, ...children) {
   return h('article', {
-    class: ['message', m.role, kind], 'data-test': 'message', 'data-role': m.role, 'data-index': index, 'data-sequence': m.sequence,
+    class: ['message', m.role, kind], 'data-test': 'message', 'data-role': m.role, 'data-index': index, 'data-sequence': m.sequence, 'data-agent': agent,
   }, ...children)
 }
 
 const byline = (app, m, ...more) => h('header', {}, ...more, h('span', { class: 'grow' }), h('time', { title: moment(m.timestamp) }, moment(m.timestamp).slice(11)), place(app, m.sequence))
 
-function userMessage(app, m, index) {
+function userMessage(app, s, m, index) {
   const hidden = m.metadata?.hidden === true
   const body = [
     m.content ? prose(m.content, { class: 'prose' }) : null,
     (m.files ?? []).map((f) => fileOf(f)),
     m.metadata && !hidden ? h('div', { class: 'note' }, tree(m.metadata, { open: 0, name: 'metadata' })) : null,
   ]
-  return frame(app, m, index, hidden && 'hidden-message',
+  return frame(s.sessionId, m, index, hidden && 'hidden-message',
     byline(app, m, h('strong', {}, hidden ? 'Hidden message' : 'User'), hidden && chip(`for the model only${m.metadata.helix ? `: ${plain(m.metadata.helix)}` : ''}`, 'muted'),
       m.messageId && h('code', { class: 'muted' }, plain(m.messageId))),
     body)
 }
 
-function assistantMessage(app, m, index, calls) {
+function assistantMessage(app, s, m, index, calls) {
   const parts = m.parts?.length ? m.parts : [{ text: m.content }]
-  return frame(app, m, index, null,
+  return frame(s.sessionId, m, index, null,
     byline(app, m, h('strong', {}, 'Assistant'), m.step ? h('span', { class: 'muted' }, `step ${m.step}`) : null,
       m.stopReason && !['end_turn', 'tool_use', 'stop'].includes(m.stopReason) && chip(m.stopReason, 'warn')),
-    parts.map((p) => part(app, p, calls)))
+    parts.map((p) => part(app, s, p, calls)))
 }
 
-function part(app, p, calls) {
+function part(app, s, p, calls) {
   return [
     p.reasoning ? reasoning(p.reasoning) : null,
     p.text ? prose(p.text) : null,
-    p.toolCall ? callCard(app, calls.find((c) => c.toolCallId === p.toolCall.toolCallId)) : null,
+    p.toolCall ? callCard(app, s, calls.find((c) => c.toolCallId === p.toolCall.toolCallId)) : null,
     p.source ? sourceOf(p.source) : null,
     p.file ? fileOf(p.file) : null,
   ]
@@ -142,7 +150,7 @@ function reasoning(text, ...more) {
   return h('details', { class: 'reasoning', open: true }, h('summary', {}, 'Reasoning'), prose(text), ...more)
 }
 
-function callCard(app, c) {
+function callCard(app, s, c) {
   const isChild = c.toolName.startsWith('subagent__')
   return h('section', { class: 'call', 'data-test': 'call', 'data-call': plain(c.toolCallId), 'data-status': c.status },
     h('header', {},
@@ -154,7 +162,7 @@ function callCard(app, c) {
       h('code', { class: 'muted id', title: 'the call' }, plain(c.toolCallId))),
     h('div', { class: 'io' }, h('span', { class: 'label' }, 'in'), tree(c.arguments, { open: 1 })),
     c.call?.pending && waits(c.call),
-    c.answer && answerOf(app, c.answer, false))
+    c.answer && answerOf(app, s, c.answer, false))
 }
 
 // waits tells what an open call waits for, or has waited for.
@@ -167,8 +175,8 @@ function waits(call) {
     said?.reason ? ` “${plain(said.reason)}”` : ''))
 }
 
-function answerOf(app, { m, index }, alone) {
-  return frame(app, m, index, m.error ? 'failed-call' : null,
+function answerOf(app, s, { m, index }, alone) {
+  return frame(s.sessionId, m, index, m.error ? 'failed-call' : null,
     alone ? byline(app, m, h('strong', {}, 'Tool'), h('code', {}, plain(m.toolName))) : null,
     m.denial && h('div', { class: 'io' }, h('span', { class: 'label bad' }, 'denied'), prose(m.denial.reason || 'without a reason')),
     m.error && h('div', { class: 'io' }, h('span', { class: 'label bad' }, 'error'),
@@ -309,14 +317,16 @@ async function readStruck(app, session, g) {
   })
   const blocks = []
   let count = 0
+  let whole = false
   for (const text of (await answer.text()).split('\n')) {
     if (!text) continue
     const r = parse(text)
     if (!strikes(g.ranges, r)) continue
     count++
     const [kind, said, of] = contents[r.type]?.(r.data) ?? []
+    const last = whole ? undefined : blocks.at(-1)
+    whole = !kind && !r.call // a record of another sort ends what was said
     if (!kind) continue
-    const last = blocks.at(-1)
     if (last && last.kind === kind && last.of === of) last.text += said
     else blocks.push({ kind, of, text: said, sequence: r.sequence })
   }

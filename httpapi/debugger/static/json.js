@@ -140,6 +140,8 @@ function node(name, value, path, open, marks) {
   if (!isContainer(value) || (Object.keys(value).length === 0 && !gone.length)) return h('div', props, label, leaf(value))
   const keys = Object.keys(value)
   const list = Array.isArray(value)
+  const short = !gone.length && !marks.within.has(at) && inline(value, keys)
+  if (short) return h('div', props, label, short)
   const box = h('details', props, h('summary', {}, label, h('span', { class: 'brief' }, outline(value, keys))))
   let built = false
   const build = () => {
@@ -168,6 +170,16 @@ function node(name, value, path, open, marks) {
     box.open = true
   }
   return box
+}
+
+const narrow = 64 // what takes no more characters stands in one line
+
+// inline returns a value in one line, if it is short and holds no others.
+function inline(value, keys) {
+  if (keys.length > 8 || keys.some((k) => isContainer(value[k]) && Object.keys(value[k]).length)) return null
+  if (JSON.stringify(value).length > narrow) return null
+  const [l, r] = Array.isArray(value) ? '[]' : '{}'
+  return [l, keys.map((k, i) => [i ? ', ' : '', Array.isArray(value) ? null : key(k), leaf(value[k])]), r]
 }
 
 // outline says what a value holds while its members are not shown.

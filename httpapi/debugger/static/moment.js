@@ -13,12 +13,15 @@ import { sessionPath } from './api.js'
 import { Latest, agentOf, sessionsOf, statesOf } from './states.js'
 
 const REST_MS = 150 // the position rests: what takes a request more may be asked for
+const MOST_ROWS = 100 // of a list of checkpoints or runs
+const PRICED = 300 // messages of a session whose cost is asked for
 
 export function mount(element, app) {
   const states = statesOf(app)
   let shown = null // {session, n, root}
   let compared = 'checkpoint' // what the custom state is compared with
   let rest = 0
+  let atEnd = true // the conversation's end is in sight
 
   const label = h('strong', { class: 'mono', 'data-test': 'moment-position' })
   const what = h('span', { class: 'what' })
@@ -29,6 +32,7 @@ export function mount(element, app) {
   const switcher = h('div', { class: 'switch', role: 'group', 'aria-label': 'What is shown' }, ...[['conversation', 'Conversation'], ['facts', 'State']].map(([pane, name]) =>
     h('button', { type: 'button', class: 'quiet', 'data-pane': pane, 'data-test': `pane-${pane}`, onclick: () => choose(pane) }, name)))
   put(element, h('header', { class: 'head' }, h('span', { class: 'muted' }, 'At'), label, what, h('span', { class: 'grow' }), switcher), agents, trouble, h('div', { class: 'panes' }, list, facts))
+  list.addEventListener('scroll', () => { atEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 60 }, { passive: true })
   choose('conversation')
 
   function choose(pane) {
@@ -75,7 +79,7 @@ export function mount(element, app) {
     setText(label, `#${n}`)
     put(what, s && root.head ? heading(s) : '')
     put(agents, agentButtons(root, s))
-    const follows = top || list.scrollHeight - list.scrollTop - list.clientHeight < 60
+    const follows = top || atEnd
     if (s && root.head) sync(list, items(app, root, s))
     else put(list, h('p', { class: 'empty' }, root.head ? `The agent ${plain(app.agent)} had not begun at #${n}.` : 'Nothing had happened yet.'))
     mark(n)
@@ -109,12 +113,23 @@ export function mount(element, app) {
     list.querySelector(`[data-sequence="${n}"]`)?.classList.add('now')
   }
 
-  // Sections that were closed stay so.
-  const closed = new Set()
-  const section = (name, title, ...children) => h('details', {
-    class: 'section', open: !closed.has(name), 'data-section': name,
-    ontoggle: (e) => { e.target.open ? closed.delete(name) : closed.add(name) },
-  }, h('summary', {}, title), ...children)
+  // Sections stay open or closed as they were left. What a closed one holds is
+  // built when it is opened.
+  const open = new Map([['state', true], ['error', true], ['output', true], ['waiting', true], ['usage', true], ['provenance', true], ['parked', true]])
+  const section = (name, title, ...children) => {
+    const box = h('details', { class: 'section', 'data-section': name, open: open.get(name) ?? false }, h('summary', {}, title))
+    let built = false
+    const build = () => {
+      if (!built) box.append(h('div', {}, ...children.map((c) => (typeof c === 'function' ? c() : c))))
+      built = true
+    }
+    if (box.open) build()
+    box.addEventListener('toggle', () => {
+      open.set(name, box.open)
+      if (box.open) build()
+    })
+    return box
+  }
 
   const custom = h('div', { 'data-test': 'state-tree' })
   const changes = h('span', { class: 'muted' })
@@ -173,7 +188,7 @@ export function mount(element, app) {
   }
 
   const endOf = (s) => [
-    s.error && section('error', 'Why it failed', h('div', { class: 'io' }, s.error.code && h('code', { class: 'code' }, plain(s.error.code)), h('span', { class: 'bad prose' }, plain(s.error.message)))),
+    s.error && section('error', 'Why it failed', h('div', { class: 'why' }, s.error.code && h('code', { class: 'code' }, plain(s.error.code)), h('span', { class: 'bad prose' }, plain(s.error.message)))),
     s.output !== undefined && section('output', 'Output', tree(s.output, { open: 2 })),
   ]
 
@@ -204,11 +219,13 @@ export function mount(element, app) {
     const now = shown
     const key = `${now.session} ${now.n}`
     if (cost.dataset.of === key) return
+    if (sessionsOf(now.root).reduce((n, a) => n + (a.session.messages?.length ?? 0), 0) > PRICED) return setText(cost, 'see comparing')
     setText(cost, '…')
     let text = 'no prices'
     try {
-      const told = await app.api.get(sessionPath(now.session, 'diff'), { from: now.n, to: now.n ? 0 : undefined })
-      if (told.cost !== undefined && told.cost !== null) text = money(Math.abs(told.cost.usd ?? told.cost))
+      const told = await app.api.get(sessionPath(now.session, 'diff'), { from: 0, to: now.n })
+      if (typeof told.cost === 'number') text = money(told.cost)
+      cost.title = told.unpriced?.length ? `Without a price: ${told.unpriced.map(plain).join(', ')}` : ''
     } catch (err) {
       text = 'not known'
       cost.title = err.message
@@ -229,20 +246,20 @@ export function mount(element, app) {
       root.userId && fact('user', plain(root.userId)),
       root.tags?.length ? fact('tags', root.tags.map((t) => [chip(t, 'muted'), ' '])) : null,
       root.metadata && fact('metadata', tree(root.metadata, { open: 1 })),
-      root.claim?.node && fact('driven by', h('code', {}, plain(root.claim.node))))
+      root.claim?.node && fact('claimed by', h('code', {}, plain(root.claim.node))))
   }
 
-  const rows = (s, list, of) => h('div', { class: 'rows' }, list.slice(-200).reverse().map(of))
+  const rows = (list, of) => () => h('div', { class: 'rows' }, list.slice(-MOST_ROWS).reverse().map(of), list.length > MOST_ROWS ? h('p', { class: 'muted' }, `and ${number(list.length - MOST_ROWS)} before`) : null)
 
-  const checkpoints = (s) => s.checkpoints?.length ? section('checkpoints', `Checkpoints (${s.checkpoints.length})`, rows(s, s.checkpoints, (c) => h('div', { class: 'io' },
+  const checkpoints = (s) => s.checkpoints?.length ? section('checkpoints', `Checkpoints (${s.checkpoints.length})`, rows(s.checkpoints, (c) => h('div', { class: 'io' },
     place(app, c.streamSequence), h('span', {}, `step ${c.stepCount}, ${number(c.messageCount)} messages`), h('span', { class: 'grow' }), h('time', { class: 'muted' }, timeOf(c.timestamp).slice(11))))) : null
 
-  const runs = (s) => s.runs?.length ? section('runs', `Runs (${s.runs.length})`, rows(s, s.runs, (r) => h('div', { class: ['io', r.struck && 'gone'] },
+  const runs = (s) => s.runs?.length ? section('runs', `Runs (${s.runs.length})`, rows(s.runs, (r) => h('div', { class: ['io', r.struck && 'gone'] },
     place(app, r.startSequence || 1, `#${r.startSequence}`), chip(r.struck ? 'rolled back' : r.status, { running: 'live', completed: 'good', failed: 'bad' }[r.status]),
     h('span', { class: 'muted' }, `${r.mode}, ${r.stepCount} ${r.stepCount === 1 ? 'step' : 'steps'}${r.claims > 1 ? `, claimed ${r.claims} times` : ''}`),
     h('span', { class: 'grow' }), h('span', { class: 'muted' }, duration(r.completedAt - r.startedAt))))) : null
 
-  const parked = (root) => root.parked?.length ? section('parked', `Records that could not be used (${root.parked.length})`, rows(root, root.parked, (p) => h('div', { class: 'io' },
+  const parked = (root) => root.parked?.length ? section('parked', `Records that could not be used (${root.parked.length})`, rows(root.parked, (p) => h('div', { class: 'io' },
     place(app, p.sequence), h('code', {}, plain(p.type)), h('span', {}, plain(p.reason))))) : null
 
   app.on('session', () => {
@@ -272,24 +289,39 @@ export function mount(element, app) {
   want()
 }
 
-// sync makes the children of an element those of a list of items: those of a
-// key that is there are left as they are.
+// sync makes an element show a list of items, in their groups: what has a key
+// that is there is left as it is.
 function sync(element, list) {
-  const old = element.items ?? new Map()
+  const groups = Map.groupBy(list, (item) => item.group)
+  reconcile(element, [...groups.keys()], () => h('div', { class: 'group' }), (box, group) => {
+    const items = groups.get(group)
+    const seen = new Set()
+    const keys = items.map(({ key }, i) => {
+      const own = seen.has(key) ? `${key} ${i}` : key
+      seen.add(own)
+      return own
+    })
+    reconcile(box, keys, (_, i) => items[i].build())
+  })
+}
+
+// reconcile makes the children of an element those of some keys.
+function reconcile(element, keys, build, then = () => {}) {
+  const old = element.byKey ?? new Map()
   const now = new Map()
   let next = element.firstChild
-  for (const { key, build } of list) {
-    let at = key
-    while (now.has(at)) at += '+'
-    const child = (old.get(at)?.parentNode === element && old.get(at)) || build()
-    now.set(at, child)
+  keys.forEach((key, i) => {
+    const had = old.get(key)
+    const child = had?.parentNode === element ? had : build(key, i)
+    now.set(key, child)
+    then(child, key)
     if (child === next) next = next.nextSibling
     else element.insertBefore(child, next)
-  }
+  })
   while (next) {
     const gone = next
     next = next.nextSibling
     gone.remove()
   }
-  element.items = now
+  element.byKey = now
 }

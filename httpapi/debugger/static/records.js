@@ -85,6 +85,7 @@ export function mount(element, app) {
   const opened = new Set() // sequences whose payload is shown
   function show(n, records, marks) {
     put(trouble)
+    element.dataset.at = n
     put(types, [...new Set(records.map((r) => r.type))].sort().map((t) => h('option', { value: t })))
     const several = (app.timeline?.lanes ?? []).length > 1
     const current = records.filter((r) => r.sequence <= n).at(-1)?.sequence
@@ -138,6 +139,7 @@ export function mount(element, app) {
 
   app.on('session', () => {
     opened.clear()
+    delete element.dataset.at
     put(list)
     put(trouble)
     count.textContent = ''
@@ -157,6 +159,7 @@ export function mount(element, app) {
     put(agents, h('option', { value: '' }, 'all agents'), all.map((l) => h('option', { value: l.sessionId }, plain(l.agentType || l.sessionId))))
     agents.value = filter.agent = all.some((l) => l.sessionId === filter.agent) ? filter.agent : ''
   }
+  lanes()
   soon()
 }
 

@@ -4,7 +4,10 @@
 import { sessionPath } from './api.js'
 import { parse } from './json.js'
 
-const kept = 16 // states
+// How much is kept: so many states, and so many characters of them, but two in
+// any case.
+const KEPT = 16
+const KEPT_CHARACTERS = 8e6
 
 const all = new WeakMap() // by app
 
@@ -24,18 +27,30 @@ class States {
   // is on its way gets the same.
   get(session, n) {
     const place = `${n} ${session}`
-    let state = this.held.get(place)
+    const entry = this.held.get(place) ?? this.#load(session, n)
     this.held.delete(place)
-    state ??= this.#load(session, n)
-    this.held.set(place, state)
-    state.catch(() => this.held.get(place) === state && this.held.delete(place))
-    if (this.held.size > kept) this.held.delete(this.held.keys().next().value)
-    return state
+    this.held.set(place, entry)
+    entry.state.then(() => this.#shrink(), () => this.held.get(place) === entry && this.held.delete(place))
+    return entry.state
   }
 
-  async #load(session, n) {
-    const answer = await this.app.api.raw('GET', sessionPath(session, 'state'), { params: { at: n } })
-    return parse(await answer.text()).state
+  #load(session, n) {
+    const entry = { size: 0 }
+    entry.state = this.app.api.raw('GET', sessionPath(session, 'state'), { params: { at: n } }).then((answer) => answer.text()).then((text) => {
+      entry.size = text.length
+      return parse(text).state
+    })
+    return entry
+  }
+
+  #shrink() {
+    let size = 0
+    for (const entry of this.held.values()) size += entry.size
+    for (const [place, entry] of this.held) {
+      if (this.held.size <= 2 || (this.held.size <= KEPT && size <= KEPT_CHARACTERS)) return
+      size -= entry.size
+      this.held.delete(place)
+    }
   }
 
   has(session, n) {
