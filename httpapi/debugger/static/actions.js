@@ -16,7 +16,7 @@ export function mount(element, app) {
   let now = null // the session's summary
   const cards = new Map() // of waiting calls, by id: what is typed in them stays
 
-  const status = h('span', { 'data-test': 'session-status' })
+  const status = h('span', { 'data-test': 'run-status' })
   const past = h('p', { class: 'past', hidden: true })
   const waiting = h('div', { class: 'cards' })
   const said = h('div', { 'aria-live': 'polite' })

@@ -23,7 +23,7 @@ export function mount(element, app) {
   put(element, h('form', { class: 'chat', onsubmit: (e) => {
     e.preventDefault()
     send()
-  } }, h('header', { class: 'head' }, title, agent), id, input, h('div', { class: 'row' }, hint, h('span', { class: 'grow' }), button), trouble))
+  } }, h('header', { class: 'head' }, title, agent), id, input, h('div', { class: 'foot' }, hint, h('span', { class: 'grow' }), button), trouble))
 
   let agents = []
   async function load() {

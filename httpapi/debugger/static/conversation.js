@@ -3,7 +3,7 @@
 // something was struck.
 
 import { h } from './dom.js'
-import { moment, number, plain } from './format.js'
+import { duration, moment, number, plain } from './format.js'
 import { link, parse, prose, tree } from './json.js'
 import { sessionPath } from './api.js'
 
@@ -166,13 +166,11 @@ function callCard(app, s, c) {
 }
 
 // waits tells what an open call waits for, or has waited for.
-function waits(call) {
-  const said = call.answer
-  return h('div', { class: 'io' }, h('span', { class: 'label' }, 'wait'), h('span', {},
-    `since ${moment(call.pending.createdAt)}`,
-    call.pending.deadline ? `, until ${moment(call.pending.deadline)}` : '',
-    said ? ` · answered ${moment(said.submittedAt)}: ${said.kind}${said.kind === 'approval-response' ? (said.approved ? ', approved' : ', not approved') : ''}` : '',
-    said?.reason ? ` “${plain(said.reason)}”` : ''))
+function waits({ pending, answer }) {
+  const verdict = answer && { 'approval-response': answer.approved ? 'approved' : 'denied', timeout: 'the deadline has passed', abandoned: 'the user went on without it' }[answer.kind]
+  return h('div', { class: 'io' }, h('span', { class: 'label' }, 'wait'), answer
+    ? h('span', { title: moment(answer.submittedAt) }, `${duration(answer.submittedAt - pending.createdAt)}, then ${verdict ?? 'answered'}`, answer.reason ? [': ', h('q', { class: 'prose' }, plain(answer.reason))] : '')
+    : h('span', {}, `since ${moment(pending.createdAt).slice(11)}`, pending.deadline ? `, until ${moment(pending.deadline).slice(11)}` : ''))
 }
 
 function answerOf(app, s, { m, index }, alone) {

@@ -29,8 +29,8 @@ export function mount(element, app) {
   const agents = h('div', { class: 'agents', role: 'group', 'aria-label': 'Agents of the session' })
   const list = h('div', { class: 'messages', role: 'log', 'aria-live': 'off', 'aria-label': 'Conversation', tabindex: '0' })
   const facts = h('div', { class: 'facts', tabindex: '0', 'aria-label': 'State' })
-  const switcher = h('div', { class: 'switch', role: 'group', 'aria-label': 'What is shown' }, ...[['conversation', 'Conversation'], ['facts', 'State']].map(([pane, name]) =>
-    h('button', { type: 'button', class: 'quiet', 'data-pane': pane, 'data-test': `pane-${pane}`, onclick: () => choose(pane) }, name)))
+  const switcher = h('div', { class: 'switch pane-choice', role: 'group', 'aria-label': 'What is shown' }, ...[['conversation', 'Conversation'], ['facts', 'State']].map(([pane, name]) =>
+    h('button', { type: 'button', 'data-pane': pane, 'data-test': `pane-${pane}`, onclick: () => choose(pane) }, name)))
   put(element, h('header', { class: 'head' }, h('span', { class: 'muted' }, 'At'), label, what, h('span', { class: 'grow' }), switcher), agents, trouble, h('div', { class: 'panes' }, list, facts))
   list.addEventListener('scroll', () => { atEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 60 }, { passive: true })
   choose('conversation')
@@ -135,7 +135,7 @@ export function mount(element, app) {
   const changes = h('span', { class: 'muted' })
   const basis = h('select', { 'aria-label': 'Compare the state with', onchange: () => { compared = basis.value; renderState(); rested() } },
     ...[['checkpoint', 'last checkpoint'], ['commit', 'last commit'], ['record', 'record before'], ['none', 'nothing']].map(([v, t]) => h('option', { value: v }, t)))
-  const stateSection = section('state', 'State', h('div', { class: 'row' }, changes, h('span', { class: 'grow' }), h('label', { class: 'muted' }, 'since ', basis)), custom)
+  const stateSection = section('state', 'State', h('div', { class: 'foot' }, changes, h('span', { class: 'grow' }), basis), custom)
   const others = h('div', {})
   const cost = h('span', { 'data-test': 'usage-cost' })
   put(facts, stateSection, others)
@@ -249,7 +249,7 @@ export function mount(element, app) {
       root.claim?.node && fact('claimed by', h('code', {}, plain(root.claim.node))))
   }
 
-  const rows = (list, of) => () => h('div', { class: 'rows' }, list.slice(-MOST_ROWS).reverse().map(of), list.length > MOST_ROWS ? h('p', { class: 'muted' }, `and ${number(list.length - MOST_ROWS)} before`) : null)
+  const rows = (list, of) => () => h('div', { class: 'entries' }, list.slice(-MOST_ROWS).reverse().map(of), list.length > MOST_ROWS ? h('p', { class: 'muted' }, `and ${number(list.length - MOST_ROWS)} before`) : null)
 
   const checkpoints = (s) => s.checkpoints?.length ? section('checkpoints', `Checkpoints (${s.checkpoints.length})`, rows(s.checkpoints, (c) => h('div', { class: 'io' },
     place(app, c.streamSequence), h('span', {}, `step ${c.stepCount}, ${number(c.messageCount)} messages`), h('span', { class: 'grow' }), h('time', { class: 'muted' }, timeOf(c.timestamp).slice(11))))) : null

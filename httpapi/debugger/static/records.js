@@ -25,7 +25,7 @@ export function mount(element, app) {
     return node
   }
   const agents = control('agent', h('select', {}))
-  const filters = h('div', { class: 'filters' },
+  const filters = h('div', { class: 'by' },
     control('kind', h('select', {}, h('option', { value: '' }, 'all kinds'), h('option', { value: 'chunk' }, 'chunks'), h('option', { value: 'fact' }, 'facts'))),
     control('type', h('input', { placeholder: 'type', list: 'record-types', spellcheck: 'false' })), types, agents,
     control('call', h('input', { placeholder: 'call', spellcheck: 'false' })))
