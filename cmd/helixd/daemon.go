@@ -41,13 +41,15 @@ type daemon struct {
 	models       *sqlite.Models // nil: this node keeps none
 	notify       *notifier      // nil: nobody is told of reloads
 	reloader     *reloader
+	fill         []func(context.Context, eventlog.Log)
 	closers      []func()
 }
 
 // startDaemon starts what the configuration says. What it started is stopped
-// again if it fails.
-func startDaemon(ctx context.Context, c *config.Config, agents []agentloop.Agent, openNATS bool, log *slog.Logger) (*daemon, error) {
-	d := &daemon{}
+// again if it fails. fill puts into the log what has to be there before anybody
+// asks.
+func startDaemon(ctx context.Context, c *config.Config, agents []agentloop.Agent, openNATS bool, log *slog.Logger, fill ...func(context.Context, eventlog.Log)) (*daemon, error) {
+	d := &daemon{fill: fill}
 	if err := d.start(ctx, c, agents, openNATS, log); err != nil {
 		d.close()
 		return nil, err
@@ -89,6 +91,9 @@ func (d *daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 	}
 	d.onClose(func() { store.Close() })
 	d.info = store.Info()
+	for _, fill := range d.fill {
+		fill(ctx, store)
+	}
 	switch d.info.Durability {
 	case eventlog.DurabilityUnknown, eventlog.DurabilityMemory:
 		log.Warn("durability is "+string(d.info.Durability)+": "+d.info.Durability.Survives(), "backend", d.info.Backend)

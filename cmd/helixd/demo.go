@@ -43,7 +43,7 @@ func demoAgents() []agentloop.Agent {
 			}}, opts),
 			OutputSchema: json.RawMessage(`{"type":"object","properties":{"steps":{"type":"array","items":{"type":"string"}}},"required":["steps"]}`),
 		},
-	}, waitingAgents(opts)...)
+	}, append(waitingAgents(opts), incidentAgents(opts)...)...)
 }
 
 func weatherScript() []scripted.Turn {

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"time"
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/eventlog"
 )
 
 // devNATSListen is where dev takes NATS clients if the port is free.
@@ -22,6 +24,7 @@ func (c devCmd) Run(p *process) error {
 		return err
 	}
 	var agents []agentloop.Agent
+	var fill []func(context.Context, eventlog.Log)
 	if c.Config != "" {
 		if agents, err = agentsOf(cfg); err != nil {
 			return err
@@ -30,6 +33,13 @@ func (c devCmd) Run(p *process) error {
 		agents, cfg.DrainTimeout = demoAgents(), 0 // nobody waits for it
 		if cfg.Chat.DefaultAgent == "" {
 			cfg.Chat.DefaultAgent = demoAgent
+		}
+		if cfg.NATS.URL == "" { // else the log is somebody's
+			fill = append(fill, func(ctx context.Context, log eventlog.Log) {
+				if err := importIncident(ctx, log, cfg.DataDir); err != nil {
+					p.log.Warn("the demo session can't be imported", "session", incidentSession, "error", err)
+				}
+			})
 		}
 	}
 	if !cfg.Auth.Configured() {
@@ -47,7 +57,7 @@ func (c devCmd) Run(p *process) error {
 	if err := checkListen(cfg, false, p.log); err != nil {
 		return err
 	}
-	d, err := startDaemon(p.ctx, cfg, agents, true, p.log)
+	d, err := startDaemon(p.ctx, cfg, agents, true, p.log, fill...)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,154 @@
+package integration_test
+
+import (
+	"bytes"
+	"flag"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream"
+)
+
+// incidentFile is what `helixd dev` imports.
+const incidentFile = "../cmd/helixd/incident.ndjson"
+
+var recordIncident = flag.Bool("record-incident", false, "write "+incidentFile+" anew")
+
+// hesitation is how long the person takes to approve, when it is recorded.
+const hesitation = 6 * time.Second
+
+// incident has two nodes play the session demo-incident, of which the first is killed in
+// mid-sentence, and returns the records and the state at the other one.
+func incident(t *testing.T) (records []byte, state map[string]any) {
+	t.Helper()
+	url := newServer(t, "outside", nil).ClientURL()
+	var nodes []*daemon
+	for range 2 {
+		n := newDaemon(t, "dev", "--nats-url", url, "--data-dir", filepath.Join(t.TempDir(), "data"))
+		n.start()
+		nodes = append(nodes, n)
+	}
+	log := openLog(t, connect(t, url), &jetstream.Options{Existing: true})
+	const session = "demo-incident"
+	_, none := nodes[0].get("/sessions/" + session)
+	require.Equal(t, "NOT_FOUND", none["code"], "a deployment of others is left alone")
+
+	status, answer := nodes[0].post("/start", map[string]any{
+		"sessionId": session, "agentType": "refunds", "userId": "grace", "tags": []string{"incident"},
+		"message": "Booking B-2041, the double room in Lisbon: my card was charged twice, 42.50 euros each. Please give one of them back.",
+	})
+	require.Equal(t, http.StatusOK, status, "%v", answer)
+	require.Eventually(t, func() bool {
+		said := ""
+		for r, err := range log.Read(t.Context(), session, 0, 0) {
+			if err == nil && r.Type == "text_delta" {
+				said += string(r.Payload)
+			}
+		}
+		return strings.Contains(said, "working")
+	}, 2*time.Minute, time.Millisecond)
+	nodes[0].kill()
+
+	survivor := nodes[1]
+	comes := func(want string) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			_, s := survivor.get("/status?sessionId=" + session)
+			return s["status"] == want
+		}, 2*time.Minute, 5*time.Millisecond, want)
+	}
+	comes("paused")
+	_, summary := survivor.get("/sessions/" + session)
+	pending := summary["pendingToolCalls"].([]any)
+	require.Len(t, pending, 1)
+	if *recordIncident {
+		<-time.After(hesitation)
+	}
+	status, answer = survivor.post("/submit-tool-result", map[string]any{
+		"sessionId": session, "kind": "approval-response", "toolCallId": pending[0].(map[string]any)["toolCallId"],
+		"approved": true, "reason": "Charged twice, go ahead.",
+	})
+	require.Equal(t, http.StatusOK, status, "%v", answer)
+	status, answer = survivor.post("/resume", map[string]any{"sessionId": session})
+	require.Equal(t, http.StatusOK, status, "%v", answer)
+	comes("failed")
+	require.Len(t, claimants(t, log, session), 3, "a run, taken over, and the one that was resumed")
+
+	resp, err := client.Get(survivor.url + "/sessions/" + session + "/records?dead=1")
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	require.Equal(t, http.StatusOK, resp.StatusCode)
+	records, err = io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	return records, sessionState(survivor, session)
+}
+
+func sessionState(d *daemon, session string) map[string]any {
+	_, answer := d.get("/sessions/" + session + "/state")
+	return answer["state"].(map[string]any)
+}
+
+// What `helixd dev` shows as demo-incident is what two nodes do today. With
+// -record-incident it is recorded.
+func TestTheDemoIncidentIsReal(t *testing.T) {
+	t.Parallel() // most of it is waiting
+	records, played := incident(t)
+	if *recordIncident {
+		require.NoError(t, os.WriteFile(incidentFile, records, 0o644))
+		return // the daemon that was built holds the one before
+	}
+	embedded, err := os.ReadFile(incidentFile)
+	require.NoError(t, err)
+	struck := 0
+	for line := range bytes.Lines(embedded) {
+		r, err := eventlog.ParseRecord(bytes.TrimSpace(line))
+		require.NoError(t, err)
+		if r.Type == "truncated" {
+			struck++
+		}
+	}
+	require.Equal(t, 1, struck)
+
+	d := newDaemon(t, "dev", "--data-dir", filepath.Join(t.TempDir(), "data"), "--nats-listen", freeAddress(t))
+	d.start()
+	shown := sessionState(d, "demo-incident")
+	require.JSONEq(t, outcome(t, played), outcome(t, shown))
+	require.Equal(t, "failed", shown["status"])
+}
+
+// The demo session is imported once: its owner may erase it, and has none beside
+// agents of their own.
+func TestDevImportsTheDemoIncidentOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	d := newDaemon(t, "dev", "--data-dir", filepath.Join(dir, "data"), "--nats-listen", freeAddress(t))
+	d.start()
+	records := d.records("demo-incident")
+	require.NotEmpty(t, records)
+	require.EqualValues(t, 1, records[0].Sequence, "the documentation names its sequences")
+	require.EqualValues(t, len(records), records[len(records)-1].Sequence)
+	d.stop()
+	d.start()
+	require.Equal(t, records, d.records("demo-incident"))
+
+	require.Contains(t, helixd(t, "erase", "demo-incident", "--yes", "--server", d.url), "demo-incident")
+	d.stop()
+	d.start()
+	status, _ := d.get("/sessions/demo-incident")
+	require.Equal(t, http.StatusNotFound, status)
+
+	config := filepath.Join(dir, "helix.yaml")
+	require.NoError(t, os.WriteFile(config, []byte("agents: {own: {model: {provider: scripted, script: [{text: Hello.}]}}}\n"), 0o600))
+	own := newDaemon(t, "dev", "--config", config, "--data-dir", filepath.Join(dir, "own"), "--nats-listen", freeAddress(t))
+	own.start()
+	status, _ = own.get("/sessions/demo-incident")
+	require.Equal(t, http.StatusNotFound, status)
+}
