@@ -27,7 +27,8 @@ var groups = []kong.Group{
 var examples = map[string][]string{
 	"dev":      {"helixd dev", "helixd dev --config helix.yaml"},
 	"serve":    {"helixd serve --config helix.yaml", "helixd serve --config helix.yaml --listen 0.0.0.0:8080 --log-format json"},
-	"tail":     {"helixd tail my-session"},
+	"tail":     {"helixd tail my-session", "helixd tail my-session --from 120 --lines"},
+	"replay":   {"helixd replay my-session --speed 2", "helixd replay my-session --from 20 --to 80 --speed 0"},
 	"sessions": {"helixd sessions", "helixd sessions --json"},
 	"runs":     {"helixd runs"},
 	"usage":    {"helixd usage"},

@@ -132,7 +132,7 @@ func show(p *process, f sourceFlags, path string, q url.Values, answer any, tabl
 	}
 	defer body.Close()
 	if f.JSON {
-		return copyAll(p.stdout, body)
+		return copyAll(p.json(), body)
 	}
 	if err := json.NewDecoder(body).Decode(answer); err != nil {
 		return err
@@ -179,19 +179,6 @@ func row(w io.Writer, cells ...any) {
 		}
 	}
 	fmt.Fprintln(w, strings.Join(texts, "\t"))
-}
-
-// printable is a text on one line, without what a terminal obeys.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case !unicode.IsPrint(r):
-			return unicode.ReplacementChar
-		}
-		return r
-	}, s)
 }
 
 // clock is a time, UTC.

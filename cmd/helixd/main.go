@@ -27,6 +27,7 @@ type cli struct {
 	Parked   parkedCmd   `cmd:"" group:"look" help:"List the records that could not be used."`
 	State    stateCmd    `cmd:"" group:"look" help:"Show a session's folded state."`
 	Records  recordsCmd  `cmd:"" group:"look" help:"Show a session's records with their envelopes."`
+	Replay   replayCmd   `cmd:"" group:"look" help:"Show a session's stream again, at the pace of its records."`
 	Append   appendCmd   `cmd:"" group:"change" help:"Append chunks of an outside producer to a session."`
 	Export   exportCmd   `cmd:"" group:"look" help:"Write all records of a session, one a line, for import elsewhere."`
 	Import   importCmd   `cmd:"" group:"change" help:"Make a new session of exported records."`

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -34,13 +33,13 @@ func (c stateCmd) Run(p *process) error {
 	}
 	defer body.Close()
 	if c.JSON {
-		return copyAll(p.stdout, body)
+		return copyAll(p.json(), body)
 	}
 	var answer json.RawMessage
 	if err := json.NewDecoder(body).Decode(&answer); err != nil {
 		return err
 	}
-	enc := json.NewEncoder(p.stdout)
+	enc := json.NewEncoder(&jsonWriter{w: p.stdout})
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
 	return enc.Encode(answer)
@@ -73,7 +72,7 @@ func (c recordsCmd) Run(p *process) error {
 	}
 	defer body.Close()
 	if c.JSON {
-		return copyAll(p.stdout, body)
+		return copyAll(p.json(), body)
 	}
 	for in := lines(body); ; {
 		if !in.Scan() {
@@ -89,63 +88,6 @@ func (c recordsCmd) Run(p *process) error {
 	}
 }
 
-type tailCmd struct {
-	sourceFlags
-	Session string `arg:"" help:"Session id."`
-	From    uint64 `help:"Only chunks behind this sequence."`
-}
-
-func (c tailCmd) Run(p *process) error {
-	s, err := c.open(p.ctx)
-	if err != nil {
-		return err
-	}
-	defer s.close()
-	q := url.Values{"sessionId": {c.Session}, "fromSequence": {strconv.FormatUint(c.From, 10)}}
-	body, err := s.get(p.ctx, "/sse?"+q.Encode(), http.Header{"Accept": {"text/event-stream"}})
-	if err != nil {
-		return err
-	}
-	defer body.Close()
-	for in := lines(body); in.Scan(); {
-		data, ok := strings.CutPrefix(in.Text(), "data: ")
-		if !ok {
-			continue
-		}
-		ended, err := c.print(p.stdout, data)
-		if err != nil || ended {
-			return err
-		}
-	}
-	if p.ctx.Err() != nil {
-		return p.ctx.Err()
-	}
-	return fmt.Errorf("the connection was lost; go on with --from")
-}
-
-// print shows an event and reports whether it is the last.
-func (c tailCmd) print(w io.Writer, data string) (ended bool, err error) {
-	var event struct {
-		Type, Error, Status string
-		Chunk               json.RawMessage
-		Sequence            uint64
-	}
-	if err := json.Unmarshal([]byte(data), &event); err != nil {
-		return false, err
-	}
-	switch {
-	case c.JSON:
-		_, err = fmt.Fprintln(w, data)
-	case event.Type == "chunk":
-		_, err = fmt.Fprintln(w, recordLine(event.Sequence, "chunk", event.Chunk))
-	case event.Type == "error":
-		_, err = fmt.Fprintf(w, "failed: %q\n", event.Error)
-	default:
-		_, err = fmt.Fprintln(w, strings.TrimSpace("ended "+event.Status))
-	}
-	return event.Type != "chunk", err
-}
-
 // recordLine is a record in one line: sequence, kind, type, and the payload
 // without what every record of the kind has.
 func recordLine(seq uint64, kind string, payload json.RawMessage) string {
@@ -153,7 +95,8 @@ func recordLine(seq uint64, kind string, payload json.RawMessage) string {
 	if json.Unmarshal(payload, &fields) != nil {
 		return fmt.Sprintf("%8d  %-5s  %q", seq, kind, payload) // it may hold what a terminal obeys
 	}
-	typ := strings.Trim(string(fields["type"]), `"`)
+	var typ string
+	_ = json.Unmarshal(fields["type"], &typ) // "" if it has none
 	common := []string{"type", "timestamp", "sessionId"}
 	if kind == string(eventlog.KindChunk) {
 		common = []string{"type", "timestamp", "agentId", "agentType"}
@@ -162,7 +105,7 @@ func recordLine(seq uint64, kind string, payload json.RawMessage) string {
 		delete(fields, name)
 	}
 	rest, _ := json.Marshal(fields)
-	return fmt.Sprintf("%8d  %-5s  %-22s %s", seq, kind, typ, rest)
+	return fmt.Sprintf("%8d  %-5s  %-22s %s", seq, printable(kind), printable(typ), printableJSON(rest))
 }
 
 // escapeID is a session id as a path segment; "." and ".." would mean other

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// replayCmd shows again what a session's stream has told, at the pace at which
+// it was recorded.
+type replayCmd struct {
+	storyFlags
+	Session  string        `arg:"" help:"Session id."`
+	From     uint64        `help:"Only chunks behind this sequence."`
+	To       *uint64       `help:"Only chunks up to this sequence; without it the head."`
+	Speed    float64       `help:"How many times as fast as it was recorded; 0: without any pause." default:"1"`
+	MaxPause time.Duration `help:"No pause is longer." default:"2s"`
+	SSE      bool          `name:"sse" help:"Print the server-sent events as they are."`
+}
+
+func (c replayCmd) Run(p *process) error {
+	if c.Speed < 0 {
+		return errors.New("--speed must not be negative")
+	}
+	s, err := c.open(p.ctx)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	err = c.play(p, s)
+	if p.ctx.Err() != nil {
+		return nil // whoever watched has seen enough
+	}
+	return err
+}
+
+// play shows what a replay sends.
+func (c replayCmd) play(p *process, s *source) error {
+	q := url.Values{
+		"from":     {strconv.FormatUint(c.From, 10)},
+		"speed":    {strconv.FormatFloat(c.Speed, 'f', -1, 64)},
+		"maxPause": {strconv.FormatInt(c.MaxPause.Milliseconds(), 10)},
+	}
+	if c.To != nil {
+		q.Set("to", strconv.FormatUint(*c.To, 10))
+	}
+	path := "/sessions/" + escapeID(c.Session) + "/replay?" + q.Encode()
+	if !c.SSE {
+		return c.stream(p, s, c.Session, path)
+	}
+	body, err := s.get(p.ctx, path, http.Header{"Accept": {"text/event-stream"}})
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	return copyAll(p.json(), body)
+}

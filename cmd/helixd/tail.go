@@ -1,0 +1,133 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// storyFlags say how a stream is shown.
+type storyFlags struct {
+	sourceFlags
+	colorFlags
+	Lines bool `help:"One chunk a line, with all that it holds."`
+}
+
+type tailCmd struct {
+	storyFlags
+	Session string `arg:"" help:"Session id."`
+	From    uint64 `help:"Only chunks behind this sequence."`
+}
+
+func (c tailCmd) Run(p *process) error {
+	s, err := c.open(p.ctx)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	q := url.Values{"sessionId": {c.Session}, "fromSequence": {strconv.FormatUint(c.From, 10)}}
+	return c.stream(p, s, c.Session, "/sse?"+q.Encode())
+}
+
+// stream shows the stream of a path until its last event.
+func (f storyFlags) stream(p *process, s *source, session, path string) error {
+	body, err := s.get(p.ctx, path, http.Header{"Accept": {"text/event-stream"}})
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	show := f.shown(p, session)
+	var at uint64
+	for e, err := range events(body) {
+		if err == nil {
+			err = show(e)
+		}
+		switch {
+		case err != nil:
+			return err
+		case e.Type != "chunk":
+			return nil
+		}
+		at = e.Sequence
+	}
+	if p.ctx.Err() != nil {
+		return p.ctx.Err()
+	}
+	return fmt.Errorf("the connection was lost; go on with --from %d", at)
+}
+
+// shown returns what shows an event.
+func (f storyFlags) shown(p *process, session string) func(streamEvent) error {
+	switch {
+	case f.JSON:
+		w := p.json()
+		return func(e streamEvent) error {
+			_, err := w.Write(append(e.raw, '\n'))
+			return err
+		}
+	case f.Lines:
+		return func(e streamEvent) error {
+			_, err := fmt.Fprintln(p.stdout, e.line())
+			return err
+		}
+	}
+	return newTranscript(p.stdout, f.paint(p), session).event
+}
+
+// streamEvent is an event of a stream. The last one is no chunk.
+type streamEvent struct {
+	Type, Error, Status string
+	Chunk               json.RawMessage
+	Sequence            uint64
+
+	raw []byte // its JSON
+}
+
+// events reads the events of a stream, until the connection ends or breaks.
+func events(body io.Reader) iter.Seq2[streamEvent, error] {
+	return func(yield func(streamEvent, error) bool) {
+		in := lines(body)
+		for in.Scan() {
+			data, ok := strings.CutPrefix(in.Text(), "data: ")
+			if !ok {
+				continue
+			}
+			e := streamEvent{raw: []byte(data)}
+			if err := json.Unmarshal(e.raw, &e); err != nil {
+				yield(e, fmt.Errorf("an event is no JSON: %w", err))
+				return
+			}
+			if !yield(e, nil) {
+				return
+			}
+		}
+		if err := in.Err(); errors.Is(err, bufio.ErrTooLong) {
+			yield(streamEvent{}, err)
+		}
+	}
+}
+
+// line is an event in a line.
+func (e streamEvent) line() string {
+	if e.Type == "chunk" {
+		return recordLine(e.Sequence, string(eventlog.KindChunk), e.Chunk)
+	}
+	return e.last()
+}
+
+// last is the last event in a line.
+func (e streamEvent) last() string {
+	if e.Type == "error" {
+		return "failed: " + strconv.Quote(e.Error)
+	}
+	return strings.TrimSpace("ended " + printable(e.Status))
+}
