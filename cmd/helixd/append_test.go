@@ -28,7 +28,7 @@ func newDaemon(t *testing.T) (log eventlog.Log, helixd func(stdin string, args .
 	require.NoError(t, err)
 	t.Cleanup(loop.Stop)
 	api, err := httpapi.New(httpapi.Options{
-		Log: log, Loop: loop, Auth: httpapi.BearerTokens([]httpapi.Token{{Token: "t", Operations: []string{"append", "records", "import"}, Sessions: []string{"*"}}}),
+		Log: log, Loop: loop, Auth: httpapi.BearerTokens([]httpapi.Token{{Token: "t", Operations: []string{"*"}, Sessions: []string{"*"}}}),
 	})
 	require.NoError(t, err)
 	srv := httptest.NewServer(api)

@@ -111,11 +111,16 @@ func list[T any](p *process, f listFlags, path string, q url.Values, header stri
 			line(w, item)
 		}
 	}, func() {
-		if page.HasMore {
-			fmt.Fprintf(p.stderr, "%d of %d are shown; --offset %d goes on\n", len(page.Items), page.Total, f.Offset+len(page.Items))
-		}
+		tellMore(p, page.Page, f.Offset)
 		tellFresh(p, page.Fresh)
 	})
+}
+
+// tellMore says how to see what is behind a page.
+func tellMore[T any](p *process, page httpapi.Page[T], offset int) {
+	if page.HasMore {
+		fmt.Fprintf(p.stderr, "%d of %d are shown; --offset %d goes on\n", len(page.Items), page.Total, offset+len(page.Items))
+	}
 }
 
 // show prints an answer, as it is or as a table. What else there is to say

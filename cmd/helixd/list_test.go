@@ -106,6 +106,16 @@ func TestListings(t *testing.T) {
 			notes: "2 of 9 are shown; --offset 2 goes on\nnot current: the read models are being made anew; sessions may be missing\n" +
 				"the read models do not get on: the disk is full\n",
 		},
+		"checkpoints": {
+			args: []string{"checkpoints", "s", "--offset", "1"},
+			answer: httpapi.Page[projector.Checkpoint]{Total: 3, HasMore: true, Items: []projector.Checkpoint{
+				{ID: "cp-1", RunID: "r", StepCount: 1, Status: projector.SessionActive, Timestamp: 1767225600000, MessageCount: 4, StreamSequence: 50},
+			}},
+			asked: "/sessions/s/checkpoints?limit=50&offset=1",
+			stdout: "CHECKPOINT  SEQUENCE  STEP  MESSAGES  STATUS  TIME                  RUN\n" +
+				"cp-1        50        1     4         active  2026-01-01T00:00:00Z  r\n",
+			notes: "1 of 3 are shown; --offset 2 goes on\n",
+		},
 		"parked": {
 			args:   []string{"parked", "--session", "s"},
 			answer: listing(current, readmodel.Parked{SessionID: "s", Sequence: 3, Type: "odd", Reason: "it can't be read", Stuck: true}),

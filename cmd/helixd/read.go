@@ -45,49 +45,6 @@ func (c stateCmd) Run(p *process) error {
 	return enc.Encode(answer)
 }
 
-type recordsCmd struct {
-	sourceFlags
-	Session string  `arg:"" help:"Session id."`
-	From    uint64  `help:"Only records behind this sequence."`
-	To      *uint64 `help:"Only records up to this sequence."`
-	Dead    bool    `help:"Also records that were struck."`
-}
-
-func (c recordsCmd) Run(p *process) error {
-	s, err := c.open(p.ctx)
-	if err != nil {
-		return err
-	}
-	defer s.close()
-	q := url.Values{"from": {strconv.FormatUint(c.From, 10)}}
-	if c.To != nil {
-		q.Set("to", strconv.FormatUint(*c.To, 10))
-	}
-	if c.Dead {
-		q.Set("dead", "1")
-	}
-	body, err := s.get(p.ctx, "/sessions/"+escapeID(c.Session)+"/records?"+q.Encode(), nil)
-	if err != nil {
-		return err
-	}
-	defer body.Close()
-	if c.JSON {
-		return copyAll(p.json(), body)
-	}
-	for in := lines(body); ; {
-		if !in.Scan() {
-			return in.Err()
-		}
-		var r eventlog.Record
-		if err := json.Unmarshal(in.Bytes(), &r); err != nil {
-			return err
-		}
-		if _, err := fmt.Fprintln(p.stdout, recordLine(r.Sequence, string(r.Kind), r.Payload)); err != nil {
-			return err
-		}
-	}
-}
-
 // recordLine is a record in one line: sequence, kind, type, and the payload
 // without what every record of the kind has.
 func recordLine(seq uint64, kind string, payload json.RawMessage) string {

@@ -14,7 +14,7 @@ type replayCmd struct {
 	storyFlags
 	Session  string        `arg:"" help:"Session id."`
 	From     uint64        `help:"Only chunks behind this sequence."`
-	To       *uint64       `help:"Only chunks up to this sequence; without it the head."`
+	To       *uint64       `help:"Only chunks up to this sequence; without it the head." placeholder:"N"`
 	Speed    float64       `help:"How many times as fast as it was recorded; 0: without any pause." default:"1"`
 	MaxPause time.Duration `help:"No pause is longer." default:"2s"`
 	SSE      bool          `name:"sse" help:"Print the server-sent events as they are."`

@@ -119,7 +119,7 @@ func (s *source) do(ctx context.Context, method, path string, header http.Header
 	if json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&problem) != nil || problem.Code == "" {
 		return nil, errors.New(resp.Status)
 	}
-	return nil, fmt.Errorf("%s (%s)", problem.Error, problem.Code)
+	return nil, fmt.Errorf("%s (%s)", printable(problem.Error), printable(problem.Code))
 }
 
 // maxLine is the longest line of an answer or of an input, in bytes.

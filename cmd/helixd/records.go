@@ -1,0 +1,92 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strconv"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+type recordsCmd struct {
+	sourceFlags
+	Session string   `arg:"" help:"Session id."`
+	From    uint64   `help:"Only records behind this sequence."`
+	To      *uint64  `help:"Only records up to this sequence." placeholder:"N"`
+	Dead    bool     `help:"Also records that were struck."`
+	Kind    string   `help:"Only records of this kind: chunk or fact."`
+	Type    []string `help:"Only records of this type; can be given several times."`
+	Agent   string   `help:"Only records of this session of the tree: the session itself, or one of its sub-agents'."`
+	RunID   string   `name:"run" help:"Only records of this run."`
+	Call    string   `help:"Only records of this tool call's execution."`
+	Follow  bool     `help:"Go on with what comes, until it is stopped; records that are struck later were shown."`
+}
+
+func (c recordsCmd) Run(p *process) error {
+	s, err := c.open(p.ctx)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	err = c.print(p, s)
+	if c.Follow && p.ctx.Err() != nil {
+		return nil // there is no other end
+	}
+	return err
+}
+
+func (c recordsCmd) query() url.Values {
+	q := given("kind", c.Kind, "agent", c.Agent, "run", c.RunID, "call", c.Call)
+	q.Set("from", strconv.FormatUint(c.From, 10))
+	if c.To != nil {
+		q.Set("to", strconv.FormatUint(*c.To, 10))
+	}
+	if c.Dead {
+		q.Set("dead", "1")
+	}
+	if c.Follow {
+		q.Set("follow", "1")
+	}
+	if len(c.Type) > 0 {
+		q["type"] = c.Type
+	}
+	return q
+}
+
+// print shows a record a line.
+func (c recordsCmd) print(p *process, s *source) error {
+	body, err := s.get(p.ctx, "/sessions/"+escapeID(c.Session)+"/records?"+c.query().Encode(), nil)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	if c.JSON && !c.Follow {
+		return copyAll(p.json(), body)
+	}
+	at := c.From
+	for in := lines(body); ; {
+		if !in.Scan() {
+			if c.Follow {
+				return fmt.Errorf("the connection was lost; go on with --from %d", at)
+			}
+			return in.Err()
+		}
+		if len(in.Bytes()) == 0 {
+			continue // a heartbeat
+		}
+		var r eventlog.Record
+		if err := json.Unmarshal(in.Bytes(), &r); err != nil {
+			return err
+		}
+		at = r.Sequence
+		if c.JSON {
+			_, err = fmt.Fprintf(p.json(), "%s\n", in.Bytes())
+		} else {
+			_, err = fmt.Fprintln(p.stdout, recordLine(r.Sequence, string(r.Kind), r.Payload))
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/httpapi/client"
+	"github.com/helixd/helixd/projector"
+)
+
+// A session is forked and taken back, and each command says what it has done.
+func TestForkAndRollback(t *testing.T) {
+	log, helixd := newDaemon(t)
+	_, err := helixd(chunkLines("s", 5), "append", "s", "--end")
+	require.NoError(t, err)
+
+	out, err := helixd("", "fork", "s", "--at", "3", "--as", "then")
+	require.NoError(t, err)
+	require.Equal(t, "then is what s was at 3\n", out)
+	out, err = helixd("", "fork", "s", "--as", "now", "--json")
+	require.NoError(t, err)
+	var forked client.Forked
+	require.NoError(t, json.Unmarshal([]byte(out), &forked))
+	require.Equal(t, "now", forked.SessionID)
+	require.EqualValues(t, 6, forked.FromSequence, "the head")
+	require.Equal(t, &projector.Fork{SessionID: "s", Sequence: 3}, folded(t, log, "then").ForkedFrom)
+
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"the beginning":        {[]string{"rollback", "s", "--to", "0", "--yes"}, "--to: there is nothing up to sequence 0"},
+		"no place":             {[]string{"rollback", "s", "--yes"}, "missing flags: --to=N or --checkpoint=ID"},
+		"two places":           {[]string{"rollback", "s", "--to", "1", "--checkpoint", "x", "--yes"}, "can't be used together"},
+		"no such checkpoint":   {[]string{"rollback", "s", "--checkpoint", "x", "--yes"}, "(NOT_FOUND)"},
+		"a place ahead":        {[]string{"rollback", "s", "--to", "99", "--yes"}, "(CURSOR_AHEAD)"},
+		"nobody to ask":        {[]string{"rollback", "s", "--to", "3"}, "there is nobody to ask: nothing has been changed"},
+		"a fork of nothing":    {[]string{"fork", "s", "--at", "0"}, "--at: there is nothing up to sequence 0"},
+		"a fork of two places": {[]string{"fork", "s", "--at", "1", "--message-index", "0"}, "can't be used together"},
+		"a fork over another":  {[]string{"fork", "s", "--at", "2", "--as", "then"}, "(SESSION_EXISTS)"},
+		"a fork of nobody":     {[]string{"fork", "nobody"}, "(NOT_FOUND)"},
+	} {
+		_, err := helixd("", c.args...)
+		require.ErrorContains(t, err, c.want, name)
+	}
+	require.Len(t, payloads(t, log, "s"), 6, "nothing has changed")
+
+	out, err = helixd("", "rollback", "s", "--to", "3", "--yes")
+	require.NoError(t, err)
+	require.Equal(t, "s is back at 3: what came behind it, up to 6, is struck\n", out)
+	head := folded(t, log, "s").Head
+	out, err = helixd("", "rollback", "s", "--to", "3", "--yes", "--json")
+	require.NoError(t, err)
+	var back client.RolledBack
+	require.NoError(t, json.Unmarshal([]byte(out), &back))
+	require.Equal(t, client.RolledBack{SessionID: "s", RolledBack: true, AfterSequence: 3, AtSequence: head}, back)
+}
+
+// Whoever can be asked is told what there is to lose.
+func TestRollbackAsks(t *testing.T) {
+	cmd := func(session string) rollbackCmd {
+		return rollbackCmd{Session: session, daemonFlags: daemonFlags{Server: "http://127.0.0.1:1"}, To: 3}
+	}
+	p := &process{ctx: t.Context(), stderr: new(bytes.Buffer)}
+	require.Equal(t, "Take s\ufffd[2J back to sequence 3?", cmd("s\x1b[2J").question(p), "a daemon that says nothing")
+	for said, want := range map[string]bool{"y\n": true, "Yes \n": true, "yes": true, "n\n": false, "\n": false, "": false, "yellow\n": false} {
+		var asked bytes.Buffer
+		p := &process{ctx: t.Context(), stdin: strings.NewReader(said), stderr: &asked}
+		require.Equal(t, want, confirmed(p, "Sure?"), "%q", said)
+		require.Equal(t, "Sure? [y/N] ", asked.String())
+	}
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	defer r.Close()
+	defer w.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.False(t, confirmed(&process{ctx: ctx, stdin: r, stderr: new(bytes.Buffer)}, "Sure?"), "stopped while it waits")
+}
