@@ -1,0 +1,249 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/projector"
+)
+
+type diffCmd struct {
+	sourceFlags
+	colorFlags
+	Session string `arg:"" help:"Session id."`
+	Range   string `arg:"" optional:"" default:".." help:"Sequences A..B, by default from before everything to the head."`
+	All     bool   `help:"Every change of the state, also where it only keeps accounts."`
+}
+
+func (c diffCmd) Run(p *process) error {
+	from, to, err := parseRange(c.Range)
+	if err != nil {
+		return err
+	}
+	s, err := c.open(p.ctx)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	q := url.Values{}
+	for name, n := range map[string]*uint64{"from": from, "to": to} {
+		if n != nil {
+			q.Set(name, strconv.FormatUint(*n, 10))
+		}
+	}
+	body, err := s.get(p.ctx, "/sessions/"+escapeID(c.Session)+"/diff?"+q.Encode(), nil)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	if c.JSON {
+		return copyAll(p.json(), io.MultiReader(body, strings.NewReader("\n")))
+	}
+	var d stateDiff
+	if err := json.NewDecoder(body).Decode(&d); err != nil {
+		return err
+	}
+	out := sheet{paint: c.paint(p)}
+	out.diff(c.Session, d, s.stateAt(p.ctx, c.Session, d.From), c.All)
+	_, err = io.WriteString(p.stdout, out.String())
+	return err
+}
+
+// stateDiff is what the daemon answers, with values as they are written.
+type stateDiff struct {
+	httpapi.StateDiff
+	Patch []eventlog.PatchOp `json:"patch"`
+}
+
+// stateAt returns a session's state for what was there before a change; nil if
+// it can't be had.
+func (s *source) stateAt(ctx context.Context, session string, at uint64) map[string]any {
+	body, err := s.get(ctx, "/sessions/"+escapeID(session)+"/state?at="+strconv.FormatUint(at, 10), nil)
+	if err != nil {
+		return nil
+	}
+	defer body.Close()
+	var answer struct{ State map[string]any }
+	in := json.NewDecoder(body)
+	in.UseNumber()
+	if in.Decode(&answer) != nil {
+		return nil
+	}
+	return answer.State
+}
+
+// sheet is a text in sections.
+type sheet struct {
+	strings.Builder
+	paint paint
+}
+
+func (r *sheet) section(title string) {
+	if r.Len() > 0 {
+		r.WriteByte('\n')
+	}
+	r.line(0, bold, title)
+}
+
+func (r *sheet) line(indent int, s style, text string) {
+	r.WriteString(strings.Repeat(" ", indent))
+	r.WriteString(r.paint.text(s, text))
+	r.WriteByte('\n')
+}
+
+// diff tells what has changed between two moments of a session.
+func (r *sheet) diff(session string, d stateDiff, earlier map[string]any, all bool) {
+	r.line(0, bold, fmt.Sprintf("%s, %d..%d", printable(session), d.From, d.To))
+	r.line(2, plain, strings.Join(spending(d.Spent), ", "))
+	if len(d.Messages) > 0 {
+		r.section("messages")
+		for _, m := range d.Messages {
+			r.message(m)
+		}
+	}
+	if len(d.ToolCalls) > 0 {
+		r.section("tool calls")
+		for _, c := range d.ToolCalls {
+			r.callChange(session, c)
+		}
+	}
+	var shown []eventlog.PatchOp
+	gone, rest := 0, 0
+	for _, op := range d.Patch {
+		switch {
+		case all || telling(op.Path):
+			shown = append(shown, op)
+		case op.Op == "remove" && strings.HasPrefix(op.Path, "/messages/"):
+			gone++
+		case strings.HasPrefix(op.Path, "/messages/") && d.From <= d.To: // told above
+		default:
+			rest++
+		}
+	}
+	if gone > 0 {
+		r.section("messages")
+		r.line(2, red, "- "+count(gone, "message"))
+	}
+	if len(shown) > 0 {
+		r.section("state")
+		for _, op := range shown {
+			r.operation(op, earlier)
+		}
+	}
+	if rest > 0 {
+		r.line(0, dim, fmt.Sprintf("\nand %s of what the state keeps for itself (--all)", count(rest, "change")))
+	}
+}
+
+// telling reports whether a place of the state says something of its own about
+// a session or a sub-agent's: what else changes only follows from it.
+func telling(path string) bool {
+	if rest, ok := strings.CutPrefix(path, "/children/"); ok {
+		_, path, _ = strings.Cut(rest, "/")
+		path = "/" + path
+	}
+	for _, name := range []string{"/customState", "/status", "/output", "/error"} {
+		if path == name || strings.HasPrefix(path, name+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// message tells a message, with its sequence and who speaks.
+func (r *sheet) message(m projector.Message) {
+	for i, line := range said(m) {
+		head := strings.Repeat(" ", indent)
+		if i == 0 {
+			head = r.paint.text(dim, fmt.Sprintf("%8d", m.Sequence)) + fmt.Sprintf("  %-11s", printable(string(m.Role)))
+		}
+		r.WriteString(strings.TrimRight(head+r.paint.text(line.style, line.text), " "))
+		r.WriteByte('\n')
+	}
+}
+
+// callChange tells how far a call has come.
+func (r *sheet) callChange(session string, c httpapi.CallChange) {
+	was, is := c.Before, c.After
+	if was == "" {
+		was = "none"
+	}
+	if is == "" {
+		is = "none"
+	}
+	words := spaced(c.ToolName, c.ToolCallID, string(was), "→", string(is), c.Error)
+	if c.Error == "" && len(c.Result) > 0 {
+		words += " " + value(c.Result)
+	}
+	if c.SessionID != session {
+		words = "[" + printable(c.SessionID) + "] " + words
+	}
+	s := plain
+	if c.After == httpapi.CallFailed {
+		s = red
+	}
+	r.line(2, s, words)
+}
+
+// operation tells a change of the state.
+func (r *sheet) operation(op eventlog.PatchOp, earlier any) {
+	was, known := valueAt(earlier, op.Path)
+	switch {
+	case op.Op == "add" && !known:
+		r.line(2, green, "+ "+printable(op.Path)+" "+value(op.Value))
+	case op.Op == "add", op.Op == "replace":
+		if !known {
+			was = "…"
+		}
+		r.line(2, yellow, "~ "+printable(op.Path)+" "+was+" → "+value(op.Value))
+	case op.Op == "remove":
+		r.line(2, red, strings.TrimRight("- "+printable(op.Path)+" "+was, " "))
+	default:
+		r.line(2, yellow, "~ "+operations([]eventlog.PatchOp{op}))
+	}
+}
+
+// valueAt returns what a state has at a JSON Pointer, as JSON. It follows no
+// arrays: what precedes in a patch may have moved their elements.
+func valueAt(state any, pointer string) (text string, ok bool) {
+	for name := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
+		object, is := state.(map[string]any)
+		if !is {
+			return "", false
+		}
+		if state, is = object[strings.NewReplacer("~1", "/", "~0", "~").Replace(name)]; !is {
+			return "", false
+		}
+	}
+	var raw bytes.Buffer
+	enc := json.NewEncoder(&raw)
+	enc.SetEscapeHTML(false)
+	if enc.Encode(state) != nil {
+		return "", false
+	}
+	return value(bytes.TrimSpace(raw.Bytes())), true
+}
+
+// spending tells what was used, in a few words.
+func spending(s httpapi.Spent) []string {
+	words := []string{(time.Duration(s.DurationMs) * time.Millisecond).String()}
+	if s.Usage != (eventlog.TokenUsage{}) {
+		words = append(words, fmt.Sprintf("%d tokens in, %d out", s.Usage.Prompt, s.Usage.Completion))
+	}
+	switch {
+	case s.Cost != nil:
+		words = append(words, fmt.Sprintf("%.4f USD", *s.Cost))
+	case len(s.Unpriced) > 0:
+		words = append(words, "no price of "+printable(strings.Join(s.Unpriced, ", ")))
+	}
+	return words
+}
