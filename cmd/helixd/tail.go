@@ -45,7 +45,8 @@ func (f storyFlags) stream(p *process, s *source, session, path string) error {
 		return err
 	}
 	defer body.Close()
-	show := f.shown(p, session)
+	show, done := f.shown(p, session)
+	defer done()
 	var at uint64
 	for e, err := range events(body) {
 		if err == nil {
@@ -65,22 +66,23 @@ func (f storyFlags) stream(p *process, s *source, session, path string) error {
 	return fmt.Errorf("the connection was lost; go on with --from %d", at)
 }
 
-// shown returns what shows an event.
-func (f storyFlags) shown(p *process, session string) func(streamEvent) error {
+// shown returns what shows an event, and what is to be called when no more come.
+func (f storyFlags) shown(p *process, session string) (show func(streamEvent) error, done func()) {
 	switch {
 	case f.JSON:
 		w := p.json()
 		return func(e streamEvent) error {
 			_, err := w.Write(append(e.raw, '\n'))
 			return err
-		}
+		}, func() {}
 	case f.Lines:
 		return func(e streamEvent) error {
 			_, err := fmt.Fprintln(p.stdout, e.line())
 			return err
-		}
+		}, func() {}
 	}
-	return newTranscript(p.stdout, f.paint(p), session).event
+	t := newTranscript(p.stdout, f.paint(p), session)
+	return t.event, t.close
 }
 
 // streamEvent is an event of a stream. The last one is no chunk.
@@ -126,8 +128,11 @@ func (e streamEvent) line() string {
 
 // last is the last event in a line.
 func (e streamEvent) last() string {
-	if e.Type == "error" {
+	switch {
+	case e.Type == "error":
 		return "failed: " + strconv.Quote(e.Error)
+	case e.Status == string(eventlog.StreamActive): // of a replay
+		return "goes on"
 	}
 	return strings.TrimSpace("ended " + printable(e.Status))
 }

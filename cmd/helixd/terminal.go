@@ -39,9 +39,9 @@ func printable(s string) string {
 	}, s)
 }
 
-// readable is printable for a text that keeps its lines.
+// readable is printable for a text that keeps its lines and what is indented.
 func readable(s string) string {
-	parts := strings.Split(strings.ReplaceAll(s, "\r\n", "\n"), "\n")
+	parts := strings.Split(strings.NewReplacer("\r\n", "\n", "\t", "    ").Replace(s), "\n")
 	for i := range parts {
 		parts[i] = printable(parts[i])
 	}
