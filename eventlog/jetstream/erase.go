@@ -167,8 +167,32 @@ func (l *Log) eraseSubject(ctx context.Context, stream, subject string, upTo uin
 		if at, err = l.firstFrom(ctx, stream, subject, at+1); err != nil || at == 0 || at > upTo {
 			return n, err
 		}
-		if err := l.secureDelete(ctx, stream, at); err != nil {
+		if err := l.overwrite(ctx, stream, at); err != nil {
 			return n, err
 		}
 	}
+}
+
+// overwrite is secureDelete in turn with all others of this node, and with a
+// pause behind it as long as it took: the store is locked while it rewrites a
+// block of up to 8 MiB, and appends shall wait for one such block, not for
+// those of all erasures under way.
+func (l *Log) overwrite(ctx context.Context, stream string, seq uint64) error {
+	select {
+	case l.erasing <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-l.erasing }()
+	began := time.Now()
+	if err := l.secureDelete(ctx, stream, seq); err != nil {
+		return err
+	}
+	pause := time.NewTimer(time.Since(began))
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+	case <-ctx.Done(): // the next one says so
+	}
+	return nil
 }

@@ -20,6 +20,10 @@ import (
 const (
 	// readWithin is how long readers may take to come to an end that is there.
 	readWithin = time.Minute
+	// eraseOneOf: one session of so many is erased. To overwrite a record is to
+	// rewrite its block of the log, up to 8 MiB: at one of eight a machine of two
+	// cores did little else.
+	eraseOneOf = 40
 	// rechecked is how many sessions are read again at the end.
 	rechecked = 500
 )
@@ -58,7 +62,7 @@ func (s *soak) close(l *ledger, r *rand.Rand) {
 		s.count(func(c *counts) { c.forks++ })
 		s.remember(kept{fork, forked})
 	}
-	if r.IntN(8) == 0 {
+	if r.IntN(eraseOneOf) == 0 {
 		if !s.erase(l.session) {
 			return
 		}

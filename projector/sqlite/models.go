@@ -29,8 +29,8 @@ type Options struct {
 	// Prices are what models' tokens cost, by model.
 	Prices map[string]readmodel.Price
 	// MaxFolds and MaxFoldBytes bound the folds that are kept in memory; 0:
-	// 20,000, and about 64 MiB. Sessions that stream at the same time should
-	// fit.
+	// 2,000, and about 64 MiB. Sessions that stream at the same time should
+	// fit; another's is folded again when it has news.
 	MaxFolds, MaxFoldBytes int
 	// Patience is how long a question waits for the rows to be current; 0:
 	// 2 s.
@@ -42,7 +42,7 @@ type Options struct {
 
 func (o Options) withDefaults() Options {
 	if o.MaxFolds <= 0 {
-		o.MaxFolds = 20_000
+		o.MaxFolds = 2_000
 	}
 	if o.MaxFoldBytes <= 0 {
 		o.MaxFoldBytes = 64 << 20
