@@ -80,6 +80,8 @@ func (w *fuzzWorld) check(target string, got fuzzAnswer) {
 		require.NoError(t, err)
 	case kind == "text/event-stream":
 		checkEvents(t, body)
+	case strings.HasPrefix(kind, "text/html"), strings.HasPrefix(kind, "text/css"), strings.HasPrefix(kind, "text/javascript"):
+		require.NotEmpty(t, got.Header().Get("Content-Security-Policy"), "a part of the debugger's page")
 	case strings.HasPrefix(kind, "text/plain; version=0.0.4"):
 		parser := expfmt.NewTextParser(model.UTF8Validation)
 		_, err := parser.TextToMetricFamilies(strings.NewReader(body))

@@ -31,7 +31,9 @@ func TestAToolLastsFromItsStartToItsResult(t *testing.T) {
 	s.turn("s", "st", "a", "b")
 	a := s.start("s", "a")
 	s.start("s", "b")
-	s.chunk("s", "a", func(b eventlog.Base) eventlog.Chunk { return &eventlog.CustomEvent{EventName: "half", Data: []byte(`1`), Base: b} })
+	s.chunk("s", "a", func(b eventlog.Base) eventlog.Chunk {
+		return &eventlog.CustomEvent{EventName: "half", Data: []byte(`1`), Base: b}
+	})
 	s.result("s", "st", "b", "it broke")
 	s.result("s", "st", "a", "")
 	end := s.chunk("s", "a", func(b eventlog.Base) eventlog.Chunk {
@@ -280,7 +282,9 @@ func TestWhatComesFromOutside(t *testing.T) {
 	t.Parallel()
 	s := new(story)
 	s.text("s", "a", "b")
-	s.chunk("s", "", func(b eventlog.Base) eventlog.Chunk { return &eventlog.CustomEvent{EventName: "e", Data: []byte(`1`), Base: b} })
+	s.chunk("s", "", func(b eventlog.Base) eventlog.Chunk {
+		return &eventlog.CustomEvent{EventName: "e", Data: []byte(`1`), Base: b}
+	})
 	s.fact("s", func(b eventlog.FactBase) eventlog.Fact {
 		return &eventlog.StreamEnd{StreamID: "s", Timestamp: b.Timestamp}
 	})
