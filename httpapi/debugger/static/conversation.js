@@ -152,13 +152,13 @@ function reasoning(text, ...more) {
 
 function callCard(app, s, c) {
   const isChild = c.toolName.startsWith('subagent__')
-  return h('section', { class: 'call', 'data-test': 'call', 'data-call': plain(c.toolCallId), 'data-status': c.status },
+  return h('section', { class: 'call', 'data-test': 'call', 'data-call': c.toolCallId, 'data-status': c.status },
     h('header', {},
       h('code', { class: 'tool-name' }, plain(isChild ? c.toolName.slice(10) : c.toolName)),
       isChild && h('span', { class: 'muted' }, 'sub-agent'),
       chip(c.status),
       h('span', { class: 'grow' }),
-      c.child && h('button', { type: 'button', class: 'quiet', onclick: () => selectAgent(app, c.child) }, 'Its conversation'),
+      c.child && h('button', { type: 'button', class: 'quiet', onclick: () => app.look(c.child) }, 'Its conversation'),
       h('code', { class: 'muted id', title: 'the call' }, plain(c.toolCallId))),
     h('div', { class: 'io' }, h('span', { class: 'label' }, 'in'), tree(c.arguments, { open: 1 })),
     c.call?.pending && waits(c.call),
@@ -209,7 +209,7 @@ function partial(step) {
         const caret = !p.closed && i === parts.length - 1 ? h('span', { class: 'caret', 'aria-hidden': 'true' }) : null
         switch (p.kind) {
           case 'reasoning': return reasoning(p.text, caret)
-          case 'tool_call': return h('section', { class: 'call', 'data-test': 'call', 'data-call': plain(p.callId), 'data-status': 'asking' },
+          case 'tool_call': return h('section', { class: 'call', 'data-test': 'call', 'data-call': p.callId, 'data-status': 'asking' },
             h('header', {}, h('code', { class: 'tool-name' }, plain(p.toolName)), chip(p.closed ? 'asked for' : 'being written', 'live')),
             h('pre', { class: 'arguments' }, plain(p.text), caret))
           case 'source': return p.source && sourceOf(p.source)
@@ -247,15 +247,9 @@ function aside(app, root, s, a) {
     }
   }
   if (a.session) {
-    return row(h('span', { class: 'label' }, 'asks'), h('button', { type: 'button', class: 'quiet', onclick: () => selectAgent(app, a.session) }, plain(a.session)), h('code', { class: 'muted' }, plain(a.callId)))
+    return row(h('span', { class: 'label' }, 'asks'), h('button', { type: 'button', class: 'quiet', onclick: () => app.look(a.session) }, plain(a.session)), h('code', { class: 'muted' }, plain(a.callId)))
   }
   return null
-}
-
-// selectAgent shows another session of the tree.
-export function selectAgent(app, id) {
-  app.agent = id
-  app.emit('agent')
 }
 
 // struckOf returns the ranges of a session that truncation has struck, those

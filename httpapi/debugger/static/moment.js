@@ -6,7 +6,7 @@
 
 import { h, put, setText } from './dom.js'
 import { duration, moment as timeOf, money, number, plain } from './format.js'
-import { chip, items, place, selectAgent } from './conversation.js'
+import { chip, items, place } from './conversation.js'
 import { diff, tree } from './json.js'
 import { failure } from './dialog.js'
 import { sessionPath } from './api.js'
@@ -29,7 +29,7 @@ export function mount(element, app) {
   const agents = h('div', { class: 'agents', role: 'group', 'aria-label': 'Agents of the session' })
   const list = h('div', { class: 'messages', role: 'log', 'aria-live': 'off', 'aria-label': 'Conversation', tabindex: '0' })
   const facts = h('div', { class: 'facts', tabindex: '0', 'aria-label': 'State' })
-  const switcher = h('div', { class: 'switch pane-choice', role: 'group', 'aria-label': 'What is shown' }, ...[['conversation', 'Conversation'], ['facts', 'State']].map(([pane, name]) =>
+  const switcher = h('div', { class: 'pane-choice', role: 'group', 'aria-label': 'What is shown' }, ...[['conversation', 'Conversation'], ['facts', 'State']].map(([pane, name]) =>
     h('button', { type: 'button', 'data-pane': pane, 'data-test': `pane-${pane}`, onclick: () => choose(pane) }, name)))
   put(element, h('header', { class: 'head' }, h('span', { class: 'muted' }, 'At'), label, what, h('span', { class: 'grow' }), switcher), agents, trouble, h('div', { class: 'panes' }, list, facts))
   list.addEventListener('scroll', () => { atEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 60 }, { passive: true })
@@ -102,8 +102,8 @@ export function mount(element, app) {
     }
     if (lanes.size < 2) return null
     return [...lanes.values()].map(({ session: a, depth, later }) => h('button', {
-      type: 'button', class: ['quiet', later && 'later'], 'aria-pressed': String(a.sessionId === s?.sessionId), 'data-test': 'agent', 'data-session': plain(a.sessionId),
-      title: plain(a.sessionId) + (later ? ', later' : ''), onclick: () => selectAgent(app, a.sessionId),
+      type: 'button', class: ['quiet', later && 'later'], 'aria-pressed': String(a.sessionId === s?.sessionId), 'data-test': 'agent', 'data-session': a.sessionId,
+      title: plain(a.sessionId) + (later ? ', later' : ''), onclick: () => app.look(a.sessionId),
     }, depth ? '↳ '.repeat(Math.min(depth, 3)) : '', plain(a.agentType || a.sessionId)))
   }
 
@@ -195,7 +195,7 @@ export function mount(element, app) {
   function waiting(root) {
     const calls = sessionsOf(root).flatMap(({ session: s }) => (s.turn?.step?.calls ?? []).filter((c) => !c.done && c.pending).map((c) => ({ s, c })))
     if (!calls.length) return null
-    return section('waiting', `Waiting calls (${calls.length})`, calls.map(({ s, c }) => h('div', { class: 'io', 'data-test': 'moment-pending', 'data-call': plain(c.toolCallId) },
+    return section('waiting', `Waiting calls (${calls.length})`, calls.map(({ s, c }) => h('div', { class: 'io', 'data-test': 'moment-pending', 'data-call': c.toolCallId },
       h('code', { class: 'tool-name' }, plain(c.toolName)), chip(c.answer ? 'answered' : { approval: 'approval', client: 'client tool', child: 'sub-agent' }[c.pending.kind] ?? c.pending.kind),
       s !== root && h('span', { class: 'muted' }, plain(s.agentType)), h('span', { class: 'muted' }, `since ${timeOf(c.pending.createdAt)}`))))
   }
@@ -238,11 +238,11 @@ export function mount(element, app) {
   function provenance(root, s) {
     const from = root.forkedFrom
     if (!from && !s.child && !root.userId && !root.tags?.length && !root.claim) return null
-    const fact = (name, ...value) => h('div', { class: 'fact' }, h('span', { class: 'muted' }, name), h('span', {}, ...value))
+    const fact = (name, ...value) => h('div', { class: 'about' }, h('span', { class: 'muted' }, name), h('span', {}, ...value))
     return section('provenance', 'Where it comes from',
       from && fact('forked from', h('button', { type: 'button', class: 'place', 'data-test': 'forked-from', onclick: () => app.go({ session: from.sessionId, at: from.sequence }) }, `${plain(from.sessionId)} #${from.sequence}`)),
       from?.edits && fact('edited', tree(from.edits, { open: 1 })),
-      s.child && fact('called by', h('button', { type: 'button', class: 'place', onclick: () => selectAgent(app, s.child.parentSessionId) }, plain(s.child.parentSessionId)), ' ', h('code', {}, plain(s.child.callId))),
+      s.child && fact('called by', h('button', { type: 'button', class: 'place', onclick: () => app.look(s.child.parentSessionId) }, plain(s.child.parentSessionId)), ' ', h('code', {}, plain(s.child.callId))),
       root.userId && fact('user', plain(root.userId)),
       root.tags?.length ? fact('tags', root.tags.map((t) => [chip(t, 'muted'), ' '])) : null,
       root.metadata && fact('metadata', tree(root.metadata, { open: 1 })),
@@ -264,7 +264,6 @@ export function mount(element, app) {
 
   app.on('session', () => {
     shown = null
-    app.agent = null
     stateShown = ''
     trouble.hidden = true
     delete element.dataset.at
