@@ -7,7 +7,8 @@ import { moment as timeOf, number, plain } from './format.js'
 import { chip } from './conversation.js'
 import { ask, failure } from './dialog.js'
 import { compareForm } from './compare.js'
-import { diff, parse, tree } from './json.js'
+import { diff, tree } from './json.js'
+import { parse } from './exact.js'
 import { sessionPath } from './api.js'
 import { Latest, sessionsOf, statesOf } from './states.js'
 
@@ -33,7 +34,7 @@ export function mount(element, app) {
 
   const latest = new Latest(async (session) => {
     try {
-      const got = parse(await (await app.api.raw('GET', sessionPath(session))).text()) // a person decides about what stands there, to the last digit
+      const got = await app.api.get(sessionPath(session))
       if (app.session !== session) return
       now = got
     } catch {
@@ -170,7 +171,7 @@ export function mount(element, app) {
     const read = () => {
       if (failed.checked) return input.value.trim() || undefined
       try {
-        return JSON.parse(input.value)
+        return parse(input.value)
       } catch {
         return undefined
       }
@@ -180,7 +181,7 @@ export function mount(element, app) {
       let wrong = ''
       if (!failed.checked && input.value.trim()) {
         try {
-          JSON.parse(input.value)
+          parse(input.value)
         } catch (err) {
           wrong = `Not JSON yet: ${err.message}`
         }

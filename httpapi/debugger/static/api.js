@@ -1,6 +1,8 @@
 // The server's routes. The page lies where the server is mounted, and so do
 // they.
 
+import { parse } from './exact.js'
+
 const TOKEN = 'helixd-token'
 
 // Failure is an answer that refuses, or that never came: then its status is 0.
@@ -41,17 +43,19 @@ export function createAPI(onUnauthorized) {
     if (response.ok) return response
     let told = {}
     try {
-      told = await response.json()
+      told = parse(await response.text())
     } catch { /* what stands in front of the server may answer with anything */ }
     if (response.status === 401 && used === token) onUnauthorized(Boolean(used))
     throw new Failure(told.error || `The server answered ${response.status}.`,
       { code: told.code, status: response.status, detail: told.detail, requestId: told.requestId })
   }
 
+  const read = async (response) => parse(await (await response).text())
+
   return {
-    get: async (path, params, signal) => (await ask('GET', path, { params, signal })).json(),
-    post: async (path, body, options) => (await ask('POST', path, { body: body ?? {}, ...options })).json(),
-    del: async (path, options) => (await ask('DELETE', path, options)).json(),
+    get: (path, params, signal) => read(ask('GET', path, { params, signal })),
+    post: (path, body, options) => read(ask('POST', path, { body: body ?? {}, ...options })),
+    del: (path, options) => read(ask('DELETE', path, options)),
 
     // ndjson calls onRecord with each line until the answer ends. It fails when
     // that breaks off.
@@ -71,9 +75,9 @@ export function createAPI(onUnauthorized) {
         if (part.done) break
         const lines = (rest + part.value).split('\n')
         rest = lines.pop()
-        for (const line of lines) if (line) onRecord(JSON.parse(line))
+        for (const line of lines) if (line) onRecord(parse(line))
       }
-      if (rest.trim()) onRecord(JSON.parse(rest))
+      if (rest.trim()) onRecord(parse(rest))
     },
 
     // raw is the response itself, for other kinds of answers.

@@ -4,7 +4,7 @@
 
 import { h } from './dom.js'
 import { duration, moment, number, plain } from './format.js'
-import { link, parse, prose, tree } from './json.js'
+import { link, prose, tree } from './json.js'
 import { sessionPath } from './api.js'
 
 const GROUP = 40 // messages that are laid out together
@@ -304,27 +304,22 @@ const contents = {
 
 // readStruck folds the records of a range into what there was to read.
 async function readStruck(app, session, g) {
-  const answer = await app.api.raw('GET', sessionPath(session, 'records'), {
-    params: { from: Math.max(0, g.from - 1), to: g.to, dead: 1, limit: mostStruck }, accept: 'application/x-ndjson',
-  })
   const blocks = []
   let count = 0
   let whole = false
-  for (const text of (await answer.text()).split('\n')) {
-    if (!text) continue
-    const r = parse(text)
-    if (!strikes(g.ranges, r)) continue
+  const params = { from: Math.max(0, g.from - 1), to: g.to, dead: 1, limit: mostStruck }
+  await app.api.ndjson(sessionPath(session, 'records'), params, (r) => {
+    if (!strikes(g.ranges, r)) return
     count++
     const [kind, said, of] = contents[r.type]?.(r.data) ?? []
     const last = whole ? undefined : blocks.at(-1)
     whole = !kind && !r.call // a record of another sort ends what was said
-    if (!kind) continue
+    if (!kind) return
     if (last && last.kind === kind && last.of === of) last.text += said
     else blocks.push({ kind, of, text: said, sequence: r.sequence })
-  }
-  const labels = { text: 'text', reasoning: 'reasoning', call: 'call', user: 'user', result: 'result' }
+  })
   return [
-    ...blocks.map((b) => h('div', { class: 'io' }, h('span', { class: 'label' }, labels[b.kind]), h('s', {}, prose(b.text)), place(app, b.sequence))),
+    ...blocks.map((b) => h('div', { class: 'io' }, h('span', { class: 'label' }, b.kind), h('s', {}, prose(b.text)), place(app, b.sequence))),
     h('p', { class: 'muted' }, `${number(count)} records${count ? '' : ': nothing that can be read'}. They are still in the log.`),
   ]
 }

@@ -4,29 +4,8 @@
 // document as text, with the characters shown that are not seen.
 
 import { h } from './dom.js'
+import { Exact } from './exact.js'
 import { line, number, plain } from './format.js'
-
-// Exact is a number that has more digits than the page can count with.
-class Exact {
-  constructor(source) {
-    this.source = source
-  }
-
-  toString() {
-    return this.source
-  }
-
-  toJSON() {
-    return JSON.rawJSON?.(this.source) ?? this.source
-  }
-}
-
-// parse reads JSON and keeps each number as it is written.
-export function parse(text) {
-  if (!/[:[,]\s*-?(?:[\d.]{16}|[\d.]+e)/i.test(text)) return JSON.parse(text)
-  return JSON.parse(text, (_, value, context) =>
-    typeof value === 'number' && context?.source !== undefined && String(value) !== context.source ? new Exact(context.source) : value)
-}
 
 // longest is how much of a text is shown before it is asked for, in characters.
 const longest = 4000

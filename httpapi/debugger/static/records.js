@@ -4,7 +4,7 @@ import { h, put } from './dom.js'
 import { line, moment as timeOf, number, plain } from './format.js'
 import { strikes } from './conversation.js'
 import { failure } from './dialog.js'
-import { parse, tree } from './json.js'
+import { tree } from './json.js'
 import { address } from './app.js'
 import { sessionPath } from './api.js'
 import { Latest } from './states.js'
@@ -53,8 +53,9 @@ export function mount(element, app) {
 
   async function read(session, params) {
     if (params.from && params.from >= app.head && app.head) return []
-    const answer = await app.api.raw('GET', sessionPath(session, 'records'), { params: { dead: 1, ...params }, accept: 'application/x-ndjson' })
-    return (await answer.text()).split('\n').filter(Boolean).map(parse)
+    const found = []
+    await app.api.ndjson(sessionPath(session, 'records'), { dead: 1, ...params }, (r) => found.push(r))
+    return found
   }
 
   // upTo returns the last records up to n. The log is read forwards: from

@@ -2,7 +2,7 @@
 // does not change, so a few of them are kept.
 
 import { sessionPath } from './api.js'
-import { parse } from './json.js'
+import { parse } from './exact.js'
 
 // How much is kept: so many states, and so many characters of them, but two in
 // any case.
