@@ -4,8 +4,8 @@ import { h, put } from './dom.js'
 import { duration, money, number, plain } from './format.js'
 import { chip } from './conversation.js'
 import { failure } from './dialog.js'
-import { prose, same, tree } from './json.js'
-import { Latest } from './states.js'
+import { diff, prose, same, tree } from './json.js'
+import { Latest, statesOf } from './states.js'
 
 // compareForm asks what is to be compared. Without a comparison it stands with
 // the actions.
@@ -42,7 +42,7 @@ export function compareForm(element, app) {
   // Unless somebody has typed something else: from the checkpoint before the
   // position to it; or what is compared.
   function fill() {
-    element.hidden = app.compareTo !== null && !element.dataset.always
+    element.hidden = app.compareTo !== null && !element.hasAttribute('data-always')
     const n = app.effectiveAt()
     const before = (app.timeline?.marks ?? []).filter((m) => m.kind === 'checkpoint' && m.sequence < n).at(-1)?.sequence ?? 0
     const is = app.compareTo ? [n, app.compareTo.at, app.compareTo.session === app.session ? '' : app.compareTo.session] : [before, n, '']
@@ -63,6 +63,7 @@ export function compareForm(element, app) {
 }
 
 export function mount(element, app) {
+  const states = statesOf(app)
   let shown = ''
   const form = h('div', { 'data-always': true })
   const body = h('div', { class: 'comparison' })
@@ -75,9 +76,9 @@ export function mount(element, app) {
 
   const latest = new Latest(async (want, last) => {
     try {
-      const found = await app.api.get('/compare', want)
+      const [found, before, after] = await Promise.all([app.api.get('/compare', want), states.get(want.a, want.aAt), states.get(want.b, want.bAt)])
       if (!last() || key() !== keyOf(want)) return
-      put(body, comparison(app, found))
+      put(body, comparison(app, found, before.customState, after.customState))
       element.dataset.ready = ''
     } catch (err) {
       if (last() && key() === keyOf(want)) put(body, h('div', { class: 'empty' }, failure(err), h('button', { type: 'button', onclick: () => { shown = ''; show() } }, 'Try again')))
@@ -114,16 +115,18 @@ export function mount(element, app) {
   show()
 }
 
-function comparison(app, { a, b, common = 0, patch = [], forkedFrom }) {
+function comparison(app, { a, b, common = 0, forkedFrom }, before, after) {
+  const changes = diff(before, after)
   const one = a.sessionId === b.sessionId
   const title = (side) => h('button', { type: 'button', class: 'place', title: 'Go there', onclick: () => app.go({ session: side.sessionId, at: side.sequence, compareTo: null }) },
     one ? `#${side.sequence}` : `${plain(side.sessionId)} #${side.sequence}`)
   return [
-    forkedFrom ? h('p', { class: 'muted pad' }, `Forked at ${plain(forkedFrom.sessionId ?? '')} #${forkedFrom.sequence}.`) : null,
+    forkedFrom ? h('p', { class: 'muted pad' }, `${plain((forkedFrom.sessionId === a.sessionId ? b : a).sessionId)} was forked from ${plain(forkedFrom.sessionId)} at #${forkedFrom.sequence}.`) : null,
     h('div', { class: 'sides titles' }, h('div', {}, title(a)), h('div', {}, title(b))),
     figures(a, b),
-    h('section', {}, h('h3', {}, `Custom state: ${patch.length ? `${number(patch.length)} ${patch.length === 1 ? 'difference' : 'differences'}` : 'the same'}`),
-      patch.length ? h('ul', { class: 'patch' }, patch.map(operation)) : null),
+    h('section', { 'data-test': 'diff-row', 'data-what': 'state', 'data-count': changes.length },
+      h('h3', {}, `Custom state: ${changes.length ? `${number(changes.length)} ${changes.length === 1 ? 'difference' : 'differences'}` : 'the same'}`),
+      tree(after ?? null, { changes, open: changes.length ? 1 : 0 })),
     calls(a, b),
     h('section', {}, h('h3', {}, 'Messages'), messages(a.messages ?? [], b.messages ?? [], common)),
   ]
@@ -148,10 +151,6 @@ function figures(a, b) {
       h('th', { scope: 'row' }, name), h('td', {}, show(x)), h('td', {}, show(y)), h('td', { class: 'muted' }, delta ? `${y > x ? '+' : '−'}${show(Math.abs(y - x))}` : ''))
   })))
 }
-
-const operation = (p) => h('li', { class: p.op, 'data-test': 'diff-row', 'data-what': 'state', 'data-path': p.path },
-  chip(p.op, { add: 'good', remove: 'bad' }[p.op] ?? 'warn'), h('code', {}, plain(p.path || '/')), p.from ? [' from ', h('code', {}, plain(p.from))] : null,
-  p.value === undefined ? null : tree(p.value, { open: 1 }))
 
 // calls tells which tool calls stand differently.
 function calls(a, b) {
