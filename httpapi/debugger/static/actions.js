@@ -70,8 +70,8 @@ export function mount(element, app) {
   function showPlace() {
     const n = app.effectiveAt()
     const before = app.at !== null && app.head > 0 && app.at < app.head
-    fork.disabled = !n
-    rollback.disabled = !before || !n
+    fork.disabled = !n || !now
+    rollback.disabled = !before || !n || !now
     fork.textContent = n ? `Fork at #${n}…` : 'Fork…'
     rollback.textContent = before && n ? `Roll back to #${n}…` : 'Roll back…'
     past.hidden = !before

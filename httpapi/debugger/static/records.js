@@ -130,7 +130,9 @@ export function mount(element, app) {
         await navigator.clipboard.writeText(to)
         copy.textContent = 'Copied'
       } catch {
-        prompt('The link', to)
+        const input = h('input', { readonly: true, value: to, 'aria-label': 'The link' })
+        copy.replaceWith(input)
+        input.select()
       }
     } }, 'Copy link')
     const fact = (name, value) => value && h('span', {}, h('span', { class: 'muted' }, `${name} `), h('code', {}, plain(value)), ' ')

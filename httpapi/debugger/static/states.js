@@ -79,7 +79,11 @@ export class Latest {
     while (this.#next) {
       const { what } = this.#next
       this.#next = undefined
-      await this.#do(what, () => this.#next === undefined)
+      try {
+        await this.#do(what, () => this.#next === undefined)
+      } catch (err) {
+        console.error(err) // what is asked for next is done all the same
+      }
     }
     this.#busy = false
   }
