@@ -83,6 +83,7 @@ export function mount(element, app) {
 
   // run has something done by a button, once at a time, and tells what went wrong.
   async function run(by, act) {
+    if (by.hasAttribute('aria-busy')) return
     by.setAttribute('aria-busy', 'true')
     put(said)
     try {

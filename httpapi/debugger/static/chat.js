@@ -45,7 +45,11 @@ export function mount(element, app) {
     id.hidden = !fresh
     title.textContent = app.session === null ? 'Begin a session' : 'Chat'
     input.placeholder = fresh ? `Begin a session with ${plain(agent.value)}` : 'Say something to this session'
-    hint.textContent = fresh ? '' : app.at !== null && app.at < app.head ? `It goes to the session as it is now, not as it was at #${app.at}.` : ''
+    const waits = app.timeline?.status === 'active' && app.timeline.streamStatus === 'paused'
+    hint.textContent = [
+      !fresh && app.at !== null && app.at < app.head ? `It goes to the session as it is now, not as it was at #${app.at}.` : '',
+      !fresh && waits ? 'The session waits: with a message it goes on without the answers.' : '',
+    ].filter(Boolean).join(' ')
     button.disabled = sending || (app.session === null && !fresh)
   }
 

@@ -92,6 +92,7 @@ export function mount(element, app) {
   function show() {
     if (!app.compareTo || app.session === null) {
       if (filled) put(element)
+      put(body)
       filled = false
       shown = ''
       delete element.dataset.ready
@@ -105,7 +106,7 @@ export function mount(element, app) {
     if (shown === key()) return
     shown = key()
     delete element.dataset.ready
-    put(body, h('p', { class: 'empty' }, 'Comparing…'))
+    if (!body.firstChild) put(body, h('p', { class: 'empty' }, 'Comparing…'))
     latest.ask(wanted())
   }
   compareForm(form, app)

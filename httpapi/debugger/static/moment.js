@@ -29,8 +29,9 @@ export function mount(element, app) {
   const agents = h('div', { class: 'agents', role: 'group', 'aria-label': 'Agents of the session' })
   const list = h('div', { class: 'messages', role: 'log', 'aria-live': 'off', 'aria-label': 'Conversation', tabindex: '0' })
   const facts = h('div', { class: 'facts', tabindex: '0', 'aria-label': 'State' })
+  const badge = h('span', { class: 'chip live', hidden: true, title: 'changes of the state' })
   const switcher = h('div', { class: 'pane-choice', role: 'group', 'aria-label': 'What is shown' }, ...[['conversation', 'Conversation'], ['facts', 'State']].map(([pane, name]) =>
-    h('button', { type: 'button', 'data-pane': pane, 'data-test': `pane-${pane}`, onclick: () => choose(pane) }, name)))
+    h('button', { type: 'button', 'data-pane': pane, 'data-test': `pane-${pane}`, onclick: () => choose(pane) }, name, pane === 'facts' && badge)))
   put(element, h('header', { class: 'head' }, h('span', { class: 'muted' }, 'At'), label, what, h('span', { class: 'grow' }), switcher), agents, trouble, h('div', { class: 'panes' }, list, facts))
   list.addEventListener('scroll', () => { atEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 60 }, { passive: true })
   choose('conversation')
@@ -51,14 +52,14 @@ export function mount(element, app) {
       trouble.hidden = false
       put(trouble, h('p', {}, `Record ${n} can't be shown. `), failure(err), h('button', { type: 'button', onclick: want }, 'Try again'))
     } finally {
-      delete element.dataset.loading
+      if (last()) delete element.dataset.loading
     }
   })
 
   function want() {
     const n = app.effectiveAt()
     if (app.session === null || (app.at === null && !app.head)) return
-    if (shown?.session === app.session && shown.n === n) return
+    if (shown?.session === app.session && shown.n === n && !('loading' in element.dataset)) return
     element.dataset.loading = n
     latest.ask({ session: app.session, n })
   }
@@ -174,6 +175,8 @@ export function mount(element, app) {
     // Before a session was there, nothing is a change to its first state.
     const list = old && old.customState !== undefined ? diff(old.customState, s.customState) : []
     setText(changes, !s || base === undefined ? '' : old === undefined ? '' : old.customState === undefined ? 'from its beginning' : `${list.length || 'no'} ${list.length === 1 ? 'change' : 'changes'} since #${base}`)
+    badge.hidden = list.length === 0
+    setText(badge, String(list.length))
     const is = JSON.stringify([s?.customState, list, base === undefined])
     if (is === stateShown) return
     stateShown = is
