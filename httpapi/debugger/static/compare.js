@@ -125,6 +125,7 @@ function comparison(app, { a, b, common = 0, forkedFrom }, before, after) {
     forkedFrom ? h('p', { class: 'muted pad' }, `${plain((forkedFrom.sessionId === a.sessionId ? b : a).sessionId)} was forked from ${plain(forkedFrom.sessionId)} at #${forkedFrom.sequence}.`) : null,
     h('div', { class: 'sides titles' }, h('div', {}, title(a)), h('div', {}, title(b))),
     figures(a, b),
+    steps(a.steps ?? [], b.steps ?? []),
     h('section', { 'data-test': 'diff-row', 'data-what': 'state', 'data-count': changes.length },
       h('h3', {}, `Custom state: ${changes.length ? `${number(changes.length)} ${changes.length === 1 ? 'difference' : 'differences'}` : 'the same'}`),
       tree(after ?? null, { changes, open: changes.length ? 1 : 0 })),
@@ -134,7 +135,7 @@ function comparison(app, { a, b, common = 0, forkedFrom }, before, after) {
 }
 
 function figures(a, b) {
-  const used = (of) => (s) => of(s.usage?.tokens ?? s.usage ?? {})
+  const used = (of) => (s) => of(s.usage ?? {})
   const rows = [
     ['status', (s) => s.status, plain],
     ['messages', (s) => s.messages?.length ?? 0, number],
@@ -142,7 +143,7 @@ function figures(a, b) {
     ['steps', (s) => s.steps?.length ?? 0, number],
     ['prompt tokens', used((t) => t.prompt ?? 0), number],
     ['completion tokens', used((t) => t.completion ?? 0), number],
-    ['cost', (s) => s.cost?.usd ?? s.cost, (v) => (v === undefined || v === null ? 'no prices' : money(v))],
+    ['cost', (s) => s.cost, (v) => (v === undefined || v === null ? 'no prices' : money(v))],
     ['time', (s) => s.durationMs, (v) => duration(v ?? 0)],
   ]
   return h('table', { class: 'figures' }, h('tbody', {}, rows.map(([name, of, show]) => {
@@ -153,19 +154,30 @@ function figures(a, b) {
   })))
 }
 
+// steps sets the steps beside each other, by turn and number.
+function steps(a, b) {
+  const key = (s) => `${s.turn}.${s.step}`
+  const [left, right] = [a, b].map((list) => new Map(list.map((s) => [key(s), s])))
+  const all = [...new Map([...a, ...b].map((s) => [key(s), s])).values()].sort((x, y) => x.turn - y.turn || x.step - y.step)
+  if (!all.length) return null
+  const cells = (s) => [h('td', {}, s ? duration(s.durationMs) : ''), h('td', { class: 'muted' }, s ? `${number((s.usage?.prompt ?? 0) + (s.usage?.completion ?? 0))} tokens` : '')]
+  return h('details', { class: 'steps' }, h('summary', {}, `Steps: ${number(a.length)} and ${number(b.length)}`), h('table', { class: 'figures' }, h('tbody', {}, all.map((s) =>
+    h('tr', {}, h('th', { scope: 'row' }, `turn ${s.turn}, step ${s.step}`), cells(left.get(key(s))), cells(right.get(key(s))))))))
+}
+
 // calls tells which tool calls stand differently.
 function calls(a, b) {
-  const key = (c) => `${c.sessionId === a.sessionId || c.sessionId === b.sessionId ? '' : c.sessionId ?? ''} ${c.toolCallId}`
-  const left = new Map((a.toolCalls ?? []).map((c) => [key(c), c]))
-  const right = new Map((b.toolCalls ?? []).map((c) => [key(c), c]))
-  const differ = [...new Set([...left.keys(), ...right.keys()])].map((k) => [left.get(k), right.get(k)]).filter(([x, y]) => !x || !y || standing(x) !== standing(y) || !same(x.result, y.result) || x.error !== y.error)
+  // A sub-agent's session is named after its root's.
+  const keyed = ({ sessionId: root, toolCalls = [] }) => new Map(toolCalls.map((c) =>
+    [`${c.sessionId.startsWith(root) ? c.sessionId.slice(root.length) : c.sessionId} ${c.toolCallId}`, c]))
+  const [left, right] = [keyed(a), keyed(b)]
+  const differ = [...new Set([...left.keys(), ...right.keys()])].map((k) => [left.get(k), right.get(k)]).filter(([x, y]) => !x || !y || x.status !== y.status || !same(x.result, y.result) || x.error !== y.error)
   if (!differ.length) return null
   return h('section', {}, h('h3', {}, 'Tool calls that differ'), differ.map(([x, y]) => h('div', { class: 'sides', 'data-test': 'diff-row', 'data-what': 'call' }, h('div', {}, x && callOf(x)), h('div', {}, y && callOf(y)))))
 }
 
-const standing = (c) => c.status ?? c.after ?? c.state ?? ''
-const callOf = (c) => h('div', { class: 'call', 'data-status': standing(c) },
-  h('header', {}, h('code', { class: 'tool-name' }, plain(c.toolName)), chip(standing(c), { done: 'good', failed: 'bad', running: 'live' }[standing(c)] ?? 'warn'), h('code', { class: 'muted id' }, plain(c.toolCallId))),
+const callOf = (c) => h('div', { class: 'call', 'data-status': c.status },
+  h('header', {}, h('code', { class: 'tool-name' }, plain(c.toolName)), chip(c.status, { done: 'good', failed: 'bad', running: 'live' }[c.status] ?? 'warn'), h('code', { class: 'muted id' }, plain(c.toolCallId))),
   c.error ? h('div', { class: 'io' }, h('span', { class: 'label bad' }, 'error'), prose(c.error, { class: 'prose bad' })) : c.result !== undefined && c.result !== null ? h('div', { class: 'io' }, h('span', { class: 'label' }, 'out'), tree(c.result, { open: 1 })) : null)
 
 const most = 400 // messages behind the common ones that are aligned with care
@@ -191,7 +203,11 @@ function messages(a, b, common) {
   return out
 }
 
-const said = (m) => ({ role: m.role, content: m.content, parts: m.parts, result: m.result, error: m.error, toolName: m.toolName, files: m.files })
+// What a message says, whatever its calls' ids are.
+const said = (m) => ({
+  role: m.role, content: m.content, result: m.result, error: m.error, toolName: m.toolName, files: m.files,
+  parts: m.parts?.map(({ reasoning, text, toolCall, source, file }) => ({ reasoning, text, source, file, call: toolCall && [toolCall.toolName, toolCall.arguments] })),
+})
 const equal = (x, y) => same(said(x), said(y))
 
 // align pairs equal messages, and between them those of one role.
