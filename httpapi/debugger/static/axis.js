@@ -4,6 +4,8 @@
 // time in which nobody did anything.
 
 const SILENT = new Set(['run', 'step', 'child', 'suspended', 'approval', 'client_tool'])
+const CALLS = new Set(['tool', 'approval', 'client_tool'])
+const LEAST_CALL = 4 // records that a call is wide: it has few and matters
 const UNSEEN_RECORDS = 3 // the most that an interval without blocks is wide
 const LEAST_PAUSE_MS = 1000
 
@@ -15,7 +17,7 @@ export function createAxis(timeline, kind) {
   const xs = new Float64Array(n)
   const breaks = []
   if (n > 1) {
-    const { records, busy } = densities(timeline, points)
+    const { records, busy, calls } = densities(timeline, points)
     const pause = kind === 'time' ? pauseOf(points, busy) : 0
     for (let i = 1; i < n; i++) {
       const ds = points[i].sequence - points[i - 1].sequence
@@ -25,7 +27,7 @@ export function createAxis(timeline, kind) {
         width = busy[i] ? dt : Math.min(dt, pause)
         if (width < dt) breaks.push({ from: xs[i - 1], to: xs[i - 1] + width, ms: dt })
       } else {
-        width = Math.max(1, records[i] > 0 ? ds * Math.min(1, records[i]) : Math.min(ds, UNSEEN_RECORDS))
+        width = Math.max(calls[i] ? LEAST_CALL : 1, records[i] > 0 ? ds * Math.min(1, records[i]) : Math.min(ds, UNSEEN_RECORDS))
       }
       xs[i] = xs[i - 1] + width
     }
@@ -93,15 +95,21 @@ function pointsOf(t) {
 }
 
 // densities tells of each interval that ends at a point how many of its
-// sequences are the session's own, and whether somebody was at work.
+// sequences are the session's own, whether somebody was at work, and whether a
+// call went on.
 function densities(t, points) {
   const index = new Map(points.map((p, i) => [p.sequence, i]))
   const records = new Float64Array(points.length + 1)
   const busy = new Float64Array(points.length + 1)
+  const calls = new Float64Array(points.length + 1)
   for (const s of t.spans) {
-    if (SILENT.has(s.kind)) continue
     const from = index.get(s.from), to = index.get(s.to)
     if (from === undefined || to === undefined || to <= from) continue
+    if (CALLS.has(s.kind)) {
+      calls[from + 1]++
+      calls[to + 1]--
+    }
+    if (SILENT.has(s.kind)) continue
     const density = Math.min(1, Math.max(1, s.records - 1) / (s.to - s.from))
     records[from + 1] += density
     records[to + 1] -= density
@@ -111,9 +119,10 @@ function densities(t, points) {
   for (let i = 1; i < points.length; i++) {
     records[i] += records[i - 1]
     busy[i] += busy[i - 1]
+    calls[i] += calls[i - 1]
     if (records[i] < 1e-9) records[i] = 0
   }
-  return { records, busy }
+  return { records, busy, calls }
 }
 
 // pauseOf is the most that a pause is wide: a part of the time that was spent,

@@ -17,7 +17,8 @@ const help = [
   ['?', 'this help'],
 ]
 
-// bindKeys begins to listen. timeline is what zooms.
+// bindKeys begins to listen. timeline is what zooms. It returns how to go a
+// record, a step or a thing of note back or on.
 export function bindKeys(app, timeline) {
   const places = createPlaces(app)
   let wanted = [] // moves that wait for the one under way
@@ -82,6 +83,7 @@ export function bindKeys(app, timeline) {
     does(event)
   })
   document.getElementById('help').addEventListener('click', showHelp)
+  return move
 }
 
 function showHelp() {

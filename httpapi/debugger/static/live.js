@@ -82,6 +82,7 @@ export function follow(app) {
     say('loading')
     let retry = FIRST_RETRY_MS
     while (!end.signal.aborted) {
+      await shown()
       try {
         await load()
         retry = FIRST_RETRY_MS
@@ -99,7 +100,24 @@ export function follow(app) {
     }
   }
 
-  // listen returns when the server ended it, and fails when it broke off.
+  // shown waits while nobody looks: a browser has few connections to a server,
+  // and all of its tabs share them.
+  function shown() {
+    return new Promise((resolve) => {
+      const look = () => {
+        if (document.hidden && !end.signal.aborted) return
+        document.removeEventListener('visibilitychange', look)
+        end.signal.removeEventListener('abort', look)
+        resolve()
+      }
+      document.addEventListener('visibilitychange', look)
+      end.signal.addEventListener('abort', look)
+      look()
+    })
+  }
+
+  // listen returns when the server ended it, or nobody looks any more, and fails
+  // when it broke off.
   async function listen() {
     const began = performance.now()
     let heard = false
@@ -107,15 +125,18 @@ export function follow(app) {
     const either = AbortSignal.any([end.signal, stop.signal])
     problem = null
     wake = () => stop.abort()
+    const leave = () => { if (document.hidden) stop.abort() }
+    document.addEventListener('visibilitychange', leave)
     try {
       await app.api.ndjson(sessionPath(session, 'records'), { follow: 1, dead: 1, from: app.head || undefined }, () => {
         heard = true
         refresh()
       }, either)
     } catch (err) {
-      throw problem ?? err
+      if (problem || !document.hidden) throw problem ?? err
     } finally {
       wake = null
+      document.removeEventListener('visibilitychange', leave)
     }
     if (performance.now() - began < POLL_MS && !heard) await pause(POLL_MS)
   }

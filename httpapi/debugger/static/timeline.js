@@ -451,7 +451,9 @@ export function mount(element, app) {
     follow()
   })
   new ResizeObserver(() => draw()).observe(ui.scroll)
-  bindKeys(app, () => ({ zoom, fit, toggleAxis }))
+  const move = bindKeys(app, () => ({ zoom, fit, toggleAxis }))
+  ui.previous.addEventListener('click', (event) => move(event.shiftKey ? 'step' : 'record', -1))
+  ui.next.addEventListener('click', (event) => move(event.shiftKey ? 'step' : 'record', 1))
   changed()
 }
 
@@ -606,6 +608,8 @@ function build(element) {
     axes: h('div', { class: 'tl-axes', role: 'group', 'aria-label': 'Axis' },
       h('button', { type: 'button', 'data-axis': 'record', 'data-test': 'axis-record' }, 'Records'),
       h('button', { type: 'button', 'data-axis': 'time', 'data-test': 'axis-time' }, 'Time')),
+    previous: button('previous', 'One record back (←)', icon('back')),
+    next: button('next', 'One record on (→)', icon('next')),
     zoomOut: button('zoom-out', 'Zoom out (−)', icon('minus')),
     zoomIn: button('zoom-in', 'Zoom in (+)', icon('plus')),
     fit: button('zoom-fit', 'Show all (0)', icon('fit')),
@@ -635,7 +639,7 @@ function build(element) {
   put(element,
     h('div', { class: 'tl-bar' },
       ui.live,
-      h('span', { class: 'tl-where' }, ui.position, h('span', { class: 'muted' }, ' / '), ui.head),
+      h('span', { class: 'tl-where' }, ui.previous, h('span', {}, ui.position, h('span', { class: 'muted' }, ' / '), ui.head), ui.next),
       ui.when, h('span', { class: 'grow' }),
       ui.axes, h('span', { class: 'tl-zoom' }, ui.zoomOut, ui.fit, ui.zoomIn)),
     ui.over,
