@@ -25,40 +25,34 @@ var errToolTimeout = errors.New("the tool timed out")
 func (t *task) runCall(ctx context.Context, e RunCall) error {
 	c := t.newCall(e.StepID, e.Call)
 	ctx = t.traceCall(ctx, c, e.Call)
-	if remote := t.def.remotes[c.ToolName]; remote != nil {
-		if e.Call.Pending == nil {
-			t.beforeSubAgent(ctx, remote.Name, e.Call)
+	switch way := t.def.route(e.Call, func(tool *tool) bool { return t.mustApprove(ctx, tool, c, e.Call) }); way.way {
+	case wayRefuse:
+		return t.refuse(ctx, c, e.Call, way.code, way.problem)
+	case wayRemote, wayHasStarted:
+		if way.way == wayRemote {
+			t.beforeSubAgent(ctx, way.remote.Name, e.Call)
 		}
 		t.pass() // it may take its time before it returns
-		return t.runRemote(ctx, c, e.Call, remote)
-	}
-	schema, ok := t.def.argumentsOf(c.ToolName)
-	if !ok {
-		return t.refuse(ctx, c, e.Call, CodeToolNotFound, fmt.Sprintf("there is no tool %q", c.ToolName))
-	}
-	if err := checkArguments(schema, e.Call.Arguments); err != nil {
-		return t.refuse(ctx, c, e.Call, CodeToolInput, "invalid arguments: "+err.Error())
-	}
-	switch tool := t.def.tools[c.ToolName]; {
-	case t.def.subs[c.ToolName] != nil:
-		return t.startChild(ctx, c, e.Call, t.def.subs[c.ToolName])
-	case t.def.companion[c.ToolName] != nil:
+		return t.runRemote(ctx, c, e.Call, way.remote)
+	case waySubAgent:
+		return t.startChild(ctx, c, e.Call, way.sub)
+	case wayCompanion:
 		return t.companion(ctx, c, e.Call)
-	case c.ToolName == FinishTool:
+	case wayFinish:
 		t.beforeExecution(ctx, beforeTool(c.ToolName, c.ID, e.Call.Arguments))
 		if err := t.append(ctx, c.start(e.Call)); err != nil {
 			return err
 		}
 		return t.commitCall(ctx, c, json.RawMessage(`{"acknowledged":true}`), "", "")
-	case tool.Client: // the fact first, as below: it tells readers of the stream who has to act
-		return t.awaitPerson(ctx, c, c.suspended(eventlog.PendingClient, "", tool.Timeout), c.start(e.Call))
-	case e.Call.Pending == nil && tool.RequireApproval != nil && t.mustApprove(ctx, tool, c, e.Call):
+	case wayClient: // the fact first, as below: it tells readers of the stream who has to act
+		return t.awaitPerson(ctx, c, c.suspended(eventlog.PendingClient, "", way.tool.Timeout), c.start(e.Call))
+	case wayApproval:
 		id := t.approvalID(c)
 		return t.awaitPerson(ctx, c, c.suspended(eventlog.PendingApproval, id, 0), c.chunk(&eventlog.ToolApprovalRequest{
 			ToolCallID: c.ID, ToolName: c.ToolName, ApprovalID: id, Input: e.Call.Arguments, Base: c.base(),
 		}))
 	default:
-		return t.runTool(ctx, c, e.Call, tool)
+		return t.runTool(ctx, c, e.Call, way.tool)
 	}
 }
 

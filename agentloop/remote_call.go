@@ -34,8 +34,6 @@ func (t *task) runRemote(ctx context.Context, c *Call, call projector.Call, agen
 	deadline := t.l.now() + agent.Timeout.Milliseconds()
 	if p := call.Pending; p != nil {
 		deadline = p.Deadline
-	} else if err := checkArguments(agent.input, call.Arguments); err != nil {
-		return t.refuse(ctx, c, call, CodeToolInput, "invalid arguments: "+err.Error())
 	} else if code, problem := t.cantSpawn(r.id); problem != "" && !r.known {
 		return t.dispatchFailed(ctx, c, call, code, problem)
 	} else if err := r.create(ctx); err != nil {

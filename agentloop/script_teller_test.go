@@ -44,6 +44,8 @@ type teller struct {
 	printed map[string]uint64 // up to where records were shown, by session
 	stops   map[shown]bool    // stops that were shown
 	awaited map[string]uint64 // up to where records were waited for, by what was waited for
+
+	decisions int // that were verified
 }
 
 func newTeller(t *testing.T, name string, log eventlog.Log) *teller {

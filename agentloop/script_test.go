@@ -30,7 +30,8 @@ var update = flag.Bool("update", false, "write the scripts' golden output anew")
 // Each story is told twice, on the log in memory and on a real one, and must
 // come out the same. What is not the same by nature has names: runs are r1,
 // r2, ..., checkpoints cp1, cp2, ...; those of a sub-agent stand behind its
-// session's id.
+// session's id. Whatever has happened, replaying a story's sessions finds no
+// decision that is another one today.
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/scripts/*.txtar")
 	require.NoError(t, err)
@@ -132,4 +133,5 @@ func tellFile(t *testing.T, file, name string, log eventlog.Log, write bool) {
 		require.Equal(t, len(told), len(archive.Files), "each file of commands has a want")
 		require.NotZero(t, wants)
 	}
+	teller.verify()
 }

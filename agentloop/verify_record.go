@@ -1,0 +1,310 @@
+package agentloop
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+func fixed(ms int64) func() time.Time { return func() time.Time { return time.UnixMilli(ms) } }
+
+// compare asks for the decision that a record tells of, if it tells of one. It
+// reports whether that was an append: the next decision comes behind it.
+func (v *verifier) compare(r eventlog.Record) (appended bool) {
+	s := v.tree.Get(r.Agent)
+	if s == nil || s.Turn == nil || s != &v.tree.Session && (s.Child == nil || s.Child.Remote) || v.defs == nil {
+		return false
+	}
+	if r.Kind == eventlog.KindChunk {
+		if r.Run == "" {
+			return false // an outside producer's
+		}
+		c, err := r.Chunk()
+		return err == nil && v.chunk(r, s, c)
+	}
+	f, err := r.Fact()
+	return err == nil && v.fact(r, s, f)
+}
+
+func (v *verifier) chunk(r eventlog.Record, s *projector.Session, c eventlog.Chunk) (appended bool) {
+	switch c := c.(type) {
+	case *eventlog.StepStart:
+		if r.Call == "" && c.StepID != nil {
+			v.modelCall(r, s, *c.StepID, c.Step)
+		}
+	case *eventlog.ToolStart:
+		if call := openCall(s, r.Call); call != nil && (call.Pending == nil || call.Pending.Kind != eventlog.PendingClient) {
+			v.call(r, s, call, wayOfName(c.ToolName), "")
+			if strings.HasPrefix(c.ToolName, CompanionPrefix) {
+				v.companion = r.Call
+				return true
+			}
+		}
+	case *eventlog.StepEnd:
+		if r.Call != "" || c.StepID == nil {
+			return false
+		}
+		same := v.wanted(func(e Effect) bool {
+			commit, ok := e.(CommitStep)
+			return ok && commit.Session == s.SessionID && commit.Step.ID == *c.StepID
+		})
+		v.judge(r, s, "", same, commits(c.Step), func() string { return v.today(r, s, "") })
+		return true
+	case *eventlog.RunInterrupted:
+		if v.companion != "" || !v.ours(r) {
+			return false
+		}
+		reason := ""
+		if c.Reason != nil {
+			reason = *c.Reason
+		}
+		same := v.wanted(func(e Effect) bool {
+			stop, ok := e.(Interrupt)
+			return ok && stop.Session == s.SessionID && stop.Reason == reason
+		})
+		v.judge(r, s, "", same, interrupts, func() string { return v.today(r, s, "") })
+		return true
+	}
+	return false
+}
+
+func (v *verifier) fact(r eventlog.Record, s *projector.Session, f eventlog.Fact) (appended bool) {
+	about := func(e Effect) bool { return e.about() == s.SessionID }
+	today := func() string { return v.today(r, s, "") }
+	switch f := f.(type) {
+	case *eventlog.ModelFailed:
+		v.modelEnded(r, s, f.StepID, f.Step)
+	case *eventlog.ModelTurn:
+		v.modelEnded(r, s, f.StepID, f.Step)
+	case *eventlog.CallSuspended:
+		return v.suspended(r, s, f)
+	case *eventlog.ToolResult:
+		return v.result(r, s, f)
+	case *eventlog.UserMessage:
+		if !ownMessage(f.Metadata) {
+			return false
+		}
+		same := v.wanted(func(e Effect) bool { tell, ok := e.(Tell); return ok && about(e) && tell.Text == f.Content })
+		v.judge(r, s, "", same, tells(f.Content), today)
+		return true
+	case *eventlog.RunRequested:
+		if s == &v.tree.Session || f.Mode != eventlog.ModeContinue {
+			return false
+		}
+		same := v.wanted(func(e Effect) bool { _, ok := e.(ResumeChild); return ok && about(e) })
+		v.judge(r, s, "", same, resumes, today)
+		return true
+	case *eventlog.InterruptRequested:
+		if !v.ours(r) || v.companion != "" || f.Code == CodePoisoned {
+			return false
+		}
+		same := v.wanted(func(e Effect) bool {
+			stop, ok := e.(StopChild)
+			return ok && about(e) && stop.Stop.Kind == f.Kind && stop.Stop.ByParent == f.ByParent
+		})
+		v.judge(r, s, "", same || f.Code == CodeToolTimeout && v.expected(s), stops, today)
+		return true
+	case *eventlog.Truncated:
+		if !v.ours(r) || f.AfterSequence > 0 || f.TruncatedAtStep != nil {
+			return false
+		}
+		same := v.wanted(func(e Effect) bool { cut, ok := e.(Truncate); return ok && about(e) && cut.Reason == f.Reason })
+		v.judge(r, s, "", same, strikes(f.Reason), today)
+		return true
+	case *eventlog.RunEnded:
+		return v.ended(r, s, f)
+	}
+	return false
+}
+
+// ended compares how a run ends. A failure of the log itself is nobody's
+// decision, and who stops a run says so before.
+func (v *verifier) ended(r eventlog.Record, s *projector.Session, f *eventlog.RunEnded) bool {
+	if f.RunID != s.Turn.RunID || v.companion != "" || f.ErrorCode == CodeInternal {
+		return false
+	}
+	about := func(e Effect) bool { return e.about() == s.SessionID }
+	same, recorded := false, deed{}
+	switch f.Status {
+	case eventlog.RunCompleted:
+		structured := v.last.Agent == r.Agent && v.last.Type == (*eventlog.Output)(nil).Type()
+		recorded = completes(f.Output, structured)
+		same = v.wanted(func(e Effect) bool {
+			end, ok := e.(Finish)
+			return ok && about(e) && end.Structured == structured && bytes.Equal(plain(end.Output), plain(f.Output))
+		})
+	case eventlog.RunFailed:
+		recorded = fails(f.ErrorCode, "")
+		same = v.wanted(func(e Effect) bool { end, ok := e.(Fail); return ok && about(e) && end.Code == f.ErrorCode })
+	case eventlog.RunClientTool, eventlog.RunChildren, eventlog.RunStepPartial:
+		recorded = suspends(f.Status)
+		same = v.wanted(func(e Effect) bool { end, ok := e.(Suspend); return ok && about(e) && end.Status == f.Status })
+	default:
+		return false
+	}
+	v.judge(r, s, "", same, recorded, func() string { return v.today(r, s, "") })
+	return true
+}
+
+// modelCall compares that a model was asked.
+func (v *verifier) modelCall(r eventlog.Record, s *projector.Session, stepID string, step int) {
+	v.decide()
+	call, ok := v.async[CallModel{Session: s.SessionID}.key()].(CallModel)
+	same := ok && call.StepID == stepID && call.RunID == s.Turn.RunID
+	v.judge(r, s, "", same, asks(step), func() string { return v.today(r, s, "") })
+}
+
+// modelEnded compares that a model was asked of which this is the first record.
+func (v *verifier) modelEnded(r eventlog.Record, s *projector.Session, stepID string, step int) {
+	if st := s.Turn.Step; st == nil || st.ID != stepID || st.Streamed == nil {
+		v.modelCall(r, s, stepID, step)
+	}
+	delete(v.async, CallModel{Session: s.SessionID}.key())
+}
+
+// suspended compares that a call waits for a person. One that waits for a
+// sub-agent was begun before.
+func (v *verifier) suspended(r eventlog.Record, s *projector.Session, f *eventlog.CallSuspended) bool {
+	if f.ToolCallID == v.companion {
+		v.companion = ""
+		return false
+	}
+	call := openCall(s, f.ToolCallID)
+	switch {
+	case call == nil:
+	case f.Kind == eventlog.PendingClient:
+		v.call(r, s, call, wayClient, "")
+	case f.Kind == eventlog.PendingApproval:
+		v.call(r, s, call, wayApproval, "")
+	}
+	return false
+}
+
+// result compares what a call's result tells of: that the call was refused, or
+// what was made of an answer. What an executing tool gave is recorded.
+func (v *verifier) result(r eventlog.Record, s *projector.Session, f *eventlog.ToolResult) (appended bool) {
+	call := openCall(s, f.ToolCallID)
+	if f.ToolCallID == v.companion {
+		v.companion = ""
+		return false
+	}
+	if call == nil || f.ErrorCode == CodeInternal || v.wanted(func(e Effect) bool {
+		end, ok := e.(Fail) // which closes what is open
+		return ok && end.Session == s.SessionID && end.Code == f.ErrorCode
+	}) {
+		return false
+	}
+	key := callKey(s.SessionID, call.ID)
+	closes := v.wanted(func(e Effect) bool {
+		c, ok := e.(CloseCall)
+		return ok && c.Session == s.SessionID && c.Call.ID == call.ID
+	})
+	running, _ := v.async[key].(RunCall)
+	defer delete(v.async, key)
+	switch p := call.Pending; {
+	case !call.Started && (f.ErrorCode == CodeToolNotFound || f.ErrorCode == CodeToolInput):
+		v.call(r, s, call, wayRefuse, f.ErrorCode)
+		return false
+	case p == nil, p.Kind == eventlog.PendingApproval && call.Started && call.Answer != nil && call.Answer.Approved:
+		return false
+	case p.Kind == eventlog.PendingChild:
+		deadline := v.async[AwaitDeadline{Session: s.SessionID, Call: *call}.key()]
+		v.judge(r, s, call.ID, closes || deadline != nil || running.Call.ID != "", closesChild(call.Name),
+			func() string { return v.today(r, s, call.ID) })
+		return closes
+	}
+	code := ""
+	if def := v.defs[s.AgentType]; def != nil && closes {
+		answer := call.Answer
+		if answer == nil {
+			answer = &projector.Answer{Kind: eventlog.SubmitTimeout}
+		}
+		t := v.task(s, r.Time.UnixMilli())
+		_, code, _ = t.answer(t.newCall(f.StepID, *call), answer)
+	}
+	v.judge(r, s, call.ID, closes && code == f.ErrorCode, closesCall(call.Name, f.ErrorCode), func() string {
+		if closes {
+			return closesCall(call.Name, code).would()
+		}
+		return v.today(r, s, call.ID)
+	})
+	return true
+}
+
+// call compares the way that a call went.
+func (v *verifier) call(r eventlog.Record, s *projector.Session, call *projector.Call, went way, code string) {
+	v.decide()
+	todo, ok := v.async[callKey(s.SessionID, call.ID)].(RunCall)
+	if !ok {
+		ok = v.wanted(func(e Effect) bool {
+			c, is := e.(RunCompanion)
+			if is = is && c.Session == s.SessionID && c.Call.ID == call.ID; is {
+				todo = RunCall(c)
+			}
+			return is
+		})
+	}
+	recorded := goes(call.Name, went, code)
+	if !ok || v.defs[s.AgentType] == nil {
+		v.judge(r, s, call.ID, false, recorded, func() string { return v.today(r, s, call.ID) })
+		return
+	}
+	today := v.route(r, s, todo.Call, todo.StepID)
+	same := today.way == went && today.code == code ||
+		went == waySubAgent && (today.way == wayRemote || today.way == wayHasStarted)
+	v.judge(r, s, call.ID, same, recorded, func() string { return goes(call.Name, today.way, today.code).would() })
+}
+
+// expected reports whether a call's deadline may have stopped a sub-agent.
+func (v *verifier) expected(child *projector.Session) bool {
+	for _, e := range v.async {
+		if d, ok := e.(AwaitDeadline); ok && d.Call.Pending != nil && d.Call.Pending.Child == child.SessionID {
+			return true
+		}
+	}
+	return false
+}
+
+func openCall(s *projector.Session, id string) *projector.Call {
+	if s.Turn.Step == nil || id == "" {
+		return nil
+	}
+	for i := range s.Turn.Step.Calls {
+		if c := &s.Turn.Step.Calls[i]; c.ID == id && !c.Done {
+			return c
+		}
+	}
+	return nil
+}
+
+// wayOfName is how a call that has begun went: names that the loop's own tools
+// have are reserved.
+func wayOfName(tool string) way {
+	switch {
+	case tool == FinishTool:
+		return wayFinish
+	case strings.HasPrefix(tool, SubAgentPrefix):
+		return waySubAgent
+	case strings.HasPrefix(tool, CompanionPrefix):
+		return wayCompanion
+	}
+	return wayExecute
+}
+
+// ownMessage reports whether the loop wrote a message.
+func ownMessage(metadata json.RawMessage) bool {
+	var meta map[string]json.RawMessage
+	return json.Unmarshal(metadata, &meta) == nil && meta[projector.OwnMetadata] != nil
+}
+
+func plain(raw json.RawMessage) []byte {
+	var out bytes.Buffer
+	if json.Compact(&out, raw) != nil {
+		return raw
+	}
+	return out.Bytes()
+}
