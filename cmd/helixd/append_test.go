@@ -21,10 +21,10 @@ import (
 )
 
 // newDaemon serves a log and returns a way to run commands against it.
-func newDaemon(t *testing.T) (log eventlog.Log, helixd func(stdin string, args ...string) (string, error)) {
+func newDaemon(t *testing.T, agents ...agentloop.Agent) (log eventlog.Log, helixd func(stdin string, args ...string) (string, error)) {
 	t.Helper()
 	log = memory.New()
-	loop, err := agentloop.New(log, nil, nil)
+	loop, err := agentloop.New(log, agents, nil)
 	require.NoError(t, err)
 	t.Cleanup(loop.Stop)
 	api, err := httpapi.New(httpapi.Options{

@@ -29,7 +29,7 @@ var examples = map[string][]string{
 	"serve":       {"helixd serve --config helix.yaml", "helixd serve --config helix.yaml --listen 0.0.0.0:8080 --log-format json"},
 	"tail":        {"helixd tail my-session", "helixd tail my-session --from 120 --lines"},
 	"diff":        {"helixd diff my-session 20..80"},
-	"replay":      {"helixd replay my-session --speed 2", "helixd replay my-session --from 20 --to 80 --speed 0"},
+	"replay":      {"helixd replay my-session --speed 2", "helixd replay my-session --from 20 --to 80 --speed 0", "helixd replay my-session --verify --config helix.yaml"},
 	"sessions":    {"helixd sessions", "helixd sessions --json"},
 	"runs":        {"helixd runs"},
 	"usage":       {"helixd usage"},

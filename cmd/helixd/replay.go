@@ -18,17 +18,24 @@ type replayCmd struct {
 	Speed    float64       `help:"How many times as fast as it was recorded; 0: without any pause." default:"1"`
 	MaxPause time.Duration `help:"No pause is longer." default:"2s"`
 	SSE      bool          `name:"sse" help:"Print the server-sent events as they are."`
+	verifyFlags
 }
 
 func (c replayCmd) Run(p *process) error {
 	if c.Speed < 0 {
 		return errors.New("--speed must not be negative")
 	}
+	if err := c.verifyFlags.check(c); err != nil {
+		return err
+	}
 	s, err := c.open(p.ctx)
 	if err != nil {
 		return err
 	}
 	defer s.close()
+	if c.Verify {
+		return c.verify(p, s)
+	}
 	err = c.play(p, s)
 	if p.ctx.Err() != nil {
 		return nil // whoever watched has seen enough
