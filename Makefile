@@ -66,6 +66,16 @@ readme: ## run the web page and component of chat-ui.md in Chromium (needs node,
 	cd integration/readme && npm ci --no-audit --no-fund --loglevel=error
 	HELIX_README=1 go test -count=1 -v -run TestReadme -timeout 5m ./integration
 
+.PHONY: debugger
+debugger: ## use the debugger's page in Chromium as people do (needs node, npm and chromium)
+	cd integration/debugger && npm ci --no-audit --no-fund --loglevel=error
+	HELIX_BROWSER=1 go test -count=1 -v -run 'TestDebugger$$' -timeout 15m ./integration
+
+.PHONY: pictures
+pictures: ## make the documentation's pictures of the debugger anew
+	cd integration/debugger && npm ci --no-audit --no-fund --loglevel=error
+	HELIX_BROWSER=1 DEBUGGER_PICTURES=$(CURDIR)/cmd/helixd/docs/pictures go test -count=1 -run TestPictures -timeout 5m ./integration
+
 .PHONY: docs
 docs: ## run every command of the documentation (needs curl and jq; with ip and unshare each page has a network of its own)
 	HELIX_DOCS=1 go test -count=1 -run 'TestDocs$$' -timeout 10m ./integration

@@ -1,0 +1,82 @@
+// What the scenarios ask of a daemon, beside the page.
+import assert from 'node:assert/strict';
+import readline from 'node:readline';
+import { until } from './browser.mjs';
+
+const answers = readline.createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+
+// The daemons belong to the Go test that runs this program: it kills and
+// starts the first one when told to, and answers with a line of JSON.
+async function tell(command) {
+  process.stdout.write(`@${command}\n`);
+  const { value, done } = await answers.next();
+  if (done) throw new Error('nobody answers: run this by `make debugger`');
+  return JSON.parse(value);
+}
+
+/** kill is kill -9. */
+export const kill = () => tell('kill');
+
+/** restart starts the daemon again, on its data and its address. */
+export const restart = () => tell('restart');
+
+const of = (session) => encodeURIComponent(session).replaceAll('.', '%2E');
+
+/** Daemon is one that is reached over HTTP. */
+export class Daemon {
+  constructor(url, token) {
+    Object.assign(this, { url, headers: token ? { Authorization: `Bearer ${token}` } : {} });
+  }
+
+  async ask(method, path, body) {
+    const response = await fetch(this.url + path, {
+      method, headers: { ...this.headers, 'Content-Type': typeof body === 'string' ? 'application/x-ndjson' : 'application/json' },
+      body: body === undefined || typeof body === 'string' ? body : JSON.stringify(body),
+    });
+    return { status: response.status, text: await response.text() };
+  }
+
+  async get(path) {
+    const { status, text } = await this.ask('GET', path);
+    assert.equal(status, 200, `${path}: ${text}`);
+    return JSON.parse(text);
+  }
+
+  async post(path, body) {
+    const { status, text } = await this.ask('POST', path, body);
+    assert.equal(status, 200, `${path}: ${text}`);
+    return JSON.parse(text);
+  }
+
+  start(sessionId, agentType, message, more = {}) { return this.post('/start', { sessionId, agentType, message, ...more }); }
+
+  summary(session) { return this.get(`/sessions/${of(session)}`); }
+
+  state(session, at) { return this.get(`/sessions/${of(session)}/state${at === undefined ? '' : `?at=${at}`}`); }
+
+  async records(session) {
+    const { text } = await this.ask('GET', `/sessions/${of(session)}/records?dead=1`);
+    return text.split('\n').filter(Boolean).map((line) => JSON.parse(line));
+  }
+
+  /** comes waits for a status of a session. */
+  comes(session, status) {
+    return until(`${session} is ${status}`, async () => {
+      const summary = await this.summary(session);
+      return summary.status === status && !summary.isExecuting && summary;
+    });
+  }
+
+  /** waits waits until a session waits for somebody. */
+  waits(session) {
+    return until(`${session} waits`, async () => {
+      const summary = await this.summary(session);
+      return summary.pendingToolCalls?.length > 0 && !summary.isExecuting && summary;
+    });
+  }
+
+  /** bring imports records. */
+  async bring(session, records) {
+    return this.post(`/sessions/${of(session)}/import`, records.map((r) => JSON.stringify(r)).join('\n') + '\n');
+  }
+}

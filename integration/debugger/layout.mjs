@@ -1,0 +1,107 @@
+// Wide and narrow windows, and no mouse.
+import assert from 'node:assert/strict';
+import { appears, at, close, goes, link, open, part, settles, shoot, until, visible } from './browser.mjs';
+
+const incident = 'demo-incident';
+
+/** overflows are the elements that make a page wider than its window. */
+const overflows = (page) => page.evaluate(() => {
+  const width = document.documentElement.clientWidth;
+  if (document.documentElement.scrollWidth <= width) return [];
+  return [...document.querySelectorAll('body *')].filter((e) => e.getBoundingClientRect().right > width + 1).map((e) => `${e.tagName}#${e.id}.${e.className} ${Math.round(e.getBoundingClientRect().right)}`).slice(0, 10);
+});
+
+async function fits({ browser, demo }, width, height, touch) {
+  for (const dark of [false, true]) {
+    const page = await open(browser, `${demo.url}/`, { width, height, dark, touch });
+    const about = `${width} px, ${dark ? 'dark' : 'light'}`;
+    await until(`${about}: the list`, () => page.$(part('session-row')));
+    assert.deepEqual(await overflows(page), [], `${about}, the list`);
+    await shoot(page, `list-${width}-${dark ? 'dark' : 'light'}`);
+    for (const hash of [`#/${incident}@150`, `#/${incident}`, `#/${incident}@205..107`]) {
+      await page.evaluate((to) => { location.hash = to; }, hash);
+      await settles(page, incident);
+      await appears(page, part('scrubber'));
+      await appears(page, part('position'));
+      if (hash.includes('..')) await until('the comparison', () => visible(page, part('diff-row')));
+      assert.deepEqual(await overflows(page), [], `${about}, ${hash}`);
+      assert.deepEqual(await page.evaluate(() => [...document.querySelectorAll('button,select,input,textarea')].filter((e) => e.checkVisibility() && !e.textContent.trim() && !e.ariaLabel && !e.labels?.length && !e.title && !e.getAttribute('aria-labelledby')).map((e) => e.outerHTML.slice(0, 120))), [], `${about}: everything has a name`);
+      await shoot(page, `incident-${width}-${dark ? 'dark' : 'light'}-${hash.includes('..') ? 'compare' : hash.includes('@') ? 'past' : 'head'}`);
+    }
+    await close(page);
+  }
+}
+
+export const fitsWide = (world) => fits(world, 1440, 900);
+export const fitsA1000PixelWindow = (world) => fits(world, 1000, 760);
+export const fitsAPhone = (world) => fits(world, 390, 844, true);
+
+/** The colours are the reader's choice, and stay it. */
+export async function hasAChoiceOfColours({ browser, demo }) {
+  const page = await open(browser, link(demo.url, incident));
+  await settles(page, incident);
+  const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  const light = await ground();
+  await until('it is dark', async () => {
+    await page.click(part('theme'));
+    return (await ground()) !== light;
+  });
+  const dark = await ground();
+  await page.reload();
+  await settles(page, incident);
+  assert.equal(await ground(), dark);
+  await close(page);
+}
+
+/** Everything goes without a mouse: open, look, search, approve. */
+export async function worksByKeyboard({ browser, demo }) {
+  await demo.start('k-tidy', 'janitor', 'Tidy up.');
+  await until('it waits', async () => (await demo.summary('k-tidy')).pendingToolCalls?.length === 1);
+  const page = await open(browser, `${demo.url}/`);
+  await until('the list', () => page.$(part('session-row')));
+  const focused = () => page.evaluate(() => {
+    const e = document.activeElement;
+    return { test: e.dataset.test ?? e.closest('[data-test]')?.dataset.test, session: e.closest('[data-session]')?.dataset.session, tag: e.tagName };
+  });
+  const tabTo = async (what, is, key = 'Tab') => {
+    for (let i = 0; i < 400; i++) {
+      if (is(await focused())) return;
+      await page.keyboard.press(key);
+    }
+    throw new Error(`Tab leads nowhere near ${what}`);
+  };
+  await page.keyboard.press('/');
+  await until('the search is focused', async () => (await focused()).test === 'search');
+  await page.keyboard.type('k-tidy');
+  await until('it is found', async () => (await page.$$(part('session-row'))).length === 1);
+  await tabTo('the session', ({ session }) => session === 'k-tidy');
+  await page.keyboard.press('Enter');
+  const { headSequence: head } = await demo.summary('k-tidy');
+  await settles(page, 'k-tidy', head);
+
+  await page.evaluate(() => document.activeElement.blur());
+  await page.keyboard.press('?');
+  await until('the help', () => page.evaluate(() => [...document.querySelectorAll('dialog')].some((d) => d.open)));
+  await shoot(page, 'help');
+  await page.keyboard.press('Escape');
+  await until('the help goes', () => page.evaluate(() => ![...document.querySelectorAll('dialog')].some((d) => d.open)));
+  await page.keyboard.press('Home');
+  await until('the beginning', async () => (await at(page)) < head);
+  await page.keyboard.press(' ');
+  await settles(page, 'k-tidy', head);
+  await page.keyboard.press('f');
+  await appears(page, part('confirm'));
+  await page.keyboard.press('Escape');
+  await goes(page, part('confirm'));
+
+  await tabTo('the approval', ({ test }) => test === 'approve');
+  const outline = await page.evaluate(() => { const s = getComputedStyle(document.activeElement); return s.outlineStyle !== 'none' || s.boxShadow !== 'none'; });
+  assert.ok(outline, 'one sees where one is');
+  await page.keyboard.press('Enter');
+  if (await visible(page, part('confirm'))) {
+    await tabTo('the confirmation', ({ test }) => test === 'confirm');
+    await page.keyboard.press('Enter');
+  }
+  await demo.comes('k-tidy', 'completed');
+  await close(page);
+}

@@ -1,0 +1,71 @@
+// The list of sessions.
+import assert from 'node:assert/strict';
+import { appears, at, choose, close, open, part, press, settles, shoot, text, until, values, write } from './browser.mjs';
+import { agrees } from './shown.mjs';
+
+const row = (session) => part('session-row', `[data-session="${session}"]`);
+const listed = (page) => values(page, part('session-row'), 'data-session');
+
+/** What runs appears by itself, and can be filtered, searched and opened. */
+export async function filters({ browser, demo }) {
+  const page = await open(browser, `${demo.url}/`);
+  await appears(page, row('demo-incident'));
+  await demo.start('list-plan', 'planner', 'Plan the day.', { userId: 'ada', tags: ['daily'] });
+  await appears(page, row('list-plan'));
+  await demo.comes('list-plan', 'completed');
+  await until('its status is shown', async () => (await values(page, row('list-plan'), 'data-status'))[0] === 'completed');
+  await demo.start('list-tidy', 'janitor', 'Tidy up.');
+  await appears(page, row('list-tidy'));
+
+  const lacks = (what, session) => until(`${what} hides ${session}`, async () => !(await listed(page)).includes(session));
+  await choose(page, part('filter-status'), 'failed');
+  await lacks('the status', 'list-plan');
+  await appears(page, row('demo-incident'));
+  await choose(page, part('filter-status'), '');
+  await appears(page, row('list-plan'));
+  await choose(page, part('filter-agent'), 'planner');
+  await lacks('the agent', 'demo-incident');
+  await appears(page, row('list-plan'));
+  await choose(page, part('filter-agent'), '');
+  await appears(page, row('demo-incident'));
+
+  await write(page, part('search'), 'Lisbon'); // a word of a message
+  const hit = part('search-hit', '[data-session="demo-incident"]');
+  await appears(page, hit);
+  assert.deepEqual(await listed(page), []);
+  await press(page, hit);
+  await agrees(page, demo, 'demo-incident', 2);
+  await write(page, part('search'), 'list-'); // an id
+  await appears(page, row('list-tidy'));
+  assert.ok((await listed(page)).every((s) => s.startsWith('list-')));
+  await shoot(page, 'searched');
+  await press(page, row('list-plan'));
+  const { headSequence: head } = await demo.summary('list-plan');
+  await settles(page, 'list-plan', head);
+  assert.equal(await at(page), head);
+  assert.ok(page.url().includes('#/list-plan'));
+  await agrees(page, demo, 'list-plan', head);
+  await close(page);
+}
+
+/** A hundred sessions are there without a hundred requests. */
+export async function manySessions({ browser, demo }) {
+  await Promise.all(Array.from({ length: 120 }, (_, i) => demo.post( `/sessions/crowd-${i}/chunks`,
+    [{ type: 'text_delta', delta: 'Hi', agentId: `crowd-${i}`, agentType: 'crowd', timestamp: Date.now(), step: 0 }])));
+  const page = await open(browser, `${demo.url}/`);
+  let asked = 0;
+  page.on('request', (r) => { asked += r.url().includes('/sessions') ? 1 : 0; });
+  await choose(page, part('filter-agent'), 'crowd');
+  await until('they are counted', async () => (await text(page, part('session-count'))).startsWith('120 '));
+  const seen = new Set();
+  await until('all of them, by scrolling', async () => {
+    const now = await listed(page);
+    assert.equal(new Set(now).size, now.length, 'none is there twice');
+    for (const s of now) if (s.startsWith('crowd-')) seen.add(s);
+    await page.evaluate((s) => [...document.querySelectorAll(s)].at(-3)?.scrollIntoView(), part('session-row'));
+    return seen.size === 120;
+  });
+  assert.ok((await page.$$(part('session-row'))).length < 60, 'those in sight are enough');
+  assert.ok(asked < 60, `${asked} requests`);
+  await close(page);
+}

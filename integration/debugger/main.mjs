@@ -1,0 +1,41 @@
+// The debugger's page in a real browser: each scenario has pages of its own.
+import { launch } from './browser.mjs';
+import { Daemon } from './daemon.mjs';
+import * as hostile from './hostile.mjs';
+import * as large from './large.mjs';
+import * as layout from './layout.mjs';
+import * as list from './list.mjs';
+import * as live from './live.mjs';
+import * as moments from './moments.mjs';
+import * as tokens from './tokens.mjs';
+import * as travel from './travel.mjs';
+import * as waiting from './waiting.mjs';
+
+const { demo, secured } = JSON.parse(process.argv[2]);
+const only = process.env.DEBUGGER_ONLY;
+const world = { demo: new Daemon(demo), secured };
+
+let failed = 0;
+for (const [file, scenarios] of Object.entries({ moments, list, waiting, travel, live, tokens, hostile, large, layout })) {
+  for (const [name, run] of Object.entries(scenarios)) {
+    const title = `${file}: ${name.replace(/[A-Z]/g, (c) => ` ${c.toLowerCase()}`)}`;
+    if (only && !new RegExp(only).test(title)) continue;
+    const browser = await launch(); // one that has crashed takes no other scenario with it
+    const began = Date.now();
+    try {
+      await run({ ...world, browser, log: (line) => console.log(`      ${line}`) });
+      console.log(`  ok  ${title} (${Date.now() - began} ms)`);
+    } catch (err) {
+      failed++;
+      console.log(`FAIL  ${title}: ${err.stack}`);
+      for (const context of browser.browserContexts()) {
+        for (const page of await context.pages()) {
+          for (const problem of page.problems ?? []) console.log(`      ${problem}`);
+          if (process.env.DEBUGGER_PICTURES && page.problems) await page.screenshot({ path: `${process.env.DEBUGGER_PICTURES}/failed-${file}-${name}.png` }).catch(() => {});
+        }
+      }
+    }
+    await browser.close();
+  }
+}
+process.exit(failed ? 1 : 0); // nothing else is to come

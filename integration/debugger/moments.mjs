@@ -1,0 +1,115 @@
+// Any moment of a session is what the daemon says it was.
+import assert from 'node:assert/strict';
+import { appears, at, close, link, open, part, press, settles, shoot, text, until, values } from './browser.mjs';
+import { agrees } from './shown.mjs';
+
+const incident = 'demo-incident';
+
+/** The address names a moment; all of them are right, one after the other in any order. */
+export async function deepLinks({ browser, demo }) {
+  const { headSequence: head } = await demo.summary(incident);
+  const first = await open(browser, link(demo.url, incident, 150));
+  await agrees(first, demo, incident, 150);
+  await shoot(first, 'incident-150');
+  await first.reload();
+  await agrees(first, demo, incident, 150);
+  for (const n of [2, head, 106, 107, 128, 129, 155, 157, 193, 197, 198, 205, 1, 240, 60, head - 1]) {
+    await first.evaluate((hash) => { location.hash = hash; }, `#/${incident}@${n}`);
+    await agrees(first, demo, incident, n);
+  }
+  assert.equal(await text(first, part('head')), String(head));
+  await first.goBack();
+  await agrees(first, demo, incident, 60);
+  await first.goForward();
+  await agrees(first, demo, incident, head - 1);
+  await close(first);
+}
+
+/** Every record can be reached with the arrow keys. */
+export async function byKeys({ browser, demo }) {
+  const { headSequence: head } = await demo.summary(incident);
+  const page = await open(browser, link(demo.url, incident));
+  await settles(page, incident, head);
+  await page.focus(part('scrubber'));
+  await page.keyboard.press('Home');
+  await until('it moves', async () => (await at(page)) < head);
+  const first = await settles(page, incident);
+  assert.ok(first <= 1, `Home leads to the beginning, not to ${first}`);
+  let n = first;
+  for (let i = 0; i < 12; i++) {
+    await page.keyboard.press('ArrowRight');
+    await until('one record on', async () => (await at(page)) === n + 1);
+    n++;
+    await agrees(page, demo, incident, n);
+  }
+  await page.keyboard.press('ArrowLeft');
+  await agrees(page, demo, incident, n - 1);
+
+  // Without waiting: what is shown in the end is what the position says.
+  for (let i = 0; i < 80; i++) await page.keyboard.press('ArrowRight');
+  await agrees(page, demo, incident, n - 1 + 80);
+
+  const steps = new Set((await demo.records(incident)).filter((r) => r.type === 'step_start' || r.type === 'step_committed' || r.type === 'checkpoint_created' || r.type === 'step_end').map((r) => r.sequence));
+  await page.keyboard.press('Home');
+  await settles(page, incident, first);
+  await page.keyboard.down('Shift');
+  await page.keyboard.press('ArrowRight');
+  await page.keyboard.up('Shift');
+  const step = await until('a step on', async () => (await settles(page, incident)) > first && at(page));
+  assert.ok([...steps].some((s) => Math.abs(s - step) <= 1), `Shift+→ leads to a step, not to ${step}`);
+
+  await page.keyboard.press('j');
+  const next = await until('a mark on', async () => { const now = await settles(page, incident); return now > step && now; });
+  await page.keyboard.press('k');
+  await until('and back', async () => (await settles(page, incident)) < next);
+  await page.keyboard.press('End');
+  await agrees(page, demo, incident, head);
+  assert.equal(await page.$eval(part('scrubber'), (e) => e.getAttribute('aria-valuenow')), String(head));
+  await close(page);
+}
+
+/** Every record can be reached with the mouse. */
+export async function byMouse({ browser, demo }) {
+  const page = await open(browser, link(demo.url, incident));
+  const { headSequence: head } = await demo.summary(incident);
+  await settles(page, incident, head);
+  const box = await (await page.$(part('scrubber'))).boundingBox();
+  const x = (share) => box.x + 2 + (box.width - 4) * share;
+  const y = box.y + box.height / 2;
+  let last = -1;
+  for (const share of [0.1, 0.25, 0.4, 0.55, 0.7, 0.85]) {
+    await page.mouse.click(x(share), y);
+    const n = await until('it moves on', async () => { const now = await settles(page, incident); return now > last && now; });
+    await agrees(page, demo, incident, n);
+    last = n;
+  }
+  await page.mouse.move(x(0.9), y);
+  await page.mouse.down();
+  for (let i = 0; i <= 120; i++) await page.mouse.move(x(0.9 - 0.7 * (i / 120)), y); // nobody waits
+  await page.mouse.up();
+  const n = await settles(page, incident);
+  assert.ok(n > head * 0.05 && n < head * 0.45, `dragged to ${n}`);
+  await agrees(page, demo, incident, n);
+  await shoot(page, 'dragged');
+  await close(page);
+}
+
+/** What the page says of a failure leads to its reason, by clicks alone. */
+export async function detective({ browser, demo, log }) {
+  const page = await open(browser, `${demo.url}/`);
+  await press(page, part('session-row', `[data-session="${incident}"]`));
+  const { headSequence: head } = await demo.summary(incident);
+  await settles(page, incident, head);
+  const says = async (...words) => {
+    const shown = await page.evaluate(() => document.body.textContent);
+    for (const w of words) assert.ok(shown.includes(w), `the page says ${w}`);
+  };
+  await says('the agent did not finish within 5 steps', '4250.00 EUR exceeds the captured amount of pay_882, which is 42.50 EUR', 'is locked after 2 declined refunds');
+  assert.deepEqual(await values(page, part('lane'), 'data-lane'), [incident, `${incident}-sub-call_0_0`], 'the sub-agent has a lane');
+  const marks = await page.evaluate((s) => [...document.querySelectorAll(s)].map((e) => e.dataset.kind), part('mark'));
+  log(`marks: ${marks.join(' ')}`);
+  for (const kind of ['takeover', 'checkpoint', 'error']) assert.ok(marks.includes(kind), `a mark ${kind}`);
+  await appears(page, part('span', '[data-struck]')); // what the node that died had said
+  for (const kind of ['approval', 'child', 'tool']) await appears(page, part('span', `[data-kind="${kind}"]`));
+  await close(page);
+}

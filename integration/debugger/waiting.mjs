@@ -1,0 +1,103 @@
+// Runs that wait for somebody, and runs that are stopped.
+import assert from 'node:assert/strict';
+import { appears, close, goes, link, open, part, press, settles, shoot, text, until, visible, write } from './browser.mjs';
+import { agrees } from './shown.mjs';
+
+const call = (id) => part('pending-call', `[data-call="${id}"]`);
+
+async function waits(world, session, agent) {
+  await world.demo.start(session, agent, 'Go.');
+  const { pendingToolCalls: [pending], headSequence } = await world.demo.waits(session);
+  const page = await open(world.browser, link(world.demo.url, session));
+  await settles(page, session, headSequence);
+  await appears(page, call(pending.toolCallId));
+  return { page, id: pending.toolCallId };
+}
+
+async function confirmed(page) {
+  if (await visible(page, part('confirm'))) await press(page, part('confirm'));
+}
+
+async function ends(world, page, session, status) {
+  const { headSequence: head } = await world.demo.comes(session, status);
+  await settles(page, session, head);
+  await agrees(page, world.demo, session, head);
+}
+
+/** A call is approved: it runs with what it shows, and the run goes on. */
+export async function approves(world) {
+  const { page, id } = await waits(world, 'w-approve', 'janitor');
+  assert.ok((await page.$eval(call(id), (e) => e.textContent)).includes('draft-1.md'));
+  await shoot(page, 'asks');
+  await press(page, part('approve'));
+  await confirmed(page);
+  await goes(page, call(id));
+  await ends(world, page, 'w-approve', 'completed');
+  const { state } = await world.demo.state('w-approve');
+  assert.deepEqual(state.customState, { deleted: ['draft-1.md', 'draft-2.md'] });
+  await close(page);
+}
+
+/** A call is denied, with the reason that was given. */
+export async function denies(world) {
+  const { page, id } = await waits(world, 'w-deny', 'janitor');
+  const reason = 'They are "still" <b>needed</b>.';
+  await press(page, part('deny'));
+  await write(page, part('reason'), reason);
+  await press(page, part('confirm'));
+  await goes(page, call(id));
+  await ends(world, page, 'w-deny', 'completed');
+  const { state } = await world.demo.state('w-deny');
+  assert.deepEqual(state.customState, { deleted: [] });
+  assert.ok(JSON.stringify(state.messages).includes(JSON.stringify(reason).slice(1, -1)));
+  await close(page);
+}
+
+/** A client's call is answered by hand; what does not fit is refused before anything is stored. */
+export async function answers(world) {
+  const { page, id } = await waits(world, 'w-answer', 'guide');
+  const answer = async (json) => {
+    await write(page, part('answer-input'), json);
+    await press(page, part('answer'));
+    await confirmed(page);
+  };
+  await write(page, part('answer-input'), '{"lat": ');
+  await until('it says why it can not be sent', async () => (await text(page, call(id))).includes('Not JSON'));
+  assert.ok(await page.$eval(part('answer'), (e) => e.disabled));
+  await answer('{"lat": "north"}');
+  await until('the daemon\'s refusal is shown', () => page.evaluate((s) => [...document.querySelectorAll(s)].some((e) => e.checkVisibility() && /lat|lon|schema|INVALID/i.test(e.textContent)), part('error')));
+  assert.equal((await world.demo.summary('w-answer')).pendingToolCalls.length, 1);
+  await answer('{"lat": 55.7, "lon": 12.6}');
+  await goes(page, call(id));
+  await ends(world, page, 'w-answer', 'completed');
+  await close(page);
+}
+
+/** A run is interrupted in mid-sentence, and taken up again. */
+export async function interrupts(world) {
+  await world.demo.start('w-stop', 'weather', 'How is it?');
+  const page = await open(world.browser, link(world.demo.url, 'w-stop'));
+  await until('it speaks', async () => (await page.$eval('#moment', (e) => e.textContent)).includes('Copenhagen has'));
+  await press(page, part('interrupt'));
+  await confirmed(page);
+  const { headSequence: head } = await world.demo.comes('w-stop', 'interrupted');
+  await settles(page, 'w-stop', head);
+  await agrees(page, world.demo, 'w-stop', head);
+  await press(page, part('resume'));
+  await confirmed(page);
+  await ends(world, page, 'w-stop', 'completed');
+  await close(page);
+}
+
+/** The past can't be approved: the page says so. */
+export async function pastIsPast(world) {
+  const { page, id } = await waits(world, 'w-past', 'janitor');
+  const asked = (await world.demo.summary('w-past')).headSequence;
+  await world.demo.post('/submit-tool-result', { sessionId: 'w-past', kind: 'approval-response', toolCallId: id, approved: false });
+  await world.demo.post('/resume', { sessionId: 'w-past' });
+  await ends(world, page, 'w-past', 'completed');
+  await page.evaluate((hash) => { location.hash = hash; }, `#/w-past@${asked}`);
+  await settles(page, 'w-past', asked);
+  assert.equal(await page.evaluate((s) => [...document.querySelectorAll(s)].some((e) => e.checkVisibility() && !e.disabled), part('approve')), false, 'nothing of the past can be approved');
+  await close(page);
+}

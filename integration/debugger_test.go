@@ -1,0 +1,94 @@
+package integration_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// securedConfig is of a daemon that wants tokens.
+const securedConfig = `
+auth:
+  tokens:
+    - {token: all-of-it, name: all, operations: ["*"], sessions: ["*"]}
+    - {token: for-ann, name: ann, operations: [debugger, sessions, search, records, status, stream], sessions: ["ann-*"]}
+prices: {scripted: {input: 3, output: 15}}
+agents:
+  talker: {model: {provider: scripted, script: [{text: Fine.}]}}
+`
+
+// TestDebugger uses the debugger in Chromium as people do, and compares what it
+// shows with what the daemon says. It needs Chromium, node and what `make debugger` installs.
+func TestDebugger(t *testing.T) {
+	if os.Getenv("HELIX_BROWSER") == "" {
+		t.Skip("set HELIX_BROWSER=1, as `make debugger` does")
+	}
+	runDebugger(t, "main.mjs")
+}
+
+// runDebugger runs a program of the folder debugger beside a daemon with the
+// demo agents, which it may kill and start again, and one that wants tokens.
+func runDebugger(t *testing.T, program string) {
+	chromium := os.Getenv("CHROMIUM")
+	if chromium == "" {
+		chromium = "chromium"
+	}
+	chromium, err := exec.LookPath(chromium)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	config := filepath.Join(dir, "helix.yaml")
+	require.NoError(t, os.WriteFile(config, []byte(securedConfig), 0o600))
+	demo := newDaemon(t, "dev", "--data-dir", filepath.Join(dir, "demo"), "--nats-listen", freeAddress(t))
+	secured := newDaemon(t, "serve", "--config", config, "--data-dir", filepath.Join(dir, "secured"))
+	demo.start()
+	secured.start()
+
+	world, err := json.Marshal(map[string]any{
+		"demo":    demo.url,
+		"secured": map[string]string{"url": secured.url, "all": "all-of-it", "ann": "for-ann"},
+	})
+	require.NoError(t, err)
+	node := exec.CommandContext(t.Context(), "node", program, string(world))
+	node.Dir = "debugger"
+	node.Env = append(os.Environ(), "CHROMIUM="+chromium)
+	node.Stderr = os.Stderr
+	commands, err := node.StdoutPipe()
+	require.NoError(t, err)
+	answers, err := node.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, node.Start())
+	t.Cleanup(func() {
+		node.Process.Kill()
+		node.Wait()
+	})
+	lines := bufio.NewScanner(commands)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		switch lines.Text() {
+		case "@kill":
+			demo.kill()
+		case "@restart":
+			demo.start()
+		default:
+			fmt.Println(lines.Text())
+			continue
+		}
+		_, err := fmt.Fprintln(answers, "{}")
+		require.NoError(t, err)
+	}
+	require.NoError(t, node.Wait(), "see above")
+}
+
+// TestPictures makes the documentation's pictures of the debugger, as `make pictures` does.
+func TestPictures(t *testing.T) {
+	if os.Getenv("DEBUGGER_PICTURES") == "" || os.Getenv("HELIX_BROWSER") == "" {
+		t.Skip("set HELIX_BROWSER=1 and DEBUGGER_PICTURES to a folder, as `make pictures` does")
+	}
+	runDebugger(t, "pictures.mjs")
+}
