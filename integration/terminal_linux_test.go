@@ -1,0 +1,126 @@
+package integration_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+)
+
+// terminal is a command that runs on a terminal of its own.
+type terminal struct {
+	t    *testing.T
+	keys *os.File // what is typed, and shown
+	cmd  *exec.Cmd
+	seen *output
+	done chan struct{} // closed when everything was seen
+}
+
+// onTerminal starts a command.
+func onTerminal(t *testing.T, args ...string) *terminal {
+	t.Helper()
+	path, err := binary()
+	require.NoError(t, err)
+	keys, screen := openTerminal(t)
+	c := &terminal{t: t, keys: keys, cmd: exec.Command(path, args...), seen: new(output), done: make(chan struct{})}
+	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = screen, screen, screen
+	c.cmd.Env = append(os.Environ(), "TERM=xterm", "NO_COLOR=")
+	require.NoError(t, c.cmd.Start())
+	screen.Close()
+	go func() {
+		defer close(c.done)
+		part := make([]byte, 4096)
+		for {
+			n, err := keys.Read(part)
+			_, _ = c.seen.Write(part[:n])
+			if err != nil { // the command has ended
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		c.cmd.Process.Kill()
+		c.cmd.Wait()
+		keys.Close()
+		<-c.done
+	})
+	return c
+}
+
+func openTerminal(t *testing.T) (keys, screen *os.File) {
+	t.Helper()
+	keys, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) {
+		t.Skip("this system gives no terminals")
+	}
+	require.NoError(t, err)
+	var locked, number int32
+	for request, value := range map[uintptr]*int32{syscall.TIOCSPTLCK: &locked, syscall.TIOCGPTN: &number} {
+		raw, err := keys.SyscallConn()
+		require.NoError(t, err)
+		var errno syscall.Errno
+		require.NoError(t, raw.Control(func(fd uintptr) {
+			_, _, errno = syscall.Syscall(syscall.SYS_IOCTL, fd, request, uintptr(unsafe.Pointer(value)))
+		}))
+		require.Zero(t, errno)
+	}
+	screen, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
+	require.NoError(t, err)
+	return keys, screen
+}
+
+// shows waits until a text is seen.
+func (c *terminal) shows(text string) {
+	c.t.Helper()
+	require.Eventually(c.t, func() bool { return strings.Contains(c.seen.String(), text) }, 2*time.Minute, 5*time.Millisecond,
+		"it shows no %q", text)
+}
+
+// ended waits for the end of the command and returns its exit code.
+func (c *terminal) ended() int {
+	c.t.Helper()
+	err := c.cmd.Wait()
+	<-c.done
+	if exit, ok := err.(*exec.ExitError); ok {
+		return exit.ExitCode()
+	}
+	require.NoError(c.t, err)
+	return 0
+}
+
+// TestTerminal: who sits at one sees colours, and is asked before something is
+// lost.
+func TestTerminal(t *testing.T) {
+	t.Parallel()
+	d, waited, _ := travelled(t)
+	at := fmt.Sprint(waited)
+	question := "Take walk back to sequence " + at + "? What came behind it, up to "
+
+	tail := onTerminal(t, "tail", "walk", "--server", d.url)
+	require.Zero(t, tail.ended())
+	require.Contains(t, tail.seen.String(), "\x1b[32mtext\x1b[0m")
+
+	no := onTerminal(t, "rollback", "walk", "--to", at, "--server", d.url)
+	no.shows(question)
+	_, err := no.keys.WriteString("n\n")
+	require.NoError(t, err)
+	require.Equal(t, 1, no.ended())
+	require.Contains(t, no.seen.String(), "is struck: 2 messages. [y/N]")
+	require.Contains(t, no.seen.String(), "nothing has been changed")
+	require.Contains(t, helixd(t, "records", "walk", "--server", d.url), `"Oslo"`)
+
+	yes := onTerminal(t, "rollback", "walk", "--to", at, "--server", d.url)
+	yes.shows(question)
+	_, err = yes.keys.WriteString("y\n")
+	require.NoError(t, err)
+	require.Zero(t, yes.ended())
+	require.Contains(t, yes.seen.String(), "walk is back at "+at)
+	require.NotContains(t, helixd(t, "records", "walk", "--server", d.url), `"Oslo"`)
+}

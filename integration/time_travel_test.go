@@ -1,0 +1,124 @@
+package integration_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/projector"
+)
+
+// travelled is a daemon whose session "walk" has waited for its client at a
+// sequence and has then ended, and ways to ask about it: the daemon, and NATS.
+func travelled(t *testing.T) (d *daemon, waited uint64, sources [][]string) {
+	t.Helper()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "helix.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(`
+prices: {scripted: {input: 3, output: 15}}
+agents:
+  guide:
+    initialState: {asked: 0}
+    model:
+      provider: scripted
+      script:
+        - reasoning: It depends on where they are.
+          text: Let me see where you are.
+          toolCalls: [{name: get_location, arguments: {}}]
+        - text: From there it is a short walk.
+    tools:
+      get_location: {description: Where the user is., client: true}
+`), 0o600))
+	nats := freeAddress(t)
+	d = newDaemon(t, "dev", "--config", file, "--data-dir", filepath.Join(dir, "data"), "--nats-listen", nats)
+	d.start()
+	sources = [][]string{{"--server", d.url}, {"--nats", "nats://" + nats}}
+	status, answer := d.post("/start", map[string]any{"sessionId": "walk", "agentType": "guide", "message": "How far is it?"})
+	require.Equal(t, http.StatusOK, status, "%v", answer)
+	require.Contains(t, helixd(t, "tail", "walk", "--server", d.url), "ended paused\n")
+	_, answer = d.get("/sessions/walk/state")
+	waited = uint64(answer["sequence"].(float64))
+	d.goOn(t, "walk", "result", map[string]any{"city": "Oslo"})
+	return d, waited, sources
+}
+
+// goOn answers the call of a session that waits, and waits for its end.
+func (d *daemon) goOn(t *testing.T, session, outcome string, value any) {
+	t.Helper()
+	status, answer := d.post("/submit-tool-result", map[string]any{
+		"sessionId": session, "kind": "client-tool-result", "toolCallId": "call_0_0", outcome: value,
+	})
+	require.Equal(t, http.StatusOK, status, "%v", answer)
+	status, answer = d.post("/resume", map[string]any{"sessionId": session})
+	require.Equal(t, http.StatusOK, status, "%v", answer)
+	require.Contains(t, helixd(t, "tail", session, "--server", d.url), "ended\n")
+}
+
+// TestTimeTravel: a session is looked at, forked, gone on with in another way,
+// compared and taken back, by commands.
+func TestTimeTravel(t *testing.T) {
+	t.Parallel()
+	d, waited, sources := travelled(t)
+	at := fmt.Sprint(waited)
+	out := helixd(t, "fork", "walk", "--at", at, "--as", "elsewhere", "--server", d.url)
+	require.Equal(t, "elsewhere is what walk was at "+at+"\n", out)
+	d.goOn(t, "elsewhere", "error", "The user does not say.")
+
+	for _, source := range sources {
+		run := func(args ...string) string {
+			t.Helper()
+			return helixd(t, append(args, source...)...)
+		}
+		tail := run("tail", "walk")
+		require.Contains(t, tail, "  thinking   It depends on where they are.\n")
+		require.Contains(t, tail, `  result     get_location call_0_0 {"city":"Oslo"}`+"\n")
+		require.NotContains(t, run("tail", "walk", "--from", at), "thinking")
+
+		facts := run("records", "walk", "--type", "model_turn", "--type", "tool_result", "--kind", "fact")
+		require.Equal(t, 3, strings.Count(facts, "\n"), facts)
+		require.Empty(t, run("records", "walk", "--type", "model_turn", "--run", "nobody's"))
+
+		var then struct{ State projector.Tree }
+		require.NoError(t, json.Unmarshal([]byte(run("state", "walk", "--at", at, "--json")), &then))
+		require.Len(t, then.State.Messages, 2)
+
+		diff := run("diff", "walk", at+"..")
+		require.Contains(t, diff, "  tool       get_location call_0_0 {\"city\":\"Oslo\"}\n")
+		require.Contains(t, diff, "  get_location call_0_0 waiting → done")
+		require.Contains(t, diff, `  ~ /status "active" → "completed"`)
+		var change httpapi.StateDiff
+		require.NoError(t, json.Unmarshal([]byte(run("diff", "walk", "..", "--json")), &change))
+		require.Zero(t, change.From)
+		require.Len(t, change.Messages, 4)
+
+		require.Equal(t, tail, run("replay", "walk", "--speed", "0"), "told as it was told")
+		part := run("replay", "walk", "--speed", "100", "--to", at)
+		require.Contains(t, part, "Let me see where you are.\n")
+		require.NotContains(t, part, "Oslo")
+		require.Contains(t, run("replay", "walk", "--speed", "0", "--sse"), "event: end\n")
+
+		checkpoints := run("checkpoints", "walk")
+		require.Equal(t, 3, strings.Count(checkpoints, "\n"), checkpoints)
+	}
+
+	var page httpapi.Page[projector.Checkpoint]
+	require.NoError(t, json.Unmarshal([]byte(helixd(t, "checkpoints", "walk", "--json", "--server", d.url)), &page))
+	require.Len(t, page.Items, 2)
+	first := page.Items[0]
+	out = helixd(t, "rollback", "walk", "--checkpoint", first.ID, "--yes", "--server", d.url)
+	require.Contains(t, out, fmt.Sprintf("walk is back at %d: ", first.StreamSequence))
+	for _, source := range sources {
+		shown := helixd(t, append([]string{"records", "walk", "--type", "text_delta", "--from", at}, source...)...)
+		require.NotContains(t, shown, "short")
+		shown = helixd(t, append([]string{"records", "walk", "--type", "text_delta", "--from", at, "--dead"}, source...)...)
+		require.Contains(t, shown, "short")
+		require.Contains(t, helixd(t, append([]string{"tail", "walk"}, source...)...), "  resync     rollback: ")
+	}
+}
