@@ -59,7 +59,8 @@ const opPublic Operation = ""
 //
 // An empty session means that none is named, or not yet: the caller and the
 // operation alone are to be judged. Where the body names the session, the
-// authenticator is called again with it. For a listing it is called with each
+// authenticator is called again with it, and where a request names two, with
+// each. For a listing it is called with each
 // session, and those that it refuses are left out. For what is about all
 // sessions, which [OpRetain], [OpBackup], [OpAdmin] and [OpMetrics] are and
 // [OpErase] can be, it is called with the session "*". It must not read the body.

@@ -15,8 +15,8 @@ func SetEraseTimeout(s *Server, d time.Duration) { s.eraseTimeout = d }
 type TestRoute struct {
 	Method, Pattern string
 	Op              Operation
-	// NamesIn is where a request names its session: "path", "query", "body" or
-	// "" for nowhere.
+	// NamesIn is where a request names its session: "path", "query", "body",
+	// "both" for two of them in the query, or "" for nowhere.
 	NamesIn string
 }
 
@@ -24,7 +24,7 @@ type TestRoute struct {
 func RouteTable() []TestRoute {
 	var rows []TestRoute
 	for _, rt := range routeTable {
-		in := map[source]string{inPath: "path", inQuery: "query", inBody: "body"}[rt.session]
+		in := map[source]string{inPath: "path", inQuery: "query", inBody: "body", inBoth: "both"}[rt.session]
 		rows = append(rows, TestRoute{rt.method, rt.pattern, rt.op, in})
 	}
 	return rows

@@ -88,7 +88,7 @@ func trafficRefused(t *testing.T, c *apiChecker) {
 			guarded.request(rt.Method, target, body, "As", "late").failed(t, 503, httpapi.CodeUnavailable)
 			guarded.request(rt.Method, target, body, "As", "riddle").failed(t, 500, httpapi.CodeInternalError)
 		}
-		if rt.NamesIn == "path" || rt.NamesIn == "query" {
+		if rt.NamesIn != "" && rt.NamesIn != "body" {
 			a.request(rt.Method, good.targetOf(rt, "%00", "%00"), body).failed(t, 400, httpapi.CodeInvalidRequest)
 		}
 		if rt.Method == "POST" {
@@ -159,6 +159,7 @@ func trafficAhead(t *testing.T, c *apiChecker) {
 	for _, target := range []string{
 		"/sse?sessionId=s&fromSequence=9999", "/sessions/s/stream?fromSequence=9999", "/sessions/s/records?from=9999",
 		"/sessions/s/state?at=9999", "/sessions/s/diff?to=9999", "/sessions/s/replay?from=9999", "/sessions/s/timeline?from=9999",
+		"/compare?a=s&b=s&bAt=9999",
 	} {
 		a.get(target).failed(t, 416, httpapi.CodeCursorAhead)
 	}
@@ -193,6 +194,7 @@ func trafficTrimmed(t *testing.T, c *apiChecker) {
 	a.post("/retention", `{"purgeOlderThan":"0s","dropOlderThan":"0s"}`).done(t)
 	for _, target := range []string{
 		"/sse?sessionId=s", "/sessions/s/stream", "/sessions/s/records", "/sessions/s/state?at=1", "/sessions/s/diff?from=1", "/sessions/s/replay",
+		"/compare?a=s&b=s&bAt=1",
 		"/chat/open/snapshot", "/chat/open/messages",
 	} {
 		a.get(target).failed(t, 410, httpapi.CodeTruncated)
@@ -204,6 +206,7 @@ func trafficTrimmed(t *testing.T, c *apiChecker) {
 		a.post(target, body).failed(t, 410, httpapi.CodeTruncated)
 	}
 	a.get("/sessions/s/usage").done(t)
+	a.get("/compare?a=s&b=s").done(t)
 	a.get("/sessions/s/timeline").done(t)
 	unlisted := snapshot.New(log, &snapshot.StoreOptions{Folds: struct{ snapshot.Folds }{saved}})
 	a = c.server(t, log, nil, func(o *httpapi.Options) { o.States = unlisted })

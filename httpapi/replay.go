@@ -46,12 +46,7 @@ func (s *Server) replay(w http.ResponseWriter, r *request) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	var t *projector.Tree
-	if bounded {
-		t, err = s.states.At(ctx, r.session, to)
-	} else {
-		t, err = s.states.Head(ctx, r.session)
-	}
+	t, err := s.stateAt(ctx, &moment{r.session, to, bounded})
 	switch {
 	case err != nil:
 		return err

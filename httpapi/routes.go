@@ -26,6 +26,7 @@ const (
 	inPath           // as {id}
 	inQuery          // as sessionId
 	inBody           // the handler authorizes it
+	inBoth           // two, as a and b; the handler authorizes them
 )
 
 var routeTable = []route{
@@ -56,6 +57,7 @@ var routeTable = []route{
 	{"GET", "/sessions/{id}/usage", OpStatus, inPath, (*Server).usage},
 	{"GET", "/sessions/{id}/checkpoints", OpStatus, inPath, (*Server).checkpoints},
 	{"GET", "/sessions/{id}/runs", OpStatus, inPath, (*Server).runs},
+	{"GET", "/compare", OpRecords, inBoth, (*Server).compare},
 	{"POST", "/sessions/{id}/rollback", OpResume, inPath, (*Server).rollback},
 	{"POST", "/sessions/{id}/fork", OpStart, inPath, (*Server).fork},
 	{"POST", "/sessions/{id}/subscriptions", OpRecords, inPath, (*Server).subscribe},

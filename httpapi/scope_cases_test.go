@@ -55,6 +55,7 @@ var routeCases = map[string]routeCase{
 	"GET /sessions/{id}/stream":          {status: 200},
 	"GET /sessions/{id}/replay":          {query: "speed=0", status: 200},
 	"GET /sessions/{id}/state":           {status: 200},
+	"GET /compare":                       {status: 200},
 	"GET /sessions/{id}/diff":            {status: 200},
 	"GET /sessions/{id}/timeline":        {query: "from=1", status: 200},
 	"GET /sessions/{id}/usage":           {status: 200},
@@ -112,8 +113,11 @@ func (c routeCase) targetOf(rt httpapi.TestRoute, inPath, inQuery string) string
 	if c.query != "" {
 		params = append(params, c.query)
 	}
-	if rt.NamesIn == "query" {
+	switch rt.NamesIn {
+	case "query":
 		params = append(params, "sessionId="+inQuery)
+	case "both":
+		params = append(params, "a="+inQuery, "b="+inQuery)
 	}
 	if len(params) > 0 {
 		target += "?" + strings.Join(params, "&")

@@ -192,6 +192,14 @@ func tricksOf(t *testing.T, rt httpapi.TestRoute, c routeCase) (tricks []trick) 
 		add(false, rt.Pattern, body)
 		add(false, rt.Pattern+"?SessionId=bob", body)
 		add(false, rt.Pattern+"?sessionId[]=bob", body)
+	case "both": // neither is a way to the other
+		for _, params := range []string{
+			"a=alice&b=bob", "a=bob&b=alice", "a=bob&b=bob", "b=bob&a=alice", "a=alice&b=%62ob", "a=alice", "b=alice", "a=bob", "b=bob", "a=&b=bob", "a=alice&b=",
+			"a=alice&b=alice&b=bob", "a=bob&a=alice&b=alice", "a=alice;b=bob", "a=alice&B=bob", "a=alice&b=*", "a=alice&b=alice,bob", "a=alice&b=alice%00",
+			"a=alice&b=bob&bAt=0", "a=alice&b=bob&aAt=x", "a=alice&b=nobody", "A=bob&B=alice", "sessionId=alice&a=bob&b=bob", "a=alice&b=bob%20", "a=alice&b=alice-sub-1",
+		} {
+			add(false, rt.Pattern+"?"+params, body)
+		}
 	}
 	if !strings.HasPrefix(body, "{") {
 		return tricks

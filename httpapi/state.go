@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/helixd/helixd/projector"
@@ -13,23 +14,35 @@ type StateAt struct {
 	State    *projector.Tree `json:"state"`
 }
 
+// moment is a session at a sequence.
+type moment struct {
+	session string
+	at      uint64
+	given   bool // else the head
+}
+
+// stateAt folds a session. Without a sequence it fills in the head.
+func (s *Server) stateAt(ctx context.Context, m *moment) (*projector.Tree, error) {
+	if m.given {
+		return s.states.At(ctx, m.session, m.at)
+	}
+	t, err := s.states.Head(ctx, m.session)
+	if err == nil {
+		m.at = t.Head
+	}
+	return t, err
+}
+
 // state answers GET /sessions/{id}/state?at=n, at the head by default.
 func (s *Server) state(w http.ResponseWriter, r *request) error {
-	n, given, err := r.query.number("at")
+	m := moment{session: r.session}
+	var err error
+	if m.at, m.given, err = r.query.number("at"); err != nil {
+		return err
+	}
+	t, err := s.stateAt(r.Context(), &m)
 	if err != nil {
 		return err
 	}
-	var t *projector.Tree
-	if given {
-		t, err = s.states.At(r.Context(), r.session, n)
-	} else {
-		t, err = s.states.Head(r.Context(), r.session)
-	}
-	if err != nil {
-		return err
-	}
-	if !given {
-		n = t.Head
-	}
-	return s.ok(w, StateAt{Sequence: n, State: t})
+	return s.ok(w, StateAt{Sequence: m.at, State: t})
 }

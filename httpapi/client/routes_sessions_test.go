@@ -82,6 +82,24 @@ var usesSessions = map[string]use{
 		require.NoError(t, err)
 		require.Empty(t, news.Spans)
 	},
+	"GET /compare": func(t *testing.T, ctx context.Context, s *server, c *client.Client) {
+		s.started("s", "echo")
+		s.started("asks/1", "asker")
+		both, err := c.Compare(ctx, client.Moment{SessionID: "s"}, client.Moment{SessionID: "asks/1"})
+		require.NoError(t, err)
+		require.Equal(t, []any{"s", "asks/1"}, []any{both.A.SessionID, both.B.SessionID})
+		require.Len(t, both.A.Messages, 2)
+		require.Len(t, both.A.Steps, 1)
+		require.Equal(t, client.CallStatus("waiting"), both.B.ToolCalls[0].Status)
+		require.NotEmpty(t, both.Patch)
+		then, err := c.Compare(ctx, client.Moment{SessionID: "s", At: new(uint64(0))}, client.Moment{SessionID: "s", At: &both.A.Sequence})
+		require.NoError(t, err)
+		require.Equal(t, []uint64{0, both.A.Sequence}, []uint64{then.A.Sequence, then.B.Sequence})
+		_, err = c.Compare(ctx, client.Moment{SessionID: "s"}, client.Moment{SessionID: "nobody"})
+		refused(t, err, 404, "NOT_FOUND")
+		_, err = c.Compare(ctx, client.Moment{SessionID: "s"}, client.Moment{})
+		require.Error(t, err)
+	},
 	"GET /sessions/{id}/usage": func(t *testing.T, ctx context.Context, s *server, c *client.Client) {
 		s.started("s", "echo")
 		usage, err := c.Usage(ctx, "s", client.Paging{Limit: 1})

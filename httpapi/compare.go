@@ -1,0 +1,181 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"reflect"
+	"slices"
+
+	"github.com/wI2L/jsondiff"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// Comparison is the answer of GET /compare: two sessions, or one, each at a
+// sequence.
+type Comparison struct {
+	A Compared `json:"a"`
+	B Compared `json:"b"`
+	// Common is how many messages at the front say the same in both, whenever
+	// and under whatever ids they were said.
+	Common int `json:"common"`
+	// Patch turns the custom state of A into that of B (RFC 6902).
+	Patch jsondiff.Patch `json:"patch"`
+	// ForkedFrom names the one of the two that the other was forked from, and
+	// where; nil: neither was.
+	ForkedFrom *projector.Fork `json:"forkedFrom,omitempty"`
+}
+
+// Compared is one side of a comparison: the fold of the session's records with
+// a sequence <= Sequence.
+type Compared struct {
+	SessionID string                  `json:"sessionId"`
+	Sequence  uint64                  `json:"sequence"`
+	Status    projector.SessionStatus `json:"status"` // empty: before everything
+	AgentType string                  `json:"agentType"`
+	Messages  []projector.Message     `json:"messages"` // of the session itself
+	ToolCalls []CallAt                `json:"toolCalls"`
+	// Spent is what the tree has used so far. A fork begins at nothing.
+	Spent
+	// Steps are those of the session itself, as far as its own log holds them.
+	Steps []projector.StepTime `json:"steps"`
+}
+
+// moment reads a session and a sequence of it.
+func (q query) moment(name string) (m moment, err error) {
+	switch m.session, err = q.sessionID(name); {
+	case err != nil:
+		return m, err
+	case m.session == "":
+		return m, invalid(name, "is required")
+	}
+	m.at, m.given, err = q.number(name + "At")
+	return m, err
+}
+
+// compare answers GET /compare?a=&aAt=n&b=&bAt=m, at the heads by default. The
+// caller must be allowed on both sessions.
+func (s *Server) compare(w http.ResponseWriter, r *request) error {
+	var moments [2]moment
+	for _, name := range compareNames {
+		if id := r.query.values.Get(name); id != "" {
+			if err := s.authorize(r, id); err != nil {
+				return err
+			}
+		}
+	}
+	for i, name := range compareNames {
+		var err error
+		if moments[i], err = r.query.moment(name); err != nil {
+			return err
+		}
+	}
+	var sides [2]Compared
+	var trees [2]*projector.Tree
+	for i, m := range moments {
+		var err error
+		if trees[i], err = s.stateAt(r.Context(), &m); err != nil {
+			return err
+		}
+		if sides[i], err = s.compared(r.Context(), m, trees[i]); err != nil {
+			return err
+		}
+	}
+	a, b := trees[0], trees[1]
+	patch, err := patchOf(customState(a), customState(b))
+	if err != nil {
+		return err
+	}
+	c := Comparison{A: sides[0], B: sides[1], Common: common(a.Messages, b.Messages), Patch: patch}
+	switch {
+	case b.ForkedFrom != nil && b.ForkedFrom.SessionID == c.A.SessionID:
+		c.ForkedFrom = b.ForkedFrom
+	case a.ForkedFrom != nil && a.ForkedFrom.SessionID == c.B.SessionID:
+		c.ForkedFrom = a.ForkedFrom
+	}
+	return s.ok(w, c)
+}
+
+// compareNames are the parameters that name the sessions of GET /compare.
+var compareNames = [2]string{"a", "b"}
+
+// customState returns an empty one for a state before everything.
+func customState(t *projector.Tree) json.RawMessage {
+	if t.CustomState == nil {
+		return json.RawMessage("{}")
+	}
+	return t.CustomState
+}
+
+// compared describes a session at a moment whose state is t.
+func (s *Server) compared(ctx context.Context, m moment, t *projector.Tree) (Compared, error) {
+	c := Compared{
+		SessionID: m.session, Sequence: m.at, Status: t.Status, AgentType: t.AgentType, Messages: t.Messages, ToolCalls: callsOf(t),
+		Spent: s.spent(new(projector.Tree), t), Steps: []projector.StepTime{},
+	}
+	if t.Head == 0 {
+		c.Messages = []projector.Message{}
+		return c, nil
+	}
+	steps, err := t.StepTimes(s.log.Read(ctx, m.session, 0, t.Head))
+	if trimmed, ok := errors.AsType[*eventlog.TrimmedError](err); ok && trimmed.Floor < t.Head {
+		steps, err = t.StepTimes(s.log.Read(ctx, m.session, trimmed.Floor, t.Head)) // what retention has left
+	}
+	if _, trimmed := errors.AsType[*eventlog.TrimmedError](err); trimmed {
+		return c, nil
+	}
+	if steps != nil {
+		c.Steps = steps
+	}
+	return c, err
+}
+
+// common returns how many messages at the front say the same.
+func common(a, b []projector.Message) int {
+	n := 0
+	for n < min(len(a), len(b)) && saysTheSame(a[n], b[n]) {
+		n++
+	}
+	return n
+}
+
+// saysTheSame compares what a person or a model gets of a message.
+func saysTheSame(a, b projector.Message) bool {
+	return a.Role == b.Role && a.Content == b.Content && a.Hidden() == b.Hidden() && slices.Equal(a.Files, b.Files) &&
+		a.ToolName == b.ToolName && a.Error == b.Error && sameJSON(a.Result, b.Result) &&
+		slices.EqualFunc(a.Parts, b.Parts, func(p, q eventlog.TurnPart) bool {
+			return p.Reasoning == q.Reasoning && p.Text == q.Text && sameValue(p.File, q.File) && sameSource(p.Source, q.Source) &&
+				(p.ToolCall == nil) == (q.ToolCall == nil) &&
+				(p.ToolCall == nil || p.ToolCall.Name == q.ToolCall.Name && sameJSON(p.ToolCall.Arguments, q.ToolCall.Arguments))
+		})
+}
+
+func sameValue[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
+
+// sameSource disregards the ids that a turn has given its sources.
+func sameSource(a, b *eventlog.Source) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	p, q := *a, *b
+	p.ID, q.ID = "", ""
+	return p == q
+}
+
+// sameJSON disregards how values are written, but for numbers.
+func sameJSON(a, b []byte) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	var values [2]any
+	for i, raw := range [][]byte{a, b} {
+		if len(raw) == 0 || decodeExact(raw, &values[i]) != nil {
+			return false
+		}
+	}
+	return reflect.DeepEqual(values[0], values[1])
+}

@@ -1,0 +1,87 @@
+package projector
+
+import (
+	"iter"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// StepTime is how long a step took, from its first record to its
+// last one so far, and what its model call used.
+type StepTime struct {
+	Turn       int                 `json:"turn"`
+	Step       int                 `json:"step"`
+	DurationMs int64               `json:"durationMs"`
+	Usage      eventlog.TokenUsage `json:"usage"`
+}
+
+// StepTimes returns the steps of the root's conversation, oldest first, as the
+// records up to t.Head tell, but for those that are struck. A step is left out
+// whose answer is not among them, as those are that a fork has taken over. What a
+// step waited for is in its time.
+func (t *Tree) StepTimes(records iter.Seq2[eventlog.Record, error]) ([]StepTime, error) {
+	type step struct{ began, last int64 }
+	type answer struct {
+		step  *step
+		usage eventlog.TokenUsage
+	}
+	steps, answers := map[string]*step{}, map[uint64]answer{} // by id, by record
+	for r, err := range records {
+		if err != nil {
+			return nil, err
+		}
+		if r.Agent != t.SessionID || t.Dead.Covers(r) {
+			continue
+		}
+		id, at, turn := stepOf(r.Entry)
+		if id == "" {
+			continue
+		}
+		if steps[id] == nil {
+			steps[id] = &step{began: at}
+		}
+		steps[id].last = max(steps[id].last, at)
+		if turn != nil {
+			answers[r.Sequence] = answer{steps[id], turn.Usage}
+		}
+	}
+	all := []StepTime{}
+	for _, m := range t.Messages {
+		if a := answers[m.Sequence]; a.step != nil {
+			all = append(all, StepTime{Turn: m.Turn, Step: m.Step, DurationMs: max(a.step.last-a.step.began, 0), Usage: a.usage})
+		}
+	}
+	return all, nil
+}
+
+// stepOf returns which step a record is of, if it says so, when it was made,
+// and the model's answer, if it is that. What can't be read is of none.
+func stepOf(e eventlog.Entry) (id string, at int64, answer *eventlog.ModelTurn) {
+	switch e.Type {
+	case (*eventlog.StepStart)(nil).Type(), (*eventlog.StepCommitted)(nil).Type():
+		c, err := e.Chunk()
+		if err != nil {
+			return "", 0, nil
+		}
+		switch c := c.(type) {
+		case *eventlog.StepStart:
+			return orEmpty(c.StepID), c.Timestamp, nil
+		case *eventlog.StepCommitted:
+			return c.StepID, c.Timestamp, nil
+		}
+	case (*eventlog.ModelTurn)(nil).Type(), (*eventlog.ModelFailed)(nil).Type(), (*eventlog.ToolResult)(nil).Type():
+		f, err := e.Fact()
+		if err != nil {
+			return "", 0, nil
+		}
+		switch f := f.(type) {
+		case *eventlog.ModelTurn:
+			return f.StepID, f.Timestamp, f
+		case *eventlog.ModelFailed:
+			return f.StepID, f.Timestamp, nil
+		case *eventlog.ToolResult:
+			return f.StepID, f.Timestamp, nil
+		}
+	}
+	return "", 0, nil
+}
