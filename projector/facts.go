@@ -215,7 +215,11 @@ func (t *Tree) toolResult(s *Session, r eventlog.Record, f *eventlog.ToolResult)
 				child.Delivered = child.TurnCount
 			}
 		}
-		s.Messages = slices.Insert(s.Messages, at, m)
+		if at == len(s.Messages) {
+			s.Messages = append(s.Messages, m)
+		} else { // elsewhere: clones share what is there
+			s.Messages = slices.Insert(slices.Clip(s.Messages), at, m)
+		}
 		s.use(f.RunID, func(u *Totals) { u.toolResult(c.Name, c.Failed) })
 		s.commit(r.Sequence)
 		return ""

@@ -67,7 +67,7 @@ func (t *Totals) modelTurn(f *eventlog.ModelTurn) {
 	m := t.Models[modelOf(f)]
 	m.Calls++
 	m.Tokens = plus(m.Tokens, f.Usage)
-	put(&t.Models, modelOf(f), m)
+	t.Models = with(t.Models, modelOf(f), m)
 }
 
 func modelOf(f *eventlog.ModelTurn) string {
@@ -83,11 +83,13 @@ func (t *Totals) toolResult(tool string, failed bool) {
 		one.FailedCalls = 1
 	}
 	t.ToolStats = t.ToolStats.plus(one)
-	put(&t.Tools, tool, t.Tools[tool].plus(one))
+	t.Tools = with(t.Tools, tool, t.Tools[tool].plus(one))
 }
 
 func (t *Totals) recorded(f *eventlog.UsageRecorded) {
-	t.add(f.SourceType, f.SourceName, Amount{Count: 1, Sum: f.Amount})
+	names := t.Recorded[f.SourceType]
+	names = with(names, f.SourceName, names[f.SourceName].plus(Amount{Count: 1, Sum: f.Amount}))
+	t.Recorded = with(t.Recorded, f.SourceType, names)
 }
 
 func (t *Totals) add(typ, name string, more Amount) {
@@ -133,6 +135,13 @@ func plus(a, b eventlog.TokenUsage) eventlog.TokenUsage {
 		Prompt: a.Prompt + b.Prompt, Completion: a.Completion + b.Completion, Reasoning: a.Reasoning + b.Reasoning,
 		Cached: a.Cached + b.Cached, CacheWrite: a.CacheWrite + b.CacheWrite, Total: a.Total + b.Total,
 	}
+}
+
+// with returns a copy of m, which clones of the state may share, with a value.
+func with[K comparable, V any](m map[K]V, k K, v V) map[K]V {
+	m = maps.Clone(m)
+	put(&m, k, v)
+	return m
 }
 
 func put[K comparable, V any](m *map[K]V, k K, v V) {

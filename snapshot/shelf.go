@@ -54,6 +54,13 @@ func (s *shelf[T]) use(ctx context.Context, session string, f func(*T) (size int
 	return err
 }
 
+// holds reports whether there is a value of the session.
+func (s *shelf[T]) holds(session string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.slots[session] != nil
+}
+
 func (s *shelf[T]) take(session string) *slot[T] {
 	s.mu.Lock()
 	defer s.mu.Unlock()

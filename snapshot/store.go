@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
@@ -29,11 +31,17 @@ type Store struct {
 	log       eventlog.Log
 	opts      StoreOptions
 	timelines *shelf[keptTimeline]
+	anchors   *shelf[anchors]
+	erasures  atomic.Uint64 // so far
 }
 
 // New returns a store on log.
 func New(log eventlog.Log, o *StoreOptions) *Store {
-	s := &Store{log: log, timelines: newShelf[keptTimeline](MaxTimelines, MaxTimelineBytes, TimelineIdle)}
+	s := &Store{
+		log:       log,
+		timelines: newShelf[keptTimeline](MaxTimelines, MaxTimelineBytes, TimelineIdle),
+		anchors:   newShelf[anchors](MaxAnchoredSessions, MaxAnchorBytes, AnchorIdle),
+	}
 	if o != nil {
 		s.opts = *o
 	}
@@ -63,16 +71,54 @@ func (s *Store) At(ctx context.Context, session string, n uint64) (*projector.Tr
 	return s.fold(ctx, session, n)
 }
 
-// fold continues the nearest saved fold, or begins with the first record, up
-// to the head if to is 0.
+// start is what a fold begins with.
+type start struct {
+	state  *projector.Tree // nobody else has it
+	digest string          // of the record at its head
+	size   int             // of the saved fold
+	tip    unsaved
+	memory bool // it comes from there
+
+	line    *line
+	content int
+	old     bool // another version's: nothing of it is kept
+}
+
+// fold continues the nearest state that is kept in memory or is saved, or
+// begins with the first record, up to the head if to is 0.
 func (s *Store) fold(ctx context.Context, session string, to uint64) (*projector.Tree, error) {
+	t, err := s.foldFrom(ctx, session, to)
+	if errors.Is(err, eventlog.ErrSessionNotFound) {
+		s.forgetMemory(session)
+	}
+	return t, err
+}
+
+func (s *Store) foldFrom(ctx context.Context, session string, to uint64) (*projector.Tree, error) {
+	a, near, tip, err := s.anchored(ctx, session, to)
+	if err != nil {
+		return nil, err
+	}
+	if a.state != nil && !near {
+		near = !s.savedBehind(ctx, session, a.seq(), to)
+	}
+	if near {
+		t, err := s.run(ctx, session, start{
+			state: a.state.Clone(), digest: a.digest, tip: tip, memory: true, line: a.line, content: a.content,
+		}, to)
+		_, trimmed := errors.AsType[*eventlog.TrimmedError](err)
+		if !trimmed && !errors.Is(err, errStale) {
+			return t, err
+		}
+		s.forgetMemory(session)
+	}
 	if s.opts.Folds != nil {
 		t, err := s.continued(ctx, session, to, false)
 		if t != nil || err != nil {
 			return t, err
 		}
 	}
-	t, err := s.run(ctx, session, new(projector.Tree), nil, to)
+	t, err := s.run(ctx, session, start{state: new(projector.Tree), line: new(line)}, to)
 	if _, trimmed := errors.AsType[*eventlog.TrimmedError](err); trimmed && s.opts.Folds != nil {
 		// What came before is gone: only a saved fold can tell, of whatever
 		// version.
@@ -83,8 +129,19 @@ func (s *Store) fold(ctx context.Context, session string, to uint64) (*projector
 	return t, err
 }
 
-// errStale tells that a saved fold is not of this log.
+// errStale tells that a fold that is continued is not of this log.
 var errStale = errors.New("snapshot: saved fold is not of this log")
+
+// savedBehind reports whether there is a saved fold between an anchor and what
+// is asked for.
+func (s *Store) savedBehind(ctx context.Context, session string, anchor, to uint64) bool {
+	folds, ok := s.opts.Folds.(Lister)
+	if !ok {
+		return s.opts.Folds != nil
+	}
+	all, err := folds.Sequences(ctx, session)
+	return err == nil && slices.ContainsFunc(all, func(n uint64) bool { return n > anchor && (to == 0 || n <= to) })
+}
 
 // continued returns nil, nil if there is no saved fold that can be used.
 // Another version's is used only if that is allowed.
@@ -108,7 +165,10 @@ func (s *Store) continued(ctx context.Context, session string, to uint64, anyVer
 		s.opts.Logger.WarnContext(ctx, "saved fold is damaged", eventlog.LogSession, session, "sequence", saved.Sequence)
 		return nil, nil
 	}
-	t, err = s.run(ctx, session, t, saved, to)
+	t, err = s.run(ctx, session, start{
+		state: t, digest: saved.Digest, size: len(saved.State), line: new(line), content: len(saved.State),
+		old: saved.Version != projector.Version,
+	}, to)
 	if errors.Is(err, errStale) {
 		s.opts.Metrics.fail("stale")
 		s.opts.Logger.WarnContext(ctx, "saved fold is stale", eventlog.LogSession, session, "sequence", saved.Sequence)
@@ -117,37 +177,64 @@ func (s *Store) continued(ctx context.Context, session string, to uint64, anyVer
 	return t, err
 }
 
-// run applies what follows on t. With a saved fold it first looks at the
-// record that the fold ends with.
-func (s *Store) run(ctx context.Context, session string, t *projector.Tree, from *Saved, to uint64) (*projector.Tree, error) {
-	began := time.Now()
-	start, savedSize := uint64(0), 0
-	if from != nil {
-		start, savedSize = from.Sequence-1, len(from.State)
+// run applies what follows on a state. Of one that has records it first looks
+// at the last one.
+func (s *Store) run(ctx context.Context, session string, from start, to uint64) (*projector.Tree, error) {
+	began, erasures := time.Now(), s.erasures.Load()
+	t, first := from.state, from.state.Head
+	after := uint64(0)
+	if first > 0 {
+		after = first - 1
 	}
 	var last eventlog.Record
+	lay := layer{line: from.line, content: from.content}
 	records, size := 0, 0
-	for r, err := range s.log.Read(ctx, session, start, to) {
-		if _, ahead := errors.AsType[*eventlog.CursorAheadError](err); ahead && from != nil {
+	tip := from.tip
+	for r, err := range s.log.Read(ctx, session, after, to) {
+		if _, ahead := errors.AsType[*eventlog.CursorAheadError](err); ahead && first > 0 {
 			return nil, s.aheadOrStale(ctx, session, to, err)
 		}
 		if err != nil {
 			return nil, err
 		}
-		if from != nil && last.Sequence == 0 && (r.Sequence != from.Sequence || digest(r) != from.Digest) {
+		if first > 0 && last.Sequence == 0 && (r.Sequence != first || digest(r) != from.digest) {
 			return nil, errStale
 		}
-		projector.Apply(t, r)
 		last = r
 		records, size = records+1, size+len(r.Payload)
+		if r.Sequence <= first {
+			if lay.laid == nil && !from.memory && !from.old {
+				lay.lay(t.Clone(), from.digest, true) // it took some time to read
+			}
+			continue
+		}
+		projector.Apply(t, r)
+		lay.see(r, t.Clone)
+		if r.Sequence > tip.seq {
+			tip.records, tip.bytes = tip.records+1, tip.bytes+len(r.Payload)
+		}
 	}
 	s.opts.Metrics.folded(began, records)
-	if from != nil {
+	if first > 0 {
 		s.opts.Metrics.load()
 	}
-	// A fold is worth its place when what it saves reading is larger.
-	if s.opts.Folds != nil && records > s.opts.SaveEvery && size >= savedSize && s.log.Info().Refuses == "" {
-		s.save(ctx, session, t, last)
+	// A fold is worth its place when what it saves reading is larger. Of one
+	// that was in memory it counts what is new to all that was folded.
+	if from.memory {
+		records, size = tip.records, tip.bytes
+		if t.Head <= tip.seq {
+			records = 0
+		}
+	} else {
+		tip = unsaved{records: records, bytes: size, saved: from.size}
+	}
+	if s.opts.Folds != nil && records > s.opts.SaveEvery && size >= tip.saved && s.log.Info().Refuses == "" {
+		tip = unsaved{saved: s.save(ctx, session, t, last)}
+	}
+	tip.seq = max(tip.seq, t.Head)
+	if !from.old && (first > 0 || records >= AnchorEvery) && (t.Head > first || !from.memory) {
+		lay.lay(t.Clone(), digest(last), true)
+		s.keep(ctx, session, erasures, lay.laid, tip)
 	}
 	return t, nil
 }
@@ -162,7 +249,8 @@ func (s *Store) aheadOrStale(ctx context.Context, session string, to uint64, err
 	return errStale
 }
 
-func (s *Store) save(ctx context.Context, session string, t *projector.Tree, last eventlog.Record) {
+// save saves a fold and returns its size.
+func (s *Store) save(ctx context.Context, session string, t *projector.Tree, last eventlog.Record) int {
 	state, err := json.Marshal(t)
 	if err == nil {
 		err = s.opts.Folds.Save(ctx, session, Saved{
@@ -181,6 +269,7 @@ func (s *Store) save(ctx context.Context, session string, t *projector.Tree, las
 	if _, err := s.log.Head(ctx, session); errors.Is(err, eventlog.ErrSessionNotFound) {
 		s.forget(ctx, session) // it was erased meanwhile
 	}
+	return len(state)
 }
 
 // forgetTimeout bounds the erasure of a fold that was saved too late.
@@ -195,7 +284,10 @@ func (s *Store) forget(ctx context.Context, session string) {
 // Erase removes every byte of a session from the log and from what was saved
 // of it, for good. Errors: as eventlog.Log.Erase.
 func (s *Store) Erase(ctx context.Context, session string) (eventlog.Erasure, error) {
-	defer s.timelines.drop(session)
+	defer func() {
+		s.erasures.Add(1) // what others fold now is not kept
+		s.forgetMemory(session)
+	}()
 	if s.opts.Folds == nil {
 		return s.log.Erase(ctx, session)
 	}

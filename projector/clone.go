@@ -1,0 +1,62 @@
+package projector
+
+import (
+	"maps"
+	"slices"
+)
+
+// Clone returns a state that can be folded on by itself, and so can t. The two
+// share what no fold changes: messages above all, so that a clone of a long
+// conversation costs little, in time and in memory.
+func (t *Tree) Clone() *Tree {
+	c := *t
+	c.Session = t.Session.clone()
+	c.Children = maps.Clone(t.Children)
+	for id, s := range c.Children {
+		if s != nil {
+			child := s.clone()
+			c.Children[id] = &child
+		}
+	}
+	c.Appends = maps.Clone(t.Appends)
+	c.Dead, c.Parked = slices.Clip(t.Dead), slices.Clip(t.Parked)
+	return &c
+}
+
+// What only grows is shared up to its end. Who appends to the original writes
+// behind that, and who appends to the clone must move it first.
+func (s *Session) clone() Session {
+	c := *s
+	c.Messages, c.Checkpoints, c.StruckCalls = slices.Clip(s.Messages), slices.Clip(s.Checkpoints), slices.Clip(s.StruckCalls)
+	c.Runs, c.Asides = slices.Clone(s.Runs), slices.Clone(s.Asides)
+	c.Usage.Runs = maps.Clone(s.Usage.Runs)
+	c.Stopped = copyOf(s.Stopped)
+	if c.Turn = copyOf(s.Turn); c.Turn != nil {
+		c.Turn.Stop = copyOf(s.Turn.Stop)
+		c.Turn.Step = s.Turn.Step.clone()
+	}
+	return c
+}
+
+func (s *Step) clone() *Step {
+	c := copyOf(s)
+	if c == nil {
+		return nil
+	}
+	c.Streamed, c.Calls, c.Partial = copyOf(s.Streamed), slices.Clone(s.Calls), slices.Clone(s.Partial)
+	for i := range c.Calls {
+		c.Calls[i].Streamed = copyOf(c.Calls[i].Streamed)
+	}
+	for i := range c.Partial {
+		c.Partial[i].Text = slices.Clip(c.Partial[i].Text)
+	}
+	return c
+}
+
+func copyOf[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	c := *p
+	return &c
+}

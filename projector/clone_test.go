@@ -1,0 +1,56 @@
+package projector_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/eventlog/logtest"
+	"github.com/helixd/helixd/projector"
+)
+
+// TestAClonesFoldIsItsOwn: whichever of a state and its clones is folded on, and
+// with whatever, the others stay what they were.
+func TestAClonesFoldIsItsOwn(t *testing.T) {
+	t.Parallel()
+	rnd := seeded(t)
+	type kept struct {
+		state *projector.Tree
+		want  string
+	}
+	for range 60 {
+		log := randomLog(rnd, 120)
+		live := new(projector.Tree)
+		var all []kept
+		for _, r := range log {
+			projector.Apply(live, r)
+			if rnd.IntN(6) == 0 {
+				c := live.Clone()
+				all = append(all, kept{c, encoded(t, live)})
+			}
+			if rnd.IntN(20) == 0 && len(all) > 0 { // one of them goes another way
+				branch := all[rnd.IntN(len(all))].state.Clone()
+				for _, r := range randomLog(rnd, 20) {
+					r.Sequence += branch.Head
+					projector.Apply(branch, r)
+				}
+			}
+		}
+		require.Equal(t, encoded(t, projector.Fold(log...)), encoded(t, live))
+		for _, k := range all {
+			require.Equal(t, k.want, encoded(t, k.state))
+			again := k.state.Clone()
+			for _, r := range log {
+				projector.Apply(again, r)
+			}
+			require.Equal(t, encoded(t, live), encoded(t, again), "a clone is folded on as the original")
+		}
+	}
+}
+
+func TestALongSessionIsClonedForLittle(t *testing.T) {
+	state := projector.Fold(numbered(logtest.LongSession("s", 5_000)...)...)
+	require.Empty(t, state.Parked)
+	require.Greater(t, len(state.Messages), 100)
+	require.Less(t, testing.AllocsPerRun(10, func() { state.Clone() }), 20.0)
+}

@@ -1,0 +1,224 @@
+package snapshot
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+	"unsafe"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// Bounds of the states that a store keeps in memory, so that those near them
+// are had by folding a few records. Of a session that has been folded, be it for
+// its timeline, there is one for each AnchorEvery records, or fewer if that takes
+// too much, and those that were asked for last. The session that was asked for
+// last may keep MaxSessionAnchorBytes and one state, whatever its size.
+const (
+	AnchorEvery           = 256
+	MaxAnchoredSessions   = 256
+	MaxAnchorBytes        = 128 << 20
+	MaxSessionAnchorBytes = 64 << 20
+	MaxSessionAnchors     = 1024
+	// AnchorIdle is how long a session's are kept that nobody asks for.
+	AnchorIdle = 5 * time.Minute
+
+	// askedAnchors is how many states are kept because they were asked for.
+	askedAnchors = 8
+	// nearAnchor is how many sequences an anchor may lie before what is asked
+	// for, that no saved fold is looked for.
+	nearAnchor = 2 * DefaultSaveEvery
+)
+
+// anchor is a state that nobody changes.
+type anchor struct {
+	state  *projector.Tree
+	digest string // of the record at its head
+	asked  bool   // it is kept because it was asked for
+	// line tells the anchors of one fold, which share what they have: content
+	// is about how many bytes that is up to here.
+	line    *line
+	content int
+}
+
+// line is what a fold began with. It is not empty, so that two are not one.
+type line struct{ _ byte }
+
+func (a anchor) seq() uint64 { return a.state.Head }
+
+// anchors are those of a session.
+type anchors struct {
+	list  []anchor // by sequence
+	asked []uint64 // the sequences of those that were asked for, the last one last
+	// tip is up to where the session was folded, and how much that was behind the
+	// last fold that was saved.
+	tip unsaved
+}
+
+// unsaved is how much has been folded since a fold was saved.
+type unsaved struct {
+	seq            uint64
+	records, bytes int
+	saved          int // size of the saved fold
+}
+
+// nearest returns the last anchor at or before n.
+func (a *anchors) nearest(n uint64) (found anchor, ok bool) {
+	i, there := slices.BinarySearchFunc(a.list, n, func(x anchor, n uint64) int { return cmp.Compare(x.seq(), n) })
+	if there {
+		return a.list[i], true
+	}
+	if i == 0 {
+		return found, false
+	}
+	return a.list[i-1], true
+}
+
+// add keeps anchors, which rise.
+func (a *anchors) add(more []anchor) {
+	for _, m := range more {
+		i, there := slices.BinarySearchFunc(a.list, m.seq(), func(x anchor, n uint64) int { return cmp.Compare(x.seq(), n) })
+		switch {
+		case !there:
+			a.list = slices.Insert(a.list, i, m)
+		case a.list[i].digest != m.digest: // of a log that has lost its end
+			a.list[i] = m
+		case !m.asked:
+			a.list[i].asked = false
+		}
+		if m.asked {
+			a.ask(m.seq())
+		}
+	}
+}
+
+// ask remembers what was asked for and forgets what was so long ago.
+func (a *anchors) ask(seq uint64) {
+	a.asked = append(slices.DeleteFunc(a.asked, func(n uint64) bool { return n == seq }), seq)
+	if len(a.asked) > askedAnchors {
+		old := a.asked[0]
+		a.asked = slices.Delete(a.asked, 0, 1)
+		a.list = slices.DeleteFunc(a.list, func(x anchor) bool { return x.asked && x.seq() == old })
+	}
+}
+
+// thin drops every other anchor until no more are left than may be, and returns
+// about how many bytes they hold.
+func (a *anchors) thin() int {
+	for {
+		size := a.size()
+		if len(a.list) <= 1 || len(a.list) <= MaxSessionAnchors && size <= MaxSessionAnchorBytes {
+			return size
+		}
+		i := 0
+		a.list = slices.DeleteFunc(a.list, func(anchor) bool { i++; return i%2 == 1 && i < len(a.list) })
+	}
+}
+
+// size is about how many bytes the anchors hold together.
+func (a *anchors) size() int {
+	const (
+		perSession = 1 << 10
+		perMessage = int(unsafe.Sizeof(projector.Message{}))
+		perRun     = int(unsafe.Sizeof(projector.Run{})) + int(unsafe.Sizeof(projector.Totals{})) + 64
+		perAside   = int(unsafe.Sizeof(projector.Aside{}))
+	)
+	size := 0
+	content, arrays := map[*line]int{}, map[*projector.Message]int{}
+	for _, x := range a.list {
+		content[x.line] = max(content[x.line], x.content)
+		each := func(s *projector.Session) {
+			size += perSession + perRun*len(s.Runs) + perAside*len(s.Asides)
+			if len(s.Messages) > 0 {
+				first := &s.Messages[0]
+				arrays[first] = max(arrays[first], perMessage*len(s.Messages))
+			}
+		}
+		each(&x.state.Session)
+		for _, s := range x.state.Children {
+			if s != nil {
+				each(s)
+			}
+		}
+	}
+	for _, n := range content {
+		size += n
+	}
+	for _, n := range arrays {
+		size += n
+	}
+	return size
+}
+
+// anchored returns the nearest anchor of a session at or before n; up to the
+// head if n is 0. It is not told if a saved fold may be much nearer.
+func (s *Store) anchored(ctx context.Context, session string, n uint64) (found anchor, near bool, tip unsaved, err error) {
+	if !s.anchors.holds(session) {
+		return found, false, tip, nil
+	}
+	if n == 0 {
+		if n, err = s.log.Head(ctx, session); err != nil {
+			return found, false, tip, err
+		}
+	}
+	err = s.anchors.use(ctx, session, func(a *anchors) (int, error) {
+		found, _ = a.nearest(n)
+		tip = a.tip
+		return a.thin(), nil
+	})
+	return found, found.state != nil && n-found.seq() <= nearAnchor, tip, err
+}
+
+// keep keeps anchors of a session, unless something was erased since.
+func (s *Store) keep(ctx context.Context, session string, erasures uint64, more []anchor, tip unsaved) {
+	_ = s.anchors.use(context.WithoutCancel(ctx), session, func(a *anchors) (int, error) {
+		if s.erasures.Load() != erasures {
+			return a.thin(), nil
+		}
+		a.add(more)
+		if tip.seq >= a.tip.seq {
+			a.tip = tip
+		}
+		return a.thin(), nil
+	})
+}
+
+// forgetMemory forgets what is in memory of a session.
+func (s *Store) forgetMemory(session string) {
+	s.anchors.drop(session)
+	s.timelines.drop(session)
+}
+
+// layer lays anchors while records are folded.
+type layer struct {
+	line    *line
+	content int
+	records int // since the last anchor
+	laid    []anchor
+}
+
+// see is told of each record, whose state is the tree's.
+func (l *layer) see(r eventlog.Record, state func() *projector.Tree) {
+	l.content += contentOf(r)
+	if l.records++; l.records >= AnchorEvery {
+		l.lay(state(), digest(r), false)
+	}
+}
+
+// lay keeps a state, which nobody may change then.
+func (l *layer) lay(state *projector.Tree, digest string, asked bool) {
+	l.records = 0
+	l.laid = append(l.laid, anchor{state: state, digest: digest, asked: asked, line: l.line, content: l.content})
+}
+
+// contentOf is about how much of a record stays in the state: not the tokens,
+// which come again in what a model has said.
+func contentOf(r eventlog.Record) int {
+	switch r.Type {
+	case (*eventlog.TextDelta)(nil).Type(), (*eventlog.Thinking)(nil).Type(), (*eventlog.ToolArgStreamDelta)(nil).Type():
+		return 0
+	}
+	return len(r.Payload)
+}
