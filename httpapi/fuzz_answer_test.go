@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/debugger"
 	"github.com/helixd/helixd/snapshot/backup"
 )
 
@@ -69,6 +70,9 @@ func (w *fuzzWorld) check(target string, got fuzzAnswer) {
 		}
 	case got.Code >= 300:
 		require.Fail(t, "nothing is elsewhere", "%d %s", got.Code, got.Header().Get("Location"))
+	case got.Header().Get("Content-Security-Policy") != "":
+		require.Equal(t, debugger.Policy, got.Header().Get("Content-Security-Policy"))
+		require.NotEmpty(t, body)
 	case kind == "application/json":
 		require.True(t, json.Valid([]byte(body)), body)
 	case kind == "application/x-ndjson":

@@ -98,8 +98,8 @@ func TestListingsAsk(t *testing.T) {
 	first := readmodel.Paging{Limit: 50}
 	for target, want := range map[string]any{
 		"/sessions": readmodel.SessionFilter{Paging: first},
-		"/sessions?userId=u&agentType=a&status=paused&tag=t&parentSessionId=p&offset=3&limit=4": readmodel.SessionFilter{
-			UserID: "u", AgentType: "a", Status: "paused", Tag: "t", ParentSessionID: "p", Paging: readmodel.Paging{Offset: 3, Limit: 4},
+		"/sessions?userId=u&agentType=a&status=paused&tag=t&parentSessionId=p&sort=updated&offset=3&limit=4": readmodel.SessionFilter{
+			UserID: "u", AgentType: "a", Status: "paused", Tag: "t", ParentSessionID: "p", Sort: readmodel.ByUpdated, Paging: readmodel.Paging{Offset: 3, Limit: 4},
 		},
 		"/runs": readmodel.RunFilter{Paging: first},
 		"/runs?sessionId=s&userId=u&agentType=a&status=suspended_client_tool&from=2026-01-01&to=2026-01-01T00:00:01.5%2B00:00": readmodel.RunFilter{
@@ -169,7 +169,7 @@ func TestListingsWithoutReadModels(t *testing.T) {
 	a := newAPIOn(t, memory.New(), nil)
 	require.Contains(t, a.get("/sessions").body, `"current":true`)
 	require.NotContains(t, a.get("/readyz").body, "readModels")
-	for _, target := range []string{"/runs", "/usage", "/search?q=x", "/parked"} {
+	for _, target := range []string{"/runs", "/usage", "/search?q=x", "/parked", "/sessions?sort=updated"} {
 		a.get(target).failed(t, 501, httpapi.CodeNotImplemented)
 	}
 }

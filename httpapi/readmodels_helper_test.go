@@ -75,7 +75,12 @@ func (f foldedRows) Sessions(ctx context.Context, q readmodel.SessionFilter) (re
 			Counts: readmodel.Counts{Messages: len(s.Messages), Steps: steps, Runs: len(s.Runs), Checkpoints: len(s.Checkpoints)},
 		})
 	})
-	slices.SortFunc(all, func(a, b readmodel.Session) int { return cmp.Compare(a.SessionID, b.SessionID) })
+	slices.SortFunc(all, func(a, b readmodel.Session) int {
+		if q.Sort == readmodel.ByUpdated {
+			return cmp.Or(cmp.Compare(b.UpdatedAt, a.UpdatedAt), cmp.Compare(b.SessionID, a.SessionID))
+		}
+		return cmp.Compare(a.SessionID, b.SessionID)
+	})
 	return rowsPage(all, q.Paging), err
 }
 

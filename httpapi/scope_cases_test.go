@@ -49,7 +49,7 @@ var routeCases = map[string]routeCase{
 	"POST /chat/{id}/abort":              {body: `{}`, status: 200, limit: httpapi.MaxBody},
 	"GET /chat/{id}/snapshot":            {status: 200},
 	"GET /chat/{id}/messages":            {status: 200},
-	"GET /sessions":                      {status: 200},
+	"GET /sessions":                      {query: "sort=updated", status: 200},
 	"GET /sessions/{id}":                 {status: 200},
 	"GET /sessions/{id}/records":         {query: "dead=1", status: 200},
 	"GET /sessions/{id}/stream":          {status: 200},

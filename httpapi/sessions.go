@@ -96,7 +96,7 @@ func (s *Server) summary(w http.ResponseWriter, r *request) error {
 }
 
 // sessions answers GET /sessions: the sessions that the caller may see,
-// sorted by id.
+// sorted by id or, by read models, the last that changed first.
 func (s *Server) sessions(w http.ResponseWriter, r *request) error {
 	f, err := r.query.sessionFilter()
 	if err != nil {
@@ -110,6 +110,9 @@ func (s *Server) sessions(w http.ResponseWriter, r *request) error {
 				return s.summaryOf(r, row)
 			}), Fresh: rows.Fresh}, err
 		})
+	}
+	if f.Sort == readmodel.ByUpdated {
+		return errNoReadModels // it would take a fold of each
 	}
 	found, err := s.foldSessions(r, f)
 	if err != nil {
@@ -133,6 +136,9 @@ func (q query) sessionFilter() (f readmodel.SessionFilter, err error) {
 		return f, err
 	}
 	if f.Status, err = oneOf(q, "status", sessionStatuses); err != nil {
+		return f, err
+	}
+	if f.Sort, err = oneOf(q, "sort", readmodel.SessionSorts()); err != nil {
 		return f, err
 	}
 	f.ParentSessionID, err = q.sessionID("parentSessionId")

@@ -60,12 +60,15 @@ type SessionFilter struct {
 	// ParentSessionID selects the sessions that this one has called; else
 	// roots are listed.
 	ParentSessionID string
+	// Sort is the order of a page; empty: by id. Only a server with read models
+	// knows others.
+	Sort readmodel.SessionSort
 }
 
 func (f SessionFilter) query() url.Values {
 	return given(map[string]string{
 		"userId": f.UserID, "agentType": f.AgentType, "status": string(f.Status), "tag": f.Tag,
-		"parentSessionId": f.ParentSessionID,
+		"parentSessionId": f.ParentSessionID, "sort": string(f.Sort),
 	})
 }
 
@@ -133,16 +136,17 @@ type PendingToolCall struct {
 }
 
 // Sessions returns a page of the sessions that the caller may see, sorted by
-// the bytes of their ids.
+// the bytes of their ids unless the filter says otherwise.
 func (c *Client) Sessions(ctx context.Context, f SessionFilter, p Paging) (Listing[Summary], error) {
 	return fetch(ctx, c, get("sessions", p.to(f.query())), isListing[Summary])
 }
 
-// AllSessions yields all sessions that the caller may see, as Sessions sorts
-// them. One that is there from the beginning to the end is yielded once,
+// AllSessions yields all sessions that the caller may see, always sorted by id.
+// One that is there from the beginning to the end is yielded once,
 // whatever others come and go meanwhile. An error is last.
 func (c *Client) AllSessions(ctx context.Context, f SessionFilter) iter.Seq2[Summary, error] {
 	return func(yield func(Summary, error) bool) {
+		f.Sort = "" // else some would move from page to page
 		last := ""
 		for offset := 0; ; {
 			page, err := c.Sessions(ctx, f, Paging{Offset: offset, Limit: maxPage})

@@ -11,7 +11,7 @@ import (
 // states of the rows. Errors: ErrUnavailable, a *QueryError, what the context
 // ended with.
 type Models interface {
-	// Sessions returns sessions, sorted by id.
+	// Sessions returns sessions, sorted by id or as the filter says.
 	Sessions(ctx context.Context, f SessionFilter) (Answer[Page[Session]], error)
 	// Runs returns runs, the last begun first.
 	Runs(ctx context.Context, f RunFilter) (Answer[Page[Run]], error)

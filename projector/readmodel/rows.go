@@ -40,6 +40,18 @@ type Counts struct {
 	Parked int `json:"parked,omitempty"`
 }
 
+// SessionSort is an order of sessions.
+type SessionSort string
+
+// Orders of sessions.
+const (
+	ByID      SessionSort = "id"
+	ByUpdated SessionSort = "updated" // the last that changed first
+)
+
+// SessionSorts returns all orders.
+func SessionSorts() []SessionSort { return []SessionSort{ByID, ByUpdated} }
+
 // SessionFilter chooses sessions; what is empty does not matter.
 type SessionFilter struct {
 	UserID    string
@@ -49,6 +61,7 @@ type SessionFilter struct {
 	// ParentSessionID chooses the sub-agents' sessions right below a session;
 	// empty: root sessions.
 	ParentSessionID string
+	Sort            SessionSort // empty: ByID
 	Visible         Visible
 	Paging
 }

@@ -12,6 +12,9 @@ import (
 // Sessions implements readmodel.Models.
 func (m *Models) Sessions(ctx context.Context, f readmodel.SessionFilter) (readmodel.Answer[readmodel.Page[readmodel.Session]], error) {
 	l := listing{table: "sessions", key: []string{"session"}, order: "session, root", doc: "doc"}
+	if f.Sort == readmodel.ByUpdated {
+		l.order = "doc ->> '$.updatedAt' DESC, session DESC, root DESC" // as the index has it, backwards
+	}
 	l.where.and("parent = ?", f.ParentSessionID)
 	l.where.equal("user", f.UserID)
 	l.where.equal("agent", f.AgentType)

@@ -4,7 +4,7 @@ import "github.com/helixd/helixd/projector"
 
 // schemaVersion is the version of the tables and of what Derive makes of a
 // fold; raise it with either. A file of another version is made again.
-const schemaVersion = 2
+const schemaVersion = 3
 
 // version is what a file is made by.
 const version = schemaVersion*1000 + projector.Version
@@ -20,6 +20,7 @@ CREATE TABLE sessions (
 	status TEXT NOT NULL, expires INTEGER, doc TEXT NOT NULL, PRIMARY KEY (root, session)
 ) WITHOUT ROWID;
 CREATE INDEX sessions_parent ON sessions (parent, session, root);
+CREATE INDEX sessions_updated ON sessions (parent, doc ->> '$.updatedAt', session, root);
 CREATE INDEX sessions_user ON sessions (user, parent, session, root);
 CREATE INDEX sessions_agent ON sessions (agent, parent, session, root);
 CREATE INDEX sessions_status ON sessions (status, parent, session, root);

@@ -64,6 +64,29 @@ func TestSessionsByFilter(t *testing.T) {
 	require.Equal(t, 11, w.sessions(readmodel.SessionFilter{}).Total, "also when it is started again")
 }
 
+// TestSessionsByUpdate: the last that changed comes first, also when a session
+// that is there changes again, and in pages of what may be seen.
+func TestSessionsByUpdate(t *testing.T) {
+	w := newWorld(t)
+	at := func(id string, ms int64) eventlog.Entry {
+		return fact(id, "", &eventlog.UserMessage{Content: "x", FactBase: factAt(id, ms)})
+	}
+	for i, ms := range []int64{300, 100, 500, 500, 200} {
+		id := fmt.Sprint("s", i)
+		w.append(id, created(id, "agent", ""), at(id, ms))
+	}
+	w.open()
+	latest := readmodel.SessionFilter{Sort: readmodel.ByUpdated}
+	require.Equal(t, []string{"s3", "s2", "s0", "s4", "s1"}, w.ids(latest))
+	w.append("s1", at("s1", 400))
+	require.Equal(t, []string{"s3", "s2", "s1", "s0", "s4"}, w.ids(latest))
+	latest.Paging = readmodel.Paging{Offset: 1, Limit: 2}
+	require.Equal(t, []string{"s2", "s1"}, w.ids(latest))
+	latest.Visible = func(root string) bool { return root != "s2" }
+	require.Equal(t, []string{"s1", "s0"}, w.ids(latest))
+	require.Equal(t, []string{"s0", "s1", "s2", "s3", "s4"}, w.ids(readmodel.SessionFilter{Sort: readmodel.ByID}))
+}
+
 func TestExpiring(t *testing.T) {
 	w := newWorld(t)
 	for i, expires := range []int64{300, 0, 100, 200} {

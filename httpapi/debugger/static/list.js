@@ -16,6 +16,7 @@ const statuses = ['active', 'paused', 'interrupted', 'completed', 'failed']
 
 export function mount(element, app) {
   const filter = { status: '', agentType: '', userId: '', tag: '' }
+  let sort = 'updated'
   let total = null, pages = new Map() // by number
   let found = null // of a search: rows of their own
   let generation = 0, failure = null
@@ -28,13 +29,31 @@ export function mount(element, app) {
 
   async function load(number) {
     const now = generation
-    const params = { offset: number * PAGE, limit: PAGE, ...filter }
-    const got = await app.api.get('/sessions', params)
+    let got
+    try {
+      got = await app.api.get('/sessions', { offset: number * PAGE, limit: PAGE, sort, ...filter })
+    } catch (err) {
+      if (err.status !== 501 || sort !== 'updated') throw err
+      sort = 'id' // a server without read models knows no other order
+      ui.sort.value = sort
+      ui.sort.disabled = true
+      return load(number)
+    }
     if (now !== generation) return
     total = got.total
-    pages.set(number, got.items)
+    pages.set(number, held() ? keep(pages.get(number), got.items) : got.items)
     failure = null
     agents(got.items)
+  }
+
+  // held: rows stay where they are while somebody points at one.
+  const held = () => ui.scroll.matches(':hover') && matchMedia('(hover: hover)').matches || ui.scroll.contains(document.activeElement)
+
+  // keep shows what is new of the sessions where they are.
+  function keep(before, now) {
+    if (!before || before.length !== now.length) return now
+    const all = new Map(now.map((s) => [s.sessionId, s]))
+    return before.every((s) => all.has(s.sessionId)) ? before.map((s) => all.get(s.sessionId)) : now
   }
 
   const asking = new Set()
@@ -283,6 +302,12 @@ export function mount(element, app) {
         h('option', { value: '' }, 'Any agent')),
       user: field('userId', 'User', 'filter-user'),
       tag: field('tag', 'Tag', 'filter-tag'),
+      sort: h('select', {
+        'aria-label': 'Order', 'data-test': 'sort', onchange: (event) => {
+          sort = event.target.value
+          anew()
+        },
+      }, h('option', { value: 'updated' }, 'latest first'), h('option', { value: 'id' }, 'by id')),
       count: h('span', { class: 'muted', 'data-test': 'session-count', role: 'status' }),
       scroll: h('div', { class: 'ls-rows', tabindex: '-1' }),
       space: h('div', { class: 'ls-space' }),
@@ -293,7 +318,7 @@ export function mount(element, app) {
       h('div', { class: 'list-head' },
         h('label', { class: 'ls-search' }, icon('search'), ui.search, h('kbd', { 'aria-hidden': 'true' }, '/')),
         h('div', { class: 'ls-filters' }, ui.status, ui.agent, ui.user, ui.tag),
-        h('div', { class: 'list-count' }, ui.count)),
+        h('div', { class: 'list-count' }, ui.count, ui.sort)),
       ui.scroll)
     ui.scroll.addEventListener('scroll', draw, { passive: true })
     ui.scroll.addEventListener('keydown', (event) => {
