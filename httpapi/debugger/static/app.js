@@ -92,7 +92,8 @@ export function createApp(onUnauthorized) {
     if (at !== null && !another && app.timeline) at = Math.min(at, app.head)
     const moved = another || at !== app.at || JSON.stringify(compareTo) !== JSON.stringify(app.compareTo)
     if (!moved) return
-    flush() // what was scrubbed to before stays a step of its own
+    if (write === 'push') flush() // what was scrubbed to before stays a step of its own
+    else drop()
     Object.assign(app, { session, at, compareTo })
     if (another) {
       live?.stop()
@@ -106,10 +107,14 @@ export function createApp(onUnauthorized) {
     app.emit('at')
   }
 
-  function flush() {
-    if (!writing) return
+  function drop() {
     clearTimeout(writing)
     writing = 0
+  }
+
+  function flush() {
+    if (!writing) return
+    drop()
     history.replaceState(null, '', address(app))
   }
 

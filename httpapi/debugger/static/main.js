@@ -77,6 +77,11 @@ function mountBar() {
   app.on('session', () => { if (app.session !== null) open(false) })
   byID('veil').addEventListener('click', () => open(false))
 
+  document.querySelector('.skip').addEventListener('click', (event) => {
+    event.preventDefault() // the address is the session's
+    byID('stage').focus()
+  })
+
   const where = () => {
     document.body.toggleAttribute('data-empty', app.session === null)
     document.body.toggleAttribute('data-comparing', app.compareTo !== null)

@@ -14,6 +14,14 @@ export function createOverview(element, { colours, plan, axis, view, show, posit
   put(element, canvas, frame, needle)
   let width = 1, height = 1, dragging = null, drawn = ''
 
+  // resized looks how large the strip is. Only then: to ask has the browser lay
+  // the whole page out.
+  function resized() {
+    width = Math.max(1, element.clientWidth)
+    height = Math.max(1, element.clientHeight)
+  }
+  resized()
+
   const px = (x) => x / (axis().length * 1.01) * width
   const unpx = (p) => p / width * axis().length * 1.01
 
@@ -46,8 +54,6 @@ export function createOverview(element, { colours, plan, axis, view, show, posit
 
   // draw paints what there is only if that has changed, and moves the frame.
   function draw(what) {
-    width = Math.max(1, element.clientWidth)
-    height = Math.max(1, element.clientHeight)
     const now = `${what} ${width} ${height} ${devicePixelRatio}`
     if (now !== drawn) paint()
     drawn = now
@@ -91,5 +97,5 @@ export function createOverview(element, { colours, plan, axis, view, show, posit
     needle.style.transform = `translateX(${Math.round(px(position()))}px)`
   }
 
-  return { draw, drawPosition }
+  return { draw, drawPosition, resized }
 }

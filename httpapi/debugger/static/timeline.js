@@ -30,7 +30,7 @@ export function mount(element, app) {
   let plan = { lanes: [], height: 0 }
   let view = { from: 0, to: 1 } // in the axis' unit
   let all = true // the view shows everything, and goes on to
-  let width = 0, gutter = 0, bodyHeight = 0
+  let left = 0, width = 1, gutter = 0, bodyHeight = 0, scrolled = 0 // px; see measure
   let frame = 0, dirty = false
   let painted = 0 // rises when what there is, or its colours, change
 
@@ -54,7 +54,6 @@ export function mount(element, app) {
     if (all) view = whole()
     else if (app.at === null && view.to >= before * 0.999) shift(axis.length - before)
     labels()
-    measure()
     status()
     draw()
   }
@@ -76,7 +75,10 @@ export function mount(element, app) {
     for (const label of ui.labels.children) label.setAttribute('aria-pressed', String(label.dataset.lane === (app.agent ?? app.session)))
   }
 
+  // measure looks how much room there is. Only when that changes: to ask has
+  // the browser lay the whole page out.
   function measure() {
+    left = ui.scroll.getBoundingClientRect().left
     gutter = ui.labels.offsetWidth
     width = Math.max(1, ui.scroll.clientWidth - gutter)
     bodyHeight = ui.scroll.clientHeight
@@ -108,7 +110,6 @@ export function mount(element, app) {
     frame = 0
     if (dirty) {
       dirty = false
-      measure()
       paintBlocks()
       paintRuler()
       overview.draw(painted)
@@ -117,7 +118,7 @@ export function mount(element, app) {
   }
 
   function paintBlocks() {
-    const top = ui.scroll.scrollTop, bottom = top + bodyHeight
+    const top = scrolled, bottom = top + bodyHeight
     const canvas = sized(ui.canvas, width, bodyHeight)
     ui.canvas.style.transform = `translate(${gutter}px, ${top}px)`
     const colour = colours()
@@ -365,7 +366,7 @@ export function mount(element, app) {
 
   // --- the hand
 
-  const plotX = (event) => event.clientX - ui.scroll.getBoundingClientRect().left - gutter
+  const plotX = (event) => event.clientX - left - gutter
 
   pointers(ui.scrubber, {
     drag: (event) => app.scrub(axis.sequence(unpx(Math.min(Math.max(0, plotX(event)), width)))),
@@ -373,7 +374,7 @@ export function mount(element, app) {
   pointers(ui.scroll, {
     threshold: 4,
     move: (dx) => shift(-dx / width * (view.to - view.from)),
-    pinch: (by, x) => zoom(by, x - ui.scroll.getBoundingClientRect().left - gutter),
+    pinch: (by, x) => zoom(by, x - left - gutter),
     click(event) {
       const block = event.target.closest?.('.sp'), mark = event.target.closest?.('.mk')
       if (event.target.closest?.('.tl-label')) return
@@ -419,7 +420,10 @@ export function mount(element, app) {
       event.preventDefault()
     }, { passive: false })
   }
-  ui.scroll.addEventListener('scroll', draw, { passive: true })
+  ui.scroll.addEventListener('scroll', () => {
+    scrolled = ui.scroll.scrollTop
+    draw()
+  }, { passive: true })
 
   tooltip(ui, element, (el) => el.span ? aboutSpan(el.span) : aboutMark(el.mark))
   resizable(ui.handle, ui.scroll)
@@ -450,7 +454,13 @@ export function mount(element, app) {
     roving()
     follow()
   })
-  new ResizeObserver(() => draw()).observe(ui.scroll)
+  const sizes = new ResizeObserver(() => {
+    measure()
+    overview.resized()
+    draw()
+  })
+  for (const part of [element, ui.scroll, ui.labels]) sizes.observe(part)
+  measure()
   const move = bindKeys(app, () => ({ zoom, fit, toggleAxis }))
   ui.previous.addEventListener('click', (event) => move(event.shiftKey ? 'step' : 'record', -1))
   ui.next.addEventListener('click', (event) => move(event.shiftKey ? 'step' : 'record', 1))
