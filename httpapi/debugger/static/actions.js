@@ -28,7 +28,8 @@ export function mount(element, app) {
   const fork = button('fork', 'Fork…', () => run(fork, askFork), { title: 'A new session that begins with this moment (f)' })
   const rollback = button('rollback', 'Roll back…', () => run(rollback, askRollback), { class: 'danger', title: 'Take the session back to this moment' })
   const compare = h('div', {})
-  put(element, h('header', { class: 'head' }, h('h2', {}, 'Session'), status), past, waiting,
+  const head = h('header', { class: 'head', tabindex: -1 }, h('h2', {}, 'Session'), status)
+  put(element, head, past, waiting,
     h('div', { class: 'buttons' }, interrupt, resume, abort, fork, rollback), said, compare)
   compareForm(compare, app)
 
@@ -56,6 +57,7 @@ export function mount(element, app) {
     const open = now?.pendingToolCalls ?? []
     for (const [id, card] of cards) {
       if (!open.some((c) => c.toolCallId === id)) {
+        if (card.contains(document.activeElement)) head.focus() // the focus must not get lost with it
         card.remove()
         cards.delete(id)
       }

@@ -102,9 +102,9 @@ const tone = {
 export const chip = (text, kind) => h('span', { class: ['chip', kind ?? tone[text] ?? 'warn'] }, plain(text))
 
 // place is a button that goes to a record.
-export function place(app, sequence, label = `#${sequence}`) {
+export function place(app, sequence, label = `#${sequence}`, tabindex) {
   if (!sequence) return null
-  return h('button', { type: 'button', class: 'place', title: `Go to record ${sequence}`, onclick: () => app.go({ at: sequence }) }, label)
+  return h('button', { type: 'button', class: 'place', tabindex, title: `Go to record ${sequence}`, onclick: () => app.go({ at: sequence }) }, label)
 }
 
 function frame(agent, m, index, kind, ...children) {
@@ -113,7 +113,7 @@ function frame(agent, m, index, kind, ...children) {
   }, ...children)
 }
 
-const byline = (app, m, ...more) => h('header', {}, ...more, h('span', { class: 'grow' }), h('time', { title: moment(m.timestamp) }, moment(m.timestamp).slice(11)), place(app, m.sequence))
+const byline = (app, m, ...more) => h('header', {}, ...more, h('span', { class: 'grow' }), h('time', { title: moment(m.timestamp) }, moment(m.timestamp).slice(11)), place(app, m.sequence, undefined, -1))
 
 function userMessage(app, s, m, index) {
   const hidden = m.metadata?.hidden === true

@@ -32,6 +32,18 @@ export function mount(element, app) {
   const count = h('span', { class: 'muted' })
   const list = h('ol', { class: 'records', tabindex: '0', 'aria-label': 'Records around the position' })
   const trouble = h('div', {})
+  // One row is in the tab order; the others are reached by the arrows.
+  list.addEventListener('keydown', (e) => {
+    if (e.key !== 'ArrowDown' && e.key !== 'ArrowUp') return
+    const from = document.activeElement.closest('li') ?? list.querySelector('[aria-current]') ?? list.firstElementChild
+    const to = document.activeElement === list ? from : e.key === 'ArrowDown' ? from?.nextElementSibling : from?.previousElementSibling
+    const button = to?.querySelector('.to')
+    if (!button) return
+    e.preventDefault()
+    for (const b of list.querySelectorAll('button[tabindex="0"]')) b.tabIndex = -1
+    for (const b of to.querySelectorAll('.line button')) b.tabIndex = 0
+    button.focus()
+  })
   const box = h('details', { class: 'log', open: true, ontoggle: () => soon() },
     h('summary', { class: 'head' }, h('h2', {}, 'Records'), count), filters, trouble, list)
   put(element, box)
@@ -90,26 +102,28 @@ export function mount(element, app) {
     put(types, [...new Set(records.map((r) => r.type))].sort().map((t) => h('option', { value: t })))
     const several = (app.timeline?.lanes ?? []).length > 1
     const current = records.filter((r) => r.sequence <= n).at(-1)?.sequence
-    const focused = list.contains(document.activeElement) ? document.activeElement.closest('li')?.dataset.sequence : null
+    const focused = list.contains(document.activeElement) && document.activeElement.closest('li')?.dataset.sequence
+    const which = document.activeElement.classList.contains('twist') ? '.twist' : '.to'
     put(list, records.map((r) => row(r, n, current, several, marks)))
     if (!records.length) put(list, h('li', { class: 'empty' }, 'No such records here.'))
     count.textContent = records.length ? `${number(records.length)} around #${n}` : ''
     const at = list.querySelector('[aria-current]')
     if (at) list.scrollTop = at.offsetTop - list.clientHeight / 2
-    if (focused) list.querySelector(`li[data-sequence="${focused}"] button`)?.focus({ preventScroll: true })
+    if (focused) list.querySelector(`li[data-sequence="${focused}"] ${which}`)?.focus({ preventScroll: true })
   }
 
   function row(r, n, current, several, marks) {
     const by = marks.find((m) => m.sequence > r.sequence && strikes(m.data?.ranges ?? [], r))
     const time = Date.parse(r.origin?.time ?? r.time)
     const body = h('div', { class: 'payload' })
+    const tabindex = r.sequence === current ? 0 : -1
     const item = h('li', {
       class: [r.kind, by && 'dead', r.sequence > n && 'later'], 'data-test': 'record-row', 'data-sequence': r.sequence, 'data-type': r.type,
       'data-struck': by ? by.sequence : undefined, 'aria-current': r.sequence === current ? 'true' : undefined,
     },
     h('div', { class: 'line' },
-      h('button', { type: 'button', class: 'quiet twist', 'aria-expanded': 'false', 'aria-label': `Payload of ${r.sequence}`, onclick: (e) => turn(e.currentTarget) }, '▸'),
-      h('button', { type: 'button', class: 'quiet to', title: `${timeOf(time)}${by ? `, struck by #${by.sequence}` : ''}`, onclick: () => app.go({ at: r.sequence }) },
+      h('button', { type: 'button', class: 'quiet twist', tabindex, 'aria-expanded': 'false', 'aria-label': `Payload of ${r.sequence}`, onclick: (e) => turn(e.currentTarget) }, '▸'),
+      h('button', { type: 'button', class: 'quiet to', tabindex, title: `${timeOf(time)}${by ? `, struck by #${by.sequence}` : ''}`, onclick: () => app.go({ at: r.sequence }) },
         h('span', { class: 'seq' }, r.sequence), h(by ? 's' : 'span', { class: 'type' }, plain(r.type)), h(by ? 's' : 'span', { class: 'gist' }, gist(r)))),
     body)
     const twist = item.querySelector('.twist')
