@@ -12,9 +12,12 @@ import (
 func (t *task) request() model.Request {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return model.Request{
-		System: t.def.SystemPrompt, Tools: t.def.specs, Messages: conversation(t.tree.Get(t.session).Messages),
+	s := t.tree.Get(t.session)
+	system := t.def.SystemPrompt
+	if s.SystemPrompt != nil {
+		system = *s.SystemPrompt
 	}
+	return model.Request{System: system, Tools: t.def.specs, Messages: conversation(s.Messages)}
 }
 
 // conversation translates messages. Each call of an answer has its result

@@ -1,6 +1,7 @@
 package agentloop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -18,6 +19,13 @@ type ForkRequest struct {
 	// from another session counts as one.
 	MessageIndex *int
 	NewSessionID string // empty: a fresh id
+	// Edit changes what the fork begins with.
+	Edit ForkEdit
+	// Run has the fork run on at once: its open turn or, if there is none, a new
+	// one with Messages, or one that answers what was edited. Messages go with
+	// an open turn, too, whose open calls are abandoned then.
+	Run      bool
+	Messages []Input
 }
 
 // Forked names a fork.
@@ -25,20 +33,31 @@ type Forked struct {
 	SessionID     string `json:"sessionId"`
 	FromSessionID string `json:"fromSessionId"`
 	FromSequence  uint64 `json:"fromSequence"`
+	// Edits names what was edited; nil: nothing.
+	Edits *eventlog.ForkEdits `json:"edits,omitempty"`
+	// RunID is the run that was asked for.
+	RunID string `json:"runId,omitempty"`
 }
 
 // Fork makes a session whose first record holds the state of another one at a
 // sequence: nothing later needs that one. If a turn was open there, the fork is
 // interrupted, and Resume goes on with it; calls that have no result are
 // executed in both, and remote agents are asked anew. A fork that exists with
-// the same origin is returned; if the other session is gone, which sequence a
+// the same origin and edits is returned, with its first run; if the other session is gone, which sequence a
 // checkpoint or a message was is not asked any more.
 //
 // Errors: eventlog.ErrSessionNotFound, ErrCheckpointNotFound, ErrSessionExists,
 // *eventlog.CursorAheadError, *eventlog.TrimmedError,
 // *eventlog.ValidationError; eventlog.ErrTooLarge if the state is more than the
-// log takes as one record.
+// log takes as one record. With Run also ErrUnknownAgent, and ErrNothingToResume
+// if there is nothing to run. Then there is no fork.
 func (l *Loop) Fork(ctx context.Context, req ForkRequest) (Forked, error) {
+	if !req.Run && len(req.Messages) > 0 {
+		return Forked{}, &eventlog.ValidationError{Field: "message", Reason: "goes with run"}
+	}
+	if err := cmp.Or(req.Edit.check(), checkInputs(req.Messages)); err != nil {
+		return Forked{}, err
+	}
 	head, err := l.states.Head(ctx, req.FromSessionID)
 	if errors.Is(err, eventlog.ErrSessionNotFound) {
 		return l.orphanedFork(ctx, req)
@@ -57,29 +76,70 @@ func (l *Loop) Fork(ctx context.Context, req ForkRequest) (Forked, error) {
 	if then.SessionID == "" {
 		return Forked{}, &eventlog.ValidationError{Field: "sequence", Reason: "is before the session's first record"}
 	}
-	seq = then.Head
+	then, edits, names, err := l.edited(ctx, then, req.Edit)
+	if err != nil {
+		return Forked{}, err
+	}
 	id := req.NewSessionID
 	if id == "" {
 		id = "fork-" + l.opts.NewID()
 	}
-	state, err := projector.ForkState(then, id)
+	state, err := projector.ForkState(then, id, edits...)
 	if err != nil {
 		return Forked{}, err
 	}
-	forked := Forked{SessionID: id, FromSessionID: req.FromSessionID, FromSequence: seq}
-	_, err = l.appendPlan(ctx, id, func(t *projector.Tree) ([]fact, error) {
+	forked := Forked{SessionID: id, FromSessionID: req.FromSessionID, FromSequence: then.Head, Edits: names}
+	plan := func(t *projector.Tree) (facts []fact, run string, err error) {
 		if t == nil {
-			return l.forkRecords(then, forked, state), nil
+			facts = l.forkRecords(then, forked, state)
+			if !req.Run {
+				return facts, "", nil
+			}
+			if t, err = foldFork(facts); err != nil {
+				return nil, "", err
+			}
+		} else if from := t.ForkedFrom; from == nil || from.SessionID != req.FromSessionID || from.Sequence != then.Head || !req.Edit.same(from.Edits) {
+			return nil, "", ErrSessionExists
 		}
-		if from := t.ForkedFrom; from == nil || from.SessionID != req.FromSessionID || from.Sequence != seq {
-			return nil, ErrSessionExists
+		if !req.Run {
+			return nil, "", nil
 		}
-		return nil, nil
-	})
+		if len(t.Runs) > 0 {
+			return nil, t.Runs[0].RunID, nil
+		}
+		more, run, err := l.runFork(ctx, t, req)
+		if err != nil {
+			return nil, "", err
+		}
+		return append(facts, more...), run, nil
+	}
+	if !req.Run {
+		_, err = l.appendPlan(ctx, id, func(t *projector.Tree) ([]fact, error) {
+			facts, _, err := plan(t)
+			return facts, err
+		})
+	} else if err = l.hosted(ctx, then.AgentType); err == nil {
+		var s Started
+		s, err = l.request(ctx, id, then.AgentType, plan)
+		forked.RunID = s.RunID
+	}
 	if err != nil {
 		return Forked{}, err
 	}
 	return forked, nil
+}
+
+// foldFork returns the state behind a fork's first records.
+func foldFork(facts []fact) (*projector.Tree, error) {
+	entries, err := entriesOf(facts[0].f.(*eventlog.SessionForked).SessionID, facts)
+	if err != nil {
+		return nil, err
+	}
+	t := new(projector.Tree)
+	for i, e := range entries {
+		projector.Apply(t, eventlog.Record{Sequence: uint64(i + 1), Entry: e})
+	}
+	return t, nil
 }
 
 // orphanedFork returns the fork that was made of a session before that was
@@ -93,10 +153,15 @@ func (l *Loop) orphanedFork(ctx context.Context, req ForkRequest) (Forked, error
 		return Forked{}, err
 	}
 	from := t.ForkedFrom
-	if from == nil || from.SessionID != req.FromSessionID || req.At.Sequence != 0 && req.At.Sequence != from.Sequence {
+	if from == nil || from.SessionID != req.FromSessionID || !req.Edit.same(from.Edits) ||
+		req.At.Sequence != 0 && req.At.Sequence != from.Sequence && from.Edits == nil { // edits may lead further back
 		return Forked{}, eventlog.ErrSessionNotFound
 	}
-	return Forked{SessionID: req.NewSessionID, FromSessionID: from.SessionID, FromSequence: from.Sequence}, nil
+	forked := Forked{SessionID: req.NewSessionID, FromSessionID: from.SessionID, FromSequence: from.Sequence, Edits: from.Edits}
+	if req.Run && len(t.Runs) > 0 {
+		forked.RunID = t.Runs[0].RunID
+	}
+	return forked, nil
 }
 
 // forkRecords begins a fork: its state, what clients have to know, and how its
@@ -108,7 +173,7 @@ func (l *Loop) forkRecords(then *projector.Tree, f Forked, state []byte) []fact 
 	resync.Base = l.chunkBase(&then.Session)
 	resync.AgentID = f.SessionID
 	facts := []fact{
-		{f: &eventlog.SessionForked{FromSessionID: f.FromSessionID, FromSequence: f.FromSequence, State: state, FactBase: base}},
+		{f: &eventlog.SessionForked{FromSessionID: f.FromSessionID, FromSequence: f.FromSequence, State: state, Edits: f.Edits, FactBase: base}},
 		{c: resync},
 	}
 	switch {
@@ -130,18 +195,19 @@ func (l *Loop) forkSequence(ctx context.Context, req ForkRequest, t *projector.T
 	case req.MessageIndex != nil && (*req.MessageIndex < 0 || *req.MessageIndex >= len(t.Messages)):
 		return 0, &eventlog.ValidationError{Field: "messageIndex", Reason: "is no message of the session"}
 	case req.MessageIndex != nil:
-		return l.behindMessage(ctx, t, *req.MessageIndex)
+		return l.behindMessage(ctx, t, t.Messages, *req.MessageIndex)
 	case req.At == (Target{}):
 		return t.Head, nil
 	}
 	return req.At.sequence(t)
 }
 
-// behindMessage returns the sequence before the next message's, or before what
-// was appended together with that: a fork must not have the half of it.
-func (l *Loop) behindMessage(ctx context.Context, t *projector.Tree, i int) (uint64, error) {
-	at, next := t.Messages[i].Sequence, t.Head+1
-	for _, m := range t.Messages[i+1:] {
+// behindMessage returns the sequence before the next message's of a session of
+// the tree, or before what was appended together with that: a fork must not have
+// the half of it.
+func (l *Loop) behindMessage(ctx context.Context, t *projector.Tree, messages []projector.Message, i int) (uint64, error) {
+	at, next := messages[i].Sequence, t.Head+1
+	for _, m := range messages[i+1:] {
 		if m.Sequence == at {
 			return 0, &eventlog.ValidationError{Field: "messageIndex", Reason: "is among what the session has taken over as a fork"}
 		}

@@ -339,6 +339,15 @@ func validateFact(f Fact) error {
 	case *SessionForked:
 		k.id("fromSessionId", f.FromSessionID)
 		k.object("state", f.State)
+		if e := f.Edits; e != nil {
+			if e.Message != nil {
+				k.notNegative("edits.message", int64(*e.Message))
+			}
+			if e.ToolCallID != "" {
+				k.id("edits.toolCallId", e.ToolCallID)
+			}
+			k.id("edits.digest", e.Digest)
+		}
 	case *UsageRecorded:
 		oneOf(k, "source", f.Source, UsageAgent, UsageTool, UsageSubAgent)
 		k.id("sourceType", f.SourceType)

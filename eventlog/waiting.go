@@ -58,6 +58,9 @@ type (
 		// State is the state of the new session, an object that package
 		// projector makes and reads.
 		State json.RawMessage `json:"state"`
+		// Edits names what State has otherwise than the other session had it;
+		// nil: nothing.
+		Edits *ForkEdits `json:"edits,omitempty"`
 		FactBase
 	}
 
@@ -82,6 +85,14 @@ type (
 		FactBase
 	}
 )
+
+// ForkEdits names what was edited in a fork's first state.
+type ForkEdits struct {
+	Message      *int   `json:"message,omitempty"`      // the index of a user's message that says something else
+	ToolCallID   string `json:"toolCallId,omitempty"`   // whose result is another one, or was given
+	SystemPrompt bool   `json:"systemPrompt,omitempty"` // the session has one of its own
+	Digest       string `json:"digest"`                 // of what was asked for: the same again is known by it
+}
 
 // SubSession is how a sub-agent's session belongs to its parent (document 002,
 // SubSessionRef).

@@ -12,6 +12,8 @@ import (
 type Fork struct {
 	SessionID string `json:"sessionId"`
 	Sequence  uint64 `json:"sequence"` // in that session's log
+	// Edits names what was changed; nil: nothing.
+	Edits *eventlog.ForkEdits `json:"edits,omitempty"`
 }
 
 // ForkState returns the state with which a fork of t begins, as
@@ -21,7 +23,8 @@ type Fork struct {
 // checkpoints, runs, claims, idempotency keys, unfinished chunks. An open turn
 // is interrupted; who resumes the fork goes on with it, and with what its
 // sub-agents were doing. Remote ones begin anew, in sessions of the fork's own.
-func ForkState(t *Tree, id string) (json.RawMessage, error) {
+// Edits are made first.
+func ForkState(t *Tree, id string, edits ...Edit) (json.RawMessage, error) {
 	var fork Tree
 	raw, err := json.Marshal(t) // a copy of its own
 	if err != nil {
@@ -29,6 +32,9 @@ func ForkState(t *Tree, id string) (json.RawMessage, error) {
 	}
 	if err := json.Unmarshal(raw, &fork); err != nil {
 		return nil, fmt.Errorf("projector: fork: %w", err)
+	}
+	for _, edit := range edits {
+		edit(&fork)
 	}
 	rename := forkIDs(t, id)
 	children := fork.Children
@@ -112,7 +118,7 @@ func (t *Tree) forked(r eventlog.Record, f *eventlog.SessionForked, before uint6
 		return "fork: it is no state of this session"
 	}
 	fork.Head = r.Sequence
-	fork.ForkedFrom = &Fork{SessionID: f.FromSessionID, Sequence: f.FromSequence}
+	fork.ForkedFrom = &Fork{SessionID: f.FromSessionID, Sequence: f.FromSequence, Edits: f.Edits}
 	for _, s := range fork.Sessions() {
 		s.CommittedAt = r.Sequence
 		for i := range s.Messages {

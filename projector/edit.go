@@ -1,0 +1,71 @@
+package projector
+
+import (
+	"encoding/json"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// Edit changes the state that a fork begins with. It does nothing where what it
+// is about is not there.
+type Edit func(*Tree)
+
+// EditMessage has a user's message of the root say something else.
+func EditMessage(i int, content string) Edit {
+	return func(t *Tree) {
+		if i >= 0 && i < len(t.Messages) && t.Messages[i].Role == RoleUser {
+			t.Messages[i].Content = content
+		}
+	}
+}
+
+// EditSystemPrompt gives the root a system prompt of its own.
+func EditSystemPrompt(prompt string) Edit {
+	return func(t *Tree) { t.SystemPrompt = &prompt }
+}
+
+// EditResult gives a tool call of the tree another result, or a failure if
+// problem is not empty. One that waits for a client has got it as the client's
+// answer; any other one that has no result yet is over with it.
+func EditResult(call string, result json.RawMessage, problem, code string, at int64) Edit {
+	return func(t *Tree) {
+		s, i := t.ResultOf(call)
+		owner, open := t.OpenCall(call)
+		switch {
+		case s != nil:
+			m := &s.Messages[i]
+			m.Result, m.Error, m.ErrorCode, m.Denial = result, problem, "", nil
+			if problem != "" {
+				m.ErrorCode = code
+			}
+			if open != nil {
+				open.Result, open.Failed, open.Denial = result, problem != "", nil
+			}
+		case open == nil:
+		case open.Pending != nil && open.Pending.Kind == eventlog.PendingClient:
+			open.Answer = &Answer{Kind: eventlog.SubmitClientResult, Result: result, Error: problem, SubmittedAt: at}
+		default:
+			f := &eventlog.ToolResult{
+				RunID: owner.Turn.RunID, StepID: owner.Turn.Step.ID, ToolCallID: call, ToolName: open.Name, Result: result,
+				FactBase: eventlog.FactBase{Timestamp: at},
+			}
+			if problem != "" {
+				f.Error, f.ErrorCode = problem, code
+			}
+			t.toolResult(owner, eventlog.Record{}, f)
+		}
+	}
+}
+
+// ResultOf returns where the result of a tool call is: the session of the tree
+// and the index of its message. Without one the session is nil.
+func (t *Tree) ResultOf(call string) (s *Session, message int) {
+	for _, s := range t.Sessions() {
+		for i, m := range s.Messages {
+			if m.Role == RoleTool && m.ToolCallID == call {
+				return s, i
+			}
+		}
+	}
+	return nil, 0
+}
