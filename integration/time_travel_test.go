@@ -104,6 +104,12 @@ func TestTimeTravel(t *testing.T) {
 		require.NotContains(t, part, "Oslo")
 		require.Contains(t, run("replay", "walk", "--speed", "0", "--sse"), "event: end\n")
 
+		compared := run("compare", "walk", "elsewhere", "--width", "160")
+		require.Contains(t, compared, "the first 2 messages of both: the same")
+		require.Contains(t, compared, "failed get_location call_0_0 The user does not say.")
+		require.Contains(t, compared, "forked from walk at "+at)
+		require.Equal(t, compared, run("diff", "walk@", "elsewhere@", "--width", "160"))
+
 		checkpoints := run("checkpoints", "walk")
 		require.Equal(t, 3, strings.Count(checkpoints, "\n"), checkpoints)
 	}

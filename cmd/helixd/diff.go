@@ -19,13 +19,17 @@ import (
 type diffCmd struct {
 	sourceFlags
 	colorFlags
-	Session string `arg:"" help:"Session id."`
-	Range   string `arg:"" optional:"" default:".." help:"Sequences A..B, by default from before everything to the head."`
+	widthFlag
+	Session string `arg:"" help:"Session id; or SESSION@N, a moment to compare with another one."`
+	Range   string `arg:"" optional:"" default:".." help:"Sequences A..B, by default from before everything to the head; or the other moment, SESSION@N."`
 	All     bool   `help:"Every change of the state, also where it only keeps accounts."`
 }
 
 func (c diffCmd) Run(p *process) error {
 	from, to, err := parseRange(c.Range)
+	if err != nil && atSequence.MatchString(c.Session) && atSequence.MatchString(c.Range) {
+		return compareCmd{sourceFlags: c.sourceFlags, colorFlags: c.colorFlags, widthFlag: c.widthFlag, A: c.Session, B: c.Range}.Run(p)
+	}
 	if err != nil {
 		return err
 	}

@@ -100,9 +100,22 @@ func TestDiff(t *testing.T) {
 	require.Equal(t, forth+"\n", out, "as the daemon answers")
 
 	for text, want := range map[string]string{
-		"10": "no range of sequences", "a..b": "no range of sequences", "1..99999999999999999999": "99999999999999999999 is no sequence",
+		"10": "neither a range of sequences", "a..b": "neither a range of sequences", "1..99999999999999999999": "99999999999999999999 is no sequence",
 	} {
 		_, err := told(t, answering(&asked, nil), "diff", "s", text)
 		require.ErrorContains(t, err, want)
 	}
+}
+
+func TestMoments(t *testing.T) {
+	n := uint64(10)
+	for text, want := range map[string]moment{
+		"s": {session: "s"}, "s@10": {"s", &n}, "a@b": {session: "a@b"}, "a@b@10": {"a@b", &n}, "a@10@": {session: "a@10"}, "a b/é@10": {"a b/é", &n},
+	} {
+		got, err := parseMoment(text)
+		require.NoError(t, err)
+		require.Equal(t, want, got, text)
+	}
+	_, err := parseMoment("s@99999999999999999999")
+	require.ErrorContains(t, err, "is no sequence")
 }

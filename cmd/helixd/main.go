@@ -28,6 +28,7 @@ type cli struct {
 	State       stateCmd       `cmd:"" group:"look" help:"Show a session's folded state."`
 	Records     recordsCmd     `cmd:"" group:"look" help:"Show a session's records with their envelopes."`
 	Diff        diffCmd        `cmd:"" group:"look" help:"Show what has changed between two moments of a session."`
+	Compare     compareCmd     `cmd:"" group:"look" help:"Show two moments side by side, of one session or of two."`
 	Replay      replayCmd      `cmd:"" group:"look" help:"Show a session's stream again, at the pace of its records."`
 	Checkpoints checkpointsCmd `cmd:"" group:"look" help:"List a session's checkpoints, oldest first."`
 	Append      appendCmd      `cmd:"" group:"change" help:"Append chunks of an outside producer to a session."`

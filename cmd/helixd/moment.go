@@ -6,14 +6,34 @@ import (
 	"strconv"
 )
 
-// sequences are a range of them.
-var sequences = regexp.MustCompile(`^(\d*)\.\.(\d*)$`)
+// moment is a session as it was at a sequence.
+type moment struct {
+	session string
+	at      *uint64 // nil: at its head
+}
+
+var (
+	atSequence = regexp.MustCompile(`^(.*)@(\d*)$`)
+	sequences  = regexp.MustCompile(`^(\d*)\.\.(\d*)$`)
+)
+
+// parseMoment reads SESSION@N. Without a number it is the head, which an id
+// that itself ends like this needs behind it: "a@5@".
+func parseMoment(text string) (m moment, err error) {
+	parts := atSequence.FindStringSubmatch(text)
+	if parts == nil {
+		return moment{session: text}, nil
+	}
+	m.session = parts[1]
+	m.at, err = parseSequence(parts[2])
+	return m, err
+}
 
 // parseRange reads A..B, of which both may be left out.
 func parseRange(text string) (from, to *uint64, err error) {
 	parts := sequences.FindStringSubmatch(text)
 	if parts == nil {
-		return nil, nil, fmt.Errorf("%q is no range of sequences, A..B", text)
+		return nil, nil, fmt.Errorf("%q is neither a range of sequences, A..B, nor a moment of a session, SESSION@N", text)
 	}
 	if from, err = parseSequence(parts[1]); err != nil {
 		return nil, nil, err
