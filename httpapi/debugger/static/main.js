@@ -76,6 +76,11 @@ function mountBar() {
   drawer.addEventListener('click', () => open(!document.body.hasAttribute('data-drawer')))
   app.on('session', () => { if (app.session !== null) open(false) })
   byID('veil').addEventListener('click', () => open(false))
+  document.addEventListener('keydown', (event) => {
+    if (event.key !== 'Escape' || event.defaultPrevented || !document.body.hasAttribute('data-drawer')) return
+    open(false)
+    drawer.focus()
+  })
 
   document.querySelector('.skip').addEventListener('click', (event) => {
     event.preventDefault() // the address is the session's

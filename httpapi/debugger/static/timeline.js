@@ -60,7 +60,12 @@ export function mount(element, app) {
 
   const whole = () => ({ from: 0, to: axis.length * 1.01 })
 
+  let labelled = '' // what stands there: a label that has the focus keeps it
   function labels() {
+    ui.space.style.height = `${plan.height}px`
+    const now = JSON.stringify(plan.lanes.map((l) => [l.sessionId, l.agentType, l.depth, l.top, l.height]))
+    if (now === labelled) return looked()
+    labelled = now
     put(ui.labels, plan.lanes.map((lane) => h('button', {
       type: 'button', class: 'tl-label', 'data-test': 'lane', 'data-lane': lane.sessionId, title: `Look at ${plain(lane.sessionId)}`,
       'aria-pressed': String(lane.sessionId === (app.agent ?? app.session)), onclick: () => app.look(lane.sessionId),
@@ -68,7 +73,6 @@ export function mount(element, app) {
     }, lane.depth > 0 ? h('span', { class: 'tl-branch' }) : null,
     h('span', { class: 'tl-name' }, line(lane.agentType || lane.sessionId, 40)),
     lane.depth > 0 ? h('span', { class: 'tl-id' }, line(lane.sessionId, 60)) : null)))
-    ui.space.style.height = `${plan.height}px`
   }
 
   function looked() {
