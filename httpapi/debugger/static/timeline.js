@@ -285,6 +285,10 @@ export function mount(element, app) {
     ui.future.style.transform = `translateX(${Math.max(0, Math.round(x))}px)`
     ui.future.style.width = `${Math.max(0, width - Math.max(0, x))}px`
     ui.future.hidden = app.at === null
+    const other = app.compareTo?.session === app.session && app.timeline ? px(axis.x(app.compareTo.at)) : -1
+    ui.other.hidden = !(other >= 0 && other <= width)
+    ui.other.style.transform = `translateX(${Math.round(gutter + other)}px)`
+    setText(ui.other.firstChild, String(app.compareTo?.at ?? ''))
     setText(ui.flag, String(at))
     ui.flag.toggleAttribute('data-left', x > width - 60)
     setText(ui.position, String(at))
@@ -640,6 +644,7 @@ function build(element) {
     blocks: h('div', { class: 'tl-blocks' }),
     future: h('div', { class: 'tl-future', hidden: true }),
     playhead: h('div', { class: 'tl-playhead', 'aria-hidden': 'true' }),
+    other: h('div', { class: 'tl-playhead tl-other', 'aria-hidden': 'true', hidden: true }, h('span', { class: 'tl-flag' })), // what is compared
     flag: h('span', { class: 'tl-flag' }),
     handle: h('div', {
       class: 'tl-handle', role: 'separator', tabindex: '0', 'aria-orientation': 'horizontal', 'aria-label': 'Height of the timeline', 'aria-valuemin': '56', 'aria-valuenow': '0',
@@ -657,7 +662,7 @@ function build(element) {
       ui.when, h('span', { class: 'grow' }),
       ui.axes, h('span', { class: 'tl-zoom' }, ui.zoomOut, ui.fit, ui.zoomIn)),
     ui.over,
-    h('div', { class: 'tl-body' }, ui.scrubber, ui.scroll, ui.playhead),
+    h('div', { class: 'tl-body' }, ui.scrubber, ui.scroll, ui.other, ui.playhead),
     ui.handle)
   document.body.append(ui.tip)
   return ui
