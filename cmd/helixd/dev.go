@@ -102,6 +102,10 @@ Stream it, from the start or, with &fromSequence=N, from behind N:
 
   curl -N '%[1]s/sse?sessionId=%[5]s'
 
+See it in a browser, as it goes on and at any moment of its past:
+
+  %[1]s/#/%[5]s
+
 Look at it:
 
   curl -s %[1]s/chat/%[5]s/snapshot
