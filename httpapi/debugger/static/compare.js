@@ -4,7 +4,8 @@ import { h, put } from './dom.js'
 import { duration, money, number, plain } from './format.js'
 import { chip } from './conversation.js'
 import { failure } from './dialog.js'
-import { diff, prose, same, tree } from './json.js'
+import { brief, diff, prose, same, tree } from './json.js'
+import { sessionPath } from './api.js'
 import { Latest, statesOf } from './states.js'
 
 // compareForm asks what is to be compared. Without a comparison it stands with
@@ -76,9 +77,11 @@ export function mount(element, app) {
 
   const latest = new Latest(async (want, last) => {
     try {
-      const [found, before, after] = await Promise.all([app.api.get('/compare', want), states.get(want.a, want.aAt), states.get(want.b, want.bAt)])
+      const [found, before, after, whole] = await Promise.all([
+        app.api.get('/compare', want), states.get(want.a, want.aAt), states.get(want.b, want.bAt),
+        want.a === want.b ? app.api.get(sessionPath(want.a, 'diff'), { from: want.aAt, to: want.bAt }) : null])
       if (!last() || key() !== keyOf(want)) return
-      put(body, comparison(app, found, before.customState, after.customState))
+      put(body, comparison(app, found, before.customState, after.customState, whole?.patch))
       element.dataset.ready = ''
     } catch (err) {
       if (last() && key() === keyOf(want)) put(body, h('div', { class: 'empty' }, failure(err), h('button', { type: 'button', onclick: () => { shown = ''; show() } }, 'Try again')))
@@ -116,7 +119,7 @@ export function mount(element, app) {
   show()
 }
 
-function comparison(app, { a, b, common = 0, forkedFrom }, before, after) {
+function comparison(app, { a, b, common = 0, forkedFrom }, before, after, patch) {
   const changes = diff(before, after)
   const one = a.sessionId === b.sessionId
   const title = (side) => h('button', { type: 'button', class: 'place', title: 'Go there', onclick: () => app.go({ session: side.sessionId, at: side.sequence, compareTo: null }) },
@@ -130,6 +133,7 @@ function comparison(app, { a, b, common = 0, forkedFrom }, before, after) {
       h('h3', {}, `Custom state: ${changes.length ? `${number(changes.length)} ${changes.length === 1 ? 'difference' : 'differences'}` : 'the same'}`),
       tree(after ?? null, { changes, open: changes.length ? 1 : 0 })),
     calls(a, b),
+    patch?.length ? everything(patch) : null,
     h('section', {}, h('h3', {}, 'Messages'), messages(a.messages ?? [], b.messages ?? [], common)),
   ]
 }
@@ -153,6 +157,15 @@ function figures(a, b) {
       h('th', { scope: 'row' }, name), h('td', {}, show(x)), h('td', {}, show(y)), h('td', { class: 'muted' }, delta ? `${y > x ? '+' : '−'}${show(Math.abs(y - x))}` : ''))
   })))
 }
+
+const mostOperations = 1000 // that are listed
+
+// everything lists what leads from one state to the other, runs, usage and
+// sub-agents too.
+const everything = (patch) => h('details', { class: 'steps', 'data-test': 'patch' }, h('summary', {}, `The whole state: ${number(patch.length)} ${patch.length === 1 ? 'operation' : 'operations'}`),
+  h('ul', { class: 'operations' }, patch.slice(0, mostOperations).map((p) => h('li', {}, chip(p.op, { add: 'good', remove: 'bad' }[p.op] ?? 'warn'), h('code', {}, plain(p.path || '/')),
+    p.from ? ['from ', h('code', {}, plain(p.from))] : null, p.value === undefined ? null : h('span', { class: 'muted' }, plain(brief(p.value))))),
+  patch.length > mostOperations ? h('li', { class: 'muted' }, `and ${number(patch.length - mostOperations)} more`) : null))
 
 // steps sets the steps beside each other, by turn and number.
 function steps(a, b) {

@@ -34,7 +34,7 @@ export function link(address, label = address) {
   return h('a', { href: url.href, target: '_blank', rel: 'noopener noreferrer nofollow' }, plain(label))
 }
 
-// JSON text of a value in one line, cut to a length.
+// brief is the JSON of a value in one line, cut to a length.
 export function brief(value, limit = 120) {
   const text = value === undefined ? '' : JSON.stringify(value)
   return text.length > limit ? text.slice(0, limit) + '…' : text
