@@ -10,7 +10,8 @@ import { compareForm } from './compare.js'
 import { diff, tree } from './json.js'
 import { parse } from './exact.js'
 import { sessionPath } from './api.js'
-import { Latest, sessionsOf, statesOf } from './states.js'
+import { askFork } from './fork.js'
+import { Latest, messageCount, statesOf } from './states.js'
 
 export function mount(element, app) {
   const states = statesOf(app)
@@ -25,7 +26,7 @@ export function mount(element, app) {
   const interrupt = button('interrupt', 'Interrupt', () => run(interrupt, stopRun('/interrupt')), { title: 'Stop the run for now; it can be resumed' })
   const resume = button('resume', 'Resume', () => run(resume, goOn), { title: 'Go on where the run stopped' })
   const abort = button('abort', 'Abort…', () => askAbort(), { class: 'danger', title: 'Stop the run for good' })
-  const fork = button('fork', 'Fork…', () => run(fork, askFork), { title: 'A new session that begins with this moment (f)' })
+  const fork = button('fork', 'Fork…', () => run(fork, () => askFork(app)), { title: 'A new session that begins with this moment (f)' })
   const rollback = button('rollback', 'Roll back…', () => run(rollback, askRollback), { class: 'danger', title: 'Take the session back to this moment' })
   const compare = h('div', {})
   const head = h('header', { class: 'head', tabindex: -1 }, h('h2', {}, 'Session'), status)
@@ -198,30 +199,6 @@ export function mount(element, app) {
     return h('div', { class: 'answer' }, input, problem, h('div', { class: 'buttons' }, answer, h('label', { class: 'muted check' }, failed, ' it failed')))
   }
 
-  async function askFork() {
-    const session = app.session
-    const n = app.effectiveAt()
-    const then = await states.get(session, n)
-    const name = h('input', { placeholder: 'chosen for you', autocomplete: 'off', spellcheck: 'false', maxlength: 256, 'data-test': 'fork-id' })
-    const open = sessionsOf(then).some(({ session: s }) => s.turn)
-    await ask({
-      title: `Fork ${plain(session)} at #${n}?`, label: 'Fork',
-      body: [
-        h('ul', {},
-          h('li', {}, `A new session begins with everything that was so at #${n}: ${counts(then)}.`),
-          h('li', {}, h('strong', {}, 'Nothing changes in this session.'), ' The fork does not need it later.'),
-          open ? h('li', {}, 'A turn was open there: the fork is interrupted. It goes on when you resume it, and calls that have no result yet are executed then, in the fork too.')
-            : h('li', {}, 'Nothing runs in it until you send a message.'),
-          h('li', {}, 'Its usage and its checkpoints begin anew.')),
-        h('label', { class: 'field' }, h('span', {}, 'Id of the fork'), name)],
-      act: async () => {
-        const forked = await app.api.post(sessionPath(session, 'fork'), { sequence: n, ...(name.value.trim() ? { sessionId: name.value.trim() } : {}) })
-        app.emit('sessions')
-        app.go({ session: forked.sessionId, at: null, compareTo: null })
-      },
-    })
-  }
-
   async function askRollback() {
     const session = app.session
     const n = app.effectiveAt()
@@ -229,12 +206,12 @@ export function mount(element, app) {
     const [then, today] = await Promise.all([states.get(session, n), states.get(session, head)])
     const changes = diff(then.customState, today.customState).length
     const marks = (app.timeline?.marks ?? []).filter((m) => m.kind === 'checkpoint' && m.sequence > n).length
-    const lost = messages(today) - messages(then)
+    const lost = messageCount(today) - messageCount(then)
     await ask({
       title: `Roll ${plain(session)} back to #${n}?`, label: `Roll back to #${n}`, danger: true,
       body: [h('ul', {},
         h('li', {}, `What the records behind #${n}, up to #${head}, have said is struck. They stay in the log and can be read, but count no more.`),
-        h('li', {}, lost > 0 ? `${number(lost)} of ${number(messages(today))} messages ${lost === 1 ? 'goes' : 'go'}` : 'No message goes', marks ? `, and ${number(marks)} ${marks === 1 ? 'checkpoint' : 'checkpoints'}.` : '.'),
+        h('li', {}, lost > 0 ? `${number(lost)} of ${number(messageCount(today))} messages ${lost === 1 ? 'goes' : 'go'}` : 'No message goes', marks ? `, and ${number(marks)} ${marks === 1 ? 'checkpoint' : 'checkpoints'}.` : '.'),
         h('li', {}, changes ? `The custom state is again what it was: ${number(changes)} ${changes === 1 ? 'value differs' : 'values differ'}.` : 'The custom state is the same there.'),
         now?.isExecuting ? h('li', {}, h('strong', {}, 'The run that is under way is stopped.')) : null,
         then.turn ? h('li', {}, 'A turn was open there: the session is interrupted, and goes on when you resume it.') : null,
@@ -244,13 +221,6 @@ export function mount(element, app) {
         app.go({ at: null })
       },
     })
-  }
-
-  const messages = (root) => sessionsOf(root).reduce((n, { session: s }) => n + (s.messages?.length ?? 0), 0)
-
-  function counts(root) {
-    const agents = sessionsOf(root).length
-    return `${number(messages(root))} messages, the custom state${agents > 1 ? `, ${number(agents)} agents` : ''}`
   }
 
   let seen = 0

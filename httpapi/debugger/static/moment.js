@@ -10,7 +10,7 @@ import { chip, items, place } from './conversation.js'
 import { diff, tree } from './json.js'
 import { failure } from './dialog.js'
 import { sessionPath } from './api.js'
-import { Latest, agentOf, sessionsOf, statesOf } from './states.js'
+import { Latest, agentOf, messageCount, sessionsOf, statesOf } from './states.js'
 
 const REST_MS = 150 // the position rests: what takes a request more may be asked for
 const MOST_ROWS = 100 // of a list of checkpoints or runs
@@ -222,7 +222,7 @@ export function mount(element, app) {
     const now = shown
     const key = `${now.session} ${now.n}`
     if (cost.dataset.of === key) return
-    if (sessionsOf(now.root).reduce((n, a) => n + (a.session.messages?.length ?? 0), 0) > PRICED) return setText(cost, 'see comparing')
+    if (messageCount(now.root) > PRICED) return setText(cost, 'see comparing')
     setText(cost, '…')
     let text = 'no prices'
     try {

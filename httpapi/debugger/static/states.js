@@ -106,3 +106,6 @@ export function sessionsOf(tree) {
 
 // agentOf returns a session of a tree, or undefined.
 export const agentOf = (tree, id) => (tree.sessionId === id ? tree : Object.values(tree.children ?? {}).find((c) => c.sessionId === id))
+
+// messageCount counts the messages of a tree.
+export const messageCount = (tree) => sessionsOf(tree).reduce((n, { session: s }) => n + (s.messages?.length ?? 0), 0)
