@@ -7,7 +7,7 @@
 import { h, put, setText } from './dom.js'
 import { duration, moment as timeOf, money, number, plain } from './format.js'
 import { chip, items, place } from './conversation.js'
-import { diff, tree } from './json.js'
+import { diff, prose, tree } from './json.js'
 import { failure } from './dialog.js'
 import { sessionPath } from './api.js'
 import { Latest, agentOf, messageCount, sessionsOf, statesOf } from './states.js'
@@ -244,7 +244,10 @@ export function mount(element, app) {
     const fact = (name, ...value) => h('div', { class: 'about' }, h('span', { class: 'muted' }, name), h('span', {}, ...value))
     return section('provenance', 'Where it comes from',
       from && fact('forked from', h('button', { type: 'button', class: 'place', 'data-test': 'forked-from', onclick: () => app.go({ session: from.sessionId, at: from.sequence }) }, `${plain(from.sessionId)} #${from.sequence}`)),
-      from?.edits && fact('edited', tree(from.edits, { open: 1 })),
+      from?.edits && fact('edited', [
+        from.edits.message === undefined ? null : `message ${from.edits.message}`, from.edits.toolCallId && `the result of ${plain(from.edits.toolCallId)}`, from.edits.systemPrompt && 'the system prompt',
+      ].filter(Boolean).join(', ')),
+      root.systemPrompt !== undefined && fact('system prompt', prose(root.systemPrompt)),
       s.child && fact('called by', h('button', { type: 'button', class: 'place', onclick: () => app.look(s.child.parentSessionId) }, plain(s.child.parentSessionId)), ' ', h('code', {}, plain(s.child.callId))),
       root.userId && fact('user', plain(root.userId)),
       root.tags?.length ? fact('tags', root.tags.map((t) => [chip(t, 'muted'), ' '])) : null,
