@@ -157,6 +157,7 @@ const narrow = 64 // what takes no more characters stands in one line
 function inline(value, keys) {
   if (keys.length > 8 || keys.some((k) => isContainer(value[k]) && Object.keys(value[k]).length)) return null
   if (JSON.stringify(value).length > narrow) return null
+  if (keys.some((k) => typeof value[k] === 'string' && /["\n]/.test(value[k]))) return null // it could look like more members
   const [l, r] = Array.isArray(value) ? '[]' : '{}'
   return [l, keys.map((k, i) => [i ? ', ' : '', Array.isArray(value) ? null : key(k), leaf(value[k])]), r]
 }
@@ -172,7 +173,7 @@ function outline(value, keys) {
 function leaf(value) {
   if (value === undefined) return h('span', { class: 'null' }, 'nothing')
   if (value === null) return h('span', { class: 'null' }, 'null')
-  if (typeof value === 'string') return long('string', JSON.stringify(value))
+  if (typeof value === 'string') return long('string', `"${value}"`) // as it is written: nothing in it is escaped
   if (isContainer(value)) return long('brief', JSON.stringify(value))
   return h('span', { class: typeof value }, String(value))
 }
