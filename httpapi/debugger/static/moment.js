@@ -14,13 +14,15 @@ import { Latest, agentOf, messageCount, sessionsOf, statesOf } from './states.js
 
 const REST_MS = 150 // the position rests: what takes a request more may be asked for
 const MOST_ROWS = 100 // of a list of checkpoints or runs
-const PRICED = 300 // messages of a session whose cost is asked for
+const LARGE = 300 // messages: what such a session has cost is asked for when the position rests longer
+const LARGE_REST_MS = 1200
 
 export function mount(element, app) {
   const states = statesOf(app)
   let shown = null // {session, n, root}
   let compared = 'checkpoint' // what the custom state is compared with
   let rest = 0
+  let asking = 0
   let atEnd = true // the conversation's end is in sight
 
   const label = h('strong', { class: 'mono', 'data-test': 'moment-position' })
@@ -33,7 +35,14 @@ export function mount(element, app) {
   const switcher = h('div', { class: 'pane-choice', role: 'group', 'aria-label': 'What is shown' }, ...[['conversation', 'Conversation'], ['facts', 'State']].map(([pane, name]) =>
     h('button', { type: 'button', 'data-pane': pane, 'data-test': `pane-${pane}`, onclick: () => choose(pane) }, name, pane === 'facts' && badge)))
   put(element, h('header', { class: 'head' }, h('span', { class: 'muted' }, 'At'), label, what, h('span', { class: 'grow' }), switcher), agents, trouble, h('div', { class: 'panes' }, list, facts))
-  list.addEventListener('scroll', () => { atEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 60 }, { passive: true })
+  // Who scrolls up leaves the end; that the list has become smaller does not.
+  let top = 0
+  list.addEventListener('scroll', () => {
+    if (list.scrollHeight - list.scrollTop - list.clientHeight < 60) atEnd = true
+    else if (list.scrollTop < top) atEnd = false
+    top = list.scrollTop
+  }, { passive: true })
+  new ResizeObserver(() => { if (atEnd) list.scrollTop = list.scrollHeight }).observe(list) // the timeline above it grows and shrinks
   choose('conversation')
 
   function choose(pane) {
@@ -70,6 +79,7 @@ export function mount(element, app) {
     if (another) list.replaceChildren()
     render(another)
     clearTimeout(rest)
+    clearTimeout(asking)
     rest = setTimeout(rested, REST_MS)
   }
 
@@ -142,6 +152,7 @@ export function mount(element, app) {
   put(facts, stateSection, others)
 
   function renderFacts(root, s) {
+    if (cost.dataset.of !== `${shown.session} ${shown.n}`) setText(cost, '…')
     renderState()
     put(others, endOf(s), waiting(root), usage(root, s), provenance(root, s), checkpoints(s), runs(s), parked(root))
   }
@@ -187,7 +198,8 @@ export function mount(element, app) {
   function rested() {
     if (!shown) return
     renderState(true)
-    price()
+    clearTimeout(asking)
+    asking = setTimeout(price, messageCount(shown.root) > LARGE ? LARGE_REST_MS : 0)
   }
 
   const endOf = (s) => [
@@ -220,10 +232,9 @@ export function mount(element, app) {
   // price asks what all of it has cost up to here.
   async function price() {
     const now = shown
+    if (!now) return
     const key = `${now.session} ${now.n}`
     if (cost.dataset.of === key) return
-    if (messageCount(now.root) > PRICED) return setText(cost, 'see comparing')
-    setText(cost, '…')
     let text = 'no prices'
     try {
       const told = await app.api.get(sessionPath(now.session, 'diff'), { from: 0, to: now.n })
