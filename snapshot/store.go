@@ -54,13 +54,15 @@ func New(log eventlog.Log, o *StoreOptions) *Store {
 	return s
 }
 
-// Head returns the state at the session's head. Errors: as eventlog.Log.Read.
+// Head returns the state at the session's head. It may be folded on; its
+// messages and whatever else no fold changes are others' too. Errors: as
+// eventlog.Log.Read.
 func (s *Store) Head(ctx context.Context, session string) (*projector.Tree, error) {
 	return s.fold(ctx, session, 0)
 }
 
-// At returns the state after all records with sequence <= n. Errors: as
-// eventlog.Log.Read; a *eventlog.CursorAheadError if n is beyond the head.
+// At returns the state after all records with sequence <= n, as Head does.
+// Errors: as eventlog.Log.Read; a *eventlog.CursorAheadError if n is beyond the head.
 func (s *Store) At(ctx context.Context, session string, n uint64) (*projector.Tree, error) {
 	if n == 0 {
 		if _, err := s.log.Head(ctx, session); err != nil {

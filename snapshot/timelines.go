@@ -24,6 +24,7 @@ const (
 type keptTimeline struct {
 	*timeline.Timeline
 	digest string // of the record at its head
+	lay    layer
 }
 
 // Timeline returns the session's timeline at its head: what is new or has
@@ -104,14 +105,21 @@ func (s *Store) oldest(ctx context.Context, session string, floor uint64) (*proj
 // foldBehind applies what is behind from. Of a timeline that has been folded
 // before it first looks at the last record.
 func (s *Store) foldBehind(ctx context.Context, session string, k *keptTimeline, from uint64) error {
-	began := time.Now()
+	began, erasures := time.Now(), s.erasures.Load()
 	var last eventlog.Record
 	records := 0
+	if k.lay.line == nil {
+		k.lay.line = new(line)
+	}
 	defer func() {
 		if last.Sequence > 0 {
 			k.digest = digest(last)
 		}
 		s.opts.Metrics.folded(began, records)
+		if len(k.lay.laid) > 0 {
+			s.keep(ctx, session, erasures, k.lay.laid, unsaved{seq: k.Head()})
+			k.lay.laid = nil
+		}
 	}()
 	known := k.digest == ""
 	for r, err := range s.log.Read(ctx, session, from, 0) {
@@ -124,6 +132,7 @@ func (s *Store) foldBehind(ctx context.Context, session string, k *keptTimeline,
 			}
 		default:
 			k.Apply(r)
+			k.lay.see(r, k.State)
 			last = r
 			records++
 		}

@@ -34,15 +34,17 @@ func (l *Log) lastSegment(ctx context.Context, session string) (*segment, uint64
 }
 
 // readSegments hands the sealed records behind from to take, while it wants
-// them. It hands out none if the first one that there is does not follow from.
-func (l *Log) readSegments(ctx context.Context, session string, from uint64, take func(stored) bool) error {
+// them, and asks for about as many as reach up to to. It hands out none if the first
+// one that there is does not follow from.
+func (l *Log) readSegments(ctx context.Context, session string, from, to uint64, take func(stored) bool) error {
 	p := Partition(session, l.opts.Partitions)
 	at, err := l.firstSegment(ctx, session, from)
 	if err != nil || at == 0 {
 		return err
 	}
 	for {
-		messages, err := l.getBatch(ctx, segmentStream(p), segmentSubject(session, p), at, segmentPage, pageBytes)
+		enough := int(min((to-min(from, to))/segmentRecords+2, segmentPage))
+		messages, err := l.getBatch(ctx, segmentStream(p), segmentSubject(session, p), at, enough, pageBytes)
 		if err != nil || len(messages) == 0 {
 			return err
 		}

@@ -80,7 +80,7 @@ func (l *Log) logRecords(ctx context.Context, session string, from uint64) (iter
 func (l *Log) segmentRecords(ctx context.Context, session string, from uint64) iter.Seq2[stored, error] {
 	return func(yield func(stored, error) bool) {
 		stopped := false
-		err := l.readSegments(ctx, session, from, func(r stored) bool {
+		err := l.readSegments(ctx, session, from, ^uint64(0), func(r stored) bool {
 			stopped = !yield(r, nil)
 			return !stopped
 		})

@@ -61,7 +61,7 @@ func TestAnotherNodesSealerBringsNothingErasedBack(t *testing.T) {
 	a := openLog(t, nil)
 	b := secondNode(t, a)
 	appended(t, b, "s", 0, textEntries("secret", sealLeast))
-	appended(t, a, "other", 0, textEntries("x", 2*nearHead)) // so that segments are looked at first
+	appended(t, a, "other", 0, textEntries("x", 2*fewSequences)) // so that segments are looked at first
 	e, err := a.Erase(t.Context(), "s")
 	require.NoError(t, err)
 	require.Equal(t, eventlog.Erasure{Records: sealLeast}, e)

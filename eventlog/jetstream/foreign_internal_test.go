@@ -80,7 +80,7 @@ func TestAForeignHeaderStopsNoPurge(t *testing.T) {
 
 func TestASegmentThatNamesItselfIsDamaged(t *testing.T) {
 	l := openLog(t, nil)
-	last := appended(t, l, "s", 0, textEntries("x", 100))
+	last := appended(t, l, "s", 0, textEntries("x", 2*fewSequences))
 	s := &segment{index: 300, earlier: segmentRef{at: 1, last: 1 << 40}}
 	s.records = []stored{{Record: eventlog.Record{Sequence: last, Entry: textEntry(1)}, linked: true}}
 	raw, err := s.pack()

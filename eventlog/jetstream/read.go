@@ -19,9 +19,9 @@ const (
 	// before a read is incomplete; a replica may lag behind its leader.
 	readTries = 50
 	readPause = 20 * time.Millisecond
-	// nearHead is how many sequences before the head a read need not look
-	// for segments: the log itself has so few records quicker.
-	nearHead = 64
+	// fewSequences is within how many a read need not look for segments: the
+	// log itself has so few records quicker, in one page.
+	fewSequences = 300
 )
 
 // Head implements eventlog.Log: it asks the streams' leaders.
@@ -115,17 +115,17 @@ func (l *Log) readTo(ctx context.Context, session string, from, to uint64, yield
 		at, done = r.Sequence, r.Sequence == to
 		return !done
 	}
-	sealed := to-from > nearHead // look at the segments next
+	sealed := to-from > fewSequences // look at the segments next
 	began := time.Now()
 	for idle := 0; at < to; {
 		before, fromLog := at, !sealed
 		if sealed {
-			err = l.readSegments(ctx, session, at, take)
+			err = l.readSegments(ctx, session, at, to, take)
 		} else {
-			err = l.readPage(ctx, session, at, false, take)
+			err = l.readPage(ctx, session, at, to, false, take)
 			if errors.Is(err, errGap) {
-				if err = l.readSegments(ctx, session, at, take); err == nil && at == before {
-					err = l.readPage(ctx, session, at, true, take)
+				if err = l.readSegments(ctx, session, at, to, take); err == nil && at == before {
+					err = l.readPage(ctx, session, at, to, true, take)
 				}
 			}
 			if errors.Is(err, errGap) {
@@ -168,14 +168,14 @@ func (l *Log) readTo(ctx context.Context, session string, from, to uint64, yield
 var errGap = errors.New("jetstream: gap")
 
 // readPage hands the log's next records behind from to take, while it wants
-// them. It stops before a gap; one right behind from is errGap, and so is a
+// them, and asks for none behind to. It stops before a gap; one right behind from is errGap, and so is a
 // message that does not name its predecessor, unless segments have none.
-func (l *Log) readPage(ctx context.Context, session string, from uint64, noSegments bool, take func(stored) bool) error {
+func (l *Log) readPage(ctx context.Context, session string, from, to uint64, noSegments bool, take func(stored) bool) error {
 	stream, subject, err := l.place(session)
 	if err != nil {
 		return err
 	}
-	messages, err := l.getBatch(ctx, stream, subject, from+1, pageRecords, pageBytes)
+	messages, err := l.getBatch(ctx, stream, subject, from+1, int(min(to-from, pageRecords)), pageBytes)
 	if err != nil {
 		return err
 	}

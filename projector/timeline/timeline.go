@@ -173,8 +173,8 @@ func From(state *projector.Tree) *Timeline {
 // Head returns the sequence of the last record in the timeline.
 func (t *Timeline) Head() uint64 { return t.state.Head }
 
-// Spans returns how many spans there are.
-func (t *Timeline) Spans() int { return len(t.spans) }
+// State returns the state at the timeline's head, which nothing changes.
+func (t *Timeline) State() *projector.Tree { return t.state.Clone() }
 
 // Size returns about how many bytes the timeline holds.
 func (t *Timeline) Size() int {
