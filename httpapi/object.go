@@ -90,14 +90,26 @@ func (o *object) optObject(name string) json.RawMessage {
 	return raw
 }
 
-// optTexts returns an object of strings, or nil.
-func (o *object) optTexts(name string) map[string]string {
+// object returns an object's members, or nil if there is none.
+func (o *object) object(name string) *object {
+	if o == nil {
+		return nil
+	}
 	raw := o.optObject(name)
 	if raw == nil {
 		return nil
 	}
 	inner := &object{path: o.path + name + ".", err: o.err}
 	_ = json.Unmarshal(raw, &inner.members)
+	return inner
+}
+
+// optTexts returns an object of strings, or nil.
+func (o *object) optTexts(name string) map[string]string {
+	inner := o.object(name)
+	if inner == nil {
+		return nil
+	}
 	texts := make(map[string]string, len(inner.members))
 	for key := range inner.members {
 		texts[key] = inner.text(key)

@@ -82,6 +82,16 @@ func trafficTimeTravel(t *testing.T, c *apiChecker) {
 		a.get("/compare?a=s&b=" + fork).done(t)
 		a.get("/chat/" + fork + "/snapshot").done(t)
 	}
+	for id, edit := range map[string]string{
+		"edited":   `{"message":{"content":"Another.","index":0},"systemPrompt":"Be brief."}`,
+		"answered": `{"toolResult":{"toolCallId":"rm","result":{"n":1}}}`,
+		"failed":   `{"toolResult":{"toolCallId":"rm","error":"no luck"}}`,
+	} {
+		a.post("/sessions/s/fork", fmt.Sprintf(`{"sessionId":%q,"edit":%s,"run":true}`, id, edit)).done(t)
+		a.get("/sessions/" + id + "/state").done(t)
+	}
+	a.post("/sessions/s/fork", `{"sessionId":"told","run":true,"message":"More."}`).done(t)
+	a.post("/sessions/s/fork", `{"edit":{"message":{"content":"x","index":99}}}`).failed(t, 400, httpapi.CodeInvalidRequest)
 	a.post("/sessions/s/fork", `{"sessionId":"s"}`).failed(t, 409, httpapi.CodeSessionExists)
 	beginErasing(t, a, nc)
 	a.post("/sessions/s/fork", `{"sessionId":"erasing"}`).failed(t, 409, httpapi.CodeErasurePending)

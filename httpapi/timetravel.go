@@ -50,8 +50,8 @@ func (s *Server) rollback(w http.ResponseWriter, r *request) error {
 }
 
 // fork answers POST /sessions/{id}/fork {sequence | checkpointId |
-// messageIndex, sessionId?}; without a place it forks at the head. The caller
-// must be allowed on the new session as well.
+// messageIndex, sessionId?, edit?, run?, message?}; without a place it forks at
+// the head. The caller must be allowed on the new session as well.
 func (s *Server) fork(w http.ResponseWriter, r *request) error {
 	body, err := readObject(w, r.Request)
 	if err != nil {
@@ -67,6 +67,13 @@ func (s *Server) fork(w http.ResponseWriter, r *request) error {
 	} else {
 		req.NewSessionID = "fork-" + ulid.Make().String()
 	}
+	req.Edit = body.edit()
+	if body.has("run") {
+		req.Run = body.flag("run")
+	}
+	if body.has("message") {
+		req.Messages = body.messages()
+	}
 	if *body.err != nil {
 		return *body.err
 	}
@@ -80,6 +87,36 @@ func (s *Server) fork(w http.ResponseWriter, r *request) error {
 		return asTarget(err)
 	}
 	return s.ok(w, forked)
+}
+
+// edit reads the member "edit" of a fork: {message?: {content, index?},
+// toolResult?: {toolCallId, result | error}, systemPrompt?}.
+func (o *object) edit() (e agentloop.ForkEdit) {
+	if !o.has("edit") {
+		return e
+	}
+	edit := o.object("edit")
+	if m := edit.object("message"); m != nil {
+		e.Message = &agentloop.MessageEdit{Content: m.text("content")}
+		if m.has("index") {
+			n := int(m.number("index", 0, math.MaxInt32))
+			e.Message.Index = &n
+		}
+	}
+	if t := edit.object("toolResult"); t != nil {
+		e.ToolResult = &agentloop.ResultEdit{ToolCallID: t.word("toolCallId"), Result: t.members["result"]}
+		if t.has("error") {
+			e.ToolResult.Error = t.word("error")
+		}
+	}
+	if edit != nil && edit.has("systemPrompt") {
+		prompt := edit.text("systemPrompt")
+		e.SystemPrompt = &prompt
+	}
+	if e == (agentloop.ForkEdit{}) {
+		o.fail("edit", "must hold message, toolResult or systemPrompt")
+	}
+	return e
 }
 
 // target reads where to go in a session's history: the zero value if nothing

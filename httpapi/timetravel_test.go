@@ -99,6 +99,33 @@ func TestFork(t *testing.T) {
 	require.Equal(t, "completed", a.status(named.SessionID).Status)
 }
 
+// A fork runs on with another message, another result and another prompt, and
+// says what was edited.
+func TestForkEdited(t *testing.T) {
+	a, _ := asked(t)
+	fork := func(id, edit string) (forked agentloop.Forked, end string) {
+		t.Helper()
+		got := a.post("/sessions/s/fork", fmt.Sprintf(`{"sessionId":%q,"edit":%s,"run":true}`, id, edit))
+		require.Equal(t, 200, got.status, got.body)
+		got.decode(t, &forked)
+		_, last := a.wait(id)
+		require.Equal(t, got.body, a.post("/sessions/s/fork", fmt.Sprintf(`{"sessionId":%q,"edit":%s,"run":true}`, id, edit)).body, "again")
+		var state httpapi.StateAt
+		a.get("/sessions/"+id+"/state").decode(t, &state)
+		require.Equal(t, forked.Edits, state.State.ForkedFrom.Edits)
+		require.Equal(t, forked.RunID, state.State.Runs[0].RunID)
+		return forked, last.data
+	}
+	forked, end := fork("f1", `{"toolResult":{"toolCallId":"rm","result":{"gone":true}}}`)
+	require.Equal(t, "rm", forked.Edits.ToolCallID)
+	require.Contains(t, end, `"output":"removed"`)
+	forked, end = fork("f2", `{"message":{"content":"Remove another one."},"systemPrompt":""}`)
+	require.Zero(t, *forked.Edits.Message)
+	require.True(t, forked.Edits.SystemPrompt)
+	require.Contains(t, end, `"status":"paused"`, "it must be approved, too")
+	a.post("/sessions/s/fork", `{"sessionId":"f2","edit":{"systemPrompt":""}}`).failed(t, 409, httpapi.CodeSessionExists)
+}
+
 func TestTimeTravelValidates(t *testing.T) {
 	a := newAPIOn(t, memory.New(), nil)
 	seqs := a.append("s", created("s"), requested("s", "run-1"), text("s", "a"))
@@ -128,6 +155,21 @@ func TestTimeTravelValidates(t *testing.T) {
 		{"fork", `{"sessionId":null}`, 400, "INVALID_REQUEST", "sessionId"},
 		{"fork", fmt.Sprintf(`{"sessionId":"f","sequence":%d}`, seqs[2]+9), 416, "CURSOR_AHEAD", ""},
 		{"fork", `{"sessionId":"t"}`, 409, "SESSION_EXISTS", ""},
+		{"fork", `{"sessionId":"f","edit":{}}`, 400, "INVALID_REQUEST", "edit"},
+		{"fork", `{"sessionId":"f","edit":null}`, 400, "INVALID_REQUEST", "edit"},
+		{"fork", `{"sessionId":"f","edit":{"message":{}}}`, 400, "INVALID_REQUEST", "edit.message.content"},
+		{"fork", `{"sessionId":"f","edit":{"message":{"content":"x","index":-1}}}`, 400, "INVALID_REQUEST", "edit.message.index"},
+		{"fork", `{"sessionId":"f","edit":{"message":{"content":"x","index":0}}}`, 400, "INVALID_REQUEST", "edit.message.index"},
+		{"fork", `{"sessionId":"f","edit":{"message":{"content":"x"}}}`, 400, "INVALID_REQUEST", "edit.message"},
+		{"fork", `{"sessionId":"f","edit":{"toolResult":{"result":1}}}`, 400, "INVALID_REQUEST", "edit.toolResult.toolCallId"},
+		{"fork", `{"sessionId":"f","edit":{"toolResult":{"toolCallId":"c","result":1}}}`, 400, "INVALID_REQUEST", "edit.toolResult.toolCallId"},
+		{"fork", `{"sessionId":"f","edit":{"toolResult":{"toolCallId":"c"}}}`, 400, "INVALID_REQUEST", "edit.toolResult.result"},
+		{"fork", `{"sessionId":"f","edit":{"toolResult":{"toolCallId":"c","result":1,"error":"x"}}}`, 400, "INVALID_REQUEST", "edit.toolResult.result"},
+		{"fork", `{"sessionId":"f","edit":{"systemPrompt":7}}`, 400, "INVALID_REQUEST", "edit.systemPrompt"},
+		{"fork", `{"sessionId":"f","run":"yes"}`, 400, "INVALID_REQUEST", "run"},
+		{"fork", `{"sessionId":"f","message":"x"}`, 400, "INVALID_REQUEST", "message"},
+		{"fork", `{"sessionId":"f","run":true,"message":""}`, 400, "INVALID_REQUEST", "message"},
+		{"fork", `{"sessionId":"f","run":true}`, 404, "NOT_FOUND", ""}, // its agent is not here
 	} {
 		body := a.post("/sessions/s/"+tc.verb, tc.body).failed(t, tc.status, tc.code)
 		if tc.field != "" {
@@ -142,6 +184,7 @@ func TestTimeTravelValidates(t *testing.T) {
 	head, err := a.log.Head(a.ctx(), "s")
 	require.NoError(t, err)
 	require.Equal(t, seqs[2], head, "nothing was written")
+	a.get("/sessions/f").failed(t, 404, httpapi.CodeNotFound)
 	require.NotContains(t, a.logs.String(), "ERROR")
 }
 

@@ -212,5 +212,14 @@ var usesSessions = map[string]use{
 		fork, err := c.Session(ctx, "f/1")
 		require.NoError(t, err)
 		require.Equal(t, 1, fork.Counts.Messages)
+		prompt := "Be brief."
+		forked, err = c.Fork(ctx, "s", client.ForkRequest{SessionID: "f2", Run: true, Message: "Again.", Edit: &client.ForkEdit{
+			Message: &client.MessageEdit{Content: "Hello?", Index: &first}, SystemPrompt: &prompt,
+		}})
+		require.NoError(t, err)
+		require.NotEmpty(t, forked.RunID)
+		require.True(t, forked.Edits.SystemPrompt)
+		_, err = c.Fork(ctx, "s", client.ForkRequest{Edit: &client.ForkEdit{ToolResult: &client.ResultEdit{ToolCallID: "none", Error: "x"}}})
+		refused(t, err, 400, "INVALID_REQUEST")
 	},
 }

@@ -2,12 +2,14 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"iter"
 	"net/url"
 	"strconv"
 	"time"
 
 	"github.com/helixd/helixd/agentloop/remote"
+	"github.com/helixd/helixd/eventlog"
 )
 
 // Target is a place in a session's history: one of the fields is set.
@@ -41,6 +43,32 @@ type ForkRequest struct {
 	// begins, from 0.
 	MessageIndex *int   `json:"messageIndex,omitempty"`
 	SessionID    string `json:"sessionId,omitempty"` // of the fork
+	// Edit, if set, changes what the fork begins with.
+	Edit *ForkEdit `json:"edit,omitempty"`
+	// Run has the fork run on at once, with Message if that is not empty.
+	Run     bool   `json:"run,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+// ForkEdit says what a fork has otherwise than the other session had it. What
+// was said or done on the strength of it is left out.
+type ForkEdit struct {
+	Message      *MessageEdit `json:"message,omitempty"`
+	ToolResult   *ResultEdit  `json:"toolResult,omitempty"`
+	SystemPrompt *string      `json:"systemPrompt,omitempty"` // in place of the agent's
+}
+
+// MessageEdit has a user's message say something else.
+type MessageEdit struct {
+	Content string `json:"content"`
+	Index   *int   `json:"index,omitempty"` // from 0; nil: the last one
+}
+
+// ResultEdit gives a tool call a result: one of Result and Error.
+type ResultEdit struct {
+	ToolCallID string          `json:"toolCallId"`
+	Result     json.RawMessage `json:"result,omitempty"`
+	Error      string          `json:"error,omitempty"`
 }
 
 // Forked names a fork.
@@ -48,6 +76,10 @@ type Forked struct {
 	SessionID     string `json:"sessionId"`
 	FromSessionID string `json:"fromSessionId"`
 	FromSequence  uint64 `json:"fromSequence"`
+	// Edits names what was edited; nil: nothing.
+	Edits *eventlog.ForkEdits `json:"edits,omitempty"`
+	// RunID is the run that was asked for.
+	RunID string `json:"runId,omitempty"`
 }
 
 // Fork makes a session of another one's past. It is repeated if it names the
