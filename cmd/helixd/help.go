@@ -30,7 +30,7 @@ var examples = map[string][]string{
 	"tail":        {"helixd tail my-session", "helixd tail my-session --from 120 --lines"},
 	"diff":        {"helixd diff my-session 20..80", "helixd diff my-session@80 what-if@80"},
 	"compare":     {"helixd compare my-session what-if", "helixd compare my-session@80 what-if@80 --width 160"},
-	"replay":      {"helixd replay my-session --speed 2", "helixd replay my-session --from 20 --to 80 --speed 0", "helixd replay my-session --verify --config helix.yaml"},
+	"replay":      {"helixd replay my-session --speed 2", "helixd replay my-session --from 20 --to 80 --speed 0", "helixd replay my-session --verify --config helix.yaml", `helixd replay my-session --from 42 --live --tool-result 'call_1={"ok":false}'`},
 	"sessions":    {"helixd sessions", "helixd sessions --json"},
 	"runs":        {"helixd runs"},
 	"usage":       {"helixd usage"},

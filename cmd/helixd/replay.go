@@ -19,13 +19,14 @@ type replayCmd struct {
 	MaxPause time.Duration `help:"No pause is longer." default:"2s"`
 	SSE      bool          `name:"sse" help:"Print the server-sent events as they are."`
 	verifyFlags
+	liveFlags
 }
 
 func (c replayCmd) Run(p *process) error {
 	if c.Speed < 0 {
 		return errors.New("--speed must not be negative")
 	}
-	if err := c.verifyFlags.check(c); err != nil {
+	if err := errors.Join(c.verifyFlags.check(c), c.liveFlags.check(c)); err != nil {
 		return err
 	}
 	s, err := c.open(p.ctx)
@@ -36,7 +37,11 @@ func (c replayCmd) Run(p *process) error {
 	if c.Verify {
 		return c.verify(p, s)
 	}
-	err = c.play(p, s)
+	if c.Live {
+		err = c.goOn(p, s)
+	} else {
+		err = c.play(p, s)
+	}
 	if p.ctx.Err() != nil {
 		return nil // whoever watched has seen enough
 	}

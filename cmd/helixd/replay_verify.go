@@ -70,7 +70,7 @@ func (c replayCmd) verify(p *process, s *source) error {
 		err = tellVerified(p.stdout, found)
 	}
 	if err == nil && found.Differs != nil {
-		return errProblems
+		return fmt.Errorf("%w: a decision is another one today", errProblems)
 	}
 	return err
 }
