@@ -230,3 +230,25 @@ func TestVerifyRefusesWhatIsNoSession(t *testing.T) {
 	_, err = agentloop.Verify(t.Context(), log.Read(t.Context(), "s", head/2, 0), []agentloop.Agent{boss, kid}, nil)
 	require.Error(t, err, "decisions about half a session mean nothing")
 }
+
+// Who held the tree is no decision: a session that does not tell verifies, too.
+func TestVerifyNeedsNoClaims(t *testing.T) {
+	t.Parallel()
+	log := recorded(t)
+	boss, kid := verified()
+	claimless := func(yield func(eventlog.Record, error) bool) {
+		for r, err := range log.Read(t.Context(), "s", 0, 0) {
+			if r.Type != "run_claimed" && r.Type != "claim_settled" && !yield(r, err) {
+				return
+			}
+		}
+	}
+	found, err := agentloop.Verify(t.Context(), claimless, []agentloop.Agent{boss, kid}, nil)
+	require.NoError(t, err)
+	require.Nil(t, found.Differs)
+	require.Greater(t, found.Decisions, 20)
+	boss.MaxSteps = 3
+	found, err = agentloop.Verify(t.Context(), claimless, []agentloop.Agent{boss, kid}, nil)
+	require.NoError(t, err)
+	require.NotNil(t, found.Differs)
+}
