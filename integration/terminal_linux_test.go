@@ -5,14 +5,19 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
-	"unsafe"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
+
+// terminalColumns is how wide a terminal of the tests is: not as wide as what
+// is written elsewhere.
+const terminalColumns = 200
 
 // terminal is a command that runs on a terminal of its own.
 type terminal struct {
@@ -61,16 +66,19 @@ func openTerminal(t *testing.T) (keys, screen *os.File) {
 		t.Skip("this system gives no terminals")
 	}
 	require.NoError(t, err)
-	var locked, number int32
-	for request, value := range map[uintptr]*int32{syscall.TIOCSPTLCK: &locked, syscall.TIOCGPTN: &number} {
-		raw, err := keys.SyscallConn()
-		require.NoError(t, err)
-		var errno syscall.Errno
-		require.NoError(t, raw.Control(func(fd uintptr) {
-			_, _, errno = syscall.Syscall(syscall.SYS_IOCTL, fd, request, uintptr(unsafe.Pointer(value)))
-		}))
-		require.Zero(t, errno)
-	}
+	var number int
+	raw, err := keys.SyscallConn()
+	require.NoError(t, err)
+	require.NoError(t, raw.Control(func(fd uintptr) {
+		err = errors.Join(
+			unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0),
+			unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: terminalColumns}),
+		)
+		if err == nil {
+			number, err = unix.IoctlGetInt(int(fd), unix.TIOCGPTN)
+		}
+	}))
+	require.NoError(t, err)
 	screen, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
 	require.NoError(t, err)
 	return keys, screen
@@ -95,6 +103,9 @@ func (c *terminal) ended() int {
 	return 0
 }
 
+// plainText is a text without its colors.
+func plainText(s string) string { return regexp.MustCompile(`\x1b\[[0-9;]*m`).ReplaceAllString(s, "") }
+
 // TestTerminal: who sits at one sees colours, and is asked before something is
 // lost.
 func TestTerminal(t *testing.T) {
@@ -106,6 +117,10 @@ func TestTerminal(t *testing.T) {
 	tail := onTerminal(t, "tail", "walk", "--server", d.url)
 	require.Zero(t, tail.ended())
 	require.Contains(t, tail.seen.String(), "\x1b[32mtext\x1b[0m")
+
+	sides := onTerminal(t, "compare", "walk@"+at, "walk", "--server", d.url)
+	require.Zero(t, sides.ended())
+	require.Regexp(t, `(?m)^agent {7}guide {87} │ guide\r?$`, plainText(sides.seen.String()), "as wide as the terminal")
 
 	no := onTerminal(t, "rollback", "walk", "--to", at, "--server", d.url)
 	no.shows(question)

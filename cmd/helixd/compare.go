@@ -18,11 +18,18 @@ import (
 
 // widthFlag says how wide what stands side by side may be.
 type widthFlag struct {
-	Width int `help:"Columns of what stands side by side, at least 40." default:"120" env:"COLUMNS"`
+	Width int `help:"Columns of what stands side by side, at least 40; without it those of the terminal, or 120." placeholder:"N" env:"COLUMNS"`
 }
 
-// minWidth is the least that two sides and their names need.
-const minWidth = 40
+// Widths of what stands side by side, in columns.
+const (
+	minWidth   = 40 // what two sides and their names need
+	plainWidth = 120
+)
+
+func (f widthFlag) width(p *process) int {
+	return max(cmp.Or(max(f.Width, 0), terminalWidth(p.stdout), plainWidth), minWidth)
+}
 
 type compareCmd struct {
 	sourceFlags
@@ -66,7 +73,7 @@ func (c compareCmd) Run(p *process) error {
 	if len(answer.Patch) > 0 {
 		earlier = s.stateAt(p.ctx, answer.A.SessionID, answer.A.Sequence)["customState"]
 	}
-	out.compare(answer, earlier, c.Width)
+	out.compare(answer, earlier, c.width(p))
 	_, err = io.WriteString(p.stdout, out.String())
 	return err
 }
@@ -82,7 +89,7 @@ const labelWidth = 12
 
 // compare tells what differs between two moments, side by side.
 func (r *sheet) compare(c comparison, earlier any, width int) {
-	t := sides{r: r, width: (max(width, minWidth) - labelWidth - 3) / 2}
+	t := sides{r: r, width: (width - labelWidth - 3) / 2}
 	t.row("", bold, c.A.SessionID+"@"+strconv.FormatUint(c.A.Sequence, 10), c.B.SessionID+"@"+strconv.FormatUint(c.B.Sequence, 10))
 	t.row("agent", plain, c.A.AgentType, c.B.AgentType)
 	t.row("status", plain, string(c.A.Status), string(c.B.Status))

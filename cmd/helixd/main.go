@@ -81,7 +81,7 @@ func main() {
 	switch {
 	case err == nil, untilStopped[k.Selected().Name] && errors.Is(err, context.Canceled) && ctx.Err() != nil:
 	default:
-		fmt.Fprintln(os.Stderr, "helixd:", err)
+		fmt.Fprintln(os.Stderr, "helixd:", readable(err.Error()))
 		os.Exit(max(exitCode(err), doctorCode(err)))
 	}
 }

@@ -309,5 +309,5 @@ func findingLine(f eventlog.Finding) string {
 	if f.Sequence > 0 {
 		where += fmt.Sprintf(" sequence %d", f.Sequence)
 	}
-	return fmt.Sprintf("%s%s: %s", f.Code, where, strings.ReplaceAll(f.Detail, "\n", "; "))
+	return fmt.Sprintf("%s%s: %s", f.Code, where, printable(strings.ReplaceAll(f.Detail, "\n", "; ")))
 }
