@@ -128,12 +128,12 @@ func (o *eventWriter) pump(ctx context.Context, heartbeat time.Duration, events 
 		wg.Wait()
 	}
 	defer end()
-	stop := func() error { // events may have ended since ctx has
+	stop := func(cut bool) error { // events may have noticed first that ctx has ended
 		gone := ctx.Err() != nil
 		closing := errors.Is(context.Cause(ctx), http.ErrServerClosed)
 		end()
 		switch {
-		case closing:
+		case closing && (cut || failed != nil):
 			o.farewell()
 			return nil
 		case gone:
@@ -155,7 +155,7 @@ func (o *eventWriter) pump(ctx context.Context, heartbeat time.Duration, events 
 			select {
 			case e, ok := <-feed:
 				if !ok {
-					return stop()
+					return stop(false)
 				}
 				if o.write(e) != nil {
 					return nil
@@ -172,7 +172,7 @@ func (o *eventWriter) pump(ctx context.Context, heartbeat time.Duration, events 
 		select {
 		case e, ok := <-feed:
 			if !ok {
-				return stop()
+				return stop(false)
 			}
 			if o.write(e) != nil {
 				return nil
@@ -184,7 +184,7 @@ func (o *eventWriter) pump(ctx context.Context, heartbeat time.Duration, events 
 			}
 			idle.Reset(heartbeat)
 		case <-ctx.Done():
-			return stop()
+			return stop(true)
 		}
 	}
 }
@@ -222,7 +222,7 @@ func pull(ctx context.Context, feed chan<- event, events iter.Seq2[event, error]
 		select {
 		case feed <- e:
 		case <-ctx.Done():
-			return nil
+			return context.Cause(ctx)
 		}
 	}
 	return nil
