@@ -11,10 +11,18 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// StateDiff is the answer of GET /sessions/{id}/diff.
-type StateDiff struct {
+// DiffSpent is what was used and how long it took between two sequences: by the
+// whole tree, what a rollback has struck included. It is negative on the way
+// back.
+type DiffSpent struct {
 	From uint64 `json:"from"`
 	To   uint64 `json:"to"`
+	Spent
+}
+
+// StateDiff is the answer of GET /sessions/{id}/diff.
+type StateDiff struct {
+	DiffSpent
 	// Patch turns the state at From into the state at To, as GET
 	// /sessions/{id}/state shows them (RFC 6902). It is about the whole state:
 	// messages, runs and sub-agents are in it too.
@@ -24,20 +32,24 @@ type StateDiff struct {
 	Messages []projector.Message `json:"messages"`
 	// ToolCalls are those of the tree that have come further, or back.
 	ToolCalls []CallChange `json:"toolCalls"`
-	// Spent is what was used between the two by the whole tree, what a rollback
-	// has struck included; negative on the way back.
-	Spent
 }
+
+// onlySpent asks for a [DiffSpent]: the rest grows with the conversation.
+const onlySpent = "spent"
 
 // diff answers GET /sessions/{id}/diff?from=n&to=m, by default from before
 // everything and up to the head. From may lie behind to: then the patch leads
-// back.
+// back. With only=spent it is a [DiffSpent].
 func (s *Server) diff(w http.ResponseWriter, r *request) error {
 	from, _, err := r.query.number("from")
 	if err != nil {
 		return err
 	}
 	to, given, err := r.query.number("to")
+	if err != nil {
+		return err
+	}
+	only, err := oneOf(r.query, "only", []string{onlySpent})
 	if err != nil {
 		return err
 	}
@@ -54,9 +66,11 @@ func (s *Server) diff(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	d := StateDiff{
-		From: from, To: to, Messages: []projector.Message{}, ToolCalls: callChanges(before, after), Spent: s.spent(before, after),
+	used := DiffSpent{from, to, s.spent(before, after)}
+	if only == onlySpent {
+		return s.ok(w, used)
 	}
+	d := StateDiff{DiffSpent: used, Messages: []projector.Message{}, ToolCalls: callChanges(before, after)}
 	if d.Patch, err = patchOf(before, after); err != nil {
 		return err
 	}

@@ -119,6 +119,8 @@ func TestDiffOfSpending(t *testing.T) {
 	require.Equal(t, eventlog.TokenUsage{Prompt: -10, Completion: -3, Cached: -4, Total: -13}, back.Usage)
 	require.InDelta(t, -14, *back.Cost, 1e-9)
 	require.Equal(t, -spent.DurationMs, back.DurationMs)
+	require.JSONEq(t, fmt.Sprintf(`{"from":%d,"to":%d,"usage":{"prompt":10,"completion":3,"cached":4,"total":13},"cost":14,"durationMs":%d}`, turn-1, turn, spent.DurationMs),
+		a.get(fmt.Sprintf("/sessions/p/diff?from=%d&to=%d&only=spent", turn-1, turn)).body)
 	none := a.diffs("p", turn, turn)
 	require.Equal(t, httpapi.Spent{Cost: new(0.0)}, none.Spent)
 

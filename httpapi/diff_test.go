@@ -125,7 +125,7 @@ func TestDiffRefusals(t *testing.T) {
 		body := a.get("/sessions/s/diff?"+q).failed(t, 416, httpapi.CodeCursorAhead)
 		require.Equal(t, map[string]any{"head": float64(head)}, body.Detail)
 	}
-	for _, q := range []string{"from=x", "to=x", "from=-1", "to=", "from=1&from=2"} {
+	for _, q := range []string{"from=x", "to=x", "from=-1", "to=", "from=1&from=2", "only=", "only=patch", "only=spent&only=spent"} {
 		a.get("/sessions/s/diff?"+q).failed(t, 400, httpapi.CodeInvalidRequest)
 	}
 	a.get("/sessions/%00/diff").failed(t, 400, httpapi.CodeInvalidRequest)

@@ -50,7 +50,7 @@ func trafficSessions(t *testing.T, c *apiChecker) {
 		"/sessions?userId=u&agentType=writer&status=active&tag=red&offset=0&limit=5", "/sessions", "/sessions?parentSessionId=p",
 		"/sessions/made", "/sessions/p", "/sessions/p/runs?offset=0&limit=1", "/sessions/p/checkpoints?offset=0&limit=1",
 		"/sessions/p/usage?offset=0&limit=100", "/sessions/p/state", "/sessions/p/diff", "/sessions/p/diff?from=9&to=3",
-		"/sessions/p/diff?from=0&to=0", "/sessions/made/diff", "/sessions/denied/diff", "/sessions/p/records", "/sessions/made/state?at=0", "/sessions/made/state",
+		"/sessions/p/diff?from=0&to=0", "/sessions/made/diff", "/sessions/denied/diff", "/sessions/p/diff?only=spent", "/sessions/p/records", "/sessions/made/state?at=0", "/sessions/made/state",
 		"/sessions/p/timeline", "/sessions/p/timeline?from=3",
 		"/compare?a=p&aAt=5&b=p&bAt=9", "/compare?a=p&b=denied", "/compare?a=made&aAt=0&b=p", "/compare?a=made&b=made",
 	} {

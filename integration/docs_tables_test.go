@@ -132,6 +132,8 @@ func limitsTable(*testing.T) string {
 		{"processes that may die with a run, before a word of its model's and after", fmt.Sprintf("%d, %d in a row", agentloop.MaxSilentClaims, agentloop.MaxFruitlessClaims)},
 		{"a hook", agentloop.MaxHookTime.String()},
 		{"what a writer queues while an append is in flight", fmt.Sprintf("%d records, %s", eventlog.MaxQueuedRecords, size(eventlog.MaxQueuedBytes))},
+		{"types that records can be asked for by", fmt.Sprint(httpapi.MaxRecordTypes)},
+		{"a replay: its speed; its longest pause", fmt.Sprintf("%v to %v; %v, %v by default", httpapi.MinReplaySpeed, httpapi.MaxReplaySpeed, httpapi.MaxReplayPause, httpapi.DefaultReplayPause)},
 		{"a NATS client's right to hear a session", "up to " + subscriber.MaxTTL.String()},
 	})
 }

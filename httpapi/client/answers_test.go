@@ -31,6 +31,7 @@ func TestAnswersAreTheServers(t *testing.T) {
 		{httpapi.PendingToolCall{}, client.PendingToolCall{}},
 		{httpapi.StateAt{}, client.StateAt{}},
 		{httpapi.StateDiff{}, client.StateDiff{}},
+		{httpapi.DiffSpent{}, client.DiffSpent{}},
 		{httpapi.CallChange{}, client.CallChange{}},
 		{httpapi.Comparison{}, client.Comparison{}},
 		{httpapi.Compared{}, client.Compared{}},

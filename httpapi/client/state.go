@@ -30,10 +30,18 @@ func (c *Client) StateAt(ctx context.Context, sessionID string, at uint64) (Stat
 	return fetch(ctx, c, get("state", q).of("sessions", sessionID), isState)
 }
 
-// StateDiff is how the state of a session's tree has changed.
-type StateDiff struct {
+// DiffSpent is what was used and how long it took between two sequences: by the
+// whole tree, what a rollback has struck included. It is negative on the way
+// back.
+type DiffSpent struct {
 	From uint64 `json:"from"`
 	To   uint64 `json:"to"`
+	Spent
+}
+
+// StateDiff is how the state of a session's tree has changed.
+type StateDiff struct {
+	DiffSpent
 	// Patch turns the state at From into the state at To, as StateAt has them
 	// in JSON (RFC 6902).
 	Patch []eventlog.PatchOp `json:"patch"`
@@ -42,9 +50,6 @@ type StateDiff struct {
 	Messages []projector.Message `json:"messages"`
 	// ToolCalls are those of the tree that have come further, or back.
 	ToolCalls []CallChange `json:"toolCalls"`
-	// Spent is what was used between the two by the whole tree, what a rollback
-	// has struck included; negative on the way back.
-	Spent
 }
 
 // CallStatus is how far a tool call has come: pending, running, waiting, done
@@ -78,11 +83,23 @@ type Spent struct {
 // Diff returns how the state has changed between two sequences; a nil to is
 // the head. If to lies before from, the patch leads back.
 func (c *Client) Diff(ctx context.Context, sessionID string, from uint64, to *uint64) (StateDiff, error) {
+	return fetch(ctx, c, get("diff", between(from, to)).of("sessions", sessionID), func(d *StateDiff) bool { return d.Patch != nil })
+}
+
+// Spent is what [Client.Diff] tells of what was used, without the rest, which
+// grows with the conversation.
+func (c *Client) Spent(ctx context.Context, sessionID string, from uint64, to *uint64) (DiffSpent, error) {
+	q := between(from, to)
+	q.Set("only", "spent")
+	return fetch[DiffSpent](ctx, c, get("diff", q).of("sessions", sessionID), nil)
+}
+
+func between(from uint64, to *uint64) url.Values {
 	q := url.Values{"from": {strconv.FormatUint(from, 10)}}
 	if to != nil {
 		q.Set("to", strconv.FormatUint(*to, 10))
 	}
-	return fetch(ctx, c, get("diff", q).of("sessions", sessionID), func(d *StateDiff) bool { return d.Patch != nil })
+	return q
 }
 
 // Workspace describes a session's workspace (document 004); nil: it has none.
