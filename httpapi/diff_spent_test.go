@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 
@@ -138,6 +139,8 @@ func TestDiffOfSpending(t *testing.T) {
 
 	a.srv.SetPrices(map[string]readmodel.Price{"big": {}, "scripted": {}})
 	require.Equal(t, 0.0, *a.diffs("p", 0, asked).Cost)
+	a.srv.SetPrices(map[string]readmodel.Price{"big": {Input: math.MaxFloat64}})
+	require.Nil(t, a.diffs("p", turn-1, turn).Cost, "a price that no sum can hold")
 	for _, prices := range []map[string]readmodel.Price{nil, {"other": {Input: 1}}} {
 		a.srv.SetPrices(prices)
 		without := a.diffs("p", turn-1, turn)

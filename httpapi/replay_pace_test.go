@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop"
@@ -183,7 +184,10 @@ func TestReplayToALateClient(t *testing.T) {
 // TestReplayIsLeft: whatever ends a replay in the middle of a pause ends it at
 // once, and leaves nothing behind: the clock's test sees to that.
 func TestReplayIsLeft(t *testing.T) {
-	inTime(t, httpapi.Options{Heartbeat: time.Hour}, func(t *testing.T, log eventlog.Log, srv *httpapi.Server) {
+	allow := func(err error) httpapi.Authenticator {
+		return func(*http.Request, httpapi.Operation, string) error { return err }
+	}
+	inTime(t, httpapi.Options{Heartbeat: time.Hour, Auth: allow(nil)}, func(t *testing.T, log eventlog.Log, srv *httpapi.Server) {
 		writes(t, log, "s", time.Minute, created("s"), text("s", "a"), text("s", "b"), text("s", "c"))
 		const query = "maxPause=600000"
 
@@ -192,6 +196,13 @@ func TestReplayIsLeft(t *testing.T) {
 		began := time.Now()
 		require.Equal(t, []sent{{0, "a"}, {time.Minute, "b"}}, replays(ctx, srv, query, nil).events())
 		require.Equal(t, 90*time.Second, time.Since(began), "the client has left")
+
+		// Nor is it told to who may not hear it any more.
+		time.AfterFunc(90*time.Second, func() { assert.NoError(t, srv.Reconfigure(allow(httpapi.ErrForbidden), nil)) })
+		began = time.Now()
+		require.Equal(t, []sent{{0, "a"}, {time.Minute, "b"}}, replays(t.Context(), srv, query, nil).events())
+		require.Equal(t, 90*time.Second, time.Since(began))
+		require.NoError(t, srv.Reconfigure(allow(nil), nil))
 
 		// What is erased is not told any more.
 		got := replays(t.Context(), srv, query, func(event string) {

@@ -3,7 +3,6 @@ package httpapi_test
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"strings"
 	"testing"
 
@@ -115,22 +114,4 @@ func TestReplayStuck(t *testing.T) {
 	}
 	a.stuckOn("/sessions/s/replay?speed=0")()
 	require.NotContains(t, a.logs.String(), "level=ERROR")
-}
-
-// TestReplayWhileAllowed: who may not hear a session any more does not hear its
-// past to the end.
-func TestReplayWhileAllowed(t *testing.T) {
-	a := newAPIOn(t, memory.New(), nil, limitedTo("s"))
-	a.append("s", created("s"), text("s", "a"))
-	a.append("s", eventlog.Entry{Envelope: text("s", "b").Envelope, Payload: text("s", "b").Payload})
-	s := a.stream("/sessions/s/replay?speed=0.01&maxPause=600000", bearer("for s")...)
-	_, got := s.chunk()
-	require.Equal(t, "a", got)
-	require.NoError(t, a.srv.Reconfigure(httpapi.BearerTokens(nil), nil))
-	for {
-		if _, err := s.event(); err != nil {
-			require.ErrorIs(t, err, io.EOF)
-			return
-		}
-	}
 }

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/helixd/helixd/eventlog"
@@ -52,7 +53,7 @@ func (s *Server) spent(before, after *projector.Tree) Spent {
 			used.Unpriced = append(used.Unpriced, model)
 		}
 	}
-	if len(prices) > 0 && used.Unpriced == nil {
+	if len(prices) > 0 && used.Unpriced == nil && !math.IsInf(cost, 0) { // which JSON can't hold
 		used.Cost = &cost
 	}
 	return used
