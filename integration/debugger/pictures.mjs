@@ -1,5 +1,5 @@
 // The pictures of the documentation, of the demo session.
-import { appears, close, launch, link, open, part, press, settles, until, visible } from './browser.mjs';
+import { appears, close, launch, link, open, part, press, settles, until } from './browser.mjs';
 import { Daemon } from './daemon.mjs';
 
 const folder = process.env.DEBUGGER_PICTURES;
@@ -25,6 +25,14 @@ const at = (n) => link(demo.url, incident, n);
 /** scroll brings what a record has made into sight. */
 const scroll = (page, n) => page.evaluate((s) => document.querySelector(s)?.scrollIntoView({ block: 'start' }), `${part('message')}[data-sequence="${n}"]`);
 
+/** unfold opens what is folded in the conversation. */
+async function unfold(page) {
+  for (let i = 0; i < 3; i++) {
+    const folded = await page.$$('#moment [role=log] [aria-expanded="false"], #moment [role=log] details:not([open]) > summary');
+    for (const f of folded) await f.evaluate((e) => e.click());
+  }
+}
+
 for (const dark of [false, true]) {
   await picture(`failed-${dark ? 'dark' : 'light'}`, at(), { dark }, async (page) => {
     await settles(page, incident, 284);
@@ -34,8 +42,11 @@ for (const dark of [false, true]) {
 }
 await picture('reason-light', at(106), {}, async (page) => {
   await settles(page, incident, 106);
-  if (await visible(page, part('agent', `[data-session="${incident}-sub-call_0_0"]`))) await press(page, part('agent', `[data-session="${incident}-sub-call_0_0"]`));
-  await until('the sub-agent is shown', () => page.$eval('#moment', (e) => e.textContent.includes('amountCents')));
+  await press(page, part('lane', `[data-lane="${incident}-sub-call_0_0"]`));
+  await until('the sub-agent is shown', () => page.$eval('#moment', (e) => e.textContent.includes('list_payments')));
+  await unfold(page);
+  await until('its payments are shown', () => page.$eval('#moment', (e) => e.textContent.includes('amountCents')));
+  await page.evaluate(() => { document.querySelector('#moment [role=log]').scrollTop = 60; });
 });
 await picture('compare-light', `${demo.url}/#/${incident}@107..205`, {}, async (page) => {
   await until('the comparison', () => page.$('#compare[data-ready]'));

@@ -1,7 +1,7 @@
 // Forks, rollbacks, comparisons.
 import assert from 'node:assert/strict';
 import { appears, close, goes, link, open, part, press, settles, shoot, text, until, values } from './browser.mjs';
-import { agrees } from './shown.mjs';
+import { agrees, leaves } from './shown.mjs';
 
 const incident = 'demo-incident';
 
@@ -79,14 +79,15 @@ export async function rollsBack({ browser, demo }) {
 
 /** Two moments of a session, side by side. */
 export async function comparesMoments({ browser, demo }) {
-  const page = await open(browser, `${demo.url}/#/${incident}@205..107`);
-  await settles(page, incident, 205);
+  const page = await open(browser, `${demo.url}/#/${incident}@107..205`);
+  await settles(page, incident, 107);
   await until('there are differences', async () => (await values(page, part('diff-row'), 'data-test')).length > 0);
-  const diff = await demo.get(`/sessions/${incident}/diff?from=107&to=205`);
+  await until('it is whole', () => page.$('#compare[data-ready]'));
+  const { a, b, patch } = await demo.get(`/compare?a=${incident}&aAt=107&b=${incident}&bAt=205`);
   const shown = await text(page, '#compare');
-  assert.ok(diff.patch.length > 0);
-  for (const op of diff.patch) assert.ok(shown.includes(op.path.split('/').at(-1)), `${op.path} in ${shown.slice(0, 2000)}`);
-  for (const words of ['4250', 'open_case', 'declined']) assert.ok(shown.includes(words), words);
+  assert.ok(patch.length > 0);
+  const words = [...patch.flatMap((op) => [...op.path.split('/').filter(Boolean), ...(typeof op.value === 'object' ? [] : leaves(op.value))]), ...b.toolCalls.slice(a.toolCalls.length).map((c) => c.toolName)];
+  for (const w of [...words, String(a.messages.length), String(b.messages.length)]) assert.ok(shown.includes(w), `${w} in ${shown.slice(0, 3000)}`);
   await shoot(page, 'compare-moments');
   await page.reload();
   await until('after a reload, too', async () => (await values(page, part('diff-row'), 'data-test')).length > 0);
