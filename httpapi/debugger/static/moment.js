@@ -89,7 +89,7 @@ export function mount(element, app) {
     Object.assign(element.dataset, { session, at: n, agent: s?.sessionId ?? app.agent })
     setText(label, `#${n}`)
     put(what, s && root.head ? heading(s) : '')
-    put(agents, agentButtons(root, s))
+    keeping(agents, agents, () => put(agents, agentButtons(root, s)))
     const follows = top || atEnd
     if (s && root.head) sync(list, items(app, root, s))
     else put(list, h('p', { class: 'empty' }, root.head ? `The agent ${plain(app.agent)} had not begun at #${n}.` : 'Nothing had happened yet.'))
@@ -154,7 +154,7 @@ export function mount(element, app) {
   function renderFacts(root, s) {
     if (cost.dataset.of !== `${shown.session} ${shown.n}`) setText(cost, '…')
     renderState()
-    put(others, endOf(s), waiting(root), usage(root, s), provenance(root, s), checkpoints(s), runs(s), parked(root))
+    keeping(others, facts, () => put(others, endOf(s), waiting(root), usage(root, s), provenance(root, s), checkpoints(s), runs(s), parked(root)))
   }
 
   // basisOf is the record that the custom state is compared with: 0 is before
@@ -303,6 +303,16 @@ export function mount(element, app) {
     rested()
   })
   want()
+}
+
+// keeping has what is in an element built anew; the focus goes to what stands
+// where it was, else to a place near by.
+function keeping(element, near, build) {
+  const had = element.contains(document.activeElement) ? [...element.querySelectorAll('button, summary')].indexOf(document.activeElement) : -2
+  build()
+  if (had < -1) return
+  const now = [...element.querySelectorAll('button, summary')][had]
+  ;(now ?? near).focus({ preventScroll: true })
 }
 
 // sync makes an element show a list of items, in their groups: what has a key
