@@ -178,15 +178,21 @@ function steps(a, b) {
     h('tr', {}, h('th', { scope: 'row' }, `turn ${s.turn}, step ${s.step}`), cells(left.get(key(s))), cells(right.get(key(s))))))))
 }
 
+const mostAlike = 200 // calls without a difference that are shown
+
 // calls tells which tool calls stand differently.
 function calls(a, b) {
   // A sub-agent's session is named after its root's.
   const keyed = ({ sessionId: root, toolCalls = [] }) => new Map(toolCalls.map((c) =>
     [`${c.sessionId.startsWith(root) ? c.sessionId.slice(root.length) : c.sessionId} ${c.toolCallId}`, c]))
   const [left, right] = [keyed(a), keyed(b)]
-  const differ = [...new Set([...left.keys(), ...right.keys()])].map((k) => [left.get(k), right.get(k)]).filter(([x, y]) => !x || !y || x.status !== y.status || !same(x.result, y.result) || x.error !== y.error)
-  if (!differ.length) return null
-  return h('section', {}, h('h3', {}, 'Tool calls that differ'), differ.map(([x, y]) => h('div', { class: 'sides', 'data-test': 'diff-row', 'data-what': 'call' }, h('div', {}, x && callOf(x)), h('div', {}, y && callOf(y)))))
+  const all = [...new Set([...left.keys(), ...right.keys()])].map((k) => [left.get(k), right.get(k)])
+  const differ = all.filter(([x, y]) => !x || !y || x.status !== y.status || !same(x.result, y.result) || x.error !== y.error)
+  const alike = all.filter((pair) => !differ.includes(pair)).map(([x]) => x)
+  if (!all.length) return null
+  return h('section', {}, h('h3', {}, `Tool calls: ${differ.length ? `${number(differ.length)} ${differ.length === 1 ? 'differs' : 'differ'}` : 'the same'}`),
+    alike.length ? h('details', { class: 'common' }, h('summary', {}, `${number(alike.length)} ${alike.length === 1 ? 'call is' : 'calls are'} the same`), alike.slice(0, mostAlike).map(callOf), alike.length > mostAlike ? h('p', { class: 'muted' }, `and ${number(alike.length - mostAlike)} more`) : null) : null,
+    differ.map(([x, y]) => h('div', { class: 'sides', 'data-test': 'diff-row', 'data-what': 'call' }, h('div', {}, x && callOf(x)), h('div', {}, y && callOf(y)))))
 }
 
 const callOf = (c) => h('div', { class: 'call', 'data-status': c.status },

@@ -10,19 +10,16 @@ import { chip, items, place } from './conversation.js'
 import { diff, prose, tree } from './json.js'
 import { failure } from './dialog.js'
 import { sessionPath } from './api.js'
-import { Latest, agentOf, messageCount, sessionsOf, statesOf } from './states.js'
+import { Latest, agentOf, sessionsOf, statesOf } from './states.js'
 
 const REST_MS = 150 // the position rests: what takes a request more may be asked for
 const MOST_ROWS = 100 // of a list of checkpoints or runs
-const LARGE = 300 // messages: what such a session has cost is asked for when the position rests longer
-const LARGE_REST_MS = 1200
 
 export function mount(element, app) {
   const states = statesOf(app)
   let shown = null // {session, n, root}
   let compared = 'checkpoint' // what the custom state is compared with
   let rest = 0
-  let asking = 0
   let atEnd = true // the conversation's end is in sight
 
   const label = h('strong', { class: 'mono', 'data-test': 'moment-position' })
@@ -79,7 +76,6 @@ export function mount(element, app) {
     if (another) list.replaceChildren()
     render(another)
     clearTimeout(rest)
-    clearTimeout(asking)
     rest = setTimeout(rested, REST_MS)
   }
 
@@ -198,8 +194,7 @@ export function mount(element, app) {
   function rested() {
     if (!shown) return
     renderState(true)
-    clearTimeout(asking)
-    asking = setTimeout(price, messageCount(shown.root) > LARGE ? LARGE_REST_MS : 0)
+    price()
   }
 
   const endOf = (s) => [
@@ -232,12 +227,11 @@ export function mount(element, app) {
   // price asks what all of it has cost up to here.
   async function price() {
     const now = shown
-    if (!now) return
     const key = `${now.session} ${now.n}`
     if (cost.dataset.of === key) return
     let text = 'no prices'
     try {
-      const told = await app.api.get(sessionPath(now.session, 'diff'), { from: 0, to: now.n })
+      const told = await app.api.get(sessionPath(now.session, 'diff'), { from: 0, to: now.n, only: 'spent' })
       if (typeof told.cost === 'number') text = money(told.cost)
       cost.title = told.unpriced?.length ? `Without a price: ${told.unpriced.map(plain).join(', ')}` : ''
     } catch (err) {
