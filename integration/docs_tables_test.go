@@ -21,6 +21,7 @@ import (
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/integration/docs"
 	"github.com/helixd/helixd/projector"
+	"github.com/helixd/helixd/snapshot"
 )
 
 var updateDocs = flag.Bool("update-docs", false, "write the tables of the documentation")
@@ -134,6 +135,8 @@ func limitsTable(*testing.T) string {
 		{"what a writer queues while an append is in flight", fmt.Sprintf("%d records, %s", eventlog.MaxQueuedRecords, size(eventlog.MaxQueuedBytes))},
 		{"types that records can be asked for by", fmt.Sprint(httpapi.MaxRecordTypes)},
 		{"a replay: its speed; its longest pause", fmt.Sprintf("%v to %v; %v, %v by default", httpapi.MinReplaySpeed, httpapi.MaxReplaySpeed, httpapi.MaxReplayPause, httpapi.DefaultReplayPause)},
+		{"a session's states and timeline in memory, for who looks at it again", fmt.Sprintf("%s and %s of all sessions together; %s",
+			size(snapshot.MaxAnchorBytes), size(snapshot.MaxTimelineBytes), strings.TrimSuffix(snapshot.AnchorIdle.String(), "0s"))},
 		{"a NATS client's right to hear a session", "up to " + subscriber.MaxTTL.String()},
 	})
 }
