@@ -56,6 +56,7 @@ func (l *Loop) Execute(ctx context.Context, req StartRequest) (*Handle, error) {
 	if req.Branch != nil {
 		branch := *req.Branch
 		branch.NewSessionID = req.SessionID
+		branch.Run, branch.Messages = false, nil // it runs below
 		if _, err := l.Fork(ctx, branch); err != nil {
 			return nil, err
 		}

@@ -204,7 +204,12 @@ func (v *verifier) result(r eventlog.Record, s *projector.Session, f *eventlog.T
 		return ok && c.Session == s.SessionID && c.Call.ID == call.ID
 	})
 	running, _ := v.async[key].(RunCall)
-	defer delete(v.async, key)
+	deadline := v.async[AwaitDeadline{Session: s.SessionID, Call: *call}.key()]
+	defer func() {
+		for _, k := range []string{key, stopKey(s.SessionID, call.ID), AwaitDeadline{Session: s.SessionID, Call: *call}.key()} {
+			delete(v.async, k)
+		}
+	}()
 	switch p := call.Pending; {
 	case !call.Started && (f.ErrorCode == CodeToolNotFound || f.ErrorCode == CodeToolInput):
 		v.call(r, s, call, wayRefuse, f.ErrorCode)
@@ -212,7 +217,6 @@ func (v *verifier) result(r eventlog.Record, s *projector.Session, f *eventlog.T
 	case p == nil, p.Kind == eventlog.PendingApproval && call.Started && call.Answer != nil && call.Answer.Approved:
 		return false
 	case p.Kind == eventlog.PendingChild:
-		deadline := v.async[AwaitDeadline{Session: s.SessionID, Call: *call}.key()]
 		v.judge(r, s, call.ID, closes || deadline != nil || running.Call.ID != "", closesChild(call.Name),
 			func() string { return v.today(r, s, call.ID) })
 		return closes
