@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -59,6 +61,39 @@ func (d *daemon) goOn(t *testing.T, session, outcome string, value any) {
 	status, answer = d.post("/resume", map[string]any{"sessionId": session})
 	require.Equal(t, http.StatusOK, status, "%v", answer)
 	require.Contains(t, helixd(t, "tail", session, "--server", d.url), "ended\n")
+}
+
+// TestRecordsAreFollowed: who follows a session sees what is written, and ends
+// it without a failure.
+func TestRecordsAreFollowed(t *testing.T) {
+	t.Parallel()
+	d, waited, sources := travelled(t)
+	path, err := binary()
+	require.NoError(t, err)
+	type follower struct {
+		cmd  *exec.Cmd
+		seen *output
+	}
+	var all []follower
+	for _, source := range sources {
+		f := follower{exec.Command(path, append([]string{"records", "walk", "--from", fmt.Sprint(waited), "--type", "text_delta", "--follow"}, source...)...), new(output)}
+		f.cmd.Stdout, f.cmd.Stderr = f.seen, f.seen
+		require.NoError(t, f.cmd.Start())
+		t.Cleanup(func() {
+			f.cmd.Process.Kill()
+			f.cmd.Wait()
+		})
+		require.Eventually(t, func() bool { return strings.Contains(f.seen.String(), "walk.") }, 2*time.Minute, 5*time.Millisecond, "what was there")
+		all = append(all, f)
+	}
+	helixd(t, "rollback", "walk", "--to", fmt.Sprint(waited), "--yes", "--server", d.url)
+	d.goOn(t, "walk", "result", map[string]any{"city": "Rome"})
+	for _, f := range all {
+		require.Eventually(t, func() bool { return strings.Count(f.seen.String(), "walk.") == 2 }, 2*time.Minute, 5*time.Millisecond, "what has come")
+		require.NoError(t, f.cmd.Process.Signal(os.Interrupt))
+		require.NoError(t, f.cmd.Wait(), "%s", f.seen)
+		require.NotContains(t, f.seen.String(), "stream_resync", "a filter holds for what comes")
+	}
 }
 
 // TestTimeTravel: a session is looked at, forked, gone on with in another way,

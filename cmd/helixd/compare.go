@@ -62,7 +62,7 @@ func (c compareCmd) Run(p *process) error {
 	}
 	defer body.Close()
 	if c.JSON {
-		return copyAll(p.json(), io.MultiReader(body, strings.NewReader("\n")))
+		return p.printJSON(body)
 	}
 	var answer comparison
 	if err := json.NewDecoder(body).Decode(&answer); err != nil {

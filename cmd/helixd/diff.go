@@ -50,7 +50,7 @@ func (c diffCmd) Run(p *process) error {
 	}
 	defer body.Close()
 	if c.JSON {
-		return copyAll(p.json(), io.MultiReader(body, strings.NewReader("\n")))
+		return p.printJSON(body)
 	}
 	var d stateDiff
 	if err := json.NewDecoder(body).Decode(&d); err != nil {

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
-	"strings"
 
 	"github.com/helixd/helixd/httpapi/client"
 )
@@ -50,7 +48,7 @@ func (f daemonFlags) change(p *process, session, verb string, request any, asJSO
 	}
 	defer body.Close()
 	if asJSON {
-		return copyAll(p.json(), io.MultiReader(body, strings.NewReader("\n")))
+		return p.printJSON(body)
 	}
 	if err := json.NewDecoder(body).Decode(answer); err != nil {
 		return fmt.Errorf("the daemon's answer is no JSON: %w", err)

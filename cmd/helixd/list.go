@@ -137,7 +137,7 @@ func show(p *process, f sourceFlags, path string, q url.Values, answer any, tabl
 	}
 	defer body.Close()
 	if f.JSON {
-		return copyAll(p.json(), body)
+		return p.printJSON(body)
 	}
 	if err := json.NewDecoder(body).Decode(answer); err != nil {
 		return err

@@ -33,7 +33,7 @@ func (c stateCmd) Run(p *process) error {
 	}
 	defer body.Close()
 	if c.JSON {
-		return copyAll(p.json(), body)
+		return p.printJSON(body)
 	}
 	var answer json.RawMessage
 	if err := json.NewDecoder(body).Decode(&answer); err != nil {

@@ -62,7 +62,7 @@ func (c recordsCmd) print(p *process, s *source) error {
 	}
 	defer body.Close()
 	if c.JSON && !c.Follow {
-		return copyAll(p.json(), body)
+		return p.printJSON(body)
 	}
 	at := c.From
 	for in := lines(body); ; {

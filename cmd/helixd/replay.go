@@ -67,5 +67,5 @@ func (c replayCmd) play(p *process, s *source) error {
 		return err
 	}
 	defer body.Close()
-	return copyAll(p.json(), body)
+	return p.printJSON(body)
 }

@@ -96,6 +96,29 @@ func (p *process) json() io.Writer {
 	return p.stdout
 }
 
+// printJSON prints an answer as it is, and ends its line.
+func (p *process) printJSON(answer io.Reader) error {
+	out := lastByte{w: p.json()}
+	if _, err := io.Copy(&out, answer); err != nil || out.last == '\n' || out.last == 0 {
+		return err
+	}
+	_, err := io.WriteString(p.stdout, "\n")
+	return err
+}
+
+// lastByte remembers the last byte that was written.
+type lastByte struct {
+	w    io.Writer
+	last byte
+}
+
+func (l *lastByte) Write(b []byte) (int, error) {
+	if len(b) > 0 {
+		l.last = b[len(b)-1]
+	}
+	return l.w.Write(b)
+}
+
 // clip shortens a text that is longer than so many characters.
 func clip(s string, most int) string {
 	if utf8.RuneCountInString(s) <= most {
