@@ -1,7 +1,7 @@
 // What the scenarios ask of a daemon, beside the page.
 import assert from 'node:assert/strict';
 import readline from 'node:readline';
-import { until } from './browser.mjs';
+import { sleep, until } from './browser.mjs';
 
 const answers = readline.createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 
@@ -59,19 +59,23 @@ export class Daemon {
     return text.split('\n').filter(Boolean).map((line) => JSON.parse(line));
   }
 
-  /** comes waits for a status of a session. */
+  /** comes waits for a status of a session, and until nothing is added to it. */
   comes(session, status) {
-    return until(`${session} is ${status}`, async () => {
-      const summary = await this.summary(session);
-      return summary.status === status && !summary.isExecuting && summary;
-    });
+    return this.rests(`${session} is ${status}`, session, (s) => s.status === status && (status === 'interrupted' || s.streamStatus !== 'active'));
   }
 
   /** waits waits until a session waits for somebody. */
   waits(session) {
-    return until(`${session} waits`, async () => {
-      const summary = await this.summary(session);
-      return summary.pendingToolCalls?.length > 0 && !summary.isExecuting && summary;
+    return this.rests(`${session} waits`, session, (s) => s.pendingToolCalls?.length > 0 && s.streamStatus === 'paused');
+  }
+
+  rests(what, session, is) {
+    return until(what, async () => {
+      const before = await this.summary(session);
+      if (!is(before) || before.isExecuting) return false;
+      await sleep(300); // the records behind the one that has changed it
+      const now = await this.summary(session);
+      return now.headSequence === before.headSequence && now;
     });
   }
 

@@ -41,10 +41,7 @@ export async function forks({ browser, demo }) {
   await appears(page, part('pending-call'));
   await press(page, part('deny'));
   await press(page, part('confirm'));
-  const done = await until('the fork ends', async () => {
-    const s = await demo.summary(session);
-    return s.status === 'completed' && s;
-  });
+  const done = await demo.comes(session, 'completed');
   await settles(page, session, done.headSequence);
   await agrees(page, demo, session, done.headSequence);
   await close(page);
@@ -86,7 +83,7 @@ export async function comparesMoments({ browser, demo }) {
   const { a, b, patch } = await demo.get(`/compare?a=${incident}&aAt=107&b=${incident}&bAt=205`);
   const shown = await text(page, '#compare');
   assert.ok(patch.length > 0);
-  const words = [...patch.flatMap((op) => [...op.path.split('/').filter(Boolean), ...(typeof op.value === 'object' ? [] : leaves(op.value))]), ...b.toolCalls.slice(a.toolCalls.length).map((c) => c.toolName)];
+  const words = [...patch.flatMap((op) => [...op.path.split('/').filter(Boolean), ...(typeof op.value === 'object' ? [] : leaves(op.value))]), ...b.toolCalls.filter((c) => !a.toolCalls.some((other) => other.toolCallId === c.toolCallId)).map((c) => c.toolName)];
   for (const w of [...words, String(a.messages.length), String(b.messages.length)]) assert.ok(shown.includes(w), `${w} in ${shown.slice(0, 3000)}`);
   await shoot(page, 'compare-moments');
   await page.reload();
