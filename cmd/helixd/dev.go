@@ -37,7 +37,7 @@ func (c devCmd) Run(p *process) error {
 		if cfg.NATS.URL == "" { // else the log is somebody's
 			fill = append(fill, func(ctx context.Context, log eventlog.Log) {
 				if err := importIncident(ctx, log, cfg.DataDir); err != nil {
-					p.log.Warn("the demo session can't be imported", "session", incidentSession, "error", err)
+					p.log.Warn("the demo session can't be imported", eventlog.LogSession, incidentSession, "error", err)
 				}
 			})
 		}
