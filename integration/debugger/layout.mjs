@@ -84,9 +84,11 @@ export async function worksByKeyboard({ browser, demo }) {
   await until('the help', () => page.evaluate(() => [...document.querySelectorAll('dialog')].some((d) => d.open)));
   await shoot(page, 'help');
   await page.keyboard.press('Escape');
-  await until('the help goes', () => page.evaluate(() => ![...document.querySelectorAll('dialog')].some((d) => d.open)));
-  await page.keyboard.press('Home');
-  await until('the beginning', async () => (await at(page)) < head);
+  await until('the help goes', () => page.evaluate(() => !document.querySelector('dialog') && !document.activeElement.closest('dialog')));
+  await until('the beginning', async () => {
+    await page.keyboard.press('Home');
+    return (await at(page)) < head;
+  });
   await page.keyboard.press(' ');
   await settles(page, 'k-tidy', head);
   await page.keyboard.press('f');
