@@ -139,10 +139,14 @@ func (t *Timeline) claim(l *lane, seq uint64, f *eventlog.RunClaimed, last *proj
 	}
 	kind, label := MarkClaimed, f.Node
 	if f.Attempt > 1 {
-		kind, label = MarkTakeover, fmt.Sprintf("%s, attempt %d", f.Node, f.Attempt)
+		label = fmt.Sprintf("%s, attempt %d", f.Node, f.Attempt)
 	}
-	if t.claimed && last != nil && last.Node != f.Node {
-		kind, label = MarkTakeover, label+", from "+last.Node
+	moved := last != nil && !isFence(last) && last.Node != f.Node
+	if moved {
+		label += ", from " + last.Node
+	}
+	if f.Attempt > 1 && moved || t.claimed && (f.Attempt > 1 || moved) {
+		kind = MarkTakeover
 	}
 	t.claimed = true
 	t.mark(l, kind, seq, label)

@@ -75,7 +75,9 @@ func (t *Timeline) add(s *Span, seq uint64, chars int) {
 }
 
 // contain counts a record within the run and the step that it is in: those that
-// were open before, unless others have come with it, and those that are now.
+// were open before, unless others have come with it, and those that are now. One
+// that the run has not written, be it an answer or a request to go on, says
+// nothing of how long the run has lived.
 func (t *Timeline) contain(l *lane, r eventlog.Record, run, step *Span, chars int) {
 	switch {
 	case r.Kind == eventlog.KindFact && r.Type == (*eventlog.Truncated)(nil).Type():
@@ -88,7 +90,7 @@ func (t *Timeline) contain(l *lane, r eventlog.Record, run, step *Span, chars in
 	}
 	all := [...]*Span{run, step, l.run, l.step}
 	for i, s := range all {
-		if s == nil || slices.Contains(all[:i], s) {
+		if s == nil || slices.Contains(all[:i], s) || s.Kind == KindRun && s.RunID != r.Run && s.From != r.Sequence {
 			continue
 		}
 		s.Records++

@@ -195,9 +195,13 @@ func TestTakeovers(t *testing.T) {
 		if ended {
 			s.end("s", eventlog.RunStopped)
 		}
-		s.request("s", "r2", eventlog.ModeContinue)
+		lived := s.records[len(s.records)-1].Sequence
+		s.run = "r2"
+		s.say("s", "hurry")
+		s.request("s", "r2", eventlog.ModeWithMessage)
 		s.claim("node-2", 1)
 		v := s.view()
+		require.Equal(t, lived, spans(v, timeline.KindRun)[0].To, "what it has not written says nothing of how long it lived")
 		require.Len(t, marks(v, timeline.MarkTakeover), takeovers)
 		require.Len(t, marks(v, timeline.MarkClaimed), 2-takeovers)
 		require.Equal(t, timeline.StatusInterrupted, spans(v, timeline.KindRun)[0].Status)

@@ -53,8 +53,8 @@ type Span struct {
 	Turn      int    `json:"turn,omitempty"`
 	Step      int    `json:"step,omitempty"`
 	CallID    string `json:"callId,omitempty"`
-	// Records counts its records; those of a run or a step are all of its
-	// lane meanwhile.
+	// Records counts its records; those of a run are what it wrote, those of a
+	// step all of its lane meanwhile.
 	Records int `json:"records"`
 	// Chars counts the characters that were streamed in it.
 	Chars int    `json:"chars,omitempty"`
@@ -121,7 +121,7 @@ const (
 	MarkTruncated  MarkKind = "truncated"
 	MarkRollback   MarkKind = "rollback"
 	MarkClaimed    MarkKind = "claimed"
-	MarkTakeover   MarkKind = "takeover" // a claim of what another has not ended
+	MarkTakeover   MarkKind = "takeover" // a claim of what another has not ended, or has handed over
 	MarkInterrupt  MarkKind = "interrupt"
 	MarkAbort      MarkKind = "abort"
 	MarkPaused     MarkKind = "paused"
