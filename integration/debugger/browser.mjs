@@ -142,3 +142,6 @@ export async function settles(page, session, want) {
   });
   return n;
 }
+
+/** drawn waits until what was begun by the mouse or a key is on the screen. */
+export const drawn = (page) => page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => resolve(true)))));

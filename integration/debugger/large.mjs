@@ -1,6 +1,6 @@
 // A session of 50,000 records.
 import assert from 'node:assert/strict';
-import { appears, at, close, link, open, part, settles, shoot, until, values } from './browser.mjs';
+import { appears, at, close, link, open, part, settles, shoot, until, values, drawn } from './browser.mjs';
 import { agrees } from './shown.mjs';
 
 const session = 'large';
@@ -103,6 +103,7 @@ export async function isQuick({ browser, demo, log }) {
   await page.mouse.down();
   for (let i = 0; i < 150; i++) await page.mouse.move(box.x + 4 + (box.width - 8) * (i / 150), box.y + box.height / 2);
   await page.mouse.up();
+  await drawn(page);
   const n = await settles(page, session);
   const gaps = await page.evaluate(() => window.gaps);
   log(`while it is dragged: ${gaps.length} frames, p95 ${quantile(gaps, 0.95).toFixed(0)} ms, the longest ${Math.max(...gaps).toFixed(0)} ms`);

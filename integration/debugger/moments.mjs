@@ -1,6 +1,6 @@
 // Any moment of a session is what the daemon says it was.
 import assert from 'node:assert/strict';
-import { appears, at, close, link, open, part, press, settles, shoot, text, until, values } from './browser.mjs';
+import { appears, at, close, link, open, part, press, settles, shoot, text, until, values, drawn } from './browser.mjs';
 import { agrees } from './shown.mjs';
 
 const incident = 'demo-incident';
@@ -76,19 +76,21 @@ export async function byMouse({ browser, demo }) {
   const box = await (await page.$(part('scrubber'))).boundingBox();
   const x = (share) => box.x + 2 + (box.width - 4) * share;
   const y = box.y + box.height / 2;
-  let last = -1;
+  let last = 0, before = head;
   for (const share of [0.1, 0.25, 0.4, 0.55, 0.7, 0.85]) {
     await page.mouse.click(x(share), y);
-    const n = await until('it moves on', async () => { const now = await settles(page, incident); return now > last && now; });
+    await drawn(page);
+    const n = await until('it moves on', async () => { const now = await settles(page, incident); return now !== before && now; });
+    assert.ok(n > last && n < head, `from ${last} to ${n}`);
     await agrees(page, demo, incident, n);
-    last = n;
+    last = before = n;
   }
   await page.mouse.move(x(0.9), y);
   await page.mouse.down();
   for (let i = 0; i <= 120; i++) await page.mouse.move(x(0.9 - 0.7 * (i / 120)), y); // nobody waits
   await page.mouse.up();
-  const n = await settles(page, incident);
-  assert.ok(n > head * 0.05 && n < head * 0.45, `dragged to ${n}`);
+  await drawn(page);
+  const n = await until('it is dragged there', async () => { const now = await settles(page, incident); return now > head * 0.05 && now < head * 0.45 && now; });
   await agrees(page, demo, incident, n);
   await shoot(page, 'dragged');
   await close(page);
