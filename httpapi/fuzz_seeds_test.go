@@ -38,7 +38,7 @@ var changes = []fuzzRequest{
 	{"POST", "/sessions/done/rollback", `{"checkpointId":"CHECKPOINT"}`},
 	{"POST", "/sessions/done/fork", `{"sequence":5,"sessionId":"copy"}`},
 	{"POST", "/sessions/parent/fork", `{"messageIndex":1,"sessionId":"copy"}`},
-	{"POST", "/sessions/done/fork", `{"edit":{"message":{"content":"x","index":0},"toolResult":{"toolCallId":"c","result":1},"systemPrompt":"y"},"run":true,"message":"z"}`},
+	{"POST", "/sessions/done/fork", `{"edit":{"message":{"content":"x","index":0},"systemPrompt":"y"},"run":true,"sessionId":"copy"}`},
 	{"POST", "/sessions/mine/chunks", `{"type":"text_delta","delta":"c","agentId":"mine","agentType":"writer","timestamp":1,"step":1}` + "\n" +
 		`{"type":"custom","eventName":"progress","data":{"id":"x","n":1},"agentId":"mine","agentType":"writer","timestamp":1,"step":1}`},
 	{"POST", "/sessions/new/chunks", `[{"type":"state_patch","patches":[{"op":"add","path":"/a","value":1}],"agentId":"new","agentType":"writer","timestamp":1,"step":1}]`},
