@@ -125,6 +125,9 @@ func (l *Loop) edited(ctx context.Context, then *projector.Tree, e ForkEdit) (*p
 		if err := l.checkEdited(then, r); err != nil {
 			return nil, nil, nil, err
 		}
+		if names.Message != nil && *names.Message >= len(then.Messages) {
+			return nil, nil, nil, badEdit("message", "comes after the result that is edited, and goes with what followed from that")
+		}
 		names.ToolCallID = r.ToolCallID
 		edits = append(edits, projector.EditResult(r.ToolCallID, r.Result, cutIf(r.Error), CodeToolFailed, l.now()))
 	}

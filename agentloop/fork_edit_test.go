@@ -167,6 +167,26 @@ func (g *rig) badEdit(edit agentloop.ForkEdit, field string) {
 	require.ErrorIs(g.t, err, eventlog.ErrSessionNotFound)
 }
 
+// TestAnEditThatGoesIsRefused: a message that came after what is edited as well
+// is not there any more.
+func TestAnEditThatGoesIsRefused(t *testing.T) {
+	t.Parallel()
+	g := newRig(t, handsOn(agentloop.Tool{Name: "look"}, new(atomic.Int64)))
+	g.start("s", "a", "Rome")
+	g.ended("s")
+	released(t, g.loop)
+	_, err := g.loop.Execute(t.Context(), agentloop.StartRequest{
+		SessionID: "s", AgentType: "a", Messages: []agentloop.Input{{Content: "More"}},
+	})
+	require.NoError(t, err)
+	g.comes("s", func(t *projector.Tree) bool { return t.TurnCount == 2 && t.Turn == nil })
+	released(t, g.loop)
+	g.badEdit(agentloop.ForkEdit{
+		Message:    &agentloop.MessageEdit{Content: "x"},
+		ToolResult: &agentloop.ResultEdit{ToolCallID: "c", Result: json.RawMessage(`1`)},
+	}, "edit.message")
+}
+
 func TestBadEditsMakeNoFork(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, handsOn(agentloop.Tool{Name: "look"}, new(atomic.Int64)))

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/helixd/helixd/eventlog"
@@ -44,7 +46,7 @@ func newHookContext(ctx context.Context, t *task) *HookContext {
 		if s.Child != nil {
 			h.ParentSessionID = s.Child.ParentSessionID
 		}
-		h.UserID, h.Tags, h.Metadata = t.tree.UserID, t.tree.Tags, t.tree.Metadata
+		h.UserID, h.Tags, h.Metadata = t.tree.UserID, slices.Clone(t.tree.Tags), maps.Clone(t.tree.Metadata) // others read them
 	})
 	return h
 }

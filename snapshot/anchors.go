@@ -41,12 +41,34 @@ type anchor struct {
 	// is about how many bytes that is up to here.
 	line    *line
 	content int
+	own     int // about how many bytes are of this anchor alone
 }
 
 // line is what a fold began with. It is not empty, so that two are not one.
 type line struct{ _ byte }
 
 func (a anchor) seq() uint64 { return a.state.Head }
+
+func (a anchor) sessions(f func(*projector.Session)) {
+	f(&a.state.Session)
+	for _, s := range a.state.Children {
+		if s != nil {
+			f(s)
+		}
+	}
+}
+
+// measure sets what the anchor shares with no other one.
+func (a *anchor) measure() {
+	const (
+		perSession = 1 << 10
+		perRun     = int(unsafe.Sizeof(projector.Run{})) + int(unsafe.Sizeof(projector.Totals{})) + 64
+		perAside   = int(unsafe.Sizeof(projector.Aside{}))
+		perAppend  = int(unsafe.Sizeof(projector.Append{})) + 96 // with a key
+	)
+	a.own = perAppend * len(a.state.Appends)
+	a.sessions(func(s *projector.Session) { a.own += perSession + perRun*len(s.Runs) + perAside*len(s.Asides) })
+}
 
 // anchors are those of a session.
 type anchors struct {
@@ -119,29 +141,18 @@ func (a *anchors) thin() int {
 
 // size is about how many bytes the anchors hold together.
 func (a *anchors) size() int {
-	const (
-		perSession = 1 << 10
-		perMessage = int(unsafe.Sizeof(projector.Message{}))
-		perRun     = int(unsafe.Sizeof(projector.Run{})) + int(unsafe.Sizeof(projector.Totals{})) + 64
-		perAside   = int(unsafe.Sizeof(projector.Aside{}))
-	)
+	const perMessage = int(unsafe.Sizeof(projector.Message{}))
 	size := 0
 	content, arrays := map[*line]int{}, map[*projector.Message]int{}
 	for _, x := range a.list {
 		content[x.line] = max(content[x.line], x.content)
-		each := func(s *projector.Session) {
-			size += perSession + perRun*len(s.Runs) + perAside*len(s.Asides)
+		size += x.own
+		x.sessions(func(s *projector.Session) {
 			if len(s.Messages) > 0 {
 				first := &s.Messages[0]
 				arrays[first] = max(arrays[first], perMessage*len(s.Messages))
 			}
-		}
-		each(&x.state.Session)
-		for _, s := range x.state.Children {
-			if s != nil {
-				each(s)
-			}
-		}
+		})
 	}
 	for _, n := range content {
 		size += n
@@ -196,13 +207,15 @@ type layer struct {
 	line    *line
 	content int
 	records int // since the last anchor
+	sparser int // how often the distance between two was doubled
+	own     int // bytes of those that are laid, without what they share
 	laid    []anchor
 }
 
 // see is told of each record, whose state is the tree's.
 func (l *layer) see(r eventlog.Record, state func() *projector.Tree) {
 	l.content += contentOf(r)
-	if l.records++; l.records >= AnchorEvery {
+	if l.records++; l.records >= AnchorEvery<<l.sparser {
 		l.lay(state(), digest(r), false)
 	}
 }
@@ -210,7 +223,29 @@ func (l *layer) see(r eventlog.Record, state func() *projector.Tree) {
 // lay keeps a state, which nobody may change then.
 func (l *layer) lay(state *projector.Tree, digest string, asked bool) {
 	l.records = 0
-	l.laid = append(l.laid, anchor{state: state, digest: digest, asked: asked, line: l.line, content: l.content})
+	a := anchor{state: state, digest: digest, asked: asked, line: l.line, content: l.content}
+	a.measure()
+	l.own += a.own
+	l.laid = append(l.laid, a)
+	for l.own > MaxSessionAnchorBytes && len(l.laid) > 2 {
+		l.thin()
+	}
+}
+
+// thin drops every other one, and has those to come lie twice as far from each
+// other: a fold of a long session must not take as much as it likes meanwhile.
+func (l *layer) thin() {
+	kept := l.laid[:0]
+	l.own = 0
+	for i, a := range l.laid {
+		if i%2 == 1 || i == len(l.laid)-1 {
+			kept = append(kept, a)
+			l.own += a.own
+		}
+	}
+	clear(l.laid[len(kept):])
+	l.laid = kept
+	l.sparser++
 }
 
 // contentOf is about how much of a record stays in the state: not the tokens,

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -55,6 +56,31 @@ func TestAnchorsAreThinnedOut(t *testing.T) {
 	a.thin()
 	require.Len(t, a.list, 1, "one stays, whatever its size")
 	require.EqualValues(t, 9, a.list[0].seq())
+}
+
+// TestAnchorsOfOneFoldAreBounded: what each state has for itself, keys of outside
+// producers' appends above all, counts while they are laid.
+func TestAnchorsOfOneFoldAreBounded(t *testing.T) {
+	t.Parallel()
+	state := &projector.Tree{Appends: map[string]projector.Append{}}
+	for i := range 20_000 {
+		state.Appends[strconv.Itoa(i)] = projector.Append{}
+	}
+	lay := layer{line: new(line)}
+	const laid = 200
+	for i := range laid * AnchorEvery {
+		lay.see(eventlog.Record{Sequence: uint64(i + 1)}, func() *projector.Tree {
+			c := *state
+			c.Head = uint64(i + 1)
+			return &c
+		})
+		require.LessOrEqual(t, lay.own, MaxSessionAnchorBytes)
+	}
+	require.Greater(t, len(lay.laid), 2)
+	require.Less(t, len(lay.laid), laid/2)
+	var a anchors
+	a.add(lay.laid)
+	require.GreaterOrEqual(t, a.size(), lay.own)
 }
 
 func TestWhatWasAskedForLongAgoGoes(t *testing.T) {

@@ -118,7 +118,7 @@ func (s *Store) foldBehind(ctx context.Context, session string, k *keptTimeline,
 		s.opts.Metrics.folded(began, records)
 		if len(k.lay.laid) > 0 {
 			s.keep(ctx, session, erasures, k.lay.laid, unsaved{seq: k.Head()})
-			k.lay.laid = nil
+			k.lay.laid, k.lay.own = nil, 0
 		}
 	}()
 	known := k.digest == ""

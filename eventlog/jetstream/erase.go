@@ -173,6 +173,10 @@ func (l *Log) eraseSubject(ctx context.Context, stream, subject string, upTo uin
 	}
 }
 
+// longestPause bounds the pause between two overwritten messages: what took longer
+// waited for a leader, not for the disk.
+const longestPause = 250 * time.Millisecond
+
 // overwrite is secureDelete in turn with all others of this node, and with a
 // pause behind it as long as it took: the store is locked while it rewrites a
 // block of up to 8 MiB, and appends shall wait for one such block, not for
@@ -188,7 +192,7 @@ func (l *Log) overwrite(ctx context.Context, stream string, seq uint64) error {
 	if err := l.secureDelete(ctx, stream, seq); err != nil {
 		return err
 	}
-	pause := time.NewTimer(time.Since(began))
+	pause := time.NewTimer(min(time.Since(began), longestPause))
 	defer pause.Stop()
 	select {
 	case <-pause.C:

@@ -88,7 +88,9 @@ func (t *Timeline) view() []Lane {
 		for _, shown := range below[parent] {
 			shown.Depth = depth
 			all = append(all, shown)
-			add(shown.SessionID, depth+1)
+			if shown.SessionID != "" { // of a foreign record: nothing hangs beneath nobody
+				add(shown.SessionID, depth+1)
+			}
 		}
 	}
 	add("", 0)
@@ -110,6 +112,9 @@ func (t *Timeline) parent(id string) string {
 		return ""
 	}
 	parent := above(id)
+	if parent == "" {
+		return root
+	}
 	at := parent
 	for range t.lanes {
 		switch {

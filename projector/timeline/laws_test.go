@@ -56,7 +56,10 @@ func TestEveryTypeOfRecordLeavesATimeline(t *testing.T) {
 		var records []eventlog.Record
 		for i := range 60 {
 			e := all[rnd.IntN(len(all))]
-			e.Agent = []string{"s", "s", "child", "other"}[rnd.IntN(4)]
+			e.Agent = []string{"s", "s", "child", "other", ""}[rnd.IntN(5)]
+			if e.Agent == "" && rnd.IntN(2) == 0 {
+				e.Kind, e.Type = "", "" // published by somebody else
+			}
 			e.Run, e.Call = []string{"", "r"}[rnd.IntN(2)], []string{"", "", "c"}[rnd.IntN(3)]
 			if rnd.IntN(15) == 0 {
 				e.Payload = []byte([]string{`{`, `null`, ``, `{"type":"x"}`, "\xff"}[rnd.IntN(5)])
