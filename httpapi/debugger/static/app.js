@@ -8,6 +8,8 @@
 //   agent     another agent of the tree is looked at
 //   live      the connection has changed: app.connection
 //   sessions  what is listed may have changed: somebody has begun a session
+//   reset     what is known of sessions counts no more: the log is another one,
+//             or somebody else asks
 
 import { createAPI, sessionPath } from './api.js'
 import { follow } from './live.js'
@@ -76,6 +78,7 @@ export function createApp(onUnauthorized) {
     // signedIn begins anew, as whom the token says.
     signedIn() {
       live?.stop()
+      app.emit('reset')
       live = app.session === null ? null : follow(app)
       app.emit('sessions')
       app.emit('session')

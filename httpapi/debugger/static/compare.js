@@ -113,6 +113,7 @@ export function mount(element, app) {
     latest.ask(wanted())
   }
   compareForm(form, app)
+  app.on('reset', () => { shown = '' })
   app.on('session', show)
   app.on('at', show)
   app.on('timeline', () => app.at === null && show())

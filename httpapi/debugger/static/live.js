@@ -15,6 +15,7 @@ export function follow(app) {
   const end = new AbortController()
   let asked = 0 // when news was last asked for
   let timer = 0, asking = false, again = false
+  let loading = null // the one request under way: of two answers, the older one could come last
 
   const say = (state, error = null) => {
     if (end.signal.aborted || (app.connection.state === state && app.connection.error === error)) return
@@ -22,7 +23,7 @@ export function follow(app) {
     app.emit('live')
   }
 
-  // news asks for what is new, now or soon.
+  // refresh asks for what is new, now or soon.
   function refresh() {
     if (asking) again = true
     else if (!timer) timer = setTimeout(ask, Math.max(0, asked + REFRESH_MS - performance.now()))
@@ -43,23 +44,41 @@ export function follow(app) {
     }
   }
 
-  async function load() {
+  function load() {
+    loading ??= fetchNews().finally(() => { loading = null })
+    return loading
+  }
+
+  async function fetchNews() {
     asked = performance.now()
-    const from = app.timeline ? app.head : 0
-    const got = await app.api.get(sessionPath(session, 'timeline'), { from: from || undefined }, end.signal)
+    let anew = false
+    let got = await news(app.timeline ? app.head : 0)
     if (end.signal.aborted) return
-    if (got.head < from || (app.timeline && got.startedAt !== app.timeline.startedAt)) {
-      app.timeline = null // another session by the same name, or a log that lost its end
+    if (!got || (app.timeline && got.startedAt !== app.timeline.startedAt)) {
+      anew = true // another session by the same name, or a log that lost its end
+      got = await news(0)
+      if (end.signal.aborted) return
+      app.timeline = null
       app.head = 0
-      return load()
+      app.emit('reset')
     }
     const before = app.head
     app.timeline = merge(app.timeline, got)
     app.head = got.head
     app.emit('timeline')
-    if (app.at === null ? got.head !== before : app.at > got.head) {
-      if (app.at !== null) app.at = null
+    if (anew || (app.at === null ? got.head !== before : app.at > got.head)) {
+      if (app.at !== null && app.at > got.head) app.at = null
       app.emit('at')
+    }
+  }
+
+  // news is what has come behind from, or null when the log ends before it.
+  async function news(from) {
+    try {
+      return await app.api.get(sessionPath(session, 'timeline'), { from: from || undefined }, end.signal)
+    } catch (err) {
+      if (err.code !== 'CURSOR_AHEAD' || !from) throw err
+      return null
     }
   }
 
@@ -67,6 +86,7 @@ export function follow(app) {
   function clear() {
     app.timeline = null
     app.head = 0
+    app.emit('reset')
     app.emit('timeline')
     app.emit('at')
   }

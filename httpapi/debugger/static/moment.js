@@ -169,6 +169,7 @@ export function mount(element, app) {
 
   async function renderState(wait = false) {
     const now = shown
+    if (!now) return
     const s = agentOf(now.root, app.agent ?? now.session)
     const base = s ? basisOf(s, now.n) : undefined
     let old
@@ -273,9 +274,14 @@ export function mount(element, app) {
   const parked = (root) => root.parked?.length ? section('parked', `Records that could not be used (${root.parked.length})`, rows(root.parked, (p) => h('div', { class: 'io' },
     place(app, p.sequence), h('code', {}, plain(p.type)), h('span', {}, plain(p.reason))))) : null
 
-  app.on('session', () => {
+  const forget = () => {
     shown = null
     stateShown = ''
+    delete cost.dataset.of
+  }
+  app.on('reset', forget)
+  app.on('session', () => {
+    forget()
     trouble.hidden = true
     delete element.dataset.at
     setText(label, '')

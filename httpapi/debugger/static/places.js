@@ -8,26 +8,30 @@ const FIRST_LOOK_BACK = 256 // sequences; others may have many in between
 // createPlaces returns {record, step, note}, each of which resolves to where the
 // position goes from n in a direction, 1 or -1.
 export function createPlaces(app) {
-  let known = { session: null, after: 0, to: 0, all: [] } // all records with after < sequence <= to
+  let known // all records of a session with after < sequence <= to
+  const forget = () => { known = { session: null, after: 0, to: 0, all: [] } }
+  forget()
+  app.on('reset', forget)
 
   async function records(n, direction) {
-    if (known.session !== app.session) known = { session: app.session, after: 0, to: 0, all: [] }
+    const session = app.session // another one may be shown when the answer comes
+    if (known.session !== session) known = { session, after: 0, to: 0, all: [] }
     if (direction > 0) {
       if (n >= known.after && n < known.to) {
         const next = known.all.find((s) => s > n)
         if (next) return next
       }
-      const all = await read(app.session, { from: n, limit: WINDOW })
+      const all = await read(session, { from: n, limit: WINDOW })
       if (all.length === 0) return Math.max(n, app.head)
-      known = { session: app.session, after: n, to: all.at(-1), all }
+      known = { session, after: n, to: all.at(-1), all }
       return all[0]
     }
     const within = n > known.after && n - 1 <= known.to ? known.all.findLast((s) => s < n) : undefined
     if (within) return within
     for (let back = FIRST_LOOK_BACK; ; back *= 8) {
       const from = Math.max(0, n - 1 - back)
-      const all = n > 1 ? await read(app.session, { from, to: n - 1 }) : []
-      if (all.length > 0) known = { session: app.session, after: from, to: n - 1, all }
+      const all = n > 1 ? await read(session, { from, to: n - 1 }) : []
+      if (all.length > 0) known = { session, after: from, to: n - 1, all }
       if (all.length > 0) return all.at(-1)
       if (from === 0) return 0
     }

@@ -163,6 +163,7 @@ export function mount(element, app) {
     lanes()
     soon()
   })
+  app.on('reset', () => { marked = { key: '', list: Promise.resolve([]) } })
   app.on('at', soon)
   app.on('timeline', () => {
     lanes()

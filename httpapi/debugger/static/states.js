@@ -21,6 +21,7 @@ class States {
   constructor(app) {
     this.app = app
     this.held = new Map() // by place, the last used one last
+    app.on('reset', () => this.held.clear())
   }
 
   // get resolves to the state of a session at n. Whoever asks for a state that
