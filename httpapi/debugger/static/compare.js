@@ -75,22 +75,26 @@ export function mount(element, app) {
   } }, 'Swap')
   let filled = false
 
-  const latest = new Latest(async (want, last) => {
+  const latest = new Latest(async ({ want, live }, last) => {
     try {
       const [found, before, after, whole] = await Promise.all([
         app.api.get('/compare', want), states.get(want.a, want.aAt), states.get(want.b, want.bAt),
         want.a === want.b ? app.api.get(sessionPath(want.a, 'diff'), { from: want.aAt, to: want.bAt }) : null])
-      if (!last() || key() !== keyOf(want)) return
+      if (!still(want, live)) return
       put(body, comparison(app, found, before.customState, after.customState, whole?.patch))
-      element.dataset.ready = ''
+      if (key() === keyOf(want)) element.dataset.ready = ''
     } catch (err) {
-      if (last() && key() === keyOf(want)) put(body, h('div', { class: 'empty' }, failure(err), h('button', { type: 'button', onclick: () => { shown = ''; show() } }, 'Try again')))
+      if (last() && still(want, live)) put(body, h('div', { class: 'empty' }, failure(err), h('button', { type: 'button', onclick: () => { shown = ''; show() } }, 'Try again')))
     }
   })
 
   const keyOf = (want) => JSON.stringify(want)
   const wanted = () => ({ a: app.session, aAt: app.effectiveAt(), b: app.compareTo?.session, bAt: app.compareTo?.at })
   const key = () => (app.compareTo && app.session !== null ? keyOf(wanted()) : '')
+
+  // still tells whether an answer may be shown. A session that runs has a
+  // further head by the time that it comes: what it says of the last one is shown.
+  const still = (want, live) => key() === keyOf(live && app.at === null ? { ...want, aAt: app.head } : want)
 
   function show() {
     if (!app.compareTo || app.session === null) {
@@ -110,7 +114,7 @@ export function mount(element, app) {
     shown = key()
     delete element.dataset.ready
     if (!body.firstChild) put(body, h('p', { class: 'empty' }, 'Comparing…'))
-    latest.ask(wanted())
+    latest.ask({ want: wanted(), live: app.at === null })
   }
   compareForm(form, app)
   app.on('reset', () => { shown = '' })

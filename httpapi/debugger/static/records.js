@@ -51,13 +51,15 @@ export function mount(element, app) {
   let timer = 0
   function soon() {
     clearTimeout(timer)
-    timer = setTimeout(() => box.open && app.session !== null && latest.ask({ session: app.session, n: app.effectiveAt(), filter: { ...filter } }), REST_MS)
+    timer = setTimeout(() => box.open && app.session !== null && latest.ask({ session: app.session, n: app.effectiveAt(), live: app.at === null, filter: { ...filter } }), REST_MS)
   }
 
-  const latest = new Latest(async ({ session, n, filter: by }, last) => {
+  const latest = new Latest(async ({ session, n, live, filter: by }, last) => {
     try {
       const [before, after, marks] = await Promise.all([upTo(session, n, by), read(session, { ...by, from: n || undefined, limit: HALF }), markers(session)])
-      if (app.session === session && last()) show(n, [...before, ...after], marks)
+      // A session that runs has a further head by now: the last one is shown all the same.
+      const still = last() || (live && app.at === null && JSON.stringify(by) === JSON.stringify(filter))
+      if (app.session === session && still) show(n, [...before, ...after], marks)
     } catch (err) {
       if (app.session === session && last()) put(trouble, failure(err))
     }
