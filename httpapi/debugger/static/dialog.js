@@ -36,22 +36,29 @@ export function ask({ title, body, label, danger = false, act }) {
     const confirm = h('button', { type: 'submit', class: danger ? 'danger' : 'primary', 'data-test': 'confirm' }, label)
     const cancel = h('button', { type: 'button', 'data-test': 'cancel', onclick: () => dialog.close() }, 'Cancel')
     let result
-    const heading = h('h2', { id: `ask-${++asked}` }, title)
-    const dialog = h('dialog', { class: 'ask', 'aria-labelledby': heading.id, onclose: () => {
+    let acting = false
+    // What is under way is not undone by closing its dialog, which tells what came of it.
+    const stay = (event) => {
+      if (acting && (event.type === 'cancel' || event.key === 'Escape')) event.preventDefault()
+    }
+    const busy = (yes) => { acting = confirm.disabled = cancel.disabled = yes }
+    const heading = h('h2', { id: `ask-${++asked}`, tabindex: -1 }, title)
+    const dialog = h('dialog', { class: 'ask', 'aria-labelledby': heading.id, oncancel: stay, onkeydown: stay, onclose: () => {
       dialog.remove()
       if (from?.isConnected) from.focus()
       resolve(result)
     } }, h('form', { method: 'dialog', onsubmit: async (event) => {
       event.preventDefault()
-      if (confirm.disabled) return
-      confirm.disabled = true
+      if (acting) return
+      busy(true)
+      heading.focus() // a disabled button hears no keys
       put(trouble)
       try {
         result = (await act()) ?? true
         dialog.close()
       } catch (err) {
         put(trouble, failure(err))
-        confirm.disabled = false
+        busy(false)
         confirm.focus()
       }
     } }, heading, h('div', { class: 'body' }, body), trouble, h('footer', {}, cancel, confirm)))
