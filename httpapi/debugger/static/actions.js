@@ -88,11 +88,12 @@ export function mount(element, app) {
   async function run(by, act) {
     if (by.hasAttribute('aria-busy')) return
     by.setAttribute('aria-busy', 'true')
+    const session = app.session
     put(said)
     try {
       await act()
     } catch (err) {
-      put(said, failure(err))
+      if (app.session === session) put(said, failure(err))
     }
     by.removeAttribute('aria-busy')
     after()
@@ -121,8 +122,12 @@ export function mount(element, app) {
   // submit answers a call; when no call is open any more, the run goes on.
   async function submit(session, call, answer) {
     const told = await app.api.post('/submit-tool-result', { sessionId: session, toolCallId: call.toolCallId, ...answer })
-    if (told.status !== 'accepted') put(said, h('p', { class: 'muted', role: 'status' }, `Your answer came too late: ${plain(told.status)}.`))
-    if (!told.pendingToolCallIds?.length) await goOn(session)
+    const tell = (what) => app.session === session && put(said, what)
+    if (told.status !== 'accepted') {
+      tell(h('p', { class: 'muted', role: 'status' }, `Your answer came too late: ${plain(told.status)}.`))
+    } else if (!told.pendingToolCallIds?.length) {
+      await goOn(session).catch((err) => tell(failure(err))) // the answer itself is stored: it is not given again
+    }
     return told
   }
 
@@ -136,8 +141,8 @@ export function mount(element, app) {
         await submit(session, call, answer)
       } catch (err) {
         put(trouble, failure(err))
+        buttons.forEach((b) => { b.disabled = false })
       }
-      buttons.forEach((b) => { b.disabled = false })
       after()
     }
     return h('article', { class: 'pending', 'data-test': 'pending-call', 'data-call': call.toolCallId, 'data-kind': call.kind },
@@ -218,7 +223,7 @@ export function mount(element, app) {
         h('li', {}, 'What tools have done outside, and what was paid, is not undone. To keep this session as it is, fork instead.'))],
       act: async () => {
         await app.api.post(sessionPath(session, 'rollback'), { sequence: n })
-        app.go({ at: null })
+        if (app.session === session) app.go({ at: null })
       },
     })
   }
