@@ -9,6 +9,7 @@ import { sessionPath } from './api.js'
 export function mount(element, app) {
   let sending = false
   let messageID = newID('msg') // the same until it was taken: a message that is sent again counts once
+  let lost = null // {session, agentType, message, after}: what was sent and had no answer may have been taken
   const title = h('h2', {})
   const agent = h('select', { 'data-test': 'chat-agent', 'aria-label': 'Agent', onchange: () => show() })
   const id = h('input', { 'data-test': 'chat-session', 'aria-label': 'Id of the new session', placeholder: 'session id: chosen for you', autocomplete: 'off', spellcheck: 'false', maxlength: 256 })
@@ -59,17 +60,21 @@ export function mount(element, app) {
     sending = true
     button.disabled = true
     put(trouble)
+    const from = app.session
     try {
-      const session = agent.value === '' ? await speak(app.session, text) : await begin(agent.value, text)
+      const session = agent.value === '' ? await speak(from, text) : await begin(agent.value, text)
       if (input.value === text) input.value = ''
       messageID = newID('msg')
-      id.value = ''
-      agent.value = ''
+      lost = null
       app.emit('sessions')
-      app.go({ session, at: null, compareTo: null })
-      app.refresh()
+      if (app.session === from) { // else somebody has gone elsewhere meanwhile
+        id.value = ''
+        agent.value = ''
+        app.go({ session, at: null, compareTo: null })
+        app.refresh()
+      }
     } catch (err) {
-      put(trouble, failure(err))
+      if (app.session === from) put(trouble, failure(err))
     }
     sending = false
     show()
@@ -77,25 +82,53 @@ export function mount(element, app) {
   }
 
   async function begin(agentType, message) {
-    const sessionId = id.value.trim() || newID(agentType.replace(/[^\w-]/g, '').slice(0, 40) || 'chat')
-    await app.api.post('/start', { sessionId, agentType, message })
+    const typed = id.value.trim()
+    const again = lost?.agentType === agentType && lost.message === message && (!typed || lost.session === typed)
+    if (again && await taken(lost)) return lost.session
+    const sessionId = again ? lost.session : typed || newID(agentType.replace(/[^\w-]/g, '').slice(0, 40) || 'chat')
+    await attempt({ session: sessionId, agentType, message, after: 0 }, () => app.api.post('/start', { sessionId, agentType, message }))
     return sessionId
+  }
+
+  // attempt sends a message. Where no answer comes, it remembers which: sent
+  // once more, it is looked for first.
+  async function attempt(what, send) {
+    try {
+      return await send()
+    } catch (err) {
+      if (err.status === 0 || err.status >= 500) lost = what
+      throw err
+    }
+  }
+
+  // taken tells whether a message has arrived all the same.
+  async function taken({ session, message, after }) {
+    try {
+      const { state } = await app.api.get(sessionPath(session, 'state'))
+      return (state.messages ?? []).some((m) => m.role === 'user' && m.content === message && m.sequence > after)
+    } catch (err) {
+      if (err.status === 404) return false
+      throw err
+    }
   }
 
   // speak goes on with a session. A turn that waits or was interrupted is
   // resumed; where none is open, a further one begins, which is what the chat's
   // route does: its answer is the stream, which the page has already.
   async function speak(session, message) {
+    const again = lost?.session === session && lost.agentType === '' && lost.message === message
+    if (again && await taken(lost)) return session
     const now = await app.api.get(sessionPath(session))
+    const what = { session, agentType: '', message, after: again ? lost.after : now.headSequence }
     const over = now.status === 'completed' || now.status === 'failed' || !now.currentRun
     if (!over) {
-      await app.api.post('/resume', { sessionId: session, message })
+      await attempt(what, () => app.api.post('/resume', { sessionId: session, message }))
       return session
     }
-    const answer = await app.api.raw('POST', '/chat', {
+    const answer = await attempt(what, () => app.api.raw('POST', '/chat', {
       accept: 'text/event-stream',
       body: { id: session, messages: [{ id: messageID, role: 'user', parts: [{ type: 'text', text: message }] }] },
-    })
+    }))
     answer.body?.cancel()
     return session
   }
