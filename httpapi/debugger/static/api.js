@@ -5,6 +5,13 @@ import { parse } from './exact.js'
 
 const TOKEN = 'helixd-token'
 
+// A connection whose other end is gone says nothing at all. So an answer has to
+// be whole in time, and records have to go on: where there are none, the server
+// sends heartbeats.
+const READ_MS = 60_000 // of what is asked for
+const WRITE_MS = 120_000 // of what is to be done
+const SILENCE_MS = 45_000 // three of the server's heartbeats
+
 // Failure is an answer that refuses, or that never came: then its status is 0.
 export class Failure extends Error {
   constructor(message, { code = '', status = 0, detail, requestId } = {}) {
@@ -19,14 +26,14 @@ export function createAPI(onUnauthorized) {
   const base = new URL('.', document.baseURI)
   let token = stored()
 
-  async function ask(method, path, { params, body, signal, accept = 'application/json', headers } = {}) {
+  async function ask(method, path, { params, body, signal, limit, accept = 'application/json', headers } = {}) {
     const url = new URL(path.replace(/^\//, ''), base)
     for (const [name, value] of Object.entries(params ?? {})) {
       for (const v of Array.isArray(value) ? value : [value]) {
         if (v !== undefined && v !== null && v !== '') url.searchParams.append(name, v)
       }
     }
-    const init = { method, signal, cache: 'no-store', credentials: 'same-origin', headers: { Accept: accept, ...headers } }
+    const init = { method, signal: AbortSignal.any([signal, limit].filter(Boolean)), cache: 'no-store', credentials: 'same-origin', headers: { Accept: accept, ...headers } }
     const used = token
     if (used) init.headers.Authorization = `Bearer ${used}`
     if (body !== undefined) {
@@ -50,38 +57,59 @@ export function createAPI(onUnauthorized) {
       { code: told.code, status: response.status, detail: told.detail, requestId: told.requestId })
   }
 
-  const read = async (response) => parse(await (await response).text())
+  async function text(method, path, options = {}) {
+    const response = await ask(method, path, { limit: AbortSignal.timeout(method === 'GET' ? READ_MS : WRITE_MS), ...options })
+    try {
+      return await response.text()
+    } catch (err) {
+      if (options.signal?.aborted) throw err
+      throw new Failure('The connection broke off.', { code: 'UNREACHABLE' })
+    }
+  }
 
   return {
-    get: (path, params, signal) => read(ask('GET', path, { params, signal })),
-    post: (path, body, options) => read(ask('POST', path, { body: body ?? {}, ...options })),
-    del: (path, options) => read(ask('DELETE', path, options)),
+    get: async (path, params, signal) => parse(await text('GET', path, { params, signal })),
+    post: async (path, body, options) => parse(await text('POST', path, { body: body ?? {}, ...options })),
+    del: async (path, options) => parse(await text('DELETE', path, options)),
+    text: (path, params, signal) => text('GET', path, { params, signal }),
 
     // ndjson calls onRecord with each line until the answer ends. It fails when
-    // that breaks off.
-    async ndjson(path, params, onRecord, signal, onOpen) {
-      const response = await ask('GET', path, { params, signal, accept: 'application/x-ndjson' })
-      onOpen?.()
-      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
-      let rest = ''
-      for (;;) {
-        let part
-        try {
-          part = await reader.read()
-        } catch (err) {
-          if (signal?.aborted) throw err
-          throw new Failure('The connection broke off.', { code: 'UNREACHABLE' })
-        }
-        if (part.done) break
-        const lines = (rest + part.value).split('\n')
-        rest = lines.pop()
-        for (const line of lines) if (line) onRecord(parse(line))
+    // that breaks off, or when nothing comes any more.
+    async ndjson(path, params, onRecord, signal) {
+      const silent = new AbortController()
+      let waiting
+      const heard = () => {
+        clearTimeout(waiting)
+        waiting = setTimeout(() => silent.abort(), SILENCE_MS)
       }
-      if (rest.trim()) onRecord(parse(rest))
+      heard()
+      try {
+        const response = await ask('GET', path, { params, signal, limit: silent.signal, accept: 'application/x-ndjson' })
+        const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
+        let rest = ''
+        for (;;) {
+          let part
+          try {
+            part = await reader.read()
+          } catch (err) {
+            if (signal?.aborted) throw err
+            throw new Failure('The connection broke off.', { code: 'UNREACHABLE' })
+          }
+          heard()
+          if (part.done) break
+          const lines = (rest + part.value).split('\n')
+          rest = lines.pop()
+          for (const line of lines) if (line) onRecord(parse(line))
+        }
+        if (rest.trim()) onRecord(parse(rest))
+      } finally {
+        clearTimeout(waiting)
+      }
     },
 
-    // raw is the response itself, for other kinds of answers.
-    raw: ask,
+    // raw is the response itself, for other kinds of answers. They end in time
+    // too.
+    raw: (method, path, options) => ask(method, path, { limit: AbortSignal.timeout(WRITE_MS), ...options }),
     hasToken: () => token !== '',
     setToken(value) {
       token = value.trim()

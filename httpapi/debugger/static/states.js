@@ -37,7 +37,7 @@ class States {
 
   #load(session, n) {
     const entry = { size: 0 }
-    entry.state = this.app.api.raw('GET', sessionPath(session, 'state'), { params: { at: n } }).then((answer) => answer.text()).then((text) => {
+    entry.state = this.app.api.text(sessionPath(session, 'state'), { at: n }).then((text) => {
       entry.size = text.length
       return parse(text).state
     })
