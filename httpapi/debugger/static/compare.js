@@ -114,7 +114,8 @@ export function mount(element, app) {
     shown = key()
     delete element.dataset.ready
     if (!body.firstChild) put(body, h('p', { class: 'empty' }, 'Comparing…'))
-    latest.ask({ want: wanted(), live: app.at === null })
+    const want = wanted()
+    latest.ask({ want, live: app.at === null }, app.at === null ? keyOf({ ...want, aAt: null }) : '')
   }
   compareForm(form, app)
   app.on('reset', () => { shown = '' })

@@ -13,6 +13,7 @@ import { sessionPath } from './api.js'
 import { Latest, agentOf, sessionsOf, statesOf } from './states.js'
 
 const REST_MS = 150 // the position rests: what takes a request more may be asked for
+const LIVE_REST_MS = 400 // news of a session that runs comes more often
 const MOST_ROWS = 100 // of a list of checkpoints or runs
 
 export function mount(element, app) {
@@ -21,6 +22,8 @@ export function mount(element, app) {
   let compared = 'checkpoint' // what the custom state is compared with
   let rest = 0
   let atEnd = true // the conversation's end is in sight
+  let wanted = '' // what was asked for last
+  let resets = 0 // what was asked for before the last one counts no more
 
   const label = h('strong', { class: 'mono', 'data-test': 'moment-position' })
   const what = h('span', { class: 'what' })
@@ -48,9 +51,10 @@ export function mount(element, app) {
   }
 
   const latest = new Latest(async ({ session, n }, last) => {
+    const since = resets
     try {
       const root = await states.get(session, n)
-      if (app.session !== session) return
+      if (app.session !== session || resets !== since) return
       trouble.hidden = true
       show({ session, n, root })
     } catch (err) {
@@ -66,8 +70,11 @@ export function mount(element, app) {
     const n = app.effectiveAt()
     if (app.session === null || (app.at === null && !app.head)) return
     if (shown?.session === app.session && shown.n === n && !('loading' in element.dataset)) return
+    const key = `${app.session} ${n} ${app.at === null}`
+    if (key === wanted && 'loading' in element.dataset) return // it is on its way
+    wanted = key
     element.dataset.loading = n
-    latest.ask({ session: app.session, n })
+    latest.ask({ session: app.session, n }, app.at === null ? app.session : '')
   }
 
   function show(next) {
@@ -76,7 +83,7 @@ export function mount(element, app) {
     if (another) list.replaceChildren()
     render(another)
     clearTimeout(rest)
-    rest = setTimeout(rested, REST_MS)
+    rest = setTimeout(rested, app.at === null ? LIVE_REST_MS : REST_MS)
   }
 
   function render(top) {
@@ -277,6 +284,8 @@ export function mount(element, app) {
   const forget = () => {
     shown = null
     stateShown = ''
+    wanted = ''
+    resets++
     delete cost.dataset.of
   }
   app.on('reset', forget)

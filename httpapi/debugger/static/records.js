@@ -51,7 +51,11 @@ export function mount(element, app) {
   let timer = 0
   function soon() {
     clearTimeout(timer)
-    timer = setTimeout(() => box.open && app.session !== null && latest.ask({ session: app.session, n: app.effectiveAt(), live: app.at === null, filter: { ...filter } }), REST_MS)
+    timer = setTimeout(() => {
+      if (!box.open || app.session === null) return
+      const live = app.at === null
+      latest.ask({ session: app.session, n: app.effectiveAt(), live, filter: { ...filter } }, live ? JSON.stringify([app.session, filter]) : '')
+    }, REST_MS)
   }
 
   const latest = new Latest(async ({ session, n, live, filter: by }, last) => {

@@ -9,6 +9,10 @@ import { parse } from './exact.js'
 const KEPT = 16
 const KEPT_CHARACTERS = 8e6
 
+// How long what is live rests: a multiple of what it took.
+const PAUSE = 4
+const MOST_PAUSE_MS = 2000
+
 const all = new WeakMap() // by app
 
 // statesOf returns the states of a page.
@@ -60,33 +64,57 @@ class States {
 }
 
 // Latest has one thing done at a time: of what is asked for meanwhile, the last
-// one is done next.
+// one is done next. What is live is done less often the longer it takes, so that
+// a large session that runs leaves room for all else.
 export class Latest {
   #do
   #next
   #busy = false
+  #was = '' // what was live last
+  #again = 0 // when it may be done again
+  #hurry = null // ends the wait for that
 
   constructor(act) {
     this.#do = act
   }
 
-  ask(what) {
-    this.#next = { what }
+  // ask names what is live, if it is, so that something else does not wait.
+  ask(what, live = '') {
+    this.#next = { what, live }
+    if (live !== this.#was) this.#hurry?.()
     if (!this.#busy) this.#go()
   }
 
   async #go() {
     this.#busy = true
     while (this.#next) {
-      const { what } = this.#next
+      if (this.#next.live && this.#next.live === this.#was) await this.#rest()
+      const { what, live } = this.#next
       this.#next = undefined
+      const began = performance.now()
       try {
         await this.#do(what, () => this.#next === undefined)
       } catch (err) {
         console.error(err) // what is asked for next is done all the same
       }
+      const now = performance.now()
+      const took = live === this.#was ? now - began : 0 // the first one takes longer than those after it
+      this.#was = live
+      this.#again = now + Math.min(PAUSE * took, MOST_PAUSE_MS)
     }
     this.#busy = false
+  }
+
+  #rest() {
+    const ms = this.#again - performance.now()
+    if (ms <= 0) return undefined
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms)
+      this.#hurry = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
   }
 }
 
