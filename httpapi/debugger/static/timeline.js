@@ -174,6 +174,8 @@ export function mount(element, app) {
     moments.sort((p, q) => q.strong - p.strong || p.a - q.a)
     const room = new Map()
     keep(ticks, moments.slice(0, MOST_MARKS), (m) => keyOf(m.mark), makeMark, (el, m) => {
+      el.mark = m.mark // there may be news of it
+      el.toggleAttribute('data-struck', Boolean(m.mark.struck))
       const near = room.get(m.y) ?? []
       el.toggleAttribute('data-slim', near.some((x) => Math.abs(x - m.a) < 9))
       near.push(m.a)
@@ -236,8 +238,6 @@ export function mount(element, app) {
       type: 'button', tabindex: '-1', class: `mk m-${mark.kind}`, 'data-test': 'mark', 'data-kind': mark.kind, 'data-sequence': mark.sequence,
       'aria-label': `${mark.kind}${mark.label ? `: ${line(mark.label, 80)}` : ''}, record ${mark.sequence}`,
     })
-    el.toggleAttribute('data-struck', Boolean(mark.struck))
-    el.mark = mark
     return el
   }
 
