@@ -25,6 +25,10 @@ export function pointers(element, { drag, move, pinch, click, begin, threshold =
   element.addEventListener('pointermove', (event) => {
     const was = down.get(event.pointerId)
     if (!was) return
+    if (event.pointerType === 'mouse' && event.buttons === 0) { // let go where nobody heard of it
+      down.delete(event.pointerId)
+      return
+    }
     const now = { x: event.clientX, y: event.clientY }
     if (down.size === 2 && pinch) {
       const [other] = [...down].filter(([id]) => id !== event.pointerId).map(([, p]) => p)
