@@ -74,6 +74,7 @@ export function bindKeys(app, timeline) {
 
   document.addEventListener('keydown', (event) => {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return
+    if (document.querySelector('dialog[open]')) return // wherever the focus has gone
     const target = event.target instanceof Element ? event.target : null
     if (target?.closest('input, textarea, select, [contenteditable], dialog, #signin, [role="tree"], [role="tablist"], [role="listbox"]')) return
     if (event.key === ' ' && target?.closest('button, summary, [role="button"]')) return
