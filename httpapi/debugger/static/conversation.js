@@ -311,7 +311,7 @@ async function readStruck(app, session, g) {
   await app.api.ndjson(sessionPath(session, 'records'), params, (r) => {
     if (!strikes(g.ranges, r)) return
     count++
-    const [kind, said, of] = contents[r.type]?.(r.data) ?? []
+    const [kind, said, of] = Object.hasOwn(contents, r.type) ? contents[r.type](r.data) ?? [] : []
     const last = whole ? undefined : blocks.at(-1)
     whole = !kind && !r.call // a record of another sort ends what was said
     if (!kind) return
