@@ -12,6 +12,10 @@ const READ_MS = 60_000 // of what is asked for
 const WRITE_MS = 120_000 // of what is to be done
 const SILENCE_MS = 45_000 // three of the server's heartbeats
 
+// UNREACHABLE_NAME is the code of what browsers can't ask for: they take the
+// dots out of the address, however they are written.
+export const UNREACHABLE_NAME = 'UNREACHABLE_NAME'
+
 // Failure is an answer that refuses, or that never came: then its status is 0.
 export class Failure extends Error {
   constructor(message, { code = '', status = 0, detail, requestId } = {}) {
@@ -131,5 +135,6 @@ function stored() {
 
 // sessionPath is the path of a session, or of something of it.
 export function sessionPath(id, of = '') {
+  if (id === '.' || id === '..') throw new Failure(`No browser can ask for a session whose id is ${id}; the command line can.`, { code: UNREACHABLE_NAME, status: 404 })
   return `/sessions/${encodeURIComponent(id)}${of ? `/${of}` : ''}`
 }

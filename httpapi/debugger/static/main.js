@@ -1,5 +1,6 @@
 // Puts the page together.
 
+import { UNREACHABLE_NAME } from './api.js'
 import { createApp } from './app.js'
 import { h, icon, put } from './dom.js'
 
@@ -29,6 +30,7 @@ for (const part of parts) {
 
 function mountBar() {
   const connection = byID('connection')
+  let told = '' // the trouble that is shown: its button keeps the focus while it is the same
   const show = () => {
     const { state, error } = app.connection
     connection.dataset.state = state
@@ -38,8 +40,11 @@ function mountBar() {
     const trouble = byID('trouble')
     trouble.hidden = !(state === 'gone' || state === 'refused')
     document.body.toggleAttribute('data-nothing', !trouble.hidden)
+    const now = trouble.hidden ? '' : `${state} ${error?.code}`
+    if (now === told) return
+    told = now
     put(trouble, trouble.hidden ? null : [
-      h('p', { 'data-test': 'error' }, reasons[state], error?.code ? h('code', {}, error.code) : null),
+      h('p', { 'data-test': 'error' }, error?.code === UNREACHABLE_NAME ? error.message : reasons[state], error?.code ? h('code', {}, error.code) : null),
       state === 'refused' ? h('button', { type: 'button', onclick: () => askForToken(app, false) }, 'Use another token') : null,
     ])
   }
@@ -110,8 +115,14 @@ function read() {
 // not good.
 function askForToken(app, refused) {
   const place = byID('signin')
+  const tell = (what) => {
+    const wrong = place.querySelector('.wrong')
+    wrong.textContent = what
+    wrong.hidden = !what
+  }
+  const unknown = refused ? 'The server does not know that token.' : ''
   if (!place.hidden) {
-    place.querySelector('.wrong').hidden = !refused
+    tell(unknown)
     return
   }
   place.hidden = false
@@ -121,7 +132,12 @@ function askForToken(app, refused) {
   put(place, h('form', {
     class: 'card', onsubmit: (event) => {
       event.preventDefault()
-      app.api.setToken(input.value)
+      const token = input.value.trim()
+      if (!/^[\x21-\x7e]+$/.test(token)) { // a header can't carry it
+        tell('A token has no spaces, and no letters but those of ASCII.')
+        return
+      }
+      app.api.setToken(token)
       place.hidden = true
       put(place)
       app.signedIn()
@@ -131,7 +147,7 @@ function askForToken(app, refused) {
   h('p', { id: 'token-note' }, 'This server wants a token. It stays in this tab, and is sent to this server alone.'),
   h('label', { for: 'token' }, 'Token'),
   input,
-  h('p', { class: 'wrong', role: 'alert', 'data-test': 'error', hidden: !refused }, 'The server does not know that token.'),
+  h('p', { class: 'wrong', role: 'alert', 'data-test': 'error', hidden: !unknown }, unknown),
   h('button', { type: 'submit', class: 'primary', 'data-test': 'token-submit' }, 'Sign in')))
   input.focus()
 }
