@@ -7,13 +7,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-// securedConfig is of a daemon that wants tokens.
-const securedConfig = `
+// securedConfig is of a daemon that wants tokens. What its agent slow says takes
+// twenty seconds: time enough to stop it, however slow the machine is.
+var securedConfig = `
 auth:
   tokens:
     - {token: all-of-it, name: all, operations: ["*"], sessions: ["*"]}
@@ -21,6 +23,7 @@ auth:
 prices: {scripted: {input: 3, output: 15}}
 agents:
   talker: {model: {provider: scripted, script: [{text: Fine.}]}}
+  slow: {model: {provider: scripted, scriptDelay: 500ms, script: [{text: ` + strings.Repeat("word ", 40) + `}]}}
 `
 
 // TestDebugger uses the debugger in Chromium as people do, and compares what it

@@ -94,11 +94,11 @@ export const appears = (page, selector) => until(`${selector} appears`, () => vi
 /** goes waits until an element is gone. */
 export const goes = (page, selector) => until(`${selector} goes`, async () => !(await visible(page, selector)));
 
-/** press clicks what must be there, be seen and be enabled. */
+/** press clicks what must be there, be seen, be enabled and not be at work. */
 export async function press(page, selector) {
   await until(`${selector} can be pressed`, () => page.evaluate((s) => {
     const e = document.querySelector(s);
-    if (!e || e.disabled || e.getAttribute('aria-disabled') === 'true' || !e.checkVisibility()) return false;
+    if (!e || e.disabled || e.getAttribute('aria-disabled') === 'true' || e.getAttribute('aria-busy') === 'true' || !e.checkVisibility()) return false;
     e.scrollIntoView({ block: 'center' });
     return true;
   }, selector));
@@ -112,6 +112,12 @@ export async function write(page, selector, words) {
   await page.evaluate((s) => document.querySelector(s).select?.(), selector);
   await page.keyboard.press('Backspace');
   await page.type(selector, words);
+}
+
+/** signIn gives a token to a page that asks for one. */
+export async function signIn(page, token) {
+  await write(page, part('token-input'), token);
+  await press(page, part('token-submit'));
 }
 
 /** choose picks an option by its value. */

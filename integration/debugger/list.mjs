@@ -1,6 +1,6 @@
 // The list of sessions.
 import assert from 'node:assert/strict';
-import { appears, at, choose, close, open, part, press, settles, shoot, text, until, values, write } from './browser.mjs';
+import { appears, at, choose, close, open, part, press, settles, shoot, text, until, values, visible, write } from './browser.mjs';
 import { agrees } from './shown.mjs';
 
 const row = (session) => part('session-row', `[data-session="${session}"]`);
@@ -29,15 +29,14 @@ export async function filters({ browser, demo }) {
   await choose(page, part('filter-agent'), '');
   await appears(page, row('demo-incident'));
 
+  // What is found for a part of what is typed may be shown before the rest of it is.
   await write(page, part('search'), 'Lisbon'); // a word of a message
   const hit = part('search-hit', '[data-session="demo-incident"]');
-  await appears(page, hit);
-  assert.deepEqual(await listed(page), []);
+  await until('a message is found, and no session', async () => (await visible(page, hit)) && (await listed(page)).length === 0);
   await press(page, hit);
   await agrees(page, demo, 'demo-incident', 2);
   await write(page, part('search'), 'list-'); // an id
-  await appears(page, row('list-tidy'));
-  assert.ok((await listed(page)).every((s) => s.startsWith('list-')));
+  await until('both are found, and no other', async () => (await listed(page)).toSorted().join() === 'list-plan,list-tidy');
   await shoot(page, 'searched');
   await press(page, row('list-plan'));
   const { headSequence: head } = await demo.summary('list-plan');
@@ -53,8 +52,8 @@ export async function manySessions({ browser, demo }) {
   await Promise.all(Array.from({ length: 120 }, (_, i) => demo.post(`/sessions/crowd-${i}/chunks`,
     [{ type: 'text_delta', delta: 'Hi', agentId: `crowd-${i}`, agentType: 'crowd', timestamp: Date.now(), step: 0 }])));
   const page = await open(browser, `${demo.url}/`);
-  let asked = 0;
-  page.on('request', (r) => { asked += r.url().includes('/sessions') ? 1 : 0; });
+  const asked = new Set(); // once each: how often one is repeated is a matter of time
+  page.on('request', (r) => { if (r.url().includes('/sessions')) asked.add(r.url()); });
   await choose(page, part('filter-agent'), 'crowd');
   await until('they are counted', async () => (await text(page, part('session-count'))).startsWith('120 '));
   const seen = new Set();
@@ -70,6 +69,6 @@ export async function manySessions({ browser, demo }) {
     return seen.size === 120;
   });
   assert.ok((await page.$$(part('session-row'))).length < 60, 'those in sight are enough');
-  assert.ok(asked < 120, `${asked} requests`);
+  assert.ok(asked.size < 20, `${asked.size} requests: ${[...asked]}`);
   await close(page);
 }

@@ -52,7 +52,7 @@ export async function outlivesTheDaemon({ browser, demo, log }) {
     await until('a mark tells of it', async () => (await values(page, part('mark'), 'data-kind')).includes('takeover'));
   }
   if (records.some((r) => r.type === 'truncated')) await until('what was struck is shown', () => page.$(part('span', '[data-struck]')));
-  assert.ok((await values(page, part('lane'), 'data-lane')).includes(session));
+  await until('its lane', async () => (await values(page, part('lane'), 'data-lane')).includes(session));
   await close(page);
 }
 
@@ -60,8 +60,7 @@ export async function outlivesTheDaemon({ browser, demo, log }) {
 export async function staysInThePast({ browser, demo }) {
   const session = 'l-past';
   await demo.start(session, 'weather', 'How is it?');
-  await until('it has begun', async () => (await demo.summary(session)).headSequence > 0);
-  const first = (await demo.records(session))[1].sequence;
+  const first = await until('it has begun', async () => (await demo.records(session))[1]?.sequence);
   const page = await open(browser, link(demo.url, session, first));
   await settles(page, session, first);
   const { headSequence: head } = await demo.comes(session, 'completed');

@@ -17,7 +17,7 @@ export async function deepLinks({ browser, demo }) {
     await first.evaluate((hash) => { location.hash = hash; }, `#/${incident}@${n}`);
     await agrees(first, demo, incident, n);
   }
-  assert.equal(await text(first, part('head')), String(head));
+  await until('the head is told', async () => (await text(first, part('head'))) === String(head));
   await first.goBack();
   await agrees(first, demo, incident, 60);
   await first.goForward();
@@ -64,7 +64,7 @@ export async function byKeys({ browser, demo }) {
   await until('and back', async () => (await settles(page, incident)) < next);
   await page.keyboard.press('End');
   await agrees(page, demo, incident, head);
-  assert.equal(await page.$eval(part('scrubber'), (e) => e.getAttribute('aria-valuenow')), String(head));
+  await until('readers of screens are told', () => page.$eval(part('scrubber'), (e, n) => e.getAttribute('aria-valuenow') === n, String(head)));
   await close(page);
 }
 
@@ -73,6 +73,8 @@ export async function byMouse({ browser, demo }) {
   const page = await open(browser, link(demo.url, incident));
   const { headSequence: head } = await demo.summary(incident);
   await settles(page, incident, head);
+  await appears(page, part('lane'));
+  await drawn(page);
   const box = await (await page.$(part('scrubber'))).boundingBox();
   const x = (share) => box.x + 2 + (box.width - 4) * share;
   const y = box.y + box.height / 2;
@@ -102,15 +104,12 @@ export async function detective({ browser, demo, log }) {
   await press(page, part('session-row', `[data-session="${incident}"]`));
   const { headSequence: head } = await demo.summary(incident);
   await settles(page, incident, head);
-  const says = async (...words) => {
-    const shown = await page.evaluate(() => document.body.textContent);
-    for (const w of words) assert.ok(shown.includes(w), `the page says ${w}`);
-  };
-  await says('the agent did not finish within 5 steps', '4250.00 EUR exceeds the captured amount of pay_882, which is 42.50 EUR', 'is locked after 2 declined refunds');
-  assert.deepEqual(await values(page, part('lane'), 'data-lane'), [incident, `${incident}-sub-call_0_0`], 'the sub-agent has a lane');
-  const marks = await page.evaluate((s) => [...document.querySelectorAll(s)].map((e) => e.dataset.kind), part('mark'));
-  log(`marks: ${marks.join(' ')}`);
-  for (const kind of ['takeover', 'checkpoint', 'error']) assert.ok(marks.includes(kind), `a mark ${kind}`);
+  for (const words of ['the agent did not finish within 5 steps', '4250.00 EUR exceeds the captured amount of pay_882, which is 42.50 EUR', 'is locked after 2 declined refunds']) {
+    await until(`the page says ${words}`, async () => (await text(page, 'body')).includes(words));
+  }
+  await until('the sub-agent has a lane', async () => (await values(page, part('lane'), 'data-lane')).join() === `${incident},${incident}-sub-call_0_0`);
+  for (const kind of ['takeover', 'checkpoint', 'error']) await until(`a mark ${kind}`, async () => (await values(page, part('mark'), 'data-kind')).includes(kind));
+  log(`marks: ${(await values(page, part('mark'), 'data-kind')).join(' ')}`);
   await appears(page, part('span', '[data-struck]')); // what the node that died had said
   for (const kind of ['approval', 'child', 'tool']) await appears(page, part('span', `[data-kind="${kind}"]`));
   await close(page);

@@ -1,13 +1,7 @@
 // A daemon that wants to know who asks.
 import assert from 'node:assert/strict';
-import { appears, close, goes, link, open, part, press, settles, text, until, values, write } from './browser.mjs';
+import { appears, close, goes, link, open, part, press, settles, signIn, text, until, values } from './browser.mjs';
 import { Daemon } from './daemon.mjs';
-
-async function signIn(page, token) {
-  await appears(page, part('token-input'));
-  await write(page, part('token-input'), token);
-  await press(page, part('token-submit'));
-}
 
 async function talk(daemon, ...sessions) {
   for (const session of sessions) {
@@ -28,7 +22,7 @@ export async function signsIn({ browser, secured }) {
   assert.ok(!(await text(page, 'body')).includes('How is'));
 
   await signIn(page, 'wrong');
-  await appears(page, part('error'));
+  await appears(page, `#signin ${part('error')}`);
   await appears(page, part('token-input'));
   await signIn(page, secured.ann);
   await goes(page, part('token-input'));

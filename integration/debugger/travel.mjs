@@ -17,7 +17,7 @@ export async function forks({ browser, demo }) {
   await settles(page, incident, 197);
   await press(page, part('fork'));
   await appears(page, part('confirm'));
-  const says = await page.evaluate((s) => document.querySelector(s).closest('dialog').textContent, part('confirm'));
+  const says = await page.$eval(part('confirm'), (e) => e.closest('dialog').textContent);
   assert.ok(says.includes('197') && says.includes(incident), says);
   await shoot(page, 'fork');
   await press(page, part('cancel'));
@@ -35,7 +35,7 @@ export async function forks({ browser, demo }) {
   await agrees(page, demo, session, head);
   assert.deepEqual(comparable((await demo.state(session)).state), comparable((await demo.state(incident, 197)).state));
   assert.equal((await demo.summary(incident)).headSequence, before.headSequence);
-  assert.ok((await page.$eval('#stage', (e) => e.textContent)).includes(incident), 'it says where it comes from');
+  await until('it says where it comes from', async () => (await text(page, part('forked-from'))) === `${incident} #197`);
 
   // It waits as the original did, and takes another way.
   await appears(page, part('pending-call'));
@@ -54,23 +54,25 @@ export async function rollsBack({ browser, demo }) {
   await demo.comes(session, 'completed');
   const { items } = await demo.get(`/sessions/${session}/checkpoints`);
   const to = items[0].streamSequence;
-  await demo.ask('POST', '/chat', { id: session, messages: [{ id: 'm2', role: 'user', parts: [{ type: 'text', text: 'Once more.' }] }], agent: 'planner' });
+  const answer = await demo.ask('POST', '/chat', { id: session, messages: [{ id: 'm2', role: 'user', parts: [{ type: 'text', text: 'Once more.' }] }], agent: 'planner' });
+  assert.equal(answer.status, 200, answer.text);
   await demo.comes(session, 'completed');
   const { headSequence: head } = await demo.summary(session);
   const page = await open(browser, link(demo.url, session, to));
   await settles(page, session, to);
   await press(page, part('rollback'));
   await appears(page, part('confirm'));
-  assert.ok((await page.evaluate((s) => document.querySelector(s).closest('dialog').textContent, part('confirm'))).includes(String(to)));
+  assert.ok((await page.$eval(part('confirm'), (e) => e.closest('dialog').textContent)).includes(String(to)));
   await press(page, part('cancel'));
+  await goes(page, part('confirm'));
   assert.equal((await demo.summary(session)).headSequence, head);
   await press(page, part('rollback'));
   await press(page, part('confirm'));
   await until('it is rolled back', async () => (await demo.summary(session)).headSequence > head);
   const now = await demo.summary(session);
   await until('the page is there again', async () => text(page, part('head')).then((t) => Number(t) >= now.headSequence));
-  assert.deepEqual(comparable((await demo.state(session)).state), comparable((await demo.state(session, to)).state));
   await until('a mark tells of it', async () => (await values(page, part('mark'), 'data-kind')).includes('rollback'));
+  assert.deepEqual(comparable((await demo.state(session)).state), comparable((await demo.state(session, to)).state));
   await close(page);
 }
 

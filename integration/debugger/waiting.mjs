@@ -1,6 +1,7 @@
 // Runs that wait for somebody, and runs that are stopped.
 import assert from 'node:assert/strict';
-import { appears, close, goes, link, open, part, press, settles, shoot, text, until, visible, write } from './browser.mjs';
+import { appears, close, goes, link, open, part, press, settles, shoot, signIn, text, until, write } from './browser.mjs';
+import { Daemon } from './daemon.mjs';
 import { agrees } from './shown.mjs';
 
 const call = (id) => part('pending-call', `[data-call="${id}"]`);
@@ -14,14 +15,10 @@ async function waits(world, session, agent) {
   return { page, id: pending.toolCallId };
 }
 
-async function confirmed(page) {
-  if (await visible(page, part('confirm'))) await press(page, part('confirm'));
-}
-
-async function ends(world, page, session, status) {
-  const { headSequence: head } = await world.demo.comes(session, status);
+async function ends(daemon, page, session, status) {
+  const { headSequence: head } = await daemon.comes(session, status);
   await settles(page, session, head);
-  await agrees(page, world.demo, session, head);
+  await agrees(page, daemon, session, head);
 }
 
 /** A call is approved: it runs with what it shows, and the run goes on. */
@@ -30,9 +27,8 @@ export async function approves(world) {
   assert.ok((await page.$eval(call(id), (e) => e.textContent)).includes('draft-1.md'));
   await shoot(page, 'asks');
   await press(page, part('approve'));
-  await confirmed(page);
   await goes(page, call(id));
-  await ends(world, page, 'w-approve', 'completed');
+  await ends(world.demo, page, 'w-approve', 'completed');
   const { state } = await world.demo.state('w-approve');
   assert.deepEqual(state.customState, { deleted: ['draft-1.md', 'draft-2.md'] });
   await close(page);
@@ -46,7 +42,7 @@ export async function denies(world) {
   await write(page, part('reason'), reason);
   await press(page, part('confirm'));
   await goes(page, call(id));
-  await ends(world, page, 'w-deny', 'completed');
+  await ends(world.demo, page, 'w-deny', 'completed');
   const { state } = await world.demo.state('w-deny');
   assert.deepEqual(state.customState, { deleted: [] });
   assert.ok(JSON.stringify(state.messages).includes(JSON.stringify(reason).slice(1, -1)));
@@ -59,7 +55,6 @@ export async function answers(world) {
   const answer = async (json) => {
     await write(page, part('answer-input'), json);
     await press(page, part('answer'));
-    await confirmed(page);
   };
   await write(page, part('answer-input'), '{"lat": ');
   await until('it says why it can not be sent', async () => (await text(page, call(id))).includes('Not JSON'));
@@ -69,23 +64,23 @@ export async function answers(world) {
   assert.equal((await world.demo.summary('w-answer')).pendingToolCalls.length, 1);
   await answer('{"lat": 55.7, "lon": 12.6}');
   await goes(page, call(id));
-  await ends(world, page, 'w-answer', 'completed');
+  await ends(world.demo, page, 'w-answer', 'completed');
   await close(page);
 }
 
 /** A run is interrupted in mid-sentence, and taken up again. */
-export async function interrupts(world) {
-  await world.demo.start('w-stop', 'weather', 'How is it?');
-  const page = await open(world.browser, link(world.demo.url, 'w-stop'));
-  await until('it speaks', async () => (await page.$eval('#moment', (e) => e.textContent)).includes('Copenhagen has'));
+export async function interrupts({ browser, secured }) {
+  const daemon = new Daemon(secured.url, secured.all);
+  const page = await open(browser, `${secured.url}/`); // so that it is warm
+  await signIn(page, secured.all);
+  await goes(page, part('token-input'));
+  await daemon.start('w-stop', 'slow', 'How is it?');
+  await page.evaluate(() => { location.hash = '#/w-stop'; });
+  await until('it speaks', async () => (await text(page, '#moment')).includes('word'));
   await press(page, part('interrupt'));
-  await confirmed(page);
-  const { headSequence: head } = await world.demo.comes('w-stop', 'interrupted');
-  await settles(page, 'w-stop', head);
-  await agrees(page, world.demo, 'w-stop', head);
+  await ends(daemon, page, 'w-stop', 'interrupted');
   await press(page, part('resume'));
-  await confirmed(page);
-  await ends(world, page, 'w-stop', 'completed');
+  await ends(daemon, page, 'w-stop', 'completed');
   await close(page);
 }
 
@@ -95,9 +90,9 @@ export async function pastIsPast(world) {
   const asked = (await world.demo.summary('w-past')).headSequence;
   await world.demo.post('/submit-tool-result', { sessionId: 'w-past', kind: 'approval-response', toolCallId: id, approved: false });
   await world.demo.post('/resume', { sessionId: 'w-past' });
-  await ends(world, page, 'w-past', 'completed');
+  await ends(world.demo, page, 'w-past', 'completed');
   await page.evaluate((hash) => { location.hash = hash; }, `#/w-past@${asked}`);
   await settles(page, 'w-past', asked);
-  assert.equal(await page.evaluate((s) => [...document.querySelectorAll(s)].some((e) => e.checkVisibility() && !e.disabled), part('approve')), false, 'nothing of the past can be approved');
+  await until('nothing of the past can be approved', () => page.evaluate((s) => ![...document.querySelectorAll(s)].some((e) => e.checkVisibility() && !e.disabled), part('approve')));
   await close(page);
 }
