@@ -66,8 +66,11 @@ func routesTable(t *testing.T) string {
 	var rows [][]string
 	for _, r := range openAPI(t) {
 		tag := "everybody"
-		if r.Operation != "" {
+		switch {
+		case r.Operation != "":
 			tag = "`" + r.Operation + "`"
+		case r.path == "/": // it looks at its caller by itself
+			tag = "everybody; `" + string(httpapi.OpDebugger) + "` for who is known"
 		}
 		rows = append(rows, []string{"`" + r.method + " " + r.path + "`", r.Summary, tag})
 	}
