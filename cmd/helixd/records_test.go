@@ -8,7 +8,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -45,6 +44,29 @@ func TestFollowingIsStopped(t *testing.T) {
 	from := sourceFlags{placeFlags: placeFlags{Server: srv.URL}}
 	p := &process{ctx: ctx, stdout: new(bytes.Buffer), stderr: os.Stderr}
 	require.NoError(t, recordsCmd{sourceFlags: from, Session: "s", Follow: true}.Run(p))
-	require.NoError(t, replayCmd{storyFlags: storyFlags{sourceFlags: from}, Session: "s", MaxPause: time.Second}.Run(p))
 	require.ErrorIs(t, recordsCmd{sourceFlags: from, Session: "s"}.Run(p), context.Canceled, "half of them is a failure")
 }
+
+// Whoever watches a replay has seen enough when it has begun, and nothing before.
+func TestReplayIsStopped(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write([]byte("data: {\"type\":\"chunk\",\"chunk\":{\"type\":\"custom\"},\"sequence\":1}\n\n"))
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}))
+	defer srv.Close()
+	from := storyFlags{sourceFlags: sourceFlags{placeFlags: placeFlags{Server: srv.URL}}, Lines: true}
+	for _, replay := range []replayCmd{{storyFlags: from, Session: "s"}, {storyFlags: from, Session: "s", SSE: true}} {
+		ctx, stop := context.WithCancel(t.Context())
+		p := &process{ctx: ctx, stdout: writerFunc(func(b []byte) (int, error) {
+			stop()
+			return len(b), nil
+		}), stderr: os.Stderr}
+		require.NoError(t, replay.Run(p))
+		require.ErrorIs(t, replay.Run(p), context.Canceled, "nothing was shown")
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }

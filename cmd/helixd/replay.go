@@ -38,14 +38,9 @@ func (c replayCmd) Run(p *process) error {
 		return c.verify(p, s)
 	}
 	if c.Live {
-		err = c.goOn(p, s)
-	} else {
-		err = c.play(p, s)
+		return c.goOn(p, s)
 	}
-	if p.ctx.Err() != nil {
-		return nil // whoever watched has seen enough
-	}
-	return err
+	return c.play(p, s)
 }
 
 // play shows what a replay sends.
@@ -58,14 +53,24 @@ func (c replayCmd) play(p *process, s *source) error {
 	if c.To != nil {
 		q.Set("to", strconv.FormatUint(*c.To, 10))
 	}
-	path := "/sessions/" + escapeID(c.Session) + "/replay?" + q.Encode()
-	if !c.SSE {
-		return c.stream(p, s, c.Session, path)
-	}
+	return c.watch(p, s, c.Session, "/sessions/"+escapeID(c.Session)+"/replay?"+q.Encode())
+}
+
+// watch shows the stream of a path. Once it has begun, a signal is no failure:
+// whoever watched has seen enough.
+func (c replayCmd) watch(p *process, s *source, session, path string) error {
 	body, err := s.get(p.ctx, path, http.Header{"Accept": {"text/event-stream"}})
 	if err != nil {
 		return err
 	}
 	defer body.Close()
-	return p.printJSON(body)
+	if c.SSE {
+		err = p.printJSON(body)
+	} else {
+		err = c.tell(p, body, session)
+	}
+	if p.ctx.Err() != nil {
+		return nil
+	}
+	return err
 }

@@ -104,7 +104,7 @@ func (c replayCmd) goOn(p *process, s *source) error {
 	if err != nil {
 		return err
 	}
-	return c.stream(p, s, fork.SessionID, "/sse?"+url.Values{"sessionId": {fork.SessionID}}.Encode())
+	return c.watch(p, s, fork.SessionID, "/sse?"+url.Values{"sessionId": {fork.SessionID}}.Encode())
 }
 
 // edited says what of a fork was edited.

@@ -35,16 +35,16 @@ func (c tailCmd) Run(p *process) error {
 	}
 	defer s.close()
 	q := url.Values{"sessionId": {c.Session}, "fromSequence": {strconv.FormatUint(c.From, 10)}}
-	return c.stream(p, s, c.Session, "/sse?"+q.Encode())
-}
-
-// stream shows the stream of a path until its last event.
-func (f storyFlags) stream(p *process, s *source, session, path string) error {
-	body, err := s.get(p.ctx, path, http.Header{"Accept": {"text/event-stream"}})
+	body, err := s.get(p.ctx, "/sse?"+q.Encode(), http.Header{"Accept": {"text/event-stream"}})
 	if err != nil {
 		return err
 	}
 	defer body.Close()
+	return c.tell(p, body, c.Session)
+}
+
+// tell shows a stream until its last event.
+func (f storyFlags) tell(p *process, body io.Reader, session string) error {
 	show, done := f.shown(p, session)
 	defer done()
 	var at uint64
