@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,7 +19,7 @@ import (
 
 // widthFlag says how wide what stands side by side may be.
 type widthFlag struct {
-	Width int `help:"Columns of what stands side by side, at least 40; without it those of the terminal, or 120." placeholder:"N" env:"COLUMNS"`
+	Width int `help:"Columns of what stands side by side, at least 40; without it $COLUMNS, those of the terminal, or 120." placeholder:"N"`
 }
 
 // Widths of what stands side by side, in columns.
@@ -28,7 +29,8 @@ const (
 )
 
 func (f widthFlag) width(p *process) int {
-	return max(cmp.Or(max(f.Width, 0), terminalWidth(p.stdout), plainWidth), minWidth)
+	columns, _ := strconv.Atoi(os.Getenv("COLUMNS")) // the shell's: whatever it holds is no reason to fail
+	return max(cmp.Or(max(f.Width, 0), max(columns, 0), terminalWidth(p.stdout), plainWidth), minWidth)
 }
 
 type compareCmd struct {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 
@@ -44,6 +45,21 @@ func TestCompare(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, answer+"\n", out, "as the daemon answers")
 	require.Equal(t, []string{"/compare?a=s&aAt=24&b=what-if"}, asked)
+}
+
+// COLUMNS is the shell's: it says how wide the terminal is, or it counts for nothing.
+func TestCompareColumns(t *testing.T) {
+	p := &process{stdout: new(bytes.Buffer)}
+	for columns, want := range map[string]int{"": plainWidth, "wide": plainWidth, "-5": plainWidth, "0": plainWidth, "7": minWidth, "90": 90} {
+		t.Setenv("COLUMNS", columns)
+		var c cli
+		parser, err := newParser(&c)
+		require.NoError(t, err)
+		_, err = parser.Parse([]string{"compare", "a", "b"})
+		require.NoError(t, err, "COLUMNS=%q", columns)
+		require.Equal(t, want, c.Compare.width(p), "COLUMNS=%q", columns)
+		require.Equal(t, 60, widthFlag{Width: 60}.width(p), "the flag says more")
+	}
 }
 
 // No line is wider than it may be, and nothing but spaces is lost.
