@@ -242,12 +242,12 @@ func (v *verifier) result(r eventlog.Record, s *projector.Session, f *eventlog.T
 // call compares the way that a call went.
 func (v *verifier) call(r eventlog.Record, s *projector.Session, call *projector.Call, went way, code string) {
 	v.decide()
-	todo, ok := v.async[callKey(s.SessionID, call.ID)].(RunCall)
+	due, ok := v.async[callKey(s.SessionID, call.ID)].(RunCall)
 	if !ok {
 		ok = v.wanted(func(e Effect) bool {
 			c, is := e.(RunCompanion)
 			if is = is && c.Session == s.SessionID && c.Call.ID == call.ID; is {
-				todo = RunCall(c)
+				due = RunCall(c)
 			}
 			return is
 		})
@@ -257,7 +257,7 @@ func (v *verifier) call(r eventlog.Record, s *projector.Session, call *projector
 		v.judge(r, s, call.ID, false, recorded, func() string { return v.today(r, s, call.ID) })
 		return
 	}
-	today := v.route(r, s, todo.Call, todo.StepID)
+	today := v.route(r, s, due.Call, due.StepID)
 	same := today.way == went && today.code == code ||
 		went == waySubAgent && (today.way == wayRemote || today.way == wayHasStarted)
 	v.judge(r, s, call.ID, same, recorded, func() string { return goes(call.Name, today.way, today.code).would() })
