@@ -183,9 +183,20 @@ func TestSuspectsAreTakenUpOneByOne(t *testing.T) {
 	for i := range all {
 		s.orphan(first.queue, fmt.Sprint("s", i), "builder", 3)
 	}
-	began := make(chan struct{}, all)
-	n := s.node("n", builder(began))
-	<-began
+	began, asked, speak := make(chan struct{}, all), make(chan struct{}, all), make(chan struct{})
+	agent := builder(began)
+	answer := agent.Model
+	agent.Model = modelFunc(func(ctx context.Context, req model.Request, emit func(model.Event) error) (model.Answer, error) {
+		asked <- struct{}{}
+		select {
+		case <-speak: // till then nobody can tell whether it is harmless
+		case <-ctx.Done():
+			return model.Answer{}, ctx.Err()
+		}
+		return answer.Generate(ctx, req, emit)
+	})
+	n := s.node("n", agent)
+	<-asked
 	waiting := -1
 	for i := range all {
 		require.Eventually(t, func() bool { return n.loop.Live(fmt.Sprint("s", i)) }, within, time.Millisecond)
@@ -196,7 +207,8 @@ func TestSuspectsAreTakenUpOneByOne(t *testing.T) {
 	require.GreaterOrEqual(t, waiting, 0, "they wait for the first one")
 	require.NoError(t, n.loop.Abort(t.Context(), fmt.Sprint("s", waiting), ""))
 	require.NoError(t, n.loop.AwaitStop(t.Context(), fmt.Sprint("s", waiting)))
-	for range all - 2 { // without the first, and the one that was stopped
+	close(speak)
+	for range all - 1 { // without the one that was stopped
 		select {
 		case <-began:
 		case <-time.After(within):
