@@ -2,6 +2,7 @@ package eventlog
 
 import (
 	"context"
+	"iter"
 	"time"
 )
 
@@ -14,6 +15,11 @@ type Archive interface {
 	// only, which segments hold unchanged. Readers notice nothing: all
 	// cursors stay valid.
 	Purge(ctx context.Context, o PurgeOptions) ([]Purged, error)
+
+	// Droppable yields sessions that may have segments which were written
+	// before t and which Trim removes, and so not their only ones. It looks at
+	// none of them.
+	Droppable(ctx context.Context, t time.Time) iter.Seq2[string, error]
 
 	// SealedBefore returns the session's last record that lies in a segment
 	// which was written before t, 0 if there is none.

@@ -101,7 +101,7 @@ func purge(ctx context.Context, archive eventlog.Archive, olderThan time.Duratio
 
 // dropAll drops the segments of all sessions that are older than a time.
 func (s *Store) dropAll(ctx context.Context, archive eventlog.Archive, before time.Time, done *Retained) error {
-	for session, err := range s.log.Sessions(ctx) {
+	for session, err := range archive.Droppable(ctx, before) {
 		if err != nil {
 			return err
 		}

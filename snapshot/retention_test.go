@@ -153,3 +153,50 @@ func TestRetainBySize(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, again.Dropped)
 }
+
+// TestRetentionLooksAtNoneThatIsYoung: a pass that has nothing to drop costs the
+// same however many sessions there are.
+func TestRetentionLooksAtNoneThatIsYoung(t *testing.T) {
+	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), SyncInterval: time.Second})
+	require.NoError(t, err)
+	defer srv.Stop()
+	nc, err := srv.Connect()
+	require.NoError(t, err)
+	defer nc.Close()
+	log, err := jetstream.Open(t.Context(), nc, nil)
+	require.NoError(t, err)
+	defer log.Close()
+	folds, err := foldsjs.Open(t.Context(), nc, 1, 1)
+	require.NoError(t, err)
+	store := snapshot.New(log, &snapshot.StoreOptions{Folds: folds})
+	seal := func(session string, segments int) {
+		head := uint64(0)
+		for range segments {
+			e, err := eventlog.NewFact(session, &eventlog.UserMessage{
+				Content: "m", FactBase: eventlog.FactBase{SessionID: session, Timestamp: 1},
+			}, eventlog.Labels{})
+			require.NoError(t, err)
+			head, err = log.Append(t.Context(), session, head, []eventlog.Entry{e})
+			require.NoError(t, err)
+			require.NoError(t, log.Seal(t.Context(), session))
+		}
+	}
+	asked := func(r snapshot.Retention) uint64 {
+		before := nc.Stats().OutMsgs
+		_, err := store.Retain(t.Context(), r)
+		require.NoError(t, err)
+		return nc.Stats().OutMsgs - before
+	}
+	young, old := snapshot.Retention{Drop: true, DropOlderThan: time.Hour}, snapshot.Retention{Drop: true}
+	seal("first", 2)
+	few := asked(young)
+	for i := range 50 {
+		seal(fmt.Sprint("young", i), 2)
+	}
+	require.Equal(t, few, asked(young))
+	for i := range 50 {
+		seal(fmt.Sprint("single", i), 1)
+	}
+	require.Less(t, asked(old), 51*uint64(20), "whose only segment is old has nothing to drop either")
+	require.Equal(t, few, asked(young))
+}

@@ -18,7 +18,7 @@ import (
 // left the log to its segments.
 func (l *Log) Sessions(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		all := map[string]bool{}
+		all := map[string]uint64{}
 		for p := range l.opts.Partitions {
 			for _, place := range []struct{ stream, subjects string }{
 				{streamName(p), logSubjects}, {segmentStream(p), segmentSubjects},
@@ -39,8 +39,9 @@ func (l *Log) Sessions(ctx context.Context) iter.Seq2[string, error] {
 	}
 }
 
-// subjectsOf returns the sessions that a stream has subjects of.
-func (l *Log) subjectsOf(ctx context.Context, stream, filter string) (map[string]bool, error) {
+// subjectsOf returns the sessions that a stream has subjects of, and how many
+// messages each.
+func (l *Log) subjectsOf(ctx context.Context, stream, filter string) (map[string]uint64, error) {
 	if l.isClosed() {
 		return nil, eventlog.ErrClosed
 	}
@@ -55,11 +56,11 @@ func (l *Log) subjectsOf(ctx context.Context, stream, filter string) (map[string
 	if err != nil {
 		return nil, fmt.Errorf("jetstream: list sessions: %w", err)
 	}
-	ids := make(map[string]bool, len(info.State.Subjects))
-	for subject := range info.State.Subjects {
+	ids := make(map[string]uint64, len(info.State.Subjects))
+	for subject, messages := range info.State.Subjects {
 		// A subject that no session has was written by somebody else.
 		if id, ok := sessionOf(subject[strings.LastIndexByte(subject, '.')+1:]); ok {
-			ids[id] = true
+			ids[id] = messages
 		}
 	}
 	return ids, nil

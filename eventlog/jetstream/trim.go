@@ -3,6 +3,7 @@ package jetstream
 import (
 	"context"
 	"fmt"
+	"iter"
 	"strconv"
 	"time"
 
@@ -106,20 +107,54 @@ func (l *Log) Size(ctx context.Context) (uint64, error) {
 // OldestSegment implements eventlog.Archive.
 func (l *Log) OldestSegment(ctx context.Context) (oldest time.Time, err error) {
 	for p := range l.opts.Partitions {
-		messages, err := l.getBatch(ctx, segmentStream(p), segmentSubjects+strconv.Itoa(p)+".*", 1, 1, pageBytes)
+		at, err := l.oldestSegment(ctx, p)
 		if err != nil {
 			return oldest, err
 		}
-		if len(messages) == 0 {
-			continue
-		}
-		at, err := time.Parse(time.RFC3339Nano, first(messages[0].Header, headerTimeStamp))
-		if err != nil {
-			return oldest, fmt.Errorf("%w: segment without a time: %w", errDamaged, err)
-		}
-		if oldest.IsZero() || at.Before(oldest) {
+		if oldest.IsZero() || !at.IsZero() && at.Before(oldest) {
 			oldest = at
 		}
 	}
 	return oldest, nil
+}
+
+// oldestSegment is when a partition's oldest segment was written; zero: it has
+// none.
+func (l *Log) oldestSegment(ctx context.Context, p int) (time.Time, error) {
+	messages, err := l.getBatch(ctx, segmentStream(p), segmentSubjects+strconv.Itoa(p)+".*", 1, 1, pageBytes)
+	if err != nil || len(messages) == 0 {
+		return time.Time{}, err
+	}
+	at, err := time.Parse(time.RFC3339Nano, first(messages[0].Header, headerTimeStamp))
+	if err != nil {
+		return at, fmt.Errorf("%w: segment without a time: %w", errDamaged, err)
+	}
+	return at, nil
+}
+
+// Droppable implements eventlog.Archive. A segment that is looked at costs the
+// server a block of its file, several MiB: to ask each session's would take as
+// long as to read the whole stream, and again at each pass.
+func (l *Log) Droppable(ctx context.Context, t time.Time) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for p := range l.opts.Partitions {
+			oldest, err := l.oldestSegment(ctx, p)
+			if err == nil && (oldest.IsZero() || !oldest.Before(t)) {
+				continue
+			}
+			var segments map[string]uint64
+			if err == nil {
+				segments, err = l.subjectsOf(ctx, segmentStream(p), segmentSubjects+strconv.Itoa(p)+".*")
+			}
+			if err != nil {
+				yield("", err)
+				return
+			}
+			for session, n := range segments {
+				if n > 1 && !yield(session, nil) {
+					return
+				}
+			}
+		}
+	}
 }
