@@ -51,7 +51,7 @@ func TestSubscriberHearsItsSession(t *testing.T) {
 			e := logtest.Text("s", "second")
 			_, err = log.Append(t.Context(), "s", 1, []eventlog.Entry{e})
 			require.NoError(t, err)
-			got, err := sub.NextMsg(10 * time.Second)
+			got, err := sub.NextMsg(time.Minute)
 			require.NoError(t, err)
 			require.Equal(t, e.Payload, got.Data)
 		})
@@ -112,9 +112,7 @@ func TestRightsThatDoNotHold(t *testing.T) {
 		rights[name] = nats.UserJWTAndSeed(signed, right.Seed)
 	}
 	for name, o := range rights {
-		nc, err := nats.Connect(srv.ClientURL(), o)
-		require.ErrorIs(t, err, nats.ErrAuthorization, name)
-		require.Nil(t, nc)
+		requireNotLetIn(t, srv.ClientURL(), name, o)
 	}
 }
 
@@ -137,8 +135,7 @@ func TestNoSubscribers(t *testing.T) {
 	srv, _, _ := served(t, embed.Options{})
 	outside(t, srv, as(mint(t, m, "s")))
 	srv, _, _ = served(t, embed.Options{User: "ops", Password: "secret"})
-	_, err := nats.Connect(srv.ClientURL(), as(mint(t, m, "s")))
-	require.ErrorIs(t, err, nats.ErrAuthorization)
+	requireNotLetIn(t, srv.ClientURL(), "a right", as(mint(t, m, "s")))
 }
 
 func TestSubscribersKeyMustBeAnAccounts(t *testing.T) {
@@ -154,17 +151,26 @@ func first(m *subscriber.Minter, _ []string) *subscriber.Minter { return m }
 func TestSubscriberExpires(t *testing.T) {
 	m, keys := minter(t)
 	srv, _, _ := served(t, embed.Options{Subscribers: keys})
-	right, err := m.Mint("s", 2*time.Second)
-	require.NoError(t, err)
-	closed := make(chan struct{})
-	out := outside(t, srv, as(right), nats.NoReconnect(), nats.ClosedHandler(func(*nats.Conn) { close(closed) }))
+	var right subscriber.Right
+	closed, errs := make(chan struct{}), make(chan error, 16)
+	for ttl := 2 * time.Second; ; ttl *= 2 { // a busy machine may come too late
+		var err error
+		right, err = m.Mint("s", ttl)
+		require.NoError(t, err)
+		nc, err := nats.Connect(srv.ClientURL(), as(right), nats.NoReconnect(), nats.ClosedHandler(func(*nats.Conn) { close(closed) }),
+			nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { errs <- err }))
+		if err == nil {
+			t.Cleanup(nc.Close)
+			break
+		}
+		require.Less(t, ttl, patience, "%v", err)
+	}
 	select {
 	case <-closed:
 	case <-time.After(time.Minute):
 		require.Fail(t, "it goes on")
 	}
 	require.False(t, time.Now().Before(right.ExpiresAt))
-	require.ErrorIs(t, <-out.errs, nats.ErrAuthExpired)
-	_, err = nats.Connect(srv.ClientURL(), as(right))
-	require.ErrorIs(t, err, nats.ErrAuthorization)
+	require.ErrorIs(t, <-errs, nats.ErrAuthExpired)
+	requireNotLetIn(t, srv.ClientURL(), "too late", as(right))
 }

@@ -2,7 +2,6 @@ package jetstream_test
 
 import (
 	"fmt"
-	"net"
 	"sync"
 	"testing"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/logtest"
+	"github.com/helixd/helixd/integration/deployment"
 	foldsjs "github.com/helixd/helixd/snapshot/jetstream"
 )
 
@@ -22,18 +22,16 @@ func threeNodes(t *testing.T) (nodes [3]embed.Options) {
 	if testing.Short() {
 		t.Skip("a cluster takes its time")
 	}
+	addresses, err := deployment.FreeAddresses(len(nodes))
+	require.NoError(t, err)
 	var routes []string
-	for i := range nodes {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		defer l.Close()
-		nodes[i] = embed.Options{
-			DataDir: t.TempDir(), Name: fmt.Sprint("n", i), Cluster: &embed.Cluster{Listen: l.Addr().String()},
-		}
-		routes = append(routes, "nats://"+l.Addr().String())
+	for _, address := range addresses {
+		routes = append(routes, "nats://"+address)
 	}
-	for i := range nodes {
-		nodes[i].Cluster.Routes = routes // its own, too
+	for i, address := range addresses { // its own route, too
+		nodes[i] = embed.Options{
+			DataDir: t.TempDir(), Name: fmt.Sprint("n", i), Cluster: &embed.Cluster{Listen: address, Routes: routes},
+		}
 	}
 	return nodes
 }

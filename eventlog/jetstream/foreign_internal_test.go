@@ -86,7 +86,7 @@ func TestASegmentThatNamesItselfIsDamaged(t *testing.T) {
 	raw, err := s.pack()
 	require.NoError(t, err)
 	published(t, l, "helix.seg.0.s", nil, raw)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for _, err = range l.Read(ctx, "s", 1, 0) {
 	}

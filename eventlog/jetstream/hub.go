@@ -29,7 +29,8 @@ const (
 // hub hands the live records of sessions to this node's readers: one
 // subscription a session, however many follow it.
 type hub struct {
-	log *Log
+	log       *Log
+	idleCheck time.Duration // the first one's, minIdleCheck but in tests
 
 	mu    sync.Mutex
 	feeds map[string]*feed // by session
@@ -63,7 +64,7 @@ type liveRecord struct {
 	previous uint64
 }
 
-func newHub(l *Log) *hub { return &hub{log: l, feeds: map[string]*feed{}} }
+func newHub(l *Log) *hub { return &hub{log: l, idleCheck: minIdleCheck, feeds: map[string]*feed{}} }
 
 // join returns a reader of everything that the session gets from now on. The
 // caller leaves with the returned function.
@@ -150,7 +151,7 @@ type headAnswer struct {
 func (h *hub) run(f *feed) {
 	defer f.sub.Unsubscribe() //nolint:errcheck // fails only on a closed connection
 	close(f.ready)
-	every := minIdleCheck
+	every := h.idleCheck
 	idle := time.NewTimer(every)
 	defer idle.Stop()
 	dropped, last := 0, uint64(0)
@@ -176,7 +177,7 @@ func (h *hub) run(f *feed) {
 				continue
 			}
 			f.handOut(&liveRecord{Record: r.Record, previous: lastSequence(m.Header)})
-			every = minIdleCheck
+			every = h.idleCheck
 		case <-idle.C:
 			h.log.spawn(func() {
 				head, err := h.log.Head(context.Background(), f.session)

@@ -24,7 +24,7 @@ func TestFollowersShareASubscription(t *testing.T) {
 	require.NoError(t, err)
 	before := nc.NumSubscriptions()
 	const n = 200
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	var attached, done sync.WaitGroup
 	attached.Add(n)
@@ -66,7 +66,7 @@ func TestFollowersShareASubscription(t *testing.T) {
 func TestAGapIsReadFromTheLog(t *testing.T) {
 	nc, _ := serve(t, t.TempDir())
 	log := openOn(t, nc, nil)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	head, err := log.Append(ctx, "s", 0, []eventlog.Entry{logtest.Text("s", "a")})
 	require.NoError(t, err)

@@ -31,7 +31,7 @@ func TestWhatRemovesAsksTheLeader(t *testing.T) {
 		_, err = l.js.UpdateStream(t.Context(), config)
 		require.NoError(t, err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 
 	stream, subject, err := l.place("s")

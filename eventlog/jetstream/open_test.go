@@ -133,12 +133,12 @@ func TestPlainSubscription(t *testing.T) {
 	_, err = log.Append(t.Context(), "a.b", 0, entries)
 	require.NoError(t, err)
 
-	m, err := sub.NextMsg(5 * time.Second)
+	m, err := sub.NextMsg(time.Minute)
 	require.NoError(t, err)
 	require.Equal(t, "helix.live.noise", m.Subject)
 	previous := uint64(0)
 	for i, r := range readAll(t, log, "a.b") {
-		m, err := sub.NextMsg(5 * time.Second)
+		m, err := sub.NextMsg(time.Minute)
 		require.NoError(t, err)
 		require.Equal(t, jetstream.LiveSubject("a.b"), m.Subject)
 		require.Equal(t, []string{"chunk", "fact"}[i], m.Header.Get("Helix-Kind"))
@@ -193,40 +193,4 @@ func TestFollowWithoutDeadline(t *testing.T) {
 		require.EqualValues(t, 1, r.Sequence)
 		break
 	}
-}
-
-// A follower that does not read while more arrives than it buffers hears of
-// the rest at once, although nothing comes behind it.
-func TestFollowerCatchesUpWithDropped(t *testing.T) {
-	nc, _ := serve(t, t.TempDir())
-	log := openOn(t, nc, nil)
-	last, err := log.Append(t.Context(), "s", 0, []eventlog.Entry{logtest.Text("s", "0")})
-	require.NoError(t, err)
-	const n = 1000
-	var seen uint64
-	begin := time.Now()
-	for r, err := range log.Follow(t.Context(), "s", last-1) {
-		require.NoError(t, err)
-		seen++
-		require.Equal(t, seen, r.Sequence)
-		if seen == 2 { // now it is live and stands still
-			for i := 0; i < n; i += 100 {
-				entries := make([]eventlog.Entry, 100)
-				for k := range entries {
-					entries[k] = logtest.Text("s", "x")
-				}
-				last, err = log.Append(t.Context(), "s", last, entries)
-				require.NoError(t, err)
-			}
-			begin = time.Now()
-		}
-		if seen == 1 {
-			last, err = log.Append(t.Context(), "s", last, []eventlog.Entry{logtest.Text("s", "live")})
-			require.NoError(t, err)
-		}
-		if seen == n+2 {
-			break
-		}
-	}
-	require.Less(t, time.Since(begin), time.Second, "it waited for the idle check")
 }
