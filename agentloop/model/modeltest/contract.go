@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -140,19 +141,25 @@ func (a Adapter) testIdle(t *testing.T) {
 		"in place of a stream":   {Hang: true, ContentType: "application/json", Tail: `{"error":`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			with := a.on(Serve(t, stream))
-			with.IdleTimeout = 50 * time.Millisecond
-			e, _ := AskFor(t, a.New(with), Hello())
-			require.Equal(t, model.CodeTimeout, e.Code)
-			require.True(t, e.Retryable)
-			require.Contains(t, e.Message, "stopped in the middle")
+			synctest.Test(t, func(t *testing.T) {
+				with := a.on(ServePiped(t, stream))
+				with.IdleTimeout = time.Minute
+				e, _ := AskFor(t, a.New(with), Hello())
+				require.Equal(t, model.CodeTimeout, e.Code)
+				require.True(t, e.Retryable)
+				require.Contains(t, e.Message, "stopped in the middle")
+			})
 		})
 	}
-	with := a.on(Serve(t, a.part(Stream{Hang: true}, a.Enough)))
-	with.IdleTimeout = 100 * time.Millisecond
-	Ask(t, a.New(with), Hello())
+	t.Run("behind the end", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			with := a.on(ServePiped(t, a.part(Stream{Hang: true}, a.Enough)))
+			with.IdleTimeout = time.Minute
+			Ask(t, a.New(with), Hello())
+		})
+	})
 
-	with = a.on(Serve(t, a.part(Stream{Hang: true}, 0)))
+	with := a.on(Serve(t, a.part(Stream{Hang: true}, 0)))
 	with.HTTPClient.Timeout = 50 * time.Millisecond
 	e, _ := AskFor(t, a.New(with), Hello())
 	require.Equal(t, model.CodeTimeout, e.Code)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -46,14 +47,32 @@ func Serve(t testing.TB, streams ...Stream) *Server {
 func ServeFunc(t testing.TB, choose func(body []byte) Stream) *Server {
 	t.Helper()
 	s := &Server{choose: choose}
-	s.server = httptest.NewServer(http.HandlerFunc(s.serve))
+	s.server = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
+	s.start(t)
+	return s
+}
+
+// ServePiped starts a server that answers with a stream, through pipes instead
+// of a network: it may be part of a synctest bubble, whose clock stands still
+// while client or server work. Only Client reaches it.
+func ServePiped(t testing.TB, stream Stream) *Server {
+	t.Helper()
+	s := &Server{choose: func([]byte) Stream { return stream }}
+	p := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+	s.server = &httptest.Server{Listener: p, Config: &http.Server{Handler: http.HandlerFunc(s.serve)}}
+	s.start(t)
+	s.Client().Transport = &http.Transport{DialContext: p.dial}
+	return s
+}
+
+func (s *Server) start(t testing.TB) {
+	s.server.Start()
 	s.URL = s.server.URL
 	t.Cleanup(func() {
 		// An answer that hangs ends with its connection only.
 		s.server.CloseClientConnections()
 		s.server.Close()
 	})
-	return s
 }
 
 // AssistantMessages counts the answers in a request body: messages of the role

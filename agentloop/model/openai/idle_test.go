@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -39,16 +40,17 @@ func TestIdleProvider(t *testing.T) {
 		"in place of a stream":   {ContentType: "application/json", Tail: `{"error":`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			stream.Hang = true
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-			defer cancel()
-			var c collected
-			_, err := impatient(ctx, modeltest.Serve(t, stream), 50*time.Millisecond, c.Emit)
-			requireIdle(t, err)
-			require.NoError(t, ctx.Err())
-			if len(stream.Events) > 0 {
-				require.Equal(t, "x", c.Text)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				stream.Hang = true
+				began := time.Now()
+				var c collected
+				_, err := impatient(t.Context(), modeltest.ServePiped(t, stream), time.Minute, c.Emit)
+				requireIdle(t, err)
+				require.Equal(t, time.Minute, time.Since(began))
+				if len(stream.Events) > 0 {
+					require.Equal(t, "x", c.Text)
+				}
+			})
 		})
 	}
 }
@@ -60,7 +62,7 @@ func TestIdleInAnErrorsBody(t *testing.T) {
 		context.AfterFunc(r.Context(), func() { write.CloseWithError(r.Context().Err()) })
 		return &http.Response{StatusCode: http.StatusBadGateway, Header: http.Header{}, Body: read, Request: r}, nil
 	})}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	m := openai.New("m", &openai.Options{HTTPClient: client, IdleTimeout: 50 * time.Millisecond})
 	_, err := m.Generate(ctx, hello(), nil)
@@ -69,10 +71,12 @@ func TestIdleInAnErrorsBody(t *testing.T) {
 
 // Its connection may break behind the finish_reason, too.
 func TestIdleAfterTheAnswerIsComplete(t *testing.T) {
-	s := modeltest.Serve(t, modeltest.Stream{Events: deltas(`"stop"`, `{"content":"all"}`).Events, Hang: true})
-	answer, err := impatient(t.Context(), s, 100*time.Millisecond, new(collected).Emit)
-	require.NoError(t, err)
-	require.Equal(t, eventlog.StopEndTurn, answer.StopReason)
+	synctest.Test(t, func(t *testing.T) {
+		s := modeltest.ServePiped(t, modeltest.Stream{Events: deltas(`"stop"`, `{"content":"all"}`).Events, Hang: true})
+		answer, err := impatient(t.Context(), s, time.Minute, new(collected).Emit)
+		require.NoError(t, err)
+		require.Equal(t, eventlog.StopEndTurn, answer.StopReason)
+	})
 }
 
 func TestIdleTimeoutBoundsNoAnswerThatGoesOn(t *testing.T) {
@@ -80,23 +84,27 @@ func TestIdleTimeoutBoundsNoAnswerThatGoesOn(t *testing.T) {
 	for i := range pieces {
 		pieces[i] = `{"content":"x"}`
 	}
-	s := modeltest.Serve(t, deltas(`"stop"`, pieces...).After(60*time.Millisecond))
-	var c collected
-	_, err := impatient(t.Context(), s, 500*time.Millisecond, c.Emit)
-	require.NoError(t, err)
-	require.Equal(t, "xxxxxxxxxx", c.Text)
+	synctest.Test(t, func(t *testing.T) {
+		s := modeltest.ServePiped(t, deltas(`"stop"`, pieces...).After(50*time.Second))
+		var c collected
+		_, err := impatient(t.Context(), s, time.Minute, c.Emit)
+		require.NoError(t, err)
+		require.Equal(t, "xxxxxxxxxx", c.Text)
+	})
 }
 
 // A slow log is not a slow provider.
 func TestIdleTimeoutLeavesOutEmit(t *testing.T) {
-	s := modeltest.Serve(t, modeltest.Stream{Events: deltas(`"stop"`, `{"content":"x"}`, `{"content":"y"}`).Events}.After(10*time.Millisecond))
-	var c collected
-	_, err := impatient(t.Context(), s, 300*time.Millisecond, func(e model.Event) error {
-		<-time.After(400 * time.Millisecond) // the slow log
-		return c.Emit(e)
+	synctest.Test(t, func(t *testing.T) {
+		s := modeltest.ServePiped(t, modeltest.Stream{Events: deltas(`"stop"`, `{"content":"x"}`, `{"content":"y"}`).Events}.After(time.Second))
+		var c collected
+		_, err := impatient(t.Context(), s, time.Minute, func(e model.Event) error {
+			time.Sleep(2 * time.Minute) // the slow log
+			return c.Emit(e)
+		})
+		require.NoError(t, err)
+		require.Equal(t, "xy", c.Text)
 	})
-	require.NoError(t, err)
-	require.Equal(t, "xy", c.Text)
 }
 
 func TestCancelledWhileIdle(t *testing.T) {
