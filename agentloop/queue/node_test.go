@@ -2,6 +2,7 @@ package queue_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"testing"
@@ -111,14 +112,39 @@ func (n *node) stop() {
 	})
 }
 
+// patiently repeats a request while the node that could answer is too busy to
+// do so in time.
+func patiently[T any](t *testing.T, request func() (T, error)) (done T, err error) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		done, err = request()
+		return !errors.Is(err, eventlog.ErrUnavailable)
+	}, within, time.Millisecond)
+	return done, err
+}
+
+// begin asks the node for a session.
+func (s *site) begin(n *node, session, agent string) (agentloop.Started, error) {
+	s.t.Helper()
+	return patiently(s.t, func() (agentloop.Started, error) {
+		return n.loop.Start(s.t.Context(), agentloop.StartRequest{
+			SessionID: session, AgentType: agent, Messages: []agentloop.Input{{Content: "go"}},
+		})
+	})
+}
+
 // start begins a session on the node.
 func (s *site) start(n *node, session, agent string) agentloop.Started {
 	s.t.Helper()
-	started, err := n.loop.Start(s.t.Context(), agentloop.StartRequest{
-		SessionID: session, AgentType: agent, Messages: []agentloop.Input{{Content: "go"}},
-	})
+	started, err := s.begin(n, session, agent)
 	require.NoError(s.t, err)
 	return started
+}
+
+// resume asks the node to go on with a session.
+func (s *site) resume(n *node, req agentloop.ResumeRequest) (agentloop.Started, error) {
+	s.t.Helper()
+	return patiently(s.t, func() (agentloop.Started, error) { return n.loop.Resume(s.t.Context(), req) })
 }
 
 // state is the session's, folded anew.

@@ -40,18 +40,16 @@ func TestAnyNodeTakesRequests(t *testing.T) {
 	require.Equal(t, "works", state.Claim.Node)
 	require.JSONEq(t, `{"begun":true}`, string(s.state("s").CustomState), "the initial state of an agent that is elsewhere")
 
-	_, err := front.loop.Start(t.Context(), agentloop.StartRequest{
-		SessionID: "x", AgentType: "nobody", Messages: []agentloop.Input{{Content: "go"}},
-	})
+	_, err := s.begin(front, "x", "nobody")
 	require.ErrorIs(t, err, agentloop.ErrUnknownAgent)
 
 	begun := s.start(front, "long", "slow")
 	s.until("long", func(t *projector.Tree) bool { return t.Claim != nil })
 	require.True(t, executing(t, s, front, "long"))
-	again, err := front.loop.Resume(t.Context(), agentloop.ResumeRequest{SessionID: "long"})
+	again, err := s.resume(front, agentloop.ResumeRequest{SessionID: "long"})
 	require.NoError(t, err)
 	require.Equal(t, begun.RunID, again.RunID, "it runs already")
-	_, err = front.loop.Resume(t.Context(), agentloop.ResumeRequest{SessionID: "long", Messages: []agentloop.Input{{Content: "and?"}}})
+	_, err = s.resume(front, agentloop.ResumeRequest{SessionID: "long", Messages: []agentloop.Input{{Content: "and?"}}})
 	require.ErrorIs(t, err, agentloop.ErrAlreadyRunning)
 
 	require.NoError(t, front.loop.Interrupt(t.Context(), "long", ""))
@@ -59,7 +57,7 @@ func TestAnyNodeTakesRequests(t *testing.T) {
 	require.Equal(t, projector.SessionInterrupted, s.state("long").Status)
 	require.Eventually(t, func() bool { return !executing(t, s, front, "long") }, within, time.Millisecond)
 
-	_, err = front.loop.Resume(t.Context(), agentloop.ResumeRequest{SessionID: "long"})
+	_, err = s.resume(front, agentloop.ResumeRequest{SessionID: "long"})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return executing(t, s, front, "long") }, within, time.Millisecond)
 	require.NoError(t, front.loop.Abort(t.Context(), "long", ""))
@@ -84,7 +82,7 @@ func TestAnAnswerThroughAnyNode(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.Equal(t, agentloop.SubmitAccepted, answer.Status)
-	_, err = front.loop.Resume(t.Context(), agentloop.ResumeRequest{SessionID: "s"})
+	_, err = s.resume(front, agentloop.ResumeRequest{SessionID: "s"})
 	require.NoError(t, err)
 	require.JSONEq(t, `"It rains."`, string(s.until("s", completed).Output))
 }
@@ -120,7 +118,7 @@ func TestADrainingNodeHandsOver(t *testing.T) {
 		a.queue.Leave()
 		a.loop.Drain(t.Context())
 	}()
-	require.Eventually(t, func() bool { return !b.queue.Hosted("teller") }, within, time.Millisecond)
+	require.Eventually(t, func() bool { return a.loop.Draining() && !b.queue.Hosted("teller") }, within, time.Millisecond)
 	close(may)
 	s.until("s", completed)
 	<-drained

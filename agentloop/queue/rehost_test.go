@@ -1,7 +1,6 @@
 package queue_test
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -9,7 +8,6 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model/scripted"
-	"github.com/helixd/helixd/eventlog"
 )
 
 func speaking(name string) agentloop.Agent {
@@ -24,24 +22,16 @@ func TestRehost(t *testing.T) {
 	front := s.node("front")
 	works := s.node("works", speaking("kept"))
 	works.set(t, speaking("kept"), speaking("new"))
-	begin := func(session, agent string) (err error) {
-		require.Eventually(t, func() bool { // a busy node may answer too late
-			_, err = front.loop.Start(t.Context(), agentloop.StartRequest{
-				SessionID: session, AgentType: agent, Messages: []agentloop.Input{{Content: "go"}},
-			})
-			return !errors.Is(err, eventlog.ErrUnavailable)
-		}, within, time.Millisecond)
-		return err
-	}
 	require.Eventually(t, func() bool { return front.queue.Hosted("new") }, within, time.Millisecond)
-	require.NoError(t, begin("s1", "new"))
-	require.NoError(t, begin("s2", "kept"))
+	s.start(front, "s1", "new")
+	s.start(front, "s2", "kept")
 	s.until("s1", completed)
 	s.until("s2", completed)
 
 	works.set(t, speaking("kept"))
 	require.Eventually(t, func() bool { return !front.queue.Hosted("new") }, within, time.Millisecond)
-	require.ErrorIs(t, begin("s3", "new"), agentloop.ErrUnknownAgent)
+	_, err := s.begin(front, "s3", "new")
+	require.ErrorIs(t, err, agentloop.ErrUnknownAgent)
 	s.orphan(front.queue, "s4", "new", 0)
 	works.set(t, speaking("new"))
 	s.until("s4", completed)

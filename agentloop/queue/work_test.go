@@ -69,7 +69,7 @@ func TestAChildThatOutlivesItsParentIsResumedThroughAnyNode(t *testing.T) {
 	s := newSite(t)
 	s.answeredChild(s.node("works", household(false)...))
 	front := s.node("front")
-	_, err := front.loop.Resume(t.Context(), agentloop.ResumeRequest{SessionID: "s"})
+	_, err := s.resume(front, agentloop.ResumeRequest{SessionID: "s"})
 	require.NoError(t, err)
 	s.until("s", childDone)
 }
@@ -79,7 +79,7 @@ func TestAChildThatOutlivesItsParentOutlivesItsNode(t *testing.T) {
 	a := s.node("a", household(true)...)
 	s.answeredChild(a)
 	s.node("b", household(false)...)
-	_, err := a.loop.Resume(t.Context(), agentloop.ResumeRequest{SessionID: "s"})
+	_, err := s.resume(a, agentloop.ResumeRequest{SessionID: "s"})
 	require.NoError(t, err)
 	s.until("s", func(t *projector.Tree) bool { return t.Get("s-agent-k").Running() })
 	a.die()
