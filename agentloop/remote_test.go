@@ -284,7 +284,7 @@ func TestARemoteAgentIsAbortedWithItsCaller(t *testing.T) {
 
 func TestARemoteAgentThatTakesTooLongIsAborted(t *testing.T) {
 	there := newServer(t, newGated(answering(longAnswer)))
-	here := newRig(t, there.caller(100*time.Millisecond))
+	here := newRig(t, there.caller(3*time.Second))
 	here.start("s", "caller", "go")
 	state := here.ended("s")
 	require.Equal(t, projector.SessionCompleted, state.Status, "the model goes on without it")

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -149,7 +150,9 @@ func (s *silent) Append(ctx context.Context, session string, expected uint64, en
 
 // A tool whose event the log does not take within the call's time has not
 // failed: the call is made again when the log is back.
-func TestALogOutageIsNoToolsFailure(t *testing.T) {
+func TestALogOutageIsNoToolsFailure(t *testing.T) { synctest.Test(t, logOutageIsNoToolsFailure) }
+
+func logOutageIsNoToolsFailure(t *testing.T) {
 	log := &silent{Log: memory.New()}
 	log.down.Store(true)
 	var made atomic.Int32

@@ -37,6 +37,18 @@ func TestAKilledServerIsStartedAgain(t *testing.T) {
 	eventually(t, "its end is logged", func() bool { return log.contain(`command="signal: killed"`) })
 }
 
+// begin has a call of s_slow under way, and returns how it will fail.
+func begin(t *testing.T, c *mcptool.Client, dir string) <-chan error {
+	t.Helper()
+	failed, slow := make(chan error, 1), tool(t, c, "s_slow")
+	go func() {
+		_, err := slow.Execute(t.Context(), &agentloop.Call{}, json.RawMessage(`{}`))
+		failed <- err
+	}()
+	eventually(t, "the call has begun", func() bool { return content(dir, "slow") == "started\n" })
+	return failed
+}
+
 // A child of the server that holds its pipes neither hides its end nor is ours
 // to kill.
 func TestAKilledServerThatHasAChild(t *testing.T) {
@@ -44,9 +56,9 @@ func TestAKilledServerThatHasAChild(t *testing.T) {
 	server.Env[serverMode] = "parent"
 	c := open(t, server, nil)
 	first := pid(t, c)
+	failed := begin(t, c, dir)
 	require.NoError(t, syscall.Kill(first, syscall.SIGKILL))
-	_, err := call(t, t.Context(), c, "s_slow", `{}`)
-	require.ErrorContains(t, err, "its connection ended during the call")
+	require.ErrorContains(t, <-failed, "its connection ended during the call")
 	require.NotEqual(t, first, pid(t, c))
 	require.NoError(t, c.Close())
 	children := strings.Fields(content(dir, "children"))
@@ -88,11 +100,12 @@ func TestAServerThatDoesNotStartIsLeftAloneForAWhile(t *testing.T) {
 	require.NoError(t, os.WriteFile(broken, nil, 0o600))
 	require.NoError(t, syscall.Kill(first, syscall.SIGKILL))
 	eventually(t, "the process is collected", func() bool { return gone(first) })
-	for range 3 {
+	const calls = 100
+	for range calls {
 		_, err := call(t, t.Context(), c, "s_text", `{}`)
 		require.EqualError(t, err, "the MCP server is down")
 	}
-	require.Less(t, strings.Count(content(dir, "starts"), "\n"), 4, "not one start a call")
+	require.Less(t, strings.Count(content(dir, "starts"), "\n"), calls/2, "not one start a call")
 	require.NoError(t, os.Remove(broken))
 	eventually(t, "it is started again", func() bool {
 		_, err := call(t, t.Context(), c, "s_text", `{}`)
@@ -116,12 +129,7 @@ func TestACallInFlightIsNotRepeated(t *testing.T) {
 	dir := t.TempDir()
 	w := newWeb(t, newServer(dir), nil)
 	c := open(t, mcptool.Server{Name: "s", URL: w.URL}, nil)
-	failed := make(chan error, 1)
-	go func() {
-		_, err := tool(t, c, "s_slow").Execute(t.Context(), &agentloop.Call{}, json.RawMessage(`{}`))
-		failed <- err
-	}()
-	eventually(t, "the call has begun", func() bool { return content(dir, "slow") == "started\n" })
+	failed := begin(t, c, dir)
 	w.serve(t, newServer(dir), nil)
 	pid(t, c)
 	require.ErrorContains(t, <-failed, "whether it was carried out is not known")
