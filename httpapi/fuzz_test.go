@@ -18,7 +18,7 @@ import (
 
 // answersWithin is how long a request may keep a machine busy, waiting left
 // out.
-const answersWithin = 10 * time.Second
+const answersWithin = 30 * time.Second
 
 // Whatever is asked, no route panics, fails inside or leaves something running,
 // and what it answers is well formed. What was accepted can be read: it does not

@@ -311,11 +311,15 @@ func (s *stream) next() sseEvent {
 	return e
 }
 
-// chunk reads the next event, a chunk, and returns its sequence and content:
-// a text delta, or the type of another chunk.
+// chunk reads the next event, comments left out, which is a chunk, and returns
+// its sequence and content: a text delta, or the type of another chunk.
 func (s *stream) chunk() (uint64, string) {
 	s.t.Helper()
-	return chunkOf(s.t, s.next())
+	e := s.next()
+	for e.comment != "" {
+		e = s.next()
+	}
+	return chunkOf(s.t, e)
 }
 
 func chunkOf(t *testing.T, e sseEvent) (uint64, string) {
