@@ -46,6 +46,10 @@ func incident(t *testing.T) (records []byte, state map[string]any) {
 		"message": "Booking B-2041, the double room in Lisbon: my card was charged twice, 42.50 euros each. Please give one of them back.",
 	})
 	require.Equal(t, http.StatusOK, status, "%v", answer)
+	last := "open," // of its sentence, so that there is time to kill it in
+	if *recordIncident {
+		last = "working"
+	}
 	require.Eventually(t, func() bool {
 		said := ""
 		for r, err := range log.Read(t.Context(), session, 0, 0) {
@@ -53,7 +57,7 @@ func incident(t *testing.T) (records []byte, state map[string]any) {
 				said += string(r.Payload)
 			}
 		}
-		return strings.Contains(said, "working")
+		return strings.Contains(said, last)
 	}, 2*time.Minute, time.Millisecond)
 	nodes[0].kill()
 

@@ -135,7 +135,7 @@ func runTree(t *testing.T, d *daemon, session string, moment time.Duration) stri
 	began, look := time.Now(), time.NewTicker(3*time.Millisecond)
 	defer look.Stop()
 	for range look.C {
-		require.Less(t, time.Since(began), time.Minute)
+		require.Less(t, time.Since(began), clusterPatience)
 		if moment > 0 && time.Since(began) >= moment {
 			moment = 0
 			d.kill()

@@ -48,7 +48,7 @@ func TestThreeNodesOnAnOutsideClusterWithCredentialsAndTLS(t *testing.T) {
 	_, ready := nodes[2].get("/readyz")
 	require.Equal(t, "replicated×3", ready["durability"])
 
-	status, answer := nodes[0].post("/start", map[string]any{"sessionId": "s", "agentType": "walker", "message": "go"})
+	status, answer := nodes[0].post("/start", map[string]any{"sessionId": "s", "agentType": "stroller", "message": "go"})
 	require.Equal(t, http.StatusOK, status, "%v", answer)
 	require.Eventually(t, func() bool {
 		_, s := nodes[1].get("/status?sessionId=s")

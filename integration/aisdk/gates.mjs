@@ -4,7 +4,7 @@
 const gates = new Map();
 
 /** DEADLINE bounds every wait, in milliseconds. */
-export const DEADLINE = 10_000;
+export const DEADLINE = 60_000;
 
 /** within fails if promise is not settled by the deadline. */
 export function within(promise, what) {

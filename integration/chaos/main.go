@@ -28,7 +28,7 @@ const (
 
 // around bounds what a run takes beside the time of its faults: to build, to
 // start, to come to rest, to check.
-const around = 6 * time.Minute
+const around = 12 * time.Minute
 
 // options say what is done to what.
 type options struct {

@@ -19,7 +19,7 @@ import (
 )
 
 // readyWithin is how long nodes may take to get ready once nothing is broken.
-const readyWithin = time.Minute
+const readyWithin = 3 * time.Minute
 
 // node is a helixd as a process of its own.
 type node struct {
@@ -179,7 +179,7 @@ func (n *node) interrupt() bool {
 }
 
 // stopWithin is how long a daemon that was told to end may take.
-const stopWithin = 40 * time.Second
+const stopWithin = 2 * time.Minute
 
 func (n *node) freeze() { n.signal(syscall.SIGSTOP) }
 func (n *node) thaw()   { n.signal(syscall.SIGCONT) }

@@ -187,7 +187,7 @@ func (t *trial) await(what string, group *sync.WaitGroup) error {
 
 // restWithin is how long what was broken may take to come to its end by
 // itself.
-const restWithin = 2 * time.Minute
+const restWithin = 4 * time.Minute
 
 // stop ends all processes.
 func (t *trial) stop() {

@@ -16,7 +16,7 @@ import (
 )
 
 // readyWithin is how long a daemon may take to start.
-const readyWithin = 30 * time.Second
+const readyWithin = 2 * time.Minute
 
 // daemon is helixd as a process of its own.
 type daemon struct {

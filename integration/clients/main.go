@@ -23,7 +23,7 @@ const (
 
 // setUp bounds what a run takes beside its span: to build, to begin and to end
 // all sessions.
-const setUp = 3 * time.Minute
+const setUp = 8 * time.Minute
 
 // options say what is measured.
 type options struct {

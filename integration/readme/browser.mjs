@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import puppeteer from 'puppeteer-core';
 
 /** DEADLINE bounds every wait, in milliseconds. */
-export const DEADLINE = 10_000;
+export const DEADLINE = 60_000;
 
 export function launch() {
   return puppeteer.launch({

@@ -19,7 +19,7 @@ import (
 
 const (
 	// readWithin is how long readers may take to come to an end that is there.
-	readWithin = time.Minute
+	readWithin = 3 * time.Minute
 	// eraseOneOf: one session of so many is erased. To overwrite a record is to
 	// rewrite its block of the log, up to 8 MiB: at one of eight a machine of two
 	// cores did little else.
