@@ -104,7 +104,7 @@ func TestDoctorOnAHealthyFolder(t *testing.T) {
 	w.run(t, daemon, "session", nil)
 	nc, err := nats.Connect(natsListen, nats.UserInfo("ops", "secret"))
 	require.NoError(t, err)
-	before := stored(t, nc)
+	before := settled(t, nc)
 
 	used := doctor(t, "--config", w.config, "--data-dir", dir, "--listen", strings.TrimPrefix(daemon.url, "http://"), "--nats-listen", natsListen)
 	require.Zero(t, used.code, "%+v", used)
@@ -140,7 +140,19 @@ func TestDoctorOnAHealthyFolder(t *testing.T) {
 	nc, err = nats.Connect(natsListen, nats.UserInfo("ops", "secret"))
 	require.NoError(t, err)
 	defer nc.Close()
-	require.Equal(t, before, stored(t, nc))
+	require.Equal(t, before, settled(t, nc))
+}
+
+// settled is what is stored once the run's session is off the list and sealed,
+// and the read models follow the log.
+func settled(t *testing.T, nc *nats.Conn) (streams map[string]string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		streams = stored(t, nc)
+		return strings.Contains(streams["HELIX_RUNS"], " 0 messages") && strings.Contains(streams["HELIX_SEG_0"], " 1 messages") &&
+			strings.HasSuffix(streams["HELIX_LOG_0"], " 1 consumers")
+	}, time.Minute, 10*time.Millisecond)
+	return streams
 }
 
 // stored is what all streams hold and how they are set up.
