@@ -74,6 +74,7 @@ func suspendedCall(t *testing.T, loop *agentloop.Loop) *agentloop.Handle {
 	require.NoError(t, err)
 	_, err = h.Result(t.Context())
 	require.NoError(t, err)
+	released(t, loop) // all is logged
 	return h
 }
 

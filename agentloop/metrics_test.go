@@ -140,6 +140,7 @@ func TestMetricsOfATakeover(t *testing.T) {
 	second.loop.TakeUp("s", 1, true)
 	released(t, first.loop)
 	second.ended("s")
+	released(t, second.loop)
 	text := scraped(t, lost)
 	require.Contains(t, strings.Join(text, "\n"), `helixd_model_duration_seconds_count{model="other",outcome="cut_off"}`)
 	require.Subset(t, text, []string{
