@@ -9,47 +9,63 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"time"
 )
 
 // run has the daemon's agent begin a session.
 func (d *daemon) run(ctx context.Context, session string) error {
-	return d.post(ctx, "/start", map[string]any{"sessionId": session, "agentType": "writer", "message": prompt(session)})
+	return d.insist(ctx, "/start", map[string]any{"sessionId": session, "agentType": "writer", "message": prompt(session)})
 }
 
 // begin makes a session that goes on for ever.
 func (d *daemon) begin(ctx context.Context, session string) error {
-	return d.post(ctx, "/sessions/"+session+"/chunks", map[string]any{
+	return d.insist(ctx, "/sessions/"+session+"/chunks", map[string]any{
 		"type": "custom", "eventName": "begun", "data": 1, "agentId": session, "agentType": "writer", "timestamp": 1, "step": 1,
 	})
 }
 
 // append appends a chunk as an outside producer does.
 func (d *daemon) append(ctx context.Context, session, text string) error {
-	return d.post(ctx, "/sessions/"+session+"/chunks", map[string]any{
+	_, err := d.post(ctx, "/sessions/"+session+"/chunks", map[string]any{
 		"type": "text_delta", "delta": text, "agentId": session, "agentType": "writer", "timestamp": 1, "step": 1,
 	})
+	return err
 }
 
-func (d *daemon) post(ctx context.Context, path string, body any) error {
+// insist posts again what the log has not answered in time, as on a disk that
+// others keep busy. It may have been carried out, and conflict with itself.
+func (d *daemon) insist(ctx context.Context, path string, body any) error {
+	for again := false; ; again = true {
+		status, err := d.post(ctx, path, body)
+		switch {
+		case again && status == http.StatusConflict:
+			return nil
+		case status != http.StatusServiceUnavailable || sleep(ctx, time.Second) != nil:
+			return err
+		}
+	}
+}
+
+func (d *daemon) post(ctx context.Context, path string, body any) (status int, err error) {
 	raw, err := json.Marshal(body)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.url+path, bytes.NewReader(raw))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := d.client.Do(req)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, 1<<16))
 	if err == nil && resp.StatusCode != http.StatusOK {
 		err = fmt.Errorf("POST %s: %s: %s", path, resp.Status, answer)
 	}
-	return err
+	return resp.StatusCode, err
 }
 
 // chunk is what is looked at of a chunk event. It is valid until the next one.

@@ -21,11 +21,11 @@ var client = &http.Client{Transport: &http.Transport{
 
 // refusal is an answer other than 200.
 type refusal struct {
-	status string
+	status int
 	body   []byte
 }
 
-func (r *refusal) Error() string { return fmt.Sprintf("%s: %.300s", r.status, r.body) }
+func (r *refusal) Error() string { return fmt.Sprintf("status %d: %.300s", r.status, r.body) }
 
 // get returns the body of an answer.
 func get(ctx context.Context, url string) ([]byte, error) {
@@ -58,7 +58,7 @@ func call(ctx context.Context, method, url string, body []byte, header map[strin
 	defer resp.Body.Close()
 	raw, err := io.ReadAll(resp.Body)
 	if err == nil && resp.StatusCode != http.StatusOK {
-		err = &refusal{resp.Status, raw}
+		err = &refusal{resp.StatusCode, raw}
 	}
 	return raw, err
 }
@@ -72,6 +72,22 @@ func retry(ctx context.Context, f func() error) error {
 		}
 		if ended := sleep(ctx, 100*time.Millisecond); ended != nil {
 			return errors.Join(ended, err)
+		}
+	}
+}
+
+// insist makes a request again that the log has not answered in time, as on a
+// disk that others keep busy. It may have been carried out, and conflict with
+// itself.
+func insist(ctx context.Context, f func() error) error {
+	for again := false; ; again = true {
+		err := f()
+		refused, ok := errors.AsType[*refusal](err)
+		switch {
+		case again && ok && refused.status == http.StatusConflict:
+			return nil
+		case !ok || refused.status != http.StatusServiceUnavailable || sleep(ctx, time.Second) != nil:
+			return err
 		}
 	}
 }

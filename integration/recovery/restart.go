@@ -71,7 +71,11 @@ func (b *bench) restart() error {
 		ready = append(ready, time.Since(began))
 		for j := range reads {
 			one := time.Now()
-			if _, err := get(b.ctx, n.URL+"/sessions/"+filled(rand.IntN(b.sessions))+"/state"); err != nil {
+			err := insist(b.ctx, func() error {
+				_, err := get(b.ctx, n.URL+"/sessions/"+filled(rand.IntN(b.sessions))+"/state")
+				return err
+			})
+			if err != nil {
 				return err
 			}
 			if j == 0 {
@@ -108,10 +112,13 @@ func filled(i int) string { return fmt.Sprint("filled-", i) }
 // which costs one server more than they do.
 func (b *bench) fill(n *deployment.Node, i int) error {
 	for k := range chunksEach {
-		_, err := post(b.ctx, n.URL+"/sessions/"+filled(i)+"/chunks", map[string]any{
-			"type": "text_delta", "delta": fmt.Sprint("words ", k, " of what somebody has said here "),
-			"agentId": filled(i), "agentType": "producer", "timestamp": 1, "step": 1,
-		}, nil)
+		err := insist(b.ctx, func() error {
+			_, err := post(b.ctx, n.URL+"/sessions/"+filled(i)+"/chunks", map[string]any{
+				"type": "text_delta", "delta": fmt.Sprint("words ", k, " of what somebody has said here "),
+				"agentId": filled(i), "agentType": "producer", "timestamp": 1, "step": 1,
+			}, nil)
+			return err
+		})
 		if err != nil {
 			return err
 		}

@@ -44,7 +44,10 @@ func (b *bench) walks(n int, at, from *deployment.Node) (all []*walk, err error)
 	err = each(n, 16, func(i int) error {
 		w := &walk{session: fmt.Sprint("walk-", first+i), at: from, ended: make(chan struct{})}
 		all[i] = w
-		_, err := post(b.ctx, at.URL+"/start", map[string]any{"sessionId": w.session, "agentType": "walker", "message": "Go."}, nil)
+		err := insist(b.ctx, func() error {
+			_, err := post(b.ctx, at.URL+"/start", map[string]any{"sessionId": w.session, "agentType": "walker", "message": "Go."}, nil)
+			return err
+		})
 		if err != nil {
 			return err
 		}

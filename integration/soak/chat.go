@@ -5,10 +5,12 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
 
+	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/client"
 	"github.com/helixd/helixd/integration/evidence"
 )
@@ -42,11 +44,15 @@ func (s *soak) speak(session, message string, r *rand.Rand) (text string, ok boo
 			ID: session, AgentType: agentSpeaker, Messages: []client.UIMessage{client.UserMessage(message, "Well?")},
 		})
 	}
-	for {
+	for began := time.Now(); ; {
 		text = sure
-		cut, finished, some, again := 1+r.IntN(25), false, false, false
+		cut, finished, some, again, slow := 1+r.IntN(25), false, false, false, false
 		ctx, hangUp := context.WithCancel(s.ctx)
 		for part, err := range parts(ctx) {
+			if refusal, ok := errors.AsType[*client.Error](err); ok && refusal.Code == string(httpapi.CodeUnavailable) && s.mayBeSlow(began) {
+				slow = true
+				break
+			}
 			if err != nil {
 				hangUp()
 				s.refused(session, "chat", err)
@@ -79,6 +85,8 @@ func (s *soak) speak(session, message string, r *rand.Rand) (text string, ok boo
 		}
 		hangUp()
 		switch {
+		case slow: // the same once more
+			continue
 		case again: // the disk took so long that the run began anew: so does the message
 			sure, last = "", 0
 			s.count(func(c *counts) { c.resyncs++ })

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/client"
 	"github.com/helixd/helixd/integration/evidence"
 	"github.com/helixd/helixd/projector"
@@ -52,7 +53,11 @@ func (s *soak) close(l *ledger, r *rand.Rand) {
 	}
 	if r.IntN(10) == 0 {
 		fork := l.session + "-fork"
-		if _, err := s.api.Fork(s.ctx, l.session, client.ForkRequest{SessionID: fork}); s.refused(l.session, "fork", err) {
+		err := s.patiently(func() error {
+			_, err := s.api.Fork(s.ctx, l.session, client.ForkRequest{SessionID: fork})
+			return err
+		}, httpapi.CodeSessionExists)
+		if s.refused(l.session, "fork", err) {
 			return
 		}
 		forked, err := s.check(&ledger{session: fork})
@@ -114,7 +119,8 @@ func (s *soak) check(l *ledger) (hash uint64, err error) {
 // erase erases a session, to the last byte.
 func (s *soak) erase(session string) bool {
 	for pending := false; s.ctx.Err() == nil; pending = true {
-		e, err := s.api.Erase(s.ctx, session)
+		var e client.Erased
+		err := s.patiently(func() (err error) { e, err = s.api.Erase(s.ctx, session); return err }, httpapi.CodeNotFound)
 		if refusal, ok := errors.AsType[*client.Error](err); ok && pending && refusal.Status == http.StatusNotFound {
 			break // nothing was left
 		}
@@ -150,10 +156,23 @@ func (s *soak) recheck() error {
 	return nil
 }
 
-var errNotFound = errors.New("not found")
+var (
+	errNotFound = errors.New("not found")
+	errSlow     = errors.New("not in time")
+)
 
-// get returns what the daemon answers.
-func (s *soak) get(ctx context.Context, path string) ([]byte, error) {
+// get returns what the daemon answers. It is asked again while its log does not
+// answer in time.
+func (s *soak) get(ctx context.Context, path string) (raw []byte, err error) {
+	for began := time.Now(); ; {
+		raw, err = s.getOnce(ctx, path)
+		if !errors.Is(err, errSlow) || !s.mayBeSlow(began) {
+			return raw, err
+		}
+	}
+}
+
+func (s *soak) getOnce(ctx context.Context, path string) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.node.URL+path, nil)
 	if err != nil {
 		return nil, err
@@ -169,6 +188,8 @@ func (s *soak) get(ctx context.Context, path string) ([]byte, error) {
 		return nil, err
 	case resp.StatusCode == http.StatusNotFound:
 		return raw, fmt.Errorf("%s: %w: %s", path, errNotFound, bytes.TrimSpace(raw))
+	case resp.StatusCode == http.StatusServiceUnavailable:
+		return raw, fmt.Errorf("%s: %w: %.300s", path, errSlow, raw)
 	case resp.StatusCode != http.StatusOK:
 		return raw, fmt.Errorf("%s: %s: %.300s", path, resp.Status, raw)
 	}

@@ -24,19 +24,25 @@ func (s *soak) look() {
 		if time.Now().After(next) {
 			next = time.Now().Add(retainEvery)
 			older := retainOlder
-			if _, err := s.api.Retain(s.ctx, client.Retention{PurgeOlderThan: &older, DropOlderThan: &older}); s.refused("", "retention", err) {
+			err := s.patiently(func() error {
+				_, err := s.api.Retain(s.ctx, client.Retention{PurgeOlderThan: &older, DropOlderThan: &older})
+				return err
+			})
+			if s.refused("", "retention", err) {
 				return
 			}
 		}
-		var err error
-		switch n % 3 {
-		case 0:
-			_, err = s.api.Sessions(s.ctx, client.SessionFilter{AgentType: agentWorker}, client.Paging{Limit: 50})
-		case 1:
-			_, err = s.api.Search(s.ctx, "place", client.SearchFilter{}, client.Paging{Limit: 20})
-		default:
-			_, err = s.api.UsageBy(s.ctx, readmodel.ByAgent, client.UsageFilter{})
-		}
+		err := s.patiently(func() (err error) {
+			switch n % 3 {
+			case 0:
+				_, err = s.api.Sessions(s.ctx, client.SessionFilter{AgentType: agentWorker}, client.Paging{Limit: 50})
+			case 1:
+				_, err = s.api.Search(s.ctx, "place", client.SearchFilter{}, client.Paging{Limit: 20})
+			default:
+				_, err = s.api.UsageBy(s.ctx, readmodel.ByAgent, client.UsageFilter{})
+			}
+			return err
+		})
 		if e, ok := errors.AsType[*client.Error](err); ok && (e.Status == http.StatusNotFound || e.Status == http.StatusNotImplemented) {
 			continue // a daemon without read models
 		}

@@ -34,7 +34,11 @@ func (s *soak) produce(session string, r *rand.Rand) {
 			chunks = append(chunks, textOf(session, text))
 		}
 		began := time.Now()
-		done, err := s.api.AppendChunks(s.ctx, session, chunks, client.AppendOptions{IdempotencyKey: texts[0]})
+		var done client.Appended
+		err := s.patiently(func() (err error) {
+			done, err = s.api.AppendChunks(s.ctx, session, chunks, client.AppendOptions{IdempotencyKey: texts[0]})
+			return err
+		})
 		if s.refused(session, "append", err) {
 			return
 		}
@@ -46,7 +50,11 @@ func (s *soak) produce(session string, r *rand.Rand) {
 		l.create()
 		s.count(func(c *counts) { c.appends++ })
 	}
-	if _, err := s.api.End(s.ctx, session, nil, client.AppendOptions{IdempotencyKey: "end"}); s.refused(session, "end", err) {
+	err := s.patiently(func() error {
+		_, err := s.api.End(s.ctx, session, nil, client.AppendOptions{IdempotencyKey: "end"})
+		return err
+	})
+	if s.refused(session, "end", err) {
 		return
 	}
 	s.close(l, r)

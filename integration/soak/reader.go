@@ -62,6 +62,11 @@ func (r *reader) connect(ctx context.Context) {
 		req.Header.Set("Last-Event-ID", strconv.FormatUint(last, 10))
 	}
 	resp, err := r.s.http.Do(req)
+	if err == nil && resp.StatusCode == http.StatusServiceUnavailable { // it comes again
+		resp.Body.Close()
+		r.s.count(func(c *counts) { c.again++ })
+		return
+	}
 	if err == nil && resp.StatusCode != http.StatusOK {
 		err = fmt.Errorf("GET /sse behind %d: %s", r.Last(), resp.Status)
 	}

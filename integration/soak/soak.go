@@ -11,10 +11,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/client"
 	"github.com/helixd/helixd/integration/deployment"
 )
@@ -22,6 +24,9 @@ import (
 const (
 	// restWithin is how long the sessions that are under way may take to end.
 	restWithin = 4 * time.Minute
+	// slowWithin is how long the daemon may say that its log does not answer in
+	// time, as on a disk that others keep busy.
+	slowWithin = 2 * time.Minute
 	// idleSession is a session that nobody writes to.
 	idleSession = "idle"
 )
@@ -34,7 +39,7 @@ type soak struct {
 	node   *deployment.Node
 	tools  *tools
 	http   *http.Client
-	api    *client.Client // repeats nothing: each refusal counts
+	api    *client.Client // repeats nothing: each refusal counts, but see patiently
 	watch  *watch
 
 	ctx    context.Context // ends with the first violation
@@ -58,6 +63,7 @@ type counts struct {
 	interrupts, late           int // late: that were kept, and not met within 5 s
 	chats, reconnects, resyncs int
 	forks, erased, listed      int
+	again                      int // requests that the log had not answered in time
 }
 
 func run(ctx context.Context, o options) (err error) {
@@ -139,7 +145,10 @@ func (s *soak) launch() error {
 // begin looks at the daemon before the load: after a first run and a first append,
 // so that what is made once is there.
 func (s *soak) begin() error {
-	_, err := s.api.AppendChunks(s.ctx, idleSession, []eventlog.Chunk{textOf(idleSession, "idle ")}, client.AppendOptions{IdempotencyKey: "idle"})
+	err := s.patiently(func() error {
+		_, err := s.api.AppendChunks(s.ctx, idleSession, []eventlog.Chunk{textOf(idleSession, "idle ")}, client.AppendOptions{IdempotencyKey: "idle"})
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -241,6 +250,30 @@ func (s *soak) refused(session, what string, err error) bool {
 		s.violate(session, fmt.Errorf("%s: %w", what, err))
 	}
 	return err != nil
+}
+
+// patiently makes a request again that the log did not answer in time. It may
+// have been carried out, and be refused then with one of the codes.
+func (s *soak) patiently(request func() error, done ...httpapi.Code) error {
+	began, again := time.Now(), false
+	for {
+		err := request()
+		refusal, refused := errors.AsType[*client.Error](err)
+		switch {
+		case again && refused && slices.Contains(done, httpapi.Code(refusal.Code)):
+			return nil
+		case !refused || refusal.Code != string(httpapi.CodeUnavailable) || !s.mayBeSlow(began):
+			return err
+		}
+		again = true
+	}
+}
+
+// mayBeSlow waits until something may be asked again that was asked first at
+// began, and reports whether it may.
+func (s *soak) mayBeSlow(began time.Time) bool {
+	s.count(func(c *counts) { c.again++ })
+	return time.Since(began) < slowWithin && s.sleep(s.ctx, time.Second)
 }
 
 func (s *soak) count(f func(c *counts)) {

@@ -19,11 +19,16 @@ import (
 func (s *soak) work(session string, r *rand.Rand) {
 	l := &ledger{session: session}
 	defer s.follow(l, 1)()
-	started, err := s.api.Start(s.ctx, client.StartRequest{SessionID: session, AgentType: agentWorker, Messages: client.Text("Go.")})
+	err := s.patiently(func() error {
+		started, err := s.api.Start(s.ctx, client.StartRequest{SessionID: session, AgentType: agentWorker, Messages: client.Text("Go.")})
+		if err == nil {
+			l.runs = append(l.runs, started.RunID)
+		}
+		return err
+	}, httpapi.CodeAlreadyRunning, httpapi.CodeAlreadyCompleted)
 	if s.refused(session, "start", err) {
 		return
 	}
-	l.runs = append(l.runs, started.RunID)
 	l.create()
 	s.count(func(c *counts) { c.runs++ })
 	var interrupt time.Time
@@ -31,7 +36,8 @@ func (s *soak) work(session string, r *rand.Rand) {
 		interrupt = time.Now().Add(between(r, 2*time.Second, 20*piece))
 	}
 	for s.sleep(s.ctx, between(r, time.Second, 3*time.Second)) {
-		status, err := s.api.Status(s.ctx, session)
+		var status client.Status
+		err := s.patiently(func() (err error) { status, err = s.api.Status(s.ctx, session); return err })
 		if s.refused(session, "status", err) {
 			return
 		}
@@ -40,7 +46,7 @@ func (s *soak) work(session string, r *rand.Rand) {
 			if !interrupt.IsZero() && time.Now().After(interrupt) {
 				interrupt = time.Time{}
 				began := time.Now()
-				err := s.api.Interrupt(s.ctx, session, "for a while")
+				err := s.patiently(func() error { return s.api.Interrupt(s.ctx, session, "for a while") })
 				if refusal, ok := errors.AsType[*client.Error](err); ok && refusal.Code == string(httpapi.CodeInterruptDeadline) {
 					s.count(func(c *counts) { c.late++ }) // it is kept: that it is met is seen below
 				} else if s.refused(session, "interrupt", err) {
@@ -69,7 +75,8 @@ func (s *soak) work(session string, r *rand.Rand) {
 
 // answer answers what a run waits for, and has it go on.
 func (s *soak) answer(l *ledger) bool {
-	now, err := s.api.Session(s.ctx, l.session)
+	var now client.SessionSummary
+	err := s.patiently(func() (err error) { now, err = s.api.Session(s.ctx, l.session); return err })
 	if s.refused(l.session, "summary", err) {
 		return false
 	}
@@ -78,7 +85,8 @@ func (s *soak) answer(l *ledger) bool {
 		if call.Kind != eventlog.PendingApproval {
 			answer.Kind, answer.Approved, answer.Result = eventlog.SubmitClientResult, false, json.RawMessage(`"answered"`)
 		}
-		if _, err := s.api.SubmitToolResult(s.ctx, answer); s.refused(l.session, "submit", err) {
+		err := s.patiently(func() error { _, err := s.api.SubmitToolResult(s.ctx, answer); return err }, httpapi.CodeNotFound)
+		if s.refused(l.session, "submit", err) {
 			return false
 		}
 		l.accepted = append(l.accepted, call.ToolCallID)
@@ -88,10 +96,12 @@ func (s *soak) answer(l *ledger) bool {
 }
 
 func (s *soak) resume(l *ledger) bool {
-	started, err := s.api.Resume(s.ctx, client.ResumeRequest{SessionID: l.session})
-	if s.refused(l.session, "resume", err) {
-		return false
-	}
-	l.runs = append(l.runs, started.RunID)
-	return true
+	err := s.patiently(func() error {
+		started, err := s.api.Resume(s.ctx, client.ResumeRequest{SessionID: l.session})
+		if err == nil {
+			l.runs = append(l.runs, started.RunID)
+		}
+		return err
+	}, httpapi.CodeAlreadyRunning, httpapi.CodeAlreadyCompleted)
+	return !s.refused(l.session, "resume", err)
 }
