@@ -4,15 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"sync"
 )
 
 // A session's sealed segments are messages on helix.seg.<p>.<S> in stream
 // HELIX_SEG_<p>. They hold the session's records from the first one on, or
 // from where retention has left them, without a gap.
 
-// segmentPage is how many segments one request reads.
-const segmentPage = 64
+// segmentsAhead is how many segments are asked for at once: the server may load a
+// block for each.
+const segmentsAhead = 4
 
 // lastSegment returns the session's last segment and its place, or nil. It
 // asks the leader.
@@ -34,26 +37,23 @@ func (l *Log) lastSegment(ctx context.Context, session string) (*segment, uint64
 }
 
 // readSegments hands the sealed records behind from to take, while it wants
-// them, and asks for about as many as reach up to to. It hands out none if the first
-// one that there is does not follow from.
+// them, from no more segments than reach up to to. It hands out none if the
+// first one that there is does not follow from.
 func (l *Log) readSegments(ctx context.Context, session string, from, to uint64, take func(stored) bool) error {
-	p := Partition(session, l.opts.Partitions)
-	at, err := l.firstSegment(ctx, session, from)
-	if err != nil || at == 0 {
+	refs, end, err := l.segmentsBehind(ctx, session, from)
+	if err != nil {
 		return err
 	}
-	for {
-		enough := int(min((to-min(from, to))/segmentRecords+2, segmentPage))
-		messages, err := l.getBatch(ctx, segmentStream(p), segmentSubject(session, p), at, enough, pageBytes)
-		if err != nil || len(messages) == 0 {
+	if i := slices.IndexFunc(refs, func(r segmentRef) bool { return r.last >= to }); i >= 0 {
+		refs = refs[:i+1]
+	}
+	for some := range slices.Chunk(refs, segmentsAhead) {
+		segments, err := l.segmentsAt(ctx, session, some, end)
+		if err != nil {
 			return err
 		}
-		for _, m := range messages {
-			s, err := unpack(m.Data)
-			if err != nil {
-				return err
-			}
-			if s.last() <= from {
+		for _, s := range segments {
+			if s == nil { // retention has removed it
 				continue
 			}
 			if s.previous > from {
@@ -69,41 +69,65 @@ func (l *Log) readSegments(ctx context.Context, session string, from, to uint64,
 				from = r.Sequence
 			}
 		}
-		if at, err = sequenceOf(messages[len(messages)-1]); err != nil {
-			return err
-		}
-		at++
 	}
+	return nil
 }
 
-// firstSegment returns the place from which on the segments with records
-// behind from are, 0 if there are none.
-func (l *Log) firstSegment(ctx context.Context, session string, from uint64) (uint64, error) {
-	if from == 0 {
-		return 1, nil
-	}
+// segmentsBehind tells where the session's segments with records behind from
+// are, oldest first, and which is the last of all. Those that retention has
+// removed may be among them.
+func (l *Log) segmentsBehind(ctx context.Context, session string, from uint64) (refs []segmentRef, end *segment, err error) {
 	s, at, err := l.lastSegment(ctx, session)
-	for {
-		if err != nil || s == nil || s.last() <= from {
-			return 0, err
+	end = s
+	for err == nil && s != nil && s.last() > from {
+		refs = slices.Concat(s.directory, []segmentRef{{at: at, last: s.last()}}, refs)
+		earlier := s.earlier
+		if earlier.last <= from {
+			break
 		}
-		ref, found := s.find(from, at)
-		if ref.at > at || ref.at == at && !found {
-			return 0, fmt.Errorf("%w: a segment names itself or a later one", errDamaged)
+		if earlier.at >= at {
+			return nil, nil, fmt.Errorf("%w: a segment names itself or a later one", errDamaged)
 		}
-		if found {
-			return ref.at, nil
-		}
-		var m message
-		m, err = l.messageAt(ctx, segmentStream(Partition(session, l.opts.Partitions)), ref.at)
-		if errors.Is(err, errNoMessage) {
-			return 1, nil // retention has removed it
-		}
-		if err == nil {
-			at = ref.at
-			s, err = unpack(m.data)
-		}
+		at = earlier.at
+		s, err = l.segmentAt(ctx, session, at)
 	}
+	if err != nil {
+		return nil, nil, err
+	}
+	i := slices.IndexFunc(refs, func(r segmentRef) bool { return r.last > from })
+	return refs[max(i, 0):], end, nil
+}
+
+// segmentAt returns the session's segment at a place, nil if there is none.
+func (l *Log) segmentAt(ctx context.Context, session string, at uint64) (*segment, error) {
+	p := Partition(session, l.opts.Partitions)
+	m, err := l.getAt(ctx, segmentStream(p), at)
+	if errors.Is(err, errNoMessage) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if m.subject != segmentSubject(session, p) {
+		return nil, fmt.Errorf("%w: message %d is no segment of the session", errDamaged, at)
+	}
+	return unpack(m.data)
+}
+
+// segmentsAt is segmentAt of several, which it asks for together, but for the one
+// that is at hand.
+func (l *Log) segmentsAt(ctx context.Context, session string, refs []segmentRef, atHand *segment) ([]*segment, error) {
+	segments, errs := make([]*segment, len(refs)), make([]error, len(refs))
+	var wg sync.WaitGroup
+	for i, ref := range refs {
+		if ref.last == atHand.last() {
+			segments[i] = atHand
+			continue
+		}
+		wg.Go(func() { segments[i], errs[i] = l.segmentAt(ctx, session, ref.at) })
+	}
+	wg.Wait()
+	return segments, errors.Join(errs...)
 }
 
 // floor returns the sequence up to which retention has removed the session's

@@ -31,6 +31,22 @@
 // with "nothing". Purges leave alone what was sealed within the hour, so that
 // this can't be overtaken.
 //
+// # Far apart
+//
+// A server that is asked for a subject's next message behind a sequence walks
+// every block of the stream up to it, and loads each whose index of subjects it
+// has let go of, which it does after two minutes: 8 MiB, which in the segments'
+// stream is decompressed first. A batch also counts what is pending, and walks for that,
+// too. For a session that waited for days those are all the blocks that the others
+// have filled since, and whatever else comes over that connection waits.
+//
+// What is asked for by its sequence costs its own block. So what may lie far
+// apart is asked for so: each segment is named by the last one, and each record
+// of the log by the one behind it, from the head on. What is not yet sealed is
+// little, or a page of it is taken from behind and the rest by subject. Only from the
+// stream's first sequence on an index leads to a subject's next message: an
+// erasure asks there, after all that it knows of is overwritten.
+//
 // # Live
 //
 // After a message is stored the server republishes it on helix.live.<S> with

@@ -80,6 +80,9 @@ func TestAForeignHeaderStopsNoPurge(t *testing.T) {
 
 func TestASegmentThatNamesItselfIsDamaged(t *testing.T) {
 	l := openLog(t, nil)
+	sealer := l.sealerOf("s")
+	sealer.working.Lock() // so that no other segment is the first
+	defer sealer.working.Unlock()
 	last := appended(t, l, "s", 0, textEntries("x", 2*fewSequences))
 	s := &segment{index: 300, earlier: segmentRef{at: 1, last: 1 << 40}}
 	s.records = []stored{{Record: eventlog.Record{Sequence: last, Entry: textEntry(1)}, linked: true}}

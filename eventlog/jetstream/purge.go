@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sort"
 	"strconv"
 	"time"
 
@@ -134,11 +135,13 @@ func (l *Log) purgeable(ctx context.Context, session string, below uint64, seale
 	if err != nil {
 		return 0, err
 	}
-	next, err := l.firstFrom(ctx, stream, subject, held+1)
-	if err != nil || next == 0 {
-		return below, err
+	for next, err := range l.read(ctx, session, held, 0) {
+		if errors.Is(err, eventlog.ErrSessionNotFound) { // it is being erased
+			return begins, nil
+		}
+		return min(below, next.Sequence), err
 	}
-	return min(below, next), nil
+	return below, nil
 }
 
 // firstFrom returns the sequence of a subject's first message from seq on, 0
@@ -158,38 +161,25 @@ func (l *Log) SealedBefore(ctx context.Context, session string, t time.Time) (ui
 }
 
 // sealedBefore is SealedBefore of the segments with records behind from; where
-// there is none of that age, from itself.
+// there is none of that age, from itself. It takes the servers' clock for one
+// that does not go back, as the server does.
 func (l *Log) sealedBefore(ctx context.Context, session string, from uint64, t time.Time) (uint64, error) {
-	p := Partition(session, l.opts.Partitions)
-	held := from
-	at, err := l.firstSegment(ctx, session, from)
-	if err != nil || at == 0 {
-		return held, err
+	refs, _, err := l.segmentsBehind(ctx, session, from)
+	if err != nil {
+		return from, err
 	}
-	for {
-		messages, err := l.getBatch(ctx, segmentStream(p), segmentSubject(session, p), at, segmentPage, pageBytes)
-		if err != nil || len(messages) == 0 {
-			return held, err
+	stream := segmentStream(Partition(session, l.opts.Partitions))
+	young := sort.Search(len(refs), func(i int) bool {
+		m, gerr := l.getAt(ctx, stream, refs[i].at)
+		if gerr != nil && !errors.Is(gerr, errNoMessage) { // what retention has removed was old enough
+			err = gerr
 		}
-		for _, m := range messages {
-			stored, err := time.Parse(time.RFC3339Nano, first(m.Header, headerTimeStamp))
-			if err != nil {
-				return held, fmt.Errorf("%w: segment without a time: %w", errDamaged, err)
-			}
-			if stored.After(t) {
-				return held, nil
-			}
-			s, err := unpack(m.Data)
-			if err != nil {
-				return held, err
-			}
-			held = s.last()
-		}
-		if at, err = sequenceOf(messages[len(messages)-1]); err != nil {
-			return held, err
-		}
-		at++
+		return m.at.After(t)
+	})
+	if err != nil || young == 0 {
+		return from, err
 	}
+	return refs[young-1].last, nil
 }
 
 func sequenceOf(m *nats.Msg) (uint64, error) {

@@ -116,13 +116,29 @@ func (l *Log) readTo(ctx context.Context, session string, from, to uint64, yield
 		return !done
 	}
 	sealed := to-from > fewSequences // look at the segments next
+	var tail []stored                // the last ones, if they had to be looked for from behind
+	tailed := false
 	began := time.Now()
 	for idle := 0; at < to; {
 		before, fromLog := at, !sealed
 		if sealed {
 			err = l.readSegments(ctx, session, at, to, take)
 		} else {
-			err = l.readPage(ctx, session, at, to, false, take)
+			upTo := to
+			if err = nil; !tailed && to-at > farSequences {
+				tailed = true
+				tail, err = l.lastRecords(ctx, session, at, to)
+			}
+			if len(tail) > 0 {
+				upTo = tail[0].previous
+			}
+			switch {
+			case err != nil:
+			case upTo > at:
+				err = l.readPage(ctx, session, at, upTo, false, take)
+			default:
+				err = takeBehind(tail, at, take)
+			}
 			if errors.Is(err, errGap) {
 				if err = l.readSegments(ctx, session, at, to, take); err == nil && at == before {
 					err = l.readPage(ctx, session, at, to, true, take)
@@ -159,6 +175,16 @@ func (l *Log) readTo(ctx context.Context, session string, from, to uint64, yield
 				}
 			}
 			sealed = true
+		}
+	}
+	return nil
+}
+
+// takeBehind hands those behind from to take, while it wants them.
+func takeBehind(records []stored, from uint64, take func(stored) bool) error {
+	for _, r := range records {
+		if r.Sequence > from && !take(r) {
+			return errStopped
 		}
 	}
 	return nil

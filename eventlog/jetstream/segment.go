@@ -276,18 +276,3 @@ func (u *unpacker) bytes() []byte {
 	u.b = u.b[n:]
 	return b
 }
-
-// find returns the session's first segment whose last record is behind from,
-// if this one, which lies at the given place, names it or is it. Else it
-// returns the one to ask next.
-func (s *segment) find(from, at uint64) (ref segmentRef, found bool) {
-	if s.earlier.last > from {
-		return s.earlier, false
-	}
-	for _, d := range s.directory {
-		if d.last > from {
-			return d, true
-		}
-	}
-	return segmentRef{at: at, last: s.last()}, true
-}

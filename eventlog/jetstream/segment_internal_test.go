@@ -80,25 +80,3 @@ func FuzzUnpack(f *testing.F) {
 		require.NoError(t, err)
 	})
 }
-
-func TestTheDirectoryLeadsToEverySegment(t *testing.T) {
-	var all []*segment // at place i+1
-	var s *segment
-	for i := range 3*directorySize + 5 {
-		n := s.next(uint64(i))
-		n.records = []stored{{Record: eventlog.Record{Sequence: uint64(10 * (i + 1))}, previous: n.previous, linked: true}}
-		all, s = append(all, n), n
-	}
-	for from := uint64(0); from < s.last(); from++ {
-		at := uint64(len(all))
-		for {
-			ref, found := all[at-1].find(from, at)
-			at = ref.at
-			if found {
-				break
-			}
-		}
-		require.Greater(t, all[at-1].last(), from)
-		require.LessOrEqual(t, all[at-1].previous, from)
-	}
-}

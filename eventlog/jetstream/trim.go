@@ -57,34 +57,21 @@ func (l *Log) trimmable(ctx context.Context, session string, upTo uint64) (floor
 	if begins > 0 { // what is in the log stays
 		upTo = min(upTo, begins-1)
 	}
-	last, keep, err := l.lastSegment(ctx, session)
-	if err != nil || last == nil {
+	refs, _, err := l.segmentsBehind(ctx, session, 0)
+	if err != nil || len(refs) == 0 {
 		return floor, nil, err
 	}
-	for at := uint64(1); at < keep; {
-		messages, err := l.getBatch(ctx, segmentStream(p), segmentSubject(session, p), at, segmentPage, pageBytes)
-		if err != nil {
-			return floor, nil, err
-		}
-		if len(messages) == 0 {
+	// The oldest go first, and the server knows how many are left.
+	left, err := l.count(ctx, segmentStream(p), segmentSubject(session, p))
+	if err != nil {
+		return floor, nil, err
+	}
+	refs = refs[len(refs)-int(min(left, uint64(len(refs)))):]
+	for _, ref := range refs[:max(len(refs)-1, 0)] {
+		if ref.last > upTo {
 			break
 		}
-		for _, m := range messages {
-			seq, err := sequenceOf(m)
-			if err != nil {
-				return floor, nil, err
-			}
-			s, err := unpack(m.Data)
-			if err != nil {
-				return floor, nil, err
-			}
-			at = seq + 1
-			if seq >= keep || s.last() > upTo {
-				at = keep
-				break
-			}
-			gone, floor = append(gone, seq), s.last()
-		}
+		gone, floor = append(gone, ref.at), ref.last
 	}
 	return floor, gone, nil
 }
