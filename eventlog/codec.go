@@ -147,40 +147,82 @@ func marshalPlain(v any) ([]byte, error) {
 // are ignored and a type that it does not know becomes [*Unknown]. The error
 // tells that the bytes are not a chunk at all.
 func DecodeChunk(raw []byte) (Chunk, error) {
-	typ, err := discriminator(raw)
+	typ, row, err := rowOf(raw, chunkTypes)
 	if err != nil {
 		return nil, err
 	}
-	row, ok := chunkTypes[typ]
-	if !ok {
+	if row == nil {
 		u := &Unknown{Kind: typ, Raw: bytes.Clone(raw)}
 		_ = json.Unmarshal(raw, &u.Base) // as much of it as fits
 		return u, nil
 	}
 	c := row()
 	if err := json.Unmarshal(raw, c); err != nil {
-		return nil, fmt.Errorf("eventlog: decode %s: %w", typ, err)
+		return nil, undecoded(raw, typ, err)
 	}
 	return c, nil
 }
 
 // DecodeFact reads a stored fact, as tolerantly as [DecodeChunk].
 func DecodeFact(raw []byte) (Fact, error) {
-	typ, err := discriminator(raw)
+	typ, row, err := rowOf(raw, factTypes)
 	if err != nil {
 		return nil, err
 	}
-	row, ok := factTypes[typ]
-	if !ok {
+	if row == nil {
 		u := &UnknownFact{Kind: typ, Raw: bytes.Clone(raw)}
 		_ = json.Unmarshal(raw, &u.FactBase)
 		return u, nil
 	}
 	f := row()
 	if err := json.Unmarshal(raw, f); err != nil {
-		return nil, fmt.Errorf("eventlog: decode %s: %w", typ, err)
+		return nil, undecoded(raw, typ, err)
 	}
 	return f, nil
+}
+
+// rowOf returns a payload's type and its row, nil if the table has none.
+func rowOf[T any](raw []byte, types map[string]func() T) (typ string, row func() T, err error) {
+	if name, ok := leadingType(raw); ok {
+		if row := types[string(name)]; row != nil {
+			return string(name), row, nil
+		}
+	}
+	typ, err = discriminator(raw)
+	return typ, types[typ], err
+}
+
+// leadingType returns the type of a payload that begins with it, as encode writes
+// it. It is sure that no other member could be it: to look through the bytes takes
+// a fraction of parsing them once more.
+func leadingType(raw []byte) (name []byte, ok bool) {
+	rest, ok := bytes.CutPrefix(raw, []byte(`{"type":"`))
+	if !ok {
+		return nil, false
+	}
+	name, rest, ok = bytes.Cut(rest, []byte{'"'})
+	if !ok || bytes.Contains(raw, []byte(`\u`)) { // letters can be escaped
+		return nil, false
+	}
+	member := []byte(`type"`)
+	for {
+		_, rest, ok = bytes.Cut(rest, []byte{'"'})
+		if !ok {
+			return name, true
+		}
+		if len(rest) >= len(member) && bytes.EqualFold(rest[:len(member)], member) {
+			return nil, false
+		}
+	}
+}
+
+// undecoded says why a payload can't be read: states keep it, so it does not
+// depend on how its type was found.
+func undecoded(raw []byte, typ string, err error) error {
+	if _, derr := discriminator(raw); derr != nil {
+		return derr
+	}
+	return fmt.Errorf("eventlog: decode %s: %w", typ, err)
 }
 
 func discriminator(raw []byte) (string, error) {

@@ -78,3 +78,26 @@ func TestDecodeErrors(t *testing.T) {
 		require.True(t, err != nil || ferr != nil, in)
 	}
 }
+
+// TestOneTypeIsRead: of members that all name the type the last one does, however
+// it is written and wherever it stands.
+func TestOneTypeIsRead(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"type":"text_delta","delta":"a"}`:                                   "text_delta",
+		`{"type":"text_delta","delta":"\"type\":\"newer\""}`:                  "text_delta",
+		`{"type":"text_delta","delta":"a","more":{"type":"newer"}}`:           "text_delta",
+		`{"type":"text_delta","agentType":"type","delta":"\u00e4"}`:           "text_delta",
+		`{"type":"text_delta","delta":"a","type":"newer"}`:                    "newer",
+		`{"type":"text_delta","delta":"a","TYPE":"newer"}`:                    "newer",
+		`{"type":"text_delta","delta":"a","\u0074ype":"newer"}`:               "newer",
+		`{"delta":"a", "type":"text_delta"}`:                                  "text_delta",
+		`{"type":"newer","delta":"a","type":"text_delta"}`:                    "text_delta",
+		`{"type":"text\u005fdelta","delta":"a"}`:                              "text_delta",
+		`{"type":"text_delta\u0000","delta":"a"}`:                             "text_delta\x00",
+		`{"type":"text_delta","delta":"a","a":[{"b":1,"Type":2},"type","x"]}`: "text_delta",
+	} {
+		c, err := eventlog.DecodeChunk([]byte(in))
+		require.NoError(t, err, in)
+		require.Equal(t, want, c.Type(), in)
+	}
+}

@@ -16,6 +16,7 @@ func seeds(f *testing.F) {
 		f.Add(wire)
 	}
 	f.Add([]byte(` {"type" : "newer", "agentId" : 1}`))
+	f.Add([]byte(`{"type":"text_delta","delta":"a","Type":"newer"}`))
 }
 
 // What can be decoded can be encoded, unless the rules are stricter today.
@@ -23,9 +24,13 @@ func FuzzDecodeChunk(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, in []byte) {
 		c, err := eventlog.DecodeChunk(in)
+		spaced, serr := eventlog.DecodeChunk(append([]byte{' '}, in...)) // its type is found otherwise
 		if err != nil {
+			require.Error(t, serr)
 			return
 		}
+		require.NoError(t, serr)
+		require.Equal(t, c.Type(), spaced.Type())
 		wire, err := eventlog.EncodeChunk(c)
 		if u, ok := c.(*eventlog.Unknown); ok {
 			require.NoError(t, err)

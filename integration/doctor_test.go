@@ -343,6 +343,7 @@ func TestDoctorOnMissingPermissions(t *testing.T) {
 		{"$JS.API.STREAM.MSG.DELETE.HELIX_SEG_0", false},
 		{"$JS.API.STREAM.PURGE.HELIX_LOG_0", false},
 		{"$JS.API.DIRECT.GET.HELIX_LOG_0", false},
+		{"$JS.API.DIRECT.GET.HELIX_SNAP_0", false},
 		{"$JS.API.DIRECT.GET.HELIX_SNAP_0.>", false},
 		{"$JS.API.STREAM.MSG.GET.HELIX_RUNS", false},
 		{"$JS.API.STREAM.MSG.DELETE.HELIX_RUNS", false},

@@ -84,6 +84,12 @@ type unsaved struct {
 	seq            uint64
 	records, bytes int
 	saved          int // size of the saved fold
+	own            int // how much of that was not there before
+}
+
+// due reports whether another fold is worth its place.
+func (u unsaved) due(every int) bool {
+	return u.records > every && u.bytes >= u.own && u.bytes >= u.saved/saveShare
 }
 
 // nearest returns the last anchor at or before n.
@@ -212,12 +218,15 @@ type layer struct {
 	laid    []anchor
 }
 
-// see is told of each record, whose state is the tree's.
-func (l *layer) see(r eventlog.Record, state func() *projector.Tree) {
+// see is told of each record, whose state is the tree's, and reports whether it
+// has laid an anchor there.
+func (l *layer) see(r eventlog.Record, state func() *projector.Tree) bool {
 	l.content += contentOf(r)
-	if l.records++; l.records >= AnchorEvery<<l.sparser {
-		l.lay(state(), digest(r), false)
+	if l.records++; l.records < AnchorEvery<<l.sparser {
+		return false
 	}
+	l.lay(state(), digest(r), false)
+	return true
 }
 
 // lay keeps a state, which nobody may change then.

@@ -154,7 +154,7 @@ func TestFoldsAreStillSaved(t *testing.T) {
 		_, err := states.Head(t.Context(), "s")
 		require.NoError(t, err)
 	}
-	all, err := folds.Sequences(t.Context(), "s")
+	all, err := folds.Sequences(t.Context(), "s", snapshot.Packed)
 	require.NoError(t, err)
 	require.InDelta(t, 10, len(all), 2)
 	require.Greater(t, all[len(all)-1], head-700)
@@ -164,7 +164,7 @@ func TestFoldsAreStillSaved(t *testing.T) {
 			require.NoError(t, err)
 		}
 	}
-	again, err := folds.Sequences(t.Context(), "s")
+	again, err := folds.Sequences(t.Context(), "s", snapshot.Packed)
 	require.NoError(t, err)
 	require.Equal(t, all, again)
 }

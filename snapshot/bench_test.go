@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	natsjs "github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
@@ -17,9 +18,9 @@ import (
 	foldsjs "github.com/helixd/helixd/snapshot/jetstream"
 )
 
-// longLog returns a log on disk with a session s of so many records, and its
-// saved folds.
-func longLog(b *testing.B, records int) (eventlog.Log, snapshot.Folds) {
+// longLog returns a log on disk with a session s of so many records, its saved
+// folds, and what says how many MiB streams hold, before they are compressed.
+func longLog(b *testing.B, records int) (eventlog.Log, snapshot.Folds, func(streams ...string) float64) {
 	srv, err := embed.Start(b.Context(), embed.Options{DataDir: b.TempDir(), SyncInterval: time.Second})
 	require.NoError(b, err)
 	b.Cleanup(srv.Stop)
@@ -40,7 +41,16 @@ func longLog(b *testing.B, records int) (eventlog.Log, snapshot.Folds) {
 			require.NoError(b, err)
 		}
 	}
-	return log, folds
+	js, err := natsjs.New(nc)
+	require.NoError(b, err)
+	return log, folds, func(streams ...string) (size float64) {
+		for _, name := range streams {
+			s, err := js.Stream(b.Context(), name)
+			require.NoError(b, err)
+			size += float64(s.CachedInfo().State.Bytes) / (1 << 20)
+		}
+		return size
+	}
 }
 
 // BenchmarkStateAt measures the state at any sequence of a session of 100,000
@@ -48,7 +58,7 @@ func longLog(b *testing.B, records int) (eventlog.Log, snapshot.Folds) {
 // its timeline, and where somebody goes to and fro. One operation is one state.
 func BenchmarkStateAt(b *testing.B) {
 	const records = 100_000
-	log, folds := longLog(b, records)
+	log, folds, size := longLog(b, records)
 	open := func() *snapshot.Store { return snapshot.New(log, &snapshot.StoreOptions{Folds: folds}) }
 	anywhere := func(r *rand.Rand, _ uint64) uint64 { return 1 + r.Uint64N(records) }
 	for _, c := range []struct {
@@ -83,6 +93,10 @@ func BenchmarkStateAt(b *testing.B) {
 				}
 			}
 			report(b, took)
+			if c.fresh {
+				b.ReportMetric(size("HELIX_LOG_0", "HELIX_SEG_0"), "log-MiB")
+				b.ReportMetric(size("HELIX_SNAP_0"), "folds-MiB")
+			}
 		})
 	}
 }
@@ -99,7 +113,7 @@ func report(b *testing.B, took []time.Duration) {
 // for yet, and the news of ten records. One operation is one timeline.
 func BenchmarkTimeline(b *testing.B) {
 	for _, records := range []int{50_000, 100_000} {
-		log, folds := longLog(b, records)
+		log, folds, _ := longLog(b, records)
 		b.Run(fmt.Sprintf("records=%d/first", records), func(b *testing.B) {
 			var took []time.Duration
 			for range b.N {

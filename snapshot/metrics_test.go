@@ -29,7 +29,7 @@ func TestMetrics(t *testing.T) {
 		{Sequence: 100, Version: projector.Version, State: []byte(`{`)},
 		{Sequence: 90, Version: projector.Version, Digest: "of something else", State: []byte(`{"head":90}`)},
 	} {
-		require.NoError(t, folds.Save(t.Context(), "s", saved))
+		saveFold(t, folds, saved)
 		_, err := states.At(t.Context(), "s", saved.Sequence)
 		require.NoError(t, err)
 	}

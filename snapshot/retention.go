@@ -138,8 +138,8 @@ func (s *Store) drop(ctx context.Context, archive eventlog.Archive, session stri
 		}
 		last = r
 	}
-	s.save(ctx, session, t, last)
-	saved, err := s.opts.Folds.Nearest(ctx, session, n)
+	s.save(ctx, session, JSON, t, last)
+	saved, err := s.opts.Folds.Nearest(ctx, session, n, JSON)
 	if err != nil {
 		return err
 	}

@@ -90,7 +90,7 @@ func TestAStateOutlivesItsHistory(t *testing.T) {
 	e, err := store.Erase(t.Context(), "s")
 	require.NoError(t, err)
 	require.False(t, e.Pending)
-	saved, err := folds.Nearest(t.Context(), "s", head)
+	saved, err := folds.Nearest(t.Context(), "s", head, snapshot.JSON, snapshot.Packed)
 	require.NoError(t, err)
 	require.Nil(t, saved)
 }

@@ -133,7 +133,8 @@ func TestUselessFoldsAreIgnored(t *testing.T) {
 		"between two of them": {Sequence: 10, Version: projector.Version, State: []byte(`{}`)},
 	} {
 		folds := &foldsmem.Folds{}
-		require.NoError(t, folds.Save(t.Context(), "s", saved))
+		_, err := folds.Save(t.Context(), "s", saved)
+		require.NoError(t, err)
 		got, err := snapshot.New(log, &snapshot.StoreOptions{Folds: folds}).Head(t.Context(), "s")
 		require.NoError(t, err, name)
 		require.Equal(t, want, marshal(t, got), name)
@@ -148,6 +149,8 @@ type broken struct{}
 
 var errGone = errors.New("gone")
 
-func (broken) Nearest(context.Context, string, uint64) (*snapshot.Saved, error) { return nil, errGone }
-func (broken) Save(context.Context, string, snapshot.Saved) error               { return errGone }
-func (broken) Erase(context.Context, string) error                              { return errGone }
+func (broken) Nearest(context.Context, string, uint64, ...snapshot.Form) (*snapshot.Saved, error) {
+	return nil, errGone
+}
+func (broken) Save(context.Context, string, snapshot.Saved) (int, error) { return 0, errGone }
+func (broken) Erase(context.Context, string) error                       { return errGone }

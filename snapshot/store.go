@@ -2,7 +2,6 @@ package snapshot
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -15,13 +14,22 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// DefaultSaveEvery is after how many records a fold is saved.
-const DefaultSaveEvery = 2000
+const (
+	// DefaultSaveEvery is after how many records a fold is saved at the least.
+	DefaultSaveEvery = 500
+	// saveShare is how many times the payloads behind a saved fold the next one
+	// may have: each one is written whole, though mostly not stored again, and
+	// that shall not take much longer than to fold those records.
+	saveShare = 32
+	// foldTries is how many saved folds are looked at, from the nearest one back,
+	// for one that can be used.
+	foldTries = 3
+)
 
 // StoreOptions configure a store; zero values mean the defaults.
 type StoreOptions struct {
 	Folds     Folds        // nil: every state is folded from the first record
-	SaveEvery int          // records between two saved folds; 0: DefaultSaveEvery
+	SaveEvery int          // records between two saved folds, at least; 0: DefaultSaveEvery
 	Logger    *slog.Logger // of what goes wrong with saved folds; nil: silent
 	Metrics   *Metrics     // nil: nothing is measured
 }
@@ -77,7 +85,6 @@ func (s *Store) At(ctx context.Context, session string, n uint64) (*projector.Tr
 type start struct {
 	state  *projector.Tree // nobody else has it
 	digest string          // of the record at its head
-	size   int             // of the saved fold
 	tip    unsaved
 	memory bool // it comes from there
 
@@ -115,7 +122,7 @@ func (s *Store) foldFrom(ctx context.Context, session string, to uint64) (*proje
 		s.forgetMemory(session)
 	}
 	if s.opts.Folds != nil {
-		t, err := s.continued(ctx, session, to, false)
+		t, err := s.continued(ctx, session, to, Packed, JSON)
 		if t != nil || err != nil {
 			return t, err
 		}
@@ -124,7 +131,7 @@ func (s *Store) foldFrom(ctx context.Context, session string, to uint64) (*proje
 	if _, trimmed := errors.AsType[*eventlog.TrimmedError](err); trimmed && s.opts.Folds != nil {
 		// What came before is gone: only a saved fold can tell, of whatever
 		// version.
-		if again, aerr := s.continued(ctx, session, to, true); again != nil && aerr == nil {
+		if again, aerr := s.continued(ctx, session, to, JSON); again != nil && aerr == nil {
 			return again, nil
 		}
 	}
@@ -141,35 +148,50 @@ func (s *Store) savedBehind(ctx context.Context, session string, anchor, to uint
 	if !ok {
 		return s.opts.Folds != nil
 	}
-	all, err := folds.Sequences(ctx, session)
+	all, err := folds.Sequences(ctx, session, Packed, JSON)
 	return err == nil && slices.ContainsFunc(all, func(n uint64) bool { return n > anchor && (to == 0 || n <= to) })
 }
 
-// continued returns nil, nil if there is no saved fold that can be used.
-// Another version's is used only if that is allowed.
-func (s *Store) continued(ctx context.Context, session string, to uint64, anyVersion bool) (*projector.Tree, error) {
+// continued returns nil, nil if there is no saved fold that can be used. Another
+// version's are used only if no form but JSON may be.
+func (s *Store) continued(ctx context.Context, session string, to uint64, forms ...Form) (*projector.Tree, error) {
 	limit := to
 	if limit == 0 {
 		limit = ^uint64(0)
 	}
-	saved, err := s.opts.Folds.Nearest(ctx, session, limit)
+	for range foldTries {
+		saved, err := s.opts.Folds.Nearest(ctx, session, limit, forms...)
+		if err != nil {
+			s.opts.Metrics.fail("read")
+			s.opts.Logger.WarnContext(ctx, "saved fold not read", eventlog.LogSession, session, "error", err)
+			return nil, nil
+		}
+		if saved == nil {
+			return nil, nil
+		}
+		if saved.Version == projector.Version || len(forms) == 1 {
+			if t, err := s.continuedFrom(ctx, session, saved, to); t != nil || err != nil {
+				return t, err
+			}
+		}
+		if limit = saved.Sequence - 1; limit == 0 {
+			break
+		}
+	}
+	return nil, nil
+}
+
+// continuedFrom returns nil, nil if the saved fold can't be used.
+func (s *Store) continuedFrom(ctx context.Context, session string, saved *Saved, to uint64) (*projector.Tree, error) {
+	t, err := saved.tree()
 	if err != nil {
-		s.opts.Metrics.fail("read")
-		s.opts.Logger.WarnContext(ctx, "saved fold not read", eventlog.LogSession, session, "error", err)
-		return nil, nil
-	}
-	if saved == nil || saved.Version != projector.Version && !anyVersion {
-		return nil, nil
-	}
-	t := new(projector.Tree)
-	if err := json.Unmarshal(saved.State, t); err != nil || t.Head != saved.Sequence {
 		s.opts.Metrics.fail("damaged")
 		s.opts.Logger.WarnContext(ctx, "saved fold is damaged", eventlog.LogSession, session, "sequence", saved.Sequence)
 		return nil, nil
 	}
 	t, err = s.run(ctx, session, start{
-		state: t, digest: saved.Digest, size: len(saved.State), line: new(line), content: len(saved.State),
-		old: saved.Version != projector.Version,
+		state: t, digest: saved.Digest, line: new(line), content: len(saved.State), old: saved.Version != projector.Version,
+		tip: unsaved{seq: saved.Sequence, own: saved.Own, saved: len(saved.State)},
 	}, to)
 	if errors.Is(err, errStale) {
 		s.opts.Metrics.fail("stale")
@@ -190,8 +212,7 @@ func (s *Store) run(ctx context.Context, session string, from start, to uint64) 
 	}
 	var last eventlog.Record
 	lay := layer{line: from.line, content: from.content}
-	records, size := 0, 0
-	tip := from.tip
+	records, tip, known := 0, from.tip, from.tip.seq
 	for r, err := range s.log.Read(ctx, session, after, to) {
 		if _, ahead := errors.AsType[*eventlog.CursorAheadError](err); ahead && first > 0 {
 			return nil, s.aheadOrStale(ctx, session, to, err)
@@ -203,7 +224,7 @@ func (s *Store) run(ctx context.Context, session string, from start, to uint64) 
 			return nil, errStale
 		}
 		last = r
-		records, size = records+1, size+len(r.Payload)
+		records++
 		if r.Sequence <= first {
 			if lay.laid == nil && !from.memory && !from.old {
 				lay.lay(t.Clone(), from.digest, true) // it took some time to read
@@ -211,29 +232,23 @@ func (s *Store) run(ctx context.Context, session string, from start, to uint64) 
 			continue
 		}
 		projector.Apply(t, r)
-		lay.see(r, t.Clone)
-		if r.Sequence > tip.seq {
-			tip.records, tip.bytes = tip.records+1, tip.bytes+len(r.Payload)
+		laid := lay.see(r, t.Clone)
+		if r.Sequence <= known {
+			continue
+		}
+		tip.records, tip.bytes = tip.records+1, tip.bytes+len(r.Payload)
+		if laid { // far behind, others shall find one near
+			tip = s.saveIfDue(ctx, session, tip, t, r)
 		}
 	}
 	s.opts.Metrics.folded(began, records)
 	if first > 0 {
 		s.opts.Metrics.load()
 	}
-	// A fold is worth its place when what it saves reading is larger. Of one
-	// that was in memory it counts what is new to all that was folded.
-	if from.memory {
-		records, size = tip.records, tip.bytes
-		if t.Head <= tip.seq {
-			records = 0
-		}
-	} else {
-		tip = unsaved{records: records, bytes: size, saved: from.size}
+	if t.Head > known {
+		tip = s.saveIfDue(ctx, session, tip, t, last)
 	}
-	if s.opts.Folds != nil && records > s.opts.SaveEvery && size >= tip.saved && s.log.Info().Refuses == "" {
-		tip = unsaved{saved: s.save(ctx, session, t, last)}
-	}
-	tip.seq = max(tip.seq, t.Head)
+	tip.seq = max(known, t.Head)
 	if !from.old && (first > 0 || records >= AnchorEvery) && (t.Head > first || !from.memory) {
 		lay.lay(t.Clone(), digest(last), true)
 		s.keep(ctx, session, erasures, lay.laid, tip)
@@ -251,13 +266,22 @@ func (s *Store) aheadOrStale(ctx context.Context, session string, to uint64, err
 	return errStale
 }
 
-// save saves a fold and returns its size.
-func (s *Store) save(ctx context.Context, session string, t *projector.Tree, last eventlog.Record) int {
-	state, err := json.Marshal(t)
+// saveIfDue saves a state at its last record if that is worth its place: what it
+// saves reading is larger than what it takes.
+func (s *Store) saveIfDue(ctx context.Context, session string, tip unsaved, t *projector.Tree, last eventlog.Record) unsaved {
+	if s.opts.Folds == nil || !tip.due(s.opts.SaveEvery) || s.log.Info().Refuses != "" {
+		return tip
+	}
+	own, size := s.save(ctx, session, Packed, t, last)
+	return unsaved{own: own, saved: size}
+}
+
+// save saves a fold and returns how many bytes that took, and how many it has.
+func (s *Store) save(ctx context.Context, session string, form Form, t *projector.Tree, last eventlog.Record) (own, size int) {
+	saved, err := savedAs(form, t)
 	if err == nil {
-		err = s.opts.Folds.Save(ctx, session, Saved{
-			Sequence: last.Sequence, Version: projector.Version, Digest: digest(last), State: state,
-		})
+		saved.Digest = digest(last)
+		own, err = s.opts.Folds.Save(ctx, session, saved)
 	}
 	if err == nil {
 		s.opts.Metrics.save()
@@ -271,7 +295,7 @@ func (s *Store) save(ctx context.Context, session string, t *projector.Tree, las
 	if _, err := s.log.Head(ctx, session); errors.Is(err, eventlog.ErrSessionNotFound) {
 		s.forget(ctx, session) // it was erased meanwhile
 	}
-	return len(state)
+	return own, len(saved.State)
 }
 
 // forgetTimeout bounds the erasure of a fold that was saved too late.
@@ -313,21 +337,21 @@ func (s *Store) Erase(ctx context.Context, session string) (eventlog.Erasure, er
 	return e, err
 }
 
-// Saved yields the session's saved folds, by rising sequences. It yields none if
-// the store's folds are no [Lister].
+// Saved yields those of the session's saved folds that are in JSON, by rising
+// sequences. It yields none if the store's folds are no [Lister].
 func (s *Store) Saved(ctx context.Context, session string) iter.Seq2[Saved, error] {
 	return func(yield func(Saved, error) bool) {
 		folds, ok := s.opts.Folds.(Lister)
 		if !ok {
 			return
 		}
-		all, err := folds.Sequences(ctx, session)
+		all, err := folds.Sequences(ctx, session, JSON)
 		if err != nil {
 			yield(Saved{}, err)
 			return
 		}
 		for _, n := range all {
-			saved, err := folds.Nearest(ctx, session, n)
+			saved, err := folds.Nearest(ctx, session, n, JSON)
 			if err == nil && (saved == nil || saved.Sequence != n) {
 				continue // removed meanwhile
 			}

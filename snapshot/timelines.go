@@ -90,7 +90,7 @@ func (s *Store) oldest(ctx context.Context, session string, floor uint64) (*proj
 	if !ok {
 		return nil, nil
 	}
-	all, err := folds.Sequences(ctx, session)
+	all, err := folds.Sequences(ctx, session, Packed, JSON)
 	if err != nil {
 		return nil, err
 	}

@@ -15,8 +15,9 @@ import (
 // Lister is a Folds that tells what it has.
 type Lister interface {
 	Folds
-	// Sequences returns the sequences of the session's saved folds, rising.
-	Sequences(ctx context.Context, session string) ([]uint64, error)
+	// Sequences returns the sequences of the session's saved folds that have one
+	// of the forms, rising, each once.
+	Sequences(ctx context.Context, session string, forms ...Form) ([]uint64, error)
 }
 
 // Verify folds a session anew and tells found which of its saved folds are not
@@ -28,7 +29,7 @@ func (s *Store) Verify(ctx context.Context, session string, found func(eventlog.
 	if !ok {
 		return nil
 	}
-	saved, err := folds.Sequences(ctx, session)
+	saved, err := folds.Sequences(ctx, session, JSON, Packed)
 	if err != nil || len(saved) == 0 {
 		return err
 	}
@@ -91,25 +92,35 @@ func (v *verification) read(log eventlog.Log, from uint64) error {
 	return nil
 }
 
-// check compares the fold saved at r with the fold up to r.
+// check compares the folds saved at r with the fold up to r.
 func (v *verification) check(n uint64, r eventlog.Record) error {
-	saved, err := v.folds.Nearest(v.ctx, v.session, n)
-	if v.ctx.Err() != nil {
-		return context.Cause(v.ctx)
+	for _, form := range []Form{JSON, Packed} {
+		saved, err := v.folds.Nearest(v.ctx, v.session, n, form)
+		if v.ctx.Err() != nil {
+			return context.Cause(v.ctx)
+		}
+		if err != nil {
+			v.tell(eventlog.FoundFoldDamaged, n, "the saved fold can't be read: %v", err)
+			continue
+		}
+		if saved == nil || saved.Sequence != n {
+			continue // there is none, or it was removed meanwhile
+		}
+		if err := v.compare(saved, r); err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		v.tell(eventlog.FoundFoldDamaged, n, "the saved fold can't be read: %v", err)
-		return nil
-	}
-	if saved == nil || saved.Sequence != n {
-		return nil // removed meanwhile
-	}
+	return nil
+}
+
+func (v *verification) compare(saved *Saved, r eventlog.Record) error {
+	n := saved.Sequence
 	if saved.Version != projector.Version {
 		v.tell(eventlog.FoundFoldUnverified, n, "the saved fold is of version %d, this is version %d", saved.Version, projector.Version)
 		return nil
 	}
-	t := new(projector.Tree)
-	if err := json.Unmarshal(saved.State, t); err != nil || t.Head != n {
+	t, err := saved.tree()
+	if err != nil {
 		v.tell(eventlog.FoundFoldDamaged, n, "the saved fold is no state at its sequence")
 		return nil
 	}
@@ -122,14 +133,32 @@ func (v *verification) check(n uint64, r eventlog.Record) error {
 		v.tell(eventlog.FoundFoldUnverified, n, "retention has removed what the saved fold is of; the later ones are compared with what follows from it")
 		return nil
 	}
-	fresh, err := json.Marshal(v.tree)
+	same, err := sameState(v.tree, t, saved)
 	if err != nil {
 		return fmt.Errorf("snapshot: verify: %w", err)
 	}
-	if !sameJSON(fresh, saved.State) {
+	if !same {
 		v.tell(eventlog.FoundFoldDiffers, n, "the saved fold is not the fold of the records up to there")
 	}
 	return nil
+}
+
+// sameState compares a state with a saved one, which is read. Equal ones can be
+// packed differently, as nothing can be nil or empty.
+func sameState(fresh, read *projector.Tree, saved *Saved) (bool, error) {
+	again, err := savedAs(saved.Form, fresh)
+	if err != nil || bytes.Equal(again.State, saved.State) {
+		return err == nil, err
+	}
+	if saved.Form == JSON {
+		return sameJSON(again.State, saved.State), nil
+	}
+	a, err := json.Marshal(fresh)
+	if err != nil {
+		return false, err
+	}
+	b, err := json.Marshal(read)
+	return err == nil && sameJSON(a, b), err
 }
 
 // end looks at the folds that are ahead of the log.

@@ -20,6 +20,7 @@ import (
 	"github.com/helixd/helixd/snapshot"
 	foldsjs "github.com/helixd/helixd/snapshot/jetstream"
 	foldsmem "github.com/helixd/helixd/snapshot/memory"
+	"github.com/helixd/helixd/snapshot/pack"
 )
 
 // place is a finding without its words.
@@ -55,7 +56,7 @@ func TestSavedFoldsOfRunsAreRight(t *testing.T) {
 		_, err = states.Head(t.Context(), "s")
 		require.NoError(t, err)
 	}
-	saved, err := folds.Sequences(t.Context(), "s")
+	saved, err := folds.Sequences(t.Context(), "s", snapshot.Packed)
 	require.NoError(t, err)
 	require.NotEmpty(t, saved)
 	require.Empty(t, verified(t, log, folds))
@@ -65,48 +66,74 @@ func TestSavedFoldsOfRunsAreRight(t *testing.T) {
 func TestVerifyFindsWrongFolds(t *testing.T) {
 	log := memory.New()
 	records := fill(t, log, 30)
-	right := func(n int) snapshot.Saved {
+	right := func(n int, form snapshot.Form) snapshot.Saved {
 		folds := &foldsmem.Folds{}
 		_, err := snapshot.New(upToLog(t, records, n), &snapshot.StoreOptions{Folds: folds, SaveEvery: 1}).Head(t.Context(), "s")
 		require.NoError(t, err)
-		s, err := folds.Nearest(t.Context(), "s", uint64(n))
+		s, err := folds.Nearest(t.Context(), "s", uint64(n), snapshot.Packed)
 		require.NoError(t, err)
 		require.NotNil(t, s)
+		if form == snapshot.JSON {
+			s.Form, s.State, s.Cuts = form, []byte(marshal(t, projector.Fold(records[:n]...))), nil
+		}
 		return *s
 	}
-	for name, tc := range map[string]struct {
-		change func(*snapshot.Saved)
-		want   []place
-	}{
-		"none": {func(*snapshot.Saved) {}, nil},
-		"in other words": {func(s *snapshot.Saved) {
-			var state map[string]json.RawMessage
-			require.NoError(t, json.Unmarshal(s.State, &state))
-			s.State = []byte(strings.ReplaceAll(marshal(t, state), `,"`, `, "`))
-		}, nil},
-		"another state": {func(s *snapshot.Saved) {
-			s.State = []byte(strings.Replace(string(s.State), "value 15", "value 16", 1))
-		}, []place{{eventlog.FoundFoldDiffers, 20}}},
-		"of another record":   {func(s *snapshot.Saved) { s.Digest = "of something else" }, []place{{eventlog.FoundFoldDiffers, 20}}},
-		"no JSON":             {func(s *snapshot.Saved) { s.State = s.State[1:] }, []place{{eventlog.FoundFoldDamaged, 20}}},
-		"of another sequence": {func(s *snapshot.Saved) { *s = right(19); s.Sequence = 20 }, []place{{eventlog.FoundFoldDamaged, 20}}},
-		"another version":     {func(s *snapshot.Saved) { s.Version = projector.Version + 1 }, []place{{eventlog.FoundFoldUnverified, 20}}},
-		"beyond the log":      {func(s *snapshot.Saved) { s.Sequence = 40 }, []place{{eventlog.FoundEndLost, 31}}},
-	} {
-		folds := &foldsmem.Folds{}
-		s := right(20)
-		tc.change(&s)
-		for _, s := range []snapshot.Saved{right(10), s, right(30)} {
-			require.NoError(t, folds.Save(t.Context(), "s", s))
+	for _, form := range []snapshot.Form{snapshot.JSON, snapshot.Packed} {
+		for name, tc := range map[string]struct {
+			change func(*snapshot.Saved)
+			want   []place
+		}{
+			"none": {func(*snapshot.Saved) {}, nil},
+			"in other words": {func(s *snapshot.Saved) {
+				if form == snapshot.Packed {
+					tree := projector.Fold(records[:20]...)
+					tree.Asides = []projector.Aside{}
+					s.State, _ = pack.Encode(tree)
+					return
+				}
+				var state map[string]json.RawMessage
+				require.NoError(t, json.Unmarshal(s.State, &state))
+				s.State = []byte(strings.ReplaceAll(marshal(t, state), `,"`, `, "`))
+			}, nil},
+			"another state": {func(s *snapshot.Saved) {
+				tree := projector.Fold(records[:20]...)
+				tree.CustomState = []byte(strings.Replace(string(tree.CustomState), "value 15", "value 16", 1))
+				if s.State = []byte(marshal(t, tree)); form == snapshot.Packed {
+					s.State, _ = pack.Encode(tree)
+				}
+			}, []place{{eventlog.FoundFoldDiffers, 20}}},
+			"of another record":   {func(s *snapshot.Saved) { s.Digest = "of something else" }, []place{{eventlog.FoundFoldDiffers, 20}}},
+			"cut":                 {func(s *snapshot.Saved) { s.State = s.State[1:] }, []place{{eventlog.FoundFoldDamaged, 20}}},
+			"of another sequence": {func(s *snapshot.Saved) { *s = right(19, form); s.Sequence = 20 }, []place{{eventlog.FoundFoldDamaged, 20}}},
+			"another version":     {func(s *snapshot.Saved) { s.Version = projector.Version + 1 }, []place{{eventlog.FoundFoldUnverified, 20}}},
+			"beyond the log":      {func(s *snapshot.Saved) { s.Sequence = 40 }, []place{{eventlog.FoundEndLost, 31}}},
+		} {
+			folds := &foldsmem.Folds{}
+			s := right(20, form)
+			tc.change(&s)
+			for _, s := range []snapshot.Saved{right(10, form), s, right(30, form)} {
+				saveFold(t, folds, s)
+			}
+			require.Equal(t, tc.want, verified(t, log, folds), "%s %q", name, form)
 		}
-		require.Equal(t, tc.want, verified(t, log, folds), name)
 	}
 
 	folds := &foldsmem.Folds{}
-	require.NoError(t, folds.Save(t.Context(), "s", right(10)))
+	saveFold(t, folds, right(10, snapshot.Packed))
 	require.Equal(t, []place{{eventlog.FoundEndLost, 10}}, verified(t, memory.New(), folds), "the session is gone")
 	require.Equal(t, []place{{eventlog.FoundFoldUnverified, 10}}, verified(t, unreadable{log}, folds), "the log is what is damaged")
-	require.Equal(t, []place{{eventlog.FoundFoldDamaged, 10}}, verified(t, log, unreadableFolds{folds}))
+	require.Contains(t, verified(t, log, unreadableFolds{folds}), place{eventlog.FoundFoldDamaged, 10})
+
+	wrong := right(10, snapshot.JSON)
+	wrong.Digest = "of something else"
+	saveFold(t, folds, wrong)
+	require.Equal(t, []place{{eventlog.FoundFoldDiffers, 10}}, verified(t, log, folds), "one of two at the same sequence")
+}
+
+func saveFold(t *testing.T, folds snapshot.Folds, s snapshot.Saved) {
+	t.Helper()
+	_, err := folds.Save(t.Context(), "s", s)
+	require.NoError(t, err)
 }
 
 // upToLog is a log of the first n records.
@@ -129,7 +156,7 @@ func (unreadable) Read(context.Context, string, uint64, uint64) iter.Seq2[eventl
 
 type unreadableFolds struct{ *foldsmem.Folds }
 
-func (unreadableFolds) Nearest(context.Context, string, uint64) (*snapshot.Saved, error) {
+func (unreadableFolds) Nearest(context.Context, string, uint64, ...snapshot.Form) (*snapshot.Saved, error) {
 	return nil, errGone
 }
 
@@ -160,7 +187,7 @@ func TestFoldsOfATrimmedSession(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, log.Seal(t.Context(), "s"))
 	}
-	sequences, err := folds.Sequences(t.Context(), "s")
+	sequences, err := folds.Sequences(t.Context(), "s", snapshot.Packed)
 	require.NoError(t, err)
 	at := func(n int) uint64 { return records[n-1].Sequence }
 	require.Equal(t, []uint64{at(20), at(40), at(60), at(80)}, sequences)
@@ -177,9 +204,10 @@ func TestFoldsOfATrimmedSession(t *testing.T) {
 		{eventlog.FoundFoldUnverified, at(20)}, {eventlog.FoundFoldUnverified, at(40)}, {eventlog.FoundFoldUnverified, at(60)},
 	}, verified(t, log, folds))
 
-	last, err := folds.Nearest(t.Context(), "s", at(80))
+	last, err := folds.Nearest(t.Context(), "s", at(80), snapshot.Packed)
 	require.NoError(t, err)
-	last.State = []byte(strings.Replace(string(last.State), fmt.Sprint("value ", 19), "value 20", 1))
-	require.NoError(t, folds.Save(t.Context(), "s", *last))
+	last.Form = snapshot.JSON
+	last.State = []byte(strings.Replace(marshal(t, projector.Fold(records...)), fmt.Sprint("value ", 19), "value 20", 1))
+	saveFold(t, folds, *last)
 	require.Contains(t, verified(t, log, folds), place{eventlog.FoundFoldDiffers, at(80)})
 }

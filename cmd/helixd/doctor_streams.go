@@ -17,7 +17,7 @@ func neighbours(partitions int) (all []jetstream.Neighbour) {
 	for p := range partitions {
 		all = append(all, jetstream.Neighbour{
 			Name: fmt.Sprintf("HELIX_SNAP_%d", p), Subjects: []string{fmt.Sprintf("helix.snap.%d.>", p)},
-			API: []string{"STREAM.UPDATE", "STREAM.MSG.DELETE", "DIRECT.GET.>"},
+			API: []string{"STREAM.UPDATE", "STREAM.MSG.DELETE", "DIRECT.GET", "DIRECT.GET.>"},
 		})
 	}
 	return append(all, jetstream.Neighbour{

@@ -21,7 +21,7 @@ const (
 	readPause = 20 * time.Millisecond
 	// fewSequences is within how many a read need not look for segments: the
 	// log itself has so few records quicker, in one page.
-	fewSequences = 300
+	fewSequences = 100
 )
 
 // Head implements eventlog.Log: it asks the streams' leaders.

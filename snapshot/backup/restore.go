@@ -50,7 +50,7 @@ func (r *restoring) fold(session string, s snapshot.Saved) error {
 	if err := json.Unmarshal(s.State, t); err == nil && t.Head == s.Sequence {
 		r.tree = t
 	}
-	if err := r.to.Folds.Save(r.ctx, session, s); err != nil {
+	if _, err := r.to.Folds.Save(r.ctx, session, s); err != nil {
 		return fmt.Errorf("session %q: %w", session, err)
 	}
 	return nil

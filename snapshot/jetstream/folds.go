@@ -2,9 +2,12 @@
 //
 // The fold of session S at sequence n is a message on
 // helix.snap.<p>.<S>.<n> in stream HELIX_SNAP_<p>, with p and the encoding of
-// S as in the log. What is too large for it lies in parts on
-// helix.snap.<p>.<S>.<n>.<i>, which are stored before. The stream is a cache:
-// deleting it costs time only.
+// S as in the log; one that is not in JSON on helix.snap.<p>.<S>.<n>-<form>. What is
+// too large for it lies in parts on helix.snap.<p>.<S>.<n>.<i>, which are stored
+// before. So are the pages of those that are not in JSON, on
+// helix.snap.<p>.<S>.page.<hash>: what successive folds have in common is stored
+// once. The stream is a cache: deleting it costs time only, but for sessions whose
+// beginning retention has removed.
 package jetstream
 
 import (
@@ -40,6 +43,7 @@ const (
 
 // Folds implements snapshot.Folds.
 type Folds struct {
+	nc      *nats.Conn
 	js      natsjs.JetStream
 	streams []natsjs.Stream // by partition
 }
@@ -51,7 +55,7 @@ func Open(ctx context.Context, nc *nats.Conn, partitions, replicas int) (*Folds,
 	if err != nil {
 		return nil, fmt.Errorf("saved folds: %w", err)
 	}
-	f := &Folds{js: js}
+	f := &Folds{nc: nc, js: js}
 	for p := range max(partitions, 1) {
 		config := natsjs.StreamConfig{
 			Name: streamName(p), Description: "helixd: saved folds, a cache",
@@ -78,41 +82,98 @@ func (f *Folds) place(session string) (stream natsjs.Stream, prefix string) {
 	return f.streams[p], fmt.Sprintf("%s%d.%s.", subjects, p, logjs.Token(session))
 }
 
-// Nearest implements snapshot.Folds.
-func (f *Folds) Nearest(ctx context.Context, session string, n uint64) (*snapshot.Saved, error) {
-	stream, prefix := f.place(session)
-	try, cancel := context.WithTimeout(ctx, tryTimeout)
-	info, err := stream.Info(try, natsjs.WithSubjectFilter(prefix+"*"))
-	cancel()
+// mark is where a fold is saved.
+type mark struct {
+	seq  uint64
+	form snapshot.Form
+}
+
+// token is the end of the fold's subject.
+func (m mark) token() string {
+	n := strconv.FormatUint(m.seq, 10)
+	if m.form == snapshot.JSON {
+		return n
+	}
+	return n + "-" + string(m.form)
+}
+
+func markOf(token string) (m mark, ok bool) {
+	n, form, _ := strings.Cut(token, "-")
+	seq, err := strconv.ParseUint(n, 10, 64)
+	return mark{seq, snapshot.Form(form)}, err == nil && seq > 0
+}
+
+// marks returns where the session has saved folds of some forms.
+func marks(ctx context.Context, stream natsjs.Stream, prefix string, forms ...snapshot.Form) (all []mark, err error) {
+	info, err := stream.Info(ctx, natsjs.WithSubjectFilter(prefix+"*"))
 	if err != nil {
 		return nil, fmt.Errorf("saved folds: %w", err)
 	}
-	best := uint64(0)
 	for subject := range info.State.Subjects {
-		seq, err := strconv.ParseUint(strings.TrimPrefix(subject, prefix), 10, 64)
-		if err == nil && seq <= n {
-			best = max(best, seq)
+		if m, ok := markOf(strings.TrimPrefix(subject, prefix)); ok && slices.Contains(forms, m.form) {
+			all = append(all, m)
 		}
 	}
-	if best == 0 {
+	return all, nil
+}
+
+// nearest returns the last fold at or before n, of those at the same sequence the
+// one of the first form. Without one its sequence is 0.
+func nearest(all []mark, n uint64, forms ...snapshot.Form) (best mark) {
+	for _, form := range forms {
+		for _, m := range all {
+			if m.form == form && m.seq <= n && m.seq > best.seq {
+				best = m
+			}
+		}
+	}
+	return best
+}
+
+// Nearest implements snapshot.Folds.
+func (f *Folds) Nearest(ctx context.Context, session string, n uint64, forms ...snapshot.Form) (*snapshot.Saved, error) {
+	stream, prefix := f.place(session)
+	try, cancel := context.WithTimeout(ctx, tryTimeout)
+	all, err := marks(try, stream, prefix, forms...)
+	cancel()
+	if err != nil {
+		return nil, err
+	}
+	best := nearest(all, n, forms...)
+	if best.seq == 0 {
 		return nil, nil
 	}
-	subject := prefix + strconv.FormatUint(best, 10)
+	subject := prefix + best.token()
+	header, body, err := whole(ctx, stream, subject)
+	if err != nil {
+		return nil, err
+	}
+	version, _ := strconv.Atoi(header.Get(headerVersion))
+	saved := &snapshot.Saved{
+		Sequence: best.seq, Version: version, Digest: header.Get(headerDigest), Form: best.form, State: body, Own: len(body),
+	}
+	if best.form != snapshot.JSON {
+		saved.State, err = f.assemble(ctx, stream, prefix, body)
+	}
+	return saved, err
+}
+
+// whole returns a message with its parts.
+func whole(ctx context.Context, stream natsjs.Stream, subject string) (nats.Header, []byte, error) {
 	m, err := last(ctx, stream, subject)
 	if err != nil {
-		return nil, fmt.Errorf("saved folds: %w", err)
+		return nil, nil, fmt.Errorf("saved folds: %w", err)
 	}
-	version, _ := strconv.Atoi(m.Header.Get(headerVersion))
-	saved := &snapshot.Saved{Sequence: best, Version: version, Digest: m.Header.Get(headerDigest), State: m.Data}
+	body := m.Data
 	parts, _ := strconv.Atoi(m.Header.Get(headerParts))
 	for i := range parts {
 		part, err := last(ctx, stream, subject+"."+strconv.Itoa(i))
 		if err != nil {
-			return nil, fmt.Errorf("saved folds: part %d: %w", i, err)
+			return nil, nil, fmt.Errorf("saved folds: part %d: %w", i, err)
 		}
-		saved.State = append(saved.State, part.Data...)
+		body = append(body, part.Data...)
 	}
-	return saved, nil
+	return m.Header, body, nil
 }
 
 func last(ctx context.Context, stream natsjs.Stream, subject string) (*natsjs.RawStreamMsg, error) {
@@ -122,36 +183,53 @@ func last(ctx context.Context, stream natsjs.Stream, subject string) (*natsjs.Ra
 }
 
 // Save implements snapshot.Folds.
-func (f *Folds) Save(ctx context.Context, session string, s snapshot.Saved) error {
+func (f *Folds) Save(ctx context.Context, session string, s snapshot.Saved) (int, error) {
 	if len(s.State) > maxBytes {
-		return nil
+		return 0, nil
 	}
 	stream, prefix := f.place(session)
-	subject := prefix + strconv.FormatUint(s.Sequence, 10)
+	if s.Form != snapshot.JSON {
+		return f.savePages(ctx, stream, prefix, s)
+	}
 	// A message that another replaces leaves its bytes behind, which an
 	// erasure would not find.
-	if err := f.erase(ctx, stream, subject+".>"); err != nil {
-		return err
-	}
+	subject := prefix + mark{seq: s.Sequence}.token()
 	if err := f.erase(ctx, stream, subject); err != nil {
-		return err
+		return 0, err
 	}
+	return len(s.State), f.put(ctx, stream, subject, s, s.State)
+}
+
+// put stores what is to be had by [whole], where there is nothing.
+func (f *Folds) put(ctx context.Context, stream natsjs.Stream, subject string, s snapshot.Saved, body []byte) error {
 	m := nats.NewMsg(subject)
 	m.Header.Set(headerVersion, strconv.Itoa(s.Version))
 	m.Header.Set(headerDigest, s.Digest)
-	m.Data = s.State
-	if len(s.State) > partBytes {
+	m.Data = body
+	if len(body) > partBytes {
+		if err := f.erase(ctx, stream, subject+".>"); err != nil { // of one that was not finished
+			return err
+		}
 		n := 0
-		for part := range slices.Chunk(s.State, partBytes) {
-			if _, err := f.js.Publish(ctx, subject+"."+strconv.Itoa(n), part); err != nil {
-				return fmt.Errorf("saved folds: %w", err)
+		for part := range slices.Chunk(body, partBytes) {
+			if err := f.once(ctx, &nats.Msg{Subject: subject + "." + strconv.Itoa(n), Data: part}); err != nil {
+				return err
 			}
 			n++
 		}
 		m.Header.Set(headerParts, strconv.Itoa(n))
 		m.Data = nil
 	}
-	if _, err := f.js.PublishMsg(ctx, m); err != nil {
+	return f.once(ctx, m)
+}
+
+// once publishes a message unless there is one on its subject.
+func (f *Folds) once(ctx context.Context, m *nats.Msg) error {
+	_, err := f.js.PublishMsg(ctx, m, natsjs.WithExpectLastSequencePerSubject(0))
+	if e, ok := errors.AsType[*natsjs.APIError](err); ok && e.ErrorCode == natsjs.JSErrCodeStreamWrongLastSequence {
+		return nil
+	}
+	if err != nil {
 		return fmt.Errorf("saved folds: %w", err)
 	}
 	return nil

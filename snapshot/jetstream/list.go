@@ -5,13 +5,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	logjs "github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/snapshot"
 )
 
 // OpenExisting returns the saved folds beside a log of that many partitions as
@@ -21,7 +20,7 @@ func OpenExisting(ctx context.Context, nc *nats.Conn, partitions int) (*Folds, e
 	if err != nil {
 		return nil, fmt.Errorf("saved folds: %w", err)
 	}
-	f := &Folds{js: js}
+	f := &Folds{nc: nc, js: js}
 	for p := range max(partitions, 1) {
 		s, err := js.Stream(ctx, streamName(p))
 		if err != nil {
@@ -33,20 +32,18 @@ func OpenExisting(ctx context.Context, nc *nats.Conn, partitions int) (*Folds, e
 }
 
 // Sequences implements snapshot.Lister.
-func (f *Folds) Sequences(ctx context.Context, session string) ([]uint64, error) {
+func (f *Folds) Sequences(ctx context.Context, session string, forms ...snapshot.Form) ([]uint64, error) {
 	stream, prefix := f.place(session)
-	info, err := stream.Info(ctx, natsjs.WithSubjectFilter(prefix+"*"))
+	found, err := marks(ctx, stream, prefix, forms...)
 	if err != nil {
-		return nil, fmt.Errorf("saved folds: %w", err)
+		return nil, err
 	}
 	var all []uint64
-	for subject := range info.State.Subjects {
-		if n, err := strconv.ParseUint(strings.TrimPrefix(subject, prefix), 10, 64); err == nil {
-			all = append(all, n)
-		}
+	for _, m := range found {
+		all = append(all, m.seq)
 	}
 	slices.Sort(all)
-	return all, nil
+	return slices.Compact(all), nil
 }
 
 // Sessions returns the sessions that there are saved folds of, sorted by

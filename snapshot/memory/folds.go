@@ -16,28 +16,32 @@ type Folds struct {
 }
 
 // Nearest implements snapshot.Folds.
-func (f *Folds) Nearest(_ context.Context, session string, n uint64) (*snapshot.Saved, error) {
+func (f *Folds) Nearest(_ context.Context, session string, n uint64, forms ...snapshot.Form) (*snapshot.Saved, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var best *snapshot.Saved
-	for _, s := range f.saved[session] {
-		if s.Sequence <= n && (best == nil || s.Sequence > best.Sequence) {
-			best = &s
+	for _, form := range forms {
+		for _, s := range f.saved[session] {
+			if s.Form == form && s.Sequence <= n && (best == nil || s.Sequence > best.Sequence) {
+				best = &s
+			}
 		}
 	}
 	return best, nil
 }
 
 // Save implements snapshot.Folds.
-func (f *Folds) Save(_ context.Context, session string, s snapshot.Saved) error {
+func (f *Folds) Save(_ context.Context, session string, s snapshot.Saved) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.saved == nil {
 		f.saved = map[string][]snapshot.Saved{}
 	}
-	s.State = slices.Clone(s.State)
-	f.saved[session] = append(f.saved[session], s)
-	return nil
+	s.State, s.Own = slices.Clone(s.State), len(s.State)
+	f.saved[session] = append(slices.DeleteFunc(f.saved[session], func(o snapshot.Saved) bool {
+		return o.Sequence == s.Sequence && o.Form == s.Form
+	}), s)
+	return s.Own, nil
 }
 
 // Erase implements snapshot.Folds.

@@ -1,0 +1,247 @@
+package snapshot_test
+
+import (
+	"bytes"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	natsjs "github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/eventlog"
+	logjs "github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/logtest"
+	"github.com/helixd/helixd/eventlog/memory"
+	"github.com/helixd/helixd/projector"
+	"github.com/helixd/helixd/snapshot"
+	foldsjs "github.com/helixd/helixd/snapshot/jetstream"
+	foldsmem "github.com/helixd/helixd/snapshot/memory"
+	"github.com/helixd/helixd/snapshot/pack"
+)
+
+// disk is a log with saved folds on a server with a disk.
+type disk struct {
+	dir   string
+	log   *logjs.Log
+	folds *foldsjs.Folds
+	saved natsjs.Stream
+}
+
+func onDisk(t *testing.T) disk {
+	d := disk{dir: t.TempDir()}
+	srv, err := embed.Start(t.Context(), embed.Options{DataDir: d.dir, SyncInterval: time.Minute})
+	require.NoError(t, err)
+	t.Cleanup(srv.Stop)
+	nc, err := srv.Connect()
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	d.log, err = logjs.Open(t.Context(), nc, nil)
+	require.NoError(t, err)
+	t.Cleanup(func() { d.log.Close() })
+	d.folds, err = foldsjs.Open(t.Context(), nc, 1, 1)
+	require.NoError(t, err)
+	js, err := natsjs.New(nc)
+	require.NoError(t, err)
+	d.saved, err = js.Stream(t.Context(), "HELIX_SNAP_0")
+	require.NoError(t, err)
+	return d
+}
+
+// subjects are those of what is saved that have a part.
+func (d disk) subjects(t *testing.T, part string) (all []string) {
+	info, err := d.saved.Info(t.Context(), natsjs.WithSubjectFilter(">"))
+	require.NoError(t, err)
+	for s := range info.State.Subjects {
+		if strings.Contains(s, part) {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// lose removes messages of what is saved.
+func (d disk) lose(t *testing.T, subjects ...string) {
+	for _, s := range subjects {
+		m, err := d.saved.GetLastMsgForSubject(t.Context(), s)
+		require.NoError(t, err)
+		require.NoError(t, d.saved.DeleteMsg(t.Context(), m.Sequence))
+	}
+}
+
+// TestFoldsOfTwoForms: a store keeps folds in JSON and packed ones side by side,
+// whatever their size.
+func TestFoldsOfTwoForms(t *testing.T) {
+	small, large := projector.Fold(fill(t, memory.New(), 20)...), projector.Fold(fill(t, memory.New(), 30)...)
+	large.CustomState = []byte(`{"large":"` + strings.Repeat("0123456789", 150_000) + `"}`)
+	for i := range 1_000 {
+		large.Messages = append(large.Messages, projector.Message{Role: projector.RoleUser, Sequence: uint64(i), Content: strings.Repeat("ab", i)})
+	}
+	for name, folds := range map[string]snapshot.Lister{"memory": &foldsmem.Folds{}, "jetstream": onDisk(t).folds} {
+		save := func(tree *projector.Tree, form snapshot.Form, digest string) int {
+			s := snapshot.Saved{Sequence: tree.Head, Version: projector.Version, Digest: digest, Form: form, State: []byte(marshal(t, tree))}
+			if form == snapshot.Packed {
+				s.State, s.Cuts = pack.Encode(tree)
+			}
+			size, err := folds.Save(t.Context(), "s", s)
+			require.NoError(t, err)
+			return size
+		}
+		near := func(n uint64, forms ...snapshot.Form) (s *snapshot.Saved) {
+			require.EventuallyWithT(t, func(c *assert.CollectT) { // a store does not wait long
+				var err error
+				s, err = folds.Nearest(t.Context(), "s", n, forms...)
+				assert.NoError(c, err)
+			}, time.Minute, 10*time.Millisecond)
+			return s
+		}
+		require.Nil(t, near(100, snapshot.JSON, snapshot.Packed), name)
+		save(small, snapshot.JSON, "a")
+		save(small, snapshot.Packed, "b")
+		save(large, snapshot.Packed, "c")
+		_, err := folds.Save(t.Context(), "s", snapshot.Saved{Sequence: 25, Form: "another", State: []byte("x")})
+		require.NoError(t, err)
+
+		for n, want := range map[uint64]string{19: "", 20: "b", 29: "b", 30: "c", 99: "c"} {
+			s := near(n, snapshot.Packed, snapshot.JSON)
+			if want == "" {
+				require.Nil(t, s, name)
+				continue
+			}
+			require.Equal(t, want, s.Digest, name)
+			require.Equal(t, projector.Version, s.Version)
+			require.Equal(t, snapshot.Packed, s.Form)
+			tree := new(projector.Tree)
+			require.NoError(t, pack.Decode(s.State, tree))
+			require.Equal(t, s.Sequence, tree.Head)
+			require.Len(t, tree.Messages, map[uint64]int{20: 0, 30: 1_000}[tree.Head])
+		}
+		require.Equal(t, "a", near(99, snapshot.JSON).Digest, name)
+		require.JSONEq(t, marshal(t, small), string(near(99, snapshot.JSON).State))
+		all, err := folds.Sequences(t.Context(), "s", snapshot.JSON, snapshot.Packed)
+		require.NoError(t, err)
+		require.Equal(t, []uint64{20, 30}, all, name)
+		all, err = folds.Sequences(t.Context(), "s", snapshot.JSON)
+		require.NoError(t, err)
+		require.Equal(t, []uint64{20}, all, name)
+
+		// Of a log that has lost its end, the same sequence again.
+		save(small, snapshot.Packed, "d")
+		require.Equal(t, "d", near(20, snapshot.Packed).Digest, name)
+		save(large, snapshot.JSON, "e")
+		require.JSONEq(t, marshal(t, large), string(near(30, snapshot.JSON).State))
+
+		require.NoError(t, folds.Erase(t.Context(), "s"))
+		require.Nil(t, near(100, snapshot.JSON, snapshot.Packed, "another"), name)
+	}
+}
+
+// TestALongSessionsStatesAreNear: once somebody has looked at a long session, any
+// state of it is had by a few hundred records, in a process that has not seen it,
+// and what is saved for that takes less than the records.
+func TestALongSessionsStatesAreNear(t *testing.T) {
+	const records = 12_000
+	d := onDisk(t)
+	entries := logtest.LongSession("s", records)
+	size := 0
+	for _, e := range entries {
+		size += len(e.Payload)
+	}
+	live := new(projector.Tree)
+	want := map[uint64]string{}
+	appendAll(t, d.log, "s", 0, entries)
+	for r, err := range d.log.Read(t.Context(), "s", 0, 0) {
+		require.NoError(t, err)
+		projector.Apply(live, r)
+		if r.Sequence%571 == 0 {
+			want[r.Sequence] = marshal(t, live)
+		}
+	}
+	_, err := snapshot.New(d.log, &snapshot.StoreOptions{Folds: d.folds}).Head(t.Context(), "s")
+	require.NoError(t, err)
+
+	counted := &counting{Log: d.log}
+	for n, state := range want {
+		var got *projector.Tree
+		require.EventuallyWithT(t, func(c *assert.CollectT) { // where saved folds can't be had in time, it goes without
+			counted.read = 0
+			var err error
+			got, err = snapshot.New(counted, &snapshot.StoreOptions{Folds: d.folds}).At(t.Context(), "s", n)
+			require.NoError(c, err)
+			assert.LessOrEqual(c, counted.read, snapshot.DefaultSaveEvery+snapshot.AnchorEvery+1)
+		}, time.Minute, 10*time.Millisecond, "at %d", n)
+		require.Equal(t, state, marshal(t, got), "at %d", n)
+		// Who has it may do with it what they like.
+		projector.Apply(got, eventlog.Record{Sequence: got.Head + 1, Entry: userMessage(t, "mine")})
+	}
+	info, err := d.saved.Info(t.Context())
+	require.NoError(t, err)
+	require.Less(t, info.State.Bytes, uint64(size))
+	require.Empty(t, verified(t, d.log, d.folds))
+}
+
+// TestLostPagesCostTimeOnly, also when only some of them are.
+func TestLostPagesCostTimeOnly(t *testing.T) {
+	d := onDisk(t)
+	appendAll(t, d.log, "s", 0, logtest.LongSession("s", 4_000))
+	look := func() string {
+		var all []string
+		for _, n := range []uint64{900, 2_000, 4_000} {
+			got, err := snapshot.New(d.log, &snapshot.StoreOptions{Folds: d.folds}).At(t.Context(), "s", n)
+			require.NoError(t, err)
+			all = append(all, marshal(t, got))
+		}
+		return strings.Join(all, "\n")
+	}
+	want := look()
+	pages := d.subjects(t, ".page.")
+	require.Greater(t, len(pages), 3)
+	rand.Shuffle(len(pages), func(i, j int) { pages[i], pages[j] = pages[j], pages[i] })
+	d.lose(t, pages[0])
+	require.Equal(t, want, look())
+	found := verified(t, d.log, d.folds)
+	require.NotEmpty(t, found)
+	for _, f := range found {
+		require.Equal(t, eventlog.FoundFoldDamaged, f.code)
+	}
+	d.lose(t, d.subjects(t, ".page.")...)
+	require.Equal(t, want, look())
+	d.lose(t, d.subjects(t, "-")...)
+	require.Equal(t, want, look())
+	require.Empty(t, verified(t, d.log, d.folds), "they are saved again")
+}
+
+// TestAnErasureOverwritesPages: what a user has said is in no file any more.
+func TestAnErasureOverwritesPages(t *testing.T) {
+	d := onDisk(t)
+	const secret = "e3b0c44298fc1c149afbf4c8996fb924"
+	entries := append([]eventlog.Entry{userMessage(t, secret)}, logtest.LongSession("s", 2_000)...)
+	head := appendAll(t, d.log, "s", 0, entries)
+	states := snapshot.New(d.log, &snapshot.StoreOptions{Folds: d.folds})
+	_, err := states.At(t.Context(), "s", head)
+	require.NoError(t, err)
+	require.NotEmpty(t, d.subjects(t, ".page."))
+	require.True(t, d.holds(t, secret))
+	require.NoError(t, d.folds.Erase(t.Context(), "s"))
+	require.Empty(t, d.subjects(t, ""))
+	require.False(t, d.holds(t, secret))
+}
+
+// holds reports whether any file of the saved folds has a text.
+func (d disk) holds(t *testing.T, text string) (found bool) {
+	require.NoError(t, filepath.WalkDir(d.dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || !strings.Contains(path, "HELIX_SNAP_0") {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		found = found || bytes.Contains(b, []byte(text))
+		return err
+	}))
+	return found
+}

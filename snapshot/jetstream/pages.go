@@ -1,0 +1,228 @@
+package jetstream
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
+
+	"github.com/helixd/helixd/snapshot"
+	"github.com/helixd/helixd/snapshot/pack"
+)
+
+const (
+	// leastPage is the least size of a piece that is stored by itself.
+	leastPage = pack.LeastPiece
+	// pageRequest is how many pages are asked for at once: a server answers with
+	// 1,024 at the most.
+	pageRequest = 512
+)
+
+// hash names a page by what is in it.
+type hash [16]byte
+
+func hashOf(page []byte) hash {
+	sum := sha256.Sum256(page)
+	return hash(sum[:16])
+}
+
+// piece is a part of a fold: bytes of its own, or a page.
+type piece struct {
+	own  []byte
+	page hash
+	size int // of the page; 0: it is own
+}
+
+// divide returns the pieces of a fold, and what is in its pages.
+func divide(s snapshot.Saved) (pieces []piece, pages map[hash][]byte) {
+	pages = map[hash][]byte{}
+	from, own := 0, 0 // what begins at own is in no page
+	for _, cut := range append(slices.Clip(s.Cuts), len(s.State)) {
+		if cut-from >= leastPage {
+			if own < from {
+				pieces = append(pieces, piece{own: s.State[own:from]})
+			}
+			for page := range slices.Chunk(s.State[from:cut], partBytes) {
+				h := hashOf(page)
+				pages[h] = page
+				pieces = append(pieces, piece{page: h, size: len(page)})
+			}
+			own = cut
+		}
+		from = cut
+	}
+	if own < len(s.State) {
+		pieces = append(pieces, piece{own: s.State[own:]})
+	}
+	return pieces, pages
+}
+
+// listed encodes pieces: of each its size, doubled, and its bytes, or that plus
+// one and the page's hash.
+func listed(pieces []piece) (b []byte) {
+	for _, p := range pieces {
+		if p.size > 0 {
+			b = binary.AppendUvarint(b, uint64(p.size)<<1|1)
+			b = append(b, p.page[:]...)
+		} else {
+			b = binary.AppendUvarint(b, uint64(len(p.own))<<1)
+			b = append(b, p.own...)
+		}
+	}
+	return b
+}
+
+var errPieces = errors.New("saved folds: list of pieces is damaged")
+
+func piecesOf(b []byte) (pieces []piece, err error) {
+	for len(b) > 0 {
+		n, used := binary.Uvarint(b)
+		if used <= 0 || n>>1 > maxBytes {
+			return nil, errPieces
+		}
+		b = b[used:]
+		var p piece
+		if n&1 == 1 {
+			if len(b) < len(p.page) || n>>1 == 0 {
+				return nil, errPieces
+			}
+			p.size = int(n >> 1)
+			b = b[copy(p.page[:], b):]
+		} else {
+			if n>>1 > uint64(len(b)) {
+				return nil, errPieces
+			}
+			p.own, b = b[:n>>1], b[n>>1:]
+		}
+		pieces = append(pieces, p)
+	}
+	return pieces, nil
+}
+
+// savePages keeps a fold of which only those pages are stored that the one saved
+// before it does not have.
+func (f *Folds) savePages(ctx context.Context, stream natsjs.Stream, prefix string, s snapshot.Saved) (size int, err error) {
+	all, err := marks(ctx, stream, prefix, s.Form)
+	if err != nil {
+		return 0, err
+	}
+	pieces, pages := divide(s)
+	subject := prefix + mark{s.Sequence, s.Form}.token()
+	if before := nearest(all, s.Sequence, s.Form); before.seq > 0 {
+		header, body, err := whole(ctx, stream, prefix+before.token())
+		if err != nil {
+			return 0, err
+		}
+		if before.seq == s.Sequence {
+			if header.Get(headerDigest) == s.Digest {
+				return 0, nil // somebody else has saved it
+			}
+			if err := f.erase(ctx, stream, subject); err != nil {
+				return 0, err
+			}
+		}
+		known, _ := piecesOf(body) // nothing, if it is damaged
+		for _, p := range known {
+			delete(pages, p.page)
+		}
+	}
+	for h, page := range pages {
+		if err := f.once(ctx, &nats.Msg{Subject: pageSubject(prefix, h), Data: page}); err != nil {
+			return size, err
+		}
+		size += len(page)
+	}
+	body := listed(pieces)
+	return size + len(body), f.put(ctx, stream, subject, s, body)
+}
+
+func pageSubject(prefix string, h hash) string { return prefix + "page." + hex.EncodeToString(h[:]) }
+
+// assemble puts a packed fold together. It is empty if a page is not there.
+func (f *Folds) assemble(ctx context.Context, stream natsjs.Stream, prefix string, body []byte) ([]byte, error) {
+	pieces, err := piecesOf(body)
+	if err != nil {
+		return nil, nil //nolint:nilerr // it is found to be damaged
+	}
+	size, missing := 0, map[string]bool{}
+	for _, p := range pieces {
+		if size += len(p.own) + p.size; size > maxBytes {
+			return nil, nil
+		}
+		if p.size > 0 {
+			missing[pageSubject(prefix, p.page)] = true
+		}
+	}
+	pages := make(map[string][]byte, len(missing))
+	for len(missing) > 0 {
+		before := len(missing)
+		if err := f.get(ctx, stream.CachedInfo().Config.Name, missing, pages); err != nil {
+			return nil, err
+		}
+		if len(missing) == before {
+			return nil, nil
+		}
+	}
+	state := make([]byte, 0, size)
+	for _, p := range pieces {
+		page := p.own
+		if p.size > 0 {
+			if page = pages[pageSubject(prefix, p.page)]; len(page) != p.size {
+				return nil, nil
+			}
+		}
+		state = append(state, page...)
+	}
+	return state, nil
+}
+
+// get reads messages of subjects that are missing, in one request that any
+// replica may answer, and strikes those that it has got from what is missing.
+func (f *Folds) get(ctx context.Context, stream string, missing map[string]bool, got map[string][]byte) error {
+	inbox := f.nc.NewInbox()
+	answers := make(chan *nats.Msg, pageRequest+1) // and the end
+	sub, err := f.nc.ChanSubscribe(inbox, answers)
+	if err != nil {
+		return fmt.Errorf("saved folds: %w", err)
+	}
+	defer sub.Unsubscribe() //nolint:errcheck // fails only on a closed connection
+	subjects := slices.Collect(maps.Keys(missing))
+	req, err := json.Marshal(map[string]any{"multi_last": subjects[:min(len(subjects), pageRequest)]})
+	if err != nil {
+		return err
+	}
+	if err := f.nc.PublishRequest("$JS.API.DIRECT.GET."+stream, inbox, req); err != nil {
+		return fmt.Errorf("saved folds: %w", err)
+	}
+	silence := time.NewTimer(tryTimeout)
+	defer silence.Stop()
+	for {
+		select {
+		case m := <-answers:
+			silence.Reset(tryTimeout)
+			switch status := m.Header.Get("Status"); status {
+			case "":
+				subject := m.Header.Get(natsjs.SubjectHeader)
+				got[subject] = m.Data
+				delete(missing, subject)
+			case "204", "404": // the end, or none of them is there
+				return nil
+			default:
+				return fmt.Errorf("saved folds: pages: status %s", status)
+			}
+		case <-silence.C:
+			return fmt.Errorf("saved folds: pages: %w", nats.ErrTimeout)
+		case <-ctx.Done():
+			return fmt.Errorf("saved folds: pages: %w", context.Cause(ctx))
+		}
+	}
+}
