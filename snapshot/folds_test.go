@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -186,7 +187,8 @@ func TestALongSessionsStatesAreNear(t *testing.T) {
 	require.Empty(t, verified(t, d.log, d.folds))
 }
 
-// TestLostPagesCostTimeOnly, also when only some of them are.
+// TestLostPagesCostTimeOnly: whatever is lost of what is saved, states are what
+// they are, and who folds them again saves it again.
 func TestLostPagesCostTimeOnly(t *testing.T) {
 	d := onDisk(t)
 	appendAll(t, d.log, "s", 0, logtest.LongSession("s", 4_000))
@@ -200,21 +202,21 @@ func TestLostPagesCostTimeOnly(t *testing.T) {
 		return strings.Join(all, "\n")
 	}
 	want := look()
-	pages := d.subjects(t, ".page.")
+	pages, lists := d.subjects(t, ".page."), d.subjects(t, "-")
 	require.Greater(t, len(pages), 3)
-	rand.Shuffle(len(pages), func(i, j int) { pages[i], pages[j] = pages[j], pages[i] })
-	d.lose(t, pages[0])
-	require.Equal(t, want, look())
-	found := verified(t, d.log, d.folds)
-	require.NotEmpty(t, found)
-	for _, f := range found {
-		require.Equal(t, eventlog.FoundFoldDamaged, f.code)
+	require.Greater(t, len(lists), 3)
+	one := pages[rand.IntN(len(pages))]
+	for _, lost := range [][]string{{one}, pages, lists, append(slices.Clone(lists), pages...)} {
+		d.lose(t, lost...)
+		for _, f := range verified(t, d.log, d.folds) {
+			require.Equal(t, eventlog.FoundFoldDamaged, f.code)
+		}
+		require.EventuallyWithT(t, func(c *assert.CollectT) { // a store that does not answer in time is done without
+			require.Equal(c, want, look())
+			assert.Empty(c, verified(t, d.log, d.folds))
+			assert.Subset(c, d.subjects(t, ""), lost)
+		}, time.Minute, 10*time.Millisecond)
 	}
-	d.lose(t, d.subjects(t, ".page.")...)
-	require.Equal(t, want, look())
-	d.lose(t, d.subjects(t, "-")...)
-	require.Equal(t, want, look())
-	require.Empty(t, verified(t, d.log, d.folds), "they are saved again")
 }
 
 // TestAnErasureOverwritesPages: what a user has said is in no file any more.

@@ -108,38 +108,35 @@ func piecesOf(b []byte) (pieces []piece, err error) {
 	return pieces, nil
 }
 
-// savePages keeps a fold of which only those pages are stored that the one saved
-// before it does not have.
+// savePages keeps a fold, of whose pages only those are stored that are not there:
+// most are, and one that was lost is there again for older folds, too.
 func (f *Folds) savePages(ctx context.Context, stream natsjs.Stream, prefix string, s snapshot.Saved) (size int, err error) {
-	all, err := marks(ctx, stream, prefix, s.Form)
+	info, err := stream.Info(ctx, natsjs.WithSubjectFilter(prefix+"page.*"))
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("saved folds: %w", err)
 	}
 	pieces, pages := divide(s)
-	subject := prefix + mark{s.Sequence, s.Form}.token()
-	if before := nearest(all, s.Sequence, s.Form); before.seq > 0 {
-		header, body, err := whole(ctx, stream, prefix+before.token())
-		if err != nil {
-			return 0, err
-		}
-		if before.seq == s.Sequence {
-			if header.Get(headerDigest) == s.Digest {
-				return 0, nil // somebody else has saved it
-			}
-			if err := f.erase(ctx, stream, subject); err != nil {
-				return 0, err
-			}
-		}
-		known, _ := piecesOf(body) // nothing, if it is damaged
-		for _, p := range known {
-			delete(pages, p.page)
-		}
-	}
 	for h, page := range pages {
-		if err := f.once(ctx, &nats.Msg{Subject: pageSubject(prefix, h), Data: page}); err != nil {
+		subject := pageSubject(prefix, h)
+		if info.State.Subjects[subject] > 0 {
+			continue
+		}
+		if err := f.once(ctx, &nats.Msg{Subject: subject, Data: page}); err != nil {
 			return size, err
 		}
 		size += len(page)
+	}
+	subject := prefix + mark{s.Sequence, s.Form}.token()
+	switch old, err := last(ctx, stream, subject); {
+	case errors.Is(err, natsjs.ErrMsgNotFound):
+	case err != nil:
+		return size, fmt.Errorf("saved folds: %w", err)
+	case old.Header.Get(headerDigest) == s.Digest:
+		return size, nil // it is the same
+	default:
+		if err := f.erase(ctx, stream, subject); err != nil {
+			return size, err
+		}
 	}
 	body := listed(pieces)
 	return size + len(body), f.put(ctx, stream, subject, s, body)
