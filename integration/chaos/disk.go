@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
+	"time"
 	"unsafe"
 )
 
@@ -140,10 +141,24 @@ func cutPower(at string) error {
 	return nil
 }
 
+// powerWithin is how long another mount namespace may keep the file system that
+// was shut down: what was mounted when it was made is mounted there, too, and
+// who mounts the image meanwhile gets that file system again.
+const powerWithin = 2 * time.Minute
+
 // powerUp mounts what a power cut has left.
 func powerUp(image, at string) error {
-	if err := run("umount", at); err != nil {
-		return err
+	for began := time.Now(); ; time.Sleep(time.Second) {
+		if err := run("umount", at); err != nil {
+			return err
+		}
+		if err := run("mount", "-o", "loop", image, at); err != nil {
+			return err
+		}
+		probe := filepath.Join(at, "probe")
+		err := errors.Join(os.WriteFile(probe, nil, 0o600), os.Remove(probe))
+		if !errors.Is(err, syscall.EIO) || time.Since(began) > powerWithin {
+			return err
+		}
 	}
-	return run("mount", "-o", "loop", image, at)
 }
