@@ -44,6 +44,7 @@ func (s *soak) speak(session, message string, r *rand.Rand) (text string, ok boo
 			ID: session, AgentType: agentSpeaker, Messages: []client.UIMessage{client.UserMessage(message, "Well?")},
 		})
 	}
+	anew := false
 	for began := time.Now(); ; {
 		text = sure
 		cut, finished, some, again, slow := 1+r.IntN(25), false, false, false, false
@@ -88,10 +89,12 @@ func (s *soak) speak(session, message string, r *rand.Rand) (text string, ok boo
 		case slow: // the same once more
 			continue
 		case again: // the disk took so long that the run began anew: so does the message
-			sure, last = "", 0
+			sure, last, anew = "", 0, true
 			s.count(func(c *counts) { c.resyncs++ })
 		case finished:
 			return text, true
+		case cut > 0 && !some && anew && sure == "": // it was said anew before this client was back
+			return s.saidLast(session)
 		case cut > 0 && !some: // nothing is left
 			return sure, true
 		}
@@ -103,4 +106,27 @@ func (s *soak) speak(session, message string, r *rand.Rand) (text string, ok boo
 			return s.api.ChatStream(ctx, session, client.ChatPosition{From: last})
 		}
 	}
+}
+
+// saidLast is the text of the last message of a chat, as a page shows it that is
+// loaded now.
+func (s *soak) saidLast(session string) (text string, ok bool) {
+	raw, err := s.get(s.ctx, "/chat/"+session+"/messages")
+	var shown struct {
+		Messages []struct {
+			Parts []struct{ Type, Text string }
+		}
+	}
+	if err == nil {
+		err = json.Unmarshal(raw, &shown)
+	}
+	if s.refused(session, "messages", err) || len(shown.Messages) == 0 {
+		return "", false
+	}
+	for _, p := range shown.Messages[len(shown.Messages)-1].Parts {
+		if p.Type == "text" {
+			text += p.Text
+		}
+	}
+	return text, true
 }
