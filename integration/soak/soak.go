@@ -138,7 +138,7 @@ func (s *soak) launch() error {
 		s.node.Kill()
 		return err
 	}
-	s.api = client.New(s.node.URL, &client.Options{HTTPClient: s.http, MaxRetries: -1})
+	s.api = client.New(s.node.URL, &client.Options{HTTPClient: s.http, MaxRetries: -1, Idle: slowWithin})
 	return nil
 }
 
