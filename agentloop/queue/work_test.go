@@ -106,7 +106,7 @@ func TestWithoutTheListNothingBegins(t *testing.T) {
 	js, err := natsjs.New(s.connect())
 	require.NoError(t, err)
 	require.NoError(t, js.DeleteStream(t.Context(), queue.Stream))
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	_, err = a.loop.Start(ctx, agentloop.StartRequest{SessionID: "s", AgentType: "slow", Messages: []agentloop.Input{{Content: "go"}}})
 	require.ErrorIs(t, err, eventlog.ErrUnavailable)

@@ -56,7 +56,7 @@ func (p *player) say(text string) {
 }
 
 func (p *player) rest() {
-	ctx, cancel := context.WithTimeout(p.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(p.Context(), 2*time.Minute)
 	defer cancel()
 	_, err := p.run.Result(ctx)
 	require.NoError(p, err)
