@@ -13,24 +13,23 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// openUnsealed is a log that seals only when it is told to.
+// openUnsealed is a log that seals only when it is told to, and to which what
+// othersWrite is far.
 func openUnsealed(t *testing.T) *Log {
 	t.Helper()
-	return openLog(t, &Options{Durability: "interval=1h0m0s"})
+	l := openLog(t, &Options{Durability: "interval=1h0m0s"})
+	l.far = fewSequences
+	return l
 }
 
 // othersWrite puts more between two records of a session than is read through.
 func othersWrite(t *testing.T, l *Log) {
 	t.Helper()
-	entries := slices.Repeat(textEntries("other", 1), eventlog.MaxAppendRecords)
-	for i := range farSequences/eventlog.MaxAppendRecords + 1 {
-		session := fmt.Sprint("other", i)
-		head, err := l.Head(t.Context(), session)
-		if err != nil {
-			require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
-		}
-		appended(t, l, session, head, entries)
+	head, err := l.Head(t.Context(), "other")
+	if err != nil {
+		require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 	}
+	appended(t, l, "other", head, slices.Repeat(textEntries("other", 1), 2*fewSequences))
 }
 
 // asked returns what a function asks the partition's streams for.

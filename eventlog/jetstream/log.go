@@ -90,6 +90,7 @@ type Log struct {
 	sealers []*sealer
 	batches chan struct{} // a place for each atomic batch under way
 	erasing chan struct{} // the place of the message that is being overwritten
+	far     uint64        // farSequences
 	purged  atomic.Bool   // some records may have left the log for the segments
 	closed  chan struct{}
 	wg      sync.WaitGroup
@@ -110,7 +111,7 @@ type Log struct {
 // waited for, see Settle. A later connection to a server that is too old is not
 // used to append; see Info.
 func Open(ctx context.Context, nc *nats.Conn, o *Options) (*Log, error) {
-	l := &Log{nc: nc, closed: make(chan struct{}), batches: make(chan struct{}, maxOpenBatches), erasing: make(chan struct{}, 1), back: make(chan struct{})}
+	l := &Log{nc: nc, closed: make(chan struct{}), batches: make(chan struct{}, maxOpenBatches), erasing: make(chan struct{}, 1), far: farSequences, back: make(chan struct{})}
 	l.hub = newHub(l)
 	if o != nil {
 		l.opts = *o

@@ -125,7 +125,7 @@ func (l *Log) readTo(ctx context.Context, session string, from, to uint64, yield
 			err = l.readSegments(ctx, session, at, to, take)
 		} else {
 			upTo := to
-			if err = nil; !tailed && to-at > farSequences {
+			if err = nil; !tailed && to-at > l.far {
 				tailed = true
 				tail, err = l.lastRecords(ctx, session, at, to)
 			}
