@@ -12,7 +12,6 @@ import (
 	"time"
 
 	natsjs "github.com/nats-io/nats.go/jetstream"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
@@ -67,6 +66,15 @@ func (d disk) subjects(t *testing.T, part string) (all []string) {
 	return all
 }
 
+// inTime tries until it is done: saved folds that can't be had within a second,
+// on a machine that has other things to do, are done without.
+func inTime(t *testing.T, done func() bool) {
+	t.Helper()
+	for began := time.Now(); !done(); {
+		require.Less(t, time.Since(began), 2*time.Minute)
+	}
+}
+
 // lose removes messages of what is saved.
 func (d disk) lose(t *testing.T, subjects ...string) {
 	for _, s := range subjects {
@@ -80,7 +88,7 @@ func (d disk) lose(t *testing.T, subjects ...string) {
 // whatever their size.
 func TestFoldsOfTwoForms(t *testing.T) {
 	small, large := projector.Fold(fill(t, memory.New(), 20)...), projector.Fold(fill(t, memory.New(), 30)...)
-	large.CustomState = []byte(`{"large":"` + strings.Repeat("0123456789", 150_000) + `"}`)
+	large.CustomState = []byte(`{"large":"` + strings.Repeat("0123456789", 60_000) + `"}`)
 	for i := range 1_000 {
 		large.Messages = append(large.Messages, projector.Message{Role: projector.RoleUser, Sequence: uint64(i), Content: strings.Repeat("ab", i)})
 	}
@@ -95,11 +103,11 @@ func TestFoldsOfTwoForms(t *testing.T) {
 			return size
 		}
 		near := func(n uint64, forms ...snapshot.Form) (s *snapshot.Saved) {
-			require.EventuallyWithT(t, func(c *assert.CollectT) { // a store does not wait long
+			inTime(t, func() bool {
 				var err error
 				s, err = folds.Nearest(t.Context(), "s", n, forms...)
-				assert.NoError(c, err)
-			}, time.Minute, 10*time.Millisecond)
+				return err == nil
+			})
 			return s
 		}
 		require.Nil(t, near(100, snapshot.JSON, snapshot.Packed), name)
@@ -136,7 +144,7 @@ func TestFoldsOfTwoForms(t *testing.T) {
 		save(small, snapshot.Packed, "d")
 		require.Equal(t, "d", near(20, snapshot.Packed).Digest, name)
 		save(large, snapshot.JSON, "e")
-		require.JSONEq(t, marshal(t, large), string(near(30, snapshot.JSON).State))
+		require.True(t, marshal(t, large) == string(near(30, snapshot.JSON).State), name)
 
 		require.NoError(t, folds.Erase(t.Context(), "s"))
 		require.Nil(t, near(100, snapshot.JSON, snapshot.Packed, "another"), name)
@@ -147,7 +155,7 @@ func TestFoldsOfTwoForms(t *testing.T) {
 // state of it is had by a few hundred records, in a process that has not seen it,
 // and what is saved for that takes less than the records.
 func TestALongSessionsStatesAreNear(t *testing.T) {
-	const records = 12_000
+	const records = 8_000
 	d := onDisk(t)
 	entries := logtest.LongSession("s", records)
 	size := 0
@@ -170,13 +178,13 @@ func TestALongSessionsStatesAreNear(t *testing.T) {
 	counted := &counting{Log: d.log}
 	for n, state := range want {
 		var got *projector.Tree
-		require.EventuallyWithT(t, func(c *assert.CollectT) { // where saved folds can't be had in time, it goes without
+		inTime(t, func() bool {
 			counted.read = 0
 			var err error
 			got, err = snapshot.New(counted, &snapshot.StoreOptions{Folds: d.folds}).At(t.Context(), "s", n)
-			require.NoError(c, err)
-			assert.LessOrEqual(c, counted.read, snapshot.DefaultSaveEvery+snapshot.AnchorEvery+1)
-		}, time.Minute, 10*time.Millisecond, "at %d", n)
+			require.NoError(t, err)
+			return counted.read <= snapshot.DefaultSaveEvery+snapshot.AnchorEvery+1
+		})
 		require.Equal(t, state, marshal(t, got), "at %d", n)
 		// Who has it may do with it what they like.
 		projector.Apply(got, eventlog.Record{Sequence: got.Head + 1, Entry: userMessage(t, "mine")})
@@ -191,10 +199,10 @@ func TestALongSessionsStatesAreNear(t *testing.T) {
 // they are, and who folds them again saves it again.
 func TestLostPagesCostTimeOnly(t *testing.T) {
 	d := onDisk(t)
-	appendAll(t, d.log, "s", 0, logtest.LongSession("s", 4_000))
+	appendAll(t, d.log, "s", 0, logtest.LongSession("s", 2_500))
 	look := func() string {
 		var all []string
-		for _, n := range []uint64{900, 2_000, 4_000} {
+		for _, n := range []uint64{900, 2_500} {
 			got, err := snapshot.New(d.log, &snapshot.StoreOptions{Folds: d.folds}).At(t.Context(), "s", n)
 			require.NoError(t, err)
 			all = append(all, marshal(t, got))
@@ -211,11 +219,12 @@ func TestLostPagesCostTimeOnly(t *testing.T) {
 		for _, f := range verified(t, d.log, d.folds) {
 			require.Equal(t, eventlog.FoundFoldDamaged, f.code)
 		}
-		require.EventuallyWithT(t, func(c *assert.CollectT) { // a store that does not answer in time is done without
-			require.Equal(c, want, look())
-			assert.Empty(c, verified(t, d.log, d.folds))
-			assert.Subset(c, d.subjects(t, ""), lost)
-		}, time.Minute, 10*time.Millisecond)
+		inTime(t, func() bool {
+			require.Equal(t, want, look())
+			there := d.subjects(t, "")
+			return len(verified(t, d.log, d.folds)) == 0 &&
+				!slices.ContainsFunc(lost, func(s string) bool { return !slices.Contains(there, s) })
+		})
 	}
 }
 
