@@ -22,7 +22,7 @@ import (
 	"github.com/helixd/helixd/agentloop/mcptool"
 )
 
-const patience = time.Minute
+const patience = 2 * time.Minute
 
 // waitForFile waits until another process has made a file.
 func waitForFile(ctx context.Context, path string) {

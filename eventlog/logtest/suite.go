@@ -82,7 +82,7 @@ func Run(t *testing.T, open func(t *testing.T) eventlog.Log) {
 }
 
 // within is the longest that a test waits for what must happen.
-const within = 30 * time.Second
+const within = 5 * time.Minute
 
 func ctxOf(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), within)

@@ -20,7 +20,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience is how long a question may wait in tests: for ever, on any machine.
-const patience = time.Minute
+const patience = 2 * time.Minute
 
 // world is a log with read models.
 type world struct {
