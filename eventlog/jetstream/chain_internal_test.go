@@ -160,41 +160,6 @@ func TestAForeignMessageFarAwayIsRead(t *testing.T) {
 	appended(t, l, "s", head, own)
 	want := slices.Concat(own, []eventlog.Entry{{Payload: []byte("hello")}}, own)
 	requireRecords(t, l, "s", want)
-	e, err := l.Erase(t.Context(), "s")
-	require.NoError(t, err)
-	require.Equal(t, len(want), e.Records, "what nothing leads to is erased, too")
-}
-
-// TestAnErasureThatBrokeOffFarAwayIsFinished: the oldest went first, so that the
-// fence still leads to those that are left.
-func TestAnErasureThatBrokeOffFarAwayIsFinished(t *testing.T) {
-	l := openUnsealed(t)
-	head := appended(t, l, "s", 0, textEntries("x", 3))
-	require.NoError(t, l.Seal(t.Context(), "s"))
-	othersWrite(t, l)
-	head = appended(t, l, "s", head, textEntries("y", 3))
-	require.NoError(t, l.Seal(t.Context(), "s"))
-	fence, err := l.fence(t.Context(), "s")
-	require.NoError(t, err)
-	places, err := l.places(t.Context(), "s", fence)
-	require.NoError(t, err)
-	require.Len(t, places, 7, "with the fence")
-	for _, at := range places[:4] {
-		require.NoError(t, l.secureDelete(t.Context(), streamName(0), at))
-	}
-	require.NoError(t, l.secureDelete(t.Context(), segmentStream(0), 1))
-
-	e, err := l.Erase(t.Context(), "s")
-	require.NoError(t, err)
-	require.Equal(t, 2, e.Records)
-	for _, s := range []struct{ stream, subject string }{
-		{streamName(0), logSubject("s", 0)}, {segmentStream(0), segmentSubject("s", 0)},
-	} {
-		n, err := l.count(t.Context(), s.stream, s.subject)
-		require.NoError(t, err)
-		require.Zero(t, n, s.stream)
-	}
-	appended(t, l, "s", 0, textEntries("new", 1))
 }
 
 // TestAReplicaThatHasItNotLeavesTheAnswerToTheLeader: no direct get is answered

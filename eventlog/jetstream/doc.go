@@ -44,8 +44,6 @@
 // apart is asked for so: each segment is named by the last one, and each record
 // of the log by the one behind it, from the head on. What is not yet sealed is
 // little, or a page of it is taken from behind and the rest by subject.
-// Only from the stream's first sequence on an index leads to a subject's next
-// message: an erasure asks there, after all that it knows of is overwritten.
 //
 // BenchmarkReadAcrossManyBlocks, one run, 600 MB of others' records in between, the
 // server just started: the last records of a session in 20 sealed pieces cost

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -61,33 +60,20 @@ func (l *Log) Erase(ctx context.Context, session string) (eventlog.Erasure, erro
 	if err != nil || again.sequence != fence {
 		return l.erased(ctx, session)
 	}
-	refs, _, err := l.segmentsBehind(ctx, session, 0)
-	if err != nil && !errors.Is(err, eventlog.ErrDamaged) {
-		return e, err
-	}
-	var sealed []uint64
-	for _, ref := range refs {
-		sealed = append(sealed, ref.at)
-	}
-	records, err := l.places(ctx, session, fence)
-	if err != nil {
-		return e, err
-	}
 	for _, part := range []struct {
 		stream, subject string
-		known           []uint64
 		upTo            uint64
 	}{
-		{blobStream, l.blobPrefix(session) + ">", nil, blobs},
-		{segmentStream(p), segmentSubject(session, p), sealed, segments},
-		{segmentStream(p), floorSubject(session, p), nil, segments},
-		{stream, subject, records, fence - 1},
+		{blobStream, l.blobPrefix(session) + ">", blobs},
+		{segmentStream(p), segmentSubject(session, p), segments},
+		{segmentStream(p), floorSubject(session, p), segments},
 	} {
-		n, err := l.eraseKnown(ctx, part.stream, part.subject, part.known, part.upTo)
-		if err != nil {
+		if _, err := l.eraseSubject(ctx, part.stream, part.subject, part.upTo); err != nil {
 			return e, err
 		}
-		e.Records = n // of the last one, the log
+	}
+	if e.Records, err = l.eraseSubject(ctx, stream, subject, fence-1); err != nil {
+		return e, err
 	}
 	if l.opts.Replicas > 1 {
 		mark := &nats.Msg{Subject: erasedSubject(session, p), Header: nats.Header{}}
@@ -175,51 +161,10 @@ func (l *Log) lastOf(ctx context.Context, stream string) (uint64, error) {
 	return s.CachedInfo().State.LastSeq, nil
 }
 
-// places returns where the session's records lie up to its fence, oldest first,
-// as far as each names the one before.
-func (l *Log) places(ctx context.Context, session string, fence uint64) (places []uint64, err error) {
-	for r, err := range l.backwards(ctx, session, 0, fence) {
-		if errors.Is(err, errGap) { // purged, or overwritten by an erasure that broke off
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		places = append(places, r.Sequence)
-	}
-	slices.Reverse(places)
-	return places, nil
-}
-
-// eraseKnown is eraseSubject where most places are known, oldest first. In that order,
-// those that are left when it breaks off are still named by the last one.
-func (l *Log) eraseKnown(ctx context.Context, stream, subject string, known []uint64, upTo uint64) (n int, err error) {
-	kept := uint64(0)
-	for _, at := range known {
-		if at > upTo {
-			kept++
-			continue
-		}
-		if err := l.overwrite(ctx, stream, at); err != nil {
-			return n, err
-		}
-		n++
-	}
-	if n > 0 { // the search for what may be left walks as far as all of them reached
-		if left, err := l.count(ctx, stream, subject); err != nil || left == kept {
-			return n, err
-		}
-	}
-	others, err := l.eraseSubject(ctx, stream, subject, upTo)
-	return n + others, err
-}
-
-// eraseSubject overwrites a subject's messages with sequence <= upTo. It asks from
-// the stream's first sequence on each time: what was erased is gone.
+// eraseSubject overwrites a subject's messages with sequence <= upTo.
 func (l *Log) eraseSubject(ctx context.Context, stream, subject string, upTo uint64) (n int, err error) {
-	for ; ; n++ {
-		at, err := l.firstFrom(ctx, stream, subject, 1)
-		if err != nil || at == 0 || at > upTo {
+	for at := uint64(0); ; n++ {
+		if at, err = l.firstFrom(ctx, stream, subject, at+1); err != nil || at == 0 || at > upTo {
 			return n, err
 		}
 		if err := l.overwrite(ctx, stream, at); err != nil {
