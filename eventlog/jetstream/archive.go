@@ -36,11 +36,26 @@ func (l *Log) lastSegment(ctx context.Context, session string) (*segment, uint64
 	return s, m.sequence, err
 }
 
+// anyLastSegment is lastSegment as any replica has it. One that lags leaves more
+// to be read from the log.
+func (l *Log) anyLastSegment(ctx context.Context, session string) (*segment, uint64, error) {
+	p := Partition(session, l.opts.Partitions)
+	m, err := l.directGet(ctx, segmentStream(p), map[string]any{"last_by_subj": segmentSubject(session, p)})
+	if errors.Is(err, errNoMessage) && !l.purged.Load() {
+		return nil, 0, nil
+	}
+	if err != nil {
+		return l.lastSegment(ctx, session)
+	}
+	s, err := unpack(m.data)
+	return s, m.sequence, err
+}
+
 // readSegments hands the sealed records behind from to take, while it wants
 // them, from no more segments than reach up to to. It hands out none if the
 // first one that there is does not follow from.
 func (l *Log) readSegments(ctx context.Context, session string, from, to uint64, take func(stored) bool) error {
-	refs, end, err := l.segmentsBehind(ctx, session, from)
+	refs, end, err := l.segmentsBehind(ctx, session, from, l.anyLastSegment)
 	if err != nil {
 		return err
 	}
@@ -74,10 +89,12 @@ func (l *Log) readSegments(ctx context.Context, session string, from, to uint64,
 }
 
 // segmentsBehind tells where the session's segments with records behind from
-// are, oldest first, and which is the last of all. Those that retention has
-// removed may be among them.
-func (l *Log) segmentsBehind(ctx context.Context, session string, from uint64) (refs []segmentRef, end *segment, err error) {
-	s, at, err := l.lastSegment(ctx, session)
+// are, oldest first, and which is the last of all, as last has it. Those that
+// retention has removed may be among them.
+func (l *Log) segmentsBehind(
+	ctx context.Context, session string, from uint64, last func(context.Context, string) (*segment, uint64, error),
+) (refs []segmentRef, end *segment, err error) {
+	s, at, err := last(ctx, session)
 	end = s
 	for err == nil && s != nil && s.last() > from {
 		refs = slices.Concat(s.directory, []segmentRef{{at: at, last: s.last()}}, refs)

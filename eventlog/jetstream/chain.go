@@ -2,6 +2,7 @@ package jetstream
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -65,13 +66,30 @@ func (l *Log) lastRecords(ctx context.Context, session string, from, to uint64) 
 // never changes, so any replica may answer; one that lags has it not, and then
 // the leader decides.
 func (l *Log) getAt(ctx context.Context, stream string, seq uint64) (message, error) {
-	try, cancel := context.WithTimeout(ctx, leaderTry)
-	defer cancel()
-	reply, err := l.nc.RequestWithContext(try, "$JS.API.DIRECT.GET."+stream, fmt.Appendf(nil, `{"seq":%d}`, seq))
-	if err != nil || first(reply.Header, headerStatus) != "" {
+	m, err := l.directGet(ctx, stream, map[string]any{"seq": seq})
+	if err != nil {
 		return l.messageAt(ctx, stream, seq)
 	}
-	return directMessage(reply)
+	return m, nil
+}
+
+// directGet returns a message as any replica has it, or errNoMessage.
+func (l *Log) directGet(ctx context.Context, stream string, what map[string]any) (message, error) {
+	try, cancel := context.WithTimeout(ctx, leaderTry)
+	defer cancel()
+	req, _ := json.Marshal(what)
+	reply, err := l.nc.RequestWithContext(try, "$JS.API.DIRECT.GET."+stream, req)
+	if err != nil {
+		return message{}, err
+	}
+	switch status := first(reply.Header, headerStatus); status {
+	case "":
+		return directMessage(reply)
+	case "404":
+		return message{}, errNoMessage
+	default:
+		return message{}, fmt.Errorf("jetstream: get: status %s", status)
+	}
 }
 
 // directMessage is the message of an answer to a direct get.

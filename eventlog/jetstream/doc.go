@@ -43,7 +43,8 @@
 // What is asked for by its sequence costs its own block. So what may lie far
 // apart is asked for so: each segment is named by the last one, and each record
 // of the log by the one behind it, from the head on. What is not yet sealed is
-// little, or a page of it is taken from behind and the rest by subject.
+// little, or a page of it is taken from behind and the rest by subject. Only an
+// erasure, which rewrites blocks anyway, walks.
 //
 // BenchmarkReadAcrossManyBlocks, one run, 600 MB of others' records in between, the
 // server just started: the last records of a session in 20 sealed pieces cost

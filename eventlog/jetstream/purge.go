@@ -164,7 +164,7 @@ func (l *Log) SealedBefore(ctx context.Context, session string, t time.Time) (ui
 // there is none of that age, from itself. It takes the servers' clock for one
 // that does not go back, as the server does.
 func (l *Log) sealedBefore(ctx context.Context, session string, from uint64, t time.Time) (uint64, error) {
-	refs, _, err := l.segmentsBehind(ctx, session, from)
+	refs, _, err := l.segmentsBehind(ctx, session, from, l.lastSegment)
 	if err != nil {
 		return from, err
 	}

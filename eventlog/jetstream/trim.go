@@ -57,7 +57,7 @@ func (l *Log) trimmable(ctx context.Context, session string, upTo uint64) (floor
 	if begins > 0 { // what is in the log stays
 		upTo = min(upTo, begins-1)
 	}
-	refs, _, err := l.segmentsBehind(ctx, session, 0)
+	refs, _, err := l.segmentsBehind(ctx, session, 0, l.lastSegment)
 	if err != nil || len(refs) == 0 {
 		return floor, nil, err
 	}
