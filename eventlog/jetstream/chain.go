@@ -64,8 +64,12 @@ func (l *Log) lastRecords(ctx context.Context, session string, from, to uint64) 
 
 // getAt returns the message with the given sequence. What a stream has there
 // never changes, so any replica may answer; one that lags has it not, and then
-// the leader decides.
+// the leader decides. There is nothing at 0, where a restored session has the
+// segments that were gone before.
 func (l *Log) getAt(ctx context.Context, stream string, seq uint64) (message, error) {
+	if seq == 0 {
+		return message{}, errNoMessage
+	}
 	m, err := l.directGet(ctx, stream, map[string]any{"seq": seq})
 	if err != nil {
 		return l.messageAt(ctx, stream, seq)
