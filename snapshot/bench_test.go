@@ -59,7 +59,6 @@ func longLog(b *testing.B, records int) (eventlog.Log, snapshot.Folds, func(stre
 func BenchmarkStateAt(b *testing.B) {
 	const records = 100_000
 	log, folds, size := longLog(b, records)
-	open := func() *snapshot.Store { return snapshot.New(log, &snapshot.StoreOptions{Folds: folds}) }
 	anywhere := func(r *rand.Rand, _ uint64) uint64 { return 1 + r.Uint64N(records) }
 	for _, c := range []struct {
 		name  string
@@ -73,7 +72,8 @@ func BenchmarkStateAt(b *testing.B) {
 		}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			states, rnd, n := open(), rand.New(rand.NewPCG(1, 2)), uint64(records/2)
+			states := snapshot.New(log, &snapshot.StoreOptions{Folds: folds})
+			rnd, n := rand.New(rand.NewPCG(1, 2)), uint64(records/2)
 			if !c.fresh {
 				_, err := states.Timeline(b.Context(), "s", 0)
 				require.NoError(b, err)
@@ -82,7 +82,7 @@ func BenchmarkStateAt(b *testing.B) {
 			b.ResetTimer()
 			for range b.N {
 				if c.fresh {
-					states = open()
+					states.Forget("s")
 				}
 				n = c.next(rnd, n)
 				began := time.Now()

@@ -16,8 +16,9 @@ const (
 	// forgetIdle is after what time without an append a session's tail is
 	// no longer counted.
 	forgetIdle = time.Hour
-	// sealBuffer is how many bytes of payloads a node keeps for sealing. What
-	// does not fit is read from the log again.
+	// sealBuffer is how many bytes of payloads a node keeps for sealing, besides
+	// at most as many that it has just sealed. What does not fit is read from the
+	// log again.
 	sealBuffer = 64 << 20
 )
 
@@ -33,6 +34,7 @@ type tail struct {
 	// records are all of it, or nil; bytes is their size.
 	records []stored
 	bytes   int
+	spent   int // sealed records that are still before them in memory
 	// sealed is the session's last segment, if this node wrote it, and its
 	// place.
 	sealed *segment
@@ -43,7 +45,8 @@ type tail struct {
 // something came in between, and a new tail begins there.
 func (t *tail) add(expected, last uint64, records []stored, room int) {
 	if t.last != expected {
-		t.from, t.count, t.ends, t.records, t.bytes = expected, 0, false, nil, 0
+		t.from, t.count, t.ends = expected, 0, false
+		t.drop()
 	}
 	size := 0
 	for _, r := range records {
@@ -69,7 +72,7 @@ func (t *tail) add(expected, last uint64, records []stored, room int) {
 func (t *tail) whole() bool { return len(t.records) == t.count }
 
 // drop gives up the buffered records.
-func (t *tail) drop() { t.records, t.bytes = nil, 0 }
+func (t *tail) drop() { t.records, t.bytes, t.spent = nil, 0, 0 }
 
 // due reports whether it should be sealed now.
 func (t *tail) due(now time.Time) bool {
@@ -99,7 +102,10 @@ func (t *tail) cut(s *segment, at uint64) {
 	for _, r := range t.records[:gone] {
 		t.bytes -= len(r.Payload)
 	}
-	t.records = slices.Clone(t.records[gone:]) // so that the others can go
+	t.records, t.spent = t.records[gone:], t.spent+gone
+	if t.spent >= len(t.records) { // it costs what was added, not the square of it
+		t.records, t.spent = slices.Clone(t.records), 0
+	}
 }
 
 // ends reports whether a record is the last for a while.

@@ -6,7 +6,8 @@
 // too large for it lies in parts on helix.snap.<p>.<S>.<n>.<i>, which are stored
 // before. So are the pages of those that are not in JSON, on
 // helix.snap.<p>.<S>.page.<hash>: what successive folds have in common is stored
-// once. The stream is a cache: deleting it costs time only, but for sessions whose
+// once, compressed with S2: smaller pages are in fewer blocks of the server's,
+// which it reads whole. The stream is a cache: deleting it costs time only, but for sessions whose
 // beginning retention has removed.
 package jetstream
 

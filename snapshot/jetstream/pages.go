@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/klauspost/compress/s2"
 	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
@@ -121,10 +122,11 @@ func (f *Folds) savePages(ctx context.Context, stream natsjs.Stream, prefix stri
 		if info.State.Subjects[subject] > 0 {
 			continue
 		}
-		if err := f.once(ctx, &nats.Msg{Subject: subject, Data: page}); err != nil {
+		packed := s2.Encode(nil, page)
+		if err := f.once(ctx, &nats.Msg{Subject: subject, Data: packed}); err != nil {
 			return size, err
 		}
-		size += len(page)
+		size += len(packed)
 	}
 	subject := prefix + mark{s.Sequence, s.Form}.token()
 	switch old, err := last(ctx, stream, subject); {
@@ -169,15 +171,21 @@ func (f *Folds) assemble(ctx context.Context, stream natsjs.Stream, prefix strin
 			return nil, nil
 		}
 	}
-	state := make([]byte, 0, size)
+	state, at := make([]byte, size), 0
 	for _, p := range pieces {
-		page := p.own
-		if p.size > 0 {
-			if page = pages[pageSubject(prefix, p.page)]; len(page) != p.size {
-				return nil, nil
-			}
+		to := state[at : at+len(p.own)+p.size]
+		at += len(to)
+		if p.size == 0 {
+			copy(to, p.own)
+			continue
 		}
-		state = append(state, page...)
+		packed := pages[pageSubject(prefix, p.page)]
+		if n, err := s2.DecodedLen(packed); err != nil || n != p.size {
+			return nil, nil //nolint:nilerr // it is found to be damaged
+		}
+		if _, err := s2.Decode(to, packed); err != nil {
+			return nil, nil //nolint:nilerr // as above
+		}
 	}
 	return state, nil
 }
