@@ -2,8 +2,11 @@ package integration_test
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -37,15 +40,15 @@ func TestErasureFromReplicasIsPendingUntilNothingIsFound(t *testing.T) {
 	log := open(nil)
 	ctx := t.Context()
 	head := uint64(0)
-	for range 3 {
+	for i := range 3 {
 		var err error
-		head, err = log.Append(ctx, "s", head, []eventlog.Entry{
+		head, err = eventlog.AppendOnce(ctx, log, "s", fmt.Sprint("w", i), head, []eventlog.Entry{
 			logtest.Text("s", secret), logtest.Text("s", strings.Repeat(secret, 20<<10)),
 		})
 		require.NoError(t, err)
 	}
 	require.NoError(t, log.Seal(ctx, "s"))
-	require.NotEmpty(t, found(secret))
+	require.Eventually(t, func() bool { return len(found(secret)) > 0 }, clusterPatience, 10*time.Millisecond)
 
 	e, err := log.Erase(ctx, "s")
 	require.NoError(t, err)
@@ -60,9 +63,9 @@ func TestErasureFromReplicasIsPendingUntilNothingIsFound(t *testing.T) {
 	e, err = log.Erase(ctx, "s")
 	require.NoError(t, err)
 	require.True(t, e.Pending, "what is left is found")
-	for _, file := range found(secret) {
-		require.Contains(t, file, "_js_", "only in the servers' own logs")
-	}
+	require.Eventually(t, func() bool { // once each replica has done it, too
+		return !slices.ContainsFunc(found(secret), func(file string) bool { return !strings.Contains(file, "_js_") })
+	}, clusterPatience, 10*time.Millisecond, "only in the servers' own logs")
 
 	// When they compact is theirs to decide: a restart of all does not do it
 	// for sure. So the files are as they would be.

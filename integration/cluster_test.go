@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -60,7 +61,7 @@ func newCluster(t *testing.T) *cluster {
 			}
 		}
 		return false
-	}, time.Minute, 5*time.Millisecond, "the cluster has no leader")
+	}, clusterPatience, 5*time.Millisecond, "the cluster has no leader")
 	return c
 }
 
@@ -116,11 +117,12 @@ func (c *cluster) url() (all string) {
 	return all[1:]
 }
 
-// empty reports whether no server has a stream's folder. The deletion of a stream is acknowledged before all have removed it,
-// and a server that still does so can't create one of that name.
-func (c *cluster) empty() bool {
+// without reports whether no server has a folder of such a stream ("*": of any).
+// The deletion of a stream is acknowledged before all have removed it, and a
+// server that still does so can't create one of that name.
+func (c *cluster) without(stream string) bool {
 	for _, s := range c.servers {
-		folders, err := filepath.Glob(filepath.Join(s.StoreDir(), "*", "streams", "*"))
+		folders, err := filepath.Glob(filepath.Join(s.StoreDir(), "*", "streams", stream))
 		require.NoError(c.t, err)
 		if len(folders) > 0 {
 			return false
@@ -131,10 +133,18 @@ func (c *cluster) empty() bool {
 
 func connect(t *testing.T, url string) *nats.Conn {
 	t.Helper()
-	nc, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond))
+	nc, err := nats.Connect(url, nats.Timeout(time.Minute), nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond))
 	require.NoError(t, err)
 	t.Cleanup(nc.Close)
 	return nc
+}
+
+// streams is JetStream as a test uses it, which has patience.
+func streams(t *testing.T, nc *nats.Conn) natsjs.JetStream {
+	t.Helper()
+	js, err := natsjs.New(nc, natsjs.WithDefaultTimeout(clusterPatience))
+	require.NoError(t, err)
+	return js
 }
 
 func openLog(t *testing.T, nc *nats.Conn, o *jetstream.Options) eventlog.Log {
@@ -196,15 +206,13 @@ func TestDaemonOnAnOutsideDeployment(t *testing.T) {
 func TestDurabilityOfACluster(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	nc := connect(t, newCluster(t).url())
-	js, err := natsjs.New(nc)
-	require.NoError(t, err)
-
+	js := streams(t, nc)
 	log := openLog(t, nc, &jetstream.Options{Replicas: 3, Partitions: 1})
 	require.EqualValues(t, "replicated×3", log.Info().Durability)
 	for _, o := range []*jetstream.Options{{ReadOnly: true}, {Existing: true}} {
 		require.EqualValues(t, "replicated×3", openLog(t, nc, o).Info().Durability)
 	}
-	_, err = jetstream.Open(t.Context(), nc, nil)
+	_, err := jetstream.Open(t.Context(), nc, nil)
 	require.ErrorContains(t, err, "jetstream: stream HELIX_LOG_0: num_replicas is 3, must be 1")
 
 	// Somebody has the servers compress what they keep, which they can't do
@@ -237,14 +245,15 @@ func TestDurabilityOfACluster(t *testing.T) {
 // Replicas in memory would look durable and not be.
 func TestMemoryOnAClusterIsRefused(t *testing.T) {
 	t.Parallel() // most of it is waiting
-	nc := connect(t, newCluster(t).url())
-	js, err := natsjs.New(nc)
-	require.NoError(t, err)
+	c := newCluster(t)
+	nc := connect(t, c.url())
+	js := streams(t, nc)
 	openLog(t, nc, &jetstream.Options{Replicas: 3, Partitions: 1})
 	stream, err := js.Stream(t.Context(), "HELIX_LOG_0")
 	require.NoError(t, err)
 	config := stream.CachedInfo().Config
 	require.NoError(t, js.DeleteStream(t.Context(), config.Name))
+	require.Eventually(t, func() bool { return c.without(config.Name) }, clusterPatience, time.Millisecond)
 	config.Storage = natsjs.MemoryStorage
 	_, err = js.CreateStream(t.Context(), config)
 	require.NoError(t, err)
@@ -285,14 +294,13 @@ func TestContractOfAReplicatedLog(t *testing.T) {
 	c := newCluster(t)
 	logtest.Run(t, func(t *testing.T) eventlog.Log {
 		nc := connect(t, c.url())
-		js, err := natsjs.New(nc)
-		require.NoError(t, err)
+		js := streams(t, nc)
 		names := js.StreamNames(t.Context())
 		for name := range names.Name() { // of the log before
 			require.NoError(t, js.DeleteStream(t.Context(), name))
 		}
 		require.NoError(t, names.Err())
-		require.Eventually(t, c.empty, time.Minute, time.Millisecond, "deleted streams are still on some server's disk")
+		require.Eventually(t, func() bool { return c.without("*") }, clusterPatience, time.Millisecond, "deleted streams are still on some server's disk")
 		return openLog(t, nc, &jetstream.Options{Replicas: 3, Partitions: 1})
 	})
 }
@@ -303,22 +311,25 @@ func TestOnlyALeaderTellsOfAConflict(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	c := newCluster(t)
 	log := openLog(t, connect(t, c.url()), &jetstream.Options{Replicas: 3, Partitions: 1})
-	last, err := log.Append(t.Context(), "s", 0, []eventlog.Entry{logtest.Text("s", "a")})
+	last, err := eventlog.AppendOnce(t.Context(), log, "s", "w", 0, []eventlog.Entry{logtest.Text("s", "a")})
 	require.NoError(t, err)
 	beyond := func(ctx context.Context, log eventlog.Log) error {
 		_, err := log.Append(ctx, "s", last+1000, []eventlog.Entry{logtest.Text("s", "b")})
 		return err
 	}
-	refused, ok := errors.AsType[*eventlog.ConflictError](beyond(t.Context(), log))
-	require.True(t, ok, "a number that nobody was told")
+	var refused *eventlog.ConflictError
+	require.Eventually(t, func() bool {
+		return errors.As(beyond(t.Context(), log), &refused)
+	}, clusterPatience, time.Millisecond, "a number that nobody was told")
 	require.Equal(t, last, refused.Head)
 
 	leader := c.leader("HELIX_LOG_0")
 	log = openLog(t, connect(t, leader.ClientURL()), &jetstream.Options{Existing: true})
+	var gone sync.WaitGroup // without waiting: it leads for some seconds only
+	defer gone.Wait()
 	for _, s := range c.servers {
 		if s != leader {
-			s.Shutdown()
-			s.WaitForShutdown()
+			gone.Go(s.Shutdown)
 		}
 	}
 	require.Eventually(t, func() bool {

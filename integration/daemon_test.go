@@ -123,7 +123,7 @@ func (d *daemon) start() {
 		}
 		resp.Body.Close()
 		return resp.StatusCode == http.StatusOK
-	}, time.Minute, 5*time.Millisecond, "the daemon does not get ready: %s", d.logs)
+	}, clusterPatience, 5*time.Millisecond, "the daemon does not get ready: %s", d.logs)
 }
 
 // kill ends the daemon's process as the kernel would, if it runs.

@@ -55,10 +55,14 @@ func TestDevTwice(t *testing.T) {
 			records := run("records", session)
 			require.Len(t, strings.Split(strings.TrimSpace(records), "\n"), len(d.records(session)))
 			require.Contains(t, records, "model_turn")
-			require.Contains(t, run("sessions", "--agent", "planner", "--status", "completed"), session)
+			require.Eventually(t, func() bool { // the rows may be a moment behind
+				return strings.Contains(run("sessions", "--agent", "planner", "--status", "completed"), session)
+			}, 2*time.Minute, 10*time.Millisecond)
 			require.NotContains(t, run("sessions", "--agent", "nobody"), session)
 		}
-		require.Contains(t, helixd(t, "runs", "--server", d.url), session)
+		require.Eventually(t, func() bool {
+			return strings.Contains(helixd(t, "runs", "--server", d.url), session)
+		}, 2*time.Minute, 10*time.Millisecond)
 		path, err := binary()
 		require.NoError(t, err)
 		out, err := exec.CommandContext(ctx, path, "runs", "--nats", "nats://"+nats).CombinedOutput()
@@ -67,9 +71,10 @@ func TestDevTwice(t *testing.T) {
 		d.stop()
 	}
 	d.start()
-	sessions := helixd(t, "sessions", "--server", d.url)
-	require.Contains(t, sessions, "first")
-	require.Contains(t, sessions, "second")
+	require.Eventually(t, func() bool {
+		sessions := helixd(t, "sessions", "--server", d.url)
+		return strings.Contains(sessions, "first") && strings.Contains(sessions, "second")
+	}, 2*time.Minute, 10*time.Millisecond)
 	require.Contains(t, helixd(t, "version"), "helixd ")
 }
 

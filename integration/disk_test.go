@@ -216,6 +216,11 @@ func TestANodeOutlivesAFullDisk(t *testing.T) {
 		}
 		return status == 503 && answer["code"] == "READ_ONLY"
 	}, 2*time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { // at first it may have seen little room
+		_, _, answer = d.do("GET", "/readyz", "")
+		refuses, _ := answer["refuses"].(string)
+		return strings.Contains(refuses, "was full")
+	}, 2*time.Minute, 20*time.Millisecond)
 	d.becomes(503, "/readyz")
 	status, _, _ = d.do("GET", "/healthz", "")
 	require.Equal(t, 200, status)

@@ -102,7 +102,7 @@ func TestDoctorOnAHealthyFolder(t *testing.T) {
 	daemon := newDaemon(t, "serve", "--config", w.config, "--allow-unauthenticated", "--data-dir", dir, "--nats-listen", natsListen)
 	daemon.start()
 	w.run(t, daemon, "session", nil)
-	nc, err := nats.Connect(natsListen, nats.UserInfo("ops", "secret"))
+	nc, err := nats.Connect(natsListen, nats.UserInfo("ops", "secret"), nats.Timeout(time.Minute))
 	require.NoError(t, err)
 	before := settled(t, nc)
 
@@ -137,7 +137,7 @@ func TestDoctorOnAHealthyFolder(t *testing.T) {
 	stopped.requireSays(t, "durability", jetstream.Healthy, "fsync")
 
 	daemon.start()
-	nc, err = nats.Connect(natsListen, nats.UserInfo("ops", "secret"))
+	nc, err = nats.Connect(natsListen, nats.UserInfo("ops", "secret"), nats.Timeout(time.Minute))
 	require.NoError(t, err)
 	defer nc.Close()
 	require.Equal(t, before, settled(t, nc))
@@ -151,27 +151,25 @@ func settled(t *testing.T, nc *nats.Conn) (streams map[string]string) {
 		streams = stored(t, nc)
 		return strings.Contains(streams["HELIX_RUNS"], " 0 messages") && strings.Contains(streams["HELIX_SEG_0"], " 1 messages") &&
 			strings.HasSuffix(streams["HELIX_LOG_0"], " 1 consumers")
-	}, time.Minute, 10*time.Millisecond)
+	}, clusterPatience, 10*time.Millisecond)
 	return streams
 }
 
 // stored is what all streams hold and how they are set up.
 func stored(t *testing.T, nc *nats.Conn) map[string]string {
 	t.Helper()
-	js, err := natsjs.New(nc)
-	require.NoError(t, err)
-	streams := map[string]string{}
-	list := js.ListStreams(t.Context())
+	found := map[string]string{}
+	list := streams(t, nc).ListStreams(t.Context())
 	for s := range list.Info() {
 		if strings.HasPrefix(s.Config.Name, "HELIX_") {
 			config, err := json.Marshal(s.Config)
 			require.NoError(t, err)
-			streams[s.Config.Name] = fmt.Sprintf("%s %d messages, %d bytes, first %d, last %d, %d consumers",
+			found[s.Config.Name] = fmt.Sprintf("%s %d messages, %d bytes, first %d, last %d, %d consumers",
 				config, s.State.Msgs, s.State.Bytes, s.State.FirstSeq, s.State.LastSeq, s.State.Consumers)
 		}
 	}
 	require.NoError(t, list.Err())
-	return streams
+	return found
 }
 
 // What can't be looked at is told, with what to change, and has another exit
@@ -211,8 +209,7 @@ func TestDoctorThatCanNotLook(t *testing.T) {
 func TestDoctorOnOneOutsideServer(t *testing.T) {
 	url := newServer(t, "outside", nil).ClientURL()
 	nc := connect(t, url)
-	js, err := natsjs.New(nc)
-	require.NoError(t, err)
+	js := streams(t, nc)
 
 	d := doctor(t, "--nats-url", url)
 	require.Zero(t, d.code, "%+v", d)
@@ -224,7 +221,7 @@ func TestDoctorOnOneOutsideServer(t *testing.T) {
 	config := streamConfig(t, js, "HELIX_LOG_0")
 	config.MaxAge, config.Discard, config.RePublish = time.Hour, natsjs.DiscardOld, nil
 	config.MaxMsgs = 10
-	_, err = js.UpdateStream(t.Context(), config)
+	_, err := js.UpdateStream(t.Context(), config)
 	require.NoError(t, err)
 	for range 9 {
 		_, err = js.Publish(t.Context(), "helix.log.0.s", nil)
@@ -294,8 +291,7 @@ func TestDoctorOnSmallLimits(t *testing.T) {
 			if tc.fill > 0 {
 				nc := connect(t, url)
 				openLog(t, nc, nil)
-				js, err := natsjs.New(nc)
-				require.NoError(t, err)
+				js := streams(t, nc)
 				for left := tc.fill; left > 0; left -= 64 << 10 {
 					_, err := js.Publish(t.Context(), "helix.log.0.s", make([]byte, min(left, 64<<10)-256))
 					require.NoError(t, err)
@@ -363,10 +359,9 @@ func TestDoctorOnMissingPermissions(t *testing.T) {
 	as := func(user string) string { return strings.Replace(srv.ClientURL(), "nats://", "nats://"+user+":p@", 1) }
 	nc := connect(t, as("all"))
 	log := openLog(t, nc, nil)
-	_, err := log.Append(t.Context(), "s", 0, []eventlog.Entry{logtest.Text("s", "x")})
+	_, err := eventlog.AppendOnce(t.Context(), log, "s", "w", 0, []eventlog.Entry{logtest.Text("s", "x")})
 	require.NoError(t, err)
-	js, err := natsjs.New(nc)
-	require.NoError(t, err)
+	js := streams(t, nc)
 	_, err = js.CreateStream(t.Context(), natsjs.StreamConfig{
 		Name: "HELIX_RUNS", Subjects: []string{"helix.runs.*.*"},
 	})
@@ -447,15 +442,14 @@ func TestDoctorOnAClusterThatLacksAServer(t *testing.T) {
 	c := newCluster(t)
 	nc := connect(t, c.url())
 	log := openLog(t, nc, &jetstream.Options{Replicas: 3})
-	_, err := log.Append(t.Context(), "s", 0, []eventlog.Entry{logtest.Text("s", "x")})
+	_, err := eventlog.AppendOnce(t.Context(), log, "s", "w", 0, []eventlog.Entry{logtest.Text("s", "x")})
 	require.NoError(t, err)
 	before := stored(t, nc)
+	var d diagnosis
 	require.Eventually(t, func() bool {
-		return doctor(t, "--nats", c.url()).status("replicas") == jetstream.Healthy
-	}, time.Minute, 100*time.Millisecond, "a new stream's replicas become current")
-	d := doctor(t, "--nats", c.url())
-	require.Zero(t, d.code, "%+v", d)
-	require.Zero(t, d.Warnings, "%+v", d)
+		d = doctor(t, "--nats", c.url())
+		return d.code == 0 && d.Warnings == 0
+	}, clusterPatience, 100*time.Millisecond, "a new stream's replicas become current: %+v", &d)
 	d.requireSays(t, "replicas", jetstream.Healthy, "3 of each stream")
 	d.requireSays(t, "versions", jetstream.Healthy, "n2 "+server.VERSION)
 	d.requireSays(t, "clock", jetstream.Healthy, "n0, n1, n2")
@@ -468,7 +462,7 @@ func TestDoctorOnAClusterThatLacksAServer(t *testing.T) {
 	require.Eventually(t, func() bool {
 		d = doctor(t, "--nats", c.url())
 		return d.status("replicas") == jetstream.Doubtful && d.status("jetstream") == jetstream.Healthy
-	}, time.Minute, 100*time.Millisecond, "the loss is not seen: %+v", d)
+	}, clusterPatience, 100*time.Millisecond, "the loss is not seen: %+v", &d)
 	d.requireSays(t, "replicas", jetstream.Doubtful, "server n2")
 	d.requireSays(t, "versions", jetstream.Doubtful, "n2")
 	require.Zero(t, d.code, "two of three servers do: %+v", d)
@@ -478,6 +472,6 @@ func TestDoctorOnAClusterThatLacksAServer(t *testing.T) {
 	require.Eventually(t, func() bool {
 		d = doctor(t, "--nats", c.url())
 		return d.status("replicas") == jetstream.Ill || d.status("jetstream") == jetstream.Ill
-	}, time.Minute, 100*time.Millisecond, "%+v", d)
+	}, clusterPatience, 100*time.Millisecond, "%+v", &d)
 	require.Equal(t, 1, d.code)
 }

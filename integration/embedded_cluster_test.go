@@ -107,10 +107,23 @@ func (n *node) startSession(name string) (id string) {
 	}
 }
 
+// patiently asks until the log has a leader to answer.
+func (n *node) patiently(path string) *http.Response {
+	n.t.Helper()
+	for begin := time.Now(); ; {
+		resp := n.call(http.MethodGet, path, "")
+		if resp.StatusCode != http.StatusServiceUnavailable {
+			return resp
+		}
+		resp.Body.Close()
+		require.Less(n.t, time.Since(begin), clusterPatience, path)
+	}
+}
+
 // streamed reads a session's whole stream and returns its text.
 func (n *node) streamed(id string) (text string) {
 	n.t.Helper()
-	resp := n.call(http.MethodGet, "/sse?sessionId="+id, "")
+	resp := n.patiently("/sse?sessionId=" + id)
 	defer resp.Body.Close()
 	require.Equal(n.t, http.StatusOK, resp.StatusCode)
 	event := ""
@@ -140,7 +153,7 @@ func (n *node) streamed(id string) (text string) {
 // snapshot returns what a session's answer is and the sequence that it covers.
 func (n *node) snapshot(id string) (answer string, sequence float64) {
 	n.t.Helper()
-	resp := n.call(http.MethodGet, "/chat/"+id+"/snapshot", "")
+	resp := n.patiently("/chat/" + id + "/snapshot")
 	defer resp.Body.Close()
 	var snapshot struct {
 		Messages []struct {

@@ -24,7 +24,7 @@ func TestPlainNATSSubscribersSeeTheStream(t *testing.T) {
 	d := newDaemon(t, "serve", "--config", w.config, "--data-dir", filepath.Join(t.TempDir(), "data"),
 		"--allow-unauthenticated", "--nats-listen", address)
 	d.start()
-	nc, err := nats.Connect("nats://" + address)
+	nc, err := nats.Connect("nats://"+address, nats.Timeout(time.Minute))
 	require.NoError(t, err)
 	defer nc.Close()
 	messages := make(chan *nats.Msg, 4096)

@@ -3,7 +3,6 @@ package integration_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -40,7 +39,7 @@ func newRig(t *testing.T, agents ...agentloop.Agent) *rig {
 // ended waits until the session's stream ends and returns its state.
 func (g *rig) ended(t *testing.T, session string) *projector.Tree {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), clusterPatience)
 	defer cancel()
 	state := new(projector.Tree)
 	for r, err := range g.log.Follow(ctx, session, 0) {

@@ -375,7 +375,7 @@ func TestTemplatesPermissionsAreEnough(t *testing.T) {
 	for i := range entries {
 		entries[i] = logtest.Text("bulk", "more")
 	}
-	_, err = log.Append(t.Context(), "bulk", 0, entries)
+	_, err = eventlog.AppendOnce(t.Context(), log, "bulk", "w", 0, entries)
 	require.NoError(t, err)
 	for _, err := range log.Read(t.Context(), "bulk", 0, 0) {
 		require.NoError(t, err)

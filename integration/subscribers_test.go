@@ -1,6 +1,7 @@
 package integration_test
 
 import (
+	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -11,7 +12,6 @@ import (
 
 	"github.com/nats-io/jwt/v2"
 	"github.com/nats-io/nats.go"
-	natsjs "github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nkeys"
 	"github.com/stretchr/testify/require"
 
@@ -100,7 +100,7 @@ func (a *audience) say(t *testing.T, session, text string) uint64 {
 	if err != nil {
 		require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 	}
-	last, err := a.log.Append(t.Context(), session, head, entry)
+	last, err := eventlog.AppendOnce(t.Context(), a.log, session, rand.Text(), head, entry)
 	require.NoError(t, err)
 	return last
 }
@@ -116,9 +116,7 @@ func requireHeard(t *testing.T, sub *nats.Subscription, subject, text string) {
 // stored is how much the log's stream has ever taken.
 func (a *audience) stored(t *testing.T) uint64 {
 	t.Helper()
-	js, err := natsjs.New(a.admin)
-	require.NoError(t, err)
-	s, err := js.Stream(t.Context(), "HELIX_LOG_0")
+	s, err := streams(t, a.admin).Stream(t.Context(), "HELIX_LOG_0")
 	require.NoError(t, err)
 	return s.CachedInfo().State.LastSeq
 }

@@ -68,7 +68,7 @@ agents:
 	}
 	nodes[0].stop()
 	expires(nodes[1], "t")
-	require.Positive(t, did(nodes[1], "sweep"))
+	require.Eventually(t, func() bool { return did(nodes[1], "sweep") > 0 }, 2*time.Minute, 20*time.Millisecond) // said when all is swept
 }
 
 // head is a session's last sequence.

@@ -22,7 +22,7 @@ func TestServeOpensWebSocket(t *testing.T) {
 		address = regexp.MustCompile(`websocket=(ws://\S+)`).FindStringSubmatch(d.logs.String())
 		return address != nil
 	}, time.Minute, time.Millisecond)
-	nc, err := nats.Connect(address[1])
+	nc, err := nats.Connect(address[1], nats.Timeout(time.Minute))
 	require.NoError(t, err)
 	defer nc.Close()
 	sub, err := nc.SubscribeSync("helix.live.session")

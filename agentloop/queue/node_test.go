@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -39,7 +40,8 @@ func (f modelFunc) Generate(ctx context.Context, req model.Request, emit func(mo
 type site struct {
 	t   *testing.T
 	srv *embed.Server
-	log eventlog.Log // to look at it
+	log eventlog.Log     // to look at it
+	js  natsjs.JetStream // to look at the list
 }
 
 func newSite(t *testing.T) *site {
@@ -48,7 +50,10 @@ func newSite(t *testing.T) *site {
 	require.NoError(t, err)
 	t.Cleanup(srv.Stop)
 	s := &site{t: t, srv: srv}
-	s.log = s.open(s.connect())
+	nc := s.connect()
+	s.log = s.open(nc)
+	s.js, err = natsjs.New(nc, natsjs.WithDefaultTimeout(within))
+	require.NoError(t, err)
 	return s
 }
 
@@ -91,7 +96,20 @@ func (s *site) node(name string, agents ...agentloop.Agent) *node {
 	require.NoError(s.t, err)
 	s.t.Cleanup(n.stop)
 	require.NoError(s.t, n.queue.Serve(n.loop))
+	// Its first look is over: what the test begins next it is not asked to judge
+	// before that is claimed.
+	require.Eventually(s.t, n.looked, within, time.Millisecond)
 	return n
+}
+
+// looked reports whether the node has looked the list through.
+func (n *node) looked() bool {
+	families, err := n.reg.Gather()
+	if err != nil {
+		return false
+	}
+	i := slices.IndexFunc(families, func(f *dto.MetricFamily) bool { return f.GetName() == "helixd_queue_looked_timestamp_seconds" })
+	return i >= 0 && families[i].Metric[0].GetGauge().GetValue() > 0
 }
 
 // die ends all that others could notice of the node, at once and without a
@@ -194,9 +212,7 @@ func (s *site) has(session, kind string) bool {
 // listed is how many trees stand on the list.
 func (s *site) listed() int {
 	s.t.Helper()
-	js, err := natsjs.New(s.connect())
-	require.NoError(s.t, err)
-	stream, err := js.Stream(s.t.Context(), queue.Stream)
+	stream, err := s.js.Stream(s.t.Context(), queue.Stream)
 	require.NoError(s.t, err)
 	return int(stream.CachedInfo().State.Msgs)
 }

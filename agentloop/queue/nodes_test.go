@@ -45,7 +45,7 @@ func TestAnyNodeTakesRequests(t *testing.T) {
 
 	begun := s.start(front, "long", "slow")
 	s.until("long", func(t *projector.Tree) bool { return t.Claim != nil })
-	require.True(t, executing(t, s, front, "long"))
+	require.Eventually(t, func() bool { return executing(t, s, front, "long") }, within, time.Millisecond)
 	again, err := s.resume(front, agentloop.ResumeRequest{SessionID: "long"})
 	require.NoError(t, err)
 	require.Equal(t, begun.RunID, again.RunID, "it runs already")

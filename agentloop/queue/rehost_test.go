@@ -35,6 +35,7 @@ func TestRehost(t *testing.T) {
 	s.orphan(front.queue, "s4", "new", 0)
 	works.set(t, speaking("new"))
 	s.until("s4", completed)
+	require.Eventually(t, func() bool { return front.queue.Hosted("new") }, within, time.Millisecond)
 
 	works.queue.Leave()
 	works.set(t, speaking("kept"))

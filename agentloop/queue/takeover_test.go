@@ -109,14 +109,14 @@ func TestWhatANodeLeavesBetweenTwoStepsIsFound(t *testing.T) {
 		require.NoError(t, err)
 		return e
 	}
-	_, err = b.queue.Put(t.Context(), "teller", "s")
-	require.NoError(t, err)
 	base := eventlog.FactBase{SessionID: "s", Timestamp: 1}
 	_, err = s.log.Append(t.Context(), "s", 0, []eventlog.Entry{
 		entry(&eventlog.SessionCreated{AgentType: "teller", FactBase: base}),
 		entry(&eventlog.UserMessage{Content: "go", FactBase: base}),
 		entry(&eventlog.RunRequested{RunID: "r", Mode: eventlog.ModeStart, FactBase: base}),
 	})
+	require.NoError(t, err)
+	_, err = b.queue.Put(t.Context(), "teller", "s") // behind it, or a slow test would look like one that never came
 	require.NoError(t, err)
 	s.until("s", completed)
 	_, err = s.log.Head(t.Context(), "never")
@@ -133,7 +133,10 @@ func TestAPoisonousRunFails(t *testing.T) {
 		died := make(chan struct{}, 1)
 		deadly := agentloop.Agent{Name: "deadly", Model: modelFunc(
 			func(ctx context.Context, _ model.Request, _ func(model.Event) error) (model.Answer, error) {
-				died <- struct{}{}
+				select {
+				case died <- struct{}{}:
+				case <-ctx.Done():
+				}
 				<-ctx.Done()
 				return model.Answer{}, ctx.Err()
 			})}
