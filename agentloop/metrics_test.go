@@ -84,6 +84,7 @@ func TestMetrics(t *testing.T) {
 	)
 	g.start("s", "boss", "go")
 	g.comes("s", func(t *projector.Tree) bool { return t.Waits() })
+	released(t, g.loop) // or no further claim is needed
 	_, err := g.loop.Submit(t.Context(), agentloop.Submission{
 		SessionID: "s", ToolCallID: "q", Kind: eventlog.SubmitClientResult, Result: json.RawMessage(`1`),
 	})

@@ -42,7 +42,7 @@ func newServer(t *testing.T, m model.Model, tools ...agentloop.Tool) *server {
 	s := &server{rig: newRig(t, agentloop.Agent{
 		Name: "analyst", Model: m, Tools: tools, OutputSchema: json.RawMessage(analystOutput),
 	})}
-	api, err := httpapi.New(httpapi.Options{Log: s.log, Loop: s.loop, AllowUnauthenticated: true})
+	api, err := httpapi.New(httpapi.Options{Log: s.log, Loop: s.loop, AllowUnauthenticated: true, InterruptObservationDeadline: patience})
 	require.NoError(t, err)
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -300,6 +300,7 @@ func TestARemoteAgentThatWaitsForAPersonFailsTheCall(t *testing.T) {
 	state := here.ended("s")
 	require.Equal(t, projector.SessionCompleted, state.Status)
 	require.Equal(t, agentloop.CodeRemoteClientTool, state.Messages[2].ErrorCode)
+	require.NoError(t, there.loop.AwaitStop(t.Context(), remoteID))
 	require.Equal(t, projector.SessionFailed, stateOf(t, there.log, remoteID).Status)
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -225,6 +226,10 @@ func waitFor(t *testing.T, log eventlog.Log, dead <-chan struct{}) {
 }
 
 func TestAFinishedCallIsRecordedThoughTheLoopStops(t *testing.T) {
+	synctest.Test(t, finishedCallIsRecorded) // calls are not waited for for long
+}
+
+func finishedCallIsRecorded(t *testing.T) {
 	store := memory.New()
 	started, release := make(chan struct{}), make(chan struct{})
 	var paid atomic.Int32
@@ -244,14 +249,13 @@ func TestAFinishedCallIsRecordedThoughTheLoopStops(t *testing.T) {
 		first.loop.Stop()
 		close(stopped)
 	}()
-	require.Eventually(t, func() bool {
-		_, err := first.loop.Resume(t.Context(), agentloop.ResumeRequest{SessionID: "s"})
-		return errors.Is(err, agentloop.ErrStopping)
-	}, time.Minute, time.Millisecond)
+	synctest.Wait()
+	_, err := first.loop.Resume(t.Context(), agentloop.ResumeRequest{SessionID: "s"})
+	require.ErrorIs(t, err, agentloop.ErrStopping)
 	close(release)
 	<-stopped
 	second := newRigOn(t, store, agent)
-	_, err := second.loop.Resume(t.Context(), agentloop.ResumeRequest{SessionID: "s"})
+	_, err = second.loop.Resume(t.Context(), agentloop.ResumeRequest{SessionID: "s"})
 	require.NoError(t, err)
 	require.Equal(t, projector.SessionCompleted, second.ended("s").Status)
 	require.EqualValues(t, 1, paid.Load())

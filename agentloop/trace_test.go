@@ -167,6 +167,7 @@ func TestTraceOfAnApproval(t *testing.T) {
 		first := newTracedRig(t, log, false, agent())
 		began := first.start("s", "a", "go")
 		require.Eventually(t, func() bool { return stateOf(t, log, "s").Suspended() }, time.Minute, time.Millisecond)
+		released(t, first.loop)
 		spans := first.rest("s")
 		run := spans["invoke_agent a"]
 		require.Len(t, run, 1)

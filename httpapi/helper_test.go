@@ -103,7 +103,7 @@ func newAPIOn(t *testing.T, log eventlog.Log, agents []agentloop.Agent, change .
 	o := httpapi.Options{
 		Log: log, Loop: loop, AllowUnauthenticated: true, Version: "v-test",
 		Logger: slog.New(slog.NewTextHandler(a.logs, nil)), Subscribe: subscribing(nil), Reload: reloading(nil),
-		Gatherer: a.reg, Metrics: httpapi.NewMetrics(a.reg),
+		Gatherer: a.reg, Metrics: httpapi.NewMetrics(a.reg), InterruptObservationDeadline: within,
 	}
 	for _, f := range change {
 		f(&o)

@@ -43,7 +43,7 @@ func serveStdio(dir string) int {
 		signal.Ignore(syscall.SIGTERM)
 		defer func() { select {} }()
 	case "parent":
-		child := exec.Command("sleep", "60")
+		child := exec.Command("sleep", "600")
 		child.Stdin, child.Stdout = os.Stdin, os.Stdout
 		if child.Start() != nil {
 			return 1

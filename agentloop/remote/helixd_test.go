@@ -74,7 +74,7 @@ func newHelixd(t *testing.T) *helixd {
 	}, nil)
 	require.NoError(t, err)
 	t.Cleanup(loop.Stop)
-	api, err := httpapi.New(httpapi.Options{Log: d.log, Loop: loop, Auth: func(r *http.Request, _ httpapi.Operation, _ string) error {
+	api, err := httpapi.New(httpapi.Options{Log: d.log, Loop: loop, InterruptObservationDeadline: within, Auth: func(r *http.Request, _ httpapi.Operation, _ string) error {
 		if r.Header.Get("Authorization") != "Bearer "+token {
 			return httpapi.ErrUnauthorized
 		}

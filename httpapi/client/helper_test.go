@@ -122,7 +122,7 @@ func newServerOn(t *testing.T, log eventlog.Log) *server {
 		Subscribe: func(session string, ttl time.Duration) (httpapi.Subscription, error) {
 			return httpapi.Subscription{Subject: "helix.live." + session, ExpiresAt: time.Unix(0, 0).Add(ttl).UTC()}, nil
 		},
-		Log: log, Loop: loop, AllowUnauthenticated: true, Version: "v-test", Chat: &httpapi.ChatOptions{},
+		Log: log, Loop: loop, AllowUnauthenticated: true, Version: "v-test", Chat: &httpapi.ChatOptions{}, InterruptObservationDeadline: within,
 		States: snapshot.New(log, &snapshot.StoreOptions{Folds: new(folds.Folds)}),
 	})
 	require.NoError(t, err)
