@@ -86,6 +86,10 @@ func (d *daemon) follow(ctx context.Context, session string, hear func(chunk) er
 		return err
 	}
 	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusServiceUnavailable && sleep(ctx, time.Second) == nil { // as insist
+		resp.Body.Close()
+		return d.follow(ctx, session, hear)
+	}
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("GET /sse of %s: %s", session, resp.Status)
 	}

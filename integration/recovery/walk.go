@@ -131,7 +131,11 @@ func (w *walk) connect(ctx context.Context) {
 			Chunk    struct{ Type string }
 			Sequence uint64
 		}
-		if err := json.Unmarshal([]byte(data), &e); err != nil || e.Type != "chunk" {
+		err := json.Unmarshal([]byte(data), &e)
+		if err != nil && !in.Scan() {
+			return // the node has died in the middle of the line
+		}
+		if err != nil || e.Type != "chunk" {
 			w.failed(fmt.Errorf("%s: not a chunk: %s", w.session, data))
 			return
 		}
@@ -200,7 +204,11 @@ func (w *walk) around(sequence uint64) (before, behind, words sighting) {
 // claim finds the record by which another node than the first has claimed the
 // tree; its sequence is 0 if there is none.
 func (w *walk) claim(ctx context.Context, at *deployment.Node, from uint64, first string) (r eventlog.Record, node string, err error) {
-	raw, err := get(ctx, fmt.Sprint(at.URL, "/sessions/", w.session, "/records?dead=1&from=", from))
+	var raw []byte
+	err = insist(ctx, func() (err error) {
+		raw, err = get(ctx, fmt.Sprint(at.URL, "/sessions/", w.session, "/records?dead=1&from=", from))
+		return err
+	})
 	if err != nil {
 		return r, "", err
 	}
