@@ -26,7 +26,7 @@ type outsider struct {
 func outside(t *testing.T, srv *embed.Server, opts ...nats.Option) outsider {
 	t.Helper()
 	o := outsider{errs: make(chan error, 16)}
-	nc, err := nats.Connect(srv.ClientURL(), append(opts, nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+	nc, err := nats.Connect(srv.ClientURL(), append(opts, nats.Timeout(patience), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 		o.errs <- err
 	}))...)
 	require.NoError(t, err)
@@ -171,7 +171,7 @@ func TestAllowReadOpensTheLog(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "s", id)
 	}
-	js, err := natsjs.New(out.Conn)
+	js, err := natsjs.New(out.Conn, natsjs.WithDefaultTimeout(patience))
 	require.NoError(t, err)
 	_, err = js.AccountInfo(t.Context())
 	require.NoError(t, err)
@@ -242,7 +242,7 @@ func userMayDoEverything(t *testing.T, subscribers []string) {
 	defer log.Close()
 	_, err = log.Append(t.Context(), "s", 1, []eventlog.Entry{logtest.Text("s", "second")})
 	require.NoError(t, err)
-	js, err := natsjs.New(out.Conn)
+	js, err := natsjs.New(out.Conn, natsjs.WithDefaultTimeout(patience))
 	require.NoError(t, err)
 	_, err = js.CreateStream(t.Context(), natsjs.StreamConfig{Name: "OWN", Subjects: []string{"own"}})
 	require.NoError(t, err)

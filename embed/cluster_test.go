@@ -21,8 +21,12 @@ import (
 	"github.com/helixd/helixd/integration/deployment"
 )
 
-// patience is how long a cluster on a busy machine may take.
-const patience = 2 * time.Minute
+const (
+	// patience is how long a cluster on a busy machine may take.
+	patience = 2 * time.Minute
+	// try is how long one request waits, which is dropped without a leader.
+	try = 5 * time.Second
+)
 
 // clusterOf returns the options of n servers that list one another.
 func clusterOf(t *testing.T, n int) []embed.Options {
@@ -77,7 +81,9 @@ func replicated(t *testing.T, srv *embed.Server) {
 	t.Helper()
 	_, js := connect(t, srv)
 	require.Eventually(t, func() bool { // until the leader has heard of all
-		_, err := js.CreateStream(t.Context(), natsjs.StreamConfig{Name: "S", Subjects: []string{"s"}, Replicas: 3, AllowDirect: true})
+		ctx, cancel := context.WithTimeout(t.Context(), try)
+		defer cancel()
+		_, err := js.CreateStream(ctx, natsjs.StreamConfig{Name: "S", Subjects: []string{"s"}, Replicas: 3, AllowDirect: true})
 		return err == nil
 	}, patience, 50*time.Millisecond)
 }
@@ -88,7 +94,9 @@ func publish(t *testing.T, srv *embed.Server, text string) {
 	_, js := connect(t, srv)
 	var err error
 	require.Eventually(t, func() bool {
-		_, err = js.Publish(t.Context(), "s", []byte(text), natsjs.WithMsgID(text))
+		ctx, cancel := context.WithTimeout(t.Context(), try)
+		defer cancel()
+		_, err = js.Publish(ctx, "s", []byte(text), natsjs.WithMsgID(text))
 		return err == nil
 	}, patience, 50*time.Millisecond, "%v", err)
 }
@@ -99,12 +107,14 @@ func requireMessages(t *testing.T, srv *embed.Server, want ...string) {
 	var got []string
 	require.Eventually(t, func() bool {
 		got = nil
-		s, err := js.Stream(t.Context(), "S")
+		ctx, cancel := context.WithTimeout(t.Context(), try)
+		defer cancel()
+		s, err := js.Stream(ctx, "S")
 		if err != nil {
 			return false
 		}
 		for seq := s.CachedInfo().State.FirstSeq; seq <= s.CachedInfo().State.LastSeq; seq++ {
-			m, err := s.GetMsg(t.Context(), seq)
+			m, err := s.GetMsg(ctx, seq)
 			if err != nil {
 				return false
 			}

@@ -12,12 +12,16 @@ import (
 	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/integration/deployment"
 )
 
 // looked is a server whose disk has as much room as the test says.
 func looked(t *testing.T, minFree int64) (*Server, func(free uint64)) {
 	t.Helper()
-	s, err := Start(t.Context(), Options{DataDir: t.TempDir(), MinFree: minFree, Listen: "127.0.0.1:0"})
+	address, err := deployment.FreeAddress() // which no connection takes while the server begins anew
+	require.NoError(t, err)
+	s, err := Start(t.Context(), Options{DataDir: t.TempDir(), MinFree: minFree, Listen: address})
 	require.NoError(t, err)
 	t.Cleanup(s.Stop)
 	s.disk.end() // who looks is the test
@@ -68,7 +72,7 @@ func TestBeginsAnewBehindAFullDisk(t *testing.T) {
 	nc, err := s.Connect()
 	require.NoError(t, err)
 	t.Cleanup(nc.Close)
-	js, err := natsjs.New(nc)
+	js, err := natsjs.New(nc, natsjs.WithDefaultTimeout(time.Minute))
 	require.NoError(t, err)
 	_, err = js.CreateStream(t.Context(), natsjs.StreamConfig{Name: "S", Subjects: []string{"s"}})
 	require.NoError(t, err)

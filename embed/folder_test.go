@@ -29,7 +29,7 @@ func filled(t *testing.T, messages, size int, compression natsjs.StoreCompressio
 	nc, err := srv.Connect()
 	require.NoError(t, err)
 	defer nc.Close()
-	js, err := natsjs.New(nc)
+	js, err := natsjs.New(nc, natsjs.WithDefaultTimeout(patience))
 	require.NoError(t, err)
 	s, err := js.CreateStream(t.Context(), natsjs.StreamConfig{Name: "S", Subjects: []string{"s.*.end"}, Compression: compression})
 	require.NoError(t, err)

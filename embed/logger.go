@@ -57,12 +57,22 @@ func (l *logger) write(level slog.Level, format string, v ...any) {
 		l.full.Store(true)
 	}
 	if level >= slog.LevelError {
-		l.mu.Lock()
-		l.last = msg
-		l.mu.Unlock()
+		l.keep(msg)
 	}
 	if l.log != nil {
 		l.log.Log(context.Background(), level, msg, slog.String("component", "nats-server"))
+	}
+}
+
+// keep takes an error for the last one, unless the start has failed: what comes
+// behind that is no cause.
+func (l *logger) keep(msg string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case <-l.fatal:
+	default:
+		l.last = msg
 	}
 }
 
@@ -102,8 +112,8 @@ func (l *logger) clientError(_ *nats.Conn, sub *nats.Subscription, err error) {
 func (l *logger) Fatalf(format string, v ...any) {
 	l.once.Do(func() {
 		l.mu.Lock()
+		defer l.mu.Unlock()
 		l.last = fmt.Sprintf(format, v...)
-		l.mu.Unlock()
 		close(l.fatal)
 	})
 }

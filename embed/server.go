@@ -98,6 +98,7 @@ func (s *Server) Connect(opts ...nats.Option) (*nats.Conn, error) {
 	inside := []nats.Option{
 		nats.InProcessServer(s), nats.UserInfo(userInside, s.opts.password), nats.ErrorHandler(s.instance().log.clientError),
 		nats.MaxReconnects(-1), nats.ReconnectWait(reconnectWait), nats.ReconnectJitter(reconnectWait, reconnectWait),
+		nats.Timeout(startTimeout), // nothing can get lost in a pipe
 	}
 	nc, err := nats.Connect("", append(inside, opts...)...)
 	if err != nil {

@@ -70,7 +70,7 @@ func TestRightsThatDoNotHold(t *testing.T) {
 	stranger, _ := minter(t)
 	srv, _, _ := served(t, embed.Options{Subscribers: []string{m.PublicKey()}})
 	right, other := mint(t, m, "s"), mint(t, m, "s2")
-	nc, err := nats.Connect(srv.ClientURL(), as(right))
+	nc, err := nats.Connect(srv.ClientURL(), as(right), nats.Timeout(patience))
 	require.NoError(t, err, "the cases differ from this")
 	nc.Close()
 

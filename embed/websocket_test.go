@@ -19,7 +19,7 @@ import (
 func overWebSocket(t *testing.T, srv *embed.Server) outsider {
 	t.Helper()
 	o := outsider{errs: make(chan error, 16)}
-	nc, err := nats.Connect(srv.WebSocketURL(), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { o.errs <- err }))
+	nc, err := nats.Connect(srv.WebSocketURL(), nats.Timeout(patience), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { o.errs <- err }))
 	require.NoError(t, err)
 	t.Cleanup(nc.Close)
 	o.Conn = nc
@@ -56,7 +56,7 @@ func TestWebSocketClientsMayDoWhatOthersDo(t *testing.T) {
 func TestWebSocketWithAUser(t *testing.T) {
 	srv := start(t, embed.Options{WebSocket: &embed.WebSocket{Listen: "127.0.0.1:0"}, User: "ops", Password: "secret"})
 	requireNotLetIn(t, srv.WebSocketURL(), "nobody")
-	nc, err := nats.Connect(srv.WebSocketURL(), nats.UserInfo("ops", "secret"))
+	nc, err := nats.Connect(srv.WebSocketURL(), nats.UserInfo("ops", "secret"), nats.Timeout(patience))
 	require.NoError(t, err)
 	nc.Close()
 }
@@ -65,7 +65,7 @@ func TestWebSocketOverTLS(t *testing.T) {
 	files := certificates(t, filepath.Join(t.TempDir(), "tls"))
 	srv := start(t, embed.Options{WebSocket: &embed.WebSocket{Listen: "127.0.0.1:0", Cert: files.Cert, Key: files.Key}})
 	require.True(t, strings.HasPrefix(srv.WebSocketURL(), "wss://"), srv.WebSocketURL())
-	nc, err := nats.Connect(srv.WebSocketURL(), nats.RootCAs(files.CA))
+	nc, err := nats.Connect(srv.WebSocketURL(), nats.RootCAs(files.CA), nats.Timeout(patience))
 	require.NoError(t, err)
 	nc.Close()
 	_, err = nats.Connect(strings.Replace(srv.WebSocketURL(), "wss:", "ws:", 1))
