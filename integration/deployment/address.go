@@ -14,41 +14,56 @@ import (
 const (
 	firstPort = 20_000
 	lastPort  = 32_000
+	// blockPorts are given by one process, which listens on the first of them for
+	// as long as it lives: another one, which looks who listens, would not see
+	// what was given to a server that is yet to begin.
+	blockPorts = 200
 )
 
-// given are the ports that this process has handed out.
+// given is where this process goes on, and the blocks that it has.
 var given struct {
 	sync.Mutex
-	ports map[int]bool
+	next, end int
+	blocks    []net.Listener
 }
 
 // FreeAddresses are n different ones of the loopback interface on which nobody
-// listens now. This process gets none of them a second time.
+// listens now. No process on this machine gets one of them a second time while
+// this one lives.
 func FreeAddresses(n int) ([]string, error) {
 	given.Lock()
 	defer given.Unlock()
-	if given.ports == nil {
-		given.ports = map[int]bool{}
-	}
 	var all []string
-	for range lastPort - firstPort {
-		if len(all) == n {
-			return all, nil
+	for len(all) < n {
+		if given.next == given.end {
+			if err := takeBlock(); err != nil {
+				return nil, err
+			}
 		}
-		port := firstPort + rand.IntN(lastPort-firstPort)
-		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-		if given.ports[port] {
-			continue
+		if l, err := listen(given.next); err == nil { // else it is somebody's
+			all = append(all, l.Addr().String())
+			l.Close()
 		}
-		l, err := net.Listen("tcp", address)
-		if err != nil {
-			continue // somebody's
-		}
-		l.Close()
-		given.ports[port] = true
-		all = append(all, address)
+		given.next++
 	}
-	return nil, fmt.Errorf("there are no %d free ports between %d and %d", n, firstPort, lastPort)
+	return all, nil
+}
+
+// takeBlock takes a block that no process has.
+func takeBlock() error {
+	for _, i := range rand.Perm((lastPort - firstPort) / blockPorts) {
+		first := firstPort + i*blockPorts
+		if l, err := listen(first); err == nil {
+			given.blocks = append(given.blocks, l)
+			given.next, given.end = first+1, first+blockPorts
+			return nil
+		}
+	}
+	return fmt.Errorf("there are no %d free ports between %d and %d", blockPorts, firstPort, lastPort)
+}
+
+func listen(port int) (net.Listener, error) {
+	return net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 }
 
 // FreeAddress is one of those.
