@@ -14,9 +14,9 @@ func appendCAS(t *testing.T, log eventlog.Log) {
 	_, err := log.Append(ctx, "s", 0, []eventlog.Entry{Text("s", "again")})
 	var conflict *eventlog.ConflictError
 	require.ErrorAs(t, err, &conflict, "a session is created once")
-	_, err = log.Append(ctx, "s", first+1, []eventlog.Entry{Text("s", "ahead")})
+	_, err = put(ctx, log, "s", first+1, []eventlog.Entry{Text("s", "ahead")})
 	require.ErrorAs(t, err, &conflict)
-	_, err = log.Append(ctx, "other", first, []eventlog.Entry{Text("other", "not new")})
+	_, err = put(ctx, log, "other", first, []eventlog.Entry{Text("other", "not new")})
 	require.ErrorAs(t, err, &conflict, "another session's sequence is not this one's")
 
 	second := append1(t, log, "s", first, "b")
@@ -66,7 +66,7 @@ func roundTrip(t *testing.T, log eventlog.Log) {
 		Envelope: eventlog.Envelope{Kind: "custom", Type: "no such type"},
 		Payload:  []byte{0xff, 0, '\r', '\n'},
 	}
-	last, err := log.Append(ctx, "s", 0, []eventlog.Entry{e, alien})
+	last, err := put(ctx, log, "s", 0, []eventlog.Entry{e, alien})
 	require.NoError(t, err)
 	records := collect(t, log.Read(ctx, "s", 0, 0))
 	require.Equal(t, e, records[0].Entry)

@@ -188,7 +188,7 @@ func terminalStates(t *testing.T, log eventlog.Log) {
 	require.Equal(t, eventlog.StreamInfo{Status: eventlog.StreamCompleted, LatestSequence: before.Sequence()}, info)
 
 	// A new turn re-activates the stream; its sequences go on.
-	_, err = log.Append(ctx, "s", info.LatestSequence, []eventlog.Entry{
+	_, err = put(ctx, log, "s", info.LatestSequence, []eventlog.Entry{
 		Fact("s", &eventlog.RunRequested{RunID: "run-2", Mode: eventlog.ModeStart, FactBase: base("s")}),
 	})
 	require.NoError(t, err)
@@ -295,7 +295,7 @@ func rolledBackEnds(t *testing.T, log eventlog.Log) {
 	r.expect(t, "b", "[stream_end]", ".")
 
 	ended := r.Sequence()
-	_, err := log.Append(ctx, "s", ended, []eventlog.Entry{
+	_, err := put(ctx, log, "s", ended, []eventlog.Entry{
 		Fact("s", &eventlog.RunRequested{RunID: "run-2", Mode: eventlog.ModeStart, FactBase: base("s")}),
 	})
 	require.NoError(t, err)

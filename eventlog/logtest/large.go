@@ -44,7 +44,7 @@ func largePayloads(t *testing.T, log eventlog.Log) {
 	}()
 	defer func() { cancel(); <-followed }()
 
-	last, err := log.Append(ctx, "s", head, entries)
+	last, err := put(ctx, log, "s", head, entries)
 	require.NoError(t, err)
 	last = append1(t, log, "s", last, "after")
 	records := collect(t, log.Read(ctx, "s", 0, 0))

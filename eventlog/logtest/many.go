@@ -23,13 +23,13 @@ func manySessions(t *testing.T, log eventlog.Log) {
 			for i := range appends {
 				if (s+i)%5 == 0 {
 					var conflict *eventlog.ConflictError
-					_, err := log.Append(ctx, session, head+1, []eventlog.Entry{Text(session, "wrong"), Text(session, "wrong")})
+					_, err := put(ctx, log, session, head+1, []eventlog.Entry{Text(session, "wrong"), Text(session, "wrong")})
 					if !errors.As(err, &conflict) {
 						t.Errorf("%s: a wrong expectation gives %v", session, err)
 					}
 				}
 				batch := []eventlog.Entry{Text(session, fmt.Sprint(i)), Text(session, fmt.Sprint(i, "'"))}[:1+i%2]
-				last, err := log.Append(ctx, session, head, batch)
+				last, err := put(ctx, log, session, head, batch)
 				if err != nil {
 					t.Errorf("%s: append %d: %v", session, i, err)
 					return

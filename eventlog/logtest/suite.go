@@ -4,6 +4,7 @@ package logtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"testing"
@@ -121,9 +122,23 @@ func append1(t *testing.T, log eventlog.Log, session string, expected uint64, te
 	for i, s := range texts {
 		entries[i] = Text(session, s)
 	}
-	last, err := log.Append(ctxOf(t), session, expected, entries)
+	last, err := put(ctxOf(t), log, session, expected, entries)
 	require.NoError(t, err)
 	return last
+}
+
+// put appends to a session to which nobody else does. What a busy machine or an
+// election leaves open is tried again: the expectation can be met once only.
+func put(ctx context.Context, log eventlog.Log, session string, expected uint64, entries []eventlog.Entry) (uint64, error) {
+	for unsure := false; ; unsure = true {
+		last, err := log.Append(ctx, session, expected, entries)
+		if refused, ok := errors.AsType[*eventlog.ConflictError](err); unsure && ok && refused.Head > expected {
+			return refused.Head, nil // an earlier try has arrived
+		}
+		if !errors.Is(err, eventlog.ErrOutcomeUnknown) || ctx.Err() != nil {
+			return last, err
+		}
+	}
 }
 
 func collect(t *testing.T, seq iter.Seq2[eventlog.Record, error]) []eventlog.Record {

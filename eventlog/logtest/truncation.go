@@ -20,7 +20,7 @@ func story(t *testing.T, log eventlog.Log, entries ...eventlog.Entry) []uint64 {
 	if err != nil {
 		require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 	}
-	last, err := log.Append(ctxOf(t), "s", head, entries)
+	last, err := put(ctxOf(t), log, "s", head, entries)
 	require.NoError(t, err)
 	seqs := make([]uint64, len(entries))
 	for i := range seqs {
