@@ -92,13 +92,15 @@ func replicated(t *testing.T, srv *embed.Server) {
 func publish(t *testing.T, srv *embed.Server, text string) {
 	t.Helper()
 	_, js := connect(t, srv)
-	var err error
-	require.Eventually(t, func() bool {
+	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
 		ctx, cancel := context.WithTimeout(t.Context(), try)
-		defer cancel()
-		_, err = js.Publish(ctx, "s", []byte(text), natsjs.WithMsgID(text))
-		return err == nil
-	}, patience, 50*time.Millisecond, "%v", err)
+		_, err := js.Publish(ctx, "s", []byte(text), natsjs.WithMsgID(text))
+		cancel()
+		if err == nil {
+			return
+		}
+		require.Less(t, time.Since(began), patience, "%v", err)
+	}
 }
 
 func requireMessages(t *testing.T, srv *embed.Server, want ...string) {
