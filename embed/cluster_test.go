@@ -126,6 +126,25 @@ func requireMessages(t *testing.T, srv *embed.Server, want ...string) {
 	}, patience, 50*time.Millisecond, "got %v, want %v", got, want)
 }
 
+// requireWhole waits until all three servers have what is in the stream, as who
+// restarts them one by one does.
+func requireWhole(t *testing.T, srv *embed.Server) {
+	t.Helper()
+	_, js := connect(t, srv)
+	require.Eventually(t, func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), try)
+		defer cancel()
+		s, err := js.Stream(ctx, "S")
+		if err != nil || s.CachedInfo().Cluster == nil {
+			return false
+		}
+		c := s.CachedInfo().Cluster
+		return c.Leader != "" && len(c.Replicas) == 2 && !slices.ContainsFunc(c.Replicas, func(r *natsjs.PeerInfo) bool {
+			return r.Offline || !r.Current
+		})
+	}, patience, 50*time.Millisecond)
+}
+
 func TestClusterOutlivesAServer(t *testing.T) {
 	t.Parallel()
 	nodes := clusterOf(t, 3)
@@ -140,6 +159,7 @@ func TestClusterOutlivesAServer(t *testing.T) {
 	requireMessages(t, servers[2], want...)
 
 	servers[1] = startAll(t, nodes[1])[0]
+	requireWhole(t, servers[2])
 	servers[0].Stop() // now it needs the one that came back
 	publish(t, servers[1], "without another")
 	requireMessages(t, servers[2], append(want, "without another")...)
