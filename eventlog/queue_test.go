@@ -162,7 +162,6 @@ func TestWhoGivesUpBeforeAnythingIsSentTakesNothingOfOthers(t *testing.T) {
 		one := later(func() error { return d.Append(t.Context(), logtest.Text("s", "one;")) })
 		two := later(func() error { return d.Append(ctx, logtest.Text("s", "two;")) })
 		require.NoError(t, d.Write(t.Context(), logtest.Text("s", "three;")))
-		d.gate.Open()
 		d.gate.Shut() // the gate refuses whoever leaves before it
 		synctest.Wait()
 		require.Equal(t, "in flight;", d.text())
@@ -417,9 +416,7 @@ func TestAnAppendThatWasNotSentLeavesAlone(t *testing.T) {
 		first := later(func() error { return d.Append(t.Context(), logtest.Text("s", "first;")) })
 		leaves := later(func() error { return d.Append(ctx, logtest.Text("s", "leaves;")) })
 		last := later(func() error { return d.Append(t.Context(), logtest.Text("s", "last;")) })
-		gate.Open()
-		came := gate.Shut() // the first one's
-		<-came
+		<-gate.Shut() // the first one's
 		gone := errors.New("gone")
 		cancel(gone)
 		require.Equal(t, gone, <-leaves, "at once, and it is known that nothing was written")

@@ -92,9 +92,9 @@ func TestNodesOfAClusterOpenAtOnce(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	nodes := threeNodes(t)
 	all := openAll(t, nodes, jetstream.Options{Partitions: 2, Replicas: 3})
-	last, err := all[0].log.Append(t.Context(), "s", 0, []eventlog.Entry{logtest.Text("s", "a")})
+	last, err := eventlog.AppendOnce(t.Context(), all[0].log, "s", "a", 0, []eventlog.Entry{logtest.Text("s", "a")})
 	require.NoError(t, err)
-	last, err = all[1].log.Append(t.Context(), "s", last, []eventlog.Entry{logtest.Text("s", "b")})
+	last, err = eventlog.AppendOnce(t.Context(), all[1].log, "s", "b", last, []eventlog.Entry{logtest.Text("s", "b")})
 	require.NoError(t, err)
 	for _, n := range all {
 		require.EqualValues(t, "replicated×3", n.log.Info().Durability)
@@ -111,6 +111,6 @@ func TestNodesOfAClusterOpenAtOnce(t *testing.T) {
 	}
 	_, err = jetstream.Open(t.Context(), all[2].nc, &jetstream.Options{Partitions: 16, Replicas: 3})
 	require.EqualError(t, err, `jetstream: stream HELIX_LOG_0 was created for "2" partitions, not 16`)
-	_, err = all[2].log.Append(t.Context(), "s", last, []eventlog.Entry{logtest.Text("s", "c")})
+	_, err = eventlog.AppendOnce(t.Context(), all[2].log, "s", "c", last, []eventlog.Entry{logtest.Text("s", "c")})
 	require.NoError(t, err)
 }

@@ -32,7 +32,7 @@ func TestAFeedOutlivesItsConsumer(t *testing.T) {
 	log, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Durability: "interval=1s"})
 	require.NoError(t, err)
 	t.Cleanup(func() { log.Close() })
-	js, err := natsjs.New(nc)
+	js, err := natsjs.New(nc, natsjs.WithDefaultTimeout(time.Minute))
 	require.NoError(t, err)
 	stream, err := js.Stream(t.Context(), "HELIX_LOG_0")
 	require.NoError(t, err)

@@ -17,7 +17,7 @@ import (
 // published stores a message that helixd did not write.
 func published(t *testing.T, l *Log, subject string, h nats.Header, data []byte) {
 	t.Helper()
-	answer, err := l.nc.RequestMsg(&nats.Msg{Subject: subject, Header: h, Data: data}, answerTimeout)
+	answer, err := l.nc.RequestMsg(&nats.Msg{Subject: subject, Header: h, Data: data}, time.Minute)
 	require.NoError(t, err)
 	ack, err := parseAck(answer.Data)
 	require.NoError(t, err)

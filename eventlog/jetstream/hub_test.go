@@ -34,6 +34,9 @@ func TestFollowersShareASubscription(t *testing.T) {
 			for r, err := range log.Follow(ctx, "s", 0) {
 				if err != nil {
 					t.Errorf("follower %d: %v", i, err)
+					if counts[i] == 0 {
+						attached.Done()
+					}
 					return
 				}
 				if counts[i]++; counts[i] == 1 {

@@ -166,7 +166,7 @@ func TestTooLarge(t *testing.T) {
 	require.ErrorIs(t, err, eventlog.ErrTooLarge)
 
 	// A stream that takes less than the connection does.
-	js, err := natsjs.New(nc)
+	js, err := natsjs.New(nc, natsjs.WithDefaultTimeout(time.Minute))
 	require.NoError(t, err)
 	s, err := js.Stream(t.Context(), "HELIX_LOG_0")
 	require.NoError(t, err)

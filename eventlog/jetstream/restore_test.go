@@ -65,7 +65,7 @@ func TestRestoreOnThreeServers(t *testing.T) {
 			require.Len(t, recordsOf(t, log, session, 0, 0), 300+i)
 			head, err := log.Head(t.Context(), session)
 			require.NoError(t, err)
-			last, err := log.Append(t.Context(), session, head, []eventlog.Entry{logtest.Text(session, "more")})
+			last, err := eventlog.AppendOnce(t.Context(), log, session, fmt.Sprint("more ", i), head, []eventlog.Entry{logtest.Text(session, "more")})
 			require.NoError(t, err)
 			require.Greater(t, last, uint64(1000+jetstream.SequencesBehind))
 		}

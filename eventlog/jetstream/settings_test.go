@@ -17,7 +17,7 @@ import (
 func TestSettingsOfAnExistingStream(t *testing.T) {
 	nc, _ := serve(t, t.TempDir())
 	openOn(t, nc, nil)
-	js, err := natsjs.New(nc)
+	js, err := natsjs.New(nc, natsjs.WithDefaultTimeout(time.Minute))
 	require.NoError(t, err)
 	stream, err := js.Stream(t.Context(), "HELIX_LOG_0")
 	require.NoError(t, err)
@@ -68,7 +68,7 @@ func TestSettingsOfAnExistingStream(t *testing.T) {
 func TestSettingsOfTheOperator(t *testing.T) {
 	nc, _ := serve(t, t.TempDir())
 	openOn(t, nc, nil)
-	js, err := natsjs.New(nc)
+	js, err := natsjs.New(nc, natsjs.WithDefaultTimeout(time.Minute))
 	require.NoError(t, err)
 	stream, err := js.Stream(t.Context(), "HELIX_LOG_0")
 	require.NoError(t, err)

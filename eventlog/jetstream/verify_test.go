@@ -49,7 +49,7 @@ func (s *store) start(readOnly bool) {
 	require.NoError(s.t, err)
 	s.nc, err = s.srv.Connect(nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 	require.NoError(s.t, err)
-	s.js, err = natsjs.New(s.nc)
+	s.js, err = natsjs.New(s.nc, natsjs.WithDefaultTimeout(time.Minute))
 	require.NoError(s.t, err)
 	s.log, err = jetstream.Open(s.t.Context(), s.nc, &jetstream.Options{Durability: s.durability, ReadOnly: readOnly})
 	require.NoError(s.t, err)

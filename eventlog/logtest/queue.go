@@ -22,11 +22,14 @@ type Gate struct {
 	sizes []int
 }
 
-// Shut holds appends up from now on. What it returns is received from when one
-// has come.
+// Shut holds appends up from now on; those that it held up before come through.
+// What it returns is received from when one has come.
 func (g *Gate) Shut() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.shut != nil {
+		close(g.shut)
+	}
 	g.shut, g.came = make(chan struct{}), make(chan struct{}, 1)
 	return g.came
 }

@@ -24,6 +24,7 @@ const SeedVariable = "HELIX_SEED"
 const (
 	simWriters = 3
 	simRounds  = 250
+	simLeast   = 20 // rounds, however long they take
 	// Time that a simulation takes at most, beside its end.
 	simMemory = 2 * time.Second
 	simDisk   = 5 * time.Second
@@ -52,7 +53,7 @@ func simulation(t *testing.T, log eventlog.Log) {
 		})
 	}
 	begin, rounds := time.Now(), 0
-	for rounds < simRounds && time.Since(begin) < budget {
+	for rounds < simLeast || rounds < simRounds && time.Since(begin) < budget {
 		rounds++
 		var wg sync.WaitGroup
 		for i, a := range actors {
