@@ -15,6 +15,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
@@ -92,15 +93,12 @@ func replicated(t *testing.T, srv *embed.Server) {
 func publish(t *testing.T, srv *embed.Server, text string) {
 	t.Helper()
 	_, js := connect(t, srv)
-	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		ctx, cancel := context.WithTimeout(t.Context(), try)
+		defer cancel()
 		_, err := js.Publish(ctx, "s", []byte(text), natsjs.WithMsgID(text))
-		cancel()
-		if err == nil {
-			return
-		}
-		require.Less(t, time.Since(began), patience, "%v", err)
-	}
+		assert.NoError(c, err) // is told if it is the last one
+	}, patience, 50*time.Millisecond)
 }
 
 func requireMessages(t *testing.T, srv *embed.Server, want ...string) {
