@@ -65,6 +65,15 @@ var factTypes = table(
 	func() Fact { return new(SessionForked) },
 	func() Fact { return new(UsageRecorded) },
 	func() Fact { return new(RemoteProgress) },
+	func() Fact { return new(MemorySaved) },
+	func() Fact { return new(MemoryEmbedded) },
+	func() Fact { return new(MemoryForgotten) },
+	func() Fact { return new(MemoryRecalled) },
+	func() Fact { return new(WorkspaceOpened) },
+	func() Fact { return new(WorkspaceFailed) },
+	func() Fact { return new(WorkspaceSaved) },
+	func() Fact { return new(WorkspaceRestored) },
+	func() Fact { return new(WorkspaceClosed) },
 )
 
 func table[T interface{ Type() string }](rows ...func() T) map[string]func() T {

@@ -113,4 +113,49 @@ var factSamples = []sample[eventlog.Fact]{
 		&eventlog.ClaimSettled{RunID: "run-1", Node: "node-1", How: eventlog.ClaimSurvived, FactBase: factBase},
 		&eventlog.ClaimSettled{RunID: "r", How: eventlog.ClaimReleased, FactBase: factBase},
 	},
+	{
+		&eventlog.MemorySaved{
+			MemoryID: "memory-1", Content: "likes tea", Tags: []string{"taste"}, Metadata: raw(`{"a":1}`),
+			Source: &eventlog.MemorySource{SessionID: "session-1", AgentType: "a", RunID: "run-1", ToolCallID: "call-1"}, FactBase: factBase,
+		},
+		&eventlog.MemorySaved{MemoryID: "m", Content: "c", FactBase: factBase},
+	},
+	{
+		&eventlog.MemoryEmbedded{MemoryID: "memory-1", Model: "local", Vector: eventlog.Vector{0.5, -1, 0.25}, FactBase: factBase},
+		&eventlog.MemoryEmbedded{MemoryID: "m", Model: "x", Vector: eventlog.Vector{1}, FactBase: factBase},
+	},
+	{
+		&eventlog.MemoryForgotten{MemoryID: "memory-1", FactBase: factBase},
+		&eventlog.MemoryForgotten{MemoryID: "m", FactBase: factBase},
+	},
+	{
+		&eventlog.MemoryRecalled{
+			RunID: "run-1", Query: "what to drink?", Error: "late",
+			Memories: []eventlog.RecalledMemory{{MemoryID: "memory-1", Content: "likes tea", Score: 0.5}}, FactBase: factBase,
+		},
+		&eventlog.MemoryRecalled{RunID: "r", FactBase: factBase},
+	},
+	{
+		&eventlog.WorkspaceOpened{
+			Name: "files", ProviderID: "local", Capabilities: []eventlog.WorkspaceCapability{eventlog.WorkspaceFS}, Ref: raw(`{"dir":"a"}`),
+			FactBase: factBase,
+		},
+		&eventlog.WorkspaceOpened{Name: "w", ProviderID: "p", Capabilities: []eventlog.WorkspaceCapability{}, Ref: raw(`{}`), FactBase: factBase},
+	},
+	{
+		&eventlog.WorkspaceFailed{Name: "files", ProviderID: "local", Error: "gone", FactBase: factBase},
+		&eventlog.WorkspaceFailed{Name: "w", ProviderID: "p", FactBase: factBase},
+	},
+	{
+		&eventlog.WorkspaceSaved{Snapshot: raw(`{"id":"1"}`), FactBase: factBase},
+		&eventlog.WorkspaceSaved{Snapshot: raw(`{}`), FactBase: factBase},
+	},
+	{
+		&eventlog.WorkspaceRestored{FactBase: factBase},
+		&eventlog.WorkspaceRestored{FactBase: factBase},
+	},
+	{
+		&eventlog.WorkspaceClosed{Reason: "session_expired", FactBase: factBase},
+		&eventlog.WorkspaceClosed{FactBase: factBase},
+	},
 }

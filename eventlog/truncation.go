@@ -111,7 +111,8 @@ func mortalFact(typ string) bool {
 	case (*UserMessage)(nil).Type(), (*RunRequested)(nil).Type(), (*ModelTurn)(nil).Type(), (*ModelFailed)(nil).Type(),
 		(*ToolResult)(nil).Type(), (*RunEnded)(nil).Type(), (*StreamPaused)(nil).Type(), (*StreamResumed)(nil).Type(),
 		(*StreamEnd)(nil).Type(), (*StreamFailed)(nil).Type(), (*CallSuspended)(nil).Type(),
-		(*ResultSubmitted)(nil).Type(), (*InterruptRequested)(nil).Type(), (*RemoteProgress)(nil).Type():
+		(*ResultSubmitted)(nil).Type(), (*InterruptRequested)(nil).Type(), (*RemoteProgress)(nil).Type(),
+		(*MemoryRecalled)(nil).Type(), (*WorkspaceSaved)(nil).Type(), (*WorkspaceRestored)(nil).Type():
 		return true
 	}
 	return false

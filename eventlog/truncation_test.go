@@ -59,7 +59,10 @@ func TestScopes(t *testing.T) {
 		"checkpoint_created", "error", "executor_superseded", "run_interrupted", "run_paused", "run_resumed",
 		"step_committed", "step_discarded", "stream_resync", "suspension_marker",
 	}
-	immortal := []string{"claim_settled", "erased", "run_claimed", "session_created", "session_forked", "truncated", "usage_recorded", "newer"}
+	immortal := []string{
+		"claim_settled", "erased", "memory_embedded", "memory_forgotten", "memory_saved", "run_claimed", "session_created",
+		"session_forked", "truncated", "usage_recorded", "workspace_closed", "workspace_failed", "workspace_opened", "newer",
+	}
 	for _, run := range []string{"", "r"} {
 		for _, typ := range append(eventlog.ChunkTypes(), "newer") {
 			e := eventlog.Envelope{Kind: eventlog.KindChunk, Type: typ, Run: run}

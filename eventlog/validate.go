@@ -356,6 +356,58 @@ func validateFact(f Fact) error {
 	case *ClaimSettled:
 		k.id("runId", f.RunID)
 		oneOf(k, "how", f.How, ClaimReleased, ClaimSurvived)
+	case *MemorySaved:
+		k.id("memoryId", f.MemoryID)
+		k.text("content", f.Content, MaxMemory)
+		if f.Metadata != nil {
+			k.object("metadata", f.Metadata)
+		}
+		if len(f.Tags) > MaxMemoryTags {
+			k.fail("tags", fmt.Sprintf("must be at most %d", MaxMemoryTags))
+		}
+		for i, tag := range f.Tags {
+			k.id(fmt.Sprintf("tags[%d]", i), tag)
+		}
+		if s := f.Source; s != nil {
+			k.id("source.sessionId", s.SessionID)
+		}
+	case *MemoryEmbedded:
+		k.id("memoryId", f.MemoryID)
+		k.id("model", f.Model)
+		switch {
+		case len(f.Vector) == 0 || len(f.Vector) > MaxDimensions:
+			k.fail("vector", fmt.Sprintf("must have 1 to %d numbers", MaxDimensions))
+		case !f.Vector.finite():
+			k.fail("vector", "must be of finite numbers")
+		}
+	case *MemoryForgotten:
+		k.id("memoryId", f.MemoryID)
+	case *MemoryRecalled:
+		k.id("runId", f.RunID)
+		for i, m := range f.Memories {
+			k.id(fmt.Sprintf("memories[%d].memoryId", i), m.MemoryID)
+		}
+	case *WorkspaceOpened:
+		k.id("name", f.Name)
+		k.id("providerId", f.ProviderID)
+		k.object("ref", f.Ref)
+	case *WorkspaceFailed:
+		k.id("name", f.Name)
+		k.id("providerId", f.ProviderID)
+	case *WorkspaceSaved:
+		k.object("snapshot", f.Snapshot)
 	}
 	return k.result()
+}
+
+// text checks a text of 1 to limit bytes.
+func (k *checker) text(name, v string, limit int) {
+	switch {
+	case v == "":
+		k.fail(name, "must not be empty")
+	case len(v) > limit:
+		k.fail(name, fmt.Sprintf("must be at most %d bytes, not %d", limit, len(v)))
+	case !utf8.ValidString(v):
+		k.fail(name, "must be valid UTF-8")
+	}
 }

@@ -59,6 +59,20 @@ func (t *Tree) applyFact(s *Session, r eventlog.Record, f eventlog.Fact, before 
 		s.endStream(f)
 	case *eventlog.StreamFailed:
 		s.failStream(f)
+	case *eventlog.MemoryRecalled:
+		return s.recalled(r, f)
+	case *eventlog.WorkspaceOpened:
+		s.workspaceOpened(f)
+	case *eventlog.WorkspaceFailed:
+		s.workspaceFailed(f)
+	case *eventlog.WorkspaceSaved:
+		return s.changeWorkspace(func(w *Workspace) { w.Snapshot, w.Dirty, w.Stale = f.Snapshot, false, false })
+	case *eventlog.WorkspaceRestored:
+		return s.changeWorkspace(func(w *Workspace) { w.Stale, w.Dirty, w.Status, w.Error = false, false, WorkspaceOpen, "" })
+	case *eventlog.WorkspaceClosed:
+		return s.changeWorkspace(func(w *Workspace) {
+			*w = Workspace{Name: w.Name, ProviderID: w.ProviderID, Capabilities: w.Capabilities, Status: WorkspaceGone, Error: f.Reason}
+		})
 	}
 	return ""
 }
@@ -220,6 +234,7 @@ func (t *Tree) toolResult(s *Session, r eventlog.Record, f *eventlog.ToolResult)
 		} else { // elsewhere: clones share what is there
 			s.Messages = slices.Insert(slices.Clip(s.Messages), at, m)
 		}
+		s.workspaceUsed(f)
 		s.use(f.RunID, func(u *Totals) { u.toolResult(c.Name, c.Failed) })
 		s.commit(r.Sequence)
 		return ""

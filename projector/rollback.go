@@ -33,6 +33,8 @@ type sessionAt struct {
 	// RemoteSequence: what a remote stream has brought since is struck, and
 	// taken over again.
 	RemoteSequence uint64 `json:"remoteSequence,omitempty"`
+	// Workspace is the snapshot of the workspace's files.
+	Workspace json.RawMessage `json:"workspace,omitempty"`
 }
 
 // RestoreAt returns what a rollback to t.Head has to carry as
@@ -45,6 +47,7 @@ func RestoreAt(t *Tree) (json.RawMessage, error) {
 			Status: s.Status, StreamStatus: s.StreamStatus, CustomState: s.CustomState, Output: s.Output, Error: s.Error,
 			CommittedAt: s.CommittedAt, StepCount: s.StepCount, TurnCount: s.TurnCount, Run: s.CurrentRun(), Turn: s.Turn,
 			Delivered: s.Delivered, Stopped: s.Stopped, RemoteSequence: s.RemoteSequence,
+			Workspace: s.workspaceSnapshot(),
 		}
 	}
 	var buf bytes.Buffer
@@ -154,6 +157,7 @@ func (s *Session) backTo(f *eventlog.Truncated, at sessionAt) (Session, string) 
 	back.Output, back.Error, back.CommittedAt = at.Output, at.Error, at.CommittedAt
 	back.StepCount, back.TurnCount, back.Turn, back.Delivered = at.StepCount, at.TurnCount, at.Turn, at.Delivered
 	back.RemoteSequence, back.Stopped = at.RemoteSequence, at.Stopped
+	back.Workspace = s.workspaceBack(at.Workspace)
 	back.Asides = nil
 	for _, a := range s.Asides {
 		if a.Sequence <= f.AfterSequence {

@@ -9,7 +9,7 @@ import (
 
 // Version is the version of the fold: state folded by another one is not
 // continued.
-const Version = 7
+const Version = 8
 
 // Tree is the state of a session tree at a sequence. The embedded Session is
 // the root. The zero value is the state before the first record.
@@ -102,6 +102,8 @@ type Session struct {
 	RemoteSequence uint64 `json:"remoteSequence,omitempty"`
 	// SystemPrompt is in place of the agent's, nil: there is none of its own.
 	SystemPrompt *string `json:"systemPrompt,omitempty"`
+	// Workspace is the session's, nil if it was never used.
+	Workspace *Workspace `json:"workspace,omitempty"`
 	// ForkedFrom is where the session was forked from.
 	ForkedFrom *Fork `json:"forkedFrom,omitempty"`
 }

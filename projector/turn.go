@@ -15,7 +15,9 @@ type Turn struct {
 	// message, nil while there is none.
 	Before    *uint64 `json:"before,omitempty"`
 	Reminders int     `json:"reminders,omitempty"`
-	Step      *Step   `json:"step,omitempty"` // the open or the last step
+	// Recalled: the agent was reminded of what it remembers, or of nothing.
+	Recalled bool  `json:"recalled,omitempty"`
+	Step     *Step `json:"step,omitempty"` // the open or the last step
 	// Stop is the wish that the run that drives it now should stop.
 	Stop *Stop `json:"stop,omitempty"`
 }

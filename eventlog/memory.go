@@ -1,0 +1,112 @@
+package eventlog
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+)
+
+// Facts of memories. All but MemoryRecalled lie in the log of their scope,
+// whose first record is a MemorySaved.
+type (
+	// MemorySaved is a memory. The first one of an id counts.
+	MemorySaved struct {
+		MemoryID string          `json:"memoryId"`
+		Content  string          `json:"content"`
+		Tags     []string        `json:"tags,omitempty"`
+		Metadata json.RawMessage `json:"metadata,omitempty"` // an object
+		// Source is where it was saved, nil if outside of a session.
+		Source *MemorySource `json:"source,omitempty"`
+		FactBase
+	}
+
+	// MemoryEmbedded is a memory's vector as a model has computed it. The last
+	// one of a model counts.
+	MemoryEmbedded struct {
+		MemoryID string `json:"memoryId"`
+		Model    string `json:"model"`
+		Vector   Vector `json:"vector"`
+		FactBase
+	}
+
+	// MemoryForgotten says that a memory is not to be recalled any more.
+	MemoryForgotten struct {
+		MemoryID string `json:"memoryId"`
+		FactBase
+	}
+
+	// MemoryRecalled says what a session's agent was reminded of at the
+	// beginning of a turn, once a turn, also if that is nothing. The memories
+	// are one hidden user message.
+	MemoryRecalled struct {
+		RunID    string           `json:"runId"`
+		Query    string           `json:"query"`
+		Memories []RecalledMemory `json:"memories,omitempty"`
+		// Error is why nothing could be recalled; the turn goes on without.
+		Error string `json:"error,omitempty"`
+		FactBase
+	}
+)
+
+// Limits of a memory.
+const (
+	MaxMemory     = 16 << 10 // bytes of its content
+	MaxMemoryTags = 32
+)
+
+// MemorySource is where a memory was saved.
+type MemorySource struct {
+	SessionID  string `json:"sessionId"`
+	AgentType  string `json:"agentType"`
+	RunID      string `json:"runId,omitempty"`
+	ToolCallID string `json:"toolCallId,omitempty"`
+}
+
+// RecalledMemory is a memory as it was when it was recalled.
+type RecalledMemory struct {
+	MemoryID string `json:"memoryId"`
+	Content  string `json:"content"`
+	// Score says how well it fits, at least 0; greater is better.
+	Score float64 `json:"score"`
+}
+
+// MemoryScopeKind tells whose memories a scope has.
+type MemoryScopeKind string
+
+// Kinds of scopes.
+const (
+	MemoryOfUser    MemoryScopeKind = "user"
+	MemoryOfAgent   MemoryScopeKind = "agent"
+	MemoryOfSession MemoryScopeKind = "session"
+)
+
+// MemoryScope is whose memories there are: one user's, one agent type's, or one
+// session tree's. Each scope has a log of its own.
+type MemoryScope struct {
+	Kind MemoryScopeKind `json:"kind"`
+	ID   string          `json:"id"`
+}
+
+// memoryLogs is what the ids of scopes' logs begin with. Sessions can't be
+// called so.
+const memoryLogs = "~memory/"
+
+// LogID is the id of the scope's log. Ids that would be too long are replaced
+// by their digest.
+func (s MemoryScope) LogID() string {
+	id := memoryLogs + string(s.Kind) + "/" + s.ID
+	if len(id) <= MaxSessionID {
+		return id
+	}
+	sum := sha256.Sum256([]byte(s.ID))
+	return memoryLogs + string(s.Kind) + "/#" + hex.EncodeToString(sum[:])
+}
+
+// IsMemoryLog reports whether a log is a memory scope's and no session's.
+func IsMemoryLog(id string) bool { return strings.HasPrefix(id, memoryLogs) }
+
+func (*MemorySaved) Type() string     { return "memory_saved" }
+func (*MemoryEmbedded) Type() string  { return "memory_embedded" }
+func (*MemoryForgotten) Type() string { return "memory_forgotten" }
+func (*MemoryRecalled) Type() string  { return "memory_recalled" }

@@ -1,0 +1,63 @@
+package eventlog
+
+import "encoding/json"
+
+// Facts of a session's workspace. A ref and a snapshot are opaque to everybody
+// but the provider that made them.
+type (
+	// WorkspaceOpened says that the session's workspace is there; it is
+	// appended before it is used first.
+	WorkspaceOpened struct {
+		Name         string                `json:"name"`
+		ProviderID   string                `json:"providerId"`
+		Capabilities []WorkspaceCapability `json:"capabilities"`
+		Ref          json.RawMessage       `json:"ref"` // an object
+		FactBase
+	}
+
+	// WorkspaceFailed says that it could not be opened, resolved, saved or
+	// restored. The next use tries again.
+	WorkspaceFailed struct {
+		Name       string `json:"name"`
+		ProviderID string `json:"providerId"`
+		Error      string `json:"error"`
+		FactBase
+	}
+
+	// WorkspaceSaved is what the files were at a step's end. It is appended with
+	// the step's commit, so that the checkpoint has it: a rollback or a fork to
+	// there brings the files along.
+	WorkspaceSaved struct {
+		Snapshot json.RawMessage `json:"snapshot"` // an object
+		FactBase
+	}
+
+	// WorkspaceRestored says that the files are those of the last snapshot
+	// again, after a rollback or in a fork.
+	WorkspaceRestored struct {
+		FactBase
+	}
+
+	// WorkspaceClosed says that the workspace and its snapshots were removed.
+	WorkspaceClosed struct {
+		Reason string `json:"reason"`
+		FactBase
+	}
+)
+
+// WorkspaceCapability is something that a workspace can do (facts 9).
+type WorkspaceCapability string
+
+// Capabilities of workspaces.
+const (
+	WorkspaceFS       WorkspaceCapability = "fs"
+	WorkspaceShell    WorkspaceCapability = "shell"
+	WorkspaceCode     WorkspaceCapability = "code"
+	WorkspaceSnapshot WorkspaceCapability = "snapshot"
+)
+
+func (*WorkspaceOpened) Type() string   { return "workspace_opened" }
+func (*WorkspaceFailed) Type() string   { return "workspace_failed" }
+func (*WorkspaceSaved) Type() string    { return "workspace_saved" }
+func (*WorkspaceRestored) Type() string { return "workspace_restored" }
+func (*WorkspaceClosed) Type() string   { return "workspace_closed" }

@@ -1,0 +1,61 @@
+package projector
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// memoriesMark tells the message by which an agent is reminded of memories.
+const memoriesMark = "memories"
+
+// recalled notes what the turn's agent was reminded of. Memories are one hidden
+// message of the user's; nothing is none, but counts as having looked.
+func (s *Session) recalled(r eventlog.Record, f *eventlog.MemoryRecalled) string {
+	if s.Turn == nil {
+		return "no turn is open"
+	}
+	if s.Turn.Recalled {
+		return "the turn has recalled before"
+	}
+	s.Turn.Recalled = true
+	if len(f.Memories) == 0 {
+		return ""
+	}
+	meta := struct {
+		Hidden bool     `json:"hidden"`
+		Helix  string   `json:"helix"`
+		IDs    []string `json:"memoryIds"`
+	}{Hidden: true, Helix: memoriesMark}
+	var text strings.Builder
+	text.WriteString("What you remember that may matter here:\n")
+	for _, m := range f.Memories {
+		meta.IDs = append(meta.IDs, m.MemoryID)
+		text.WriteString("- " + strings.Join(strings.Fields(m.Content), " ") + "\n")
+	}
+	metadata, _ := json.Marshal(meta)
+	s.Messages = append(s.Messages, Message{
+		Role: RoleUser, Turn: s.Turn.Number, Timestamp: f.Timestamp, Sequence: r.Sequence, Content: text.String(), Metadata: metadata,
+	})
+	return ""
+}
+
+// RecalledIDs returns the ids of the memories of which the session's agent has
+// been reminded in what is left of its conversation.
+func (s *Session) RecalledIDs() []string {
+	var ids []string
+	for _, m := range s.Messages {
+		if m.Role != RoleUser || m.Metadata == nil {
+			continue
+		}
+		var meta struct {
+			Helix string   `json:"helix"`
+			IDs   []string `json:"memoryIds"`
+		}
+		if json.Unmarshal(m.Metadata, &meta) == nil && meta.Helix == memoriesMark {
+			ids = append(ids, meta.IDs...)
+		}
+	}
+	return ids
+}

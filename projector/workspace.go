@@ -1,0 +1,104 @@
+package projector
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// WorkspaceStatus is the state of a workspace (facts 9, EntrySnapshot).
+type WorkspaceStatus string
+
+// States of workspaces.
+const (
+	WorkspaceUnopened WorkspaceStatus = "unopened"
+	WorkspaceOpen     WorkspaceStatus = "open"
+	WorkspaceBroken   WorkspaceStatus = "failed"
+	WorkspaceGone     WorkspaceStatus = "closed"
+)
+
+// WorkspaceToolPrefix is what the names of a workspace's tools begin with.
+const WorkspaceToolPrefix = "workspace_"
+
+// Workspace is the workspace of a session, from when it was opened first.
+type Workspace struct {
+	Name         string                         `json:"name"`
+	ProviderID   string                         `json:"providerId"`
+	Status       WorkspaceStatus                `json:"status"`
+	Capabilities []eventlog.WorkspaceCapability `json:"capabilities"`
+	OpenedAt     int64                          `json:"openedAt,omitempty"`   // ms since the epoch
+	LastUsedAt   int64                          `json:"lastUsedAt,omitempty"` // ms since the epoch
+	Error        string                         `json:"error,omitempty"`
+	// Ref is what the provider finds it by; nil: it is to be opened, as in a
+	// fork.
+	Ref json.RawMessage `json:"ref,omitempty"`
+	// Snapshot is what the files were at the last checkpoint that changed
+	// them; nil: there were none.
+	Snapshot json.RawMessage `json:"snapshot,omitempty"`
+	// Dirty: a call has used it since the last snapshot.
+	Dirty bool `json:"dirty,omitempty"`
+	// Stale: the files are not those of the state any more, after a rollback or
+	// in a fork. They are to be made those of Snapshot before the next use.
+	Stale bool `json:"stale,omitempty"`
+}
+
+func (s *Session) workspaceOpened(f *eventlog.WorkspaceOpened) {
+	w := Workspace{}
+	if s.Workspace != nil {
+		w = *s.Workspace
+	}
+	w.Name, w.ProviderID, w.Capabilities, w.Ref = f.Name, f.ProviderID, slices.Clone(f.Capabilities), f.Ref
+	w.Status, w.Error, w.OpenedAt, w.LastUsedAt = WorkspaceOpen, "", f.Timestamp, f.Timestamp
+	s.Workspace = &w
+}
+
+func (s *Session) workspaceFailed(f *eventlog.WorkspaceFailed) {
+	w := Workspace{Name: f.Name, ProviderID: f.ProviderID}
+	if s.Workspace != nil {
+		w = *s.Workspace
+	}
+	w.Status, w.Error = WorkspaceBroken, f.Error
+	s.Workspace = &w
+}
+
+// changeWorkspace changes the session's workspace, if it has one. Clones share
+// what is there.
+func (s *Session) changeWorkspace(change func(w *Workspace)) string {
+	if s.Workspace == nil {
+		return "the session has no workspace"
+	}
+	w := *s.Workspace
+	change(&w)
+	s.Workspace = &w
+	return ""
+}
+
+// workspaceUsed notes that a call has ended that may have changed the files.
+func (s *Session) workspaceUsed(f *eventlog.ToolResult) {
+	if s.Workspace != nil && strings.HasPrefix(f.ToolName, WorkspaceToolPrefix) {
+		s.changeWorkspace(func(w *Workspace) {
+			w.Dirty, w.LastUsedAt = true, max(w.LastUsedAt, f.Timestamp)
+		})
+	}
+}
+
+// workspaceBack is the workspace of now behind a rollback to when its snapshot
+// was that. A workspace stays open; its files have to follow.
+func (s *Session) workspaceBack(snapshot json.RawMessage) *Workspace {
+	if s.Workspace == nil {
+		return nil
+	}
+	w := *s.Workspace
+	w.Snapshot, w.Dirty, w.Stale = snapshot, false, true
+	return &w
+}
+
+// workspaceSnapshot is what a rollback to here has to bring back.
+func (s *Session) workspaceSnapshot() json.RawMessage {
+	if s.Workspace == nil {
+		return nil
+	}
+	return s.Workspace.Snapshot
+}
