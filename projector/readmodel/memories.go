@@ -1,0 +1,83 @@
+package readmodel
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// Memory is a memory as the log has it.
+type Memory struct {
+	ID        string                 `json:"memoryId"`
+	Scope     eventlog.MemoryScope   `json:"scope"`
+	Content   string                 `json:"content"`
+	Tags      []string               `json:"tags,omitempty"`
+	Metadata  json.RawMessage        `json:"metadata,omitempty"`
+	Source    *eventlog.MemorySource `json:"source,omitempty"`
+	CreatedAt int64                  `json:"createdAt"` // ms since the epoch
+	Sequence  uint64                 `json:"sequence"`  // of its record
+	// EmbeddingStatus is complete when it has a vector of the model that was
+	// asked for (document 002, Embedding Executor).
+	EmbeddingStatus EmbeddingStatus `json:"embeddingStatus"`
+}
+
+// EmbeddingStatus tells whether a memory can be found by its meaning.
+type EmbeddingStatus string
+
+// Embedding states.
+const (
+	EmbeddingPending  EmbeddingStatus = "pending"
+	EmbeddingComplete EmbeddingStatus = "complete"
+)
+
+// Memories is the index of all scopes' memories: by words at once, by meaning
+// when their vectors are in the log. It is derived from the log and can be
+// thrown away. Forgotten memories are not in it.
+type Memories interface {
+	// Candidates finds the memories of a scope that fit best, by words and by
+	// meaning. What the log held when it was asked is in, unless the answer's
+	// Fresh says otherwise.
+	Candidates(ctx context.Context, q MemoryQuery) (Answer[MemoryCandidates], error)
+	// Memory returns one memory of a scope. Errors: ErrNoMemory.
+	Memory(ctx context.Context, scope eventlog.MemoryScope, id, model string) (Answer[Memory], error)
+	// ListMemories lists a scope's, newest first.
+	ListMemories(ctx context.Context, scope eventlog.MemoryScope, model string, page Paging) (Answer[Page[Memory]], error)
+	// PendingMemories lists memories of all scopes that have no vector of the
+	// model, by scope and sequence, behind after, at most limit.
+	PendingMemories(ctx context.Context, model string, after PendingCursor, limit int) (Answer[[]Memory], error)
+}
+
+// MemoryQuery asks for candidates.
+type MemoryQuery struct {
+	Scope  eventlog.MemoryScope
+	Text   string    // words, as a person writes them; empty: none
+	Model  string    // of the vector; empty: not by meaning
+	Vector []float32 // of unit length; nil: not by meaning
+	Limit  int       // of each list
+	// Exclude are ids that are not wanted.
+	Exclude []string
+}
+
+// MemoryCandidates are two rankings, best first.
+type MemoryCandidates struct {
+	ByWords   []RankedMemory
+	ByMeaning []RankedMemory
+}
+
+// RankedMemory is a memory and how well it fits: greater is better, comparable
+// within a list only. By meaning it is the cosine.
+type RankedMemory struct {
+	Memory
+	Score float64
+}
+
+// PendingCursor is up to where pending memories are known.
+type PendingCursor struct {
+	Log      string
+	Sequence uint64
+}
+
+// ErrNoMemory: the scope has no such memory, or it was forgotten.
+var ErrNoMemory = errors.New("readmodel: no such memory")
