@@ -160,7 +160,7 @@ func (l *Loop) appendWork(
 func (l *Loop) appendPlan(
 	ctx context.Context, session string, plan func(*projector.Tree) ([]fact, error),
 ) (*projector.Tree, error) {
-	if err := eventlog.ValidateSessionID(session); err != nil {
+	if err := eventlog.ValidateClientSessionID(session); err != nil {
 		return nil, err
 	}
 	t, err := l.states.Head(ctx, session)

@@ -67,6 +67,9 @@ func (l *Loop) Sweep(ctx context.Context, o SweepOptions) (Swept, error) {
 		if err != nil {
 			return done, fmt.Errorf("agentloop: sweep: %w", err)
 		}
+		if eventlog.IsMemoryLog(session) {
+			continue
+		}
 		seen, err := l.lookAt(ctx, session)
 		switch {
 		case errors.Is(err, eventlog.ErrSessionNotFound): // erased since

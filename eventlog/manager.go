@@ -37,7 +37,7 @@ type StreamInfo struct {
 // session's, or that of a sub-agent. The session begins with the first chunk.
 // The error is a *ValidationError.
 func (s *Streams) CreateWriter(session, agentID, agentType string) (*StreamWriter, error) {
-	if err := ValidateSessionID(session); err != nil {
+	if err := ValidateClientSessionID(session); err != nil {
 		return nil, err
 	}
 	for field, id := range map[string]string{"agentId": agentID, "agentType": agentType} {

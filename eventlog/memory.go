@@ -89,7 +89,7 @@ type MemoryScope struct {
 }
 
 // memoryLogs is what the ids of scopes' logs begin with. Sessions can't be
-// called so.
+// called so, see [ValidateClientSessionID].
 const memoryLogs = "~memory/"
 
 // LogID is the id of the scope's log. Ids that would be too long are replaced
@@ -105,6 +105,17 @@ func (s MemoryScope) LogID() string {
 
 // IsMemoryLog reports whether a log is a memory scope's and no session's.
 func IsMemoryLog(id string) bool { return strings.HasPrefix(id, memoryLogs) }
+
+// MemoryScopeOf returns the scope whose LogID a log has. Of an id that was
+// replaced by its digest it is a scope with the same log.
+func MemoryScopeOf(log string) (s MemoryScope, ok bool) {
+	rest, ok := strings.CutPrefix(log, memoryLogs)
+	if !ok {
+		return s, false
+	}
+	kind, id, ok := strings.Cut(rest, "/")
+	return MemoryScope{Kind: MemoryScopeKind(kind), ID: id}, ok
+}
 
 func (*MemorySaved) Type() string     { return "memory_saved" }
 func (*MemoryEmbedded) Type() string  { return "memory_embedded" }

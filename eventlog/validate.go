@@ -25,6 +25,15 @@ func ValidateSessionID(id string) error {
 	return nil
 }
 
+// ValidateClientSessionID reports whether somebody outside may name a session
+// so: as ValidateSessionID, and the log of a memory scope is none.
+func ValidateClientSessionID(id string) error {
+	if IsMemoryLog(id) {
+		return &ValidationError{Field: "sessionId", Reason: "must not begin with " + memoryLogs}
+	}
+	return ValidateSessionID(id)
+}
+
 // ValidateID reports whether id can name anything but a session: 1 to [MaxID]
 // bytes under the rules of ValidateSessionID.
 func ValidateID(id string) error {

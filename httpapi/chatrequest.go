@@ -45,7 +45,7 @@ func readChat(w http.ResponseWriter, r *http.Request) (chatBody, error) {
 	if o.has("sessionId") {
 		b.session = o.sessionID()
 	} else if b.session = o.text("id"); *o.err == nil {
-		*o.err = eventlog.ValidateSessionID(b.session)
+		*o.err = eventlog.ValidateClientSessionID(b.session)
 	}
 	if o.has("agentType") {
 		b.agentType = o.word("agentType")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model/scripted"
+	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi"
 )
 
@@ -95,4 +96,37 @@ func TestBadIDs(t *testing.T) {
 	var page httpapi.Page[httpapi.Summary]
 	a.get("/sessions").decode(t, &page)
 	require.Zero(t, page.Total)
+}
+
+// TestMemoriesAreNoSessions: the log of a memory scope can't be reached as a
+// session by any route, to read, to write or to make it, and is in no list.
+func TestMemoriesAreNoSessions(t *testing.T) {
+	eachListing(t, func(t *testing.T, a *api) {
+		log := eventlog.MemoryScope{Kind: eventlog.MemoryOfUser, ID: "u"}.LogID()
+		saved, err := eventlog.NewFact(log, &eventlog.MemorySaved{
+			MemoryID: "m", Content: "likes tea", FactBase: eventlog.FactBase{SessionID: log, Timestamp: 1},
+		}, eventlog.Labels{})
+		require.NoError(t, err)
+		a.append(log, saved)
+		a.append("s", created("s"))
+		other := eventlog.MemoryScope{Kind: eventlog.MemoryOfUser, ID: "nobody"}.LogID()
+		for _, id := range []string{log, other} {
+			eachRoute(t, func(t *testing.T, rt httpapi.TestRoute, c routeCase) {
+				if rt.NamesIn == "" {
+					return
+				}
+				a.request(rt.Method, c.target(rt, id), c.bodyFor(t, id, "f")).failed(t, 400, httpapi.CodeInvalidRequest)
+			})
+			a.post("/sessions/s/fork", `{"sessionId":`+quoted(t, id)+`}`).failed(t, 400, httpapi.CodeInvalidRequest)
+		}
+		var page httpapi.Page[httpapi.Summary]
+		a.get("/sessions").decode(t, &page)
+		require.Equal(t, 1, page.Total)
+		require.Equal(t, "s", page.Items[0].SessionID)
+		head, err := a.log.Head(a.ctx(), log)
+		require.NoError(t, err)
+		require.EqualValues(t, 1, head)
+		_, err = a.log.Head(a.ctx(), other)
+		require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+	})
 }

@@ -108,7 +108,7 @@ func (q query) words(name string, most int) ([]string, error) {
 // sessionID returns a session's id, or "" if it is absent.
 func (q query) sessionID(name string) (string, error) {
 	v, err := q.word(name)
-	if err == nil && v != "" && eventlog.ValidateSessionID(v) != nil {
+	if err == nil && v != "" && eventlog.ValidateClientSessionID(v) != nil {
 		err = invalid(name, "must be a session id")
 	}
 	return v, err

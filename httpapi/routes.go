@@ -188,7 +188,7 @@ func (s *Server) serve(w *tracker, r *http.Request, rt route, session string) er
 		return queryErr
 	}
 	if rt.session == inPath || rt.session == inQuery {
-		if err := eventlog.ValidateSessionID(session); err != nil {
+		if err := eventlog.ValidateClientSessionID(session); err != nil {
 			return err
 		}
 		w.session = session

@@ -45,6 +45,9 @@ func (s *Server) listRoots(r *request, f readmodel.SessionFilter, add func(func(
 		if err != nil {
 			return err
 		}
+		if eventlog.IsMemoryLog(id) {
+			continue
+		}
 		visible, err := s.visible(r, id)
 		if err != nil {
 			return err

@@ -98,7 +98,7 @@ func (o *object) only(name string, mode, with eventlog.RunMode) {
 
 func (o *object) sessionID() string {
 	id := o.text("sessionId")
-	if err := eventlog.ValidateSessionID(id); err != nil && *o.err == nil {
+	if err := eventlog.ValidateClientSessionID(id); err != nil && *o.err == nil {
 		*o.err = err
 	}
 	return id

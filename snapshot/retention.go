@@ -18,7 +18,7 @@ type Retention struct {
 	PurgeOlderThan time.Duration
 	// Drop removes segments that are older than DropOlderThan, for good, but
 	// for each session's last one. A session's state stays; its history
-	// begins at a floor.
+	// begins at a floor. Memories stay.
 	Drop          bool
 	DropOlderThan time.Duration
 	// MaxBytes is how much the log and its segments may hold; 0: as much as
@@ -104,6 +104,9 @@ func (s *Store) dropAll(ctx context.Context, archive eventlog.Archive, before ti
 	for session, err := range archive.Droppable(ctx, before) {
 		if err != nil {
 			return err
+		}
+		if eventlog.IsMemoryLog(session) { // what is remembered is not history
+			continue
 		}
 		began := time.Now()
 		n, err := archive.SealedBefore(ctx, session, before)

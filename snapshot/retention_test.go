@@ -200,3 +200,42 @@ func TestRetentionLooksAtNoneThatIsYoung(t *testing.T) {
 	require.Less(t, asked(old), 51*uint64(20), "whose only segment is old has nothing to drop either")
 	require.Equal(t, few, asked(young))
 }
+
+// TestMemoriesAreNoHistory: what is remembered is never dropped, however old it
+// is and however full the log.
+func TestMemoriesAreNoHistory(t *testing.T) {
+	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), SyncInterval: time.Second})
+	require.NoError(t, err)
+	defer srv.Stop()
+	nc, err := srv.Connect()
+	require.NoError(t, err)
+	defer nc.Close()
+	log, err := jetstream.Open(t.Context(), nc, nil)
+	require.NoError(t, err)
+	defer log.Close()
+	folds, err := foldsjs.Open(t.Context(), nc, 1, 1)
+	require.NoError(t, err)
+	store := snapshot.New(log, &snapshot.StoreOptions{Folds: folds})
+	scope := eventlog.MemoryScope{Kind: eventlog.MemoryOfUser, ID: "u"}.LogID()
+	head := uint64(0)
+	for i := range 5 {
+		e, err := eventlog.NewFact(scope, &eventlog.MemorySaved{
+			MemoryID: fmt.Sprint("m", i), Content: "likes tea", FactBase: eventlog.FactBase{SessionID: scope, Timestamp: 1},
+		}, eventlog.Labels{})
+		require.NoError(t, err)
+		head, err = log.Append(t.Context(), scope, head, []eventlog.Entry{e})
+		require.NoError(t, err)
+		require.NoError(t, log.Seal(t.Context(), scope))
+	}
+	_, err = log.Purge(t.Context(), eventlog.PurgeOptions{SealedFor: time.Nanosecond})
+	require.NoError(t, err)
+	done, err := store.Retain(t.Context(), snapshot.Retention{Drop: true, MaxBytes: 1})
+	require.NoError(t, err)
+	require.Empty(t, done.Dropped)
+	n := 0
+	for _, err := range log.Read(t.Context(), scope, 0, 0) {
+		require.NoError(t, err)
+		n++
+	}
+	require.Equal(t, 5, n)
+}

@@ -34,13 +34,18 @@ const (
 
 // Memories is the index of all scopes' memories: by words at once, by meaning
 // when their vectors are in the log. It is derived from the log and can be
-// thrown away. Forgotten memories are not in it.
+// thrown away. Forgotten memories are not in it; one that is saved again under
+// the same id is a new one, without a vector. Errors: as [Models].
 type Memories interface {
 	// Candidates finds the memories of a scope that fit best, by words and by
 	// meaning. What the log held when it was asked is in, unless the answer's
-	// Fresh says otherwise.
+	// Fresh says otherwise. In a large scope both are picked roughly before they
+	// are ranked exactly: by words, the newest of those that have the question's
+	// rarest words; by meaning, those whose vectors point about the same way. No
+	// other scope has a part in it.
 	Candidates(ctx context.Context, q MemoryQuery) (Answer[MemoryCandidates], error)
-	// Memory returns one memory of a scope. Errors: ErrNoMemory.
+	// Memory returns one memory of a scope. Errors also: ErrNoMemory, with the
+	// answer's Fresh.
 	Memory(ctx context.Context, scope eventlog.MemoryScope, id, model string) (Answer[Memory], error)
 	// ListMemories lists a scope's, newest first.
 	ListMemories(ctx context.Context, scope eventlog.MemoryScope, model string, page Paging) (Answer[Page[Memory]], error)
@@ -52,10 +57,10 @@ type Memories interface {
 // MemoryQuery asks for candidates.
 type MemoryQuery struct {
 	Scope  eventlog.MemoryScope
-	Text   string    // words, as a person writes them; empty: none
+	Text   string    // any text, of whose words the first few hundred count; empty: not by words
 	Model  string    // of the vector; empty: not by meaning
 	Vector []float32 // of unit length; nil: not by meaning
-	Limit  int       // of each list
+	Limit  int       // of each list, 1 to MaxPage
 	// Exclude are ids that are not wanted.
 	Exclude []string
 }
@@ -67,7 +72,8 @@ type MemoryCandidates struct {
 }
 
 // RankedMemory is a memory and how well it fits: greater is better, comparable
-// within a list only. By meaning it is the cosine.
+// within a list only. By words it is BM25, over 0; by meaning the cosine. Of
+// those that fit alike the newest is first.
 type RankedMemory struct {
 	Memory
 	Score float64

@@ -15,6 +15,11 @@
 // can't be folded at all, since the log has lost a payload, is listed as stuck,
 // and the others go on.
 //
+// The log of a memory scope is no session: its memories have tables of their
+// own, which are written as its records come. They are found by words with
+// FTS5 and by meaning with signs of their vectors that are kept in memory, and
+// ranked exactly: by BM25, and by the cosine of sqlite-vec.
+//
 // An erased session's rows are overwritten, in the file and in the search
 // index, and the write-ahead log is cut off behind them, on every node that
 // hears of the erasure in the feed, or later by comparing the sessions that

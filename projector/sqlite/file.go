@@ -29,6 +29,7 @@ type file struct {
 	conn  *sql.Conn // of write
 	read  *sql.DB
 	lock  *os.File
+	codes *codeCache
 }
 
 // lockSuffix is of the file that a process locks while it uses a database.
@@ -46,7 +47,7 @@ func openFile(path string) (f *file, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
-	f = &file{path: path}
+	f = &file{path: path, codes: newCodeCache(maxCodeBytes)}
 	defer func() {
 		if err != nil {
 			f.close()

@@ -24,13 +24,11 @@ func (p *projection) load(ctx context.Context, f eventlog.Fed) error {
 	if time.Since(p.stuck[f.Session]) < stuckFor {
 		return nil
 	}
-	t, err := p.head(ctx, f.Session)
-	if err == nil {
-		p.cache.put(f.Session, t).dirty = true
-		delete(p.stuck, f.Session)
-		return nil
+	if err := p.insist(ctx, f.Session); err != nil {
+		return p.failed(f, err)
 	}
-	return p.failed(f, err)
+	delete(p.stuck, f.Session)
+	return nil
 }
 
 // retry folds one session that is stuck, if it is time: what was in the way may
@@ -41,14 +39,14 @@ func (p *projection) retry(ctx context.Context) error {
 			continue
 		}
 		p.stuck[root] = time.Now()
-		t, err := headOf(ctx, p.m.states, root)
-		switch {
+		switch err := p.fetch(ctx, root); {
 		case err == nil:
-			p.cache.put(root, t).dirty = true
 			delete(p.stuck, root)
 		case errors.Is(err, eventlog.ErrSessionNotFound):
 			p.remove(root)
-		default: // it is listed already
+		case errors.Is(err, errStore):
+			return err
+		case !p.begun: // it is listed already
 			return nil
 		}
 		return p.commit()
@@ -63,35 +61,51 @@ func (p *projection) failed(f eventlog.Fed, err error) error {
 	case errors.Is(err, eventlog.ErrSessionNotFound):
 		p.remove(f.Session)
 		return nil
-	case errors.Is(err, errAway):
+	case errors.Is(err, errAway), errors.Is(err, errStore):
 		return err
 	}
 	p.park(f, err)
 	return nil
 }
 
-// errAway: nothing can be read from the log now.
-var errAway = errors.New("the log can't be read")
+var (
+	// errAway: nothing can be read from the log now.
+	errAway = errors.New("the log can't be read")
+	// errStore: it is not about what was read, but about the file.
+	errStore = errors.New("the read models can't be written")
+)
 
-// head is States.Head, tried again where that may help.
-func (p *projection) head(ctx context.Context, root string) (t *projector.Tree, err error) {
+// insist is fetch, tried again where that may help.
+func (p *projection) insist(ctx context.Context, root string) error {
 	for try := 1; ; try++ {
-		t, err = headOf(ctx, p.m.states, root)
+		err := p.fetch(ctx, root)
 		_, trimmed := errors.AsType[*eventlog.TrimmedError](err)
 		switch {
-		case err == nil, trimmed, errors.Is(err, eventlog.ErrSessionNotFound), errors.Is(err, eventlog.ErrDamaged), errors.Is(err, errPanic):
-			return t, err
+		case err == nil, trimmed, errors.Is(err, eventlog.ErrSessionNotFound), errors.Is(err, eventlog.ErrDamaged), errors.Is(err, errPanic), errors.Is(err, errStore):
+			return err
 		case ctx.Err() != nil, errors.Is(err, eventlog.ErrUnavailable), errors.Is(err, eventlog.ErrClosed):
-			return nil, fmt.Errorf("%w: %w", errAway, err)
+			return fmt.Errorf("%w: %w", errAway, err)
 		case try == loadTries:
-			return nil, err
+			return err
 		}
 		select {
 		case <-time.After(time.Duration(try) * loadPause):
 		case <-ctx.Done():
-			return nil, fmt.Errorf("%w: %w", errAway, context.Cause(ctx))
+			return fmt.Errorf("%w: %w", errAway, context.Cause(ctx))
 		}
 	}
+}
+
+// fetch takes over all that the log has of a tree or a memory scope.
+func (p *projection) fetch(ctx context.Context, root string) error {
+	if eventlog.IsMemoryLog(root) {
+		return p.readMemories(ctx, root)
+	}
+	t, err := headOf(ctx, p.m.states, root)
+	if err == nil {
+		p.cache.put(root, t).dirty = true
+	}
+	return err
 }
 
 var errPanic = errors.New("the fold panics")

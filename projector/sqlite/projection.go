@@ -55,6 +55,10 @@ type projection struct {
 	walBusy  bool                 // a reader was in the way of emptying it
 	target   []uint64             // positions from which on nothing is rebuilt any more
 	took     time.Duration        // by the last transaction
+	begun    bool                 // a transaction is open
+	spent    time.Duration        // in it so far
+	scopes   map[string]*scope    // that it has touched, by log
+	forgot   []int64              // scopes that it has removed
 	stmts    map[string]*sql.Stmt // of the connection that writes, by text
 }
 
@@ -94,9 +98,10 @@ func (m *Models) project(ctx context.Context, f *file) error {
 	}
 	p := &projection{
 		m: m, file: f, cache: newCache(m.opts.MaxFolds, m.opts.MaxFoldBytes), removed: map[string]bool{},
-		stuck: map[string]time.Time{}, stmts: map[string]*sql.Stmt{}, gaps: true, overwal: true,
+		stuck: map[string]time.Time{}, stmts: map[string]*sql.Stmt{}, scopes: map[string]*scope{}, gaps: true, overwal: true,
 	}
 	defer p.closeStatements()
+	defer p.rollback() //nolint:errcheck // the connection undoes it, if this doesn't
 	if err := p.begin(ctx); err != nil {
 		return classed(err)
 	}
@@ -241,6 +246,9 @@ func (p *projection) apply(ctx context.Context, partition int, f eventlog.Fed) e
 		p.remove(f.Session)
 		return nil
 	}
+	if eventlog.IsMemoryLog(f.Session) {
+		return p.remember(ctx, f)
+	}
 	head, err := p.headOf(f.Session)
 	if err != nil || f.Sequence <= head {
 		return err
@@ -280,17 +288,21 @@ func fold(t *projector.Tree, r eventlog.Record) (err error) {
 // remove forgets a tree, now and in the file.
 func (p *projection) remove(root string) {
 	p.cache.drop(root)
+	delete(p.scopes, root)
 	p.removed[root] = true
 	delete(p.stuck, root)
 }
 
-// headOf returns up to where a tree is folded, 0 if it is not known.
+// headOf returns up to where a tree or a memory scope is known, 0 if it is not.
 func (p *projection) headOf(root string) (head uint64, err error) {
 	if h := p.cache.get(root); h != nil {
 		return h.tree.Head, nil
 	}
 	if p.removed[root] {
 		return 0, nil
+	}
+	if s := p.scopes[root]; s != nil {
+		return s.head, nil
 	}
 	var at int64
 	err = p.row("SELECT head FROM trees WHERE root = ?", []any{root}, &at)

@@ -4,7 +4,7 @@ import "github.com/helixd/helixd/projector"
 
 // schemaVersion is the version of the tables and of what Derive makes of a
 // fold; raise it with either. A file of another version is made again.
-const schemaVersion = 3
+const schemaVersion = 4
 
 // version is what a file is made by.
 const version = schemaVersion*1000 + projector.Version
@@ -54,6 +54,34 @@ INSERT INTO words(words, rank) VALUES ('secure-delete', 1);
 CREATE TABLE parked (
 	root TEXT NOT NULL, sequence INTEGER NOT NULL, stuck INTEGER NOT NULL, type TEXT NOT NULL, reason TEXT NOT NULL,
 	PRIMARY KEY (root, sequence, stuck)
+) WITHOUT ROWID;
+` + memorySchema
+
+// memorySchema has the memories of scopes, each of which has a log: terms are
+// words with their scope's number before them, so that neither a search nor its
+// ranking sees another scope. Numbers are not used again: who has kept one of
+// a row that is gone finds none.
+const memorySchema = `
+CREATE TABLE scopes (
+	id INTEGER PRIMARY KEY AUTOINCREMENT, log TEXT NOT NULL UNIQUE, first INTEGER NOT NULL, memories INTEGER NOT NULL,
+	length INTEGER NOT NULL
+);
+CREATE TABLE memories (
+	id INTEGER PRIMARY KEY AUTOINCREMENT, scope INTEGER NOT NULL, memory TEXT NOT NULL, content TEXT NOT NULL, tags TEXT,
+	metadata TEXT, source TEXT, at INTEGER NOT NULL, sequence INTEGER NOT NULL, UNIQUE (scope, memory)
+);
+CREATE INDEX memories_sequence ON memories (scope, sequence);
+CREATE TABLE terms (scope INTEGER NOT NULL, term TEXT NOT NULL, memories INTEGER NOT NULL, PRIMARY KEY (scope, term)) WITHOUT ROWID;
+CREATE VIRTUAL TABLE memory_terms USING fts5(terms, tokenize = "ascii", detail = none, columnsize = 0);
+INSERT INTO memory_terms(memory_terms, rank) VALUES ('secure-delete', 1);
+CREATE TABLE vectors (
+	id INTEGER PRIMARY KEY AUTOINCREMENT, memory INTEGER NOT NULL, model TEXT NOT NULL, vector BLOB NOT NULL, UNIQUE (memory, model)
+);
+CREATE TABLE codes (
+	scope INTEGER NOT NULL, model TEXT NOT NULL, vector INTEGER NOT NULL, code BLOB NOT NULL, PRIMARY KEY (scope, model, vector)
+) WITHOUT ROWID;
+CREATE TABLE models (
+	scope INTEGER NOT NULL, model TEXT NOT NULL, vectors INTEGER NOT NULL, removed INTEGER NOT NULL, PRIMARY KEY (scope, model)
 ) WITHOUT ROWID;
 `
 

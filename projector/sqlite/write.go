@@ -3,21 +3,25 @@ package sqlite
 import (
 	"errors"
 	"time"
+
+	"github.com/helixd/helixd/eventlog"
 )
 
 // commit writes everything that is new, and then says so.
 func (p *projection) commit() error {
 	began := time.Now()
-	defer func() { p.took = time.Since(began) }()
-	if err := p.exec("BEGIN IMMEDIATE"); err != nil {
+	defer func() { p.took, p.spent = p.spent+time.Since(began), 0 }()
+	if err := p.transact(); err != nil {
 		return err
 	}
 	if err := p.write(); err != nil {
-		return errors.Join(err, p.exec("ROLLBACK"))
+		return errors.Join(err, p.rollback())
 	}
 	if err := p.exec("COMMIT"); err != nil {
-		return errors.Join(err, p.exec("ROLLBACK"))
+		return errors.Join(err, p.rollback())
 	}
+	p.begun = false
+	p.forgotten()
 	p.overwal = p.overwal || len(p.removed) > 0
 	clear(p.removed)
 	p.parks = nil
@@ -43,6 +47,24 @@ func (p *projection) moved() {
 			s.problem = ""
 		}
 	})
+}
+
+// transact begins a transaction, if none is open.
+func (p *projection) transact() error {
+	if p.begun {
+		return nil
+	}
+	err := p.exec("BEGIN IMMEDIATE")
+	p.begun = err == nil
+	return err
+}
+
+func (p *projection) rollback() error {
+	if !p.begun {
+		return nil
+	}
+	p.begun = false
+	return p.exec("ROLLBACK")
 }
 
 func (p *projection) write() error {
@@ -71,10 +93,18 @@ func (p *projection) write() error {
 			return err
 		}
 	}
+	if err := p.writeScopes(); err != nil {
+		return err
+	}
 	return p.keepHoles()
 }
 
 func (p *projection) deleteTree(root string) error {
+	if eventlog.IsMemoryLog(root) {
+		if err := p.deleteScope(root); err != nil {
+			return err
+		}
+	}
 	if err := p.deleteWords("root = ?", root); err != nil {
 		return err
 	}

@@ -110,7 +110,7 @@ type Right struct {
 // minter's. Errors are [ErrTTL], an [eventlog.ValidationError] and failures of
 // the random source.
 func (m *Minter) Mint(session string, ttl time.Duration) (Right, error) {
-	if err := eventlog.ValidateSessionID(session); err != nil {
+	if err := eventlog.ValidateClientSessionID(session); err != nil {
 		return Right{}, err
 	}
 	if ttl == 0 {

@@ -1,0 +1,269 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	_ "modernc.org/sqlite/vec" // vec_distance_cosine
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector/readmodel"
+)
+
+// Both rankings are made in two steps: a rough one that is quick picks some,
+// and an exact one sorts those.
+const (
+	// maxQuestionTerms is how many different words of a question are looked at.
+	maxQuestionTerms = 256
+	// maxPlaces is in how many memories the rarest of them are looked up. A
+	// word that many memories have tells little: for what is left out, the
+	// exact step makes up.
+	maxPlaces = 2000
+	// roughShare is how many are picked for each that is wanted, roughWords and
+	// roughMeaning at least.
+	roughShare   = 4
+	roughWords   = 100
+	roughMeaning = 400
+)
+
+// Candidates implements readmodel.Memories.
+func (m *Models) Candidates(ctx context.Context, q readmodel.MemoryQuery) (readmodel.Answer[readmodel.MemoryCandidates], error) {
+	if q.Limit < 1 || q.Limit > readmodel.MaxPage {
+		return readmodel.Answer[readmodel.MemoryCandidates]{},
+			&readmodel.QueryError{Field: "limit", Reason: fmt.Sprintf("must be between 1 and %d", readmodel.MaxPage)}
+	}
+	words := termsOf(q.Text)
+	return ask(ctx, m, func(tx *sql.Tx) (found readmodel.MemoryCandidates, err error) {
+		c := candidates{ctx: ctx, tx: tx, q: q, codes: m.file.codes}
+		if c.scope, err = scopeNumber(ctx, tx, q.Scope); err != nil || c.scope == 0 {
+			return found, err
+		}
+		if c.excluded, err = asArray(q.Exclude); err != nil {
+			return found, err
+		}
+		byWords, err := c.byWords(words)
+		if err != nil {
+			return found, err
+		}
+		byMeaning, err := c.byMeaning()
+		if err != nil {
+			return found, err
+		}
+		if found.ByWords, err = c.memories(byWords); err == nil {
+			found.ByMeaning, err = c.memories(byMeaning)
+		}
+		return found, err
+	})
+}
+
+// candidates is a question that is being answered.
+type candidates struct {
+	ctx      context.Context
+	tx       *sql.Tx
+	q        readmodel.MemoryQuery
+	scope    int64
+	excluded string // JSON
+	codes    *codeCache
+}
+
+// ranked is a memory's number and how well it fits.
+type ranked struct {
+	id    int64
+	score float64
+}
+
+// term is a word of a question.
+type term struct {
+	text     string
+	memories int // of the scope that have it
+	weight   float64
+}
+
+// byWords ranks by BM25 over the words of the scope, equal ones the newest
+// first.
+func (c *candidates) byWords(words []string) ([]ranked, error) {
+	if len(words) == 0 {
+		return nil, nil
+	}
+	var memories, length float64
+	err := c.tx.QueryRowContext(c.ctx, "SELECT memories, length FROM scopes WHERE id = ?", c.scope).Scan(&memories, &length)
+	if err != nil {
+		return nil, err
+	}
+	terms, err := c.terms(words, memories)
+	if err != nil || len(terms) == 0 {
+		return nil, err
+	}
+	rough, err := c.places(terms)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(rough, better)
+	ids := make([]int64, 0, len(rough))
+	for _, r := range rough[:min(len(rough), max(roughShare*c.q.Limit, roughWords)+len(c.q.Exclude))] {
+		ids = append(ids, r.id)
+	}
+	return c.bm25(ids, terms, length/max(memories, 1))
+}
+
+func better(a, b ranked) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.id, a.id)) }
+
+// terms returns the words that memories of the scope have, the rarest first.
+func (c *candidates) terms(words []string, memories float64) (terms []term, err error) {
+	asked := distinct(words)
+	few := make([]string, 0, min(len(asked), maxQuestionTerms))
+	for _, word := range words {
+		if asked[word] && len(few) < maxQuestionTerms {
+			few = append(few, word)
+			delete(asked, word)
+		}
+	}
+	list, err := asArray(few)
+	if err != nil {
+		return nil, err
+	}
+	const text = "SELECT t.term, t.memories FROM json_each(?) j CROSS JOIN terms t ON t.scope = ? AND t.term = j.value ORDER BY t.memories, t.term"
+	return terms, each(c.ctx, c.tx, text, []any{list, c.scope}, func(row *sql.Rows) error {
+		var t term
+		err := row.Scan(&t.text, &t.memories)
+		n := float64(t.memories)
+		t.weight = math.Log(1 + (memories-n+0.5)/(n+0.5))
+		terms = append(terms, t)
+		return err
+	})
+}
+
+// places returns the memories that have the rarest terms, and what these weigh:
+// of one that many have, the newest.
+func (c *candidates) places(terms []term) ([]ranked, error) {
+	weights := map[int64]float64{}
+	room := maxPlaces
+	for i, t := range terms {
+		if i > 0 && t.memories > room {
+			break
+		}
+		const text = "SELECT rowid FROM memory_terms WHERE memory_terms MATCH ? ORDER BY rowid DESC LIMIT ?"
+		match := `"` + prefixOf(c.scope) + t.text + `"`
+		err := each(c.ctx, c.tx, text, []any{match, room}, func(row *sql.Rows) error {
+			var id int64
+			err := row.Scan(&id)
+			weights[id] += t.weight
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		room -= t.memories
+	}
+	rough := make([]ranked, 0, len(weights))
+	for id, weight := range weights {
+		rough = append(rough, ranked{id, weight})
+	}
+	return rough, nil
+}
+
+// The constants of BM25 as everybody has them.
+const (
+	bm25K = 1.2
+	bm25B = 0.75
+)
+
+// bm25 ranks some memories by all terms.
+func (c *candidates) bm25(ids []int64, terms []term, average float64) ([]ranked, error) {
+	list, err := asArray(ids)
+	if err != nil {
+		return nil, err
+	}
+	prefix, place := prefixOf(c.scope), make(map[string]int, len(terms))
+	for i, t := range terms {
+		place[prefix+t.text] = i
+	}
+	var found []ranked
+	counts := make([]float64, len(terms))
+	const text = `SELECT m.id, t.terms FROM json_each(?) j CROSS JOIN memories m ON m.id = j.value CROSS JOIN memory_terms t ON t.rowid = m.id
+		WHERE m.memory NOT IN (SELECT value FROM json_each(?))`
+	err = each(c.ctx, c.tx, text, []any{list, c.excluded}, func(row *sql.Rows) error {
+		var r ranked
+		var words sql.RawBytes
+		if err := row.Scan(&r.id, &words); err != nil {
+			return err
+		}
+		clear(counts)
+		length := 0.0
+		for word := range strings.SplitSeq(string(words), " ") {
+			length++
+			if i, ok := place[word]; ok {
+				counts[i]++
+			}
+		}
+		for i, n := range counts {
+			r.score += terms[i].weight * n * (bm25K + 1) / (n + bm25K*(1-bm25B+bm25B*length/average))
+		}
+		found = append(found, r)
+		return nil
+	})
+	slices.SortFunc(found, better)
+	return found[:min(len(found), c.q.Limit)], err
+}
+
+// byMeaning ranks by the cosine, equal ones the newest first.
+func (c *candidates) byMeaning() (found []ranked, err error) {
+	to := codeOf(c.q.Vector)
+	if c.q.Model == "" || to == nil {
+		return nil, nil
+	}
+	near, err := c.codes.near(c.ctx, c.tx, c.scope, c.q.Model, to, max(roughShare*c.q.Limit, roughMeaning)+len(c.q.Exclude))
+	if err != nil {
+		return nil, err
+	}
+	list, err := asArray(near)
+	if err != nil {
+		return nil, err
+	}
+	const text = `SELECT m.id, 1 - vec_distance_cosine(v.vector, ?) AS score
+		FROM json_each(?) j CROSS JOIN vectors v ON v.id = j.value CROSS JOIN memories m ON m.id = v.memory
+		WHERE length(v.vector) = ? AND m.memory NOT IN (SELECT value FROM json_each(?)) ORDER BY score DESC, m.id DESC LIMIT ?`
+	vector := eventlog.Vector(c.q.Vector).Bytes()
+	return found, each(c.ctx, c.tx, text, []any{vector, list, len(vector), c.excluded, c.q.Limit}, func(row *sql.Rows) error {
+		var r ranked
+		err := row.Scan(&r.id, &r.score)
+		found = append(found, r)
+		return err
+	})
+}
+
+// memories looks up what was ranked.
+func (c *candidates) memories(all []ranked) ([]readmodel.RankedMemory, error) {
+	if len(all) == 0 {
+		return nil, nil
+	}
+	one, err := c.tx.PrepareContext(c.ctx, "SELECT "+memoryColumns+" FROM memories m WHERE m.id = ?")
+	if err != nil {
+		return nil, err
+	}
+	defer one.Close()
+	found := make([]readmodel.RankedMemory, len(all))
+	for i, r := range all {
+		m, err := scanMemory(one.QueryRowContext(c.ctx, c.q.Model, r.id), c.q.Scope)
+		if err != nil {
+			return nil, err
+		}
+		found[i] = readmodel.RankedMemory{Memory: m, Score: r.score}
+	}
+	return found, nil
+}
+
+// asArray is a list as json_each takes it.
+func asArray[T any](list []T) (string, error) {
+	if len(list) == 0 {
+		return "[]", nil
+	}
+	raw, err := json.Marshal(list)
+	return string(raw), err
+}

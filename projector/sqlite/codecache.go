@@ -1,0 +1,180 @@
+package sqlite
+
+import (
+	"container/list"
+	"context"
+	"database/sql"
+	"encoding/binary"
+	"errors"
+	"sync"
+)
+
+const (
+	// maxCodeBytes is how much memory the codes of all scopes may take, and
+	// those of one. Of a scope with more, the newest memories are found by
+	// their meaning.
+	maxCodeBytes = 128 << 20
+	// Codes are read anew when one in staleShare is of a vector that is gone.
+	staleShare = 8
+	staleLeast = 64
+)
+
+// codeCache keeps the codes of the large scopes that were asked for last: to
+// compare a question with 100,000 of them is quick, to read them is not. It
+// only tells where to look: what it names may be gone from the file.
+type codeCache struct {
+	maxBytes int
+	mu       sync.Mutex
+	sets     map[codeKey]*codeSet
+	order    *list.List // the last used is first
+	bytes    int
+}
+
+// codeKey names codes that can be compared.
+type codeKey struct {
+	scope int64
+	model string
+	words int // of a code
+}
+
+// codeSet are the codes of a scope.
+type codeSet struct {
+	key   codeKey
+	place *list.Element // with bytes, of the cache
+	bytes int
+
+	mu      sync.Mutex
+	vectors []int64  // their numbers; grows at its end only
+	codes   []uint64 // in the same order
+	last    int64    // the largest number that was looked at
+	removed int64    // how many were removed before
+	loaded  bool
+}
+
+func newCodeCache(maxBytes int) *codeCache {
+	return &codeCache{maxBytes: maxBytes, sets: map[codeKey]*codeSet{}, order: list.New()}
+}
+
+// near returns the numbers of the most vectors of a scope whose codes differ
+// least, and maybe of some that are gone.
+func (c *codeCache) near(ctx context.Context, tx *sql.Tx, scope int64, model string, to code, most int) (near []int64, err error) {
+	var there, removed int64
+	err = tx.QueryRowContext(ctx, "SELECT vectors, removed FROM models WHERE scope = ? AND model = ?", scope, model).Scan(&there, &removed)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if there <= int64(most) { // all of them
+		err := each(ctx, tx, "SELECT vector FROM codes WHERE scope = ? AND model = ?", []any{scope, model}, func(row *sql.Rows) error {
+			var vector int64
+			err := row.Scan(&vector)
+			near = append(near, vector)
+			return err
+		})
+		return near, err
+	}
+	s := c.get(codeKey{scope, model, len(to)})
+	vectors, codes, stale, err := s.read(ctx, tx, there, removed, c.maxBytes)
+	if err != nil {
+		return nil, err
+	}
+	c.weigh(s, 8*(cap(vectors)+cap(codes)))
+	for _, place := range to.nearest(codes, most+stale) {
+		near = append(near, vectors[place])
+	}
+	return near, nil
+}
+
+// get returns the set of a key, as the last one used.
+func (c *codeCache) get(key codeKey) *codeSet {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.sets[key]
+	if s == nil {
+		s = &codeSet{key: key}
+		s.place = c.order.PushFront(s)
+		c.sets[key] = s
+	}
+	c.order.MoveToFront(s.place)
+	return s
+}
+
+// weigh notes how large a set has become, and drops what was not used for
+// longest.
+func (c *codeCache) weigh(s *codeSet, bytes int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.sets[s.key] != s { // forgotten meanwhile
+		return
+	}
+	c.bytes += bytes - s.bytes
+	s.bytes = bytes
+	for c.bytes > c.maxBytes && c.order.Len() > 1 {
+		c.drop(c.order.Back().Value.(*codeSet))
+	}
+}
+
+// drop removes a set; the lock is held.
+func (c *codeCache) drop(s *codeSet) {
+	delete(c.sets, s.key)
+	c.order.Remove(s.place)
+	c.bytes -= s.bytes
+}
+
+// forget drops the codes of a scope.
+func (c *codeCache) forget(scope int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for key, s := range c.sets {
+		if key.scope == scope {
+			c.drop(s)
+		}
+	}
+}
+
+// read brings the set to where a transaction is, in which so many vectors are
+// there and so many were removed, and returns it: later reads only add behind
+// it. Stale is how many of it may be gone at most.
+func (s *codeSet) read(
+	ctx context.Context, tx *sql.Tx, there, removed int64, maxBytes int,
+) (vectors []int64, codes []uint64, stale int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	most := maxBytes / 8 / (s.key.words + 1)
+	gone := removed - s.removed
+	if !s.loaded || gone > max(staleLeast, int64(len(s.vectors))/staleShare) || len(s.vectors) > most {
+		room := min(int(there)+staleLeast, most)
+		s.vectors, s.codes = make([]int64, 0, room), make([]uint64, 0, room*s.key.words)
+		s.last, s.removed, gone, s.loaded = 0, removed, 0, false
+		if there > int64(most) { // the newest half, so that there is room for what comes
+			const text = "SELECT vector FROM codes WHERE scope = ? AND model = ? ORDER BY vector DESC LIMIT 1 OFFSET ?"
+			err := tx.QueryRowContext(ctx, text, s.key.scope, s.key.model, most/2).Scan(&s.last)
+			if err != nil && !errors.Is(err, sql.ErrNoRows) {
+				return nil, nil, 0, err
+			}
+		}
+	}
+	const text = "SELECT vector, code FROM codes WHERE scope = ? AND model = ? AND vector > ? ORDER BY vector"
+	err = each(ctx, tx, text, []any{s.key.scope, s.key.model, s.last}, s.add)
+	s.loaded = s.loaded || err == nil
+	return s.vectors, s.codes, int(max(gone, 0)), err
+}
+
+func (s *codeSet) add(row *sql.Rows) error {
+	var vector int64
+	var raw sql.RawBytes
+	if err := row.Scan(&vector, &raw); err != nil {
+		return err
+	}
+	s.last = vector
+	if len(raw) != 8*s.key.words { // of another number of dimensions
+		return nil
+	}
+	s.vectors = append(s.vectors, vector)
+	for ; len(raw) > 0; raw = raw[8:] {
+		s.codes = append(s.codes, binary.LittleEndian.Uint64(raw))
+	}
+	return nil
+}

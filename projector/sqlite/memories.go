@@ -1,0 +1,120 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector/readmodel"
+)
+
+var _ readmodel.Memories = (*Models)(nil)
+
+// memoryColumns are what is read of a memory m; the parameter is the model.
+const memoryColumns = `m.memory, m.content, m.tags, m.metadata, m.source, m.at, m.sequence,
+	EXISTS (SELECT 1 FROM vectors v WHERE v.memory = m.id AND v.model = ?)`
+
+// scanMemory reads memoryColumns, and what the query has behind them.
+func scanMemory(row interface{ Scan(into ...any) error }, scope eventlog.MemoryScope, more ...any) (readmodel.Memory, error) {
+	m := readmodel.Memory{Scope: scope, EmbeddingStatus: readmodel.EmbeddingPending}
+	var tags, metadata, source sql.NullString
+	var sequence int64
+	var embedded bool
+	into := []any{&m.ID, &m.Content, &tags, &metadata, &source, &m.CreatedAt, &sequence, &embedded}
+	if err := row.Scan(append(into, more...)...); err != nil {
+		return m, err
+	}
+	m.Sequence = uint64(sequence)
+	if embedded {
+		m.EmbeddingStatus = readmodel.EmbeddingComplete
+	}
+	if metadata.Valid {
+		m.Metadata = json.RawMessage(metadata.String)
+	}
+	return m, errors.Join(parsed(tags, &m.Tags), parsed(source, &m.Source))
+}
+
+func parsed(text sql.NullString, into any) error {
+	if !text.Valid {
+		return nil
+	}
+	return json.Unmarshal([]byte(text.String), into)
+}
+
+// scopeNumber returns 0 for a scope that has nothing.
+func scopeNumber(ctx context.Context, tx *sql.Tx, scope eventlog.MemoryScope) (id int64, err error) {
+	err = tx.QueryRowContext(ctx, "SELECT id FROM scopes WHERE log = ?", scope.LogID()).Scan(&id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
+	return id, err
+}
+
+// Memory implements readmodel.Memories.
+func (m *Models) Memory(ctx context.Context, scope eventlog.MemoryScope, id, model string) (readmodel.Answer[readmodel.Memory], error) {
+	none := false
+	a, err := ask(ctx, m, func(tx *sql.Tx) (readmodel.Memory, error) {
+		const text = "SELECT " + memoryColumns + " FROM scopes s JOIN memories m ON m.scope = s.id WHERE s.log = ? AND m.memory = ?"
+		found, err := scanMemory(tx.QueryRowContext(ctx, text, model, scope.LogID(), id), scope)
+		if none = errors.Is(err, sql.ErrNoRows); none {
+			return found, nil
+		}
+		return found, err
+	})
+	if err == nil && none {
+		return readmodel.Answer[readmodel.Memory]{Fresh: a.Fresh}, readmodel.ErrNoMemory
+	}
+	return a, err
+}
+
+// ListMemories implements readmodel.Memories.
+func (m *Models) ListMemories(
+	ctx context.Context, scope eventlog.MemoryScope, model string, p readmodel.Paging,
+) (readmodel.Answer[readmodel.Page[readmodel.Memory]], error) {
+	p, err := p.Check()
+	if err != nil {
+		return readmodel.Answer[readmodel.Page[readmodel.Memory]]{}, err
+	}
+	return ask(ctx, m, func(tx *sql.Tx) (readmodel.Page[readmodel.Memory], error) {
+		found := readmodel.Page[readmodel.Memory]{Items: []readmodel.Memory{}, Offset: p.Offset, Limit: p.Limit}
+		id, err := scopeNumber(ctx, tx, scope)
+		if err != nil || id == 0 {
+			return found, err
+		}
+		if err := tx.QueryRowContext(ctx, "SELECT memories FROM scopes WHERE id = ?", id).Scan(&found.Total); err != nil {
+			return found, err
+		}
+		const text = "SELECT " + memoryColumns + " FROM memories m WHERE m.scope = ? ORDER BY m.sequence DESC, m.id DESC LIMIT ? OFFSET ?"
+		err = each(ctx, tx, text, []any{model, id, p.Limit, p.Offset}, func(row *sql.Rows) error {
+			memory, err := scanMemory(row, scope)
+			found.Items = append(found.Items, memory)
+			return err
+		})
+		found.HasMore = found.Offset+len(found.Items) < found.Total
+		return found, err
+	})
+}
+
+// PendingMemories implements readmodel.Memories.
+func (m *Models) PendingMemories(
+	ctx context.Context, model string, after readmodel.PendingCursor, limit int,
+) (readmodel.Answer[[]readmodel.Memory], error) {
+	return ask(ctx, m, func(tx *sql.Tx) (found []readmodel.Memory, err error) {
+		// A scope of which all is embedded is passed over without a look at it.
+		const text = "SELECT " + memoryColumns + `, s.log FROM scopes s JOIN memories m ON m.scope = s.id
+			WHERE s.memories > coalesce((SELECT vectors FROM models WHERE scope = s.id AND model = ?), 0)
+			AND s.log >= ? AND (s.log > ? OR m.sequence > ?)
+			AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.memory = m.id AND v.model = ?)
+			ORDER BY s.log, m.sequence, m.id LIMIT ?`
+		args := []any{model, model, after.Log, after.Log, int64(after.Sequence), model, limit}
+		return found, each(ctx, tx, text, args, func(row *sql.Rows) error {
+			var log string
+			memory, err := scanMemory(row, eventlog.MemoryScope{}, &log)
+			memory.Scope, _ = eventlog.MemoryScopeOf(log)
+			found = append(found, memory)
+			return err
+		})
+	})
+}

@@ -1,0 +1,514 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector/readmodel"
+)
+
+const embedderA, embedderB = "embedder-a", "embedder-b"
+
+func userScope(user string) eventlog.MemoryScope {
+	return eventlog.MemoryScope{Kind: eventlog.MemoryOfUser, ID: user}
+}
+
+func memorySaved(s eventlog.MemoryScope, id, content string, tags ...string) eventlog.Entry {
+	return fact(s.LogID(), "", &eventlog.MemorySaved{MemoryID: id, Content: content, Tags: tags, FactBase: factAt(s.LogID(), 7)})
+}
+
+func memoryEmbedded(s eventlog.MemoryScope, id, model string, vector ...float32) eventlog.Entry {
+	return fact(s.LogID(), "", &eventlog.MemoryEmbedded{MemoryID: id, Model: model, Vector: vector, FactBase: factAt(s.LogID(), 8)})
+}
+
+func memoryForgotten(s eventlog.MemoryScope, id string) eventlog.Entry {
+	return fact(s.LogID(), "", &eventlog.MemoryForgotten{MemoryID: id, FactBase: factAt(s.LogID(), 9)})
+}
+
+func (w *world) candidates(q readmodel.MemoryQuery) readmodel.MemoryCandidates {
+	w.t.Helper()
+	return candidatesOf(w.t, w.models, q)
+}
+
+func candidatesOf(t testing.TB, m *Models, q readmodel.MemoryQuery) readmodel.MemoryCandidates {
+	t.Helper()
+	if q.Limit == 0 {
+		q.Limit = 10
+	}
+	return asked(t, func(ctx context.Context) (readmodel.Answer[readmodel.MemoryCandidates], error) {
+		return m.Candidates(ctx, q)
+	})
+}
+
+func (w *world) memories(s eventlog.MemoryScope) []readmodel.Memory {
+	w.t.Helper()
+	return memoriesOf(w.t, w.models, s)
+}
+
+func memoriesOf(t testing.TB, m *Models, s eventlog.MemoryScope) []readmodel.Memory {
+	t.Helper()
+	page := asked(t, func(ctx context.Context) (readmodel.Answer[readmodel.Page[readmodel.Memory]], error) {
+		return m.ListMemories(ctx, s, embedderA, readmodel.Paging{Limit: readmodel.MaxPage})
+	})
+	require.Equal(t, len(page.Items), page.Total)
+	return page.Items
+}
+
+func idsOf(ranked []readmodel.RankedMemory) []string {
+	ids := []string{}
+	for _, r := range ranked {
+		ids = append(ids, r.ID)
+	}
+	return ids
+}
+
+// A memory is found by its words as soon as it is saved, and by its meaning as
+// soon as its vector is there; in its scope only.
+func TestMemoriesAreFound(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.open()
+	alice, bob := userScope("alice"), userScope("bob")
+	source := &eventlog.MemorySource{SessionID: "s", AgentType: "a", RunID: "r", ToolCallID: "c"}
+	at := w.append(alice.LogID(), fact(alice.LogID(), "", &eventlog.MemorySaved{
+		MemoryID: "m1", Content: "Prefers Café crème to tea", Tags: []string{"drinks"}, Metadata: json.RawMessage(`{"sure":true}`),
+		Source: source, FactBase: factAt(alice.LogID(), 7),
+	}))
+	want := readmodel.Memory{
+		ID: "m1", Scope: alice, Content: "Prefers Café crème to tea", Tags: []string{"drinks"}, Metadata: json.RawMessage(`{"sure":true}`),
+		Source: source, CreatedAt: 7, Sequence: at, EmbeddingStatus: readmodel.EmbeddingPending,
+	}
+	w.append(bob.LogID(), memorySaved(bob, "m1", "Prefers tea"))
+	for _, text := range []string{"which COFFEE, or cafe?", "drinks", "creme!"} {
+		got := w.candidates(readmodel.MemoryQuery{Scope: alice, Text: text, Model: embedderA, Vector: []float32{1, 0}})
+		require.Len(t, got.ByWords, 1, text)
+		require.Equal(t, want, got.ByWords[0].Memory)
+		require.Positive(t, got.ByWords[0].Score)
+		require.Empty(t, got.ByMeaning)
+	}
+	w.append(alice.LogID(), memoryEmbedded(alice, "m1", embedderA, 0.6, 0.8))
+	want.EmbeddingStatus = readmodel.EmbeddingComplete
+	got := w.candidates(readmodel.MemoryQuery{Scope: alice, Model: embedderA, Vector: []float32{1, 0}})
+	require.Empty(t, got.ByWords)
+	require.Len(t, got.ByMeaning, 1)
+	require.Equal(t, want, got.ByMeaning[0].Memory)
+	require.InDelta(t, 0.6, got.ByMeaning[0].Score, 1e-6)
+	one := asked(t, func(ctx context.Context) (readmodel.Answer[readmodel.Memory], error) {
+		return w.models.Memory(ctx, alice, "m1", embedderA)
+	})
+	require.Equal(t, want, one)
+	require.Equal(t, []readmodel.Memory{want}, w.memories(alice))
+
+	require.Empty(t, w.candidates(readmodel.MemoryQuery{Scope: alice, Model: embedderB, Vector: []float32{1, 0}}).ByMeaning, "another model's space")
+	require.Empty(t, w.candidates(readmodel.MemoryQuery{Scope: alice, Model: embedderA, Vector: []float32{1, 0, 0}}).ByMeaning, "of other dimensions")
+	require.Empty(t, w.candidates(readmodel.MemoryQuery{Scope: alice, Text: "coffee", Exclude: []string{"m1"}}).ByWords)
+	got = w.candidates(readmodel.MemoryQuery{Scope: alice, Text: "tea", Model: embedderA, Vector: []float32{1, 0}, Exclude: []string{"m1"}})
+	require.Empty(t, got.ByWords)
+	require.Empty(t, got.ByMeaning)
+	require.Equal(t, []string{"m1"}, idsOf(w.candidates(readmodel.MemoryQuery{Scope: bob, Text: "tea"}).ByWords))
+	require.Empty(t, w.candidates(readmodel.MemoryQuery{Scope: userScope("nobody"), Text: "tea", Model: embedderA, Vector: []float32{1, 0}}))
+	require.Empty(t, w.memories(userScope("nobody")))
+	for _, id := range []string{"m2", ""} {
+		_, err := w.models.Memory(t.Context(), alice, id, embedderA)
+		require.ErrorIs(t, err, readmodel.ErrNoMemory)
+	}
+	for _, limit := range []int{-1, 0, readmodel.MaxPage + 1} {
+		_, err := w.models.Candidates(t.Context(), readmodel.MemoryQuery{Scope: alice, Text: "tea", Limit: limit})
+		var bad *readmodel.QueryError
+		require.ErrorAs(t, err, &bad)
+	}
+}
+
+// By words, rare words count more than common ones, a memory that says more of
+// them is before one that says fewer, and the newest is first of equal ones.
+func TestRankingByWords(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.open()
+	s := userScope("u")
+	for i := range 20 {
+		w.append(s.LogID(), memorySaved(s, fmt.Sprint("common", i), "the user likes the colour number "+fmt.Sprint(i)))
+	}
+	w.append(s.LogID(), memorySaved(s, "one", "the user owns a tandem"))
+	w.append(s.LogID(), memorySaved(s, "both", "the user likes the tandem"))
+	w.append(s.LogID(), memorySaved(s, "long", "the user likes the tandem "+strings.Repeat("and many other things besides ", 20)))
+	got := idsOf(w.candidates(readmodel.MemoryQuery{Scope: s, Text: "Likes the tandem?"}).ByWords)
+	require.Equal(t, []string{"both", "one", "long", "common19", "common18"}, got[:5])
+}
+
+// What a person writes is never syntax.
+func TestAQuestionIsAnyText(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.open()
+	s := userScope("u")
+	w.append(s.LogID(), memorySaved(s, "m", "tandem AND NOT near"))
+	for text, found := range map[string]int{
+		"": 0, " ": 0, `"`: 0, `tandem"`: 1, `tandem" OR "1xnone`: 1, "terms:tandem*": 1, "^tandem + NEAR(x)": 1, "tand*": 0, "\x00": 0, "tandem\x00": 1,
+		"\xff\xfe tandem": 1, "'; DROP TABLE memories; --": 0, strings.Repeat("word ", 20_000) + "tandem": 1, "😀": 0, "1xtandem": 0, "not": 1,
+	} {
+		require.Len(t, w.candidates(readmodel.MemoryQuery{Scope: s, Text: text}).ByWords, found, "%.40q", text)
+	}
+}
+
+func TestTerms(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string][]string{
+		"":                           nil,
+		"Hello, WORLD! 42":           {"hello", "world", "42"},
+		"Crème brûlée Ångström":      {"creme", "brulee", "angstrom"},
+		"ｆｕｌｌ ﬁne":                   {"full", "fine"},
+		"I like 日本語 a lot":           {"i", "like", "日本", "本語", "a", "lot"},
+		"茶 a茶b":                      {"茶", "a", "茶", "b"},
+		"がカ":                         {"かカ"},
+		"x_y-z":                      {"x", "y", "z"},
+		strings.Repeat("é", 100):     {strings.Repeat("e", maxTerm)},
+		strings.Repeat("я", 100):     {strings.Repeat("я", maxTerm/2)},
+		"हिन्दी":                     {"हिन्दी"},
+		"don't":                      {"don", "t"},
+		"e\u0301e\u0301 \u0301 \xff": {"ee"},
+	} {
+		require.Equal(t, want, termsOf(text), "%q", text)
+	}
+}
+
+// A memory scope is no session, and its facts are no text of one.
+func TestAMemoryScopeIsNoSession(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := userScope("u")
+	w.append(s.LogID(), memorySaved(s, "m", "remarkable"), memoryEmbedded(s, "m", embedderA, 1))
+	w.append("s", created("s", "a", "u"))
+	w.open()
+	require.Equal(t, []string{"s"}, w.ids(readmodel.SessionFilter{}))
+	require.Zero(t, w.search("remarkable").Total)
+	require.Len(t, w.memories(s), 1)
+	for id, err := range w.models.Expiring(t.Context(), time.Now().Add(time.Hour)) {
+		t.Fatal(id, err)
+	}
+}
+
+// A record that can't be understood is listed, and the others go on.
+func TestPoisonInAMemoryScope(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.open()
+	s := userScope("u")
+	w.append(s.LogID(), memorySaved(s, "m", "first"))
+	at := w.append(s.LogID(), eventlog.Entry{Envelope: eventlog.Envelope{Kind: eventlog.KindFact, Type: "memory_saved"}, Payload: []byte("{")})
+	w.append(s.LogID(), memoryEmbedded(s, "m", embedderA, 0, 0), memoryEmbedded(s, "nothing", embedderA, 1))
+	w.append(s.LogID(), memorySaved(s, "n", "second"))
+	require.Len(t, w.memories(s), 2)
+	require.Empty(t, w.candidates(readmodel.MemoryQuery{Scope: s, Model: embedderA, Vector: []float32{0, 1}}).ByMeaning, "it has no direction")
+	page := asked(t, func(ctx context.Context) (readmodel.Answer[readmodel.Page[readmodel.Parked]], error) {
+		return w.models.Parked(ctx, readmodel.ParkedFilter{})
+	})
+	require.Len(t, page.Items, 1)
+	require.Equal(t, at, page.Items[0].Sequence)
+}
+
+// Pending memories of all scopes are paged through by scope and sequence.
+func TestPendingMemories(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.open()
+	var want []string
+	for _, user := range []string{"a", "b", "c"} {
+		s := userScope(user)
+		for i := range 5 {
+			id := fmt.Sprint(user, i)
+			w.append(s.LogID(), memorySaved(s, id, "x"))
+			if i%2 == 0 || user == "b" {
+				w.append(s.LogID(), memoryEmbedded(s, id, embedderA, 1))
+			} else {
+				want = append(want, id)
+			}
+		}
+	}
+	long := userScope(strings.Repeat("long", 100))
+	w.append(long.LogID(), memorySaved(long, "l", "x"))
+	want = append([]string{"l"}, want...) // its log is called by a digest
+	var got []string
+	after := readmodel.PendingCursor{}
+	for {
+		page := asked(t, func(ctx context.Context) (readmodel.Answer[[]readmodel.Memory], error) {
+			return w.models.PendingMemories(ctx, embedderA, after, 2)
+		})
+		if len(page) == 0 {
+			break
+		}
+		for _, m := range page {
+			got = append(got, m.ID)
+			require.Equal(t, readmodel.EmbeddingPending, m.EmbeddingStatus)
+			after = readmodel.PendingCursor{Log: m.Scope.LogID(), Sequence: m.Sequence}
+			_, err := w.log.Head(t.Context(), after.Log)
+			require.NoError(t, err, "it can be written to")
+		}
+	}
+	require.Equal(t, want, got)
+	require.Len(t, asked(t, func(ctx context.Context) (readmodel.Answer[[]readmodel.Memory], error) {
+		return w.models.PendingMemories(ctx, embedderB, readmodel.PendingCursor{}, 100)
+	}), 16)
+}
+
+// told is what the log says of a memory.
+type told struct {
+	content string
+	vectors map[string][]float32
+}
+
+// Whatever happens to memories, and however often the models are stopped or
+// rebuilt, the index has what the log says: the first that was saved of an id,
+// the last vector of a model, nothing that was forgotten since.
+func TestMemoriesAreWhatTheLogSays(t *testing.T) {
+	t.Parallel()
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	steps := 400
+	if raced || testing.Short() {
+		steps = 100
+	}
+	w := newWorld(t)
+	w.open()
+	scopes := []eventlog.MemoryScope{userScope("u"), {Kind: eventlog.MemoryOfAgent, ID: "a"}, {Kind: eventlog.MemoryOfSession, ID: "s"}}
+	all := map[eventlog.MemoryScope]map[string]*told{}
+	for range steps {
+		s := scopes[rnd.IntN(len(scopes))]
+		id, log := fmt.Sprint("m", rnd.IntN(8)), s.LogID()
+		memories := all[s]
+		switch rnd.IntN(9) {
+		case 0, 1, 2:
+			content := fmt.Sprintf("word%d word%d shared", rnd.IntN(5), rnd.IntN(5))
+			w.append(log, memorySaved(s, id, content))
+			if memories == nil {
+				memories = map[string]*told{}
+				all[s] = memories
+			}
+			if memories[id] == nil {
+				memories[id] = &told{content: content, vectors: map[string][]float32{}}
+			}
+		case 3, 4, 5:
+			if memories == nil {
+				continue
+			}
+			model, vector := []string{embedderA, embedderB}[rnd.IntN(2)], []float32{rnd.Float32(), rnd.Float32(), rnd.Float32() - 0.5}
+			w.append(log, memoryEmbedded(s, id, model, vector...))
+			if memories[id] != nil {
+				memories[id].vectors[model] = vector
+			}
+		case 6:
+			if memories == nil {
+				continue
+			}
+			w.append(log, memoryForgotten(s, id))
+			delete(memories, id)
+		case 7:
+			switch rnd.IntN(10) {
+			case 0:
+				if memories != nil {
+					_, err := w.log.Erase(t.Context(), log)
+					require.NoError(t, err)
+					delete(all, s)
+				}
+			case 1:
+				w.open()
+			case 2:
+				w.close()
+				require.NoError(t, removeFile(w.opts.Path))
+				w.open()
+			}
+		case 8:
+			requireTold(w, s, memories)
+		}
+	}
+	for _, s := range scopes {
+		requireTold(w, s, all[s])
+	}
+	requireSound(w)
+}
+
+func requireTold(w *world, s eventlog.MemoryScope, memories map[string]*told) {
+	w.t.Helper()
+	got := map[string]string{}
+	for _, m := range w.memories(s) {
+		got[m.ID] = m.Content
+		require.Equal(w.t, memories[m.ID].vectors[embedderA] != nil, m.EmbeddingStatus == readmodel.EmbeddingComplete)
+	}
+	want := map[string]string{}
+	for id, m := range memories {
+		want[id] = m.content
+	}
+	require.Equal(w.t, want, got)
+	question := []float32{1, 0, 0}
+	for _, model := range []string{embedderA, embedderB} {
+		found := w.candidates(readmodel.MemoryQuery{Scope: s, Text: "shared word1", Model: model, Vector: question})
+		require.Len(w.t, found.ByWords, len(memories))
+		scores := map[string]float64{}
+		for _, r := range found.ByMeaning {
+			scores[r.ID] = r.Score
+		}
+		n := 0
+		for id, m := range memories {
+			if v := m.vectors[model]; v != nil {
+				n++
+				require.InDelta(w.t, cosine(question, v), scores[id], 1e-5)
+			}
+		}
+		require.Len(w.t, scores, n)
+	}
+}
+
+func cosine(a, b []float32) float64 {
+	var dot, aa, bb float64
+	for i := range a {
+		dot += float64(a[i]) * float64(b[i])
+		aa += float64(a[i]) * float64(a[i])
+		bb += float64(b[i]) * float64(b[i])
+	}
+	return dot / math.Sqrt(aa*bb)
+}
+
+// requireSound looks whether what the file counts is what it holds.
+func requireSound(w *world) {
+	w.t.Helper()
+	_, err := look(w.t.Context(), w.models, func(tx *sql.Tx) (none struct{}, err error) {
+		for _, text := range []string{
+			"SELECT count(*) FROM scopes s WHERE memories <> (SELECT count(*) FROM memories WHERE scope = s.id)",
+			`SELECT count(*) FROM models x WHERE vectors <>
+				(SELECT count(*) FROM vectors v JOIN memories m ON m.id = v.memory WHERE m.scope = x.scope AND v.model = x.model)`,
+			"SELECT count(*) FROM codes c WHERE NOT EXISTS (SELECT 1 FROM vectors v WHERE v.id = c.vector AND v.model = c.model)",
+			"SELECT count(*) FROM vectors v WHERE NOT EXISTS (SELECT 1 FROM memories m WHERE m.id = v.memory)",
+			"SELECT count(*) FROM memories m WHERE NOT EXISTS (SELECT 1 FROM scopes s WHERE s.id = m.scope)",
+			"SELECT abs(count(*) - (SELECT count(*) FROM memories)) FROM memory_terms",
+			"SELECT count(*) FROM terms t WHERE memories <> (SELECT count(*) FROM memory_terms WHERE memory_terms MATCH t.scope || 'x' || t.term)",
+		} {
+			var wrong int
+			if err := tx.QueryRow(text).Scan(&wrong); err != nil {
+				return none, fmt.Errorf("%s: %w", text, err)
+			}
+			if wrong != 0 {
+				return none, fmt.Errorf("%s: %d", text, wrong)
+			}
+		}
+		return none, nil
+	})
+	require.NoError(w.t, err)
+	w.close()
+	f, err := openFile(w.opts.Path)
+	require.NoError(w.t, err)
+	defer f.close()
+	_, err = f.conn.ExecContext(w.t.Context(), "INSERT INTO memory_terms(memory_terms) VALUES ('integrity-check')")
+	require.NoError(w.t, err)
+}
+
+// What is forgotten, or of an erased scope, leaves no byte in any file.
+func TestForgettingRemovesTheBytes(t *testing.T) {
+	t.Parallel()
+	for name, remove := range map[string]func(w *world, s eventlog.MemoryScope, ids []string){
+		"forgotten": func(w *world, s eventlog.MemoryScope, ids []string) {
+			for _, id := range ids {
+				w.append(s.LogID(), memoryForgotten(s, id))
+			}
+		},
+		"erased": func(w *world, s eventlog.MemoryScope, _ []string) {
+			_, err := w.log.Erase(w.t.Context(), s.LogID())
+			require.NoError(w.t, err)
+		},
+		"erased and begun anew": func(w *world, s eventlog.MemoryScope, _ []string) {
+			_, err := w.log.Erase(w.t.Context(), s.LogID())
+			require.NoError(w.t, err)
+			w.append(s.LogID(), memorySaved(s, "new", "other words"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			s, kept := userScope("u"), userScope("kept")
+			const secret = "unmistakable"
+			vector := make([]float32, 300)
+			for i := range vector {
+				vector[i] = float32(i) + 0.123
+			}
+			traces := []string{secret, string(eventlog.Vector(vector[100:104]).Bytes()), string(codeOf(vector).bytes()[:16])}
+			memories := 300
+			if raced {
+				memories = 20
+			}
+			var ids []string
+			for i := range memories {
+				id := fmt.Sprintf("%s-%d", secret, i)
+				ids = append(ids, id)
+				w.append(s.LogID(), memorySaved(s, id, fmt.Sprintf("%s%d %s", secret, i, strings.Repeat("other words ", 20)), "tag-"+secret),
+					memoryEmbedded(s, id, embedderA, vector...))
+			}
+			w.append(kept.LogID(), memorySaved(kept, "m", "other words"), memoryEmbedded(kept, "m", embedderA, 1, 2))
+			w.open()
+			question := readmodel.MemoryQuery{Scope: s, Text: secret, Model: embedderA, Vector: vector}
+			require.Len(t, w.candidates(question).ByMeaning, 10)
+			for _, trace := range traces {
+				require.True(t, inFiles(t, w, trace))
+			}
+			remove(w, s, ids)
+			found := w.candidates(question)
+			require.Empty(t, found.ByMeaning)
+			require.Empty(t, found.ByWords)
+			require.Len(t, w.candidates(readmodel.MemoryQuery{Scope: kept, Text: "other"}).ByWords, 1)
+			require.Eventually(t, func() bool {
+				return !slices.ContainsFunc(traces, func(trace string) bool { return inFiles(t, w, trace) })
+			}, time.Minute, 10*time.Millisecond)
+			requireSound(w)
+			for _, trace := range traces {
+				require.False(t, inFiles(t, w, trace))
+			}
+		})
+	}
+}
+
+// Each node finds what another one has saved, at once; what a purge has left
+// to the segments is in a file that is made again.
+func TestEveryNodeKnowsAllMemories(t *testing.T) {
+	t.Parallel()
+	srv := startServer(t, t.TempDir())
+	a, b := newNode(t, srv, filepath.Join(t.TempDir(), "a")), newNode(t, srv, filepath.Join(t.TempDir(), "b"))
+	s, erased := userScope("u"), userScope("erased")
+	for i := range 30 {
+		id := fmt.Sprint("m", i)
+		a.append(s.LogID(), memorySaved(s, id, fmt.Sprint("remarkable number", i)))
+		got := candidatesOf(t, b.models, readmodel.MemoryQuery{Scope: s, Text: fmt.Sprint("number", i)})
+		require.Equal(t, []string{id}, idsOf(got.ByWords))
+		b.append(s.LogID(), memoryEmbedded(s, id, embedderA, float32(i), 1))
+		require.Equal(t, readmodel.EmbeddingComplete, memoriesOf(t, a.models, s)[0].EmbeddingStatus)
+	}
+	a.append(erased.LogID(), memorySaved(erased, "m", "remarkable"))
+	require.Len(t, memoriesOf(t, b.models, erased), 1)
+	b.models.Close()
+	_, err := a.log.Erase(t.Context(), erased.LogID())
+	require.NoError(t, err)
+	a.append(s.LogID(), memoryForgotten(s, "m3"))
+	purged, err := a.log.Purge(t.Context(), eventlog.PurgeOptions{SealedFor: time.Nanosecond})
+	require.NoError(t, err)
+	require.NotEmpty(t, purged)
+	a.append(s.LogID(), memorySaved(s, "last", "remarkable"))
+	want := memoriesOf(t, a.models, s)
+	require.Len(t, want, 30)
+	b.open() // behind the purge
+	require.Equal(t, want, memoriesOf(t, b.models, s))
+	require.Empty(t, memoriesOf(t, b.models, erased))
+	b.models.Close()
+	b.path = filepath.Join(t.TempDir(), "from nothing")
+	b.open()
+	require.Equal(t, want, memoriesOf(t, b.models, s))
+}

@@ -1,0 +1,369 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// maxTerms is how many counts of terms are gathered before they are written.
+const maxTerms = 100_000
+
+// scope is what is to be written of a memory scope.
+type scope struct {
+	id               int64
+	head             uint64
+	memories, length int64            // to be added
+	terms            map[string]int64 // to be added, by term
+	models           map[string]modelCounts
+}
+
+// modelCounts are vectors of a model to be added: that there are, and that were
+// removed.
+type modelCounts struct{ vectors, removed int64 }
+
+// remember takes over a record of a memory scope. Its rows are written at once,
+// in the transaction that the next commit ends: there is nothing to fold.
+func (p *projection) remember(ctx context.Context, f eventlog.Fed) error {
+	began := time.Now()
+	defer func() { p.spent += time.Since(began) }()
+	head, err := p.headOf(f.Session)
+	if err != nil || f.Sequence <= head {
+		return err
+	}
+	first := f.Linked && f.Previous == 0
+	if first && head > 0 { // an erased scope begins anew
+		p.remove(f.Session)
+	}
+	if f.Err != nil || !first && (head == 0 || f.Linked && f.Previous != head) {
+		return p.load(ctx, f)
+	}
+	return p.memorize(f.Session, f.Record)
+}
+
+// readMemories takes over what the log has of a scope behind what is in the
+// file. Errors: as eventlog.Log.Read; errStore.
+func (p *projection) readMemories(ctx context.Context, log string) error {
+	head, err := p.headOf(log)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errStore, err)
+	}
+	if head > 0 {
+		same, err := p.sameLog(ctx, log)
+		if err != nil {
+			return err
+		}
+		if !same {
+			p.remove(log)
+			head = 0
+		}
+	}
+	for r, err := range p.m.feed.Read(ctx, log, head, 0) {
+		if err != nil {
+			return err
+		}
+		if err := p.memorize(log, r); err != nil {
+			return fmt.Errorf("%w: %w", errStore, err)
+		}
+	}
+	if _, was := p.stuck[log]; !was {
+		return nil
+	}
+	if err := p.transact(); err != nil {
+		return fmt.Errorf("%w: %w", errStore, err)
+	}
+	if err := p.exec("DELETE FROM parked WHERE root = ? AND stuck = 1", log); err != nil {
+		return fmt.Errorf("%w: %w", errStore, err)
+	}
+	return nil
+}
+
+// sameLog reports whether a scope's log begins as it did: one that was erased
+// and is used again does not.
+func (p *projection) sameLog(ctx context.Context, log string) (bool, error) {
+	var first int64
+	if err := p.row("SELECT first FROM scopes WHERE log = ?", []any{log}, &first); err != nil {
+		return false, fmt.Errorf("%w: %w", errStore, err)
+	}
+	for r, err := range p.m.feed.Read(ctx, log, 0, 0) {
+		return err == nil && r.Sequence == uint64(first), err
+	}
+	return false, nil
+}
+
+// memorize writes what a record of a scope says. One that can't be understood
+// is listed, and the others go on.
+func (p *projection) memorize(log string, r eventlog.Record) error {
+	if err := p.transact(); err != nil {
+		return err
+	}
+	if p.removed[log] {
+		if err := p.deleteTree(log); err != nil {
+			return err
+		}
+		delete(p.removed, log)
+		p.overwal = true
+	}
+	s, err := p.scopeOf(log, r.Sequence)
+	if err != nil {
+		return err
+	}
+	s.head = r.Sequence
+	if r.Kind != eventlog.KindFact {
+		return nil
+	}
+	f, err := eventlog.DecodeFact(r.Payload)
+	if err != nil {
+		return p.exec("INSERT OR REPLACE INTO parked (root, sequence, stuck, type, reason) VALUES (?, ?, 0, ?, ?)",
+			log, int64(r.Sequence), r.Type, err.Error())
+	}
+	switch f := f.(type) {
+	case *eventlog.MemorySaved:
+		err = p.saveMemory(s, r.Sequence, f)
+	case *eventlog.MemoryEmbedded:
+		err = p.embedMemory(s, f)
+	case *eventlog.MemoryForgotten:
+		err = p.forgetMemory(s, f.MemoryID)
+	}
+	if err != nil || len(s.terms) < maxTerms {
+		return err
+	}
+	return p.writeScopes()
+}
+
+// scopeOf returns the scope of a log, which has a row from then on; first is
+// where the log begins, if it had none.
+func (p *projection) scopeOf(log string, first uint64) (*scope, error) {
+	if s := p.scopes[log]; s != nil {
+		return s, nil
+	}
+	s := &scope{terms: map[string]int64{}, models: map[string]modelCounts{}}
+	if err := p.exec("INSERT OR IGNORE INTO scopes (log, first, memories, length) VALUES (?, ?, 0, 0)", log, int64(first)); err != nil {
+		return nil, err
+	}
+	p.scopes[log] = s
+	return s, p.row("SELECT id FROM scopes WHERE log = ?", []any{log}, &s.id)
+}
+
+func (p *projection) saveMemory(s *scope, sequence uint64, f *eventlog.MemorySaved) error {
+	insert, err := p.stmt(`INSERT INTO memories (scope, memory, content, tags, metadata, source, at, sequence)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`)
+	if err != nil {
+		return err
+	}
+	tags, err := optional(f.Tags, len(f.Tags) > 0)
+	if err != nil {
+		return err
+	}
+	source, err := optional(f.Source, f.Source != nil)
+	if err != nil {
+		return err
+	}
+	metadata := sql.NullString{String: string(f.Metadata), Valid: len(f.Metadata) > 0}
+	done, err := insert.Exec(s.id, f.MemoryID, f.Content, tags, metadata, source, f.Timestamp, int64(sequence))
+	if err != nil {
+		return err
+	}
+	if n, err := done.RowsAffected(); err != nil || n == 0 { // it was saved before
+		return err
+	}
+	id, err := done.LastInsertId()
+	if err != nil {
+		return err
+	}
+	words := termsOf(f.Content + "\n" + strings.Join(f.Tags, "\n"))
+	s.count(words, 1)
+	return p.exec("INSERT INTO memory_terms (rowid, terms) VALUES (?, ?)", id, s.joined(words))
+}
+
+// optional returns a value's JSON, or NULL.
+func optional(v any, there bool) (text sql.NullString, err error) {
+	if !there {
+		return text, nil
+	}
+	raw, err := json.Marshal(v)
+	return sql.NullString{String: string(raw), Valid: true}, err
+}
+
+// embedMemory writes a memory's vector; of one that is not there, since it was
+// forgotten meanwhile, nothing.
+func (p *projection) embedMemory(s *scope, f *eventlog.MemoryEmbedded) error {
+	var memory int64
+	err := p.row("SELECT id FROM memories WHERE scope = ? AND memory = ?", []any{s.id, f.MemoryID}, &memory)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := p.deleteVectors(s, "memory = ? AND model = ?", memory, f.Model); err != nil {
+		return err
+	}
+	insert, err := p.stmt("INSERT INTO vectors (memory, model, vector) VALUES (?, ?, ?)")
+	if err != nil {
+		return err
+	}
+	done, err := insert.Exec(memory, f.Model, f.Vector.Bytes())
+	if err != nil {
+		return err
+	}
+	c := s.models[f.Model]
+	c.vectors++
+	s.models[f.Model] = c
+	code := codeOf(f.Vector)
+	if code == nil { // it has no direction
+		return nil
+	}
+	id, err := done.LastInsertId()
+	if err != nil {
+		return err
+	}
+	return p.exec("INSERT INTO codes (scope, model, vector, code) VALUES (?, ?, ?, ?)", s.id, f.Model, id, code.bytes())
+}
+
+// deleteVectors removes vectors of a scope's memories.
+func (p *projection) deleteVectors(s *scope, where string, args ...any) error {
+	type vector struct {
+		id    int64
+		model string
+	}
+	var all []vector
+	err := p.each("SELECT id, model FROM vectors WHERE "+where, args, func(row *sql.Rows) error {
+		var v vector
+		err := row.Scan(&v.id, &v.model)
+		all = append(all, v)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, v := range all {
+		if err := p.exec("DELETE FROM codes WHERE scope = ? AND model = ? AND vector = ?", s.id, v.model, v.id); err != nil {
+			return err
+		}
+		if err := p.exec("DELETE FROM vectors WHERE id = ?", v.id); err != nil {
+			return err
+		}
+		c := s.models[v.model]
+		c.vectors--
+		c.removed++
+		s.models[v.model] = c
+		p.overwal = true
+	}
+	return nil
+}
+
+func (p *projection) forgetMemory(s *scope, memory string) error {
+	var id int64
+	var terms string
+	err := p.row("SELECT m.id, t.terms FROM memories m JOIN memory_terms t ON t.rowid = m.id WHERE m.scope = ? AND m.memory = ?",
+		[]any{s.id, memory}, &id, &terms)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := p.deleteVectors(s, "memory = ?", id); err != nil {
+		return err
+	}
+	s.count(s.split(terms), -1)
+	p.overwal = true
+	if err := p.exec("DELETE FROM memory_terms WHERE rowid = ?", id); err != nil {
+		return err
+	}
+	return p.exec("DELETE FROM memories WHERE id = ?", id)
+}
+
+// count notes a memory's terms as there, or gone.
+func (s *scope) count(words []string, by int64) {
+	s.memories += by
+	s.length += by * int64(len(words))
+	for word := range distinct(words) {
+		s.terms[word] += by
+	}
+}
+
+// writeScopes writes what was gathered of scopes.
+func (p *projection) writeScopes() error {
+	for log, s := range p.scopes {
+		if err := p.writeScope(log, s); err != nil {
+			return err
+		}
+	}
+	clear(p.scopes)
+	return nil
+}
+
+func (p *projection) writeScope(log string, s *scope) error {
+	if err := p.exec("INSERT OR REPLACE INTO trees (root, head) VALUES (?, ?)", log, int64(s.head)); err != nil {
+		return err
+	}
+	err := p.exec("UPDATE scopes SET memories = memories + ?, length = length + ? WHERE id = ?", s.memories, s.length, s.id)
+	if err != nil {
+		return err
+	}
+	for term, n := range s.terms {
+		if n == 0 {
+			continue
+		}
+		err := p.exec("INSERT INTO terms (scope, term, memories) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET memories = memories + excluded.memories",
+			s.id, term, n)
+		if err == nil && n < 0 {
+			err = p.exec("DELETE FROM terms WHERE scope = ? AND term = ? AND memories <= 0", s.id, term)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for model, c := range s.models {
+		err := p.exec(`INSERT INTO models (scope, model, vectors, removed) VALUES (?, ?, ?, ?)
+			ON CONFLICT DO UPDATE SET vectors = vectors + excluded.vectors, removed = removed + excluded.removed`, s.id, model, c.vectors, c.removed)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deleteScope removes everything of a scope but what all logs have.
+func (p *projection) deleteScope(log string) error {
+	delete(p.scopes, log)
+	var id int64
+	err := p.row("SELECT id FROM scopes WHERE log = ?", []any{log}, &id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	p.forgot = append(p.forgot, id)
+	for _, text := range []string{
+		"DELETE FROM memory_terms WHERE rowid IN (SELECT id FROM memories WHERE scope = ?)",
+		"DELETE FROM vectors WHERE memory IN (SELECT id FROM memories WHERE scope = ?)",
+		"DELETE FROM codes WHERE scope = ?",
+		"DELETE FROM models WHERE scope = ?",
+		"DELETE FROM terms WHERE scope = ?",
+		"DELETE FROM memories WHERE scope = ?",
+		"DELETE FROM scopes WHERE id = ?",
+	} {
+		if err := p.exec(text, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forgotten forgets the codes of scopes that are gone.
+func (p *projection) forgotten() {
+	for _, id := range p.forgot {
+		p.file.codes.forget(id)
+	}
+	p.forgot = nil
+}
