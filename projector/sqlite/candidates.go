@@ -25,11 +25,9 @@ const (
 	// word that many memories have tells little: for what is left out, the
 	// exact step makes up.
 	maxPlaces = 2000
-	// roughShare is how many are picked for each that is wanted, roughWords and
-	// roughMeaning at least.
-	roughShare   = 4
-	roughWords   = 100
-	roughMeaning = 400
+	// roughShare is how many are picked for each that is wanted, roughLeast in all.
+	roughShare = 4
+	roughLeast = 100
 )
 
 // Candidates implements readmodel.Memories.
@@ -106,7 +104,7 @@ func (c *candidates) byWords(words []string) ([]ranked, error) {
 	}
 	slices.SortFunc(rough, better)
 	ids := make([]int64, 0, len(rough))
-	for _, r := range rough[:min(len(rough), max(roughShare*c.q.Limit, roughWords)+len(c.q.Exclude))] {
+	for _, r := range rough[:min(len(rough), max(roughShare*c.q.Limit, roughLeast)+len(c.q.Exclude))] {
 		ids = append(ids, r.id)
 	}
 	return c.bm25(ids, terms, length/max(memories, 1))
@@ -214,11 +212,11 @@ func (c *candidates) bm25(ids []int64, terms []term, average float64) ([]ranked,
 
 // byMeaning ranks by the cosine, equal ones the newest first.
 func (c *candidates) byMeaning() (found []ranked, err error) {
-	to := codeOf(c.q.Vector)
+	to := questionOf(c.q.Vector)
 	if c.q.Model == "" || to == nil {
 		return nil, nil
 	}
-	near, err := c.codes.near(c.ctx, c.tx, c.scope, c.q.Model, to, max(roughShare*c.q.Limit, roughMeaning)+len(c.q.Exclude))
+	near, err := c.codes.near(c.ctx, c.tx, c.scope, c.q.Model, to, max(roughShare*c.q.Limit, roughLeast)+len(c.q.Exclude))
 	if err != nil {
 		return nil, err
 	}
@@ -226,11 +224,14 @@ func (c *candidates) byMeaning() (found []ranked, err error) {
 	if err != nil {
 		return nil, err
 	}
-	const text = `SELECT m.id, 1 - vec_distance_cosine(v.vector, ?) AS score
-		FROM json_each(?) j CROSS JOIN vectors v ON v.id = j.value CROSS JOIN memories m ON m.id = v.memory
-		WHERE length(v.vector) = ? AND m.memory NOT IN (SELECT value FROM json_each(?)) ORDER BY score DESC, m.id DESC LIMIT ?`
+	const text = `SELECT m.id, r.score FROM (
+			SELECT v.memory, 1 - vec_distance_cosine(v.vector, ?) AS score FROM json_each(?) j CROSS JOIN vectors v ON v.id = j.value
+			WHERE length(v.vector) = ? ORDER BY score DESC, v.memory DESC LIMIT ?
+		) r CROSS JOIN memories m ON m.id = r.memory
+		WHERE m.memory NOT IN (SELECT value FROM json_each(?)) ORDER BY r.score DESC, m.id DESC LIMIT ?`
 	vector := eventlog.Vector(c.q.Vector).Bytes()
-	return found, each(c.ctx, c.tx, text, []any{vector, list, len(vector), c.excluded, c.q.Limit}, func(row *sql.Rows) error {
+	args := []any{vector, list, len(vector), c.q.Limit + len(c.q.Exclude), c.excluded, c.q.Limit}
+	return found, each(c.ctx, c.tx, text, args, func(row *sql.Rows) error {
 		var r ranked
 		err := row.Scan(&r.id, &r.score)
 		found = append(found, r)

@@ -57,7 +57,7 @@ func newCodeCache(maxBytes int) *codeCache {
 
 // near returns the numbers of the most vectors of a scope whose codes differ
 // least, and maybe of some that are gone.
-func (c *codeCache) near(ctx context.Context, tx *sql.Tx, scope int64, model string, to code, most int) (near []int64, err error) {
+func (c *codeCache) near(ctx context.Context, tx *sql.Tx, scope int64, model string, to *question, most int) (near []int64, err error) {
 	var there, removed int64
 	err = tx.QueryRowContext(ctx, "SELECT vectors, removed FROM models WHERE scope = ? AND model = ?", scope, model).Scan(&there, &removed)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -75,7 +75,7 @@ func (c *codeCache) near(ctx context.Context, tx *sql.Tx, scope int64, model str
 		})
 		return near, err
 	}
-	s := c.get(codeKey{scope, model, len(to)})
+	s := c.get(codeKey{scope, model, len(to.code)})
 	vectors, codes, stale, err := s.read(ctx, tx, there, removed, c.maxBytes)
 	if err != nil {
 		return nil, err

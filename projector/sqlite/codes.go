@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"encoding/binary"
 	"math"
 	"math/bits"
@@ -23,7 +24,11 @@ const (
 type code []uint64
 
 // codeOf returns nil for a vector that has no direction.
-func codeOf(v []float32) code {
+func codeOf(v []float32) code { return signs(turned(v)) }
+
+// turned returns the vector, of unit length, in the space of which codes are the
+// signs; nil if it has no direction.
+func turned(v []float32) []float32 {
 	var sum float64
 	for _, x := range v {
 		sum += float64(x) * float64(x)
@@ -44,8 +49,15 @@ func codeOf(v []float32) code {
 		flip(mixed, round)
 		hadamard(mixed)
 	}
-	c := make(code, n/64)
-	for i, x := range mixed {
+	return mixed
+}
+
+func signs(v []float32) code {
+	if v == nil {
+		return nil
+	}
+	c := make(code, len(v)/64)
+	for i, x := range v {
 		if x > 0 {
 			c[i/64] |= 1 << (i % 64)
 		}
@@ -85,19 +97,70 @@ func (c code) bytes() []byte {
 	return b
 }
 
-// nearest returns the places of the most codes that differ least from c, in no
-// order. Codes lie one behind the other.
+// roughCodes is how many codes that differ least are looked at more closely,
+// for each vector that is wanted.
+const roughCodes = 5
+
+// question is a vector that codes are compared with.
+type question struct {
+	code code
+	// parts says, for each four bits of a code, what each value of them adds to
+	// the cosine, about.
+	parts [][16]float32
+}
+
+// questionOf returns nil for a vector that has no direction.
+func questionOf(v []float32) *question {
+	v = turned(v)
+	if v == nil {
+		return nil
+	}
+	q := &question{code: signs(v), parts: make([][16]float32, len(v)/4)}
+	for i := range q.parts {
+		for value := range q.parts[i] {
+			for bit, x := range v[4*i : 4*i+4] {
+				if value>>bit&1 == 0 {
+					x = -x
+				}
+				q.parts[i][value] += x
+			}
+		}
+	}
+	return q
+}
+
+// nearest returns the places of about the most vectors that are nearest by
+// their codes, which lie one behind the other. To count the bits that differ is
+// quick, and to weigh them tells more.
+func (q *question) nearest(codes []uint64, most int) []int {
+	found := q.code.nearest(codes, roughCodes*most)
+	if len(found) <= most {
+		return found
+	}
+	cosines := make(map[int]float32, len(found))
+	for _, place := range found {
+		cosines[place] = q.cosine(codes[place*len(q.code):])
+	}
+	slices.SortFunc(found, func(a, b int) int { return cmp.Or(cmp.Compare(cosines[b], cosines[a]), cmp.Compare(b, a)) })
+	return found[:most]
+}
+
+// cosine is about that with the vector of a code, but for a factor.
+func (q *question) cosine(c code) (sum float32) {
+	for i := range q.code {
+		word := c[i]
+		for j := range q.parts[16*i:][:16] {
+			sum += q.parts[16*i+j][word>>(4*j)&15]
+		}
+	}
+	return sum
+}
+
+// nearest returns the places of the most codes that differ least, the last one
+// first.
 func (c code) nearest(codes []uint64, most int) []int {
 	n := len(codes) / len(c)
-	if n <= most {
-		return slices.Collect(func(yield func(int) bool) {
-			for i := range n {
-				if !yield(i) {
-					return
-				}
-			}
-		})
-	}
+	most = min(most, n)
 	differ := make([]uint16, n)
 	count := make([]int, 64*len(c)+1) // by how many bits differ
 	for i := range differ {
@@ -110,7 +173,7 @@ func (c code) nearest(codes []uint64, most int) []int {
 		count[d]++
 	}
 	far, room := 0, most // all that are nearer than far, and some that are as far
-	for room >= count[far] {
+	for far < len(count) && room >= count[far] {
 		room -= count[far]
 		far++
 	}

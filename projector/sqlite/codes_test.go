@@ -99,8 +99,8 @@ func TestTheRoughStepFindsTheBest(t *testing.T) {
 			found := 0
 			for range questions {
 				q := near(rnd, vectors[rnd.IntN(memories)])
-				rough := codeOf(q).nearest(codes, roughMeaning)
-				require.Len(t, rough, roughMeaning)
+				rough := questionOf(q).nearest(codes, roughLeast)
+				require.Len(t, rough, roughLeast)
 				for _, n := range exact(vectors, q, 10) {
 					if slices.Contains(rough, n) {
 						found++
@@ -130,7 +130,7 @@ func TestCodesOfSparseVectors(t *testing.T) {
 	for i := range 50 {
 		q := slices.Clone(vectors[i])
 		q[rnd.IntN(256)]++
-		rough := codeOf(q).nearest(codes, 100)
+		rough := questionOf(q).nearest(codes, 20)
 		for _, n := range exact(vectors, q, 3) {
 			if slices.Contains(rough, n) {
 				found++
@@ -167,7 +167,7 @@ func large(t *testing.T, n int) (*world, eventlog.MemoryScope, [][]float32) {
 // was forgotten is not, nor does it take the place of others.
 func TestALargeScopeChanges(t *testing.T) {
 	t.Parallel()
-	n := roughMeaning + 3*staleLeast
+	n := 2*roughCodes*roughLeast + 3*staleLeast
 	w, s, vectors := large(t, n)
 	nearest := func(q []float32, limit int) []string {
 		return idsOf(w.candidates(readmodel.MemoryQuery{Scope: s, Model: embedderA, Vector: q, Limit: limit}).ByMeaning)
@@ -196,7 +196,7 @@ func TestALargeScopeChanges(t *testing.T) {
 // newest memories are found.
 func TestCodesAreBounded(t *testing.T) {
 	t.Parallel()
-	n := roughMeaning + 200
+	n := roughLeast + 200
 	w, s, vectors := large(t, n)
 	require.NotEmpty(t, w.candidates(readmodel.MemoryQuery{Scope: s, Text: "memory"}).ByWords) // all is in
 	const words = leastBits / 64
@@ -205,7 +205,7 @@ func TestCodesAreBounded(t *testing.T) {
 		_, err := look(t.Context(), w.models, func(tx *sql.Tx) (none struct{}, err error) {
 			id, err := scopeNumber(t.Context(), tx, s)
 			require.NoError(t, err)
-			found, err = c.near(t.Context(), tx, id, embedderA, codeOf(v), 10)
+			found, err = c.near(t.Context(), tx, id, embedderA, questionOf(v), 10)
 			return none, err
 		})
 		require.NoError(t, err)
@@ -224,7 +224,7 @@ func TestCodesAreBounded(t *testing.T) {
 // Questions that come together while memories come and go each get an answer.
 func TestQuestionsComeTogether(t *testing.T) {
 	t.Parallel()
-	w, s, vectors := large(t, roughMeaning+50)
+	w, s, vectors := large(t, 2*roughCodes*roughLeast)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := make(chan error, 4)
