@@ -142,3 +142,23 @@ func TestSweepOfCandidates(t *testing.T) {
 	}})
 	require.ErrorIs(t, err, lost)
 }
+
+// A sweep of all logs does not take memories for a session, whose state it would
+// have to fold again and again.
+func TestSweepLeavesMemoriesAlone(t *testing.T) {
+	log := &counted{Log: memory.New()}
+	loop, err := agentloop.New(log, nil, nil)
+	require.NoError(t, err)
+	defer loop.Stop()
+	scope := eventlog.MemoryScope{Kind: eventlog.MemoryOfUser, ID: "u"}.LogID()
+	e, err := eventlog.NewFact(scope, &eventlog.MemorySaved{
+		MemoryID: "m", Content: "likes tea", FactBase: eventlog.FactBase{SessionID: scope, Timestamp: 1},
+	}, eventlog.Labels{})
+	require.NoError(t, err)
+	_, err = log.Append(t.Context(), scope, 0, []eventlog.Entry{e})
+	require.NoError(t, err)
+	done, err := loop.Sweep(t.Context(), agentloop.SweepOptions{})
+	require.NoError(t, err)
+	require.Equal(t, agentloop.Swept{}, done)
+	require.Zero(t, log.reads.Load())
+}

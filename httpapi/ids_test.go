@@ -12,6 +12,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
 )
 
@@ -101,7 +102,8 @@ func TestBadIDs(t *testing.T) {
 // TestMemoriesAreNoSessions: the log of a memory scope can't be reached as a
 // session by any route, to read, to write or to make it, and is in no list.
 func TestMemoriesAreNoSessions(t *testing.T) {
-	eachListing(t, func(t *testing.T, a *api) {
+	chats := func(o *httpapi.Options) { o.Chat = &httpapi.ChatOptions{} }
+	test := func(t *testing.T, a *api) {
 		log := eventlog.MemoryScope{Kind: eventlog.MemoryOfUser, ID: "u"}.LogID()
 		saved, err := eventlog.NewFact(log, &eventlog.MemorySaved{
 			MemoryID: "m", Content: "likes tea", FactBase: eventlog.FactBase{SessionID: log, Timestamp: 1},
@@ -128,5 +130,7 @@ func TestMemoriesAreNoSessions(t *testing.T) {
 		require.EqualValues(t, 1, head)
 		_, err = a.log.Head(a.ctx(), other)
 		require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
-	})
+	}
+	t.Run("folds", func(t *testing.T) { test(t, newAPIOn(t, memory.New(), nil, chats)) })
+	t.Run("rows", func(t *testing.T) { test(t, newAPIOn(t, memory.New(), nil, chats, withReadModels(t))) })
 }
