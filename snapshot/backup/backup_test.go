@@ -35,8 +35,16 @@ func TestABackupComesBack(t *testing.T) {
 		s.append("trimmed", logtest.Fact("trimmed", &eventlog.UserMessage{Content: "x", FactBase: base("trimmed")}))
 		require.NoError(t, s.log.Seal(t.Context(), "trimmed"))
 	}
+	memories := eventlog.MemoryScope{Kind: eventlog.MemoryOfUser, ID: "u"}.LogID()
+	for i := range 3 {
+		id := fmt.Sprint("m", i)
+		s.append(memories, logtest.Fact(memories, &eventlog.MemorySaved{MemoryID: id, Content: "likes tea", FactBase: base(memories)}),
+			logtest.Fact(memories, &eventlog.MemoryEmbedded{MemoryID: id, Model: "m", Vector: eventlog.Vector{1, 2}, FactBase: base(memories)}))
+		require.NoError(t, s.log.Seal(t.Context(), memories))
+	}
 	floors := s.trim()
 	require.NotZero(t, floors["trimmed"])
+	require.NotContains(t, floors, memories)
 	s.append("trimmed", logtest.Text("trimmed", "behind"))
 	for _, session := range []string{"purged and going on", "short"} {
 		s.create(session, 2)
@@ -47,6 +55,7 @@ func TestABackupComesBack(t *testing.T) {
 	to.verify()
 	require.Equal(t, s.sessions(), to.sessions())
 	require.NotContains(t, to.sessions(), "erased")
+	require.Contains(t, to.sessions(), memories)
 	ends, err := s.log.Ends(t.Context())
 	require.NoError(t, err)
 	for _, session := range s.sessions() {
