@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"sync"
 )
 
@@ -14,6 +15,7 @@ const (
 	// those of one. Of a scope with more, the newest memories are found by
 	// their meaning.
 	maxCodeBytes = 128 << 20
+	codeBytes    = codeBits/8 + 8 // with the vector's number
 	// Codes are read anew when one in staleShare is of a vector that is gone.
 	staleShare = 8
 	staleLeast = 64
@@ -34,7 +36,6 @@ type codeCache struct {
 type codeKey struct {
 	scope int64
 	model string
-	words int // of a code
 }
 
 // codeSet are the codes of a scope.
@@ -44,10 +45,10 @@ type codeSet struct {
 	bytes int
 
 	mu      sync.Mutex
-	vectors []int64  // their numbers; grows at its end only
-	codes   []uint64 // in the same order
-	last    int64    // the largest number that was looked at
-	removed int64    // how many were removed before
+	vectors []int64 // their numbers; grows at its end only
+	codes   []code  // in the same order
+	last    int64   // the largest number that was looked at
+	removed int64   // how many were removed before
 	loaded  bool
 }
 
@@ -75,12 +76,12 @@ func (c *codeCache) near(ctx context.Context, tx *sql.Tx, scope int64, model str
 		})
 		return near, err
 	}
-	s := c.get(codeKey{scope, model, len(to.code)})
+	s := c.get(codeKey{scope, model})
 	vectors, codes, stale, err := s.read(ctx, tx, there, removed, c.maxBytes)
 	if err != nil {
 		return nil, err
 	}
-	c.weigh(s, 8*(cap(vectors)+cap(codes)))
+	c.weigh(s, codeBytes*cap(codes))
 	for _, place := range to.nearest(codes, most+stale) {
 		near = append(near, vectors[place])
 	}
@@ -139,14 +140,14 @@ func (c *codeCache) forget(scope int64) {
 // it. Stale is how many of it may be gone at most.
 func (s *codeSet) read(
 	ctx context.Context, tx *sql.Tx, there, removed int64, maxBytes int,
-) (vectors []int64, codes []uint64, stale int, err error) {
+) (vectors []int64, codes []code, stale int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	most := maxBytes / 8 / (s.key.words + 1)
+	most := maxBytes / codeBytes
 	gone := removed - s.removed
 	if !s.loaded || gone > max(staleLeast, int64(len(s.vectors))/staleShare) || len(s.vectors) > most {
 		room := min(int(there)+staleLeast, most)
-		s.vectors, s.codes = make([]int64, 0, room), make([]uint64, 0, room*s.key.words)
+		s.vectors, s.codes = make([]int64, 0, room), make([]code, 0, room)
 		s.last, s.removed, gone, s.loaded = 0, removed, 0, false
 		if there > int64(most) { // the newest half, so that there is room for what comes
 			const text = "SELECT vector FROM codes WHERE scope = ? AND model = ? ORDER BY vector DESC LIMIT 1 OFFSET ?"
@@ -169,12 +170,13 @@ func (s *codeSet) add(row *sql.Rows) error {
 		return err
 	}
 	s.last = vector
-	if len(raw) != 8*s.key.words { // of another number of dimensions
-		return nil
+	var c code
+	if len(raw) != codeBits/8 {
+		return fmt.Errorf("%w: a code has %d bytes", errDiscard, len(raw))
 	}
-	s.vectors = append(s.vectors, vector)
-	for ; len(raw) > 0; raw = raw[8:] {
-		s.codes = append(s.codes, binary.LittleEndian.Uint64(raw))
+	for i := range c {
+		c[i] = binary.LittleEndian.Uint64(raw[8*i:])
 	}
+	s.vectors, s.codes = append(s.vectors, vector), append(s.codes, c)
 	return nil
 }

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// leastBits is how long a code is at least: short vectors need more bits
-	// than they have numbers to be told apart.
-	leastBits = 1024
+	// codeBits is how long a code is, however long the vector: to tell 100 of
+	// 100,000 that are near takes no more.
+	codeBits = 1024
 	// codeRounds is how often a vector is mixed before its signs are taken.
 	codeRounds = 2
 )
@@ -21,13 +21,19 @@ const (
 // bits are the same the smaller is their angle. The turn, the same for all,
 // spreads what each number says over all bits; without it vectors of mostly
 // zeros, and numbers that are never negative, would say nothing.
-type code []uint64
+type code [codeBits / 64]uint64
 
 // codeOf returns nil for a vector that has no direction.
-func codeOf(v []float32) code { return signs(turned(v)) }
+func codeOf(v []float32) *code {
+	if v = turned(v); v == nil {
+		return nil
+	}
+	c := signs(v)
+	return &c
+}
 
-// turned returns the vector, of unit length, in the space of which codes are the
-// signs; nil if it has no direction.
+// turned returns the codeBits numbers of which a code is the signs; nil if the
+// vector has no direction.
 func turned(v []float32) []float32 {
 	var sum float64
 	for _, x := range v {
@@ -37,7 +43,7 @@ func turned(v []float32) []float32 {
 	if length == 0 || math.IsInf(length, 0) || math.IsNaN(length) {
 		return nil
 	}
-	n := leastBits
+	n := codeBits
 	for n < len(v) {
 		n *= 2
 	}
@@ -49,14 +55,10 @@ func turned(v []float32) []float32 {
 		flip(mixed, round)
 		hadamard(mixed)
 	}
-	return mixed
+	return mixed[:codeBits]
 }
 
-func signs(v []float32) code {
-	if v == nil {
-		return nil
-	}
-	c := make(code, len(v)/64)
+func signs(v []float32) (c code) {
 	for i, x := range v {
 		if x > 0 {
 			c[i/64] |= 1 << (i % 64)
@@ -89,8 +91,8 @@ func hadamard(v []float32) {
 	}
 }
 
-func (c code) bytes() []byte {
-	b := make([]byte, 0, 8*len(c))
+func (c *code) bytes() []byte {
+	b := make([]byte, 0, codeBits/8)
 	for _, word := range c {
 		b = binary.LittleEndian.AppendUint64(b, word)
 	}
@@ -99,14 +101,14 @@ func (c code) bytes() []byte {
 
 // roughCodes is how many codes that differ least are looked at more closely,
 // for each vector that is wanted.
-const roughCodes = 5
+const roughCodes = 8
 
 // question is a vector that codes are compared with.
 type question struct {
 	code code
 	// parts says, for each four bits of a code, what each value of them adds to
 	// the cosine, about.
-	parts [][16]float32
+	parts [codeBits / 4][16]float32
 }
 
 // questionOf returns nil for a vector that has no direction.
@@ -115,7 +117,7 @@ func questionOf(v []float32) *question {
 	if v == nil {
 		return nil
 	}
-	q := &question{code: signs(v), parts: make([][16]float32, len(v)/4)}
+	q := &question{code: signs(v)}
 	for i := range q.parts {
 		for value := range q.parts[i] {
 			for bit, x := range v[4*i : 4*i+4] {
@@ -130,26 +132,25 @@ func questionOf(v []float32) *question {
 }
 
 // nearest returns the places of about the most vectors that are nearest by
-// their codes, which lie one behind the other. To count the bits that differ is
-// quick, and to weigh them tells more.
-func (q *question) nearest(codes []uint64, most int) []int {
+// their codes. To count the bits that differ is quick, and to weigh them tells
+// more.
+func (q *question) nearest(codes []code, most int) []int {
 	found := q.code.nearest(codes, roughCodes*most)
 	if len(found) <= most {
 		return found
 	}
 	cosines := make(map[int]float32, len(found))
 	for _, place := range found {
-		cosines[place] = q.cosine(codes[place*len(q.code):])
+		cosines[place] = q.cosine(&codes[place])
 	}
 	slices.SortFunc(found, func(a, b int) int { return cmp.Or(cmp.Compare(cosines[b], cosines[a]), cmp.Compare(b, a)) })
 	return found[:most]
 }
 
 // cosine is about that with the vector of a code, but for a factor.
-func (q *question) cosine(c code) (sum float32) {
-	for i := range q.code {
-		word := c[i]
-		for j := range q.parts[16*i:][:16] {
+func (q *question) cosine(c *code) (sum float32) {
+	for i, word := range c {
+		for j := range 16 {
 			sum += q.parts[16*i+j][word>>(4*j)&15]
 		}
 	}
@@ -158,16 +159,14 @@ func (q *question) cosine(c code) (sum float32) {
 
 // nearest returns the places of the most codes that differ least, the last one
 // first.
-func (c code) nearest(codes []uint64, most int) []int {
-	n := len(codes) / len(c)
-	most = min(most, n)
-	differ := make([]uint16, n)
-	count := make([]int, 64*len(c)+1) // by how many bits differ
-	for i := range differ {
-		other := codes[i*len(c):][:len(c)]
+func (c *code) nearest(codes []code, most int) []int {
+	most = min(most, len(codes))
+	differ := make([]uint16, len(codes))
+	var count [codeBits + 1]int // by how many bits differ
+	for i := range codes {
 		d := 0
-		for j, word := range c {
-			d += bits.OnesCount64(word ^ other[j])
+		for j, word := range codes[i] {
+			d += bits.OnesCount64(word ^ c[j])
 		}
 		differ[i] = uint16(d)
 		count[d]++
@@ -178,7 +177,7 @@ func (c code) nearest(codes []uint64, most int) []int {
 		far++
 	}
 	found := make([]int, 0, most)
-	for i := n - 1; i >= 0; i-- { // the newest first
+	for i := len(codes) - 1; i >= 0; i-- { // the newest first
 		switch d := int(differ[i]); {
 		case d < far:
 			found = append(found, i)
