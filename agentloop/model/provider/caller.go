@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/url"
@@ -73,7 +74,7 @@ type Answer interface {
 // *model.Error.
 func (c Caller) Stream(ctx context.Context, post Post, a Answer) error {
 	if !c.usableURL() {
-		return &model.Error{Code: model.CodeInvalidRequest, Message: "the base URL is not an http(s) URL"}
+		return errUnusableURL()
 	}
 	ctx, clock := newIdleClock(ctx, c.IdleTimeout)
 	defer clock.close()
@@ -95,6 +96,45 @@ func (c Caller) Stream(ctx context.Context, post Post, a Answer) error {
 	return c.read(ctx, res, clock, a)
 }
 
+// maxDocument bounds an answer that is no stream, in bytes.
+const maxDocument = 64 << 20
+
+// Document makes one call whose answer is one JSON document, and decodes that
+// into v. Errors are *model.Error.
+func (c Caller) Document(ctx context.Context, post Post, v any) error {
+	if !c.usableURL() {
+		return errUnusableURL()
+	}
+	var res *http.Response
+	err := post(ctx, &res, func(req *http.Request, next Next) (*http.Response, error) {
+		res, err := next(req)
+		if err == nil {
+			boundErrorBody(res)
+		}
+		return res, err
+	})
+	if err != nil {
+		return c.callError(ctx, res, err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxDocument+1))
+	switch {
+	case ctx.Err() != nil:
+		return contextError(ctx)
+	case err != nil:
+		return networkError(err)
+	case len(body) > maxDocument:
+		return &model.Error{Code: model.CodeProvider, Message: "the provider's answer is too long"}
+	}
+	if told := c.toldError(body); told != nil {
+		return told
+	}
+	if err := json.Unmarshal(body, v); err != nil {
+		return &model.Error{Code: model.CodeProvider, Message: "the provider's answer cannot be read", Cause: err}
+	}
+	return nil
+}
+
 // boundErrorBody keeps the SDKs, which read a failed answer whole, from reading
 // without end.
 func boundErrorBody(res *http.Response) {
@@ -114,4 +154,8 @@ func (c Caller) usableURL() bool {
 	}
 	u, err := url.Parse(c.BaseURL)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
+}
+
+func errUnusableURL() error {
+	return &model.Error{Code: model.CodeInvalidRequest, Message: "the base URL is not an http(s) URL"}
 }

@@ -47,13 +47,21 @@ func (c Caller) notStream(ctx context.Context, res *http.Response) error {
 	case err != nil:
 		return networkError(err)
 	}
+	if told := c.toldError(body); told != nil {
+		return told
+	}
+	return &model.Error{Code: model.CodeProvider, Message: "the provider answered with JSON instead of a stream"}
+}
+
+// toldError is the error that an answer with a status of success holds, or nil.
+func (c Caller) toldError(body []byte) error {
 	var fields struct {
 		Error json.RawMessage `json:"error"`
 	}
 	if json.Unmarshal(body, &fields) == nil && len(fields.Error) > 0 && string(fields.Error) != "null" {
 		return c.Reported(0, body)
 	}
-	return &model.Error{Code: model.CodeProvider, Message: "the provider answered with JSON instead of a stream"}
+	return nil
 }
 
 func contextError(ctx context.Context) error {
