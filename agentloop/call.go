@@ -14,11 +14,10 @@ import (
 // Call is what an executing tool knows and may do. It is used by the tool's
 // goroutines until Execute returns.
 type Call struct {
-	SessionID string
-	AgentType string
-	RunID     string // the run whose model turn asked for the call
-	ToolName  string
-	ID        string // the tool call's id
+	Whose
+	RunID    string // the run whose model turn asked for the call
+	ToolName string
+	ID       string // the tool call's id
 	// IdempotencyKey is the same however often the call is executed, after a
 	// crash, a resume or a takeover.
 	IdempotencyKey string

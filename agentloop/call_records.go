@@ -11,9 +11,8 @@ import (
 // The records of a call.
 
 func (t *task) newCall(stepID string, call projector.Call) *Call {
-	base := t.base(0)
 	c := &Call{
-		SessionID: t.session, AgentType: base.AgentType, RunID: call.RunID, ToolName: call.Name, ID: call.ID,
+		Whose: t.whose(), RunID: call.RunID, ToolName: call.Name, ID: call.ID,
 		IdempotencyKey: t.root + ":" + call.RunID + ":" + call.ID,
 		r:              t, step: t.step(), stepID: stepID,
 	}

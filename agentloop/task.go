@@ -239,6 +239,14 @@ func (t *task) look(f func(s *projector.Session)) {
 	f(t.tree.Get(t.session))
 }
 
+func (t *task) whose() Whose {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return Whose{
+		RootSessionID: t.root, SessionID: t.session, AgentType: t.tree.Get(t.session).AgentType, UserID: t.tree.UserID,
+	}
+}
+
 func (t *task) step() (n int) {
 	t.look(func(s *projector.Session) {
 		if s.Turn != nil && s.Turn.Step != nil {
