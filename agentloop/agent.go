@@ -42,6 +42,8 @@ type Agent struct {
 	PersistentAgents []PersistentAgent
 	// RemoteAgents are agents of other servers, as tools subagent__{name}.
 	RemoteAgents []RemoteAgent
+	// Recall, if set, reminds the agent at the beginning of each turn, once.
+	Recall Recaller
 	// Hooks, if set, are told of what sessions of the agent do, and those of
 	// its sub-agents.
 	Hooks *Hooks

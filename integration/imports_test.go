@@ -117,7 +117,7 @@ func TestMetricsStayWhereThingsHappen(t *testing.T) {
 		for _, i := range p.Imports {
 			if within(i, "github.com/prometheus") {
 				require.True(t, slices.Contains([]string{
-					"eventlog/jetstream", "snapshot", "agentloop", "agentloop/queue", "httpapi", "cmd/helixd",
+					"eventlog/jetstream", "snapshot", "agentloop", "agentloop/memory", "agentloop/queue", "httpapi", "cmd/helixd",
 				}, p.folder()), "%s imports %s", p.folder(), i)
 			}
 		}

@@ -1,0 +1,39 @@
+// Package memory gives agents memories that outlive a conversation: of a user,
+// of an agent, or of one session tree.
+//
+// # What is promised
+//
+// A memory is a record in the log of its [eventlog.MemoryScope]: what [Manager.Save]
+// has returned is as durable as the log, can be read again by any node, goes
+// into backups, and is gone with all its bytes after [Manager.Erase]. Save needs
+// neither the index nor the embedder:
+//
+//	Save ──MemorySaved──> log ──> index: found by its words at once
+//	  └─ Executor ─ Embedder ──MemoryEmbedded──> log ──> index: found by its meaning
+//	                   │ fails, or the process dies
+//	                   └─> stays pending until ProcessUnembedded
+//
+// A draft with a key is saved once, however often it is tried. A vector that is
+// computed twice, by two nodes, is written twice and counts once. An erasure
+// is not undone by a vector that comes late.
+//
+// # How memories are found
+//
+// [Manager.Search] asks the index for two rankings, by words (BM25) and by
+// meaning (the cosine of vectors), and joins them by reciprocal rank fusion:
+// each adds weight/(60+rank), [WordsWeight] and [MeaningWeight], and the sum is
+// given as a share of what the first of all rankings would have. Where two fit
+// the same, the newer one is first. What is near by meaning alone must have a
+// cosine of at least Options.MinCosine. An embedder that does not answer within
+// [QuestionTimeout] costs the meaning, not the answer; Found.WordsOnly says so.
+//
+// [Manager.Recall] is stricter, since nobody has asked: what is found by words
+// must also share one with the question that tells what it is about (not "the",
+// not "what"; [words.Telling]), forms of it included.
+//
+// # Who owns what
+//
+// The log is the truth. The index can be lost. The manager holds nothing but
+// what its executor has under way, and that ends with [Manager.Shutdown].
+// Nothing is logged but a scope's kind and a memory's id.
+package memory

@@ -1,0 +1,40 @@
+package memory
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+// Metrics measure what a manager does. A nil one measures nothing.
+type Metrics struct {
+	embeddings *prometheus.CounterVec
+}
+
+// NewMetrics registers what a manager measures. It panics if that is registered
+// already.
+func NewMetrics(reg prometheus.Registerer) *Metrics {
+	return &Metrics{
+		embeddings: promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
+			Name: "helixd_memory_embeddings_total",
+			Help: "Texts that an embedder was asked for, by what they are (memory, question, or probe: is it up again) and outcome (ok or failed). A memory that failed is pending.",
+		}, []string{"of", "outcome"}),
+	}
+}
+
+// What is embedded.
+const (
+	ofMemory   = "memory"
+	ofQuestion = "question"
+	ofProbe    = "probe"
+)
+
+func (m *Metrics) embedded(of string, texts int, err error) {
+	if m == nil {
+		return
+	}
+	outcome := "ok"
+	if err != nil {
+		outcome = "failed"
+	}
+	m.embeddings.WithLabelValues(of, outcome).Add(float64(texts))
+}

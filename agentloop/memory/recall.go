@@ -1,0 +1,110 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/memory/words"
+	"github.com/helixd/helixd/eventlog"
+)
+
+// Policy says what an agent does with memories.
+type Policy struct {
+	Scope  eventlog.MemoryScopeKind // whose memories they are
+	Recall int                      // memories a turn, at most MaxRecall; 0: none
+	Save   bool                     // it has the tool save_memory
+	Search bool                     // it has the tool search_memory
+}
+
+// MaxRecall is how many memories an agent is reminded of at most in a turn.
+const MaxRecall = MaxHits
+
+// errNoUser is for the model.
+var errNoUser = errors.New("nobody has said whose this conversation is: there is no user whose memories it could have")
+
+// scopeOf returns the scope of whoever takes a turn or makes a call. A session's
+// is the tree's.
+func scopeOf(kind eventlog.MemoryScopeKind, w agentloop.Whose) (eventlog.MemoryScope, error) {
+	scope := eventlog.MemoryScope{Kind: kind}
+	switch kind {
+	case eventlog.MemoryOfUser:
+		scope.ID = w.UserID
+	case eventlog.MemoryOfAgent:
+		scope.ID = w.AgentType
+	case eventlog.MemoryOfSession:
+		scope.ID = w.RootSessionID
+	}
+	if kind == eventlog.MemoryOfUser && scope.ID == "" {
+		return scope, errNoUser
+	}
+	return scope, checkScope(scope)
+}
+
+// Recall finds what an agent is to be reminded of in a turn that begins: at
+// most p.Recall memories, none that the conversation has, and none that only
+// happens to be nearest; see the package's documentation. Of a long question
+// the first MaxQuestion bytes count. Without a user there are no memories of
+// one, which is no error.
+//
+// Errors: those of the index.
+func (m *Manager) Recall(ctx context.Context, req agentloop.RecallRequest, p Policy) ([]eventlog.RecalledMemory, error) {
+	scope, err := scopeOf(p.Scope, req.Whose)
+	switch {
+	case errors.Is(err, errNoUser):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	question := cut(req.Query, MaxQuestion)
+	if strings.TrimSpace(question) == "" || p.Recall <= 0 {
+		return nil, nil
+	}
+	candidates, _, err := m.candidates(ctx, Query{Scope: scope, Text: question, Exclude: req.Known})
+	if err != nil {
+		return nil, err
+	}
+	telling := words.Telling(question)
+	var recalled []eventlog.RecalledMemory
+	for _, c := range candidates {
+		if len(recalled) == min(p.Recall, MaxRecall) {
+			break
+		}
+		if c.near || sharesWord(telling, c) {
+			recalled = append(recalled, eventlog.RecalledMemory{MemoryID: c.ID, Content: c.Content, Score: c.Score})
+		}
+	}
+	return recalled, nil
+}
+
+// sharesWord reports whether a memory or one of its tags holds one of some
+// words, in any form.
+func sharesWord(some []string, c candidate) bool {
+	return slices.ContainsFunc(words.Of(c.Content+" "+strings.Join(c.Tags, " ")), func(w string) bool {
+		return slices.ContainsFunc(some, func(s string) bool { return words.Alike(s, w) })
+	})
+}
+
+// cut returns what is valid UTF-8 of the first n bytes of a text.
+func cut(text string, n int) string {
+	if len(text) > n {
+		for n > 0 && !utf8.RuneStart(text[n]) {
+			n--
+		}
+		text = text[:n]
+	}
+	return strings.ToValidUTF8(text, "")
+}
+
+// recaller is a policy's agentloop.Recaller.
+type recaller struct {
+	m *Manager
+	p Policy
+}
+
+func (r recaller) Recall(ctx context.Context, req agentloop.RecallRequest) ([]eventlog.RecalledMemory, error) {
+	return r.m.Recall(ctx, req, r.p)
+}

@@ -1,0 +1,237 @@
+package memory_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/agentloop/memory"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/logtest"
+	logmemory "github.com/helixd/helixd/eventlog/memory"
+	"github.com/helixd/helixd/projector/readmodel"
+)
+
+func TestASavedMemoryIsFoundAtOnce(t *testing.T) {
+	log := logmemory.New()
+	m := newManager(t, memory.Options{
+		Log: log, Now: func() time.Time { return time.UnixMilli(1_000) }, NewID: func() string { return "id-1" },
+	})
+	saved, err := m.Save(t.Context(), memory.Draft{
+		Scope: ada, Content: "Ada is allergic to peanuts.", Tags: []string{"health"}, Metadata: object(`{"by":"a form"}`),
+		Source: &eventlog.MemorySource{SessionID: "s", AgentType: "a"},
+	})
+	require.NoError(t, err)
+	require.Equal(t, readmodel.Memory{
+		ID: "id-1", Scope: ada, Content: "Ada is allergic to peanuts.", Tags: []string{"health"}, Metadata: object(`{"by":"a form"}`),
+		Source: &eventlog.MemorySource{SessionID: "s", AgentType: "a"}, CreatedAt: 1_000, Sequence: 1,
+		EmbeddingStatus: readmodel.EmbeddingComplete,
+	}, saved)
+	found := search(t, m, "Which allergies are there? Peanuts?")
+	require.Equal(t, []memory.Hit{{Memory: saved, Score: 1}}, found.Hits)
+	require.False(t, found.WordsOnly)
+	require.True(t, found.Fresh.Current)
+	listed, err := m.List(t.Context(), ada, readmodel.Paging{})
+	require.NoError(t, err)
+	require.Equal(t, []readmodel.Memory{saved}, listed.Value.Items)
+	require.Equal(t, []string{"memory_saved", "memory_embedded"}, typesOf(t, log, ada))
+
+	others, err := m.Search(t.Context(), memory.Query{Scope: eventlog.MemoryScope{Kind: eventlog.MemoryOfUser, ID: "bob"}, Text: "peanuts"})
+	require.NoError(t, err)
+	require.Empty(t, others.Hits, "a scope sees its own only")
+}
+
+func TestAKeyIsSavedOnce(t *testing.T) {
+	for name, set := range map[string]func(*index){
+		"":                    func(*index) {},
+		"the index is behind": func(x *index) { x.behind = true },
+		"the index is down":   func(x *index) { x.down = readmodel.ErrUnavailable },
+	} {
+		t.Run(name, func(t *testing.T) {
+			log := logmemory.New()
+			first, second := &index{log: log}, &index{log: log}
+			set(first)
+			managers := []*memory.Manager{newManager(t, memory.Options{Log: log, Index: first}), newManager(t, memory.Options{Log: log, Index: second})}
+			ids := make([]string, 20)
+			var wg sync.WaitGroup
+			for i := range ids {
+				wg.Go(func() {
+					saved, err := managers[i%2].Save(t.Context(), memory.Draft{Scope: ada, Key: "call-1", Content: fmt.Sprint("Try ", i)})
+					if err == nil {
+						ids[i] = saved.ID
+					}
+				})
+			}
+			wg.Wait()
+			count := map[string]int{}
+			for _, typ := range typesOf(t, log, ada) {
+				count[typ]++
+			}
+			require.Equal(t, 1, count["memory_saved"])
+			for _, id := range ids {
+				require.NotEmpty(t, id)
+				require.Equal(t, ids[0], id)
+			}
+			again, err := managers[0].Save(t.Context(), memory.Draft{Scope: ada, Key: "call-1", Content: "Something else"})
+			require.NoError(t, err)
+			require.True(t, strings.HasPrefix(again.Content, "Try "), "what is there is returned")
+			require.Equal(t, readmodel.EmbeddingComplete, again.EmbeddingStatus)
+			bob, err := managers[0].Save(t.Context(), memory.Draft{Scope: eventlog.MemoryScope{Kind: eventlog.MemoryOfUser, ID: "bob"}, Key: "call-1", Content: "x"})
+			require.NoError(t, err)
+			require.NotEqual(t, ids[0], bob.ID, "a key is of its scope")
+		})
+	}
+}
+
+// TestLostAnswers: a memory is in the log once, whatever becomes of requests.
+func TestLostAnswers(t *testing.T) {
+	for _, fault := range []logtest.Fault{logtest.LostAnswer, logtest.LostRequest, logtest.Duplicate, logtest.Delay, logtest.Reordered} {
+		log := logmemory.New()
+		faulty := &logtest.Faulty{Log: log}
+		m := newManager(t, memory.Options{Log: faulty, Index: &index{log: log}})
+		for range 2 { // a new log, and one that there is
+			faulty.Next(fault, fault)
+			save(t, m, "x")
+			faulty.Release(t.Context())
+		}
+		require.Equal(t, []string{"memory_saved", "memory_embedded", "memory_saved", "memory_embedded"}, typesOf(t, log, ada), fault)
+	}
+}
+
+func TestManySaveAtOnce(t *testing.T) {
+	log := logmemory.New()
+	m := newManager(t, memory.Options{Log: log})
+	const n = 50
+	var wg sync.WaitGroup
+	failed := make(chan error, n)
+	for i := range n {
+		wg.Go(func() {
+			if _, err := m.Save(t.Context(), memory.Draft{Scope: ada, Content: fmt.Sprint("Memory ", i)}); err != nil {
+				failed <- err
+			}
+		})
+	}
+	wg.Wait()
+	require.Empty(t, failed)
+	require.Len(t, typesOf(t, log, ada), 2*n)
+	done, err := m.ProcessUnembedded(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, done)
+}
+
+func TestWhatCannotBeSaved(t *testing.T) {
+	log := logmemory.New()
+	m := newManager(t, memory.Options{Log: log})
+	for name, c := range map[string]struct {
+		draft memory.Draft
+		want  string
+	}{
+		"no scope":       {memory.Draft{Content: "x"}, "scope must be user, agent or session"},
+		"nobody":         {memory.Draft{Scope: eventlog.MemoryScope{Kind: eventlog.MemoryOfUser}, Content: "x"}, "id must not be empty"},
+		"a strange one":  {memory.Draft{Scope: eventlog.MemoryScope{Kind: eventlog.MemoryOfUser, ID: "a\nb"}, Content: "x"}, "id must not hold control characters"},
+		"nothing":        {memory.Draft{Scope: ada}, "content must not be empty"},
+		"blank":          {memory.Draft{Scope: ada, Content: " \n"}, "content must not be empty"},
+		"too much":       {memory.Draft{Scope: ada, Content: strings.Repeat("x", eventlog.MaxMemory+1)}, "memory_saved: content must be at most 16384 bytes, not 16385"},
+		"no text":        {memory.Draft{Scope: ada, Content: "\xff"}, "memory_saved: content must be valid UTF-8"},
+		"too many tags":  {memory.Draft{Scope: ada, Content: "x", Tags: strings.Fields(strings.Repeat("t ", eventlog.MaxMemoryTags+1))}, "memory_saved: tags must be at most 32"},
+		"an empty tag":   {memory.Draft{Scope: ada, Content: "x", Tags: []string{""}}, "memory_saved: tags[0] must not be empty"},
+		"metadata, list": {memory.Draft{Scope: ada, Content: "x", Metadata: object(`[]`)}, "memory_saved: metadata must be an object"},
+	} {
+		_, err := m.Save(t.Context(), c.draft)
+		var invalid *eventlog.ValidationError
+		require.ErrorAs(t, err, &invalid, name)
+		require.EqualError(t, err, c.want, name)
+	}
+	for range log.Sessions(t.Context()) {
+		require.Fail(t, "something was written")
+	}
+	saved, err := m.Save(t.Context(), memory.Draft{Scope: ada, Content: strings.Repeat("x", eventlog.MaxMemory)})
+	require.NoError(t, err)
+	require.Equal(t, readmodel.EmbeddingComplete, saved.EmbeddingStatus)
+	long := eventlog.MemoryScope{Kind: eventlog.MemoryOfUser, ID: strings.Repeat("u", eventlog.MaxID)}
+	_, err = m.Save(t.Context(), memory.Draft{Scope: long, Content: "x"})
+	require.NoError(t, err)
+}
+
+func TestForget(t *testing.T) {
+	log := logmemory.New()
+	x := &index{log: log}
+	m := newManager(t, memory.Options{Log: log, Index: x})
+	draft := memory.Draft{Scope: ada, Key: "k", Content: "Ada likes tea."}
+	saved, err := m.Save(t.Context(), draft)
+	require.NoError(t, err)
+	require.NoError(t, m.Forget(t.Context(), ada, saved.ID))
+	require.Empty(t, search(t, m, "tea").Hits)
+	for _, behind := range []bool{false, true} {
+		x.behind = behind
+		require.ErrorIs(t, m.Forget(t.Context(), ada, saved.ID), readmodel.ErrNoMemory, "it is forgotten already")
+		require.ErrorIs(t, m.Forget(t.Context(), ada, "nothing"), readmodel.ErrNoMemory)
+		require.ErrorIs(t, m.Forget(t.Context(), eventlog.MemoryScope{Kind: eventlog.MemoryOfUser, ID: "bob"}, "x"), readmodel.ErrNoMemory)
+		_, err = m.Save(t.Context(), draft)
+		require.NoError(t, err)
+		require.NoError(t, m.Forget(t.Context(), ada, saved.ID), "under its key it was saved anew")
+	}
+}
+
+// TestErasedIsErased: what was under way when a scope was erased does not come
+// back, not even as numbers.
+func TestErasedIsErased(t *testing.T) {
+	for name, again := range map[string]bool{"": false, "and begun anew": true} {
+		t.Run(name, func(t *testing.T) {
+			log := logmemory.New()
+			asked, goOn := make(chan struct{}), make(chan struct{})
+			slow := newEmbedder(func(ctx context.Context, texts []string) error {
+				if texts[0] == "A secret." {
+					close(asked)
+					<-goOn
+				}
+				return nil
+			})
+			m := newManager(t, memory.Options{Log: log, Embedder: slow, Executor: memory.Background(2)})
+			saved, err := m.Save(t.Context(), memory.Draft{Scope: ada, Content: "A secret."})
+			require.NoError(t, err)
+			require.Equal(t, readmodel.EmbeddingPending, saved.EmbeddingStatus)
+			<-asked
+			erasure, err := m.Erase(t.Context(), ada)
+			require.NoError(t, err)
+			require.Equal(t, eventlog.Erasure{Records: 1}, erasure)
+			if again {
+				_, err := log.Append(t.Context(), ada.LogID(), 0, []eventlog.Entry{logtest.Text(ada.LogID(), "another life")})
+				require.NoError(t, err)
+			}
+			close(goOn)
+			require.NoError(t, m.Shutdown(t.Context()))
+			if again {
+				require.Len(t, typesOf(t, log, ada), 1)
+				return
+			}
+			_, err = log.Head(t.Context(), ada.LogID())
+			require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+			_, err = m.Erase(t.Context(), ada)
+			require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+			require.Empty(t, search(t, m, "secret").Hits)
+		})
+	}
+}
+
+func TestALogThatRefuses(t *testing.T) {
+	m := newManager(t, memory.Options{Log: refusing{logmemory.New()}})
+	_, err := m.Save(t.Context(), memory.Draft{Scope: ada, Content: "x"})
+	require.ErrorIs(t, err, eventlog.ErrRefused)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("gone home"))
+	_, err = newManager(t, memory.Options{}).Save(ctx, memory.Draft{Scope: ada, Content: "x"})
+	require.EqualError(t, err, "gone home")
+}
+
+type refusing struct{ eventlog.Log }
+
+func (refusing) Append(context.Context, string, uint64, []eventlog.Entry) (uint64, error) {
+	return 0, eventlog.ErrRefused
+}

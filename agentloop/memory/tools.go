@@ -1,0 +1,116 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/eventlog"
+)
+
+// Names of the tools.
+const (
+	SaveTool   = "save_memory"
+	SearchTool = "search_memory"
+)
+
+// Equip gives an agent what a policy says: tools, and to be reminded. Its error
+// is that of a policy that makes no sense.
+func (m *Manager) Equip(a *agentloop.Agent, p Policy) error {
+	if err := checkScope(eventlog.MemoryScope{Kind: p.Scope, ID: a.Name}); err != nil {
+		return fmt.Errorf("memory: agent %s: %w", a.Name, err)
+	}
+	if p.Recall < 0 || p.Recall > MaxRecall {
+		return fmt.Errorf("memory: agent %s: recall must be between 0 and %d", a.Name, MaxRecall)
+	}
+	if p.Recall > 0 {
+		a.Recall = recaller{m, p}
+	}
+	if p.Save {
+		a.Tools = append(a.Tools, m.saveTool(p))
+	}
+	if p.Search {
+		a.Tools = append(a.Tools, m.searchTool(p))
+	}
+	return nil
+}
+
+type saveArguments struct {
+	Content string   `json:"content" jsonschema:"what to remember, as one statement that can be understood without this conversation"`
+	Tags    []string `json:"tags,omitempty" jsonschema:"a few words under which to find it again"`
+}
+
+type saved struct {
+	MemoryID string `json:"memoryId"`
+}
+
+func (m *Manager) saveTool(p Policy) agentloop.Tool {
+	return agentloop.NewTool(SaveTool,
+		"Remembers something for good, "+reach(p.Scope)+". Save what will matter later: preferences, facts, decisions. "+
+			"Make one call for each thing, and none for what you remember already, or for passwords and other secrets.",
+		func(ctx context.Context, c *agentloop.Call, in saveArguments) (saved, error) {
+			scope, err := scopeOf(p.Scope, c.Whose)
+			if err != nil {
+				return saved{}, err
+			}
+			memory, err := m.Save(ctx, Draft{
+				Scope: scope, Key: c.IdempotencyKey, Content: in.Content, Tags: in.Tags,
+				Source: &eventlog.MemorySource{SessionID: c.SessionID, AgentType: c.AgentType, RunID: c.RunID, ToolCallID: c.ID},
+			})
+			return saved{memory.ID}, err
+		})
+}
+
+type searchArguments struct {
+	Query string `json:"query" jsonschema:"what to look for, in words or as a question"`
+	Limit int    `json:"limit,omitempty" jsonschema:"how many memories at most, 1 to 50; 10 if left out"`
+}
+
+type remembered struct {
+	Memories []rememberedOne `json:"memories"`
+	Note     string          `json:"note,omitempty"`
+}
+
+type rememberedOne struct {
+	MemoryID string   `json:"memoryId"`
+	Content  string   `json:"content"`
+	Tags     []string `json:"tags,omitempty"`
+	SavedAt  string   `json:"savedAt"`
+}
+
+func (m *Manager) searchTool(p Policy) agentloop.Tool {
+	return agentloop.NewTool(SearchTool,
+		"Searches what was remembered "+reach(p.Scope)+", by words and by meaning, best first. "+
+			"Use it when something from earlier may matter that you have not been reminded of.",
+		func(ctx context.Context, c *agentloop.Call, in searchArguments) (remembered, error) {
+			scope, err := scopeOf(p.Scope, c.Whose)
+			if err != nil {
+				return remembered{}, err
+			}
+			found, err := m.Search(ctx, Query{Scope: scope, Text: in.Query, Limit: in.Limit})
+			if err != nil {
+				return remembered{}, err
+			}
+			answer := remembered{Memories: make([]rememberedOne, len(found.Hits))}
+			for i, h := range found.Hits {
+				answer.Memories[i] = rememberedOne{h.ID, h.Content, h.Tags, time.UnixMilli(h.CreatedAt).UTC().Format(time.RFC3339)}
+			}
+			if found.WordsOnly {
+				answer.Note = "Only memories with words of the query were looked for: the search by meaning is down."
+			}
+			return answer, nil
+		})
+}
+
+// reach tells a model how far memories reach.
+func reach(kind eventlog.MemoryScopeKind) string {
+	switch kind {
+	case eventlog.MemoryOfUser:
+		return "about this user, in all conversations"
+	case eventlog.MemoryOfAgent:
+		return "in all conversations, whoever they are with"
+	default:
+		return "in this conversation, however long it becomes"
+	}
+}

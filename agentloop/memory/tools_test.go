@@ -1,0 +1,105 @@
+package memory_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/memory"
+	"github.com/helixd/helixd/agentloop/model/scripted"
+	"github.com/helixd/helixd/eventlog"
+	logmemory "github.com/helixd/helixd/eventlog/memory"
+	"github.com/helixd/helixd/projector"
+	"github.com/helixd/helixd/projector/readmodel"
+)
+
+// converse has an agent with memories take one turn, and returns the state
+// behind it.
+func converse(t *testing.T, log eventlog.Log, m *memory.Manager, p memory.Policy, session, user, said string, calls ...scripted.Call) *projector.Tree {
+	t.Helper()
+	turns := []scripted.Turn{{Text: "Good."}}
+	if len(calls) > 0 {
+		turns = append([]scripted.Turn{{ToolCalls: calls}}, turns...)
+	}
+	agent := agentloop.Agent{Name: "friend", Model: scripted.New(turns, nil)}
+	require.NoError(t, m.Equip(&agent, p))
+	loop, err := agentloop.New(log, []agentloop.Agent{agent}, nil)
+	require.NoError(t, err)
+	defer loop.Stop()
+	run, err := loop.Execute(t.Context(), agentloop.StartRequest{
+		SessionID: session, AgentType: "friend", UserID: user, Messages: []agentloop.Input{{Content: said}},
+	})
+	require.NoError(t, err)
+	_, err = run.Result(t.Context())
+	require.NoError(t, err)
+	tree := new(projector.Tree)
+	for r, err := range log.Read(t.Context(), session, 0, 0) {
+		require.NoError(t, err)
+		projector.Apply(tree, r)
+	}
+	require.Equal(t, projector.SessionCompleted, tree.Status)
+	return tree
+}
+
+func call(id, tool, arguments string) scripted.Call {
+	return scripted.Call{ID: id, Name: tool, Arguments: json.RawMessage(arguments)}
+}
+
+// results returns what the calls of a session gave, by id.
+func results(tree *projector.Tree) map[string]projector.Message {
+	all := map[string]projector.Message{}
+	for _, m := range tree.Messages {
+		if m.Role == projector.RoleTool {
+			all[m.ToolCallID] = m
+		}
+	}
+	return all
+}
+
+// TestAnAgentRemembersAUser across conversations.
+func TestAnAgentRemembersAUser(t *testing.T) {
+	log := logmemory.New()
+	m := newManager(t, memory.Options{Log: log, Now: func() time.Time { return time.Unix(1_700_000_000, 0) }})
+	p := memory.Policy{Scope: eventlog.MemoryOfUser, Recall: 3, Save: true, Search: true}
+	first := converse(t, log, m, p, "one", "ada", "My dog is called Rex.",
+		call("c1", memory.SaveTool, `{"content":"The user's dog is called Rex.","tags":["pets"]}`))
+	require.Empty(t, first.RecalledIDs(), "there was nothing yet")
+	listed, err := m.List(t.Context(), ada, readmodel.Paging{})
+	require.NoError(t, err)
+	require.Len(t, listed.Value.Items, 1)
+	kept := listed.Value.Items[0]
+	require.Equal(t, []string{"pets"}, kept.Tags)
+	require.Equal(t, &eventlog.MemorySource{SessionID: "one", AgentType: "friend", RunID: first.Runs[0].RunID, ToolCallID: "c1"}, kept.Source)
+	require.JSONEq(t, `{"memoryId":"`+kept.ID+`"}`, string(results(first)["c1"].Result))
+
+	second := converse(t, log, m, p, "two", "ada", "What is my dog called?", call("c1", memory.SearchTool, `{"query":"dog"}`))
+	require.JSONEq(t, `{"memories":[{"memoryId":"`+kept.ID+`","content":"The user's dog is called Rex.","tags":["pets"],"savedAt":"2023-11-14T22:13:20Z"}]}`,
+		string(results(second)["c1"].Result))
+
+	another := converse(t, log, m, p, "three", "bob", "What is my dog called?", call("c1", memory.SearchTool, `{"query":"dog"}`))
+	require.Empty(t, another.RecalledIDs())
+	require.JSONEq(t, `{"memories":[]}`, string(results(another)["c1"].Result))
+}
+
+func TestWhatAToolRefusesIsToldToTheModel(t *testing.T) {
+	log := logmemory.New()
+	m := newManager(t, memory.Options{Log: log})
+	p := memory.Policy{Scope: eventlog.MemoryOfUser, Recall: 3, Save: true, Search: true}
+	tree := converse(t, log, m, p, "s", "", "Remember me!",
+		call("c1", memory.SaveTool, `{"content":"x"}`), call("c2", memory.SearchTool, `{"query":"x"}`))
+	for _, id := range []string{"c1", "c2"} {
+		got := results(tree)[id]
+		require.Equal(t, agentloop.CodeToolFailed, got.ErrorCode)
+		require.Equal(t, "nobody has said whose this conversation is: there is no user whose memories it could have", got.Error)
+	}
+	p.Scope = eventlog.MemoryOfSession
+	tree = converse(t, log, m, p, "t", "", "Remember this!",
+		call("c1", memory.SaveTool, `{"content":" "}`), call("c2", memory.SearchTool, `{"query":"x","limit":500}`),
+		call("c3", memory.SaveTool, `{"content":"x","why":"y"}`))
+	require.Equal(t, "content must not be empty", results(tree)["c1"].Error)
+	require.Equal(t, "limit must be between 1 and 50", results(tree)["c2"].Error)
+	require.Equal(t, agentloop.CodeToolInput, results(tree)["c3"].ErrorCode)
+}
