@@ -3,7 +3,6 @@ package memory
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -67,25 +66,17 @@ func (m *Manager) Recall(ctx context.Context, req agentloop.RecallRequest, p Pol
 	if err != nil {
 		return nil, err
 	}
-	telling := words.Telling(question)
+	topic := words.TopicOf(question)
 	var recalled []eventlog.RecalledMemory
 	for _, c := range candidates {
 		if len(recalled) == min(p.Recall, MaxRecall) {
 			break
 		}
-		if c.near || sharesWord(telling, c) {
+		if c.near || topic.In(c.Content+" "+strings.Join(c.Tags, " ")) {
 			recalled = append(recalled, eventlog.RecalledMemory{MemoryID: c.ID, Content: c.Content, Score: c.Score})
 		}
 	}
 	return recalled, nil
-}
-
-// sharesWord reports whether a memory or one of its tags holds one of some
-// words, in any form.
-func sharesWord(some []string, c candidate) bool {
-	return slices.ContainsFunc(words.Of(c.Content+" "+strings.Join(c.Tags, " ")), func(w string) bool {
-		return slices.ContainsFunc(some, func(s string) bool { return words.Alike(s, w) })
-	})
 }
 
 // cut returns what is valid UTF-8 of the first n bytes of a text.

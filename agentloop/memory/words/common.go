@@ -1,6 +1,7 @@
 package words
 
 import (
+	"iter"
 	"slices"
 	"strings"
 	"unicode"
@@ -22,15 +23,38 @@ wont would wouldnt yes yet you youre your yours
 // script that has spaces.
 const minLetters = 3
 
-// Telling returns the words that tell what a text is about, each once.
-func Telling(text string) []string {
-	var telling []string
+// Topic is what a text is about: its words that are not in every other text.
+type Topic struct{ words, stems map[string]bool }
+
+// TopicOf returns what a text is about.
+func TopicOf(text string) Topic {
+	t := Topic{map[string]bool{}, map[string]bool{}}
 	for _, w := range Of(text) {
-		if isTelling(w) && !slices.Contains(telling, w) {
-			telling = append(telling, w)
+		if !isTelling(w) {
+			continue
+		}
+		t.words[w] = true
+		for stem := range stems(w) {
+			t.stems[stem] = true
 		}
 	}
-	return telling
+	return t
+}
+
+// In reports whether a text holds a word of the topic or a form of one: the
+// same but for a short ending.
+func (t Topic) In(text string) bool {
+	return slices.ContainsFunc(Of(text), func(w string) bool {
+		if t.words[w] || t.stems[w] {
+			return true
+		}
+		for stem := range stems(w) {
+			if t.words[stem] {
+				return true
+			}
+		}
+		return false
+	})
 }
 
 func isTelling(w string) bool {
@@ -44,12 +68,14 @@ func isTelling(w string) bool {
 // maxEnding is by how many characters forms of one word may differ.
 const maxEnding = 3
 
-// Alike reports whether two words may be forms of one: they are equal, or one
-// is the other with a short ending.
-func Alike(a, b string) bool {
-	if len(a) > len(b) {
-		a, b = b, a
+// stems yields a word without its last characters.
+func stems(w string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		letters := []rune(w)
+		for n := len(letters) - 1; n >= max(minLetters, len(letters)-maxEnding); n-- {
+			if !yield(string(letters[:n])) {
+				return
+			}
+		}
 	}
-	ending, ok := strings.CutPrefix(b, a)
-	return ok && (ending == "" || utf8.RuneCountInString(a) >= minLetters && utf8.RuneCountInString(ending) <= maxEnding)
 }

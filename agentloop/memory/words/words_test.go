@@ -24,20 +24,21 @@ func TestOf(t *testing.T) {
 	}
 }
 
-func TestTelling(t *testing.T) {
-	require.Equal(t, []string{"dog", "called"}, words.Telling("What is my dog called? My dog!"))
-	require.Equal(t, []string{"capital", "france", "77"}, words.Telling("What is the capital of France? 77"))
-	require.Empty(t, words.Telling("What is it that you would do with it?"))
-	require.Equal(t, []string{"犬"}, words.Telling("犬"))
-}
-
-func TestAlike(t *testing.T) {
-	for _, pair := range [][2]string{{"dog", "dog"}, {"dogs", "dog"}, {"walk", "walking"}, {"犬", "犬"}} {
-		require.True(t, words.Alike(pair[0], pair[1]), pair)
-		require.True(t, words.Alike(pair[1], pair[0]), pair)
+func TestTopics(t *testing.T) {
+	for question, texts := range map[string][2]string{
+		"What is my dog called?":                 {"Rex is a DOG.", "What is my cat doing?"},
+		"Which dogs are there?":                  {"A dog!", "Which are there?"},
+		"Does she walk?":                         {"She was walking.", "Does she?"},
+		"Is it walking?":                         {"A walk", "a wall"},
+		"The capital of France, please, the 77.": {"77", "The rest of it, please"},
+		"The car":                                {"Cars", "Cardinals"},
+		"Ünter dén Linden":                       {"unter", "un"},
+		"犬":                                      {"白い犬", "白い猫"},
+	} {
+		topic := words.TopicOf(question)
+		require.True(t, topic.In(texts[0]), question)
+		require.False(t, topic.In(texts[1]), question)
 	}
-	for _, pair := range [][2]string{{"cat", "dog"}, {"no", "note"}, {"car", "cardinals"}} {
-		require.False(t, words.Alike(pair[0], pair[1]), pair)
-		require.False(t, words.Alike(pair[1], pair[0]), pair)
-	}
+	none := words.TopicOf("What is it that you would do with it?")
+	require.False(t, none.In("What is it that you would do with it?"))
 }
