@@ -28,8 +28,8 @@
 // [QuestionTimeout] costs the meaning, not the answer; Found.WordsOnly says so.
 //
 // [Manager.Recall] is stricter, since nobody has asked: what is found by words
-// must also share one with the question that tells what it is about (not "the",
-// not "what"; [words.Telling]), forms of it included.
+// must also share one with the question that tells what that is about (not "the",
+// not "what"; see package words), or a form of it.
 //
 // # Who owns what
 //
