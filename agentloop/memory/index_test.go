@@ -85,6 +85,7 @@ type index struct {
 
 	mu       sync.Mutex
 	behind   bool  // it knows nothing yet
+	anew     bool  // it is made anew
 	down     error // it does not answer
 	question readmodel.MemoryQuery
 }
@@ -131,7 +132,7 @@ func (x *index) rows(ctx context.Context, log string) (rows []row, fresh readmod
 			rows = slices.DeleteFunc(rows, func(r row) bool { return r.ID == f.MemoryID })
 		}
 	}
-	return rows, readmodel.Fresh{Current: true}, nil
+	return rows, readmodel.Fresh{Current: !x.anew, Rebuilding: x.anew}, nil
 }
 
 func (r row) as(model string) readmodel.Memory {

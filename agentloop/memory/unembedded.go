@@ -32,7 +32,8 @@ type Processed struct {
 // when it also fails a text that is nobody's. Several nodes may do it at once;
 // on one it is done one at a time.
 //
-// Errors: the embedder's, if it is out; the index's; the log's; ctx's.
+// Errors: the embedder's, if it is out; the index's, readmodel.ErrUnavailable
+// also while it is made anew; the log's; ctx's.
 // Processed is right with an error, too.
 func (m *Manager) ProcessUnembedded(ctx context.Context) (Processed, error) {
 	var done Processed
@@ -47,8 +48,13 @@ func (m *Manager) ProcessUnembedded(ctx context.Context) (Processed, error) {
 	}
 	for after := (readmodel.PendingCursor{}); ; {
 		answer, err := m.opts.Index.PendingMemories(ctx, m.model(), after, maxBatch)
-		if err != nil || len(answer.Value) == 0 {
+		switch {
+		case err != nil:
 			return done, err
+		case answer.Fresh.Rebuilding: // it has not seen yet which have vectors
+			return done, readmodel.ErrUnavailable
+		case len(answer.Value) == 0:
+			return done, nil
 		}
 		for _, batch := range batches(answer.Value) {
 			if err := m.process(ctx, batch, &done); err != nil {

@@ -201,6 +201,15 @@ func TestAnotherModel(t *testing.T) {
 	require.Equal(t, map[readmodel.EmbeddingStatus]int{"complete": 1}, listed(t, m, ada))
 }
 
+// TestAnIndexThatIsMadeAnew does not know yet what has vectors.
+func TestAnIndexThatIsMadeAnew(t *testing.T) {
+	log := pending(t, "x")
+	e := newEmbedder(nil)
+	_, err := newManager(t, memory.Options{Log: log, Index: &index{log: log, anew: true}, Embedder: e}).ProcessUnembedded(t.Context())
+	require.ErrorIs(t, err, readmodel.ErrUnavailable)
+	require.Empty(t, e.asked())
+}
+
 type saying [][]float32
 
 func (saying) Model() string                                          { return "m" }
