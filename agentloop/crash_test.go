@@ -42,11 +42,12 @@ func (m *mortal) Append(ctx context.Context, session string, expected uint64, en
 	return 0, eventlog.ErrClosed
 }
 
-// workload is an agent with reasoning, text, parallel tools that change the
+// workload is an agent with memories, reasoning, text, parallel tools that change the
 // state, events, and structured output. It counts what is done.
 type workload struct {
 	mu       sync.Mutex
 	asked    map[int]int                // model calls by assistant messages before
+	recalled int                        // how often it was asked what it remembers
 	executed map[string]int             // completed executions by call
 	keys     map[string]map[string]bool // idempotency keys by call
 }
@@ -71,6 +72,14 @@ func (c countingModel) Generate(ctx context.Context, req model.Request, emit fun
 	c.w.asked[n]++
 	c.w.mu.Unlock()
 	return c.Model.Generate(ctx, req, emit)
+}
+
+// Recall is what the agent remembers.
+func (w *workload) Recall(_ context.Context, req agentloop.RecallRequest) ([]eventlog.RecalledMemory, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.recalled++
+	return []eventlog.RecalledMemory{{MemoryID: "m1", Content: "They said " + req.Query + " before.", Score: 0.5}}, nil
 }
 
 func (w *workload) agent() agentloop.Agent {
@@ -101,7 +110,7 @@ func (w *workload) agent() agentloop.Agent {
 		return "noted " + in.Text, nil
 	})
 	return agentloop.Agent{
-		Name: "worker", Tools: []agentloop.Tool{note},
+		Name: "worker", Tools: []agentloop.Tool{note}, Recall: w,
 		OutputSchema: json.RawMessage(`{"type":"object","properties":{"sum":{"type":"integer"}}}`),
 		Model: countingModel{w: w, Model: script(
 			scripted.Turn{Reasoning: "First I think.", Text: "Let me note that.", ToolCalls: []scripted.Call{
@@ -265,6 +274,9 @@ func survives(t *testing.T, after int, stored, pace bool, want string, wantConte
 	require.Equal(t, want, outcome(t, state))
 	require.Equal(t, wantContent, content(t, store, "s"))
 
+	if before.Turn == nil || before.Turn.Recalled {
+		require.Equal(t, 1, w.recalled, "what was recalled is recorded and is asked for once")
+	}
 	recorded := 0
 	for _, m := range before.Messages {
 		if m.Role == projector.RoleAssistant {

@@ -26,6 +26,7 @@ type household struct {
 
 	mu       sync.Mutex
 	asked    map[turnOf]int             // model calls
+	recalled map[string]int             // by session and what it was asked with
 	executed map[string]int             // completed executions by call
 	keys     map[string]map[string]bool // idempotency keys by call
 }
@@ -40,7 +41,7 @@ type turnOf struct {
 func newHousehold(interrupted *atomic.Bool) *household {
 	return &household{
 		interrupted: interrupted,
-		asked:       map[turnOf]int{}, executed: map[string]int{}, keys: map[string]map[string]bool{},
+		asked:       map[turnOf]int{}, recalled: map[string]int{}, executed: map[string]int{}, keys: map[string]map[string]bool{},
 	}
 }
 
@@ -53,7 +54,7 @@ func (h *household) agents() []agentloop.Agent {
 	ask := agentloop.Tool{Name: "ask", Client: true}
 	return []agentloop.Agent{
 		{
-			Name: "boss", OutputSchema: output, Tools: []agentloop.Tool{note, pay, ask},
+			Name: "boss", Recall: h.memory("boss"), OutputSchema: output, Tools: []agentloop.Tool{note, pay, ask},
 			SubAgents: []agentloop.SubAgent{{Agent: "clerk"}, {Agent: "scout"}},
 			PersistentAgents: []agentloop.PersistentAgent{
 				{Agent: "helper", Mode: agentloop.Blocking}, {Agent: "runner", Mode: agentloop.NonBlocking},
@@ -80,11 +81,11 @@ func (h *household) agents() []agentloop.Agent {
 			scripted.Turn{Text: "Which file?", ToolCalls: calls("c2", "ask", `{"what":"file"}`)},
 			scripted.Turn{ToolCalls: calls("f3", "__finish__", `{"sum":1}`)},
 		)},
-		{Name: "scout", OutputSchema: output, Tools: []agentloop.Tool{note}, Model: h.model("scout",
+		{Name: "scout", Recall: h.memory("scout"), OutputSchema: output, Tools: []agentloop.Tool{note}, Model: h.model("scout",
 			scripted.Turn{Reasoning: "Where to look?", ToolCalls: calls("n3", "note", `{"text":"seen"}`)},
 			scripted.Turn{ToolCalls: calls("f4", "__finish__", `{"sum":2}`)},
 		)},
-		{Name: "helper", Tools: []agentloop.Tool{note}, Model: h.model("helper",
+		{Name: "helper", Recall: h.memory("helper"), Tools: []agentloop.Tool{note}, Model: h.model("helper",
 			scripted.Turn{ToolCalls: calls("n4", "note", `{"text":"e"}`)},
 			scripted.Turn{Text: "Helped once."},
 			scripted.Turn{Text: "Helped twice."},
@@ -131,6 +132,16 @@ func (h *household) tool(name string) agentloop.Tool {
 		h.executed[c.ID]++
 		return "did " + name, nil
 	}}
+}
+
+// memory reminds an agent of what it was told.
+func (h *household) memory(agent string) agentloop.Recaller {
+	return recallFunc(func(_ context.Context, req agentloop.RecallRequest) ([]eventlog.RecalledMemory, error) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.recalled[req.SessionID+" "+req.Query]++
+		return []eventlog.RecalledMemory{{MemoryID: agent + " of " + req.Query, Content: "It was done before."}}, nil
+	})
 }
 
 // model says the turn whose number is that of the answers before, whatever was

@@ -130,6 +130,12 @@ func dieAndGoOn(t *testing.T, after int, stored, pace bool, want []string) {
 func (h *household) check(t *testing.T, second *household, before *projector.Tree) {
 	t.Helper()
 	for _, s := range before.Sessions() {
+		if s.Turn != nil && s.Turn.Recalled {
+			for _, id := range s.RecalledIDs() {
+				_, query, _ := strings.Cut(id, " of ")
+				require.Zero(t, second.recalled[s.SessionID+" "+query], "what %s recalled was recorded", s.SessionID)
+			}
+		}
 		answers := 0
 		for _, m := range s.Messages {
 			switch m.Role {

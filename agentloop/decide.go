@@ -143,6 +143,12 @@ func (d decider) busyWith(s *projector.Session) func(call string) bool {
 	}
 }
 
+// asking reports whether the session's model is being asked for an answer, or
+// its recaller for what may matter.
+func (d decider) asking(s *projector.Session) bool {
+	return d.busy(CallModel{Session: s.SessionID}.key()) || d.busy(Recall{Session: s.SessionID}.key())
+}
+
 func (d decider) nextStep(t *projector.Tree, s *projector.Session, def *definition, n int) []Effect {
 	if n > def.MaxSteps {
 		return []Effect{Fail{
@@ -155,6 +161,9 @@ func (d decider) nextStep(t *projector.Tree, s *projector.Session, def *definiti
 	}
 	if news := childNews(t, s); news != nil && !d.busy(call.key()) { // what is under way is not cut off for it
 		return []Effect{*news}
+	}
+	if n == 1 && def.Recall != nil && !s.Turn.Recalled && !d.busy(call.key()) {
+		return []Effect{Recall{Session: s.SessionID, RunID: s.Turn.RunID}}
 	}
 	return []Effect{call}
 }

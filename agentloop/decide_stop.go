@@ -11,7 +11,7 @@ import (
 func (d decider) interrupt(t *projector.Tree, s *projector.Session, stop projector.Stop) []Effect {
 	def := d.defs[s.AgentType]
 	var effects []Effect // with the tools that run: what is not wanted is cut off
-	busy := d.busy(CallModel{Session: s.SessionID, RunID: s.Turn.RunID}.key())
+	busy := d.asking(s)
 	if step := s.Turn.Step; step != nil && !step.Committed {
 		for _, c := range step.Pending() {
 			e := RunCall{Session: s.SessionID, StepID: step.ID, Call: c}
@@ -43,7 +43,7 @@ func (d decider) abort(t *projector.Tree, s *projector.Session, stop projector.S
 	if effects := stopChildren(t, s, handed, open); len(effects) > 0 {
 		return effects
 	}
-	busy := d.busy(CallModel{Session: s.SessionID, RunID: s.Turn.RunID}.key())
+	busy := d.asking(s)
 	var left []Effect
 	if step := s.Turn.Step; step != nil {
 		for _, c := range step.Calls {

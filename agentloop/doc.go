@@ -8,7 +8,8 @@
 // the log has. All agents of a tree go through the one loop, each at its own
 // pace.
 //
-//	          .-> CallModel      step_start, deltas, then fact model_turn
+//	          .-> Recall         fact memory_recalled, once a turn
+//	          +-> CallModel      step_start, deltas, then fact model_turn
 //	          +-> RunCall        tool_start, events, then patches + fact tool_result + tool_end;
 //	          |                  or fact call_suspended, and the call waits
 //	Decide ---+-> AwaitDeadline, StopRemote
@@ -40,6 +41,13 @@
 //	|                         suspended_step_partial
 //	|                         suspended_awaiting_children
 //	'-----------------------------'
+//
+// # Memory
+//
+// An agent with a [Recaller] is reminded at the beginning of each turn: what it
+// remembers is a record too, and a hidden message of the conversation. A turn
+// that is resumed, taken over or replayed has what was recorded, and a recaller
+// that fails or hangs leaves the turn without.
 //
 // # Stopping
 //

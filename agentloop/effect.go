@@ -28,6 +28,11 @@ type (
 		Step    int
 		After   time.Duration
 	}
+	// Recall asks what the agent remembers that may matter in its turn.
+	Recall struct {
+		Session string
+		RunID   string
+	}
 	// RunCall executes a tool call, or has it wait.
 	RunCall struct {
 		Session string
@@ -118,6 +123,7 @@ type (
 )
 
 func (e CallModel) key() string     { return "model " + e.Session }
+func (e Recall) key() string        { return "recall " + e.Session }
 func (e RunCall) key() string       { return callKey(e.Session, e.Call.ID) }
 func (e AwaitDeadline) key() string { return "deadline " + e.Session + " " + e.Call.ID }
 func (e StopRemote) key() string    { return stopKey(e.Session, e.Call.ID) }
@@ -137,6 +143,7 @@ func callKey(session, call string) string { return "call " + session + " " + cal
 func stopKey(session, call string) string { return "stop " + session + " " + call }
 
 func (e CallModel) about() string     { return e.Session }
+func (e Recall) about() string        { return e.Session }
 func (e RunCall) about() string       { return e.Session }
 func (e AwaitDeadline) about() string { return e.Session }
 func (e StopRemote) about() string    { return e.Session }

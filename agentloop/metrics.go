@@ -24,6 +24,7 @@ type Metrics struct {
 	toolCalls *prometheus.CounterVec
 	tools     *prometheus.HistogramVec
 
+	recalls    *prometheus.HistogramVec
 	models     *prometheus.HistogramVec
 	firstToken *prometheus.HistogramVec
 	tokens     *prometheus.CounterVec
@@ -61,6 +62,11 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Help:    "Time that tools took which this node executed, in seconds. outcome is ok, the call's error code, or stopped (the run was).",
 			Buckets: []float64{.001, .005, .02, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300},
 		}, []string{"tool", "outcome"}),
+		recalls: r.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "helixd_recall_duration_seconds",
+			Help:    "Time it took to ask what an agent remembers when its turn begins, in seconds. outcome is found, nothing or failed.",
+			Buckets: []float64{.001, .0025, .005, .01, .02, .05, .1, .25, .5, 1, 2.5, 5},
+		}, []string{"agent", "outcome"}),
 		models: r.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "helixd_model_duration_seconds",
 			Help:    "Time of a model call to the end of its answer, in seconds. outcome is ok, the failure's code, or cut_off (the run was stopped, or the log took no more).",
@@ -153,6 +159,20 @@ func (m *Metrics) executed(d *definition, tool, outcome string, took time.Durati
 	if m != nil {
 		m.tools.WithLabelValues(toolLabel(d, tool), outcome).Observe(took.Seconds())
 	}
+}
+
+func (m *Metrics) recalled(d *definition, found int, err error, took time.Duration) {
+	if m == nil {
+		return
+	}
+	outcome := "found"
+	switch {
+	case err != nil:
+		outcome = "failed"
+	case found == 0:
+		outcome = "nothing"
+	}
+	m.recalls.WithLabelValues(agentLabel(d), outcome).Observe(took.Seconds())
 }
 
 // modelCall measures one call of a model.

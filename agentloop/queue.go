@@ -231,9 +231,13 @@ func (l *Loop) remove(session string, run *liveRun) {
 	}
 }
 
-// Erase erases a session (see [eventlog.Log]) and takes it off the list.
+// Erase erases a session (see [eventlog.Log]), with what only it remembers, and
+// takes it off the list.
 func (l *Loop) Erase(ctx context.Context, session string) (eventlog.Erasure, error) {
 	e, err := l.states.Erase(ctx, session)
+	if err == nil || errors.Is(err, eventlog.ErrSessionNotFound) {
+		e, err = l.eraseMemories(ctx, session, e, err)
+	}
 	if l.opts.Queue == nil || err != nil && !errors.Is(err, eventlog.ErrSessionNotFound) {
 		return e, err
 	}
@@ -242,4 +246,22 @@ func (l *Loop) Erase(ctx context.Context, session string) (eventlog.Erasure, err
 		return e, errors.Join(err, ferr)
 	}
 	return e, err
+}
+
+// eraseMemories goes on with the erasure of a session, of which e and err say
+// how far it has come: what was remembered in the session is erased behind it,
+// also if that was begun before and the session is not found any more.
+func (l *Loop) eraseMemories(ctx context.Context, session string, e eventlog.Erasure, err error) (eventlog.Erasure, error) {
+	scope := eventlog.MemoryScope{Kind: eventlog.MemoryOfSession, ID: session}
+	memories, failed := l.log.Erase(ctx, scope.LogID())
+	switch {
+	case errors.Is(failed, eventlog.ErrSessionNotFound):
+		return e, err
+	case failed != nil:
+		e.Pending = err == nil
+		return e, failed
+	}
+	memories.Pending = memories.Pending || e.Pending
+	memories.Records += e.Records
+	return memories, nil
 }

@@ -1,22 +1,48 @@
 package agentloop
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
 )
 
-// Recaller reminds an agent of what may matter in a turn that begins.
+// Limits of what an agent is reminded of in one turn.
+const (
+	// RecallTimeout is how long a recaller may take.
+	RecallTimeout = 5 * time.Second
+	// MaxRecalled is how many memories are taken of what a recaller returns.
+	MaxRecalled = 50
+	// MaxRecalledText is how much text they have together, in bytes: what
+	// doesn't fit is left out.
+	MaxRecalledText = 64 << 10
+	// MaxRecallQuery is how much of what the user has said is asked with, in
+	// bytes.
+	MaxRecallQuery = 8 << 10
+)
+
+// Recaller reminds an agent of what may matter in a turn that begins. Its method
+// may be called at the same time for several sessions.
 type Recaller interface {
 	// Recall returns the memories that fit, best first. An error is recorded,
-	// and the turn goes on without.
+	// and the turn goes on without. ctx ends after RecallTimeout.
 	Recall(ctx context.Context, req RecallRequest) ([]eventlog.RecalledMemory, error)
 }
 
 // RecallRequest is a turn that begins.
 type RecallRequest struct {
 	Whose
-	Query string // what the user has said in the turn
+	// Query is what the user has said in the turn, a sub-agent's task; at most
+	// MaxRecallQuery bytes, maybe none.
+	Query string
 	// Known are the ids of memories that the conversation has already.
 	Known []string
 }
@@ -28,4 +54,106 @@ type Whose struct {
 	SessionID     string
 	AgentType     string
 	UserID        string // of the root; empty: nobody has said
+}
+
+var errRecallTimeout = fmt.Errorf("the recaller took longer than %s", RecallTimeout)
+
+// recall records what the agent is reminded of, or why of nothing.
+func (t *task) recall(ctx context.Context) error {
+	req := t.recallRequest()
+	began := time.Now()
+	found, err := t.askRecaller(ctx, req)
+	if cause := context.Cause(ctx); cause != nil {
+		return cause // the run was stopped: who goes on with it asks again
+	}
+	t.l.opts.Metrics.recalled(t.def, len(found), err, time.Since(began))
+	f := &eventlog.MemoryRecalled{RunID: t.runID, Query: req.Query, Memories: newMemories(found, req.Known), FactBase: t.factBase()}
+	if err == nil {
+		if err = t.append(ctx, t.fact(f)); err == nil || !unrecordable(err) {
+			return err
+		}
+		err = fmt.Errorf("what was recalled can't be recorded: %w", err)
+	}
+	t.logger().Warn("recall failed", "error", err)
+	f.Memories, f.Error = nil, cut(cmp.Or(err.Error(), "the recaller failed"))
+	return t.append(ctx, t.fact(f))
+}
+
+func (t *task) recallRequest() RecallRequest {
+	req := RecallRequest{Whose: t.whose()}
+	t.look(func(s *projector.Session) {
+		if s.Turn == nil { // it was just taken back
+			return
+		}
+		var said []string
+		for _, m := range slices.Backward(s.Messages) {
+			if m.Role != projector.RoleUser || m.Hidden() {
+				continue
+			}
+			if m.Turn != s.Turn.Number && len(said) > 0 { // a fork's turn may have begun with an older message
+				break
+			}
+			said = append([]string{m.Content}, said...)
+			if m.Turn != s.Turn.Number {
+				break
+			}
+		}
+		req.Query, req.Known = cutTo(strings.Join(said, "\n"), MaxRecallQuery), s.RecalledIDs()
+	})
+	return req
+}
+
+// askRecaller asks the recaller, for a bounded time: one that ignores its
+// context is left alone.
+func (t *task) askRecaller(ctx context.Context, req RecallRequest) ([]eventlog.RecalledMemory, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, RecallTimeout, errRecallTimeout)
+	defer cancel()
+	var found []eventlog.RecalledMemory
+	done := make(chan error, 1)
+	t.l.wg.Go(func() {
+		defer func() {
+			if p := recover(); p != nil {
+				t.logger().Error("recaller panicked", "panic", p, "stack", string(debug.Stack()))
+				done <- errors.New("the recaller failed unexpectedly")
+			}
+		}()
+		memories, err := t.def.Recall.Recall(ctx, req)
+		found = memories
+		done <- err
+	})
+	select {
+	case err := <-done:
+		if err != nil && errors.Is(context.Cause(ctx), errRecallTimeout) {
+			err = errRecallTimeout
+		}
+		if err != nil {
+			return nil, err
+		}
+		return found, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// newMemories are those that the conversation does not have yet, each once, as
+// many as an agent is reminded of.
+func newMemories(found []eventlog.RecalledMemory, known []string) []eventlog.RecalledMemory {
+	known = slices.Clone(known)
+	var out []eventlog.RecalledMemory
+	room := MaxRecalledText
+	for _, m := range found {
+		if len(out) == MaxRecalled {
+			break
+		}
+		if len(m.Content) > room || slices.Contains(known, m.MemoryID) {
+			continue
+		}
+		if math.IsNaN(m.Score) || math.IsInf(m.Score, 0) { // JSON has no such numbers
+			m.Score = 0
+		}
+		m.Score = max(m.Score, 0)
+		known, room = append(known, m.MemoryID), room-len(m.Content)
+		out = append(out, m)
+	}
+	return out
 }

@@ -324,8 +324,7 @@ func (r *runner) takeParked() string {
 func (r *runner) cancelUnwanted(effects []Effect) {
 	for key, t := range r.tasks {
 		wanted := slices.ContainsFunc(effects, func(e Effect) bool {
-			m, model := e.(CallModel)
-			return e.key() == key && (!model || m.RunID == t.runID) // an answer is its run's
+			return e.key() == key && t.of(e)
 		})
 		if !wanted && t.cancelled == nil {
 			t.cancel(errUnwanted)

@@ -5,12 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
+	"github.com/helixd/helixd/eventlog"
 )
 
 // scriptAgent is an agent of a script.
@@ -25,9 +29,12 @@ type scriptAgent struct {
 		Agent string                   `yaml:"agent"`
 		Mode  agentloop.PersistentMode `yaml:"mode"`
 	} `yaml:"persistent"`
-	MaxSteps   int    `yaml:"maxSteps"`
-	MaxRetries int    `yaml:"maxRetries"`
-	State      string `yaml:"state"`
+	// Remembers are memories by id: it is reminded of those that share a word
+	// with what the user says, and fails to be where one says so.
+	Remembers  map[string]string `yaml:"remembers"`
+	MaxSteps   int               `yaml:"maxSteps"`
+	MaxRetries int               `yaml:"maxRetries"`
+	State      string            `yaml:"state"`
 }
 
 // scriptTurn is one answer of a model.
@@ -106,6 +113,27 @@ func (a actor) Generate(ctx context.Context, req model.Request, emit func(model.
 		said = scripted.Turn{ToolCalls: turn.Calls}
 	}
 	return scripted.New([]scripted.Turn{said}, nil).Generate(ctx, req, emit)
+}
+
+// memories are a recaller.
+type memories struct {
+	*stage
+	agent scriptAgent
+}
+
+func (m memories) Recall(_ context.Context, req agentloop.RecallRequest) ([]eventlog.RecalledMemory, error) {
+	m.count(m.executed, "recall")
+	var found []eventlog.RecalledMemory
+	for _, id := range slices.Sorted(maps.Keys(m.agent.Remembers)) {
+		content := m.agent.Remembers[id]
+		if slices.ContainsFunc(strings.Fields(req.Query), func(word string) bool { return strings.Contains(content, word) }) {
+			found = append(found, eventlog.RecalledMemory{MemoryID: id, Content: content, Score: 1})
+		}
+	}
+	if strings.Contains(req.Query, "amnesia") {
+		return found, errors.New("the memory is gone")
+	}
+	return found, nil
 }
 
 // tools are those that the agents of scripts may have.
@@ -188,6 +216,9 @@ func (g *stage) tools() map[string]agentloop.Tool {
 func (g *stage) agent(a scriptAgent) (agentloop.Agent, error) {
 	out := agentloop.Agent{
 		Name: a.Name, Model: actor{stage: g, agent: a}, MaxSteps: a.MaxSteps, MaxRetries: a.MaxRetries,
+	}
+	if a.Remembers != nil {
+		out.Recall = memories{stage: g, agent: a}
 	}
 	if a.State != "" {
 		out.InitialState = json.RawMessage(a.State)

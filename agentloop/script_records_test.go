@@ -49,6 +49,7 @@ var telling = map[string]string{
 	"run_requested":       ".runId mode",
 	"run_claimed":         ".node attempt",
 	"model_turn":          ".stepId stopReason",
+	"memory_recalled":     ".query memories error",
 	"model_failed":        ".stepId attempt code retryable error",
 	"tool_result":         ".toolCallId result errorCode error",
 	"call_suspended":      ".toolCallId kind approvalId childSessionId deadline",

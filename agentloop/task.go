@@ -60,7 +60,7 @@ func (r *runner) newTask(ctx context.Context, e Effect) *task {
 		return r.others == decidedAt
 	}
 	switch e := e.(type) {
-	case CallModel:
+	case CallModel, Recall:
 		t.still = t.drives
 	case AwaitDeadline:
 		t.still = func() bool { return t.waits(e.Call.ID) }
@@ -72,6 +72,18 @@ func (r *runner) newTask(ctx context.Context, e Effect) *task {
 		}
 	}
 	return t
+}
+
+// of reports whether the task may go on for an effect with its key: an answer
+// is its run's.
+func (t *task) of(e Effect) bool {
+	switch e := e.(type) {
+	case CallModel:
+		return e.RunID == t.runID
+	case Recall:
+		return e.RunID == t.runID
+	}
+	return true
 }
 
 // drives reports whether the task's run is still the one that drives the
@@ -103,6 +115,8 @@ func (t *task) perform(e Effect) (err error) {
 	switch e := e.(type) {
 	case CallModel:
 		return t.callModel(t.ctx, e)
+	case Recall:
+		return t.recall(t.ctx)
 	case RunCall:
 		return t.runCall(t.ctx, e)
 	case RunCompanion:

@@ -24,8 +24,9 @@ const (
 	attrAttempt = attribute.Key("helix.attempt") // of a run: its claims; of a model call: its tries; from 1
 	attrNode    = attribute.Key("helix.node")
 	attrStep    = attribute.Key("helix.step")
-	attrReason  = attribute.Key("helix.reason") // of an event
-	attrCalls   = attribute.Key("helix.calls")  // that a suspended run waits for
+	attrReason  = attribute.Key("helix.reason")   // of an event
+	attrFound   = attribute.Key("helix.memories") // of which an agent is reminded
+	attrCalls   = attribute.Key("helix.calls")    // that a suspended run waits for
 )
 
 // Events of spans. A run that waits is suspended, and the run or the call that
@@ -36,6 +37,7 @@ const (
 	eventResumed   = "resumed"
 	eventReleased  = "released"
 	eventCancelled = "cancelled"
+	eventRecalled  = "recalled" // when a turn begins
 )
 
 // TraceID is the id of a root session's trace: the first 16 bytes of the

@@ -57,16 +57,31 @@ func (tr *traces) note(t *projector.Tree, rec eventlog.Record) {
 		}
 	case *eventlog.ToolResult:
 		tr.callResult(f)
+	case *eventlog.MemoryRecalled:
+		tr.recalled(rec.Agent, f)
 	}
 }
 
 func ofTraces(typ string) bool {
 	switch typ {
 	case (*eventlog.RunRequested)(nil).Type(), (*eventlog.RunEnded)(nil).Type(),
-		(*eventlog.CallSuspended)(nil).Type(), (*eventlog.ToolResult)(nil).Type():
+		(*eventlog.CallSuspended)(nil).Type(), (*eventlog.ToolResult)(nil).Type(), (*eventlog.MemoryRecalled)(nil).Type():
 		return true
 	}
 	return false
+}
+
+// recalled tells of how much a run's agent was reminded, not of what.
+func (tr *traces) recalled(session string, f *eventlog.MemoryRecalled) {
+	run, ok := tr.runs[session]
+	if !ok {
+		return
+	}
+	attrs := []attribute.KeyValue{attrFound.Int(len(f.Memories))}
+	if f.Error != "" {
+		attrs = append(attrs, semconv.ErrorTypeOther)
+	}
+	run.AddEvent(eventRecalled, trace.WithAttributes(attrs...))
 }
 
 // begin begins the span of a session's last run; taken is one that was begun

@@ -45,8 +45,8 @@ type Difference struct {
 
 // Verify replays a session: it folds its records, and wherever one tells of a
 // decision of the loop it asks today's code, with the given agents, for the
-// decision in the state before that record. Models and tools are not asked:
-// what they have said is recorded. Nothing is written, and nothing is called
+// decision in the state before that record. Models, tools and recallers are not
+// asked: what they have said is recorded. Nothing is written, and nothing is called
 // but approval gates ([Tool.RequireApproval]).
 //
 // The records must be all of the session from its first one on, struck ones

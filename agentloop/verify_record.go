@@ -80,6 +80,8 @@ func (v *verifier) fact(r eventlog.Record, s *projector.Session, f eventlog.Fact
 		v.modelEnded(r, s, f.StepID, f.Step)
 	case *eventlog.ModelTurn:
 		v.modelEnded(r, s, f.StepID, f.Step)
+	case *eventlog.MemoryRecalled:
+		v.recalled(r, s, f)
 	case *eventlog.CallSuspended:
 		return v.suspended(r, s, f)
 	case *eventlog.ToolResult:
@@ -164,6 +166,16 @@ func (v *verifier) modelEnded(r eventlog.Record, s *projector.Session, stepID st
 		v.modelCall(r, s, stepID, step)
 	}
 	delete(v.async, CallModel{Session: s.SessionID}.key())
+}
+
+// recalled compares that an agent was reminded. Of what it is not asked: it may
+// remember something else today.
+func (v *verifier) recalled(r eventlog.Record, s *projector.Session, f *eventlog.MemoryRecalled) {
+	v.decide()
+	key := Recall{Session: s.SessionID}.key()
+	recall, ok := v.async[key].(Recall)
+	v.judge(r, s, "", ok && recall.RunID == f.RunID, recalls, func() string { return v.today(r, s, "") })
+	delete(v.async, key)
 }
 
 // suspended compares that a call waits for a person. One that waits for a

@@ -37,7 +37,7 @@ func verified() (boss, kid agentloop.Agent) {
 	echo := func(_ context.Context, _ *agentloop.Call, args json.RawMessage) (any, error) { return args, nil }
 	object := json.RawMessage(`{"type":"object"}`)
 	boss = agentloop.Agent{
-		Name: "boss", OutputSchema: object, SubAgents: []agentloop.SubAgent{{Agent: "kid"}},
+		Name: "boss", OutputSchema: object, Recall: recalls("m1", "They like it short."), SubAgents: []agentloop.SubAgent{{Agent: "kid"}},
 		Tools: []agentloop.Tool{
 			{Name: "look", Execute: echo},
 			{Name: "pay", Execute: echo, RequireApproval: func(_ context.Context, c *agentloop.Call, _ json.RawMessage) (bool, error) {
@@ -135,6 +135,10 @@ func TestVerifyFindsWhereAChangedAgentGoesAnotherWay(t *testing.T) {
 		{"a sub-agent's output must fit", func(_, k *agentloop.Agent) {
 			k.OutputSchema = json.RawMessage(`{"type":"object","required":["answer"]}`)
 		}, "tool_start", "__finish__", "took the structured output by __finish__", "would refuse __finish__: tool_input_invalid"},
+		{"it remembers nothing", func(b, _ *agentloop.Agent) { b.Recall = nil },
+			"memory_recalled", "They like it short.", "asked what the agent remembers", "would ask the model for step 1"},
+		{"a sub-agent remembers", func(_, k *agentloop.Agent) { k.Recall = recalls() },
+			"step_start", "s-sub-call-subagent__kid", "asked the model for step 1", "would ask what the agent remembers"},
 		{"no structured output", func(b, _ *agentloop.Agent) { b.OutputSchema = nil },
 			"user_message", "helix", `told the model "Give your final answer by calling the tool __finish__."`,
 			`would complete the run with the output "Well."`},
@@ -159,7 +163,7 @@ func TestVerifyFindsWhereAChangedAgentGoesAnotherWay(t *testing.T) {
 				}
 				require.Equal(t, r.Call, d.CallID)
 			}
-			require.NotZero(t, d.Step)
+			require.Equal(t, strings.Contains(c.name, "remembers"), d.Step == 0, "a turn remembers before its first step")
 			require.NotZero(t, found.Decisions)
 		})
 	}
@@ -177,6 +181,9 @@ func TestVerifyAsksNobody(t *testing.T) {
 	})
 	boss.Model, kid.Model = nobody, nobody
 	boss.SystemPrompt = "Another one."
+	boss.Recall = recallFunc(func(context.Context, agentloop.RecallRequest) ([]eventlog.RecalledMemory, error) {
+		panic("the recaller was asked")
+	})
 	for i := range boss.Tools {
 		if boss.Tools[i].Execute != nil {
 			boss.Tools[i].Execute = func(context.Context, *agentloop.Call, json.RawMessage) (any, error) { panic("the tool was called") }

@@ -18,6 +18,7 @@ func (d deed) would() string { return strings.TrimSpace("would " + d.do + " " + 
 var (
 	interrupts = deed{"interrupted", "interrupt", "the run"}
 	resumes    = deed{"resumed", "resume", "the sub-agent"}
+	recalls    = deed{"asked", "ask", "what the agent remembers"}
 	stops      = deed{"handed a stop on to", "hand a stop on to", "the session"}
 )
 
@@ -124,6 +125,8 @@ func (v *verifier) words(r eventlog.Record, s *projector.Session, e Effect) (sai
 	switch e := e.(type) {
 	case CallModel:
 		return asks(e.Step).would(), ""
+	case Recall:
+		return recalls.would(), ""
 	case RunCall:
 		return run(e.StepID, e.Call)
 	case RunCompanion:

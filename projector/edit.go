@@ -2,6 +2,7 @@ package projector
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/helixd/helixd/eventlog"
 )
@@ -10,11 +11,18 @@ import (
 // is about is not there.
 type Edit func(*Tree)
 
-// EditMessage has a user's message of the root say something else.
+// EditMessage has a user's message of the root say something else. A turn that
+// the message has begun, and that has no answer yet, recalls anew.
 func EditMessage(i int, content string) Edit {
 	return func(t *Tree) {
-		if i >= 0 && i < len(t.Messages) && t.Messages[i].Role == RoleUser {
-			t.Messages[i].Content = content
+		if i < 0 || i >= len(t.Messages) || t.Messages[i].Role != RoleUser {
+			return
+		}
+		t.Messages[i].Content = content
+		if turn := t.Turn; turn != nil && turn.Recalled && turn.Number == t.Messages[i].Turn &&
+			(turn.Step == nil || turn.Step.Number == 1 && !turn.Step.Recorded) {
+			turn.Recalled, turn.Step = false, nil
+			t.Messages = slices.DeleteFunc(t.Messages, func(m Message) bool { return m.Turn == turn.Number && m.recalled() })
 		}
 	}
 }

@@ -41,19 +41,24 @@ func (s *Session) recalled(r eventlog.Record, f *eventlog.MemoryRecalled) string
 	return ""
 }
 
+// recalled reports whether the message reminds of memories.
+func (m Message) recalled() bool {
+	_, helix := m.marks()
+	return m.Role == RoleUser && helix == memoriesMark
+}
+
 // RecalledIDs returns the ids of the memories of which the session's agent has
 // been reminded in what is left of its conversation.
 func (s *Session) RecalledIDs() []string {
 	var ids []string
 	for _, m := range s.Messages {
-		if m.Role != RoleUser || m.Metadata == nil {
+		if !m.recalled() {
 			continue
 		}
 		var meta struct {
-			Helix string   `json:"helix"`
-			IDs   []string `json:"memoryIds"`
+			IDs []string `json:"memoryIds"`
 		}
-		if json.Unmarshal(m.Metadata, &meta) == nil && meta.Helix == memoriesMark {
+		if json.Unmarshal(m.Metadata, &meta) == nil {
 			ids = append(ids, meta.IDs...)
 		}
 	}

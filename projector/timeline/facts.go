@@ -42,6 +42,8 @@ func (t *Timeline) fact(l *lane, r eventlog.Record, f eventlog.Fact, claim *proj
 		return t.submit(l, seq, f)
 	case *eventlog.ToolResult:
 		return t.toolResult(l, seq, f)
+	case *eventlog.MemoryRecalled:
+		t.recalled(l, seq, f)
 	case *eventlog.InterruptRequested:
 		t.stop(l, seq, f)
 	case *eventlog.SessionForked:
@@ -236,6 +238,18 @@ func (t *Timeline) toolResult(l *lane, seq uint64, f *eventlog.ToolResult) *Span
 	}
 	end(s, status, seq)
 	return s
+}
+
+// recalled marks of how much an agent was reminded, if of anything.
+func (t *Timeline) recalled(l *lane, seq uint64, f *eventlog.MemoryRecalled) {
+	switch n := len(f.Memories); {
+	case f.Error != "":
+		t.mark(l, MarkRecalled, seq, "failed: "+f.Error)
+	case n == 1:
+		t.mark(l, MarkRecalled, seq, "1 memory")
+	case n > 1:
+		t.mark(l, MarkRecalled, seq, fmt.Sprintf("%d memories", n))
+	}
 }
 
 // stop marks a wish that a run should stop, once.

@@ -333,3 +333,23 @@ func TestAParkedRecordIsMarked(t *testing.T) {
 	require.Equal(t, bad, m[0].Sequence)
 	require.Contains(t, m[0].Label, "tool_result: step no such step is not open")
 }
+
+// Of what an agent was reminded a timeline says how much, and of nothing nothing.
+func TestMarksOfMemories(t *testing.T) {
+	for want, f := range map[string]eventlog.MemoryRecalled{
+		"1 memory":          {Memories: []eventlog.RecalledMemory{{MemoryID: "m", Content: "x"}}},
+		"2 memories":        {Memories: []eventlog.RecalledMemory{{MemoryID: "m", Content: "x"}, {MemoryID: "n", Content: "y"}}},
+		"failed: it is out": {Error: "it is out"},
+		"":                  {Query: "go"},
+	} {
+		s := new(story)
+		s.begin("s")
+		f.RunID = "r1"
+		at := s.fact("s", func(b eventlog.FactBase) eventlog.Fact { f.FactBase = b; return &f })
+		var marks []timeline.Mark
+		if want != "" {
+			marks = []timeline.Mark{{Sequence: at, Kind: timeline.MarkRecalled, Lane: "s", At: s.now() - 1_000, Label: want, Updated: at}}
+		}
+		require.ElementsMatch(t, marks, s.view().Marks)
+	}
+}

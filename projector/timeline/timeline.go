@@ -127,6 +127,7 @@ const (
 	MarkPaused     MarkKind = "paused"
 	MarkResumed    MarkKind = "resumed"
 	MarkForked     MarkKind = "forked"
+	MarkRecalled   MarkKind = "recalled" // the agent was reminded of memories, or could not be
 	MarkError      MarkKind = "error"
 	MarkParked     MarkKind = "parked" // a record that the fold of the state could not use
 	MarkEnded      MarkKind = "ended"
