@@ -38,12 +38,13 @@ const (
 	OpAppend   Operation = "append"
 	OpRecords  Operation = "records"
 	OpErase    Operation = "erase"
+	OpMemory   Operation = "memory" // what agents remember; its erasure is OpErase
 	OpImport   Operation = "import"
 	OpRetain   Operation = "retain"
 	OpBackup   Operation = "backup"
 	// OpMetrics is of GET /metrics, if [Options].ProtectMetrics.
 	OpMetrics Operation = "metrics"
-	OpAdmin   Operation = "admin" // POST /admin/reload
+	OpAdmin   Operation = "admin" // POST /admin/reload, /memories/process
 	// OpDebugger is of GET /, the debugger's page. Who is not known gets it with
 	// 401 and signs in there.
 	OpDebugger Operation = "debugger"
@@ -63,7 +64,8 @@ const opPublic Operation = ""
 // each. For a listing it is called with each
 // session, and those that it refuses are left out. For what is about all
 // sessions, which [OpRetain], [OpBackup], [OpAdmin] and [OpMetrics] are and
-// [OpErase] can be, it is called with the session "*". It must not read the body.
+// [OpErase] can be, it is called with the session "*"; so it is for the memories
+// of users and of agents. It must not read the body.
 //
 // The request's context is the one that the server was called with, so
 // middleware in front of the server can say there who the caller is. It is

@@ -24,17 +24,7 @@ type Erased struct {
 }
 
 func (s *Server) erase(w http.ResponseWriter, r *request) error {
-	// The client's end does not leave it half done.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), s.eraseTimeout)
-	defer cancel()
-	e, err := s.loop.Erase(ctx, r.session)
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
-		if e.Pending { // it has begun, for good
-			err = nil
-		} else {
-			err = fmt.Errorf("%w: %w", eventlog.ErrOutcomeUnknown, err)
-		}
-	}
+	e, err := s.untilErased(r, func(ctx context.Context) (eventlog.Erasure, error) { return s.loop.Erase(ctx, r.session) })
 	if err != nil {
 		return err
 	}
@@ -43,4 +33,20 @@ func (s *Server) erase(w http.ResponseWriter, r *request) error {
 		status = http.StatusAccepted
 	}
 	return s.respond(w, status, Erased{SessionID: r.session, Pending: e.Pending, Forks: []string{}})
+}
+
+// untilErased erases, for as long as an answer may take: the client's end does
+// not leave it half done.
+func (s *Server) untilErased(r *request, erase func(context.Context) (eventlog.Erasure, error)) (eventlog.Erasure, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), s.eraseTimeout)
+	defer cancel()
+	e, err := erase(ctx)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
+		if e.Pending { // it has begun, for good
+			err = nil
+		} else {
+			err = fmt.Errorf("%w: %w", eventlog.ErrOutcomeUnknown, err)
+		}
+	}
+	return e, err
 }

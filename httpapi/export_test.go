@@ -16,7 +16,8 @@ type TestRoute struct {
 	Method, Pattern string
 	Op              Operation
 	// NamesIn is where a request names its session: "path", "query", "body",
-	// "both" for two of them in the query, or "" for nowhere.
+	// "both" for two of them in the query, "scope" where it has memories, or ""
+	// for nowhere.
 	NamesIn string
 }
 
@@ -24,7 +25,7 @@ type TestRoute struct {
 func RouteTable() []TestRoute {
 	var rows []TestRoute
 	for _, rt := range routeTable {
-		in := map[source]string{inPath: "path", inQuery: "query", inBody: "body", inBoth: "both"}[rt.session]
+		in := map[source]string{inPath: "path", inQuery: "query", inBody: "body", inBoth: "both", inScope: "scope"}[rt.session]
 		rows = append(rows, TestRoute{rt.method, rt.pattern, rt.op, in})
 	}
 	return rows

@@ -44,6 +44,8 @@ var changes = []fuzzRequest{
 	{"POST", "/sessions/new/chunks", `[{"type":"state_patch","patches":[{"op":"add","path":"/a","value":1}],"agentId":"new","agentType":"writer","timestamp":1,"step":1}]`},
 	{"POST", "/sessions/mine/end", `{"finalOutput":{"a":1}}`},
 	{"POST", "/sessions/mine/fail", `{"error":"lost"}`},
+	{"POST", "/memories", `{"scope":"user","id":"u","content":"x","tags":["t"],"metadata":{"a":1}}`},
+	{"POST", "/memories", `{"scope":"session","id":"done","content":"x"}`},
 	{"DELETE", "/sessions/parent", ``},
 }
 
@@ -64,6 +66,7 @@ var fuzzQueries = map[string]string{
 	"/usage":                  "?by=day&sessionId=s&userId=u&agentType=done&from=2026-01-01T00:00:00Z&to=1800000000000",
 	"/search":                 "?q=a+%22b%22&sessionId=s&userId=u&agentType=done&offset=0&limit=10",
 	"/parked":                 "?sessionId=s&offset=0&limit=10",
+	"/memories":               "?scope=session&id=done&q=a+b&limit=10",
 	"/sessions/{id}/records":  "?from=1&to=5&limit=3&dead=1",
 	"/sessions/{id}/state":    "?at=3",
 	"/sessions/{id}/diff":     "?from=1&to=4",
@@ -94,6 +97,9 @@ func fuzzRequests(t testing.TB) (all []fuzzRequest) {
 		fuzzRequest{"POST", "/sessions/done/import", exported},
 		fuzzRequest{"POST", "/retention", `{"purgeOlderThan":"72h","dropOlderThan":"1h"}`},
 		fuzzRequest{"POST", "/admin/reload", `{}`},
+		fuzzRequest{"POST", "/memories/process", `{}`},
+		fuzzRequest{"DELETE", "/memories?scope=session&id=done", ""},
+		fuzzRequest{"DELETE", "/memories/m?scope=user&id=u", ""},
 		fuzzRequest{"OPTIONS", "/sse", ""},
 		fuzzRequest{"HEAD", "/sse?sessionId=slow&fromSequence=1", ""},
 		fuzzRequest{"GET", "/sessions/%2e%2e%2fdone/state?at=18446744073709551615", ""},

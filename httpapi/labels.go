@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Limits of what a session is listed by.
+// Limits of what a session, or a memory, is listed by.
 const (
 	maxLabel = 256 // bytes of a user's id or a tag
 	maxTags  = 32
@@ -22,23 +22,29 @@ func (o *object) labels() (l labels) {
 	if o.has("userId") {
 		l.userID = o.label("userId")
 	}
+	l.tags = o.tags()
+	return l
+}
+
+// tags reads the optional member tags.
+func (o *object) tags() (all []string) {
 	raw := o.members["tags"]
 	if raw == nil {
-		return l
+		return nil
 	}
 	var tags []*string
 	if json.Unmarshal(raw, &tags) != nil || tags == nil || len(tags) > maxTags {
 		o.fail("tags", fmt.Sprintf("must be an array of at most %d strings", maxTags))
-		return l
+		return nil
 	}
 	for i, tag := range tags {
 		if tag == nil || *tag == "" || len(*tag) > maxLabel {
 			o.fail(fmt.Sprintf("tags[%d]", i), fmt.Sprintf("must be a string of 1 to %d bytes", maxLabel))
-			return l
+			return nil
 		}
-		l.tags = append(l.tags, *tag)
+		all = append(all, *tag)
 	}
-	return l
+	return all
 }
 
 func (o *object) label(name string) string {

@@ -114,10 +114,15 @@ func trafficChatRefused(t *testing.T, c *apiChecker) {
 	a.wait("s")
 
 	none := c.server(t, struct{ eventlog.Log }{memory.New()}, []agentloop.Agent{writer()}, func(o *httpapi.Options) { o.Subscribe, o.Gatherer, o.Reload = nil, nil, nil })
+	rows := map[string]httpapi.TestRoute{}
+	for _, rt := range httpapi.RouteTable() {
+		rows[rt.Method+" "+rt.Pattern] = rt
+	}
 	for op := range c.doc.operations() {
 		if op.Responses["501"] != nil {
-			good := routeCases[op.method+" "+op.path]
-			none.request(op.method, escapedPath(op.path, "s")+"?"+good.query, good.bodyFor(t, "s", "f")).
+			name := op.method + " " + op.path
+			good := routeCases[name]
+			none.request(op.method, good.target(rows[name], "s"), good.bodyFor(t, "s", "f")).
 				failed(t, 501, httpapi.CodeNotImplemented)
 		}
 	}

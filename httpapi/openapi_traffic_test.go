@@ -29,7 +29,7 @@ func TestOpenAPITraffic(t *testing.T) {
 		"refusals": trafficRefused, "unknown": trafficUnknown, "beyond the head": trafficAhead, "below the floor": trafficTrimmed,
 		"runs": trafficRuns, "calls": trafficCalls, "stops": trafficStops, "stuck": trafficStuck,
 		"chat": trafficChat, "chat parts": trafficParts, "chat refusals": trafficChatRefused,
-		"streams": trafficStreams, "sessions": trafficSessions, "listings": trafficListings, "time travel": trafficTimeTravel,
+		"streams": trafficStreams, "sessions": trafficSessions, "listings": trafficListings, "memories": trafficMemories, "time travel": trafficTimeTravel,
 		"producers": trafficProducers, "imports": trafficImports, "erasure": trafficErasure, "server": trafficServer,
 	}
 	for name, traffic := range all {
@@ -103,7 +103,7 @@ func trafficRefused(t *testing.T, c *apiChecker) {
 			c.check("POST", u, nil, nil, got, true)
 		}
 		a.request("PUT", target, "").failed(t, 405, httpapi.CodeMethodNotAllowed)
-		a.request(rt.Method, rt.Pattern+"/nowhere", body).failed(t, 404, httpapi.CodeNotFound)
+		a.request(rt.Method, rt.Pattern+"/no/where", body).failed(t, 404, httpapi.CodeNotFound)
 	}
 	a.get("/sessions?limit=0").failed(t, 400, httpapi.CodeInvalidRequest)
 }
@@ -122,7 +122,7 @@ func (a *api) unmeasured(target string) answer {
 
 // trafficUnknown: sessions, agents and messages that there are not.
 func trafficUnknown(t *testing.T, c *apiChecker) {
-	a := c.server(t, memory.New(), nil, withChat())
+	a := c.server(t, memory.New(), nil, withChat(), withMemories)
 	for _, rt := range httpapi.RouteTable() {
 		good := routeCases[rt.Method+" "+rt.Pattern]
 		switch rt.Method + " " + rt.Pattern {

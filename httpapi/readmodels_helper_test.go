@@ -23,7 +23,7 @@ func (f foldedRows) each(ctx context.Context, visible readmodel.Visible, visit f
 		if err != nil {
 			return err
 		}
-		if visible != nil && !visible(id) {
+		if eventlog.IsMemoryLog(id) || visible != nil && !visible(id) {
 			continue
 		}
 		t := new(projector.Tree)

@@ -27,6 +27,7 @@ const (
 	inQuery          // as sessionId
 	inBody           // the handler authorizes it
 	inBoth           // two, as a and b; the handler authorizes them
+	inScope          // as id, with scope=session; the handler authorizes it
 )
 
 var routeTable = []route{
@@ -70,6 +71,11 @@ var routeTable = []route{
 	{"GET", "/usage", OpSessions, noSession, (*Server).usageBy},
 	{"GET", "/search", OpSearch, noSession, (*Server).search},
 	{"GET", "/parked", OpSessions, noSession, (*Server).parked},
+	{"GET", "/memories", OpMemory, inScope, (*Server).memories},
+	{"POST", "/memories", OpMemory, inBody, (*Server).saveMemory},
+	{"DELETE", "/memories", OpErase, inScope, (*Server).eraseMemories},
+	{"DELETE", "/memories/{memoryId}", OpMemory, inScope, (*Server).forgetMemory},
+	{"POST", "/memories/process", OpAdmin, noSession, (*Server).processMemories},
 	{"POST", "/retention", OpRetain, noSession, (*Server).retain},
 	{"GET", "/backup", OpBackup, noSession, (*Server).backup},
 	{"POST", "/sweep", OpErase, noSession, (*Server).sweep},
@@ -87,17 +93,18 @@ var routeTable = []route{
 type request struct {
 	*http.Request
 	op      Operation
-	session string // valid; empty if noSession or inBody
+	session string // valid; empty unless inPath or inQuery
+	name    string // what stands for {…} in the path
 	query   query
 	out     *tracker
 	began   *settings // those by which it was let in
 }
 
-// find returns the routes of the request's path, by method, and the session
-// that the path names. The path is taken apart before it is decoded, and not
+// find returns the routes of the request's path, by method, and what the path
+// names. The path is taken apart before it is decoded, and not
 // by http.ServeMux, which redirects where it is not canonical, that is to
 // another session, and takes the session "/" for a trailing slash.
-func find(r *http.Request) (byMethod map[string]route, session string) {
+func find(r *http.Request) (byMethod map[string]route, name string) {
 	p := r.URL.EscapedPath()
 	if path.Clean(p) != p {
 		return nil, ""
@@ -115,10 +122,13 @@ func find(r *http.Request) (byMethod map[string]route, session string) {
 			if byMethod == nil {
 				byMethod = map[string]route{}
 			}
-			byMethod[rt.method], session = rt, id
+			byMethod[rt.method] = rt
+			if id != "" {
+				name = id
+			}
 		}
 	}
-	return byMethod, session
+	return byMethod, name
 }
 
 func (rt route) match(segments []string) (id string, ok bool) {
@@ -128,9 +138,8 @@ func (rt route) match(segments []string) (id string, ok bool) {
 	}
 	for i, p := range pattern {
 		switch {
-		case p == "{id}":
+		case strings.HasPrefix(p, "{"):
 			id = segments[i]
-		case p == "{file}":
 		case p != segments[i]:
 			return "", false
 		}
@@ -140,7 +149,7 @@ func (rt route) match(segments []string) (id string, ok bool) {
 
 // dispatch finds the route of a request and answers it.
 func (s *Server) dispatch(w *tracker, r *http.Request) error {
-	byMethod, session := find(r)
+	byMethod, name := find(r)
 	if byMethod == nil {
 		return errNoRoute
 	}
@@ -154,7 +163,7 @@ func (s *Server) dispatch(w *tracker, r *http.Request) error {
 		return errMethod
 	}
 	w.route = rt.pattern
-	return s.serve(w, r, rt, session)
+	return s.serve(w, r, rt, name)
 }
 
 func allow(byMethod map[string]route) string {
@@ -170,9 +179,13 @@ func allow(byMethod map[string]route) string {
 }
 
 // serve authorizes a request and answers it.
-func (s *Server) serve(w *tracker, r *http.Request, rt route, session string) error {
+func (s *Server) serve(w *tracker, r *http.Request, rt route, name string) error {
 	q, queryErr := parseQuery(r.URL.RawQuery)
-	if rt.session == inQuery {
+	session := ""
+	switch rt.session {
+	case inPath:
+		session = name
+	case inQuery:
 		session = q.values.Get("sessionId")
 	}
 	if err := s.checkOrigin(r); err != nil {
@@ -193,7 +206,7 @@ func (s *Server) serve(w *tracker, r *http.Request, rt route, session string) er
 		}
 		w.session = session
 	}
-	return rt.handle(s, w, &request{Request: r, op: rt.op, session: session, query: q, out: w, began: now})
+	return rt.handle(s, w, &request{Request: r, op: rt.op, session: session, name: name, query: q, out: w, began: now})
 }
 
 // authorize decides about a session that was not known at first.

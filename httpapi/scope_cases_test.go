@@ -73,6 +73,11 @@ var routeCases = map[string]routeCase{
 	"GET /usage":                         {query: "by=day", status: 200},
 	"GET /search":                        {query: "q=x", status: 200},
 	"GET /parked":                        {status: 200},
+	"GET /memories":                      {query: "q=x", status: 200},
+	"POST /memories":                     {body: `{"scope":"session","id":SESSION,"content":"x"}`, status: 200, limit: httpapi.MaxBody},
+	"DELETE /memories":                   {status: 404},
+	"DELETE /memories/{memoryId}":        {status: 404},
+	"POST /memories/process":             {body: `{}`, everybodys: true, limit: httpapi.MaxBody},
 	"POST /retention":                    {body: `{"purgeOlderThan":"1000000h"}`, everybodys: true, limit: httpapi.MaxBody},
 	"GET /backup":                        {everybodys: true, status: 200},
 	"POST /sweep":                        {body: `{}`, everybodys: true, limit: httpapi.MaxBody},
@@ -108,7 +113,7 @@ func (c routeCase) target(rt httpapi.TestRoute, session string) string {
 // targetOf is target with the session's id as it stands in a path and in a
 // query.
 func (c routeCase) targetOf(rt httpapi.TestRoute, inPath, inQuery string) string {
-	target := strings.NewReplacer("{id}", inPath, "{file}", "app.js").Replace(rt.Pattern)
+	target := strings.NewReplacer("{id}", inPath, "{file}", "app.js", "{memoryId}", "m").Replace(rt.Pattern)
 	var params []string
 	if c.query != "" {
 		params = append(params, c.query)
@@ -118,6 +123,8 @@ func (c routeCase) targetOf(rt httpapi.TestRoute, inPath, inQuery string) string
 		params = append(params, "sessionId="+inQuery)
 	case "both":
 		params = append(params, "a="+inQuery, "b="+inQuery)
+	case "scope":
+		params = append(params, "scope=session", "id="+inQuery)
 	}
 	if len(params) > 0 {
 		target += "?" + strings.Join(params, "&")

@@ -26,6 +26,7 @@ func limitedTo(sessions ...string) func(*httpapi.Options) {
 		o.Auth = httpapi.BearerTokens(tokens)
 		o.Chat = &httpapi.ChatOptions{}
 		o.ReadModels = foldedRows{o.Log}
+		o.Memories = remembering(o.Log)
 	}
 }
 
@@ -141,7 +142,8 @@ func TestScopeOthers(t *testing.T) {
 		}
 	}
 	for id := range after {
-		require.True(t, before[id] != "" || id == "alice-fork", "session %q has come to be", id)
+		own := id == "alice-fork" || id == eventlog.MemoryScope{Kind: eventlog.MemoryOfSession, ID: "alice"}.LogID()
+		require.True(t, before[id] != "" || own, "session %q has come to be", id)
 	}
 }
 
@@ -200,6 +202,14 @@ func tricksOf(t *testing.T, rt httpapi.TestRoute, c routeCase) (tricks []trick) 
 		} {
 			add(false, rt.Pattern+"?"+params, body)
 		}
+	case "scope":
+		for _, params := range []string{
+			"scope=session&id=bob", "scope=session&id=%62ob", "scope=session&id=alice&id=bob", "scope=session&scope=user&id=alice", "scope=user&id=alice", "scope=user&id=bob",
+			"scope=agent&id=writer", "scope=agent&id=alice", "scope=SESSION&id=alice", "scope=session", "id=alice", "scope=&id=alice", "scope=session&id=", "scope=session&id=*",
+			"scope=session&id=alice%00", "scope=session&id=alice/../bob", "scope=session&id=alice,bob", "scope=session&sessionId=alice&id=bob", "Scope=session&id=alice",
+		} {
+			add(false, strings.Replace(rt.Pattern, "{memoryId}", "m", 1)+"?"+params, body)
+		}
 	}
 	if !strings.HasPrefix(body, "{") {
 		return tricks
@@ -225,6 +235,15 @@ func tricksOf(t *testing.T, rt httpapi.TestRoute, c routeCase) (tricks []trick) 
 		`"parentSessionId":"bob",`, `"fromSessionId":"bob",`, `"rootSessionId":"bob",`, `"body":{"sessionId":"bob"},`,
 	} {
 		member(true, `{`, `{`+more)
+	}
+	if rt.Pattern == "/memories" {
+		const scope = `"scope":"session","id":"alice"`
+		for _, other := range []string{
+			`"scope":"session","id":"bob"`, `"scope":"user","id":"alice"`, `"scope":"agent","id":"writer"`, `"scope":"session","id":"*"`, `"scope":"session","id":["alice"]`,
+			scope + `,"id":"bob"`, `"scope":"user",` + scope, `"sessionId":"alice","scope":"session","id":"bob"`, `"scope":["session"],"id":"alice"`, `"id":"alice"`, `"scope":"session"`,
+		} {
+			member(false, scope, other)
+		}
 	}
 	// The client's name of the chat is not its session.
 	member(true, `"id":"chat"`, `"id":"bob"`)

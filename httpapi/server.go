@@ -14,6 +14,7 @@ import (
 	"github.com/rs/cors"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/memory"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector/readmodel"
 	"github.com/helixd/helixd/snapshot"
@@ -56,6 +57,9 @@ type Options struct {
 	// ReadModels answer what is asked about all sessions. nil: GET /sessions
 	// folds, what it can't tell so is NOT_IMPLEMENTED.
 	ReadModels readmodel.Models
+	// Memories are what agents remember; nil: the routes of /memories answer
+	// NOT_IMPLEMENTED.
+	Memories *memory.Manager
 	// Prices are what models' tokens cost, by the model's name; none: costs are
 	// not told. See [Server.SetPrices].
 	Prices map[string]readmodel.Price

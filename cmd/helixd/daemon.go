@@ -11,6 +11,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/memory"
 	"github.com/helixd/helixd/agentloop/queue"
 	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/eventlog"
@@ -38,8 +39,9 @@ type daemon struct {
 	info         eventlog.Info
 	refuses      func(frees bool) string // why nothing should be stored; nil: nobody knows
 	front        *front
-	models       *sqlite.Models // nil: this node keeps none
-	notify       *notifier      // nil: nobody is told of reloads
+	models       *sqlite.Models  // nil: this node keeps none
+	memories     *memory.Manager // nil: there is no index to find them in
+	notify       *notifier       // nil: nobody is told of reloads
 	reloader     *reloader
 	fill         []func(context.Context, eventlog.Log)
 	closers      []func()
@@ -104,6 +106,7 @@ func (d *daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 	}
 	states := snapshot.New(store, &snapshot.StoreOptions{Folds: folds, Logger: log, Metrics: measured.folds})
 	d.openReadModels(c, store, states, log)
+	d.openMemories(c.Memory, store, measured.memory, log)
 	d.onClose(measured.state.watch(store, d.models))
 	mcp := &mcpServers{log: log}
 	agents, servers, err := mcp.open(ctx, c, agents)
@@ -112,6 +115,9 @@ func (d *daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 	}
 	mcp.use(servers, nil)
 	d.onClose(mcp.close)
+	if err := equip(d.memories, c, agents); err != nil {
+		return err
+	}
 	node := "node-" + ulid.Make().String()
 	between, err := dial() // what nodes say to each other does not wait behind the log's traffic
 	if err != nil {
@@ -135,12 +141,12 @@ func (d *daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 		return err
 	}
 	d.onClose(loop.Stop)
-	d.reloader = &reloader{started: c, mcp: mcp, loop: loop, runs: runs, models: d.models, log: log}
+	d.reloader = &reloader{started: c, mcp: mcp, loop: loop, runs: runs, models: d.models, memories: d.memories, log: log}
 	d.onClose(d.reloader.close)
 	opts := httpapi.Options{
 		Log: store, Loop: loop, States: states, AllowUnauthenticated: c.Auth.AllowUnauthenticated, Logger: log, Version: version(),
 		Origins: c.CORS.Origins, Chat: chatOf(c.Chat, agents), ReadModels: d.readModels(), Prices: pricesOf(c.Prices),
-		Reload:    d.reloader.reload,
+		Reload: d.reloader.reload, Memories: d.memories,
 		Subscribe: subscribing(minter, c.NATS.Subscribers, d.natsURL, d.webSocketURL),
 		Gatherer:  measured.gatherer, ProtectMetrics: c.Metrics.RequireAuth, Metrics: measured.http,
 	}
@@ -165,7 +171,7 @@ func (d *daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 	if err := runs.Serve(loop); err != nil {
 		return err
 	}
-	d.onClose(startSchedule(upkeep(c, loop, states, d.readModels()), runs.First, log))
+	d.onClose(startSchedule(upkeep(c, loop, states, d.readModels(), d.memories), runs.First, log))
 	d.front.open(withPProf(c.Debug, api))
 	d.front.serve(listener)
 	return nil

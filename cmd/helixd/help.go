@@ -20,40 +20,47 @@ var groups = []kong.Group{
 	{Key: "run", Title: "Run it:"},
 	{Key: "look", Title: "Look at sessions:"},
 	{Key: "change", Title: "Change sessions:"},
+	{Key: "memories", Title: "Look at memories, and change them:"},
 	{Key: "care", Title: "Take care of it:"},
 }
 
-// examples are shown by each command's --help.
+// examples are shown by each command's --help; they are by its path.
 var examples = map[string][]string{
-	"dev":         {"helixd dev", "helixd dev --config helix.yaml"},
-	"serve":       {"helixd serve --config helix.yaml", "helixd serve --config helix.yaml --listen 0.0.0.0:8080 --log-format json"},
-	"tail":        {"helixd tail my-session", "helixd tail my-session --from 120 --lines"},
-	"diff":        {"helixd diff my-session 20..80", "helixd diff my-session@80 what-if@80"},
-	"compare":     {"helixd compare my-session what-if", "helixd compare my-session@80 what-if@80 --width 160"},
-	"replay":      {"helixd replay my-session --speed 2", "helixd replay my-session --from 20 --to 80 --speed 0", "helixd replay my-session --verify --config helix.yaml", `helixd replay my-session --from 42 --live --tool-result 'call_1={"ok":false}'`},
-	"sessions":    {"helixd sessions", "helixd sessions --json"},
-	"runs":        {"helixd runs"},
-	"usage":       {"helixd usage"},
-	"search":      {"helixd search weather"},
-	"parked":      {"helixd parked"},
-	"state":       {"helixd state my-session"},
-	"records":     {"helixd records my-session --json", "helixd records my-session --nats nats://127.0.0.1:4222"},
-	"checkpoints": {"helixd checkpoints my-session"},
-	"fork":        {"helixd fork my-session --at 120 --as what-if", "helixd fork my-session --message-index 3"},
-	"rollback":    {"helixd rollback my-session --to 120", "helixd rollback my-session --checkpoint cpv1-my-session-s1-t1795270539276-01d2ed --yes"},
-	"append":      {"helixd append my-session chunks.ndjson"},
-	"export":      {"helixd export my-session"},
-	"import":      {"helixd import records.ndjson"},
-	"erase":       {"helixd erase my-session --yes"},
-	"retain":      {"helixd retain --purge-older-than 72h", "helixd retain --drop-older-than 720h"},
-	"backup":      {"helixd backup --out helixd.backup"},
-	"restore":     {"helixd restore helixd.backup --data-dir ./new-data"},
-	"sweep":       {"helixd sweep --dry-run"},
-	"verify":      {"helixd verify --data-dir ./helix-data", "helixd verify my-session"},
-	"doctor":      {"helixd doctor --config helix.yaml --config-only", "helixd doctor --server http://127.0.0.1:8080"},
-	"healthy":     {"helixd healthy --wait 30s"},
-	"reload":      {"helixd reload --server http://127.0.0.1:8080"},
-	"version":     {"helixd version --json"},
+	"dev":              {"helixd dev", "helixd dev --config helix.yaml"},
+	"serve":            {"helixd serve --config helix.yaml", "helixd serve --config helix.yaml --listen 0.0.0.0:8080 --log-format json"},
+	"tail":             {"helixd tail my-session", "helixd tail my-session --from 120 --lines"},
+	"diff":             {"helixd diff my-session 20..80", "helixd diff my-session@80 what-if@80"},
+	"compare":          {"helixd compare my-session what-if", "helixd compare my-session@80 what-if@80 --width 160"},
+	"replay":           {"helixd replay my-session --speed 2", "helixd replay my-session --from 20 --to 80 --speed 0", "helixd replay my-session --verify --config helix.yaml", `helixd replay my-session --from 42 --live --tool-result 'call_1={"ok":false}'`},
+	"sessions":         {"helixd sessions", "helixd sessions --json"},
+	"runs":             {"helixd runs"},
+	"usage":            {"helixd usage"},
+	"search":           {"helixd search weather"},
+	"parked":           {"helixd parked"},
+	"state":            {"helixd state my-session"},
+	"records":          {"helixd records my-session --json", "helixd records my-session --nats nats://127.0.0.1:4222"},
+	"checkpoints":      {"helixd checkpoints my-session"},
+	"fork":             {"helixd fork my-session --at 120 --as what-if", "helixd fork my-session --message-index 3"},
+	"rollback":         {"helixd rollback my-session --to 120", "helixd rollback my-session --checkpoint cpv1-my-session-s1-t1795270539276-01d2ed --yes"},
+	"append":           {"helixd append my-session chunks.ndjson"},
+	"export":           {"helixd export my-session"},
+	"import":           {"helixd import records.ndjson"},
+	"erase":            {"helixd erase my-session --yes"},
+	"memories list":    {"helixd memories list --user ada"},
+	"memories search":  {"helixd memories search --user ada 'Which tea?'"},
+	"memories save":    {"helixd memories save --agent clerk 'Refunds over 100 euros take two signatures.' --tag refunds"},
+	"memories forget":  {"helixd memories forget --user ada 5KQ3TYHV7N2MBDJRZE6WXG4SCP"},
+	"memories erase":   {"helixd memories erase --user ada --yes"},
+	"memories process": {"helixd memories process"},
+	"retain":           {"helixd retain --purge-older-than 72h", "helixd retain --drop-older-than 720h"},
+	"backup":           {"helixd backup --out helixd.backup"},
+	"restore":          {"helixd restore helixd.backup --data-dir ./new-data"},
+	"sweep":            {"helixd sweep --dry-run"},
+	"verify":           {"helixd verify --data-dir ./helix-data", "helixd verify my-session"},
+	"doctor":           {"helixd doctor --config helix.yaml --config-only", "helixd doctor --server http://127.0.0.1:8080"},
+	"healthy":          {"helixd healthy --wait 30s"},
+	"reload":           {"helixd reload --server http://127.0.0.1:8080"},
+	"version":          {"helixd version --json"},
 }
 
 // newParser reads command lines into c.
@@ -66,7 +73,7 @@ func newParser(c *cli, more ...kong.Option) (*kong.Kong, error) {
 		return nil, err
 	}
 	for _, command := range k.Model.Leaves(false) {
-		text := "Examples:\n\n  " + strings.Join(examples[command.Name], "\n  ")
+		text := "Examples:\n\n  " + strings.Join(examples[command.Path()], "\n  ")
 		if command.Detail != "" {
 			text = command.Detail + "\n\n" + text
 		}

@@ -31,8 +31,8 @@ func TestHelp(t *testing.T) {
 	require.NoError(t, err)
 	all := map[string]string{"helixd": helpOf(t)}
 	for _, command := range k.Model.Leaves(false) {
-		require.NotNil(t, command.Group, "%s is listed nowhere", command.Name)
-		all[command.Name] = helpOf(t, command.Name)
+		require.NotNil(t, command.ClosestGroup(), "%s is listed nowhere", command.Path())
+		all[strings.ReplaceAll(command.Path(), " ", "-")] = helpOf(t, strings.Fields(command.Path())...)
 	}
 	for name, text := range all {
 		golden := filepath.Join("testdata", "help", name+".txt")
@@ -54,17 +54,28 @@ func TestExamples(t *testing.T) {
 	k, err := newParser(new(cli))
 	require.NoError(t, err)
 	for _, command := range k.Model.Leaves(false) {
-		require.NotEmpty(t, examples[command.Name], command.Name)
+		require.NotEmpty(t, examples[command.Path()], command.Path())
 	}
 	for name, lines := range examples {
 		for _, line := range lines {
-			words := strings.Fields(line)
+			require.True(t, strings.HasPrefix(line, "helixd "+name), line)
 			k, err := newParser(new(cli))
 			require.NoError(t, err)
-			got, err := k.Parse(words[1:])
+			got, err := k.Parse(wordsOf(line)[1:])
 			require.NoError(t, err, line)
-			require.Equal(t, name, words[1], line)
-			require.Equal(t, name, got.Selected().Name)
+			require.Equal(t, name, got.Selected().Path())
 		}
 	}
+}
+
+// wordsOf takes a line apart as a shell does, as far as examples have quotes.
+func wordsOf(line string) (words []string) {
+	for i, part := range strings.Split(line, "'") {
+		if i%2 == 1 {
+			words = append(words, part)
+		} else {
+			words = append(words, strings.Fields(part)...)
+		}
+	}
+	return words
 }

@@ -32,6 +32,7 @@ type cli struct {
 	Replay      replayCmd      `cmd:"" group:"look" help:"Show a session's stream again, at the pace of its records."`
 	Checkpoints checkpointsCmd `cmd:"" group:"look" help:"List a session's checkpoints, oldest first."`
 	Append      appendCmd      `cmd:"" group:"change" help:"Append chunks of an outside producer to a session."`
+	Memories    memoriesCmd    `cmd:"" group:"memories" help:"Look at what agents remember, and change it."`
 	Export      exportCmd      `cmd:"" group:"look" help:"Write all records of a session, one a line, for import elsewhere."`
 	Import      importCmd      `cmd:"" group:"change" help:"Make a new session of exported records."`
 	Fork        forkCmd        `cmd:"" group:"change" help:"Make a new session of a session's past."`

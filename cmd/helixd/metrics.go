@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/memory"
 	"github.com/helixd/helixd/agentloop/queue"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/httpapi"
@@ -19,6 +20,7 @@ type metrics struct {
 	folds    *snapshot.Metrics
 	queue    *queue.Metrics
 	loop     *agentloop.Metrics
+	memory   *memory.Metrics
 	http     *httpapi.Metrics
 	state    *stateMetrics
 }
@@ -44,6 +46,6 @@ func register(reg prometheus.Registerer) metrics {
 	}).Set(1)
 	return metrics{
 		log: jetstream.NewMetrics(reg), folds: snapshot.NewMetrics(reg), queue: queue.NewMetrics(reg),
-		loop: agentloop.NewMetrics(reg), http: httpapi.NewMetrics(reg), state: newStateMetrics(reg),
+		loop: agentloop.NewMetrics(reg), memory: memory.NewMetrics(reg), http: httpapi.NewMetrics(reg), state: newStateMetrics(reg),
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/memory"
 	"github.com/helixd/helixd/agentloop/queue"
 	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/httpapi"
@@ -18,13 +19,14 @@ import (
 // reloader gives a daemon the agents, tokens, prices and chat options of its
 // configuration as that is now: all of them or, if anything is not valid, none.
 type reloader struct {
-	started *config.Config // what the daemon was started with
-	mcp     *mcpServers
-	loop    *agentloop.Loop
-	runs    *queue.Queue
-	api     *httpapi.Server // before requests are taken
-	models  *sqlite.Models  // nil: this node keeps none
-	log     *slog.Logger
+	started  *config.Config // what the daemon was started with
+	mcp      *mcpServers
+	loop     *agentloop.Loop
+	runs     *queue.Queue
+	api      *httpapi.Server // before requests are taken
+	models   *sqlite.Models  // nil: this node keeps none
+	memories *memory.Manager // nil: there are none
+	log      *slog.Logger
 
 	mu   sync.Mutex // one reload at a time
 	read func() (*config.Config, []agentloop.Agent, error)
@@ -72,7 +74,11 @@ func (r *reloader) apply(ctx context.Context) (done httpapi.Reloaded, err error)
 	if err != nil {
 		return done, refusedReload(err)
 	}
-	unused, err := r.loop.SetAgents(agents)
+	err = equip(r.memories, c, agents)
+	var unused <-chan struct{}
+	if err == nil {
+		unused, err = r.loop.SetAgents(agents)
+	}
 	if err != nil {
 		r.mcp.release(servers)
 		return done, refusedReload(err)

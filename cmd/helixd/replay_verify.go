@@ -53,6 +53,9 @@ func (c replayCmd) verify(p *process, s *source) error {
 	}
 	mcp.use(servers, nil)
 	defer mcp.close()
+	if err := equip(unasked(), conf, agents); err != nil {
+		return err
+	}
 	body, err := s.get(p.ctx, "/sessions/"+escapeID(c.Session)+"/records?dead=1", nil)
 	if err != nil {
 		return err

@@ -5,13 +5,14 @@ import (
 	"log/slog"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/memory"
 	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/projector/readmodel"
 	"github.com/helixd/helixd/snapshot"
 )
 
 // upkeep is what the configuration has one node do now and then.
-func upkeep(c *config.Config, loop *agentloop.Loop, states *snapshot.Store, models readmodel.Models) []job {
+func upkeep(c *config.Config, loop *agentloop.Loop, states *snapshot.Store, models readmodel.Models, memories *memory.Manager) []job {
 	retention := job{name: "retention", every: c.Retention.Every, run: func(ctx context.Context) ([]slog.Attr, error) {
 		done, err := states.Retain(ctx, retentionOf(c.Retention))
 		purged := uint64(0)
@@ -34,7 +35,14 @@ func upkeep(c *config.Config, loop *agentloop.Loop, states *snapshot.Store, mode
 			slog.Int("running", done.Running), slog.Int("errors", done.Errors),
 		}, err
 	}}
-	return []job{retention, sweep}
+	embed := job{name: "memories", every: c.Memory.ProcessEvery, run: func(ctx context.Context) ([]slog.Attr, error) {
+		done, err := memories.ProcessUnembedded(ctx)
+		return []slog.Attr{slog.Int("found", done.Found), slog.Int("embedded", done.Embedded), slog.Int("failed", done.Failed)}, err
+	}}
+	if memories == nil || c.Memory.Embedder.Provider == "" {
+		embed.every = 0
+	}
+	return []job{retention, sweep, embed}
 }
 
 func retentionOf(r config.Retention) snapshot.Retention {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/memory"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/client"
 	"github.com/helixd/helixd/projector"
@@ -43,6 +44,10 @@ func TestAnswersAreTheServers(t *testing.T) {
 		{httpapi.Appended{}, client.Appended{}},
 		{httpapi.Imported{}, client.Imported{}},
 		{httpapi.Erased{}, client.Erased{}},
+		{httpapi.FoundMemories{}, client.FoundMemories{}},
+		{httpapi.FoundMemory{}, client.FoundMemory{}},
+		{httpapi.ErasedMemories{}, client.ErasedMemories{}},
+		{memory.Processed{}, client.ProcessedMemories{}},
 		{snapshot.Retained{}, client.Retained{}},
 		{agentloop.Swept{}, client.Swept{}},
 		{httpapi.Readiness{}, client.Readiness{}},

@@ -27,8 +27,10 @@
 //	SubmitToolResult                  the first answer holds
 //	Fork that names the new session   it is made once
 //	AppendChunks, End, Fail           with an IdempotencyKey or an ExpectedSequence
+//	SaveMemory                        with an IdempotencyKey
 //	Import                            it goes on where it broke off
-//	Erase, Retain                     there is less left to do
+//	Erase, Retain, EraseMemories      there is less left to do
+//	ForgetMemory, ProcessMemories     the same
 //	Subscribe                         a right too many expires like the other
 //	Resume otherwise, Chat, Rollback  never
 //	Backup                            never: its answer is not held

@@ -157,7 +157,7 @@ func patternOf(r *http.Request) string {
 		pattern := strings.Split(rt.Pattern, "/")
 		fits := rt.Method == r.Method && len(pattern) == len(segments)
 		for i := 0; fits && i < len(pattern); i++ {
-			fits = pattern[i] == segments[i] || pattern[i] == "{id}"
+			fits = pattern[i] == segments[i] || strings.HasPrefix(pattern[i], "{")
 		}
 		if fits {
 			return rt.Pattern

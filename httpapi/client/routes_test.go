@@ -54,7 +54,7 @@ var aliases = map[string]string{
 // Every route has a method that reaches it.
 func TestRoutes(t *testing.T) {
 	uses := map[string]use{}
-	for _, some := range []map[string]use{usesRuns, usesSessions, usesListings, usesChat, usesAppend} {
+	for _, some := range []map[string]use{usesRuns, usesSessions, usesListings, usesMemories, usesChat, usesAppend} {
 		maps.Copy(uses, some)
 	}
 	known := map[string]bool{}

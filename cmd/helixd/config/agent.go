@@ -19,6 +19,8 @@ type Agent struct {
 	OutputSchema json.RawMessage `json:"outputSchema"`
 	Tools        map[string]Tool `json:"tools"` // by name, [a-zA-Z0-9_-]{1,64}
 	MCP          []MCPServer     `json:"mcp"`
+	// Memory is what the agent remembers; nil: nothing.
+	Memory *AgentMemory `json:"memory"`
 
 	// InputSchema is what a caller sends the agent as its sub-agent; nil:
 	// an object with a string `message`.

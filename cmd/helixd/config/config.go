@@ -27,6 +27,7 @@ type Config struct {
 	Chat Chat `json:"chat"`
 	// Agents are by name, [a-zA-Z0-9_-]{1,64}.
 	Agents map[string]Agent `json:"agents"`
+	Memory Memory           `json:"memory"`
 
 	Log        Log        `json:"log"`
 	ReadModels ReadModels `json:"readModels"`
@@ -80,8 +81,9 @@ func Default() *Config {
 			Replicas: 1,
 			Cluster:  Cluster{Name: "helix"}, Subscribers: Subscribers{TTL: subscriber.DefaultTTL},
 		},
-		Auth: Auth{JWT: JWT{SessionsClaim: "helix_sessions", OperationsClaim: "helix_operations"}},
-		Chat: Chat{AutoResume: true, ContentReplay: true, StrictParts: true},
+		Auth:   Auth{JWT: JWT{SessionsClaim: "helix_sessions", OperationsClaim: "helix_operations"}},
+		Chat:   Chat{AutoResume: true, ContentReplay: true, StrictParts: true},
+		Memory: Memory{Executor: ExecutorInline, MaxConcurrency: DefaultMaxConcurrency, ProcessEvery: DefaultProcessEvery},
 	}
 	c.setOperationDefaults()
 	return c

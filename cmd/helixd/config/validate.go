@@ -30,6 +30,7 @@ func (c *Config) check() []problem {
 	k.checkNATS()
 	k.checkAuth()
 	k.checkAgents()
+	k.checkMemory()
 	k.checkOperations()
 	return k.problems
 }

@@ -19,6 +19,7 @@ func (k *checker) checkAgents() {
 			k.checkTool(tool, a.Tools[tool], join(path, "tools", tool))
 		}
 		k.checkMCP(a.MCP, path+".mcp")
+		k.checkAgentMemory(a.Memory, path+".memory")
 		k.checkChildren(a, path)
 	}
 }

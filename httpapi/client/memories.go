@@ -1,0 +1,113 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/helixd/helixd/agentloop/remote"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector/readmodel"
+)
+
+// FoundMemory is a memory of a listing or, with a score, of a search.
+type FoundMemory struct {
+	readmodel.Memory
+	Score float64 `json:"score,omitempty"` // up to 1; 0: nothing was searched for
+}
+
+// FoundMemories is a page of memories.
+type FoundMemories struct {
+	Listing[FoundMemory]
+	// WordsOnly: the server's embedder did not answer, and what fits by its
+	// meaning alone is not here.
+	WordsOnly bool `json:"wordsOnly,omitempty"`
+}
+
+func ofScope(s eventlog.MemoryScope) url.Values {
+	return url.Values{"scope": {string(s.Kind)}, "id": {s.ID}}
+}
+
+// Memories returns a page of a scope's memories, newest first. The server needs
+// read models for memories.
+func (c *Client) Memories(ctx context.Context, scope eventlog.MemoryScope, p Paging) (FoundMemories, error) {
+	return fetch(ctx, c, get("memories", p.to(ofScope(scope))), areMemories)
+}
+
+// SearchMemories returns the memories of a scope that fit a text best, at most
+// limit, up to 50; 0: 10.
+func (c *Client) SearchMemories(ctx context.Context, scope eventlog.MemoryScope, text string, limit int) (FoundMemories, error) {
+	q := ofScope(scope)
+	q.Set("q", text)
+	if limit != 0 {
+		q.Set("limit", strconv.Itoa(limit))
+	}
+	return fetch(ctx, c, get("memories", q), areMemories)
+}
+
+func areMemories(f *FoundMemories) bool { return f.Items != nil }
+
+// MemoryDraft is a memory to be saved.
+type MemoryDraft struct {
+	Scope    eventlog.MemoryScope
+	Content  string          // at most eventlog.MaxMemory bytes
+	Tags     []string        // at most eventlog.MaxMemoryTags
+	Metadata json.RawMessage // an object, or nil
+	// IdempotencyKey names the memory within its scope: it is saved once, and
+	// the call may be repeated. Empty: it is a new one.
+	IdempotencyKey string
+}
+
+// SaveMemory saves a memory: when it returns, that is as durable as the log.
+func (c *Client) SaveMemory(ctx context.Context, d MemoryDraft) (readmodel.Memory, error) {
+	body := map[string]any{"scope": d.Scope.Kind, "id": d.Scope.ID, "content": d.Content}
+	if d.Tags != nil {
+		body["tags"] = d.Tags
+	}
+	if d.Metadata != nil {
+		body["metadata"] = d.Metadata
+	}
+	k := AppendOptions{IdempotencyKey: d.IdempotencyKey}.on(post("memories", false, body))
+	return fetch(ctx, c, k, func(m *readmodel.Memory) bool { return m.ID != "" })
+}
+
+// ForgetMemory has a memory never be found again. Its bytes stay until the
+// scope's are erased. It is repeated: if the answer to a first try was lost,
+// there may be none any more, which is NOT_FOUND.
+func (c *Client) ForgetMemory(ctx context.Context, scope eventlog.MemoryScope, id string) error {
+	k := call{safe: true, Request: remote.Request{Method: http.MethodDelete, Query: ofScope(scope)}}
+	_, err := fetch(ctx, c, k.of("memories", id), func(f *struct{ MemoryID string }) bool { return f.MemoryID != "" })
+	return err
+}
+
+// ErasedMemories tells what an erasure has done. Pending means that bytes may be
+// left, and that another EraseMemories goes on with them.
+type ErasedMemories struct {
+	Scope   eventlog.MemoryScope `json:"scope"`
+	Pending bool                 `json:"pending"`
+}
+
+// EraseMemories erases all memories of a scope for good. It is repeated, as
+// Erase is.
+func (c *Client) EraseMemories(ctx context.Context, scope eventlog.MemoryScope) (ErasedMemories, error) {
+	k := call{safe: true, Request: remote.Request{Method: http.MethodDelete, Route: "memories", Query: ofScope(scope)}}
+	return fetch(ctx, c, k, func(e *ErasedMemories) bool { return e.Scope.Kind != "" })
+}
+
+// ProcessedMemories tells which vectors were computed.
+type ProcessedMemories struct {
+	Found    int `json:"found"`    // memories without a vector
+	Embedded int `json:"embedded"` // that have one now
+	Failed   int `json:"failed"`   // whose text the embedder refuses
+}
+
+// ProcessMemories has the server compute the vectors that are missing, as after
+// an outage of its embedder. It is repeated; the answer is then of the last
+// try. While the server works, it is waited for as long as ctx allows.
+func (c *Client) ProcessMemories(ctx context.Context) (ProcessedMemories, error) {
+	k := post("memories/process", true, map[string]string{})
+	k.Idle = -1
+	return fetch[ProcessedMemories](ctx, c, k, nil)
+}

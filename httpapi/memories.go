@@ -1,0 +1,225 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/helixd/helixd/agentloop/memory"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector/readmodel"
+)
+
+// FoundMemory is a memory of a listing or, with a score, of a search.
+type FoundMemory struct {
+	readmodel.Memory
+	// Score is over 0 and up to 1: how well it fits what was searched for.
+	Score float64 `json:"score,omitempty"`
+}
+
+// FoundMemories is the answer of GET /memories.
+type FoundMemories struct {
+	Listing[FoundMemory]
+	// WordsOnly: the embedder did not answer, and only memories with words of
+	// the question were looked for.
+	WordsOnly bool `json:"wordsOnly,omitempty"`
+}
+
+// ForgottenMemory is the answer of DELETE /memories/{memoryId}.
+type ForgottenMemory struct {
+	MemoryID string `json:"memoryId"`
+}
+
+// ErasedMemories is the answer of DELETE /memories. Pending, with status 202,
+// means that bytes may be left, and the same request goes on with them.
+type ErasedMemories struct {
+	Scope   eventlog.MemoryScope `json:"scope"`
+	Pending bool                 `json:"pending"`
+}
+
+var errNoMemories = errors.New("httpapi: no memories here")
+
+// memoryScopes are whose memories there are.
+var memoryScopes = []eventlog.MemoryScopeKind{eventlog.MemoryOfUser, eventlog.MemoryOfAgent, eventlog.MemoryOfSession}
+
+// queryScope is the scope that a request names as scope and id.
+func (s *Server) queryScope(r *request) (eventlog.MemoryScope, error) {
+	kind, err := oneOf(r.query, "scope", memoryScopes)
+	if err != nil {
+		return eventlog.MemoryScope{}, err
+	}
+	id, err := r.query.word("id")
+	if err != nil {
+		return eventlog.MemoryScope{}, err
+	}
+	return s.reach(r, eventlog.MemoryScope{Kind: kind, ID: id})
+}
+
+// reach lets a request at a scope: a session's if its caller may do the
+// operation on that session, any other one if it may on all. A session that is
+// not there has no memories, and gets none.
+func (s *Server) reach(r *request, scope eventlog.MemoryScope) (eventlog.MemoryScope, error) {
+	switch {
+	case scope.Kind == "":
+		return scope, invalid("scope", "is required")
+	case scope.ID == "":
+		return scope, invalid("id", "is required")
+	}
+	if problem, bad := errors.AsType[*eventlog.ValidationError](eventlog.ValidateID(scope.ID)); bad {
+		return scope, invalid("id", problem.Reason)
+	}
+	session := "*"
+	if scope.Kind == eventlog.MemoryOfSession {
+		session, r.out.session = scope.ID, scope.ID
+	}
+	err := s.auth()(r.Request, r.op, session)
+	switch {
+	case err != nil:
+	case s.opts.Memories == nil:
+		err = errNoMemories
+	case scope.Kind == eventlog.MemoryOfSession:
+		_, err = s.log.Head(r.Context(), scope.ID)
+	}
+	return scope, err
+}
+
+// memories answers GET /memories: a scope's, newest first or, with q, those that
+// fit best.
+func (s *Server) memories(w http.ResponseWriter, r *request) error {
+	scope, err := s.queryScope(r)
+	if err != nil {
+		return err
+	}
+	if r.query.values.Has("q") {
+		return s.searchMemories(w, r, scope)
+	}
+	page, err := r.query.paging()
+	if err != nil {
+		return err
+	}
+	found, err := s.opts.Memories.List(r.Context(), scope, page)
+	if err != nil {
+		return err
+	}
+	return s.ok(w, FoundMemories{Listing: Listing[FoundMemory]{
+		Page:  mapPage(found.Value, func(m readmodel.Memory) FoundMemory { return FoundMemory{Memory: m} }),
+		Fresh: shown(found.Fresh),
+	}})
+}
+
+func (s *Server) searchMemories(w http.ResponseWriter, r *request, scope eventlog.MemoryScope) error {
+	q := memory.Query{Scope: scope, Text: r.query.values.Get("q")}
+	var err error
+	if q.Limit, err = r.query.integer("limit", memory.DefaultHits, 1, memory.MaxHits); err != nil {
+		return err
+	}
+	if r.query.values.Has("offset") {
+		return invalid("offset", "is for listings: a search has one page")
+	}
+	found, err := s.opts.Memories.Search(r.Context(), q)
+	if err != nil {
+		return err
+	}
+	page := Page[FoundMemory]{Items: make([]FoundMemory, len(found.Hits)), Total: len(found.Hits), Limit: q.Limit}
+	for i, hit := range found.Hits {
+		page.Items[i] = FoundMemory(hit)
+	}
+	return s.ok(w, FoundMemories{Listing: Listing[FoundMemory]{Page: page, Fresh: shown(found.Fresh)}, WordsOnly: found.WordsOnly})
+}
+
+// saveMemory answers POST /memories. With an idempotency key it is saved once.
+func (s *Server) saveMemory(w http.ResponseWriter, r *request) error {
+	body, err := readObject(w, r.Request)
+	if err != nil {
+		return err
+	}
+	d := memory.Draft{
+		Scope:   eventlog.MemoryScope{Kind: eventlog.MemoryScopeKind(body.word("scope")), ID: body.word("id")},
+		Content: body.text("content"), Tags: body.tags(), Metadata: body.optObject("metadata"),
+	}
+	if !slices.Contains(memoryScopes, d.Scope.Kind) {
+		body.fail("scope", fmt.Sprintf("must be one of %v", memoryScopes))
+	}
+	if *body.err != nil {
+		return *body.err
+	}
+	pre, err := parsePreconditions(r.Header)
+	if err != nil {
+		return err
+	}
+	if pre.expectedGiven {
+		return invalid(headerExpected, "is not for memories")
+	}
+	if d.Metadata, err = compacted(d.Metadata); err != nil {
+		return err
+	}
+	if d.Scope, err = s.reach(r, d.Scope); err != nil {
+		return err
+	}
+	d.Key = pre.key
+	ctx, cancel := context.WithTimeout(r.Context(), appendTimeout)
+	defer cancel()
+	saved, err := s.opts.Memories.Save(ctx, d)
+	if err != nil {
+		return err
+	}
+	if saved.Content != d.Content || !slices.Equal(saved.Tags, d.Tags) || !sameJSON(saved.Metadata, d.Metadata) {
+		return errMismatch
+	}
+	return s.ok(w, saved)
+}
+
+// forgetMemory answers DELETE /memories/{memoryId}.
+func (s *Server) forgetMemory(w http.ResponseWriter, r *request) error {
+	if problem, bad := errors.AsType[*eventlog.ValidationError](eventlog.ValidateID(r.name)); bad {
+		return invalid("memoryId", problem.Reason)
+	}
+	scope, err := s.queryScope(r)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), appendTimeout)
+	defer cancel()
+	if err := s.opts.Memories.Forget(ctx, scope, r.name); err != nil {
+		return err
+	}
+	return s.ok(w, ForgottenMemory{r.name})
+}
+
+// eraseMemories answers DELETE /memories: every byte of a scope's.
+func (s *Server) eraseMemories(w http.ResponseWriter, r *request) error {
+	scope, err := s.queryScope(r)
+	if err != nil {
+		return err
+	}
+	e, err := s.untilErased(r, func(ctx context.Context) (eventlog.Erasure, error) { return s.opts.Memories.Erase(ctx, scope) })
+	switch {
+	case errors.Is(err, eventlog.ErrSessionNotFound):
+		return readmodel.ErrNoMemory
+	case err != nil:
+		return err
+	case e.Pending:
+		return s.respond(w, http.StatusAccepted, ErasedMemories{Scope: scope, Pending: true})
+	}
+	return s.ok(w, ErasedMemories{Scope: scope})
+}
+
+// processMemories answers POST /memories/process: vectors for what has none.
+func (s *Server) processMemories(w http.ResponseWriter, r *request) error {
+	if err := s.auth()(r.Request, r.op, "*"); err != nil {
+		return err
+	}
+	if _, err := readObject(w, r.Request); err != nil {
+		return err
+	}
+	if s.opts.Memories == nil {
+		return errNoMemories
+	}
+	done, err := s.opts.Memories.ProcessUnembedded(r.Context())
+	if err != nil {
+		return err
+	}
+	return s.ok(w, done)
+}
