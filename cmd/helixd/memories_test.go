@@ -1,0 +1,115 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/httpapi"
+)
+
+const rememberingFile = `auth: {tokens: [{token: t0ken}]}
+memory: {embedder: {provider: local}, executor: %s}
+agents:
+  waiter:
+    memory: {scope: user, recall: 3}
+    model:
+      provider: scripted
+      script:
+        - toolCalls: [{name: save_memory, arguments: {content: "Ada drinks green tea without sugar."}}]
+        - text: I will remember that.
+  barkeeper:
+    memory: {scope: user, recall: 3, save: false, search: false}
+    model: {provider: scripted, script: [{text: Here you are.}]}
+`
+
+// An agent is reminded of what another session of the same user has saved, also
+// when the index is made anew, and not when it was erased.
+func TestAnAgentRemembersAUser(t *testing.T) {
+	for _, executor := range []string{"inline", "background"} {
+		t.Run(executor, func(t *testing.T) {
+			t.Parallel()
+			d := serveFile(t, writeConfig(t, fmt.Sprintf(rememberingFile, executor)), &logBuffer{}, make(chan os.Signal, 1))
+			run := func(session, agent, user, message string) string {
+				t.Helper()
+				code, answer := ask(t, http.MethodPost, d.url+"/start", "t0ken", "",
+					fmt.Sprintf(`{"sessionId":%q,"agentType":%q,"userId":%q,"message":%q}`, session, agent, user, message))
+				require.Equal(t, 200, code, answer)
+				code, answer = ask(t, http.MethodGet, d.url+"/sse?sessionId="+session, "t0ken", "", "")
+				require.Equal(t, 200, code, answer)
+				code, answer = ask(t, http.MethodGet, d.url+"/sessions/"+session+"/state", "t0ken", "", "")
+				require.Equal(t, 200, code, answer)
+				return answer
+			}
+			run("first", "waiter", "ada", "I drink green tea without sugar.")
+			const memory = "Ada drinks green tea without sugar."
+			const found = "/memories?scope=user&id=ada"
+			require.Eventually(t, func() bool {
+				code, answer := ask(t, http.MethodGet, d.url+found, "t0ken", "", "")
+				require.Equal(t, 200, code, answer)
+				var page httpapi.FoundMemories
+				require.NoError(t, json.Unmarshal([]byte(answer), &page))
+				require.Len(t, page.Items, 1)
+				require.Equal(t, "first", page.Items[0].Source.SessionID)
+				return page.Items[0].EmbeddingStatus == "complete"
+			}, time.Minute, 10*time.Millisecond)
+			require.Contains(t, run("second", "barkeeper", "ada", "Some tea, please."), memory)
+			require.NotContains(t, run("third", "barkeeper", "bob", "Some tea, please."), memory)
+
+			code, answer := ask(t, http.MethodPost, d.url+"/memories/process", "t0ken", "", "{}")
+			require.Equal(t, 200, code, answer)
+			require.JSONEq(t, `{"found":0,"embedded":0,"failed":0}`, answer)
+			code, answer = ask(t, http.MethodDelete, d.url+found, "t0ken", "", "")
+			require.Equal(t, 200, code, answer)
+			require.NotContains(t, run("fourth", "barkeeper", "ada", "Some tea, please."), memory)
+		})
+	}
+}
+
+// A reload gives agents memories, names what needs a restart, and refuses
+// agents whose memories nobody could find.
+func TestReloadOfMemories(t *testing.T) {
+	t.Parallel()
+	const agents = "auth: {tokens: [{token: t0ken}]}\nagents: {a: {%smodel: {provider: scripted, script: [{text: hello}]}}}\n"
+	path := writeConfig(t, fmt.Sprintf(agents, ""))
+	d := serveFile(t, path, &logBuffer{}, make(chan os.Signal, 1))
+	rewrite(t, path, fmt.Sprintf(agents, "memory: {scope: session}, ")+"memory: {embedder: {provider: local}}\n")
+	done, _ := reloaded(t, d, "t0ken", 200)
+	require.Equal(t, []string{"memory.embedder.provider"}, done.NeedsRestart)
+	rewrite(t, path, fmt.Sprintf(agents, "memory: {scope: session}, ")+"readModels: {enabled: false}\n")
+	_, answer := reloaded(t, d, "t0ken", 409)
+	require.Contains(t, answer, "agents.a.memory: needs readModels.enabled")
+
+	path = writeConfig(t, fmt.Sprintf(agents, "")+"readModels: {enabled: false}\n")
+	d = serveFile(t, path, &logBuffer{}, make(chan os.Signal, 1))
+	code, answer := ask(t, http.MethodGet, d.url+"/memories?scope=user&id=ada", "t0ken", "", "")
+	require.Equal(t, http.StatusNotImplemented, code, answer)
+	rewrite(t, path, fmt.Sprintf(agents, "memory: {scope: session}, "))
+	_, answer = reloaded(t, d, "t0ken", 409)
+	require.Contains(t, answer, "agents.a.memory: needs a restart")
+}
+
+// What the configuration says is what there is; agents that are only looked at
+// need no log.
+func TestEquip(t *testing.T) {
+	c := config.Default()
+	a := config.NewAgent()
+	a.Model = config.Model{Provider: config.ProviderScripted, Script: []config.Turn{{Text: "x"}}}
+	a.Memory = &config.AgentMemory{Scope: "agent", Recall: 1, Save: true}
+	c.Agents = map[string]config.Agent{"a": a}
+	agents, err := agentsOf(c)
+	require.NoError(t, err)
+	require.NoError(t, equip(unasked(), c, agents))
+	require.NotNil(t, agents[0].Recall)
+	require.Len(t, agents[0].Tools, 1)
+	require.True(t, strings.HasPrefix(agents[0].Tools[0].Name, "save"))
+	require.Nil(t, embedderOf(c.Memory.Embedder))
+	require.Equal(t, "m/3", embedderOf(config.Embedder{Provider: config.EmbedderOpenAI, Name: "m", Dimensions: 3}).Model())
+}
