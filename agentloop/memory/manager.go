@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"log/slog"
+	"regexp"
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
@@ -119,8 +120,15 @@ func checkScope(s eventlog.MemoryScope) error {
 	if err := eventlog.ValidateID(s.ID); err != nil {
 		return invalid("id", err.Error())
 	}
+	if digest.MatchString(s.ID) {
+		return invalid("id", "must not be # and a digest")
+	}
 	return nil
 }
+
+// digest is what stands for a long id in the name of its log: nobody may be
+// called so, and have somebody else's.
+var digest = regexp.MustCompile(`^#[0-9a-f]{64}$`)
 
 func invalid(field, reason string) error {
 	return &eventlog.ValidationError{Field: field, Reason: reason}

@@ -157,6 +157,9 @@ func TestWhatCannotBeSaved(t *testing.T) {
 	long := eventlog.MemoryScope{Kind: eventlog.MemoryOfUser, ID: strings.Repeat("u", eventlog.MaxID)}
 	_, err = m.Save(t.Context(), memory.Draft{Scope: long, Content: "x"})
 	require.NoError(t, err)
+	_, intruder, _ := strings.Cut(long.LogID(), "/user/")
+	_, err = m.Search(t.Context(), memory.Query{Scope: eventlog.MemoryScope{Kind: eventlog.MemoryOfUser, ID: intruder}, Text: "x"})
+	require.EqualError(t, err, "id must not be # and a digest", "it would be another's log")
 }
 
 func TestForget(t *testing.T) {
