@@ -10,6 +10,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
 	logmemory "github.com/helixd/helixd/eventlog/memory"
+	"github.com/helixd/helixd/projector"
 )
 
 // An agent that is reminded of what it knows about its user. A daemon's index
@@ -50,6 +51,12 @@ func Example() {
 		panic(err)
 	}
 	for _, m := range can.State.Messages {
-		fmt.Printf("%s: %s\n", m.Role, m.Content)
+		if m.Role == projector.RoleUser {
+			fmt.Println(m.Content)
+		}
 	}
+	// Output:
+	// What is my dog called?
+	// What you remember that may matter here:
+	// - Ada's dog is called Rex.
 }

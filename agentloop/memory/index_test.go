@@ -104,7 +104,7 @@ func (x *index) rows(ctx context.Context, log string) (rows []row, fresh readmod
 	if x.down != nil || x.behind {
 		return nil, readmodel.Fresh{Lag: 1}, x.down
 	}
-	kind, id, _ := strings.Cut(strings.TrimPrefix(log, "~memory/"), "/")
+	scope, _ := eventlog.MemoryScopeOf(log)
 	for r, err := range x.log.Read(ctx, log, 0, 0) {
 		if err != nil {
 			break
@@ -120,8 +120,8 @@ func (x *index) rows(ctx context.Context, log string) (rows []row, fresh readmod
 		case *eventlog.MemorySaved:
 			if at(f.MemoryID) < 0 {
 				rows = append(rows, row{vectors: vectors{}, Memory: readmodel.Memory{
-					ID: f.MemoryID, Scope: eventlog.MemoryScope{Kind: eventlog.MemoryScopeKind(kind), ID: id}, Content: f.Content,
-					Tags: f.Tags, Metadata: f.Metadata, Source: f.Source, CreatedAt: f.Timestamp, Sequence: r.Sequence,
+					ID: f.MemoryID, Scope: scope, Content: f.Content, Tags: f.Tags, Metadata: f.Metadata, Source: f.Source,
+					CreatedAt: f.Timestamp, Sequence: r.Sequence,
 				}})
 			}
 		case *eventlog.MemoryEmbedded:

@@ -76,6 +76,7 @@ func TestAnAgentRemembersAUser(t *testing.T) {
 	require.JSONEq(t, `{"memoryId":"`+kept.ID+`"}`, string(results(first)["c1"].Result))
 
 	second := converse(t, log, m, p, "two", "ada", "What is my dog called?", call("c1", memory.SearchTool, `{"query":"dog"}`))
+	require.Equal(t, []string{kept.ID}, second.RecalledIDs())
 	require.JSONEq(t, `{"memories":[{"memoryId":"`+kept.ID+`","content":"The user's dog is called Rex.","tags":["pets"],"savedAt":"2023-11-14T22:13:20Z"}]}`,
 		string(results(second)["c1"].Result))
 
