@@ -26,7 +26,10 @@ type Embedder interface {
 
 // How long an embedder may take.
 const (
-	// EmbedTimeout is for memories.
+	// SaveTimeout is for a memory right after it was saved; inline, somebody
+	// waits.
+	SaveTimeout = 10 * time.Second
+	// EmbedTimeout is for a batch of pending memories.
 	EmbedTimeout = 30 * time.Second
 	// QuestionTimeout is for what is searched for; somebody waits.
 	QuestionTimeout = 2 * time.Second
@@ -92,7 +95,7 @@ func (m *Manager) embedSaved(ctx context.Context, memory readmodel.Memory) readm
 	}
 	var done atomic.Bool
 	m.opts.Executor.Execute(ctx, func(ctx context.Context) {
-		vectors, err := m.embed(ctx, EmbedTimeout, ofMemory, memory.Content)
+		vectors, err := m.embed(ctx, SaveTimeout, ofMemory, memory.Content)
 		if err == nil {
 			err = m.store(ctx, []readmodel.Memory{memory}, vectors)
 		}

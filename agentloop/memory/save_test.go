@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -221,6 +222,21 @@ func TestErasedIsErased(t *testing.T) {
 			require.Empty(t, search(t, m, "secret").Hits)
 		})
 	}
+}
+
+// TestAnEmbedderThatHangs: a save waits for its vector a while, and not more.
+func TestAnEmbedderThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newManager(t, memory.Options{Embedder: newEmbedder(func(ctx context.Context, _ []string) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})})
+		began := time.Now()
+		saved, err := m.Save(t.Context(), memory.Draft{Scope: ada, Content: "Ada likes tea."})
+		require.NoError(t, err)
+		require.Equal(t, readmodel.EmbeddingPending, saved.EmbeddingStatus)
+		require.Equal(t, memory.SaveTimeout, time.Since(began))
+	})
 }
 
 func TestALogThatRefuses(t *testing.T) {
