@@ -46,6 +46,7 @@ func (failingLog) Erase(context.Context, string) (eventlog.Erasure, error) {
 func TestInternalErrorsAreNotShown(t *testing.T) {
 	a := newAPIOn(t, failingLog{memory.New()}, []agentloop.Agent{writer()}, func(o *httpapi.Options) {
 		o.Chat, o.ReadModels = &httpapi.ChatOptions{}, foldedRows{o.Log}
+		o.Memories = remembering(o.Log)
 	})
 	eachRoute(t, func(t *testing.T, rt httpapi.TestRoute, c routeCase) {
 		got := a.request(rt.Method, c.target(rt, "s"), c.bodyFor(t, "s", "s-fork"))

@@ -67,12 +67,13 @@ func (s *Server) reach(r *request, scope eventlog.MemoryScope) (eventlog.MemoryS
 	case scope.ID == "":
 		return scope, invalid("id", "is required")
 	}
-	if problem, bad := errors.AsType[*eventlog.ValidationError](eventlog.ValidateID(scope.ID)); bad {
-		return scope, invalid("id", problem.Reason)
-	}
-	session := "*"
+	session, validate := "*", eventlog.ValidateID
 	if scope.Kind == eventlog.MemoryOfSession {
-		session, r.out.session = scope.ID, scope.ID
+		session, validate = scope.ID, eventlog.ValidateClientSessionID
+		r.out.session = session
+	}
+	if problem, bad := errors.AsType[*eventlog.ValidationError](validate(scope.ID)); bad {
+		return scope, invalid("id", problem.Reason)
 	}
 	err := s.auth()(r.Request, r.op, session)
 	switch {
