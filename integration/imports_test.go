@@ -90,7 +90,7 @@ func TestNATSStaysAtTheEdge(t *testing.T) {
 	for _, p := range listed(t) {
 		for _, i := range p.Imports {
 			if within(i, client) {
-				require.True(t, within(p.folder(), "eventlog/jetstream", "snapshot/jetstream", "agentloop/queue", "embed", "cmd/helixd"), "%s imports %s", p.folder(), i)
+				require.True(t, within(p.folder(), "eventlog/jetstream", "snapshot/jetstream", "agentloop/queue", "agentloop/workspace/objects", "embed", "cmd/helixd"), "%s imports %s", p.folder(), i)
 			}
 			if within(i, server) {
 				require.True(t, within(p.folder(), "embed"), "%s imports %s", p.folder(), i)

@@ -54,18 +54,24 @@ type Workspace interface {
 	Close() error
 }
 
-// FS are files. Names are slash-separated and relative as fs.ValidPath has it;
-// "." is the workspace. Anything that would lead out of it is
-// ErrOutside, whatever symbolic links there are.
+// FS are files. Names are those that CheckName lets pass; "." is the workspace.
+// Anything that would lead out of it is ErrOutside, whatever symbolic links
+// there are. What is not there is fs.ErrNotExist; a folder where a file has to
+// be is ErrFolder, and the reverse ErrNotFolder. Empty folders may vanish.
 type FS interface {
 	ReadFile(ctx context.Context, name string) ([]byte, error)
-	// WriteFile replaces a file whole, with the folders that it needs.
+	// WriteFile replaces a file whole, with the folders that it needs; it is
+	// as durable as the provider can make it when this returns. Of two at the
+	// same time one wins. Errors: ErrTooLarge, ErrQuota.
 	WriteFile(ctx context.Context, name string, data []byte) error
 	// Remove removes a file, or a folder with everything in it.
 	Remove(ctx context.Context, name string) error
+	// Rename moves a file, replacing one, or a folder to where nothing is, with
+	// the folders that this needs. Errors: fs.ErrExist.
 	Rename(ctx context.Context, from, to string) error
 	// List returns what a folder holds, sorted by name; recursively, what all
-	// of its folders hold, with names relative to it. At most MaxEntries.
+	// of its folders hold, each folder before what it holds, with names
+	// relative to it. Symbolic links are not followed. At most MaxEntries.
 	List(ctx context.Context, name string, recursive bool) (entries []Entry, truncated bool, err error)
 	Stat(ctx context.Context, name string) (Entry, error)
 }
@@ -101,8 +107,8 @@ type Outcome struct {
 	Stdout    string `json:"stdout"`
 	Stderr    string `json:"stderr"`
 	Truncated bool   `json:"truncated,omitempty"` // there was more output
-	// Stopped is which limit has ended it: timeout, output, processes; empty:
-	// none has.
+	// Stopped is which limit has ended it: timeout, output, processes, quota;
+	// empty: none has.
 	Stopped string `json:"stopped,omitempty"`
 }
 
@@ -127,6 +133,7 @@ const (
 	MaxFile        = 8 << 20   // bytes of a file that is read or written as a whole
 	MaxEntries     = 1000      // of a listing
 	MaxPath        = 1024      // bytes of a name
+	MaxElement     = 255       // bytes of each of its parts
 	MaxOutput      = 256 << 10 // bytes of a command's output, each of the two
 	MaxSnapshotRef = 64 << 10  // bytes
 )
@@ -138,4 +145,10 @@ var (
 	ErrElsewhere = errors.New("the workspace is on another node")
 	ErrTooLarge  = errors.New("the file is too large")
 	ErrQuota     = errors.New("the workspace is full")
+	ErrName      = errors.New("the name is not valid")
+	ErrFolder    = errors.New("it is a folder")
+	ErrNotFolder = errors.New("it is not a folder")
+	// ErrPending: it is removed, and bytes of it may still stand in what the
+	// servers keep of their own. Remove is to be called again.
+	ErrPending = errors.New("the workspace is removed, but not yet from all files")
 )

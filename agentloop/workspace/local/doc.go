@@ -1,0 +1,57 @@
+// Package local keeps the files of workspaces in folders of this machine, and
+// runs commands in them.
+//
+// # Where things lie
+//
+//	<dir>/host                          names this machine in refs
+//	<dir>/trees/<T>/root                the id of the session tree's root
+//	<dir>/trees/<T>/files/<S>/          a session's files
+//	<dir>/trees/<T>/files/<S>/.helix/   files that are being written, and TMPDIR
+//	<dir>/trees/<T>/contents/<hash>     what snapshots consist of, once a tree
+//	<dir>/trees/<T>/snapshots/<hash>    a snapshot: names, and what they are
+//
+// T and S are hashes of ids: an id may be longer than a name of a file, and
+// differ from another in case only. A ref names the machine: on another one
+// it is [workspace.ErrElsewhere].
+//
+// A file is written beside, synced, and renamed: it is there whole or not at
+// all, also after a power loss. What commands write is as durable as they make
+// it, until a snapshot copies and syncs it. Snapshots keep files, symbolic links
+// as they are, folders and permissions; sockets, pipes and devices are left out.
+// A fork links a snapshot's contents, and needs the first tree no more.
+//
+// Every access of this process goes through [os.Root]: neither "..", nor a
+// symbolic link, nor one that is exchanged at the wrong moment leads out. A
+// file that somebody else than the workspace's user owns is not read: it may be
+// a hard link to what is not the agent's.
+//
+// # Commands
+//
+// /bin/sh -c, on Linux only. A command gets a clean environment, no files of the
+// daemon's but its three streams, and limits of time, output, processes and
+// bytes; all that it began is dead when it is answered. A process of this
+// program's own ([superviseName]) sees to that: it is the first of a namespace
+// of processes, which the kernel ends with it, and in which there are new
+// namespaces of users and mounts, too. There a command
+//   - runs as Options.RunAs, without rights of its own and without a way to
+//     more (no_new_privs);
+//   - sees the machine read-only, its own /tmp, its own /proc, and neither
+//     Options.Hide nor other workspaces.
+//
+// Where the kernel does not allow that, as in most containers, Isolated is
+// false: the supervisor adopts orphans and ends them, but a command that runs as
+// the daemon's own user can read whatever the daemon can, its environment and
+// other workspaces included, and can end the daemon. Run the daemon as root then,
+// and commands as somebody else.
+//
+// # What is not confined
+//
+// Also isolated, a command is a process of this machine: it reaches the network,
+// uses the processor and memory like any other (it is the first to be ended when
+// memory is short), and reads what its user may read outside of what is hidden.
+// A kernel's bug is a way out. For code that nobody trusts, run the daemon in a
+// virtual machine or a container of its own.
+//
+// A removal unlinks files; what a disk keeps of freed blocks is the file
+// system's. Backups of helixd do not have the files: copy dir with any tool.
+package local

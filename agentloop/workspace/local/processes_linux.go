@@ -1,0 +1,91 @@
+package local
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// descendants returns all living processes that descend from this one, by the
+// numbers that /proc has for them.
+func descendants() ([]int, error) {
+	own, err := os.Readlink("/proc/self")
+	if err != nil {
+		return nil, err
+	}
+	self, err := strconv.Atoi(own)
+	if err != nil {
+		return nil, err
+	}
+	d, err := os.Open("/proc")
+	if err != nil {
+		return nil, err
+	}
+	names, err := d.Readdirnames(-1)
+	d.Close()
+	if err != nil {
+		return nil, err
+	}
+	children := map[int][]int{}
+	zombies := map[int]bool{}
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		stat, err := os.ReadFile("/proc/" + name + "/stat")
+		if err != nil { // it has ended
+			continue
+		}
+		// pid (name) state parent ...: a name may hold anything.
+		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+		if len(fields) < 2 {
+			continue
+		}
+		parent, err := strconv.Atoi(string(fields[1]))
+		if err != nil {
+			continue
+		}
+		children[parent] = append(children[parent], pid)
+		zombies[pid] = fields[0][0] == 'Z'
+	}
+	var all []int
+	for next := children[self]; len(next) > 0; {
+		pid := next[0]
+		next = append(next[1:], children[pid]...)
+		if !zombies[pid] {
+			all = append(all, pid)
+		}
+	}
+	return all, nil
+}
+
+// endAll ends all descendants, which are adopted by this process when their
+// parents die. First all are stopped, so that none begins others meanwhile.
+func endAll(dead <-chan struct{}) {
+	stopped := map[int]bool{}
+	for fresh := true; fresh; {
+		fresh = false
+		all, _ := descendants()
+		for _, pid := range all {
+			if !stopped[pid] {
+				stopped[pid], fresh = true, true
+				_ = unix.Kill(pid, unix.SIGSTOP)
+			}
+		}
+	}
+	for {
+		all, _ := descendants()
+		for _, pid := range all {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+		select {
+		case <-dead:
+			return
+		case <-time.After(time.Millisecond):
+		}
+	}
+}

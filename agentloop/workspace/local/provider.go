@@ -1,0 +1,350 @@
+package local
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/helixd/helixd/agentloop/workspace"
+	"github.com/helixd/helixd/eventlog"
+)
+
+// ID is the provider's kind.
+const ID = "local"
+
+const (
+	defaultTimeout      = time.Minute
+	defaultMaxProcesses = 64
+	defaultMaxBytes     = 1 << 30
+)
+
+// Options of a provider.
+type Options struct {
+	Timeout      time.Duration // of a command, at most; 0: a minute
+	MaxProcesses int           // of a command at a time; 0: 64
+	MaxBytes     int64         // of the files of a workspace; 0: 1 GiB
+	// RunAs is the user, by name or number, as whom commands run; empty: 65534
+	// where this process is root, else its own. Only root can choose; root
+	// itself is refused.
+	RunAs string
+	// Hide are folders that commands don't see: the daemon's data. The
+	// provider's own is always hidden. Needs Isolated.
+	Hide []string
+}
+
+// Provider implements workspace.Provider.
+type Provider struct {
+	dir      string // without symbolic links
+	host     string
+	opts     Options
+	user     user
+	escapes  error // what os.Root says of a name that leads out
+	isolated bool
+	shell    error // why there is none
+
+	mu     sync.Mutex // also: trees come and go
+	spaces map[workspace.Session]*space
+}
+
+var _ workspace.Provider = (*Provider)(nil)
+
+// New returns the workspaces below a folder, which it makes. If commands can't
+// be run here, the shell isn't among the capabilities; ShellProblem tells why.
+func New(dir string, o *Options) (*Provider, error) {
+	p := &Provider{spaces: map[workspace.Session]*space{}}
+	if o != nil {
+		p.opts = *o
+	}
+	if p.opts.Timeout <= 0 {
+		p.opts.Timeout = defaultTimeout
+	}
+	if p.opts.MaxProcesses <= 0 {
+		p.opts.MaxProcesses = defaultMaxProcesses
+	}
+	if p.opts.MaxBytes <= 0 {
+		p.opts.MaxBytes = defaultMaxBytes
+	}
+	var err error
+	if p.user, err = userOf(p.opts.RunAs); err != nil {
+		return nil, fmt.Errorf("local workspaces: runAs: %w", err)
+	}
+	if err := p.open(dir); err != nil {
+		return nil, fmt.Errorf("local workspaces: %w", err)
+	}
+	p.isolated, p.shell = p.probe()
+	return p, nil
+}
+
+// open finds the folder, and what names this machine.
+func (p *Provider) open(dir string) (err error) {
+	if err := os.MkdirAll(filepath.Join(dir, "trees"), 0o711); err != nil {
+		return err
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return err
+	}
+	if p.dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(p.dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	_, err = root.Lstat("..")
+	if p.escapes = errors.Unwrap(err); p.escapes == nil {
+		return errors.New("os.Root lets .. pass")
+	}
+	name := filepath.Join(p.dir, "host")
+	text, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = create(name, []byte(rand.Text())); err == nil || errors.Is(err, fs.ErrExist) {
+			text, err = os.ReadFile(name)
+		}
+	}
+	p.host = string(text)
+	return err
+}
+
+// create makes a file that is there whole or not at all. Error: fs.ErrExist.
+func create(name string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(name), ".new-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) //nolint:errcheck // it is linked, or of no use
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Link(f.Name(), name); err != nil {
+		return err
+	}
+	return syncFolder(filepath.Dir(name))
+}
+
+func syncFolder(name string) error {
+	d, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// ID implements workspace.Provider.
+func (p *Provider) ID() string { return ID }
+
+// Capabilities implements workspace.Provider.
+func (p *Provider) Capabilities() []eventlog.WorkspaceCapability {
+	all := []eventlog.WorkspaceCapability{eventlog.WorkspaceFS, eventlog.WorkspaceSnapshot}
+	if p.shell == nil {
+		all = append(all, eventlog.WorkspaceShell)
+	}
+	return all
+}
+
+// ShellProblem tells why no commands can be run here; nil: they can.
+func (p *Provider) ShellProblem() error { return p.shell }
+
+// Isolated reports whether commands run in namespaces of their own.
+func (p *Provider) Isolated() bool { return p.isolated }
+
+// ref is how a workspace is found again: where in the folder follows from the
+// session.
+type ref struct {
+	Host string `json:"host"`
+}
+
+func encoded(id string) string {
+	sum := sha256.Sum256([]byte(id))
+	return hex.EncodeToString(sum[:16])
+}
+
+func (p *Provider) tree(root string) string { return filepath.Join(p.dir, "trees", encoded(root)) }
+
+func (p *Provider) files(s workspace.Session) string {
+	return filepath.Join(p.tree(s.Root), "files", encoded(s.ID))
+}
+
+// makeTree makes a tree's folder, and notes whose it is before anything else.
+func (p *Provider) makeTree(root string) error {
+	tree := p.tree(root)
+	if err := os.MkdirAll(tree, 0o711); err != nil {
+		return err
+	}
+	if err := create(filepath.Join(tree, "root"), []byte(root)); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	for name, mode := range map[string]fs.FileMode{"files": 0o711, "contents": 0o700, "snapshots": 0o700} {
+		if err := os.MkdirAll(filepath.Join(tree, name), mode); err != nil {
+			return err
+		}
+	}
+	return errors.Join(syncFolder(tree), syncFolder(filepath.Dir(tree)))
+}
+
+// Open implements workspace.Provider.
+func (p *Provider) Open(ctx context.Context, s workspace.Session) (workspace.Workspace, json.RawMessage, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	err := p.makeTree(s.Root)
+	if err == nil {
+		err = p.makeFiles(s)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("local workspace: open: %w", err)
+	}
+	w, err := p.hold(s)
+	if err != nil {
+		return nil, nil, fmt.Errorf("local workspace: open: %w", err)
+	}
+	text, err := json.Marshal(ref{Host: p.host})
+	return w, text, err
+}
+
+// makeFiles makes a session's folder, the commands' user its owner.
+func (p *Provider) makeFiles(s workspace.Session) error {
+	name := p.files(s)
+	if _, err := os.Lstat(name); err == nil {
+		return nil
+	}
+	fresh, err := os.MkdirTemp(filepath.Dir(name), ".new-*")
+	if err != nil {
+		return err
+	}
+	if err = p.user.ownFolder(fresh); err == nil {
+		err = os.Rename(fresh, name)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(fresh))
+	}
+	return syncFolder(filepath.Dir(name))
+}
+
+// Resolve implements workspace.Provider.
+func (p *Provider) Resolve(_ context.Context, s workspace.Session, text json.RawMessage) (workspace.Workspace, error) {
+	var r ref
+	if err := json.Unmarshal(text, &r); err != nil || r.Host == "" {
+		return nil, fmt.Errorf("local workspace: this is not a ref: %.100s", text)
+	}
+	if r.Host != p.host {
+		return nil, workspace.ErrElsewhere
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, err := os.Lstat(p.files(s)); errors.Is(err, fs.ErrNotExist) {
+		return nil, workspace.ErrGone
+	}
+	w, err := p.hold(s)
+	if err != nil {
+		return nil, fmt.Errorf("local workspace: resolve: %w", err)
+	}
+	return w, nil
+}
+
+// Remove implements workspace.Provider. Commands that run there are ended.
+func (p *Provider) Remove(_ context.Context, root string) (snapshots int, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for s, held := range p.spaces {
+		if s.Root == root {
+			held.remove()
+			delete(p.spaces, s)
+		}
+	}
+	tree := p.tree(root)
+	taken, err := os.ReadDir(filepath.Join(tree, "snapshots"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, fmt.Errorf("local workspace: remove: %w", err)
+	}
+	for _, name := range []string{"files", "snapshots", "contents", ""} { // "root" with the last
+		if err := removeAll(filepath.Join(tree, name)); err != nil {
+			return 0, fmt.Errorf("local workspace: remove: %w", err)
+		}
+	}
+	if err := syncFolder(filepath.Dir(tree)); err != nil {
+		return 0, fmt.Errorf("local workspace: remove: %w", err)
+	}
+	return len(taken), nil
+}
+
+// removeAll is os.RemoveAll also of folders that forbid it to their owner.
+func removeAll(name string) error {
+	err := os.RemoveAll(name)
+	if err == nil || !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	root, err := os.OpenRoot(name)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := permit(root, "."); err != nil {
+		return err
+	}
+	return os.RemoveAll(name)
+}
+
+// permit lets the owner change what is in a folder.
+func permit(root *os.Root, folder string) error {
+	if err := root.Chmod(folder, 0o700); err != nil {
+		return err
+	}
+	d, err := root.Open(folder)
+	if err != nil {
+		return err
+	}
+	entries, err := d.ReadDir(-1)
+	if err = errors.Join(err, d.Close()); err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			if err := permit(root, filepath.Join(folder, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Roots implements workspace.Provider.
+func (p *Provider) Roots(context.Context) ([]string, error) {
+	trees, err := os.ReadDir(filepath.Join(p.dir, "trees"))
+	if err != nil {
+		return nil, fmt.Errorf("local workspaces: %w", err)
+	}
+	var roots []string
+	for _, t := range trees {
+		root, err := os.ReadFile(filepath.Join(p.dir, "trees", t.Name(), "root"))
+		if errors.Is(err, fs.ErrNotExist) { // it is made or removed just now
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("local workspaces: %w", err)
+		}
+		roots = append(roots, string(root))
+	}
+	slices.SortFunc(roots, strings.Compare)
+	return roots, nil
+}
+
+// ownFolder makes the user the owner of a folder.
+func (u user) ownFolder(name string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(u.own(f), f.Close())
+}

@@ -1,0 +1,116 @@
+package local
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/helixd/helixd/agentloop/workspace"
+)
+
+const (
+	// maxLine bounds a command line: Linux takes arguments of 128 KiB.
+	maxLine = 64 << 10
+	// maxWritten is how much a command may write before it is ended: most of
+	// it is not kept.
+	maxWritten = 16 * workspace.MaxOutput
+	// quotaEvery is how often the files are counted while a command runs.
+	quotaEvery = time.Second
+)
+
+// Run implements workspace.Shell.
+func (s *space) Run(ctx context.Context, c workspace.Command) (workspace.Outcome, error) {
+	if c.Dir == "" {
+		c.Dir = "."
+	}
+	switch {
+	case strings.TrimSpace(c.Line) == "":
+		return workspace.Outcome{}, fmt.Errorf("the command is empty: %w", errBadCommand)
+	case len(c.Line) > maxLine:
+		return workspace.Outcome{}, fmt.Errorf("the command has %d bytes, %d are allowed: %w", len(c.Line), maxLine, errBadCommand)
+	case strings.ContainsRune(c.Line, 0):
+		return workspace.Outcome{}, fmt.Errorf("the command has a NUL: %w", errBadCommand)
+	case len(c.Stdin) > workspace.MaxFile:
+		return workspace.Outcome{}, fmt.Errorf("stdin: %w: %d bytes are allowed", workspace.ErrTooLarge, workspace.MaxFile)
+	}
+	release, err := s.use(ctx, c.Dir)
+	if err != nil {
+		return workspace.Outcome{}, err
+	}
+	defer release()
+	if info, err := s.root.Stat(c.Dir); err != nil {
+		return workspace.Outcome{}, s.wrong(c.Dir, err)
+	} else if !info.IsDir() {
+		return workspace.Outcome{}, fmt.Errorf("%s: %w", c.Dir, workspace.ErrNotFolder)
+	}
+	if err := s.grow(0); err != nil {
+		return workspace.Outcome{}, err
+	}
+	if err := s.makePrivate(); err != nil {
+		return workspace.Outcome{}, s.wrong(".", err)
+	}
+	temp := private + "/tmp-" + rand.Text()
+	if _, err := s.makeFolders(temp); err != nil {
+		return workspace.Outcome{}, s.wrong(".", err)
+	}
+	defer s.recount()
+	defer s.removeAll(temp) //nolint:errcheck // what stays counts, and goes with the workspace
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(s.gone, func() { cancel(context.Cause(s.gone)) })()
+	timeout := s.p.opts.Timeout
+	if c.Timeout > 0 {
+		timeout = min(timeout, c.Timeout)
+	}
+	files := s.p.files(s.session)
+	return s.p.run(ctx, c.Stdin, timeout, s.over, job{
+		Isolated: s.p.isolated, Line: c.Line, Files: files, Dir: c.Dir, Temp: filepath.Join(files, temp),
+	})
+}
+
+var errBadCommand = errors.New("the command is not valid")
+
+// over reports whether the files are more than may be.
+func (s *space) over() bool {
+	n, err := s.size()
+	return errors.Is(err, workspace.ErrQuota) || n > s.p.opts.MaxBytes
+}
+
+// probe finds out how commands can be run here.
+func (p *Provider) probe() (isolated bool, problem error) {
+	if p.tryCommand(true) == nil {
+		return true, nil
+	}
+	if err := p.tryCommand(false); err != nil {
+		return false, fmt.Errorf("commands can't be run: %w", err)
+	}
+	return false, nil
+}
+
+// probeTimeout bounds the first command: the machine may be busy.
+const probeTimeout = 30 * time.Second
+
+// tryCommand runs a command in a folder of its own.
+func (p *Provider) tryCommand(isolated bool) error {
+	dir, err := os.MkdirTemp(p.dir, ".probe-*")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	temp := filepath.Join(dir, "tmp")
+	if err := errors.Join(os.Mkdir(temp, 0o700), p.user.ownFolder(dir), p.user.ownFolder(temp)); err != nil {
+		return err
+	}
+	o, err := p.run(context.Background(), "", probeTimeout, nil, job{
+		Isolated: isolated, Line: `cd "$HOME" && : >x && : >"$TMPDIR/x"`, Files: dir, Dir: ".", Temp: temp,
+	})
+	if err == nil && o.ExitCode != 0 {
+		err = fmt.Errorf("a first command ended with %d %s: %s", o.ExitCode, o.Stopped, o.Stderr)
+	}
+	return err
+}

@@ -1,0 +1,373 @@
+package local
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/helixd/helixd/agentloop/workspace"
+	"github.com/helixd/helixd/agentloop/workspace/filetree"
+)
+
+// snapshot is what the provider says of one.
+type snapshot struct {
+	Host     string `json:"host"`
+	Tree     string `json:"tree"`     // the folder's name
+	Snapshot string `json:"snapshot"` // SHA-256 of what is in its file
+}
+
+func (p *Provider) parseSnapshot(text json.RawMessage) (s snapshot, err error) {
+	err = json.Unmarshal(text, &s)
+	if err != nil || s.Host == "" || !isHex(s.Tree, 16) || !isHex(s.Snapshot, sha256.Size) {
+		return s, fmt.Errorf("local workspace: this is not a snapshot: %.100s", text)
+	}
+	if s.Host != p.host {
+		return s, workspace.ErrElsewhere
+	}
+	return s, nil
+}
+
+func isHex(s string, bytes int) bool {
+	b, err := hex.DecodeString(s)
+	return err == nil && len(b) == bytes
+}
+
+func (p *Provider) folderOf(s snapshot) string { return filepath.Join(p.dir, "trees", s.Tree) }
+
+// load returns what a snapshot is of. Error: workspace.ErrGone.
+func (p *Provider) load(s snapshot) (t filetree.Tree, text []byte, err error) {
+	text, err = os.ReadFile(filepath.Join(p.folderOf(s), "snapshots", s.Snapshot))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, fmt.Errorf("snapshot: %w", workspace.ErrGone)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if sum := sha256.Sum256(text); hex.EncodeToString(sum[:]) != s.Snapshot {
+		return nil, nil, errors.New("the snapshot is damaged")
+	}
+	return t, text, json.Unmarshal(text, &t)
+}
+
+// Take implements workspace.Snapshots.
+func (s *space) Take(ctx context.Context) (json.RawMessage, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.gone.Err() != nil {
+		return nil, workspace.ErrGone
+	}
+	tree := s.p.tree(s.session.Root)
+	contents := filepath.Join(tree, "contents")
+	t, err := s.scan(ctx, contents)
+	if err != nil {
+		return nil, fmt.Errorf("local workspace: snapshot: %w", err)
+	}
+	text, err := json.Marshal(t)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(text)
+	taken := snapshot{Host: s.p.host, Tree: encoded(s.session.Root), Snapshot: hex.EncodeToString(sum[:])}
+	if err = syncFolder(contents); err == nil {
+		err = create(filepath.Join(tree, "snapshots", taken.Snapshot), text)
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("local workspace: snapshot: %w", err)
+	}
+	return json.Marshal(taken)
+}
+
+// scan returns what there is; with a folder, its contents are kept there.
+func (s *space) scan(ctx context.Context, contents string) (filetree.Tree, error) {
+	t := filetree.Tree{}
+	hashes := map[string]seen{}
+	err := s.walk(".", true, func(name string, info fs.FileInfo) (bool, error) {
+		if ctx.Err() != nil {
+			return false, context.Cause(ctx)
+		}
+		if !utf8.ValidString(name) {
+			return false, fmt.Errorf("%.100q: %w: it is not UTF-8", name, workspace.ErrName)
+		}
+		node := filetree.Node{Mode: info.Mode().Type() | info.Mode().Perm(), Modified: info.ModTime().UTC()}
+		var err error
+		switch {
+		case info.IsDir():
+			node.Modified = time.Time{} // it changes with what is in it
+		case info.Mode().Type() == fs.ModeSymlink:
+			if node.Link, err = s.root.Readlink(name); err == nil && !utf8.ValidString(node.Link) {
+				err = fmt.Errorf("%w: it leads to what is not UTF-8", workspace.ErrName)
+			}
+		case info.Mode().IsRegular():
+			node.Size = info.Size()
+			node.Hash, err = s.hash(ctx, name, info, contents, hashes)
+		default:
+			return true, nil // a socket or a pipe is nothing without its process
+		}
+		if err != nil {
+			return false, s.wrong(name, err)
+		}
+		t[name] = node
+		return true, nil
+	})
+	s.seen = hashes
+	return t, err
+}
+
+// seen is a file's hash when it was so.
+type seen struct {
+	stamp stamp
+	hash  string
+}
+
+// settledFor is how long a file was left alone when its stamp tells whether it
+// has changed since: clocks of file systems tick slowly.
+const settledFor = 2 * time.Second
+
+// hash returns a file's hash; with a folder, it is kept there.
+func (s *space) hash(ctx context.Context, name string, info fs.FileInfo, contents string, hashes map[string]seen) (string, error) {
+	now, known := stampOf(info)
+	if old, ok := s.seen[name]; ok && known && old.stamp == now {
+		_, err := os.Lstat(filepath.Join(contents, old.hash))
+		if contents == "" || err == nil {
+			hashes[name] = old
+			return old.hash, nil
+		}
+	}
+	f, _, err := s.openFile(name)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	hash, err := keep(&reader{ctx, f}, contents)
+	if err == nil && known && time.Since(now.changed()) > settledFor {
+		hashes[name] = seen{stamp: now, hash: hash}
+	}
+	return hash, err
+}
+
+// reader ends with its context.
+type reader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (r *reader) Read(b []byte) (int, error) {
+	if r.ctx.Err() != nil {
+		return 0, context.Cause(r.ctx)
+	}
+	return r.r.Read(b)
+}
+
+// keep returns a content's hash; with a folder, it is kept there.
+func keep(content io.Reader, folder string) (hash string, err error) {
+	h := sha256.New()
+	if folder == "" {
+		_, err = io.Copy(h, content)
+		return hex.EncodeToString(h.Sum(nil)), err
+	}
+	f, err := os.CreateTemp(folder, ".new-*")
+	if err != nil {
+		return "", err
+	}
+	defer os.Remove(f.Name()) //nolint:errcheck // it is renamed, or of no use
+	_, err = io.Copy(io.MultiWriter(f, h), content)
+	hash = hex.EncodeToString(h.Sum(nil))
+	name := filepath.Join(folder, hash)
+	if _, lerr := os.Lstat(name); err != nil || lerr == nil {
+		return hash, errors.Join(err, f.Close())
+	}
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		return "", err
+	}
+	return hash, os.Rename(f.Name(), name)
+}
+
+// Restore implements workspace.Snapshots. One that broke off is to be done
+// again.
+func (s *space) Restore(ctx context.Context, text json.RawMessage) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.gone.Err() != nil {
+		return workspace.ErrGone
+	}
+	defer s.recount()
+	if err := s.restore(ctx, text); err != nil {
+		return fmt.Errorf("local workspace: restore: %w", err)
+	}
+	return nil
+}
+
+func (s *space) restore(ctx context.Context, text json.RawMessage) error {
+	want, contents := filetree.Tree{}, ""
+	if text != nil {
+		taken, err := s.p.parseSnapshot(text)
+		if err != nil {
+			return err
+		}
+		if taken.Tree != encoded(s.session.Root) {
+			return errors.New("the snapshot is of another session tree")
+		}
+		if want, _, err = s.p.load(taken); err != nil {
+			return err
+		}
+		contents = filepath.Join(s.p.folderOf(taken), "contents")
+	}
+	if err := permit(s.root, "."); err != nil {
+		return err
+	}
+	if err := s.removeAll(private); err != nil {
+		return err
+	}
+	if err := s.clear(want); err != nil {
+		return err
+	}
+	have, err := s.scan(ctx, "")
+	if err != nil {
+		return err
+	}
+	names := slices.SortedFunc(maps.Keys(want), filetree.Compare)
+	for _, name := range names {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err := s.bring(name, have[name], want[name], contents); err != nil {
+			return s.wrong(name, err)
+		}
+	}
+	// Folders that forbid changes to their owner come last.
+	for _, name := range slices.Backward(names) {
+		if node := want[name]; node.Mode.IsDir() {
+			if err := s.root.Chmod(name, node.Mode.Perm()); err != nil {
+				return s.wrong(name, err)
+			}
+		}
+	}
+	return s.sync(".", false)
+}
+
+// clear removes what is not wanted, or is something else.
+func (s *space) clear(want filetree.Tree) error {
+	var extra []string
+	err := s.walk(".", true, func(name string, info fs.FileInfo) (bool, error) {
+		if node, ok := want[name]; !ok || node.Mode.Type() != info.Mode().Type() {
+			extra = append(extra, name)
+		}
+		return true, nil
+	})
+	if errors.Is(err, workspace.ErrQuota) { // too much to be looked at
+		extra, err = nil, nil
+		names, nerr := s.names(".")
+		if nerr != nil {
+			return nerr
+		}
+		extra = names
+	}
+	for _, name := range extra {
+		if err := s.removeAll(name); err != nil {
+			return s.wrong(name, err)
+		}
+	}
+	return err
+}
+
+// bring makes a name what it shall be.
+func (s *space) bring(name string, have, want filetree.Node, contents string) error {
+	switch {
+	case want.Mode.IsDir():
+		_, err := s.makeFolders(name)
+		return err
+	case want.Mode.Type() == fs.ModeSymlink:
+		if have.Link == want.Link {
+			return nil
+		}
+		if err := s.root.RemoveAll(name); err != nil {
+			return err
+		}
+		if err := s.root.Symlink(want.Link, name); err != nil {
+			return err
+		}
+		return s.p.user.ownLink(s.root, name)
+	case have.Hash == want.Hash && have.Mode == want.Mode && have.Modified.Equal(want.Modified):
+		return nil
+	}
+	content, err := os.Open(filepath.Join(contents, want.Hash))
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+	err = s.replace(name, want.Mode.Perm(), func(f *os.File) error {
+		h := sha256.New()
+		if _, err := io.Copy(io.MultiWriter(f, h), content); err != nil {
+			return err
+		}
+		if hex.EncodeToString(h.Sum(nil)) != want.Hash {
+			return errors.New("the snapshot's content is damaged")
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return s.root.Chtimes(name, time.Time{}, want.Modified)
+}
+
+// Adopt implements workspace.Provider. Contents are linked: they never change.
+func (p *Provider) Adopt(ctx context.Context, to workspace.Session, text json.RawMessage) (json.RawMessage, error) {
+	from, err := p.parseSnapshot(text)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	own := from
+	own.Tree = encoded(to.Root)
+	if err := p.adopt(ctx, from, own, to.Root); err != nil {
+		return nil, fmt.Errorf("local workspace: adopt: %w", err)
+	}
+	return json.Marshal(own)
+}
+
+func (p *Provider) adopt(ctx context.Context, from, own snapshot, root string) error {
+	if _, _, err := p.load(own); !errors.Is(err, workspace.ErrGone) {
+		return err // asked again
+	}
+	t, text, err := p.load(from)
+	if err != nil {
+		return err
+	}
+	if err := p.makeTree(root); err != nil {
+		return err
+	}
+	source, target := filepath.Join(p.folderOf(from), "contents"), filepath.Join(p.folderOf(own), "contents")
+	for _, node := range t {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if node.Hash == "" {
+			continue
+		}
+		err := os.Link(filepath.Join(source, node.Hash), filepath.Join(target, node.Hash))
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	if err := syncFolder(target); err != nil {
+		return err
+	}
+	err = create(filepath.Join(p.folderOf(own), "snapshots", own.Snapshot), text)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,251 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/helixd/helixd/agentloop/workspace"
+)
+
+const (
+	// private is the folder in a workspace that is not the agent's: files that
+	// are being written, and the TMPDIRs of commands.
+	private = ".helix"
+	// maxWalk bounds how many files and folders a workspace has.
+	maxWalk = 100_000
+	// maxDepth bounds folders within folders.
+	maxDepth = 200
+)
+
+// space is a session's folder, shared by all who have opened it.
+type space struct {
+	p       *Provider
+	session workspace.Session
+	root    *os.Root
+	holders int // under the provider's lock
+
+	gone context.Context // ends when it is removed
+	end  context.CancelCauseFunc
+
+	// mu is held by snapshots alone, and shared by everybody else.
+	mu   sync.RWMutex
+	seen map[string]seen // hashes of files as they were; under mu alone
+
+	usage sync.Mutex
+	used  int64 // bytes of all files; -1: to be counted
+}
+
+// hold returns the session's workspace, its folder being there. The provider's
+// lock is held.
+func (p *Provider) hold(s workspace.Session) (*handle, error) {
+	held := p.spaces[s]
+	if held == nil {
+		root, err := os.OpenRoot(p.files(s))
+		if err != nil {
+			return nil, err
+		}
+		held = &space{p: p, session: s, root: root, used: -1, seen: map[string]seen{}}
+		held.gone, held.end = context.WithCancelCause(context.Background())
+		p.spaces[s] = held
+	}
+	held.holders++
+	return &handle{space: held}, nil
+}
+
+// handle is one who has opened it.
+type handle struct {
+	*space
+	once sync.Once
+}
+
+func (h *handle) FS() workspace.FS               { return h.space }
+func (h *handle) Code() workspace.Code           { return nil }
+func (h *handle) Snapshots() workspace.Snapshots { return h.space }
+
+func (h *handle) Shell() workspace.Shell {
+	if h.p.shell != nil {
+		return nil
+	}
+	return h.space
+}
+
+// Close implements workspace.Workspace.
+func (h *handle) Close() error {
+	h.once.Do(func() {
+		h.p.mu.Lock()
+		defer h.p.mu.Unlock()
+		if h.holders--; h.holders > 0 {
+			return
+		}
+		if h.p.spaces[h.session] == h.space {
+			delete(h.p.spaces, h.session)
+		}
+		h.remove()
+	})
+	return nil
+}
+
+// remove ends commands, and lets go of the folder when nobody uses it.
+func (s *space) remove() {
+	s.end(workspace.ErrGone)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.root.Close()
+}
+
+// use keeps snapshots and removals away until release is called. Error: that of
+// ctx, workspace.ErrGone.
+func (s *space) use(ctx context.Context, names ...string) (release func(), err error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	for _, name := range names {
+		if err := workspace.CheckName(name); err != nil {
+			return nil, err
+		}
+		if name == private || strings.HasPrefix(name, private+"/") {
+			return nil, fmt.Errorf("%s: %w", name, workspace.ErrOutside)
+		}
+	}
+	s.mu.RLock()
+	if s.gone.Err() != nil {
+		s.mu.RUnlock()
+		return nil, workspace.ErrGone
+	}
+	return s.mu.RUnlock, nil
+}
+
+// wrong says what an error of the file system means.
+func (s *space) wrong(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	reason := err
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		reason = p.Err
+	} else if l, ok := errors.AsType[*os.LinkError](err); ok {
+		reason = l.Err
+	}
+	switch {
+	case errors.Is(reason, s.p.escapes):
+		reason = workspace.ErrOutside
+	case isNotFolder(reason):
+		reason = workspace.ErrNotFolder
+	case isFolder(reason):
+		reason = workspace.ErrFolder
+	}
+	return fmt.Errorf("%s: %w", name, reason)
+}
+
+// walk calls visit with all that a folder holds, recursively each folder before
+// what that holds. It follows no links. visit returns false to end it.
+func (s *space) walk(folder string, recursive bool, visit func(name string, info fs.FileInfo) (bool, error)) error {
+	count := 0
+	var walk func(folder string, depth int) (bool, error)
+	walk = func(folder string, depth int) (bool, error) {
+		names, err := s.names(folder)
+		if err != nil {
+			return false, err
+		}
+		if count += len(names); count > maxWalk || depth > maxDepth {
+			return false, fmt.Errorf("%w: %d files and folders are allowed, %d deep", workspace.ErrQuota, maxWalk, maxDepth)
+		}
+		for _, name := range names {
+			info, err := s.root.Lstat(name)
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			more := false
+			if err == nil {
+				more, err = visit(name, info)
+			}
+			if err == nil && more && recursive && info.IsDir() {
+				more, err = walk(name, depth+1)
+			}
+			if err != nil || !more {
+				return false, err
+			}
+		}
+		return true, nil
+	}
+	_, err := walk(folder, 0)
+	return err
+}
+
+// names returns the names of what a folder holds, sorted.
+func (s *space) names(folder string) ([]string, error) {
+	d, err := s.root.OpenFile(folder, os.O_RDONLY|folderFlags, 0)
+	if err != nil {
+		return nil, err
+	}
+	names, err := d.Readdirnames(maxWalk + 2) // what private takes off still is too many
+	if closed := d.Close(); err == nil {
+		err = closed
+	}
+	if len(names) == 0 && errors.Is(err, io.EOF) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if folder == "." {
+		names = slices.DeleteFunc(names, func(n string) bool { return n == private })
+	}
+	slices.Sort(names)
+	for i, n := range names {
+		names[i] = path.Join(folder, n)
+	}
+	return names, nil
+}
+
+// size returns how many bytes all files have, those that are private included.
+func (s *space) size() (n int64, err error) {
+	add := func(_ string, info fs.FileInfo) (bool, error) {
+		if info.Mode().IsRegular() {
+			n += info.Size()
+		}
+		return true, nil
+	}
+	for _, folder := range []string{".", private} {
+		if err = s.walk(folder, true, add); errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || isNotFolder(err) {
+			err = nil // it changes meanwhile, or a command has locked its own folders
+		}
+		if err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// grow notes that files become larger or smaller. Error: workspace.ErrQuota.
+func (s *space) grow(by int64) error {
+	s.usage.Lock()
+	defer s.usage.Unlock()
+	if s.used < 0 {
+		n, err := s.size()
+		if err != nil {
+			return err
+		}
+		s.used = n
+	}
+	if by > 0 && s.used+by > s.p.opts.MaxBytes {
+		return fmt.Errorf("%w: %d bytes are allowed", workspace.ErrQuota, s.p.opts.MaxBytes)
+	}
+	s.used += by
+	return nil
+}
+
+// recount has the next write count anew.
+func (s *space) recount() {
+	s.usage.Lock()
+	defer s.usage.Unlock()
+	s.used = -1
+}

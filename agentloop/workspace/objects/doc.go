@@ -1,0 +1,54 @@
+// Package objects keeps the files of workspaces on NATS JetStream, so that they
+// follow their session to any node and fork with it.
+//
+// # Where things lie
+//
+// All is in the stream HELIX_WORKSPACES, T being a session tree's root and S a
+// session, encoded as in the log:
+//
+//	helix.work.<T>.part.<hash>.<i>  a content, in parts of 128 KiB
+//	helix.work.<T>.head.<S>         which manifest is S's now
+//	helix.work.<T>.snap.<hash>      a manifest that is kept: a snapshot
+//
+// Contents are addressed by their SHA-256, within a tree and never across
+// trees, so that a tree can be erased. A manifest is a content, too: the names
+// of all files with what they are ([filetree.Tree]). A change stores what is
+// new, then the manifest, then the head, if that is still the one that was
+// read: else it is done again with the newer manifest. So each change is
+// whole, of two writers to one file the last one wins, and no other file is
+// lost. When a change returns, all of it is acknowledged by the stream, which
+// is as durable as the log on the same servers.
+//
+// A snapshot costs one small message; files that did not change are not stored
+// again.
+//
+// # Why not an object store of JetStream's
+//
+// It replaces an object by a purge of the old one, and purged bytes stay in the
+// servers' files, where nothing finds them any more. It has no manifest either:
+// a folder would be moved file by file. Here nothing is ever replaced: what is
+// needed no more is overwritten, message by message.
+//
+// # Garbage
+//
+// What neither a head nor a snapshot has is overwritten, an hour after it was
+// stored: it may be of a change that is under way. A change relies on a content
+// that is there already only if the manifest has it that it replaces; so
+// nothing that it needs can go meanwhile. Snapshots stay until their tree is
+// removed: each may be a checkpoint's.
+//
+// # Removal
+//
+// The heads go first: whoever still writes finds that the workspace is gone. On
+// more than one replica the servers' own logs keep bytes until they compact; a
+// message on helix.workgone.<T> remembers that, and Remove is
+// [workspace.ErrPending], until Options.Scan finds nothing.
+//
+// # Backups
+//
+// A backup of helixd has the records of sessions, and not their files: a
+// session that is restored where the stream is not finds its workspace gone
+// ([workspace.ErrGone]). Keep the stream beside it, with the tools that NATS has:
+// `nats stream backup HELIX_WORKSPACES`. Contents carry their hash, and are
+// checked whenever they are read.
+package objects

@@ -1,0 +1,231 @@
+package objects
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
+
+	"github.com/helixd/helixd/agentloop/workspace"
+	"github.com/helixd/helixd/agentloop/workspace/filetree"
+	"github.com/helixd/helixd/eventlog"
+	logjs "github.com/helixd/helixd/eventlog/jetstream"
+)
+
+const (
+	// ID is the provider's kind.
+	ID = "objects"
+	// Stream is the name of its stream.
+	Stream = "HELIX_WORKSPACES"
+
+	defaultMaxBytes = 1 << 30
+	defaultGrace    = time.Hour
+)
+
+// Options of a provider.
+type Options struct {
+	Replicas int   // of the stream; 0: 1
+	Memory   bool  // keeps it in the servers' memory, as the log's option
+	MaxBytes int64 // of the files of a workspace; 0: 1 GiB
+	// Scan reports whether one of the texts stands in a file of any server.
+	// Without it a removal from more than one replica stays pending.
+	Scan func(ctx context.Context, texts []string) (found bool, err error)
+	// Grace is how long what nothing refers to is kept. It is longer than any
+	// change takes. 0: an hour.
+	Grace time.Duration
+}
+
+// Provider implements workspace.Provider.
+type Provider struct {
+	nc     *nats.Conn
+	js     natsjs.JetStream
+	stream natsjs.Stream
+	opts   Options
+}
+
+var _ workspace.Provider = (*Provider)(nil)
+
+// Open finds the stream, or makes it. The connection stays the caller's.
+func Open(ctx context.Context, nc *nats.Conn, o *Options) (*Provider, error) {
+	p := &Provider{nc: nc}
+	if o != nil {
+		p.opts = *o
+	}
+	if p.opts.MaxBytes == 0 {
+		p.opts.MaxBytes = defaultMaxBytes
+	}
+	if p.opts.Grace == 0 {
+		p.opts.Grace = defaultGrace
+	}
+	p.opts.Replicas = max(p.opts.Replicas, 1)
+	var err error
+	if p.js, err = natsjs.New(nc); err != nil {
+		return nil, fmt.Errorf("objects: %w", err)
+	}
+	config := natsjs.StreamConfig{
+		Name: Stream, Description: "helixd: the files of workspaces", Subjects: []string{subjects + ">", goneSubjects + "*"},
+		Storage: natsjs.FileStorage, Discard: natsjs.DiscardNew, Replicas: p.opts.Replicas,
+	}
+	if p.opts.Memory {
+		config.Storage = natsjs.MemoryStorage
+	}
+	err = logjs.Settle(ctx, nc, func(ctx context.Context) (err error) {
+		if p.stream, err = p.js.Stream(ctx, Stream); !errors.Is(err, natsjs.ErrStreamNotFound) {
+			return err
+		}
+		p.stream, err = p.js.CreateStream(ctx, config)
+		if errors.Is(err, natsjs.ErrStreamNameAlreadyInUse) { // a node that starts beside made it
+			p.stream, err = p.js.Stream(ctx, Stream)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("objects: stream %s: %w", Stream, err)
+	}
+	return p, checkStream(p.stream.CachedInfo().Config)
+}
+
+// checkStream refuses a stream that loses messages, or whose reads may be
+// answered by a replica that lags.
+func checkStream(c natsjs.StreamConfig) error {
+	switch {
+	case c.AllowDirect:
+		return fmt.Errorf("objects: stream %s: allow_direct is true, must be false", Stream)
+	case c.MaxAge > 0, c.MaxMsgsPerSubject > 0, c.Discard != natsjs.DiscardNew:
+		return fmt.Errorf("objects: stream %s: its limits would delete files", Stream)
+	}
+	return nil
+}
+
+// ID implements workspace.Provider.
+func (p *Provider) ID() string { return ID }
+
+// Capabilities implements workspace.Provider.
+func (p *Provider) Capabilities() []eventlog.WorkspaceCapability {
+	return []eventlog.WorkspaceCapability{eventlog.WorkspaceFS, eventlog.WorkspaceSnapshot}
+}
+
+// ref is how a workspace is found again: its place follows from the session.
+type ref struct {
+	Stream string `json:"stream"`
+}
+
+// Open implements workspace.Provider.
+func (p *Provider) Open(ctx context.Context, s workspace.Session) (workspace.Workspace, json.RawMessage, error) {
+	ctx, cancel := limited(ctx)
+	defer cancel()
+	w := &space{p: p, session: s}
+	_, err := w.head(ctx)
+	if errors.Is(err, workspace.ErrGone) {
+		if err = w.begin(ctx); errors.Is(err, errChanged) { // another node has
+			err = nil
+		}
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("objects: open: %w", err)
+	}
+	text, err := json.Marshal(ref{Stream: Stream})
+	return w, text, err
+}
+
+// begin makes the workspace, without files. Error: errChanged, if it is there.
+func (w *space) begin(ctx context.Context) error {
+	empty, err := w.p.putTree(ctx, w.session.Root, filetree.Tree{})
+	if err != nil {
+		return err
+	}
+	return w.p.putHead(ctx, w.session, 0, empty)
+}
+
+// Resolve implements workspace.Provider.
+func (p *Provider) Resolve(ctx context.Context, s workspace.Session, text json.RawMessage) (workspace.Workspace, error) {
+	var r ref
+	if err := json.Unmarshal(text, &r); err != nil || r.Stream != Stream {
+		return nil, fmt.Errorf("objects: this is not a ref: %.100s", text)
+	}
+	ctx, cancel := limited(ctx)
+	defer cancel()
+	w := &space{p: p, session: s}
+	if _, err := w.head(ctx); err != nil {
+		return nil, fmt.Errorf("objects: resolve: %w", err)
+	}
+	return w, nil
+}
+
+// Remove implements workspace.Provider.
+func (p *Provider) Remove(ctx context.Context, root string) (snapshots int, err error) {
+	if err := p.mark(ctx, root); err != nil {
+		return 0, fmt.Errorf("objects: remove: %w", err)
+	}
+	for _, kind := range []string{headKind, snapKind, ""} { // the last one: all that is left
+		n, err := p.erase(ctx, prefix(root)+kind+">", time.Time{})
+		if kind == snapKind {
+			snapshots = n
+		}
+		if err != nil {
+			return snapshots, fmt.Errorf("objects: remove: %w", err)
+		}
+	}
+	return snapshots, p.settled(ctx, root)
+}
+
+// mark remembers that a tree is being removed, where its bytes may outlive it.
+func (p *Provider) mark(ctx context.Context, root string) error {
+	if p.opts.Replicas == 1 {
+		return nil
+	}
+	_, err := p.next(ctx, prefix(root)+">", 1)
+	if errors.Is(err, natsjs.ErrMsgNotFound) {
+		return nil
+	}
+	if err == nil {
+		_, err = p.publish(ctx, &nats.Msg{Subject: goneSubjects + logjs.Token(root)})
+	}
+	return err
+}
+
+// settled is nil when no byte of a removed tree is left.
+func (p *Provider) settled(ctx context.Context, root string) error {
+	mark := goneSubjects + logjs.Token(root)
+	if _, err := p.last(ctx, mark); errors.Is(err, natsjs.ErrMsgNotFound) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("objects: remove: %w", err)
+	}
+	if p.opts.Scan == nil {
+		return workspace.ErrPending
+	}
+	found, err := p.opts.Scan(ctx, []string{prefix(root)})
+	if err != nil || found {
+		return errors.Join(workspace.ErrPending, err)
+	}
+	_, err = p.erase(ctx, mark, time.Time{})
+	return err
+}
+
+// Roots implements workspace.Provider.
+func (p *Provider) Roots(ctx context.Context) ([]string, error) {
+	ctx, cancel := limited(ctx)
+	defer cancel()
+	roots := map[string]bool{}
+	for _, filter := range []string{subjects + "*." + headKind + "*", subjects + "*." + snapKind + "*", subjects + "*." + partKind + "*.0", goneSubjects + "*"} {
+		found, err := p.subjects(ctx, filter)
+		if err != nil {
+			return nil, fmt.Errorf("objects: %w", err)
+		}
+		for subject := range found {
+			token, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(subject, subjects), goneSubjects), ".")
+			if root, ok := logjs.Untoken(token); ok {
+				roots[root] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(roots)), nil
+}

@@ -1,0 +1,42 @@
+package objects_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/helixd/helixd/agentloop/workspace"
+	"github.com/helixd/helixd/agentloop/workspace/objects"
+	"github.com/helixd/helixd/agentloop/workspace/workspacetest"
+	"github.com/helixd/helixd/embed"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// server starts a server of its own.
+func server(t *testing.T, dir string) *nats.Conn {
+	t.Helper()
+	srv, err := embed.Start(t.Context(), embed.Options{DataDir: dir, SyncInterval: time.Second})
+	require.NoError(t, err)
+	t.Cleanup(srv.Stop)
+	nc, err := srv.Connect()
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	return nc
+}
+
+func open(t *testing.T, nc *nats.Conn, o objects.Options) *objects.Provider {
+	t.Helper()
+	p, err := objects.Open(t.Context(), nc, &o)
+	require.NoError(t, err)
+	return p
+}
+
+func TestContract(t *testing.T) {
+	workspacetest.Run(t, func(t *testing.T) workspace.Provider {
+		return open(t, server(t, t.TempDir()), objects.Options{MaxBytes: 1 << 20})
+	})
+}
