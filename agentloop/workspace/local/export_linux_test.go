@@ -11,3 +11,11 @@ func MakePlain(t *testing.T, p *Provider) {
 	p.isolated = false
 	require.NoError(t, p.tryCommand(false))
 }
+
+// SettleAtOnce has snapshots rely on the stamps of files that have only just
+// changed.
+func SettleAtOnce(t *testing.T) {
+	was := settledFor
+	settledFor = 0
+	t.Cleanup(func() { settledFor = was })
+}

@@ -3,6 +3,7 @@ package local
 import (
 	"bytes"
 	"os"
+	"path/filepath"
 	"strconv"
 	"time"
 
@@ -61,6 +62,22 @@ func descendants() ([]int, error) {
 		}
 	}
 	return all, nil
+}
+
+// threadsOf returns how many threads the user has as whom a command is to run.
+func threadsOf(j job) (n uint64) {
+	uid := os.Geteuid()
+	if j.UID != nil {
+		uid = *j.UID
+	}
+	threads, _ := filepath.Glob("/proc/[0-9]*/task/[0-9]*") // what can't be read is another's
+	for _, name := range threads {
+		var s unix.Stat_t
+		if unix.Lstat(name, &s) == nil && int(s.Uid) == uid {
+			n++
+		}
+	}
+	return n
 }
 
 // endAll ends all descendants, which are adopted by this process when their

@@ -99,17 +99,16 @@ func (s *space) scan(ctx context.Context, contents string) (filetree.Tree, error
 		if !utf8.ValidString(name) {
 			return false, fmt.Errorf("%.100q: %w: it is not UTF-8", name, workspace.ErrName)
 		}
-		node := filetree.Node{Mode: info.Mode().Type() | info.Mode().Perm(), Modified: info.ModTime().UTC()}
+		node := filetree.Node{Mode: info.Mode().Type() | info.Mode().Perm()}
 		var err error
 		switch {
 		case info.IsDir():
-			node.Modified = time.Time{} // it changes with what is in it
 		case info.Mode().Type() == fs.ModeSymlink:
 			if node.Link, err = s.root.Readlink(name); err == nil && !utf8.ValidString(node.Link) {
 				err = fmt.Errorf("%w: it leads to what is not UTF-8", workspace.ErrName)
 			}
 		case info.Mode().IsRegular():
-			node.Size = info.Size()
+			node.Size, node.Modified = info.Size(), info.ModTime().UTC()
 			node.Hash, err = s.hash(ctx, name, info, contents, hashes)
 		default:
 			return true, nil // a socket or a pipe is nothing without its process
@@ -132,7 +131,7 @@ type seen struct {
 
 // settledFor is how long a file was left alone when its stamp tells whether it
 // has changed since: clocks of file systems tick slowly.
-const settledFor = 2 * time.Second
+var settledFor = 2 * time.Second // tests change it
 
 // hash returns a file's hash; with a folder, it is kept there.
 func (s *space) hash(ctx context.Context, name string, info fs.FileInfo, contents string, hashes map[string]seen) (string, error) {

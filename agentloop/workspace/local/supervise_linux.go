@@ -139,11 +139,18 @@ func enter(home, dir string) error {
 
 // limit takes from this thread what a command must not have.
 func limit(j job) error {
-	limits := map[int]uint64{unix.RLIMIT_CORE: 0, unix.RLIMIT_FSIZE: uint64(j.MaxBytes)}
-	if j.Isolated || j.UID != nil { // else they would count all that the user has
-		limits[unix.RLIMIT_NPROC] = uint64(threadsEach * j.MaxProcesses)
+	limits := map[int]uint64{
+		unix.RLIMIT_CORE: 0, unix.RLIMIT_FSIZE: uint64(j.MaxBytes), unix.RLIMIT_NPROC: uint64(threadsEach * j.MaxProcesses),
+	}
+	if !j.Isolated { // the limit counts what the user has besides, too
+		limits[unix.RLIMIT_NPROC] += threadsOf(j)
 	}
 	for what, most := range limits {
+		var now unix.Rlimit
+		if err := unix.Getrlimit(what, &now); err != nil {
+			return fmt.Errorf("limits: %w", err)
+		}
+		most = min(most, now.Max)
 		if err := unix.Setrlimit(what, &unix.Rlimit{Cur: most, Max: most}); err != nil {
 			return fmt.Errorf("limits: %w", err)
 		}

@@ -39,8 +39,8 @@
 //
 // # Removal
 //
-// The heads go first: whoever still writes finds that the workspace is gone. On
-// more than one replica the servers' own logs keep bytes until they compact; a
+// An empty head says that the workspace is gone to whoever still writes. Then
+// every message is overwritten, that one as the last of its heads. On more than one replica the servers' own logs keep bytes until they compact; a
 // message on helix.workgone.<T> remembers that, and Remove is
 // [workspace.ErrPending], until Options.Scan finds nothing.
 //

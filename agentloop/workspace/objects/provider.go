@@ -124,8 +124,8 @@ func (p *Provider) Open(ctx context.Context, s workspace.Session) (workspace.Wor
 	w := &space{p: p, session: s}
 	_, err := w.head(ctx)
 	if errors.Is(err, workspace.ErrGone) {
-		if err = w.begin(ctx); errors.Is(err, errChanged) { // another node has
-			err = nil
+		if err = w.begin(ctx); errors.Is(err, errChanged) { // another node has, or removes it
+			_, err = w.head(ctx)
 		}
 	}
 	if err != nil {
@@ -164,6 +164,9 @@ func (p *Provider) Remove(ctx context.Context, root string) (snapshots int, err 
 	if err := p.mark(ctx, root); err != nil {
 		return 0, fmt.Errorf("objects: remove: %w", err)
 	}
+	if err := p.fence(ctx, root); err != nil {
+		return 0, fmt.Errorf("objects: remove: %w", err)
+	}
 	for _, kind := range []string{headKind, snapKind, ""} { // the last one: all that is left
 		n, err := p.erase(ctx, prefix(root)+kind+">", time.Time{})
 		if kind == snapKind {
@@ -174,6 +177,21 @@ func (p *Provider) Remove(ctx context.Context, root string) (snapshots int, err 
 		}
 	}
 	return snapshots, p.settled(ctx, root)
+}
+
+// fence puts an empty head before all heads of a tree: who still writes finds
+// that the workspace is gone. It is erased behind them.
+func (p *Provider) fence(ctx context.Context, root string) error {
+	heads, err := p.subjects(ctx, prefix(root)+headKind+">")
+	if err != nil {
+		return err
+	}
+	for subject := range heads {
+		if _, err := p.publish(ctx, &nats.Msg{Subject: subject}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // mark remembers that a tree is being removed, where its bytes may outlive it.

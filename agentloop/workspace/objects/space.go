@@ -47,6 +47,9 @@ func (w *space) head(ctx context.Context) (head, error) {
 	if err != nil {
 		return head{}, err
 	}
+	if len(m.Data) == 0 { // it is being removed
+		return head{}, workspace.ErrGone
+	}
 	h := head{sequence: m.Sequence}
 	return h, json.Unmarshal(m.Data, &h.manifest)
 }

@@ -1,0 +1,154 @@
+package local_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/agentloop/workspace"
+	"github.com/helixd/helixd/agentloop/workspace/local"
+	"github.com/helixd/helixd/agentloop/workspace/workspacetest"
+)
+
+// shape is everything there is, as the file system has it.
+func shape(t *testing.T, folder string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	require.NoError(t, filepath.WalkDir(folder, func(name string, d fs.DirEntry, err error) error {
+		require.NoError(t, err)
+		if d.Name() == ".helix" {
+			return fs.SkipDir
+		}
+		info, err := d.Info()
+		require.NoError(t, err)
+		text := info.Mode().String()
+		switch {
+		case info.Mode().IsRegular():
+			data, err := os.ReadFile(name)
+			require.NoError(t, err)
+			text += " " + string(data) + " " + info.ModTime().UTC().String()
+		case info.Mode().Type() == fs.ModeSymlink:
+			target, err := os.Readlink(name)
+			require.NoError(t, err)
+			text += " -> " + target
+		}
+		relative, err := filepath.Rel(folder, name)
+		require.NoError(t, err)
+		all[relative] = text
+		return nil
+	}))
+	delete(all, ".")
+	return all
+}
+
+func TestSnapshotsKeepModesLinksAndEmptyFolders(t *testing.T) {
+	dir, p, w := opened(t)
+	if p.ShellProblem() != nil {
+		t.Skip("what commands leave behind")
+	}
+	run(t, w, `umask 022; mkdir -p bin empty locked/in; echo '#!/bin/sh' > bin/tool; chmod 755 bin/tool; echo s > secret; chmod 600 secret
+		ln -s bin/tool link; ln -s /etc/passwd out; ln -s nowhere dangling; echo x > locked/in/f; chmod 500 locked/in; touch -d 2020-01-02 secret`)
+	own := folder(t, dir)
+	require.NoError(t, syscall.Mkfifo(filepath.Join(own, "pipe"), 0o666))
+	s, err := w.Snapshots().Take(t.Context())
+	require.NoError(t, err)
+	was := shape(t, own)
+	delete(was, "pipe")
+	require.Len(t, was, 10)
+
+	run(t, w, `chmod 700 locked/in; rm -rf bin empty locked secret link out; mkdir -p link out/x secret; echo other > bin; ln -s / locked; chmod 000 out/x`)
+	require.NoError(t, w.Snapshots().Restore(t.Context(), s))
+	require.Equal(t, was, shape(t, own))
+	require.Equal(t, "s\n", run(t, w, "cat secret; ./bin/tool; : > locked/in/g").Stdout)
+	again, err := w.Snapshots().Take(t.Context())
+	require.NoError(t, err)
+	if os.Geteuid() == 0 { // else the mode of a folder keeps its owner out, too
+		require.Equal(t, string(s), string(again))
+	}
+	_, err = p.Remove(t.Context(), workspacetest.Session.Root)
+	require.NoError(t, err, "also what its owner must not change")
+}
+
+// A snapshot does not take a file for unchanged by what can be forged.
+func TestSnapshotsSeeForgedTimes(t *testing.T) {
+	local.SettleAtOnce(t)
+	_, p, w := opened(t)
+	if p.ShellProblem() != nil {
+		t.Skip("what commands can do")
+	}
+	run(t, w, "echo one > f; touch -d 2020-01-02 f")
+	one, err := w.Snapshots().Take(t.Context())
+	require.NoError(t, err)
+	_, err = w.Snapshots().Take(t.Context())
+	require.NoError(t, err)
+	run(t, w, "echo two > f; touch -d 2020-01-02 f")
+	two, err := w.Snapshots().Take(t.Context())
+	require.NoError(t, err)
+	require.NotEqual(t, string(one), string(two))
+	require.NoError(t, w.Snapshots().Restore(t.Context(), one))
+	require.Equal(t, map[string]string{"f": "one\n"}, workspacetest.Files(t, w))
+}
+
+func TestFilesAreAnotherProcesss(t *testing.T) {
+	dir := t.TempDir()
+	p, err := local.New(dir, nil)
+	require.NoError(t, err)
+	w, ref, err := p.Open(t.Context(), workspacetest.Session)
+	require.NoError(t, err)
+	require.NoError(t, w.FS().WriteFile(t.Context(), "a", []byte("1")))
+	s, err := w.Snapshots().Take(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, w.FS().WriteFile(t.Context(), "a", []byte("2")))
+	// The first process is killed: it closes nothing.
+	after, err := local.New(dir, nil)
+	require.NoError(t, err)
+	again, err := after.Resolve(t.Context(), workspacetest.Session, ref)
+	require.NoError(t, err)
+	defer again.Close()
+	require.Equal(t, map[string]string{"a": "2"}, workspacetest.Files(t, again))
+	require.NoError(t, again.Snapshots().Restore(t.Context(), s))
+	require.Equal(t, map[string]string{"a": "1"}, workspacetest.Files(t, again))
+	require.NoError(t, w.Close())
+
+	elsewhere := open(t, local.Options{})
+	_, err = elsewhere.Resolve(t.Context(), workspacetest.Session, ref)
+	require.ErrorIs(t, err, workspace.ErrElsewhere)
+	_, err = elsewhere.Adopt(t.Context(), workspacetest.Session, s)
+	require.ErrorIs(t, err, workspace.ErrElsewhere)
+}
+
+func TestRemovalLeavesNoFile(t *testing.T) {
+	dir, p, w := opened(t)
+	require.NoError(t, w.FS().WriteFile(t.Context(), "a/b", []byte("1")))
+	_, err := w.Snapshots().Take(t.Context())
+	require.NoError(t, err)
+	if p.ShellProblem() == nil {
+		run(t, w, "mkdir -p locked/in; touch locked/in/f; chmod 000 locked/in locked")
+	}
+	_, err = p.Remove(t.Context(), workspacetest.Session.Root)
+	require.NoError(t, err)
+	var left []string
+	require.NoError(t, filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if name != dir {
+			left = append(left, d.Name())
+		}
+		return err
+	}))
+	require.Equal(t, []string{"host", "trees"}, left)
+}
+
+func TestSnapshotsOfNobodyElse(t *testing.T) {
+	_, p, w := opened(t)
+	for _, text := range []string{
+		`{}`, `null`, `{"host":"x","tree":"../../..","snapshot":"x"}`,
+		`{"host":"x","tree":"00000000000000000000000000000000","snapshot":"../../root"}`,
+	} {
+		require.Error(t, w.Snapshots().Restore(t.Context(), []byte(text)), text)
+		_, err := p.Adopt(t.Context(), workspace.Session{Root: "f", ID: "f"}, []byte(text))
+		require.Error(t, err, text)
+	}
+}

@@ -1,0 +1,162 @@
+package objects_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/agentloop/workspace"
+	"github.com/helixd/helixd/agentloop/workspace/objects"
+	"github.com/helixd/helixd/agentloop/workspace/workspacetest"
+	"github.com/helixd/helixd/embed"
+)
+
+func jetStream(t *testing.T, nc *nats.Conn) natsjs.JetStream {
+	t.Helper()
+	js, err := natsjs.New(nc)
+	require.NoError(t, err)
+	return js
+}
+
+// createStream makes a stream of that name that would lose files.
+func createStream(t *testing.T, js natsjs.JetStream) {
+	t.Helper()
+	_, err := js.CreateStream(t.Context(), natsjs.StreamConfig{
+		Name: objects.Stream, Subjects: []string{"helix.work.>", "helix.workgone.*"}, MaxAge: time.Hour,
+	})
+	require.NoError(t, err)
+}
+
+func filesHolding(t *testing.T, dir, text string) []string {
+	t.Helper()
+	files, err := embed.Scan(t.Context(), dir, text)
+	require.NoError(t, err)
+	return files
+}
+
+// messages returns how many the stream has.
+func messages(t *testing.T, nc *nats.Conn) uint64 {
+	t.Helper()
+	s, err := jetStream(t, nc).Stream(t.Context(), objects.Stream)
+	require.NoError(t, err)
+	return s.CachedInfo().State.Msgs
+}
+
+func TestRemovalLeavesNoByteInAnyFile(t *testing.T) {
+	const secret, kept = "a-secret-nobody-may-find", "what-others-wrote"
+	dir := t.TempDir()
+	srv, err := embed.Start(t.Context(), embed.Options{DataDir: dir, SyncInterval: time.Second})
+	require.NoError(t, err)
+	nc, err := srv.Connect()
+	require.NoError(t, err)
+	p := open(t, nc, objects.Options{})
+	write := func(s workspace.Session, text string) {
+		w := workspacetest.Open(t, p, s)
+		for i := range 3 {
+			require.NoError(t, w.FS().WriteFile(t.Context(), text+"-as-a-name/"+fmt.Sprint(i), []byte(strings.Repeat(text, 10_000))))
+			require.NoError(t, w.FS().WriteFile(t.Context(), "same", []byte(text+fmt.Sprint(i))))
+			_, err := w.Snapshots().Take(t.Context())
+			require.NoError(t, err)
+		}
+		require.NoError(t, w.FS().Remove(t.Context(), "same"))
+	}
+	write(workspacetest.Session, secret)
+	write(workspace.Session{Root: workspacetest.Session.Root, ID: "child"}, secret)
+	write(workspace.Session{Root: "other", ID: "other"}, kept)
+	require.NotEmpty(t, filesHolding(t, dir, secret), "the search finds what is there")
+
+	n, err := p.Remove(t.Context(), workspacetest.Session.Root)
+	require.NoError(t, err)
+	require.Equal(t, 6, n)
+	require.NoError(t, nc.Drain())
+	require.Eventually(t, nc.IsClosed, time.Minute, 5*time.Millisecond)
+	srv.Stop()
+	require.Empty(t, filesHolding(t, dir, secret))
+	require.NotEmpty(t, filesHolding(t, dir, kept))
+}
+
+// A writer that has not heard of a removal leaves nothing that a next one does
+// not find.
+func TestWritersBesideARemoval(t *testing.T) {
+	nc := server(t, t.TempDir())
+	p := open(t, nc, objects.Options{})
+	for range 5 {
+		w := workspacetest.Open(t, p, workspacetest.Session)
+		ended := make(chan error)
+		go func() {
+			for i := 0; ; i++ {
+				if err := w.FS().WriteFile(t.Context(), fmt.Sprint(i), []byte(fmt.Sprint("late", i))); err != nil {
+					ended <- err
+					return
+				}
+			}
+		}()
+		_, err := p.Remove(t.Context(), workspacetest.Session.Root)
+		require.NoError(t, err)
+		require.ErrorIs(t, <-ended, workspace.ErrGone)
+		roots, err := p.Roots(t.Context())
+		require.NoError(t, err)
+		if len(roots) > 0 {
+			_, err = p.Remove(t.Context(), roots[0])
+			require.NoError(t, err)
+		}
+		require.Zero(t, messages(t, nc))
+	}
+}
+
+// On more than one replica a removal is done when the servers' own logs have
+// nothing of it any more.
+func TestRemovalStaysPendingUntilNoServerHasIt(t *testing.T) {
+	nc := server(t, t.TempDir())
+	left := true
+	p := open(t, nc, objects.Options{})
+	p.Replicate(3, func(_ context.Context, texts []string) (bool, error) {
+		require.Len(t, texts, 1)
+		return left, nil
+	})
+	w := workspacetest.Open(t, p, workspacetest.Session)
+	require.NoError(t, w.FS().WriteFile(t.Context(), "a", []byte("1")))
+	for range 2 {
+		_, err := p.Remove(t.Context(), workspacetest.Session.Root)
+		require.ErrorIs(t, err, workspace.ErrPending)
+		roots, err := p.Roots(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, []string{workspacetest.Session.Root}, roots, "it is still to be removed")
+	}
+	left = false
+	_, err := p.Remove(t.Context(), workspacetest.Session.Root)
+	require.NoError(t, err)
+	require.Zero(t, messages(t, nc))
+}
+
+func TestGarbageIsCollected(t *testing.T) {
+	nc := server(t, t.TempDir())
+	p := open(t, nc, objects.Options{Grace: time.Millisecond})
+	w := workspacetest.Open(t, p, workspacetest.Session)
+	f, ctx := w.FS(), t.Context()
+	require.NoError(t, f.WriteFile(ctx, "kept", []byte("by a snapshot")))
+	s, err := w.Snapshots().Take(ctx)
+	require.NoError(t, err)
+	for i := range 20 {
+		require.NoError(t, f.WriteFile(ctx, "kept", []byte(fmt.Sprint("over and over ", i))))
+	}
+	require.NoError(t, f.WriteFile(ctx, "b", []byte("now")))
+	before := messages(t, nc)
+	require.Eventually(t, func() bool {
+		require.NoError(t, p.Collect(ctx, workspacetest.Session.Root))
+		// A head, its manifest and two contents; a snapshot, its manifest and its
+		// content.
+		return messages(t, nc) == 7
+	}, time.Minute, 10*time.Millisecond, "%d before", before)
+	require.Equal(t, map[string]string{"kept": "over and over 19", "b": "now"}, workspacetest.Files(t, w))
+	require.NoError(t, w.Snapshots().Restore(ctx, s))
+	require.Equal(t, map[string]string{"kept": "by a snapshot"}, workspacetest.Files(t, w))
+	require.NoError(t, f.WriteFile(ctx, "kept", []byte("over and over 1")), "what was collected can come again")
+	require.Equal(t, map[string]string{"kept": "over and over 1"}, workspacetest.Files(t, w))
+}

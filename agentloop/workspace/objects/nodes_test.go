@@ -1,0 +1,113 @@
+package objects_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/agentloop/workspace"
+	"github.com/helixd/helixd/agentloop/workspace/objects"
+	"github.com/helixd/helixd/agentloop/workspace/workspacetest"
+)
+
+func TestFilesFollowTheSessionToAnyNode(t *testing.T) {
+	nc := server(t, t.TempDir())
+	a, b := open(t, nc, objects.Options{}), open(t, nc, objects.Options{})
+	w, ref, err := a.Open(t.Context(), workspacetest.Session)
+	require.NoError(t, err)
+	large := strings.Repeat("many parts ", workspace.MaxFile/11)
+	require.NoError(t, w.FS().WriteFile(t.Context(), "large", []byte(large)))
+	s, err := w.Snapshots().Take(t.Context())
+	require.NoError(t, err)
+
+	there, err := b.Resolve(t.Context(), workspacetest.Session, ref)
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{"large": large}, workspacetest.Files(t, there))
+	require.NoError(t, there.FS().WriteFile(t.Context(), "large", []byte("small")))
+	require.Equal(t, map[string]string{"large": "small"}, workspacetest.Files(t, w), "the first node sees it")
+	own, err := b.Adopt(t.Context(), workspace.Session{Root: "fork", ID: "fork"}, s)
+	require.NoError(t, err)
+	fork := workspacetest.Open(t, a, workspace.Session{Root: "fork", ID: "fork"})
+	require.NoError(t, fork.Snapshots().Restore(t.Context(), own))
+	require.Equal(t, map[string]string{"large": large}, workspacetest.Files(t, fork))
+}
+
+// A node that has not noticed that it lost the session writes on.
+func TestNodesThatWriteAtOnceLoseNoFile(t *testing.T) {
+	nc := server(t, t.TempDir())
+	var all []workspace.Workspace
+	for range 3 {
+		all = append(all, workspacetest.Open(t, open(t, nc, objects.Options{}), workspacetest.Session))
+	}
+	var wg sync.WaitGroup
+	for i, w := range all {
+		wg.Go(func() {
+			for k := range 10 {
+				name, moved := fmt.Sprintf("%d/%d", i, k), fmt.Sprintf("%d/moved-%d", i, k)
+				err := w.FS().WriteFile(t.Context(), name, []byte{byte(i), byte(k)})
+				if err == nil {
+					err = w.FS().Rename(t.Context(), name, moved)
+				}
+				if err == nil && k%2 == 1 {
+					err = w.FS().Remove(t.Context(), moved)
+				}
+				if err == nil {
+					_, err = w.Snapshots().Take(t.Context())
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	want := map[string]string{}
+	for i := range all {
+		for k := 0; k < 10; k += 2 {
+			want[fmt.Sprintf("%d/moved-%d", i, k)] = string([]byte{byte(i), byte(k)})
+		}
+	}
+	for _, w := range all {
+		require.Equal(t, want, workspacetest.Files(t, w))
+	}
+}
+
+func TestFilesOutliveTheServer(t *testing.T) {
+	dir := t.TempDir()
+	var s []byte
+	t.Run("before", func(t *testing.T) {
+		w := workspacetest.Open(t, open(t, server(t, dir), objects.Options{}), workspacetest.Session)
+		require.NoError(t, w.FS().WriteFile(t.Context(), "a", []byte("1")))
+		taken, err := w.Snapshots().Take(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, w.FS().WriteFile(t.Context(), "a", []byte("2")))
+		s = taken
+	})
+	t.Run("after", func(t *testing.T) {
+		w := workspacetest.Open(t, open(t, server(t, dir), objects.Options{}), workspacetest.Session)
+		require.Equal(t, map[string]string{"a": "2"}, workspacetest.Files(t, w))
+		require.NoError(t, w.Snapshots().Restore(t.Context(), s))
+		require.Equal(t, map[string]string{"a": "1"}, workspacetest.Files(t, w))
+	})
+}
+
+func TestAnEndedContextEndsACall(t *testing.T) {
+	w := workspacetest.Open(t, open(t, server(t, t.TempDir()), objects.Options{}), workspacetest.Session)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, w.FS().WriteFile(ctx, "a", nil), context.Canceled)
+	_, err := w.Snapshots().Take(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestAStreamThatDeletesIsRefused(t *testing.T) {
+	nc := server(t, t.TempDir())
+	js := jetStream(t, nc)
+	createStream(t, js)
+	_, err := objects.Open(t.Context(), nc, nil)
+	require.ErrorContains(t, err, "HELIX_WORKSPACES")
+}
