@@ -22,14 +22,18 @@ func cluster(t *testing.T) (servers [3]*embed.Server, connections [3]*nats.Conn)
 	}
 	var nodes [3]embed.Options
 	var routes []string
+	var ports [3]net.Listener // held until all are known
 	for i := range nodes {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
-		defer l.Close()
+		ports[i] = l
 		nodes[i] = embed.Options{
 			DataDir: t.TempDir(), Name: fmt.Sprint("n", i), Cluster: &embed.Cluster{Listen: l.Addr().String()},
 		}
 		routes = append(routes, "nats://"+l.Addr().String())
+	}
+	for _, l := range ports {
+		require.NoError(t, l.Close())
 	}
 	var wg sync.WaitGroup
 	for i := range nodes {
