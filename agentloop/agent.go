@@ -47,6 +47,8 @@ type Agent struct {
 	// Hooks, if set, are told of what sessions of the agent do, and those of
 	// its sub-agents.
 	Hooks *Hooks
+	// Workspace, if set, gives each session files, and maybe commands.
+	Workspace *AgentWorkspace
 }
 
 // Defaults of an agent.
@@ -109,6 +111,11 @@ func define(a Agent) (*definition, error) {
 	}
 	for _, t := range a.Tools {
 		if err := d.addTool(t); err != nil {
+			return nil, fmt.Errorf("agentloop: agent %s: %w", a.Name, err)
+		}
+	}
+	if a.Workspace != nil {
+		if err := d.addWorkspace(*a.Workspace); err != nil {
 			return nil, fmt.Errorf("agentloop: agent %s: %w", a.Name, err)
 		}
 	}

@@ -41,12 +41,15 @@ func newAgentSet(agents []Agent) (*agentSet, error) {
 // with which they were claimed until they are at rest; all others, and those
 // that other nodes hand over, have the new ones. unused is closed when nothing
 // is driven with the old ones any more. An error means that one is
-// ill-defined, and nothing has changed.
+// ill-defined, as with New, and nothing has changed.
 //
 // With a [Queue], other nodes are to be told which agents are here now: see
 // queue.Queue.Rehost.
 func (l *Loop) SetAgents(agents []Agent) (unused <-chan struct{}, err error) {
 	next, err := newAgentSet(agents)
+	if err == nil {
+		err = l.workspaces.check(next)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -173,12 +173,21 @@ func (c *Call) Emit(ctx context.Context, name string, data any) error {
 	}
 	expired := ctx.Err() != nil
 	err = c.r.append(ctx, c.chunk(&eventlog.CustomEvent{EventName: name, Data: raw, Base: c.base()}))
-	if err != nil && !expired && !unrecordable(err) && !errors.Is(err, eventlog.ErrStreamEnded) {
-		c.mu.Lock()
-		c.lost = err
-		c.mu.Unlock()
+	if !expired {
+		c.lose(err)
 	}
 	return err
+}
+
+// lose notes why the log did not take something, if it did not, and that is no
+// fault of what it was.
+func (c *Call) lose(err error) {
+	if err == nil || unrecordable(err) || errors.Is(err, eventlog.ErrStreamEnded) {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lost = err
 }
 
 // lostLog returns why the log did not take something that the tool said. The

@@ -31,6 +31,9 @@ func (d decider) calls(t *projector.Tree, s *projector.Session, def *definition,
 		}
 		return d.phase(t, s, step, calls)
 	}
+	if unsaved(s) {
+		return []Effect{SaveWorkspace{Session: s.SessionID}}
+	}
 	return []Effect{CommitStep{Session: s.SessionID, Step: *step}}
 }
 
@@ -72,6 +75,9 @@ func (d decider) phase(t *projector.Tree, s *projector.Session, step *projector.
 	}
 	if len(effects) > 0 || moving || len(waiting) == 0 {
 		return effects
+	}
+	if unsaved(s) {
+		return []Effect{SaveWorkspace{Session: s.SessionID}}
 	}
 	return []Effect{Suspend{Session: s.SessionID, Status: suspension(step, waiting), Calls: waiting}}
 }

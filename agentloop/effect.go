@@ -47,6 +47,8 @@ type (
 		Call    projector.Call
 		At      int64 // ms since the epoch
 	}
+	// SaveWorkspace keeps the files of the session's workspace.
+	SaveWorkspace struct{ Session string }
 	// StopRemote aborts what a remote agent does for a call that nobody here
 	// works on any more, once and as far as it can be reached.
 	StopRemote struct {
@@ -126,6 +128,7 @@ func (e CallModel) key() string     { return "model " + e.Session }
 func (e Recall) key() string        { return "recall " + e.Session }
 func (e RunCall) key() string       { return callKey(e.Session, e.Call.ID) }
 func (e AwaitDeadline) key() string { return "deadline " + e.Session + " " + e.Call.ID }
+func (e SaveWorkspace) key() string { return "save " + e.Session }
 func (e StopRemote) key() string    { return stopKey(e.Session, e.Call.ID) }
 func (Truncate) key() string        { return "" }
 func (CloseCall) key() string       { return "" }
@@ -146,6 +149,7 @@ func (e CallModel) about() string     { return e.Session }
 func (e Recall) about() string        { return e.Session }
 func (e RunCall) about() string       { return e.Session }
 func (e AwaitDeadline) about() string { return e.Session }
+func (e SaveWorkspace) about() string { return e.Session }
 func (e StopRemote) about() string    { return e.Session }
 func (e Truncate) about() string      { return e.Session }
 func (e CloseCall) about() string     { return e.Session }

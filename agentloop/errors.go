@@ -27,6 +27,8 @@ var (
 	ErrCallNotFound = errors.New("agentloop: tool call not found")
 	// ErrSessionExists: a session has the id already.
 	ErrSessionExists = errors.New("agentloop: session exists")
+	// ErrWorkspaceRemains: files of a session's workspaces can't be removed.
+	ErrWorkspaceRemains = errors.New("agentloop: files of the session's workspaces can't be removed")
 	// ErrStopping: the loop is being stopped.
 	ErrStopping = errors.New("agentloop: stopping")
 )

@@ -3,8 +3,11 @@ package agentloop
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 
+	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
 )
@@ -49,7 +52,9 @@ type Forked struct {
 // Errors: eventlog.ErrSessionNotFound, ErrCheckpointNotFound, ErrSessionExists,
 // *eventlog.CursorAheadError, *eventlog.TrimmedError,
 // *eventlog.ValidationError; eventlog.ErrTooLarge if the state is more than the
-// log takes as one record. With Run also ErrUnknownAgent, and ErrNothingToResume
+// log takes as one record; a *WorkspaceWiringError if this node has not the
+// workspaces' provider, and what that returns: the fork's workspaces begin with
+// the files of the last checkpoint before. With Run also ErrUnknownAgent, and ErrNothingToResume
 // if there is nothing to run. Then there is no fork.
 func (l *Loop) Fork(ctx context.Context, req ForkRequest) (Forked, error) {
 	if !req.Run && len(req.Messages) > 0 {
@@ -84,13 +89,15 @@ func (l *Loop) Fork(ctx context.Context, req ForkRequest) (Forked, error) {
 	if id == "" {
 		id = "fork-" + l.opts.NewID()
 	}
-	state, err := projector.ForkState(then, id, edits...)
-	if err != nil {
-		return Forked{}, err
-	}
 	forked := Forked{SessionID: id, FromSessionID: req.FromSessionID, FromSequence: then.Head, Edits: names}
+	var state json.RawMessage
 	plan := func(t *projector.Tree) (facts []fact, run string, err error) {
 		if t == nil {
+			if state == nil {
+				if state, err = l.forkState(ctx, then, id, edits); err != nil {
+					return nil, "", err
+				}
+			}
 			facts = l.forkRecords(then, forked, state)
 			if !req.Run {
 				return facts, "", nil
@@ -127,6 +134,31 @@ func (l *Loop) Fork(ctx context.Context, req ForkRequest) (Forked, error) {
 		return Forked{}, err
 	}
 	return forked, nil
+}
+
+// forkState returns the state with which a fork begins. Snapshots of workspaces
+// are copied, to be its own, but for those that are gone: the first use finds
+// that out.
+func (l *Loop) forkState(ctx context.Context, then *projector.Tree, id string, edits []projector.Edit) (json.RawMessage, error) {
+	for _, s := range then.Sessions() {
+		w := s.Workspace
+		if w == nil || w.Snapshot == nil {
+			continue
+		}
+		p := l.workspaces[w.ProviderID]
+		if p == nil {
+			return nil, &WorkspaceWiringError{Agent: s.AgentType, Provider: w.ProviderID, Known: l.workspaces.kinds()}
+		}
+		snapshot, err := p.Adopt(ctx, workspace.Session{Root: id, ID: projector.ForkID(then, id, s.SessionID)}, w.Snapshot)
+		switch {
+		case errors.Is(err, workspace.ErrGone):
+		case err != nil:
+			return nil, fmt.Errorf("agentloop: fork: workspace of %s: %w", s.SessionID, err)
+		default:
+			edits = append(edits, projector.EditSnapshot(s.SessionID, snapshot))
+		}
+	}
+	return projector.ForkState(then, id, edits...)
 }
 
 // foldFork returns the state behind a fork's first records.
@@ -166,7 +198,7 @@ func (l *Loop) orphanedFork(ctx context.Context, req ForkRequest) (Forked, error
 
 // forkRecords begins a fork: its state, what clients have to know, and how its
 // stream stands.
-func (l *Loop) forkRecords(then *projector.Tree, f Forked, state []byte) []fact {
+func (l *Loop) forkRecords(then *projector.Tree, f Forked, state json.RawMessage) []fact {
 	base := l.factBase(f.SessionID)
 	resync := resyncOf(&then.Session, eventlog.ResyncBranch)
 	resync.FromSequence = 0

@@ -13,6 +13,7 @@ import (
 	"github.com/oklog/ulid/v2"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/snapshot"
 )
@@ -42,6 +43,8 @@ type Options struct {
 	// its ids from [TraceIDs], and must not export within a span's end: a batch
 	// processor does not.
 	Tracer trace.Tracer
+	// Workspaces are the providers of agents' workspaces, each of another kind.
+	Workspaces []workspace.Provider
 	// TraceContent has prompts, answers, arguments and results recorded in the
 	// spans, shortened.
 	TraceContent bool
@@ -53,6 +56,8 @@ type Loop struct {
 	states *snapshot.Store
 	agents atomic.Pointer[agentSet]
 	opts   Options
+	// workspaces are the providers, by kind.
+	workspaces providers
 
 	ctx  context.Context // ends with ErrStopping
 	stop context.CancelCauseFunc
@@ -70,6 +75,9 @@ type Loop struct {
 
 	sweeping chan struct{}       // holds one while there is a sweep
 	lookedAt map[string]lookedAt // by the last sweep, by session; the sweep's
+
+	tidying chan struct{}        // holds one while Tidy goes on
+	useless map[string]time.Time // since when files are, by provider and root; Tidy's
 }
 
 // liveRun is a tree that this node is driving. What the loop's lock guards is
@@ -106,7 +114,9 @@ func (run *liveRun) ask(ticket uint64) {
 	}
 }
 
-// New returns a loop for the given agents. It fails if one is ill-defined.
+// New returns a loop for the given agents. It fails if one is ill-defined; with
+// a *WorkspaceWiringError if one's workspace is of a kind that there is none of,
+// and with a *WorkspaceFailedError if that offers less than the agent wants.
 func New(log eventlog.Log, agents []Agent, o *Options) (*Loop, error) {
 	set, err := newAgentSet(agents)
 	if err != nil {
@@ -115,11 +125,17 @@ func New(log eventlog.Log, agents []Agent, o *Options) (*Loop, error) {
 	l := &Loop{
 		log: log, live: map[string]*liveRun{}, requested: map[string]*runHooks{},
 		asked: map[string]int{}, drains: make(chan struct{}), left: make(chan struct{}, 1), suspects: newSuspects(), taking: make(chan struct{}, maxTaking),
-		sweeping: make(chan struct{}, 1),
+		sweeping: make(chan struct{}, 1), tidying: make(chan struct{}, 1),
 	}
 	l.agents.Store(set)
 	if o != nil {
 		l.opts = *o
+	}
+	if l.workspaces, err = providersOf(l.opts.Workspaces); err == nil {
+		err = l.workspaces.check(set)
+	}
+	if err != nil {
+		return nil, err
 	}
 	if l.states = l.opts.States; l.states == nil {
 		l.states = snapshot.New(log, nil)

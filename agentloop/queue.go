@@ -231,11 +231,28 @@ func (l *Loop) remove(session string, run *liveRun) {
 	}
 }
 
-// Erase erases a session (see [eventlog.Log]), with what only it remembers, and
-// takes it off the list.
+// Erase erases a session (see [eventlog.Log]) with its workspaces and with what
+// only it remembers, and takes it off the list. What another node alone can reach
+// that removes; see Tidy.
+//
+// Errors: those of [eventlog.Log]'s Erase; ErrWorkspaceRemains: then nothing is
+// erased but files.
 func (l *Loop) Erase(ctx context.Context, session string) (eventlog.Erasure, error) {
+	if why := l.log.Info().RefusesErasure; why != "" {
+		return eventlog.Erasure{}, fmt.Errorf("%w: %s", eventlog.ErrRefused, why)
+	}
+	// The files first: if this breaks off, the session is still there to be
+	// erased again.
+	if _, err := l.removeWorkspaces(ctx, session); err != nil {
+		return eventlog.Erasure{}, err
+	}
 	e, err := l.states.Erase(ctx, session)
 	if err == nil || errors.Is(err, eventlog.ErrSessionNotFound) {
+		// And what a run has written meanwhile.
+		if _, again := l.removeWorkspaces(ctx, session); again != nil {
+			e.Pending = e.Pending || err == nil // the log's part is done
+			return e, again
+		}
 		e, err = l.eraseMemories(ctx, session, e, err)
 	}
 	if l.opts.Queue == nil || err != nil && !errors.Is(err, eventlog.ErrSessionNotFound) {

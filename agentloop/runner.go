@@ -27,9 +27,10 @@ type runner struct {
 
 	mu     sync.RWMutex // guards what follows; the writer's observer changes the tree
 	tree   *projector.Tree
-	parked string           // a session of which the fold could not use a fact of ours
-	ids    map[string]*task // call ids that were given, until the task ends
-	hooks  hookQueue        // what hooks are to be told
+	parked string            // a session of which the fold could not use a fact of ours
+	ids    map[string]*task  // call ids that were given, until the task ends
+	hooks  hookQueue         // what hooks are to be told
+	spaces map[string]*space // workspaces that are open here, by session
 
 	// stopped are the remote agents that were told to abort, whether they
 	// have heard it or not, by StopRemote's key.
@@ -84,8 +85,9 @@ func (l *Loop) hold(ctx context.Context, session string, run *liveRun) (err erro
 		l: l, log: patientLog{l.log}, root: session, agent: t.AgentType, defs: defs, run: id, id: l.opts.NewID(), tree: t,
 		ids: map[string]*task{}, tasks: map[string]*task{},
 		ended: make(chan outcome), hooks: newHookQueue(), stopped: map[string]bool{}, turn: turn,
-		traces: l.newTraces(session),
+		traces: l.newTraces(session), spaces: map[string]*space{},
 	}
+	defer r.closeSpaces()
 	if effects, err := r.decide(); err != nil || len(effects) == 0 {
 		return err
 	}
@@ -266,11 +268,15 @@ func (r *runner) drive(ctx context.Context) error {
 }
 
 // underWay are the effects without those that would begin something that takes
-// its time: another node shall begin that. Hooks are told here.
+// its time: another node shall begin that. Hooks are told here, and what a step has
+// done to its files is saved.
 func (r *runner) underWay(effects []Effect) []Effect {
 	return slices.DeleteFunc(effects, func(e Effect) bool {
-		_, hooks := e.(callHooks)
-		return !hooks && e.key() != "" && r.tasks[e.key()] == nil
+		switch e.(type) {
+		case callHooks, SaveWorkspace: // files are kept where they are
+			return false
+		}
+		return e.key() != "" && r.tasks[e.key()] == nil
 	})
 }
 

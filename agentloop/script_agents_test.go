@@ -35,6 +35,14 @@ type scriptAgent struct {
 	MaxSteps   int               `yaml:"maxSteps"`
 	MaxRetries int               `yaml:"maxRetries"`
 	State      string            `yaml:"state"`
+
+	Workspace *struct {
+		Capabilities []eventlog.WorkspaceCapability `yaml:"capabilities"`
+		Approve      []string                       `yaml:"approve"`
+	} `yaml:"workspace"` // on the stage's shelf
+	MaxSteps   int    `yaml:"maxSteps"`
+	MaxRetries int    `yaml:"maxRetries"`
+	State      string `yaml:"state"`
 }
 
 // scriptTurn is one answer of a model.
@@ -59,6 +67,7 @@ type stage struct {
 	gates    map[string]chan struct{}
 	attempts map[string]int // model calls by agent and answer
 	executed map[string]int // tool executions by tool
+	shelf    *shelf
 }
 
 // gate is open once somebody has released it.
@@ -225,6 +234,9 @@ func (g *stage) agent(a scriptAgent) (agentloop.Agent, error) {
 	}
 	if a.Output {
 		out.OutputSchema = json.RawMessage(`{"type":"object","properties":{"answer":{"type":"string"}},"required":["answer"]}`)
+	}
+	if w := a.Workspace; w != nil {
+		out.Workspace = &agentloop.AgentWorkspace{Provider: g.shelf.id, Capabilities: w.Capabilities, Approve: w.Approve}
 	}
 	all := g.tools()
 	for _, name := range a.Tools {

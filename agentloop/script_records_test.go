@@ -58,6 +58,10 @@ var telling = map[string]string{
 	"run_ended":           ".runId .status output errorCode error",
 	"truncated":           ".reason",
 	"stream_paused":       ".reason",
+	"workspace_opened":    ".name .capabilities",
+	"workspace_failed":    ".name error",
+	"workspace_saved":     "",
+	"workspace_restored":  "",
 	"stream_end":          "finalOutput",
 	"stream_failed":       "error",
 }

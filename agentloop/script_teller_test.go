@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
 )
@@ -52,7 +53,7 @@ func newTeller(t *testing.T, name string, log eventlog.Log) *teller {
 	te := &teller{
 		t: t, log: log, prefix: name + "~", session: "s", names: newNames(),
 		printed: map[string]uint64{}, awaited: map[string]uint64{}, stops: map[shown]bool{},
-		stage: &stage{gates: map[string]chan struct{}{}, attempts: map[string]int{}, executed: map[string]int{}},
+		stage: &stage{gates: map[string]chan struct{}{}, attempts: map[string]int{}, executed: map[string]int{}, shelf: newShelf()},
 	}
 	t.Cleanup(func() {
 		for _, l := range []*agentloop.Loop{te.loop, te.other} {
@@ -80,8 +81,9 @@ func (te *teller) process() *agentloop.Loop {
 	te.processes++
 	loop, err := agentloop.New(te.log, te.agents, &agentloop.Options{
 		Node: fmt.Sprintf("node%d", te.processes), RetryDelay: time.Millisecond,
-		NewID: func() string { return fmt.Sprintf("%s%d", te.prefix, te.ids.Add(1)) },
-		Now:   func() time.Time { return epoch.Add(time.Duration(te.clock.Load()) * time.Millisecond) },
+		Workspaces: []workspace.Provider{te.stage.shelf},
+		NewID:      func() string { return fmt.Sprintf("%s%d", te.prefix, te.ids.Add(1)) },
+		Now:        func() time.Time { return epoch.Add(time.Duration(te.clock.Load()) * time.Millisecond) },
 	})
 	require.NoError(te.t, err)
 	return loop
@@ -142,13 +144,14 @@ func (te *teller) commands() map[string]command {
 		"state":       te.state,
 		"wait":        te.wait, // [for TYPE [TEXT] | until SESSION STATUS]
 		"executed":    te.executions,
+		"files":       te.files, // [SESSION]: of its workspace
 		"checkpoints": te.checkpoints,
 		"use": func(_ context.Context, _ *agentloop.Loop, session string) (string, error) {
 			te.session = session
 			return "", nil
 		},
 		"erase": func(ctx context.Context, _ *agentloop.Loop, session string) (string, error) {
-			_, err := te.log.Erase(ctx, te.prefix+session)
+			_, err := te.loop.Erase(ctx, te.prefix+session)
 			return "", err
 		},
 		"release": func(_ context.Context, _ *agentloop.Loop, name string) (string, error) {
@@ -370,6 +373,14 @@ func (te *teller) checkpoints(ctx context.Context, loop *agentloop.Loop, _ strin
 		said += fmt.Sprintf("%s of %s: step %d, %d messages, %s\n", cp.ID, cp.RunID, cp.StepCount, cp.MessageCount, cp.Status)
 	}
 	return said, err
+}
+
+func (te *teller) files(_ context.Context, _ *agentloop.Loop, session string) (string, error) {
+	id := te.id()
+	if session != "" {
+		id = te.prefix + session
+	}
+	return te.stage.shelf.files(workspace.Session{Root: te.id(), ID: id}), nil
 }
 
 func (te *teller) executions(context.Context, *agentloop.Loop, string) (string, error) {

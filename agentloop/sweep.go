@@ -29,7 +29,7 @@ type Swept struct {
 	Detected         int `json:"detected"`         // sessions that have expired
 	Marked           int `json:"marked"`           // that have failed now, with session_expired
 	AlreadyTerminal  int `json:"alreadyTerminal"`  // that had ended before
-	SnapshotsDeleted int `json:"snapshotsDeleted"` // of workspaces: there are none
+	SnapshotsDeleted int `json:"snapshotsDeleted"` // of workspaces
 	Errors           int `json:"errors"`           // sessions that could not be looked at or ended; each is logged
 	// Running are those that are left alone because something of them runs.
 	Running int `json:"running"`
@@ -40,11 +40,14 @@ type lookedAt struct {
 	head      uint64
 	expiresAt int64
 	over      bool
+	files     bool // there may be some in workspaces
 }
 
 // Sweep ends the sessions that have expired and still wait, for a person or to
 // be resumed (document 004, expiredSessionCleanup): they have failed, with the
-// code session_expired. Nothing is removed. One that runs, or of which a
+// code session_expired. The workspaces of all that have expired are removed, as
+// far as this node can reach them, with their snapshots; of the log nothing is.
+// One that runs, or of which a
 // sub-agent runs, is left alone. What goes wrong with one session is logged and
 // counted, and does not keep others from being swept. One sweep at a time.
 //
@@ -84,9 +87,12 @@ func (l *Loop) Sweep(ctx context.Context, o SweepOptions) (Swept, error) {
 			done.Detected++
 			if seen.over {
 				done.AlreadyTerminal++
-				continue
+			} else {
+				err = l.expire(ctx, session, now.UnixMilli(), o.DryRun, &done)
 			}
-			err = l.expire(ctx, session, now.UnixMilli(), o.DryRun, &done)
+			if err == nil && seen.files && !o.DryRun {
+				err = l.closeWorkspaces(ctx, session, now.UnixMilli(), &done)
+			}
 		}
 		if errors.Is(err, eventlog.ErrRefused) || errors.Is(err, ErrStopping) {
 			return done, err
@@ -113,7 +119,7 @@ func (l *Loop) lookAt(ctx context.Context, session string) (lookedAt, error) {
 	if err != nil {
 		return lookedAt{}, err
 	}
-	return lookedAt{head: t.Head, expiresAt: t.ExpiresAt, over: t.Turn == nil}, nil
+	return lookedAt{head: t.Head, expiresAt: t.ExpiresAt, over: t.Turn == nil, files: hasFiles(t)}, nil
 }
 
 // expire ends a session unless something of it runs, and counts what became of

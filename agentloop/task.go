@@ -121,6 +121,8 @@ func (t *task) perform(e Effect) (err error) {
 		return t.runCall(t.ctx, e)
 	case RunCompanion:
 		return t.runCall(t.ctx, RunCall(e))
+	case SaveWorkspace:
+		return t.saveWorkspace(t.ctx)
 	case AwaitDeadline:
 		return t.awaitDeadline(t.ctx, e)
 	case StopRemote:
@@ -184,6 +186,11 @@ const appendTimeout = 10 * time.Second
 // append appends facts, all or none. It outlives the task's context for a
 // while: an append that is given up has an unknown outcome.
 func (t *task) append(ctx context.Context, facts ...fact) error {
+	return t.appendIf(ctx, t.still, facts...)
+}
+
+// appendIf is append of what is void if still, which may be nil, says no.
+func (t *task) appendIf(ctx context.Context, still func() bool, facts ...fact) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
@@ -198,8 +205,8 @@ func (t *task) append(ctx context.Context, facts ...fact) error {
 	}
 	ctx, cancel := t.log.patience(t.ctx, context.WithoutCancel(ctx), appendTimeout)
 	defer cancel()
-	if t.still != nil {
-		return t.w.AppendIf(ctx, t.still, entries...)
+	if still != nil {
+		return t.w.AppendIf(ctx, still, entries...)
 	}
 	return t.w.Append(ctx, entries...)
 }

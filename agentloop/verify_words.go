@@ -138,6 +138,8 @@ func (v *verifier) words(r eventlog.Record, s *projector.Session, e Effect) (sai
 			return closesChild(e.Call.Name).would(), e.Call.ID
 		}
 		return closesCall(e.Call.Name, "").would(), e.Call.ID
+	case SaveWorkspace:
+		return "would save the workspace", ""
 	case Truncate:
 		return strikes(e.Reason).would(), ""
 	case CommitStep:

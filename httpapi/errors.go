@@ -9,6 +9,8 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model"
+
+	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector/readmodel"
 	"github.com/helixd/helixd/snapshot/backup"
@@ -43,6 +45,8 @@ const (
 	CodeReadOnly    Code = "READ_ONLY" // the log takes no appends now
 
 	CodeInvalidConfig Code = "INVALID_CONFIG" // of POST /admin/reload; nothing has changed
+
+	CodeWorkspaceWiring Code = "WORKSPACE_WIRING" // this node has not the provider of the session's workspace
 
 	CodeInterruptDeadline Code = "INTERRUPT_DEADLINE_EXCEEDED"
 )
@@ -204,6 +208,12 @@ var failures = []failure{
 	{is(errMismatch, "the idempotency key was used for another request", nil), 409, CodeIdempotencyMismatch},
 	{is(eventlog.ErrStreamEnded, "the stream has ended", nil), 409, CodeStreamEnded},
 	{is(eventlog.ErrTooLarge, "a record is too large", nil), 413, CodePayloadTooLarge},
+
+	{as(func(e *agentloop.WorkspaceWiringError) (string, any) {
+		return "this node has no provider of the session's workspace: " + e.Provider, nil
+	}), 500, CodeWorkspaceWiring},
+	{is(workspace.ErrElsewhere, "the session's files are on another node: ask that", nil), 503, CodeUnavailable},
+	{is(agentloop.ErrWorkspaceRemains, "the session's files can't be removed now; nothing else was: delete it again", nil), 503, CodeUnavailable},
 
 	{is(agentloop.ErrStopping, "the server is stopping", nil), 503, CodeUnavailable},
 	{is(http.ErrServerClosed, "the server is stopping", nil), 503, CodeUnavailable},

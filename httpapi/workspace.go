@@ -1,17 +1,21 @@
 package httpapi
 
-import "net/http"
+import (
+	"net/http"
 
-// WorkspaceAnswer is the answer of GET /workspace (document 004). No agent of
-// this server has a workspace, so there is none to describe.
+	"github.com/helixd/helixd/agentloop"
+)
+
+// WorkspaceAnswer is the answer of GET /workspace (document 004).
 type WorkspaceAnswer struct {
-	Workspace any `json:"workspace"` // null
+	Workspace *agentloop.EntrySnapshot `json:"workspace"` // null: the session has none
 }
 
 // workspace answers GET /workspace?sessionId=, and the same as /workspaces.
 func (s *Server) workspace(w http.ResponseWriter, r *request) error {
-	if _, err := s.log.Head(r.Context(), r.session); err != nil {
+	d, err := s.loop.DescribeWorkspace(r.Context(), r.session)
+	if err != nil {
 		return err
 	}
-	return s.ok(w, WorkspaceAnswer{})
+	return s.ok(w, WorkspaceAnswer{Workspace: d.Snapshot})
 }

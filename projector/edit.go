@@ -32,6 +32,16 @@ func EditSystemPrompt(prompt string) Edit {
 	return func(t *Tree) { t.SystemPrompt = &prompt }
 }
 
+// EditSnapshot gives a session of the tree another snapshot of its workspace's
+// files.
+func EditSnapshot(session string, snapshot json.RawMessage) Edit {
+	return func(t *Tree) {
+		if s := t.Get(session); s != nil {
+			s.changeWorkspace(func(w *Workspace) { w.Snapshot = snapshot })
+		}
+	}
+}
+
 // EditResult gives a tool call of the tree another result, or a failure if
 // problem is not empty. One that waits for a client has got it as the client's
 // answer; any other one that has no result yet is over with it.

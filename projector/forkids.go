@@ -7,6 +7,10 @@ import (
 	"strings"
 )
 
+// ForkID returns the id that a session of a tree gets in a fork which is called
+// id.
+func ForkID(t *Tree, id, session string) string { return forkIDs(t, id)(session) }
+
 // forkIDs returns what names the sessions of a tree in its fork. A sub-agent's
 // session gets the id that it would have got there, so that it is found again.
 // What [ChildID] has not named, as another server's sub-agents, keeps what it

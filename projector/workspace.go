@@ -37,7 +37,7 @@ type Workspace struct {
 	// Snapshot is what the files were at the last checkpoint that changed
 	// them; nil: there were none.
 	Snapshot json.RawMessage `json:"snapshot,omitempty"`
-	// Dirty: a call has used it since the last snapshot.
+	// Dirty: a call may have changed files since the last snapshot.
 	Dirty bool `json:"dirty,omitempty"`
 	// Stale: the files are not those of the state any more, after a rollback or
 	// in a fork. They are to be made those of Snapshot before the next use.
@@ -75,13 +75,16 @@ func (s *Session) changeWorkspace(change func(w *Workspace)) string {
 	return ""
 }
 
-// workspaceUsed notes that a call has ended that may have changed the files.
+// workspaceUsed notes that a call has ended, which may have changed the files.
 func (s *Session) workspaceUsed(f *eventlog.ToolResult) {
-	if s.Workspace != nil && strings.HasPrefix(f.ToolName, WorkspaceToolPrefix) {
-		s.changeWorkspace(func(w *Workspace) {
-			w.Dirty, w.LastUsedAt = true, max(w.LastUsedAt, f.Timestamp)
-		})
+	op, ok := strings.CutPrefix(f.ToolName, WorkspaceToolPrefix)
+	if s.Workspace == nil || !ok {
+		return
 	}
+	s.changeWorkspace(func(w *Workspace) {
+		w.LastUsedAt = max(w.LastUsedAt, f.Timestamp)
+		w.Dirty = w.Dirty || op != "read_file" && op != "list_files" && op != "search_files"
+	})
 }
 
 // workspaceBack is the workspace of now behind a rollback to when its snapshot

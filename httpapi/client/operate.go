@@ -29,7 +29,7 @@ type Swept struct {
 	Detected         int `json:"detected"`         // sessions that have expired
 	Marked           int `json:"marked"`           // that have failed now, with session_expired
 	AlreadyTerminal  int `json:"alreadyTerminal"`  // that had ended before
-	SnapshotsDeleted int `json:"snapshotsDeleted"` // of workspaces: there are none
+	SnapshotsDeleted int `json:"snapshotsDeleted"` // of workspaces
 	Errors           int `json:"errors"`           // sessions that could not be swept; the server's log says more
 	Running          int `json:"running"`          // that are left alone, since something of them runs
 }

@@ -36,6 +36,8 @@ func (t *Timeline) fact(l *lane, r eventlog.Record, f eventlog.Fact, claim *proj
 	case *eventlog.ModelFailed:
 		l.endContent(StatusFailed, seq)
 		t.mark(l, MarkError, seq, fmt.Sprintf("attempt %d: %s: %s", f.Attempt, f.Code, f.Error))
+	case *eventlog.WorkspaceFailed:
+		t.mark(l, MarkError, seq, fmt.Sprintf("workspace %s: %s", f.Name, f.Error))
 	case *eventlog.CallSuspended:
 		return t.suspendCall(l, seq, f)
 	case *eventlog.ResultSubmitted:

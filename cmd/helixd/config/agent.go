@@ -28,6 +28,11 @@ type Agent struct {
 	SubAgents        []string               `json:"subAgents"` // agents of this file that its model may call
 	PersistentAgents []PersistentAgent      `json:"persistentAgents"`
 	RemoteAgents     map[string]RemoteAgent `json:"remoteAgents"`
+
+	// Workspace gives each session files, and maybe commands; nil: none.
+	Workspace *Workspace `json:"workspace"`
+	// Workspaces is another name of workspace: one, by its name.
+	Workspaces map[string]Workspace `json:"workspaces"`
 }
 
 // NewAgent returns an agent with the defaults. It still needs a model.

@@ -40,6 +40,8 @@ type Config struct {
 	Sessions  Sessions         `json:"sessions"`
 	Disk      Disk             `json:"disk"`
 
+	Workspaces Workspaces `json:"workspaces"`
+
 	file    string            // as given to Load; empty: none
 	origins map[string]origin // who set a key, by its dotted path
 }
@@ -86,5 +88,6 @@ func Default() *Config {
 		Memory: Memory{Executor: ExecutorInline, MaxConcurrency: DefaultMaxConcurrency, ProcessEvery: DefaultProcessEvery},
 	}
 	c.setOperationDefaults()
+	c.setWorkspaceDefaults()
 	return c
 }

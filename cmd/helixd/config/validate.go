@@ -32,6 +32,7 @@ func (c *Config) check() []problem {
 	k.checkAgents()
 	k.checkMemory()
 	k.checkOperations()
+	k.checkWorkspaces()
 	return k.problems
 }
 

@@ -21,5 +21,6 @@ func (k *checker) checkAgents() {
 		k.checkMCP(a.MCP, path+".mcp")
 		k.checkAgentMemory(a.Memory, path+".memory")
 		k.checkChildren(a, path)
+		k.checkSpaces(a, path)
 	}
 }

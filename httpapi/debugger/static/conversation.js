@@ -327,7 +327,8 @@ async function readStruck(app, session, g) {
 const life = new Set(['run_interrupted', 'run_resumed', 'run_paused', 'executor_superseded', 'checkpoint_created', 'step_committed', 'step_discarded',
   'stream_resync', 'suspension_marker', 'error'])
 const mortal = new Set(['user_message', 'run_requested', 'model_turn', 'model_failed', 'tool_result', 'run_ended', 'stream_paused', 'stream_resumed', 'stream_end',
-  'stream_failed', 'call_suspended', 'result_submitted', 'interrupt_requested', 'remote_progress'])
+  'stream_failed', 'call_suspended', 'result_submitted', 'interrupt_requested', 'remote_progress',
+  'memory_recalled', 'workspace_saved', 'workspace_restored'])
 
 // strikes reports whether one of the ranges strikes a record, as package
 // eventlog has it.

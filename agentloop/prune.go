@@ -1,0 +1,184 @@
+package agentloop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/helixd/helixd/agentloop/workspace"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// removeTreeTimeout bounds how long the files of one session tree may take to
+// be removed.
+const removeTreeTimeout = 5 * time.Minute
+
+// removeWorkspaces removes what this node's providers have of a session tree,
+// and returns how many snapshots there were.
+//
+// Errors: ErrWorkspaceRemains.
+func (l *Loop) removeWorkspaces(ctx context.Context, root string) (snapshots int, err error) {
+	for _, kind := range l.workspaces.kinds() {
+		n, rerr := l.removeFrom(ctx, l.workspaces[kind], root)
+		snapshots += n
+		err = errors.Join(err, rerr)
+	}
+	return snapshots, err
+}
+
+func (l *Loop) removeFrom(ctx context.Context, p workspace.Provider, root string) (snapshots int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, removeTreeTimeout)
+	defer cancel()
+	err = guard(func() (err error) { snapshots, err = p.Remove(ctx, root); return err })
+	if err != nil {
+		return snapshots, fmt.Errorf("%w: %s: %w", ErrWorkspaceRemains, p.ID(), err)
+	}
+	return snapshots, nil
+}
+
+// hasFiles reports whether there may be files in workspaces of a tree.
+func hasFiles(t *projector.Tree) bool {
+	for _, s := range t.Sessions() {
+		if s.Workspace != nil && s.Workspace.Status != projector.WorkspaceGone {
+			return true
+		}
+	}
+	return false
+}
+
+// keptBy reports whether a provider may have files of a tree that are still of
+// use.
+func keptBy(p workspace.Provider, t *projector.Tree) bool {
+	for _, s := range t.Sessions() {
+		w := s.Workspace
+		if w != nil && w.ProviderID == p.ID() && w.Status != projector.WorkspaceGone {
+			return true
+		}
+	}
+	return false
+}
+
+// ReasonExpired is why a sweep closes workspaces.
+const ReasonExpired = "expired"
+
+// closeWorkspaces removes the workspaces of a session that has expired, and says
+// so. What another node alone can reach that finds by the record.
+func (l *Loop) closeWorkspaces(ctx context.Context, session string, now int64, done *Swept) error {
+	t, err := l.states.Head(ctx, session)
+	switch {
+	case errors.Is(err, eventlog.ErrSessionNotFound):
+		return nil
+	case err != nil:
+		return err
+	case !prunable(t, now):
+		return nil
+	}
+	n, err := l.removeWorkspaces(ctx, session)
+	done.SnapshotsDeleted += n
+	if err != nil {
+		return err
+	}
+	_, err = l.appendPlan(ctx, session, func(t *projector.Tree) (facts []fact, err error) {
+		if t == nil || !prunable(t, now) { // who goes on with it finds that its files are lost
+			return nil, nil
+		}
+		for _, s := range t.Sessions() {
+			if s.Workspace != nil && s.Workspace.Status != projector.WorkspaceGone {
+				facts = append(facts, about(s.SessionID, []fact{{f: &eventlog.WorkspaceClosed{
+					Reason: ReasonExpired, FactBase: l.factBase(s.SessionID),
+				}}})...)
+			}
+		}
+		return facts, nil
+	})
+	return err
+}
+
+// prunable reports whether a session has expired and ended, and has files.
+func prunable(t *projector.Tree, now int64) bool {
+	if t.ExpiresAt == 0 || t.ExpiresAt > now || !hasFiles(t) {
+		return false
+	}
+	for _, s := range t.Sessions() {
+		if s.Turn != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// TidyGrace is how long files must have been of no use before Tidy removes
+// them: a fork's are there before its log is.
+const TidyGrace = 15 * time.Minute
+
+// Tidied is what Tidy has done.
+type Tidied struct {
+	Trees   int // of which files were removed
+	Waiting int // of which files are removed when they have been of no use for TidyGrace
+	Errors  int // trees that could not be looked at or removed; each is logged
+}
+
+// Tidy removes files that are left in workspaces: of trees that have been
+// erased, or closed, by another node or half, and of forks that never came to
+// be. Each node has to, since only it may reach some of its files. One at a
+// time.
+//
+// Errors: those of listing what there is; ctx's.
+func (l *Loop) Tidy(ctx context.Context) (Tidied, error) {
+	select {
+	case l.tidying <- struct{}{}:
+		defer func() { <-l.tidying }()
+	case <-ctx.Done():
+		return Tidied{}, context.Cause(ctx)
+	}
+	var done Tidied
+	now, useless := l.opts.Now(), map[string]time.Time{}
+	for _, kind := range l.workspaces.kinds() {
+		p := l.workspaces[kind]
+		roots, err := p.Roots(ctx)
+		if err != nil {
+			return done, fmt.Errorf("agentloop: tidy: %s: %w", kind, err)
+		}
+		for _, root := range roots {
+			key := kind + " " + root
+			used, err := l.usesFiles(ctx, p, root)
+			since, known := l.useless[key]
+			switch {
+			case ctx.Err() != nil:
+				return done, context.Cause(ctx)
+			case err == nil && used:
+				continue
+			case err == nil && !known:
+				since = now
+			}
+			if err == nil && now.Sub(since) >= TidyGrace {
+				if _, err = l.removeFrom(ctx, p, root); err == nil {
+					done.Trees++
+					continue
+				}
+			}
+			if err != nil {
+				done.Errors++
+				l.opts.Logger.Warn("left files were not removed", eventlog.LogSession, root, "provider", kind, "error", err)
+			} else {
+				done.Waiting++
+			}
+			if !since.IsZero() {
+				useless[key] = since
+			}
+		}
+	}
+	l.useless = useless
+	return done, nil
+}
+
+// usesFiles reports whether a tree's files are of use.
+func (l *Loop) usesFiles(ctx context.Context, p workspace.Provider, root string) (bool, error) {
+	t, err := l.states.Head(ctx, root)
+	if errors.Is(err, eventlog.ErrSessionNotFound) {
+		return false, nil
+	}
+	return err == nil && keptBy(p, t), err
+}

@@ -1,0 +1,395 @@
+package agentloop
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/helixd/helixd/agentloop/workspace"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// workspaceTimeout bounds how long it takes to open a workspace, to keep its
+// files, or to make them others.
+const workspaceTimeout = 2 * time.Minute
+
+var (
+	errWorkspaceTimeout = fmt.Errorf("it took longer than %s", workspaceTimeout)
+	errLetGo            = errors.New("agentloop: the tree is not held any more")
+)
+
+// What a model is told once, in place of a call's result, when the files are not
+// what it believes.
+var (
+	errFilesLost      = errors.New("the files of the workspace are lost: it is empty now")
+	errFilesBack      = errors.New("the workspace was lost: its files are those of the last step that was saved")
+	errFilesStay      = errors.New("the conversation was taken back, and the files were not: this workspace keeps no snapshots")
+	errFilesElsewhere = errors.New("the files stayed in the session that this one was forked from: this workspace keeps no snapshots, and is empty")
+)
+
+// space is a session's workspace while the tree is held here. Calls use it
+// together; whoever opens it, keeps its files or makes them others is alone.
+type space struct {
+	gate
+	edits chan struct{} // held by the one edit at a time
+
+	mu     sync.Mutex
+	ws     workspace.Workspace // nil: not opened here
+	closed bool
+}
+
+func newSpace() *space { return &space{gate: newGate(), edits: make(chan struct{}, 1)} }
+
+func (sp *space) open() workspace.Workspace {
+	sp.mu.Lock()
+	defer sp.mu.Unlock()
+	return sp.ws
+}
+
+// keep replaces the open workspace. It reports false if the tree was let go.
+func (sp *space) keep(ws workspace.Workspace) bool {
+	sp.mu.Lock()
+	defer sp.mu.Unlock()
+	if sp.ws != nil {
+		_ = sp.ws.Close() // the files stay
+	}
+	sp.ws = ws
+	if sp.closed && ws != nil {
+		_ = ws.Close()
+		sp.ws = nil
+	}
+	return !sp.closed
+}
+
+func (sp *space) close() {
+	sp.mu.Lock()
+	sp.closed = true
+	sp.mu.Unlock()
+	sp.keep(nil)
+}
+
+// space is the workspace of the task's session.
+func (t *task) space() *space {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	sp := t.spaces[t.session]
+	if sp == nil {
+		sp = newSpace()
+		t.spaces[t.session] = sp
+	}
+	return sp
+}
+
+// closeSpaces lets go of the tree's workspaces.
+func (r *runner) closeSpaces() {
+	r.mu.Lock()
+	spaces := r.spaces
+	r.spaces = map[string]*space{}
+	r.mu.Unlock()
+	for _, sp := range spaces {
+		sp.close()
+	}
+}
+
+// recordedWorkspace is what the log knows of the session's workspace, nil if it
+// was never used.
+func (t *task) recordedWorkspace() (w *projector.Workspace) {
+	t.look(func(s *projector.Session) {
+		if s != nil && s.Workspace != nil {
+			known := *s.Workspace
+			w = &known
+		}
+	})
+	return w
+}
+
+func (t *task) whose() workspace.Session { return workspace.Session{Root: t.root, ID: t.session} }
+
+// inWorkspace does what a call wants with the session's workspace, which it
+// opens if nobody has.
+func (t *task) inWorkspace(ctx context.Context, c *Call, op workspace.Op, args json.RawMessage) (any, error) {
+	sp := t.space()
+	for {
+		if err := sp.enter(ctx); err != nil {
+			return nil, err
+		}
+		w, ws := t.recordedWorkspace(), sp.open()
+		if ws != nil && w != nil && w.Status == projector.WorkspaceOpen && !w.Stale {
+			defer sp.leave()
+			if op.Edits {
+				select {
+				case sp.edits <- struct{}{}:
+					defer func() { <-sp.edits }()
+				case <-ctx.Done():
+					return nil, context.Cause(ctx)
+				}
+			}
+			return op.Do(ctx, ws, args)
+		}
+		sp.leave()
+		if err := t.openWorkspace(ctx, c, sp); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// openWorkspace has the workspace open, with the files that the state says, and
+// that recorded. What fails is recorded, too.
+func (t *task) openWorkspace(ctx context.Context, c *Call, sp *space) error {
+	if err := sp.enterAlone(ctx); err != nil {
+		return err
+	}
+	defer sp.leaveAlone()
+	w := t.recordedWorkspace()
+	bounded, cancel := context.WithTimeoutCause(ctx, workspaceTimeout, errWorkspaceTimeout)
+	defer cancel()
+	o := opening{task: t, c: c, sp: sp, w: w}
+	err := o.open(bounded)
+	var failed *workspaceFailure
+	switch {
+	case context.Cause(ctx) != nil:
+		return context.Cause(ctx)
+	case !errors.As(err, &failed):
+		return err
+	}
+	if cause := context.Cause(bounded); cause != nil && errors.Is(failed.err, bounded.Err()) {
+		failed.err = cause
+	}
+	if err := o.appendIf(ctx, nil, t.workspaceFailed(w, failed.err)); err != nil {
+		c.lose(err)
+		return err
+	}
+	return fmt.Errorf("the workspace can't be used: %w", failed.err)
+}
+
+// workspaceFailure is a provider's error.
+type workspaceFailure struct{ err error }
+
+func (e *workspaceFailure) Error() string { return e.err.Error() }
+func (e *workspaceFailure) Unwrap() error { return e.err }
+
+// workspaceFailed is the record of a failure.
+func (t *task) workspaceFailed(w *projector.Workspace, err error) fact {
+	name, provider := t.namedWorkspace(w)
+	t.logger().Warn("workspace failed", "provider", provider, "error", err)
+	return t.fact(&eventlog.WorkspaceFailed{Name: name, ProviderID: provider, Error: cut(err.Error()), FactBase: t.factBase()})
+}
+
+// namedWorkspace returns the name and the kind of the session's workspace: the
+// agent may have got another one since it was opened.
+func (t *task) namedWorkspace(w *projector.Workspace) (name, provider string) {
+	switch {
+	case w != nil && w.Status != projector.WorkspaceGone && (w.Ref != nil || w.Snapshot != nil):
+		return w.Name, w.ProviderID
+	case t.def != nil && t.def.Workspace != nil:
+		return t.def.Workspace.Name, t.def.Workspace.Provider
+	case w != nil:
+		return w.Name, w.ProviderID
+	}
+	return DefaultWorkspaceName, ""
+}
+
+func (t *task) providerOf(w *projector.Workspace) (name string, p workspace.Provider, err error) {
+	name, kind := t.namedWorkspace(w)
+	if p = t.l.workspaces[kind]; p == nil {
+		return "", nil, &workspaceFailure{fmt.Errorf("this node has no provider %q of workspaces", kind)}
+	}
+	return name, p, nil
+}
+
+// opening is one try to open a workspace.
+type opening struct {
+	*task
+	c  *Call
+	sp *space
+	w  *projector.Workspace // as it was recorded, nil: never
+}
+
+func (o opening) open(ctx context.Context) error {
+	name, p, err := o.providerOf(o.w)
+	if err != nil {
+		return err
+	}
+	known := o.w != nil && o.w.Ref != nil && o.w.Status != projector.WorkspaceGone
+	ws, ref, lost, err := o.find(ctx, p, known)
+	if err != nil {
+		return err
+	}
+	var facts []fact // together: files that are lost must not be taken for the state's
+	if !known || lost || o.w.Status != projector.WorkspaceOpen {
+		facts = append(facts, o.fact(&eventlog.WorkspaceOpened{
+			Name: name, ProviderID: p.ID(), Capabilities: o.capabilities(ws, p), Ref: ref, FactBase: o.factBase(),
+		}))
+	}
+	var told error
+	if lost || o.w != nil && o.w.Stale {
+		if told, err = o.restore(ctx, ws, known, lost); err != nil {
+			return err
+		}
+		facts = append(facts, o.fact(&eventlog.WorkspaceRestored{FactBase: o.factBase()}))
+	}
+	if err := o.record(ctx, facts...); err != nil {
+		return err
+	}
+	return told
+}
+
+// find opens the workspace, or finds the one that is known. lost tells that
+// there is a new one in place of that.
+func (o opening) find(ctx context.Context, p workspace.Provider, known bool) (ws workspace.Workspace, ref json.RawMessage, lost bool, err error) {
+	if known {
+		ref = o.w.Ref
+		if ws = o.sp.open(); ws != nil {
+			return ws, ref, false, nil
+		}
+		err = guard(func() (err error) { ws, err = p.Resolve(ctx, o.whose(), ref); return err })
+		lost = errors.Is(err, workspace.ErrGone)
+	}
+	if !known || lost {
+		err = guard(func() (err error) { ws, ref, err = p.Open(ctx, o.whose()); return err })
+	}
+	switch {
+	case err != nil:
+		return nil, nil, false, &workspaceFailure{err}
+	case !o.sp.keep(ws):
+		return nil, nil, false, errLetGo
+	}
+	return ws, ref, lost, nil
+}
+
+// capabilities are what the agent may use of the workspace, and whether its
+// files are kept at checkpoints.
+func (o opening) capabilities(ws workspace.Workspace, p workspace.Provider) []eventlog.WorkspaceCapability {
+	all := p.Capabilities()
+	if o.def != nil && o.def.Workspace != nil {
+		all = o.def.Workspace.Capabilities
+	}
+	all = slices.DeleteFunc(slices.Clone(all), func(c eventlog.WorkspaceCapability) bool { return c == eventlog.WorkspaceSnapshot })
+	if ws.Snapshots() != nil {
+		all = append(all, eventlog.WorkspaceSnapshot)
+	}
+	return all
+}
+
+// restore makes the files those of the state's snapshot, and returns what the
+// model is to be told, nil if all is as it believes.
+func (o opening) restore(ctx context.Context, ws workspace.Workspace, known, lost bool) (told, err error) {
+	files := ws.Snapshots()
+	switch {
+	case files == nil && lost:
+		return errFilesLost, nil
+	case files == nil && known:
+		return errFilesStay, nil
+	case files == nil:
+		return errFilesElsewhere, nil
+	}
+	to := func(snapshot json.RawMessage) error {
+		return guard(func() error { return files.Restore(ctx, snapshot) })
+	}
+	var snapshot json.RawMessage
+	if o.w != nil {
+		snapshot = o.w.Snapshot
+	}
+	switch err = to(snapshot); {
+	case errors.Is(err, workspace.ErrGone) && snapshot != nil:
+		told, err = errFilesLost, to(nil)
+	case lost && snapshot == nil:
+		told = errFilesLost
+	case lost:
+		told = errFilesBack
+	}
+	if err != nil {
+		return nil, &workspaceFailure{err}
+	}
+	return told, nil
+}
+
+// record appends what became of the workspace. What the log does not take is no
+// failure of the call's: it is made again.
+func (o opening) record(ctx context.Context, facts ...fact) error {
+	if len(facts) == 0 {
+		return nil
+	}
+	still := func() bool { // another rollback may have come meanwhile
+		w := o.recordedWorkspace()
+		return w == nil || o.w != nil && bytes.Equal(w.Snapshot, o.w.Snapshot)
+	}
+	err := o.appendIf(ctx, still, facts...)
+	if errors.Is(err, eventlog.ErrStale) {
+		return nil // it is looked at anew
+	}
+	o.c.lose(err)
+	return err
+}
+
+// saveWorkspace keeps the session's files. If that fails the run goes on
+// without: the next use tries again.
+func (t *task) saveWorkspace(ctx context.Context) error {
+	snapshot, err := t.takeSnapshot(ctx)
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	record := t.fact(&eventlog.WorkspaceSaved{Snapshot: snapshot, FactBase: t.factBase()})
+	if err != nil {
+		record = t.workspaceFailed(t.recordedWorkspace(), err)
+	}
+	// A rollback voids it, which may come meanwhile.
+	return t.appendIf(ctx, func() (still bool) {
+		t.look(func(s *projector.Session) {
+			still = s != nil && s.Turn != nil && s.Turn.RunID == t.runID && s.Running() && unsaved(s)
+		})
+		return still
+	}, record)
+}
+
+func (t *task) takeSnapshot(ctx context.Context) (snapshot json.RawMessage, err error) {
+	sp := t.space()
+	if err := sp.enterAlone(ctx); err != nil {
+		return nil, err
+	}
+	defer sp.leaveAlone()
+	ctx, cancel := context.WithTimeoutCause(ctx, workspaceTimeout, errWorkspaceTimeout)
+	defer cancel()
+	w, ws := t.recordedWorkspace(), sp.open()
+	if ws == nil {
+		_, p, err := t.providerOf(w)
+		if err != nil {
+			return nil, err
+		}
+		err = guard(func() (err error) { ws, err = p.Resolve(ctx, t.whose(), w.Ref); return err })
+		if err != nil {
+			return nil, err
+		}
+		if !sp.keep(ws) {
+			return nil, errLetGo
+		}
+	}
+	if ws.Snapshots() == nil {
+		return nil, errors.New("the provider keeps no snapshots any more")
+	}
+	err = guard(func() (err error) { snapshot, err = ws.Snapshots().Take(ctx); return err })
+	switch {
+	case err != nil:
+		return nil, err
+	case len(snapshot) > workspace.MaxSnapshotRef || !isObject(snapshot):
+		return nil, errors.New("the provider's snapshot is no object, or too large")
+	}
+	return snapshot, nil
+}
+
+// guard makes a provider's panic an error.
+func guard(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v\n%s", errPanicked, p, debug.Stack())
+		}
+	}()
+	return f()
+}

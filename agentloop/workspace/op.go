@@ -1,0 +1,149 @@
+package workspace
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// Op is something that a model does with a workspace, by a tool of its own.
+// Results are bounded, and say if something was left out.
+type Op struct {
+	Name        string
+	Description string // for the model
+	Needs       eventlog.WorkspaceCapability
+	InputSchema json.RawMessage // JSON Schema of an object
+	// Edits: it writes what it has read, so that one at a time may be done.
+	Edits bool
+	// Do does it. args fit InputSchema. Errors are for the model: they name
+	// files as it does.
+	Do func(ctx context.Context, w Workspace, args json.RawMessage) (any, error)
+}
+
+// Limits of what a model is shown.
+const (
+	MaxText    = 64 << 10 // bytes of a file, or of a command's output, each of the two
+	MaxMatches = 200      // of a search
+	MaxMatch   = 300      // bytes of a matching line
+	// MaxSearched is how many bytes a search looks at.
+	MaxSearched = 64 << 20
+)
+
+var ops = []Op{
+	op("read_file", eventlog.WorkspaceFS, readFile,
+		"Read a file of the workspace. Of a long one you get a part, and the offset at which to go on."),
+	op("write_file", eventlog.WorkspaceFS, writeFile,
+		"Write a file of the workspace: a new one, with the folders that it needs, or in place of all that it held."),
+	op("edit_file", eventlog.WorkspaceFS, editFile,
+		"Replace a piece of text in a file of the workspace. The old text must be there exactly once."),
+	op("list_files", eventlog.WorkspaceFS, listFiles, "List what a folder of the workspace holds."),
+	op("delete_file", eventlog.WorkspaceFS, deleteFile, "Delete a file of the workspace, or a folder with all that it holds."),
+	op("move_file", eventlog.WorkspaceFS, moveFile, "Move or rename a file or a folder of the workspace."),
+	op("search_files", eventlog.WorkspaceFS, searchFiles, "Search the text files of the workspace, line by line, by a regular expression."),
+	op("run", eventlog.WorkspaceShell, run, "Run a command line by the shell in the workspace, and wait for it."),
+	op("run_code", eventlog.WorkspaceCode, runCode, "Run source code in the workspace, and wait for it."),
+}
+
+// Ops returns what can be done with workspaces that have the capabilities.
+func Ops(capabilities []eventlog.WorkspaceCapability) []Op {
+	return slices.DeleteFunc(slices.Clone(ops), func(o Op) bool { return !slices.Contains(capabilities, o.Needs) })
+}
+
+func op[In any](name string, needs eventlog.WorkspaceCapability, do func(context.Context, Workspace, In) (any, error), description string) Op {
+	schema, err := jsonschema.For[In](nil)
+	if err != nil {
+		panic(fmt.Sprintf("workspace: %s: %v", name, err))
+	}
+	raw, err := json.Marshal(schema)
+	if err != nil {
+		panic(fmt.Sprintf("workspace: %s: %v", name, err))
+	}
+	return Op{
+		Name: name, Description: description, Needs: needs, InputSchema: raw, Edits: name == "edit_file",
+		Do: func(ctx context.Context, w Workspace, args json.RawMessage) (any, error) {
+			var in In
+			if err := json.Unmarshal(args, &in); err != nil {
+				return nil, fmt.Errorf("arguments: %w", err)
+			}
+			if offered(w, needs) {
+				return do(ctx, w, in)
+			}
+			return nil, fmt.Errorf("this workspace has no %s", needs)
+		},
+	}
+}
+
+// offered reports whether a workspace can do something: it may have been opened
+// when the agent had another provider.
+func offered(w Workspace, c eventlog.WorkspaceCapability) bool {
+	switch c {
+	case eventlog.WorkspaceFS:
+		return w.FS() != nil
+	case eventlog.WorkspaceShell:
+		return w.Shell() != nil
+	case eventlog.WorkspaceCode:
+		return w.Code() != nil
+	}
+	return w.Snapshots() != nil
+}
+
+// clean returns a name as [FS] wants it of what a model wrote.
+func clean(name string) (string, error) {
+	switch {
+	case len(name) > MaxPath:
+		return "", fmt.Errorf("the path has %d bytes, at most %d", len(name), MaxPath)
+	case !utf8.ValidString(name), strings.ContainsRune(name, 0):
+		return "", fmt.Errorf("%q is no path", name)
+	}
+	cleaned := path.Clean(name) // of "", "."
+	if !fs.ValidPath(cleaned) {
+		return "", fmt.Errorf("%s: %w: paths are relative to it", name, ErrOutside)
+	}
+	return cleaned, nil
+}
+
+// cleanFile is clean for what must not be the workspace itself.
+func cleanFile(name string) (string, error) {
+	cleaned, err := clean(name)
+	if err == nil && cleaned == "." {
+		return "", errors.New("path: that is the workspace itself")
+	}
+	return cleaned, err
+}
+
+// about says which file an error is about, as the model knows it: where the
+// workspace lies is none of its business.
+func about(name string, err error) error {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		err = p.Err
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s: there is no such file or folder", name)
+	case errors.Is(err, ErrTooLarge):
+		return fmt.Errorf("%s: %w: at most %d bytes", name, ErrTooLarge, MaxFile)
+	}
+	return fmt.Errorf("%s: %w", name, err)
+}
+
+// isText reports whether a model can read data as it is.
+func isText(data []byte) bool { return utf8.Valid(data) && bytes.IndexByte(data, 0) < 0 }
+
+// cut shortens a text to limit bytes, whole characters.
+func cut(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit], "")
+}

@@ -1,0 +1,122 @@
+package workspace
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+)
+
+type listArgs struct {
+	Path      string `json:"path,omitempty" jsonschema:"the folder, relative to the workspace; the workspace itself if you leave it out"`
+	Recursive bool   `json:"recursive,omitempty" jsonschema:"also list what its folders hold"`
+}
+
+type listResult struct {
+	Path      string   `json:"path"`
+	Entries   []listed `json:"entries"`
+	Truncated bool     `json:"truncated,omitempty"`
+}
+
+type listed struct {
+	Name string `json:"name"` // relative to the folder
+	Dir  bool   `json:"dir,omitempty"`
+	Size int64  `json:"size,omitempty"`
+}
+
+func listFiles(ctx context.Context, w Workspace, in listArgs) (any, error) {
+	name, err := clean(in.Path)
+	if err != nil {
+		return nil, err
+	}
+	entries, truncated, err := w.FS().List(ctx, name, in.Recursive)
+	if err != nil {
+		return nil, about(name, err)
+	}
+	result := listResult{Path: name, Entries: []listed{}, Truncated: truncated}
+	for _, e := range entries {
+		result.Entries = append(result.Entries, listed{Name: e.Name, Dir: e.Dir, Size: e.Size})
+	}
+	return result, nil
+}
+
+type searchArgs struct {
+	Pattern string `json:"pattern" jsonschema:"a regular expression in RE2 syntax"`
+	Path    string `json:"path,omitempty" jsonschema:"the file, or the folder to search, relative to the workspace; all of it if you leave it out"`
+}
+
+type searchResult struct {
+	Matches   []match `json:"matches"`
+	Truncated bool    `json:"truncated,omitempty"` // not everything was searched, or shown
+}
+
+type match struct {
+	Path string `json:"path"`
+	Line int    `json:"line"` // from 1
+	Text string `json:"text"`
+}
+
+func searchFiles(ctx context.Context, w Workspace, in searchArgs) (any, error) {
+	pattern, err := regexp.Compile(in.Pattern)
+	if err != nil {
+		return nil, fmt.Errorf("pattern: %w", err)
+	}
+	name, err := clean(in.Path)
+	if err != nil {
+		return nil, err
+	}
+	entries, truncated, err := files(ctx, w.FS(), name)
+	if err != nil {
+		return nil, about(name, err)
+	}
+	result, searched := searchResult{Matches: []match{}, Truncated: truncated}, int64(0)
+	for _, e := range entries {
+		if e.Size > MaxFile || searched+e.Size > MaxSearched {
+			result.Truncated = true
+			continue
+		}
+		data, err := w.FS().ReadFile(ctx, e.Name)
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if err != nil || !isText(data) { // it may be gone by now
+			continue
+		}
+		searched += int64(len(data))
+		n := 0
+		for line := range strings.Lines(string(data)) {
+			n++
+			if line = strings.TrimRight(line, "\r\n"); !pattern.MatchString(line) {
+				continue
+			}
+			if len(result.Matches) == MaxMatches {
+				result.Truncated = true
+				return result, nil
+			}
+			result.Matches = append(result.Matches, match{Path: e.Name, Line: n, Text: cut(line, MaxMatch)})
+		}
+	}
+	return result, nil
+}
+
+// files returns the files in a folder and below it, or the one that name is,
+// with names relative to the workspace.
+func files(ctx context.Context, fsys FS, name string) (found []Entry, truncated bool, err error) {
+	if name != "." {
+		e, err := fsys.Stat(ctx, name)
+		if err != nil {
+			return nil, false, err
+		}
+		if e.Name = name; !e.Dir {
+			return []Entry{e}, false, nil
+		}
+	}
+	entries, truncated, err := fsys.List(ctx, name, true)
+	for _, e := range entries {
+		if e.Name = path.Join(name, e.Name); !e.Dir {
+			found = append(found, e)
+		}
+	}
+	return found, truncated, err
+}

@@ -1,0 +1,140 @@
+package config
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/helixd/helixd/agentloop/workspace"
+	"github.com/helixd/helixd/eventlog"
+)
+
+// Kinds of workspaces.
+const (
+	WorkspaceMemory  = "memory"  // files that end with the process
+	WorkspaceLocal   = "local"   // a folder of this node, and commands
+	WorkspaceObjects = "objects" // files in the log's JetStream
+)
+
+// Workspace gives an agent's sessions files, and maybe commands.
+type Workspace struct {
+	Provider string `json:"provider"` // memory, local or objects
+	// Capabilities are fs, shell, code and snapshot, as far as the provider
+	// offers them; default fs.
+	Capabilities []string `json:"capabilities"`
+	Name         string   `json:"name"` // [a-zA-Z0-9_-]{1,64}; default files
+	// Approve are the operations that a person must approve each time, such as
+	// run or delete_file; default none.
+	Approve []string `json:"approve"`
+}
+
+// EventCapabilities are Capabilities as the log has them; nil: none are named.
+func (w Workspace) EventCapabilities() []eventlog.WorkspaceCapability {
+	var all []eventlog.WorkspaceCapability
+	for _, c := range w.Capabilities {
+		all = append(all, eventlog.WorkspaceCapability(c))
+	}
+	return all
+}
+
+// Space returns the agent's workspace, nil if it has none: Workspace, or the one
+// entry of Workspaces.
+func (a Agent) Space() *Workspace {
+	if a.Workspace != nil {
+		return a.Workspace
+	}
+	for name, w := range a.Workspaces {
+		w.Name = name
+		return &w
+	}
+	return nil
+}
+
+// Workspaces configures what the providers of workspaces may use.
+type Workspaces struct {
+	Local   LocalWorkspaces  `json:"local"`
+	Objects ObjectWorkspaces `json:"objects"`
+}
+
+// LocalWorkspaces are folders of this node.
+type LocalWorkspaces struct {
+	// Dir is where they are, relative to the working directory. Empty:
+	// workspaces in dataDir.
+	Dir string `json:"dir"`
+	// Timeout is the most that a command may take, greater than 0; default 1m.
+	Timeout time.Duration `json:"timeout"`
+	// MaxProcesses is how many processes a command may have at once, at least
+	// 1; default 64.
+	MaxProcesses int `json:"maxProcesses"`
+	// MaxBytes is how much the files of one workspace may have, greater than 0;
+	// default 1GiB.
+	MaxBytes Bytes `json:"maxBytes"`
+	// RunAs is the user that commands run as, by name or number, if the daemon
+	// is root. Empty: nobody (65534).
+	RunAs string `json:"runAs"`
+}
+
+// ObjectWorkspaces are in the log's JetStream.
+type ObjectWorkspaces struct {
+	// MaxBytes is how much the files of one workspace may have, greater than 0;
+	// default 1GiB.
+	MaxBytes Bytes `json:"maxBytes"`
+}
+
+// Defaults of workspaces.
+const (
+	DefaultCommandTimeout       = time.Minute
+	DefaultMaxProcesses         = 64
+	DefaultWorkspaceBytes Bytes = 1 << 30
+)
+
+func (c *Config) setWorkspaceDefaults() {
+	c.Workspaces.Local = LocalWorkspaces{
+		Timeout: DefaultCommandTimeout, MaxProcesses: DefaultMaxProcesses, MaxBytes: DefaultWorkspaceBytes,
+	}
+	c.Workspaces.Objects.MaxBytes = DefaultWorkspaceBytes
+}
+
+func (k *checker) checkWorkspaces() {
+	l, o := k.config.Workspaces.Local, k.config.Workspaces.Objects
+	k.require(!strings.ContainsAny(l.Dir, "\x00\n"), "workspaces.local.dir", "must be a folder's path")
+	k.require(l.Timeout > 0, "workspaces.local.timeout", "must be greater than 0")
+	k.require(l.MaxProcesses >= 1, "workspaces.local.maxProcesses", "must be at least 1")
+	k.require(l.MaxBytes > 0, "workspaces.local.maxBytes", "must be greater than 0")
+	k.require(o.MaxBytes > 0, "workspaces.objects.maxBytes", "must be greater than 0")
+}
+
+// checkSpaces looks at an agent's workspace.
+func (k *checker) checkSpaces(a Agent, path string) {
+	k.require(len(a.Workspaces) <= 1, path+".workspaces", "an agent has one workspace")
+	k.require(a.Workspace == nil || a.Workspaces == nil, path+".workspaces", "is another name of workspace: give one of the two")
+	for _, name := range slices.Sorted(maps.Keys(a.Workspaces)) {
+		w, at := a.Workspaces[name], join(path, "workspaces", name)
+		k.require(validName.MatchString(name), at, nameRule)
+		k.require(w.Name == "", at+".name", "the key is the name")
+		k.checkSpace(w, at)
+	}
+	if w := a.Workspace; w != nil {
+		k.require(w.Name == "" || validName.MatchString(w.Name), path+".workspace.name", nameRule)
+		k.checkSpace(*w, path+".workspace")
+	}
+}
+
+func (k *checker) checkSpace(w Workspace, path string) {
+	k.needed(slices.Contains([]string{WorkspaceMemory, WorkspaceLocal, WorkspaceObjects}, w.Provider), path+".provider",
+		"must be memory, local or objects")
+	k.require(w.Capabilities == nil || len(w.Capabilities) > 0, path+".capabilities", "must not be empty")
+	known := []string{"fs", "shell", "code", "snapshot"}
+	for i, c := range w.Capabilities {
+		k.require(slices.Contains(known, c), index(path+".capabilities", i), "must be fs, shell, code or snapshot")
+	}
+	capabilities := w.EventCapabilities()
+	if capabilities == nil {
+		capabilities = []eventlog.WorkspaceCapability{eventlog.WorkspaceFS}
+	}
+	for i, name := range w.Approve {
+		ok := slices.ContainsFunc(workspace.Ops(capabilities), func(o workspace.Op) bool { return o.Name == name })
+		k.require(ok, index(path+".approve", i), "is no operation of its capabilities")
+	}
+}
