@@ -16,26 +16,29 @@ import (
 const removeTreeTimeout = 5 * time.Minute
 
 // removeWorkspaces removes what this node's providers have of a session tree,
-// and returns how many snapshots there were.
+// and returns how many snapshots there were. pending tells that it is to be
+// called again, since bytes may be left.
 //
 // Errors: ErrWorkspaceRemains.
-func (l *Loop) removeWorkspaces(ctx context.Context, root string) (snapshots int, err error) {
+func (l *Loop) removeWorkspaces(ctx context.Context, root string) (snapshots int, pending bool, err error) {
 	for _, kind := range l.workspaces.kinds() {
-		n, rerr := l.removeFrom(ctx, l.workspaces[kind], root)
-		snapshots += n
-		err = errors.Join(err, rerr)
+		n, left, rerr := l.removeFrom(ctx, l.workspaces[kind], root)
+		snapshots, pending, err = snapshots+n, pending || left, errors.Join(err, rerr)
 	}
-	return snapshots, err
+	return snapshots, pending, err
 }
 
-func (l *Loop) removeFrom(ctx context.Context, p workspace.Provider, root string) (snapshots int, err error) {
+func (l *Loop) removeFrom(ctx context.Context, p workspace.Provider, root string) (snapshots int, pending bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, removeTreeTimeout)
 	defer cancel()
 	err = guard(func() (err error) { snapshots, err = p.Remove(ctx, root); return err })
-	if err != nil {
-		return snapshots, fmt.Errorf("%w: %s: %w", ErrWorkspaceRemains, p.ID(), err)
+	switch {
+	case errors.Is(err, workspace.ErrPending):
+		return snapshots, true, nil
+	case err != nil:
+		return snapshots, false, fmt.Errorf("%w: %s: %w", ErrWorkspaceRemains, p.ID(), err)
 	}
-	return snapshots, nil
+	return snapshots, false, nil
 }
 
 // hasFiles reports whether there may be files in workspaces of a tree.
@@ -75,7 +78,7 @@ func (l *Loop) closeWorkspaces(ctx context.Context, session string, now int64, d
 	case !prunable(t, now):
 		return nil
 	}
-	n, err := l.removeWorkspaces(ctx, session)
+	n, _, err := l.removeWorkspaces(ctx, session) // Tidy waits for what is pending
 	done.SnapshotsDeleted += n
 	if err != nil {
 		return err
@@ -116,7 +119,7 @@ const TidyGrace = 15 * time.Minute
 // Tidied is what Tidy has done.
 type Tidied struct {
 	Trees   int // of which files were removed
-	Waiting int // of which files are removed when they have been of no use for TidyGrace
+	Waiting int // of which files are removed when they have been of no use for TidyGrace, or bytes are still left
 	Errors  int // trees that could not be looked at or removed; each is logged
 }
 
@@ -154,7 +157,8 @@ func (l *Loop) Tidy(ctx context.Context) (Tidied, error) {
 				since = now
 			}
 			if err == nil && now.Sub(since) >= TidyGrace {
-				if _, err = l.removeFrom(ctx, p, root); err == nil {
+				var pending bool
+				if _, pending, err = l.removeFrom(ctx, p, root); err == nil && !pending {
 					done.Trees++
 					continue
 				}

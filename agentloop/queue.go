@@ -243,15 +243,18 @@ func (l *Loop) Erase(ctx context.Context, session string) (eventlog.Erasure, err
 	}
 	// The files first: if this breaks off, the session is still there to be
 	// erased again.
-	if _, err := l.removeWorkspaces(ctx, session); err != nil {
+	if _, _, err := l.removeWorkspaces(ctx, session); err != nil {
 		return eventlog.Erasure{}, err
 	}
 	e, err := l.states.Erase(ctx, session)
 	if err == nil || errors.Is(err, eventlog.ErrSessionNotFound) {
 		// And what a run has written meanwhile.
-		if _, again := l.removeWorkspaces(ctx, session); again != nil {
+		switch _, pending, again := l.removeWorkspaces(ctx, session); {
+		case again != nil:
 			e.Pending = e.Pending || err == nil // the log's part is done
 			return e, again
+		case pending:
+			e.Pending, err = true, nil
 		}
 		e, err = l.eraseMemories(ctx, session, e, err)
 	}

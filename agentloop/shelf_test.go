@@ -31,7 +31,7 @@ type shelf struct {
 	mu    sync.Mutex
 	trees map[string]map[string]*desk // by root and session
 
-	opened, resolved, taken, restored, adopted, closed, done atomic.Int64
+	opened, resolved, taken, restored, adopted, removed, done atomic.Int64
 }
 
 // desk is what there is of a session.
@@ -134,7 +134,7 @@ func (s *shelf) Adopt(_ context.Context, of workspace.Session, snapshot json.Raw
 }
 
 func (s *shelf) Remove(_ context.Context, root string) (snapshots int, err error) {
-	if err := s.begin("remove", &s.closed); err != nil {
+	if err := s.begin("remove", &s.removed); err != nil {
 		return 0, err
 	}
 	s.mu.Lock()
@@ -162,7 +162,7 @@ func (s *shelf) files(of workspace.Session) string {
 	}
 	lines := make([]string, 0, len(d.files))
 	for _, name := range slices.Sorted(maps.Keys(d.files)) {
-		lines = append(lines, fmt.Sprintf("%s: %s", name, d.files[name]))
+		lines = append(lines, fmt.Sprintf("%s: %q", name, d.files[name]))
 	}
 	return strings.Join(lines, "\n")
 }

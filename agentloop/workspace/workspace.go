@@ -27,7 +27,8 @@ type Provider interface {
 	Resolve(ctx context.Context, s Session, ref json.RawMessage) (Workspace, error)
 	// Adopt copies a snapshot of another session's, which may be erased
 	// afterwards, to be the session's own. It is asked with a fork, and may be
-	// asked again for the same.
+	// asked again for the same. Errors: ErrGone, if there is no such snapshot;
+	// ErrElsewhere.
 	Adopt(ctx context.Context, s Session, snapshot json.RawMessage) (json.RawMessage, error)
 	// Remove removes everything that there is of a session tree: workspaces
 	// and snapshots, of the root and of its sub-agents, so that nothing can be
@@ -124,7 +125,7 @@ type Snapshots interface {
 	// snapshot. It is a JSON object of at most MaxSnapshotRef bytes.
 	Take(ctx context.Context) (json.RawMessage, error)
 	// Restore makes the files those of a snapshot of the session's own; nil:
-	// there are none.
+	// there are none. Error: ErrGone, if there is no such snapshot.
 	Restore(ctx context.Context, snapshot json.RawMessage) error
 }
 

@@ -1,0 +1,141 @@
+package agentloop_test
+
+import (
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/model/scripted"
+	"github.com/helixd/helixd/agentloop/workspace"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/memory"
+	"github.com/helixd/helixd/projector"
+)
+
+// cleared is a rig with a clock and a session whose workspace has had two
+// snapshots.
+func cleared(t *testing.T) (g *rig, s *shelf, clock *atomic.Int64) {
+	t.Helper()
+	clock, s = new(atomic.Int64), newShelf()
+	clock.Store(1_700_000_000_000)
+	g = newSpaceRig(t, memory.New(), s, agentloop.Options{
+		ExpireAfter: time.Hour, Now: func() time.Time { return time.UnixMilli(clock.Load()) },
+	}, coding(
+		scripted.Turn{ToolCalls: calls("a", "workspace_run", `{"command":"append x log"}`)},
+		scripted.Turn{ToolCalls: calls("b", "workspace_run", `{"command":"append y log"}`)},
+		scripted.Turn{Text: "Done."},
+	))
+	g.start("s", "coder", "go")
+	g.ended("s")
+	return g, s, clock
+}
+
+// What has expired loses its files, once, and the session tells so. Who goes on
+// with it begins anew, and is told what a checkpoint lacks.
+func TestASweepRemovesWorkspaces(t *testing.T) {
+	g, s, clock := cleared(t)
+	first := stateOf(t, g.log, "s").Checkpoints[0].ID
+	require.Equal(t, agentloop.Swept{}, g.sweep(agentloop.SweepOptions{}))
+	clock.Add(time.Hour.Milliseconds())
+	require.Equal(t, agentloop.Swept{Detected: 1, AlreadyTerminal: 1}, g.sweep(agentloop.SweepOptions{DryRun: true}))
+	require.NotEmpty(t, s.trees)
+	s.fails = func(what string) error {
+		if what == "remove" && s.removed.Load() == 1 {
+			return errors.New("the shelf is stuck")
+		}
+		return nil
+	}
+	require.Equal(t, agentloop.Swept{Detected: 1, AlreadyTerminal: 1, Errors: 1}, g.sweep(agentloop.SweepOptions{}))
+	require.Equal(t, agentloop.Swept{Detected: 1, AlreadyTerminal: 1, SnapshotsDeleted: 2}, g.sweep(agentloop.SweepOptions{}))
+	require.Empty(t, s.trees)
+	state := stateOf(t, g.log, "s")
+	require.Equal(t, projector.WorkspaceGone, state.Workspace.Status)
+	require.Equal(t, projector.SessionCompleted, state.Status)
+	require.Equal(t, agentloop.Swept{Detected: 1, AlreadyTerminal: 1}, g.sweep(agentloop.SweepOptions{}))
+
+	h, err := g.loop.Handle(t.Context(), "s")
+	require.NoError(t, err)
+	h, err = h.Resume(t.Context(), agentloop.ResumeRequest{Mode: eventlog.ModeFromCheckpoint, CheckpointID: first})
+	require.NoError(t, err)
+	_, err = h.Result(t.Context())
+	require.NoError(t, err)
+	state = stateOf(t, g.log, "s")
+	require.Equal(t, "the files of the workspace are lost: it is empty now", toolResults(state)["b-2"])
+	require.Equal(t, projector.WorkspaceOpen, state.Workspace.Status)
+}
+
+// An erasure removes files before records, so that it can be asked for again.
+func TestErasureRemovesWorkspaces(t *testing.T) {
+	g, s, _ := cleared(t)
+	s.fails = func(what string) error {
+		if what == "remove" {
+			return errors.New("the shelf is stuck")
+		}
+		return nil
+	}
+	_, err := g.loop.Erase(t.Context(), "s")
+	require.ErrorIs(t, err, agentloop.ErrWorkspaceRemains)
+	require.Equal(t, projector.SessionCompleted, stateOf(t, g.log, "s").Status, "nothing else is erased")
+	s.fails = nil
+	_, err = g.loop.Erase(t.Context(), "s")
+	require.NoError(t, err)
+	require.Empty(t, s.trees)
+	_, err = g.log.Head(t.Context(), "s")
+	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+}
+
+// A provider that still waits for its last bytes to go keeps an erasure pending.
+func TestAnErasureWaitsForTheLastBytes(t *testing.T) {
+	g, s, _ := cleared(t)
+	s.fails = func(what string) error {
+		if what == "remove" && s.removed.Load() < 3 {
+			return workspace.ErrPending
+		}
+		return nil
+	}
+	e, err := g.loop.Erase(t.Context(), "s")
+	require.NoError(t, err)
+	require.True(t, e.Pending)
+	_, err = g.log.Head(t.Context(), "s")
+	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+	_, err = g.loop.Erase(t.Context(), "s")
+	require.ErrorIs(t, err, eventlog.ErrSessionNotFound, "nothing is left")
+}
+
+// Files that belong to no session any more go when that has been so for a
+// while: a fork's are there before its log is.
+func TestTidy(t *testing.T) {
+	g, s, clock := cleared(t)
+	tidy := func() agentloop.Tidied {
+		done, err := g.loop.Tidy(t.Context())
+		require.NoError(t, err)
+		return done
+	}
+	require.Equal(t, agentloop.Tidied{}, tidy())
+	_, _, err := s.Open(t.Context(), workspace.Session{Root: "left", ID: "left"})
+	require.NoError(t, err)
+	require.Equal(t, agentloop.Tidied{Waiting: 1}, tidy())
+	clock.Add(agentloop.TidyGrace.Milliseconds() - 1)
+	require.Equal(t, agentloop.Tidied{Waiting: 1}, tidy())
+	clock.Add(1)
+	require.Equal(t, agentloop.Tidied{Trees: 1}, tidy())
+	roots, err := s.Roots(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"s"}, roots)
+
+	// What another node has closed goes, too.
+	clock.Add(time.Hour.Milliseconds())
+	elsewhere := newSpaceRig(t, g.log, newShelf(), agentloop.Options{Now: func() time.Time { return time.UnixMilli(clock.Load()) }})
+	require.Equal(t, agentloop.Swept{Detected: 1, AlreadyTerminal: 1}, elsewhere.sweep(agentloop.SweepOptions{}))
+	require.Equal(t, agentloop.Tidied{Waiting: 1}, tidy())
+	clock.Add(agentloop.TidyGrace.Milliseconds())
+	s.fails = func(string) error { return errors.New("the shelf is stuck") }
+	require.Equal(t, agentloop.Tidied{Errors: 1}, tidy())
+	s.fails = nil
+	require.Equal(t, agentloop.Tidied{Trees: 1}, tidy())
+	require.Empty(t, s.trees)
+}

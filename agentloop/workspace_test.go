@@ -1,0 +1,398 @@
+package agentloop_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/model"
+	"github.com/helixd/helixd/agentloop/model/scripted"
+	"github.com/helixd/helixd/agentloop/workspace"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/memory"
+	"github.com/helixd/helixd/projector"
+)
+
+var (
+	root  = workspace.Session{Root: "s", ID: "s"}
+	shell = []eventlog.WorkspaceCapability{eventlog.WorkspaceFS, eventlog.WorkspaceShell}
+)
+
+// coder is an agent with a workspace that makes calls, one step each, and says
+// that it is done.
+func coder(words ...string) agentloop.Agent {
+	var turns []scripted.Turn
+	for ; len(words) > 0; words = words[3:] {
+		turns = append(turns, scripted.Turn{ToolCalls: calls(words[:3]...)})
+	}
+	return coding(append(turns, scripted.Turn{Text: "Done."})...)
+}
+
+func coding(turns ...scripted.Turn) agentloop.Agent {
+	return agentloop.Agent{
+		Name: "coder", Model: script(turns...),
+		Workspace: &agentloop.AgentWorkspace{Provider: "shelf", Capabilities: shell},
+	}
+}
+
+func newSpaceRig(t *testing.T, log eventlog.Log, s *shelf, o agentloop.Options, agents ...agentloop.Agent) *rig {
+	t.Helper()
+	o.RetryDelay, o.Workspaces = time.Millisecond, []workspace.Provider{s}
+	loop, err := agentloop.New(log, agents, &o)
+	require.NoError(t, err)
+	t.Cleanup(loop.Stop)
+	return &rig{t: t, log: log, loop: loop}
+}
+
+// toolResults are what the calls gave, by their ids: the error if they failed.
+func toolResults(s *projector.Tree) map[string]string {
+	all := map[string]string{}
+	for _, m := range s.Messages {
+		if m.Role == projector.RoleTool {
+			if all[m.ToolCallID] = m.Error; m.Error == "" {
+				all[m.ToolCallID] = string(m.Result)
+			}
+		}
+	}
+	return all
+}
+
+// An agent whose workspace nobody can make is refused when the loop is made,
+// and when it gets new agents.
+func TestAWorkspaceThatNobodyMakesIsRefused(t *testing.T) {
+	s := newShelf()
+	s.offer = []eventlog.WorkspaceCapability{eventlog.WorkspaceFS}
+	agent := func(w agentloop.AgentWorkspace) agentloop.Agent {
+		return agentloop.Agent{Name: "coder", Model: script(scripted.Turn{Text: "Done."}), Workspace: &w}
+	}
+	loop, err := agentloop.New(memory.New(), nil, &agentloop.Options{Workspaces: []workspace.Provider{s}})
+	require.NoError(t, err)
+	defer loop.Stop()
+	for _, tt := range []struct {
+		name string
+		w    agentloop.AgentWorkspace
+		want string
+	}{
+		{"no such kind", agentloop.AgentWorkspace{Provider: "moon"}, `WORKSPACE_WIRING: agent coder: there is no provider "moon" of workspaces; there are: shelf`},
+		{"not offered", agentloop.AgentWorkspace{Provider: "shelf", Capabilities: shell}, "agent coder: the provider shelf of workspaces does not offer shell"},
+		{"unknown", agentloop.AgentWorkspace{Provider: "shelf", Capabilities: []eventlog.WorkspaceCapability{"gpu"}}, `there is no capability "gpu"`},
+		{"bad name", agentloop.AgentWorkspace{Provider: "shelf", Name: "a b"}, "name must match"},
+		{"no provider", agentloop.AgentWorkspace{}, "no provider"},
+		{"approval of nothing", agentloop.AgentWorkspace{Provider: "shelf", Approve: []string{"run"}}, `its capabilities have no operation "run"`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := agentloop.New(memory.New(), []agentloop.Agent{agent(tt.w)}, &agentloop.Options{Workspaces: []workspace.Provider{s}})
+			require.ErrorContains(t, err, tt.want)
+			_, again := loop.SetAgents([]agentloop.Agent{agent(tt.w)})
+			require.EqualError(t, again, err.Error())
+		})
+	}
+	_, err = loop.SetAgents([]agentloop.Agent{agent(agentloop.AgentWorkspace{Provider: "moon"})})
+	var wiring *agentloop.WorkspaceWiringError
+	require.ErrorAs(t, err, &wiring)
+	_, err = loop.SetAgents([]agentloop.Agent{agent(agentloop.AgentWorkspace{Provider: "shelf", Capabilities: shell})})
+	var failed *agentloop.WorkspaceFailedError
+	require.ErrorAs(t, err, &failed)
+	_, err = agentloop.New(memory.New(), nil, &agentloop.Options{Workspaces: []workspace.Provider{s, newShelf()}})
+	require.ErrorContains(t, err, `two providers "shelf"`)
+}
+
+// Calls of a step use the workspace at the same time; it is opened once, and
+// edits of a file don't undo each other.
+func TestCallsShareAWorkspace(t *testing.T) {
+	const n = 20
+	s := newShelf()
+	var inside, most atomic.Int64
+	wait := make(chan struct{})
+	var once sync.Once
+	s.fails = func(what string) error {
+		if what == "write" && inside.Add(1) > 1 {
+			once.Do(func() { close(wait) })
+		}
+		if what == "write" {
+			most.Store(max(most.Load(), inside.Load()))
+			select {
+			case <-wait:
+			case <-time.After(time.Minute):
+			}
+			inside.Add(-1)
+		}
+		return nil
+	}
+	var writes, edits []string
+	for i := range n {
+		writes = append(writes, fmt.Sprintf("w%d", i), "workspace_write_file", fmt.Sprintf(`{"path":"f%d","content":"x"}`, i))
+		edits = append(edits, fmt.Sprintf("e%d", i), "workspace_edit_file", fmt.Sprintf(`{"path":"list","old":"(%d)","new":"[%d]"}`, i, i))
+	}
+	list := ""
+	for i := range n {
+		list += fmt.Sprintf("(%d)", i)
+	}
+	g := newSpaceRig(t, memory.New(), s, agentloop.Options{}, coding(
+		scripted.Turn{ToolCalls: calls(append(writes, "l", "workspace_write_file", fmt.Sprintf(`{"path":"list","content":%q}`, list))...)},
+		scripted.Turn{ToolCalls: calls(edits...)},
+		scripted.Turn{Text: "Done."},
+	))
+	g.start("s", "coder", "go")
+	state := g.ended("s")
+	require.Equal(t, projector.SessionCompleted, state.Status)
+	require.Contains(t, s.files(root), strings.NewReplacer("(", "[", ")", "]").Replace(list))
+	require.EqualValues(t, 1, s.opened.Load())
+	require.Greater(t, most.Load(), int64(1))
+}
+
+// A workspace that can't be opened is the call's failure, and the next one tries
+// again.
+func TestAWorkspaceThatFailsIsTriedAgain(t *testing.T) {
+	s := newShelf()
+	s.fails = func(what string) error {
+		if what == "open" && s.opened.Load() == 1 {
+			return errors.New("the shelf is full")
+		}
+		return nil
+	}
+	g := newSpaceRig(t, memory.New(), s, agentloop.Options{}, coder(
+		"a", "workspace_write_file", `{"path":"a","content":"1"}`,
+		"b", "workspace_write_file", `{"path":"b","content":"2"}`,
+	))
+	g.start("s", "coder", "go")
+	state := g.ended("s")
+	require.Equal(t, map[string]string{
+		"a": "the workspace can't be used: the shelf is full", "b": `{"path":"b","size":1}`,
+	}, toolResults(state))
+	require.Equal(t, projector.WorkspaceOpen, state.Workspace.Status)
+	require.Contains(t, g.types("s"), "[workspace_failed]")
+}
+
+// A snapshot that fails keeps no step from being committed; the next use has it
+// tried again.
+func TestASnapshotThatFailsIsTakenLater(t *testing.T) {
+	s := newShelf()
+	s.fails = func(what string) error {
+		if what == "take" && s.taken.Load() == 1 {
+			panic("the shelf fell down")
+		}
+		return nil
+	}
+	g := newSpaceRig(t, memory.New(), s, agentloop.Options{}, coder(
+		"a", "workspace_write_file", `{"path":"a","content":"1"}`,
+		"b", "workspace_list_files", `{}`,
+	))
+	g.start("s", "coder", "go")
+	state := g.ended("s")
+	require.Equal(t, projector.SessionCompleted, state.Status)
+	require.False(t, state.Workspace.Dirty)
+	require.NotEmpty(t, state.Workspace.Snapshot)
+	require.EqualValues(t, 2, s.taken.Load())
+}
+
+// A model is told once that its files are gone.
+func TestLostFilesAreToldOnce(t *testing.T) {
+	for name, want := range map[string]string{"with snapshots": "the files of the workspace are lost: it is empty now", "without": "the files of the workspace are lost: it is empty now"} {
+		t.Run(name, func(t *testing.T) {
+			s := newShelf()
+			if name == "without" {
+				s.offer = s.offer[:2]
+			}
+			log := memory.New()
+			agent := coder(
+				"a", "workspace_write_file", `{"path":"a","content":"1"}`,
+				"b", "ask", `{}`,
+				"c", "workspace_read_file", `{"path":"a"}`,
+				"d", "workspace_write_file", `{"path":"d","content":"2"}`,
+			)
+			agent.Tools = []agentloop.Tool{{Name: "ask", Client: true}}
+			g := newSpaceRig(t, log, s, agentloop.Options{}, agent)
+			g.start("s", "coder", "go")
+			require.Eventually(t, func() bool { return !g.loop.Live("s") && stateOf(t, log, "s").Waits() }, time.Minute, time.Millisecond)
+			_, err := s.Remove(t.Context(), "s")
+			require.NoError(t, err)
+			_, err = g.loop.Submit(t.Context(), agentloop.Submission{SessionID: "s", ToolCallID: "b", Kind: eventlog.SubmitClientResult, Result: json.RawMessage("1")})
+			require.NoError(t, err)
+			_, err = g.loop.Resume(t.Context(), agentloop.ResumeRequest{SessionID: "s"})
+			require.NoError(t, err)
+			state := g.ended("s")
+			require.Equal(t, want, toolResults(state)["c"])
+			require.Equal(t, `{"path":"d","size":1}`, toolResults(state)["d"])
+			require.Equal(t, `d: "2"`, s.files(root))
+		})
+	}
+}
+
+// Without snapshots a rollback leaves the files, and a fork begins without: the
+// model is told so, once.
+func TestFilesWithoutSnapshots(t *testing.T) {
+	s := newShelf()
+	s.offer = s.offer[:2]
+	turn := func(id string) scripted.Turn {
+		return scripted.Turn{ToolCalls: calls(id, "workspace_run", `{"command":"append x log"}`)}
+	}
+	g := newSpaceRig(t, memory.New(), s, agentloop.Options{}, coding(turn("a"), turn("b"), turn("c"), scripted.Turn{Text: "Done."}))
+	g.start("s", "coder", "go")
+	first := g.ended("s").Checkpoints[0].ID
+	_, err := g.loop.Fork(t.Context(), agentloop.ForkRequest{FromSessionID: "s", NewSessionID: "f", At: agentloop.Target{CheckpointID: first}, Run: true})
+	require.NoError(t, err)
+	fork := g.ended("f")
+	require.Contains(t, toolResults(fork)["b"], "this workspace keeps no snapshots, and is empty")
+	require.Equal(t, `{"exitCode":0,"stdout":"x","stderr":""}`, toolResults(fork)["c"])
+
+	h, err := g.loop.Handle(t.Context(), "s")
+	require.NoError(t, err)
+	h, err = h.Resume(t.Context(), agentloop.ResumeRequest{Mode: eventlog.ModeFromCheckpoint, CheckpointID: first})
+	require.NoError(t, err)
+	_, err = h.Result(t.Context())
+	require.NoError(t, err)
+	back := stateOf(t, g.log, "s")
+	require.Contains(t, toolResults(back)["b-2"], "the files were not")
+	require.Equal(t, `{"exitCode":0,"stdout":"xxxx","stderr":""}`, toolResults(back)["c-2"])
+}
+
+// A provider that this node has not is an error of the call's, and of a fork.
+func TestAWorkspaceOfAnotherKind(t *testing.T) {
+	s, log := newShelf(), memory.New()
+	g := newSpaceRig(t, log, s, agentloop.Options{}, coder("a", "workspace_write_file", `{"path":"a","content":"1"}`))
+	g.start("s", "coder", "go")
+	g.ended("s")
+	g.loop.Stop()
+	other := newShelf()
+	other.id = "other"
+	agent := coder(
+		"a", "workspace_write_file", `{"path":"a","content":"1"}`,
+		"b", "workspace_read_file", `{"path":"a"}`,
+	)
+	agent.Workspace.Provider = "other"
+	agent.Model = modelFunc(func(ctx context.Context, req model.Request, emit func(model.Event) error) (model.Answer, error) {
+		turn := scripted.Turn{ToolCalls: calls("b", "workspace_read_file", `{"path":"a"}`)}
+		if last := req.Messages[len(req.Messages)-1]; last.Role == model.RoleTool {
+			turn = scripted.Turn{Text: "Done."}
+		}
+		return script(turn).Generate(ctx, model.Request{}, emit)
+	})
+	g = newSpaceRig(t, log, other, agentloop.Options{}, agent)
+	_, err := g.loop.Fork(t.Context(), agentloop.ForkRequest{FromSessionID: "s", NewSessionID: "f"})
+	var wiring *agentloop.WorkspaceWiringError
+	require.ErrorAs(t, err, &wiring)
+	h, err := g.loop.Execute(t.Context(), agentloop.StartRequest{SessionID: "s", AgentType: "coder", Messages: []agentloop.Input{{Content: "again"}}})
+	require.NoError(t, err)
+	_, err = h.Result(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, `the workspace can't be used: this node has no provider "shelf" of workspaces`, toolResults(stateOf(t, log, "s"))["b"])
+}
+
+func TestDescribeWorkspace(t *testing.T) {
+	s, log := newShelf(), memory.New()
+	agent := coder("a", "workspace_write_file", `{"path":"a","content":"1"}`)
+	g := newSpaceRig(t, log, s, agentloop.Options{Now: func() time.Time { return time.UnixMilli(7) }}, agent,
+		agentloop.Agent{Name: "talker", Model: script(scripted.Turn{Text: "Hello."})})
+	_, err := g.loop.DescribeWorkspace(t.Context(), "nobody")
+	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+	g.start("t", "talker", "go")
+	g.ended("t")
+	d, err := g.loop.DescribeWorkspace(t.Context(), "t")
+	require.NoError(t, err)
+	require.Equal(t, agentloop.WorkspaceDescription{Kind: agentloop.WorkspaceNone}, d)
+	require.NoError(t, g.loop.Interrupt(t.Context(), "t", ""))
+
+	g.start("s", "coder", "go")
+	g.ended("s")
+	d, err = g.loop.DescribeWorkspace(t.Context(), "s")
+	require.NoError(t, err)
+	raw, err := json.Marshal(d)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"kind":"ok","snapshot":{"name":"files","providerId":"shelf","status":"open","capabilities":["fs","shell","snapshot"],
+		"openedAt":7,"lastUsedAt":7,"ref":{"desk":"s"}}}`, string(raw))
+	plain := newRigOn(t, log)
+	d, err = plain.loop.DescribeWorkspace(t.Context(), "t")
+	require.NoError(t, err)
+	require.Equal(t, agentloop.WorkspaceDescription{Kind: agentloop.WorkspaceNoRuntime}, d)
+}
+
+// A process that codes dies at an append; another one goes on. The conversation
+// and the files are as without that.
+func TestFilesSurviveDeathAtAnyAppend(t *testing.T) {
+	agent := func() agentloop.Agent {
+		return coding(
+			scripted.Turn{Text: "A first draft.", ToolCalls: calls(
+				"a", "workspace_write_file", `{"path":"main.go","content":"package main"}`,
+				"b", "workspace_write_file", `{"path":"note","content":"one"}`,
+			)},
+			scripted.Turn{ToolCalls: calls("c", "workspace_edit_file", `{"path":"note","old":"one","new":"one two"}`)},
+			scripted.Turn{ToolCalls: calls("d", "workspace_read_file", `{"path":"note"}`, "e", "workspace_delete_file", `{"path":"main.go"}`)},
+			scripted.Turn{Text: "Done."},
+		)
+	}
+	said := func(t *testing.T, s *projector.Tree) string {
+		s = s.Clone()
+		s.Messages = slices.Clone(s.Messages)
+		for i := range s.Messages { // what is done again says that it was done already
+			if m := &s.Messages[i]; m.ToolName == "workspace_edit_file" || m.ToolName == "workspace_delete_file" {
+				m.Result = json.RawMessage(`"done"`)
+			}
+		}
+		return outcome(t, s)
+	}
+	shelf, log := newShelf(), memory.New()
+	g := newSpaceRig(t, log, shelf, agentloop.Options{}, agent())
+	g.start("s", "coder", "go")
+	want, files := said(t, g.ended("s")), shelf.files(root)
+	appends := writes(t, log)
+	require.Equal(t, `note: "one two"`, files)
+	for _, stored := range []bool{false, true} {
+		for after := 1; after < appends; after++ {
+			t.Run(fmt.Sprintf("after %d, stored %v", after, stored), func(t *testing.T) {
+				t.Parallel()
+				store, shelf := memory.New(), newShelf()
+				dying := &mortal{Log: store, lastStored: stored, dead: make(chan struct{})}
+				dying.left.Store(int64(after))
+				first := newSpaceRig(t, dying, shelf, agentloop.Options{}, agent())
+				first.start("s", "coder", "go")
+				finished := make(chan struct{})
+				go func() {
+					defer close(finished)
+					for r, err := range store.Follow(t.Context(), "s", 0) {
+						if err != nil || r.Type == "stream_end" {
+							return
+						}
+					}
+				}()
+				select {
+				case <-dying.dead:
+				case <-finished:
+				}
+				first.loop.Stop()
+				second := newSpaceRig(t, store, shelf, agentloop.Options{}, agent())
+				if !stateOf(t, store, "s").StreamStatus.Terminal() {
+					_, err := second.loop.Resume(t.Context(), agentloop.ResumeRequest{SessionID: "s"})
+					require.NoError(t, err)
+				}
+				state := second.ended("s")
+				<-finished
+				require.Equal(t, want, said(t, state))
+				require.Equal(t, files, shelf.files(root))
+				require.False(t, state.Workspace.Dirty)
+				verifiedAlone(t, store, agent())
+			})
+		}
+	}
+}
+
+// verifiedAlone has a session's decisions compared with today's, which touches no
+// workspace.
+func verifiedAlone(t *testing.T, log eventlog.Log, agents ...agentloop.Agent) {
+	t.Helper()
+	v, err := agentloop.Verify(t.Context(), log.Read(t.Context(), "s", 0, 0), agents, nil)
+	require.NoError(t, err)
+	require.Nil(t, v.Differs)
+	require.NotZero(t, v.Decisions)
+}
+
