@@ -395,4 +395,3 @@ func verifiedAlone(t *testing.T, log eventlog.Log, agents ...agentloop.Agent) {
 	require.Nil(t, v.Differs)
 	require.NotZero(t, v.Decisions)
 }
-

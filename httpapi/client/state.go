@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"strconv"
 
@@ -102,15 +103,31 @@ func between(from uint64, to *uint64) url.Values {
 	return q
 }
 
-// Workspace describes a session's workspace (document 004); nil: it has none.
-func (c *Client) Workspace(ctx context.Context, sessionID string) (json.RawMessage, error) {
+// Workspace is what there is of a session's workspace (document 004).
+type Workspace struct {
+	Name         string                         `json:"name"`
+	ProviderID   string                         `json:"providerId"` // the kind
+	Status       projector.WorkspaceStatus      `json:"status"`
+	Capabilities []eventlog.WorkspaceCapability `json:"capabilities"`
+	OpenedAt     int64                          `json:"openedAt,omitempty"`   // ms since the epoch
+	LastUsedAt   int64                          `json:"lastUsedAt,omitempty"` // ms since the epoch
+	Error        string                         `json:"error,omitempty"`
+	Ref          json.RawMessage                `json:"ref,omitempty"` // opaque
+}
+
+// Workspace describes a session's workspace; nil: it has none.
+func (c *Client) Workspace(ctx context.Context, sessionID string) (*Workspace, error) {
 	type answer struct {
 		Workspace json.RawMessage `json:"workspace"`
 	}
 	q := url.Values{"sessionId": {sessionID}}
 	a, err := fetch(ctx, c, get("workspace", q), func(a *answer) bool { return a.Workspace != nil })
-	if string(a.Workspace) == "null" {
+	if err != nil {
 		return nil, err
 	}
-	return a.Workspace, err
+	var w *Workspace
+	if err := json.Unmarshal(a.Workspace, &w); err != nil {
+		return nil, fmt.Errorf("%w: the workspace is no JSON object", ErrMalformed)
+	}
+	return w, nil
 }
