@@ -98,19 +98,11 @@ func offered(w Workspace, c eventlog.WorkspaceCapability) bool {
 	return w.Snapshots() != nil
 }
 
-// clean returns a name as [FS] wants it of what a model wrote.
+// clean returns a name as [FS] wants it of what a model wrote: it may write
+// "./a" and "a/". The error shows the name.
 func clean(name string) (string, error) {
-	switch {
-	case len(name) > MaxPath:
-		return "", fmt.Errorf("the path has %d bytes, at most %d", len(name), MaxPath)
-	case !utf8.ValidString(name), strings.ContainsRune(name, 0):
-		return "", fmt.Errorf("%q is no path", name)
-	}
-	cleaned := path.Clean(name) // of "", "."
-	if !fs.ValidPath(cleaned) {
-		return "", fmt.Errorf("%s: %w: paths are relative to it", name, ErrOutside)
-	}
-	return cleaned, nil
+	name = path.Clean(name) // of "", "."
+	return name, CheckName(name)
 }
 
 // cleanFile is clean for what must not be the workspace itself.
@@ -133,6 +125,8 @@ func about(name string, err error) error {
 		return fmt.Errorf("%s: there is no such file or folder", name)
 	case errors.Is(err, ErrTooLarge):
 		return fmt.Errorf("%s: %w: at most %d bytes", name, ErrTooLarge, MaxFile)
+	case strings.HasPrefix(err.Error(), name+": "): // it says so itself
+		return err
 	}
 	return fmt.Errorf("%s: %w", name, err)
 }

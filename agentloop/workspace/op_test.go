@@ -1,0 +1,157 @@
+package workspace_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/agentloop/workspace"
+	"github.com/helixd/helixd/agentloop/workspace/inmemory"
+	"github.com/helixd/helixd/eventlog"
+)
+
+// desk is a workspace that is used as a model uses it.
+type desk struct {
+	t *testing.T
+	w workspace.Workspace
+}
+
+func newDesk(t *testing.T) desk {
+	t.Helper()
+	w, _, err := inmemory.New(nil).Open(t.Context(), workspace.Session{Root: "s", ID: "s"})
+	require.NoError(t, err)
+	return desk{t, w}
+}
+
+func (d desk) put(name, content string) {
+	d.t.Helper()
+	require.NoError(d.t, d.w.FS().WriteFile(d.t.Context(), name, []byte(content)))
+}
+
+// do returns what an operation says, as JSON, or its error.
+func (d desk) do(op, args string) string {
+	d.t.Helper()
+	for _, o := range workspace.Ops([]eventlog.WorkspaceCapability{eventlog.WorkspaceFS, eventlog.WorkspaceShell}) {
+		if o.Name != op {
+			continue
+		}
+		v, err := o.Do(d.t.Context(), d.w, json.RawMessage(args))
+		if err != nil {
+			return "error: " + err.Error()
+		}
+		raw, err := json.Marshal(v)
+		require.NoError(d.t, err)
+		return string(raw)
+	}
+	d.t.Fatalf("there is no operation %s", op)
+	return ""
+}
+
+func TestOperations(t *testing.T) {
+	d := newDesk(t)
+	d.put("a/b.txt", "one\ntwo\nthree\n")
+	d.put("bytes", "\x00\xff")
+	for _, tt := range []struct{ op, args, want string }{
+		{"read_file", `{"path":"./a//b.txt"}`, `{"path":"a/b.txt","content":"one\ntwo\nthree\n","size":14}`},
+		{"read_file", `{"path":"a/b.txt","offset":2,"limit":1}`, `{"path":"a/b.txt","content":"two\n","size":14,"truncated":true,"nextOffset":3}`},
+		{"read_file", `{"path":"a/b.txt","offset":4}`, "error: a/b.txt: there is no line 4, the file has 3"},
+		{"read_file", `{"path":"a/b.txt","offset":-1}`, "error: offset and limit must not be negative"},
+		{"read_file", `{"path":"bytes"}`, "error: bytes is no text; it has 2 bytes: read it with the encoding base64"},
+		{"read_file", `{"path":"bytes","encoding":"base64","offset":1}`, `{"path":"bytes","content":"/w==","size":2}`},
+		{"read_file", `{"path":"bytes","encoding":"hex"}`, "error: encoding must be text or base64"},
+		{"read_file", `{"path":"a"}`, "error: a: it is a folder"},
+		{"read_file", `{"path":"none"}`, "error: none: there is no such file or folder"},
+		{"read_file", `{"path":"."}`, "error: path: that is the workspace itself"},
+		{"read_file", `{"path":"../x"}`, `error: "../x": the path leads out of the workspace: it goes up`},
+		{"read_file", `{"path":"a/../../x"}`, `error: "../x": the path leads out of the workspace: it goes up`},
+		{"read_file", `{"path":"/etc/passwd"}`, `error: "/etc/passwd": the path leads out of the workspace: it is absolute`},
+		{"read_file", `{"path":"a\u0000b"}`, `error: "a\x00b": the name is not valid: it has a control character`},
+
+		{"write_file", `{"path":"c/d","content":"x"}`, `{"path":"c/d","size":1}`},
+		{"write_file", `{"path":"a","content":"x"}`, "error: a: it is a folder"},
+
+		{"edit_file", `{"path":"a/b.txt","old":"two","new":"2"}`, `{"path":"a/b.txt","replaced":1}`},
+		{"edit_file", `{"path":"a/b.txt","old":"two","new":"2"}`, `{"path":"a/b.txt","replaced":0,"note":"the file has the new text already, and the old one nowhere else"}`},
+		{"edit_file", `{"path":"a/b.txt","old":"one","new":"one and"}`, `{"path":"a/b.txt","replaced":1}`},
+		{"edit_file", `{"path":"a/b.txt","old":"one","new":"one and"}`, `{"path":"a/b.txt","replaced":0,"note":"the file has the new text already, and the old one nowhere else"}`},
+		{"edit_file", `{"path":"a/b.txt","old":"e","new":"E"}`, "error: a/b.txt has the old text 3 times: give more of what is around it"},
+		{"edit_file", `{"path":"a/b.txt","old":"four","new":""}`, "error: a/b.txt does not have the old text"},
+		{"edit_file", `{"path":"a/b.txt","old":"","new":"x"}`, "error: old must not be empty"},
+		{"edit_file", `{"path":"a/b.txt","old":"x","new":"x"}`, "error: old and new are the same"},
+		{"edit_file", `{"path":"bytes","old":"x","new":"y"}`, "error: bytes is no text"},
+
+		{"list_files", `{"recursive":true}`, `{"path":".","entries":[{"name":"a","dir":true},{"name":"a/b.txt","size":16},{"name":"bytes","size":2},{"name":"c","dir":true},{"name":"c/d","size":1}]}`},
+		{"list_files", `{"path":"a/"}`, `{"path":"a","entries":[{"name":"b.txt","size":16}]}`},
+		{"list_files", `{"path":"none"}`, "error: none: there is no such file or folder"},
+
+		{"search_files", `{"pattern":"^(one|thr)"}`, `{"matches":[{"path":"a/b.txt","line":1,"text":"one and"},{"path":"a/b.txt","line":3,"text":"three"}]}`},
+		{"search_files", `{"pattern":"x","path":"c"}`, `{"matches":[{"path":"c/d","line":1,"text":"x"}]}`},
+		{"search_files", `{"pattern":"2","path":"a/b.txt"}`, `{"matches":[{"path":"a/b.txt","line":2,"text":"2"}]}`},
+		{"search_files", `{"pattern":"("}`, "error: pattern: error parsing regexp: missing closing ): `(`"},
+
+		{"move_file", `{"from":"c/d","to":"e/f"}`, `{"from":"c/d","to":"e/f"}`},
+		{"move_file", `{"from":"c/d","to":"e/f"}`, "error: there is no c/d, but a e/f: it may have been moved already"},
+		{"move_file", `{"from":"bytes","to":"e/f"}`, "error: there is a e/f already"},
+		{"move_file", `{"from":"none","to":"g"}`, "error: none: there is no such file or folder"},
+
+		{"delete_file", `{"path":"e"}`, `{"path":"e","deleted":true}`},
+		{"delete_file", `{"path":"e"}`, `{"path":"e","deleted":false}`},
+		{"delete_file", `{"path":""}`, "error: path: that is the workspace itself"},
+
+		{"run", `{"command":"ls"}`, "error: this workspace has no shell"},
+	} {
+		require.Equal(t, tt.want, d.do(tt.op, tt.args), "%s %s", tt.op, tt.args)
+	}
+}
+
+// What a model is shown has limits, and says so.
+func TestResultsAreBounded(t *testing.T) {
+	d := newDesk(t)
+	d.put("long", strings.Repeat("0123456789\n", workspace.MaxText/11+10))
+	var read struct {
+		Content    string
+		Truncated  bool
+		NextOffset int
+	}
+	require.NoError(t, json.Unmarshal([]byte(d.do("read_file", `{"path":"long"}`)), &read))
+	require.True(t, read.Truncated)
+	require.LessOrEqual(t, len(read.Content), workspace.MaxText)
+	require.Equal(t, strings.Count(read.Content, "\n")+1, read.NextOffset)
+
+	d.put("line", strings.Repeat("x", workspace.MaxText+10)+"\nend")
+	require.NoError(t, json.Unmarshal([]byte(d.do("read_file", `{"path":"line"}`)), &read))
+	require.Contains(t, d.do("read_file", fmt.Sprintf(`{"path":"line","offset":%d}`, read.NextOffset)), `"content":"end"`)
+
+	d.put("bytes", strings.Repeat("\x00", workspace.MaxText))
+	require.NoError(t, json.Unmarshal([]byte(d.do("read_file", `{"path":"bytes","encoding":"base64"}`)), &read))
+	raw, err := base64.StdEncoding.DecodeString(read.Content)
+	require.NoError(t, err)
+	require.Equal(t, len(raw), read.NextOffset)
+
+	var found struct {
+		Matches   []struct{ Text string }
+		Truncated bool
+	}
+	require.NoError(t, json.Unmarshal([]byte(d.do("search_files", `{"pattern":"0"}`)), &found))
+	require.True(t, found.Truncated)
+	require.Len(t, found.Matches, workspace.MaxMatches)
+	require.NoError(t, json.Unmarshal([]byte(d.do("search_files", `{"pattern":"x","path":"line"}`)), &found))
+	require.Len(t, found.Matches[0].Text, workspace.MaxMatch)
+	require.Contains(t, d.do("write_file", fmt.Sprintf(`{"path":"big","content":%q}`, strings.Repeat("x", workspace.MaxFile+1))), "the file is too large: at most 8388608 bytes")
+}
+
+func TestOnlyDeclaredCapabilitiesHaveOperations(t *testing.T) {
+	names := func(c ...eventlog.WorkspaceCapability) (all []string) {
+		for _, o := range workspace.Ops(c) {
+			all = append(all, o.Name)
+		}
+		return all
+	}
+	require.Equal(t, []string{"read_file", "write_file", "edit_file", "list_files", "delete_file", "move_file", "search_files"}, names(eventlog.WorkspaceFS))
+	require.Equal(t, []string{"run", "run_code"}, names(eventlog.WorkspaceShell, eventlog.WorkspaceCode))
+	require.Empty(t, names(eventlog.WorkspaceSnapshot))
+}
