@@ -31,7 +31,7 @@ func agentsOf(c *config.Config) ([]agentloop.Agent, error) {
 			Name: name, Description: a.Description, SystemPrompt: a.SystemPrompt, Model: m, Tools: toolsOf(a),
 			OutputSchema: a.OutputSchema, InitialState: a.InitialState, MaxSteps: a.MaxSteps, MaxRetries: retries,
 			InputSchema: a.InputSchema, SubAgents: subAgentsOf(a), PersistentAgents: persistentAgentsOf(a),
-			RemoteAgents: remoteAgentsOf(a),
+			RemoteAgents: remoteAgentsOf(a), Workspace: workspaceOf(a),
 		})
 	}
 	return agents, nil

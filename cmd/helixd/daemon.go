@@ -133,15 +133,21 @@ func (d *daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 	if err != nil {
 		return err
 	}
-	loop, err := agentloop.New(store, agents, &agentloop.Options{
-		Node: node, Logger: log, States: states, Queue: runs, ExpireAfter: c.Sessions.ExpireAfter,
-		Tracer: tracer, TraceContent: c.Tracing.Content, Metrics: measured.loop,
-	})
+	workspaces, err := openWorkspaces(ctx, c, agents, nc, d.info, log)
 	if err != nil {
 		return err
 	}
+	loop, err := agentloop.New(store, agents, &agentloop.Options{
+		Node: node, Logger: log, States: states, Queue: runs, ExpireAfter: c.Sessions.ExpireAfter,
+		Tracer: tracer, TraceContent: c.Tracing.Content, Metrics: measured.loop, Workspaces: workspaces,
+	})
+	if err != nil {
+		return atWorkspace(c, err, workspaces)
+	}
 	d.onClose(loop.Stop)
-	d.reloader = &reloader{started: c, mcp: mcp, loop: loop, runs: runs, models: d.models, memories: d.memories, log: log}
+	d.reloader = &reloader{
+		started: c, mcp: mcp, loop: loop, runs: runs, models: d.models, memories: d.memories, workspaces: workspaces, log: log,
+	}
 	d.onClose(d.reloader.close)
 	opts := httpapi.Options{
 		Log: store, Loop: loop, States: states, AllowUnauthenticated: c.Auth.AllowUnauthenticated, Logger: log, Version: version(),

@@ -231,7 +231,7 @@ func connectAdvice(err error) string {
 
 // options are those that are the same wherever the streams are.
 func (d *doctor) options() *jetstream.ExamineOptions {
-	return &jetstream.ExamineOptions{Neighbours: neighbours, Subjects: nodeSubjects, Now: d.now}
+	return &jetstream.ExamineOptions{Neighbours: neighboursOf(d.config), Subjects: nodeSubjects, Now: d.now}
 }
 
 func (d *doctor) ok(id, format string, args ...any) {

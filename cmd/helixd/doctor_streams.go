@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/helixd/helixd/agentloop/queue"
+	"github.com/helixd/helixd/agentloop/workspace/objects"
+	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/eventlog/jetstream"
 )
 
@@ -24,4 +26,21 @@ func neighbours(partitions int) (all []jetstream.Neighbour) {
 		Name: queue.Stream, Subjects: []string{"helix.runs.*.*"},
 		API: []string{"STREAM.MSG.GET", "STREAM.MSG.DELETE"},
 	})
+}
+
+// neighboursOf are those of a configuration: with workspaces in JetStream, if
+// agents have them there.
+func neighboursOf(c *config.Config) func(partitions int) []jetstream.Neighbour {
+	return func(partitions int) []jetstream.Neighbour {
+		all := neighbours(partitions)
+		for _, a := range c.Agents {
+			if w := a.Space(); w != nil && w.Provider == objects.ID {
+				return append(all, jetstream.Neighbour{
+					Name: objects.Stream, Subjects: []string{"helix.work.>", "helix.workgone.*"},
+					API: []string{"STREAM.MSG.GET", "STREAM.MSG.DELETE"},
+				})
+			}
+		}
+		return all
+	}
 }

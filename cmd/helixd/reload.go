@@ -11,6 +11,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/memory"
 	"github.com/helixd/helixd/agentloop/queue"
+	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/projector/sqlite"
@@ -26,7 +27,9 @@ type reloader struct {
 	api      *httpapi.Server // before requests are taken
 	models   *sqlite.Models  // nil: this node keeps none
 	memories *memory.Manager // nil: there are none
-	log      *slog.Logger
+	// workspaces are those that were opened when the daemon started.
+	workspaces []workspace.Provider
+	log        *slog.Logger
 
 	mu   sync.Mutex // one reload at a time
 	read func() (*config.Config, []agentloop.Agent, error)
@@ -81,7 +84,7 @@ func (r *reloader) apply(ctx context.Context) (done httpapi.Reloaded, err error)
 	}
 	if err != nil {
 		r.mcp.release(servers)
-		return done, refusedReload(err)
+		return done, refusedReload(atWorkspace(c, err, r.workspaces))
 	}
 	r.mcp.use(servers, unused)
 	if err := r.api.Reconfigure(auth, chatOf(c.Chat, agents)); err != nil {

@@ -18,9 +18,10 @@ const (
 
 // job is something that one node of all does now and then.
 type job struct {
-	name  string
-	every time.Duration // 0: never
-	// run does it, and returns what to log of it.
+	name     string
+	every    time.Duration // 0: never
+	eachNode bool          // and not only one of all
+	// run does it, and returns what to log of it; nil: nothing was to be done.
 	run func(ctx context.Context) ([]slog.Attr, error)
 }
 
@@ -50,7 +51,7 @@ func (j job) repeat(ctx context.Context, first func() bool, log *slog.Logger) {
 			due.Stop()
 			return
 		}
-		if first() {
+		if j.eachNode || first() {
 			j.once(ctx, log)
 		}
 	}
@@ -61,12 +62,16 @@ func (j job) once(ctx context.Context, log *slog.Logger) {
 	defer cancel()
 	began := time.Now()
 	attrs, err := j.run(ctx)
+	level := slog.LevelInfo
+	if attrs == nil {
+		level = slog.LevelDebug
+	}
 	attrs = append([]slog.Attr{slog.String("job", j.name), slog.Duration("took", time.Since(began))}, attrs...)
 	switch {
 	case ctx.Err() == context.Canceled: // the node stops; another one goes on with it
 	case err != nil:
 		log.LogAttrs(ctx, slog.LevelError, "scheduled job failed", append(attrs, slog.Any("error", err))...)
 	default:
-		log.LogAttrs(ctx, slog.LevelInfo, "scheduled job done", attrs...)
+		log.LogAttrs(ctx, level, "scheduled job done", attrs...)
 	}
 }

@@ -32,7 +32,7 @@ func upkeep(c *config.Config, loop *agentloop.Loop, states *snapshot.Store, mode
 		done, err := loop.Sweep(ctx, o)
 		return []slog.Attr{
 			slog.Int("detected", done.Detected), slog.Int("marked", done.Marked), slog.Int("alreadyTerminal", done.AlreadyTerminal),
-			slog.Int("running", done.Running), slog.Int("errors", done.Errors),
+			slog.Int("snapshotsDeleted", done.SnapshotsDeleted), slog.Int("running", done.Running), slog.Int("errors", done.Errors),
 		}, err
 	}}
 	embed := job{name: "memories", every: c.Memory.ProcessEvery, run: func(ctx context.Context) ([]slog.Attr, error) {
@@ -42,7 +42,7 @@ func upkeep(c *config.Config, loop *agentloop.Loop, states *snapshot.Store, mode
 	if memories == nil || c.Memory.Embedder.Provider == "" {
 		embed.every = 0
 	}
-	return []job{retention, sweep, embed}
+	return []job{retention, sweep, embed, tidying(loop)}
 }
 
 func retentionOf(r config.Retention) snapshot.Retention {

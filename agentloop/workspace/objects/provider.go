@@ -52,6 +52,21 @@ type Provider struct {
 
 var _ workspace.Provider = (*Provider)(nil)
 
+// Exists reports whether there is a stream of workspaces. It asks once.
+func Exists(ctx context.Context, nc *nats.Conn) (bool, error) {
+	js, err := natsjs.New(nc)
+	if err == nil {
+		_, err = js.Stream(ctx, Stream)
+	}
+	switch {
+	case errors.Is(err, natsjs.ErrStreamNotFound):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("objects: stream %s: %w", Stream, err)
+	}
+	return true, nil
+}
+
 // Open finds the stream, or makes it. The connection stays the caller's.
 func Open(ctx context.Context, nc *nats.Conn, o *Options) (*Provider, error) {
 	p := &Provider{nc: nc}

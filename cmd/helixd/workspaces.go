@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/workspace"
+	"github.com/helixd/helixd/agentloop/workspace/inmemory"
+	"github.com/helixd/helixd/agentloop/workspace/local"
+	"github.com/helixd/helixd/agentloop/workspace/objects"
+	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/eventlog"
+)
+
+const (
+	// workspacesDir is where local workspaces are in the data folder.
+	workspacesDir = "workspaces"
+	// tidyEvery is how often each node looks for files of sessions that are
+	// gone.
+	tidyEvery = 10 * time.Minute
+	// objectsTimeout bounds the question for workspaces that nobody uses.
+	objectsTimeout = 2 * time.Second
+)
+
+// workspaceOf is an agent's workspace, nil if it has none.
+func workspaceOf(a config.Agent) *agentloop.AgentWorkspace {
+	w := a.Space()
+	if w == nil {
+		return nil
+	}
+	return &agentloop.AgentWorkspace{
+		Name: w.Name, Provider: w.Provider, Capabilities: w.EventCapabilities(), Approve: w.Approve,
+	}
+}
+
+// openWorkspaces opens the providers that agents use, and those that have
+// files from before: of sessions that may be erased.
+func openWorkspaces(ctx context.Context, c *config.Config, agents []agentloop.Agent, nc *nats.Conn, info eventlog.Info, log *slog.Logger) ([]workspace.Provider, error) {
+	used := func(kind string) bool {
+		return slices.ContainsFunc(agents, func(a agentloop.Agent) bool { return a.Workspace != nil && a.Workspace.Provider == kind })
+	}
+	providers := []workspace.Provider{inmemory.New(nil)}
+	dir := c.Workspaces.Local.Dir
+	if dir == "" {
+		dir = filepath.Join(c.DataDir, workspacesDir)
+	}
+	if _, err := os.Stat(dir); used(local.ID) || err == nil {
+		l := c.Workspaces.Local
+		p, err := local.New(dir, &local.Options{
+			Timeout: l.Timeout, MaxProcesses: l.MaxProcesses, MaxBytes: int64(l.MaxBytes), RunAs: l.RunAs, Hide: []string{c.DataDir},
+		})
+		if err != nil {
+			return nil, err
+		}
+		if err := p.ShellProblem(); err != nil {
+			log.Warn("local workspaces have no shell here", "error", err)
+		} else if !p.Isolated() {
+			log.Warn("commands of local workspaces are not isolated from this process: see the documentation of workspaces")
+		}
+		providers = append(providers, p)
+	}
+	if used(objects.ID) || hasObjects(ctx, nc, log) {
+		p, err := objects.Open(ctx, nc, &objects.Options{
+			Replicas: c.NATS.Replicas, MaxBytes: int64(c.Workspaces.Objects.MaxBytes), Memory: info.Durability == eventlog.DurabilityMemory,
+		})
+		if err != nil {
+			return nil, err
+		}
+		providers = append(providers, p)
+	}
+	return providers, nil
+}
+
+// hasObjects reports whether there may be workspaces in JetStream. Who never had
+// any may not be allowed to ask.
+func hasObjects(ctx context.Context, nc *nats.Conn, log *slog.Logger) bool {
+	ctx, cancel := context.WithTimeout(ctx, objectsTimeout)
+	defer cancel()
+	there, err := objects.Exists(ctx, nc)
+	if err != nil {
+		log.Warn("can't tell whether there are workspaces in JetStream: if there are, erasures leave them", "error", err)
+	}
+	return there
+}
+
+// atWorkspace says which key of the configuration an agent's workspace has
+// failed for.
+func atWorkspace(c *config.Config, err error, known []workspace.Provider) error {
+	at := func(agent, key string) string {
+		a := c.Agents[agent]
+		if a.Workspace == nil && a.Space() != nil {
+			return fmt.Sprintf("agents.%s.workspaces.%s.%s", agent, a.Space().Name, key)
+		}
+		return fmt.Sprintf("agents.%s.workspace.%s", agent, key)
+	}
+	if wiring, is := errors.AsType[*agentloop.WorkspaceWiringError](err); is {
+		return c.At(at(wiring.Agent, "provider"), fmt.Errorf("%w: a restart opens it", err))
+	}
+	failed, is := errors.AsType[*agentloop.WorkspaceFailedError](err)
+	if !is {
+		return err
+	}
+	for _, p := range known {
+		if l, is := p.(*local.Provider); is && failed.Provider == local.ID && l.ShellProblem() != nil {
+			err = fmt.Errorf("%w: %w", err, l.ShellProblem())
+		}
+	}
+	return c.At(at(failed.Agent, "capabilities"), err)
+}
+
+// tidying has each node remove files that belong to no session any more.
+func tidying(loop *agentloop.Loop) job {
+	return job{name: "tidy", every: tidyEvery, eachNode: true, run: func(ctx context.Context) ([]slog.Attr, error) {
+		done, err := loop.Tidy(ctx)
+		if done == (agentloop.Tidied{}) {
+			return nil, err
+		}
+		return []slog.Attr{slog.Int("trees", done.Trees), slog.Int("waiting", done.Waiting), slog.Int("errors", done.Errors)}, err
+	}}
+}
