@@ -23,6 +23,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/model/scripted"
+	"github.com/helixd/helixd/agentloop/workspace"
+	"github.com/helixd/helixd/agentloop/workspace/inmemory"
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
@@ -95,7 +98,8 @@ func newAPIOn(t *testing.T, log eventlog.Log, agents []agentloop.Agent, change .
 	t.Helper()
 	a := &api{t: t, log: log, logs: &logs{}, reg: prometheus.NewPedanticRegistry()}
 	loop, err := agentloop.New(log, agents, &agentloop.Options{
-		Now: func() time.Time { return time.Now().Add(time.Duration(a.late.Load())) },
+		Now:        func() time.Time { return time.Now().Add(time.Duration(a.late.Load())) },
+		Workspaces: []workspace.Provider{inmemory.New(nil), broken{inmemory.New(nil)}},
 	})
 	require.NoError(t, err)
 	t.Cleanup(loop.Stop)
@@ -119,6 +123,24 @@ func newAPIOn(t *testing.T, log eventlog.Log, agents []agentloop.Agent, change .
 		a.http.Close()
 	})
 	return a
+}
+
+// broken is a kind of workspaces that can't be opened.
+type broken struct{ *inmemory.Provider }
+
+func (broken) ID() string { return "broken" }
+
+func (broken) Open(context.Context, workspace.Session) (workspace.Workspace, json.RawMessage, error) {
+	return nil, nil, errors.New("no room")
+}
+
+// coder has a workspace of a kind, and writes a file.
+func coder(kind string) agentloop.Agent {
+	write := scripted.Call{Name: "workspace_write_file", Arguments: json.RawMessage(`{"path":"a","content":"b"}`)}
+	return agentloop.Agent{
+		Name: kind + "-coder", Workspace: &agentloop.AgentWorkspace{Provider: kind},
+		Model: scripted.New([]scripted.Turn{{ToolCalls: []scripted.Call{write}}, {Text: "written"}}, nil),
+	}
 }
 
 func (a *api) ctx() context.Context {

@@ -21,7 +21,9 @@ import (
 func trafficRuns(t *testing.T, c *apiChecker) {
 	log, nc := newLogAndConn(t)
 	g := gate{make(chan struct{})}
-	a := c.server(t, log, append(waitingAgents(), agents(g)...))
+	a := c.server(t, log, append(append(waitingAgents(), coder("memory"), coder("broken")), agents(g)...))
+	a.begin("files", "memory-coder")
+	a.begin("nofiles", "broken-coder")
 	a.post("/start", `{"sessionId":"done","agentType":"echo","state":{"n":1},"metadata":{"a":"b"},"userId":"u","tags":["t"],"message":[
 		{"role":"user","content":"one","metadata":{"x":1}},
 		{"role":"user","content":"","files":[{"data":"data:text/plain;base64,aGk=","mediaType":"text/plain","filename":"f.txt"}]}
@@ -31,7 +33,7 @@ func trafficRuns(t *testing.T, c *apiChecker) {
 	a.begin("ask", "asker")
 	live := a.post("/start", `{"sessionId":"live","agentType":"gated","message":"hi"}`).done(t)
 	require.Equal(t, live.body, a.post("/resume", `{"sessionId":"live"}`).done(t).body)
-	for _, session := range []string{"done", "bad", "ask", "live"} {
+	for _, session := range []string{"done", "bad", "ask", "live", "files", "nofiles"} {
 		a.status(session)
 		a.get("/workspace?sessionId=" + session).done(t)
 		a.get("/workspaces?sessionId=" + session).done(t)

@@ -1,17 +1,21 @@
 package httpapi_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/projector"
 )
 
-// TestWorkspace: there is none, of sessions that there are.
+// TestWorkspace: what there is of a session's workspace, and that there is none.
 func TestWorkspace(t *testing.T) {
-	a := newAPIOn(t, memory.New(), nil)
+	a := newAPIOn(t, memory.New(), []agentloop.Agent{coder("memory"), coder("broken")})
 	a.append("a/b", created("a/b"))
 	for _, target := range []string{"/workspace", "/workspaces"} {
 		got := a.get(target + "?sessionId=a%2Fb")
@@ -21,4 +25,34 @@ func TestWorkspace(t *testing.T) {
 		a.get(target).failed(t, 400, httpapi.CodeInvalidRequest)
 		require.Equal(t, "GET, HEAD", a.post(target, "{}").header.Get("Allow"))
 	}
+	for kind, want := range map[string]agentloop.EntrySnapshot{
+		"memory": {Status: projector.WorkspaceOpen, Capabilities: []eventlog.WorkspaceCapability{eventlog.WorkspaceFS}},
+		"broken": {Status: projector.WorkspaceBroken, Capabilities: []eventlog.WorkspaceCapability{}, Error: "no room"},
+	} {
+		a.post("/start", fmt.Sprintf(`{"sessionId":%q,"agentType":"%s-coder","message":"go"}`, kind, kind))
+		a.wait(kind)
+		var got httpapi.WorkspaceAnswer
+		a.get("/workspace?sessionId="+kind).decode(t, &got)
+		w := *got.Workspace
+		require.Equal(t, w.Status == projector.WorkspaceOpen, w.OpenedAt > 0 && w.LastUsedAt >= w.OpenedAt && w.Ref != nil)
+		w.OpenedAt, w.LastUsedAt, w.Ref = 0, 0, nil
+		want.Name, want.ProviderID = "files", kind
+		require.Equal(t, want, w)
+	}
+}
+
+// A fork that needs a workspace of a kind that this node has not is refused.
+func TestForkWithoutTheWorkspacesProvider(t *testing.T) {
+	log := memory.New()
+	a := newAPIOn(t, log, nil)
+	fact := func(f eventlog.Fact) eventlog.Entry {
+		e, err := eventlog.NewFact("s", f, eventlog.Labels{})
+		require.NoError(t, err)
+		return e
+	}
+	a.append("s", created("s"),
+		fact(&eventlog.WorkspaceOpened{Name: "files", ProviderID: "moon", Ref: []byte("{}"), FactBase: factBase("s")}),
+		fact(&eventlog.WorkspaceSaved{Snapshot: []byte("{}"), FactBase: factBase("s")}))
+	a.post("/sessions/s/fork", `{"sessionId":"f"}`).failed(t, 500, httpapi.CodeWorkspaceWiring)
+	a.get("/status?sessionId=f").failed(t, 404, httpapi.CodeNotFound)
 }

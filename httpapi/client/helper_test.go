@@ -21,6 +21,8 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
+	"github.com/helixd/helixd/agentloop/workspace"
+	"github.com/helixd/helixd/agentloop/workspace/inmemory"
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
@@ -57,8 +59,8 @@ func (g gate) Generate(ctx context.Context, _ model.Request, emit func(model.Eve
 	return model.Answer{Model: "gate", StopReason: eventlog.StopEndTurn}, emit(model.TextDelta{Text: ", second"})
 }
 
-// server is a helixd on a log of its own, with the agents echo, gated and
-// asker, whose call waits for an approval.
+// server is a helixd on a log of its own, with the agents echo, gated, asker,
+// whose call waits for an approval, and coder, which has a workspace.
 type server struct {
 	t    *testing.T
 	log  eventlog.Log
@@ -109,7 +111,10 @@ func newServerOn(t *testing.T, log eventlog.Log) *server {
 		{Name: "asker", Tools: []agentloop.Tool{removing}, Model: scripted.New([]scripted.Turn{
 			{ToolCalls: []scripted.Call{{ID: "rm", Name: "remove", Arguments: json.RawMessage(`{"path":"/x"}`)}}}, {Text: "removed"},
 		}, nil)},
-	}, nil)
+		{Name: "coder", Workspace: &agentloop.AgentWorkspace{Provider: inmemory.ID}, Model: scripted.New([]scripted.Turn{
+			{ToolCalls: []scripted.Call{{Name: "workspace_write_file", Arguments: json.RawMessage(`{"path":"a","content":"b"}`)}}}, {Text: "written"},
+		}, nil)},
+	}, &agentloop.Options{Workspaces: []workspace.Provider{inmemory.New(nil)}})
 	require.NoError(t, err)
 	t.Cleanup(loop.Stop)
 	reg := prometheus.NewRegistry()

@@ -112,6 +112,6 @@ var usesAppend = map[string]use{
 		require.NoError(t, err)
 		require.True(t, ready.Ready)
 		require.Equal(t, "v-test", ready.Version)
-		require.Equal(t, []string{"asker", "echo", "gated"}, ready.Agents)
+		require.Equal(t, []string{"asker", "coder", "echo", "gated"}, ready.Agents)
 	},
 }

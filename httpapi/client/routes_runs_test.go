@@ -154,6 +154,15 @@ var usesRuns = map[string]use{
 		workspace, err := c.Workspace(ctx, "s")
 		require.NoError(t, err)
 		require.Nil(t, workspace)
+		s.started("files", "coder")
+		workspace, err = c.Workspace(ctx, "files")
+		require.NoError(t, err)
+		require.NotEmpty(t, workspace.Ref)
+		require.NotZero(t, workspace.OpenedAt)
+		workspace.Ref, workspace.OpenedAt, workspace.LastUsedAt = nil, 0, 0
+		require.Equal(t, &client.Workspace{
+			Name: "files", ProviderID: "memory", Status: "open", Capabilities: []eventlog.WorkspaceCapability{eventlog.WorkspaceFS},
+		}, workspace)
 		_, err = c.Workspace(ctx, "nobody")
 		refused(t, err, 404, "NOT_FOUND")
 	},
