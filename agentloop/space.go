@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -166,7 +167,16 @@ func (t *task) openWorkspace(ctx context.Context, c *Call, sp *space) error {
 		c.lose(err)
 		return err
 	}
-	return fmt.Errorf("the workspace can't be used: %w", failed.err)
+	return fmt.Errorf("the workspace can't be used: %w", withoutPath(failed.err))
+}
+
+// withoutPath is an error without where on this machine it was: that is none of
+// the model's business, and recorded.
+func withoutPath(err error) error {
+	if p, is := errors.AsType[*fs.PathError](err); is {
+		return p.Err
+	}
+	return err
 }
 
 // workspaceFailure is a provider's error.
