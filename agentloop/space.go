@@ -46,8 +46,6 @@ type space struct {
 	closed bool
 }
 
-func newSpace() *space { return &space{gate: newGate(), edits: make(chan struct{}, 1)} }
-
 func (sp *space) open() workspace.Workspace {
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
@@ -78,14 +76,38 @@ func (sp *space) close() {
 
 // space is the workspace of the task's session.
 func (t *task) space() *space {
+	g := t.l.gateOf(t.session)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	sp := t.spaces[t.session]
 	if sp == nil {
-		sp = newSpace()
+		sp = &space{gate: g, edits: make(chan struct{}, 1)}
 		t.spaces[t.session] = sp
 	}
 	return sp
+}
+
+// gateOf is the gate of a session's workspace: what a run has left that is not
+// over yet has gone through it, too.
+func (l *Loop) gateOf(session string) gate {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	g, ok := l.gates[session]
+	if !ok {
+		g = newGate()
+		l.gates[session] = g
+	}
+	return g
+}
+
+// leaveGate forgets a gate that nobody is in. Who is in has the next run come
+// upon it.
+func (l *Loop) leaveGate(session string, g gate) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(g.users) == 0 {
+		delete(l.gates, session)
+	}
 }
 
 // closeSpaces lets go of the tree's workspaces.
@@ -94,8 +116,9 @@ func (r *runner) closeSpaces() {
 	spaces := r.spaces
 	r.spaces = map[string]*space{}
 	r.mu.Unlock()
-	for _, sp := range spaces {
+	for session, sp := range spaces {
 		sp.close()
+		r.l.leaveGate(session, sp.gate)
 	}
 }
 

@@ -395,3 +395,61 @@ func verifiedAlone(t *testing.T, log eventlog.Log, agents ...agentloop.Agent) {
 	require.Nil(t, v.Differs)
 	require.NotZero(t, v.Decisions)
 }
+
+// A command that does not hear that its run was taken back writes before the
+// files are taken back, not after.
+func TestARollbackWaitsForWhatStillWrites(t *testing.T) {
+	s := newShelf()
+	began, may := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	s.fails = func(what string) error {
+		if what == "run" {
+			once.Do(func() { close(began); <-may })
+		}
+		return nil
+	}
+	g := newSpaceRig(t, memory.New(), s, agentloop.Options{}, coder(
+		"a", "workspace_write_file", `{"path":"log","content":"a"}`,
+		"b", "workspace_run", `{"command":"append b log"}`,
+	))
+	g.start("s", "coder", "go")
+	<-began
+	first := stateOf(t, g.log, "s").Checkpoints[0].ID
+	_, err := g.loop.Rollback(t.Context(), "s", agentloop.Target{CheckpointID: first})
+	require.NoError(t, err)
+	_, err = g.loop.Resume(t.Context(), agentloop.ResumeRequest{SessionID: "s"})
+	require.NoError(t, err)
+	g.until("s", func(r eventlog.Record) bool { return r.Type == "tool_start" && r.Call == "b-2" })
+	close(may)
+	require.Equal(t, projector.SessionCompleted, g.ended("s").Status)
+	require.Equal(t, `log: "ab"`, s.files(root))
+	require.EqualValues(t, 1, s.restored.Load())
+}
+
+// A run that waits for a person has kept its files before: a fork made
+// meanwhile has them, though the step is not over.
+func TestAForkOfARunThatWaitsHasItsFiles(t *testing.T) {
+	s := newShelf()
+	agent := coding(
+		scripted.Turn{ToolCalls: calls("a", "workspace_run", `{"command":"append a log"}`, "b", "ask", `{}`)},
+		scripted.Turn{ToolCalls: calls("c", "workspace_run", `{"command":"append c log"}`)},
+		scripted.Turn{Text: "Done."},
+	)
+	agent.Tools = []agentloop.Tool{{Name: "ask", Client: true}}
+	g := newSpaceRig(t, memory.New(), s, agentloop.Options{}, agent)
+	g.start("s", "coder", "go")
+	require.Eventually(t, func() bool { return !g.loop.Live("s") && stateOf(t, g.log, "s").Waits() }, time.Minute, time.Millisecond)
+	for range 2 {
+		_, err := g.loop.Fork(t.Context(), agentloop.ForkRequest{FromSessionID: "s", NewSessionID: "f"})
+		require.NoError(t, err)
+	}
+	require.EqualValues(t, 1, s.adopted.Load(), "a fork that is there is not made again")
+	_, err := g.loop.Erase(t.Context(), "s")
+	require.NoError(t, err)
+	_, err = g.loop.Submit(t.Context(), agentloop.Submission{SessionID: "f", ToolCallID: "b", Kind: eventlog.SubmitClientResult, Result: json.RawMessage("1")})
+	require.NoError(t, err)
+	_, err = g.loop.Resume(t.Context(), agentloop.ResumeRequest{SessionID: "f"})
+	require.NoError(t, err)
+	require.Equal(t, projector.SessionCompleted, g.ended("f").Status)
+	require.Equal(t, `log: "ac"`, s.files(workspace.Session{Root: "f", ID: "f"}))
+}
