@@ -35,8 +35,8 @@
 // namespaces of users and mounts, too. There a command
 //   - runs as Options.RunAs, without rights of its own and without a way to
 //     more (no_new_privs);
-//   - sees the machine read-only, its own /tmp, its own /proc, and neither
-//     Options.Hide nor other workspaces.
+//   - sees the machine read-only, temporary files and processes of its own,
+//     and neither Options.Hide nor other workspaces.
 //
 // Where the kernel does not allow that, as in most containers, Isolated is
 // false: the supervisor adopts orphans and ends them, but a command that runs as

@@ -60,7 +60,7 @@ func TestLinksDoNotLeadOut(t *testing.T) {
 		_, err = f.Stat(ctx, name)
 		require.ErrorIs(t, err, workspace.ErrOutside, name)
 	}
-	for _, name := range []string{"folder/new", "up/new", "root/tmp/new", "self/new"} {
+	for _, name := range []string{"folder/new", "up/new", "root/etc/new", "self/new"} {
 		require.ErrorIs(t, f.WriteFile(ctx, name, []byte("x")), workspace.ErrOutside, name)
 		require.ErrorIs(t, f.Rename(ctx, "loop", name), workspace.ErrOutside, name)
 	}
@@ -159,24 +159,6 @@ func ownerOf(t *testing.T, name string) int {
 	info, err := os.Stat(name)
 	require.NoError(t, err)
 	return int(info.Sys().(*syscall.Stat_t).Uid)
-}
-
-func TestHardLinksToOthersFilesAreNotRead(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("for root only: else all files are one user's")
-	}
-	dir, _, w := opened(t)
-	secret := filepath.Join(dir, "secret")
-	require.NoError(t, os.WriteFile(secret, []byte("s"), 0o600))
-	require.NoError(t, os.Link(secret, filepath.Join(folder(t, dir), "mine")))
-	_, err := w.FS().ReadFile(t.Context(), "mine")
-	require.ErrorIs(t, err, workspace.ErrOutside)
-	_, err = w.Snapshots().Take(t.Context())
-	require.ErrorIs(t, err, workspace.ErrOutside)
-	require.NoError(t, w.FS().WriteFile(t.Context(), "mine", []byte("x")))
-	data, err := os.ReadFile(secret)
-	require.NoError(t, err)
-	require.Equal(t, "s", string(data), "a write replaces, and does not write through")
 }
 
 func TestThePrivateFolderIsNotTheAgents(t *testing.T) {

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -19,3 +20,6 @@ func SettleAtOnce(t *testing.T) {
 	settledFor = 0
 	t.Cleanup(func() { settledFor = was })
 }
+
+// Root reports whether this process is root, and there are others.
+func Root() bool { return os.Geteuid() == 0 && mapped("uid_map", nobody) && mapped("gid_map", nobody) }

@@ -35,7 +35,7 @@ type Options struct {
 	MaxProcesses int           // of a command at a time; 0: 64
 	MaxBytes     int64         // of the files of a workspace; 0: 1 GiB
 	// RunAs is the user, by name or number, as whom commands run; empty: 65534
-	// where this process is root, else its own. Only root can choose; root
+	// where this process is root and there is that user, else its own. Only root can choose; root
 	// itself is refused.
 	RunAs string
 	// Hide are folders that commands don't see: the daemon's data. The

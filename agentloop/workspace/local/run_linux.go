@@ -56,7 +56,7 @@ const endPatience = 5 * time.Second
 func (p *Provider) run(ctx context.Context, stdin string, timeout time.Duration, over func() bool, j job) (workspace.Outcome, error) {
 	j.Hide = append([]string{p.dir}, p.opts.Hide...)
 	j.MaxProcesses, j.MaxBytes = p.opts.MaxProcesses, p.opts.MaxBytes
-	if os.Geteuid() == 0 {
+	if os.Geteuid() != p.user.uid {
 		j.UID, j.GID = &p.user.uid, &p.user.gid
 	}
 	control, hold, err := os.Pipe() // the supervisor ends when hold is closed

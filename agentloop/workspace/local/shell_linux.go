@@ -83,7 +83,8 @@ func (s *space) over() bool {
 
 // probe finds out how commands can be run here.
 func (p *Provider) probe() (isolated bool, problem error) {
-	if p.tryCommand(true) == nil {
+	// Root of a namespace could undo its mounts.
+	if p.user.uid != 0 && p.tryCommand(true) == nil {
 		return true, nil
 	}
 	if err := p.tryCommand(false); err != nil {

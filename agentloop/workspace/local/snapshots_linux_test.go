@@ -152,3 +152,21 @@ func TestSnapshotsOfNobodyElse(t *testing.T) {
 		require.Error(t, err, text)
 	}
 }
+
+func TestHardLinksToOthersFilesAreNotRead(t *testing.T) {
+	if !local.Root() {
+		t.Skip("for root only: else all files are one user's")
+	}
+	dir, _, w := opened(t)
+	secret := filepath.Join(dir, "secret")
+	require.NoError(t, os.WriteFile(secret, []byte("s"), 0o600))
+	require.NoError(t, os.Link(secret, filepath.Join(folder(t, dir), "mine")))
+	_, err := w.FS().ReadFile(t.Context(), "mine")
+	require.ErrorIs(t, err, workspace.ErrOutside)
+	_, err = w.Snapshots().Take(t.Context())
+	require.ErrorIs(t, err, workspace.ErrOutside)
+	require.NoError(t, w.FS().WriteFile(t.Context(), "mine", []byte("x")))
+	data, err := os.ReadFile(secret)
+	require.NoError(t, err)
+	require.Equal(t, "s", string(data), "a write replaces, and does not write through")
+}

@@ -74,6 +74,8 @@ func supervise(control io.Reader) (r report, err error) {
 		_, _ = io.Copy(io.Discard, control)
 		close(closed)
 	}()
+	// The first to go when memory is short, if that may be said.
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
 	home, temp := j.Files, j.Temp
 	if j.Isolated {
 		if home, temp, err = isolate(j); err != nil {
@@ -157,6 +159,9 @@ func limit(j job) error {
 	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("no new rights: %w", err)
+	}
+	for right := range uintptr(unix.CAP_LAST_CAP + 1) { // where it runs as root of a namespace
+		_ = unix.Prctl(unix.PR_CAPBSET_DROP, right, 0, 0, 0)
 	}
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
 		return fmt.Errorf("no ambient rights: %w", err)

@@ -9,6 +9,7 @@ import (
 	"os"
 	osuser "os/user"
 	"strconv"
+	"strings"
 	"syscall"
 )
 
@@ -28,7 +29,8 @@ type user struct{ uid, gid int }
 func userOf(name string) (user, error) {
 	own := user{os.Geteuid(), os.Getegid()}
 	if name == "" {
-		if own.uid == 0 {
+		// Root of a namespace that has no other users is no more than they are.
+		if own.uid == 0 && mapped("uid_map", nobody) && mapped("gid_map", nobody) {
 			return user{nobody, nobody}, nil
 		}
 		return own, nil
@@ -58,13 +60,30 @@ func userOf(name string) (user, error) {
 		return user{}, fmt.Errorf("only root can run commands as %s", name)
 	case own.uid != 0:
 		return own, nil
+	case !mapped("uid_map", u.uid) || !mapped("gid_map", u.gid):
+		return user{}, fmt.Errorf("this namespace of users has no %s", name)
 	}
 	return u, nil
 }
 
+// mapped reports whether this process's namespace of users has an id.
+func mapped(file string, id int) bool {
+	text, err := os.ReadFile("/proc/self/" + file)
+	if err != nil {
+		return true // there are no namespaces
+	}
+	for line := range strings.Lines(string(text)) {
+		var first, outside, count int
+		if _, err := fmt.Sscan(line, &first, &outside, &count); err == nil && id >= first && id-first < count {
+			return true
+		}
+	}
+	return false
+}
+
 // own makes the user the owner of a file or a folder that this process made.
 func (u user) own(f *os.File) error {
-	if os.Geteuid() != 0 {
+	if os.Geteuid() == u.uid {
 		return nil
 	}
 	return f.Chown(u.uid, u.gid)
@@ -81,7 +100,7 @@ func isFolder(err error) bool    { return errors.Is(err, syscall.EISDIR) }
 
 // ownLink makes the user the owner of a symbolic link.
 func (u user) ownLink(root *os.Root, name string) error {
-	if os.Geteuid() != 0 {
+	if os.Geteuid() == u.uid {
 		return nil
 	}
 	return root.Lchown(name, u.uid, u.gid)
