@@ -134,7 +134,7 @@ func (t *task) recordedWorkspace() (w *projector.Workspace) {
 	return w
 }
 
-func (t *task) whose() workspace.Session { return workspace.Session{Root: t.root, ID: t.session} }
+func (t *task) spaceOf() workspace.Session { return workspace.Session{Root: t.root, ID: t.session} }
 
 // inWorkspace does what a call wants with the session's workspace, which it
 // opens if nobody has.
@@ -282,11 +282,11 @@ func (o opening) find(ctx context.Context, p workspace.Provider, known bool) (ws
 		if ws = o.sp.open(); ws != nil {
 			return ws, ref, false, nil
 		}
-		err = guard(func() (err error) { ws, err = p.Resolve(ctx, o.whose(), ref); return err })
+		err = guard(func() (err error) { ws, err = p.Resolve(ctx, o.spaceOf(), ref); return err })
 		lost = errors.Is(err, workspace.ErrGone)
 	}
 	if !known || lost {
-		err = guard(func() (err error) { ws, ref, err = p.Open(ctx, o.whose()); return err })
+		err = guard(func() (err error) { ws, ref, err = p.Open(ctx, o.spaceOf()); return err })
 	}
 	switch {
 	case err != nil:
@@ -396,7 +396,7 @@ func (t *task) takeSnapshot(ctx context.Context) (snapshot json.RawMessage, err 
 		if err != nil {
 			return nil, err
 		}
-		err = guard(func() (err error) { ws, err = p.Resolve(ctx, t.whose(), w.Ref); return err })
+		err = guard(func() (err error) { ws, err = p.Resolve(ctx, t.spaceOf(), w.Ref); return err })
 		if err != nil {
 			return nil, err
 		}
