@@ -31,11 +31,7 @@ type scriptAgent struct {
 	} `yaml:"persistent"`
 	// Remembers are memories by id: it is reminded of those that share a word
 	// with what the user says, and fails to be where one says so.
-	Remembers  map[string]string `yaml:"remembers"`
-	MaxSteps   int               `yaml:"maxSteps"`
-	MaxRetries int               `yaml:"maxRetries"`
-	State      string            `yaml:"state"`
-
+	Remembers map[string]string `yaml:"remembers"`
 	Workspace *struct {
 		Capabilities []eventlog.WorkspaceCapability `yaml:"capabilities"`
 		Approve      []string                       `yaml:"approve"`
