@@ -17,10 +17,6 @@ import (
 	folds "github.com/helixd/helixd/snapshot/memory"
 )
 
-func escapedPath(pattern, session string) string {
-	return strings.Replace(pattern, "{id}", escape(session), 1)
-}
-
 // trafficSessions: what there is of sessions.
 func trafficSessions(t *testing.T, c *apiChecker) {
 	agents := waitingAgents()
