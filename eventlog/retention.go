@@ -29,8 +29,9 @@ type Archive interface {
 	// remove anything.
 	Trimmable(ctx context.Context, session string, upTo uint64) (floor uint64, some bool, err error)
 
-	// OldestSegment is when the oldest segment was written; zero: there is none.
-	OldestSegment(ctx context.Context) (time.Time, error)
+	// OldestSegment is when the session's oldest segment was written; zero: it
+	// has none.
+	OldestSegment(ctx context.Context, session string) (time.Time, error)
 
 	// Size is how much the log and its segments hold, in bytes. Payloads that
 	// lie by themselves, being large, don't count.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
@@ -24,7 +25,8 @@ type Retention struct {
 	// MaxBytes is how much the log and its segments may hold; 0: as much as
 	// there is. Above it what may be purged is, and then segments are dropped,
 	// the oldest first, until they hold no more, or nothing is left that may go.
-	// Payloads that lie by themselves, being large, don't count, and stay.
+	// Memories count, and stay. Payloads that lie by themselves, being large,
+	// don't count, and stay.
 	MaxBytes uint64
 }
 
@@ -72,11 +74,11 @@ func (s *Store) shrink(ctx context.Context, archive eventlog.Archive, most uint6
 	if err := purge(ctx, archive, 0, done); err != nil {
 		return err
 	}
-	oldest, err := archive.OldestSegment(ctx)
+	now := time.Now()
+	oldest, err := oldestDroppable(ctx, archive, now)
 	if err != nil {
 		return err
 	}
-	now := time.Now()
 	for i := range time.Duration(shrinkSteps) {
 		if done.Bytes, err = archive.Size(ctx); err != nil || done.Bytes <= most || oldest.IsZero() {
 			return err
@@ -93,6 +95,38 @@ func (s *Store) shrink(ctx context.Context, archive eventlog.Archive, most uint6
 	return err
 }
 
+// oldestDroppable is when the oldest segment was written that may be dropped; zero:
+// there is none. What stays for ever says nothing of how old the rest is.
+func oldestDroppable(ctx context.Context, archive eventlog.Archive, before time.Time) (oldest time.Time, err error) {
+	for session, err := range droppable(ctx, archive, before) {
+		if err != nil {
+			return oldest, err
+		}
+		began := time.Now()
+		at, err := archive.OldestSegment(ctx, session)
+		if err != nil {
+			return oldest, fmt.Errorf("session %q: %w", session, err)
+		}
+		if oldest.IsZero() || !at.IsZero() && at.Before(oldest) {
+			oldest = at
+		}
+		eventlog.Yield(ctx, began)
+	}
+	return oldest, nil
+}
+
+// droppable yields the sessions that may have segments of before a time which may
+// be dropped. What is remembered is not history.
+func droppable(ctx context.Context, archive eventlog.Archive, before time.Time) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for session, err := range archive.Droppable(ctx, before) {
+			if !eventlog.IsMemoryLog(session) && !yield(session, err) {
+				return
+			}
+		}
+	}
+}
+
 func purge(ctx context.Context, archive eventlog.Archive, olderThan time.Duration, done *Retained) error {
 	purged, err := archive.Purge(ctx, eventlog.PurgeOptions{OlderThan: olderThan})
 	done.Purged = append(done.Purged, purged...)
@@ -101,12 +135,9 @@ func purge(ctx context.Context, archive eventlog.Archive, olderThan time.Duratio
 
 // dropAll drops the segments of all sessions that are older than a time.
 func (s *Store) dropAll(ctx context.Context, archive eventlog.Archive, before time.Time, done *Retained) error {
-	for session, err := range archive.Droppable(ctx, before) {
+	for session, err := range droppable(ctx, archive, before) {
 		if err != nil {
 			return err
-		}
-		if eventlog.IsMemoryLog(session) { // what is remembered is not history
-			continue
 		}
 		began := time.Now()
 		n, err := archive.SealedBefore(ctx, session, before)

@@ -1,7 +1,9 @@
 package snapshot_test
 
 import (
+	"context"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -12,8 +14,10 @@ import (
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/snapshot"
 	foldsjs "github.com/helixd/helixd/snapshot/jetstream"
+	foldsmemory "github.com/helixd/helixd/snapshot/memory"
 )
 
 // TestAStateOutlivesItsHistory: what retention has dropped can't be read any
@@ -238,4 +242,103 @@ func TestMemoriesAreNoHistory(t *testing.T) {
 		n++
 	}
 	require.Equal(t, 5, n)
+}
+
+// aged is a log in memory that is its own archive: each record is a segment of one
+// byte, of the day that its timestamp names.
+type aged struct {
+	*memory.Log
+	segments map[string][]eventlog.Record
+}
+
+func (a *aged) append(t *testing.T, session string, daysAgo int, f eventlog.Fact) {
+	t.Helper()
+	e, err := eventlog.NewFact(session, f, eventlog.Labels{})
+	require.NoError(t, err)
+	head, err := a.Head(t.Context(), session)
+	if err != nil {
+		require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+	}
+	head, err = a.Append(t.Context(), session, head, []eventlog.Entry{e})
+	require.NoError(t, err)
+	a.segments[session] = append(a.segments[session], eventlog.Record{Sequence: head, Time: time.Now().AddDate(0, 0, -daysAgo)})
+}
+
+func (a *aged) Purge(context.Context, eventlog.PurgeOptions) ([]eventlog.Purged, error) {
+	return nil, nil
+}
+
+func (a *aged) Droppable(context.Context, time.Time) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for session, segments := range a.segments {
+			if len(segments) > 1 && !yield(session, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (a *aged) SealedBefore(_ context.Context, session string, t time.Time) (last uint64, err error) {
+	for _, s := range a.segments[session] {
+		if s.Time.Before(t) {
+			last = s.Sequence
+		}
+	}
+	return last, nil
+}
+
+func (a *aged) Trimmable(_ context.Context, session string, upTo uint64) (uint64, bool, error) {
+	return 0, len(a.segments[session]) > 1 && a.segments[session][0].Sequence <= upTo, nil
+}
+
+func (a *aged) OldestSegment(_ context.Context, session string) (time.Time, error) {
+	return a.segments[session][0].Time, nil
+}
+
+func (a *aged) Size(context.Context) (size uint64, _ error) {
+	for _, segments := range a.segments {
+		size += uint64(len(segments))
+	}
+	return size, nil
+}
+
+func (a *aged) Trim(_ context.Context, session string, upTo uint64) (floor uint64, _ error) {
+	for segments := a.segments[session]; len(segments) > 1 && segments[0].Sequence <= upTo; segments = segments[1:] {
+		floor, a.segments[session] = segments[0].Sequence, segments[1:]
+	}
+	return floor, nil
+}
+
+// TestMemoriesDoNotSayHowOldHistoryIs: however old what stays is, of the rest no
+// more is dropped for its size than the oldest.
+func TestMemoriesDoNotSayHowOldHistoryIs(t *testing.T) {
+	log := &aged{Log: memory.New(), segments: map[string][]eventlog.Record{}}
+	const year, days, sessions = 365, 16, 4
+	memories := eventlog.MemoryScope{Kind: eventlog.MemoryOfUser, ID: "u"}.LogID()
+	for i := range 3 {
+		log.append(t, memories, year, &eventlog.MemorySaved{
+			MemoryID: fmt.Sprint("m", i), Content: "likes tea", FactBase: eventlog.FactBase{SessionID: memories, Timestamp: 1},
+		})
+	}
+	hello := func(session string) eventlog.Fact {
+		return &eventlog.UserMessage{Content: "hello", FactBase: eventlog.FactBase{SessionID: session, Timestamp: 1}}
+	}
+	log.append(t, "idle", year, hello("idle"))
+	for day := days; day > 0; day-- {
+		for i := range sessions {
+			session := fmt.Sprint("s", i)
+			log.append(t, session, day, hello(session))
+		}
+	}
+	full, err := log.Size(t.Context())
+	require.NoError(t, err)
+	store := snapshot.New(log, &snapshot.StoreOptions{Folds: new(foldsmemory.Folds)})
+	done, err := store.Retain(t.Context(), snapshot.Retention{MaxBytes: full - 2*sessions})
+	require.NoError(t, err)
+	require.LessOrEqual(t, done.Bytes, full-2*sessions)
+	require.Len(t, done.Dropped, sessions)
+	for i := range sessions {
+		require.GreaterOrEqual(t, len(log.segments[fmt.Sprint("s", i)]), days-4)
+	}
+	require.Len(t, log.segments[memories], 3)
 }

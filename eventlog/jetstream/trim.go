@@ -92,23 +92,18 @@ func (l *Log) Size(ctx context.Context) (uint64, error) {
 }
 
 // OldestSegment implements eventlog.Archive.
-func (l *Log) OldestSegment(ctx context.Context) (oldest time.Time, err error) {
-	for p := range l.opts.Partitions {
-		at, err := l.oldestSegment(ctx, p)
-		if err != nil {
-			return oldest, err
-		}
-		if oldest.IsZero() || !at.IsZero() && at.Before(oldest) {
-			oldest = at
-		}
+func (l *Log) OldestSegment(ctx context.Context, session string) (time.Time, error) {
+	if _, _, err := l.place(session); err != nil {
+		return time.Time{}, err
 	}
-	return oldest, nil
+	p := Partition(session, l.opts.Partitions)
+	return l.oldestSegment(ctx, p, segmentSubject(session, p))
 }
 
-// oldestSegment is when a partition's oldest segment was written; zero: it has
-// none.
-func (l *Log) oldestSegment(ctx context.Context, p int) (time.Time, error) {
-	messages, err := l.getBatch(ctx, segmentStream(p), segmentSubjects+strconv.Itoa(p)+".*", 1, 1, pageBytes)
+// oldestSegment is when the oldest segment of a partition's subjects was written;
+// zero: there is none.
+func (l *Log) oldestSegment(ctx context.Context, p int, subjects string) (time.Time, error) {
+	messages, err := l.getBatch(ctx, segmentStream(p), subjects, 1, 1, pageBytes)
 	if err != nil || len(messages) == 0 {
 		return time.Time{}, err
 	}
@@ -125,13 +120,14 @@ func (l *Log) oldestSegment(ctx context.Context, p int) (time.Time, error) {
 func (l *Log) Droppable(ctx context.Context, t time.Time) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for p := range l.opts.Partitions {
-			oldest, err := l.oldestSegment(ctx, p)
+			all := segmentSubjects + strconv.Itoa(p) + ".*"
+			oldest, err := l.oldestSegment(ctx, p, all)
 			if err == nil && (oldest.IsZero() || !oldest.Before(t)) {
 				continue
 			}
 			var segments map[string]uint64
 			if err == nil {
-				segments, err = l.subjectsOf(ctx, segmentStream(p), segmentSubjects+strconv.Itoa(p)+".*")
+				segments, err = l.subjectsOf(ctx, segmentStream(p), all)
 			}
 			if err != nil {
 				yield("", err)
