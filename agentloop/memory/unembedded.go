@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
@@ -14,6 +15,10 @@ const (
 	maxBatch      = 64
 	maxBatchBytes = 128 << 10
 )
+
+// ErrEmbedderOut: the embedder fails whatever it is asked, or takes no more for
+// now.
+var ErrEmbedderOut = errors.New("memory: the embedder is out")
 
 // probe is a text that every embedder takes.
 const probe = "hello"
@@ -29,10 +34,10 @@ type Processed struct {
 // embedder's model: those of an outage, of a process that died, of a queue that
 // was full, of the time before another model. A text that the embedder refuses
 // does not keep others from theirs. It stops when the embedder is out, which is
-// when it also fails a text that is nobody's. Several nodes may do it at once;
-// on one it is done one at a time.
+// when it also fails a text that is nobody's, or limits how much it is asked.
+// Several nodes may do it at once; on one it is done one at a time.
 //
-// Errors: the embedder's, if it is out; the index's, readmodel.ErrUnavailable
+// Errors: ErrEmbedderOut, with the embedder's own; the index's, readmodel.ErrUnavailable
 // also while it is made anew; the log's; ctx's.
 // Processed is right with an error, too.
 func (m *Manager) ProcessUnembedded(ctx context.Context) (Processed, error) {
@@ -103,9 +108,13 @@ func (m *Manager) process(ctx context.Context, batch []readmodel.Memory, done *P
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if _, out := m.embed(ctx, EmbedTimeout, ofProbe, probe); out != nil {
+	out := err
+	if e, ok := errors.AsType[*model.Error](err); !ok || e.Code != model.CodeRateLimited {
+		_, out = m.embed(ctx, EmbedTimeout, ofProbe, probe)
+	}
+	if out != nil {
 		done.Found, done.Failed = done.Found+len(batch), done.Failed+len(batch)
-		return fmt.Errorf("memory: the embedder is out: %w", out)
+		return fmt.Errorf("%w: %w", ErrEmbedderOut, out)
 	}
 	if len(batch) == 1 {
 		done.Found, done.Failed = done.Found+1, done.Failed+1

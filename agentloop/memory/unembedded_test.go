@@ -154,6 +154,20 @@ func TestItStopsWhenTheEmbedderIsOut(t *testing.T) {
 	})
 }
 
+// TestItStopsAtARateLimit: calls one by one would run into it, too.
+func TestItStopsAtARateLimit(t *testing.T) {
+	log := pending(t, slices.Repeat([]string{"x"}, 300)...)
+	e := newEmbedder(func(_ context.Context, texts []string) error {
+		if len(texts) > 1 {
+			return &model.Error{Code: model.CodeRateLimited, Retryable: true}
+		}
+		return nil
+	})
+	_, err := newManager(t, memory.Options{Log: log, Embedder: e}).ProcessUnembedded(t.Context())
+	require.ErrorIs(t, err, memory.ErrEmbedderOut)
+	require.Len(t, e.asked(), 1)
+}
+
 func TestTwoProcessAtOnce(t *testing.T) {
 	log := pending(t, slices.Repeat([]string{"Ada likes tea."}, 100)...)
 	var wg sync.WaitGroup
