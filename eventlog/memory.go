@@ -4,13 +4,15 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"regexp"
 	"strings"
 )
 
 // Facts of memories. All but MemoryRecalled lie in the log of their scope,
 // whose first record is a MemorySaved.
 type (
-	// MemorySaved is a memory. The first one of an id counts.
+	// MemorySaved is a memory. The first one of an id counts, also when that was
+	// forgotten since: an id always stands for the same text.
 	MemorySaved struct {
 		MemoryID string          `json:"memoryId"`
 		Content  string          `json:"content"`
@@ -30,7 +32,8 @@ type (
 		FactBase
 	}
 
-	// MemoryForgotten says that a memory is not to be recalled any more.
+	// MemoryForgotten says that a memory is not to be recalled any more, for
+	// good.
 	MemoryForgotten struct {
 		MemoryID string `json:"memoryId"`
 		FactBase
@@ -87,6 +90,26 @@ type MemoryScope struct {
 	Kind MemoryScopeKind `json:"kind"`
 	ID   string          `json:"id"`
 }
+
+// Validate returns a [*ValidationError] unless the scope can have a log.
+func (s MemoryScope) Validate() error {
+	switch s.Kind {
+	case MemoryOfUser, MemoryOfAgent, MemoryOfSession:
+	default:
+		return &ValidationError{Field: "scope", Reason: "must be user, agent or session"}
+	}
+	if reason := idProblem(s.ID, MaxID); reason != "" {
+		return &ValidationError{Field: "id", Reason: reason}
+	}
+	if digest.MatchString(s.ID) {
+		return &ValidationError{Field: "id", Reason: "must not be # and a digest"}
+	}
+	return nil
+}
+
+// digest is what stands for a long id in the name of its log: nobody may be
+// called so, and have somebody else's.
+var digest = regexp.MustCompile(`^#[0-9a-f]{64}$`)
 
 // memoryLogs is what the ids of scopes' logs begin with. Sessions can't be
 // called so, see [ValidateClientSessionID].

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/memory"
 	"github.com/helixd/helixd/agentloop/model"
-
 	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector/readmodel"
@@ -163,10 +163,12 @@ var failures = []failure{
 		return e.Field + ": " + e.Reason, fieldDetail{e.Field}
 	}), 400, CodeInvalidRequest},
 	{is(errNoMemories, "this server keeps no memories", nil), 501, CodeNotImplemented},
+	{is(readmodel.ErrForgotten, "the memory was forgotten", nil), 404, CodeNotFound},
 	{is(readmodel.ErrNoMemory, "there is no such memory", nil), 404, CodeNotFound},
 	{as(func(e *model.Error) (string, any) {
 		return "the embedder failed (" + e.Code + "): memories that have no vector stay so for now", nil
 	}), 503, CodeUnavailable},
+	{is(memory.ErrEmbedderOut, "the embedder failed: memories that have no vector stay so for now", nil), 503, CodeUnavailable},
 	{is(errNoMetrics, "this server shows no metrics", nil), 501, CodeNotImplemented},
 	{is(errNoBackup, "this log can't be backed up", nil), 501, CodeNotImplemented},
 	{is(backup.ErrChanged, "a session was erased or trimmed while it was copied: take the backup again", nil), 503, CodeUnavailable},

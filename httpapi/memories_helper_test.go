@@ -77,6 +77,11 @@ func (f foldedMemories) Memory(ctx context.Context, scope eventlog.MemoryScope, 
 			return a, nil
 		}
 	}
+	for r := range f.log.Read(ctx, scope.LogID(), 0, 0) {
+		if fact, _ := r.Fact(); fact != nil && fact.Type() == "memory_forgotten" && fact.(*eventlog.MemoryForgotten).MemoryID == id {
+			return a, readmodel.ErrForgotten
+		}
+	}
 	return a, errors.Join(err, readmodel.ErrNoMemory)
 }
 

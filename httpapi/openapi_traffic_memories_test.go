@@ -34,6 +34,7 @@ func trafficMemories(t *testing.T, c *apiChecker) {
 	}
 	a.request("DELETE", "/memories/"+m.ID+"?scope=user&id=ada", "").done(t)
 	a.request("DELETE", "/memories/"+m.ID+"?scope=user&id=ada", "").failed(t, 404, httpapi.CodeNotFound)
+	a.request("POST", "/memories", `{"scope":"user","id":"ada","content":"They like tea."}`, "Idempotency-Key", "k").failed(t, 404, httpapi.CodeNotFound)
 	a.request("DELETE", ada, "").done(t)
 	a.request("DELETE", ada, "").failed(t, 404, httpapi.CodeNotFound)
 
@@ -52,6 +53,10 @@ func trafficMemories(t *testing.T, c *apiChecker) {
 	require.Contains(t, out.get("/memories?scope=agent&id=clerk&q=x").done(t).body, `"wordsOnly":true`)
 	require.Contains(t, out.post("/memories", `{"scope":"agent","id":"clerk","content":"y"}`).done(t).body, `"embeddingStatus":"pending"`)
 	out.post("/memories/process", `{}`).failed(t, 503, httpapi.CodeUnavailable)
+	broken := c.server(t, log, nil, func(o *httpapi.Options) {
+		o.Memories = memory.New(memory.Options{Log: o.Log, Index: foldedMemories{o.Log}, Embedder: brokenEmbedder{}})
+	})
+	broken.post("/memories/process", `{}`).failed(t, 503, httpapi.CodeUnavailable)
 
 	none := c.server(t, log, nil)
 	for method, target := range map[string]string{"GET": "/memories", "DELETE": "/memories", "POST": "/memories/process"} {
@@ -82,5 +87,12 @@ func (outEmbedder) Model() string { return "out" }
 func (outEmbedder) Embed(context.Context, []string) ([][]float32, error) {
 	return nil, &model.Error{Code: model.CodeUnavailable, Message: "connection refused"}
 }
+
+// brokenEmbedder is one of the embedding program's, with errors of its own.
+type brokenEmbedder struct{}
+
+func (brokenEmbedder) Model() string { return "broken" }
+
+func (brokenEmbedder) Embed(context.Context, []string) ([][]float32, error) { return nil, nil }
 
 func withMemories(o *httpapi.Options) { o.Memories = remembering(o.Log) }

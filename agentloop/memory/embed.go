@@ -20,7 +20,8 @@ type Embedder interface {
 	// name.
 	Model() string
 	// Embed returns one vector for each text, in their order, all of as many
-	// dimensions, none of them zero. Their length does not matter.
+	// dimensions, none of them zero. Their length does not matter. It returns
+	// soon after ctx has ended: saves, and [Manager.Shutdown], wait for it.
 	Embed(ctx context.Context, texts []string) ([][]float32, error)
 }
 

@@ -12,7 +12,8 @@ type Executor interface {
 	// is the caller's; a job that outlives the call has another one.
 	Execute(ctx context.Context, job func(ctx context.Context))
 	// Shutdown takes no more jobs and waits for those under way. When ctx ends
-	// it ends theirs, drops the rest and returns ctx's error.
+	// it ends theirs, drops the rest, waits for those under way to notice, and
+	// returns ctx's error.
 	Shutdown(ctx context.Context) error
 }
 

@@ -94,11 +94,18 @@ type vectors map[string][]float32 // by model
 
 type row struct {
 	readmodel.Memory
-	vectors vectors
+	vectors   vectors
+	forgotten bool
 }
 
 // rows are the memories of a log in the order in which they were saved.
-func (x *index) rows(ctx context.Context, log string) (rows []row, fresh readmodel.Fresh, err error) {
+func (x *index) rows(ctx context.Context, log string) ([]row, readmodel.Fresh, error) {
+	rows, fresh, err := x.all(ctx, log)
+	return slices.DeleteFunc(rows, func(r row) bool { return r.forgotten }), fresh, err
+}
+
+// all are rows, with those that were forgotten.
+func (x *index) all(ctx context.Context, log string) (rows []row, fresh readmodel.Fresh, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.down != nil || x.behind {
@@ -129,7 +136,9 @@ func (x *index) rows(ctx context.Context, log string) (rows []row, fresh readmod
 				rows[i].vectors[f.Model] = f.Vector
 			}
 		case *eventlog.MemoryForgotten:
-			rows = slices.DeleteFunc(rows, func(r row) bool { return r.ID == f.MemoryID })
+			if i := at(f.MemoryID); i >= 0 {
+				rows[i].forgotten = true
+			}
 		}
 	}
 	return rows, readmodel.Fresh{Current: !x.anew, Rebuilding: x.anew}, nil
@@ -180,13 +189,17 @@ func (x *index) Candidates(ctx context.Context, q readmodel.MemoryQuery) (a read
 }
 
 func (x *index) Memory(ctx context.Context, scope eventlog.MemoryScope, id, model string) (a readmodel.Answer[readmodel.Memory], err error) {
-	rows, fresh, err := x.rows(ctx, scope.LogID())
+	rows, fresh, err := x.all(ctx, scope.LogID())
 	a.Fresh = fresh
 	if err != nil {
 		return a, err
 	}
 	for _, r := range rows {
-		if r.ID == id {
+		switch {
+		case r.ID != id:
+		case r.forgotten:
+			return a, readmodel.ErrForgotten
+		default:
 			a.Value = r.as(model)
 			return a, nil
 		}

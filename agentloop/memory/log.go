@@ -18,18 +18,28 @@ func (m *Manager) lookUp(ctx context.Context, scope eventlog.MemoryScope, id str
 	case ctx.Err() != nil:
 		return readmodel.Memory{}, context.Cause(ctx)
 	}
-	return m.fromLog(ctx, scope, id)
+	memory, _, err := m.fromLog(ctx, scope, id, 0)
+	return memory, err
 }
 
-// fromLog reads all of a scope for one memory.
-func (m *Manager) fromLog(ctx context.Context, scope eventlog.MemoryScope, id string) (readmodel.Memory, error) {
-	var memory readmodel.Memory
-	for r, err := range m.opts.Log.Read(ctx, scope.LogID(), 0, 0) {
+// vectorType is of what takes most of the room in a log.
+var vectorType = (*eventlog.MemoryEmbedded)(nil).Type()
+
+// fromLog returns what the records of a scope behind one of them say of a memory,
+// and the log's head, 0 if there is no log. Errors: readmodel.ErrNoMemory and
+// ErrForgotten, also with the head; those of the log.
+func (m *Manager) fromLog(ctx context.Context, scope eventlog.MemoryScope, id string, behind uint64) (memory readmodel.Memory, head uint64, err error) {
+	head, forgotten := behind, false
+	for r, err := range m.opts.Log.Read(ctx, scope.LogID(), behind, 0) {
 		if errors.Is(err, eventlog.ErrSessionNotFound) {
-			break
+			return readmodel.Memory{}, 0, readmodel.ErrNoMemory
 		}
 		if err != nil {
-			return readmodel.Memory{}, err
+			return readmodel.Memory{}, 0, err
+		}
+		head = r.Sequence
+		if r.Type == vectorType && memory.ID == "" {
+			continue // another one's
 		}
 		fact, err := r.Fact()
 		if err != nil {
@@ -41,19 +51,20 @@ func (m *Manager) fromLog(ctx context.Context, scope eventlog.MemoryScope, id st
 				memory = memoryOf(scope, f, r.Sequence)
 			}
 		case *eventlog.MemoryEmbedded:
-			if f.MemoryID == id && memory.ID != "" && f.Model == m.model() {
+			if f.MemoryID == id && f.Model == m.model() {
 				memory.EmbeddingStatus = readmodel.EmbeddingComplete
 			}
 		case *eventlog.MemoryForgotten:
-			if f.MemoryID == id {
-				memory = readmodel.Memory{}
-			}
+			forgotten = forgotten || f.MemoryID == id
 		}
 	}
-	if memory.ID == "" {
-		return readmodel.Memory{}, readmodel.ErrNoMemory
+	switch {
+	case forgotten:
+		return readmodel.Memory{}, head, readmodel.ErrForgotten
+	case memory.ID == "":
+		return readmodel.Memory{}, head, readmodel.ErrNoMemory
 	}
-	return memory, nil
+	return memory, head, nil
 }
 
 // amend appends facts about memories of a log, in which saved is the sequence
@@ -68,6 +79,11 @@ func (m *Manager) amend(ctx context.Context, log string, saved uint64, facts ...
 		}
 	}
 	writer := "memory:" + m.opts.NewID()
+	done, err := m.turns.take(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer done()
 	for head := saved; ; { // which is the log's, right after a save
 		_, err := eventlog.AppendOnce(ctx, m.opts.Log, log, writer, head, entries)
 		if _, conflict := errors.AsType[*eventlog.ConflictError](err); conflict {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"log/slog"
-	"regexp"
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
@@ -37,6 +36,7 @@ const DefaultMinCosine = 0.25
 type Manager struct {
 	opts       Options
 	processing chan struct{} // held by ProcessUnembedded
+	turns      turns
 }
 
 // New returns a manager. It panics without a log or an index.
@@ -57,7 +57,7 @@ func New(o Options) *Manager {
 	if o.NewID == nil {
 		o.NewID = rand.Text
 	}
-	return &Manager{opts: o, processing: make(chan struct{}, 1)}
+	return &Manager{opts: o, processing: make(chan struct{}, 1), turns: turns{logs: map[string]*turn{}}}
 }
 
 // Shutdown waits for the vectors that are being computed, until ctx ends; what
@@ -76,17 +76,18 @@ func (m *Manager) model() string {
 // List lists the memories of a scope, newest first. Errors: a
 // *eventlog.ValidationError, and those of the index.
 func (m *Manager) List(ctx context.Context, scope eventlog.MemoryScope, page readmodel.Paging) (readmodel.Answer[readmodel.Page[readmodel.Memory]], error) {
-	if err := checkScope(scope); err != nil {
+	if err := scope.Validate(); err != nil {
 		return readmodel.Answer[readmodel.Page[readmodel.Memory]]{}, err
 	}
 	return m.opts.Index.ListMemories(ctx, scope, m.model(), page)
 }
 
-// Forget has a memory never be found again. Its bytes stay in the log until the
-// scope is erased. Errors: readmodel.ErrNoMemory, a *eventlog.ValidationError,
-// those of the log.
+// Forget has a memory never be found again, nor saved again under its key. Its
+// bytes stay in the log until the scope is erased. Errors: readmodel.ErrNoMemory,
+// ErrForgotten if it was forgotten before, a *eventlog.ValidationError, those of
+// the log.
 func (m *Manager) Forget(ctx context.Context, scope eventlog.MemoryScope, id string) error {
-	if err := checkScope(scope); err != nil {
+	if err := scope.Validate(); err != nil {
 		return err
 	}
 	memory, err := m.lookUp(ctx, scope, id)
@@ -100,7 +101,7 @@ func (m *Manager) Forget(ctx context.Context, scope eventlog.MemoryScope, id str
 // it: again until nothing is pending. Errors: a *eventlog.ValidationError, and
 // the log's, eventlog.ErrSessionNotFound if the scope has no memories.
 func (m *Manager) Erase(ctx context.Context, scope eventlog.MemoryScope) (eventlog.Erasure, error) {
-	if err := checkScope(scope); err != nil {
+	if err := scope.Validate(); err != nil {
 		return eventlog.Erasure{}, err
 	}
 	return m.opts.Log.Erase(ctx, scope.LogID())
@@ -109,26 +110,6 @@ func (m *Manager) Erase(ctx context.Context, scope eventlog.MemoryScope) (eventl
 func (m *Manager) base(log string) eventlog.FactBase {
 	return eventlog.FactBase{SessionID: log, Timestamp: m.opts.Now().UnixMilli()}
 }
-
-// checkScope returns a *eventlog.ValidationError unless a scope can have a log.
-func checkScope(s eventlog.MemoryScope) error {
-	switch s.Kind {
-	case eventlog.MemoryOfUser, eventlog.MemoryOfAgent, eventlog.MemoryOfSession:
-	default:
-		return invalid("scope", "must be user, agent or session")
-	}
-	if err := eventlog.ValidateID(s.ID); err != nil {
-		return invalid("id", err.Error())
-	}
-	if digest.MatchString(s.ID) {
-		return invalid("id", "must not be # and a digest")
-	}
-	return nil
-}
-
-// digest is what stands for a long id in the name of its log: nobody may be
-// called so, and have somebody else's.
-var digest = regexp.MustCompile(`^#[0-9a-f]{64}$`)
 
 func invalid(field, reason string) error {
 	return &eventlog.ValidationError{Field: field, Reason: reason}

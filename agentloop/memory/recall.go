@@ -9,6 +9,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/memory/words"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector/readmodel"
 )
 
 // Policy says what an agent does with memories.
@@ -40,7 +41,7 @@ func scopeOf(kind eventlog.MemoryScopeKind, w agentloop.Whose) (eventlog.MemoryS
 	if kind == eventlog.MemoryOfUser && scope.ID == "" {
 		return scope, errNoUser
 	}
-	return scope, checkScope(scope)
+	return scope, scope.Validate()
 }
 
 // Recall finds what an agent is to be reminded of in a turn that begins: at
@@ -97,5 +98,17 @@ type recaller struct {
 }
 
 func (r recaller) Recall(ctx context.Context, req agentloop.RecallRequest) ([]eventlog.RecalledMemory, error) {
-	return r.m.Recall(ctx, req, r.p)
+	found, err := r.m.Recall(ctx, req, r.p)
+	return found, plain(err)
+}
+
+var errNoIndex = errors.New("memories can't be looked up now")
+
+// plain is what a model, and whoever reads a session, is told of an error. An
+// index's own words may name files.
+func plain(err error) error {
+	if errors.Is(err, readmodel.ErrUnavailable) {
+		return errNoIndex
+	}
+	return err
 }

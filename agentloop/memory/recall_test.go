@@ -9,6 +9,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/memory"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/logtest"
 	logmemory "github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/projector/readmodel"
 )
@@ -44,7 +45,10 @@ func TestRecall(t *testing.T) {
 }
 
 func TestScopes(t *testing.T) {
-	m := newManager(t, memory.Options{})
+	log := logmemory.New()
+	_, err := log.Append(t.Context(), "root", 0, []eventlog.Entry{logtest.Text("root", "hello")})
+	require.NoError(t, err)
+	m := newManager(t, memory.Options{Log: log})
 	for _, s := range []eventlog.MemoryScope{{Kind: "user", ID: "u"}, {Kind: "agent", ID: "a"}, {Kind: "session", ID: "root"}} {
 		_, err := m.Save(t.Context(), memory.Draft{Scope: s, Content: "It is of the " + string(s.Kind)})
 		require.NoError(t, err)

@@ -1,12 +1,14 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector/readmodel"
@@ -15,8 +17,8 @@ import (
 // Draft is a memory that is to be saved.
 type Draft struct {
 	Scope eventlog.MemoryScope
-	// Key names the memory within its scope: what is saved under a key that
-	// there is already changes nothing. Empty: it is a new memory.
+	// Key names the memory within its scope, for good: what is saved under a
+	// key that was used before changes nothing. Empty: it is a new memory.
 	Key      string
 	Content  string   // at most eventlog.MaxMemory bytes, not blank
 	Tags     []string // at most eventlog.MaxMemoryTags
@@ -29,12 +31,12 @@ type Draft struct {
 // its vector computed; a failure of that is no error of Save: the memory is
 // pending.
 //
-// Under the key of a memory that was forgotten a new one is saved.
-//
-// Errors: a *eventlog.ValidationError; eventlog.ErrErasing while the scope is
-// being erased; those of the log.
+// Errors: a *eventlog.ValidationError; readmodel.ErrForgotten for the key of a
+// memory that was forgotten, which stays so; eventlog.ErrErasing while the scope is
+// being erased; eventlog.ErrSessionNotFound for a session that is not there;
+// those of the log.
 func (m *Manager) Save(ctx context.Context, d Draft) (readmodel.Memory, error) {
-	if err := checkScope(d.Scope); err != nil {
+	if err := d.Scope.Validate(); err != nil {
 		return readmodel.Memory{}, err
 	}
 	if strings.TrimSpace(d.Content) == "" {
@@ -49,6 +51,9 @@ func (m *Manager) Save(ctx context.Context, d Draft) (readmodel.Memory, error) {
 		return readmodel.Memory{}, err
 	}
 	memory, err := m.append(ctx, d, fact, entry)
+	if d.Scope.Kind == eventlog.MemoryOfSession && (err == nil || errors.Is(err, eventlog.ErrOutcomeUnknown)) {
+		err = cmp.Or(m.undoIfGone(ctx, d.Scope), err)
+	}
 	if err != nil {
 		return readmodel.Memory{}, err
 	}
@@ -68,30 +73,56 @@ func (m *Manager) idOf(d Draft) string {
 
 // append writes a memory exactly once, unless its key is known. The log's head
 // is asked for before the key is looked up, so that whoever saves the same at
-// the same time is seen or met.
+// the same time is seen or met; then only what came behind that head is looked at.
 func (m *Manager) append(ctx context.Context, d Draft, f *eventlog.MemorySaved, entry eventlog.Entry) (readmodel.Memory, error) {
 	log, writer := d.Scope.LogID(), "memory:"+m.opts.NewID()
-	for {
-		head, err := m.opts.Log.Head(ctx, log)
-		if err != nil && !errors.Is(err, eventlog.ErrSessionNotFound) {
-			return readmodel.Memory{}, err
-		}
-		if d.Key != "" && head > 0 {
-			known, err := m.lookUp(ctx, d.Scope, f.MemoryID)
-			if !errors.Is(err, readmodel.ErrNoMemory) {
-				return known, err
-			}
-		}
-		last, err := eventlog.AppendOnce(ctx, m.opts.Log, log, writer, head, []eventlog.Entry{entry})
-		_, conflict := errors.AsType[*eventlog.ConflictError](err)
+	head, err := m.opts.Log.Head(ctx, log)
+	if err != nil && !errors.Is(err, eventlog.ErrSessionNotFound) {
+		return readmodel.Memory{}, err
+	}
+	known, err := readmodel.Memory{}, readmodel.ErrNoMemory
+	if d.Key != "" && head > 0 {
+		known, err = m.lookUp(ctx, d.Scope, f.MemoryID)
+	}
+	done, late := m.turns.take(ctx, log)
+	if late != nil {
+		return readmodel.Memory{}, late
+	}
+	defer done()
+	for errors.Is(err, readmodel.ErrNoMemory) && !errors.Is(err, readmodel.ErrForgotten) {
+		last, failed := eventlog.AppendOnce(ctx, m.opts.Log, log, writer, head, []eventlog.Entry{entry})
+		_, conflict := errors.AsType[*eventlog.ConflictError](failed)
 		switch {
-		case err == nil:
+		case failed == nil:
 			return memoryOf(d.Scope, f, last), nil
-		case conflict, errors.Is(err, eventlog.ErrSessionNotFound): // somebody wrote, or erased, meanwhile
+		case conflict, errors.Is(failed, eventlog.ErrSessionNotFound): // somebody wrote, or erased, meanwhile
+			known, head, err = m.fromLog(ctx, d.Scope, f.MemoryID, head)
 		default:
-			return readmodel.Memory{}, err
+			return readmodel.Memory{}, failed
 		}
 	}
+	return known, err
+}
+
+// undoTimeout is how long it may take to erase what was saved for a session that
+// is gone.
+const undoTimeout = 10 * time.Second
+
+// undoIfGone erases the memories of a session that was erased while one was
+// saved. An erasure erases the session, and then its memories: either that sees
+// what was saved, or this sees that the session is gone. Its run was stopped
+// with it, so ctx may have ended.
+func (m *Manager) undoIfGone(ctx context.Context, scope eventlog.MemoryScope) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+	defer cancel()
+	_, err := m.opts.Log.Head(ctx, scope.ID)
+	if !errors.Is(err, eventlog.ErrSessionNotFound) {
+		return err
+	}
+	if _, failed := m.opts.Log.Erase(ctx, scope.LogID()); failed != nil {
+		return failed // that there is nothing to erase says the same
+	}
+	return err
 }
 
 func memoryOf(scope eventlog.MemoryScope, f *eventlog.MemorySaved, sequence uint64) readmodel.Memory {

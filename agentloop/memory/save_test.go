@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -105,25 +107,143 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
+// counting is a log that counts appends.
+type counting struct {
+	eventlog.Log
+	appends atomic.Int64
+}
+
+func (c *counting) Append(ctx context.Context, session string, expected uint64, entries []eventlog.Entry) (uint64, error) {
+	c.appends.Add(1)
+	return c.Log.Append(ctx, session, expected, entries)
+}
+
+// TestManySaveAtOnce: those who write one log take turns, so that each tries once
+// more at most, and the index is asked once for each key.
 func TestManySaveAtOnce(t *testing.T) {
-	log := logmemory.New()
-	m := newManager(t, memory.Options{Log: log})
+	log := &counting{Log: logmemory.New()}
+	x := &meddled{index: &index{log: log}}
+	m := newManager(t, memory.Options{Log: log, Index: x})
 	const n = 50
 	var wg sync.WaitGroup
 	failed := make(chan error, n)
 	for i := range n {
 		wg.Go(func() {
-			if _, err := m.Save(t.Context(), memory.Draft{Scope: ada, Content: fmt.Sprint("Memory ", i)}); err != nil {
+			if _, err := m.Save(t.Context(), memory.Draft{Scope: ada, Key: fmt.Sprint(i % 2 * i), Content: fmt.Sprint("Memory ", i)}); err != nil {
 				failed <- err
 			}
 		})
 	}
 	wg.Wait()
 	require.Empty(t, failed)
-	require.Len(t, typesOf(t, log, ada), 2*n)
+	saved := slices.DeleteFunc(typesOf(t, log, ada), func(typ string) bool { return typ != "memory_saved" })
+	require.Len(t, saved, n/2+1)
+	require.LessOrEqual(t, log.appends.Load(), int64(2*2*n), "of each memory and of each vector")
+	require.LessOrEqual(t, x.asked.Load(), int64(n))
 	done, err := m.ProcessUnembedded(t.Context())
 	require.NoError(t, err)
 	require.Zero(t, done)
+}
+
+// meddled is an index behind each of whose answers about a memory something
+// happens.
+type meddled struct {
+	*index
+	asked  atomic.Int64
+	behind func() // nil: nothing
+}
+
+func (x *meddled) Memory(ctx context.Context, scope eventlog.MemoryScope, id, model string) (readmodel.Answer[readmodel.Memory], error) {
+	a, err := x.index.Memory(ctx, scope, id, model)
+	x.asked.Add(1)
+	if x.behind != nil {
+		x.behind()
+	}
+	return a, err
+}
+
+// TestWhatHappensWhileAMemoryIsSaved: what came after the index was asked counts,
+// too.
+func TestWhatHappensWhileAMemoryIsSaved(t *testing.T) {
+	log := logmemory.New()
+	other, x := newManager(t, memory.Options{Log: log}), &meddled{index: &index{log: log}}
+	m := newManager(t, memory.Options{Log: log, Index: x})
+	save(t, other, "The first.")
+	saved := func(key string) readmodel.Memory {
+		one, err := other.Save(t.Context(), memory.Draft{Scope: ada, Key: key, Content: "Another's."})
+		require.NoError(t, err)
+		return one
+	}
+	var want readmodel.Memory
+	x.behind = func() { want = saved("a") }
+	got, err := m.Save(t.Context(), memory.Draft{Scope: ada, Key: "a", Content: "Mine."})
+	require.NoError(t, err)
+	require.Equal(t, want, got, "what is there is returned")
+
+	x.behind = func() { require.NoError(t, other.Forget(t.Context(), ada, saved("b").ID)) }
+	_, err = m.Save(t.Context(), memory.Draft{Scope: ada, Key: "b", Content: "Mine."})
+	require.ErrorIs(t, err, readmodel.ErrForgotten)
+
+	x.behind = func() { saved("c") }
+	_, err = m.Save(t.Context(), memory.Draft{Scope: ada, Key: "d", Content: "Mine, under another key."})
+	require.NoError(t, err)
+
+	x.behind = func() {
+		_, err := other.Erase(t.Context(), ada)
+		require.NoError(t, err)
+	}
+	_, err = m.Save(t.Context(), memory.Draft{Scope: ada, Key: "e", Content: "Mine, of a new life."})
+	require.NoError(t, err)
+	require.Equal(t, []string{"memory_saved", "memory_embedded"}, typesOf(t, log, ada))
+}
+
+// erasing is a log on which something happens when a memory is there and nobody
+// knows yet.
+type erasing struct {
+	eventlog.Log
+	happens func() // nil: nothing
+}
+
+func (e *erasing) Append(ctx context.Context, session string, expected uint64, entries []eventlog.Entry) (uint64, error) {
+	last, err := e.Log.Append(ctx, session, expected, entries)
+	if eventlog.IsMemoryLog(session) && e.happens != nil {
+		e.happens()
+		e.happens = nil
+	}
+	return last, err
+}
+
+// TestASessionThatIsErasedWhileItSaves leaves no memories, also when the run that
+// saves is stopped with it.
+func TestASessionThatIsErasedWhileItSaves(t *testing.T) {
+	scope := eventlog.MemoryScope{Kind: eventlog.MemoryOfSession, ID: "s"}
+	for _, key := range []string{"", "k"} {
+		for _, stopped := range []bool{false, true} {
+			log := &erasing{Log: logmemory.New()}
+			m := newManager(t, memory.Options{Log: log})
+			_, err := log.Append(t.Context(), "s", 0, []eventlog.Entry{logtest.Text("s", "hello")})
+			require.NoError(t, err)
+			_, err = m.Save(t.Context(), memory.Draft{Scope: scope, Content: "x"})
+			require.NoError(t, err)
+			ctx, stop := context.WithCancel(t.Context())
+			log.happens = func() {
+				_, err := log.Erase(t.Context(), "s")
+				require.NoError(t, err)
+				if stopped {
+					stop()
+				}
+			}
+			_, err = m.Save(ctx, memory.Draft{Scope: scope, Key: key, Content: "y"})
+			require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+			_, err = log.Head(t.Context(), scope.LogID())
+			require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+			_, err = m.Save(t.Context(), memory.Draft{Scope: scope, Key: key, Content: "z"})
+			require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+			_, err = log.Head(t.Context(), scope.LogID())
+			require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+			stop()
+		}
+	}
 }
 
 func TestWhatCannotBeSaved(t *testing.T) {
@@ -178,9 +298,33 @@ func TestForget(t *testing.T) {
 		require.ErrorIs(t, m.Forget(t.Context(), ada, "nothing"), readmodel.ErrNoMemory)
 		require.ErrorIs(t, m.Forget(t.Context(), eventlog.MemoryScope{Kind: eventlog.MemoryOfUser, ID: "bob"}, "x"), readmodel.ErrNoMemory)
 		_, err = m.Save(t.Context(), draft)
-		require.NoError(t, err)
-		require.NoError(t, m.Forget(t.Context(), ada, saved.ID), "under its key it was saved anew")
+		require.ErrorIs(t, err, readmodel.ErrForgotten, "a try again does not bring it back")
+		require.ErrorIs(t, err, readmodel.ErrNoMemory)
+		require.Equal(t, []string{"memory_saved", "memory_embedded", "memory_forgotten"}, typesOf(t, log, ada))
 	}
+	_, err = m.Erase(t.Context(), ada)
+	require.NoError(t, err)
+	_, err = m.Save(t.Context(), draft)
+	require.NoError(t, err, "with a scope that is erased its keys are free")
+}
+
+// TestAVectorOfWhatIsForgotten comes late, and changes nothing.
+func TestAVectorOfWhatIsForgotten(t *testing.T) {
+	log := logmemory.New()
+	goOn := make(chan struct{})
+	slow := newEmbedder(func(context.Context, []string) error {
+		<-goOn
+		return nil
+	})
+	m := newManager(t, memory.Options{Log: log, Embedder: slow, Executor: memory.Background(1)})
+	saved, err := m.Save(t.Context(), memory.Draft{Scope: ada, Key: "k", Content: "A secret."})
+	require.NoError(t, err)
+	require.NoError(t, m.Forget(t.Context(), ada, saved.ID))
+	close(goOn)
+	require.NoError(t, m.Shutdown(t.Context()))
+	require.Empty(t, search(t, m, "secret").Hits)
+	_, err = m.Save(t.Context(), memory.Draft{Scope: ada, Key: "k", Content: "Another text."})
+	require.ErrorIs(t, err, readmodel.ErrForgotten)
 }
 
 // TestErasedIsErased: what was under way when a scope was erased does not come

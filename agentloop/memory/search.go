@@ -56,7 +56,7 @@ type Hit struct {
 // Search finds the memories of a scope that fit best; see the package's
 // documentation. Errors: a *eventlog.ValidationError; those of the index.
 func (m *Manager) Search(ctx context.Context, q Query) (Found, error) {
-	if err := checkScope(q.Scope); err != nil {
+	if err := q.Scope.Validate(); err != nil {
 		return Found{}, err
 	}
 	q.Limit = cmp.Or(q.Limit, DefaultHits)

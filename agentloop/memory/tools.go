@@ -2,11 +2,13 @@ package memory
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector/readmodel"
 )
 
 // Names of the tools.
@@ -18,7 +20,7 @@ const (
 // Equip gives an agent what a policy says: tools, and to be reminded. Its error
 // is that of a policy that makes no sense.
 func (m *Manager) Equip(a *agentloop.Agent, p Policy) error {
-	if err := checkScope(eventlog.MemoryScope{Kind: p.Scope, ID: a.Name}); err != nil {
+	if err := (eventlog.MemoryScope{Kind: p.Scope, ID: a.Name}).Validate(); err != nil {
 		return fmt.Errorf("memory: agent %s: %w", a.Name, err)
 	}
 	if p.Recall < 0 || p.Recall > MaxRecall {
@@ -54,10 +56,14 @@ func (m *Manager) saveTool(p Policy) agentloop.Tool {
 			if err != nil {
 				return saved{}, err
 			}
-			memory, err := m.Save(ctx, Draft{
+			d := Draft{
 				Scope: scope, Key: c.IdempotencyKey, Content: in.Content, Tags: in.Tags,
 				Source: &eventlog.MemorySource{SessionID: c.SessionID, AgentType: c.AgentType, RunID: c.RunID, ToolCallID: c.ID},
-			})
+			}
+			memory, err := m.Save(ctx, d)
+			if errors.Is(err, readmodel.ErrForgotten) { // since the same call was made before
+				return saved{m.idOf(d)}, nil
+			}
 			return saved{memory.ID}, err
 		})
 }
@@ -90,7 +96,7 @@ func (m *Manager) searchTool(p Policy) agentloop.Tool {
 			}
 			found, err := m.Search(ctx, Query{Scope: scope, Text: in.Query, Limit: in.Limit})
 			if err != nil {
-				return remembered{}, err
+				return remembered{}, plain(err)
 			}
 			answer := remembered{Memories: make([]rememberedOne, len(found.Hits))}
 			for i, h := range found.Hits {

@@ -2,6 +2,7 @@ package memory_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
@@ -103,4 +104,41 @@ func TestWhatAToolRefusesIsToldToTheModel(t *testing.T) {
 	require.Equal(t, "content must not be empty", results(tree)["c1"].Error)
 	require.Equal(t, "limit must be between 1 and 50", results(tree)["c2"].Error)
 	require.Equal(t, agentloop.CodeToolInput, results(tree)["c3"].ErrorCode)
+}
+
+// TestACallThatIsMadeAgain, as after a crash, has saved its memory once, also if
+// that was forgotten meanwhile.
+func TestACallThatIsMadeAgain(t *testing.T) {
+	m := newManager(t, memory.Options{})
+	var agent agentloop.Agent
+	agent.Name = "friend"
+	require.NoError(t, m.Equip(&agent, memory.Policy{Scope: eventlog.MemoryOfUser, Save: true}))
+	c := &agentloop.Call{ID: "c", IdempotencyKey: "run:c", Whose: agentloop.Whose{UserID: "ada", SessionID: "s"}}
+	var before any
+	for range 3 {
+		answer, err := agent.Tools[0].Execute(t.Context(), c, object(`{"content":"Ada likes tea."}`))
+		require.NoError(t, err)
+		if before != nil {
+			require.Equal(t, before, answer)
+		}
+		before = answer
+		for _, hit := range search(t, m, "tea").Hits {
+			require.NoError(t, m.Forget(t.Context(), ada, hit.ID))
+		}
+	}
+	require.Empty(t, search(t, m, "tea").Hits)
+}
+
+// TestAnIndexThatIsAway costs a turn what it would have been reminded of, and says
+// so in words that name nothing of the machine.
+func TestAnIndexThatIsAway(t *testing.T) {
+	log := logmemory.New()
+	m := newManager(t, memory.Options{Log: log, Index: &index{log: log, down: fmt.Errorf("%w: open /secret/index.db", readmodel.ErrUnavailable)}})
+	p := memory.Policy{Scope: eventlog.MemoryOfUser, Recall: 3, Search: true}
+	tree := converse(t, log, m, p, "s", "ada", "Tea?", call("c1", memory.SearchTool, `{"query":"tea"}`))
+	require.Equal(t, "memories can't be looked up now", results(tree)["c1"].Error)
+	for r, err := range log.Read(t.Context(), "s", 0, 0) {
+		require.NoError(t, err)
+		require.NotContains(t, string(r.Payload), "secret")
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	"github.com/helixd/helixd/eventlog"
 )
@@ -34,8 +35,8 @@ const (
 
 // Memories is the index of all scopes' memories: by words at once, by meaning
 // when their vectors are in the log. It is derived from the log and can be
-// thrown away. Forgotten memories are not in it; one that is saved again under
-// the same id is a new one, without a vector. Errors: as [Models].
+// thrown away. Forgotten memories are not in it, and none comes back that is saved
+// again under the same id. Errors: as [Models].
 type Memories interface {
 	// Candidates finds the memories of a scope that fit best, by words and by
 	// meaning. What the log held when it was asked is in, unless the answer's
@@ -44,8 +45,8 @@ type Memories interface {
 	// rarest words; by meaning, those whose vectors point about the same way. No
 	// other scope has a part in it.
 	Candidates(ctx context.Context, q MemoryQuery) (Answer[MemoryCandidates], error)
-	// Memory returns one memory of a scope. Errors also: ErrNoMemory, with the
-	// answer's Fresh.
+	// Memory returns one memory of a scope. Errors also: ErrNoMemory, and of one
+	// that was forgotten ErrForgotten, with the answer's Fresh.
 	Memory(ctx context.Context, scope eventlog.MemoryScope, id, model string) (Answer[Memory], error)
 	// ListMemories lists a scope's, newest first.
 	ListMemories(ctx context.Context, scope eventlog.MemoryScope, model string, page Paging) (Answer[Page[Memory]], error)
@@ -87,3 +88,7 @@ type PendingCursor struct {
 
 // ErrNoMemory: the scope has no such memory, or it was forgotten.
 var ErrNoMemory = errors.New("readmodel: no such memory")
+
+// ErrForgotten is the ErrNoMemory of one that was forgotten: its id is not used
+// again.
+var ErrForgotten = fmt.Errorf("%w: it was forgotten", ErrNoMemory)

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -54,19 +55,22 @@ func scopeNumber(ctx context.Context, tx *sql.Tx, scope eventlog.MemoryScope) (i
 
 // Memory implements readmodel.Memories.
 func (m *Models) Memory(ctx context.Context, scope eventlog.MemoryScope, id, model string) (readmodel.Answer[readmodel.Memory], error) {
-	none := false
+	var none error
 	a, err := ask(ctx, m, func(tx *sql.Tx) (readmodel.Memory, error) {
 		const text = "SELECT " + memoryColumns + " FROM scopes s JOIN memories m ON m.scope = s.id WHERE s.log = ? AND m.memory = ?"
 		found, err := scanMemory(tx.QueryRowContext(ctx, text, model, scope.LogID(), id), scope)
-		if none = errors.Is(err, sql.ErrNoRows); none {
-			return found, nil
+		if !errors.Is(err, sql.ErrNoRows) {
+			return found, err
 		}
-		return found, err
+		none = readmodel.ErrNoMemory
+		var forgotten bool
+		const was = "SELECT EXISTS (SELECT 1 FROM scopes s JOIN forgotten f ON f.scope = s.id WHERE s.log = ? AND f.memory = ?)"
+		if err = tx.QueryRowContext(ctx, was, scope.LogID(), id).Scan(&forgotten); forgotten {
+			none = readmodel.ErrForgotten
+		}
+		return readmodel.Memory{}, err
 	})
-	if err == nil && none {
-		return readmodel.Answer[readmodel.Memory]{Fresh: a.Fresh}, readmodel.ErrNoMemory
-	}
-	return a, err
+	return a, cmp.Or(err, none)
 }
 
 // ListMemories implements readmodel.Memories.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"path/filepath"
@@ -266,7 +267,7 @@ func TestPendingMemories(t *testing.T) {
 	}), 16)
 }
 
-// told is what the log says of a memory.
+// told is what the log says of a memory; nil: that it was forgotten.
 type told struct {
 	content string
 	vectors map[string][]float32
@@ -274,7 +275,7 @@ type told struct {
 
 // Whatever happens to memories, and however often the models are stopped or
 // rebuilt, the index has what the log says: the first that was saved of an id,
-// the last vector of a model, nothing that was forgotten since.
+// the last vector of a model, nothing that was ever forgotten.
 func TestMemoriesAreWhatTheLogSays(t *testing.T) {
 	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
@@ -290,7 +291,7 @@ func TestMemoriesAreWhatTheLogSays(t *testing.T) {
 	all := map[eventlog.MemoryScope]map[string]*told{}
 	for range steps {
 		s := scopes[rnd.IntN(len(scopes))]
-		id, log := fmt.Sprint("m", rnd.IntN(8)), s.LogID()
+		id, log := fmt.Sprint("m", rnd.IntN(16)), s.LogID()
 		memories := all[s]
 		switch rnd.IntN(9) {
 		case 0, 1, 2:
@@ -300,7 +301,7 @@ func TestMemoriesAreWhatTheLogSays(t *testing.T) {
 				memories = map[string]*told{}
 				all[s] = memories
 			}
-			if memories[id] == nil {
+			if _, used := memories[id]; !used {
 				memories[id] = &told{content: content, vectors: map[string][]float32{}}
 			}
 		case 3, 4, 5:
@@ -317,7 +318,7 @@ func TestMemoriesAreWhatTheLogSays(t *testing.T) {
 				continue
 			}
 			w.append(log, memoryForgotten(s, id))
-			delete(memories, id)
+			memories[id] = nil
 		case 7:
 			switch rnd.IntN(10) {
 			case 0:
@@ -345,6 +346,14 @@ func TestMemoriesAreWhatTheLogSays(t *testing.T) {
 
 func requireTold(w *world, s eventlog.MemoryScope, memories map[string]*told) {
 	w.t.Helper()
+	memories = maps.Clone(memories)
+	maps.DeleteFunc(memories, func(id string, m *told) bool {
+		if m == nil {
+			_, err := w.models.Memory(w.t.Context(), s, id, embedderA)
+			require.ErrorIs(w.t, err, readmodel.ErrForgotten)
+		}
+		return m == nil
+	})
 	got := map[string]string{}
 	for _, m := range w.memories(s) {
 		got[m.ID] = m.Content
@@ -395,6 +404,7 @@ func requireSound(w *world) {
 			"SELECT count(*) FROM codes c WHERE NOT EXISTS (SELECT 1 FROM vectors v WHERE v.id = c.vector AND v.model = c.model)",
 			"SELECT count(*) FROM vectors v WHERE NOT EXISTS (SELECT 1 FROM memories m WHERE m.id = v.memory)",
 			"SELECT count(*) FROM memories m WHERE NOT EXISTS (SELECT 1 FROM scopes s WHERE s.id = m.scope)",
+			"SELECT count(*) FROM forgotten f WHERE NOT EXISTS (SELECT 1 FROM scopes s WHERE s.id = f.scope)",
 			"SELECT abs(count(*) - (SELECT count(*) FROM memories)) FROM memory_terms",
 			"SELECT count(*) FROM terms t WHERE memories <> (SELECT count(*) FROM memory_terms WHERE memory_terms MATCH t.scope || 'x' || t.term)",
 		} {
@@ -417,7 +427,8 @@ func requireSound(w *world) {
 	require.NoError(w.t, err)
 }
 
-// What is forgotten, or of an erased scope, leaves no byte in any file.
+// What is forgotten leaves no byte but its id in any file, what is of an erased
+// scope not even that.
 func TestForgettingRemovesTheBytes(t *testing.T) {
 	t.Parallel()
 	for name, remove := range map[string]func(w *world, s eventlog.MemoryScope, ids []string){
@@ -440,19 +451,22 @@ func TestForgettingRemovesTheBytes(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			s, kept := userScope("u"), userScope("kept")
-			const secret = "unmistakable"
+			const secret, identity = "unmistakable", "its-own-id"
 			vector := make([]float32, 300)
 			for i := range vector {
 				vector[i] = float32(i) + 0.123
 			}
 			traces := []string{secret, string(eventlog.Vector(vector[100:104]).Bytes()), string(codeOf(vector).bytes()[:16])}
+			if name != "forgotten" {
+				traces = append(traces, identity)
+			}
 			memories := 300
 			if raced {
 				memories = 20
 			}
 			var ids []string
 			for i := range memories {
-				id := fmt.Sprintf("%s-%d", secret, i)
+				id := fmt.Sprintf("%s-%d", identity, i)
 				ids = append(ids, id)
 				w.append(s.LogID(), memorySaved(s, id, fmt.Sprintf("%s%d %s", secret, i, strings.Repeat("other words ", 20)), "tag-"+secret),
 					memoryEmbedded(s, id, embedderA, vector...))

@@ -4,7 +4,7 @@ import "github.com/helixd/helixd/projector"
 
 // schemaVersion is the version of the tables and of what Derive makes of a
 // fold; raise it with either. A file of another version is made again.
-const schemaVersion = 4
+const schemaVersion = 5
 
 // version is what a file is made by.
 const version = schemaVersion*1000 + projector.Version
@@ -71,6 +71,7 @@ CREATE TABLE memories (
 	metadata TEXT, source TEXT, at INTEGER NOT NULL, sequence INTEGER NOT NULL, UNIQUE (scope, memory)
 );
 CREATE INDEX memories_sequence ON memories (scope, sequence);
+CREATE TABLE forgotten (scope INTEGER NOT NULL, memory TEXT NOT NULL, PRIMARY KEY (scope, memory)) WITHOUT ROWID;
 CREATE TABLE terms (scope INTEGER NOT NULL, term TEXT NOT NULL, memories INTEGER NOT NULL, PRIMARY KEY (scope, term)) WITHOUT ROWID;
 CREATE VIRTUAL TABLE memory_terms USING fts5(terms, tokenize = "ascii", detail = none, columnsize = 0);
 INSERT INTO memory_terms(memory_terms, rank) VALUES ('secure-delete', 1);

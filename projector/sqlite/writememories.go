@@ -153,7 +153,7 @@ func (p *projection) scopeOf(log string, first uint64) (*scope, error) {
 
 func (p *projection) saveMemory(s *scope, sequence uint64, f *eventlog.MemorySaved) error {
 	insert, err := p.stmt(`INSERT INTO memories (scope, memory, content, tags, metadata, source, at, sequence)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`)
+		SELECT ?, ?, ?, ?, ?, ?, ?, ? WHERE NOT EXISTS (SELECT 1 FROM forgotten WHERE scope = ? AND memory = ?) ON CONFLICT DO NOTHING`)
 	if err != nil {
 		return err
 	}
@@ -166,11 +166,11 @@ func (p *projection) saveMemory(s *scope, sequence uint64, f *eventlog.MemorySav
 		return err
 	}
 	metadata := sql.NullString{String: string(f.Metadata), Valid: len(f.Metadata) > 0}
-	done, err := insert.Exec(s.id, f.MemoryID, f.Content, tags, metadata, source, f.Timestamp, int64(sequence))
+	done, err := insert.Exec(s.id, f.MemoryID, f.Content, tags, metadata, source, f.Timestamp, int64(sequence), s.id, f.MemoryID)
 	if err != nil {
 		return err
 	}
-	if n, err := done.RowsAffected(); err != nil || n == 0 { // it was saved before
+	if n, err := done.RowsAffected(); err != nil || n == 0 { // it was saved before, or forgotten
 		return err
 	}
 	id, err := done.LastInsertId()
@@ -259,7 +259,11 @@ func (p *projection) deleteVectors(s *scope, where string, args ...any) error {
 	return nil
 }
 
+// forgetMemory removes all of a memory but its id, which is kept.
 func (p *projection) forgetMemory(s *scope, memory string) error {
+	if err := p.exec("INSERT OR IGNORE INTO forgotten (scope, memory) VALUES (?, ?)", s.id, memory); err != nil {
+		return err
+	}
 	var id int64
 	var terms string
 	err := p.row("SELECT m.id, t.terms FROM memories m JOIN memory_terms t ON t.rowid = m.id WHERE m.scope = ? AND m.memory = ?",
@@ -351,6 +355,7 @@ func (p *projection) deleteScope(log string) error {
 		"DELETE FROM models WHERE scope = ?",
 		"DELETE FROM terms WHERE scope = ?",
 		"DELETE FROM memories WHERE scope = ?",
+		"DELETE FROM forgotten WHERE scope = ?",
 		"DELETE FROM scopes WHERE id = ?",
 	} {
 		if err := p.exec(text, id); err != nil {
