@@ -33,7 +33,8 @@ const (
 // may be called at the same time for several sessions.
 type Recaller interface {
 	// Recall returns the memories that fit, best first. An error is recorded,
-	// and the turn goes on without. ctx ends after RecallTimeout.
+	// and the turn goes on without. ctx ends after RecallTimeout, and when the
+	// loop is stopped, which waits until Recall has returned.
 	Recall(ctx context.Context, req RecallRequest) ([]eventlog.RecalledMemory, error)
 }
 
@@ -103,8 +104,8 @@ func (t *task) recallRequest() RecallRequest {
 	return req
 }
 
-// askRecaller asks the recaller, for a bounded time: one that ignores its
-// context is left alone.
+// askRecaller asks the recaller, for a bounded time: no turn waits for one that
+// ignores its context, but Loop.Stop does.
 func (t *task) askRecaller(ctx context.Context, req RecallRequest) ([]eventlog.RecalledMemory, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, RecallTimeout, errRecallTimeout)
 	defer cancel()
