@@ -241,12 +241,18 @@ func (l *Loop) Erase(ctx context.Context, session string) (eventlog.Erasure, err
 	if why := l.log.Info().RefusesErasure; why != "" {
 		return eventlog.Erasure{}, fmt.Errorf("%w: %s", eventlog.ErrRefused, why)
 	}
-	// The files first: if this breaks off, the session is still there to be
-	// erased again.
+	// The files and memories first: if this breaks off, the session is still there
+	// to be erased again.
 	if _, _, err := l.removeWorkspaces(ctx, session); err != nil {
 		return eventlog.Erasure{}, err
 	}
+	remembered, err := l.eraseMemories(ctx, session)
+	some := err == nil
+	if !some && !errors.Is(err, eventlog.ErrSessionNotFound) {
+		return eventlog.Erasure{}, err
+	}
 	e, err := l.states.Erase(ctx, session)
+	e.Records += remembered.Records
 	if err == nil || errors.Is(err, eventlog.ErrSessionNotFound) {
 		// And what a run has written meanwhile.
 		switch _, pending, again := l.removeWorkspaces(ctx, session); {
@@ -256,7 +262,17 @@ func (l *Loop) Erase(ctx context.Context, session string) (eventlog.Erasure, err
 		case pending:
 			e.Pending, err = true, nil
 		}
-		e, err = l.eraseMemories(ctx, session, e, err)
+		switch remembered, again := l.eraseMemories(ctx, session); {
+		case again == nil:
+			some = true
+			e.Records, e.Pending = e.Records+remembered.Records, e.Pending || remembered.Pending
+		case !errors.Is(again, eventlog.ErrSessionNotFound):
+			e.Pending = err == nil
+			return e, again
+		}
+		if some { // the memories of a session that was not there any more
+			err = nil
+		}
 	}
 	if l.opts.Queue == nil || err != nil && !errors.Is(err, eventlog.ErrSessionNotFound) {
 		return e, err
@@ -268,20 +284,12 @@ func (l *Loop) Erase(ctx context.Context, session string) (eventlog.Erasure, err
 	return e, err
 }
 
-// eraseMemories goes on with the erasure of a session, of which e and err say
-// how far it has come: what was remembered in the session is erased behind it,
-// also if that was begun before and the session is not found any more.
-func (l *Loop) eraseMemories(ctx context.Context, session string, e eventlog.Erasure, err error) (eventlog.Erasure, error) {
+// eraseMemories erases what was remembered in a session. Errors: those of
+// [eventlog.Log]'s Erase.
+func (l *Loop) eraseMemories(ctx context.Context, session string) (eventlog.Erasure, error) {
 	scope := eventlog.MemoryScope{Kind: eventlog.MemoryOfSession, ID: session}
-	memories, failed := l.log.Erase(ctx, scope.LogID())
-	switch {
-	case errors.Is(failed, eventlog.ErrSessionNotFound):
-		return e, err
-	case failed != nil:
-		e.Pending = err == nil
-		return e, failed
+	if scope.Validate() != nil {
+		return eventlog.Erasure{}, eventlog.ErrSessionNotFound
 	}
-	memories.Pending = memories.Pending || e.Pending
-	memories.Records += e.Records
-	return memories, nil
+	return l.log.Erase(ctx, scope.LogID())
 }

@@ -263,35 +263,93 @@ func TestARetriedTurnRecallsAnew(t *testing.T) {
 	require.Contains(t, state.Messages[1].Content, "again again")
 }
 
+// remember has a session remember something, as a call of its own does.
+func remember(t *testing.T, log eventlog.Log, session string) (memories string) {
+	t.Helper()
+	memories = eventlog.MemoryScope{Kind: eventlog.MemoryOfSession, ID: session}.LogID()
+	e, err := eventlog.NewFact(memories, &eventlog.MemorySaved{
+		MemoryID: "m", Content: "x", FactBase: eventlog.FactBase{SessionID: memories, Timestamp: 1},
+	}, eventlog.Labels{})
+	require.NoError(t, err)
+	_, err = log.Append(t.Context(), memories, 0, []eventlog.Entry{e})
+	require.NoError(t, err)
+	return memories
+}
+
 // What only a session remembers goes with it, and can be erased when the session
 // is gone already.
 func TestErasingASessionErasesItsMemories(t *testing.T) {
 	log := memory.New()
-	scope := eventlog.MemoryScope{Kind: eventlog.MemoryOfSession, ID: "s"}
-	save := func() {
-		e, err := eventlog.NewFact(scope.LogID(), &eventlog.MemorySaved{
-			MemoryID: "m", Content: "x", FactBase: eventlog.FactBase{SessionID: scope.LogID(), Timestamp: 1},
-		}, eventlog.Labels{})
-		require.NoError(t, err)
-		_, err = log.Append(t.Context(), scope.LogID(), 0, []eventlog.Entry{e})
-		require.NoError(t, err)
-	}
 	g := newRigOn(t, log, agentloop.Agent{Name: "a", Model: script(done)})
 	g.start("s", "a", "go")
 	g.ended("s")
-	save()
 	for range 2 {
+		memories := remember(t, log, "s") // the second time by a call that was under way
 		e, err := g.loop.Erase(t.Context(), "s")
 		require.NoError(t, err)
 		require.False(t, e.Pending)
-		for _, id := range []string{"s", scope.LogID()} {
+		for _, id := range []string{"s", memories} {
 			_, err = log.Head(t.Context(), id)
 			require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 		}
 		_, err = g.loop.Erase(t.Context(), "s")
 		require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
-		save() // by a call that was under way
 	}
+}
+
+// unerasable is a log some of which can't be erased now.
+type unerasable struct {
+	eventlog.Log
+	which func(session string) bool
+}
+
+func (u *unerasable) Erase(ctx context.Context, session string) (eventlog.Erasure, error) {
+	if u.which(session) {
+		return eventlog.Erasure{}, eventlog.ErrUnavailable
+	}
+	return u.Log.Erase(ctx, session)
+}
+
+// Wherever an erasure breaks off, the session is there to be erased again for as
+// long as its memories are.
+func TestAnErasureThatBreaksOff(t *testing.T) {
+	for name, which := range map[string]func(string) bool{
+		"before the memories": eventlog.IsMemoryLog,
+		"behind them":         func(session string) bool { return session == "s" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			log := &unerasable{Log: memory.New(), which: which}
+			g := newRigOn(t, log, agentloop.Agent{Name: "a", Model: script(done)})
+			g.start("s", "a", "go")
+			g.ended("s")
+			memories := remember(t, log, "s")
+			e, err := g.loop.Erase(t.Context(), "s")
+			require.ErrorIs(t, err, eventlog.ErrUnavailable)
+			require.False(t, e.Pending, "it is found")
+			_, err = log.Head(t.Context(), "s")
+			require.NoError(t, err)
+			log.which = func(string) bool { return false }
+			_, err = g.loop.Erase(t.Context(), "s")
+			require.NoError(t, err)
+			_, err = log.Head(t.Context(), memories)
+			require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+		})
+	}
+}
+
+// A session that is called as the digest of a longer id takes nobody's memories
+// with it.
+func TestErasingASessionErasesNoOthersMemories(t *testing.T) {
+	log := memory.New()
+	g := newRigOn(t, log, agentloop.Agent{Name: "a", Model: script(done)})
+	memories := remember(t, log, strings.Repeat("s", eventlog.MaxSessionID))
+	_, intruder, _ := strings.Cut(memories, "/session/")
+	g.start(intruder, "a", "go")
+	g.ended(intruder)
+	_, err := g.loop.Erase(t.Context(), intruder)
+	require.NoError(t, err)
+	_, err = log.Head(t.Context(), memories)
+	require.NoError(t, err)
 }
 
 // Operators see how often agents are reminded and of how much, and not of what.
