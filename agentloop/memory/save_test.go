@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -107,7 +106,7 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
-// counting is a log that counts appends.
+// counting is a log that counts appends, each of which takes a while.
 type counting struct {
 	eventlog.Log
 	appends atomic.Int64
@@ -115,34 +114,53 @@ type counting struct {
 
 func (c *counting) Append(ctx context.Context, session string, expected uint64, entries []eventlog.Entry) (uint64, error) {
 	c.appends.Add(1)
+	time.Sleep(time.Millisecond)
 	return c.Log.Append(ctx, session, expected, entries)
 }
 
 // TestManySaveAtOnce: those who write one log take turns, so that each tries once
 // more at most, and the index is asked once for each key.
 func TestManySaveAtOnce(t *testing.T) {
-	log := &counting{Log: logmemory.New()}
-	x := &meddled{index: &index{log: log}}
-	m := newManager(t, memory.Options{Log: log, Index: x})
-	const n = 50
-	var wg sync.WaitGroup
-	failed := make(chan error, n)
-	for i := range n {
-		wg.Go(func() {
-			if _, err := m.Save(t.Context(), memory.Draft{Scope: ada, Key: fmt.Sprint(i % 2 * i), Content: fmt.Sprint("Memory ", i)}); err != nil {
-				failed <- err
-			}
-		})
-	}
-	wg.Wait()
-	require.Empty(t, failed)
-	saved := slices.DeleteFunc(typesOf(t, log, ada), func(typ string) bool { return typ != "memory_saved" })
-	require.Len(t, saved, n/2+1)
-	require.LessOrEqual(t, log.appends.Load(), int64(2*2*n), "of each memory and of each vector")
-	require.LessOrEqual(t, x.asked.Load(), int64(n))
-	done, err := m.ProcessUnembedded(t.Context())
-	require.NoError(t, err)
-	require.Zero(t, done)
+	synctest.Test(t, func(t *testing.T) {
+		log := &counting{Log: logmemory.New()}
+		x := &meddled{index: &index{log: log}}
+		m := newManager(t, memory.Options{Log: log, Index: x})
+		save(t, m, "The first.")
+		const n = 50
+		var wg sync.WaitGroup
+		for i := range n {
+			wg.Go(func() {
+				if _, err := m.Save(t.Context(), memory.Draft{Scope: ada, Key: fmt.Sprint(i), Content: fmt.Sprint("Memory ", i)}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		require.Len(t, typesOf(t, log, ada), 2*(1+n))
+		require.LessOrEqual(t, log.appends.Load(), int64(2*2*(1+n)), "of each memory and of each vector")
+		require.EqualValues(t, n, x.asked.Load())
+		done, err := m.ProcessUnembedded(t.Context())
+		require.NoError(t, err)
+		require.Zero(t, done)
+	})
+}
+
+// TestATurnThatDoesNotCome: who waits for one is not kept behind its time.
+func TestATurnThatDoesNotCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &counting{Log: logmemory.New()}
+		m := newManager(t, memory.Options{Log: log})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Microsecond)
+		defer cancel()
+		var wg sync.WaitGroup
+		wg.Go(func() { save(t, m, "x") })
+		synctest.Wait()
+		_, err := m.Save(ctx, memory.Draft{Scope: ada, Content: "y"})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		wg.Wait()
+		require.Len(t, typesOf(t, log, ada), 2)
+		save(t, m, "z")
+	})
 }
 
 // meddled is an index behind each of whose answers about a memory something
@@ -211,6 +229,13 @@ func (e *erasing) Append(ctx context.Context, session string, expected uint64, e
 		e.happens = nil
 	}
 	return last, err
+}
+
+func (e *erasing) Head(ctx context.Context, session string) (uint64, error) {
+	if ctx.Err() != nil {
+		return 0, context.Cause(ctx)
+	}
+	return e.Log.Head(ctx, session)
 }
 
 // TestASessionThatIsErasedWhileItSaves leaves no memories, also when the run that

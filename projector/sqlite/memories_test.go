@@ -366,7 +366,7 @@ func requireTold(w *world, s eventlog.MemoryScope, memories map[string]*told) {
 	require.Equal(w.t, want, got)
 	question := []float32{1, 0, 0}
 	for _, model := range []string{embedderA, embedderB} {
-		found := w.candidates(readmodel.MemoryQuery{Scope: s, Text: "shared word1", Model: model, Vector: question})
+		found := w.candidates(readmodel.MemoryQuery{Scope: s, Text: "shared word1", Model: model, Vector: question, Limit: readmodel.MaxPage})
 		require.Len(w.t, found.ByWords, len(memories))
 		scores := map[string]float64{}
 		for _, r := range found.ByMeaning {
@@ -478,6 +478,8 @@ func TestForgettingRemovesTheBytes(t *testing.T) {
 			for _, trace := range traces {
 				require.True(t, inFiles(t, w, trace))
 			}
+			w.append(s.LogID(), memoryForgotten(s, ids[0]))
+			require.Len(t, w.candidates(question).ByMeaning, 10)
 			remove(w, s, ids)
 			found := w.candidates(question)
 			require.Empty(t, found.ByMeaning)
