@@ -95,7 +95,10 @@ func TestAnErasureThatCouldNotBegin(t *testing.T) {
 // slowLog is a log whose erasures begin, and are not done in time.
 type slowLog struct{ eventlog.Log }
 
-func (slowLog) Erase(ctx context.Context, _ string) (eventlog.Erasure, error) {
+func (slowLog) Erase(ctx context.Context, session string) (eventlog.Erasure, error) {
+	if eventlog.IsMemoryLog(session) {
+		return eventlog.Erasure{}, eventlog.ErrSessionNotFound
+	}
 	<-ctx.Done()
 	return eventlog.Erasure{Pending: true}, ctx.Err()
 }
