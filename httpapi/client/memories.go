@@ -56,7 +56,8 @@ type MemoryDraft struct {
 	Tags     []string        // at most eventlog.MaxMemoryTags
 	Metadata json.RawMessage // an object, or nil
 	// IdempotencyKey names the memory within its scope: it is saved once, and
-	// the call may be repeated. Empty: it is a new one.
+	// the call may be repeated, which is NOT_FOUND when it was forgotten. Empty:
+	// it is a new one.
 	IdempotencyKey string
 }
 
@@ -73,8 +74,8 @@ func (c *Client) SaveMemory(ctx context.Context, d MemoryDraft) (readmodel.Memor
 	return fetch(ctx, c, k, func(m *readmodel.Memory) bool { return m.ID != "" })
 }
 
-// ForgetMemory has a memory never be found again. Its bytes stay until the
-// scope's are erased. It is repeated: if the answer to a first try was lost,
+// ForgetMemory has a memory never be found again, nor saved again under its key.
+// Its bytes stay until the scope's are erased. It is repeated: if the answer to a first try was lost,
 // there may be none any more, which is NOT_FOUND.
 func (c *Client) ForgetMemory(ctx context.Context, scope eventlog.MemoryScope, id string) error {
 	k := call{safe: true, Request: remote.Request{Method: http.MethodDelete, Query: ofScope(scope)}}
