@@ -70,6 +70,8 @@ type MemoryQuery struct {
 type MemoryCandidates struct {
 	ByWords   []RankedMemory
 	ByMeaning []RankedMemory
+	// Head is the record up to which the scope's log is known; 0: not at all.
+	Head uint64
 }
 
 // RankedMemory is a memory and how well it fits: greater is better, comparable

@@ -99,7 +99,7 @@ type Used struct {
 
 // Parked is a record that could not be used. What could, is in the rows.
 type Parked struct {
-	SessionID string `json:"sessionId"` // of the tree's root
+	SessionID string `json:"sessionId"` // of the tree's root, or a memory scope's log
 	Sequence  uint64 `json:"sequence"`
 	Type      string `json:"type"`
 	Reason    string `json:"reason"`
@@ -110,7 +110,7 @@ type Parked struct {
 
 // ParkedFilter chooses parked records.
 type ParkedFilter struct {
-	SessionID string // of a tree's root; empty: all
+	SessionID string // of a tree's root, or a memory scope's log; empty: all
 	Visible   Visible
 	Paging
 }

@@ -100,6 +100,8 @@ func (p *projection) sync(ctx context.Context, ends []eventlog.Span) error {
 
 // compare folds each session that is not where the log is.
 func (p *projection) compare(ctx context.Context) error {
+	p.comparing = true
+	defer func() { p.comparing = false }()
 	n := 0
 	for root, err := range p.m.feed.Sessions(ctx) {
 		if err != nil {

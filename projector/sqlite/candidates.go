@@ -21,9 +21,9 @@ import (
 const (
 	// maxQuestionTerms is how many different words of a question are looked at.
 	maxQuestionTerms = 256
-	// maxPlaces is in how many memories the rarest of them are looked up. A
-	// word that many memories have tells little: for what is left out, the
-	// exact step makes up.
+	// maxPlaces is in how many memories they are looked up, the rarest first: a
+	// word that many memories have tells little. What is found is ranked by all
+	// of them.
 	maxPlaces = 2000
 	// roughShare is how many are picked for each that is wanted, roughLeast in all.
 	roughShare = 4
@@ -42,7 +42,10 @@ func (m *Models) Candidates(ctx context.Context, q readmodel.MemoryQuery) (readm
 		if c.scope, err = scopeNumber(ctx, tx, q.Scope); err != nil || c.scope == 0 {
 			return found, err
 		}
-		if c.excluded, err = asArray(q.Exclude); err != nil {
+		if err := tx.QueryRowContext(ctx, "SELECT head FROM trees WHERE root = ?", q.Scope.LogID()).Scan(&found.Head); err != nil {
+			return found, err
+		}
+		if err := c.exclude(); err != nil {
 			return found, err
 		}
 		byWords, err := c.byWords(words)
@@ -62,12 +65,32 @@ func (m *Models) Candidates(ctx context.Context, q readmodel.MemoryQuery) (readm
 
 // candidates is a question that is being answered.
 type candidates struct {
-	ctx      context.Context
-	tx       *sql.Tx
-	q        readmodel.MemoryQuery
-	scope    int64
-	excluded string // JSON
-	codes    *codeCache
+	ctx   context.Context
+	tx    *sql.Tx
+	q     readmodel.MemoryQuery
+	scope int64
+	codes *codeCache
+	// The numbers of what is not wanted.
+	noMemories, noVectors map[int64]bool
+}
+
+// exclude looks up what is not wanted, so that it takes no place in the rough
+// steps: of a long conversation it is more than what is.
+func (c *candidates) exclude() error {
+	c.noMemories, c.noVectors = map[int64]bool{}, map[int64]bool{}
+	list, err := asArray(c.q.Exclude)
+	if err != nil {
+		return err
+	}
+	const text = `SELECT m.id, v.id FROM json_each(?) j CROSS JOIN memories m ON m.scope = ? AND m.memory = j.value
+		LEFT JOIN vectors v ON v.memory = m.id AND v.model = ?`
+	return each(c.ctx, c.tx, text, []any{list, c.scope, c.q.Model}, func(row *sql.Rows) error {
+		var memory int64
+		var vector sql.NullInt64
+		err := row.Scan(&memory, &vector)
+		c.noMemories[memory], c.noVectors[vector.Int64] = true, true // no vector is 0
+		return err
+	})
 }
 
 // ranked is a memory's number and how well it fits.
@@ -104,11 +127,14 @@ func (c *candidates) byWords(words []string) ([]ranked, error) {
 	}
 	slices.SortFunc(rough, better)
 	ids := make([]int64, 0, len(rough))
-	for _, r := range rough[:min(len(rough), max(roughShare*c.q.Limit, roughLeast)+len(c.q.Exclude))] {
+	for _, r := range rough[:min(len(rough), c.rough())] {
 		ids = append(ids, r.id)
 	}
 	return c.bm25(ids, terms, length/max(memories, 1))
 }
+
+// rough is how many are picked.
+func (c *candidates) rough() int { return max(roughShare*c.q.Limit, roughLeast) }
 
 func better(a, b ranked) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.id, a.id)) }
 
@@ -142,8 +168,8 @@ func (c *candidates) terms(words []string, memories float64) (terms []term, err 
 func (c *candidates) places(terms []term) ([]ranked, error) {
 	weights := map[int64]float64{}
 	room := maxPlaces
-	for i, t := range terms {
-		if i > 0 && t.memories > room {
+	for _, t := range terms {
+		if room <= 0 {
 			break
 		}
 		const text = "SELECT rowid FROM memory_terms WHERE memory_terms MATCH ? ORDER BY rowid DESC LIMIT ?"
@@ -151,7 +177,9 @@ func (c *candidates) places(terms []term) ([]ranked, error) {
 		err := each(c.ctx, c.tx, text, []any{match, room}, func(row *sql.Rows) error {
 			var id int64
 			err := row.Scan(&id)
-			weights[id] += t.weight
+			if !c.noMemories[id] {
+				weights[id] += t.weight
+			}
 			return err
 		})
 		if err != nil {
@@ -184,9 +212,8 @@ func (c *candidates) bm25(ids []int64, terms []term, average float64) ([]ranked,
 	}
 	var found []ranked
 	counts := make([]float64, len(terms))
-	const text = `SELECT m.id, t.terms FROM json_each(?) j CROSS JOIN memories m ON m.id = j.value CROSS JOIN memory_terms t ON t.rowid = m.id
-		WHERE m.memory NOT IN (SELECT value FROM json_each(?))`
-	err = each(c.ctx, c.tx, text, []any{list, c.excluded}, func(row *sql.Rows) error {
+	const text = "SELECT t.rowid, t.terms FROM json_each(?) j CROSS JOIN memory_terms t ON t.rowid = j.value"
+	err = each(c.ctx, c.tx, text, []any{list}, func(row *sql.Rows) error {
 		var r ranked
 		var words sql.RawBytes
 		if err := row.Scan(&r.id, &words); err != nil {
@@ -216,7 +243,7 @@ func (c *candidates) byMeaning() (found []ranked, err error) {
 	if c.q.Model == "" || to == nil {
 		return nil, nil
 	}
-	near, err := c.codes.near(c.ctx, c.tx, c.scope, c.q.Model, to, max(roughShare*c.q.Limit, roughLeast)+len(c.q.Exclude))
+	near, err := c.codes.near(c.ctx, c.tx, c.scope, c.q.Model, to, c.rough(), c.noVectors)
 	if err != nil {
 		return nil, err
 	}
@@ -224,13 +251,10 @@ func (c *candidates) byMeaning() (found []ranked, err error) {
 	if err != nil {
 		return nil, err
 	}
-	const text = `SELECT m.id, r.score FROM (
-			SELECT v.memory, 1 - vec_distance_cosine(v.vector, ?) AS score FROM json_each(?) j CROSS JOIN vectors v ON v.id = j.value
-			WHERE length(v.vector) = ? ORDER BY score DESC, v.memory DESC LIMIT ?
-		) r CROSS JOIN memories m ON m.id = r.memory
-		WHERE m.memory NOT IN (SELECT value FROM json_each(?)) ORDER BY r.score DESC, m.id DESC LIMIT ?`
+	const text = `SELECT v.memory, 1 - vec_distance_cosine(v.vector, ?) AS score FROM json_each(?) j CROSS JOIN vectors v ON v.id = j.value
+		WHERE length(v.vector) = ? ORDER BY score DESC, v.memory DESC LIMIT ?`
 	vector := eventlog.Vector(c.q.Vector).Bytes()
-	args := []any{vector, list, len(vector), c.q.Limit + len(c.q.Exclude), c.excluded, c.q.Limit}
+	args := []any{vector, list, len(vector), c.q.Limit}
 	return found, each(c.ctx, c.tx, text, args, func(row *sql.Rows) error {
 		var r ranked
 		err := row.Scan(&r.id, &r.score)

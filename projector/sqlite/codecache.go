@@ -4,9 +4,8 @@ import (
 	"container/list"
 	"context"
 	"database/sql"
-	"encoding/binary"
 	"errors"
-	"fmt"
+	"slices"
 	"sync"
 )
 
@@ -15,7 +14,6 @@ const (
 	// those of one. Of a scope with more, the newest memories are found by
 	// their meaning.
 	maxCodeBytes = 128 << 20
-	codeBytes    = codeBits/8 + 8 // with the vector's number
 	// Codes are read anew when one in staleShare is of a vector that is gone.
 	staleShare = 8
 	staleLeast = 64
@@ -57,8 +55,10 @@ func newCodeCache(maxBytes int) *codeCache {
 }
 
 // near returns the numbers of the most vectors of a scope whose codes differ
-// least, and maybe of some that are gone.
-func (c *codeCache) near(ctx context.Context, tx *sql.Tx, scope int64, model string, to *question, most int) (near []int64, err error) {
+// least, but for some, and maybe of some that are gone.
+func (c *codeCache) near(
+	ctx context.Context, tx *sql.Tx, scope int64, model string, to *question, most int, without map[int64]bool,
+) (near []int64, err error) {
 	var there, removed int64
 	err = tx.QueryRowContext(ctx, "SELECT vectors, removed FROM models WHERE scope = ? AND model = ?", scope, model).Scan(&there, &removed)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -67,11 +67,15 @@ func (c *codeCache) near(ctx context.Context, tx *sql.Tx, scope int64, model str
 	if err != nil {
 		return nil, err
 	}
-	if there <= int64(most) { // all of them
-		err := each(ctx, tx, "SELECT vector FROM codes WHERE scope = ? AND model = ?", []any{scope, model}, func(row *sql.Rows) error {
-			var vector int64
-			err := row.Scan(&vector)
-			near = append(near, vector)
+	if there <= int64(most+len(without)) { // all of them
+		err := each(ctx, tx, "SELECT codes FROM codes WHERE scope = ? AND model = ?", []any{scope, model}, func(row *sql.Rows) error {
+			var block sql.RawBytes
+			err := row.Scan(&block)
+			for vector := range blockEntries(block) {
+				if !without[vector] {
+					near = append(near, vector)
+				}
+			}
 			return err
 		})
 		return near, err
@@ -82,7 +86,13 @@ func (c *codeCache) near(ctx context.Context, tx *sql.Tx, scope int64, model str
 		return nil, err
 	}
 	c.weigh(s, codeBytes*cap(codes))
-	for _, place := range to.nearest(codes, most+stale) {
+	places := make(map[int]bool, len(without))
+	for vector := range without {
+		if place, ok := slices.BinarySearch(vectors, vector); ok {
+			places[place] = true
+		}
+	}
+	for _, place := range to.nearest(codes, most+stale, places) {
 		near = append(near, vectors[place])
 	}
 	return near, nil
@@ -150,33 +160,32 @@ func (s *codeSet) read(
 		s.vectors, s.codes = make([]int64, 0, room), make([]code, 0, room)
 		s.last, s.removed, gone, s.loaded = 0, removed, 0, false
 		if there > int64(most) { // the newest half, so that there is room for what comes
-			const text = "SELECT vector FROM codes WHERE scope = ? AND model = ? ORDER BY vector DESC LIMIT 1 OFFSET ?"
-			err := tx.QueryRowContext(ctx, text, s.key.scope, s.key.model, most/2).Scan(&s.last)
+			const text = `SELECT ? * (block + 1) - 1 FROM (
+					SELECT block, sum(length(codes)) OVER (ORDER BY block DESC) AS bytes FROM codes WHERE scope = ? AND model = ?
+				) WHERE bytes > ? ORDER BY block DESC LIMIT 1`
+			err := tx.QueryRowContext(ctx, text, blockVectors, s.key.scope, s.key.model, maxBytes/2).Scan(&s.last)
 			if err != nil && !errors.Is(err, sql.ErrNoRows) {
 				return nil, nil, 0, err
 			}
 		}
 	}
-	const text = "SELECT vector, code FROM codes WHERE scope = ? AND model = ? AND vector > ? ORDER BY vector"
-	err = each(ctx, tx, text, []any{s.key.scope, s.key.model, s.last}, s.add)
+	const text = "SELECT codes FROM codes WHERE scope = ? AND model = ? AND block >= ? ORDER BY block"
+	err = each(ctx, tx, text, []any{s.key.scope, s.key.model, s.last / blockVectors}, s.add)
 	s.loaded = s.loaded || err == nil
 	return s.vectors, s.codes, int(max(gone, 0)), err
 }
 
+// add takes over what is new in a block.
 func (s *codeSet) add(row *sql.Rows) error {
-	var vector int64
-	var raw sql.RawBytes
-	if err := row.Scan(&vector, &raw); err != nil {
+	var block sql.RawBytes
+	if err := row.Scan(&block); err != nil {
 		return err
 	}
-	s.last = vector
-	var c code
-	if len(raw) != codeBits/8 {
-		return fmt.Errorf("%w: a code has %d bytes", errDiscard, len(raw))
+	for vector, entry := range blockEntries(block) {
+		if vector > s.last {
+			s.last = vector
+			s.vectors, s.codes = append(s.vectors, vector), append(s.codes, entryCode(entry))
+		}
 	}
-	for i := range c {
-		c[i] = binary.LittleEndian.Uint64(raw[8*i:])
-	}
-	s.vectors, s.codes = append(s.vectors, vector), append(s.codes, c)
 	return nil
 }

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"cmp"
 	"encoding/binary"
+	"iter"
 	"math"
 	"math/bits"
 	"math/rand/v2"
@@ -91,12 +92,42 @@ func hadamard(v []float32) {
 	}
 }
 
-func (c *code) bytes() []byte {
-	b := make([]byte, 0, codeBits/8)
+func (c *code) append(b []byte) []byte {
 	for _, word := range c {
 		b = binary.LittleEndian.AppendUint64(b, word)
 	}
 	return b
+}
+
+// A row of codes is a block: those of vectors whose numbers are about the same,
+// by number, since to read many rows takes longer than to read many codes.
+const (
+	blockVectors = 64
+	codeBytes    = 8 + codeBits/8 // with the vector's number
+)
+
+// codeEntry is what a block has of a vector.
+func codeEntry(vector int64, c *code) []byte {
+	return c.append(binary.LittleEndian.AppendUint64(make([]byte, 0, codeBytes), uint64(vector)))
+}
+
+// blockEntries yields the vectors that a block has, and what it has of them.
+func blockEntries(block []byte) iter.Seq2[int64, []byte] {
+	return func(yield func(int64, []byte) bool) {
+		for entry := range slices.Chunk(block, codeBytes) {
+			if len(entry) == codeBytes && !yield(int64(binary.LittleEndian.Uint64(entry)), entry) {
+				return
+			}
+		}
+	}
+}
+
+// entryCode is the inverse of codeEntry.
+func entryCode(entry []byte) (c code) {
+	for i := range c {
+		c[i] = binary.LittleEndian.Uint64(entry[8*(i+1):])
+	}
+	return c
 }
 
 // roughCodes is how many codes that differ least are looked at more closely,
@@ -132,10 +163,11 @@ func questionOf(v []float32) *question {
 }
 
 // nearest returns the places of about the most vectors that are nearest by
-// their codes. To count the bits that differ is quick, and to weigh them tells
-// more.
-func (q *question) nearest(codes []code, most int) []int {
-	found := q.code.nearest(codes, roughCodes*most)
+// their codes, but for some. To count the bits that differ is quick, and to
+// weigh them tells more.
+func (q *question) nearest(codes []code, most int, without map[int]bool) []int {
+	found := q.code.nearest(codes, roughCodes*most+len(without))
+	found = slices.DeleteFunc(found, func(place int) bool { return without[place] })
 	if len(found) <= most {
 		return found
 	}

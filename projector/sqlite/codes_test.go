@@ -99,7 +99,7 @@ func TestTheRoughStepFindsTheBest(t *testing.T) {
 			found := 0
 			for range questions {
 				q := near(rnd, vectors[rnd.IntN(memories)])
-				rough := questionOf(q).nearest(codes, roughLeast)
+				rough := questionOf(q).nearest(codes, roughLeast, nil)
 				require.Len(t, rough, roughLeast)
 				for _, n := range exact(vectors, q, 10) {
 					if slices.Contains(rough, n) {
@@ -130,7 +130,7 @@ func TestCodesOfSparseVectors(t *testing.T) {
 	for i := range 50 {
 		q := slices.Clone(vectors[i])
 		q[rnd.IntN(256)]++
-		rough := questionOf(q).nearest(codes, 20)
+		rough := questionOf(q).nearest(codes, 20, nil)
 		for _, n := range exact(vectors, q, 3) {
 			if slices.Contains(rough, n) {
 				found++
@@ -210,7 +210,7 @@ func TestCodesAreBounded(t *testing.T) {
 		_, err := look(t.Context(), w.models, func(tx *sql.Tx) (none struct{}, err error) {
 			id, err := scopeNumber(t.Context(), tx, s)
 			require.NoError(t, err)
-			found, err = c.near(t.Context(), tx, id, embedderA, questionOf(v), 10)
+			found, err = c.near(t.Context(), tx, id, embedderA, questionOf(v), 10, nil)
 			return none, err
 		})
 		require.NoError(t, err)

@@ -152,6 +152,61 @@ func TestRankingByWords(t *testing.T) {
 	require.Equal(t, []string{"both", "one", "long", "common19", "common18"}, got[:5])
 }
 
+// A rare word does not keep others from finding what they are in, even if more
+// memories have one than are looked at.
+func TestARareWordAndAFrequentOne(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := userScope("u")
+	entries := []eventlog.Entry{memorySaved(s, "zoe", "Zoe")}
+	for i := range maxPlaces + 1 {
+		entries = append(entries, memorySaved(s, fmt.Sprint(i), "meeting"))
+	}
+	for batch := range slices.Chunk(entries, 500) {
+		w.append(s.LogID(), batch...)
+	}
+	w.open()
+	got := idsOf(w.candidates(readmodel.MemoryQuery{Scope: s, Text: "a meeting with Zoe", Limit: 3}).ByWords)
+	require.Equal(t, []string{"zoe", fmt.Sprint(maxPlaces), fmt.Sprint(maxPlaces - 1)}, got)
+}
+
+// What is not wanted takes no place: behind it is what fits next.
+func TestWhatIsNotWanted(t *testing.T) {
+	t.Parallel()
+	n := 2*roughCodes*roughLeast + 2*roughLeast
+	if raced || testing.Short() {
+		n = 4 * roughLeast
+	}
+	w, s, vectors := large(t, n)
+	ask := func(without []string) readmodel.MemoryCandidates {
+		return w.candidates(readmodel.MemoryQuery{
+			Scope: s, Text: "memory", Model: embedderA, Vector: vectors[7], Limit: 10, Exclude: append([]string{"nothing of the kind"}, without...),
+		})
+	}
+	var words, meaning []string
+	for range 3 {
+		got := ask(slices.Concat(words, meaning))
+		for _, id := range append(idsOf(got.ByWords), idsOf(got.ByMeaning)...) {
+			require.NotContains(t, words, id)
+			require.NotContains(t, meaning, id)
+		}
+		words, meaning = append(words, idsOf(got.ByWords)...), append(meaning, idsOf(got.ByMeaning)...)
+	}
+	require.Len(t, words, 30)
+	require.Len(t, meaning, 30)
+	require.Equal(t, "m7", meaning[0])
+	var without []string
+	for _, i := range exact(vectors, vectors[7], n/2) { // more than the rough step looks at
+		without = append(without, fmt.Sprint("m", i))
+	}
+	got := ask(without)
+	require.Len(t, got.ByMeaning, 10)
+	require.Len(t, got.ByWords, 10)
+	for _, id := range append(idsOf(got.ByWords), idsOf(got.ByMeaning)...) {
+		require.NotContains(t, without, id)
+	}
+}
+
 // What a person writes is never syntax.
 func TestAQuestionIsAnyText(t *testing.T) {
 	t.Parallel()
@@ -401,7 +456,6 @@ func requireSound(w *world) {
 			"SELECT count(*) FROM scopes s WHERE memories <> (SELECT count(*) FROM memories WHERE scope = s.id)",
 			`SELECT count(*) FROM models x WHERE vectors <>
 				(SELECT count(*) FROM vectors v JOIN memories m ON m.id = v.memory WHERE m.scope = x.scope AND v.model = x.model)`,
-			"SELECT count(*) FROM codes c WHERE NOT EXISTS (SELECT 1 FROM vectors v WHERE v.id = c.vector AND v.model = c.model)",
 			"SELECT count(*) FROM vectors v WHERE NOT EXISTS (SELECT 1 FROM memories m WHERE m.id = v.memory)",
 			"SELECT count(*) FROM memories m WHERE NOT EXISTS (SELECT 1 FROM scopes s WHERE s.id = m.scope)",
 			"SELECT count(*) FROM forgotten f WHERE NOT EXISTS (SELECT 1 FROM scopes s WHERE s.id = f.scope)",
@@ -416,7 +470,36 @@ func requireSound(w *world) {
 				return none, fmt.Errorf("%s: %d", text, wrong)
 			}
 		}
-		return none, nil
+		coded := map[int64]bool{}
+		err = each(w.t.Context(), tx, "SELECT model, block, codes FROM codes", nil, func(row *sql.Rows) error {
+			var model string
+			var n int64
+			var block []byte
+			err := row.Scan(&model, &n, &block)
+			before := int64(0)
+			for vector, entry := range blockEntries(block) {
+				var raw []byte
+				require.NoError(w.t, tx.QueryRow("SELECT vector FROM vectors WHERE id = ? AND model = ?", vector, model).Scan(&raw))
+				v, err := eventlog.VectorOf(raw)
+				require.NoError(w.t, err)
+				require.Equal(w.t, *codeOf(v), entryCode(entry))
+				require.Equal(w.t, n, vector/blockVectors)
+				require.Greater(w.t, vector, before)
+				before, coded[vector] = vector, true
+			}
+			require.Zero(w.t, len(block)%codeBytes)
+			require.NotEmpty(w.t, block)
+			return err
+		})
+		require.NoError(w.t, err)
+		return none, each(w.t.Context(), tx, "SELECT id, vector FROM vectors", nil, func(row *sql.Rows) error {
+			var id int64
+			var raw []byte
+			err := row.Scan(&id, &raw)
+			v, _ := eventlog.VectorOf(raw)
+			require.Equal(w.t, codeOf(v) != nil, coded[id])
+			return err
+		})
 	})
 	require.NoError(w.t, err)
 	w.close()
@@ -456,7 +539,7 @@ func TestForgettingRemovesTheBytes(t *testing.T) {
 			for i := range vector {
 				vector[i] = float32(i) + 0.123
 			}
-			traces := []string{secret, string(eventlog.Vector(vector[100:104]).Bytes()), string(codeOf(vector).bytes()[:16])}
+			traces := []string{secret, string(eventlog.Vector(vector[100:104]).Bytes()), string(codeOf(vector).append(nil)[:16])}
 			if name != "forgotten" {
 				traces = append(traces, identity)
 			}
@@ -595,4 +678,53 @@ func TestAScopeThatCannotBeRead(t *testing.T) {
 	require.Empty(t, parked())
 	w.append(s.LogID(), memorySaved(s, "n", "remarkable"))
 	require.Len(t, w.memories(s), 2)
+}
+
+// sealed is a log whose records are all in segments, and which breaks off when
+// it has read so many.
+type sealed struct {
+	*memory.Log
+	most int
+}
+
+func (l *sealed) Spans(ctx context.Context) ([]eventlog.Span, error) {
+	spans, err := l.Log.Spans(ctx)
+	for i := range spans {
+		spans[i].First = spans[i].Last + 1
+	}
+	return spans, err
+}
+
+func (l *sealed) Read(ctx context.Context, session string, from, to uint64) iter.Seq2[eventlog.Record, error] {
+	return func(yield func(eventlog.Record, error) bool) {
+		n := 0
+		for r, err := range l.Log.Read(ctx, session, from, to) {
+			if n++; n > l.most {
+				r, err = eventlog.Record{}, eventlog.ErrUnavailable
+			}
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// What was read of a large scope is kept when reading it breaks off.
+func TestALargeScopeIsReadInParts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := userScope("u")
+	var entries []eventlog.Entry
+	for i := range 2*scopeBatch + 10 {
+		entries = append(entries, memorySaved(s, fmt.Sprint("m", i), "word"))
+	}
+	for batch := range slices.Chunk(entries, 500) {
+		w.append(s.LogID(), batch...)
+	}
+	w.models = Open(&sealed{w.log, scopeBatch + 5}, w.states, w.opts)
+	page := asked(t, func(ctx context.Context) (readmodel.Answer[readmodel.Page[readmodel.Memory]], error) {
+		return w.models.ListMemories(ctx, s, embedderA, readmodel.Paging{})
+	})
+	require.Equal(t, len(entries), page.Total)
+	requireSound(w)
 }

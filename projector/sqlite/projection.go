@@ -44,6 +44,8 @@ type projection struct {
 	parks []park
 	// gaps: records that were not fed are gone, and sessions may be with them.
 	gaps bool
+	// comparing: whatever is committed, all is compared again if this breaks off.
+	comparing bool
 	// holes are where the first record was that was not fed, by partition; 0:
 	// all were, or have been looked for. Kept is what the file has of them.
 	holes []uint64

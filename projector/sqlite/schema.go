@@ -79,8 +79,8 @@ CREATE TABLE vectors (
 	id INTEGER PRIMARY KEY AUTOINCREMENT, memory INTEGER NOT NULL, model TEXT NOT NULL, vector BLOB NOT NULL, UNIQUE (memory, model)
 );
 CREATE TABLE codes (
-	scope INTEGER NOT NULL, model TEXT NOT NULL, vector INTEGER NOT NULL, code BLOB NOT NULL, PRIMARY KEY (scope, model, vector)
-) WITHOUT ROWID;
+	scope INTEGER NOT NULL, model TEXT NOT NULL, block INTEGER NOT NULL, codes BLOB NOT NULL, PRIMARY KEY (scope, model, block)
+);
 CREATE TABLE models (
 	scope INTEGER NOT NULL, model TEXT NOT NULL, vectors INTEGER NOT NULL, removed INTEGER NOT NULL, PRIMARY KEY (scope, model)
 ) WITHOUT ROWID;

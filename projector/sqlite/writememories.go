@@ -12,8 +12,13 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// maxTerms is how many counts of terms are gathered before they are written.
-const maxTerms = 100_000
+const (
+	// maxTerms is how many counts of terms are gathered before they are written.
+	maxTerms = 100_000
+	// scopeBatch is how many records of one scope that is compared a
+	// transaction holds.
+	scopeBatch = 2_000
+)
 
 // scope is what is to be written of a memory scope.
 type scope struct {
@@ -64,12 +69,18 @@ func (p *projection) readMemories(ctx context.Context, log string) error {
 			head = 0
 		}
 	}
+	n := 0
 	for r, err := range p.m.feed.Read(ctx, log, head, 0) {
 		if err != nil {
 			return err
 		}
 		if err := p.memorize(log, r); err != nil {
 			return fmt.Errorf("%w: %w", errStore, err)
+		}
+		if n++; n%scopeBatch == 0 && p.comparing {
+			if err := p.commit(); err != nil {
+				return fmt.Errorf("%w: %w", errStore, err)
+			}
 		}
 	}
 	if _, was := p.stuck[log]; !was {
@@ -224,7 +235,8 @@ func (p *projection) embedMemory(s *scope, f *eventlog.MemoryEmbedded) error {
 	if err != nil {
 		return err
 	}
-	return p.exec("INSERT INTO codes (scope, model, vector, code) VALUES (?, ?, ?, ?)", s.id, f.Model, id, code.bytes())
+	return p.exec("INSERT INTO codes (scope, model, block, codes) VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET codes = CAST(codes || excluded.codes AS BLOB)",
+		s.id, f.Model, id/blockVectors, codeEntry(id, code))
 }
 
 // deleteVectors removes vectors of a scope's memories.
@@ -244,7 +256,7 @@ func (p *projection) deleteVectors(s *scope, where string, args ...any) error {
 		return err
 	}
 	for _, v := range all {
-		if err := p.exec("DELETE FROM codes WHERE scope = ? AND model = ? AND vector = ?", s.id, v.model, v.id); err != nil {
+		if err := p.deleteCode(s, v.model, v.id); err != nil {
 			return err
 		}
 		if err := p.exec("DELETE FROM vectors WHERE id = ?", v.id); err != nil {
@@ -257,6 +269,27 @@ func (p *projection) deleteVectors(s *scope, where string, args ...any) error {
 		p.overwal = true
 	}
 	return nil
+}
+
+// deleteCode removes a vector's code from its block.
+func (p *projection) deleteCode(s *scope, model string, vector int64) error {
+	var block, kept []byte
+	err := p.row("SELECT codes FROM codes WHERE scope = ? AND model = ? AND block = ?", []any{s.id, model, vector / blockVectors}, &block)
+	if errors.Is(err, sql.ErrNoRows) { // it has no direction
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for v, entry := range blockEntries(block) {
+		if v != vector {
+			kept = append(kept, entry...)
+		}
+	}
+	if len(kept) == 0 {
+		return p.exec("DELETE FROM codes WHERE scope = ? AND model = ? AND block = ?", s.id, model, vector/blockVectors)
+	}
+	return p.exec("UPDATE codes SET codes = ? WHERE scope = ? AND model = ? AND block = ?", kept, s.id, model, vector/blockVectors)
 }
 
 // forgetMemory removes all of a memory but its id, which is kept.
