@@ -26,6 +26,8 @@
 // the same, the newer one is first. What is near by meaning alone must have a
 // cosine of at least Options.MinCosine. An embedder that does not answer within
 // [QuestionTimeout] costs the meaning, not the answer; Found.WordsOnly says so.
+// What an index that is behind still has of what was forgotten or erased is left
+// out.
 //
 // [Manager.Recall] is stricter, since nobody has asked: what is found by words
 // must also share one with the question that tells what that is about (not "the",

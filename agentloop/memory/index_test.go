@@ -158,6 +158,7 @@ func (x *index) Candidates(ctx context.Context, q readmodel.MemoryQuery) (a read
 	x.mu.Unlock()
 	rows, fresh, err := x.rows(ctx, q.Scope.LogID())
 	a.Fresh = fresh
+	a.Value.Head, _ = x.log.Head(ctx, q.Scope.LogID())
 	asked := words.Of(q.Text)
 	for _, r := range rows {
 		if slices.Contains(q.Exclude, r.ID) {

@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector/readmodel"
@@ -13,13 +14,43 @@ import (
 func (m *Manager) lookUp(ctx context.Context, scope eventlog.MemoryScope, id string) (readmodel.Memory, error) {
 	answer, err := m.opts.Index.Memory(ctx, scope, id, m.model())
 	switch {
-	case err == nil, errors.Is(err, readmodel.ErrNoMemory) && answer.Fresh.Current:
+	case answer.Fresh.Current && (err == nil || errors.Is(err, readmodel.ErrNoMemory)):
 		return answer.Value, err
 	case ctx.Err() != nil:
 		return readmodel.Memory{}, context.Cause(ctx)
 	}
 	memory, _, err := m.fromLog(ctx, scope, id, 0)
 	return memory, err
+}
+
+// withoutGone leaves of what an index has found that is behind what the log still
+// has: nobody is to be told what was forgotten or erased since. Errors: the
+// log's.
+func (m *Manager) withoutGone(ctx context.Context, log string, c readmodel.MemoryCandidates) (readmodel.MemoryCandidates, error) {
+	if len(c.ByWords)+len(c.ByMeaning) == 0 {
+		return c, nil
+	}
+	gone, same := map[string]bool{}, false
+	for r, err := range m.opts.Log.Read(ctx, log, c.Head-1, 0) {
+		if errors.Is(err, eventlog.ErrSessionNotFound) {
+			break
+		}
+		if err != nil {
+			return c, err
+		}
+		if same = same || r.Sequence == c.Head; !same { // it was erased and begun anew
+			break
+		}
+		if r.Type != (*eventlog.MemoryForgotten)(nil).Type() { // a vector is long
+			continue
+		}
+		if fact, err := r.Fact(); err == nil {
+			gone[fact.(*eventlog.MemoryForgotten).MemoryID] = true
+		}
+	}
+	isGone := func(r readmodel.RankedMemory) bool { return !same || gone[r.ID] }
+	c.ByWords, c.ByMeaning = slices.DeleteFunc(c.ByWords, isGone), slices.DeleteFunc(c.ByMeaning, isGone)
+	return c, nil
 }
 
 // vectorType is of what takes most of the room in a log.

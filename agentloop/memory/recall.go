@@ -50,7 +50,8 @@ func scopeOf(kind eventlog.MemoryScopeKind, w agentloop.Whose) (eventlog.MemoryS
 // the first MaxQuestion bytes count. Without a user there are no memories of
 // one, which is no error.
 //
-// Errors: those of the index.
+// Errors: those of the index and, if that is behind, of the log;
+// readmodel.ErrUnavailable also if nothing is found while it is made anew.
 func (m *Manager) Recall(ctx context.Context, req agentloop.RecallRequest, p Policy) ([]eventlog.RecalledMemory, error) {
 	scope, err := scopeOf(p.Scope, req.Whose)
 	switch {
@@ -63,7 +64,7 @@ func (m *Manager) Recall(ctx context.Context, req agentloop.RecallRequest, p Pol
 	if strings.TrimSpace(question) == "" || p.Recall <= 0 {
 		return nil, nil
 	}
-	candidates, _, err := m.candidates(ctx, Query{Scope: scope, Text: question, Exclude: req.Known})
+	candidates, found, err := m.candidates(ctx, Query{Scope: scope, Text: question, Exclude: req.Known})
 	if err != nil {
 		return nil, err
 	}
@@ -76,6 +77,9 @@ func (m *Manager) Recall(ctx context.Context, req agentloop.RecallRequest, p Pol
 		if c.near || topic.In(c.Content+" "+strings.Join(c.Tags, " ")) {
 			recalled = append(recalled, eventlog.RecalledMemory{MemoryID: c.ID, Content: c.Content, Score: c.Score})
 		}
+	}
+	if len(recalled) == 0 && found.Fresh.Rebuilding {
+		return nil, readmodel.ErrUnavailable
 	}
 	return recalled, nil
 }

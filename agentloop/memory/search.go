@@ -54,7 +54,8 @@ type Hit struct {
 }
 
 // Search finds the memories of a scope that fit best; see the package's
-// documentation. Errors: a *eventlog.ValidationError; those of the index.
+// documentation. Errors: a *eventlog.ValidationError; those of the index and, if
+// that is behind, of the log.
 func (m *Manager) Search(ctx context.Context, q Query) (Found, error) {
 	if err := q.Scope.Validate(); err != nil {
 		return Found{}, err
@@ -108,6 +109,11 @@ func (m *Manager) candidates(ctx context.Context, q Query) ([]candidate, Found, 
 		return nil, found, err
 	}
 	found.Fresh = answer.Fresh
+	if !answer.Fresh.Current {
+		if answer.Value, err = m.withoutGone(ctx, q.Scope.LogID(), answer.Value); err != nil {
+			return nil, found, err
+		}
+	}
 	return m.fuse(answer.Value, ask.Vector != nil), found, nil
 }
 

@@ -29,7 +29,7 @@ func (r *rankings) Candidates(_ context.Context, q readmodel.MemoryQuery) (readm
 	if q.Vector != nil {
 		c.ByMeaning = r.meaning
 	}
-	return readmodel.Answer[readmodel.MemoryCandidates]{Value: c, Fresh: readmodel.Fresh{Lag: 3}}, nil
+	return readmodel.Answer[readmodel.MemoryCandidates]{Value: c, Fresh: readmodel.Fresh{Current: true}}, nil
 }
 
 func one(id string, created int64, score float64) readmodel.RankedMemory {
@@ -49,7 +49,7 @@ func TestRankingsAreJoined(t *testing.T) {
 	require.InDelta(t, (1./61+1./63)/(2./61), found.Hits[0].Score, 1e-12)
 	require.InDelta(t, found.Hits[0].Score, found.Hits[1].Score, 1e-12)
 	require.InDelta(t, (1./62)/(2./61), found.Hits[2].Score, 1e-12)
-	require.Equal(t, readmodel.Fresh{Lag: 3}, found.Fresh)
+	require.True(t, found.Fresh.Current)
 	require.Equal(t, memory.MaxHits, x.asked.Limit)
 	require.Equal(t, "helixd-hash-1-256", x.asked.Model)
 	require.Len(t, x.asked.Vector, 256)

@@ -102,7 +102,10 @@ func (m *Manager) searchTool(p Policy) agentloop.Tool {
 			for i, h := range found.Hits {
 				answer.Memories[i] = rememberedOne{h.ID, h.Content, h.Tags, time.UnixMilli(h.CreatedAt).UTC().Format(time.RFC3339)}
 			}
-			if found.WordsOnly {
+			switch {
+			case found.Fresh.Rebuilding:
+				answer.Note = "There may be more memories: not all can be found yet."
+			case found.WordsOnly:
 				answer.Note = "Only memories with words of the query were looked for: the search by meaning is down."
 			}
 			return answer, nil
