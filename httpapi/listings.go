@@ -139,7 +139,7 @@ func (s *Server) parked(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	f := readmodel.ParkedFilter{Paging: paging}
-	if f.SessionID, err = r.query.sessionID("sessionId"); err != nil {
+	if f.SessionID, err = r.query.logID("sessionId"); err != nil {
 		return err
 	}
 	return serveListing(s, w, r, func(visible readmodel.Visible) (readmodel.Answer[Page[readmodel.Parked]], error) {

@@ -112,7 +112,8 @@ func TestListingsAsk(t *testing.T) {
 		"/search?q=%22a+b%22+OR&sessionId=s&userId=u&agentType=a&limit=1": readmodel.SearchQuery{
 			Text: `"a b" OR`, SessionID: "s", UserID: "u", AgentType: "a", Paging: readmodel.Paging{Limit: 1},
 		},
-		"/parked?sessionId=s": readmodel.ParkedFilter{SessionID: "s", Paging: first},
+		"/parked?sessionId=s":              readmodel.ParkedFilter{SessionID: "s", Paging: first},
+		"/parked?sessionId=~memory/user/u": readmodel.ParkedFilter{SessionID: "~memory/user/u", Paging: first},
 	} {
 		require.Equal(t, 200, a.get(target).status, target)
 		require.Equal(t, want, rows.asked, target)

@@ -114,6 +114,15 @@ func (q query) sessionID(name string) (string, error) {
 	return v, err
 }
 
+// logID returns a session's id, that of a memory scope's log, or "" if it is
+// absent.
+func (q query) logID(name string) (string, error) {
+	if v, err := q.word(name); err == nil && eventlog.IsMemoryLog(v) {
+		return v, nil
+	}
+	return q.sessionID(name)
+}
+
 // oneOf returns one of some words, or "" if it is absent.
 func oneOf[T ~string](q query, name string, words []T) (T, error) {
 	v, err := q.word(name)

@@ -41,7 +41,8 @@ type Embedder struct {
 	// BaseURL is the API's root, which ends in /v1 with OpenAI; empty: OpenAI's.
 	BaseURL string `json:"baseURL"`
 	// Dimensions is how many numbers a vector has; 0: local's 256, or what the
-	// model gives. Other dimensions are another model: all memories get new vectors.
+	// model gives: set it if its server may come to give others. Other
+	// dimensions are another model: all memories get new vectors.
 	Dimensions int `json:"dimensions"`
 }
 
