@@ -102,9 +102,10 @@ func TestMemoriesAreFound(t *testing.T) {
 		require.Positive(t, got.ByWords[0].Score)
 		require.Empty(t, got.ByMeaning)
 	}
-	w.append(alice.LogID(), memoryEmbedded(alice, "m1", embedderA, 0.6, 0.8))
+	head := w.append(alice.LogID(), memoryEmbedded(alice, "m1", embedderA, 0.6, 0.8))
 	want.EmbeddingStatus = readmodel.EmbeddingComplete
 	got := w.candidates(readmodel.MemoryQuery{Scope: alice, Model: embedderA, Vector: []float32{1, 0}})
+	require.Equal(t, head, got.Head)
 	require.Empty(t, got.ByWords)
 	require.Len(t, got.ByMeaning, 1)
 	require.Equal(t, want, got.ByMeaning[0].Memory)
