@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"cmp"
 	"encoding/binary"
 	"iter"
 	"math"
@@ -171,11 +170,14 @@ func (q *question) nearest(codes []code, most int, without map[int]bool) []int {
 	if len(found) <= most {
 		return found
 	}
-	cosines := make(map[int]float32, len(found))
-	for _, place := range found {
-		cosines[place] = q.cosine(&codes[place])
+	weighed := make([]ranked, len(found))
+	for i, place := range found {
+		weighed[i] = ranked{int64(place), float64(q.cosine(&codes[place]))}
 	}
-	slices.SortFunc(found, func(a, b int) int { return cmp.Or(cmp.Compare(cosines[b], cosines[a]), cmp.Compare(b, a)) })
+	slices.SortFunc(weighed, better)
+	for i, w := range weighed[:most] {
+		found[i] = int(w.id)
+	}
 	return found[:most]
 }
 
@@ -197,7 +199,7 @@ func (c *code) nearest(codes []code, most int) []int {
 	var count [codeBits + 1]int // by how many bits differ
 	for i := range codes {
 		d := 0
-		for j, word := range codes[i] {
+		for j, word := range &codes[i] {
 			d += bits.OnesCount64(word ^ c[j])
 		}
 		differ[i] = uint16(d)
