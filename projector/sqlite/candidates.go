@@ -268,20 +268,24 @@ func (c *candidates) memories(all []ranked) ([]readmodel.RankedMemory, error) {
 	if len(all) == 0 {
 		return nil, nil
 	}
-	one, err := c.tx.PrepareContext(c.ctx, "SELECT "+memoryColumns+" FROM memories m WHERE m.id = ?")
+	ids := make([]int64, len(all))
+	for i, r := range all {
+		ids[i] = r.id
+	}
+	list, err := asArray(ids)
 	if err != nil {
 		return nil, err
 	}
-	defer one.Close()
 	found := make([]readmodel.RankedMemory, len(all))
-	for i, r := range all {
-		m, err := scanMemory(one.QueryRowContext(c.ctx, c.q.Model, r.id), c.q.Scope)
-		if err != nil {
-			return nil, err
+	const text = "SELECT " + memoryColumns + ", j.key FROM json_each(?) j CROSS JOIN memories m ON m.id = j.value"
+	return found, each(c.ctx, c.tx, text, []any{c.q.Model, list}, func(row *sql.Rows) error {
+		var i int
+		m, err := scanMemory(row, c.q.Scope, &i)
+		if err == nil {
+			found[i] = readmodel.RankedMemory{Memory: m, Score: all[i].score}
 		}
-		found[i] = readmodel.RankedMemory{Memory: m, Score: r.score}
-	}
-	return found, nil
+		return err
+	})
 }
 
 // asArray is a list as json_each takes it.
