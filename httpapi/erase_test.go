@@ -92,6 +92,18 @@ func TestAnErasureThatCouldNotBegin(t *testing.T) {
 	}
 }
 
+// Files are removed first: where that takes longer than an answer may, the session
+// is still there, and the answer says what to do.
+func TestAnErasureOfManyFiles(t *testing.T) {
+	a := newAPI(t)
+	a.append("large", created("large"))
+	httpapi.SetEraseTimeout(a.srv, time.Millisecond)
+	got := a.request("DELETE", "/sessions/large", "")
+	got.failed(t, 503, httpapi.CodeUnavailable)
+	require.Contains(t, got.body, "delete it again")
+	require.Equal(t, 200, a.get("/sessions/large/state").status)
+}
+
 // slowLog is a log whose erasures begin, and are not done in time.
 type slowLog struct{ eventlog.Log }
 

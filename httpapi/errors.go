@@ -215,7 +215,7 @@ var failures = []failure{
 		return "this node has no provider of the session's workspace: " + e.Provider, nil
 	}), 500, CodeWorkspaceWiring},
 	{is(workspace.ErrElsewhere, "the session's files are on another node: ask that", nil), 503, CodeUnavailable},
-	{is(agentloop.ErrWorkspaceRemains, "the session's files can't be removed now; nothing else was: delete it again", nil), 503, CodeUnavailable},
+	{is(agentloop.ErrWorkspaceRemains, "not all of the session's files are removed yet, and nothing else is: delete it again", nil), 503, CodeUnavailable},
 
 	{is(agentloop.ErrStopping, "the server is stopping", nil), 503, CodeUnavailable},
 	{is(http.ErrServerClosed, "the server is stopping", nil), 503, CodeUnavailable},

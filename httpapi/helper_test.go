@@ -125,13 +125,22 @@ func newAPIOn(t *testing.T, log eventlog.Log, agents []agentloop.Agent, change .
 	return a
 }
 
-// broken is a kind of workspaces that can't be opened.
+// broken is a kind of workspaces that can't be opened, and of which those of
+// "large" take long to be removed.
 type broken struct{ *inmemory.Provider }
 
 func (broken) ID() string { return "broken" }
 
 func (broken) Open(context.Context, workspace.Session) (workspace.Workspace, json.RawMessage, error) {
 	return nil, nil, errors.New("no room")
+}
+
+func (b broken) Remove(ctx context.Context, root string) (int, error) {
+	if root == "large" {
+		<-ctx.Done()
+		return 0, ctx.Err()
+	}
+	return b.Provider.Remove(ctx, root)
 }
 
 // coder has a workspace of a kind, and writes a file.

@@ -122,10 +122,12 @@ type Code interface {
 // Snapshots keep what the files are.
 type Snapshots interface {
 	// Take keeps the files as they are now. The same files may give the same
-	// snapshot. It is a JSON object of at most MaxSnapshotRef bytes.
+	// snapshot. It is a JSON object of at most MaxSnapshotRef bytes. Error:
+	// ErrQuota, if the session tree's snapshots keep too much already.
 	Take(ctx context.Context) (json.RawMessage, error)
 	// Restore makes the files those of a snapshot of the session's own; nil:
-	// there are none. Error: ErrGone, if there is no such snapshot.
+	// there are none. Error: ErrGone, if there is no such snapshot, or it is
+	// another session tree's.
 	Restore(ctx context.Context, snapshot json.RawMessage) error
 }
 

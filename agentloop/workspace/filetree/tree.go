@@ -17,6 +17,13 @@ import (
 // MaxFiles is how many files Put makes.
 const MaxFiles = 10_000
 
+// MaxKept is how many bytes the snapshots of a session tree may keep, with
+// workspaces of at most maxBytes each.
+func MaxKept(maxBytes int64) int64 { return 4 * maxBytes }
+
+// Kept is how many bytes a kept content of that size counts.
+func Kept(size int64) int64 { return max(size, 4<<10) }
+
 // Tree is what there is, by name. Folders are there by what they hold; those
 // that stand in it themselves are there when they are empty, too.
 type Tree map[string]Node

@@ -17,8 +17,11 @@
 // A file is written beside, synced, and renamed: it is there whole or not at
 // all, also after a power loss. What commands write is as durable as they make
 // it, until a snapshot copies and syncs it. Snapshots keep files, symbolic links
-// as they are, folders and permissions; sockets, pipes and devices are left out.
-// A fork links a snapshot's contents, and needs the first tree no more.
+// as they are, folders and permissions; sockets, pipes and devices, names that
+// are not UTF-8, and files of somebody else's are left out. What the snapshots of
+// a tree keep is bounded ([filetree.MaxKept]): each may be a checkpoint's, so
+// none is dropped, and the next one fails. A fork links a snapshot's contents, and
+// needs the first tree no more.
 //
 // Every access of this process goes through [os.Root]: neither "..", nor a
 // symbolic link, nor one that is exchanged at the wrong moment leads out. A

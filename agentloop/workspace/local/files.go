@@ -191,22 +191,12 @@ func (s *space) Remove(ctx context.Context, name string) error {
 		return s.wrong(name, err)
 	}
 	defer s.recount()
-	if err := s.removeAll(name); err != nil {
+	ctx, cancel := s.whileThere(ctx)
+	defer cancel()
+	if err := removeAll(ctx, s.root, name); err != nil {
 		return s.wrong(name, err)
 	}
 	return s.wrong(name, s.sync(path.Dir(name), false))
-}
-
-// removeAll removes also folders that forbid it to their owner.
-func (s *space) removeAll(name string) error {
-	err := s.root.RemoveAll(name)
-	if !errors.Is(err, fs.ErrPermission) {
-		return err
-	}
-	if err := permit(s.root, name); err != nil {
-		return err
-	}
-	return s.root.RemoveAll(name)
 }
 
 // Rename implements workspace.FS.

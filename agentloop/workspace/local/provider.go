@@ -53,8 +53,12 @@ type Provider struct {
 	isolated bool
 	shell    error // why there is none
 
-	mu     sync.Mutex // also: trees come and go
+	mu     sync.Mutex // also: trees come
 	spaces map[workspace.Session]*space
+	going  map[string]chan struct{} // trees that nobody may use now, until it is closed
+
+	keptMu sync.Mutex
+	kept   map[string]int64 // bytes that snapshots of trees keep, where they are counted
 }
 
 var _ workspace.Provider = (*Provider)(nil)
@@ -62,7 +66,7 @@ var _ workspace.Provider = (*Provider)(nil)
 // New returns the workspaces below a folder, which it makes. If commands can't
 // be run here, the shell isn't among the capabilities; ShellProblem tells why.
 func New(dir string, o *Options) (*Provider, error) {
-	p := &Provider{spaces: map[workspace.Session]*space{}}
+	p := &Provider{spaces: map[workspace.Session]*space{}, going: map[string]chan struct{}{}, kept: map[string]int64{}}
 	if o != nil {
 		p.opts = *o
 	}
@@ -177,6 +181,39 @@ func (p *Provider) files(s workspace.Session) string {
 	return filepath.Join(p.tree(s.Root), "files", encoded(s.ID))
 }
 
+// enter takes the lock when each of the trees may be used.
+func (p *Provider) enter(ctx context.Context, trees ...string) error {
+	for {
+		p.mu.Lock()
+		i := slices.IndexFunc(trees, func(t string) bool { return p.going[t] != nil })
+		if i < 0 {
+			return nil
+		}
+		going := p.going[trees[i]]
+		p.mu.Unlock()
+		select {
+		case <-going:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// leave gives the lock back when f has done something to a tree, for which it
+// was not held: other trees can be used meanwhile.
+func (p *Provider) leave(tree string, f func() error) error {
+	done := make(chan struct{})
+	p.going[tree] = done
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.going, tree)
+		close(done)
+	}()
+	return f()
+}
+
 // makeTree makes a tree's folder, and notes whose it is before anything else.
 func (p *Provider) makeTree(root string) error {
 	tree := p.tree(root)
@@ -196,7 +233,9 @@ func (p *Provider) makeTree(root string) error {
 
 // Open implements workspace.Provider.
 func (p *Provider) Open(ctx context.Context, s workspace.Session) (workspace.Workspace, json.RawMessage, error) {
-	p.mu.Lock()
+	if err := p.enter(ctx, encoded(s.Root)); err != nil {
+		return nil, nil, err
+	}
 	defer p.mu.Unlock()
 	err := p.makeTree(s.Root)
 	if err == nil {
@@ -233,7 +272,7 @@ func (p *Provider) makeFiles(s workspace.Session) error {
 }
 
 // Resolve implements workspace.Provider.
-func (p *Provider) Resolve(_ context.Context, s workspace.Session, text json.RawMessage) (workspace.Workspace, error) {
+func (p *Provider) Resolve(ctx context.Context, s workspace.Session, text json.RawMessage) (workspace.Workspace, error) {
 	var r ref
 	if err := json.Unmarshal(text, &r); err != nil || r.Host == "" {
 		return nil, fmt.Errorf("local workspace: this is not a ref: %.100s", text)
@@ -241,7 +280,9 @@ func (p *Provider) Resolve(_ context.Context, s workspace.Session, text json.Raw
 	if r.Host != p.host {
 		return nil, workspace.ErrElsewhere
 	}
-	p.mu.Lock()
+	if err := p.enter(ctx, encoded(s.Root)); err != nil {
+		return nil, err
+	}
 	defer p.mu.Unlock()
 	if _, err := os.Lstat(p.files(s)); errors.Is(err, fs.ErrNotExist) {
 		return nil, workspace.ErrGone
@@ -254,69 +295,50 @@ func (p *Provider) Resolve(_ context.Context, s workspace.Session, text json.Raw
 }
 
 // Remove implements workspace.Provider. Commands that run there are ended.
-func (p *Provider) Remove(_ context.Context, root string) (snapshots int, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for s, held := range p.spaces {
+func (p *Provider) Remove(ctx context.Context, root string) (snapshots int, err error) {
+	tree := encoded(root)
+	if err := p.enter(ctx, tree); err != nil {
+		return 0, err
+	}
+	var held []*space
+	for s, h := range p.spaces {
 		if s.Root == root {
-			held.remove()
+			h.end(workspace.ErrGone)
+			held = append(held, h)
 			delete(p.spaces, s)
 		}
 	}
-	tree := p.tree(root)
-	taken, err := os.ReadDir(filepath.Join(tree, "snapshots"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	err = p.leave(tree, func() (err error) {
+		for _, h := range held {
+			h.remove()
+		}
+		snapshots, err = p.removeTree(ctx, tree)
+		return err
+	})
+	if err != nil {
 		return 0, fmt.Errorf("local workspace: remove: %w", err)
+	}
+	return snapshots, nil
+}
+
+// removeTree removes a tree's folder, and returns how many snapshots it had.
+func (p *Provider) removeTree(ctx context.Context, tree string) (snapshots int, err error) {
+	p.recountKept(tree)
+	trees, err := os.OpenRoot(filepath.Join(p.dir, "trees"))
+	if err != nil {
+		return 0, err
+	}
+	defer trees.Close()
+	taken, err := fs.ReadDir(trees.FS(), tree+"/snapshots")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, err
 	}
 	for _, name := range []string{"files", "snapshots", "contents", ""} { // "root" with the last
-		if err := removeAll(filepath.Join(tree, name)); err != nil {
-			return 0, fmt.Errorf("local workspace: remove: %w", err)
+		if err := removeAll(ctx, trees, filepath.Join(tree, name)); err != nil {
+			return 0, err
 		}
 	}
-	if err := syncFolder(filepath.Dir(tree)); err != nil {
-		return 0, fmt.Errorf("local workspace: remove: %w", err)
-	}
-	return len(taken), nil
-}
-
-// removeAll is os.RemoveAll also of folders that forbid it to their owner.
-func removeAll(name string) error {
-	err := os.RemoveAll(name)
-	if err == nil || !errors.Is(err, fs.ErrPermission) {
-		return err
-	}
-	root, err := os.OpenRoot(name)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	if err := permit(root, "."); err != nil {
-		return err
-	}
-	return os.RemoveAll(name)
-}
-
-// permit lets the owner change what is in a folder.
-func permit(root *os.Root, folder string) error {
-	if err := root.Chmod(folder, 0o700); err != nil {
-		return err
-	}
-	d, err := root.Open(folder)
-	if err != nil {
-		return err
-	}
-	entries, err := d.ReadDir(-1)
-	if err = errors.Join(err, d.Close()); err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if e.IsDir() {
-			if err := permit(root, filepath.Join(folder, e.Name())); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return len(taken), syncFolder(trees.Name())
 }
 
 // Roots implements workspace.Provider.

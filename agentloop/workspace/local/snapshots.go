@@ -45,6 +45,10 @@ func isHex(s string, bytes int) bool {
 
 func (p *Provider) folderOf(s snapshot) string { return filepath.Join(p.dir, "trees", s.Tree) }
 
+func (p *Provider) contents(tree string) string {
+	return filepath.Join(p.dir, "trees", tree, "contents")
+}
+
 // load returns what a snapshot is of. Error: workspace.ErrGone.
 func (p *Provider) load(s snapshot) (t filetree.Tree, text []byte, err error) {
 	text, err = os.ReadFile(filepath.Join(p.folderOf(s), "snapshots", s.Snapshot))
@@ -67,9 +71,10 @@ func (s *space) Take(ctx context.Context) (json.RawMessage, error) {
 	if s.gone.Err() != nil {
 		return nil, workspace.ErrGone
 	}
-	tree := s.p.tree(s.session.Root)
-	contents := filepath.Join(tree, "contents")
-	t, err := s.scan(ctx, contents)
+	ctx, cancel := s.whileThere(ctx)
+	defer cancel()
+	tree := encoded(s.session.Root)
+	t, err := s.scan(ctx, tree)
 	if err != nil {
 		return nil, fmt.Errorf("local workspace: snapshot: %w", err)
 	}
@@ -78,9 +83,15 @@ func (s *space) Take(ctx context.Context) (json.RawMessage, error) {
 		return nil, err
 	}
 	sum := sha256.Sum256(text)
-	taken := snapshot{Host: s.p.host, Tree: encoded(s.session.Root), Snapshot: hex.EncodeToString(sum[:])}
-	if err = syncFolder(contents); err == nil {
-		err = create(filepath.Join(tree, "snapshots", taken.Snapshot), text)
+	taken := snapshot{Host: s.p.host, Tree: tree, Snapshot: hex.EncodeToString(sum[:])}
+	name := filepath.Join(s.p.folderOf(taken), "snapshots", taken.Snapshot)
+	if _, err = os.Lstat(name); errors.Is(err, fs.ErrNotExist) {
+		if err = s.p.keepMore(tree, int64(len(text))); err == nil {
+			err = syncFolder(s.p.contents(tree))
+		}
+		if err == nil {
+			err = create(name, text)
+		}
 	}
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("local workspace: snapshot: %w", err)
@@ -88,30 +99,54 @@ func (s *space) Take(ctx context.Context) (json.RawMessage, error) {
 	return json.Marshal(taken)
 }
 
-// scan returns what there is; with a folder, its contents are kept there.
-func (s *space) scan(ctx context.Context, contents string) (filetree.Tree, error) {
-	t := filetree.Tree{}
+// scan returns what there is; with a tree, its contents are kept there. What is
+// no file of the agent's, or has a name that is not UTF-8, is left out.
+func (s *space) scan(ctx context.Context, tree string) (t filetree.Tree, err error) {
+	t = filetree.Tree{}
 	hashes := map[string]seen{}
-	err := s.walk(".", true, func(name string, info fs.FileInfo) (bool, error) {
+	var unlocked []func() error // lock it again; the innermost are last
+	defer func() {
+		for _, lock := range slices.Backward(unlocked) {
+			err = errors.Join(err, lock())
+		}
+	}()
+	unlock := func(name string, info fs.FileInfo) error {
+		lock, err := s.letRead(name, info)
+		if lock != nil {
+			unlocked = append(unlocked, lock)
+		}
+		return err
+	}
+	top, err := s.root.Lstat(".")
+	if err == nil {
+		err = unlock(".", top)
+	}
+	if err != nil {
+		return nil, err
+	}
+	err = s.walk(".", true, func(name string, info fs.FileInfo) (bool, error) {
 		if ctx.Err() != nil {
 			return false, context.Cause(ctx)
 		}
-		if !utf8.ValidString(name) {
-			return false, fmt.Errorf("%.100q: %w: it is not UTF-8", name, workspace.ErrName)
+		err := unlock(name, info)
+		if err == nil && !utf8.ValidString(name) {
+			return true, nil
 		}
 		node := filetree.Node{Mode: info.Mode().Type() | info.Mode().Perm()}
-		var err error
 		switch {
-		case info.IsDir():
+		case err != nil || info.IsDir():
 		case info.Mode().Type() == fs.ModeSymlink:
 			if node.Link, err = s.root.Readlink(name); err == nil && !utf8.ValidString(node.Link) {
-				err = fmt.Errorf("%w: it leads to what is not UTF-8", workspace.ErrName)
+				return true, nil
 			}
 		case info.Mode().IsRegular():
 			node.Size, node.Modified = info.Size(), info.ModTime().UTC()
-			node.Hash, err = s.hash(ctx, name, info, contents, hashes)
+			node.Hash, err = s.hash(ctx, name, info, tree, hashes)
 		default:
 			return true, nil // a socket or a pipe is nothing without its process
+		}
+		if errors.Is(err, errNotOwn) {
+			return true, nil
 		}
 		if err != nil {
 			return false, s.wrong(name, err)
@@ -123,6 +158,28 @@ func (s *space) scan(ctx context.Context, contents string) (filetree.Tree, error
 	return t, err
 }
 
+// letRead lets the owner read what it has forbidden itself. lock forbids it
+// again, nil: it was not.
+func (s *space) letRead(name string, info fs.FileInfo) (lock func() error, err error) {
+	need := fs.FileMode(0)
+	switch {
+	case info.IsDir():
+		need = 0o500
+	case info.Mode().IsRegular():
+		need = 0o400
+	}
+	if info.Mode()&need == need || !s.p.user.owns(info) {
+		return nil, nil
+	}
+	if err := s.root.Chmod(name, info.Mode()|need); err != nil {
+		return nil, err
+	}
+	return func() error { return s.root.Chmod(name, info.Mode()) }, nil
+}
+
+// errNotOwn: a file is not the agent's.
+var errNotOwn = errors.New("the file is somebody else's")
+
 // seen is a file's hash when it was so.
 type seen struct {
 	stamp stamp
@@ -133,22 +190,25 @@ type seen struct {
 // has changed since: clocks of file systems tick slowly.
 var settledFor = 2 * time.Second // tests change it
 
-// hash returns a file's hash; with a folder, it is kept there.
-func (s *space) hash(ctx context.Context, name string, info fs.FileInfo, contents string, hashes map[string]seen) (string, error) {
+// hash returns a file's hash; with a tree, it is kept there. Error: errNotOwn.
+func (s *space) hash(ctx context.Context, name string, info fs.FileInfo, tree string, hashes map[string]seen) (string, error) {
 	now, known := stampOf(info)
 	if old, ok := s.seen[name]; ok && known && old.stamp == now {
-		_, err := os.Lstat(filepath.Join(contents, old.hash))
-		if contents == "" || err == nil {
+		_, err := os.Lstat(filepath.Join(s.p.contents(tree), old.hash))
+		if tree == "" || err == nil {
 			hashes[name] = old
 			return old.hash, nil
 		}
 	}
 	f, _, err := s.openFile(name)
+	if errors.Is(err, workspace.ErrOutside) || errors.Is(err, fs.ErrPermission) {
+		return "", errNotOwn
+	}
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
-	hash, err := keep(&reader{ctx, f}, contents)
+	hash, err := s.p.keep(&reader{ctx, f}, tree)
 	if err == nil && known && time.Since(now.changed()) > settledFor {
 		hashes[name] = seen{stamp: now, hash: hash}
 	}
@@ -168,25 +228,25 @@ func (r *reader) Read(b []byte) (int, error) {
 	return r.r.Read(b)
 }
 
-// keep returns a content's hash; with a folder, it is kept there.
-func keep(content io.Reader, folder string) (hash string, err error) {
+// keep returns a content's hash; with a tree, it is kept there.
+func (p *Provider) keep(content io.Reader, tree string) (hash string, err error) {
 	h := sha256.New()
-	if folder == "" {
+	if tree == "" {
 		_, err = io.Copy(h, content)
 		return hex.EncodeToString(h.Sum(nil)), err
 	}
-	f, err := os.CreateTemp(folder, ".new-*")
+	f, err := os.CreateTemp(p.contents(tree), ".new-*")
 	if err != nil {
 		return "", err
 	}
 	defer os.Remove(f.Name()) //nolint:errcheck // it is renamed, or of no use
-	_, err = io.Copy(io.MultiWriter(f, h), content)
+	size, err := io.Copy(io.MultiWriter(f, h), content)
 	hash = hex.EncodeToString(h.Sum(nil))
-	name := filepath.Join(folder, hash)
+	name := filepath.Join(p.contents(tree), hash)
 	if _, lerr := os.Lstat(name); err != nil || lerr == nil {
 		return hash, errors.Join(err, f.Close())
 	}
-	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+	if err := errors.Join(p.keepMore(tree, size), f.Sync(), f.Close()); err != nil {
 		return "", err
 	}
 	return hash, os.Rename(f.Name(), name)
@@ -200,6 +260,8 @@ func (s *space) Restore(ctx context.Context, text json.RawMessage) error {
 	if s.gone.Err() != nil {
 		return workspace.ErrGone
 	}
+	ctx, cancel := s.whileThere(ctx)
+	defer cancel()
 	defer s.recount()
 	if err := s.restore(ctx, text); err != nil {
 		return fmt.Errorf("local workspace: restore: %w", err)
@@ -215,20 +277,20 @@ func (s *space) restore(ctx context.Context, text json.RawMessage) error {
 			return err
 		}
 		if taken.Tree != encoded(s.session.Root) {
-			return errors.New("the snapshot is of another session tree")
+			return fmt.Errorf("the snapshot is of another session tree: %w", workspace.ErrGone)
 		}
 		if want, _, err = s.p.load(taken); err != nil {
 			return err
 		}
-		contents = filepath.Join(s.p.folderOf(taken), "contents")
+		contents = s.p.contents(taken.Tree)
 	}
-	if err := permit(s.root, "."); err != nil {
+	if err := s.root.Chmod(".", 0o700); err != nil {
 		return err
 	}
-	if err := s.removeAll(private); err != nil {
+	if err := removeAll(ctx, s.root, private); err != nil {
 		return err
 	}
-	if err := s.clear(want); err != nil {
+	if err := s.clear(ctx, want); err != nil {
 		return err
 	}
 	have, err := s.scan(ctx, "")
@@ -255,25 +317,24 @@ func (s *space) restore(ctx context.Context, text json.RawMessage) error {
 	return s.sync(".", false)
 }
 
-// clear removes what is not wanted, or is something else.
-func (s *space) clear(want filetree.Tree) error {
+// clear removes what is not wanted, or is something else, and lets the owner
+// change all folders.
+func (s *space) clear(ctx context.Context, want filetree.Tree) error {
 	var extra []string
 	err := s.walk(".", true, func(name string, info fs.FileInfo) (bool, error) {
 		if node, ok := want[name]; !ok || node.Mode.Type() != info.Mode().Type() {
 			extra = append(extra, name)
 		}
+		if info.IsDir() && info.Mode()&0o700 != 0o700 {
+			return true, s.root.Chmod(name, 0o700)
+		}
 		return true, nil
 	})
 	if errors.Is(err, workspace.ErrQuota) { // too much to be looked at
-		extra, err = nil, nil
-		names, nerr := s.names(".")
-		if nerr != nil {
-			return nerr
-		}
-		extra = names
+		return remover{ctx: ctx, top: s.root}.empty(s.root, ".")
 	}
 	for _, name := range extra {
-		if err := s.removeAll(name); err != nil {
+		if err := removeAll(ctx, s.root, name); err != nil {
 			return s.wrong(name, err)
 		}
 	}
@@ -327,10 +388,12 @@ func (p *Provider) Adopt(ctx context.Context, to workspace.Session, text json.Ra
 	if err != nil {
 		return nil, err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	own := from
 	own.Tree = encoded(to.Root)
+	if err := p.enter(ctx, from.Tree, own.Tree); err != nil {
+		return nil, err
+	}
+	defer p.mu.Unlock()
 	if err := p.adopt(ctx, from, own, to.Root); err != nil {
 		return nil, fmt.Errorf("local workspace: adopt: %w", err)
 	}
@@ -348,7 +411,8 @@ func (p *Provider) adopt(ctx context.Context, from, own snapshot, root string) e
 	if err := p.makeTree(root); err != nil {
 		return err
 	}
-	source, target := filepath.Join(p.folderOf(from), "contents"), filepath.Join(p.folderOf(own), "contents")
+	source, target := p.contents(from.Tree), p.contents(own.Tree)
+	defer p.recountKept(own.Tree)
 	for _, node := range t {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)

@@ -49,6 +49,11 @@ func (p *Provider) hold(s workspace.Session) (*handle, error) {
 	held := p.spaces[s]
 	if held == nil {
 		root, err := os.OpenRoot(p.files(s))
+		if errors.Is(err, fs.ErrPermission) { // a command has locked it
+			if err = os.Chmod(p.files(s), 0o700); err == nil {
+				root, err = os.OpenRoot(p.files(s))
+			}
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -80,15 +85,20 @@ func (h *handle) Shell() workspace.Shell {
 // Close implements workspace.Workspace.
 func (h *handle) Close() error {
 	h.once.Do(func() {
-		h.p.mu.Lock()
-		defer h.p.mu.Unlock()
-		if h.holders--; h.holders > 0 {
+		tree := encoded(h.session.Root)
+		if h.gone.Err() != nil || h.p.enter(context.Background(), tree) != nil {
+			return // whoever removes it lets go of it
+		}
+		if h.holders--; h.holders > 0 || h.p.spaces[h.session] != h.space {
+			h.p.mu.Unlock()
 			return
 		}
-		if h.p.spaces[h.session] == h.space {
-			delete(h.p.spaces, h.session)
-		}
-		h.remove()
+		delete(h.p.spaces, h.session)
+		_ = h.p.leave(tree, func() error {
+			h.p.recountKept(tree)
+			h.remove()
+			return nil
+		})
 	})
 	return nil
 }
@@ -99,6 +109,16 @@ func (s *space) remove() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.root.Close()
+}
+
+// whileThere ends with ctx, or when the workspace is removed.
+func (s *space) whileThere(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(s.gone, func() { cancel(context.Cause(s.gone)) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
 }
 
 // use keeps snapshots and removals away until release is called. Error: that of

@@ -2,7 +2,7 @@ package objects
 
 import (
 	"context"
-	"encoding/json"
+	"maps"
 	"strings"
 	"time"
 
@@ -11,27 +11,30 @@ import (
 )
 
 const (
-	// collectEvery is how often an open workspace collects its tree's garbage.
+	// collectEvery is how often a tree's garbage is collected, while its
+	// workspaces are used.
 	collectEvery = 10 * time.Minute
 	// collectFor bounds a collection; the next one goes on.
-	collectFor = 5 * time.Second
+	collectFor = time.Minute
 )
 
-// tidy collects garbage, if the last time was long ago. A snapshot does not
-// fail for it.
-func (w *space) tidy(ctx context.Context) {
-	w.mu.Lock()
-	due := time.Since(w.collected) > min(collectEvery, w.p.opts.Grace)
-	if due {
-		w.collected = time.Now()
-	}
-	w.mu.Unlock()
-	if !due {
+// tidy begins to collect garbage, if the last time was long ago. Nobody waits
+// for it but Close.
+func (w *space) tidy(k *kept) {
+	if time.Since(k.collected) < min(collectEvery, w.p.opts.Grace) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, collectFor)
-	defer cancel()
-	_ = w.p.collect(ctx, w.session.Root)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.life.Err() != nil {
+		return
+	}
+	k.collected = time.Now()
+	w.tidying.Go(func() {
+		ctx, cancel := context.WithTimeout(w.life, collectFor)
+		defer cancel()
+		_ = w.p.collect(ctx, w.session.Root) // what is left is for the next one
+	})
 }
 
 // collect overwrites what neither heads nor snapshots have, if it is older than
@@ -64,23 +67,16 @@ func (p *Provider) collect(ctx context.Context, root string) error {
 			needed[node.Hash] = true
 		}
 	}
-	snaps, err := p.subjects(ctx, prefix(root)+snapKind+">")
+	k, release, err := p.keptOf(ctx, root)
 	if err != nil {
 		return err
 	}
-	sizes, err := p.sizes(ctx, snaps)
-	if err != nil {
+	err = k.learn(ctx, p, root)
+	maps.Copy(needed, k.contents)
+	damaged := k.damaged
+	release()
+	if err != nil || damaged { // what a snapshot may need stays
 		return err
-	}
-	for _, manifest := range sizes {
-		t, err := p.getTree(ctx, root, manifest)
-		if err != nil {
-			return err
-		}
-		needed[manifest.Hash] = true
-		for _, node := range t {
-			needed[node.Hash] = true
-		}
 	}
 	for subject, n := range parts {
 		hash, _, _ := strings.Cut(strings.TrimPrefix(subject, prefix(root)+partKind), ".")
@@ -98,22 +94,6 @@ func (p *Provider) collect(ctx context.Context, root string) error {
 		}
 	}
 	return nil
-}
-
-// sizes returns the manifests of snapshots.
-func (p *Provider) sizes(ctx context.Context, snaps map[string]uint64) (manifests []content, err error) {
-	for subject := range snaps {
-		m, err := p.last(ctx, subject)
-		if err != nil {
-			return nil, err
-		}
-		var c content
-		if err := json.Unmarshal(m.Data, &c); err != nil {
-			return nil, err
-		}
-		manifests = append(manifests, c)
-	}
-	return manifests, nil
 }
 
 // eraseBelow overwrites a subject's messages before a sequence and a time.

@@ -9,6 +9,7 @@
 //	helix.work.<T>.part.<hash>.<i>  a content, in parts of 128 KiB
 //	helix.work.<T>.head.<S>         which manifest is S's now
 //	helix.work.<T>.snap.<hash>      a manifest that is kept: a snapshot
+//	helix.work.<T>.tree             there may be something of T
 //
 // Contents are addressed by their SHA-256, within a tree and never across
 // trees, so that a tree can be erased. A manifest is a content, too: the names
@@ -20,7 +21,12 @@
 // is as durable as the log on the same servers.
 //
 // A snapshot costs one small message; files that did not change are not stored
-// again.
+// again. What the snapshots of a tree keep is bounded ([filetree.MaxKept]): each
+// may be a checkpoint's, so none is dropped, and the next one fails.
+//
+// A node that has lost a session, and has not noticed, changes the workspace
+// beside the new owner until it does: no file is damaged, but one of the two has
+// written it last.
 //
 // # Why not an object store of JetStream's
 //
@@ -31,18 +37,20 @@
 //
 // # Garbage
 //
-// What neither a head nor a snapshot has is overwritten, an hour after it was
-// stored: it may be of a change that is under way. A change relies on a content
-// that is there already only if the manifest has it that it replaces; so
-// nothing that it needs can go meanwhile. Snapshots stay until their tree is
-// removed: each may be a checkpoint's.
+// What neither a head nor a snapshot has is overwritten in the background, an
+// hour after it was stored or later: it may be of a change that is under way. A
+// change relies on a content that is there already only if the manifest has it
+// that it replaces; so nothing that it needs can go meanwhile. Until then files
+// that are rewritten often take more room than the workspace may have.
 //
 // # Removal
 //
 // An empty head says that the workspace is gone to whoever still writes. Then
-// every message is overwritten, that one as the last of its heads. On more than one replica the servers' own logs keep bytes until they compact; a
-// message on helix.workgone.<T> remembers that, and Remove is
-// [workspace.ErrPending], until Options.Scan finds nothing.
+// every message is overwritten, that one as the last of its heads, with a pause
+// as long as it took: a large workspace takes minutes, and a removal that broke
+// off goes on when it is called again. On more than one replica the servers' own
+// logs keep bytes until they compact; a message on helix.workgone.<T> remembers
+// that, and Remove is [workspace.ErrPending], until Options.Scan finds nothing.
 //
 // # Backups
 //

@@ -151,12 +151,43 @@ func TestGarbageIsCollected(t *testing.T) {
 	require.Eventually(t, func() bool {
 		require.NoError(t, p.Collect(ctx, workspacetest.Session.Root))
 		// A head, its manifest and two contents; a snapshot, its manifest and its
-		// content.
-		return messages(t, nc) == 7
+		// content; and that there is a tree.
+		return messages(t, nc) == 8
 	}, time.Minute, 10*time.Millisecond, "%d before", before)
 	require.Equal(t, map[string]string{"kept": "over and over 19", "b": "now"}, workspacetest.Files(t, w))
 	require.NoError(t, w.Snapshots().Restore(ctx, s))
 	require.Equal(t, map[string]string{"kept": "by a snapshot"}, workspacetest.Files(t, w))
 	require.NoError(t, f.WriteFile(ctx, "kept", []byte("over and over 1")), "what was collected can come again")
 	require.Equal(t, map[string]string{"kept": "over and over 1"}, workspacetest.Files(t, w))
+
+	// Another node takes a snapshot meanwhile.
+	there := workspacetest.Open(t, open(t, nc, objects.Options{}), workspacetest.Session)
+	theirs, err := there.Snapshots().Take(ctx)
+	require.NoError(t, err)
+	require.NoError(t, f.WriteFile(ctx, "kept", []byte("and over")))
+	require.Eventually(t, func() bool {
+		require.NoError(t, p.Collect(ctx, workspacetest.Session.Root))
+		return messages(t, nc) == 10 // its snapshot, manifest and content, and a file less
+	}, time.Minute, 10*time.Millisecond)
+	for _, taken := range []struct {
+		snapshot []byte
+		text     string
+	}{{theirs, "over and over 1"}, {s, "by a snapshot"}} {
+		require.NoError(t, w.Snapshots().Restore(ctx, taken.snapshot))
+		require.Equal(t, map[string]string{"kept": taken.text}, workspacetest.Files(t, w))
+	}
+}
+
+// A process that is killed leaves what nothing tells of: each looks for that once.
+func TestWhatAKilledProcessLeft(t *testing.T) {
+	nc := server(t, t.TempDir())
+	p := open(t, nc, objects.Options{})
+	_, err := jetStream(t, nc).Publish(t.Context(), "helix.work.left.part.00.0", []byte("left"))
+	require.NoError(t, err)
+	roots, err := p.Roots(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"left"}, roots)
+	_, err = p.Remove(t.Context(), "left")
+	require.NoError(t, err)
+	require.Zero(t, messages(t, nc))
 }

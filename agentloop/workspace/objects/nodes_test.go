@@ -111,3 +111,10 @@ func TestAStreamThatDeletesIsRefused(t *testing.T) {
 	_, err := objects.Open(t.Context(), nc, nil)
 	require.ErrorContains(t, err, "HELIX_WORKSPACES")
 }
+
+func TestAStreamWithOtherReplicasIsRefused(t *testing.T) {
+	nc := server(t, t.TempDir())
+	open(t, nc, objects.Options{})
+	_, err := objects.Open(t.Context(), nc, &objects.Options{Replicas: 3})
+	require.ErrorContains(t, err, "num_replicas is 1, must be 3")
+}

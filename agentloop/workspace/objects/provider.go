@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -48,6 +50,10 @@ type Provider struct {
 	js     natsjs.JetStream
 	stream natsjs.Stream
 	opts   Options
+
+	mu     sync.Mutex
+	trees  map[string]*kept
+	listed atomic.Bool // all trees were, once
 }
 
 var _ workspace.Provider = (*Provider)(nil)
@@ -69,7 +75,7 @@ func Exists(ctx context.Context, nc *nats.Conn) (bool, error) {
 
 // Open finds the stream, or makes it. The connection stays the caller's.
 func Open(ctx context.Context, nc *nats.Conn, o *Options) (*Provider, error) {
-	p := &Provider{nc: nc}
+	p := &Provider{nc: nc, trees: map[string]*kept{}}
 	if o != nil {
 		p.opts = *o
 	}
@@ -104,13 +110,15 @@ func Open(ctx context.Context, nc *nats.Conn, o *Options) (*Provider, error) {
 	if err != nil {
 		return nil, fmt.Errorf("objects: stream %s: %w", Stream, err)
 	}
-	return p, checkStream(p.stream.CachedInfo().Config)
+	return p, checkStream(p.stream.CachedInfo().Config, p.opts.Replicas)
 }
 
-// checkStream refuses a stream that loses messages, or whose reads may be
-// answered by a replica that lags.
-func checkStream(c natsjs.StreamConfig) error {
+// checkStream refuses a stream that loses messages, whose reads may be answered
+// by a replica that lags, or that is less durable than the log.
+func checkStream(c natsjs.StreamConfig, replicas int) error {
 	switch {
+	case c.Replicas != replicas:
+		return fmt.Errorf("objects: stream %s: num_replicas is %d, must be %d: nats stream edit %s --replicas %d", Stream, c.Replicas, replicas, Stream, replicas)
 	case c.AllowDirect:
 		return fmt.Errorf("objects: stream %s: allow_direct is true, must be false", Stream)
 	case c.MaxAge > 0, c.MaxMsgsPerSubject > 0, c.Discard != natsjs.DiscardNew:
@@ -136,7 +144,7 @@ type ref struct {
 func (p *Provider) Open(ctx context.Context, s workspace.Session) (workspace.Workspace, json.RawMessage, error) {
 	ctx, cancel := limited(ctx)
 	defer cancel()
-	w := &space{p: p, session: s}
+	w := p.space(s)
 	_, err := w.head(ctx)
 	if errors.Is(err, workspace.ErrGone) {
 		if err = w.begin(ctx); errors.Is(err, errChanged) { // another node has, or removes it
@@ -152,11 +160,19 @@ func (p *Provider) Open(ctx context.Context, s workspace.Session) (workspace.Wor
 
 // begin makes the workspace, without files. Error: errChanged, if it is there.
 func (w *space) begin(ctx context.Context) error {
-	empty, err := w.p.putTree(ctx, w.session.Root, filetree.Tree{})
+	empty, err := w.putNothing(ctx)
 	if err != nil {
 		return err
 	}
 	return w.p.putHead(ctx, w.session, 0, empty)
+}
+
+// putNothing stores the manifest of a workspace without files.
+func (w *space) putNothing(ctx context.Context) (content, error) {
+	if err := w.p.noteTree(ctx, w.session.Root); err != nil {
+		return content{}, err
+	}
+	return w.p.putTree(ctx, w.session.Root, filetree.Tree{})
 }
 
 // Resolve implements workspace.Provider.
@@ -167,7 +183,7 @@ func (p *Provider) Resolve(ctx context.Context, s workspace.Session, text json.R
 	}
 	ctx, cancel := limited(ctx)
 	defer cancel()
-	w := &space{p: p, session: s}
+	w := p.space(s)
 	if _, err := w.head(ctx); err != nil {
 		return nil, fmt.Errorf("objects: resolve: %w", err)
 	}
@@ -182,9 +198,9 @@ func (p *Provider) Remove(ctx context.Context, root string) (snapshots int, err 
 	if err := p.fence(ctx, root); err != nil {
 		return 0, fmt.Errorf("objects: remove: %w", err)
 	}
-	for _, kind := range []string{headKind, snapKind, ""} { // the last one: all that is left
-		n, err := p.erase(ctx, prefix(root)+kind+">", time.Time{})
-		if kind == snapKind {
+	for _, kind := range []string{headKind + ">", snapKind + ">", partKind + ">", ">"} { // the last one: all that is left
+		n, err := p.erase(ctx, prefix(root)+kind, time.Time{})
+		if strings.HasPrefix(kind, snapKind) {
 			snapshots = n
 		}
 		if err != nil {
@@ -243,12 +259,24 @@ func (p *Provider) settled(ctx context.Context, root string) error {
 	return err
 }
 
-// Roots implements workspace.Provider.
+// noteTree has Roots find a tree: whoever stores the first of it notes that
+// before.
+func (p *Provider) noteTree(ctx context.Context, root string) error {
+	_, err := p.publish(ctx, &nats.Msg{Subject: prefix(root) + treeKind})
+	return err
+}
+
+// Roots implements workspace.Provider. The first time it looks at all that there
+// is: a process that was killed may have stored what nothing tells of.
 func (p *Provider) Roots(ctx context.Context) ([]string, error) {
 	ctx, cancel := limited(ctx)
 	defer cancel()
+	filters := []string{subjects + "*." + treeKind, goneSubjects + "*"}
+	if !p.listed.Swap(true) {
+		filters = append(filters, subjects+"*."+headKind+"*", subjects+"*."+snapKind+"*", subjects+"*."+partKind+"*.0")
+	}
 	roots := map[string]bool{}
-	for _, filter := range []string{subjects + "*." + headKind + "*", subjects + "*." + snapKind + "*", subjects + "*." + partKind + "*.0", goneSubjects + "*"} {
+	for _, filter := range filters {
 		found, err := p.subjects(ctx, filter)
 		if err != nil {
 			return nil, fmt.Errorf("objects: %w", err)

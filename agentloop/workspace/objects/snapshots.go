@@ -39,9 +39,12 @@ func (p *Provider) kept(ctx context.Context, s snapshot) error {
 }
 
 // keep stores a snapshot's message, if it is not there; fresh is its sequence
-// if it was not.
-func (p *Provider) keep(ctx context.Context, s snapshot) (fresh uint64, err error) {
+// if it was not. Error: workspace.ErrQuota.
+func (k *kept) keep(ctx context.Context, p *Provider, s snapshot, t filetree.Tree) (fresh uint64, err error) {
 	if err := p.kept(ctx, s); !errors.Is(err, workspace.ErrGone) {
+		return 0, err
+	}
+	if err := k.room(ctx, p, s, t); err != nil {
 		return 0, err
 	}
 	text, err := json.Marshal(s.Manifest)
@@ -53,30 +56,46 @@ func (p *Provider) keep(ctx context.Context, s snapshot) (fresh uint64, err erro
 
 // Take implements workspace.Snapshots.
 func (w *space) Take(ctx context.Context) (json.RawMessage, error) {
-	w.tidy(ctx)
 	ctx, cancel := limited(ctx)
 	defer cancel()
+	text, err := w.take(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("objects: snapshot: %w", err)
+	}
+	return text, nil
+}
+
+func (w *space) take(ctx context.Context) (json.RawMessage, error) {
+	k, release, err := w.p.keptOf(ctx, w.session.Root)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	w.tidy(k)
 	for {
-		h, err := w.head(ctx)
+		h, t, err := w.read(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("objects: snapshot: %w", err)
+			return nil, err
 		}
 		s := snapshot{Root: w.session.Root, Manifest: h.manifest}
-		fresh, err := w.p.keep(ctx, s)
+		fresh, err := k.keep(ctx, w.p, s, t)
 		if err != nil {
-			return nil, fmt.Errorf("objects: snapshot: %w", err)
+			return nil, err
 		}
 		// A collection looks at heads before it looks at snapshots. If the head
 		// is the same still, it has seen one of the two.
 		now, err := w.head(ctx)
 		if err == nil && now.sequence == h.sequence {
+			if fresh > 0 {
+				k.add(h.manifest, t)
+			}
 			return json.Marshal(s)
 		}
 		if fresh > 0 {
 			err = errors.Join(err, w.p.overwrite(ctx, fresh))
 		}
 		if err != nil {
-			return nil, fmt.Errorf("objects: snapshot: %w", err)
+			return nil, err
 		}
 	}
 }
@@ -85,33 +104,36 @@ func (w *space) Take(ctx context.Context) (json.RawMessage, error) {
 func (w *space) Restore(ctx context.Context, text json.RawMessage) error {
 	ctx, cancel := limited(ctx)
 	defer cancel()
+	if err := w.restore(ctx, text); err != nil {
+		return fmt.Errorf("objects: restore: %w", err)
+	}
+	return nil
+}
+
+// restore does not look at what there is: it may be damaged.
+func (w *space) restore(ctx context.Context, text json.RawMessage) error {
+	s := snapshot{Root: w.session.Root}
+	var err error
+	if text == nil {
+		s.Manifest, err = w.putNothing(ctx)
+	} else {
+		s, err = parseSnapshot(text)
+	}
+	if err != nil {
+		return err
+	}
+	if s.Root != w.session.Root {
+		return fmt.Errorf("the snapshot is of another session tree: %w", workspace.ErrGone)
+	}
 	for {
 		h, err := w.head(ctx)
-		if err != nil {
-			return fmt.Errorf("objects: restore: %w", err)
+		if err == nil && text != nil {
+			err = w.p.kept(ctx, s)
 		}
-		var manifest content
-		if text == nil {
-			if manifest, err = w.p.putTree(ctx, w.session.Root, filetree.Tree{}); err != nil {
-				return fmt.Errorf("objects: restore: %w", err)
-			}
-		} else {
-			s, err := parseSnapshot(text)
-			if err == nil && s.Root != w.session.Root {
-				err = fmt.Errorf("objects: the snapshot is of another session tree")
-			}
-			if err == nil {
-				err = w.p.kept(ctx, s)
-			}
-			if err != nil {
-				return fmt.Errorf("objects: restore: %w", err)
-			}
-			manifest = s.Manifest
+		if err != nil || h.manifest == s.Manifest {
+			return err
 		}
-		if h.manifest == manifest {
-			return nil
-		}
-		if err = w.p.putHead(ctx, w.session, h.sequence, manifest); !errors.Is(err, errChanged) {
+		if err = w.p.putHead(ctx, w.session, h.sequence, s.Manifest); !errors.Is(err, errChanged) {
 			return err
 		}
 	}
@@ -137,12 +159,11 @@ func (p *Provider) Adopt(ctx context.Context, to workspace.Session, text json.Ra
 	if err != nil {
 		return nil, fmt.Errorf("objects: adopt: %w", err)
 	}
-	contents := map[content]bool{from.Manifest: true}
-	for _, node := range t {
-		contents[content{Hash: node.Hash, Size: node.Size}] = true
+	if err := p.noteTree(ctx, to.Root); err != nil {
+		return nil, fmt.Errorf("objects: adopt: %w", err)
 	}
 	began := time.Now()
-	for c := range contents {
+	for c := range contents(from.Manifest, t) {
 		data, err := p.get(ctx, from.Root, c)
 		if err == nil {
 			_, err = p.put(ctx, to.Root, data)
@@ -154,7 +175,12 @@ func (p *Provider) Adopt(ctx context.Context, to workspace.Session, text json.Ra
 	if time.Since(began) > p.opts.Grace/2 { // a collection may have begun to take it for garbage
 		return nil, fmt.Errorf("objects: adopt: %w", context.DeadlineExceeded)
 	}
-	if _, err := p.keep(ctx, own); err != nil {
+	k, release, err := p.keptOf(ctx, to.Root)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	if _, err := k.keep(ctx, p, own, t); err != nil {
 		return nil, fmt.Errorf("objects: adopt: %w", err)
 	}
 	return json.Marshal(own)

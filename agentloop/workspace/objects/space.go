@@ -20,17 +20,34 @@ type space struct {
 	p       *Provider
 	session workspace.Session
 
-	mu        sync.Mutex
-	manifest  content       // of tree
-	tree      filetree.Tree // as read last; never changed
-	collected time.Time
+	life    context.Context // until it is closed
+	end     context.CancelFunc
+	tidying sync.WaitGroup // under mu
+
+	mu       sync.Mutex
+	manifest content       // of tree
+	tree     filetree.Tree // as read or written last; never changed
+}
+
+func (p *Provider) space(s workspace.Session) *space {
+	w := &space{p: p, session: s}
+	w.life, w.end = context.WithCancel(context.Background())
+	return w
 }
 
 func (w *space) FS() workspace.FS               { return w }
 func (w *space) Shell() workspace.Shell         { return nil }
 func (w *space) Code() workspace.Code           { return nil }
 func (w *space) Snapshots() workspace.Snapshots { return w }
-func (w *space) Close() error                   { return nil }
+
+// Close implements workspace.Workspace.
+func (w *space) Close() error {
+	w.mu.Lock()
+	w.end()
+	w.mu.Unlock()
+	w.tidying.Wait()
+	return nil
+}
 
 // head is which manifest a session has now.
 type head struct {
@@ -69,15 +86,19 @@ func (w *space) read(ctx context.Context) (head, filetree.Tree, error) {
 		}
 		t, err = w.p.getTree(ctx, w.session.Root, h.manifest)
 		if err == nil {
-			w.mu.Lock()
-			w.manifest, w.tree = h.manifest, t
-			w.mu.Unlock()
+			w.remember(h.manifest, t)
 			return h, t, nil
 		}
 		if err = w.still(ctx, h, err); err != nil {
 			return h, nil, err
 		}
 	}
+}
+
+func (w *space) remember(manifest content, t filetree.Tree) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.manifest, w.tree = manifest, t
 }
 
 // still is err if the head is the same: what it has must be there. Else it was
@@ -98,9 +119,17 @@ func (w *space) still(ctx context.Context, h head, err error) error {
 
 // change replaces the manifest by what f makes of a copy, which it may do more
 // than once.
-func (w *space) change(ctx context.Context, f func(old, t filetree.Tree) error) error {
+func (w *space) change(ctx context.Context, f func(old, t filetree.Tree) error) (err error) {
 	ctx, cancel := limited(ctx)
 	defer cancel()
+	stored := false
+	defer func() {
+		if stored && errors.Is(err, workspace.ErrGone) { // its tree was removed meanwhile: what came late is to be found
+			rest, cancel := limited(context.WithoutCancel(ctx))
+			defer cancel()
+			err = errors.Join(err, w.p.noteTree(rest, w.session.Root))
+		}
+	}()
 	for {
 		h, old, err := w.read(ctx)
 		if err != nil {
@@ -110,12 +139,16 @@ func (w *space) change(ctx context.Context, f func(old, t filetree.Tree) error) 
 		if t == nil {
 			t = filetree.Tree{}
 		}
+		stored = true
 		if err := f(old, t); err != nil {
 			return err
 		}
 		manifest, err := w.p.putTree(ctx, w.session.Root, t)
 		if err == nil {
 			err = w.p.putHead(ctx, w.session, h.sequence, manifest)
+		}
+		if err == nil {
+			w.remember(manifest, t)
 		}
 		if !errors.Is(err, errChanged) {
 			return err
@@ -170,9 +203,9 @@ func (w *space) WriteFile(ctx context.Context, name string, data []byte) error {
 		return fmt.Errorf("%s: %w: %d bytes, %d are allowed", name, workspace.ErrTooLarge, len(data), workspace.MaxFile)
 	}
 	c := contentOf(data)
-	node := filetree.Node{Mode: 0o644, Size: c.Size, Hash: c.Hash, Modified: time.Now().UTC()}
+	node := filetree.Node{Mode: 0o644, Size: c.Size, Hash: c.Hash, Modified: time.Now().UTC().Round(0)} // as it is read back
 	stored := false
-	err := w.change(ctx, func(old, t filetree.Tree) error {
+	return w.change(ctx, func(old, t filetree.Tree) error {
 		if err := t.Put(name, node); err != nil {
 			return err
 		}
@@ -186,14 +219,6 @@ func (w *space) WriteFile(ctx context.Context, name string, data []byte) error {
 		stored = err == nil
 		return err
 	})
-	if stored && errors.Is(err, workspace.ErrGone) {
-		// Its tree is being removed: nothing of it may come back. What fails
-		// here the next removal finds.
-		rest, cancel := limited(context.WithoutCancel(ctx))
-		defer cancel()
-		_, _ = w.p.erase(rest, prefix(w.session.Root)+partKind+c.Hash+".*", time.Time{})
-	}
-	return err
 }
 
 // has reports whether a tree refers to a content: then it is there.

@@ -24,6 +24,7 @@ const (
 	headKind     = "head."
 	snapKind     = "snap."
 	partKind     = "part."
+	treeKind     = "tree"
 
 	// partBytes is the size of a content's parts: an outside deployment takes
 	// messages of 1 MiB by default.

@@ -44,6 +44,7 @@ func Run(t *testing.T, open func(t *testing.T) workspace.Provider) {
 		"restore to nothing":     testRestoreNothing,
 		"adopt":                  testAdopt,
 		"snapshots are removed":  testSnapshotsRemoved,
+		"snapshots are bounded":  testKept,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, open(t)) })
 	}

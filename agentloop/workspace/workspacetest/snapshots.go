@@ -83,7 +83,31 @@ func testAdopt(t *testing.T, p workspace.Provider) {
 	require.Equal(t, files, Files(t, f))
 	_, err = p.Adopt(t.Context(), workspace.Session{Root: "late", ID: "late"}, s)
 	require.ErrorIs(t, err, workspace.ErrGone)
-	require.Error(t, f.Snapshots().Restore(t.Context(), s), "the snapshot is of another tree")
+	require.ErrorIs(t, f.Snapshots().Restore(t.Context(), s), workspace.ErrGone, "the snapshot is of another tree")
+}
+
+// testKept fills what snapshots may keep.
+func testKept(t *testing.T, p workspace.Provider) {
+	w := Open(t, p, Session)
+	var taken []json.RawMessage
+	large := func(i int) map[string]string {
+		return map[string]string{"a": strings.Repeat(string(rune('a'+i)), 900<<10)}
+	}
+	for {
+		write(t, w, large(len(taken)))
+		s, err := w.Snapshots().Take(t.Context())
+		if err != nil {
+			require.ErrorIs(t, err, workspace.ErrQuota)
+			break
+		}
+		taken = append(taken, s)
+		require.Less(t, len(taken), 20, "there is a limit")
+	}
+	require.Greater(t, len(taken), 2)
+	require.Equal(t, large(len(taken)), Files(t, w), "the files stay as they are")
+	require.NoError(t, w.Snapshots().Restore(t.Context(), taken[1]))
+	require.Equal(t, large(1), Files(t, w))
+	require.Equal(t, string(taken[1]), string(take(t, w)), "what is kept already needs no room")
 }
 
 func testSnapshotsRemoved(t *testing.T, p workspace.Provider) {

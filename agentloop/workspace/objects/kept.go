@@ -1,0 +1,134 @@
+package objects
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	natsjs "github.com/nats-io/nats.go/jetstream"
+
+	"github.com/helixd/helixd/agentloop/workspace"
+	"github.com/helixd/helixd/agentloop/workspace/filetree"
+)
+
+// maxTrees bounds of how many trees it is known what their snapshots keep.
+const maxTrees = 64
+
+// kept is what the snapshots of a tree keep, as far as this process has read
+// them: they never change.
+type kept struct {
+	lock      chan struct{} // who uses the rest has put something in
+	manifests map[string]bool
+	contents  map[string]bool // manifests included
+	bytes     int64
+	damaged   bool // one can't be read: what it keeps is not known
+	collected time.Time
+}
+
+// keptOf returns what is known of a tree, which nobody else uses until release
+// is called. Error: that of ctx.
+func (p *Provider) keptOf(ctx context.Context, root string) (k *kept, release func(), err error) {
+	p.mu.Lock()
+	k = p.trees[root]
+	if k == nil {
+		for other := range p.trees {
+			if len(p.trees) < maxTrees {
+				break
+			}
+			delete(p.trees, other)
+		}
+		k = &kept{lock: make(chan struct{}, 1)}
+		p.trees[root] = k
+	}
+	p.mu.Unlock()
+	select {
+	case k.lock <- struct{}{}:
+		return k, func() { <-k.lock }, nil
+	case <-ctx.Done():
+		return nil, nil, context.Cause(ctx)
+	}
+}
+
+// learn reads the snapshots that are not known yet. What it has read is known,
+// also if it fails.
+func (k *kept) learn(ctx context.Context, p *Provider, root string) error {
+	at := prefix(root) + snapKind
+	snaps, err := p.subjects(ctx, at+">")
+	if err != nil {
+		return err
+	}
+	for hash := range k.manifests {
+		if snaps[at+hash] == 0 { // the tree has been removed
+			k.manifests, k.contents, k.bytes, k.damaged = nil, nil, 0, false
+			break
+		}
+	}
+	for subject := range snaps {
+		if k.manifests[strings.TrimPrefix(subject, at)] {
+			continue
+		}
+		m, err := p.last(ctx, subject)
+		if errors.Is(err, natsjs.ErrMsgNotFound) {
+			continue
+		}
+		var manifest content
+		if err == nil {
+			err = json.Unmarshal(m.Data, &manifest)
+		}
+		if err != nil {
+			return err
+		}
+		t, err := p.getTree(ctx, root, manifest)
+		if err != nil && !errors.Is(err, errMissing) {
+			return err
+		}
+		k.damaged = k.damaged || err != nil
+		k.add(manifest, t)
+	}
+	return nil
+}
+
+func (k *kept) add(manifest content, t filetree.Tree) {
+	if k.manifests == nil {
+		k.manifests, k.contents = map[string]bool{}, map[string]bool{}
+	}
+	k.bytes += k.more(manifest, t)
+	k.manifests[manifest.Hash] = true
+	for c := range contents(manifest, t) {
+		k.contents[c.Hash] = true
+	}
+}
+
+// more is how many bytes a snapshot would keep that no other one does.
+func (k *kept) more(manifest content, t filetree.Tree) (n int64) {
+	for c := range contents(manifest, t) {
+		if !k.contents[c.Hash] {
+			n += filetree.Kept(c.Size)
+		}
+	}
+	return n
+}
+
+// contents are what a snapshot consists of.
+func contents(manifest content, t filetree.Tree) map[content]bool {
+	all := map[content]bool{manifest: true}
+	for _, node := range t {
+		all[content{Hash: node.Hash, Size: node.Size}] = true
+	}
+	return all
+}
+
+// room reports whether there is room for one snapshot more. Error:
+// workspace.ErrQuota.
+func (k *kept) room(ctx context.Context, p *Provider, s snapshot, t filetree.Tree) error {
+	if err := k.learn(ctx, p, s.Root); err != nil {
+		return err
+	}
+	if most := filetree.MaxKept(p.opts.MaxBytes); k.bytes+k.more(s.Manifest, t) > most {
+		return fmt.Errorf("%w: its snapshots keep %d bytes, %d are allowed", workspace.ErrQuota, k.bytes, most)
+	}
+	return nil
+}
