@@ -38,22 +38,27 @@
 // namespaces of users and mounts, too. There a command
 //   - runs as Options.RunAs, without rights of its own and without a way to
 //     more (no_new_privs);
-//   - sees the machine read-only, temporary files and processes of its own,
-//     and neither Options.Hide nor other workspaces.
+//   - sees the machine read-only, with temporary files, terminals and processes
+//     of its own, and without other workspaces, Options.Hide, /run, and where
+//     people have what is theirs (homes).
 //
 // Where the kernel does not allow that, as in most containers, Isolated is
-// false: the supervisor adopts orphans and ends them, but a command that runs as
-// the daemon's own user can read whatever the daemon can, its environment and
-// other workspaces included, and can end the daemon. Run the daemon as root then,
-// and commands as somebody else.
+// false. If this process is root, commands run as somebody else: the supervisor
+// adopts orphans and ends them, but all commands are one user's then, which reads
+// and writes any workspace and sees all processes. If not, there is no shell,
+// unless Options.Unconfined: a command is of this process's own user then, reads
+// its environment and files, can end it and the supervisor, and leave processes
+// behind.
 //
 // # What is not confined
 //
-// Also isolated, a command is a process of this machine: it reaches the network,
-// uses the processor and memory like any other (it is the first to be ended when
-// memory is short), and reads what its user may read outside of what is hidden.
-// A kernel's bug is a way out. For code that nobody trusts, run the daemon in a
-// virtual machine or a container of its own.
+// Also isolated, a command is a process of this machine: it reaches the network
+// and sockets that have no file, uses the processor and memory like any other (it
+// is the first to be ended when memory is short), and reads what its user and
+// that user's groups may read outside of what is hidden. Bytes are counted once a
+// second: more can be written meanwhile, and what is removed and still open is
+// not counted. A kernel's bug is a way out. For code that nobody trusts, run the
+// daemon in a virtual machine or a container of its own.
 //
 // A removal unlinks files; what a disk keeps of freed blocks is the file
 // system's. Backups of helixd do not have the files: copy dir with any tool.

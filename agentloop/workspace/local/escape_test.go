@@ -30,7 +30,7 @@ func folder(t *testing.T, dir string) string {
 
 func opened(t *testing.T) (dir string, p *local.Provider, w workspace.Workspace) {
 	t.Helper()
-	dir = t.TempDir()
+	dir = passable(t)
 	p, err := local.New(dir, nil)
 	require.NoError(t, err)
 	return dir, p, workspacetest.Open(t, p, workspacetest.Session)

@@ -1,16 +1,25 @@
 package local
 
 import (
+	"context"
 	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/agentloop/workspace"
 )
 
 // MakePlain has commands run as where the kernel allows no namespaces.
 func MakePlain(t *testing.T, p *Provider) {
-	p.isolated = false
+	p.isolated, p.shell = false, nil
 	require.NoError(t, p.tryCommand(false))
+}
+
+// RunWithTemp runs a command with that folder of the workspace for temporary
+// files.
+func RunWithTemp(ctx context.Context, p *Provider, s workspace.Session, temp, line string) (workspace.Outcome, error) {
+	return p.run(ctx, "", probeTimeout, nil, job{Isolated: p.isolated, Line: line, Files: p.files(s), Dir: ".", Temp: temp})
 }
 
 // SettleAtOnce has snapshots rely on the stamps of files that have only just

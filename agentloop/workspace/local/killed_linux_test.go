@@ -39,9 +39,13 @@ func TestMain(m *testing.M) {
 }
 
 func TestNothingOutlivesTheDaemon(t *testing.T) {
+	dir := passable(t)
+	p, err := local.New(dir, nil)
+	require.NoError(t, err)
+	needsShell(t, p)
 	marker := fmt.Sprintf("sleep 7%d", time.Now().UnixNano()%1e9)
 	daemon := exec.Command(os.Args[0])
-	daemon.Env = append(os.Environ(), daemonRuns+"=setsid "+marker+" & "+marker, daemonDir+"="+t.TempDir())
+	daemon.Env = append(os.Environ(), daemonRuns+"=setsid "+marker+" & "+marker, daemonDir+"="+dir)
 	require.NoError(t, daemon.Start())
 	require.Eventually(t, func() bool { return len(running(t, marker)) >= 2 }, patient, 10*time.Millisecond)
 	require.NoError(t, daemon.Process.Kill())

@@ -38,8 +38,12 @@ type Options struct {
 	// where this process is root and there is that user, else its own. Only root can choose; root
 	// itself is refused.
 	RunAs string
-	// Hide are folders that commands don't see: the daemon's data. The
-	// provider's own is always hidden. Needs Isolated.
+	// Unconfined has commands run also where they can't be isolated and are of
+	// this process's own user: nothing keeps them from what that may read, write
+	// and end, this process included.
+	Unconfined bool
+	// Hide are folders and files that commands don't see: the daemon's data and
+	// secrets. The provider's own folder is always hidden. Needs Isolated.
 	Hide []string
 }
 
@@ -83,7 +87,18 @@ func New(dir string, o *Options) (*Provider, error) {
 	if p.user, err = userOf(p.opts.RunAs); err != nil {
 		return nil, fmt.Errorf("local workspaces: runAs: %w", err)
 	}
+	p.opts.Hide = slices.Clone(p.opts.Hide) // and absolute: commands begin elsewhere
+	for i, name := range p.opts.Hide {
+		if p.opts.Hide[i], err = filepath.Abs(name); err != nil {
+			return nil, fmt.Errorf("local workspaces: hide: %w", err)
+		}
+	}
 	if err := p.open(dir); err != nil {
+		return nil, fmt.Errorf("local workspaces: %w", err)
+	}
+	if err := p.tryOwner(); errors.Is(err, fs.ErrPermission) && p.opts.RunAs == "" {
+		p.user = self() // root without its rights
+	} else if err != nil {
 		return nil, fmt.Errorf("local workspaces: %w", err)
 	}
 	p.isolated, p.shell = p.probe()
@@ -119,6 +134,19 @@ func (p *Provider) open(dir string) (err error) {
 	}
 	p.host = string(text)
 	return err
+}
+
+// tryOwner tells why files can't be the user's as whom commands run.
+func (p *Provider) tryOwner() error {
+	dir, err := os.MkdirTemp(p.dir, ".probe-*")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if err := p.user.ownFolder(dir); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "file"), nil, 0o600)
 }
 
 // create makes a file that is there whole or not at all. Error: fs.ErrExist.

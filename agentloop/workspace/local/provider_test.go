@@ -1,6 +1,8 @@
 package local_test
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,11 +12,37 @@ import (
 	"github.com/helixd/helixd/agentloop/workspace/workspacetest"
 )
 
+// passable returns a folder that commands of another user can reach, too.
+func passable(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for up := dir; up != filepath.Clean(os.TempDir()) && up != filepath.Dir(up); up = filepath.Dir(up) {
+		require.NoError(t, os.Chmod(up, 0o755))
+	}
+	return dir
+}
+
 func open(t *testing.T, o local.Options) *local.Provider {
 	t.Helper()
-	p, err := local.New(t.TempDir(), &o)
+	p, err := local.New(passable(t), &o)
 	require.NoError(t, err)
 	return p
+}
+
+// needsShell skips a test where no command can be run.
+func needsShell(t *testing.T, p *local.Provider) {
+	t.Helper()
+	if err := p.ShellProblem(); err != nil {
+		t.Skip("needs commands: ", err)
+	}
+}
+
+// needsIsolation skips a test where commands can't be isolated.
+func needsIsolation(t *testing.T, p *local.Provider) {
+	t.Helper()
+	if !p.Isolated() {
+		t.Skip("needs namespaces: this kernel does not let this user have them")
+	}
 }
 
 func TestContract(t *testing.T) {

@@ -24,7 +24,7 @@ type job struct {
 	Line     string   `json:"line"`
 	Files    string   `json:"files"` // the workspace's folder
 	Dir      string   `json:"dir"`   // within it
-	Temp     string   `json:"temp"`
+	Temp     string   `json:"temp"`  // within it
 	Hide     []string `json:"hide"`
 	// UID and GID are as whom it runs; nil: as the supervisor.
 	UID          *int  `json:"uid,omitempty"`
@@ -102,6 +102,9 @@ func (p *Provider) run(ctx context.Context, stdin string, timeout time.Duration,
 			return
 		case <-ctx.Done():
 			hold.Close()
+		}
+		if !j.Isolated { // nobody else ends what it has adopted
+			return
 		}
 		select {
 		case <-done:

@@ -48,8 +48,9 @@ func (s *space) Run(ctx context.Context, c workspace.Command) (workspace.Outcome
 	} else if !info.IsDir() {
 		return workspace.Outcome{}, fmt.Errorf("%s: %w", c.Dir, workspace.ErrNotFolder)
 	}
-	if err := s.grow(0); err != nil {
-		return workspace.Outcome{}, err
+	began, err := s.size()
+	if err != nil {
+		return workspace.Outcome{}, s.wrong(".", err)
 	}
 	if err := s.makePrivate(); err != nil {
 		return workspace.Outcome{}, s.wrong(".", err)
@@ -67,25 +68,28 @@ func (s *space) Run(ctx context.Context, c workspace.Command) (workspace.Outcome
 	if c.Timeout > 0 {
 		timeout = min(timeout, c.Timeout)
 	}
-	files := s.p.files(s.session)
-	return s.p.run(ctx, c.Stdin, timeout, s.over, job{
-		Isolated: s.p.isolated, Line: c.Line, Files: files, Dir: c.Dir, Temp: filepath.Join(files, temp),
+	most := max(s.p.opts.MaxBytes, began) // what has too much can be cleared
+	over := func() bool {
+		n, err := s.size()
+		return err != nil || n > most // what can't be counted may be anything
+	}
+	return s.p.run(ctx, c.Stdin, timeout, over, job{
+		Isolated: s.p.isolated, Line: c.Line, Files: s.p.files(s.session), Dir: c.Dir, Temp: temp,
 	})
 }
 
 var errBadCommand = errors.New("the command is not valid")
 
-// over reports whether the files are more than may be.
-func (s *space) over() bool {
-	n, err := s.size()
-	return errors.Is(err, workspace.ErrQuota) || n > s.p.opts.MaxBytes
-}
-
 // probe finds out how commands can be run here.
 func (p *Provider) probe() (isolated bool, problem error) {
-	// Root of a namespace could undo its mounts.
-	if p.user.uid != 0 && p.tryCommand(true) == nil {
-		return true, nil
+	err := errors.New("root of a namespace could undo its mounts")
+	if p.user.uid != 0 {
+		if err = p.tryCommand(true); err == nil {
+			return true, nil
+		}
+	}
+	if p.user.uid == os.Geteuid() && !p.opts.Unconfined {
+		return false, fmt.Errorf("commands can't be confined: they would be this process's own user's, without namespaces: %w", err)
 	}
 	if err := p.tryCommand(false); err != nil {
 		return false, fmt.Errorf("commands can't be run: %w", err)
@@ -103,8 +107,9 @@ func (p *Provider) tryCommand(isolated bool) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	temp := filepath.Join(dir, "tmp")
-	if err := errors.Join(os.Mkdir(temp, 0o700), p.user.ownFolder(dir), p.user.ownFolder(temp)); err != nil {
+	const temp = "tmp"
+	name := filepath.Join(dir, temp)
+	if err := errors.Join(os.Mkdir(name, 0o700), p.user.ownFolder(name), p.user.ownFolder(dir)); err != nil {
 		return err
 	}
 	o, err := p.run(context.Background(), "", probeTimeout, nil, job{

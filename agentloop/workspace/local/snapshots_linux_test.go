@@ -47,9 +47,7 @@ func shape(t *testing.T, folder string) map[string]string {
 
 func TestSnapshotsKeepModesLinksAndEmptyFolders(t *testing.T) {
 	dir, p, w := opened(t)
-	if p.ShellProblem() != nil {
-		t.Skip("what commands leave behind")
-	}
+	needsShell(t, p)
 	run(t, w, `umask 022; mkdir -p bin empty locked/in; echo '#!/bin/sh' > bin/tool; chmod 755 bin/tool; echo s > secret; chmod 600 secret
 		ln -s bin/tool link; ln -s /etc/passwd out; ln -s nowhere dangling; echo x > locked/in/f; chmod 500 locked/in; touch -d 2020-01-02 secret`)
 	own := folder(t, dir)
@@ -77,9 +75,7 @@ func TestSnapshotsKeepModesLinksAndEmptyFolders(t *testing.T) {
 func TestSnapshotsSeeForgedTimes(t *testing.T) {
 	local.SettleAtOnce(t)
 	_, p, w := opened(t)
-	if p.ShellProblem() != nil {
-		t.Skip("what commands can do")
-	}
+	needsShell(t, p)
 	run(t, w, "echo one > f; touch -d 2020-01-02 f")
 	one, err := w.Snapshots().Take(t.Context())
 	require.NoError(t, err)

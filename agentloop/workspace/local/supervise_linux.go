@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"syscall"
 	"time"
@@ -47,6 +48,7 @@ func superviseMain() int {
 			unix.CloseOnExec(fd)
 		}
 	}
+	unix.Umask(0o022) // not the daemon's
 	// What a command's process may inherit is this thread's.
 	runtime.LockOSThread()
 	// Caught and not ignored: what is ignored, the command would ignore, too.
@@ -76,7 +78,7 @@ func supervise(control io.Reader) (r report, err error) {
 	}()
 	// The first to go when memory is short, if that may be said.
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
-	home, temp := j.Files, j.Temp
+	home, temp := j.Files, filepath.Join(j.Files, j.Temp)
 	if j.Isolated {
 		if home, temp, err = isolate(j); err != nil {
 			return r, err
@@ -113,9 +115,10 @@ func supervise(control io.Reader) (r report, err error) {
 		case <-closed:
 			ended = true
 		case <-tick.C:
-			if n, err := descendants(); err == nil && len(n) > j.MaxProcesses {
-				r.Stopped, ended = stoppedProcesses, true
-			}
+		}
+		// Also at the end: what begins too many may end by that itself.
+		if n, err := descendants(); err == nil && len(n) > j.MaxProcesses {
+			r.Stopped, ended = stoppedProcesses, true
 		}
 	}
 	if !j.Isolated {

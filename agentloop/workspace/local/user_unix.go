@@ -25,9 +25,12 @@ const (
 // user is whose the files are, and as whom commands run.
 type user struct{ uid, gid int }
 
+// self is this process's own user.
+func self() user { return user{os.Geteuid(), os.Getegid()} }
+
 // userOf finds the user of Options.RunAs.
 func userOf(name string) (user, error) {
-	own := user{os.Geteuid(), os.Getegid()}
+	own := self()
 	if name == "" {
 		// Root of a namespace that has no other users is no more than they are.
 		if own.uid == 0 && mapped("uid_map", nobody) && mapped("gid_map", nobody) {
