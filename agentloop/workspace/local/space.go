@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -59,10 +60,28 @@ func (p *Provider) hold(s workspace.Session) (*handle, error) {
 		}
 		held = &space{p: p, session: s, root: root, used: -1, seen: map[string]seen{}}
 		held.gone, held.end = context.WithCancelCause(context.Background())
+		held.clean()
 		p.spaces[s] = held
 	}
 	held.holders++
 	return &handle{space: held}, nil
+}
+
+// clean removes what a process that was killed has left, before this one uses
+// the workspace: it would count, and nobody could delete it. The provider's lock
+// is held.
+func (s *space) clean() {
+	_ = s.removeAll(private) // what stays counts
+	for other := range s.p.spaces {
+		if other.Root == s.session.Root { // and may be making such files now
+			return
+		}
+	}
+	tree := s.p.tree(s.session.Root)
+	left, _ := fs.Glob(os.DirFS(tree), "*/.new-*")
+	for _, name := range left {
+		_ = os.RemoveAll(filepath.Join(tree, name))
+	}
 }
 
 // handle is one who has opened it.
@@ -172,6 +191,9 @@ func (s *space) walk(folder string, recursive bool, visit func(name string, info
 	var walk func(folder string, depth int) (bool, error)
 	walk = func(folder string, depth int) (bool, error) {
 		names, err := s.names(folder)
+		if depth > 0 && s.changed(err) {
+			return true, nil
+		}
 		if err != nil {
 			return false, err
 		}
@@ -180,7 +202,7 @@ func (s *space) walk(folder string, recursive bool, visit func(name string, info
 		}
 		for _, name := range names {
 			info, err := s.root.Lstat(name)
-			if errors.Is(err, fs.ErrNotExist) {
+			if s.changed(err) {
 				continue
 			}
 			more := false
@@ -188,7 +210,9 @@ func (s *space) walk(folder string, recursive bool, visit func(name string, info
 				more, err = visit(name, info)
 			}
 			if err == nil && more && recursive && info.IsDir() {
-				more, err = walk(name, depth+1)
+				if err = s.unlock(name, info); err == nil {
+					more, err = walk(name, depth+1)
+				}
 			}
 			if err != nil || !more {
 				return false, err
@@ -198,6 +222,25 @@ func (s *space) walk(folder string, recursive bool, visit func(name string, info
 	}
 	_, err := walk(folder, 0)
 	return err
+}
+
+// changed reports whether what was there a moment ago is gone, or something
+// else: commands go on meanwhile.
+func (s *space) changed(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || isNotFolder(err) || errors.Is(err, s.p.escapes)
+}
+
+// unlock lets this process look into a folder that commands of its own user have
+// locked: what is in there counts, too.
+func (s *space) unlock(name string, info fs.FileInfo) error {
+	mode := info.Mode().Perm()
+	if mode&0o500 == 0o500 || os.Geteuid() == 0 {
+		return nil
+	}
+	if err := s.root.Chmod(name, mode|0o500); !s.changed(err) {
+		return err
+	}
+	return nil
 }
 
 // names returns the names of what a folder holds, sorted.
@@ -235,8 +278,8 @@ func (s *space) size() (n int64, err error) {
 		return true, nil
 	}
 	for _, folder := range []string{".", private} {
-		if err = s.walk(folder, true, add); errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || isNotFolder(err) {
-			err = nil // it changes meanwhile, or a command has locked its own folders
+		if err = s.walk(folder, true, add); folder == private && s.changed(err) {
+			err = nil // there is none
 		}
 		if err != nil {
 			return n, err
