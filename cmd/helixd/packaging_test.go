@@ -13,11 +13,12 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/config"
 )
 
-// maxExposure is what systemd-analyze security may find of the unit, times 10:
-// what it needs are the network and its folder.
-const maxExposure = "15"
+// What systemd-analyze security may find of the unit, times 10: what it needs
+// are the network and its folder; with commands, what confines them.
+const maxExposure, maxExposureCommands = "15", "22"
 
-// TestUnit: systemd understands the unit, and finds little that it leaves open.
+// TestUnit: systemd understands the unit and its drop-in, and finds little that
+// they leave open.
 func TestUnit(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil && os.Getenv("HELIX_SYSTEMD") == "" {
@@ -30,11 +31,22 @@ func TestUnit(t *testing.T) {
 	require.NoError(t, err)
 	unit := filepath.Join(t.TempDir(), "helixd.service")
 	require.NoError(t, os.WriteFile(unit, []byte(strings.ReplaceAll(string(raw), "/usr/bin/helixd", self)), 0o600))
-	for _, args := range [][]string{{"verify", unit}, {"security", "--offline=true", "--threshold=" + maxExposure, unit}} {
-		out, err := exec.CommandContext(t.Context(), analyze, args...).CombinedOutput()
-		require.NoError(t, err, "%s", out)
-		require.NotContains(t, string(out), unit+":", "a complaint about a line")
+	understood := func(most string) (found string) {
+		for _, args := range [][]string{{"verify", unit}, {"security", "--offline=true", "--no-pager", "--threshold=" + most, unit}} {
+			out, err := exec.CommandContext(t.Context(), analyze, args...).CombinedOutput()
+			require.NoError(t, err, "%s", out)
+			require.NotContains(t, string(out), unit, "a complaint about a line")
+			found = string(out)
+		}
+		return found
 	}
+	const users = "RestrictNamespaces=~user "
+	require.Contains(t, understood(maxExposure), "\u2713 "+users, "no namespaces")
+	raw, err = os.ReadFile("packaging/helixd-commands.conf")
+	require.NoError(t, err)
+	require.NoError(t, os.Mkdir(unit+".d", 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(unit+".d", "commands.conf"), raw, 0o600))
+	require.Contains(t, understood(maxExposureCommands), "\u2717 "+users, "the drop-in counts")
 }
 
 // TestPackagedConfig: what is installed to begin with is a configuration that

@@ -54,9 +54,13 @@ func openWorkspaces(ctx context.Context, c *config.Config, agents []agentloop.Ag
 		dir = filepath.Join(c.DataDir, workspacesDir)
 	}
 	if _, err := os.Stat(dir); used(local.ID) || err == nil {
-		l := c.Workspaces.Local
+		l, hide := c.Workspaces.Local, append(c.SecretFiles(), c.DataDir)
+		if models := c.ReadModels.File; models != "" {
+			hide = append(hide, models, models+"-wal", models+"-shm")
+		}
 		p, err := local.New(dir, &local.Options{
-			Timeout: l.Timeout, MaxProcesses: l.MaxProcesses, MaxBytes: int64(l.MaxBytes), RunAs: l.RunAs, Hide: []string{c.DataDir},
+			Timeout: l.Timeout, MaxProcesses: l.MaxProcesses, MaxBytes: int64(l.MaxBytes), RunAs: l.RunAs,
+			Unconfined: l.Unconfined, Hide: hide,
 		})
 		if err != nil {
 			return nil, err
@@ -64,7 +68,7 @@ func openWorkspaces(ctx context.Context, c *config.Config, agents []agentloop.Ag
 		if err := p.ShellProblem(); err != nil {
 			log.Warn("local workspaces have no shell here", "error", err)
 		} else if !p.Isolated() {
-			log.Warn("commands of local workspaces are not isolated from this process: see the documentation of workspaces")
+			log.Warn("commands of local workspaces are not isolated: see the documentation of workspaces")
 		}
 		providers = append(providers, p)
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"time"
 
 	"github.com/helixd/helixd/eventlog/jetstream/subscriber"
@@ -43,7 +44,24 @@ type Config struct {
 	Workspaces Workspaces `json:"workspaces"`
 
 	file    string            // as given to Load; empty: none
+	files   []string          // that Load has read
 	origins map[string]origin // who set a key, by its dotted path
+}
+
+// SecretFiles returns the files that the configuration was read from, those of
+// its file: references, and those of credentials and private keys that it names.
+// Each is absolute or relative to the working directory.
+func (c *Config) SecretFiles() []string {
+	files := slices.Clone(c.files)
+	for _, name := range []string{c.NATS.TLS.Key, c.NATS.WebSocket.Key, c.NATS.Cluster.TLS.Key} {
+		if name != "" {
+			files = append(files, name)
+		}
+	}
+	if name := c.NATS.Credentials.Reveal(); name != "" && !c.NATS.InlineCredentials() {
+		files = append(files, name)
+	}
+	return files
 }
 
 // Chat configures the chat routes.

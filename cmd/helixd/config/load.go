@@ -36,6 +36,7 @@ func Load(path string, getenv func(string) (string, bool)) (*Config, error) {
 		if root != nil {
 			d.decode(reflect.ValueOf(c).Elem(), root, "")
 		}
+		c.files = append(d.references.files, path)
 		malformed = d.problems
 	}
 	malformed = append(malformed, c.setEnv(getenv)...)

@@ -66,7 +66,7 @@ func TestLoadNothing(t *testing.T) {
 	for _, text := range []string{"", "# nothing\n", "agents:\nnats:\n  tls:\n"} {
 		c, err := loadText(t, text, nil)
 		require.NoError(t, err)
-		c.file, c.origins = "", nil
+		c.file, c.files, c.origins = "", nil, nil
 		assert.Equal(t, Default(), c)
 	}
 	c, err := Load("", nil)

@@ -15,12 +15,13 @@ var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 type references struct {
 	dir    string // what PATH is relative to
 	getenv func(string) (string, bool)
+	files  []string // that were read
 }
 
 // resolve returns what text stands for, and whether it was a reference. An
 // error shows the NAME only if it looks like one: a secret may have been
 // written there by mistake.
-func (r references) resolve(text string) (value string, isReference bool, err error) {
+func (r *references) resolve(text string) (value string, isReference bool, err error) {
 	if name, ok := strings.CutPrefix(text, "env:"); ok {
 		if !variableName.MatchString(name) {
 			return "", true, errors.New("env: needs the name of an environment variable")
@@ -38,7 +39,7 @@ func (r references) resolve(text string) (value string, isReference bool, err er
 	return text, false, nil
 }
 
-func (r references) read(path string) (string, error) {
+func (r *references) read(path string) (string, error) {
 	if path == "" {
 		return "", errors.New("file: needs a path")
 	}
@@ -46,6 +47,7 @@ func (r references) read(path string) (string, error) {
 	if !filepath.IsAbs(full) {
 		full = filepath.Join(r.dir, full)
 	}
+	r.files = append(r.files, full)
 	data, err := os.ReadFile(full)
 	if err != nil {
 		if pathErr, ok := errors.AsType[*fs.PathError](err); ok {

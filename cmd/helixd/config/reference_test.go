@@ -27,6 +27,7 @@ agents:
 		"PARTITIONS": "1", "OPEN": "true", "OPERATION": "stream", "MODEL": "env:LITERAL", "HEAT": "1.5", "EMPTY": "", "TIMEOUT": "2s",
 	}.lookup)
 	require.NoError(t, err)
+	assert.ElementsMatch(t, []string{"etc/helix.yaml", "etc/creds", "etc/token", "etc/prompt.txt"}, c.SecretFiles())
 	a := c.Agents["a"]
 	assert.Equal(t, "-----BEGIN NATS USER JWT-----", c.NATS.Credentials.Reveal())
 	assert.True(t, c.NATS.InlineCredentials())

@@ -73,6 +73,10 @@ type LocalWorkspaces struct {
 	// RunAs is the user that commands run as, by name or number, if the daemon
 	// is root. Empty: nobody (65534).
 	RunAs string `json:"runAs"`
+	// Unconfined has commands run also where nothing confines them: as the
+	// daemon's own user, who reads its secrets and can end it. Default false: no
+	// shell then.
+	Unconfined bool `json:"unconfined"`
 }
 
 // ObjectWorkspaces are in the log's JetStream.

@@ -16,7 +16,7 @@ func TestLoadWorkspaces(t *testing.T) {
 		"HELIX_TOKEN": "t", "OPENAI_API_KEY": "k", "WEATHER_TOKEN": "w", "OTLP_TOKEN": "o", "HELIX_WORKSPACES_LOCAL_MAX_PROCESSES": "16",
 	})
 	require.NoError(t, err)
-	assert.Equal(t, LocalWorkspaces{Dir: "./files", Timeout: 30 * time.Second, MaxProcesses: 16, MaxBytes: 100 << 20, RunAs: "nobody"}, c.Workspaces.Local)
+	assert.Equal(t, LocalWorkspaces{Dir: "./files", Timeout: 30 * time.Second, MaxProcesses: 16, MaxBytes: 100 << 20, RunAs: "nobody", Unconfined: true}, c.Workspaces.Local)
 	assert.Equal(t, ObjectWorkspaces{MaxBytes: 10 << 20}, c.Workspaces.Objects)
 	assert.Equal(t, &Workspace{
 		Provider: WorkspaceLocal, Name: "desk", Capabilities: []string{"fs", "shell"}, Approve: []string{"run", "delete_file"},
