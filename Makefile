@@ -104,6 +104,10 @@ reproducible: ## build one twice, from two places, and compare every byte
 image: ## build the container image, or its content where there is no docker, and try it (as root)
 	cmd/helixd/packaging/image
 
+.PHONY: unit
+unit: ## run the systemd unit, also with commands of agents (as root; needs systemd)
+	cmd/helixd/packaging/unit
+
 .PHONY: run
 run: ## start a development server
 	go run ./cmd/helixd dev
