@@ -56,8 +56,8 @@ func isolate(j job) (home, temp string, err error) {
 	var hidden []int
 	for _, name := range j.Hide {
 		fd, err := open(unix.AT_FDCWD, name, 0)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+			continue // nor does a command find it
 		}
 		if err != nil {
 			return "", "", err

@@ -92,7 +92,7 @@ func (p *Provider) probe() (isolated bool, problem error) {
 		return false, fmt.Errorf("commands can't be confined: they would be this process's own user's, without namespaces: %w", err)
 	}
 	if err := p.tryCommand(false); err != nil {
-		return false, fmt.Errorf("commands can't be run: %w", err)
+		return false, fmt.Errorf("commands can't be run in %s: %w", p.dir, err)
 	}
 	return false, nil
 }
