@@ -40,8 +40,11 @@ func again(t *testing.T, prepare func(*exec.Cmd)) bool {
 		ended <- result{out, err}
 	}()
 	r := <-ended
-	if r.err != nil && cmd.Process == nil {
-		t.Skip("needs namespaces: ", r.err)
+	if r.err != nil && cmd.Process == nil { // no namespaces
+		if os.Geteuid() != 0 {
+			return true // nothing confines commands here either
+		}
+		t.Skip("needs namespaces:", r.err)
 	}
 	require.NoError(t, r.err, "%s", r.out)
 	return false
@@ -99,7 +102,9 @@ func TestRootWithoutItsRights(t *testing.T) {
 // temporary files, if the source is not.
 func TestWhatIsHiddenIsNotSeen(t *testing.T) {
 	name, err := os.MkdirTemp(".", "hidden-*")
-	require.NoError(t, err)
+	if err != nil {
+		t.Skip("needs a folder beside the source:", err)
+	}
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(name)) })
 	require.NoError(t, os.Chmod(name, 0o755))
 	inner, key := filepath.Join(name, "inner"), filepath.Join(name, "key")

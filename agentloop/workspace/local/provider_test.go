@@ -33,7 +33,7 @@ func open(t *testing.T, o local.Options) *local.Provider {
 func needsShell(t *testing.T, p *local.Provider) {
 	t.Helper()
 	if err := p.ShellProblem(); err != nil {
-		t.Skip("needs commands: ", err)
+		t.Skip("needs commands:", err)
 	}
 }
 
