@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -33,10 +34,11 @@ type Op struct {
 
 // Limits of what a model is shown.
 const (
-	MaxText    = 64 << 10 // bytes of a file, or of a command's output, each of the two
+	MaxText    = 64 << 10 // bytes of a file, of a list's names, or of a command's output, each of the two
 	MaxMatches = 200      // of a search
 	MaxMatch   = 300      // bytes of a matching line
-	// MaxSearched is how many bytes a search looks at.
+	MaxPattern = 1000     // bytes of what is searched for
+	// MaxSearched is how many bytes a search looks at: MaxText of a line.
 	MaxSearched = 64 << 20
 )
 
@@ -114,12 +116,21 @@ func cleanFile(name string) (string, error) {
 	return cleaned, err
 }
 
-// about says which file an error is about, as the model knows it: where the
-// workspace lies is none of its business.
-func about(name string, err error) error {
+// WithoutPath is an error without where on this machine it was: that is none of
+// a model's business.
+func WithoutPath(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
-		err = p.Err
+		return p.Err
 	}
+	if l, ok := errors.AsType[*os.LinkError](err); ok {
+		return l.Err
+	}
+	return err
+}
+
+// about says which file an error is about, as the model knows it.
+func about(name string, err error) error {
+	err = WithoutPath(err)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%s: there is no such file or folder", name)

@@ -34,8 +34,12 @@ func listFiles(ctx context.Context, w Workspace, in listArgs) (any, error) {
 	if err != nil {
 		return nil, about(name, err)
 	}
-	result := listResult{Path: name, Entries: []listed{}, Truncated: truncated}
+	result, shown := listResult{Path: name, Entries: []listed{}, Truncated: truncated}, 0
 	for _, e := range entries {
+		if shown += len(e.Name); shown > MaxText {
+			result.Truncated = true
+			break
+		}
 		result.Entries = append(result.Entries, listed{Name: e.Name, Dir: e.Dir, Size: e.Size})
 	}
 	return result, nil
@@ -58,6 +62,9 @@ type match struct {
 }
 
 func searchFiles(ctx context.Context, w Workspace, in searchArgs) (any, error) {
+	if len(in.Pattern) > MaxPattern {
+		return nil, fmt.Errorf("pattern: it has %d bytes, %d are allowed", len(in.Pattern), MaxPattern)
+	}
 	pattern, err := regexp.Compile(in.Pattern)
 	if err != nil {
 		return nil, fmt.Errorf("pattern: %w", err)
@@ -70,7 +77,7 @@ func searchFiles(ctx context.Context, w Workspace, in searchArgs) (any, error) {
 	if err != nil {
 		return nil, about(name, err)
 	}
-	result, searched := searchResult{Matches: []match{}, Truncated: truncated}, int64(0)
+	result, searched, shown := searchResult{Matches: []match{}, Truncated: truncated}, int64(0), 0
 	for _, e := range entries {
 		if e.Size > MaxFile || searched+e.Size > MaxSearched {
 			result.Truncated = true
@@ -86,15 +93,21 @@ func searchFiles(ctx context.Context, w Workspace, in searchArgs) (any, error) {
 		searched += int64(len(data))
 		n := 0
 		for line := range strings.Lines(string(data)) {
-			n++
-			if line = strings.TrimRight(line, "\r\n"); !pattern.MatchString(line) {
+			if n++; ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
+			if line = strings.TrimRight(line, "\r\n"); len(line) > MaxText {
+				line, result.Truncated = cut(line, MaxText), true
+			}
+			if !pattern.MatchString(line) {
 				continue
 			}
-			if len(result.Matches) == MaxMatches {
+			text := cut(line, MaxMatch)
+			if shown += len(e.Name) + len(text); shown > MaxText || len(result.Matches) == MaxMatches {
 				result.Truncated = true
 				return result, nil
 			}
-			result.Matches = append(result.Matches, match{Path: e.Name, Line: n, Text: cut(line, MaxMatch)})
+			result.Matches = append(result.Matches, match{Path: e.Name, Line: n, Text: text})
 		}
 	}
 	return result, nil

@@ -1,8 +1,10 @@
 package workspace_test
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -141,7 +143,57 @@ func TestResultsAreBounded(t *testing.T) {
 	require.Len(t, found.Matches, workspace.MaxMatches)
 	require.NoError(t, json.Unmarshal([]byte(d.do("search_files", `{"pattern":"x","path":"line"}`)), &found))
 	require.Len(t, found.Matches[0].Text, workspace.MaxMatch)
+	d.put("words", strings.Repeat(".", workspace.MaxText)+"behind\nend")
+	found.Truncated, found.Matches = false, nil
+	require.NoError(t, json.Unmarshal([]byte(d.do("search_files", `{"pattern":"behind|end","path":"words"}`)), &found))
+	require.Len(t, found.Matches, 1)
+	require.True(t, found.Truncated, "of a long line the end is not searched")
+	require.Equal(t, "error: pattern: it has 1001 bytes, 1000 are allowed", d.do("search_files", fmt.Sprintf(`{"pattern":%q}`, strings.Repeat("x", workspace.MaxPattern+1))))
+
+	var listed struct {
+		Entries   []struct{ Name string }
+		Truncated bool
+	}
+	for i := range workspace.MaxText/workspace.MaxElement + 1 {
+		d.put(fmt.Sprintf("names/%0*d", workspace.MaxElement, i), "long name")
+	}
+	require.NoError(t, json.Unmarshal([]byte(d.do("list_files", `{"path":"names"}`)), &listed))
+	require.True(t, listed.Truncated)
+	require.Len(t, listed.Entries, workspace.MaxText/workspace.MaxElement)
+	listed.Truncated, listed.Entries, found.Truncated, found.Matches = false, nil, false, nil
+	require.NoError(t, json.Unmarshal([]byte(d.do("search_files", `{"pattern":"long","path":"names"}`)), &found))
+	require.True(t, found.Truncated)
+	require.Less(t, len(found.Matches), workspace.MaxMatches+1)
+
 	require.Contains(t, d.do("write_file", fmt.Sprintf(`{"path":"big","content":%q}`, strings.Repeat("x", workspace.MaxFile+1))), "the file is too large: at most 8388608 bytes")
+}
+
+// patience is a context that ends when it was asked often.
+type patience struct {
+	context.Context
+	left int
+	end  func()
+}
+
+func (p *patience) Err() error {
+	if p.left--; p.left == 0 {
+		p.end()
+	}
+	return p.Context.Err()
+}
+
+// A search ends with its call, also within a file.
+func TestASearchEndsWithItsCall(t *testing.T) {
+	d, stopped := newDesk(t), errors.New("the run was stopped")
+	d.put("a", strings.Repeat("line\n", 1000))
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	for _, o := range workspace.Ops([]eventlog.WorkspaceCapability{eventlog.WorkspaceFS}) {
+		if o.Name == "search_files" {
+			_, err := o.Do(&patience{ctx, 500, func() { cancel(stopped) }}, d.w, json.RawMessage(`{"pattern":"x"}`))
+			require.ErrorIs(t, err, stopped)
+		}
+	}
 }
 
 func TestOnlyDeclaredCapabilitiesHaveOperations(t *testing.T) {
