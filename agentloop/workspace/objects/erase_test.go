@@ -114,11 +114,10 @@ func TestWritersBesideARemoval(t *testing.T) {
 // nothing of it any more.
 func TestRemovalStaysPendingUntilNoServerHasIt(t *testing.T) {
 	nc := server(t, t.TempDir())
-	left := true
 	p := open(t, nc, objects.Options{})
 	p.Replicate(3, func(_ context.Context, texts []string) (bool, error) {
 		require.Len(t, texts, 1)
-		return left, nil
+		return true, nil
 	})
 	w := workspacetest.Open(t, p, workspacetest.Session)
 	require.NoError(t, w.FS().WriteFile(t.Context(), "a", []byte("1")))
@@ -129,8 +128,14 @@ func TestRemovalStaysPendingUntilNoServerHasIt(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []string{workspacetest.Session.Root}, roots, "it is still to be removed")
 	}
-	left = false
+	p.Replicate(3, nil)
 	_, err := p.Remove(t.Context(), workspacetest.Session.Root)
+	require.ErrorIs(t, err, workspace.ErrPending)
+	roots, err := p.Roots(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, roots, "nobody can tell when it is done")
+	p.Replicate(3, func(context.Context, []string) (bool, error) { return false, nil })
+	_, err = p.Remove(t.Context(), workspacetest.Session.Root)
 	require.NoError(t, err)
 	require.Zero(t, messages(t, nc))
 }

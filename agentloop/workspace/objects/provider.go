@@ -282,6 +282,9 @@ func (p *Provider) Roots(ctx context.Context) ([]string, error) {
 			return nil, fmt.Errorf("objects: %w", err)
 		}
 		for subject := range found {
+			if p.opts.Scan == nil && strings.HasPrefix(subject, goneSubjects) {
+				continue // nothing ever comes of asking again
+			}
 			token, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(subject, subjects), goneSubjects), ".")
 			if root, ok := logjs.Untoken(token); ok {
 				roots[root] = true
