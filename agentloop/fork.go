@@ -54,7 +54,7 @@ type Forked struct {
 // *eventlog.ValidationError; eventlog.ErrTooLarge if the state is more than the
 // log takes as one record; a *WorkspaceWiringError if this node has not the
 // workspaces' provider, and what that returns: the fork's workspaces begin with
-// the files of the last checkpoint before. With Run also ErrUnknownAgent, and ErrNothingToResume
+// the files of the last checkpoint before, and its model is told of what that lacks. With Run also ErrUnknownAgent, and ErrNothingToResume
 // if there is nothing to run. Then there is no fork.
 func (l *Loop) Fork(ctx context.Context, req ForkRequest) (Forked, error) {
 	if !req.Run && len(req.Messages) > 0 {
@@ -149,7 +149,11 @@ func (l *Loop) forkState(ctx context.Context, then *projector.Tree, id string, e
 		if p == nil {
 			return nil, &WorkspaceWiringError{Agent: s.AgentType, Provider: w.ProviderID, Known: l.workspaces.kinds()}
 		}
-		snapshot, err := p.Adopt(ctx, workspace.Session{Root: id, ID: projector.ForkID(then, id, s.SessionID)}, w.Snapshot)
+		var snapshot json.RawMessage
+		err := l.ask(ctx, p.ID(), askAdopt, func() (err error) {
+			snapshot, err = p.Adopt(ctx, workspace.Session{Root: id, ID: projector.ForkID(then, id, s.SessionID)}, w.Snapshot)
+			return err
+		})
 		switch {
 		case errors.Is(err, workspace.ErrGone):
 		case err != nil:

@@ -9,12 +9,15 @@ const maxUsers = 8
 type gate struct {
 	users chan struct{} // holds one for each that is in
 	alone chan struct{} // held by who waits to be in alone
+	using int           // who is in or waits, or is about to; the loop's
 }
 
-func newGate() gate { return gate{users: make(chan struct{}, maxUsers), alone: make(chan struct{}, 1)} }
+func newGate() *gate {
+	return &gate{users: make(chan struct{}, maxUsers), alone: make(chan struct{}, 1)}
+}
 
 // enter waits to be in, within ctx.
-func (g gate) enter(ctx context.Context) error {
+func (g *gate) enter(ctx context.Context) error {
 	select {
 	case g.users <- struct{}{}:
 		return nil
@@ -23,10 +26,10 @@ func (g gate) enter(ctx context.Context) error {
 	}
 }
 
-func (g gate) leave() { <-g.users }
+func (g *gate) leave() { <-g.users }
 
 // enterAlone waits until nobody is in, within ctx, and lets nobody else in.
-func (g gate) enterAlone(ctx context.Context) error {
+func (g *gate) enterAlone(ctx context.Context) error {
 	select {
 	case g.alone <- struct{}{}:
 	case <-ctx.Done():
@@ -44,7 +47,7 @@ func (g gate) enterAlone(ctx context.Context) error {
 	return nil
 }
 
-func (g gate) leaveAlone() {
+func (g *gate) leaveAlone() {
 	for range maxUsers {
 		g.leave()
 	}

@@ -67,7 +67,7 @@ type Loop struct {
 	// requested are the hooks of requests, by session.
 	requested map[string]*runHooks
 	// gates are those of workspaces that are in use, by session.
-	gates map[string]gate
+	gates map[string]*gate
 	// asked counts the requests that are being appended, by session.
 	asked    map[string]int
 	drains   chan struct{} // closed when the loop drains
@@ -126,7 +126,7 @@ func New(log eventlog.Log, agents []Agent, o *Options) (*Loop, error) {
 	}
 	l := &Loop{
 		log: log, live: map[string]*liveRun{}, requested: map[string]*runHooks{},
-		asked: map[string]int{}, gates: map[string]gate{}, drains: make(chan struct{}), left: make(chan struct{}, 1), suspects: newSuspects(), taking: make(chan struct{}, maxTaking),
+		asked: map[string]int{}, gates: map[string]*gate{}, drains: make(chan struct{}), left: make(chan struct{}, 1), suspects: newSuspects(), taking: make(chan struct{}, maxTaking),
 		sweeping: make(chan struct{}, 1), tidying: make(chan struct{}, 1),
 	}
 	l.agents.Store(set)

@@ -1,6 +1,8 @@
 package agentloop
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -8,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/helixd/helixd/agentloop/model"
+	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/eventlog"
 )
 
@@ -25,6 +28,7 @@ type Metrics struct {
 	tools     *prometheus.HistogramVec
 
 	recalls    *prometheus.HistogramVec
+	workspaces *prometheus.HistogramVec
 	models     *prometheus.HistogramVec
 	firstToken *prometheus.HistogramVec
 	tokens     *prometheus.CounterVec
@@ -67,6 +71,11 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Help:    "Time it took to ask what an agent remembers when its turn begins, in seconds. outcome is found, nothing or failed.",
 			Buckets: []float64{.001, .0025, .005, .01, .02, .05, .1, .25, .5, 1, 2.5, 5},
 		}, []string{"agent", "outcome"}),
+		workspaces: r.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "helixd_workspace_duration_seconds",
+			Help:    "Time that a provider of workspaces took, in seconds, by what it was asked to do: open, resolve (find one again), use (a model's call), snapshot, restore, adopt (a snapshot, for a fork) or remove (all of a session tree). outcome is ok, gone (it is not there any more), elsewhere (another node has it), full, pending (bytes may be left), stopped (the run was) or failed, also for what the model did wrong.",
+			Buckets: []float64{.001, .005, .02, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300},
+		}, []string{"provider", "operation", "outcome"}),
 		models: r.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "helixd_model_duration_seconds",
 			Help:    "Time of a model call to the end of its answer, in seconds. outcome is ok, the failure's code, or cut_off (the run was stopped, or the log took no more).",
@@ -173,6 +182,29 @@ func (m *Metrics) recalled(d *definition, found int, err error, took time.Durati
 		outcome = "nothing"
 	}
 	m.recalls.WithLabelValues(agentLabel(d), outcome).Observe(took.Seconds())
+}
+
+// asked measures what a provider of workspaces was asked to do.
+func (m *Metrics) asked(ctx context.Context, provider, operation string, err error, took time.Duration) {
+	if m == nil {
+		return
+	}
+	outcome := "failed"
+	switch {
+	case err == nil:
+		outcome = "ok"
+	case errors.Is(ctx.Err(), context.Canceled):
+		outcome = "stopped"
+	case errors.Is(err, workspace.ErrGone):
+		outcome = "gone"
+	case errors.Is(err, workspace.ErrElsewhere):
+		outcome = "elsewhere"
+	case errors.Is(err, workspace.ErrQuota):
+		outcome = "full"
+	case errors.Is(err, workspace.ErrPending):
+		outcome = "pending"
+	}
+	m.workspaces.WithLabelValues(provider, operation, outcome).Observe(took.Seconds())
 }
 
 // modelCall measures one call of a model.

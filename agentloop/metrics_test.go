@@ -17,6 +17,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
+	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/projector"
@@ -124,6 +125,39 @@ func TestMetrics(t *testing.T) {
 		`helixd_tokens_total{kind="cache_write",model="big"} 20`,
 		`helixd_tokens_total{kind="reasoning",model="big"} 50`,
 		`helixd_tokens_total{kind="output",model="small"} 2000`,
+	})
+	problems, err := testutil.GatherAndLint(reg)
+	require.NoError(t, err)
+	require.Empty(t, problems)
+}
+
+func TestMetricsOfWorkspaces(t *testing.T) {
+	t.Parallel()
+	s, reg := newShelf(), prometheus.NewPedanticRegistry()
+	s.fails = func(what string) error {
+		if what == "take" && s.taken.Load() == 1 {
+			return workspace.ErrQuota
+		}
+		return nil
+	}
+	g := newSpaceRig(t, memory.New(), s, agentloop.Options{Metrics: agentloop.NewMetrics(reg)}, coder(
+		"a", "workspace_write_file", `{"path":"a","content":"1"}`,
+		"b", "workspace_read_file", `{"path":"none"}`,
+		"c", "workspace_write_file", `{"path":"c","content":"2"}`,
+	))
+	g.start("s", "coder", "go")
+	g.ended("s")
+	_, err := g.loop.Fork(t.Context(), agentloop.ForkRequest{FromSessionID: "s", NewSessionID: "f"})
+	require.NoError(t, err)
+	_, err = g.loop.Erase(t.Context(), "f")
+	require.NoError(t, err)
+	require.Subset(t, scraped(t, reg), []string{
+		`helixd_workspace_duration_seconds_count{operation="open",outcome="ok",provider="shelf"} 1`,
+		`helixd_workspace_duration_seconds_count{operation="use",outcome="ok",provider="shelf"} 2`,
+		`helixd_workspace_duration_seconds_count{operation="use",outcome="failed",provider="shelf"} 1`,
+		`helixd_workspace_duration_seconds_count{operation="snapshot",outcome="full",provider="shelf"} 1`,
+		`helixd_workspace_duration_seconds_count{operation="adopt",outcome="ok",provider="shelf"} 2`,
+		`helixd_workspace_duration_seconds_count{operation="remove",outcome="ok",provider="shelf"} 2`,
 	})
 	problems, err := testutil.GatherAndLint(reg)
 	require.NoError(t, err)

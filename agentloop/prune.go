@@ -31,7 +31,7 @@ func (l *Loop) removeWorkspaces(ctx context.Context, root string) (snapshots int
 func (l *Loop) removeFrom(ctx context.Context, p workspace.Provider, root string) (snapshots int, pending bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, removeTreeTimeout)
 	defer cancel()
-	err = guard(func() (err error) { snapshots, err = p.Remove(ctx, root); return err })
+	err = l.ask(ctx, p.ID(), askRemove, func() (err error) { snapshots, err = p.Remove(ctx, root); return err })
 	switch {
 	case errors.Is(err, workspace.ErrPending):
 		return snapshots, true, nil
@@ -39,6 +39,41 @@ func (l *Loop) removeFrom(ctx context.Context, p workspace.Provider, root string
 		return snapshots, false, fmt.Errorf("%w: %s: %w", ErrWorkspaceRemains, p.ID(), err)
 	}
 	return snapshots, false, nil
+}
+
+// outOfReach reports whether there may be files in workspaces of a tree that
+// this node's providers don't reach.
+func (l *Loop) outOfReach(ctx context.Context, root string) bool {
+	t, err := l.states.Head(ctx, root)
+	if err != nil {
+		return !errors.Is(err, eventlog.ErrSessionNotFound)
+	}
+	for _, s := range t.Sessions() {
+		w := s.Workspace
+		if w == nil || w.Status == projector.WorkspaceGone || w.Ref == nil && w.Snapshot == nil {
+			continue
+		}
+		if l.workspaces[w.ProviderID] == nil || l.elsewhere(ctx, l.workspaces[w.ProviderID], workspace.Session{Root: root, ID: s.SessionID}, w) {
+			l.opts.Logger.Warn("an erasure leaves files to the node that reaches them",
+				eventlog.LogSession, root, "agent", s.SessionID, "provider", w.ProviderID)
+			return true
+		}
+	}
+	return false
+}
+
+// elsewhere reports whether another node has a workspace.
+func (l *Loop) elsewhere(ctx context.Context, p workspace.Provider, of workspace.Session, w *projector.Workspace) bool {
+	if w.Ref == nil { // a fork that has not been opened; the snapshot is its own already
+		return errors.Is(l.ask(ctx, p.ID(), askAdopt, func() (err error) { _, err = p.Adopt(ctx, of, w.Snapshot); return err }), workspace.ErrElsewhere)
+	}
+	return errors.Is(l.ask(ctx, p.ID(), askResolve, func() error {
+		ws, err := p.Resolve(ctx, of, w.Ref)
+		if err == nil {
+			err = ws.Close()
+		}
+		return err
+	}), workspace.ErrElsewhere)
 }
 
 // hasFiles reports whether there may be files in workspaces of a tree.

@@ -20,7 +20,14 @@ import (
 // snapshots.
 func cleared(t *testing.T) (g *rig, s *shelf, clock *atomic.Int64) {
 	t.Helper()
-	clock, s = new(atomic.Int64), newShelf()
+	s = newShelf()
+	g, clock = clearedOn(t, s)
+	return g, s, clock
+}
+
+func clearedOn(t *testing.T, s *shelf) (g *rig, clock *atomic.Int64) {
+	t.Helper()
+	clock = new(atomic.Int64)
 	clock.Store(1_700_000_000_000)
 	g = newSpaceRig(t, memory.New(), s, agentloop.Options{
 		ExpireAfter: time.Hour, Now: func() time.Time { return time.UnixMilli(clock.Load()) },
@@ -31,7 +38,7 @@ func cleared(t *testing.T) (g *rig, s *shelf, clock *atomic.Int64) {
 	))
 	g.start("s", "coder", "go")
 	g.ended("s")
-	return g, s, clock
+	return g, clock
 }
 
 // What has expired loses its files, once, and the session tells so. Who goes on
@@ -68,6 +75,60 @@ func TestASweepRemovesWorkspaces(t *testing.T) {
 	require.Equal(t, projector.WorkspaceOpen, state.Workspace.Status)
 }
 
+// A session whose workspace was closed goes on without its files, though they
+// are still where the node that closed it could not reach them. Its model is
+// told.
+func TestWhatWasClosedNeverComesBack(t *testing.T) {
+	const lost = "the files of the workspace are lost: it is empty now"
+	again := []agentloop.Input{{Content: "again"}}
+	goOn := func(t *testing.T, g *rig) {
+		_, err := g.loop.Execute(t.Context(), agentloop.StartRequest{SessionID: "s", AgentType: "coder", Messages: again})
+		require.NoError(t, err)
+	}
+	for _, tt := range []struct {
+		name, session     string
+		snapshots, failed bool
+		then              func(t *testing.T, g *rig)
+	}{
+		{"with snapshots", "s", true, false, goOn},
+		{"without", "s", false, false, goOn},
+		{"behind a failure", "s", true, true, goOn},
+		{"in a fork", "f", true, false, func(t *testing.T, g *rig) {
+			_, err := g.loop.Fork(t.Context(), agentloop.ForkRequest{FromSessionID: "s", NewSessionID: "f", Run: true, Messages: again})
+			require.NoError(t, err)
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newShelf()
+			if !tt.snapshots {
+				s.offer = s.offer[:2]
+			}
+			s.fails = func(what string) error {
+				if what == "open" && tt.failed && s.opened.Load() == 2 {
+					return errors.New("the shelf is stuck")
+				}
+				return nil
+			}
+			g, clock := clearedOn(t, s)
+			clock.Add(time.Hour.Milliseconds())
+			elsewhere := newSpaceRig(t, g.log, newShelf(), agentloop.Options{Now: func() time.Time { return time.UnixMilli(clock.Load()) }})
+			elsewhere.sweep(agentloop.SweepOptions{})
+			require.Equal(t, `log: "xy"`, s.files(root))
+			tt.then(t, g)
+			g.result(tt.session)
+			results, files := toolResults(stateOf(t, g.log, tt.session)), s.files(workspace.Session{Root: tt.session, ID: tt.session})
+			if tt.failed {
+				require.Equal(t, "the workspace can't be used: the shelf is stuck", results["a-2"])
+				require.Equal(t, lost, results["b-2"])
+				require.Empty(t, files)
+				return
+			}
+			require.Equal(t, lost, results["a-2"])
+			require.Equal(t, `log: "y"`, files)
+		})
+	}
+}
+
 // An erasure removes files before records, so that it can be asked for again.
 func TestErasureRemovesWorkspaces(t *testing.T) {
 	g, s, _ := cleared(t)
@@ -81,8 +142,9 @@ func TestErasureRemovesWorkspaces(t *testing.T) {
 	require.ErrorIs(t, err, agentloop.ErrWorkspaceRemains)
 	require.Equal(t, projector.SessionCompleted, stateOf(t, g.log, "s").Status, "nothing else is erased")
 	s.fails = nil
-	_, err = g.loop.Erase(t.Context(), "s")
+	e, err := g.loop.Erase(t.Context(), "s")
 	require.NoError(t, err)
+	require.False(t, e.Pending)
 	require.Empty(t, s.trees)
 	_, err = g.log.Head(t.Context(), "s")
 	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
@@ -104,6 +166,42 @@ func TestAnErasureWaitsForTheLastBytes(t *testing.T) {
 	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 	_, err = g.loop.Erase(t.Context(), "s")
 	require.ErrorIs(t, err, eventlog.ErrSessionNotFound, "nothing is left")
+}
+
+// An erasure is pending that leaves files to another node.
+func TestAnErasureTellsOfFilesElsewhere(t *testing.T) {
+	for name, erase := range map[string]func(*testing.T, *rig, *shelf) (eventlog.Erasure, error){
+		"on another node": func(t *testing.T, g *rig, s *shelf) (eventlog.Erasure, error) {
+			s.fails = func(what string) error {
+				if what == "resolve" {
+					return workspace.ErrElsewhere
+				}
+				return nil
+			}
+			return g.loop.Erase(t.Context(), "s")
+		},
+		"of a fork": func(t *testing.T, g *rig, s *shelf) (eventlog.Erasure, error) {
+			_, err := g.loop.Fork(t.Context(), agentloop.ForkRequest{FromSessionID: "s", NewSessionID: "f"})
+			require.NoError(t, err)
+			s.fails = func(what string) error {
+				if what == "adopt" {
+					return workspace.ErrElsewhere
+				}
+				return nil
+			}
+			return g.loop.Erase(t.Context(), "f")
+		},
+		"of another kind": func(t *testing.T, g *rig, _ *shelf) (eventlog.Erasure, error) {
+			return newRigOn(t, g.log).loop.Erase(t.Context(), "s")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, s, _ := cleared(t)
+			e, err := erase(t, g, s)
+			require.NoError(t, err)
+			require.True(t, e.Pending)
+		})
+	}
 }
 
 // Files that belong to no session any more go when that has been so for a

@@ -232,12 +232,14 @@ func (l *Loop) remove(session string, run *liveRun) {
 }
 
 // Erase erases a session (see [eventlog.Log]) with its workspaces and with what
-// only it remembers, and takes it off the list. What another node alone can reach
-// that removes; see Tidy.
+// only it remembers, and takes it off the list. Files that another node alone
+// can reach that removes, see Tidy; the erasure that has found the session is
+// pending then.
 //
 // Errors: those of [eventlog.Log]'s Erase; ErrWorkspaceRemains: then nothing is
 // erased but files.
 func (l *Loop) Erase(ctx context.Context, session string) (eventlog.Erasure, error) {
+	left := l.outOfReach(ctx, session) // the log can't tell any more when it is erased
 	if why := l.log.Info().RefusesErasure; why != "" {
 		return eventlog.Erasure{}, fmt.Errorf("%w: %s", eventlog.ErrRefused, why)
 	}
@@ -259,7 +261,7 @@ func (l *Loop) Erase(ctx context.Context, session string) (eventlog.Erasure, err
 		case again != nil:
 			e.Pending = e.Pending || err == nil // the log's part is done
 			return e, again
-		case pending:
+		case pending || left && err == nil:
 			e.Pending, err = true, nil
 		}
 		switch remembered, again := l.eraseMemories(ctx, session); {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -24,6 +23,8 @@ const workspaceTimeout = 2 * time.Minute
 var (
 	errWorkspaceTimeout = fmt.Errorf("it took longer than %s", workspaceTimeout)
 	errLetGo            = errors.New("agentloop: the tree is not held any more")
+	errNotOpen          = errors.New("agentloop: the workspace is not open")
+	errProviderPanicked = errors.New("the provider failed unexpectedly")
 )
 
 // What a model is told once, in place of a call's result, when the files are not
@@ -33,12 +34,12 @@ var (
 	errFilesBack      = errors.New("the workspace was lost: its files are those of the last step that was saved")
 	errFilesStay      = errors.New("the conversation was taken back, and the files were not: this workspace keeps no snapshots")
 	errFilesElsewhere = errors.New("the files stayed in the session that this one was forked from: this workspace keeps no snapshots, and is empty")
+	errFilesBehind    = errors.New("this session is a fork: its files are those of the last step that was saved, if any was")
 )
 
 // space is a session's workspace while the tree is held here. Calls use it
 // together; whoever opens it, keeps its files or makes them others is alone.
 type space struct {
-	gate
 	edits chan struct{} // held by the one edit at a time
 
 	mu     sync.Mutex
@@ -76,36 +77,40 @@ func (sp *space) close() {
 
 // space is the workspace of the task's session.
 func (t *task) space() *space {
-	g := t.l.gateOf(t.session)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	sp := t.spaces[t.session]
 	if sp == nil {
-		sp = &space{gate: g, edits: make(chan struct{}, 1)}
-		t.spaces[t.session] = sp
+		sp = &space{edits: make(chan struct{}, 1), closed: t.spaces == nil}
+		if !sp.closed {
+			t.spaces[t.session] = sp
+		}
 	}
 	return sp
 }
 
-// gateOf is the gate of a session's workspace: what a run has left that is not
-// over yet has gone through it, too.
-func (l *Loop) gateOf(session string) gate {
+// gateOf is the gate of a session's workspace, for who uses that until
+// leaveGate: what a run has left that is not over yet has the next run come
+// upon it.
+func (l *Loop) gateOf(session string) *gate {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	g, ok := l.gates[session]
-	if !ok {
+	g := l.gates[session]
+	if g == nil {
 		g = newGate()
 		l.gates[session] = g
 	}
+	g.using++
 	return g
 }
 
-// leaveGate forgets a gate that nobody is in. Who is in has the next run come
-// upon it.
-func (l *Loop) leaveGate(session string, g gate) {
+// leaveGate undoes gateOf.
+func (l *Loop) leaveGate(session string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(g.users) == 0 {
+	if g := l.gates[session]; g.using > 1 {
+		g.using--
+	} else {
 		delete(l.gates, session)
 	}
 }
@@ -114,11 +119,10 @@ func (l *Loop) leaveGate(session string, g gate) {
 func (r *runner) closeSpaces() {
 	r.mu.Lock()
 	spaces := r.spaces
-	r.spaces = map[string]*space{}
+	r.spaces = nil
 	r.mu.Unlock()
-	for session, sp := range spaces {
+	for _, sp := range spaces {
 		sp.close()
-		r.l.leaveGate(session, sp.gate)
 	}
 }
 
@@ -139,38 +143,57 @@ func (t *task) spaceOf() workspace.Session { return workspace.Session{Root: t.ro
 // inWorkspace does what a call wants with the session's workspace, which it
 // opens if nobody has.
 func (t *task) inWorkspace(ctx context.Context, c *Call, op workspace.Op, args json.RawMessage) (any, error) {
-	sp := t.space()
-	for {
-		if err := sp.enter(ctx); err != nil {
-			return nil, err
+	sp, g := t.space(), t.l.gateOf(t.session)
+	defer t.l.leaveGate(t.session)
+	for gone := workspace.Workspace(nil); ; {
+		result, ws, err := t.useWorkspace(ctx, sp, g, op, args)
+		switch {
+		case errors.Is(err, errNotOpen):
+		case errors.Is(err, workspace.ErrGone) && gone == nil: // it was removed meanwhile: it is looked for once more
+		default:
+			return result, err
 		}
-		w, ws := t.recordedWorkspace(), sp.open()
-		if ws != nil && w != nil && w.Status == projector.WorkspaceOpen && !w.Stale {
-			defer sp.leave()
-			if op.Edits {
-				select {
-				case sp.edits <- struct{}{}:
-					defer func() { <-sp.edits }()
-				case <-ctx.Done():
-					return nil, context.Cause(ctx)
-				}
-			}
-			return op.Do(ctx, ws, args)
-		}
-		sp.leave()
-		if err := t.openWorkspace(ctx, c, sp); err != nil {
+		gone = ws
+		if err := t.openWorkspace(ctx, c, sp, g, gone); err != nil {
 			return nil, err
 		}
 	}
 }
 
+// useWorkspace does it with the open workspace. Error: errNotOpen, if there is
+// none with the files that the state says.
+func (t *task) useWorkspace(ctx context.Context, sp *space, g *gate, op workspace.Op, args json.RawMessage) (result any, ws workspace.Workspace, err error) {
+	if err := g.enter(ctx); err != nil {
+		return nil, nil, err
+	}
+	defer g.leave()
+	w, ws := t.recordedWorkspace(), sp.open()
+	if ws == nil || w == nil || w.Status != projector.WorkspaceOpen || w.Stale {
+		return nil, nil, errNotOpen
+	}
+	if op.Edits {
+		select {
+		case sp.edits <- struct{}{}:
+			defer func() { <-sp.edits }()
+		case <-ctx.Done():
+			return nil, nil, context.Cause(ctx)
+		}
+	}
+	err = t.l.ask(ctx, w.ProviderID, askUse, func() (err error) { result, err = op.Do(ctx, ws, args); return err })
+	return result, ws, err
+}
+
 // openWorkspace has the workspace open, with the files that the state says, and
-// that recorded. What fails is recorded, too.
-func (t *task) openWorkspace(ctx context.Context, c *Call, sp *space) error {
-	if err := sp.enterAlone(ctx); err != nil {
+// that recorded. What fails is recorded, too. gone is one that is not there any
+// more.
+func (t *task) openWorkspace(ctx context.Context, c *Call, sp *space, g *gate, gone workspace.Workspace) error {
+	if err := g.enterAlone(ctx); err != nil {
 		return err
 	}
-	defer sp.leaveAlone()
+	defer g.leaveAlone()
+	if gone != nil && sp.open() == gone {
+		sp.keep(nil)
+	}
 	w := t.recordedWorkspace()
 	bounded, cancel := context.WithTimeoutCause(ctx, workspaceTimeout, errWorkspaceTimeout)
 	defer cancel()
@@ -190,16 +213,7 @@ func (t *task) openWorkspace(ctx context.Context, c *Call, sp *space) error {
 		c.lose(err)
 		return err
 	}
-	return fmt.Errorf("the workspace can't be used: %w", withoutPath(failed.err))
-}
-
-// withoutPath is an error without where on this machine it was: that is none of
-// the model's business, and recorded.
-func withoutPath(err error) error {
-	if p, is := errors.AsType[*fs.PathError](err); is {
-		return p.Err
-	}
-	return err
+	return fmt.Errorf("the workspace can't be used: %w", workspace.WithoutPath(failed.err))
 }
 
 // workspaceFailure is a provider's error.
@@ -255,7 +269,8 @@ func (o opening) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var facts []fact // together: files that are lost must not be taken for the state's
+	lost = lost || o.w != nil && o.w.Status == projector.WorkspaceGone // what was closed may still be here
+	var facts []fact                                                   // together: files that are lost must not be taken for the state's
 	if !known || lost || o.w.Status != projector.WorkspaceOpen {
 		facts = append(facts, o.fact(&eventlog.WorkspaceOpened{
 			Name: name, ProviderID: p.ID(), Capabilities: o.capabilities(ws, p), Ref: ref, FactBase: o.factBase(),
@@ -263,7 +278,7 @@ func (o opening) open(ctx context.Context) error {
 	}
 	var told error
 	if lost || o.w != nil && o.w.Stale {
-		if told, err = o.restore(ctx, ws, known, lost); err != nil {
+		if told, err = o.restore(ctx, p.ID(), ws, known, lost); err != nil {
 			return err
 		}
 		facts = append(facts, o.fact(&eventlog.WorkspaceRestored{FactBase: o.factBase()}))
@@ -282,11 +297,11 @@ func (o opening) find(ctx context.Context, p workspace.Provider, known bool) (ws
 		if ws = o.sp.open(); ws != nil {
 			return ws, ref, false, nil
 		}
-		err = guard(func() (err error) { ws, err = p.Resolve(ctx, o.spaceOf(), ref); return err })
+		err = o.l.ask(ctx, p.ID(), askResolve, func() (err error) { ws, err = p.Resolve(ctx, o.spaceOf(), ref); return err })
 		lost = errors.Is(err, workspace.ErrGone)
 	}
 	if !known || lost {
-		err = guard(func() (err error) { ws, ref, err = p.Open(ctx, o.spaceOf()); return err })
+		err = o.l.ask(ctx, p.ID(), askOpen, func() (err error) { ws, ref, err = p.Open(ctx, o.spaceOf()); return err })
 	}
 	switch {
 	case err != nil:
@@ -313,35 +328,60 @@ func (o opening) capabilities(ws workspace.Workspace, p workspace.Provider) []ev
 
 // restore makes the files those of the state's snapshot, and returns what the
 // model is to be told, nil if all is as it believes.
-func (o opening) restore(ctx context.Context, ws workspace.Workspace, known, lost bool) (told, err error) {
+func (o opening) restore(ctx context.Context, provider string, ws workspace.Workspace, known, lost bool) (told, err error) {
 	files := ws.Snapshots()
-	switch {
-	case files == nil && lost:
-		return errFilesLost, nil
-	case files == nil && known:
-		return errFilesStay, nil
-	case files == nil:
-		return errFilesElsewhere, nil
-	}
 	to := func(snapshot json.RawMessage) error {
-		return guard(func() error { return files.Restore(ctx, snapshot) })
+		return o.l.ask(ctx, provider, askRestore, func() error {
+			if files == nil {
+				return removeAll(ctx, ws.FS())
+			}
+			return files.Restore(ctx, snapshot)
+		})
 	}
-	var snapshot json.RawMessage
-	if o.w != nil {
-		snapshot = o.w.Snapshot
-	}
-	switch err = to(snapshot); {
-	case errors.Is(err, workspace.ErrGone) && snapshot != nil:
+	// The conversation has what no snapshot has, unless it was taken back.
+	behind := o.w.Dirty || lost && !o.w.Stale
+	switch {
+	case files == nil && known && !lost:
+		return errFilesStay, nil
+	case files == nil && lost:
 		told, err = errFilesLost, to(nil)
-	case lost && snapshot == nil:
-		told = errFilesLost
-	case lost:
-		told = errFilesBack
+	case files == nil:
+		told, err = errFilesElsewhere, to(nil)
+	default:
+		err = to(o.w.Snapshot)
+		switch {
+		case errors.Is(err, workspace.ErrGone) && o.w.Snapshot != nil:
+			told, err = errFilesLost, to(nil)
+		case behind && !lost:
+			told = errFilesBehind
+		case behind && o.w.Snapshot == nil:
+			told = errFilesLost
+		case behind:
+			told = errFilesBack
+		}
 	}
 	if err != nil {
 		return nil, &workspaceFailure{err}
 	}
 	return told, nil
+}
+
+// removeAll removes the files of a workspace that has no snapshot to make them
+// none.
+func removeAll(ctx context.Context, files workspace.FS) error {
+	for more := files != nil; more; {
+		var entries []workspace.Entry
+		var err error
+		if entries, more, err = files.List(ctx, ".", false); err != nil {
+			return err
+		}
+		for _, e := range entries {
+			if err := files.Remove(ctx, e.Name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // record appends what became of the workspace. What the log does not take is no
@@ -383,11 +423,12 @@ func (t *task) saveWorkspace(ctx context.Context) error {
 }
 
 func (t *task) takeSnapshot(ctx context.Context) (snapshot json.RawMessage, err error) {
-	sp := t.space()
-	if err := sp.enterAlone(ctx); err != nil {
+	sp, g := t.space(), t.l.gateOf(t.session)
+	defer t.l.leaveGate(t.session)
+	if err := g.enterAlone(ctx); err != nil {
 		return nil, err
 	}
-	defer sp.leaveAlone()
+	defer g.leaveAlone()
 	ctx, cancel := context.WithTimeoutCause(ctx, workspaceTimeout, errWorkspaceTimeout)
 	defer cancel()
 	w, ws := t.recordedWorkspace(), sp.open()
@@ -396,7 +437,7 @@ func (t *task) takeSnapshot(ctx context.Context) (snapshot json.RawMessage, err 
 		if err != nil {
 			return nil, err
 		}
-		err = guard(func() (err error) { ws, err = p.Resolve(ctx, t.spaceOf(), w.Ref); return err })
+		err = t.l.ask(ctx, p.ID(), askResolve, func() (err error) { ws, err = p.Resolve(ctx, t.spaceOf(), w.Ref); return err })
 		if err != nil {
 			return nil, err
 		}
@@ -407,7 +448,7 @@ func (t *task) takeSnapshot(ctx context.Context) (snapshot json.RawMessage, err 
 	if ws.Snapshots() == nil {
 		return nil, errors.New("the provider keeps no snapshots any more")
 	}
-	err = guard(func() (err error) { snapshot, err = ws.Snapshots().Take(ctx); return err })
+	err = t.l.ask(ctx, w.ProviderID, askSnapshot, func() (err error) { snapshot, err = ws.Snapshots().Take(ctx); return err })
 	switch {
 	case err != nil:
 		return nil, err
@@ -417,12 +458,26 @@ func (t *task) takeSnapshot(ctx context.Context) (snapshot json.RawMessage, err 
 	return snapshot, nil
 }
 
-// guard makes a provider's panic an error.
-func guard(f func() error) (err error) {
+// What a provider of workspaces is asked for, as it is measured.
+const (
+	askOpen     = "open"
+	askResolve  = "resolve"
+	askUse      = "use"
+	askSnapshot = "snapshot"
+	askRestore  = "restore"
+	askAdopt    = "adopt"
+	askRemove   = "remove"
+)
+
+// ask has a provider of workspaces do something. Its panic is an error.
+func (l *Loop) ask(ctx context.Context, provider, what string, do func() error) (err error) {
+	began := time.Now()
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: %v\n%s", errPanicked, p, debug.Stack())
+			l.opts.Logger.Error("a provider of workspaces panicked", "provider", provider, "panic", p, "stack", string(debug.Stack()))
+			err = errProviderPanicked
 		}
+		l.opts.Metrics.asked(ctx, provider, what, err, time.Since(began))
 	}()
-	return f()
+	return do()
 }

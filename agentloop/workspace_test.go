@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -45,13 +47,22 @@ func coding(turns ...scripted.Turn) agentloop.Agent {
 	}
 }
 
-func newSpaceRig(t *testing.T, log eventlog.Log, s *shelf, o agentloop.Options, agents ...agentloop.Agent) *rig {
+func newSpaceRig(t *testing.T, log eventlog.Log, s workspace.Provider, o agentloop.Options, agents ...agentloop.Agent) *rig {
 	t.Helper()
 	o.RetryDelay, o.Workspaces = time.Millisecond, []workspace.Provider{s}
 	loop, err := agentloop.New(log, agents, &o)
 	require.NoError(t, err)
 	t.Cleanup(loop.Stop)
 	return &rig{t: t, log: log, loop: loop}
+}
+
+// result waits until the session's run is over.
+func (g *rig) result(session string) {
+	g.t.Helper()
+	h, err := g.loop.Handle(g.t.Context(), session)
+	require.NoError(g.t, err)
+	_, err = h.Result(g.t.Context())
+	require.NoError(g.t, err)
 }
 
 // toolResults are what the calls gave, by their ids: the error if they failed.
@@ -152,26 +163,34 @@ func TestCallsShareAWorkspace(t *testing.T) {
 }
 
 // A workspace that can't be opened is the call's failure, and the next one tries
-// again.
+// again. Where on the machine it was is none of the model's business.
 func TestAWorkspaceThatFailsIsTriedAgain(t *testing.T) {
-	s := newShelf()
-	s.fails = func(what string) error {
-		if what == "open" && s.opened.Load() == 1 {
-			return errors.New("the shelf is full")
-		}
-		return nil
+	for want, fail := range map[string]func() error{
+		"the shelf is full":                func() error { return errors.New("the shelf is full") },
+		"invalid argument":                 func() error { return &os.LinkError{Op: "rename", Old: "/a", New: "/b", Err: syscall.EINVAL} },
+		"the provider failed unexpectedly": func() error { panic("/a") },
+	} {
+		t.Run(want, func(t *testing.T) {
+			s := newShelf()
+			s.fails = func(what string) error {
+				if what == "open" && s.opened.Load() == 1 {
+					return fail()
+				}
+				return nil
+			}
+			g := newSpaceRig(t, memory.New(), s, agentloop.Options{}, coder(
+				"a", "workspace_write_file", `{"path":"a","content":"1"}`,
+				"b", "workspace_write_file", `{"path":"b","content":"2"}`,
+			))
+			g.start("s", "coder", "go")
+			state := g.ended("s")
+			require.Equal(t, map[string]string{
+				"a": "the workspace can't be used: " + want, "b": `{"path":"b","size":1}`,
+			}, toolResults(state))
+			require.Equal(t, projector.WorkspaceOpen, state.Workspace.Status)
+			require.Contains(t, g.types("s"), "[workspace_failed]")
+		})
 	}
-	g := newSpaceRig(t, memory.New(), s, agentloop.Options{}, coder(
-		"a", "workspace_write_file", `{"path":"a","content":"1"}`,
-		"b", "workspace_write_file", `{"path":"b","content":"2"}`,
-	))
-	g.start("s", "coder", "go")
-	state := g.ended("s")
-	require.Equal(t, map[string]string{
-		"a": "the workspace can't be used: the shelf is full", "b": `{"path":"b","size":1}`,
-	}, toolResults(state))
-	require.Equal(t, projector.WorkspaceOpen, state.Workspace.Status)
-	require.Contains(t, g.types("s"), "[workspace_failed]")
 }
 
 // A snapshot that fails keeps no step from being committed; the next use has it
@@ -225,6 +244,60 @@ func TestLostFilesAreToldOnce(t *testing.T) {
 			require.Equal(t, want, toolResults(state)["c"])
 			require.Equal(t, `{"path":"d","size":1}`, toolResults(state)["d"])
 			require.Equal(t, `d: "2"`, s.files(root))
+		})
+	}
+}
+
+// Files that somebody removes while they are used are looked for once more.
+func TestFilesThatGoMeanwhileAreTold(t *testing.T) {
+	s := newShelf()
+	writes := 0
+	s.fails = func(what string) error {
+		if what == "write" {
+			if writes++; writes == 2 {
+				_, err := s.Remove(context.Background(), "s")
+				return err
+			}
+		}
+		return nil
+	}
+	g := newSpaceRig(t, memory.New(), s, agentloop.Options{}, coder(
+		"a", "workspace_write_file", `{"path":"a","content":"1"}`,
+		"b", "workspace_write_file", `{"path":"b","content":"2"}`,
+		"c", "workspace_write_file", `{"path":"c","content":"3"}`,
+	))
+	g.start("s", "coder", "go")
+	require.Equal(t, map[string]string{
+		"a": `{"path":"a","size":1}`, "b": "the files of the workspace are lost: it is empty now", "c": `{"path":"c","size":1}`,
+	}, toolResults(g.ended("s")))
+	require.Equal(t, `c: "3"`, s.files(root))
+}
+
+// A fork's model is told if its files lack what the conversation has.
+func TestAForkIsToldWhatWasNotSaved(t *testing.T) {
+	for saved, want := range map[int64]string{0: "y", 1: "xy"} {
+		t.Run(fmt.Sprint("after ", saved), func(t *testing.T) {
+			s := newShelf()
+			s.fails = func(what string) error {
+				if what == "take" && s.taken.Load() > saved {
+					return errors.New("the shelf is full")
+				}
+				return nil
+			}
+			g := newSpaceRig(t, memory.New(), s, agentloop.Options{}, coder(
+				"a", "workspace_run", `{"command":"append x log"}`,
+				"b", "workspace_run", `{"command":"append y log"}`,
+			))
+			g.start("s", "coder", "go")
+			g.ended("s")
+			_, err := g.loop.Fork(t.Context(), agentloop.ForkRequest{
+				FromSessionID: "s", NewSessionID: "f", Run: true, Messages: []agentloop.Input{{Content: "again"}},
+			})
+			require.NoError(t, err)
+			g.result("f")
+			fork := toolResults(stateOf(t, g.log, "f"))
+			require.Equal(t, "this session is a fork: its files are those of the last step that was saved, if any was", fork["a-2"])
+			require.Equal(t, `{"exitCode":0,"stdout":"`+want+`","stderr":""}`, fork["b-2"])
 		})
 	}
 }

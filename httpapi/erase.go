@@ -16,7 +16,8 @@ const eraseTimeout = 20 * time.Second
 
 // Erased is the answer of DELETE /sessions/{id}. Pending, with status 202,
 // means that bytes may be left: the session is not found any more, and the
-// same request goes on with what is left.
+// same request goes on with what is left, but for files that another node alone
+// reaches. That removes them itself.
 type Erased struct {
 	SessionID string   `json:"sessionId"`
 	Pending   bool     `json:"pending"`

@@ -64,9 +64,9 @@ func (s *Session) fork(rename func(string) string) {
 	s.SessionID, s.StreamID = rename(s.SessionID), rename(s.StreamID)
 	s.Runs, s.Checkpoints, s.CommittedAt, s.Usage, s.ResumeCount = nil, nil, 0, Usage{}, 0
 	s.RemoteSequence, s.Stopped, s.ExpiresAt = 0, nil, 0
-	s.StreamStatus = eventlog.StreamActive // what follows in the log says more
-	if w := s.Workspace; w != nil {        // one of its own is opened from the snapshot
-		w.Ref, w.Dirty, w.Stale, w.Status, w.Error = nil, false, true, WorkspaceUnopened, ""
+	s.StreamStatus = eventlog.StreamActive                       // what follows in the log says more
+	if w := s.Workspace; w != nil && w.Status != WorkspaceGone { // one of its own is opened from the snapshot
+		w.Ref, w.Stale, w.Status, w.Error = nil, true, WorkspaceUnopened, ""
 		w.OpenedAt, w.LastUsedAt = 0, 0
 	}
 	if s.Child != nil {

@@ -37,7 +37,8 @@ type Workspace struct {
 	// Snapshot is what the files were at the last checkpoint that changed
 	// them; nil: there were none.
 	Snapshot json.RawMessage `json:"snapshot,omitempty"`
-	// Dirty: a call may have changed files since the last snapshot.
+	// Dirty: a call may have changed files since the last snapshot, in a fork
+	// those of the other session.
 	Dirty bool `json:"dirty,omitempty"`
 	// Stale: the files are not those of the state any more, after a rollback or
 	// in a fork. They are to be made those of Snapshot before the next use.
@@ -59,7 +60,9 @@ func (s *Session) workspaceFailed(f *eventlog.WorkspaceFailed) {
 	if s.Workspace != nil {
 		w = *s.Workspace
 	}
-	w.Status, w.Error = WorkspaceBroken, f.Error
+	if w.Error = f.Error; w.Status != WorkspaceGone { // what was removed has to be told still
+		w.Status = WorkspaceBroken
+	}
 	s.Workspace = &w
 }
 

@@ -10,7 +10,8 @@ import (
 )
 
 // Erased tells what an erasure has done. Pending means that bytes may be left:
-// the session is not found any more, and another Erase goes on with them.
+// the session is not found any more, and another Erase goes on with them, or
+// finds nothing (NOT_FOUND): then they are files that another node removes.
 type Erased struct {
 	SessionID string   `json:"sessionId"`
 	Pending   bool     `json:"pending"`
