@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -30,11 +31,16 @@ type eraseCmd struct {
 // erasePause is the time between two requests for the same erasure.
 const erasePause = time.Second
 
-// Run erases a session and prints what the daemon says of it.
+// Run erases a session and prints what the daemon says of it. If it knows
+// nothing of the session any more that is what it has said before: of bytes that
+// may be left where it can't look it can't tell more.
 func (c eraseCmd) Run(p *process) error {
+	var done httpapi.Erased
 	for {
-		var done httpapi.Erased
 		body, err := c.source().do(p.ctx, http.MethodDelete, "/sessions/"+escapeID(c.Session), nil, nil)
+		if r, is := errors.AsType[refusal](err); is && r.code == string(httpapi.CodeNotFound) && done.Pending {
+			return json.NewEncoder(p.stdout).Encode(done)
+		}
 		if err != nil {
 			return err
 		}

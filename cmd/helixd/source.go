@@ -119,7 +119,14 @@ func (s *source) do(ctx context.Context, method, path string, header http.Header
 	if json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&problem) != nil || problem.Code == "" {
 		return nil, errors.New(resp.Status)
 	}
-	return nil, fmt.Errorf("%s (%s)", printable(problem.Error), printable(problem.Code))
+	return nil, refusal{message: problem.Error, code: problem.Code}
+}
+
+// refusal is a daemon's answer that is no success.
+type refusal struct{ message, code string }
+
+func (r refusal) Error() string {
+	return fmt.Sprintf("%s (%s)", printable(r.message), printable(r.code))
 }
 
 // maxLine is the longest line of an answer or of an input, in bytes.
