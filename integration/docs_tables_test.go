@@ -16,6 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/memory"
+	"github.com/helixd/helixd/agentloop/workspace"
+	"github.com/helixd/helixd/agentloop/workspace/filetree"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream/subscriber"
 	"github.com/helixd/helixd/httpapi"
@@ -140,6 +143,13 @@ func limitsTable(*testing.T) string {
 		{"a replay: its speed; its longest pause", fmt.Sprintf("%v to %v; %v, %v by default", httpapi.MinReplaySpeed, httpapi.MaxReplaySpeed, httpapi.MaxReplayPause, httpapi.DefaultReplayPause)},
 		{"a session's states and timeline in memory, for who looks at it again", fmt.Sprintf("%s and %s of all sessions together; %s",
 			size(snapshot.MaxAnchorBytes), size(snapshot.MaxTimelineBytes), strings.TrimSuffix(snapshot.AnchorIdle.String(), "0s"))},
+		{"a file of a workspace that is read or written whole; its path", size(workspace.MaxFile) + "; " + size(workspace.MaxPath) + ", each part " + size(workspace.MaxElement)},
+		{"files and folders of a workspace in `memory` or `objects`; all its bytes", fmt.Sprintf("%d; `workspaces.….maxBytes`", filetree.MaxFiles)},
+		{"what a model is shown of a file, a list, or each of a command's two outputs", size(workspace.MaxText)},
+		{"entries of a list; matches of a search, in how much; its pattern", fmt.Sprintf("%d; %d, in %s; %s", workspace.MaxEntries, workspace.MaxMatches, size(workspace.MaxSearched), size(workspace.MaxPattern))},
+		{"a memory; its tags", fmt.Sprintf("%s; %d", size(eventlog.MaxMemory), eventlog.MaxMemoryTags)},
+		{"memories that a turn is reminded of, or that a search finds; its question", fmt.Sprintf("%d, %s; %d; %s", agentloop.MaxRecalled, size(agentloop.MaxRecalledText), memory.MaxHits, size(memory.MaxQuestion))},
+		{"dimensions of an embedder's vectors", fmt.Sprint(eventlog.MaxDimensions)},
 		{"a NATS client's right to hear a session", "up to " + subscriber.MaxTTL.String()},
 	})
 }
