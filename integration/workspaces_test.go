@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,19 +24,26 @@ import (
 const secret = "xyzzy-7f3a"
 
 // coders are agents whose files are kept in different ways: each writes a file,
-// edits it twice, reads it, and is done.
-func coders(nats string) string {
-	out := nats + "\nagents:\n"
+// edits it, takes a break, if there is a tool for that, edits it again, reads
+// it, and is done.
+func coders(nats, breakURL string) string {
+	out, pause, tools := nats+"\nagents:\n", "", ""
+	if breakURL != "" {
+		pause = "- toolCalls: [{name: pause}]"
+		tools = `tools: {pause: {description: A break., inputSchema: {type: object}, http: {url: "` + breakURL + `"}}}`
+	}
 	for _, kind := range []string{"local", "objects"} {
 		out += `
   ` + kind + `:
     workspace: {provider: ` + kind + `}
+    ` + tools + `
     model:
       provider: scripted
       scriptDelay: 20ms
       script:
         - toolCalls: [{name: workspace_write_file, arguments: {path: doc/note, content: "` + secret + ` one"}}]
         - toolCalls: [{name: workspace_edit_file, arguments: {path: doc/note, old: one, new: one two}}]
+        ` + pause + `
         - toolCalls: [{name: workspace_edit_file, arguments: {path: doc/note, old: two, new: two three}}]
         - toolCalls: [{name: workspace_read_file, arguments: {path: doc/note}}]
         - text: I have written three words.
@@ -98,7 +108,7 @@ func TestACodersFiles(t *testing.T) {
 			dir := t.TempDir()
 			require.NoError(t, os.Chmod(filepath.Dir(dir), 0o755)) // a root's commands run as somebody else
 			file := filepath.Join(dir, "helix.yaml")
-			require.NoError(t, os.WriteFile(file, []byte(coders("")), 0o600))
+			require.NoError(t, os.WriteFile(file, []byte(coders("", "")), 0o600))
 			data := filepath.Join(dir, "data")
 			d := newDaemon(t, "serve", "--config", file, "--allow-unauthenticated", "--data-dir", data)
 			d.start()
@@ -159,8 +169,20 @@ func filesWith(t *testing.T, dir, text string) (found []string) {
 func TestFilesFollowATakeover(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	c := newCluster(t)
+	var asked atomic.Int64
+	paused := make(chan struct{})
+	pause := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // else nobody notices that a client dies
+		if asked.Add(1) == 1 {
+			close(paused)
+			<-r.Context().Done() // the node dies
+			return
+		}
+		_, _ = io.WriteString(w, `{"result":{"over":true}}`)
+	}))
+	t.Cleanup(pause.Close)
 	file := filepath.Join(t.TempDir(), "helix.yaml")
-	require.NoError(t, os.WriteFile(file, []byte(coders(`nats: {url: "`+c.url()+`", replicas: 3, partitions: 1}`)), 0o600))
+	require.NoError(t, os.WriteFile(file, []byte(coders(`nats: {url: "`+c.url()+`", replicas: 3, partitions: 1}`, pause.URL)), 0o600))
 	var nodes []*daemon
 	for range 2 {
 		n := newDaemon(t, "serve", "--config", file, "--allow-unauthenticated")
@@ -169,7 +191,11 @@ func TestFilesFollowATakeover(t *testing.T) {
 	}
 	status, answer := nodes[0].post("/start", map[string]any{"sessionId": "s", "agentType": "objects", "message": "go"})
 	require.Equal(t, http.StatusOK, status, "%v", answer)
-	nodes[1].appended("s", (*eventlog.WorkspaceSaved)(nil).Type(), 1)
+	select {
+	case <-paused:
+	case <-time.After(2 * time.Minute):
+		t.Fatal("the agent takes no break")
+	}
 	nodes[0].kill()
 	nodes[1].completed("s")
 	require.Equal(t, []string{secret + " one two three"}, nodes[1].readFiles("s"))
