@@ -20,6 +20,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/agentloop/workspace"
+	"github.com/helixd/helixd/agentloop/workspace/local"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/projector"
@@ -300,6 +301,29 @@ func TestAForkIsToldWhatWasNotSaved(t *testing.T) {
 			require.Equal(t, `{"exitCode":0,"stdout":"`+want+`","stderr":""}`, fork["b-2"])
 		})
 	}
+}
+
+// A fork of a checkpoint whose snapshot is gone begins without files, is told
+// so, and goes on. The provider is a real one.
+func TestAForkWhoseSnapshotIsGone(t *testing.T) {
+	p, err := local.New(t.TempDir(), nil)
+	require.NoError(t, err)
+	agent := coder(
+		"a", "workspace_write_file", `{"path":"a","content":"1"}`,
+		"b", "workspace_write_file", `{"path":"b","content":"2"}`,
+		"c", "workspace_list_files", `{}`,
+	)
+	agent.Workspace = &agentloop.AgentWorkspace{Provider: local.ID}
+	g := newSpaceRig(t, memory.New(), p, agentloop.Options{}, agent)
+	g.start("s", "coder", "go")
+	first := g.ended("s").Checkpoints[0].ID
+	_, err = p.Remove(t.Context(), "s")
+	require.NoError(t, err)
+	_, err = g.loop.Fork(t.Context(), agentloop.ForkRequest{FromSessionID: "s", NewSessionID: "f", At: agentloop.Target{CheckpointID: first}, Run: true})
+	require.NoError(t, err)
+	fork := toolResults(g.ended("f"))
+	require.Equal(t, "the files of the workspace are lost: it is empty now", fork["b"])
+	require.Equal(t, `{"path":".","entries":[]}`, fork["c"])
 }
 
 // Without snapshots a rollback leaves the files, and a fork begins without: the
