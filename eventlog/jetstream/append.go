@@ -18,19 +18,58 @@ const (
 	// maxOpenBatches is how many atomic batches a node has under way. A
 	// stream takes 50 from all nodes and loses parts of what comes beyond.
 	maxOpenBatches = 16
-	// answerTimeout is how long one try waits for its answer; what became of
-	// it is then looked up.
+	// answerTimeout is how long one try waits for its answer where that may be
+	// lost; what became of it is then looked up.
 	answerTimeout = 5 * time.Second
-	// replicatedTimeout is answerTimeout on several servers, where what comes
-	// between two leaders is dropped.
+	// replicatedTimeout is answerTimeout of an append on several servers, where
+	// what comes between two leaders is dropped.
 	replicatedTimeout = 2 * time.Second
 )
 
 func (o Options) answerTimeout() time.Duration {
-	if o.Replicas > 1 {
+	switch {
+	case o.restores != nil: // it has no second try
+		return leaderPatience
+	case o.Replicas > 1:
 		return replicatedTimeout
 	}
 	return answerTimeout
+}
+
+// awaiting bounds the wait for an answer that may be lost. One of a server that
+// is alone can't while the connection holds: its disk, or the machine, stands
+// still, for which it has up to leaderPatience.
+func (l *Log) awaiting(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	if !l.alone {
+		return context.WithTimeout(ctx, timeout)
+	}
+	try, cancel := context.WithTimeout(ctx, leaderPatience)
+	back := l.reconnected()
+	look := time.AfterFunc(timeout, func() {
+		select {
+		case <-back:
+			cancel()
+		default:
+			if !l.nc.IsConnected() {
+				cancel()
+			}
+		}
+	})
+	return try, func() {
+		look.Stop()
+		cancel()
+	}
+}
+
+// request asks for one answer, for as long as awaiting says.
+func (l *Log) request(ctx context.Context, m *nats.Msg, timeout time.Duration) (*nats.Msg, error) {
+	try, cancel := l.awaiting(ctx, timeout)
+	defer cancel()
+	answer, err := l.nc.RequestMsgWithContext(try, m)
+	if err != nil && try.Err() != nil && ctx.Err() == nil { // it is not the caller's that has ended
+		err = nats.ErrTimeout
+	}
+	return answer, err
 }
 
 // pubAck is JetStream's answer to a publish.
@@ -190,9 +229,7 @@ func (l *Log) publish(ctx context.Context, messages []*nats.Msg) (uint64, error)
 			delete(last.Header, name)
 		}
 	}
-	try, cancel := context.WithTimeout(ctx, l.opts.answerTimeout())
-	defer cancel()
-	answer, err := l.nc.RequestMsgWithContext(try, last)
+	answer, err := l.request(ctx, last, l.opts.answerTimeout())
 	if err != nil {
 		return 0, transportError(err)
 	}

@@ -79,7 +79,7 @@ func (l *Log) dropBlobs(ctx context.Context, session string, expected uint64, bl
 	if len(blobs) == 0 || expected == 0 && errors.Is(why, eventlog.ErrOutcomeUnknown) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaderPatience)
 	defer cancel()
 	if _, err := l.Head(ctx, session); !errors.Is(err, eventlog.ErrSessionNotFound) {
 		return

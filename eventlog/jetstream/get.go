@@ -185,7 +185,7 @@ func (l *Log) getBatch(ctx context.Context, stream, subject string, from uint64,
 	if err := l.nc.PublishRequest("$JS.API.DIRECT.GET."+stream, inbox, req); err != nil {
 		return nil, fmt.Errorf("jetstream: read: %w", err)
 	}
-	try, cancel := context.WithTimeout(ctx, answerTimeout)
+	try, cancel := l.awaiting(ctx, answerTimeout)
 	defer cancel()
 	var messages []*nats.Msg
 	var last uint64
@@ -199,7 +199,7 @@ func (l *Log) getBatch(ctx context.Context, stream, subject string, from uint64,
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)
 			}
-			return nil, fmt.Errorf("%w: %w", eventlog.ErrIncomplete, try.Err())
+			return nil, fmt.Errorf("%w: %w", eventlog.ErrIncomplete, nats.ErrTimeout)
 		}
 		status := first(m.Header, headerStatus)
 		if n := lastSequence(m.Header); n != last {

@@ -209,7 +209,7 @@ func (h *hub) subscribe(f *feed) error {
 	if f.sub, err = h.log.nc.ChanSubscribe(LiveSubject(f.session), f.live); err != nil {
 		return fmt.Errorf("jetstream: follow: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), leaderPatience)
 	defer cancel()
 	if err := h.log.nc.FlushWithContext(ctx); err != nil {
 		f.sub.Unsubscribe() //nolint:errcheck // the flush's error counts

@@ -96,6 +96,7 @@ type Log struct {
 	wg      sync.WaitGroup
 
 	version    string               // of a server that is known to be good
+	alone      bool                 // no other server is there, nor elections
 	streams    []*natsjs.StreamInfo // as they were at the start
 	durability eventlog.Durability
 	metrics    *logMetrics
@@ -121,7 +122,7 @@ func Open(ctx context.Context, nc *nats.Conn, o *Options) (*Log, error) {
 	if l.opts.Partitions > maxPartitions {
 		return nil, fmt.Errorf("jetstream: at most %d partitions", maxPartitions)
 	}
-	js, err := natsjs.New(nc)
+	js, err := newJetStream(nc)
 	if err != nil {
 		return nil, fmt.Errorf("jetstream: %w", err)
 	}
@@ -129,6 +130,7 @@ func Open(ctx context.Context, nc *nats.Conn, o *Options) (*Log, error) {
 	if err := l.checkConnected(); err != nil {
 		return nil, err
 	}
+	l.alone = isAlone(nc)
 	switch {
 	case l.opts.ReadOnly || l.opts.Existing:
 		err = l.findPartitions(ctx)

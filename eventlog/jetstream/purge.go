@@ -97,9 +97,7 @@ func (l *Log) firstSince(ctx context.Context, p int, t time.Time, last uint64) (
 	req, _ := json.Marshal(map[string]any{
 		"next_by_subj": logSubjects + strconv.Itoa(p) + ".*", "start_time": t.UTC(), "batch": 1,
 	})
-	try, cancel := context.WithTimeout(ctx, answerTimeout)
-	defer cancel()
-	m, err := l.nc.RequestWithContext(try, "$JS.API.DIRECT.GET."+streamName(p), req)
+	m, err := l.request(ctx, &nats.Msg{Subject: "$JS.API.DIRECT.GET." + streamName(p), Data: req}, answerTimeout)
 	if err != nil {
 		return 0, err
 	}

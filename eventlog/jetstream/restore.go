@@ -90,7 +90,7 @@ func Restore(ctx context.Context, nc *nats.Conn, o RestoreOptions) (*Restorer, e
 }
 
 func checkEmpty(ctx context.Context, nc *nats.Conn) error {
-	js, err := natsjs.New(nc)
+	js, err := newJetStream(nc)
 	if err != nil {
 		return fmt.Errorf("jetstream: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
 )
 
 const (
@@ -19,6 +20,19 @@ const (
 	settleMost    = time.Second
 )
 
+// isAlone reports whether the server is none of a cluster: whatever it is asked
+// it answers, at last.
+func isAlone(nc *nats.Conn) bool { return nc.ConnectedClusterName() == "" }
+
+// newJetStream returns JetStream's API, with patience for a server that is alone
+// and so is asked once.
+func newJetStream(nc *nats.Conn) (natsjs.JetStream, error) {
+	if isAlone(nc) {
+		return natsjs.New(nc, natsjs.WithDefaultTimeout(leaderPatience))
+	}
+	return natsjs.New(nc)
+}
+
 // Settle calls f again for as long as a cluster can't do what f asks only
 // because it has just come up, or has just lost a server: streams without a
 // leader, servers that have not heard of each other. f may be called again
@@ -26,7 +40,7 @@ const (
 // does, or after a minute if ctx has no deadline. A server that is alone is
 // asked once.
 func Settle(ctx context.Context, nc *nats.Conn, f func(context.Context) error) error {
-	if nc.ConnectedClusterName() == "" {
+	if isAlone(nc) {
 		return f(ctx)
 	}
 	if _, ok := ctx.Deadline(); !ok {

@@ -141,10 +141,8 @@ type streamState struct {
 // streamState asks for a stream's state. With a subject it counts its messages;
 // without, it tells which sequences hold none, and what was lost.
 func (l *Log) streamState(ctx context.Context, stream, subject string) (streamState, error) {
-	try, cancel := context.WithTimeout(ctx, answerTimeout)
-	defer cancel()
 	req, _ := json.Marshal(map[string]any{"subjects_filter": subject, "deleted_details": subject == ""})
-	answer, err := l.nc.RequestWithContext(try, "$JS.API.STREAM.INFO."+stream, req)
+	answer, err := l.request(ctx, &nats.Msg{Subject: "$JS.API.STREAM.INFO." + stream, Data: req}, answerTimeout)
 	if err != nil {
 		return streamState{}, fmt.Errorf("jetstream: stream %s: %w", stream, err)
 	}
