@@ -96,7 +96,7 @@ func (n *node) hits(text string) int {
 
 // consumers counts those that feeds have on the server.
 func (n *node) consumers() (count int) {
-	js, err := natsjs.New(n.nc)
+	js, err := natsjs.New(n.nc, natsjs.WithDefaultTimeout(time.Minute))
 	require.NoError(n.t, err)
 	for p := range 3 {
 		s, err := js.Stream(n.t.Context(), fmt.Sprintf("HELIX_LOG_%d", p))

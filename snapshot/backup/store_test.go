@@ -210,7 +210,7 @@ func (s *store) state(session string) string {
 // publish stores a message behind the log's back.
 func (s *store) publish(subject string, data string) {
 	s.t.Helper()
-	js, err := natsjs.New(s.nc)
+	js, err := natsjs.New(s.nc, natsjs.WithDefaultTimeout(time.Minute))
 	require.NoError(s.t, err)
 	_, err = js.Publish(s.t.Context(), subject, []byte(data))
 	require.NoError(s.t, err)

@@ -37,9 +37,12 @@ const (
 	partBytes = 512 << 10
 	// maxBytes is the largest fold that is kept.
 	maxBytes = 64 << 20
-	// tryTimeout is how long one request waits for the stream's leader: a fold
-	// of the log itself is better than to wait for an election.
+	// tryTimeout is how long one request of a reader waits for the stream's
+	// leader: a fold of the log itself is better than to wait for an election.
 	tryTimeout = time.Second
+	// aloneTimeout is how long a request waits for a server that is alone, which
+	// has no elections: that it is slow, it is with the log, too.
+	aloneTimeout = 20 * time.Second
 )
 
 // Folds implements snapshot.Folds.
@@ -47,16 +50,31 @@ type Folds struct {
 	nc      *nats.Conn
 	js      natsjs.JetStream
 	streams []natsjs.Stream // by partition
+	try     time.Duration   // tryTimeout or aloneTimeout
+}
+
+func newFolds(nc *nats.Conn) (*Folds, error) {
+	f := &Folds{nc: nc, try: tryTimeout}
+	var opts []natsjs.JetStreamOpt
+	if nc.ConnectedClusterName() == "" {
+		f.try = aloneTimeout
+		opts = append(opts, natsjs.WithDefaultTimeout(aloneTimeout))
+	}
+	js, err := natsjs.New(nc, opts...)
+	if err != nil {
+		return nil, fmt.Errorf("saved folds: %w", err)
+	}
+	f.js = js
+	return f, nil
 }
 
 // Open returns the saved folds beside a log of that many partitions, creating
 // their streams if they are missing.
 func Open(ctx context.Context, nc *nats.Conn, partitions, replicas int) (*Folds, error) {
-	js, err := natsjs.New(nc)
+	f, err := newFolds(nc)
 	if err != nil {
-		return nil, fmt.Errorf("saved folds: %w", err)
+		return nil, err
 	}
-	f := &Folds{nc: nc, js: js}
 	for p := range max(partitions, 1) {
 		config := natsjs.StreamConfig{
 			Name: streamName(p), Description: "helixd: saved folds, a cache",
@@ -65,7 +83,7 @@ func Open(ctx context.Context, nc *nats.Conn, partitions, replicas int) (*Folds,
 		}
 		var s natsjs.Stream
 		err := logjs.Settle(ctx, nc, func(ctx context.Context) (err error) {
-			s, err = js.CreateOrUpdateStream(ctx, config)
+			s, err = f.js.CreateOrUpdateStream(ctx, config)
 			return err
 		})
 		if err != nil {
@@ -134,7 +152,7 @@ func nearest(all []mark, n uint64, forms ...snapshot.Form) (best mark) {
 // Nearest implements snapshot.Folds.
 func (f *Folds) Nearest(ctx context.Context, session string, n uint64, forms ...snapshot.Form) (*snapshot.Saved, error) {
 	stream, prefix := f.place(session)
-	try, cancel := context.WithTimeout(ctx, tryTimeout)
+	try, cancel := context.WithTimeout(ctx, f.try)
 	all, err := marks(try, stream, prefix, forms...)
 	cancel()
 	if err != nil {
@@ -145,7 +163,7 @@ func (f *Folds) Nearest(ctx context.Context, session string, n uint64, forms ...
 		return nil, nil
 	}
 	subject := prefix + best.token()
-	header, body, err := whole(ctx, stream, subject)
+	header, body, err := f.whole(ctx, stream, subject)
 	if err != nil {
 		return nil, err
 	}
@@ -160,15 +178,15 @@ func (f *Folds) Nearest(ctx context.Context, session string, n uint64, forms ...
 }
 
 // whole returns a message with its parts.
-func whole(ctx context.Context, stream natsjs.Stream, subject string) (nats.Header, []byte, error) {
-	m, err := last(ctx, stream, subject)
+func (f *Folds) whole(ctx context.Context, stream natsjs.Stream, subject string) (nats.Header, []byte, error) {
+	m, err := f.last(ctx, stream, subject)
 	if err != nil {
 		return nil, nil, fmt.Errorf("saved folds: %w", err)
 	}
 	body := m.Data
 	parts, _ := strconv.Atoi(m.Header.Get(headerParts))
 	for i := range parts {
-		part, err := last(ctx, stream, subject+"."+strconv.Itoa(i))
+		part, err := f.last(ctx, stream, subject+"."+strconv.Itoa(i))
 		if err != nil {
 			return nil, nil, fmt.Errorf("saved folds: part %d: %w", i, err)
 		}
@@ -177,8 +195,8 @@ func whole(ctx context.Context, stream natsjs.Stream, subject string) (nats.Head
 	return m.Header, body, nil
 }
 
-func last(ctx context.Context, stream natsjs.Stream, subject string) (*natsjs.RawStreamMsg, error) {
-	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
+func (f *Folds) last(ctx context.Context, stream natsjs.Stream, subject string) (*natsjs.RawStreamMsg, error) {
+	ctx, cancel := context.WithTimeout(ctx, f.try)
 	defer cancel()
 	return stream.GetLastMsgForSubject(ctx, subject)
 }
@@ -201,7 +219,7 @@ func (f *Folds) Save(ctx context.Context, session string, s snapshot.Saved) (int
 	return len(s.State), f.put(ctx, stream, subject, s, s.State)
 }
 
-// put stores what is to be had by [whole], where there is nothing.
+// put stores what is to be had by whole, where there is nothing.
 func (f *Folds) put(ctx context.Context, stream natsjs.Stream, subject string, s snapshot.Saved, body []byte) error {
 	m := nats.NewMsg(subject)
 	m.Header.Set(headerVersion, strconv.Itoa(s.Version))

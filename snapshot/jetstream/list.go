@@ -16,13 +16,12 @@ import (
 // OpenExisting returns the saved folds beside a log of that many partitions as
 // they are. The error is natsjs.ErrStreamNotFound if there are none.
 func OpenExisting(ctx context.Context, nc *nats.Conn, partitions int) (*Folds, error) {
-	js, err := natsjs.New(nc)
+	f, err := newFolds(nc)
 	if err != nil {
-		return nil, fmt.Errorf("saved folds: %w", err)
+		return nil, err
 	}
-	f := &Folds{nc: nc, js: js}
 	for p := range max(partitions, 1) {
-		s, err := js.Stream(ctx, streamName(p))
+		s, err := f.js.Stream(ctx, streamName(p))
 		if err != nil {
 			return nil, fmt.Errorf("saved folds: stream %s: %w", streamName(p), err)
 		}

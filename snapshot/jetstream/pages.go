@@ -129,7 +129,7 @@ func (f *Folds) savePages(ctx context.Context, stream natsjs.Stream, prefix stri
 		size += len(packed)
 	}
 	subject := prefix + mark{s.Sequence, s.Form}.token()
-	switch old, err := last(ctx, stream, subject); {
+	switch old, err := f.last(ctx, stream, subject); {
 	case errors.Is(err, natsjs.ErrMsgNotFound):
 	case err != nil:
 		return size, fmt.Errorf("saved folds: %w", err)
@@ -208,12 +208,12 @@ func (f *Folds) get(ctx context.Context, stream string, missing map[string]bool,
 	if err := f.nc.PublishRequest("$JS.API.DIRECT.GET."+stream, inbox, req); err != nil {
 		return fmt.Errorf("saved folds: %w", err)
 	}
-	silence := time.NewTimer(tryTimeout)
+	silence := time.NewTimer(f.try)
 	defer silence.Stop()
 	for {
 		select {
 		case m := <-answers:
-			silence.Reset(tryTimeout)
+			silence.Reset(f.try)
 			switch status := m.Header.Get("Status"); status {
 			case "":
 				subject := m.Header.Get(natsjs.SubjectHeader)
