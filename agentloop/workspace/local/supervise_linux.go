@@ -37,7 +37,7 @@ const (
 // nothing to be installed, and no hook to be forgotten in main.
 func init() {
 	if len(os.Args) == 1 && os.Args[0] == superviseName {
-		os.Exit(superviseMain())
+		syscall.Exit(superviseMain()) // os.Exit waits a second for the race detector
 	}
 }
 
