@@ -60,7 +60,7 @@ func appendOnce(ctx context.Context, log Log, session string, expected uint64, f
 				return 0, fmt.Errorf("%w: %w", ErrOutcomeUnknown, ErrErasing)
 			}
 			return 0, ErrErasing
-		case isAhead && !unsure: // nothing is under way that would bring the head there
+		case isAhead && !unsure && refused.Head < expected: // nothing is under way that would bring the head there
 			return 0, &ConflictError{Head: ahead.Head}
 		case rerr != nil || first.Sequence == 0: // not known yet, or still free
 		case first.Writer == frozen[0].Writer && first.Ordinal == frozen[0].Ordinal && first.Origin == frozen[0].Origin:

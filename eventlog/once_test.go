@@ -2,6 +2,7 @@ package eventlog_test
 
 import (
 	"context"
+	"iter"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,4 +73,40 @@ func (l *inFlightLog) Append(ctx context.Context, session string, expected uint6
 		return 0, &eventlog.ConflictError{}
 	}
 	return l.Log.Append(ctx, session, expected, entries)
+}
+
+// staleLog takes an append, which arrives twice, and answers the second one; who
+// reads next asks a server that has not heard of either.
+type staleLog struct {
+	eventlog.Log
+	stale bool
+}
+
+func (l *staleLog) Append(ctx context.Context, session string, expected uint64, entries []eventlog.Entry) (uint64, error) {
+	if _, err := l.Log.Append(ctx, session, expected, entries); err != nil {
+		return 0, err
+	}
+	l.stale = true
+	return l.Log.Append(ctx, session, expected, entries)
+}
+
+func (l *staleLog) Read(ctx context.Context, session string, from, to uint64) iter.Seq2[eventlog.Record, error] {
+	if l.stale {
+		l.stale = false
+		return func(yield func(eventlog.Record, error) bool) {
+			yield(eventlog.Record{}, &eventlog.CursorAheadError{Cursor: from, Head: from - 1})
+		}
+	}
+	return l.Log.Read(ctx, session, from, to)
+}
+
+func TestAServerThatIsBehindDoesNotMakeAnAppendRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &staleLog{Log: memory.New()}
+		head, err := log.Log.Append(t.Context(), "s", 0, []eventlog.Entry{logtest.Text("s", "x")})
+		require.NoError(t, err)
+		last, err := eventlog.AppendOnce(t.Context(), log, "s", "p", head, []eventlog.Entry{logtest.Text("s", "y")})
+		require.NoError(t, err)
+		require.Equal(t, head+1, last)
+	})
 }
