@@ -145,6 +145,7 @@ func limitsTable(*testing.T) string {
 			size(snapshot.MaxAnchorBytes), size(snapshot.MaxTimelineBytes), strings.TrimSuffix(snapshot.AnchorIdle.String(), "0s"))},
 		{"a file of a workspace that is read or written whole; its path", size(workspace.MaxFile) + "; " + size(workspace.MaxPath) + ", each part " + size(workspace.MaxElement)},
 		{"files and folders of a workspace in `memory` or `objects`; all its bytes", fmt.Sprintf("%d; `workspaces.….maxBytes`", filetree.MaxFiles)},
+		{"what the snapshots of a session and its sub-agents keep, each content once", fmt.Sprintf("%d × `workspaces.….maxBytes`", filetree.MaxKept(1))},
 		{"what a model is shown of a file, a list, or each of a command's two outputs", size(workspace.MaxText)},
 		{"entries of a list; matches of a search, in how much; its pattern", fmt.Sprintf("%d; %d, in %s; %s", workspace.MaxEntries, workspace.MaxMatches, size(workspace.MaxSearched), size(workspace.MaxPattern))},
 		{"a memory; its tags", fmt.Sprintf("%s; %d", size(eventlog.MaxMemory), eventlog.MaxMemoryTags)},
