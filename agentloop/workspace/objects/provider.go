@@ -87,7 +87,7 @@ func Open(ctx context.Context, nc *nats.Conn, o *Options) (*Provider, error) {
 	}
 	p.opts.Replicas = max(p.opts.Replicas, 1)
 	var err error
-	if p.js, err = natsjs.New(nc); err != nil {
+	if p.js, err = natsjs.New(nc, natsjs.WithDefaultTimeout(patience)); err != nil { // a server that is alone is asked once
 		return nil, fmt.Errorf("objects: %w", err)
 	}
 	config := natsjs.StreamConfig{
