@@ -19,7 +19,7 @@ import (
 
 func jetStream(t *testing.T, nc *nats.Conn) natsjs.JetStream {
 	t.Helper()
-	js, err := natsjs.New(nc)
+	js, err := natsjs.New(nc, natsjs.WithDefaultTimeout(time.Minute))
 	require.NoError(t, err)
 	return js
 }
