@@ -7,11 +7,13 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/projector/readmodel"
 )
 
 const rememberingFile = `auth: {tokens: [{token: t0ken}]}
@@ -50,19 +52,18 @@ func TestAnAgentRemembersAUser(t *testing.T) {
 			run("first", "waiter", "ada", "I drink green tea without sugar.")
 			const memory = "Ada drinks green tea without sugar."
 			const found = "/memories?scope=user&id=ada"
-			code, answer := ask(t, http.MethodPost, d.url+"/memories/process", "t0ken", "", "{}") // what the background has not done yet
-			require.Equal(t, 200, code, answer)
-			code, answer = ask(t, http.MethodGet, d.url+found, "t0ken", "", "")
-			require.Equal(t, 200, code, answer)
 			var page httpapi.FoundMemories
-			require.NoError(t, json.Unmarshal([]byte(answer), &page))
-			require.Len(t, page.Items, 1)
+			require.Eventually(t, func() bool { // the vector comes in the background, and the rows follow
+				code, answer := ask(t, http.MethodGet, d.url+found, "t0ken", "", "")
+				page = httpapi.FoundMemories{}
+				return code == 200 && json.Unmarshal([]byte(answer), &page) == nil && page.Current &&
+					len(page.Items) == 1 && page.Items[0].EmbeddingStatus == readmodel.EmbeddingComplete
+			}, time.Minute, 10*time.Millisecond)
 			require.Equal(t, "first", page.Items[0].Source.SessionID)
-			require.EqualValues(t, "complete", page.Items[0].EmbeddingStatus)
 			require.Contains(t, run("second", "barkeeper", "ada", "Some tea, please."), memory)
 			require.NotContains(t, run("third", "barkeeper", "bob", "Some tea, please."), memory)
 
-			code, answer = ask(t, http.MethodPost, d.url+"/memories/process", "t0ken", "", "{}")
+			code, answer := ask(t, http.MethodPost, d.url+"/memories/process", "t0ken", "", "{}")
 			require.Equal(t, 200, code, answer)
 			require.JSONEq(t, `{"found":0,"embedded":0,"failed":0}`, answer)
 			code, answer = ask(t, http.MethodDelete, d.url+found, "t0ken", "", "")
