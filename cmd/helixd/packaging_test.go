@@ -33,7 +33,9 @@ func TestUnit(t *testing.T) {
 	require.NoError(t, os.WriteFile(unit, []byte(strings.ReplaceAll(string(raw), "/usr/bin/helixd", self)), 0o600))
 	understood := func(most string) (found string) {
 		for _, args := range [][]string{{"verify", unit}, {"security", "--offline=true", "--no-pager", "--threshold=" + most, unit}} {
-			out, err := exec.CommandContext(t.Context(), analyze, args...).CombinedOutput()
+			cmd := exec.CommandContext(t.Context(), analyze, args...)
+			cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8") // else its marks are others
+			out, err := cmd.CombinedOutput()
 			require.NoError(t, err, "%s", out)
 			require.NotContains(t, string(out), unit, "a complaint about a line")
 			found = string(out)
