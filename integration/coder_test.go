@@ -72,11 +72,11 @@ agents:
 
 	// The builder has put up walls and a roof, and thinks about the next step when
 	// its node is killed. At the other node it finds them.
-	status, answer := nodes[0].post("/start", map[string]any{
+	status, answer := nodes[0].insist(http.MethodPost, "/start", map[string]any{
 		"sessionId": "house", "agentType": "builder",
 		"message": oneByOne(write("house", "walls\n"), edit("house", "walls", "walls, roof"), read("house")),
 	})
-	require.Equal(t, http.StatusOK, status, "%v", answer)
+	require.Equal(t, http.StatusOK, status, "%s", answer)
 	select {
 	case <-thinking:
 	case <-time.After(2 * time.Minute):
@@ -91,19 +91,20 @@ agents:
 	// The killed node is back. Of the house as it is now there is one of brick and
 	// one of wood, at a node each; and one of when it was walls only.
 	nodes[0].start()
-	fork := func(d *daemon, as string, checkpoint any, then ...call) {
+	fork := func(d *daemon, as, checkpoint string, then ...call) {
 		t.Helper()
 		body := map[string]any{"sessionId": as, "run": true, "message": oneByOne(then...)}
-		if checkpoint != nil {
+		if checkpoint != "" {
 			body["checkpointId"] = checkpoint
 		}
-		status, answer := d.post("/sessions/house/fork", body)
-		require.Less(t, status, 300, "%v", answer)
+		status, answer := d.insist(http.MethodPost, "/sessions/house/fork", body)
+		require.Less(t, status, 300, "%s", answer)
 	}
-	_, page := nodes[0].get("/sessions/house/checkpoints")
-	first := page["items"].([]any)[0].(map[string]any)["id"]
-	fork(nodes[0], "brick", nil, edit("house", "walls", "brick walls"), read("house"), list("."))
-	fork(nodes[1], "wood", nil, edit("house", "walls", "wooden walls"), write("shed/axe", "sharp\n"), read("house"), list("."))
+	var page struct{ Items []struct{ ID string } }
+	nodes[0].into("/sessions/house/checkpoints", &page)
+	first := page.Items[0].ID
+	fork(nodes[0], "brick", "", edit("house", "walls", "brick walls"), read("house"), list("."))
+	fork(nodes[1], "wood", "", edit("house", "walls", "wooden walls"), write("shed/axe", "sharp\n"), read("house"), list("."))
 	fork(nodes[1], "ruin", first, read("house"))
 	nodes[0].say("house", "builder", "", oneByOne(read("house"), list(".")))
 	for session, want := range map[string][]string{
@@ -118,10 +119,12 @@ agents:
 		for _, n := range nodes {
 			n.completed(session)
 			require.Equal(t, want, n.last(session, len(want)), session)
-			_, answer := n.get("/workspace?sessionId=" + session)
-			described := answer["workspace"].(map[string]any)
-			require.Equal(t, "objects", described["providerId"])
-			require.Equal(t, "open", described["status"])
+			var described struct {
+				Workspace struct{ ProviderID, Status string }
+			}
+			n.into("/workspace?sessionId="+session, &described)
+			require.Equal(t, "objects", described.Workspace.ProviderID)
+			require.Equal(t, "open", described.Workspace.Status)
 		}
 	}
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -124,14 +125,8 @@ func (d *daemon) say(session, agent, user, text string) (answer string) {
 	if user != "" {
 		body["userId"] = user
 	}
-	raw, err := json.Marshal(body)
-	require.NoError(d.t, err)
-	resp, err := client.Post(d.url+"/chat", "application/json", bytes.NewReader(raw))
-	require.NoError(d.t, err)
-	defer resp.Body.Close()
-	stream, err := io.ReadAll(resp.Body)
-	require.NoError(d.t, err)
-	require.Equal(d.t, http.StatusOK, resp.StatusCode, "%s", stream)
+	status, stream := d.insist(http.MethodPost, "/chat", body)
+	require.Equal(d.t, http.StatusOK, status, "%s", stream)
 	d.completed(session)
 	answer, _ = sessionState(d, session)["output"].(string)
 	return answer
@@ -165,9 +160,32 @@ func (d *daemon) results(session string) (all []string) {
 // into decodes what is at a path.
 func (d *daemon) into(path string, v any) {
 	d.t.Helper()
-	resp, err := client.Get(d.url + path)
-	require.NoError(d.t, err)
-	defer resp.Body.Close()
-	require.Equal(d.t, http.StatusOK, resp.StatusCode)
-	require.NoError(d.t, json.NewDecoder(resp.Body).Decode(v))
+	status, answer := d.insist(http.MethodGet, path, nil)
+	require.Equal(d.t, http.StatusOK, status, "%s", answer)
+	require.NoError(d.t, json.Unmarshal(answer, v))
+}
+
+// insist asks, with a JSON body, until the log has a leader to answer: before, a
+// request is refused, or nobody knows what became of it.
+func (d *daemon) insist(method, path string, body any) (status int, answer []byte) {
+	d.t.Helper()
+	var raw []byte
+	if body != nil {
+		var err error
+		raw, err = json.Marshal(body)
+		require.NoError(d.t, err)
+	}
+	for began := time.Now(); ; {
+		req, err := http.NewRequestWithContext(d.t.Context(), method, d.url+path, bytes.NewReader(raw))
+		require.NoError(d.t, err)
+		req.Header.Set("Content-Type", "application/json")
+		resp, err := client.Do(req)
+		require.NoError(d.t, err)
+		answer, err = io.ReadAll(resp.Body)
+		resp.Body.Close()
+		require.NoError(d.t, err)
+		if resp.StatusCode != http.StatusServiceUnavailable || time.Since(began) > clusterPatience {
+			return resp.StatusCode, answer
+		}
+	}
 }

@@ -97,12 +97,12 @@ memory: {embedder: {provider: openai, name: some-embedder, apiKey: none, baseURL
 	finds := func(question string, wordsOnly bool, want ...string) {
 		t.Helper()
 		require.Eventually(t, func() bool { // a machine that is busy may be late with a question's vector, too
-			found := d.memories("scope=user&id=ada&q=" + question)
+			found, ok := d.memories("scope=user&id=ada&q=" + question)
 			var texts []string
 			for _, m := range found.Items {
 				texts = append(texts, m.Content)
 			}
-			return found.WordsOnly == wordsOnly && slices.Equal(texts, want)
+			return ok && found.WordsOnly == wordsOnly && slices.Equal(texts, want)
 		}, time.Minute, 10*time.Millisecond, question)
 	}
 	type statuses = map[string]readmodel.EmbeddingStatus
