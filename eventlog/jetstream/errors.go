@@ -77,6 +77,7 @@ func isUnsettled(err error) bool {
 		return false
 	}
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout) ||
+		errors.Is(err, natsjs.ErrNoStreamResponse) || // nobody takes what is published yet, or between two leaders
 		errors.Is(err, nats.ErrConnectionReconnecting) || errors.Is(err, nats.ErrDisconnected)
 }
 
