@@ -54,8 +54,9 @@ type (
 
 // Limits of a memory.
 const (
-	MaxMemory     = 16 << 10 // bytes of its content
-	MaxMemoryTags = 32
+	MaxMemory         = 16 << 10 // bytes of its content
+	MaxMemoryMetadata = 16 << 10 // bytes of JSON
+	MaxMemoryTags     = 32       // each at most MaxID bytes
 )
 
 // MemorySource is where a memory was saved.

@@ -370,6 +370,7 @@ func validateFact(f Fact) error {
 		k.text("content", f.Content, MaxMemory)
 		if f.Metadata != nil {
 			k.object("metadata", f.Metadata)
+			k.size("metadata", len(f.Metadata), MaxMemoryMetadata)
 		}
 		if len(f.Tags) > MaxMemoryTags {
 			k.fail("tags", fmt.Sprintf("must be at most %d", MaxMemoryTags))
@@ -414,9 +415,14 @@ func (k *checker) text(name, v string, limit int) {
 	switch {
 	case v == "":
 		k.fail(name, "must not be empty")
-	case len(v) > limit:
-		k.fail(name, fmt.Sprintf("must be at most %d bytes, not %d", limit, len(v)))
 	case !utf8.ValidString(v):
 		k.fail(name, "must be valid UTF-8")
+	}
+	k.size(name, len(v), limit)
+}
+
+func (k *checker) size(name string, n, limit int) {
+	if n > limit {
+		k.fail(name, fmt.Sprintf("must be at most %d bytes, not %d", limit, n))
 	}
 }

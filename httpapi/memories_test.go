@@ -1,6 +1,9 @@
 package httpapi_test
 
 import (
+	"encoding/json"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -53,7 +56,16 @@ func TestMemories(t *testing.T) {
 }
 
 func TestBadMemories(t *testing.T) {
-	a := newAPIOn(t, memory.New(), nil, withMemories)
+	log := memory.New()
+	a := newAPIOn(t, log, nil, withMemories)
+	metadata := func(bytes int) string {
+		return `{"scope":"user","id":"ada","content":"x","metadata":{"k": "` + strings.Repeat("x", bytes-len(`{"k":""}`)) + `"}}`
+	}
+	tags := func(n, bytes int) string {
+		all, err := json.Marshal(slices.Repeat([]string{strings.Repeat("x", bytes)}, n))
+		require.NoError(t, err)
+		return `{"scope":"user","id":"ada","content":"x","tags":` + string(all) + `}`
+	}
 	for _, c := range []struct{ body, field string }{
 		{`{"id":"ada","content":"x"}`, "scope"},
 		{`{"scope":"team","id":"ada","content":"x"}`, "scope"},
@@ -63,12 +75,20 @@ func TestBadMemories(t *testing.T) {
 		{`{"scope":"user","id":"ada","content":" "}`, "content"},
 		{`{"scope":"user","id":"ada","content":"x","tags":[""]}`, "tags[0]"},
 		{`{"scope":"user","id":"ada","content":"x","metadata":[]}`, "metadata"},
+		{metadata(eventlog.MaxMemoryMetadata + 1), "metadata"},
+		{tags(eventlog.MaxMemoryTags+1, 1), "tags"},
+		{tags(eventlog.MaxMemoryTags, eventlog.MaxID+1), "tags[0]"},
 	} {
 		got := a.post("/memories", c.body)
 		got.failed(t, 400, httpapi.CodeInvalidRequest)
 		require.Contains(t, got.body, `"field":"`+c.field+`"`, c.body)
 	}
 	a.request("POST", "/memories", `{"scope":"user","id":"ada","content":"x"}`, "Helix-Expected-Sequence", "0").failed(t, 400, httpapi.CodeInvalidRequest)
+	_, err := log.Head(t.Context(), eventlog.MemoryScope{Kind: eventlog.MemoryOfUser, ID: "ada"}.LogID())
+	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+
+	a.post("/memories", metadata(eventlog.MaxMemoryMetadata)).done(t)
+	a.post("/memories", tags(eventlog.MaxMemoryTags, eventlog.MaxID)).done(t)
 }
 
 // Whoever may use some sessions only reaches what those remember, and no user's

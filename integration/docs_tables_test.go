@@ -148,7 +148,7 @@ func limitsTable(*testing.T) string {
 		{"what the snapshots of a session and its sub-agents keep, each content once", fmt.Sprintf("%d × `workspaces.….maxBytes`", filetree.MaxKept(1))},
 		{"what a model is shown of a file, a list, or each of a command's two outputs", size(workspace.MaxText)},
 		{"entries of a list; matches of a search, in how much; its pattern", fmt.Sprintf("%d; %d, in %s; %s", workspace.MaxEntries, workspace.MaxMatches, size(workspace.MaxSearched), size(workspace.MaxPattern))},
-		{"a memory; its tags", fmt.Sprintf("%s; %d", size(eventlog.MaxMemory), eventlog.MaxMemoryTags)},
+		{"a memory; its metadata; its tags", fmt.Sprintf("%s; %s; %d, each %s", size(eventlog.MaxMemory), size(eventlog.MaxMemoryMetadata), eventlog.MaxMemoryTags, size(eventlog.MaxID))},
 		{"memories that a turn is reminded of, or that a search finds; its question", fmt.Sprintf("%d, %s; %d; %s", agentloop.MaxRecalled, size(agentloop.MaxRecalledText), memory.MaxHits, size(memory.MaxQuestion))},
 		{"dimensions of an embedder's vectors", fmt.Sprint(eventlog.MaxDimensions)},
 		{"a NATS client's right to hear a session", "up to " + subscriber.MaxTTL.String()},

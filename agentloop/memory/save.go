@@ -20,9 +20,9 @@ type Draft struct {
 	// Key names the memory within its scope, for good: what is saved under a
 	// key that was used before changes nothing. Empty: it is a new memory.
 	Key      string
-	Content  string   // at most eventlog.MaxMemory bytes, not blank
-	Tags     []string // at most eventlog.MaxMemoryTags
-	Metadata json.RawMessage
+	Content  string                 // at most eventlog.MaxMemory bytes, not blank
+	Tags     []string               // at most eventlog.MaxMemoryTags
+	Metadata json.RawMessage        // an object of at most eventlog.MaxMemoryMetadata bytes, or nil
 	Source   *eventlog.MemorySource // nil: outside of a session
 }
 

@@ -288,6 +288,7 @@ func TestWhatCannotBeSaved(t *testing.T) {
 		"too many tags":  {memory.Draft{Scope: ada, Content: "x", Tags: strings.Fields(strings.Repeat("t ", eventlog.MaxMemoryTags+1))}, "memory_saved: tags must be at most 32"},
 		"an empty tag":   {memory.Draft{Scope: ada, Content: "x", Tags: []string{""}}, "memory_saved: tags[0] must not be empty"},
 		"metadata, list": {memory.Draft{Scope: ada, Content: "x", Metadata: object(`[]`)}, "memory_saved: metadata must be an object"},
+		"metadata, much": {memory.Draft{Scope: ada, Content: "x", Metadata: object(`{"k":"` + strings.Repeat("x", eventlog.MaxMemoryMetadata-7) + `"}`)}, "memory_saved: metadata must be at most 16384 bytes, not 16385"},
 	} {
 		_, err := m.Save(t.Context(), c.draft)
 		var invalid *eventlog.ValidationError

@@ -54,7 +54,7 @@ type MemoryDraft struct {
 	Scope    eventlog.MemoryScope
 	Content  string          // at most eventlog.MaxMemory bytes
 	Tags     []string        // at most eventlog.MaxMemoryTags
-	Metadata json.RawMessage // an object, or nil
+	Metadata json.RawMessage // an object of at most eventlog.MaxMemoryMetadata bytes, or nil
 	// IdempotencyKey names the memory within its scope: it is saved once, and
 	// the call may be repeated, which is NOT_FOUND when it was forgotten. Empty:
 	// it is a new one.
