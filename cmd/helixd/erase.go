@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -31,31 +33,42 @@ type eraseCmd struct {
 // erasePause is the time between two requests for the same erasure.
 const erasePause = time.Second
 
-// Run erases a session and prints what the daemon says of it. If it knows
-// nothing of the session any more that is what it has said before: of bytes that
-// may be left where it can't look it can't tell more.
+// Run erases a session and prints what the daemon says of it.
 func (c eraseCmd) Run(p *process) error {
-	var done httpapi.Erased
+	done, err := untilErased(p.ctx, c.Wait, func() (io.ReadCloser, error) {
+		return c.source().do(p.ctx, http.MethodDelete, "/sessions/"+escapeID(c.Session), nil, nil)
+	}, func(e httpapi.Erased) bool { return e.Pending })
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(p.stdout).Encode(done)
+}
+
+// untilErased asks for an erasure, until nothing is pending if it is to wait, and
+// returns what the daemon says of it. If it knows nothing of that any more it is
+// what it has said before: of bytes that may be left where it can't look it can't
+// tell more.
+func untilErased[T any](ctx context.Context, wait bool, ask func() (io.ReadCloser, error), pending func(T) bool) (done T, err error) {
 	for {
-		body, err := c.source().do(p.ctx, http.MethodDelete, "/sessions/"+escapeID(c.Session), nil, nil)
-		if r, is := errors.AsType[refusal](err); is && r.code == string(httpapi.CodeNotFound) && done.Pending {
-			return json.NewEncoder(p.stdout).Encode(done)
+		body, err := ask()
+		if r, is := errors.AsType[refusal](err); is && r.code == string(httpapi.CodeNotFound) && pending(done) {
+			return done, nil
 		}
 		if err != nil {
-			return err
+			return done, err
 		}
 		err = json.NewDecoder(body).Decode(&done)
 		body.Close()
 		if err != nil {
-			return fmt.Errorf("the daemon's answer is no JSON: %w", err)
+			return done, fmt.Errorf("the daemon's answer is no JSON: %w", err)
 		}
-		if !done.Pending || !c.Wait {
-			return json.NewEncoder(p.stdout).Encode(done)
+		if !pending(done) || !wait {
+			return done, nil
 		}
 		select {
 		case <-time.After(erasePause):
-		case <-p.ctx.Done():
-			return p.ctx.Err()
+		case <-ctx.Done():
+			return done, ctx.Err()
 		}
 	}
 }

@@ -5,29 +5,39 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
 // An erasure is asked for until the daemon says that it is done, or knows
-// nothing of the session any more.
+// nothing of the session, or the memories, any more.
 func TestErase(t *testing.T) {
 	const (
 		pending = `{"sessionId":"s","pending":true,"forks":[]}` + "\n"
 		done    = `{"sessionId":"s","pending":false,"forks":[]}` + "\n"
 		gone    = `{"error":"not found","code":"NOT_FOUND"}`
+
+		memoriesPending = `{"scope":{"kind":"user","id":"ada"},"pending":true}` + "\n"
+		memoriesDone    = `{"scope":{"kind":"user","id":"ada"},"pending":false}` + "\n"
 	)
+	session, memories := []string{"erase", "s"}, []string{"memories", "erase", "--user", "ada"}
 	for name, c := range map[string]struct {
+		command    []string
 		answers    []string
 		said, fail string
 		args       []string
 	}{
-		"at once":         {answers: []string{done}, said: done},
-		"at last":         {answers: []string{pending, done}, said: done},
-		"without waiting": {answers: []string{pending}, said: pending, args: []string{"--no-wait"}},
-		"elsewhere":       {answers: []string{pending, gone}, said: pending},
-		"unknown":         {answers: []string{gone}, fail: "not found (NOT_FOUND)"},
+		"at once":         {command: session, answers: []string{done}, said: done},
+		"at last":         {command: session, answers: []string{pending, done}, said: done},
+		"without waiting": {command: session, answers: []string{pending}, said: pending, args: []string{"--no-wait"}},
+		"elsewhere":       {command: session, answers: []string{pending, gone}, said: pending},
+		"unknown":         {command: session, answers: []string{gone}, fail: "not found (NOT_FOUND)"},
+
+		"memories, at last":   {command: memories, answers: []string{memoriesPending, memoriesDone}, said: "user ada: erased\n"},
+		"memories, elsewhere": {command: memories, answers: []string{memoriesPending, gone}, said: "user ada: being erased: bytes may be left\n"},
+		"memories, unknown":   {command: memories, answers: []string{gone}, fail: "not found (NOT_FOUND)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -38,7 +48,7 @@ func TestErase(t *testing.T) {
 				switch answer {
 				case gone:
 					w.WriteHeader(http.StatusNotFound)
-				case pending:
+				case pending, memoriesPending:
 					w.WriteHeader(http.StatusAccepted)
 				}
 				_, _ = io.WriteString(w, answer)
@@ -46,7 +56,7 @@ func TestErase(t *testing.T) {
 			defer srv.Close()
 			k, err := newParser(new(cli))
 			require.NoError(t, err)
-			parsed, err := k.Parse(append([]string{"erase", "s", "--yes", "--server", srv.URL}, c.args...))
+			parsed, err := k.Parse(slices.Concat(c.command, []string{"--yes", "--server", srv.URL}, c.args))
 			require.NoError(t, err)
 			var out bytes.Buffer
 			err = parsed.Run(&process{ctx: t.Context(), stdout: &out, stderr: io.Discard})

@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"strconv"
 	"text/tabwriter"
-	"time"
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi"
@@ -197,34 +196,21 @@ type memoriesEraseCmd struct {
 }
 
 func (c memoriesEraseCmd) Run(p *process) error {
-	for {
-		body, err := c.ask(p.ctx, http.MethodDelete, "/memories", c.query(), nil)
-		if err != nil {
-			return err
-		}
-		var done httpapi.ErasedMemories
-		err = json.NewDecoder(body).Decode(&done)
-		body.Close()
-		if err != nil {
-			return fmt.Errorf("the daemon's answer is no JSON: %w", err)
-		}
-		if !done.Pending || !c.Wait {
-			if c.JSON {
-				return json.NewEncoder(p.stdout).Encode(done)
-			}
-			text := "erased"
-			if done.Pending {
-				text = "being erased: bytes may be left"
-			}
-			_, err = fmt.Fprintf(p.stdout, "%s %s: %s\n", done.Scope.Kind, printable(done.Scope.ID), text)
-			return err
-		}
-		select {
-		case <-time.After(erasePause):
-		case <-p.ctx.Done():
-			return p.ctx.Err()
-		}
+	done, err := untilErased(p.ctx, c.Wait, func() (io.ReadCloser, error) {
+		return c.ask(p.ctx, http.MethodDelete, "/memories", c.query(), nil)
+	}, func(e httpapi.ErasedMemories) bool { return e.Pending })
+	switch {
+	case err != nil:
+		return err
+	case c.JSON:
+		return json.NewEncoder(p.stdout).Encode(done)
 	}
+	text := "erased"
+	if done.Pending {
+		text = "being erased: bytes may be left"
+	}
+	_, err = fmt.Fprintf(p.stdout, "%s %s: %s\n", done.Scope.Kind, printable(done.Scope.ID), text)
+	return err
 }
 
 type memoriesProcessCmd struct {
