@@ -177,7 +177,7 @@ func (d *daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 	if err := runs.Serve(loop); err != nil {
 		return err
 	}
-	d.onClose(startSchedule(upkeep(c, loop, states, d.readModels(), d.memories), runs.First, log))
+	d.onClose(startSchedule(upkeep(c, store, loop, states, d.readModels(), d.memories), runs.First, log))
 	d.front.open(withPProf(c.Debug, api))
 	d.front.serve(listener)
 	return nil

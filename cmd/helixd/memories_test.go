@@ -5,13 +5,17 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/helixd/helixd/agentloop/memory"
 	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/projector/readmodel"
 )
@@ -112,4 +116,33 @@ func TestEquip(t *testing.T) {
 	require.True(t, strings.HasPrefix(agents[0].Tools[0].Name, "save"))
 	require.Nil(t, embedderOf(c.Memory.Embedder))
 	require.Equal(t, "m/3", embedderOf(config.Embedder{Provider: config.EmbedderOpenAI, Name: "m", Dimensions: 3}).Model())
+}
+
+// An erasure that broke off, its node having died, is finished with nobody asking
+// for it again: the user can be remembered anew.
+func TestAnErasureOfMemoriesIsFinished(t *testing.T) {
+	t.Parallel()
+	_, nc := natsServer(t)
+	log, err := jetstream.Open(t.Context(), nc, nil)
+	require.NoError(t, err)
+	t.Cleanup(func() { log.Close() })
+	memories := memory.New(memory.Options{Log: log, Index: struct{ readmodel.Memories }{}})
+	draft := memory.Draft{Scope: eventlog.MemoryScope{Kind: eventlog.MemoryOfUser, ID: "ada"}, Content: "Ada drinks green tea."}
+	saved, err := memories.Save(t.Context(), draft)
+	require.NoError(t, err)
+	id := draft.Scope.LogID()
+	begun, err := eventlog.NewFact(id, &eventlog.Erased{FactBase: eventlog.FactBase{SessionID: id}}, eventlog.Labels{})
+	require.NoError(t, err)
+	_, err = log.Append(t.Context(), id, saved.Sequence, []eventlog.Entry{begun})
+	require.NoError(t, err)
+	_, err = memories.Save(t.Context(), draft)
+	require.ErrorIs(t, err, eventlog.ErrErasing)
+
+	jobs := upkeep(config.Default(), log, nil, nil, nil, nil)
+	finish := jobs[slices.IndexFunc(jobs, func(j job) bool { return j.name == "erasures" })]
+	require.Positive(t, finish.every)
+	_, err = finish.run(t.Context())
+	require.NoError(t, err)
+	_, err = memories.Save(t.Context(), draft)
+	require.NoError(t, err)
 }

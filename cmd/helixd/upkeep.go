@@ -3,16 +3,23 @@ package main
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/memory"
 	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/projector/readmodel"
 	"github.com/helixd/helixd/snapshot"
 )
 
+// finishEvery is how often erasures of memories that broke off are looked for:
+// until they have ended nothing is saved for that user, agent or session.
+const finishEvery = 10 * time.Minute
+
 // upkeep is what the configuration has one node do now and then.
-func upkeep(c *config.Config, loop *agentloop.Loop, states *snapshot.Store, models readmodel.Models, memories *memory.Manager) []job {
+func upkeep(c *config.Config, store *jetstream.Log, loop *agentloop.Loop, states *snapshot.Store, models readmodel.Models, memories *memory.Manager) []job {
 	retention := job{name: "retention", every: c.Retention.Every, run: func(ctx context.Context) ([]slog.Attr, error) {
 		done, err := states.Retain(ctx, retentionOf(c.Retention))
 		purged := uint64(0)
@@ -42,7 +49,14 @@ func upkeep(c *config.Config, loop *agentloop.Loop, states *snapshot.Store, mode
 	if memories == nil || c.Memory.Embedder.Provider == "" {
 		embed.every = 0
 	}
-	return []job{retention, sweep, embed, tidying(loop)}
+	finish := job{name: "erasures", every: finishEvery, run: func(ctx context.Context) ([]slog.Attr, error) {
+		n, err := store.FinishErasures(ctx, eventlog.IsMemoryLog)
+		if n == 0 {
+			return nil, err
+		}
+		return []slog.Attr{slog.Int("finished", n)}, err
+	}}
+	return []job{retention, sweep, embed, finish, tidying(loop)}
 }
 
 func retentionOf(r config.Retention) snapshot.Retention {

@@ -23,17 +23,71 @@ import (
 // compact. The erasure stays pending, which a message on
 // helix.erased.<p>.<S> remembers, until Options.Scan finds nothing.
 func (l *Log) Erase(ctx context.Context, session string) (eventlog.Erasure, error) {
-	stream, subject, err := l.place(session)
+	ctx, err := l.frees(ctx)
 	if err != nil {
-		return eventlog.Erasure{}, err
-	}
-	if ctx, err = l.frees(ctx); err != nil {
 		return eventlog.Erasure{}, err
 	}
 	fence, err := l.fence(ctx, session)
 	if errors.Is(err, eventlog.ErrSessionNotFound) {
 		return l.erased(ctx, session)
 	}
+	if err != nil {
+		return eventlog.Erasure{}, err
+	}
+	return l.eraseTo(ctx, session, fence)
+}
+
+// FinishErasures goes on with the erasures, of the sessions that are asked for,
+// which have begun and not ended, as when their node has died, and returns how
+// many there were. It looks at each of these sessions, and begins no erasure.
+func (l *Log) FinishErasures(ctx context.Context, asked func(session string) bool) (n int, err error) {
+	if ctx, err = l.frees(ctx); err != nil {
+		return 0, err
+	}
+	for session, err := range l.Sessions(ctx) {
+		if err != nil {
+			return n, err
+		}
+		if !asked(session) {
+			continue
+		}
+		began := time.Now()
+		some, err := l.finishErasure(ctx, session)
+		if err != nil {
+			return n, fmt.Errorf("session %q: %w", session, err)
+		}
+		if some {
+			n++
+		}
+		eventlog.Yield(ctx, began)
+	}
+	return n, nil
+}
+
+// finishErasure goes on with a session's erasure, if one has begun. It does not
+// fence: when others have finished, the session may have been created anew.
+func (l *Log) finishErasure(ctx context.Context, session string) (some bool, err error) {
+	stream, subject, err := l.place(session)
+	if err != nil {
+		return false, err
+	}
+	fence, err := l.lastMessage(ctx, stream, subject)
+	switch {
+	case errors.Is(err, errNoMessage), err == nil && !isErased(fence.header):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	if _, err = l.eraseTo(ctx, session, fence.sequence); errors.Is(err, eventlog.ErrSessionNotFound) {
+		err = nil
+	}
+	return true, err
+}
+
+// eraseTo overwrites all messages of a session that lie before its fence, and then
+// that.
+func (l *Log) eraseTo(ctx context.Context, session string, fence uint64) (eventlog.Erasure, error) {
+	stream, subject, err := l.place(session)
 	if err != nil {
 		return eventlog.Erasure{}, err
 	}

@@ -214,6 +214,35 @@ func TestAPurgeFinishesAnErasureThatBrokeOff(t *testing.T) {
 	appended(t, l, "s", 0, textEntries("new", 1))
 }
 
+// TestErasuresThatBrokeOffAreFinished: also if nobody asks for them again. None
+// begins by that.
+func TestErasuresThatBrokeOffAreFinished(t *testing.T) {
+	l := openLog(t, nil)
+	entries := textEntries("x", 3)
+	for _, id := range []string{"being erased", "not asked for", "there"} {
+		appended(t, l, id, 0, entries)
+	}
+	for _, id := range []string{"being erased", "not asked for"} {
+		_, err := l.fence(t.Context(), id)
+		require.NoError(t, err)
+	}
+	asked := func(id string) bool { return id != "not asked for" }
+	n, err := l.FinishErasures(t.Context(), asked)
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	anew := textEntries("new", 2)
+	appended(t, l, "being erased", 0, anew)
+
+	n, err = l.FinishErasures(t.Context(), asked)
+	require.NoError(t, err)
+	require.Zero(t, n)
+	requireRecords(t, l, "being erased", anew)
+	requireRecords(t, l, "there", entries)
+	e, err := l.Erase(t.Context(), "not asked for")
+	require.NoError(t, err)
+	require.Equal(t, len(entries), e.Records)
+}
+
 // TestACancelledAppendLeavesNoPayloadOfAnErasedSession: its caller left when a
 // part of a large payload was stored and others were to follow.
 func TestACancelledAppendLeavesNoPayloadOfAnErasedSession(t *testing.T) {

@@ -122,7 +122,7 @@ func (l *Log) purgeable(ctx context.Context, session string, below uint64, seale
 	if errors.Is(err, eventlog.ErrSessionNotFound) {
 		// An erasure that broke off. A purge would leave its bytes where
 		// nothing overwrites them any more.
-		if _, err = l.Erase(ctx, session); err == nil || errors.Is(err, eventlog.ErrSessionNotFound) {
+		if _, err = l.finishErasure(ctx, session); err == nil { // what is created anew comes behind
 			return below, nil
 		}
 	}
