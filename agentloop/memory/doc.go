@@ -17,6 +17,9 @@
 // computed twice, by two nodes, is written twice and counts once. An erasure
 // is not undone by a vector that comes late.
 //
+// Nothing is saved but by a call of Save, an agent's by its tool: no model is
+// asked what of a conversation is worth remembering.
+//
 // # How memories are found
 //
 // [Manager.Search] asks the index for two rankings, by words (BM25) and by
