@@ -34,9 +34,9 @@
 //
 // [Manager.Recall] is stricter, since nobody has asked: what is found by words
 // must also share one with the question that tells what that is about (not "the",
-// not "what"; see package words), or a form of it. Which words tell nothing is
-// known for English only, and in scripts without spaces each character tells
-// something: in other languages a common word is enough to be found by.
+// not "what"; see projector/readmodel/words), or a form of it. Which words tell
+// nothing is known for English only, and in scripts without spaces each character
+// tells something: in other languages a common word is enough to be found by.
 //
 // # Who owns what
 //

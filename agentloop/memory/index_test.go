@@ -14,10 +14,10 @@ import (
 
 	"github.com/helixd/helixd/agentloop/memory"
 	"github.com/helixd/helixd/agentloop/memory/embedder/local"
-	"github.com/helixd/helixd/agentloop/memory/words"
 	"github.com/helixd/helixd/eventlog"
 	logmemory "github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/projector/readmodel"
+	"github.com/helixd/helixd/projector/readmodel/words"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

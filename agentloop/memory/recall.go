@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/helixd/helixd/agentloop"
-	"github.com/helixd/helixd/agentloop/memory/words"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector/readmodel"
+	"github.com/helixd/helixd/projector/readmodel/words"
 )
 
 // Policy says what an agent does with memories.

@@ -1,8 +1,10 @@
 package memory_test
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -12,6 +14,8 @@ import (
 	"github.com/helixd/helixd/eventlog/logtest"
 	logmemory "github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/projector/readmodel"
+	"github.com/helixd/helixd/projector/sqlite"
+	"github.com/helixd/helixd/snapshot"
 )
 
 func recall(t *testing.T, m *memory.Manager, w agentloop.Whose, p memory.Policy, query string, known ...string) []string {
@@ -42,6 +46,26 @@ func TestRecall(t *testing.T) {
 
 	require.Empty(t, recall(t, m, agentloop.Whose{SessionID: "s", RootSessionID: "s", AgentType: "a"}, p, "dog"), "nobody has said who it is")
 	require.Empty(t, recall(t, m, agentloop.Whose{UserID: "bob"}, p, "dog"))
+}
+
+// TestRecallFollowsTheIndex: what the index finds by a word that tells something,
+// however it is written, recall may be reminded of without an embedder.
+func TestRecallFollowsTheIndex(t *testing.T) {
+	log := logmemory.New()
+	t.Cleanup(func() { log.Close() })
+	models := sqlite.Open(log, snapshot.New(log, nil), sqlite.Options{Path: filepath.Join(t.TempDir(), "index.db"), Patience: time.Minute})
+	t.Cleanup(models.Close)
+	m := memory.New(memory.Options{Log: log, Index: models})
+	p := memory.Policy{Scope: eventlog.MemoryOfUser, Recall: 1}
+	for question, content := range map[string]string{
+		"pho?": "Ada eats phở.", "елка": "ёлку, ёлка", "Ча\u0438\u0306?": "Ада пьёт чай", "ΤΣΑΪ": "τσάι", "ΔΡΟΜΟΣ": "ο δρόμος",
+		"ｇｒｅｅｎ": "green", "eau": "de l'eau", "서울": "서울", "မြန်မာ": "ကမြန်မာ", "東京": "東京都", "ชา": "ชาเขียว",
+		strings.Repeat("long", 20): strings.Repeat("long", 30),
+	} {
+		save(t, m, content)
+		require.Equal(t, []string{content}, hits(search(t, m, question)), question)
+		require.Equal(t, []string{content}, recall(t, m, agentloop.Whose{UserID: ada.ID}, p, question), question)
+	}
 }
 
 func TestScopes(t *testing.T) {

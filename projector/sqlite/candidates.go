@@ -14,6 +14,7 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector/readmodel"
+	"github.com/helixd/helixd/projector/readmodel/words"
 )
 
 // Both rankings are made in two steps: a rough one that is quick picks some,
@@ -36,7 +37,7 @@ func (m *Models) Candidates(ctx context.Context, q readmodel.MemoryQuery) (readm
 		return readmodel.Answer[readmodel.MemoryCandidates]{},
 			&readmodel.QueryError{Field: "limit", Reason: fmt.Sprintf("must be between 1 and %d", readmodel.MaxPage)}
 	}
-	words := termsOf(q.Text)
+	terms := words.Terms(q.Text)
 	return ask(ctx, m, func(tx *sql.Tx) (found readmodel.MemoryCandidates, err error) {
 		c := candidates{ctx: ctx, tx: tx, q: q, codes: m.file.codes}
 		if c.scope, err = scopeNumber(ctx, tx, q.Scope); err != nil || c.scope == 0 {
@@ -48,7 +49,7 @@ func (m *Models) Candidates(ctx context.Context, q readmodel.MemoryQuery) (readm
 		if err := c.exclude(); err != nil {
 			return found, err
 		}
-		byWords, err := c.byWords(words)
+		byWords, err := c.byWords(terms)
 		if err != nil {
 			return found, err
 		}

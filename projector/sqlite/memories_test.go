@@ -223,24 +223,18 @@ func TestAQuestionIsAnyText(t *testing.T) {
 	}
 }
 
-func TestTerms(t *testing.T) {
+// However a word is written, its memories are found.
+func TestFormsOfAWord(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string][]string{
-		"":                           nil,
-		"Hello, WORLD! 42":           {"hello", "world", "42"},
-		"Crème brûlée Ångström":      {"creme", "brulee", "angstrom"},
-		"ｆｕｌｌ ﬁne":                   {"full", "fine"},
-		"I like 日本語 a lot":           {"i", "like", "日本", "本語", "a", "lot"},
-		"茶 a茶b":                      {"茶", "a", "茶", "b"},
-		"がカ":                         {"かカ"},
-		"x_y-z":                      {"x", "y", "z"},
-		strings.Repeat("é", 100):     {strings.Repeat("e", maxTerm)},
-		strings.Repeat("я", 100):     {strings.Repeat("я", maxTerm/2)},
-		"हिन्दी":                     {"हिन्दी"},
-		"don't":                      {"don", "t"},
-		"e\u0301e\u0301 \u0301 \xff": {"ee"},
+	w := newWorld(t)
+	w.open()
+	s := userScope("u")
+	for asked, saved := range map[string]string{
+		"pho?": "Ada eats phở", "елка": "ёлку, ёлка", "Ча\u0438\u0306": "чай", "ΤΣΑΪ": "τσάι", "ΔΡΟΜΟΣ": "ο δρόμος", "ｔｅａ": "tea",
+		"lodz": "Łódź", "ISTANBUL": "ıstanbul", "서울": "서울", "가방": "\u1100\u1161방", "မြန်မာ": "ကမြန်မာ", "東京": "東京都",
 	} {
-		require.Equal(t, want, termsOf(text), "%q", text)
+		w.append(s.LogID(), memorySaved(s, saved, saved))
+		require.Equal(t, []string{saved}, idsOf(w.candidates(readmodel.MemoryQuery{Scope: s, Text: asked}).ByWords), asked)
 	}
 }
 

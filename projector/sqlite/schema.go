@@ -2,9 +2,10 @@ package sqlite
 
 import "github.com/helixd/helixd/projector"
 
-// schemaVersion is the version of the tables and of what Derive makes of a
-// fold; raise it with either. A file of another version is made again.
-const schemaVersion = 5
+// schemaVersion is the version of the tables, of what Derive makes of a fold and
+// of what package words makes of a text; raise it with each. A file of another
+// version is made again.
+const schemaVersion = 6
 
 // version is what a file is made by.
 const version = schemaVersion*1000 + projector.Version

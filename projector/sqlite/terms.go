@@ -3,64 +3,7 @@ package sqlite
 import (
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
-
-	"golang.org/x/text/unicode/norm"
 )
-
-// maxTerm is how much of a word counts, in bytes.
-const maxTerm = 64
-
-// unspaced are the scripts that don't set words apart: two characters that
-// stand side by side are a word of theirs.
-var unspaced = []*unicode.RangeTable{
-	unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar,
-}
-
-// termsOf returns the words of a text, one after the other, so that case,
-// accents and forms of characters don't matter.
-func termsOf(text string) []string {
-	var all []string
-	var word strings.Builder
-	var before rune // of an unspaced script
-	alone := false  // before has no neighbour yet
-	end := func() {
-		if word.Len() > 0 {
-			all = append(all, word.String())
-			word.Reset()
-		}
-		if alone {
-			all = append(all, string(before))
-		}
-		before, alone = 0, false
-	}
-	for _, r := range norm.NFKD.String(text) {
-		switch {
-		case unicode.Is(unicode.Mn, r) && (r < 0x0900 || r == 0x3099 || r == 0x309a): // an accent
-		case unicode.In(r, unspaced...):
-			if before == 0 {
-				end()
-				alone = true
-			} else {
-				all = append(all, string([]rune{before, r}))
-				alone = false
-			}
-			before = r
-		case isWord(r), unicode.IsMark(r):
-			if before != 0 {
-				end()
-			}
-			if r = unicode.ToLower(r); word.Len()+utf8.RuneLen(r) <= maxTerm {
-				word.WriteRune(r)
-			}
-		default:
-			end()
-		}
-	}
-	end()
-	return all
-}
 
 // distinct returns the different words.
 func distinct(words []string) map[string]bool {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector/readmodel/words"
 )
 
 const (
@@ -188,9 +189,9 @@ func (p *projection) saveMemory(s *scope, sequence uint64, f *eventlog.MemorySav
 	if err != nil {
 		return err
 	}
-	words := termsOf(f.Content + "\n" + strings.Join(f.Tags, "\n"))
-	s.count(words, 1)
-	return p.exec("INSERT INTO memory_terms (rowid, terms) VALUES (?, ?)", id, s.joined(words))
+	terms := words.Terms(f.Content + "\n" + strings.Join(f.Tags, "\n"))
+	s.count(terms, 1)
+	return p.exec("INSERT INTO memory_terms (rowid, terms) VALUES (?, ?)", id, s.joined(terms))
 }
 
 // optional returns a value's JSON, or NULL.

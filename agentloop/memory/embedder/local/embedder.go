@@ -14,8 +14,8 @@ import (
 	"math"
 	"unicode/utf8"
 
-	"github.com/helixd/helixd/agentloop/memory/words"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector/readmodel/words"
 )
 
 // DefaultDimensions is how many numbers a vector has.

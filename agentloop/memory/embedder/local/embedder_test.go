@@ -37,6 +37,7 @@ func TestWhatIsStoredStaysComparable(t *testing.T) {
 	require.InDeltaSlice(t,
 		[]float32{0.03536168, -0.010657328, 0, 0.25688937, -0.16380636, 0.84324944, -0.4129038, 0.1557309},
 		embed(t, e, "My dog is called Rex.")[0], 1e-6)
+	require.Equal(t, embed(t, e, "my dog likes phở"), embed(t, e, "ＭＹ DOG LIKES PHO"), "forms of characters don't matter")
 }
 
 func TestVectors(t *testing.T) {

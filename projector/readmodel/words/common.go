@@ -8,15 +8,16 @@ import (
 	"unicode/utf8"
 )
 
-// common are words that say nothing about what a sentence is about.
+// common are words that say nothing about what a sentence is about, as they are
+// without their apostrophe and as what is before it.
 var common = strings.Fields(`
 a about after again all also always am an and any anything are as ask at away be because been before but by can cant come could
-did didnt do does doesnt doing dont down each else ever every for from get give go going got had has have havent he her here hers
-him his how i id if ill im in into is isnt it its ive just know let like make many may me mean might mine more most much must my
-no nor not now of off ok okay on one only or other our ours out over please put said same say see shall she should so some
-something such take tell than thank thanks that thats the their them then there these they thing things think this those through
-to too under until up us very want was we well were what whats when where wheres which while who whom whos whose why will with
-wont would wouldnt yes yet you youre your yours
+did didn didnt do does doesn doesnt doing don dont down each else ever every for from get give go going got had has have haven
+havent he her here hers him his how i id if ill im in into is isn isnt it its ive just know let like make many may me mean might
+mine more most much must my no nor not now of off ok okay on one only or other our ours out over please put said same say see
+shall she should so some something such take tell than thank thanks that thats the their them then there these they thing things
+think this those through to too under until up us very want was we well were what whats when where wheres which while who whom
+whos whose why will with won wont would wouldn wouldnt yes yet you youre your yours
 `)
 
 // minLetters is how long a word must be at least to be about something, in a
@@ -62,7 +63,7 @@ func isTelling(w string) bool {
 		return false
 	}
 	first, _ := utf8.DecodeRuneInString(w)
-	return utf8.RuneCountInString(w) >= minLetters || strings.ContainsFunc(w, unicode.IsNumber) || unicode.In(first, unspaced...)
+	return utf8.RuneCountInString(w) >= minLetters || strings.ContainsFunc(w, unicode.IsNumber) || kindOf(first) == unspaced
 }
 
 // maxEnding is by how many characters forms of one word may differ.
