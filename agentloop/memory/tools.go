@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/helixd/helixd/agentloop"
@@ -60,12 +61,42 @@ func (m *Manager) saveTool(p Policy) agentloop.Tool {
 				Scope: scope, Key: c.IdempotencyKey, Content: in.Content, Tags: in.Tags,
 				Source: &eventlog.MemorySource{SessionID: c.SessionID, AgentType: c.AgentType, RunID: c.RunID, ToolCallID: c.ID},
 			}
-			memory, err := m.Save(ctx, d)
+			memory, err := m.saveWhenTaken(ctx, d)
 			if errors.Is(err, readmodel.ErrForgotten) { // since the same call was made before
 				return saved{m.idOf(d)}, nil
 			}
 			return saved{memory.ID}, err
 		})
+}
+
+// Pauses between a call's tries to save what the log does not take.
+const (
+	minSavePause = 100 * time.Millisecond
+	maxSavePause = 5 * time.Second
+)
+
+// saveWhenTaken saves a draft with a key as soon as the log takes it: a run
+// waits while a disk is full, and a call that failed would not be made again, or
+// under another key and so maybe twice. Errors: as Save; ctx's.
+func (m *Manager) saveWhenTaken(ctx context.Context, d Draft) (readmodel.Memory, error) {
+	for pause := minSavePause; ; pause = min(2*pause, maxSavePause) {
+		memory, err := m.Save(ctx, d)
+		if !passes(err) {
+			return memory, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return memory, context.Cause(ctx)
+		}
+	}
+}
+
+// passes tells whether an error is of a log that takes nothing for now.
+func passes(err error) bool {
+	return slices.ContainsFunc([]error{
+		eventlog.ErrRefused, eventlog.ErrUnavailable, eventlog.ErrOutcomeUnknown, eventlog.ErrIncomplete,
+	}, func(passing error) bool { return errors.Is(err, passing) })
 }
 
 type searchArguments struct {

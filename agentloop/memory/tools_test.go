@@ -1,9 +1,14 @@
 package memory_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -127,6 +132,80 @@ func TestACallThatIsMadeAgain(t *testing.T) {
 		}
 	}
 	require.Empty(t, search(t, m, "tea").Hits)
+}
+
+// full is a log that takes nothing for a while, from the first memory on.
+type full struct {
+	eventlog.Log
+	first error // what becomes of that
+	begin sync.Once
+	on    atomic.Bool
+}
+
+const fullFor = 45 * time.Second
+
+func (l *full) Append(ctx context.Context, session string, expected uint64, entries []eventlog.Entry) (last uint64, err error) {
+	if eventlog.IsMemoryLog(session) {
+		l.begin.Do(func() {
+			l.on.Store(true)
+			time.AfterFunc(fullFor, func() { l.on.Store(false) })
+			err = l.first
+		})
+	}
+	switch {
+	case err != nil:
+		return 0, err
+	case l.on.Load():
+		return 0, eventlog.ErrRefused
+	}
+	return l.Log.Append(ctx, session, expected, entries)
+}
+
+func (l *full) Info() eventlog.Info {
+	info := l.Log.Info()
+	if l.on.Load() {
+		info.Refuses = "the disk is full"
+	}
+	return info
+}
+
+// TestSavingWaitsForALogThatTakesNothing: a call is no failure because of a disk
+// that is full for now, and has saved its memory once when it is not.
+func TestSavingWaitsForALogThatTakesNothing(t *testing.T) {
+	for _, first := range []error{eventlog.ErrRefused, eventlog.ErrUnavailable, eventlog.ErrOutcomeUnknown} {
+		t.Run(first.Error(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				log := &full{Log: logmemory.New(), first: first}
+				m := newManager(t, memory.Options{Log: log})
+				began := time.Now()
+				tree := converse(t, log, m, memory.Policy{Scope: eventlog.MemoryOfUser, Save: true}, "s", "ada", "I like tea.",
+					call("c1", memory.SaveTool, `{"content":"The user likes tea."}`))
+				require.GreaterOrEqual(t, time.Since(began), fullFor)
+				require.Less(t, time.Since(began), 2*fullFor)
+				found := search(t, m, "tea").Hits
+				require.Len(t, found, 1)
+				require.JSONEq(t, `{"memoryId":"`+found[0].ID+`"}`, string(results(tree)["c1"].Result))
+				require.Equal(t, []string{"memory_saved", "memory_embedded"}, typesOf(t, log, ada))
+				require.Equal(t, 1, tree.Runs[0].Claims)
+			})
+		})
+	}
+}
+
+// TestACallThatIsStopped waits for no log.
+func TestACallThatIsStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newManager(t, memory.Options{Log: refusing{logmemory.New()}})
+		agent := agentloop.Agent{Name: "friend"}
+		require.NoError(t, m.Equip(&agent, memory.Policy{Scope: eventlog.MemoryOfUser, Save: true}))
+		gone := errors.New("gone home")
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, gone)
+		defer cancel()
+		began := time.Now()
+		_, err := agent.Tools[0].Execute(ctx, &agentloop.Call{IdempotencyKey: "k", Whose: agentloop.Whose{UserID: "ada", SessionID: "s"}}, object(`{"content":"x"}`))
+		require.ErrorIs(t, err, gone)
+		require.Equal(t, time.Minute, time.Since(began))
+	})
 }
 
 // TestAnIndexThatIsAway costs a turn what it would have been reminded of, and says
