@@ -3,6 +3,7 @@ package agentloop_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -371,12 +372,17 @@ func TestRecallIsSeenInTracesAndMetrics(t *testing.T) {
 		`helixd_recall_duration_seconds_count{agent="none",outcome="nothing"} 1`,
 		`helixd_recall_duration_seconds_count{agent="broken",outcome="failed"} 1`,
 	})
+	require.NotContains(t, strings.Join(scraped(t, reg), "\n"), "secret")
 
-	traced := newTracedRig(t, memory.New(), false, agents...)
-	traced.start("s", "a", "go")
-	traced.ended("s")
-	run := traced.rest("s")["invoke_agent a"]
-	require.Len(t, run, 1)
-	require.Equal(t, []string{"recalled"}, events(run[0]))
-	require.Equal(t, int64(2), valueOf(run[0].Events[0].Attributes, "helix.memories"))
+	for agent, n := range map[string]int64{"a": 2, "broken": 0} {
+		traced := newTracedRig(t, memory.New(), false, agents...)
+		traced.start("s", agent, "go")
+		traced.ended("s")
+		spans := traced.rest("s")
+		run := spans["invoke_agent "+agent]
+		require.Len(t, run, 1)
+		require.Equal(t, []string{"recalled"}, events(run[0]))
+		require.Equal(t, n, valueOf(run[0].Events[0].Attributes, "helix.memories"))
+		require.NotContains(t, fmt.Sprint(spans), "secret")
+	}
 }
