@@ -87,15 +87,18 @@ func (f foldedMemories) Memory(ctx context.Context, scope eventlog.MemoryScope, 
 
 func (f foldedMemories) ListMemories(
 	ctx context.Context, scope eventlog.MemoryScope, model string, page readmodel.Paging,
-) (readmodel.Answer[readmodel.Page[readmodel.Memory]], error) {
+) (a readmodel.Answer[readmodel.MemoryPage], err error) {
 	all, err := f.all(ctx, scope, model)
 	slices.Reverse(all)
-	return rowsPage(all, page), err
+	found := rowsPage(all, page)
+	a.Value.Page, a.Fresh = found.Value, found.Fresh
+	return a, err
 }
 
 func (f foldedMemories) PendingMemories(
 	ctx context.Context, model string, after readmodel.PendingCursor, limit int,
-) (a readmodel.Answer[[]readmodel.Memory], err error) {
+) (a readmodel.Answer[readmodel.Pending], err error) {
+	a.Value.Heads = map[string]uint64{}
 	for id, err := range f.log.Sessions(ctx) {
 		if err != nil {
 			return a, err
@@ -108,9 +111,10 @@ func (f foldedMemories) PendingMemories(
 		if err != nil {
 			return a, err
 		}
+		a.Value.Heads[id], _ = f.log.Head(ctx, id)
 		for _, m := range all {
-			if m.EmbeddingStatus == readmodel.EmbeddingPending && (id > after.Log || m.Sequence > after.Sequence) && len(a.Value) < limit {
-				a.Value = append(a.Value, m)
+			if m.EmbeddingStatus == readmodel.EmbeddingPending && (id > after.Log || m.Sequence > after.Sequence) && len(a.Value.Items) < limit {
+				a.Value.Items = append(a.Value.Items, m)
 			}
 		}
 	}

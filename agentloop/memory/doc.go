@@ -15,7 +15,9 @@
 //
 // A draft with a key is saved once, however often it is tried. A vector that is
 // computed twice, by two nodes, is written twice and counts once. An erasure
-// is not undone by a vector that comes late.
+// is not undone by a vector that comes late, and what was forgotten or erased
+// before its turn is sent to no embedder. The tool save_memory waits for a log
+// that takes nothing for now, as its run does.
 //
 // Nothing is saved but by a call of Save, an agent's by its tool: no model is
 // asked what of a conversation is worth remembering.
@@ -30,7 +32,7 @@
 // cosine of at least Options.MinCosine. An embedder that does not answer within
 // [QuestionTimeout] costs the meaning, not the answer; Found.WordsOnly says so.
 // What an index that is behind still has of what was forgotten or erased is left
-// out.
+// out, of listings, too.
 //
 // [Manager.Recall] is stricter, since nobody has asked: what is found by words
 // must also share one with the question that tells what that is about (not "the",

@@ -96,10 +96,7 @@ func (m *Manager) embedSaved(ctx context.Context, memory readmodel.Memory) readm
 	}
 	var done atomic.Bool
 	m.opts.Executor.Execute(ctx, func(ctx context.Context) {
-		vectors, err := m.embed(ctx, SaveTimeout, ofMemory, memory.Content)
-		if err == nil {
-			err = m.store(ctx, []readmodel.Memory{memory}, vectors)
-		}
+		err := m.embedOne(ctx, memory)
 		if err != nil && !errors.Is(err, readmodel.ErrNoMemory) {
 			m.stayPending(memory, err)
 		}
@@ -109,6 +106,26 @@ func (m *Manager) embedSaved(ctx context.Context, memory readmodel.Memory) readm
 		return readmodel.EmbeddingComplete
 	}
 	return readmodel.EmbeddingPending
+}
+
+// embedOne computes and writes the vector of a memory, which may have waited for
+// that: what was forgotten or erased meanwhile is shown to no embedder. Errors:
+// readmodel.ErrNoMemory for that; the embedder's, the log's.
+func (m *Manager) embedOne(ctx context.Context, memory readmodel.Memory) error {
+	if _, atOnce := m.opts.Executor.(inline); !atOnce {
+		forgotten, err := m.forgottenSince(ctx, memory.Scope.LogID(), memory.Sequence)
+		switch {
+		case err != nil:
+			return err
+		case forgotten[memory.ID]:
+			return readmodel.ErrForgotten
+		}
+	}
+	vectors, err := m.embed(ctx, SaveTimeout, ofMemory, memory.Content)
+	if err != nil {
+		return err
+	}
+	return m.store(ctx, []readmodel.Memory{memory}, vectors)
 }
 
 // store writes vectors of memories of one scope.

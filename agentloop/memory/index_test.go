@@ -208,13 +208,14 @@ func (x *index) Memory(ctx context.Context, scope eventlog.MemoryScope, id, mode
 	return a, readmodel.ErrNoMemory
 }
 
-func (x *index) ListMemories(ctx context.Context, scope eventlog.MemoryScope, model string, page readmodel.Paging) (a readmodel.Answer[readmodel.Page[readmodel.Memory]], err error) {
+func (x *index) ListMemories(ctx context.Context, scope eventlog.MemoryScope, model string, page readmodel.Paging) (a readmodel.Answer[readmodel.MemoryPage], err error) {
 	if page, err = page.Check(); err != nil {
 		return a, err
 	}
 	rows, fresh, err := x.rows(ctx, scope.LogID())
 	a.Fresh = fresh
-	a.Value = readmodel.Page[readmodel.Memory]{Items: []readmodel.Memory{}, Total: len(rows), Offset: page.Offset, Limit: page.Limit}
+	a.Value.Head, _ = x.log.Head(ctx, scope.LogID())
+	a.Value.Page = readmodel.Page[readmodel.Memory]{Items: []readmodel.Memory{}, Total: len(rows), Offset: page.Offset, Limit: page.Limit}
 	slices.Reverse(rows)
 	for _, r := range rows[min(page.Offset, len(rows)):min(page.Offset+page.Limit, len(rows))] {
 		a.Value.Items = append(a.Value.Items, r.as(model))
@@ -223,7 +224,8 @@ func (x *index) ListMemories(ctx context.Context, scope eventlog.MemoryScope, mo
 	return a, err
 }
 
-func (x *index) PendingMemories(ctx context.Context, model string, after readmodel.PendingCursor, limit int) (a readmodel.Answer[[]readmodel.Memory], err error) {
+func (x *index) PendingMemories(ctx context.Context, model string, after readmodel.PendingCursor, limit int) (a readmodel.Answer[readmodel.Pending], err error) {
+	a.Value.Heads = map[string]uint64{}
 	for log, err := range x.log.Sessions(ctx) {
 		if err != nil {
 			return a, err
@@ -236,9 +238,10 @@ func (x *index) PendingMemories(ctx context.Context, model string, after readmod
 		if err != nil {
 			return a, err
 		}
+		a.Value.Heads[log], _ = x.log.Head(ctx, log)
 		for _, r := range rows {
-			if r.vectors[model] == nil && (log > after.Log || r.Sequence > after.Sequence) && len(a.Value) < limit {
-				a.Value = append(a.Value, r.as(model))
+			if r.vectors[model] == nil && (log > after.Log || r.Sequence > after.Sequence) && len(a.Value.Items) < limit {
+				a.Value.Items = append(a.Value.Items, r.as(model))
 			}
 		}
 	}

@@ -30,27 +30,45 @@ func (m *Manager) withoutGone(ctx context.Context, log string, c readmodel.Memor
 	if len(c.ByWords)+len(c.ByMeaning) == 0 {
 		return c, nil
 	}
-	gone, same := map[string]bool{}, false
-	for r, err := range m.opts.Log.Read(ctx, log, c.Head-1, 0) {
+	forgotten, err := m.forgottenSince(ctx, log, c.Head)
+	if errors.Is(err, readmodel.ErrNoMemory) {
+		return readmodel.MemoryCandidates{}, nil
+	}
+	gone := func(r readmodel.RankedMemory) bool { return forgotten[r.ID] }
+	c.ByWords, c.ByMeaning = slices.DeleteFunc(c.ByWords, gone), slices.DeleteFunc(c.ByMeaning, gone)
+	return c, err
+}
+
+func without(forgotten map[string]bool, memories []readmodel.Memory) []readmodel.Memory {
+	return slices.DeleteFunc(slices.Clone(memories), func(m readmodel.Memory) bool { return forgotten[m.ID] })
+}
+
+// forgottenSince returns the ids of memories that were forgotten behind one of a
+// log's records. Errors: readmodel.ErrNoMemory if the log was erased since, and
+// perhaps begun anew; the log's.
+func (m *Manager) forgottenSince(ctx context.Context, log string, known uint64) (map[string]bool, error) {
+	forgotten, same := map[string]bool{}, false
+	for r, err := range m.opts.Log.Read(ctx, log, known-1, 0) {
 		if errors.Is(err, eventlog.ErrSessionNotFound) {
 			break
 		}
 		if err != nil {
-			return c, err
+			return nil, err
 		}
-		if same = same || r.Sequence == c.Head; !same { // it was erased and begun anew
+		if same = same || r.Sequence == known; !same {
 			break
 		}
 		if r.Type != (*eventlog.MemoryForgotten)(nil).Type() { // a vector is long
 			continue
 		}
 		if fact, err := r.Fact(); err == nil {
-			gone[fact.(*eventlog.MemoryForgotten).MemoryID] = true
+			forgotten[fact.(*eventlog.MemoryForgotten).MemoryID] = true
 		}
 	}
-	isGone := func(r readmodel.RankedMemory) bool { return !same || gone[r.ID] }
-	c.ByWords, c.ByMeaning = slices.DeleteFunc(c.ByWords, isGone), slices.DeleteFunc(c.ByMeaning, isGone)
-	return c, nil
+	if !same {
+		return nil, readmodel.ErrNoMemory
+	}
+	return forgotten, nil
 }
 
 // vectorType is of what takes most of the room in a log.

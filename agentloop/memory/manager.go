@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -73,13 +74,29 @@ func (m *Manager) model() string {
 	return m.opts.Embedder.Model()
 }
 
-// List lists the memories of a scope, newest first. Errors: a
-// *eventlog.ValidationError, and those of the index.
+// List lists the memories of a scope, newest first. What an index that is behind
+// still has of what was forgotten or erased is left out; of what was forgotten
+// its Total may count some. Errors: a *eventlog.ValidationError; those of the
+// index and, if that is behind, of the log.
 func (m *Manager) List(ctx context.Context, scope eventlog.MemoryScope, page readmodel.Paging) (readmodel.Answer[readmodel.Page[readmodel.Memory]], error) {
 	if err := scope.Validate(); err != nil {
 		return readmodel.Answer[readmodel.Page[readmodel.Memory]]{}, err
 	}
-	return m.opts.Index.ListMemories(ctx, scope, m.model(), page)
+	answer, err := m.opts.Index.ListMemories(ctx, scope, m.model(), page)
+	listed := readmodel.Answer[readmodel.Page[readmodel.Memory]]{Value: answer.Value.Page, Fresh: answer.Fresh}
+	found := &listed.Value
+	if err != nil || answer.Fresh.Current || len(found.Items) == 0 {
+		return listed, err
+	}
+	forgotten, err := m.forgottenSince(ctx, scope.LogID(), answer.Value.Head)
+	if errors.Is(err, readmodel.ErrNoMemory) {
+		*found = readmodel.Page[readmodel.Memory]{Items: []readmodel.Memory{}, Offset: found.Offset, Limit: found.Limit}
+		return listed, nil
+	}
+	shown := without(forgotten, found.Items)
+	found.Total -= len(found.Items) - len(shown)
+	found.Items = shown
+	return listed, err
 }
 
 // Forget has a memory never be found again, nor saved again under its key. Its

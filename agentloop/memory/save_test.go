@@ -353,6 +353,34 @@ func TestAVectorOfWhatIsForgotten(t *testing.T) {
 	require.ErrorIs(t, err, readmodel.ErrForgotten)
 }
 
+// TestWhatIsGoneBeforeItsTurn: a text that waits to be embedded when it is
+// forgotten or erased never leaves the node.
+func TestWhatIsGoneBeforeItsTurn(t *testing.T) {
+	for name, goes := range map[string]func(m *memory.Manager, id string) error{
+		"forgotten": func(m *memory.Manager, id string) error { return m.Forget(t.Context(), ada, id) },
+		"erased": func(m *memory.Manager, _ string) error {
+			_, err := m.Erase(t.Context(), ada)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			goOn := make(chan struct{})
+			e := newEmbedder(func(context.Context, []string) error {
+				<-goOn
+				return nil
+			})
+			m := newManager(t, memory.Options{Embedder: e, Executor: memory.Background(1)})
+			bob := eventlog.MemoryScope{Kind: eventlog.MemoryOfUser, ID: "bob"}
+			_, err := m.Save(t.Context(), memory.Draft{Scope: bob, Content: "Bob likes tea."})
+			require.NoError(t, err)
+			require.NoError(t, goes(m, save(t, m, "A secret.")[0]))
+			close(goOn)
+			require.NoError(t, m.Shutdown(t.Context()))
+			require.Equal(t, [][]string{{"Bob likes tea."}}, e.asked())
+		})
+	}
+}
+
 // TestErasedIsErased: what was under way when a scope was erased does not come
 // back, not even as numbers.
 func TestErasedIsErased(t *testing.T) {

@@ -28,6 +28,18 @@ func (l lagging) Candidates(ctx context.Context, q readmodel.MemoryQuery) (readm
 	return a, err
 }
 
+func (l lagging) ListMemories(ctx context.Context, s eventlog.MemoryScope, model string, p readmodel.Paging) (readmodel.Answer[readmodel.MemoryPage], error) {
+	a, err := l.index.ListMemories(ctx, s, model, p)
+	a.Fresh = readmodel.Fresh{Lag: 1}
+	return a, err
+}
+
+func (l lagging) PendingMemories(ctx context.Context, model string, after readmodel.PendingCursor, limit int) (readmodel.Answer[readmodel.Pending], error) {
+	a, err := l.index.PendingMemories(ctx, model, after, limit)
+	a.Fresh = readmodel.Fresh{Lag: 1}
+	return a, err
+}
+
 // lagsFrom is an index that hears no more of Ada's memories, the only ones of a
 // log.
 func lagsFrom(t *testing.T, log eventlog.Log) lagging {
@@ -80,6 +92,11 @@ func TestAnIndexThatIsBehind(t *testing.T) {
 			}
 			require.Equal(t, want, recall(t, behind, whose, p, "green tea?"))
 			require.Equal(t, want, hits(search(t, behind, "green tea?")))
+			listed, err := behind.List(t.Context(), ada, readmodel.Paging{})
+			require.NoError(t, err)
+			require.Equal(t, want, contentsOf(listed.Value.Items, func(m readmodel.Memory) string { return m.Content }))
+			require.Equal(t, len(want), listed.Value.Total)
+			require.False(t, listed.Value.HasMore)
 
 			again, err := behind.Save(t.Context(), draft)
 			if c.forgotten {

@@ -58,15 +58,15 @@ func (m *Manager) ProcessUnembedded(ctx context.Context) (Processed, error) {
 			return done, err
 		case answer.Fresh.Rebuilding: // it has not seen yet which have vectors
 			return done, readmodel.ErrUnavailable
-		case len(answer.Value) == 0:
+		case len(answer.Value.Items) == 0:
 			return done, nil
 		}
-		for _, batch := range batches(answer.Value) {
-			if err := m.process(ctx, batch, &done); err != nil {
+		for _, batch := range batches(answer.Value.Items) {
+			if err := m.process(ctx, batch, answer.Value.Heads[batch[0].Scope.LogID()], &done); err != nil {
 				return done, err
 			}
 		}
-		last := answer.Value[len(answer.Value)-1]
+		last := answer.Value.Items[len(answer.Value.Items)-1]
 		after = readmodel.PendingCursor{Log: last.Scope.LogID(), Sequence: last.Sequence}
 	}
 }
@@ -84,9 +84,19 @@ func batches(memories []readmodel.Memory) (all [][]readmodel.Memory) {
 	return append(all, memories[from:])
 }
 
-// process embeds a batch or, if that fails, each of it on its own. The error
-// ends it all.
-func (m *Manager) process(ctx context.Context, batch []readmodel.Memory, done *Processed) error {
+// process embeds a batch or, if that fails, each of it on its own. What is gone
+// since the index knew the log up to head is left out. The error ends it all.
+func (m *Manager) process(ctx context.Context, batch []readmodel.Memory, head uint64, done *Processed) error {
+	forgotten, err := m.forgottenSince(ctx, batch[0].Scope.LogID(), head)
+	switch {
+	case errors.Is(err, readmodel.ErrNoMemory):
+		return nil
+	case err != nil:
+		return err
+	}
+	if batch = without(forgotten, batch); len(batch) == 0 {
+		return nil
+	}
 	texts := make([]string, len(batch))
 	for i, memory := range batch {
 		texts[i] = memory.Content
@@ -122,7 +132,7 @@ func (m *Manager) process(ctx context.Context, batch []readmodel.Memory, done *P
 		return nil
 	}
 	for i := range batch {
-		if err := m.process(ctx, batch[i:i+1], done); err != nil {
+		if err := m.process(ctx, batch[i:i+1], head, done); err != nil {
 			return err
 		}
 	}

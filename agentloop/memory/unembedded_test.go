@@ -224,6 +224,51 @@ func TestAnIndexThatIsMadeAnew(t *testing.T) {
 	require.Empty(t, e.asked())
 }
 
+// TestWhatIsGoneIsNotEmbedded: an embedder, which may be anybody's, is not shown
+// what was forgotten or erased, whatever the index still has of it.
+func TestWhatIsGoneIsNotEmbedded(t *testing.T) {
+	for name, c := range map[string]struct {
+		goes func(t *testing.T, m *memory.Manager, id string)
+		want [][]string
+	}{
+		"forgotten": {
+			goes: func(t *testing.T, m *memory.Manager, id string) { require.NoError(t, m.Forget(t.Context(), ada, id)) },
+			want: [][]string{{"Ada likes tea."}},
+		},
+		"erased": {goes: func(t *testing.T, m *memory.Manager, _ string) {
+			_, err := m.Erase(t.Context(), ada)
+			require.NoError(t, err)
+			save(t, m, "Ada likes milk.")
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			log := logmemory.New()
+			wordsOnly := memory.New(memory.Options{Log: log, Index: &index{log: log}})
+			ids := save(t, wordsOnly, "A secret.", "Ada likes tea.")
+			e, behind := newEmbedder(nil), lagsFrom(t, log)
+			c.goes(t, wordsOnly, ids[0])
+			done, err := newManager(t, memory.Options{Log: log, Index: behind, Embedder: e}).ProcessUnembedded(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, c.want, e.asked())
+			require.Equal(t, memory.Processed{Found: len(c.want), Embedded: len(c.want)}, done)
+		})
+	}
+}
+
+// TestWhatGoesWhileItIsProcessed is not embedded either.
+func TestWhatGoesWhileItIsProcessed(t *testing.T) {
+	log := pending(t, "Ada likes tea.", "Bob has a secret.")
+	other := newManager(t, memory.Options{Log: log})
+	e := newEmbedder(func(ctx context.Context, _ []string) error {
+		_, err := other.Erase(ctx, eventlog.MemoryScope{Kind: eventlog.MemoryOfUser, ID: "bob"})
+		return err
+	})
+	done, err := newManager(t, memory.Options{Log: log, Embedder: e}).ProcessUnembedded(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, [][]string{{"Ada likes tea."}}, e.asked())
+	require.Equal(t, memory.Processed{Found: 1, Embedded: 1}, done)
+}
+
 type saying [][]float32
 
 func (saying) Model() string                                          { return "m" }

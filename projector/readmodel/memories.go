@@ -49,10 +49,10 @@ type Memories interface {
 	// that was forgotten ErrForgotten, with the answer's Fresh.
 	Memory(ctx context.Context, scope eventlog.MemoryScope, id, model string) (Answer[Memory], error)
 	// ListMemories lists a scope's, newest first.
-	ListMemories(ctx context.Context, scope eventlog.MemoryScope, model string, page Paging) (Answer[Page[Memory]], error)
+	ListMemories(ctx context.Context, scope eventlog.MemoryScope, model string, page Paging) (Answer[MemoryPage], error)
 	// PendingMemories lists memories of all scopes that have no vector of the
 	// model, by scope and sequence, behind after, at most limit.
-	PendingMemories(ctx context.Context, model string, after PendingCursor, limit int) (Answer[[]Memory], error)
+	PendingMemories(ctx context.Context, model string, after PendingCursor, limit int) (Answer[Pending], error)
 }
 
 // MemoryQuery asks for candidates.
@@ -80,6 +80,20 @@ type MemoryCandidates struct {
 type RankedMemory struct {
 	Memory
 	Score float64
+}
+
+// MemoryPage is a page of a scope's memories.
+type MemoryPage struct {
+	Page[Memory]
+	// Head is as that of MemoryCandidates.
+	Head uint64
+}
+
+// Pending are memories without a vector.
+type Pending struct {
+	Items []Memory
+	// Heads are the records up to which their logs are known.
+	Heads map[string]uint64
 }
 
 // PendingCursor is up to where pending memories are known.

@@ -76,18 +76,19 @@ func (m *Models) Memory(ctx context.Context, scope eventlog.MemoryScope, id, mod
 // ListMemories implements readmodel.Memories.
 func (m *Models) ListMemories(
 	ctx context.Context, scope eventlog.MemoryScope, model string, p readmodel.Paging,
-) (readmodel.Answer[readmodel.Page[readmodel.Memory]], error) {
+) (readmodel.Answer[readmodel.MemoryPage], error) {
 	p, err := p.Check()
 	if err != nil {
-		return readmodel.Answer[readmodel.Page[readmodel.Memory]]{}, err
+		return readmodel.Answer[readmodel.MemoryPage]{}, err
 	}
-	return ask(ctx, m, func(tx *sql.Tx) (readmodel.Page[readmodel.Memory], error) {
-		found := readmodel.Page[readmodel.Memory]{Items: []readmodel.Memory{}, Offset: p.Offset, Limit: p.Limit}
+	return ask(ctx, m, func(tx *sql.Tx) (found readmodel.MemoryPage, err error) {
+		found.Page = readmodel.Page[readmodel.Memory]{Items: []readmodel.Memory{}, Offset: p.Offset, Limit: p.Limit}
 		id, err := scopeNumber(ctx, tx, scope)
 		if err != nil || id == 0 {
 			return found, err
 		}
-		if err := tx.QueryRowContext(ctx, "SELECT memories FROM scopes WHERE id = ?", id).Scan(&found.Total); err != nil {
+		const count = "SELECT s.memories, t.head FROM scopes s JOIN trees t ON t.root = s.log WHERE s.id = ?"
+		if err := tx.QueryRowContext(ctx, count, id).Scan(&found.Total, &found.Head); err != nil {
 			return found, err
 		}
 		const text = "SELECT " + memoryColumns + " FROM memories m WHERE m.scope = ? ORDER BY m.sequence DESC, m.id DESC LIMIT ? OFFSET ?"
@@ -104,10 +105,12 @@ func (m *Models) ListMemories(
 // PendingMemories implements readmodel.Memories.
 func (m *Models) PendingMemories(
 	ctx context.Context, model string, after readmodel.PendingCursor, limit int,
-) (readmodel.Answer[[]readmodel.Memory], error) {
-	return ask(ctx, m, func(tx *sql.Tx) (found []readmodel.Memory, err error) {
+) (readmodel.Answer[readmodel.Pending], error) {
+	return ask(ctx, m, func(tx *sql.Tx) (readmodel.Pending, error) {
+		found := readmodel.Pending{Heads: map[string]uint64{}}
 		// A scope of which all is embedded is passed over without a look at it.
-		const text = "SELECT " + memoryColumns + `, s.log FROM scopes s JOIN memories m ON m.scope = s.id
+		const text = "SELECT " + memoryColumns + `, s.log, (SELECT head FROM trees WHERE root = s.log)
+			FROM scopes s JOIN memories m ON m.scope = s.id
 			WHERE s.memories > coalesce((SELECT vectors FROM models WHERE scope = s.id AND model = ?), 0)
 			AND s.log >= ? AND (s.log > ? OR m.sequence > ?)
 			AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.memory = m.id AND v.model = ?)
@@ -115,9 +118,10 @@ func (m *Models) PendingMemories(
 		args := []any{model, model, after.Log, after.Log, int64(after.Sequence), model, limit}
 		return found, each(ctx, tx, text, args, func(row *sql.Rows) error {
 			var log string
-			memory, err := scanMemory(row, eventlog.MemoryScope{}, &log)
+			var head uint64
+			memory, err := scanMemory(row, eventlog.MemoryScope{}, &log, &head)
 			memory.Scope, _ = eventlog.MemoryScopeOf(log)
-			found = append(found, memory)
+			found.Items, found.Heads[log] = append(found.Items, memory), head
 			return err
 		})
 	})

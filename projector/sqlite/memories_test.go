@@ -63,7 +63,7 @@ func (w *world) memories(s eventlog.MemoryScope) []readmodel.Memory {
 
 func memoriesOf(t testing.TB, m *Models, s eventlog.MemoryScope) []readmodel.Memory {
 	t.Helper()
-	page := asked(t, func(ctx context.Context) (readmodel.Answer[readmodel.Page[readmodel.Memory]], error) {
+	page := asked(t, func(ctx context.Context) (readmodel.Answer[readmodel.MemoryPage], error) {
 		return m.ListMemories(ctx, s, embedderA, readmodel.Paging{Limit: readmodel.MaxPage})
 	})
 	require.Equal(t, len(page.Items), page.Total)
@@ -297,24 +297,25 @@ func TestPendingMemories(t *testing.T) {
 	var got []string
 	after := readmodel.PendingCursor{}
 	for {
-		page := asked(t, func(ctx context.Context) (readmodel.Answer[[]readmodel.Memory], error) {
+		page := asked(t, func(ctx context.Context) (readmodel.Answer[readmodel.Pending], error) {
 			return w.models.PendingMemories(ctx, embedderA, after, 2)
 		})
-		if len(page) == 0 {
+		if len(page.Items) == 0 {
 			break
 		}
-		for _, m := range page {
+		for _, m := range page.Items {
 			got = append(got, m.ID)
 			require.Equal(t, readmodel.EmbeddingPending, m.EmbeddingStatus)
 			after = readmodel.PendingCursor{Log: m.Scope.LogID(), Sequence: m.Sequence}
-			_, err := w.log.Head(t.Context(), after.Log)
+			head, err := w.log.Head(t.Context(), after.Log)
 			require.NoError(t, err, "it can be written to")
+			require.Equal(t, head, page.Heads[after.Log])
 		}
 	}
 	require.Equal(t, want, got)
-	require.Len(t, asked(t, func(ctx context.Context) (readmodel.Answer[[]readmodel.Memory], error) {
+	require.Len(t, asked(t, func(ctx context.Context) (readmodel.Answer[readmodel.Pending], error) {
 		return w.models.PendingMemories(ctx, embedderB, readmodel.PendingCursor{}, 100)
-	}), 16)
+	}).Items, 16)
 }
 
 // told is what the log says of a memory; nil: that it was forgotten.
@@ -717,9 +718,12 @@ func TestALargeScopeIsReadInParts(t *testing.T) {
 		w.append(s.LogID(), batch...)
 	}
 	w.models = Open(&sealed{w.log, scopeBatch + 5}, w.states, w.opts)
-	page := asked(t, func(ctx context.Context) (readmodel.Answer[readmodel.Page[readmodel.Memory]], error) {
+	page := asked(t, func(ctx context.Context) (readmodel.Answer[readmodel.MemoryPage], error) {
 		return w.models.ListMemories(ctx, s, embedderA, readmodel.Paging{})
 	})
 	require.Equal(t, len(entries), page.Total)
+	head, err := w.log.Head(t.Context(), s.LogID())
+	require.NoError(t, err)
+	require.Equal(t, head, page.Head)
 	requireSound(w)
 }
