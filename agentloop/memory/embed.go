@@ -27,8 +27,8 @@ type Embedder interface {
 
 // How long an embedder may take.
 const (
-	// SaveTimeout is for a memory right after it was saved; inline, somebody
-	// waits.
+	// SaveTimeout is for a memory right after it was saved, until its vector is
+	// in the log; inline, somebody waits.
 	SaveTimeout = 10 * time.Second
 	// EmbedTimeout is for a batch of pending memories.
 	EmbedTimeout = 30 * time.Second
@@ -96,6 +96,8 @@ func (m *Manager) embedSaved(ctx context.Context, memory readmodel.Memory) readm
 	}
 	var done atomic.Bool
 	m.opts.Executor.Execute(ctx, func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, SaveTimeout)
+		defer cancel()
 		err := m.embedOne(ctx, memory)
 		if err != nil && !errors.Is(err, readmodel.ErrNoMemory) {
 			m.stayPending(memory, err)

@@ -62,8 +62,8 @@ func New(o Options) *Manager {
 }
 
 // Shutdown waits for the vectors that are being computed, until ctx ends; what
-// is not done then stays pending. Afterwards memories are still saved and found,
-// but have no vectors. Errors: ctx's.
+// is not done then stays pending. Afterwards memories are still saved and found;
+// in the background no vectors are computed any more. Errors: ctx's.
 func (m *Manager) Shutdown(ctx context.Context) error { return m.opts.Executor.Shutdown(ctx) }
 
 // model names the model of vectors; empty: there are none.

@@ -437,6 +437,43 @@ func TestAnEmbedderThatHangs(t *testing.T) {
 	})
 }
 
+// silent is a log that never answers who writes a vector.
+type silent struct{ eventlog.Log }
+
+func (l silent) Append(ctx context.Context, session string, expected uint64, entries []eventlog.Entry) (uint64, error) {
+	if entries[0].Type == (*eventlog.MemoryEmbedded)(nil).Type() {
+		<-ctx.Done()
+		return 0, eventlog.ErrOutcomeUnknown
+	}
+	return l.Log.Append(ctx, session, expected, entries)
+}
+
+// TestAVectorThatCannotBeWritten keeps no save waiting for longer than one that
+// can't be computed: not its own, nor others of its scope.
+func TestAVectorThatCannotBeWritten(t *testing.T) {
+	for name, executor := range map[string]func() memory.Executor{
+		"inline":     memory.Inline,
+		"background": func() memory.Executor { return memory.Background(1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				log := silent{logmemory.New()}
+				m := newManager(t, memory.Options{Log: log, Executor: executor()})
+				for _, content := range []string{"Ada likes tea.", "Ada likes milk."} {
+					began := time.Now()
+					saved, err := m.Save(t.Context(), memory.Draft{Scope: ada, Content: content})
+					require.NoError(t, err)
+					require.Equal(t, readmodel.EmbeddingPending, saved.EmbeddingStatus)
+					require.LessOrEqual(t, time.Since(began), memory.SaveTimeout)
+					synctest.Wait()
+				}
+				require.NoError(t, m.Shutdown(t.Context()))
+				require.Equal(t, []string{"memory_saved", "memory_saved"}, typesOf(t, log, ada))
+			})
+		})
+	}
+}
+
 func TestALogThatRefuses(t *testing.T) {
 	m := newManager(t, memory.Options{Log: refusing{logmemory.New()}})
 	_, err := m.Save(t.Context(), memory.Draft{Scope: ada, Content: "x"})
