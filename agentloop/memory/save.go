@@ -119,10 +119,11 @@ func (m *Manager) undoIfGone(ctx context.Context, scope eventlog.MemoryScope) er
 	if !errors.Is(err, eventlog.ErrSessionNotFound) {
 		return err
 	}
-	if _, failed := m.opts.Log.Erase(ctx, scope.LogID()); failed != nil {
-		return failed // that there is nothing to erase says the same
+	erasure, failed := m.opts.Log.Erase(ctx, scope.LogID())
+	if erasure.Pending {
+		m.opts.Logger.Warn("a memory was saved while all were erased, and some of its bytes may be left: erase them again", "scope", scope.Kind)
 	}
-	return err
+	return cmp.Or(failed, err) // that there is nothing to erase says the same
 }
 
 func memoryOf(scope eventlog.MemoryScope, f *eventlog.MemorySaved, sequence uint64) readmodel.Memory {

@@ -1,9 +1,11 @@
 package memory_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -269,6 +271,34 @@ func TestASessionThatIsErasedWhileItSaves(t *testing.T) {
 			stop()
 		}
 	}
+}
+
+// lingering is a log an erasure of which leaves bytes behind.
+type lingering struct{ *erasing }
+
+func (l lingering) Erase(ctx context.Context, session string) (eventlog.Erasure, error) {
+	e, err := l.erasing.Erase(ctx, session)
+	e.Pending = true
+	return e, err
+}
+
+// TestAnErasureThatIsNotOver is for the operator to go on with.
+func TestAnErasureThatIsNotOver(t *testing.T) {
+	log := lingering{&erasing{Log: logmemory.New()}}
+	var text bytes.Buffer
+	m := newManager(t, memory.Options{Log: log, Logger: slog.New(slog.NewTextHandler(&text, nil))})
+	_, err := log.Append(t.Context(), "ada-and-bob", 0, []eventlog.Entry{logtest.Text("ada-and-bob", "hello")})
+	require.NoError(t, err)
+	log.happens = func() {
+		_, err := log.Erase(t.Context(), "ada-and-bob")
+		require.NoError(t, err)
+	}
+	scope := eventlog.MemoryScope{Kind: eventlog.MemoryOfSession, ID: "ada-and-bob"}
+	_, err = m.Save(t.Context(), memory.Draft{Scope: scope, Content: "x"})
+	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+	require.Contains(t, text.String(), "level=WARN")
+	require.Contains(t, text.String(), "scope=session")
+	require.NotContains(t, text.String(), "ada")
 }
 
 func TestWhatCannotBeSaved(t *testing.T) {
