@@ -24,7 +24,8 @@
 // An erased session's rows are overwritten, in the file and in the search
 // index, and the write-ahead log is cut off behind them, on every node that
 // hears of the erasure in the feed, or later by comparing the sessions that
-// there are.
+// there are. Those of an erased memory scope are not found any more either, and
+// overwritten in parts, between which other records are written.
 //
 // Not promised: that a row is there the moment its record is acknowledged; see
 // [readmodel.Fresh].

@@ -444,9 +444,11 @@ func cosine(a, b []float32) float64 {
 	return dot / math.Sqrt(aa*bb)
 }
 
-// requireSound looks whether what the file counts is what it holds.
+// requireSound looks whether what the file counts is what it holds, and waits
+// until nothing is left of erased scopes.
 func requireSound(w *world) {
 	w.t.Helper()
+	require.Eventually(w.t, func() bool { return w.count("SELECT count(*) FROM erased") == 0 }, time.Minute, 10*time.Millisecond)
 	_, err := look(w.t.Context(), w.models, func(tx *sql.Tx) (none struct{}, err error) {
 		for _, text := range []string{
 			"SELECT count(*) FROM scopes s WHERE memories <> (SELECT count(*) FROM memories WHERE scope = s.id)",
@@ -455,6 +457,8 @@ func requireSound(w *world) {
 			"SELECT count(*) FROM vectors v WHERE NOT EXISTS (SELECT 1 FROM memories m WHERE m.id = v.memory)",
 			"SELECT count(*) FROM memories m WHERE NOT EXISTS (SELECT 1 FROM scopes s WHERE s.id = m.scope)",
 			"SELECT count(*) FROM forgotten f WHERE NOT EXISTS (SELECT 1 FROM scopes s WHERE s.id = f.scope)",
+			`SELECT count(*) FROM (SELECT scope FROM codes UNION SELECT scope FROM models UNION SELECT scope FROM terms) x
+				WHERE NOT EXISTS (SELECT 1 FROM scopes s WHERE s.id = x.scope)`,
 			"SELECT abs(count(*) - (SELECT count(*) FROM memories)) FROM memory_terms",
 			"SELECT count(*) FROM terms t WHERE memories <> (SELECT count(*) FROM memory_terms WHERE memory_terms MATCH t.scope || 'x' || t.term)",
 		} {

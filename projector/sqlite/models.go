@@ -38,6 +38,11 @@ type Options struct {
 	// Logger hears of files that are made again and of what goes wrong; nil:
 	// nobody does.
 	Logger *slog.Logger
+
+	// How many memories of erased scopes are overwritten at a time, and how
+	// long to wait in between; 0: clearMemories, clearPause.
+	clearMemories int
+	clearPause    time.Duration
 }
 
 func (o Options) withDefaults() Options {
@@ -49,6 +54,12 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Patience <= 0 {
 		o.Patience = 2 * time.Second
+	}
+	if o.clearMemories <= 0 {
+		o.clearMemories = clearMemories
+	}
+	if o.clearPause <= 0 {
+		o.clearPause = clearPause
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -52,16 +52,20 @@ type projection struct {
 	kept  string
 	// tidyNext is when sessions are looked for that may be gone.
 	tidyNext time.Time
-	upkept   time.Time            // when there was time for more than the feeds
-	overwal  bool                 // the write-ahead log may hold what was removed
-	walBusy  bool                 // a reader was in the way of emptying it
-	target   []uint64             // positions from which on nothing is rebuilt any more
-	took     time.Duration        // by the last transaction
-	begun    bool                 // a transaction is open
-	spent    time.Duration        // in it so far
-	scopes   map[string]*scope    // that it has touched, by log
-	forgot   []int64              // scopes that it has removed
-	stmts    map[string]*sql.Stmt // of the connection that writes, by text
+	// leavings: erased scopes may have left rows, which clearPart removes next
+	// at clearNext.
+	leavings  bool
+	clearNext time.Time
+	upkept    time.Time            // when there was time for more than the feeds
+	overwal   bool                 // the write-ahead log may hold what was removed
+	walBusy   bool                 // a reader was in the way of emptying it
+	target    []uint64             // positions from which on nothing is rebuilt any more
+	took      time.Duration        // by the last transaction
+	begun     bool                 // a transaction is open
+	spent     time.Duration        // in it so far
+	scopes    map[string]*scope    // that it has touched, by log
+	forgot    []int64              // scopes that it has removed
+	stmts     map[string]*sql.Stmt // of the connection that writes, by text
 }
 
 // position is how far a partition is.
@@ -100,7 +104,7 @@ func (m *Models) project(ctx context.Context, f *file) error {
 	}
 	p := &projection{
 		m: m, file: f, cache: newCache(m.opts.MaxFolds, m.opts.MaxFoldBytes), removed: map[string]bool{},
-		stuck: map[string]time.Time{}, stmts: map[string]*sql.Stmt{}, scopes: map[string]*scope{}, gaps: true, overwal: true,
+		stuck: map[string]time.Time{}, stmts: map[string]*sql.Stmt{}, scopes: map[string]*scope{}, gaps: true, leavings: true, overwal: true,
 	}
 	defer p.closeStatements()
 	defer p.rollback() //nolint:errcheck // the connection undoes it, if this doesn't
@@ -137,9 +141,12 @@ func (p *projection) follow(ctx context.Context, in <-chan fed) error {
 	check := time.NewTicker(checkEvery)
 	defer check.Stop()
 	for {
-		var tidy <-chan time.Time
+		var tidy, part <-chan time.Time
 		if p.gaps {
 			tidy = time.After(p.tidyIn())
+		}
+		if p.leavings {
+			part = time.After(time.Until(p.clearNext))
 		}
 		select {
 		case r := <-in:
@@ -158,6 +165,7 @@ func (p *projection) follow(ctx context.Context, in <-chan fed) error {
 				return err
 			}
 		case <-tidy:
+		case <-part:
 		case <-p.m.kick:
 		case err := <-p.m.bad:
 			return err
@@ -169,6 +177,9 @@ func (p *projection) follow(ctx context.Context, in <-chan fed) error {
 		}
 		p.upkept = time.Now()
 		if err := p.tidy(ctx); err != nil {
+			return err
+		}
+		if err := p.clearPart(); err != nil {
 			return err
 		}
 		if p.overwal && !p.walBusy {

@@ -5,7 +5,7 @@ import "github.com/helixd/helixd/projector"
 // schemaVersion is the version of the tables, of what Derive makes of a fold and
 // of what package words makes of a text; raise it with each. A file of another
 // version is made again.
-const schemaVersion = 6
+const schemaVersion = 7
 
 // version is what a file is made by.
 const version = schemaVersion*1000 + projector.Version
@@ -61,12 +61,14 @@ CREATE TABLE parked (
 // memorySchema has the memories of scopes, each of which has a log: terms are
 // words with their scope's number before them, so that neither a search nor its
 // ranking sees another scope. Numbers are not used again: who has kept one of
-// a row that is gone finds none.
+// a row that is gone finds none. Of an erased scope only the number is kept,
+// until all rows that have it are overwritten.
 const memorySchema = `
 CREATE TABLE scopes (
 	id INTEGER PRIMARY KEY AUTOINCREMENT, log TEXT NOT NULL UNIQUE, first INTEGER NOT NULL, memories INTEGER NOT NULL,
 	length INTEGER NOT NULL
 );
+CREATE TABLE erased (scope INTEGER PRIMARY KEY);
 CREATE TABLE memories (
 	id INTEGER PRIMARY KEY AUTOINCREMENT, scope INTEGER NOT NULL, memory TEXT NOT NULL, content TEXT NOT NULL, tags TEXT,
 	metadata TEXT, source TEXT, at INTEGER NOT NULL, sequence INTEGER NOT NULL, UNIQUE (scope, memory)

@@ -3,6 +3,15 @@ package sqlite
 import (
 	"database/sql"
 	"errors"
+	"time"
+)
+
+const (
+	// clearMemories is how many memories of erased scopes are overwritten in one
+	// transaction, for which all others wait: about 50 ms.
+	clearMemories = 100
+	// clearPause is how long the others have then at least.
+	clearPause = gatherLeast
 )
 
 // scope is what is to be written of a memory scope.
@@ -83,7 +92,8 @@ func (p *projection) writeScope(log string, s *scope) error {
 	return nil
 }
 
-// deleteScope removes everything of a scope but what all logs have.
+// deleteScope removes a scope, so that nothing of it is found any more. Its
+// rows are left to clearPart.
 func (p *projection) deleteScope(log string) error {
 	delete(p.scopes, log)
 	var id int64
@@ -95,21 +105,49 @@ func (p *projection) deleteScope(log string) error {
 		return err
 	}
 	p.forgot = append(p.forgot, id)
+	p.leavings = true
+	if err := p.exec("INSERT INTO erased (scope) VALUES (?)", id); err != nil {
+		return err
+	}
+	return p.exec("DELETE FROM scopes WHERE id = ?", id)
+}
+
+// clearPart overwrites a part of what erased scopes have left, if it is time:
+// the words of a large one take the search index many seconds, and others'
+// records are written in between.
+func (p *projection) clearPart() error {
+	if !p.leavings || time.Until(p.clearNext) > 0 {
+		return nil
+	}
+	if err := p.transact(); err != nil {
+		return err
+	}
+	const left = "erased e CROSS JOIN memories m ON m.scope = e.scope"
+	const part = "(SELECT m.id FROM " + left + " ORDER BY e.scope, m.sequence LIMIT ?)"
 	for _, text := range []string{
-		"DELETE FROM memory_terms WHERE rowid IN (SELECT id FROM memories WHERE scope = ?)",
-		"DELETE FROM vectors WHERE memory IN (SELECT id FROM memories WHERE scope = ?)",
-		"DELETE FROM codes WHERE scope = ?",
-		"DELETE FROM models WHERE scope = ?",
-		"DELETE FROM terms WHERE scope = ?",
-		"DELETE FROM memories WHERE scope = ?",
-		"DELETE FROM forgotten WHERE scope = ?",
-		"DELETE FROM scopes WHERE id = ?",
+		"DELETE FROM memory_terms WHERE rowid IN " + part,
+		"DELETE FROM vectors WHERE memory IN " + part,
+		"DELETE FROM memories WHERE id IN " + part,
+		"DELETE FROM codes WHERE rowid IN (SELECT c.rowid FROM erased e CROSS JOIN codes c ON c.scope = e.scope LIMIT ?)",
 	} {
-		if err := p.exec(text, id); err != nil {
+		if err := p.exec(text, p.m.opts.clearMemories); err != nil {
 			return err
 		}
 	}
-	return nil
+	if err := p.row("SELECT EXISTS (SELECT 1 FROM "+left+")", nil, &p.leavings); err != nil {
+		return err
+	}
+	if !p.leavings {
+		for _, table := range []string{"codes", "models", "terms", "forgotten", "erased"} {
+			if err := p.exec("DELETE FROM " + table + " WHERE scope IN erased"); err != nil {
+				return err
+			}
+		}
+		p.overwal = true
+	}
+	err := p.commit()
+	p.clearNext = time.Now().Add(p.m.opts.clearPause)
+	return err
 }
 
 // forgotten forgets the codes of scopes that are gone.

@@ -1,0 +1,78 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector/readmodel"
+)
+
+// count returns what a query counts in the file as it is.
+func (w *world) count(text string) int {
+	w.t.Helper()
+	n, err := look(w.t.Context(), w.models, func(tx *sql.Tx) (n int, err error) { return n, tx.QueryRow(text).Scan(&n) })
+	require.NoError(w.t, err)
+	return n
+}
+
+// A large scope's rows are overwritten in parts. Meanwhile nothing of it is
+// found, its user may have new memories, and everybody's questions are answered
+// with what is new. A restart goes on with it, until no byte is left.
+func TestALargeScopeIsErasedInParts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.opts.clearMemories, w.opts.clearPause = 10, time.Hour // one part a start
+	s, other := userScope("u"), userScope("other")
+	const secret, memories = "unmistakable", 50
+	var entries []eventlog.Entry
+	for i := range memories {
+		id := fmt.Sprint("m", i)
+		entries = append(entries, memorySaved(s, id, secret), memoryEmbedded(s, id, embedderA, 1, 2))
+	}
+	w.append(s.LogID(), append(entries, memoryForgotten(s, "m0"))...)
+	w.append(other.LogID(), memorySaved(other, "m", "words"))
+	w.open()
+	question := readmodel.MemoryQuery{Scope: s, Text: secret, Model: embedderA, Vector: []float32{1, 2}}
+	require.Len(t, w.candidates(question).ByWords, 10)
+	_, err := w.log.Erase(t.Context(), s.LogID())
+	require.NoError(t, err)
+	left := func() int { return w.count("SELECT count(*) FROM memories WHERE content = '" + secret + "'") }
+
+	w.append("session", created("session", "a", ""))
+	require.Equal(t, []string{"session"}, w.ids(readmodel.SessionFilter{}))
+	w.append(other.LogID(), memorySaved(other, "n", "words"))
+	require.Len(t, w.memories(other), 2)
+	require.Empty(t, w.memories(s))
+	require.Empty(t, w.candidates(question))
+	_, err = w.models.Memory(t.Context(), s, "m0", embedderA)
+	require.ErrorIs(t, err, readmodel.ErrNoMemory)
+	require.NotErrorIs(t, err, readmodel.ErrForgotten)
+	require.Len(t, asked(t, func(ctx context.Context) (readmodel.Answer[readmodel.Pending], error) {
+		return w.models.PendingMemories(ctx, embedderB, readmodel.PendingCursor{}, 2*memories)
+	}).Items, 2)
+	require.Positive(t, left())
+
+	w.append(s.LogID(), memorySaved(s, "m1", "begun anew"), memoryEmbedded(s, "m1", embedderA, 2, 1))
+	require.Len(t, w.memories(s), 1)
+	require.Equal(t, []string{"m1"}, idsOf(w.candidates(question).ByMeaning))
+	before := left()
+	require.Positive(t, before)
+	w.open()
+	require.Len(t, w.memories(other), 2)
+	require.Eventually(t, func() bool { return left() < before }, time.Minute, 10*time.Millisecond)
+	require.Positive(t, left())
+
+	w.opts.clearPause = 0
+	w.open()
+	require.Len(t, w.memories(s), 1)
+	require.Len(t, w.memories(other), 2)
+	require.Eventually(t, func() bool { return !inFiles(t, w, secret) }, time.Minute, 10*time.Millisecond)
+	requireSound(w)
+	require.False(t, inFiles(t, w, secret))
+}
