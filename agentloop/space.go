@@ -34,7 +34,7 @@ var (
 	errFilesBack      = errors.New("the workspace was lost: its files are those of the last step that was saved")
 	errFilesStay      = errors.New("the conversation was taken back, and the files were not: this workspace keeps no snapshots")
 	errFilesElsewhere = errors.New("the files stayed in the session that this one was forked from: this workspace keeps no snapshots, and is empty")
-	errFilesBehind    = errors.New("this session is a fork: its files are those of the last step that was saved, if any was")
+	errFilesBehind    = errors.New("the files are behind the conversation: they are those of the last step that was saved, if any was")
 )
 
 // space is a session's workspace while the tree is held here. Calls use it
@@ -392,7 +392,7 @@ func (o opening) record(ctx context.Context, facts ...fact) error {
 	}
 	still := func() bool { // another rollback may have come meanwhile
 		w := o.recordedWorkspace()
-		return w == nil || o.w != nil && bytes.Equal(w.Snapshot, o.w.Snapshot)
+		return w == nil || o.w != nil && bytes.Equal(w.Snapshot, o.w.Snapshot) && (!w.Stale || w.Dirty == o.w.Dirty)
 	}
 	err := o.appendIf(ctx, still, facts...)
 	if errors.Is(err, eventlog.ErrStale) {

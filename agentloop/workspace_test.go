@@ -277,6 +277,8 @@ func TestFilesThatGoMeanwhileAreTold(t *testing.T) {
 	require.Equal(t, `c: "3"`, s.files(root))
 }
 
+const behind = "the files are behind the conversation: they are those of the last step that was saved, if any was"
+
 // A fork's model is told if its files lack what the conversation has.
 func TestAForkIsToldWhatWasNotSaved(t *testing.T) {
 	for saved, want := range map[int64]string{0: "y", 1: "xy"} {
@@ -300,8 +302,82 @@ func TestAForkIsToldWhatWasNotSaved(t *testing.T) {
 			require.NoError(t, err)
 			g.result("f")
 			fork := toolResults(stateOf(t, g.log, "f"))
-			require.Equal(t, "this session is a fork: its files are those of the last step that was saved, if any was", fork["a-2"])
+			require.Equal(t, behind, fork["a-2"])
 			require.Equal(t, `{"exitCode":0,"stdout":"`+want+`","stderr":""}`, fork["b-2"])
+		})
+	}
+}
+
+// A fork of a session that could not open its workspace is told nothing.
+func TestAForkOfWhatWasNeverOpened(t *testing.T) {
+	s := newShelf()
+	s.fails = func(what string) error {
+		if what == "open" && s.opened.Load() == 1 {
+			return errors.New("the shelf is full")
+		}
+		return nil
+	}
+	g := newSpaceRig(t, memory.New(), s, agentloop.Options{}, coding(
+		scripted.Turn{ToolCalls: calls("a", "workspace_run", `{"command":"append x log"}`)},
+		scripted.Turn{ToolCalls: calls("b", "workspace_run", `{"command":"append y log"}`)},
+		scripted.Turn{Text: "Done."},
+	))
+	g.start("s", "coder", "go")
+	first := g.ended("s").Checkpoints[0].ID
+	_, err := g.loop.Fork(t.Context(), agentloop.ForkRequest{FromSessionID: "s", NewSessionID: "f", At: agentloop.Target{CheckpointID: first}, Run: true})
+	require.NoError(t, err)
+	require.Equal(t, `{"exitCode":0,"stdout":"y","stderr":""}`, toolResults(g.ended("f"))["b"])
+}
+
+// A rollback's model is told if the files that come back lack what the
+// conversation has, and of nothing else.
+func TestARollbackIsToldWhatWasNotSaved(t *testing.T) {
+	second := func(s *projector.Tree) uint64 { return s.Checkpoints[1].StreamSequence }
+	for name, tt := range map[string]struct {
+		fails func(s *shelf, what string) bool
+		to    func(s *projector.Tree) uint64
+		told  string
+		want  string // is in the file
+	}{
+		"of a step": {
+			func(s *shelf, what string) bool { return what == "take" && s.taken.Load() == 2 },
+			second, behind, "xd",
+		},
+		"within a step": {
+			func(*shelf, string) bool { return false },
+			func(s *projector.Tree) uint64 {
+				return s.Messages[slices.IndexFunc(s.Messages, func(m projector.Message) bool { return m.ToolCallID == "b" })].Sequence
+			},
+			behind, "xd",
+		},
+		"all was, but the files can't be taken back at once": {
+			func(s *shelf, what string) bool { return what == "restore" && s.restored.Load() == 1 },
+			second, "the workspace can't be used: the shelf is full", "xyd",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShelf()
+			s.fails = func(what string) error {
+				if tt.fails(s, what) {
+					return errors.New("the shelf is full")
+				}
+				return nil
+			}
+			g := newSpaceRig(t, memory.New(), s, agentloop.Options{}, coder(
+				"a", "workspace_run", `{"command":"append x log"}`,
+				"b", "workspace_run", `{"command":"append y log"}`,
+				"c", "workspace_run", `{"command":"append z log"}`,
+				"d", "workspace_run", `{"command":"append d log"}`,
+			))
+			g.start("s", "coder", "go")
+			_, err := g.loop.Rollback(t.Context(), "s", agentloop.Target{Sequence: tt.to(g.ended("s"))})
+			require.NoError(t, err)
+			_, err = g.loop.Resume(t.Context(), agentloop.ResumeRequest{SessionID: "s"})
+			require.NoError(t, err)
+			g.result("s")
+			got := toolResults(stateOf(t, g.log, "s"))
+			require.Equal(t, tt.told, got["c-2"])
+			require.Equal(t, `{"exitCode":0,"stdout":"`+tt.want+`","stderr":""}`, got["d-2"])
 		})
 	}
 }

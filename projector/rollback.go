@@ -2,6 +2,7 @@ package projector
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -33,8 +34,10 @@ type sessionAt struct {
 	// RemoteSequence: what a remote stream has brought since is struck, and
 	// taken over again.
 	RemoteSequence uint64 `json:"remoteSequence,omitempty"`
-	// Workspace is the snapshot of the workspace's files.
-	Workspace json.RawMessage `json:"workspace,omitempty"`
+	// Workspace is the snapshot of the workspace's files, and WorkspaceDirty
+	// that the conversation had more than it.
+	Workspace      json.RawMessage `json:"workspace,omitempty"`
+	WorkspaceDirty bool            `json:"workspaceDirty,omitempty"`
 }
 
 // RestoreAt returns what a rollback to t.Head has to carry as
@@ -43,11 +46,12 @@ type sessionAt struct {
 func RestoreAt(t *Tree) (json.RawMessage, error) {
 	at := restore{Sequence: t.Head, Sessions: map[string]sessionAt{}}
 	for _, s := range t.Sessions() {
+		w := cmp.Or(s.Workspace, &Workspace{})
 		at.Sessions[s.SessionID] = sessionAt{
 			Status: s.Status, StreamStatus: s.StreamStatus, CustomState: s.CustomState, Output: s.Output, Error: s.Error,
 			CommittedAt: s.CommittedAt, StepCount: s.StepCount, TurnCount: s.TurnCount, Run: s.CurrentRun(), Turn: s.Turn,
 			Delivered: s.Delivered, Stopped: s.Stopped, RemoteSequence: s.RemoteSequence,
-			Workspace: s.workspaceSnapshot(),
+			Workspace: w.Snapshot, WorkspaceDirty: w.Dirty,
 		}
 	}
 	var buf bytes.Buffer
@@ -157,7 +161,7 @@ func (s *Session) backTo(f *eventlog.Truncated, at sessionAt) (Session, string) 
 	back.Output, back.Error, back.CommittedAt = at.Output, at.Error, at.CommittedAt
 	back.StepCount, back.TurnCount, back.Turn, back.Delivered = at.StepCount, at.TurnCount, at.Turn, at.Delivered
 	back.RemoteSequence, back.Stopped = at.RemoteSequence, at.Stopped
-	back.Workspace = s.workspaceBack(at.Workspace)
+	back.Workspace = s.workspaceBack(at.Workspace, at.WorkspaceDirty)
 	back.Asides = nil
 	for _, a := range s.Asides {
 		if a.Sequence <= f.AfterSequence {

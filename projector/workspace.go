@@ -37,8 +37,8 @@ type Workspace struct {
 	// Snapshot is what the files were at the last checkpoint that changed
 	// them; nil: there were none.
 	Snapshot json.RawMessage `json:"snapshot,omitempty"`
-	// Dirty: a call may have changed files since the last snapshot, in a fork
-	// those of the other session.
+	// Dirty: a call may have changed files since the last snapshot, while Stale
+	// those that the state had.
 	Dirty bool `json:"dirty,omitempty"`
 	// Stale: the files are not those of the state any more, after a rollback or
 	// in a fork. They are to be made those of Snapshot before the next use.
@@ -78,7 +78,8 @@ func (s *Session) changeWorkspace(change func(w *Workspace)) string {
 	return ""
 }
 
-// workspaceUsed notes that a call has ended, which may have changed the files.
+// workspaceUsed notes that a call has ended, which may have changed the files if
+// they were open to it.
 func (s *Session) workspaceUsed(f *eventlog.ToolResult) {
 	op, ok := strings.CutPrefix(f.ToolName, WorkspaceToolPrefix)
 	if s.Workspace == nil || !ok {
@@ -86,25 +87,18 @@ func (s *Session) workspaceUsed(f *eventlog.ToolResult) {
 	}
 	s.changeWorkspace(func(w *Workspace) {
 		w.LastUsedAt = max(w.LastUsedAt, f.Timestamp)
-		w.Dirty = w.Dirty || op != "read_file" && op != "list_files" && op != "search_files"
+		w.Dirty = w.Dirty || w.Ref != nil && !w.Stale && op != "read_file" && op != "list_files" && op != "search_files"
 	})
 }
 
 // workspaceBack is the workspace of now behind a rollback to when its snapshot
-// was that. A workspace stays open; its files have to follow.
-func (s *Session) workspaceBack(snapshot json.RawMessage) *Workspace {
+// was that, and it was dirty or not. A workspace stays open; its files have to
+// follow.
+func (s *Session) workspaceBack(snapshot json.RawMessage, dirty bool) *Workspace {
 	if s.Workspace == nil {
 		return nil
 	}
 	w := *s.Workspace
-	w.Snapshot, w.Dirty, w.Stale = snapshot, false, true
+	w.Snapshot, w.Dirty, w.Stale = snapshot, dirty, true
 	return &w
-}
-
-// workspaceSnapshot is what a rollback to here has to bring back.
-func (s *Session) workspaceSnapshot() json.RawMessage {
-	if s.Workspace == nil {
-		return nil
-	}
-	return s.Workspace.Snapshot
 }
