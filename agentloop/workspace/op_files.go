@@ -191,13 +191,11 @@ func deleteFile(ctx context.Context, w Workspace, in deleteArgs) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := w.FS().Stat(ctx, name); errors.Is(err, fs.ErrNotExist) {
-		return deleteResult{Path: name}, nil
-	}
-	if err := w.FS().Remove(ctx, name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	err = w.FS().Remove(ctx, name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, about(name, err)
 	}
-	return deleteResult{Path: name, Deleted: true}, nil
+	return deleteResult{Path: name, Deleted: err == nil}, nil
 }
 
 type moveArgs struct {

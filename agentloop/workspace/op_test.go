@@ -6,6 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -13,6 +16,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/agentloop/workspace/inmemory"
+	"github.com/helixd/helixd/agentloop/workspace/local"
 	"github.com/helixd/helixd/eventlog"
 )
 
@@ -108,6 +112,26 @@ func TestOperations(t *testing.T) {
 	} {
 		require.Equal(t, tt.want, d.do(tt.op, tt.args), "%s %s", tt.op, tt.args)
 	}
+}
+
+// A link that leads nowhere is deleted as it stands.
+func TestALinkThatLeadsNowhereIsDeleted(t *testing.T) {
+	dir := t.TempDir()
+	p, err := local.New(dir, nil)
+	require.NoError(t, err)
+	w, _, err := p.Open(t.Context(), workspace.Session{Root: "s", ID: "s"})
+	require.NoError(t, err)
+	defer w.Close()
+	d := desk{t, w}
+	d.put("here", "x")
+	require.NoError(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.Name() == "here" {
+			err = os.Symlink("nowhere", filepath.Join(filepath.Dir(path), "link"))
+		}
+		return err
+	}))
+	require.Equal(t, `{"path":"link","deleted":true}`, d.do("delete_file", `{"path":"link"}`))
+	require.Equal(t, `{"path":"link","deleted":false}`, d.do("delete_file", `{"path":"link"}`))
 }
 
 // What a model is shown has limits, and says so.
