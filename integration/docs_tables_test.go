@@ -19,6 +19,7 @@ import (
 	"github.com/helixd/helixd/agentloop/memory"
 	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/agentloop/workspace/filetree"
+	"github.com/helixd/helixd/agentloop/workspace/inmemory"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream/subscriber"
 	"github.com/helixd/helixd/httpapi"
@@ -144,7 +145,9 @@ func limitsTable(*testing.T) string {
 		{"a session's states and timeline in memory, for who looks at it again", fmt.Sprintf("%s and %s of all sessions together; %s",
 			size(snapshot.MaxAnchorBytes), size(snapshot.MaxTimelineBytes), strings.TrimSuffix(snapshot.AnchorIdle.String(), "0s"))},
 		{"a file of a workspace that is read or written whole; its path", size(workspace.MaxFile) + "; " + size(workspace.MaxPath) + ", each part " + size(workspace.MaxElement)},
-		{"files and folders of a workspace in `memory` or `objects`; all its bytes", fmt.Sprintf("%d; `workspaces.….maxBytes`", filetree.MaxFiles)},
+		{"files and folders of a workspace in `memory` or `objects`", fmt.Sprint(filetree.MaxFiles)},
+		{"all bytes of a workspace", size(inmemory.MaxBytes) + " in `memory`, else `workspaces.….maxBytes`"},
+		{"all workspaces in `memory` of a node, each file 4 KiB or more; of those that no run has open, the one used longest ago makes room", size(inmemory.MaxTotal)},
 		{"what the snapshots of a session and its sub-agents keep, each content once", fmt.Sprintf("%d × `workspaces.….maxBytes`", filetree.MaxKept(1))},
 		{"what a model is shown of a file, a list, or each of a command's two outputs", size(workspace.MaxText)},
 		{"entries of a list; matches of a search, in how much; its pattern", fmt.Sprintf("%d; %d, in %s; %s", workspace.MaxEntries, workspace.MaxMatches, size(workspace.MaxSearched), size(workspace.MaxPattern))},

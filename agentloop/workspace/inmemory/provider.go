@@ -1,9 +1,12 @@
 // Package inmemory keeps the files of workspaces in the process: for tests,
 // and for agents whose files nobody needs afterwards. They end with the
-// process, and other nodes don't see them: [workspace.ErrGone].
+// process, or when others need the room, and other nodes don't see them:
+// [workspace.ErrGone].
 package inmemory
 
 import (
+	"cmp"
+	"container/list"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -21,32 +24,41 @@ import (
 // ID is the provider's kind.
 const ID = "memory"
 
-// defaultMaxBytes bounds a workspace if nobody says.
-const defaultMaxBytes = 64 << 20
+// Limits, if nobody says others.
+const (
+	MaxBytes = 64 << 20  // of the files of a workspace
+	MaxTotal = 512 << 20 // of all workspaces; a file, and a workspace, counts 4 KiB or more
+)
 
-// Options of a provider.
+// Options of a provider. 0 stands for the limit above.
 type Options struct {
-	MaxBytes int64 // of the files of a workspace; 0: 64 MiB
+	MaxBytes int64
+	MaxTotal int64
 }
 
-// Provider implements workspace.Provider.
+// Provider implements workspace.Provider. When there is no room for more, the
+// workspace is gone that was closed longest ago.
 type Provider struct {
-	process  string // tells this process's refs from others'
-	maxBytes int64
+	process            string // tells this process's refs from others'
+	maxBytes, maxTotal int64
 
-	mu    sync.Mutex
-	trees map[string]map[string]*space // by root and session
+	mu     sync.Mutex
+	spaces map[workspace.Session]*space
+	weight int64      // of all
+	idle   *list.List // of *space: those that nobody has open, by when they were closed
 }
 
 var _ workspace.Provider = (*Provider)(nil)
 
 // New returns a provider without workspaces.
 func New(o *Options) *Provider {
-	p := &Provider{process: rand.Text(), maxBytes: defaultMaxBytes, trees: map[string]map[string]*space{}}
-	if o != nil && o.MaxBytes > 0 {
-		p.maxBytes = o.MaxBytes
+	if o == nil {
+		o = &Options{}
 	}
-	return p
+	return &Provider{
+		process: rand.Text(), maxBytes: cmp.Or(o.MaxBytes, MaxBytes), maxTotal: cmp.Or(o.MaxTotal, MaxTotal),
+		spaces: map[workspace.Session]*space{}, idle: list.New(),
+	}
 }
 
 // ID implements workspace.Provider.
@@ -64,16 +76,21 @@ type ref struct {
 
 // Open implements workspace.Provider.
 func (p *Provider) Open(_ context.Context, s workspace.Session) (workspace.Workspace, json.RawMessage, error) {
+	text, err := json.Marshal(ref{Process: p.process})
+	if err != nil {
+		return nil, nil, err
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.trees[s.Root] == nil {
-		p.trees[s.Root] = map[string]*space{}
+	found := p.spaces[s]
+	if found == nil {
+		found = &space{p: p, session: s, tree: filetree.Tree{}}
+		if err := p.weigh(found, weight(found.tree)); err != nil {
+			return nil, nil, err
+		}
+		p.spaces[s] = found
 	}
-	if p.trees[s.Root][s.ID] == nil {
-		p.trees[s.Root][s.ID] = &space{maxBytes: p.maxBytes, tree: filetree.Tree{}}
-	}
-	text, err := json.Marshal(ref{Process: p.process})
-	return p.trees[s.Root][s.ID], text, err
+	return p.hold(found), text, nil
 }
 
 // Resolve implements workspace.Provider.
@@ -84,11 +101,51 @@ func (p *Provider) Resolve(_ context.Context, s workspace.Session, text json.Raw
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	found := p.trees[s.Root][s.ID]
+	found := p.spaces[s]
 	if r.Process != p.process || found == nil {
 		return nil, workspace.ErrGone
 	}
-	return found, nil
+	return p.hold(found), nil
+}
+
+// hold opens a workspace. The caller has the lock.
+func (p *Provider) hold(s *space) *held {
+	if s.idle != nil {
+		p.idle.Remove(s.idle)
+		s.idle = nil
+	}
+	s.holders++
+	return &held{space: s}
+}
+
+// weigh has a workspace count that many bytes from now on, for which others may
+// have to go. The caller has the lock. Errors: workspace.ErrQuota,
+// workspace.ErrGone.
+func (p *Provider) weigh(s *space, bytes int64) error {
+	for more := bytes - s.weight; more > 0 && p.weight+more > p.maxTotal && !s.gone.Load(); {
+		oldest := p.idle.Front()
+		if oldest == nil {
+			return fmt.Errorf("%w: those in use here have %d bytes, %d are allowed", workspace.ErrQuota, p.weight, p.maxTotal)
+		}
+		p.drop(oldest.Value.(*space))
+	}
+	if s.gone.Load() {
+		return workspace.ErrGone
+	}
+	p.weight += bytes - s.weight
+	s.weight = bytes
+	return nil
+}
+
+// drop forgets a workspace. The caller has the lock.
+func (p *Provider) drop(s *space) {
+	if s.idle != nil {
+		p.idle.Remove(s.idle)
+		s.idle = nil
+	}
+	delete(p.spaces, s.session)
+	s.gone.Store(true)
+	p.weight -= s.weight
 }
 
 // Adopt implements workspace.Provider: there are no snapshots.
@@ -100,10 +157,11 @@ func (p *Provider) Adopt(context.Context, workspace.Session, json.RawMessage) (j
 func (p *Provider) Remove(_ context.Context, root string) (snapshots int, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, s := range p.trees[root] {
-		s.remove()
+	for of, s := range p.spaces {
+		if of.Root == root {
+			p.drop(s)
+		}
 	}
-	delete(p.trees, root)
 	return 0, nil
 }
 
@@ -111,5 +169,9 @@ func (p *Provider) Remove(_ context.Context, root string) (snapshots int, err er
 func (p *Provider) Roots(context.Context) ([]string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Sorted(maps.Keys(p.trees)), nil
+	roots := map[string]bool{}
+	for of := range p.spaces {
+		roots[of.Root] = true
+	}
+	return slices.Sorted(maps.Keys(roots)), nil
 }

@@ -2,9 +2,11 @@ package inmemory
 
 import (
 	"bytes"
+	"container/list"
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/helixd/helixd/agentloop/workspace"
@@ -13,22 +15,58 @@ import (
 
 // space is a workspace and its files.
 type space struct {
-	maxBytes int64
+	p       *Provider
+	session workspace.Session
+	gone    atomic.Bool
 
-	mu   sync.Mutex
-	tree filetree.Tree // nil: it is removed
+	// The provider's lock is for these.
+	holders int
+	idle    *list.Element // in Provider.idle, while there are no holders
+	weight  int64
+
+	mu   sync.Mutex // before the provider's
+	tree filetree.Tree
+}
+
+// held is a space that is open.
+type held struct {
+	*space
+	closed bool
+}
+
+// Close implements workspace.Workspace.
+func (h *held) Close() error {
+	h.p.mu.Lock()
+	defer h.p.mu.Unlock()
+	if h.closed {
+		return nil
+	}
+	h.closed = true
+	if h.holders--; h.holders == 0 && !h.gone.Load() {
+		h.idle = h.p.idle.PushBack(h.space)
+	}
+	return nil
 }
 
 func (s *space) FS() workspace.FS               { return s }
 func (s *space) Shell() workspace.Shell         { return nil }
 func (s *space) Code() workspace.Code           { return nil }
 func (s *space) Snapshots() workspace.Snapshots { return nil }
-func (s *space) Close() error                   { return nil }
 
-func (s *space) remove() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.tree = nil
+// weight is what a workspace with those files counts.
+func weight(t filetree.Tree) int64 {
+	n := filetree.Kept(0)
+	for _, node := range t {
+		n += filetree.Kept(node.Size)
+	}
+	return n
+}
+
+// weigh has the workspace count that many bytes.
+func (s *space) weigh(bytes int64) error {
+	s.p.mu.Lock()
+	defer s.p.mu.Unlock()
+	return s.p.weigh(s, bytes)
 }
 
 // with calls f with the tree, if the names and ctx are good.
@@ -43,7 +81,7 @@ func (s *space) with(ctx context.Context, f func(filetree.Tree) error, names ...
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.tree == nil {
+	if s.gone.Load() {
 		return workspace.ErrGone
 	}
 	return f(s.tree)
@@ -64,24 +102,40 @@ func (s *space) WriteFile(ctx context.Context, name string, data []byte) error {
 	if len(data) > workspace.MaxFile {
 		return fmt.Errorf("%s: %w: %d bytes, %d are allowed", name, workspace.ErrTooLarge, len(data), workspace.MaxFile)
 	}
-	return s.with(ctx, func(t filetree.Tree) error {
-		if t.Size()-t[name].Size+int64(len(data)) > s.maxBytes {
-			return fmt.Errorf("%s: %w: %d bytes are allowed", name, workspace.ErrQuota, s.maxBytes)
+	size := int64(len(data))
+	return s.change(ctx, func(t filetree.Tree) error {
+		old, replaced := t[name]
+		if t.Size()-old.Size+size > s.p.maxBytes {
+			return fmt.Errorf("%s: %w: %d bytes are allowed", name, workspace.ErrQuota, s.p.maxBytes)
 		}
-		return t.Put(name, filetree.Node{
-			Mode: 0o644, Size: int64(len(data)), Modified: time.Now().UTC(), Data: append([]byte{}, data...),
-		})
+		next := weight(t) + filetree.Kept(size)
+		if replaced {
+			next -= filetree.Kept(old.Size)
+		}
+		if err := s.weigh(next); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		return t.Put(name, filetree.Node{Mode: 0o644, Size: size, Modified: time.Now().UTC(), Data: append([]byte{}, data...)})
 	}, name)
+}
+
+// change is with for what changes the tree.
+func (s *space) change(ctx context.Context, f func(filetree.Tree) error, names ...string) error {
+	return s.with(ctx, func(t filetree.Tree) error {
+		err := f(t)
+		_ = s.weigh(weight(t)) // at most what it counts already
+		return err
+	}, names...)
 }
 
 // Remove implements workspace.FS.
 func (s *space) Remove(ctx context.Context, name string) error {
-	return s.with(ctx, func(t filetree.Tree) error { return t.Remove(name) }, name)
+	return s.change(ctx, func(t filetree.Tree) error { return t.Remove(name) }, name)
 }
 
 // Rename implements workspace.FS.
 func (s *space) Rename(ctx context.Context, from, to string) error {
-	return s.with(ctx, func(t filetree.Tree) error { return t.Rename(from, to) }, from, to)
+	return s.change(ctx, func(t filetree.Tree) error { return t.Rename(from, to) }, from, to)
 }
 
 // List implements workspace.FS.
