@@ -2,9 +2,12 @@ package objects_test
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -117,4 +120,47 @@ func TestAStreamWithOtherReplicasIsRefused(t *testing.T) {
 	open(t, nc, objects.Options{})
 	_, err := objects.Open(t.Context(), nc, &objects.Options{Replicas: 3})
 	require.ErrorContains(t, err, "num_replicas is 1, must be 3")
+}
+
+// strike is a context that ends when it was asked often.
+type strike struct {
+	context.Context
+	left atomic.Int64
+	end  func()
+}
+
+func (s *strike) Done() <-chan struct{} {
+	if s.left.Add(-1) == 0 {
+		s.end()
+	}
+	return s.Context.Done()
+}
+
+// A fork that took too long goes on where it was when it is asked for again.
+func TestACopyGoesOn(t *testing.T) {
+	nc := server(t, t.TempDir())
+	p := open(t, nc, objects.Options{})
+	w := workspacetest.Open(t, p, workspacetest.Session)
+	files := map[string]string{}
+	for i := range 30 {
+		files[fmt.Sprint(i)] = strings.Repeat(fmt.Sprint(i), 100_000)
+		require.NoError(t, w.FS().WriteFile(t.Context(), fmt.Sprint(i), []byte(files[fmt.Sprint(i)])))
+	}
+	s, err := w.Snapshots().Take(t.Context())
+	require.NoError(t, err)
+	fork := workspace.Session{Root: "fork", ID: "fork"}
+	tries := 0
+	var own json.RawMessage
+	for err = errors.New("not asked"); err != nil; tries++ {
+		ended, cancel := context.WithCancel(t.Context())
+		ctx := &strike{Context: ended, end: cancel}
+		ctx.left.Store(60)
+		own, err = p.Adopt(ctx, fork, s)
+		cancel()
+		require.Less(t, tries, 100)
+	}
+	require.Greater(t, tries, 1)
+	f := workspacetest.Open(t, p, fork)
+	require.NoError(t, f.Snapshots().Restore(t.Context(), own))
+	require.Equal(t, files, workspacetest.Files(t, f))
 }

@@ -159,21 +159,8 @@ func (p *Provider) Adopt(ctx context.Context, to workspace.Session, text json.Ra
 	if err != nil {
 		return nil, fmt.Errorf("objects: adopt: %w", err)
 	}
-	if err := p.noteTree(ctx, to.Root); err != nil {
+	if err := p.copyContents(ctx, to.Root, from.Root, contents(from.Manifest, t)); err != nil {
 		return nil, fmt.Errorf("objects: adopt: %w", err)
-	}
-	began := time.Now()
-	for c := range contents(from.Manifest, t) {
-		data, err := p.get(ctx, from.Root, c)
-		if err == nil {
-			_, err = p.put(ctx, to.Root, data)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("objects: adopt: %w", err)
-		}
-	}
-	if time.Since(began) > p.opts.Grace/2 { // a collection may have begun to take it for garbage
-		return nil, fmt.Errorf("objects: adopt: %w", context.DeadlineExceeded)
 	}
 	k, release, err := p.keptOf(ctx, to.Root)
 	if err != nil {
@@ -184,4 +171,39 @@ func (p *Provider) Adopt(ctx context.Context, to workspace.Session, text json.Ra
 		return nil, fmt.Errorf("objects: adopt: %w", err)
 	}
 	return json.Marshal(own)
+}
+
+// copyContents copies contents to another tree, but for those that are there:
+// when it is asked again, it goes on.
+func (p *Provider) copyContents(ctx context.Context, to, from string, all map[content]bool) error {
+	if err := p.noteTree(ctx, to); err != nil {
+		return err
+	}
+	first, err := p.next(ctx, prefix(to)+treeKind, 1)
+	if err != nil {
+		return err
+	}
+	began, there := time.Now(), map[string]uint64(nil)
+	if time.Since(first.Time) < p.opts.Grace/2 {
+		began = first.Time
+		if there, err = p.subjects(ctx, prefix(to)+partKind+">"); err != nil {
+			return err
+		}
+	}
+	for c := range all {
+		if c.among(there, to) {
+			continue
+		}
+		data, err := p.get(ctx, from, c)
+		if err == nil {
+			_, err = p.put(ctx, to, data)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if time.Since(began) > p.opts.Grace/2 { // a collection may have begun to take it for garbage
+		return context.DeadlineExceeded
+	}
+	return nil
 }

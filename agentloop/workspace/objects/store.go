@@ -61,6 +61,16 @@ func (c content) subject(root string, part int) string {
 	return prefix(root) + partKind + c.Hash + "." + strconv.Itoa(part)
 }
 
+// among reports whether all of its parts are among a tree's subjects.
+func (c content) among(there map[string]uint64, root string) bool {
+	for i := range c.parts() {
+		if there[c.subject(root, i)] == 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // limited bounds what has no deadline.
 func limited(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, patience)
