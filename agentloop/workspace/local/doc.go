@@ -23,6 +23,11 @@
 // none is dropped, and the next one fails. A fork links a snapshot's contents, and
 // needs the first tree no more.
 //
+// A workspace has at most 100,000 files and folders, 200 of them within each
+// other, and 16 MiB of paths and of what links say: this process looks at all of
+// it while commands make more. One that has more is [workspace.ErrQuota] until
+// something is removed.
+//
 // Every access of this process goes through [os.Root]: neither "..", nor a
 // symbolic link, nor one that is exchanged at the wrong moment leads out. A
 // file that somebody else than the workspace's user owns is not read: it may be

@@ -76,7 +76,7 @@ func (s *space) WriteFile(ctx context.Context, name string, data []byte) error {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return s.wrong(name, err)
 	}
-	if err := s.grow(int64(len(data)) - size); err != nil {
+	if err := s.grow(ctx, int64(len(data))-size); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	err = s.replace(name, mode, func(f *os.File) error {
@@ -259,7 +259,7 @@ func (s *space) List(ctx context.Context, name string, recursive bool) (entries 
 		return nil, false, err
 	}
 	defer release()
-	err = s.walk(name, recursive, func(found string, info fs.FileInfo) (bool, error) {
+	err = s.walk(ctx, name, recursive, func(found string, info fs.FileInfo) (bool, error) {
 		if len(entries) == workspace.MaxEntries {
 			truncated = true
 			return false, nil

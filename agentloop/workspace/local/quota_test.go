@@ -3,8 +3,11 @@
 package local_test
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -43,6 +46,66 @@ func TestWhatIsLockedCounts(t *testing.T) {
 			require.ErrorIs(t, w.FS().WriteFile(t.Context(), "a", []byte("1")), workspace.ErrQuota)
 		})
 	}
+}
+
+// Commands make paths that are far longer than what a file system calls too
+// long: who looks at all of them must not need the memory for that.
+func TestLongPathsAreTooMuch(t *testing.T) {
+	for name, fill := range map[string]func(t *testing.T, at string){
+		"names": func(t *testing.T, at string) {
+			inner, long := filepath.Join(t.TempDir(), "inner"), strings.Repeat("n", 246)
+			require.NoError(t, os.Mkdir(inner, 0o700))
+			for i := range 300 {
+				require.NoError(t, os.WriteFile(filepath.Join(inner, fmt.Sprintf("%s%04d", long, i)), nil, 0o600))
+			}
+			dig(t, at, inner, long, 195)
+		},
+		"links": func(t *testing.T, at string) {
+			require.NoError(t, os.Mkdir(at, 0o700))
+			for i := range 4200 {
+				require.NoError(t, os.Symlink(strings.Repeat("x", 4000), filepath.Join(at, fmt.Sprint(i))))
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, p, w := opened(t)
+			fill(t, filepath.Join(folder(t, dir), "long"))
+			_, err := w.Snapshots().Take(t.Context())
+			require.ErrorIs(t, err, workspace.ErrQuota)
+			require.ErrorIs(t, w.FS().WriteFile(t.Context(), "a", []byte("1")), workspace.ErrQuota)
+			if p.ShellProblem() == nil {
+				_, err = w.Shell().Run(t.Context(), workspace.Command{Line: "true"})
+				require.ErrorIs(t, err, workspace.ErrQuota)
+			}
+			require.NoError(t, w.FS().Remove(t.Context(), "long"))
+			require.NoError(t, w.FS().WriteFile(t.Context(), "a", []byte("1")), "what has too much can be cleared")
+		})
+	}
+}
+
+// ending is a context that ends when it was asked a few times.
+type ending struct {
+	context.Context
+	left int
+}
+
+func (c *ending) Err() error {
+	if c.left--; c.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+func TestCountingEndsWithItsContext(t *testing.T) {
+	dir, _, w := opened(t)
+	for i := range 100 {
+		own(t, filepath.Join(folder(t, dir), fmt.Sprint(i)), 0)
+	}
+	ctx := func() context.Context { return &ending{context.Background(), 50} }
+	_, _, err := w.FS().List(ctx(), ".", true)
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, w.FS().WriteFile(ctx(), "a", nil), context.Canceled)
+	require.NoError(t, w.FS().WriteFile(t.Context(), "a", nil))
 }
 
 // What a process that was killed was writing, and its commands' temporary files.

@@ -5,6 +5,7 @@ package local_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -29,23 +30,21 @@ func fewFiles(t *testing.T, n uint64) {
 	t.Cleanup(func() { require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &was)) })
 }
 
-// dig makes that many folders within each other, some of which are locked, and a
-// file in the innermost.
-func dig(t *testing.T, at string, n int) {
+// dig puts what is there into that many folders of one name within each other,
+// some of which are locked.
+func dig(t *testing.T, at, inner, name string, n int) {
 	t.Helper()
 	scratch := t.TempDir()
-	deep := filepath.Join(scratch, "0")
-	require.NoError(t, os.WriteFile(deep, []byte("x"), 0o600))
 	for i := range n { // from within: no name becomes too long
-		up := filepath.Join(scratch, "up")
+		up := filepath.Join(scratch, fmt.Sprint(i))
 		require.NoError(t, os.Mkdir(up, 0o700))
-		require.NoError(t, os.Rename(deep, filepath.Join(up, "d")))
+		require.NoError(t, os.Rename(inner, filepath.Join(up, name)))
 		if i%100 == 50 {
-			require.NoError(t, os.Chmod(filepath.Join(up, "d"), 0))
+			require.NoError(t, os.Chmod(filepath.Join(up, name), 0))
 		}
-		require.NoError(t, os.Rename(up, deep))
+		inner = up
 	}
-	require.NoError(t, os.Rename(deep, at))
+	require.NoError(t, os.Rename(inner, at))
 }
 
 // Commands make more folders within each other than a process may have files
@@ -65,7 +64,9 @@ func TestDeepFoldersAreRemoved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir, p, w := opened(t)
 			deep := filepath.Join(folder(t, dir), "deep")
-			dig(t, deep, depth)
+			innermost := filepath.Join(t.TempDir(), "f")
+			require.NoError(t, os.WriteFile(innermost, nil, 0o600))
+			dig(t, deep, innermost, "d", depth)
 			fewFiles(t, files)
 			ended, cancel := context.WithCancel(t.Context())
 			cancel()

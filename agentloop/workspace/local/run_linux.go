@@ -53,7 +53,7 @@ const endPatience = 5 * time.Second
 
 // run runs a command under a supervisor, and returns when all that it began is
 // dead. over reports whether it has written too much to files; it may be nil.
-func (p *Provider) run(ctx context.Context, stdin string, timeout time.Duration, over func() bool, j job) (workspace.Outcome, error) {
+func (p *Provider) run(ctx context.Context, stdin string, timeout time.Duration, over func(context.Context) bool, j job) (workspace.Outcome, error) {
 	j.Hide = append([]string{p.dir}, p.opts.Hide...)
 	j.MaxProcesses, j.MaxBytes = p.opts.MaxProcesses, p.opts.MaxBytes
 	if os.Geteuid() != p.user.uid {
@@ -151,7 +151,7 @@ func (s stopped) Error() string { return "ended: " + string(s) }
 
 // watchQuota ends a command that fills the disk. It counts for a tenth of the
 // time, at most.
-func watchQuota(ctx context.Context, over func() bool, end context.CancelCauseFunc) {
+func watchQuota(ctx context.Context, over func(context.Context) bool, end context.CancelCauseFunc) {
 	pause := quotaEvery
 	for {
 		select {
@@ -160,7 +160,7 @@ func watchQuota(ctx context.Context, over func() bool, end context.CancelCauseFu
 		case <-time.After(pause):
 		}
 		began := time.Now()
-		if over() {
+		if over(ctx) {
 			end(stopped(stoppedQuota))
 			return
 		}

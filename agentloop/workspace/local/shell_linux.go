@@ -48,7 +48,7 @@ func (s *space) Run(ctx context.Context, c workspace.Command) (workspace.Outcome
 	} else if !info.IsDir() {
 		return workspace.Outcome{}, fmt.Errorf("%s: %w", c.Dir, workspace.ErrNotFolder)
 	}
-	began, err := s.size()
+	began, err := s.size(ctx)
 	if err != nil {
 		return workspace.Outcome{}, s.wrong(".", err)
 	}
@@ -69,8 +69,8 @@ func (s *space) Run(ctx context.Context, c workspace.Command) (workspace.Outcome
 		timeout = min(timeout, c.Timeout)
 	}
 	most := max(s.p.opts.MaxBytes, began) // what has too much can be cleared
-	over := func() bool {
-		n, err := s.size()
+	over := func(ctx context.Context) bool {
+		n, err := s.size(ctx)
 		return err != nil || n > most // what can't be counted may be anything
 	}
 	return s.p.run(ctx, c.Stdin, timeout, over, job{

@@ -124,10 +124,7 @@ func (s *space) scan(ctx context.Context, tree string) (t filetree.Tree, err err
 	if err != nil {
 		return nil, err
 	}
-	err = s.walk(".", true, func(name string, info fs.FileInfo) (bool, error) {
-		if ctx.Err() != nil {
-			return false, context.Cause(ctx)
-		}
+	err = s.walk(ctx, ".", true, func(name string, info fs.FileInfo) (bool, error) {
 		err := unlock(name, info)
 		if err == nil && !utf8.ValidString(name) {
 			return true, nil
@@ -321,7 +318,7 @@ func (s *space) restore(ctx context.Context, text json.RawMessage) error {
 // change all folders.
 func (s *space) clear(ctx context.Context, want filetree.Tree) error {
 	var extra []string
-	err := s.walk(".", true, func(name string, info fs.FileInfo) (bool, error) {
+	err := s.walk(ctx, ".", true, func(name string, info fs.FileInfo) (bool, error) {
 		if node, ok := want[name]; !ok || node.Mode.Type() != info.Mode().Type() {
 			extra = append(extra, name)
 		}

@@ -24,6 +24,9 @@ const (
 	maxWalk = 100_000
 	// maxDepth bounds folders within folders.
 	maxDepth = 200
+	// maxNamed bounds the bytes of all paths together, and of what links say:
+	// who looks at everything may keep them.
+	maxNamed = 16 << 20
 )
 
 // space is a session's folder, shared by all who have opened it.
@@ -185,9 +188,11 @@ func (s *space) wrong(name string, err error) error {
 }
 
 // walk calls visit with all that a folder holds, recursively each folder before
-// what that holds. It follows no links. visit returns false to end it.
-func (s *space) walk(folder string, recursive bool, visit func(name string, info fs.FileInfo) (bool, error)) error {
-	count := 0
+// what that holds. It follows no links. visit returns false to end it. Error:
+// that of ctx, workspace.ErrQuota.
+func (s *space) walk(ctx context.Context, folder string, recursive bool, visit func(name string, info fs.FileInfo) (bool, error)) error {
+	count, named := 0, int64(0)
+	full := fmt.Errorf("%w: %d files and folders are allowed, %d deep, their paths of %d bytes together", workspace.ErrQuota, maxWalk, maxDepth, maxNamed)
 	var walk func(folder string, depth int) (bool, error)
 	walk = func(folder string, depth int) (bool, error) {
 		names, err := s.names(folder)
@@ -198,15 +203,25 @@ func (s *space) walk(folder string, recursive bool, visit func(name string, info
 			return false, err
 		}
 		if count += len(names); count > maxWalk || depth > maxDepth {
-			return false, fmt.Errorf("%w: %d files and folders are allowed, %d deep", workspace.ErrQuota, maxWalk, maxDepth)
+			return false, full
 		}
 		for _, name := range names {
+			if ctx.Err() != nil {
+				return false, context.Cause(ctx)
+			}
+			name = path.Join(folder, name)
 			info, err := s.root.Lstat(name)
 			if s.changed(err) {
 				continue
 			}
 			more := false
 			if err == nil {
+				if named += int64(len(name)); info.Mode().Type() == fs.ModeSymlink {
+					named += info.Size()
+				}
+				if named > maxNamed {
+					return false, full
+				}
 				more, err = visit(name, info)
 			}
 			if err == nil && more && recursive && info.IsDir() {
@@ -263,14 +278,11 @@ func (s *space) names(folder string) ([]string, error) {
 		names = slices.DeleteFunc(names, func(n string) bool { return n == private })
 	}
 	slices.Sort(names)
-	for i, n := range names {
-		names[i] = path.Join(folder, n)
-	}
 	return names, nil
 }
 
 // size returns how many bytes all files have, those that are private included.
-func (s *space) size() (n int64, err error) {
+func (s *space) size(ctx context.Context) (n int64, err error) {
 	add := func(_ string, info fs.FileInfo) (bool, error) {
 		if info.Mode().IsRegular() {
 			n += info.Size()
@@ -278,7 +290,7 @@ func (s *space) size() (n int64, err error) {
 		return true, nil
 	}
 	for _, folder := range []string{".", private} {
-		if err = s.walk(folder, true, add); folder == private && s.changed(err) {
+		if err = s.walk(ctx, folder, true, add); folder == private && s.changed(err) {
 			err = nil // there is none
 		}
 		if err != nil {
@@ -288,12 +300,13 @@ func (s *space) size() (n int64, err error) {
 	return n, nil
 }
 
-// grow notes that files become larger or smaller. Error: workspace.ErrQuota.
-func (s *space) grow(by int64) error {
+// grow notes that files become larger or smaller. Error: that of ctx,
+// workspace.ErrQuota.
+func (s *space) grow(ctx context.Context, by int64) error {
 	s.usage.Lock()
 	defer s.usage.Unlock()
 	if s.used < 0 {
-		n, err := s.size()
+		n, err := s.size(ctx)
 		if err != nil {
 			return err
 		}
