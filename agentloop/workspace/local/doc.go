@@ -40,7 +40,9 @@
 // bytes; all that it began is dead when it is answered. A process of this
 // program's own ([superviseName]) sees to that: it is the first of a namespace
 // of processes, which the kernel ends with it, and in which there are new
-// namespaces of users and mounts, too. There a command
+// namespaces of users and mounts, too. The limits are the command's alone: what
+// it begins can't take from the supervisor what that needs to end it. There a
+// command
 //   - runs as Options.RunAs, without rights of its own and without a way to
 //     more (no_new_privs);
 //   - sees the machine read-only, with temporary files, terminals and processes

@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"syscall"
 	"time"
 
@@ -28,9 +27,6 @@ const (
 	maxInherited            = 4096
 	// countEvery is how often processes are counted.
 	countEvery = 50 * time.Millisecond
-	// threadsEach bounds the threads of all processes together, so that what
-	// begins processes faster than they are counted fails.
-	threadsEach = 8
 )
 
 // A program that uses this package is its own supervisor, so that there is
@@ -38,6 +34,9 @@ const (
 func init() {
 	if len(os.Args) == 1 && os.Args[0] == superviseName {
 		syscall.Exit(superviseMain()) // os.Exit waits a second for the race detector
+	}
+	if len(os.Args) == 3 && os.Args[0] == commandName {
+		syscall.Exit(commandMain(os.Args[1], os.Args[2]))
 	}
 }
 
@@ -49,8 +48,6 @@ func superviseMain() int {
 		}
 	}
 	unix.Umask(0o022) // not the daemon's
-	// What a command's process may inherit is this thread's.
-	runtime.LockOSThread()
 	// Caught and not ignored: what is ignored, the command would ignore, too.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGPIPE)
 	r, err := supervise(os.NewFile(controlFile, "control"))
@@ -89,16 +86,14 @@ func supervise(control io.Reader) (r report, err error) {
 	if err := enter(home, j.Dir); err != nil {
 		return r, err
 	}
-	if err := limit(j); err != nil {
+	limits, err := json.Marshal(job{UID: j.UID, GID: j.GID, MaxProcesses: j.MaxProcesses, MaxBytes: j.MaxBytes})
+	if err != nil {
 		return r, err
 	}
 	cmd := &exec.Cmd{
-		Path: "/bin/sh", Args: []string{"sh", "-c", j.Line},
+		Path: "/proc/self/exe", Args: []string{commandName, string(limits), j.Line},
 		Env:   []string{"PATH=" + searchPath, "HOME=" + home, "TMPDIR=" + temp, "LANG=C.UTF-8"},
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, SysProcAttr: &syscall.SysProcAttr{Setsid: true},
-	}
-	if j.UID != nil {
-		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(*j.UID), Gid: uint32(*j.GID)}
 	}
 	if err := cmd.Start(); err != nil {
 		return r, err
@@ -140,36 +135,6 @@ func enter(home, dir string) error {
 		return err
 	}
 	return errors.Join(d.Chdir(), d.Close())
-}
-
-// limit takes from this thread what a command must not have.
-func limit(j job) error {
-	limits := map[int]uint64{
-		unix.RLIMIT_CORE: 0, unix.RLIMIT_FSIZE: uint64(j.MaxBytes), unix.RLIMIT_NPROC: uint64(threadsEach * j.MaxProcesses),
-	}
-	if !j.Isolated { // the limit counts what the user has besides, too
-		limits[unix.RLIMIT_NPROC] += threadsOf(j)
-	}
-	for what, most := range limits {
-		var now unix.Rlimit
-		if err := unix.Getrlimit(what, &now); err != nil {
-			return fmt.Errorf("limits: %w", err)
-		}
-		most = min(most, now.Max)
-		if err := unix.Setrlimit(what, &unix.Rlimit{Cur: most, Max: most}); err != nil {
-			return fmt.Errorf("limits: %w", err)
-		}
-	}
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("no new rights: %w", err)
-	}
-	for right := range uintptr(unix.CAP_LAST_CAP + 1) { // where it runs as root of a namespace
-		_ = unix.Prctl(unix.PR_CAPBSET_DROP, right, 0, 0, 0)
-	}
-	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
-		return fmt.Errorf("no ambient rights: %w", err)
-	}
-	return nil
 }
 
 // reap waits for all children, orphans too, so that none stays a zombie. It
