@@ -44,7 +44,7 @@
 // it begins can't take from the supervisor what that needs to end it. There a
 // command
 //   - runs as Options.RunAs, without rights of its own and without a way to
-//     more (no_new_privs);
+//     more (no_new_privs, no namespaces of users within its own);
 //   - sees the machine read-only, with temporary files, terminals and processes
 //     of its own, and without other workspaces, Options.Hide, /run, and where
 //     people have what is theirs (homes).

@@ -182,7 +182,8 @@ func (u user) attributes(isolated bool) *syscall.SysProcAttr {
 		a.GidMappingsEnableSetgroups = true
 		return a
 	}
-	a.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN} // to mount; commands don't get it
+	// To mount, and to forbid more namespaces; commands don't get them.
+	a.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SYS_RESOURCE}
 	return a
 }
 

@@ -115,6 +115,8 @@ func TestAnIsolatedCommandSeesOnlyItsWorkspace(t *testing.T) {
 	require.NoFileExists(t, "/var/tmp/"+temp)
 	require.Equal(t, "1\n", run(t, w, "ls /proc | grep -c '^1$'").Stdout)
 	require.NotContains(t, run(t, w, "cat /proc/[0-9]*/cmdline").Stdout, os.Args[0], "it sees its own processes only")
+	require.Equal(t, "0\n", run(t, w, "cat /proc/sys/user/max_user_namespaces").Stdout, "it can't be root of further namespaces")
+	require.NotZero(t, run(t, w, "unshare --user true || echo 1 > /proc/sys/user/max_user_namespaces").ExitCode)
 }
 
 // daemons are ways to outlive a command.
