@@ -229,6 +229,29 @@ func TestQuotaOfCommands(t *testing.T) {
 	})
 }
 
+// A command that locks its home keeps nobody out of the workspace.
+func TestALockedHomeIsUnlocked(t *testing.T) {
+	each(t, local.Options{Timeout: patient}, func(t *testing.T, p *local.Provider, w workspace.Workspace) {
+		require.NoError(t, w.FS().WriteFile(t.Context(), "a", []byte("1")))
+		lock := func() { run(t, w, "chmod 0 ~") }
+		lock()
+		data, err := w.FS().ReadFile(t.Context(), "a")
+		require.NoError(t, err)
+		require.Equal(t, "1", string(data))
+		lock()
+		require.NoError(t, w.FS().WriteFile(t.Context(), "b", []byte("2")))
+		lock()
+		s, err := w.Snapshots().Take(t.Context())
+		require.NoError(t, err)
+		lock()
+		require.Equal(t, "1", run(t, w, "cat a").Stdout)
+		require.Equal(t, workspace.Outcome{Stdout: "1"}, run(t, w, "chmod 0 ~; sleep 2; chmod 700 ~; cat ~/a"), "nor from counting")
+		lock()
+		require.NoError(t, w.Snapshots().Restore(t.Context(), s))
+		require.Equal(t, map[string]string{"a": "1", "b": "2"}, workspacetest.Files(t, w))
+	})
+}
+
 func TestRemovalEndsCommands(t *testing.T) {
 	p := open(t, local.Options{Timeout: patient})
 	needsShell(t, p)

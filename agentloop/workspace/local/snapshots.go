@@ -117,13 +117,6 @@ func (s *space) scan(ctx context.Context, tree string) (t filetree.Tree, err err
 		}
 		return err
 	}
-	top, err := s.root.Lstat(".")
-	if err == nil {
-		err = unlock(".", top)
-	}
-	if err != nil {
-		return nil, err
-	}
 	err = s.walk(ctx, ".", true, func(name string, info fs.FileInfo) (bool, error) {
 		err := unlock(name, info)
 		if err == nil && !utf8.ValidString(name) {
@@ -281,8 +274,8 @@ func (s *space) restore(ctx context.Context, text json.RawMessage) error {
 		}
 		contents = s.p.contents(taken.Tree)
 	}
-	if err := s.root.Chmod(".", 0o700); err != nil {
-		return err
+	if err := s.p.unlockFiles(s.session); err != nil {
+		return s.wrong(".", err)
 	}
 	if err := removeAll(ctx, s.root, private); err != nil {
 		return err

@@ -52,12 +52,10 @@ type space struct {
 func (p *Provider) hold(s workspace.Session) (*handle, error) {
 	held := p.spaces[s]
 	if held == nil {
-		root, err := os.OpenRoot(p.files(s))
-		if errors.Is(err, fs.ErrPermission) { // a command has locked it
-			if err = os.Chmod(p.files(s), 0o700); err == nil {
-				root, err = os.OpenRoot(p.files(s))
-			}
+		if err := p.unlockFiles(s); err != nil {
+			return nil, err
 		}
+		root, err := os.OpenRoot(p.files(s))
 		if err != nil {
 			return nil, err
 		}
@@ -68,6 +66,17 @@ func (p *Provider) hold(s workspace.Session) (*handle, error) {
 	}
 	held.holders++
 	return &handle{space: held}, nil
+}
+
+// unlockFiles lets everybody into a session's folder who belongs there: a command
+// may have locked it.
+func (p *Provider) unlockFiles(s workspace.Session) error {
+	const mode = 0o700
+	info, err := os.Lstat(p.files(s))
+	if err != nil || info.Mode()&mode == mode {
+		return err
+	}
+	return os.Chmod(p.files(s), mode)
 }
 
 // clean removes what a process that was killed has left, before this one uses
@@ -162,6 +171,10 @@ func (s *space) use(ctx context.Context, names ...string) (release func(), err e
 		s.mu.RUnlock()
 		return nil, workspace.ErrGone
 	}
+	if err := s.p.unlockFiles(s.session); err != nil {
+		s.mu.RUnlock()
+		return nil, s.wrong(".", err)
+	}
 	return s.mu.RUnlock, nil
 }
 
@@ -235,7 +248,10 @@ func (s *space) walk(ctx context.Context, folder string, recursive bool, visit f
 		}
 		return true, nil
 	}
-	_, err := walk(folder, 0)
+	err := s.wrong(".", s.p.unlockFiles(s.session))
+	if err == nil {
+		_, err = walk(folder, 0)
+	}
 	return err
 }
 
