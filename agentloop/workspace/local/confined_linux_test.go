@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -117,7 +118,10 @@ func TestWhatIsHiddenIsNotSeen(t *testing.T) {
 	for _, hide := range [][]string{{inner, key, name + "/none"}, {name, inner}, {inner, name}} {
 		p := open(t, local.Options{Timeout: patient, Hide: hide})
 		needsIsolation(t, p)
-		o := run(t, workspacetest.Open(t, p, workspacetest.Session), "cd "+dir+" && cat key inner/* ../"+name+"/key; ls inner")
+		o := run(t, workspacetest.Open(t, p, workspacetest.Session), "cd "+dir+" && echo there && cat key inner/* ../"+name+"/key; ls inner")
+		if !strings.HasPrefix(o.Stdout, "there\n") {
+			t.Skip("needs a source that is not below what is hidden anyway:", o.Stderr)
+		}
 		require.NotContains(t, o.Stdout, "of the daemon", hide)
 		require.NotContains(t, o.Stdout, "data", hide)
 	}

@@ -27,6 +27,9 @@ const (
 	defaultTimeout      = time.Minute
 	defaultMaxProcesses = 64
 	defaultMaxBytes     = 1 << 30
+	// probed is after how long a folder in which something was tried is what a
+	// process that was killed has left.
+	probed = 10 * time.Minute
 )
 
 // Options of a provider.
@@ -115,6 +118,13 @@ func (p *Provider) open(dir string) (err error) {
 	}
 	if p.dir, err = filepath.EvalSymlinks(dir); err != nil {
 		return err
+	}
+	tried, _ := fs.Glob(os.DirFS(p.dir), ".probe-*")
+	for _, name := range tried {
+		name = filepath.Join(p.dir, name)
+		if info, err := os.Lstat(name); err == nil && time.Since(info.ModTime()) > probed {
+			_ = os.RemoveAll(name) // what stays is in nobody's way
+		}
 	}
 	root, err := os.OpenRoot(p.dir)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -76,6 +77,7 @@ func TestLongPathsAreTooMuch(t *testing.T) {
 			if p.ShellProblem() == nil {
 				_, err = w.Shell().Run(t.Context(), workspace.Command{Line: "true"})
 				require.ErrorIs(t, err, workspace.ErrQuota)
+				require.Regexp(t, "^the workspace is full", err.Error())
 			}
 			require.NoError(t, w.FS().Remove(t.Context(), "long"))
 			require.NoError(t, w.FS().WriteFile(t.Context(), "a", []byte("1")), "what has too much can be cleared")
@@ -119,11 +121,19 @@ func TestWhatAKilledProcessLeftIsRemoved(t *testing.T) {
 	own(t, filepath.Join(temp, "big"), 100)
 	begun := filepath.Join(tree, "contents", ".new-x")
 	require.NoError(t, os.WriteFile(begun, nil, 0o600))
+	started, starting := filepath.Join(dir, ".probe-1"), filepath.Join(dir, ".probe-2")
+	own(t, started, -1)
+	own(t, filepath.Join(started, "x"), 1)
+	own(t, starting, -1)
+	before := time.Now().Add(-time.Hour)
+	require.NoError(t, os.Chtimes(started, before, before))
 
 	after, err := local.New(dir, nil)
 	require.NoError(t, err)
 	again := workspacetest.Open(t, after, workspacetest.Session)
 	require.NoDirExists(t, temp)
 	require.NoFileExists(t, begun)
+	require.NoDirExists(t, started)
+	require.DirExists(t, starting, "it may be another process's")
 	require.Equal(t, map[string]string{"a": "1"}, workspacetest.Files(t, again))
 }

@@ -197,6 +197,9 @@ func (s *space) wrong(name string, err error) error {
 	case isFolder(reason):
 		reason = workspace.ErrFolder
 	}
+	if name == "." { // the workspace itself
+		return reason
+	}
 	return fmt.Errorf("%s: %w", name, reason)
 }
 
