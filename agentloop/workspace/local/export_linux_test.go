@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"os"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -28,6 +29,13 @@ func SettleAtOnce(t *testing.T) {
 	was := settledFor
 	settledFor = 0
 	t.Cleanup(func() { settledFor = was })
+}
+
+// LinkNoMore has contents have as many names already as a file system lets them.
+func LinkNoMore(t *testing.T) {
+	was := link
+	link = func(from, to string) error { return &os.LinkError{Op: "link", Old: from, New: to, Err: syscall.EMLINK} }
+	t.Cleanup(func() { link = was })
 }
 
 // Root reports whether this process is root, and there are others.

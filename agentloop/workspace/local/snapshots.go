@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 	"unicode/utf8"
 
@@ -198,7 +199,7 @@ func (s *space) hash(ctx context.Context, name string, info fs.FileInfo, tree st
 		return "", err
 	}
 	defer f.Close()
-	hash, err := s.p.keep(&reader{ctx, f}, tree)
+	hash, err := s.p.keep(ctx, f, tree)
 	if err == nil && known && time.Since(now.changed()) > settledFor {
 		hashes[name] = seen{stamp: now, hash: hash}
 	}
@@ -219,27 +220,37 @@ func (r *reader) Read(b []byte) (int, error) {
 }
 
 // keep returns a content's hash; with a tree, it is kept there.
-func (p *Provider) keep(content io.Reader, tree string) (hash string, err error) {
-	h := sha256.New()
-	if tree == "" {
-		_, err = io.Copy(h, content)
-		return hex.EncodeToString(h.Sum(nil)), err
+func (p *Provider) keep(ctx context.Context, content io.ReadSeeker, tree string) (string, error) {
+	hash, _, err := copyOf(ctx, io.Discard, content)
+	if err != nil || tree == "" {
+		return hash, err
+	}
+	if _, err := os.Lstat(filepath.Join(p.contents(tree), hash)); err == nil {
+		return hash, nil
+	}
+	if _, err := content.Seek(0, io.SeekStart); err != nil {
+		return "", err
 	}
 	f, err := os.CreateTemp(p.contents(tree), ".new-*")
 	if err != nil {
 		return "", err
 	}
-	defer os.Remove(f.Name()) //nolint:errcheck // it is renamed, or of no use
-	size, err := io.Copy(io.MultiWriter(f, h), content)
-	hash = hex.EncodeToString(h.Sum(nil))
-	name := filepath.Join(p.contents(tree), hash)
-	if _, lerr := os.Lstat(name); err != nil || lerr == nil {
-		return hash, errors.Join(err, f.Close())
+	defer os.Remove(f.Name())                  //nolint:errcheck // it is renamed, or of no use
+	hash, size, err := copyOf(ctx, f, content) // which may have changed
+	if err == nil {
+		err = p.keepMore(tree, size)
 	}
-	if err := errors.Join(p.keepMore(tree, size), f.Sync(), f.Close()); err != nil {
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return "", err
 	}
-	return hash, os.Rename(f.Name(), name)
+	return hash, os.Rename(f.Name(), filepath.Join(p.contents(tree), hash))
+}
+
+// copyOf copies a content, and returns its hash and how many bytes it has.
+func copyOf(ctx context.Context, to io.Writer, content io.Reader) (hash string, size int64, err error) {
+	h := sha256.New()
+	size, err = io.Copy(io.MultiWriter(to, h), &reader{ctx, content})
+	return hex.EncodeToString(h.Sum(nil)), size, err
 }
 
 // Restore implements workspace.Snapshots. One that broke off is to be done
@@ -372,7 +383,8 @@ func (s *space) bring(name string, have, want filetree.Node, contents string) er
 	return s.root.Chtimes(name, time.Time{}, want.Modified)
 }
 
-// Adopt implements workspace.Provider. Contents are linked: they never change.
+// Adopt implements workspace.Provider. Contents are linked, where that can be:
+// they never change.
 func (p *Provider) Adopt(ctx context.Context, to workspace.Session, text json.RawMessage) (json.RawMessage, error) {
 	from, err := p.parseSnapshot(text)
 	if err != nil {
@@ -389,6 +401,19 @@ func (p *Provider) Adopt(ctx context.Context, to workspace.Session, text json.Ra
 	}
 	return json.Marshal(own)
 }
+
+// keepCopy keeps a file in a tree.
+func (p *Provider) keepCopy(ctx context.Context, name, tree string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = p.keep(ctx, f, tree)
+	return err
+}
+
+var link = os.Link // tests change it
 
 func (p *Provider) adopt(ctx context.Context, from, own snapshot, root string) error {
 	if _, _, err := p.load(own); !errors.Is(err, workspace.ErrGone) {
@@ -410,7 +435,10 @@ func (p *Provider) adopt(ctx context.Context, from, own snapshot, root string) e
 		if node.Hash == "" {
 			continue
 		}
-		err := os.Link(filepath.Join(source, node.Hash), filepath.Join(target, node.Hash))
+		err := link(filepath.Join(source, node.Hash), filepath.Join(target, node.Hash))
+		if errors.Is(err, syscall.EMLINK) { // it has as many names as the file system lets it
+			err = p.keepCopy(ctx, filepath.Join(source, node.Hash), own.Tree)
+		}
 		if err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}

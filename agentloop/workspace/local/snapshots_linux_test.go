@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -122,6 +123,46 @@ func TestFilesAreAnotherProcesss(t *testing.T) {
 	require.ErrorIs(t, err, workspace.ErrElsewhere)
 	_, err = elsewhere.Adopt(t.Context(), workspacetest.Session, s)
 	require.ErrorIs(t, err, workspace.ErrElsewhere)
+}
+
+// The first snapshot of a process, which knows no file yet, writes nothing where
+// all is kept already.
+func TestWhatIsKeptIsNotCopiedAgain(t *testing.T) {
+	dir, _, w := opened(t)
+	require.NoError(t, w.FS().WriteFile(t.Context(), "a", []byte("1")))
+	before, err := w.Snapshots().Take(t.Context())
+	require.NoError(t, err)
+	contents := filepath.Join(filepath.Dir(filepath.Dir(folder(t, dir))), "contents")
+	long := time.Now().Add(-time.Hour).Truncate(time.Second)
+	require.NoError(t, os.Chtimes(contents, long, long))
+
+	after, err := local.New(dir, nil)
+	require.NoError(t, err)
+	again, err := workspacetest.Open(t, after, workspacetest.Session).Snapshots().Take(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, string(before), string(again))
+	info, err := os.Stat(contents)
+	require.NoError(t, err)
+	require.Equal(t, long, info.ModTime().Truncate(time.Second))
+}
+
+// File systems bound how many names a file has: Adopt is called for every fork.
+func TestAFileHasOnlySoManyNames(t *testing.T) {
+	p := open(t, local.Options{})
+	w := workspacetest.Open(t, p, workspacetest.Session)
+	require.NoError(t, w.FS().WriteFile(t.Context(), "a", []byte("1")))
+	require.NoError(t, w.FS().WriteFile(t.Context(), "d/b", []byte("2")))
+	s, err := w.Snapshots().Take(t.Context())
+	require.NoError(t, err)
+	local.LinkNoMore(t)
+	fork := workspace.Session{Root: "fork", ID: "fork"}
+	own, err := p.Adopt(t.Context(), fork, s)
+	require.NoError(t, err)
+	_, err = p.Remove(t.Context(), workspacetest.Session.Root)
+	require.NoError(t, err)
+	forked := workspacetest.Open(t, p, fork)
+	require.NoError(t, forked.Snapshots().Restore(t.Context(), own))
+	require.Equal(t, map[string]string{"a": "1", "d/b": "2"}, workspacetest.Files(t, forked))
 }
 
 func TestRemovalLeavesNoFile(t *testing.T) {
