@@ -3,7 +3,6 @@ package local
 import (
 	"context"
 	"os"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,10 +30,10 @@ func SettleAtOnce(t *testing.T) {
 	t.Cleanup(func() { settledFor = was })
 }
 
-// LinkNoMore has contents have as many names already as a file system lets them.
-func LinkNoMore(t *testing.T) {
+// LinkBy has forks link contents by f.
+func LinkBy(t *testing.T, f func(from, to string) error) {
 	was := link
-	link = func(from, to string) error { return &os.LinkError{Op: "link", Old: from, New: to, Err: syscall.EMLINK} }
+	link = f
 	t.Cleanup(func() { link = was })
 }
 

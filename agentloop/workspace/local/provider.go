@@ -60,7 +60,7 @@ type Provider struct {
 	isolated bool
 	shell    error // why there is none
 
-	mu     sync.Mutex // also: trees come
+	mu     sync.Mutex
 	spaces map[workspace.Session]*space
 	going  map[string]chan struct{} // trees that nobody may use now, until it is closed
 
@@ -237,16 +237,20 @@ func (p *Provider) enter(ctx context.Context, trees ...string) error {
 	}
 }
 
-// leave gives the lock back when f has done something to a tree, for which it
-// was not held: other trees can be used meanwhile.
-func (p *Provider) leave(tree string, f func() error) error {
+// leave gives the lock back when f has done something to trees, for which it
+// was not held: others can be used meanwhile.
+func (p *Provider) leave(trees []string, f func() error) error {
 	done := make(chan struct{})
-	p.going[tree] = done
+	for _, t := range trees {
+		p.going[t] = done
+	}
 	p.mu.Unlock()
 	defer func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		delete(p.going, tree)
+		for _, t := range trees {
+			delete(p.going, t)
+		}
 		close(done)
 	}()
 	return f()
@@ -271,18 +275,12 @@ func (p *Provider) makeTree(root string) error {
 
 // Open implements workspace.Provider.
 func (p *Provider) Open(ctx context.Context, s workspace.Session) (workspace.Workspace, json.RawMessage, error) {
-	if err := p.enter(ctx, encoded(s.Root)); err != nil {
-		return nil, nil, err
-	}
-	defer p.mu.Unlock()
-	err := p.makeTree(s.Root)
-	if err == nil {
-		err = p.makeFiles(s)
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("local workspace: open: %w", err)
-	}
-	w, err := p.hold(s)
+	w, err := p.hold(ctx, s, func() error {
+		if err := p.makeTree(s.Root); err != nil {
+			return err
+		}
+		return p.makeFiles(s)
+	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("local workspace: open: %w", err)
 	}
@@ -318,14 +316,12 @@ func (p *Provider) Resolve(ctx context.Context, s workspace.Session, text json.R
 	if r.Host != p.host {
 		return nil, workspace.ErrElsewhere
 	}
-	if err := p.enter(ctx, encoded(s.Root)); err != nil {
-		return nil, err
-	}
-	defer p.mu.Unlock()
-	if _, err := os.Lstat(p.files(s)); errors.Is(err, fs.ErrNotExist) {
-		return nil, workspace.ErrGone
-	}
-	w, err := p.hold(s)
+	w, err := p.hold(ctx, s, func() error {
+		if _, err := os.Lstat(p.files(s)); errors.Is(err, fs.ErrNotExist) {
+			return workspace.ErrGone
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, fmt.Errorf("local workspace: resolve: %w", err)
 	}
@@ -346,7 +342,7 @@ func (p *Provider) Remove(ctx context.Context, root string) (snapshots int, err 
 			delete(p.spaces, s)
 		}
 	}
-	err = p.leave(tree, func() (err error) {
+	err = p.leave([]string{tree}, func() (err error) {
 		for _, h := range held {
 			h.remove()
 		}

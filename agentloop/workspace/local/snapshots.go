@@ -392,11 +392,12 @@ func (p *Provider) Adopt(ctx context.Context, to workspace.Session, text json.Ra
 	}
 	own := from
 	own.Tree = encoded(to.Root)
-	if err := p.enter(ctx, from.Tree, own.Tree); err != nil {
+	trees := []string{from.Tree, own.Tree}
+	if err := p.enter(ctx, trees...); err != nil {
 		return nil, err
 	}
-	defer p.mu.Unlock()
-	if err := p.adopt(ctx, from, own, to.Root); err != nil {
+	err = p.leave(trees, func() error { return p.adopt(ctx, from, own, to.Root) })
+	if err != nil {
 		return nil, fmt.Errorf("local workspace: adopt: %w", err)
 	}
 	return json.Marshal(own)

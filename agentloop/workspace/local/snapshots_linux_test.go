@@ -154,7 +154,9 @@ func TestAFileHasOnlySoManyNames(t *testing.T) {
 	require.NoError(t, w.FS().WriteFile(t.Context(), "d/b", []byte("2")))
 	s, err := w.Snapshots().Take(t.Context())
 	require.NoError(t, err)
-	local.LinkNoMore(t)
+	local.LinkBy(t, func(from, to string) error {
+		return &os.LinkError{Op: "link", Old: from, New: to, Err: syscall.EMLINK}
+	})
 	fork := workspace.Session{Root: "fork", ID: "fork"}
 	own, err := p.Adopt(t.Context(), fork, s)
 	require.NoError(t, err)
@@ -163,6 +165,31 @@ func TestAFileHasOnlySoManyNames(t *testing.T) {
 	forked := workspacetest.Open(t, p, fork)
 	require.NoError(t, forked.Snapshots().Restore(t.Context(), own))
 	require.Equal(t, map[string]string{"a": "1", "d/b": "2"}, workspacetest.Files(t, forked))
+}
+
+// While a fork links what a snapshot has, other trees are used.
+func TestAForkHoldsNobodyElseUp(t *testing.T) {
+	p := open(t, local.Options{})
+	w := workspacetest.Open(t, p, workspacetest.Session)
+	require.NoError(t, w.FS().WriteFile(t.Context(), "a", []byte("1")))
+	s, err := w.Snapshots().Take(t.Context())
+	require.NoError(t, err)
+	linking, goOn := make(chan struct{}), make(chan struct{})
+	local.LinkBy(t, func(from, to string) error {
+		close(linking)
+		<-goOn
+		return os.Link(from, to)
+	})
+	adopted := make(chan error, 1)
+	go func() {
+		_, err := p.Adopt(t.Context(), workspace.Session{Root: "fork", ID: "fork"}, s)
+		adopted <- err
+	}()
+	<-linking
+	other := workspacetest.Open(t, p, workspace.Session{Root: "other", ID: "other"})
+	require.NoError(t, other.FS().WriteFile(t.Context(), "a", []byte("1")))
+	close(goOn)
+	require.NoError(t, <-adopted)
 }
 
 func TestRemovalLeavesNoFile(t *testing.T) {

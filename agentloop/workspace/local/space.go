@@ -34,7 +34,7 @@ type space struct {
 	p       *Provider
 	session workspace.Session
 	root    *os.Root
-	holders int // under the provider's lock
+	holders int // of whoever has entered the tree
 
 	gone context.Context // ends when it is removed
 	end  context.CancelCauseFunc
@@ -47,24 +47,42 @@ type space struct {
 	used  int64 // bytes of all files; -1: to be counted
 }
 
-// hold returns the session's workspace, its folder being there. The provider's
-// lock is held.
-func (p *Provider) hold(s workspace.Session) (*handle, error) {
-	held := p.spaces[s]
-	if held == nil {
-		if err := p.unlockFiles(s); err != nil {
-			return nil, err
-		}
-		root, err := os.OpenRoot(p.files(s))
-		if err != nil {
-			return nil, err
-		}
-		held = &space{p: p, session: s, root: root, used: -1, seen: map[string]seen{}}
-		held.gone, held.end = context.WithCancelCause(context.Background())
-		held.clean()
-		p.spaces[s] = held
+// hold returns the session's workspace, when prepare has seen to its folder. Error:
+// that of ctx, and of prepare.
+func (p *Provider) hold(ctx context.Context, s workspace.Session, prepare func() error) (*handle, error) {
+	tree := encoded(s.Root)
+	if err := p.enter(ctx, tree); err != nil {
+		return nil, err
 	}
-	held.holders++
+	held, others := p.spaces[s], false
+	for other := range p.spaces {
+		others = others || other.Root == s.Root
+	}
+	err := p.leave([]string{tree}, func() error {
+		if err := prepare(); err != nil {
+			return err
+		}
+		if held == nil {
+			if err := p.unlockFiles(s); err != nil {
+				return err
+			}
+			root, err := os.OpenRoot(p.files(s))
+			if err != nil {
+				return err
+			}
+			held = &space{p: p, session: s, root: root, used: -1, seen: map[string]seen{}}
+			held.gone, held.end = context.WithCancelCause(context.Background())
+			held.clean(others)
+			p.mu.Lock()
+			p.spaces[s] = held
+			p.mu.Unlock()
+		}
+		held.holders++
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
 	return &handle{space: held}, nil
 }
 
@@ -80,14 +98,12 @@ func (p *Provider) unlockFiles(s workspace.Session) error {
 }
 
 // clean removes what a process that was killed has left, before this one uses
-// the workspace: it would count, and nobody could delete it. The provider's lock
-// is held.
-func (s *space) clean() {
+// the workspace: it would count, and nobody could delete it. With others of the
+// tree, what they may be making stays.
+func (s *space) clean(others bool) {
 	_ = s.removeAll(private) // what stays counts
-	for other := range s.p.spaces {
-		if other.Root == s.session.Root { // and may be making such files now
-			return
-		}
+	if others {
+		return
 	}
 	tree := s.p.tree(s.session.Root)
 	left, _ := fs.Glob(os.DirFS(tree), "*/.new-*")
@@ -125,7 +141,7 @@ func (h *handle) Close() error {
 			return
 		}
 		delete(h.p.spaces, h.session)
-		_ = h.p.leave(tree, func() error {
+		_ = h.p.leave([]string{tree}, func() error {
 			h.p.recountKept(tree)
 			h.remove()
 			return nil
