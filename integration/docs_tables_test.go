@@ -20,6 +20,7 @@ import (
 	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/agentloop/workspace/filetree"
 	"github.com/helixd/helixd/agentloop/workspace/inmemory"
+	"github.com/helixd/helixd/agentloop/workspace/local"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream/subscriber"
 	"github.com/helixd/helixd/httpapi"
@@ -146,6 +147,7 @@ func limitsTable(*testing.T) string {
 			size(snapshot.MaxAnchorBytes), size(snapshot.MaxTimelineBytes), strings.TrimSuffix(snapshot.AnchorIdle.String(), "0s"))},
 		{"a file of a workspace that is read or written whole; its path", size(workspace.MaxFile) + "; " + size(workspace.MaxPath) + ", each part " + size(workspace.MaxElement)},
 		{"files and folders of a workspace in `memory` or `objects`", fmt.Sprint(filetree.MaxFiles)},
+		{"… in `local`; within each other; the paths of all together", fmt.Sprintf("%d; %d; %s", local.MaxFiles, local.MaxDepth, size(local.MaxPaths))},
 		{"all bytes of a workspace", size(inmemory.MaxBytes) + " in `memory`, else `workspaces.….maxBytes`"},
 		{"all workspaces in `memory` of a node, each file 4 KiB or more; of those that no run has open, the one used longest ago makes room", size(inmemory.MaxTotal)},
 		{"what the snapshots of a session and its sub-agents keep, each content once", fmt.Sprintf("%d × `workspaces.….maxBytes`", filetree.MaxKept(1))},

@@ -20,13 +20,13 @@ const (
 	// private is the folder in a workspace that is not the agent's: files that
 	// are being written, and the TMPDIRs of commands.
 	private = ".helix"
-	// maxWalk bounds how many files and folders a workspace has.
-	maxWalk = 100_000
-	// maxDepth bounds folders within folders.
-	maxDepth = 200
-	// maxNamed bounds the bytes of all paths together, and of what links say:
+	// MaxFiles bounds how many files and folders a workspace has.
+	MaxFiles = 100_000
+	// MaxDepth bounds folders within folders.
+	MaxDepth = 200
+	// MaxPaths bounds the bytes of all paths together, and of what links say:
 	// who looks at everything may keep them.
-	maxNamed = 16 << 20
+	MaxPaths = 16 << 20
 )
 
 // space is a session's folder, shared by all who have opened it.
@@ -224,7 +224,7 @@ func (s *space) wrong(name string, err error) error {
 // that of ctx, workspace.ErrQuota.
 func (s *space) walk(ctx context.Context, folder string, recursive bool, visit func(name string, info fs.FileInfo) (bool, error)) error {
 	count, named := 0, int64(0)
-	full := fmt.Errorf("%w: %d files and folders are allowed, %d deep, their paths of %d bytes together", workspace.ErrQuota, maxWalk, maxDepth, maxNamed)
+	full := fmt.Errorf("%w: %d files and folders are allowed, %d deep, their paths of %d bytes together", workspace.ErrQuota, MaxFiles, MaxDepth, MaxPaths)
 	var walk func(folder string, depth int) (bool, error)
 	walk = func(folder string, depth int) (bool, error) {
 		names, err := s.names(folder)
@@ -234,7 +234,7 @@ func (s *space) walk(ctx context.Context, folder string, recursive bool, visit f
 		if err != nil {
 			return false, err
 		}
-		if count += len(names); count > maxWalk || depth > maxDepth {
+		if count += len(names); count > MaxFiles || depth > MaxDepth {
 			return false, full
 		}
 		for _, name := range names {
@@ -251,7 +251,7 @@ func (s *space) walk(ctx context.Context, folder string, recursive bool, visit f
 				if named += int64(len(name)); info.Mode().Type() == fs.ModeSymlink {
 					named += info.Size()
 				}
-				if named > maxNamed {
+				if named > MaxPaths {
 					return false, full
 				}
 				more, err = visit(name, info)
@@ -299,7 +299,7 @@ func (s *space) names(folder string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	names, err := d.Readdirnames(maxWalk + 2) // what private takes off still is too many
+	names, err := d.Readdirnames(MaxFiles + 2) // what private takes off still is too many
 	if closed := d.Close(); err == nil {
 		err = closed
 	}
