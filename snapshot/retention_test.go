@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
@@ -20,24 +21,32 @@ import (
 	foldsmemory "github.com/helixd/helixd/snapshot/memory"
 )
 
+// onServer returns a log on a server, and the saved folds beside it.
+func onServer(t *testing.T) (*nats.Conn, *jetstream.Log, *foldsjs.Folds) {
+	t.Helper()
+	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), SyncInterval: time.Second})
+	require.NoError(t, err)
+	t.Cleanup(srv.Stop)
+	nc, err := srv.Connect()
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	log, err := jetstream.Open(t.Context(), nc, nil)
+	require.NoError(t, err)
+	t.Cleanup(func() { log.Close() })
+	folds, err := foldsjs.Open(t.Context(), nc, 1, 1)
+	require.NoError(t, err)
+	return nc, log, folds
+}
+
 // TestAStateOutlivesItsHistory: what retention has dropped can't be read any
 // more, and the states from the floor on are what they were.
 func TestAStateOutlivesItsHistory(t *testing.T) {
-	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), SyncInterval: time.Second})
-	require.NoError(t, err)
-	defer srv.Stop()
-	nc, err := srv.Connect()
-	require.NoError(t, err)
-	defer nc.Close()
-	log, err := jetstream.Open(t.Context(), nc, nil)
-	require.NoError(t, err)
-	defer log.Close()
-	folds, err := foldsjs.Open(t.Context(), nc, 1, 1)
-	require.NoError(t, err)
+	_, log, folds := onServer(t)
 	store := snapshot.New(log, &snapshot.StoreOptions{Folds: folds, SaveEvery: 50})
 
 	head := uint64(0)
 	for _, r := range aRun(t) {
+		var err error
 		head, err = log.Append(t.Context(), "s", head, []eventlog.Entry{r.Entry})
 		require.NoError(t, err)
 	}
@@ -102,17 +111,7 @@ func TestAStateOutlivesItsHistory(t *testing.T) {
 // TestRetainBySize: what is oldest goes first, until the log holds no more than
 // it may; what nobody may remove stays.
 func TestRetainBySize(t *testing.T) {
-	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), SyncInterval: time.Second})
-	require.NoError(t, err)
-	defer srv.Stop()
-	nc, err := srv.Connect()
-	require.NoError(t, err)
-	defer nc.Close()
-	log, err := jetstream.Open(t.Context(), nc, nil)
-	require.NoError(t, err)
-	defer log.Close()
-	folds, err := foldsjs.Open(t.Context(), nc, 1, 1)
-	require.NoError(t, err)
+	_, log, folds := onServer(t)
 	store := snapshot.New(log, &snapshot.StoreOptions{Folds: folds})
 	const sessions, segments = 4, 8
 	heads := map[string]uint64{}
@@ -129,7 +128,7 @@ func TestRetainBySize(t *testing.T) {
 			time.Sleep(2 * time.Millisecond) // segments are told apart by their time
 		}
 	}
-	_, err = log.Purge(t.Context(), eventlog.PurgeOptions{SealedFor: time.Nanosecond})
+	_, err := log.Purge(t.Context(), eventlog.PurgeOptions{SealedFor: time.Nanosecond})
 	require.NoError(t, err)
 	full, err := log.Size(t.Context())
 	require.NoError(t, err)
@@ -161,17 +160,7 @@ func TestRetainBySize(t *testing.T) {
 // TestRetentionLooksAtNoneThatIsYoung: a pass that has nothing to drop costs the
 // same however many sessions there are.
 func TestRetentionLooksAtNoneThatIsYoung(t *testing.T) {
-	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), SyncInterval: time.Second})
-	require.NoError(t, err)
-	defer srv.Stop()
-	nc, err := srv.Connect()
-	require.NoError(t, err)
-	defer nc.Close()
-	log, err := jetstream.Open(t.Context(), nc, nil)
-	require.NoError(t, err)
-	defer log.Close()
-	folds, err := foldsjs.Open(t.Context(), nc, 1, 1)
-	require.NoError(t, err)
+	nc, log, folds := onServer(t)
 	store := snapshot.New(log, &snapshot.StoreOptions{Folds: folds})
 	seal := func(session string, segments int) {
 		head := uint64(0)
@@ -208,17 +197,7 @@ func TestRetentionLooksAtNoneThatIsYoung(t *testing.T) {
 // TestMemoriesAreNoHistory: what is remembered is never dropped, however old it
 // is and however full the log.
 func TestMemoriesAreNoHistory(t *testing.T) {
-	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), SyncInterval: time.Second})
-	require.NoError(t, err)
-	defer srv.Stop()
-	nc, err := srv.Connect()
-	require.NoError(t, err)
-	defer nc.Close()
-	log, err := jetstream.Open(t.Context(), nc, nil)
-	require.NoError(t, err)
-	defer log.Close()
-	folds, err := foldsjs.Open(t.Context(), nc, 1, 1)
-	require.NoError(t, err)
+	_, log, folds := onServer(t)
 	store := snapshot.New(log, &snapshot.StoreOptions{Folds: folds})
 	scope := eventlog.MemoryScope{Kind: eventlog.MemoryOfUser, ID: "u"}.LogID()
 	head := uint64(0)
@@ -231,7 +210,7 @@ func TestMemoriesAreNoHistory(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, log.Seal(t.Context(), scope))
 	}
-	_, err = log.Purge(t.Context(), eventlog.PurgeOptions{SealedFor: time.Nanosecond})
+	_, err := log.Purge(t.Context(), eventlog.PurgeOptions{SealedFor: time.Nanosecond})
 	require.NoError(t, err)
 	done, err := store.Retain(t.Context(), snapshot.Retention{Drop: true, MaxBytes: 1})
 	require.NoError(t, err)
