@@ -43,7 +43,9 @@ type Options struct {
 	// its ids from [TraceIDs], and must not export within a span's end: a batch
 	// processor does not.
 	Tracer trace.Tracer
-	// Workspaces are the providers of agents' workspaces, each of another kind.
+	// Workspaces are the providers of agents' workspaces, each of another kind:
+	// what document 004 calls workspaceProviderKinds. An agent that wants a kind
+	// which is not there is refused, *WorkspaceWiringError.
 	Workspaces []workspace.Provider
 	// TraceContent has prompts, answers, arguments and results recorded in the
 	// spans, shortened.
