@@ -6,6 +6,8 @@ FUZZTIME ?= 10s
 # How long chaos breaks things, and its seed; 0: another one each time.
 CHAOS ?= 10m
 SEED ?= 0
+# How many orders simulate tries; HELIX_SEED repeats one.
+SEEDS ?= 100000
 # How long soak keeps its load up.
 SOAK ?= 30m
 
@@ -33,6 +35,10 @@ lint: ## gofmt, go vet and staticcheck
 .PHONY: kill
 kill: ## kill -9 a server KILLS times and check that nothing is lost
 	HELIX_KILLS=$(KILLS) go test -count=1 -run TestKill -timeout 20m ./integration
+
+.PHONY: simulate
+simulate: ## interleave all that may happen to a session's bytes, in SEEDS orders
+	HELIX_SEEDS=$(SEEDS) go test -count=1 -v -run 'TestLifecycle$$' -timeout 6h ./eventlog/jetstream
 
 .PHONY: chaos
 chaos: ## break three nodes for CHAOS while 200 sessions stream, then one that is killed and one that loses its power

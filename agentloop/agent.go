@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -20,8 +21,12 @@ type Agent struct {
 	Model        model.Model
 	Tools        []Tool
 	// OutputSchema, if set, is the JSON Schema (of an object) of the output.
-	// The model then gets the tool __finish__ and must call it to end.
+	// The model then gets the tool __finish__ and must call it, or a tool with
+	// FinishWith, to end.
 	OutputSchema json.RawMessage
+	// StrictOutput asks the provider to give only outputs that fit OutputSchema,
+	// of which it may then take fewer forms. The output is checked anyway.
+	StrictOutput bool
 	// InitialState is the custom state of a new session, an object; nil: {}.
 	InitialState json.RawMessage
 	// MaxSteps is how many steps a turn may have; 0: DefaultMaxSteps.
@@ -49,12 +54,17 @@ type Agent struct {
 	Hooks *Hooks
 	// Workspace, if set, gives each session files, and maybe commands.
 	Workspace *AgentWorkspace
+	// Approvals are the calls that a person must approve, beside those that the
+	// tools themselves name.
+	Approvals []Approval
 }
 
 // Defaults of an agent.
 const (
 	DefaultMaxSteps   = 10
 	DefaultMaxRetries = 3
+	// DefaultRetryDelay is that of [Options.RetryDelay].
+	DefaultRetryDelay = time.Second
 )
 
 // FinishTool is the tool by which a model gives structured output.
@@ -73,6 +83,7 @@ type definition struct {
 	specs     []model.ToolSpec
 	finish    *jsonschema.Resolved // of OutputSchema, or nil
 	input     *jsonschema.Resolved // of InputSchema
+	gates     map[string][]Gate    // by tool name
 	maxTries  int                  // of one model call
 }
 
@@ -126,7 +137,7 @@ func define(a Agent) (*definition, error) {
 		}
 		d.finish = schema
 		d.specs = append(d.specs, model.ToolSpec{
-			Name: FinishTool, InputSchema: a.OutputSchema,
+			Name: FinishTool, InputSchema: a.OutputSchema, Strict: a.StrictOutput,
 			Description: "Give the final answer. Call this once, when the task is done.",
 		})
 	}
@@ -166,7 +177,7 @@ func (d *definition) addTool(t Tool) error {
 		}
 	}
 	d.tools[t.Name] = checked
-	d.specs = append(d.specs, model.ToolSpec{Name: t.Name, Description: t.Description, InputSchema: t.InputSchema})
+	d.specs = append(d.specs, model.ToolSpec{Name: t.Name, Description: t.Description, InputSchema: t.InputSchema, Strict: t.Strict})
 	return nil
 }
 
@@ -177,6 +188,22 @@ func (d *definition) finishes(name string) bool {
 	}
 	t := d.tools[name]
 	return t != nil && t.FinishWith
+}
+
+// checkOutput returns why a tool's result can't be the output, if the tool ends
+// the turn with it.
+func (d *definition) checkOutput(tool string, result json.RawMessage) error {
+	if tool == FinishTool || !d.finishes(tool) || d.finish == nil {
+		return nil
+	}
+	var v any
+	if err := json.Unmarshal(result, &v); err != nil {
+		return fmt.Errorf("the result is not JSON: %w", err)
+	}
+	if err := d.finish.Validate(v); err != nil {
+		return fmt.Errorf("the result does not fit the agent's output schema: %w", err)
+	}
+	return nil
 }
 
 // The phases of a step's calls.

@@ -33,6 +33,9 @@ func newAgentSet(agents []Agent) (*agentSet, error) {
 		if err := d.link(s.defs); err != nil {
 			return nil, fmt.Errorf("agentloop: agent %s: %w", name, err)
 		}
+		if err := d.linkApprovals(); err != nil {
+			return nil, err
+		}
 	}
 	return s, nil
 }

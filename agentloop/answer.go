@@ -183,20 +183,27 @@ func (a *answer) put(ctx context.Context, send func(context.Context, ...fact) er
 }
 
 // uniqueID makes a provider's call id unique in the tree; some repeat call_0.
-// The id stays the task's until it ends: agents of a tree answer at the same
-// time, and what they call is in the state only when the answers are recorded.
 func (a *answer) uniqueID(id string, position int) string {
-	a.r.mu.Lock()
-	defer a.r.mu.Unlock()
 	if id == "" || eventlog.ValidateID(id) != nil {
 		id = fmt.Sprintf("call_%d_%d", a.step, position)
 	}
+	unique := a.r.uniqueCallID(id)
+	a.ids[unique] = true
+	return unique
+}
+
+// uniqueCallID makes a call's id unique in the tree. The id stays the task's
+// until it ends: agents of a tree answer at the same time, and what they call
+// is in the state only when the answers are recorded.
+func (t *task) uniqueCallID(id string) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	unique := id
-	for n := 2; a.r.ids[unique] != nil || a.r.tree.HasCall(unique); n++ {
+	for n := 2; t.ids[unique] != nil || t.tree.HasCall(unique); n++ {
 		suffix := fmt.Sprintf("-%d", n)
 		unique = cutTo(id, eventlog.MaxID-len(suffix)) + suffix
 	}
-	a.ids[unique], a.r.ids[unique] = true, a.r
+	t.ids[unique] = t
 	return unique
 }
 

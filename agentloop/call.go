@@ -26,6 +26,7 @@ type Call struct {
 	step   int
 	stepID string
 
+	judged   bool  // a gate has decided that a person must approve the call
 	answered bool  // a person has answered the call
 	waited   int64 // how long that took, in milliseconds
 

@@ -34,6 +34,11 @@ func (c *Call) start(call projector.Call) fact {
 	})
 }
 
+// subAgentStart tells clients that the call has begun a sub-agent's turn.
+func (c *Call) subAgentStart(agentType, session string) fact {
+	return c.chunk(&eventlog.SubAgentStart{SubAgentType: agentType, SubSessionID: session, CallID: c.ID, Base: c.base()})
+}
+
 // suspended has the call wait; without a timeout for ever.
 func (c *Call) suspended(kind eventlog.PendingKind, approvalID string, timeout time.Duration) fact {
 	f := &eventlog.CallSuspended{
@@ -55,12 +60,21 @@ func (c *Call) awaits(child string, timeout time.Duration) fact {
 
 func (c *Call) approvalResponse(call projector.Call) fact {
 	chunk := &eventlog.ToolApprovalResponse{
-		ToolCallID: c.ID, ToolName: c.ToolName, ApprovalID: call.Pending.ApprovalID, Approved: call.Answer.Approved, Base: c.base(),
+		ToolCallID: c.ID, ToolName: c.ToolName, ApprovalID: call.Pending.ApprovalID, Approved: call.Answer.Approved,
+		IsAutomatic: onlyIf(call.Answer.Kind == eventlog.SubmitAbandoned), Base: c.base(),
 	}
 	if reason := call.Answer.Reason; reason != "" {
 		chunk.Reason = &reason
 	}
 	return c.chunk(chunk)
+}
+
+// onlyIf is an optional field that is there if it is true.
+func onlyIf(yes bool) *bool {
+	if !yes {
+		return nil
+	}
+	return &yes
 }
 
 // result is the commit point of the call.
@@ -74,14 +88,18 @@ func (c *Call) result(result json.RawMessage, code, message string) fact {
 // outcome returns the records of a finished call, with how long it has waited
 // for a person if it has.
 func (c *Call) outcome(result json.RawMessage, code, message string) []fact {
-	facts := []fact{c.result(result, code, message), c.end(result, code, message)}
-	if c.answered {
-		facts = append(facts, c.fact(&eventlog.UsageRecorded{
-			RunID: c.r.runID, StepCount: c.step, Source: eventlog.UsageTool, SourceType: eventlog.ClientToolWait,
-			SourceName: c.ToolName, Amount: float64(c.waited), FactBase: c.r.factBase(),
-		}))
+	return append([]fact{c.result(result, code, message), c.end(result, code, message)}, c.waitUsage()...)
+}
+
+// waitUsage tells how long the call has waited for a person, if it has.
+func (c *Call) waitUsage() []fact {
+	if !c.answered {
+		return nil
 	}
-	return facts
+	return []fact{c.fact(&eventlog.UsageRecorded{
+		RunID: c.r.runID, StepCount: c.step, Source: eventlog.UsageTool, SourceType: eventlog.ClientToolWait,
+		SourceName: c.ToolName, Amount: float64(c.waited), FactBase: c.r.factBase(),
+	})}
 }
 
 // end tells clients of the result.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -25,6 +26,9 @@ const (
 	toolTerminateChild = CompanionPrefix + "terminateChild"
 	toolWaitForResult  = CompanionPrefix + "waitForResult"
 )
+
+// isCompanion reports whether a tool is one of the companion tools.
+func isCompanion(tool string) bool { return strings.HasPrefix(tool, CompanionPrefix) }
 
 // PersistentAgent is a sub-agent that keeps its session and can be talked to
 // again.
@@ -133,7 +137,7 @@ func (d *definition) linkPersistent(agents map[string]*definition) error {
 // fit the schema. What can't be recorded is the call's failure.
 func (t *task) companion(ctx context.Context, c *Call, call projector.Call) error {
 	facts, result, problem := t.companionRecords(c, call)
-	facts = append([]fact{c.start(call)}, facts...)
+	facts = append(append(c.approved(call), c.start(call)), facts...)
 	switch {
 	case problem != "":
 		facts = append(facts, c.result(nil, CodeToolFailed, problem), c.end(nil, CodeToolFailed, problem))
@@ -145,7 +149,8 @@ func (t *task) companion(ctx context.Context, c *Call, call projector.Call) erro
 		return err
 	}
 	problem = cut("what the tool has done can't be recorded: " + err.Error())
-	return t.append(ctx, c.start(call), c.result(nil, CodeToolFailed, problem), c.end(nil, CodeToolFailed, problem))
+	facts = append(c.approved(call), c.start(call), c.result(nil, CodeToolFailed, problem), c.end(nil, CodeToolFailed, problem))
+	return t.append(ctx, facts...)
 }
 
 // companionRecords returns what a companion tool writes, and its result;
@@ -200,7 +205,7 @@ func (t *task) spawnPersistent(c *Call, a spawnArgs) ([]fact, json.RawMessage, s
 		return nil, nil, fmt.Sprintf("can't start %q: %s", a.Name, problem)
 	}
 	blocking := p.Mode == Blocking
-	facts := []fact{c.chunk(&eventlog.SubAgentStart{SubAgentType: a.Agent, SubSessionID: id, CallID: c.ID, Base: c.base()})}
+	facts := []fact{c.subAgentStart(a.Agent, id)}
 	if blocking {
 		facts = append(facts, c.awaits(id, 0))
 	}
@@ -227,11 +232,15 @@ func (t *task) sendMessage(c *Call, a sendArgs) ([]fact, json.RawMessage, string
 	if problem != "" {
 		return nil, nil, problem
 	}
-	var facts []fact
+	var begins, facts []fact
 	blocking := false
 	t.look(func(*projector.Session) {
 		child := t.tree.Get(id)
-		if child.Turn != nil && aborting(child) { // its run must not go on
+		switch {
+		case child.Terminated:
+			problem = fmt.Sprintf("sub-agent %q was terminated; it takes no message any more", a.Name)
+			return
+		case child.Turn != nil && aborting(child): // its run must not go on
 			problem = fmt.Sprintf("sub-agent %q is being stopped for good; it takes a message when that is done", a.Name)
 			return
 		}
@@ -240,14 +249,11 @@ func (t *task) sendMessage(c *Call, a sendArgs) ([]fact, json.RawMessage, string
 		if child.Turn != nil {
 			mode = eventlog.ModeWithMessage
 			facts = append(facts, abandon(t.l, child)...)
+		} else {
+			begins = []fact{c.subAgentStart(child.AgentType, id)}
 		}
 		if child.Running() {
-			reason := "a new message"
-			facts = append(facts, fact{run: child.Turn.RunID, c: &eventlog.RunInterrupted{
-				RunID: child.Turn.RunID, Reason: &reason, CheckpointID: latestCheckpoint(child), Base: t.l.chunkBase(child),
-			}}, fact{run: child.Turn.RunID, f: &eventlog.RunEnded{
-				RunID: child.Turn.RunID, Status: eventlog.RunStopped, FactBase: t.l.factBase(id),
-			}})
+			facts = append(facts, t.l.interruption(child, "a new message")...)
 		}
 		run := t.l.newRun(id, mode, []Input{{Content: a.Message}})
 		facts = append(facts, run...)
@@ -258,24 +264,34 @@ func (t *task) sendMessage(c *Call, a sendArgs) ([]fact, json.RawMessage, string
 	if problem != "" {
 		return nil, nil, problem
 	}
-	facts = about(id, facts)
+	facts = append(begins, about(id, facts)...)
 	if blocking {
 		return append(facts, c.awaits(id, 0)), nil, ""
 	}
 	return facts, statusJSON(childStatus{Name: a.Name, Status: statusRunning}), ""
 }
 
+// terminate ends a sub-agent for good: its turn, if it has one, and its session,
+// which takes no message any more.
 func (t *task) terminate(a nameArgs) (facts []fact, result json.RawMessage, problem string) {
 	id, problem := t.childNamed(a.Name)
 	if problem != "" {
 		return nil, nil, problem
 	}
 	t.look(func(*projector.Session) {
-		if child := t.tree.Get(id); child.Turn != nil {
-			facts = about(id, []fact{{run: child.Turn.RunID, f: &eventlog.InterruptRequested{
-				RunID: child.Turn.RunID, Kind: eventlog.StopAbort, Reason: cutTo(a.Reason, MaxErrorText), FactBase: t.l.factBase(id),
-			}}})
+		child, run := t.tree.Get(id), "none" // those of a fork may have none
+		if child.Terminated {
+			return
 		}
+		if last := child.CurrentRun(); last != nil {
+			run = last.RunID
+		}
+		if child.Turn != nil {
+			run = child.Turn.RunID
+		}
+		facts = about(id, []fact{{run: run, f: &eventlog.InterruptRequested{
+			RunID: run, Kind: eventlog.StopAbort, Reason: cutTo(a.Reason, MaxErrorText), Terminate: true, FactBase: t.l.factBase(id),
+		}}})
 	})
-	return facts, statusJSON(childStatus{Name: a.Name, Status: "terminated"}), ""
+	return facts, statusJSON(childStatus{Name: a.Name, Status: statusTerminated}), ""
 }

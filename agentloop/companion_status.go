@@ -34,8 +34,9 @@ func (s childStatus) cut(n int) childStatus {
 }
 
 const (
-	statusRunning   = "running"
-	statusSuspended = "suspended"
+	statusRunning    = "running"
+	statusSuspended  = "suspended"
+	statusTerminated = "terminated"
 )
 
 func statusJSON(v any) json.RawMessage {
@@ -49,6 +50,8 @@ func statusOf(child *projector.Session) childStatus {
 		s.Mode = Blocking
 	}
 	switch {
+	case child.Terminated:
+		s.Status, s.Output = statusTerminated, child.Output
 	case child.Running():
 		s.Status = statusRunning
 	case child.Suspended():

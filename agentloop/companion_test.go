@@ -182,25 +182,106 @@ func TestAnOutputThatFillsARecordIsCutOrTheCallsFailure(t *testing.T) {
 	require.Contains(t, told["2"], `"outputCut":true`)
 }
 
-// A message would begin another run, and with it void the stop.
-func TestAMessageBehindATerminationIsRefused(t *testing.T) {
-	g := newRig(t,
-		agentloop.Agent{Name: "boss", PersistentAgents: []agentloop.PersistentAgent{{Agent: "kid", Mode: agentloop.NonBlocking}}, Model: unmoved{script(
-			scripted.Turn{ToolCalls: []scripted.Call{companionCall("1", "spawnAgent", `{"agent":"kid","name":"k","initialMessage":"go"}`)}},
-			scripted.Turn{ToolCalls: []scripted.Call{
-				companionCall("2", "terminateChild", `{"name":"k"}`),
-				companionCall("3", "sendMessage", `{"name":"k","message":"one thing more"}`),
-			}},
-			scripted.Turn{Text: "done"})}},
-		agentloop.Agent{Name: "kid", Model: hanging{}})
-	g.start("s", "boss", "go")
-	state := g.ended("s")
-	require.Contains(t, toldOf(&state.Session)["3"], `sub-agent "k" is being stopped`)
-	released(t, g.loop)
-	kid := stateOf(t, g.log, "s").Get("s-agent-k")
-	require.Equal(t, projector.SessionFailed, kid.Status)
-	require.Equal(t, agentloop.CodeAborted, kid.Error.Code)
-	require.Len(t, kid.Runs, 1)
+// terminated is how a sub-agent stands that was ended for good, as its parent's
+// model is told.
+func terminated(output string) string {
+	if output != "" {
+		output = `,"output":"` + output + `"`
+	}
+	return `{"name":"k","agent":"kid","mode":"non-blocking","status":"terminated"` + output + `}`
+}
+
+// A sub-agent that was terminated takes no message, whether it was working or
+// not, and whoever asks: its parent in this turn or in a later one, in a process
+// that has started since.
+func TestATerminatedSubAgentTakesNoMessage(t *testing.T) {
+	for name, c := range map[string]struct {
+		kid    model.Model
+		output string
+		code   string
+	}{
+		"one that works": {hanging{}, "", agentloop.CodeAborted},
+		"an idle one":    {script(scripted.Turn{Text: "ok"}, scripted.Turn{Text: "never said"}), "ok", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var g *rig
+			settle := agentloop.Tool{Name: "settle", Execute: func(context.Context, *agentloop.Call, json.RawMessage) (any, error) {
+				if c.output != "" {
+					g.until("s", func(r eventlog.Record) bool { return r.Type == "run_ended" && r.Agent == "s-agent-k" })
+				}
+				return nil, nil
+			}}
+			asks := func(n string) scripted.Turn {
+				return scripted.Turn{ToolCalls: []scripted.Call{
+					companionCall(n+"1", "sendMessage", `{"name":"k","message":"one thing more"}`),
+					companionCall(n+"2", "getChildStatus", `{"name":"k"}`),
+					companionCall(n+"3", "listChildren", `{}`),
+					companionCall(n+"4", "spawnAgent", `{"agent":"kid","name":"k","initialMessage":"go"}`),
+					companionCall(n+"5", "terminateChild", `{"name":"k"}`),
+					companionCall(n+"6", "waitForResult", `{"name":"k"}`),
+				}}
+			}
+			ends := asks("a")
+			ends.ToolCalls = append([]scripted.Call{companionCall("3", "terminateChild", `{"name":"k"}`)}, ends.ToolCalls...)
+			agents := []agentloop.Agent{
+				{Name: "boss", PersistentAgents: []agentloop.PersistentAgent{{Agent: "kid", Mode: agentloop.NonBlocking}, {Agent: "other", Mode: agentloop.Blocking}},
+					Tools: []agentloop.Tool{settle}, Model: unmoved{script(
+						scripted.Turn{ToolCalls: []scripted.Call{companionCall("1", "spawnAgent", `{"agent":"kid","name":"k","initialMessage":"go"}`)}},
+						call("settle", `{}`), ends, scripted.Turn{Text: "done"}, asks("b"), scripted.Turn{Text: "done"})}},
+				{Name: "kid", Model: c.kid},
+				{Name: "other", Model: hanging{}},
+			}
+			g = newRig(t, agents...)
+			check := func(g *rig, n string) {
+				state := stateOf(t, g.log, "s")
+				told := toldOf(&state.Session)
+				require.Equal(t, `sub-agent "k" was terminated; it takes no message any more`, told[n+"1"])
+				require.JSONEq(t, terminated(c.output), told[n+"2"])
+				require.JSONEq(t, `{"children":[`+terminated(c.output)+`]}`, told[n+"3"])
+				require.Contains(t, told[n+"4"], "the sub-agent's session exists")
+				require.JSONEq(t, `{"name":"k","status":"terminated"}`, told[n+"5"])
+				require.JSONEq(t, terminated(c.output), told[n+"6"])
+				kid := state.Get("s-agent-k")
+				require.True(t, kid.Terminated)
+				require.Len(t, kid.Runs, 1)
+				require.Nil(t, kid.Turn)
+				if c.code != "" {
+					require.Equal(t, c.code, kid.Error.Code)
+				}
+			}
+			g.start("s", "boss", "go")
+			g.ended("s")
+			released(t, g.loop)
+			require.JSONEq(t, `{"name":"k","status":"terminated"}`, toldOf(&stateOf(t, g.log, "s").Session)["3"])
+			check(g, "a")
+			require.Len(t, stateOf(t, g.log, "s").Children, 1)
+
+			g.loop.Stop()
+			second := newRigOn(t, g.log, agents...)
+			_, err := second.loop.Execute(t.Context(), agentloop.StartRequest{SessionID: "s", AgentType: "boss", Messages: []agentloop.Input{{Content: "more"}}})
+			require.NoError(t, err)
+			second.comes("s", func(t *projector.Tree) bool { return t.Over() && t.TurnCount == 2 })
+			released(t, second.loop)
+			check(second, "b")
+
+			_, err = second.loop.Fork(t.Context(), agentloop.ForkRequest{FromSessionID: "s", NewSessionID: "f"})
+			require.NoError(t, err)
+			require.True(t, stateOf(t, g.log, "f").Get("f-agent-k").Terminated, "a fork keeps that")
+			var before uint64
+			for r, err := range g.log.Read(t.Context(), "s", 0, 0) {
+				require.NoError(t, err)
+				if r.Type == "model_turn" && r.Agent == "s" && before == 0 {
+					before = r.Sequence
+				}
+				if r.Type == "tool_end" && r.Call == "1" {
+					before = r.Sequence
+				}
+			}
+			_, err = second.loop.Rollback(t.Context(), "s", agentloop.Target{Sequence: before})
+			require.NoError(t, err)
+			require.False(t, stateOf(t, g.log, "s").Get("s-agent-k").Terminated, "a rollback to before it takes it back")
+		})
+	}
 }
 
 func TestAWaitForASubAgentIsADayAtMost(t *testing.T) {

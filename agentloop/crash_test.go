@@ -138,9 +138,17 @@ func outcome(t *testing.T, s *projector.Tree) string {
 		}
 		messages[i] = m
 	}
+	committed := map[[2]int]bool{} // by turn and step; whether an interrupt comes to its checkpoint depends on crashes
+	for _, cp := range s.Checkpoints {
+		for _, run := range s.Runs {
+			if run.RunID == cp.RunID && cp.StepCount > 0 {
+				committed[[2]int{run.Turn, cp.StepCount}] = true
+			}
+		}
+	}
 	raw, err := json.MarshalIndent(map[string]any{
 		"status": s.Status, "stream": s.StreamStatus, "messages": messages, "state": s.CustomState,
-		"output": s.Output, "usage": s.Usage.Totals, "steps": s.StepCount, "checkpoints": len(s.Checkpoints),
+		"output": s.Output, "usage": s.Usage.Totals, "steps": s.StepCount, "checkpoints": len(committed),
 		"parked": s.Parked, "turn": s.Turn,
 	}, "", " ")
 	require.NoError(t, err)
@@ -298,8 +306,10 @@ func survives(t *testing.T, after int, stored, pace bool, want string, wantConte
 
 	// A resync is told only if something was struck.
 	resyncs, markers := 0, 0
+	var records []eventlog.Record
 	for r, err := range store.Read(t.Context(), "s", 0, 0) {
 		require.NoError(t, err)
+		records = append(records, r)
 		switch r.Type {
 		case "stream_resync":
 			resyncs++
@@ -308,6 +318,7 @@ func survives(t *testing.T, after int, stored, pace bool, want string, wantConte
 		}
 	}
 	require.Equal(t, markers, resyncs)
+	requireStepsEnd(t, records)
 	if len(before.Orphans()) > 0 {
 		require.Equal(t, 1, markers)
 	} else {

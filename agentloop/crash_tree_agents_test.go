@@ -59,6 +59,7 @@ func (h *household) agents() []agentloop.Agent {
 			PersistentAgents: []agentloop.PersistentAgent{
 				{Agent: "helper", Mode: agentloop.Blocking}, {Agent: "runner", Mode: agentloop.NonBlocking},
 			},
+			Approvals: []agentloop.Approval{{Tools: "subagent__scout"}, {Tools: "companion__spawn*", Require: spawnsRunner}},
 			Model: h.model("boss",
 				scripted.Turn{
 					Reasoning: "First I think.", Text: "Two notes.", Usage: eventlog.TokenUsage{Prompt: 10, Completion: 3},
@@ -95,6 +96,13 @@ func (h *household) agents() []agentloop.Agent {
 			scripted.Turn{Text: "I have run all the way."},
 		)},
 	}
+}
+
+// spawnsRunner has a person approve that the runner is started.
+func spawnsRunner(_ context.Context, _ *agentloop.Call, args json.RawMessage) (bool, error) {
+	var in struct{ Agent string }
+	err := json.Unmarshal(args, &in)
+	return in.Agent == "runner", err
 }
 
 // calls are tool calls: id, tool and arguments of each.

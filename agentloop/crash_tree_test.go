@@ -161,8 +161,10 @@ func (s *scenario) outcome(t *testing.T) []string {
 	tree, err := user{log: s.store}.state(t.Context())
 	require.NoError(t, err)
 	resyncs, markers := 0, 0
+	var records []eventlog.Record
 	for r, err := range s.store.Read(t.Context(), "s", 0, 0) {
 		require.NoError(t, err)
+		records = append(records, r)
 		switch r.Type {
 		case "stream_resync":
 			resyncs++
@@ -171,6 +173,8 @@ func (s *scenario) outcome(t *testing.T) []string {
 		}
 	}
 	require.Equal(t, markers, resyncs, "clients hear of what is struck, and of nothing else")
+	pairsOf(t, s.store, "s")
+	requireStepsEnd(t, records)
 	require.Empty(t, tree.Parked)
 	require.Empty(t, tree.Orphans())
 	var lines []string

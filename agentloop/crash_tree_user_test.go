@@ -67,7 +67,7 @@ func (u user) goOn(ctx context.Context, t *projector.Tree, answers func(owner *p
 		}
 		sub := agentloop.Submission{SessionID: "s", ToolCallID: a.Call.ID}
 		if a.Call.Pending.Kind == eventlog.PendingApproval {
-			sub.Kind, sub.Approved, sub.Reason = eventlog.SubmitApproval, a.Call.ID == "p1", "as it should be"
+			sub.Kind, sub.Approved, sub.Reason = eventlog.SubmitApproval, a.Call.ID != "p2", "as it should be"
 		} else {
 			sub.Kind, sub.Result = eventlog.SubmitClientResult, json.RawMessage(fmt.Sprintf(`"answer to %s"`, a.Call.ID))
 		}

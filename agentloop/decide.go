@@ -19,8 +19,11 @@ const (
 	CodeToolTimeout   = "tool_timeout"
 	CodeToolNotFound  = "tool_not_found"
 	CodeToolInput     = "tool_input_invalid"
-	CodeInternal      = "internal_error"
-	CodeAborted       = "aborted"
+	// CodeToolOutput: the result of a tool with FinishWith does not fit the
+	// agent's output schema.
+	CodeToolOutput = "tool_output_invalid"
+	CodeInternal   = "internal_error"
+	CodeAborted    = "aborted"
 	// CodeSessionExpired is of a session that a sweep has given up (document
 	// 004, expiredSessionCleanup).
 	CodeSessionExpired = "session_expired"

@@ -131,12 +131,16 @@ func (d decider) goesOn(t *projector.Tree, s *projector.Session) bool {
 }
 
 // awaits reports whether a call of the session waits for a child.
-func awaits(s *projector.Session, child string) bool {
+func awaits(s *projector.Session, child string) bool { return awaitsBy(s, child, "") }
+
+// awaitsBy reports whether the call with the given id waits for a child; empty:
+// any call of the session.
+func awaitsBy(s *projector.Session, child, call string) bool {
 	if s.Turn == nil || s.Turn.Step == nil {
 		return false
 	}
 	for _, c := range s.Turn.Step.Pending() {
-		if c.Pending != nil && c.Pending.Child == child {
+		if c.Pending != nil && c.Pending.Child == child && (call == "" || c.ID == call) {
 			return true
 		}
 	}

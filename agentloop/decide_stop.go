@@ -7,7 +7,7 @@ import (
 
 // interrupt decides about a run that shall stop for now: model calls end at
 // once, tools that run come to their end, nothing new begins, sub-agents stop
-// first, remote ones too.
+// first, remote ones too. Then the files are saved that a checkpoint needs.
 func (d decider) interrupt(t *projector.Tree, s *projector.Session, stop projector.Stop) []Effect {
 	def := d.defs[s.AgentType]
 	var effects []Effect // with the tools that run: what is not wanted is cut off
@@ -22,13 +22,17 @@ func (d decider) interrupt(t *projector.Tree, s *projector.Session, stop project
 		}
 	}
 	children := stopping(t, s, (*projector.Session).Running)
+	saves := !busy && !children && s.Running() && unsaved(s) // else the checkpoint lacks what tools did to files
+	if saves {
+		effects = append(effects, SaveWorkspace{Session: s.SessionID})
+	}
 	if !stop.Heard && (children || len(effects) > 0) { // whoever asks must not take a run over that only needs time
 		effects = append(effects, StopChild{Session: s.SessionID, Stop: stop})
 	}
 	handed := stop
 	handed.ByParent = true
 	effects = append(effects, stopChildren(t, s, handed, (*projector.Session).Running)...)
-	if busy || children {
+	if busy || children || saves {
 		return effects
 	}
 	return []Effect{Interrupt{Session: s.SessionID, Reason: stop.Reason}}

@@ -53,16 +53,21 @@
 //
 // A stop is a record that names the run; whichever process drives it meets it
 // at once. An interrupt cuts a model's answer off, lets running tools come to
-// their end, and can be resumed; an abort cuts off everything. Both go to the
-// sub-agents first.
+// their end, and can be resumed, also from the checkpoint that it writes; an abort
+// cuts off everything. Both go to the sub-agents first.
+//
+// A step that has begun ends with step_end, or with step_discarded and the reason.
 //
 // # Sub-agents
 //
 // A sub-agent is a session of its own in its parent's tree: same log, same
 // order, same holder, isolated conversation and state. An ephemeral one lives
-// for a call. A persistent one is talked to with companion tools, and a
-// non-blocking one may outlive its parent's turn; the parent is told by a
-// hidden message before its next model call. A remote one runs on another
+// for a call. A persistent one is talked to with companion tools until it is
+// terminated, which is final, and a non-blocking one may outlive its parent's
+// turn; the parent is told by a hidden message before its next model call. Each
+// turn of a sub-agent begins with a subagent_start and ends with a subagent_end
+// in its parent's stream, once each: with the result of the call that began it,
+// if that waits, else with the end of its run. A remote one runs on another
 // server: its stream is taken over into the parent's log with its position.
 //
 // # Many nodes

@@ -9,13 +9,20 @@ var (
 	// ErrAlreadyRunning: the session has a live run, or one that /resume
 	// continues.
 	ErrAlreadyRunning = errors.New("agentloop: session is running")
+	// ErrOtherAgent: the session has another agent than the request names, and
+	// no run.
+	ErrOtherAgent = errors.New("agentloop: the session has another agent")
+	// ErrOtherUser: the session has another user than the request names.
+	ErrOtherUser = errors.New("agentloop: the session has another user")
 	// ErrUseResume: the session's run was interrupted or waits; it is
-	// resumed, not started. It is an ErrAlreadyRunning.
+	// resumed, not started.
 	ErrUseResume = errors.New("agentloop: session can be resumed")
 	// ErrAlreadyCompleted: the session has completed or failed.
 	ErrAlreadyCompleted = errors.New("agentloop: session is finished")
 	// ErrMessageKnown: the session has this message, by its MessageID and text.
 	ErrMessageKnown = errors.New("agentloop: the session has this message")
+	// ErrKeyUsed: the session has another message under the request's key.
+	ErrKeyUsed = errors.New("agentloop: the key was used for another message")
 	// ErrNothingToResume: the session has never run.
 	ErrNothingToResume = errors.New("agentloop: session has no run")
 	// ErrNothingToConfirm: no approval is open.

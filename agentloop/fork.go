@@ -204,8 +204,7 @@ func (l *Loop) orphanedFork(ctx context.Context, req ForkRequest) (Forked, error
 // stream stands.
 func (l *Loop) forkRecords(then *projector.Tree, f Forked, state json.RawMessage) []fact {
 	base := l.factBase(f.SessionID)
-	resync := resyncOf(&then.Session, eventlog.ResyncBranch)
-	resync.FromSequence = 0
+	resync := resyncOf(nil, eventlog.ResyncBranch) // checkpoints are the other session's
 	resync.Base = l.chunkBase(&then.Session)
 	resync.AgentID = f.SessionID
 	facts := []fact{

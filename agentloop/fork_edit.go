@@ -201,8 +201,8 @@ func (l *Loop) beforeUse(ctx context.Context, t *projector.Tree, call string) (*
 
 // checkEdited refuses a result for a call that can't have one.
 func (l *Loop) checkEdited(t *projector.Tree, r *ResultEdit) error {
-	if s, _ := t.ResultOf(r.ToolCallID); s != nil {
-		return nil
+	if s, i := t.ResultOf(r.ToolCallID); s != nil {
+		return l.checkEditedOutput(s, s.Messages[i].ToolName, r)
 	}
 	owner, call := t.OpenCall(r.ToolCallID)
 	switch {
@@ -210,7 +210,9 @@ func (l *Loop) checkEdited(t *projector.Tree, r *ResultEdit) error {
 		return badEdit("toolResult.toolCallId", "is no call of the session there that has, or waits for, a result")
 	case call.Pending != nil && call.Pending.Kind == eventlog.PendingChild:
 		return badEdit("toolResult.toolCallId", "is a call that waits for a sub-agent: give its own call a result")
-	case call.Pending == nil || call.Pending.Kind != eventlog.PendingClient || r.Error != "":
+	case call.Pending == nil:
+		return l.checkEditedOutput(owner, call.Name, r)
+	case call.Pending.Kind != eventlog.PendingClient || r.Error != "":
 		return nil
 	}
 	if def := l.defs()[owner.AgentType]; def != nil && def.tools[call.Name] != nil {
@@ -219,6 +221,16 @@ func (l *Loop) checkEdited(t *projector.Tree, r *ResultEdit) error {
 		}
 	}
 	return nil
+}
+
+// checkEditedOutput refuses a result that would be the session's output and
+// can't be.
+func (l *Loop) checkEditedOutput(s *projector.Session, tool string, r *ResultEdit) error {
+	def := l.defs()[s.AgentType]
+	if def == nil || r.Error != "" || def.checkOutput(tool, r.Result) == nil {
+		return nil
+	}
+	return badEdit("toolResult.result", "does not fit the agent's output schema")
 }
 
 // runFork returns the records that have a fork run on, and the run.

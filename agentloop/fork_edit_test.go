@@ -285,6 +285,17 @@ func TestAForkEndsWithAnEditedOutput(t *testing.T) {
 	require.EqualValues(t, 1, executed.Load())
 }
 
+func TestAnEditedOutputFitsTheAgentsSchema(t *testing.T) {
+	t.Parallel()
+	agent := handsOn(agentloop.Tool{Name: "done", FinishWith: true}, new(atomic.Int64))
+	agent.OutputSchema = json.RawMessage(`{"type":"object","properties":{"q":{"type":"string"}},"required":["q"]}`)
+	g := newRig(t, agent)
+	g.start("s", "a", "Rome")
+	require.JSONEq(t, `{"q":"Rome"}`, string(g.ended("s").Output))
+	released(t, g.loop)
+	g.badEdit(agentloop.ForkEdit{ToolResult: &agentloop.ResultEdit{ToolCallID: "c", Result: json.RawMessage(`{"q":1}`)}}, "edit.toolResult.result")
+}
+
 // A sub-agent's call is edited by its own id; the one that waits for the
 // sub-agent has no result of its own.
 func TestAForkEditsASubAgentsCall(t *testing.T) {

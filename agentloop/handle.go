@@ -61,27 +61,69 @@ type WaitingChild struct {
 	AgentType string `json:"agentType"`
 }
 
-// Result waits until the run is over or waits.
+// Result waits until the run is over or waits. It is the run's own result,
+// whatever the session has done since.
+//
+// Errors: eventlog.ErrSessionNotFound, also if the session was erased and created
+// again; *eventlog.TrimmedError if retention has removed the records of an
+// earlier run; and what the log returns.
 func (h *Handle) Result(ctx context.Context) (Result, error) {
 	t, err := h.l.awaitRun(ctx, h.SessionID, h.RunID)
 	if err != nil {
 		return Result{}, err
 	}
-	result := Result{SessionID: h.SessionID, RunID: h.RunID, StepCount: t.StepCount}
-	for _, run := range t.Runs {
-		if run.RunID == h.RunID {
-			result.Status = run.Status
+	run := h.run(t)
+	if run == nil {
+		return Result{}, eventlog.ErrSessionNotFound
+	}
+	status := run.Status
+	if t.CurrentRun() != run {
+		if t, err = h.stateAtEnd(ctx, t, run); err != nil {
+			return Result{}, err
 		}
 	}
-	switch result.Status {
+	result := Result{SessionID: h.SessionID, RunID: h.RunID, StepCount: t.StepCount, Status: status}
+	switch status {
 	case eventlog.RunCompleted:
 		result.Output = t.Output
 	case eventlog.RunFailed:
 		result.Error = t.Error
 	case eventlog.RunClientTool, eventlog.RunChildren, eventlog.RunStepPartial:
-		result.Suspended = suspended(t, result.Status)
+		result.Suspended = suspended(t, status)
 	}
 	return result, nil
+}
+
+// run returns the handle's run, or nil if the session has none such.
+func (h *Handle) run(t *projector.Tree) *projector.Run {
+	for i := range t.Runs {
+		if t.Runs[i].RunID == h.RunID {
+			return &t.Runs[i]
+		}
+	}
+	return nil
+}
+
+// stateAtEnd returns the state in which a run that is not the session's last one
+// ended. What a rollback has truncated counts if the run itself is part of it.
+func (h *Handle) stateAtEnd(ctx context.Context, t *projector.Tree, run *projector.Run) (*projector.Tree, error) {
+	last := run.StartSequence
+	for r, err := range h.l.log.Read(ctx, h.SessionID, run.StartSequence, t.Head) {
+		if err != nil {
+			return nil, err
+		}
+		if !run.Struck && t.Dead.Covers(r) {
+			continue
+		}
+		end := h.endOf(r)
+		if end != nextRun {
+			last = r.Sequence
+		}
+		if end != noEnd {
+			break
+		}
+	}
+	return h.l.states.At(ctx, h.SessionID, last)
 }
 
 func suspended(t *projector.Tree, status eventlog.RunStatus) *Suspended {
@@ -106,9 +148,13 @@ func suspended(t *projector.Tree, status eventlog.RunStatus) *Suspended {
 	return w
 }
 
-// Stream yields the chunks of the session with sequence > from that survive,
-// as they come, until the run is over or waits. An error is last. A
-// stream_resync says that some that it has yielded were struck since.
+// Stream yields the run's chunks, those of its sub-agents included, with
+// sequence > from that survive, as they come, until the run is over or waits.
+// From 0 it begins with the run: chunks of other runs are not in it, and neither
+// are those that a resumed session produces in its next run. An error is last. A
+// stream_resync tells that chunks which were yielded are truncated.
+//
+// Errors: as Result, and *eventlog.CursorAheadError if from is after the head.
 func (h *Handle) Stream(ctx context.Context, from uint64) eventlog.Stream {
 	return eventlog.Chunks(func(yield func(eventlog.Record, error) bool) {
 		t, err := h.l.states.Head(ctx, h.SessionID)
@@ -116,49 +162,99 @@ func (h *Handle) Stream(ctx context.Context, from uint64) eventlog.Stream {
 			yield(eventlog.Record{}, err)
 			return
 		}
-		if run := t.CurrentRun(); run == nil || run.RunID != h.RunID || !t.Running() {
-			eventlog.Effective(ctx, h.l.log, h.SessionID, from, t.Head)(yield)
-			return
-		}
-		reader, err := eventlog.NewReader(ctx, h.l.log, h.SessionID, from)
-		if err != nil {
-			yield(eventlog.Record{}, err)
-			return
-		}
-		for {
-			over := true
-			for r, err := range reader.Records(ctx) {
-				if _, told := errors.AsType[*eventlog.StreamTruncatedError](err); told {
-					over = false
-					break // what survives comes next
-				}
-				if !yield(r, err) || err != nil || h.ends(r) {
-					return
-				}
-			}
-			if over {
-				return
-			}
+		run := h.run(t)
+		switch {
+		case run == nil:
+			yield(eventlog.Record{}, eventlog.ErrSessionNotFound)
+		case from > t.Head:
+			yield(eventlog.Record{}, &eventlog.CursorAheadError{Cursor: from, Head: t.Head})
+		case t.CurrentRun() == run && t.Running():
+			h.follow(ctx, run, max(from, run.StartSequence), yield)
+		default:
+			h.replay(ctx, t, run, from, yield)
 		}
 	})
 }
 
-// ends reports whether a record ends the run.
-func (h *Handle) ends(r eventlog.Record) bool {
+// replay yields the records of a run that has ended. It reads from the run's
+// start, whatever the cursor: that is how it knows where the run ended.
+func (h *Handle) replay(ctx context.Context, t *projector.Tree, run *projector.Run, from uint64, yield func(eventlog.Record, error) bool) {
+	ends := h.untilEnd(run)
+	for r, err := range h.l.log.Read(ctx, h.SessionID, run.StartSequence, t.Head) {
+		if err == nil && t.Dead.Covers(r) {
+			continue
+		}
+		if (err != nil || r.Sequence > from) && !yield(r, err) || err != nil || ends(r) {
+			return
+		}
+	}
+}
+
+// follow yields the records of a run that goes on.
+func (h *Handle) follow(ctx context.Context, run *projector.Run, from uint64, yield func(eventlog.Record, error) bool) {
+	reader, err := eventlog.NewReader(ctx, h.l.log, h.SessionID, from)
+	if err != nil {
+		yield(eventlog.Record{}, err)
+		return
+	}
+	ends := h.untilEnd(run)
+	for again := true; again; {
+		again = false
+		for r, err := range reader.Records(ctx) {
+			if _, told := errors.AsType[*eventlog.StreamTruncatedError](err); told {
+				again = true
+				break // what survives comes next
+			}
+			if !yield(r, err) || err != nil || ends(r) {
+				return
+			}
+		}
+	}
+}
+
+// untilEnd returns what reports, record by record, that one ends the run's
+// stream: its end, the next run's request, or the stream_resync of a rollback to
+// before the run.
+func (h *Handle) untilEnd(run *projector.Run) func(eventlog.Record) bool {
+	takenBack, start := false, run.StartSequence
+	return func(r eventlog.Record) bool {
+		if r.Kind == eventlog.KindFact && r.Type == (*eventlog.Truncated)(nil).Type() {
+			f, err := r.Fact()
+			marker, ok := f.(*eventlog.Truncated)
+			takenBack = takenBack || err == nil && ok && 0 < marker.AfterSequence && marker.AfterSequence <= start
+		}
+		return h.endOf(r) != noEnd || takenBack && r.Type == (*eventlog.StreamResync)(nil).Type()
+	}
+}
+
+// runEnd is how a record ends a run.
+type runEnd int
+
+const (
+	noEnd   runEnd = iota
+	ownEnd         // it is the run's run_ended
+	nextRun        // it requests another run
+)
+
+func (h *Handle) endOf(r eventlog.Record) runEnd {
 	if r.Kind != eventlog.KindFact || r.Agent != h.SessionID {
-		return false
+		return noEnd
 	}
 	f, err := r.Fact()
 	if err != nil {
-		return false
+		return noEnd
 	}
 	switch f := f.(type) {
 	case *eventlog.RunEnded:
-		return f.RunID == h.RunID
+		if f.RunID == h.RunID {
+			return ownEnd
+		}
 	case *eventlog.RunRequested:
-		return f.RunID != h.RunID
+		if f.RunID != h.RunID {
+			return nextRun
+		}
 	}
-	return false
+	return noEnd
 }
 
 // Interrupt asks the run to stop for now, and waits until it has.

@@ -7,7 +7,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// Log events of document 002, as messages of [Options].Logger. Their
+// Log events of document 002 and tool.failed, as messages of [Options].Logger. Their
 // attributes are session (which owns the call), run, call and tool, and never
 // what was asked or answered.
 //
@@ -21,6 +21,7 @@ const (
 	logAborted          = "client_tool.aborted"           // the run's end has closed it
 	logValidationFailed = "client_tool.validation_failed" // what was submitted does not fit the tool
 	logOwnershipRetry   = "client_tool.ownership_retry"   // a submission met other writers; with attempt
+	logToolFailed       = "tool.failed"                   // with code and, if its server was not reached, host, reason and check
 	logDispatchFailed   = "subagent.dispatch_failed"      // with code: a sub-agent could not be started
 )
 

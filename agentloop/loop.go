@@ -31,7 +31,7 @@ type Options struct {
 	// when somebody asks for it, here, whoever had it.
 	Queue Queue
 	// RetryDelay is the pause before a failed model call is repeated; it
-	// doubles each time. 0: one second.
+	// doubles each time, up to 30 s. 0: DefaultRetryDelay.
 	RetryDelay time.Duration
 	// Metrics measure what the loop does; nil: nothing does.
 	Metrics *Metrics
@@ -100,8 +100,6 @@ type liveRun struct {
 	held  uint64
 	agent string // the root's, the driving goroutine's
 	id    string // of the run that it was held for last, the driving goroutine's
-	// writer writes for the tree while this node holds it.
-	writer atomic.Pointer[eventlog.Writer]
 }
 
 func newRun() *liveRun { return &liveRun{asked: make(chan struct{}, 1)} }
@@ -157,7 +155,7 @@ func New(log eventlog.Log, agents []Agent, o *Options) (*Loop, error) {
 		l.opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	if l.opts.RetryDelay == 0 {
-		l.opts.RetryDelay = time.Second
+		l.opts.RetryDelay = DefaultRetryDelay
 	}
 	l.ctx, l.stop = context.WithCancelCause(context.Background())
 	return l, nil

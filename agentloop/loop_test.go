@@ -234,6 +234,35 @@ func TestStructuredOutput(t *testing.T) {
 		require.Equal(t, agentloop.CodeToolInput, state.Messages[2].ErrorCode)
 		require.Contains(t, g.types("s"), "tool_input_error")
 	})
+	submit := func(results ...string) agentloop.Tool {
+		n := 0
+		return agentloop.Tool{Name: "submit", FinishWith: true, Execute: func(_ context.Context, c *agentloop.Call, _ json.RawMessage) (any, error) {
+			result := json.RawMessage(results[n])
+			n++
+			return result, agentloop.UpdateState(c, func(s *counterState) error { s.Count++; return nil })
+		}}
+	}
+	t.Run("a tool's result that does not fit is told to the model", func(t *testing.T) {
+		g := newRig(t, agentloop.Agent{Name: "a", OutputSchema: schema, Tools: []agentloop.Tool{submit(`{"answer":1}`, `"1"`, `{"answer":"1"}`)},
+			Model: script(call("submit", `{}`), call("submit", `{}`), call("submit", `{}`))})
+		g.start("s", "a", "go")
+		state := g.ended("s")
+		require.JSONEq(t, `{"answer":"1"}`, string(state.Output))
+		for _, i := range []int{2, 4} {
+			require.Equal(t, agentloop.CodeToolOutput, state.Messages[i].ErrorCode)
+			require.Contains(t, state.Messages[i].Error, "does not fit the agent's output schema")
+		}
+		require.JSONEq(t, `{"count":1}`, string(state.CustomState), "a call whose result is not taken changes nothing")
+	})
+	t.Run("a tool whose results never fit fails the run", func(t *testing.T) {
+		g := newRig(t, agentloop.Agent{Name: "a", OutputSchema: schema, MaxSteps: 2, Tools: []agentloop.Tool{submit(`1`, `2`, `3`)},
+			Model: script(call("submit", `{}`), call("submit", `{}`), call("submit", `{}`))})
+		g.start("s", "a", "go")
+		state := g.ended("s")
+		require.Equal(t, agentloop.CodeMaxSteps, state.Error.Code)
+		require.Nil(t, state.Output)
+		require.NotContains(t, g.types("s"), "output")
+	})
 	t.Run("text is answered by one reminder", func(t *testing.T) {
 		g := newRig(t, agentloop.Agent{Name: "a", OutputSchema: schema, Model: scripted.New([]scripted.Turn{{Text: "words"}}, nil)})
 		g.start("s", "a", "go")

@@ -99,7 +99,7 @@ const other = "other"
 // outcomes are the error codes that are labels.
 var outcomes = []string{
 	CodeMaxSteps, CodeMaxDepth, CodeOutputMissing, CodeUnknownAgent, CodeToolFailed, CodeToolTimeout, CodeToolNotFound,
-	CodeToolInput, CodeInternal, CodeAborted, CodeClientToolTimeout, CodeClientToolAbandoned, CodeClientToolError,
+	CodeToolInput, CodeToolOutput, CodeInternal, CodeAborted, CodeClientToolTimeout, CodeClientToolAbandoned, CodeClientToolError,
 	CodeClientToolInvalid, CodeApprovalDenied, CodePoisoned, CodeRemoteClientTool, CodeTooManyCalls, CodeSessionExpired,
 	model.CodeRateLimited, model.CodeOverloaded, model.CodeUnavailable, model.CodeTimeout, model.CodeAuthFailed,
 	model.CodeInvalidRequest, model.CodeContextLength, model.CodeContentFiltered, model.CodeProvider,

@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"github.com/helixd/helixd/eventlog"
@@ -17,25 +19,29 @@ import (
 func (t *task) truncate(ctx context.Context, e Truncate) error {
 	var resync *eventlog.StreamResync
 	var head uint64
+	var claim *projector.Claim
 	t.look(func(s *projector.Session) {
-		resync = resyncOf(s, e.Reason)
-		head = t.tree.Head
+		resync = resyncOf(s.LatestCheckpoint(), e.Reason)
+		resync.Base = t.l.chunkBase(s)
+		head, claim = t.tree.Head, t.tree.Claim
 	})
-	resync.Base = t.base(resync.StepCount)
-	return t.append(ctx, t.fact(&eventlog.Truncated{
+	facts := []fact{t.fact(&eventlog.Truncated{
 		Reason: e.Reason, Ranges: e.Ranges, AtSequence: head, FactBase: t.factBase(),
-	}), t.chunk(resync))
+	})}
+	facts = append(facts, t.discard(orphaned(claim, e.Ranges))...)
+	return t.append(ctx, append(facts, t.chunk(resync))...)
 }
 
-// resyncOf tells clients to what a session has gone back.
-func resyncOf(s *projector.Session, reason eventlog.ResyncReason) *eventlog.StreamResync {
-	resync := &eventlog.StreamResync{
-		StepCount: s.StepCount, MessageCount: len(s.Messages), FromSequence: s.CommittedAt, Reason: reason,
+// resyncOf tells clients to which checkpoint a session has gone back, nil: there
+// is none.
+func resyncOf(cp *projector.Checkpoint, reason eventlog.ResyncReason) *eventlog.StreamResync {
+	if cp == nil {
+		return &eventlog.StreamResync{Reason: reason}
 	}
-	if cp := s.LatestCheckpoint(); cp != nil {
-		resync.CheckpointID = cp.ID
+	return &eventlog.StreamResync{
+		CheckpointID: cp.ID, StepCount: cp.StepCount, MessageCount: cp.MessageCount, FromSequence: cp.StreamSequence,
+		Reason: reason,
 	}
-	return resync
 }
 
 // commitStep makes a step final and marks a checkpoint of the state so far.
@@ -78,9 +84,14 @@ func (t *task) finish(ctx context.Context, e Finish) error {
 		RunID: t.runID, Status: eventlog.RunCompleted, Output: e.Output, FactBase: t.factBase(),
 	}))
 	if t.session == t.root { // a sub-agent has no stream of its own
-		facts = append(facts, t.fact(&eventlog.StreamEnd{StreamID: t.session, Timestamp: t.l.now(), FinalOutput: e.Output}))
+		return t.append(ctx, append(facts, t.fact(&eventlog.StreamEnd{StreamID: t.session, Timestamp: t.l.now(), FinalOutput: e.Output}))...)
 	}
-	return t.append(ctx, facts...)
+	end := t.turnEnd(e.Output, "")
+	err := t.append(ctx, append(slices.Clip(facts), end...)...)
+	if len(end) > 0 && errors.Is(err, eventlog.ErrTooLarge) { // the output fits its own record, but not that one
+		err = t.append(ctx, append(facts, t.turnEnd(nil, "the sub-agent's output is too large to be shown here")...)...)
+	}
+	return err
 }
 
 // fail ends the run with an error. Calls without a result get one: models
@@ -91,6 +102,7 @@ func (t *task) fail(ctx context.Context, e Fail) error {
 	if err != nil {
 		return err
 	}
+	facts = append(facts, t.discard(failed)...)
 	facts = append(facts, t.chunk(&eventlog.Error{
 		Error: e.Message, Code: &e.Code, Recoverable: e.Retryable, Base: t.base(t.step()),
 		ErrorDetail: &eventlog.ErrorDetail{Message: e.Message, Code: &e.Code, Category: &category, Retryable: &e.Retryable},
@@ -100,6 +112,7 @@ func (t *task) fail(ctx context.Context, e Fail) error {
 	if t.session == t.root {
 		facts = append(facts, t.fact(&eventlog.StreamFailed{Error: e.Message, FactBase: t.factBase()}))
 	}
+	facts = append(facts, t.turnEnd(nil, e.Message)...)
 	if err = t.append(ctx, facts...); err == nil {
 		for _, c := range waited {
 			c.log(slog.LevelInfo, logAborted, "code", e.Code)
@@ -131,7 +144,7 @@ func (t *task) closeAll(ctx context.Context, e Fail) (facts []fact, waited []*Ca
 		switch p := open.Pending; {
 		case p == nil:
 		case p.Kind == eventlog.PendingChild:
-			facts = append(facts, t.childEnd(c, p.Child, nil, e.Message)...)
+			facts = append(facts, t.childEndLeft(c, p.Child, e.Message)...)
 		default:
 			waited = append(waited, c)
 		}
@@ -176,25 +189,32 @@ func pauseReason(waiting []projector.Call) string {
 	return ReasonAwaitingChildren
 }
 
-// interrupt ends the run for now. What had streamed stays until the run is
-// resumed.
+// interrupt ends the run for now. Text of an answer that is not recorded stays to
+// be seen until the run is resumed.
 func (t *task) interrupt(ctx context.Context, e Interrupt) error {
-	chunk := &eventlog.RunInterrupted{RunID: t.runID, Base: t.base(t.step())}
-	if e.Reason != "" {
-		chunk.Reason = &e.Reason
-	}
-	t.look(func(s *projector.Session) {
-		if cp := s.LatestCheckpoint(); cp != nil {
-			id := cp.ID
-			chunk.CheckpointID = &id
-		}
-	})
-	facts := []fact{
-		t.chunk(chunk),
-		t.fact(&eventlog.RunEnded{RunID: t.runID, Status: eventlog.RunStopped, FactBase: t.factBase()}),
-	}
+	facts := t.discard(interrupted)
+	t.look(func(s *projector.Session) { facts = append(facts, t.l.interruption(s, e.Reason)...) })
 	if t.session == t.root {
 		facts = append(facts, t.fact(&eventlog.StreamPaused{Reason: "interrupted", FactBase: t.factBase()}))
 	}
 	return t.append(ctx, facts...)
+}
+
+// interruption ends a session's run for now, with a checkpoint of what is
+// durable: to go back to it repeats nothing.
+func (l *Loop) interruption(s *projector.Session, reason string) []fact {
+	run, base := s.Turn.RunID, l.chunkBase(s)
+	if s.Turn.Step != nil {
+		base.Step = s.Turn.Step.Number
+	}
+	checkpoint := checkpointID(s.SessionID, s.StepCount, base.Timestamp)
+	told := &eventlog.RunInterrupted{RunID: run, CheckpointID: &checkpoint, Base: base}
+	if reason != "" {
+		told.Reason = &reason
+	}
+	return []fact{
+		{run: run, c: &eventlog.CheckpointCreated{RunID: run, CheckpointID: checkpoint, StepCount: s.StepCount, Base: base}},
+		{run: run, c: told},
+		{run: run, f: &eventlog.RunEnded{RunID: run, Status: eventlog.RunStopped, FactBase: l.factBase(s.SessionID)}},
+	}
 }

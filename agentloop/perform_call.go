@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/helixd/helixd/agentloop/model/upstream"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
 )
@@ -25,7 +26,7 @@ var errToolTimeout = errors.New("the tool timed out")
 func (t *task) runCall(ctx context.Context, e RunCall) error {
 	c := t.newCall(e.StepID, e.Call)
 	ctx = t.traceCall(ctx, c, e.Call)
-	switch way := t.def.route(e.Call, func(tool *tool) bool { return t.mustApprove(ctx, tool, c, e.Call) }); way.way {
+	switch way := t.def.route(e.Call, func() bool { return t.mustApprove(ctx, c, e.Call) }); way.way {
 	case wayRefuse:
 		return t.refuse(ctx, c, e.Call, way.code, way.problem)
 	case wayRemote, wayHasStarted:
@@ -49,7 +50,7 @@ func (t *task) runCall(ctx context.Context, e RunCall) error {
 	case wayApproval:
 		id := t.approvalID(c)
 		return t.awaitPerson(ctx, c, c.suspended(eventlog.PendingApproval, id, 0), c.chunk(&eventlog.ToolApprovalRequest{
-			ToolCallID: c.ID, ToolName: c.ToolName, ApprovalID: id, Input: e.Call.Arguments, Base: c.base(),
+			ToolCallID: c.ID, ToolName: c.ToolName, ApprovalID: id, Input: e.Call.Arguments, IsAutomatic: onlyIf(c.judged), Base: c.base(),
 		}))
 	default:
 		return t.runTool(ctx, c, e.Call, way.tool)
@@ -63,24 +64,6 @@ func (t *task) awaitPerson(ctx context.Context, c *Call, facts ...fact) error {
 		c.log(slog.LevelInfo, logSuspended)
 	}
 	return err
-}
-
-func (t *task) approvalID(c *Call) string { return c.RunID + "::" + c.ID }
-
-// mustApprove asks the tool's function. What fails counts as yes.
-func (t *task) mustApprove(ctx context.Context, tool *tool, c *Call, call projector.Call) (must bool) {
-	defer func() {
-		if p := recover(); p != nil {
-			t.logger().Error("approval gate panicked", eventlog.LogTool, tool.Name, "panic", p)
-			must = true
-		}
-	}()
-	must, err := tool.RequireApproval(ctx, c, call.Arguments)
-	if err != nil {
-		t.logger().Warn("approval gate failed", eventlog.LogTool, tool.Name, "error", err)
-		return true
-	}
-	return must
 }
 
 // runTool executes a function.
@@ -108,6 +91,9 @@ func (t *task) runTool(ctx context.Context, c *Call, call projector.Call, tool *
 	}
 	if lost := c.lostLog(); lost != nil {
 		return fmt.Errorf("an event of tool %s is not in the log: %w", tool.Name, lost)
+	}
+	if code != CodeToolOutput {
+		c.log(slog.LevelWarn, logToolFailed, append([]any{"code", code}, upstream.Attrs(err)...)...)
 	}
 	return t.commitCall(ctx, c, nil, code, cut(err.Error()))
 }
@@ -139,6 +125,9 @@ func (t *task) execute(ctx context.Context, tool *tool, c *Call, call projector.
 	}
 	if limit := t.l.log.Info().MaxRecordBytes - resultRoom; len(result) > limit {
 		return nil, CodeToolFailed, fmt.Errorf("the result has %d bytes, at most %d", len(result), limit)
+	}
+	if err := t.def.checkOutput(tool.Name, result); err != nil {
+		return nil, CodeToolOutput, err
 	}
 	return result, "", nil
 }

@@ -27,7 +27,7 @@ func (t *task) closeCall(ctx context.Context, e CloseCall) error {
 	switch {
 	case e.Call.Pending.Kind == eventlog.PendingApproval && answer.Kind != eventlog.SubmitTimeout:
 		denied := e.Call
-		denied.Answer = &projector.Answer{Reason: answer.Reason}
+		denied.Answer = &projector.Answer{Kind: answer.Kind, Reason: answer.Reason}
 		facts = append(facts, c.approvalResponse(denied), c.outputError(message))
 	}
 	err := t.append(ctx, append(facts, c.outcome(result, code, message)...)...)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/agentloop/model"
+	"github.com/helixd/helixd/agentloop/model/upstream"
 	"github.com/helixd/helixd/eventlog"
 )
 
@@ -91,8 +92,8 @@ func asModelError(err error) *model.Error {
 
 func (t *task) modelFailed(ctx context.Context, e CallModel, failure *model.Error) error {
 	attempt := t.attempt(e.StepID)
-	t.logger().Warn("model call failed", "code", failure.Code, "attempt", attempt,
-		"retryable", failure.Retryable)
+	t.logger().Warn("model call failed", append([]any{"model", model.NameOf(t.def.Model), "code", failure.Code, "attempt", attempt,
+		"retryable", failure.Retryable}, upstream.Attrs(failure)...)...)
 	return t.append(ctx, t.fact(&eventlog.ModelFailed{
 		RunID: t.runID, StepID: e.StepID, Step: e.Step, Attempt: attempt,
 		Error: failure.Message, Code: failure.Code, Retryable: failure.Retryable, FactBase: t.factBase(),

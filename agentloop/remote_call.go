@@ -23,6 +23,7 @@ type remoteCall struct {
 	run  string // there
 	// known: the other server may have the session already.
 	known bool
+	ids   *remoteIDs
 }
 
 // runRemote has another server work on a call and takes its stream over. What
@@ -30,10 +31,11 @@ type remoteCall struct {
 // asks for the rest.
 func (t *task) runRemote(ctx context.Context, c *Call, call projector.Call, agent *remoteAgent) error {
 	r := &remoteCall{task: t, remoteAgent: agent, c: c, call: call, id: childID(t.session, projector.InfixRemote, c.ID)}
-	r.known = call.Pending != nil || r.made()
+	begun := call.Pending != nil && !gated(call)
+	r.known = begun || r.made()
 	deadline := t.l.now() + agent.Timeout.Milliseconds()
-	if p := call.Pending; p != nil {
-		deadline = p.Deadline
+	if begun {
+		deadline = call.Pending.Deadline
 	} else if code, problem := t.cantSpawn(r.id); problem != "" && !r.known {
 		return t.dispatchFailed(ctx, c, call, code, problem)
 	} else if err := r.create(ctx); err != nil {
@@ -55,7 +57,8 @@ func (t *task) runRemote(ctx context.Context, c *Call, call projector.Call, agen
 		return err
 	default:
 		c.log(slog.LevelError, logDispatchFailed, "code", CodeToolFailed, "remote", true)
-		return r.close(ctx, nil, CodeToolFailed, "the remote agent could not be run: "+err.Error())
+		problem := cut("the remote agent could not be run: " + err.Error())
+		return r.close(ctx, nil, CodeToolFailed, problem, c.outputError(problem))
 	}
 }
 
@@ -72,10 +75,10 @@ func (r *remoteCall) made() (made bool) {
 
 // create records that the call waits for the remote session.
 func (r *remoteCall) create(ctx context.Context) error {
-	facts := []fact{
+	facts := append(r.c.approved(r.call),
 		r.c.start(r.call),
-		r.c.chunk(&eventlog.SubAgentStart{SubAgentType: r.AgentType, SubSessionID: r.id, CallID: r.c.ID, Base: r.c.base()}),
-	}
+		r.c.subAgentStart(r.AgentType, r.id),
+	)
 	facts = append(facts, about(r.id, []fact{{f: &eventlog.SessionCreated{
 		AgentType: r.AgentType, FactBase: r.l.factBase(r.id), Child: &eventlog.SubSession{
 			ParentSessionID: r.session, CallID: r.c.ID, Mode: eventlog.SubSessionEphemeral, Remote: true,
@@ -146,13 +149,17 @@ func (r *remoteCall) settle(ctx context.Context, end remote.Event) error {
 		if end.Output == nil {
 			end.Output = json.RawMessage("null")
 		}
-		return r.close(ctx, end.Output, "", "")
+		err := r.close(ctx, end.Output, "", "")
+		if err != nil && unrecordable(err) {
+			return r.close(ctx, nil, CodeToolFailed, "the remote agent's output can't be recorded: "+err.Error())
+		}
+		return err
 	}
 	return fmt.Errorf("%w: event %T", errPanicked, end)
 }
 
-// close records the call's outcome.
-func (r *remoteCall) close(ctx context.Context, output json.RawMessage, code, message string) error {
+// close records the call's outcome, after the records that come first.
+func (r *remoteCall) close(ctx context.Context, output json.RawMessage, code, message string, first ...fact) error {
 	ended := &eventlog.RunEnded{RunID: r.run, Status: eventlog.RunCompleted, Output: output, FactBase: r.l.factBase(r.id)}
 	shown := output
 	if message != "" {
@@ -160,10 +167,11 @@ func (r *remoteCall) close(ctx context.Context, output json.RawMessage, code, me
 		ended.Status, ended.Error, ended.ErrorCode = eventlog.RunFailed, message, code
 		shown = statusJSON(map[string]string{"error": message})
 	}
-	if ended.RunID == "" {
+	if eventlog.ValidateID(ended.RunID) != nil { // it is the server's
 		ended.RunID = "none"
 	}
-	return r.append(ctx, append(about(r.id, []fact{{run: r.c.RunID, f: ended}}),
+	first = append(first, about(r.id, []fact{{run: r.c.RunID, f: ended}})...)
+	return r.append(ctx, append(first,
 		r.c.chunk(&eventlog.SubAgentEnd{
 			SubAgentType: r.AgentType, SubSessionID: r.id, CallID: r.c.ID, Result: shown, Base: r.c.base(),
 		}), r.c.result(output, code, message), r.c.end(output, code, message))...)

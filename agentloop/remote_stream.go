@@ -3,6 +3,7 @@ package agentloop
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -17,11 +18,13 @@ func (r *remoteCall) follow(ctx context.Context) (remote.Event, error) {
 		return nil, err
 	}
 	var from uint64
+	var calls []eventlog.RemoteCall
 	r.look(func(*projector.Session) {
 		if child := r.tree.Get(r.id); child != nil {
-			from = child.RemoteSequence
+			from, calls = child.RemoteSequence, slices.Clone(child.RemoteCalls)
 		}
 	})
+	r.ids = newRemoteIDs(r.id, calls, r.uniqueCallID)
 	ctx, cancel := context.WithCancel(ctx)
 	events, failed := make(chan remote.Event, maxTakenOver), make(chan error, 1)
 	go func() {
@@ -87,7 +90,7 @@ func (r *remoteCall) takeOver(ctx context.Context, ev remote.Event, more <-chan 
 	}
 	if position > 0 {
 		facts = append(facts, about(r.id, []fact{{run: r.c.RunID, f: &eventlog.RemoteProgress{
-			ToolCallID: r.c.ID, RunID: r.run, Sequence: position, FactBase: r.l.factBase(r.id),
+			ToolCallID: r.c.ID, RunID: r.run, Sequence: position, Calls: r.ids.progress(), FactBase: r.l.factBase(r.id),
 		}}})...)
 		if err := r.append(ctx, facts...); err != nil {
 			return nil, recordError{err}
@@ -97,8 +100,8 @@ func (r *remoteCall) takeOver(ctx context.Context, ev remote.Event, more <-chan 
 }
 
 // own returns a chunk as one of the sub-agent's session, or nil if it can't be
-// one: what a server says is not taken for another session's. Its times are its
-// own, for display only.
+// one: what a server says is not taken for another session's, nor for another
+// call's. Its times are its own, for display only.
 func (r *remoteCall) own(chunk remote.ChunkEvent) eventlog.Chunk {
 	c := chunk.Chunk
 	if !r.includes(eventlog.BaseOf(c).AgentID) {
@@ -112,19 +115,48 @@ func (r *remoteCall) own(chunk remote.ChunkEvent) eventlog.Chunk {
 			return nil
 		}
 	}
-	if _, err := eventlog.NewChunk(c, eventlog.Labels{}); err != nil {
+	r.ids.translate(eventlog.BaseOf(c).AgentID, c)
+	switch c := c.(type) {
+	case *eventlog.SubAgentStart:
+		c.SubSessionID = r.ownSession(c.SubSessionID, c.CallID)
+	case *eventlog.SubAgentEnd:
+		c.SubSessionID = r.ownSession(c.SubSessionID, c.CallID)
+	}
+	entry, err := eventlog.NewChunk(c, eventlog.Labels{})
+	if limit := r.l.log.Info().MaxRecordBytes; err == nil && len(entry.Payload) > limit {
+		err = fmt.Errorf("%w: %d bytes, at most %d", eventlog.ErrTooLarge, len(entry.Payload), limit)
+	}
+	if err != nil {
 		r.logger().Warn("a remote agent's chunk is left out", eventlog.LogCall, r.c.ID, "error", err)
 		return nil
 	}
 	return c
 }
 
+// ownSession is the session that a call of the remote agent has begun, under an
+// id that is not another session's.
+func (r *remoteCall) ownSession(session, call string) string {
+	if session != r.id && r.includes(session) {
+		return session
+	}
+	return childID(r.id, projector.InfixCall, call)
+}
+
 // includes reports whether a session is the sub-agent's or one of its own
-// sub-agents': another call's id may begin with this one's.
+// sub-agents': another call's id may begin with this one's, and so may the id of
+// another call's session.
 func (r *remoteCall) includes(session string) bool {
 	rest, ok := strings.CutPrefix(session, r.id)
-	return ok && (rest == "" || slices.ContainsFunc(
+	if !ok || rest == "" {
+		return ok
+	}
+	others := false
+	r.look(func(*projector.Session) {
+		s := r.tree.Get(session)
+		others = s != nil && s.Child != nil
+	})
+	return !others && slices.ContainsFunc(
 		[]string{projector.InfixCall, projector.InfixAgent, projector.InfixRemote},
 		func(infix string) bool { return strings.HasPrefix(rest, infix) },
-	))
+	)
 }

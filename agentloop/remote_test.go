@@ -137,6 +137,7 @@ func TestARemoteAgentAnswersACall(t *testing.T) {
 	require.Equal(t, projector.SessionCompleted, state.Status)
 	require.JSONEq(t, `{"answer":"42"}`, string(state.Messages[2].Result))
 	require.Empty(t, state.Parked)
+	pairsOf(t, here.log, "s")
 
 	require.Equal(t, longAnswer, here.said("s", remoteID), "its stream is in ours, under its own id")
 	types := here.types("s")
@@ -244,6 +245,7 @@ func TestAProcessThatDiesLeavesTheRemoteAgentToTheNextOne(t *testing.T) {
 	require.NoError(t, err)
 	close(m.goOn)
 	require.Equal(t, projector.SessionCompleted, second.ended("s").Status)
+	pairsOf(t, second.log, "s")
 	require.Equal(t, longAnswer, second.said("s", remoteID))
 	require.Len(t, stateOf(t, there.log, remoteID).Runs, 1, "the remote run went on all the time")
 }
@@ -266,6 +268,7 @@ func TestARemoteAgentIsInterruptedAndResumedWithItsCaller(t *testing.T) {
 	state := here.ended("s")
 	require.Equal(t, projector.SessionCompleted, state.Status)
 	require.JSONEq(t, `{"answer":"42"}`, string(state.Messages[2].Result))
+	pairsOf(t, here.log, "s")
 }
 
 func TestARemoteAgentIsAbortedWithItsCaller(t *testing.T) {
@@ -278,6 +281,7 @@ func TestARemoteAgentIsAbortedWithItsCaller(t *testing.T) {
 	state := here.ended("s")
 	require.Equal(t, agentloop.CodeAborted, state.Error.Code)
 	require.Equal(t, agentloop.CodeAborted, state.Messages[2].ErrorCode, "its call has a result")
+	pairsOf(t, here.log, "s")
 	require.NoError(t, there.loop.AwaitStop(t.Context(), remoteID))
 	require.Equal(t, projector.SessionFailed, stateOf(t, there.log, remoteID).Status)
 }
@@ -289,6 +293,8 @@ func TestARemoteAgentThatTakesTooLongIsAborted(t *testing.T) {
 	state := here.ended("s")
 	require.Equal(t, projector.SessionCompleted, state.Status, "the model goes on without it")
 	require.Equal(t, agentloop.CodeToolTimeout, state.Messages[2].ErrorCode)
+	require.NotContains(t, here.types("s"), "tool_output_error", "it was dispatched")
+	pairsOf(t, here.log, "s")
 	require.NoError(t, there.loop.AwaitStop(t.Context(), remoteID))
 	require.Equal(t, projector.SessionFailed, stateOf(t, there.log, remoteID).Status)
 }
@@ -300,6 +306,7 @@ func TestARemoteAgentThatWaitsForAPersonFailsTheCall(t *testing.T) {
 	state := here.ended("s")
 	require.Equal(t, projector.SessionCompleted, state.Status)
 	require.Equal(t, agentloop.CodeRemoteClientTool, state.Messages[2].ErrorCode)
+	pairsOf(t, here.log, "s")
 	require.NoError(t, there.loop.AwaitStop(t.Context(), remoteID))
 	require.Equal(t, projector.SessionFailed, stateOf(t, there.log, remoteID).Status)
 }
@@ -313,6 +320,32 @@ func TestAServerThatIsBrokenFailsTheCallOnly(t *testing.T) {
 	require.Equal(t, projector.SessionCompleted, state.Status)
 	require.Equal(t, agentloop.CodeToolFailed, state.Messages[2].ErrorCode)
 	require.NotContains(t, state.Messages[2].Error, there.url, "addresses are not told")
+	requireDispatchFailed(t, here)
+	pairsOf(t, here.log, "s")
+}
+
+func TestAnUnknownRemoteAgentFailsTheCallOnly(t *testing.T) {
+	there := newServer(t, answering("hi"))
+	agent := there.caller(time.Minute)
+	agent.RemoteAgents[0].AgentType = "nobody"
+	here := newRig(t, agent)
+	here.start("s", "caller", "go")
+	state := here.ended("s")
+	require.Equal(t, projector.SessionCompleted, state.Status)
+	require.Equal(t, agentloop.CodeToolFailed, state.Messages[2].ErrorCode)
+	requireDispatchFailed(t, here)
+}
+
+// requireDispatchFailed: the stream tells of a remote agent that could not be
+// run as it does of a local one.
+func requireDispatchFailed(t *testing.T, g *rig) {
+	t.Helper()
+	types := g.types("s")
+	at := slices.Index(types, "tool_output_error")
+	require.GreaterOrEqual(t, at, 0, types)
+	require.Contains(t, types[at:], "subagent_end")
+	end := slices.Index(types, "subagent_end")
+	require.Equal(t, []string{"[tool_result]", "tool_end"}, types[end+1:end+3])
 }
 
 // followed waits until the server's analyst has said half of its answer and
@@ -334,6 +367,7 @@ func TestARemoteAgentIsAbortedThoughItsCallerHasDied(t *testing.T) {
 	second := newRigOn(t, first.log, there.caller(time.Minute))
 	require.NoError(t, second.loop.Abort(t.Context(), "s", "enough"))
 	require.Equal(t, agentloop.CodeAborted, second.ended("s").Error.Code)
+	pairsOf(t, second.log, "s")
 	require.NoError(t, there.loop.AwaitStop(t.Context(), remoteID))
 	require.Equal(t, projector.SessionFailed, stateOf(t, there.log, remoteID).Status)
 }
@@ -348,6 +382,7 @@ func TestARemoteAgentIsAbortedWithItsInterruptedCaller(t *testing.T) {
 	require.NoError(t, here.loop.AwaitStop(t.Context(), "s"))
 	require.NoError(t, here.loop.Abort(t.Context(), "s", "enough"))
 	require.Equal(t, agentloop.CodeAborted, here.ended("s").Error.Code)
+	pairsOf(t, here.log, "s")
 	require.NoError(t, there.loop.AwaitStop(t.Context(), remoteID))
 	require.Equal(t, projector.SessionFailed, stateOf(t, there.log, remoteID).Status)
 }
@@ -448,6 +483,7 @@ func TestARollbackIntoARemoteCallTakesItsStreamOverAgain(t *testing.T) {
 		require.Equal(t, projector.SessionCompleted, state.Status)
 		require.JSONEq(t, `{"answer":"42"}`, string(state.Messages[2].Result))
 		require.Equal(t, longAnswer, here.said("s", remoteID))
+		pairsOf(t, here.log, "s")
 		released(t, here.loop)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
@@ -167,66 +166,43 @@ func (l *Loop) appendPlan(
 	if errors.Is(err, eventlog.ErrSessionNotFound) {
 		t, err = nil, nil
 	}
-	release := func() {}
-	defer func() { release() }()
-	for {
+	again := false
+	err = eventlog.Contend(ctx, l.log, session, func(ctx context.Context) error {
+		if again {
+			t, err = l.caughtUp(ctx, session, t)
+		}
+		again = true
 		switch {
 		case l.ctx.Err() != nil:
-			return nil, ErrStopping
+			return ErrStopping
 		case err != nil:
-			return nil, err
+			return err
 		}
 		facts, err := plan(t)
 		if err != nil || len(facts) == 0 {
-			return t, err
+			return err
 		}
 		entries, err := entriesOf(session, facts)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		var head uint64
 		if t != nil {
 			head = t.Head
 		}
 		last, err := eventlog.AppendOnce(ctx, l.log, session, l.opts.NewID(), head, entries)
-		if err == nil {
-			if t == nil {
-				t = new(projector.Tree)
-			}
-			for i, e := range entries {
-				projector.Apply(t, eventlog.Record{Sequence: last + 1 - uint64(len(entries)-i), Entry: e})
-			}
-			return t, nil
+		if err != nil {
+			return err
 		}
-		if _, conflict := errors.AsType[*eventlog.ConflictError](err); !conflict {
-			return nil, err
+		if t == nil {
+			t = new(projector.Tree)
 		}
-		release()
-		release = l.pass(ctx, session)
-		if t, err = l.caughtUp(ctx, session, t); err != nil {
-			return nil, err
+		for i, e := range entries {
+			projector.Apply(t, eventlog.Record{Sequence: last + 1 - uint64(len(entries)-i), Entry: e})
 		}
-	}
-}
-
-// passTime is how long a run of this node stays silent for a request.
-const passTime = time.Second
-
-// pass has the run of this node, if there is one, let a request pass that has
-// met its records: while a model speaks to a slow log, one of its appends is
-// always under way, and the request's would fail again and again.
-func (l *Loop) pass(ctx context.Context, session string) (release func()) {
-	l.mu.Lock()
-	run := l.live[session]
-	l.mu.Unlock()
-	if run != nil {
-		if w := run.writer.Load(); w != nil {
-			if release, err := w.Yield(ctx, passTime); err == nil {
-				return release
-			}
-		}
-	}
-	return func() {}
+		return nil
+	})
+	return t, err
 }
 
 // caughtUp applies to t what others have written since.

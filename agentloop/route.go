@@ -31,13 +31,13 @@ type route struct {
 }
 
 // route returns the way that a call goes whose turn it is. Nothing but the
-// agent, the call and what gated says of it, whether a person must approve it,
+// agent, the call and what its gates say, whether a person must approve it,
 // decides that.
-func (d *definition) route(call projector.Call, gated func(*tool) bool) route {
+func (d *definition) route(call projector.Call, mustApprove func() bool) route {
 	schema, ok := d.argumentsOf(call.Name)
 	remote := d.remotes[call.Name]
 	if remote != nil {
-		if call.Pending != nil {
+		if call.Pending != nil && !gated(call) {
 			return route{way: wayHasStarted, remote: remote}
 		}
 		schema, ok = remote.input, true
@@ -49,6 +49,8 @@ func (d *definition) route(call projector.Call, gated func(*tool) bool) route {
 		return route{way: wayRefuse, code: CodeToolInput, problem: "invalid arguments: " + err.Error()}
 	}
 	switch tool := d.tools[call.Name]; {
+	case call.Pending == nil && len(d.gates[call.Name]) > 0 && mustApprove():
+		return route{way: wayApproval}
 	case remote != nil:
 		return route{way: wayRemote, remote: remote}
 	case d.subs[call.Name] != nil:
@@ -59,8 +61,6 @@ func (d *definition) route(call projector.Call, gated func(*tool) bool) route {
 		return route{way: wayFinish}
 	case tool.Client:
 		return route{way: wayClient, tool: tool}
-	case call.Pending == nil && tool.RequireApproval != nil && gated(tool):
-		return route{way: wayApproval, tool: tool}
 	default:
 		return route{way: wayExecute, tool: tool}
 	}

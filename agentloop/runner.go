@@ -104,8 +104,6 @@ func (l *Loop) hold(ctx context.Context, session string, run *liveRun) (err erro
 		ID: r.id, Head: t.Head, Status: t.StreamStatus, Observe: r.observe,
 	})
 	defer r.w.Stop()
-	run.writer.Store(r.w)
-	defer run.writer.Store(nil)
 	before := t.Claim
 	fresh := attempt == 1 && t.Running() && t.CurrentRun().RunID == id
 	err = r.w.Claim(ctx, &eventlog.RunClaimed{

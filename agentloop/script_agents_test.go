@@ -36,9 +36,11 @@ type scriptAgent struct {
 		Capabilities []eventlog.WorkspaceCapability `yaml:"capabilities"`
 		Approve      []string                       `yaml:"approve"`
 	} `yaml:"workspace"` // on the stage's shelf
-	MaxSteps   int    `yaml:"maxSteps"`
-	MaxRetries int    `yaml:"maxRetries"`
-	State      string `yaml:"state"`
+	// Approvals are names and patterns of tools whose calls a person must approve.
+	Approvals  []string `yaml:"approvals"`
+	MaxSteps   int      `yaml:"maxSteps"`
+	MaxRetries int      `yaml:"maxRetries"`
+	State      string   `yaml:"state"`
 }
 
 // scriptTurn is one answer of a model.
@@ -241,6 +243,9 @@ func (g *stage) agent(a scriptAgent) (agentloop.Agent, error) {
 			return out, fmt.Errorf("scripts have no tool %q", name)
 		}
 		out.Tools = append(out.Tools, t)
+	}
+	for _, tools := range a.Approvals {
+		out.Approvals = append(out.Approvals, agentloop.Approval{Tools: tools})
 	}
 	var timeout time.Duration
 	if a.Timeout != "" {

@@ -45,6 +45,10 @@ func TestScripts(t *testing.T) {
 				log := memory.New()
 				tellFile(t, file, name, log, *update)
 				timelinesOf(t, log)
+				for session, err := range log.Sessions(t.Context()) {
+					require.NoError(t, err)
+					pairsOf(t, log, session)
+				}
 			})
 			if !t.Failed() {
 				t.Run("jetstream", func(t *testing.T) { tellFile(t, file, name, real, false) })
@@ -67,7 +71,8 @@ func same(t *testing.T, want, got string) {
 	}
 }
 
-// timelinesOf checks that the timelines of a story's sessions are what happened.
+// timelinesOf checks that the timelines of a story's sessions are what happened,
+// and that their steps end.
 func timelinesOf(t *testing.T, log eventlog.Log) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for session, err := range log.Sessions(t.Context()) {
@@ -78,6 +83,7 @@ func timelinesOf(t *testing.T, log eventlog.Log) {
 			records = append(records, r)
 		}
 		timelinetest.Laws(t, rnd, records)
+		requireStepsEnd(t, records)
 	}
 }
 

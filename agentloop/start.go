@@ -29,15 +29,16 @@ type StartRequest struct {
 // run goes on, or died without an end, answers with that run, which is driven
 // on if nobody does. When it returns, the request is durable.
 //
-// Errors: ErrUnknownAgent, ErrAlreadyCompleted, ErrAlreadyRunning for another
-// agent, ErrUseResume, *eventlog.ValidationError, and what the log returns.
+// Errors: ErrUnknownAgent, ErrAlreadyCompleted, ErrUseResume, ErrOtherAgent and,
+// if it has a run, ErrAlreadyRunning for another agent,
+// *eventlog.ValidationError, and what the log returns.
 func (l *Loop) Start(ctx context.Context, req StartRequest) (Started, error) {
 	return l.begin(ctx, req, func(t *projector.Tree) (run string, err error) {
 		switch {
 		case t.Status == projector.SessionCompleted || t.Status == projector.SessionFailed:
 			return "", ErrAlreadyCompleted
 		case t.AgentType != req.AgentType:
-			return "", ErrAlreadyRunning
+			return "", otherAgent(t)
 		case t.Turn == nil: // only outside producers wrote, or all was rolled back
 			return "", nil
 		case t.Status != projector.SessionActive || t.Suspended():
@@ -45,6 +46,14 @@ func (l *Loop) Start(ctx context.Context, req StartRequest) (Started, error) {
 		}
 		return t.Turn.RunID, nil
 	})
+}
+
+// otherAgent is why another agent than the session's can't run in it.
+func otherAgent(t *projector.Tree) error {
+	if t.Running() {
+		return ErrAlreadyRunning
+	}
+	return ErrOtherAgent
 }
 
 // Execute begins a run: of a new session, or a further turn of one whose last
@@ -64,7 +73,7 @@ func (l *Loop) Execute(ctx context.Context, req StartRequest) (*Handle, error) {
 	s, err := l.begin(ctx, req, func(t *projector.Tree) (string, error) {
 		switch {
 		case t.AgentType != req.AgentType:
-			return "", ErrAlreadyRunning
+			return "", otherAgent(t)
 		case t.Turn == nil:
 			return "", nil
 		case req.Branch != nil && len(t.Runs) == 0: // an open turn goes on with the message

@@ -115,10 +115,10 @@ func (t *task) startChild(ctx context.Context, c *Call, call projector.Call, sub
 	}
 	// Whoever looks while this is being folded sees the session before the
 	// call that waits for it.
-	facts := []fact{
+	facts := append(c.approved(call),
 		c.start(call),
-		c.chunk(&eventlog.SubAgentStart{SubAgentType: sub.Agent, SubSessionID: id, CallID: c.ID, Base: c.base()}),
-	}
+		c.subAgentStart(sub.Agent, id),
+	)
 	facts = append(facts, t.spawn(id, sub.def, taskOf(call.Arguments), eventlog.SubSession{
 		ParentSessionID: t.session, CallID: c.ID, Mode: eventlog.SubSessionEphemeral,
 	})...)
@@ -131,7 +131,7 @@ func (t *task) cantSpawn(id string) (code, problem string) {
 		switch old := t.tree.Get(id); {
 		case t.tree.Depth(t.session) >= MaxDepth:
 			code, problem = CodeMaxDepth, fmt.Sprintf("sub-agents may be nested %d deep", MaxDepth)
-		case old != nil && (old.TurnCount > 0 || old.Child != nil && old.Child.Remote):
+		case old != nil && (old.TurnCount > 0 || old.Child == nil || old.Child.Remote): // nor may it be another server's
 			code, problem = CodeToolFailed, "the sub-agent's session exists"
 		}
 	})
@@ -144,8 +144,8 @@ func (t *task) dispatchFailed(ctx context.Context, c *Call, call projector.Call,
 	c.log(slog.LevelError, logDispatchFailed, "code", code)
 	problem = cut(problem)
 	var facts []fact
-	if call.Pending == nil {
-		facts = append(facts, c.start(call))
+	if call.Pending == nil || gated(call) {
+		facts = append(c.approved(call), c.start(call))
 	}
 	return t.append(ctx, append(facts, c.outputError(problem), c.result(nil, code, problem), c.end(nil, code, problem))...)
 }
@@ -193,17 +193,7 @@ func (t *task) resumeChild(ctx context.Context) error {
 // not fit into the call's record is the call's failure.
 func (t *task) closeChild(ctx context.Context, c *Call, call projector.Call) error {
 	id := call.Pending.Child
-	result, code, message := json.RawMessage(nil), CodeToolFailed, "the sub-agent's session is not there"
-	t.look(func(*projector.Session) {
-		child := t.tree.Get(id)
-		switch {
-		case child == nil:
-		case child.Status == projector.SessionCompleted:
-			result, code, message = child.Output, "", ""
-		case child.Error != nil:
-			code, message = child.Error.Code, child.Error.Message
-		}
-	})
+	result, code, message := t.childOutcome(id)
 	facts := t.childEnd(c, id, result, message)
 	if t.def.companion[c.ToolName] != nil { // that it failed is an answer, too
 		result, code, message = t.childStatus(id), "", ""
@@ -217,22 +207,88 @@ func (t *task) closeChild(ctx context.Context, c *Call, call projector.Call) err
 	return t.append(ctx, append(facts, c.result(nil, code, message), c.end(nil, code, message))...)
 }
 
-// childEnd tells clients that the sub-agent is over that a call has begun;
-// nothing if it is another call's.
-func (t *task) childEnd(c *Call, id string, result json.RawMessage, problem string) []fact {
-	if t.def != nil && t.def.companion[c.ToolName] != nil && c.ToolName != toolSpawnAgent {
-		return nil
-	}
-	typ := strings.TrimPrefix(c.ToolName, SubAgentPrefix)
+// childOutcome is what has come of a sub-agent's last turn.
+func (t *task) childOutcome(id string) (result json.RawMessage, code, message string) {
+	code, message = CodeToolFailed, "the sub-agent's session is not there"
 	t.look(func(*projector.Session) {
+		child := t.tree.Get(id)
+		switch {
+		case child == nil:
+		case child.Status == projector.SessionCompleted:
+			result, code, message = child.Output, "", ""
+		case child.Error != nil:
+			code, message = child.Error.Code, child.Error.Message
+		}
+	})
+	return result, code, message
+}
+
+// childEnd tells clients that the turn of a sub-agent has ended that a call has
+// begun and waits for; nothing if another call has begun it.
+func (t *task) childEnd(c *Call, id string, result json.RawMessage, problem string) []fact {
+	typ, begun := strings.TrimPrefix(c.ToolName, SubAgentPrefix), true
+	t.look(func(s *projector.Session) {
 		if child := t.tree.Get(id); child != nil && child.AgentType != "" {
 			typ = child.AgentType
 		}
+		begun = !isCompanion(c.ToolName) || s.SubAgentTurns[id].CallID == c.ID
 	})
-	if problem != "" {
-		result, _ = json.Marshal(map[string]string{"error": problem})
+	if !begun {
+		return nil
 	}
-	return []fact{c.chunk(&eventlog.SubAgentEnd{SubAgentType: typ, SubSessionID: id, CallID: c.ID, Result: result, Base: c.base()})}
+	return []fact{c.chunk(&eventlog.SubAgentEnd{
+		SubAgentType: typ, SubSessionID: id, CallID: c.ID, Result: endResult(result, problem), Base: c.base(),
+	})}
+}
+
+// childEndLeft is childEnd for a call that ends without the sub-agent. A
+// persistent one whose turn goes on tells of its end itself.
+func (t *task) childEndLeft(c *Call, id, problem string) []fact {
+	if !isCompanion(c.ToolName) {
+		return t.childEnd(c, id, nil, problem)
+	}
+	over := false
+	t.look(func(*projector.Session) {
+		child := t.tree.Get(id)
+		over = child == nil || child.Turn == nil
+	})
+	if !over {
+		return nil
+	}
+	result, _, problem := t.childOutcome(id)
+	return t.childEnd(c, id, result, problem)
+}
+
+// turnEnd tells the clients of a sub-agent's parent that a turn of the sub-agent
+// has ended. If the call that began the turn waits for it, the call tells.
+func (t *task) turnEnd(result json.RawMessage, problem string) (facts []fact) {
+	t.look(func(s *projector.Session) {
+		if s.Child == nil {
+			return
+		}
+		parent := t.tree.Get(s.Child.ParentSessionID)
+		if parent == nil {
+			return
+		}
+		begun, open := parent.SubAgentTurns[s.SessionID]
+		if !open || awaitsBy(parent, s.SessionID, begun.CallID) {
+			return
+		}
+		base := t.l.chunkBase(parent)
+		base.Step = begun.Step
+		facts = []fact{{run: t.runID, call: begun.CallID, c: &eventlog.SubAgentEnd{
+			SubAgentType: s.AgentType, SubSessionID: s.SessionID, CallID: begun.CallID, Result: endResult(result, problem), Base: base,
+		}}}
+	})
+	return facts
+}
+
+// endResult is the result of a subagent_end: the output, or why there is none.
+func endResult(output json.RawMessage, problem string) json.RawMessage {
+	if problem != "" {
+		return statusJSON(map[string]string{"error": problem})
+	}
+	return output
 }
 
 func cutIf(message string) string {

@@ -142,6 +142,9 @@ func (sub Submission) check() error {
 // answered tells of a call that does not wait for a submission: that it was
 // answered before, and why too late if so, or that it never waited.
 func answered(t *projector.Tree, call *projector.Call, id string) (reason string, err error) {
+	if call != nil && call.Approval != nil {
+		return "", nil
+	}
 	if call != nil && call.Answer != nil {
 		if call.Answer.Kind == eventlog.SubmitTimeout {
 			reason = CodeClientToolTimeout

@@ -72,8 +72,8 @@ func (l *Loop) Rollback(ctx context.Context, session string, at Target) (*eventl
 	})
 }
 
-// goBack rolls a session back to a record and appends, with the marker, a
-// stream_resync and what next makes of the state there.
+// goBack rolls a session back to a record and appends, with the marker, which
+// steps that ends, a stream_resync and what next makes of the state there.
 func (l *Loop) goBack(
 	ctx context.Context, session string, seq uint64, reason eventlog.ResyncReason, next func(*projector.Tree) []fact,
 ) (*eventlog.Truncated, error) {
@@ -85,13 +85,18 @@ func (l *Loop) goBack(
 	if err != nil {
 		return nil, err
 	}
-	resync := resyncOf(&then.Session, reason)
+	resync := resyncOf(then.LatestCheckpoint(), reason)
 	resync.Base = l.chunkBase(&then.Session)
-	entries, err := entriesOf(session, append([]fact{{c: resync}}, next(then)...))
-	if err != nil {
-		return nil, err
-	}
-	return eventlog.Rollback(ctx, l.log, session, seq, eventlog.RollbackOptions{Restore: restore, Reason: reason, Then: entries})
+	more := append([]fact{{c: resync}}, next(then)...)
+	return eventlog.Rollback(ctx, l.log, session, seq, eventlog.RollbackOptions{
+		Restore: restore, Reason: reason, Then: func(head uint64) ([]eventlog.Entry, error) {
+			now, err := l.states.At(ctx, session, head)
+			if err != nil {
+				return nil, err
+			}
+			return entriesOf(session, append(l.takenBack(now, then), more...))
+		},
+	})
 }
 
 // rewind resumes from a checkpoint or a turn's beginning.

@@ -15,8 +15,13 @@ type Tool struct {
 	Name        string // [a-zA-Z0-9_-]{1,64}, not beginning with __
 	Description string
 	InputSchema json.RawMessage // JSON Schema of an object; nil: any object
+	// Strict asks the model's provider to give only arguments that fit
+	// InputSchema, of which it may then take fewer forms. They are checked anyway.
+	Strict bool
 	// FinishWith makes the tool's result the run's output. Such tools run
-	// after all others of a step, one after the other.
+	// after all others of a step, one after the other. A result that does not
+	// fit the agent's OutputSchema fails the call, and the model receives the
+	// error.
 	FinishWith bool
 	// Client makes it a client-executed tool: the run is suspended until
 	// somebody submits the result (document 002). It excludes Execute,
@@ -25,9 +30,9 @@ type Tool struct {
 	// OutputSchema, if set, is what a client's result must fit.
 	OutputSchema json.RawMessage
 	// RequireApproval, if set, decides of each call whether a person must
-	// approve it first; see [AlwaysApprove]. An error or a panic counts as
-	// yes. It excludes FinishWith.
-	RequireApproval func(ctx context.Context, c *Call, args json.RawMessage) (bool, error)
+	// approve it first; see [AlwaysApprove] and [Agent].Approvals. It excludes
+	// FinishWith.
+	RequireApproval Gate
 	// Timeout ends the call's context, and is how long a client has to
 	// answer; 0: none. The model is told.
 	Timeout time.Duration

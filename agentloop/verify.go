@@ -256,9 +256,9 @@ func (v *verifier) task(s *projector.Session, at int64) *task {
 // route is the way that a call goes today.
 func (v *verifier) route(r eventlog.Record, s *projector.Session, call projector.Call, stepID string) route {
 	t := v.task(s, r.Time.UnixMilli())
-	return t.def.route(call, func(tool *tool) bool {
+	return t.def.route(call, func() bool {
 		c := t.newCall(stepID, call)
 		c.done = true // it has no say
-		return t.mustApprove(v.ctx, tool, c, call)
+		return t.mustApprove(v.ctx, c, call)
 	})
 }

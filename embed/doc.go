@@ -39,6 +39,10 @@
 // process, at the same addresses; what was acknowledged is there, but in mode
 // SyncInterval for what was not yet synced.
 //
+// A message that was removed keeps its bytes in its block for as long as the
+// server keeps the block. [Server.Scrub] overwrites them in place, and
+// [Server.ScrubAtStart] where that needs a server that does not run.
+//
 // A [Folder] looks at the files of a server that does not run: a server that
 // starts may cut off what it can't read. [Scan] tells in which files a text
 // stands.

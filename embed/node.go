@@ -56,16 +56,7 @@ func (o Options) identify() (name string, fresh bool, err error) {
 // remember writes the name down, as a whole and to the disk.
 func (o Options) remember() error {
 	path := filepath.Join(o.DataDir, nodeFile)
-	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o640)
-	if err != nil {
-		return fmt.Errorf("embed: data dir: %w", err)
-	}
-	_, err = f.WriteString(o.Name + "\n")
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(path+".new", path)
-	}
-	if err != nil {
+	if err := replaceFile(path, []byte(o.Name+"\n")); err != nil {
 		return fmt.Errorf("embed: data dir: %w", err)
 	}
 	return nil

@@ -22,6 +22,10 @@ type Server struct {
 	stop   sync.Once
 	disk   *disk // nil: nobody watches it
 
+	scrubbing sync.Mutex // held while a block is overwritten
+	stopped   bool       // guarded by scrubbing
+	done      scrubs     // since the server was started
+
 	mu  sync.RWMutex
 	now *instance // changes when the server is begun anew
 }
@@ -55,6 +59,15 @@ func (s *Server) begin(ctx context.Context, o Options) error {
 		return err
 	}
 	o.Name = name
+	if err := redoScrub(o.DataDir); err != nil {
+		return err
+	}
+	if err := scrubAtStart(o.DataDir); err != nil {
+		return err
+	}
+	if err := removeTemporary(o.DataDir); err != nil {
+		return err
+	}
 	first, err := newInstance(o)
 	if err != nil {
 		return err
@@ -75,7 +88,12 @@ func (s *Server) begin(ctx context.Context, o Options) error {
 // restart begins the server anew: a store that met a full disk writes no more.
 // Connections of Connect come back by themselves.
 func (s *Server) restart(ctx context.Context) error {
+	s.scrubbing.Lock() // a server that starts takes a half overwritten record for damage
+	defer s.scrubbing.Unlock()
 	s.instance().end()
+	if err := redoScrub(s.opts.DataDir); err != nil {
+		return err
+	}
 	next, err := newInstance(s.opts)
 	if err != nil {
 		return err
@@ -139,6 +157,9 @@ func (s *Server) Stop() {
 		if s.disk != nil {
 			s.disk.end()
 		}
+		s.scrubbing.Lock()
+		s.stopped = true
+		s.scrubbing.Unlock()
 		if i := s.instance(); i != nil {
 			i.end()
 		}

@@ -281,7 +281,9 @@ type (
 		Base
 	}
 
-	// StepDiscarded tells that a step's changes were dropped.
+	// StepDiscarded tells that a step ends without a StepEnd: its changes are
+	// dropped, or its model call is made again in another StepStart. RunID is the
+	// run that the step was in.
 	StepDiscarded struct {
 		RunID  string `json:"runId"`
 		StepID string `json:"stepId"`
@@ -289,8 +291,10 @@ type (
 		Base
 	}
 
-	// StreamResync tells clients that earlier chunks were struck and that
-	// they should reload. FromSequence is the last surviving commit point.
+	// StreamResync tells clients that earlier chunks were truncated and that
+	// they should reload. Its fields describe one checkpoint, the agent's last one
+	// that is left; FromSequence is the checkpoint's. Without a checkpoint they are
+	// "" and 0.
 	StreamResync struct {
 		CheckpointID string       `json:"checkpointId"`
 		StepCount    int          `json:"stepCount"`
@@ -307,6 +311,17 @@ type (
 		Payload json.RawMessage `json:"payload" helix:"object"`
 		Base
 	}
+)
+
+// Reasons of a [StepDiscarded] of this package's users; outside producers may
+// have others.
+const (
+	DiscardFailure   = "failure"   // the model call failed, or the run did
+	DiscardInterrupt = "interrupt" // somebody interrupted the run
+	DiscardAbort     = "abort"     // somebody aborted the run
+	DiscardCrash     = "crash"     // the process that drove the run stopped or died
+	DiscardRollback  = "rollback"  // the session went back to before the step, or into it
+	DiscardSupersede = "supersede" // another run of the session took over
 )
 
 // StepUsage is the token use of one step.

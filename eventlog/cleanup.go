@@ -3,12 +3,11 @@ package eventlog
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"time"
 )
 
-// CleanupToStep strikes the content that agent has written in steps behind
-// step, with sequence > minSequence: document 000's cleanupToStep. It returns
+// CleanupToStep truncates the chunks of agent in steps after step, with
+// sequence > minSequence: document 000's cleanupToStep. It returns
 // the marker, or nil if there was nothing to strike; then it appends nothing.
 // If others write meanwhile, what they wrote is judged too.
 //
@@ -17,9 +16,9 @@ import (
 // minSequence, so that earlier turns stay; then the marker's reason is crash
 // recovery. With 0, all turns are judged, and the reason is rollback.
 //
-// Content is what [ScopeContent] reaches, in and outside of tool calls. State
-// and messages are not taken back: that is [Rollback]'s. A chunk that can't be
-// decoded has no step and stays.
+// All kinds of chunks go, in and outside of tool calls. State and messages are
+// not taken back: that is [Rollback]'s. A chunk that can't be decoded has no
+// step and stays.
 //
 // Errors: ErrSessionNotFound, also if the session is erased meanwhile;
 // *CursorAheadError if minSequence is beyond the
@@ -50,13 +49,13 @@ func CleanupToStep(ctx context.Context, log Log, session, agent string, step int
 
 // cleanup collects what a clean-up by step has to judge.
 type cleanup struct {
-	agent   string
-	step    int
-	content []stepped // alive, in order
-	marker  *Truncated
+	agent  string
+	step   int
+	chunks []stepped // alive, in order
+	marker *Truncated
 }
 
-// stepped is a content chunk without its payload.
+// stepped is a chunk without its payload.
 type stepped struct {
 	Record
 	step int
@@ -68,43 +67,49 @@ func (c *cleanup) see(r Record) error {
 		return err
 	}
 	if len(dead) > 0 {
-		alive := c.content[:0]
-		for _, s := range c.content {
+		alive := c.chunks[:0]
+		for _, s := range c.chunks {
 			if !dead.Covers(s.Record) {
 				alive = append(alive, s)
 			}
 		}
-		c.content = alive
+		c.chunks = alive
 	}
-	if r.Agent != c.agent || !ScopeContent.Strikes(r.Envelope) {
+	if r.Agent != c.agent || !ScopeChunks.Strikes(r.Envelope) {
 		return nil
 	}
-	chunk, err := r.Chunk()
-	if err != nil {
-		return nil //nolint:nilerr // without a step; see CleanupToStep
+	step := c.step // of a chunk that stays, as one without a step does
+	if chunk, err := r.Chunk(); err == nil {
+		step = BaseOf(chunk).Step
 	}
 	r.Payload = nil
-	c.content = append(c.content, stepped{Record: r, step: BaseOf(chunk).Step})
+	c.chunks = append(c.chunks, stepped{Record: r, step: step})
 	return nil
 }
 
-// ranges returns what is to be struck. A range ends where content of the same
-// call stays.
+// ranges returns what is to be truncated. A range ends where a chunk of the same
+// call stays. Its scope is content, which earlier versions know, if that is all
+// that lies in it.
 func (c *cleanup) ranges() []Range {
 	var ranges []Range
 	open := map[string]int{} // index of a call's open range, from 1
-	for _, s := range c.content {
+	for _, s := range c.chunks {
 		at := open[s.Call]
 		switch {
 		case s.step <= c.step:
 			open[s.Call] = 0
+			continue
 		case at > 0:
 			ranges[at-1].To = s.Sequence
 		default:
 			ranges = append(ranges, Range{
 				AgentID: c.agent, CallID: s.Call, From: s.Sequence, To: s.Sequence, Scope: ScopeContent,
 			})
-			open[s.Call] = len(ranges)
+			at = len(ranges)
+			open[s.Call] = at
+		}
+		if !ScopeContent.Strikes(s.Envelope) {
+			ranges[at-1].Scope = ScopeChunks
 		}
 	}
 	return ranges
@@ -120,26 +125,26 @@ func appendPlanned(
 	ctx context.Context, log Log, session, idPrefix string, from uint64, known bool, see func(Record) error,
 	plan func(head uint64) ([]Entry, error),
 ) (uint64, error) {
-	head := from
-	for {
+	head, last := from, uint64(0)
+	err := Contend(ctx, log, session, func(ctx context.Context) error {
 		for r, err := range left(ctx, log, session, head, known) {
 			if err == nil {
 				err = see(r)
 			}
 			if err != nil {
-				return 0, err
+				return err
 			}
 			head, known = r.Sequence, true
 		}
+		last = head
 		entries, err := plan(head)
 		if len(entries) == 0 || err != nil {
-			return head, err
+			return err
 		}
-		last, err := AppendOnce(ctx, log, session, idPrefix+rand.Text(), head, entries)
-		if _, conflict := errors.AsType[*ConflictError](err); !conflict {
-			return last, err
-		}
-	}
+		last, err = AppendOnce(ctx, log, session, idPrefix+rand.Text(), head, entries)
+		return err
+	})
+	return last, err
 }
 
 // entriesOf makes entries of facts about a session.

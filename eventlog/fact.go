@@ -194,7 +194,7 @@ type (
 
 // Range is a part of the log that a [Truncated] fact strikes: records of one
 // agent with From <= sequence <= To, as far as Scope reaches. They are those of
-// one tool call or, if CallID is empty, of none; with ScopeAll, of any.
+// one tool call or, if CallID is empty, of none; with ScopeAll and ScopeStream, of any.
 type Range struct {
 	AgentID string `json:"agentId"`
 	CallID  string `json:"callId,omitempty"`
@@ -210,6 +210,8 @@ type Scope string
 const (
 	ScopeRun     Scope = ""        // content that a model or a tool produced in a run
 	ScopeContent Scope = "content" // content, that of outside producers too
+	ScopeChunks  Scope = "chunks"  // chunks, those that tell a run's life too
+	ScopeStream  Scope = "stream"  // the stream: chunks, pauses and ends
 	ScopeAll     Scope = "all"     // whatever can die
 )
 

@@ -22,6 +22,12 @@ type Log interface {
 	// *ValidationError for the session id.
 	Append(ctx context.Context, session string, expected uint64, entries []Entry) (last uint64, err error)
 
+	// Hold keeps appends to a session back for a caller whose comparison has
+	// failed: until release is called, at most a second, appends wait on every
+	// node, but for those with the context held. It is for fairness only: an
+	// append that no hold has reached may still be first. [Contend] uses it.
+	Hold(ctx context.Context, session string) (held context.Context, release func())
+
 	// Read yields the records with from < sequence <= to, up to the head if
 	// to is 0. It proves that it is complete, with the leader's head, or it
 	// ends with an error. Errors: ErrSessionNotFound, ErrIncomplete,

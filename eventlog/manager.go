@@ -19,8 +19,8 @@ import (
 // stream that has ended or failed refuses with ErrStreamEnded until a new run
 // re-activates it.
 //
-// There is no resetStream. A log is not begun anew: a new turn goes on behind
-// the last one, under rising sequences, and [Rollback] takes back.
+// A log is never restarted: a new turn follows the last one, under rising
+// sequences. [Streams.ResetStream] empties a stream by a marker.
 type Streams struct{ log Log }
 
 // NewStreams returns the streams of log.
@@ -123,6 +123,18 @@ func (s *Streams) CleanupToStep(ctx context.Context, session, agent string, step
 	return CleanupToStep(ctx, s.log, session, agent, step, minSequence)
 }
 
+// ResetStream empties a stream, so that it can be written from the beginning:
+// document 000's resetStream. One marker truncates all chunks of all agents
+// and the stream's pauses and ends, and the stream is active. Sequences go on
+// rising, so that cursors stay valid; attached readers notice as they do a
+// clean-up. Messages, state and runs are not taken back: that is [Rollback]'s.
+// It returns the marker, or nil if there was nothing to truncate.
+//
+// Errors: ErrSessionNotFound; ErrOutcomeUnknown if ctx ended too early.
+func (s *Streams) ResetStream(ctx context.Context, session string) (*Truncated, error) {
+	return resetStream(ctx, s.log, session)
+}
+
 // StreamWriter writes chunks of one agent. Several goroutines may use it; what
 // it writes goes one after the other.
 type StreamWriter struct {
@@ -220,29 +232,31 @@ func (t *tail) append(ctx context.Context, entries []Entry) (uint64, error) {
 			return 0, err
 		}
 	}
-	writer := "stream:" + rand.Text()
-	for {
+	writer, last, again := "stream:"+rand.Text(), uint64(0), false
+	err := Contend(ctx, t.log, t.session, func(ctx context.Context) (err error) {
+		if again {
+			if err := t.catchUp(ctx); err != nil {
+				return err
+			}
+		}
+		again = true
 		status := t.life.now()
 		for _, e := range entries {
 			if status.Refuses(e.Envelope) {
-				return 0, ErrStreamEnded
+				return ErrStreamEnded
 			}
 			status = status.After(e.Envelope)
 		}
-		last, err := AppendOnce(ctx, t.log, t.session, writer, t.head, entries)
-		if err == nil {
-			for i, e := range entries {
-				if err := t.see(Record{Sequence: last + 1 + uint64(i) - uint64(len(entries)), Entry: e}); err != nil {
-					return 0, err
-				}
-			}
-			return last, nil
-		}
-		if _, conflict := errors.AsType[*ConflictError](err); !conflict {
-			return 0, err
-		}
-		if err := t.catchUp(ctx); err != nil {
+		last, err = AppendOnce(ctx, t.log, t.session, writer, t.head, entries)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	for i, e := range entries {
+		if err := t.see(Record{Sequence: last + 1 + uint64(i) - uint64(len(entries)), Entry: e}); err != nil {
 			return 0, err
 		}
 	}
+	return last, nil
 }

@@ -11,6 +11,54 @@ import (
 	"github.com/helixd/helixd/eventlog/memory"
 )
 
+// TestResetStream: document 000's resetStream. Nothing of the stream is left, a
+// stream that has ended is active again, and sequences go on rising.
+func TestResetStream(t *testing.T) {
+	log := memory.New()
+	streams := eventlog.NewStreams(log)
+	ctx := t.Context()
+	_, err := streams.ResetStream(ctx, "s")
+	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+	write := func(agent, text string) uint64 {
+		w, err := streams.CreateWriter("s", agent, "a")
+		require.NoError(t, err)
+		at, err := w.Write(ctx, &eventlog.TextDelta{Delta: text, Base: eventlog.Base{AgentID: agent, AgentType: "a", Step: 1}},
+			&eventlog.Error{Error: "odd", Recoverable: true, Base: eventlog.Base{AgentID: agent, AgentType: "a", Step: 1}})
+		require.NoError(t, err)
+		return at
+	}
+	chunks := func() (n int) {
+		for _, err := range streams.AllChunks(ctx, "s") {
+			require.NoError(t, err)
+			n++
+		}
+		return n
+	}
+	write("s", "a")
+	before := write("s-sub-c", "b")
+	require.NoError(t, streams.EndStream(ctx, "s", nil))
+
+	m, err := streams.ResetStream(ctx, "s")
+	require.NoError(t, err)
+	require.Len(t, m.Ranges, 2)
+	require.Zero(t, chunks())
+	info, err := streams.Info(ctx, "s")
+	require.NoError(t, err)
+	require.Equal(t, eventlog.StreamActive, info.Status)
+	m, err = streams.ResetStream(ctx, "s")
+	require.NoError(t, err)
+	require.Nil(t, m, "nothing is left to reset")
+
+	require.Greater(t, write("s", "c"), before)
+	require.Equal(t, 2, chunks())
+	require.NoError(t, streams.PauseStream(ctx, "s", ""))
+	_, err = streams.ResetStream(ctx, "s")
+	require.NoError(t, err)
+	info, err = streams.Info(ctx, "s")
+	require.NoError(t, err)
+	require.Equal(t, eventlog.StreamActive, info.Status)
+}
+
 func TestStreamWritersWriteTheirOwnChunksOnly(t *testing.T) {
 	log := memory.New()
 	streams := eventlog.NewStreams(log)

@@ -30,10 +30,11 @@ type unit struct {
 }
 
 // follow returns the status of a root's stream that takes u in the given one.
-// A sub-agent may outlive its parent's turn: what it writes is not refused.
+// A sub-agent may outlive its parent's turn: what it writes is not refused, and
+// neither is the chunk that tells its parent's clients that its turn has ended.
 func (u *unit) follow(root string, status StreamStatus) (StreamStatus, error) {
 	for _, e := range u.entries {
-		if e.Agent != root {
+		if e.Agent != root || e.Kind == KindChunk && e.Type == (*SubAgentEnd)(nil).Type() {
 			continue
 		}
 		if status.Refuses(e.Envelope) {

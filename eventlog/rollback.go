@@ -15,10 +15,11 @@ type RollbackOptions struct {
 	Restore json.RawMessage
 	// Reason; empty: rollback.
 	Reason ResyncReason
-	// Then are entries that are appended right behind the marker, all or none
-	// with it: a stream_resync for attached clients, or a request for a new
-	// run.
-	Then []Entry
+	// Then, if set, returns entries that are appended right after the marker, all
+	// or none with it: a stream_resync for attached clients, or a request for a
+	// new run. head is the record before which nothing can come any more; Then is
+	// called again if another writer was first.
+	Then func(head uint64) ([]Entry, error)
 }
 
 // Rollback takes the session's tree back to its record with sequence after:
@@ -63,7 +64,11 @@ func Rollback(ctx context.Context, log Log, session string, after uint64, o Roll
 		}
 		fence := &RunClaimed{RunID: "rollback-" + rand.Text(), Node: "rollback", Attempt: 1, FactBase: base}
 		entries, err := entriesOf(session, fence, plan.marker)
-		return append(entries, o.Then...), err
+		if err != nil || o.Then == nil {
+			return entries, err
+		}
+		then, err := o.Then(head)
+		return append(entries, then...), err
 	})
 	if err != nil {
 		return nil, err

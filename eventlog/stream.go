@@ -89,7 +89,7 @@ func (l *lifecycle) see(r Record) error {
 	switch {
 	case err != nil:
 		return err
-	case m != nil && m.AfterSequence > 0:
+	case m != nil:
 		return l.rollBack(r)
 	case r.Agent != l.session || !changesStream(r.Type):
 		return nil
@@ -102,7 +102,7 @@ func (l *lifecycle) see(r Record) error {
 	return nil
 }
 
-// rollBack forgets the facts that a marker strikes.
+// rollBack forgets the facts that a marker truncates.
 func (l *lifecycle) rollBack(marker Record) error {
 	var dead Dead
 	if err := dead.Mark(marker); err != nil {

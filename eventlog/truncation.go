@@ -20,7 +20,7 @@ func (d *Dead) Mark(r Record) error {
 	}
 	for _, g := range m.Ranges {
 		switch g.Scope {
-		case ScopeRun, ScopeContent, ScopeAll:
+		case ScopeRun, ScopeContent, ScopeChunks, ScopeStream, ScopeAll:
 		default:
 			return fmt.Errorf("eventlog: marker %d has the unknown scope %q", r.Sequence, g.Scope)
 		}
@@ -58,8 +58,12 @@ func (d Dead) Covers(r Record) bool {
 // Covers reports whether the range strikes r.
 func (g Range) Covers(r Record) bool {
 	return g.From <= r.Sequence && r.Sequence <= g.To && g.AgentID == r.Agent &&
-		(g.Scope == ScopeAll || g.CallID == r.Call) && g.Scope.Strikes(r.Envelope)
+		(g.Scope.AnyCall() || g.CallID == r.Call) && g.Scope.Strikes(r.Envelope)
 }
+
+// AnyCall reports whether a range of this scope reaches the records of all
+// calls.
+func (s Scope) AnyCall() bool { return s == ScopeAll || s == ScopeStream }
 
 // Strikable reports whether a range of the ordinary scope, [ScopeRun], can
 // strike such a record.
@@ -70,7 +74,8 @@ func Strikable(e Envelope) bool { return ScopeRun.Strikes(e) }
 // ScopeRun is the content that a model or a tool produced in a run. Facts, and
 // the chunks that tell a run's life, stay; so does what outside producers
 // wrote, which nobody would write again. ScopeContent is content whoever
-// wrote it.
+// wrote it. ScopeChunks is every chunk. ScopeStream is every chunk and the facts
+// by which the stream pauses, goes on and ends.
 //
 // ScopeAll is for a rollback: every chunk, and the facts that say what
 // happened in the conversation and to the stream: messages, model turns, tool
@@ -84,6 +89,10 @@ func (s Scope) Strikes(e Envelope) bool {
 		return isContent(e) && e.Run != ""
 	case ScopeContent:
 		return isContent(e)
+	case ScopeChunks:
+		return e.Kind == KindChunk
+	case ScopeStream:
+		return e.Kind == KindChunk || e.Kind == KindFact && e.Type != (*RunRequested)(nil).Type() && changesStream(e.Type)
 	case ScopeAll:
 		return e.Kind == KindChunk || e.Kind == KindFact && mortalFact(e.Type)
 	}

@@ -317,8 +317,8 @@ func validateFact(f Fact) error {
 			if r.From == 0 || r.From > r.To {
 				k.fail(fmt.Sprintf("ranges[%d]", i), "must be a range of sequences")
 			}
-			oneOf(k, fmt.Sprintf("ranges[%d].scope", i), r.Scope, ScopeRun, ScopeContent, ScopeAll)
-			if r.Scope == ScopeAll && r.CallID != "" {
+			oneOf(k, fmt.Sprintf("ranges[%d].scope", i), r.Scope, ScopeRun, ScopeContent, ScopeChunks, ScopeStream, ScopeAll)
+			if r.Scope.AnyCall() && r.CallID != "" {
 				k.fail(fmt.Sprintf("ranges[%d].callId", i), "must be empty where all calls are meant")
 			}
 		}
@@ -345,6 +345,9 @@ func validateFact(f Fact) error {
 	case *InterruptRequested:
 		k.id("runId", f.RunID)
 		oneOf(k, "kind", f.Kind, StopInterrupt, StopAbort)
+		if f.Terminate && f.Kind != StopAbort {
+			k.fail("terminate", "goes with an abort")
+		}
 	case *SessionForked:
 		k.id("fromSessionId", f.FromSessionID)
 		k.object("state", f.State)
@@ -362,6 +365,10 @@ func validateFact(f Fact) error {
 		k.id("sourceType", f.SourceType)
 	case *RemoteProgress:
 		k.id("toolCallId", f.ToolCallID)
+		for i, c := range f.Calls {
+			k.id(fmt.Sprintf("calls[%d].id", i), c.ID)
+			k.id(fmt.Sprintf("calls[%d].remoteId", i), c.RemoteID)
+		}
 	case *ClaimSettled:
 		k.id("runId", f.RunID)
 		oneOf(k, "how", f.How, ClaimReleased, ClaimSurvived)

@@ -38,6 +38,9 @@ type (
 	// InterruptRequested asks a run to stop. It is void if the run is not the
 	// session's last one. Who drives a run that can't stop at once appends the
 	// same again: it has heard.
+	//
+	// With Terminate it also ends a persistent sub-agent's session for good,
+	// whether a run is under way or not: no further turn begins.
 	InterruptRequested struct {
 		RunID  string   `json:"runId"`
 		Kind   StopKind `json:"kind"`
@@ -47,6 +50,8 @@ type (
 		// ByParent is set if the parent was stopped: then the child goes on
 		// with it.
 		ByParent bool `json:"byParent,omitempty"`
+		// Terminate goes with an abort.
+		Terminate bool `json:"terminate,omitempty"`
 		FactBase
 	}
 
@@ -82,9 +87,20 @@ type (
 		ToolCallID string `json:"toolCallId"`
 		RunID      string `json:"runId,omitempty"` // of the remote session
 		Sequence   uint64 `json:"sequence"`        // in the remote session's stream
+		// Calls are the tool calls that have begun or ended since.
+		Calls []RemoteCall `json:"calls,omitempty"`
 		FactBase
 	}
 )
+
+// RemoteCall is a tool call of a remote sub-agent. Its server calls it by an id
+// that another call of the tree may have.
+type RemoteCall struct {
+	ID       string `json:"id"`                // in this log
+	RemoteID string `json:"remoteId"`          // on the server
+	AgentID  string `json:"agentId,omitempty"` // of the session that made the call; empty: the remote sub-agent's
+	Over     bool   `json:"over,omitempty"`    // it has ended
+}
 
 // ForkEdits names what was edited in a fork's first state.
 type ForkEdits struct {

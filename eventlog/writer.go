@@ -50,8 +50,6 @@ type Writer struct {
 	gatherFrom int
 	observe    func(Record)
 	queue      queue
-	// turn is taken by each try to append, and by who is let pass; see Yield.
-	turn chan struct{}
 
 	// The flusher's alone.
 	head    uint64
@@ -89,7 +87,7 @@ func NewWriter(log Log, session string, o WriterOptions) *Writer {
 		o.Context = context.Background()
 	}
 	w := &Writer{
-		log: log, session: session, id: o.ID, turn: make(chan struct{}, 1), merge: !o.NoMerge, gatherFrom: log.Info().GatherFrom, observe: o.Observe, head: o.Head, status: o.Status,
+		log: log, session: session, id: o.ID, merge: !o.NoMerge, gatherFrom: log.Info().GatherFrom, observe: o.Observe, head: o.Head, status: o.Status,
 	}
 	w.queue.parent, w.queue.work = o.Context, w.work
 	return w
@@ -325,31 +323,28 @@ func (w *Writer) send(ctx context.Context, b *batch) error {
 			return err
 		}
 	}
-	for {
-		if err := w.awaitTurn(ctx); err != nil {
-			return err
+	again := false
+	return Contend(ctx, w.log, w.session, func(ctx context.Context) error {
+		if again {
+			if err := w.catchUp(ctx); err != nil {
+				return err
+			}
 		}
+		again = true
 		frozen := w.freeze(b)
 		if len(frozen) == 0 {
-			w.endTurn()
 			return nil
 		}
 		last, err := appendOnce(ctx, w.log, w.session, w.head, frozen)
-		w.endTurn()
-		if err == nil {
-			first := last + 1 - uint64(len(frozen))
-			for i, e := range frozen {
-				w.see(Record{Sequence: first + uint64(i), Time: time.Now(), Entry: e})
-			}
-			return nil
-		}
-		if _, conflict := errors.AsType[*ConflictError](err); !conflict {
+		if err != nil {
 			return err
 		}
-		if err := w.catchUp(ctx); err != nil {
-			return err
+		first := last + 1 - uint64(len(frozen))
+		for i, e := range frozen {
+			w.see(Record{Sequence: first + uint64(i), Time: time.Now(), Entry: e})
 		}
-	}
+		return nil
+	})
 }
 
 // freeze takes the calls out of b that must not be written, and numbers the

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -57,16 +58,23 @@ func parsePreconditions(h http.Header) (c preconditions, err error) {
 		}
 		c.expectedGiven = true
 	}
-	if v := h.Values(headerIdempotency); len(v) > 0 {
-		if len(v) > 1 {
-			return c, invalid(headerIdempotency, "is given twice")
-		}
-		if problem, bad := errors.AsType[*eventlog.ValidationError](eventlog.ValidateID(v[0])); bad {
-			return c, invalid(headerIdempotency, problem.Reason)
-		}
-		c.key = v[0]
+	c.key, err = idempotencyKey(h)
+	return c, err
+}
+
+// idempotencyKey returns the key of a request that may be repeated, or "".
+func idempotencyKey(h http.Header) (string, error) {
+	v := h.Values(headerIdempotency)
+	switch {
+	case len(v) == 0:
+		return "", nil
+	case len(v) > 1:
+		return "", invalid(headerIdempotency, "is given twice")
 	}
-	return c, nil
+	if problem, bad := errors.AsType[*eventlog.ValidationError](eventlog.ValidateID(v[0])); bad {
+		return "", invalid(headerIdempotency, problem.Reason)
+	}
+	return v[0], nil
 }
 
 // produce appends what an outside producer sent, all or none, and answers
@@ -93,7 +101,8 @@ func (s *Server) produce(w http.ResponseWriter, r *request, p production) error 
 // tells whether the key was answered, and what may follow. When
 // somebody else writes in between, and be it the same request by another way,
 // the next try sees that.
-func (s *Server) appendBehind(ctx context.Context, session string, pre preconditions, p production) (Appended, error) {
+func (s *Server) appendBehind(ctx context.Context, session string, pre preconditions, p production) (done Appended, err error) {
+	again := false
 	writer := rand.Text()
 	if pre.key != "" {
 		writer = eventlog.KeyedWriter(pre.key, p.digest)
@@ -102,31 +111,39 @@ func (s *Server) appendBehind(ctx context.Context, session string, pre precondit
 	if errors.Is(err, eventlog.ErrSessionNotFound) {
 		t, err = new(projector.Tree), nil
 	}
-	for ; ; t, err = s.catchUp(ctx, session, t) {
-		if err != nil {
-			return Appended{}, err
+	var unexpected error // is for the producer, and no reason to try again
+	err = eventlog.Contend(ctx, s.log, session, func(ctx context.Context) error {
+		if again {
+			t, err = s.catchUp(ctx, session, t)
 		}
-		if done, ok := t.Appends[pre.key]; ok { // no append has an empty key
-			if done.Digest != p.digest {
-				return Appended{}, errMismatch
-			}
-			return Appended{done.FirstSequence, done.LastSequence, done.Count}, nil
+		again = true
+		if err != nil {
+			return err
+		}
+		switch a, known := t.Appends.Get(pre.key); { // no append has an empty key
+		case known && a.Digest != p.digest:
+			return errMismatch
+		case known:
+			done = Appended{a.FirstSequence, a.LastSequence, a.Count}
+			return nil
+		case pre.key != "" && t.OldKeys.Has(pre.key):
+			return errKeyExpired
 		}
 		if pre.expectedGiven && pre.expected != t.Head {
-			return Appended{}, &eventlog.ConflictError{Head: t.Head}
+			unexpected = &eventlog.ConflictError{Head: t.Head}
+			return nil
 		}
 		if err := p.check(t); err != nil {
-			return Appended{}, err
+			return err
 		}
 		last, err := eventlog.AppendOnce(ctx, s.log, session, writer, t.Head, p.entries)
-		if _, conflict := errors.AsType[*eventlog.ConflictError](err); conflict {
-			continue
-		}
-		if err != nil {
-			return Appended{}, err
-		}
-		return Appended{last + 1 - uint64(len(p.entries)), last, len(p.entries)}, nil
+		done = Appended{last + 1 - uint64(len(p.entries)), last, len(p.entries)}
+		return err
+	})
+	if err = cmp.Or(err, unexpected); err != nil {
+		return Appended{}, err
 	}
+	return done, nil
 }
 
 // catchUp folds into t what was appended behind its head. It reads from there

@@ -14,6 +14,7 @@ import (
 	"github.com/helixd/helixd/eventlog/logtest"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/projector"
 )
 
 const (
@@ -212,6 +213,38 @@ func TestChunksExpectedSequence(t *testing.T) {
 	for _, v := range []string{"", "-1", "x", "1.0", "18446744073709551616"} {
 		body := a.post(chunksOf("s"), line("s", "x"), expected, v).failed(t, 400, httpapi.CodeInvalidRequest)
 		require.Equal(t, map[string]any{"field": expected}, body.Detail)
+	}
+}
+
+// A key whose answer is forgotten appends nothing, until many more have been used.
+func TestAnExpiredKeyAppendsNothing(t *testing.T) {
+	a := newAPI(t)
+	first := a.post(chunksOf("s"), line("s", "a"), idemKey, "k").appended(t)
+	useKeys(t, a.log, "s", projector.LeastKnownAppends-1)
+	require.Equal(t, first, a.post(chunksOf("s"), line("s", "a"), idemKey, "k").appended(t), "it is remembered")
+	useKeys(t, a.log, "s", projector.LeastKnownAppends+200)
+	head := a.head("s")
+	a.post(chunksOf("s"), line("s", "a"), idemKey, "k").failed(t, 409, httpapi.CodeIdempotencyExpired)
+	a.post(chunksOf("s"), line("s", "b"), idemKey, "k").failed(t, 409, httpapi.CodeIdempotencyExpired)
+	require.Equal(t, head, a.head("s"))
+	a.post(chunksOf("s"), line("s", "a"), idemKey, "new").appended(t)
+}
+
+// useKeys appends n times with a key of its own.
+func useKeys(t *testing.T, log eventlog.Log, session string, n int) {
+	head, err := log.Head(t.Context(), session)
+	require.NoError(t, err)
+	for n > 0 {
+		entries := make([]eventlog.Entry, min(n, eventlog.MaxAppendRecords))
+		for i := range entries {
+			e, err := eventlog.NewChunk(&eventlog.TextDelta{Delta: "x", Base: eventlog.Base{AgentID: session, AgentType: "a"}}, eventlog.Labels{})
+			require.NoError(t, err)
+			e.Writer, e.Ordinal = eventlog.KeyedWriter(fmt.Sprint("key-", head, "-", i), "digest"), 1
+			entries[i] = e
+		}
+		head, err = log.Append(t.Context(), session, head, entries)
+		require.NoError(t, err)
+		n -= len(entries)
 	}
 }
 

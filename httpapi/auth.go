@@ -81,27 +81,52 @@ var (
 	ErrForbidden = errors.New("httpapi: forbidden")
 )
 
-// AuthError refuses a request with words of its own (document 004,
-// AuthenticateResult). It is an [ErrUnauthorized] or an [ErrForbidden].
+// AuthError refuses a request with its own status and message (document 004,
+// AuthenticateResult). An error of another status than those below is an
+// internal error.
 type AuthError struct {
-	Status  int    // 401, also if 0, or 403
+	// Status is the answer's, 400 to 599; 0: 401. A status below 500 refuses
+	// the caller: 401 as [ErrUnauthorized], any other one as [ErrForbidden]. A
+	// status from 500 on says that nobody could decide.
+	Status  int
 	Message string // shown to the caller, at most 8 KiB of it; empty: a default
 }
 
 func (e *AuthError) Error() string {
-	return fmt.Sprintf("httpapi: refused with status %d: %s", e.Status, e.Message)
+	return fmt.Sprintf("httpapi: refused with status %d: %s", e.status(), e.Message)
 }
 
-// Is tells which refusal it is. Another status than the two is none, and so
-// an internal error.
+// Is tells which refusal it is, if any.
 func (e *AuthError) Is(target error) bool {
-	switch e.Status {
-	case 0, http.StatusUnauthorized:
+	switch status := e.status(); {
+	case status == http.StatusUnauthorized:
 		return target == ErrUnauthorized
-	case http.StatusForbidden:
+	case status >= 400 && status < 500:
 		return target == ErrForbidden
 	}
 	return false
+}
+
+func (e *AuthError) status() int { return cmp.Or(e.Status, http.StatusUnauthorized) }
+
+// answers reports whether the error is an answer to the client: its status is
+// that of a failure.
+func (e *AuthError) answers() bool { return e.status() >= 400 && e.status() <= 599 }
+
+// body is what the client reads.
+func (e *AuthError) body() ErrorBody {
+	code, text := CodeUnauthorized, "not allowed"
+	switch status := e.status(); {
+	case status == http.StatusUnauthorized:
+		text = "authentication is required"
+	case status == http.StatusNotFound: // for callers who must not learn what there is
+		code, text = CodeNotFound, "not found"
+	case status == http.StatusServiceUnavailable:
+		code, text = CodeUnavailable, "authentication is not available"
+	case status >= 500:
+		code, text = CodeInternalError, "internal error"
+	}
+	return ErrorBody{Error: cut(strings.ToValidUTF8(cmp.Or(e.Message, text), ""), maxErrorText), Code: code}
 }
 
 // AnyOf allows what any of the authenticators allows; they are asked in order.

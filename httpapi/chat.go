@@ -11,6 +11,8 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
+var errNothingNew = invalid("messages", "hold nothing new")
+
 // maxLooks is how often a request to chat looks at its session again because
 // others have changed it meanwhile.
 const maxLooks = 4
@@ -71,6 +73,8 @@ func (c *chat) answer(ctx context.Context) (chatReply, error) {
 		switch {
 		case !overtaken(err):
 			return reply, err
+		case look == maxLooks && errors.Is(err, agentloop.ErrMessageKnown):
+			return chatReply{}, errNothingNew
 		case look == maxLooks: // such as a session that is about to stop
 			return chatReply{}, agentloop.ErrAlreadyRunning
 		}
@@ -90,7 +94,7 @@ func (c *chat) look(ctx context.Context) error {
 func overtaken(err error) bool {
 	return slices.ContainsFunc([]error{
 		agentloop.ErrAlreadyRunning, agentloop.ErrUseResume, agentloop.ErrAlreadyCompleted, agentloop.ErrNothingToResume,
-		agentloop.ErrCallNotFound, agentloop.ErrMessageKnown,
+		agentloop.ErrCallNotFound, agentloop.ErrMessageKnown, agentloop.ErrOtherAgent,
 	}, func(target error) bool { return errors.Is(err, target) })
 }
 
@@ -110,14 +114,14 @@ func (c *chat) choose() (func(*chat, context.Context) (chatReply, error), error)
 	if c.speaks() {
 		return nil, agentloop.ErrAlreadyRunning
 	}
-	return nil, invalid("messages", "hold nothing new")
+	return nil, errNothingNew
 }
 
 // checkAgent refuses to have another agent answer than the session's: it keeps
 // the one that began it (config.md).
 func (c *chat) checkAgent() error {
 	if named := c.namedAgent(); c.tree.AgentType != "" && named != "" && named != c.tree.AgentType {
-		return errOtherAgent
+		return agentloop.ErrOtherAgent
 	}
 	return nil
 }

@@ -1,6 +1,9 @@
 package httpapi_test
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -58,6 +61,47 @@ func TestChatApproval(t *testing.T) {
 		require.Equal(t, []string{"start", "continue"}, a.modes(session))
 	}
 	require.NotContains(t, a.logs.String(), "ERROR")
+}
+
+// TestAutomaticApprovals: the request says that a gate, not the tool's setting,
+// has asked for the approval, and the response that nobody has decided.
+func TestAutomaticApprovals(t *testing.T) {
+	agent := func(name string, gate agentloop.Gate) agentloop.Agent {
+		tool := waitingAgents()[0].Tools[0]
+		tool.RequireApproval = gate
+		return agentloop.Agent{Name: name, Tools: []agentloop.Tool{tool}, Model: otherwise{
+			scripted.New(saying("removed", calling("rm", "remove", `{"path":"/x"}`)), nil),
+		}}
+	}
+	a := newChat(t, []agentloop.Agent{
+		agent("always", agentloop.AlwaysApprove),
+		agent("judged", func(context.Context, *agentloop.Call, json.RawMessage) (bool, error) { return true, nil }),
+		agent("broken", func(context.Context, *agentloop.Call, json.RawMessage) (bool, error) {
+			return false, errors.New("no idea")
+		}),
+	})
+	automatic := func(session, kind string) (said any) {
+		for line := range strings.Lines(a.get("/sessions/" + session + "/records").body) {
+			var r struct {
+				Type string
+				Data map[string]any
+			}
+			require.NoError(t, json.Unmarshal([]byte(line), &r))
+			if r.Type == kind {
+				said = r.Data["isAutomatic"]
+			}
+		}
+		return said
+	}
+	for name, want := range map[string]any{"always": nil, "judged": true, "broken": true} {
+		id := a.chat(says(name, name, "go")).one(t, "tool-approval-request")["approvalId"].(string)
+		require.Equal(t, want, automatic(name, "tool_approval_request"), name)
+		a.chat(goesOn(name, "msg-1", approval("rm", id, false)))
+		require.Nil(t, automatic(name, "tool_approval_response"), "a person has decided")
+	}
+	a.chat(says("abandoned", "always", "go"))
+	a.chat(says("abandoned", "", "never mind"))
+	require.Equal(t, true, automatic("abandoned", "tool_approval_response"))
 }
 
 // TestChatApprovalOnce: of clients that decide at once one is heard, and all

@@ -83,7 +83,7 @@ func TestChatWhileRunning(t *testing.T) {
 	rest := a.open("POST", "/chat", `{"id":"s","messages":[]}`, "X-Resume-From-Sequence", position)
 	resync := rest.next()
 	require.Contains(t, resync.data, "data-stream-resync")
-	require.Contains(t, resync.data, `"fromSequence":`+position)
+	require.Contains(t, resync.data, `"checkpointId":"","stepCount":0,"messageCount":0,"fromSequence":0,`, "there is no checkpoint yet")
 	close(g.open)
 	for _, r := range []*stream{s, again, nothingNew, rest} {
 		for _, e := range r.until("[DONE]") {
@@ -123,6 +123,42 @@ func TestChatRepeated(t *testing.T) {
 	require.Len(t, a.said("s"), 4)
 	a.chat(`{"id":"s","messages":[{"role":"user","parts":[{"type":"text","text":"one"}]}]}`)
 	require.Len(t, a.said("s"), 6, "what has no id is always a further message")
+}
+
+// TestALateRepeat: a request that repeats an earlier message of the session has
+// nothing new, whoever has spoken since.
+func TestALateRepeat(t *testing.T) {
+	may := make(chan struct{})
+	model := late{scripted.New([]scripted.Turn{{Text: "hello"}}, nil), may}
+	a := newChat(t, append(talkingAgents(), agentloop.Agent{Name: "late", Model: model}))
+	for _, agent := range []string{"asker", "locator"} { // the session waits after the last message
+		first := says(agent, agent, "hello")
+		a.chat(first)
+		a.chat(says(agent, "", "and?"))
+		count := len(a.said(agent))
+		repeat := func() {
+			got := a.post("/chat", first).failed(t, 400, httpapi.CodeInvalidRequest)
+			require.Contains(t, got.Error, "nothing new")
+			require.Len(t, a.said(agent), count)
+		}
+		repeat() // the session is finished
+		a.chat(says(agent, "", "go"))
+		count = len(a.said(agent))
+		repeat() // it waits
+	}
+
+	// While a run is live, a client with nothing new attaches to it.
+	first := says("live", "late", "one")
+	s := a.open("POST", "/chat", first)
+	may <- struct{}{}
+	s.until("[DONE]")
+	next := a.open("POST", "/chat", says("live", "", "two"))
+	again := a.open("POST", "/chat", first)
+	require.Contains(t, again.next().data, `"messageId":"msg-3"`)
+	may <- struct{}{}
+	next.until("[DONE]")
+	again.until("[DONE]")
+	require.Equal(t, []string{"one", "hello", "two", "hello"}, a.said("live"))
 }
 
 // TestChatAtOnce: of many requests that say the same at once, the session gets
@@ -254,7 +290,7 @@ func TestChatAgent(t *testing.T) {
 		require.Contains(t, got.failed(t, 409, httpapi.CodeAlreadyRunning).Error, "another agent")
 	}
 	other := newAPIOn(t, log, []agentloop.Agent{talk("b")}, withChat())
-	other.post("/chat", body("alone")).failed(t, 404, httpapi.CodeNotFound)
+	other.post("/chat", says("alone", "", "hi")).failed(t, 404, httpapi.CodeNotFound)
 
 	_, err := httpapi.New(httpapi.Options{
 		Log: log, Loop: alone.loop, AllowUnauthenticated: true, Chat: &httpapi.ChatOptions{DefaultAgent: "nobody"},

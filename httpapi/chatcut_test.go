@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -74,6 +75,11 @@ func talkers() []agentloop.Agent {
 		{Name: "filer", OutputSchema: json.RawMessage(`{"type":"object"}`), Model: scripted.New([]scripted.Turn{
 			{ToolCalls: []scripted.Call{calling("f", agentloop.FinishTool, `{"n":1}`)}},
 		}, nil)},
+		{Name: "delegator", SubAgents: []agentloop.SubAgent{{Agent: "filer"}}, Approvals: []agentloop.Approval{{Tools: "subagent__*"}},
+			Model: scripted.New([]scripted.Turn{
+				{Text: "I hand it on.", ToolCalls: []scripted.Call{calling("d", "subagent__filer", `{"message":"file it"}`)}},
+				{Text: "Filed."},
+			}, nil)},
 	}
 	return append(all, waitingAgents()...)
 }
@@ -88,13 +94,15 @@ func talks() map[string]talk {
 		}
 	}
 	return map[string]talk{
-		"text":      {agent: "texter"},
-		"tools":     {agent: "worker"},
-		"error":     {agent: "faller"},
-		"output":    {agent: "filer"},
-		"approval":  {agent: "asker", answer: decide("rm", true)},
-		"denial":    {agent: "asker", answer: decide("rm", false)},
-		"sub-agent": {agent: "parent", answer: decide("inner", true)},
+		"text":                       {agent: "texter"},
+		"tools":                      {agent: "worker"},
+		"error":                      {agent: "faller"},
+		"output":                     {agent: "filer"},
+		"approval":                   {agent: "asker", answer: decide("rm", true)},
+		"denial":                     {agent: "asker", answer: decide("rm", false)},
+		"sub-agent":                  {agent: "parent", answer: decide("inner", true)},
+		"sub-agent that is approved": {agent: "delegator", answer: decide("d", true)},
+		"sub-agent that is denied":   {agent: "delegator", answer: decide("d", false)},
 		"client tools": {agent: "locator", answer: func(parts []uitest.Part) []uitest.Part {
 			for _, call := range []string{"here", "there"} {
 				if waitsAs(parts, call, "input-available") {
@@ -122,10 +130,10 @@ func readParts(t *testing.T, c *uitest.Client, frames []part) {
 	}
 }
 
-// TestAChatCutAnywhereGoesOn: whatever a client has of a stream when it is cut
-// off, with what it gets from its position on it has the message that the
-// uncut stream makes, which is the one that the history shows.
-func TestAChatCutAnywhereGoesOn(t *testing.T) {
+// TestAChatCutAnywhereContinues: after whichever frame a client is cut off, it
+// gets exactly the frames that it lacks, in either dialect, and has the message
+// of the uncut stream, which is the one that the history shows.
+func TestAChatCutAnywhereContinues(t *testing.T) {
 	a := newChat(t, talkers())
 	for name, talk := range talks() {
 		t.Run(name, func(t *testing.T) {
@@ -136,27 +144,23 @@ func TestAChatCutAnywhereGoesOn(t *testing.T) {
 				got := a.post("/chat", body)
 				require.Equal(t, 200, got.status, got.body)
 				frames := chatFrames(t, got.body)
+				requireRising(t, frames)
 				before := client.Clone()
 				readParts(t, &client, frames)
-				for cut := range frames {
+				require.Empty(t, frames[0].id, "no record makes the start")
+				for cut := 1; cut < len(frames); cut++ {
+					require.NotEmpty(t, frames[cut].id, frames[cut].data)
 					cutOff := before.Clone()
-					readParts(t, cutOff, frames[:cut])
-					at := ""
-					for _, f := range frames[:cut] {
-						if f.id != "" {
-							at = f.id
-						}
+					readParts(t, cutOff, frames[:cut+1])
+					rest := a.rest(session, frames[cut].id)
+					if cut == len(frames)-1 {
+						require.Empty(t, rest, "it has all")
+						continue
 					}
-					if at == "" {
-						continue // it has nothing of this stream
-					}
-					cutOff.Reconnect()
-					rest := a.rest(session, at)
+					require.Equal(t, []part(frames[cut+1:]), rest[1:], "cut after %s", frames[cut].id)
 					readParts(t, cutOff, rest)
-					require.Equal(t, uitest.Normal(client.Parts), uitest.Normal(cutOff.Parts), "cut behind %d frames, at %s", cut, at)
+					require.Equal(t, client.Parts, cutOff.Parts)
 				}
-				last := frames[len(frames)-1].id
-				require.Empty(t, a.rest(session, last), "it has all")
 				client.Reconnect()
 				if talk.answer == nil {
 					break
@@ -185,19 +189,59 @@ func TestAChatCutAnywhereGoesOn(t *testing.T) {
 	}
 }
 
+// requireRising checks the ids of a stream (aisdk.md, Resume): that of a frame is
+// the sequence of its record if it is the record's last one, else the id before
+// the record and how many frames of it have come.
+func requireRising(t *testing.T, frames []part) {
+	t.Helper()
+	var before, m uint64
+	j := 0
+	for _, f := range frames {
+		if f.id == "" {
+			continue
+		}
+		whole, some, partly := strings.Cut(f.id, ".")
+		n, err := strconv.ParseUint(whole, 10, 64)
+		require.NoError(t, err, f.id)
+		switch {
+		case !partly:
+			require.Greater(t, n, m, "%s after %d", f.id, m)
+			m, before, j = n, n, 0
+		case j == 0:
+			require.GreaterOrEqual(t, n, before)
+			m, j = n, 1
+			require.Equal(t, "1", some)
+		default:
+			require.Equal(t, m, n)
+			j++
+			require.Equal(t, strconv.Itoa(j), some)
+		}
+	}
+}
+
 // rest returns what a client gets that resumes from a position; none if there
 // is nothing.
-func (a *api) rest(session, position string) []part {
+func (a *api) rest(session, position string, query ...string) []part {
 	a.t.Helper()
-	got := a.get("/chat/"+escape(session)+"/stream", "X-Resume-From-Sequence", position)
+	got := a.get("/chat/"+escape(session)+"/stream"+strings.Join(query, ""), "X-Resume-From-Sequence", position)
 	if got.status == http.StatusNoContent {
 		return nil
 	}
 	require.Equal(a.t, 200, got.status, got.body)
 	frames := chatFrames(a.t, got.body)
 	require.Equal(a.t, "data-stream-resync", frames[0].kind())
-	n, err := strconv.ParseFloat(position, 64)
+	require.Empty(a.t, frames[0].id)
+	whole, _, _ := strings.Cut(position, ".")
+	n, err := strconv.ParseUint(whole, 10, 64)
 	require.NoError(a.t, err)
-	require.Equal(a.t, n, frames[0].data["data"].(map[string]any)["fromSequence"])
+	want := map[string]any{"checkpointId": "", "stepCount": 0.0, "messageCount": 0.0, "fromSequence": 0.0}
+	for _, c := range a.tree(session).Checkpoints { // the last one that the client has
+		if c.StreamSequence <= n {
+			want = map[string]any{
+				"checkpointId": c.ID, "stepCount": float64(c.StepCount), "messageCount": float64(c.MessageCount), "fromSequence": float64(c.StreamSequence),
+			}
+		}
+	}
+	require.Subset(a.t, frames[0].data["data"], want)
 	return frames
 }

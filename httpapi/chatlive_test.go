@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -11,7 +12,9 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model"
+	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/projector/uimessage/uitest"
 )
 
@@ -72,41 +75,118 @@ func TestAChatCutWhileItIsLive(t *testing.T) {
 		cutOff[anew] = whole
 
 		again := here.Clone()
-		again.Reconnect()
 		rest := a.open("GET", "/chat/s/stream", "", "X-Resume-From-Sequence", at)
 		rest.take(again, "data-stream-resync")
 		cutOff[again] = rest
 		event := here.Clone()
-		event.Reconnect()
 		cutOff[event] = a.open("GET", "/chat/s/stream", "", "Last-Event-ID", at)
 	}
 	first.take(&here, "[DONE]")
 	require.Equal(t, "One two three four.", here.Parts[1]["text"])
 	for c, s := range cutOff {
 		s.take(c, "[DONE]")
-		require.Equal(t, uitest.Normal(here.Parts), uitest.Normal(c.Parts))
+		require.Equal(t, here.Parts, c.Parts)
 		require.True(t, c.Finished)
 	}
 	require.Equal(t, http.StatusNoContent, a.get("/chat/s/stream").status)
 	require.Equal(t, http.StatusNoContent, a.get("/chat/nobody/stream").status)
 }
 
-// TestReconnectKeepsTheClientsName: document 000, Resume Headers.
+// TestReconnectKeepsTheClientsName: document 000, Resume Headers. A client that
+// has frames of the message keeps it, and no start resets it.
 func TestReconnectKeepsTheClientsName(t *testing.T) {
-	m := slow{[]string{"One"}, make(chan struct{})}
+	m := slow{[]string{"One", "two"}, make(chan struct{})}
 	a := newChat(t, []agentloop.Agent{{Name: "slow", Model: m}})
 	first := a.open("POST", "/chat", says("s", "slow", "go"))
 	var c uitest.Client
-	at := first.take(&c, "start")
-	a.open("GET", "/chat/s/stream", "", "X-Existing-Message-Id", "mine").take(&c, "start")
-	require.Equal(t, "mine", c.ID)
-	a.open("GET", "/chat/s/stream", "", "X-Existing-Message-Id", "my own", "X-Resume-From-Sequence", at).take(&c, `"start"`)
-	require.Equal(t, "my own", c.ID)
-	require.Equal(t, 416, a.get("/chat/s/stream", "Last-Event-ID", "999999").status)
-	require.Equal(t, 400, a.get("/chat/s/stream", "X-Resume-From-Sequence", "x").status)
-	require.Equal(t, 400, a.get("/chat/s/stream?format=other").status)
+	first.take(&c, "start")
+	named := new(uitest.Client)
+	a.open("GET", "/chat/s/stream", "", "X-Existing-Message-Id", "mine").take(named, "start")
+	require.Equal(t, "mine", named.ID)
+	m.next <- struct{}{}
+	at := first.take(&c, "text-delta")
+	rest := a.open("GET", "/chat/s/stream", "", "X-Existing-Message-Id", "my own", "X-Resume-From-Sequence", at)
 	m.next <- struct{}{}
 	first.take(&c, "[DONE]")
+	for _, e := range rest.until("[DONE]") {
+		require.NotContains(t, e.data, `"start"`)
+		require.NotContains(t, e.data, `"start-step"`)
+	}
+}
+
+// TestPositionsAreReadStrictly: a position is an id that a stream has sent.
+func TestPositionsAreReadStrictly(t *testing.T) {
+	a := newChat(t, talkers())
+	got := a.post("/chat", says("s", "texter", "go"))
+	head := a.status("s").LatestSequence
+	ids := map[string]int{
+		"": 400, "x": 400, "-1": 400, "+1": 400, "01": 400, "1.": 400, "1.0": 400, "1.01": 400, "1.+1": 400, "1.-1": 400, ".1": 400, "1.1.1": 400,
+		"1,1": 400, " 1.5": 200, "1.99999999999999999999": 400, "99999999999999999999": 400, "0x1": 400, "1e3": 400,
+		fmt.Sprint(head, ".1"): 416, fmt.Sprint(head + 1): 416, fmt.Sprint(head): 204, "0": 200, "0.1": 200,
+		"18446744073709551615": 416, "18446744073709551615.1": 416,
+	}
+	for _, f := range chatFrames(t, got.body)[1:] {
+		ids[f.id] = 200
+	}
+	for id, want := range ids {
+		for _, header := range []string{"X-Resume-From-Sequence", "Last-Event-ID"} {
+			got := a.get("/chat/s/stream", header, id)
+			switch {
+			case id == "": // as if it were not there
+				require.Equal(t, 204, got.status)
+			case want == 400:
+				got.failed(t, 400, httpapi.CodeInvalidRequest)
+				got = a.post("/chat", `{"id":"s","messages":[]}`, header, id)
+				require.Equal(t, 400, got.status)
+			case want == 416:
+				got.failed(t, 416, httpapi.CodeCursorAhead)
+			default:
+				require.Contains(t, []int{want, 204}, got.status, "%s: %q: %s", header, id, got.body)
+			}
+		}
+	}
+}
+
+// TestStartComesFirst: a client that has no frame of the message gets start
+// before all else, whatever facts its position covers, in either dialect.
+func TestStartComesFirst(t *testing.T) {
+	for name, format := range map[string]string{"UI message": "", "text stream part": "?format=text-stream-part"} {
+		t.Run(name, func(t *testing.T) {
+			may := make(chan struct{})
+			model := late{scripted.New([]scripted.Turn{{Text: "Hello."}}, nil), may}
+			a := newChat(t, []agentloop.Agent{{Name: "late", Model: model}})
+			first := a.open("POST", "/chat"+format, says("s", "late", "go"))
+			begin := first.until(`"start"`)
+			open := map[uint64]*stream{}
+			for n := range a.status("s").LatestSequence + 1 {
+				header := []string{"X-Resume-From-Sequence", "Last-Event-ID"}[n%2]
+				open[n] = a.open("GET", "/chat/s/stream"+format, "", header, fmt.Sprint(n))
+			}
+			whole := a.open("GET", "/chat/s/stream"+format, "")
+			close(may)
+			all := kindsOf(append(begin, first.until("[DONE]")...))
+			require.Equal(t, "start", all[0])
+			require.Equal(t, all, kindsOf(whole.until("[DONE]")))
+			for n, s := range open {
+				require.Equal(t, all, kindsOf(s.until("[DONE]")), "from %d", n)
+			}
+			require.Greater(t, len(open), 2, "facts come before the first frame")
+		})
+	}
+}
+
+// kindsOf returns the types of events' parts that are not transient.
+func kindsOf(events []sseEvent) (kinds []string) {
+	for _, e := range events {
+		var p struct {
+			Type      string
+			Transient bool
+		}
+		if json.Unmarshal([]byte(e.data), &p) == nil && !p.Transient {
+			kinds = append(kinds, p.Type)
+		}
+	}
+	return kinds
 }
 
 // TestStoppedChats: both stops end the stream without an error, and nothing is
@@ -204,35 +284,21 @@ func TestAClientOfACrashedRunResyncs(t *testing.T) {
 	require.Equal(t, uitest.Normal(fresh.Parts), uitest.Normal(snap.Messages[1].Parts))
 }
 
-// TestTheOtherDialect: document 003's parts, cut and gone on with.
+// TestTheOtherDialect: document 003's parts, cut after each and continued.
 func TestTheOtherDialect(t *testing.T) {
 	a := newChat(t, talkers())
-	got := a.post("/chat?format=text-stream-part", says("s", "worker", "go"))
-	require.Equal(t, 200, got.status, got.body)
-	require.Empty(t, got.header.Get("X-Vercel-Ai-Ui-Message-Stream"))
-	require.Contains(t, got.body, `"type":"tool-result"`)
-	require.True(t, strings.HasSuffix(got.body, "data: [DONE]\n\n"))
-	frames := parts(t, got.body)
-	text := func(frames []part) (all string) {
-		for _, f := range frames {
-			if f.kind() == "text-delta" {
-				all += f.data["text"].(string)
-			}
+	const format = "?format=text-stream-part"
+	for _, agent := range []string{"worker", "texter", "faller", "asker", "parent"} {
+		got := a.post("/chat"+format, says(agent, agent, "go"))
+		require.Equal(t, 200, got.status, got.body)
+		require.Empty(t, got.header.Get("X-Vercel-Ai-Ui-Message-Stream"))
+		require.True(t, strings.HasSuffix(got.body, "data: [DONE]\n\n"))
+		frames := parts(t, got.body)
+		requireRising(t, frames)
+		for i, f := range frames[1 : len(frames)-1] {
+			rest := a.get("/chat/"+agent+"/stream"+format, "Last-Event-ID", f.id)
+			require.Equal(t, 200, rest.status)
+			require.Equal(t, frames[i+2:], parts(t, rest.body), "after %s", f.id)
 		}
-		return all
-	}
-	for cut := range frames {
-		at := ""
-		for _, f := range frames[:cut] {
-			if f.id != "" {
-				at = f.id
-			}
-		}
-		if at == "" {
-			continue
-		}
-		rest := a.get("/chat/s/stream?format=text-stream-part", "Last-Event-ID", at)
-		require.Equal(t, 200, rest.status)
-		require.Equal(t, text(frames), text(frames[:cut])+text(parts(t, rest.body)))
 	}
 }

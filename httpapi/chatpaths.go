@@ -66,9 +66,9 @@ func (c *chat) submit(ctx context.Context) (chatReply, error) {
 			return chatReply{}, c.s.refused(a.problem)
 		}
 		a.submission.SessionID = c.body.session
-		submitted, err := c.s.loop.Submit(ctx, a.submission)
+		submitted, err := c.s.submit(ctx, a.submission)
 		if err != nil {
-			return chatReply{}, c.s.refused(err)
+			return chatReply{}, err
 		}
 		open = len(submitted.PendingToolCallIDs)
 	}
@@ -80,7 +80,7 @@ func (c *chat) submit(ctx context.Context) (chatReply, error) {
 			return chatReply{}, err
 		}
 	}
-	return chatReply{after: c.shownUpTo(), begin: true, messageID: c.body.knownAs()}, nil
+	return chatReply{after: position{sequence: c.shownUpTo()}, begin: true, messageID: c.body.knownAs()}, nil
 }
 
 // goOn resumes the session; that others were faster is as good.
@@ -111,7 +111,7 @@ func (c *chat) resumeWith(ctx context.Context) (chatReply, error) {
 	_, err := c.s.loop.Resume(ctx, agentloop.ResumeRequest{
 		SessionID: c.body.session, Mode: eventlog.ModeWithMessage, Messages: []agentloop.Input{c.body.input},
 	})
-	return chatReply{after: c.tree.Head, begin: true}, err
+	return chatReply{after: position{sequence: c.tree.Head}, begin: true}, err
 }
 
 // beginsTurn, path 5: a user message to no session, or to one whose turn is
@@ -133,7 +133,7 @@ func (c *chat) execute(ctx context.Context) (chatReply, error) {
 		SessionID: c.body.session, AgentType: agent, Messages: []agentloop.Input{c.body.input},
 		UserID: c.body.labels.userID, Tags: c.body.labels.tags,
 	})
-	return chatReply{after: c.tree.Head, begin: true}, err
+	return chatReply{after: position{sequence: c.tree.Head}, begin: true}, err
 }
 
 // hasLiveRun, path 6: nothing new, while a run goes on as far as the log knows.
@@ -153,7 +153,7 @@ func (c *chat) attach(ctx context.Context) (chatReply, error) {
 		}
 	}
 	if after, ok := c.takenUp(); ok && reply.whole {
-		return chatReply{after: after, begin: true, messageID: c.body.knownAs()}, nil
+		return chatReply{after: position{sequence: after}, begin: true, messageID: c.body.knownAs()}, nil
 	}
 	return reply, nil
 }
@@ -182,7 +182,7 @@ func (c *chat) hasWaitedEnough() bool {
 // takeUp resumes the session, which times out what has expired.
 func (c *chat) takeUp(ctx context.Context) (chatReply, error) {
 	err := c.goOn(ctx)
-	return chatReply{after: c.shownUpTo(), begin: true, messageID: c.body.knownAs()}, err
+	return chatReply{after: position{sequence: c.shownUpTo()}, begin: true, messageID: c.body.knownAs()}, err
 }
 
 // missesAnswer: the request is a repeated one, and what it asked for has
@@ -193,7 +193,7 @@ func (c *chat) missesAnswer() bool {
 		return false
 	}
 	if c.body.fromUser {
-		return true
+		return c.said() // the answer to an earlier message is in the history
 	}
 	_, ok := c.takenUp()
 	return ok && c.body.assistant.steps() < stepsOf(c.tree)
@@ -202,7 +202,7 @@ func (c *chat) missesAnswer() bool {
 // repeat answers it once more.
 func (c *chat) repeat(context.Context) (chatReply, error) {
 	if after, ok := c.takenUp(); ok {
-		return chatReply{after: after, begin: true, messageID: c.body.knownAs()}, nil
+		return chatReply{after: position{sequence: after}, begin: true, messageID: c.body.knownAs()}, nil
 	}
 	return chatReply{whole: true}, nil
 }

@@ -31,7 +31,7 @@ func (c *chat) regenerate(ctx context.Context) (chatReply, error) {
 	if run == nil {
 		return chatReply{}, invalid("messageId", "names no answer that can be given again")
 	}
-	reply := chatReply{after: c.tree.Head, begin: true}
+	reply := chatReply{after: position{sequence: c.tree.Head}, begin: true}
 	if begins(c.tree, run) {
 		_, err = c.s.loop.Resume(ctx, agentloop.ResumeRequest{
 			SessionID: c.body.session, Mode: eventlog.ModeRetry, Turn: run.Turn,
@@ -58,7 +58,7 @@ func (c *chat) wanted() (place, error) {
 	users := visible(c.tree)
 	for _, m := range uimessage.Render(c.tree, c.s.chat().MessageID) {
 		at = at.then(m.Role)
-		if id != "" && (id == m.ID || id == strings.TrimSuffix(m.ID, "-partial")) {
+		if id != "" && (id == m.ID || id == strings.TrimSuffix(m.ID, uimessage.Partial)) {
 			return at, nil
 		}
 	}

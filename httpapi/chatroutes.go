@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
+	"github.com/helixd/helixd/projector/uimessage"
 )
 
 // Headers of a client that reconnects (document 000, Resume Headers).
@@ -30,6 +32,7 @@ func (s *Server) chatStream(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	reply.textParts = textParts
+	reply.shown = reply.whole && s.chat().NoContentReplay || !reply.whole && strings.HasSuffix(reply.messageID, uimessage.Partial)
 	return s.replyChat(w, r, r.session, reply)
 }
 
@@ -43,11 +46,11 @@ func (s *Server) resumePosition(r *request) (chatReply, error) {
 	}
 	for _, name := range []string{headerResumeFrom, headerLastEventID} {
 		if v := r.Header.Get(name); v != "" {
-			n, err := parseNumber(name, v)
+			at, err := parsePosition(name, v)
 			if err != nil {
 				return chatReply{}, err
 			}
-			reply.whole, reply.after = false, n
+			reply.whole, reply.after = false, at
 			reply.resync = name == headerResumeFrom && !s.chat().NoResyncOnResume
 			break
 		}
@@ -87,9 +90,9 @@ func (s *Server) chatSubmit(w http.ResponseWriter, r *request) error {
 	}
 	ctx, cancel := detached(r)
 	defer cancel()
-	submitted, err := s.loop.Submit(ctx, sub)
+	submitted, err := s.submit(ctx, sub)
 	if err != nil {
-		return s.refused(err)
+		return err
 	}
 	if len(submitted.PendingToolCallIDs) == 0 && !s.chat().NoAutoResume {
 		if err := s.autoResume(ctx, r.session); err != nil {

@@ -10,7 +10,16 @@ import (
 // speaks reports whether the client's last message is a user's that the session
 // does not have.
 func (c *chat) speaks() bool {
-	return c.body.fromUser && !c.body.regenerate && !c.said()
+	return c.body.fromUser && !c.body.regenerate && !c.said() && !c.saidEarlier()
+}
+
+// saidEarlier reports whether the last message, a user's, is one that the
+// session has answered before its last one: a late repeat.
+func (c *chat) saidEarlier() bool {
+	users := visible(c.tree)
+	return c.body.fromUser && slices.ContainsFunc(users[:max(len(users)-1, 0)], func(m *projector.Message) bool {
+		return c.names(m) && m.Content == c.body.input.Content
+	})
 }
 
 // said reports whether the last message, a user's, is the session's last one:
@@ -26,7 +35,7 @@ func (c *chat) said() bool {
 // has in its histories, and is another one. One that was edited under a client's
 // own id is a further message.
 func (c *chat) changes() bool {
-	if !c.body.fromUser || c.body.regenerate || c.said() {
+	if !c.body.fromUser || c.body.regenerate || c.said() || c.saidEarlier() {
 		return false
 	}
 	id := c.body.last().loose("id")

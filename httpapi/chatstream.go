@@ -16,12 +16,14 @@ import (
 
 // chatReply says what of a session's current assistant message a client gets.
 type chatReply struct {
-	// whole: all of it. Otherwise what lies behind the record after.
+	// whole: all of it. Otherwise what the client does not have yet.
 	whole bool
-	after uint64
+	after position
 	// begin sends the start part also to a client that has the message's
 	// beginning.
 	begin bool
+	// shown: the client shows the message so far from a snapshot.
+	shown bool
 	// resync begins with a stream_resync that is not stored (document 000).
 	resync bool
 	// messageID is the id that the client knows the message by, or "".
@@ -35,10 +37,12 @@ type chatReply struct {
 
 // chatEncoder is a dialect of chat streams.
 type chatEncoder interface {
-	// Start returns how a message begins; seq is what the client has with it.
-	Start(seq uint64) []uimessage.Frame
+	// Start returns how a message begins.
+	Start() uimessage.Frame
 	// Encode takes the message's effective records from the first one on.
-	Encode(r eventlog.Record, seen bool) []uimessage.Frame
+	Encode(r eventlog.Record) []uimessage.Frame
+	// Reopen begins again what is open.
+	Reopen()
 	End(e uimessage.Ending) []uimessage.Frame
 }
 
@@ -56,8 +60,11 @@ func (s *Server) replyChat(w http.ResponseWriter, r *request, session string, c 
 	if err != nil {
 		return err
 	}
-	if !c.whole && c.after > t.Head {
-		return &eventlog.CursorAheadError{Cursor: c.after, Head: t.Head}
+	if last := c.after.reaches(); !c.whole && last > t.Head {
+		return &eventlog.CursorAheadError{Cursor: last, Head: t.Head}
+	}
+	if err := s.placeInMessage(ctx, session, &c, replyBegins(t)); err != nil {
+		return err
 	}
 	at := s.startChat(session, t, c)
 	if at.end != nil && !c.always {
@@ -69,7 +76,7 @@ func (s *Server) replyChat(w http.ResponseWriter, r *request, session string, c 
 			return s.nothing(w)
 		}
 	}
-	history, stop, err := peek(s.log.Read(ctx, session, min(at.before, at.after), at.head))
+	history, stop, err := peek(s.log.Read(ctx, session, min(at.before, at.after.sequence), at.head))
 	if err != nil {
 		return err
 	}
@@ -88,14 +95,34 @@ func (s *Server) replyChat(w http.ResponseWriter, r *request, session string, c 
 	return nil
 }
 
+// placeInMessage has a client that has some frames of the message's first record
+// be in the message. The sequence in its position may lie before the message:
+// then no chunk is in between, else the frames are those of an older message.
+func (s *Server) placeInMessage(ctx context.Context, session string, c *chatReply, begins uint64) error {
+	if c.whole || c.after.frames == 0 || c.after.sequence >= begins {
+		return nil
+	}
+	for r, err := range s.log.Read(ctx, session, c.after.sequence, begins) {
+		if err != nil {
+			return err
+		}
+		if r.Kind == eventlog.KindChunk {
+			c.after.frames = 0
+			return nil
+		}
+	}
+	c.after.sequence = begins
+	return nil
+}
+
 // moreToTell reports whether a client lacks something of a stream that has
-// stopped: its end, or what was answered since. Whoever has no position starts
-// from the snapshot, and lacks nothing.
+// stopped: its end, or what was answered since. A client without a position
+// starts from the snapshot, and lacks nothing.
 func (s *Server) moreToTell(ctx context.Context, at chatStart, c chatReply) (bool, error) {
-	if c.whole || c.after < at.stopped {
+	if c.whole || c.after.sequence < at.stopped || c.after.frames > 0 {
 		return !c.whole, nil
 	}
-	for r, err := range s.log.Read(ctx, at.session, c.after, at.head) {
+	for r, err := range s.log.Read(ctx, at.session, c.after.sequence, at.head) {
 		if err != nil {
 			return false, err
 		}
@@ -118,10 +145,12 @@ type chatStart struct {
 	session, root string
 	encoder       chatEncoder
 	first         []uimessage.Frame // what comes before all records
-	before        uint64            // the message's records lie behind it
-	after         uint64            // the client has what is up to here
+	before        uint64            // the message's records lie after it
+	after         position          // what the client has
 	head          uint64
 	whole         bool
+	begin         bool // the start part is sent in any case
+	shown         bool
 	dead          eventlog.Dead
 	end           *uimessage.Ending // what comes at head instead of following
 	stopped       uint64            // the record that ended it
@@ -130,23 +159,22 @@ type chatStart struct {
 func (s *Server) startChat(session string, t *projector.Tree, c chatReply) chatStart {
 	at := chatStart{
 		session: session, root: t.SessionID, encoder: s.chatEncoder(t, c), head: t.Head, whole: c.whole,
-		dead:   append(slices.Clone(t.Dead), t.Left()...), // what will be struck has no place in what begins now
-		before: replyBegins(t), after: c.after, end: chatEnding(t, t.Head),
+		dead:   append(slices.Clone(t.Dead), t.Left()...), // what will be truncated has no place in what begins now
+		before: replyBegins(t), after: c.after, end: chatEnding(t), begin: c.begin || c.shown, shown: c.shown,
 	}
 	if at.end != nil && t.Stopped != nil {
 		at.stopped = t.Stopped.At
 	}
 	switch {
-	case c.whole, c.after < at.before && !c.begin: // of earlier messages nothing can be sent here
-		at.after = at.before
-	case c.after < at.before: // what its own request has appended
-		at.before = c.after
+	case c.whole && c.shown: // the snapshot has what there is
+		at.after, at.whole = position{sequence: t.Head}, false
+	case c.whole, c.after.sequence < at.before && !c.begin: // of earlier messages nothing can be sent here
+		at.after = position{sequence: at.before}
+	case c.after.sequence < at.before: // what its own request has appended
+		at.before = c.after.sequence
 	}
 	if c.resync {
-		at.first = append(at.first, uimessage.Resync(t, c.after))
-	}
-	if c.begin || c.messageID != "" || at.after <= at.before {
-		at.first = append(at.first, at.encoder.Start(at.after)...)
+		at.first = append(at.first, uimessage.Resync(t, c.after.sequence))
 	}
 	return at
 }
@@ -166,9 +194,9 @@ func replyBegins(t *projector.Tree) uint64 {
 }
 
 // chatEnding returns how the stream has ended in this state, or nil if it goes
-// on. seq is the record that the state ends with.
-func chatEnding(t *projector.Tree, seq uint64) *uimessage.Ending {
-	end := uimessage.Ending{Sequence: seq}
+// on.
+func chatEnding(t *projector.Tree) *uimessage.Ending {
+	var end uimessage.Ending
 	switch {
 	case t.StreamStatus == eventlog.StreamCompleted:
 		end.Outcome = uimessage.Completed
@@ -193,7 +221,7 @@ func (s *Server) chatEncoder(t *projector.Tree, c chatReply) chatEncoder {
 		id = uimessage.ReplyID(t, s.chat().MessageID)
 	}
 	if c.textParts {
-		return textParts{textstream.New(textstream.Options{Root: t.SessionID, Earlier: uimessage.Earlier(t)})}
+		return textstream.New(textstream.Options{Root: t.SessionID, Earlier: uimessage.Earlier(t), Cost: s.cost})
 	}
 	return uimessage.NewEncoder(uimessage.EncoderOptions{
 		Root: t.SessionID, MessageID: id, Answered: uimessage.Answered(t), Earlier: uimessage.Earlier(t),
@@ -202,68 +230,30 @@ func (s *Server) chatEncoder(t *projector.Tree, c chatReply) chatEncoder {
 	})
 }
 
-// textParts is document 003's dialect; its start says nothing.
-type textParts struct{ *textstream.Encoder }
-
-func (e textParts) Start(seq uint64) []uimessage.Frame {
-	frames := e.Encoder.Start()
-	frames[len(frames)-1].Sequence = seq
-	return frames
-}
-
-// chatEvents yields the frames of a chat stream. history are the records up to
+// chatEvents yields the events of a chat stream. history are the records up to
 // at.head, from the message's first one or the client's position on.
 func (s *Server) chatEvents(ctx context.Context, history iter.Seq2[eventlog.Record, error], at chatStart) iter.Seq2[event, error] {
 	return func(yield func(event, error) bool) {
-		send := func(frames []uimessage.Frame) bool {
-			for _, f := range frames {
-				if !yield(event{id: f.Sequence, data: f.Data}, nil) {
-					return false
-				}
-			}
-			return true
-		}
-		finish := func(end uimessage.Ending) {
-			if send(at.encoder.End(end)) {
-				yield(event{data: []byte("[DONE]")}, nil)
+		f := &chatFeed{at: at, to: deliveryTo(at.after), chat: s.chat(), yield: yield}
+		f.send(unrecorded(at.first...))
+		for r, err := range history {
+			if !f.past(r, err) {
+				return
 			}
 		}
-		if !send(at.first) {
+		if !f.start() {
 			return
 		}
-		for r, err := range history {
-			if err != nil {
-				yield(event{}, err)
-				return
-			}
-			// A client that reads the whole message has nothing to load again.
-			stale := at.whole && r.Type == (*eventlog.StreamResync)(nil).Type()
-			if !at.dead.Covers(r) && !stale && !s.chat().hides(r) && !send(at.encoder.Encode(r, r.Sequence <= at.after)) {
-				return
-			}
-		}
 		if at.end != nil {
-			finish(*at.end)
+			f.finish(f.last.sequence, f.last.frames, *at.end)
 			return
 		}
 		for r, err := range s.log.Follow(ctx, at.session, at.head) {
-			if err != nil {
-				yield(event{}, err)
-				return
+			var t *projector.Tree
+			if err == nil && r.Agent == at.root && mayEnd(r.Envelope) {
+				t, err = s.states.At(ctx, at.session, r.Sequence)
 			}
-			if !s.chat().hides(r) && !send(at.encoder.Encode(r, false)) {
-				return
-			}
-			if r.Agent != at.root || !mayEnd(r.Envelope) {
-				continue
-			}
-			t, err := s.states.At(ctx, at.session, r.Sequence)
-			if err != nil {
-				yield(event{}, err)
-				return
-			}
-			if end := chatEnding(t, r.Sequence); end != nil {
-				finish(*end)
+			if !f.live(r, t, err) {
 				return
 			}
 		}

@@ -71,7 +71,7 @@ func (s *Server) diff(w http.ResponseWriter, r *request) error {
 		return s.ok(w, used)
 	}
 	d := StateDiff{DiffSpent: used, Messages: []projector.Message{}, ToolCalls: callChanges(before, after)}
-	if d.Patch, err = patchOf(before, after); err != nil {
+	if d.Patch, err = patchOf(projector.StateOf(before), projector.StateOf(after)); err != nil {
 		return err
 	}
 	for _, m := range after.Messages {

@@ -15,13 +15,14 @@ import (
 const eraseTimeout = 20 * time.Second
 
 // Erased is the answer of DELETE /sessions/{id}. Pending, with status 202,
-// means that bytes may be left: the session is not found any more, and the
-// same request goes on with what is left, but for files that another node alone
-// reaches. That removes them itself.
+// means that bytes may be left: the session is not found any more, and the nodes
+// go on by themselves. The same request tells how far they are.
 type Erased struct {
 	SessionID string   `json:"sessionId"`
 	Pending   bool     `json:"pending"`
-	Forks     []string `json:"forks"` // sessions that were forked from it and keep what they took
+	WaitsFor  string   `json:"waitsFor,omitempty"` // while it is pending, and goes by itself
+	Left      string   `json:"left,omitempty"`     // what stays while it is pending, and who must do what
+	Forks     []string `json:"forks"`              // sessions that were forked from it and keep what they took
 }
 
 func (s *Server) erase(w http.ResponseWriter, r *request) error {
@@ -33,7 +34,9 @@ func (s *Server) erase(w http.ResponseWriter, r *request) error {
 	if e.Pending {
 		status = http.StatusAccepted
 	}
-	return s.respond(w, status, Erased{SessionID: r.session, Pending: e.Pending, Forks: []string{}})
+	return s.respond(w, status, Erased{
+		SessionID: r.session, Pending: e.Pending, WaitsFor: e.WaitsFor, Left: e.Left, Forks: []string{},
+	})
 }
 
 // untilErased erases, for as long as an answer may take: the client's end does

@@ -28,7 +28,7 @@ const (
 	CodeInternalError    Code = "INTERNAL_ERROR"
 	CodePayloadTooLarge  Code = "PAYLOAD_TOO_LARGE"
 	CodeLengthRequired   Code = "LENGTH_REQUIRED"
-	CodeUnauthorized     Code = "UNAUTHORIZED" // with status 401 and 403
+	CodeUnauthorized     Code = "UNAUTHORIZED" // 401, 403, or another status of an AuthError
 	CodeNotImplemented   Code = "NOT_IMPLEMENTED"
 
 	CodeMethodNotAllowed Code = "METHOD_NOT_ALLOWED"
@@ -40,6 +40,7 @@ const (
 	CodeTruncated        Code = "TRUNCATED" // below the retention floor
 
 	CodeIdempotencyMismatch Code = "IDEMPOTENCY_MISMATCH"
+	CodeIdempotencyExpired  Code = "IDEMPOTENCY_EXPIRED"
 
 	CodeUnavailable Code = "UNAVAILABLE"
 	CodeReadOnly    Code = "READ_ONLY" // the log takes no appends now
@@ -60,8 +61,8 @@ var (
 	errPanicked       = errors.New("httpapi: handler panicked")
 	errNotStopped     = errors.New("httpapi: the run has not stopped in time")
 	errMismatch       = errors.New("httpapi: idempotency key of another request")
+	errKeyExpired     = errors.New("httpapi: idempotency key used too long ago")
 	errNoChat         = errors.New("httpapi: no chat here")
-	errOtherAgent     = errors.New("httpapi: the session has another agent")
 	errNoMessage      = errors.New("httpapi: no such message")
 	errNoSubscribers  = errors.New("httpapi: no subscribers here")
 	errNoReadModels   = errors.New("httpapi: no read models here")
@@ -135,8 +136,8 @@ type failure struct {
 // failures says what errors mean to clients; the first match counts.
 // Everything else is INTERNAL_ERROR.
 var failures = []failure{
-	{refusal(ErrUnauthorized, "authentication is required"), 401, CodeUnauthorized},
-	{refusal(ErrForbidden, "not allowed"), 403, CodeUnauthorized},
+	{is(ErrUnauthorized, "authentication is required", nil), 401, CodeUnauthorized},
+	{is(ErrForbidden, "not allowed", nil), 403, CodeUnauthorized},
 	{is(errNoRoute, "there is no such route", nil), 404, CodeNotFound},
 	{is(errMethod, "the method is not allowed here", nil), 405, CodeMethodNotAllowed},
 	{is(errLengthRequired, "a Content-Length is required", nil), 411, CodeLengthRequired},
@@ -147,9 +148,10 @@ var failures = []failure{
 
 	{is(eventlog.ErrSessionNotFound, "there is no such session", nil), 404, CodeNotFound},
 	{is(agentloop.ErrUnknownAgent, "there is no such agent type", nil), 404, CodeNotFound},
-	{is(agentloop.ErrUseResume, "the session has a run that can be resumed", "use /resume"), 409, CodeAlreadyRunning},
+	{is(agentloop.ErrUseResume, "the session's run was interrupted or waits, and can be resumed", "use /resume"), 409, CodeAlreadyRunning},
 	{is(agentloop.ErrAlreadyRunning, "the session is running", nil), 409, CodeAlreadyRunning},
-	{is(agentloop.ErrAlreadyCompleted, "the session is finished", nil), 409, CodeAlreadyCompleted},
+	{is(agentloop.ErrAlreadyCompleted, "the session is finished; POST /sessions/{id}/messages begins its next turn", nil), 409, CodeAlreadyCompleted},
+	{is(agentloop.ErrOtherUser, "the session has another user", nil), 403, CodeUnauthorized},
 	{is(agentloop.ErrNothingToResume, "the session has no run to resume", nil), 400, CodeInvalidRequest},
 	{is(agentloop.ErrNothingToConfirm, "no approval is open", nil), 400, CodeInvalidRequest},
 	{is(agentloop.ErrCallNotFound, "there is no such tool call", nil), 404, CodeNotFound},
@@ -176,7 +178,7 @@ var failures = []failure{
 	{as(func(e *ReloadError) (string, any) {
 		return "nothing has changed: " + strings.Join(e.Problems, "; "), configDetail{e.Problems}
 	}), 409, CodeInvalidConfig},
-	{is(errOtherAgent, "the session has another agent", nil), 409, CodeAlreadyRunning},
+	{is(agentloop.ErrOtherAgent, "the session has another agent", nil), 409, CodeAlreadyRunning},
 	{is(errNoMessage, "the session has no such message", nil), 404, CodeNotFound},
 	{is(errNotStopped, "the run has not stopped in time; it will, since the request is kept", nil), 504, CodeInterruptDeadline},
 
@@ -207,7 +209,9 @@ var failures = []failure{
 	{as(func(e *eventlog.TrimmedError) (string, any) {
 		return "the cursor is below what retention has left; take a snapshot", floorDetail{e.Floor}
 	}), 410, CodeTruncated},
+	{is(agentloop.ErrKeyUsed, "the idempotency key was used for another message", nil), 409, CodeIdempotencyMismatch},
 	{is(errMismatch, "the idempotency key was used for another request", nil), 409, CodeIdempotencyMismatch},
+	{is(errKeyExpired, "the idempotency key was used, too long ago to repeat its answer; nothing was appended", nil), 409, CodeIdempotencyExpired},
 	{is(eventlog.ErrStreamEnded, "the stream has ended", nil), 409, CodeStreamEnded},
 	{is(eventlog.ErrTooLarge, "a record is too large", nil), 413, CodePayloadTooLarge},
 
@@ -219,8 +223,8 @@ var failures = []failure{
 
 	{is(agentloop.ErrStopping, "the server is stopping", nil), 503, CodeUnavailable},
 	{is(http.ErrServerClosed, "the server is stopping", nil), 503, CodeUnavailable},
-	{is(eventlog.ErrClosed, "the server is stopping", nil), 503, CodeUnavailable},
 	{is(eventlog.ErrOutcomeUnknown, "the log did not answer; the request may have been carried out", nil), 503, CodeUnavailable},
+	{is(eventlog.ErrClosed, "the server is stopping", nil), 503, CodeUnavailable},
 	{is(eventlog.ErrRefused, "nothing can be written now, see /readyz; nothing was changed", nil), 503, CodeReadOnly},
 	{is(eventlog.ErrUnavailable, "the log can't be reached now; nothing was changed", nil), 503, CodeUnavailable},
 	{is(eventlog.ErrErasing, "the session is being erased", "delete it again"), 409, CodeErasurePending},
@@ -242,17 +246,6 @@ func as[T error](show func(T) (string, any)) func(error) (string, any, bool) {
 	}
 }
 
-// refusal matches what an [Authenticator] refuses with, and shows its own
-// words if it has any.
-func refusal(target error, text string) func(error) (string, any, bool) {
-	return func(err error) (string, any, bool) {
-		if own, ok := errors.AsType[*AuthError](err); ok && own.Message != "" {
-			return strings.ToValidUTF8(own.Message, ""), nil, errors.Is(err, target)
-		}
-		return text, nil, errors.Is(err, target)
-	}
-}
-
 // readOnlyRetry is after how many seconds it is worth while to try again what
 // was refused.
 const readOnlyRetry = "5"
@@ -262,6 +255,9 @@ const statusInvalid = "validation_error"
 
 // describe returns what err means to a client.
 func describe(err error) (status int, body ErrorBody) {
+	if own, ok := errors.AsType[*AuthError](err); ok && own.answers() {
+		return own.status(), own.body()
+	}
 	for _, f := range failures {
 		if text, detail, ok := f.match(err); ok {
 			body = ErrorBody{Error: cut(text, maxErrorText), Code: f.code, Detail: short(detail)}
@@ -321,7 +317,7 @@ func (s *Server) fail(w *tracker, r *http.Request, err error) {
 	if status == 401 {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
-	if status == 401 || status == 403 {
+	if errors.Is(err, ErrUnauthorized) || errors.Is(err, ErrForbidden) {
 		s.logger.DebugContext(r.Context(), "request refused", w.logged("error", err)...)
 	}
 	if body.Code == CodeReadOnly {

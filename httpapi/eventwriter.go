@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"runtime"
 	"runtime/debug"
-	"strconv"
 	"sync"
 	"time"
 
@@ -20,9 +19,9 @@ import (
 
 // event is a server-sent event.
 type event struct {
-	id   uint64 // 0: none
-	name string // "": none
-	data []byte // one line of JSON
+	id   position // zero: none
+	name string   // "": none
+	data []byte   // one line of JSON
 }
 
 // chunkEvent returns a chunk record as an event. The payload is not decoded:
@@ -40,7 +39,7 @@ func chunkEvent(r eventlog.Record) (event, bool) {
 		return event{}, false
 	}
 	fmt.Fprintf(&data, `,"sequence":%d}`, r.Sequence)
-	return event{id: r.Sequence, name: "chunk", data: data.Bytes()}, true
+	return event{id: position{sequence: r.Sequence}, name: "chunk", data: data.Bytes()}, true
 }
 
 // eventWriter writes server-sent events or, as lines, their data alone.
@@ -77,9 +76,9 @@ func (o *eventWriter) write(e event) error {
 		o.buf = append(append(b, e.data...), '\n')
 		return o.s.write(o.w, o.rc, o.buf)
 	}
-	if e.id > 0 {
+	if e.id != (position{}) {
 		b = append(b, "id: "...)
-		b = strconv.AppendUint(b, e.id, 10)
+		b = e.id.append(b)
 		b = append(b, '\n')
 	}
 	if e.name != "" {

@@ -14,6 +14,7 @@ func SetEraseTimeout(s *Server, d time.Duration) { s.eraseTimeout = d }
 // TestRoute is a row of the routing table.
 type TestRoute struct {
 	Method, Pattern string
+	Params          string // the query's
 	Op              Operation
 	// NamesIn is where a request names its session: "path", "query", "body",
 	// "both" for two of them in the query, "scope" where it has memories, or ""
@@ -26,7 +27,7 @@ func RouteTable() []TestRoute {
 	var rows []TestRoute
 	for _, rt := range routeTable {
 		in := map[source]string{inPath: "path", inQuery: "query", inBody: "body", inBoth: "both", inScope: "scope"}[rt.session]
-		rows = append(rows, TestRoute{rt.method, rt.pattern, rt.op, in})
+		rows = append(rows, TestRoute{rt.method, rt.pattern, rt.params, rt.op, in})
 	}
 	return rows
 }

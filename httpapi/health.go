@@ -20,9 +20,17 @@ type Readiness struct {
 	Partitions int                 `json:"partitions"`
 	Agents     []string            `json:"agents"`
 	Version    string              `json:"version"`
+	// Replicas tells which servers keep the log, if it has replicas; nil: it has
+	// none, or a quorum is missing. One that is gone is no reason to take no work.
+	Replicas *eventlog.Replicas `json:"replicas,omitempty"`
 	// ReadModels tells how near to the log's end listings are. Not to be is no
 	// reason to take no work.
 	ReadModels *readmodel.Fresh `json:"readModels,omitempty"`
+}
+
+// replicated is a log that several servers may keep.
+type replicated interface {
+	Replicas(context.Context) (eventlog.Replicas, error)
 }
 
 // healthz answers GET /healthz: the process serves.
@@ -48,6 +56,11 @@ func (s *Server) readyz(w http.ResponseWriter, r *request) error {
 		Draining: s.loop.Draining(), Durability: info.Durability,
 		Guarantee: info.Durability.Survives(), Refuses: info.Refuses, Backend: info.Backend,
 		Partitions: info.Partitions, Agents: s.loop.AgentTypes(), Version: s.opts.Version,
+	}
+	if log, ok := s.log.(replicated); ok && err == nil {
+		if found, err := log.Replicas(ctx); err == nil && found.Wanted > 1 {
+			answer.Replicas = &found
+		}
 	}
 	if s.opts.ReadModels != nil {
 		fresh := shown(s.opts.ReadModels.Fresh(ctx))

@@ -98,6 +98,7 @@ func newAPIOn(t *testing.T, log eventlog.Log, agents []agentloop.Agent, change .
 	t.Helper()
 	a := &api{t: t, log: log, logs: &logs{}, reg: prometheus.NewPedanticRegistry()}
 	loop, err := agentloop.New(log, agents, &agentloop.Options{
+		Logger:     slog.New(slog.NewTextHandler(a.logs, nil)),
 		Now:        func() time.Time { return time.Now().Add(time.Duration(a.late.Load())) },
 		Workspaces: []workspace.Provider{inmemory.New(nil), broken{inmemory.New(nil)}},
 	})

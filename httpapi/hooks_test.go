@@ -77,8 +77,14 @@ func TestAuthError(t *testing.T) {
 		{fmt.Errorf("inner secret: %w", &httpapi.AuthError{Status: 403, Message: "read only"}), 403, "read only"},
 		{fmt.Errorf("inner secret: %w", httpapi.ErrForbidden), 403, "not allowed"},
 		{&httpapi.AuthError{Status: 403, Message: "x" + long}, 403, "x" + long[:8<<10-2]},
-		{&httpapi.AuthError{Status: 404, Message: "secret"}, 500, "internal error"},
+		{&httpapi.AuthError{Status: 402, Message: "the plan has ended"}, 402, "the plan has ended"},
+		{&httpapi.AuthError{Status: 404, Message: "no such session"}, 404, "no such session"},
+		{&httpapi.AuthError{Status: 429}, 429, "not allowed"},
+		{&httpapi.AuthError{Status: 599, Message: "the directory is down"}, 599, "the directory is down"},
+		{fmt.Errorf("inner secret: %w", &httpapi.AuthError{Status: 503}), 503, "authentication is not available"},
 		{&httpapi.AuthError{Status: 200, Message: "secret"}, 500, "internal error"},
+		{&httpapi.AuthError{Status: 302, Message: "secret"}, 500, "internal error"},
+		{&httpapi.AuthError{Status: 600, Message: "secret"}, 500, "internal error"},
 	} {
 		refusal = tc.err
 		got := a.get("/sessions")
@@ -89,6 +95,28 @@ func TestAuthError(t *testing.T) {
 		require.True(t, utf8.ValidString(body.Error))
 		require.Equal(t, tc.status == 401, got.header.Get("WWW-Authenticate") != "")
 	}
+}
+
+// A session that a hook refuses with any status below 500 is left out of
+// listings; from 500 on nobody could decide, and the listing fails.
+func TestAuthErrorInListings(t *testing.T) {
+	status := 404
+	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) {
+		o.Auth = func(_ *http.Request, _ httpapi.Operation, session string) error {
+			if session == "hidden" {
+				return &httpapi.AuthError{Status: status}
+			}
+			return nil
+		}
+	})
+	a.append("hidden", created("hidden"), ended("hidden", `1`))
+	a.append("shown", created("shown"), ended("shown", `1`))
+	var page httpapi.Page[httpapi.Summary]
+	a.get("/sessions").decode(t, &page)
+	require.Equal(t, 1, page.Total)
+	a.get("/sessions/hidden").failed(t, 404, httpapi.CodeNotFound)
+	status = 503
+	a.get("/sessions").failed(t, 503, httpapi.CodeUnavailable)
 }
 
 func TestAnyOf(t *testing.T) {
@@ -105,5 +133,9 @@ func TestAnyOf(t *testing.T) {
 	require.NoError(t, ask(yes, no(broken)), "the first that allows decides")
 	require.Equal(t, own, ask(no(httpapi.ErrUnauthorized), no(own), no(httpapi.ErrForbidden)))
 	require.Equal(t, broken, ask(no(own), no(httpapi.ErrUnauthorized), no(broken)))
+	payment := &httpapi.AuthError{Status: 402, Message: "the plan has ended"}
+	require.Equal(t, payment, ask(no(httpapi.ErrUnauthorized), no(payment)), "a known caller's refusal counts first")
+	down := &httpapi.AuthError{Status: 503, Message: "the directory is down"}
+	require.Equal(t, down, ask(no(payment), no(down)))
 	require.ErrorIs(t, ask(no(httpapi.ErrUnauthorized), no(httpapi.ErrUnauthorized)), httpapi.ErrUnauthorized)
 }

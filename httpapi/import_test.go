@@ -167,7 +167,9 @@ func TestImportIsTheSameSession(t *testing.T) {
 
 	// A producer that repeats its append gets the sequences that it has here.
 	repeated := to.post(chunksOf(id), lines(id, "k", 3), idemKey, "key").appended(t)
-	require.Equal(t, got.Appends["key"].FirstSequence, repeated.FirstSequence)
+	kept, known := got.Appends.Get("key")
+	require.True(t, known)
+	require.Equal(t, kept.FirstSequence, repeated.FirstSequence)
 	require.Equal(t, to.head(id), done.LastSequence, "nothing was written")
 
 	again := to.post(importOf(id), exported).imported(t)

@@ -98,8 +98,9 @@ func TestListingsAsk(t *testing.T) {
 	first := readmodel.Paging{Limit: 50}
 	for target, want := range map[string]any{
 		"/sessions": readmodel.SessionFilter{Paging: first},
-		"/sessions?userId=u&agentType=a&status=paused&tag=t&parentSessionId=p&sort=updated&offset=3&limit=4": readmodel.SessionFilter{
-			UserID: "u", AgentType: "a", Status: "paused", Tag: "t", ParentSessionID: "p", Sort: readmodel.ByUpdated, Paging: readmodel.Paging{Offset: 3, Limit: 4},
+		"/sessions?userId=u&agentType=a&status=paused&tag=t&metadata=k%3Dv%3Dw&metadata=l=&from=2026-01-01&to=2026-01-02&parentSessionId=p&sort=updated&offset=3&limit=4": readmodel.SessionFilter{
+			UserID: "u", AgentType: "a", Status: "paused", Tag: "t", Metadata: map[string]string{"k": "v=w", "l": ""},
+			From: january, To: january + 24*time.Hour.Milliseconds(), ParentSessionID: "p", Sort: readmodel.ByUpdated, Paging: readmodel.Paging{Offset: 3, Limit: 4},
 		},
 		"/runs": readmodel.RunFilter{Paging: first},
 		"/runs?sessionId=s&userId=u&agentType=a&status=suspended_client_tool&from=2026-01-01&to=2026-01-01T00:00:01.5%2B00:00": readmodel.RunFilter{
@@ -121,7 +122,8 @@ func TestListingsAsk(t *testing.T) {
 	for _, bad := range []string{
 		"/runs?status=active", "/runs?from=", "/runs?from=yesterday", "/runs?to=-1", "/runs?from=0", "/runs?from=2&to=1", "/runs?sessionId=%00",
 		"/runs?limit=201", "/usage?by=", "/usage?by=Agent", "/usage?to=2026-13-01", "/usage?userId=", "/search", "/search?q=", "/search?q=x&limit=0",
-		"/search?q=x&offset=-1", "/search?q=x&q=y", "/parked?sessionId=", "/parked?offset=x",
+		"/sessions?metadata=", "/sessions?metadata=k", "/sessions?metadata==v", "/sessions?metadata=k=v&metadata=k=w", "/sessions?from=2&to=1",
+		"/sessions?user=u", "/search?q=x&offset=-1", "/search?q=x&q=y", "/parked?sessionId=", "/parked?offset=x",
 	} {
 		rows.asked = nil
 		a.get(bad).failed(t, 400, httpapi.CodeInvalidRequest)

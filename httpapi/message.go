@@ -1,11 +1,48 @@
 package httpapi
 
 import (
+	"context"
+	"encoding/json"
+	"net/http"
 	"strings"
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/eventlog"
 )
+
+// sendMessage answers POST /sessions/{id}/messages: it begins the session's next
+// turn, or continues one that was interrupted or waits. The member metadata is
+// the last message's, over what that has itself, as for POST /chat.
+func (s *Server) sendMessage(w http.ResponseWriter, r *request) error {
+	key, err := idempotencyKey(r.Header)
+	if err != nil {
+		return err
+	}
+	body, err := readObject(w, r.Request)
+	if err != nil {
+		return err
+	}
+	req := agentloop.MessageRequest{SessionID: r.session, Messages: body.messages(), UserID: body.labels().userID, Key: key}
+	if metadata := body.optObject("metadata"); metadata != nil && *body.err == nil {
+		last := &req.Messages[len(req.Messages)-1]
+		last.Metadata = merged(last.Metadata, metadata)
+	}
+	return s.begin(w, r, r.session, *body.err, func(ctx context.Context) (agentloop.Started, error) {
+		return s.loop.SendMessage(ctx, req)
+	})
+}
+
+// merged returns an object with the members of another over its own.
+func merged(object, over json.RawMessage) json.RawMessage {
+	if object == nil {
+		return over
+	}
+	var all map[string]json.RawMessage
+	_ = json.Unmarshal(object, &all) // both are objects
+	_ = json.Unmarshal(over, &all)
+	raw, _ := json.Marshal(all)
+	return raw
+}
 
 // messages reads the member "message": a string, or UserInputMessages
 // (document 004, facts 3.1).

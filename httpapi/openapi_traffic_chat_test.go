@@ -11,6 +11,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/projector/readmodel"
 )
 
 // trafficChat: chats, from the first message to the last approval.
@@ -21,6 +22,7 @@ func trafficChat(t *testing.T, c *apiChecker) {
 	a.chat(`{"id":"chat","sessionId":"s","agentType":"asker","userId":"u","tags":["t"],"metadata":{"from":"web"},"messages":[` + user("u", "go") + `]}`)
 	a.chat(`{"id":"t","messages":[`+user("u", "go")+`]}`, "X-Helix-Agent", "echo", "X-Existing-Message-Id", "mine",
 		"X-Resume-From-Sequence", "0", "Last-Event-ID", "0")
+	a.srv.SetPrices(map[string]readmodel.Price{"scripted": {Input: 1, Output: 1}})
 	for _, format := range []string{"", "?format=text-stream-part"} {
 		session := fmt.Sprintf("yes%d", len(format))
 		a.chat(says(session, "asker", "go"))

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
@@ -52,6 +53,19 @@ func trafficRuns(t *testing.T, c *apiChecker) {
 	a.wait("ask")
 
 	a.post("/start", `{"sessionId":"done","agentType":"echo","message":"x"}`).failed(t, 409, httpapi.CodeAlreadyCompleted)
+	message := func(session, body string, headers ...string) answer {
+		return a.post("/sessions/"+session+"/messages", body, headers...)
+	}
+	message("done", `{"message":"more","userId":"u","metadata":{"a":"b"}}`, "Idempotency-Key", "k").done(t)
+	a.wait("done")
+	message("done", `{"message":"other"}`, "Idempotency-Key", "k").failed(t, 409, httpapi.CodeIdempotencyMismatch)
+	message("done", `{"message":"x","userId":"v"}`).failed(t, 403, httpapi.CodeUnauthorized)
+	message("done", `{}`).failed(t, 400, httpapi.CodeInvalidRequest)
+	message("nobody", `{"message":"x"}`).failed(t, 404, httpapi.CodeNotFound)
+	a.append("dying", fact("dying", &eventlog.SessionCreated{AgentType: "echo", FactBase: factBase("dying")}), requested("dying", "run-1"),
+		fact("dying", &eventlog.InterruptRequested{RunID: "run-1", Kind: eventlog.StopAbort, FactBase: factBase("dying")}))
+	message("dying", `{"message":"x"}`).failed(t, 409, httpapi.CodeAlreadyCompleted)
+	message("live", `{"message":"x"}`).failed(t, 409, httpapi.CodeAlreadyRunning)
 	a.post("/start", `{"sessionId":"live","agentType":"echo","message":"x"}`).failed(t, 409, httpapi.CodeAlreadyRunning)
 	a.post("/resume", `{"sessionId":"done"}`).failed(t, 409, httpapi.CodeAlreadyCompleted)
 	a.post("/resume", `{"sessionId":"live","message":"x"}`).failed(t, 409, httpapi.CodeAlreadyRunning)
@@ -78,6 +92,7 @@ func trafficCalls(t *testing.T, c *apiChecker) {
 	for session, agent := range map[string]string{"ask": "asker", "loc": "locator", "late": "hurry", "tree": "parent", "over": "asker"} {
 		a.begin(session, agent)
 		a.get("/sessions/" + session).done(t)
+		a.get("/sessions/" + session + "/state").done(t)
 		a.get("/chat/" + session + "/messages").done(t)
 	}
 	a.late.Store(int64(time.Minute))
@@ -91,6 +106,7 @@ func trafficCalls(t *testing.T, c *apiChecker) {
 	} {
 		a.post(submitTarget, `{"sessionId":"`+tc.session+`",`+tc.members+`}`).done(t)
 		a.post("/chat/"+tc.session+"/submit-tool-result", `{"sessionId":"`+tc.session+`",`+tc.members+`}`).done(t)
+		a.get("/sessions/" + tc.session + "/state").done(t)
 	}
 	over := fmt.Sprintf(approveRM, "over")
 	a.post(submitTarget, over).failed(t, 409, httpapi.CodeAlreadyCompleted)
@@ -142,7 +158,9 @@ func trafficStuck(t *testing.T, c *apiChecker) {
 
 // trafficStreams: every event of the streams that are no chat's.
 func trafficStreams(t *testing.T, c *apiChecker) {
-	a := c.server(t, memory.New(), agents(gate{}))
+	a := c.server(t, memory.New(), append(agents(gate{}), falling("busy", &model.Error{Code: model.CodeOverloaded, Message: "busy", Retryable: true})))
+	a.begin("busy", "busy")
+	a.get("/sessions/busy/state").done(t)
 	streams := eventlog.NewStreams(a.log)
 	at := a.append("s", created("s"), requested("s", "run-1"), text("s", "a"))
 	first := fmt.Sprint(at[0])

@@ -13,6 +13,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/snapshot"
 	folds "github.com/helixd/helixd/snapshot/memory"
 )
@@ -37,13 +38,19 @@ func trafficSessions(t *testing.T, c *apiChecker) {
 	a.get("/sessions/p/state?at=2").done(t)
 	a.post("/resume", `{"sessionId":"p","mode":"with_confirmation","approved":true}`).done(t)
 	a.wait("p")
-	a.append("p", fact("p-sub-task", &eventlog.RemoteProgress{ToolCallID: "task", Sequence: 7, FactBase: factBase("p-sub-task")}))
+	a.append("p", fact("p-sub-task", &eventlog.RemoteProgress{
+		ToolCallID: "task", Sequence: 7, FactBase: factBase("p-sub-task"),
+		Calls: []eventlog.RemoteCall{{ID: "look", RemoteID: "call_0", AgentID: "p-sub-task-sub-a", Over: true}},
+	}), fact("p-sub-task", &eventlog.InterruptRequested{
+		RunID: "r", Kind: eventlog.StopAbort, Terminate: true, FactBase: factBase("p-sub-task"),
+	}))
 	a.begin("denied", "asker")
 	a.post("/resume", `{"sessionId":"denied","mode":"with_confirmation","approved":false}`).done(t)
 	a.wait("denied")
 	a.post("/sessions/made/subscriptions", `{"ttl":"30m"}`).done(t)
+	require.Contains(t, c.server(t, lacking{memory.New()}, nil).get("/readyz").done(t).body, `"replicas":{"wanted":3,"present":2,"missing":["n3"]}`)
 	for _, target := range []string{
-		"/sessions?userId=u&agentType=writer&status=active&tag=red&offset=0&limit=5", "/sessions", "/sessions?parentSessionId=p",
+		"/sessions?userId=u&agentType=writer&status=active&tag=red&metadata=a%3Db&from=2026-01-01&to=2100-01-01&offset=0&limit=5", "/sessions", "/sessions?parentSessionId=p",
 		"/sessions/made", "/sessions/p", "/sessions/p/runs?offset=0&limit=1", "/sessions/p/checkpoints?offset=0&limit=1",
 		"/sessions/p/usage?offset=0&limit=100", "/sessions/p/state", "/sessions/p/diff", "/sessions/p/diff?from=9&to=3",
 		"/sessions/p/diff?from=0&to=0", "/sessions/made/diff", "/sessions/denied/diff", "/sessions/p/diff?only=spent", "/sessions/p/records", "/sessions/made/state?at=0", "/sessions/made/state",
@@ -53,6 +60,13 @@ func trafficSessions(t *testing.T, c *apiChecker) {
 		a.get(target).done(t)
 		a.request("HEAD", target, "").done(t)
 	}
+}
+
+// lacking is a log of which one server of three is gone.
+type lacking struct{ eventlog.Log }
+
+func (lacking) Replicas(context.Context) (eventlog.Replicas, error) {
+	return eventlog.Replicas{Wanted: 3, Present: 2, Missing: []string{"n3"}}, nil
 }
 
 // trafficTimeTravel: sessions go back, and branch off.
@@ -119,6 +133,9 @@ func trafficProducers(t *testing.T, c *apiChecker) {
 		a.post(chunksOf(s), line(s, "x"), idemKey, "k").failed(t, 409, httpapi.CodeIdempotencyMismatch)
 		a.post(target, body, expected, "0").failed(t, 409, httpapi.CodeSequenceConflict)
 		a.post(target, body, idemKey, "k").failed(t, 409, httpapi.CodeIdempotencyMismatch)
+		useKeys(t, log, s, 2*projector.LeastKnownAppends+200)
+		a.post(chunksOf(s), line(s, "x"), idemKey, "k").failed(t, 409, httpapi.CodeIdempotencyExpired)
+		a.post(target, body, idemKey, "k").failed(t, 409, httpapi.CodeIdempotencyExpired)
 		a.post(target, body, expected, fmt.Sprint(a.head(s)), idemKey, "end").appended(t)
 		a.post(target, body).failed(t, 409, httpapi.CodeStreamEnded)
 		a.post(chunksOf(s), line(s, "x")).failed(t, 409, httpapi.CodeStreamEnded)
@@ -178,7 +195,7 @@ type pendingLog struct{ eventlog.Log }
 
 func (s pendingLog) Erase(ctx context.Context, session string) (eventlog.Erasure, error) {
 	e, err := s.Log.Erase(ctx, session)
-	e.Pending = true
+	e.Pending, e.WaitsFor, e.Left = true, "two servers", "who runs them has to look"
 	return e, err
 }
 

@@ -14,12 +14,18 @@ import (
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
-// query reads the parameters of a URL strictly. Unknown ones are ignored.
+// query reads the parameters of a URL strictly; see route.checkParams for
+// unknown ones.
 type query struct{ values url.Values }
 
-// repeated is the one parameter that may be given several times: its values are
-// alternatives.
-const repeated = "type"
+// The parameters that may be given several times.
+const (
+	paramType     = "type"     // its values are alternatives
+	paramMetadata = "metadata" // all of its values count
+)
+
+// maxMetadata is how many entries of metadata a listing can be filtered by.
+const maxMetadata = 16
 
 // parseQuery refuses what can be read in two ways. Even then it returns what
 // it could read.
@@ -33,7 +39,7 @@ func parseQuery(raw string) (query, error) {
 		switch {
 		case !utf8.ValidString(name):
 			return q, &eventlog.ValidationError{Reason: "the query string is not valid UTF-8"}
-		case len(v) > 1 && name != repeated:
+		case len(v) > 1 && name != paramType && name != paramMetadata:
 			return q, invalid(name, "is given twice")
 		case !utf8.ValidString(strings.Join(v, "")):
 			return q, invalid(name, "must be valid UTF-8")
@@ -101,6 +107,27 @@ func (q query) words(name string, most int) ([]string, error) {
 		if _, err := (query{url.Values{name: {v}}}).word(name); err != nil {
 			return nil, err
 		}
+	}
+	return all, nil
+}
+
+// metadata returns the entries name=value that sessions must have, or nil if
+// there are none.
+func (q query) metadata() (map[string]string, error) {
+	entries, err := q.words(paramMetadata, maxMetadata)
+	if err != nil || entries == nil {
+		return nil, err
+	}
+	all := make(map[string]string, len(entries))
+	for _, entry := range entries {
+		name, value, ok := strings.Cut(entry, "=")
+		if !ok || name == "" {
+			return nil, invalid(paramMetadata, "must have the form name=value")
+		}
+		if before, twice := all[name]; twice && before != value {
+			return nil, invalid(paramMetadata, "asks for two values of one name")
+		}
+		all[name] = value
 	}
 	return all, nil
 }

@@ -49,6 +49,15 @@ func rowsPage[T any](all []T, p readmodel.Paging) readmodel.Answer[readmodel.Pag
 	}
 }
 
+func hasAll(metadata, wanted map[string]string) bool {
+	for name, value := range wanted {
+		if metadata[name] != value {
+			return false
+		}
+	}
+	return true
+}
+
 func (f foldedRows) Sessions(ctx context.Context, q readmodel.SessionFilter) (readmodel.Answer[readmodel.Page[readmodel.Session]], error) {
 	var all []readmodel.Session
 	err := f.each(ctx, q.Visible, func(t *projector.Tree, s *projector.Session) {
@@ -61,6 +70,7 @@ func (f foldedRows) Sessions(ctx context.Context, q readmodel.SessionFilter) (re
 		}
 		is := func(wanted, value string) bool { return wanted == "" || wanted == value }
 		if parent != q.ParentSessionID || !is(q.AgentType, s.AgentType) || !is(q.UserID, s.UserID) ||
+			s.CreatedAt < q.From || q.To != 0 && s.CreatedAt >= q.To || !hasAll(s.Metadata, q.Metadata) ||
 			!is(string(q.Status), string(s.Status)) || q.Tag != "" && !slices.Contains(s.Tags, q.Tag) {
 			return
 		}

@@ -69,7 +69,7 @@ func (q query) recordFilter() (f recordFilter, err error) {
 	if f.kind, err = oneOf(q, "kind", []eventlog.Kind{eventlog.KindChunk, eventlog.KindFact}); err != nil {
 		return f, err
 	}
-	if f.types, err = q.words(repeated, MaxRecordTypes); err != nil {
+	if f.types, err = q.words(paramType, MaxRecordTypes); err != nil {
 		return f, err
 	}
 	if f.agent, err = q.sessionID("agent"); err != nil {

@@ -67,10 +67,10 @@ func TestRequestIDInLogs(t *testing.T) {
 			if r.Header.Get("Panic") != "" {
 				panic("on purpose")
 			}
-			return &httpapi.AuthError{Status: 418, Message: httpapi.RequestID(r.Context()) + " is known to hooks"}
+			return &httpapi.AuthError{Status: 518, Message: httpapi.RequestID(r.Context()) + " is known to hooks"}
 		}
 	})
-	a.get("/sessions", "X-Request-Id", "first").failed(t, 500, httpapi.CodeInternalError)
+	a.get("/sessions", "X-Request-Id", "first").failed(t, 518, httpapi.CodeInternalError)
 	a.get("/sessions", "X-Request-Id", "second", "Panic", "1").failed(t, 500, httpapi.CodeInternalError)
 	lines := strings.Split(strings.TrimSpace(a.logs.String()), "\n")
 	require.Len(t, lines, 2)

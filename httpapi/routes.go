@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
 	"path"
@@ -13,6 +14,7 @@ import (
 // route is a row of the routing table.
 type route struct {
 	method, pattern string
+	params          string    // the query's parameters
 	op              Operation // opPublic: no authentication
 	session         source
 	handle          func(*Server, http.ResponseWriter, *request) error
@@ -31,61 +33,62 @@ const (
 )
 
 var routeTable = []route{
-	{"POST", "/start", OpStart, inBody, (*Server).start},
-	{"POST", "/resume", OpResume, inBody, (*Server).resume},
-	{"POST", "/interrupt", OpInterrupt, inBody, (*Server).interrupt},
-	{"POST", "/abort", OpAbort, inBody, (*Server).abort},
-	{"POST", "/submit-tool-result", OpSubmitToolResult, inBody, (*Server).submitToolResult},
-	{"GET", "/sse", OpStream, inQuery, (*Server).sse},
-	{"GET", "/status", OpStatus, inQuery, (*Server).status},
-	{"GET", "/workspace", OpWorkspace, inQuery, (*Server).workspace},
-	{"GET", "/workspaces", OpWorkspace, inQuery, (*Server).workspace},
-	{"POST", "/chat", OpChat, inBody, hosted((*Server).postChat)},
-	{"GET", "/chat/{id}/stream", OpChatStream, inPath, hosted((*Server).chatStream)},
-	{"POST", "/chat/{id}/submit-tool-result", OpChatSubmitToolResult, inPath, hosted((*Server).chatSubmit)},
-	{"POST", "/chat/{id}/interrupt", OpChatInterrupt, inPath, hosted((*Server).chatInterrupt)},
-	{"POST", "/chat/{id}/abort", OpChatAbort, inPath, hosted((*Server).chatAbort)},
-	{"GET", "/chat/{id}/snapshot", OpChatStream, inPath, (*Server).snapshot},
-	{"GET", "/chat/{id}/messages", OpChatStream, inPath, (*Server).messages},
-	{"GET", "/sessions", OpSessions, noSession, (*Server).sessions},
-	{"GET", "/sessions/{id}", OpStatus, inPath, (*Server).summary},
-	{"GET", "/sessions/{id}/records", OpRecords, inPath, (*Server).records},
-	{"GET", "/sessions/{id}/stream", OpStream, inPath, (*Server).storeStream},
-	{"GET", "/sessions/{id}/replay", OpStream, inPath, (*Server).replay},
-	{"GET", "/sessions/{id}/state", OpRecords, inPath, (*Server).state},
-	{"GET", "/sessions/{id}/diff", OpRecords, inPath, (*Server).diff},
-	{"GET", "/sessions/{id}/timeline", OpRecords, inPath, (*Server).timeline},
-	{"GET", "/sessions/{id}/usage", OpStatus, inPath, (*Server).usage},
-	{"GET", "/sessions/{id}/checkpoints", OpStatus, inPath, (*Server).checkpoints},
-	{"GET", "/sessions/{id}/runs", OpStatus, inPath, (*Server).runs},
-	{"GET", "/compare", OpRecords, inBoth, (*Server).compare},
-	{"POST", "/sessions/{id}/rollback", OpResume, inPath, (*Server).rollback},
-	{"POST", "/sessions/{id}/fork", OpStart, inPath, (*Server).fork},
-	{"POST", "/sessions/{id}/subscriptions", OpRecords, inPath, (*Server).subscribe},
-	{"POST", "/sessions/{id}/chunks", OpAppend, inPath, (*Server).chunks},
-	{"POST", "/sessions/{id}/end", OpAppend, inPath, (*Server).end},
-	{"POST", "/sessions/{id}/fail", OpAppend, inPath, (*Server).failStream},
-	{"POST", "/sessions/{id}/import", OpImport, inPath, (*Server).importRecords},
-	{"DELETE", "/sessions/{id}", OpErase, inPath, (*Server).erase},
-	{"GET", "/runs", OpSessions, noSession, (*Server).allRuns},
-	{"GET", "/usage", OpSessions, noSession, (*Server).usageBy},
-	{"GET", "/search", OpSearch, noSession, (*Server).search},
-	{"GET", "/parked", OpSessions, noSession, (*Server).parked},
-	{"GET", "/memories", OpMemory, inScope, (*Server).memories},
-	{"POST", "/memories", OpMemory, inBody, (*Server).saveMemory},
-	{"DELETE", "/memories", OpErase, inScope, (*Server).eraseMemories},
-	{"DELETE", "/memories/{memoryId}", OpMemory, inScope, (*Server).forgetMemory},
-	{"POST", "/memories/process", OpAdmin, noSession, (*Server).processMemories},
-	{"POST", "/retention", OpRetain, noSession, (*Server).retain},
-	{"GET", "/backup", OpBackup, noSession, (*Server).backup},
-	{"POST", "/sweep", OpErase, noSession, (*Server).sweep},
-	{"POST", "/admin/reload", OpAdmin, noSession, (*Server).reload},
-	{"GET", "/", opPublic, noSession, (*Server).debugger}, // it asks itself
-	{"GET", "/debugger/{file}", opPublic, noSession, (*Server).debuggerFile},
-	{"GET", "/healthz", opPublic, noSession, (*Server).healthz},
-	{"GET", "/readyz", opPublic, noSession, (*Server).readyz},
-	{"GET", "/metrics", opPublic, noSession, (*Server).metrics},
-	{"GET", "/openapi.json", opPublic, noSession, (*Server).openapi},
+	{"POST", "/start", "", OpStart, inBody, (*Server).start},
+	{"POST", "/resume", "", OpResume, inBody, (*Server).resume},
+	{"POST", "/interrupt", "", OpInterrupt, inBody, (*Server).interrupt},
+	{"POST", "/abort", "", OpAbort, inBody, (*Server).abort},
+	{"POST", "/submit-tool-result", "", OpSubmitToolResult, inBody, (*Server).submitToolResult},
+	{"GET", "/sse", "sessionId fromSequence", OpStream, inQuery, (*Server).sse},
+	{"GET", "/status", "sessionId", OpStatus, inQuery, (*Server).status},
+	{"GET", "/workspace", "sessionId", OpWorkspace, inQuery, (*Server).workspace},
+	{"GET", "/workspaces", "sessionId", OpWorkspace, inQuery, (*Server).workspace},
+	{"POST", "/chat", "format", OpChat, inBody, hosted((*Server).postChat)},
+	{"GET", "/chat/{id}/stream", "format", OpChatStream, inPath, hosted((*Server).chatStream)},
+	{"POST", "/chat/{id}/submit-tool-result", "", OpChatSubmitToolResult, inPath, hosted((*Server).chatSubmit)},
+	{"POST", "/chat/{id}/interrupt", "", OpChatInterrupt, inPath, hosted((*Server).chatInterrupt)},
+	{"POST", "/chat/{id}/abort", "", OpChatAbort, inPath, hosted((*Server).chatAbort)},
+	{"GET", "/chat/{id}/snapshot", "includePartialContent", OpChatStream, inPath, (*Server).snapshot},
+	{"GET", "/chat/{id}/messages", "offset limit includeReasoning includeToolResults", OpChatStream, inPath, (*Server).messages},
+	{"GET", "/sessions", "userId agentType status tag metadata from to parentSessionId sort offset limit", OpSessions, noSession, (*Server).sessions},
+	{"GET", "/sessions/{id}", "", OpStatus, inPath, (*Server).summary},
+	{"GET", "/sessions/{id}/records", "from to limit dead follow kind type agent run call", OpRecords, inPath, (*Server).records},
+	{"GET", "/sessions/{id}/stream", "fromSequence", OpStream, inPath, (*Server).storeStream},
+	{"GET", "/sessions/{id}/replay", "from to speed maxPause", OpStream, inPath, (*Server).replay},
+	{"GET", "/sessions/{id}/state", "at", OpRecords, inPath, (*Server).state},
+	{"GET", "/sessions/{id}/diff", "from to only", OpRecords, inPath, (*Server).diff},
+	{"GET", "/sessions/{id}/timeline", "from", OpRecords, inPath, (*Server).timeline},
+	{"GET", "/sessions/{id}/usage", "offset limit", OpStatus, inPath, (*Server).usage},
+	{"GET", "/sessions/{id}/checkpoints", "offset limit", OpStatus, inPath, (*Server).checkpoints},
+	{"GET", "/sessions/{id}/runs", "offset limit", OpStatus, inPath, (*Server).runs},
+	{"GET", "/compare", "a aAt b bAt", OpRecords, inBoth, (*Server).compare},
+	{"POST", "/sessions/{id}/messages", "", OpStart, inPath, (*Server).sendMessage},
+	{"POST", "/sessions/{id}/rollback", "", OpResume, inPath, (*Server).rollback},
+	{"POST", "/sessions/{id}/fork", "", OpStart, inPath, (*Server).fork},
+	{"POST", "/sessions/{id}/subscriptions", "", OpRecords, inPath, (*Server).subscribe},
+	{"POST", "/sessions/{id}/chunks", "", OpAppend, inPath, (*Server).chunks},
+	{"POST", "/sessions/{id}/end", "", OpAppend, inPath, (*Server).end},
+	{"POST", "/sessions/{id}/fail", "", OpAppend, inPath, (*Server).failStream},
+	{"POST", "/sessions/{id}/import", "", OpImport, inPath, (*Server).importRecords},
+	{"DELETE", "/sessions/{id}", "", OpErase, inPath, (*Server).erase},
+	{"GET", "/runs", "sessionId userId agentType status from to offset limit", OpSessions, noSession, (*Server).allRuns},
+	{"GET", "/usage", "by sessionId userId agentType from to", OpSessions, noSession, (*Server).usageBy},
+	{"GET", "/search", "q sessionId userId agentType offset limit", OpSearch, noSession, (*Server).search},
+	{"GET", "/parked", "sessionId offset limit", OpSessions, noSession, (*Server).parked},
+	{"GET", "/memories", "scope id q offset limit", OpMemory, inScope, (*Server).memories},
+	{"POST", "/memories", "", OpMemory, inBody, (*Server).saveMemory},
+	{"DELETE", "/memories", "scope id", OpErase, inScope, (*Server).eraseMemories},
+	{"DELETE", "/memories/{memoryId}", "scope id", OpMemory, inScope, (*Server).forgetMemory},
+	{"POST", "/memories/process", "", OpAdmin, noSession, (*Server).processMemories},
+	{"POST", "/retention", "", OpRetain, noSession, (*Server).retain},
+	{"GET", "/backup", "rate", OpBackup, noSession, (*Server).backup},
+	{"POST", "/sweep", "", OpErase, noSession, (*Server).sweep},
+	{"POST", "/admin/reload", "", OpAdmin, noSession, (*Server).reload},
+	{"GET", "/", "", opPublic, noSession, (*Server).debugger}, // it asks itself
+	{"GET", "/debugger/{file}", "", opPublic, noSession, (*Server).debuggerFile},
+	{"GET", "/healthz", "", opPublic, noSession, (*Server).healthz},
+	{"GET", "/readyz", "", opPublic, noSession, (*Server).readyz},
+	{"GET", "/metrics", "", opPublic, noSession, (*Server).metrics},
+	{"GET", "/openapi.json", "", opPublic, noSession, (*Server).openapi},
 }
 
 // request is a request whose caller may do the operation, on the session if
@@ -200,6 +203,9 @@ func (s *Server) serve(w *tracker, r *http.Request, rt route, name string) error
 	if queryErr != nil {
 		return queryErr
 	}
+	if err := rt.checkParams(q); err != nil {
+		return err
+	}
 	if rt.session == inPath || rt.session == inQuery {
 		if err := eventlog.ValidateClientSessionID(session); err != nil {
 			return err
@@ -207,6 +213,22 @@ func (s *Server) serve(w *tracker, r *http.Request, rt route, name string) error
 		w.session = session
 	}
 	return rt.handle(s, w, &request{Request: r, op: rt.op, session: session, name: name, query: q, out: w, began: now})
+}
+
+// checkParams refuses a parameter that the route would ignore: an answer to
+// another question than the one asked is worse than none. Public pages and what
+// is posted to a route without parameters take any, which proxies may have added.
+func (rt route) checkParams(q query) error {
+	known := strings.Fields(rt.params)
+	if rt.op == opPublic || rt.method == http.MethodPost && len(known) == 0 {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(q.values)) {
+		if !slices.Contains(known, name) {
+			return invalid(name, "is not a parameter of this route")
+		}
+	}
+	return nil
 }
 
 // authorize decides about a session that was not known at first.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
 )
@@ -30,6 +31,36 @@ func TestRoutesUnknown(t *testing.T) {
 		got.failed(t, 404, httpapi.CodeNotFound)
 		require.Empty(t, got.header.Get("Location"), target)
 	}
+}
+
+// TestRoutesRefuseUnknownParameters: what a route would ignore it refuses, and
+// nothing happens.
+func TestRoutesRefuseUnknownParameters(t *testing.T) {
+	a := newAPIOn(t, newLog(t), []agentloop.Agent{writer()}, withChat(), withMemories, withReadModels(t))
+	doc := map[string]*apiOperation{}
+	for op := range readOpenAPI(t).operations() {
+		doc[op.method+" "+op.path] = op
+	}
+	a.finished("s")
+	eachRoute(t, func(t *testing.T, rt httpapi.TestRoute, c routeCase) {
+		var described []string
+		for _, p := range doc[rt.Method+" "+rt.Pattern].Parameters {
+			if p.In == "query" {
+				described = append(described, p.Name)
+			}
+		}
+		require.ElementsMatch(t, described, strings.Fields(rt.Params), "the table and the document agree")
+		target := c.target(rt, "s")
+		target += map[bool]string{true: "&", false: "?"}[strings.Contains(target, "?")] + "sessionID=s"
+		got := a.request(rt.Method, target, c.bodyFor(t, "s", "s-fork"))
+		if c.public || rt.Method == "POST" && rt.Params == "" {
+			require.NotContains(t, got.body, "sessionID")
+			return
+		}
+		require.Equal(t, map[string]any{"field": "sessionID"}, got.failed(t, 400, httpapi.CodeInvalidRequest).Detail)
+	})
+	require.Equal(t, 400, a.request("DELETE", "/sessions/s?really=1", "").status)
+	require.Equal(t, 200, a.get("/sessions/s").status, "it is still there")
 }
 
 func TestRoutesMethods(t *testing.T) {

@@ -61,6 +61,7 @@ var routeCases = map[string]routeCase{
 	"GET /sessions/{id}/usage":           {status: 200},
 	"GET /sessions/{id}/checkpoints":     {status: 200},
 	"GET /sessions/{id}/runs":            {status: 200},
+	"POST /sessions/{id}/messages":       {body: `{"message":"hi"}`, status: 200, limit: httpapi.MaxBody},
 	"POST /sessions/{id}/rollback":       {body: `{"sequence":9000000000000000}`, status: 416, limit: httpapi.MaxBody},
 	"POST /sessions/{id}/fork":           {body: `{"sessionId":FORK}`, status: 200, limit: httpapi.MaxBody},
 	"POST /sessions/{id}/subscriptions":  {body: `{"ttl":"5m"}`, status: 201, limit: httpapi.MaxBody},

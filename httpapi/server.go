@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/cors"
 
@@ -86,6 +88,13 @@ type Options struct {
 	// InterruptObservationDeadline is how long /interrupt and /abort wait for
 	// the run to stop; 0: DefaultInterruptDeadline.
 	InterruptObservationDeadline time.Duration
+	// SubmitToolResultSchema is a JSON Schema that each submission of a tool's
+	// result or an approval must fit (document 002, SubmitToolResult), whichever
+	// route it comes by; nil: any. The server's limits hold beside it.
+	SubmitToolResultSchema json.RawMessage
+	// ServiceName is what the log's first line calls the server; empty: there is
+	// no such line.
+	ServiceName string
 	// VerboseValidationErrors has /submit-tool-result say what is wrong with
 	// a submission that it refuses.
 	VerboseValidationErrors bool
@@ -109,6 +118,7 @@ type Server struct {
 	logger       *slog.Logger
 	settings     atomic.Pointer[settings] // Auth and Chat, which are not in opts any more
 	prices       atomic.Pointer[map[string]readmodel.Price]
+	submitSchema *jsonschema.Resolved // nil: none of its own
 	writeTimeout time.Duration
 	bodyTimeout  time.Duration // of a body that no handler reads
 	eraseTimeout time.Duration
@@ -149,6 +159,9 @@ func New(o Options) (*Server, error) {
 	if o.InterruptObservationDeadline <= 0 {
 		o.InterruptObservationDeadline = DefaultInterruptDeadline
 	}
+	if o.ServiceName != "" {
+		o.Logger.Info("agent server", "service", o.ServiceName, "version", o.Version)
+	}
 	authenticated := o.Auth != nil
 	if !authenticated {
 		o.Logger.Warn("UNAUTHENTICATED: everybody who reaches this server may do everything")
@@ -157,6 +170,16 @@ func New(o Options) (*Server, error) {
 		opts: o, log: o.Log, loop: o.Loop, states: o.States, logger: o.Logger,
 		writeTimeout: WriteTimeout, bodyTimeout: bodyTimeout, eraseTimeout: eraseTimeout,
 		origins: http.NewCrossOriginProtection(), authenticated: authenticated,
+	}
+	if o.SubmitToolResultSchema != nil {
+		var schema jsonschema.Schema
+		err := json.Unmarshal(o.SubmitToolResultSchema, &schema)
+		if err == nil {
+			s.submitSchema, err = schema.Resolve(nil)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("httpapi: the schema of submissions can't be used: %w", err)
+		}
 	}
 	if err := s.trust(o.Origins, authenticated); err != nil {
 		return nil, err

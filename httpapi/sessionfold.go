@@ -62,7 +62,7 @@ func (s *Server) listRoots(r *request, f readmodel.SessionFilter, add func(func(
 			}
 			return s.summarize(r, t, &t.Session), nil
 		}
-		if f.UserID+f.AgentType+string(f.Status)+f.Tag != "" {
+		if filtered(f) {
 			item, err := summary()
 			if errors.Is(err, eventlog.ErrSessionNotFound) {
 				continue
@@ -108,10 +108,23 @@ func (s *Server) listChildren(r *request, f readmodel.SessionFilter, add func(fu
 	return nil
 }
 
+// filtered reports whether a filter leaves out root sessions.
+func filtered(f readmodel.SessionFilter) bool {
+	return f.UserID+f.AgentType+string(f.Status)+f.Tag != "" || len(f.Metadata) > 0 || f.From != 0 || f.To != 0
+}
+
 // fits reports whether a session is one that a filter chooses, but for its
 // parent.
 func fits(item Summary, f readmodel.SessionFilter) bool {
 	is := func(wanted, value string) bool { return wanted == "" || wanted == value }
+	for name, wanted := range f.Metadata {
+		if value, ok := item.Metadata[name]; !ok || value != wanted {
+			return false
+		}
+	}
+	if item.CreatedAt < f.From || f.To != 0 && item.CreatedAt >= f.To {
+		return false
+	}
 	return is(f.AgentType, item.AgentType) && is(string(f.Status), string(item.Status)) && is(f.UserID, item.UserID) &&
 		(f.Tag == "" || slices.Contains(item.Tags, f.Tag))
 }

@@ -135,6 +135,12 @@ func (q query) sessionFilter() (f readmodel.SessionFilter, err error) {
 	if f.Tag, err = q.word("tag"); err != nil {
 		return f, err
 	}
+	if f.Metadata, err = q.metadata(); err != nil {
+		return f, err
+	}
+	if f.From, f.To, err = q.period(); err != nil {
+		return f, err
+	}
 	if f.Status, err = oneOf(q, "status", sessionStatuses); err != nil {
 		return f, err
 	}

@@ -78,6 +78,18 @@ func testSessionsPages(t *testing.T, a *api) {
 	}
 }
 
+// listed returns the ids that GET /sessions answers with.
+func (a *api) listed(query string) []string {
+	a.t.Helper()
+	var page httpapi.Page[httpapi.Summary]
+	a.get("/sessions"+query).decode(a.t, &page)
+	got := []string{}
+	for _, item := range page.Items {
+		got = append(got, item.SessionID)
+	}
+	return got
+}
+
 func TestSessionsFilters(t *testing.T) { eachListing(t, testSessionsFilters) }
 
 func testSessionsFilters(t *testing.T, a *api) {
@@ -102,18 +114,11 @@ func testSessionsFilters(t *testing.T, a *api) {
 		"parentSessionId=a":                {},
 		"parentSessionId=nobody":           {},
 		"parentSessionId=c&limit=1":        {"c/another"},
-		"unknown=1":                        {"a", "b", "c"},
 	} {
-		var page httpapi.Page[httpapi.Summary]
-		a.get("/sessions?"+query).decode(t, &page)
-		got := []string{}
-		for _, item := range page.Items {
-			got = append(got, item.SessionID)
-		}
-		require.Equal(t, want, got, query)
+		require.Equal(t, want, a.listed("?"+query), query)
 	}
 	for _, bad := range []string{
-		"parentSessionId=%00", "parentSessionId=", "userId=", "agentType=", "tag=", "status=", "status=Active", "status=running", "userId=a&userId=b",
+		"unknown=1", "tags=red", "parentSessionId=%00", "parentSessionId=", "userId=", "agentType=", "tag=", "status=", "status=Active", "status=running", "userId=a&userId=b",
 		"tag=" + strings.Repeat("x", 1025),
 	} {
 		a.get("/sessions?"+bad).failed(t, 400, httpapi.CodeInvalidRequest)
@@ -141,10 +146,13 @@ func TestSessionsFoldedOrKept(t *testing.T) {
 	folding := newAPIOn(t, log, append(waitingAgents(), writer()))
 	for i, agent := range []string{"parent", "asker", "writer"} {
 		id := fmt.Sprint("s", i)
-		got := folding.post("/start", fmt.Sprintf(`{"sessionId":%q,"agentType":%q,"message":"go","userId":"u"}`, id, agent))
+		got := folding.post("/start", fmt.Sprintf(`{"sessionId":%q,"agentType":%q,"message":"go","userId":"u","metadata":{"n":"%d","all":"x=y"}}`, id, agent, i))
 		require.Equal(t, 200, got.status, got.body)
 		folding.stream("/sse?sessionId=" + id).rest()
 	}
+	folding.append("old", fact("old", &eventlog.SessionCreated{
+		AgentType: "writer", Metadata: map[string]string{"n": "1"}, FactBase: eventlog.FactBase{SessionID: "old", Timestamp: 1_000},
+	}))
 	folding.append("outside", text("outside", "x"), text("outside/a", "y"))
 	odd := text("outside", "z")
 	odd.Payload = []byte(`{"type":"text_delta"`)
@@ -153,8 +161,15 @@ func TestSessionsFoldedOrKept(t *testing.T) {
 	for _, query := range []string{
 		"", "?userId=u", "?userId=nobody", "?agentType=asker", "?status=active", "?status=completed", "?limit=1&offset=1", "?offset=9",
 		"?parentSessionId=s0", "?parentSessionId=outside", "?parentSessionId=s0&userId=u", "?parentSessionId=nobody",
+		"?metadata=n=1", "?metadata=n%3D1&metadata=all%3Dx%3Dy", "?metadata=n=", "?metadata=other=1", "?from=1000", "?from=1001", "?to=1000",
+		"?to=1001", "?from=2026-01-01&metadata=n=1", "?from=1000&to=1001&metadata=n=2", "?parentSessionId=s0&from=1001", "?parentSessionId=s0&to=1001",
 	} {
 		require.JSONEq(t, folding.get("/sessions"+query).body, keeping.get("/sessions"+query).body, query)
+	}
+	for query, want := range map[string][]string{
+		"?metadata=n=1": {"old", "s1"}, "?metadata=n=1&metadata=all=x=y": {"s1"}, "?from=1000&to=1001": {"old"}, "?from=1001&metadata=n=1": {"s1"}, "?to=1": {},
+	} {
+		require.ElementsMatch(t, want, folding.listed(query), query)
 	}
 	require.Contains(t, keeping.get("/sessions").body, `"parked":1`)
 	require.Contains(t, keeping.get("/readyz").body, `"readModels":{"current":true,"parked":1}`)

@@ -25,6 +25,13 @@ type Spent struct {
 // them. The map must not be changed any more.
 func (s *Server) SetPrices(prices map[string]readmodel.Price) { s.prices.Store(&prices) }
 
+// cost returns what tokens of a model cost by the prices of now, in USD, and
+// whether that is known.
+func (s *Server) cost(model string, tokens eventlog.TokenUsage) (usd float64, known bool) {
+	price, known := (*s.prices.Load())[model]
+	return price.Cost(tokens), known
+}
+
 // spent returns what has been used on the way from one state of a session to
 // another; on the way back it is negative.
 func (s *Server) spent(before, after *projector.Tree) Spent {

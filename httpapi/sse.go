@@ -212,7 +212,8 @@ type endData struct {
 	Status string          `json:"status,omitempty"` // paused or interrupted
 }
 
-// errorData is the data of an error event.
+// errorData is the data of an error event. Recoverable is what the failure's
+// error chunk says: the same may succeed if it is tried again.
 type errorData struct {
 	Type        string `json:"type"`
 	Error       string `json:"error"`
@@ -229,7 +230,7 @@ func ending(s *projector.Session) *event {
 		data = endData{Type: name, Output: s.Output, State: s.CustomState}
 	case s.StreamStatus == eventlog.StreamTerminated:
 		name = "error"
-		data = errorData{Type: name, Error: failureOf(s)}
+		data = errorData{Type: name, Error: failureOf(s), Recoverable: s.Error != nil && s.Error.Retryable}
 	case waiting != "":
 		data = endData{Type: name, Status: waiting}
 	default:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model"
+	"github.com/helixd/helixd/agentloop/model/openai"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
@@ -113,6 +115,28 @@ func TestStartStructured(t *testing.T) {
 	a.get("/status?sessionId=bad").decode(t, &status)
 	require.Equal(t, "failed", status.Status)
 	require.Equal(t, "bad key", status.Error)
+}
+
+// TestFailureNamesItsCause: of a model whose server is down, the answer, the
+// record and the log name the model, the host, the reason and the setting.
+func TestFailureNamesItsCause(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	address := server.Listener.Addr().String()
+	server.Close()
+	a := newAPIOn(t, newLog(t), []agentloop.Agent{{Name: "far", MaxRetries: -1, Model: openai.New("gpt-x", &openai.Options{
+		APIKey: "sk-hunter2-hunter2", BaseURL: "http://user:hunter2@" + address + "/v1?key=hunter2",
+	})}})
+	require.Equal(t, 200, a.post("/start", `{"sessionId":"s","agentType":"far","message":"x"}`).status)
+	_, _, end := a.stream("/sse?sessionId=s").rest()
+	want := "model call to gpt-x failed: dial " + address + ": connection refused (check model.baseURL)"
+	require.Contains(t, end.data, want)
+	require.Equal(t, want, a.status("s").Error)
+	records := a.get("/sessions/s/records").body
+	require.Contains(t, records, want)
+	require.Regexp(t, `msg="model call failed" .*model=gpt-x .*reason="connection refused" host=`+address+` check=model.baseURL`, a.logs.String())
+	for _, text := range []string{end.data, records, a.logs.String()} {
+		require.NotContains(t, text, "hunter2")
+	}
 }
 
 func TestResume(t *testing.T) {

@@ -14,6 +14,14 @@ type StateAt struct {
 	State    *projector.Tree `json:"state"`
 }
 
+// MarshalJSON adds to the fold what follows from it: see [projector.State].
+func (s StateAt) MarshalJSON() ([]byte, error) {
+	return marshal(struct {
+		Sequence uint64          `json:"sequence"`
+		State    projector.State `json:"state"`
+	}{s.Sequence, projector.StateOf(s.State)})
+}
+
 // moment is a session at a sequence.
 type moment struct {
 	session string

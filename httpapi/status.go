@@ -63,10 +63,17 @@ func remoteStatus(s *projector.Session) string {
 	if run := s.CurrentRun(); run != nil && run.Suspended() {
 		return string(projector.SessionPaused)
 	}
-	if waiting(s) != "" {
+	if waiting(s) != "" || awaitsMessage(s) {
 		return string(projector.SessionPaused)
 	}
 	return statusRunning
+}
+
+// awaitsMessage reports whether the session has no run, but an earlier one was
+// rolled back, or is left in the session that it was forked from. A session
+// that only outside producers wrote is another matter: its stream is live.
+func awaitsMessage(s *projector.Session) bool {
+	return !s.StreamStatus.Terminal() && s.Turn == nil && s.CurrentRun() == nil && (len(s.Runs) > 0 || s.ForkedFrom != nil)
 }
 
 // waiting returns "interrupted" or "paused" if the session waits to be

@@ -82,7 +82,7 @@ func (f *storeFeed) events(ctx context.Context, history iter.Seq2[eventlog.Recor
 		}
 		if f.at.end != nil {
 			end := *f.at.end
-			end.id = f.at.head
+			end.id.sequence = f.at.head
 			yield(end, nil)
 			return
 		}
@@ -111,7 +111,7 @@ func (f *storeFeed) take(ctx context.Context, r eventlog.Record) (out []event, o
 		return out, false, err
 	}
 	if end := storeEnding(&t.Session); end != nil {
-		end.id = r.Sequence
+		end.id.sequence = r.Sequence
 		return append(out, *end), true, nil
 	}
 	if t.StreamStatus != f.at.status {

@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 
@@ -25,11 +27,48 @@ func (s *Server) submitToolResult(w http.ResponseWriter, r *request) error {
 	}
 	ctx, cancel := detached(r)
 	defer cancel()
-	submitted, err := s.loop.Submit(ctx, sub)
+	submitted, err := s.submit(ctx, sub)
 	if err != nil {
-		return s.refused(err)
+		return err
 	}
 	return s.ok(w, submitted)
+}
+
+// submit stores a submission, whichever route it came by, if it fits the
+// server's own schema.
+func (s *Server) submit(ctx context.Context, sub agentloop.Submission) (agentloop.Submitted, error) {
+	if s.submitSchema != nil {
+		if err := s.submitSchema.Validate(payloadOf(sub)); err != nil {
+			return agentloop.Submitted{}, s.refused(&eventlog.ValidationError{Reason: "does not fit the server's schema of submissions: " + err.Error()})
+		}
+	}
+	submitted, err := s.loop.Submit(ctx, sub)
+	if err != nil {
+		return agentloop.Submitted{}, s.refused(err)
+	}
+	return submitted, nil
+}
+
+// payloadOf is a submission as document 002 has it.
+func payloadOf(sub agentloop.Submission) map[string]any {
+	payload := map[string]any{"sessionId": sub.SessionID, "toolCallId": sub.ToolCallID, "kind": string(sub.Kind)}
+	optional := func(key, text string) {
+		if text != "" {
+			payload[key] = text
+		}
+	}
+	if sub.Kind == eventlog.SubmitApproval {
+		payload["approved"] = sub.Approved
+		optional("reason", sub.Reason)
+		optional("approvalId", sub.ApprovalID)
+		return payload
+	}
+	optional("error", sub.Error)
+	var result any
+	if sub.Result != nil && json.Unmarshal(sub.Result, &result) == nil { // else the loop refuses it
+		payload["result"] = result
+	}
+	return payload
 }
 
 func parseSubmission(raw []byte) (agentloop.Submission, error) {

@@ -10,6 +10,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/projector"
 )
 
 // TestSuspended: what every route says of a session that waits for a person.
@@ -36,9 +37,11 @@ func TestSuspended(t *testing.T) {
 	require.Len(t, summary.PendingToolCalls, 1)
 	call := summary.PendingToolCalls[0]
 	require.NotZero(t, call.CreatedAt)
+	require.NotEmpty(t, call.StepID)
+	require.Equal(t, a.tree("s").Turn.Step.ID, call.StepID)
 	require.Equal(t, httpapi.PendingToolCall{
 		ToolCallID: "rm", ToolName: "remove", Input: json.RawMessage(`{"path":"/x"}`), Kind: "approval",
-		ApprovalID: status.RunID + "::rm", OwnerSessionID: "s", CreatedAt: call.CreatedAt,
+		ApprovalID: status.RunID + "::rm", OwnerSessionID: "s", CreatedAt: call.CreatedAt, RunID: status.RunID, StepID: call.StepID,
 	}, call)
 	require.EqualValues(t, "suspended_client_tool", summary.CurrentRun.Status)
 	require.NotContains(t, a.get("/sessions").body, "pendingToolCalls", "a listing stays small")
@@ -54,6 +57,70 @@ func TestSuspended(t *testing.T) {
 	require.Len(t, late, 1)
 	require.Equal(t, "client", string(late[0].Kind))
 	require.Equal(t, late[0].CreatedAt+60_000, late[0].Deadline)
+}
+
+// TestStateTellsWhatIsAwaited: under the names of the documents, for the root
+// and its sub-agents, and a diff of two states has them too.
+func TestStateTellsWhatIsAwaited(t *testing.T) {
+	type session struct {
+		PendingClientToolCalls  map[string]httpapi.PendingToolCall
+		ClientToolCallOwnership map[string]string
+		SuspensionContext       *projector.SuspensionContext
+		RootSessionID           string
+		ParentSessionID         string
+		Children                map[string]session
+	}
+	a := newAPIOn(t, newLog(t), waitingAgents())
+	state := func(id, query string) session {
+		t.Helper()
+		var at struct{ State session }
+		a.get("/sessions/"+id+"/state"+query).decode(t, &at)
+		return at.State
+	}
+
+	a.begin("loc", "locator")
+	run, tree := a.status("loc").RunID, a.tree("loc")
+	pending := a.pending("loc")
+	got := state("loc", "")
+	require.Len(t, pending, 2)
+	require.Equal(t, map[string]httpapi.PendingToolCall{"here": pending[0], "there": pending[1]}, got.PendingClientToolCalls)
+	require.Equal(t, map[string]string{"here": "loc", "there": "loc"}, got.ClientToolCallOwnership)
+	require.Equal(t, &projector.SuspensionContext{
+		RunID: run, RunStatus: "suspended_client_tool", StepID: tree.Turn.Step.ID, ToolCallIDs: []string{"here", "there"},
+		SuspendedAt: min(pending[0].CreatedAt, pending[1].CreatedAt),
+	}, got.SuspensionContext)
+	require.Empty(t, got.RootSessionID, "absent on a root")
+	require.Empty(t, got.ParentSessionID)
+
+	before := a.status("loc").LatestSequence
+	require.Equal(t, 200, a.post("/submit-tool-result", `{"sessionId":"loc","kind":"client-tool-result","toolCallId":"here","result":{"lat":1}}`).status)
+	got = state("loc", "")
+	require.Equal(t, map[string]httpapi.PendingToolCall{"there": pending[1]}, got.PendingClientToolCalls)
+	require.Equal(t, []string{"here"}, got.SuspensionContext.AnsweredToolCallIDs)
+	require.Equal(t, []string{"there"}, got.SuspensionContext.ToolCallIDs)
+	a.diffs("loc", before, a.status("loc").LatestSequence)
+
+	a.begin("tree", "parent")
+	got = state("tree", "")
+	require.Len(t, a.pending("tree"), 1)
+	call := a.pending("tree")[0]
+	owner := call.OwnerSessionID
+	require.NotEqual(t, "tree", owner)
+	require.Equal(t, map[string]string{call.ToolCallID: owner}, got.ClientToolCallOwnership)
+	require.Empty(t, got.PendingClientToolCalls, "it is the sub-agent's")
+	require.Equal(t, []string{owner}, got.SuspensionContext.ChildSessionIDs)
+	child := got.Children[owner]
+	require.Equal(t, map[string]httpapi.PendingToolCall{call.ToolCallID: call}, child.PendingClientToolCalls)
+	require.Equal(t, []string{call.ToolCallID}, child.SuspensionContext.ToolCallIDs)
+	require.Equal(t, []string{"tree", "tree"}, []string{child.RootSessionID, child.ParentSessionID})
+	require.Empty(t, child.ClientToolCallOwnership, "a root has it")
+
+	require.Equal(t, 200, a.post("/resume", `{"sessionId":"tree","mode":"with_confirmation","approved":true}`).status)
+	a.wait("tree")
+	got = state("tree", "")
+	require.Nil(t, got.SuspensionContext)
+	require.Empty(t, got.ClientToolCallOwnership)
+	require.Equal(t, "tree", got.Children[owner].RootSessionID)
 }
 
 // TestStreamEndsWithTheRoot: a sub-agent that outlives its parent's turn does

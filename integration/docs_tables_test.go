@@ -125,6 +125,10 @@ func limitsTable(*testing.T) string {
 	return docs.Table([]string{"what", "limit"}, [][]string{
 		{"a session's id", size(eventlog.MaxSessionID) + " of UTF-8, no control characters"},
 		{"another id or name, an idempotency key", size(eventlog.MaxID)},
+		{
+			"requests with an idempotency key whose answers a session remembers, at least; keys before those that it still refuses",
+			fmt.Sprintf("%d; %d", projector.LeastKnownAppends, projector.LeastOldKeys),
+		},
 		{"records in one append", fmt.Sprint(eventlog.MaxAppendRecords, ", all or none")},
 		{"one record", size(eventlog.MaxPayload)},
 		{"JSON within JSON", fmt.Sprint(eventlog.MaxDepth, " deep")},

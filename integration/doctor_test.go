@@ -329,6 +329,8 @@ func TestDoctorOnMissingPermissions(t *testing.T) {
 		{"helix.node.all", true},
 		{"helix.node.wake", false},
 		{"helix.node.wake", true},
+		{"helix.node.hold.*", false},
+		{"helix.node.hold.*", true},
 		{"helix.live.*", true},
 		{"_INBOX.>", true},
 		{"_INBOX.>", false},

@@ -48,7 +48,7 @@ func TestKill(t *testing.T) {
 	length := time.Since(began)
 	t.Logf("a run takes %s", length)
 
-	struck := 0
+	struck, discarded := 0, 0
 	for i := range n {
 		session := fmt.Sprintf("killed-%d", i)
 		moment := time.Duration(rnd.Int64N(int64(length)))
@@ -58,13 +58,16 @@ func TestKill(t *testing.T) {
 			d.start()
 		})
 		require.JSONEq(t, want, got, "killed after %s", moment)
+		steps := map[string]int{}
 		for _, r := range d.records(session) {
-			if r.Type == "truncated" {
+			if steps[r.Type]++; r.Type == "truncated" {
 				struck++
 			}
 		}
+		require.Equal(t, steps["step_start"], steps["step_end"]+steps["step_discarded"], "each step ends, killed after %s", moment)
+		discarded += steps["step_discarded"]
 	}
-	t.Logf("%d kills, %d of them left orphans", n, struck)
+	t.Logf("%d kills, %d of them left orphans, %d discarded a step", n, struck, discarded)
 	w.check(t)
 }
 

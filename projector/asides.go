@@ -83,6 +83,10 @@ func (s *Session) aside(r eventlog.Record, c eventlog.Chunk) {
 	default:
 		return
 	}
+	if _, end := c.(*eventlog.SubAgentEnd); end && s.Turn == nil && s.TurnCount > 0 { // it has outlived the turn
+		s.Asides = append(s.Asides, s.placed(a))
+		return
+	}
 	s.keep(a)
 }
 

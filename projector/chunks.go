@@ -7,7 +7,7 @@ import (
 // applyChunk folds a chunk and returns why it could not be used, if so.
 func (s *Session) applyChunk(r eventlog.Record, c eventlog.Chunk, before uint64) string {
 	if start, ok := c.(*eventlog.StepStart); ok {
-		s.openStep(start)
+		s.openStep(start, r.Run)
 	}
 	s.trackContent(r, before)
 	s.aside(r, c)
@@ -25,10 +25,30 @@ func (s *Session) applyChunk(r eventlog.Record, c eventlog.Chunk, before uint64)
 		})
 	case *eventlog.StepCommitted:
 		s.commitStep(r, c)
+	case *eventlog.StepDiscarded:
+		if st := s.Begun(); st != nil && st.ID == c.StepID && !st.Recorded {
+			st.Discarded = true
+		}
+	case *eventlog.StreamResync:
+		s.Resync = c.Reason
 	case *eventlog.RunInterrupted:
 		s.Status = SessionInterrupted
 	case *eventlog.Output:
 		s.Output = c.Output
+	case *eventlog.Error:
+		if s.Turn != nil {
+			s.Turn.Retryable = c.Recoverable
+		}
+	case *eventlog.SubAgentStart:
+		if r.Run != "" {
+			s.begin(c)
+		}
+	case *eventlog.SubAgentEnd:
+		if r.Run != "" {
+			if delete(s.SubAgentTurns, c.SubSessionID); len(s.SubAgentTurns) == 0 {
+				s.SubAgentTurns = nil
+			}
+		}
 	case *eventlog.ToolApprovalResponse:
 		s.deny(c)
 	default:
@@ -39,15 +59,23 @@ func (s *Session) applyChunk(r eventlog.Record, c eventlog.Chunk, before uint64)
 	return ""
 }
 
-func (s *Session) openStep(c *eventlog.StepStart) {
+// begin notes that a sub-agent's turn has begun.
+func (s *Session) begin(c *eventlog.SubAgentStart) {
+	if s.SubAgentTurns == nil {
+		s.SubAgentTurns = map[string]SubAgentTurn{}
+	}
+	s.SubAgentTurns[c.SubSessionID] = SubAgentTurn{CallID: c.CallID, Step: c.Step}
+}
+
+func (s *Session) openStep(c *eventlog.StepStart, run string) {
 	if s.Turn == nil || c.StepID == nil {
 		return
 	}
 	if st := s.Turn.Step; st != nil && st.ID == *c.StepID {
-		st.Failure = nil // another attempt
+		st.Failure, st.Discarded, st.RunID = nil, false, run // another attempt
 		return
 	}
-	s.Turn.Step = &Step{ID: *c.StepID, Number: c.Step}
+	s.Turn.Step = &Step{ID: *c.StepID, Number: c.Step, RunID: run}
 }
 
 // trackContent remembers where unfinished content lies.

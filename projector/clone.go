@@ -18,7 +18,7 @@ func (t *Tree) Clone() *Tree {
 			c.Children[id] = &child
 		}
 	}
-	c.Appends = maps.Clone(t.Appends)
+	c.Appends, c.OldKeys = t.Appends.clone(), slices.Clip(t.OldKeys)
 	c.Dead, c.Parked = slices.Clip(t.Dead), slices.Clip(t.Parked)
 	return &c
 }
@@ -28,8 +28,9 @@ func (t *Tree) Clone() *Tree {
 func (s *Session) clone() Session {
 	c := *s
 	c.Messages, c.Checkpoints, c.StruckCalls = slices.Clip(s.Messages), slices.Clip(s.Checkpoints), slices.Clip(s.StruckCalls)
+	c.RemoteCalls = slices.Clone(s.RemoteCalls)
 	c.Runs, c.Asides = slices.Clone(s.Runs), slices.Clone(s.Asides)
-	c.Usage.Runs = maps.Clone(s.Usage.Runs)
+	c.Usage.Runs, c.SubAgentTurns = maps.Clone(s.Usage.Runs), maps.Clone(s.SubAgentTurns)
 	c.Stopped = copyOf(s.Stopped)
 	if c.Turn = copyOf(s.Turn); c.Turn != nil {
 		c.Turn.Stop = copyOf(s.Turn.Stop)

@@ -49,6 +49,7 @@ func (t *Tree) applyFact(s *Session, r eventlog.Record, f eventlog.Fact, before 
 		s.use(f.RunID, func(u *Totals) { u.recorded(f) })
 	case *eventlog.RemoteProgress:
 		s.RemoteSequence = max(s.RemoteSequence, f.Sequence)
+		s.noteRemoteCalls(f.Calls)
 	case *eventlog.SessionForked:
 		return t.forked(r, f, before)
 	case *eventlog.RunEnded:
@@ -225,6 +226,9 @@ func (t *Tree) toolResult(s *Session, r eventlog.Record, f *eventlog.ToolResult)
 		m.Denial = c.Denial
 		if c.Pending != nil {
 			m.AnsweredAs = c.Pending.Kind
+			if c.Approval != nil {
+				m.AnsweredAs = eventlog.PendingApproval
+			}
 			if child := t.Get(c.Pending.Child); child != nil && child.Over() {
 				child.Delivered = child.TurnCount
 			}
@@ -254,7 +258,8 @@ func (s *Session) endRun(r eventlog.Record, f *eventlog.RunEnded) {
 		s.Status, s.Output, s.Turn = SessionCompleted, f.Output, nil
 	case eventlog.RunFailed:
 		s.keepPartial(r.Sequence)
-		s.Status, s.Error, s.Turn = SessionFailed, &Failure{Message: f.Error, Code: f.ErrorCode}, nil
+		failure := &Failure{Message: f.Error, Code: f.ErrorCode, Retryable: s.Turn != nil && s.Turn.Retryable}
+		s.Status, s.Error, s.Turn = SessionFailed, failure, nil
 	case eventlog.RunStopped:
 		s.Status = SessionInterrupted
 	}
@@ -279,7 +284,21 @@ func (t *Tree) truncate(r eventlog.Record, f *eventlog.Truncated) string {
 	if f.AfterSequence > 0 {
 		return t.rollBack(f)
 	}
+	for _, g := range t.Dead[struck:] {
+		if g.AgentID == t.SessionID && g.Scope == eventlog.ScopeStream {
+			t.resetStream()
+		}
+	}
 	return ""
+}
+
+// resetStream has the stream begin again. A session that outside producers
+// wrote is what its stream is.
+func (s *Session) resetStream() {
+	s.StreamStatus = eventlog.StreamActive
+	if s.CurrentRun() == nil {
+		s.Status, s.Output, s.Error = SessionActive, nil, nil
+	}
 }
 
 // strike forgets unfinished content of the session that g strikes whole.
@@ -288,7 +307,7 @@ func (s *Session) strike(g eventlog.Range) {
 		return
 	}
 	covers := func(call string, span *Span) bool {
-		return span != nil && g.From <= span.From && span.To <= g.To && (g.Scope == eventlog.ScopeAll || g.CallID == call)
+		return span != nil && g.From <= span.From && span.To <= g.To && (g.Scope.AnyCall() || g.CallID == call)
 	}
 	st := s.Turn.Step
 	if covers("", st.Streamed) {

@@ -63,7 +63,7 @@ func ForkState(t *Tree, id string, edits ...Edit) (json.RawMessage, error) {
 func (s *Session) fork(rename func(string) string) {
 	s.SessionID, s.StreamID = rename(s.SessionID), rename(s.StreamID)
 	s.Runs, s.Checkpoints, s.CommittedAt, s.Usage, s.ResumeCount = nil, nil, 0, Usage{}, 0
-	s.RemoteSequence, s.Stopped, s.ExpiresAt = 0, nil, 0
+	s.RemoteSequence, s.RemoteCalls, s.Stopped, s.ExpiresAt, s.Resync = 0, nil, nil, 0, ""
 	s.StreamStatus = eventlog.StreamActive                       // what follows in the log says more
 	if w := s.Workspace; w != nil && w.Status != WorkspaceGone { // one of its own is opened from the snapshot
 		w.Ref, w.Stale, w.Status, w.Error = nil, true, WorkspaceUnopened, ""
@@ -71,6 +71,14 @@ func (s *Session) fork(rename func(string) string) {
 	}
 	if s.Child != nil {
 		s.Child.ParentSessionID = rename(s.Child.ParentSessionID)
+	}
+	begun := s.SubAgentTurns
+	s.SubAgentTurns = nil
+	for child, by := range begun {
+		if s.SubAgentTurns == nil {
+			s.SubAgentTurns = map[string]SubAgentTurn{}
+		}
+		s.SubAgentTurns[rename(child)] = by
 	}
 	for i := range s.Messages {
 		s.Messages[i].Sequence = 0
@@ -96,7 +104,7 @@ func (s *Session) fork(rename func(string) string) {
 		return
 	}
 	if st.Streamed = nil; !st.Recorded {
-		st.Partial, st.Failure, st.Attempts = nil, nil, 0
+		st.Partial, st.Failure, st.Attempts, st.RunID, st.Discarded = nil, nil, 0, "", false
 	}
 	for i := range st.Calls {
 		c := &st.Calls[i]

@@ -19,21 +19,27 @@ type restore struct {
 
 // sessionAt is the part of a session's state that goes with a rollback.
 type sessionAt struct {
-	Status       SessionStatus         `json:"status"`
-	StreamStatus eventlog.StreamStatus `json:"streamStatus"`
-	CustomState  json.RawMessage       `json:"customState"`
-	Output       json.RawMessage       `json:"output,omitempty"`
-	Error        *Failure              `json:"error,omitempty"`
-	CommittedAt  uint64                `json:"committedAt"`
-	StepCount    int                   `json:"stepCount"`
-	TurnCount    int                   `json:"turnCount"`
-	Run          *Run                  `json:"run,omitempty"` // the last one
-	Turn         *Turn                 `json:"turn,omitempty"`
-	Delivered    int                   `json:"delivered,omitempty"`
-	Stopped      *Stopped              `json:"stopped,omitempty"`
+	Status        SessionStatus           `json:"status"`
+	StreamStatus  eventlog.StreamStatus   `json:"streamStatus"`
+	CustomState   json.RawMessage         `json:"customState"`
+	Output        json.RawMessage         `json:"output,omitempty"`
+	Error         *Failure                `json:"error,omitempty"`
+	CommittedAt   uint64                  `json:"committedAt"`
+	StepCount     int                     `json:"stepCount"`
+	TurnCount     int                     `json:"turnCount"`
+	Run           *Run                    `json:"run,omitempty"` // the last one
+	Turn          *Turn                   `json:"turn,omitempty"`
+	Delivered     int                     `json:"delivered,omitempty"`
+	Stopped       *Stopped                `json:"stopped,omitempty"`
+	Terminated    bool                    `json:"terminated,omitempty"`
+	SubAgentTurns map[string]SubAgentTurn `json:"subAgentTurns,omitempty"`
 	// RemoteSequence: what a remote stream has brought since is struck, and
 	// taken over again.
 	RemoteSequence uint64 `json:"remoteSequence,omitempty"`
+	// RemoteCalls is how many of the remote calls there were, RemoteOpen which of
+	// them were not over.
+	RemoteCalls int      `json:"remoteCalls,omitempty"`
+	RemoteOpen  []string `json:"remoteOpen,omitempty"`
 	// Workspace is the snapshot of the workspace's files, and WorkspaceDirty
 	// that the conversation had more than it.
 	Workspace      json.RawMessage `json:"workspace,omitempty"`
@@ -50,7 +56,8 @@ func RestoreAt(t *Tree) (json.RawMessage, error) {
 		at.Sessions[s.SessionID] = sessionAt{
 			Status: s.Status, StreamStatus: s.StreamStatus, CustomState: s.CustomState, Output: s.Output, Error: s.Error,
 			CommittedAt: s.CommittedAt, StepCount: s.StepCount, TurnCount: s.TurnCount, Run: s.CurrentRun(), Turn: s.Turn,
-			Delivered: s.Delivered, Stopped: s.Stopped, RemoteSequence: s.RemoteSequence,
+			Delivered: s.Delivered, Stopped: s.Stopped, Terminated: s.Terminated, SubAgentTurns: s.SubAgentTurns, RemoteSequence: s.RemoteSequence,
+			RemoteCalls: len(s.RemoteCalls), RemoteOpen: s.remoteOpen(),
 			Workspace: w.Snapshot, WorkspaceDirty: w.Dirty,
 		}
 	}
@@ -161,6 +168,8 @@ func (s *Session) backTo(f *eventlog.Truncated, at sessionAt) (Session, string) 
 	back.Output, back.Error, back.CommittedAt = at.Output, at.Error, at.CommittedAt
 	back.StepCount, back.TurnCount, back.Turn, back.Delivered = at.StepCount, at.TurnCount, at.Turn, at.Delivered
 	back.RemoteSequence, back.Stopped = at.RemoteSequence, at.Stopped
+	back.Terminated, back.SubAgentTurns = at.Terminated, at.SubAgentTurns
+	back.remoteBack(at)
 	back.Workspace = s.workspaceBack(at.Workspace, at.WorkspaceDirty)
 	back.Asides = nil
 	for _, a := range s.Asides {

@@ -9,7 +9,7 @@ import (
 
 // Version is the version of the fold: state folded by another one is not
 // continued.
-const Version = 8
+const Version = 11
 
 // Tree is the state of a session tree at a sequence. The embedded Session is
 // the root. The zero value is the state before the first record.
@@ -25,9 +25,10 @@ type Tree struct {
 	AskedAt int64 `json:"askedAt,omitempty"`
 	// Claim is the last claim of the tree.
 	Claim *Claim `json:"claim,omitempty"`
-	// Appends are the appends of outside producers that had an idempotency
-	// key, by key.
-	Appends map[string]Append `json:"appends,omitempty"`
+	// Appends are the last appends of outside producers that had an idempotency
+	// key, and OldKeys the keys before those.
+	Appends Appends `json:"appends,omitzero"`
+	OldKeys OldKeys `json:"oldKeys,omitempty"`
 	// Dead is what truncation has struck so far.
 	Dead eventlog.Dead `json:"dead,omitempty"`
 	// Parked are the records that could not be used.
@@ -97,9 +98,20 @@ type Session struct {
 	// Delivered is the last turn of a persistent sub-agent of which its
 	// parent has been told.
 	Delivered int `json:"delivered,omitempty"`
+	// Terminated is set when a persistent sub-agent was ended for good: it
+	// takes no message any more.
+	Terminated bool `json:"terminated,omitempty"`
+	// SubAgentTurns are the turns of sub-agents that have begun and not ended, by the
+	// sub-agent's session, as subagent_start and subagent_end say.
+	SubAgentTurns map[string]SubAgentTurn `json:"subAgentTurns,omitempty"`
 	// RemoteSequence is up to where the stream of a remote sub-agent has been
 	// taken over.
 	RemoteSequence uint64 `json:"remoteSequence,omitempty"`
+	// Resync is the reason of the last stream_resync, empty if there was none.
+	Resync eventlog.ResyncReason `json:"resync,omitempty"`
+	// RemoteCalls are the tool calls of a remote sub-agent and its own
+	// sub-agents, oldest first.
+	RemoteCalls []eventlog.RemoteCall `json:"remoteCalls,omitempty"`
 	// SystemPrompt is in place of the agent's, nil: there is none of its own.
 	SystemPrompt *string `json:"systemPrompt,omitempty"`
 	// Workspace is the session's, nil if it was never used.
@@ -108,10 +120,18 @@ type Session struct {
 	ForkedFrom *Fork `json:"forkedFrom,omitempty"`
 }
 
+// SubAgentTurn says which call of its parent began a sub-agent's turn, in which step.
+type SubAgentTurn struct {
+	CallID string `json:"callId"`
+	Step   int    `json:"step"`
+}
+
 // Failure is why a run failed.
 type Failure struct {
 	Message string `json:"message"`
 	Code    string `json:"code,omitempty"`
+	// Retryable: the same may succeed if it is tried again.
+	Retryable bool `json:"retryable,omitempty"`
 }
 
 // Message is one message of the conversation.
@@ -208,8 +228,8 @@ type Run struct {
 	TraceParent   string             `json:"traceParent,omitempty"` // the caller's, as in RunRequested
 }
 
-// Checkpoint names a committed step; its state is the fold up to
-// StreamSequence.
+// Checkpoint names a committed step, or what was durable when a run was
+// interrupted; its state is the fold up to StreamSequence.
 type Checkpoint struct {
 	ID             string        `json:"id"`
 	RunID          string        `json:"runId"`
@@ -228,6 +248,16 @@ func (s *Session) LatestCheckpoint() *Checkpoint {
 	return &s.Checkpoints[len(s.Checkpoints)-1]
 }
 
+// CheckpointAt returns the last checkpoint at or before a sequence, or nil.
+func (s *Session) CheckpointAt(seq uint64) *Checkpoint {
+	for i := len(s.Checkpoints) - 1; i >= 0; i-- {
+		if s.Checkpoints[i].StreamSequence <= seq {
+			return &s.Checkpoints[i]
+		}
+	}
+	return nil
+}
+
 // CurrentRun returns the last run that no rollback has struck, or nil.
 func (s *Session) CurrentRun() *Run {
 	for i := len(s.Runs) - 1; i >= 0; i-- {
@@ -240,7 +270,8 @@ func (s *Session) CurrentRun() *Run {
 
 // hasCall reports whether a call id is taken, or was before a rollback.
 func (s *Session) hasCall(id string) bool {
-	return slices.Contains(s.StruckCalls, id) || slices.ContainsFunc(s.Messages, func(m Message) bool {
+	remote := func(c eventlog.RemoteCall) bool { return c.ID == id }
+	return slices.Contains(s.StruckCalls, id) || slices.ContainsFunc(s.RemoteCalls, remote) || slices.ContainsFunc(s.Messages, func(m Message) bool {
 		return slices.ContainsFunc(m.Parts, func(p eventlog.TurnPart) bool { return p.ToolCall != nil && p.ToolCall.ID == id })
 	})
 }

@@ -18,6 +18,8 @@ type Turn struct {
 	// Recalled: the agent was reminded of what it remembers, or of nothing.
 	Recalled bool  `json:"recalled,omitempty"`
 	Step     *Step `json:"step,omitempty"` // the open or the last step
+	// Retryable is what the turn's last error says of itself.
+	Retryable bool `json:"retryable,omitempty"`
 	// Stop is the wish that the run that drives it now should stop.
 	Stop *Stop `json:"stop,omitempty"`
 }
@@ -42,6 +44,11 @@ type Step struct {
 	Failure  *ModelFailure `json:"failure,omitempty"`  // the last one
 	Partial  []PartialPart `json:"partial,omitempty"`  // what has streamed
 	Streamed *Span         `json:"streamed,omitempty"` // where it lies
+	// RunID is the run whose model call streams, or streamed last.
+	RunID string `json:"runId,omitempty"`
+	// Discarded: a step_discarded has ended that model call. The next one begins
+	// the step again.
+	Discarded bool `json:"discarded,omitempty"`
 
 	// From then on:
 	Recorded   bool                `json:"recorded,omitempty"`
@@ -73,8 +80,11 @@ type Call struct {
 	Streamed *Span           `json:"streamed,omitempty"` // chunks of an unfinished execution
 	// Pending is what the call waits for, or has waited for.
 	Pending *Pending `json:"pending,omitempty"`
-	// Answer is what was submitted.
+	// Answer is what was submitted for Pending.
 	Answer *Answer `json:"answer,omitempty"`
+	// Approval is the answer by which a person approved a call that now waits
+	// for a sub-agent.
+	Approval *Answer `json:"approval,omitempty"`
 	// Denial is set when a person has not approved the call.
 	Denial *Denial `json:"denial,omitempty"`
 }
@@ -102,6 +112,12 @@ type Answer struct {
 // Awaited reports whether the call waits for a person and has no answer.
 func (c *Call) Awaited() bool {
 	return !c.Done && c.Pending != nil && c.Pending.Kind != eventlog.PendingChild && c.Answer == nil
+}
+
+// approved reports whether a person has approved the call, which did not begin
+// to wait for anything else since.
+func (c *Call) approved() bool {
+	return c.Pending.Kind == eventlog.PendingApproval && c.Answer != nil && c.Answer.Approved
 }
 
 // Expired reports whether the call's deadline has passed.
@@ -219,6 +235,19 @@ func (s *Step) Pending() []Call {
 		}
 	}
 	return pending
+}
+
+// Begun returns the step of the open turn that has had its step_start and neither
+// a step_end nor a step_discarded, or nil.
+func (s *Session) Begun() *Step {
+	if s.Turn == nil || s.Turn.Step == nil {
+		return nil
+	}
+	st := s.Turn.Step
+	if st.Committed || st.Discarded || !st.Recorded && st.Streamed == nil {
+		return nil
+	}
+	return st
 }
 
 // Orphans returns where chunks lie that nobody will finish, if nobody is

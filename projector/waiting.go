@@ -17,8 +17,11 @@ func (s *Session) suspendCall(r eventlog.Record, f *eventlog.CallSuspended) stri
 	switch {
 	case c == nil:
 		return fmt.Sprintf("call %s is not of the open step", f.ToolCallID)
-	case c.Done, c.Pending != nil:
+	case c.Done, c.Pending != nil && (f.Kind != eventlog.PendingChild || !c.approved()):
 		return fmt.Sprintf("call %s is over or waits", c.ID)
+	}
+	if c.Answer != nil {
+		c.Approval, c.Answer = c.Answer, nil
 	}
 	c.Pending = &Pending{
 		Kind: f.Kind, ApprovalID: f.ApprovalID, Child: f.ChildSessionID, CreatedAt: f.Timestamp, Deadline: f.Deadline,
@@ -45,6 +48,7 @@ func (s *Session) submit(f *eventlog.ResultSubmitted) {
 // requestStop keeps a wish that the current run should stop. One that names
 // an earlier run is void, and nothing softens an abort.
 func (t *Tree) requestStop(s *Session, r eventlog.Record, f *eventlog.InterruptRequested) {
+	s.Terminated = s.Terminated || f.Terminate
 	holder := t.Claim != nil && r.Writer == t.Claim.Writer
 	if s.Turn != nil && s.Turn.RunID == f.RunID && s.Turn.Stop != nil && s.Turn.Stop.Kind == f.Kind {
 		s.Turn.Stop.Heard = holder // whoever asks again wants to hear again

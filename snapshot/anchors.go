@@ -58,15 +58,17 @@ func (a anchor) sessions(f func(*projector.Session)) {
 	}
 }
 
+// perAppend is about what an append with an idempotency key takes.
+const perAppend = int(unsafe.Sizeof(projector.KeyedAppend{})) + 96
+
 // measure sets what the anchor shares with no other one.
 func (a *anchor) measure() {
 	const (
 		perSession = 1 << 10
 		perRun     = int(unsafe.Sizeof(projector.Run{})) + int(unsafe.Sizeof(projector.Totals{})) + 64
 		perAside   = int(unsafe.Sizeof(projector.Aside{}))
-		perAppend  = int(unsafe.Sizeof(projector.Append{})) + 96 // with a key
 	)
-	a.own = perAppend * len(a.state.Appends)
+	a.own = perAppend * len(a.state.Appends.Open)
 	a.sessions(func(s *projector.Session) { a.own += perSession + perRun*len(s.Runs) + perAside*len(s.Asides) })
 }
 
@@ -260,6 +262,9 @@ func (l *layer) thin() {
 // contentOf is about how much of a record stays in the state: not the tokens,
 // which come again in what a model has said.
 func contentOf(r eventlog.Record) int {
+	if _, _, keyed := eventlog.ParseKeyedWriter(r.Writer); keyed && r.Ordinal == 1 {
+		return perAppend + len(r.Payload)
+	}
 	switch r.Type {
 	case (*eventlog.TextDelta)(nil).Type(), (*eventlog.Thinking)(nil).Type(), (*eventlog.ToolArgStreamDelta)(nil).Type():
 		return 0

@@ -2,7 +2,6 @@ package snapshot
 
 import (
 	"slices"
-	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -58,14 +57,11 @@ func TestAnchorsAreThinnedOut(t *testing.T) {
 	require.EqualValues(t, 9, a.list[0].seq())
 }
 
-// TestAnchorsOfOneFoldAreBounded: what each state has for itself, keys of outside
-// producers' appends above all, counts while they are laid.
+// TestAnchorsOfOneFoldAreBounded: what each state has for itself, runs above all,
+// counts while they are laid.
 func TestAnchorsOfOneFoldAreBounded(t *testing.T) {
 	t.Parallel()
-	state := &projector.Tree{Appends: map[string]projector.Append{}}
-	for i := range 20_000 {
-		state.Appends[strconv.Itoa(i)] = projector.Append{}
-	}
+	state := &projector.Tree{Session: projector.Session{Runs: make([]projector.Run, 20_000)}}
 	lay := layer{line: new(line)}
 	const laid = 200
 	for i := range laid * AnchorEvery {

@@ -39,3 +39,36 @@ func TestAnErasureThatLeavesFolds(t *testing.T) {
 	require.NotErrorIs(t, err, eventlog.ErrSessionNotFound)
 	require.False(t, e.Pending)
 }
+
+// delayed are folds that something is done before, when they are saved.
+type delayed struct {
+	*foldsmem.Folds
+	before func()
+}
+
+func (d *delayed) Save(ctx context.Context, session string, s snapshot.Saved) (int, error) {
+	if before := d.before; before != nil {
+		d.before = nil
+		before()
+	}
+	return d.Folds.Save(ctx, session, s)
+}
+
+// A fold that is saved when its session was erased and created again goes, too.
+func TestAFoldOfAnErasedSessionIsNotKept(t *testing.T) {
+	log := memory.New()
+	folds := &delayed{Folds: new(foldsmem.Folds)}
+	store := snapshot.New(log, &snapshot.StoreOptions{Folds: folds, SaveEvery: 1})
+	old := fill(t, log, 10)
+	folds.before = func() {
+		_, err := store.Erase(t.Context(), "s")
+		require.NoError(t, err)
+		fill(t, log, 3)
+	}
+	_, err := store.Head(t.Context(), "s")
+	require.NoError(t, err)
+	require.Nil(t, folds.before)
+	saved, err := folds.Nearest(t.Context(), "s", old[9].Sequence, snapshot.Packed, snapshot.JSON)
+	require.NoError(t, err)
+	require.Nil(t, saved)
+}

@@ -30,7 +30,7 @@ func onServer(t *testing.T) (*nats.Conn, *jetstream.Log, *foldsjs.Folds) {
 	nc, err := srv.Connect()
 	require.NoError(t, err)
 	t.Cleanup(nc.Close)
-	log, err := jetstream.Open(t.Context(), nc, nil)
+	log, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Server: srv})
 	require.NoError(t, err)
 	t.Cleanup(func() { log.Close() })
 	folds, err := foldsjs.Open(t.Context(), nc, 1, 1)

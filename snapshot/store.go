@@ -292,10 +292,22 @@ func (s *Store) save(ctx context.Context, session string, form Form, t *projecto
 	// Whoever asked may have left; what an erasure has missed goes all the same.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), forgetTimeout)
 	defer cancel()
-	if _, err := s.log.Head(ctx, session); errors.Is(err, eventlog.ErrSessionNotFound) {
-		s.forget(ctx, session) // it was erased meanwhile
+	if s.erasedSince(ctx, session, last) {
+		s.forget(ctx, session)
 	}
 	return own, len(saved.State)
+}
+
+// erasedSince reports whether a session was erased since a record of it was read. It may
+// have been created again.
+func (s *Store) erasedSince(ctx context.Context, session string, r eventlog.Record) bool {
+	for now, err := range s.log.Read(ctx, session, r.Sequence-1, r.Sequence) {
+		if err != nil {
+			return errors.Is(err, eventlog.ErrSessionNotFound)
+		}
+		return now.Sequence != r.Sequence
+	}
+	return true
 }
 
 // forgetTimeout bounds the erasure of a fold that was saved too late.

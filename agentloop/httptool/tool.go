@@ -7,19 +7,25 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
 	"go.opentelemetry.io/otel/propagation"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/model/upstream"
 	"github.com/helixd/helixd/eventlog"
 )
 
 // MaxResponse is how much of an answer is read, in bytes; a longer one is an
 // error.
 const MaxResponse = 8 << 20
+
+// MaxUsage is how many kinds of usage an answer may have; a longer one is an error.
+const MaxUsage = 32
 
 // Options configure an endpoint.
 type Options struct {
@@ -46,6 +52,7 @@ type response struct {
 		Name string          `json:"name"`
 		Data json.RawMessage `json:"data"`
 	} `json:"events"`
+	Usage map[string]float64 `json:"usage"`
 }
 
 // Execute returns the Execute function of a tool at url.
@@ -63,6 +70,11 @@ func Execute(url string, o *Options) func(context.Context, *agentloop.Call, json
 		answer, err := post(ctx, opts, url, c, args, c.State())
 		if err != nil {
 			return nil, err
+		}
+		for _, name := range slices.Sorted(maps.Keys(answer.Usage)) {
+			if err := c.RecordUsage(ctx, name, answer.Usage[name]); err != nil {
+				return nil, err
+			}
 		}
 		for _, e := range answer.Events {
 			if err := c.Emit(ctx, e.Name, e.Data); err != nil {
@@ -98,12 +110,12 @@ func post(ctx context.Context, o Options, url string, c *agentloop.Call, args, s
 	propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(req.Header))
 	resp, err := o.Client.Do(req)
 	if err != nil {
-		return nil, unreachable(err)
+		return nil, unreachable(c, url, err)
 	}
 	defer resp.Body.Close()
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, MaxResponse+1))
 	if err != nil {
-		return nil, unreachable(err)
+		return nil, unreachable(c, url, err)
 	}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return nil, fmt.Errorf("the tool answered with status %d%s", resp.StatusCode, excerpt(raw))
@@ -115,18 +127,33 @@ func post(ctx context.Context, o Options, url string, c *agentloop.Call, args, s
 	if err := json.Unmarshal(raw, &answer); err != nil {
 		return nil, fmt.Errorf("the tool's answer is not of the form {\"result\": …}%s", excerpt(raw))
 	}
+	if len(answer.Usage) > MaxUsage {
+		return nil, fmt.Errorf("the tool's answer has more than %d kinds of usage", MaxUsage)
+	}
 	if answer.Result == nil {
 		answer.Result = json.RawMessage("null")
 	}
 	return &answer, nil
 }
 
-// unreachable hides the address: the model need not know it.
-func unreachable(err error) error {
+// unreachableError keeps the address from the model, which need not know it:
+// the log has it.
+type unreachableError struct{ cause *upstream.Error }
+
+func (e *unreachableError) Error() string {
+	if e.cause.Reason == "" {
+		return "the tool could not be reached"
+	}
+	return "the tool could not be reached: " + e.cause.Reason
+}
+
+func (e *unreachableError) Unwrap() error { return e.cause }
+
+func unreachable(c *agentloop.Call, address string, err error) error {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return err
 	}
-	return errors.New("the tool could not be reached")
+	return &unreachableError{upstream.Explain(address, "tools."+c.ToolName+".http.url", err)}
 }
 
 func excerpt(body []byte) string {

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -109,6 +111,7 @@ func TestFailuresGoToTheModel(t *testing.T) {
 		"redirect":      {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusFound) }, "the tool answered with status 302"},
 		"bad JSON":      {answer(200, "<html>"), `the tool's answer is not of the form {"result": …}: <html>`},
 		"bad patch":     {answer(200, `{"result":1,"patches":[{"op":"remove","path":"/nothing"}]}`), "patch: error in remove for path: '/nothing'"},
+		"bad usage":     {answer(200, `{"result":1,"usage":{"client_tool_wait_ms":1}}`), "usage client_tool_wait_ms: the name is reserved"},
 		"bad event":     {answer(200, `{"result":1,"events":[{"name":"","data":1}]}`), "event: custom: eventName must not be empty"},
 		"dropped":       {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "the tool could not be reached"},
 		"a long answer": {answer(500, strings.Repeat("é", 10_000)), "the tool answered with status 500: éé"},
@@ -123,6 +126,52 @@ func TestFailuresGoToTheModel(t *testing.T) {
 			require.JSONEq(t, `{"seen":[]}`, string(state.CustomState))
 		})
 	}
+}
+
+// TestDeadServer: the log names the host of a tool that is down, and the setting
+// to look at; the model hears why, and no address.
+func TestDeadServer(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	address := server.Listener.Addr().String()
+	server.Close()
+	var lines lockedBuffer
+	loop, err := agentloop.New(memory.New(), []agentloop.Agent{{
+		Name: "a", Model: scripted.New([]scripted.Turn{
+			{ToolCalls: []scripted.Call{{ID: "call-1", Name: "lookup", Arguments: json.RawMessage(`{"q":"x"}`)}}}, {Text: "done"},
+		}, nil),
+		Tools: []agentloop.Tool{{Name: "lookup", Execute: httptool.Execute("http://user:hunter2@"+address+"/path?key=hunter2", nil)}},
+	}}, &agentloop.Options{Logger: slog.New(slog.NewTextHandler(&lines, nil))})
+	require.NoError(t, err)
+	defer loop.Stop()
+	h, err := loop.Execute(t.Context(), agentloop.StartRequest{SessionID: "s", AgentType: "a", Messages: []agentloop.Input{{Content: "go"}}})
+	require.NoError(t, err)
+	_, err = h.Result(t.Context())
+	require.NoError(t, err)
+	can, err := loop.CanResume(t.Context(), "s", "")
+	require.NoError(t, err)
+	require.Equal(t, "the tool could not be reached: connection refused", can.State.Messages[2].Error)
+	text := lines.String()
+	require.Regexp(t, `level=WARN msg=tool.failed session=s run=run-\w+ call=call-1 tool=lookup code=tool_execution_failed `+
+		`reason="connection refused" host=`+address+` check=tools.lookup.http.url`, text)
+	require.NotContains(t, text, "hunter2")
+}
+
+// lockedBuffer is a log that can be read while it grows.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
 }
 
 func TestTimeout(t *testing.T) {

@@ -30,6 +30,12 @@ type Options struct {
 	StopTimeout    time.Duration // that a command has to end before SIGTERM, and again before SIGKILL; 0: 5 s
 }
 
+// Defaults of [Options].
+const (
+	DefaultConnectTimeout = 30 * time.Second
+	DefaultStopTimeout    = 5 * time.Second
+)
+
 // Client is an MCP server in use. Its methods may be called concurrently.
 type Client struct {
 	server Server
@@ -86,10 +92,10 @@ func newClient(server Server, o *Options) *Client {
 		c.opts.Version = "unknown"
 	}
 	if c.opts.ConnectTimeout == 0 {
-		c.opts.ConnectTimeout = 30 * time.Second
+		c.opts.ConnectTimeout = DefaultConnectTimeout
 	}
 	if c.opts.StopTimeout == 0 {
-		c.opts.StopTimeout = 5 * time.Second
+		c.opts.StopTimeout = DefaultStopTimeout
 	}
 	if c.opts.Logger == nil {
 		c.opts.Logger = slog.New(slog.DiscardHandler)

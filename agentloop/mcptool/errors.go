@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/model/upstream"
 )
 
 // What a model is told of a call that got no answer.
@@ -36,8 +37,14 @@ func callError(err error, d *delivery) error {
 	if d.sent.Load() {
 		return errLost
 	}
-	return errUnreachable
+	return &unreachableError{upstream.Explain("", "mcp.url", err)}
 }
+
+// unreachableError is errUnreachable to the model; the log has the address.
+type unreachableError struct{ cause *upstream.Error }
+
+func (*unreachableError) Error() string   { return errUnreachable.Error() }
+func (e *unreachableError) Unwrap() error { return e.cause }
 
 // reason is why a server can't be opened, for its operator: the cause without
 // the URL, which may hold a secret.

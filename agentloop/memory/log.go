@@ -133,19 +133,21 @@ func (m *Manager) amend(ctx context.Context, log string, saved uint64, facts ...
 		return err
 	}
 	defer done()
-	for head := saved; ; { // which is the log's, right after a save
-		_, err := eventlog.AppendOnce(ctx, m.opts.Log, log, writer, head, entries)
-		if _, conflict := errors.AsType[*eventlog.ConflictError](err); conflict {
-			head, err = m.headOver(ctx, log, saved)
-			if err == nil {
-				continue
+	head := saved // which is the log's, right after a save
+	err = eventlog.Contend(ctx, m.opts.Log, log, func(ctx context.Context) (err error) {
+		if head == 0 {
+			if head, err = m.headOver(ctx, log, saved); err != nil {
+				return err
 			}
 		}
-		if errors.Is(err, eventlog.ErrSessionNotFound) {
-			return readmodel.ErrNoMemory
-		}
+		_, err = eventlog.AppendOnce(ctx, m.opts.Log, log, writer, head, entries)
+		head = 0
 		return err
+	})
+	if errors.Is(err, eventlog.ErrSessionNotFound) {
+		return readmodel.ErrNoMemory
 	}
+	return err
 }
 
 // headOver returns a log's head, if it has the record saved. Sequences are

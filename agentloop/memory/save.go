@@ -89,19 +89,25 @@ func (m *Manager) append(ctx context.Context, d Draft, f *eventlog.MemorySaved, 
 		return readmodel.Memory{}, late
 	}
 	defer done()
-	for errors.Is(err, readmodel.ErrNoMemory) && !errors.Is(err, readmodel.ErrForgotten) {
-		last, failed := eventlog.AppendOnce(ctx, m.opts.Log, log, writer, head, []eventlog.Entry{entry})
-		_, conflict := errors.AsType[*eventlog.ConflictError](failed)
-		switch {
-		case failed == nil:
-			return memoryOf(d.Scope, f, last), nil
-		case conflict, errors.Is(failed, eventlog.ErrSessionNotFound): // somebody wrote, or erased, meanwhile
+	again := false
+	failed := eventlog.Contend(ctx, m.opts.Log, log, func(ctx context.Context) error {
+		if again {
 			known, head, err = m.fromLog(ctx, d.Scope, f.MemoryID, head)
-		default:
-			return readmodel.Memory{}, failed
 		}
-	}
-	return known, err
+		again = true
+		if !errors.Is(err, readmodel.ErrNoMemory) || errors.Is(err, readmodel.ErrForgotten) {
+			return nil
+		}
+		last, failed := eventlog.AppendOnce(ctx, m.opts.Log, log, writer, head, []eventlog.Entry{entry})
+		if errors.Is(failed, eventlog.ErrSessionNotFound) { // it was erased meanwhile
+			failed = &eventlog.ConflictError{}
+		}
+		if failed == nil {
+			known, err = memoryOf(d.Scope, f, last), nil
+		}
+		return failed
+	})
+	return known, cmp.Or(failed, err)
 }
 
 // undoTimeout is how long it may take to erase what was saved for a session that

@@ -70,6 +70,9 @@ type ToolSpec struct {
 	Name        string
 	Description string
 	InputSchema json.RawMessage // JSON Schema of an object
+	// Strict asks the provider to give only arguments that fit InputSchema, of
+	// which it may then take fewer forms.
+	Strict bool
 }
 
 // Event is a piece of an answer as it streams: one of the types below.

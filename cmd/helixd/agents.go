@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model/openai"
 	"github.com/helixd/helixd/agentloop/model/openairesponses"
 	"github.com/helixd/helixd/agentloop/model/scripted"
+	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/cmd/helixd/config"
 )
 
@@ -23,38 +25,49 @@ func agentsOf(c *config.Config) ([]agentloop.Agent, error) {
 		if err != nil {
 			return nil, fmt.Errorf("agents.%s.model: %w", name, err)
 		}
-		retries := a.Model.MaxRetries
-		if retries == 0 {
-			retries = -1 // configured: never
-		}
 		agents = append(agents, agentloop.Agent{
 			Name: name, Description: a.Description, SystemPrompt: a.SystemPrompt, Model: m, Tools: toolsOf(a),
-			OutputSchema: a.OutputSchema, InitialState: a.InitialState, MaxSteps: a.MaxSteps, MaxRetries: retries,
+			OutputSchema: a.OutputSchema, InitialState: a.InitialState, MaxSteps: a.MaxSteps, MaxRetries: orNever(a.Model.MaxRetries),
 			InputSchema: a.InputSchema, SubAgents: subAgentsOf(a), PersistentAgents: persistentAgentsOf(a),
-			RemoteAgents: remoteAgentsOf(a), Workspace: workspaceOf(a),
+			RemoteAgents: remoteAgentsOf(a), Workspace: workspaceOf(a), Approvals: approvalsOf(a), StrictOutput: a.Model.StrictOutput,
 		})
 	}
 	return agents, nil
 }
 
+// atKey says which key of the configuration the loop has refused an agent for.
+func atKey(c *config.Config, err error, known []workspace.Provider) error {
+	if refused, is := errors.AsType[*agentloop.ApprovalError](err); is {
+		return c.At("agents."+refused.Agent+".requireApproval."+refused.Tools, errors.New(refused.Problem))
+	}
+	return atWorkspace(c, err, known)
+}
+
 func modelOf(m config.Model) (model.Model, error) {
+	options, _ := m.Options()
 	switch m.Provider {
 	case config.ProviderAnthropic:
 		return anthropic.New(m.Name, &anthropic.Options{
 			APIKey: m.APIKey.Reveal(), BaseURL: m.BaseURL,
 			MaxOutputTokens: int64(m.MaxOutputTokens), Temperature: m.Temperature,
+			TopP: m.TopP, TopK: wide(m.TopK), StopSequences: m.StopSequences, Cache: m.Cache,
 			Effort: m.Reasoning.Effort, ThinkingTokens: int64(m.Reasoning.BudgetTokens),
+			Headers: revealed(m.Headers), ProviderOptions: options, IdleTimeout: m.IdleTimeout,
 		}), nil
 	case config.ProviderOpenAI:
 		return openai.New(m.Name, &openai.Options{
 			APIKey: m.APIKey.Reveal(), BaseURL: m.BaseURL,
-			MaxOutputTokens: int64(m.MaxOutputTokens), Temperature: m.Temperature, Effort: m.Reasoning.Effort,
+			MaxOutputTokens: int64(m.MaxOutputTokens), Temperature: m.Temperature,
+			TopP: m.TopP, TopK: wide(m.TopK), FrequencyPenalty: m.FrequencyPenalty, PresencePenalty: m.PresencePenalty,
+			Seed: wide(m.Seed), StopSequences: m.StopSequences, Effort: m.Reasoning.Effort,
+			Headers: revealed(m.Headers), ProviderOptions: options, IdleTimeout: m.IdleTimeout,
 		}), nil
 	case config.ProviderOpenAIResponses:
 		return openairesponses.New(m.Name, &openairesponses.Options{
 			APIKey: m.APIKey.Reveal(), BaseURL: m.BaseURL,
-			MaxOutputTokens: int64(m.MaxOutputTokens), Temperature: m.Temperature,
+			MaxOutputTokens: int64(m.MaxOutputTokens), Temperature: m.Temperature, TopP: m.TopP,
 			Effort: m.Reasoning.Effort, Summary: m.Reasoning.Summary,
+			Headers: revealed(m.Headers), ProviderOptions: options, IdleTimeout: m.IdleTimeout,
 		}), nil
 	case config.ProviderScripted:
 		turns := make([]scripted.Turn, len(m.Script))
@@ -67,4 +80,11 @@ func modelOf(m config.Model) (model.Model, error) {
 		return scripted.New(turns, &scripted.Options{Name: m.Name, Delay: m.ScriptDelay}), nil
 	}
 	return nil, fmt.Errorf("provider %s is not supported by this version", m.Provider)
+}
+
+func wide(n *int) *int64 {
+	if n == nil {
+		return nil
+	}
+	return new(int64(*n))
 }

@@ -82,7 +82,9 @@ func TestAppend(t *testing.T) {
 	for _, want := range []string{`"k-1":`, `"k-2":`, `"k-3":`, `"k-end":`} {
 		require.Contains(t, string(keys), want)
 	}
-	require.Equal(t, 500, s.Appends["k-3"].Count)
+	third, known := s.Appends.Get("k-3")
+	require.True(t, known)
+	require.Equal(t, 500, third.Count)
 }
 
 func TestAppendFileAndFail(t *testing.T) {

@@ -103,3 +103,21 @@ func settled(t *testing.T, url string) string {
 	status, _, _ := strings.Cut(rest, `"`)
 	return status
 }
+
+// TestClientToolDeadline: a client tool waits without a deadline unless the file
+// has one; 0s says that there is none.
+func TestClientToolDeadline(t *testing.T) {
+	for timeout, deadline := range map[string]bool{"": false, ", timeout: 0s": false, ", timeout: 1h": true} {
+		url := startWith(t, `
+agents:
+  b:
+    model: {provider: scripted, script: [{toolCalls: [{id: c, name: locate, arguments: {}}]}, {text: done}]}
+    tools: {locate: {client: true`+timeout+`}}
+`)
+		status, answer := post(t, url+"/chat", hello)
+		require.Equal(t, http.StatusOK, status, answer)
+		_, session := ask(t, http.MethodGet, url+"/sessions/s", "", "", "")
+		require.Contains(t, session, `"toolCallId":"c"`)
+		require.Equal(t, deadline, strings.Contains(session, `"deadline"`), session)
+	}
+}

@@ -37,6 +37,7 @@ type daemon struct {
 	natsURL      string // where NATS clients from outside connect, or empty
 	webSocketURL string // the same over WebSocket
 	info         eventlog.Info
+	server       jetstream.Server        // the embedded one; nil: there is none
 	refuses      func(frees bool) string // why nothing should be stored; nil: nobody knows
 	front        *front
 	models       *sqlite.Models  // nil: this node keeps none
@@ -85,24 +86,27 @@ func (d *daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 	ctx, cancel := context.WithTimeout(ctx, openTimeoutOf(c))
 	defer cancel()
 	measured := newMetrics(c.Metrics.Enabled)
+	var folds *foldsjs.Folds
 	store, err := jetstream.Open(ctx, nc, &jetstream.Options{
 		Partitions: c.NATS.Partitions, Replicas: c.NATS.Replicas, Durability: durability, Refuses: d.refuses, Metrics: measured.log,
+		Server: d.server, Beside: foldsjs.Place,
+		Forget: func(ctx context.Context, session string) error { return folds.Erase(ctx, session) },
 	})
 	if err != nil {
 		return err
 	}
 	d.onClose(func() { store.Close() })
 	d.info = store.Info()
-	for _, fill := range d.fill {
-		fill(ctx, store)
-	}
 	switch d.info.Durability {
 	case eventlog.DurabilityUnknown, eventlog.DurabilityMemory:
 		log.Warn("durability is "+string(d.info.Durability)+": "+d.info.Durability.Survives(), "backend", d.info.Backend)
 	}
-	folds, err := foldsjs.Open(ctx, nc, d.info.Partitions, c.NATS.Replicas)
+	folds, err = foldsjs.Open(ctx, nc, d.info.Partitions, c.NATS.Replicas)
 	if err != nil {
 		return err
+	}
+	for _, fill := range d.fill {
+		fill(ctx, store)
 	}
 	states := snapshot.New(store, &snapshot.StoreOptions{Folds: folds, Logger: log, Metrics: measured.folds})
 	d.openReadModels(c, store, states, log)
@@ -129,7 +133,7 @@ func (d *daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 		return err
 	}
 	d.onClose(runs.Close)
-	tracer, err := d.openTracing(ctx, c.Tracing, node, log)
+	tracer, err := d.openTracing(ctx, c.Tracing, c.ServiceName, node, log)
 	if err != nil {
 		return err
 	}
@@ -138,24 +142,22 @@ func (d *daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 		return err
 	}
 	loop, err := agentloop.New(store, agents, &agentloop.Options{
-		Node: node, Logger: log, States: states, Queue: runs, ExpireAfter: c.Sessions.ExpireAfter,
+		Node: node, Logger: log, States: states, Queue: runs, RetryDelay: c.ModelRetryDelay, ExpireAfter: c.Sessions.ExpireAfter,
 		Tracer: tracer, TraceContent: c.Tracing.Content, Metrics: measured.loop, Workspaces: workspaces,
 	})
 	if err != nil {
-		return atWorkspace(c, err, workspaces)
+		return atKey(c, err, workspaces)
 	}
 	d.onClose(loop.Stop)
 	d.reloader = &reloader{
 		started: c, mcp: mcp, loop: loop, runs: runs, models: d.models, memories: d.memories, workspaces: workspaces, log: log,
 	}
 	d.onClose(d.reloader.close)
-	opts := httpapi.Options{
-		Log: store, Loop: loop, States: states, AllowUnauthenticated: c.Auth.AllowUnauthenticated, Logger: log, Version: version(),
-		Origins: c.CORS.Origins, Chat: chatOf(c.Chat, agents), ReadModels: d.readModels(), Prices: pricesOf(c.Prices),
-		Reload: d.reloader.reload, Memories: d.memories,
-		Subscribe: subscribing(minter, c.NATS.Subscribers, d.natsURL, d.webSocketURL),
-		Gatherer:  measured.gatherer, ProtectMetrics: c.Metrics.RequireAuth, Metrics: measured.http,
-	}
+	opts := serverOptions(c, agents)
+	opts.Log, opts.Loop, opts.States, opts.Logger, opts.Memories = store, loop, states, log, d.memories
+	opts.ReadModels, opts.Reload = d.readModels(), d.reloader.reload
+	opts.Subscribe = subscribing(minter, c.NATS.Subscribers, d.natsURL, d.webSocketURL)
+	opts.Gatherer, opts.Metrics = measured.gatherer, measured.http
 	if opts.Auth, err = authOf(c.Auth); err != nil {
 		return err
 	}
@@ -177,10 +179,20 @@ func (d *daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 	if err := runs.Serve(loop); err != nil {
 		return err
 	}
-	d.onClose(startSchedule(upkeep(c, store, loop, states, d.readModels(), d.memories), runs.First, log))
+	d.onClose(startSchedule(upkeep(c, store, loop, states, d.readModels(), d.memories, runs.First), runs.First, log))
 	d.front.open(withPProf(c.Debug, api))
 	d.front.serve(listener)
 	return nil
+}
+
+// serverOptions are the HTTP server's options that the configuration has.
+func serverOptions(c *config.Config, agents []agentloop.Agent) httpapi.Options {
+	return httpapi.Options{
+		AllowUnauthenticated: c.Auth.AllowUnauthenticated, Version: version(), ServiceName: c.ServiceName, Origins: c.CORS.Origins,
+		Chat: chatOf(c.Chat, agents), Prices: pricesOf(c.Prices), ProtectMetrics: c.Metrics.RequireAuth, Heartbeat: c.Heartbeat,
+		InterruptObservationDeadline: c.InterruptObservationDeadline, VerboseValidationErrors: c.VerboseValidationErrors,
+		SubmitToolResultSchema: c.SubmitToolResultSchema,
+	}
 }
 
 // authOf returns who decides about requests, or nil if nothing is configured.

@@ -36,7 +36,8 @@ import (
 //	 "error": "…"}            // why it could not look at all or at the rest; else missing
 //
 // There is one check for all that is ok with an id, and one for each thing
-// that is not. The ids: config, readModels, tracing, folder, disk, daemon, listings, and those of
+// that is not. The ids: config, readModels, tracing, models, tools, mcp,
+// remoteAgents, embedder, folder, disk, daemon, listings, and those of
 // jetstream.Examine: connection, security, permissions, jetstream, versions,
 // streams, partitions, settings, replicas, durability, limits, clock.
 //
@@ -55,7 +56,7 @@ type doctorCmd struct {
 func (doctorCmd) Help() string {
 	return `It stores nothing and creates no stream. Each line is ok, a warning or a problem, what was looked at, what was found and, behind ->, what to change.
 
-With --json: {"version", "checks": [{"id", "status": "ok|warning|problem", "target"?, "found", "advice"?}], "warnings", "problems", "error"?}. The ids are stable: config, readModels, tracing, folder, disk, daemon, listings, connection, security, permissions, jetstream, versions, streams, partitions, settings, replicas, durability, limits, clock.
+With --json: {"version", "checks": [{"id", "status": "ok|warning|problem", "target"?, "found", "advice"?}], "warnings", "problems", "error"?}. The ids are stable: config, readModels, tracing, models, tools, mcp, remoteAgents, embedder, folder, disk, daemon, listings, connection, security, permissions, jetstream, versions, streams, partitions, settings, replicas, durability, limits, clock.
 
 The exit code is 0 without a problem, 1 with one, 2 if it could not look.`
 }
@@ -137,6 +138,7 @@ func (d *doctor) examine(ctx context.Context) error {
 	if d.cmd.Server == "" && d.cmd.NATS == "" {
 		d.readModels()
 		d.tracing(ctx)
+		d.upstreams(ctx)
 	}
 	switch {
 	case d.cmd.ConfigOnly:

@@ -45,11 +45,15 @@ func (d *doctor) daemon(ctx context.Context, base string) error {
 		d.ok(checkDaemon, "%s is ready, helixd %s, partitions: %d, agents: %s", base, r.Version, r.Partitions, strings.Join(r.Agents, ", "))
 	case r.Refuses != "":
 		d.problem(checkDaemon, base, "takes no appends: "+r.Refuses, "change what it names: "+r.Refuses)
+	case strings.HasPrefix(string(r.Durability), "replicated") && !r.Draining:
+		d.problem(checkDaemon, base, "is not ready: its log, which is "+string(r.Durability)+", does not answer: the quorum is lost, or a leader is being elected",
+			"start the nodes that are down: more than half of them must run before anything can be read or stored")
 	default:
 		d.problem(checkDaemon, base, "is not ready: its log does not answer, or it is being stopped",
 			"look at the daemon's log, and at its NATS servers: helixd doctor --nats URL")
 	}
 	d.daemonDurability(r)
+	d.daemonReplicas(r)
 	d.daemonReadModels(r)
 	d.daemonClock(base, resp.Header.Get("Date"), asked, came)
 	return nil
@@ -64,6 +68,19 @@ func (d *doctor) daemonDurability(r httpapi.Readiness) {
 		c.Status, c.Advice = jetstream.Ill, "keep the streams in files: helixd doctor --nats URL tells which are not"
 	}
 	d.out.add(c)
+}
+
+// daemonReplicas tells whether all servers that keep the log are there.
+func (d *doctor) daemonReplicas(r httpapi.Readiness) {
+	switch n := r.Replicas; {
+	case n == nil:
+	case n.Present < n.Wanted:
+		d.problem(jetstream.CheckReplicas, strings.Join(n.Missing, ", "),
+			fmt.Sprintf("%s, but only %d of %d servers are there; missing: %s", r.Durability, n.Present, n.Wanted, strings.Join(n.Missing, ", ")),
+			fmt.Sprintf("start the missing node, or replace it: with fewer than %d of %d nothing can be stored", n.Wanted/2+1, n.Wanted))
+	default:
+		d.ok(jetstream.CheckReplicas, "%d of each record, all servers are there", n.Wanted)
+	}
 }
 
 // daemonReadModels tells how listings are, where the daemon keeps any.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
 
+	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/projector/readmodel"
@@ -76,6 +78,23 @@ func TestDoctorOnADaemonThatIsNotWell(t *testing.T) {
 	require.Contains(t, out, "give the URL of helixd's HTTP server as --server")
 }
 
+func TestDoctorOnAClusterNode(t *testing.T) {
+	r := httpapi.Readiness{
+		Ready: true, Durability: "replicated×3", Backend: "jetstream",
+		Replicas: &eventlog.Replicas{Wanted: 3, Present: 2, Missing: []string{"n3"}},
+	}
+	out, err := doctorText(t, t.Context(), time.Now, "--server", readyzServer(t, 200, r))
+	require.ErrorIs(t, err, errIll)
+	require.Contains(t, out, "problem  replicas     replicated×3, but only 2 of 3 servers are there; missing: n3\n")
+	require.Contains(t, out, "-> start the missing node, or replace it: with fewer than 2 of 3 nothing can be stored\n")
+
+	r.Ready, r.Replicas = false, nil
+	out, err = doctorText(t, t.Context(), time.Now, "--server", readyzServer(t, 503, r))
+	require.ErrorIs(t, err, errIll)
+	require.Contains(t, out, "the quorum is lost")
+	require.Contains(t, out, "-> start the nodes that are down")
+}
+
 func TestDoctorOnADaemonsClock(t *testing.T) {
 	url := readyzServer(t, 200, httpapi.Readiness{Ready: true, Durability: "fsync", Backend: "jetstream"})
 	for apart, want := range map[time.Duration]jetstream.Health{
@@ -129,6 +148,58 @@ func TestDoctorOnAClusterNodeThatIsStopped(t *testing.T) {
 	_, err := doctorText(t, t.Context(), time.Now, "--data-dir", dir)
 	require.Equal(t, 2, max(exitCode(err), doctorCode(err)))
 	require.ErrorContains(t, err, "start helixd serve, then look again")
+}
+
+// TestDoctorOnWhatAgentsNeed: a model, a tool or a command that is not there is
+// a problem that names its setting, and no secret.
+func TestDoctorOnWhatAgentsNeed(t *testing.T) {
+	up := httptest.NewServer(http.NotFoundHandler())
+	defer up.Close()
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	host := strings.TrimPrefix(gone.URL, "http://")
+	agent := func(address, program string) string {
+		return fmt.Sprintf(`auth: {tokens: [{token: hunter2}]}
+memory: {embedder: {provider: openai, name: vec-x, baseURL: "%[1]s/v1"}}
+agents:
+  a:
+    model: {provider: openai, name: gpt-x, apiKey: hunter2, baseURL: "%[1]s/v1?key=hunter2"}
+    tools: {look: {description: x, http: {url: "%[1]s/look?key=hunter2"}}}
+    mcp: [{name: m, command: [%[2]s]}, {name: n, url: "%[1]s/mcp"}]
+    remoteAgents: {r: {description: x, url: "%[1]s/agents", agentType: b}}
+`, address, program)
+	}
+	dir := filepath.Join(t.TempDir(), "data")
+	out, err := doctorText(t, t.Context(), time.Now, "--config", writeConfig(t, agent(up.URL, "sh")), "--data-dir", dir)
+	require.NoError(t, err, out)
+	at := strings.TrimPrefix(up.URL, "http://")
+	for _, want := range []string{
+		"ok       models       reached: " + at, "ok       tools        reached: " + at, "ok       mcp          reached: " + at + ", sh",
+		"ok       remoteAgents reached: " + at, "ok       embedder     reached: " + at,
+	} {
+		require.Contains(t, out, want)
+	}
+
+	config := writeConfig(t, agent(gone.URL, "no-such-program"))
+	out, err = doctorText(t, t.Context(), time.Now, "--config", config, "--data-dir", dir)
+	require.ErrorIs(t, err, errIll)
+	for _, want := range []string{
+		"problem  models       agents.a.model.baseURL, model gpt-x: dial " + host + ": connection refused\n",
+		"-> correct agents.a.model.baseURL, or start the server",
+		"problem  tools        agents.a.tools.look.http.url: dial " + host + ": connection refused\n",
+		"problem  mcp          agents.a.mcp[0].command: there is no program no-such-program\n",
+		"problem  mcp          agents.a.mcp[1].url: dial " + host + ": connection refused\n",
+		"problem  remoteAgents agents.a.remoteAgents.r.url: dial " + host + ": connection refused\n",
+		"problem  embedder     memory.embedder.baseURL, model vec-x: dial " + host + ": connection refused\n",
+		"problems: 6",
+	} {
+		require.Contains(t, out, want)
+	}
+	require.NotContains(t, out, "hunter2")
+
+	out, err = doctorText(t, t.Context(), time.Now, "--config", config, "--config-only")
+	require.NoError(t, err, "another machine may reach it")
+	require.Contains(t, out, "warning  models       agents.a.model.baseURL")
 }
 
 // TestDoctorOnAConfiguration: all that is wrong is told at once, where it is,

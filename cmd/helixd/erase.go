@@ -27,7 +27,7 @@ type eraseCmd struct {
 	daemonFlags
 	Session string `arg:"" help:"Session id."`
 	Yes     bool   `help:"Really: nothing can bring the session back." required:""`
-	Wait    bool   `help:"Ask again until no byte is left." default:"true" negatable:""`
+	Wait    bool   `help:"Wait until no byte is left. The daemon goes on in any case." default:"true" negatable:""`
 }
 
 // erasePause is the time between two requests for the same erasure.
@@ -35,9 +35,16 @@ const erasePause = time.Second
 
 // Run erases a session and prints what the daemon says of it.
 func (c eraseCmd) Run(p *process) error {
+	said := ""
 	done, err := untilErased(p.ctx, c.Wait, func() (io.ReadCloser, error) {
 		return c.source().do(p.ctx, http.MethodDelete, "/sessions/"+escapeID(c.Session), nil, nil)
-	}, func(e httpapi.Erased) bool { return e.Pending })
+	}, func(e httpapi.Erased) bool { return e.Pending }, func(e httpapi.Erased) bool {
+		if e.Pending && e.WaitsFor != "" && e.WaitsFor != said {
+			said = e.WaitsFor
+			fmt.Fprintln(p.stderr, "waiting for", said)
+		}
+		return e.Left == ""
+	})
 	if err != nil {
 		return err
 	}
@@ -48,7 +55,9 @@ func (c eraseCmd) Run(p *process) error {
 // returns what the daemon says of it. If it knows nothing of that any more it is
 // what it has said before: of bytes that may be left where it can't look it can't
 // tell more.
-func untilErased[T any](ctx context.Context, wait bool, ask func() (io.ReadCloser, error), pending func(T) bool) (done T, err error) {
+//
+// It waits only while waits says so.
+func untilErased[T any](ctx context.Context, wait bool, ask func() (io.ReadCloser, error), pending, waits func(T) bool) (done T, err error) {
 	for {
 		body, err := ask()
 		if r, is := errors.AsType[refusal](err); is && r.code == string(httpapi.CodeNotFound) && pending(done) {
@@ -57,12 +66,14 @@ func untilErased[T any](ctx context.Context, wait bool, ask func() (io.ReadClose
 		if err != nil {
 			return done, err
 		}
-		err = json.NewDecoder(body).Decode(&done)
+		var now T
+		err = json.NewDecoder(body).Decode(&now)
 		body.Close()
 		if err != nil {
 			return done, fmt.Errorf("the daemon's answer is no JSON: %w", err)
 		}
-		if !pending(done) || !wait {
+		done = now
+		if !pending(done) || !wait || !waits(done) {
 			return done, nil
 		}
 		select {

@@ -17,6 +17,8 @@ func TestErase(t *testing.T) {
 	const (
 		pending = `{"sessionId":"s","pending":true,"forks":[]}` + "\n"
 		done    = `{"sessionId":"s","pending":false,"forks":[]}` + "\n"
+		waits   = `{"sessionId":"s","pending":true,"waitsFor":"node2","forks":[]}` + "\n"
+		left    = `{"sessionId":"s","pending":true,"left":"ask the operator","forks":[]}` + "\n"
 		gone    = `{"error":"not found","code":"NOT_FOUND"}`
 
 		memoriesPending = `{"scope":{"kind":"user","id":"ada"},"pending":true}` + "\n"
@@ -29,11 +31,13 @@ func TestErase(t *testing.T) {
 		said, fail string
 		args       []string
 	}{
-		"at once":         {command: session, answers: []string{done}, said: done},
-		"at last":         {command: session, answers: []string{pending, done}, said: done},
-		"without waiting": {command: session, answers: []string{pending}, said: pending, args: []string{"--no-wait"}},
-		"elsewhere":       {command: session, answers: []string{pending, gone}, said: pending},
-		"unknown":         {command: session, answers: []string{gone}, fail: "not found (NOT_FOUND)"},
+		"at once":              {command: session, answers: []string{done}, said: done},
+		"at last":              {command: session, answers: []string{pending, done}, said: done},
+		"when others are done": {command: session, answers: []string{waits, waits, done}, said: done},
+		"as far as it goes":    {command: session, answers: []string{waits, left}, said: left},
+		"without waiting":      {command: session, answers: []string{pending}, said: pending, args: []string{"--no-wait"}},
+		"elsewhere":            {command: session, answers: []string{pending, gone}, said: pending},
+		"unknown":              {command: session, answers: []string{gone}, fail: "not found (NOT_FOUND)"},
 
 		"memories, at last":   {command: memories, answers: []string{memoriesPending, memoriesDone}, said: "user ada: erased\n"},
 		"memories, elsewhere": {command: memories, answers: []string{memoriesPending, gone}, said: "user ada: being erased: bytes may be left\n"},
@@ -48,7 +52,7 @@ func TestErase(t *testing.T) {
 				switch answer {
 				case gone:
 					w.WriteHeader(http.StatusNotFound)
-				case pending, memoriesPending:
+				case pending, waits, left, memoriesPending:
 					w.WriteHeader(http.StatusAccepted)
 				}
 				_, _ = io.WriteString(w, answer)

@@ -60,6 +60,7 @@ var examples = map[string][]string{
 	"doctor":           {"helixd doctor --config helix.yaml --config-only", "helixd doctor --server http://127.0.0.1:8080"},
 	"healthy":          {"helixd healthy --wait 30s"},
 	"reload":           {"helixd reload --server http://127.0.0.1:8080"},
+	"config schema":    {"helixd config schema"},
 	"version":          {"helixd version --json"},
 }
 

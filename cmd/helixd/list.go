@@ -34,11 +34,17 @@ type sessionsCmd struct {
 	Agent  string `help:"Only sessions of this agent type." aliases:"agent-type"`
 	Status string `help:"Only sessions of this status: active, paused, interrupted, completed or failed."`
 	Tag    string `help:"Only sessions with this tag."`
+
+	Metadata []string `help:"Only sessions whose metadata has this entry; may be repeated." placeholder:"NAME=VALUE" sep:"none"`
+
+	From   string `help:"Only sessions created then or later: a day (UTC) such as 2026-01-31, a time of RFC 3339, or ms since the epoch."`
+	To     string `help:"Only sessions created before, in the same forms."`
 	Parent string `help:"The sessions that this one has called, instead of roots."`
 }
 
 func (c sessionsCmd) Run(p *process) error {
-	q := given("userId", c.User, "agentType", c.Agent, "status", c.Status, "tag", c.Tag, "parentSessionId", c.Parent)
+	q := given("userId", c.User, "agentType", c.Agent, "status", c.Status, "tag", c.Tag, "parentSessionId", c.Parent, "from", c.From, "to", c.To)
+	q["metadata"] = c.Metadata
 	return list(p, c.listFlags, "/sessions", q, "SESSION\tAGENT\tSTATUS\tUSER\tMESSAGES\tRUNS\tUPDATED\tHEAD", func(w io.Writer, s httpapi.Summary) {
 		row(w, s.SessionID, s.AgentType, string(s.Status), s.UserID, s.Counts.Messages, s.Counts.Runs, clock(s.UpdatedAt), s.HeadSequence)
 	})

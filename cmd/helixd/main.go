@@ -46,6 +46,7 @@ type cli struct {
 	Doctor      doctorCmd      `cmd:"" group:"care" help:"Look at the deployment and say what to change; exit code 1 if there is a problem, 2 if it could not look."`
 	Healthy     healthyCmd     `cmd:"" group:"care" help:"Ask a daemon whether it takes work; exit code 1 if it does not."`
 	Reload      reloadCmd      `cmd:"" group:"care" help:"Have a daemon read its agents and tokens anew."`
+	Config      configCmd      `cmd:"" group:"care" help:"Help with the configuration file."`
 	Version     versionCmd     `cmd:"" group:"care" help:"Show the version."`
 }
 

@@ -82,7 +82,7 @@ func (m *mcpServers) server(ctx context.Context, agent string, of config.MCPServ
 	m.mu.Unlock()
 	client, err := mcptool.Open(ctx, mcptool.Server{
 		Name: of.Name, Command: of.Command, Env: revealed(of.Env), URL: of.URL, Headers: revealed(of.Headers),
-	}, &mcptool.Options{Logger: m.log, Version: version(), CallTimeout: of.Timeout})
+	}, &mcptool.Options{Logger: m.log, Version: version(), CallTimeout: of.Timeout, ConnectTimeout: of.ConnectTimeout, StopTimeout: of.StopTimeout})
 	if err != nil {
 		return nil, err
 	}

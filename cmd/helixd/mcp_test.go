@@ -116,3 +116,34 @@ func TestMCPServersThatCannotBeUsed(t *testing.T) {
 		})
 	}
 }
+
+// TestAnMCPToolWaitsForApproval: a pattern of helix.yaml guards the tools of an MCP
+// server; one that guards nothing is refused with its file and line.
+func TestAnMCPToolWaitsForApproval(t *testing.T) {
+	_, url := newMCP(t)
+	server := "      - {name: s, url: \"" + url + "\", headers: {Authorization: env:MCP_KEY}}\n"
+	d, _, err := startWithMCP(t, "", server+"    requireApproval: {\"s_*\": true}\n")
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	stopped := make(chan error, 1)
+	go func() { stopped <- d.run(ctx, nil) }()
+	t.Cleanup(func() {
+		stop()
+		require.NoError(t, <-stopped)
+	})
+	status, answer := post(t, d.url+"/start", `{"sessionId":"s","agentType":"a","message":"go"}`)
+	require.Equal(t, http.StatusOK, status, answer)
+	require.Equal(t, "paused", settled(t, d.url))
+	_, session := ask(t, http.MethodGet, d.url+"/sessions/s", "", "", "")
+	require.Contains(t, session, `"kind":"approval"`)
+	_, call, _ := strings.Cut(session, `"toolCallId":"`)
+	call, _, _ = strings.Cut(call, `"`)
+	status, answer = post(t, d.url+"/chat/s/submit-tool-result", `{"kind":"approval-response","toolCallId":"`+call+`","approved":true}`)
+	require.Equal(t, http.StatusOK, status, answer)
+	require.Equal(t, "completed", settled(t, d.url))
+	_, stream := ask(t, http.MethodGet, d.url+"/sse?sessionId=s", "", "", "")
+	require.Contains(t, stream, "hello, you")
+
+	_, path, err := startWithMCP(t, "", server+"    requireApproval: {\"t_*\": true}\n")
+	require.EqualError(t, err, path+":12: agents.a.requireApproval.t_*: it matches none of the agent's tools: s_hello")
+}

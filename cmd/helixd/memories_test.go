@@ -138,7 +138,7 @@ func TestAnErasureOfMemoriesIsFinished(t *testing.T) {
 	_, err = memories.Save(t.Context(), draft)
 	require.ErrorIs(t, err, eventlog.ErrErasing)
 
-	jobs := upkeep(config.Default(), log, nil, nil, nil, nil)
+	jobs := upkeep(config.Default(), log, nil, nil, nil, nil, func() bool { return true })
 	finish := jobs[slices.IndexFunc(jobs, func(j job) bool { return j.name == "erasures" })]
 	require.Positive(t, finish.every)
 	_, err = finish.run(t.Context())

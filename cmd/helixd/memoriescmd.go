@@ -198,7 +198,7 @@ type memoriesEraseCmd struct {
 func (c memoriesEraseCmd) Run(p *process) error {
 	done, err := untilErased(p.ctx, c.Wait, func() (io.ReadCloser, error) {
 		return c.ask(p.ctx, http.MethodDelete, "/memories", c.query(), nil)
-	}, func(e httpapi.ErasedMemories) bool { return e.Pending })
+	}, func(e httpapi.ErasedMemories) bool { return e.Pending }, func(httpapi.ErasedMemories) bool { return true })
 	switch {
 	case err != nil:
 		return err

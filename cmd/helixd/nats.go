@@ -59,7 +59,7 @@ func (d *daemon) connect(ctx context.Context, c *config.Config, openNATS bool, s
 		return nil, "", err
 	}
 	d.onClose(srv.Stop)
-	d.refuses = srv.Refuses
+	d.server, d.refuses = srv, srv.Refuses
 	d.natsURL, d.webSocketURL = srv.ClientURL(), srv.WebSocketURL()
 	inside := func() (*nats.Conn, error) { return srv.Connect() }
 	if c.NATS.Cluster.Listen != "" {

@@ -84,7 +84,7 @@ func (r *reloader) apply(ctx context.Context) (done httpapi.Reloaded, err error)
 	}
 	if err != nil {
 		r.mcp.release(servers)
-		return done, refusedReload(atWorkspace(c, err, r.workspaces))
+		return done, refusedReload(atKey(c, err, r.workspaces))
 	}
 	r.mcp.use(servers, unused)
 	if err := r.api.Reconfigure(auth, chatOf(c.Chat, agents)); err != nil {

@@ -63,7 +63,7 @@ func (c replayCmd) verify(p *process, s *source) error {
 	defer body.Close()
 	found, err := agentloop.Verify(p.ctx, recordsOf(p.ctx, body), agents, &agentloop.VerifyOptions{Run: c.RunID})
 	if err != nil {
-		return err
+		return atKey(conf, err, nil)
 	}
 	if c.JSON {
 		enc := json.NewEncoder(p.json())

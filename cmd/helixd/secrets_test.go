@@ -22,9 +22,9 @@ import (
 func TestSecretsAreNotTold(t *testing.T) {
 	t.Parallel()
 	const secret = "hunter2"
-	refuses := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	refuses := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)
-		_, _ = io.WriteString(w, `{"error":{"message":"no"}}`)
+		_, _ = io.WriteString(w, `{"error":{"message":"no to `+r.Header.Get("X-Gateway")+`"}}`)
 	}))
 	t.Cleanup(refuses.Close)
 	_, mcp := newMCP(t)
@@ -35,7 +35,7 @@ nats: {listen: "127.0.0.1:0", user: u, password: hunter2-nats}
 tracing: {endpoint: "http://u:hunter2@127.0.0.1:1", headers: {Authorization: hunter2-otlp}}
 debug: {pprof: true}
 agents:
-  fails: {model: {provider: openai, name: m, baseURL: "http://u:hunter2@%[1]s/v1", apiKey: hunter2-key, maxRetries: 0}}
+  fails: {model: {provider: openai, name: m, baseURL: "http://u:hunter2@%[1]s/v1", apiKey: hunter2-key, headers: {X-Gateway: "Basic hunter2-gateway"}, maxRetries: 0}}
   lost: {model: {provider: anthropic, name: m, baseURL: "http://u:hunter2@127.0.0.1:1", apiKey: hunter2-key, maxRetries: 0}}
   calls:
     model: {provider: scripted, script: [{toolCalls: [{name: far, arguments: {say: hunter2-said}}, {name: off, arguments: {}}]}, {text: hunter2-said}]}

@@ -20,7 +20,7 @@ func toolsOf(a config.Agent) []agentloop.Tool {
 		t := a.Tools[name]
 		tool := agentloop.Tool{
 			Name: name, Description: t.Description, InputSchema: t.InputSchema, OutputSchema: t.OutputSchema,
-			FinishWith: t.FinishWith, Client: t.Client, RequireApproval: approvalOf(t), Timeout: t.Timeout,
+			FinishWith: t.FinishWith, Client: t.Client, RequireApproval: approvalOf(t.RequireApproval), Timeout: t.Timeout, Strict: t.Strict,
 		}
 		if t.HTTP != nil {
 			tool.Execute = httptool.Execute(t.HTTP.URL, &httptool.Options{Headers: revealed(t.HTTP.Headers)})
@@ -30,10 +30,19 @@ func toolsOf(a config.Agent) []agentloop.Tool {
 	return tools
 }
 
+// approvalsOf are the approvals of an agent's tools by name and pattern.
+func approvalsOf(a config.Agent) []agentloop.Approval {
+	var all []agentloop.Approval
+	for _, tools := range slices.Sorted(maps.Keys(a.RequireApproval)) {
+		all = append(all, agentloop.Approval{Tools: tools, Require: approvalOf(a.RequireApproval[tools])})
+	}
+	return all
+}
+
 // approvalOf returns what decides whether a call needs approval, nil if none
 // does. An error, as of a schema that can't be used, counts as yes.
-func approvalOf(t config.Tool) func(context.Context, *agentloop.Call, json.RawMessage) (bool, error) {
-	required, when := t.Approval()
+func approvalOf(raw json.RawMessage) agentloop.Gate {
+	required, when := config.Approval(raw)
 	switch {
 	case !required:
 		return nil

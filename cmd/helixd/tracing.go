@@ -34,7 +34,7 @@ const (
 
 // openTracing returns what makes spans of runs and sends them to the
 // collector; nil if there is none.
-func (d *daemon) openTracing(ctx context.Context, c config.Tracing, node string, log *slog.Logger) (trace.Tracer, error) {
+func (d *daemon) openTracing(ctx context.Context, c config.Tracing, service, node string, log *slog.Logger) (trace.Tracer, error) {
 	if c.Endpoint == "" {
 		return nil, nil
 	}
@@ -55,7 +55,7 @@ func (d *daemon) openTracing(ctx context.Context, c config.Tracing, node string,
 		sdktrace.WithIDGenerator(agentloop.TraceIDs{}),
 		sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(c.SampleRatio))),
 		sdktrace.WithResource(resource.NewSchemaless(
-			semconv.ServiceName("helixd"), semconv.ServiceVersion(version()), semconv.ServiceInstanceID(node),
+			semconv.ServiceName(service), semconv.ServiceVersion(version()), semconv.ServiceInstanceID(node),
 		)),
 	)
 	d.onClose(func() {

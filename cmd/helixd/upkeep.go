@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -14,12 +15,11 @@ import (
 	"github.com/helixd/helixd/snapshot"
 )
 
-// finishEvery is how often erasures of memories that broke off are looked for:
-// until they have ended nothing is saved for that user, agent or session.
-const finishEvery = 10 * time.Minute
+// finishEvery is how often each node goes on with the erasures that have not ended.
+const finishEvery = 5 * time.Second
 
 // upkeep is what the configuration has one node do now and then.
-func upkeep(c *config.Config, store *jetstream.Log, loop *agentloop.Loop, states *snapshot.Store, models readmodel.Models, memories *memory.Manager) []job {
+func upkeep(c *config.Config, store *jetstream.Log, loop *agentloop.Loop, states *snapshot.Store, models readmodel.Models, memories *memory.Manager, lead func() bool) []job {
 	retention := job{name: "retention", every: c.Retention.Every, run: func(ctx context.Context) ([]slog.Attr, error) {
 		done, err := states.Retain(ctx, retentionOf(c.Retention))
 		purged := uint64(0)
@@ -49,8 +49,22 @@ func upkeep(c *config.Config, store *jetstream.Log, loop *agentloop.Loop, states
 	if memories == nil || c.Memory.Embedder.Provider == "" {
 		embed.every = 0
 	}
-	finish := job{name: "erasures", every: finishEvery, run: func(ctx context.Context) ([]slog.Attr, error) {
-		n, err := store.FinishErasures(ctx, eventlog.IsMemoryLog)
+	found := false
+	finish := job{name: "erasures", every: finishEvery, eachNode: true, run: func(ctx context.Context) ([]slog.Attr, error) {
+		if store.Info().RefusesErasure != "" { // the disk's watch tells of that
+			return nil, nil
+		}
+		leads := lead()
+		if leads && !found {
+			if err := store.FindErasures(ctx); err != nil {
+				return nil, err
+			}
+			found = true
+		}
+		n, err := store.FinishErasures(ctx, leads)
+		if errors.Is(err, eventlog.ErrUnavailable) { // so is the log for everybody
+			return nil, nil
+		}
 		if n == 0 {
 			return nil, err
 		}

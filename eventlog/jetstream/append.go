@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -15,9 +17,13 @@ import (
 )
 
 const (
-	// maxOpenBatches is how many atomic batches a node has under way. A
-	// stream takes 50 from all nodes and loses parts of what comes beyond.
-	maxOpenBatches = 16
+	// maxOpenBatches is how many atomic batches a node has open on a stream. The
+	// server takes 50 from all nodes together; a batch beyond that is refused, and
+	// sent again.
+	maxOpenBatches = 8
+	// Pauses before what the server refused for the moment is sent again.
+	minRefusedPause = time.Millisecond
+	maxRefusedPause = 20 * time.Millisecond
 	// answerTimeout is how long one try waits for its answer where that may be
 	// lost; what became of it is then looked up.
 	answerTimeout = 5 * time.Second
@@ -107,6 +113,9 @@ func (l *Log) append(ctx context.Context, session string, expected uint64, entri
 	if err != nil {
 		return 0, err
 	}
+	if err := context.Cause(ctx); err != nil {
+		return 0, err
+	}
 	if why := l.refuses(ctx.Value(freeing{}) != nil); why != "" {
 		return 0, fmt.Errorf("%w: %s", eventlog.ErrRefused, why)
 	}
@@ -118,6 +127,9 @@ func (l *Log) append(ctx context.Context, session string, expected uint64, entri
 			return 0, fmt.Errorf("%w: %d bytes, at most %d", eventlog.ErrTooLarge, len(e.Payload), eventlog.MaxPayload)
 		}
 	}
+	if err := l.holds.Wait(ctx, session); err != nil {
+		return 0, err
+	}
 	if expected == 0 {
 		// A purge may have left nothing in the log to compare with.
 		if s, _, err := l.lastSegment(ctx, session); err != nil {
@@ -128,65 +140,75 @@ func (l *Log) append(ctx context.Context, session string, expected uint64, entri
 	}
 	a, err := l.newAppend(ctx, session, subject, expected, entries)
 	if err != nil {
-		l.dropBlobs(ctx, session, expected, a.blobs, err)
+		l.dropBlobs(ctx, a, err)
 		return 0, err
 	}
 	c := l.committers[Partition(session, l.opts.Partitions)]
-	last, err := c.append(ctx, a)
-	if _, conflict := errors.AsType[*eventlog.ConflictError](err); conflict && expected > 0 {
-		if head, inLog, herr := l.head(ctx, session); herr == nil && !inLog && head == expected {
+	var last uint64
+	if expected > 0 && expected < c.begins.Load() {
+		err = &eventlog.ConflictError{} // a purge has left nothing to compare with
+	} else {
+		last, err = c.compare(ctx, a)
+	}
+	if refused, conflict := errors.AsType[*eventlog.ConflictError](err); conflict && expected == 0 && refused.Head > 0 {
+		if _, _, herr := l.head(ctx, session); errors.Is(herr, eventlog.ErrSessionNotFound) { // it may have been a stray
+			last, err = c.compare(ctx, a)
+		}
+	}
+	if refused, conflict := errors.AsType[*eventlog.ConflictError](err); conflict && expected > 0 {
+		head, inLog, herr := l.head(ctx, session)
+		switch {
+		case herr != nil:
+		case !inLog && head == expected:
 			a.followPurged()
-			if last, err = c.append(ctx, a); err == nil {
-				err = l.confirmBehind(ctx, session, expected, last, len(a.messages))
+			if last, err = c.compare(ctx, a); err == nil {
+				err = l.confirmBehind(ctx, session, last)
 			}
+		default:
+			refused.Head = head
 		}
 	}
 	if refused, ok := errors.AsType[*eventlog.ConflictError](err); ok && refused.Head < expected && !l.refusedForSure(ctx, stream, session, expected) {
 		err = fmt.Errorf("%w: refused by a server that may lead no more: %w", eventlog.ErrOutcomeUnknown, errStaleLeader)
 	}
-	switch {
-	case err == nil:
-		l.sealerOf(session).note(session, expected, last, a.records)
-	default:
-		l.dropBlobs(ctx, session, expected, a.blobs, err)
+	if err == nil {
+		err = l.confirmBlobs(ctx, a, last)
 	}
-	return last, err
+	if err != nil {
+		l.dropBlobs(ctx, a, err)
+		return last, err
+	}
+	l.sealerOf(session).note(session, expected, last, a.records)
+	return last, nil
 }
 
-// confirmBehind takes an append back that followed a purged record if the
-// session was erased since the segments were asked.
-func (l *Log) confirmBehind(ctx context.Context, session string, expected, last uint64, count int) error {
-	s, _, err := l.lastSegment(ctx, session)
-	if err != nil {
+// confirmBehind tells of an append that followed a purged record whether the session
+// was erased since the segments were asked: then it is a stray, and dropped.
+func (l *Log) confirmBehind(ctx context.Context, session string, last uint64) error {
+	if _, _, err := l.head(ctx, session); err != nil && !errors.Is(err, eventlog.ErrSessionNotFound) {
 		return fmt.Errorf("%w: %w", eventlog.ErrOutcomeUnknown, err)
 	}
-	if s != nil && s.last() >= expected {
-		return nil
-	}
-	stream, _, err := l.place(session)
-	for i := uint64(0); err == nil && i < uint64(count); i++ {
-		err = l.secureDelete(ctx, stream, last-i)
-	}
-	if err != nil {
+	there, err := l.inLog(ctx, session, last)
+	switch {
+	case err != nil:
 		return fmt.Errorf("%w: %w", eventlog.ErrOutcomeUnknown, err)
+	case !there:
+		return eventlog.ErrSessionNotFound
 	}
-	return eventlog.ErrSessionNotFound
+	return nil
 }
 
 // newAppend makes the messages of an append. Large payloads are stored first;
 // with an error it returns what was stored.
 func (l *Log) newAppend(ctx context.Context, session, subject string, expected uint64, entries []eventlog.Entry) (*pendingAppend, error) {
 	a := &pendingAppend{
-		session: session, expected: expected,
+		session: session, expected: expected, ctx: ctx,
 		messages: make([]*nats.Msg, len(entries)), records: make([]stored, len(entries)),
 	}
 	for i, e := range entries {
 		r := stored{Record: eventlog.Record{Entry: e}, linked: true}
 		if len(e.Payload) > inlineBytes {
-			ref, fresh, err := l.storeBlob(ctx, session, e.Payload)
-			if fresh {
-				a.blobs = append(a.blobs, ref)
-			}
+			ref, err := l.appendBlob(ctx, a, e.Payload)
 			if err != nil {
 				return a, err
 			}
@@ -201,25 +223,61 @@ func (l *Log) newAppend(ctx context.Context, session, subject string, expected u
 	return a, nil
 }
 
-// followPurged makes a go behind a record that only a segment still has:
-// JetStream then knows no last message of the subject, which it calls 0.
-func (a *pendingAppend) followPurged() {
-	first := a.messages[0]
-	first.Header[headerPrevious] = first.Header[headerExpectedLast]
-	first.Header[headerExpectedLast] = []string{"0"}
-	a.done = nil
+// publish stores messages: one by a plain publish, several by an atomic batch.
+// It returns the last one's sequence. A batch that the server refuses, because
+// too many are open or because a part was lost, is sent again.
+func (l *Log) publish(ctx context.Context, messages []*nats.Msg) (last uint64, err error) {
+	if l.opts.hook == nil {
+		return l.send(ctx, messages)
+	}
+	err = l.opts.hook(ctx, "publish "+messages[0].Subject, func(ctx context.Context) error {
+		last, err = l.send(ctx, messages)
+		return err
+	})
+	return last, err
 }
 
-// publish stores messages: one by a plain publish, several by an atomic batch.
-// It returns the last one's sequence.
-func (l *Log) publish(ctx context.Context, messages []*nats.Msg) (uint64, error) {
+func (l *Log) send(ctx context.Context, messages []*nats.Msg) (uint64, error) {
+	began := time.Now()
+	for pause := minRefusedPause; ; pause = min(2*pause, maxRefusedPause) {
+		last, err := l.sendOnce(ctx, messages)
+		if !errors.Is(err, errBatchRefused) {
+			return last, err
+		}
+		if time.Since(began) > leaderPatience {
+			return 0, fmt.Errorf("%w: %w", eventlog.ErrUnavailable, err)
+		}
+		if err := l.rest(ctx, pause); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// rest waits for about pause, or for the end of ctx or of the log.
+func (l *Log) rest(ctx context.Context, pause time.Duration) error {
+	t := time.NewTimer(pause + rand.N(pause)) // not in step with others who were refused
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-l.closed:
+		return eventlog.ErrClosed
+	}
+}
+
+func (l *Log) sendOnce(ctx context.Context, messages []*nats.Msg) (uint64, error) {
 	last := messages[len(messages)-1]
 	if len(messages) > 1 {
+		open := l.batches[last.Subject[:strings.LastIndexByte(last.Subject, '.')]]
 		select {
-		case l.batches <- struct{}{}:
-			defer func() { <-l.batches }()
+		case open <- struct{}{}:
+			defer func() { <-open }()
 		case <-ctx.Done():
 			return 0, context.Cause(ctx)
+		case <-l.closed:
+			return 0, eventlog.ErrClosed
 		}
 		if err := l.sendAllButLast(messages); err != nil {
 			return 0, transportError(err)

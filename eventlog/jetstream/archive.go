@@ -62,7 +62,7 @@ func (l *Log) readSegments(ctx context.Context, session string, from, to uint64,
 	if i := slices.IndexFunc(refs, func(r segmentRef) bool { return r.last >= to }); i >= 0 {
 		refs = refs[:i+1]
 	}
-	for some := range slices.Chunk(refs, segmentsAhead) {
+	for some := range slices.Chunk(refs, l.ahead) {
 		segments, err := l.segmentsAt(ctx, session, some, end)
 		if err != nil {
 			return err
@@ -150,17 +150,23 @@ func (l *Log) segmentsAt(ctx context.Context, session string, refs []segmentRef,
 // floor returns the sequence up to which retention has removed the session's
 // records, 0 if it has removed none.
 func (l *Log) floor(ctx context.Context, session string) (uint64, error) {
+	n, _, err := l.floorAt(ctx, session)
+	return n, err
+}
+
+// floorAt is floor, and the place of the message that tells it.
+func (l *Log) floorAt(ctx context.Context, session string) (floor, at uint64, err error) {
 	p := Partition(session, l.opts.Partitions)
 	m, err := l.lastMessage(ctx, segmentStream(p), floorSubject(session, p))
 	if errors.Is(err, errNoMessage) {
-		return 0, nil
+		return 0, 0, nil
 	}
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	n, err := strconv.ParseUint(string(m.data), 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("%w: floor of a session: %w", errDamaged, err)
+		return 0, 0, fmt.Errorf("%w: floor of a session: %w", errDamaged, err)
 	}
-	return n, nil
+	return n, m.sequence, nil
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 
@@ -54,41 +53,46 @@ func (b blobRef) placeholder(typ string) []byte {
 	return p
 }
 
-// storeBlob stores a payload and reports whether the tree did not have it yet.
-func (l *Log) storeBlob(ctx context.Context, session string, payload []byte) (ref blobRef, fresh bool, err error) {
-	sum := sha256.Sum256(payload)
-	ref = blobRef{hash: hex.EncodeToString(sum[:]), size: len(payload)}
+// storeBlob stores a payload after the record at after, 0 if that is not known, and
+// returns where each part is, also with an error.
+func (l *Log) storeBlob(ctx context.Context, session string, ref blobRef, payload []byte, after uint64) (at []uint64, err error) {
 	prefix := l.blobPrefix(session) + ref.hash + "."
-	_, err = l.lastMessage(ctx, blobStream, prefix+strconv.Itoa(ref.parts()-1))
-	if !errors.Is(err, errNoMessage) {
-		return ref, false, err
-	}
 	for i := range ref.parts() {
-		part := payload[i*blobPart : min((i+1)*blobPart, len(payload))]
-		if _, err := l.store(ctx, &nats.Msg{Subject: prefix + strconv.Itoa(i), Data: part, Header: nats.Header{}}); err != nil {
-			return ref, true, fmt.Errorf("jetstream: store blob: %w", err)
+		m := &nats.Msg{Subject: prefix + strconv.Itoa(i), Data: payload[i*blobPart : min((i+1)*blobPart, len(payload))], Header: nats.Header{}}
+		if after > 0 {
+			m.Header[headerAfter] = []string{strconv.FormatUint(after, 10)}
 		}
+		n, err := l.store(ctx, m)
+		if err != nil {
+			return at, fmt.Errorf("jetstream: store blob: %w", err)
+		}
+		at = append(at, n)
 	}
-	return ref, true, nil
+	return at, nil
 }
 
-// dropBlobs overwrites blobs of an append that failed, if the session is
-// erased: nothing of it may come back. An append that may still create the
-// session keeps them.
-func (l *Log) dropBlobs(ctx context.Context, session string, expected uint64, blobs []blobRef, why error) {
-	if len(blobs) == 0 || expected == 0 && errors.Is(why, eventlog.ErrOutcomeUnknown) {
-		return
+// blobAfter returns the last part that the session has of a blob, and the record
+// after which it was stored, if that is known. The error is errNoMessage if there is none.
+func (l *Log) blobAfter(ctx context.Context, session string, ref blobRef) (after uint64, err error) {
+	m, err := l.lastMessage(ctx, blobStream, l.blobPrefix(session)+ref.hash+"."+strconv.Itoa(ref.parts()-1))
+	if err != nil {
+		return 0, err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaderPatience)
-	defer cancel()
-	if _, err := l.Head(ctx, session); !errors.Is(err, eventlog.ErrSessionNotFound) {
-		return
-	}
-	for _, ref := range blobs {
-		// What fails here is left for the next erasure of the session.
-		_, _ = l.eraseSubject(ctx, blobStream, l.blobPrefix(session)+ref.hash+".*", math.MaxUint64)
-	}
+	after, _ = strconv.ParseUint(first(m.header, headerAfter), 10, 64)
+	return after, nil
 }
+
+func refOf(payload []byte) blobRef {
+	sum := sha256.Sum256(payload)
+	return blobRef{hash: hex.EncodeToString(sum[:]), size: len(payload)}
+}
+
+func (l *Log) blobPrefix(session string) string {
+	return blobPrefix(session, Partition(session, l.opts.Partitions))
+}
+
+// errNoBlob: a record names a blob that is not there.
+var errNoBlob = fmt.Errorf("%w: blob is missing", errDamaged)
 
 // loadBlob returns the payload behind an address, checked against its hash.
 func (l *Log) loadBlob(ctx context.Context, session, address string) ([]byte, error) {
@@ -101,7 +105,7 @@ func (l *Log) loadBlob(ctx context.Context, session, address string) ([]byte, er
 	for i := range ref.parts() {
 		m, err := l.lastMessage(ctx, blobStream, prefix+strconv.Itoa(i))
 		if errors.Is(err, errNoMessage) {
-			return nil, fmt.Errorf("%w: part %d of blob %s is missing", errDamaged, i, ref.hash)
+			return nil, fmt.Errorf("%w: part %d of %s", errNoBlob, i, ref.hash)
 		}
 		if err != nil {
 			return nil, err
@@ -112,8 +116,4 @@ func (l *Log) loadBlob(ctx context.Context, session, address string) ([]byte, er
 		return nil, fmt.Errorf("%w: blob %s has another hash", errDamaged, ref.hash)
 	}
 	return payload, nil
-}
-
-func (l *Log) blobPrefix(session string) string {
-	return blobPrefix(session, Partition(session, l.opts.Partitions))
 }

@@ -79,10 +79,14 @@ func (l *Log) getAt(ctx context.Context, stream string, seq uint64) (message, er
 
 // directGet returns a message as any replica has it, or errNoMessage.
 func (l *Log) directGet(ctx context.Context, stream string, what map[string]any) (message, error) {
-	try, cancel := context.WithTimeout(ctx, leaderTry)
-	defer cancel()
 	req, _ := json.Marshal(what)
-	reply, err := l.nc.RequestWithContext(try, "$JS.API.DIRECT.GET."+stream, req)
+	var reply *nats.Msg
+	err := l.step(ctx, "get", func(ctx context.Context) (err error) {
+		try, cancel := context.WithTimeout(ctx, leaderTry)
+		defer cancel()
+		reply, err = l.nc.RequestWithContext(try, "$JS.API.DIRECT.GET."+stream, req)
+		return err
+	})
 	if err != nil {
 		return message{}, err
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // threeNodes are servers that form a cluster when they are started.
-func threeNodes(t *testing.T) (nodes [3]embed.Options) {
+func threeNodes(t testing.TB) (nodes [3]embed.Options) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("a cluster takes its time")
@@ -44,7 +44,7 @@ type opened struct {
 	err error
 }
 
-func (o *opened) open(t *testing.T, node embed.Options, options jetstream.Options) {
+func (o *opened) open(t testing.TB, node embed.Options, options jetstream.Options) {
 	if o.srv, o.err = embed.Start(t.Context(), node); o.err != nil {
 		return
 	}
@@ -71,7 +71,7 @@ func (o *opened) close() {
 	}
 }
 
-func openAll(t *testing.T, nodes [3]embed.Options, options jetstream.Options) (all [3]opened) {
+func openAll(t testing.TB, nodes [3]embed.Options, options jetstream.Options) (all [3]opened) {
 	t.Helper()
 	var wg sync.WaitGroup
 	for i := range nodes {

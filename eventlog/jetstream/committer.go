@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/nats-io/nats.go"
 
@@ -31,6 +32,9 @@ const (
 type committer struct {
 	log     *Log
 	grouped bool // else each append goes by itself
+	// begins is the partition's first sequence, or less: what precedes it was
+	// purged, so that no comparison with it succeeds.
+	begins atomic.Uint64
 
 	mu       sync.Mutex
 	plain    int              // publishes under way by themselves
@@ -43,16 +47,46 @@ type pendingAppend struct {
 	session  string
 	expected uint64
 	messages []*nats.Msg
-	records  []stored  // what the messages hold
-	blobs    []blobRef // that were stored for it
+	records  []stored     // what the messages hold
+	blobs    []storedBlob // for it
+	deletes  deletes      // of the log, before the blobs were stored
 	bytes    int
 
 	ctx  context.Context
 	done chan struct{} // closed when last and err are set
 	last uint64
 	err  error
+
+	tries int // that found another append in flight
 }
 
+// compare stores a if the session's last record in the log is the expected one.
+// While the server can't tell, since it is replicating another append to the
+// session, a is sent again, unless that other append turns out to be stored.
+func (c *committer) compare(ctx context.Context, a *pendingAppend) (uint64, error) {
+	for pause := minRefusedPause; ; {
+		last, err := c.append(ctx, a)
+		if !errors.Is(err, errInFlight) {
+			return last, err
+		}
+		if head, err := c.log.Head(ctx, a.session); err == nil && head > a.expected {
+			return 0, &eventlog.ConflictError{Head: head}
+		}
+		if err := c.log.rest(ctx, pause); err != nil {
+			return 0, err
+		}
+		if a.tries++; a.tries > quickTries {
+			pause = min(2*pause, maxRefusedPause)
+		}
+	}
+}
+
+// quickTries is how often an append is sent again within 1 to 2 ms. What is in
+// flight for longer waits for a leader.
+const quickTries = 50
+
+// append stores a, by itself or in a batch. If ctx ends first, the error is its
+// cause, with ErrOutcomeUnknown unless a was never sent.
 func (c *committer) append(ctx context.Context, a *pendingAppend) (uint64, error) {
 	if !c.grouped {
 		return c.log.publish(ctx, a.messages)
@@ -78,8 +112,29 @@ func (c *committer) append(ctx context.Context, a *pendingAppend) (uint64, error
 		c.batching = true
 	}
 	c.mu.Unlock()
-	<-a.done // work answers everybody, and looks at their contexts
-	return a.last, a.err
+	select {
+	case <-a.done:
+		return a.last, a.err
+	case <-ctx.Done():
+		return c.leave(a)
+	}
+}
+
+// leave ends the wait for a, whose context has ended. What is in a batch can't be
+// taken back.
+func (c *committer) leave(a *pendingAppend) (uint64, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if i := slices.Index(c.queue, a); i >= 0 {
+		c.queue = slices.Delete(c.queue, i, i+1)
+		return 0, context.Cause(a.ctx)
+	}
+	select {
+	case <-a.done:
+		return a.last, a.err
+	default:
+		return 0, fmt.Errorf("%w: %w", eventlog.ErrOutcomeUnknown, context.Cause(a.ctx))
+	}
 }
 
 // work stores what waits, batch after batch, until so little does that a
@@ -109,7 +164,7 @@ func (c *committer) publishPlain(a *pendingAppend) {
 		c.plain--
 		c.mu.Unlock()
 	}
-	if !c.log.spawn(func() { done(c.log.publish(context.Background(), a.messages)) }) {
+	if !c.log.spawn(func() { done(c.log.publish(a.ctx, a.messages)) }) {
 		done(0, eventlog.ErrClosed)
 	}
 }
@@ -139,7 +194,7 @@ func (c *committer) take() []*pendingAppend {
 }
 
 // commit stores members as one batch. If it is refused, those whose
-// comparison fails are told so and the others go again.
+// comparison fails receive that, and the others go again.
 func (c *committer) commit(members []*pendingAppend) {
 	for len(members) > 0 {
 		var messages []*nats.Msg
@@ -158,40 +213,77 @@ func (c *committer) commit(members []*pendingAppend) {
 			}
 			return
 		}
-		if len(members) == 1 || errors.Is(err, eventlog.ErrOutcomeUnknown) || errors.Is(err, eventlog.ErrClosed) {
+		conflict, refused := errors.AsType[*eventlog.ConflictError](err)
+		switch {
+		case len(members) == 1, errors.Is(err, eventlog.ErrOutcomeUnknown), errors.Is(err, eventlog.ErrClosed), errors.Is(err, eventlog.ErrUnavailable):
 			for _, a := range members {
 				a.finish(0, err)
 			}
 			return
-		}
-		conflict, ok := errors.AsType[*eventlog.ConflictError](err)
-		if !ok {
+		case errors.Is(err, errInFlight):
+			members = c.dropLosers(members)
+		case !refused:
 			c.commitEach(members)
 			return
+		default:
+			members = c.dropRefused(members, conflict.Head)
 		}
-		if left, found := c.dropCulprit(members, conflict.Head); found {
-			members = left
-		} else {
-			members = c.dropLosers(members)
-		}
+		members = slices.DeleteFunc(members, func(a *pendingAppend) bool {
+			left := a.ctx.Err() != nil // the refused batch has stored nothing of it
+			if left {
+				a.finish(0, context.Cause(a.ctx))
+			}
+			return left
+		})
 	}
+}
+
+// dropRefused answers the members that a refusal with a head is about, and
+// returns the others.
+func (c *committer) dropRefused(members []*pendingAppend, head uint64) []*pendingAppend {
+	drop := c.dropCulprit
+	if head == 0 { // the subject has no message
+		drop = c.dropPurged
+	}
+	if left, found := drop(members, head); found {
+		return left
+	}
+	return c.dropLosers(members)
 }
 
 // commitEach stores members by themselves, so that each gets its own answer.
 func (c *committer) commitEach(members []*pendingAppend) {
 	var wg sync.WaitGroup
 	for _, a := range members {
-		wg.Go(func() { a.finish(c.log.publish(context.Background(), a.messages)) })
+		wg.Go(func() { a.finish(c.log.publish(a.ctx, a.messages)) })
 	}
 	wg.Wait()
+}
+
+// dropPurged answers the members whose expected record a purge has removed from
+// the log, perhaps by another node: nothing is left to compare with.
+func (c *committer) dropPurged(members []*pendingAppend, _ uint64) (left []*pendingAppend, found bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
+	defer cancel()
+	state, err := c.log.stateOf(ctx, streamName(Partition(members[0].session, c.log.opts.Partitions)))
+	if err != nil {
+		return nil, false
+	}
+	c.begins.Store(state.First)
+	left = make([]*pendingAppend, 0, len(members))
+	for _, a := range members {
+		if a.expected == 0 || a.expected >= state.First || a.behindPurged() {
+			left = append(left, a)
+		} else {
+			a.finish(0, &eventlog.ConflictError{})
+		}
+	}
+	return left, len(left) < len(members)
 }
 
 // dropCulprit answers the member that a refusal is about: the refusal holds
 // the last sequence of its subject, and the message there names the subject.
 func (c *committer) dropCulprit(members []*pendingAppend, head uint64) (left []*pendingAppend, found bool) {
-	if head == 0 { // the subject has no message, or a race has none
-		return nil, false
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
 	defer cancel()
 	m, err := c.log.messageAt(ctx, streamName(Partition(members[0].session, c.log.opts.Partitions)), head)
@@ -207,8 +299,8 @@ func (c *committer) dropCulprit(members []*pendingAppend, head uint64) (left []*
 }
 
 // dropLosers reads the heads of all members at once and answers those whose
-// comparison can't succeed. If none is found, the refusal was of the passing
-// kind that a race on a cluster makes; then each goes by itself.
+// comparison can't succeed. If there is none, another append to one of the
+// sessions is in flight; then each member goes by itself.
 func (c *committer) dropLosers(members []*pendingAppend) []*pendingAppend {
 	heads := make([]uint64, len(members))
 	errs := make([]error, len(members))

@@ -34,6 +34,10 @@ func (l *Log) compare(ctx context.Context, session string, below uint64) (int, e
 			return count, err
 		}
 		if !ok || !same(r, s) {
+			// Not so where it is being erased: its records go first.
+			if there, err := l.inLog(ctx, session, r.Sequence); err != nil || !there {
+				return count, err
+			}
 			return count, fmt.Errorf("%w: segments and log differ at sequence %d", errDamaged, r.Sequence)
 		}
 		count++

@@ -51,7 +51,7 @@ func (l *Log) end(ctx context.Context, p int) (uint64, error) {
 		case time.Since(began) > batchPatience:
 			return 0, fmt.Errorf("%w: stream %s ends with message %d within an append: look for damage", eventlog.ErrIncomplete, streamName(p), last)
 		}
-		if !pause(ctx) {
+		if !l.pause(ctx) {
 			return 0, context.Cause(ctx)
 		}
 	}
@@ -76,9 +76,9 @@ func (l *Log) Copy(ctx context.Context, session string, upTo uint64) (floor uint
 	}
 	return floor, func(yield func(eventlog.Copied, error) bool) {
 		last := floor
-		for r, err := range l.read(ctx, session, floor, min(head, upTo)) {
-			if err == nil && r.blob != "" {
-				r.Payload, err = l.loadBlob(ctx, session, r.blob)
+		for r, err := range l.withPayloads(ctx, session, l.readFrom(ctx, session, cursor{at: floor, known: floor > 0}, min(head, upTo))) {
+			if errors.Is(err, errRecreated) {
+				err = fmt.Errorf("%w: session %q was erased while it was copied", eventlog.ErrIncomplete, session)
 			}
 			if !yield(eventlog.Copied{Record: r.Record, Unlinked: !r.linked}, err) || err != nil {
 				return

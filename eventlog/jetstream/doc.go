@@ -10,7 +10,8 @@
 // values percent-encoded where they are not plain ASCII. An imported record
 // has -Origin-Sequence and -Origin-Time, too. A payload over 256 KiB lies in
 // parts on helix.blob.<p>.<S>.<hash>.<i> in HELIX_BLOBS, and the message has
-// a placeholder and its address in Helix-Blob.
+// a placeholder and its address in Helix-Blob; the parts name in Helix-After the
+// record after which they were stored.
 //
 // Segments are messages on helix.seg.<p>.<S> in HELIX_SEG_<p>: up to 200
 // successive records of the session, packed, unchanged, with their sequences.
@@ -31,6 +32,56 @@
 // with "nothing". Purges leave alone what was sealed within the hour, so that
 // this can't be overtaken.
 //
+// # The order of what happens to a session's bytes
+//
+// A session id goes through these states. Several nodes may act on it at once, and
+// each may be slow; comparisons of the server and the order below keep them apart.
+//
+//	free     no message in the log, no segment. An append that expects 0 creates
+//	         the session: its comparison is with "nothing".
+//	live     appends, each compared with the one before. Sealing copies records to
+//	         segments, a purge removes from the log what segments have held for an hour,
+//	         a trim removes segments.
+//	fenced   the last message is the fact erased. No append succeeds, the session is
+//	         not found, and nobody can create it.
+//	free     the fence is gone, which goes last.
+//
+// Sequences are never given again. So a fence separates what was before it from what
+// comes after: an eraser removes what lies up to its own fence and nothing else, however
+// late it is. It judges by what a message holds, not by where it lies:
+//
+//   - Records: their sequence. Segments and floors: the last sequence in them; they are
+//     removed in order until none is found, after the records and before the fence.
+//   - Blobs: those that were there while the fence was. So a record relies on a blob
+//     only if that was stored after the last fence, see appendBlob.
+//
+// What is compared with "nothing" could succeed once more after an erasure. Each of
+// these looks again after it was stored, for the fence first and then for what it
+// relies on, and takes itself back:
+//
+//   - A segment: are its records in the log? Every segment is looked at. Besides, a segment
+//     is stored only if its first record follows the last segment.
+//   - A floor: is the last segment there that the trim has seen? Floors are compared
+//     with the one before, and never fall.
+//   - An append after a purged record: it carries Helix-Sealed, the last record of the
+//     segments that it follows. If no segment reaches there, it is a stray: whoever
+//     looks for the session's head removes it, also if its sender has died.
+//
+// A reader or follower that has a record goes on only to the one that names it. If that
+// can't be found because the session was erased, created again or not, the error is
+// ErrSessionNotFound.
+//
+// A purge takes the log's own word for age: an operation that hangs for an hour between a
+// look and an append may act on what is not so any more.
+//
+// The streams of a log are created together, before the first record. If one is missing
+// and another one has been in use, the log does not open, since what is left may be the
+// only copy. If segments hold more than the log, they are removed only where a
+// power loss explains it: one server that does not sync at each append, and records of no
+// longer than two intervals and a minute.
+//
+// TestLifecycle holds two nodes at each request and interleaves all this by a seed.
+//
 // # Far apart
 //
 // A server that is asked for a subject's next message behind a sequence walks
@@ -50,6 +101,20 @@
 // server just started: the last records of a session in 20 sealed pieces cost
 // 273 MiB of allocations in place of 1,746, all of it 486 in place of 1,888.
 //
+// # Erasure
+//
+// A mark on helix.erased.<p>.<S> says how far an erasure is, from before its fence to
+// its end: wanted, fenced, removed, done. Whoever finds it goes on; it says up to
+// which sequence of each stream, so that nothing is taken of a session of the same
+// id that was created since. Each node calls [Log.FinishErasures] now and then.
+//
+// To remove is not to overwrite. A server overwrites one message by rewriting its
+// block, 10 ms each; and a replica that catches up learns which messages are gone,
+// not that they were to be overwritten. With Options.Server messages are removed as
+// any other, at once where they lie close together, and the node has the bytes
+// overwritten in its own files. From compressed streams, which segments are on one
+// replica, and without Options.Server, the servers overwrite them one by one.
+//
 // # Live
 //
 // After a message is stored the server republishes it on helix.live.<S> with
@@ -57,6 +122,21 @@
 // session with a plain subscription. Nobody but the server may publish there:
 // followers believe what continues what they have, and read the log only where
 // it does not.
+//
+// A record that is lost on that way shows when the next one names it. For a last
+// record, each partition's leader is asked every 750 ms for its last sequence, if
+// some session in it is followed and was silent meanwhile; only if that has moved,
+// one request for every 200 of those sessions asks for what is newer.
+//
+// # Contention
+//
+// Every record names its predecessor because every append is a comparison, and
+// that is also what fences writers and erasures and makes a retry exactly-once. So
+// commands compare, too. Whoever loses a comparison asks all nodes on
+// helix.node.hold.<S> to hold other appends to the session, for at most a second,
+// catches up and appends. While several servers replicate an append to a session
+// they refuse to compare (error 10164); the loser reads the head, and tries again
+// within 2 ms if that is still the expected one.
 //
 // # What it does not promise
 //

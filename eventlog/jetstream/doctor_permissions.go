@@ -131,8 +131,8 @@ func (x *exam) refuse(why string, refused []probe) {
 // generalProbes are of what has no stream.
 func (x *exam) generalProbes() (probes []probe) {
 	probes = append(probes, hear("follow sessions", liveSubjects+"*"))
-	for _, s := range x.opts.Subjects {
-		const why = "talk to the other nodes"
+	const why = "talk to the other nodes"
+	for _, s := range slices.Concat(x.opts.Subjects, []string{holdSubjects + "*"}) {
 		probes = append(probes, hear(why, s), probe{subject: concrete(s), pattern: s, why: why})
 	}
 	return probes

@@ -73,7 +73,7 @@ func TestAnotherNodesSealerBringsNothingErasedBack(t *testing.T) {
 	sealer.tails["s"].touched = time.Now().Add(-sealIdle)
 	sealer.mu.Unlock()
 	sealer.sweep(time.Now())
-	sealer.sealDue()
+	sealer.sealDue(t.Context())
 	requireRecords(t, a, "s", anew)
 	require.NoError(t, a.Seal(t.Context(), "s"))
 	requireRecords(t, a, "s", anew)
@@ -88,26 +88,19 @@ func TestALateEraserLeavesTheNewSession(t *testing.T) {
 	_, err := b.fence(t.Context(), "s")
 	require.NoError(t, err)
 
-	asked := make(chan struct{}, 100)
-	sub, err := a.nc.Subscribe("$JS.API.STREAM.MSG.GET."+streamName(0), func(*nats.Msg) { asked <- struct{}{} })
-	require.NoError(t, err)
-	require.NoError(t, a.nc.Flush())
-	late := b.sealerOf("s")
-	late.working.Lock()
-	done := make(chan error, 1)
-	go func() {
-		_, err := b.Erase(context.WithoutCancel(t.Context()), "s")
-		done <- err
-	}()
-	<-asked // for the fence, which it finds
-	require.NoError(t, sub.Unsubscribe())
-	_, err = a.Erase(t.Context(), "s")
-	require.NoError(t, err)
 	anew := textEntries("new", 10)
-	last := appended(t, a, "s", 0, anew)
-	require.NoError(t, a.Seal(t.Context(), "s"))
-	late.working.Unlock()
-	require.ErrorIs(t, <-done, eventlog.ErrSessionNotFound)
+	last, steps := uint64(0), 0
+	b = openHooked(t, a.nc, func(ctx context.Context, _ string, do func(context.Context) error) error {
+		if steps++; steps == 2 { // it has found the fence
+			_, err := a.Erase(context.WithoutCancel(ctx), "s")
+			require.NoError(t, err)
+			last = appended(t, a, "s", 0, anew)
+			require.NoError(t, a.Seal(t.Context(), "s"))
+		}
+		return do(ctx)
+	})
+	_, err = b.Erase(t.Context(), "s")
+	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 
 	requireRecords(t, a, "s", anew)
 	s, _, err := a.lastSegment(t.Context(), "s")
@@ -208,8 +201,9 @@ func TestAPurgeFinishesAnErasureThatBrokeOff(t *testing.T) {
 
 	_, err = l.Purge(t.Context(), purgeNow)
 	require.NoError(t, err)
-	_, err = l.Erase(t.Context(), "s")
-	require.ErrorIs(t, err, eventlog.ErrSessionNotFound, "nothing is left to erase")
+	e, err := l.Erase(t.Context(), "s")
+	require.NoError(t, err)
+	require.Equal(t, eventlog.Erasure{}, e, "it is done")
 	requireRecords(t, l, "other", other)
 	appended(t, l, "s", 0, textEntries("new", 1))
 }
@@ -219,28 +213,64 @@ func TestAPurgeFinishesAnErasureThatBrokeOff(t *testing.T) {
 func TestErasuresThatBrokeOffAreFinished(t *testing.T) {
 	l := openLog(t, nil)
 	entries := textEntries("x", 3)
-	for _, id := range []string{"being erased", "not asked for", "there"} {
+	ids := []string{"wanted", "fenced", "fenced without a mark", "there"}
+	for _, id := range ids {
 		appended(t, l, id, 0, entries)
 	}
-	for _, id := range []string{"being erased", "not asked for"} {
-		_, err := l.fence(t.Context(), id)
+	require.NoError(t, l.want(t.Context(), "wanted", 1))
+	_, err := l.wantFence(t.Context(), "fenced")
+	require.NoError(t, err)
+	_, err = l.fence(t.Context(), "fenced without a mark")
+	require.NoError(t, err)
+	head, err := l.Head(t.Context(), "wanted")
+	require.NoError(t, err)
+	require.NoError(t, l.want(t.Context(), "wanted", head))
+	n, err := l.FinishErasures(t.Context(), true)
+	require.NoError(t, err)
+	require.Equal(t, 2, n)
+	for _, id := range ids[:2] {
+		e, err := l.Erase(t.Context(), id)
 		require.NoError(t, err)
+		require.Equal(t, eventlog.Erasure{}, e, "it is done")
+		_, err = l.Erase(t.Context(), id)
+		require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 	}
-	asked := func(id string) bool { return id != "not asked for" }
-	n, err := l.FinishErasures(t.Context(), asked)
+	anew := textEntries("new", 2)
+	appended(t, l, "wanted", 0, anew)
+
+	require.NoError(t, l.FindErasures(t.Context()))
+	n, err = l.FinishErasures(t.Context(), true)
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
-	anew := textEntries("new", 2)
-	appended(t, l, "being erased", 0, anew)
-
-	n, err = l.FinishErasures(t.Context(), asked)
+	n, err = l.FinishErasures(t.Context(), true)
 	require.NoError(t, err)
 	require.Zero(t, n)
-	requireRecords(t, l, "being erased", anew)
+	requireRecords(t, l, "wanted", anew)
 	requireRecords(t, l, "there", entries)
-	e, err := l.Erase(t.Context(), "not asked for")
+}
+
+// TestAnErasureOfAnotherSessionOfTheIDIsDropped: somebody has wanted one that others
+// have erased, and it was created again.
+func TestAnErasureOfAnotherSessionOfTheIDIsDropped(t *testing.T) {
+	l := openLog(t, nil)
+	head := appended(t, l, "s", 0, textEntries("x", 3))
+	_, err := l.Erase(t.Context(), "s")
 	require.NoError(t, err)
-	require.Equal(t, len(entries), e.Records)
+	anew := textEntries("new", 20)
+	appended(t, l, "s", 0, anew)
+	require.NoError(t, l.want(t.Context(), "s", head))
+	for range 2 {
+		n, err := l.FinishErasures(t.Context(), true)
+		require.NoError(t, err)
+		require.Zero(t, n)
+		requireRecords(t, l, "s", anew)
+		require.NoError(t, l.Seal(t.Context(), "s"))
+		_, err = l.Purge(t.Context(), purgeNow)
+		require.NoError(t, err)
+	}
+	e, err := l.erasingOf(t.Context(), "s")
+	require.NoError(t, err)
+	require.Zero(t, e.at)
 }
 
 // TestACancelledAppendLeavesNoPayloadOfAnErasedSession: its caller left when a
@@ -309,7 +339,7 @@ func TestAnAppendBehindAnErasedPurgedRecordIsTakenBack(t *testing.T) {
 	late.followPurged()
 	last, err := l.committers[0].append(t.Context(), late)
 	require.NoError(t, err)
-	require.ErrorIs(t, l.confirmBehind(t.Context(), "s", expected, last, 3), eventlog.ErrSessionNotFound)
+	require.ErrorIs(t, l.confirmBehind(t.Context(), "s", last), eventlog.ErrSessionNotFound)
 	_, err = l.Head(t.Context(), "s")
 	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 
@@ -318,7 +348,7 @@ func TestAnAppendBehindAnErasedPurgedRecordIsTakenBack(t *testing.T) {
 	_, err = l.Purge(t.Context(), purgeNow)
 	require.NoError(t, err)
 	last = appended(t, l, "s", expected, textEntries("on", 3))
-	require.NoError(t, l.confirmBehind(t.Context(), "s", expected, last, 3))
+	require.NoError(t, l.confirmBehind(t.Context(), "s", last))
 	requireRecords(t, l, "s", append(textEntries("new", 2), textEntries("on", 3)...))
 }
 

@@ -23,6 +23,7 @@ const (
 	codeMessageTooLarge           = 10054
 	codeAtomicTooLarge            = 10199
 	codeAtomicIncomplete          = 10176 // part of a batch did not arrive
+	codeAtomicTooMany             = 10210 // as many batches are open as the server takes
 	codeNoSuitablePeers           = 10005 // too few servers are known to be there
 	codeClusterNotAssigned        = 10007
 	codeClusterNotAvailable       = 10008 // no leader
@@ -50,17 +51,28 @@ func (e *apiError) number() uint64 {
 	return n
 }
 
+// Refusals that pass: the server stored nothing, and takes the same in a moment.
+var (
+	// errInFlight: the server can't compare yet, since it is replicating another
+	// append to the session.
+	errInFlight = errors.New("jetstream: another append to the session is in flight")
+	// errBatchRefused: the server took no batch, or not all of its messages.
+	errBatchRefused = errors.New("jetstream: batch refused")
+)
+
 // appendError says what a refused append means.
 func appendError(e *apiError) error {
 	switch e.ErrCode {
 	case codeWrongLastSequence:
 		return &eventlog.ConflictError{Head: e.number()}
 	case codeWrongLastSequenceConstant:
-		return &eventlog.ConflictError{}
+		return errInFlight
+	case codeAtomicIncomplete, codeAtomicTooMany:
+		return fmt.Errorf("%w: %w", errBatchRefused, e)
 	case codeMessageTooLarge, codeAtomicTooLarge:
 		return fmt.Errorf("%w: %w", eventlog.ErrTooLarge, e)
 	}
-	if e.ErrCode == codeAtomicIncomplete || e.Code >= 500 || e.Code == 429 || e.Code == 408 {
+	if e.Code >= 500 || e.Code == 429 || e.Code == 408 {
 		return fmt.Errorf("%w: %w", eventlog.ErrOutcomeUnknown, e)
 	}
 	return e
@@ -84,8 +96,8 @@ func isUnsettled(err error) bool {
 // transportError says what a lost or impossible request means for an append.
 func transportError(err error) error {
 	switch {
-	case errors.Is(err, nats.ErrConnectionClosed):
-		return fmt.Errorf("%w: %w", eventlog.ErrClosed, err)
+	case errors.Is(err, nats.ErrConnectionClosed): // perhaps while the answer was on its way
+		return fmt.Errorf("%w: %w: %w", eventlog.ErrOutcomeUnknown, eventlog.ErrClosed, err)
 	case errors.Is(err, nats.ErrMaxPayload):
 		return fmt.Errorf("%w: %w", eventlog.ErrTooLarge, err)
 	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, nats.ErrTimeout),

@@ -26,29 +26,19 @@ func (l *Log) follow(ctx context.Context, session string, from uint64, yield fun
 	if _, _, err := l.place(session); err != nil {
 		return err
 	}
-	live, leave, err := l.hub.join(ctx, session)
+	live, leave, err := l.hubOf(session).join(ctx, session)
 	if err != nil {
 		return err
 	}
 	defer leave()
 	l.metrics.followed(1)
 	defer l.metrics.followed(-1)
-	last := from
+	at := cursor{at: from, resumed: true}
 	catchUp := func(cause string) error {
 		live.behind.Store(false)
-		read := 0
-		defer func() { l.metrics.catchUp(cause, read) }()
-		for r, err := range l.Read(ctx, session, last, 0) {
-			if err != nil {
-				return err
-			}
-			if !yield(r, nil) {
-				return errStopped
-			}
-			last = r.Sequence
-			read++
-		}
-		return nil
+		read, err := l.catchUp(ctx, session, &at, yield)
+		l.metrics.catchUp(cause, read)
+		return err
 	}
 	if err := catchUp(causeJoin); err != nil {
 		return err
@@ -63,8 +53,8 @@ func (l *Log) follow(ctx context.Context, session string, from uint64, yield fun
 		select {
 		case r := <-live.records:
 			switch {
-			case r.Sequence <= last:
-			case r.previous != last: // a gap
+			case r.Sequence <= at.at:
+			case r.previous != at.at: // a gap
 				if err := catchUp(causeGap); err != nil {
 					return err
 				}
@@ -74,7 +64,7 @@ func (l *Log) follow(ctx context.Context, session string, from uint64, yield fun
 				if !yield(r.Record, nil) {
 					return nil
 				}
-				last = r.Sequence
+				at = cursor{at: r.Sequence, known: true}
 			}
 		case <-live.wake:
 		case <-l.closed:
@@ -83,4 +73,20 @@ func (l *Log) follow(ctx context.Context, session string, from uint64, yield fun
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// catchUp hands out what the log has after a follower's cursor, which it moves,
+// and returns how many records those are.
+func (l *Log) catchUp(ctx context.Context, session string, at *cursor, yield func(eventlog.Record, error) bool) (n int, err error) {
+	for r, err := range l.withPayloads(ctx, session, l.readFrom(ctx, session, *at, 0)) {
+		if err != nil {
+			return n, err
+		}
+		if !yield(r.Record, nil) {
+			return n, errStopped
+		}
+		*at = cursor{at: r.Sequence, known: true}
+		n++
+	}
+	return n, nil
 }

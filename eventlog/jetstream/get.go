@@ -68,6 +68,22 @@ func (l *Log) count(ctx context.Context, stream, subject string) (uint64, error)
 	return body.State.Subjects[subject], nil
 }
 
+// bounds are a stream's first and last sequence.
+type bounds struct {
+	First uint64 `json:"first_seq"`
+	Last  uint64 `json:"last_seq"`
+}
+
+// stateOf returns a stream's bounds, as its leader knows them.
+func (l *Log) stateOf(ctx context.Context, stream string) (bounds, error) {
+	var body struct {
+		refusal
+		State bounds `json:"state"`
+	}
+	err := l.askLeader(ctx, "$JS.API.STREAM.INFO."+stream, struct{}{}, &body)
+	return body.State, err
+}
+
 // messageAt returns the message with the given sequence.
 func (l *Log) messageAt(ctx context.Context, stream string, seq uint64) (message, error) {
 	return l.leaderGet(ctx, stream, map[string]any{"seq": seq})
@@ -117,7 +133,7 @@ func (l *Log) askLeader(ctx context.Context, subject string, what any, answer re
 		return err
 	}
 	for began := time.Now(); ; {
-		err := l.askOnce(ctx, subject, req, answer)
+		err := l.step(ctx, subject, func(ctx context.Context) error { return l.askOnce(ctx, subject, req, answer) })
 		refused, answered := errors.AsType[*apiError](err)
 		switch {
 		case err == nil, answered && refused.Code != 503:
@@ -131,7 +147,7 @@ func (l *Log) askLeader(ctx context.Context, subject string, what any, answer re
 		case time.Since(began) > leaderPatience:
 			return fmt.Errorf("%w: %w", eventlog.ErrUnavailable, err)
 		}
-		if !pause(ctx) {
+		if !l.pause(ctx) {
 			return context.Cause(ctx)
 		}
 	}
@@ -171,19 +187,28 @@ func (r *refusal) taken() error {
 // and so many bytes, in one request that any replica may answer. It is
 // complete: each message names the one before, and the end mark the last.
 // Errors: ErrIncomplete where something was lost.
-func (l *Log) getBatch(ctx context.Context, stream, subject string, from uint64, count, size int) ([]*nats.Msg, error) {
+func (l *Log) getBatch(ctx context.Context, stream, subject string, from uint64, count, size int) (messages []*nats.Msg, err error) {
+	err = l.step(ctx, "batch", func(ctx context.Context) error {
+		messages, _, err = l.getMany(ctx, stream, count, map[string]any{"seq": from, "next_by_subj": subject, "batch": count, "max_bytes": size})
+		return err
+	})
+	return messages, err
+}
+
+// getMany is one request for at most count messages, and the header of the end mark.
+func (l *Log) getMany(ctx context.Context, stream string, count int, what map[string]any) ([]*nats.Msg, nats.Header, error) {
 	inbox := l.nc.NewInbox()
 	// Room for the messages and the end mark: a synchronous subscription takes
 	// half a MiB, whatever comes.
 	answers := make(chan *nats.Msg, count+1)
 	sub, err := l.nc.ChanSubscribe(inbox, answers)
 	if err != nil {
-		return nil, fmt.Errorf("jetstream: read: %w", err)
+		return nil, nil, fmt.Errorf("jetstream: read: %w", err)
 	}
 	defer sub.Unsubscribe() //nolint:errcheck // fails only on a closed connection
-	req, _ := json.Marshal(map[string]any{"seq": from, "next_by_subj": subject, "batch": count, "max_bytes": size})
+	req, _ := json.Marshal(what)
 	if err := l.nc.PublishRequest("$JS.API.DIRECT.GET."+stream, inbox, req); err != nil {
-		return nil, fmt.Errorf("jetstream: read: %w", err)
+		return nil, nil, fmt.Errorf("jetstream: read: %w", err)
 	}
 	try, cancel := l.awaiting(ctx, answerTimeout)
 	defer cancel()
@@ -194,28 +219,28 @@ func (l *Log) getBatch(ctx context.Context, stream, subject string, from uint64,
 		select {
 		case m = <-answers:
 		case <-l.closed:
-			return nil, eventlog.ErrClosed
+			return nil, nil, eventlog.ErrClosed
 		case <-try.Done():
 			if ctx.Err() != nil {
-				return nil, context.Cause(ctx)
+				return nil, nil, context.Cause(ctx)
 			}
-			return nil, fmt.Errorf("%w: %w", eventlog.ErrIncomplete, nats.ErrTimeout)
+			return nil, nil, fmt.Errorf("%w: %w", eventlog.ErrIncomplete, nats.ErrTimeout)
 		}
 		status := first(m.Header, headerStatus)
 		if n := lastSequence(m.Header); n != last {
-			return nil, fmt.Errorf("%w: %d is followed by the successor of %d", eventlog.ErrIncomplete, last, n)
+			return nil, nil, fmt.Errorf("%w: %d is followed by the successor of %d", eventlog.ErrIncomplete, last, n)
 		}
 		switch status {
 		case "":
 		case "204", "404":
-			return messages, nil
+			return messages, m.Header, nil
 		case "503":
-			return nil, fmt.Errorf("%w: %w", eventlog.ErrIncomplete, nats.ErrNoResponders)
+			return nil, nil, fmt.Errorf("%w: %w", eventlog.ErrIncomplete, nats.ErrNoResponders)
 		default:
-			return nil, fmt.Errorf("jetstream: read: status %s", status)
+			return nil, nil, fmt.Errorf("jetstream: read: status %s", status)
 		}
 		if last, err = strconv.ParseUint(first(m.Header, headerSequence), 10, 64); err != nil {
-			return nil, fmt.Errorf("jetstream: message without a sequence: %w", err)
+			return nil, nil, fmt.Errorf("jetstream: message without a sequence: %w", err)
 		}
 		messages = append(messages, m)
 	}

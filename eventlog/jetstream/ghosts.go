@@ -4,25 +4,88 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
+
+	natsjs "github.com/nats-io/nats.go/jetstream"
+
+	"github.com/helixd/helixd/eventlog"
 )
+
+const (
+	// unknownSync is how often a server syncs its files unless it is told otherwise.
+	unknownSync = 2 * time.Minute
+	// lateSync is by how much a sync may be late on a disk that is overloaded.
+	lateSync = time.Minute
+)
+
+// lostAdvice is what can be done about a log of which a part is gone.
+const lostAdvice = "nothing was created or deleted: repair the server's folder of the stream, or restore a backup into an empty deployment; " +
+	"to give up what is left, remove all HELIX_ streams"
+
+// checkWhole refuses to create a stream that is missing when another one of the log
+// has been in use: all are made before the first record, so it was removed, or
+// the server can't read it. What is left may be the only copy.
+func (l *Log) checkWhole(ctx context.Context) error {
+	var missing []string
+	used := ""
+	for p := range l.opts.Partitions {
+		for _, c := range l.streamsOf(p) {
+			s, err := l.findStream(ctx, c.Name)
+			switch {
+			case errors.Is(err, natsjs.ErrStreamNotFound):
+				missing = append(missing, c.Name)
+				continue
+			case err != nil:
+				return err
+			}
+			info := s.CachedInfo()
+			if info.Config.Metadata[metadataRestoring] != "" { // which ensureStream refuses
+				return nil
+			}
+			if err := checkPartitions(info.Config, c); err != nil { // then others need not be there
+				return err
+			}
+			if info.State.LastSeq >= max(info.Config.FirstSeq, 1) {
+				used = fmt.Sprintf("%s, whose last sequence is %d", c.Name, info.State.LastSeq)
+			}
+		}
+	}
+	for _, name := range missing {
+		// Another node may be creating them, and have appended since.
+		if used == "" {
+			break
+		}
+		if _, err := l.findStream(ctx, name); errors.Is(err, natsjs.ErrStreamNotFound) {
+			return fmt.Errorf("jetstream: stream %s is missing beside %s; %s", name, used, lostAdvice)
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // dropGhosts removes segments that hold what the log has lost. Where a server
 // syncs now and then only, a power loss can cut off the log's end and not the
 // segments'; the log would then give the lost sequences again. Segments are
 // written in the order of what they hold, so only the last ones can be ghosts.
+// If more is missing than a power loss can take, they may be the only copy of it:
+// then it removes none, and the log can't be opened.
 func (l *Log) dropGhosts(ctx context.Context, p int) error {
-	log, err := l.js.Stream(ctx, streamName(p))
+	// The segments first: what they hold then, the log held before.
+	segments, err := l.findStream(ctx, segmentStream(p))
 	if err != nil {
-		return fmt.Errorf("jetstream: stream %s: %w", streamName(p), err)
+		return err
 	}
-	segments, err := l.js.Stream(ctx, segmentStream(p))
+	log, err := l.findStream(ctx, streamName(p))
 	if err != nil {
-		return fmt.Errorf("jetstream: stream %s: %w", segmentStream(p), err)
+		return err
 	}
 	end, state := log.CachedInfo().State, segments.CachedInfo().State
 	if end.Msgs == 0 && end.LastSeq > 0 {
 		return nil // it was purged
 	}
+	var ghosts []uint64
+	var oldest, newest eventlog.Record
 	for at := state.LastSeq; at >= max(state.FirstSeq, 1); at-- {
 		m, err := l.messageAt(ctx, segmentStream(p), at)
 		if errors.Is(err, errNoMessage) {
@@ -32,7 +95,7 @@ func (l *Log) dropGhosts(ctx context.Context, p int) error {
 			return err
 		}
 		if m.at.Before(end.LastTime) {
-			return nil // when it was written the log was longer, and still is
+			break // when it was written the log was longer, and still is
 		}
 		s, err := unpack(m.data)
 		if err != nil { // a floor, or damage, which whoever reads it reports
@@ -41,9 +104,43 @@ func (l *Log) dropGhosts(ctx context.Context, p int) error {
 		if s.last() <= end.LastSeq {
 			continue
 		}
-		if err := l.remove(ctx, segmentStream(p), at); err != nil {
+		ghosts = append(ghosts, at)
+		for _, r := range s.records {
+			if r.Sequence <= end.LastSeq {
+				continue
+			}
+			if oldest.Sequence == 0 || r.Sequence < oldest.Sequence {
+				oldest = r.Record
+			}
+			if r.Sequence > newest.Sequence {
+				newest = r.Record
+			}
+		}
+	}
+	if len(ghosts) == 0 {
+		return nil
+	}
+	if lost := newest.Time.Sub(oldest.Time); end.LastSeq == 0 || lost > l.opts.mostLost() {
+		return fmt.Errorf("jetstream: stream %s ends with sequence %d, and %s holds records up to %d, of %v, which is more than a power loss can take (%v); %s",
+			streamName(p), end.LastSeq, segmentStream(p), newest.Sequence, lost.Round(time.Second), l.opts.mostLost(), lostAdvice)
+	}
+	for _, at := range ghosts {
+		if err := l.secureDelete(ctx, segmentStream(p), at); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// mostLost is how long a time's records a power loss can take from the log and leave
+// in segments.
+func (o Options) mostLost() time.Duration {
+	switch interval := o.syncInterval(); {
+	case o.Replicas > 1 || o.Durability == eventlog.DurabilityFsync:
+		return -1 // none
+	case interval > 0:
+		return 2*interval + lateSync
+	default:
+		return 2*unknownSync + lateSync
+	}
 }

@@ -19,21 +19,17 @@ const (
 	// readerBuffer is how many records a reader may leave unread. More are
 	// not kept for it: it reads them from the log.
 	readerBuffer = 64
-	// A session that is silent is asked for its head, since a lost last
-	// message leaves no gap to be seen: first after minIdleCheck, then less
-	// and less often, at least every maxIdleCheck.
-	minIdleCheck = 1500 * time.Millisecond
-	maxIdleCheck = time.Minute
 )
 
-// hub hands the live records of sessions to this node's readers: one
+// hub hands the live records of a partition's sessions to this node's readers: one
 // subscription a session, however many follow it.
 type hub struct {
 	log       *Log
-	idleCheck time.Duration // the first one's, minIdleCheck but in tests
+	partition int
 
 	mu    sync.Mutex
 	feeds map[string]*feed // by session
+	known uint64           // the partition's last sequence, as of the last check
 }
 
 // feed is the subscription of one session.
@@ -44,7 +40,8 @@ type feed struct {
 	stop    chan struct{} // closed when the last reader has left
 	sub     *nats.Subscription
 	live    chan *nats.Msg
-	heads   chan headAnswer // of idle checks
+	last    atomic.Uint64 // the last record that came live
+	check   feedCheck
 
 	mu      sync.Mutex
 	readers map[*reader]struct{}
@@ -64,7 +61,11 @@ type liveRecord struct {
 	previous uint64
 }
 
-func newHub(l *Log) *hub { return &hub{log: l, idleCheck: minIdleCheck, feeds: map[string]*feed{}} }
+func newHub(l *Log, partition int) *hub {
+	return &hub{log: l, partition: partition, feeds: map[string]*feed{}}
+}
+
+func (l *Log) hubOf(session string) *hub { return l.hubs[Partition(session, l.opts.Partitions)] }
 
 // join returns a reader of everything that the session gets from now on. The
 // caller leaves with the returned function.
@@ -75,7 +76,7 @@ func (h *hub) join(ctx context.Context, session string) (*reader, func(), error)
 	if f == nil {
 		f = &feed{
 			session: session, ready: make(chan struct{}), stop: make(chan struct{}),
-			live: make(chan *nats.Msg, feedBuffer), heads: make(chan headAnswer, 1), readers: map[*reader]struct{}{},
+			live: make(chan *nats.Msg, feedBuffer), readers: map[*reader]struct{}{},
 		}
 		if !h.log.spawn(func() { h.open(f) }) {
 			h.mu.Unlock()
@@ -141,20 +142,15 @@ func (h *hub) open(f *feed) {
 	close(f.ready)
 }
 
-// headAnswer is what an idle check found.
-type headAnswer struct {
-	head uint64
-	err  error
-}
-
 // run hands out until the last reader has left.
 func (h *hub) run(f *feed) {
 	defer f.sub.Unsubscribe() //nolint:errcheck // fails only on a closed connection
+	h.mu.Lock()
+	f.check = feedCheck{mark: h.known, asked: time.Now()} // readers read from the log what precedes
+	h.mu.Unlock()
+	back := h.log.reconnected()
 	close(f.ready)
-	every := h.idleCheck
-	idle := time.NewTimer(every)
-	defer idle.Stop()
-	dropped, last := 0, uint64(0)
+	dropped := 0
 	for {
 		// The client drops what comes in while the buffer is full. If these
 		// were the last messages, no later one shows the gap.
@@ -171,36 +167,20 @@ func (h *hub) run(f *feed) {
 				f.allBehind() // whatever that was, the log knows better
 				continue
 			}
-			last = r.Sequence
+			f.last.Store(r.Sequence)
 			if r.blob != "" {
 				f.allBehind() // each fetches it when it gets there
 				continue
 			}
 			f.handOut(&liveRecord{Record: r.Record, previous: lastSequence(m.Header)})
-			every = h.idleCheck
-		case <-idle.C:
-			h.log.spawn(func() {
-				head, err := h.log.Head(context.Background(), f.session)
-				select {
-				case f.heads <- headAnswer{head, err}:
-				default: // nobody has looked at the one before
-				}
-			})
-			every = min(2*every, maxIdleCheck)
-		case a := <-f.heads:
-			if a.err != nil || a.head > last {
-				last = max(last, a.head)
-				f.allBehind()
-			}
-			continue // it says nothing about how idle the session is
-		case <-h.log.reconnected():
+		case <-back:
+			back = h.log.reconnected() // first: the next one may come meanwhile
 			f.allBehind()
 		case <-f.stop:
 			return
 		case <-h.log.closed:
 			return
 		}
-		idle.Reset(every)
 	}
 }
 

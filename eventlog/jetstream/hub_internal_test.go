@@ -1,17 +1,22 @@
 package jetstream
 
 import (
+	"context"
+	"fmt"
+	"math"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/eventlog"
 )
 
 // A follower that does not read while more arrives than it buffers hears of
 // the rest at once, although nothing comes behind it: it needs no idle check.
 func TestFollowerCatchesUpWithDropped(t *testing.T) {
-	l := openLog(t, nil)
-	l.hub.idleCheck = time.Hour
+	l := openLog(t, &Options{checkEvery: time.Hour})
 	last := appended(t, l, "s", 0, textEntries("x", 1))
 	const n = 1000
 	var seen uint64
@@ -30,5 +35,165 @@ func TestFollowerCatchesUpWithDropped(t *testing.T) {
 		if seen == n+2 {
 			break
 		}
+	}
+}
+
+// deafened follows the session "s", and has this node hear nothing of it.
+func deafened(t *testing.T, l *Log, from uint64) (heard <-chan eventlog.Record) {
+	records := make(chan eventlog.Record, 10)
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	go func() {
+		for r, err := range l.Follow(ctx, "s", from) {
+			if err != nil {
+				close(records)
+				return
+			}
+			records <- r
+		}
+	}()
+	<-records // it has joined
+	h := l.hubOf("s")
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	require.NoError(t, h.feeds["s"].sub.Unsubscribe())
+	return records
+}
+
+// The live message of a session's last record is lost, without a reconnect: as when
+// a leader dies before it republishes it, or a route between two servers breaks. A
+// check finds it, however long the session was silent; the second one at the latest.
+func TestALostLastRecordIsFound(t *testing.T) {
+	require.Less(t, 2*checkEvery, 2*time.Second)
+	for name, settle := range map[string]func(l *Log){
+		"in the log": func(*Log) {},
+		"its predecessors are purged": func(l *Log) {
+			_, err := l.Purge(t.Context(), purgeNow)
+			require.NoError(t, err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := openLog(t, &Options{checkEvery: time.Hour})
+			head := appended(t, l, "s", 0, textEntries("x", 20))
+			other := appended(t, l, "other", 0, textEntries("x", 1))
+			heard := deafened(t, l, head-1)
+			settle(l)
+			for range 20 { // others' records say nothing about this one
+				l.hubOf("s").check()
+				other = appended(t, l, "other", other, textEntries("x", 1))
+			}
+			require.Empty(t, heard)
+			for range 3 {
+				lost := appended(t, l, "s", head, textEntries("y", 1))
+				l.hubOf("s").check()
+				l.hubOf("s").check()
+				require.Equal(t, lost, (<-heard).Sequence)
+				head = lost
+			}
+			require.Empty(t, heard)
+		})
+	}
+}
+
+// Of a session that is erased while its followers hear nothing there is no newer
+// record. They learn of it within a minute.
+func TestALostErasureIsFound(t *testing.T) {
+	l := openLog(t, &Options{checkEvery: time.Hour})
+	head := appended(t, l, "s", 0, textEntries("x", 2))
+	heard := deafened(t, l, head-1)
+	h := l.hubOf("s")
+	h.check()
+	_, err := l.Erase(t.Context(), "s")
+	require.NoError(t, err)
+	h.mu.Lock()
+	if f := h.feeds["s"]; f != nil { // else its follower has heard already
+		f.check.asked = time.Now().Add(-askEvery)
+	}
+	h.mu.Unlock()
+	h.check()
+	_, open := <-heard
+	require.False(t, open)
+}
+
+// What a check of many silent sessions costs: one request where the partition is
+// silent, and one more for each 200 of them where it is not, or three where a purge
+// has left nothing of them in the log.
+func TestAChecksCost(t *testing.T) {
+	for name, perMany := range map[string]uint64{"in the log": 1, "purged": 3} {
+		t.Run(name, func(t *testing.T) { aChecksCost(t, perMany) })
+	}
+}
+
+func aChecksCost(t *testing.T, perMany uint64) {
+	l := openLog(t, &Options{Partitions: 1, checkEvery: time.Hour})
+	h := l.hubs[0]
+	const sessions = 450
+	for i := range sessions {
+		session := fmt.Sprint("s", i)
+		appended(t, l, session, 0, textEntries("x", 1))
+		_, leave, err := h.join(t.Context(), session)
+		require.NoError(t, err)
+		t.Cleanup(leave)
+	}
+	if perMany > 1 {
+		_, err := l.Purge(t.Context(), purgeNow)
+		require.NoError(t, err)
+	}
+	other := appended(t, l, "other", 0, textEntries("x", 1))
+	h.check()
+	h.check()
+	// The log's own upkeep uses the connection, too, every few seconds: the least
+	// of some counts is without it.
+	requests := func(before func()) uint64 {
+		least := uint64(math.MaxUint64)
+		for range 5 {
+			before()
+			sent := l.nc.Stats().OutMsgs
+			h.check()
+			least = min(least, l.nc.Stats().OutMsgs-sent)
+		}
+		return least
+	}
+	silent := func() {}
+	require.EqualValues(t, 1, requests(silent))
+	require.Equal(t, 1+3*perMany, requests(func() { other = appended(t, l, "other", other, textEntries("x", 1)) }))
+	h.check()
+	require.EqualValues(t, 1, requests(silent))
+}
+
+// While there is no connection a check asks nothing: what it asked would wait in the
+// client's buffer, which appends need, and go to the server all at once.
+func TestNothingIsCheckedWithoutAConnection(t *testing.T) {
+	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), SyncInterval: time.Second})
+	require.NoError(t, err)
+	t.Cleanup(srv.Stop)
+	nc, err := srv.Connect()
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	l, err := Open(t.Context(), nc, &Options{checkEvery: time.Hour})
+	require.NoError(t, err)
+	t.Cleanup(func() { l.Close() })
+	head := appended(t, l, "s", 0, textEntries("x", 1))
+	deafened(t, l, head-1)
+	srv.Stop()
+	require.Eventually(t, func() bool { return !nc.IsConnected() }, time.Minute, time.Millisecond)
+	before := nc.Stats().OutMsgs
+	l.hubOf("s").check()
+	require.Equal(t, before, nc.Stats().OutMsgs)
+}
+
+// What was lost before a reconnect is found after it, also where one follows
+// another.
+func TestEveryReconnectIsHandled(t *testing.T) {
+	l := openLog(t, &Options{checkEvery: time.Hour})
+	head := appended(t, l, "s", 0, textEntries("x", 1))
+	heard := deafened(t, l, head-1)
+	for range 200 {
+		head = appended(t, l, "s", head, textEntries("y", 1))
+		l.mu.Lock()
+		close(l.back)
+		l.back = make(chan struct{})
+		l.mu.Unlock()
+		require.Equal(t, head, (<-heard).Sequence)
 	}
 }

@@ -3,6 +3,7 @@ package jetstream
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/internal/hold"
 )
 
 // Options configure a log. Zero values mean the defaults of an embedded
@@ -28,10 +30,19 @@ type Options struct {
 	// Memory keeps the log in the server's memory: it ends with the server.
 	// One replica only.
 	Memory bool
-	// Scan reports whether one of the texts, subjects of an erased session,
-	// stands in a file of any server. Without it an erasure from more than
-	// one replica stays pending: nobody can tell when it is done.
-	Scan func(ctx context.Context, texts []string) (found bool, err error)
+	// Server is the NATS server of this process, if it keeps replicas of the
+	// log: an erasure then overwrites, in its files, what is removed, and every
+	// other server that keeps some has to be a node's that does so too. nil: the
+	// servers overwrite message by message, and an erasure from more than one
+	// replica stays pending: nobody can tell when it is done.
+	Server Server
+	// Beside names a stream in which others keep what they have of a session, and
+	// its subject there, which ends in ".>"; they have the servers overwrite
+	// it. An erasure is done when every replica has removed it.
+	Beside func(session string, partition int) (stream, subject string)
+	// Forget removes what others keep of a session that is being erased, at
+	// least once, before another session of the id may be created.
+	Forget func(ctx context.Context, session string) error
 	// Refuses tells why nothing should be stored now, empty if it may; what
 	// frees room may go on for longer. nil: there is never a reason.
 	Refuses func(frees bool) string
@@ -43,6 +54,10 @@ type Options struct {
 	ReadOnly bool
 	// Metrics measure the log; nil: nothing does.
 	Metrics *Metrics
+	// hook is nil but in tests.
+	hook hook
+	// checkEvery is for tests; 0 means the constant.
+	checkEvery time.Duration
 	// restores: the streams are made for a restore, see Restore.
 	restores *restoreMark
 }
@@ -83,15 +98,22 @@ type Log struct {
 	nc   *nats.Conn
 	js   natsjs.JetStream
 	opts Options
-	hub  *hub
+	// hubs hand out live records, one for each partition.
+	hubs []*hub
 	// committers store appends, one for each partition.
 	committers []*committer
 	// sealers pack records into segments, one for each partition.
 	sealers []*sealer
-	batches chan struct{} // a place for each atomic batch under way
-	erasing chan struct{} // the place of the message that is being overwritten
-	far     uint64        // farSequences
-	purged  atomic.Bool   // some records may have left the log for the segments
+	batches map[string]chan struct{} // by what its subjects begin with, a place for each atomic batch that a stream has open
+	erasing chan struct{}            // the place of the message that is being overwritten
+	far     uint64                   // farSequences
+	few     uint64                   // fewSequences
+	ahead   int                      // segmentsAhead
+	holds   hold.Holds
+	node    string        // this log among all that are open on the deployment
+	held    atomic.Uint64 // how often this log has held a session
+	beside  besides
+	purged  atomic.Bool // some records may have left the log for the segments
 	closed  chan struct{}
 	wg      sync.WaitGroup
 
@@ -112,8 +134,7 @@ type Log struct {
 // waited for, see Settle. A later connection to a server that is too old is not
 // used to append; see Info.
 func Open(ctx context.Context, nc *nats.Conn, o *Options) (*Log, error) {
-	l := &Log{nc: nc, closed: make(chan struct{}), batches: make(chan struct{}, maxOpenBatches), erasing: make(chan struct{}, 1), far: farSequences, back: make(chan struct{})}
-	l.hub = newHub(l)
+	l := &Log{nc: nc, closed: make(chan struct{}), batches: map[string]chan struct{}{}, erasing: make(chan struct{}, 1), far: farSequences, few: fewSequences, ahead: segmentsAhead, back: make(chan struct{})}
 	if o != nil {
 		l.opts = *o
 	}
@@ -143,14 +164,22 @@ func Open(ctx context.Context, nc *nats.Conn, o *Options) (*Log, error) {
 	if l.opts.Memory && l.opts.Replicas > 1 && !l.opts.ReadOnly {
 		return nil, fmt.Errorf("jetstream: a log in memory has one replica: more would look durable and not be")
 	}
+	if l.opts.restores == nil && !l.opts.ReadOnly && !l.opts.Existing {
+		if err := l.checkWhole(ctx); err != nil {
+			return nil, err
+		}
+	}
 	for p := range l.opts.Partitions {
+		for _, subjects := range []string{logSubjects, segmentSubjects} {
+			l.batches[subjects+strconv.Itoa(p)] = make(chan struct{}, maxOpenBatches)
+		}
 		for _, c := range l.streamsOf(p) {
 			if err := l.ensureStream(ctx, c); err != nil {
 				return nil, err
 			}
 		}
 	}
-	if !l.opts.ReadOnly && l.opts.Replicas == 1 && l.opts.Durability != eventlog.DurabilityFsync {
+	if !l.opts.ReadOnly && l.opts.restores == nil {
 		for p := range l.opts.Partitions {
 			if err := l.dropGhosts(ctx, p); err != nil {
 				return nil, err
@@ -161,15 +190,28 @@ func Open(ctx context.Context, nc *nats.Conn, o *Options) (*Log, error) {
 		return nil, err
 	}
 	l.metrics = l.opts.Metrics.of(l.durability)
-	for range l.opts.Partitions {
+	for p := range l.opts.Partitions {
+		h := newHub(l, p)
+		l.hubs = append(l.hubs, h)
 		s := newSealer(l)
 		l.sealers = append(l.sealers, s)
-		if !l.opts.ReadOnly {
+		if l.opts.hook == nil {
+			l.spawn(h.watch)
+		}
+		if !l.opts.ReadOnly && l.opts.hook == nil {
 			l.spawn(s.run)
 		}
-		l.committers = append(l.committers, &committer{log: l, grouped: l.opts.groupCommit()})
+		c := &committer{log: l, grouped: l.opts.groupCommit()}
+		c.begins.Store(l.begins(p))
+		l.committers = append(l.committers, c)
 	}
 	l.watchConnection()
+	if !l.opts.ReadOnly {
+		if err := l.watchHolds(); err != nil {
+			l.Close()
+			return nil, fmt.Errorf("jetstream: %w", err)
+		}
+	}
 	return l, nil
 }
 

@@ -24,6 +24,11 @@ const (
 	// headerPrevious is set where JetStream's comparison can't tell it: the
 	// record before was purged.
 	headerPrevious = "Helix-Previous"
+	// headerSealed is the last record of the segments that an append was to
+	// follow which found nothing else of the session. See dropStray.
+	headerSealed = "Helix-Sealed"
+	// headerAfter is the record after which a blob was stored.
+	headerAfter = "Helix-After"
 	// headerBlob tells where a payload is that is too large for a message.
 	headerBlob = "Helix-Blob"
 )
@@ -38,6 +43,8 @@ const (
 	headerSequence      = "Nats-Sequence"
 	headerLastSequence  = "Nats-Last-Sequence"
 	headerTimeStamp     = "Nats-Time-Stamp"
+	headerPending       = "Nats-Num-Pending"
+	headerUpTo          = "Nats-UpTo-Sequence"
 	headerStatus        = "Status"
 )
 

@@ -48,12 +48,14 @@ func readAll(t *testing.T, log eventlog.Log, session string) (records []eventlog
 func TestPartitionsAreFixed(t *testing.T) {
 	nc, _ := serve(t, t.TempDir())
 	openOn(t, nc, &jetstream.Options{Partitions: 2})
-	openOn(t, nc, &jetstream.Options{Partitions: 2})
+	log := openOn(t, nc, &jetstream.Options{Partitions: 2})
+	_, err := log.Append(t.Context(), "s", 0, []eventlog.Entry{logtest.Text("s", "a")})
+	require.NoError(t, err)
 	for _, n := range []int{1, 3} {
 		_, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Partitions: n})
 		require.EqualError(t, err, fmt.Sprintf(`jetstream: stream HELIX_LOG_0 was created for "2" partitions, not %d`, n))
 	}
-	_, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Partitions: 65})
+	_, err = jetstream.Open(t.Context(), nc, &jetstream.Options{Partitions: 65})
 	require.ErrorContains(t, err, "at most 64 partitions")
 }
 

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sort"
 	"strconv"
 	"time"
@@ -31,9 +33,13 @@ func (l *Log) Purge(ctx context.Context, o eventlog.PurgeOptions) ([]eventlog.Pu
 	if err != nil {
 		return nil, err
 	}
-	var all []eventlog.Purged
+	return l.purgeAll(ctx, o.OlderThan, func() time.Time { return time.Now().Add(-o.SealedFor) })
+}
+
+// purgeAll is Purge of what was sealed before a moment.
+func (l *Log) purgeAll(ctx context.Context, olderThan time.Duration, sealed func() time.Time) (all []eventlog.Purged, err error) {
 	for p := range l.opts.Partitions {
-		done, err := l.purge(ctx, p, o)
+		done, err := l.purge(ctx, p, olderThan, sealed)
 		if err != nil {
 			return all, fmt.Errorf("jetstream: purge: partition %d: %w", p, err)
 		}
@@ -42,51 +48,59 @@ func (l *Log) Purge(ctx context.Context, o eventlog.PurgeOptions) ([]eventlog.Pu
 	return all, nil
 }
 
-func (l *Log) purge(ctx context.Context, p int, o eventlog.PurgeOptions) (eventlog.Purged, error) {
+func (l *Log) purge(ctx context.Context, p int, olderThan time.Duration, sealed func() time.Time) (eventlog.Purged, error) {
 	s, err := l.js.Stream(ctx, streamName(p))
 	if err != nil {
 		return eventlog.Purged{}, err
 	}
 	before := s.CachedInfo().State
 	done := eventlog.Purged{Partition: p, Below: before.FirstSeq}
-	below, err := l.firstSince(ctx, p, time.Now().Add(-o.OlderThan), before.LastSeq)
+	below, err := l.firstSince(ctx, p, time.Now().Add(-olderThan), before.LastSeq)
 	if err != nil {
 		return done, err
 	}
-	sessions, err := l.subjectsOf(ctx, streamName(p), logSubjects+strconv.Itoa(p)+".*")
+	all, err := l.subjectsOf(ctx, streamName(p), logSubjects+strconv.Itoa(p)+".*")
 	if err != nil {
 		return done, err
 	}
-	for session := range sessions {
+	sessions := slices.Sorted(maps.Keys(all))
+	for _, session := range sessions {
 		began := time.Now()
-		if below, err = l.purgeable(ctx, session, below, o.SealedFor); err != nil {
+		if below, err = l.purgeable(ctx, session, below, sealed); err != nil {
 			return done, fmt.Errorf("session %q: %w", session, err)
 		}
 		if below <= before.FirstSeq {
 			return done, nil
 		}
-		eventlog.Yield(ctx, began)
+		l.yield(ctx, began)
 	}
-	for session := range sessions {
+	for _, session := range sessions {
 		began := time.Now()
 		if _, err := l.compare(ctx, session, below); err != nil {
 			return done, fmt.Errorf("session %q: %w", session, err)
 		}
-		eventlog.Yield(ctx, began)
+		l.yield(ctx, began)
 	}
 	l.purged.Store(true)
 	for at := before.FirstSeq; at < below; {
 		began := time.Now()
 		at = min(at+purgeStep, below)
-		if err := s.Purge(ctx, natsjs.WithPurgeSequence(at)); err != nil {
+		err := l.step(ctx, "purge", func(ctx context.Context) error { return s.Purge(ctx, natsjs.WithPurgeSequence(at)) })
+		if err != nil {
 			return done, err
 		}
-		eventlog.Yield(ctx, began)
+		l.yield(ctx, began)
+	}
+	if l.opts.Server != nil {
+		if err := l.opts.Server.Rescrub(ctx); err != nil {
+			return done, err
+		}
 	}
 	after, err := s.Info(ctx)
 	if err != nil {
 		return done, err
 	}
+	l.committers[p].begins.Store(after.State.FirstSeq)
 	done.Below, done.Records = after.State.FirstSeq, before.Msgs-min(before.Msgs, after.State.Msgs)
 	return done, nil
 }
@@ -108,8 +122,8 @@ func (l *Log) firstSince(ctx context.Context, p int, t time.Time, last uint64) (
 }
 
 // purgeable returns below, or less: the first sequence of the session that no
-// segment has held for long enough.
-func (l *Log) purgeable(ctx context.Context, session string, below uint64, sealedFor time.Duration) (uint64, error) {
+// segment has held for long enough, since sealed tells.
+func (l *Log) purgeable(ctx context.Context, session string, below uint64, sealed func() time.Time) (uint64, error) {
 	stream, subject, err := l.place(session)
 	if err != nil {
 		return 0, err
@@ -122,14 +136,17 @@ func (l *Log) purgeable(ctx context.Context, session string, below uint64, seale
 	if errors.Is(err, eventlog.ErrSessionNotFound) {
 		// An erasure that broke off. A purge would leave its bytes where
 		// nothing overwrites them any more.
-		if _, err = l.finishErasure(ctx, session); err == nil { // what is created anew comes behind
+		if _, err = l.findErasure(ctx, session); err == nil {
+			_, err = l.finishErasure(ctx, session, true)
+		}
+		if err == nil { // what is created anew comes behind
 			return below, nil
 		}
 	}
 	if err != nil {
 		return 0, err
 	}
-	held, err := l.sealedBefore(ctx, session, begins-1, time.Now().Add(-sealedFor))
+	held, err := l.sealedBefore(ctx, session, begins-1, sealed())
 	if err != nil {
 		return 0, err
 	}

@@ -42,9 +42,17 @@ func (l *Log) head(ctx context.Context, session string) (head uint64, inLog bool
 	case errors.Is(err, errNoMessage):
 	case err != nil:
 		return 0, false, err
-	case isErased(m.header):
-		return 0, false, eventlog.ErrSessionNotFound
 	default:
+		stray, err := l.dropStray(ctx, session, stream, m)
+		if err != nil {
+			return 0, false, err
+		}
+		if stray {
+			return l.head(ctx, session)
+		}
+		if isErased(m.header) {
+			return 0, false, eventlog.ErrSessionNotFound
+		}
 		return m.sequence, true, nil
 	}
 	s, _, err := l.lastSegment(ctx, session)
@@ -67,10 +75,7 @@ var erasedType = (*eventlog.Erased)(nil).Type()
 // Read implements eventlog.Log.
 func (l *Log) Read(ctx context.Context, session string, from, to uint64) iter.Seq2[eventlog.Record, error] {
 	return func(yield func(eventlog.Record, error) bool) {
-		for r, err := range l.read(ctx, session, from, to) {
-			if err == nil && r.blob != "" {
-				r.Payload, err = l.loadBlob(ctx, session, r.blob)
-			}
+		for r, err := range l.withPayloads(ctx, session, l.read(ctx, session, from, to)) {
 			if !yield(r.Record, err) || err != nil {
 				return
 			}
@@ -78,12 +83,80 @@ func (l *Log) Read(ctx context.Context, session string, from, to uint64) iter.Se
 	}
 }
 
+// withPayloads yields records with the large payloads that they name.
+func (l *Log) withPayloads(ctx context.Context, session string, records iter.Seq2[stored, error]) iter.Seq2[stored, error] {
+	return func(yield func(stored, error) bool) {
+		for r, err := range records {
+			if err == nil && r.blob != "" {
+				r.Payload, err = l.payload(ctx, session, r)
+			}
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// payload returns the large payload of a record. One that is missing may be on its
+// way, see confirmBlobs, or was erased since the record was read.
+func (l *Log) payload(ctx context.Context, session string, r stored) ([]byte, error) {
+	for try := 0; ; try++ {
+		b, err := l.loadBlob(ctx, session, r.blob)
+		if !errors.Is(err, errNoBlob) {
+			return b, err
+		}
+		if there, terr := l.lives(ctx, session, r.Sequence); terr == nil && !there {
+			return nil, errRecreated
+		}
+		if try == missingTries || !l.pause(ctx) {
+			return nil, err
+		}
+	}
+}
+
+// missingTries is how often a payload is asked for that is missing.
+const missingTries = 10
+
 // read joins the segments and the log. Segments come first where much is to
 // be read; what they don't have comes from the log; where the log begins
 // behind a gap, a purge has been there, and the segments have it. Each record
 // names its predecessor, so nothing is left out or read twice wherever the
 // one ends and the other begins.
 func (l *Log) read(ctx context.Context, session string, from, to uint64) iter.Seq2[stored, error] {
+	return l.readFrom(ctx, session, cursor{at: from}, to)
+}
+
+// cursor is where a read begins.
+type cursor struct {
+	at uint64
+	// known: the record at at is one that the reader has. What follows must
+	// name it.
+	known bool
+	// resumed: at is what a client says it has. The session did not begin
+	// later, unless it was erased and created again.
+	resumed bool
+}
+
+// errRecreated: what a reader has is of a session that was erased; the id may be in use again.
+var errRecreated = fmt.Errorf("%w: it was erased since", eventlog.ErrSessionNotFound)
+
+// leadsTo reports whether r may be the record after the cursor, of a session whose
+// head was at least head when the read began. Sequences are never used again, and
+// an erasure stores its fence after the last record: the first record of a
+// session that was created again comes after both.
+func (c cursor) leadsTo(r stored, head uint64) bool {
+	switch {
+	case !r.linked:
+		return true
+	case c.known:
+		return r.previous == c.at
+	case r.previous == 0 && r.Sequence > head:
+		return false
+	}
+	return !c.resumed || c.at == 0 || r.previous > 0 || r.Sequence == c.at+1
+}
+
+func (l *Log) readFrom(ctx context.Context, session string, from cursor, to uint64) iter.Seq2[stored, error] {
 	return func(yield func(stored, error) bool) {
 		err := l.readTo(ctx, session, from, to, func(r stored) bool { return yield(r, nil) })
 		if err != nil && !errors.Is(err, errStopped) {
@@ -92,19 +165,22 @@ func (l *Log) read(ctx context.Context, session string, from, to uint64) iter.Se
 	}
 }
 
-func (l *Log) readTo(ctx context.Context, session string, from, to uint64, yield func(stored) bool) error {
+func (l *Log) readTo(ctx context.Context, session string, from cursor, to uint64, yield func(stored) bool) error {
 	head, _, err := l.head(ctx, session)
 	if err != nil {
 		return err
 	}
-	if cursor := max(from, to); cursor > head {
-		return &eventlog.CursorAheadError{Cursor: cursor, Head: head}
+	if ahead := max(from.at, to); ahead > head {
+		return &eventlog.CursorAheadError{Cursor: ahead, Head: head}
 	}
 	if to == 0 {
 		to = head
 	}
-	at, done := from, false
+	at, done, recreated := from.at, false, false
 	take := func(r stored) bool {
+		if recreated = !from.leadsTo(r, head); recreated {
+			return false
+		}
 		if r.Sequence > to {
 			done = true
 			return false
@@ -112,11 +188,12 @@ func (l *Log) readTo(ctx context.Context, session string, from, to uint64, yield
 		if !yield(r) {
 			return false
 		}
+		from = cursor{at: r.Sequence, known: true}
 		at, done = r.Sequence, r.Sequence == to
 		return !done
 	}
-	sealed := to-from > fewSequences // look at the segments next
-	var tail []stored                // the last ones, if they had to be looked for from behind
+	sealed := to-at > l.few // look at the segments next
+	var tail []stored       // the last ones, if they had to be looked for from behind
 	tailed := false
 	began := time.Now()
 	for idle := 0; at < to; {
@@ -152,6 +229,8 @@ func (l *Log) readTo(ctx context.Context, session string, from, to uint64, yield
 		switch {
 		case done:
 			return nil
+		case recreated:
+			return errRecreated
 		case err != nil && !errors.Is(err, eventlog.ErrIncomplete):
 			return err
 		case at > before:
@@ -167,10 +246,13 @@ func (l *Log) readTo(ctx context.Context, session string, from, to uint64, yield
 		default:
 			// A replica lags, or the rest was purged from the log, or more.
 			if idle++; idle > 1 {
+				if _, _, herr := l.head(ctx, session); errors.Is(herr, eventlog.ErrSessionNotFound) {
+					return herr
+				}
 				if floor, ferr := l.floor(ctx, session); ferr == nil && at < floor {
 					return &eventlog.TrimmedError{Cursor: at, Floor: floor}
 				}
-				if !pause(ctx) {
+				if !l.pause(ctx) {
 					return context.Cause(ctx)
 				}
 			}

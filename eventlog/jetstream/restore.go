@@ -181,7 +181,11 @@ func (w *restoring) mark(ctx context.Context, floor uint64) error {
 func (w *restoring) add(ctx context.Context, c eventlog.Copied) error {
 	s := stored{Record: c.Record, linked: !c.Unlinked}
 	if len(c.Payload) > inlineBytes {
-		ref, _, err := w.l.storeBlob(ctx, w.session, c.Payload)
+		ref := refOf(c.Payload)
+		_, err := w.l.blobAfter(ctx, w.session, ref)
+		if errors.Is(err, errNoMessage) {
+			_, err = w.l.storeBlob(ctx, w.session, ref, c.Payload, c.Sequence)
+		}
 		if err != nil {
 			return err
 		}

@@ -21,8 +21,12 @@ const (
 	sealSweep = 10 * time.Second
 	// sealRound is how many sessions are sealed by one atomic batch.
 	sealRound = 64
-	// sealTimeout bounds a round.
+	// sealTimeout bounds a round, and each session that has to be read.
 	sealTimeout = 30 * time.Second
+	// pieceRecords and pieceBytes bound what is read at once, to be sealed before
+	// more is: several segments.
+	pieceRecords = 10 * segmentRecords
+	pieceBytes   = 8 * segmentBytes
 )
 
 // sealer packs what a partition's sessions got into segments, from which a session is read
@@ -102,7 +106,7 @@ func (s *sealer) run() {
 			return
 		}
 		if s.log.refuses(false) == "" { // else the next sweep wakes it
-			s.sealDue()
+			s.sealDue(context.Background())
 		}
 		pace.Reset(sealPace)
 	}
@@ -134,16 +138,10 @@ func (s *sealer) sweep(now time.Time) {
 }
 
 // sealDue seals one round of what is queued.
-func (s *sealer) sealDue() {
-	ctx, cancel := context.WithTimeout(context.Background(), sealTimeout)
-	defer cancel()
+func (s *sealer) sealDue(ctx context.Context) {
 	s.working.Lock()
 	defer s.working.Unlock()
 	var round []*sealing
-	var before time.Time
-	if interval := s.log.opts.syncInterval(); interval > 0 {
-		before = time.Now().Add(-2 * interval)
-	}
 	s.mu.Lock()
 	for len(s.queue) > 0 && len(round) < sealRound {
 		t := s.queue[0]
@@ -152,10 +150,7 @@ func (s *sealer) sealDue() {
 		if !t.due(time.Now()) { // it was sealed meanwhile
 			continue
 		}
-		round = append(round, &sealing{
-			session: t.session, last: t.last, before: before, all: t.count < segmentRecords && t.bytes < segmentBytes,
-			records: t.records, whole: t.whole(), from: t.from, segment: t.sealed, at: t.at,
-		})
+		round = append(round, s.work(t))
 	}
 	more := len(s.queue) > 0
 	s.mu.Unlock()
@@ -165,14 +160,74 @@ func (s *sealer) sealDue() {
 		default:
 		}
 	}
-	ready := round[:0]
+	s.seal(ctx, round)
+}
+
+// work is the sealing of a tail. The caller has the lock.
+func (s *sealer) work(t *tail) *sealing {
+	w := &sealing{
+		session: t.session, last: t.last, all: t.count < segmentRecords && t.bytes < segmentBytes,
+		records: t.records, whole: t.whole(), from: t.from, segment: t.sealed, at: t.at,
+	}
+	if interval := s.log.opts.syncInterval(); interval > 0 {
+		w.before = time.Now().Add(-2 * interval)
+	}
+	return w
+}
+
+// seal seals those of a round whose records are in memory together, and then each of
+// the others by itself, piece after piece, for as long as a round may take. What
+// that is too short for is due again.
+func (s *sealer) seal(ctx context.Context, round []*sealing) {
+	together, cancel := context.WithTimeout(ctx, sealTimeout)
+	defer cancel()
+	var ready, read []*sealing
 	for _, w := range round {
-		if s.prepare(ctx, w) == nil {
+		if s.find(together, w) != nil {
+			continue
+		}
+		if w.buffered() {
 			ready = append(ready, w)
+		} else {
+			read = append(read, w)
 		}
 	}
 	for len(ready) > 0 {
-		ready = s.write(ctx, ready)
+		ready = s.write(together, ready)
+	}
+	for _, w := range read {
+		alone, cancel := context.WithTimeout(ctx, sealTimeout)
+		s.sealRead(alone, w)
+		cancel()
+		s.again(w)
+	}
+}
+
+// sealRead seals a session whose records have to be read.
+func (s *sealer) sealRead(ctx context.Context, w *sealing) {
+	for w.err == nil {
+		if w.err = s.readPiece(ctx, w); w.err != nil {
+			return
+		}
+		sealed := w.last
+		if w.segment != nil {
+			sealed = w.segment.last()
+		}
+		for round := []*sealing{w}; len(round) > 0; {
+			round = s.write(ctx, round)
+		}
+		if !w.rest || w.segment == nil || w.segment.last() == sealed {
+			return
+		}
+	}
+}
+
+// again queues a session of which some was sealed and more is due.
+func (s *sealer) again(w *sealing) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.tails[w.session]; t != nil && w.progress && t.due(time.Now()) {
+		s.enqueue(t)
 	}
 }
 
@@ -185,39 +240,66 @@ type sealing struct {
 	// not survive a power loss that its records don't.
 	before time.Time
 	// records are those behind from up to last if whole, else they have to
-	// be read.
-	records []stored
-	whole   bool
-	from    uint64
-	segment *segment // the last one, and its place
-	at      uint64
-	err     error
+	// be read, a piece at a time; rest: there are more than the piece.
+	records  []stored
+	whole    bool
+	rest     bool
+	from     uint64
+	segment  *segment // the last one, and its place
+	at       uint64
+	progress bool // some were sealed
+	err      error
 }
 
-// prepare finds the last segment and the records behind it.
-func (s *sealer) prepare(ctx context.Context, w *sealing) error {
+// end is the last record that is sealed, or 0.
+func (w *sealing) end() uint64 {
 	if w.segment == nil {
-		var err error
-		if w.segment, w.at, err = s.log.lastSegment(ctx, w.session); err != nil {
-			return err
-		}
+		return 0
 	}
-	end := uint64(0)
-	if w.segment != nil {
-		end = w.segment.last()
+	return w.segment.last()
+}
+
+// find finds the last segment.
+func (s *sealer) find(ctx context.Context, w *sealing) (err error) {
+	if w.segment == nil {
+		w.segment, w.at, err = s.log.lastSegment(ctx, w.session)
 	}
+	return err
+}
+
+// buffered reports whether the records after the last segment are in memory, and
+// drops those before.
+func (w *sealing) buffered() bool {
+	end := w.end()
 	if !w.whole || w.from > end {
-		w.records = nil
-		for r, err := range s.log.read(ctx, w.session, end, w.last) {
-			if err != nil {
-				return err
-			}
-			w.records = append(w.records, r)
-		}
-		return nil
+		return false
 	}
 	for len(w.records) > 0 && w.records[0].Sequence <= end {
 		w.records = w.records[1:]
+	}
+	return w.follows()
+}
+
+// follows reports whether the records follow the last segment: it may hold an
+// erased session's, which another node is about to take back.
+func (w *sealing) follows() bool {
+	return len(w.records) == 0 || !w.records[0].linked || w.records[0].previous == w.end()
+}
+
+// readPiece reads the records after the last segment: all, or as many as a piece
+// takes.
+func (s *sealer) readPiece(ctx context.Context, w *sealing) error {
+	size := 0
+	w.records, w.rest = nil, false
+	for r, err := range s.log.readFrom(ctx, w.session, cursor{at: w.end(), known: w.segment != nil}, w.last) {
+		if err != nil {
+			return err
+		}
+		w.records, size = append(w.records, r), size+len(r.Payload)
+		if len(w.records) >= pieceRecords || size >= pieceBytes {
+			w.rest = r.Sequence < w.last
+			return nil
+		}
 	}
 	return nil
 }
@@ -237,7 +319,7 @@ func (w *sealing) take() *segment {
 		n, size = n+1, size+len(r.Payload)
 		full = n == segmentRecords || size >= segmentBytes
 	}
-	if n == 0 || !full && !(w.all && n == len(w.records)) {
+	if n == 0 || !full && !(w.all && !w.rest && n == len(w.records)) {
 		return nil
 	}
 	next := w.segment.next(w.at)
@@ -274,8 +356,8 @@ func (s *sealer) write(ctx context.Context, round []*sealing) (more []*sealing) 
 		} else {
 			w.err = err
 		}
-		if w.segment == nil && (w.err == nil || errors.Is(w.err, eventlog.ErrOutcomeUnknown)) {
-			w.err = s.confirmFirst(ctx, w, segments[i], at)
+		if w.err == nil || errors.Is(w.err, eventlog.ErrOutcomeUnknown) {
+			w.err = s.confirm(ctx, w, segments[i], at)
 		}
 		s.sealed(w, segments[i], at)
 		if w.err == nil {
@@ -313,6 +395,7 @@ func (s *sealer) sealed(w *sealing, next *segment, at uint64) {
 		return
 	}
 	s.log.metrics.sealed()
+	w.progress = true
 	w.records = w.records[len(next.records):]
 	// The records have been written; the tail needs the directory only.
 	w.segment = &segment{
@@ -340,40 +423,25 @@ func (s *sealer) settle(w *sealing) {
 }
 
 // errErased: the session was erased while it was sealed.
-var errErased = errors.New("jetstream: session erased")
+var errErased = fmt.Errorf("%w: it was erased while it was sealed", eventlog.ErrSessionNotFound)
 
-// confirmFirst confirms a session's first segment, also one that was not
-// answered for.
-func (s *sealer) confirmFirst(ctx context.Context, w *sealing, first *segment, at uint64) error {
+// confirm takes a segment back that was stored when the session was fenced, or gone:
+// an erasure removes what it finds before its end, and the comparison of a first
+// segment succeeds again then. One that was not answered for is looked up.
+func (s *sealer) confirm(ctx context.Context, w *sealing, next *segment, at uint64) error {
 	if w.err != nil {
 		found, place, err := s.log.lastSegment(ctx, w.session)
-		if err != nil || found == nil {
+		if err != nil || found == nil || found.last() != next.last() {
 			return w.err
 		}
-		first, at = found, place
+		next, at = found, place
 	}
-	return s.confirm(ctx, w.session, first, at)
-}
-
-// confirm takes a session's first segment back if the session was erased
-// since its records were read, and perhaps created anew. (A later segment's
-// comparison would have failed.)
-func (s *sealer) confirm(ctx context.Context, session string, first *segment, at uint64) error {
-	stream, subject, err := s.log.place(session)
-	if err != nil {
-		return err
+	there, err := s.log.inLog(ctx, w.session, next.last())
+	if err != nil || there {
+		return errors.Join(w.err, err)
 	}
-	m, err := s.log.messageAt(ctx, stream, first.last())
-	if err == nil && m.subject == subject {
-		if m, err = s.log.lastMessage(ctx, stream, subject); err == nil && !isErased(m.header) {
-			return nil
-		}
-	}
-	if err != nil && !errors.Is(err, errNoMessage) {
-		return err
-	}
-	p := Partition(session, s.log.opts.Partitions)
-	return errors.Join(errErased, s.log.secureDelete(ctx, segmentStream(p), at))
+	p := Partition(w.session, s.log.opts.Partitions)
+	return errors.Join(errErased, s.log.wipe(ctx, w.session, segmentStream(p), segmentSubject(w.session, p), at))
 }
 
 // forget drops a session's tail.
@@ -398,14 +466,11 @@ func (l *Log) Seal(ctx context.Context, session string) error {
 		return err
 	}
 	s := l.sealerOf(session)
-	s.working.Lock()
+	l.lock(ctx, &s.working)
 	defer s.working.Unlock()
 	w := &sealing{session: session, last: head, all: true}
-	if err := s.prepare(ctx, w); err != nil {
-		return fmt.Errorf("jetstream: seal: %w", err)
-	}
-	for round := []*sealing{w}; len(round) > 0; {
-		round = s.write(ctx, round)
+	if w.err = s.find(ctx, w); w.err == nil {
+		s.sealRead(ctx, w)
 	}
 	if w.err != nil {
 		return fmt.Errorf("jetstream: seal: %w", w.err)

@@ -48,10 +48,13 @@ func (l *Log) subjectsOf(ctx context.Context, stream, filter string) (map[string
 	var info *natsjs.StreamInfo
 	err := Settle(ctx, l.nc, func(ctx context.Context) error {
 		s, err := l.js.Stream(ctx, stream)
-		if err == nil {
-			info, err = s.Info(ctx, natsjs.WithSubjectFilter(filter))
+		if err != nil {
+			return err
 		}
-		return err
+		return l.step(ctx, "subjects", func(ctx context.Context) error {
+			info, err = s.Info(ctx, natsjs.WithSubjectFilter(filter))
+			return err
+		})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("jetstream: list sessions: %w", err)

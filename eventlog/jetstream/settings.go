@@ -41,6 +41,12 @@ func (l *Log) judge(ctx context.Context) error {
 	return nil
 }
 
+// begins is where a partition's log began when it was opened.
+func (l *Log) begins(p int) uint64 {
+	i := slices.IndexFunc(l.streams, func(s *natsjs.StreamInfo) bool { return s.Config.Name == streamName(p) })
+	return l.streams[i].State.FirstSeq
+}
+
 // checkSettings compares a stream that exists with what the log relies on.
 // The error names the stream and every setting that is wrong, as NATS calls
 // it, one a line.

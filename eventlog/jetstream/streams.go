@@ -17,7 +17,10 @@ const blobStream = "HELIX_BLOBS"
 
 func streamName(partition int) string { return fmt.Sprintf("HELIX_LOG_%d", partition) }
 
-func segmentStream(partition int) string { return fmt.Sprintf("HELIX_SEG_%d", partition) }
+// segmentStreams is what the names of the segments' streams begin with.
+const segmentStreams = "HELIX_SEG_"
+
+func segmentStream(partition int) string { return segmentStreams + strconv.Itoa(partition) }
 
 // streamsOf returns the streams of partition p as they should be; the first
 // partition brings what all share.
@@ -117,8 +120,10 @@ func partitionsOf(s natsjs.Stream) (int, error) {
 
 func (l *Log) findStream(ctx context.Context, name string) (s natsjs.Stream, err error) {
 	err = Settle(ctx, l.nc, func(ctx context.Context) error {
-		s, err = l.js.Stream(ctx, name)
-		return err
+		return l.step(ctx, "stream", func(ctx context.Context) error {
+			s, err = l.js.Stream(ctx, name)
+			return err
+		})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("jetstream: stream %s: %w", name, err)
@@ -152,15 +157,25 @@ func (l *Log) ensureStream(ctx context.Context, want natsjs.StreamConfig) error 
 	if err := checkRestored(s.CachedInfo().Config, want); err != nil {
 		return err
 	}
-	if got := s.CachedInfo().Config.Metadata[metadataPartitions]; got != want.Metadata[metadataPartitions] {
-		return fmt.Errorf("jetstream: stream %s was created for %q partitions, not %s",
-			want.Name, got, want.Metadata[metadataPartitions])
+	if err := checkPartitions(s.CachedInfo().Config, want); err != nil {
+		return err
 	}
 	return l.checkStream(s.CachedInfo(), want)
 }
 
-// secureDelete overwrites a message's bytes. One that is gone is no error.
+func checkPartitions(got, want natsjs.StreamConfig) error {
+	if n := got.Metadata[metadataPartitions]; n != want.Metadata[metadataPartitions] {
+		return fmt.Errorf("jetstream: stream %s was created for %q partitions, not %s", want.Name, n, want.Metadata[metadataPartitions])
+	}
+	return nil
+}
+
+// secureDelete overwrites a message's bytes, but in a stream that is scrubbed. One
+// that is gone is no error.
 func (l *Log) secureDelete(ctx context.Context, stream string, seq uint64) error {
+	if l.scrubs(stream) {
+		return l.remove(ctx, stream, seq)
+	}
 	return l.deleteMessage(ctx, stream, seq, natsjs.Stream.SecureDeleteMsg)
 }
 
@@ -173,7 +188,7 @@ func (l *Log) deleteMessage(ctx context.Context, stream string, seq uint64, by f
 	err := Settle(ctx, l.nc, func(ctx context.Context) error {
 		s, err := l.js.Stream(ctx, stream)
 		if err == nil {
-			err = by(s, ctx, seq)
+			err = l.step(ctx, "delete", func(ctx context.Context) error { return by(s, ctx, seq) })
 		}
 		return err
 	})

@@ -1,6 +1,7 @@
 package jetstream
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -17,7 +18,7 @@ func sealRounds(s *sealer, session string) {
 			s.enqueue(t)
 		}
 		s.mu.Unlock()
-		s.sealDue()
+		s.sealDue(context.Background())
 	}
 }
 

@@ -2,13 +2,19 @@ package jetstream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/helixd/helixd/eventlog"
 )
+
+// trimTries is how often Trim begins again because another trim was quicker.
+const trimTries = 10
 
 // Trim implements eventlog.Archive. The session's last segment always stays.
 // Large payloads stay until the session is erased: another record may name them.
@@ -16,64 +22,108 @@ func (l *Log) Trim(ctx context.Context, session string, upTo uint64) (floor uint
 	if ctx, err = l.frees(ctx); err != nil {
 		return 0, err
 	}
-	floor, gone, err := l.trimmable(ctx, session, upTo)
-	if err != nil || len(gone) == 0 {
-		return floor, err
-	}
-	p := Partition(session, l.opts.Partitions)
-	// The floor first: whoever misses a segment then learns why.
-	mark := &nats.Msg{Subject: floorSubject(session, p), Data: strconv.AppendUint(nil, floor, 10), Header: nats.Header{}}
-	if _, err := l.publish(ctx, []*nats.Msg{mark}); err != nil {
-		return floor, fmt.Errorf("jetstream: trim: %w", err)
-	}
-	for _, seq := range gone {
-		if err := l.remove(ctx, segmentStream(p), seq); err != nil {
-			return floor, err
+	for range trimTries {
+		t, err := l.trimmable(ctx, session, upTo)
+		if err != nil || len(t.gone) == 0 {
+			return t.floor, err
 		}
+		err = l.raiseFloor(ctx, session, t)
+		if _, raced := errors.AsType[*eventlog.ConflictError](err); raced || errors.Is(err, errInFlight) {
+			continue
+		}
+		if err != nil {
+			return t.floor, fmt.Errorf("jetstream: trim: %w", err)
+		}
+		p := Partition(session, l.opts.Partitions)
+		// Nobody looks at these again, an erasure neither: their bytes go now.
+		for _, seq := range t.gone {
+			if err := l.overwrite(ctx, segmentStream(p), seq); err != nil {
+				return t.floor, err
+			}
+		}
+		return t.floor, nil
 	}
-	return floor, nil
+	return 0, fmt.Errorf("jetstream: trim: %w: others trim session %q", eventlog.ErrUnavailable, session)
+}
+
+// trimming is what a trim is to do.
+type trimming struct {
+	floor uint64
+	// before is the place of the floor's message that there is, or 0.
+	before uint64
+	gone   []uint64 // the segments' places
+	last   uint64   // the last segment's place, which stays
+}
+
+// raiseFloor stores a floor, before its segments go: whoever misses one then learns
+// why. It takes it back if the session was erased meanwhile. The error is a
+// *ConflictError if there is another floor than was looked at.
+func (l *Log) raiseFloor(ctx context.Context, session string, t trimming) error {
+	p := Partition(session, l.opts.Partitions)
+	mark := &nats.Msg{Subject: floorSubject(session, p), Data: strconv.AppendUint(nil, t.floor, 10), Header: nats.Header{
+		headerExpectedLast: {strconv.FormatUint(t.before, 10)},
+	}}
+	at, err := l.publish(ctx, []*nats.Msg{mark})
+	if err != nil {
+		return err
+	}
+	stream, subject, err := l.place(session)
+	if err != nil {
+		return err
+	}
+	fence, err := l.lastMessage(ctx, stream, subject)
+	switch {
+	case errors.Is(err, errNoMessage), err == nil && !isErased(fence.header):
+		if _, err = l.messageAt(ctx, segmentStream(p), t.last); !errors.Is(err, errNoMessage) {
+			return err
+		}
+	case err != nil:
+		return err
+	}
+	return errors.Join(eventlog.ErrSessionNotFound, l.secureDelete(ctx, segmentStream(p), at))
 }
 
 // Trimmable implements eventlog.Archive.
 func (l *Log) Trimmable(ctx context.Context, session string, upTo uint64) (floor uint64, some bool, err error) {
-	floor, gone, err := l.trimmable(ctx, session, upTo)
-	return floor, len(gone) > 0, err
+	t, err := l.trimmable(ctx, session, upTo)
+	return t.floor, len(t.gone) > 0, err
 }
 
-// trimmable returns the segments that Trim would remove.
-func (l *Log) trimmable(ctx context.Context, session string, upTo uint64) (floor uint64, gone []uint64, err error) {
+// trimmable returns what Trim would do.
+func (l *Log) trimmable(ctx context.Context, session string, upTo uint64) (t trimming, err error) {
 	stream, subject, err := l.place(session)
 	if err != nil {
-		return 0, nil, err
+		return t, err
 	}
 	p := Partition(session, l.opts.Partitions)
-	if floor, err = l.floor(ctx, session); err != nil {
-		return 0, nil, err
+	if t.floor, t.before, err = l.floorAt(ctx, session); err != nil {
+		return t, err
 	}
 	begins, err := l.firstFrom(ctx, stream, subject, 1)
 	if err != nil {
-		return floor, nil, err
+		return t, err
 	}
 	if begins > 0 { // what is in the log stays
 		upTo = min(upTo, begins-1)
 	}
 	refs, _, err := l.segmentsBehind(ctx, session, 0, l.lastSegment)
 	if err != nil || len(refs) == 0 {
-		return floor, nil, err
+		return t, err
 	}
+	t.last = refs[len(refs)-1].at
 	// The oldest go first, and the server knows how many are left.
 	left, err := l.count(ctx, segmentStream(p), segmentSubject(session, p))
 	if err != nil {
-		return floor, nil, err
+		return t, err
 	}
 	refs = refs[len(refs)-int(min(left, uint64(len(refs)))):]
 	for _, ref := range refs[:max(len(refs)-1, 0)] {
 		if ref.last > upTo {
 			break
 		}
-		gone, floor = append(gone, ref.at), ref.last
+		t.gone, t.floor = append(t.gone, ref.at), max(t.floor, ref.last)
 	}
-	return floor, gone, nil
+	return t, nil
 }
 
 // Size implements eventlog.Archive.

@@ -173,6 +173,10 @@ func terminalStates(t *testing.T, log eventlog.Log) {
 		t.Helper()
 		_, err := w.Write(ctx, spoken("s", 1, "late"))
 		require.ErrorIs(t, err, eventlog.ErrStreamEnded)
+		_, err = w.Write(ctx, &eventlog.SubAgentEnd{
+			SubAgentType: "a", SubSessionID: "s-agent-a", CallID: "c", Base: eventlog.Base{AgentID: "s", AgentType: "writer"},
+		})
+		require.ErrorIs(t, err, eventlog.ErrStreamEnded)
 		require.ErrorIs(t, streams.EndStream(ctx, "s", nil), eventlog.ErrStreamEnded)
 		require.ErrorIs(t, streams.FailStream(ctx, "s", "x"), eventlog.ErrStreamEnded)
 		require.ErrorIs(t, streams.PauseStream(ctx, "s", ""), eventlog.ErrStreamEnded)

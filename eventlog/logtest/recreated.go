@@ -71,3 +71,29 @@ func aheadOfHead(t *testing.T, log eventlog.Log) {
 	require.Equal(t, head, conflict.Head)
 	require.Equal(t, []string{"a"}, texts(t, collect(t, log.Read(ctx, "s", 0, 0))))
 }
+
+// missedErasure: a follower that did not hear of its session's erasure does not go on
+// in the next one of its id, neither the one that follows nor the one that comes back
+// with its cursor.
+func missedErasure(t *testing.T, log eventlog.Log) {
+	ctx := ctxOf(t)
+	head := append1(t, log, "s", 0, "old", "life")
+	var got []string
+	var last error
+	for r, err := range log.Follow(ctx, "s", 0) {
+		if last = err; err != nil {
+			break
+		}
+		if got = append(got, texts(t, []eventlog.Record{r})...); r.Sequence != head {
+			continue
+		}
+		// It is busy with this record, and hears nothing.
+		_, err := log.Erase(ctx, "s")
+		require.NoError(t, err)
+		append1(t, log, "s", 0, "new")
+	}
+	require.ErrorIs(t, last, eventlog.ErrSessionNotFound)
+	require.Equal(t, []string{"old", "life"}, got)
+	_, last = collectErr(log.Follow(ctx, "s", head))
+	require.ErrorIs(t, last, eventlog.ErrSessionNotFound)
+}

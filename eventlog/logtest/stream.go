@@ -27,6 +27,11 @@ func streamStates(t *testing.T, log eventlog.Log) {
 		require.ErrorIs(t, w.Append(ctx, e), eventlog.ErrStreamEnded, "%s after the end", e.Type)
 	}
 	require.ErrorIs(t, w.Append(ctx, Text("s", "late"), request), eventlog.ErrStreamEnded)
+	outlived, err := eventlog.NewChunk(&eventlog.SubAgentEnd{
+		SubAgentType: "a", SubSessionID: "s-agent-a", CallID: "c", Base: eventlog.Base{AgentID: "s", AgentType: "b"},
+	}, eventlog.Labels{Run: "run-1"})
+	require.NoError(t, err)
+	require.NoError(t, w.Append(ctx, outlived), "a sub-agent that has outlived the end")
 
 	require.NoError(t, w.Append(ctx, request, Text("s", "a new turn")), "re-activation")
 	require.NoError(t, w.Append(ctx, fail))

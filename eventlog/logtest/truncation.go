@@ -98,6 +98,41 @@ func cleanupByStep(t *testing.T, log eventlog.Log) {
 	require.Len(t, texts(t, collect(t, log.Read(ctx, "s", 0, 0))), 6, "a raw read shows everything")
 }
 
+// cleanupOfEveryKind: chunks of later steps go whatever they say.
+func cleanupOfEveryKind(t *testing.T, log eventlog.Log) {
+	ctx := ctxOf(t)
+	chunk := func(c eventlog.Chunk) eventlog.Entry {
+		e, err := eventlog.NewChunk(c, eventlog.Labels{Run: "run-1"})
+		require.NoError(t, err)
+		return e
+	}
+	at := func(step int) eventlog.Base {
+		return eventlog.Base{AgentID: "s", AgentType: "a", Timestamp: 1, Step: step}
+	}
+	of := func(step int) []eventlog.Entry {
+		return []eventlog.Entry{
+			textOf("s", step, "run-1", "", "text"),
+			chunk(&eventlog.StepCommitted{RunID: "run-1", StepID: "st", CheckpointID: "cp", Base: at(step)}),
+			chunk(&eventlog.CheckpointCreated{RunID: "run-1", CheckpointID: "cp", StepCount: step, Base: at(step)}),
+			chunk(&eventlog.Error{Error: "no", Base: at(step)}),
+		}
+	}
+	story(t, log, append(of(1), append(of(2), of(3)...)...)...)
+	_, err := eventlog.CleanupToStep(ctx, log, "s", "s", 1, 0)
+	require.NoError(t, err)
+	chunks := 0
+	for r, err := range eventlog.Effective(ctx, log, "s", 0, 0) {
+		require.NoError(t, err)
+		if r.Kind == eventlog.KindChunk {
+			c, err := r.Chunk()
+			require.NoError(t, err)
+			require.Equal(t, 1, eventlog.BaseOf(c).Step, c.Type())
+			chunks++
+		}
+	}
+	require.Equal(t, 4, chunks)
+}
+
 // cleanupRanges: of all that lies in between only the agent's own later steps
 // are struck, whoever wrote them, in calls and outside.
 func cleanupRanges(t *testing.T, log eventlog.Log) {
@@ -113,7 +148,7 @@ func cleanupRanges(t *testing.T, log eventlog.Log) {
 	}}, eventlog.Labels{Run: "run-1"})
 	require.NoError(t, err)
 	alien := eventlog.Entry{Envelope: eventlog.Envelope{Kind: eventlog.KindChunk, Type: "alien", Agent: "s"}, Payload: []byte(`{"type":5}`)}
-	story(t, log, cp, alien, Fact("s", &eventlog.UserMessage{Content: "facts have no step", FactBase: base("s")}))
+	more := story(t, log, cp, alien, Fact("s", &eventlog.UserMessage{Content: "facts have no step", FactBase: base("s")}))
 	m, err := eventlog.CleanupToStep(ctx, log, "s", "s", 1, seqs[0])
 	require.NoError(t, err)
 	const scope = eventlog.ScopeContent
@@ -121,7 +156,7 @@ func cleanupRanges(t *testing.T, log eventlog.Log) {
 		{AgentID: "s", From: seqs[1], To: seqs[3], Scope: scope},
 		{AgentID: "s", CallID: "c1", From: seqs[4], To: seqs[10], Scope: scope},
 		{AgentID: "s", CallID: "c2", From: seqs[6], To: seqs[6], Scope: scope},
-		{AgentID: "s", From: seqs[8], To: seqs[8], Scope: scope},
+		{AgentID: "s", From: seqs[8], To: more[0], Scope: eventlog.ScopeChunks},
 	}, m.Ranges)
 	var kept []string
 	for _, r := range collect(t, eventlog.Effective(ctx, log, "s", 0, 0)) {
@@ -132,7 +167,7 @@ func cleanupRanges(t *testing.T, log eventlog.Log) {
 		}
 	}
 	require.Equal(t, []string{
-		"keep 1", "child", "keep call 2", "keep 2", "keep call 2 again", "step_committed", "alien", "user_message", "truncated",
+		"keep 1", "child", "keep call 2", "keep 2", "keep call 2 again", "alien", "user_message", "truncated",
 	}, kept)
 
 	_, err = eventlog.CleanupToStep(ctx, log, "nobody", "s", 1, 0)
@@ -217,7 +252,7 @@ func rollback(t *testing.T, log eventlog.Log) {
 	)
 	head := behind[len(behind)-1]
 	restore := json.RawMessage(`{"kept":"as it is"}`)
-	m, err := eventlog.Rollback(ctx, log, "s", n, eventlog.RollbackOptions{Restore: restore, Then: []eventlog.Entry{Text("s", "b")}})
+	m, err := eventlog.Rollback(ctx, log, "s", n, eventlog.RollbackOptions{Restore: restore, Then: then(Text("s", "b"))})
 	require.NoError(t, err)
 	require.Equal(t, &eventlog.Truncated{
 		Reason: eventlog.ResyncRollback, AtSequence: head, AfterSequence: n, Restore: restore,
@@ -250,7 +285,7 @@ func rollback(t *testing.T, log eventlog.Log) {
 	}
 	now, err := log.Head(ctx, "s")
 	require.NoError(t, err)
-	m, err = eventlog.Rollback(ctx, log, "s", now, eventlog.RollbackOptions{Restore: restore, Then: []eventlog.Entry{Text("s", "c")}})
+	m, err = eventlog.Rollback(ctx, log, "s", now, eventlog.RollbackOptions{Restore: restore, Then: then(Text("s", "c"))})
 	require.NoError(t, err)
 	require.Nil(t, m)
 	m, err = eventlog.Rollback(ctx, log, "s", n, eventlog.RollbackOptions{Restore: restore})
@@ -392,4 +427,8 @@ func effectiveAtAnySequence(t *testing.T, log eventlog.Log) {
 		}
 		require.Equal(t, want, got, "at %d", upTo.Sequence)
 	}
+}
+
+func then(entries ...eventlog.Entry) func(uint64) ([]eventlog.Entry, error) {
+	return func(uint64) ([]eventlog.Entry, error) { return entries, nil }
 }

@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/internal/hold"
 )
 
 // MaxRecordBytes is the largest payload that Append takes.
@@ -27,6 +29,8 @@ type Log struct {
 	identity string
 	changed  chan struct{} // closed and replaced at every append
 	closed   bool
+	holds    hold.Holds
+	held     atomic.Uint64
 }
 
 // logs counts the logs of this process.
@@ -55,6 +59,9 @@ func (l *Log) Append(ctx context.Context, session string, expected uint64, entri
 			return 0, eventlog.ErrTooLarge
 		}
 	}
+	if err := l.holds.Wait(ctx, session); err != nil {
+		return 0, err
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -74,6 +81,13 @@ func (l *Log) Append(ctx context.Context, session string, expected uint64, entri
 	close(l.changed)
 	l.changed = make(chan struct{})
 	return l.last, nil
+}
+
+// Hold implements eventlog.Log.
+func (l *Log) Hold(ctx context.Context, session string) (held context.Context, release func()) {
+	holder := strconv.FormatUint(l.held.Add(1), 10)
+	l.holds.Begin(session, holder)
+	return hold.Holder(ctx, session), func() { l.holds.End(session, holder) }
 }
 
 // Read implements eventlog.Log.
@@ -107,8 +121,12 @@ func (l *Log) Read(ctx context.Context, session string, from, to uint64) iter.Se
 // Follow implements eventlog.Log.
 func (l *Log) Follow(ctx context.Context, session string, from uint64) iter.Seq2[eventlog.Record, error] {
 	return func(yield func(eventlog.Record, error) bool) {
+		known := false
 		for {
 			records, changed, err := l.after(session, from)
+			if err == nil && from > 0 && !l.follows(session, from, known) {
+				err = fmt.Errorf("%w: it was erased since", eventlog.ErrSessionNotFound)
+			}
 			if err != nil {
 				yield(eventlog.Record{}, err)
 				return
@@ -117,7 +135,7 @@ func (l *Log) Follow(ctx context.Context, session string, from uint64) iter.Seq2
 				if !yield(r, nil) {
 					return
 				}
-				from = r.Sequence
+				from, known = r.Sequence, true
 			}
 			select {
 			case <-changed:
@@ -127,6 +145,15 @@ func (l *Log) Follow(ctx context.Context, session string, from uint64) iter.Seq2
 			}
 		}
 	}
+}
+
+// follows reports whether a follower's cursor, the sequence of a record that it has if
+// known, may be of the session that is there, and not of one that was erased before.
+func (l *Log) follows(session string, from uint64, known bool) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	records := l.sessions[session]
+	return len(records) == 0 || records[0].Sequence <= from || !known && records[0].Sequence == from+1
 }
 
 // after returns the records behind from, and a channel that is closed when
@@ -195,6 +222,7 @@ func (l *Log) Close() error {
 	defer l.mu.Unlock()
 	if !l.closed {
 		l.closed = true
+		l.holds.Close()
 		close(l.changed)
 	}
 	return nil

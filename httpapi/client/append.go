@@ -18,8 +18,10 @@ const appendIdle = 3 * time.Minute
 // one without is not.
 type AppendOptions struct {
 	// IdempotencyKey, of 1 to 256 bytes, has the server carry out the append
-	// once: the same key is answered the same for as long as the session
-	// lives, and with another body refused (IDEMPOTENCY_MISMATCH).
+	// once: the same key is answered the same, and with another body refused
+	// (IDEMPOTENCY_MISMATCH). A key is remembered until at least 4096 later
+	// requests of the session have had one; of 131072 after that it is refused
+	// (IDEMPOTENCY_EXPIRED), and then forgotten.
 	IdempotencyKey string
 	// ExpectedSequence, if set, is the session's head; 0: there must be no
 	// such session. Else the append is refused (SEQUENCE_CONFLICT). Without a

@@ -8,15 +8,19 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/helixd/helixd/agentloop/remote"
 )
 
 // Part is an element of a UI message stream, as AI SDK clients get it.
 type Part struct {
-	// Sequence is how far the client has come when it has this part and those
-	// before it; 0: not further than with the part before it.
+	// Sequence is the record up to which the client has everything when it has
+	// this part and those before it, and Frames how many parts it has of the
+	// next record that makes any. Both are 0 if no record makes the part: the
+	// client has come no further than with the part before it.
 	Sequence uint64
+	Frames   int
 	Data     json.RawMessage // an object with a type
 }
 
@@ -50,8 +54,8 @@ func UserMessage(id, text string) UIMessage {
 // of it. Unless an error is last, the stream is complete.
 //
 // It is one connection. If that breaks off ([ErrStreamDropped]),
-// [Client.ChatStream] goes on behind the last Sequence; parts that came behind
-// that one come again. It is not repeated: a message could be said twice.
+// [Client.ChatStream] continues after the last part that has a Sequence or
+// Frames. It is not repeated: a message could be said twice.
 func (c *Client) Chat(ctx context.Context, r ChatRequest) iter.Seq2[Part, error] {
 	k := post("chat", false, r)
 	return c.parts(ctx, k, r.TextParts)
@@ -59,9 +63,10 @@ func (c *Client) Chat(ctx context.Context, r ChatRequest) iter.Seq2[Part, error]
 
 // ChatPosition says where a chat client goes on.
 type ChatPosition struct {
-	// From is the last Sequence that the client has got; 0: it gets the whole
-	// message.
-	From uint64
+	// From and Frames are the last part's Sequence and Frames that are not both
+	// 0. If both are 0, the client gets the whole message.
+	From   uint64
+	Frames int
 	// Resync has a data-stream-resync part come first, which has the client
 	// load its messages again.
 	Resync bool
@@ -77,10 +82,14 @@ type ChatPosition struct {
 func (c *Client) ChatStream(ctx context.Context, sessionID string, p ChatPosition) iter.Seq2[Part, error] {
 	k := get("stream", nil).of("chat", sessionID)
 	k.Header = map[string]string{}
-	switch at := strconv.FormatUint(p.From, 10); {
+	at := strconv.FormatUint(p.From, 10)
+	if p.Frames > 0 {
+		at += "." + strconv.Itoa(p.Frames)
+	}
+	switch {
 	case p.Resync:
 		k.Header["X-Resume-From-Sequence"] = at
-	case p.From > 0:
+	case p.From > 0, p.Frames > 0:
 		k.Header["Last-Event-ID"] = at
 	}
 	if p.MessageID != "" {
@@ -126,8 +135,11 @@ func readParts(a *remote.Answer, yield func(Part, error) bool) error {
 		case !json.Valid(raw.Data):
 			return fmt.Errorf("%w: a part is no JSON", ErrMalformed)
 		}
-		sequence, _ := strconv.ParseUint(raw.ID, 10, 64) // 0 if there is none
-		if !yield(Part{Sequence: sequence, Data: raw.Data}, nil) {
+		part := Part{Data: raw.Data}
+		sequence, frames, _ := strings.Cut(raw.ID, ".")
+		part.Sequence, _ = strconv.ParseUint(sequence, 10, 64) // 0 if there is none
+		part.Frames, _ = strconv.Atoi(frames)
+		if !yield(part, nil) {
 			return nil
 		}
 	}

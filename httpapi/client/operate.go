@@ -10,12 +10,15 @@ import (
 )
 
 // Erased tells what an erasure has done. Pending means that bytes may be left:
-// the session is not found any more, and another Erase goes on with them, or
-// finds nothing (NOT_FOUND): then they are files that another node removes.
+// the session is not found any more, and the nodes go on by themselves. Another
+// Erase tells how far they are, or finds nothing (NOT_FOUND): then what is left are
+// files that another node removes.
 type Erased struct {
 	SessionID string   `json:"sessionId"`
 	Pending   bool     `json:"pending"`
-	Forks     []string `json:"forks"` // sessions that were forked from it and keep what they took
+	WaitsFor  string   `json:"waitsFor,omitempty"` // while it is pending, and goes by itself
+	Left      string   `json:"left,omitempty"`     // what stays while it is pending, and who must do what
+	Forks     []string `json:"forks"`              // sessions that were forked from it and keep what they took
 }
 
 // Erase erases a session for good. It is repeated: if the answer to a first

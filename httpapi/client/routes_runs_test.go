@@ -42,6 +42,24 @@ var usesRuns = map[string]use{
 		_, err = c.Start(ctx, client.StartRequest{SessionID: "s2", AgentType: "nobody", Messages: client.Text("hi")})
 		refused(t, err, 404, "NOT_FOUND")
 	},
+	"POST /sessions/{id}/messages": func(t *testing.T, ctx context.Context, s *server, c *client.Client) {
+		started, _ := s.started("s", "echo")
+		status, err := c.Status(ctx, "s")
+		require.NoError(t, err)
+		next := client.MessageRequest{SessionID: "s", Messages: client.Text("more"), IdempotencyKey: "k"}
+		second, err := c.SendMessage(ctx, next)
+		require.NoError(t, err)
+		require.NotEqual(t, started, second)
+		s.stream(c, "s", status.LatestSequence)
+		again, err := c.SendMessage(ctx, next)
+		require.NoError(t, err)
+		require.Equal(t, second, again)
+		state, err := c.State(ctx, "s")
+		require.NoError(t, err)
+		require.Equal(t, 2, state.State.TurnCount)
+		_, err = c.SendMessage(ctx, client.MessageRequest{SessionID: "nobody", Messages: client.Text("more"), UserID: "u"})
+		refused(t, err, 404, "NOT_FOUND")
+	},
 	"POST /resume": func(t *testing.T, ctx context.Context, s *server, c *client.Client) {
 		goOn := func(r client.ResumeRequest) (client.Started, []string) {
 			t.Helper()

@@ -126,7 +126,7 @@ var usesSessions = map[string]use{
 		page, err = c.Sessions(ctx, client.SessionFilter{ParentSessionID: "c"}, client.Paging{})
 		require.NoError(t, err)
 		require.Zero(t, page.Total)
-		for _, f := range []client.SessionFilter{{UserID: "u"}, {Tag: "t"}} {
+		for _, f := range []client.SessionFilter{{UserID: "u"}, {Tag: "t"}, {Metadata: map[string]string{"k": "v=w"}}, {To: time.UnixMilli(1)}} {
 			require.Empty(t, all(t, c.AllSessions(ctx, f)))
 		}
 	},

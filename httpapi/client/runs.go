@@ -94,6 +94,30 @@ func (c *Client) Resume(ctx context.Context, r ResumeRequest) (Started, error) {
 	return fetch(ctx, c, post("resume", goesOn, body), isStarted)
 }
 
+// MessageRequest is a further message of a session's user.
+type MessageRequest struct {
+	SessionID string
+	Messages  []Message // at least one
+	UserID    string    // empty, or the session's user
+	// IdempotencyKey, of 1 to 256 bytes, makes the request repeatable; empty:
+	// it is sent once.
+	IdempotencyKey string
+}
+
+// SendMessage begins a session's next turn, or continues one that was
+// interrupted or waits. With an IdempotencyKey it is repeated: the answer is
+// then the run that the first request has begun.
+func (c *Client) SendMessage(ctx context.Context, r MessageRequest) (Started, error) {
+	k := post("messages", r.IdempotencyKey != "", struct {
+		Messages []userInput `json:"message"`
+		UserID   string      `json:"userId,omitempty"`
+	}{userInputs(r.Messages), r.UserID}).of("sessions", r.SessionID)
+	if r.IdempotencyKey != "" {
+		k.Header = map[string]string{"Idempotency-Key": r.IdempotencyKey}
+	}
+	return fetch(ctx, c, k, isStarted)
+}
+
 // Interrupt stops a session's run for now: it can be resumed. It returns when
 // the run has stopped; INTERRUPT_DEADLINE_EXCEEDED means that it has not in
 // time, but will. It is repeated.

@@ -2,10 +2,10 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"iter"
 	"net/url"
 	"strconv"
+	"time"
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
@@ -57,6 +57,11 @@ type SessionFilter struct {
 	AgentType string
 	Status    projector.SessionStatus
 	Tag       string
+	// Metadata are entries that a session's metadata must all have, at most 16.
+	Metadata map[string]string
+	// From and To bound when sessions were created: From <= createdAt < To;
+	// the zero time is no bound.
+	From, To time.Time
 	// ParentSessionID selects the sessions that this one has called; else
 	// roots are listed.
 	ParentSessionID string
@@ -66,10 +71,14 @@ type SessionFilter struct {
 }
 
 func (f SessionFilter) query() url.Values {
-	return given(map[string]string{
-		"userId": f.UserID, "agentType": f.AgentType, "status": string(f.Status), "tag": f.Tag,
+	q := given(map[string]string{
+		"userId": f.UserID, "agentType": f.AgentType, "status": string(f.Status), "tag": f.Tag, "from": millis(f.From), "to": millis(f.To),
 		"parentSessionId": f.ParentSessionID, "sort": string(f.Sort),
 	})
+	for name, value := range f.Metadata {
+		q.Add("metadata", name+"="+value)
+	}
+	return q
 }
 
 // given returns the parameters that are not empty.
@@ -124,16 +133,7 @@ type SessionSummary struct {
 
 // PendingToolCall is a call that waits for a person: what
 // [Client.SubmitToolResult] answers, under the root's session id.
-type PendingToolCall struct {
-	ToolCallID     string               `json:"toolCallId"`
-	ToolName       string               `json:"toolName"`
-	Input          json.RawMessage      `json:"input"`
-	Kind           eventlog.PendingKind `json:"kind"` // client or approval
-	ApprovalID     string               `json:"approvalId,omitempty"`
-	OwnerSessionID string               `json:"ownerSessionId"`     // the root or a sub-agent
-	CreatedAt      int64                `json:"createdAt"`          // ms since the epoch
-	Deadline       int64                `json:"deadline,omitempty"` // ms since the epoch; 0: none
-}
+type PendingToolCall = projector.PendingCall
 
 // Sessions returns a page of the sessions that the caller may see, sorted by
 // the bytes of their ids unless the filter says otherwise.

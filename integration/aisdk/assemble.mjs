@@ -19,19 +19,6 @@ export async function assemble({ ai }, text, message) {
   return { message: last, errors };
 }
 
-/**
- * assemblePart reads a stream that ends anywhere. readUIMessageStream does not
- * yield a step-start before the part behind it, so one more chunk that changes
- * nothing makes it yield what it has.
- */
-export async function assemblePart(version, text, message) {
-  const flush = `data: ${JSON.stringify({ type: 'message-metadata', messageMetadata: {} })}\n\n`;
-  const read = await assemble(version, text + flush, message);
-  const { metadata } = read.message ?? {};
-  if (metadata && Object.keys(metadata).length === 0) delete read.message.metadata;
-  return read;
-}
-
 /** isOpen tells a part that is a call that waits for somebody at the client. */
 export const isOpen = (part) => part.state === 'approval-requested'
   || (part.state === 'input-available' && !part.providerExecuted);

@@ -1,7 +1,8 @@
 // The law under way: a client that loses its connection after every frame of a
 // run that goes on meanwhile.
 import assert from 'node:assert/strict';
-import { assemble, assemblePart } from './assemble.mjs';
+import { assemble } from './assemble.mjs';
+import { continued } from './continued.mjs';
 import { within } from './gates.mjs';
 import { normal } from './normal.mjs';
 import { asked, newSession } from './take.mjs';
@@ -12,7 +13,7 @@ export async function chase(daemon) {
   const session = newSession('chase');
   const user = { id: 'u1', role: 'user', parts: [{ type: 'text', text: asked(session) }] };
   const body = { id: session, messages: [user], trigger: 'submit-message', agentType: 'slow' };
-  const t = { pieces: [] };
+  const t = { user, pieces: [] };
   let answer = await daemon.open(body);
   for (let position; answer.status === 200;) {
     const frames = await within(upToID(answer.body, position), 'a frame with an id');
@@ -41,20 +42,17 @@ async function upToID(body, position) {
   return frames;
 }
 
-/** checkChase: the pieces are the message, for one reader of all and for one of each, in each version. */
+/** checkChase: the pieces are the message, for one reader of all and for a Chat that continues, in each version. */
 export async function checkChase(version, t) {
   const text = t.pieces.join('');
   const want = normal(t.messages.at(-1));
   const read = await assemble(version, text);
   assert.deepEqual(read.errors, [], text);
   assert.deepEqual(normal(read.message), want, text);
-  let message;
-  for (const piece of t.pieces) {
-    const next = await assemblePart(version, piece, message);
-    assert.deepEqual(next.errors, [], text);
-    ({ message } = next);
-  }
-  assert.deepEqual(normal(message), want, text);
+  if (!version.continues) return;
+  const chat = await continued(version, [t.user], t.pieces);
+  assert.equal(chat.status, 'ready', chat.error);
+  assert.deepEqual(normal(chat.messages.at(-1)), want, text);
 }
 
 /** checkPace: the client has lost many connections. */

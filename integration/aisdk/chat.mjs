@@ -68,9 +68,6 @@ export class Page {
     return this.chat.resumeStream(position === undefined ? {} : { headers: { 'X-Resume-From-Sequence': String(position) } });
   }
 
-  /** reconnect goes on with the message that it has a part of, the way that its version can. */
-  reconnect() { return this.resume(this.version.replays ? undefined : this.cursor); }
-
   /** sees waits until test says yes to the last message; what says what for. */
   sees(test, what) { return this.#until(() => test(this.chat.messages.at(-1)), what); }
 

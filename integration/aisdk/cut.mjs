@@ -1,9 +1,10 @@
 // The law: what a client got before a cut, and what resuming from there sends,
 // make the message of the uncut stream. At every cut, in every version.
 import assert from 'node:assert/strict';
-import { assemble, assemblePart, withAnswers } from './assemble.mjs';
+import { assemble, withAnswers } from './assemble.mjs';
+import { continued } from './continued.mjs';
 import { normal } from './normal.mjs';
-import { framesOf, textOf } from './wire.mjs';
+import { before as comesBefore, framesOf, textOf } from './wire.mjs';
 
 /** uncut returns the message after each segment, as the version sees it. */
 export async function uncut(version, t) {
@@ -57,10 +58,12 @@ export async function checkVersion(version, t) {
       assert.deepEqual(normal(read.message), want);
     });
     if (cut.position === undefined) continue;
-    await proofs.prove('a second reader', cut, async () => {
-      const first = await assemblePart(version, had, before);
-      const read = await assemble(version, cut.text, first.message);
-      assert.deepEqual(normal(read.message), want);
+    if (!version.continues || cut.frames.some(failed)) continue; // whoever has an error begins anew
+    await proofs.prove('a Chat that continues', cut, async () => {
+      const chat = await continued(version, before ? [t.user, before] : [t.user], [had, cut.status === 204 ? undefined : cut.text]);
+      assert.equal(chat.status, framesOf(cut.text).some(failed) ? 'error' : 'ready', chat.error);
+      assert.deepEqual(normal(chat.messages.at(-1)), want);
+      assert.equal(chat.messages.length, 2);
     });
   }
   for (const replay of t.replays) {
@@ -92,7 +95,10 @@ export function checkUncut(t) {
   assert.equal(t.headers.get('cache-control'), 'no-cache');
   assert.equal(t.headers.get('x-vercel-ai-ui-message-stream'), 'v1');
   assert.equal(t.headers.get('x-accel-buffering'), 'no');
-  for (const { frames } of t.segments) assert.equal(frames.at(-1).data, '[DONE]', 'a whole stream ends in [DONE]');
+  for (const { frames } of t.segments) {
+    assert.equal(frames.at(-1).data, '[DONE]', 'a whole stream ends in [DONE]');
+    assert.ok(frames.slice(1, -1).every(({ id }) => id !== undefined), `a frame of the log without an id: ${textOf(frames)}`);
+  }
   t.segments.forEach(({ frames }, i) => rising(frames, t.ends[i - 1]));
   // The second request answers all calls.
   const later = [...t.cuts, ...t.replays, ...t.reloads].filter(({ after }) => after > 0);
@@ -105,7 +111,7 @@ export function checkResumed(t) {
   assert.ok(t.rests.every((status) => status === 204), `a reconnect to a run that rests: ${t.rests}`);
   for (const cut of [...t.cuts, ...t.reloads]) {
     const what = `behind ${cut.position}, with ${t.ends[cut.after]} the last: ${cut.text}`;
-    assert.equal(cut.status, cut.live || cut.position < t.ends[cut.after] ? 200 : 204, what);
+    assert.equal(cut.status, cut.live || comesBefore(cut.position, t.ends[cut.after]) ? 200 : 204, what);
     const frames = framesOf(cut.text);
     if (cut.status === 200) assert.equal(frames.at(-1).data, '[DONE]', what);
     rising(frames, cut.position);
@@ -117,11 +123,17 @@ export function checkResumed(t) {
 const asks = ({ chunk }) => chunk?.type === 'tool-approval-request'
   || (chunk?.type === 'tool-input-available' && chunk.toolName === 'locate' && !chunk.providerExecuted);
 
-/** rising: the ids rise in a stream, and none falls behind the position before it. */
+/** failed tells a frame after which a client ignores the rest. */
+const failed = ({ chunk }) => chunk?.type === 'error';
+
+/** rising: the ids rise in a stream, from the position on. */
 function rising(frames, position = 0) {
-  const ids = frames.flatMap(({ id }) => id ?? []);
-  assert.deepEqual(ids, [...new Set(ids)].sort((a, b) => a - b), textOf(frames));
-  assert.ok(ids.length === 0 || ids[0] >= position, `behind ${position}: ${textOf(frames)}`);
+  let last = position;
+  for (const { id } of frames) {
+    if (id === undefined) continue;
+    assert.ok(comesBefore(last, id), `${id} follows ${last}: ${textOf(frames)}`);
+    last = id;
+  }
 }
 
 /** failure tells of the first of each kind, with the bytes. */

@@ -1,9 +1,7 @@
 // What two equal messages may differ in.
 
 /**
- * normal returns a message as it is compared. Adjacent texts of a step are
- * one: a text that was open at a cut is opened again, which these clients show
- * as a second part. Empty ones are none. Whether a text or reasoning still
+ * normal returns a message as it is compared. Whether a text or reasoning still
  * streams is not compared, nor the block's id that 7 keeps with reasoning.
  * The approval of a call that has its result is not compared: only the client
  * that gave it has it, no part of a stream can tell another one.
@@ -13,13 +11,7 @@ export function normal(message) {
   const { id, role, metadata, parts } = JSON.parse(JSON.stringify(message));
   const out = [];
   for (const part of parts) {
-    const last = out.at(-1);
     if (part.type === 'text' || part.type === 'reasoning') {
-      if (part.text === '') continue;
-      if (last?.type === part.type) {
-        last.text += part.text;
-        continue;
-      }
       delete part.state;
       delete part.id;
     }

@@ -28,6 +28,7 @@ export async function take(daemon, scenario) {
   const session = newSession(scenario.name);
   const t = { scenario, session, segments: [], ends: [], cuts: [], reloads: [], replays: [], rests: [] };
   const user = { id: 'u1', role: 'user', parts: [{ type: 'text', text: asked(session) }] };
+  t.user = user;
   let body = { id: session, messages: [user], trigger: 'submit-message', agentType: scenario.agent };
   let message;
   if (scenario.then) {

@@ -28,9 +28,14 @@ async function version(number, react) {
     approvals: major >= 6,
     /**
      * replays: a Chat that reconnects begins the message anew, so it wants all
-     * of it. Others go on with the part that they have, so they name a position.
+     * of it. Others have to reload.
      */
     replays: react !== undefined,
+    /**
+     * continues: a Chat whose network has broken keeps its parts and continues
+     * them, so it names a position: 6 and 7 with resumeStreamIsReplay: false.
+     */
+    continues: react !== undefined,
     /** escapes: it escapes the session's id where it puts it in a path. */
     escapes: react !== undefined,
   };

@@ -8,7 +8,7 @@ export class Frame {
     this.text = text;
     for (const line of text.split('\n')) {
       const [, field, value] = /^(id|data): ?(.*)$/.exec(line) ?? [];
-      if (field === 'id') this.id = Number(value);
+      if (field === 'id') this.id = value;
       if (field === 'data') this.data = value;
     }
     if (this.data !== undefined && this.data !== '[DONE]') this.chunk = JSON.parse(this.data);
@@ -30,8 +30,14 @@ export function framesOf(text) {
   return frames;
 }
 
+/** before tells whether a position comes before another one: 12 before 12.1 before 12.2 before 13. */
+export function before(a, b) {
+  const [[m, j = 0], [n, k = 0]] = [a, b].map((position) => String(position).split('.').map(Number));
+  return m < n || (m === n && j < k);
+}
+
 /** lastID returns the cursor of somebody who has frames, or before. */
-export const lastID = (frames, before) => frames.findLast((frame) => frame.id !== undefined)?.id ?? before;
+export const lastID = (frames, earlier) => frames.findLast((frame) => frame.id !== undefined)?.id ?? earlier;
 
 /** Stream is an answer that is being read. */
 export class Stream {

@@ -20,7 +20,7 @@ func SameState(raw []byte, tree *projector.Tree) error {
 	if err := json.Unmarshal(raw, &got); err != nil {
 		return err
 	}
-	want, err := json.Marshal(tree)
+	want, err := json.Marshal(projector.StateOf(tree))
 	if err != nil {
 		return err
 	}

@@ -1,5 +1,6 @@
 // The useChat component, with the demo agents.
 import assert from 'node:assert/strict';
+import { until } from '../aisdk/gates.mjs';
 import { open, rests, say, shoot, shows, snapshot, texts } from './browser.mjs';
 
 const sessionOf = (page) => new URL(page.url()).hash.slice(1);
@@ -36,6 +37,30 @@ export async function weather(browser, url, daemon) {
   await shoot(page, 'weather-reloaded');
   await agrees(page, daemon);
   await shoot(page, 'weather');
+  await page.close();
+}
+
+/**
+ * late loads a page in the middle of the answer, whose reconnect reaches the
+ * daemon only when the answer has ended.
+ */
+export async function late(browser, url, daemon) {
+  const page = await open(browser, url);
+  await say(page, 'The weather?');
+  await shows(page, 'San Francisco has');
+  await page.setRequestInterception(true);
+  const reconnects = [];
+  page.on('request', async (request) => {
+    if (request.url().endsWith('/stream')) {
+      reconnects.push(request.headers()['x-resume-from-sequence']);
+      await until(async () => (await snapshot(daemon, sessionOf(page))).status !== 'active');
+    }
+    await request.continue();
+  });
+  await page.reload();
+  await page.waitForFunction(() => document.querySelectorAll('article').length === 2);
+  await agrees(page, daemon);
+  assert.ok(reconnects.length > 0, 'the page reconnects');
   await page.close();
 }
 

@@ -1,6 +1,6 @@
 // The documentation's web page and its useChat component in a real browser.
 import { launch } from './browser.mjs';
-import { janitor, weather } from './component.mjs';
+import { janitor, late, weather } from './component.mjs';
 import { plainPage } from './plain.mjs';
 import { relay } from './relay.mjs';
 import { serve } from './site.mjs';
@@ -16,7 +16,8 @@ try {
   await plainPage(browser, `${url}chat.html`, plain, line.cut);
   console.log('the page: talk, a broken connection, a killed daemon');
   await weather(browser, url, demo);
-  console.log('the component: talk, a reload in mid-stream');
+  await late(browser, url, demo);
+  console.log('the component: talk, a reload in mid-stream, a reconnect after the end');
   await janitor(browser, url, demo, 'Approve', { state: 'output-available', deleted: files });
   await janitor(browser, url, demo, 'Approve', { reload: true, state: 'output-available', deleted: files });
   await janitor(browser, url, demo, 'Deny', { state: 'output-denied', deleted: [] });

@@ -38,7 +38,7 @@ func (s *soak) chat(session string, r *rand.Rand) {
 // it takes.
 func (s *soak) speak(session, message string, r *rand.Rand) (text string, ok bool) {
 	var sure string // up to last
-	var last uint64
+	var last client.ChatPosition
 	parts := func(ctx context.Context) func(func(client.Part, error) bool) { // the first connection's
 		return s.api.Chat(ctx, client.ChatRequest{
 			ID: session, AgentType: agentSpeaker, Messages: []client.UIMessage{client.UserMessage(message, "Well?")},
@@ -77,10 +77,10 @@ func (s *soak) speak(session, message string, r *rand.Rand) (text string, ok boo
 			if again {
 				break
 			}
-			if part.Sequence > 0 {
-				last, sure = part.Sequence, text
+			if part.Sequence > 0 || part.Frames > 0 {
+				last, sure = client.ChatPosition{From: part.Sequence, Frames: part.Frames}, text
 			}
-			if cut--; cut == 0 && !finished && last > 0 {
+			if cut--; cut == 0 && !finished && last != (client.ChatPosition{}) {
 				break
 			}
 		}
@@ -89,7 +89,7 @@ func (s *soak) speak(session, message string, r *rand.Rand) (text string, ok boo
 		case slow: // the same once more
 			continue
 		case again: // the disk took so long that the run began anew: so does the message
-			sure, last, anew = "", 0, true
+			sure, last, anew = "", client.ChatPosition{}, true
 			s.count(func(c *counts) { c.resyncs++ })
 		case finished:
 			return text, true
@@ -103,7 +103,7 @@ func (s *soak) speak(session, message string, r *rand.Rand) (text string, ok boo
 			return "", false
 		}
 		parts = func(ctx context.Context) func(func(client.Part, error) bool) {
-			return s.api.ChatStream(ctx, session, client.ChatPosition{From: last})
+			return s.api.ChatStream(ctx, session, last)
 		}
 	}
 }

@@ -58,6 +58,11 @@ type SessionFilter struct {
 	AgentType string
 	Status    projector.SessionStatus
 	Tag       string
+	// Metadata are entries that a session's metadata must all have.
+	Metadata map[string]string
+	// From and To bound when sessions were created, in ms since the epoch:
+	// From <= createdAt < To; 0: no bound.
+	From, To int64
 	// ParentSessionID chooses the sub-agents' sessions right below a session;
 	// empty: root sessions.
 	ParentSessionID string

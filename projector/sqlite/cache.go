@@ -36,8 +36,8 @@ type cache struct {
 
 // writtenSession is a session's row.
 type writtenSession struct {
-	doc, parent, agent, user, status, tags string
-	expires                                int64
+	doc, parent, agent, user, status, tags, metadata string
+	expires                                          int64
 }
 
 func newCache(maxFolds, maxSize int) *cache {

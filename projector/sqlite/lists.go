@@ -22,6 +22,10 @@ func (m *Models) Sessions(ctx context.Context, f readmodel.SessionFilter) (readm
 	if f.Tag != "" {
 		l.where.and("EXISTS (SELECT 1 FROM tags t WHERE t.tag = ? AND t.root = sessions.root AND t.session = sessions.session)", f.Tag)
 	}
+	for name, value := range f.Metadata {
+		l.where.and("EXISTS (SELECT 1 FROM metadata m WHERE m.name = ? AND m.value = ? AND m.root = sessions.root AND m.session = sessions.session)", name, value)
+	}
+	l.where.between("doc ->> '$.createdAt'", f.From, f.To)
 	return listed[readmodel.Session](ctx, m, l, f.Visible, f.Paging)
 }
 

@@ -5,7 +5,7 @@ import "github.com/helixd/helixd/projector"
 // schemaVersion is the version of the tables, of what Derive makes of a fold and
 // of what package words makes of a text; raise it with each. A file of another
 // version is made again.
-const schemaVersion = 7
+const schemaVersion = 8
 
 // version is what a file is made by.
 const version = schemaVersion*1000 + projector.Version
@@ -22,6 +22,7 @@ CREATE TABLE sessions (
 ) WITHOUT ROWID;
 CREATE INDEX sessions_parent ON sessions (parent, session, root);
 CREATE INDEX sessions_updated ON sessions (parent, doc ->> '$.updatedAt', session, root);
+CREATE INDEX sessions_created ON sessions (parent, doc ->> '$.createdAt', session, root);
 CREATE INDEX sessions_user ON sessions (user, parent, session, root);
 CREATE INDEX sessions_agent ON sessions (agent, parent, session, root);
 CREATE INDEX sessions_status ON sessions (status, parent, session, root);
@@ -29,6 +30,10 @@ CREATE INDEX sessions_expires ON sessions (expires, root) WHERE expires IS NOT N
 CREATE INDEX sessions_waiting ON sessions (doc ->> '$.currentRun.status') WHERE ` + waiting + `;
 CREATE TABLE tags (tag TEXT NOT NULL, root TEXT NOT NULL, session TEXT NOT NULL, PRIMARY KEY (tag, root, session)) WITHOUT ROWID;
 CREATE INDEX tags_root ON tags (root);
+CREATE TABLE metadata (
+	name TEXT NOT NULL, value TEXT NOT NULL, root TEXT NOT NULL, session TEXT NOT NULL, PRIMARY KEY (name, value, root, session)
+) WITHOUT ROWID;
+CREATE INDEX metadata_root ON metadata (root);
 CREATE TABLE runs (
 	root TEXT NOT NULL, session TEXT NOT NULL, n INTEGER NOT NULL, agent TEXT NOT NULL, user TEXT NOT NULL,
 	status TEXT NOT NULL, started INTEGER NOT NULL, doc TEXT NOT NULL, PRIMARY KEY (root, session, n)
@@ -91,4 +96,4 @@ CREATE TABLE models (
 
 // ofTree are the tables that have rows of a tree, by their column root; the
 // texts' words apart.
-var ofTree = []string{"trees", "sessions", "tags", "runs", "usage", "messages", "parked"}
+var ofTree = []string{"trees", "sessions", "tags", "metadata", "runs", "usage", "messages", "parked"}

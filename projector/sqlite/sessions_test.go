@@ -20,7 +20,10 @@ func TestSessionsByFilter(t *testing.T) {
 		if i%5 == 0 {
 			tags = append(tags, "fifth")
 		}
-		w.append(id, created(id, []string{"red", "blue"}[i%2], fmt.Sprint("user", i%3), tags...))
+		w.append(id, fact(id, "", &eventlog.SessionCreated{
+			AgentType: []string{"red", "blue"}[i%2], UserID: fmt.Sprint("user", i%3), Tags: tags,
+			Metadata: map[string]string{"n": fmt.Sprint(i), "half": []string{"low", "high"}[i/5]}, FactBase: factAt(id, int64(i)),
+		}))
 	}
 	w.open()
 	for _, tc := range []struct {
@@ -33,6 +36,12 @@ func TestSessionsByFilter(t *testing.T) {
 		{"agent", readmodel.SessionFilter{AgentType: "blue"}, []string{"s1", "s3", "s5", "s7", "s9"}, 5},
 		{"user", readmodel.SessionFilter{UserID: "user2"}, []string{"s2", "s5", "s8"}, 3},
 		{"tag", readmodel.SessionFilter{Tag: "fifth"}, []string{"s0", "s5"}, 2},
+		{"metadata", readmodel.SessionFilter{Metadata: map[string]string{"n": "3"}}, []string{"s3"}, 1},
+		{"entries of metadata", readmodel.SessionFilter{Metadata: map[string]string{"half": "low", "n": "3"}}, []string{"s3"}, 1},
+		{"no such metadata", readmodel.SessionFilter{Metadata: map[string]string{"half": "low", "n": "7"}}, []string{}, 0},
+		{"created from", readmodel.SessionFilter{From: 8}, []string{"s8", "s9"}, 2},
+		{"created to", readmodel.SessionFilter{To: 2}, []string{"s0", "s1"}, 2},
+		{"created between", readmodel.SessionFilter{From: 2, To: 9, AgentType: "red", Metadata: map[string]string{"half": "low"}}, []string{"s2", "s4"}, 2},
 		{"status", readmodel.SessionFilter{Status: projector.SessionFailed}, []string{}, 0},
 		{"together", readmodel.SessionFilter{Tag: "fifth", AgentType: "red", UserID: "user0"}, []string{"s0"}, 1},
 		{"no such parent", readmodel.SessionFilter{ParentSessionID: "s0"}, []string{}, 0},

@@ -49,7 +49,7 @@ func (p *projection) writeTree(h *held) error {
 // recall makes a fold known of which it is not known what is in the file: all
 // rows but the messages' are written anew.
 func (p *projection) recall(h *held) error {
-	for _, table := range []string{"sessions", "tags", "runs", "usage", "parked"} {
+	for _, table := range []string{"sessions", "tags", "metadata", "runs", "usage", "parked"} {
 		if err := p.exec("DELETE FROM "+table+" WHERE root = ?", h.root); err != nil {
 			return err
 		}
@@ -73,10 +73,14 @@ func (p *projection) writeSessions(root string, sessions []readmodel.Session, w 
 		if err != nil {
 			return err
 		}
+		metadata, err := json.Marshal(s.Metadata)
+		if err != nil {
+			return err
+		}
 		was, known := w.sessions[s.SessionID]
 		now := writtenSession{
 			doc: string(doc), parent: s.ParentSessionID, agent: s.AgentType, user: s.UserID, status: string(s.Status), expires: s.ExpiresAt,
-			tags: strings.Join(s.Tags, "\x00"),
+			tags: strings.Join(s.Tags, "\x00"), metadata: string(metadata),
 		}
 		w.sessions[s.SessionID] = now
 		if was == now {
@@ -112,6 +116,14 @@ func (p *projection) writeSession(root string, s readmodel.Session, doc string) 
 			return err
 		}
 	}
+	if err := p.exec("DELETE FROM metadata WHERE root = ? AND session = ?", root, s.SessionID); err != nil {
+		return err
+	}
+	for name, value := range s.Metadata {
+		if err := p.exec("INSERT INTO metadata (name, value, root, session) VALUES (?, ?, ?, ?)", name, value, root, s.SessionID); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -130,7 +142,7 @@ func (p *projection) forgetSessions(root string, there map[string]bool, w *writt
 		if err := p.deleteWords("root = ? AND session = ?", root, session); err != nil {
 			return err
 		}
-		for _, table := range []string{"sessions", "tags", "messages"} {
+		for _, table := range []string{"sessions", "tags", "metadata", "messages"} {
 			if err := p.exec("DELETE FROM "+table+" WHERE root = ? AND session = ?", root, session); err != nil {
 				return err
 			}

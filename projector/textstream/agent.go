@@ -18,7 +18,7 @@ type block struct {
 	kind     string
 	id       string
 	toolName string // of an input
-	here     bool   // its start is in this response
+	here     bool   // false after Reopen: its start is not in this response
 }
 
 // The kinds of blocks, with which the types of their parts begin.
@@ -74,16 +74,16 @@ func (e *Encoder) grow(a *agent, kind, text string) {
 	e.send(textDelta{Type: kind + "-delta", ID: b.id, Text: text, Metadata: e.parent(a)})
 }
 
-// announce sends the start of a block, unless it is in this response.
+// announce sends the start of a block, unless it was sent.
 func (e *Encoder) announce(a *agent, b *block) {
-	if !e.seen && !b.here {
+	if !b.here {
 		b.here = true
 		e.send(blockStart{Type: b.kind + "-start", ID: b.id, ToolName: b.toolName, Metadata: e.parent(a)})
 	}
 }
 
-// close ends the open blocks that match. Those whose start is not in this
-// response have no end in it either.
+// close ends the open blocks that match. After Reopen a block without a start
+// has no end either.
 func (e *Encoder) close(a *agent, match func(*block) bool) {
 	var open []*block
 	for _, b := range a.open {

@@ -53,7 +53,7 @@ func assemble(t require.TestingT, frames []uimessage.Frame) message {
 		case "error":
 			m.Error = *p.Error
 		case "finish":
-			m.Finish = string(f.Data)
+			m.Finish = string(f)
 		}
 	}
 	return m
@@ -68,12 +68,12 @@ func requireBalanced(t require.TestingT, frames []uimessage.Frame) {
 		p := parse(t, f)
 		switch p.Type {
 		case "text-start", "reasoning-start", "tool-input-start":
-			require.False(t, open[p.ID], "%s is open: %s", p.ID, f.Data)
+			require.False(t, open[p.ID], "%s is open: %s", p.ID, f)
 			open[p.ID] = true
 		case "text-delta", "reasoning-delta", "tool-input-delta":
-			require.True(t, open[p.ID], "%s is not open: %s", p.ID, f.Data)
+			require.True(t, open[p.ID], "%s is not open: %s", p.ID, f)
 		case "text-end", "reasoning-end", "tool-input-end":
-			require.True(t, open[p.ID], "%s is not open: %s", p.ID, f.Data)
+			require.True(t, open[p.ID], "%s is not open: %s", p.ID, f)
 			delete(open, p.ID)
 		case "start-step":
 			steps++

@@ -46,6 +46,8 @@ func (e *Encoder) chunk(a *agent, c eventlog.Chunk) {
 		if a.id == e.root && c.FinishReason != nil {
 			e.reason = *c.FinishReason
 		}
+	case *eventlog.StepDiscarded:
+		e.endStep(a)
 	case *eventlog.Error:
 		if a.id == e.root && !c.Recoverable {
 			e.fail(c.Error)
@@ -54,9 +56,7 @@ func (e *Encoder) chunk(a *agent, c eventlog.Chunk) {
 }
 
 // thinking encodes a piece of reasoning. The whole that follows on pieces only
-// ends them. A whole without pieces is a block that is ended with what comes
-// next: an end in the same record would have its text sent again to a client
-// that is cut off before the end.
+// ends them. A whole without pieces is a block that ends with what comes next.
 func (e *Encoder) thinking(a *agent, c *eventlog.Thinking) {
 	if c.IsComplete && a.reasoned {
 		a.reasoned = false

@@ -9,17 +9,7 @@ import (
 	"github.com/helixd/helixd/projector/uimessage"
 )
 
-func TestOnlyTheLastFrameOfARecordIsACursor(t *testing.T) {
-	frames := encoded(newEncoder(), records(t,
-		&eventlog.Thinking{Content: "a", Base: of(root)}, &eventlog.TextDelta{Delta: "x", Base: of(root)},
-	), 0)
-	var sequences []uint64
-	for _, f := range frames {
-		sequences = append(sequences, f.Sequence)
-	}
-	require.Equal(t, []uint64{0, 1, 0, 0, 2}, sequences)
-}
-
+// A client that shows a snapshot's content can't continue the blocks in it.
 func TestBlocksAreOpenedAgainWhenTheyGoOn(t *testing.T) {
 	text := func(s string) any { return &eventlog.TextDelta{Delta: s, Base: of(root)} }
 	piece := &eventlog.Thinking{Content: "a", Base: of(root)}
@@ -71,32 +61,40 @@ func TestBlocksAreOpenedAgainWhenTheyGoOn(t *testing.T) {
 	}
 }
 
-// A client has each start-step's finish-step once, wherever it was cut off.
+// Each start-step has its finish-step, also if the run ends in the step.
 func TestStepsAreFinishedOnce(t *testing.T) {
 	step := &eventlog.StepStart{Base: of(root)}
 	end := &eventlog.StepEnd{Base: of(root)}
 	ended := &eventlog.RunEnded{RunID: "r", Status: eventlog.RunClientTool}
 	next := &eventlog.RunRequested{RunID: "r2", Mode: eventlog.ModeContinue}
 	claimed := &eventlog.RunClaimed{RunID: "r", Node: "n", Attempt: 2}
-	const finish = `{"type":"finish-step"}`
+	const start, finish = `{"type":"start-step"}`, `{"type":"finish-step"}`
+	whole := start + "\n" + finish
 
-	require.Equal(t, finish, told(t, 1, step, end), "cut within the step")
-	require.Equal(t, "END\n"+finish, told(t, 1, step, ended), "cut before the end of the response")
-	require.Equal(t, "", told(t, 2, step, ended, next, end), "the end of the response has finished it")
-	require.Equal(t, "{\"type\":\"start-step\"}\n"+finish, told(t, 0, step, ended, next, end), "both runs in one response")
-	require.Equal(t, "", told(t, 3, step, ended, next, end), "the same, cut behind")
-	require.Equal(t, "", told(t, 3, step, ended, claimed, end), "the run was taken up again to be aborted")
-	require.Equal(t, finish, told(t, 3, step, next, claimed, end), "the run before has died, and the step goes on")
+	require.Equal(t, whole, told(t, 0, step, end))
+	require.Equal(t, whole, told(t, 0, step, ended), "the run has ended in it")
+	require.Equal(t, whole, told(t, 0, step, ended, next, end), "the next run ends it")
+	require.Equal(t, whole, told(t, 0, step, ended, claimed, end), "the run was claimed again to be aborted")
+	require.Equal(t, whole, told(t, 0, step, next, claimed, end), "the run before has died, and the step continues")
+	require.Equal(t, whole+"\n"+start+"\nEND\n"+finish, told(t, 0, step, ended, next, step, next), "the same in a second run")
+	require.Equal(t, whole, told(t, 0, step, ended, about(t, child, &eventlog.RunRequested{RunID: "c", Mode: eventlog.ModeStart})),
+		"that was a sub-agent's run")
+	require.Equal(t, whole+"\n"+start+"\nEND\n"+finish, told(t, 0, step, step), "one that broke off")
+}
+
+// A sub-agent that outlives its root's response continues with a block of the
+// next one.
+func TestNoBlockContinuesInTheNextResponse(t *testing.T) {
+	text := &eventlog.TextDelta{Delta: "x", Base: of(child)}
+	ended := &eventlog.RunEnded{RunID: "r", Status: eventlog.RunClientTool}
 	require.Equal(t, script(`
-		{"type":"start-step"}
-		{"type":"finish-step"}
-		{"type":"start-step"}
+		{"type":"text-start","id":"s-sub-a-text-0","metadata":{"parentToolUseId":"s-sub-a"}}
+		{"type":"text-delta","id":"s-sub-a-text-0","text":"x","metadata":{"parentToolUseId":"s-sub-a"}}
+		{"type":"text-end","id":"s-sub-a-text-0","metadata":{"parentToolUseId":"s-sub-a"}}
+		{"type":"text-start","id":"s-sub-a-text-1","metadata":{"parentToolUseId":"s-sub-a"}}
+		{"type":"text-delta","id":"s-sub-a-text-1","text":"x","metadata":{"parentToolUseId":"s-sub-a"}}
 		END
-		{"type":"finish-step"}`), told(t, 0, step, ended, next, step, next), "the same in a second run")
-	require.Equal(t, "{\"type\":\"start-step\"}\nEND\n"+finish,
-		told(t, 0, step, ended, about(t, child, &eventlog.RunRequested{RunID: "c", Mode: eventlog.ModeStart})), "that was a sub-agent's run")
-	require.Equal(t, "{\"type\":\"start-step\"}\n"+finish+"\n{\"type\":\"start-step\"}\nEND\n"+finish, told(t, 0, step, step),
-		"one that broke off")
+		{"type":"text-end","id":"s-sub-a-text-1","metadata":{"parentToolUseId":"s-sub-a"}}`), told(t, 0, text, ended, text))
 }
 
 // What a failed attempt had said is struck while the client listens. What comes
@@ -135,7 +133,7 @@ func TestWhatCannotBeReadIsLeftOut(t *testing.T) {
 			r := eventlog.Record{Sequence: 1, Entry: eventlog.Entry{
 				Envelope: eventlog.Envelope{Kind: kind, Type: "text_delta", Agent: root}, Payload: []byte(payload),
 			}}
-			require.Empty(t, newEncoder().Encode(r, false))
+			require.Empty(t, newEncoder().Encode(r))
 		}
 	}
 	require.Len(t, newEncoder().End(uimessage.Ending{}), 1)

@@ -32,21 +32,19 @@
 //     and do not depend on who else speaks.
 //   - totalUsage counts the model turns of the message in the whole tree, and
 //     durationMs goes from the first of the root's chunks to the last, waiting
-//     included. There is no cost: helixd knows no prices.
+//     included. cost is what the model turns cost, if all their prices are
+//     known.
 //
 // # Cuts
 //
 // What the client's cursor covers is never sent again, what it does not cover
 // always is. An encoder is therefore given a message's records from the first
-// one on, also those that the client has seen. The cursor is the sequence on
-// the last frame of a record: who is cut off before it gets all frames of the
-// record again. Frames before a record's last one can be read twice: they are
-// starts, ends and calls. A block that was opened before the cut gets its start
-// again with the same id, right before its next delta, and an end only if it
-// was opened in this response. Whoever concatenates deltas by id has the text
-// of the uncut stream.
+// one on, and the caller drops the frames that the cursor covers: a record
+// makes the same frames in every response. Blocks that are open at the cut are
+// not opened again; [Encoder.Reopen] is for clients that have the content from
+// a snapshot.
 //
-// Struck records must be left out, the truncated facts must not: behind one,
-// the counts of its agents go on with the fact's sequence, so that no id is
-// used again that a client may know from what was struck.
+// Truncated records must be left out, the truncated facts must not: after one,
+// the counts of its agents continue with the fact's sequence, so that no id is
+// used again that a client may know from what was truncated.
 package textstream

@@ -15,6 +15,9 @@ type Options struct {
 	// Earlier are the calls of earlier messages, by id: what comes of them
 	// belongs there.
 	Earlier map[string]bool
+	// Cost returns what tokens of a model cost, in USD, and false if that is
+	// not known; nil: it never is.
+	Cost func(model string, tokens eventlog.TokenUsage) (usd float64, known bool)
 }
 
 // Encoder encodes one response: a message's stream from a cut, or from its
@@ -22,38 +25,42 @@ type Options struct {
 type Encoder struct {
 	root    string
 	earlier map[string]bool
+	price   func(string, eventlog.TokenUsage) (float64, bool)
 	agents  map[string]*agent
 	// parents are the calls that sub-agents' sessions belong to, by session.
 	parents map[string]string
-	inStep  bool // the client has a start-step without its finish-step
-	over    bool // the root's run has ended, in this response
-	failed  bool // the client has an error
+	inStep  bool // there is a start-step without its finish-step
+	failed  bool // there is an error
 
 	usage       usage
 	reason      eventlog.FinishReason // of the root's last step
 	first, last time.Time             // of the root's chunks
 
-	seen bool // the client has what is being encoded
-	out  []uimessage.Frame
+	out []uimessage.Frame // of the record
 }
 
 // New returns an encoder that has not been given any record.
 func New(o Options) *Encoder {
-	return &Encoder{root: o.Root, earlier: o.Earlier, agents: map[string]*agent{}, parents: map[string]string{}}
+	return &Encoder{root: o.Root, earlier: o.Earlier, price: o.Cost, agents: map[string]*agent{}, parents: map[string]string{}}
 }
 
 // Start returns what begins a message, for a client that has nothing of it.
-func (e *Encoder) Start() []uimessage.Frame {
-	e.begin(false)
-	e.send(bare{Type: "start"})
-	return e.frames(0)
+func (e *Encoder) Start() uimessage.Frame { return encode(bare{Type: "start"}) }
+
+// Reopen begins open blocks again before they continue. It is for a client
+// that has the message so far from a snapshot.
+func (e *Encoder) Reopen() {
+	for _, a := range e.agents {
+		for _, b := range a.open {
+			b.here = false
+		}
+	}
 }
 
-// Encode returns the frames of a message's next record, often none. Of what the
-// client has seen, which comes first, there are none: it only counts for what
-// follows. Records that can't be read are left out.
-func (e *Encoder) Encode(r eventlog.Record, seen bool) []uimessage.Frame {
-	e.begin(seen)
+// Encode returns the frames of a message's next record, often none. Records
+// that can't be read are left out.
+func (e *Encoder) Encode(r eventlog.Record) []uimessage.Frame {
+	e.out = nil
 	e.note(r)
 	switch r.Kind {
 	case eventlog.KindChunk:
@@ -65,40 +72,25 @@ func (e *Encoder) Encode(r eventlog.Record, seen bool) []uimessage.Frame {
 			e.fact(r, f)
 		}
 	}
-	return e.frames(r.Sequence)
+	return e.out
 }
 
 // End returns what ends the response: nothing is encoded any more.
 func (e *Encoder) End(end uimessage.Ending) []uimessage.Frame {
-	e.begin(false)
+	e.out = nil
 	if end.Outcome == uimessage.Failed || end.Outcome == uimessage.Aborted {
 		e.fail(end.Error)
 	}
-	for _, id := range slices.Sorted(maps.Keys(e.agents)) {
-		e.close(e.agents[id], anyBlock)
-	}
+	e.closeAll()
 	e.finishStep()
 	e.send(e.finish(end.Outcome))
-	return e.frames(end.Sequence)
-}
-
-func (e *Encoder) begin(seen bool) { e.seen, e.out = seen, nil }
-
-// frames returns what was sent; the client has the record with the last one.
-func (e *Encoder) frames(sequence uint64) []uimessage.Frame {
-	if n := len(e.out); n > 0 {
-		e.out[n-1].Sequence = sequence
-	}
 	return e.out
 }
 
-// send adds a part, unless the client has it.
+// send adds a part.
 func (e *Encoder) send(part any) {
-	if e.seen {
-		return
-	}
 	if data := encode(part); data != nil {
-		e.out = append(e.out, uimessage.Frame{Data: uimessage.Harmless(data)})
+		e.out = append(e.out, uimessage.Harmless(data))
 	}
 }
 
@@ -115,8 +107,13 @@ func (e *Encoder) endStep(a *agent) {
 	e.close(a, anyBlock)
 	a.reasoned = false
 	if a.id == e.root {
-		e.over = false
 		e.finishStep()
+	}
+}
+
+func (e *Encoder) closeAll() {
+	for _, id := range slices.Sorted(maps.Keys(e.agents)) {
+		e.close(e.agents[id], anyBlock)
 	}
 }
 

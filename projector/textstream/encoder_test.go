@@ -6,7 +6,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
-	"github.com/helixd/helixd/projector/uimessage"
 )
 
 // Every type of chunk, and what a client gets of it.
@@ -45,6 +44,19 @@ func TestChunks(t *testing.T) {
 		chunks []any
 		want   string
 	}{
+		{"step_discarded ends what is open", []any{
+			&eventlog.StepStart{StepID: new("1"), Base: of(root)}, text,
+			&eventlog.StepDiscarded{RunID: "r", StepID: "1", Reason: eventlog.DiscardCrash, Base: of(root)},
+			&eventlog.StepStart{StepID: new("1"), Base: of(root)},
+		}, `
+			{"type":"start-step"}
+			{"type":"text-start","id":"text-0"}
+			{"type":"text-delta","id":"text-0","text":"Hi <b>"}
+			{"type":"text-end","id":"text-0"}
+			{"type":"finish-step"}
+			{"type":"start-step"}
+			END
+			{"type":"finish-step"}`},
 		{"text_delta", []any{text, text}, `
 			{"type":"text-start","id":"text-0"}
 			{"type":"text-delta","id":"text-0","text":"Hi <b>"}
@@ -120,7 +132,7 @@ func TestChunks(t *testing.T) {
 }
 
 func TestAMessageBeginsWithStart(t *testing.T) {
-	require.Equal(t, []uimessage.Frame{{Data: []byte(`{"type":"start"}`)}}, newEncoder().Start())
+	require.JSONEq(t, `{"type":"start"}`, string(newEncoder().Start()))
 }
 
 // What stands between two pieces of text makes two blocks of them; what is not

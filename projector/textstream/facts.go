@@ -14,18 +14,17 @@ func (e *Encoder) fact(r eventlog.Record, f eventlog.Fact) {
 			e.parents[f.ChildSessionID] = f.ToolCallID
 		}
 	case *eventlog.ModelTurn:
-		e.usage.add(f.Usage)
+		e.usage.add(f.Model, f.Usage, e.price)
 		for _, p := range f.Parts {
 			if p.ToolCall != nil {
 				e.agent(r.Agent).call(p.ToolCall.ID).input = p.ToolCall.Arguments // it may never begin
 			}
 		}
 	case *eventlog.RunEnded:
-		e.runEnded(r.Agent)
-	case *eventlog.RunRequested, *eventlog.RunClaimed:
-		if e.over && r.Agent == e.root {
-			e.endStep(e.agent(e.root))
-		}
+		e.endStep(e.agent(r.Agent))
+		e.mayEnd(r.Agent)
+	case *eventlog.StreamEnd, *eventlog.StreamFailed, *eventlog.StreamPaused:
+		e.mayEnd(r.Agent)
 	case *eventlog.Truncated:
 		for _, g := range f.Ranges {
 			e.strike(e.agent(g.AgentID), r.Sequence)
@@ -33,14 +32,11 @@ func (e *Encoder) fact(r eventlog.Record, f eventlog.Fact) {
 	}
 }
 
-// runEnded ends what a sub-agent's run has left open. With the root's run the
-// response ends, and a client that has this record has had the end; or the
-// response goes on with the next run, and what is open ends there.
-func (e *Encoder) runEnded(agent string) {
-	if e.seen || agent != e.root {
-		e.endStep(e.agent(agent))
-	} else {
-		e.over = true
+// mayEnd closes all blocks where a response can end: a block must not continue
+// in the next one, and a record makes the same frames in all.
+func (e *Encoder) mayEnd(agent string) {
+	if agent == e.root {
+		e.closeAll()
 	}
 }
 

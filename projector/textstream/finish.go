@@ -1,16 +1,38 @@
 package textstream
 
 import (
+	"math"
+
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector/uimessage"
 )
 
 // usage counts the tokens of a message's model turns, in the whole tree.
-type usage struct{ input, output int64 }
+type usage struct {
+	input, output int64
+	cost          float64
+	turns         int
+	unpriced      bool // the cost of some is not known
+}
 
-func (u *usage) add(t eventlog.TokenUsage) {
+func (u *usage) add(model string, t eventlog.TokenUsage, price func(string, eventlog.TokenUsage) (float64, bool)) {
 	u.input += t.Prompt
 	u.output += t.Completion
+	u.turns++
+	cost, known := 0.0, price != nil
+	if known {
+		cost, known = price(model, t)
+	}
+	u.cost += cost
+	u.unpriced = u.unpriced || !known
+}
+
+// costs returns the cost, nil if it is not known.
+func (u *usage) costs() *float64 {
+	if u.turns == 0 || u.unpriced || math.IsInf(u.cost, 0) { // which JSON can't hold
+		return nil
+	}
+	return &u.cost
 }
 
 // note remembers when the root's chunks were stored. Facts beside them may be
@@ -33,7 +55,7 @@ func (e *Encoder) finish(o uimessage.Outcome) finish {
 	return finish{
 		Type: "finish", FinishReason: e.finishReason(o),
 		TotalUsage: totalUsage{InputTokens: e.usage.input, OutputTokens: e.usage.output, TotalTokens: e.usage.input + e.usage.output},
-		Metadata:   finishMetadata{DurationMs: max(0, e.last.Sub(e.first).Milliseconds())},
+		Metadata:   finishMetadata{Cost: e.usage.costs(), DurationMs: max(0, e.last.Sub(e.first).Milliseconds())},
 	}
 }
 

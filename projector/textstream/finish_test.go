@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector/textstream"
 	"github.com/helixd/helixd/projector/uimessage"
 )
 
@@ -36,18 +37,15 @@ func TestFinish(t *testing.T) {
 	} {
 		e := newEncoder()
 		encoded(e, records(t, test.last), 0)
-		frames := e.End(uimessage.Ending{Sequence: 7, Outcome: test.outcome, Error: "broke"})
+		frames := e.End(uimessage.Ending{Outcome: test.outcome, Error: "broke"})
 		finish := frames[len(frames)-1]
 		require.Equal(t, test.want, parse(t, finish).FinishReason, "%s behind %v", test.outcome, test.last)
-		for i, f := range frames {
-			require.Equal(t, i == len(frames)-1, f.Sequence == 7, "the last one has the record")
-		}
 	}
 }
 
 func TestAFailureIsToldOnce(t *testing.T) {
 	text := &eventlog.TextDelta{Delta: "x", Base: of(root)}
-	end := uimessage.Ending{Sequence: 3, Outcome: uimessage.Failed, Error: "broke"}
+	end := uimessage.Ending{Outcome: uimessage.Failed, Error: "broke"}
 
 	e := newEncoder()
 	encoded(e, records(t, &eventlog.StepStart{Base: of(root)}, text), 0)
@@ -81,7 +79,33 @@ func TestTotals(t *testing.T) {
 		encoded(e, all, seen)
 		frames := e.End(uimessage.Ending{Outcome: uimessage.Completed})
 		require.JSONEq(t, `{"type":"finish","finishReason":"stop","totalUsage":{"inputTokens":60,"outputTokens":6,"totalTokens":66},
-			"metadata":{"durationMs":90000}}`, string(frames[len(frames)-1].Data))
+			"metadata":{"durationMs":90000}}`, string(frames[len(frames)-1]))
+	}
+}
+
+// The cost is the message's, in the whole tree, if all prices are known.
+func TestCost(t *testing.T) {
+	turn := func(model string, out int64) *eventlog.ModelTurn {
+		return &eventlog.ModelTurn{StepID: "1", Model: model, Usage: eventlog.TokenUsage{Completion: out}}
+	}
+	known := func(model string, tokens eventlog.TokenUsage) (float64, bool) {
+		return float64(tokens.Completion) / 2, model != "new"
+	}
+	for _, test := range []struct {
+		price func(string, eventlog.TokenUsage) (float64, bool)
+		turns []any
+		want  *float64
+	}{
+		{known, []any{turn("a", 1), about(t, child, turn("b", 2))}, new(1.5)},
+		{known, []any{turn("a", 0)}, new(0.0)},
+		{known, []any{turn("a", 1), turn("new", 1)}, nil},
+		{known, nil, nil},
+		{nil, []any{turn("a", 1)}, nil},
+	} {
+		e := textstream.New(textstream.Options{Root: root, Cost: test.price})
+		encoded(e, records(t, test.turns...), 0)
+		frames := e.End(uimessage.Ending{Outcome: uimessage.Completed})
+		require.Equal(t, test.want, parse(t, frames[len(frames)-1]).Metadata.Cost)
 	}
 }
 

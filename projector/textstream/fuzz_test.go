@@ -48,21 +48,10 @@ func FuzzEncode(f *testing.F) {
 		`1{"type":"run_ended"}`, `1{"type":"run_requested"}`, `0{"type":"step_end","finishReason":"odd"}`,
 		`0{"type":"error","error":"no"}`, `4{"type":"tool_end"}`, `6{"type":"newest"}`, `0{`,
 	}, "\n")), uint64(4))
-	f.Fuzz(func(t *testing.T, log []byte, seen uint64) {
+	f.Fuzz(func(t *testing.T, log []byte, shown uint64) {
 		e := newEncoder()
-		frames := e.Start()
-		all := fuzzedLog(log)
-		for _, r := range all {
-			more := e.Encode(r, r.Sequence <= seen)
-			if r.Sequence <= seen {
-				require.Empty(t, more)
-			}
-			for i, frame := range more {
-				require.Equal(t, i == len(more)-1, frame.Sequence == r.Sequence)
-			}
-			frames = append(frames, more...)
-		}
-		frames = append(frames, e.End(uimessage.Ending{Sequence: uint64(len(all)), Outcome: uimessage.Completed})...)
+		frames := append([]uimessage.Frame{e.Start()}, encoded(e, fuzzedLog(log), shown)...)
+		frames = append(frames, e.End(uimessage.Ending{Outcome: uimessage.Completed})...)
 		open := map[string]int{}
 		for i, frame := range frames {
 			p := parse(t, frame)
@@ -75,9 +64,9 @@ func FuzzEncode(f *testing.F) {
 			case phase == "start":
 				open[block]++
 			case phase == "delta":
-				require.Positive(t, open[block], "%s", frame.Data)
+				require.Positive(t, open[block], "%s", frame)
 			default:
-				require.Positive(t, open[block], "%s", frame.Data)
+				require.Positive(t, open[block], "%s", frame)
 				open[block]--
 			}
 		}

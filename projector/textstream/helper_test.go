@@ -62,12 +62,17 @@ func about(t *testing.T, session string, f eventlog.Fact) eventlog.Record {
 	return eventlog.Record{Entry: e}
 }
 
-// encoded gives an encoder records and returns the frames of those that are
-// not seen: with sequence > seen.
-func encoded(e *textstream.Encoder, all []eventlog.Record, seen uint64) []uimessage.Frame {
+// encoded gives an encoder records and returns the frames for a client that
+// shows those with sequence <= shown from a snapshot.
+func encoded(e *textstream.Encoder, all []eventlog.Record, shown uint64) []uimessage.Frame {
 	var frames []uimessage.Frame
 	for _, r := range all {
-		frames = append(frames, e.Encode(r, r.Sequence <= seen)...)
+		of := e.Encode(r)
+		if r.Sequence <= shown {
+			e.Reopen()
+			continue
+		}
+		frames = append(frames, of...)
 	}
 	return frames
 }
@@ -76,19 +81,20 @@ func encoded(e *textstream.Encoder, all []eventlog.Record, seen uint64) []uimess
 func lines(frames []uimessage.Frame) []string {
 	out := []string{}
 	for _, f := range frames {
-		out = append(out, string(f.Data))
+		out = append(out, string(f))
 	}
 	return out
 }
 
 func newEncoder() *textstream.Encoder { return textstream.New(textstream.Options{Root: root}) }
 
-// told returns the stream of records as lines, and after "END" what ends it.
-func told(t *testing.T, seen uint64, all ...any) string {
+// told returns the stream of records as lines, and after "END" what ends it, for
+// a client that shows the records up to shown.
+func told(t *testing.T, shown uint64, all ...any) string {
 	t.Helper()
 	e := newEncoder()
-	out := lines(encoded(e, records(t, all...), seen))
-	end := lines(e.End(uimessage.Ending{Sequence: uint64(len(all)), Outcome: uimessage.Completed}))
+	out := lines(encoded(e, records(t, all...), shown))
+	end := lines(e.End(uimessage.Ending{Outcome: uimessage.Completed}))
 	end = end[:len(end)-1] // but for finish
 	if len(end) > 0 {
 		out = append(append(out, "END"), end...)

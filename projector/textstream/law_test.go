@@ -1,6 +1,7 @@
 package textstream_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -38,27 +39,36 @@ func (m tale) effective(t *testing.T) tale {
 	return newTale(t, slices.DeleteFunc(slices.Clone(m.records), dead.Covers), 0)
 }
 
-// cursor is the last record that the client of the n-th response gets.
-func (m tale) cursor(n int) uint64 { return m.records[m.ends[n]].Sequence }
-
-// respond is a response to a client that has the records up to cursor: until
-// the n-th end.
-func (m tale) respond(t *testing.T, cursor uint64, n int) []uimessage.Frame {
-	var frames []uimessage.Frame
+// groups are the frames of the records up to the n-th end, by record. The last
+// ones are also the end's.
+func (m tale) groups(t *testing.T, n int) (all [][]uimessage.Frame) {
 	e := newEncoder()
-	if cursor == 0 {
-		frames = e.Start()
+	for _, r := range m.records[:m.ends[n]+1] {
+		all = append(all, e.Encode(r))
 	}
-	last := m.records[m.ends[n]]
-	frames = append(frames, encoded(e, m.records[:m.ends[n]+1], cursor)...)
-	return append(frames, e.End(ending(t, last))...)
+	all[m.ends[n]] = append(all[m.ends[n]], e.End(ending(t, m.records[m.ends[n]]))...)
+	return all
+}
+
+// rest is what a client lacks of the n-th response that has the records before
+// a sequence, and some frames of that record.
+func (m tale) rest(t *testing.T, n int, sequence uint64, frames int) (rest []uimessage.Frame) {
+	for i, of := range m.groups(t, n) {
+		switch s := m.records[i].Sequence; {
+		case s == sequence:
+			rest = append(rest, of[min(frames, len(of)):]...)
+		case s > sequence:
+			rest = append(rest, of...)
+		}
+	}
+	return rest
 }
 
 func ending(t *testing.T, r eventlog.Record) uimessage.Ending {
 	f, err := r.Fact()
 	require.NoError(t, err)
 	ended := f.(*eventlog.RunEnded)
-	end := uimessage.Ending{Sequence: r.Sequence, Error: ended.Error}
+	end := uimessage.Ending{Error: ended.Error}
 	switch {
 	case ended.Status == eventlog.RunCompleted:
 		end.Outcome = uimessage.Completed
@@ -75,43 +85,42 @@ func ending(t *testing.T, r eventlog.Record) uimessage.Ending {
 }
 
 // whole is all of it in one response.
-func (m tale) whole(t *testing.T) []uimessage.Frame { return m.respond(t, 0, len(m.ends)-1) }
+func (m tale) whole(t *testing.T) []uimessage.Frame { return m.respond(t, len(m.ends)-1) }
+
+// respond is the n-th response to a client that has those before, or, if there
+// is none, nothing.
+func (m tale) respond(t *testing.T, n int) []uimessage.Frame {
+	if n == 0 || len(m.ends) == 1 {
+		return append([]uimessage.Frame{newEncoder().Start()}, m.rest(t, n, 0, 0)...)
+	}
+	return m.rest(t, n, m.records[m.ends[n-1]].Sequence+1, 0)
+}
 
 // live is a response a run, as a client gets them that is always there.
 func (m tale) live(t *testing.T) (responses [][]uimessage.Frame) {
-	var cursor uint64
 	for n := range m.ends {
-		responses = append(responses, m.respond(t, cursor, n))
-		cursor = m.cursor(n)
+		responses = append(responses, m.respond(t, n))
 	}
 	return responses
 }
 
-// received is the client's cursor behind frames.
-func received(frames []uimessage.Frame) (cursor uint64) {
-	for _, f := range frames {
-		cursor = max(cursor, f.Sequence)
-	}
-	return cursor
-}
-
 // cuts calls check for each frame at which a stream of responses can be cut,
 // with what a client has in the end that has been cut off there once. What it
-// gets of rest follows the cut.
-func cuts(t *testing.T, responses [][]uimessage.Frame, rest tale, check func(at int, frames []uimessage.Frame)) {
-	at := 0
-	for n, response := range responses {
-		before := slices.Concat(responses[:n]...)
-		for k := range len(response) + 1 {
-			frames := slices.Concat(before, response[:k])
-			if cursor := received(frames); cursor < rest.cursor(n) {
-				again := rest.respond(t, cursor, n)
-				requireBalanced(t, again)
-				frames = append(frames, again...)
+// lacks is taken from survivors.
+func (m tale) cuts(t *testing.T, survivors tale, check func(at string, frames []uimessage.Frame)) {
+	live := m.live(t)
+	had := []uimessage.Frame{newEncoder().Start()}
+	first := 0
+	for n := range m.ends {
+		of := m.groups(t, n)
+		for i := first; i <= m.ends[n]; i++ {
+			for k := range len(of[i]) + 1 {
+				frames := slices.Concat(had, of[i][:k], survivors.rest(t, n, m.records[i].Sequence, k))
+				check(fmt.Sprintf("run %d, record %d, frame %d", n, i, k), slices.Concat(frames, slices.Concat(live[n+1:]...)))
 			}
-			check(at, slices.Concat(frames, slices.Concat(responses[n+1:]...)))
-			at++
+			had = append(had, of[i]...)
 		}
+		first = m.ends[n] + 1
 	}
 }
 
@@ -122,30 +131,29 @@ func TestCutAnywhere(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			all, from := s.play(t)
 			m := newTale(t, all, from).effective(t)
-			whole := m.whole(t)
+			one := tale{m.records, m.ends[len(m.ends)-1:]}
+			whole := one.whole(t)
 			requireBalanced(t, whole)
 			want := assemble(t, whole)
 			require.True(t, want.Begun)
 			require.False(t, want.InStep)
 			require.NotEmpty(t, want.Finish)
-			cuts(t, [][]uimessage.Frame{whole}, tale{m.records, m.ends[len(m.ends)-1:]}, func(at int, frames []uimessage.Frame) {
-				require.Equal(t, want, assemble(t, frames), "cut at frame %d", at)
-			})
+			one.cuts(t, one, func(at string, frames []uimessage.Frame) { require.Equal(t, whole, frames, "cut at %s", at) })
 			live := m.live(t)
 			for _, response := range live {
 				requireBalanced(t, response)
 			}
 			require.Equal(t, want, assemble(t, slices.Concat(live...)), "live")
-			cuts(t, live, m, func(at int, frames []uimessage.Frame) {
-				require.Equal(t, want, assemble(t, frames), "cut at frame %d of the live stream", at)
+			m.cuts(t, m, func(at string, frames []uimessage.Frame) {
+				require.Equal(t, slices.Concat(live...), frames, "cut at %s of the live stream", at)
 			})
 		})
 	}
 }
 
-// A client that has heard what was struck since has everything that survives
-// just as one that comes later, wherever it is cut off: nothing of it is mixed
-// with what was struck.
+// A client that has frames of what was truncated since has everything that
+// survives just as one that comes later, wherever it is cut off: nothing of it
+// is mixed with what was truncated.
 func TestCutAroundWhatIsStruck(t *testing.T) {
 	struck := 0
 	for _, s := range stories() {
@@ -153,21 +161,20 @@ func TestCutAroundWhatIsStruck(t *testing.T) {
 		m := newTale(t, all, from)
 		survivors := m.effective(t)
 		struck += len(m.records) - len(survivors.records)
-		want := assemble(t, survivors.whole(t))
-		live := m.live(t)
-		cuts(t, live, survivors, func(at int, frames []uimessage.Frame) {
+		want := assemble(t, slices.Concat(survivors.live(t)...))
+		m.cuts(t, survivors, func(at string, frames []uimessage.Frame) {
 			got := assemble(t, frames)
 			for _, one := range []struct{ want, got map[string]string }{
 				{want.Blocks, got.Blocks}, {want.Calls, got.Calls}, {want.Results, got.Results},
 			} {
 				for name, text := range one.want {
-					require.Equal(t, text, one.got[name], "%s: %s, cut at frame %d", s.name, name, at)
+					require.Equal(t, text, one.got[name], "%s: %s, cut at %s", s.name, name, at)
 				}
 			}
 			require.Equal(t, want.Finish, got.Finish)
 			require.Equal(t, want.Error, got.Error)
 		})
-		for _, response := range live {
+		for _, response := range m.live(t) {
 			requireBalanced(t, response)
 		}
 	}

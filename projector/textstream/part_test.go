@@ -23,8 +23,9 @@ type part struct {
 	FinishReason string          `json:"finishReason"`
 	TotalUsage   json.RawMessage `json:"totalUsage"`
 	Metadata     struct {
-		ParentToolUseID string `json:"parentToolUseId"`
-		DurationMs      *int64 `json:"durationMs"`
+		ParentToolUseID string   `json:"parentToolUseId"`
+		DurationMs      *int64   `json:"durationMs"`
+		Cost            *float64 `json:"cost"`
 	} `json:"metadata"`
 }
 
@@ -37,8 +38,8 @@ var partTypes = []string{
 // parse reads a frame strictly.
 func parse(t require.TestingT, f uimessage.Frame) part {
 	var p part
-	require.NoError(t, json.Unmarshal(f.Data, &p), "%s", f.Data)
-	require.NotContains(t, string(f.Data), "\n", "one line")
-	require.True(t, slices.Contains(partTypes, p.Type), "%s", f.Data)
+	require.NoError(t, json.Unmarshal(f, &p), "%s", f)
+	require.NotContains(t, string(f), "\n", "one line")
+	require.True(t, slices.Contains(partTypes, p.Type), "%s", f)
 	return p
 }

@@ -81,7 +81,8 @@ type (
 	}
 
 	finishMetadata struct {
-		DurationMs int64 `json:"durationMs"`
+		Cost       *float64 `json:"cost,omitempty"`
+		DurationMs int64    `json:"durationMs"`
 	}
 )
 

@@ -57,6 +57,8 @@ func (t *Timeline) chunk(l *lane, r eventlog.Record, c eventlog.Chunk) (*Span, i
 			end(l.step, StatusDone, seq)
 			l.step, l.stepID = nil, ""
 		}
+	case *eventlog.StepDiscarded:
+		t.discardStep(l, seq, c)
 	case *eventlog.ToolStart:
 		return t.startTool(l, r, c), 0
 	case *eventlog.ToolEnd:
@@ -75,7 +77,9 @@ func (t *Timeline) chunk(l *lane, r eventlog.Record, c eventlog.Chunk) (*Span, i
 	case *eventlog.SubAgentStart:
 		return t.child(l, seq, c.CallID, c.SubAgentType), 0
 	case *eventlog.SubAgentEnd:
-		return l.calls[c.CallID], 0
+		if s := l.calls[c.CallID]; s != nil && s.Open { // a call that has not waited is over already
+			return s, 0
+		}
 	default:
 		t.moment(l, seq, c)
 	}
@@ -137,6 +141,16 @@ func (t *Timeline) beginStep(l *lane, seq uint64, c *eventlog.StepStart) {
 	end(l.step, StatusInterrupted, seq)
 	l.step, l.stepID = t.open(l, KindStep, seq, "step "+strconv.Itoa(c.Step)), id
 	l.step.Step = c.Step
+}
+
+// discardStep marks that a step ends without a step_end. Its span stays: another
+// attempt goes on with it.
+func (t *Timeline) discardStep(l *lane, seq uint64, c *eventlog.StepDiscarded) {
+	l.endContent(StatusInterrupted, seq)
+	t.mark(l, MarkDiscarded, seq, "step "+strconv.Itoa(c.Step)+": "+c.Reason)
+	if l.step != nil && l.stepID == c.StepID {
+		l.step.Status, l.step.Updated = StatusInterrupted, seq
+	}
 }
 
 // startTool begins the execution of a call. That of a client's tool began when

@@ -13,7 +13,7 @@
 //
 //	span        from                     to
 //	run         run_requested            run_ended, or the next run's request
-//	step        step_start               step_committed; attempts go on with it
+//	step        step_start               step_committed; attempts go on with it, and say so (discarded)
 //	user        user_message             the same
 //	text        first delta of a block   the next thing that the lane says
 //	reasoning   the same

@@ -35,7 +35,7 @@ func (t *Timeline) strikeAll(seq uint64, ranges []eventlog.Range) {
 				t.strike(l, s, g, seq)
 			}
 		}
-		if g.Scope == eventlog.ScopeAll {
+		if g.Scope.AnyCall() {
 			for _, m := range t.marks {
 				if m.Lane == l.id && !m.Struck && g.From <= m.Sequence && m.Sequence <= g.To && mortal(m.Kind) {
 					m.Struck, m.StruckBy, m.Updated = true, seq, seq
@@ -65,14 +65,14 @@ func mortal(k MarkKind) bool {
 
 // strikes reports whether a range can strike records of a span.
 func strikes(g eventlog.Range, s *Span) bool {
-	if g.Scope == eventlog.ScopeAll {
+	if g.Scope.AnyCall() {
 		return true
 	}
 	switch s.Kind {
 	case KindText, KindReasoning, KindCustom:
 		return g.CallID == ""
 	case KindOutside:
-		return g.CallID == "" && g.Scope == eventlog.ScopeContent
+		return g.CallID == "" && g.Scope != eventlog.ScopeRun
 	case KindTool, KindChild:
 		return g.CallID == s.CallID
 	}

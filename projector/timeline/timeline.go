@@ -118,6 +118,7 @@ type MarkKind string
 // Kinds of marks.
 const (
 	MarkCheckpoint MarkKind = "checkpoint"
+	MarkDiscarded  MarkKind = "discarded" // a step ends without a step_end
 	MarkTruncated  MarkKind = "truncated"
 	MarkRollback   MarkKind = "rollback"
 	MarkClaimed    MarkKind = "claimed"

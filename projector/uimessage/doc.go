@@ -8,21 +8,21 @@
 //
 // # Cuts
 //
-// A stream can be cut anywhere and resumed (aisdk.md). The rule is one: what
-// the client's cursor covers is never sent again, what it does not cover is
-// always sent. So an encoder is given the message's records from the first one
-// on, says nothing of those that the client has, and goes on from there. Three
+// A stream can be cut after any frame and resumed (aisdk.md). The rule is one:
+// what the client's cursor covers is never sent again, what it does not cover
+// is always sent. An encoder is therefore given the message's records from the
+// first one on, and the caller drops the frames that the cursor covers. Two
 // things make that exact:
 //
-//   - A record's sequence is the SSE id of its last frame only: who is cut off
-//     in between gets the record's frames again. All of them but one can be
-//     read twice; a text-start that is read twice leaves an empty part.
-//   - A block that is open at the cut is opened again, right before its next
-//     delta: a delta without its start is an error to clients. What was
-//     delivered is a part of its own then, with the same text in all.
+//   - A record makes the same frames in every response. The one exception is a
+//     call that was answered since: the client must not be asked again.
 //   - Names depend on the message only, not on where a stream began: blocks are
 //     numbered over the whole message.
 //
-// Struck records are left out by who calls the encoder. A client that saw them
-// gets data-stream-resync, and is equal after it has loaded the snapshot.
+// Parts that are open at the cut are not opened again: the client has kept
+// them. [Encoder.Reopen] is for clients that have the content from a snapshot
+// instead.
+//
+// The caller leaves out truncated records. A client that saw them gets
+// data-stream-resync, and equals all others after it has loaded the snapshot.
 package uimessage

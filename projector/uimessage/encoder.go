@@ -32,8 +32,7 @@ type EncoderOptions struct {
 // that message (facts 5.2).
 type Encoder struct {
 	o      EncoderOptions
-	seen   bool // the client has what is encoded now
-	frames []Frame
+	frames []Frame // of the record
 
 	inStep bool
 	asking bool   // the step is one that sub-agents' questions have to themselves
@@ -50,19 +49,19 @@ type Encoder struct {
 type block struct {
 	kind string // text or reasoning
 	id   string
-	open bool // in this response
+	open bool // false after Reopen: the client can't continue it
 }
 
 // call is a tool call of the message.
 type call struct {
 	name      string
 	announced bool // the message has a part of it
-	open      bool // its tool-input-start is in this response
+	open      bool // false after Reopen: the stream has not begun its part
 	streamed  bool // there were deltas of its input
-	cut       bool // and not all of them are in this response
 	client    bool // the client executes it
 	asks      bool // a sub-agent's that the user answers
 	over      bool // denied, failed or answered: what follows says it again
+	input     json.RawMessage
 }
 
 // NewEncoder returns an encoder at the beginning of a message.
@@ -70,19 +69,18 @@ func NewEncoder(o EncoderOptions) *Encoder {
 	return &Encoder{o: o, blocks: map[string]int{}, calls: map[string]*call{}, finishReason: "stop"}
 }
 
-// Start returns the start part. seq is what the client has with it.
-func (e *Encoder) Start(seq uint64) []Frame {
-	return []Frame{{Sequence: seq, Data: e.encode(struct {
+// Start returns the start part.
+func (e *Encoder) Start() Frame {
+	return e.encode(struct {
 		Type      string          `json:"type"`
 		MessageID string          `json:"messageId"`
 		Metadata  json.RawMessage `json:"messageMetadata,omitempty"`
-	}{"start", e.o.MessageID, e.o.StartMetadata})}}
+	}{"start", e.o.MessageID, e.o.StartMetadata})
 }
 
-// Encode returns the parts of a record. Of what the client has seen there are
-// none: the encoder only takes note of it.
-func (e *Encoder) Encode(r eventlog.Record, seen bool) []Frame {
-	e.seen, e.frames = seen, nil
+// Encode returns the parts of a record.
+func (e *Encoder) Encode(r eventlog.Record) []Frame {
+	e.frames = nil
 	switch r.Kind {
 	case eventlog.KindChunk:
 		if c, err := r.Chunk(); err == nil {
@@ -93,15 +91,24 @@ func (e *Encoder) Encode(r eventlog.Record, seen bool) []Frame {
 			e.fact(r, f)
 		}
 	}
-	if r.Kind == eventlog.KindFact && r.Type == (*eventlog.RunEnded)(nil).Type() {
-		return e.frames // the end, which can follow under the same sequence, is not had with them
+	return e.frames
+}
+
+// Reopen begins open parts again before they continue. It is for a client that
+// shows the message so far from a snapshot: no client can continue the parts in
+// it.
+func (e *Encoder) Reopen() {
+	if e.block != nil {
+		e.block.open = false
 	}
-	return e.taken(r.Sequence)
+	for _, c := range e.calls {
+		c.open = false
+	}
 }
 
 // End returns the parts with which the stream ends.
 func (e *Encoder) End(end Ending) []Frame {
-	e.seen, e.frames = false, nil
+	e.frames = nil
 	e.closeStep()
 	switch end.Outcome {
 	case Interrupted, Aborted:
@@ -118,24 +125,13 @@ func (e *Encoder) End(end Ending) []Frame {
 	default:
 		e.finish(e.finishReason)
 	}
-	return e.taken(end.Sequence)
-}
-
-func (e *Encoder) taken(seq uint64) []Frame {
-	if n := len(e.frames); n > 0 {
-		e.frames[n-1].Sequence = seq
-	}
 	return e.frames
 }
 
-func (e *Encoder) emit(part any) {
-	if !e.seen {
-		e.frames = append(e.frames, Frame{Data: e.encode(part)})
-	}
-}
+func (e *Encoder) emit(part any) { e.frames = append(e.frames, e.encode(part)) }
 
 // encode leaves out what kills a client's stream (aisdk.md).
-func (e *Encoder) encode(part any) []byte { return Harmless(encode(part)) }
+func (e *Encoder) encode(part any) Frame { return Harmless(encode(part)) }
 
 func (e *Encoder) finish(reason string) {
 	part := struct {
@@ -160,8 +156,7 @@ func (e *Encoder) fail(text string) {
 	}
 }
 
-// delta continues the block of a kind, or begins one. A block that the client
-// has had open before the cut is opened again.
+// delta continues the block of a kind, or begins one.
 func (e *Encoder) delta(kind, text string) {
 	if e.block != nil && e.block.kind != kind {
 		e.closeBlock()
@@ -172,7 +167,7 @@ func (e *Encoder) delta(kind, text string) {
 	}
 	if !e.block.open {
 		e.emit(partOf{Type: kind + "-start", ID: e.block.id})
-		e.block.open = !e.seen
+		e.block.open = true
 	}
 	e.emit(deltaOf{Type: kind + "-delta", ID: e.block.id, Delta: text})
 }
@@ -189,8 +184,8 @@ type (
 	}
 )
 
-// closeBlock ends the open block. One that is not open in this response can't
-// be ended in it, and need not be.
+// closeBlock ends the open block. After Reopen it ends only a block that has
+// been begun again.
 func (e *Encoder) closeBlock() {
 	if e.block != nil && e.block.open {
 		e.emit(partOf{Type: e.block.kind + "-end", ID: e.block.id})

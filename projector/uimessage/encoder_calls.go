@@ -63,17 +63,13 @@ func (e *Encoder) announce(id, name string) *call {
 
 func (e *Encoder) openInput(id string, c *call) {
 	e.emit(toolPart{Type: "tool-input-start", ToolCallID: id, ToolName: c.name})
-	c.open = !e.seen
+	c.open, c.streamed = true, false
 }
 
 func (e *Encoder) inputDelta(d *eventlog.ToolArgStreamDelta) {
 	c := e.calls[d.ToolCallID]
-	if c == nil || !c.announced {
-		return // its beginning is not there
-	}
-	if !c.open {
-		e.openInput(d.ToolCallID, c)
-		c.cut = true
+	if c == nil || !c.open {
+		return // without its beginning it is of no use; the whole input follows
 	}
 	c.streamed = true
 	e.emit(toolInputDelta{Type: "tool-input-delta", ToolCallID: d.ToolCallID, Delta: d.Delta})
@@ -139,19 +135,26 @@ func (e *Encoder) toolStart(c *eventlog.ToolStart) {
 	switch {
 	case !call.client:
 		e.inputAvailable(c.ToolCallID, call, &yes, c.Arguments)
-		return
 	case !answered:
 		e.inputAvailable(c.ToolCallID, call, nil, c.Arguments)
-		return
 	case answer.Failed: // clients complete what streams with an output only
 		e.inputAvailable(c.ToolCallID, call, &yes, c.Arguments)
-		return
+	default:
+		e.inputStreamed(c.ToolCallID, call, c.Arguments)
 	}
-	// With its input available, a client would execute the call again: the
-	// input comes as it would while it streams, which its output completes.
-	if !call.streamed || call.cut || !call.open {
-		e.openInput(c.ToolCallID, call)
-		e.emit(toolInputDelta{Type: "tool-input-delta", ToolCallID: c.ToolCallID, Delta: string(c.Arguments)})
+}
+
+// inputStreamed shows the input of a client's call that is answered. If the
+// input were available, the client would execute the call again: the input
+// comes as it would while it streams, and the output completes it.
+func (e *Encoder) inputStreamed(id string, c *call, input json.RawMessage) {
+	c.input = input
+	if !c.open {
+		e.openInput(id, c)
+	}
+	if !c.streamed {
+		c.streamed = true
+		e.emit(toolInputDelta{Type: "tool-input-delta", ToolCallID: id, Delta: string(input)})
 	}
 }
 
@@ -161,6 +164,7 @@ var yes, no = true, false
 // inputAvailable shows a call's input. Clients execute what says nothing of who
 // does.
 func (e *Encoder) inputAvailable(id string, c *call, byUs *bool, input json.RawMessage) {
+	c.open, c.input = true, input
 	e.emit(toolInput{toolPart{
 		Type: "tool-input-available", ToolCallID: id, ToolName: c.name, ProviderExecuted: byUs,
 	}, orNull(input)})
@@ -171,7 +175,7 @@ func (e *Encoder) inputAvailable(id string, c *call, byUs *bool, input json.RawM
 func (e *Encoder) inputError(c *eventlog.ToolInputError) {
 	e.closeBlock()
 	call := e.call(c.ToolCallID, c.ToolName)
-	call.announced, call.over = true, true
+	call.announced, call.open, call.over = true, true, true
 	input := c.PartialInput
 	if input == nil {
 		input = json.RawMessage("{}")
@@ -224,13 +228,21 @@ func (e *Encoder) submitted(f *eventlog.ResultSubmitted) {
 	}, orNull(f.Result)})
 }
 
-// shown returns a call that the message has, or nil: a result that comes behind
-// a further user message belongs to an earlier one.
+// shown returns a call that the message has, or nil: a result that comes after
+// a further user message belongs to an earlier one. After Reopen it begins the
+// call's part again: a result without one ends a client's stream.
 func (e *Encoder) shown(id string) *call {
-	if c := e.calls[id]; c != nil && c.announced {
-		return c
+	c := e.calls[id]
+	switch {
+	case c == nil || !c.announced:
+		return nil
+	case c.open || c.over:
+	case c.client:
+		e.inputStreamed(id, c, orNull(c.input))
+	default:
+		e.inputAvailable(id, c, &yes, c.input)
 	}
-	return nil
+	return c
 }
 
 // byUs tells who has executed a call.

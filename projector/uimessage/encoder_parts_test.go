@@ -28,8 +28,8 @@ func told(t *testing.T, o uimessage.EncoderOptions, chunks ...eventlog.Chunk) st
 	for i, c := range chunks {
 		entry, err := eventlog.NewChunk(c, eventlog.Labels{Run: "r"})
 		require.NoError(t, err)
-		for _, f := range e.Encode(eventlog.Record{Sequence: uint64(i + 1), Entry: entry}, false) {
-			all = append(all, string(f.Data))
+		for _, f := range e.Encode(eventlog.Record{Sequence: uint64(i + 1), Entry: entry}) {
+			all = append(all, string(f))
 		}
 	}
 	return "[" + strings.Join(all, ",") + "]"
@@ -76,9 +76,16 @@ func TestPartsOfChunks(t *testing.T) {
 			&eventlog.Error{Error: "fatal", Base: base()},
 		}, `[{"type":"data-state-patch","transient":true,"data":{"patches":[{"op":"add","path":"/a","value":1}]}},
 			{"type":"error","errorText":"fatal"}]`},
+		"a step that is discarded": {[]eventlog.Chunk{
+			&eventlog.StepStart{StepID: ptr("st"), Base: base()}, &eventlog.TextDelta{Delta: "a", Base: base()},
+			&eventlog.StepDiscarded{RunID: "r", StepID: "st", Reason: eventlog.DiscardFailure, Base: base()},
+			&eventlog.Error{Error: "fatal", Base: base()},
+		}, `[{"type":"start-step"},{"type":"text-start","id":"text-0"},{"type":"text-delta","id":"text-0","delta":"a"},
+			{"type":"text-end","id":"text-0"},{"type":"finish-step"},{"type":"error","errorText":"fatal"}]`},
 		"what is not for these clients": {[]eventlog.Chunk{
 			&eventlog.CheckpointCreated{RunID: "r", CheckpointID: "cp", StepCount: 1, Base: base()},
 			&eventlog.StepCommitted{RunID: "r", StepID: "st", CheckpointID: "cp", Base: base()},
+			&eventlog.StepDiscarded{RunID: "r", StepID: "st", Reason: eventlog.DiscardCrash, Base: base()},
 		}, `[]`},
 		"custom events": {[]eventlog.Chunk{
 			&eventlog.CustomEvent{EventName: "progress", Data: raw(`{"id":"p","n":1}`), Base: base()},
@@ -118,13 +125,12 @@ func TestOptionsOfAnEncoder(t *testing.T) {
 		MessageID: "m", StartMetadata: json.RawMessage(`{"a":1}`), FinishMetadata: json.RawMessage(`{"b":2}`),
 	}
 	e := uimessage.NewEncoder(o)
-	require.JSONEq(t, `{"type":"start","messageId":"m","messageMetadata":{"a":1}}`, string(e.Start(1)[0].Data))
-	end := e.End(uimessage.Ending{Sequence: 7, Outcome: uimessage.Completed})
-	require.JSONEq(t, `{"type":"finish","finishReason":"stop","messageMetadata":{"b":2}}`, string(end[0].Data))
-	require.Equal(t, uint64(7), end[0].Sequence)
+	require.JSONEq(t, `{"type":"start","messageId":"m","messageMetadata":{"a":1}}`, string(e.Start()))
+	end := e.End(uimessage.Ending{Outcome: uimessage.Completed})
+	require.JSONEq(t, `{"type":"finish","finishReason":"stop","messageMetadata":{"b":2}}`, string(end[0]))
 	o.Loose = true
 	end = uimessage.NewEncoder(o).End(uimessage.Ending{Outcome: uimessage.Waiting})
-	require.JSONEq(t, `{"type":"finish","finishReason":"tool-calls","messageMetadata":{"b":2},"messageId":"m"}`, string(end[0].Data))
+	require.JSONEq(t, `{"type":"finish","finishReason":"tool-calls","messageMetadata":{"b":2},"messageId":"m"}`, string(end[0]))
 }
 
 func TestEndings(t *testing.T) {
@@ -137,7 +143,7 @@ func TestEndings(t *testing.T) {
 	} {
 		var parts []string
 		for _, f := range uimessage.NewEncoder(uimessage.EncoderOptions{}).End(uimessage.Ending{Outcome: outcome, Error: "why"}) {
-			parts = append(parts, string(f.Data))
+			parts = append(parts, string(f))
 		}
 		require.JSONEq(t, want, "["+strings.Join(parts, ",")+"]", outcome)
 	}

@@ -80,7 +80,12 @@ func (e *Encoder) chunk(r eventlog.Record, c eventlog.Chunk) {
 	case *eventlog.File: // clients refuse its name
 		e.closeBlock()
 		e.emit(File{Type: "file", URL: c.URL, MediaType: c.MediaType})
-	case *eventlog.CheckpointCreated, *eventlog.StepCommitted, *eventlog.StepDiscarded:
+	case *eventlog.StepDiscarded:
+		e.closeStep()
+		if e.o.Checkpoints {
+			e.data(r, c)
+		}
+	case *eventlog.CheckpointCreated, *eventlog.StepCommitted:
 		if e.o.Checkpoints {
 			e.data(r, c)
 		}

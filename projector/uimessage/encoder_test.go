@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -184,20 +184,18 @@ func (c conversation) written(t *testing.T) ([]eventlog.Record, map[uint64]bool)
 	return records, log.ends
 }
 
-// encoded returns the frames of the message that begins behind a record, from
-// another one on, as they are told when the last one is the newest.
-func encoded(before, after uint64, records []eventlog.Record) []uimessage.Frame {
+// encoded returns the frames of each record of the message that begins after a
+// record, as they are when the last one is the newest. The first element is the
+// start part.
+func encoded(before uint64, records []eventlog.Record) [][]uimessage.Frame {
 	tree := projector.Fold(records...)
 	e := uimessage.NewEncoder(uimessage.EncoderOptions{
 		Root: "s", MessageID: uimessage.ReplyID(tree, nil), Answered: uimessage.Answered(tree),
 	})
-	var frames []uimessage.Frame
-	if after <= before {
-		frames = e.Start(before)
-	}
+	frames := [][]uimessage.Frame{{e.Start()}}
 	for _, r := range records {
 		if r.Sequence > before && !tree.Dead.Covers(r) {
-			frames = append(frames, e.Encode(r, r.Sequence <= after)...)
+			frames = append(frames, e.Encode(r))
 		}
 	}
 	return frames
@@ -206,7 +204,7 @@ func encoded(before, after uint64, records []eventlog.Record) []uimessage.Frame 
 func read(t *testing.T, c *uitest.Client, frames []uimessage.Frame) {
 	t.Helper()
 	for _, f := range frames {
-		require.NoError(t, c.Read(f.Data))
+		require.NoError(t, c.Read(f))
 	}
 }
 
@@ -226,7 +224,7 @@ func TestAReplayedMessageIsTheRenderedOne(t *testing.T) {
 					continue
 				}
 				var client uitest.Client
-				read(t, &client, encoded(*tree.Turn.Before, *tree.Turn.Before, records[:i+1]))
+				read(t, &client, slices.Concat(encoded(*tree.Turn.Before, records[:i+1])...))
 				rendered := uimessage.Render(tree, nil)
 				last := rendered[len(rendered)-1]
 				var want []uitest.Part
@@ -241,9 +239,9 @@ func TestAReplayedMessageIsTheRenderedOne(t *testing.T) {
 	}
 }
 
-// TestACutMessageGoesOn: wherever a client is cut off, what it has and what it
-// is sent from its position on is the message of one that is never cut off.
-func TestACutMessageGoesOn(t *testing.T) {
+// TestACutMessageContinues: after whichever frame a client is cut off, its parts
+// and the frames that it lacks are the message of a client that is never cut off.
+func TestACutMessageContinues(t *testing.T) {
 	for _, c := range conversations() {
 		t.Run(c.name, func(t *testing.T) {
 			records, _ := c.written(t)
@@ -255,26 +253,26 @@ func TestACutMessageGoesOn(t *testing.T) {
 			// A client that is there all the time is told of each record when
 			// it is the newest.
 			e := uimessage.NewEncoder(uimessage.EncoderOptions{Root: "s", MessageID: "msg-1"})
-			live := e.Start(before)
+			live := [][]uimessage.Frame{{e.Start()}}
 			for _, r := range records {
 				if r.Sequence > before {
-					live = append(live, e.Encode(r, false)...)
+					live = append(live, e.Encode(r))
 				}
 			}
 			var uncut uitest.Client
-			read(t, &uncut, live)
+			read(t, &uncut, slices.Concat(live...))
 			rendered := uimessage.Render(projector.Fold(records...), nil)
 			require.Equal(t, uitest.Normal(uitest.PartsOf(rendered[len(rendered)-1].Parts)), uitest.Normal(uncut.Parts), "the history")
-			for cut := range live {
-				var client uitest.Client
-				read(t, &client, live[:cut])
-				after := uint64(0)
-				for _, f := range live[:cut] {
-					after = max(after, f.Sequence)
+			again := encoded(before, records)
+			for i := range live {
+				for j := range live[i] {
+					var client uitest.Client
+					read(t, &client, slices.Concat(live[:i]...))
+					read(t, &client, live[i][:j])
+					read(t, &client, again[i][min(j, len(again[i])):])
+					read(t, &client, slices.Concat(again[i+1:]...))
+					require.Equal(t, uitest.Normal(uncut.Parts), uitest.Normal(client.Parts), "cut after %d frames of record %d", j, i)
 				}
-				client.Reconnect()
-				read(t, &client, encoded(before, after, records))
-				require.Equal(t, uitest.Normal(uncut.Parts), uitest.Normal(client.Parts), fmt.Sprintf("cut behind %d frames, at %d", cut, after))
 			}
 		})
 	}

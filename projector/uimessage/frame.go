@@ -1,18 +1,11 @@
 package uimessage
 
 // Frame is one part of a UI message stream, as JSON.
-type Frame struct {
-	// Sequence is the record that a client has whole when it has this frame:
-	// its cursor, the SSE id. 0: none, more of the record follows.
-	Sequence uint64
-	Data     []byte
-}
+type Frame []byte
 
 // Ending is how the stream of a message comes to an end.
 type Ending struct {
-	// Sequence is the record that ended it.
-	Sequence uint64
-	Outcome  Outcome
+	Outcome Outcome
 	// Error is what a failed run says.
 	Error string
 }

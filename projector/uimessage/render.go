@@ -12,16 +12,19 @@ import (
 // it; role is user or assistant. It must always give the same answer.
 type MessageID func(index int, role string) string
 
+// Partial ends the id of a message that is still streaming (document 001).
+const Partial = "-partial"
+
 func indexID(index int, _ string) string { return fmt.Sprintf("msg-%d", index) }
 
 // Render returns the root's conversation. What is still streaming is the last
-// message's end, under an id that ends in "-partial"; at a pause it is at rest,
+// message's end, under an id that ends in [Partial]; at a pause it is at rest,
 // and has the id that the rest will come under. A nil id numbers the
 // messages (facts 5.3).
 func Render(t *projector.Tree, id MessageID) []Message {
 	b := build(t, id)
 	if b.unfinished() {
-		b.messages[len(b.messages)-1].ID += "-partial"
+		b.messages[len(b.messages)-1].ID += Partial
 	}
 	return b.messages
 }
@@ -119,7 +122,7 @@ func (b *builder) addAsides(after int) {
 			return
 		}
 		if a.Partial != nil {
-			b.addParts(a.Turn, a.Partial)
+			b.addParts(a.Turn, a.Partial, true)
 		} else if part := b.asidePart(a); part != nil {
 			parts := b.assistant(a.Turn)
 			if a.CallID != "" && !b.asked {
@@ -244,15 +247,15 @@ func clientPart(tool Tool, c *projector.Call) Part {
 // addPartial adds what is still streaming.
 func (b *builder) addPartial() {
 	b.partial = true
-	b.addParts(b.tree.Turn.Number, b.tree.Turn.Step.Partial)
+	b.addParts(b.tree.Turn.Number, b.tree.Turn.Step.Partial, b.tree.Waits())
 }
 
-// addParts adds a step that was never recorded.
-func (b *builder) addParts(turn int, all []projector.PartialPart) {
+// addParts adds a step that was never recorded. over: nothing streams any more.
+func (b *builder) addParts(turn int, all []projector.PartialPart, over bool) {
 	parts := b.assistant(turn)
 	*parts = append(*parts, StepStart{Type: "step-start"})
 	for _, p := range all {
-		*parts = append(*parts, partial(p))
+		*parts = append(*parts, partial(p, over))
 	}
 	b.asked = false
 }
@@ -276,7 +279,7 @@ func filePart(f *eventlog.MessageFile) Part {
 	return File{Type: "file", URL: f.Data, MediaType: f.MediaType}
 }
 
-func partial(p projector.PartialPart) Part {
+func partial(p projector.PartialPart, over bool) Part {
 	switch {
 	case p.Source != nil:
 		return sourcePart(p.Source)
@@ -284,7 +287,7 @@ func partial(p projector.PartialPart) Part {
 		return filePart(p.File)
 	}
 	state := "streaming"
-	if p.Closed {
+	if p.Closed || over {
 		state = "done"
 	}
 	switch p.Kind {

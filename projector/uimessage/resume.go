@@ -1,6 +1,7 @@
 package uimessage
 
 import (
+	"cmp"
 	"encoding/json"
 
 	"github.com/helixd/helixd/eventlog"
@@ -26,8 +27,8 @@ func Answered(t *projector.Tree) map[string]CallAnswer {
 			continue
 		}
 		for _, c := range s.Turn.Step.Calls {
-			if c.Answer != nil && !c.Done {
-				answered[c.ID] = CallAnswer{Failed: c.Answer.Result == nil}
+			if a := cmp.Or(c.Answer, c.Approval); a != nil && !c.Done {
+				answered[c.ID] = CallAnswer{Failed: a.Result == nil}
 			}
 		}
 	}
@@ -35,20 +36,22 @@ func Answered(t *projector.Tree) map[string]CallAnswer {
 }
 
 // Resync is the part that tells a client which resumes from a sequence to load
-// the snapshot. It stands in no log (facts 4.4).
+// the snapshot. It is in no log (facts 4.4): its reason is that of the session's
+// last one which is, or else crash_recovery. It describes the last checkpoint
+// that the client's records contain; without one its fields are "" and 0.
 func Resync(t *projector.Tree, from uint64) Frame {
 	chunk := &eventlog.StreamResync{
-		StepCount: t.StepCount, MessageCount: len(t.Messages), FromSequence: from, Reason: eventlog.ResyncCrashRecovery,
-		Base: eventlog.Base{AgentID: t.SessionID, AgentType: t.AgentType, Timestamp: t.UpdatedAt, Step: t.StepCount},
+		Reason: cmp.Or(t.Resync, eventlog.ResyncCrashRecovery),
+		Base:   eventlog.Base{AgentID: t.SessionID, AgentType: t.AgentType, Timestamp: t.UpdatedAt, Step: t.StepCount},
 	}
-	if c := t.LatestCheckpoint(); c != nil {
-		chunk.CheckpointID = c.ID
+	if c := t.CheckpointAt(from); c != nil {
+		chunk.CheckpointID, chunk.StepCount, chunk.MessageCount, chunk.FromSequence = c.ID, c.StepCount, c.MessageCount, c.StreamSequence
 	}
 	raw, err := eventlog.EncodeChunk(chunk)
 	if err != nil { // a session without an agent
 		raw = json.RawMessage("{}")
 	}
-	return Frame{Data: encode(Data{Type: "data-stream-resync", Data: raw, Transient: true})}
+	return Frame(encode(Data{Type: "data-stream-resync", Data: raw, Transient: true}))
 }
 
 // Earlier returns the calls of the messages before the last user message, by

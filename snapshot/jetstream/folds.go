@@ -98,7 +98,17 @@ func streamName(p int) string { return fmt.Sprintf("HELIX_SNAP_%d", p) }
 
 func (f *Folds) place(session string) (stream natsjs.Stream, prefix string) {
 	p := logjs.Partition(session, len(f.streams))
-	return f.streams[p], fmt.Sprintf("%s%d.%s.", subjects, p, logjs.Token(session))
+	return f.streams[p], prefixOf(session, p)
+}
+
+func prefixOf(session string, partition int) string {
+	return fmt.Sprintf("%s%d.%s.", subjects, partition, logjs.Token(session))
+}
+
+// Place returns the stream and the subjects of a session's saved folds, for the
+// log's Options.Beside.
+func Place(session string, partition int) (stream, subject string) {
+	return streamName(partition), prefixOf(session, partition) + ">"
 }
 
 // mark is where a fold is saved.
@@ -260,13 +270,29 @@ func (f *Folds) Erase(ctx context.Context, session string) error {
 	return f.erase(ctx, stream, prefix+">")
 }
 
-// erase overwrites all messages of the subjects.
+// erase overwrites all messages of the subjects, of which the stream's leader knows:
+// a replica that lags may have answered that one is not there.
 func (f *Folds) erase(ctx context.Context, stream natsjs.Stream, filter string) error {
-	info, err := stream.Info(ctx, natsjs.WithSubjectFilter(filter))
-	if err != nil {
-		return fmt.Errorf("saved folds: %w", err)
+	for range eraseTries {
+		info, err := stream.Info(ctx, natsjs.WithSubjectFilter(filter))
+		if err != nil {
+			return fmt.Errorf("saved folds: %w", err)
+		}
+		if len(info.State.Subjects) == 0 {
+			return nil
+		}
+		if err := f.eraseThese(ctx, stream, info.State.Subjects); err != nil {
+			return err
+		}
 	}
-	for subject := range info.State.Subjects {
+	return fmt.Errorf("saved folds: erase: messages on %s are still there", filter)
+}
+
+// eraseTries is how often what is there is asked for.
+const eraseTries = 10
+
+func (f *Folds) eraseThese(ctx context.Context, stream natsjs.Stream, subjects map[string]uint64) error {
+	for subject := range subjects {
 		m, err := stream.GetLastMsgForSubject(ctx, subject)
 		if err == nil {
 			err = stream.SecureDeleteMsg(ctx, m.Sequence)

@@ -22,6 +22,7 @@ func TestContract(t *testing.T) {
 			}
 			return anthropic.New(name, &anthropic.Options{
 				APIKey: s.APIKey, BaseURL: s.BaseURL, IdleTimeout: s.IdleTimeout, HTTPClient: s.HTTPClient,
+				Headers: s.Headers, ProviderOptions: s.ProviderOptions,
 			})
 		},
 		Path:   "/v1/messages",

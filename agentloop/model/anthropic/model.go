@@ -26,7 +26,24 @@ type Options struct {
 	// DefaultMaxOutputTokens beside ThinkingTokens. The API asks for a bound.
 	MaxOutputTokens int64
 
-	Temperature *float64 // nil sends none
+	Temperature   *float64 // nil sends none
+	TopP          *float64 // nil sends none
+	TopK          *int64   // nil sends none
+	StopSequences []string // texts that end the answer
+
+	// Cache is how long the provider keeps the beginning of a prompt, so that the
+	// next call pays less for it: DefaultCache or LongCache; 0: not at all. The
+	// tools, the system prompt and the conversation so far are kept, each also
+	// without what follows it.
+	Cache time.Duration
+
+	// Headers are sent with every call, for instance to a gateway. Errors don't
+	// show their values.
+	Headers map[string]string
+	// ProviderOptions are further members of the request's body, such as
+	// service_tier. They replace what the other settings send; New panics for
+	// those that are the call itself, such as messages.
+	ProviderOptions provider.Options
 
 	// Effort is how much the model does: one of the API's words, such as low
 	// or high. It lets the model decide how much it thinks. Empty sends none.
@@ -50,6 +67,12 @@ type Options struct {
 // DefaultMaxOutputTokens bounds an answer where nothing else does.
 const DefaultMaxOutputTokens = 8192
 
+// The lifetimes of cached prompts (Options.Cache).
+const (
+	DefaultCache = 5 * time.Minute
+	LongCache    = time.Hour
+)
+
 type messages struct {
 	name   string
 	opts   Options
@@ -57,7 +80,8 @@ type messages struct {
 	client sdk.Client
 }
 
-// New returns the model that the API calls name. It panics if name is empty.
+// New returns the model that the API calls name. It panics if name is empty, and
+// for a Cache or ProviderOptions that are not allowed.
 // The model is safe for concurrent use.
 func New(name string, opts *Options) model.Model {
 	if name == "" {
@@ -67,7 +91,12 @@ func New(name string, opts *Options) model.Model {
 	if opts != nil {
 		m.opts = *opts
 	}
-	m.caller = provider.Caller{APIKey: m.opts.APIKey, BaseURL: m.opts.BaseURL, IdleTimeout: m.opts.IdleTimeout}
+	m.caller = provider.Caller{Model: name, APIKey: m.opts.APIKey, BaseURL: m.opts.BaseURL, Headers: m.opts.Headers, IdleTimeout: m.opts.IdleTimeout}
+	switch m.opts.Cache {
+	case 0, DefaultCache, LongCache:
+	default:
+		panic("anthropic: prompts are cached for 5m or 1h")
+	}
 	// Not by the SDK's NewClient, which would look for keys, profiles, a base
 	// URL and headers in the environment.
 	m.client.Options = []option.RequestOption{
@@ -82,6 +111,9 @@ func New(name string, opts *Options) model.Model {
 	if m.opts.APIKey != "" {
 		m.client.Options = append(m.client.Options, option.WithAPIKey(m.opts.APIKey))
 	}
+	m.opts.ProviderOptions.Each(func(name string, value any) {
+		m.client.Options = append(m.client.Options, option.WithJSONSet(name, value))
+	})
 	return m
 }
 

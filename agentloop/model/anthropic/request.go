@@ -17,6 +17,13 @@ func (m *messages) params(req model.Request) (sdk.MessageNewParams, error) {
 	if t := m.opts.Temperature; t != nil {
 		p.Temperature = sdk.Float(*t)
 	}
+	if t := m.opts.TopP; t != nil {
+		p.TopP = sdk.Float(*t)
+	}
+	if k := m.opts.TopK; k != nil {
+		p.TopK = sdk.Int(*k)
+	}
+	p.StopSequences = m.opts.StopSequences
 	p.OutputConfig.Effort = sdk.OutputConfigEffort(m.opts.Effort)
 	switch {
 	case m.opts.ThinkingTokens > 0:
@@ -32,6 +39,9 @@ func (m *messages) params(req model.Request) (sdk.MessageNewParams, error) {
 	}
 	var err error
 	p.Messages, err = conversation(req.Messages)
+	if m.opts.Cache > 0 {
+		cache(&p, m.opts.Cache)
+	}
 	return p, err
 }
 
@@ -46,6 +56,9 @@ func tool(t model.ToolSpec) sdk.ToolUnionParam {
 	}
 	if t.Description != "" {
 		p.Description = sdk.String(t.Description)
+	}
+	if t.Strict {
+		p.Strict = sdk.Bool(true)
 	}
 	return sdk.ToolUnionParam{OfTool: &p}
 }

@@ -2,6 +2,7 @@ package modeltest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
@@ -34,6 +35,8 @@ type Adapter struct {
 // Settings are those that every adapter has.
 type Settings struct {
 	APIKey, BaseURL string
+	Headers         map[string]string
+	ProviderOptions map[string]any
 	IdleTimeout     time.Duration
 	HTTPClient      *http.Client
 }
@@ -43,6 +46,7 @@ const contractKey = "sk-test-0123456789"
 // Contract tests what every adapter promises.
 func (a Adapter) Contract(t *testing.T) {
 	t.Run("answer", a.testAnswer)
+	t.Run("options", a.testOptions)
 	t.Run("statuses", a.testStatuses)
 	t.Run("cut", a.testCut)
 	t.Run("garbled", a.testGarbled)
@@ -77,6 +81,38 @@ func (a Adapter) testAnswer(t *testing.T) {
 	with.BaseURL += "/"
 	Ask(t, a.New(with), Hello())
 	require.Equal(t, a.Path, s.Requests()[1].Path)
+}
+
+// testOptions: headers and members of the body are sent along; errors don't show
+// the headers.
+func (a Adapter) testOptions(t *testing.T) {
+	with := func(s *Server) Settings {
+		settings := a.on(s)
+		settings.Headers = map[string]string{"X-Team": "blue", "X-Gateway": "Basic hunter2-secret"}
+		settings.ProviderOptions = map[string]any{"service_tier": "flex", "temperature": 0.25, "metadata": map[string]any{"user_id": "<ada>"}}
+		return settings
+	}
+	s := Serve(t, a.whole())
+	Ask(t, a.New(with(s)), Hello())
+	got := s.Requests()[0]
+	require.Equal(t, "blue", got.Header.Get("X-Team"))
+	require.Equal(t, "Basic hunter2-secret", got.Header.Get("X-Gateway"))
+	var body map[string]any
+	require.NoError(t, json.Unmarshal(got.Body, &body))
+	require.Equal(t, "flex", body["service_tier"])
+	require.Equal(t, 0.25, body["temperature"])
+	require.Equal(t, map[string]any{"user_id": "<ada>"}, body["metadata"])
+	require.Equal(t, true, body["stream"])
+
+	refuses := Serve(t, Failure(401, `{"error":{"message":"not hunter2-secret of Basic hunter2-secret"}}`))
+	e, _ := AskFor(t, a.New(with(refuses)), Hello())
+	require.Equal(t, "not [key] of [key]", e.Message)
+
+	for _, name := range []string{"model", "messages", "stream", "tools", "", "a.b", "a b"} {
+		settings := a.on(s)
+		settings.ProviderOptions = map[string]any{name: 1}
+		require.Panics(t, func() { a.New(settings) }, name)
+	}
 }
 
 func (a Adapter) testStatuses(t *testing.T) {

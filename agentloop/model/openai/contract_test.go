@@ -17,6 +17,7 @@ func TestContract(t *testing.T) {
 			}
 			return openai.New(name, &openai.Options{
 				APIKey: s.APIKey, BaseURL: s.BaseURL, IdleTimeout: s.IdleTimeout, HTTPClient: s.HTTPClient,
+				Headers: s.Headers, ProviderOptions: s.ProviderOptions,
 			})
 		},
 		Root:   "/v1",

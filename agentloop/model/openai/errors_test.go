@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -135,6 +136,23 @@ func TestMalformedToolCalls(t *testing.T) {
 			require.True(t, e.Retryable)
 		})
 	}
+}
+
+// TestNoSuchHost: the error names the model, the host and the setting to look
+// at, and nothing else of the URL.
+func TestNoSuchHost(t *testing.T) {
+	client := &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "api.example.com", IsNotFound: true}}
+	}}}
+	m := openai.New("gpt-x", &openai.Options{
+		APIKey: testKey, BaseURL: "https://user:hunter2@api.example.com/v1?key=hunter2", HTTPClient: client,
+	})
+	_, err := m.Generate(t.Context(), hello(), nil)
+	var e *model.Error
+	require.ErrorAs(t, err, &e)
+	require.Equal(t, "model call to gpt-x failed: dial api.example.com: no such host (check model.baseURL)", e.Message)
+	require.Equal(t, model.CodeUnavailable, e.Code)
+	require.True(t, e.Retryable)
 }
 
 func TestNoConnection(t *testing.T) {

@@ -29,6 +29,22 @@ type Options struct {
 	MaxOutputTokens int64
 
 	Temperature *float64 // nil sends none
+	TopP        *float64 // nil sends none
+	// TopK is sent as top_k, which OpenAI itself refuses and many compatible
+	// servers know; nil sends none.
+	TopK             *int64
+	FrequencyPenalty *float64 // nil sends none
+	PresencePenalty  *float64 // nil sends none
+	Seed             *int64   // nil sends none
+	StopSequences    []string // texts that end the answer; OpenAI takes four
+
+	// Headers are sent with every call, for instance to a gateway. Errors don't
+	// show their values.
+	Headers map[string]string
+	// ProviderOptions are further members of the request's body, such as
+	// prompt_cache_key. They replace what the other settings send; New panics
+	// for those that are the call itself, such as messages.
+	ProviderOptions provider.Options
 
 	// Effort is how much the model reasons: one of the server's words, such as
 	// low or high. Empty sends none.
@@ -55,7 +71,8 @@ type chat struct {
 	service sdk.ChatCompletionService
 }
 
-// New returns the model that the API calls name. It panics if name is empty.
+// New returns the model that the API calls name. It panics if name is empty, and
+// for ProviderOptions that are not allowed.
 // The model is safe for concurrent use.
 func New(name string, opts *Options) model.Model {
 	if name == "" {
@@ -65,7 +82,7 @@ func New(name string, opts *Options) model.Model {
 	if opts != nil {
 		m.opts = *opts
 	}
-	m.caller = provider.Caller{APIKey: m.opts.APIKey, BaseURL: m.opts.BaseURL, IdleTimeout: m.opts.IdleTimeout}
+	m.caller = provider.Caller{Model: name, APIKey: m.opts.APIKey, BaseURL: m.opts.BaseURL, Headers: m.opts.Headers, IdleTimeout: m.opts.IdleTimeout}
 	// The service is made without the SDK's client, which would read the key,
 	// base URL, organization, project and further headers from the environment.
 	use := []option.RequestOption{
@@ -79,6 +96,7 @@ func New(name string, opts *Options) model.Model {
 	if m.opts.APIKey != "" {
 		use = append(use, option.WithAPIKey(m.opts.APIKey))
 	}
+	m.opts.ProviderOptions.Each(func(name string, value any) { use = append(use, option.WithJSONSet(name, value)) })
 	m.service = sdk.NewChatCompletionService(use...)
 	return m
 }

@@ -26,6 +26,22 @@ func (m *chat) params(req model.Request) sdk.ChatCompletionNewParams {
 	if t := m.opts.Temperature; t != nil {
 		p.Temperature = sdk.Float(*t)
 	}
+	if t := m.opts.TopP; t != nil {
+		p.TopP = sdk.Float(*t)
+	}
+	if f := m.opts.FrequencyPenalty; f != nil {
+		p.FrequencyPenalty = sdk.Float(*f)
+	}
+	if f := m.opts.PresencePenalty; f != nil {
+		p.PresencePenalty = sdk.Float(*f)
+	}
+	if seed := m.opts.Seed; seed != nil {
+		p.Seed = sdk.Int(*seed)
+	}
+	p.Stop.OfStringArray = m.opts.StopSequences
+	if k := m.opts.TopK; k != nil {
+		p.SetExtraFields(map[string]any{"top_k": *k})
+	}
 	p.ReasoningEffort = shared.ReasoningEffort(m.opts.Effort)
 	if req.System != "" {
 		p.Messages = append(p.Messages, sdk.SystemMessage(req.System))
@@ -104,6 +120,9 @@ func tool(t model.ToolSpec) sdk.ChatCompletionToolUnionParam {
 	f := shared.FunctionDefinitionParam{Name: t.Name}
 	if t.Description != "" {
 		f.Description = param.NewOpt(t.Description)
+	}
+	if t.Strict {
+		f.Strict = sdk.Bool(true)
 	}
 	if len(t.InputSchema) > 0 {
 		// As an extra field the schema keeps its bytes: models read a schema's

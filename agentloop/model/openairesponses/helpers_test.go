@@ -22,6 +22,7 @@ func TestContract(t *testing.T) {
 			}
 			return openairesponses.New(name, &openairesponses.Options{
 				APIKey: s.APIKey, BaseURL: s.BaseURL, IdleTimeout: s.IdleTimeout, HTTPClient: s.HTTPClient,
+				Headers: s.Headers, ProviderOptions: s.ProviderOptions,
 			})
 		},
 		Root:   "/v1",

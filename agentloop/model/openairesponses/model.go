@@ -26,6 +26,15 @@ type Options struct {
 	MaxOutputTokens int64
 
 	Temperature *float64 // nil sends none
+	TopP        *float64 // nil sends none
+
+	// Headers are sent with every call, for instance to a gateway. Errors don't
+	// show their values.
+	Headers map[string]string
+	// ProviderOptions are further members of the request's body, such as
+	// prompt_cache_key. They replace what the other settings send; New panics
+	// for those that are the call itself, such as input.
+	ProviderOptions provider.Options
 
 	// Effort is how much the model reasons: one of the API's words, such as
 	// low or high. Empty sends none.
@@ -52,7 +61,8 @@ type responder struct {
 	service responses.ResponseService
 }
 
-// New returns the model that the API calls name. It panics if name is empty.
+// New returns the model that the API calls name. It panics if name is empty, and
+// for ProviderOptions that are not allowed.
 // The model is safe for concurrent use.
 func New(name string, opts *Options) model.Model {
 	if name == "" {
@@ -62,7 +72,7 @@ func New(name string, opts *Options) model.Model {
 	if opts != nil {
 		m.opts = *opts
 	}
-	m.caller = provider.Caller{APIKey: m.opts.APIKey, BaseURL: m.opts.BaseURL, IdleTimeout: m.opts.IdleTimeout}
+	m.caller = provider.Caller{Model: name, APIKey: m.opts.APIKey, BaseURL: m.opts.BaseURL, Headers: m.opts.Headers, IdleTimeout: m.opts.IdleTimeout}
 	// The service is made without the SDK's client, which would read the key,
 	// base URL, organization, project and further headers from the environment.
 	use := []option.RequestOption{
@@ -76,6 +86,7 @@ func New(name string, opts *Options) model.Model {
 	if m.opts.APIKey != "" {
 		use = append(use, option.WithAPIKey(m.opts.APIKey))
 	}
+	m.opts.ProviderOptions.Each(func(name string, value any) { use = append(use, option.WithJSONSet(name, value)) })
 	m.service = responses.NewResponseService(use...)
 	return m
 }

@@ -22,6 +22,9 @@ func (m *responder) params(req model.Request) (responses.ResponseNewParams, erro
 	if t := m.opts.Temperature; t != nil {
 		p.Temperature = sdk.Float(*t)
 	}
+	if t := m.opts.TopP; t != nil {
+		p.TopP = sdk.Float(*t)
+	}
 	p.Reasoning = shared.ReasoningParam{
 		Effort: shared.ReasoningEffort(m.opts.Effort), Summary: shared.ReasoningSummary(m.opts.Summary),
 	}
@@ -56,7 +59,7 @@ func reasons(name string) bool {
 func tool(t model.ToolSpec) responses.ToolUnionParam {
 	f := responses.FunctionToolParam{
 		Name:   t.Name,
-		Strict: sdk.Bool(false), // the default asks more of schemas than users know
+		Strict: sdk.Bool(t.Strict), // the API's default asks more of schemas than users know
 	}
 	if t.Description != "" {
 		f.Description = sdk.String(t.Description)

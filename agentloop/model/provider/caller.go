@@ -14,9 +14,33 @@ import (
 
 // Caller makes the calls of one adapter. It is safe for concurrent use.
 type Caller struct {
-	APIKey      string        // kept out of what errors say
-	BaseURL     string        // empty means the SDK's own
-	IdleTimeout time.Duration // 0 means DefaultIdleTimeout; see Stream
+	APIKey      string            // kept out of what errors say
+	BaseURL     string            // empty means the SDK's own
+	Headers     map[string]string // sent with every call; their values are kept out of what errors say
+	IdleTimeout time.Duration     // 0 means DefaultIdleTimeout; see Stream
+
+	Model     string // the model's name, for errors
+	Embedding bool   // the model computes vectors
+}
+
+// call names the call in errors.
+func (c Caller) call() string {
+	what := "model call"
+	if c.Embedding {
+		what = "embedder call"
+	}
+	if c.Model != "" {
+		what += " to " + c.Model
+	}
+	return what
+}
+
+// check is the setting that has the server's address.
+func (c Caller) check() string {
+	if c.Embedding {
+		return "memory.embedder.baseURL"
+	}
+	return "model.baseURL"
 }
 
 // DefaultIdleTimeout is the default of Caller.IdleTimeout.
@@ -80,6 +104,7 @@ func (c Caller) Stream(ctx context.Context, post Post, a Answer) error {
 	defer clock.close()
 	var res *http.Response
 	err := post(ctx, &res, func(req *http.Request, next Next) (*http.Response, error) {
+		c.addHeaders(req)
 		res, err := next(req)
 		if err == nil {
 			clock.start() // a failed answer is read before there is a stream
@@ -107,6 +132,7 @@ func (c Caller) Document(ctx context.Context, post Post, v any) error {
 	}
 	var res *http.Response
 	err := post(ctx, &res, func(req *http.Request, next Next) (*http.Response, error) {
+		c.addHeaders(req)
 		res, err := next(req)
 		if err == nil {
 			boundErrorBody(res)
@@ -122,7 +148,7 @@ func (c Caller) Document(ctx context.Context, post Post, v any) error {
 	case ctx.Err() != nil:
 		return contextError(ctx)
 	case err != nil:
-		return networkError(err)
+		return c.networkError("", err)
 	case len(body) > maxDocument:
 		return &model.Error{Code: model.CodeProvider, Message: "the provider's answer is too long"}
 	}

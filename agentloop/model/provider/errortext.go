@@ -19,12 +19,14 @@ var (
 const shortKey = 8
 
 // errorText is a provider's message as it may be shown and stored: valid
-// UTF-8 without keys and URLs, at most [model.MaxErrorText] bytes.
-func errorText(message, apiKey string) string {
+// UTF-8 without secrets and URLs, at most [model.MaxErrorText] bytes.
+func errorText(message string, secrets []string) string {
 	message = strings.ToValidUTF8(message, "\uFFFD")
 	// First, so that a cut leaves no half of a key.
-	if len(apiKey) >= shortKey {
-		message = strings.ReplaceAll(message, apiKey, "[key]")
+	for _, secret := range secrets {
+		if len(secret) >= shortKey {
+			message = strings.ReplaceAll(message, secret, "[key]")
+		}
 	}
 	message = urlText.ReplaceAllString(message, "[URL]")
 	message = keyText.ReplaceAllString(message, "[key]")

@@ -11,6 +11,7 @@ import (
 	"net/url"
 
 	"github.com/helixd/helixd/agentloop/model"
+	"github.com/helixd/helixd/agentloop/model/upstream"
 )
 
 // callError classifies a call that did not get as far as a stream. res is the
@@ -27,7 +28,7 @@ func (c Caller) callError(ctx context.Context, res *http.Response, err error) er
 	}
 	var urlErr *url.Error
 	if errors.As(err, &urlErr) {
-		return networkError(urlErr.Err)
+		return c.networkError(urlErr.URL, urlErr.Err)
 	}
 	return &model.Error{Code: model.CodeInvalidRequest, Message: "the request could not be made", Cause: err}
 }
@@ -45,7 +46,7 @@ func (c Caller) notStream(ctx context.Context, res *http.Response) error {
 	case ctx.Err() != nil:
 		return contextError(ctx)
 	case err != nil:
-		return networkError(err)
+		return c.networkError("", err)
 	}
 	if told := c.toldError(body); told != nil {
 		return told
@@ -84,8 +85,12 @@ func contextError(ctx context.Context) error {
 	return &model.Error{Code: model.CodeProvider, Message: "the call was cancelled", Cause: ctx.Err()}
 }
 
-// networkError classifies a request that got no answer, or only a part.
-func networkError(err error) error {
+// networkError classifies a request that got no answer, or only a part. Where no
+// connection was made it names the model, the host and the setting to look at.
+func (c Caller) networkError(rawURL string, err error) error {
+	if down := upstream.Explain(rawURL, c.check(), err); down.Reason != "" {
+		return &model.Error{Code: model.CodeUnavailable, Message: c.call() + " failed: " + down.Error(), Retryable: true, Cause: down}
+	}
 	var timeout net.Error
 	if errors.As(err, &timeout) && timeout.Timeout() {
 		return &model.Error{

@@ -19,7 +19,7 @@ func (c Caller) Reported(status int, body []byte) error {
 	code, retryable := classify(status, said)
 	return &model.Error{
 		Code:       code,
-		Message:    errorText(cmp.Or(said.message, http.StatusText(status), "the provider reported an error"), c.APIKey),
+		Message:    errorText(cmp.Or(said.message, http.StatusText(status), "the provider reported an error"), c.secrets()),
 		Retryable:  retryable,
 		StatusCode: status,
 	}

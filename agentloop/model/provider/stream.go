@@ -22,7 +22,7 @@ func (c Caller) read(ctx context.Context, res *http.Response, clock *idleClock, 
 		ok := events.Next()
 		clock.stop()
 		if !ok {
-			return ended(ctx, events.Err(), a.Complete())
+			return c.ended(ctx, events.Err(), a.Complete())
 		}
 		event := events.Event()
 		data := bytes.TrimSpace(event.Data)
@@ -37,7 +37,7 @@ func (c Caller) read(ctx context.Context, res *http.Response, clock *idleClock, 
 
 // ended classifies the end of a stream, which may break once the answer is
 // complete.
-func ended(ctx context.Context, err error, complete bool) error {
+func (c Caller) ended(ctx context.Context, err error, complete bool) error {
 	switch {
 	case complete && (ctx.Err() == nil || err == nil || isIdle(ctx)):
 		return nil
@@ -52,7 +52,7 @@ func ended(ctx context.Context, err error, complete bool) error {
 	case errors.Is(err, bufio.ErrTooLong):
 		return Unreadable(err)
 	default:
-		return networkError(err)
+		return c.networkError("", err)
 	}
 }
 

@@ -1,10 +1,16 @@
 package config
 
 import (
+	"encoding/json"
+	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
+	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/eventlog/jetstream/subscriber"
+	"github.com/helixd/helixd/httpapi"
 )
 
 // Config is a whole helix.yaml. Build one with [Load] or [Default]; after
@@ -21,6 +27,26 @@ type Config struct {
 	// DrainTimeout is how long a daemon that is told to stop lets its runs come
 	// to an end, or to where another node can go on with them; default 10s.
 	DrainTimeout time.Duration `json:"drainTimeout"`
+	// ServiceName names the daemon in its first log lines and in traces; default
+	// helixd.
+	ServiceName string `json:"serviceName"`
+	// InterruptObservationDeadline bounds how long /interrupt and /abort wait for
+	// the run to stop, greater than 0; default 5s. After it they answer 504, and
+	// the run stops when it can.
+	InterruptObservationDeadline time.Duration `json:"interruptObservationDeadline"`
+	// VerboseValidationErrors has the routes of tool results say what is wrong
+	// with a submission that they refuse; default false.
+	VerboseValidationErrors bool `json:"verboseValidationErrors"`
+	// SubmitToolResultSchema is a JSON Schema that the body of every submission
+	// must fit, beside helixd's own limits; nil: those alone.
+	SubmitToolResultSchema json.RawMessage `json:"submitToolResultSchema"`
+	// ModelRetryDelay is the pause before a failed model call is repeated, which
+	// doubles each time; greater than 0, default 1s.
+	ModelRetryDelay time.Duration `json:"modelRetryDelay"`
+	// Heartbeat is the silence after which an event stream sends a comment,
+	// greater than 0; default 15s. Proxies cut connections that are silent for
+	// longer than they allow.
+	Heartbeat time.Duration `json:"heartbeat"`
 
 	NATS NATS `json:"nats"`
 	Auth Auth `json:"auth"`
@@ -49,13 +75,18 @@ type Config struct {
 }
 
 // SecretFiles returns the files that the configuration was read from, those of
-// its file: references, and those of credentials and private keys that it names.
+// its file: references, and those of credentials, private keys and headers that it names.
 // Each is absolute or relative to the working directory.
 func (c *Config) SecretFiles() []string {
 	files := slices.Clone(c.files)
 	for _, name := range []string{c.NATS.TLS.Key, c.NATS.WebSocket.Key, c.NATS.Cluster.TLS.Key} {
 		if name != "" {
 			files = append(files, name)
+		}
+	}
+	for _, a := range c.Agents {
+		for _, r := range a.RemoteAgents {
+			files = slices.AppendSeq(files, maps.Values(r.HeaderFiles))
 		}
 	}
 	if name := c.NATS.Credentials.Reveal(); name != "" && !c.NATS.InlineCredentials() {
@@ -72,6 +103,35 @@ type Chat struct {
 	AutoResume    bool   `json:"autoResume"`    // default true
 	ContentReplay bool   `json:"contentReplay"` // default true
 	StrictParts   bool   `json:"strictParts"`   // default true
+	// StartMetadata is the messageMetadata of the start of every stream, a
+	// mapping; nil: none.
+	StartMetadata json.RawMessage `json:"startMetadata"`
+	// FinishMetadata is the messageMetadata of the end of every stream, a
+	// mapping; nil: none.
+	FinishMetadata json.RawMessage `json:"finishMetadata"`
+	// MessageID names messages, in streams and in histories: a text with {index},
+	// the message's number from 0, and maybe {role}; default msg-{index}.
+	MessageID string `json:"messageId"`
+	// HideChunks are types of chunks, such as thinking, that chat streams leave
+	// out; default none. Snapshots and histories still have them.
+	HideChunks []string `json:"hideChunks"`
+	// ExposeCheckpoints sends checkpoint_created, step_committed and
+	// step_discarded as data parts; default false.
+	ExposeCheckpoints bool `json:"exposeCheckpoints"`
+	// ResyncOnResume begins the answer to X-Resume-From-Sequence with a
+	// stream_resync; default true.
+	ResyncOnResume bool `json:"resyncOnResume"`
+}
+
+// The parts of Chat.MessageID that stand for something.
+const (
+	messageIndex = "{index}"
+	messageRole  = "{role}"
+)
+
+// MessageName is what a message is called.
+func (c Chat) MessageName(index int, role string) string {
+	return strings.NewReplacer(messageIndex, strconv.Itoa(index), messageRole, role).Replace(c.MessageID)
 }
 
 // CORS configures browsers' access from other origins.
@@ -84,10 +144,11 @@ const (
 	DefaultListen        = "127.0.0.1:8080"
 	DefaultDataDir       = "./helix-data"
 	DefaultDrainTimeout  = 10 * time.Second
+	DefaultServiceName   = "helixd"
+	DefaultMessageID     = "msg-" + messageIndex
 	DefaultMaxSteps      = 10
 	DefaultMaxRetries    = 3
 	DefaultHTTPTimeout   = 30 * time.Second // of an HTTP tool
-	DefaultClientTimeout = 10 * time.Minute // of a client tool
 	DefaultRemoteTimeout = 5 * time.Minute  // of a remote agent
 )
 
@@ -96,13 +157,15 @@ func Default() *Config {
 	c := &Config{
 		Listen:     DefaultListen,
 		DataDir:    DefaultDataDir,
-		Durability: durabilityFsync, DrainTimeout: DefaultDrainTimeout,
+		Durability: durabilityFsync, DrainTimeout: DefaultDrainTimeout, ServiceName: DefaultServiceName,
+		InterruptObservationDeadline: httpapi.DefaultInterruptDeadline, Heartbeat: httpapi.DefaultHeartbeat,
+		ModelRetryDelay: agentloop.DefaultRetryDelay,
 		NATS: NATS{
 			Replicas: 1,
 			Cluster:  Cluster{Name: "helix"}, Subscribers: Subscribers{TTL: subscriber.DefaultTTL},
 		},
 		Auth:   Auth{JWT: JWT{SessionsClaim: "helix_sessions", OperationsClaim: "helix_operations"}},
-		Chat:   Chat{AutoResume: true, ContentReplay: true, StrictParts: true},
+		Chat:   Chat{AutoResume: true, ContentReplay: true, StrictParts: true, MessageID: DefaultMessageID, ResyncOnResume: true},
 		Memory: Memory{Executor: ExecutorInline, MaxConcurrency: DefaultMaxConcurrency, ProcessEvery: DefaultProcessEvery},
 	}
 	c.setOperationDefaults()

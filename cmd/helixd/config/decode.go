@@ -12,6 +12,9 @@ var rawType = reflect.TypeFor[json.RawMessage]()
 // defaulter is a value of a list, a map or a pointer that has defaults.
 type defaulter interface{ setDefaults() }
 
+// shortener is a mapping that may be written as the value of one of its keys.
+type shortener interface{ shortKey() string }
+
 // decoder fills a Config in from a file's nodes, by the types' json tags.
 type decoder struct {
 	config     *Config
@@ -67,6 +70,11 @@ func (d *decoder) decode(v reflect.Value, n *node, path string) {
 }
 
 func (d *decoder) structure(v reflect.Value, n *node, path string) {
+	if short, ok := v.Interface().(shortener); ok && n.kind == kindString {
+		field, _ := fieldOf(v, short.shortKey())
+		d.decode(field, n, path)
+		return
+	}
 	if n.kind != kindMapping {
 		d.fail(n, path, "must be a mapping")
 		return

@@ -42,7 +42,7 @@ func TestEveryLeaf(t *testing.T) {
 			case v.Kind() == reflect.Bool:
 				text = "true"
 			case v.Type() == durationType:
-				text = "5s"
+				text = "7s"
 			default:
 				text = "5"
 			}
@@ -54,7 +54,7 @@ func TestEveryLeaf(t *testing.T) {
 		assert.Equal(t, want, c, key)
 		assert.NotEqual(t, Default(), c, key)
 	}
-	assert.Len(t, names, 73)
+	assert.Len(t, names, 82)
 }
 
 func TestListsFromTheEnvironment(t *testing.T) {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/json"
 	"io/fs"
 	"os"
 	"testing"
@@ -8,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/agentloop/model/provider"
 )
 
 // The part of the specification's example that this version has.
@@ -15,7 +18,7 @@ func TestLoadExample(t *testing.T) {
 	text, err := os.ReadFile("testdata/example.yaml")
 	require.NoError(t, err)
 	c, err := loadText(t, string(text), env{
-		"HELIX_TOKEN": "t0ken", "OPENAI_API_KEY": "sk-1", "WEATHER_TOKEN": "Bearer w", "OTLP_TOKEN": "Basic o",
+		"HELIX_TOKEN": "t0ken", "OPENAI_API_KEY": "sk-1", "WEATHER_TOKEN": "Bearer w", "OTLP_TOKEN": "Basic o", "GATEWAY": "gw",
 	})
 	require.NoError(t, err)
 
@@ -27,7 +30,11 @@ func TestLoadExample(t *testing.T) {
 	assert.Equal(t, []Token{{
 		Token: NewSecret("t0ken"), Name: "web", Operations: []string{"*"}, Sessions: []string{"*"},
 	}}, c.Auth.Tokens)
-	assert.Equal(t, Chat{DefaultAgent: "researcher", AutoResume: true, ContentReplay: true, StrictParts: true}, c.Chat)
+	assert.Equal(t, Chat{
+		DefaultAgent: "researcher", AutoResume: true, ContentReplay: true, StrictParts: true,
+		StartMetadata: json.RawMessage(`{"version":2}`), FinishMetadata: json.RawMessage(`{"done":true}`),
+		MessageID: "m{index}-{role}", HideChunks: []string{"thinking", "state_patch"}, ExposeCheckpoints: true,
+	}, c.Chat)
 
 	a := c.Agents["researcher"]
 	assert.Equal(t, "You are a careful researcher.", a.SystemPrompt)
@@ -38,6 +45,16 @@ func TestLoadExample(t *testing.T) {
 	assert.JSONEq(t, `{"findings": []}`, string(a.InitialState))
 	assert.JSONEq(t, `{"type":"object","properties":{"answer":{"type":"string"}},"required":["answer"]}`, string(a.OutputSchema))
 
+	assert.Equal(t, "m3-user", c.Chat.MessageName(3, "user"))
+	m := c.Agents["writer"].Model
+	assert.Equal(t, []any{0.9, 40, 5 * time.Minute, time.Hour, true}, []any{*m.TopP, *m.TopK, m.IdleTimeout, m.Cache, m.StrictOutput})
+	assert.Equal(t, []string{"END"}, m.StopSequences)
+	assert.Equal(t, "gw", m.Headers["X-Gateway"].Reveal())
+	options, ok := m.Options()
+	assert.True(t, ok)
+	assert.Equal(t, provider.Options{"service_tier": json.RawMessage(`"auto"`)}, options)
+	assert.Equal(t, []any{-0.5, 1.5, 7}, []any{*a.Model.FrequencyPenalty, *a.Model.PresencePenalty, *a.Model.Seed})
+
 	weather := a.Tools["get_weather"]
 	assert.Equal(t, "http://127.0.0.1:9000/weather", weather.HTTP.URL)
 	assert.Equal(t, "Bearer w", weather.HTTP.Headers["Authorization"].Reveal())
@@ -46,11 +63,11 @@ func TestLoadExample(t *testing.T) {
 	assert.Equal(t, DefaultHTTPTimeout, a.Tools["submit"].Timeout)
 
 	assert.True(t, a.Tools["get_location"].Client)
-	required, when := a.Tools["move_file"].Approval()
+	required, when := Approval(a.Tools["move_file"].RequireApproval)
 	assert.True(t, required)
 	assert.JSONEq(t, `{"required":["force"]}`, string(when))
-	assert.Equal(t, []string{"writer"}, a.SubAgents)
-	assert.Equal(t, []PersistentAgent{{Agent: "demo", Mode: ModeBlocking}}, a.PersistentAgents)
+	assert.Equal(t, []SubAgent{{Agent: "writer"}, {Agent: "editor", Description: "Corrects.", Timeout: 2 * time.Minute}}, a.SubAgents)
+	assert.Equal(t, []PersistentAgent{{Agent: "demo", Mode: ModeBlocking, Description: "Shows."}}, a.PersistentAgents)
 	assert.Equal(t, 5*time.Minute, a.RemoteAgents["analyst"].Timeout)
 
 	demo := c.Agents["demo"]

@@ -1,6 +1,10 @@
 package config
 
-import "time"
+import (
+	"time"
+
+	"github.com/helixd/helixd/agentloop/mcptool"
+)
 
 // DefaultMCPTimeout is that of a call of an MCP server's tool.
 const DefaultMCPTimeout = time.Minute
@@ -18,11 +22,19 @@ type MCPServer struct {
 	Env     map[string]Secret `json:"env"`
 	URL     string            `json:"url"`     // absolute, http or https
 	Headers map[string]Secret `json:"headers"` // sent along to url
-	// Timeout of a call is positive; default 1m.
+	// Timeout ends a call; 0s: none. Default 1m.
 	Timeout time.Duration `json:"timeout"`
+	// ConnectTimeout bounds how long the server may take to start and to list its
+	// tools, greater than 0; default 30s.
+	ConnectTimeout time.Duration `json:"connectTimeout"`
+	// StopTimeout is how long a command has to end before SIGTERM, and again
+	// before SIGKILL, greater than 0; default 5s.
+	StopTimeout time.Duration `json:"stopTimeout"`
 }
 
-func (m *MCPServer) setDefaults() { m.Timeout = DefaultMCPTimeout }
+func (m *MCPServer) setDefaults() {
+	m.Timeout, m.ConnectTimeout, m.StopTimeout = DefaultMCPTimeout, mcptool.DefaultConnectTimeout, mcptool.DefaultStopTimeout
+}
 
 // At returns what is wrong with a key as Load would, with the file and line.
 // The error's text must hold no secret.

@@ -3,6 +3,8 @@ package config
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/helixd/helixd/agentloop/model/provider"
 )
 
 // Provider is the protocol that a model is spoken to with.
@@ -29,16 +31,68 @@ type Model struct {
 	MaxOutputTokens int `json:"maxOutputTokens"`
 	// Temperature is at least 0, with anthropic at most 1; nil: the
 	// provider's own.
-	Temperature *float64  `json:"temperature"`
-	Reasoning   Reasoning `json:"reasoning"`
+	Temperature *float64 `json:"temperature"`
+	// TopP is the share of probability that the next word is drawn from, greater
+	// than 0, at most 1; nil: the provider's own.
+	TopP *float64 `json:"topP"`
+	// TopK is how many words the next one is drawn from, at least 1; nil: the
+	// provider's own. With anthropic, and with openai's compatible servers; OpenAI
+	// has none.
+	TopK *int `json:"topK"`
+	// FrequencyPenalty makes words less likely the more often they were used,
+	// from -2 to 2; nil: the provider's own. With openai only.
+	FrequencyPenalty *float64 `json:"frequencyPenalty"`
+	// PresencePenalty makes words less likely that were used, from -2 to 2; nil:
+	// the provider's own. With openai only.
+	PresencePenalty *float64 `json:"presencePenalty"`
+	// Seed asks for the same answer to the same prompt, as far as the provider
+	// can; nil: none. With openai only.
+	Seed *int `json:"seed"`
+	// StopSequences are texts that end an answer; default none. With anthropic
+	// and openai; OpenAI takes four.
+	StopSequences []string  `json:"stopSequences"`
+	Reasoning     Reasoning `json:"reasoning"`
 	// MaxRetries is how often a failed call is tried again; default 3.
 	MaxRetries int `json:"maxRetries"`
+	// IdleTimeout is how long the provider may send nothing within an answer; 0s,
+	// the default: 3m.
+	IdleTimeout time.Duration `json:"idleTimeout"`
+	// Headers are sent with every call, for instance to a gateway.
+	Headers map[string]Secret `json:"headers"`
+	// ProviderOptions are further members of a request's body, by their names in
+	// the provider's API, such as service_tier; a mapping. They replace what
+	// other keys send. No place for secrets.
+	ProviderOptions json.RawMessage `json:"providerOptions"`
+	// Cache is how long anthropic keeps the beginning of a prompt, so that the
+	// next call pays less for it: 5m or 1h; 0s, the default: not at all. OpenAI
+	// does it by itself; providerOptions have its settings (prompt_cache_key).
+	Cache time.Duration `json:"cache"`
+	// StrictOutput asks the provider to give only outputs that fit outputSchema, of
+	// which it may then take fewer forms: OpenAI wants every property required
+	// and additionalProperties false. Default false; outputs are checked anyway.
+	StrictOutput bool `json:"strictOutput"`
 
 	// Script is what a scripted model answers, a turn each call.
 	Script []Turn `json:"script"`
 	// ScriptDelay is the pause before each piece that a scripted model
 	// streams; default 0.
 	ScriptDelay time.Duration `json:"scriptDelay"`
+}
+
+// Options are ProviderOptions by their names; it is false if they are no mapping.
+func (m Model) Options() (options provider.Options, ok bool) {
+	if m.ProviderOptions == nil {
+		return nil, true
+	}
+	var members map[string]json.RawMessage
+	if json.Unmarshal(m.ProviderOptions, &members) != nil || members == nil {
+		return nil, false
+	}
+	options = provider.Options{}
+	for name, value := range members {
+		options[name] = value
+	}
+	return options, true
 }
 
 // Reasoning is how much a model reasons, and what is shown of it. By default

@@ -14,7 +14,7 @@ func TestLoadOperations(t *testing.T) {
 	text, err := os.ReadFile("testdata/example.yaml")
 	require.NoError(t, err)
 	c, err := loadText(t, string(text), env{
-		"HELIX_TOKEN": "t", "OPENAI_API_KEY": "k", "WEATHER_TOKEN": "w", "OTLP_TOKEN": "Basic o", "HELIX_DISK_MIN_FREE": "2GiB",
+		"HELIX_TOKEN": "t", "OPENAI_API_KEY": "k", "WEATHER_TOKEN": "w", "OTLP_TOKEN": "Basic o", "GATEWAY": "g", "HELIX_DISK_MIN_FREE": "2GiB",
 	})
 	require.NoError(t, err)
 	assert.Equal(t, Log{Level: "debug", Format: LogJSON}, c.Log)

@@ -39,7 +39,7 @@ auth: {tokens: [{token: hunter2}]}
 tracing: {endpoint: "https://u:hunter2@h", headers: {Authorization: hunter2}}
 agents:
   a:
-    model: {provider: openai, name: m, apiKey: hunter2, baseURL: "https://u:hunter2@h/v1"}
+    model: {provider: openai, name: m, apiKey: hunter2, baseURL: "https://u:hunter2@h/v1", headers: {X-Gateway: hunter2}}
     tools: {t: {http: {url: "http://u:hunter2@h", headers: {Authorization: hunter2}}}}
 `, nil)
 	require.NoError(t, err)

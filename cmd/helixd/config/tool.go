@@ -16,23 +16,28 @@ type Tool struct {
 	Client bool `json:"client"`
 	// OutputSchema is what a client's result must fit; nil: anything.
 	OutputSchema json.RawMessage `json:"outputSchema"`
-	// Timeout is positive; default 30s, or 10m for a client tool.
+	// Timeout ends a call of an HTTP tool, and is how long a client has to
+	// answer; 0s: none. Default 30s for an HTTP tool, none for a client tool.
 	Timeout time.Duration `json:"timeout"`
-	// FinishWith makes the tool's result the agent's output.
+	// Strict asks the model's provider to give only arguments that fit
+	// inputSchema, of which it may then take fewer forms; see model.strictOutput.
+	Strict bool `json:"strict"`
+	// FinishWith makes the tool's result the agent's output. It must fit the agent's outputSchema, if there is one; else the model receives the error.
 	FinishWith bool `json:"finishWith"`
 	// RequireApproval is true, or {"when": schema} for arguments that match
 	// the schema; nil or false: never.
 	RequireApproval json.RawMessage `json:"requireApproval"`
 }
 
-// Approval returns whether calls may need a person's approval, and if not all
-// of them do, the JSON Schema of the arguments of those that do.
-func (t Tool) Approval() (required bool, when json.RawMessage) {
-	switch string(t.RequireApproval) {
+// Approval returns what a requireApproval says: whether calls may need a person's
+// approval, and if not all of them do, the JSON Schema of the arguments of those
+// that do.
+func Approval(raw json.RawMessage) (required bool, when json.RawMessage) {
+	switch string(raw) {
 	case "", "false":
 		return false, nil
 	}
-	return true, approvalWhen(t.RequireApproval)
+	return true, approvalWhen(raw)
 }
 
 // approvalWhen returns the schema of {"when": schema}, or nil if it is none.
@@ -50,19 +55,14 @@ type HTTP struct {
 	Headers map[string]Secret `json:"headers"` // sent along, such as an Authorization
 }
 
-// setTimeouts fills in the timeouts that nobody set; they depend on the
-// tool's kind.
+// setTimeouts fills in the timeouts of HTTP tools that nobody set.
 func (c *Config) setTimeouts() {
 	for name, a := range c.Agents {
 		for toolName, t := range a.Tools {
-			if t.Timeout != 0 || c.isSet(join("agents", name, "tools", toolName, "timeout")) {
-				continue
+			if t.HTTP != nil && t.Timeout == 0 && !c.isSet(join("agents", name, "tools", toolName, "timeout")) {
+				t.Timeout = DefaultHTTPTimeout
+				a.Tools[toolName] = t
 			}
-			t.Timeout = DefaultHTTPTimeout
-			if t.Client {
-				t.Timeout = DefaultClientTimeout
-			}
-			a.Tools[toolName] = t
 		}
 	}
 }

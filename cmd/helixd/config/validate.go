@@ -5,8 +5,11 @@ import (
 	"net"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/helixd/helixd/eventlog"
 )
 
 // name is what agents and tools may be called.
@@ -57,10 +60,26 @@ func (k *checker) checkServer() {
 	_, ok := parseDurability(c.Durability)
 	k.require(ok, "durability", "must be fsync or interval=<duration greater than 0>")
 	k.require(c.DrainTimeout >= 0, "drainTimeout", "must not be negative")
+	k.require(c.ServiceName != "", "serviceName", "must not be empty")
+	k.require(c.InterruptObservationDeadline > 0, "interruptObservationDeadline", "must be greater than 0")
+	k.require(c.ModelRetryDelay > 0, "modelRetryDelay", "must be greater than 0")
+	k.require(c.Heartbeat > 0, "heartbeat", "must be greater than 0")
+	k.checkSchema(c.SubmitToolResultSchema, "submitToolResultSchema")
 	k.require(c.NATS.URL == "" || !c.isSet("durability"), "durability", "is for the embedded server: with nats.url the deployment's operator decides")
+	k.checkChat()
 	if c.Chat.DefaultAgent != "" && (c.file != "" || len(c.Agents) > 0) {
 		_, ok := c.Agents[c.Chat.DefaultAgent]
 		k.require(ok, "chat.defaultAgent", "must be one of the agents")
+	}
+}
+
+func (k *checker) checkChat() {
+	c := k.config.Chat
+	k.require(isObject(c.StartMetadata), "chat.startMetadata", "must be a mapping")
+	k.require(isObject(c.FinishMetadata), "chat.finishMetadata", "must be a mapping")
+	k.require(strings.Contains(c.MessageID, messageIndex), "chat.messageId", "must contain {index}, or messages would share an id")
+	for i, typ := range c.HideChunks {
+		k.require(slices.Contains(eventlog.ChunkTypes(), typ), index("chat.hideChunks", i), "must be a type of chunks")
 	}
 }
 

@@ -21,6 +21,7 @@ func (k *checker) checkAgents() {
 		k.checkMCP(a.MCP, path+".mcp")
 		k.checkAgentMemory(a.Memory, path+".memory")
 		k.checkChildren(a, path)
+		k.checkApprovals(a.RequireApproval, path+".requireApproval")
 		k.checkSpaces(a, path)
 	}
 }

@@ -37,5 +37,7 @@ func (k *checker) checkMCPServer(m MCPServer, path string) {
 	if m.URL != "" {
 		k.checkHTTP(HTTP{URL: m.URL, Headers: m.Headers}, path)
 	}
-	k.require(m.Timeout > 0, path+".timeout", "must be greater than 0")
+	k.require(m.ConnectTimeout > 0, path+".connectTimeout", "must be greater than 0")
+	k.require(m.StopTimeout > 0, path+".stopTimeout", "must be greater than 0")
+	k.require(m.Timeout >= 0, path+".timeout", "must not be negative; 0s is none")
 }

@@ -18,15 +18,16 @@ func TestMCP(t *testing.T) {
         url: http://127.0.0.1:9001/mcp
         headers: {Authorization: env:TOKEN}
         timeout: 5m
+        connectTimeout: 2m
 `), env{"DIR": "/data", "TOKEN": "hunter2"})
 	require.NoError(t, err)
 	assert.Equal(t, []MCPServer{
 		{
-			Name: "files", Command: []string{"mcp-files", "/data"}, Timeout: time.Minute,
+			Name: "files", Command: []string{"mcp-files", "/data"}, Timeout: time.Minute, ConnectTimeout: 30 * time.Second, StopTimeout: 5 * time.Second,
 			Env: map[string]Secret{"TOKEN": NewSecret("hunter2"), "PLAIN": NewSecret("x")},
 		},
 		{
-			Name: "web", URL: "http://127.0.0.1:9001/mcp", Timeout: 5 * time.Minute,
+			Name: "web", URL: "http://127.0.0.1:9001/mcp", Timeout: 5 * time.Minute, ConnectTimeout: 2 * time.Minute, StopTimeout: 5 * time.Second,
 			Headers: map[string]Secret{"Authorization": NewSecret("hunter2")},
 		},
 	}, c.Agents["a"].MCP)
@@ -54,7 +55,8 @@ func TestBadMCP(t *testing.T) {
 		"headers":       {"      - {name: a, command: [x], headers: {A: x}}\n", "helix.yaml:5: agents.a.mcp[0].headers: is for a url only"},
 		"header name":   {"      - {name: a, url: 'http://h', headers: {'a b': x}}\n", "helix.yaml:5: agents.a.mcp[0].headers.a b: not an HTTP header's name"},
 		"header value":  {"      - {name: a, url: 'http://h', headers: {A: \"x\\ny\"}}\n", "helix.yaml:5: agents.a.mcp[0].headers.A: must not contain control characters"},
-		"timeout":       {"      - {name: a, command: [x], timeout: 0s}\n", "helix.yaml:5: agents.a.mcp[0].timeout: must be greater than 0"},
+		"connect":       {"      - {name: a, command: [x], connectTimeout: 0s, stopTimeout: 0s}\n", "helix.yaml:5: agents.a.mcp[0].connectTimeout: must be greater than 0\nhelix.yaml:5: agents.a.mcp[0].stopTimeout: must be greater than 0"},
+		"timeout":       {"      - {name: a, command: [x], timeout: -1s}\n", "helix.yaml:5: agents.a.mcp[0].timeout: must not be negative; 0s is none"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := loadText(t, mcp(tt.servers), nil)

@@ -3,6 +3,8 @@ package config
 import (
 	"slices"
 	"strings"
+
+	"github.com/helixd/helixd/agentloop/model/anthropic"
 )
 
 func (k *checker) checkModel(m Model, path string) {
@@ -27,8 +29,76 @@ func (k *checker) checkModel(m Model, path string) {
 		k.require(m.Temperature == nil || *m.Temperature <= 1, path+".temperature", "must be at most 1 with provider anthropic")
 		k.require(!strings.HasSuffix(strings.TrimRight(m.BaseURL, "/"), "/v1"), path+".baseURL", "must not end in /v1 with provider anthropic")
 	}
+	k.checkSampling(m, path)
 	k.checkReasoning(m, path)
+	k.checkCall(m, path)
 	k.checkScript(m, scripted, path)
+}
+
+// checkSampling refuses what a provider has no setting for, too.
+func (k *checker) checkSampling(m Model, path string) {
+	key := func(name string, set, fits bool, rule string, providers ...Provider) {
+		if !set {
+			return
+		}
+		path := path + "." + name
+		if k.onlyFor(m, path, providers...) {
+			k.require(fits, path, rule)
+		}
+	}
+	within := func(v *float64) bool { return v == nil || *v >= -2 && *v <= 2 }
+	key("topP", m.TopP != nil, m.TopP == nil || *m.TopP > 0 && *m.TopP <= 1, "must be greater than 0 and at most 1",
+		ProviderAnthropic, ProviderOpenAI, ProviderOpenAIResponses)
+	key("topK", m.TopK != nil, m.TopK == nil || *m.TopK >= 1, "must be at least 1", ProviderAnthropic, ProviderOpenAI)
+	if m.TopK != nil && m.Provider == ProviderOpenAI {
+		k.require(m.BaseURL != "", path+".topK", "is for compatible servers with a baseURL: OpenAI has no such setting")
+	}
+	key("frequencyPenalty", m.FrequencyPenalty != nil, within(m.FrequencyPenalty), "must be from -2 to 2", ProviderOpenAI)
+	key("presencePenalty", m.PresencePenalty != nil, within(m.PresencePenalty), "must be from -2 to 2", ProviderOpenAI)
+	key("seed", m.Seed != nil, true, "", ProviderOpenAI)
+	if len(m.StopSequences) > 0 && k.onlyFor(m, path+".stopSequences", ProviderAnthropic, ProviderOpenAI) {
+		for i, text := range m.StopSequences {
+			blank := strings.TrimSpace(text) == "" && m.Provider == ProviderAnthropic
+			k.require(text != "" && !blank, index(path+".stopSequences", i), "must not be empty")
+		}
+		k.require(m.Provider != ProviderOpenAI || m.BaseURL != "" || len(m.StopSequences) <= maxStops, path+".stopSequences", "OpenAI takes at most 4")
+	}
+}
+
+// maxStops is how many stop sequences OpenAI takes.
+const maxStops = 4
+
+// checkCall looks at what is sent along with each call.
+func (k *checker) checkCall(m Model, path string) {
+	called := []Provider{ProviderAnthropic, ProviderOpenAI, ProviderOpenAIResponses}
+	k.require(m.IdleTimeout >= 0, path+".idleTimeout", "must not be negative")
+	if len(m.Headers) > 0 && k.onlyFor(m, path+".headers", called...) {
+		k.checkHeaders(m.Headers, path+".headers")
+	}
+	if m.ProviderOptions != nil && k.onlyFor(m, path+".providerOptions", called...) {
+		options, ok := m.Options()
+		k.require(ok, path+".providerOptions", "must be a mapping")
+		if err := options.Check(); err != nil {
+			k.require(false, path+".providerOptions", err.Error())
+		}
+	}
+	if m.Cache != 0 && k.onlyFor(m, path+".cache", ProviderAnthropic) {
+		k.require(m.Cache == anthropic.DefaultCache || m.Cache == anthropic.LongCache, path+".cache", "must be 5m or 1h")
+	}
+	if m.StrictOutput {
+		k.onlyFor(m, path+".strictOutput", called...)
+	}
+}
+
+// onlyFor refuses a key that the model's provider has no setting for.
+func (k *checker) onlyFor(m Model, path string, providers ...Provider) bool {
+	names := make([]string, len(providers))
+	for i, p := range providers {
+		names[i] = string(p)
+	}
+	ok := slices.Contains(providers, m.Provider)
+	k.require(ok, path, "is for provider "+strings.Join(names, ", ")+" only")
+	return ok
 }
 
 // minBudget is the least that anthropic takes.

@@ -3,6 +3,7 @@ package config
 import (
 	"encoding/json"
 	"maps"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -27,8 +28,7 @@ func (k *checker) checkTool(name string, t Tool, path string) {
 	if t.HTTP != nil {
 		k.checkHTTP(*t.HTTP, path+".http")
 	}
-	// Zero is a default that setTimeouts has yet to fill in.
-	k.require(t.Timeout > 0 || t.Timeout == 0 && !k.config.isSet(path+".timeout"), path+".timeout", "must be greater than 0")
+	k.require(t.Timeout >= 0, path+".timeout", "must not be negative; 0s is none")
 
 	approval := k.checkApproval(t.RequireApproval, path+".requireApproval")
 	k.require(!t.FinishWith || !t.Client, path+".finishWith", "can't be combined with client")
@@ -50,6 +50,17 @@ func (k *checker) checkHeaders(headers map[string]Secret, path string) {
 }
 
 func isControl(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
+
+// checkApprovals looks at an agent's requireApproval. Which tools there are is
+// known when its MCP servers have been asked.
+func (k *checker) checkApprovals(approvals map[string]json.RawMessage, at string) {
+	for _, tools := range slices.Sorted(maps.Keys(approvals)) {
+		_, err := path.Match(tools, "")
+		k.require(tools != "" && err == nil, join(at, tools), "must be a tool's name, or a pattern such as files_*")
+		k.require(string(approvals[tools]) != "false", join(at, tools), "must be true or {when: <JSON Schema>}")
+		k.checkApproval(approvals[tools], join(at, tools))
+	}
+}
 
 // checkApproval reports whether approval may be required.
 func (k *checker) checkApproval(raw json.RawMessage, path string) bool {

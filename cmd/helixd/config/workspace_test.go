@@ -13,7 +13,7 @@ func TestLoadWorkspaces(t *testing.T) {
 	text, err := os.ReadFile("testdata/example.yaml")
 	require.NoError(t, err)
 	c, err := loadText(t, string(text), env{
-		"HELIX_TOKEN": "t", "OPENAI_API_KEY": "k", "WEATHER_TOKEN": "w", "OTLP_TOKEN": "o", "HELIX_WORKSPACES_LOCAL_MAX_PROCESSES": "16",
+		"HELIX_TOKEN": "t", "OPENAI_API_KEY": "k", "WEATHER_TOKEN": "w", "OTLP_TOKEN": "o", "GATEWAY": "g", "HELIX_WORKSPACES_LOCAL_MAX_PROCESSES": "16",
 	})
 	require.NoError(t, err)
 	assert.Equal(t, LocalWorkspaces{Dir: "./files", Timeout: 30 * time.Second, MaxProcesses: 16, MaxBytes: 100 << 20, RunAs: "nobody", Unconfined: true}, c.Workspaces.Local)

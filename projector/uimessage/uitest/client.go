@@ -255,22 +255,15 @@ func (c *Client) data(p Part) {
 	c.add(p)
 }
 
-// Normal returns the parts as they can be compared: a block that was cut in
-// two is one, and what only says how far a client has read is left out.
+// Normal returns the parts as they can be compared: what only says how far a
+// client has read is left out.
 func Normal(parts []Part) []Part {
 	var normal []Part
 	for _, p := range parts {
 		p = maps.Clone(p)
-		switch kind := p["type"]; kind {
+		switch p["type"] {
 		case "text", "reasoning":
 			delete(p, "state")
-			if p["text"] == "" {
-				continue
-			}
-			if n := len(normal); n > 0 && normal[n-1]["type"] == kind {
-				normal[n-1]["text"] = normal[n-1]["text"].(string) + p["text"].(string)
-				continue
-			}
 		default:
 			if p["state"] != "approval-requested" { // clients keep what they have answered
 				delete(p, "approval")

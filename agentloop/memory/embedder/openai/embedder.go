@@ -69,7 +69,7 @@ func New(name string, o *Options) *Embedder {
 	}
 	return &Embedder{
 		name: name, dimensions: opts.Dimensions,
-		caller:  provider.Caller{APIKey: opts.APIKey, BaseURL: opts.BaseURL},
+		caller:  provider.Caller{Model: name, Embedding: true, APIKey: opts.APIKey, BaseURL: opts.BaseURL},
 		service: sdk.NewEmbeddingService(use...),
 	}
 }

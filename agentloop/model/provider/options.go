@@ -1,0 +1,68 @@
+package provider
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Options are members of a request's body that an adapter has no setting for, by
+// their names in the provider's API. They replace what the adapter sends.
+type Options map[string]any
+
+// optionName is a member at the top of a request's body.
+var optionName = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
+
+// ownOptions are the members that are the call itself.
+var ownOptions = []string{"model", "messages", "input", "instructions", "system", "tools", "functions", "stream", "stream_options", "n"}
+
+// Check returns what is wrong with a name, if anything is.
+func (o Options) Check() error {
+	for _, name := range slices.Sorted(maps.Keys(o)) {
+		switch {
+		case !optionName.MatchString(name):
+			return fmt.Errorf("%q is not the name of a member of a request", name)
+		case slices.Contains(ownOptions, name):
+			return fmt.Errorf("%s is set by helixd", name)
+		}
+	}
+	return nil
+}
+
+// Each calls set for each option, in the order of their names. It panics if
+// Check returns an error.
+func (o Options) Each(set func(name string, value any)) {
+	if err := o.Check(); err != nil {
+		panic("provider options: " + err.Error())
+	}
+	for _, name := range slices.Sorted(maps.Keys(o)) {
+		set(name, o[name])
+	}
+}
+
+// addHeaders sends the caller's own headers along.
+func (c Caller) addHeaders(req *http.Request) {
+	for name, value := range c.Headers {
+		req.Header.Set(name, value)
+	}
+}
+
+// secrets are the texts that no error shows: the key, and the values of headers,
+// with and without their scheme ("Bearer").
+func (c Caller) secrets() []string {
+	secrets := []string{c.APIKey}
+	for _, name := range slices.Sorted(maps.Keys(c.Headers)) {
+		value := c.Headers[name]
+		secrets = append(secrets, value)
+		if _, credentials, ok := strings.Cut(value, " "); ok {
+			secrets = append(secrets, strings.TrimSpace(credentials))
+		}
+	}
+	// The longest first: one may be part of another.
+	slices.SortFunc(secrets, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
+	return secrets
+}

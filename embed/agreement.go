@@ -1,0 +1,71 @@
+package embed
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// AgreementHolds reports whether the logs by which replicas agree, in this
+// server's files, have an entry from before a moment in which one of the texts
+// stands. The server drops entries when it takes a snapshot, see Agreed.
+//
+// These logs compress large entries; what comes early in one, as its subject
+// does, is still found.
+func (s *Server) AgreementHolds(ctx context.Context, before time.Time, texts ...string) (bool, error) {
+	logs, err := filepath.Glob(filepath.Join(s.opts.DataDir, "jetstream", "$SYS", "_js_", "*", "msgs", "*.blk"))
+	if err != nil {
+		return false, fmt.Errorf("embed: %w", err)
+	}
+	for _, path := range logs {
+		if ctx.Err() != nil {
+			return false, context.Cause(ctx)
+		}
+		raw, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return false, fmt.Errorf("embed: %w", err)
+		}
+		if holdsBefore(raw, uint64(before.UnixNano()), texts) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func holdsBefore(raw []byte, before uint64, texts []string) bool {
+	for _, text := range texts {
+		if !bytes.Contains(raw, []byte(text)) {
+			continue
+		}
+		for at := 0; at+recordHeader <= len(raw); {
+			h := headerOf(raw[at:])
+			if !h.fits(len(raw) - at) {
+				return bytes.Contains(raw[at:], []byte(text))
+			}
+			if h.time < before && bytes.Contains(raw[at:at+h.size], []byte(text)) {
+				return true
+			}
+			at += h.size
+		}
+	}
+	return false
+}
+
+// Agreed has this server drop what is applied from the log by which a stream's
+// replicas agree. By itself the server does so every two or three minutes.
+// Whether it has succeeded AgreementHolds tells: while a replica is behind, or
+// another is catching up from this one, nothing is dropped.
+func (s *Server) Agreed(stream string) {
+	srv := s.instance().srv
+	if srv.JetStreamIsClustered() && srv.JetStreamIsStreamCurrent(accountHelix, stream) {
+		_ = srv.JetStreamSnapshotStream(accountHelix, stream) // as said above
+	}
+}

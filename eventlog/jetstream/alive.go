@@ -1,0 +1,105 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// inLog reports whether the log has the record at seq, and the session is not being
+// erased. It looks for the fence first: an erasure removes that last.
+func (l *Log) inLog(ctx context.Context, session string, seq uint64) (bool, error) {
+	stream, subject, err := l.place(session)
+	if err != nil {
+		return false, err
+	}
+	m, err := l.lastMessage(ctx, stream, subject)
+	if err == nil && !isErased(m.header) {
+		if m, err = l.messageAt(ctx, stream, seq); err == nil {
+			return m.subject == subject, nil
+		}
+	}
+	if errors.Is(err, errNoMessage) {
+		err = nil
+	}
+	return false, err
+}
+
+// lives reports whether the record at seq is of the session that is there now, and
+// that is not being erased. A purge may have left it to the segments.
+func (l *Log) lives(ctx context.Context, session string, seq uint64) (bool, error) {
+	if there, err := l.inLog(ctx, session, seq); err != nil || there {
+		return there, err
+	}
+	if _, _, err := l.head(ctx, session); err != nil {
+		if errors.Is(err, eventlog.ErrSessionNotFound) {
+			err = nil
+		}
+		return false, err
+	}
+	refs, _, err := l.segmentsBehind(ctx, session, seq-1, l.lastSegment)
+	if err != nil || len(refs) == 0 {
+		return false, err
+	}
+	s, err := l.segmentAt(ctx, session, refs[0].at)
+	if err != nil || s == nil {
+		return false, err
+	}
+	for _, r := range s.records {
+		if r.Sequence == seq {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// dropStray removes a record, or a fence, that was appended behind a purged record, whose place in
+// the segments headerSealed tells, and arrived when the session had been erased:
+// there was nothing any more that its comparison could have failed on. It reports
+// whether m, the session's last message, is one.
+func (l *Log) dropStray(ctx context.Context, session, stream string, m message) (bool, error) {
+	text := first(m.header, headerSealed)
+	if text == "" {
+		return false, nil
+	}
+	sealed, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return false, fmt.Errorf("%w: header %s of message %d", errDamaged, headerSealed, m.sequence)
+	}
+	p := Partition(session, l.opts.Partitions)
+	last, err := l.lastReadable(ctx, segmentStream(p), segmentSubject(session, p))
+	if err == nil {
+		s, err := unpack(last.data)
+		if err != nil || s.last() >= sealed {
+			return false, err
+		}
+	} else if !errors.Is(err, errNoMessage) {
+		return false, err
+	}
+	if isErased(m.header) { // a fence stays until its erasure, which removes segments first, has ended
+		if e, err := l.erasingOf(ctx, session); err != nil || e.Fence == m.sequence {
+			return false, err
+		}
+	}
+	if l.opts.Replicas > 1 && !l.leads(ctx, segmentStream(p)) {
+		return false, fmt.Errorf("%w: %w", eventlog.ErrUnavailable, errStaleLeader)
+	}
+	return true, l.wipe(ctx, session, stream, m.subject, m.sequence)
+}
+
+// followPurged makes a go behind a record that only a segment still has:
+// JetStream then knows no last message of the subject, which it calls 0.
+func (a *pendingAppend) followPurged() {
+	for _, m := range a.messages {
+		m.Header[headerSealed] = []string{strconv.FormatUint(a.expected, 10)}
+	}
+	first := a.messages[0]
+	first.Header[headerPrevious] = first.Header[headerExpectedLast]
+	first.Header[headerExpectedLast] = []string{"0"}
+}
+
+// behindPurged reports whether followPurged was called.
+func (a *pendingAppend) behindPurged() bool { return a.messages[0].Header[headerPrevious] != nil }

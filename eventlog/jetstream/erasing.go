@@ -1,0 +1,347 @@
+package jetstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// erasing is how far the erasure of a session has come. Its mark is the last message
+// on helix.erased.<p>.<S>:
+//
+//	wanted   Head is the session's last record: it is to be fenced.
+//	fenced   Fence is the erased record. Parts say what is to be removed, and up to
+//	         which sequence: what comes after is of a session that was created again.
+//	removed  nobody can read any of it; its bytes are being overwritten. Each server of
+//	         a cluster says on helix.erased.<p>.<S>~<server> that it has none left.
+//	done     for whoever asks, for a while.
+//
+// Without a mark there is nothing left to do.
+type erasing struct {
+	Head    uint64 `json:"head,omitempty"`
+	Fence   uint64 `json:"fence,omitempty"`
+	Parts   []part `json:"parts,omitempty"`
+	Removed bool   `json:"removed,omitempty"`
+	Done    bool   `json:"done,omitempty"`
+	// Round tells what servers report on. It is another one when there is more to do,
+	// and in each erasure: a report may be stored when its erasure has ended.
+	Round uint64 `json:"round,omitempty"`
+
+	at   uint64    // the mark's sequence; 0: there is none
+	time time.Time // when it was stored
+}
+
+// part is what one stream has of a session.
+type part struct {
+	Stream  string `json:"stream"`
+	Subject string `json:"subject"`
+	// From is the first sequence that was there, and UpTo the last that may be.
+	From uint64 `json:"from,omitempty"`
+	UpTo uint64 `json:"upTo"`
+	// Scrub: it is overwritten in the servers' files. Look: it is overwritten by the
+	// servers, but for what older versions have removed.
+	Scrub bool `json:"scrub,omitempty"`
+	Look  bool `json:"look,omitempty"`
+	// Taken: it is the one message at UpTo; others on the subject may be there.
+	Taken bool `json:"taken,omitempty"`
+	// Left: it was purged before, and may be in files that nobody here reaches.
+	Left bool `json:"left,omitempty"`
+	// Last and Messages are what the stream had when all was removed.
+	Last     uint64 `json:"last,omitempty"`
+	Messages uint64 `json:"messages,omitempty"`
+	Replicas int    `json:"replicas,omitempty"`
+}
+
+// doneFor is for how long a mark says that an erasure is done.
+const doneFor = time.Hour
+
+// errMarkMoved: somebody else has gone on with the same erasure.
+var errMarkMoved = errors.New("jetstream: another node goes on with the erasure")
+
+func (l *Log) erasingOf(ctx context.Context, session string) (*erasing, error) {
+	p := Partition(session, l.opts.Partitions)
+	m, err := l.lastMessage(ctx, segmentStream(p), erasedSubject(session, p))
+	e := &erasing{at: m.sequence, time: m.at}
+	switch {
+	case errors.Is(err, errNoMessage):
+		return &erasing{}, nil
+	case err != nil:
+		return nil, err
+	case len(m.data) == 0: // of an older version, which had removed everything
+		e.Round = 1 // no server has said anything
+		e.Parts, err = l.partsOf(ctx, session, 0)
+		return e, err
+	}
+	if err := json.Unmarshal(m.data, e); err != nil {
+		return nil, fmt.Errorf("%w: mark of an erasure: %w", errDamaged, err)
+	}
+	return e, nil
+}
+
+// put stores the mark if it is still the one that e was read from.
+func (l *Log) put(ctx context.Context, session string, e *erasing) error {
+	raw, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	m := &nats.Msg{Subject: erasedSubject(session, Partition(session, l.opts.Partitions)), Data: raw}
+	var ack *natsjs.PubAck
+	err = Settle(ctx, l.nc, func(ctx context.Context) (err error) {
+		ack, err = l.js.PublishMsg(ctx, m, natsjs.WithExpectLastSequencePerSubject(e.at))
+		return err
+	})
+	if refused, ok := errors.AsType[*natsjs.APIError](err); ok && refused.ErrorCode == natsjs.JSErrCodeStreamWrongLastSequence {
+		return errMarkMoved
+	}
+	if err != nil {
+		return fmt.Errorf("jetstream: erase: %w", err)
+	}
+	e.at, e.time = ack.Sequence, time.Now()
+	return nil
+}
+
+// change changes the mark of an erasure, if f does, and returns it.
+func (l *Log) change(ctx context.Context, session string, f func(*erasing) bool) (e *erasing, err error) {
+	for {
+		if e, err = l.erasingOf(ctx, session); err != nil || !f(e) {
+			return e, err
+		}
+		if err = l.put(ctx, session, e); !errors.Is(err, errMarkMoved) {
+			return e, err
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+func (e *erasing) nextRound() { e.Round = max(e.Round+1, uint64(time.Now().UnixNano())) }
+
+// want marks a session whose head is given as one to be erased.
+func (l *Log) want(ctx context.Context, session string, head uint64) error {
+	_, err := l.change(ctx, session, func(e *erasing) bool {
+		e.Head, e.Done = head, false
+		return true
+	})
+	return err
+}
+
+// begin marks that the session is fenced.
+func (l *Log) begin(ctx context.Context, session string, fence uint64, parts []part) (*erasing, error) {
+	return l.change(ctx, session, func(e *erasing) bool {
+		if e.Fence == fence {
+			wanted := e.Head > 0
+			e.Head = 0
+			return wanted
+		}
+		e.Head, e.Fence, e.Parts, e.Removed, e.Done = 0, fence, join(e.Parts, parts), false, false
+		e.nextRound()
+		return true
+	})
+}
+
+// join returns parts with those of an erasure that has not ended. Their sequences are
+// not put together: between them may be some of a session that lives.
+func join(before, parts []part) []part {
+	for _, b := range before {
+		b.Last, b.Messages = 0, 0
+		if !slices.Contains(parts, b) {
+			parts = append(parts, b)
+		}
+	}
+	return parts
+}
+
+// partsOf returns where a session's messages are. Those up to its fence are the
+// log's; without a fence it is what comes before the first message that is there.
+func (l *Log) partsOf(ctx context.Context, session string, fence uint64) ([]part, error) {
+	p := Partition(session, l.opts.Partitions)
+	floor, err := l.floor(ctx, session)
+	if err != nil {
+		return nil, err
+	}
+	parts := []part{
+		{Stream: blobStream, Subject: l.blobPrefix(session) + ">"},
+		{Stream: segmentStream(p), Subject: segmentSubject(session, p), Look: floor > 0 && l.opts.Server != nil && !l.scrubs(segmentStream(p))},
+		{Stream: segmentStream(p), Subject: floorSubject(session, p)},
+		{Stream: streamName(p), Subject: logSubject(session, p)},
+	}
+	if l.opts.Beside != nil && l.opts.Forget != nil {
+		if stream, subject := l.opts.Beside(session, p); stream != "" {
+			parts = append(parts, part{Stream: stream, Subject: subject})
+		}
+	}
+	for i := range parts {
+		b := &parts[i]
+		// In this order: what comes in between is of a session that is created now.
+		if b.UpTo, err = l.lastOf(ctx, b.Stream); err != nil {
+			return nil, err
+		}
+		if b.From, err = l.firstFrom(ctx, b.Stream, b.Subject, 1); err != nil {
+			return nil, err
+		}
+		b.Scrub = l.scrubs(b.Stream) || !l.owns(b.Stream) && l.opts.Server != nil && l.opts.Replicas > 1
+		if fence == 0 && b.From > 0 {
+			b.UpTo = b.From - 1
+		}
+	}
+	log := &parts[3]
+	if fence > 0 {
+		log.UpTo = fence
+	}
+	if floor > 0 {
+		parts[1].From = 0 // what was trimmed came before
+	}
+	if l.opts.Server == nil {
+		if log.Left, err = l.wasPurged(ctx, session, log.From); err != nil {
+			return nil, err
+		}
+	}
+	return parts, nil
+}
+
+// wasPurged reports whether a session has records that the log has not any more.
+func (l *Log) wasPurged(ctx context.Context, session string, begins uint64) (bool, error) {
+	s, _, err := l.lastSegment(ctx, session)
+	if err != nil || s == nil {
+		return false, err
+	}
+	return len(s.records) > 0 && (begins == 0 || s.records[0].Sequence < begins), nil
+}
+
+// forgetErasing removes a mark, and what servers have said.
+func (l *Log) forgetErasing(ctx context.Context, session string, e *erasing) error {
+	p := Partition(session, l.opts.Partitions)
+	servers, err := l.serversWith(ctx, e)
+	if err != nil {
+		return err
+	}
+	said, err := l.reports(ctx, session, servers)
+	if err != nil {
+		return err
+	}
+	for server := range said {
+		if _, err := l.eraseSubject(ctx, segmentStream(p), reportSubject(session, p, server), math.MaxUint64); err != nil {
+			return err
+		}
+	}
+	_, err = l.eraseSubject(ctx, segmentStream(p), erasedSubject(session, p), e.at)
+	return err
+}
+
+// reportSubject is where a server says that it has nothing left of a session.
+func reportSubject(session string, partition int, server string) string {
+	return erasedSubject(session, partition) + "~" + Token(server)
+}
+
+// reports returns for which round each of some servers has said that nothing is left, if
+// it has.
+func (l *Log) reports(ctx context.Context, session string, servers []string) (map[string]uint64, error) {
+	p := Partition(session, l.opts.Partitions)
+	said := map[string]uint64{}
+	for _, server := range servers {
+		m, err := l.lastMessage(ctx, segmentStream(p), reportSubject(session, p, server))
+		if errors.Is(err, errNoMessage) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if said[server], err = strconv.ParseUint(string(m.data), 10, 64); err != nil {
+			return nil, fmt.Errorf("%w: report of an erasure: %w", errDamaged, err)
+		}
+	}
+	return said, nil
+}
+
+// report says that this process's server has nothing left of what an erasure removed.
+func (l *Log) report(ctx context.Context, session string, e *erasing) error {
+	p := Partition(session, l.opts.Partitions)
+	m := &nats.Msg{Subject: reportSubject(session, p, l.opts.Server.Name()), Data: strconv.AppendUint(nil, e.Round, 10), Header: nats.Header{}}
+	if _, err := l.store(ctx, m); err != nil {
+		return fmt.Errorf("jetstream: erase: %w", err)
+	}
+	return nil
+}
+
+// marked returns the sessions of a partition whose erasures have a mark.
+func (l *Log) marked(ctx context.Context, p int) ([]string, error) {
+	sessions, err := l.subjectsOf(ctx, segmentStream(p), erasedSubjects+strconv.Itoa(p)+".*")
+	if err != nil {
+		return nil, err
+	}
+	return slices.Sorted(maps.Keys(sessions)), nil
+}
+
+// serversWith names the servers that have replicas of what an erasure is about.
+func (l *Log) serversWith(ctx context.Context, e *erasing) ([]string, error) {
+	all := map[string]bool{}
+	for _, p := range e.Parts {
+		s, err := l.findStream(ctx, p.Stream)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range serversOf(s.CachedInfo()) {
+			all[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(all)), nil
+}
+
+// mostTaken bounds what a mark says of single messages.
+const mostTaken = 1000
+
+// wipe removes a message for good that came too late for an erasure of its session.
+// The mark names it first: a process that dies in between leaves nothing that
+// nobody knows of.
+func (l *Log) wipe(ctx context.Context, session, stream, subject string, at uint64) error {
+	if !l.scrubs(stream) {
+		return l.secureDelete(ctx, stream, at)
+	}
+	taken := part{Stream: stream, Subject: subject, From: at, UpTo: at, Scrub: true, Taken: true}
+	full := false
+	e, err := l.change(ctx, session, func(e *erasing) bool {
+		if full = len(e.Parts) >= mostTaken; full {
+			return false
+		}
+		e.Parts, e.Removed, e.Done = append(e.Parts, taken), false, false
+		e.nextRound()
+		return true
+	})
+	if full {
+		return fmt.Errorf("jetstream: session %q: more than %d messages wait to be overwritten", session, mostTaken)
+	}
+	if err != nil {
+		return err
+	}
+	if err := l.remove(ctx, stream, at); err != nil || e.Head > 0 { // what is yet to be fenced goes on by itself
+		return err
+	}
+	_, err = l.removeAll(ctx, session, e)
+	if errors.Is(err, eventlog.ErrSessionNotFound) { // others have ended it
+		err = nil
+	}
+	return err
+}
+
+// position notes what a part's stream has.
+func (l *Log) position(ctx context.Context, p *part) error {
+	s, err := l.findStream(ctx, p.Stream)
+	if err != nil {
+		return err
+	}
+	info := s.CachedInfo()
+	p.Last, p.Messages, p.Replicas = info.State.LastSeq, info.State.Msgs, info.Config.Replicas
+	return nil
+}

@@ -1,0 +1,448 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// FinishErasures goes on with the erasures that have begun and not ended, as when
+// their node has died, and returns how many have ended. Each node has to call it now
+// and then: what is in the files of its own server it alone can overwrite. The
+// rest the nodes that lead do, one of all or more; they call [Log.FindErasures] when
+// they begin to.
+func (l *Log) FinishErasures(ctx context.Context, lead bool) (n int, err error) {
+	if ctx, err = l.frees(ctx); err != nil {
+		return 0, err
+	}
+	if l.opts.Server != nil {
+		if err := l.opts.Server.Rescrub(ctx); err != nil {
+			return 0, err
+		}
+		if err := l.scrubBeside(ctx); err != nil {
+			return 0, err
+		}
+	}
+	var failed []error
+	for p := range l.opts.Partitions {
+		sessions, err := l.marked(ctx, p)
+		if err != nil {
+			return n, err
+		}
+		for _, session := range sessions {
+			began := time.Now()
+			ended, err := l.finishErasure(ctx, session, lead)
+			if err != nil {
+				failed = append(failed, fmt.Errorf("session %q: %w", session, err))
+			}
+			if ctx.Err() != nil {
+				return n, context.Cause(ctx)
+			}
+			if ended {
+				n++
+			}
+			l.yield(ctx, began)
+		}
+	}
+	return n, errors.Join(failed...)
+}
+
+// FindErasures marks the sessions that are fenced and have no mark, as an older
+// version leaves them whose node died. It looks at every session.
+func (l *Log) FindErasures(ctx context.Context) error {
+	ctx, err := l.frees(ctx)
+	if err != nil {
+		return err
+	}
+	for session, err := range l.Sessions(ctx) {
+		if err != nil {
+			return err
+		}
+		began := time.Now()
+		if _, err := l.findErasure(ctx, session); err != nil {
+			return fmt.Errorf("session %q: %w", session, err)
+		}
+		l.yield(ctx, began)
+	}
+	return nil
+}
+
+// findErasure marks a session that is fenced.
+func (l *Log) findErasure(ctx context.Context, session string) (e *erasing, err error) {
+	stream, subject, err := l.place(session)
+	if err != nil {
+		return nil, err
+	}
+	fence, err := l.lastMessage(ctx, stream, subject)
+	if errors.Is(err, errNoMessage) || err == nil && !isErased(fence.header) {
+		return nil, nil
+	}
+	if err == nil {
+		e, err = l.beginAt(ctx, session, fence.sequence)
+	}
+	if errors.Is(err, eventlog.ErrSessionNotFound) {
+		return nil, nil
+	}
+	return e, err
+}
+
+// finishErasure goes on with a session's erasure, and reports whether it has ended. It
+// erases nothing but what the mark is about: the session may have been created again.
+func (l *Log) finishErasure(ctx context.Context, session string, lead bool) (ended bool, err error) {
+	e, err := l.erasingOf(ctx, session)
+	switch {
+	case err != nil || e.at == 0:
+		return false, err
+	case e.Done:
+		if lead && time.Since(e.time) > doneFor {
+			return false, l.forgetErasing(ctx, session, e)
+		}
+		return false, nil
+	case e.Head > 0 && lead:
+		if e, err = l.finishWanted(ctx, session, e); err != nil || e == nil {
+			return false, err
+		}
+	}
+	if !e.Removed {
+		if !lead || e.Head > 0 {
+			return false, nil
+		}
+		_, err := l.removeAll(ctx, session, e)
+		if errors.Is(err, eventlog.ErrSessionNotFound) { // others have ended it
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	left, err := l.overwriteAll(ctx, session, e)
+	if err != nil || !lead {
+		return false, err
+	}
+	if left.some() && l.neverKnows() {
+		return true, l.forgetErasing(ctx, session, e)
+	}
+	if left.some() {
+		return false, nil
+	}
+	e, err = l.change(ctx, session, func(now *erasing) bool {
+		if now.Done || now.at == 0 || now.Round != e.Round || now.Head > 0 {
+			return false
+		}
+		now.Done, ended = true, true
+		return true
+	})
+	return ended && err == nil, err
+}
+
+// finishWanted fences the session that a mark says is to be erased, unless it
+// is another one of the same id.
+func (l *Log) finishWanted(ctx context.Context, session string, e *erasing) (*erasing, error) {
+	if marked, err := l.findErasure(ctx, session); marked != nil || err != nil {
+		return marked, err
+	}
+	same, err := l.lives(ctx, session, e.Head)
+	if err != nil {
+		return nil, err
+	}
+	if !same {
+		return nil, l.dropWanted(ctx, session, e)
+	}
+	fence, err := l.fence(ctx, session)
+	if err != nil {
+		return nil, err
+	}
+	return l.beginAt(ctx, session, fence)
+}
+
+// dropWanted takes back that a session is to be erased that is not there.
+func (l *Log) dropWanted(ctx context.Context, session string, e *erasing) error {
+	if e.Fence == 0 && len(e.Parts) == 0 {
+		return l.forgetErasing(ctx, session, e)
+	}
+	_, err := l.change(ctx, session, func(now *erasing) bool { // of an erasure before that
+		same := now.Head == e.Head
+		if same {
+			now.Head = 0
+		}
+		return same
+	})
+	return err
+}
+
+// beginAt marks that the session is fenced. Errors: ErrSessionNotFound, if it is not,
+// or not any more.
+func (l *Log) beginAt(ctx context.Context, session string, fence uint64) (*erasing, error) {
+	stream, subject, err := l.place(session)
+	if err != nil {
+		return nil, err
+	}
+	l.sealerOf(session).forget(session)
+	// What comes behind these is of a session that was created anew, when
+	// somebody else has finished the same erasure.
+	parts, err := l.partsOf(ctx, session, fence)
+	if err != nil {
+		return nil, err
+	}
+	again, err := l.lastMessage(ctx, stream, subject)
+	if errors.Is(err, errNoMessage) || err == nil && again.sequence != fence {
+		return nil, eventlog.ErrSessionNotFound
+	}
+	if err != nil {
+		return nil, err
+	}
+	return l.begin(ctx, session, fence, parts)
+}
+
+// eraseTo erases a session that is fenced.
+func (l *Log) eraseTo(ctx context.Context, session string, fence uint64) (done eventlog.Erasure, err error) {
+	done.Pending = true // the fence is durable
+	e, err := l.beginAt(ctx, session, fence)
+	if errors.Is(err, eventlog.ErrSessionNotFound) {
+		return l.erased(ctx, session)
+	}
+	if err != nil {
+		return done, err
+	}
+	if !e.Removed {
+		done.Records, err = l.removeAll(ctx, session, e)
+		if errors.Is(err, eventlog.ErrSessionNotFound) {
+			return l.erased(ctx, session)
+		}
+		if err != nil {
+			return done, err
+		}
+	}
+	left, err := l.overwriteAll(ctx, session, e)
+	if err != nil {
+		return done, err
+	}
+	left.tell(&done)
+	if !left.some() {
+		err = l.forgetErasing(ctx, session, e)
+		done.Pending = err != nil
+	} else if l.neverKnows() {
+		err = l.forgetErasing(ctx, session, e)
+	}
+	return done, err
+}
+
+// erased tells of a session that is not there whether bytes of it still may
+// be.
+func (l *Log) erased(ctx context.Context, session string) (eventlog.Erasure, error) {
+	e, err := l.erasingOf(ctx, session)
+	if err != nil {
+		return eventlog.Erasure{}, err
+	}
+	if e.at == 0 {
+		return eventlog.Erasure{}, eventlog.ErrSessionNotFound
+	}
+	if e.Done {
+		return eventlog.Erasure{}, l.forgetErasing(ctx, session, e)
+	}
+	if e.Head > 0 && e.Fence == 0 && len(e.Parts) == 0 {
+		// Nobody has fenced it, and it is not there.
+		return eventlog.Erasure{}, errors.Join(eventlog.ErrSessionNotFound, l.forgetErasing(ctx, session, e))
+	}
+	done := eventlog.Erasure{Pending: true}
+	if !e.Removed {
+		if done.Records, err = l.removeAll(ctx, session, e); err != nil {
+			return done, err
+		}
+	}
+	left, err := l.overwriteAll(ctx, session, e)
+	if left.tell(&done); err != nil || left.some() {
+		return done, err
+	}
+	err = l.forgetErasing(ctx, session, e)
+	done.Pending = err != nil
+	return done, err
+}
+
+// removeAll removes all messages of a session, those of its log last and its fence
+// behind them, and returns how many records that were. Errors: ErrSessionNotFound, if
+// others have ended the erasure.
+func (l *Log) removeAll(ctx context.Context, session string, e *erasing) (records int, err error) {
+	for {
+		n, err := l.removeParts(ctx, session, e)
+		records += n
+		if err != nil {
+			return records, err
+		}
+		for i := range e.Parts {
+			if err := l.position(ctx, &e.Parts[i]); err != nil {
+				return records, err
+			}
+		}
+		now, err := l.change(ctx, session, func(now *erasing) bool {
+			if now.Round != e.Round || now.Removed {
+				return false
+			}
+			now.Parts, now.Removed = e.Parts, true
+			return true
+		})
+		if err != nil {
+			return records, err
+		}
+		if now.at == 0 {
+			return records, eventlog.ErrSessionNotFound
+		}
+		*e = *now
+		if e.Removed {
+			return records, nil
+		}
+	}
+}
+
+func (l *Log) removeParts(ctx context.Context, session string, e *erasing) (records int, err error) {
+	log := streamName(Partition(session, l.opts.Partitions))
+	for _, p := range e.Parts {
+		if p.Taken {
+			if err := l.remove(ctx, p.Stream, p.UpTo); err != nil {
+				return 0, err
+			}
+			continue
+		}
+		if p.Stream == log || !l.owns(p.Stream) || e.Fence > 0 && !p.Scrub && p.Stream != blobStream {
+			continue
+		}
+		if _, err := l.eraseSubject(ctx, p.Stream, p.Subject, p.UpTo); err != nil {
+			return 0, err
+		}
+	}
+	for _, p := range e.Parts {
+		if p.Taken || p.Stream != log {
+			continue
+		}
+		upTo := p.UpTo
+		if e.Fence > 0 {
+			upTo = min(upTo, e.Fence-1)
+		}
+		n, err := l.eraseSubject(ctx, p.Stream, p.Subject, upTo)
+		records += n
+		if err != nil {
+			return records, err
+		}
+	}
+	if e.Fence == 0 {
+		return records, nil
+	}
+	segments, sealed := segmentStream(Partition(session, l.opts.Partitions)), uint64(0)
+	err = l.eraseSealed(ctx, session, e.Fence, func(_ string, at uint64) error {
+		sealed = max(sealed, at)
+		return l.overwrite(ctx, segments, at)
+	})
+	if err != nil {
+		return records, err
+	}
+	for i := range e.Parts {
+		if p := &e.Parts[i]; p.Stream == segments && !p.Taken {
+			p.UpTo = max(p.UpTo, sealed)
+		}
+	}
+	// As long as the fence stands nobody creates the session again.
+	stands, err := l.messageAt(ctx, log, e.Fence)
+	if errors.Is(err, errNoMessage) {
+		return records, nil
+	}
+	if err == nil && l.opts.Forget != nil && isErased(stands.header) {
+		err = l.opts.Forget(ctx, session)
+	}
+	if err == nil {
+		err = l.overwrite(ctx, log, e.Fence)
+	}
+	return records, err
+}
+
+// owns reports whether a stream is the log's.
+func (l *Log) owns(stream string) bool {
+	for p := range l.opts.Partitions {
+		if stream == streamName(p) || stream == segmentStream(p) {
+			return true
+		}
+	}
+	return stream == blobStream
+}
+
+// overwriteAll has overwritten what was removed, and returns what is left.
+func (l *Log) overwriteAll(ctx context.Context, session string, e *erasing) (left remains, err error) {
+	if e.Fence > 0 {
+		// A sealer that has stored a segment late may have died before it took it back.
+		segments, wiped := segmentStream(Partition(session, l.opts.Partitions)), false
+		err := l.eraseSealed(ctx, session, e.Fence, func(subject string, at uint64) error {
+			wiped = true
+			return l.wipe(ctx, session, segments, subject, at)
+		})
+		if err != nil {
+			return left, err
+		}
+		if wiped { // that is to be overwritten, too
+			now, err := l.erasingOf(ctx, session)
+			if err != nil {
+				return left, err
+			}
+			*e = *now
+		}
+	}
+	if l.opts.Server == nil {
+		return l.leftOutside(ctx, e)
+	}
+	servers, err := l.serversWith(ctx, e)
+	if err != nil {
+		return left, err
+	}
+	said, err := l.reports(ctx, session, servers)
+	if err != nil {
+		return left, err
+	}
+	own := l.opts.Server.Name()
+	if said[own] != e.Round { // else it waits for others, however long they are down
+		if left, err = l.scrub(ctx, e); err != nil || left.some() {
+			return left, err
+		}
+		if slices.Contains(servers, own) {
+			if err := l.report(ctx, session, e); err != nil {
+				return left, err
+			}
+			said[own] = e.Round
+		}
+	}
+	var missing []string
+	for _, name := range servers {
+		if said[name] != e.Round {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) > 0 {
+		return waiting("these servers, which have yet to overwrite what is in their files and to say so: %s", strings.Join(missing, ", ")), nil
+	}
+	return left, nil
+}
+
+// neverKnows reports whether nobody will ever know more of what may be left than
+// an erasure's first answer tells: one server has it, which is not this process's.
+func (l *Log) neverKnows() bool { return l.opts.Server == nil && l.opts.Replicas == 1 }
+
+// leftOutside tells what may be left on servers whose files nobody here reaches.
+func (l *Log) leftOutside(ctx context.Context, e *erasing) (left remains, err error) {
+	servers, err := l.serversWith(ctx, e)
+	if err != nil {
+		return left, err
+	}
+	if len(servers) > 1 {
+		return remains{text: fmt.Sprintf("entries in the Raft logs of the NATS servers %s, which drop them when they next compact; "+
+			"helixd can't look: their operator searches the files for the session's subjects", strings.Join(servers, ", "))}, nil
+	}
+	for _, p := range e.Parts {
+		if p.Left {
+			return remains{text: fmt.Sprintf("records that retention removed before, in a block of stream %s: the NATS server keeps their bytes until it "+
+				"removes or compacts the block; helixd can't look: its operator searches the files for the session's subjects", p.Stream)}, nil
+		}
+	}
+	return left, nil
+}

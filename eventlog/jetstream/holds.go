@@ -1,0 +1,65 @@
+package jetstream
+
+import (
+	"context"
+	"crypto/rand"
+	"strconv"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/helixd/helixd/eventlog/internal/hold"
+)
+
+// holdSubjects and a session's token are where a node asks all nodes to keep
+// appends to the session back, and where it says that they may go on. It is a
+// courtesy: a message that is lost costs time, never correctness.
+const holdSubjects = "helix.node.hold."
+
+// What a message there says, before the holder's id.
+const (
+	holdBegins = "begin "
+	holdEnds   = "end "
+)
+
+// watchHolds has l heed other nodes' holds.
+func (l *Log) watchHolds() error {
+	l.node = rand.Text()
+	sub, err := l.nc.Subscribe(holdSubjects+"*", func(m *nats.Msg) {
+		session, ok := sessionOf(m.Subject[len(holdSubjects):])
+		verb, holder, more := strings.Cut(string(m.Data), " ")
+		if !ok || !more || strings.HasPrefix(holder, l.node) {
+			return
+		}
+		switch verb + " " {
+		case holdBegins:
+			l.holds.Begin(session, holder)
+		case holdEnds:
+			l.holds.End(session, holder)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	l.spawn(func() {
+		<-l.closed
+		_ = sub.Unsubscribe() // fails only on a closed connection
+		l.holds.Close()
+	})
+	return nil
+}
+
+// Hold implements eventlog.Log.
+func (l *Log) Hold(ctx context.Context, session string) (held context.Context, release func()) {
+	if l.opts.hook != nil { // which says who waits
+		return ctx, func() {}
+	}
+	holder := l.node + "." + strconv.FormatUint(l.held.Add(1), 10)
+	say := func(what string) { _ = l.nc.Publish(holdSubjects+Token(session), []byte(what+holder)) }
+	l.holds.Begin(session, holder)
+	say(holdBegins)
+	return hold.Holder(ctx, session), func() {
+		l.holds.End(session, holder)
+		say(holdEnds)
+	}
+}

@@ -1,0 +1,66 @@
+package jetstream
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/integration/deployment"
+)
+
+// On three replicas a follower hears of a last record whose live message was lost
+// while the stream changed its leader.
+func TestALostLastRecordIsFoundAfterALeaderChange(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a cluster takes its time")
+	}
+	t.Parallel()
+	addresses, err := deployment.FreeAddresses(3)
+	require.NoError(t, err)
+	var routes []string
+	for _, address := range addresses {
+		routes = append(routes, "nats://"+address)
+	}
+	var logs [3]*Log
+	errs := make([]error, 3)
+	var wg sync.WaitGroup
+	for i, address := range addresses {
+		wg.Go(func() {
+			srv, err := embed.Start(t.Context(), embed.Options{
+				DataDir: t.TempDir(), Name: fmt.Sprint("n", i), Cluster: &embed.Cluster{Listen: address, Routes: routes},
+			})
+			if err != nil {
+				errs[i] = err
+				return
+			}
+			t.Cleanup(srv.Stop)
+			nc, err := srv.Connect()
+			if err != nil {
+				errs[i] = err
+				return
+			}
+			t.Cleanup(nc.Close)
+			if logs[i], errs[i] = Open(t.Context(), nc, &Options{Partitions: 1, Replicas: 3}); errs[i] == nil {
+				t.Cleanup(func() { logs[i].Close() })
+			}
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		require.NoError(t, err)
+	}
+	head := appended(t, logs[0], "s", 0, textEntries("x", 1))
+	heard := deafened(t, logs[1], head-1)
+	_, err = logs[2].nc.Request("$JS.API.STREAM.LEADER.STEPDOWN."+streamName(0), nil, 10*time.Second)
+	require.NoError(t, err)
+	head, err = eventlog.AppendOnce(t.Context(), logs[0], "s", "lost", head, textEntries("y", 1))
+	require.NoError(t, err)
+	began := time.Now()
+	require.Equal(t, head, (<-heard).Sequence)
+	t.Logf("heard after %v", time.Since(began))
+}

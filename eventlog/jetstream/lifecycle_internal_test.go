@@ -1,0 +1,341 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/logtest"
+)
+
+// lifecycleSeeds is how many are tried unless HELIX_SEEDS says otherwise.
+const lifecycleSeeds = 100
+
+// TestLifecycle holds two nodes of one log at each of their requests, see
+// logtest.Lifecycle. HELIX_SEEDS says how many seeds are tried, and HELIX_SEED repeats one. A
+// share of them has its log in files, in which every byte of an erased session is
+// looked for.
+func TestLifecycle(t *testing.T) {
+	if s := os.Getenv(logtest.SeedVariable); s != "" {
+		seed, err := strconv.ParseUint(s, 10, 64)
+		require.NoError(t, err)
+		world := newLifecycle(t, seed%lifecycleDisk == 0)
+		require.NoError(t, world.run(t, seed))
+		world.close(t)
+		return
+	}
+	seeds := uint64(lifecycleSeeds)
+	if s := os.Getenv("HELIX_SEEDS"); s != "" {
+		var err error
+		seeds, err = strconv.ParseUint(s, 10, 64)
+		require.NoError(t, err)
+	}
+	first := uint64(time.Now().Unix()) * 1000
+	if s := os.Getenv("HELIX_FIRST_SEED"); s != "" {
+		var err error
+		first, err = strconv.ParseUint(s, 10, 64)
+		require.NoError(t, err)
+	}
+	t.Logf("seeds %d to %d; %s=n repeats one", first, first+seeds-1, logtest.SeedVariable)
+	began := time.Now()
+	var next, failed atomic.Uint64
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			for {
+				from := next.Add(lifecycleShare) - lifecycleShare
+				if from >= seeds || failed.Load() > 0 {
+					return
+				}
+				var memory, disk *lifecycle
+				for i := from; i < min(from+lifecycleShare, seeds); i++ {
+					seed := first + i
+					world := &memory
+					if seed%lifecycleDisk == 0 {
+						world = &disk
+					}
+					if *world == nil {
+						*world = newLifecycle(t, seed%lifecycleDisk == 0)
+					}
+					if err := (*world).run(t, seed); err != nil {
+						failed.Add(1)
+						t.Errorf("after %d seeds: %v", i+1, err)
+						break
+					}
+				}
+				for _, world := range []*lifecycle{memory, disk} {
+					if world != nil {
+						world.close(t)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	t.Logf("%d seeds in %v", seeds, time.Since(began).Round(time.Second))
+}
+
+const (
+	// lifecycleShare is how many seeds have one server.
+	lifecycleShare = 250
+	// lifecycleDisk is which share of the seeds has files, and lifecycleRestored which
+	// share has what was copied restored.
+	lifecycleDisk     = 10
+	lifecycleRestored = 50
+)
+
+// lifecycle is a server, and two nodes of a log on it.
+type lifecycle struct {
+	logtest.Lifecycle
+	srv     *embed.Server
+	dir     string // empty: in memory
+	nodes   [2]*Log
+	live    chan *nats.Msg
+	stored  map[string][]logtest.StoredRecord
+	secrets []string
+	conns   [2]*nats.Conn
+	kept    string // a session that stays
+	last    uint64 // its last record
+	end     []func()
+}
+
+func newLifecycle(t *testing.T, disk bool) *lifecycle {
+	w := &lifecycle{stored: map[string][]logtest.StoredRecord{}, live: make(chan *nats.Msg, 1<<16)}
+	dir, err := os.MkdirTemp("", "lifecycle")
+	require.NoError(t, err)
+	w.end = append(w.end, func() { os.RemoveAll(dir) })
+	w.srv, err = embed.Start(t.Context(), embed.Options{DataDir: dir, SyncInterval: time.Minute})
+	require.NoError(t, err)
+	w.Steps = &logtest.Steps{Dies: w.dies}
+	for i := range w.conns {
+		w.conns[i], err = w.srv.Connect()
+		require.NoError(t, err)
+		w.end = append(w.end, w.conns[i].Close)
+	}
+	_, err = w.conns[0].ChanSubscribe(liveSubjects+"*", w.live)
+	require.NoError(t, err)
+	require.NoError(t, w.conns[0].Flush())
+	if disk {
+		w.dir = dir
+		w.Secrets = func(text string) { w.secrets = append(w.secrets, text) }
+		w.Beside = func(context.Context) error { return w.beside(t.Context()) } // in one step
+	}
+	w.Stored, w.Left = w.storedOf, w.left
+	w.Seal = func(ctx context.Context, node int, session string) error { return w.nodes[node].Seal(ctx, session) }
+	w.Tail = w.tail
+	w.Purge = func(ctx context.Context, node int, sealed time.Time) error {
+		_, err := w.nodes[node].purgeAll(ctx, 0, func() time.Time { return sealed })
+		return err
+	}
+	w.Open = func(ctx context.Context) error {
+		options := w.nodes[0].opts
+		l, err := Open(ctx, w.conns[0], &options)
+		if err == nil {
+			err = l.Close()
+		}
+		return err
+	}
+	w.Resume = func(ctx context.Context, node int, session string, at *uint64, known *bool, yield func(eventlog.Record) bool) error {
+		c := cursor{at: *at, known: *known, resumed: true}
+		_, err := w.nodes[node].catchUp(ctx, session, &c, func(r eventlog.Record, _ error) bool { return yield(r) })
+		*at, *known = c.at, c.known
+		return err
+	}
+	return w
+}
+
+// run runs one seed, with nodes that have just started: what they remember of other
+// seeds must not matter. In files, a session that stays has records in every block.
+func (w *lifecycle) run(t *testing.T, seed uint64) (err error) {
+	for i, nc := range w.conns {
+		if l := w.nodes[i]; l != nil {
+			l.Close()
+		}
+		options := &Options{Memory: w.dir == "", Durability: "interval=1ns", hook: w.Steps.Step}
+		if w.dir != "" {
+			options.Server = w.srv
+		}
+		w.nodes[i], err = Open(t.Context(), nc, options)
+		require.NoError(t, err)
+		w.nodes[i].few, w.nodes[i].far, w.nodes[i].ahead = 4, 20, 1
+	}
+	w.Nodes, w.Restore = []eventlog.Log{w.nodes[0], w.nodes[1]}, nil
+	if seed%lifecycleRestored == 0 {
+		w.Restore = w.restore
+	}
+	if w.dir != "" {
+		require.NoError(t, w.Purge(t.Context(), 0, time.Now()))
+		w.kept, w.last = fmt.Sprintf("kept%d", seed), 0
+		for range 5 {
+			require.NoError(t, w.beside(t.Context()))
+		}
+		require.NoError(t, w.nodes[0].Seal(t.Context(), w.kept))
+	}
+	err = w.Run(t.Context(), seed)
+	return errors.Join(err, w.scan())
+}
+
+// beside appends to the session that stays.
+func (w *lifecycle) beside(ctx context.Context) (err error) {
+	w.last, err = w.nodes[0].Append(ctx, w.kept, w.last, textEntries(w.kept, 1))
+	return err
+}
+
+// scan looks for what was erased in the server's files.
+func (w *lifecycle) scan() error {
+	if len(w.secrets) == 0 {
+		return nil
+	}
+	slices.Sort(w.secrets)
+	files, err := embed.Scan(context.Background(), w.dir, slices.Compact(w.secrets)...)
+	if err == nil && len(files) > 0 {
+		err = fmt.Errorf("secrets are left in %v", files)
+	}
+	w.secrets = nil
+	return err
+}
+
+// dies reports whether a sealer may die that has just stored a segment: as long as the
+// log has its session, or the fence of it, an erasure that ends finds the segment.
+func (w *lifecycle) dies(point string) bool {
+	session, ok := sessionOf(point[strings.LastIndexByte(point, '.')+1:])
+	if !ok {
+		return false
+	}
+	stream, subject, err := w.nodes[0].place(session)
+	if err == nil {
+		_, err = w.nodes[0].lastMessage(context.Background(), stream, subject)
+	}
+	return err == nil
+}
+
+// tail seals what a node has in memory of a session, as its sealer would at last.
+func (w *lifecycle) tail(ctx context.Context, node int, session string) error {
+	l := w.nodes[node]
+	s := l.sealerOf(session)
+	s.mu.Lock()
+	t := s.tails[session]
+	s.mu.Unlock()
+	if t == nil || t.count == 0 {
+		return nil
+	}
+	l.lock(ctx, &s.working)
+	defer s.working.Unlock()
+	s.mu.Lock()
+	work := s.work(t)
+	s.mu.Unlock()
+	work.all = true
+	s.seal(ctx, []*sealing{work})
+	return work.err
+}
+
+// storedOf returns what was republished, which comes before the answer.
+func (w *lifecycle) storedOf(session string) []logtest.StoredRecord {
+	if err := w.nodes[0].nc.Flush(); err != nil {
+		panic(err)
+	}
+	for len(w.live) > 0 {
+		m := <-w.live
+		r, err := recordOf(m.Header, m.Data)
+		if err != nil {
+			panic(err)
+		}
+		id, _ := sessionOf(strings.TrimPrefix(m.Subject, liveSubjects))
+		w.stored[id] = append(w.stored[id], logtest.StoredRecord{
+			Sequence: r.Sequence, Previous: r.previous, Fence: isErased(m.Header), Writer: r.Writer, Ordinal: r.Ordinal,
+		})
+	}
+	return w.stored[session]
+}
+
+func (w *lifecycle) left(ctx context.Context, session string, first uint64, sure bool) (left []string, err error) {
+	l := w.nodes[0]
+	_, subject, err := l.place(session)
+	if err != nil {
+		return nil, err
+	}
+	p := Partition(session, l.opts.Partitions)
+	for stream, subjects := range map[string][]string{
+		streamName(p):    {subject},
+		segmentStream(p): {segmentSubject(session, p), floorSubject(session, p)},
+		blobStream:       {l.blobPrefix(session) + ">"},
+	} {
+		for _, subject := range subjects {
+			for at := uint64(0); ; {
+				m, err := l.leaderGet(ctx, stream, map[string]any{"seq": at + 1, "next_by_subj": subject})
+				if err != nil {
+					break
+				}
+				at = m.sequence
+				of := at
+				switch stream {
+				case segmentStream(p):
+					of = reaches(m)
+				case blobStream:
+					after, _ := strconv.ParseUint(m.header.Get(headerAfter), 10, 64)
+					if of = after; after == 0 && (first < 1<<63 || !sure) {
+						continue
+					}
+				}
+				if of < first {
+					left = append(left, fmt.Sprintf("message %d on %s, for %d", at, m.subject, of))
+				}
+			}
+		}
+	}
+	slices.Sort(left)
+	// A mark may remain of an erasure whose end another one has brought about.
+	if _, err := l.finishErasure(ctx, session, true); err != nil {
+		return left, err
+	}
+	if e, err := l.erasingOf(ctx, session); err != nil || e.at > 0 && !e.Done {
+		left = append(left, fmt.Sprintf("an erasure that has not ended: %+v, %v", e, err))
+	}
+	return left, nil
+}
+
+// lose has the log lose its stream: whoever opens it then leaves the segments as they are.
+func (w *lifecycle) lose(t *testing.T) {
+	ctx, l := context.Background(), w.nodes[0]
+	appended(t, l, "lost", 0, textEntries("lost", 3))
+	require.NoError(t, l.Seal(ctx, "lost"))
+	_, before, err := l.lastSegment(ctx, "lost")
+	require.NoError(t, err)
+	require.NoError(t, l.js.DeleteStream(ctx, streamName(0)))
+	for range 2 {
+		if err := w.Open(ctx); err == nil {
+			t.Error("a log opens that has lost its records")
+		}
+	}
+	s, after, err := l.lastSegment(ctx, "lost")
+	if err != nil || s == nil || before != after {
+		t.Errorf("opening a log that has lost its records removed a segment: %v", err)
+	}
+}
+
+func (w *lifecycle) close(t *testing.T) {
+	if !t.Failed() {
+		w.lose(t)
+	}
+	for _, l := range w.nodes {
+		l.Close()
+	}
+	for _, end := range slices.Backward(w.end[1:]) {
+		end()
+	}
+	w.srv.Stop()
+	w.end[0]()
+}

@@ -1,0 +1,425 @@
+package jetstream
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/eventlog"
+)
+
+// openHooked opens a log whose requests a test holds.
+func openHooked(t *testing.T, nc *nats.Conn, h hook) *Log {
+	t.Helper()
+	open := false
+	l, err := Open(t.Context(), nc, &Options{hook: func(ctx context.Context, point string, do func(context.Context) error) error {
+		if !open {
+			return do(ctx)
+		}
+		return h(ctx, point, do)
+	}})
+	require.NoError(t, err)
+	open = true
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+// requireNothing requires that no stream has a message of a session.
+func requireNothing(t *testing.T, l *Log, session string) {
+	t.Helper()
+	for _, stream := range []string{streamName(0), segmentStream(0), blobStream} {
+		s, err := l.js.Stream(t.Context(), stream)
+		require.NoError(t, err)
+		require.Zero(t, s.CachedInfo().State.Msgs, stream)
+	}
+	_, err := l.Head(t.Context(), session)
+	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+}
+
+// TestASealerOfAnotherNodeBesideAnErasure: at whichever of the erasure's requests
+// another node seals the next segment of the session, or its first, nothing of it is left.
+func TestASealerOfAnotherNodeBesideAnErasure(t *testing.T) {
+	for _, sealed := range []int{0, 1, 5} {
+		for at, done := 0, false; !done; at++ {
+			l := openLog(t, nil)
+			steps := 0
+			var other *Log
+			a := openHooked(t, l.nc, func(ctx context.Context, point string, do func(context.Context) error) error {
+				if steps++; steps == at+1 {
+					s := other.sealerOf("s")
+					s.mu.Lock()
+					w := s.work(s.tails["s"])
+					s.mu.Unlock()
+					w.all = true
+					s.seal(context.WithoutCancel(ctx), []*sealing{w})
+				}
+				return do(ctx)
+			})
+			other = openHooked(t, l.nc, func(ctx context.Context, _ string, do func(context.Context) error) error { return do(ctx) })
+			head := uint64(0)
+			for range sealed {
+				head = appended(t, other, "s", head, textEntries("secret", 3))
+				require.NoError(t, other.Seal(t.Context(), "s"))
+			}
+			appended(t, other, "s", head, textEntries("secret tail", 4))
+			steps = 0
+			_, err := a.Erase(t.Context(), "s")
+			require.NoError(t, err)
+			requireNothing(t, l, "s")
+			done = steps <= at // it was over before
+			l.Close()
+		}
+	}
+}
+
+// TestABlobThatAnErasureTakesFromAnAppend: an append finds that the session has its large
+// payload, the session is erased at any of its requests, and the append creates it again.
+func TestABlobThatAnErasureTakesFromAnAppend(t *testing.T) {
+	large := textEntries("x", 1)
+	large[0].Payload = bytes.Repeat([]byte("x"), inlineBytes+1)
+	for at, done := 0, false; !done; at++ {
+		l := openLog(t, nil)
+		steps := 0
+		late := openHooked(t, l.nc, func(ctx context.Context, _ string, do func(context.Context) error) error {
+			if steps++; steps == at+1 {
+				_, _ = l.Erase(context.WithoutCancel(ctx), "s")
+			}
+			return do(ctx)
+		})
+		appended(t, l, "s", 0, large)
+		if _, err := late.Append(t.Context(), "s", 0, large); err == nil {
+			requireRecords(t, l, "s", large)
+		}
+		done = steps <= at
+		l.Close()
+	}
+}
+
+// TestAnAppendThatFailsLeavesTheNewSessionItsBlob: its session was erased, and created again
+// with the same large payload.
+func TestAnAppendThatFailsLeavesTheNewSessionItsBlob(t *testing.T) {
+	l := openLog(t, nil)
+	large := textEntries("x", 1)
+	large[0].Payload = bytes.Repeat([]byte("x"), inlineBytes+1)
+	head := appended(t, l, "s", 0, textEntries("old", 1))
+	published := 0
+	late := openHooked(t, l.nc, func(ctx context.Context, point string, do func(context.Context) error) error {
+		if strings.HasPrefix(point, "publish ") {
+			if published++; published == 2 { // its blob is stored
+				_, err := l.Erase(context.WithoutCancel(ctx), "s")
+				require.NoError(t, err)
+				appended(t, l, "s", 0, large)
+			}
+		}
+		return do(ctx)
+	})
+	_, err := late.Append(t.Context(), "s", head, large)
+	require.Error(t, err)
+	require.Equal(t, 2, published)
+	requireRecords(t, l, "s", large)
+}
+
+// TestTwoTrimsAtOnceNeverLowerTheFloor: the one that keeps more is slower.
+func TestTwoTrimsAtOnceNeverLowerTheFloor(t *testing.T) {
+	for at, done := 0, false; !done; at++ {
+		l := openLog(t, nil)
+		var heads []uint64
+		head := uint64(0)
+		for range 4 {
+			head = appended(t, l, "s", head, textEntries("x", 3))
+			heads = append(heads, head)
+			require.NoError(t, l.Seal(t.Context(), "s"))
+		}
+		_, err := l.Purge(t.Context(), purgeNow)
+		require.NoError(t, err)
+		steps := 0
+		slow := openHooked(t, l.nc, func(ctx context.Context, _ string, do func(context.Context) error) error {
+			if steps++; steps == at+1 {
+				floor, err := l.Trim(context.WithoutCancel(ctx), "s", heads[2])
+				require.NoError(t, err)
+				require.GreaterOrEqual(t, floor, heads[2])
+			}
+			return do(ctx)
+		})
+		_, err = slow.Trim(t.Context(), "s", heads[0])
+		require.NoError(t, err)
+		done = steps <= at
+		floor, err := l.floor(t.Context(), "s")
+		require.NoError(t, err)
+		if !done {
+			require.Equal(t, heads[2], floor, "at step %d", at)
+		}
+		for _, err := range l.Read(t.Context(), "s", floor, 0) {
+			require.NoError(t, err)
+		}
+		l.Close()
+	}
+}
+
+// TestATrimLeavesNoFloorOfAnErasedSession: it is erased at any of the trim's requests.
+func TestATrimLeavesNoFloorOfAnErasedSession(t *testing.T) {
+	for at, done := 0, false; !done; at++ {
+		l := openLog(t, nil)
+		head := appended(t, l, "s", 0, textEntries("x", 3))
+		require.NoError(t, l.Seal(t.Context(), "s"))
+		appended(t, l, "s", head, textEntries("x", 3))
+		require.NoError(t, l.Seal(t.Context(), "s"))
+		_, err := l.Purge(t.Context(), purgeNow)
+		require.NoError(t, err)
+		steps := 0
+		trims := openHooked(t, l.nc, func(ctx context.Context, _ string, do func(context.Context) error) error {
+			if steps++; steps == at+1 {
+				_, err := l.Erase(context.WithoutCancel(ctx), "s")
+				require.NoError(t, err)
+			}
+			return do(ctx)
+		})
+		_, _ = trims.Trim(t.Context(), "s", head)
+		if done = steps <= at; !done {
+			requireNothing(t, l, "s")
+		}
+		l.Close()
+	}
+}
+
+// TestAnAppendThatArrivesAfterAnErasureIsNoSession: it follows a purged record, so that its
+// comparison has nothing to fail on, and its caller has given up.
+func TestAnAppendThatArrivesAfterAnErasureIsNoSession(t *testing.T) {
+	l := openLog(t, nil)
+	expected := appended(t, l, "s", 0, textEntries("old", 10))
+	_, err := l.Purge(t.Context(), purgeNow)
+	require.NoError(t, err)
+	var arrive func(context.Context) error
+	late := openHooked(t, l.nc, func(ctx context.Context, point string, do func(context.Context) error) error {
+		if arrive = do; strings.HasPrefix(point, "publish ") {
+			return eventlog.ErrOutcomeUnknown
+		}
+		return do(ctx)
+	})
+	for _, n := range []int{1, 3} {
+		_, err = late.Append(t.Context(), "s", expected, textEntries("compared with nothing", 1)) // as a first try, it conflicts
+		require.ErrorIs(t, err, eventlog.ErrOutcomeUnknown)
+		_, subject, err := l.place("s")
+		require.NoError(t, err)
+		a, err := l.newAppend(t.Context(), "s", subject, expected, textEntries("late", n))
+		require.NoError(t, err)
+		a.followPurged()
+		_, err = late.publish(t.Context(), a.messages)
+		require.ErrorIs(t, err, eventlog.ErrOutcomeUnknown)
+		_, err = l.Erase(t.Context(), "s")
+		require.NoError(t, err)
+		require.NoError(t, arrive(t.Context()))
+
+		_, err = eventlog.AppendOnce(t.Context(), l, "s", "w", expected, textEntries("late", n))
+		require.ErrorIs(t, err, eventlog.ErrSessionNotFound, "it was not appended")
+		requireNothing(t, l, "s")
+		require.NoError(t, arrive(t.Context()))
+		anew := textEntries("new", 2)
+		expected = appended(t, l, "s", 0, anew)
+		requireRecords(t, l, "s", anew)
+		_, err = l.Purge(t.Context(), purgeNow)
+		require.NoError(t, err)
+	}
+}
+
+// TestASessionThatIsCreatedBesideAnOldMarkStays: an older version has erased one of its
+// id, and said no more than that it had.
+func TestASessionThatIsCreatedBesideAnOldMarkStays(t *testing.T) {
+	for at, done := 0, false; !done; at++ {
+		l := openLog(t, nil)
+		steps, anew := 0, textEntries("new", 3)
+		h := openHooked(t, l.nc, func(ctx context.Context, _ string, do func(context.Context) error) error {
+			if steps++; steps == at+1 {
+				appended(t, l, "s", 0, anew)
+				require.NoError(t, l.Seal(context.WithoutCancel(ctx), "s"))
+			}
+			return do(ctx)
+		})
+		_, err := l.store(t.Context(), &nats.Msg{Subject: erasedSubject("s", 0), Header: nats.Header{}})
+		require.NoError(t, err)
+		steps = 0
+		_, err = h.FinishErasures(t.Context(), true)
+		require.NoError(t, err)
+		if done = steps <= at; !done {
+			requireRecords(t, l, "s", anew)
+			s, _, err := l.lastSegment(t.Context(), "s")
+			require.NoError(t, err)
+			require.NotNil(t, s)
+		}
+		l.Close()
+	}
+}
+
+// TestALogThatIsGoneIsNotMadeAgain: whatever remains may be the only copy of its sessions.
+func TestALogThatIsGoneIsNotMadeAgain(t *testing.T) {
+	for _, durability := range []eventlog.Durability{"interval=1s", eventlog.DurabilityFsync, ""} {
+		for _, missing := range []string{streamName(0), segmentStream(0), blobStream} {
+			for _, how := range []string{"removed", "meta damaged", "made again"} {
+				t.Run(string(durability)+" "+missing+" "+how, func(t *testing.T) {
+					dir := t.TempDir()
+					o := &Options{Durability: durability}
+					open := func() (*Log, func(), error) {
+						srv, err := embed.Start(t.Context(), embed.Options{DataDir: dir, SyncInterval: time.Second})
+						require.NoError(t, err)
+						nc, err := srv.Connect()
+						require.NoError(t, err)
+						l, err := Open(t.Context(), nc, o)
+						return l, func() {
+							if l != nil {
+								l.Close()
+							}
+							nc.Close()
+							srv.Stop()
+						}, err
+					}
+					l, stop, err := open()
+					require.NoError(t, err)
+					kept := textEntries("kept", 300)
+					kept[0].Payload = bytes.Repeat([]byte("x"), inlineBytes+1)
+					appended(t, l, "s", 0, kept)
+					require.NoError(t, l.Seal(t.Context(), "s"))
+					if how == "made again" { // as earlier versions did
+						if missing != streamName(0) {
+							stop()
+							return
+						}
+						s, err := l.js.Stream(t.Context(), missing)
+						require.NoError(t, err)
+						require.NoError(t, l.js.DeleteStream(t.Context(), missing))
+						_, err = l.js.CreateStream(t.Context(), s.CachedInfo().Config)
+						require.NoError(t, err)
+						stop()
+					} else {
+						stop()
+						var folder string
+						require.NoError(t, filepath.WalkDir(dir, func(p string, d os.DirEntry, err error) error {
+							if d.IsDir() && d.Name() == missing {
+								folder = p
+							}
+							return err
+						}))
+						if how == "removed" {
+							require.NoError(t, os.RemoveAll(folder))
+						} else {
+							p := filepath.Join(folder, "meta.inf")
+							b, err := os.ReadFile(p)
+							require.NoError(t, err)
+							b[len(b)/2] ^= 1
+							require.NoError(t, os.WriteFile(p, b, 0o600))
+						}
+					}
+					left := -1
+					for range 2 { // also when it is tried again
+						_, stop, err = open()
+						stop()
+						require.ErrorContains(t, err, missing)
+						require.ErrorContains(t, err, "restore a backup")
+						files, err := embed.Scan(t.Context(), dir, "kept 299")
+						require.NoError(t, err)
+						require.NotEmpty(t, files)
+						if left >= 0 {
+							require.Len(t, files, left)
+						}
+						left = len(files)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestANodeThatOpensDropsNothingThatAnotherSeals: between its two looks, at the log and at
+// the segments.
+func TestANodeThatOpensDropsNothingThatAnotherSeals(t *testing.T) {
+	l := openLog(t, &Options{Durability: "interval=1ms"})
+	stop := make(chan struct{})
+	done := make(chan struct{})
+	var head atomic.Uint64
+	go func() {
+		defer close(done)
+		for last := uint64(0); ; {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			var err error
+			if last, err = l.Append(context.Background(), "s", last, textEntries("x", 20)); err != nil {
+				return
+			}
+			head.Store(last)
+			_ = l.Seal(context.Background(), "s")
+		}
+	}()
+	for range 30 {
+		other, err := Open(t.Context(), l.nc, &Options{Durability: "interval=1ms"})
+		require.NoError(t, err)
+		other.Close()
+	}
+	close(stop)
+	<-done
+	require.NoError(t, l.Seal(t.Context(), "s"))
+	s, _, err := l.lastSegment(t.Context(), "s")
+	require.NoError(t, err)
+	require.Equal(t, head.Load(), s.last())
+	_, err = l.compare(t.Context(), "s", head.Load()+1)
+	require.NoError(t, err)
+}
+
+// TestABacklogIsSealedPieceByPiece: what one round has sealed stays, however short it was, and
+// no more than a piece is in memory.
+func TestABacklogIsSealedPieceByPiece(t *testing.T) {
+	l := openHooked(t, openLog(t, nil).nc, func(ctx context.Context, _ string, do func(context.Context) error) error { return do(ctx) })
+	s := l.sealerOf("s")
+	head := uint64(0)
+	const n = 3*pieceRecords + segmentRecords/2
+	for range n / 500 {
+		head = appended(t, l, "s", head, textEntries("x", 500))
+	}
+	w := &sealing{session: "s", last: head, all: true}
+	require.NoError(t, s.find(t.Context(), w))
+	require.NoError(t, s.readPiece(t.Context(), w))
+	require.True(t, w.rest)
+	require.LessOrEqual(t, len(w.records), pieceRecords)
+
+	// A round whose time is over at each of its requests in turn.
+	before := uint64(0)
+	for round := 1; ; round++ {
+		require.Less(t, round, 1000)
+		ctx, cancel := context.WithCancel(t.Context())
+		sent := 0
+		short := openHooked(t, l.nc, func(ctx context.Context, point string, do func(context.Context) error) error {
+			if strings.HasPrefix(point, "publish ") {
+				if sent++; sent > 3 {
+					cancel()
+				}
+			}
+			return do(ctx)
+		})
+		w := &sealing{session: "s", last: head, all: true}
+		sealer := short.sealerOf("s")
+		if err := sealer.find(ctx, w); err == nil {
+			sealer.sealRead(ctx, w)
+		}
+		cancel()
+		last, _, err := l.lastSegment(t.Context(), "s")
+		require.NoError(t, err)
+		require.NotNil(t, last)
+		require.Greater(t, last.last(), before)
+		if before = last.last(); before == head {
+			break
+		}
+	}
+	count, err := l.compare(t.Context(), "s", head+1)
+	require.NoError(t, err)
+	require.Equal(t, n/500*500, count)
+}

@@ -1,0 +1,50 @@
+package jetstream
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// silence is how long a server that keeps a stream may be silent before it
+// counts as gone; it speaks about once a second.
+const silence = 5 * time.Second
+
+// Replicas asks the leaders of the log's streams which servers are there. It
+// fails if a stream has no leader, as when the quorum is lost.
+func (l *Log) Replicas(ctx context.Context) (eventlog.Replicas, error) {
+	all := eventlog.Replicas{}
+	missing := map[string]bool{}
+	for p := range l.Info().Partitions {
+		var info struct {
+			refusal
+			Cluster struct {
+				Replicas []struct {
+					Name    string        `json:"name"`
+					Offline bool          `json:"offline"`
+					Active  time.Duration `json:"active"`
+				} `json:"replicas"`
+			} `json:"cluster"`
+		}
+		if err := l.askLeader(ctx, "$JS.API.STREAM.INFO."+streamName(p), struct{}{}, &info); err != nil {
+			return eventlog.Replicas{}, err
+		}
+		wanted := 1 + len(info.Cluster.Replicas)
+		present := wanted
+		for _, r := range info.Cluster.Replicas {
+			if r.Offline || r.Active > silence {
+				missing[r.Name] = true
+				present--
+			}
+		}
+		all.Wanted = max(all.Wanted, wanted)
+		if p == 0 || present < all.Present {
+			all.Present = present
+		}
+	}
+	all.Missing = slices.Sorted(maps.Keys(missing))
+	return all, nil
+}

@@ -1,0 +1,142 @@
+package logtest
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// Steps runs operations side by side, one step at a time: between two steps one of them, which
+// the seed chooses, goes on and all others are held. What has the same seed takes the
+// same turns.
+type Steps struct {
+	rng    *rand.Rand
+	actors []*turn
+	paused chan bool // the one that has its turn: true, it goes on later; false, it has ended
+
+	// Fault tells what becomes of a message; nil: nothing befalls it.
+	Fault func(point string) Delivery
+	// Dies reports whether a sender may die after a message that has arrived; nil:
+	// always.
+	Dies func(point string) bool
+	// Waits is how many turns a late message lets others have, at most, and Sent
+	// notes one until what it returns is called. nil: none, and nobody does.
+	Waits func() int
+	Sent  func() (arrived func())
+}
+
+// turn is an operation that is held, or has its turn.
+type turn struct {
+	resume chan struct{}
+	died   bool
+}
+
+type turnKey struct{}
+
+// Delivery is what becomes of a message.
+type Delivery int
+
+// What may become of a message.
+const (
+	Delivered  Delivery = iota
+	Lost                // it never arrives
+	Unanswered          // it arrives, and the answer does not
+	Late                // it arrives when its sender has given up
+	Died                // it arrives, and its sender has no turn any more
+)
+
+// errDied is what a sender that has died would get.
+var errDied = errors.New("logtest: its process has died")
+
+func newSteps(rng *rand.Rand) *Steps { return &Steps{rng: rng, paused: make(chan bool)} }
+
+// Go adds an operation. It may be called from another one's turn.
+func (s *Steps) Go(ctx context.Context, f func(context.Context)) {
+	t := &turn{resume: make(chan struct{})}
+	s.actors = append(s.actors, t)
+	go func() {
+		<-t.resume
+		defer func() { s.paused <- false }()
+		f(context.WithValue(ctx, turnKey{}, t))
+	}()
+}
+
+// Run gives turns until all operations have ended.
+func (s *Steps) Run() {
+	for len(s.actors) > 0 {
+		i := s.rng.IntN(len(s.actors))
+		s.actors[i].resume <- struct{}{}
+		if !<-s.paused {
+			s.actors = append(s.actors[:i], s.actors[i+1:]...)
+		}
+	}
+}
+
+// Yield ends the turn of ctx's operation and returns when it has the next one.
+func (s *Steps) Yield(ctx context.Context) {
+	if t, ok := ctx.Value(turnKey{}).(*turn); ok {
+		s.paused <- true
+		<-t.resume
+	}
+}
+
+// Step holds an operation before do, a request to a server. It is what a log under
+// test calls.
+func (s *Steps) Step(ctx context.Context, point string, do func(context.Context) error) error {
+	t, ok := ctx.Value(turnKey{}).(*turn)
+	if !ok {
+		return do(ctx)
+	}
+	s.Yield(ctx)
+	if t.died {
+		return errDied
+	}
+	if s.Fault == nil {
+		return do(ctx)
+	}
+	switch s.Fault(point) {
+	case Lost:
+		return eventlog.ErrOutcomeUnknown
+	case Unanswered:
+		_ = do(ctx)
+		return eventlog.ErrOutcomeUnknown
+	case Late:
+		s.late(context.WithoutCancel(ctx), do)
+		return eventlog.ErrOutcomeUnknown
+	case Died:
+		err := do(ctx)
+		if s.Dies != nil && !s.Dies(point) {
+			return err
+		}
+		t.died = true
+		return errDied
+	}
+	return do(ctx)
+}
+
+// Restart lets ctx's operation go on if it has died.
+func (s *Steps) Restart(ctx context.Context) {
+	if t, ok := ctx.Value(turnKey{}).(*turn); ok {
+		t.died = false
+	}
+}
+
+// late has a message arrive later.
+func (s *Steps) late(ctx context.Context, do func(context.Context) error) {
+	turns, arrived := 0, func() {}
+	if s.Waits != nil {
+		turns = s.Waits()
+	}
+	if s.Sent != nil {
+		arrived = s.Sent()
+	}
+	s.Go(ctx, func(ctx context.Context) {
+		defer arrived()
+		for ; turns > 0 && len(s.actors) > 1; turns-- {
+			s.Yield(ctx)
+		}
+		_ = do(ctx)
+	})
+}

@@ -1,0 +1,166 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi"
+)
+
+// sends posts a message to a session and returns the run that answers it.
+func (a *api) sends(session, body string, headers ...string) agentloop.Started {
+	a.t.Helper()
+	got := a.post("/sessions/"+session+"/messages", body, headers...)
+	require.Equal(a.t, 200, got.status, got.body)
+	var s agentloop.Started
+	got.decode(a.t, &s)
+	require.Equal(a.t, session, s.SessionID)
+	require.Equal(a.t, session, s.StreamID)
+	require.NotEmpty(a.t, s.RunID)
+	return s
+}
+
+// TestMessageBeginsTheNextTurn: a finished session refuses /start and /resume
+// with an answer that names the route for a further turn, and that route works.
+func TestMessageBeginsTheNextTurn(t *testing.T) {
+	a := newAPIOn(t, newLog(t), agents(gate{}))
+	require.Equal(t, 200, a.post("/start", `{"sessionId":"s","agentType":"echo","message":"one","userId":"ann"}`).status)
+	a.stream("/sse?sessionId=s").rest()
+	for _, again := range []string{"/start", "/resume"} {
+		body := a.post(again, `{"sessionId":"s","agentType":"echo","message":"two"}`).failed(t, 409, httpapi.CodeAlreadyCompleted)
+		require.Contains(t, body.Error, "POST /sessions/{id}/messages")
+	}
+	first := a.status("s")
+	second := a.sends("s", `{"message":"two","userId":"ann","metadata":{"from":"page"}}`)
+	require.NotEqual(t, first.RunID, second.RunID)
+	_, texts, _ := a.stream(fmt.Sprintf("/sse?sessionId=s&fromSequence=%d", first.LatestSequence)).rest()
+	require.Contains(t, texts, "hello")
+	tree := a.tree("s")
+	require.Equal(t, 2, tree.TurnCount)
+	require.Equal(t, "two", tree.Messages[2].Content)
+	require.JSONEq(t, `{"from":"page"}`, string(tree.Messages[2].Metadata))
+	require.Equal(t, "completed", a.status("s").Status)
+
+	a.sends("s", `{"message":[{"role":"user","content":"a"},{"role":"user","content":"b","metadata":{"x":1,"y":1}}],"metadata":{"y":2}}`)
+	a.stream("/sse?sessionId=s").rest()
+	tree = a.tree("s")
+	require.Equal(t, 3, tree.TurnCount)
+	require.JSONEq(t, `{"x":1,"y":2}`, string(tree.Messages[5].Metadata))
+}
+
+// TestMessageOfAFailedSession: it begins a turn as well, which may succeed.
+func TestMessageOfAFailedSession(t *testing.T) {
+	a := newAPIOn(t, newLog(t), agents(gate{}))
+	require.Equal(t, 200, a.post("/start", `{"sessionId":"s","agentType":"broken","message":"one"}`).status)
+	a.stream("/sse?sessionId=s").rest()
+	first := a.status("s")
+	require.Equal(t, "failed", first.Status)
+	require.NotEqual(t, first.RunID, a.sends("s", `{"message":"two"}`).RunID)
+}
+
+// TestMessageIsRepeatable: like /start, a repeated request answers with its run
+// while that is live; with an idempotency key it does so ever after.
+func TestMessageIsRepeatable(t *testing.T) {
+	g := gate{make(chan struct{})}
+	a := newAPIOn(t, newLog(t), agents(g))
+	require.Equal(t, 200, a.post("/start", `{"sessionId":"s","agentType":"gated","message":"one"}`).status)
+	g.open <- struct{}{}
+	a.stream("/sse?sessionId=s").rest()
+
+	run := a.sends("s", `{"message":"two","metadata":{"a": 1}}`)
+	require.Equal(t, run, a.sends("s", `{"message":"two","metadata":{"a":1}}`))
+	a.post("/sessions/s/messages", `{"message":"three"}`).failed(t, 409, httpapi.CodeAlreadyRunning)
+	a.post("/sessions/s/messages", `{"message":[{"role":"user","content":"one"},{"role":"user","content":"two","metadata":{"a":1}}]}`).
+		failed(t, 409, httpapi.CodeAlreadyRunning)
+	g.open <- struct{}{}
+	a.stream("/sse?sessionId=s").rest()
+
+	key := []string{"Idempotency-Key", "k1"}
+	keyed := a.sends("s", `{"message":"two","metadata":{"a":1}}`, key...)
+	require.NotEqual(t, run, keyed)
+	g.open <- struct{}{}
+	a.stream("/sse?sessionId=s").rest()
+	before := a.status("s").LatestSequence
+	require.Equal(t, keyed, a.sends("s", `{"message":"two","metadata":{"a":1}}`, key...))
+	a.post("/sessions/s/messages", `{"message":"other"}`, key...).failed(t, 409, httpapi.CodeIdempotencyMismatch)
+	require.Equal(t, before, a.status("s").LatestSequence, "nothing was appended")
+	require.Equal(t, 3, a.tree("s").TurnCount)
+}
+
+func TestMessageValidates(t *testing.T) {
+	a := newAPIOn(t, newLog(t), agents(gate{}))
+	a.post("/sessions/nobody/messages", `{"message":"x"}`).failed(t, 404, httpapi.CodeNotFound)
+	require.Equal(t, 200, a.post("/start", `{"sessionId":"s","agentType":"echo","message":"one","userId":"ann"}`).status)
+	a.stream("/sse?sessionId=s").rest()
+	for body, field := range map[string]string{
+		`{}`: "message", `{"message":""}`: "message", `{"message":[]}`: "message", `{"message":"x","metadata":[]}`: "metadata",
+		`{"message":"x","userId":""}`: "userId", `{"message":[{"role":"assistant","content":"x"}]}`: "message[0].role",
+	} {
+		require.Equal(t, map[string]any{"field": field}, a.post("/sessions/s/messages", body).failed(t, 400, httpapi.CodeInvalidRequest).Detail, body)
+	}
+	a.post("/sessions/s/messages", `{"message":"x"}`, "Idempotency-Key", "").failed(t, 400, httpapi.CodeInvalidRequest)
+	a.post("/sessions/s/messages", `{"message":"x","userId":"bob"}`).failed(t, 403, httpapi.CodeUnauthorized)
+	require.Equal(t, 1, a.tree("s").TurnCount)
+}
+
+// TestStatusDecides: wherever a session is taken back to, no answer calls it
+// running, and a message continues it.
+func TestStatusDecides(t *testing.T) {
+	a, _ := asked(t)
+	for at := a.status("s").LatestSequence - 1; at >= 1; at-- {
+		got := a.post("/sessions/s/rollback", fmt.Sprintf(`{"sequence":%d}`, at))
+		require.Equal(t, 200, got.status, got.body)
+		status := a.status("s")
+		require.Contains(t, []string{"completed", "interrupted", "paused"}, status.Status, "after %d", at)
+		require.NotContains(t, a.post("/start", `{"sessionId":"s","agentType":"locator","message":"x"}`).body, "is running", "after %d", at)
+		if a.tree("s").Turn != nil || status.Status == "completed" {
+			require.NotContains(t, a.post("/start", `{"sessionId":"s","agentType":"asker","message":"x"}`).body, "is running", "after %d", at)
+		}
+		if at%4 == 1 {
+			id := fmt.Sprint("fork-", at)
+			require.Equal(t, 200, a.post("/sessions/s/fork", fmt.Sprintf(`{"sessionId":%q}`, id)).status)
+			require.NotEqual(t, "running", a.status(id).Status, "after %d", at)
+			a.sends(id, `{"message":"go on"}`)
+			a.wait(id)
+		}
+	}
+}
+
+// TestMessageAfterAnInterrupt: it continues the turn.
+func TestMessageAfterAnInterrupt(t *testing.T) {
+	g := gate{make(chan struct{})}
+	a := newAPIOn(t, newLog(t), agents(g))
+	require.Equal(t, 200, a.post("/start", `{"sessionId":"s","agentType":"gated","message":"one"}`).status)
+	require.Equal(t, 200, a.post("/interrupt", `{"sessionId":"s"}`).status)
+	run := a.sends("s", `{"message":"two"}`)
+	close(g.open)
+	a.stream("/sse?sessionId=s").rest()
+	tree := a.tree("s")
+	require.Equal(t, run.RunID, tree.CurrentRun().RunID)
+	require.Equal(t, eventlog.ModeWithMessage, tree.CurrentRun().Mode)
+	require.Equal(t, 1, tree.TurnCount)
+	require.Equal(t, "completed", a.status("s").Status)
+}
+
+// TestAForkHasItsOwnKeys: what was sent to the session that it was forked from is not
+// the answer to a message of its own.
+func TestAForkHasItsOwnKeys(t *testing.T) {
+	a := newAPIOn(t, newLog(t), agents(gate{}))
+	require.Equal(t, 200, a.post("/start", `{"sessionId":"s","agentType":"echo","message":"one"}`).status)
+	a.wait("s")
+	key := []string{"Idempotency-Key", "k1"}
+	a.sends("s", `{"message":"two"}`, key...)
+	a.wait("s")
+	require.Equal(t, 200, a.post("/sessions/s/fork", `{"sessionId":"f"}`).status)
+	between := a.sends("f", `{"message":"between"}`)
+	a.wait("f")
+	run := a.sends("f", `{"message":"two"}`, key...)
+	require.NotEqual(t, between, run)
+	a.wait("f")
+	require.Equal(t, run, a.sends("f", `{"message":"two"}`, key...))
+	require.Equal(t, 4, a.tree("f").TurnCount)
+}

@@ -1,0 +1,43 @@
+package projector
+
+import (
+	"slices"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// noteRemoteCalls keeps tool calls of a remote sub-agent that have begun or
+// ended.
+func (s *Session) noteRemoteCalls(calls []eventlog.RemoteCall) {
+	for _, c := range calls {
+		known := func(k eventlog.RemoteCall) bool { return k.ID == c.ID }
+		if i := slices.IndexFunc(s.RemoteCalls, known); i >= 0 {
+			s.RemoteCalls[i].Over = s.RemoteCalls[i].Over || c.Over
+		} else {
+			s.RemoteCalls = append(s.RemoteCalls, c)
+		}
+	}
+}
+
+// remoteOpen are the remote calls that are not over, by id.
+func (s *Session) remoteOpen() (open []string) {
+	for _, c := range s.RemoteCalls {
+		if !c.Over {
+			open = append(open, c.ID)
+		}
+	}
+	return open
+}
+
+// remoteBack goes back to the remote calls that there were. The ids of the
+// others are not given again.
+func (s *Session) remoteBack(at sessionAt) {
+	n := max(min(at.RemoteCalls, len(s.RemoteCalls)), 0)
+	for _, c := range s.RemoteCalls[n:] {
+		s.StruckCalls = append(s.StruckCalls, c.ID)
+	}
+	s.RemoteCalls = slices.Clone(s.RemoteCalls[:n])
+	for i := range s.RemoteCalls {
+		s.RemoteCalls[i].Over = !slices.Contains(at.RemoteOpen, s.RemoteCalls[i].ID)
+	}
+}
