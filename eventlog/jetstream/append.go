@@ -207,7 +207,7 @@ func (l *Log) newAppend(ctx context.Context, session, subject string, expected u
 	}
 	for i, e := range entries {
 		r := stored{Record: eventlog.Record{Entry: e}, linked: true}
-		if len(e.Payload) > inlineBytes {
+		if len(e.Payload) > l.inline {
 			ref, err := l.appendBlob(ctx, a, e.Payload)
 			if err != nil {
 				return a, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -53,7 +54,7 @@ func TestLifecycle(t *testing.T) {
 	began := time.Now()
 	var next, failed atomic.Uint64
 	var wg sync.WaitGroup
-	for range 2 {
+	for range lifecycleWorlds * runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
 			for {
 				from := next.Add(lifecycleShare) - lifecycleShare
@@ -91,10 +92,17 @@ func TestLifecycle(t *testing.T) {
 const (
 	// lifecycleShare is how many seeds have one server.
 	lifecycleShare = 250
+	// lifecycleWorlds is how many servers run at once for each processor: one of them
+	// mostly waits for messages between its goroutines.
+	lifecycleWorlds = 4
 	// lifecycleDisk is which share of the seeds has files, and lifecycleRestored which
 	// share has what was copied restored.
 	lifecycleDisk     = 10
 	lifecycleRestored = 50
+	// lifecycleFull is which share has payloads as large as those that a log keeps as
+	// blobs. In the others smaller ones are blobs: encoding them takes most of a seed's time.
+	lifecycleFull  = 50
+	lifecycleSmall = 2 << 10
 )
 
 // lifecycle is a server, and two nodes of a log on it.
@@ -171,6 +179,10 @@ func (w *lifecycle) run(t *testing.T, seed uint64) (err error) {
 		w.nodes[i], err = Open(t.Context(), nc, options)
 		require.NoError(t, err)
 		w.nodes[i].few, w.nodes[i].far, w.nodes[i].ahead = 4, 20, 1
+		if seed%lifecycleFull != 0 {
+			w.nodes[i].inline = lifecycleSmall
+		}
+		w.Large = w.nodes[i].inline + 1
 	}
 	w.Nodes, w.Restore = []eventlog.Log{w.nodes[0], w.nodes[1]}, nil
 	if seed%lifecycleRestored == 0 {

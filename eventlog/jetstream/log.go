@@ -109,6 +109,7 @@ type Log struct {
 	far     uint64                   // farSequences
 	few     uint64                   // fewSequences
 	ahead   int                      // segmentsAhead
+	inline  int                      // inlineBytes
 	holds   hold.Holds
 	node    string        // this log among all that are open on the deployment
 	held    atomic.Uint64 // how often this log has held a session
@@ -134,7 +135,7 @@ type Log struct {
 // waited for, see Settle. A later connection to a server that is too old is not
 // used to append; see Info.
 func Open(ctx context.Context, nc *nats.Conn, o *Options) (*Log, error) {
-	l := &Log{nc: nc, closed: make(chan struct{}), batches: map[string]chan struct{}{}, erasing: make(chan struct{}, 1), far: farSequences, few: fewSequences, ahead: segmentsAhead, back: make(chan struct{})}
+	l := &Log{nc: nc, closed: make(chan struct{}), batches: map[string]chan struct{}{}, erasing: make(chan struct{}, 1), far: farSequences, few: fewSequences, ahead: segmentsAhead, inline: inlineBytes, back: make(chan struct{})}
 	if o != nil {
 		l.opts = *o
 	}

@@ -180,7 +180,7 @@ func (w *restoring) mark(ctx context.Context, floor uint64) error {
 // add takes the session's next record.
 func (w *restoring) add(ctx context.Context, c eventlog.Copied) error {
 	s := stored{Record: c.Record, linked: !c.Unlinked}
-	if len(c.Payload) > inlineBytes {
+	if len(c.Payload) > w.l.inline {
 		ref := refOf(c.Payload)
 		_, err := w.l.blobAfter(ctx, w.session, ref)
 		if errors.Is(err, errNoMessage) {

@@ -2,6 +2,7 @@ package logtest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,6 +41,8 @@ type Lifecycle struct {
 	// Left tells what the store has of a session that was stored for records
 	// before first; unsure: also of appends whose outcome nobody knows.
 	Left func(ctx context.Context, session string, first uint64, unsure bool) ([]string, error)
+	// Large is the size of a large payload in bytes; 0: 260 KiB.
+	Large int
 	// Secrets, if not nil, is called with texts that must be gone at the end, and
 	// erasures must say that they are.
 	Secrets func(text string)
@@ -65,7 +68,6 @@ const (
 	lifeActors   = 4
 	lifeSessions = 2
 	lifeEach     = 7 // operations of an actor, at most
-	lifeLarge    = 260 << 10
 )
 
 // life is one simulation.
@@ -356,7 +358,8 @@ func (a *liver) appendBehind(ctx context.Context, session string, expected uint6
 	for i := range 1 + a.rng.IntN(3) {
 		e := Text(session, fmt.Sprintf("secret %s.%d", call.id, i))
 		if a.rng.IntN(6) == 0 { // of few, so that they are met again
-			e.Payload = bytes.Repeat([]byte(fmt.Sprintf("secret %s %d ", session, a.rng.IntN(2))), lifeLarge/20)
+			text := []byte(fmt.Sprintf("secret %s %d ", session, a.rng.IntN(2)))
+			e.Payload = bytes.Repeat(text, cmp.Or(a.Large, 260<<10)/len(text)+1)
 		}
 		e.Writer, e.Ordinal = call.id, uint64(i+1)
 		entries = append(entries, e)
