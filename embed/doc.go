@@ -41,7 +41,9 @@
 //
 // A message that was removed keeps its bytes in its block for as long as the
 // server keeps the block. [Server.Scrub] overwrites them in place, and
-// [Server.ScrubAtStart] where that needs a server that does not run.
+// [Server.ScrubAtStart] where that needs a server that does not run. A server that
+// overwrites a message itself first stores that it is deleted. If it is killed in
+// between, Start overwrites the message.
 //
 // A [Folder] looks at the files of a server that does not run: a server that
 // starts may cut off what it can't read. [Scan] tells in which files a text

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/klauspost/compress/s2"
 	"github.com/nats-io/nats-server/v2/server"
 )
 
@@ -232,9 +233,8 @@ func (h header) fits(room int) bool {
 	return h.size >= recordLeast && h.size <= recordMost && h.size <= room && recordHeader+h.subject <= h.size-recordHash
 }
 
-// blocks returns the names, below the data folder, of the blocks that may have
-// what is looked for, in their order.
-func (w *scrubber) blocks() (names []string, err error) {
+// files returns the names, below the data folder, of the stream's blocks in their order.
+func (w *scrubber) files() (names []string, err error) {
 	dir := filepath.Join("jetstream", accountHelix, "streams", w.stream, "msgs")
 	entries, err := os.ReadDir(filepath.Join(w.dir, dir))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -249,6 +249,15 @@ func (w *scrubber) blocks() (names []string, err error) {
 		}
 	}
 	slices.SortFunc(names, func(a, b string) int { return blockIndex(a) - blockIndex(b) })
+	return names, nil
+}
+
+// blocks returns those of files that may have what is looked for.
+func (w *scrubber) blocks() ([]string, error) {
+	names, err := w.files()
+	if err != nil {
+		return nil, err
+	}
 	// Sequences rise from block to block.
 	begins := make([]uint64, len(names)) // 0: not known
 	for i, name := range names {
@@ -270,7 +279,7 @@ func (w *scrubber) blocks() (names []string, err error) {
 }
 
 // beginOf returns the sequence of a block's first record, 0 if it is not known:
-// the block is compressed, or begins with something else than a message.
+// the block can't be read, or begins with something else than a message.
 func beginOf(path string) uint64 {
 	f, err := os.Open(path)
 	if err != nil {
@@ -278,8 +287,21 @@ func beginOf(path string) uint64 {
 	}
 	defer f.Close()
 	var raw [recordHeader]byte
-	if _, err := io.ReadFull(f, raw[:]); err != nil || string(raw[:3]) == "cmp" {
+	if _, err := io.ReadFull(f, raw[:]); err != nil {
 		return 0
+	}
+	if bytes.HasPrefix(raw[:], []byte("cmp")) {
+		var c server.CompressionInfo
+		n, err := c.UnmarshalMetadata(raw[:])
+		if err != nil || c.Algorithm != server.S2Compression {
+			return 0
+		}
+		if _, err := f.Seek(int64(n), io.SeekStart); err != nil {
+			return 0
+		}
+		if _, err := io.ReadFull(s2.NewReader(f), raw[:]); err != nil {
+			return 0
+		}
 	}
 	h := headerOf(raw[:])
 	if h.marks&bitTombstone != 0 {

@@ -68,21 +68,38 @@ func scrubAtStart(dir string) error {
 		return err
 	}
 	for _, r := range all {
-		w := scrubber{dir: dir, stream: r.Stream, subject: r.Subject, upTo: r.UpTo}
-		names, err := w.blocks()
-		for _, name := range names {
-			if err == nil {
-				err = w.rewrite(name)
-			}
-		}
-		if err != nil {
-			return fmt.Errorf("embed: data dir: scrub: stream %s: %w", r.Stream, err)
+		if err := (&scrubber{dir: dir, stream: r.Stream, subject: r.Subject, upTo: r.UpTo}).rewriteAll(); err != nil {
+			return err
 		}
 	}
 	return os.Remove(filepath.Join(dir, laterFile))
 }
 
-// rewrite overwrites what it finds in a block that no server uses.
+// rewriteAll overwrites what it finds in blocks that no server uses.
+func (w *scrubber) rewriteAll() error {
+	names, err := w.blocks()
+	for _, name := range names {
+		if err == nil {
+			err = w.rewrite(name)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("embed: data dir: scrub: stream %s: %w", w.stream, err)
+	}
+	return nil
+}
+
+// forgetIndex removes the server's index of the stream, which may count what is
+// overwritten: the server makes it again from the blocks.
+func (w *scrubber) forgetIndex(block string) error {
+	err := os.Remove(filepath.Join(w.dir, filepath.Dir(block), "index.db"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// rewrite overwrites what it finds in a block.
 func (w *scrubber) rewrite(name string) error {
 	path := filepath.Join(w.dir, name)
 	raw, err := os.ReadFile(path)
@@ -91,6 +108,9 @@ func (w *scrubber) rewrite(name string) error {
 	}
 	if !bytes.HasPrefix(raw, []byte("cmp")) {
 		_, err := w.block(name, func(f *os.File, block string, places []place) error {
+			if err := w.forgetIndex(block); err != nil {
+				return err
+			}
 			return overwriteBlock(w.dir, f, block, places)
 		})
 		return err
@@ -102,7 +122,7 @@ func (w *scrubber) rewrite(name string) error {
 	}
 	plain, err := c.Algorithm.Decompress(raw[n:])
 	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+		return fmt.Errorf("%s is damaged, and holds what is to be overwritten: copy the folder with helixd salvage and start on the copy: %w", name, err)
 	}
 	places := w.places(plain)
 	if len(places) == 0 {
@@ -117,6 +137,9 @@ func (w *scrubber) rewrite(name string) error {
 		copy(plain[p.Offset:], b.erased(p, rand.Reader))
 	}
 	packed, err := c.Algorithm.Compress(plain)
+	if err == nil {
+		err = w.forgetIndex(name)
+	}
 	if err != nil {
 		return err
 	}

@@ -59,13 +59,7 @@ func (s *Server) begin(ctx context.Context, o Options) error {
 		return err
 	}
 	o.Name = name
-	if err := redoScrub(o.DataDir); err != nil {
-		return err
-	}
-	if err := scrubAtStart(o.DataDir); err != nil {
-		return err
-	}
-	if err := removeTemporary(o.DataDir); err != nil {
+	if err := finishErasing(o.DataDir); err != nil {
 		return err
 	}
 	first, err := newInstance(o)
@@ -85,13 +79,24 @@ func (s *Server) begin(ctx context.Context, o Options) error {
 	return nil
 }
 
+// finishErasing overwrites and removes what was to go when a server stopped or was
+// killed. No server may use the folder.
+func finishErasing(dir string) error {
+	for _, f := range []func(dir string) error{redoScrub, scrubAtStart, finishDeletes, removeTemporary} {
+		if err := f(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // restart begins the server anew: a store that met a full disk writes no more.
 // Connections of Connect come back by themselves.
 func (s *Server) restart(ctx context.Context) error {
 	s.scrubbing.Lock() // a server that starts takes a half overwritten record for damage
 	defer s.scrubbing.Unlock()
 	s.instance().end()
-	if err := redoScrub(s.opts.DataDir); err != nil {
+	if err := finishErasing(s.opts.DataDir); err != nil {
 		return err
 	}
 	next, err := newInstance(s.opts)

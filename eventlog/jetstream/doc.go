@@ -115,6 +115,11 @@
 // overwritten in its own files. From compressed streams, which segments are on one
 // replica, and without Options.Server, the servers overwrite them one by one.
 //
+// A server that overwrites a message first stores that it is deleted. If it is killed
+// in between, nobody finds the message after the restart, and its bytes are still
+// there. An embedded server overwrites them when it starts. An outside server keeps
+// them until it removes or compacts the block.
+//
 // # Live
 //
 // After a message is stored the server republishes it on helix.live.<S> with

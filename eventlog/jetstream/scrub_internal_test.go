@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -247,4 +249,53 @@ func TestAnOutsideServerMayKeepWhatRetentionRemoved(t *testing.T) {
 	require.Contains(t, e.Left, "its operator searches the files")
 	_, err = l.Erase(t.Context(), "s")
 	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+}
+
+// cutOff has the next message of the segments that the server is to overwrite only be
+// marked as deleted, as a kill at that moment does. It calls f, which meets that, and
+// serves from what the kill has left.
+func (s *serving) cutOff(f func(ctx context.Context) error) *serving {
+	s.t.Helper()
+	inTheWay := filepath.Join(s.dir, "jetstream", "HELIX", "streams", segmentStream(0), "msgs", "1.blk.tmp")
+	require.NoError(s.t, os.Mkdir(inTheWay, 0o700))
+	require.ErrorContains(s.t, f(s.t.Context()), "failed to create temporary file")
+	killed := s.t.TempDir()
+	require.NoError(s.t, os.CopyFS(killed, os.DirFS(s.dir)))
+	s.stop()
+	return serve(s.t, killed, Options{})
+}
+
+// TestAnErasureThatAKillCutOffLeavesNoByte: the server was killed when it had marked a
+// segment as deleted, and had not overwritten it.
+func TestAnErasureThatAKillCutOffLeavesNoByte(t *testing.T) {
+	s := serve(t, t.TempDir(), Options{})
+	appended(t, s.Log, "s", 0, textEntries(secretText, 500))
+	appended(t, s.Log, "other", 0, textEntries("kept", 500))
+	require.NoError(t, s.Seal(t.Context(), "s"))
+	require.NoError(t, s.Seal(t.Context(), "other"))
+	s = s.cutOff(func(ctx context.Context) error {
+		_, err := s.Erase(ctx, "s")
+		return err
+	})
+	n, err := s.FinishErasures(t.Context(), true)
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	requireRecords(t, s.Log, "other", textEntries("kept", 500))
+	s.nowhere()
+}
+
+// TestATrimThatAKillCutOffLeavesNoByte: an erasure that comes later finds nothing that
+// only a restart could overwrite.
+func TestATrimThatAKillCutOffLeavesNoByte(t *testing.T) {
+	s := serve(t, t.TempDir(), Options{})
+	appended(t, s.Log, "s", 0, textEntries(secretText, 800))
+	require.NoError(t, s.Seal(t.Context(), "s"))
+	_, err := s.Purge(t.Context(), purgeNow)
+	require.NoError(t, err)
+	s = s.cutOff(func(ctx context.Context) error {
+		_, err := s.Trim(ctx, "s", 500)
+		return err
+	})
+	s.erase("s")
+	s.nowhere()
 }

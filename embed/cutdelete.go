@@ -1,0 +1,95 @@
+package embed
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// A server that is to delete a message and overwrite its bytes first appends a
+// tombstone, which is durable, and then writes the message's block again. If it is
+// killed in between, the message is gone after the next start, but not its bytes, and
+// nobody can name it any more. The store is locked meanwhile, so that then the stream's
+// last record is that tombstone.
+
+// finishDeletes overwrites the message that the last record of a stream deletes, if its
+// bytes are still there. No server may use the folder.
+func finishDeletes(dir string) error {
+	streams, err := os.ReadDir(filepath.Join(dir, "jetstream", accountHelix, "streams"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("embed: data dir: %w", err)
+	}
+	for _, s := range streams {
+		seq, err := lastDeleted(dir, s.Name())
+		if err != nil {
+			return fmt.Errorf("embed: data dir: stream %s: %w", s.Name(), err)
+		}
+		if seq == 0 {
+			continue
+		}
+		if err := (&scrubber{dir: dir, stream: s.Name(), subject: ">", from: seq, upTo: seq}).rewriteAll(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lastDeleted returns the sequence of the message that a stream's last record
+// deletes, 0 if that record is no tombstone.
+func lastDeleted(dir, stream string) (uint64, error) {
+	names, err := (&scrubber{dir: dir, stream: stream}).files()
+	if err != nil {
+		return 0, err
+	}
+	for _, name := range slices.Backward(names) {
+		end, err := blockEnd(filepath.Join(dir, name))
+		if err != nil {
+			return 0, err
+		}
+		if len(end) == 0 { // nothing was stored in it yet
+			continue
+		}
+		b, err := newBlock(stream, nil, blockIndex(name), 0)
+		if err != nil || len(end) != recordLeast {
+			return 0, err
+		}
+		if r := b.record(end); r.whole && r.size == recordLeast && binary.LittleEndian.Uint64(end[4:])&bitTombstone != 0 {
+			return r.sequence, nil
+		}
+		return 0, nil
+	}
+	return 0, nil
+}
+
+// blockEnd returns as many of a block's last bytes as a tombstone has.
+func blockEnd(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	var begin [recordLeast]byte
+	if n, err := f.ReadAt(begin[:], 0); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	} else if bytes.HasPrefix(begin[:n], []byte("cmp")) {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		plain, _ := decompress(raw) // as far as it can be read
+		return plain[max(0, len(plain)-recordLeast):], nil
+	}
+	end := make([]byte, min(info.Size(), recordLeast))
+	_, err = f.ReadAt(end, info.Size()-int64(len(end)))
+	return end, err
+}
