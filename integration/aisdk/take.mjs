@@ -63,7 +63,9 @@ async function play(daemon, t, i, { hold: point, seen }, body) {
   const stream = await daemon.post(body);
   t.headers ??= stream.headers;
   if (!gate) return framesOf(await stream.text());
-  await gate.reached();
+  await Promise.race([gate.reached(), stream.ended.then(() => {
+    throw new Error(`the stream has ended before the gate ${point}:\n${textOf(stream.frames)}`);
+  })]);
   if (seen) await stream.has(seen.test, seen.what);
   const finish = await lookLive(daemon, t, i, stream.frames.slice());
   if (t.scenario.stop) await daemon.command(t.session, t.scenario.stop, { reason: 'enough' });

@@ -54,6 +54,7 @@ func (a Adapter) Contract(t *testing.T) {
 	t.Run("context", a.testContext)
 	t.Run("emit", a.testEmit)
 	t.Run("connection", a.testConnection)
+	t.Run("stale connection", a.testStaleConnection)
 	t.Run("environment", a.testEnvironment)
 }
 
@@ -249,6 +250,33 @@ func (a Adapter) testConnection(t *testing.T) {
 		require.False(t, e.Retryable)
 	}
 	require.Panics(t, func() { a.New(Settings{APIKey: NoName}) })
+}
+
+// testStaleConnection: a server may close an idle connection at the moment at
+// which it is used again. The request is then sent again at once, on another one.
+// A new connection that is closed without an answer fails the call.
+func (a Adapter) testStaleConnection(t *testing.T) {
+	requests := 0
+	s := ServeFunc(t, func([]byte) Stream {
+		if requests++; requests == 2 {
+			return Stream{Drop: true}
+		}
+		return a.whole()
+	})
+	m := a.New(a.on(s))
+	for range 2 {
+		_, got := Ask(t, m, Hello())
+		require.Equal(t, "Hel", got.Text)
+	}
+	got := s.Requests()
+	require.Len(t, got, 3)
+	require.Equal(t, got[1].Body, got[2].Body)
+	require.NotContains(t, got[2].Header, "Idempotency-Key")
+
+	s = Serve(t, Stream{Drop: true})
+	e, _ := AskFor(t, a.New(a.on(s)), Hello())
+	require.Equal(t, model.CodeUnavailable, e.Code)
+	require.Len(t, s.Requests(), 1)
 }
 
 // NoName, as a key, tells Adapter.New to leave the model's name out.

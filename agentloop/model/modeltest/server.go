@@ -123,6 +123,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s Stream) answer(w http.ResponseWriter, r *http.Request) {
+	if s.Drop {
+		panic(http.ErrAbortHandler) // drops the connection, quietly
+	}
 	if s.Status != 0 {
 		w.Header().Set("Content-Type", or(s.ContentType, "application/json"))
 		w.WriteHeader(s.Status)
