@@ -64,8 +64,8 @@ func (f *chatFeed) past(r eventlog.Record, err error) bool {
 	case lacks && !f.start():
 		return false
 	case f.at.dead.Covers(r):
-		if lacks && r.Kind == eventlog.KindChunk {
-			f.to.lost()
+		if r.Kind == eventlog.KindChunk {
+			f.to.pass(r.Sequence)
 		}
 		return true
 	case f.at.whole && r.Type == (*eventlog.StreamResync)(nil).Type():
@@ -73,7 +73,7 @@ func (f *chatFeed) past(r eventlog.Record, err error) bool {
 	}
 	frames := f.encode(r)
 	if f.at.end == nil || !lacks || r.Sequence < f.at.stopped {
-		return f.send(f.to.record(r.Sequence, frames))
+		return f.deliver(r, frames)
 	}
 	if len(frames) == 0 && r.Sequence > f.at.stopped {
 		return true
@@ -96,7 +96,17 @@ func (f *chatFeed) live(r eventlog.Record, t *projector.Tree, err error) bool {
 			return false
 		}
 	}
-	return f.send(f.to.record(r.Sequence, frames))
+	return f.deliver(r, frames)
+}
+
+// deliver sends the frames of a record. Those of a truncation marker end the blocks
+// that are open, and a client that saw the truncated records had more of them.
+func (f *chatFeed) deliver(r eventlog.Record, frames []uimessage.Frame) bool {
+	more := f.send(f.to.record(r.Sequence, frames))
+	if r.Type == (*eventlog.Truncated)(nil).Type() {
+		f.to.pass(r.Sequence)
+	}
+	return more
 }
 
 func (f *chatFeed) encode(r eventlog.Record) []uimessage.Frame {

@@ -82,9 +82,14 @@ func (d *delivery) record(sequence uint64, frames []uimessage.Frame) []event {
 	return all[skip:]
 }
 
-// lost forgets which frames the client has of the next record: that record was
-// truncated, and what follows is another one's.
-func (d *delivery) lost() { d.had.frames = 0 }
+// pass says that the client lacks nothing of a record and of those before. Frames
+// that it has after had.sequence are not those of a later record. What follows gets
+// ids after the record, so that they differ from ids of the record itself.
+func (d *delivery) pass(sequence uint64) {
+	if sequence > d.had.sequence {
+		d.had.frames, d.sent = 0, max(d.sent, sequence)
+	}
+}
 
 // unrecorded returns events of frames that no record makes. They have no id.
 func unrecorded(frames ...uimessage.Frame) []event {

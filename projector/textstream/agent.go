@@ -18,6 +18,7 @@ type block struct {
 	kind     string
 	id       string
 	toolName string // of an input
+	since    uint64 // the sequence of its first record
 	here     bool   // false after Reopen: its start is not in this response
 }
 
@@ -66,7 +67,7 @@ func (a *agent) find(kind, id string) *block {
 func (e *Encoder) grow(a *agent, kind, text string) {
 	b := a.find(kind, "")
 	if b == nil {
-		b = &block{kind: kind, id: fmt.Sprintf("%s%s-%d", a.prefix, kind, a.next[kind])}
+		b = &block{kind: kind, id: fmt.Sprintf("%s%s-%d", a.prefix, kind, a.next[kind]), since: e.at}
 		a.next[kind]++
 		a.open = append(a.open, b)
 	}

@@ -26,7 +26,7 @@ func (a *agent) call(id string) *call {
 func (e *Encoder) beginInput(a *agent, c *eventlog.ToolArgStreamStart) {
 	e.close(a, prose)
 	e.close(a, inputOf(c.ToolCallID)) // of an attempt that broke off
-	b := &block{kind: kindInput, id: c.ToolCallID, toolName: c.ToolName}
+	b := &block{kind: kindInput, id: c.ToolCallID, toolName: c.ToolName, since: e.at}
 	a.open = append(a.open, b)
 	e.announce(a, b)
 }

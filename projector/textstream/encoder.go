@@ -36,6 +36,7 @@ type Encoder struct {
 	reason      eventlog.FinishReason // of the root's last step
 	first, last time.Time             // of the root's chunks
 
+	at  uint64            // the record's sequence
 	out []uimessage.Frame // of the record
 }
 
@@ -60,7 +61,7 @@ func (e *Encoder) Reopen() {
 // Encode returns the frames of a message's next record, often none. Records
 // that can't be read are left out.
 func (e *Encoder) Encode(r eventlog.Record) []uimessage.Frame {
-	e.out = nil
+	e.out, e.at = nil, r.Sequence
 	e.note(r)
 	switch r.Kind {
 	case eventlog.KindChunk:

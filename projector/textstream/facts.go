@@ -1,6 +1,10 @@
 package textstream
 
-import "github.com/helixd/helixd/eventlog"
+import (
+	"slices"
+
+	"github.com/helixd/helixd/eventlog"
+)
 
 // fact takes note of a fact. Most say nothing that the stream shows.
 func (e *Encoder) fact(r eventlog.Record, f eventlog.Fact) {
@@ -26,9 +30,7 @@ func (e *Encoder) fact(r eventlog.Record, f eventlog.Fact) {
 	case *eventlog.StreamEnd, *eventlog.StreamFailed, *eventlog.StreamPaused:
 		e.mayEnd(r.Agent)
 	case *eventlog.Truncated:
-		for _, g := range f.Ranges {
-			e.strike(e.agent(g.AgentID), r.Sequence)
-		}
+		e.truncated(f.Ranges, r.Sequence)
 	}
 }
 
@@ -40,13 +42,26 @@ func (e *Encoder) mayEnd(agent string) {
 	}
 }
 
-// strike ends what was open of what is struck. The numbers of blocks that were
-// struck are known to those only who saw them; the marker's sequence is beyond
-// them, since each block has had a record.
-func (e *Encoder) strike(a *agent, marker uint64) {
-	e.close(a, anyBlock)
-	a.reasoned = false
-	for _, kind := range []string{kindText, kindReasoning} {
-		a.next[kind] = max(a.next[kind], marker)
+// truncated ends the open blocks of the agents that lost records, and numbers
+// their next blocks from the marker's sequence. Only some clients know the numbers
+// of the truncated blocks; the sequence is greater than any of these, since each
+// block has a record. Blocks that survive end first: a client that never saw the
+// others gets the same frames, without the last ones.
+func (e *Encoder) truncated(ranges []eventlog.Range, marker uint64) {
+	for _, dead := range []bool{false, true} {
+		for _, g := range ranges {
+			e.close(e.agent(g.AgentID), func(b *block) bool {
+				return dead == slices.ContainsFunc(ranges, func(of eventlog.Range) bool {
+					return of.AgentID == g.AgentID && of.From <= b.since && b.since <= of.To
+				})
+			})
+		}
+	}
+	for _, g := range ranges {
+		a := e.agent(g.AgentID)
+		a.reasoned = false
+		for _, kind := range []string{kindText, kindReasoning} {
+			a.next[kind] = max(a.next[kind], marker)
+		}
 	}
 }

@@ -25,4 +25,6 @@
 //
 // The caller leaves out truncated records. A client that saw them gets
 // data-stream-resync, and equals all others after it has loaded the snapshot.
+// After a truncated fact blocks are numbered from its sequence: a client has the
+// same names for what follows whether it saw the truncated blocks or not.
 package uimessage

@@ -35,9 +35,9 @@ type Encoder struct {
 	frames []Frame // of the record
 
 	inStep bool
-	asking bool   // the step is one that sub-agents' questions have to themselves
-	block  *block // the root's open text or reasoning
-	blocks map[string]int
+	asking bool              // the step is one that sub-agents' questions have to themselves
+	block  *block            // the root's open text or reasoning
+	blocks map[string]uint64 // the number of the next one, by kind
 	calls  map[string]*call
 
 	failed       bool // the client was told of an error, and ignores the rest
@@ -66,7 +66,7 @@ type call struct {
 
 // NewEncoder returns an encoder at the beginning of a message.
 func NewEncoder(o EncoderOptions) *Encoder {
-	return &Encoder{o: o, blocks: map[string]int{}, calls: map[string]*call{}, finishReason: "stop"}
+	return &Encoder{o: o, blocks: map[string]uint64{}, calls: map[string]*call{}, finishReason: "stop"}
 }
 
 // Start returns the start part.

@@ -21,7 +21,7 @@ func (e *Encoder) fact(r eventlog.Record, f eventlog.Fact) {
 			e.closeStep()
 		}
 	case *eventlog.Truncated:
-		e.truncated(f)
+		e.truncated(f, r.Sequence)
 	}
 }
 
@@ -36,12 +36,18 @@ func (e *Encoder) modelTurn(f *eventlog.ModelTurn) {
 	}
 }
 
-// truncated ends what was open when somebody else took over: its records are
-// struck.
-func (e *Encoder) truncated(f *eventlog.Truncated) {
+// truncated ends the root's open block, whose records no longer count, and numbers
+// the next blocks from the marker's sequence. Only some clients know the numbers of
+// the truncated blocks; the sequence is greater than any of these, since each block
+// has a record.
+func (e *Encoder) truncated(f *eventlog.Truncated, marker uint64) {
 	for _, g := range f.Ranges {
-		if g.AgentID == e.o.Root && g.CallID == "" {
-			e.closeBlock()
+		if g.AgentID != e.o.Root || g.CallID != "" {
+			continue
+		}
+		e.closeBlock()
+		for _, kind := range []string{"text", "reasoning"} {
+			e.blocks[kind] = max(e.blocks[kind], marker)
 		}
 	}
 }
