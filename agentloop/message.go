@@ -84,7 +84,9 @@ func (l *Loop) answered(t *projector.Tree, req MessageRequest, messages []Input)
 	}
 	if req.Key != "" {
 		for i := range t.Messages {
-			if m := &t.Messages[i]; m.MessageID == req.Key && !inherited(t, i) {
+			m := &t.Messages[i]
+			inherited := t.ForkedFrom != nil && m.Sequence == t.ForkedFrom.Record
+			if m.MessageID == req.Key && !inherited {
 				if !same(m, messages[len(messages)-1]) {
 					return "", ErrKeyUsed
 				}
@@ -97,15 +99,6 @@ func (l *Loop) answered(t *projector.Tree, req MessageRequest, messages []Input)
 		return t.Turn.RunID, nil
 	}
 	return "", nil
-}
-
-// inherited reports whether a message of a fork came with it: such messages have one
-// sequence. Keys are the origin's.
-func inherited(t *projector.Tree, i int) bool {
-	is := func(j int) bool {
-		return j >= 0 && j < len(t.Messages) && t.Messages[j].Sequence == t.Messages[i].Sequence
-	}
-	return t.ForkedFrom != nil && (is(i-1) || is(i+1))
 }
 
 // runOf returns the run that was requested with a message.

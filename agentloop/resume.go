@@ -63,6 +63,9 @@ func (l *Loop) Resume(ctx context.Context, req ResumeRequest) (Started, error) {
 	for {
 		more := false
 		s, err := l.request(ctx, req.SessionID, "", func(t *projector.Tree) (facts []fact, run string, err error) {
+			if t != nil && knows(t, req.Messages) {
+				return nil, "", ErrMessageKnown
+			}
 			facts, run, more, err = l.resumption(ctx, t, req)
 			return facts, run, err
 		})
@@ -79,9 +82,6 @@ const maxAnswers = 500
 // begin; or only some of the answers that precede it, if there are more than go
 // with it in one append.
 func (l *Loop) resumption(ctx context.Context, t *projector.Tree, req ResumeRequest) (facts []fact, run string, more bool, err error) {
-	if t != nil && knows(t, req.Messages) {
-		return nil, "", false, ErrMessageKnown
-	}
 	if run, err := l.resumable(ctx, t, req); run != "" || err != nil {
 		return nil, run, false, err
 	}

@@ -206,10 +206,17 @@ func (s *stream) until(text string) (read []sseEvent) {
 	}
 }
 
-func (a *api) tree(session string) *projector.Tree {
+func (a *api) tree(session string) *projector.Tree { return a.treeAt(session, 0) }
+
+// treeAt returns a session's state at a sequence; 0: now.
+func (a *api) treeAt(session string, sequence uint64) *projector.Tree {
 	a.t.Helper()
 	var at struct{ State *projector.Tree }
-	got := a.get("/sessions/" + escape(session) + "/state")
+	path := "/sessions/" + escape(session) + "/state"
+	if sequence > 0 {
+		path += fmt.Sprint("?at=", sequence)
+	}
+	got := a.get(path)
 	require.Equal(a.t, 200, got.status, got.body)
 	got.decode(a.t, &at)
 	return at.State

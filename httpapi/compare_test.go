@@ -105,7 +105,7 @@ func TestCompareWithAFork(t *testing.T) {
 	same := a.compare(fmt.Sprintf("a=s&aAt=%d&b=f", at))
 	require.Equal(t, 3, same.Common, "what was said, whatever became of sequences and of how JSON is written")
 	require.JSONEq(t, "[]", string(same.Patch))
-	require.Equal(t, &projector.Fork{SessionID: "s", Sequence: at}, same.ForkedFrom)
+	require.Equal(t, &projector.Fork{SessionID: "s", Sequence: at, Record: a.tree("f").ForkedFrom.Record}, same.ForkedFrom)
 	require.Empty(t, same.B.Steps, "a fork's steps are its own")
 	require.Zero(t, same.B.Usage)
 

@@ -147,20 +147,53 @@ func TestMessageAfterAnInterrupt(t *testing.T) {
 }
 
 // TestAForkHasItsOwnKeys: what was sent to the session that it was forked from is not
-// the answer to a message of its own.
+// the answer to a request of its own, wherever the fork begins.
 func TestAForkHasItsOwnKeys(t *testing.T) {
 	a := newAPIOn(t, newLog(t), agents(gate{}))
-	require.Equal(t, 200, a.post("/start", `{"sessionId":"s","agentType":"echo","message":"one"}`).status)
-	a.wait("s")
 	key := []string{"Idempotency-Key", "k1"}
-	a.sends("s", `{"message":"two"}`, key...)
+	chunk := `[{"type":"text_delta","delta":"x","agentId":"s","agentType":"echo","timestamp":0,"step":0}]`
+	require.Equal(t, 200, a.post("/sessions/s/chunks", chunk).status)
+	first := a.status("s").LatestSequence
+	a.sends("s", `{"message":"two"}`, key...) // the session's only one
 	a.wait("s")
+	var cuts []uint64
+	for at := first + 1; at <= a.status("s").LatestSequence; at++ {
+		if a.treeAt("s", at).CurrentRun() != nil {
+			cuts = append(cuts, at)
+		}
+	}
+	require.Len(t, a.treeAt("s", cuts[0]).Messages, 1)
+	for i, at := range cuts {
+		id := fmt.Sprint("f", i)
+		require.Equal(t, 200, a.post("/sessions/s/fork", fmt.Sprintf(`{"sessionId":%q,"sequence":%d}`, id, at)).status)
+		before := a.status(id).LatestSequence
+		run := a.sends(id, `{"message":"other"}`, key...)
+		a.wait(id)
+		require.Equal(t, run, a.sends(id, `{"message":"other"}`, key...))
+		a.post("/sessions/"+id+"/messages", `{"message":"two"}`, key...).failed(t, 409, httpapi.CodeIdempotencyMismatch)
+
+		require.Equal(t, 200, a.post("/sessions/"+id+"/fork", fmt.Sprintf(`{"sessionId":"%s-again","sequence":%d}`, id, before)).status)
+		a.sends(id+"-again", `{"message":"two"}`, key...)
+		a.wait(id + "-again")
+	}
+}
+
+// TestAppendsOfAForkHaveTheirOwnKeys: an append to a fork is carried out although the
+// session that it was forked from has answered the key.
+func TestAppendsOfAForkHaveTheirOwnKeys(t *testing.T) {
+	a := newAPIOn(t, newLog(t), agents(gate{}))
+	chunk := func(agent string) string {
+		return fmt.Sprintf(`[{"type":"text_delta","delta":"x","agentId":%q,"agentType":"echo","timestamp":0,"step":0}]`, agent)
+	}
+	key := []string{"Idempotency-Key", "k1"}
+	require.Equal(t, 200, a.post("/sessions/s/chunks", chunk("s"), key...).status)
 	require.Equal(t, 200, a.post("/sessions/s/fork", `{"sessionId":"f"}`).status)
-	between := a.sends("f", `{"message":"between"}`)
-	a.wait("f")
-	run := a.sends("f", `{"message":"two"}`, key...)
-	require.NotEqual(t, between, run)
-	a.wait("f")
-	require.Equal(t, run, a.sends("f", `{"message":"two"}`, key...))
-	require.Equal(t, 4, a.tree("f").TurnCount)
+	before := a.status("f").LatestSequence
+	first := a.post("/sessions/f/chunks", chunk("f"), key...)
+	require.Equal(t, 200, first.status, first.body)
+	var done httpapi.Appended
+	first.decode(t, &done)
+	require.Greater(t, done.FirstSequence, before)
+	require.Equal(t, first.body, a.post("/sessions/f/chunks", chunk("f"), key...).body)
+	require.Equal(t, done.LastSequence, a.status("f").LatestSequence)
 }

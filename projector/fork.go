@@ -12,6 +12,9 @@ import (
 type Fork struct {
 	SessionID string `json:"sessionId"`
 	Sequence  uint64 `json:"sequence"` // in that session's log
+	// Record is the sequence of the record, in the fork's own log, that holds what
+	// it took over. Messages with this sequence are the other session's.
+	Record uint64 `json:"record"`
 	// Edits names what was changed; nil: nothing.
 	Edits *eventlog.ForkEdits `json:"edits,omitempty"`
 }
@@ -130,7 +133,7 @@ func (t *Tree) forked(r eventlog.Record, f *eventlog.SessionForked, before uint6
 		return "fork: it is no state of this session"
 	}
 	fork.Head = r.Sequence
-	fork.ForkedFrom = &Fork{SessionID: f.FromSessionID, Sequence: f.FromSequence, Edits: f.Edits}
+	fork.ForkedFrom = &Fork{SessionID: f.FromSessionID, Sequence: f.FromSequence, Record: r.Sequence, Edits: f.Edits}
 	for _, s := range fork.Sessions() {
 		s.CommittedAt = r.Sequence
 		for i := range s.Messages {

@@ -9,7 +9,7 @@ import (
 
 // Version is the version of the fold: state folded by another one is not
 // continued.
-const Version = 11
+const Version = 12
 
 // Tree is the state of a session tree at a sequence. The embedded Session is
 // the root. The zero value is the state before the first record.

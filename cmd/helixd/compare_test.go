@@ -28,7 +28,7 @@ func TestCompare(t *testing.T) {
 		`,"b":` + side("what-if", "active", `[]`,
 		`[{"turn":1,"step":2,"durationMs":900,"usage":{"prompt":54,"completion":61,"total":115}},{"turn":2,"step":1,"durationMs":1,"usage":{"prompt":0,"completion":0,"total":0}}]`,
 		`"durationMs":900,"usage":{"prompt":54,"completion":61,"total":115},"unpriced":["odd"]`, theirs) +
-		`,"common":3,"forkedFrom":{"sessionId":"s","sequence":22},"patch":[{"op":"replace","path":"/asked","value":2},{"op":"remove","path":"/old"}]}`
+		`,"common":3,"forkedFrom":{"sessionId":"s","sequence":22,"record":23},"patch":[{"op":"replace","path":"/asked","value":2},{"op":"remove","path":"/old"}]}`
 	var asked []string
 	for name, args := range map[string][]string{
 		"plain": {"compare", "s@24", "what-if"}, "narrow": {"compare", "s@24", "what-if", "--width", "1"},
