@@ -31,7 +31,7 @@ type Approval struct {
 // error or a panic counts as yes.
 type Gate func(ctx context.Context, c *Call, args json.RawMessage) (bool, error)
 
-// ApprovalError tells that an [Approval] of an agent can't be used.
+// ApprovalError reports that an [Approval] of an agent can't be used.
 type ApprovalError struct {
 	Agent   string
 	Tools   string // the approval's
@@ -97,7 +97,7 @@ func (t *task) mustApprove(ctx context.Context, c *Call, call projector.Call) bo
 	return c.judged
 }
 
-// isAlways tells [AlwaysApprove] from gates that look at calls.
+// isAlways reports whether a gate is [AlwaysApprove], which looks at no call.
 func isAlways(g Gate) bool {
 	return reflect.ValueOf(g).Pointer() == reflect.ValueOf(AlwaysApprove).Pointer()
 }

@@ -34,7 +34,7 @@ func (c *Call) start(call projector.Call) fact {
 	})
 }
 
-// subAgentStart tells clients that the call has begun a sub-agent's turn.
+// subAgentStart notifies clients that the call has begun a sub-agent's turn.
 func (c *Call) subAgentStart(agentType, session string) fact {
 	return c.chunk(&eventlog.SubAgentStart{SubAgentType: agentType, SubSessionID: session, CallID: c.ID, Base: c.base()})
 }
@@ -91,7 +91,7 @@ func (c *Call) outcome(result json.RawMessage, code, message string) []fact {
 	return append([]fact{c.result(result, code, message), c.end(result, code, message)}, c.waitUsage()...)
 }
 
-// waitUsage tells how long the call has waited for a person, if it has.
+// waitUsage records how long the call has waited for a person, if it has.
 func (c *Call) waitUsage() []fact {
 	if !c.answered {
 		return nil

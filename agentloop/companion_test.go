@@ -182,8 +182,8 @@ func TestAnOutputThatFillsARecordIsCutOrTheCallsFailure(t *testing.T) {
 	require.Contains(t, told["2"], `"outputCut":true`)
 }
 
-// terminated is how a sub-agent stands that was ended for good, as its parent's
-// model is told.
+// terminated is the status of a terminated sub-agent that its parent's model
+// receives.
 func terminated(output string) string {
 	if output != "" {
 		output = `,"output":"` + output + `"`
@@ -192,8 +192,7 @@ func terminated(output string) string {
 }
 
 // A sub-agent that was terminated takes no message, whether it was working or
-// not, and whoever asks: its parent in this turn or in a later one, in a process
-// that has started since.
+// not: from its parent in this turn or in a later one, also after a restart.
 func TestATerminatedSubAgentTakesNoMessage(t *testing.T) {
 	for name, c := range map[string]struct {
 		kid    model.Model

@@ -12,7 +12,7 @@ import (
 // an interrupt, a suspension and a crash: a later run continues it, and
 // nothing of it is discarded.
 
-// discarded tells that a step of the session ends without a step_end.
+// discarded records that a step of the session ends without a step_end.
 func (l *Loop) discarded(s *projector.Session, step *projector.Step, reason string) fact {
 	run := cmp.Or(step.RunID, s.Turn.RunID)
 	base := l.chunkBase(s)
@@ -77,8 +77,8 @@ func orphaned(claim *projector.Claim, ranges []eventlog.Range) func(*projector.S
 	}
 }
 
-// takenBack tells which steps a rollback ends: those that go on now, unless
-// their answer is recorded then, and those whose answer was streaming then.
+// takenBack discards the steps that a rollback ends: those that are open now, unless
+// their answer is recorded in then, and those whose answer was streaming in then.
 func (l *Loop) takenBack(now, then *projector.Tree) (facts []fact) {
 	for _, s := range now.Sessions() {
 		var kept *projector.Step

@@ -64,7 +64,7 @@
 // order, same holder, isolated conversation and state. An ephemeral one lives
 // for a call. A persistent one is talked to with companion tools until it is
 // terminated, which is final, and a non-blocking one may outlive its parent's
-// turn; the parent is told by a hidden message before its next model call. Each
+// turn; the parent receives a hidden message before its next model call. Each
 // turn of a sub-agent begins with a subagent_start and ends with a subagent_end
 // in its parent's stream, once each: with the result of the call that began it,
 // if that waits, else with the end of its run. A remote one runs on another

@@ -152,7 +152,7 @@ func suspended(t *projector.Tree, status eventlog.RunStatus) *Suspended {
 // sequence > from that survive, as they come, until the run is over or waits.
 // From 0 it begins with the run: chunks of other runs are not in it, and neither
 // are those that a resumed session produces in its next run. An error is last. A
-// stream_resync tells that chunks which were yielded are truncated.
+// stream_resync reports that chunks which were yielded are truncated.
 //
 // Errors: as Result, and *eventlog.CursorAheadError if from is after the head.
 func (h *Handle) Stream(ctx context.Context, from uint64) eventlog.Stream {

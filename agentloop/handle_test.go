@@ -99,7 +99,7 @@ func TestAHandleIsOfItsOwnRun(t *testing.T) {
 	}
 }
 
-// A suspended run's handle tells what that run waited for, also when the session
+// A suspended run's handle returns what that run waited for, also when the session
 // was resumed: what follows is the next run's.
 func TestAHandleOfASuspendedRun(t *testing.T) {
 	g := newRig(t, agentloop.Agent{

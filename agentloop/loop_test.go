@@ -242,7 +242,7 @@ func TestStructuredOutput(t *testing.T) {
 			return result, agentloop.UpdateState(c, func(s *counterState) error { s.Count++; return nil })
 		}}
 	}
-	t.Run("a tool's result that does not fit is told to the model", func(t *testing.T) {
+	t.Run("the model receives that a tool's result does not fit", func(t *testing.T) {
 		g := newRig(t, agentloop.Agent{Name: "a", OutputSchema: schema, Tools: []agentloop.Tool{submit(`{"answer":1}`, `"1"`, `{"answer":"1"}`)},
 			Model: script(call("submit", `{}`), call("submit", `{}`), call("submit", `{}`))})
 		g.start("s", "a", "go")

@@ -32,7 +32,7 @@ func (t *task) truncate(ctx context.Context, e Truncate) error {
 	return t.append(ctx, append(facts, t.chunk(resync))...)
 }
 
-// resyncOf tells clients to which checkpoint a session has gone back, nil: there
+// resyncOf notifies clients to which checkpoint a session has gone back, nil: there
 // is none.
 func resyncOf(cp *projector.Checkpoint, reason eventlog.ResyncReason) *eventlog.StreamResync {
 	if cp == nil {

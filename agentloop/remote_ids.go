@@ -4,7 +4,7 @@ import "github.com/helixd/helixd/eventlog"
 
 // remoteIDs gives a remote agent's tool calls ids that are unique in this tree:
 // its server knows nothing of the other calls here. What the log has of them is
-// in the fold, so whoever goes on with the stream calls them the same.
+// in the fold, so a process that continues the stream gives them the same ids.
 type remoteIDs struct {
 	session string // the remote agent's, here
 	unique  func(id string) string

@@ -108,7 +108,7 @@ func TestCallsOfRemoteAgentsHaveIdsOfTheirOwn(t *testing.T) {
 	require.Len(t, ids, 9)
 	require.Len(t, chunks, 9)
 	slices.Sort(ids)
-	require.Len(t, slices.Compact(ids), 9, "each call of the stream has an id of its own")
+	require.Len(t, slices.Compact(ids), 9, "each call of the stream has its own id")
 
 	state := stateOf(t, here.log, "s")
 	for _, child := range []string{"s-remote-c1", "s-remote-c2"} {
@@ -134,7 +134,7 @@ func TestCallsOfRemoteAgentsHaveIdsOfTheirOwn(t *testing.T) {
 	}
 }
 
-// Whoever goes on with a remote stream calls its calls as they were called.
+// A process that continues a remote stream keeps the ids of its calls.
 func TestARemoteCallKeepsItsIdBeyondAProcess(t *testing.T) {
 	began, goOn := make(chan struct{}), make(chan struct{})
 	there := newServer(t, looking(), agentloop.Tool{Name: "look", Execute: func(ctx context.Context, c *agentloop.Call, _ json.RawMessage) (any, error) {
@@ -183,7 +183,7 @@ func TestARemoteCallKeepsItsIdBeyondAProcess(t *testing.T) {
 	require.Len(t, again, 4)
 	for id := range again {
 		if id != "c1" {
-			require.NotContains(t, chunks, id, "ids that a rollback has struck are not given again")
+			require.NotContains(t, chunks, id, "ids that a rollback truncated are not used again")
 			require.Equal(t, localCall, again[id])
 		}
 	}

@@ -336,7 +336,7 @@ func TestAnUnknownRemoteAgentFailsTheCallOnly(t *testing.T) {
 	requireDispatchFailed(t, here)
 }
 
-// requireDispatchFailed: the stream tells of a remote agent that could not be
+// requireDispatchFailed: the stream reports a remote agent that could not be
 // run as it does of a local one.
 func requireDispatchFailed(t *testing.T, g *rig) {
 	t.Helper()

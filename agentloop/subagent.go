@@ -223,8 +223,8 @@ func (t *task) childOutcome(id string) (result json.RawMessage, code, message st
 	return result, code, message
 }
 
-// childEnd tells clients that the turn of a sub-agent has ended that a call has
-// begun and waits for; nothing if another call has begun it.
+// childEnd notifies clients of the end of a sub-agent's turn that a call has begun
+// and waits for. If another call has begun it, there are no records.
 func (t *task) childEnd(c *Call, id string, result json.RawMessage, problem string) []fact {
 	typ, begun := strings.TrimPrefix(c.ToolName, SubAgentPrefix), true
 	t.look(func(s *projector.Session) {
@@ -242,7 +242,7 @@ func (t *task) childEnd(c *Call, id string, result json.RawMessage, problem stri
 }
 
 // childEndLeft is childEnd for a call that ends without the sub-agent. A
-// persistent one whose turn goes on tells of its end itself.
+// persistent one whose turn continues reports its end itself.
 func (t *task) childEndLeft(c *Call, id, problem string) []fact {
 	if !isCompanion(c.ToolName) {
 		return t.childEnd(c, id, nil, problem)
@@ -259,8 +259,8 @@ func (t *task) childEndLeft(c *Call, id, problem string) []fact {
 	return t.childEnd(c, id, result, problem)
 }
 
-// turnEnd tells the clients of a sub-agent's parent that a turn of the sub-agent
-// has ended. If the call that began the turn waits for it, the call tells.
+// turnEnd notifies the clients of a sub-agent's parent that a turn of the sub-agent
+// has ended. If the call that began the turn waits for it, the call does so.
 func (t *task) turnEnd(result json.RawMessage, problem string) (facts []fact) {
 	t.look(func(s *projector.Session) {
 		if s.Child == nil {

@@ -36,7 +36,7 @@ func subAgentChunks(t *testing.T, log eventlog.Log, session, child string) (told
 	return told
 }
 
-// pairsOf checks that a session's stream tells of each turn of each sub-agent
+// pairsOf checks that a session's stream reports each turn of each sub-agent
 // that it has begun and, unless the turn goes on, that it has ended, once each.
 // The beginnings of a fork's turns may be in the other session.
 func pairsOf(t *testing.T, log eventlog.Log, session string) {
@@ -146,7 +146,7 @@ func TestClientsHearOfEachTurnOfASubAgentThatNobodyWaitsFor(t *testing.T) {
 	released(t, g.loop)
 	pairsOf(t, g.log, "s")
 	asides := stateOf(t, g.log, "s").Asides
-	require.Equal(t, "subagent_end", asides[len(asides)-1].Type, "who reads the conversation later is told, too")
+	require.Equal(t, "subagent_end", asides[len(asides)-1].Type, "a client that reads the conversation later sees it, too")
 
 	second := newRigOn(t, g.log, append([]agentloop.Agent{{
 		Name: "boss", PersistentAgents: agents[0].PersistentAgents,

@@ -61,8 +61,8 @@ func holdsBefore(raw []byte, before uint64, texts []string) bool {
 
 // Agreed has this server drop what is applied from the log by which a stream's
 // replicas agree. By itself the server does so every two or three minutes.
-// Whether it has succeeded AgreementHolds tells: while a replica is behind, or
-// another is catching up from this one, nothing is dropped.
+// AgreementHolds reports whether it has succeeded: while a replica lags, or another
+// is catching up from this one, nothing is dropped.
 func (s *Server) Agreed(stream string) {
 	srv := s.instance().srv
 	if srv.JetStreamIsClustered() && srv.JetStreamIsStreamCurrent(accountHelix, stream) {

@@ -26,8 +26,8 @@ type journal struct {
 	Places []place  `json:"places"`
 }
 
-// overwrite is an [overwriter]. While it works the server neither stops nor begins
-// anew.
+// overwrite is an [overwriter]. While it works, the server neither stops nor
+// restarts.
 func (s *Server) overwrite(f *os.File, block string, places []place) error {
 	s.scrubbing.Lock()
 	defer s.scrubbing.Unlock()
@@ -90,9 +90,9 @@ func redoScrub(dir string) error {
 	return os.Remove(path)
 }
 
-// redo overwrites what is still in its place, and syncs the block. The length,
-// the sequence and the time of a record stay, so that they tell of one that is
-// overwritten in part, too, whether it is the one.
+// redo overwrites what is still in its place, and syncs the block. The length, the
+// sequence and the time of a record stay: they identify also a record that is
+// partly overwritten.
 func (j *journal) redo(f *os.File) error {
 	stream, index := streamOf(filepath.FromSlash(j.Block))
 	b, err := newBlock(stream, nil, index, 0)

@@ -281,7 +281,7 @@ type (
 		Base
 	}
 
-	// StepDiscarded tells that a step ends without a StepEnd: its changes are
+	// StepDiscarded reports that a step ends without a StepEnd: its changes are
 	// dropped, or its model call is made again in another StepStart. RunID is the
 	// run that the step was in.
 	StepDiscarded struct {
@@ -291,7 +291,7 @@ type (
 		Base
 	}
 
-	// StreamResync tells clients that earlier chunks were truncated and that
+	// StreamResync notifies clients that earlier chunks were truncated and that
 	// they should reload. Its fields describe one checkpoint, the agent's last one
 	// that is left; FromSequence is the checkpoint's. Without a checkpoint they are
 	// "" and 0.

@@ -88,8 +88,8 @@ func (c *cleanup) see(r Record) error {
 }
 
 // ranges returns what is to be truncated. A range ends where a chunk of the same
-// call stays. Its scope is content, which earlier versions know, if that is all
-// that lies in it.
+// call stays. Its scope is content, which earlier versions know, if it covers
+// nothing else.
 func (c *cleanup) ranges() []Range {
 	var ranges []Range
 	open := map[string]int{} // index of a call's open range, from 1

@@ -48,7 +48,7 @@ func TestACommandPassesAWriterThatIsAlwaysFirst(t *testing.T) {
 	})
 }
 
-// Whoever contends and does not come to an end keeps nobody back for long.
+// A caller that contends and never finishes does not hold up others for long.
 func TestAHoldEndsByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := memory.New()

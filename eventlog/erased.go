@@ -19,6 +19,6 @@ type Erasure struct {
 	Records int `json:"records"`
 	// WaitsFor says what it waits for while it is pending, and goes by itself.
 	WaitsFor string `json:"waitsFor,omitempty"`
-	// Left says what stays while it is pending, and who must do what.
+	// Left names what stays while it is pending, and what an operator must do.
 	Left string `json:"left,omitempty"`
 }

@@ -31,7 +31,7 @@ type unit struct {
 
 // follow returns the status of a root's stream that takes u in the given one.
 // A sub-agent may outlive its parent's turn: what it writes is not refused, and
-// neither is the chunk that tells its parent's clients that its turn has ended.
+// neither is the chunk that reports the end of its turn to its parent's clients.
 func (u *unit) follow(root string, status StreamStatus) (StreamStatus, error) {
 	for _, e := range u.entries {
 		if e.Agent != root || e.Kind == KindChunk && e.Type == (*SubAgentEnd)(nil).Type() {

@@ -1,6 +1,6 @@
 package eventlog
 
-// Replicas tells how many of the servers that keep a replicated log are there.
+// Replicas says how many of the servers that keep a replicated log are there.
 type Replicas struct {
 	Wanted  int      `json:"wanted"`            // servers that should keep each record
 	Present int      `json:"present"`           // of the partition that lacks most

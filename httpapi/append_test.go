@@ -230,7 +230,7 @@ func TestAnExpiredKeyAppendsNothing(t *testing.T) {
 	a.post(chunksOf("s"), line("s", "a"), idemKey, "new").appended(t)
 }
 
-// useKeys appends n times with a key of its own.
+// useKeys appends n times, each with another key.
 func useKeys(t *testing.T, log eventlog.Log, session string, n int) {
 	head, err := log.Head(t.Context(), session)
 	require.NoError(t, err)

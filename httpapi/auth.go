@@ -96,7 +96,7 @@ func (e *AuthError) Error() string {
 	return fmt.Sprintf("httpapi: refused with status %d: %s", e.status(), e.Message)
 }
 
-// Is tells which refusal it is, if any.
+// Is reports whether target is the refusal for the error's status.
 func (e *AuthError) Is(target error) bool {
 	switch status := e.status(); {
 	case status == http.StatusUnauthorized:

@@ -126,7 +126,7 @@ func TestChatRepeated(t *testing.T) {
 }
 
 // TestALateRepeat: a request that repeats an earlier message of the session has
-// nothing new, whoever has spoken since.
+// nothing new, also if others have sent messages since.
 func TestALateRepeat(t *testing.T) {
 	may := make(chan struct{})
 	model := late{scripted.New([]scripted.Turn{{Text: "hello"}}, nil), may}

@@ -16,12 +16,12 @@ const eraseTimeout = 20 * time.Second
 
 // Erased is the answer of DELETE /sessions/{id}. Pending, with status 202,
 // means that bytes may be left: the session is not found any more, and the nodes
-// go on by themselves. The same request tells how far they are.
+// go on by themselves. The same request answers how far they are.
 type Erased struct {
 	SessionID string   `json:"sessionId"`
 	Pending   bool     `json:"pending"`
 	WaitsFor  string   `json:"waitsFor,omitempty"` // while it is pending, and goes by itself
-	Left      string   `json:"left,omitempty"`     // what stays while it is pending, and who must do what
+	Left      string   `json:"left,omitempty"`     // what stays while it is pending, and what an operator must do
 	Forks     []string `json:"forks"`              // sessions that were forked from it and keep what they took
 }
 

@@ -20,7 +20,7 @@ type Readiness struct {
 	Partitions int                 `json:"partitions"`
 	Agents     []string            `json:"agents"`
 	Version    string              `json:"version"`
-	// Replicas tells which servers keep the log, if it has replicas; nil: it has
+	// Replicas says which servers keep the log, if it has replicas; nil: it has
 	// none, or a quorum is missing. One that is gone is no reason to take no work.
 	Replicas *eventlog.Replicas `json:"replicas,omitempty"`
 	// ReadModels tells how near to the log's end listings are. Not to be is no

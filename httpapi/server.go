@@ -118,7 +118,7 @@ type Server struct {
 	logger       *slog.Logger
 	settings     atomic.Pointer[settings] // Auth and Chat, which are not in opts any more
 	prices       atomic.Pointer[map[string]readmodel.Price]
-	submitSchema *jsonschema.Resolved // nil: none of its own
+	submitSchema *jsonschema.Resolved // nil: the server has none
 	writeTimeout time.Duration
 	bodyTimeout  time.Duration // of a body that no handler reads
 	eraseTimeout time.Duration

@@ -70,7 +70,7 @@ func (d *doctor) daemonDurability(r httpapi.Readiness) {
 	d.out.add(c)
 }
 
-// daemonReplicas tells whether all servers that keep the log are there.
+// daemonReplicas reports whether all servers that keep the log are there.
 func (d *doctor) daemonReplicas(r httpapi.Readiness) {
 	switch n := r.Replicas; {
 	case n == nil:

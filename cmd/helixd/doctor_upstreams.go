@@ -134,7 +134,7 @@ func (d *doctor) upstreams(ctx context.Context) {
 	}
 }
 
-// unreachable tells of a dependency that is not there: a problem, but only a
+// unreachable reports a dependency that is not there: a problem, but only a
 // doubt where the configuration alone is looked at, maybe on another machine.
 func (d *doctor) unreachable(dep dependency, err error) {
 	found := dep.key + ": " + err.Error()

@@ -96,7 +96,7 @@ func TestServerOptions(t *testing.T) {
 }
 
 // TestSubmissionsFitTheSchema: a submission that does not fit the file's schema is
-// refused, whichever route it comes by; why is told if the file says so.
+// refused, by every route; the answer says why if the file asks for it.
 func TestSubmissionsFitTheSchema(t *testing.T) {
 	const file = `
 submitToolResultSchema: {properties: {result: {type: object, required: [lat]}}}

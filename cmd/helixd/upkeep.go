@@ -51,7 +51,7 @@ func upkeep(c *config.Config, store *jetstream.Log, loop *agentloop.Loop, states
 	}
 	found := false
 	finish := job{name: "erasures", every: finishEvery, eachNode: true, run: func(ctx context.Context) ([]slog.Attr, error) {
-		if store.Info().RefusesErasure != "" { // the disk's watch tells of that
+		if store.Info().RefusesErasure != "" { // the disk's watch reports that
 			return nil, nil
 		}
 		leads := lead()

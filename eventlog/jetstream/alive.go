@@ -56,9 +56,9 @@ func (l *Log) lives(ctx context.Context, session string, seq uint64) (bool, erro
 	return false, nil
 }
 
-// dropStray removes a record, or a fence, that was appended behind a purged record, whose place in
-// the segments headerSealed tells, and arrived when the session had been erased:
-// there was nothing any more that its comparison could have failed on. It reports
+// dropStray removes a record, or a fence, that was appended after a purged record, whose
+// place in the segments is in headerSealed, and that arrived when the session had been
+// erased: nothing was left that its comparison could have failed on. It reports
 // whether m, the session's last message, is one.
 func (l *Log) dropStray(ctx context.Context, session, stream string, m message) (bool, error) {
 	text := first(m.header, headerSealed)

@@ -182,7 +182,7 @@ func (l *Log) append(ctx context.Context, session string, expected uint64, entri
 	return last, nil
 }
 
-// confirmBehind tells of an append that followed a purged record whether the session
+// confirmBehind reports of an append that followed a purged record whether the session
 // was erased since the segments were asked: then it is a stray, and dropped.
 func (l *Log) confirmBehind(ctx context.Context, session string, last uint64) error {
 	if _, _, err := l.head(ctx, session); err != nil && !errors.Is(err, eventlog.ErrSessionNotFound) {
@@ -255,7 +255,7 @@ func (l *Log) send(ctx context.Context, messages []*nats.Msg) (uint64, error) {
 
 // rest waits for about pause, or for the end of ctx or of the log.
 func (l *Log) rest(ctx context.Context, pause time.Duration) error {
-	t := time.NewTimer(pause + rand.N(pause)) // not in step with others who were refused
+	t := time.NewTimer(pause + rand.N(pause)) // not in step with others that were refused
 	defer t.Stop()
 	select {
 	case <-t.C:

@@ -154,7 +154,7 @@ func (l *Log) floor(ctx context.Context, session string) (uint64, error) {
 	return n, err
 }
 
-// floorAt is floor, and the place of the message that tells it.
+// floorAt is floor, and the sequence of the message that has it.
 func (l *Log) floorAt(ctx context.Context, session string) (floor, at uint64, err error) {
 	p := Partition(session, l.opts.Partitions)
 	m, err := l.lastMessage(ctx, segmentStream(p), floorSubject(session, p))

@@ -27,7 +27,7 @@ type storedBlob struct {
 	at      []uint64 // its parts
 }
 
-// deletes tells whether messages have left a log: if they have, it differs.
+// deletes differs if messages have been removed from a log.
 type deletes struct {
 	First   uint64 `json:"first_seq"`
 	Deleted uint64 `json:"num_deleted"`

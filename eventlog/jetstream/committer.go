@@ -61,7 +61,7 @@ type pendingAppend struct {
 }
 
 // compare stores a if the session's last record in the log is the expected one.
-// While the server can't tell, since it is replicating another append to the
+// While the server can't compare, since it is replicating another append to the
 // session, a is sent again, unless that other append turns out to be stored.
 func (c *committer) compare(ctx context.Context, a *pendingAppend) (uint64, error) {
 	for pause := minRefusedPause; ; {

@@ -52,7 +52,7 @@ func contend(t testing.TB, all [3]opened, n int, lost func(expected uint64, err 
 	return stored
 }
 
-// Of those who compare at the same time on several replicas the losers learn the
+// If several appends compare at the same time on several replicas, the losers get the
 // head, and know that they have stored nothing.
 func TestALostComparisonOnAClusterTellsTheHead(t *testing.T) {
 	t.Parallel()

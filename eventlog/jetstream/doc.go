@@ -47,24 +47,24 @@
 //	free     the fence is gone, which goes last.
 //
 // Sequences are never given again. So a fence separates what was before it from what
-// comes after: an eraser removes what lies up to its own fence and nothing else, however
-// late it is. It judges by what a message holds, not by where it lies:
+// comes after: an eraser removes records up to its own fence and nothing else, however
+// late it is. It decides by what a message holds, not by its place in the stream:
 //
 //   - Records: their sequence. Segments and floors: the last sequence in them; they are
 //     removed in order until none is found, after the records and before the fence.
 //   - Blobs: those that were there while the fence was. So a record relies on a blob
 //     only if that was stored after the last fence, see appendBlob.
 //
-// What is compared with "nothing" could succeed once more after an erasure. Each of
-// these looks again after it was stored, for the fence first and then for what it
-// relies on, and takes itself back:
+// A message that is compared with "nothing" could be stored after an erasure. The
+// node that stored one of these looks again, for the fence first and then for what
+// the message relies on, and removes the message if that is gone:
 //
 //   - A segment: are its records in the log? Every segment is looked at. Besides, a segment
 //     is stored only if its first record follows the last segment.
 //   - A floor: is the last segment there that the trim has seen? Floors are compared
 //     with the one before, and never fall.
 //   - An append after a purged record: it carries Helix-Sealed, the last record of the
-//     segments that it follows. If no segment reaches there, it is a stray: whoever
+//     segments that it follows. If no segment reaches there, it is a stray: a node that
 //     looks for the session's head removes it, also if its sender has died.
 //
 // A reader or follower that has a record goes on only to the one that names it. If that
@@ -104,14 +104,14 @@
 // # Erasure
 //
 // A mark on helix.erased.<p>.<S> says how far an erasure is, from before its fence to
-// its end: wanted, fenced, removed, done. Whoever finds it goes on; it says up to
-// which sequence of each stream, so that nothing is taken of a session of the same
-// id that was created since. Each node calls [Log.FinishErasures] now and then.
+// its end: wanted, fenced, removed, done. Any node that finds it continues. It has the
+// last sequence to remove of each stream, so that a session of the same id that was
+// created since loses nothing. Each node calls [Log.FinishErasures] now and then.
 //
 // To remove is not to overwrite. A server overwrites one message by rewriting its
 // block, 10 ms each; and a replica that catches up learns which messages are gone,
 // not that they were to be overwritten. With Options.Server messages are removed as
-// any other, at once where they lie close together, and the node has the bytes
+// any other, in one request where they are close together, and the node has the bytes
 // overwritten in its own files. From compressed streams, which segments are on one
 // replica, and without Options.Server, the servers overwrite them one by one.
 //
@@ -128,7 +128,7 @@
 // followers believe what continues what they have, and read the log only where
 // it does not.
 //
-// A record that is lost on that way shows when the next one names it. For a last
+// A follower notices a lost live record when the next one names it. For a last
 // record, each partition's leader is asked every 750 ms for its last sequence, if
 // some session in it is followed and was silent meanwhile; only if that has moved,
 // one request for every 200 of those sessions asks for what is newer.
@@ -137,7 +137,7 @@
 //
 // Every record names its predecessor because every append is a comparison, and
 // that is also what fences writers and erasures and makes a retry exactly-once. So
-// commands compare, too. Whoever loses a comparison asks all nodes on
+// commands compare, too. A caller that loses a comparison asks all nodes on
 // helix.node.hold.<S> to hold other appends to the session, for at most a second,
 // catches up and appends. While several servers replicate an append to a session
 // they refuse to compare (error 10164); the loser reads the head, and tries again

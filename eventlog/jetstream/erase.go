@@ -117,9 +117,9 @@ func (l *Log) lastOf(ctx context.Context, stream string) (uint64, error) {
 	return s.CachedInfo().State.LastSeq, nil
 }
 
-// eraseSealed overwrites the segments and floors of a session that hold or name what lies
+// eraseSealed overwrites the segments and floors of a session that hold or name records
 // up to its fence, wherever in the stream they are: another node may seal until the
-// fence goes. What lies after the fence is of a session that was created again.
+// fence is removed. Records after the fence are of a session that was created again.
 func (l *Log) eraseSealed(ctx context.Context, session string, fence uint64, by func(subject string, at uint64) error) error {
 	p := Partition(session, l.opts.Partitions)
 	stream := segmentStream(p)

@@ -25,7 +25,7 @@ import (
 //	         which sequence: what comes after is of a session that was created again.
 //	removed  nobody can read any of it; its bytes are being overwritten. Each server of
 //	         a cluster says on helix.erased.<p>.<S>~<server> that it has none left.
-//	done     for whoever asks, for a while.
+//	done     is kept for a while, for callers that repeat the request.
 //
 // Without a mark there is nothing left to do.
 type erasing struct {
@@ -34,8 +34,8 @@ type erasing struct {
 	Parts   []part `json:"parts,omitempty"`
 	Removed bool   `json:"removed,omitempty"`
 	Done    bool   `json:"done,omitempty"`
-	// Round tells what servers report on. It is another one when there is more to do,
-	// and in each erasure: a report may be stored when its erasure has ended.
+	// Round is what the servers' reports refer to. It changes when there is more to do,
+	// and in each erasure: a report may be stored after its erasure has ended.
 	Round uint64 `json:"round,omitempty"`
 
 	at   uint64    // the mark's sequence; 0: there is none

@@ -11,11 +11,10 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// FinishErasures goes on with the erasures that have begun and not ended, as when
-// their node has died, and returns how many have ended. Each node has to call it now
-// and then: what is in the files of its own server it alone can overwrite. The
-// rest the nodes that lead do, one of all or more; they call [Log.FindErasures] when
-// they begin to.
+// FinishErasures continues the erasures that have begun and not ended, for example
+// because their node has died, and returns how many have ended. Each node has to call it
+// regularly: only a node can overwrite the files of its own server. Nodes with lead set,
+// one or more, do the rest; they call [Log.FindErasures] when they begin to lead.
 func (l *Log) FinishErasures(ctx context.Context, lead bool) (n int, err error) {
 	if ctx, err = l.frees(ctx); err != nil {
 		return 0, err
@@ -183,8 +182,8 @@ func (l *Log) beginAt(ctx context.Context, session string, fence uint64) (*erasi
 		return nil, err
 	}
 	l.sealerOf(session).forget(session)
-	// What comes behind these is of a session that was created anew, when
-	// somebody else has finished the same erasure.
+	// Messages after these are of a session that was created again, if another
+	// node has finished the same erasure.
 	parts, err := l.partsOf(ctx, session, fence)
 	if err != nil {
 		return nil, err
@@ -232,8 +231,7 @@ func (l *Log) eraseTo(ctx context.Context, session string, fence uint64) (done e
 	return done, err
 }
 
-// erased tells of a session that is not there whether bytes of it still may
-// be.
+// erased reports whether bytes may be left of a session that is not found.
 func (l *Log) erased(ctx context.Context, session string) (eventlog.Erasure, error) {
 	e, err := l.erasingOf(ctx, session)
 	if err != nil {
@@ -424,11 +422,11 @@ func (l *Log) overwriteAll(ctx context.Context, session string, e *erasing) (lef
 	return left, nil
 }
 
-// neverKnows reports whether nobody will ever know more of what may be left than
-// an erasure's first answer tells: one server has it, which is not this process's.
+// neverKnows reports whether later answers can't know more than an erasure's first
+// one: one server has the log, and it is not this process's.
 func (l *Log) neverKnows() bool { return l.opts.Server == nil && l.opts.Replicas == 1 }
 
-// leftOutside tells what may be left on servers whose files nobody here reaches.
+// leftOutside returns what may be left on servers whose files no node can reach.
 func (l *Log) leftOutside(ctx context.Context, e *erasing) (left remains, err error) {
 	servers, err := l.serversWith(ctx, e)
 	if err != nil {

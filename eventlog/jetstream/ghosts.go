@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// unknownSync is how often a server syncs its files unless it is told otherwise.
+	// unknownSync is how often a server syncs its files by default.
 	unknownSync = 2 * time.Minute
 	// lateSync is by how much a sync may be late on a disk that is overloaded.
 	lateSync = time.Minute

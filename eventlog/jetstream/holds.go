@@ -51,7 +51,7 @@ func (l *Log) watchHolds() error {
 
 // Hold implements eventlog.Log.
 func (l *Log) Hold(ctx context.Context, session string) (held context.Context, release func()) {
-	if l.opts.hook != nil { // which says who waits
+	if l.opts.hook != nil { // which reports the waiting append
 		return ctx, func() {}
 	}
 	holder := l.node + "." + strconv.FormatUint(l.held.Add(1), 10)

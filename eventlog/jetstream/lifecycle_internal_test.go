@@ -319,7 +319,7 @@ func (w *lifecycle) left(ctx context.Context, session string, first uint64, sure
 	return left, nil
 }
 
-// lose has the log lose its stream: whoever opens it then leaves the segments as they are.
+// lose removes the log's stream: a node that opens it then leaves the segments as they are.
 func (w *lifecycle) lose(t *testing.T) {
 	ctx, l := context.Background(), w.nodes[0]
 	appended(t, l, "lost", 0, textEntries("lost", 3))

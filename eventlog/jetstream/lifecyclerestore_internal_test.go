@@ -47,7 +47,7 @@ func (w *lifecycle) restore(ctx context.Context, end uint64, copies []logtest.Li
 		}); err != nil {
 			return fmt.Errorf("%s: %w", c.Session, err)
 		}
-		// Until all is there nobody reads any of it, nor begins anew.
+		// Until all is there, nobody reads any of it or creates it again.
 		if _, err := Open(ctx, nc, &Options{}); !errors.Is(err, ErrRestoring) {
 			return fmt.Errorf("a log opens that is being restored: %w", err)
 		}

@@ -34,7 +34,7 @@ type Options struct {
 	// log: an erasure then overwrites, in its files, what is removed, and every
 	// other server that keeps some has to be a node's that does so too. nil: the
 	// servers overwrite message by message, and an erasure from more than one
-	// replica stays pending: nobody can tell when it is done.
+	// replica stays pending: no node can know when it is done.
 	Server Server
 	// Beside names a stream in which others keep what they have of a session, and
 	// its subject there, which ends in ".>"; they have the servers overwrite

@@ -121,8 +121,8 @@ func (l *Log) firstSince(ctx context.Context, p int, t time.Time, last uint64) (
 	return sequenceOf(m)
 }
 
-// purgeable returns below, or less: the first sequence of the session that no
-// segment has held for long enough, since sealed tells.
+// purgeable returns below, or less: the first sequence of the session that is in no
+// segment stored before the time that sealed returns.
 func (l *Log) purgeable(ctx context.Context, session string, below uint64, sealed func() time.Time) (uint64, error) {
 	stream, subject, err := l.place(session)
 	if err != nil {
@@ -139,7 +139,7 @@ func (l *Log) purgeable(ctx context.Context, session string, below uint64, seale
 		if _, err = l.findErasure(ctx, session); err == nil {
 			_, err = l.finishErasure(ctx, session, true)
 		}
-		if err == nil { // what is created anew comes behind
+		if err == nil { // records of a new session come after it
 			return below, nil
 		}
 	}

@@ -28,7 +28,7 @@ type Server interface {
 	ScrubAtStart(stream, subject string, upTo uint64) error
 	// Rescrub repeats Scrub where a purge may have undone it.
 	Rescrub(ctx context.Context) error
-	// AgreementHolds reports whether a text stands in an entry, from before a moment,
+	// AgreementHolds reports whether a text is in an entry, from before a moment,
 	// of the logs by which its replicas agree with the others.
 	AgreementHolds(ctx context.Context, before time.Time, texts ...string) (bool, error)
 	// Agreed has it drop what it can from such a log.

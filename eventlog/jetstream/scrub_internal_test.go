@@ -19,7 +19,7 @@ import (
 
 const secretText = "a-secret-nobody-may-find"
 
-// serving is a log on a server of its own, whose files it may overwrite.
+// serving is a log on its own server, whose files it may overwrite.
 type serving struct {
 	*Log
 	t    *testing.T

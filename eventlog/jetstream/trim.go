@@ -55,8 +55,8 @@ type trimming struct {
 	last   uint64   // the last segment's place, which stays
 }
 
-// raiseFloor stores a floor, before its segments go: whoever misses one then learns
-// why. It takes it back if the session was erased meanwhile. The error is a
+// raiseFloor stores a floor before its segments are removed: a reader that misses one
+// then finds out why. It removes the floor if the session was erased meanwhile. The error is a
 // *ConflictError if there is another floor than was looked at.
 func (l *Log) raiseFloor(ctx context.Context, session string, t trimming) error {
 	p := Partition(session, l.opts.Partitions)

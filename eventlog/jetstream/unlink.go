@@ -23,8 +23,8 @@ const (
 
 // scrubs reports whether a stream's removed messages are overwritten in its files,
 // and not by the server one by one. Compressed blocks can't be, which segments are
-// in on one replica. On several the servers would not do for it: a replica that
-// was down is only told which messages are gone.
+// in on one replica. On several, overwriting by the servers would not be enough: a
+// replica that was down receives only which messages are gone.
 func (l *Log) scrubs(stream string) bool {
 	return l.opts.Server != nil && l.owns(stream) && (l.opts.Replicas > 1 || !strings.HasPrefix(stream, segmentStreams))
 }

@@ -29,7 +29,7 @@ type Lifecycle struct {
 	Seal, Tail func(ctx context.Context, node int, session string) error
 	// Purge takes from the log what was sealed before a moment; nil: it can't be.
 	Purge func(ctx context.Context, node int, sealed time.Time) error
-	// Restore writes copies into an empty store, up to a sequence, and tells what it has
+	// Restore writes copies into an empty store, up to a sequence, and returns what it has
 	// then; nil: it is not tried.
 	Restore func(ctx context.Context, end uint64, copies []LifecycleCopy) error
 	// Beside appends to another session of the same store; nil: there is none.
@@ -38,7 +38,7 @@ type Lifecycle struct {
 	Open func(ctx context.Context) error
 	// Resume is a follower that reads on from its cursor, which it moves.
 	Resume func(ctx context.Context, node int, session string, at *uint64, known *bool, yield func(eventlog.Record) bool) error
-	// Left tells what the store has of a session that was stored for records
+	// Left returns what the store has of a session that was stored for records
 	// before first; unsure: also of appends whose outcome nobody knows.
 	Left func(ctx context.Context, session string, first uint64, unsure bool) ([]string, error)
 	// Large is the size of a large payload in bytes; 0: 260 KiB.
@@ -118,7 +118,7 @@ type lifeTrim struct {
 	upTo, floor uint64
 }
 
-// Run runs the simulation of a seed. Its error tells what is wrong.
+// Run runs the simulation of a seed. Its error says what is wrong.
 func (l *Lifecycle) Run(ctx context.Context, seed uint64) error {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	steps := l.Steps
@@ -216,7 +216,7 @@ func (a *liver) run(ctx context.Context) {
 	}
 }
 
-// tell notes what an operation has answered.
+// tell notes the answer of an operation.
 func (a *liver) tell(what, session string, err error, args ...any) {
 	a.trace = append(a.trace, fmt.Sprintf("node %d: %s %s %v: %v", a.node, what, session, args, err))
 }

@@ -16,7 +16,7 @@ type Steps struct {
 	actors []*turn
 	paused chan bool // the one that has its turn: true, it goes on later; false, it has ended
 
-	// Fault tells what becomes of a message; nil: nothing befalls it.
+	// Fault returns what happens to a message; nil: it is delivered.
 	Fault func(point string) Delivery
 	// Dies reports whether a sender may die after a message that has arrived; nil:
 	// always.

@@ -25,7 +25,7 @@ type Readiness struct {
 	Partitions int                 `json:"partitions"`
 	Agents     []string            `json:"agents"`
 	Version    string              `json:"version"`
-	// Replicas tells which servers keep the log, if it is replicated and has a
+	// Replicas says which servers keep the log, if it is replicated and has a
 	// quorum.
 	Replicas *eventlog.Replicas `json:"replicas,omitempty"`
 	// ReadModels tells how near to the log's end listings are; nil: there are

@@ -11,13 +11,13 @@ import (
 
 // Erased tells what an erasure has done. Pending means that bytes may be left:
 // the session is not found any more, and the nodes go on by themselves. Another
-// Erase tells how far they are, or finds nothing (NOT_FOUND): then what is left are
+// Erase returns how far they are, or finds nothing (NOT_FOUND): then what is left are
 // files that another node removes.
 type Erased struct {
 	SessionID string   `json:"sessionId"`
 	Pending   bool     `json:"pending"`
 	WaitsFor  string   `json:"waitsFor,omitempty"` // while it is pending, and goes by itself
-	Left      string   `json:"left,omitempty"`     // what stays while it is pending, and who must do what
+	Left      string   `json:"left,omitempty"`     // what stays while it is pending, and what an operator must do
 	Forks     []string `json:"forks"`              // sessions that were forked from it and keep what they took
 }
 

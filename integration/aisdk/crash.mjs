@@ -38,8 +38,8 @@ export async function takeCrash(daemon) {
   return t;
 }
 
-/** told tells whether the rest tells its client to reload: its cursor is after the checkpoint that is left. */
-const told = (cut) => framesOf(cut.text).some(({ id, chunk }) => (
+/** reloads returns whether the rest has its client reload: its cursor is after the checkpoint that is left. */
+const reloads = (cut) => framesOf(cut.text).some(({ id, chunk }) => (
   id !== undefined && chunk?.type === 'data-stream-resync' && before(chunk.data.fromSequence, cut.position)
 ));
 
@@ -47,15 +47,15 @@ const told = (cut) => framesOf(cut.text).some(({ id, chunk }) => (
 export async function checkCrash(version, t) {
   const want = normal(t.messages.at(-1));
   const proofs = new Proofs();
-  let reloads = 0;
+  let reloaded = 0;
   for (const cut of t.cuts) {
     const had = cut.position === undefined ? '' : textOf(cut.frames);
     await proofs.prove('one reader', cut, async () => {
       const read = await assemble(version, had + cut.text);
       assert.deepEqual(read.errors, []);
       if (isDeepStrictEqual(normal(read.message), want)) return;
-      assert.ok(told(cut), 'the client has what was struck, and is not told');
-      reloads++;
+      assert.ok(reloads(cut), 'the client has truncated text, and does not reload');
+      reloaded++;
     });
   }
   for (const replay of t.replays) {
@@ -67,7 +67,7 @@ export async function checkCrash(version, t) {
   }
   for (const reload of t.reloads) await proofs.prove('reload', reload, () => checkReload(version, reload, want));
   await proofs.prove('some clients have to reload, some have not', { text: '' }, () => {
-    assert.ok(reloads > 0 && reloads < t.cuts.length, `${reloads} of ${t.cuts.length}`);
+    assert.ok(reloaded > 0 && reloaded < t.cuts.length, `${reloaded} of ${t.cuts.length}`);
   });
-  return `${proofs.result(t)}, ${reloads} of them reload`;
+  return `${proofs.result(t)}, ${reloaded} of them reload`;
 }

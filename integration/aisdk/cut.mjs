@@ -58,7 +58,7 @@ export async function checkVersion(version, t) {
       assert.deepEqual(normal(read.message), want);
     });
     if (cut.position === undefined) continue;
-    if (!version.continues || cut.frames.some(failed)) continue; // whoever has an error begins anew
+    if (!version.continues || cut.frames.some(failed)) continue; // a client that has an error starts again
     await proofs.prove('a Chat that continues', cut, async () => {
       const chat = await continued(version, before ? [t.user, before] : [t.user], [had, cut.status === 204 ? undefined : cut.text]);
       assert.equal(chat.status, framesOf(cut.text).some(failed) ? 'error' : 'ready', chat.error);
@@ -123,7 +123,7 @@ export function checkResumed(t) {
 const asks = ({ chunk }) => chunk?.type === 'tool-approval-request'
   || (chunk?.type === 'tool-input-available' && chunk.toolName === 'locate' && !chunk.providerExecuted);
 
-/** failed tells a frame after which a client ignores the rest. */
+/** failed returns whether a client ignores the rest after a frame. */
 const failed = ({ chunk }) => chunk?.type === 'error';
 
 /** rising: the ids rise in a stream, from the position on. */

@@ -30,7 +30,7 @@ export function framesOf(text) {
   return frames;
 }
 
-/** before tells whether a position comes before another one: 12 before 12.1 before 12.2 before 13. */
+/** before returns whether a position comes before another one: 12 before 12.1 before 12.2 before 13. */
 export function before(a, b) {
   const [[m, j = 0], [n, k = 0]] = [a, b].map((position) => String(position).split('.').map(Number));
   return m < n || (m === n && j < k);

@@ -11,7 +11,7 @@ import (
 	"github.com/helixd/helixd/projector/uimessage"
 )
 
-// The stream_resync that begins a resumed stream tells the last checkpoint that
+// The stream_resync that begins a resumed stream describes the last checkpoint that
 // the client has, and why the session went back the last time.
 func TestAResyncForAClientThatResumes(t *testing.T) {
 	tree := &projector.Tree{Session: projector.Session{

@@ -47,8 +47,8 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Cause }
 
-// Attrs are what a log line says of a failed call: nothing if err tells of no
-// server that was not reached.
+// Attrs are the log attributes of a failed call: none unless err is a server that was
+// not reached.
 func Attrs(err error) []any {
 	e, ok := errors.AsType[*Error](err)
 	if !ok {
