@@ -1,5 +1,5 @@
-// The law when the daemon is killed in mid-stream. What its run had streamed
-// behind its last commit is struck: who has seen that is told to reload.
+// The law when the daemon is killed in mid-stream. The marker truncates the output after
+// its run's last commit: a client that has seen some of it reloads.
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
 import { assemble } from './assemble.mjs';
