@@ -60,7 +60,16 @@ func (l *Log) lives(ctx context.Context, session string, seq uint64) (bool, erro
 // place in the segments is in headerSealed, and that arrived when the session had been
 // erased: nothing was left that its comparison could have failed on. It reports
 // whether m, the session's last message, is one.
+//
+// So it removes a record of an append that created a session whose large payloads an earlier
+// erasure may have taken, see blobsTaken.
 func (l *Log) dropStray(ctx context.Context, session, stream string, m message) (bool, error) {
+	if since := first(m.header, headerSince); since != "" {
+		if taken, err := l.blobsTaken(ctx, session, since, m.sequence); err != nil || !taken {
+			return false, err
+		}
+		return true, l.wipe(ctx, session, stream, m.subject, m.sequence)
+	}
 	text := first(m.header, headerSealed)
 	if text == "" {
 		return false, nil
@@ -72,8 +81,8 @@ func (l *Log) dropStray(ctx context.Context, session, stream string, m message) 
 	p := Partition(session, l.opts.Partitions)
 	last, err := l.lastReadable(ctx, segmentStream(p), segmentSubject(session, p))
 	if err == nil {
-		s, err := unpack(last.data)
-		if err != nil || s.last() >= sealed {
+		s, _, err := l.usable(ctx, session, last)
+		if err != nil || s != nil && s.last() >= sealed {
 			return false, err
 		}
 	} else if !errors.Is(err, errNoMessage) {

@@ -108,7 +108,21 @@ func (l *Log) Append(ctx context.Context, session string, expected uint64, entri
 	return last, err
 }
 
-func (l *Log) append(ctx context.Context, session string, expected uint64, entries []eventlog.Entry) (uint64, error) {
+// createTries is how often an append that creates a session begins again because an erasure
+// was under way.
+const createTries = 10
+
+func (l *Log) append(ctx context.Context, session string, expected uint64, entries []eventlog.Entry) (last uint64, err error) {
+	for range createTries {
+		last, err = l.appendOnce(ctx, session, expected, entries)
+		if !errors.Is(err, errBlobsTaken) {
+			break
+		}
+	}
+	return last, err
+}
+
+func (l *Log) appendOnce(ctx context.Context, session string, expected uint64, entries []eventlog.Entry) (uint64, error) {
 	stream, subject, err := l.place(session)
 	if err != nil {
 		return 0, err
@@ -217,6 +231,11 @@ func (l *Log) newAppend(ctx context.Context, session, subject string, expected u
 		a.records[i] = r
 		a.messages[i] = newMessage(subject, r)
 		a.bytes += len(r.Payload)
+	}
+	if expected == 0 && len(a.blobs) > 0 {
+		for _, m := range a.messages {
+			m.Header[headerSince] = []string{strconv.FormatUint(a.since, 10)}
+		}
 	}
 	// The comparison stands on the first message only.
 	a.messages[0].Header[headerExpectedLast] = []string{strconv.FormatUint(expected, 10)}

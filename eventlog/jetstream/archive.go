@@ -32,8 +32,19 @@ func (l *Log) lastSegment(ctx context.Context, session string) (*segment, uint64
 	if err != nil {
 		return nil, 0, err
 	}
+	return l.usable(ctx, session, m)
+}
+
+// usable returns a segment, nil if it outlived its session.
+func (l *Log) usable(ctx context.Context, session string, m message) (*segment, uint64, error) {
 	s, err := unpack(m.data)
-	return s, m.sequence, err
+	if err != nil || s.index > 0 {
+		return s, m.sequence, err
+	}
+	if late, err := l.outlived(ctx, session, m, s.last()); err != nil || late {
+		return nil, 0, err
+	}
+	return s, m.sequence, nil
 }
 
 // anyLastSegment is lastSegment as any replica has it. One that lags leaves more
@@ -47,8 +58,7 @@ func (l *Log) anyLastSegment(ctx context.Context, session string) (*segment, uin
 	if err != nil {
 		return l.lastSegment(ctx, session)
 	}
-	s, err := unpack(m.data)
-	return s, m.sequence, err
+	return l.usable(ctx, session, m)
 }
 
 // readSegments hands the sealed records behind from to take, while it wants
@@ -167,6 +177,11 @@ func (l *Log) floorAt(ctx context.Context, session string) (floor, at uint64, er
 	n, err := strconv.ParseUint(string(m.data), 10, 64)
 	if err != nil {
 		return 0, 0, fmt.Errorf("%w: floor of a session: %w", errDamaged, err)
+	}
+	if first(m.header, headerExpectedLast) == "0" {
+		if late, err := l.outlived(ctx, session, m, n); err != nil || late {
+			return 0, 0, err
+		}
 	}
 	return n, m.sequence, nil
 }

@@ -16,21 +16,16 @@ import (
 //   - An append to a session stores its blobs after the record that it follows,
 //     which headerAfter names. Another append of that session may use them while
 //     that record is in the log.
-//   - An append that creates the session can't know. It looks afterwards whether
-//     anything has left the log meanwhile, as a fence would have, and if so stores its
-//     blobs again.
+//   - An append that creates the session stores its blobs when there is no fence, and its
+//     records name the log's last sequence before that, in headerSince. If the session was
+//     fenced in between, the append is late: it is no session's, and whoever looks for
+//     the head removes it. Its sender, if it is still there, appends again.
 
 // storedBlob is a blob that was stored for an append.
 type storedBlob struct {
 	ref     blobRef
 	payload []byte
 	at      []uint64 // its parts
-}
-
-// deletes differs if messages have been removed from a log.
-type deletes struct {
-	First   uint64 `json:"first_seq"`
-	Deleted uint64 `json:"num_deleted"`
 }
 
 // appendBlob sees to it that the session has a payload, for an append that is to come.
@@ -53,7 +48,7 @@ func (l *Log) appendBlob(ctx context.Context, a *pendingAppend, payload []byte) 
 		}
 	} else if len(a.blobs) == 0 {
 		var err error
-		if a.deletes, err = l.deletes(ctx, a.session, 0); err != nil {
+		if a.since, err = l.free(ctx, a.session); err != nil {
 			return ref, err
 		}
 	}
@@ -62,35 +57,60 @@ func (l *Log) appendBlob(ctx context.Context, a *pendingAppend, payload []byte) 
 	return ref, err
 }
 
-// deletes asks the leader of the session's log, which must have the record at seq.
-func (l *Log) deletes(ctx context.Context, session string, seq uint64) (deletes, error) {
-	var body struct {
-		refusal
-		State struct {
-			deletes
-			Last uint64 `json:"last_seq"`
-		} `json:"state"`
+// free returns the log's last sequence of a moment after which a session that is not there
+// had no fence either. The error is a *ConflictError if it is there, or its fence is.
+func (l *Log) free(ctx context.Context, session string) (since uint64, err error) {
+	stream, subject, err := l.place(session)
+	if err != nil {
+		return 0, err
 	}
-	stream, _, err := l.place(session)
-	if err == nil {
-		err = l.askLeader(ctx, "$JS.API.STREAM.INFO."+stream, struct{}{}, &body)
+	for range readableTries {
+		var body struct {
+			refusal
+			State struct {
+				bounds
+				Subjects map[string]uint64 `json:"subjects"` // which the server counts last
+			} `json:"state"`
+		}
+		if err := l.askLeader(ctx, "$JS.API.STREAM.INFO."+stream, map[string]string{"subjects_filter": subject}, &body); err != nil {
+			return 0, err
+		}
+		if body.State.Subjects[subject] == 0 {
+			return body.State.Last, nil
+		}
+		if head, err := l.Head(ctx, session); err == nil {
+			return 0, &eventlog.ConflictError{Head: head}
+		} else if !errors.Is(err, eventlog.ErrSessionNotFound) {
+			return 0, err
+		}
+		fence, err := l.fenced(ctx, session)
+		if err == nil {
+			return 0, &eventlog.ConflictError{Head: fence}
+		} else if !errors.Is(err, eventlog.ErrSessionNotFound) {
+			return 0, err
+		}
 	}
-	if err == nil && body.State.Last < seq {
-		err = fmt.Errorf("%w: %w", eventlog.ErrUnavailable, errStaleLeader)
-	}
-	return body.State.deletes, err
+	return 0, fmt.Errorf("%w: others create and erase session %q", eventlog.ErrUnavailable, session)
 }
 
-// confirmBlobs stores the blobs of an append again that has created its session, if an
-// erasure may still take them.
+// errBlobsTaken: an append that created its session was late, see headerSince, and is removed.
+var errBlobsTaken = fmt.Errorf("%w: the session was erased meanwhile", eventlog.ErrUnavailable)
+
+// confirmBlobs returns errBlobsTaken if an erasure may take the blobs of an append that has created its
+// session.
 func (l *Log) confirmBlobs(ctx context.Context, a *pendingAppend, last uint64) error {
 	if a.expected > 0 || len(a.blobs) == 0 {
 		return nil
 	}
-	now, err := l.deletes(ctx, a.session, last)
-	for i := 0; err == nil && now != a.deletes && i < len(a.blobs); i++ {
-		b := a.blobs[i]
-		_, err = l.storeBlob(ctx, a.session, b.ref, b.payload, last)
+	taken, err := l.blobsTaken(ctx, a.session, strconv.FormatUint(a.since, 10), last)
+	if err == nil && taken {
+		// This removes it.
+		if _, err = l.Head(ctx, a.session); err == nil || errors.Is(err, eventlog.ErrSessionNotFound) {
+			return errBlobsTaken
+		}
+	}
+	if err == nil && l.opts.Replicas > 1 && !l.leads(ctx, segmentStream(Partition(a.session, l.opts.Partitions))) {
+		err = errStaleLeader
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", eventlog.ErrOutcomeUnknown, err)

@@ -49,7 +49,7 @@ type pendingAppend struct {
 	messages []*nats.Msg
 	records  []stored     // what the messages hold
 	blobs    []storedBlob // for it
-	deletes  deletes      // of the log, before the blobs were stored
+	since    uint64       // the log's last sequence before the blobs were stored
 	bytes    int
 
 	ctx  context.Context

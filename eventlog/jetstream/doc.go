@@ -55,17 +55,25 @@
 //   - Blobs: those that were there while the fence was. So a record relies on a blob
 //     only if that was stored after the last fence, see appendBlob.
 //
-// A message that is compared with "nothing" could be stored after an erasure. The
-// node that stored one of these looks again, for the fence first and then for what
-// the message relies on, and removes the message if that is gone:
+// A message that is compared with "nothing" could be stored after an erasure. The node that
+// stored a segment or a floor looks again, for the fence first and then for the records
+// that the message relies on, and removes the message if they are gone. The node may die
+// before that, and it gives up on an append that is not answered. So the mark of an erasure,
+// which names its fence, stays for an hour after the end. A node that reads one of these
+// compares it with that fence, and removes it if it is late:
 //
-//   - A segment: are its records in the log? Every segment is looked at. Besides, a segment
-//     is stored only if its first record follows the last segment.
-//   - A floor: is the last segment there that the trim has seen? Floors are compared
-//     with the one before, and never fall.
+//   - The first segment, or the first floor, of a session: are its records older than the
+//     fence? Later ones are compared with the one before, which the erasure has removed.
+//     Besides, a segment is stored only if its first record follows the last segment, and
+//     floors never fall.
+//   - An append that creates a session with large payloads: it carries Helix-Since, the log's
+//     last sequence before they were stored. Is the fence between that and the record? The
+//     erasure may have taken the payloads. Others that create a session rely on nothing.
 //   - An append after a purged record: it carries Helix-Sealed, the last record of the
-//     segments that it follows. If no segment reaches there, it is a stray: a node that
-//     looks for the session's head removes it, also if its sender has died.
+//     segments that it follows. If no segment reaches there, it is late.
+//
+// Before a mark goes, the session is looked at once more. No request may be under way for
+// longer than the hour.
 //
 // A reader or follower that has a record goes on only to the one that names it. If that
 // can't be found because the session was erased, created again or not, the error is

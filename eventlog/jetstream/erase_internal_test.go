@@ -270,7 +270,12 @@ func TestAnErasureOfAnotherSessionOfTheIDIsDropped(t *testing.T) {
 	}
 	e, err := l.erasingOf(t.Context(), "s")
 	require.NoError(t, err)
-	require.Zero(t, e.at)
+	require.True(t, e.Done)
+	require.Zero(t, e.Head)
+	_, err = l.Erase(t.Context(), "s")
+	require.NoError(t, err)
+	_, err = l.Erase(t.Context(), "s")
+	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 }
 
 // TestACancelledAppendLeavesNoPayloadOfAnErasedSession: its caller left when a

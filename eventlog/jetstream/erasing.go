@@ -25,7 +25,8 @@ import (
 //	         which sequence: what comes after is of a session that was created again.
 //	removed  nobody can read any of it; its bytes are being overwritten. Each server of
 //	         a cluster says on helix.erased.<p>.<S>~<server> that it has none left.
-//	done     is kept for a while, for callers that repeat the request.
+//	done     nothing is left. The mark stays for an hour: a message that was sent before
+//	         the fence and arrives after the end is recognised by it, see outlived.
 //
 // Without a mark there is nothing left to do.
 type erasing struct {
@@ -34,6 +35,8 @@ type erasing struct {
 	Parts   []part `json:"parts,omitempty"`
 	Removed bool   `json:"removed,omitempty"`
 	Done    bool   `json:"done,omitempty"`
+	// Told: a caller of Erase has received the answer that it is done.
+	Told bool `json:"told,omitempty"`
 	// Round is what the servers' reports refer to. It changes when there is more to do,
 	// and in each erasure: a report may be stored after its erasure has ended.
 	Round uint64 `json:"round,omitempty"`
@@ -63,7 +66,8 @@ type part struct {
 	Replicas int    `json:"replicas,omitempty"`
 }
 
-// doneFor is for how long a mark says that an erasure is done.
+// doneFor is for how long a mark says that an erasure is done. No request may be under way
+// for longer.
 const doneFor = time.Hour
 
 // errMarkMoved: somebody else has gone on with the same erasure.
@@ -83,10 +87,14 @@ func (l *Log) erasingOf(ctx context.Context, session string) (*erasing, error) {
 		e.Parts, err = l.partsOf(ctx, session, 0)
 		return e, err
 	}
+	return e, e.read(m)
+}
+
+func (e *erasing) read(m message) error {
 	if err := json.Unmarshal(m.data, e); err != nil {
-		return nil, fmt.Errorf("%w: mark of an erasure: %w", errDamaged, err)
+		return fmt.Errorf("%w: mark of an erasure: %w", errDamaged, err)
 	}
-	return e, nil
+	return nil
 }
 
 // put stores the mark if it is still the one that e was read from.
@@ -98,8 +106,10 @@ func (l *Log) put(ctx context.Context, session string, e *erasing) error {
 	m := &nats.Msg{Subject: erasedSubject(session, Partition(session, l.opts.Partitions)), Data: raw}
 	var ack *natsjs.PubAck
 	err = Settle(ctx, l.nc, func(ctx context.Context) (err error) {
-		ack, err = l.js.PublishMsg(ctx, m, natsjs.WithExpectLastSequencePerSubject(e.at))
-		return err
+		return l.step(ctx, "mark", func(ctx context.Context) (err error) {
+			ack, err = l.js.PublishMsg(ctx, m, natsjs.WithExpectLastSequencePerSubject(e.at))
+			return err
+		})
 	})
 	if refused, ok := errors.AsType[*natsjs.APIError](err); ok && refused.ErrorCode == natsjs.JSErrCodeStreamWrongLastSequence {
 		return errMarkMoved
@@ -131,24 +141,60 @@ func (e *erasing) nextRound() { e.Round = max(e.Round+1, uint64(time.Now().UnixN
 // want marks a session whose head is given as one to be erased.
 func (l *Log) want(ctx context.Context, session string, head uint64) error {
 	_, err := l.change(ctx, session, func(e *erasing) bool {
-		e.Head, e.Done = head, false
+		if e.Done { // of an erasure before that: what is left of it is its fence
+			e.Removed = false
+		}
+		e.Head, e.Done, e.Told = head, false, false
 		return true
 	})
 	return err
 }
 
-// begin marks that the session is fenced.
+// begin marks that the session is fenced. Errors: ErrSessionNotFound, if the erasure has
+// ended, and that of a later session has begun.
 func (l *Log) begin(ctx context.Context, session string, fence uint64, parts []part) (*erasing, error) {
-	return l.change(ctx, session, func(e *erasing) bool {
+	ended := false
+	e, err := l.change(ctx, session, func(e *erasing) bool {
+		if ended = e.Fence > fence; ended {
+			return false
+		}
 		if e.Fence == fence {
 			wanted := e.Head > 0
 			e.Head = 0
 			return wanted
 		}
-		e.Head, e.Fence, e.Parts, e.Removed, e.Done = 0, fence, join(e.Parts, parts), false, false
+		e.Head, e.Fence, e.Parts, e.Removed, e.Done, e.Told = 0, fence, join(e.Parts, parts), false, false, false
 		e.nextRound()
 		return true
 	})
+	if ended {
+		return nil, eventlog.ErrSessionNotFound
+	}
+	return e, err
+}
+
+// endErasing marks that an erasure is done, and removes what else was stored for it. told: the
+// caller answers so to a client. It reports whether this call has ended it.
+func (l *Log) endErasing(ctx context.Context, session string, e *erasing, told bool) (ended bool, err error) {
+	parts := e.Parts
+	now, err := l.change(ctx, session, func(now *erasing) bool {
+		ended = false
+		if now.at == 0 || now.Round != e.Round || now.Head > 0 || now.Done && (now.Told || !told) {
+			return false
+		}
+		ended = !now.Done
+		now.Parts, now.Removed, now.Done, now.Told = nil, true, true, now.Told || told
+		return true
+	})
+	if err != nil || !now.Done {
+		return false, err
+	}
+	if err := l.dropReports(ctx, session, parts); err != nil {
+		return ended, err
+	}
+	p := Partition(session, l.opts.Partitions)
+	_, err = l.eraseSubject(ctx, segmentStream(p), erasedSubject(session, p), now.at-1)
+	return ended, err
 }
 
 // join returns parts with those of an erasure that has not ended. Their sequences are
@@ -220,10 +266,20 @@ func (l *Log) wasPurged(ctx context.Context, session string, begins uint64) (boo
 	return len(s.records) > 0 && (begins == 0 || s.records[0].Sequence < begins), nil
 }
 
-// forgetErasing removes a mark, and what servers have said.
+// forgetErasing removes a mark, and what servers have reported.
 func (l *Log) forgetErasing(ctx context.Context, session string, e *erasing) error {
 	p := Partition(session, l.opts.Partitions)
-	servers, err := l.serversWith(ctx, e)
+	if err := l.dropReports(ctx, session, []part{{Stream: blobStream}, {Stream: segmentStream(p)}, {Stream: streamName(p)}}); err != nil {
+		return err
+	}
+	_, err := l.eraseSubject(ctx, segmentStream(p), erasedSubject(session, p), e.at)
+	return err
+}
+
+// dropReports removes what servers with replicas of some streams have reported of an erasure.
+func (l *Log) dropReports(ctx context.Context, session string, parts []part) error {
+	p := Partition(session, l.opts.Partitions)
+	servers, err := l.serversWith(ctx, &erasing{Parts: parts})
 	if err != nil {
 		return err
 	}
@@ -236,8 +292,7 @@ func (l *Log) forgetErasing(ctx context.Context, session string, e *erasing) err
 			return err
 		}
 	}
-	_, err = l.eraseSubject(ctx, segmentStream(p), erasedSubject(session, p), e.at)
-	return err
+	return nil
 }
 
 // reportSubject is where a server says that it has nothing left of a session.
@@ -273,15 +328,6 @@ func (l *Log) report(ctx context.Context, session string, e *erasing) error {
 		return fmt.Errorf("jetstream: erase: %w", err)
 	}
 	return nil
-}
-
-// marked returns the sessions of a partition whose erasures have a mark.
-func (l *Log) marked(ctx context.Context, p int) ([]string, error) {
-	sessions, err := l.subjectsOf(ctx, segmentStream(p), erasedSubjects+strconv.Itoa(p)+".*")
-	if err != nil {
-		return nil, err
-	}
-	return slices.Sorted(maps.Keys(sessions)), nil
 }
 
 // serversWith names the servers that have replicas of what an erasure is about.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,13 +30,16 @@ func (l *Log) FinishErasures(ctx context.Context, lead bool) (n int, err error) 
 	}
 	var failed []error
 	for p := range l.opts.Partitions {
-		sessions, err := l.marked(ctx, p)
+		marks, err := l.subjectsOf(ctx, segmentStream(p), erasedSubjects+strconv.Itoa(p)+".*")
 		if err != nil {
 			return n, err
 		}
-		for _, session := range sessions {
+		for _, session := range l.ended.others(p, marks) {
 			began := time.Now()
-			ended, err := l.finishErasure(ctx, session, lead)
+			ended, until, err := l.finishErasureAt(ctx, session, lead, began)
+			if err == nil && marks[session] == 1 && !until.IsZero() {
+				l.ended.add(p, session, until)
+			}
 			if err != nil {
 				failed = append(failed, fmt.Errorf("session %q: %w", session, err))
 			}
@@ -93,16 +97,30 @@ func (l *Log) findErasure(ctx context.Context, session string) (e *erasing, err 
 // finishErasure goes on with a session's erasure, and reports whether it has ended. It
 // erases nothing but what the mark is about: the session may have been created again.
 func (l *Log) finishErasure(ctx context.Context, session string, lead bool) (ended bool, err error) {
+	ended, _, err = l.finishErasureAt(ctx, session, lead, time.Now())
+	return ended, err
+}
+
+// finishErasureAt is finishErasure at a time, and tells until when nothing is to be done.
+func (l *Log) finishErasureAt(ctx context.Context, session string, lead bool, now time.Time) (ended bool, until time.Time, err error) {
 	e, err := l.erasingOf(ctx, session)
 	switch {
 	case err != nil || e.at == 0:
-		return false, err
-	case e.Done:
-		if lead && time.Since(e.time) > doneFor {
-			return false, l.forgetErasing(ctx, session, e)
-		}
-		return false, nil
-	case e.Head > 0 && lead:
+		return false, until, err
+	case !e.Done:
+		ended, err = l.finishUndone(ctx, session, lead, e)
+		return ended, until, err
+	case now.Sub(e.time) < doneFor:
+		return false, e.time.Add(doneFor), nil
+	case lead:
+		err = l.forgetDone(ctx, session, e)
+	}
+	return false, until, err
+}
+
+// finishUndone is finishErasure of what is not done.
+func (l *Log) finishUndone(ctx context.Context, session string, lead bool, e *erasing) (ended bool, err error) {
+	if e.Head > 0 && lead {
 		if e, err = l.finishWanted(ctx, session, e); err != nil || e == nil {
 			return false, err
 		}
@@ -123,20 +141,36 @@ func (l *Log) finishErasure(ctx context.Context, session string, lead bool) (end
 	if err != nil || !lead {
 		return false, err
 	}
-	if left.some() && l.neverKnows() {
-		return true, l.forgetErasing(ctx, session, e)
-	}
-	if left.some() {
+	if left.some() && !l.neverKnows() {
 		return false, nil
 	}
-	e, err = l.change(ctx, session, func(now *erasing) bool {
-		if now.Done || now.at == 0 || now.Round != e.Round || now.Head > 0 {
-			return false
-		}
-		now.Done, ended = true, true
-		return true
+	return l.endErasing(ctx, session, e, left.some())
+}
+
+// forgetDone removes the mark of an erasure that was done long ago, and before that what
+// arrived after it and nobody has looked at.
+func (l *Log) forgetDone(ctx context.Context, session string, e *erasing) error {
+	if _, err := l.Head(ctx, session); err != nil && !errors.Is(err, eventlog.ErrSessionNotFound) {
+		return err
+	}
+	if _, err := l.eraseLate(ctx, session, e); err != nil {
+		return err
+	}
+	now, err := l.erasingOf(ctx, session)
+	if err != nil || now.at != e.at { // something was there, which is to be overwritten first
+		return err
+	}
+	return l.forgetErasing(ctx, session, e)
+}
+
+// eraseLate removes segments and floors that were stored after an erasure had looked for
+// them, as by a sealer that died before it took one back. It reports whether there were any.
+func (l *Log) eraseLate(ctx context.Context, session string, e *erasing) (some bool, err error) {
+	err = l.eraseSealed(ctx, session, e.Fence, func(subject string, at uint64) error {
+		some = true
+		return l.wipe(ctx, session, segmentStream(Partition(session, l.opts.Partitions)), subject, at)
 	})
-	return ended && err == nil, err
+	return some, err
 }
 
 // finishWanted fences the session that a mark says is to be erased, unless it
@@ -168,6 +202,9 @@ func (l *Log) dropWanted(ctx context.Context, session string, e *erasing) error 
 		same := now.Head == e.Head
 		if same {
 			now.Head = 0
+		}
+		if same && len(now.Parts) == 0 { // which was done
+			now.Removed, now.Done, now.Told = true, true, true
 		}
 		return same
 	})
@@ -223,10 +260,10 @@ func (l *Log) eraseTo(ctx context.Context, session string, fence uint64) (done e
 	}
 	left.tell(&done)
 	if !left.some() {
-		err = l.forgetErasing(ctx, session, e)
+		_, err = l.endErasing(ctx, session, e, true)
 		done.Pending = err != nil
 	} else if l.neverKnows() {
-		err = l.forgetErasing(ctx, session, e)
+		_, err = l.endErasing(ctx, session, e, true)
 	}
 	return done, err
 }
@@ -237,15 +274,16 @@ func (l *Log) erased(ctx context.Context, session string) (eventlog.Erasure, err
 	if err != nil {
 		return eventlog.Erasure{}, err
 	}
-	if e.at == 0 {
+	if e.at == 0 || e.Done && e.Told {
 		return eventlog.Erasure{}, eventlog.ErrSessionNotFound
 	}
 	if e.Done {
-		return eventlog.Erasure{}, l.forgetErasing(ctx, session, e)
+		_, err = l.endErasing(ctx, session, e, true)
+		return eventlog.Erasure{}, err
 	}
-	if e.Head > 0 && e.Fence == 0 && len(e.Parts) == 0 {
+	if e.Head > 0 && len(e.Parts) == 0 {
 		// Nobody has fenced it, and it is not there.
-		return eventlog.Erasure{}, errors.Join(eventlog.ErrSessionNotFound, l.forgetErasing(ctx, session, e))
+		return eventlog.Erasure{}, errors.Join(eventlog.ErrSessionNotFound, l.dropWanted(ctx, session, e))
 	}
 	done := eventlog.Erasure{Pending: true}
 	if !e.Removed {
@@ -257,7 +295,7 @@ func (l *Log) erased(ctx context.Context, session string) (eventlog.Erasure, err
 	if left.tell(&done); err != nil || left.some() {
 		return done, err
 	}
-	err = l.forgetErasing(ctx, session, e)
+	_, err = l.endErasing(ctx, session, e, true)
 	done.Pending = err != nil
 	return done, err
 }
@@ -370,16 +408,11 @@ func (l *Log) owns(stream string) bool {
 // overwriteAll has overwritten what was removed, and returns what is left.
 func (l *Log) overwriteAll(ctx context.Context, session string, e *erasing) (left remains, err error) {
 	if e.Fence > 0 {
-		// A sealer that has stored a segment late may have died before it took it back.
-		segments, wiped := segmentStream(Partition(session, l.opts.Partitions)), false
-		err := l.eraseSealed(ctx, session, e.Fence, func(subject string, at uint64) error {
-			wiped = true
-			return l.wipe(ctx, session, segments, subject, at)
-		})
+		late, err := l.eraseLate(ctx, session, e)
 		if err != nil {
 			return left, err
 		}
-		if wiped { // that is to be overwritten, too
+		if late { // that is to be overwritten, too
 			now, err := l.erasingOf(ctx, session)
 			if err != nil {
 				return left, err

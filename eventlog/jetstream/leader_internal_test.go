@@ -44,9 +44,5 @@ func TestWhatRemovesAsksTheLeader(t *testing.T) {
 	e, err := l.Erase(ctx, "s")
 	require.NoError(t, err)
 	require.Equal(t, 3, e.Records)
-	for _, name := range []string{streamName(0), segmentStream(0)} {
-		s, err := l.js.Stream(ctx, name)
-		require.NoError(t, err)
-		require.Zero(t, s.CachedInfo().State.Msgs, name)
-	}
+	requireNothing(t, l, "s")
 }

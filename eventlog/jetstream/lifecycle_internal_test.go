@@ -266,8 +266,9 @@ func (w *lifecycle) storedOf(session string) []logtest.StoredRecord {
 			panic(err)
 		}
 		id, _ := sessionOf(strings.TrimPrefix(m.Subject, liveSubjects))
+		since, err := strconv.ParseUint(r.since, 10, 64)
 		w.stored[id] = append(w.stored[id], logtest.StoredRecord{
-			Sequence: r.Sequence, Previous: r.previous, Fence: isErased(m.Header), Writer: r.Writer, Ordinal: r.Ordinal,
+			Sequence: r.Sequence, Previous: r.previous, Fence: isErased(m.Header), Created: err == nil, Since: since, Writer: r.Writer, Ordinal: r.Ordinal,
 		})
 	}
 	return w.stored[session]

@@ -114,6 +114,7 @@ type Log struct {
 	node    string        // this log among all that are open on the deployment
 	held    atomic.Uint64 // how often this log has held a session
 	beside  besides
+	ended   endedErasures
 	purged  atomic.Bool // some records may have left the log for the segments
 	closed  chan struct{}
 	wg      sync.WaitGroup

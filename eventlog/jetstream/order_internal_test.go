@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
@@ -33,15 +34,24 @@ func openHooked(t *testing.T, nc *nats.Conn, h hook) *Log {
 	return l
 }
 
-// requireNothing requires that no stream has a message of a session.
+// requireNothing requires that no stream has a message of a session, which was the only one, but for the mark
+// that its erasure is done.
 func requireNothing(t *testing.T, l *Log, session string) {
 	t.Helper()
 	for _, stream := range []string{streamName(0), segmentStream(0), blobStream} {
 		s, err := l.js.Stream(t.Context(), stream)
 		require.NoError(t, err)
-		require.Zero(t, s.CachedInfo().State.Msgs, stream)
+		info, err := s.Info(t.Context(), natsjs.WithSubjectFilter(">"))
+		require.NoError(t, err)
+		for subject, n := range info.State.Subjects {
+			require.Equal(t, erasedSubject(session, 0), subject)
+			require.EqualValues(t, 1, n)
+		}
 	}
-	_, err := l.Head(t.Context(), session)
+	e, err := l.erasingOf(t.Context(), session)
+	require.NoError(t, err)
+	require.True(t, e.at == 0 || e.Done && len(e.Parts) == 0, "%+v", e)
+	_, err = l.Head(t.Context(), session)
 	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 }
 

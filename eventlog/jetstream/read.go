@@ -97,9 +97,16 @@ func (l *Log) withPayloads(ctx context.Context, session string, records iter.Seq
 	}
 }
 
-// payload returns the large payload of a record. One that is missing may be on its
-// way, see confirmBlobs, or was erased since the record was read.
+// payload returns the large payload of a record. One that is missing was erased since the record
+// was read.
 func (l *Log) payload(ctx context.Context, session string, r stored) ([]byte, error) {
+	if r.since != "" {
+		if taken, err := l.blobsTaken(ctx, session, r.since, r.Sequence); err != nil {
+			return nil, err
+		} else if taken {
+			return nil, errRecreated
+		}
+	}
 	for try := 0; ; try++ {
 		b, err := l.loadBlob(ctx, session, r.blob)
 		if !errors.Is(err, errNoBlob) {

@@ -21,6 +21,8 @@ type stored struct {
 	linked   bool
 	// blob tells where the payload really is; empty: it is here.
 	blob string
+	// since is headerSince.
+	since string
 }
 
 // recordOf reads a stored message. One that helixd did not write (no
@@ -39,6 +41,7 @@ func storedAt(seq uint64, at time.Time, h nats.Header, data []byte) stored {
 	r := stored{
 		Record: eventlog.Record{Sequence: seq, Time: at, Entry: eventlog.Entry{Envelope: envelopeOf(h), Payload: data}},
 		blob:   first(h, headerBlob),
+		since:  first(h, headerSince),
 	}
 	r.previous, r.linked = previousOf(h, seq)
 	return r

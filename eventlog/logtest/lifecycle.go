@@ -59,6 +59,10 @@ type LifecycleCopy struct {
 type StoredRecord struct {
 	Sequence, Previous uint64
 	Fence              bool
+	// Created: it is of an append that could only create a session, if none was erased
+	// after the record Since.
+	Created bool
+	Since   uint64
 	Writer             string
 	Ordinal            uint64
 }

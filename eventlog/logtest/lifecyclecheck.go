@@ -22,8 +22,10 @@ func (t *lifetime) head() uint64 { return t.records[len(t.records)-1].Sequence }
 // that follows none of the session that was there is of none.
 func (s *life) lifetimes(session string, stored []StoredRecord) (all []*lifetime) {
 	var now *lifetime
+	fence := uint64(0)
 	for _, r := range stored {
 		switch {
+		case now == nil && r.Created && r.Since < fence: // it arrived late
 		case now == nil && r.Previous == 0 && !r.Fence:
 			now = &lifetime{records: []StoredRecord{r}}
 			all = append(all, now)
@@ -32,7 +34,7 @@ func (s *life) lifetimes(session string, stored []StoredRecord) (all []*lifetime
 			s.failf("%s: record %d was stored behind %d, the head was %d", session, r.Sequence, r.Previous, now.head())
 		case r.Fence:
 			now.fenced = true
-			now = nil
+			now, fence = nil, r.Sequence
 		default:
 			now.records = append(now.records, r)
 		}
