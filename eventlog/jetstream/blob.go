@@ -53,15 +53,14 @@ func (b blobRef) placeholder(typ string) []byte {
 	return p
 }
 
-// storeBlob stores a payload after the record at after, 0 if that is not known, and
-// returns where each part is, also with an error.
-func (l *Log) storeBlob(ctx context.Context, session string, ref blobRef, payload []byte, after uint64) (at []uint64, err error) {
+// storeBlob stores a payload, and returns where each part is, also with an error. name is
+// headerAfter or headerSince.
+func (l *Log) storeBlob(ctx context.Context, session string, ref blobRef, payload []byte, name string, value uint64) (at []uint64, err error) {
 	prefix := l.blobPrefix(session) + ref.hash + "."
 	for i := range ref.parts() {
-		m := &nats.Msg{Subject: prefix + strconv.Itoa(i), Data: payload[i*blobPart : min((i+1)*blobPart, len(payload))], Header: nats.Header{}}
-		if after > 0 {
-			m.Header[headerAfter] = []string{strconv.FormatUint(after, 10)}
-		}
+		m := &nats.Msg{Subject: prefix + strconv.Itoa(i), Data: payload[i*blobPart : min((i+1)*blobPart, len(payload))], Header: nats.Header{
+			name: {strconv.FormatUint(value, 10)},
+		}}
 		n, err := l.store(ctx, m)
 		if err != nil {
 			return at, fmt.Errorf("jetstream: store blob: %w", err)

@@ -52,7 +52,11 @@ func (l *Log) appendBlob(ctx context.Context, a *pendingAppend, payload []byte) 
 			return ref, err
 		}
 	}
-	at, err := l.storeBlob(ctx, a.session, ref, payload, a.expected)
+	name, value := headerAfter, a.expected
+	if a.expected == 0 {
+		name, value = headerSince, a.since
+	}
+	at, err := l.storeBlob(ctx, a.session, ref, payload, name, value)
 	a.blobs = append(a.blobs, storedBlob{ref: ref, payload: payload, at: at})
 	return ref, err
 }

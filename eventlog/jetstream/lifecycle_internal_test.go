@@ -127,7 +127,7 @@ func newLifecycle(t *testing.T, disk bool) *lifecycle {
 	w.end = append(w.end, func() { os.RemoveAll(dir) })
 	w.srv, err = embed.Start(t.Context(), embed.Options{DataDir: dir, SyncInterval: time.Minute})
 	require.NoError(t, err)
-	w.Steps = &logtest.Steps{Dies: w.dies}
+	w.Steps = &logtest.Steps{}
 	for i := range w.conns {
 		w.conns[i], err = w.srv.Connect()
 		require.NoError(t, err)
@@ -141,7 +141,7 @@ func newLifecycle(t *testing.T, disk bool) *lifecycle {
 		w.Secrets = func(text string) { w.secrets = append(w.secrets, text) }
 		w.Beside = func(context.Context) error { return w.beside(t.Context()) } // in one step
 	}
-	w.Stored, w.Left = w.storedOf, w.left
+	w.Stored, w.Left, w.Finish = w.storedOf, w.left, w.finish
 	w.Seal = func(ctx context.Context, node int, session string) error { return w.nodes[node].Seal(ctx, session) }
 	w.Tail = w.tail
 	w.Purge = func(ctx context.Context, node int, sealed time.Time) error {
@@ -220,20 +220,6 @@ func (w *lifecycle) scan() error {
 	return err
 }
 
-// dies reports whether a sealer may die that has just stored a segment: as long as the
-// log has its session, or the fence of it, an erasure that ends finds the segment.
-func (w *lifecycle) dies(point string) bool {
-	session, ok := sessionOf(point[strings.LastIndexByte(point, '.')+1:])
-	if !ok {
-		return false
-	}
-	stream, subject, err := w.nodes[0].place(session)
-	if err == nil {
-		_, err = w.nodes[0].lastMessage(context.Background(), stream, subject)
-	}
-	return err == nil
-}
-
 // tail seals what a node has in memory of a session, as its sealer would at last.
 func (w *lifecycle) tail(ctx context.Context, node int, session string) error {
 	l := w.nodes[node]
@@ -280,6 +266,9 @@ func (w *lifecycle) left(ctx context.Context, session string, first uint64, sure
 	if err != nil {
 		return nil, err
 	}
+	if err := w.forget(ctx, session); err != nil { // an hour later
+		return nil, err
+	}
 	p := Partition(session, l.opts.Partitions)
 	for stream, subjects := range map[string][]string{
 		streamName(p):    {subject},
@@ -310,14 +299,32 @@ func (w *lifecycle) left(ctx context.Context, session string, first uint64, sure
 		}
 	}
 	slices.Sort(left)
-	// A mark may remain of an erasure whose end another one has brought about.
-	if _, err := l.finishErasure(ctx, session, true); err != nil {
-		return left, err
-	}
-	if e, err := l.erasingOf(ctx, session); err != nil || e.at > 0 && !e.Done {
-		left = append(left, fmt.Sprintf("an erasure that has not ended: %+v, %v", e, err))
-	}
 	return left, nil
+}
+
+// finish ends the erasure of a session, whose eraser may have died.
+func (w *lifecycle) finish(ctx context.Context, session string) error {
+	return w.until(ctx, session, time.Now(), func(e *erasing) bool { return e.at == 0 || e.Done })
+}
+
+// forget is what happens to the mark of an erasure an hour after its end.
+func (w *lifecycle) forget(ctx context.Context, session string) error {
+	return w.until(ctx, session, time.Now().Add(doneFor+time.Minute), func(e *erasing) bool { return e.at == 0 })
+}
+
+// until looks after an erasure until its mark is as wanted.
+func (w *lifecycle) until(ctx context.Context, session string, now time.Time, wanted func(*erasing) bool) error {
+	l := w.nodes[0]
+	for range 10 {
+		if e, err := l.erasingOf(ctx, session); err != nil || wanted(e) {
+			return err
+		}
+		if _, _, err := l.finishErasureAt(ctx, session, true, now); err != nil {
+			return err
+		}
+	}
+	e, err := l.erasingOf(ctx, session)
+	return fmt.Errorf("an erasure that does not end: %+v, %w", e, err)
 }
 
 // lose removes the log's stream: a node that opens it then leaves the segments as they are.

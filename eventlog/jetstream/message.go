@@ -29,8 +29,8 @@ const (
 	headerSealed = "Helix-Sealed"
 	// headerAfter is the record after which a blob was stored.
 	headerAfter = "Helix-After"
-	// headerSince is on each record of an append that creates a session with large payloads:
-	// the last sequence of the log before those were stored.
+	// headerSince is on each record of an append that creates a session with large payloads,
+	// and on these: the last sequence of the log before they were stored.
 	headerSince = "Helix-Since"
 	// headerBlob tells where a payload is that is too large for a message.
 	headerBlob = "Helix-Blob"

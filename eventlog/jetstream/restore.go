@@ -184,7 +184,7 @@ func (w *restoring) add(ctx context.Context, c eventlog.Copied) error {
 		ref := refOf(c.Payload)
 		_, err := w.l.blobAfter(ctx, w.session, ref)
 		if errors.Is(err, errNoMessage) {
-			_, err = w.l.storeBlob(ctx, w.session, ref, c.Payload, c.Sequence)
+			_, err = w.l.storeBlob(ctx, w.session, ref, c.Payload, headerAfter, c.Sequence)
 		}
 		if err != nil {
 			return err

@@ -38,6 +38,9 @@ type Lifecycle struct {
 	Open func(ctx context.Context) error
 	// Resume is a follower that reads on from its cursor, which it moves.
 	Resume func(ctx context.Context, node int, session string, at *uint64, known *bool, yield func(eventlog.Record) bool) error
+	// Finish finishes the erasure of a session whose node has died, as another node
+	// does; nil: none does.
+	Finish func(ctx context.Context, session string) error
 	// Left returns what the store has of a session that was stored for records
 	// before first; unsure: also of appends whose outcome nobody knows.
 	Left func(ctx context.Context, session string, first uint64, unsure bool) ([]string, error)
@@ -63,8 +66,8 @@ type StoredRecord struct {
 	// after the record Since.
 	Created bool
 	Since   uint64
-	Writer             string
-	Ordinal            uint64
+	Writer  string
+	Ordinal uint64
 }
 
 // Bounds of a simulation.
@@ -164,21 +167,22 @@ func (l *Lifecycle) Run(ctx context.Context, seed uint64) error {
 	return fmt.Errorf("%s=%d: %w", SeedVariable, seed, errors.Join(s.errs...))
 }
 
-// faults says what becomes of messages: an append of records may be lost, late, or
-// go unanswered, and who stores a segment may die.
+// faults says what becomes of messages: what is published may be lost, late, or go
+// unanswered, and a node may die after each request that changes something.
 func (s *life) faults(steps *Steps) {
 	some, one := s.rng.IntN(2) == 0 && s.Steps != nil, 8-5*s.rng.IntN(2)
-	dies := steps.Dies
 	*steps = *newSteps(s.rng)
-	steps.Dies, steps.Sent = dies, s.under
+	steps.Sent = s.under
 	steps.Waits = func() int { return []int{0, 10, 1000}[s.rng.IntN(3)] }
 	steps.Fault = func(point string) Delivery {
 		switch {
 		case !some || s.rng.IntN(one) > 0:
-		case strings.HasPrefix(point, "publish helix.log."):
-			return []Delivery{Lost, Unanswered, Late, Late}[s.rng.IntN(4)]
-		case strings.HasPrefix(point, "publish helix.seg.") && steps.Dies != nil:
-			return Died
+		case strings.HasPrefix(point, "publish "):
+			return []Delivery{Lost, Unanswered, Late, Late, Died, Died}[s.rng.IntN(6)]
+		case point == "mark", point == "delete", point == "purge":
+			if s.rng.IntN(4) == 0 { // there are many
+				return Died
+			}
 		}
 		return Delivered
 	}
@@ -228,7 +232,7 @@ func (a *liver) tell(what, session string, err error, args ...any) {
 // expect complains of errors that an operation must not end with.
 func (a *liver) expect(what, session string, err error, kinds ...error) {
 	a.tell(what, session, err)
-	if err == nil || errors.Is(err, errDied) {
+	if err == nil || errors.Is(err, errDied) || errors.Is(err, eventlog.ErrOutcomeUnknown) {
 		return
 	}
 	for _, kind := range kinds {
@@ -374,8 +378,10 @@ func (a *liver) appendBehind(ctx context.Context, session string, expected uint6
 	}
 	var err error
 	call.last, err = a.log().Append(ctx, session, call.expected, entries)
-	call.fate = fateOf(err)
-	a.expect("append", session, err, eventlog.ErrOutcomeUnknown, eventlog.ErrSessionNotFound)
+	if call.fate = fateOf(err); errors.Is(err, errDied) {
+		call.fate = unknown
+	}
+	a.expect("append", session, err, eventlog.ErrSessionNotFound)
 	a.tell(call.id, session, nil, call.expected, call.last)
 	if err == nil {
 		a.known[session] = call.last

@@ -48,6 +48,11 @@ func (s *life) check() {
 		payloads[a.id] = a
 	}
 	for _, session := range s.sessions {
+		if s.Finish != nil {
+			if err := s.Finish(s.ctx, session); err != nil {
+				s.failf("%s: finish: %w", session, err)
+			}
+		}
 		stored := s.Stored(session)
 		all := s.lifetimes(session, stored)
 		for _, a := range s.appends {
@@ -72,7 +77,7 @@ func (s *life) check() {
 			first = now.records[0].Sequence
 		}
 		unsure := slices.ContainsFunc(s.appends, func(a *lifeAppend) bool {
-			return a.session == session && a.fate == unknown && a.expected == 0
+			return a.session == session && a.fate == unknown
 		})
 		s.checkLeft(session, first, unsure)
 		if now == nil {

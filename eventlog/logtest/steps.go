@@ -18,9 +18,6 @@ type Steps struct {
 
 	// Fault returns what happens to a message; nil: it is delivered.
 	Fault func(point string) Delivery
-	// Dies reports whether a sender may die after a message that has arrived; nil:
-	// always.
-	Dies func(point string) bool
 	// Waits is how many turns a late message lets others have, at most, and Sent
 	// notes one until what it returns is called. nil: none, and nobody does.
 	Waits func() int
@@ -106,10 +103,7 @@ func (s *Steps) Step(ctx context.Context, point string, do func(context.Context)
 		s.late(context.WithoutCancel(ctx), do)
 		return eventlog.ErrOutcomeUnknown
 	case Died:
-		err := do(ctx)
-		if s.Dies != nil && !s.Dies(point) {
-			return err
-		}
+		_ = do(ctx)
 		t.died = true
 		return errDied
 	}

@@ -1,0 +1,189 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// removeAll removes all messages of a session, those of its log last and its fence
+// behind them, and returns how many records that were. Errors: ErrSessionNotFound, if
+// others have ended the erasure.
+func (l *Log) removeAll(ctx context.Context, session string, e *erasing) (records int, err error) {
+	for {
+		n, err := l.removeParts(ctx, session, e)
+		records += n
+		if err != nil {
+			return records, err
+		}
+		for i := range e.Parts {
+			if err := l.position(ctx, &e.Parts[i]); err != nil {
+				return records, err
+			}
+		}
+		now, err := l.change(ctx, session, func(now *erasing) bool {
+			if now.Round != e.Round || now.Removed {
+				return false
+			}
+			now.Parts, now.Removed = e.Parts, true
+			return true
+		})
+		if err != nil {
+			return records, err
+		}
+		if now.at == 0 {
+			return records, eventlog.ErrSessionNotFound
+		}
+		*e = *now
+		if e.Removed {
+			return records, nil
+		}
+	}
+}
+
+func (l *Log) removeParts(ctx context.Context, session string, e *erasing) (records int, err error) {
+	log := streamName(Partition(session, l.opts.Partitions))
+	for _, p := range e.Parts {
+		if p.Taken {
+			if err := l.remove(ctx, p.Stream, p.UpTo); err != nil {
+				return 0, err
+			}
+			continue
+		}
+		if p.Stream == log || !l.owns(p.Stream) || e.Fence > 0 && !p.Scrub && p.Stream != blobStream {
+			continue
+		}
+		if _, err := l.eraseSubject(ctx, p.Stream, p.Subject, p.UpTo); err != nil {
+			return 0, err
+		}
+	}
+	for _, p := range e.Parts {
+		if p.Taken || p.Stream != log {
+			continue
+		}
+		upTo := p.UpTo
+		if e.Fence > 0 {
+			upTo = min(upTo, e.Fence-1)
+		}
+		n, err := l.eraseSubject(ctx, p.Stream, p.Subject, upTo)
+		records += n
+		if err != nil {
+			return records, err
+		}
+	}
+	if e.Fence == 0 {
+		return records, nil
+	}
+	segments, sealed := segmentStream(Partition(session, l.opts.Partitions)), uint64(0)
+	err = l.eraseSealed(ctx, session, e.Fence, func(_ string, at uint64) error {
+		sealed = max(sealed, at)
+		return l.overwrite(ctx, segments, at)
+	})
+	if err != nil {
+		return records, err
+	}
+	for i := range e.Parts {
+		if p := &e.Parts[i]; p.Stream == segments && !p.Taken {
+			p.UpTo = max(p.UpTo, sealed)
+		}
+	}
+	// As long as the fence stands nobody creates the session again.
+	stands, err := l.messageAt(ctx, log, e.Fence)
+	if errors.Is(err, errNoMessage) {
+		return records, nil
+	}
+	if err == nil && l.opts.Forget != nil && isErased(stands.header) {
+		err = l.opts.Forget(ctx, session)
+	}
+	if err == nil {
+		err = l.overwrite(ctx, log, e.Fence)
+	}
+	return records, err
+}
+
+// owns reports whether a stream is the log's.
+func (l *Log) owns(stream string) bool {
+	for p := range l.opts.Partitions {
+		if stream == streamName(p) || stream == segmentStream(p) {
+			return true
+		}
+	}
+	return stream == blobStream
+}
+
+// overwriteAll has overwritten what was removed, and returns what is left.
+func (l *Log) overwriteAll(ctx context.Context, session string, e *erasing) (left remains, err error) {
+	if e.Fence > 0 {
+		late, err := l.eraseLate(ctx, session, e)
+		if err != nil {
+			return left, err
+		}
+		if late { // that is to be overwritten, too
+			now, err := l.erasingOf(ctx, session)
+			if err != nil {
+				return left, err
+			}
+			*e = *now
+		}
+	}
+	if l.opts.Server == nil {
+		return l.leftOutside(ctx, e)
+	}
+	servers, err := l.serversWith(ctx, e)
+	if err != nil {
+		return left, err
+	}
+	said, err := l.reports(ctx, session, servers)
+	if err != nil {
+		return left, err
+	}
+	own := l.opts.Server.Name()
+	if said[own] != e.Round { // else it waits for others, however long they are down
+		if left, err = l.scrub(ctx, e); err != nil || left.some() {
+			return left, err
+		}
+		if slices.Contains(servers, own) {
+			if err := l.report(ctx, session, e); err != nil {
+				return left, err
+			}
+			said[own] = e.Round
+		}
+	}
+	var missing []string
+	for _, name := range servers {
+		if said[name] != e.Round {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) > 0 {
+		return waiting("these servers, which have yet to overwrite what is in their files and to say so: %s", strings.Join(missing, ", ")), nil
+	}
+	return left, nil
+}
+
+// neverKnows reports whether later answers can't know more than an erasure's first
+// one: one server has the log, and it is not this process's.
+func (l *Log) neverKnows() bool { return l.opts.Server == nil && l.opts.Replicas == 1 }
+
+// leftOutside returns what may be left on servers whose files no node can reach.
+func (l *Log) leftOutside(ctx context.Context, e *erasing) (left remains, err error) {
+	servers, err := l.serversWith(ctx, e)
+	if err != nil {
+		return left, err
+	}
+	if len(servers) > 1 {
+		return remains{text: fmt.Sprintf("entries in the Raft logs of the NATS servers %s, which drop them when they next compact; "+
+			"helixd can't look: their operator searches the files for the session's subjects", strings.Join(servers, ", "))}, nil
+	}
+	for _, p := range e.Parts {
+		if p.Left {
+			return remains{text: fmt.Sprintf("records that retention removed before, in a block of stream %s: the NATS server keeps their bytes until it "+
+				"removes or compacts the block; helixd can't look: its operator searches the files for the session's subjects", p.Stream)}, nil
+		}
+	}
+	return left, nil
+}
