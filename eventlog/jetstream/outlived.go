@@ -16,33 +16,40 @@ import (
 // So whoever finds such a message compares it with the last fence that the session's mark
 // names, which stays for an hour.
 
-// fenceOf returns the last fence of a session, 0 if none is known, and the mark that
-// names it.
-func (l *Log) fenceOf(ctx context.Context, session string) (uint64, *erasing, error) {
+// fenceOf returns the last fence of a session, 0 if none is known.
+func (l *Log) fenceOf(ctx context.Context, session string) (uint64, error) {
 	p := Partition(session, l.opts.Partitions)
 	m, err := l.lastMessage(ctx, segmentStream(p), erasedSubject(session, p))
-	e := &erasing{at: m.sequence, time: m.at}
+	var e erasing
 	switch {
 	case errors.Is(err, errNoMessage):
-		return 0, e, nil
+		return 0, nil
 	case err != nil:
-		return 0, nil, err
+		return 0, err
 	case len(m.data) == 0: // of an older version
-		return 0, e, nil
+		return 0, nil
 	}
 	err = e.read(m)
-	return e.Fence, e, err
+	return e.Fence, err
 }
 
 // outlived reports whether m, a segment or a floor of records up to last that was compared with
-// "nothing", is of a session that was erased, and removes it, if the erasure no longer does.
+// "nothing", is of a session that was erased, and removes it. As long as the fence stands
+// that is left to the erasure.
 func (l *Log) outlived(ctx context.Context, session string, m message, last uint64) (bool, error) {
-	fence, e, err := l.fenceOf(ctx, session)
+	fence, err := l.fenceOf(ctx, session)
 	if err != nil || fence < last {
 		return false, err
 	}
-	if !e.Removed && !e.Done || l.opts.ReadOnly {
+	if l.opts.ReadOnly {
 		return true, nil
+	}
+	stream, _, err := l.place(session)
+	if err != nil {
+		return false, err
+	}
+	if _, err := l.messageAt(ctx, stream, fence); !errors.Is(err, errNoMessage) {
+		return true, err
 	}
 	return true, l.wipe(ctx, session, segmentStream(Partition(session, l.opts.Partitions)), m.subject, m.sequence)
 }
@@ -56,7 +63,7 @@ func (l *Log) blobsTaken(ctx context.Context, session, since string, seq uint64)
 	if err != nil {
 		return false, fmt.Errorf("%w: header %s of message %d", errDamaged, headerSince, seq)
 	}
-	fence, _, err := l.fenceOf(ctx, session)
+	fence, err := l.fenceOf(ctx, session)
 	return err == nil && from < fence && fence < seq, err
 }
 

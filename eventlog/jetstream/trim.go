@@ -29,6 +29,9 @@ func (l *Log) Trim(ctx context.Context, session string, upTo uint64) (floor uint
 		}
 		err = l.raiseFloor(ctx, session, t)
 		if _, raced := errors.AsType[*eventlog.ConflictError](err); raced || errors.Is(err, errInFlight) {
+			if _, err := l.Head(ctx, session); errors.Is(err, eventlog.ErrSessionNotFound) { // it is being erased
+				return t.floor, err
+			}
 			continue
 		}
 		if err != nil {
