@@ -58,9 +58,9 @@ func writeSecret(t *testing.T, url, session string, times int) {
 	t.Helper()
 	for range times {
 		for _, id := range []string{session, session + "-beside"} {
-			body := secretChunks(id, 500)
+			body := secretChunks(id, 200)
 			if id != session {
-				body = bytes.ReplaceAll(body, []byte(secretText), []byte("what others wrote"))
+				body = bytes.ReplaceAll(secretChunks(id, 20), []byte(secretText), []byte("what others wrote"))
 			}
 			require.Eventually(t, func() bool {
 				status, answer, err := send(t.Context(), http.MethodPost, url+"/sessions/"+id+"/chunks", body)
@@ -100,31 +100,36 @@ func gone(t *testing.T, dirs ...string) {
 	}, clusterPatience, 200*time.Millisecond)
 }
 
-// An erasure that has begun goes on: its caller has left at once, or the daemon is
-// killed in the middle of it, whenever.
+// An erasure that has begun continues: its caller has left at once, or the daemon is
+// killed in the middle of it. The erasures begin while those before them continue.
 func TestAnErasureGoesOnByItself(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	w := newWorld(t)
 	data := filepath.Join(t.TempDir(), "data")
 	d := newDaemon(t, "serve", "--config", w.config, "--data-dir", data, "--allow-unauthenticated")
 	d.start()
-	for i, moment := range []time.Duration{5, 20, 60, 150} {
-		session := fmt.Sprint("s", i)
-		writeSecret(t, d.url, session, 10)
-		require.NotEmpty(t, secretIn(t, data))
-		leaves(t, d.url, session, moment*time.Millisecond)
+	moments := []time.Duration{5, 20, 60, 150}
+	id := func(i int) string { return fmt.Sprint("s", i) }
+	for i := range moments {
+		writeSecret(t, d.url, id(i), 10)
+	}
+	require.NotEmpty(t, secretIn(t, data))
+	for i, moment := range moments {
+		leaves(t, d.url, id(i), moment*time.Millisecond)
 		if i%2 == 1 {
 			d.kill()
 			d.start()
 		}
-		status, _ := d.get("/sessions/" + session)
+		status, _ := d.get("/sessions/" + id(i))
 		if status == http.StatusOK { // it had not begun
-			status, answer, err := send(t.Context(), http.MethodDelete, d.url+"/sessions/"+session, nil)
+			status, answer, err := send(t.Context(), http.MethodDelete, d.url+"/sessions/"+id(i), nil)
 			require.NoError(t, err)
 			require.Contains(t, []int{http.StatusOK, http.StatusAccepted, http.StatusNotFound}, status, "%s", answer)
 		}
-		gone(t, data)
-		status, answer := d.get("/sessions/" + session + "-beside")
+	}
+	gone(t, data)
+	for i := range moments {
+		status, answer := d.get("/sessions/" + id(i) + "-beside")
 		require.Equal(t, http.StatusOK, status, "%v", answer)
 	}
 	d.stop()

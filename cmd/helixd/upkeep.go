@@ -16,7 +16,7 @@ import (
 )
 
 // finishEvery is how often each node goes on with the erasures that have not ended.
-const finishEvery = 5 * time.Second
+const finishEvery = 2 * time.Second
 
 // upkeep is what the configuration has one node do now and then.
 func upkeep(c *config.Config, store *jetstream.Log, loop *agentloop.Loop, states *snapshot.Store, models readmodel.Models, memories *memory.Manager, lead func() bool) []job {
