@@ -189,6 +189,34 @@ func TestAChatCutAnywhereContinues(t *testing.T) {
 	}
 }
 
+// TestARegeneratedAnswerCutAnywhereContinues: the request truncates the answer before,
+// and its stream tells of that. A client that resumes gets the same names.
+func TestARegeneratedAnswerCutAnywhereContinues(t *testing.T) {
+	a := newChat(t, talkers())
+	for _, format := range []string{"", "?format=text-stream-part"} {
+		session := "again" + format
+		chatFrames(t, a.post("/chat", says(session, "texter", "go")).body)
+		got := a.post("/chat"+format, regenerates(session, ""))
+		require.Equal(t, 200, got.status, got.body)
+		frames := chatFrames(t, got.body)
+		requireRising(t, frames)
+		resumed := 0
+		for cut, f := range frames[:len(frames)-1] {
+			if resumed == 0 && f.kind() != "start-step" { // before the message
+				continue
+			}
+			rest := a.rest(session, f.id, format)
+			if cut+2 < len(frames) { // durationMs begins with the first chunk that the response has
+				delete(frames[len(frames)-2].data, "metadata")
+				delete(rest[len(rest)-2].data, "metadata")
+				require.Equal(t, []part(frames[cut+1:]), rest[1:], "cut after %s", f.id)
+			}
+			resumed++
+		}
+		require.Greater(t, resumed, 5)
+	}
+}
+
 // requireRising checks the ids of a stream (aisdk.md, Resume): that of a frame is
 // the sequence of its record if it is the record's last one, else the id before
 // the record and how many frames of it have come.

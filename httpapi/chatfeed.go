@@ -113,6 +113,9 @@ func (f *chatFeed) encode(r eventlog.Record) []uimessage.Frame {
 	if f.chat.hides(r) {
 		return nil
 	}
+	if r.Sequence <= f.at.begins && r.Type == (*eventlog.Truncated)(nil).Type() {
+		return nil // of an earlier message: a client that resumes in this one numbers blocks without it
+	}
 	return f.at.encoder.Encode(r)
 }
 

@@ -145,7 +145,8 @@ type chatStart struct {
 	session, root string
 	encoder       chatEncoder
 	first         []uimessage.Frame // what comes before all records
-	before        uint64            // the message's records lie after it
+	before        uint64            // the stream's records lie after it
+	begins        uint64            // the message's records lie after it
 	after         position          // what the client has
 	head          uint64
 	whole         bool
@@ -160,7 +161,7 @@ func (s *Server) startChat(session string, t *projector.Tree, c chatReply) chatS
 	at := chatStart{
 		session: session, root: t.SessionID, encoder: s.chatEncoder(t, c), head: t.Head, whole: c.whole,
 		dead:   append(slices.Clone(t.Dead), t.Left()...), // what will be truncated has no place in what begins now
-		before: replyBegins(t), after: c.after, end: chatEnding(t), begin: c.begin || c.shown, shown: c.shown,
+		before: replyBegins(t), begins: replyBegins(t), after: c.after, end: chatEnding(t), begin: c.begin || c.shown, shown: c.shown,
 	}
 	if at.end != nil && t.Stopped != nil {
 		at.stopped = t.Stopped.At
