@@ -206,11 +206,7 @@ func TestARegeneratedAnswerCutAnywhereContinues(t *testing.T) {
 				continue
 			}
 			rest := a.rest(session, f.id, format)
-			if cut+2 < len(frames) { // durationMs begins with the first chunk that the response has
-				delete(frames[len(frames)-2].data, "metadata")
-				delete(rest[len(rest)-2].data, "metadata")
-				require.Equal(t, []part(frames[cut+1:]), rest[1:], "cut after %s", f.id)
-			}
+			require.Equal(t, []part(frames[cut+1:]), rest[1:], "cut after %s", f.id)
 			resumed++
 		}
 		require.Greater(t, resumed, 5)

@@ -113,8 +113,8 @@ func (f *chatFeed) encode(r eventlog.Record) []uimessage.Frame {
 	if f.chat.hides(r) {
 		return nil
 	}
-	if r.Sequence <= f.at.begins && r.Type == (*eventlog.Truncated)(nil).Type() {
-		return nil // of an earlier message: a client that resumes in this one numbers blocks without it
+	if r.Sequence <= f.at.begins { // a client that resumes in the message does not get it
+		return f.at.earlier.Encode(r)
 	}
 	return f.at.encoder.Encode(r)
 }

@@ -143,7 +143,8 @@ func (s *Server) nothing(w http.ResponseWriter) error {
 // from. The state itself is not kept.
 type chatStart struct {
 	session, root string
-	encoder       chatEncoder
+	encoder       chatEncoder       // of the message's records
+	earlier       chatEncoder       // of those before, which leave no trace in the message
 	first         []uimessage.Frame // what comes before all records
 	before        uint64            // the stream's records lie after it
 	begins        uint64            // the message's records lie after it
@@ -159,7 +160,7 @@ type chatStart struct {
 
 func (s *Server) startChat(session string, t *projector.Tree, c chatReply) chatStart {
 	at := chatStart{
-		session: session, root: t.SessionID, encoder: s.chatEncoder(t, c), head: t.Head, whole: c.whole,
+		session: session, root: t.SessionID, encoder: s.chatEncoder(t, c), earlier: s.chatEncoder(t, c), head: t.Head, whole: c.whole,
 		dead:   append(slices.Clone(t.Dead), t.Left()...), // what will be truncated has no place in what begins now
 		before: replyBegins(t), begins: replyBegins(t), after: c.after, end: chatEnding(t), begin: c.begin || c.shown, shown: c.shown,
 	}
