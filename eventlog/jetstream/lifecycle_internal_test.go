@@ -95,10 +95,10 @@ const (
 	// lifecycleWorlds is how many servers run at once for each processor: one of them
 	// mostly waits for messages between its goroutines.
 	lifecycleWorlds = 4
-	// lifecycleDisk is which share of the seeds has files, and lifecycleRestored which
-	// share has what was copied restored.
+	// lifecycleDisk is which share of the seeds has files, and lifecycleRestored in which
+	// share copies may be restored.
 	lifecycleDisk     = 10
-	lifecycleRestored = 50
+	lifecycleRestored = 15
 	// lifecycleFull is which share has payloads as large as those that a log keeps as
 	// blobs. In the others smaller ones are blobs: encoding them takes most of a seed's time.
 	lifecycleFull  = 50
@@ -108,16 +108,19 @@ const (
 // lifecycle is a server, and two nodes of a log on it.
 type lifecycle struct {
 	logtest.Lifecycle
-	srv     *embed.Server
-	dir     string // empty: in memory
-	nodes   [2]*Log
-	live    chan *nats.Msg
-	stored  map[string][]logtest.StoredRecord
-	secrets []string
-	conns   [2]*nats.Conn
-	kept    string // a session that stays
-	last    uint64 // its last record
-	end     []func()
+	srv      *embed.Server
+	dir      string // empty: in memory
+	nodes    [2]*Log
+	live     chan *nats.Msg
+	stored   map[string][]logtest.StoredRecord
+	secrets  []string
+	conns    [2]*nats.Conn
+	kept     string     // a session that stays
+	last     uint64     // its last record
+	inline   int        // the largest payload that is no blob
+	there    *lifecycle // another server, to which copies are restored
+	finished bool       // its restore
+	end      []func()
 }
 
 func newLifecycle(t *testing.T, disk bool) *lifecycle {
@@ -149,8 +152,7 @@ func newLifecycle(t *testing.T, disk bool) *lifecycle {
 		return err
 	}
 	w.Open = func(ctx context.Context) error {
-		options := w.nodes[0].opts
-		l, err := Open(ctx, w.conns[0], &options)
+		l, err := Open(ctx, w.conns[0], w.options())
 		if err == nil {
 			err = l.Close()
 		}
@@ -168,25 +170,20 @@ func newLifecycle(t *testing.T, disk bool) *lifecycle {
 // run runs one seed, with nodes that have just started: what they remember of other
 // seeds must not matter. In files, a session that stays has records in every block.
 func (w *lifecycle) run(t *testing.T, seed uint64) (err error) {
-	for i, nc := range w.conns {
-		if l := w.nodes[i]; l != nil {
-			l.Close()
-		}
-		options := &Options{Memory: w.dir == "", Durability: "interval=1ns", hook: w.Steps.Step}
-		if w.dir != "" {
-			options.Server = w.srv
-		}
-		w.nodes[i], err = Open(t.Context(), nc, options)
-		require.NoError(t, err)
-		w.nodes[i].few, w.nodes[i].far, w.nodes[i].ahead = 4, 20, 1
-		if seed%lifecycleFull != 0 {
-			w.nodes[i].inline = lifecycleSmall
-		}
-		w.Large = w.nodes[i].inline + 1
+	w.inline = lifecycleSmall
+	if seed%lifecycleFull == 0 {
+		w.inline = inlineBytes
 	}
-	w.Nodes, w.Restore = []eventlog.Log{w.nodes[0], w.nodes[1]}, nil
+	w.Nodes, w.Large, w.Restore = make([]eventlog.Log, len(w.nodes)), w.inline+1, nil
+	for i := range w.nodes {
+		require.NoError(t, w.enter(t.Context(), i))
+	}
+	var there *lifecycle // where copies were restored
 	if seed%lifecycleRestored == 0 {
-		w.Restore = w.restore
+		w.Restore = func(end uint64, copies []logtest.LifecycleCopy) *logtest.LifecycleRestored {
+			there = w.empty(t)
+			return there.restored(t.Context(), end, copies)
+		}
 	}
 	if w.dir != "" {
 		require.NoError(t, w.Purge(t.Context(), 0, time.Now()))
@@ -196,8 +193,35 @@ func (w *lifecycle) run(t *testing.T, seed uint64) (err error) {
 		}
 		require.NoError(t, w.nodes[0].Seal(t.Context(), w.kept))
 	}
-	err = w.Run(t.Context(), seed)
-	return errors.Join(err, w.scan())
+	err = errors.Join(w.Run(t.Context(), seed), w.scan())
+	if there != nil && there.finished { // else nobody has erased anything there
+		err = errors.Join(err, there.scan())
+	}
+	return err
+}
+
+// options are those of a node.
+func (w *lifecycle) options() *Options {
+	o := &Options{Memory: w.dir == "", Durability: "interval=1ns", hook: w.Steps.Step}
+	if w.dir != "" {
+		o.Server = w.srv
+	}
+	return o
+}
+
+// enter opens a node in place of the one that was there.
+func (w *lifecycle) enter(ctx context.Context, node int) error {
+	if l := w.nodes[node]; l != nil {
+		l.Close()
+	}
+	w.nodes[node], w.Nodes[node] = nil, nil
+	l, err := Open(ctx, w.conns[node], w.options())
+	if err != nil {
+		return err
+	}
+	l.few, l.far, l.ahead, l.inline = 4, 20, 1, w.inline
+	w.nodes[node], w.Nodes[node] = l, l
+	return nil
 }
 
 // beside appends to the session that stays.
@@ -242,7 +266,7 @@ func (w *lifecycle) tail(ctx context.Context, node int, session string) error {
 
 // storedOf returns what was republished, which comes before the answer.
 func (w *lifecycle) storedOf(session string) []logtest.StoredRecord {
-	if err := w.nodes[0].nc.Flush(); err != nil {
+	if err := w.conns[0].Flush(); err != nil {
 		panic(err)
 	}
 	for len(w.live) > 0 {
@@ -350,8 +374,17 @@ func (w *lifecycle) close(t *testing.T) {
 	if !t.Failed() {
 		w.lose(t)
 	}
+	w.stop()
+	if w.there != nil {
+		w.there.stop()
+	}
+}
+
+func (w *lifecycle) stop() {
 	for _, l := range w.nodes {
-		l.Close()
+		if l != nil {
+			l.Close()
+		}
 	}
 	for _, end := range slices.Backward(w.end[1:]) {
 		end()

@@ -4,112 +4,104 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"reflect"
-	"slices"
-	"time"
+	"strings"
+	"testing"
 
-	"github.com/helixd/helixd/embed"
+	"github.com/stretchr/testify/require"
+
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/logtest"
 )
 
-// restore restores copies into an empty deployment, which nobody can open before that
-// has ended, and goes on with their sessions there.
-func (w *lifecycle) restore(ctx context.Context, end uint64, copies []logtest.LifecycleCopy) error {
-	dir, err := os.MkdirTemp("", "lifecycle")
-	if err != nil {
-		return err
+// empty returns a server without streams, which shares w's steps.
+func (w *lifecycle) empty(t *testing.T) *lifecycle {
+	if w.there == nil {
+		w.there = newLifecycle(t, true)
+		w.there.Steps, w.there.Beside = w.Steps, nil
 	}
-	defer os.RemoveAll(dir)
-	srv, err := embed.Start(ctx, embed.Options{DataDir: dir, SyncInterval: time.Minute})
-	if err != nil {
-		return err
-	}
-	defer srv.Stop()
-	nc, err := srv.Connect()
-	if err != nil {
-		return err
-	}
-	defer nc.Close()
-	r, err := Restore(ctx, nc, RestoreOptions{Ends: []uint64{end}})
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	for _, c := range copies {
-		if _, err := r.Session(ctx, c.Session, c.Floor, func(yield func(eventlog.Copied, error) bool) {
-			for _, record := range c.Records {
-				if !yield(record, nil) {
-					return
-				}
-			}
-		}); err != nil {
-			return fmt.Errorf("%s: %w", c.Session, err)
+	to := w.there
+	for i, l := range to.nodes {
+		if l != nil {
+			l.Close()
 		}
-		// Until all is there, nobody reads any of it or creates it again.
-		if _, err := Open(ctx, nc, &Options{}); !errors.Is(err, ErrRestoring) {
-			return fmt.Errorf("a log opens that is being restored: %w", err)
-		}
-		if _, err := Restore(ctx, nc, RestoreOptions{Ends: []uint64{end}}); !errors.Is(err, ErrNotEmpty) {
-			return fmt.Errorf("a second restore begins: %w", err)
-		}
+		to.nodes[i] = nil
 	}
-	if err := r.Finish(ctx); err != nil {
-		return err
+	js, err := newJetStream(to.conns[0])
+	require.NoError(t, err)
+	names := js.StreamNames(t.Context())
+	for name := range names.Name() {
+		require.NoError(t, js.DeleteStream(t.Context(), name))
 	}
-	log, err := Open(ctx, nc, &Options{})
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	for _, c := range copies {
-		if err := restored(ctx, log, c); err != nil {
-			return fmt.Errorf("%s: %w", c.Session, err)
-		}
-	}
-	return nil
+	require.NoError(t, names.Err())
+	to.Stored("")
+	to.inline, to.Large, to.Nodes = w.inline, w.Large, make([]eventlog.Log, len(to.nodes))
+	to.stored, to.secrets, to.finished = map[string][]logtest.StoredRecord{}, nil, false
+	return to
 }
 
-// restored compares a session with its copy, appends to it and erases it.
-func restored(ctx context.Context, log *Log, c logtest.LifecycleCopy) error {
-	if len(c.Records) == 0 {
-		return nil
-	}
-	for step := range 3 {
-		var got []eventlog.Copied
-		floor, records, err := log.Copy(ctx, c.Session, maxEnd)
-		if err != nil {
-			return err
+// restored is a restore of copies to w, which is empty.
+func (w *lifecycle) restored(test context.Context, end uint64, copies []logtest.LifecycleCopy) *logtest.LifecycleRestored {
+	for _, c := range copies {
+		var stored []logtest.StoredRecord
+		last := uint64(0)
+		if c.Floor > 0 {
+			stored = append(stored, logtest.StoredRecord{Sequence: c.Floor})
+			last = c.Floor
 		}
-		for r, err := range records {
-			if err != nil {
+		for _, r := range c.Records {
+			stored = append(stored, logtest.StoredRecord{Sequence: r.Sequence, Previous: last, Writer: r.Writer, Ordinal: r.Ordinal})
+			last = r.Sequence
+		}
+		w.stored[c.Session] = stored
+	}
+	var r *Restorer
+	return &logtest.LifecycleRestored{
+		Lifecycle: &w.Lifecycle,
+		Write: func(ctx context.Context) (err error) {
+			options := RestoreOptions{Ends: []uint64{end}, hook: func(ctx context.Context, point string, do func(context.Context) error) error {
+				if strings.HasPrefix(point, "publish ") {
+					point = logtest.RestorePoint + point
+				}
+				return w.Steps.Step(ctx, point, do)
+			}}
+			if r, err = Restore(ctx, w.conns[0], options); errors.Is(err, ErrNotEmpty) {
+				return fmt.Errorf("%w: %w", logtest.ErrNotEmpty, err)
+			} else if err != nil {
 				return err
 			}
-			got = append(got, r)
-		}
-		if floor != c.Floor || !slices.EqualFunc(got, c.Records, func(a, b eventlog.Copied) bool { return reflect.DeepEqual(a, b) }) {
-			return fmt.Errorf("restored %d records behind %d, of %d behind %d, step %d", len(got), floor, len(c.Records), c.Floor, step)
-		}
-		if step == 2 {
-			break
-		}
-		last := got[len(got)-1].Sequence
-		entries := textEntries(c.Session, 1)
-		if last, err = log.Append(ctx, c.Session, last, entries); err != nil {
+			r.log.inline = w.inline
+			defer func() {
+				if err != nil {
+					r.Close()
+				}
+			}()
+			for _, c := range copies {
+				if _, err := r.Session(ctx, c.Session, c.Floor, func(yield func(eventlog.Copied, error) bool) {
+					for _, record := range c.Records {
+						if !yield(record, nil) {
+							return
+						}
+					}
+				}); err != nil {
+					return fmt.Errorf("%s: %w", c.Session, err)
+				}
+				if _, err := Restore(test, w.conns[0], RestoreOptions{Ends: []uint64{end}}); !errors.Is(err, ErrNotEmpty) {
+					return fmt.Errorf("a second restore begins: %w", err)
+				}
+			}
+			return nil
+		},
+		Finish: func(ctx context.Context) error {
+			err := errors.Join(r.Finish(ctx), r.Close())
+			w.finished = err == nil
 			return err
-		}
-		m, err := log.messageAt(ctx, streamName(0), last)
-		if err != nil {
+		},
+		Enter: func(ctx context.Context, node int) error {
+			err := w.enter(ctx, node)
+			if errors.Is(err, ErrRestoring) {
+				err = fmt.Errorf("%w: %w", logtest.ErrRestoring, err)
+			}
 			return err
-		}
-		c.Records = append(slices.Clip(c.Records), eventlog.Copied{Record: eventlog.Record{Sequence: last, Time: m.at, Entry: entries[0]}})
+		},
 	}
-	if _, err := log.Erase(ctx, c.Session); err != nil {
-		return err
-	}
-	if head, err := log.Head(ctx, c.Session); !errors.Is(err, eventlog.ErrSessionNotFound) {
-		return fmt.Errorf("it was erased and has the head %d: %w", head, err)
-	}
-	return nil
 }

@@ -48,6 +48,8 @@ type RestoreOptions struct {
 	Ends []uint64
 	// Replicas of each stream; 0 means 1.
 	Replicas int
+	// hook is nil but in tests.
+	hook hook
 }
 
 // Restorer writes copied sessions into a deployment that has none. Their records
@@ -81,7 +83,7 @@ func Restore(ctx context.Context, nc *nats.Conn, o RestoreOptions) (*Restorer, e
 		return nil, err
 	}
 	log, err := Open(ctx, nc, &Options{
-		Partitions: len(o.Ends), Replicas: o.Replicas, restores: &restoreMark{id: rand.Text(), ends: o.Ends},
+		Partitions: len(o.Ends), Replicas: o.Replicas, restores: &restoreMark{id: rand.Text(), ends: o.Ends}, hook: o.hook,
 	})
 	if err != nil {
 		return nil, err
@@ -249,8 +251,10 @@ func (l *Log) unmark(ctx context.Context, name string) error {
 		config := s.CachedInfo().Config
 		config.Metadata = maps.Clone(config.Metadata)
 		delete(config.Metadata, metadataRestoring)
-		_, err = l.js.UpdateStream(ctx, config)
-		return err
+		return l.step(ctx, "unmark", func(ctx context.Context) error {
+			_, err := l.js.UpdateStream(ctx, config)
+			return err
+		})
 	})
 	if err != nil {
 		return fmt.Errorf("jetstream: restore: stream %s: %w", name, err)

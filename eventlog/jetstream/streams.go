@@ -134,11 +134,13 @@ func (l *Log) findStream(ctx context.Context, name string) (s natsjs.Stream, err
 // createStream makes a stream, or finds that somebody else just has.
 func (l *Log) createStream(ctx context.Context, want natsjs.StreamConfig) (s natsjs.Stream, err error) {
 	err = Settle(ctx, l.nc, func(ctx context.Context) error {
-		s, err = l.js.CreateStream(ctx, want)
-		if errors.Is(err, natsjs.ErrStreamNameAlreadyInUse) { // whose settings differ
-			s, err = l.js.Stream(ctx, want.Name)
-		}
-		return err
+		return l.step(ctx, "create", func(ctx context.Context) error {
+			s, err = l.js.CreateStream(ctx, want)
+			if errors.Is(err, natsjs.ErrStreamNameAlreadyInUse) { // whose settings differ
+				s, err = l.js.Stream(ctx, want.Name)
+			}
+			return err
+		})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("jetstream: stream %s: %w", want.Name, err)

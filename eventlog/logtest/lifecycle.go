@@ -29,9 +29,9 @@ type Lifecycle struct {
 	Seal, Tail func(ctx context.Context, node int, session string) error
 	// Purge takes from the log what was sealed before a moment; nil: it can't be.
 	Purge func(ctx context.Context, node int, sealed time.Time) error
-	// Restore writes copies into an empty store, up to a sequence, and returns what it has
-	// then; nil: it is not tried.
-	Restore func(ctx context.Context, end uint64, copies []LifecycleCopy) error
+	// Restore returns an empty store to which copies, up to a sequence, can be restored;
+	// nil: there is none.
+	Restore func(end uint64, copies []LifecycleCopy) *LifecycleRestored
 	// Beside appends to another session of the same store; nil: there is none.
 	Beside func(ctx context.Context) error
 	// Open opens one node more, and closes it; nil: none can be.
@@ -75,6 +75,7 @@ const (
 	lifeActors   = 4
 	lifeSessions = 2
 	lifeEach     = 7 // operations of an actor, at most
+	lifeRestores = 5 // one of so many operations begins a restore, where there can be one
 )
 
 // life is one simulation.
@@ -82,16 +83,19 @@ type life struct {
 	*Lifecycle
 	ctx      context.Context
 	seed     uint64
+	name     string // what its appends' ids begin with
 	rng      *rand.Rand
 	sessions []string
 	appends  []*lifeAppend
+	past     []*lifeAppend // those that what it was restored from has had
 	reads    []*lifeRead
 	trims    []lifeTrim
 	heads    map[string][]uint64 // that a session had
 	copies   map[string]LifecycleCopy
-	copied   uint64               // up to which sequence
-	running  map[uint64]time.Time // since when each operation, or late message, is under way
-	begun    uint64
+	copied   uint64                                // up to which sequence
+	running  map[*time.Time]bool                   // since when each operation, or late message, is under way
+	restored *lifeRestored                         // what became of its copies; nil: they were not restored
+	origin   map[string]LifecycleCopy              // what it was restored from
 	retains  bool                                  // many purges and trims
 	favours  []int                                 // operations of which there are many
 	together func(*liver, context.Context, string) // what all actors begin with, on one session; nil: each with its own
@@ -132,7 +136,7 @@ func (l *Lifecycle) Run(ctx context.Context, seed uint64) error {
 	if steps == nil {
 		steps = &Steps{}
 	}
-	s := &life{Lifecycle: l, ctx: ctx, seed: seed, rng: rng, running: map[uint64]time.Time{},
+	s := &life{Lifecycle: l, ctx: ctx, seed: seed, name: "w", rng: rng, running: map[*time.Time]bool{},
 		heads: map[string][]uint64{}, copies: map[string]LifecycleCopy{}, retains: rng.IntN(2) == 0}
 	for i := range 1 + rng.IntN(lifeSessions) {
 		s.sessions = append(s.sessions, fmt.Sprintf("s%d-%d", seed, i))
@@ -158,6 +162,7 @@ func (l *Lifecycle) Run(ctx context.Context, seed uint64) error {
 	}
 	steps.Run()
 	s.check()
+	s.checkRestored()
 	if len(s.errs) == 0 {
 		return nil
 	}
@@ -177,6 +182,10 @@ func (s *life) faults(steps *Steps) {
 	steps.Fault = func(point string) Delivery {
 		switch {
 		case !some || s.rng.IntN(one) > 0:
+		case strings.HasPrefix(point, RestorePoint):
+			if s.rng.IntN(4) == 0 { // it has no second try
+				return []Delivery{Lost, Unanswered, Late, Died}[s.rng.IntN(4)]
+			}
 		case strings.HasPrefix(point, "publish "):
 			return []Delivery{Lost, Unanswered, Late, Late, Died, Died}[s.rng.IntN(6)]
 		case point == "mark", point == "delete", point == "purge":
@@ -190,10 +199,9 @@ func (s *life) faults(steps *Steps) {
 
 // under notes that something is under way until it has ended.
 func (s *life) under() (ended func()) {
-	s.begun++
-	n := s.begun
-	s.running[n] = time.Now()
-	return func() { delete(s.running, n) }
+	since := time.Now()
+	s.running[&since] = true
+	return func() { delete(s.running, &since) }
 }
 
 func (s *life) failf(format string, args ...any) {
@@ -274,6 +282,10 @@ var lifeOps = []lifeOp{
 const lifeRetention, lifeRetentionEnd = 2, 6
 
 func (a *liver) op(ctx context.Context) {
+	if a.Restore != nil && a.restored == nil && a.rng.IntN(lifeRestores) == 0 {
+		a.restore(ctx)
+		return
+	}
 	session := a.sessions[a.rng.IntN(len(a.sessions))]
 	n := a.rng.IntN(100)
 	if len(a.favours) > 0 && a.rng.IntN(2) == 0 {
@@ -329,9 +341,9 @@ func (a *liver) purge(ctx context.Context, session string) {
 		a.expect("append beside", session, a.Beside(ctx))
 	}
 	oldest := time.Now()
-	for _, at := range a.running {
+	for at := range a.running {
 		if at.Before(oldest) {
-			oldest = at
+			oldest = *at
 		}
 	}
 	a.expect("purge", session, a.Purge(ctx, a.node, oldest))
@@ -360,7 +372,7 @@ func (a *liver) append(ctx context.Context, session string) {
 }
 
 func (a *liver) appendBehind(ctx context.Context, session string, expected uint64) {
-	call := &lifeAppend{session: session, id: fmt.Sprintf("w%d-%d", a.seed, len(a.appends)), expected: expected, fate: unknown}
+	call := &lifeAppend{session: session, id: fmt.Sprintf("%s%d-%d", a.name, a.seed, len(a.appends)), expected: expected, fate: unknown}
 	a.appends = append(a.appends, call)
 	var entries []eventlog.Entry
 	for i := range 1 + a.rng.IntN(3) {
@@ -373,7 +385,7 @@ func (a *liver) appendBehind(ctx context.Context, session string, expected uint6
 		entries = append(entries, e)
 		call.payloads = append(call.payloads, bytes.Clone(e.Payload))
 		if a.Secrets != nil {
-			a.Secrets(string(e.Payload[:min(len(e.Payload), 200)]))
+			a.Secrets(secretOf(e.Payload))
 		}
 	}
 	var err error
@@ -388,6 +400,9 @@ func (a *liver) appendBehind(ctx context.Context, session string, expected uint6
 		a.heads[session] = append(a.heads[session], call.last)
 	}
 }
+
+// secretOf is what is looked for of a payload that was erased.
+func secretOf(payload []byte) string { return string(payload[:min(len(payload), 200)]) }
 
 func (a *liver) trim(ctx context.Context, session string) {
 	archive, ok := a.log().(eventlog.Archive)
@@ -417,38 +432,6 @@ func (a *liver) read(ctx context.Context, session string) {
 	r.whole = true
 	r.got, r.err = gather(a.log().Read(ctx, session, 0, 0))
 	a.expect("read", session, r.err, eventlog.ErrSessionNotFound)
-}
-
-func (a *liver) copy(ctx context.Context, session string) {
-	c, ok := a.log().(eventlog.Copier)
-	if !ok {
-		return
-	}
-	ends, err := c.Ends(ctx)
-	if err != nil {
-		a.failf("ends: %w", err)
-		return
-	}
-	var all []eventlog.Copied
-	r := a.begin("copy", session, 0)
-	r.upTo = ends[c.PartitionOf(session)]
-	floor, records, err := c.Copy(ctx, session, r.upTo)
-	if err != nil {
-		r.err = err
-	} else {
-		r.from = floor
-		for c, err := range records {
-			if r.err = err; err != nil {
-				break
-			}
-			r.got = append(r.got, c.Record)
-			all = append(all, c)
-		}
-	}
-	if r.err == nil {
-		a.copies[session], a.copied = LifecycleCopy{session, r.from, all}, max(a.copied, r.upTo)
-	}
-	a.expect("copy", session, r.err, eventlog.ErrSessionNotFound, eventlog.ErrIncomplete)
 }
 
 // follow is a follower that looks again now and then.

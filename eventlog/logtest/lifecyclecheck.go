@@ -3,7 +3,6 @@ package logtest
 import (
 	"bytes"
 	"errors"
-	"maps"
 	"math"
 	"slices"
 
@@ -44,7 +43,7 @@ func (s *life) lifetimes(session string, stored []StoredRecord) (all []*lifetime
 
 func (s *life) check() {
 	payloads := map[string]*lifeAppend{}
-	for _, a := range s.appends {
+	for _, a := range slices.Concat(s.past, s.appends) {
 		payloads[a.id] = a
 	}
 	for _, session := range s.sessions {
@@ -94,12 +93,6 @@ func (s *life) check() {
 			s.failf("%s: the last erasure: %+v, %v", session, e, err)
 		}
 		s.checkLeft(session, math.MaxUint64, false)
-	}
-	if s.Restore != nil && s.copied > 0 {
-		copies := slices.Collect(maps.Values(s.copies))
-		if err := s.Restore(s.ctx, s.copied, copies); err != nil {
-			s.failf("restore: %w", err)
-		}
 	}
 	if len(s.errs) == 0 {
 		return
