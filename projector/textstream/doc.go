@@ -31,7 +31,7 @@
 //     Those of a sub-agent begin with its session's id, so that ids are unique
 //     and do not depend on who else speaks.
 //   - totalUsage counts the model turns of the message in the whole tree, and
-//     durationMs goes from the first of the root's chunks to the last, waiting
+//     durationMs goes from the root's first content to its last chunk, waiting
 //     included. cost is what the model turns cost, if all their prices are
 //     known.
 //

@@ -35,10 +35,14 @@ func (u *usage) costs() *float64 {
 	return &u.cost
 }
 
-// note remembers when the root's chunks were stored. Facts beside them may be
-// older than the message, or younger.
+// note remembers when the root's chunks were stored. The first one that counts is
+// content, which begins the message: chunks of the run's life before it, such as
+// run_resumed, are not in every response.
 func (e *Encoder) note(r eventlog.Record) {
 	if r.Kind != eventlog.KindChunk || r.Agent != e.root {
+		return
+	}
+	if e.first.IsZero() && !eventlog.ScopeContent.Strikes(r.Envelope) {
 		return
 	}
 	at := r.Time
