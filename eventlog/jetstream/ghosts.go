@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	natsjs "github.com/nats-io/nats.go/jetstream"
@@ -64,10 +65,11 @@ func (l *Log) checkWhole(ctx context.Context) error {
 	return nil
 }
 
-// dropGhosts removes segments that hold what the log has lost. Where a server
-// syncs now and then only, a power loss can cut off the log's end and not the
-// segments'; the log would then give the lost sequences again. Segments are
-// written in the order of what they hold, so only the last ones can be ghosts.
+// dropGhosts removes segments that hold what the log has lost, and what marks of
+// erasures say of it. Where a server syncs now and then only, a power loss can cut off
+// the log's end and not the segments'; the log would then give the lost sequences
+// again. Segments are written in the order of what they hold, so only the last ones
+// can be ghosts.
 // If more is missing than a power loss can take, they may be the only copy of it:
 // then it removes none, and the log can't be opened.
 func (l *Log) dropGhosts(ctx context.Context, p int) error {
@@ -96,6 +98,15 @@ func (l *Log) dropGhosts(ctx context.Context, p int) error {
 		}
 		if m.at.Before(end.LastTime) {
 			break // when it was written the log was longer, and still is
+		}
+		if strings.HasPrefix(m.subject, erasedSubjects) {
+			if l.opts.mostLost() < 0 {
+				continue
+			}
+			if err := l.dropGhostMark(ctx, m, end.LastSeq); err != nil {
+				return err
+			}
+			continue
 		}
 		s, err := unpack(m.data)
 		if err != nil { // a floor, or damage, which whoever reads it reports
@@ -130,6 +141,36 @@ func (l *Log) dropGhosts(ctx context.Context, p int) error {
 		}
 	}
 	return nil
+}
+
+// dropGhostMark removes what the mark of an erasure says of a fence that the log has
+// lost: the same sequences are then those of new records.
+func (l *Log) dropGhostMark(ctx context.Context, m message, end uint64) error {
+	session, ok := sessionOf(m.subject[strings.LastIndexByte(m.subject, '.')+1:])
+	if !ok { // a server's report
+		return nil
+	}
+	e, err := l.erasingOf(ctx, session)
+	if err != nil || e.at != m.sequence || e.Fence <= end { // a later one may be another node's
+		return err
+	}
+	if e.Done {
+		return l.forgetErasing(ctx, session, e)
+	}
+	_, err = l.change(ctx, session, func(e *erasing) bool {
+		if e.at != m.sequence {
+			return false
+		}
+		e.Fence = 0
+		for i := range e.Parts {
+			if p := &e.Parts[i]; p.Stream == streamName(Partition(session, l.opts.Partitions)) {
+				p.UpTo = min(p.UpTo, end)
+			}
+		}
+		e.nextRound()
+		return true
+	})
+	return err
 }
 
 // mostLost is how long a time's records a power loss can take from the log and leave
