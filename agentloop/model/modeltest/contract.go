@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -253,30 +255,54 @@ func (a Adapter) testConnection(t *testing.T) {
 }
 
 // testStaleConnection: a server may close an idle connection at the moment at
-// which it is used again. The request is then sent again at once, on another one.
-// A new connection that is closed without an answer fails the call.
+// which it is used again. The request is then sent once more, on another one. A
+// connection that is new, or that the server closes when it may have worked on the
+// request, fails the call: what is sent again is paid for again.
 func (a Adapter) testStaleConnection(t *testing.T) {
-	requests := 0
-	s := ServeFunc(t, func([]byte) Stream {
-		if requests++; requests == 2 {
-			return Stream{Drop: true}
-		}
-		return a.whole()
-	})
-	m := a.New(a.on(s))
-	for range 2 {
-		_, got := Ask(t, m, Hello())
-		require.Equal(t, "Hel", got.Text)
+	at, late := Stream{Drop: true}, Stream{Drop: true}.After(300*time.Millisecond)
+	for name, c := range map[string]struct {
+		used     bool // the connection was used before
+		answers  []Stream
+		fails    bool
+		requests int
+	}{
+		"closed":            {true, []Stream{at, a.whole()}, false, 2},
+		"closed twice":      {true, []Stream{at, at, a.whole()}, true, 2},
+		"closed after work": {true, []Stream{late, a.whole()}, true, 1},
+		"new":               {false, []Stream{at, a.whole()}, true, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				answers := c.answers
+				s := servePiped(t, func(body []byte) (next Stream) {
+					if len(body) > 0 {
+						next, answers = answers[0], answers[1:]
+					}
+					return next
+				})
+				if c.used {
+					res, err := s.Client().Get(s.URL)
+					require.NoError(t, err)
+					_, err = io.Copy(io.Discard, res.Body)
+					require.NoError(t, err)
+					require.NoError(t, res.Body.Close())
+				}
+				if m := a.New(a.on(s)); c.fails {
+					e, _ := AskFor(t, m, Hello())
+					require.Equal(t, model.CodeUnavailable, e.Code)
+				} else {
+					_, got := Ask(t, m, Hello())
+					require.Equal(t, "Hel", got.Text)
+				}
+				calls := slices.DeleteFunc(s.Requests(), func(r Request) bool { return len(r.Body) == 0 })
+				require.Len(t, calls, c.requests)
+				for _, r := range calls {
+					require.Equal(t, calls[0].Body, r.Body)
+					require.NotContains(t, r.Header, "Idempotency-Key")
+				}
+			})
+		})
 	}
-	got := s.Requests()
-	require.Len(t, got, 3)
-	require.Equal(t, got[1].Body, got[2].Body)
-	require.NotContains(t, got[2].Header, "Idempotency-Key")
-
-	s = Serve(t, Stream{Drop: true})
-	e, _ := AskFor(t, a.New(a.on(s)), Hello())
-	require.Equal(t, model.CodeUnavailable, e.Code)
-	require.Len(t, s.Requests(), 1)
 }
 
 // NoName, as a key, tells Adapter.New to leave the model's name out.

@@ -57,7 +57,12 @@ func ServeFunc(t testing.TB, choose func(body []byte) Stream) *Server {
 // while client or server work. Only Client reaches it.
 func ServePiped(t testing.TB, stream Stream) *Server {
 	t.Helper()
-	s := &Server{choose: func([]byte) Stream { return stream }}
+	return servePiped(t, func([]byte) Stream { return stream })
+}
+
+func servePiped(t testing.TB, choose func(body []byte) Stream) *Server {
+	t.Helper()
+	s := &Server{choose: choose}
 	p := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
 	s.server = &httptest.Server{Listener: p, Config: &http.Server{Handler: http.HandlerFunc(s.serve)}}
 	s.start(t)
@@ -124,6 +129,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 
 func (s Stream) answer(w http.ResponseWriter, r *http.Request) {
 	if s.Drop {
+		wait(r, s.Delay)
 		panic(http.ErrAbortHandler) // drops the connection, quietly
 	}
 	if s.Status != 0 {

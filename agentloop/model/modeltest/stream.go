@@ -15,7 +15,7 @@ type Stream struct {
 	// How it ends, if not in good order.
 	Cut  bool // drop the connection after the events
 	Hang bool // send nothing more after the events until the client leaves
-	Drop bool // close the connection without an answer
+	Drop bool // close the connection without an answer, after Delay
 
 	// Status, if it is not 0, answers with Body instead of a stream.
 	Status int

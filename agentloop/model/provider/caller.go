@@ -105,7 +105,7 @@ func (c Caller) Stream(ctx context.Context, post Post, a Answer) error {
 	var res *http.Response
 	err := post(ctx, &res, func(req *http.Request, next Next) (*http.Response, error) {
 		c.addHeaders(req)
-		res, err := next(req)
+		res, err := send(req, next)
 		if err == nil {
 			clock.start() // a failed answer is read before there is a stream
 			boundErrorBody(res)
@@ -133,7 +133,7 @@ func (c Caller) Document(ctx context.Context, post Post, v any) error {
 	var res *http.Response
 	err := post(ctx, &res, func(req *http.Request, next Next) (*http.Response, error) {
 		c.addHeaders(req)
-		res, err := next(req)
+		res, err := send(req, next)
 		if err == nil {
 			boundErrorBody(res)
 		}

@@ -49,15 +49,7 @@ func (c Caller) addHeaders(req *http.Request) {
 	for name, value := range c.Headers {
 		req.Header.Set(name, value)
 	}
-	// A server may close an idle connection at the moment at which it is used
-	// again. net/http then sends a POST again only if the request has this key; an
-	// empty list of values is not sent.
-	if req.Header.Values(idempotencyKey) == nil {
-		req.Header[idempotencyKey] = []string{}
-	}
 }
-
-const idempotencyKey = "Idempotency-Key"
 
 // secrets are the texts that no error shows: the key, and the values of headers,
 // with and without their scheme ("Bearer").

@@ -52,7 +52,8 @@ type Model struct {
 	// and openai; OpenAI takes four.
 	StopSequences []string  `json:"stopSequences"`
 	Reasoning     Reasoning `json:"reasoning"`
-	// MaxRetries is how often a failed call is tried again; default 3.
+	// MaxRetries is how often a failed call is tried again; default 3. A request on a
+	// connection that the server had closed while it was idle is sent once more besides.
 	MaxRetries int `json:"maxRetries"`
 	// IdleTimeout is how long the provider may send nothing within an answer; 0s,
 	// the default: 3m.
