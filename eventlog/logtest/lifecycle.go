@@ -74,33 +74,35 @@ type StoredRecord struct {
 const (
 	lifeActors   = 4
 	lifeSessions = 2
-	lifeEach     = 7 // operations of an actor, at most
-	lifeRestores = 5 // one of so many operations begins a restore, where there can be one
+	lifeEach     = 7   // operations of an actor, at most
+	lifeErasure  = 200 // turns, of all actors, that an erasure and what comes after it may take
+	lifeRestores = 5   // one of so many operations begins a restore, where there can be one
 )
 
 // life is one simulation.
 type life struct {
 	*Lifecycle
-	ctx      context.Context
-	seed     uint64
-	name     string // what its appends' ids begin with
-	rng      *rand.Rand
-	sessions []string
-	appends  []*lifeAppend
-	past     []*lifeAppend // those that what it was restored from has had
-	reads    []*lifeRead
-	trims    []lifeTrim
-	heads    map[string][]uint64 // that a session had
-	copies   map[string]LifecycleCopy
-	copied   uint64                                // up to which sequence
-	running  map[*time.Time]bool                   // since when each operation, or late message, is under way
-	restored *lifeRestored                         // what became of its copies; nil: they were not restored
-	origin   map[string]LifecycleCopy              // what it was restored from
-	retains  bool                                  // many purges and trims
-	favours  []int                                 // operations of which there are many
-	together func(*liver, context.Context, string) // what all actors begin with, on one session; nil: each with its own
-	errs     []error
-	trace    []string
+	ctx          context.Context
+	seed         uint64
+	name         string // what its appends' ids begin with
+	rng          *rand.Rand
+	sessions     []string
+	appends      []*lifeAppend
+	past         []*lifeAppend // those that what it was restored from has had
+	reads        []*lifeRead
+	trims        []lifeTrim
+	heads        map[string][]uint64 // that a session had
+	copies       map[string]LifecycleCopy
+	copied       uint64                                // up to which sequence
+	running      map[*time.Time]bool                   // since when each operation, or late message, is under way
+	restored     *lifeRestored                         // what became of its copies; nil: they were not restored
+	origin       map[string]LifecycleCopy              // what it was restored from
+	retains      bool                                  // many purges and trims
+	large, texts int                                   // one of so many payloads is large, and has one of so many texts
+	favours      []int                                 // operations of which there are many
+	together     func(*liver, context.Context, string) // what all actors begin with, on one session; nil: each with its own
+	errs         []error
+	trace        []string
 }
 
 // lifeAppend is one append.
@@ -137,7 +139,8 @@ func (l *Lifecycle) Run(ctx context.Context, seed uint64) error {
 		steps = &Steps{}
 	}
 	s := &life{Lifecycle: l, ctx: ctx, seed: seed, name: "w", rng: rng, running: map[*time.Time]bool{},
-		heads: map[string][]uint64{}, copies: map[string]LifecycleCopy{}, retains: rng.IntN(2) == 0}
+		heads: map[string][]uint64{}, copies: map[string]LifecycleCopy{}, retains: rng.IntN(2) == 0,
+		large: []int{6, 6, 2}[rng.IntN(3)], texts: 1 + rng.IntN(2)}
 	for i := range 1 + rng.IntN(lifeSessions) {
 		s.sessions = append(s.sessions, fmt.Sprintf("s%d-%d", seed, i))
 	}
@@ -377,8 +380,8 @@ func (a *liver) appendBehind(ctx context.Context, session string, expected uint6
 	var entries []eventlog.Entry
 	for i := range 1 + a.rng.IntN(3) {
 		e := Text(session, fmt.Sprintf("secret %s.%d", call.id, i))
-		if a.rng.IntN(6) == 0 { // of few, so that they are met again
-			text := []byte(fmt.Sprintf("secret %s %d ", session, a.rng.IntN(2)))
+		if a.rng.IntN(a.large) == 0 { // of few, so that they are met again
+			text := []byte(fmt.Sprintf("secret %s %d ", session, a.rng.IntN(a.texts)))
 			e.Payload = bytes.Repeat(text, cmp.Or(a.Large, 260<<10)/len(text)+1)
 		}
 		e.Writer, e.Ordinal = call.id, uint64(i+1)
@@ -454,7 +457,11 @@ func (a *liver) follow(ctx context.Context, session string) {
 		if r.err != nil {
 			break
 		}
-		for range a.rng.IntN(8) {
+		pause := a.rng.IntN(8)
+		if a.rng.IntN(2) == 0 { // long enough for an erasure, and for another session of the id
+			pause = a.rng.IntN(lifeErasure)
+		}
+		for range pause {
 			a.steps.Yield(ctx)
 		}
 	}

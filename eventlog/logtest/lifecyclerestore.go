@@ -65,6 +65,7 @@ func (a *liver) restore(ctx context.Context) {
 	r.to = a.Restore(a.copied, copies)
 	r.Lifecycle, r.ctx, r.seed, r.name, r.rng, r.running = r.to.Lifecycle, a.ctx, a.seed, "r", a.rng, a.running
 	r.heads, r.copies, r.retains = map[string][]uint64{}, map[string]LifecycleCopy{}, a.retains
+	r.large, r.texts = a.large, a.texts
 	known := map[string]uint64{}
 	for session, c := range r.origin {
 		if c.Floor > 0 {
