@@ -108,6 +108,30 @@ func TestALateEraserLeavesTheNewSession(t *testing.T) {
 	require.Equal(t, last, s.last())
 }
 
+// TestAnEraserThatLookedTooEarlyKeepsTheMark: it did not find the session, whose first
+// record was late. Another node found and marked it, and died, before the fence or behind it.
+func TestAnEraserThatLookedTooEarlyKeepsTheMark(t *testing.T) {
+	for name, fenced := range map[string]bool{"marked": false, "fenced": true} {
+		t.Run(name, func(t *testing.T) {
+			l := openLog(t, nil)
+			head := appended(t, l, "s", 0, textEntries("late", 3))
+			require.NoError(t, l.want(t.Context(), "s", head))
+			if fenced {
+				_, err := l.fence(t.Context(), "s")
+				require.NoError(t, err)
+			}
+
+			done, err := l.erased(t.Context(), "s") // where Erase goes on that has not found it
+			require.NoError(t, err)
+			require.False(t, done.Pending)
+			_, err = l.Head(t.Context(), "s")
+			require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+			_, err = l.fenced(t.Context(), "s")
+			require.ErrorIs(t, err, eventlog.ErrSessionNotFound, "no fence without a mark")
+		})
+	}
+}
+
 func TestTwoMayEraseAtOnce(t *testing.T) {
 	l := openLog(t, nil)
 	appended(t, l, "s", 0, textEntries("x", 50))

@@ -311,7 +311,12 @@ func (l *Log) erased(ctx context.Context, session string) (eventlog.Erasure, err
 		return eventlog.Erasure{}, err
 	}
 	if e.Head > 0 && len(e.Parts) == 0 {
-		// Nobody has fenced it, and it is not there.
+		switch there, err := l.cameSince(ctx, session, e.Head); {
+		case err != nil:
+			return eventlog.Erasure{}, err
+		case there:
+			return l.Erase(ctx, session)
+		}
 		return eventlog.Erasure{}, errors.Join(eventlog.ErrSessionNotFound, l.dropWanted(ctx, session, e))
 	}
 	done := eventlog.Erasure{Pending: true}
@@ -327,4 +332,18 @@ func (l *Log) erased(ctx context.Context, session string) (eventlog.Erasure, err
 	_, err = l.endErasing(ctx, session, e, true)
 	done.Pending = err != nil
 	return done, err
+}
+
+// cameSince reports whether a session that was not found is there after all, or is
+// fenced: its first record was late, and another node has marked it since, for an
+// erasure that must not lose its mark.
+func (l *Log) cameSince(ctx context.Context, session string, head uint64) (bool, error) {
+	if there, err := l.lives(ctx, session, head); err != nil || there {
+		return there, err
+	}
+	_, err := l.fenced(ctx, session)
+	if errors.Is(err, eventlog.ErrSessionNotFound) {
+		return false, nil
+	}
+	return err == nil, err
 }
