@@ -50,6 +50,10 @@ chaos: ## break three nodes for CHAOS while 200 sessions stream, then one that i
 soak: ## keep 300 sessions under way for SOAK: memory, goroutines and files stay flat, and no record is lost
 	go run ./integration/soak -seed $(SEED) -for $(SOAK)
 
+.PHONY: hostile
+hostile: ## run two tenants against one daemon: one attacks, the other must not notice
+	go run ./integration/hostile
+
 .PHONY: recovery
 recovery: ## measure how long nodes, leaders and a restart take to recover
 	go run ./integration/recovery

@@ -7,10 +7,11 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
-// Node is a helixd process. Everybody may use it.
+// Node is a helixd process. Everybody may use it, unless its configuration has auth.
 type Node struct {
 	*Process
 	URL string // of HTTP
@@ -33,7 +34,10 @@ func newNode(b Binaries, dir, name, config string) (*Node, error) {
 	if n.Process, err = newProcess(name, folder, b.Helixd, "serve", "--config", file); err != nil {
 		return nil, err
 	}
-	text := fmt.Sprintf("listen: %s\ndataDir: data\nauth: {allowUnauthenticated: true}\n%s", address, config)
+	text := fmt.Sprintf("listen: %s\ndataDir: data\n%s", address, config)
+	if !strings.Contains(config, "\nauth:") {
+		text += "\nauth: {allowUnauthenticated: true}\n"
+	}
 	return n, os.WriteFile(file, []byte(text), 0o600)
 }
 

@@ -105,6 +105,9 @@ func (p *Process) PID() int {
 	return p.cmd.Process.Pid
 }
 
+// Log is the path of what the process has written.
+func (p *Process) Log() string { return p.log }
+
 // LastWords is the end of the process's log.
 func (p *Process) LastWords() string {
 	raw, _ := os.ReadFile(p.log)
