@@ -142,7 +142,7 @@ func (w *world) users(ctx context.Context) error {
 		{http.MethodPost, "/chat", "", `{"id":"` + attackerPrefix + `user2","userId":"` + victimUser + `","messages":[{"id":"m","role":"user","parts":[{"type":"text","text":"hi"}]}]}`},
 		{http.MethodGet, "/memories", "scope=user&id=" + victimUser, ""},
 		{http.MethodDelete, "/memories", "scope=user&id=" + victimUser, ""},
-		{http.MethodPost, "/memories", "", `{"scope":"user","id":"` + victimUser + `","text":"forged"}`},
+		{http.MethodPost, "/memories", "", `{"scope":"user","id":"` + victimUser + `","content":"forged"}`},
 	} {
 		a, err := w.send(ctx, attackerToken, q)
 		if err != nil {

@@ -43,7 +43,7 @@ func main() { os.Exit(start()) }
 
 func start() int {
 	o := options{sessions: 50, every: 500 * time.Millisecond}
-	short := flag.Bool("short", false, "each attack for a few seconds: for CI")
+	short := flag.Bool("short", false, "each attack for a few seconds")
 	limit := flag.Duration("limit", 20*time.Minute, "give up after this")
 	only := flag.String("only", "", "these attacks, with commas between them: "+strings.Join(attackNames(), ", "))
 	flag.DurationVar(&o.calm, "calm", 30*time.Second, "how long latency is measured without attacks")

@@ -33,7 +33,7 @@ var places = map[string][]place{
 	"GET /workspace":               {{query: "sessionId={query}"}},
 	"GET /workspaces":              {{query: "sessionId={query}"}},
 	"POST /chat":                   {{body: chat(`"id":{body}`)}, {body: chat(`"id":"{own}-chat","sessionId":{body}`)}},
-	"POST /memories":               {{body: `{"scope":"session","id":{body},"text":"said"}`}},
+	"POST /memories":               {{body: `{"scope":"session","id":{body},"content":"said"}`}},
 	"POST /memories/process":       {{}},
 	"POST /retention":              {{body: `{"maxAge":"1s"}`}},
 	"POST /sweep":                  {{}},
