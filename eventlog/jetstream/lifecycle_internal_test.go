@@ -26,7 +26,8 @@ import (
 const lifecycleSeeds = 100
 
 // TestLifecycle holds two nodes of one log at each of their requests, see
-// logtest.Lifecycle. HELIX_SEEDS says how many seeds are tried, and HELIX_SEED repeats one. A
+// logtest.Lifecycle. HELIX_SEEDS says how many seeds are tried, and HELIX_SEED tries one
+// alone, where it does not always fail again: servers are shared by seeds. A
 // share of them has its log in files, in which every byte of an erased session is
 // looked for.
 func TestLifecycle(t *testing.T) {
@@ -50,7 +51,7 @@ func TestLifecycle(t *testing.T) {
 		first, err = strconv.ParseUint(s, 10, 64)
 		require.NoError(t, err)
 	}
-	t.Logf("seeds %d to %d; %s=n repeats one", first, first+seeds-1, logtest.SeedVariable)
+	t.Logf("seeds %d to %d: HELIX_FIRST_SEED=%d HELIX_SEEDS=%d tries them again, %s=n one of them alone", first, first+seeds-1, first, seeds, logtest.SeedVariable)
 	began := time.Now()
 	var next, failed atomic.Uint64
 	var wg sync.WaitGroup
