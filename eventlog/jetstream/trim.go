@@ -124,6 +124,9 @@ func (l *Log) trimmable(ctx context.Context, session string, upTo uint64) (t tri
 		if ref.last > upTo {
 			break
 		}
+		if ref.at == 0 { // removed before the session was restored; what is sealed meanwhile was counted
+			continue
+		}
 		t.gone, t.floor = append(t.gone, ref.at), max(t.floor, ref.last)
 	}
 	return t, nil
