@@ -18,7 +18,7 @@ import (
 //     that record is in the log.
 //   - An append that creates the session stores its blobs when there is no fence, and its
 //     records name the log's last sequence before that, in headerSince. If the session was
-//     fenced in between, the append is late: it is no session's, and whoever looks for
+//     fenced in between, the append is late: it is no session's, and the next reader of
 //     the head removes it. Its sender, if it is still there, appends again.
 
 // storedBlob is a blob that was stored for an append.
