@@ -6,7 +6,7 @@ FUZZTIME ?= 10s
 # How long chaos breaks things, and its seed; 0: another one each time.
 CHAOS ?= 10m
 SEED ?= 0
-# How many orders simulate tries; HELIX_SEED tries one alone.
+# How many orders simulate tries; HELIX_SEED=n repeats one alone.
 SEEDS ?= 100000
 # How long soak keeps its load up.
 SOAK ?= 30m

@@ -92,7 +92,7 @@ func TestThinkingGoesBackSigned(t *testing.T) {
 	g.start("s", "a", "Add 2.")
 	state := g.ended("s")
 	require.Equal(t, projector.SessionCompleted, state.Status)
-	require.JSONEq(t, `{"count":2}`, string(state.CustomState))
+	require.JSONEq(t, `{"count":2}`, state.CustomState.String())
 	require.Equal(t, []eventlog.TurnPart{
 		{Reasoning: "I must add.", ProviderData: json.RawMessage(`{"provider":"anthropic","signature":"sig+/=="}`)},
 		{ProviderData: json.RawMessage(`{"provider":"anthropic","redacted":"red+/=="}`)},

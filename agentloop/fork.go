@@ -22,6 +22,8 @@ type ForkRequest struct {
 	// from another session counts as one.
 	MessageIndex *int
 	NewSessionID string // empty: a fresh id
+	// Tenant is the fork's if the other session has none.
+	Tenant string
 	// Edit changes what the fork begins with.
 	Edit ForkEdit
 	// Run has the fork run on at once: its open turn or, if there is none, a new
@@ -85,6 +87,7 @@ func (l *Loop) Fork(ctx context.Context, req ForkRequest) (Forked, error) {
 	if err != nil {
 		return Forked{}, err
 	}
+	edits = append(edits, func(fork *projector.Tree) { fork.Tenant = cmp.Or(fork.Tenant, req.Tenant) })
 	id := req.NewSessionID
 	if id == "" {
 		id = "fork-" + l.opts.NewID()
@@ -121,10 +124,16 @@ func (l *Loop) Fork(ctx context.Context, req ForkRequest) (Forked, error) {
 		return append(facts, more...), run, nil
 	}
 	if !req.Run {
-		_, err = l.appendPlan(ctx, id, func(t *projector.Tree) ([]fact, error) {
+		charged := admission{l: l}
+		var t *projector.Tree
+		t, err = l.appendPlan(ctx, id, func(t *projector.Tree) ([]fact, error) {
 			facts, _, err := plan(t)
+			if err == nil && len(facts) > 0 {
+				err = charged.admit(ctx, id, t, facts)
+			}
 			return facts, err
 		})
+		charged.done(appendedTo(t, err))
 	} else if err = l.hosted(ctx, then.AgentType); err == nil {
 		var s Started
 		s, err = l.request(ctx, id, then.AgentType, plan)

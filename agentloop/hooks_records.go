@@ -47,7 +47,7 @@ func (r *runner) noteChunk(s *projector.Session, rec eventlog.Record, c eventlog
 	case *eventlog.ToolStart:
 		r.hooks.began[rec.Call] = c.Timestamp
 	case *eventlog.StatePatch:
-		r.due(s, newHookEvent("onStateChange", StateChangePayload{Patches: c.Patches, State: s.CustomState, ToolCallID: rec.Call},
+		r.due(s, newHookEvent("onStateChange", StateChangePayload{Patches: c.Patches, State: s.CustomState.Bytes(), ToolCallID: rec.Call},
 			func(h *Hooks) func(context.Context, *HookContext, StateChangePayload) { return h.OnStateChange }))
 	}
 }
@@ -154,7 +154,7 @@ func (r *runner) runBegins(s *projector.Session) {
 	input := messagesOf(s, run)
 	var begins hookEvent
 	if run.Mode == eventlog.ModeStart {
-		begins = newHookEvent("onAgentStart", AgentStartPayload{Agent: s.AgentType, Input: input, InitialState: s.CustomState},
+		begins = newHookEvent("onAgentStart", AgentStartPayload{Agent: s.AgentType, Input: input, InitialState: s.CustomState.Bytes()},
 			func(h *Hooks) func(context.Context, *HookContext, AgentStartPayload) { return h.OnAgentStart })
 	} else {
 		begins = newHookEvent("onAgentResumed", AgentResumedPayload{Reason: suspendedFor(s), Mode: run.Mode},
@@ -220,11 +220,11 @@ func (r *runner) runEnds(s *projector.Session, f *eventlog.RunEnded) {
 	switch f.Status {
 	case eventlog.RunCompleted:
 		r.due(s, newHookEvent("onAgentComplete", AgentCompletePayload{
-			Output: f.Output, FinalState: s.CustomState, StepCount: s.StepCount, DurationMs: took,
+			Output: f.Output, FinalState: s.CustomState.Bytes(), StepCount: s.StepCount, DurationMs: took,
 		}, func(h *Hooks) func(context.Context, *HookContext, AgentCompletePayload) { return h.OnAgentComplete }))
 	case eventlog.RunFailed:
 		r.due(s, newHookEvent("onAgentFail", AgentFailPayload{
-			Error: f.Error, Code: f.ErrorCode, FinalState: s.CustomState, StepCount: s.StepCount, DurationMs: took,
+			Error: f.Error, Code: f.ErrorCode, FinalState: s.CustomState.Bytes(), StepCount: s.StepCount, DurationMs: took,
 		}, func(h *Hooks) func(context.Context, *HookContext, AgentFailPayload) { return h.OnAgentFail }))
 	default:
 		p := AgentSuspendedPayload{Reason: suspensionReason(f.Status), Status: f.Status}

@@ -58,9 +58,9 @@ func TestHooksAndParallelCallsLoseNoUpdate(t *testing.T) {
 	state := g.ended("s")
 	o.until(t, "complete")
 	require.JSONEq(t, `{"count":8,"start":1,"beforeLLM":2,"afterLLM":2,"beforeTool":8,"afterTool":8,"state":8,"message":11}`,
-		string(state.CustomState))
+		state.CustomState.String())
 	require.Empty(t, state.Parked)
-	require.JSONEq(t, string(state.CustomState), string(patched(t, g.log, "s")), "who follows the stream has the same state")
+	require.JSONEq(t, state.CustomState.String(), string(patched(t, g.log, "s")), "who follows the stream has the same state")
 }
 
 // patched is the custom state as a client of the effective stream has it.
@@ -90,8 +90,8 @@ func TestAHooksUpdateOutlivesAFailedModelCall(t *testing.T) {
 	g.start("s", "a", "go")
 	state := g.ended("s")
 	o.until(t, "complete")
-	require.JSONEq(t, `{"start":1,"beforeLLM":3,"message":2}`, string(state.CustomState))
-	require.JSONEq(t, string(state.CustomState), string(patched(t, g.log, "s")))
+	require.JSONEq(t, `{"start":1,"beforeLLM":3,"message":2}`, state.CustomState.String())
+	require.JSONEq(t, state.CustomState.String(), string(patched(t, g.log, "s")))
 }
 
 func TestWhatAHookMayWrite(t *testing.T) {

@@ -62,7 +62,7 @@ func TestALongCallIDThatIsRepeatedStaysValid(t *testing.T) {
 			g.start("s", "a", "go")
 			state := g.ended("s")
 			require.Equal(t, projector.SessionCompleted, state.Status)
-			require.JSONEq(t, `{"count":3}`, string(state.CustomState))
+			require.JSONEq(t, `{"count":3}`, state.CustomState.String())
 			ids := map[string]bool{}
 			for _, m := range state.Messages {
 				if m.Role == projector.RoleTool {

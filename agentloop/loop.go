@@ -13,6 +13,7 @@ import (
 	"github.com/oklog/ulid/v2"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/snapshot"
@@ -38,6 +39,8 @@ type Options struct {
 	// ExpireAfter is how long after it was asked for its last run a session
 	// expires; see Sweep. 0: never.
 	ExpireAfter time.Duration
+	// Quota limits what tenants use; nil: nothing does.
+	Quota *quota.Quota
 	// Tracer, if set, makes spans of runs, model calls and tool calls, by
 	// OpenTelemetry's conventions for generative AI. Its provider should take
 	// its ids from [TraceIDs], and must not export within a span's end: a batch

@@ -162,8 +162,8 @@ func TestEachStateUpdateIsOnePatch(t *testing.T) {
 		"step_start", "text_delta", "[model_turn]", "step_end", "step_committed", "checkpoint_created",
 		"[run_ended]", "[stream_end]",
 	}, g.types("s"))
-	require.JSONEq(t, `{"other":{"kept":[1.50]},"count":2,"notes":["1","2"]}`, string(state.CustomState))
-	require.Contains(t, string(state.CustomState), "1.50", "numbers stay as they are written")
+	require.JSONEq(t, `{"other":{"kept":[1.50]},"count":2,"notes":["1","2"]}`, state.CustomState.String())
+	require.Contains(t, state.CustomState.String(), "1.50", "numbers stay as they are written")
 }
 
 func TestParallelCallsLoseNoUpdate(t *testing.T) {
@@ -176,7 +176,7 @@ func TestParallelCallsLoseNoUpdate(t *testing.T) {
 	})
 	g.start("s", "a", "go")
 	state := g.ended("s")
-	require.JSONEq(t, `{"count":8}`, string(state.CustomState))
+	require.JSONEq(t, `{"count":8}`, state.CustomState.String())
 	var order []string
 	for _, m := range state.Messages {
 		if m.Role == projector.RoleTool {
@@ -252,7 +252,7 @@ func TestStructuredOutput(t *testing.T) {
 			require.Equal(t, agentloop.CodeToolOutput, state.Messages[i].ErrorCode)
 			require.Contains(t, state.Messages[i].Error, "does not fit the agent's output schema")
 		}
-		require.JSONEq(t, `{"count":1}`, string(state.CustomState), "a call whose result is not taken changes nothing")
+		require.JSONEq(t, `{"count":1}`, state.CustomState.String(), "a call whose result is not taken changes nothing")
 	})
 	t.Run("a tool whose results never fit fails the run", func(t *testing.T) {
 		g := newRig(t, agentloop.Agent{Name: "a", OutputSchema: schema, MaxSteps: 2, Tools: []agentloop.Tool{submit(`1`, `2`, `3`)},
@@ -310,7 +310,7 @@ func TestFailedCallsGoToTheModel(t *testing.T) {
 		"boom": agentloop.CodeToolFailed, "panics": agentloop.CodeToolFailed, "slow": agentloop.CodeToolTimeout,
 		"nowhere": agentloop.CodeToolNotFound, "add": agentloop.CodeToolInput,
 	}, codes)
-	require.JSONEq(t, `{}`, string(state.CustomState), "a failed call's updates are dropped")
+	require.JSONEq(t, `{}`, state.CustomState.String(), "a failed call's updates are dropped")
 	require.Equal(t, 5, state.Usage.ToolStats.FailedCalls)
 }
 
@@ -321,7 +321,7 @@ func TestTooManySteps(t *testing.T) {
 	state := g.ended("s")
 	require.Equal(t, agentloop.CodeMaxSteps, state.Error.Code)
 	require.Equal(t, eventlog.StreamTerminated, state.StreamStatus)
-	require.JSONEq(t, `{"count":3}`, string(state.CustomState))
+	require.JSONEq(t, `{"count":3}`, state.CustomState.String())
 }
 
 func TestModelFailures(t *testing.T) {

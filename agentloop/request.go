@@ -140,10 +140,18 @@ func (l *Loop) appendWork(
 ) (t *projector.Tree, ticket uint64, err error) {
 	done := func() {}
 	defer func() { done() }()
+	charged := admission{l: l}
+	defer func() { charged.done(appendedTo(t, err)) }()
 	t, err = l.appendPlan(ctx, session, func(t *projector.Tree) ([]fact, error) {
 		facts, err := plan(t)
-		if err != nil || len(facts) == 0 || ticket != 0 || !needed(t) {
+		if err != nil || len(facts) == 0 {
 			return facts, err
+		}
+		if err := charged.admit(ctx, session, t, facts); err != nil {
+			return nil, err
+		}
+		if ticket != 0 || !needed(t) {
+			return facts, nil
 		}
 		if t != nil && t.AgentType != "" {
 			agentType = t.AgentType
@@ -152,6 +160,16 @@ func (l *Loop) appendWork(
 		return facts, err
 	})
 	return t, ticket, err
+}
+
+// appendedTo returns the state behind an append, nil if there was none. Whether
+// there was one that nobody has answered is not known: it counts as none, until the
+// read models see it.
+func appendedTo(t *projector.Tree, err error) *projector.Tree {
+	if err != nil {
+		return nil
+	}
+	return t
 }
 
 // appendPlan appends what plan makes of the session's state, exactly once. It
@@ -182,6 +200,7 @@ func (l *Loop) appendPlan(
 		if err != nil || len(facts) == 0 {
 			return err
 		}
+		setActor(ctx, facts)
 		entries, err := entriesOf(session, facts)
 		if err != nil {
 			return err
@@ -217,6 +236,15 @@ func (l *Loop) caughtUp(ctx context.Context, session string, t *projector.Tree) 
 		projector.Apply(t, r)
 	}
 	return t, nil
+}
+
+// setActor records in facts who asked for them.
+func setActor(ctx context.Context, facts []fact) {
+	for _, x := range facts {
+		if x.f != nil {
+			eventlog.SetActor(ctx, x.f)
+		}
+	}
 }
 
 func entriesOf(session string, facts []fact) ([]eventlog.Entry, error) {

@@ -134,7 +134,7 @@ func TestWhatCantBeRecordedIsTheCallsFailure(t *testing.T) {
 			state := runCalls(t, 1, x)
 			require.Equal(t, agentloop.CodeToolFailed, state.Messages[2].ErrorCode)
 			require.NotEmpty(t, state.Messages[2].Error)
-			require.JSONEq(t, `{}`, string(state.CustomState))
+			require.JSONEq(t, `{}`, state.CustomState.String())
 			require.Empty(t, state.Parked)
 		})
 	}
@@ -146,7 +146,7 @@ func TestWhatCantBeRecordedIsTheCallsFailure(t *testing.T) {
 				return c.GetState(&now)
 			})
 		})
-		require.JSONEq(t, `{"count":7}`, string(state.CustomState))
+		require.JSONEq(t, `{"count":7}`, state.CustomState.String())
 	})
 	t.Run("an update that panics when it runs again", func(t *testing.T) {
 		var both sync.WaitGroup
@@ -285,6 +285,6 @@ func TestARunOutlivesALogThatIsOutOfReach(t *testing.T) {
 		g.start("s", "a", "go")
 		state := g.ended("s")
 		require.Equal(t, projector.SessionCompleted, state.Status)
-		require.JSONEq(t, `{"count":2}`, string(state.CustomState))
+		require.JSONEq(t, `{"count":2}`, state.CustomState.String())
 	}
 }

@@ -57,7 +57,7 @@ func (te *teller) showSession(out *strings.Builder, s *projector.Session) {
 			p("  tool %s: %s", m.ToolCallID, m.Result)
 		}
 	}
-	if string(s.CustomState) != "{}" {
+	if s.CustomState.String() != "{}" {
 		p("  state %s", s.CustomState)
 	}
 	te.showTurn(p, s.Turn)

@@ -15,8 +15,12 @@ type StartRequest struct {
 	Messages  []Input // at least one
 	State     json.RawMessage
 	UserID    string
-	Tags      []string
-	Metadata  map[string]string
+	Tenant    string // a new session's
+	// OnlyUser refuses a session that exists if UserID is not its user:
+	// ErrOtherUser.
+	OnlyUser bool
+	Tags     []string
+	Metadata map[string]string
 	// Branch makes the session a fork of another one, if it is new (Execute
 	// only).
 	Branch *ForkRequest
@@ -29,9 +33,9 @@ type StartRequest struct {
 // run goes on, or died without an end, answers with that run, which is driven
 // on if nobody does. When it returns, the request is durable.
 //
-// Errors: ErrUnknownAgent, ErrAlreadyCompleted, ErrUseResume, ErrOtherAgent and,
+// Errors: ErrUnknownAgent, ErrAlreadyCompleted, ErrUseResume, ErrOtherUser, ErrOtherAgent and,
 // if it has a run, ErrAlreadyRunning for another agent,
-// *eventlog.ValidationError, and what the log returns.
+// *eventlog.ValidationError, *quota.Exceeded, and what the log returns.
 func (l *Loop) Start(ctx context.Context, req StartRequest) (Started, error) {
 	return l.begin(ctx, req, func(t *projector.Tree) (run string, err error) {
 		switch {
@@ -109,9 +113,11 @@ func (l *Loop) begin(ctx context.Context, req StartRequest, found func(*projecto
 				state = initial
 			}
 			facts = []fact{{f: &eventlog.SessionCreated{
-				AgentType: req.AgentType, State: state, UserID: req.UserID, Tags: req.Tags, Metadata: req.Metadata,
+				AgentType: req.AgentType, State: state, UserID: req.UserID, Tenant: req.Tenant, Tags: req.Tags, Metadata: req.Metadata,
 				FactBase: l.factBase(req.SessionID),
 			}}}
+		} else if req.OnlyUser && t.UserID != req.UserID {
+			return nil, "", ErrOtherUser
 		} else if knows(t, req.Messages) {
 			return nil, "", ErrMessageKnown
 		} else if run, err = found(t); run != "" || err != nil {

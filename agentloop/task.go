@@ -278,6 +278,6 @@ func (t *task) step() (n int) {
 }
 
 func (t *task) customState() (state json.RawMessage) {
-	t.look(func(s *projector.Session) { state = s.CustomState })
+	t.look(func(s *projector.Session) { state = s.CustomState.Bytes() })
 	return state
 }

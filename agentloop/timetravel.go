@@ -88,6 +88,7 @@ func (l *Loop) goBack(
 	resync := resyncOf(then.LatestCheckpoint(), reason)
 	resync.Base = l.chunkBase(&then.Session)
 	more := append([]fact{{c: resync}}, next(then)...)
+	setActor(ctx, more)
 	return eventlog.Rollback(ctx, l.log, session, seq, eventlog.RollbackOptions{
 		Restore: restore, Reason: reason, Then: func(head uint64) ([]eventlog.Entry, error) {
 			now, err := l.states.At(ctx, session, head)
@@ -121,6 +122,11 @@ func (l *Loop) rewind(ctx context.Context, req ResumeRequest) (Started, error) {
 	if err != nil {
 		return Started{}, err
 	}
+	charged := admission{l: l}
+	if err := charged.admit(ctx, req.SessionID, t, l.askedRun(ctx, req.SessionID, req.Mode, req.Messages)); err != nil {
+		return Started{}, err
+	}
+	defer charged.done(nil)
 	ticket, done, err := l.put(ctx, t.AgentType, req.SessionID)
 	if err != nil {
 		return Started{}, err
@@ -138,11 +144,15 @@ func (l *Loop) rewind(ctx context.Context, req ResumeRequest) (Started, error) {
 		l.detach(req.SessionID, run)
 		return Started{}, err
 	case marker == nil: // nothing has happened since
+		charged.done(nil) // request does it
 		return l.request(ctx, req.SessionID, "", func(t *projector.Tree) ([]fact, string, error) {
 			facts := l.askedRun(ctx, req.SessionID, req.Mode, req.Messages)
 			l.attach(req.SessionID, facts[0].run, req.Hooks)
 			return append(facts, l.resumed(&t.Session, facts[0].run, req.Mode)), facts[0].run, nil
 		})
+	}
+	if after, err := l.states.Head(ctx, req.SessionID); err == nil { // else it counts once the read models see it
+		charged.done(after)
 	}
 	l.dispatch(t, ticket)
 	return started(req.SessionID, run), nil

@@ -27,6 +27,9 @@ type AgentWorkspace struct {
 	// Approve are the operations that a person must approve each time, as
 	// delete_file or run.
 	Approve []string
+	// HostNetwork gives commands the machine's network, as far as the provider
+	// can keep it from them; default false.
+	HostNetwork bool
 }
 
 // DefaultWorkspaceName is how a workspace is called that has no other name.
@@ -62,6 +65,9 @@ func (d *definition) addWorkspace(w AgentWorkspace) error {
 		}
 	}
 	for _, op := range ops {
+		if w.HostNetwork {
+			op = op.OnHostNetwork()
+		}
 		t := Tool{
 			Name: projector.WorkspaceToolPrefix + op.Name, Description: op.Description, InputSchema: op.InputSchema,
 			Execute: func(ctx context.Context, c *Call, args json.RawMessage) (any, error) {

@@ -78,3 +78,48 @@ func TestASecureDeleteThatAKillCutOff(t *testing.T) {
 		}
 	}
 }
+
+// TestACutSecureDeleteBesideADamagedBlock: a compressed block that can't be read keeps the server from
+// starting only if it may hold the message that is to be overwritten.
+func TestACutSecureDeleteBesideADamagedBlock(t *testing.T) {
+	const gone, inBlock = 4, "1.blk"
+	for name, c := range map[string]struct {
+		block   string
+		at      func(size int) int
+		refused bool
+	}{
+		"a later block": {block: "2.blk", at: func(int) int { return 30 }},
+		"its own block": {block: inBlock, at: func(size int) int { return size - 20 }, refused: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			srv := start(t, embed.Options{DataDir: dir})
+			js, s := streamS(t, srv, natsjs.S2Compression)
+			last := fill(t, js, 30, 400<<10, "s.kept", "s.gone")
+			for seq := uint64(2); seq <= last; seq += 2 {
+				if seq != gone {
+					require.NoError(t, s.SecureDeleteMsg(t.Context(), seq))
+				}
+			}
+			killed := failDelete(t, dir, s, gone, inBlock)
+			srv.Stop()
+			path := glob(t, killed, c.block)[0]
+			raw, err := os.ReadFile(path)
+			require.NoError(t, err)
+			require.Equal(t, "cmp", string(raw[:3]))
+			for i := range 10 {
+				raw[c.at(len(raw))+i] ^= 0xff
+			}
+			require.NoError(t, os.WriteFile(path, raw, 0o600))
+
+			srv, err = embed.Start(t.Context(), embed.Options{DataDir: killed})
+			if c.refused {
+				require.ErrorContains(t, err, "damaged, and may hold what is to be overwritten")
+				return
+			}
+			require.NoError(t, err)
+			srv.Stop()
+			requireNowhere(t, killed, secret)
+		})
+	}
+}

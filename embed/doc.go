@@ -28,7 +28,8 @@
 //	                                 subscribe to helix.live.>
 //	  and with Options.AllowRead     read all logs, e.g. through jetstream.Open
 //	outside, a right signed by       subscribe to the one subject of helix.live.>
-//	one of Options.Subscribers       that it names, until it expires
+//	one of Options.Subscribers       that it names, until it expires or
+//	                                 Options.Revoked reports it
 //
 // Without credentials nobody writes or makes consumers: a consumer delivers
 // what it reads to any inbox, whatever its maker may subscribe to.

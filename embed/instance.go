@@ -14,6 +14,7 @@ import (
 // several, one after the other.
 type instance struct {
 	srv  *server.Server
+	gate *gatekeeper // nil: the server itself decides about clients
 	log  *logger
 	opts Options
 	// serves is set when it is ready: one of a cluster that is not yet takes
@@ -26,11 +27,11 @@ func newInstance(o Options) (*instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	srv, err := newServer(opts, o.Subscribers)
+	srv, gate, err := newServer(opts, o)
 	if err != nil {
 		return nil, fmt.Errorf("embed: %w", err)
 	}
-	return &instance{srv: srv, log: newLogger(o.Logger), opts: o}, nil
+	return &instance{srv: srv, gate: gate, log: newLogger(o.Logger), opts: o}, nil
 }
 
 // start starts it and waits until it is ready.

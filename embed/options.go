@@ -54,6 +54,11 @@ type Options struct {
 	// session are signed, as eventlog/jetstream/subscriber makes them. Clients
 	// from outside that have such a right are let in with or without User.
 	Subscribers []string
+	// Revoked reports whether a right, given by its subject and the name in its
+	// JWT, is revoked. It is called once or more for each client that shows a
+	// right, and by [Server.DropRevoked]. Its first call for a client may wait; a
+	// call after it returned false must not. nil: no right can be revoked.
+	Revoked func(subject, name string) bool
 	// MaxStore limits the disk space, in bytes; 0 means DefaultMaxStore.
 	MaxStore int64
 	// Cluster makes the server one of several; nil: it is alone.

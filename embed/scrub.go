@@ -94,6 +94,7 @@ type scrubber struct {
 	first                uint64 // of the stream; what is before was removed
 	ends                 uint64 // blocks that begin behind it are left out; 0: none is
 	compressed           int    // messages that the last pass found in compressed blocks
+	reached              uint64 // the last sequence in the blocks that were read so far
 	raw                  []byte // of the block that is read
 }
 
@@ -191,6 +192,9 @@ func (w *scrubber) places(raw []byte) (found []place) {
 		h := headerOf(raw[at:])
 		if !h.fits(len(raw) - at) {
 			return found // the server is writing it, or it is damaged
+		}
+		if h.marks&bitTombstone == 0 {
+			w.reached = max(w.reached, h.sequence)
 		}
 		subject := raw[at+recordHeader : at+recordHeader+h.subject]
 		if h.marks == 0 && w.within(h.sequence) && w.matches(subject) {

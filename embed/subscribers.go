@@ -4,8 +4,10 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/nats-io/jwt/v2"
@@ -25,22 +27,25 @@ const accountSubscribers = "SUBSCRIBERS"
 // other it drops them before somebody could look at them. So this one is told
 // to trust an operator that nobody is, which makes it keep them, and a
 // gatekeeper decides about all clients in its place.
-func newServer(opts *server.Options, keys []string) (*server.Server, error) {
-	if len(keys) == 0 {
-		return server.NewServer(opts)
+//
+// Without keys there is no gatekeeper: it is nil.
+func newServer(opts *server.Options, o Options) (*server.Server, *gatekeeper, error) {
+	if len(o.Subscribers) == 0 {
+		srv, err := server.NewServer(opts)
+		return srv, nil, err
 	}
-	for _, k := range keys {
+	for _, k := range o.Subscribers {
 		if !nkeys.IsValidPublicAccountKey(k) {
-			return nil, fmt.Errorf("subscribers: %q is no account's public key", k)
+			return nil, nil, fmt.Errorf("subscribers: %q is no account's public key", k)
 		}
 	}
 	nobody, err := nkeys.CreateOperator()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	operator, err := nobody.PublicKey()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	opts.TrustedKeys = []string{operator}
 	if opts.SystemAccount == "" {
@@ -50,20 +55,33 @@ func newServer(opts *server.Options, keys []string) (*server.Server, error) {
 	for _, a := range opts.Accounts {
 		a.Issuer = operator // else the system's would not be taken for one, and there would be no JetStream
 	}
-	g := &gatekeeper{signers: keys, users: opts.Users, anonymous: opts.NoAuthUser}
+	g := &gatekeeper{
+		signers: o.Subscribers, users: opts.Users, anonymous: opts.NoAuthUser, revoked: o.Revoked, subscribers: map[uint64]right{},
+	}
 	opts.CustomClientAuthentication = g
 	g.srv, err = server.NewServer(opts)
-	return g.srv, err
+	return g.srv, g, err
 }
 
 // gatekeeper lets clients in: subscribers by their JWT, all others as the
 // server itself would do.
 type gatekeeper struct {
 	srv       *server.Server
-	signers   []string       // public keys
-	users     []*server.User // by name and password, which is no hash
-	anonymous string         // the user without credentials; empty: none
+	signers   []string                        // public keys
+	users     []*server.User                  // by name and password, which is no hash
+	anonymous string                          // the user without credentials; empty: none
+	revoked   func(subject, name string) bool // nil: no right is
+
+	mu          sync.Mutex
+	subscribers map[uint64]right // by the client's id; some have left
+	tidyAt      int              // size of subscribers at which those that left are removed
 }
+
+// right is what a connected subscriber showed.
+type right struct{ subject, name string }
+
+// leastTidy is the least number of subscribers at which tidying is worth it.
+const leastTidy = 64
 
 // Check implements server.Authentication.
 func (g *gatekeeper) Check(c server.ClientAuthentication) bool {
@@ -72,7 +90,7 @@ func (g *gatekeeper) Check(c server.ClientAuthentication) bool {
 	}
 	var user *server.User
 	if o := c.GetOpts(); o.JWT != "" {
-		user = g.subscriber(o, c.GetNonce()) // a bad one does not make it anonymous
+		user = g.subscriber(c) // a bad one does not make it anonymous
 	} else {
 		user = g.user(o)
 	}
@@ -104,7 +122,8 @@ func (g *gatekeeper) user(o *server.ClientOpts) *server.User {
 }
 
 // subscriber returns what a client's JWT lets it do, or nil.
-func (g *gatekeeper) subscriber(o *server.ClientOpts, nonce []byte) *server.User {
+func (g *gatekeeper) subscriber(c server.ClientAuthentication) *server.User {
+	o := c.GetOpts()
 	claims, err := jwt.DecodeUserClaims(o.JWT) // which is signed by the issuer that it names
 	if err != nil || !slices.Contains(g.signers, claims.Issuer) || claims.IssuerAccount != "" {
 		return nil
@@ -116,7 +135,7 @@ func (g *gatekeeper) subscriber(o *server.ClientOpts, nonce []byte) *server.User
 		return nil
 	}
 	subject, ok := onlyHears(claims)
-	if !ok || !signed(nonce, o.Sig, claims.Subject) {
+	if !ok || !signed(c.GetNonce(), o.Sig, claims.Subject) || !g.register(c.GetID(), right{subject, claims.Name}) {
 		return nil
 	}
 	return &server.User{
@@ -127,6 +146,51 @@ func (g *gatekeeper) subscriber(o *server.ClientOpts, nonce []byte) *server.User
 			Subscribe: &server.SubjectPermission{Allow: []string{subject}},
 		},
 		ConnectionDeadline: expires,
+	}
+}
+
+// register remembers the client of a right, unless the right is revoked.
+func (g *gatekeeper) register(id uint64, r right) bool {
+	if g.revoked == nil {
+		return true
+	}
+	if g.revoked(r.subject, r.name) { // may wait: not with the lock held
+		return false
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.revoked(r.subject, r.name) { // dropRevoked would not have found the client
+		return false
+	}
+	if len(g.subscribers) >= g.tidyAt {
+		maps.DeleteFunc(g.subscribers, func(id uint64, _ right) bool { return g.srv.GetClient(id) == nil })
+		g.tidyAt = max(leastTidy, 2*len(g.subscribers))
+	}
+	g.subscribers[id] = r
+	return true
+}
+
+// dropRevoked disconnects the clients whose rights are revoked.
+func (g *gatekeeper) dropRevoked() {
+	var ids []uint64
+	g.mu.Lock()
+	for id, r := range g.subscribers {
+		if g.revoked != nil && g.revoked(r.subject, r.name) {
+			ids = append(ids, id)
+			delete(g.subscribers, id)
+		}
+	}
+	g.mu.Unlock()
+	for _, id := range ids {
+		_ = g.srv.DisconnectClientByID(id) // an error: it has left
+	}
+}
+
+// DropRevoked disconnects the subscribers whose rights Options.Revoked reports
+// as revoked by now.
+func (s *Server) DropRevoked() {
+	if g := s.instance().gate; g != nil {
+		g.dropRevoked()
 	}
 }
 

@@ -28,7 +28,7 @@ func minter(t *testing.T) (*subscriber.Minter, []string) {
 
 func mint(t *testing.T, m *subscriber.Minter, session string) subscriber.Right {
 	t.Helper()
-	r, err := m.Mint(session, 0)
+	r, err := m.Mint(session, 0, 0)
 	require.NoError(t, err)
 	return r
 }
@@ -155,7 +155,7 @@ func TestSubscriberExpires(t *testing.T) {
 	closed, errs := make(chan struct{}), make(chan error, 16)
 	for ttl := 2 * time.Second; ; ttl *= 2 { // a busy machine may come too late
 		var err error
-		right, err = m.Mint("s", ttl)
+		right, err = m.Mint("s", 0, ttl)
 		require.NoError(t, err)
 		nc, err := nats.Connect(srv.ClientURL(), as(right), nats.NoReconnect(), nats.ClosedHandler(func(*nats.Conn) { close(closed) }),
 			nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { errs <- err }))

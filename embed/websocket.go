@@ -21,6 +21,12 @@ type WebSocket struct {
 	Origins []string
 }
 
+// noOrigin is the origin of no page, since .invalid has no names. An empty list
+// would allow all origins, and SameOrigin would compare Origin with Host, which
+// are equal if a page's own name resolves to this server (DNS rebinding).
+// Browsers send Origin with every WebSocket, so Host need not be checked.
+const noOrigin = "https://none.invalid"
+
 func (w WebSocket) apply(opts *server.Options) error {
 	host, port, err := splitAddress("WebSocket address", w.Listen)
 	if err != nil {
@@ -34,7 +40,7 @@ func (w WebSocket) apply(opts *server.Options) error {
 	case slices.Contains(w.Origins, "*"):
 		opts.Websocket.AllowedOrigins = nil
 	case len(w.Origins) == 0:
-		opts.Websocket.SameOrigin = true // there are no pages at this address
+		opts.Websocket.AllowedOrigins = []string{noOrigin}
 	}
 	if (w.Cert == "") != (w.Key == "") {
 		return errors.New("embed: WebSocket: Cert and Key go together")

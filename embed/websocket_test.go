@@ -78,7 +78,7 @@ func TestWebPagesMayNotConnectUnlessAsked(t *testing.T) {
 		origins []string
 		may     map[string]bool
 	}{
-		"none": {nil, map[string]bool{"": true, "https://app.example": false, "null": false}},
+		"none": {nil, map[string]bool{"": true, "https://app.example": false, "http://app.example": false, "null": false}},
 		"one":  {[]string{"https://app.example"}, map[string]bool{"": true, "https://app.example": true, "https://evil.example": false, "http://app.example": false}},
 		"all":  {[]string{"*"}, map[string]bool{"https://evil.example": true}},
 	} {
@@ -96,6 +96,9 @@ func upgrades(t *testing.T, url, origin string) bool {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, strings.Replace(url, "ws:", "http:", 1), nil)
 	require.NoError(t, err)
+	if _, host, ok := strings.Cut(origin, "://"); ok {
+		r.Host = host // the page's name resolves to this server
+	}
 	for name, value := range map[string]string{
 		"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
 		"Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==", "Origin": origin,

@@ -18,7 +18,12 @@ type Fact interface {
 type FactBase struct {
 	SessionID string `json:"sessionId"` // the session within the tree that the fact is about
 	Timestamp int64  `json:"timestamp"` // milliseconds since the epoch
+	// By is who asked for what the fact records; nil: nobody outside, or it is
+	// not known.
+	By *Actor `json:"by,omitempty"`
 }
+
+func (b *FactBase) base() *FactBase { return b }
 
 // At returns the time of writing.
 func (b *FactBase) At() int64 { return b.Timestamp }
@@ -42,6 +47,7 @@ type (
 		AgentType string            `json:"agentType"`
 		State     json.RawMessage   `json:"state,omitempty"` // initial custom state, an object
 		UserID    string            `json:"userId,omitempty"`
+		Tenant    string            `json:"tenant,omitempty"` // the team or customer that the session belongs to
 		Tags      []string          `json:"tags,omitempty"`
 		Metadata  map[string]string `json:"metadata,omitempty"`
 		Child     *SubSession       `json:"child,omitempty"`

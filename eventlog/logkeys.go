@@ -8,4 +8,7 @@ const (
 	LogRun       = "run"       // the run's id
 	LogCall      = "call"      // the tool call's id
 	LogTool      = "tool"      // the tool's name
+	LogCaller    = "caller"    // the name of the caller's token, or its subject
+	LogUser      = "user"      // the user on whose behalf the caller acts
+	LogAddress   = "address"   // the network address that the request came from
 )

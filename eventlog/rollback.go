@@ -58,7 +58,7 @@ func Rollback(ctx context.Context, log Log, session string, after uint64, o Roll
 		if len(ranges) == 0 {
 			return nil, nil
 		}
-		base := FactBase{SessionID: session, Timestamp: time.Now().UnixMilli()}
+		base := FactBase{SessionID: session, Timestamp: time.Now().UnixMilli(), By: ActorOf(ctx)}
 		plan.marker = &Truncated{
 			Reason: o.Reason, Ranges: ranges, AtSequence: head, AfterSequence: after, Restore: o.Restore, FactBase: base,
 		}

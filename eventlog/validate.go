@@ -269,6 +269,9 @@ func validateFact(f Fact) error {
 	switch f := f.(type) {
 	case *SessionCreated:
 		k.id("agentType", f.AgentType)
+		if f.Tenant != "" {
+			k.id("tenant", f.Tenant)
+		}
 		if f.State != nil {
 			k.object("state", f.State)
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
 )
@@ -32,7 +33,8 @@ type Appended struct {
 
 // production is what an outside producer wants appended.
 type production struct {
-	entries []eventlog.Entry
+	entries   []eventlog.Entry
+	agentType string // of the chunks; empty: there are none
 	// digest is of what was asked for: the same for a repeated request.
 	digest string
 	// check refuses the append in a state; the zero state is before the
@@ -111,6 +113,7 @@ func (s *Server) appendBehind(ctx context.Context, session string, pre precondit
 	if errors.Is(err, eventlog.ErrSessionNotFound) {
 		t, err = new(projector.Tree), nil
 	}
+	caller := CallerOf(ctx)
 	var unexpected error // is for the producer, and no reason to try again
 	err = eventlog.Contend(ctx, s.log, session, func(ctx context.Context) error {
 		if again {
@@ -129,6 +132,9 @@ func (s *Server) appendBehind(ctx context.Context, session string, pre precondit
 		case pre.key != "" && t.OldKeys.Has(pre.key):
 			return errKeyExpired
 		}
+		if !caller.mayUse(t) { // since it was authorized
+			return ErrForbidden
+		}
 		if pre.expectedGiven && pre.expected != t.Head {
 			unexpected = &eventlog.ConflictError{Head: t.Head}
 			return nil
@@ -136,14 +142,62 @@ func (s *Server) appendBehind(ctx context.Context, session string, pre precondit
 		if err := p.check(t); err != nil {
 			return err
 		}
-		last, err := eventlog.AppendOnce(ctx, s.log, session, writer, t.Head, p.entries)
+		charged, err := s.charge(ctx, caller, session, t, p)
+		if err != nil {
+			return err
+		}
+		var appended *projector.Tree
+		defer func() { charged.Done(appended) }()
+		head := t.Head
+		if head == 0 && (caller.only() != "" || caller.Tenant != "") {
+			if head, err = s.createFor(ctx, caller, session, p.agentType); err != nil {
+				return err
+			}
+			pre.expected = head
+			appended = &projector.Tree{Head: head} // the session counts, whatever becomes of the rest
+		}
+		last, err := eventlog.AppendOnce(ctx, s.log, session, writer, head, p.entries)
 		done = Appended{last + 1 - uint64(len(p.entries)), last, len(p.entries)}
+		if err == nil {
+			appended = &projector.Tree{Head: last, Bytes: t.Bytes + bytesOf(p.entries)}
+		}
 		return err
 	})
 	if err = cmp.Or(err, unexpected); err != nil {
 		return Appended{}, err
 	}
 	return done, nil
+}
+
+// charge has the session's tenant admit what is appended. The end of a session that
+// exists is not charged: it must not be refused.
+func (s *Server) charge(ctx context.Context, c Caller, session string, t *projector.Tree, p production) (*quota.Admission, error) {
+	switch {
+	case t.Head == 0:
+		return s.opts.Quota.Admit(ctx, c.Tenant, session, quota.Want{Session: true, Bytes: bytesOf(p.entries)})
+	case p.agentType == "":
+		return nil, nil
+	}
+	return s.opts.Quota.Admit(ctx, t.Tenant, session, quota.Want{Bytes: bytesOf(p.entries)})
+}
+
+func bytesOf(entries []eventlog.Entry) (n int64) {
+	for _, e := range entries {
+		n += int64(len(e.Payload))
+	}
+	return n
+}
+
+// createFor begins a session for a producer that has a tenant, or is bound to a
+// user, and returns its head.
+func (s *Server) createFor(ctx context.Context, c Caller, session, agentType string) (uint64, error) {
+	entry, err := eventlog.NewFact(session, &eventlog.SessionCreated{
+		AgentType: agentType, UserID: c.only(), Tenant: c.Tenant, FactBase: eventlog.FactBase{SessionID: session, Timestamp: time.Now().UnixMilli(), By: eventlog.ActorOf(ctx)},
+	}, eventlog.Labels{})
+	if err != nil {
+		return 0, err
+	}
+	return eventlog.AppendOnce(ctx, s.log, session, rand.Text(), 0, []eventlog.Entry{entry})
 }
 
 // catchUp folds into t what was appended behind its head. It reads from there
@@ -168,7 +222,7 @@ func (s *Server) catchUp(ctx context.Context, session string, t *projector.Tree)
 
 // end answers POST /sessions/{id}/end: the stream is complete.
 func (s *Server) end(w http.ResponseWriter, r *request) error {
-	raw, err := readBody(w, r.Request, MaxBody, bodyTimeout)
+	raw, err := readBody(w, r, MaxBody, bodyTimeout)
 	if err != nil {
 		return err
 	}
@@ -187,13 +241,13 @@ func (s *Server) end(w http.ResponseWriter, r *request) error {
 
 // failStream answers POST /sessions/{id}/fail: the stream ends with an error.
 func (s *Server) failStream(w http.ResponseWriter, r *request) error {
-	body, err := readObject(w, r.Request)
+	body, err := readObject(w, r)
 	if err != nil {
 		return err
 	}
 	failed := &eventlog.StreamFailed{
 		Error:    body.word("error"),
-		FactBase: eventlog.FactBase{SessionID: r.session, Timestamp: time.Now().UnixMilli()},
+		FactBase: eventlog.FactBase{SessionID: r.session, Timestamp: time.Now().UnixMilli(), By: eventlog.ActorOf(r.Context())},
 	}
 	if len(failed.Error) > maxErrorText {
 		body.fail("error", "must be at most 8192 bytes")

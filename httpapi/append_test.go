@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -155,6 +156,25 @@ func TestChunksRefusesBadOnes(t *testing.T) {
 	body := a.post(chunksOf("s"), strings.Replace(good, "writer", "reader", 1)).failed(t, 400, httpapi.CodeInvalidRequest)
 	require.Equal(t, map[string]any{"index": 0.0, "field": "agentType"}, body.Detail)
 	require.Equal(t, []string{"good"}, a.texts("s"))
+}
+
+// tooMuchWork asks for a patch of a new session that is more work than it may do.
+func (a *api) tooMuchWork(session string) {
+	a.t.Helper()
+	patch := func(ops ...string) string {
+		return `{"type":"state_patch","agentId":"` + session + `","agentType":"writer","step":0,"timestamp":1,"patches":[` + strings.Join(ops, ",") + `]}`
+	}
+	const insert = `{"op":"add","path":"/a/0","value":1}`
+	first := a.post(chunksOf(session), patch(`{"op":"add","path":"/a","value":[0`+strings.Repeat(",0", 1_000_000)+`]}`)).appended(a.t)
+	many := patch(slices.Repeat([]string{insert}, 30_000)...)
+	a.post(chunksOf(session), line(session, "x")+"\n"+many).failed(a.t, 422, httpapi.CodeTooMuchWork)
+	a.post(chunksOf(session), patch(insert), expected, fmt.Sprint(first.LastSequence)).appended(a.t) // nothing came in between
+}
+
+func TestChunksThatAreTooMuchWork(t *testing.T) {
+	a := newAPI(t)
+	a.tooMuchWork("s")
+	require.Empty(t, a.texts("s"))
 }
 
 func TestChunksBodyLimits(t *testing.T) {

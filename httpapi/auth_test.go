@@ -130,7 +130,7 @@ func TestAuthAsksForEveryRoute(t *testing.T) {
 		{"POST", "/sessions/s/fail", "", "append s"},
 		{"POST", "/sessions/a%2Fb/import", "", "import a/b"},
 		{"GET", "/healthz", "", ""},
-		{"GET", "/readyz", "", ""},
+		{"GET", "/readyz", "", "status "},
 		{"GET", "/nowhere", "", ""},
 	} {
 		asked = nil

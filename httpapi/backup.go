@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"math"
 	"net/http"
 
@@ -14,13 +15,14 @@ import (
 // the file itself tells, too.
 func (s *Server) backup(w http.ResponseWriter, r *request) error {
 	// It is about all sessions, as retention is.
-	if err := s.auth()(r.Request, OpBackup, "*"); err != nil {
+	if err := s.allow(r.Request, OpBackup, allSessions); err != nil {
 		return err
 	}
 	log, ok := s.log.(eventlog.Copier)
 	if !ok {
 		return errNoBackup
 	}
+	s.audit(r, "backup begun")
 	rate, err := r.query.integer("rate", 0, backup.MinRate, math.MaxInt)
 	if err != nil {
 		return err
@@ -30,8 +32,11 @@ func (s *Server) backup(w http.ResponseWriter, r *request) error {
 		out.begin()
 		return nil
 	}
-	ctx, cancel := s.streamOf(r, "*")
+	ctx, cancel := s.whileAllowed(r.Context(), r, allSessions)
 	defer cancel()
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
 	_, err = backup.Take(ctx, log, s.states, out, backup.Options{Rate: int64(rate), Helixd: s.opts.Version})
 	if out.left {
 		panic(http.ErrAbortHandler)

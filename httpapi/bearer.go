@@ -16,6 +16,8 @@ type Token struct {
 	Name       string // tells tokens apart; not a secret
 	Operations []string
 	Sessions   []string
+	User       string // of whom it is; empty: of no user in particular
+	Tenant     string // empty: of none
 }
 
 // BearerTokens authenticates by the header "Authorization: Bearer <token>".
@@ -49,6 +51,42 @@ func BearerTokens(tokens []Token) Authenticator {
 		return nil
 	}
 }
+
+// TokenCallers identifies callers by the header "Authorization: Bearer <token>".
+// Of a token that is given several times, the first entry counts, but any of them
+// may grant [OpActAs].
+func TokenCallers(tokens []Token) Identifier {
+	tokens = slices.Clone(tokens)
+	sums := make([][sha256.Size]byte, len(tokens))
+	for i, t := range tokens {
+		sums[i] = sha256.Sum256([]byte(t.Token))
+	}
+	return func(r *http.Request) (Caller, error) {
+		given := bearerOf(r)
+		if given == "" {
+			return Caller{}, ErrUnauthorized
+		}
+		sum := sha256.Sum256([]byte(given))
+		var c Caller
+		known := false
+		for i, t := range tokens { // all of them, whichever matches
+			if subtle.ConstantTimeCompare(sum[:], sums[i][:]) != 1 {
+				continue
+			}
+			if !known {
+				c, known = Caller{Name: t.Name, User: t.User, Tenant: t.Tenant}, true
+			}
+			c.ActAs = c.ActAs || t.actsAs()
+		}
+		if !known {
+			return Caller{}, ErrUnauthorized
+		}
+		return c, nil
+	}
+}
+
+// actsAs reports whether the operations list OpActAs by its name.
+func (t Token) actsAs() bool { return slices.Contains(t.Operations, string(OpActAs)) }
 
 // bearerOf returns the request's bearer token, or "". A header that is given
 // twice counts as none: who stands in front may have read the other one.

@@ -3,9 +3,11 @@ package httpapi
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -42,23 +44,81 @@ func skipBody(w http.ResponseWriter, r *http.Request) error {
 
 // readBody returns the body of a request that must say how long it is, at
 // most limit bytes, and send it in time.
-func readBody(w http.ResponseWriter, r *http.Request, limit int, timeout time.Duration) ([]byte, error) {
+func readBody(w http.ResponseWriter, r *request, limit int, timeout time.Duration) ([]byte, error) {
+	in, err := openBody(w, r, limit, timeout)
+	if err != nil {
+		return nil, err
+	}
+	// It grows with what comes: the length is only what the client says.
+	var body bytes.Buffer
+	body.Grow(int(min(r.ContentLength, firstRead)) + bytes.MinRead)
+	_, _ = body.ReadFrom(in) // its error is close's
+	return body.Bytes(), in.close()
+}
+
+// bodyReader reads a body that has a length.
+type bodyReader struct {
+	in  io.LimitedReader
+	rc  *http.ResponseController
+	err error
+}
+
+// openBody is readBody for who does not hold the whole body. What follows must
+// end with close.
+func openBody(w http.ResponseWriter, r *request, limit int, timeout time.Duration) (*bodyReader, error) {
 	switch {
 	case r.ContentLength < 0, r.ContentLength == 0 && r.Header.Get("Content-Length") == "":
 		return nil, errLengthRequired
 	case r.ContentLength > int64(limit):
 		return nil, &sizeError{"the body is too large", limit}
 	}
-	rc := http.NewResponseController(w)
-	_ = rc.SetReadDeadline(time.Now().Add(timeout))
-	// It grows with what comes: the length is only what the client says.
-	var body bytes.Buffer
-	body.Grow(int(min(r.ContentLength, firstRead)) + bytes.MinRead)
-	if _, err := io.CopyN(&body, r.Body, r.ContentLength); err != nil {
-		return nil, fmt.Errorf("%w: %w", errBodyLost, err)
+	if err := r.countBody(); err != nil {
+		return nil, err
 	}
-	unhurried(rc)
-	return body.Bytes(), nil
+	b := &bodyReader{in: io.LimitedReader{R: r.Body, N: r.ContentLength}, rc: http.NewResponseController(w)}
+	_ = b.rc.SetReadDeadline(time.Now().Add(timeout))
+	return b, nil
+}
+
+func (b *bodyReader) Read(p []byte) (int, error) {
+	n, err := b.in.Read(p)
+	if errors.Is(err, io.EOF) && b.in.N > 0 {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil && err != io.EOF {
+		b.err = fmt.Errorf("%w: %w", errBodyLost, err)
+	}
+	return n, err
+}
+
+// close reads what is left, so that the client gets its answer, and tells
+// whether the body has come whole.
+func (b *bodyReader) close() error {
+	if b.err == nil {
+		_, _ = io.Copy(io.Discard, b) // its error is kept
+	}
+	if b.err == nil {
+		unhurried(b.rc)
+	}
+	return b.err
+}
+
+// countBody refuses a body that is too large beside those that are under way.
+// It counts until leaveBody, or the request's end. A small one does not: a caller
+// can always stop a run or approve a call while others hold large bodies open.
+func (r *request) countBody() (err error) {
+	if 0 <= r.ContentLength && r.ContentLength <= firstRead {
+		return nil
+	}
+	r.left, err = r.bodies.take(CallerOf(r.Context()), r.ContentLength)
+	return err
+}
+
+// leaveBody tells that nothing of the body is held any more.
+func (r *request) leaveBody() {
+	if r.left != nil {
+		r.left()
+	}
 }
 
 // firstRead is how much of a body there is room for before any of it has come.
@@ -69,12 +129,74 @@ const firstRead = 64 << 10
 func unhurried(rc *http.ResponseController) { _ = rc.SetReadDeadline(time.Time{}) }
 
 // readObject returns the JSON object that is the body.
-func readObject(w http.ResponseWriter, r *http.Request) (*object, error) {
+func readObject(w http.ResponseWriter, r *request) (*object, error) {
 	raw, err := readBody(w, r, MaxBody, bodyTimeout)
 	if err != nil {
 		return nil, err
 	}
 	return parseObject(raw)
+}
+
+// readNamed is readObject for a body that names the session, see readSession.
+func (s *Server) readNamed(w http.ResponseWriter, r *request, limit int, members ...string) (*object, error) {
+	raw, err := s.readSession(w, r, limit, members...)
+	if err != nil {
+		return nil, err
+	}
+	return parseObject(raw)
+}
+
+// readSession is readBody for a body that names the session, as the first of the
+// given members that it has. It authorizes the caller on that session before
+// anything else of the body is parsed.
+func (s *Server) readSession(w http.ResponseWriter, r *request, limit int, members ...string) ([]byte, error) {
+	raw, err := readBody(w, r, limit, bodyTimeout)
+	if err != nil {
+		return nil, err
+	}
+	if session := named(raw, members); session != "" {
+		if err := s.authorize(r, session); err != nil {
+			return nil, err
+		}
+		r.named = session
+	}
+	return raw, nil
+}
+
+// named returns the id that the first of the members says that a body has, or ""
+// if that is none: then the body is refused when it is read.
+func named(raw []byte, members []string) string {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	if open, err := d.Token(); err != nil || open != json.Delim('{') {
+		return ""
+	}
+	found := map[string]string{}
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return ""
+		}
+		var value json.RawMessage
+		if d.Decode(&value) != nil {
+			return ""
+		}
+		var id string
+		if name, ok := name.(string); ok && slices.Contains(members, name) {
+			if _, twice := found[name]; twice || json.Unmarshal(value, &id) != nil {
+				return ""
+			}
+			found[name] = id
+		}
+	}
+	for _, name := range members {
+		if id, ok := found[name]; ok {
+			if eventlog.ValidateClientSessionID(id) != nil {
+				return ""
+			}
+			return id
+		}
+	}
+	return ""
 }
 
 // parseObject returns the JSON object that a body is.

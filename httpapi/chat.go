@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -25,11 +26,19 @@ func (s *Server) postChat(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	body, err := readChat(w, r.Request)
+	body, err := s.readChat(w, r)
 	if err != nil {
 		return err
 	}
 	if err := s.authorize(r, body.session); err != nil {
+		return err
+	}
+	caller := CallerOf(r.Context())
+	if err := caller.checkUser(body.labels.userID); err != nil {
+		return err
+	}
+	body.labels.userID = cmp.Or(body.labels.userID, caller.User)
+	if err := s.openStream(r); err != nil { // before anything is changed
 		return err
 	}
 	ctx, cancel := detached(r)
@@ -39,6 +48,7 @@ func (s *Server) postChat(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
+	r.leaveBody() // the answer may take long
 	reply.always, reply.textParts = true, textParts
 	return s.replyChat(w, r, body.session, reply)
 }
@@ -87,6 +97,9 @@ func (c *chat) look(ctx context.Context) error {
 		t, err = new(projector.Tree), nil
 	}
 	c.tree = t
+	if err == nil && !CallerOf(ctx).mayUse(t) { // since it was authorized
+		return ErrForbidden
+	}
 	return err
 }
 

@@ -67,13 +67,8 @@ func (c *chat) wanted() (place, error) {
 	}
 	// A message that was sent from this page has an id of the client's own: it
 	// is the last of the body, as the session has it at the same place.
-	if last := c.body.last(); c.body.fromUser && last.loose("id") == id {
-		n := 0
-		for _, m := range c.body.messages {
-			if m.loose("role") == "user" {
-				n++
-			}
-		}
+	if last := c.body.last; c.body.fromUser && last.loose("id") == id {
+		n := c.body.users
 		if n <= len(users) && users[n-1].Content == last.looseText() {
 			return place{users: n}, nil
 		}

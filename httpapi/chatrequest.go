@@ -13,10 +13,11 @@ import (
 // and the answers in the last assistant's one are looked at closely.
 type chatBody struct {
 	session    string
-	agentType  string // "": none is named
-	regenerate bool   // trigger regenerate-message
-	messageID  string // "": none
-	messages   []*object
+	agentType  string          // "": none is named
+	regenerate bool            // trigger regenerate-message
+	messageID  string          // "": none
+	users      int             // how many of them are users'
+	last       *object         // of the messages; nil: there is none
 	labels     labels          // of the session, if it is new
 	metadata   json.RawMessage // of the user message; nil: none
 
@@ -33,12 +34,12 @@ type chatBody struct {
 
 // readChat reads the body of POST /chat. The session is the member sessionId,
 // else id: an id that is not the session's names only the client's chat.
-func readChat(w http.ResponseWriter, r *http.Request) (chatBody, error) {
-	o, err := readObject(w, r)
+func (s *Server) readChat(w http.ResponseWriter, r *request) (chatBody, error) {
+	o, err := s.readNamed(w, r, MaxBody, "sessionId", "id")
 	if err != nil {
 		return chatBody{}, err
 	}
-	b := chatBody{messages: o.objects("messages"), labels: o.labels(), metadata: o.optObject("metadata")}
+	b := chatBody{labels: o.labels(), metadata: o.optObject("metadata")}
 	if o.members["messages"] == nil {
 		o.fail("messages", "is required")
 	}
@@ -65,33 +66,35 @@ func readChat(w http.ResponseWriter, r *http.Request) (chatBody, error) {
 	if *o.err != nil {
 		return chatBody{}, *o.err
 	}
-	b.readMessages()
+	if b.readMessages(o); *o.err != nil {
+		return chatBody{}, *o.err
+	}
 	return b, nil
 }
 
-func (b *chatBody) readMessages() {
-	for i, m := range b.messages {
+// readMessages keeps those that are looked at.
+func (b *chatBody) readMessages(o *object) {
+	o.each("messages", func(_ int, m *object) {
+		b.last = m
 		switch m.loose("role") {
 		case "user":
-			if i == len(b.messages)-1 {
-				b.fromUser = true
-				b.input, b.inputProblem = m.alone().userMessage(b.metadata)
-			}
+			b.users++
+			b.fromUser = true
+			return
 		case "assistant":
 			b.assistant = m
 		}
+		b.fromUser = false
+	})
+	if *o.err != nil {
+		return
+	}
+	if b.fromUser {
+		b.input, b.inputProblem = b.last.alone().userMessage(b.metadata)
 	}
 	if b.assistant != nil {
 		b.answers = b.assistant.answers()
 	}
-}
-
-// last returns the last message, nil if there is none.
-func (b *chatBody) last() *object {
-	if len(b.messages) == 0 {
-		return nil
-	}
-	return b.messages[len(b.messages)-1]
 }
 
 // knownAs returns the id by which the client knows the assistant's message that

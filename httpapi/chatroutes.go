@@ -75,7 +75,7 @@ func (q query) textParts() (bool, error) {
 // /submit-tool-result does, and then the session goes on by itself if nothing
 // else is open. One that was interrupted waits for its user all the same.
 func (s *Server) chatSubmit(w http.ResponseWriter, r *request) error {
-	raw, err := readBody(w, r.Request, MaxSubmitBody, bodyTimeout)
+	raw, err := readBody(w, r, MaxSubmitBody, bodyTimeout)
 	if err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (s *Server) chatAbort(w http.ResponseWriter, r *request) error {
 }
 
 func (s *Server) chatStop(w http.ResponseWriter, r *request, ask stopper) error {
-	raw, err := readBody(w, r.Request, MaxBody, bodyTimeout)
+	raw, err := readBody(w, r, MaxBody, bodyTimeout)
 	if err != nil {
 		return err
 	}

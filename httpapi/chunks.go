@@ -1,13 +1,16 @@
 package httpapi
 
 import (
+	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"net/http"
+	"strings"
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
@@ -19,19 +22,19 @@ import (
 // They may be appended while a run is open, too: the run's writer goes on
 // behind them, and what it strikes after a crash are its own chunks.
 func (s *Server) chunks(w http.ResponseWriter, r *request) error {
-	raw, err := readBody(w, r.Request, MaxChunksBody, chunksBodyTimeout)
+	body, err := openBody(w, r, MaxChunksBody, chunksBodyTimeout)
 	if err != nil {
 		return err
 	}
-	entries, agentType, err := s.chunkEntries(r.session, raw)
-	if err != nil {
+	entries, patches, agentType, err := s.chunkEntries(r.session, body)
+	if err = cmp.Or(body.close(), err); err != nil {
 		return err
 	}
 	parts := [][]byte{[]byte("chunks")}
 	for _, e := range entries {
 		parts = append(parts, e.Payload)
 	}
-	return s.produce(w, r, production{entries: entries, digest: digest(parts...), check: func(t *projector.Tree) error {
+	return s.produce(w, r, production{entries: entries, agentType: agentType, digest: digest(parts...), check: func(t *projector.Tree) error {
 		switch {
 		case t.StreamStatus.Terminal():
 			return eventlog.ErrStreamEnded
@@ -40,25 +43,26 @@ func (s *Server) chunks(w http.ResponseWriter, r *request) error {
 				Field: "agentType", Reason: fmt.Sprintf("must be %q, the session's", t.AgentType),
 			}}
 		}
-		return nil
+		return t.CheckPatches(patches)
 	}})
 }
 
 // chunkEntries returns the chunks of a body as entries, if all of them are
-// valid and an outside producer may write them (facts 14.8).
-func (s *Server) chunkEntries(session string, body []byte) (entries []eventlog.Entry, agentType string, err error) {
+// valid and an outside producer may write them (facts 14.8). Patches has those of
+// them that change the state, each in its place.
+func (s *Server) chunkEntries(session string, body io.Reader) (entries []eventlog.Entry, patches []*eventlog.StatePatch, agentType string, err error) {
 	limit := s.log.Info().MaxRecordBytes
 	for raw, err := range chunksOf(body) {
 		if err != nil {
-			return nil, "", err
+			return nil, nil, "", err
 		}
 		index := len(entries)
 		if index == eventlog.MaxAppendRecords {
-			return nil, "", &sizeError{"there are too many chunks", eventlog.MaxAppendRecords}
+			return nil, nil, "", &sizeError{"there are too many chunks", eventlog.MaxAppendRecords}
 		}
 		c, err := eventlog.ParseChunk(raw)
 		if err != nil {
-			return nil, "", chunkProblem(index, err)
+			return nil, nil, "", chunkProblem(index, err)
 		}
 		base := eventlog.BaseOf(c)
 		if index == 0 {
@@ -69,25 +73,27 @@ func (s *Server) chunkEntries(session string, body []byte) (entries []eventlog.E
 		}
 		switch {
 		case eventlog.RuntimeOnly(c.Type()):
-			return nil, "", refuse("type", "is written by the runtime only")
+			return nil, nil, "", refuse("type", "is written by the runtime only")
 		case base.AgentID != session:
-			return nil, "", refuse("agentId", "must be the session's id")
+			return nil, nil, "", refuse("agentId", "must be the session's id")
 		case base.AgentType != agentType:
-			return nil, "", refuse("agentType", "must be the same in all chunks")
+			return nil, nil, "", refuse("agentType", "must be the same in all chunks")
 		}
 		e, err := eventlog.NewChunk(c, eventlog.Labels{})
 		if err != nil {
-			return nil, "", chunkProblem(index, err)
+			return nil, nil, "", chunkProblem(index, err)
 		}
 		if limit > 0 && len(e.Payload) > limit {
-			return nil, "", &sizeError{fmt.Sprintf("chunk %d is too large", index), limit}
+			return nil, nil, "", &sizeError{fmt.Sprintf("chunk %d is too large", index), limit}
 		}
 		entries = append(entries, e)
+		patch, _ := c.(*eventlog.StatePatch)
+		patches = append(patches, patch)
 	}
 	if len(entries) == 0 {
-		return nil, "", &eventlog.ValidationError{Reason: "the body must hold at least one chunk"}
+		return nil, nil, "", &eventlog.ValidationError{Reason: "the body must hold at least one chunk"}
 	}
-	return entries, agentType, nil
+	return entries, patches, agentType, nil
 }
 
 func chunkProblem(index int, err error) error {
@@ -101,14 +107,27 @@ func chunkProblem(index int, err error) error {
 const space = " \t\r\n"
 
 // chunksOf yields the chunks of a body, not parsed yet: the elements of a
-// JSON array if it begins like one, else its lines that are not blank.
-func chunksOf(body []byte) iter.Seq2[json.RawMessage, error] {
-	if body = bytes.Trim(body, space); len(body) > 0 && body[0] == '[' {
-		return elementsOf(body)
+// JSON array if it begins like one, else its lines that are not blank. It holds
+// one of them at a time.
+func chunksOf(body io.Reader) iter.Seq2[json.RawMessage, error] {
+	in := bufio.NewReader(body)
+	for {
+		first, err := in.ReadByte()
+		if err != nil {
+			return func(func(json.RawMessage, error) bool) {} // a body that is lost is told by its reader
+		}
+		if strings.IndexByte(space, first) < 0 {
+			_ = in.UnreadByte() // it was read
+			if first == '[' {
+				return elementsOf(in)
+			}
+			break
+		}
 	}
 	return func(yield func(json.RawMessage, error) bool) {
-		for line := range bytes.Lines(body) {
-			if line = bytes.Trim(line, space); len(line) > 0 && !yield(json.RawMessage(line), nil) {
+		for {
+			line, err := in.ReadBytes('\n')
+			if line = bytes.Trim(line, space); len(line) > 0 && !yield(json.RawMessage(line), nil) || err != nil {
 				return
 			}
 		}
@@ -117,9 +136,9 @@ func chunksOf(body []byte) iter.Seq2[json.RawMessage, error] {
 
 // elementsOf yields the elements of a JSON array one by one: who asks for too
 // many does not make the server hold them all.
-func elementsOf(array []byte) iter.Seq2[json.RawMessage, error] {
+func elementsOf(array io.Reader) iter.Seq2[json.RawMessage, error] {
 	return func(yield func(json.RawMessage, error) bool) {
-		d := json.NewDecoder(bytes.NewReader(array))
+		d := json.NewDecoder(array)
 		_, err := d.Token()
 		for err == nil && d.More() {
 			var item json.RawMessage

@@ -9,8 +9,6 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/wI2L/jsondiff"
-
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
 )
@@ -24,7 +22,7 @@ type Comparison struct {
 	// and under whatever ids they were said.
 	Common int `json:"common"`
 	// Patch turns the custom state of A into that of B (RFC 6902).
-	Patch jsondiff.Patch `json:"patch"`
+	Patch []eventlog.PatchOp `json:"patch"`
 	// ForkedFrom names the one of the two that the other was forked from, and
 	// where; nil: neither was.
 	ForkedFrom *projector.Fork `json:"forkedFrom,omitempty"`
@@ -86,7 +84,7 @@ func (s *Server) compare(w http.ResponseWriter, r *request) error {
 		}
 	}
 	a, b := trees[0], trees[1]
-	patch, err := patchOf(customState(a), customState(b))
+	patch, err := s.patchOf(r.Context(), func() (_, _ any) { return customState(a), customState(b) })
 	if err != nil {
 		return err
 	}
@@ -105,10 +103,10 @@ var compareNames = [2]string{"a", "b"}
 
 // customState returns an empty one for a state before everything.
 func customState(t *projector.Tree) json.RawMessage {
-	if t.CustomState == nil {
+	if t.CustomState.IsZero() {
 		return json.RawMessage("{}")
 	}
-	return t.CustomState
+	return t.CustomState.Bytes()
 }
 
 // compared describes a session at a moment whose state is t.

@@ -51,10 +51,10 @@ func (a *api) compare(query string) comparison {
 	patch, err := jsonpatch.DecodePatch(c.Patch)
 	require.NoError(a.t, err)
 	custom := func(s projector.Session) []byte {
-		if string(s.CustomState) == "null" {
+		if s.CustomState.String() == "null" {
 			return []byte("{}")
 		}
-		return s.CustomState
+		return s.CustomState.Bytes()
 	}
 	next, err := patch.Apply(custom(states[0]))
 	require.NoError(a.t, err)

@@ -16,7 +16,7 @@ import (
 // page then asks for one. It holds no data.
 func (s *Server) debugger(w http.ResponseWriter, r *request) error {
 	status := http.StatusOK
-	switch err := s.auth()(r.Request, OpDebugger, ""); {
+	switch err := s.allow(r.Request, OpDebugger, ""); {
 	case errors.Is(err, ErrUnauthorized):
 		status = http.StatusUnauthorized
 	case err != nil:

@@ -2,13 +2,15 @@ package httpapi
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"time"
 
-	"github.com/wI2L/jsondiff"
-
+	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
+	"github.com/helixd/helixd/projector/jsondoc"
 )
 
 // DiffSpent is what was used and how long it took between two sequences: by the
@@ -26,7 +28,7 @@ type StateDiff struct {
 	// Patch turns the state at From into the state at To, as GET
 	// /sessions/{id}/state shows them (RFC 6902). It is about the whole state:
 	// messages, runs and sub-agents are in it too.
-	Patch jsondiff.Patch `json:"patch"`
+	Patch []eventlog.PatchOp `json:"patch"`
 	// Messages are those of the session itself that are in the state at To and
 	// came behind From; none if that lies before it.
 	Messages []projector.Message `json:"messages"`
@@ -71,7 +73,8 @@ func (s *Server) diff(w http.ResponseWriter, r *request) error {
 		return s.ok(w, used)
 	}
 	d := StateDiff{DiffSpent: used, Messages: []projector.Message{}, ToolCalls: callChanges(before, after)}
-	if d.Patch, err = patchOf(projector.StateOf(before), projector.StateOf(after)); err != nil {
+	d.Patch, err = s.patchOf(r.Context(), func() (_, _ any) { return projector.StateOf(before), projector.StateOf(after) })
+	if err != nil {
 		return err
 	}
 	for _, m := range after.Messages {
@@ -82,24 +85,33 @@ func (s *Server) diff(w http.ResponseWriter, r *request) error {
 	return s.ok(w, d)
 }
 
+const (
+	// maxDiffs is how many diffs are made at once, and diffPatience how long one
+	// waits for its turn.
+	maxDiffs     = 2
+	diffPatience = 10 * time.Second
+)
+
 // patchOf returns the operations that turn the JSON of one value into that of
-// another.
-func patchOf(before, after any) (jsondiff.Patch, error) {
+// another. The values are made when it is the diff's turn.
+func (s *Server) patchOf(ctx context.Context, values func() (before, after any)) ([]eventlog.PatchOp, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, diffPatience, errAllBusy)
+	defer cancel()
+	select {
+	case s.diffs <- struct{}{}:
+		defer func() { <-s.diffs }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 	var docs [2][]byte
+	before, after := values()
 	for i, v := range []any{before, after} {
 		var err error
 		if docs[i], err = marshal(v); err != nil {
 			return nil, fmt.Errorf("httpapi: diff: %w", err)
 		}
 	}
-	patch, err := jsondiff.CompareJSON(docs[0], docs[1], jsondiff.UnmarshalFunc(decodeExact))
-	if err != nil {
-		return nil, fmt.Errorf("httpapi: diff: %w", err)
-	}
-	if patch == nil {
-		patch = jsondiff.Patch{} // [], not null
-	}
-	return patch, nil
+	return jsondoc.Diff(ctx, docs[0], docs[1])
 }
 
 // decodeExact keeps numbers as they are written.

@@ -18,6 +18,8 @@
 //	POST /sessions/{id}/rollback      take a session back
 //	POST /sessions/{id}/fork          a new session of its past
 //	POST /sessions/{id}/subscriptions the right of a NATS client to hear it
+//	POST /sessions/{id}/tickets, /chat/{id}/tickets open a stream by its URL alone
+//	DELETE /sessions/{id}/subscriptions  revoke those rights
 //	POST /sessions/{id}/chunks        append from outside producers, all or none
 //	POST /sessions/{id}/end, /fail    end such a stream
 //	POST /sessions/{id}/import        a new session of exported records
@@ -64,19 +66,22 @@
 //   - Web pages of other origins can do nothing, but those of Options.Origins.
 //
 // What it does not promise: that a client which is attached while records are
-// struck has not seen them. It gets stream_resync and then the survivors. And
-// that a stream ends when the token that it was opened with expires or is
-// taken back. The right of a NATS client lasts as long as was said when it was
-// made, whatever becomes of the caller or of the session: of one that is
-// erased and begun anew it hears the new one.
+// struck has not seen them. It gets stream_resync and then the survivors. The
+// right of a NATS client lasts as long as was said when it was made, at most
+// until its caller's token expires, whatever becomes of the caller or of the
+// session: of one that is erased and begun anew it hears the new one.
 //
 // # Authentication
 //
-// [BearerTokens] are listed in the configuration, [JWTAuth] takes what another
+// [BearerTokens] are listed in the configuration, [JWT] takes what another
 // service signs, [AnyOf] puts them side by side. A program that embeds the
 // server writes an [Authenticator] of its own: its middleware in front of the
 // server says in the request's context who calls, and an [AuthError] tells the
 // caller why not.
+//
+// [Options].Identify finds out once a request who the [Caller] is. A caller with
+// a user reaches only the sessions and memories of this user, unless it has the
+// right [OpActAs]: others are answered as if they did not exist.
 //
 // Sub-agents have no access of their own: who may use a root session sees and
 // answers its whole tree, under the root's id. A child's id names no session in

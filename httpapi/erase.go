@@ -30,6 +30,7 @@ func (s *Server) erase(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
+	s.audit(r, "session erased")
 	status := http.StatusOK
 	if e.Pending {
 		status = http.StatusAccepted

@@ -4,14 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/memory"
 	"github.com/helixd/helixd/agentloop/model"
+	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/readmodel"
 	"github.com/helixd/helixd/snapshot/backup"
 )
@@ -27,8 +31,11 @@ const (
 	CodeInvalidRequest   Code = "INVALID_REQUEST"
 	CodeInternalError    Code = "INTERNAL_ERROR"
 	CodePayloadTooLarge  Code = "PAYLOAD_TOO_LARGE"
+	CodeBusy             Code = "BUSY"          // too much is under way; see Retry-After
+	CodeTooMuchWork      Code = "TOO_MUCH_WORK" // to fold a patch
 	CodeLengthRequired   Code = "LENGTH_REQUIRED"
-	CodeUnauthorized     Code = "UNAUTHORIZED" // 401, 403, or another status of an AuthError
+	CodeUnauthorized     Code = "UNAUTHORIZED"  // 401, 403, or another status of an AuthError
+	CodeUserMismatch     Code = "USER_MISMATCH" // the request names another user than its caller's
 	CodeNotImplemented   Code = "NOT_IMPLEMENTED"
 
 	CodeMethodNotAllowed Code = "METHOD_NOT_ALLOWED"
@@ -49,12 +56,16 @@ const (
 
 	CodeWorkspaceWiring Code = "WORKSPACE_WIRING" // this node has not the provider of the session's workspace
 
+	CodeRateLimited   Code = "RATE_LIMITED"   // too many requests a second; Retry-After says when
+	CodeQuotaExceeded Code = "QUOTA_EXCEEDED" // a limit of the caller or its tenant; its detail names it
+
 	CodeInterruptDeadline Code = "INTERRUPT_DEADLINE_EXCEEDED"
 )
 
 // Errors of this package's own.
 var (
 	errNoRoute        = errors.New("httpapi: no such route")
+	errOtherUser      = errors.New("httpapi: the caller has another user")
 	errMethod         = errors.New("httpapi: method not allowed")
 	errLengthRequired = errors.New("httpapi: length required")
 	errBodyLost       = errors.New("httpapi: body lost")
@@ -65,6 +76,7 @@ var (
 	errNoChat         = errors.New("httpapi: no chat here")
 	errNoMessage      = errors.New("httpapi: no such message")
 	errNoSubscribers  = errors.New("httpapi: no subscribers here")
+	errNoRevocation   = errors.New("httpapi: the NATS servers decide about subscribers")
 	errNoReadModels   = errors.New("httpapi: no read models here")
 	errNoMetrics      = errors.New("httpapi: no metrics here")
 	errNoBackup       = errors.New("httpapi: no backups of this log")
@@ -121,6 +133,10 @@ type (
 	configDetail struct {
 		Problems []string `json:"problems"`
 	}
+	quotaDetail struct {
+		Quota string  `json:"quota"` // such as sessions
+		Limit float64 `json:"limit"`
+	}
 	limitDetail struct {
 		Limit int `json:"limit"`
 	}
@@ -138,6 +154,15 @@ type failure struct {
 var failures = []failure{
 	{is(ErrUnauthorized, "authentication is required", nil), 401, CodeUnauthorized},
 	{is(ErrForbidden, "not allowed", nil), 403, CodeUnauthorized},
+	{is(errOtherUser, "the caller has another user than the request names", nil), 403, CodeUserMismatch},
+	{is(errCallerBusy, "the caller has too large bodies under way; nothing was done", nil), 429, CodeBusy},
+	{is(errAllBusy, "too much is under way; nothing was done", nil), 503, CodeBusy},
+	{as(func(*rateError) (string, any) {
+		return "the tenant sends too many requests a second", nil
+	}), 429, CodeRateLimited},
+	{as(func(e *quota.Exceeded) (string, any) {
+		return "over the limit of " + e.Limit + "; no run was begun, and nothing was stored but answers to tool calls", quotaDetail{e.Limit, e.Most}
+	}), 429, CodeQuotaExceeded},
 	{is(errNoRoute, "there is no such route", nil), 404, CodeNotFound},
 	{is(errMethod, "the method is not allowed here", nil), 405, CodeMethodNotAllowed},
 	{is(errLengthRequired, "a Content-Length is required", nil), 411, CodeLengthRequired},
@@ -159,6 +184,8 @@ var failures = []failure{
 	{is(agentloop.ErrSessionExists, "a session has the id already", nil), 409, CodeSessionExists},
 	{is(errNoChat, "this server has no chat", nil), 501, CodeNotImplemented},
 	{is(errNoSubscribers, "this server lets no NATS clients subscribe", nil), 501, CodeNotImplemented},
+	{is(errNoRevocation, "this server does not decide who connects to its NATS deployment: the operator of the account revokes its users "+
+		"there (nsc revocations add-user, then nsc push)", nil), 501, CodeNotImplemented},
 	{is(errNoReadModels, "this server keeps no read models", nil), 501, CodeNotImplemented},
 	{is(readmodel.ErrUnavailable, "the read models are being put in order", nil), 503, CodeUnavailable},
 	{as(func(e *readmodel.QueryError) (string, any) {
@@ -213,6 +240,7 @@ var failures = []failure{
 	{is(errMismatch, "the idempotency key was used for another request", nil), 409, CodeIdempotencyMismatch},
 	{is(errKeyExpired, "the idempotency key was used, too long ago to repeat its answer; nothing was appended", nil), 409, CodeIdempotencyExpired},
 	{is(eventlog.ErrStreamEnded, "the stream has ended", nil), 409, CodeStreamEnded},
+	{is(projector.ErrTooMuchWork, "a patch of the state needs too much work; nothing was appended", "make fewer operations on large arrays and objects"), 422, CodeTooMuchWork},
 	{is(eventlog.ErrTooLarge, "a record is too large", nil), 413, CodePayloadTooLarge},
 
 	{as(func(e *agentloop.WorkspaceWiringError) (string, any) {
@@ -307,7 +335,7 @@ func (s *Server) fail(w *tracker, r *http.Request, err error) {
 	status, body := describe(err)
 	gone := r.Context().Err() != nil && errors.Is(err, context.Canceled)
 	// That nothing is written now was logged when that began.
-	failed := status >= 500 && status != http.StatusNotImplemented && body.Code != CodeReadOnly
+	failed := status >= 500 && status != http.StatusNotImplemented && body.Code != CodeReadOnly && body.Code != CodeBusy
 	if (failed || w.begun) && !gone && !errors.Is(err, errPanicked) { // a panic has been logged
 		s.logger.ErrorContext(r.Context(), "request failed", w.logged("error", err)...)
 	}
@@ -317,11 +345,15 @@ func (s *Server) fail(w *tracker, r *http.Request, err error) {
 	if status == 401 {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
-	if errors.Is(err, ErrUnauthorized) || errors.Is(err, ErrForbidden) {
-		s.logger.DebugContext(r.Context(), "request refused", w.logged("error", err)...)
+	s.logRefusal(r.Context(), w, status, err)
+	if limited, ok := errors.AsType[*rateError](err); ok {
+		w.Header().Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(limited.after.Seconds())))))
 	}
-	if body.Code == CodeReadOnly {
+	switch body.Code {
+	case CodeReadOnly:
 		w.Header().Set("Retry-After", readOnlyRetry)
+	case CodeBusy:
+		w.Header().Set("Retry-After", busyRetry)
 	}
 	body.RequestID = RequestID(r.Context())
 	s.writeJSON(w, status, body)

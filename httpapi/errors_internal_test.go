@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
 )
 
 func TestErrorTable(t *testing.T) {
@@ -29,6 +32,8 @@ func TestErrorTable(t *testing.T) {
 		{&AuthError{Status: 502, Message: "no key server"}, 502, "INTERNAL_ERROR", nil},
 		{&AuthError{Status: 503, Message: "no key server"}, 503, "UNAVAILABLE", nil},
 		{&AuthError{Status: 302, Message: "secret"}, 500, "INTERNAL_ERROR", nil},
+		{errCallerBusy, 429, "BUSY", nil},
+		{errAllBusy, 503, "BUSY", nil},
 		{errNoRoute, 404, "NOT_FOUND", nil},
 		{errMethod, 405, "METHOD_NOT_ALLOWED", nil},
 		{errLengthRequired, 411, "LENGTH_REQUIRED", nil},
@@ -58,8 +63,11 @@ func TestErrorTable(t *testing.T) {
 		{&eventlog.ConflictError{Head: 7}, 409, "SEQUENCE_CONFLICT", headDetail{7}},
 		{&eventlog.CursorAheadError{Cursor: 9, Head: 7}, 416, "CURSOR_AHEAD", headDetail{7}},
 		{&eventlog.TrimmedError{Cursor: 3, Floor: 7}, 410, "TRUNCATED", floorDetail{7}},
+		{&rateError{time.Second}, 429, "RATE_LIMITED", nil},
+		{&quota.Exceeded{Limit: quota.Streams, Most: 3}, 429, "QUOTA_EXCEEDED", quotaDetail{"streams", 3}},
 		{eventlog.ErrStreamEnded, 409, "STREAM_ENDED", nil},
 		{eventlog.ErrTooLarge, 413, "PAYLOAD_TOO_LARGE", nil},
+		{fmt.Errorf("patch: %w", projector.ErrTooMuchWork), 422, "TOO_MUCH_WORK", "make fewer operations on large arrays and objects"},
 		{agentloop.ErrStopping, 503, "UNAVAILABLE", nil},
 		{http.ErrServerClosed, 503, "UNAVAILABLE", nil},
 		{eventlog.ErrClosed, 503, "UNAVAILABLE", nil},

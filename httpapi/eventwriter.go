@@ -49,6 +49,9 @@ type eventWriter struct {
 	rc    *http.ResponseController
 	buf   []byte
 	lines bool // NDJSON; an empty line is a heartbeat
+	// closes: an event close comes before the server ends the stream of a caller
+	// whose credentials have expired.
+	closes bool
 }
 
 func (s *Server) newEventWriter(w http.ResponseWriter) *eventWriter {
@@ -130,8 +133,12 @@ func (o *eventWriter) pump(ctx context.Context, heartbeat time.Duration, events 
 	stop := func(cut bool) error { // events may have noticed first that ctx has ended
 		gone := ctx.Err() != nil
 		closing := errors.Is(context.Cause(ctx), http.ErrServerClosed)
+		expired := errors.Is(context.Cause(ctx), errTokenExpired)
 		end()
 		switch {
+		case expired && (cut || failed != nil):
+			o.expired()
+			return nil
 		case closing && (cut || failed != nil):
 			o.farewell()
 			return nil
@@ -203,6 +210,22 @@ func (o *eventWriter) farewell() {
 	}
 	retry := minReconnect + rand.IntN(maxReconnect-minReconnect)
 	if o.s.write(o.w, o.rc, fmt.Appendf(nil, ": the server is closing\nretry: %d\n\n", retry)) == nil {
+		_ = o.flush()
+	}
+}
+
+// expired tells a client that it needs another token to go on. A comment reaches
+// those that read the stream themselves, the event also browsers' EventSource,
+// which would otherwise reconnect with the same token.
+func (o *eventWriter) expired() {
+	if o.lines {
+		return
+	}
+	text := ": TOKEN_EXPIRED: the token has expired; reconnect with another one\n\n"
+	if o.closes {
+		text += "event: close\ndata: {\"type\":\"close\",\"code\":\"TOKEN_EXPIRED\"}\n\n"
+	}
+	if o.s.write(o.w, o.rc, []byte(text)) == nil {
 		_ = o.flush()
 	}
 }

@@ -8,8 +8,14 @@ func SetWriteTimeout(s *Server, d time.Duration) { s.writeTimeout = d }
 // SetBodyTimeout makes a body that nobody reads be given up sooner.
 func SetBodyTimeout(s *Server, d time.Duration) { s.bodyTimeout = d }
 
+// SetBodies bounds the bodies that are under way, of one caller and of all.
+func SetBodies(s *Server, ofCaller, ofAll int64) { s.bodies = newBodies(ofCaller, ofAll) }
+
 // SetEraseTimeout makes an erasure be answered sooner.
 func SetEraseTimeout(s *Server, d time.Duration) { s.eraseTimeout = d }
+
+// SetClock sets the time by which tickets expire.
+func SetClock(s *Server, now func() time.Time) { s.now = now }
 
 // TestRoute is a row of the routing table.
 type TestRoute struct {
@@ -26,7 +32,10 @@ type TestRoute struct {
 func RouteTable() []TestRoute {
 	var rows []TestRoute
 	for _, rt := range routeTable {
-		in := map[source]string{inPath: "path", inQuery: "query", inBody: "body", inBoth: "both", inScope: "scope"}[rt.session]
+		in := map[source]string{
+			inPath: "path", inPathNew: "path", inPathOrNothing: "path", inQuery: "query", inBody: "body", inBodyNew: "body", inBoth: "both",
+			inScope: "scope",
+		}[rt.session]
 		rows = append(rows, TestRoute{rt.method, rt.pattern, rt.params, rt.op, in})
 	}
 	return rows

@@ -128,7 +128,7 @@ func inFuzzWorld(t *testing.T, f func(w *fuzzWorld)) {
 		w.srv, err = httpapi.New(httpapi.Options{
 			Gatherer: reg, Metrics: httpapi.NewMetrics(reg),
 			Log: w.log, Loop: w.loop, AllowUnauthenticated: true, Origins: []string{"https://app.example"},
-			Chat: &httpapi.ChatOptions{DefaultAgent: "done"}, VerboseValidationErrors: true, Memories: remembering(w.log), Subscribe: subscribing(nil), Reload: reloading(nil),
+			Chat: &httpapi.ChatOptions{DefaultAgent: "done"}, VerboseValidationErrors: true, Memories: remembering(w.log), Subscribe: subscribing(nil), Unsubscribe: unsubscribing(nil), Reload: reloading(nil),
 			ReadModels: foldedRows{w.log},
 			Logger:     slog.New(slog.NewTextHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelError})),
 		})

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
-// Readiness is the answer of GET /readyz.
+// Readiness is the answer of GET /readyz. A caller who may not do [OpStatus] gets
+// Ready alone.
 type Readiness struct {
 	Ready      bool                `json:"ready"`
 	Durability eventlog.Durability `json:"durability"`
@@ -57,6 +59,13 @@ func (s *Server) readyz(w http.ResponseWriter, r *request) error {
 		Guarantee: info.Durability.Survives(), Refuses: info.Refuses, Backend: info.Backend,
 		Partitions: info.Partitions, Agents: s.loop.AgentTypes(), Version: s.opts.Version,
 	}
+	status := 200
+	if !answer.Ready {
+		status = 503
+	}
+	if !slices.Contains(s.opts.Public, readyRoute) && s.allow(r.Request, OpStatus, "") != nil {
+		return s.respond(w, status, map[string]bool{"ready": answer.Ready})
+	}
 	if log, ok := s.log.(replicated); ok && err == nil {
 		if found, err := log.Replicas(ctx); err == nil && found.Wanted > 1 {
 			answer.Replicas = &found
@@ -65,10 +74,6 @@ func (s *Server) readyz(w http.ResponseWriter, r *request) error {
 	if s.opts.ReadModels != nil {
 		fresh := shown(s.opts.ReadModels.Fresh(ctx))
 		answer.ReadModels = &fresh
-	}
-	status := 200
-	if !answer.Ready {
-		status = 503
 	}
 	return s.respond(w, status, answer)
 }

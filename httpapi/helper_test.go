@@ -107,7 +107,7 @@ func newAPIOn(t *testing.T, log eventlog.Log, agents []agentloop.Agent, change .
 	a.loop = loop
 	o := httpapi.Options{
 		Log: log, Loop: loop, AllowUnauthenticated: true, Version: "v-test",
-		Logger: slog.New(slog.NewTextHandler(a.logs, nil)), Subscribe: subscribing(nil), Reload: reloading(nil),
+		Logger: slog.New(slog.NewTextHandler(a.logs, nil)), Subscribe: subscribing(nil), Unsubscribe: unsubscribing(nil), Reload: reloading(nil),
 		Gatherer: a.reg, Metrics: httpapi.NewMetrics(a.reg), InterruptObservationDeadline: within,
 	}
 	for _, f := range change {

@@ -35,7 +35,13 @@ type Imported struct {
 //
 // It writes facts as they are, so it has an operation of its own: who may
 // append may not import.
+//
+// Records say whose the session is, so it is not for callers that are bound to a
+// user or have a tenant.
 func (s *Server) importRecords(w http.ResponseWriter, r *request) error {
+	if c := CallerOf(r.Context()); c.only() != "" || c.Tenant != "" {
+		return ErrForbidden
+	}
 	ctx, cancel := s.streamContext(r.Context())
 	defer cancel()
 	body := &importBody{ctx: ctx, rc: http.NewResponseController(w), in: r.Body}
@@ -56,6 +62,7 @@ func (s *Server) importRecords(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	_ = body.rc.SetReadDeadline(time.Time{}) // see readBody
+	s.audit(r, "session imported")
 	return s.ok(w, Imported{done, s.log.Info().Durability})
 }
 

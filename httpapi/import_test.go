@@ -123,9 +123,9 @@ func TestImportIsTheSameSession(t *testing.T) {
 
 	// What clients see is the same.
 	want, got := from.fold(id, 0), to.fold(id, 0)
-	require.JSONEq(t, string(want.CustomState), string(got.CustomState))
-	require.Contains(t, string(got.CustomState), `"Oslo"`)
-	require.Contains(t, string(got.CustomState), `"more":1.50`)
+	require.JSONEq(t, want.CustomState.String(), got.CustomState.String())
+	require.Contains(t, got.CustomState.String(), `"Oslo"`)
+	require.Contains(t, got.CustomState.String(), `"more":1.50`)
 	require.Equal(t, want.StreamStatus, got.StreamStatus)
 	require.Equal(t, want.Usage, got.Usage)
 	require.Len(t, got.Parked, len(want.Parked))

@@ -164,6 +164,9 @@ func (f *keyFile) current(now time.Time) (*keySet, error) {
 	return f.keys, f.err
 }
 
+// newer returns nil: a file is looked at often enough.
+func (f *keyFile) newer(time.Time, *keySet) *keySet { return nil }
+
 func (f *keyFile) look() {
 	if info, err := os.Stat(f.path); err == nil && f.keys != nil && sameFile(info, f.was) {
 		return

@@ -51,7 +51,7 @@ func TestKeySets(t *testing.T) {
 		"no key":          {"7", "key 1 of the key set is not a JSON Web Key"},
 		"none":            {"", "no key that can check signatures"},
 	} {
-		auth, err := httpapi.JWTAuth(httpapi.JWTOptions{JWKS: []byte(`{"keys":[` + tc.keys + `]}`)})
+		auth, err := httpapi.NewJWT(httpapi.JWTOptions{JWKS: []byte(`{"keys":[` + tc.keys + `]}`)})
 		if tc.want == "" {
 			require.NoError(t, err, name)
 			continue
@@ -60,19 +60,19 @@ func TestKeySets(t *testing.T) {
 		require.Nil(t, auth, name)
 	}
 	for _, set := range []string{"", "null", "[]", "{}", `{"keys":null}`, `{"keys":{}}`, good, "not JSON"} {
-		_, err := httpapi.JWTAuth(httpapi.JWTOptions{JWKS: []byte(set)})
+		_, err := httpapi.NewJWT(httpapi.JWTOptions{JWKS: []byte(set)})
 		require.ErrorContains(t, err, "not a JSON Web Key Set", set)
 	}
-	_, err = httpapi.JWTAuth(httpapi.JWTOptions{})
+	_, err = httpapi.NewJWT(httpapi.JWTOptions{})
 	require.ErrorContains(t, err, "must be given once")
-	_, err = httpapi.JWTAuth(httpapi.JWTOptions{JWKS: keySet(t, public(key, "k", "")), JWKSFile: "x"})
+	_, err = httpapi.NewJWT(httpapi.JWTOptions{JWKS: keySet(t, public(key, "k", "")), JWKSFile: "x"})
 	require.ErrorContains(t, err, "must be given once")
-	_, err = httpapi.JWTAuth(httpapi.JWTOptions{JWKSFile: filepath.Join(t.TempDir(), "absent-file")})
+	_, err = httpapi.NewJWT(httpapi.JWTOptions{JWKSFile: filepath.Join(t.TempDir(), "absent-file")})
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.NotContains(t, err.Error(), "absent-file")
 	large := filepath.Join(t.TempDir(), "large")
 	require.NoError(t, os.WriteFile(large, make([]byte, 1<<20+1), 0o600))
-	_, err = httpapi.JWTAuth(httpapi.JWTOptions{JWKSFile: large})
+	_, err = httpapi.NewJWT(httpapi.JWTOptions{JWKSFile: large})
 	require.ErrorContains(t, err, "more than 1048576 bytes")
 }
 
@@ -141,12 +141,12 @@ func FuzzJWT(f *testing.F) {
 	require.NoError(f, err)
 	raw, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{public(key, "k", "")}})
 	require.NoError(f, err)
-	auth, err := httpapi.JWTAuth(httpapi.JWTOptions{JWKS: raw})
+	auth, err := httpapi.NewJWT(httpapi.JWTOptions{JWKS: raw})
 	require.NoError(f, err)
 	f.Add("a.b.c")
 	f.Add("eyJhbGciOiJub25lIiwia2lkIjoiayJ9.e30.")
 	f.Add("eyJhbGciOiJFUzI1NiIsImtpZCI6ImsifQ.eyJleHAiOjk5OTk5OTk5OTl9.AAAA")
 	f.Fuzz(func(t *testing.T, token string) {
-		require.ErrorIs(t, as(auth, "Bearer "+token, "status", "s"), httpapi.ErrUnauthorized)
+		require.ErrorIs(t, as(auth.Authenticate, "Bearer "+token, "status", "s"), httpapi.ErrUnauthorized)
 	})
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
+
+	"github.com/helixd/helixd/eventlog"
 )
 
 // Defaults of [JWTOptions].
@@ -31,12 +33,18 @@ const (
 // JWTOptions say which JSON Web Tokens are taken, and which of their claims
 // say what their bearer may do.
 type JWTOptions struct {
-	// JWKSFile is a JSON Web Key Set, or JWKS its content: exactly one. The
-	// file is looked at when a request comes, at most once a second, and read
+	// JWKSFile is a JSON Web Key Set, JWKS its content, or JWKSURL where it is
+	// found: exactly one. The file is looked at when a request comes, at most once a second, and read
 	// again if it has changed. Replace it by a rename: while it can't be read
 	// or is not valid, every token is refused with INTERNAL_ERROR.
 	JWKSFile string
 	JWKS     []byte
+	// JWKSURL is an https URL, or an http URL of a loopback address, without user
+	// and password. It needs Issuer and Audience. The set is fetched when the first
+	// token comes and kept for 15 minutes. A key id that it lacks has it fetched at
+	// once, every 10 s at most. While it can't be fetched, the last set counts for
+	// 24 hours; then tokens are refused with status 503.
+	JWKSURL string
 
 	Issuer   string // the claim iss must be it; empty: any or none
 	Audience string // the claim aud must have it; empty: any or none
@@ -44,13 +52,36 @@ type JWTOptions struct {
 	SessionsClaim   string // empty: DefaultSessionsClaim
 	OperationsClaim string // empty: DefaultOperationsClaim
 
+	// UserIDClaim names the claim that holds the caller's user, such as "sub", a
+	// string of 1 to 256 bytes. A token without it is refused, unless its
+	// operations list [OpActAs]. Empty: tokens have no user.
+	UserIDClaim string
+	// TenantClaim names the claim that holds the caller's tenant, a string of 1 to
+	// 256 bytes; a token without it is refused. Empty: tokens have no tenant.
+	TenantClaim string
+
 	// Leeway is how far clocks may be apart; 0: DefaultJWTLeeway; negative:
 	// not at all.
 	Leeway time.Duration
 	Now    func() time.Time // nil: time.Now
 }
 
-// JWTAuth authenticates by the header "Authorization: Bearer <JWT>". A token
+// JWT authenticates and identifies callers by JSON Web Tokens.
+type JWT struct {
+	o    JWTOptions
+	keys keySource
+}
+
+// keySource has the keys that tokens are checked with.
+type keySource interface {
+	// current returns the keys that count now.
+	current(now time.Time) (*keySet, error)
+	// newer returns keys that are newer than those that lack the key of a token, or
+	// nil if there are none.
+	newer(now time.Time, than *keySet) *keySet
+}
+
+// NewJWT returns what authenticates by the header "Authorization: Bearer <JWT>". A token
 // is signed by the key of the set that its kid names (none: by one without
 // kid), with an algorithm that the key allows: RS*, PS*, ES* or EdDSA. It must
 // say when it expires (exp); nbf and iat count if they are there.
@@ -59,9 +90,9 @@ type JWTOptions struct {
 // arrays of strings, or for the operations one string with spaces between
 // them. Without one of them, or if it is of another form, that is nothing.
 //
-// Errors, which don't name the file: neither or both of JWKSFile and JWKS; a
-// set that can't be read or is not valid.
-func JWTAuth(o JWTOptions) (Authenticator, error) {
+// Errors, which don't name the file: not exactly one of JWKSFile, JWKS and
+// JWKSURL; a set that can't be read or is not valid. The URL is not opened.
+func NewJWT(o JWTOptions) (*JWT, error) {
 	if o.SessionsClaim == "" {
 		o.SessionsClaim = DefaultSessionsClaim
 	}
@@ -75,51 +106,97 @@ func JWTAuth(o JWTOptions) (Authenticator, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	current, err := keysOf(o)
+	keys, err := keysOf(o)
 	if err != nil {
 		return nil, fmt.Errorf("httpapi: %w", err)
 	}
-	return func(r *http.Request, op Operation, session string) error {
-		raw := bearerOf(r)
-		if len(raw) > maxJWT || strings.Count(raw, ".") != 2 {
-			return fmt.Errorf("%w: not a JWT", ErrUnauthorized)
-		}
-		now := o.Now()
-		keys, err := current(now)
-		if err != nil {
-			return fmt.Errorf("httpapi: %w", err)
-		}
-		token, err := keys.token(raw, o)
-		if err == nil {
-			err = token.valid(now, o)
-		}
-		if err != nil {
-			return fmt.Errorf("%w: %w", ErrUnauthorized, err)
-		}
-		if !token.bearer.allows(op, session) {
-			return ErrForbidden
-		}
-		return nil
+	return &JWT{o, keys}, nil
+}
+
+// Authenticate is an [Authenticator].
+func (j *JWT) Authenticate(r *http.Request, op Operation, session string) error {
+	token, err := j.token(r)
+	if err != nil {
+		return err
+	}
+	if !token.bearer.allows(op, session) {
+		return ErrForbidden
+	}
+	return nil
+}
+
+// Identify is an [Identifier].
+func (j *JWT) Identify(r *http.Request) (Caller, error) {
+	token, err := j.token(r)
+	if err != nil {
+		return Caller{}, err
+	}
+	return Caller{
+		Subject: token.claims.Subject, User: token.bearer.User, Tenant: token.bearer.Tenant, ActAs: token.bearer.actsAs(),
+		Expires: token.claims.Expiry.Time().Add(j.o.Leeway),
 	}, nil
 }
 
-// keysOf returns what returns the keys that count now.
-func keysOf(o JWTOptions) (func(now time.Time) (*keySet, error), error) {
+// token returns the request's token, if it is valid now.
+func (j *JWT) token(r *http.Request) (*signedToken, error) {
+	raw := bearerOf(r)
+	if len(raw) > maxJWT || strings.Count(raw, ".") != 2 {
+		return nil, fmt.Errorf("%w: not a JWT", ErrUnauthorized)
+	}
+	now := j.o.Now()
+	keys, err := j.keys.current(now)
+	if err != nil {
+		return nil, fmt.Errorf("httpapi: %w", err)
+	}
+	token, err := keys.token(raw, j.o)
+	if errors.Is(err, errUnknownKey) {
+		if newer := j.keys.newer(now, keys); newer != nil {
+			token, err = newer.token(raw, j.o)
+		}
+	}
+	if err == nil {
+		err = token.valid(now, j.o)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnauthorized, err)
+	}
+	return token, nil
+}
+
+// keysOf returns the keys that the options name.
+func keysOf(o JWTOptions) (keySource, error) {
+	given := 0
+	for _, is := range []bool{o.JWKSFile != "", o.JWKS != nil, o.JWKSURL != ""} {
+		if is {
+			given++
+		}
+	}
 	switch {
-	case (o.JWKSFile == "") == (o.JWKS == nil):
-		return nil, errors.New("the key set must be given once, as a file or as its content")
+	case given != 1:
+		return nil, errors.New("the key set must be given once, as a file, as its content or as a URL")
+	case o.JWKSURL != "":
+		return newKeyURL(o)
 	case o.JWKSFile != "":
 		f := &keyFile{path: o.JWKSFile}
 		_, err := f.current(o.Now())
-		return f.current, err
+		return f, err
 	}
 	keys, err := parseJWKS(o.JWKS)
 	if err != nil {
 		return nil, err
 	}
-	set := newKeySet(keys)
-	return func(time.Time) (*keySet, error) { return set, nil }, nil
+	return fixedKeys{newKeySet(keys)}, nil
 }
+
+// fixedKeys never change.
+type fixedKeys struct{ set *keySet }
+
+func (f fixedKeys) current(time.Time) (*keySet, error) { return f.set, nil }
+
+func (fixedKeys) newer(time.Time, *keySet) *keySet { return nil }
+
+// errUnknownKey: none of the keys has the id that a token names.
+var errUnknownKey = errors.New("none of the keys has its id")
 
 // keySet are keys, and tokens that they have signed: a listing asks about
 // each session anew.
@@ -175,7 +252,9 @@ func (k *keySet) verify(raw string, o JWTOptions) (*signedToken, error) {
 	if _, critical := head.ExtraHeaders["crit"]; critical {
 		return nil, errors.New("it demands an extension")
 	}
+	known := false
 	for _, key := range k.keys {
+		known = known || key.id == head.KeyID
 		if key.id != head.KeyID || !slices.Contains(key.algorithms, jose.SignatureAlgorithm(head.Algorithm)) {
 			continue
 		}
@@ -184,21 +263,39 @@ func (k *keySet) verify(raw string, o JWTOptions) (*signedToken, error) {
 			continue
 		}
 		token.bearer = Token{Operations: operationsOf(own[o.OperationsClaim]), Sessions: textsOf(own[o.SessionsClaim])}
+		token.bearer.User, token.bearer.Tenant = idOf(own, o.UserIDClaim), idOf(own, o.TenantClaim)
 		return token, nil
+	}
+	if !known {
+		return nil, errUnknownKey
 	}
 	return nil, errors.New("none of the keys has signed it")
 }
 
 // valid checks what depends on the time and the options.
 func (t *signedToken) valid(now time.Time, o JWTOptions) error {
-	if t.claims.Expiry == nil {
+	switch {
+	case t.claims.Expiry == nil:
 		return errors.New("it does not say when it expires")
+	case o.UserIDClaim != "" && t.bearer.User == "" && !t.bearer.actsAs():
+		return errors.New("it does not say which user it is of")
+	case o.TenantClaim != "" && t.bearer.Tenant == "":
+		return errors.New("it does not say which tenant it is of")
 	}
 	expected := jwt.Expected{Issuer: o.Issuer, Time: now}
 	if o.Audience != "" {
 		expected.AnyAudience = jwt.Audience{o.Audience}
 	}
 	return t.claims.ValidateWithLeeway(expected, o.Leeway)
+}
+
+// idOf returns the id that a claim holds, or "".
+func idOf(claims map[string]any, name string) string {
+	id, _ := claims[name].(string)
+	if name == "" || eventlog.ValidateID(id) != nil {
+		return ""
+	}
+	return id
 }
 
 // textsOf returns an array of strings, or nothing.

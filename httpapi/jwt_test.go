@@ -105,9 +105,9 @@ func jwtAuth(t *testing.T, o httpapi.JWTOptions) httpapi.Authenticator {
 	if o.Now == nil {
 		o.Now = func() time.Time { return jwtNow }
 	}
-	auth, err := httpapi.JWTAuth(o)
+	auth, err := httpapi.NewJWT(o)
 	require.NoError(t, err)
-	return auth
+	return auth.Authenticate
 }
 
 // TestJWTAlgorithms: each key takes the algorithms of its type and no others.

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 
@@ -58,11 +59,19 @@ func shown(f readmodel.Fresh) readmodel.Fresh {
 
 // visible reports whether the caller may see a session in a listing.
 func (s *Server) visible(r *request, id string) (bool, error) {
-	err := s.auth()(r.Request, r.op, id) // not what the request is about, which authorize notes
+	err := s.allow(r.Request, r.op, id) // not what the request is about, which authorize notes
 	if errors.Is(err, ErrForbidden) || errors.Is(err, ErrUnauthorized) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// user returns the user whose sessions a listing is about: the one that the query
+// names, else the only one that the caller reaches, else "" for all.
+func (r *request) user() (string, error) {
+	named, err := r.query.word("userId")
+	c := CallerOf(r.Context())
+	return cmp.Or(named, c.only()), cmp.Or(err, c.checkUser(named))
 }
 
 // pageOf is a page of the read models as the server answers with it.

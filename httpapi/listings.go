@@ -21,7 +21,7 @@ var (
 
 // allRuns answers GET /runs: the runs of all sessions, the last begun first.
 func (s *Server) allRuns(w http.ResponseWriter, r *request) error {
-	f, err := r.query.runFilter()
+	f, err := r.runFilter()
 	if err != nil {
 		return err
 	}
@@ -32,14 +32,15 @@ func (s *Server) allRuns(w http.ResponseWriter, r *request) error {
 	})
 }
 
-func (q query) runFilter() (f readmodel.RunFilter, err error) {
+func (r *request) runFilter() (f readmodel.RunFilter, err error) {
+	q := r.query
 	if f.Paging, err = q.paging(); err != nil {
 		return f, err
 	}
 	if f.SessionID, err = q.sessionID("sessionId"); err != nil {
 		return f, err
 	}
-	if f.UserID, err = q.word("userId"); err != nil {
+	if f.UserID, err = r.user(); err != nil {
 		return f, err
 	}
 	if f.AgentType, err = q.word("agentType"); err != nil {
@@ -61,7 +62,7 @@ type UsageReport struct {
 
 // usageBy answers GET /usage.
 func (s *Server) usageBy(w http.ResponseWriter, r *request) error {
-	q, err := r.query.usageQuery()
+	q, err := r.usageQuery()
 	if err != nil {
 		return err
 	}
@@ -78,14 +79,15 @@ func (s *Server) usageBy(w http.ResponseWriter, r *request) error {
 	return s.ok(w, UsageReport{found.Value, found.Fresh})
 }
 
-func (q query) usageQuery() (u readmodel.UsageQuery, err error) {
+func (r *request) usageQuery() (u readmodel.UsageQuery, err error) {
+	q := r.query
 	if u.By, err = oneOf(q, "by", readmodel.UsageKeys()); err != nil {
 		return u, err
 	}
 	if u.By == "" {
 		u.By = readmodel.ByAgent
 	}
-	if u.UserID, err = q.word("userId"); err != nil {
+	if u.UserID, err = r.user(); err != nil {
 		return u, err
 	}
 	if u.AgentType, err = q.word("agentType"); err != nil {
@@ -101,7 +103,7 @@ func (q query) usageQuery() (u readmodel.UsageQuery, err error) {
 // search answers GET /search: messages and tool calls with some words, what
 // fits best first.
 func (s *Server) search(w http.ResponseWriter, r *request) error {
-	q, err := r.query.searchQuery()
+	q, err := r.searchQuery()
 	if err != nil {
 		return err
 	}
@@ -112,7 +114,8 @@ func (s *Server) search(w http.ResponseWriter, r *request) error {
 	})
 }
 
-func (q query) searchQuery() (f readmodel.SearchQuery, err error) {
+func (r *request) searchQuery() (f readmodel.SearchQuery, err error) {
+	q := r.query
 	if f.Paging, err = q.paging(); err != nil {
 		return f, err
 	}
@@ -125,7 +128,7 @@ func (q query) searchQuery() (f readmodel.SearchQuery, err error) {
 	if f.SessionID, err = q.sessionID("sessionId"); err != nil {
 		return f, err
 	}
-	if f.UserID, err = q.word("userId"); err != nil {
+	if f.UserID, err = r.user(); err != nil {
 		return f, err
 	}
 	f.AgentType, err = q.word("agentType")
@@ -138,7 +141,7 @@ func (s *Server) parked(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	f := readmodel.ParkedFilter{Paging: paging}
+	f := readmodel.ParkedFilter{Paging: paging, UserID: CallerOf(r.Context()).only()}
 	if f.SessionID, err = r.query.logID("sessionId"); err != nil {
 		return err
 	}

@@ -58,8 +58,9 @@ func (s *Server) queryScope(r *request) (eventlog.MemoryScope, error) {
 }
 
 // reach lets a request at a scope: a session's if its caller may do the
-// operation on that session, any other one if it may on all. A session that is
-// not there has no memories, and gets none.
+// operation on that session, any other one if it may on all. A caller that is
+// bound to a user reaches this user's, and no agent's. A session that is not
+// there has no memories, and gets none.
 func (s *Server) reach(r *request, scope eventlog.MemoryScope) (eventlog.MemoryScope, error) {
 	switch {
 	case scope.Kind == "":
@@ -67,19 +68,26 @@ func (s *Server) reach(r *request, scope eventlog.MemoryScope) (eventlog.MemoryS
 	case scope.ID == "":
 		return scope, invalid("id", "is required")
 	}
-	session, validate := "*", eventlog.ValidateID
-	if scope.Kind == eventlog.MemoryOfSession {
+	session, validate, only := allSessions, eventlog.ValidateID, CallerOf(r.Context()).only()
+	switch {
+	case scope.Kind == eventlog.MemoryOfSession:
 		session, validate = scope.ID, eventlog.ValidateClientSessionID
 		r.out.session = session
+	case scope.Kind == eventlog.MemoryOfUser && only != "":
+		session = "" // the user decides, not the sessions
 	}
 	if problem, bad := errors.AsType[*eventlog.ValidationError](validate(scope.ID)); bad {
 		return scope, invalid("id", problem.Reason)
 	}
-	err := s.auth()(r.Request, r.op, session)
+	err := s.allow(r.Request, r.op, session)
 	switch {
 	case err != nil:
+	case scope.Kind == eventlog.MemoryOfUser && only != "" && scope.ID != only:
+		err = errOtherUser
 	case s.opts.Memories == nil:
 		err = errNoMemories
+	case scope.Kind == eventlog.MemoryOfSession && only != "":
+		err = s.own(r, scope.ID, false)
 	case scope.Kind == eventlog.MemoryOfSession:
 		_, err = s.log.Head(r.Context(), scope.ID)
 	}
@@ -132,17 +140,21 @@ func (s *Server) searchMemories(w http.ResponseWriter, r *request, scope eventlo
 
 // saveMemory answers POST /memories. With an idempotency key it is saved once.
 func (s *Server) saveMemory(w http.ResponseWriter, r *request) error {
-	body, err := readObject(w, r.Request)
+	body, err := readObject(w, r)
 	if err != nil {
 		return err
 	}
-	d := memory.Draft{
-		Scope:   eventlog.MemoryScope{Kind: eventlog.MemoryScopeKind(body.word("scope")), ID: body.word("id")},
-		Content: body.text("content"), Tags: body.tags(), Metadata: body.optObject("metadata"),
-	}
-	if !slices.Contains(memoryScopes, d.Scope.Kind) {
+	scope := eventlog.MemoryScope{Kind: eventlog.MemoryScopeKind(body.word("scope")), ID: body.word("id")}
+	if !slices.Contains(memoryScopes, scope.Kind) {
 		body.fail("scope", fmt.Sprintf("must be one of %v", memoryScopes))
 	}
+	if *body.err != nil {
+		return *body.err
+	}
+	if scope, err = s.reach(r, scope); err != nil {
+		return err
+	}
+	d := memory.Draft{Scope: scope, Content: body.text("content"), Tags: body.tags(), Metadata: body.optObject("metadata")}
 	if *body.err != nil {
 		return *body.err
 	}
@@ -154,9 +166,6 @@ func (s *Server) saveMemory(w http.ResponseWriter, r *request) error {
 		return invalid(headerExpected, "is not for memories")
 	}
 	if d.Metadata, err = compacted(d.Metadata); err != nil {
-		return err
-	}
-	if d.Scope, err = s.reach(r, d.Scope); err != nil {
 		return err
 	}
 	d.Key = pre.key
@@ -201,7 +210,9 @@ func (s *Server) eraseMemories(w http.ResponseWriter, r *request) error {
 		return readmodel.ErrNoMemory
 	case err != nil:
 		return err
-	case e.Pending:
+	}
+	s.audit(r, "memories erased")
+	if e.Pending {
 		return s.respond(w, http.StatusAccepted, ErasedMemories{Scope: scope, Pending: true})
 	}
 	return s.ok(w, ErasedMemories{Scope: scope})
@@ -209,10 +220,10 @@ func (s *Server) eraseMemories(w http.ResponseWriter, r *request) error {
 
 // processMemories answers POST /memories/process: vectors for what has none.
 func (s *Server) processMemories(w http.ResponseWriter, r *request) error {
-	if err := s.auth()(r.Request, r.op, "*"); err != nil {
+	if err := s.allow(r.Request, r.op, allSessions); err != nil {
 		return err
 	}
-	if _, err := readObject(w, r.Request); err != nil {
+	if _, err := readObject(w, r); err != nil {
 		return err
 	}
 	if s.opts.Memories == nil {

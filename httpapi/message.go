@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -18,7 +19,7 @@ func (s *Server) sendMessage(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	body, err := readObject(w, r.Request)
+	body, err := readObject(w, r)
 	if err != nil {
 		return err
 	}
@@ -28,6 +29,10 @@ func (s *Server) sendMessage(w http.ResponseWriter, r *request) error {
 		last.Metadata = merged(last.Metadata, metadata)
 	}
 	return s.begin(w, r, r.session, *body.err, func(ctx context.Context) (agentloop.Started, error) {
+		if err := CallerOf(ctx).checkUser(req.UserID); err != nil {
+			return agentloop.Started{}, err
+		}
+		req.UserID = cmp.Or(req.UserID, CallerOf(ctx).only())
 		return s.loop.SendMessage(ctx, req)
 	})
 }

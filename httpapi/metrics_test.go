@@ -2,7 +2,6 @@ package httpapi_test
 
 import (
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog/memory"
-	"github.com/helixd/helixd/httpapi"
 )
 
 // samples are the lines of GET /metrics that are samples; the answer must be
@@ -78,25 +76,4 @@ func TestMetricsStayFew(t *testing.T) {
 	text := strings.Join(a.samples(), "\n")
 	require.NotContains(t, strings.ToLower(text), "odd")
 	require.Less(t, strings.Count(text, "\nhelixd_http_requests_total{"), 10)
-}
-
-// TestMetricsBehindAuth: only on demand.
-func TestMetricsBehindAuth(t *testing.T) {
-	t.Parallel()
-	auth := func(o *httpapi.Options) {
-		o.Auth = httpapi.BearerTokens([]httpapi.Token{
-			{Token: "scraper", Operations: []string{"metrics"}, Sessions: []string{"*"}},
-			{Token: "reader", Operations: []string{"status"}, Sessions: []string{"*"}},
-			{Token: "limited", Operations: []string{"*"}, Sessions: []string{"a-*"}},
-		})
-	}
-	open := newAPIOn(t, memory.New(), nil, auth)
-	open.samples()
-	closed := newAPIOn(t, memory.New(), nil, auth, func(o *httpapi.Options) { o.ProtectMetrics = true })
-	closed.get("/metrics").failed(t, http.StatusUnauthorized, httpapi.CodeUnauthorized)
-	for _, token := range []string{"reader", "limited"} {
-		closed.request("GET", "/metrics", "", bearer(token)...).failed(t, http.StatusForbidden, httpapi.CodeUnauthorized)
-	}
-	closed.samples(bearer("scraper")...)
-	closed.request("GET", "/sessions", "", bearer("scraper")...).failed(t, http.StatusForbidden, httpapi.CodeUnauthorized)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/prometheus/common/expfmt"
@@ -15,8 +16,8 @@ func (s *Server) metrics(w http.ResponseWriter, r *request) error {
 	if s.opts.Gatherer == nil {
 		return errNoMetrics
 	}
-	if s.opts.ProtectMetrics {
-		if err := s.auth()(r.Request, OpMetrics, "*"); err != nil {
+	if !slices.Contains(s.opts.Public, metricsRoute) { // they are about all sessions
+		if err := s.allow(r.Request, OpMetrics, allSessions); err != nil {
 			return err
 		}
 	}

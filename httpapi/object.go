@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 )
@@ -117,23 +118,42 @@ func (o *object) optTexts(name string) map[string]string {
 	return texts
 }
 
-// objects returns the objects of an array, or none.
-func (o *object) objects(name string) []*object {
+// maxItems is how many objects are taken from one array.
+const maxItems = 20_000
+
+// objects returns the objects that an optional array holds.
+func (o *object) objects(name string) (all []*object) {
+	o.each(name, func(i int, item *object) {
+		if len(all) == maxItems {
+			o.fail(name, fmt.Sprintf("must hold at most %d objects", maxItems))
+			return
+		}
+		all = append(all, item)
+	})
+	return all
+}
+
+// each calls f with the objects of an optional array, one by one, until there is
+// a problem.
+func (o *object) each(name string, f func(i int, item *object)) {
 	raw := o.members[name]
 	if raw == nil {
-		return nil
+		return
 	}
-	var items []json.RawMessage
-	if json.Unmarshal(raw, &items) != nil || items == nil {
+	if raw[0] != '[' {
 		o.fail(name, "must be an array")
-		return nil
+		return
 	}
-	all := make([]*object, len(items))
-	for i, item := range items {
-		all[i] = &object{path: fmt.Sprintf("%s%s[%d].", o.path, name, i), err: o.err}
-		if json.Unmarshal(item, &all[i].members) != nil || all[i].members == nil {
+	i := 0
+	for raw, err := range elementsOf(bytes.NewReader(raw)) {
+		item := &object{path: fmt.Sprintf("%s%s[%d].", o.path, name, i), err: o.err}
+		if err != nil || json.Unmarshal(raw, &item.members) != nil || item.members == nil {
 			o.fail(fmt.Sprintf("%s[%d]", name, i), "must be an object")
 		}
+		if *o.err != nil {
+			return
+		}
+		f(i, item)
+		i++
 	}
-	return all
 }

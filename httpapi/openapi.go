@@ -20,8 +20,7 @@ var openapiYAML []byte
 // openapiJSON is the same as JSON, made when it is first asked for.
 var openapiJSON = sync.OnceValues(func() (json.RawMessage, error) { return yaml.YAMLToJSON(openapiYAML) })
 
-// openapi answers GET /openapi.json. It needs no authentication: the document
-// is part of the program and holds nothing of anybody's.
+// openapi answers GET /openapi.json.
 func (s *Server) openapi(w http.ResponseWriter, _ *request) error {
 	doc, err := openapiJSON()
 	if err != nil {

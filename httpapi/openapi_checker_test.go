@@ -151,7 +151,7 @@ func (c *apiChecker) answerProblems(op *apiOperation, method string, got answer,
 	response := op.Responses[status]
 	if response == nil {
 		switch got.status {
-		case 401, 403, 500, 503:
+		case 401, 403, 429, 500, 503:
 			response = op.Responses["default"]
 		}
 	}

@@ -29,7 +29,7 @@ func (d *apiDocument) described() []string {
 		}
 		for status, r := range op.Responses {
 			if status == "default" {
-				for _, status := range []string{"401", "403", "500", "503"} {
+				for _, status := range []string{"401", "403", "429", "500", "503"} {
 					add(op.ID, status)
 				}
 				continue

@@ -163,9 +163,9 @@ func TestOpenAPIChunks(t *testing.T) {
 	require.ElementsMatch(t, mayWrite, schemaWords(typeOf("ProducedChunk")["enum"]))
 }
 
-// TestOpenAPIIsPublic: it is there for everybody.
-func TestOpenAPIIsPublic(t *testing.T) {
-	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) { o.Auth = httpapi.BearerTokens(nil) })
+// TestOpenAPI: the document is served.
+func TestOpenAPI(t *testing.T) {
+	a := newAPIOn(t, memory.New(), nil)
 	got := a.get("/openapi.json")
 	require.Equal(t, 200, got.status)
 	require.Equal(t, "application/json", got.header.Get("Content-Type"))

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/eventlog"
@@ -37,6 +39,10 @@ func trafficChat(t *testing.T, c *apiChecker) {
 	a.post("/chat", `{"id":"cited","agentType":"citing","messages":[{"id":"u","role":"user","metadata":{"a":1},"parts":[
 		{"type":"text","text":"where?"},{"type":"file","url":"data:text/plain;base64,aGk=","mediaType":"text/plain","filename":"f.txt"}]}]}`).done(t)
 	a.get("/chat/cited/messages").done(t)
+	var ticket httpapi.Ticket
+	a.post("/chat/cited/tickets", "{}").done(t).decode(t, &ticket)
+	require.Equal(t, 204, a.get("/chat/cited/stream?ticket="+ticket.Ticket).status)
+	a.post("/chat/nobody/tickets", "{}").failed(t, 404, httpapi.CodeNotFound)
 	a.get("/sessions/cited/state").done(t)
 	for _, session := range []string{"s", "t", "bad"} {
 		a.get("/sessions/" + session + "/state").done(t)
@@ -115,7 +121,7 @@ func trafficChatRefused(t *testing.T, c *apiChecker) {
 	close(g.open)
 	a.wait("s")
 
-	none := c.server(t, struct{ eventlog.Log }{memory.New()}, []agentloop.Agent{writer()}, func(o *httpapi.Options) { o.Subscribe, o.Gatherer, o.Reload = nil, nil, nil })
+	none := c.server(t, struct{ eventlog.Log }{memory.New()}, []agentloop.Agent{writer()}, func(o *httpapi.Options) { o.Subscribe, o.Unsubscribe, o.Gatherer, o.Reload = nil, nil, nil, nil })
 	rows := map[string]httpapi.TestRoute{}
 	for _, rt := range httpapi.RouteTable() {
 		rows[rt.Method+" "+rt.Pattern] = rt

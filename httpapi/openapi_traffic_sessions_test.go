@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -48,6 +49,23 @@ func trafficSessions(t *testing.T, c *apiChecker) {
 	a.post("/resume", `{"sessionId":"denied","mode":"with_confirmation","approved":false}`).done(t)
 	a.wait("denied")
 	a.post("/sessions/made/subscriptions", `{"ttl":"30m"}`).done(t)
+	a.append("ticketed", created("ticketed"), ended("ticketed", "1"))
+	var ticket httpapi.Ticket
+	a.post("/sessions/ticketed/tickets", "{}").done(t).decode(t, &ticket)
+	for _, target := range []string{"/sse?sessionId=ticketed", "/sessions/ticketed/stream?fromSequence=0", "/sessions/ticketed/replay?speed=0"} {
+		a.get(target + "&ticket=" + ticket.Ticket).done(t)
+	}
+	expiring := c.server(t, memory.New(), nil, func(o *httpapi.Options) {
+		o.Identify = func(*http.Request) (httpapi.Caller, error) {
+			return httpapi.Caller{Expires: time.Now().Add(700 * time.Millisecond)}, nil
+		}
+	})
+	expiring.append("s", created("s"))
+	for _, target := range []string{"/sse?sessionId=s", "/sessions/s/stream"} {
+		require.Contains(t, expiring.get(target).done(t).body, "TOKEN_EXPIRED")
+	}
+	a.post("/sessions/nobody/tickets", "{}").failed(t, 404, httpapi.CodeNotFound)
+	a.request("DELETE", "/sessions/made/subscriptions", "").done(t)
 	require.Contains(t, c.server(t, lacking{memory.New()}, nil).get("/readyz").done(t).body, `"replicas":{"wanted":3,"present":2,"missing":["n3"]}`)
 	for _, target := range []string{
 		"/sessions?userId=u&agentType=writer&status=active&tag=red&metadata=a%3Db&from=2026-01-01&to=2100-01-01&offset=0&limit=5", "/sessions", "/sessions?parentSessionId=p",
@@ -145,6 +163,7 @@ func trafficProducers(t *testing.T, c *apiChecker) {
 		a.post("/sessions/"+running+"/"+verb, body).failed(t, 409, httpapi.CodeAlreadyRunning)
 		a.get("/sessions/" + s + "/state").done(t)
 	}
+	a.tooMuchWork("toomuch")
 	a.post(chunksOf("erasing"), line("erasing", "x")).failed(t, 409, httpapi.CodeErasurePending)
 	a.append("empty", text("empty", "a"))
 	a.post("/sessions/empty/end", "").appended(t)
@@ -231,14 +250,20 @@ func trafficServer(t *testing.T, c *apiChecker) {
 		require.Equal(t, 304, a.request("GET", target, "", "If-None-Match", a.get(target).header.Get("ETag")).status)
 	}
 	a.get("/debugger/nothing.js").failed(t, 404, httpapi.CodeNotFound)
-	closed := c.server(t, log, nil, limitedTo("s"), func(o *httpapi.Options) { o.ProtectMetrics = true })
+	closed := c.server(t, log, nil, limitedTo("s"))
 	require.Equal(t, 401, closed.get("/").status)
 	limited := c.server(t, log, nil, func(o *httpapi.Options) {
 		o.Auth = httpapi.BearerTokens([]httpapi.Token{{Token: "reader", Operations: []string{"records"}, Sessions: []string{"*"}}})
 	})
 	limited.request("GET", "/", "", bearer("reader")...).failed(t, 403, httpapi.CodeUnauthorized)
+	users := c.server(t, memory.New(), nil, withUsers)
+	users.finishedOf("ann", "s")
+	users.produce("of-red", "x", "ann").appended(t)
+	users.get("/sessions/of-red/state", bearer("ann")...).done(t)
+	users.post("/sessions/s/messages", `{"message":"hi","userId":"bob"}`, bearer("ann")...).failed(t, 403, httpapi.CodeUserMismatch)
 	closed.get("/metrics").failed(t, 401, httpapi.CodeUnauthorized)
 	closed.request("GET", "/metrics", "", bearer("for s")...).failed(t, 403, httpapi.CodeUnauthorized)
+	closed.get("/readyz").done(t)
 	require.Equal(t, 503, c.server(t, refusing{memory.New()}, nil).get("/readyz").status)
 	a.loop.Drain(t.Context())
 	require.Equal(t, 503, a.get("/readyz").status)

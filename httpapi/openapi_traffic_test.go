@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/memory"
@@ -72,6 +73,8 @@ func trafficRefused(t *testing.T, c *apiChecker) {
 				return httpapi.ErrUnauthorized
 			case "reader":
 				return httpapi.ErrForbidden
+			case "full":
+				return &quota.Exceeded{Limit: quota.Sessions, Most: 1}
 			case "late":
 				return http.ErrServerClosed
 			}
@@ -85,6 +88,7 @@ func trafficRefused(t *testing.T, c *apiChecker) {
 		if !good.public {
 			guarded.request(rt.Method, target, body).failed(t, 401, httpapi.CodeUnauthorized)
 			guarded.request(rt.Method, target, body, "As", "reader").failed(t, 403, httpapi.CodeUnauthorized)
+			guarded.request(rt.Method, target, body, "As", "full").failed(t, 429, httpapi.CodeQuotaExceeded)
 			guarded.request(rt.Method, target, body, "As", "late").failed(t, 503, httpapi.CodeUnavailable)
 			guarded.request(rt.Method, target, body, "As", "riddle").failed(t, 500, httpapi.CodeInternalError)
 		}

@@ -126,6 +126,9 @@ func (f foldedRows) Search(ctx context.Context, q readmodel.SearchQuery) (readmo
 func (f foldedRows) Parked(ctx context.Context, q readmodel.ParkedFilter) (readmodel.Answer[readmodel.Page[readmodel.Parked]], error) {
 	var all []readmodel.Parked
 	err := f.each(ctx, q.Visible, func(t *projector.Tree, s *projector.Session) {
+		if q.UserID != "" && q.UserID != t.UserID {
+			return
+		}
 		all = append(all, readmodel.Parked{SessionID: t.SessionID, Sequence: t.Head, Type: "odd", Reason: secretOf(t)})
 	})
 	return rowsPage(all, q.Paging), err

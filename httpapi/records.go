@@ -39,6 +39,17 @@ func (f recordFilter) takes(e eventlog.Envelope) bool {
 		is(f.agent, e.Agent) && is(f.run, e.Run) && is(f.call, e.Call)
 }
 
+// exports reports whether all of a session's records are asked for, as helixd
+// export does.
+func (q recordQuery) exports() bool {
+	return q.dead && q.from == 0 && !q.bounded && !q.follow && q.limit == math.MaxInt && q.filter.all()
+}
+
+// all reports whether the filter takes all records.
+func (f recordFilter) all() bool {
+	return f.kind == "" && f.types == nil && f.agent+f.run+f.call == ""
+}
+
 func (q query) records() (want recordQuery, err error) {
 	if want.from, _, err = q.number("from"); err != nil {
 		return want, err
@@ -96,6 +107,9 @@ func (s *Server) records(w http.ResponseWriter, r *request) error {
 	all, err := s.selected(r, want)
 	if err != nil {
 		return err
+	}
+	if want.exports() {
+		s.audit(r, "session exported")
 	}
 	rc := http.NewResponseController(w)
 	w.Header().Set("Cache-Control", "no-store")

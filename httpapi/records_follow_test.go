@@ -218,7 +218,7 @@ func TestFollowRecordsWhileAllowed(t *testing.T) {
 	head := a.append("s", created("s"))[0]
 	s := a.follow("/sessions/s/records?follow=1", bearer("for s")...)
 	s.has(head)
-	require.NoError(t, a.srv.Reconfigure(httpapi.BearerTokens(nil), nil))
+	require.NoError(t, a.srv.Reconfigure(httpapi.BearerTokens(nil), nil, nil))
 	s.ends()
 	a.get("/sessions/s/records?follow=1", bearer("for s")...).failed(t, 401, httpapi.CodeUnauthorized)
 }

@@ -31,10 +31,10 @@ func (e *ReloadError) Error() string { return strings.Join(e.Problems, "\n") }
 
 // reload answers POST /admin/reload.
 func (s *Server) reload(w http.ResponseWriter, r *request) error {
-	if err := s.auth()(r.Request, OpAdmin, "*"); err != nil { // it is about all sessions
+	if err := s.allow(r.Request, OpAdmin, allSessions); err != nil { // it is about all sessions
 		return err
 	}
-	if _, err := readObject(w, r.Request); err != nil { // as on all routes; nothing in it is wanted
+	if _, err := readObject(w, r); err != nil { // as on all routes; nothing in it is wanted
 		return err
 	}
 	if s.opts.Reload == nil {

@@ -86,20 +86,20 @@ func TestReconfigure(t *testing.T) {
 	hears(`"x"`)
 
 	both := httpapi.AnyOf(tokenFor("old"), tokenFor("new"))
-	require.NoError(t, a.srv.Reconfigure(both, nil))
+	require.NoError(t, a.srv.Reconfigure(both, nil, nil))
 	require.Equal(t, 200, a.get("/status?sessionId=s", old...).status)
 	require.Equal(t, 200, a.get("/status?sessionId=s", fresh...).status)
 	a.append("s", text("s", "y"))
 	hears(`"y"`)
 
-	require.NoError(t, a.srv.Reconfigure(tokenFor("new"), nil))
+	require.NoError(t, a.srv.Reconfigure(tokenFor("new"), nil, nil))
 	a.get("/status?sessionId=s", old...).failed(t, 401, httpapi.CodeUnauthorized)
 	require.Equal(t, 200, a.get("/status?sessionId=s", fresh...).status)
 	_, err = io.Copy(io.Discard, stream)
 	require.NoError(t, err, "the stream ends")
 
-	require.Error(t, a.srv.Reconfigure(nil, nil), "all of a sudden everybody may do everything")
-	require.Error(t, a.srv.Reconfigure(tokenFor("old"), &httpapi.ChatOptions{DefaultAgent: "nobody"}))
+	require.Error(t, a.srv.Reconfigure(nil, nil, nil), "all of a sudden everybody may do everything")
+	require.Error(t, a.srv.Reconfigure(tokenFor("old"), nil, &httpapi.ChatOptions{DefaultAgent: "nobody"}))
 	a.get("/status?sessionId=s", old...).failed(t, 401, httpapi.CodeUnauthorized)
 }
 
@@ -112,9 +112,13 @@ func TestGuard(t *testing.T) {
 		})
 	})
 	guarded := a.srv.Guard(httpapi.OpAdmin, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
-	for token, want := range map[string]int{"admin": 418, "some": 403, "": 401} {
-		r := httptest.NewRequest(http.MethodGet, "/debug/pprof/", nil)
-		r.Header.Set("Authorization", "Bearer "+token)
+	for _, tc := range []struct {
+		host, token string
+		want        int
+	}{{"localhost", "admin", 418}, {"evil.example", "admin", 403}, {"localhost", "some", 403}, {"localhost", "", 401}} {
+		want := tc.want
+		r := httptest.NewRequest(http.MethodGet, "http://"+tc.host+"/debug/pprof/", nil)
+		r.Header.Set("Authorization", "Bearer "+tc.token)
 		w := httptest.NewRecorder()
 		guarded.ServeHTTP(w, r)
 		require.Equal(t, want, w.Code)

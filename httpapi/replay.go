@@ -63,7 +63,9 @@ func (s *Server) replay(w http.ResponseWriter, r *request) error {
 	}
 	defer stop()
 	p := &pace{Server: s, session: r.session, speed: speed, most: most}
-	s.stream(ctx, r, s.newEventWriter(w), p.events(ctx, history, startOf(r.session, t, replayEnding)))
+	out := s.newEventWriter(w)
+	out.closes = true
+	s.stream(ctx, r, out, p.events(ctx, history, startOf(r.session, t, replayEnding)))
 	return nil
 }
 

@@ -198,11 +198,11 @@ func TestReplayIsLeft(t *testing.T) {
 		require.Equal(t, 90*time.Second, time.Since(began), "the client has left")
 
 		// Nor is it told to who may not hear it any more.
-		time.AfterFunc(90*time.Second, func() { assert.NoError(t, srv.Reconfigure(allow(httpapi.ErrForbidden), nil)) })
+		time.AfterFunc(90*time.Second, func() { assert.NoError(t, srv.Reconfigure(allow(httpapi.ErrForbidden), nil, nil)) })
 		began = time.Now()
 		require.Equal(t, []sent{{0, "a"}, {time.Minute, "b"}}, replays(t.Context(), srv, query, nil).events())
 		require.Equal(t, 90*time.Second, time.Since(began))
-		require.NoError(t, srv.Reconfigure(allow(nil), nil))
+		require.NoError(t, srv.Reconfigure(allow(nil), nil, nil))
 
 		// What is erased is not told any more.
 		got := replays(t.Context(), srv, query, func(event string) {

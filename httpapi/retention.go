@@ -15,10 +15,10 @@ import (
 func (s *Server) retain(w http.ResponseWriter, r *request) error {
 	// It is about all sessions, so whoever is limited to some may not. Only a
 	// glob that takes every session takes the session "*".
-	if err := s.auth()(r.Request, OpRetain, "*"); err != nil {
+	if err := s.allow(r.Request, OpRetain, allSessions); err != nil {
 		return err
 	}
-	body, err := readObject(w, r.Request)
+	body, err := readObject(w, r)
 	if err != nil {
 		return err
 	}

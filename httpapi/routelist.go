@@ -22,7 +22,7 @@ func Routes() []RouteInfo {
 
 // Operations returns what an [Authenticator] may be asked for, sorted.
 func Operations() []Operation {
-	ops := []Operation{OpDebugger, OpMetrics} // of routes that ask themselves
+	ops := []Operation{OpDebugger} // of a route that asks itself
 	for _, rt := range routeTable {
 		if rt.op != opPublic {
 			ops = append(ops, rt.op)

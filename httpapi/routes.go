@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
@@ -24,36 +26,40 @@ type route struct {
 type source int
 
 const (
-	noSession source = iota
-	inPath           // as {id}
-	inQuery          // as sessionId
-	inBody           // the handler authorizes it
-	inBoth           // two, as a and b; the handler authorizes them
-	inScope          // as id, with scope=session; the handler authorizes it
+	noSession       source = iota
+	inPath                 // as {id}
+	inPathNew              // as {id}; the request may create it
+	inPathOrNothing        // as {id}; 204 if there is no such session
+	inQuery                // as sessionId
+	inBody                 // the handler authorizes it
+	inBodyNew              // the same; the request may create it
+	inBoth                 // two, as a and b; the handler authorizes them
+	inScope                // as id, with scope=session; the handler authorizes it
 )
 
 var routeTable = []route{
-	{"POST", "/start", "", OpStart, inBody, (*Server).start},
+	{"POST", "/start", "", OpStart, inBodyNew, (*Server).start},
 	{"POST", "/resume", "", OpResume, inBody, (*Server).resume},
 	{"POST", "/interrupt", "", OpInterrupt, inBody, (*Server).interrupt},
 	{"POST", "/abort", "", OpAbort, inBody, (*Server).abort},
 	{"POST", "/submit-tool-result", "", OpSubmitToolResult, inBody, (*Server).submitToolResult},
-	{"GET", "/sse", "sessionId fromSequence", OpStream, inQuery, (*Server).sse},
+	{"GET", "/sse", "sessionId fromSequence ticket", OpStream, inQuery, (*Server).sse},
 	{"GET", "/status", "sessionId", OpStatus, inQuery, (*Server).status},
 	{"GET", "/workspace", "sessionId", OpWorkspace, inQuery, (*Server).workspace},
 	{"GET", "/workspaces", "sessionId", OpWorkspace, inQuery, (*Server).workspace},
-	{"POST", "/chat", "format", OpChat, inBody, hosted((*Server).postChat)},
-	{"GET", "/chat/{id}/stream", "format", OpChatStream, inPath, hosted((*Server).chatStream)},
+	{"POST", "/chat", "format", OpChat, inBodyNew, hosted((*Server).postChat)},
+	{"GET", "/chat/{id}/stream", "format ticket", OpChatStream, inPathOrNothing, hosted((*Server).chatStream)},
 	{"POST", "/chat/{id}/submit-tool-result", "", OpChatSubmitToolResult, inPath, hosted((*Server).chatSubmit)},
 	{"POST", "/chat/{id}/interrupt", "", OpChatInterrupt, inPath, hosted((*Server).chatInterrupt)},
 	{"POST", "/chat/{id}/abort", "", OpChatAbort, inPath, hosted((*Server).chatAbort)},
+	{"POST", "/chat/{id}/tickets", "", OpChatStream, inPath, (*Server).ticket},
 	{"GET", "/chat/{id}/snapshot", "includePartialContent", OpChatStream, inPath, (*Server).snapshot},
 	{"GET", "/chat/{id}/messages", "offset limit includeReasoning includeToolResults", OpChatStream, inPath, (*Server).messages},
 	{"GET", "/sessions", "userId agentType status tag metadata from to parentSessionId sort offset limit", OpSessions, noSession, (*Server).sessions},
 	{"GET", "/sessions/{id}", "", OpStatus, inPath, (*Server).summary},
 	{"GET", "/sessions/{id}/records", "from to limit dead follow kind type agent run call", OpRecords, inPath, (*Server).records},
-	{"GET", "/sessions/{id}/stream", "fromSequence", OpStream, inPath, (*Server).storeStream},
-	{"GET", "/sessions/{id}/replay", "from to speed maxPause", OpStream, inPath, (*Server).replay},
+	{"GET", "/sessions/{id}/stream", "fromSequence ticket", OpStream, inPath, (*Server).storeStream},
+	{"GET", "/sessions/{id}/replay", "from to speed maxPause ticket", OpStream, inPath, (*Server).replay},
 	{"GET", "/sessions/{id}/state", "at", OpRecords, inPath, (*Server).state},
 	{"GET", "/sessions/{id}/diff", "from to only", OpRecords, inPath, (*Server).diff},
 	{"GET", "/sessions/{id}/timeline", "from", OpRecords, inPath, (*Server).timeline},
@@ -65,10 +71,12 @@ var routeTable = []route{
 	{"POST", "/sessions/{id}/rollback", "", OpResume, inPath, (*Server).rollback},
 	{"POST", "/sessions/{id}/fork", "", OpStart, inPath, (*Server).fork},
 	{"POST", "/sessions/{id}/subscriptions", "", OpRecords, inPath, (*Server).subscribe},
-	{"POST", "/sessions/{id}/chunks", "", OpAppend, inPath, (*Server).chunks},
+	{"POST", "/sessions/{id}/tickets", "", OpStream, inPath, (*Server).ticket},
+	{"DELETE", "/sessions/{id}/subscriptions", "", OpRecords, inPath, (*Server).unsubscribe},
+	{"POST", "/sessions/{id}/chunks", "", OpAppend, inPathNew, (*Server).chunks},
 	{"POST", "/sessions/{id}/end", "", OpAppend, inPath, (*Server).end},
 	{"POST", "/sessions/{id}/fail", "", OpAppend, inPath, (*Server).failStream},
-	{"POST", "/sessions/{id}/import", "", OpImport, inPath, (*Server).importRecords},
+	{"POST", "/sessions/{id}/import", "", OpImport, inPathNew, (*Server).importRecords},
 	{"DELETE", "/sessions/{id}", "", OpErase, inPath, (*Server).erase},
 	{"GET", "/runs", "sessionId userId agentType status from to offset limit", OpSessions, noSession, (*Server).allRuns},
 	{"GET", "/usage", "by sessionId userId agentType from to", OpSessions, noSession, (*Server).usageBy},
@@ -86,9 +94,34 @@ var routeTable = []route{
 	{"GET", "/", "", opPublic, noSession, (*Server).debugger}, // it asks itself
 	{"GET", "/debugger/{file}", "", opPublic, noSession, (*Server).debuggerFile},
 	{"GET", "/healthz", "", opPublic, noSession, (*Server).healthz},
-	{"GET", "/readyz", "", opPublic, noSession, (*Server).readyz},
-	{"GET", "/metrics", "", opPublic, noSession, (*Server).metrics},
-	{"GET", "/openapi.json", "", opPublic, noSession, (*Server).openapi},
+	{"GET", readyRoute, "", opPublic, noSession, (*Server).readyz}, // it asks itself
+	{"GET", metricsRoute, "", OpMetrics, noSession, (*Server).metrics},
+	{"GET", openapiRoute, "", OpOpenAPI, noSession, (*Server).openapi},
+}
+
+// The routes that [Options].Public may open.
+const (
+	readyRoute   = "/readyz"
+	metricsRoute = "/metrics"
+	openapiRoute = "/openapi.json"
+)
+
+// PublicRoutes returns the routes that [Options].Public may name. GET /readyz
+// always says whether the server is ready; it is what else it says.
+func PublicRoutes() []string { return []string{readyRoute, metricsRoute, openapiRoute} }
+
+func checkPublic(routes []string) error {
+	for _, route := range routes {
+		if !slices.Contains(PublicRoutes(), route) {
+			return fmt.Errorf("httpapi: the route %q can't be public: only %s can", route, strings.Join(PublicRoutes(), ", "))
+		}
+	}
+	return nil
+}
+
+// public reports whether a route needs no authentication.
+func (s *Server) public(rt route) bool {
+	return rt.op == opPublic || slices.Contains(s.opts.Public, rt.pattern)
 }
 
 // request is a request whose caller may do the operation, on the session if
@@ -101,6 +134,11 @@ type request struct {
 	query   query
 	out     *tracker
 	began   *settings // those by which it was let in
+	creates bool      // it may create its session
+	named   string    // the session that the body names, once it is authorized
+	bodies  *bodies
+	left    func() // ends that the body counts; nil: there is none
+	streams func() // ends the stream that it has open; nil: it has none
 }
 
 // find returns the routes of the request's path, by method, and what the path
@@ -184,35 +222,67 @@ func allow(byMethod map[string]route) string {
 // serve authorizes a request and answers it.
 func (s *Server) serve(w *tracker, r *http.Request, rt route, name string) error {
 	q, queryErr := parseQuery(r.URL.RawQuery)
-	session := ""
+	session, named := "", true
 	switch rt.session {
-	case inPath:
+	case inPath, inPathNew, inPathOrNothing:
 		session = name
 	case inQuery:
 		session = q.values.Get("sessionId")
+	default:
+		named = false
 	}
 	if err := s.checkOrigin(r); err != nil {
 		return err
 	}
+	if ticket := q.values.Get(ticketParam); ticket != "" {
+		var err error
+		if r, err = s.redeemed(r, rt, session, ticket); err != nil {
+			return err
+		}
+	}
 	now := s.settings.Load()
-	if rt.op != opPublic {
-		if err := now.auth(r, rt.op, session); err != nil {
+	public := s.public(rt)
+	r, err := now.identified(r)
+	r = acting(r)
+	w.actor = actorAttrs(r)
+	if !public {
+		if err == nil {
+			err = s.admission.request(CallerOf(r.Context()))
+		}
+		if err == nil {
+			err = now.allow(r, rt.op, session)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	if queryErr != nil {
 		return queryErr
 	}
-	if err := rt.checkParams(q); err != nil {
-		return err
+	if !public {
+		if err := rt.checkParams(q); err != nil {
+			return err
+		}
 	}
-	if rt.session == inPath || rt.session == inQuery {
+	req := &request{
+		Request: r, op: rt.op, session: session, name: name, query: q, out: w, began: now,
+		creates: rt.session == inPathNew || rt.session == inBodyNew, bodies: s.bodies,
+	}
+	defer req.leaveBody()
+	defer req.closed()
+	if named {
 		if err := eventlog.ValidateClientSessionID(session); err != nil {
 			return err
 		}
 		w.session = session
+		switch err := s.own(req, session, req.creates); {
+		case errors.Is(err, eventlog.ErrSessionNotFound) && rt.session == inPathOrNothing:
+			return s.nothing(w)
+		case err != nil:
+			return err
+		}
 	}
-	return rt.handle(s, w, &request{Request: r, op: rt.op, session: session, name: name, query: q, out: w, began: now})
+	return rt.handle(s, w, req)
 }
 
 // checkParams refuses a parameter that the route would ignore: an answer to
@@ -220,7 +290,7 @@ func (s *Server) serve(w *tracker, r *http.Request, rt route, name string) error
 // is posted to a route without parameters take any, which proxies may have added.
 func (rt route) checkParams(q query) error {
 	known := strings.Fields(rt.params)
-	if rt.op == opPublic || rt.method == http.MethodPost && len(known) == 0 {
+	if rt.method == http.MethodPost && len(known) == 0 {
 		return nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(q.values)) {
@@ -233,6 +303,17 @@ func (rt route) checkParams(q query) error {
 
 // authorize decides about a session that was not known at first.
 func (s *Server) authorize(r *request, session string) error {
+	return s.authorizeAs(r, session, r.creates)
+}
+
+// authorizeAs is authorize for a session that the request may create, or may not.
+func (s *Server) authorizeAs(r *request, session string, creates bool) error {
+	if session != "" && session == r.named && creates == r.creates {
+		return nil // it was before
+	}
 	r.out.session = session
-	return s.auth()(r.Request, r.op, session)
+	if err := s.allow(r.Request, r.op, session); err != nil {
+		return err
+	}
+	return s.own(r, session, creates)
 }

@@ -65,6 +65,8 @@ var routeCases = map[string]routeCase{
 	"POST /sessions/{id}/rollback":       {body: `{"sequence":9000000000000000}`, status: 416, limit: httpapi.MaxBody},
 	"POST /sessions/{id}/fork":           {body: `{"sessionId":FORK}`, status: 200, limit: httpapi.MaxBody},
 	"POST /sessions/{id}/subscriptions":  {body: `{"ttl":"5m"}`, status: 201, limit: httpapi.MaxBody},
+	"POST /sessions/{id}/tickets":        {body: `{}`, status: 201, limit: httpapi.MaxBody},
+	"POST /chat/{id}/tickets":            {body: `{}`, status: 201, limit: httpapi.MaxBody},
 	"POST /sessions/{id}/chunks":         {body: chunksBody, status: 409, limit: httpapi.MaxChunksBody},
 	"POST /sessions/{id}/end":            {body: `{}`, status: 409, limit: httpapi.MaxBody},
 	"POST /sessions/{id}/fail":           {body: `{"error":"x"}`, status: 409, limit: httpapi.MaxBody},
@@ -87,8 +89,10 @@ var routeCases = map[string]routeCase{
 	"GET /debugger/{file}":               {public: true, status: 200},
 	"GET /healthz":                       {public: true, status: 200},
 	"GET /readyz":                        {public: true, status: 200},
-	"GET /metrics":                       {public: true, status: 200},
-	"GET /openapi.json":                  {public: true, status: 200},
+	"GET /metrics":                       {everybodys: true, status: 200},
+	"GET /openapi.json":                  {status: 200},
+
+	"DELETE /sessions/{id}/subscriptions": {status: 200},
 }
 
 // eachRoute calls visit with every route and its case.

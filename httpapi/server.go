@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"crypto/cipher"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/memory"
+	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector/readmodel"
 	"github.com/helixd/helixd/snapshot"
@@ -67,20 +69,37 @@ type Options struct {
 	Prices map[string]readmodel.Price
 	// Auth decides about every request but those for health.
 	Auth Authenticator
+	// Identify returns who sends a request, once a request and before Auth is
+	// asked; see [CallerOf]. nil: the caller is the one of the request's context.
+	Identify Identifier
 	// AllowUnauthenticated serves everybody if there is no Auth. Without
 	// either, New fails (document 004).
 	AllowUnauthenticated bool
+	// TicketKey encrypts stream tickets, at least [MinTicketKey] bytes; all nodes of
+	// a deployment need the same one. nil: a random one.
+	TicketKey []byte
 	// Origins are those whose web pages may use the server (CORS), such as
 	// "https://app.example"; none by default. "*" is all of them: it needs
 	// Auth, and pages must send a bearer token with what is no GET.
 	Origins []string
+	// Hosts are the names under which clients reach the server, as [ValidateHost]
+	// has them. Requests with another name in Host are refused; addresses and
+	// localhost are always taken. "*" takes all names, and needs Auth.
+	Hosts []string
+	// Public are routes that answer without authentication: any of
+	// [PublicRoutes]; none by default.
+	Public []string
 	// Chat configures the routes of /chat; nil: but for histories they answer
 	// NOT_IMPLEMENTED (document 004).
 	Chat *ChatOptions
 	// Subscribe makes the rights of NATS clients to hear a session that exists;
 	// ttl 0 leaves to it how long they last, else it is between
 	// MinSubscription and MaxSubscription. nil: there are none.
-	Subscribe func(session string, ttl time.Duration) (Subscription, error)
+	Subscribe func(ctx context.Context, session string, ttl time.Duration) (Subscription, error)
+	// Unsubscribe revokes all rights that Subscribe has made for a session. nil:
+	// that is up to the NATS servers' operator, and the route answers
+	// NOT_IMPLEMENTED.
+	Unsubscribe func(ctx context.Context, session string) error
 	// Reload reads the configuration anew, for POST /admin/reload, and gives it
 	// to the server by Reconfigure; refused by a *ReloadError. nil: the route
 	// answers NOT_IMPLEMENTED.
@@ -103,10 +122,13 @@ type Options struct {
 	Version                 string        // shown by /readyz
 	// Gatherer has what GET /metrics shows; nil: it answers NOT_IMPLEMENTED.
 	Gatherer prometheus.Gatherer
-	// ProtectMetrics has GET /metrics ask Auth for [OpMetrics]. Else everybody
-	// who reaches the server may read them.
-	ProtectMetrics bool
-	Metrics        *Metrics // measure the server itself; nil: nothing does
+	Metrics  *Metrics // measure the server itself; nil: nothing does
+	// Quota has the limits of tenants; nil: there are none.
+	Quota *quota.Quota
+	// MaxStreams is how many streams one caller may have open at a time, answers
+	// of POST /chat included; 0: any number. A caller of whom nothing is known is
+	// its address.
+	MaxStreams int
 }
 
 // Server is the HTTP handler.
@@ -118,7 +140,10 @@ type Server struct {
 	logger       *slog.Logger
 	settings     atomic.Pointer[settings] // Auth and Chat, which are not in opts any more
 	prices       atomic.Pointer[map[string]readmodel.Price]
+	bodies       *bodies
+	diffs        chan struct{}        // has what each diff of two states takes, and gives back
 	submitSchema *jsonschema.Resolved // nil: the server has none
+	admission    *admission
 	writeTimeout time.Duration
 	bodyTimeout  time.Duration // of a body that no handler reads
 	eraseTimeout time.Duration
@@ -127,11 +152,16 @@ type Server struct {
 	origins   *http.CrossOriginProtection
 	anyOrigin bool       // all are trusted
 	cors      *cors.Cors // nil: no other origin is
+	hosts     []string   // as Options.Hosts
 
 	ctx  context.Context // ends with http.ErrServerClosed
 	stop context.CancelCauseFunc
 
-	authenticated bool // whether callers have to show who they are
+	authenticated bool     // whether callers have to show who they are
+	refusals      refusals // of callers who are known
+	strangers     refusals // of others, who must not hide those
+	tickets       cipher.AEAD
+	now           func() time.Time // of tickets
 }
 
 // New returns a server. It fails without a log, a loop, or a decision about
@@ -168,9 +198,16 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{
 		opts: o, log: o.Log, loop: o.Loop, states: o.States, logger: o.Logger,
+		admission:    newAdmission(o.Quota, o.MaxStreams),
 		writeTimeout: WriteTimeout, bodyTimeout: bodyTimeout, eraseTimeout: eraseTimeout,
-		origins: http.NewCrossOriginProtection(), authenticated: authenticated,
+		origins: http.NewCrossOriginProtection(), authenticated: authenticated, now: time.Now,
+		bodies: newBodies(MaxCallerBodies, MaxBodies), diffs: make(chan struct{}, maxDiffs),
 	}
+	var err error
+	if s.tickets, err = newTicketCipher(o.TicketKey); err != nil {
+		return nil, err
+	}
+	s.opts.TicketKey = nil
 	if o.SubmitToolResultSchema != nil {
 		var schema jsonschema.Schema
 		err := json.Unmarshal(o.SubmitToolResultSchema, &schema)
@@ -181,13 +218,13 @@ func New(o Options) (*Server, error) {
 			return nil, fmt.Errorf("httpapi: the schema of submissions can't be used: %w", err)
 		}
 	}
-	if err := s.trust(o.Origins, authenticated); err != nil {
+	if err := errors.Join(s.trust(o.Origins, authenticated), s.answerTo(o.Hosts, authenticated), checkPublic(o.Public)); err != nil {
 		return nil, err
 	}
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
-	s.settings.Store(newSettings(o.Auth, o.Chat))
+	s.settings.Store(newSettings(o.Auth, o.Identify, o.Chat))
 	s.SetPrices(o.Prices)
-	s.opts.Auth, s.opts.Chat, s.opts.Prices = nil, nil, nil // whoever asks asks for those of now
+	s.opts.Auth, s.opts.Identify, s.opts.Chat, s.opts.Prices = nil, nil, nil, nil // whoever asks asks for those of now
 	return s, nil
 }
 
@@ -200,7 +237,7 @@ func (s *Server) Close() { s.stop(http.ErrServerClosed) }
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = traced(identified(w, r))
 	s.limitBody(w, r)
-	out := &tracker{ResponseWriter: w, came: time.Now()}
+	out := &tracker{ResponseWriter: w, came: time.Now(), actor: actorAttrs(r)}
 	defer s.opts.Metrics.answered(out, r)
 	defer func() {
 		switch p := recover(); p {
@@ -221,6 +258,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			s.fail(out, r, err)
 		}
 	}
+	if err := s.checkHost(r); err != nil {
+		s.fail(out, r, err)
+		return
+	}
 	if s.cors == nil {
 		answer(out, r)
 		return
@@ -234,6 +275,7 @@ type tracker struct {
 	http.ResponseWriter
 	route   string
 	session string    // empty: not known, or none
+	actor   []any     // the caller's log attributes
 	came    time.Time // when the request came
 	begun   bool
 	began   time.Time // when the answer did

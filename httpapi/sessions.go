@@ -98,7 +98,7 @@ func (s *Server) summary(w http.ResponseWriter, r *request) error {
 // sessions answers GET /sessions: the sessions that the caller may see,
 // sorted by id or, by read models, the last that changed first.
 func (s *Server) sessions(w http.ResponseWriter, r *request) error {
-	f, err := r.query.sessionFilter()
+	f, err := r.sessionFilter()
 	if err != nil {
 		return err
 	}
@@ -122,11 +122,12 @@ func (s *Server) sessions(w http.ResponseWriter, r *request) error {
 }
 
 // sessionFilter reads what GET /sessions may be asked.
-func (q query) sessionFilter() (f readmodel.SessionFilter, err error) {
+func (r *request) sessionFilter() (f readmodel.SessionFilter, err error) {
+	q := r.query
 	if f.Paging, err = q.paging(); err != nil {
 		return f, err
 	}
-	if f.UserID, err = q.word("userId"); err != nil {
+	if f.UserID, err = r.user(); err != nil {
 		return f, err
 	}
 	if f.AgentType, err = q.word("agentType"); err != nil {

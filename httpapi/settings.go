@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -9,19 +10,20 @@ import (
 
 // settings are what a server may be given anew while it serves.
 type settings struct {
-	auth Authenticator
-	chat *ChatOptions // nil: there is no chat
+	auth     Authenticator
+	identify Identifier   // nil: what is in front of the server says who calls
+	chat     *ChatOptions // nil: there is no chat
 
 	replaced context.Context // ends when there are others
 	replace  context.CancelFunc
 }
 
 // newSettings returns those of a server that takes everybody if auth is nil.
-func newSettings(auth Authenticator, chat *ChatOptions) *settings {
+func newSettings(auth Authenticator, identify Identifier, chat *ChatOptions) *settings {
 	if auth == nil {
 		auth = everybody
 	}
-	s := &settings{auth: auth, chat: chat}
+	s := &settings{auth: auth, identify: identify, chat: chat}
 	s.replaced, s.replace = context.WithCancel(context.Background())
 	return s
 }
@@ -29,24 +31,27 @@ func newSettings(auth Authenticator, chat *ChatOptions) *settings {
 // errAuthChange refuses what would need another server.
 var errAuthChange = errors.New("httpapi: a server with authentication can't go on without, nor the other way round")
 
-// Reconfigure gives the server another authenticator and other options of the
-// chat routes, both at once. A request that has begun goes on, but for open
+// Reconfigure gives the server another authenticator and identifier and other
+// options of the chat routes, all at once. A request that has begun goes on, but for open
 // streams whose caller may not hear them any more: those end, and the client is
 // told why when it comes back. An error changes nothing: whether there is
 // authentication stays as it was at [New], and the default agent is one that
 // there is.
-func (s *Server) Reconfigure(auth Authenticator, chat *ChatOptions) error {
+func (s *Server) Reconfigure(auth Authenticator, identify Identifier, chat *ChatOptions) error {
 	if (auth != nil) != s.authenticated {
 		return errAuthChange
 	}
 	if err := chat.check(s.loop); err != nil {
 		return err
 	}
-	s.settings.Swap(newSettings(auth, chat)).replace()
+	s.settings.Swap(newSettings(auth, identify, chat)).replace()
 	return nil
 }
 
-func (s *Server) auth() Authenticator { return s.settings.Load().auth }
+// allow decides about a request by the settings of now.
+func (s *Server) allow(r *http.Request, op Operation, session string) error {
+	return s.settings.Load().allow(r, op, session)
+}
 
 // chat are the options of the chat routes; where there is no chat, the zero
 // value.
@@ -59,9 +64,22 @@ func (s *Server) chat() *ChatOptions {
 
 func (s *Server) hasChat() bool { return s.settings.Load().chat != nil }
 
-// whileAllowed calls refuse, at most once, when the caller may not do the
+// whileAllowed returns a context that ends with parent, with the server, or when
+// the caller may not do the request's operation on the session any more.
+func (s *Server) whileAllowed(parent context.Context, r *request, session string) (context.Context, context.CancelFunc) {
+	allowed, refuse := context.WithCancelCause(parent)
+	ctx, cancel := s.streamContext(allowed)
+	stop := s.watchSettings(r, session, refuse)
+	return ctx, func() {
+		stop()
+		cancel()
+		refuse(nil)
+	}
+}
+
+// watchSettings calls refuse, at most once, when the caller may not do the
 // request's operation on the session any more. stop ends the watch.
-func (s *Server) whileAllowed(r *request, session string, refuse context.CancelCauseFunc) (stop func()) {
+func (s *Server) watchSettings(r *request, session string, refuse context.CancelCauseFunc) (stop func()) {
 	var mu sync.Mutex
 	var stopWatch func() bool // nil: the watch has ended
 	ended := false
@@ -74,7 +92,7 @@ func (s *Server) whileAllowed(r *request, session string, refuse context.CancelC
 		}
 		stopWatch = context.AfterFunc(of.replaced, func() {
 			now := s.settings.Load()
-			if err := now.auth(r.Request, r.op, session); err != nil {
+			if err := now.allowAgain(r.Request, r.op, session); err != nil {
 				refuse(err)
 				return
 			}
@@ -96,10 +114,14 @@ func (s *Server) whileAllowed(r *request, session string, refuse context.CancelC
 func (s *Server) Guard(op Operation, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r = identified(w, r)
-		out := &tracker{ResponseWriter: w, route: "guarded"}
-		err := s.checkOrigin(r)
+		out := &tracker{ResponseWriter: w, route: "guarded", actor: actorAttrs(r)}
+		err := cmp.Or(s.checkHost(r), s.checkOrigin(r))
 		if err == nil {
-			err = s.auth()(r, op, "*")
+			r, err = s.settings.Load().identified(r)
+			out.actor = actorAttrs(r)
+		}
+		if err == nil {
+			err = s.allow(r, op, allSessions)
 		}
 		if err != nil {
 			s.fail(out, r, err)

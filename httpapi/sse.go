@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"iter"
 	"net/http"
 
@@ -13,14 +14,14 @@ import (
 // sse answers GET /sse (document 004, facts 4.3): the effective stream behind
 // the client's cursor, and then what is live, until the stream ends or waits.
 func (s *Server) sse(w http.ResponseWriter, r *request) error {
-	return s.attach(w, r, ending, s.events)
+	return s.attach(w, r, true, ending, s.events)
 }
 
 // attach answers with a stream of events behind the client's cursor. What is
 // wrong with the cursor is told before the headers. ending tells what to send
 // instead of following, if anything; events is given the records between the
-// cursor and at.head.
-func (s *Server) attach(w http.ResponseWriter, r *request, ending func(*projector.Session) *event,
+// cursor and at.head. closes is of streams with an event close.
+func (s *Server) attach(w http.ResponseWriter, r *request, closes bool, ending func(*projector.Session) *event,
 	events func(ctx context.Context, history iter.Seq2[eventlog.Record, error], at start) iter.Seq2[event, error],
 ) error {
 	from, err := cursor(r)
@@ -45,7 +46,9 @@ func (s *Server) attach(w http.ResponseWriter, r *request, ending func(*projecto
 		return err
 	}
 	defer stop()
-	s.stream(ctx, r, s.newEventWriter(w), events(ctx, history, at))
+	out := s.newEventWriter(w)
+	out.closes = closes
+	s.stream(ctx, r, out, events(ctx, history, at))
 	return nil
 }
 
@@ -109,16 +112,26 @@ func (s *Server) streamContext(client context.Context) (context.Context, context
 	}
 }
 
-// streamOf ends with the client, with the server, or when the caller may not
-// hear the session any more.
+// errTokenExpired ends a stream whose caller's credentials have expired.
+var errTokenExpired = fmt.Errorf("%w: the token has expired", ErrUnauthorized)
+
+// streamOf ends with the client, with the server, when the caller may not hear
+// the session any more, or when its credentials expire; at once if the caller has
+// too many streams open.
 func (s *Server) streamOf(r *request, session string) (context.Context, context.CancelFunc) {
-	allowed, refuse := context.WithCancelCause(r.Context())
-	ctx, cancel := s.streamContext(allowed)
-	stop := s.whileAllowed(r, session, refuse)
+	valid, expire := r.Context(), context.CancelFunc(func() {})
+	if expires := CallerOf(valid).Expires; !expires.IsZero() {
+		valid, expire = context.WithDeadlineCause(valid, expires, errTokenExpired)
+	}
+	valid, refuse := context.WithCancelCause(valid)
+	if err := s.openStream(r); err != nil {
+		refuse(err)
+	}
+	ctx, cancel := s.whileAllowed(valid, r, session)
 	return ctx, func() {
-		stop()
 		cancel()
 		refuse(nil)
+		expire()
 	}
 }
 
@@ -227,7 +240,7 @@ func ending(s *projector.Session) *event {
 	name := "end"
 	switch waiting := waiting(s); {
 	case s.StreamStatus == eventlog.StreamCompleted:
-		data = endData{Type: name, Output: s.Output, State: s.CustomState}
+		data = endData{Type: name, Output: s.Output, State: s.CustomState.Bytes()}
 	case s.StreamStatus == eventlog.StreamTerminated:
 		name = "error"
 		data = errorData{Type: name, Error: failureOf(s), Recoverable: s.Error != nil && s.Error.Retryable}

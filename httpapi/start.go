@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"net/http"
@@ -13,7 +14,7 @@ import (
 // idempotent while the session's run is not over. The members userId and tags
 // are helixd's own; they are of the session when it is new.
 func (s *Server) start(w http.ResponseWriter, r *request) error {
-	body, err := readObject(w, r.Request)
+	body, err := s.readNamed(w, r, MaxBody, "sessionId")
 	if err != nil {
 		return err
 	}
@@ -28,6 +29,11 @@ func (s *Server) start(w http.ResponseWriter, r *request) error {
 		Metadata:  body.optTexts("metadata"),
 	}
 	return s.begin(w, r, req.SessionID, *body.err, func(ctx context.Context) (agentloop.Started, error) {
+		if err := CallerOf(ctx).checkUser(req.UserID); err != nil {
+			return agentloop.Started{}, err
+		}
+		req.Tenant = CallerOf(ctx).Tenant
+		req.UserID, req.OnlyUser = cmp.Or(req.UserID, CallerOf(ctx).User), CallerOf(ctx).only() != ""
 		return s.loop.Start(ctx, req)
 	})
 }
@@ -35,7 +41,7 @@ func (s *Server) start(w http.ResponseWriter, r *request) error {
 // resume answers POST /resume (document 004, RemoteResumeRequest). The members
 // mode, checkpointId, turn and approved are helixd's own (facts 3.1).
 func (s *Server) resume(w http.ResponseWriter, r *request) error {
-	body, err := readObject(w, r.Request)
+	body, err := s.readNamed(w, r, MaxBody, "sessionId")
 	if err != nil {
 		return err
 	}

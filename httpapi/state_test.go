@@ -79,7 +79,7 @@ func TestSnapshot(t *testing.T) {
 		want, err := json.Marshal(uimessage.Render(tree, nil))
 		require.NoError(t, err)
 		require.JSONEq(t, string(want), string(got.Messages))
-		require.JSONEq(t, string(tree.CustomState), string(got.State))
+		require.JSONEq(t, tree.CustomState.String(), string(got.State))
 		return got
 	}
 	whole, partial := take(""), take("?includePartialContent=true")

@@ -32,7 +32,7 @@ func (s *Server) status(w http.ResponseWriter, r *request) error {
 	}
 	status := remoteStatus(&t.Session)
 	answer := RemoteStatus{
-		SessionID: r.session, Status: status, StepCount: t.StepCount, Output: t.Output, State: t.CustomState,
+		SessionID: r.session, Status: status, StepCount: t.StepCount, Output: t.Output, State: t.CustomState.Bytes(),
 		Error: failureOf(&t.Session), IsExecuting: live, StreamID: t.StreamID, LatestSequence: t.Head,
 	}
 	if run := t.CurrentRun(); run != nil {

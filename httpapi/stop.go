@@ -23,7 +23,7 @@ type stopper func(ctx context.Context, session, reason string) error
 
 // stopRun asks for a stop of the session that the body names.
 func (s *Server) stopRun(w http.ResponseWriter, r *request, ask stopper) error {
-	body, err := readObject(w, r.Request)
+	body, err := s.readNamed(w, r, MaxBody, "sessionId")
 	if err != nil {
 		return err
 	}

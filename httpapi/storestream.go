@@ -31,7 +31,7 @@ import (
 // its chunks and the end; once a new turn has begun, those of all turns, and
 // what is live.
 func (s *Server) storeStream(w http.ResponseWriter, r *request) error {
-	return s.attach(w, r, storeEnding, func(ctx context.Context, history iter.Seq2[eventlog.Record, error], at start) iter.Seq2[event, error] {
+	return s.attach(w, r, false, storeEnding, func(ctx context.Context, history iter.Seq2[eventlog.Record, error], at start) iter.Seq2[event, error] {
 		f := &storeFeed{Server: s, at: at, every: lookEvery, known: at.head}
 		return f.events(ctx, history)
 	})

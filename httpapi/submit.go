@@ -14,7 +14,7 @@ import (
 // SubmitToolResult; facts 2.3). It only stores: the run goes on when it is
 // resumed.
 func (s *Server) submitToolResult(w http.ResponseWriter, r *request) error {
-	raw, err := readBody(w, r.Request, MaxSubmitBody, bodyTimeout)
+	raw, err := s.readSession(w, r, MaxSubmitBody, "sessionId")
 	if err != nil {
 		return err
 	}

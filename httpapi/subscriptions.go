@@ -37,7 +37,7 @@ func (s *Server) subscribe(w http.ResponseWriter, r *request) error {
 	if s.opts.Subscribe == nil {
 		return errNoSubscribers
 	}
-	raw, err := readBody(w, r.Request, MaxBody, bodyTimeout)
+	raw, err := readBody(w, r, MaxBody, bodyTimeout)
 	if err != nil {
 		return err
 	}
@@ -59,10 +59,51 @@ func (s *Server) subscribe(w http.ResponseWriter, r *request) error {
 	if _, err := s.log.Head(r.Context(), r.session); err != nil {
 		return err
 	}
-	sub, err := s.opts.Subscribe(r.session, ttl)
+	sub, err := s.opts.Subscribe(r.Context(), r.session, ttl)
+	expires := CallerOf(r.Context()).Expires
+	if err == nil && !expires.IsZero() && sub.ExpiresAt.After(expires) { // it lasts no longer than its caller's token
+		left := time.Until(expires).Truncate(time.Second)
+		if left < MinSubscription {
+			return errTokenExpired
+		}
+		sub, err = s.opts.Subscribe(r.Context(), r.session, left)
+	}
 	if err != nil {
 		return fmt.Errorf("httpapi: subscribe: %w", err)
 	}
+	// An erasure revokes the rights that were made before it, not this one if it
+	// was made afterwards: that would be a right to the next session of the id.
+	if _, err := s.log.Head(r.Context(), r.session); err != nil {
+		return err
+	}
+	if err := s.own(r, r.session, false); err != nil {
+		return err
+	}
 	sub.URLs.NATS, sub.URLs.WebSocket = append([]string{}, sub.URLs.NATS...), append([]string{}, sub.URLs.WebSocket...)
 	return s.respond(w, http.StatusCreated, sub)
+}
+
+// Unsubscribed is the answer of DELETE /sessions/{id}/subscriptions.
+type Unsubscribed struct {
+	SessionID string `json:"sessionId"`
+	Revoked   bool   `json:"revoked"` // true: no right that was made before holds any more
+}
+
+// unsubscribe answers DELETE /sessions/{id}/subscriptions: it revokes the rights
+// that subscribe made for the session.
+func (s *Server) unsubscribe(w http.ResponseWriter, r *request) error {
+	switch {
+	case s.opts.Subscribe == nil:
+		return errNoSubscribers
+	case s.opts.Unsubscribe == nil:
+		return errNoRevocation
+	}
+	if _, err := s.log.Head(r.Context(), r.session); err != nil {
+		return err
+	}
+	if err := s.opts.Unsubscribe(r.Context(), r.session); err != nil {
+		return fmt.Errorf("httpapi: unsubscribe: %w", err)
+	}
+	s.audit(r, "subscriptions revoked")
+	return s.respond(w, http.StatusOK, Unsubscribed{SessionID: r.session, Revoked: true})
 }

@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -17,8 +18,8 @@ type wanted struct {
 }
 
 // subscribing makes rights that no server would take.
-func subscribing(seen *[]wanted) func(string, time.Duration) (httpapi.Subscription, error) {
-	return func(session string, ttl time.Duration) (httpapi.Subscription, error) {
+func subscribing(seen *[]wanted) func(context.Context, string, time.Duration) (httpapi.Subscription, error) {
+	return func(_ context.Context, session string, ttl time.Duration) (httpapi.Subscription, error) {
 		if seen != nil {
 			*seen = append(*seen, wanted{session, ttl})
 		}
@@ -27,6 +28,61 @@ func subscribing(seen *[]wanted) func(string, time.Duration) (httpapi.Subscripti
 			JWT: "the jwt", Seed: "SU-the-seed", Creds: "both", ExpiresAt: time.Unix(9, 0).UTC(),
 		}, nil
 	}
+}
+
+// unsubscribing notes whose rights it is to revoke.
+func unsubscribing(seen *[]string) func(context.Context, string) error {
+	return func(_ context.Context, session string) error {
+		if seen != nil {
+			*seen = append(*seen, session)
+		}
+		return nil
+	}
+}
+
+func TestUnsubscribe(t *testing.T) {
+	var seen []string
+	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) {
+		o.Unsubscribe = unsubscribing(&seen)
+		o.Auth = httpapi.BearerTokens([]httpapi.Token{
+			{Token: "stream", Operations: []string{"stream", "status"}, Sessions: []string{"*"}},
+			{Token: "records", Operations: []string{"records"}, Sessions: []string{"a/b *", "nobody"}},
+		})
+	})
+	for _, id := range []string{"s", "a/b *"} {
+		a.append(id, text(id, "hi"))
+	}
+	got := a.request("DELETE", "/sessions/a%2Fb%20%2A/subscriptions", "", bearer("records")...)
+	require.Equal(t, 200, got.status, got.body)
+	require.JSONEq(t, `{"sessionId":"a/b *","revoked":true}`, got.body)
+	a.request("DELETE", "/sessions/s/subscriptions", "", bearer("records")...).failed(t, 403, httpapi.CodeUnauthorized)
+	a.request("DELETE", "/sessions/s/subscriptions", "", bearer("stream")...).failed(t, 403, httpapi.CodeUnauthorized)
+	a.request("DELETE", "/sessions/nobody/subscriptions", "", bearer("records")...).failed(t, 404, httpapi.CodeNotFound)
+	require.Equal(t, []string{"a/b *"}, seen, "what is refused revokes nothing")
+}
+
+func TestNoRevocation(t *testing.T) {
+	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) { o.Unsubscribe = nil })
+	a.append("s", text("s", "hi"))
+	got := a.request("DELETE", "/sessions/s/subscriptions", "")
+	got.failed(t, 501, httpapi.CodeNotImplemented)
+	require.Contains(t, got.body, "nsc revocations", "it says who can revoke the rights")
+}
+
+// A session that is erased while a right is made: the right would be to the next
+// session of the id.
+func TestASubscriptionBesideAnErasure(t *testing.T) {
+	log := memory.New()
+	make := subscribing(nil)
+	a := newAPIOn(t, log, nil, func(o *httpapi.Options) {
+		o.Subscribe = func(ctx context.Context, session string, ttl time.Duration) (httpapi.Subscription, error) {
+			_, err := log.Erase(ctx, session)
+			require.NoError(t, err)
+			return make(ctx, session, ttl)
+		}
+	})
+	a.append("s", text("s", "hi"))
+	a.post("/sessions/s/subscriptions", `{}`).failed(t, 404, httpapi.CodeNotFound)
 }
 
 func TestSubscriptions(t *testing.T) {

@@ -9,10 +9,10 @@ import (
 // sweep answers POST /sweep: {dryRun?}.
 func (s *Server) sweep(w http.ResponseWriter, r *request) error {
 	// As with retention, it is about all sessions.
-	if err := s.auth()(r.Request, OpErase, "*"); err != nil {
+	if err := s.allow(r.Request, OpErase, allSessions); err != nil {
 		return err
 	}
-	body, err := readObject(w, r.Request)
+	body, err := readObject(w, r)
 	if err != nil {
 		return err
 	}

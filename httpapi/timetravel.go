@@ -25,7 +25,7 @@ type RolledBack struct {
 
 // rollback answers POST /sessions/{id}/rollback {checkpointId | sequence}.
 func (s *Server) rollback(w http.ResponseWriter, r *request) error {
-	body, err := readObject(w, r.Request)
+	body, err := readObject(w, r)
 	if err != nil {
 		return err
 	}
@@ -53,11 +53,11 @@ func (s *Server) rollback(w http.ResponseWriter, r *request) error {
 // messageIndex, sessionId?, edit?, run?, message?}; without a place it forks at
 // the head. The caller must be allowed on the new session as well.
 func (s *Server) fork(w http.ResponseWriter, r *request) error {
-	body, err := readObject(w, r.Request)
+	body, err := readObject(w, r)
 	if err != nil {
 		return err
 	}
-	req := agentloop.ForkRequest{FromSessionID: r.session, At: body.target()}
+	req := agentloop.ForkRequest{FromSessionID: r.session, Tenant: CallerOf(r.Context()).Tenant, At: body.target()}
 	if body.has("messageIndex") {
 		n := int(body.number("messageIndex", 0, math.MaxInt32))
 		req.MessageIndex = &n
@@ -77,7 +77,7 @@ func (s *Server) fork(w http.ResponseWriter, r *request) error {
 	if *body.err != nil {
 		return *body.err
 	}
-	if err := s.authorize(r, req.NewSessionID); err != nil {
+	if err := s.authorizeAs(r, req.NewSessionID, true); err != nil {
 		return err
 	}
 	ctx, cancel := detached(r)

@@ -97,12 +97,18 @@ func TestServeRefuses(t *testing.T) {
 	path, err := binary()
 	require.NoError(t, err)
 	w := newWorld(t)
+	pages := filepath.Join(t.TempDir(), "helix.yaml")
+	require.NoError(t, os.WriteFile(pages, []byte("auth: {tokens: [{token: secret}]}\ncors: {origins: ['*']}\nnats: {websocket: {listen: '127.0.0.1:0'}}\n"), 0o600))
 	for name, tc := range map[string]struct{ args, want string }{
 		"no authentication": {"serve --config " + w.config, "nobody could use this: set auth.tokens"},
 		"the whole network": {"serve --allow-unauthenticated --listen 0.0.0.0:0 --config " + w.config, "is not a loopback address"},
 		"NATS for the whole network": {
 			"serve --allow-unauthenticated --listen 127.0.0.1:0 --nats-listen 0.0.0.0:0 --config " + w.config,
 			"nats.listen: 0.0.0.0:0 is not a loopback address: set nats.user and nats.password, or give --force-unauthenticated",
+		},
+		"NATS for all web pages": {
+			"serve --listen 127.0.0.1:0 --config " + pages,
+			"nats.websocket.listen: with the origin * in cors.origins every web page could read all sessions: set nats.user",
 		},
 		"dev for all":  {"dev --listen 127.0.0.1:0 --nats-listen 0.0.0.0:0", "dev lets everybody read"},
 		"a bad flag":   {"serve --durability perhaps --config " + w.config, "--durability: durability: "},

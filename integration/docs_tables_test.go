@@ -21,11 +21,14 @@ import (
 	"github.com/helixd/helixd/agentloop/workspace/filetree"
 	"github.com/helixd/helixd/agentloop/workspace/inmemory"
 	"github.com/helixd/helixd/agentloop/workspace/local"
+	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream/subscriber"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/integration/docs"
 	"github.com/helixd/helixd/projector"
+	"github.com/helixd/helixd/projector/jsondoc"
+	"github.com/helixd/helixd/projector/readmodel"
 	"github.com/helixd/helixd/snapshot"
 )
 
@@ -76,6 +79,8 @@ func routesTable(t *testing.T) string {
 			tag = "`" + r.Operation + "`"
 		case r.path == "/": // it looks at its caller by itself
 			tag = "everybody; `" + string(httpapi.OpDebugger) + "` for who is known"
+		case r.path == "/readyz": // so does this
+			tag = "everybody; `" + string(httpapi.OpStatus) + "` for all but `ready`"
 		}
 		rows = append(rows, []string{"`" + r.method + " " + r.path + "`", r.Summary, tag})
 	}
@@ -132,10 +137,13 @@ func limitsTable(*testing.T) string {
 		{"records in one append", fmt.Sprint(eventlog.MaxAppendRecords, ", all or none")},
 		{"one record", size(eventlog.MaxPayload)},
 		{"JSON within JSON", fmt.Sprint(eventlog.MaxDepth, " deep")},
-		{"a session's custom state", size(projector.MaxState)},
+		{"a session's custom state; arrays and objects within each other after a patch", fmt.Sprintf("%s; %d", size(projector.MaxState), jsondoc.MaxDepth)},
+		{"work of the patches of a session's state, at once; and again with each record", size(projector.MaxPatchWork) + "; " + size(projector.PatchWorkBack)},
+		{"HTTP connections of a node", fmt.Sprintf("`limits.connections`, else half of the files that it may open, at most %d", config.DefaultConnections)},
 		{"body of a request", size(httpapi.MaxBody)},
 		{"… of `/chunks`", size(httpapi.MaxChunksBody)},
 		{"… of `/submit-tool-result`", size(httpapi.MaxSubmitBody)},
+		{"request bodies under way, of one caller or tenant; of all", size(httpapi.MaxCallerBodies) + "; " + size(httpapi.MaxBodies)},
 		{"a line of `/import`", size(httpapi.MaxImportLine)},
 		{"a submitted result; error, reason", size(agentloop.MaxSubmittedResult) + "; " + size(agentloop.MaxSubmittedError)},
 		{"error text of a tool or a provider", size(agentloop.MaxErrorText)},
@@ -145,6 +153,10 @@ func limitsTable(*testing.T) string {
 		{"processes that may die with a run, before a word of its model's and after", fmt.Sprintf("%d, %d in a row", agentloop.MaxSilentClaims, agentloop.MaxFruitlessClaims)},
 		{"a hook", agentloop.MaxHookTime.String()},
 		{"what a writer queues while an append is in flight", fmt.Sprintf("%d records, %s", eventlog.MaxQueuedRecords, size(eventlog.MaxQueuedBytes))},
+		{
+			"a search; texts that one looks at whose caller may not see all sessions, or that names a user or a session, the newest first",
+			readmodel.SearchTime.String() + "; " + size(readmodel.MaxSearched),
+		},
 		{"types that records can be asked for by", fmt.Sprint(httpapi.MaxRecordTypes)},
 		{"a replay: its speed; its longest pause", fmt.Sprintf("%v to %v; %v, %v by default", httpapi.MinReplaySpeed, httpapi.MaxReplaySpeed, httpapi.MaxReplayPause, httpapi.DefaultReplayPause)},
 		{"a session's states and timeline in memory, for who looks at it again", fmt.Sprintf("%s and %s of all sessions together; %s",

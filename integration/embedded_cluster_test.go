@@ -68,7 +68,12 @@ func (n *node) ready() (answer map[string]any) {
 	n.t.Helper()
 	patient := &http.Client{Transport: client.Transport, Timeout: time.Second} // it takes connections before it answers
 	require.Eventually(n.t, func() bool {
-		resp, err := patient.Get(n.url + "/readyz")
+		r, err := http.NewRequestWithContext(n.t.Context(), http.MethodGet, n.url+"/readyz", nil)
+		if err != nil {
+			return false
+		}
+		r.Header.Set("Authorization", "Bearer t0ken") // else it says no more than ready
+		resp, err := patient.Do(r)
 		if err != nil {
 			return false
 		}

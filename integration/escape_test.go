@@ -115,6 +115,7 @@ func TestEscapes(t *testing.T) {
 		}
 		t.Run("links", p.byLinks)
 		t.Run("secrets", p.bySecrets)
+		t.Run("network", p.byNetwork)
 		t.Run("output", p.byOutput)
 		t.Run("files", p.byFiles)
 		t.Run("time", p.byTime)
@@ -229,6 +230,13 @@ func (p *prisoner) byRaces(t *testing.T) {
 // bySecrets looks for what the daemon knows.
 func (p *prisoner) bySecrets(t *testing.T) {
 	require.Contains(t, p.runs(t, "env; cat /proc/[0-9]*/environ 2>/dev/null", 0).Stdout, "PATH=")
+}
+
+// byNetwork asks the daemon, which lets everyone on this machine in.
+func (p *prisoner) byNetwork(t *testing.T) {
+	address := strings.Split(strings.TrimPrefix(p.url, "http://"), ":")
+	ask := fmt.Sprintf(`command -v bash >/dev/null && bash -c 'exec 3<>/dev/tcp/%s/%s && printf "GET /sessions HTTP/1.0\r\n\r\n" >&3 && cat <&3'; echo asked`, address[0], address[1])
+	require.Equal(t, "asked\n", p.runs(t, ask, 30).Stdout)
 }
 
 // byOutput says more than anybody wants to hear.

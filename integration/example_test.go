@@ -68,7 +68,7 @@ func Example() {
 	fmt.Println(text)
 	tree, err := snapshot.New(store, nil).Head(ctx, "s1")
 	must(err)
-	fmt.Println(tree.Status, string(tree.CustomState))
+	fmt.Println(tree.Status, tree.CustomState.String())
 	// Output:
 	// I have greeted Ada.
 	// completed {"greeted":["Ada"]}

@@ -199,7 +199,7 @@ func checkRecording(t *testing.T, g *rig, want recorded, stream modeltest.Stream
 	if len(want.calls) > 0 {
 		require.Len(t, state.Messages, 3+len(want.calls))
 		require.Equal(t, want.calls[0].ID, state.Messages[2].ToolCallID)
-		require.JSONEq(t, `{"`+want.calls[0].Name+`":"asked"}`, string(state.CustomState))
+		require.JSONEq(t, `{"`+want.calls[0].Name+`":"asked"}`, state.CustomState.String())
 	} else {
 		require.Len(t, state.Messages, 2)
 	}

@@ -82,6 +82,71 @@ func TestDaemonLetsSubscribe(t *testing.T) {
 	require.NotContains(t, d.logs.String(), "SU", "no seed is logged")
 }
 
+// requireKicked waits until a connection has ended and the credentials open no
+// other.
+func requireKicked(t *testing.T, nc *nats.Conn, url, creds string) {
+	t.Helper()
+	require.Eventually(t, nc.IsClosed, time.Minute, 10*time.Millisecond)
+	_, err := nats.Connect(url, nats.UserCredentialBytes([]byte(creds)), nats.Timeout(time.Minute))
+	require.ErrorIs(t, err, nats.ErrAuthorization)
+}
+
+func (d *daemon) delete(path string) (int, map[string]any) {
+	d.t.Helper()
+	req, err := http.NewRequestWithContext(d.t.Context(), http.MethodDelete, d.url+path, nil)
+	require.NoError(d.t, err)
+	resp, err := client.Do(req)
+	require.NoError(d.t, err)
+	return d.answer(resp)
+}
+
+func (d *daemon) listener(url, creds string) *nats.Conn {
+	d.t.Helper()
+	nc, err := nats.Connect(url, nats.UserCredentialBytes([]byte(creds)), nats.NoReconnect(), nats.Timeout(time.Minute))
+	require.NoError(d.t, err)
+	d.t.Cleanup(nc.Close)
+	return nc
+}
+
+// Rights are revoked by request and by the erasure of their session, also for a
+// daemon that is killed and started again.
+func TestDaemonRevokesSubscriptions(t *testing.T) {
+	w := newWorld(t)
+	d := newDaemon(t, "serve", "--config", w.config, "--allow-unauthenticated", "--data-dir", filepath.Join(t.TempDir(), "data"), "--nats-listen", freeAddress(t))
+	d.start()
+	d.produce("s")
+	d.produce("other")
+	_, urls, old := d.subscribed("s", map[string]any{})
+	_, _, others := d.subscribed("other", map[string]any{})
+	connected, unconcerned := d.listener(urls[0], old), d.listener(urls[0], others)
+	status, answer := d.delete("/sessions/s/subscriptions")
+	require.Equal(t, http.StatusOK, status, "%v", answer)
+	requireKicked(t, connected, urls[0], old)
+	require.True(t, unconcerned.IsConnected())
+	subject, _, next := d.subscribed("s", map[string]any{})
+	d.hears("s", urls[0], next, subject)
+	d.kill()
+	d.start()
+	requireKicked(t, unconcerned, urls[0], old)
+	d.hears("s", urls[0], next, subject)
+
+	connected = d.listener(urls[0], next)
+	status, answer = d.delete("/sessions/s")
+	require.Less(t, status, 300, "%v", answer)
+	requireKicked(t, connected, urls[0], next)
+	status, _ = d.delete("/sessions/s/subscriptions")
+	require.Equal(t, http.StatusNotFound, status)
+	require.Eventually(t, func() bool { // the id can be used again when the erasure is done
+		status, _ := d.delete("/sessions/s")
+		return status == http.StatusOK || status == http.StatusNotFound
+	}, time.Minute, 50*time.Millisecond)
+	d.produce("s")
+	requireKicked(t, connected, urls[0], next)
+	_, _, again := d.subscribed("s", map[string]any{})
+	d.hears("s", urls[0], again, subject)
+	d.stop()
+}
+
 // Where nobody could connect, or helixd has no key, there are no rights.
 func TestDaemonWithoutSubscribers(t *testing.T) {
 	w := newWorld(t)
@@ -120,6 +185,10 @@ func TestDaemonLetsSubscribeOutside(t *testing.T) {
 		d.produce("s")
 		requireHeard(t, heard, subject, "live")
 	}
+	status, answer := d.delete("/sessions/s/subscriptions")
+	require.Equal(t, http.StatusNotImplemented, status)
+	require.Equal(t, "NOT_IMPLEMENTED", answer["code"])
+	require.Contains(t, answer["error"], "nsc revocations")
 	d.stop()
 	require.NotContains(t, d.logs.String(), a.seed)
 }

@@ -52,7 +52,7 @@ func (a *audience) may(t *testing.T, session string) nats.Option {
 		require.Contains(t, a.users, session)
 		return a.users[session]
 	}
-	right, err := a.minter.Mint(session, 0)
+	right, err := a.minter.Mint(session, 0, 0)
 	require.NoError(t, err)
 	require.Equal(t, jetstream.LiveSubject(session), right.Subject)
 	return nats.UserJWTAndSeed(right.JWT, right.Seed)
@@ -229,7 +229,7 @@ func (a *audience) oddIDs(t *testing.T, url string) {
 	}
 	if a.minter != nil {
 		for _, id := range []string{"", "a\x00b", "own\r\nSUB > 1", "a\tb"} {
-			_, err := a.minter.Mint(id, 0)
+			_, err := a.minter.Mint(id, 0, 0)
 			require.ErrorAs(t, err, new(*eventlog.ValidationError))
 		}
 	}
@@ -373,11 +373,11 @@ func (a *audience) badRights(t *testing.T, url string) {
 	require.NoError(t, err)
 	stranger, err := subscriber.New(strangers, nil)
 	require.NoError(t, err)
-	right, err := a.minter.Mint(own, 0)
+	right, err := a.minter.Mint(own, 0, 0)
 	require.NoError(t, err)
-	other, err := a.minter.Mint(victim, 0)
+	other, err := a.minter.Mint(victim, 0, 0)
 	require.NoError(t, err)
-	foreign, err := stranger.Mint(own, 0)
+	foreign, err := stranger.Mint(own, 0, 0)
 	require.NoError(t, err)
 	claims, err := jwt.DecodeUserClaims(right.JWT)
 	require.NoError(t, err)
@@ -420,7 +420,7 @@ func (a *audience) expiry(t *testing.T, url string) {
 	var closed chan struct{}
 	inTime := func(ttl time.Duration) bool {
 		var err error
-		right, err = a.minter.Mint(own, ttl)
+		right, err = a.minter.Mint(own, 0, ttl)
 		require.NoError(t, err)
 		closed, may = make(chan struct{}), nats.UserJWTAndSeed(right.JWT, right.Seed)
 		over := closed

@@ -82,7 +82,7 @@ func TestSubscribersOnTheWire(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := embeddedAudience(t, o)
 			mint := func(session string) subscriber.Right {
-				right, err := a.minter.Mint(session, 0)
+				right, err := a.minter.Mint(session, 0, 0)
 				require.NoError(t, err)
 				return right
 			}

@@ -48,10 +48,12 @@ func ApplyDecoded(t *Tree, r eventlog.Record, d Decoded) {
 	}
 	before := t.Head
 	t.Head = r.Sequence
+	t.Bytes += int64(len(r.Payload))
 	for _, name := range []*string{&r.Agent, &r.Type, &r.Writer} {
 		*name = strings.ToValidUTF8(*name, "\ufffd") // else a saved state would differ
 	}
 	t.noteAppend(r)
+	defer t.restWork()
 	switch {
 	case d.Err != nil:
 		t.park(r, d.Err.Error())
@@ -66,7 +68,7 @@ func ApplyDecoded(t *Tree, r eventlog.Record, d Decoded) {
 		if t.foreign(s) {
 			return
 		}
-		if reason := s.applyChunk(r, d.Chunk, before); reason != "" {
+		if reason := t.applyChunk(s, r, d.Chunk, before); reason != "" {
 			t.park(r, reason)
 		}
 	case d.Fact != nil:
@@ -125,7 +127,7 @@ func (t *Tree) foreign(s *Session) bool {
 func newSession(id string, at int64) Session {
 	return Session{
 		SessionID: id, StreamID: id, Status: SessionActive, StreamStatus: eventlog.StreamActive,
-		Messages: []Message{}, CustomState: []byte("{}"), CreatedAt: at,
+		Messages: []Message{}, CustomState: emptyState, CreatedAt: at,
 	}
 }
 

@@ -76,7 +76,7 @@ func (s *Session) aside(r eventlog.Record, c eventlog.Chunk) {
 		if a.EventID, transient = EventMarks(c.EventName, c.Data); transient {
 			return
 		}
-		if a.EventID != "" && s.replaced(a, c.EventName) {
+		if s.Turn != nil && a.EventID != "" && s.replaced(a, c.EventName) {
 			return
 		}
 	case *eventlog.Output, *eventlog.SubAgentStart, *eventlog.SubAgentEnd, *eventlog.RunInterrupted:
@@ -90,8 +90,8 @@ func (s *Session) aside(r eventlog.Record, c eventlog.Chunk) {
 	s.keep(a)
 }
 
-// replaced puts a custom event in the place of an earlier one of the same
-// message.
+// replaced puts a custom event of the open turn in the place of an earlier one
+// of the same message.
 func (s *Session) replaced(a Aside, name string) bool {
 	first := s.messageBegins()
 	for i := range s.Asides {

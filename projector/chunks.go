@@ -5,7 +5,7 @@ import (
 )
 
 // applyChunk folds a chunk and returns why it could not be used, if so.
-func (s *Session) applyChunk(r eventlog.Record, c eventlog.Chunk, before uint64) string {
+func (t *Tree) applyChunk(s *Session, r eventlog.Record, c eventlog.Chunk, before uint64) string {
 	if start, ok := c.(*eventlog.StepStart); ok {
 		s.openStep(start, r.Run)
 	}
@@ -13,11 +13,9 @@ func (s *Session) applyChunk(r eventlog.Record, c eventlog.Chunk, before uint64)
 	s.aside(r, c)
 	switch c := c.(type) {
 	case *eventlog.StatePatch:
-		next, err := Patch(s.CustomState, c.Patches)
-		if err != nil {
+		if err := t.patch(s, c.Patches); err != nil {
 			return err.Error()
 		}
-		s.CustomState = next
 	case *eventlog.CheckpointCreated:
 		s.Checkpoints = append(s.Checkpoints, Checkpoint{
 			ID: c.CheckpointID, RunID: c.RunID, StepCount: c.StepCount, Status: s.Status,

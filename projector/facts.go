@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector/jsondoc"
 )
 
 // applyFact folds a fact and returns why it could not be used, if so.
@@ -14,8 +15,9 @@ func (t *Tree) applyFact(s *Session, r eventlog.Record, f eventlog.Fact, before 
 	switch f := f.(type) {
 	case *eventlog.SessionCreated:
 		s.AgentType, s.UserID, s.Tags, s.Metadata, s.Child = f.AgentType, f.UserID, f.Tags, f.Metadata, f.Child
+		s.Tenant = f.Tenant
 		if f.State != nil {
-			s.CustomState = f.State
+			s.CustomState = jsondoc.New(f.State)
 		}
 	case *eventlog.UserMessage:
 		s.userMessage(r, f)

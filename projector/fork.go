@@ -129,10 +129,10 @@ func (t *Tree) forked(r eventlog.Record, f *eventlog.SessionForked, before uint6
 	if err := json.Unmarshal(f.State, &fork); err != nil {
 		return fmt.Sprintf("fork: %v", err)
 	}
-	if fork.SessionID != f.SessionID || fork.Messages == nil || len(fork.CustomState) == 0 {
+	if fork.SessionID != f.SessionID || fork.Messages == nil || fork.CustomState.IsZero() {
 		return "fork: it is no state of this session"
 	}
-	fork.Head = r.Sequence
+	fork.Head, fork.Bytes = r.Sequence, t.Bytes
 	fork.ForkedFrom = &Fork{SessionID: f.FromSessionID, Sequence: f.FromSequence, Record: r.Sequence, Edits: f.Edits}
 	for _, s := range fork.Sessions() {
 		s.CommittedAt = r.Sequence

@@ -96,7 +96,7 @@ func TestPoisonIsParkedAndTheFoldGoesOn(t *testing.T) {
 		require.Equal(t, uint64(2*i+2), p.Sequence)
 		require.NotEmpty(t, p.Reason)
 	}
-	require.JSONEq(t, `{"still":"here"}`, string(state.CustomState))
+	require.JSONEq(t, `{"still":"here"}`, state.CustomState.String())
 	require.EqualValues(t, 2*len(entries), state.Head)
 }
 
@@ -255,7 +255,7 @@ func TestAPatchCantBlowUpTheState(t *testing.T) {
 	}
 	state := projector.Fold(numbered(append(opening(), chunk(&eventlog.StatePatch{Patches: ops, Base: base("s")}, ""))...)...)
 	require.Len(t, state.Parked, 1)
-	require.JSONEq(t, `{}`, string(state.CustomState))
+	require.JSONEq(t, `{}`, state.CustomState.String())
 
 	_, err := projector.Patch(json.RawMessage(`{}`), []eventlog.PatchOp{{Op: "replace", Path: "", Value: json.RawMessage(`[1]`)}})
 	require.ErrorContains(t, err, "must stay an object")

@@ -1,52 +1,74 @@
 package projector
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
-
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector/jsondoc"
 )
 
-// MaxState is the largest custom state, in bytes, and the most that the copy
-// operations of one patch may add.
-const MaxState = 16 << 20
+const (
+	// MaxState is the largest custom state, in bytes, and the most that the copy
+	// operations of one patch may add.
+	MaxState = jsondoc.MaxSize
+	// MaxPatchWork is how much work the patches of a session tree may be at once, in
+	// bytes that are read or written. A patch that needs more is parked.
+	MaxPatchWork = 1 << 30
+	// PatchWorkBack is how much of that each record gives back.
+	PatchWorkBack = 512 << 10
+)
+
+// ErrTooMuchWork tells that the patches of a session need more than
+// [MaxPatchWork]. It is counted from the records alone, so that every node
+// parks the same ones.
+var ErrTooMuchWork = jsondoc.ErrTooMuchWork
+
+var emptyState = jsondoc.New([]byte("{}"))
 
 // Patch applies RFC 6902 operations to a custom state, all or none. The state
-// stays an object of at most MaxState bytes.
-func Patch(doc json.RawMessage, ops []eventlog.PatchOp) (next json.RawMessage, err error) {
-	if len(ops) == 0 {
-		return doc, nil
+// stays an object of at most MaxState bytes. Errors: what can't be applied;
+// ErrTooMuchWork.
+func Patch(doc json.RawMessage, ops []eventlog.PatchOp) (json.RawMessage, error) {
+	next, _, err := jsondoc.New(doc).Patch(ops, MaxPatchWork)
+	if err != nil {
+		return nil, fmt.Errorf("patch: %w", err)
 	}
-	defer func() { // the fold is total, whatever the library does with strange input
-		if p := recover(); p != nil {
-			next, err = nil, fmt.Errorf("patch: %v", p)
+	return next.Bytes(), nil
+}
+
+// patch changes the custom state of a session of the tree.
+func (t *Tree) patch(s *Session, ops []eventlog.PatchOp) error {
+	next, work, err := s.CustomState.Patch(ops, MaxPatchWork-t.PatchWork)
+	t.PatchWork += work
+	if err != nil {
+		return fmt.Errorf("patch: %w", err)
+	}
+	s.CustomState = next
+	return nil
+}
+
+// restWork gives back what a record gives back.
+func (t *Tree) restWork() { t.PatchWork = max(0, t.PatchWork-PatchWorkBack) }
+
+// CheckPatches returns ErrTooMuchWork if one of the root's next records patches
+// its state, and needs more work than it may: it would be parked. A nil patch is
+// another record. That a patch can't be applied is no error.
+func (t *Tree) CheckPatches(next []*eventlog.StatePatch) error {
+	state, done := t.CustomState, t.PatchWork
+	if t.SessionID == "" {
+		state = emptyState
+	}
+	for _, p := range next {
+		if p != nil {
+			patched, work, err := state.Patch(p.Patches, MaxPatchWork-done)
+			if errors.Is(err, ErrTooMuchWork) {
+				return err
+			}
+			state, done = patched, done+work
 		}
-	}()
-	raw, err := json.Marshal(ops)
-	if err != nil {
-		return nil, fmt.Errorf("patch: %w", err)
+		done = max(0, done-PatchWorkBack)
 	}
-	p, err := jsonpatch.DecodePatch(raw)
-	if err != nil {
-		return nil, fmt.Errorf("patch: %w", err)
-	}
-	opts := jsonpatch.NewApplyOptions()
-	opts.SupportNegativeIndices = false
-	opts.EscapeHTML = false
-	opts.AccumulatedCopySizeLimit = MaxState
-	next, err = p.ApplyWithOptions(doc, opts)
-	if err != nil {
-		return nil, fmt.Errorf("patch: %w", err)
-	}
-	if len(next) > MaxState {
-		return nil, fmt.Errorf("patch: the state would have more than %d bytes", MaxState)
-	}
-	if doc := bytes.TrimLeft(next, " \t\r\n"); len(doc) == 0 || doc[0] != '{' {
-		return nil, errors.New("patch: the state must stay an object")
-	}
-	return next, nil
+	return nil
 }

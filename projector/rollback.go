@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector/jsondoc"
 )
 
 // restore is what a rollback's marker carries of the state that it goes back
@@ -21,7 +22,7 @@ type restore struct {
 type sessionAt struct {
 	Status        SessionStatus           `json:"status"`
 	StreamStatus  eventlog.StreamStatus   `json:"streamStatus"`
-	CustomState   json.RawMessage         `json:"customState"`
+	CustomState   jsondoc.Doc             `json:"customState"`
 	Output        json.RawMessage         `json:"output,omitempty"`
 	Error         *Failure                `json:"error,omitempty"`
 	CommittedAt   uint64                  `json:"committedAt"`
@@ -114,7 +115,7 @@ func (t *Tree) rollBack(f *eventlog.Truncated) string {
 }
 
 // emptyAt is the state of a session that has no records.
-var emptyAt = sessionAt{Status: SessionActive, StreamStatus: eventlog.StreamActive, CustomState: json.RawMessage("{}")}
+var emptyAt = sessionAt{Status: SessionActive, StreamStatus: eventlog.StreamActive, CustomState: emptyState}
 
 // backTo returns s as it was, or why that can't be.
 func (s *Session) backTo(f *eventlog.Truncated, at sessionAt) (Session, string) {
@@ -198,7 +199,7 @@ func (at sessionAt) problem() string {
 	default:
 		return fmt.Sprintf("unknown stream status %q", at.StreamStatus)
 	}
-	if s := at.CustomState; len(s) == 0 || s[0] != '{' {
+	if !at.CustomState.IsObject() {
 		return "its custom state is no object"
 	}
 	return ""

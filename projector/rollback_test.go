@@ -138,7 +138,7 @@ func TestRollbackRestoresWhatWasTrue(t *testing.T) {
 	for n := 1; n <= len(records); n++ {
 		want := projector.Fold(records[:n]...)
 		back := projector.Fold(next(records, rollbackTo(want, records[len(records)-1].Sequence))...)
-		require.Equal(t, string(want.CustomState), string(back.CustomState), "byte for byte")
+		require.Equal(t, want.CustomState.String(), back.CustomState.String(), "byte for byte")
 		back = restored(t, back)
 		at := fmt.Sprintf("at %d, %s", want.Head, records[n-1].Type)
 		require.Empty(t, back.Parked, at)
@@ -164,7 +164,7 @@ func TestRollbackRestoresWhatWasTrue(t *testing.T) {
 			require.Equal(t, contentOf(t, was, 0), contentOf(t, child, 0), at)
 		} else {
 			require.Equal(t, []projector.Message{}, child.Messages)
-			require.Equal(t, []string{"b", "{}"}, []string{child.AgentType, string(child.CustomState)}, "a session that was not there is empty")
+			require.Equal(t, []string{"b", "{}"}, []string{child.AgentType, child.CustomState.String()}, "a session that was not there is empty")
 		}
 		require.LessOrEqual(t, len(next(records, rollbackTo(want, 1<<20))[len(records)].Payload), 2000, "a marker does not hold the conversation")
 	}
@@ -265,7 +265,7 @@ func TestDamagedRollbacksAreParked(t *testing.T) {
 		back := restored(t, projector.Fold(all...))
 		require.Len(t, back.Parked, 1, name)
 		require.Equal(t, all[len(all)-1].Sequence, back.Parked[0].Sequence)
-		back.Dead, back.Parked, back.Head, back.UpdatedAt = now.Dead, now.Parked, now.Head, now.UpdatedAt
+		back.Dead, back.Parked, back.Head, back.Bytes, back.UpdatedAt = now.Dead, now.Parked, now.Head, now.Bytes, now.UpdatedAt
 		back.Turn.Step.Partial, back.Turn.Step.Streamed = now.Turn.Step.Partial, now.Turn.Step.Streamed // struck in any case
 		require.Equal(t, encoded(t, now), encoded(t, back), name)
 

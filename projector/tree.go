@@ -5,11 +5,12 @@ import (
 	"slices"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector/jsondoc"
 )
 
 // Version is the version of the fold: state folded by another one is not
 // continued.
-const Version = 12
+const Version = 14
 
 // Tree is the state of a session tree at a sequence. The embedded Session is
 // the root. The zero value is the state before the first record.
@@ -17,6 +18,8 @@ type Tree struct {
 	Session
 	// Head is the sequence of the last record in the state.
 	Head uint64 `json:"head"`
+	// Bytes are those of the payloads of all records so far.
+	Bytes int64 `json:"bytes,omitzero"`
 	// Children are the sessions of sub-agents, by id.
 	Children map[string]*Session `json:"children,omitempty"`
 	// AskedAt is when a run was requested or claimed, or something submitted,
@@ -31,6 +34,9 @@ type Tree struct {
 	OldKeys OldKeys `json:"oldKeys,omitempty"`
 	// Dead is what truncation has struck so far.
 	Dead eventlog.Dead `json:"dead,omitempty"`
+	// PatchWork is how much of [MaxPatchWork] the patches so far have used up,
+	// and records since have not given back.
+	PatchWork int64 `json:"patchWork,omitempty"`
 	// Parked are the records that could not be used.
 	Parked []Parked `json:"parked,omitempty"`
 }
@@ -63,6 +69,7 @@ type Session struct {
 	Status       SessionStatus         `json:"status"`
 	StreamStatus eventlog.StreamStatus `json:"streamStatus"`
 	UserID       string                `json:"userId,omitempty"`
+	Tenant       string                `json:"tenant,omitempty"` // the root's
 	Tags         []string              `json:"tags,omitempty"`
 	Metadata     map[string]string     `json:"metadata,omitempty"`
 	CreatedAt    int64                 `json:"createdAt"` // ms since the epoch
@@ -72,7 +79,7 @@ type Session struct {
 	ExpiresAt int64 `json:"expiresAt,omitempty"`
 
 	Messages    []Message       `json:"messages"`
-	CustomState json.RawMessage `json:"customState"`
+	CustomState jsondoc.Doc     `json:"customState"`
 	Output      json.RawMessage `json:"output,omitempty"`
 	Error       *Failure        `json:"error,omitempty"`
 

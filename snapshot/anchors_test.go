@@ -2,6 +2,7 @@ package snapshot_test
 
 import (
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/helixd/helixd/eventlog/logtest"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/projector"
+	"github.com/helixd/helixd/projector/jsondoc"
 	"github.com/helixd/helixd/snapshot"
 	foldsmem "github.com/helixd/helixd/snapshot/memory"
 )
@@ -81,7 +83,7 @@ func TestAnyStateIsTheFold(t *testing.T) {
 					require.LessOrEqual(t, counted.read, snapshot.AnchorEvery+1)
 				}
 				// Who has it may do with it what they like.
-				got.CustomState = nil
+				got.CustomState = jsondoc.Doc{}
 				projector.Apply(got, eventlog.Record{Sequence: got.Head + 1, Entry: userMessage(t, "mine")})
 			}
 		}
@@ -210,4 +212,20 @@ func TestStatesForMany(t *testing.T) {
 	wg.Wait()
 	_, err = states.Head(t.Context(), "s")
 	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+}
+
+// A fold of few records that are large is kept as well.
+func TestAFoldOfLargeRecordsIsKept(t *testing.T) {
+	t.Parallel()
+	log := memory.New()
+	head := appendAll(t, log, "s", 0, []eventlog.Entry{userMessage(t, strings.Repeat("x", 1<<20)), userMessage(t, "more")})
+	counted := &counting{Log: log}
+	states := snapshot.New(counted, nil)
+	for _, want := range []int{2, 1, 1} { // then the last one, to see that it is the same
+		counted.read = 0
+		got, err := states.Head(t.Context(), "s")
+		require.NoError(t, err)
+		require.Equal(t, head, got.Head)
+		require.Equal(t, want, counted.read)
+	}
 }

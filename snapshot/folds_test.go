@@ -15,6 +15,7 @@ import (
 	"github.com/helixd/helixd/eventlog/logtest"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/projector"
+	"github.com/helixd/helixd/projector/jsondoc"
 	"github.com/helixd/helixd/snapshot"
 	foldsjs "github.com/helixd/helixd/snapshot/jetstream"
 	foldsmem "github.com/helixd/helixd/snapshot/memory"
@@ -74,7 +75,7 @@ func (d disk) lose(t *testing.T, subjects ...string) {
 // whatever their size.
 func TestFoldsOfTwoForms(t *testing.T) {
 	small, large := projector.Fold(fill(t, memory.New(), 20)...), projector.Fold(fill(t, memory.New(), 30)...)
-	large.CustomState = []byte(`{"large":"` + strings.Repeat("0123456789", 60_000) + `"}`)
+	large.CustomState = jsondoc.New([]byte(`{"large":"` + strings.Repeat("0123456789", 60_000) + `"}`))
 	for i := range 1_000 {
 		large.Messages = append(large.Messages, projector.Message{Role: projector.RoleUser, Sequence: uint64(i), Content: strings.Repeat("ab", i)})
 	}

@@ -49,7 +49,7 @@ func (s *Store) Take(ctx context.Context, session string, o Options) (*Snapshot,
 		}
 	}
 	return &Snapshot{
-		State: t.CustomState, Messages: uimessage.Render(t, o.MessageID), StreamSequence: t.Head,
+		State: t.CustomState.Bytes(), Messages: uimessage.Render(t, o.MessageID), StreamSequence: t.Head,
 		Status: status, Timestamp: time.Now().UnixMilli(),
 	}, nil
 }

@@ -21,6 +21,9 @@ const (
 	// may have: each one is written whole, though mostly not stored again, and
 	// that shall not take much longer than to fold those records.
 	saveShare = 32
+	// anchorBytes is from how many bytes of payloads on a fold is kept in memory
+	// however few its records are.
+	anchorBytes = 1 << 20
 	// foldTries is how many saved folds are looked at, from the nearest one back,
 	// for one that can be used.
 	foldTries = 3
@@ -217,6 +220,9 @@ func (s *Store) run(ctx context.Context, session string, from start, to uint64) 
 		if _, ahead := errors.AsType[*eventlog.CursorAheadError](err); ahead && first > 0 {
 			return nil, s.aheadOrStale(ctx, session, to, err)
 		}
+		if err == nil && ctx.Err() != nil { // records that are here already come all the same
+			err = context.Cause(ctx)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -249,7 +255,7 @@ func (s *Store) run(ctx context.Context, session string, from start, to uint64) 
 		tip = s.saveIfDue(ctx, session, tip, t, last)
 	}
 	tip.seq = max(known, t.Head)
-	if !from.old && (first > 0 || records >= AnchorEvery) && (t.Head > first || !from.memory) {
+	if !from.old && (first > 0 || records >= AnchorEvery || tip.bytes >= anchorBytes) && (t.Head > first || !from.memory) {
 		lay.lay(t.Clone(), digest(last), true)
 		s.keep(ctx, session, erasures, lay.laid, tip)
 	}

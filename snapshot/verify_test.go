@@ -17,6 +17,7 @@ import (
 	logjs "github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/projector"
+	"github.com/helixd/helixd/projector/jsondoc"
 	"github.com/helixd/helixd/snapshot"
 	foldsjs "github.com/helixd/helixd/snapshot/jetstream"
 	foldsmem "github.com/helixd/helixd/snapshot/memory"
@@ -97,7 +98,7 @@ func TestVerifyFindsWrongFolds(t *testing.T) {
 			}, nil},
 			"another state": {func(s *snapshot.Saved) {
 				tree := projector.Fold(records[:20]...)
-				tree.CustomState = []byte(strings.Replace(string(tree.CustomState), "value 15", "value 16", 1))
+				tree.CustomState = jsondoc.New([]byte(strings.Replace(tree.CustomState.String(), "value 15", "value 16", 1)))
 				if s.State = []byte(marshal(t, tree)); form == snapshot.Packed {
 					s.State, _ = pack.Encode(tree)
 				}

@@ -91,7 +91,7 @@ func TestTheContract(t *testing.T) {
 	require.Equal(t, `s/\u00e9 1:`+run+`:call-1`, header.Get("Idempotency-Key"))
 	require.Equal(t, "application/json", header.Get("Content-Type"))
 	require.Equal(t, []string{"tool_start", "custom", "state_patch", "tool_end"}, types)
-	require.JSONEq(t, `{"seen":["x"]}`, string(state.CustomState))
+	require.JSONEq(t, `{"seen":["x"]}`, state.CustomState.String())
 	require.Equal(t, `{"n":1.50}`, string(state.Messages[2].Result))
 }
 
@@ -110,7 +110,7 @@ func TestFailuresGoToTheModel(t *testing.T) {
 		"no body":       {answer(404, ""), "the tool answered with status 404"},
 		"redirect":      {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusFound) }, "the tool answered with status 302"},
 		"bad JSON":      {answer(200, "<html>"), `the tool's answer is not of the form {"result": …}: <html>`},
-		"bad patch":     {answer(200, `{"result":1,"patches":[{"op":"remove","path":"/nothing"}]}`), "patch: error in remove for path: '/nothing'"},
+		"bad patch":     {answer(200, `{"result":1,"patches":[{"op":"remove","path":"/nothing"}]}`), `patch: operation 0 (remove "/nothing"): there is no such value`},
 		"bad usage":     {answer(200, `{"result":1,"usage":{"client_tool_wait_ms":1}}`), "usage client_tool_wait_ms: the name is reserved"},
 		"bad event":     {answer(200, `{"result":1,"events":[{"name":"","data":1}]}`), "event: custom: eventName must not be empty"},
 		"dropped":       {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "the tool could not be reached"},
@@ -123,7 +123,7 @@ func TestFailuresGoToTheModel(t *testing.T) {
 			require.Equal(t, agentloop.CodeToolFailed, got.ErrorCode)
 			require.LessOrEqual(t, len(got.Error), agentloop.MaxErrorText)
 			require.NotContains(t, got.Error, "secret-path", "addresses stay out of the conversation")
-			require.JSONEq(t, `{"seen":[]}`, string(state.CustomState))
+			require.JSONEq(t, `{"seen":[]}`, state.CustomState.String())
 		})
 	}
 }

@@ -38,7 +38,7 @@ func TestAnyNodeTakesRequests(t *testing.T) {
 	s.start(front, "s", "teller")
 	state := s.until("s", completed)
 	require.Equal(t, "works", state.Claim.Node)
-	require.JSONEq(t, `{"begun":true}`, string(s.state("s").CustomState), "the initial state of an agent that is elsewhere")
+	require.JSONEq(t, `{"begun":true}`, s.state("s").CustomState.String(), "the initial state of an agent that is elsewhere")
 
 	_, err := s.begin(front, "x", "nobody")
 	require.ErrorIs(t, err, agentloop.ErrUnknownAgent)

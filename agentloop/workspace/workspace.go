@@ -100,6 +100,9 @@ type Command struct {
 	Dir     string        // in the workspace; empty: "."
 	Stdin   string        // what it reads
 	Timeout time.Duration // 0: the provider's; at most the provider's
+	// HostNetwork gives it the machine's network; else it reaches nothing but
+	// what it began itself.
+	HostNetwork bool
 }
 
 // Outcome is what has become of a command.
@@ -108,7 +111,7 @@ type Outcome struct {
 	Stdout    string `json:"stdout"`
 	Stderr    string `json:"stderr"`
 	Truncated bool   `json:"truncated,omitempty"` // there was more output
-	// Stopped is which limit has ended it: timeout, output, processes, quota;
+	// Stopped is which limit has ended it: timeout, output, processes, memory, quota;
 	// empty: none has.
 	Stopped string `json:"stopped,omitempty"`
 }

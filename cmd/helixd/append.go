@@ -11,15 +11,13 @@ import (
 	"net/http"
 	"os"
 	"strconv"
-	"strings"
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi"
 )
 
 type appendCmd struct {
-	Server           string  `help:"URL of a daemon." default:"http://127.0.0.1:8080" env:"HELIX_SERVER"`
-	Token            string  `help:"Bearer token for the daemon." env:"HELIX_TOKEN"`
+	daemonFlags
 	Session          string  `arg:"" help:"Session id; the first append creates the session."`
 	File             string  `arg:"" optional:"" default:"-" help:"Chunks, one a line; - is the standard input."`
 	ExpectedSequence *uint64 `help:"Append only if the session's last sequence is this one; 0: only if it is new. Of the first batch."`
@@ -40,7 +38,7 @@ func (c appendCmd) Run(p *process) error {
 		in = f
 	}
 	defer in.Close()
-	s := &source{client: http.DefaultClient, base: strings.TrimSuffix(c.Server, "/"), token: c.Token}
+	s := c.source()
 	total, err := c.send(p.ctx, s, in)
 	if err == nil {
 		err = c.finish(p.ctx, s)

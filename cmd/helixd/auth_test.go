@@ -101,16 +101,18 @@ cors: {origins: ["https://app.example"]}
 // but tokens.
 func TestDaemonNeedsAuth(t *testing.T) {
 	c, _ := serveWithKeys(t, "auth: {jwt: {jwksFile: keys.json}}\n")
-	auth, err := authOf(c.Auth)
+	auth, identify, err := authOf(c.Auth)
 	require.NoError(t, err)
 	require.NotNil(t, auth)
+	require.NotNil(t, identify)
 	require.NoError(t, os.Remove("keys.json"))
-	_, err = authOf(c.Auth)
+	_, _, err = authOf(c.Auth)
 	require.ErrorContains(t, err, "auth.jwt: ")
 
-	auth, err = authOf(config.Default().Auth)
+	auth, identify, err = authOf(config.Default().Auth)
 	require.NoError(t, err)
 	require.Nil(t, auth)
+	require.Nil(t, identify)
 	err = serveCmd{}.Run(&process{ctx: t.Context(), stderr: io.Discard})
 	require.ErrorContains(t, err, "nobody could use this: set auth.tokens or auth.jwt")
 	require.False(t, strings.Contains(err.Error(), "\n"))

@@ -13,6 +13,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/memory"
 	"github.com/helixd/helixd/agentloop/queue"
+	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
@@ -39,7 +40,9 @@ type daemon struct {
 	info         eventlog.Info
 	server       jetstream.Server        // the embedded one; nil: there is none
 	refuses      func(frees bool) string // why nothing should be stored; nil: nobody knows
+	dropRevoked  func()                  // disconnects NATS subscribers; nil: there is no embedded server
 	front        *front
+	certificates *certificates   // of HTTP; nil: it is plain
 	models       *sqlite.Models  // nil: this node keeps none
 	memories     *memory.Manager // nil: there is no index to find them in
 	notify       *notifier       // nil: nobody is told of reloads
@@ -66,7 +69,10 @@ func (d *daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 		return fmt.Errorf("listen: %w", err)
 	}
 	d.onClose(func() { listener.Close() })
-	d.front = newFront(log)
+	if d.certificates, err = openCertificates(c.TLS, log); err != nil {
+		return err
+	}
+	d.front = newFront(mostConnections(c.Limits), d.certificates, log)
 	if c.NATS.Cluster.Listen != "" { // it may wait for others for long; alone, clients wait for it
 		d.front.serve(listener)
 	}
@@ -74,7 +80,8 @@ func (d *daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 	if err != nil {
 		return err
 	}
-	dial, durability, err := d.connect(ctx, c, openNATS, subscriberKeys(minter), log)
+	revocations := revocationsOf(c, minter)
+	dial, durability, err := d.connect(ctx, c, openNATS, minter, revocations, log)
 	if err != nil {
 		return err
 	}
@@ -85,12 +92,25 @@ func (d *daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 	d.onClose(nc.Close)
 	ctx, cancel := context.WithTimeout(ctx, openTimeoutOf(c))
 	defer cancel()
+	if revocations != nil {
+		if err := revocations.Open(ctx, nc, c.NATS.Replicas, d.dropRevoked, log); err != nil {
+			return err
+		}
+		d.onClose(revocations.Close)
+	}
 	measured := newMetrics(c.Metrics.Enabled)
 	var folds *foldsjs.Folds
 	store, err := jetstream.Open(ctx, nc, &jetstream.Options{
 		Partitions: c.NATS.Partitions, Replicas: c.NATS.Replicas, Durability: durability, Refuses: d.refuses, Metrics: measured.log,
 		Server: d.server, Beside: foldsjs.Place,
-		Forget: func(ctx context.Context, session string) error { return folds.Erase(ctx, session) },
+		Forget: func(ctx context.Context, session string) error {
+			if revocations != nil { // else they would be rights to the next session of the id
+				if err := revocations.Revoke(ctx, session); err != nil {
+					return err
+				}
+			}
+			return folds.Erase(ctx, session)
+		},
 	})
 	if err != nil {
 		return err
@@ -110,6 +130,7 @@ func (d *daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 	}
 	states := snapshot.New(store, &snapshot.StoreOptions{Folds: folds, Logger: log, Metrics: measured.folds})
 	d.openReadModels(c, store, states, log)
+	limits := quota.New(c.Quota(), d.counts())
 	d.openMemories(c.Memory, store, measured.memory, log)
 	d.onClose(measured.state.watch(store, d.models))
 	mcp := &mcpServers{log: log}
@@ -143,23 +164,28 @@ func (d *daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 	}
 	loop, err := agentloop.New(store, agents, &agentloop.Options{
 		Node: node, Logger: log, States: states, Queue: runs, RetryDelay: c.ModelRetryDelay, ExpireAfter: c.Sessions.ExpireAfter,
-		Tracer: tracer, TraceContent: c.Tracing.Content, Metrics: measured.loop, Workspaces: workspaces,
+		Tracer: tracer, TraceContent: c.Tracing.Content, Metrics: measured.loop, Workspaces: workspaces, Quota: limits,
 	})
 	if err != nil {
 		return atKey(c, err, workspaces)
 	}
 	d.onClose(loop.Stop)
 	d.reloader = &reloader{
-		started: c, mcp: mcp, loop: loop, runs: runs, models: d.models, memories: d.memories, workspaces: workspaces, log: log,
+		started: c, mcp: mcp, loop: loop, runs: runs, models: d.models, memories: d.memories, workspaces: workspaces, quota: limits, log: log,
 	}
 	d.onClose(d.reloader.close)
 	opts := serverOptions(c, agents)
 	opts.Log, opts.Loop, opts.States, opts.Logger, opts.Memories = store, loop, states, log, d.memories
 	opts.ReadModels, opts.Reload = d.readModels(), d.reloader.reload
-	opts.Subscribe = subscribing(minter, c.NATS.Subscribers, d.natsURL, d.webSocketURL)
+	opts.Unsubscribe = unsubscribing(revocations)
+	opts.Subscribe = subscribing(minter, revocations, c.NATS.Subscribers, d.natsURL, d.webSocketURL)
 	opts.Gatherer, opts.Metrics = measured.gatherer, measured.http
-	if opts.Auth, err = authOf(c.Auth); err != nil {
+	opts.Quota, opts.MaxStreams = limits, c.Limits.MostStreams(mostConnections(c.Limits))
+	if opts.Auth, opts.Identify, err = authOf(c.Auth); err != nil {
 		return err
+	}
+	if !c.Auth.TicketKey.IsZero() {
+		opts.TicketKey = []byte(c.Auth.TicketKey.Reveal())
 	}
 	api, err := httpapi.New(opts)
 	if err != nil {
@@ -175,12 +201,12 @@ func (d *daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 		runs.Leave()
 		loop.Drain(ctx)
 	})
-	d.url = "http://" + listener.Addr().String()
+	d.url = schemeOf(c) + listener.Addr().String()
 	if err := runs.Serve(loop); err != nil {
 		return err
 	}
 	d.onClose(startSchedule(upkeep(c, store, loop, states, d.readModels(), d.memories, runs.First), runs.First, log))
-	d.front.open(withPProf(c.Debug, api))
+	d.front.open(d.certificates.withCertificates(withPProf(c.Debug, api)))
 	d.front.serve(listener)
 	return nil
 }
@@ -189,32 +215,36 @@ func (d *daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 func serverOptions(c *config.Config, agents []agentloop.Agent) httpapi.Options {
 	return httpapi.Options{
 		AllowUnauthenticated: c.Auth.AllowUnauthenticated, Version: version(), ServiceName: c.ServiceName, Origins: c.CORS.Origins,
-		Chat: chatOf(c.Chat, agents), Prices: pricesOf(c.Prices), ProtectMetrics: c.Metrics.RequireAuth, Heartbeat: c.Heartbeat,
+		Chat: chatOf(c.Chat, agents), Prices: pricesOf(c.Prices), Heartbeat: c.Heartbeat, Hosts: hostsOf(c), Public: c.Public,
 		InterruptObservationDeadline: c.InterruptObservationDeadline, VerboseValidationErrors: c.VerboseValidationErrors,
 		SubmitToolResultSchema: c.SubmitToolResultSchema,
 	}
 }
 
-// authOf returns who decides about requests, or nil if nothing is configured.
-func authOf(a config.Auth) (httpapi.Authenticator, error) {
+// authOf returns what decides about requests and what identifies their callers;
+// both are nil if nothing is configured.
+func authOf(a config.Auth) (httpapi.Authenticator, httpapi.Identifier, error) {
 	if !a.Configured() {
-		return nil, nil
+		return nil, nil, nil
 	}
-	auth := httpapi.BearerTokens(tokensOf(a.Tokens))
-	if a.JWT.JWKSFile == "" {
-		return auth, nil
+	tokens := tokensOf(a.Tokens)
+	auth, identify := httpapi.BearerTokens(tokens), httpapi.TokenCallers(tokens)
+	if !a.JWT.Configured() {
+		return auth, certified(identify), nil
 	}
-	byJWT, err := httpapi.JWTAuth(a.JWT.Options())
+	byJWT, err := httpapi.NewJWT(a.JWT.Options())
 	if err != nil {
-		return nil, fmt.Errorf("auth.jwt: %w", err)
+		return nil, nil, fmt.Errorf("auth.jwt: %w", err)
 	}
-	return httpapi.AnyOf(auth, byJWT), nil
+	return httpapi.AnyOf(auth, byJWT.Authenticate), certified(httpapi.AnyCaller(identify, byJWT.Identify)), nil
 }
 
 func tokensOf(tokens []config.Token) []httpapi.Token {
 	out := make([]httpapi.Token, len(tokens))
 	for i, t := range tokens {
-		out[i] = httpapi.Token{Token: t.Token.Reveal(), Name: t.Name, Operations: t.Operations, Sessions: t.Sessions}
+		out[i] = httpapi.Token{
+			Token: t.Token.Reveal(), Name: t.Name, Operations: t.Operations, Sessions: t.Sessions, User: t.User, Tenant: t.Tenant,
+		}
 	}
 	return out
 }

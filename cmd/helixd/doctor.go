@@ -36,8 +36,8 @@ import (
 //	 "error": "…"}            // why it could not look at all or at the rest; else missing
 //
 // There is one check for all that is ok with an id, and one for each thing
-// that is not. The ids: config, readModels, tracing, models, tools, mcp,
-// remoteAgents, embedder, folder, disk, daemon, listings, and those of
+// that is not. The ids: config, exposure, workspaces, readModels, tracing, models, tools, mcp,
+// remoteAgents, embedder, memory, folder, disk, daemon, listings, and those of
 // jetstream.Examine: connection, security, permissions, jetstream, versions,
 // streams, partitions, settings, replicas, durability, limits, clock.
 //
@@ -49,14 +49,15 @@ type doctorCmd struct {
 	ConfigOnly bool   `help:"Look at the configuration alone: nothing is started, and of the deployment nothing is looked at."`
 	Server     string `help:"URL of a daemon to look at: all that is known through HTTP."`
 	Token      string `help:"Bearer token for the daemon." env:"HELIX_TOKEN"`
-	JSON       bool   `help:"Print JSON."`
+	trustFlags
+	JSON bool `help:"Print JSON."`
 }
 
 // Help is shown by helixd doctor --help.
 func (doctorCmd) Help() string {
 	return `It stores nothing and creates no stream. Each line is ok, a warning or a problem, what was looked at, what was found and, behind ->, what to change.
 
-With --json: {"version", "checks": [{"id", "status": "ok|warning|problem", "target"?, "found", "advice"?}], "warnings", "problems", "error"?}. The ids are stable: config, readModels, tracing, models, tools, mcp, remoteAgents, embedder, folder, disk, daemon, listings, connection, security, permissions, jetstream, versions, streams, partitions, settings, replicas, durability, limits, clock.
+With --json: {"version", "checks": [{"id", "status": "ok|warning|problem", "target"?, "found", "advice"?}], "warnings", "problems", "error"?}. The ids are stable: config, exposure, workspaces, readModels, tracing, models, tools, mcp, remoteAgents, embedder, memory, folder, disk, daemon, listings, connection, security, permissions, jetstream, versions, streams, partitions, settings, replicas, durability, limits, clock.
 
 The exit code is 0 without a problem, 1 with one, 2 if it could not look.`
 }
@@ -66,8 +67,11 @@ const (
 	checkConfig = "config"
 	checkFolder = "folder" // of the embedded server
 	checkDisk   = "disk"
+	checkMemory = "memory" // that Go's runtime may use
 	checkDaemon = "daemon"
 
+	checkExposure   = "exposure"   // of the HTTP server
+	checkWorkspaces = "workspaces" // what confines commands
 	checkReadModels = "readModels" // their file
 	checkTracing    = "tracing"    // the collector
 	checkListings   = "listings"   // of a daemon's read models
@@ -136,9 +140,12 @@ func (d *doctor) examine(ctx context.Context) error {
 	d.config = c
 	d.configuration()
 	if d.cmd.Server == "" && d.cmd.NATS == "" {
+		d.exposure()
+		d.workspaces()
 		d.readModels()
 		d.tracing(ctx)
 		d.upstreams(ctx)
+		d.memory()
 	}
 	switch {
 	case d.cmd.ConfigOnly:
@@ -164,7 +171,7 @@ func (d *doctor) configuration() {
 		return
 	}
 	_, agents := agentsOf(d.config)
-	_, auth := authOf(d.config.Auth)
+	_, _, auth := authOf(d.config.Auth)
 	if err := errors.Join(agents, auth); err != nil {
 		d.problem(checkConfig, d.cmd.Config, strings.ReplaceAll(err.Error(), "\n", "; "), "correct the key that is named; helixd serve does not start with it")
 		return
@@ -172,6 +179,11 @@ func (d *doctor) configuration() {
 	if !d.config.Auth.Configured() && !d.config.Auth.AllowUnauthenticated {
 		d.doubt(checkConfig, d.cmd.Config, d.cmd.Config+" lets nobody in",
 			"set auth.tokens or auth.jwt; without them helixd serve starts only with auth.allowUnauthenticated")
+		return
+	}
+	if d.config.NATS.Cluster.Listen != "" && d.config.Auth.Configured() && d.config.Auth.TicketKey.IsZero() {
+		d.doubt(checkConfig, d.cmd.Config, "auth.ticketKey is not set: a stream ticket opens a stream only on the node of the cluster that made it",
+			"set auth.ticketKey to the same random text of 32 bytes or more on each node, or ignore this if no browser uses tickets")
 		return
 	}
 	d.ok(checkConfig, "%s", d.cmd.Config)

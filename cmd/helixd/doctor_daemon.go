@@ -2,10 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,21 +23,36 @@ func (d *doctor) daemon(ctx context.Context, base string) error {
 	if err != nil {
 		return err
 	}
-	if d.cmd.Token != "" {
-		req.Header.Set("Authorization", "Bearer "+d.cmd.Token)
+	if token := d.token(); token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	client, err := d.cmd.client()
+	if err != nil {
+		return err
 	}
 	asked := d.now()
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := client.Do(req)
 	came := d.now()
 	if err != nil {
 		d.problem(checkDaemon, base, err.Error(), "start helixd serve, or give its URL as --server")
 		return err
 	}
 	defer resp.Body.Close()
-	var r httpapi.Readiness
-	if err := json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&r); err != nil || r.Backend == "" {
+	answer, ok := readinessOf(resp)
+	switch {
+	case ok && answer.Error != "":
+		d.problem(checkDaemon, base, "answers "+resp.Status+": "+answer.Error, "wait until it has started, or correct what its answer names")
+		return fmt.Errorf("%s says no more", base)
+	case !ok:
 		d.problem(checkDaemon, base, "answers "+resp.Status+", not as helixd does", "give the URL of helixd's HTTP server as --server")
 		return fmt.Errorf("%s is not helixd", base)
+	}
+	r := answer.Readiness
+	if r.Backend == "" { // it says more to callers whom it knows
+		d.warning(checkDaemon, map[bool]string{true: base + " is ready", false: base + " is not ready"}[r.Ready]+"; the rest it tells to known callers alone",
+			"give a token with the operation status: --token or HELIX_TOKEN")
+		d.daemonClock(base, resp.Header.Get("Date"), asked, came)
+		return nil
 	}
 	switch {
 	case r.Ready:
@@ -57,6 +71,20 @@ func (d *doctor) daemon(ctx context.Context, base string) error {
 	d.daemonReadModels(r)
 	d.daemonClock(base, resp.Header.Get("Date"), asked, came)
 	return nil
+}
+
+// token is the one that is given or, for the daemon of the configuration that
+// was read, one of its own.
+func (d *doctor) token() string {
+	if d.cmd.Token != "" || d.cmd.Server != "" {
+		return d.cmd.Token
+	}
+	for _, t := range d.config.Auth.Tokens {
+		if slices.Contains(t.Operations, "*") || slices.Contains(t.Operations, string(httpapi.OpStatus)) {
+			return t.Token.Reveal()
+		}
+	}
+	return ""
 }
 
 func (d *doctor) daemonDurability(r httpapi.Readiness) {

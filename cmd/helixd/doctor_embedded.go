@@ -102,7 +102,7 @@ func existingParent(dir string) string {
 // it takes NATS clients with full rights, through NATS.
 func (d *doctor) running(ctx context.Context) error {
 	n := d.config.NATS
-	if err := d.daemon(ctx, "http://"+reachable(d.config.Listen)); err != nil {
+	if err := d.daemon(ctx, schemeOf(d.config)+reachable(d.config.Listen)); err != nil {
 		return fmt.Errorf("%w: give the URL of the daemon that uses the data folder as --server", err)
 	}
 	if n.Listen == "" || n.User == "" {

@@ -7,6 +7,7 @@ import (
 	"github.com/helixd/helixd/agentloop/workspace/objects"
 	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/subscriber"
 )
 
 // nodeSubjects are where nodes talk to each other; see package queue. The first
@@ -28,11 +29,17 @@ func neighbours(partitions int) (all []jetstream.Neighbour) {
 	})
 }
 
-// neighboursOf are those of a configuration: with workspaces in JetStream, if
-// agents have them there.
+// neighboursOf are those of a configuration: with revoked rights, if embedded
+// servers take rights, and with workspaces in JetStream, if agents have them
+// there.
 func neighboursOf(c *config.Config) func(partitions int) []jetstream.Neighbour {
 	return func(partitions int) []jetstream.Neighbour {
 		all := neighbours(partitions)
+		if n := c.NATS; n.URL == "" && hasSubscribers(n) {
+			all = append(all, jetstream.Neighbour{
+				Name: subscriber.RevokedStream, Subjects: []string{subscriber.RevokedSubjects}, API: []string{"STREAM.UPDATE", "STREAM.MSG.GET"},
+			})
+		}
 		for _, a := range c.Agents {
 			if w := a.Space(); w != nil && w.Provider == objects.ID {
 				return append(all, jetstream.Neighbour{

@@ -17,6 +17,7 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
 
+	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/httpapi"
@@ -76,6 +77,21 @@ func TestDoctorOnADaemonThatIsNotWell(t *testing.T) {
 	out, err = doctorText(t, t.Context(), time.Now, "--server", readyzServer(t, 404, httpapi.Readiness{}))
 	require.Equal(t, 2, max(exitCode(err), doctorCode(err)))
 	require.Contains(t, out, "give the URL of helixd's HTTP server as --server")
+}
+
+// A daemon tells callers whom it does not know only whether it is ready.
+func TestDoctorOnADaemonThatDoesNotKnowTheCaller(t *testing.T) {
+	for status, want := range map[int]string{200: " is ready; the rest", 503: " is not ready; the rest"} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(status)
+			_ = json.NewEncoder(w).Encode(map[string]bool{"ready": status == 200})
+		}))
+		t.Cleanup(s.Close)
+		out, err := doctorText(t, t.Context(), time.Now, "--server", s.URL)
+		require.NoError(t, err)
+		require.Contains(t, out, want)
+		require.Contains(t, out, "-> give a token with the operation status: --token or HELIX_TOKEN\n")
+	}
 }
 
 func TestDoctorOnAClusterNode(t *testing.T) {
@@ -221,6 +237,10 @@ func TestDoctorOnAConfiguration(t *testing.T) {
 			},
 		},
 		"nobody": {"", 0, []string{"warning  config       FILE lets nobody in"}},
+		"tickets": {
+			"auth: {tokens: [{token: hunter2}]}\nnats: {name: a, replicas: 3, cluster: {listen: '127.0.0.1:6222', name: c, routes: ['nats://127.0.0.1:6222', 'nats://127.0.0.1:6223', 'nats://127.0.0.1:6224']}}\n", 0,
+			[]string{"warning  config       auth.ticketKey is not set"},
+		},
 		"read models": {
 			"auth: {tokens: [{token: hunter2}]}\nreadModels: {file: /dev/null/x/y.db}\n", 1,
 			[]string{"problem  readModels   ", "or change readModels.file"},
@@ -281,4 +301,28 @@ func TestDoctorOnADaemonsReadModels(t *testing.T) {
 		require.Contains(t, out, want)
 		require.Equal(t, want != "", strings.Contains(out, "listings"))
 	}
+}
+
+// TestDoctorOnWorkspaces: what does not confine commands is said.
+func TestDoctorOnWorkspaces(t *testing.T) {
+	const agent = "agents:\n  coder:\n    model: {provider: scripted, script: [{text: x}]}\n    workspace: {provider: local, capabilities: [fs, shell]%s}\n"
+	text := func(more string) string {
+		path := filepath.Join(t.TempDir(), "helix.yaml")
+		require.NoError(t, os.WriteFile(path, fmt.Appendf(nil, "auth: {allowUnauthenticated: true}\n"+agent, more), 0o600))
+		out, _ := doctorText(t, t.Context(), time.Now, "--config", path, "--config-only")
+		return out
+	}
+	require.Contains(t, text(""), " workspaces ")
+	p, err := triedWorkspaces(config.Default().Workspaces.Local)
+	require.NoError(t, err)
+	if p.ShellProblem() != nil {
+		t.Skip("there is no shell here:", p.ShellProblem())
+	}
+	for _, gap := range p.Gaps() {
+		require.Contains(t, text(""), "warning  workspaces   "+gap)
+	}
+	if len(p.Gaps()) == 0 {
+		require.Contains(t, text(""), "ok       workspaces   commands have no network")
+	}
+	require.Contains(t, text(", network: host"), "warning  workspaces   commands of the agent coder reach the machine's network")
 }

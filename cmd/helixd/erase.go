@@ -17,10 +17,13 @@ import (
 type daemonFlags struct {
 	Server string `help:"URL of a daemon." default:"http://127.0.0.1:8080" env:"HELIX_SERVER"`
 	Token  string `help:"Bearer token for the daemon." env:"HELIX_TOKEN"`
+	trustFlags
 }
 
+// source returns the daemon. Flags that can't be used fail its first request.
 func (f daemonFlags) source() *source {
-	return &source{client: http.DefaultClient, base: strings.TrimSuffix(f.Server, "/"), token: f.Token, close: func() {}}
+	client, err := f.client()
+	return &source{client: client, bad: err, base: strings.TrimSuffix(f.Server, "/"), token: f.Token, close: func() {}}
 }
 
 type eraseCmd struct {
@@ -35,9 +38,9 @@ const erasePause = time.Second
 
 // Run erases a session and prints what the daemon says of it.
 func (c eraseCmd) Run(p *process) error {
-	said := ""
+	said, daemon := "", c.source()
 	done, err := untilErased(p.ctx, c.Wait, func() (io.ReadCloser, error) {
-		return c.source().do(p.ctx, http.MethodDelete, "/sessions/"+escapeID(c.Session), nil, nil)
+		return daemon.do(p.ctx, http.MethodDelete, "/sessions/"+escapeID(c.Session), nil, nil)
 	}, func(e httpapi.Erased) bool { return e.Pending }, func(e httpapi.Erased) bool {
 		if e.Pending && e.WaitsFor != "" && e.WaitsFor != said {
 			said = e.WaitsFor

@@ -15,17 +15,24 @@ import (
 // wait for others for long, and must not be taken for dead meanwhile.
 type front struct {
 	server  *http.Server
+	bounded *connections
 	handler atomic.Pointer[http.Handler] // nil: the daemon is starting
 	leaves  atomic.Bool                  // clients shall connect elsewhere
 	once    sync.Once
 	failed  chan error // gets why it serves no more, once
 }
 
-func newFront(log *slog.Logger) *front {
-	f := &front{failed: make(chan error, 1)}
+// newFront returns one with so many connections at most, for plain HTTP if there
+// are no certificates.
+func newFront(most int, c *certificates, log *slog.Logger) *front {
+	f := &front{failed: make(chan error, 1), bounded: newConnections(most, log)}
 	f.server = &http.Server{
 		Handler: f, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		ConnContext: withConnection,
+		ErrorLog:    slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}
+	if c != nil {
+		f.server.TLSConfig = c.server()
 	}
 	return f
 }
@@ -33,12 +40,20 @@ func newFront(log *slog.Logger) *front {
 // serve begins to serve; a second call does nothing.
 func (f *front) serve(listener net.Listener) {
 	f.once.Do(func() {
-		go func() { f.failed <- f.server.Serve(listener) }()
+		listener = f.bounded.listen(listener)
+		go func() {
+			if f.server.TLSConfig != nil {
+				f.failed <- f.server.ServeTLS(listener, "", "")
+				return
+			}
+			f.failed <- f.server.Serve(listener)
+		}()
 	})
 }
 
 // ServeHTTP implements http.Handler.
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer requesting(r)()
 	if f.leaves.Load() {
 		w.Header().Set("Connection", "close")
 	}

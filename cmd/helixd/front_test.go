@@ -12,7 +12,7 @@ import (
 
 // Before it closes idle connections a server has its clients leave them.
 func TestALeavingServerClosesConnectionsAfterTheirAnswers(t *testing.T) {
-	f := newFront(slog.New(slog.DiscardHandler))
+	f := newFront(10, nil, slog.New(slog.DiscardHandler))
 	f.open(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok") }))
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

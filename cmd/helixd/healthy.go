@@ -17,7 +17,9 @@ import (
 // container's health check and scripts that wait for a start call; the exit
 // code is 0 if it does, else 1.
 type healthyCmd struct {
-	Server  string        `help:"URL of the daemon." default:"http://127.0.0.1:8080" env:"HELIX_SERVER"`
+	Server string `help:"URL of the daemon." default:"http://127.0.0.1:8080" env:"HELIX_SERVER"`
+	Token  string `help:"Bearer token for the daemon; without one it does not say why it is not ready." env:"HELIX_TOKEN"`
+	trustFlags
 	Timeout time.Duration `help:"How long an answer may take." default:"5s"`
 	Wait    time.Duration `help:"Ask again until it is, for as long as this."`
 }
@@ -54,27 +56,44 @@ func (c healthyCmd) ask(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	resp, err := http.DefaultClient.Do(req)
+	if c.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.Token)
+	}
+	client, err := c.client()
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(req)
 	if err != nil {
 		return errors.New(err.Error()) // the time-out's error would look like our own end
 	}
 	defer resp.Body.Close()
-	var answer struct {
-		httpapi.Readiness
-		Error string `json:"error"` // of a daemon that is starting
-	}
-	err = json.NewDecoder(io.LimitReader(resp.Body, maxReadiness)).Decode(&answer)
+	answer, ok := readinessOf(resp)
 	switch {
-	case err != nil || answer.Backend == "" && answer.Error == "":
+	case !ok:
 		return fmt.Errorf("%s answers %s, and not as a daemon does", c.Server, resp.Status)
-	case answer.Ready:
-		return nil
 	case answer.Error != "":
 		return fmt.Errorf("%s: %s", c.Server, answer.Error)
+	case answer.Ready:
+		return nil
 	case answer.Draining:
 		return fmt.Errorf("%s is draining: it is going to stop", c.Server)
 	case answer.Refuses != "":
 		return fmt.Errorf("%s takes no appends: %s", c.Server, answer.Refuses)
 	}
 	return fmt.Errorf("%s is not ready: its log does not answer, or it is stopping", c.Server)
+}
+
+// readiness is an answer of GET /readyz. With Error it is that of a daemon that
+// is starting, or that refuses the request.
+type readiness struct {
+	httpapi.Readiness
+	Error string `json:"error"`
+}
+
+// readinessOf reports whether an answer is one that a daemon gives.
+func readinessOf(resp *http.Response) (answer readiness, ok bool) {
+	err := json.NewDecoder(io.LimitReader(resp.Body, maxReadiness)).Decode(&answer)
+	unready := resp.StatusCode == http.StatusServiceUnavailable && !answer.Ready
+	return answer, err == nil && (answer.Error != "" || unready || resp.StatusCode == http.StatusOK && answer.Ready)
 }

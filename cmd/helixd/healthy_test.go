@@ -62,7 +62,7 @@ func TestHealthyWaits(t *testing.T) {
 // startingServer is a daemon that waits for the others of its cluster.
 func startingServer(t *testing.T) string {
 	t.Helper()
-	s := httptest.NewServer(newFront(slog.New(slog.DiscardHandler)))
+	s := httptest.NewServer(newFront(10, nil, slog.New(slog.DiscardHandler)))
 	t.Cleanup(s.Close)
 	return s.URL
 }

@@ -42,6 +42,7 @@ var examples = map[string][]string{
 	"checkpoints":      {"helixd checkpoints my-session"},
 	"fork":             {"helixd fork my-session --at 120 --as what-if", "helixd fork my-session --message-index 3"},
 	"rollback":         {"helixd rollback my-session --to 120", "helixd rollback my-session --checkpoint cpv1-my-session-s1-t1795270539276-01d2ed --yes"},
+	"audit":            {"helixd audit my-session", "helixd audit my-session --json"},
 	"append":           {"helixd append my-session chunks.ndjson"},
 	"export":           {"helixd export my-session"},
 	"import":           {"helixd import records.ndjson"},

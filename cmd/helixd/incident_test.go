@@ -26,7 +26,7 @@ func TestTheDemoIncidentGoesOnOtherwise(t *testing.T) {
 		projector.Apply(before, r)
 		if r.Type == "stream_paused" {
 			asked, pending = r.Sequence, before.AwaitedCalls()[0].Call.ID
-			require.JSONEq(t, `{"case":{"number":"C-17","payment":"pay_882","euros":4250,"status":"open","approved":false,"declined":0}}`, string(before.CustomState))
+			require.JSONEq(t, `{"case":{"number":"C-17","payment":"pay_882","euros":4250,"status":"open","approved":false,"declined":0}}`, before.CustomState.String())
 		}
 	}
 	require.Equal(t, projector.SessionFailed, before.Status)

@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
+	"strings"
 
 	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/httpapi"
 )
 
 // checkListen keeps live streams from those who may not read them over HTTP,
@@ -29,6 +32,8 @@ func checkListen(c *config.Config, forced bool, log *slog.Logger) error {
 	} {
 		switch {
 		case l.address == "" || l.safe:
+		case l.key == "nats.websocket.listen" && l.needs == clients && slices.Contains(c.CORS.Origins, "*"):
+			return fmt.Errorf("%s: with the origin * in cors.origins every web page could read all sessions: set %s", l.key, l.needs)
 		case !isLoopback(l.address) && !forced:
 			return fmt.Errorf("%s: %s is not a loopback address: set %s, or give --force-unauthenticated", l.key, l.address, l.needs)
 		case !c.Auth.Configured(): // whoever is on this machine may do everything anyway
@@ -40,6 +45,17 @@ func checkListen(c *config.Config, forced bool, log *slog.Logger) error {
 		}
 	}
 	return nil
+}
+
+// hostsOf are the names that the HTTP server answers under: those that are
+// configured, and the one in its address.
+func hostsOf(c *config.Config) []string {
+	host, _, _ := net.SplitHostPort(c.Listen) // it is valid
+	host = strings.ToLower(host)
+	if httpapi.ValidateHost(host) != nil || host == "*" {
+		return c.Hosts
+	}
+	return append(slices.Clone(c.Hosts), host)
 }
 
 func isLoopback(address string) bool {

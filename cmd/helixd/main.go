@@ -31,6 +31,7 @@ type cli struct {
 	Compare     compareCmd     `cmd:"" group:"look" help:"Show two moments side by side, of one session or of two."`
 	Replay      replayCmd      `cmd:"" group:"look" help:"Show a session's stream again, at the pace of its records."`
 	Checkpoints checkpointsCmd `cmd:"" group:"look" help:"List a session's checkpoints, oldest first."`
+	Audit       auditCmd       `cmd:"" group:"look" help:"List who has done what to a session, and from which request."`
 	Append      appendCmd      `cmd:"" group:"change" help:"Append chunks of an outside producer to a session."`
 	Memories    memoriesCmd    `cmd:"" group:"memories" help:"Look at what agents remember, and change it."`
 	Export      exportCmd      `cmd:"" group:"look" help:"Write all records of a session, one a line, for import elsewhere."`

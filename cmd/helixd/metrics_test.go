@@ -155,12 +155,14 @@ func TestMetricsOff(t *testing.T) {
 
 	d = startConfigured(t, writeConfig(t, `
 auth: {tokens: [{token: all}, {token: scraper, operations: [metrics]}, {token: other, operations: [status]}]}
-metrics: {requireAuth: true}
 `))
 	for token, want := range map[string]int{"": 401, "wrong": 401, "other": 403, "scraper": 200, "all": 200} {
 		status, answer := ask(t, http.MethodGet, d.url+"/metrics", token, "", "")
 		require.Equal(t, want, status, "%s: %s", token, answer)
 	}
+	d = startConfigured(t, writeConfig(t, "auth: {tokens: [{token: all}]}\npublic: [/metrics]\n"))
+	status, answer = ask(t, http.MethodGet, d.url+"/metrics", "", "", "")
+	require.Equal(t, http.StatusOK, status, answer)
 }
 
 // TestMetricsWithoutTheLog: when its server has gone, metrics are shown all the

@@ -14,6 +14,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/subscriber"
 )
 
 // clusterOpenTimeout is openTimeout where the streams may first have to find
@@ -37,7 +38,7 @@ type dial func() (*nats.Conn, error)
 // connect returns how to connect to the embedded server, or to the configured
 // deployment, and what is known of its durability. An embedded server of a
 // cluster waits for the others until ctx ends.
-func (d *daemon) connect(ctx context.Context, c *config.Config, openNATS bool, subscribers []string, log *slog.Logger) (dial, eventlog.Durability, error) {
+func (d *daemon) connect(ctx context.Context, c *config.Config, openNATS bool, minter *subscriber.Minter, revocations *subscriber.Revocations, log *slog.Logger) (dial, eventlog.Durability, error) {
 	if c.NATS.URL != "" {
 		opts, err := natsOptions(c.NATS)
 		if err != nil {
@@ -54,12 +55,12 @@ func (d *daemon) connect(ctx context.Context, c *config.Config, openNATS bool, s
 	if c.NATS.Replicas > 1 && c.NATS.Cluster.Listen == "" { // not a matter of the file alone: a flag may give the URL
 		return nil, "", errors.New("nats.replicas: needs nats.url or nats.cluster.listen: one embedded server keeps one replica")
 	}
-	srv, err := embed.Start(ctx, embedOptions(c, openNATS, subscribers, log))
+	srv, err := embed.Start(ctx, embedOptions(c, openNATS, minter, revocations, log))
 	if err != nil {
 		return nil, "", err
 	}
 	d.onClose(srv.Stop)
-	d.server, d.refuses = srv, srv.Refuses
+	d.server, d.refuses, d.dropRevoked = srv, srv.Refuses, srv.DropRevoked
 	d.natsURL, d.webSocketURL = srv.ClientURL(), srv.WebSocketURL()
 	inside := func() (*nats.Conn, error) { return srv.Connect() }
 	if c.NATS.Cluster.Listen != "" {
@@ -72,12 +73,15 @@ func (d *daemon) connect(ctx context.Context, c *config.Config, openNATS bool, s
 	return inside, eventlog.Durability(c.Durability), nil
 }
 
-func embedOptions(c *config.Config, openNATS bool, subscribers []string, log *slog.Logger) embed.Options {
+func embedOptions(c *config.Config, openNATS bool, minter *subscriber.Minter, revocations *subscriber.Revocations, log *slog.Logger) embed.Options {
 	n := c.NATS
 	o := embed.Options{
 		DataDir: filepath.Join(c.DataDir, "jetstream"), SyncInterval: c.SyncInterval(), Listen: n.Listen,
-		User: n.User, Password: n.Password.Reveal(), AllowRead: openNATS, Subscribers: subscribers, Name: n.Name, Logger: log,
+		User: n.User, Password: n.Password.Reveal(), AllowRead: openNATS, Subscribers: subscriberKeys(minter), Name: n.Name, Logger: log,
 		MinFree: int64(c.Disk.MinFree),
+	}
+	if revocations != nil {
+		o.Revoked = revocations.Revoked
 	}
 	if w := n.WebSocket; w.Listen != "" {
 		o.WebSocket = &embed.WebSocket{Listen: w.Listen, Cert: w.Cert, Key: w.Key, Origins: c.CORS.Origins}

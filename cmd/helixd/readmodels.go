@@ -3,6 +3,7 @@ package main
 import (
 	"log/slog"
 
+	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector/readmodel"
@@ -23,6 +24,14 @@ func (d *daemon) openReadModels(c *config.Config, feed eventlog.Feed, states sql
 
 // readModels are the node's, or nil.
 func (d *daemon) readModels() readmodel.Models {
+	if d.models == nil {
+		return nil
+	}
+	return d.models
+}
+
+// counts tell what tenants use; nil: there are no read models.
+func (d *daemon) counts() quota.Counts {
 	if d.models == nil {
 		return nil
 	}

@@ -11,13 +11,14 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/memory"
 	"github.com/helixd/helixd/agentloop/queue"
+	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/projector/sqlite"
 )
 
-// reloader gives a daemon the agents, tokens, prices and chat options of its
+// reloader gives a daemon the agents, tokens, prices, tenants and chat options of its
 // configuration as that is now: all of them or, if anything is not valid, none.
 type reloader struct {
 	started  *config.Config // what the daemon was started with
@@ -29,6 +30,7 @@ type reloader struct {
 	memories *memory.Manager // nil: there are none
 	// workspaces are those that were opened when the daemon started.
 	workspaces []workspace.Provider
+	quota      *quota.Quota
 	log        *slog.Logger
 
 	mu   sync.Mutex // one reload at a time
@@ -66,7 +68,7 @@ func (r *reloader) apply(ctx context.Context) (done httpapi.Reloaded, err error)
 	if err != nil {
 		return done, refusedReload(err)
 	}
-	auth, err := authOf(c.Auth)
+	auth, identify, err := authOf(c.Auth)
 	if err != nil {
 		return done, refusedReload(err)
 	}
@@ -87,13 +89,14 @@ func (r *reloader) apply(ctx context.Context) (done httpapi.Reloaded, err error)
 		return done, refusedReload(atKey(c, err, r.workspaces))
 	}
 	r.mcp.use(servers, unused)
-	if err := r.api.Reconfigure(auth, chatOf(c.Chat, agents)); err != nil {
+	if err := r.api.Reconfigure(auth, identify, chatOf(c.Chat, agents)); err != nil {
 		return done, err
 	}
 	if err := r.runs.Rehost(); err != nil { // they hear of it by this node's next word
 		r.log.WarnContext(ctx, "can't tell other nodes of this one's agents", "error", err)
 	}
 	r.api.SetPrices(pricesOf(c.Prices))
+	r.quota.Set(c.Quota())
 	if r.models != nil {
 		r.models.SetPrices(pricesOf(c.Prices))
 	}
@@ -108,7 +111,7 @@ func (r *reloader) apply(ctx context.Context) (done httpapi.Reloaded, err error)
 // reloadable reports whether a reload takes over a key.
 func reloadable(key string) bool {
 	section, _, _ := strings.Cut(key, ".")
-	return section == "agents" || section == "auth" || section == "chat" || section == "prices"
+	return section == "agents" || section == "auth" && key != "auth.ticketKey" || section == "chat" || section == "prices" || section == "tenants"
 }
 
 // refusedReload tells of problems, one a line.

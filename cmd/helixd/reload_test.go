@@ -44,6 +44,13 @@ const (
 	brokenFile = "auth: {tokens: [{token: fresh}]}\nagents:\n  b: {model: {provider: acme, name: m}}\n  c: {maxSteps: x}\n"
 )
 
+// The key of tickets is read once, at the start, unlike what is beside it.
+func TestReloadable(t *testing.T) {
+	for key, want := range map[string]bool{"auth.tokens": true, "auth.jwt.issuer": true, "auth.ticketKey": false, "agents": true, "listen": false} {
+		require.Equal(t, want, reloadable(key), key)
+	}
+}
+
 // TestReload: tokens count at once, an invalid file changes nothing, and what
 // needs a restart is named.
 func TestReload(t *testing.T) {

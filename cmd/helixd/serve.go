@@ -89,6 +89,7 @@ func (s serveCmd) Run(p *process) error {
 	}
 	defer notify.close()
 	notify.starting(openTimeoutOf(c) + notifyMargin)
+	limitMemory()
 	d, err := startDaemon(p.ctx, c, agents, false, p.log)
 	if err != nil {
 		return err
@@ -133,6 +134,7 @@ func (s serveCmd) checked(c *config.Config, log *slog.Logger) (*config.Config, [
 	if err := checkListen(c, s.ForceUnauthenticated, log); err != nil {
 		return nil, nil, err
 	}
+	warnOfExposure(c, log)
 	agents, err := agentsOf(c)
 	return c, agents, err
 }

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"strings"
 
 	"github.com/nats-io/nats.go"
 
@@ -23,6 +22,7 @@ type placeFlags struct {
 	Server string `help:"URL of a daemon." default:"http://127.0.0.1:8080" env:"HELIX_SERVER"`
 	NATS   string `name:"nats" help:"URL of a NATS deployment to use directly, in place of a daemon." env:"HELIX_NATS"`
 	Token  string `help:"Bearer token for the daemon." env:"HELIX_TOKEN"`
+	trustFlags
 }
 
 // sourceFlags are of the commands that show what they read.
@@ -34,6 +34,7 @@ type sourceFlags struct {
 // source answers requests as a daemon does.
 type source struct {
 	client *http.Client
+	bad    error // why there is no client
 	base   string
 	token  string
 	close  func()
@@ -48,7 +49,7 @@ func (f placeFlags) open(ctx context.Context) (*source, error) {
 // openAs is open with the log opened in another way.
 func (f placeFlags) openAs(ctx context.Context, o jetstream.Options) (*source, error) {
 	if f.NATS == "" {
-		return &source{client: http.DefaultClient, base: strings.TrimSuffix(f.Server, "/"), token: f.Token, close: func() {}}, nil
+		return daemonFlags{Server: f.Server, Token: f.Token, trustFlags: f.trustFlags}.source(), nil
 	}
 	nc, err := nats.Connect(f.NATS, nats.Name("helixd"))
 	if err != nil {
@@ -97,6 +98,9 @@ func (s *source) get(ctx context.Context, path string, header http.Header) (io.R
 }
 
 func (s *source) do(ctx context.Context, method, path string, header http.Header, body io.Reader) (io.ReadCloser, error) {
+	if s.bad != nil {
+		return nil, s.bad
+	}
 	req, err := http.NewRequestWithContext(ctx, method, s.base+path, body)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,23 +19,28 @@ import (
 // given none.
 const subscribersFile = "subscribers.nk"
 
+// hasSubscribers is whether there are rights of NATS subscribers. Without a key
+// of its own, an embedded server of a cluster would make rights that the others
+// don't know; and where NATS clients can't connect, a right is of no use.
+func hasSubscribers(n config.NATS) bool {
+	if n.URL == "" && n.Listen == "" && n.WebSocket.Listen == "" && len(n.Subscribers.URLs) == 0 {
+		return false
+	}
+	return n.Subscribers.SigningKey.Reveal() != "" || n.URL == "" && n.Cluster.Listen == ""
+}
+
 // minterOf returns who makes the rights of NATS subscribers, or nil if there
-// are none: without a key of its own, an embedded server of a cluster would
-// make rights that the others don't know; and where NATS clients can't
-// connect, a right is of no use.
+// are none.
 func minterOf(c *config.Config) (*subscriber.Minter, error) {
 	n := c.NATS
 	if n.URL == "" && n.Subscribers.Account != "" { // not a matter of the file alone: a flag may give the URL
 		return nil, errors.New("nats.subscribers.account: needs nats.url: the embedded server has accounts of its own")
 	}
-	if n.URL == "" && n.Listen == "" && n.WebSocket.Listen == "" && len(n.Subscribers.URLs) == 0 {
+	if !hasSubscribers(n) {
 		return nil, nil
 	}
 	seed := n.Subscribers.SigningKey.Reveal()
 	if seed == "" {
-		if n.URL != "" || n.Cluster.Listen != "" {
-			return nil, nil
-		}
 		var err error
 		if seed, err = ownKey(c.DataDir); err != nil {
 			return nil, err
@@ -98,9 +104,26 @@ func subscriberKeys(m *subscriber.Minter) []string {
 	return []string{m.PublicKey()}
 }
 
+// revocationsOf returns those of the rights that the minter makes, or nil if
+// there are none, or others than embedded servers decide about them.
+func revocationsOf(c *config.Config, m *subscriber.Minter) *subscriber.Revocations {
+	if m == nil || c.NATS.URL != "" {
+		return nil
+	}
+	return subscriber.NewRevocations()
+}
+
+// unsubscribing revokes rights for the HTTP API, or is nil if helixd can't.
+func unsubscribing(r *subscriber.Revocations) func(context.Context, string) error {
+	if r == nil {
+		return nil
+	}
+	return r.Revoke
+}
+
 // subscribing makes rights for the HTTP API, or is nil if nobody makes any.
 // known are where the embedded server listens, or empty.
-func subscribing(m *subscriber.Minter, s config.Subscribers, known ...string) func(string, time.Duration) (httpapi.Subscription, error) {
+func subscribing(m *subscriber.Minter, r *subscriber.Revocations, s config.Subscribers, known ...string) func(context.Context, string, time.Duration) (httpapi.Subscription, error) {
 	if m == nil {
 		return nil
 	}
@@ -117,8 +140,15 @@ func subscribing(m *subscriber.Minter, s config.Subscribers, known ...string) fu
 			urls.NATS = append(urls.NATS, u)
 		}
 	}
-	return func(session string, ttl time.Duration) (httpapi.Subscription, error) {
-		right, err := m.Mint(session, ttl)
+	return func(ctx context.Context, session string, ttl time.Duration) (httpapi.Subscription, error) {
+		generation := uint64(0)
+		if r != nil {
+			var err error
+			if generation, err = r.Generation(ctx, session); err != nil {
+				return httpapi.Subscription{}, err
+			}
+		}
+		right, err := m.Mint(session, generation, ttl)
 		if err != nil {
 			return httpapi.Subscription{}, err
 		}

@@ -54,7 +54,7 @@ func TestWhoMakesRights(t *testing.T) {
 			case nobody:
 				require.Nil(t, m)
 				require.Nil(t, subscriberKeys(m))
-				require.Nil(t, subscribing(m, c.NATS.Subscribers))
+				require.Nil(t, subscribing(m, nil, c.NATS.Subscribers))
 			case theGiven:
 				require.Equal(t, []string{given.PublicKey()}, subscriberKeys(m))
 			case own:
@@ -105,7 +105,7 @@ func TestWhereSubscribersConnect(t *testing.T) {
 		{nil, []string{"nats://h:4222", "ws://h:8443"}, httpapi.SubscriptionURLs{NATS: []string{"nats://h:4222"}, WebSocket: []string{"ws://h:8443"}}},
 		{[]string{"wss://x/nats", "tls://x"}, []string{"nats://0.0.0.0:4222", ""}, httpapi.SubscriptionURLs{NATS: []string{"tls://x"}, WebSocket: []string{"wss://x/nats"}}},
 	} {
-		sub, err := subscribing(m, config.Subscribers{URLs: tc.urls}, tc.known...)("s", 0)
+		sub, err := subscribing(m, nil, config.Subscribers{URLs: tc.urls}, tc.known...)(t.Context(), "s", 0)
 		require.NoError(t, err)
 		require.Equal(t, tc.want, sub.URLs)
 		require.Equal(t, "helix.live.s", sub.Subject)

@@ -39,6 +39,7 @@ func workspaceOf(a config.Agent) *agentloop.AgentWorkspace {
 	}
 	return &agentloop.AgentWorkspace{
 		Name: w.Name, Provider: w.Provider, Capabilities: w.EventCapabilities(), Approve: w.Approve,
+		HostNetwork: w.Network == config.NetworkHost,
 	}
 }
 
@@ -58,17 +59,17 @@ func openWorkspaces(ctx context.Context, c *config.Config, agents []agentloop.Ag
 		if models := c.ReadModels.File; models != "" {
 			hide = append(hide, models, models+"-wal", models+"-shm")
 		}
-		p, err := local.New(dir, &local.Options{
-			Timeout: l.Timeout, MaxProcesses: l.MaxProcesses, MaxBytes: int64(l.MaxBytes), RunAs: l.RunAs,
-			Unconfined: l.Unconfined, Hide: hide,
-		})
+		o := localOptions(l)
+		o.Hide = hide
+		p, err := local.New(dir, o)
 		if err != nil {
 			return nil, err
 		}
 		if err := p.ShellProblem(); err != nil {
 			log.Warn("local workspaces have no shell here", "error", err)
-		} else if !p.Isolated() {
-			log.Warn("commands of local workspaces are not isolated: see the documentation of workspaces")
+		}
+		for _, gap := range p.Gaps() {
+			log.Warn("local workspaces: " + gap)
 		}
 		providers = append(providers, p)
 	}
@@ -82,6 +83,13 @@ func openWorkspaces(ctx context.Context, c *config.Config, agents []agentloop.Ag
 		providers = append(providers, p)
 	}
 	return providers, nil
+}
+
+func localOptions(l config.LocalWorkspaces) *local.Options {
+	return &local.Options{
+		Timeout: l.Timeout, MaxProcesses: l.MaxProcesses, MaxBytes: int64(l.MaxBytes), MaxMemory: int64(l.MaxMemory), RunAs: l.RunAs,
+		Unconfined: l.Unconfined,
+	}
 }
 
 // hasObjects reports whether there may be workspaces in JetStream. Who never had

@@ -151,6 +151,8 @@ func (l *Log) appendOnce(ctx context.Context, session string, expected uint64, e
 		} else if s != nil {
 			return 0, &eventlog.ConflictError{Head: s.last()}
 		}
+	} else if err := l.checkExpected(ctx, session, expected); err != nil {
+		return 0, err
 	}
 	a, err := l.newAppend(ctx, session, subject, expected, entries)
 	if err != nil {
@@ -192,6 +194,7 @@ func (l *Log) appendOnce(ctx context.Context, session string, expected uint64, e
 		l.dropBlobs(ctx, a, err)
 		return last, err
 	}
+	l.checked.add(session, last)
 	l.sealerOf(session).note(session, expected, last, a.records)
 	return last, nil
 }

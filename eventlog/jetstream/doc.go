@@ -69,6 +69,8 @@
 //   - An append that creates a session with large payloads: it carries Helix-Since, the log's
 //     last sequence before they were stored. Is the fence between that and the record? The
 //     erasure may have taken the payloads. Others that create a session rely on nothing.
+//     A node looks at the record that it appends after if it has neither appended that
+//     nor found it as the head.
 //   - An append after a purged record: it carries Helix-Sealed, the last record of the
 //     segments that it follows. If no segment reaches there, it is late.
 //

@@ -66,8 +66,9 @@ func (l *Log) fenced(ctx context.Context, session string) (uint64, error) {
 	return m.sequence, nil
 }
 
-// fence returns the sequence of the session's erased record, which it appends
-// if nobody has.
+// fence returns the sequence of the session's erased record, which it appends if no node
+// has, to the session that the mark names: meanwhile that one may have been erased, and the
+// id be in use again. Errors: ErrSessionNotFound, if the marked session is not there.
 func (l *Log) fence(ctx context.Context, session string) (uint64, error) {
 	held, release := ctx, func() {}
 	defer func() { release() }()
@@ -78,6 +79,12 @@ func (l *Log) fence(ctx context.Context, session string) (uint64, error) {
 		head, err := l.Head(ctx, session)
 		if err != nil {
 			return 0, err
+		}
+		// In this order: the append fails if the session at head is gone by then.
+		if wanted, err := l.wanted(ctx, session, head); err != nil {
+			return 0, err
+		} else if !wanted {
+			return 0, eventlog.ErrSessionNotFound
 		}
 		erased, err := eventlog.NewFact(session, &eventlog.Erased{FactBase: eventlog.FactBase{
 			SessionID: session, Timestamp: time.Now().UnixMilli(),
@@ -102,6 +109,15 @@ func (l *Log) fence(ctx context.Context, session string) (uint64, error) {
 	}
 }
 
+// wanted reports whether a mark says that the session with the given head is to be erased.
+func (l *Log) wanted(ctx context.Context, session string, head uint64) (bool, error) {
+	e, err := l.erasingOf(ctx, session)
+	if err != nil || e.Head == 0 || e.Head == head {
+		return err == nil && e.Head > 0, err
+	}
+	return l.lives(ctx, session, e.Head)
+}
+
 // lastOf returns a stream's last sequence.
 func (l *Log) lastOf(ctx context.Context, stream string) (uint64, error) {
 	var s natsjs.Stream
@@ -119,7 +135,9 @@ func (l *Log) lastOf(ctx context.Context, stream string) (uint64, error) {
 
 // eraseSealed overwrites the segments and floors of a session that hold or name records
 // up to its fence, wherever in the stream they are: another node may seal until the
-// fence is removed. Records after the fence are of a session that was created again.
+// fence is removed. Records after the fence are of a session that was created again. So may be
+// what can't be read: that goes only while the fence stands. Errors: ErrUnavailable, if the
+// server that answered may not be the stream's leader, which may have more.
 func (l *Log) eraseSealed(ctx context.Context, session string, fence uint64, by func(subject string, at uint64) error) error {
 	p := Partition(session, l.opts.Partitions)
 	stream := segmentStream(p)
@@ -132,25 +150,46 @@ func (l *Log) eraseSealed(ctx context.Context, session string, fence uint64, by 
 			if err != nil {
 				return err
 			}
-			if at = m.sequence; reaches(m) > fence {
+			at = m.sequence
+			last, readable := reaches(m)
+			if readable && last > fence {
 				continue
+			}
+			if !readable {
+				if stands, err := l.stands(ctx, session, fence); err != nil {
+					return err
+				} else if !stands {
+					continue
+				}
 			}
 			if err := by(subject, at); err != nil {
 				return err
 			}
 		}
 	}
+	if l.opts.Replicas > 1 && !l.leads(ctx, stream) {
+		return fmt.Errorf("%w: %w", eventlog.ErrUnavailable, errStaleLeader)
+	}
 	return nil
 }
 
-// reaches returns the last sequence that a segment holds or a floor names, 0 where
-// that can't be read.
-func reaches(m message) uint64 {
+// stands reports whether a session's fence is there, which no session of the id is then.
+func (l *Log) stands(ctx context.Context, session string, fence uint64) (bool, error) {
+	at, err := l.fenced(ctx, session)
+	if errors.Is(err, eventlog.ErrSessionNotFound) {
+		return false, nil
+	}
+	return err == nil && at == fence, err
+}
+
+// reaches returns the last sequence that a segment holds or a floor names, unless that can't
+// be read.
+func reaches(m message) (last uint64, readable bool) {
 	if n, err := strconv.ParseUint(string(m.data), 10, 64); err == nil {
-		return n
+		return n, true
 	}
 	if s, err := unpack(m.data); err == nil {
-		return s.last()
+		return s.last(), true
 	}
-	return 0
+	return 0, false
 }

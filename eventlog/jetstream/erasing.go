@@ -159,8 +159,10 @@ func (l *Log) begin(ctx context.Context, session string, fence uint64, parts []p
 			return false
 		}
 		if e.Fence == fence {
-			wanted := e.Head > 0
-			e.Head = 0
+			wanted := 0 < e.Head && e.Head < fence // not a session of the same id that came later
+			if wanted {
+				e.Head = 0
+			}
 			return wanted
 		}
 		e.Head, e.Fence, e.Parts, e.Removed, e.Done, e.Told = 0, fence, join(e.Parts, parts), false, false, false
@@ -192,9 +194,14 @@ func (l *Log) endErasing(ctx context.Context, session string, e *erasing, told b
 	if err := l.dropReports(ctx, session, parts); err != nil {
 		return ended, err
 	}
+	return ended, l.tidyMark(ctx, session, now)
+}
+
+// tidyMark removes the messages of a mark before the last one.
+func (l *Log) tidyMark(ctx context.Context, session string, e *erasing) error {
 	p := Partition(session, l.opts.Partitions)
-	_, err = l.eraseSubject(ctx, segmentStream(p), erasedSubject(session, p), now.at-1)
-	return ended, err
+	_, err := l.eraseSubject(ctx, segmentStream(p), erasedSubject(session, p), e.at-1)
+	return err
 }
 
 // join returns parts with those of an erasure that has not ended. Their sequences are
@@ -257,9 +264,13 @@ func (l *Log) partsOf(ctx context.Context, session string, fence uint64) ([]part
 	return parts, nil
 }
 
-// wasPurged reports whether a session has records that the log has not any more.
+// wasPurged reports whether a session has records that the log has not any more, as it may
+// have if its last segment can't be read.
 func (l *Log) wasPurged(ctx context.Context, session string, begins uint64) (bool, error) {
 	s, _, err := l.lastSegment(ctx, session)
+	if errors.Is(err, errDamaged) {
+		return true, nil
+	}
 	if err != nil || s == nil {
 		return false, err
 	}

@@ -26,18 +26,21 @@ func (l *Log) FinishErasures(ctx context.Context, lead bool) (n int, err error) 
 			return 0, err
 		}
 	}
+	return l.finishErasures(ctx, lead, time.Now())
+}
+
+// finishErasures is FinishErasures at a time: first the erasures that are not done, then the
+// marks of those that were done long ago.
+func (l *Log) finishErasures(ctx context.Context, lead bool, now time.Time) (n int, err error) {
 	var failed []error
 	for p := range l.opts.Partitions {
 		marks, err := l.subjectsOf(ctx, segmentStream(p), erasedSubjects+strconv.Itoa(p)+".*")
 		if err != nil {
 			return n, err
 		}
-		for _, session := range l.ended.others(p, marks) {
+		for _, session := range l.undone(ctx, p, l.done.others(p, marks), marks) {
 			began := time.Now()
-			ended, until, err := l.finishErasureAt(ctx, session, lead, began)
-			if err == nil && marks[session] == 1 && !until.IsZero() {
-				l.ended.add(p, session, until)
-			}
+			ended, err := l.finishErasure(ctx, session, lead)
 			if err != nil {
 				failed = append(failed, fmt.Errorf("session %q: %w", session, err))
 			}
@@ -49,6 +52,9 @@ func (l *Log) FinishErasures(ctx context.Context, lead bool) (n int, err error) 
 			}
 			l.yield(ctx, began)
 		}
+	}
+	if lead {
+		failed = append(failed, l.forgetDue(ctx, now))
 	}
 	return n, errors.Join(failed...)
 }
@@ -95,29 +101,16 @@ func (l *Log) findErasure(ctx context.Context, session string) (e *erasing, err 
 // finishErasure goes on with a session's erasure, and reports whether it has ended. It
 // erases nothing but what the mark is about: the session may have been created again.
 func (l *Log) finishErasure(ctx context.Context, session string, lead bool) (ended bool, err error) {
-	ended, _, err = l.finishErasureAt(ctx, session, lead, time.Now())
-	return ended, err
-}
-
-// finishErasureAt is finishErasure at a time, and tells until when nothing is to be done.
-func (l *Log) finishErasureAt(ctx context.Context, session string, lead bool, now time.Time) (ended bool, until time.Time, err error) {
 	e, err := l.erasingOf(ctx, session)
-	switch {
-	case err != nil || e.at == 0:
-		return false, until, err
-	case !e.Done:
-		ended, err = l.finishUndone(ctx, session, lead, e)
-		return ended, until, err
-	case now.Sub(e.time) < doneFor:
-		return false, e.time.Add(doneFor), nil
-	case lead:
-		err = l.forgetDone(ctx, session, e)
+	if err != nil || e.at == 0 {
+		return false, err
 	}
-	return false, until, err
-}
-
-// finishUndone is finishErasure of what is not done.
-func (l *Log) finishUndone(ctx context.Context, session string, lead bool, e *erasing) (ended bool, err error) {
+	if e.Done {
+		if lead { // the mark may have earlier messages, if a node died that had ended the erasure
+			err = l.tidyMark(ctx, session, e)
+		}
+		return false, err
+	}
 	if e.Head > 0 && lead {
 		if e, err = l.finishWanted(ctx, session, e); err != nil || e == nil {
 			return false, err
@@ -143,25 +136,6 @@ func (l *Log) finishUndone(ctx context.Context, session string, lead bool, e *er
 		return false, nil
 	}
 	return l.endErasing(ctx, session, e, left.some())
-}
-
-// forgetDone removes the mark of an erasure that was done long ago, and before that what
-// arrived after it and nobody has looked at.
-func (l *Log) forgetDone(ctx context.Context, session string, e *erasing) error {
-	if _, err := l.Head(ctx, session); err != nil && !errors.Is(err, eventlog.ErrSessionNotFound) {
-		return err
-	}
-	if _, err := l.eraseLate(ctx, session, e); err != nil {
-		return err
-	}
-	if err := l.eraseLateBlobs(ctx, session, e.Fence); err != nil {
-		return err
-	}
-	now, err := l.erasingOf(ctx, session)
-	if err != nil || now.at != e.at { // something was there, which is to be overwritten first
-		return err
-	}
-	return l.forgetErasing(ctx, session, e)
 }
 
 // eraseLate removes segments and floors that were stored after an erasure had looked for
@@ -192,34 +166,6 @@ func (l *Log) finishWanted(ctx context.Context, session string, e *erasing) (*er
 		return nil, err
 	}
 	return l.beginAt(ctx, session, fence)
-}
-
-// lateParts is how many parts of large payloads are looked at for late ones, the oldest first:
-// each is loaded.
-const lateParts = 1000
-
-// eraseLateBlobs removes parts of large payloads that were sent before a session's fence and
-// stored after its erasure had looked for them.
-func (l *Log) eraseLateBlobs(ctx context.Context, session string, fence uint64) error {
-	at := uint64(0)
-	for range lateParts {
-		m, err := l.leaderGet(ctx, blobStream, map[string]any{"seq": at + 1, "next_by_subj": l.blobPrefix(session) + ">"})
-		if errors.Is(err, errNoMessage) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		at = m.sequence
-		for _, name := range []string{headerAfter, headerSince} {
-			if n, err := strconv.ParseUint(first(m.header, name), 10, 64); err == nil && n < fence {
-				if err := l.wipe(ctx, session, blobStream, m.subject, at); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	return nil
 }
 
 // dropWanted takes back that a session is to be erased that is not there.

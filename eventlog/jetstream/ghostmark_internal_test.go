@@ -29,6 +29,28 @@ func openSyncing(t *testing.T, dir string) (*Log, func()) {
 	return l, func() { l.Close(); nc.Close(); srv.Stop() }
 }
 
+// withLostEnd opens a log after a power loss: of what lost has stored, the segments' stream has kept
+// all and the log's nothing.
+func withLostEnd(t *testing.T, before, lost func(*Log)) *Log {
+	t.Helper()
+	dir, old := t.TempDir(), filepath.Join(t.TempDir(), "old")
+	l, stop := openSyncing(t, dir)
+	before(l)
+	stop()
+	found, err := filepath.Glob(filepath.Join(dir, "jetstream", "*", "streams", streamName(0)))
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	require.NoError(t, os.CopyFS(old, os.DirFS(found[0])))
+
+	l, stop = openSyncing(t, dir)
+	lost(l)
+	stop()
+	require.NoError(t, os.RemoveAll(found[0]))
+	require.NoError(t, os.CopyFS(found[0], os.DirFS(old)))
+	l, _ = openSyncing(t, dir)
+	return l
+}
+
 // TestAPowerLossThatLeavesAnErasuresMark: the mark reached the disk and the log's end did
 // not, which then gives the same sequences again. What is stored under them stays.
 func TestAPowerLossThatLeavesAnErasuresMark(t *testing.T) {
@@ -45,24 +67,13 @@ func TestAPowerLossThatLeavesAnErasuresMark(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir, old := t.TempDir(), filepath.Join(t.TempDir(), "old")
-			l, stop := openSyncing(t, dir)
-			kept := textEntries("kept", 5)
-			head := appended(t, l, "kept", 0, kept)
-			stop()
-			found, err := filepath.Glob(filepath.Join(dir, "jetstream", "*", "streams", streamName(0)))
-			require.NoError(t, err)
-			require.Len(t, found, 1)
-			require.NoError(t, os.CopyFS(old, os.DirFS(found[0])))
-
-			l, stop = openSyncing(t, dir)
-			appended(t, l, "s", 0, textEntries("secret", 30))
-			erase(t, l)
-			stop()
-			require.NoError(t, os.RemoveAll(found[0]))
-			require.NoError(t, os.CopyFS(found[0], os.DirFS(old)))
-
-			l, _ = openSyncing(t, dir)
+			head, kept := uint64(0), textEntries("kept", 5)
+			l := withLostEnd(t, func(l *Log) {
+				head = appended(t, l, "kept", 0, kept)
+			}, func(l *Log) {
+				appended(t, l, "s", 0, textEntries("secret", 30))
+				erase(t, l)
+			})
 			entries := textEntries("new", 3)
 			entries[1].Payload = bytes.Repeat([]byte("large"), inlineBytes)
 			appended(t, l, "s", 0, entries)
@@ -74,7 +85,7 @@ func TestAPowerLossThatLeavesAnErasuresMark(t *testing.T) {
 			appended(t, l, "kept", head, more)
 			for _, now := range []time.Time{time.Now(), time.Now().Add(doneFor + time.Minute)} {
 				for range 3 {
-					_, _, err = l.finishErasureAt(t.Context(), "s", true, now)
+					err = finishAt(t.Context(), l, "s", now)
 					require.NoError(t, err)
 				}
 			}
@@ -85,4 +96,72 @@ func TestAPowerLossThatLeavesAnErasuresMark(t *testing.T) {
 			requireRecords(t, l, "kept", append(append([]eventlog.Entry(nil), kept...), more...))
 		})
 	}
+}
+
+// TestAPowerLossThatLeavesAWantedErasure: the mark says that a session is to be erased up to a record
+// that the log has lost. What is left of that session is erased, and no other one.
+func TestAPowerLossThatLeavesAWantedErasure(t *testing.T) {
+	for name, left := range map[string][]eventlog.Entry{
+		"all of it is lost":  nil,
+		"some of it is left": textEntries("old", 3),
+	} {
+		t.Run(name, func(t *testing.T) {
+			head, kept := uint64(0), textEntries("kept", 5)
+			l := withLostEnd(t, func(l *Log) {
+				appended(t, l, "kept", 0, kept)
+				if left != nil {
+					head = appended(t, l, "s", 0, left)
+				}
+			}, func(l *Log) {
+				head = appended(t, l, "s", head, textEntries("lost", 30))
+				require.NoError(t, l.want(t.Context(), "s", head))
+			})
+			var entries []eventlog.Entry
+			if left == nil {
+				entries = textEntries("new", 60)
+				require.Greater(t, appended(t, l, "s", 0, entries), head)
+			}
+			for range 3 {
+				_, err := l.FinishErasures(t.Context(), true)
+				require.NoError(t, err)
+			}
+			if left == nil {
+				requireRecords(t, l, "s", entries)
+			} else {
+				_, err := l.Head(t.Context(), "s")
+				require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+			}
+			requireRecords(t, l, "kept", kept)
+			e, err := l.erasingOf(t.Context(), "s")
+			require.NoError(t, err)
+			require.True(t, e.at == 0 || e.Done)
+		})
+	}
+}
+
+// TestAPowerLossAfterAPurgeOfAll: the log was empty, and has lost what came after that.
+func TestAPowerLossAfterAPurgeOfAll(t *testing.T) {
+	head, kept := uint64(0), textEntries("kept", 20)
+	l := withLostEnd(t, func(l *Log) {
+		head = appended(t, l, "s", 0, kept)
+		require.NoError(t, l.Seal(t.Context(), "s"))
+		_, err := l.Purge(t.Context(), purgeNow)
+		require.NoError(t, err)
+		bounds, err := l.stateOf(t.Context(), streamName(0))
+		require.NoError(t, err)
+		require.Greater(t, bounds.First, bounds.Last)
+	}, func(l *Log) {
+		appended(t, l, "s", head, textEntries("lost", 20))
+		require.NoError(t, l.Seal(t.Context(), "s"))
+		appended(t, l, "only lost", 0, textEntries("lost", 20))
+		require.NoError(t, l.Seal(t.Context(), "only lost"))
+	})
+	_, err := l.Head(t.Context(), "only lost")
+	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+	now, err := l.Head(t.Context(), "s")
+	require.NoError(t, err)
+	require.Equal(t, head, now)
+	more := textEntries("more", 30)
+	appended(t, l, "s", head, more)
+	requireRecords(t, l, "s", append(kept, more...))
 }

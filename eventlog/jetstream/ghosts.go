@@ -83,8 +83,8 @@ func (l *Log) dropGhosts(ctx context.Context, p int) error {
 		return err
 	}
 	end, state := log.CachedInfo().State, segments.CachedInfo().State
-	if end.Msgs == 0 && end.LastSeq > 0 {
-		return nil // it was purged
+	if end.LastSeq > 0 && end.LastTime.IsZero() {
+		return nil // it was restored, and nothing appended since
 	}
 	var ghosts []uint64
 	var oldest, newest eventlog.Record
@@ -143,31 +143,45 @@ func (l *Log) dropGhosts(ctx context.Context, p int) error {
 	return nil
 }
 
-// dropGhostMark removes what the mark of an erasure says of a fence that the log has
-// lost: the same sequences are then those of new records.
+// dropGhostMark removes what the mark of an erasure says of a record or a fence that the log
+// has lost: the same sequences are then those of new records. An erasure that has not ended
+// is then of what the log still has.
 func (l *Log) dropGhostMark(ctx context.Context, m message, end uint64) error {
 	session, ok := sessionOf(m.subject[strings.LastIndexByte(m.subject, '.')+1:])
 	if !ok { // a server's report
 		return nil
 	}
 	e, err := l.erasingOf(ctx, session)
-	if err != nil || e.at != m.sequence || e.Fence <= end { // a later one may be another node's
+	if err != nil || e.at != m.sequence || max(e.Head, e.Fence) <= end { // a later one may be another node's
 		return err
 	}
 	if e.Done {
 		return l.forgetErasing(ctx, session, e)
 	}
+	p := Partition(session, l.opts.Partitions)
+	last, err := l.lastMessage(ctx, streamName(p), logSubject(session, p))
+	if errors.Is(err, errNoMessage) || last.sequence > end { // of a session that was created since
+		last, err = message{}, nil
+	}
+	if err != nil {
+		return err
+	}
 	_, err = l.change(ctx, session, func(e *erasing) bool {
 		if e.at != m.sequence {
 			return false
 		}
-		e.Fence = 0
-		for i := range e.Parts {
-			if p := &e.Parts[i]; p.Stream == streamName(Partition(session, l.opts.Partitions)) {
-				p.UpTo = min(p.UpTo, end)
-			}
+		if e.Head > end {
+			e.Head = last.sequence
 		}
-		e.nextRound()
+		if e.Fence > end {
+			e.Fence = 0
+			for i := range e.Parts {
+				if part := &e.Parts[i]; part.Stream == streamName(p) {
+					part.UpTo = min(part.UpTo, end)
+				}
+			}
+			e.nextRound()
+		}
 		return true
 	})
 	return err

@@ -2,6 +2,7 @@ package jetstream
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -44,5 +45,31 @@ func TestWhatRemovesAsksTheLeader(t *testing.T) {
 	e, err := l.Erase(ctx, "s")
 	require.NoError(t, err)
 	require.Equal(t, 3, e.Records)
+	requireNothing(t, l, "s")
+}
+
+// TestAnErasureGoesOnWithTheLeaderOnly: a server that leads a stream no more may lack a segment
+// that the leader has. An erasure keeps its fence until the leader has said that there is none.
+func TestAnErasureGoesOnWithTheLeaderOnly(t *testing.T) {
+	l := openLog(t, nil)
+	appended(t, l, "s", 0, textEntries("x", 3))
+	require.NoError(t, l.Seal(t.Context(), "s"))
+	unknown := true
+	cut := openHooked(t, l.nc, func(ctx context.Context, point string, do func(context.Context) error) error {
+		if unknown && point == "$JS.API.STREAM.INFO."+segmentStream(0) {
+			return errors.New("no answer")
+		}
+		return do(ctx)
+	})
+	cut.opts.Replicas = 3
+	_, err := cut.Erase(t.Context(), "s")
+	require.ErrorIs(t, err, eventlog.ErrUnavailable)
+	_, err = l.fenced(t.Context(), "s")
+	require.NoError(t, err)
+	unknown = false
+	_, err = cut.FinishErasures(t.Context(), true)
+	require.NoError(t, err)
+	_, err = l.fenced(t.Context(), "s")
+	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 	requireNothing(t, l, "s")
 }

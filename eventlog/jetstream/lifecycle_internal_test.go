@@ -26,10 +26,9 @@ import (
 const lifecycleSeeds = 100
 
 // TestLifecycle holds two nodes of one log at each of their requests, see
-// logtest.Lifecycle. HELIX_SEEDS says how many seeds are tried, and HELIX_SEED tries one
-// alone, where it does not always fail again: servers are shared by seeds. A
-// share of them has its log in files, in which every byte of an erased session is
-// looked for.
+// logtest.Lifecycle. HELIX_SEEDS says how many seeds are tried, and HELIX_SEED repeats one
+// alone, request by request, see TestASeedRepeatsAlone. Some seeds have their log in files, in
+// which every byte of an erased session is searched for.
 func TestLifecycle(t *testing.T) {
 	if s := os.Getenv(logtest.SeedVariable); s != "" {
 		seed, err := strconv.ParseUint(s, 10, 64)
@@ -51,7 +50,7 @@ func TestLifecycle(t *testing.T) {
 		first, err = strconv.ParseUint(s, 10, 64)
 		require.NoError(t, err)
 	}
-	t.Logf("seeds %d to %d: HELIX_FIRST_SEED=%d HELIX_SEEDS=%d tries them again, %s=n one of them alone", first, first+seeds-1, first, seeds, logtest.SeedVariable)
+	t.Logf("seeds %d to %d: %s=n repeats one of them", first, first+seeds-1, logtest.SeedVariable)
 	began := time.Now()
 	var next, failed atomic.Uint64
 	var wg sync.WaitGroup
@@ -88,6 +87,26 @@ func TestLifecycle(t *testing.T) {
 	}
 	wg.Wait()
 	t.Logf("%d seeds in %v", seeds, time.Since(began).Round(time.Second))
+}
+
+// TestASeedRepeatsAlone: a seed has the same operations, results and requests in a server that
+// has had other seeds as in one that it has for itself, also where copies are restored.
+func TestASeedRepeatsAlone(t *testing.T) {
+	notes := func(seeds ...uint64) (lines []string) {
+		world := newLifecycle(t, seeds[0]%lifecycleDisk == 0)
+		defer world.close(t)
+		for _, seed := range seeds {
+			lines = nil
+			world.Note = func(line string) { lines = append(lines, line) }
+			require.NoError(t, world.run(t, seed))
+		}
+		return lines
+	}
+	for _, seeds := range [][]uint64{{43, 44, 45}, {40, 60}} {
+		alone := notes(seeds[len(seeds)-1])
+		require.Greater(t, len(alone), 10)
+		require.Equal(t, alone, notes(seeds...))
+	}
 }
 
 const (
@@ -168,14 +187,15 @@ func newLifecycle(t *testing.T, disk bool) *lifecycle {
 	return w
 }
 
-// run runs one seed, with nodes that have just started: what they remember of other
-// seeds must not matter. In files, a session that stays has records in every block.
+// run runs one seed, with new streams and nodes, so that it can be repeated alone. In files, a
+// session that stays has records in every block.
 func (w *lifecycle) run(t *testing.T, seed uint64) (err error) {
 	w.inline = lifecycleSmall
 	if seed%lifecycleFull == 0 {
 		w.inline = inlineBytes
 	}
 	w.Nodes, w.Large, w.Restore = make([]eventlog.Log, len(w.nodes)), w.inline+1, nil
+	w.clear(t)
 	for i := range w.nodes {
 		require.NoError(t, w.enter(t.Context(), i))
 	}
@@ -310,7 +330,7 @@ func (w *lifecycle) left(ctx context.Context, session string, first uint64, sure
 				of := at
 				switch stream {
 				case segmentStream(p):
-					of = reaches(m)
+					of, _ = reaches(m)
 				case blobStream:
 					after, _ := strconv.ParseUint(m.header.Get(headerAfter), 10, 64)
 					if of = after; after == 0 && (first < 1<<63 || !sure) {
@@ -344,7 +364,7 @@ func (w *lifecycle) until(ctx context.Context, session string, now time.Time, wa
 		if e, err := l.erasingOf(ctx, session); err != nil || wanted(e) {
 			return err
 		}
-		if _, _, err := l.finishErasureAt(ctx, session, true, now); err != nil {
+		if err := finishAt(ctx, l, session, now); err != nil {
 			return err
 		}
 	}

@@ -20,23 +20,29 @@ func (w *lifecycle) empty(t *testing.T) *lifecycle {
 		w.there.Steps, w.there.Beside = w.Steps, nil
 	}
 	to := w.there
-	for i, l := range to.nodes {
+	to.clear(t)
+	to.inline, to.Large, to.Nodes = w.inline, w.Large, make([]eventlog.Log, len(to.nodes))
+	to.finished = false
+	return to
+}
+
+// clear closes the nodes and deletes all streams.
+func (w *lifecycle) clear(t *testing.T) {
+	for i, l := range w.nodes {
 		if l != nil {
 			l.Close()
 		}
-		to.nodes[i] = nil
+		w.nodes[i] = nil
 	}
-	js, err := newJetStream(to.conns[0])
+	js, err := newJetStream(w.conns[0])
 	require.NoError(t, err)
 	names := js.StreamNames(t.Context())
 	for name := range names.Name() {
 		require.NoError(t, js.DeleteStream(t.Context(), name))
 	}
 	require.NoError(t, names.Err())
-	to.Stored("")
-	to.inline, to.Large, to.Nodes = w.inline, w.Large, make([]eventlog.Log, len(to.nodes))
-	to.stored, to.secrets, to.finished = map[string][]logtest.StoredRecord{}, nil, false
-	return to
+	w.Stored("")
+	w.stored, w.secrets = map[string][]logtest.StoredRecord{}, nil
 }
 
 // restored is a restore of copies to w, which is empty.

@@ -103,21 +103,23 @@ type Log struct {
 	// committers store appends, one for each partition.
 	committers []*committer
 	// sealers pack records into segments, one for each partition.
-	sealers []*sealer
-	batches map[string]chan struct{} // by what its subjects begin with, a place for each atomic batch that a stream has open
-	erasing chan struct{}            // the place of the message that is being overwritten
-	far     uint64                   // farSequences
-	few     uint64                   // fewSequences
-	ahead   int                      // segmentsAhead
-	inline  int                      // inlineBytes
-	holds   hold.Holds
-	node    string        // this log among all that are open on the deployment
-	held    atomic.Uint64 // how often this log has held a session
-	beside  besides
-	ended   endedErasures
-	purged  atomic.Bool // some records may have left the log for the segments
-	closed  chan struct{}
-	wg      sync.WaitGroup
+	sealers   []*sealer
+	batches   map[string]chan struct{} // by what its subjects begin with, a place for each atomic batch that a stream has open
+	erasing   chan struct{}            // the place of the message that is being overwritten
+	far       uint64                   // farSequences
+	few       uint64                   // fewSequences
+	ahead     int                      // segmentsAhead
+	inline    int                      // inlineBytes
+	forgetFor time.Duration            // forgetBudget
+	holds     hold.Holds
+	node      string        // this log among all that are open on the deployment
+	held      atomic.Uint64 // how often this log has held a session
+	beside    besides
+	done      doneMarks
+	checked   checkedRecords
+	purged    atomic.Bool // some records may have left the log for the segments
+	closed    chan struct{}
+	wg        sync.WaitGroup
 
 	version    string               // of a server that is known to be good
 	alone      bool                 // no other server is there, nor elections
@@ -136,7 +138,7 @@ type Log struct {
 // waited for, see Settle. A later connection to a server that is too old is not
 // used to append; see Info.
 func Open(ctx context.Context, nc *nats.Conn, o *Options) (*Log, error) {
-	l := &Log{nc: nc, closed: make(chan struct{}), batches: map[string]chan struct{}{}, erasing: make(chan struct{}, 1), far: farSequences, few: fewSequences, ahead: segmentsAhead, inline: inlineBytes, back: make(chan struct{})}
+	l := &Log{nc: nc, closed: make(chan struct{}), batches: map[string]chan struct{}{}, erasing: make(chan struct{}, 1), far: farSequences, few: fewSequences, ahead: segmentsAhead, inline: inlineBytes, forgetFor: forgetBudget, back: make(chan struct{})}
 	if o != nil {
 		l.opts = *o
 	}

@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
-	"sync"
-	"time"
 )
 
 // A message that was sent before a session's erasure may be stored after it: its sender was
@@ -51,6 +48,13 @@ func (l *Log) outlived(ctx context.Context, session string, m message, last uint
 	if _, err := l.messageAt(ctx, stream, fence); !errors.Is(err, errNoMessage) {
 		return true, err
 	}
+	// A replica that lags may have answered with what an erasure has removed.
+	if _, err := l.messageAt(ctx, segmentStream(Partition(session, l.opts.Partitions)), m.sequence); err != nil {
+		if errors.Is(err, errNoMessage) {
+			err = nil
+		}
+		return true, err
+	}
 	return true, l.wipe(ctx, session, segmentStream(Partition(session, l.opts.Partitions)), m.subject, m.sequence)
 }
 
@@ -65,40 +69,4 @@ func (l *Log) blobsTaken(ctx context.Context, session, since string, seq uint64)
 	}
 	fence, err := l.fenceOf(ctx, session)
 	return err == nil && from < fence && fence < seq, err
-}
-
-// endedErasures remembers which marks say that their erasures are done, so that a node that
-// finishes erasures need not ask for each of them again. It is bounded by the marks, which go
-// after an hour.
-type endedErasures struct {
-	mu    sync.Mutex
-	until map[int]map[string]time.Time // by partition and session
-}
-
-// others returns the sessions whose marks have to be asked for, of those with so many
-// messages on the mark's subject. One that is done has one, and each change adds one.
-func (d *endedErasures) others(p int, marks map[string]uint64) (sessions []string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	known, now := map[string]time.Time{}, time.Now()
-	for session, messages := range marks {
-		if until := d.until[p][session]; messages == 1 && now.Before(until) {
-			known[session] = until
-		} else {
-			sessions = append(sessions, session)
-		}
-	}
-	if d.until == nil {
-		d.until = map[int]map[string]time.Time{}
-	}
-	d.until[p] = known
-	slices.Sort(sessions)
-	return sessions
-}
-
-// add remembers a mark that had one message before it was found to say done.
-func (d *endedErasures) add(p int, session string, until time.Time) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.until[p][session] = until
 }

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
@@ -149,7 +151,7 @@ func requireForgotten(t *testing.T, l *Log, session string) {
 	require.NoError(t, err)
 	require.True(t, e.Done)
 	for range 3 {
-		_, _, err = l.finishErasureAt(t.Context(), session, true, time.Now().Add(doneFor+time.Minute))
+		err = finishAt(t.Context(), l, session, time.Now().Add(doneFor+time.Minute))
 		require.NoError(t, err)
 	}
 	e, err = l.erasingOf(t.Context(), session)
@@ -170,6 +172,12 @@ func TestALateAppendWhosePayloadWasErased(t *testing.T) {
 		"followed": func(t *testing.T, l *Log, late []stored) {
 			_, err := l.payload(t.Context(), "s", late[1])
 			require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+		},
+		"appended behind": func(t *testing.T, l *Log, late []stored) {
+			_, err := l.Append(t.Context(), "s", late[2].Sequence, textEntries("behind", 1))
+			require.Error(t, err)
+			require.NotErrorIs(t, err, eventlog.ErrOutcomeUnknown)
+			requireUsable(t, l, "s", late[2].Sequence)
 		},
 		"created": func(t *testing.T, l *Log, _ []stored) {
 			appended(t, l, "s", 0, large)
@@ -197,6 +205,121 @@ func TestALateAppendWhosePayloadWasErased(t *testing.T) {
 			}
 			require.Len(t, late, 3)
 			then(t, l, late)
+		})
+	}
+}
+
+// TestAnAppendAsksForNothingThatItsNodeKnows: a node that has appended a record, or has found it as the
+// head, sends one request to append after it. It looks at any other record first, once.
+func TestAnAppendAsksForNothingThatItsNodeKnows(t *testing.T) {
+	l := openLog(t, nil)
+	var points []string
+	other := openHooked(t, l.nc, func(ctx context.Context, point string, do func(context.Context) error) error {
+		points = append(points, point)
+		return do(ctx)
+	})
+	requirePoints := func(want ...string) {
+		t.Helper()
+		require.Equal(t, want, points)
+		points = nil
+	}
+	large := textEntries("x", 1)
+	large[0].Payload = bytes.Repeat([]byte("large"), inlineBytes)
+	publish := "publish " + logSubject("s", 0)
+
+	head := appended(t, other, "s", 0, large)
+	points = nil
+	head = appended(t, other, "s", head, textEntries("own", 1))
+	requirePoints(publish)
+	head = appended(t, l, "s", head, textEntries("another node's", 1))
+	head = appended(t, other, "s", head, textEntries("followed", 1))
+	requirePoints("get", publish)
+	head = appended(t, l, "s", head, textEntries("another node's", 1))
+	_, err := other.Head(t.Context(), "s")
+	require.NoError(t, err)
+	points = nil
+	appended(t, other, "s", head, textEntries("found", 1))
+	requirePoints(publish)
+}
+
+// TestTheRecordsThatANodeKnowsAreBounded: it forgets them when they are many, and looks again.
+func TestTheRecordsThatANodeKnowsAreBounded(t *testing.T) {
+	var c checkedRecords
+	for i := range 2*mostChecked + 1 {
+		session := strconv.Itoa(i)
+		c.add(session, 7)
+		require.True(t, c.has(session, 7))
+		require.False(t, c.has(session, 8))
+	}
+	require.LessOrEqual(t, len(c.of), mostChecked)
+	require.False(t, c.has("0", 7))
+}
+
+// TestASegmentThatIsGoneReopensNoErasure: a replica that lags answers with a segment that an erasure,
+// which is done, has removed.
+func TestASegmentThatIsGoneReopensNoErasure(t *testing.T) {
+	l := openLog(t, nil)
+	appended(t, l, "s", 0, textEntries("old", 3))
+	require.NoError(t, l.Seal(t.Context(), "s"))
+	lagging, err := l.lastMessage(t.Context(), segmentStream(0), segmentSubject("s", 0))
+	require.NoError(t, err)
+	_, err = l.Erase(t.Context(), "s")
+	require.NoError(t, err)
+	before, err := l.erasingOf(t.Context(), "s")
+	require.NoError(t, err)
+	require.True(t, before.Done)
+
+	points := 0
+	replicated := openHooked(t, l.nc, func(ctx context.Context, point string, do func(context.Context) error) error {
+		if point == "mark" || point == "delete" {
+			points++
+		}
+		return do(ctx)
+	})
+	segment, _, err := replicated.usable(t.Context(), "s", lagging)
+	require.NoError(t, err)
+	require.Nil(t, segment)
+	require.Zero(t, points)
+	after, err := l.erasingOf(t.Context(), "s")
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+}
+
+// TestWhatCannotBeReadIsOfNoErasedSession: an erasure removes it only while its fence stands. Later it
+// may be of a session that was created since.
+func TestWhatCannotBeReadIsOfNoErasedSession(t *testing.T) {
+	for name, mark := range map[string]func(*erasing){
+		"by a known fence":    func(*erasing) {},
+		"by an unknown fence": func(e *erasing) { e.Fence = 0 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := openLog(t, nil)
+			damage := func() {
+				_, err := l.store(t.Context(), &nats.Msg{Subject: segmentSubject("s", 0), Data: []byte("damaged"), Header: nats.Header{}})
+				require.NoError(t, err)
+			}
+			segments := func() uint64 {
+				n, err := l.count(t.Context(), segmentStream(0), segmentSubject("s", 0))
+				require.NoError(t, err)
+				return n
+			}
+			appended(t, l, "s", 0, textEntries("old", 3))
+			damage()
+			_, err := l.Erase(t.Context(), "s")
+			require.NoError(t, err)
+			require.Zero(t, segments())
+
+			_, err = l.change(t.Context(), "s", func(e *erasing) bool { mark(e); return true })
+			require.NoError(t, err)
+			entries := textEntries("new", 3)
+			appended(t, l, "s", 0, entries)
+			damage()
+			require.NoError(t, finishAt(t.Context(), l, "s", time.Now().Add(doneFor+time.Minute)))
+			require.EqualValues(t, 1, segments())
+			e, err := l.erasingOf(t.Context(), "s")
+			require.NoError(t, err)
+			require.Zero(t, e.at)
+			requireRecords(t, l, "s", entries)
 		})
 	}
 }

@@ -53,6 +53,9 @@ func (l *Log) head(ctx context.Context, session string) (head uint64, inLog bool
 		if isErased(m.header) {
 			return 0, false, eventlog.ErrSessionNotFound
 		}
+		if first(m.header, headerSince) == "" {
+			l.checked.add(session, m.sequence)
+		}
 		return m.sequence, true, nil
 	}
 	s, _, err := l.lastSegment(ctx, session)
@@ -62,6 +65,7 @@ func (l *Log) head(ctx context.Context, session string) (head uint64, inLog bool
 	if s == nil {
 		return 0, false, eventlog.ErrSessionNotFound
 	}
+	l.checked.add(session, s.last())
 	return s.last(), false, nil
 }
 

@@ -356,7 +356,7 @@ func (s *sealer) write(ctx context.Context, round []*sealing) (more []*sealing) 
 		} else {
 			w.err = err
 		}
-		if w.err == nil || errors.Is(w.err, eventlog.ErrOutcomeUnknown) {
+		if w.segment == nil && (w.err == nil || errors.Is(w.err, eventlog.ErrOutcomeUnknown)) {
 			w.err = s.confirm(ctx, w, segments[i], at)
 		}
 		s.sealed(w, segments[i], at)
@@ -425,9 +425,10 @@ func (s *sealer) settle(w *sealing) {
 // errErased: the session was erased while it was sealed.
 var errErased = fmt.Errorf("%w: it was erased while it was sealed", eventlog.ErrSessionNotFound)
 
-// confirm takes a segment back that was stored when the session was fenced, or gone:
-// an erasure removes what it finds before its end, and the comparison of a first
-// segment succeeds again then. One that was not answered for is looked up.
+// confirm removes a first segment that was stored when the session was fenced, or gone: an
+// erasure removes the segments that it finds, and may have looked before. If no answer came,
+// confirm looks the segment up. A later segment needs none of this: it is compared with the
+// segment before it, so the server refuses it, or the erasure finds both.
 func (s *sealer) confirm(ctx context.Context, w *sealing, next *segment, at uint64) error {
 	if w.err != nil {
 		found, place, err := s.log.lastSegment(ctx, w.session)

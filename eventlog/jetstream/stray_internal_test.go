@@ -29,7 +29,7 @@ func TestAFenceThatArrivesAfterItsErasureFencesNothing(t *testing.T) {
 		}
 		return do(ctx)
 	})
-	_, err = slow.fence(t.Context(), "s")
+	_, err = slow.wantFence(t.Context(), "s")
 	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 	require.NotZero(t, published)
 	requireNothing(t, l, "s")

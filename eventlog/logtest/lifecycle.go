@@ -1,13 +1,9 @@
 package logtest
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"iter"
-	"math"
 	"math/rand/v2"
 	"strings"
 	"time"
@@ -49,6 +45,9 @@ type Lifecycle struct {
 	// Secrets, if not nil, is called with texts that must be gone at the end, and
 	// erasures must say that they are.
 	Secrets func(text string)
+	// Note, if not nil, receives each operation that was chosen and its result, in order, and
+	// at the end a digest of all requests. If a seed fails, they are in Run's error.
+	Note func(line string)
 }
 
 // LifecycleCopy is what was copied of a session.
@@ -74,9 +73,11 @@ type StoredRecord struct {
 const (
 	lifeActors   = 4
 	lifeSessions = 2
-	lifeEach     = 7   // operations of an actor, at most
-	lifeErasure  = 200 // turns, of all actors, that an erasure and what comes after it may take
-	lifeRestores = 5   // one of so many operations begins a restore, where there can be one
+	lifeEach     = 7    // operations of an actor, at most
+	lifeErasure  = 200  // turns, of all actors, that an erasure and what comes after it may take
+	lifeRestores = 5    // one of so many operations begins a restore, where there can be one
+	lifeBriefs   = 3    // one of so many simulations is brief
+	lifeLines    = 1000 // of the trace in an error, the last ones
 )
 
 // life is one simulation.
@@ -85,7 +86,6 @@ type life struct {
 	ctx          context.Context
 	seed         uint64
 	name         string // what its appends' ids begin with
-	rng          *rand.Rand
 	sessions     []string
 	appends      []*lifeAppend
 	past         []*lifeAppend // those that what it was restored from has had
@@ -93,14 +93,15 @@ type life struct {
 	trims        []lifeTrim
 	heads        map[string][]uint64 // that a session had
 	copies       map[string]LifecycleCopy
-	copied       uint64                                // up to which sequence
-	running      map[*time.Time]bool                   // since when each operation, or late message, is under way
-	restored     *lifeRestored                         // what became of its copies; nil: they were not restored
-	origin       map[string]LifecycleCopy              // what it was restored from
-	retains      bool                                  // many purges and trims
-	large, texts int                                   // one of so many payloads is large, and has one of so many texts
-	favours      []int                                 // operations of which there are many
-	together     func(*liver, context.Context, string) // what all actors begin with, on one session; nil: each with its own
+	copied       uint64                   // up to which sequence
+	running      map[*time.Time]bool      // since when each operation, or late message, is under way
+	restored     *lifeRestored            // what became of its copies; nil: they were not restored
+	origin       map[string]LifecycleCopy // what it was restored from
+	retains      bool                     // many purges and trims
+	brief        bool                     // few operations: what is left of a session is met in the next one of its id
+	large, texts int                      // one of so many payloads is large, and has one of so many texts
+	favours      []int                    // operations of which there are many
+	together     *lifeOp                  // what all actors begin with, on one session; nil: each with its own
 	errs         []error
 	trace        []string
 }
@@ -131,16 +132,36 @@ type lifeTrim struct {
 	upTo, floor uint64
 }
 
-// Run runs the simulation of a seed. Its error says what is wrong.
+// Purposes of random numbers. Each purpose, and each operation, has its own generator, so that
+// what an actor does next depends on the seed and not on how its requests end.
+const (
+	lifeWorld  = iota // sessions, actors, and which operations are frequent
+	lifeTurns         // which actor has the next turn
+	lifeFaults        // which messages are lost or late
+	lifePast          // what happens before the actors begin
+	lifeFirst         // operations of the first actor; those of the others follow
+	lifeThere  = 1000 // those of the first actor in a restored store
+)
+
+// rngOf returns the nth generator of random numbers for a purpose.
+func rngOf(seed, purpose, n uint64) *rand.Rand {
+	return rand.New(rand.NewPCG(seed, purpose<<32+n))
+}
+
+// Run runs the simulation of a seed. Its error says what is wrong, and lists the operations.
+//
+// The operations that each actor chooses depend on the seed alone; in a restored store also
+// on which sessions were copied. The order of all requests, and so their results, repeat
+// if Nodes are on a store that was empty and no request times out.
 func (l *Lifecycle) Run(ctx context.Context, seed uint64) error {
-	rng := rand.New(rand.NewPCG(seed, 1))
+	rng := rngOf(seed, lifeWorld, 0)
 	steps := l.Steps
 	if steps == nil {
 		steps = &Steps{}
 	}
-	s := &life{Lifecycle: l, ctx: ctx, seed: seed, name: "w", rng: rng, running: map[*time.Time]bool{},
+	s := &life{Lifecycle: l, ctx: ctx, seed: seed, name: "w", running: map[*time.Time]bool{},
 		heads: map[string][]uint64{}, copies: map[string]LifecycleCopy{}, retains: rng.IntN(2) == 0,
-		large: []int{6, 6, 2}[rng.IntN(3)], texts: 1 + rng.IntN(2)}
+		large: []int{6, 6, 2, 1}[rng.IntN(4)], texts: 1 + rng.IntN(2)}
 	for i := range 1 + rng.IntN(lifeSessions) {
 		s.sessions = append(s.sessions, fmt.Sprintf("s%d-%d", seed, i))
 	}
@@ -152,47 +173,62 @@ func (l *Lifecycle) Run(ctx context.Context, seed uint64) error {
 		if s.retains {
 			ops = ops[lifeRetention:lifeRetentionEnd]
 		}
-		s.together = ops[rng.IntN(len(ops))].run
+		s.together = &ops[rng.IntN(len(ops))]
 	}
-	s.faults(steps)
-	first := &liver{life: s, steps: steps, known: map[string]uint64{}}
+	if rng.IntN(lifeBriefs) == 0 { // append twice as often as erase, with payloads that were there before
+		s.brief, s.together, s.favours = true, nil, []int{0, 0, lifeRetention}
+		s.sessions, s.large, s.texts = s.sessions[:1], 3, 1
+	}
+	*steps = *newSteps(rngOf(seed, lifeTurns, 0))
+	s.faults(steps, rng.IntN(2) == 0 && s.Steps != nil, 8-5*rng.IntN(2))
+	first := s.actor(steps, 0, lifePast, nil)
+	first.rng = rngOf(seed, lifePast, 0)
 	for _, session := range s.sessions {
 		first.past(ctx, session)
 	}
-	for i := range 2 + rng.IntN(lifeActors-1) {
-		a := &liver{life: s, steps: steps, node: i % len(l.Nodes), known: map[string]uint64{}}
+	for i := range uint64(2 + rng.IntN(lifeActors-1)) {
+		a := s.actor(steps, int(i)%len(l.Nodes), lifeFirst+i, nil)
 		steps.Go(ctx, a.run)
 	}
 	steps.Run()
 	s.check()
 	s.checkRestored()
+	s.trace = append(s.trace, "requests: "+steps.Digest())
+	if l.Note != nil {
+		for _, line := range s.trace {
+			l.Note(line)
+		}
+	}
 	if len(s.errs) == 0 {
 		return nil
 	}
-	for _, line := range s.trace {
+	for _, line := range s.trace[max(0, len(s.trace)-lifeLines):] {
 		s.errs = append(s.errs, errors.New(line))
 	}
 	return fmt.Errorf("%s=%d: %w", SeedVariable, seed, errors.Join(s.errs...))
 }
 
-// faults says what becomes of messages: what is published may be lost, late, or go
-// unanswered, and a node may die after each request that changes something.
-func (s *life) faults(steps *Steps) {
-	some, one := s.rng.IntN(2) == 0 && s.Steps != nil, 8-5*s.rng.IntN(2)
-	*steps = *newSteps(s.rng)
+// faults says what becomes of messages: if there are some, one of so many that are published may
+// be lost, late, or go unanswered, and a node may die after a request that changes something.
+// Before any request a node may stall.
+func (s *life) faults(steps *Steps, some bool, one int) {
+	rng := rngOf(s.seed, lifeFaults, 0)
 	steps.Sent = s.under
-	steps.Waits = func() int { return []int{0, 10, 1000}[s.rng.IntN(3)] }
+	stalls := rng.IntN(2) == 0 && s.Steps != nil
+	steps.Waits = func() int { return []int{0, 10, rng.IntN(2 * lifeErasure), 1000}[rng.IntN(4)] }
 	steps.Fault = func(point string) Delivery {
 		switch {
-		case !some || s.rng.IntN(one) > 0:
+		case stalls && (strings.HasPrefix(point, "publish ") && rng.IntN(6) == 0 || rng.IntN(40) == 0):
+			return Stalled
+		case !some || rng.IntN(one) > 0:
 		case strings.HasPrefix(point, RestorePoint):
-			if s.rng.IntN(4) == 0 { // it has no second try
-				return []Delivery{Lost, Unanswered, Late, Died}[s.rng.IntN(4)]
+			if rng.IntN(4) == 0 { // it has no second try
+				return []Delivery{Lost, Unanswered, Late, Died}[rng.IntN(4)]
 			}
 		case strings.HasPrefix(point, "publish "):
-			return []Delivery{Lost, Unanswered, Late, Late, Died, Died}[s.rng.IntN(6)]
+			return []Delivery{Lost, Unanswered, Late, Late, Died, Died}[rng.IntN(6)]
 		case point == "mark", point == "delete", point == "purge":
-			if s.rng.IntN(4) == 0 { // there are many
+			if rng.IntN(4) == 0 { // there are many
 				return Died
 			}
 		}
@@ -209,271 +245,4 @@ func (s *life) under() (ended func()) {
 
 func (s *life) failf(format string, args ...any) {
 	s.errs = append(s.errs, fmt.Errorf(format, args...))
-}
-
-// liver is one actor.
-type liver struct {
-	*life
-	steps *Steps
-	node  int
-	known map[string]uint64 // a head that it once knew
-}
-
-func (a *liver) log() eventlog.Log { return a.Nodes[a.node] }
-
-func (a *liver) run(ctx context.Context) {
-	for i := range 2 + a.rng.IntN(lifeEach-1) {
-		a.steps.Yield(ctx)
-		ended := a.under()
-		if i == 0 && a.together != nil {
-			a.together(a, ctx, a.sessions[0])
-		} else {
-			a.op(ctx)
-		}
-		ended()
-		a.steps.Restart(ctx)
-	}
-}
-
-// tell notes the answer of an operation.
-func (a *liver) tell(what, session string, err error, args ...any) {
-	a.trace = append(a.trace, fmt.Sprintf("node %d: %s %s %v: %v", a.node, what, session, args, err))
-}
-
-// expect complains of errors that an operation must not end with.
-func (a *liver) expect(what, session string, err error, kinds ...error) {
-	a.tell(what, session, err)
-	if err == nil || errors.Is(err, errDied) || errors.Is(err, eventlog.ErrOutcomeUnknown) {
-		return
-	}
-	for _, kind := range kinds {
-		if errors.Is(err, kind) {
-			return
-		}
-	}
-	if _, ok := errors.AsType[*eventlog.ConflictError](err); ok && what != "erase" {
-		return
-	}
-	if _, ok := errors.AsType[*eventlog.TrimmedError](err); ok {
-		return
-	}
-	a.failf("%s %s: %w", what, session, err)
-}
-
-// lifeOp is an operation.
-type lifeOp struct {
-	commonly, retained int
-	run                func(*liver, context.Context, string)
-}
-
-// lifeOps are the operations, and how often they come: commonly, and where there is much
-// to purge and trim.
-var lifeOps = []lifeOp{
-	{40, 22, (*liver).append},
-	{8, 8, (*liver).tail},
-	{12, 12, (*liver).erase},
-	{6, 12, (*liver).seal},
-	{6, 12, (*liver).purge},
-	{4, 16, (*liver).trim},
-	{8, 6, (*liver).read},
-	{5, 4, (*liver).copy},
-	{8, 6, (*liver).follow},
-	{3, 2, (*liver).open},
-}
-
-// Of lifeOps, those from erase to trim move or remove what is stored.
-const lifeRetention, lifeRetentionEnd = 2, 6
-
-func (a *liver) op(ctx context.Context) {
-	if a.Restore != nil && a.restored == nil && a.rng.IntN(lifeRestores) == 0 {
-		a.restore(ctx)
-		return
-	}
-	session := a.sessions[a.rng.IntN(len(a.sessions))]
-	n := a.rng.IntN(100)
-	if len(a.favours) > 0 && a.rng.IntN(2) == 0 {
-		lifeOps[a.favours[n%len(a.favours)]].run(a, ctx, session)
-		return
-	}
-	for _, op := range lifeOps {
-		weight := op.commonly
-		if a.retains {
-			weight = op.retained
-		}
-		if n -= weight; n < 0 {
-			op.run(a, ctx, session)
-			return
-		}
-	}
-}
-
-// past gives a session several segments, and has a purge take what they hold.
-func (a *liver) past(ctx context.Context, session string) {
-	if !a.retains {
-		return
-	}
-	for range a.rng.IntN(5) {
-		a.appendBehind(ctx, session, a.known[session])
-		a.seal(ctx, session)
-	}
-	if a.rng.IntN(3) > 0 {
-		a.purge(ctx, session)
-	}
-}
-
-func (a *liver) erase(ctx context.Context, session string) {
-	_, err := a.log().Erase(ctx, session)
-	a.expect("erase", session, err, eventlog.ErrSessionNotFound)
-}
-
-func (a *liver) seal(ctx context.Context, session string) {
-	a.expect("seal", session, a.Seal(ctx, a.node, session), eventlog.ErrSessionNotFound)
-}
-
-func (a *liver) tail(ctx context.Context, session string) {
-	a.tell("tail", session, a.Tail(ctx, a.node, session))
-}
-
-// purge leaves alone what was sealed since the oldest operation began that is under
-// way, see eventlog.MinSealed.
-func (a *liver) purge(ctx context.Context, session string) {
-	if a.Purge == nil {
-		return
-	}
-	if a.Beside != nil && a.rng.IntN(2) == 0 { // which the purge leaves in the same block
-		a.expect("append beside", session, a.Beside(ctx))
-	}
-	oldest := time.Now()
-	for at := range a.running {
-		if at.Before(oldest) {
-			oldest = *at
-		}
-	}
-	a.expect("purge", session, a.Purge(ctx, a.node, oldest))
-}
-
-func (a *liver) open(ctx context.Context, session string) {
-	if a.Open != nil {
-		a.expect("open", session, a.Open(ctx))
-	}
-}
-
-func (a *liver) append(ctx context.Context, session string) {
-	expected := uint64(0)
-	switch a.rng.IntN(4) {
-	case 0:
-	case 1:
-		expected = a.known[session]
-	default:
-		head, err := a.log().Head(ctx, session)
-		if err != nil {
-			a.expect("head", session, err, eventlog.ErrSessionNotFound)
-		}
-		expected = head
-	}
-	a.appendBehind(ctx, session, expected)
-}
-
-func (a *liver) appendBehind(ctx context.Context, session string, expected uint64) {
-	call := &lifeAppend{session: session, id: fmt.Sprintf("%s%d-%d", a.name, a.seed, len(a.appends)), expected: expected, fate: unknown}
-	a.appends = append(a.appends, call)
-	var entries []eventlog.Entry
-	for i := range 1 + a.rng.IntN(3) {
-		e := Text(session, fmt.Sprintf("secret %s.%d", call.id, i))
-		if a.rng.IntN(a.large) == 0 { // of few, so that they are met again
-			text := []byte(fmt.Sprintf("secret %s %d ", session, a.rng.IntN(a.texts)))
-			e.Payload = bytes.Repeat(text, cmp.Or(a.Large, 260<<10)/len(text)+1)
-		}
-		e.Writer, e.Ordinal = call.id, uint64(i+1)
-		entries = append(entries, e)
-		call.payloads = append(call.payloads, bytes.Clone(e.Payload))
-		if a.Secrets != nil {
-			a.Secrets(secretOf(e.Payload))
-		}
-	}
-	var err error
-	call.last, err = a.log().Append(ctx, session, call.expected, entries)
-	if call.fate = fateOf(err); errors.Is(err, errDied) {
-		call.fate = unknown
-	}
-	a.expect("append", session, err, eventlog.ErrSessionNotFound)
-	a.tell(call.id, session, nil, call.expected, call.last)
-	if err == nil {
-		a.known[session] = call.last
-		a.heads[session] = append(a.heads[session], call.last)
-	}
-}
-
-// secretOf is what is looked for of a payload that was erased.
-func secretOf(payload []byte) string { return string(payload[:min(len(payload), 200)]) }
-
-func (a *liver) trim(ctx context.Context, session string) {
-	archive, ok := a.log().(eventlog.Archive)
-	if !ok {
-		return
-	}
-	upTo := uint64(math.MaxUint64)
-	if heads := a.heads[session]; len(heads) > 0 && a.rng.IntN(3) > 0 {
-		upTo = heads[a.rng.IntN(len(heads))]
-	}
-	floor, err := archive.Trim(ctx, session, upTo)
-	a.expect("trim", session, err, eventlog.ErrSessionNotFound)
-	a.tell("trimmed", session, nil, upTo, floor)
-	if err == nil {
-		a.trims = append(a.trims, lifeTrim{session, upTo, floor})
-	}
-}
-
-func (a *liver) begin(what, session string, from uint64) *lifeRead {
-	r := &lifeRead{what: what, session: session, from: from, before: len(a.Stored(session))}
-	a.reads = append(a.reads, r)
-	return r
-}
-
-func (a *liver) read(ctx context.Context, session string) {
-	r := a.begin("read", session, 0)
-	r.whole = true
-	r.got, r.err = gather(a.log().Read(ctx, session, 0, 0))
-	a.expect("read", session, r.err, eventlog.ErrSessionNotFound)
-}
-
-// follow is a follower that looks again now and then.
-func (a *liver) follow(ctx context.Context, session string) {
-	from := a.known[session]
-	if a.rng.IntN(2) == 0 {
-		from = 0
-	}
-	r := a.begin("follow", session, from)
-	at, known := from, false
-	for range 1 + a.rng.IntN(4) {
-		r.err = a.Resume(ctx, a.node, session, &at, &known, func(rec eventlog.Record) bool {
-			r.got = append(r.got, rec)
-			return true
-		})
-		_, ahead := errors.AsType[*eventlog.CursorAheadError](r.err)
-		if ahead {
-			r.err = nil
-		}
-		if r.err != nil {
-			break
-		}
-		pause := a.rng.IntN(8)
-		if a.rng.IntN(2) == 0 { // long enough for an erasure, and for another session of the id
-			pause = a.rng.IntN(lifeErasure)
-		}
-		for range pause {
-			a.steps.Yield(ctx)
-		}
-	}
-	a.expect("follow", session, r.err, eventlog.ErrSessionNotFound)
-}
-
-func gather(records iter.Seq2[eventlog.Record, error]) (all []eventlog.Record, err error) {
-	for r, err := range records {
-		if err != nil {
-			return all, err
-		}
-		all = append(all, r)
-	}
-	return all, nil
 }

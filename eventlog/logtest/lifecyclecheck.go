@@ -79,6 +79,9 @@ func (s *life) check() {
 			return a.session == session && a.fate == unknown
 		})
 		s.checkLeft(session, first, unsure)
+		for node := range s.Nodes { // an hour later
+			s.checkNow(node, session, now, payloads)
+		}
 		if now == nil {
 			if !unsure {
 				continue

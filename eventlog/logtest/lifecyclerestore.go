@@ -63,7 +63,7 @@ func (a *liver) restore(ctx context.Context) {
 		copies = append(copies, r.origin[session])
 	}
 	r.to = a.Restore(a.copied, copies)
-	r.Lifecycle, r.ctx, r.seed, r.name, r.rng, r.running = r.to.Lifecycle, a.ctx, a.seed, "r", a.rng, a.running
+	r.Lifecycle, r.ctx, r.seed, r.name, r.running = r.to.Lifecycle, a.ctx, a.seed, "r", a.running
 	r.heads, r.copies, r.retains = map[string][]uint64{}, map[string]LifecycleCopy{}, a.retains
 	r.large, r.texts = a.large, a.texts
 	known := map[string]uint64{}
@@ -80,7 +80,7 @@ func (a *liver) restore(ctx context.Context) {
 		}
 	}
 	for node := range r.Nodes {
-		there := &liver{life: &r.life, steps: a.steps, node: node, known: maps.Clone(known)}
+		there := r.actor(a.steps, node, lifeThere+uint64(node), maps.Clone(known))
 		if node == 0 { // one that waits for the restore
 			a.steps.Go(ctx, func(ctx context.Context) { there.afterwards(ctx, r) })
 		} else {

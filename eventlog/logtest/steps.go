@@ -2,8 +2,12 @@ package logtest
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
+	"hash"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/helixd/helixd/eventlog"
 )
@@ -15,6 +19,8 @@ type Steps struct {
 	rng    *rand.Rand
 	actors []*turn
 	paused chan bool // the one that has its turn: true, it goes on later; false, it has ended
+	count  int       // of requests
+	digest hash.Hash // of them
 
 	// Fault returns what happens to a message; nil: it is delivered.
 	Fault func(point string) Delivery
@@ -42,12 +48,18 @@ const (
 	Unanswered          // it arrives, and the answer does not
 	Late                // it arrives when its sender has given up
 	Died                // it arrives, and its sender has no turn any more
+	Stalled             // its sender lets others have so many turns before it sends it
 )
 
 // errDied is what a sender that has died would get.
 var errDied = errors.New("logtest: its process has died")
 
-func newSteps(rng *rand.Rand) *Steps { return &Steps{rng: rng, paused: make(chan bool)} }
+func newSteps(rng *rand.Rand) *Steps {
+	return &Steps{rng: rng, paused: make(chan bool), digest: sha256.New()}
+}
+
+// Digest returns how many requests there were, and a hash of all in their order.
+func (s *Steps) Digest() string { return fmt.Sprintf("%d, %x", s.count, s.digest.Sum(nil)[:8]) }
 
 // Go adds an operation. It may be called from another one's turn.
 func (s *Steps) Go(ctx context.Context, f func(context.Context)) {
@@ -87,6 +99,8 @@ func (s *Steps) Step(ctx context.Context, point string, do func(context.Context)
 		return do(ctx)
 	}
 	s.Yield(ctx)
+	s.count++
+	fmt.Fprintln(s.digest, slices.Index(s.actors, t), point)
 	if t.died {
 		return errDied
 	}
@@ -102,6 +116,8 @@ func (s *Steps) Step(ctx context.Context, point string, do func(context.Context)
 	case Late:
 		s.late(context.WithoutCancel(ctx), do)
 		return eventlog.ErrOutcomeUnknown
+	case Stalled:
+		s.stall(ctx)
 	case Died:
 		_ = do(ctx)
 		t.died = true
@@ -117,20 +133,26 @@ func (s *Steps) Restart(ctx context.Context) {
 	}
 }
 
-// late has a message arrive later.
-func (s *Steps) late(ctx context.Context, do func(context.Context) error) {
-	turns, arrived := 0, func() {}
+// stall lets others have some turns.
+func (s *Steps) stall(ctx context.Context) {
+	turns := 0
 	if s.Waits != nil {
 		turns = s.Waits()
 	}
+	for ; turns > 0 && len(s.actors) > 1; turns-- {
+		s.Yield(ctx)
+	}
+}
+
+// late has a message arrive later.
+func (s *Steps) late(ctx context.Context, do func(context.Context) error) {
+	arrived := func() {}
 	if s.Sent != nil {
 		arrived = s.Sent()
 	}
 	s.Go(ctx, func(ctx context.Context) {
 		defer arrived()
-		for ; turns > 0 && len(s.actors) > 1; turns-- {
-			s.Yield(ctx)
-		}
+		s.stall(ctx)
 		_ = do(ctx)
 	})
 }

@@ -79,7 +79,7 @@ func TestTheClientHasNoServer(t *testing.T) {
 	for dep := range strings.Lines(string(out)) {
 		dep = strings.TrimSpace(dep)
 		if folder, ours := strings.CutPrefix(dep, repo); ours {
-			require.Contains(t, []string{"eventlog", "projector", "projector/readmodel", "projector/timeline", "agentloop/remote", "httpapi/client"}, folder)
+			require.Contains(t, []string{"eventlog", "projector", "projector/jsondoc", "projector/readmodel", "projector/timeline", "agentloop/remote", "httpapi/client"}, folder)
 		}
 		require.NotContains(t, dep, "nats")
 	}

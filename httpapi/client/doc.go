@@ -31,6 +31,7 @@
 //	Import                            it goes on where it broke off
 //	Erase, Retain, EraseMemories      there is less left to do
 //	ForgetMemory, ProcessMemories     the same
+//	Unsubscribe                       the rights are revoked again
 //	Subscribe                         a right too many expires like the other
 //	Resume otherwise, Chat, Rollback  never
 //	Backup                            never: its answer is not held

@@ -124,10 +124,11 @@ func newServerOn(t *testing.T, log eventlog.Log) *server {
 		Reload: func(context.Context) (httpapi.Reloaded, error) {
 			return httpapi.Reloaded{Agents: []string{"echo"}, NeedsRestart: []string{"listen"}}, nil
 		},
-		Subscribe: func(session string, ttl time.Duration) (httpapi.Subscription, error) {
+		Subscribe: func(_ context.Context, session string, ttl time.Duration) (httpapi.Subscription, error) {
 			return httpapi.Subscription{Subject: "helix.live." + session, ExpiresAt: time.Unix(0, 0).Add(ttl).UTC()}, nil
 		},
-		Log: log, Loop: loop, AllowUnauthenticated: true, Version: "v-test", Chat: &httpapi.ChatOptions{}, InterruptObservationDeadline: within,
+		Unsubscribe: func(context.Context, string) error { return nil },
+		Log:         log, Loop: loop, AllowUnauthenticated: true, Version: "v-test", Chat: &httpapi.ChatOptions{}, InterruptObservationDeadline: within,
 		States: snapshot.New(log, &snapshot.StoreOptions{Folds: new(folds.Folds)}),
 	})
 	require.NoError(t, err)

@@ -33,6 +33,15 @@ func said(t *testing.T, parts []client.Part) (text string) {
 
 // usesChat are those of chat clients.
 var usesChat = map[string]use{
+	"POST /chat/{id}/tickets": func(t *testing.T, ctx context.Context, s *server, c *client.Client) {
+		s.written("s", 1)
+		got, err := c.ChatTicket(ctx, "s")
+		require.NoError(t, err)
+		require.NotEmpty(t, got.Ticket)
+		require.False(t, got.ExpiresAt.IsZero())
+		_, err = c.ChatTicket(ctx, "nobody")
+		refused(t, err, 404, "NOT_FOUND")
+	},
 	"GET /chat/{id}/snapshot": func(t *testing.T, ctx context.Context, s *server, c *client.Client) {
 		s.started("s", "asker")
 		snap, err := c.Snapshot(ctx, "s", client.SnapshotOptions{IncludePartialContent: new(false)})

@@ -33,7 +33,7 @@ var usesRuns = map[string]use{
 		require.Equal(t, req.Metadata, state.State.Metadata)
 		require.Equal(t, req.UserID, state.State.UserID)
 		require.Equal(t, req.Tags, state.State.Tags)
-		require.JSONEq(t, string(req.State), string(state.State.CustomState))
+		require.JSONEq(t, string(req.State), state.State.CustomState.String())
 		require.Equal(t, req.Messages[0].Content, state.State.Messages[0].Content)
 		require.Equal(t, req.Messages[0].Files, state.State.Messages[0].Files)
 		require.Equal(t, string(req.Messages[0].Metadata), string(state.State.Messages[0].Metadata))

@@ -192,6 +192,20 @@ var usesSessions = map[string]use{
 		_, err := c.Subscribe(ctx, "nobody", 0)
 		refused(t, err, 404, "NOT_FOUND")
 	},
+	"POST /sessions/{id}/tickets": func(t *testing.T, ctx context.Context, s *server, c *client.Client) {
+		s.written("s", 1)
+		got, err := c.StreamTicket(ctx, "s")
+		require.NoError(t, err)
+		require.NotEmpty(t, got.Ticket)
+		require.False(t, got.ExpiresAt.IsZero())
+		_, err = c.StreamTicket(ctx, "nobody")
+		refused(t, err, 404, "NOT_FOUND")
+	},
+	"DELETE /sessions/{id}/subscriptions": func(t *testing.T, ctx context.Context, s *server, c *client.Client) {
+		s.written("s", 1)
+		require.NoError(t, c.Unsubscribe(ctx, "s"))
+		refused(t, c.Unsubscribe(ctx, "nobody"), 404, "NOT_FOUND")
+	},
 	"POST /sessions/{id}/rollback": func(t *testing.T, ctx context.Context, s *server, c *client.Client) {
 		at := s.written("s", 5)
 		done, err := c.Rollback(ctx, "s", client.Target{Sequence: at.FirstSequence})

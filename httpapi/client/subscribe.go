@@ -2,7 +2,10 @@ package client
 
 import (
 	"context"
+	"net/http"
 	"time"
+
+	"github.com/helixd/helixd/agentloop/remote"
 )
 
 // Subscription is the right of a NATS client to hear one session's records
@@ -32,4 +35,15 @@ func (c *Client) Subscribe(ctx context.Context, sessionID string, ttl time.Durat
 		body["ttl"] = ttl.String()
 	}
 	return fetch(ctx, c, post("subscriptions", true, body).of("sessions", sessionID), func(s *Subscription) bool { return s.Subject != "" })
+}
+
+// Unsubscribe revokes all rights to hear a session by NATS that were made before.
+// If the server can't, the error is NOT_IMPLEMENTED and says who can.
+func (c *Client) Unsubscribe(ctx context.Context, sessionID string) error {
+	type answer struct {
+		Revoked bool `json:"revoked"`
+	}
+	k := call{safe: true, Request: remote.Request{Method: http.MethodDelete, Route: "subscriptions"}}
+	_, err := fetch(ctx, c, k.of("sessions", sessionID), func(a *answer) bool { return a.Revoked })
+	return err
 }

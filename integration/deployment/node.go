@@ -14,7 +14,8 @@ import (
 // Node is a helixd process. Everybody may use it, unless its configuration has auth.
 type Node struct {
 	*Process
-	URL string // of HTTP
+	URL   string // of HTTP
+	Token string // a bearer token that may do the operation status; empty: none is needed
 	// NATS is where the embedded server takes clients; empty: nowhere.
 	NATS Server
 }
@@ -56,6 +57,9 @@ func (n *Node) Ready(ctx context.Context) (r Readiness, err error) {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, n.URL+"/readyz", nil)
 		if err != nil {
 			return r, err
+		}
+		if n.Token != "" {
+			req.Header.Set("Authorization", "Bearer "+n.Token)
 		}
 		if resp, err := prober.Do(req); err == nil {
 			err = json.NewDecoder(resp.Body).Decode(&r)

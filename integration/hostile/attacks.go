@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -194,23 +195,10 @@ func (w *world) compare(ctx context.Context) error {
 // hosts: whoever asks under another name, as a page of another site would, gets
 // nothing, from any listener.
 func (w *world) hosts(ctx context.Context) error {
-	for _, path := range []string{"/", "/metrics", "/readyz", "/openapi.json", "/sessions", "/status?sessionId=" + w.secret(0)} {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.node.URL+path, nil)
-		if err != nil {
-			return err
-		}
-		req.Host = "evil.example"
-		req.Header.Set("Origin", "http://evil.example")
-		resp, err := w.http.Do(req)
-		if err != nil {
-			return err
-		}
-		var body [4 << 10]byte
-		n, _ := resp.Body.Read(body[:])
-		resp.Body.Close()
-		for _, word := range []string{"speaker", "version", victimPrefix} {
-			if resp.StatusCode == http.StatusOK && strings.Contains(string(body[:n]), word) {
-				return fmt.Errorf("GET %s under another name: %d %.200s", path, resp.StatusCode, body[:n])
+	for _, host := range []string{"", "evil.example"} {
+		for _, path := range []string{"/", "/healthz", "/readyz", "/metrics", "/openapi.json", "/debug/pprof/", "/sessions", "/status?sessionId=" + w.secret(0)} {
+			if err := w.stranger(ctx, host, path); err != nil {
+				return err
 			}
 		}
 	}
@@ -232,6 +220,33 @@ func (w *world) hosts(ctx context.Context) error {
 	n, _ := c.Read(got[:])
 	if strings.Contains(string(got[:n]), " 101 ") {
 		return fmt.Errorf("a WebSocket under another name is let in: %s", got[:n])
+	}
+	return nil
+}
+
+// stranger asks without a token, as a page of a host; "": under the daemon's own
+// name. It must learn nothing, and as a page nothing at all.
+func (w *world) stranger(ctx context.Context, host, path string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.node.URL+path, nil)
+	if err != nil {
+		return err
+	}
+	if host != "" {
+		req.Host = host
+		req.Header.Set("Origin", "http://"+host)
+	}
+	resp, err := w.http.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if err != nil {
+		return err
+	}
+	told := path != "/" && slices.ContainsFunc([]string{"speaker", "version", "fsync", victimPrefix}, func(word string) bool { return strings.Contains(string(body), word) })
+	if told || host != "" && resp.StatusCode != http.StatusForbidden {
+		return fmt.Errorf("GET %s without a token, Host %q: %d %.200s", path, host, resp.StatusCode, body)
 	}
 	return nil
 }

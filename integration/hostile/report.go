@@ -112,8 +112,10 @@ func (w *world) websocket() (string, error) {
 const configuration = `
 auth:
   tokens:
-    - {token: ` + victimToken + `, name: good, operations: ["*"], sessions: ["` + victimPrefix + `*"]}
-    - {token: ` + attackerToken + `, name: evil, operations: ["*"], sessions: ["` + attackerPrefix + `*"]}
+    - {token: ` + victimToken + `, name: good, user: ` + victimUser + `, tenant: good, operations: ["*"], sessions: ["` + victimPrefix + `*"]}
+    - {token: ` + attackerToken + `, name: evil, user: mallory, tenant: evil, operations: ["*"], sessions: ["` + attackerPrefix + `*"]}
+tenants: {evil: {sessions: 100, bytes: 1GiB, runs: 20, streams: 64}}
+limits: {connections: 300}
 nats: {websocket: {listen: "127.0.0.1:0"}}
 agents:
   speaker: {model: {provider: scripted, script: [{text: Here is what I have to say.}]}}

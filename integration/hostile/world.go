@@ -94,6 +94,7 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	defer d.Close()
+	d.Nodes[0].Token = victimToken
 	if err := d.Start(ctx); err != nil {
 		return err
 	}

@@ -84,6 +84,11 @@ const (
 	MaxQueryTerms = 32
 	// MaxTextBytes is how much of one message or tool call is searched.
 	MaxTextBytes = 64 << 10
+	// MaxSearched is how many bytes of texts a search looks at that is not about
+	// all sessions, the newest first.
+	MaxSearched = 64 << 20
+	// SearchTime bounds a search.
+	SearchTime = 5 * time.Second
 	// SnippetTokens is how many words of a hit are shown, about.
 	SnippetTokens = 24
 )

@@ -116,6 +116,7 @@ type Parked struct {
 // ParkedFilter chooses parked records.
 type ParkedFilter struct {
 	SessionID string // of a tree's root, or a memory scope's log; empty: all
+	UserID    string // of the tree's root; empty: all, memory scopes too
 	Visible   Visible
 	Paging
 }

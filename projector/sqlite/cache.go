@@ -91,7 +91,7 @@ func weightOf(t *projector.Tree) int {
 	const each = 256 // for what is around a text
 	n := 4 * each
 	for _, s := range t.Sessions() {
-		n += 2*each + len(s.CustomState) + each*(len(s.Runs)+len(s.Checkpoints))
+		n += 2*each + s.CustomState.Len() + each*(len(s.Runs)+len(s.Checkpoints))
 		for i := range s.Messages {
 			m := &s.Messages[i]
 			n += each + 2*len(m.Content) + len(m.Result) + len(m.Metadata)

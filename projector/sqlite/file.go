@@ -15,8 +15,10 @@ import (
 )
 
 const (
-	// readers is how many questions are answered at once.
-	readers = 4
+	// readers is how many questions are answered at once, and searchers how many
+	// searches beside them: they must not keep listings waiting.
+	readers   = 4
+	searchers = 2
 	// busyTimeout is how long one connection waits for another, in ms.
 	busyTimeout = 5000
 )
@@ -28,6 +30,7 @@ type file struct {
 	write *sql.DB
 	conn  *sql.Conn // of write
 	read  *sql.DB
+	find  *sql.DB // for searches
 	lock  *os.File
 	codes *codeCache
 }
@@ -70,13 +73,24 @@ func openFile(path string) (f *file, err error) {
 	if err := f.prepare(); err != nil {
 		return f, classed(err)
 	}
-	if f.read, err = sql.Open("sqlite", dsn(path, true)); err != nil {
+	if f.read, err = openReaders(path, readers); err != nil {
 		return f, err
 	}
-	f.read.SetMaxOpenConns(readers)
-	f.read.SetMaxIdleConns(readers)
+	if f.find, err = openReaders(path, searchers); err != nil {
+		return f, err
+	}
 	f.info, err = os.Stat(path)
 	return f, err
+}
+
+// openReaders returns connections that only read, at most so many.
+func openReaders(path string, most int) (*sql.DB, error) {
+	db, err := sql.Open("sqlite", dsn(path, true))
+	if err == nil {
+		db.SetMaxOpenConns(most)
+		db.SetMaxIdleConns(most)
+	}
+	return db, err
 }
 
 // private makes the file, if need be, and lets nobody else read it: it holds
@@ -126,8 +140,10 @@ func dsn(path string, readOnly bool) string {
 }
 
 func (f *file) close() {
-	if f.read != nil {
-		f.read.Close()
+	for _, db := range []*sql.DB{f.read, f.find} {
+		if db != nil {
+			db.Close()
+		}
 	}
 	if f.conn != nil {
 		f.conn.Close()

@@ -87,16 +87,21 @@ const answerTimeout = 15 * time.Second
 var errTooLong = errors.New("the answer takes too long")
 
 // look is ask without waiting.
-func look[T any](ctx context.Context, m *Models, answer func(tx *sql.Tx) (T, error)) (value T, err error) {
+func look[T any](ctx context.Context, m *Models, answer func(tx *sql.Tx) (T, error)) (T, error) {
+	return lookBy(ctx, m, func(f *file) *sql.DB { return f.read }, answerTimeout, answer)
+}
+
+// lookBy is look with some of the file's connections, for at most so long.
+func lookBy[T any](ctx context.Context, m *Models, of func(*file) *sql.DB, most time.Duration, answer func(tx *sql.Tx) (T, error)) (value T, err error) {
 	m.use.RLock()
 	defer m.use.RUnlock()
 	if m.file == nil {
 		return value, readmodel.ErrUnavailable
 	}
 	caller := ctx
-	ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, errTooLong)
+	ctx, cancel := context.WithTimeoutCause(ctx, most, errTooLong)
 	defer cancel()
-	tx, err := m.file.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	tx, err := of(m.file).BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err == nil {
 		defer tx.Rollback() //nolint:errcheck // it has only read
 		value, err = answer(tx)

@@ -47,6 +47,9 @@ func (m *Models) Parked(ctx context.Context, f readmodel.ParkedFilter) (readmode
 		doc: `json_object('sessionId', root, 'sequence', sequence, 'type', type, 'reason', reason, 'stuck', json(iif(stuck, 'true', 'false')))`,
 	}
 	l.where.equal("root", f.SessionID)
+	if f.UserID != "" {
+		l.where.and("EXISTS (SELECT 1 FROM sessions s WHERE s.root = parked.root AND s.session = parked.root AND s.user = ?)", f.UserID)
+	}
 	return listed[readmodel.Parked](ctx, m, l, f.Visible, f.Paging)
 }
 

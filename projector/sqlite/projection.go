@@ -203,6 +203,9 @@ func (p *projection) gather(ctx context.Context, r fed, in <-chan fed) error {
 		if r.err != nil {
 			return r.err
 		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		if err := p.apply(ctx, r.partition, r.Fed); err != nil {
 			return err
 		}

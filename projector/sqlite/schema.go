@@ -5,7 +5,7 @@ import "github.com/helixd/helixd/projector"
 // schemaVersion is the version of the tables, of what Derive makes of a fold and
 // of what package words makes of a text; raise it with each. A file of another
 // version is made again.
-const schemaVersion = 8
+const schemaVersion = 9
 
 // version is what a file is made by.
 const version = schemaVersion*1000 + projector.Version
@@ -15,7 +15,10 @@ const version = schemaVersion*1000 + projector.Version
 const schema = `
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE positions (partition INTEGER PRIMARY KEY, position INTEGER NOT NULL, digest TEXT NOT NULL);
-CREATE TABLE trees (root TEXT PRIMARY KEY, head INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE trees (
+	root TEXT PRIMARY KEY, head INTEGER NOT NULL, tenant TEXT NOT NULL DEFAULT '', bytes INTEGER NOT NULL DEFAULT 0,
+	running INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
 CREATE TABLE sessions (
 	root TEXT NOT NULL, session TEXT NOT NULL, parent TEXT NOT NULL, agent TEXT NOT NULL, user TEXT NOT NULL,
 	status TEXT NOT NULL, expires INTEGER, doc TEXT NOT NULL, PRIMARY KEY (root, session)
@@ -61,7 +64,25 @@ CREATE TABLE parked (
 	root TEXT NOT NULL, sequence INTEGER NOT NULL, stuck INTEGER NOT NULL, type TEXT NOT NULL, reason TEXT NOT NULL,
 	PRIMARY KEY (root, sequence, stuck)
 ) WITHOUT ROWID;
-` + memorySchema
+` + tenantSchema + memorySchema
+
+// tenantSchema sums what the trees of each tenant have, whatever changes them.
+const tenantSchema = `
+CREATE TABLE tenants (
+	tenant TEXT PRIMARY KEY, sessions INTEGER NOT NULL, bytes INTEGER NOT NULL, runs INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TRIGGER trees_added AFTER INSERT ON trees WHEN new.tenant <> '' BEGIN
+	INSERT INTO tenants (tenant, sessions, bytes, runs) VALUES (new.tenant, 1, new.bytes, new.running)
+		ON CONFLICT (tenant) DO UPDATE SET sessions = sessions + 1, bytes = bytes + excluded.bytes, runs = runs + excluded.runs;
+END;
+CREATE TRIGGER trees_removed AFTER DELETE ON trees WHEN old.tenant <> '' BEGIN
+	UPDATE tenants SET sessions = sessions - 1, bytes = bytes - old.bytes, runs = runs - old.running WHERE tenant = old.tenant;
+	DELETE FROM tenants WHERE tenant = old.tenant AND sessions = 0;
+END;
+CREATE TRIGGER trees_grown AFTER UPDATE ON trees WHEN old.tenant = new.tenant AND new.tenant <> '' BEGIN
+	UPDATE tenants SET bytes = bytes + new.bytes - old.bytes, runs = runs + new.running - old.running WHERE tenant = new.tenant;
+END;
+`
 
 // memorySchema has the memories of scopes, each of which has a log: terms are
 // words with their scope's number before them, so that neither a search nor its

@@ -14,7 +14,7 @@ import (
 // Search implements readmodel.Models.
 func (m *Models) Search(ctx context.Context, q readmodel.SearchQuery) (readmodel.Answer[readmodel.Page[readmodel.Hit]], error) {
 	var none readmodel.Answer[readmodel.Page[readmodel.Hit]]
-	match, err := matchOf(q.Text)
+	phrases, err := phrasesOf(q.Text)
 	if err != nil {
 		return none, err
 	}
@@ -24,34 +24,34 @@ func (m *Models) Search(ctx context.Context, q readmodel.SearchQuery) (readmodel
 	if q.Offset >= readmodel.MaxHits {
 		return none, &readmodel.QueryError{Field: "offset", Reason: fmt.Sprintf("must be less than %d", readmodel.MaxHits)}
 	}
-	return ask(ctx, m, func(tx *sql.Tx) (readmodel.Page[readmodel.Hit], error) { return search(ctx, tx, match, q) })
+	fresh := m.await(ctx)
+	page, err := lookBy(ctx, m, func(f *file) *sql.DB { return f.find }, readmodel.SearchTime, func(tx *sql.Tx) (readmodel.Page[readmodel.Hit], error) {
+		if q.Visible == nil && q.SessionID == "" && q.UserID == "" {
+			return search(ctx, tx, matchOf(phrases), q)
+		}
+		return searchSome(ctx, tx, phrases, q)
+	})
+	return readmodel.Answer[readmodel.Page[readmodel.Hit]]{Value: page, Fresh: fresh}, err
 }
 
-// search finds the hits by rank, and then looks at those of the page. It counts
-// no further than MaxHits.
+// search finds the hits in all sessions by rank, and then looks at those of the
+// page. It counts no further than MaxHits.
 func search(ctx context.Context, tx *sql.Tx, match string, q readmodel.SearchQuery) (readmodel.Page[readmodel.Hit], error) {
 	found := readmodel.Page[readmodel.Hit]{Items: []readmodel.Hit{}, Offset: q.Offset, Limit: q.Limit}
 	w := where{}
 	w.and("words MATCH ?", match)
-	w.equal("t.root", q.SessionID)
-	w.equal("s.user", q.UserID)
 	w.equal("s.agent", q.AgentType)
 	const from = " FROM words JOIN texts t ON t.id = words.rowid JOIN sessions s ON s.root = t.root AND s.session = t.session"
-	visible := remembered(q.Visible)
 	var ids []int64
-	rows, err := tx.QueryContext(ctx, "SELECT t.id, t.root"+from+w.String()+" ORDER BY words.rank, t.at DESC, t.root, t.session, t.n DESC, t.id", w.args...)
+	rows, err := tx.QueryContext(ctx, "SELECT t.id"+from+w.String()+" ORDER BY words.rank, t.at DESC, t.root, t.session, t.n DESC, t.id", w.args...)
 	if err != nil {
 		return found, err
 	}
 	defer rows.Close()
 	for found.Total < readmodel.MaxHits && rows.Next() {
 		var id int64
-		var root string
-		if err := rows.Scan(&id, &root); err != nil {
+		if err := rows.Scan(&id); err != nil {
 			return found, err
-		}
-		if !visible(root) {
-			continue
 		}
 		if found.Total >= q.Offset && len(ids) < q.Limit {
 			ids = append(ids, id)
@@ -81,17 +81,27 @@ func search(ctx context.Context, tx *sql.Tx, match string, q readmodel.SearchQue
 	return found, nil
 }
 
-// matchOf makes an expression of FTS5 of what a user has typed: every term is
-// a quoted string, so that nothing in it is an operator.
-func matchOf(text string) (string, error) {
-	bad := func(reason string) (string, error) { return "", &readmodel.QueryError{Field: "q", Reason: reason} }
+// matchOf makes an expression of FTS5 of phrases: each is a quoted string, so that
+// nothing in it is an operator.
+func matchOf(phrases []string) string {
+	quoted := make([]string, len(phrases))
+	for i, p := range phrases {
+		quoted[i] = `"` + p + `"`
+	}
+	return strings.Join(quoted, " ")
+}
+
+// phrasesOf returns what a user has typed: words, and words in a row that stood
+// between quotes.
+func phrasesOf(text string) ([]string, error) {
+	bad := func(reason string) ([]string, error) { return nil, &readmodel.QueryError{Field: "q", Reason: reason} }
 	switch {
 	case len(text) > readmodel.MaxQueryBytes:
 		return bad(fmt.Sprintf("must be at most %d bytes", readmodel.MaxQueryBytes))
 	case !utf8.ValidString(text):
 		return bad("must be valid UTF-8")
 	}
-	var terms []string
+	var terms, phrases []string
 	for i, part := range strings.Split(text, `"`) {
 		if i%2 == 1 { // between quotes
 			terms = append(terms, part)
@@ -99,19 +109,18 @@ func matchOf(text string) (string, error) {
 			terms = append(terms, strings.Fields(part)...)
 		}
 	}
-	var quoted []string
 	for _, term := range terms {
 		if strings.ContainsFunc(term, isWord) {
-			quoted = append(quoted, `"`+strings.ReplaceAll(term, "\x00", " ")+`"`)
+			phrases = append(phrases, strings.ReplaceAll(term, "\x00", " "))
 		}
 	}
 	switch {
-	case len(quoted) == 0:
+	case len(phrases) == 0:
 		return bad("must hold a word")
-	case len(quoted) > readmodel.MaxQueryTerms:
+	case len(phrases) > readmodel.MaxQueryTerms:
 		return bad(fmt.Sprintf("must be at most %d words", readmodel.MaxQueryTerms))
 	}
-	return strings.Join(quoted, " "), nil
+	return phrases, nil
 }
 
 // isWord reports whether a character is of a word, as the index sees it.

@@ -119,3 +119,55 @@ func TestSearchIsBounded(t *testing.T) {
 	var bad *readmodel.QueryError
 	require.ErrorAs(t, err, &bad)
 }
+
+// A search in some sessions finds and ranks as if there were no others.
+func TestASearchInSomeSessionsKnowsNothingOfOthers(t *testing.T) {
+	mine := func(root string) bool { return strings.HasPrefix(root, "mine-") }
+	ask := func(w *world) (sessions []string) {
+		a := asked(t, func(ctx context.Context) (readmodel.Answer[readmodel.Page[readmodel.Hit]], error) {
+			return w.models.Search(ctx, readmodel.SearchQuery{Text: "apple pear", Visible: mine})
+		})
+		for _, h := range a.Items {
+			sessions = append(sessions, h.SessionID)
+			require.Contains(t, h.Snippet, "apple")
+		}
+		return sessions
+	}
+	w := newWorld(t)
+	w.append("mine-1", created("mine-1", "a", ""), said("mine-1", "apple apple pear"))
+	w.append("mine-2", created("mine-2", "a", ""), said("mine-2", "apple pear pear"))
+	for i := range 20 { // the other word is the rarer one
+		id := fmt.Sprint("mine-more-", i)
+		w.append(id, created(id, "a", ""), said(id, "pear"))
+	}
+	w.open()
+	require.Equal(t, []string{"mine-1", "mine-2"}, ask(w))
+	for i := range 60 {
+		id := fmt.Sprint("theirs-", i)
+		w.append(id, created(id, "a", ""), said(id, "apple"))
+	}
+	require.Equal(t, []string{"mine-1", "mine-2"}, ask(w))
+}
+
+// Searches that take long do not keep listings waiting.
+func TestSearchesHaveReadersOfTheirOwn(t *testing.T) {
+	w := newWorld(t)
+	w.append("s", created("s", "a", ""), said("s", "needle"))
+	w.open()
+	w.search("needle")
+	w.models.use.RLock()
+	find := w.models.file.find
+	w.models.use.RUnlock()
+	for range searchers {
+		conn, err := find.Conn(t.Context())
+		require.NoError(t, err)
+		defer conn.Close()
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err := w.models.Search(ctx, readmodel.SearchQuery{Text: "needle"})
+	require.ErrorIs(t, err, context.DeadlineExceeded, "all of them are busy")
+	listed, err := w.models.Sessions(t.Context(), readmodel.SessionFilter{})
+	require.NoError(t, err)
+	require.Equal(t, 1, listed.Value.Total)
+}

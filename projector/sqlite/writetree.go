@@ -18,7 +18,10 @@ func (p *projection) writeTree(h *held) error {
 		}
 	}
 	rows, w := readmodel.Derive(h.root, h.tree), h.written
-	if err := p.exec("INSERT OR REPLACE INTO trees (root, head) VALUES (?, ?)", h.root, int64(h.tree.Head)); err != nil {
+	// Replacing a row would not be seen by the triggers that sum.
+	const upsert = `INSERT INTO trees (root, head, tenant, bytes, running) VALUES (?, ?, ?, ?, ?)
+		ON CONFLICT (root) DO UPDATE SET head = excluded.head, bytes = excluded.bytes, running = excluded.running`
+	if err := p.exec(upsert, h.root, int64(h.tree.Head), h.tree.Tenant, h.tree.Bytes, h.tree.Running()); err != nil {
 		return err
 	}
 	if err := p.writeSessions(h.root, rows.Sessions, w); err != nil {

@@ -1,6 +1,7 @@
 package pack
 
 import (
+	"encoding"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
@@ -121,6 +122,14 @@ func (d *decoder) value(v reflect.Value) {
 	case reflect.Map:
 		d.mapping(v)
 	case reflect.Struct:
+		if isOpaque(v.Type()) {
+			var b []byte
+			d.slice(reflect.ValueOf(&b).Elem())
+			if v.Addr().Interface().(encoding.BinaryUnmarshaler).UnmarshalBinary(b) != nil {
+				d.fail()
+			}
+			return
+		}
 		for i := range v.NumField() {
 			d.value(v.Field(i))
 		}

@@ -10,6 +10,7 @@ package pack
 
 import (
 	"crypto/sha256"
+	"encoding"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -37,7 +38,24 @@ func Schema[T any]() string {
 	return hex.EncodeToString(sum[:8])
 }
 
+// opaque is a struct of one field that reads and writes itself.
+type opaque interface {
+	encoding.BinaryAppender
+	encoding.BinaryUnmarshaler
+}
+
+var opaqueType = reflect.TypeFor[opaque]()
+
+// isOpaque reports whether values of a struct type are written as the bytes that
+// they have for themselves.
+func isOpaque(t reflect.Type) bool {
+	return t.NumField() == 1 && reflect.PointerTo(t).Implements(opaqueType)
+}
+
 func describe(s *strings.Builder, t reflect.Type, within []reflect.Type) {
+	if t.Kind() == reflect.Struct && isOpaque(t) {
+		t = reflect.TypeFor[[]byte]()
+	}
 	switch t.Kind() {
 	case reflect.Bool, reflect.String, reflect.Float64,
 		reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,

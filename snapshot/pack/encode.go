@@ -1,6 +1,7 @@
 package pack
 
 import (
+	"encoding"
 	"encoding/binary"
 	"hash/crc32"
 	"maps"
@@ -85,6 +86,14 @@ func (e *encoder) value(v reflect.Value) {
 	case reflect.Map:
 		e.mapping(v)
 	case reflect.Struct:
+		if isOpaque(v.Type()) {
+			b, err := v.Interface().(encoding.BinaryAppender).AppendBinary(nil)
+			if err != nil {
+				panic("pack: " + v.Type().String() + ": " + err.Error())
+			}
+			e.slice(reflect.ValueOf(b))
+			return
+		}
 		for i := range v.NumField() {
 			e.value(v.Field(i))
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/projector"
+	"github.com/helixd/helixd/projector/jsondoc"
 	"github.com/helixd/helixd/snapshot/pack"
 )
 
@@ -49,8 +50,35 @@ func TestWhatIsReadIsWhatWasWritten(t *testing.T) {
 	c := &quick.Config{MaxCount: 200, Rand: rand.New(rand.NewSource(seed))}
 	require.NoError(t, quick.Check(func(v whole) bool { return same(t, v) }, c))
 	c.MaxCount = 20
+	c.Values = func(args []reflect.Value, r *rand.Rand) { args[0] = reflect.ValueOf(randomTree(r)) }
 	require.NoError(t, quick.Check(func(v projector.Tree) bool { return same(t, v) }, c))
 	same(t, whole{Inner: inner{Raw: json.RawMessage{}}})
+}
+
+// randomTree has a state that reads and writes itself.
+func randomTree(r *rand.Rand) (t projector.Tree) {
+	for i := range reflect.TypeFor[projector.Session]().NumField() {
+		field := reflect.ValueOf(&t.Session).Elem().Field(i)
+		if field.Type() == reflect.TypeFor[jsondoc.Doc]() {
+			field.Set(reflect.ValueOf(jsondoc.New([]byte(strings.Repeat("x", r.Intn(3)*5000)))))
+		} else if v, ok := quick.Value(field.Type(), r); ok {
+			field.Set(v)
+		}
+	}
+	for i := 1; i < reflect.TypeFor[projector.Tree]().NumField(); i++ {
+		field := reflect.ValueOf(&t).Elem().Field(i)
+		if field.Type() == reflect.TypeFor[map[string]*projector.Session]() {
+			continue
+		}
+		if v, ok := quick.Value(field.Type(), r); ok {
+			field.Set(v)
+		}
+	}
+	if r.Intn(2) == 0 {
+		child := t.Session
+		t.Children = map[string]*projector.Session{"child": &child, "none": nil}
+	}
+	return t
 }
 
 func same[T any](t *testing.T, v T) bool {

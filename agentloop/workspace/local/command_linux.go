@@ -38,6 +38,11 @@ func begin(limits, line string) error {
 	if err := limit(j); err != nil {
 		return err
 	}
+	if j.Filtered {
+		if err := filterCalls(j); err != nil {
+			return fmt.Errorf("filter system calls: %w", err)
+		}
+	}
 	return syscall.Exec("/bin/sh", []string{"sh", "-c", line}, os.Environ())
 }
 
@@ -64,7 +69,8 @@ func limit(j job) error {
 	}{
 		{unix.RLIMIT_CORE, 0},
 		{unix.RLIMIT_FSIZE, uint64(j.MaxBytes)},
-		{unix.RLIMIT_NPROC, threads + uint64(threadsEach*j.MaxProcesses)}, // at last: this process has threads
+		{unix.RLIMIT_NPROC, threads + uint64(threadsEach*j.MaxProcesses)}, // late: this process has threads
+		{unix.RLIMIT_DATA, uint64(j.MaxMemory)},                           // and memory
 	} {
 		var now unix.Rlimit
 		if err := unix.Getrlimit(l.what, &now); err != nil {

@@ -45,9 +45,16 @@
 // command
 //   - runs as Options.RunAs, without rights of its own and without a way to
 //     more (no_new_privs, no namespaces of users within its own);
-//   - sees the machine read-only, with temporary files, terminals and processes
-//     of its own, and without other workspaces, Options.Hide, /run, and where
-//     people have what is theirs (homes).
+//   - sees the machine read-only, with temporary files, terminals, processes and
+//     few devices of its own, and without other workspaces, Options.Hide, /run,
+//     and where people have what is theirs (homes);
+//   - has a network of its own with nothing but a loopback interface, unless
+//     [workspace.Command].HostNetwork.
+//
+// Everywhere a filter (seccomp) refuses system calls that commands do not need,
+// and in namespaces or not, processes have Options.MaxMemory together: they are
+// counted with the processes, and each can't allocate more. Gaps tells what of
+// this the kernel does not allow.
 //
 // Where the kernel does not allow that, as in most containers, Isolated is
 // false. If this process is root, commands run as somebody else: the supervisor
@@ -59,10 +66,10 @@
 //
 // # What is not confined
 //
-// Also isolated, a command is a process of this machine: it reaches the network
-// and sockets that have no file, uses the processor and memory like any other (it
-// is the first to be ended when memory is short), and reads what its user and
-// that user's groups may read outside of what is hidden. Bytes are counted once a
+// Also isolated, a command is a process of this machine: it uses the processor
+// like any other, is the first to be ended when memory is short, and reads what its
+// user and that user's groups may read outside of what is hidden. With
+// HostNetwork it reaches the network, and sockets that have no file. Bytes are counted once a
 // second: more can be written meanwhile, and what is removed and still open is
 // not counted. A kernel's bug is a way out. For code that nobody trusts, run the
 // daemon in a virtual machine or a container of its own.

@@ -110,10 +110,13 @@ func isolate(j job) (home, temp string, err error) {
 			return "", "", err
 		}
 	}
-	// Terminals of its own: others are those of people.
-	const terminals = "newinstance,ptmxmode=0666,mode=620"
-	if err := unix.Mount("devpts", "/dev/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, terminals); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", "", fmt.Errorf("mount /dev/pts: %w", err)
+	if err := replaceDevices(open); err != nil {
+		return "", "", err
+	}
+	if !j.HostNetwork {
+		if err := openLoopback(); err != nil {
+			return "", "", fmt.Errorf("loopback: %w", err)
+		}
 	}
 	for _, name := range tempNames {
 		info, err := os.Stat(name)

@@ -10,27 +10,36 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Fields of /proc/<pid>/stat behind the name.
+const (
+	fieldState  = 0
+	fieldParent = 1
+	fieldPages  = 21
+)
+
 // descendants returns all living processes that descend from this one, by the
-// numbers that /proc has for them.
-func descendants() ([]int, error) {
+// numbers that /proc has for them, and the memory that is resident for them, in
+// bytes; what two of them share counts twice.
+func descendants() (all []int, memory int64, err error) {
 	own, err := os.Readlink("/proc/self")
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	self, err := strconv.Atoi(own)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	d, err := os.Open("/proc")
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	names, err := d.Readdirnames(-1)
 	d.Close()
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	children := map[int][]int{}
+	pages := map[int]int64{}
 	zombies := map[int]bool{}
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
@@ -43,25 +52,26 @@ func descendants() ([]int, error) {
 		}
 		// pid (name) state parent ...: a name may hold anything.
 		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-		if len(fields) < 2 {
+		if len(fields) <= fieldPages {
 			continue
 		}
-		parent, err := strconv.Atoi(string(fields[1]))
+		parent, err := strconv.Atoi(string(fields[fieldParent]))
 		if err != nil {
 			continue
 		}
 		children[parent] = append(children[parent], pid)
-		zombies[pid] = fields[0][0] == 'Z'
+		zombies[pid] = fields[fieldState][0] == 'Z'
+		pages[pid], _ = strconv.ParseInt(string(fields[fieldPages]), 10, 64) // it is a number
 	}
-	var all []int
 	for next := children[self]; len(next) > 0; {
 		pid := next[0]
 		next = append(next[1:], children[pid]...)
 		if !zombies[pid] {
 			all = append(all, pid)
+			memory += pages[pid] * int64(os.Getpagesize())
 		}
 	}
-	return all, nil
+	return all, memory, nil
 }
 
 // threadsOf returns how many threads the user has as whom a command is to run.
@@ -86,7 +96,7 @@ func endAll(dead <-chan struct{}) {
 	stopped := map[int]bool{}
 	for fresh := true; fresh; {
 		fresh = false
-		all, _ := descendants()
+		all, _, _ := descendants()
 		for _, pid := range all {
 			if !stopped[pid] {
 				stopped[pid], fresh = true, true
@@ -95,7 +105,7 @@ func endAll(dead <-chan struct{}) {
 		}
 	}
 	for {
-		all, _ := descendants()
+		all, _, _ := descendants()
 		for _, pid := range all {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}

@@ -27,6 +27,7 @@ const (
 	defaultTimeout      = time.Minute
 	defaultMaxProcesses = 64
 	defaultMaxBytes     = 1 << 30
+	defaultMaxMemory    = 2 << 30
 	// probed is after how long a folder in which something was tried is what a
 	// process that was killed has left.
 	probed = 10 * time.Minute
@@ -37,6 +38,7 @@ type Options struct {
 	Timeout      time.Duration // of a command, at most; 0: a minute
 	MaxProcesses int           // of a command at a time; 0: 64
 	MaxBytes     int64         // of the files of a workspace; 0: 1 GiB
+	MaxMemory    int64         // bytes of a command's processes together; 0: 2 GiB
 	// RunAs is the user, by name or number, as whom commands run; empty: 65534
 	// where this process is root and there is that user, else its own. Only root can choose; root
 	// itself is refused.
@@ -59,6 +61,9 @@ type Provider struct {
 	escapes  error // what os.Root says of a name that leads out
 	isolated bool
 	shell    error // why there is none
+
+	unisolated error // why commands are not isolated
+	unfiltered error // why their system calls are not filtered
 
 	mu     sync.Mutex
 	spaces map[workspace.Session]*space
@@ -85,6 +90,9 @@ func New(dir string, o *Options) (*Provider, error) {
 	}
 	if p.opts.MaxBytes <= 0 {
 		p.opts.MaxBytes = defaultMaxBytes
+	}
+	if p.opts.MaxMemory <= 0 {
+		p.opts.MaxMemory = defaultMaxMemory
 	}
 	var err error
 	if p.user, err = userOf(p.opts.RunAs); err != nil {
@@ -201,6 +209,24 @@ func (p *Provider) ShellProblem() error { return p.shell }
 
 // Isolated reports whether commands run in namespaces of their own.
 func (p *Provider) Isolated() bool { return p.isolated }
+
+// Gaps returns what commands are not kept from here that they would be elsewhere,
+// a sentence each, with the reason; none if there is no shell.
+func (p *Provider) Gaps() (all []string) {
+	if p.shell != nil {
+		return nil
+	}
+	if !p.isolated {
+		all = append(all, fmt.Sprintf("commands see the machine's files, devices and processes, and other workspaces: %v", p.unisolated))
+	}
+	if p.unfiltered != nil {
+		all = append(all, fmt.Sprintf("commands may make every system call: %v", p.unfiltered))
+	}
+	if !p.isolated && p.unfiltered != nil {
+		all = append(all, "commands have the machine's network, whatever network says")
+	}
+	return all
+}
 
 // ref is how a workspace is found again: where in the folder follows from the
 // session.

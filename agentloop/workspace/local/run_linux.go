@@ -31,6 +31,9 @@ type job struct {
 	GID          *int  `json:"gid,omitempty"`
 	MaxProcesses int   `json:"maxProcesses"`
 	MaxBytes     int64 `json:"maxBytes"`
+	MaxMemory    int64 `json:"maxMemory"`
+	HostNetwork  bool  `json:"hostNetwork"`
+	Filtered     bool  `json:"filtered"` // its calls are
 }
 
 // report is what the supervisor says at the end.
@@ -45,6 +48,7 @@ const (
 	stoppedTimeout   = "timeout"
 	stoppedOutput    = "output"
 	stoppedProcesses = "processes"
+	stoppedMemory    = "memory"
 	stoppedQuota     = "quota"
 )
 
@@ -55,7 +59,8 @@ const endPatience = 5 * time.Second
 // dead. over reports whether it has written too much to files; it may be nil.
 func (p *Provider) run(ctx context.Context, stdin string, timeout time.Duration, over func(context.Context) bool, j job) (workspace.Outcome, error) {
 	j.Hide = append([]string{p.dir}, p.opts.Hide...)
-	j.MaxProcesses, j.MaxBytes = p.opts.MaxProcesses, p.opts.MaxBytes
+	j.MaxProcesses, j.MaxBytes, j.MaxMemory = p.opts.MaxProcesses, p.opts.MaxBytes, p.opts.MaxMemory
+	j.Filtered = p.unfiltered == nil
 	if os.Geteuid() != p.user.uid {
 		j.UID, j.GID = &p.user.uid, &p.user.gid
 	}
@@ -81,7 +86,7 @@ func (p *Provider) run(ctx context.Context, stdin string, timeout time.Duration,
 	cmd := &exec.Cmd{
 		Path: "/proc/self/exe", Args: []string{superviseName}, Env: []string{"PATH=" + searchPath}, Dir: "/",
 		Stdin: strings.NewReader(stdin), Stdout: stdout, Stderr: stderr,
-		ExtraFiles: []*os.File{control, say}, SysProcAttr: p.user.attributes(j.Isolated), WaitDelay: endPatience,
+		ExtraFiles: []*os.File{control, say}, SysProcAttr: p.user.attributes(j), WaitDelay: endPatience,
 	}
 	if err := cmd.Start(); err != nil {
 		return workspace.Outcome{}, fmt.Errorf("run: %w", err)
@@ -169,12 +174,15 @@ func watchQuota(ctx context.Context, over func(context.Context) bool, end contex
 }
 
 // attributes are how a supervisor is started.
-func (u user) attributes(isolated bool) *syscall.SysProcAttr {
+func (u user) attributes(j job) *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Setsid: true}
-	if !isolated {
+	if !j.Isolated {
 		return a
 	}
 	a.Cloneflags = unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWIPC
+	if !j.HostNetwork {
+		a.Cloneflags |= unix.CLONE_NEWNET
+	}
 	same := func(id int) syscall.SysProcIDMap { return syscall.SysProcIDMap{ContainerID: id, HostID: id, Size: 1} }
 	a.UidMappings, a.GidMappings = []syscall.SysProcIDMap{same(u.uid)}, []syscall.SysProcIDMap{same(u.gid)}
 	if os.Geteuid() == 0 { // the supervisor's own
@@ -182,8 +190,9 @@ func (u user) attributes(isolated bool) *syscall.SysProcAttr {
 		a.GidMappingsEnableSetgroups = true
 		return a
 	}
-	// To mount, and to forbid more namespaces; commands don't get them.
-	a.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SYS_RESOURCE}
+	// To mount, to forbid more namespaces, and for the loopback interface; commands
+	// don't get them.
+	a.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SYS_RESOURCE, unix.CAP_NET_ADMIN}
 	return a
 }
 

@@ -74,7 +74,7 @@ func (s *space) Run(ctx context.Context, c workspace.Command) (workspace.Outcome
 		return err != nil || n > most // what can't be counted may be anything
 	}
 	return s.p.run(ctx, c.Stdin, timeout, over, job{
-		Isolated: s.p.isolated, Line: c.Line, Files: s.p.files(s.session), Dir: c.Dir, Temp: temp,
+		Isolated: s.p.isolated, HostNetwork: c.HostNetwork, Line: c.Line, Files: s.p.files(s.session), Dir: c.Dir, Temp: temp,
 	})
 }
 
@@ -82,12 +82,14 @@ var errBadCommand = errors.New("the command is not valid")
 
 // probe finds out how commands can be run here.
 func (p *Provider) probe() (isolated bool, problem error) {
+	p.unfiltered = filterProblem()
 	err := errors.New("root of a namespace could undo its mounts")
 	if p.user.uid != 0 {
 		if err = p.tryCommand(true); err == nil {
 			return true, nil
 		}
 	}
+	p.unisolated = err
 	if p.user.uid == os.Geteuid() && !p.opts.Unconfined {
 		return false, fmt.Errorf("commands can't be confined: they would be this process's own user's, without namespaces: %w", err)
 	}

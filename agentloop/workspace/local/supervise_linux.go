@@ -86,7 +86,10 @@ func supervise(control io.Reader) (r report, err error) {
 	if err := enter(home, j.Dir); err != nil {
 		return r, err
 	}
-	limits, err := json.Marshal(job{UID: j.UID, GID: j.GID, MaxProcesses: j.MaxProcesses, MaxBytes: j.MaxBytes})
+	limits, err := json.Marshal(job{
+		UID: j.UID, GID: j.GID, MaxProcesses: j.MaxProcesses, MaxBytes: j.MaxBytes, MaxMemory: j.MaxMemory,
+		Isolated: j.Isolated, HostNetwork: j.HostNetwork, Filtered: j.Filtered,
+	})
 	if err != nil {
 		return r, err
 	}
@@ -112,8 +115,13 @@ func supervise(control io.Reader) (r report, err error) {
 		case <-tick.C:
 		}
 		// Also at the end: what begins too many may end by that itself.
-		if n, err := descendants(); err == nil && len(n) > j.MaxProcesses {
+		n, memory, err := descendants()
+		switch {
+		case err != nil:
+		case len(n) > j.MaxProcesses:
 			r.Stopped, ended = stoppedProcesses, true
+		case memory > j.MaxMemory:
+			r.Stopped, ended = stoppedMemory, true
 		}
 	}
 	if !j.Isolated {

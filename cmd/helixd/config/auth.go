@@ -8,17 +8,20 @@ type Auth struct {
 	AllowUnauthenticated bool    `json:"allowUnauthenticated"` // run without tokens and jwt, on a loopback address; default false
 	Tokens               []Token `json:"tokens"`
 	JWT                  JWT     `json:"jwt"`
+	TicketKey            Secret  `json:"ticketKey"` // encrypts the stream tickets of browsers, at least 32 bytes, the same on all nodes; empty: a random one, and tickets hold on the node that made them
 }
 
 // Configured reports whether callers have to show who they are.
-func (a Auth) Configured() bool { return len(a.Tokens) > 0 || a.JWT.JWKSFile != "" }
+func (a Auth) Configured() bool { return len(a.Tokens) > 0 || a.JWT.Configured() }
 
 // Token is a bearer token and what it may do.
 type Token struct {
 	Token      Secret   `json:"token"`      // what the caller sends as Authorization: Bearer
 	Name       string   `json:"name"`       // what logs call it
-	Operations []string `json:"operations"` // globs on the operation tag; default ["*"]
+	Operations []string `json:"operations"` // globs on the operation tag; default ["*"]. The right "act-as" must be listed by its name.
 	Sessions   []string `json:"sessions"`   // globs on the session id; default ["*"]
+	User       string   `json:"user"`       // the user that the caller acts for: it reaches this user's sessions and memories only, unless it has the right act-as; at most 256 bytes. Empty: none
+	Tenant     string   `json:"tenant"`     // the team or customer that the caller belongs to, at most 256 bytes; empty: none
 }
 
 func (t *Token) setDefaults() {
@@ -30,17 +33,26 @@ func (t *Token) setDefaults() {
 type JWT struct {
 	// JWKSFile is a file of public keys, a JSON Web Key Set, relative to the
 	// working directory; empty: no tokens of this kind.
-	JWKSFile        string `json:"jwksFile"`
+	JWKSFile string `json:"jwksFile"`
+	// JWKSURL is where the key set is fetched instead, https or on a loopback
+	// address. It is kept for 15 minutes, and for 24 hours while it can't be
+	// fetched. It needs issuer and audience.
+	JWKSURL         string `json:"jwksUrl"`
 	Issuer          string `json:"issuer"`          // what iss must be; empty: anything
 	Audience        string `json:"audience"`        // what aud must have; empty: anything
 	SessionsClaim   string `json:"sessionsClaim"`   // default "helix_sessions"
 	OperationsClaim string `json:"operationsClaim"` // default "helix_operations"
+	UserIDClaim     string `json:"userIdClaim"`     // the claim that names the caller's user, such as "sub"; a token without it needs the right act-as. Empty: tokens have no user
+	TenantClaim     string `json:"tenantClaim"`     // the claim that names the caller's tenant, which every token then needs. Empty: tokens have no tenant
 }
+
+// Configured reports whether such tokens are accepted.
+func (j JWT) Configured() bool { return j.JWKSFile != "" || j.JWKSURL != "" }
 
 // Options returns what the server takes.
 func (j JWT) Options() httpapi.JWTOptions {
 	return httpapi.JWTOptions{
-		JWKSFile: j.JWKSFile, Issuer: j.Issuer, Audience: j.Audience,
-		SessionsClaim: j.SessionsClaim, OperationsClaim: j.OperationsClaim,
+		JWKSFile: j.JWKSFile, JWKSURL: j.JWKSURL, Issuer: j.Issuer, Audience: j.Audience,
+		SessionsClaim: j.SessionsClaim, OperationsClaim: j.OperationsClaim, UserIDClaim: j.UserIDClaim, TenantClaim: j.TenantClaim,
 	}
 }

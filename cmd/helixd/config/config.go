@@ -18,6 +18,15 @@ import (
 type Config struct {
 	// Listen is the HTTP address, "host:port".
 	Listen string `json:"listen"`
+	// Hosts are the names under which clients reach the HTTP server: host names
+	// in lower case without port, *.example for all below one, or "*" for any,
+	// which needs auth. Requests with another name in Host are refused; addresses,
+	// localhost and the name in listen are always taken. Default none.
+	Hosts []string `json:"hosts"`
+	// Public are routes that answer without a token: any of /readyz (with all
+	// that it says), /metrics and /openapi.json; default none. /healthz, the
+	// debugger's page, and in /readyz whether the server is ready always do.
+	Public []string `json:"public"`
 	// DataDir is the embedded server's folder, relative to the working
 	// directory.
 	DataDir string `json:"dataDir"`
@@ -48,10 +57,11 @@ type Config struct {
 	// longer than they allow.
 	Heartbeat time.Duration `json:"heartbeat"`
 
-	NATS NATS `json:"nats"`
-	Auth Auth `json:"auth"`
-	CORS CORS `json:"cors"`
-	Chat Chat `json:"chat"`
+	NATS NATS      `json:"nats"`
+	TLS  ServerTLS `json:"tls"`
+	Auth Auth      `json:"auth"`
+	CORS CORS      `json:"cors"`
+	Chat Chat      `json:"chat"`
 	// Agents are by name, [a-zA-Z0-9_-]{1,64}.
 	Agents map[string]Agent `json:"agents"`
 	Memory Memory           `json:"memory"`
@@ -66,6 +76,10 @@ type Config struct {
 	Retention Retention        `json:"retention"`
 	Sessions  Sessions         `json:"sessions"`
 	Disk      Disk             `json:"disk"`
+	Limits    Limits           `json:"limits"`
+	// Tenants are the limits of tenants, by name; those of "default" are for every
+	// tenant that has none by its name.
+	Tenants map[string]Tenant `json:"tenants"`
 
 	Workspaces Workspaces `json:"workspaces"`
 
@@ -79,7 +93,7 @@ type Config struct {
 // Each is absolute or relative to the working directory.
 func (c *Config) SecretFiles() []string {
 	files := slices.Clone(c.files)
-	for _, name := range []string{c.NATS.TLS.Key, c.NATS.WebSocket.Key, c.NATS.Cluster.TLS.Key} {
+	for _, name := range []string{c.TLS.Key, c.NATS.TLS.Key, c.NATS.WebSocket.Key, c.NATS.Cluster.TLS.Key} {
 		if name != "" {
 			files = append(files, name)
 		}
@@ -132,6 +146,22 @@ const (
 // MessageName is what a message is called.
 func (c Chat) MessageName(index int, role string) string {
 	return strings.NewReplacer(messageIndex, strconv.Itoa(index), messageRole, role).Replace(c.MessageID)
+}
+
+// ServerTLS has the HTTP server use TLS 1.2 or later. All are PEM files, relative
+// to the working directory, and read again when they change.
+type ServerTLS struct {
+	// Cert is the server's certificate, with those between it and its authority;
+	// empty, the default: plain HTTP.
+	Cert string `json:"cert"`
+	Key  string `json:"key"` // private key of tls.cert
+	// ClientCA has the authorities of client certificates. If it is set, every
+	// request but GET /healthz needs such a certificate, beside its token; default
+	// none.
+	ClientCA string `json:"clientCA"`
+	// Proxy says that a proxy in front of the daemon has TLS: plain HTTP on an
+	// address that others reach is then no problem. Default false.
+	Proxy bool `json:"proxy"`
 }
 
 // CORS configures browsers' access from other origins.

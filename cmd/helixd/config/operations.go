@@ -57,9 +57,9 @@ type Price struct {
 // Metrics configures the route /metrics.
 type Metrics struct {
 	Enabled bool `json:"enabled"` // default true
-	// RequireAuth wants a caller who may do the operation metrics; otherwise
-	// everybody who reaches the server can read them.
-	RequireAuth bool `json:"requireAuth"` // default false
+	// RequireAuth refuses a configuration whose public routes have /metrics; others
+	// need a caller who may do the operation metrics anyway. Default false.
+	RequireAuth bool `json:"requireAuth"`
 }
 
 // Tracing configures the export of OpenTelemetry traces.

@@ -31,10 +31,12 @@ func (c *Config) check() []problem {
 	k := &checker{config: c}
 	k.checkServer()
 	k.checkNATS()
+	k.checkServerTLS()
 	k.checkAuth()
 	k.checkAgents()
 	k.checkMemory()
 	k.checkOperations()
+	k.checkLimits()
 	k.checkWorkspaces()
 	return k.problems
 }

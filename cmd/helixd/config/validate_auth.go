@@ -1,11 +1,13 @@
 package config
 
 import (
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
 	"unicode"
 
+	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi"
 )
 
@@ -19,16 +21,62 @@ func (k *checker) checkAuth() {
 			k.require(g == "" || matchesOperation(g), index(path+".operations", i), "matches no operation")
 		}
 		k.checkGlobs(t.Sessions, path+".sessions")
+		k.checkCaller(t.User, path+".user")
+		k.checkCaller(t.Tenant, path+".tenant")
+		for _, other := range k.config.Auth.Tokens[:i] {
+			same := other.User == t.User && other.Tenant == t.Tenant
+			k.require(same || other.Token.Reveal() != t.Token.Reveal(), path+".token", "is listed before with another user or tenant")
+		}
+	}
+	if key := k.config.Auth.TicketKey; !key.IsZero() {
+		if err := httpapi.ValidateTicketKey(key.Reveal()); err != nil {
+			k.require(false, "auth.ticketKey", err.Error())
+		}
 	}
 	k.checkJWT()
 	k.checkCORS()
+	k.checkExposure()
+}
+
+func (k *checker) checkServerTLS() {
+	t := k.config.TLS
+	k.checkFiles("tls", TLS{Cert: t.Cert, Key: t.Key})
+	k.require(!strings.Contains(t.ClientCA, "\n"), "tls.clientCA", "must be a file's path, not its content")
+	k.needed((t.Cert == "") == (t.Key == ""), "tls", "cert and key need each other")
+	k.needed(t.ClientCA == "" || t.Cert != "", "tls", "clientCA needs cert and key")
+}
+
+func (k *checker) checkExposure() {
+	c := k.config
+	for i, name := range c.Hosts {
+		path := index("hosts", i)
+		if err := httpapi.ValidateHost(name); err != nil {
+			k.require(false, path, err.Error())
+		}
+		k.require(name != "*" || c.Auth.Configured(), path, "every web page could use this server: needs auth.tokens or auth.jwt")
+	}
+	for i, route := range c.Public {
+		k.require(slices.Contains(httpapi.PublicRoutes(), route), index("public", i), "must be one of "+strings.Join(httpapi.PublicRoutes(), ", "))
+	}
+	k.require(!c.Metrics.RequireAuth || !slices.Contains(c.Public, "/metrics"), "public", "has /metrics, which metrics.requireAuth forbids")
 }
 
 // isBlank reports whether a character would be lost, or refused, in a header.
 func isBlank(c rune) bool { return unicode.IsSpace(c) || unicode.IsControl(c) }
 
+// checkCaller refuses an id that no user, or tenant, can have.
+func (k *checker) checkCaller(id, path string) {
+	if err := eventlog.ValidateID(id); id != "" && err != nil {
+		problem, _ := errors.AsType[*eventlog.ValidationError](err)
+		k.require(false, path, problem.Reason)
+	}
+}
+
 // matchesOperation asks those who will decide about requests.
 func matchesOperation(glob string) bool {
+	if glob == string(httpapi.OpActAs) {
+		return true
+	}
 	auth := httpapi.BearerTokens([]httpapi.Token{{Token: "t", Operations: []string{glob}, Sessions: []string{"*"}}})
 	r := &http.Request{Header: http.Header{"Authorization": {"Bearer t"}}}
 	return slices.ContainsFunc(httpapi.Operations(), func(op httpapi.Operation) bool { return auth(r, op, "s") == nil })
@@ -51,12 +99,18 @@ func (k *checker) checkJWT() {
 	k.require(j.OperationsClaim != "", "auth.jwt.operationsClaim", "must not be empty")
 	switch {
 	case j == def:
-	case j.JWKSFile == "":
-		k.needed(false, "auth.jwt", "needs a jwksFile")
+	case !j.Configured():
+		k.needed(false, "auth.jwt", "needs a jwksFile or a jwksUrl")
+	case j.JWKSURL != "" && j.JWKSFile != "":
+		k.require(false, "auth.jwt.jwksUrl", "excludes jwksFile")
+	case j.JWKSURL != "":
+		if _, err := httpapi.NewJWT(j.Options()); err != nil {
+			k.require(false, "auth.jwt.jwksUrl", strings.TrimPrefix(err.Error(), "httpapi: "))
+		}
 	case strings.ContainsAny(j.JWKSFile, "\n{"):
 		k.require(false, "auth.jwt.jwksFile", "must be a file's path, not its content")
 	default:
-		if _, err := httpapi.JWTAuth(j.Options()); err != nil {
+		if _, err := httpapi.NewJWT(j.Options()); err != nil {
 			k.require(false, "auth.jwt.jwksFile", strings.TrimPrefix(err.Error(), "httpapi: "))
 		}
 	}

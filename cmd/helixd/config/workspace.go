@@ -27,7 +27,17 @@ type Workspace struct {
 	// Approve are the operations that a person must approve each time, such as
 	// run or delete_file; default none.
 	Approve []string `json:"approve"`
+	// Network is what the commands of local workspaces reach: none, the default,
+	// is nothing but what they began themselves; host is all that the machine
+	// reaches, what listens on its loopback addresses too.
+	Network string `json:"network"`
 }
+
+// Networks of commands.
+const (
+	NetworkNone = "none"
+	NetworkHost = "host"
+)
 
 // EventCapabilities are Capabilities as the log has them; nil: none are named.
 func (w Workspace) EventCapabilities() []eventlog.WorkspaceCapability {
@@ -70,6 +80,9 @@ type LocalWorkspaces struct {
 	// MaxBytes is how much the files of one workspace may have, greater than 0;
 	// default 1GiB.
 	MaxBytes Bytes `json:"maxBytes"`
+	// MaxMemory is how much memory all processes of a command may have together,
+	// greater than 0; default 2GiB. What they share counts for each.
+	MaxMemory Bytes `json:"maxMemory"`
 	// RunAs is the user that commands run as, by name or number, if the daemon
 	// is root. Empty: nobody (65534).
 	RunAs string `json:"runAs"`
@@ -91,11 +104,13 @@ const (
 	DefaultCommandTimeout       = time.Minute
 	DefaultMaxProcesses         = 64
 	DefaultWorkspaceBytes Bytes = 1 << 30
+	DefaultCommandMemory  Bytes = 2 << 30
 )
 
 func (c *Config) setWorkspaceDefaults() {
 	c.Workspaces.Local = LocalWorkspaces{
 		Timeout: DefaultCommandTimeout, MaxProcesses: DefaultMaxProcesses, MaxBytes: DefaultWorkspaceBytes,
+		MaxMemory: DefaultCommandMemory,
 	}
 	c.Workspaces.Objects.MaxBytes = DefaultWorkspaceBytes
 }
@@ -106,6 +121,7 @@ func (k *checker) checkWorkspaces() {
 	k.require(l.Timeout > 0, "workspaces.local.timeout", "must be greater than 0")
 	k.require(l.MaxProcesses >= 1, "workspaces.local.maxProcesses", "must be at least 1")
 	k.require(l.MaxBytes > 0, "workspaces.local.maxBytes", "must be greater than 0")
+	k.require(l.MaxMemory > 0, "workspaces.local.maxMemory", "must be greater than 0")
 	k.require(o.MaxBytes > 0, "workspaces.objects.maxBytes", "must be greater than 0")
 }
 
@@ -128,6 +144,7 @@ func (k *checker) checkSpaces(a Agent, path string) {
 func (k *checker) checkSpace(w Workspace, path string) {
 	k.needed(slices.Contains([]string{WorkspaceMemory, WorkspaceLocal, WorkspaceObjects}, w.Provider), path+".provider",
 		"must be memory, local or objects")
+	k.require(w.Network == "" || w.Network == NetworkNone || w.Network == NetworkHost, path+".network", "must be none or host")
 	k.require(w.Capabilities == nil || len(w.Capabilities) > 0, path+".capabilities", "must not be empty")
 	known := []string{"fs", "shell", "code", "snapshot"}
 	for i, c := range w.Capabilities {

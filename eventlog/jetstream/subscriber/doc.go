@@ -9,6 +9,9 @@
 //
 // What it does not promise: JetStream consumers read whatever their maker
 // says, whatever he may subscribe to. That a client can't make one is up to
-// the account, which must have neither JetStream nor an import of its API. Nor
-// can a single right be taken back before it expires, but by changing the key.
+// the account, which must have neither JetStream nor an import of its API.
+//
+// [Revocations] revoke the rights to hear a session on the embedded servers. In
+// operator mode helixd does not decide who connects: there the owner of the
+// account revokes its users.
 package subscriber

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/nats-io/jwt/v2"
@@ -107,9 +108,10 @@ type Right struct {
 }
 
 // Mint makes a right to hear a session, whether it exists or not. ttl 0 is the
-// minter's. Errors are [ErrTTL], an [eventlog.ValidationError] and failures of
-// the random source.
-func (m *Minter) Mint(session string, ttl time.Duration) (Right, error) {
+// minter's. The generation is that of [Revocations.Generation], 0 where helixd
+// can't revoke rights: the next revocation revokes the right. Errors are
+// [ErrTTL], an [eventlog.ValidationError] and failures of the random source.
+func (m *Minter) Mint(session string, generation uint64, ttl time.Duration) (Right, error) {
 	if err := eventlog.ValidateClientSessionID(session); err != nil {
 		return Right{}, err
 	}
@@ -134,7 +136,7 @@ func (m *Minter) Mint(session string, ttl time.Duration) (Right, error) {
 	// A JWT counts whole seconds: it lasts no shorter than was asked for.
 	expires := m.opts.Now().Add(ttl + time.Second - 1).Truncate(time.Second)
 	right := Right{Subject: jetstream.LiveSubject(session), Seed: string(seed), ExpiresAt: expires.UTC()}
-	if right.JWT, err = m.claims(public, right.Subject, expires).Encode(m.key); err != nil {
+	if right.JWT, err = m.claims(public, right.Subject, expires, generation).Encode(m.key); err != nil {
 		return Right{}, fmt.Errorf("subscriber: sign: %w", err)
 	}
 	creds, err := jwt.FormatUserConfig(right.JWT, seed)
@@ -145,10 +147,14 @@ func (m *Minter) Mint(session string, ttl time.Duration) (Right, error) {
 	return right, nil
 }
 
-// claims is all that a subscriber may do. There is no name in it: a long
-// session id twice would not fit into the line with which a client connects.
-func (m *Minter) claims(user, subject string, expires time.Time) *jwt.UserClaims {
+// claims is all that a subscriber may do. The session is not in the name, but
+// the generation is: a long session id twice would not fit into the line with
+// which a client connects.
+func (m *Minter) claims(user, subject string, expires time.Time, generation uint64) *jwt.UserClaims {
 	c := jwt.NewUserClaims(user)
+	if generation > 0 {
+		c.Name = strconv.FormatUint(generation, 10)
+	}
 	c.IssuerAccount = m.opts.Account
 	c.Expires = expires.Unix()
 	c.Sub.Allow = jwt.StringList{subject}

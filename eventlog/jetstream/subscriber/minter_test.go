@@ -43,7 +43,7 @@ func TestARightIsForOneSubject(t *testing.T) {
 		"s-1_A": "helix.live.s-1_A", "*": "helix.live.%2A", ">": "helix.live.%3E", "a.b c": "helix.live.a%2Eb%20c", "é": "helix.live.%C3%A9",
 		strings.Repeat("*", 256): "helix.live." + strings.Repeat("%2A", 256),
 	} {
-		right, err := m.Mint(session, 0)
+		right, err := m.Mint(session, 0, 0)
 		require.NoError(t, err)
 		require.Equal(t, subject, right.Subject)
 		require.Equal(t, time.Date(2026, 1, 2, 3, 14, 6, 0, time.UTC), right.ExpiresAt, "no shorter than asked for")
@@ -78,7 +78,7 @@ func TestEachRightHasItsOwnUser(t *testing.T) {
 	require.NoError(t, err)
 	seen := map[string]bool{}
 	for range 20 {
-		right, err := m.Mint("s", 0)
+		right, err := m.Mint("s", 0, 0)
 		require.NoError(t, err)
 		require.WithinDuration(t, time.Now().Add(subscriber.DefaultTTL), right.ExpiresAt, time.Minute)
 		require.False(t, seen[right.Seed])
@@ -90,15 +90,15 @@ func TestMintRefuses(t *testing.T) {
 	m, err := subscriber.New(newKey(t), nil)
 	require.NoError(t, err)
 	for _, ttl := range []time.Duration{-1, 1, time.Second - 1, 24*time.Hour + 1} {
-		_, err := m.Mint("s", ttl)
+		_, err := m.Mint("s", 0, ttl)
 		require.ErrorIs(t, err, subscriber.ErrTTL)
 	}
 	for _, ttl := range []time.Duration{time.Second, 24 * time.Hour} {
-		_, err := m.Mint("s", ttl)
+		_, err := m.Mint("s", 0, ttl)
 		require.NoError(t, err)
 	}
 	for _, session := range []string{"", "a\x00b", "a\nb", "\xff", strings.Repeat("x", 257)} {
-		_, err := m.Mint(session, 0)
+		_, err := m.Mint(session, 0, 0)
 		require.ErrorAs(t, err, new(*eventlog.ValidationError))
 	}
 }
@@ -121,7 +121,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 	m, err := subscriber.New(accountSeed, &subscriber.Options{Account: account})
 	require.NoError(t, err)
-	right, err := m.Mint("s", 0)
+	right, err := m.Mint("s", 0, 0)
 	require.NoError(t, err)
 	claims, err := jwt.DecodeUserClaims(right.JWT)
 	require.NoError(t, err)

@@ -156,7 +156,7 @@ export function mount(element, app) {
       }
     } }, 'Copy link')
     const fact = (name, value) => value && h('span', {}, h('span', { class: 'muted' }, `${name} `), h('code', {}, plain(value)), ' ')
-    return [h('div', { class: 'envelope' }, fact('kind', r.kind), several && fact('agent', r.agent), fact('call', r.call), fact('run', r.run), fact('at', timeOf(time)),
+    return [h('div', { class: 'envelope' }, fact('kind', r.kind), several && fact('agent', r.agent), fact('call', r.call), fact('run', r.run), fact('at', timeOf(time)), fact('by', actor(r.data?.by)),
       by && fact('struck by', `#${by.sequence}`), h('span', { class: 'grow' }), copy), tree(r.data, { open: 2 })]
   }
 
@@ -186,6 +186,9 @@ export function mount(element, app) {
   lanes()
   soon()
 }
+
+// actor is who asked for what a record says, in a line.
+const actor = (by) => by && [by.token ?? by.subject, by.user && `for ${by.user}`, by.address && `from ${by.address}`, by.requestId && `request ${by.requestId}`].filter(Boolean).join(', ')
 
 // gist is what a record says, in a line.
 function gist(r) {

@@ -1,0 +1,74 @@
+package quota
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+)
+
+// Limits are what one tenant may use. What is 0 is not limited.
+type Limits struct {
+	Sessions          int     // root sessions in the log
+	Bytes             int64   // payloads of its sessions' records in the log
+	Runs              int     // runs of root sessions that go on at a time
+	RequestsPerSecond float64 // at one node; as many may come at once as in one second, at least 1
+	Streams           int     // that are open at a time, at one node
+}
+
+// Tenants are the limits of all tenants.
+type Tenants struct {
+	Default Limits            // of those without limits by their name
+	Named   map[string]Limits // by the tenant's name; the map must not be changed
+}
+
+// Names of limits, as [Exceeded] has them.
+const (
+	Sessions = "sessions"
+	Bytes    = "bytes"
+	Runs     = "runs"
+	Streams  = "streams"
+)
+
+// Exceeded is the error of a request that would take a tenant, or a caller, over
+// a limit. Nothing has changed.
+type Exceeded struct {
+	Limit string  // its name, such as [Sessions]
+	Most  float64 // what it is
+}
+
+func (e *Exceeded) Error() string { return fmt.Sprintf("quota: %s: the limit is %v", e.Limit, e.Most) }
+
+// Quota knows the limits of tenants, and what they use. A nil one limits
+// nothing.
+type Quota struct {
+	tenants atomic.Pointer[Tenants]
+	counts  Counts
+
+	mu      sync.Mutex
+	stocks  map[string]*stock // by tenant
+	sweepAt int               // how many stocks there may be before idle ones are removed
+}
+
+// New returns a quota with these limits. Without counts, sessions, bytes and runs
+// are not limited.
+func New(t Tenants, counts Counts) *Quota {
+	q := &Quota{counts: counts, stocks: map[string]*stock{}, sweepAt: leastStocks}
+	q.Set(t)
+	return q
+}
+
+// Set replaces the limits. Requests from then on are judged by them.
+func (q *Quota) Set(t Tenants) { q.tenants.Store(&t) }
+
+// Of returns the limits of a tenant. The empty name is of callers without a
+// tenant, who have none.
+func (q *Quota) Of(tenant string) Limits {
+	if q == nil || tenant == "" {
+		return Limits{}
+	}
+	t := q.tenants.Load()
+	if limits, ok := t.Named[tenant]; ok {
+		return limits
+	}
+	return t.Default
+}

@@ -1,0 +1,77 @@
+package config
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/helixd/helixd/agentloop/quota"
+	"github.com/helixd/helixd/eventlog"
+)
+
+// DefaultConnections is the most that limits.connections is by default.
+const DefaultConnections = 32768
+
+// Limits bound what one node serves at a time.
+type Limits struct {
+	// Connections is how many HTTP connections may be open. If one more comes,
+	// the one that has had no request for the longest is closed; if all have one,
+	// the new one is. 0, the default: half of the files that the process may open,
+	// at most 32768.
+	Connections int `json:"connections"`
+	// Streams is how many streams one caller may have open, answers of POST /chat
+	// included. A caller of whom nothing is known is its address. 0, the default:
+	// half of Connections.
+	Streams int `json:"streams"`
+}
+
+// Tenant has the limits of one tenant; 0, the default of each: no limit.
+type Tenant struct {
+	Sessions          int     `json:"sessions"`          // root sessions in the log
+	Bytes             Bytes   `json:"bytes"`             // payloads of all records of its sessions; of a session that retention has cut, all that it ever had
+	Runs              int     `json:"runs"`              // of root sessions that go on at a time
+	RequestsPerSecond float64 `json:"requestsPerSecond"` // at one node; as many may come at once
+	Streams           int     `json:"streams"`           // that are open at a time, at one node
+}
+
+// defaultTenant is the entry for tenants that have none.
+const defaultTenant = "default"
+
+// Quota returns the limits of tenants.
+func (c *Config) Quota() quota.Tenants {
+	t := quota.Tenants{Named: map[string]quota.Limits{}}
+	for name, l := range c.Tenants {
+		limits := quota.Limits{
+			Sessions: l.Sessions, Bytes: int64(l.Bytes), Runs: l.Runs, RequestsPerSecond: l.RequestsPerSecond, Streams: l.Streams,
+		}
+		if name == defaultTenant {
+			t.Default = limits
+			continue
+		}
+		t.Named[name] = limits
+	}
+	return t
+}
+
+func (k *checker) checkLimits() {
+	l := k.config.Limits
+	k.require(l.Connections >= 0, "limits.connections", "must not be negative")
+	k.require(l.Streams >= 0, "limits.streams", "must not be negative")
+	for _, name := range slices.Sorted(maps.Keys(k.config.Tenants)) {
+		path, t := join("tenants", name), k.config.Tenants[name]
+		k.require(eventlog.ValidateID(name) == nil, path, "must be a name of at most 256 bytes")
+		for key, value := range map[string]float64{
+			"sessions": float64(t.Sessions), "bytes": float64(t.Bytes), "runs": float64(t.Runs),
+			"requestsPerSecond": t.RequestsPerSecond, "streams": float64(t.Streams),
+		} {
+			counted := key == "sessions" || key == "bytes" || key == "runs"
+			k.require(value <= 0 || !counted || k.config.ReadModels.Enabled, join(path, key), "needs readModels.enabled, which count it")
+			k.require(value >= 0 && value <= math.MaxFloat64, join(path, key), "must be a number from 0 on")
+		}
+	}
+}
+
+// MostStreams is how many streams a caller may have open at a node with so many
+// connections.
+func (l Limits) MostStreams(connections int) int { return cmp.Or(l.Streams, max(connections/2, 1)) }

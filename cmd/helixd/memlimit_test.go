@@ -1,0 +1,25 @@
+package main
+
+import (
+	"runtime/debug"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestTheMemoryLimitIsWhatThereIs(t *testing.T) {
+	before := debug.SetMemoryLimit(-1)
+	defer debug.SetMemoryLimit(before)
+	t.Setenv("GOMEMLIMIT", "")
+	limit, from := memoryLimit()
+	require.Contains(t, []string{"the cgroup", "the machine"}, from)
+	require.Positive(t, limit)
+	limitMemory()
+	require.Equal(t, limit, debug.SetMemoryLimit(-1))
+
+	t.Setenv("GOMEMLIMIT", "1GiB") // the runtime has read it at its start
+	debug.SetMemoryLimit(1 << 30)
+	limit, from = memoryLimit()
+	require.Equal(t, int64(1<<30), limit)
+	require.Equal(t, "GOMEMLIMIT", from)
+}

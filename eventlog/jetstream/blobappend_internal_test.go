@@ -1,0 +1,51 @@
+package jetstream
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestAPayloadOfAnErasedSessionIsNotReliedOn: a part of a large payload is stored when its session
+// was erased and created again. The next append has the same payload. The part is then removed, by
+// its sender or with the erasure's mark, and the append keeps its payload.
+func TestAPayloadOfAnErasedSessionIsNotReliedOn(t *testing.T) {
+	large := textEntries("x", 1)
+	large[0].Payload = bytes.Repeat([]byte("x"), inlineBytes+1)
+	for _, killed := range []bool{false, true} {
+		l := openLog(t, nil)
+		old := appended(t, l, "s", 0, textEntries("old", 1))
+		sent := false
+		late := openHooked(t, l.nc, func(ctx context.Context, point string, do func(context.Context) error) error {
+			switch {
+			case sent && killed:
+				return errKilled
+			case sent || !strings.HasPrefix(point, "publish helix.blob."):
+				return do(ctx)
+			}
+			sent = true
+			ctx = context.WithoutCancel(ctx)
+			_, err := l.Erase(ctx, "s")
+			require.NoError(t, err)
+			head := appended(t, l, "s", 0, textEntries("new", 1))
+			err = do(ctx)
+			appended(t, l, "s", head, large)
+			return err
+		})
+		_, err := late.Append(t.Context(), "s", old, large)
+		require.Error(t, err)
+		require.True(t, sent)
+		for range 3 {
+			require.NoError(t, finishAt(t.Context(), l, "s", time.Now().Add(doneFor+time.Minute)))
+		}
+		e, err := l.erasingOf(t.Context(), "s")
+		require.NoError(t, err)
+		require.Zero(t, e.at)
+		requireRecords(t, l, "s", append(textEntries("new", 1), large...))
+		l.Close()
+	}
+}

@@ -1,0 +1,259 @@
+package subscriber
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream"
+)
+
+// RevokedStream is the stream of revocations, and RevokedSubjects are its subjects.
+const (
+	RevokedStream   = "HELIX_REVOKED"
+	RevokedSubjects = revokedSubjects + "*"
+)
+
+const (
+	revokedSubjects = "helix.revoked." // and the key of the session
+	revokedNews     = "helix.revocation."
+
+	// keptFor is how long a revocation is kept: longer than any right lasts.
+	keptFor = MaxTTL + time.Hour
+	// holdsFor is how long it counts: longer than any right lasts, and less than the
+	// stream keeps it. Rights that are made once it is gone have generation 0.
+	holdsFor = MaxTTL + 30*time.Minute
+	// lookEvery is how often the stream is read if no news arrive, which may be lost.
+	lookEvery = 5 * time.Second
+	// lookTimeout bounds one read.
+	lookTimeout = 5 * time.Second
+	// loadedWithin is how long a client waits for a node that has yet to read
+	// the revocations. Its server ends the connection sooner.
+	loadedWithin = 5 * time.Second
+	// leastForget is the least number of revocations at which it is worth it to
+	// remove those that have expired.
+	leastForget = 1024
+)
+
+// Revocations are the rights that hold no more though they have not expired. A
+// JetStream stream has the last revocation of each session, whose sequence is
+// the generation of the rights that are made afterwards: a right of an earlier
+// one is revoked. Clocks count for its age alone. The stream has hashes of session ids.
+//
+// Every node reads the stream. It may be used from many goroutines.
+type Revocations struct {
+	loaded chan struct{} // closed when all that had been stored is known
+
+	mu       sync.RWMutex
+	latest   map[key]revocation
+	forgetAt int
+
+	// Set by Open.
+	nc       *nats.Conn
+	stream   natsjs.Stream
+	js       natsjs.JetStream
+	drop     func()
+	cancel   context.CancelFunc
+	finished chan struct{}
+	last     uint64 // the last sequence that was read
+}
+
+type (
+	key        [sha256.Size]byte // the hash of a session's live subject
+	revocation struct {
+		generation uint64
+		stored     time.Time
+	}
+)
+
+func keyOf(subject string) key { return sha256.Sum256([]byte(subject)) }
+
+func (k key) subject() string { return revokedSubjects + hex.EncodeToString(k[:]) }
+
+// NewRevocations returns revocations that are yet to be read, by Open. Until then
+// all rights are revoked.
+func NewRevocations() *Revocations {
+	return &Revocations{loaded: make(chan struct{}), latest: map[key]revocation{}}
+}
+
+// Open makes the stream, if it is missing, and reads it until Close. drop is
+// called after revocations: it disconnects the clients whose rights are revoked.
+// Problems with reading go to log; it is tried again.
+func (r *Revocations) Open(ctx context.Context, nc *nats.Conn, replicas int, drop func(), log *slog.Logger) error {
+	js, err := natsjs.New(nc)
+	if err != nil {
+		return fmt.Errorf("revocations: %w", err)
+	}
+	err = jetstream.Settle(ctx, nc, func(ctx context.Context) (err error) {
+		r.stream, err = js.CreateOrUpdateStream(ctx, natsjs.StreamConfig{
+			Name: RevokedStream, Description: "helixd: revoked rights of NATS subscribers", Subjects: []string{RevokedSubjects},
+			Storage: natsjs.FileStorage, MaxMsgsPerSubject: 1, MaxAge: keptFor, Replicas: max(replicas, 1),
+			RePublish: &natsjs.RePublish{Source: RevokedSubjects, Destination: revokedNews + "{{wildcard(1)}}", HeadersOnly: true},
+			// Not AllowDirect: a replica that lags would return an earlier generation.
+		})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("revocations: stream %s: %w", RevokedStream, err)
+	}
+	news := make(chan *nats.Msg, 64) // when it is full, the reader is to read anyway
+	sub, err := nc.ChanSubscribe(revokedNews+"*", news)
+	if err != nil {
+		return fmt.Errorf("revocations: %w", err)
+	}
+	r.nc, r.js, r.drop, r.finished = nc, js, drop, make(chan struct{})
+	ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	go func() {
+		defer close(r.finished)
+		defer sub.Unsubscribe() //nolint:errcheck // the connection may be closed
+		r.follow(ctx, news, log)
+	}()
+	return nil
+}
+
+// Close ends reading. It is idempotent.
+func (r *Revocations) Close() {
+	if r.cancel != nil {
+		r.cancel()
+		<-r.finished
+	}
+}
+
+func (r *Revocations) follow(ctx context.Context, news <-chan *nats.Msg, log *slog.Logger) {
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	failing := false
+	for {
+		err := r.read(ctx)
+		if err != nil && !failing && ctx.Err() == nil {
+			log.Warn("revocations of NATS subscribers can't be read; trying again", "error", err)
+		}
+		failing = err != nil
+		select {
+		case <-news:
+		case <-look.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// read reads what was stored since it was last called.
+func (r *Revocations) read(ctx context.Context) error {
+	for found := false; ; found = true {
+		try, cancel := context.WithTimeout(ctx, lookTimeout)
+		m, err := r.stream.GetMsg(try, r.last+1, natsjs.WithGetMsgSubject(revokedSubjects+"*"))
+		cancel()
+		if err != nil {
+			if errors.Is(err, natsjs.ErrMsgNotFound) {
+				err = nil
+				r.isLoaded()
+			}
+			if found {
+				r.drop()
+			}
+			return err
+		}
+		r.last = m.Sequence
+		var k key
+		if n, err := hex.Decode(k[:], []byte(strings.TrimPrefix(m.Subject, revokedSubjects))); err == nil && n == len(k) {
+			r.add(k, revocation{m.Sequence, m.Time})
+		}
+	}
+}
+
+func (r *Revocations) isLoaded() {
+	select {
+	case <-r.loaded:
+	default: // only the reader closes it
+		close(r.loaded)
+	}
+}
+
+func (r *Revocations) add(k key, v revocation) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if v.generation <= r.latest[k].generation {
+		return
+	}
+	r.latest[k] = v
+	if len(r.latest) < r.forgetAt {
+		return
+	}
+	expired := time.Now().Add(-keptFor)
+	maps.DeleteFunc(r.latest, func(_ key, v revocation) bool { return v.stored.Before(expired) })
+	r.forgetAt = max(leastForget, 2*len(r.latest))
+}
+
+// Revoked reports whether a right, given by its subject and the name in its JWT,
+// is revoked. If the revocations are not known yet, it waits for a few seconds,
+// and then reports true.
+func (r *Revocations) Revoked(subject, name string) bool {
+	select {
+	case <-r.loaded:
+	default:
+		select {
+		case <-r.loaded:
+		case <-time.After(loadedWithin):
+			return true
+		}
+	}
+	generation, err := strconv.ParseUint("0"+name, 10, 64)
+	if err != nil {
+		return true
+	}
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	latest := r.latest[keyOf(subject)]
+	return generation < latest.generation && time.Since(latest.stored) < holdsFor
+}
+
+// Revoke revokes all rights to hear a session that were made before. When it
+// returns they are revoked on this node; the others follow at once, or as soon as
+// they can reach the stream. Errors: [eventlog.ErrUnavailable].
+func (r *Revocations) Revoke(ctx context.Context, session string) error {
+	k := keyOf(jetstream.LiveSubject(session))
+	var ack *natsjs.PubAck
+	err := jetstream.Settle(ctx, r.nc, func(ctx context.Context) (err error) {
+		ack, err = r.js.Publish(ctx, k.subject(), nil)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("subscriber: revoke: %w: %w", eventlog.ErrUnavailable, err)
+	}
+	r.add(k, revocation{ack.Sequence, time.Now()})
+	r.drop()
+	return nil
+}
+
+// Generation is what a right to hear the session must have to hold: 0 if none was
+// revoked. Errors: [eventlog.ErrUnavailable].
+func (r *Revocations) Generation(ctx context.Context, session string) (generation uint64, err error) {
+	err = jetstream.Settle(ctx, r.nc, func(ctx context.Context) error {
+		m, err := r.stream.GetLastMsgForSubject(ctx, keyOf(jetstream.LiveSubject(session)).subject())
+		switch {
+		case errors.Is(err, natsjs.ErrMsgNotFound):
+			return nil
+		case err != nil:
+			return err
+		}
+		generation = m.Sequence
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("subscriber: generation: %w: %w", eventlog.ErrUnavailable, err)
+	}
+	return generation, nil
+}

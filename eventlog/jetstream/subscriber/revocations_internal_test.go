@@ -1,0 +1,22 @@
+package subscriber
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A revocation counts as long as an older right may last. The stream forgets it
+// later, and rights that are made then have no generation.
+func TestARevocationEnds(t *testing.T) {
+	r := NewRevocations()
+	close(r.loaded)
+	r.latest[keyOf("new")] = revocation{generation: 7, stored: time.Now().Add(-MaxTTL)}
+	r.latest[keyOf("old")] = revocation{generation: 7, stored: time.Now().Add(-holdsFor)}
+	require.True(t, r.Revoked("new", ""))
+	require.True(t, r.Revoked("new", "6"))
+	require.False(t, r.Revoked("new", "7"))
+	require.False(t, r.Revoked("old", ""))
+	require.Less(t, holdsFor, keptFor)
+}

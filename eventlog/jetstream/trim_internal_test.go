@@ -1,0 +1,62 @@
+package jetstream
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/eventlog"
+)
+
+// TestATrimOfARestoredSessionBesideASeal: the segments that were trimmed before the restore have no
+// place. One that is sealed when the trim has listed the others makes it count one more.
+func TestATrimOfARestoredSessionBesideASeal(t *testing.T) {
+	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir()})
+	require.NoError(t, err)
+	t.Cleanup(srv.Stop)
+	nc, err := srv.Connect()
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	const floor = 10
+	restored, more := textEntries("restored", 3), textEntries("more", 3)
+	r, err := Restore(t.Context(), nc, RestoreOptions{Ends: []uint64{100}})
+	require.NoError(t, err)
+	_, err = r.Session(t.Context(), "s", floor, func(yield func(eventlog.Copied, error) bool) {
+		for i, e := range restored {
+			if !yield(eventlog.Copied{Record: eventlog.Record{Sequence: floor + 1 + uint64(i), Time: time.Unix(1, 0), Entry: e}}, nil) {
+				return
+			}
+		}
+	})
+	require.NoError(t, err)
+	require.NoError(t, r.Finish(t.Context()))
+	require.NoError(t, r.Close())
+
+	l, err := Open(t.Context(), nc, nil)
+	require.NoError(t, err)
+	t.Cleanup(func() { l.Close() })
+	head, err := l.Head(t.Context(), "s")
+	require.NoError(t, err)
+	head = appended(t, l, "s", head, more)
+	sealed := false
+	trimmer := openHooked(t, nc, func(ctx context.Context, point string, do func(context.Context) error) error {
+		if point == "$JS.API.STREAM.INFO."+segmentStream(0) && !sealed {
+			sealed = true
+			require.NoError(t, l.Seal(ctx, "s"))
+		}
+		return do(ctx)
+	})
+	got, err := trimmer.Trim(t.Context(), "s", head)
+	require.NoError(t, err)
+	require.True(t, sealed)
+	require.EqualValues(t, floor, got)
+	var texts []eventlog.Entry
+	for record, err := range l.Read(t.Context(), "s", floor, 0) {
+		require.NoError(t, err)
+		texts = append(texts, record.Entry)
+	}
+	require.Equal(t, append(restored, more...), texts)
+}

@@ -1,0 +1,146 @@
+package httpapi_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/model/scripted"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/memory"
+	"github.com/helixd/helixd/httpapi"
+)
+
+// actors returns who asked for the facts of a type, in order; struck ones too.
+func (a *api) actors(session, typ string) (all []*eventlog.Actor) {
+	a.t.Helper()
+	for r, err := range a.log.Read(a.ctx(), session, 0, 0) {
+		require.NoError(a.t, err)
+		if r.Kind == eventlog.KindFact && r.Type == typ {
+			f, err := eventlog.DecodeFact(r.Payload)
+			require.NoError(a.t, err)
+			all = append(all, eventlog.ActorIn(f))
+		}
+	}
+	return all
+}
+
+// The records of what a caller asked for say who it was, and those of the run
+// itself nobody.
+func TestRecordsNameTheirCaller(t *testing.T) {
+	asker := agentloop.Agent{
+		Name: "asker", Tools: []agentloop.Tool{
+			{Name: "pay", RequireApproval: agentloop.AlwaysApprove, Execute: func(_ context.Context, _ *agentloop.Call, args json.RawMessage) (any, error) { return args, nil }},
+			{Name: "locate", Client: true},
+		},
+		Model: scripted.New(saying("done", calling("c1", "pay", `{}`), calling("c2", "locate", `{}`)), nil),
+	}
+	a := newAPIOn(t, memory.New(), []agentloop.Agent{asker}, withUsers)
+	n := 0
+	as := func(token, target, body string) eventlog.Actor {
+		t.Helper()
+		n++
+		id := fmt.Sprintf("req-%d", n)
+		got := a.post(target, body, append(bearer(token), "X-Request-Id", id)...)
+		require.Equal(t, 200, got.status, got.body)
+		by := eventlog.Actor{Token: token + "'s token", User: token, Address: "127.0.0.1", Request: id}
+		if token == "plain" {
+			by.User = ""
+		}
+		return by
+	}
+	settle := func() {
+		t.Helper()
+		a.stream("/sse?sessionId=s", bearer("ann")...).rest()
+	}
+	started := as("ann", "/start", `{"sessionId":"s","agentType":"asker","message":"go"}`)
+	settle()
+	approved := as("desk", "/submit-tool-result", `{"sessionId":"s","toolCallId":"c1","kind":"approval-response","approved":true}`)
+	resumed := as("ann", "/resume", `{"sessionId":"s"}`)
+	settle()
+	require.Equal(t, []*eventlog.Actor{&started}, a.actors("s", "session_created"))
+	require.Equal(t, []*eventlog.Actor{&started}, a.actors("s", "user_message"))
+	require.Equal(t, []*eventlog.Actor{&started, &resumed}, a.actors("s", "run_requested"))
+	require.Equal(t, &approved, a.actors("s", "result_submitted")[0])
+	for _, typ := range []string{"model_turn", "run_claimed"} {
+		for _, by := range a.actors("s", typ) {
+			require.Nil(t, by, typ)
+		}
+	}
+	forked := as("ann", "/sessions/s/fork", `{"sessionId":"f"}`)
+	require.Equal(t, []*eventlog.Actor{&forked}, a.actors("f", "session_forked"))
+	aborted := as("plain", "/abort", `{"sessionId":"s"}`)
+	require.Equal(t, &aborted, a.actors("s", "interrupt_requested")[0])
+	first := a.firstSequence("s")
+	rolled := as("ann", "/sessions/s/rollback", fmt.Sprintf(`{"sequence":%d}`, first))
+	truncated := a.actors("s", "truncated")
+	require.Equal(t, &rolled, truncated[len(truncated)-1])
+}
+
+// firstSequence is the sequence of a session's first record.
+func (a *api) firstSequence(session string) uint64 {
+	a.t.Helper()
+	for r, err := range a.log.Read(a.ctx(), session, 0, 0) {
+		require.NoError(a.t, err)
+		return r.Sequence
+	}
+	return 0
+}
+
+// What no record can say is in the log: refusals, erasures, exports, imports.
+func TestCallersAreLogged(t *testing.T) {
+	a := newAPIOn(t, newLog(t), nil, withUsers)
+	for _, id := range []string{"kept", "gone"} {
+		a.finishedOf("ann", id)
+	}
+	records := a.get("/sessions/kept/records?dead=1", bearer("ann")...).body
+	a.request("DELETE", "/sessions/gone", "", bearer("ann")...)
+	a.post("/sessions/gone/import", strings.ReplaceAll(records, `"kept"`, `"gone"`), bearer("plain")...)
+	a.get("/backup", bearer("plain")...)
+	a.get("/backup", bearer("bob")...).failed(t, 403, httpapi.CodeUnauthorized)
+	a.get("/sessions?userId=ann", bearer("bob")...).failed(t, 403, httpapi.CodeUserMismatch)
+	a.get("/sessions", bearer("no-such-token")...).failed(t, 401, httpapi.CodeUnauthorized)
+	logged := a.logs.String()
+	for _, want := range []string{
+		`level=INFO msg="session exported" route=/sessions/{id}/records session=kept address=127.0.0.1 caller="ann's token" user=ann requestId=`,
+		`level=INFO msg="session erased" route=/sessions/{id} session=gone address=127.0.0.1 caller="ann's token" user=ann`,
+		`level=INFO msg="session imported" route=/sessions/{id}/import session=gone address=127.0.0.1 caller="plain's token" requestId=`,
+		`level=INFO msg="backup begun" route=/backup address=127.0.0.1 caller="plain's token"`,
+		`level=INFO msg="request refused" route=/backup status=403 address=127.0.0.1 caller="bob's token" user=bob`,
+		`level=INFO msg="request refused" route=/sessions status=403 address=127.0.0.1 caller="bob's token" user=bob`,
+		`level=INFO msg="request refused" route=/sessions status=401 address=127.0.0.1 error=`,
+	} {
+		require.Contains(t, logged, want)
+	}
+	require.NotContains(t, logged, "no-such-token")
+	require.NotContains(t, logged, "classified")
+}
+
+// A client that is refused again and again does not fill the log.
+func TestRefusalsAreBounded(t *testing.T) {
+	a := newAPIOn(t, memory.New(), nil, withUsers)
+	for range 100 {
+		a.get("/sessions").failed(t, 401, httpapi.CodeUnauthorized)
+	}
+	require.LessOrEqual(t, strings.Count(a.logs.String(), "request refused"), 60)
+}
+
+// An actor survives the wire, and one of nobody leaves none on it.
+func TestActorOnTheWire(t *testing.T) {
+	f := &eventlog.RunRequested{RunID: "r", Mode: eventlog.ModeStart, FactBase: factBase("s")}
+	raw, err := json.Marshal(f)
+	require.NoError(t, err)
+	require.NotContains(t, string(raw), `"by"`)
+	eventlog.SetActor(eventlog.WithActor(t.Context(), eventlog.Actor{Token: "t"}), f)
+	e, err := eventlog.NewFact("s", f, eventlog.Labels{})
+	require.NoError(t, err)
+	require.Contains(t, string(e.Payload), `"by":{"token":"t"}`)
+	back, err := eventlog.DecodeFact(e.Payload)
+	require.NoError(t, err)
+	require.Equal(t, &eventlog.Actor{Token: "t"}, eventlog.ActorIn(back))
+}

@@ -1,0 +1,342 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/model/scripted"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/memory"
+	"github.com/helixd/helixd/httpapi"
+)
+
+// withUsers has callers who may use all sessions: ann and bob for themselves, desk
+// for any user, and plain for none.
+func withUsers(o *httpapi.Options) {
+	all := []string{"*"}
+	tokens := []httpapi.Token{
+		{Token: "ann", Name: "ann's token", Operations: all, Sessions: all, User: "ann", Tenant: "red"},
+		{Token: "bob", Name: "bob's token", Operations: all, Sessions: all, User: "bob", Tenant: "blue"},
+		{Token: "desk", Name: "desk's token", Operations: []string{"*", "act-as"}, Sessions: all, User: "desk"},
+		{Token: "plain", Name: "plain's token", Operations: all, Sessions: all},
+	}
+	o.Auth, o.Identify = httpapi.BearerTokens(tokens), httpapi.TokenCallers(tokens)
+	o.Chat, o.Memories = &httpapi.ChatOptions{}, remembering(o.Log)
+}
+
+// finishedOf is a session of a user whose stream has ended.
+func (a *api) finishedOf(user, id string) {
+	a.t.Helper()
+	a.append(id, fact(id, &eventlog.SessionCreated{
+		AgentType: "writer", State: json.RawMessage(`{"n":1}`), UserID: user, FactBase: factBase(id),
+	}), text(id, classified(id)), ended(id, `"`+classified(id)+`"`))
+}
+
+func (a *api) userOf(id string) string {
+	a.t.Helper()
+	var s httpapi.Summary
+	a.get("/sessions/"+id, bearer("plain")...).decode(a.t, &s)
+	return s.UserID
+}
+
+// A user of the same name in another tenant is another one.
+func TestCallersOfTenants(t *testing.T) {
+	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) {
+		all := []string{"*"}
+		tokens := []httpapi.Token{
+			{Token: "red", Operations: all, Sessions: all, User: "ann", Tenant: "red"},
+			{Token: "blue", Operations: all, Sessions: all, User: "ann", Tenant: "blue"},
+		}
+		o.Auth, o.Identify = httpapi.BearerTokens(tokens), httpapi.TokenCallers(tokens)
+	})
+	a.append("s", fact("s", &eventlog.SessionCreated{AgentType: "writer", UserID: "ann", Tenant: "red", FactBase: factBase("s")}))
+	a.append("old", fact("old", &eventlog.SessionCreated{AgentType: "writer", UserID: "ann", FactBase: factBase("old")}))
+	require.Equal(t, 200, a.get("/sessions/s", bearer("red")...).status)
+	a.get("/sessions/s", bearer("blue")...).failed(t, 404, httpapi.CodeNotFound)
+	require.Equal(t, 200, a.get("/sessions/old", bearer("blue")...).status, "from before there were tenants")
+}
+
+// A caller with a user uses its own sessions by every route.
+func TestCallersOwnSessions(t *testing.T) {
+	a := newAPIOn(t, newLog(t), []agentloop.Agent{writer()}, withUsers, func(o *httpapi.Options) { o.ReadModels = foldedRows{o.Log} })
+	eachRoute(t, func(t *testing.T, rt httpapi.TestRoute, c routeCase) {
+		id := "s/" + rt.Method + rt.Pattern
+		a.finishedOf("ann", id)
+		got := a.request(rt.Method, c.target(rt, id), c.bodyFor(t, id, "fork/"+id), bearer("ann")...)
+		if c.everybodys || strings.HasSuffix(rt.Pattern, "/import") {
+			got.failed(t, 403, httpapi.CodeUnauthorized)
+			return
+		}
+		require.Equal(t, c.status, got.status, got.body)
+	})
+}
+
+// For a caller with a user, a session of another user, or of none, is answered as
+// one that does not exist; an id that is taken can't be used for a new one.
+func TestCallersOfOthers(t *testing.T) {
+	a := newAPIOn(t, memory.New(), []agentloop.Agent{writer()}, withUsers, func(o *httpapi.Options) { o.ReadModels = foldedRows{o.Log} })
+	a.finishedOf("ann", "hers")
+	a.finishedOf("", "free")
+	before := a.contents()
+	eachRoute(t, func(t *testing.T, rt httpapi.TestRoute, c routeCase) {
+		if rt.NamesIn == "" {
+			got := a.request(rt.Method, c.target(rt, ""), c.bodyFor(t, "", ""), bearer("bob")...)
+			require.NotContains(t, got.body, "classified")
+			return
+		}
+		call := func(id string) answer {
+			got := a.request(rt.Method, c.target(rt, id), c.bodyFor(t, id, "fork"), bearer("bob")...)
+			require.NotContains(t, got.body, "classified")
+			return got
+		}
+		create := []string{"/start", "/chat", "/sessions/{id}/chunks", "/sessions/{id}/import"}
+		for _, other := range []string{"hers", "free"} {
+			got := call(other)
+			if slices.Contains(create, rt.Pattern) {
+				got.failed(t, 403, httpapi.CodeUnauthorized)
+				continue
+			}
+			absent := call("none")
+			require.Equal(t, absent.status, got.status)
+			if rt.Pattern == "/chat/{id}/stream" {
+				require.Equal(t, 204, got.status)
+				require.Empty(t, got.body)
+				continue
+			}
+			require.Equal(t, absent.failed(t, 404, httpapi.CodeNotFound), got.failed(t, 404, httpapi.CodeNotFound))
+		}
+	})
+	require.Equal(t, before, a.contents())
+	for _, both := range []string{"a=mine&b=hers", "a=hers&b=mine"} {
+		a.finishedOf("bob", "mine")
+		a.get("/compare?"+both, bearer("bob")...).failed(t, 404, httpapi.CodeNotFound)
+	}
+	a.post("/sessions/mine/fork", `{"sessionId":"hers"}`, bearer("bob")...).failed(t, 403, httpapi.CodeUnauthorized)
+
+	// Others are limited by their sessions alone.
+	for _, token := range []string{"desk", "plain"} {
+		for _, id := range []string{"hers", "free"} {
+			require.Equal(t, 200, a.get("/sessions/"+id, bearer(token)...).status)
+		}
+	}
+}
+
+// The user of a new session, and of a message, is the caller's.
+func TestCallersUser(t *testing.T) {
+	a := newAPIOn(t, memory.New(), []agentloop.Agent{{Name: "writer", Model: scripted.New([]scripted.Turn{{Text: "hello"}}, nil)}}, withUsers)
+	requests := map[string]func(id, more string) (target, body string){
+		"start": func(id, more string) (string, string) {
+			return "/start", fmt.Sprintf(`{"sessionId":%q,"agentType":"writer","message":"hi"%s}`, id, more)
+		},
+		"chat": func(id, more string) (string, string) {
+			return "/chat", fmt.Sprintf(`{"id":%q,"messages":[{"id":"m-%s","role":"user","parts":[{"type":"text","text":"hi"}]}]%s}`, id, id, more)
+		},
+	}
+	for name, of := range requests {
+		for i, tc := range []struct {
+			token, more, user string // user "": refused
+		}{
+			{"ann", "", "ann"},
+			{"ann", `,"userId":"ann"`, "ann"},
+			{"ann", `,"userId":"bob"`, ""},
+			{"desk", "", "desk"},
+			{"desk", `,"userId":"bob"`, "bob"},
+			{"plain", `,"userId":"bob"`, "bob"},
+		} {
+			id := fmt.Sprintf("%s-%d", name, i)
+			target, body := of(id, tc.more)
+			got := a.post(target, body, bearer(tc.token)...)
+			if tc.user == "" {
+				got.failed(t, 403, httpapi.CodeUserMismatch)
+				_, err := a.log.Head(a.ctx(), id)
+				require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+				continue
+			}
+			require.Equal(t, 200, got.status, got.body)
+			require.Equal(t, tc.user, a.userOf(id))
+		}
+	}
+
+	a.finishedOf("ann", "s")
+	a.post("/sessions/s/messages", `{"message":"hi","userId":"bob"}`, bearer("ann")...).failed(t, 403, httpapi.CodeUserMismatch)
+	a.post("/sessions/s/messages", `{"message":"hi","userId":"bob"}`, bearer("desk")...).failed(t, 403, httpapi.CodeUnauthorized)
+	require.Equal(t, 200, a.post("/sessions/s/messages", `{"message":"hi"}`, bearer("desk")...).status)
+}
+
+// A producer that is bound to a user begins sessions of this user.
+func TestCallersChunks(t *testing.T) {
+	a := newAPIOn(t, memory.New(), nil, withUsers)
+	body := strings.ReplaceAll(chunksBody, "SESSION", `"s"`)
+	once := func(token string, headers ...string) answer {
+		return a.post("/sessions/s/chunks", body, append(headers, bearer(token)...)...)
+	}
+	first := once("ann", "Idempotency-Key", "k", "Helix-Expected-Sequence", "0").appended(t)
+	require.Equal(t, 1, first.Count)
+	require.Equal(t, first, once("ann", "Idempotency-Key", "k", "Helix-Expected-Sequence", "0").appended(t), "repeated")
+	require.Equal(t, "ann", a.userOf("s"))
+	require.Equal(t, []string{"more"}, a.texts("s"))
+	once("bob").failed(t, 403, httpapi.CodeUnauthorized)
+	once("ann").appended(t)
+	require.Equal(t, []string{"more", "more"}, a.texts("s"))
+	require.Equal(t, 200, a.get("/sessions/s", bearer("ann")...).status)
+}
+
+// Listings are of the caller's user.
+func TestCallersListings(t *testing.T) {
+	test := func(t *testing.T, rows bool, change ...func(*httpapi.Options)) {
+		a := newAPIOn(t, memory.New(), nil, append(change, withUsers)...)
+		for _, user := range []string{"ann", "bob", ""} {
+			a.finishedOf(user, "of-"+user)
+		}
+		targets := []string{"/sessions?"}
+		if rows {
+			targets = append(targets, "/runs?", "/search?q=classified&", "/usage?", "/parked?")
+		}
+		for _, target := range targets {
+			for _, query := range []string{"", "userId=ann"} {
+				if query != "" && target == "/parked?" {
+					continue
+				}
+				got := a.get(target+query, bearer("ann")...).done(t)
+				require.NotContains(t, got.body, `"of-bob"`)
+				require.NotContains(t, got.body, `"of-"`)
+				require.Equal(t, target == "/sessions?", strings.Contains(got.body, `"of-ann"`), target)
+			}
+			if target != "/parked?" {
+				a.get(target+"userId=bob", bearer("ann")...).failed(t, 403, httpapi.CodeUserMismatch)
+				require.NotContains(t, a.get(target+"userId=bob", bearer("desk")...).done(t).body, `"of-ann"`)
+			}
+		}
+		var page httpapi.Page[httpapi.Summary]
+		a.get("/sessions", bearer("desk")...).decode(t, &page)
+		require.Equal(t, 3, page.Total)
+	}
+	t.Run("folds", func(t *testing.T) { test(t, false) })
+	t.Run("rows", func(t *testing.T) { test(t, true, withReadModels(t)) })
+}
+
+// Records that can't be used are listed to the user of their session only.
+func TestCallersParked(t *testing.T) {
+	a := newAPIOn(t, memory.New(), nil, withReadModels(t), withUsers)
+	for _, user := range []string{"ann", "bob"} {
+		a.finishedOf(user, "of-"+user)
+		a.append("of-"+user, fact("of-"+user, &eventlog.ToolResult{RunID: "r", StepID: "s", ToolCallID: "c", ToolName: "t", Result: json.RawMessage("1"), FactBase: factBase("of-" + user)}))
+	}
+	var page httpapi.Page[struct{ SessionID string }]
+	a.get("/parked", bearer("plain")...).decode(t, &page)
+	require.Equal(t, 2, page.Total)
+	a.get("/parked", bearer("bob")...).decode(t, &page)
+	require.Equal(t, 1, page.Total)
+	require.Equal(t, "of-bob", page.Items[0].SessionID)
+}
+
+// A caller with a user reaches the memories of this user and of its sessions.
+func TestCallersMemories(t *testing.T) {
+	a := newAPIOn(t, memory.New(), nil, withUsers)
+	a.finishedOf("ann", "hers")
+	for _, scope := range []string{`"user","id":"ann"`, `"session","id":"hers"`} {
+		a.post("/memories", `{"scope":`+scope+`,"content":"tea"}`, bearer("ann")...).done(t)
+	}
+	for query, code := range map[string]httpapi.Code{
+		"scope=user&id=ann": httpapi.CodeUserMismatch, "scope=agent&id=writer": httpapi.CodeUnauthorized, "scope=session&id=hers": httpapi.CodeNotFound,
+	} {
+		status := map[bool]int{true: 404, false: 403}[code == httpapi.CodeNotFound]
+		a.get("/memories?"+query, bearer("bob")...).failed(t, status, code)
+		a.request("DELETE", "/memories?"+query, "", bearer("bob")...).failed(t, status, code)
+		a.request("DELETE", "/memories/m?"+query, "", bearer("bob")...).failed(t, status, code)
+	}
+	a.post("/memories", `{"scope":"user","id":"ann","content":"forged"}`, bearer("bob")...).failed(t, 403, httpapi.CodeUserMismatch)
+	require.Contains(t, a.get("/memories?scope=user&id=ann", bearer("ann")...).done(t).body, `"tea"`)
+	require.Contains(t, a.get("/memories?scope=user&id=ann", bearer("desk")...).done(t).body, `"tea"`)
+	a.request("DELETE", "/memories?scope=user&id=ann", "", bearer("ann")...).done(t)
+}
+
+// A request is identified once, before anything is decided about it.
+func TestIdentifyOnce(t *testing.T) {
+	var calls int
+	var seen []httpapi.Caller
+	who := httpapi.Caller{Name: "n", Subject: "s", Tenant: "t", Expires: time.Unix(1, 0)}
+	var err error
+	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) {
+		o.Identify = func(*http.Request) (httpapi.Caller, error) { calls++; return who, err }
+		o.Auth = func(r *http.Request, _ httpapi.Operation, _ string) error {
+			seen = append(seen, httpapi.CallerOf(r.Context()))
+			return nil
+		}
+	})
+	for range 3 {
+		id := fmt.Sprint("s", len(seen))
+		a.append(id, created(id))
+	}
+	require.Equal(t, 200, a.get("/sessions").status)
+	require.Equal(t, 1, calls)
+	require.Greater(t, len(seen), 1, "each session is asked about")
+	for _, c := range seen {
+		require.Equal(t, who, c)
+	}
+	seen = nil
+	for failure, status := range map[error]int{httpapi.ErrUnauthorized: 401, errors.New("keys can't be read"): 500} {
+		err = failure
+		require.Equal(t, status, a.get("/sessions").status)
+		require.Equal(t, 200, a.get("/healthz").status)
+	}
+	require.Empty(t, seen)
+}
+
+// The user and the tenant of a JWT are in claims, and tokens without them are
+// refused.
+func TestJWTCallers(t *testing.T) {
+	key := newEd25519(t)
+	j, err := httpapi.NewJWT(httpapi.JWTOptions{
+		JWKS: keySet(t, public(key, "k", "")), UserIDClaim: "sub", TenantClaim: "org", Now: func() time.Time { return jwtNow },
+	})
+	require.NoError(t, err)
+	identify := func(changes claims) (httpapi.Caller, error) {
+		r, err := http.NewRequest("GET", "/", nil)
+		require.NoError(t, err)
+		r.Header.Set("Authorization", "Bearer "+signed(t, jose.EdDSA, key, "k", goodClaims().with(claims{"sub": "ann", "org": "red"}).with(changes)))
+		require.Equal(t, errors.Is(j.Authenticate(r, "status", "s"), httpapi.ErrUnauthorized), func() bool { _, err := j.Identify(r); return err != nil }())
+		return j.Identify(r)
+	}
+	c, err := identify(nil)
+	require.NoError(t, err)
+	require.Equal(t, "ann", c.User)
+	require.Equal(t, "ann", c.Subject)
+	require.Equal(t, "red", c.Tenant)
+	require.False(t, c.ActAs, "a glob does not grant it")
+	require.False(t, c.Expires.IsZero())
+	c, err = identify(claims{"sub": nil, "helix_operations": "* act-as"})
+	require.NoError(t, err)
+	require.Equal(t, "", c.User)
+	require.True(t, c.ActAs)
+	for name, bad := range map[string]claims{
+		"no user": {"sub": nil}, "empty": {"sub": ""}, "long": {"sub": strings.Repeat("x", 257)}, "control": {"sub": "a\n"}, "no tenant": {"org": nil},
+		"a number": {"org": 7}, "a list": {"org": []string{"red"}}, "a glob": {"sub": nil, "helix_operations": "*"},
+	} {
+		_, err := identify(bad)
+		require.ErrorIs(t, err, httpapi.ErrUnauthorized, name)
+	}
+}
+
+// A stream ends when its caller becomes another user.
+func TestReconfiguredCaller(t *testing.T) {
+	a := newAPIOn(t, memory.New(), nil, withUsers)
+	a.append("s", fact("s", &eventlog.SessionCreated{AgentType: "writer", UserID: "ann", FactBase: factBase("s")}), text("s", "x"))
+	s := a.stream("/sse?sessionId=s", bearer("ann")...)
+	tokens := []httpapi.Token{{Token: "ann", Operations: []string{"*"}, Sessions: []string{"*"}, User: "carl"}}
+	require.NoError(t, a.srv.Reconfigure(httpapi.BearerTokens(tokens), httpapi.TokenCallers(tokens), nil))
+	_, err := io.Copy(io.Discard, s.resp.Body)
+	require.NoError(t, err, "the stream ends")
+	a.get("/sse?sessionId=s", bearer("ann")...).failed(t, 404, httpapi.CodeNotFound)
+}

@@ -1,0 +1,146 @@
+package httpapi_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/eventlog/memory"
+	"github.com/helixd/helixd/httpapi"
+)
+
+// A stream ends when its caller's token expires, and says so: what a browser has
+// to read where there is such a thing as an event close, and a comment everywhere.
+func TestStreamsEndWithTheirToken(t *testing.T) {
+	left := 700 * time.Millisecond // when a request is identified
+	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) {
+		o.Chat = &httpapi.ChatOptions{}
+		o.Identify = func(*http.Request) (httpapi.Caller, error) { return httpapi.Caller{Expires: time.Now().Add(left)}, nil }
+		o.Auth = func(*http.Request, httpapi.Operation, string) error { return nil }
+	})
+	a.append("s", created("s"), text("s", "x"))
+	const comment = ": TOKEN_EXPIRED: "
+	const closed = "event: close\ndata: {\"type\":\"close\",\"code\":\"TOKEN_EXPIRED\"}\n\n"
+	for target, closes := range map[string]bool{
+		"/sse?sessionId=s": true, "/sessions/s/stream": false, "/sessions/s/records?follow=1": false,
+	} {
+		got := a.get(target)
+		require.Equal(t, 200, got.status, target)
+		require.Contains(t, got.body, `"x"`, target)
+		if strings.Contains(target, "records") {
+			require.NotContains(t, got.body, "TOKEN_EXPIRED", "lines have no comments")
+			continue
+		}
+		require.Contains(t, got.body, comment, target)
+		require.Equal(t, closes, strings.HasSuffix(got.body, closed), "%s: %s", target, got.body)
+	}
+	// A replay that pauses between two chunks.
+	slow := text("slow", "1")
+	a.append("slow", created("slow"), slow)
+	time.Sleep(50 * time.Millisecond) // between the records' times: the replay stretches it to 5 s and more
+	a.append("slow", text("slow", "2"))
+	require.Contains(t, a.get("/sessions/slow/replay?speed=0.01&maxPause=600000").body, closed)
+
+	// One that has expired on the way is refused.
+	left = -time.Second
+	a.get("/sse?sessionId=s").failed(t, 401, httpapi.CodeUnauthorized)
+	require.Equal(t, 200, a.get("/sessions/s").status, "who is let in is for the authenticator to say")
+}
+
+// A right to subscribe ends with its caller's token.
+func TestSubscriptionsEndWithTheirToken(t *testing.T) {
+	var expires time.Time
+	var asked []time.Duration
+	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) {
+		o.Identify = func(*http.Request) (httpapi.Caller, error) { return httpapi.Caller{Expires: expires}, nil }
+		o.Subscribe = func(_ context.Context, _ string, ttl time.Duration) (httpapi.Subscription, error) {
+			asked = append(asked, ttl)
+			if ttl == 0 {
+				ttl = time.Hour
+			}
+			return httpapi.Subscription{ExpiresAt: time.Now().Add(ttl)}, nil
+		}
+	})
+	a.append("s", created("s"))
+	expires = time.Now().Add(10 * time.Minute)
+	require.Equal(t, 201, a.post("/sessions/s/subscriptions", "{}").status)
+	require.Len(t, asked, 2)
+	require.LessOrEqual(t, asked[1], 10*time.Minute)
+	require.Greater(t, asked[1], 5*time.Minute)
+	asked, expires = nil, time.Time{}
+	require.Equal(t, 201, a.post("/sessions/s/subscriptions", "{}").status)
+	require.Len(t, asked, 1)
+	expires = time.Now().Add(time.Millisecond)
+	a.post("/sessions/s/subscriptions", "{}").failed(t, 401, httpapi.CodeUnauthorized)
+}
+
+// A ticket opens the stream that it was made for, for anybody who has it, until its
+// minute is over.
+func TestTickets(t *testing.T) {
+	a := newAPIOn(t, memory.New(), nil, withUsers)
+	a.finishedOf("ann", "s")
+	a.finishedOf("ann", "t")
+	ticketOf := func(target string) string {
+		t.Helper()
+		got := a.post(target, `{}`, bearer("ann")...)
+		require.Equal(t, 201, got.status, got.body)
+		require.Equal(t, "no-store", got.header.Get("Cache-Control"))
+		var ticket httpapi.Ticket
+		got.decode(t, &ticket)
+		require.WithinDuration(t, time.Now().Add(httpapi.TicketTTL), ticket.ExpiresAt, within)
+		return ticket.Ticket
+	}
+	stream, chat := ticketOf("/sessions/s/tickets"), ticketOf("/chat/s/tickets")
+	changed := "A" + stream[1:]
+	if changed == stream {
+		changed = "B" + stream[1:]
+	}
+	for _, target := range []string{"/sse?sessionId=s&ticket=", "/sessions/s/stream?ticket=", "/sessions/s/replay?speed=0&ticket="} {
+		require.Contains(t, a.get(target+stream).body, "classified of s", target)
+		for _, bad := range []string{chat, "x", "", stream[:len(stream)-2], stream + "AA", changed} {
+			a.get(target+bad).failed(t, 401, httpapi.CodeUnauthorized)
+		}
+	}
+	require.Equal(t, 204, a.get("/chat/s/stream?ticket="+chat).status)
+	a.get("/chat/s/stream?ticket="+stream).failed(t, 401, httpapi.CodeUnauthorized)
+	for _, target := range []string{
+		"/sse?sessionId=t&ticket=", "/sessions/t/stream?ticket=", "/sessions/s/records?ticket=", "/status?sessionId=s&ticket=", "/chat/s/snapshot?ticket=",
+	} {
+		a.get(target+stream).failed(t, 401, httpapi.CodeUnauthorized)
+		a.get(target+chat).failed(t, 401, httpapi.CodeUnauthorized)
+	}
+
+	// Who may not hear a session gets no ticket, and a caller's own token counts.
+	a.post("/sessions/s/tickets", `{}`, bearer("bob")...).failed(t, 404, httpapi.CodeNotFound)
+	a.post("/sessions/s/tickets", `{}`).failed(t, 401, httpapi.CodeUnauthorized)
+	a.post("/sessions/none/tickets", `{}`, bearer("ann")...).failed(t, 404, httpapi.CodeNotFound)
+	a.get("/sse?sessionId=s&ticket="+stream, bearer("bob")...).failed(t, 404, httpapi.CodeNotFound)
+
+	// A token that is taken back takes its tickets with it.
+	tokens := []httpapi.Token{{Token: "other", Operations: []string{"*"}, Sessions: []string{"*"}}}
+	require.NoError(t, a.srv.Reconfigure(httpapi.BearerTokens(tokens), httpapi.TokenCallers(tokens), nil))
+	a.get("/sse?sessionId=s&ticket="+stream).failed(t, 401, httpapi.CodeUnauthorized)
+}
+
+// Nodes with the same key take each other's tickets, until they expire.
+func TestTicketsOfOtherNodes(t *testing.T) {
+	log := memory.New()
+	node := func(key string) *api {
+		return newAPIOn(t, log, nil, withUsers, func(o *httpapi.Options) { o.TicketKey = []byte(key) })
+	}
+	one, two, other := node(strings.Repeat("k", 32)), node(strings.Repeat("k", 32)), node(strings.Repeat("o", 32))
+	one.finishedOf("ann", "s")
+	var ticket httpapi.Ticket
+	one.post("/sessions/s/tickets", `{}`, bearer("ann")...).decode(t, &ticket)
+	require.Equal(t, 200, two.get("/sse?sessionId=s&ticket="+ticket.Ticket).status)
+	other.get("/sse?sessionId=s&ticket="+ticket.Ticket).failed(t, 401, httpapi.CodeUnauthorized)
+	httpapi.SetClock(two.srv, func() time.Time { return ticket.ExpiresAt })
+	two.get("/sse?sessionId=s&ticket="+ticket.Ticket).failed(t, 401, httpapi.CodeUnauthorized)
+
+	_, err := httpapi.New(httpapi.Options{Log: log, Loop: one.loop, AllowUnauthenticated: true, TicketKey: []byte("short")})
+	require.ErrorContains(t, err, "at least 32 bytes")
+}

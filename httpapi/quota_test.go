@@ -1,0 +1,172 @@
+package httpapi_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/model"
+	"github.com/helixd/helixd/agentloop/quota"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/memory"
+	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/projector/sqlite"
+	"github.com/helixd/helixd/snapshot"
+)
+
+// newTenants serves the tenants red and blue, of which red has limits, with read
+// models that count.
+func newTenants(t *testing.T, red quota.Limits, agents ...agentloop.Agent) *api {
+	t.Helper()
+	return newAPIOn(t, memory.New(), agents, withUsers, func(o *httpapi.Options) {
+		models := sqlite.Open(o.Log.(eventlog.Feed), snapshot.New(o.Log, nil), sqlite.Options{
+			Path: filepath.Join(t.TempDir(), "rows.db"), Patience: within,
+		})
+		t.Cleanup(models.Close)
+		q := quota.New(quota.Tenants{Named: map[string]quota.Limits{"red": red}}, models)
+		loop, err := agentloop.New(o.Log, agents, &agentloop.Options{Quota: q})
+		require.NoError(t, err)
+		t.Cleanup(loop.Stop)
+		o.Loop, o.Quota, o.ReadModels = loop, q, models
+		require.Eventually(t, func() bool { return models.Fresh(t.Context()).Current }, within, time.Millisecond)
+	})
+}
+
+func (a *api) produce(id, text, token string) answer {
+	a.t.Helper()
+	return a.post("/sessions/"+id+"/chunks", fmt.Sprintf(`[{"type":"text_delta","agentId":%q,"agentType":"x","step":0,"timestamp":1,"delta":%q}]`, id, text), bearer(token)...)
+}
+
+func (a *api) exists(id string) bool {
+	a.t.Helper()
+	_, err := a.log.Head(a.ctx(), id)
+	return err == nil
+}
+
+// A tenant makes no more sessions than it may, however fast; a session that is
+// erased makes room.
+func TestSessionsOfATenant(t *testing.T) {
+	a := newTenants(t, quota.Limits{Sessions: 3})
+	var all sync.WaitGroup
+	statuses := make([]int, 20)
+	for i := range statuses {
+		all.Go(func() { statuses[i] = a.produce(fmt.Sprint("s", i), "x", "ann").status })
+	}
+	all.Wait()
+	count := map[int]int{}
+	made := ""
+	for i, status := range statuses {
+		count[status]++
+		id := fmt.Sprint("s", i)
+		require.Equal(t, status == 200, a.exists(id), id)
+		if status == 200 {
+			made = id
+		}
+	}
+	require.Equal(t, map[int]int{200: 3, 429: 17}, count)
+	a.produce("more", "x", "ann").failed(t, 429, httpapi.CodeQuotaExceeded)
+	a.produce(made, "y", "ann").appended(t) // no new one
+	a.post("/sessions/"+made+"/fork", `{"sessionId":"fork"}`, bearer("ann")...).failed(t, 429, httpapi.CodeQuotaExceeded)
+	require.False(t, a.exists("fork"))
+	for i := range 5 {
+		a.produce(fmt.Sprint("blue", i), "x", "bob").appended(t)
+	}
+	require.Equal(t, 200, a.request("DELETE", "/sessions/"+made, "", bearer("ann")...).status)
+	require.Eventually(t, func() bool { return a.produce("after", "x", "ann").status == 200 }, within, 10*time.Millisecond)
+}
+
+// A tenant stores no more bytes than it may, what a fork copies included; streams
+// can still be ended.
+func TestBytesOfATenant(t *testing.T) {
+	a := newTenants(t, quota.Limits{Bytes: 10_000})
+	large := strings.Repeat("x", 3000)
+	patch := `[{"type":"state_patch","agentId":"s","agentType":"x","step":0,"timestamp":1,"patches":[{"op":"add","path":"/large","value":"` + large + `"}]}]`
+	a.post("/sessions/s/chunks", patch, bearer("ann")...).appended(t)
+	require.Equal(t, 200, a.post("/sessions/s/fork", `{"sessionId":"fork-1"}`, bearer("ann")...).status)
+	got := a.post("/sessions/s/fork", `{"sessionId":"fork-2"}`, bearer("ann")...)
+	for n := 3; got.status == 200; n++ {
+		require.Less(t, n, 6)
+		got = a.post("/sessions/s/fork", fmt.Sprintf(`{"sessionId":"fork-%d"}`, n), bearer("ann")...)
+	}
+	require.JSONEq(t, `{"quota":"bytes","limit":10000}`, detailOf(t, got, httpapi.CodeQuotaExceeded))
+	head, err := a.log.Head(a.ctx(), "s")
+	require.NoError(t, err)
+	a.produce("s", large+large+large, "ann").failed(t, 429, httpapi.CodeQuotaExceeded)
+	after, err := a.log.Head(a.ctx(), "s")
+	require.NoError(t, err)
+	require.Equal(t, head, after)
+	a.post("/sessions/s/end", `{}`, bearer("ann")...).appended(t)
+	a.produce("blue", large+large+large+large, "bob").appended(t)
+}
+
+// patientModel answers when it is let.
+type patientModel struct{ let chan struct{} }
+
+func (m patientModel) Generate(ctx context.Context, _ model.Request, emit func(model.Event) error) (model.Answer, error) {
+	select {
+	case <-m.let:
+	case <-ctx.Done():
+		return model.Answer{}, context.Cause(ctx)
+	}
+	return model.Answer{StopReason: eventlog.StopEndTurn}, emit(model.TextDelta{Text: "done"})
+}
+
+// A tenant has no more runs at a time than it may; one that ends makes room.
+func TestRunsOfATenant(t *testing.T) {
+	let := make(chan struct{})
+	a := newTenants(t, quota.Limits{Runs: 2}, agentloop.Agent{Name: "writer", Model: patientModel{let}})
+	start := func(id, token string) answer {
+		return a.post("/start", fmt.Sprintf(`{"sessionId":%q,"agentType":"writer","message":"hi"}`, id), bearer(token)...)
+	}
+	require.Equal(t, 200, start("one", "ann").status)
+	require.Equal(t, 200, start("two", "ann").status)
+	require.Equal(t, 200, start("two", "ann").status, "it is found, and no other run")
+	got := start("three", "ann")
+	require.JSONEq(t, `{"quota":"runs","limit":2}`, detailOf(t, got, httpapi.CodeQuotaExceeded))
+	require.False(t, a.exists("three"))
+	require.Equal(t, 200, start("blue", "bob").status)
+	require.Equal(t, 200, a.post("/abort", `{"sessionId":"one"}`, bearer("ann")...).status, "a run can be stopped")
+	require.Eventually(t, func() bool { return start("four", "ann").status == 200 }, within, 10*time.Millisecond)
+	again := a.post("/resume", `{"sessionId":"one","mode":"retry"}`, bearer("ann")...)
+	require.JSONEq(t, `{"quota":"runs","limit":2}`, detailOf(t, again, httpapi.CodeQuotaExceeded))
+	close(let)
+	require.Eventually(t, func() bool { return start("five", "ann").status == 200 }, within, 10*time.Millisecond)
+	message := func() answer {
+		return a.post("/sessions/five/messages", `{"message":"more"}`, bearer("ann")...)
+	}
+	require.Eventually(t, func() bool { return message().status == http.StatusOK }, within, 10*time.Millisecond)
+}
+
+// A session has its tenant in its first record, and hands it on to its forks.
+func TestTenantOfASession(t *testing.T) {
+	a := newTenants(t, quota.Limits{}, writer())
+	require.Equal(t, 200, a.post("/start", `{"sessionId":"started","agentType":"writer","message":"hi"}`, bearer("ann")...).status)
+	a.produce("produced", "x", "bob").appended(t)
+	a.produce("free", "x", "plain").appended(t)
+	require.Equal(t, 200, a.post("/sessions/produced/fork", `{"sessionId":"fork"}`, bearer("desk")...).status)
+	require.Equal(t, 200, a.post("/sessions/fork/fork", `{"sessionId":"fork-of-fork"}`, bearer("bob")...).status)
+	for id, want := range map[string]string{"started": "red", "produced": "blue", "free": "", "fork": "blue", "fork-of-fork": "blue"} {
+		for r, err := range a.log.Read(a.ctx(), id, 0, 1) {
+			require.NoError(t, err)
+			f, err := r.Fact()
+			if want == "" {
+				require.Error(t, err)
+				break
+			}
+			require.NoError(t, err)
+			tree, err := snapshot.New(a.log, nil).At(a.ctx(), id, r.Sequence)
+			require.NoError(t, err)
+			require.Equal(t, want, tree.Tenant, "%s %T", id, f)
+			require.Equal(t, int64(len(r.Payload)), tree.Bytes)
+		}
+	}
+	a.post("/sessions/i/import", "{}", bearer("ann")...).failed(t, 403, httpapi.CodeUnauthorized)
+}

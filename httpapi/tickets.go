@@ -1,0 +1,126 @@
+package httpapi
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// TicketTTL is how long a [Ticket] can be used to open a stream.
+const TicketTTL = 60 * time.Second
+
+// MinTicketKey is the length of the shortest [Options].TicketKey, in bytes.
+const MinTicketKey = 32
+
+// Ticket is the right to open one session's stream by the query parameter
+// ticket, for browsers' EventSource, which can't send a header. It is the answer
+// of POST /sessions/{id}/tickets and /chat/{id}/tickets. A stream that it has
+// opened lasts as long as one of its caller's token does.
+type Ticket struct {
+	Ticket    string    `json:"ticket"` // secret
+	ExpiresAt time.Time `json:"expiresAt"`
+}
+
+// ticketParam is the query parameter that holds a ticket.
+const ticketParam = "ticket"
+
+// ticketContent is what a ticket holds, encrypted.
+type ticketContent struct {
+	Operation Operation `json:"o"`
+	Session   string    `json:"s"`
+	Expires   int64     `json:"e"` // milliseconds since the epoch
+	Token     string    `json:"t"` // the caller's bearer token; empty: it had none
+}
+
+// newTicketCipher returns what encrypts tickets, with a random key if there is
+// none.
+func newTicketCipher(key []byte) (cipher.AEAD, error) {
+	switch {
+	case key == nil:
+		key = []byte(rand.Text() + rand.Text())
+	case len(key) < MinTicketKey:
+		return nil, fmt.Errorf("httpapi: the key of tickets must have at least %d bytes", MinTicketKey)
+	}
+	sum := sha256.Sum256(append([]byte("helixd stream tickets\n"), key...))
+	block, err := aes.NewCipher(sum[:])
+	if err != nil {
+		return nil, fmt.Errorf("httpapi: tickets: %w", err)
+	}
+	return cipher.NewGCMWithRandomNonce(block)
+}
+
+// ticket answers POST /sessions/{id}/tickets and /chat/{id}/tickets. Its
+// operation is that of the streams which the ticket opens.
+func (s *Server) ticket(w http.ResponseWriter, r *request) error {
+	raw, err := readBody(w, r, MaxBody, bodyTimeout)
+	if err == nil && len(raw) > 0 { // nothing in it is used
+		_, err = parseObject(raw)
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := s.log.Head(r.Context(), r.session); err != nil {
+		return err
+	}
+	expires := s.now().Add(TicketTTL).Truncate(time.Millisecond)
+	content, err := json.Marshal(ticketContent{r.op, r.session, expires.UnixMilli(), bearerOf(r.Request)})
+	if err != nil {
+		return fmt.Errorf("httpapi: ticket: %w", err)
+	}
+	sealed := s.tickets.Seal(nil, nil, content, nil)
+	w.Header().Set("Cache-Control", "no-store")
+	return s.respond(w, http.StatusCreated, Ticket{base64.RawURLEncoding.EncodeToString(sealed), expires.UTC()})
+}
+
+var errTicket = fmt.Errorf("%w: the ticket is not valid, or not any more", ErrUnauthorized)
+
+// redeemed returns a request with a ticket as one that sends the token of the
+// ticket's caller: all that decides about that token decides about it.
+func (s *Server) redeemed(r *http.Request, rt route, session, ticket string) (*http.Request, error) {
+	if !rt.takesTicket() || r.Header.Get("Authorization") != "" {
+		return r, nil
+	}
+	sealed, err := base64.RawURLEncoding.DecodeString(ticket)
+	if err != nil {
+		return r, errTicket
+	}
+	content, err := s.tickets.Open(nil, nil, sealed, nil)
+	if err != nil {
+		return r, errTicket
+	}
+	var t ticketContent
+	if json.Unmarshal(content, &t) != nil || t.Operation != rt.op || t.Session != session || s.now().UnixMilli() >= t.Expires {
+		return r, errTicket
+	}
+	r = r.Clone(r.Context())
+	if t.Token != "" {
+		r.Header.Set("Authorization", "Bearer "+t.Token)
+	}
+	return r, nil
+}
+
+// takesTicket reports whether the route is one of those that tickets are for.
+func (rt route) takesTicket() bool {
+	for param := range strings.FieldsSeq(rt.params) {
+		if param == ticketParam {
+			return true
+		}
+	}
+	return false
+}
+
+// ValidateTicketKey reports whether a key can be [Options].TicketKey.
+func ValidateTicketKey(key string) error {
+	if len(key) < MinTicketKey {
+		return errors.New("must have at least 32 bytes")
+	}
+	return nil
+}

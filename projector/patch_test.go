@@ -1,0 +1,93 @@
+package projector_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+func patches(ops ...eventlog.PatchOp) eventlog.Entry {
+	return chunk(&eventlog.StatePatch{Patches: ops, Base: base("s")}, "")
+}
+
+func addOp(path, value string) eventlog.PatchOp {
+	return eventlog.PatchOp{Op: "add", Path: path, Value: json.RawMessage(value)}
+}
+
+// hugeArray is a state, and a patch of it that is more work than a session may do.
+func hugeArray() (state, tooMuch eventlog.Entry) {
+	state = patches(addOp("/a", "[0"+strings.Repeat(",0", 1_900_000)+"]"))
+	return state, patches(slices.Repeat([]eventlog.PatchOp{addOp("/a/0", "1")}, 20_000)...)
+}
+
+func TestAPatchThatIsTooMuchWorkIsParked(t *testing.T) {
+	state, tooMuch := hugeArray()
+	small := patches(addOp("/a/0", "7"))
+	log := numbered(state, small, tooMuch, small, patches(addOp("/b", "1")))
+	whole := projector.Fold(log...)
+	require.Len(t, whole.Parked, 1)
+	require.Equal(t, log[2].Sequence, whole.Parked[0].Sequence)
+	require.Contains(t, whole.Parked[0].Reason, "too much work")
+	require.Equal(t, 3_800_001+len(`{"a":[],"b":1}`)+2*len(`7,`), whole.CustomState.Len(), "the others are applied")
+
+	inPieces := new(projector.Tree)
+	for _, r := range log {
+		projector.Apply(inPieces, r)
+		inPieces = restored(t, inPieces)
+	}
+	require.Equal(t, whole.Parked, inPieces.Parked, "every node parks the same")
+	require.Equal(t, whole.PatchWork, inPieces.PatchWork)
+	require.Equal(t, whole.CustomState.String(), inPieces.CustomState.String())
+}
+
+func TestEachRecordGivesWorkBack(t *testing.T) {
+	state, tooMuch := hugeArray()
+	tree := projector.Fold(numbered(state, tooMuch)...)
+	require.EqualValues(t, projector.MaxPatchWork-projector.PatchWorkBack, tree.PatchWork)
+	last := tree.Head
+	text := chunk(&eventlog.TextDelta{Delta: "x", Base: base("s")}, "")
+	for range projector.MaxPatchWork / projector.PatchWorkBack {
+		last++
+		projector.Apply(tree, eventlog.Record{Sequence: last, Entry: text})
+	}
+	require.Zero(t, tree.PatchWork)
+	require.NotContains(t, encoded(t, tree), "patchWork", "a session that has not much to do has no trace of it")
+	projector.Apply(tree, eventlog.Record{Sequence: last + 1, Entry: patches(addOp("/b", "1"))})
+	require.Len(t, tree.Parked, 1)
+}
+
+func TestWhatWouldBeParkedIsKnownBefore(t *testing.T) {
+	state, tooMuch := hugeArray()
+	of := func(e eventlog.Entry) *eventlog.StatePatch {
+		c, err := eventlog.Record{Entry: e}.Chunk()
+		require.NoError(t, err)
+		return c.(*eventlog.StatePatch)
+	}
+	tree := projector.Fold(numbered(state)...)
+	before := encoded(t, tree.PatchWork)
+	require.ErrorIs(t, tree.CheckPatches([]*eventlog.StatePatch{nil, of(tooMuch)}), projector.ErrTooMuchWork)
+	require.ErrorIs(t, new(projector.Tree).CheckPatches([]*eventlog.StatePatch{of(state), of(tooMuch)}), projector.ErrTooMuchWork)
+	require.NoError(t, tree.CheckPatches([]*eventlog.StatePatch{of(patches(addOp("/none/x", "1"))), nil, of(patches(addOp("/a/0", "1")))}))
+	require.Equal(t, before, encoded(t, tree.PatchWork), "it is only asked")
+}
+
+func TestACustomEventWithAnIDAfterItsTurn(t *testing.T) {
+	event := chunk(&eventlog.CustomEvent{EventName: "progress", Data: json.RawMessage(`{"id":"e","n":1}`), Base: base("s")}, "r1")
+	log := numbered(
+		fact("s", &eventlog.SessionCreated{AgentType: "agent", FactBase: factBase("s")}),
+		fact("s", &eventlog.UserMessage{Content: "hi", FactBase: factBase("s")}),
+		fact("s", &eventlog.RunRequested{RunID: "r1", Mode: eventlog.ModeStart, FactBase: factBase("s")}),
+		event,
+		fact("s", &eventlog.RunEnded{RunID: "r1", Status: eventlog.RunCompleted, FactBase: factBase("s")}),
+		event,
+	)
+	tree := projector.Fold(log...)
+	require.Len(t, tree.Asides, 1)
+	require.Equal(t, log[len(log)-1].Sequence, tree.Head)
+}

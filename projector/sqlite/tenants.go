@@ -1,0 +1,45 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+
+	"github.com/helixd/helixd/projector/readmodel"
+)
+
+// TenantUse returns what a tenant uses, and of those of the roots that the rows
+// have how far they are. It does not wait for the rows to be current. Errors:
+// readmodel.ErrUnavailable; what the context ended with.
+func (m *Models) TenantUse(ctx context.Context, tenant string, roots []string) (readmodel.TenantUse, error) {
+	return look(ctx, m, func(tx *sql.Tx) (use readmodel.TenantUse, err error) {
+		err = tx.QueryRowContext(ctx, "SELECT sessions, runs, bytes FROM tenants WHERE tenant = ?", tenant).Scan(&use.Sessions, &use.Runs, &use.Bytes)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) || len(roots) == 0 {
+			return use, ignoreNoRows(err)
+		}
+		list, err := json.Marshal(roots)
+		if err != nil {
+			return use, err
+		}
+		use.Trees = make(map[string]readmodel.TreeUse, len(roots))
+		const text = "SELECT root, head, bytes, running FROM trees WHERE root IN (SELECT value FROM json_each(?))"
+		err = each(ctx, tx, text, []any{string(list)}, func(row *sql.Rows) error {
+			var root string
+			var head int64
+			var t readmodel.TreeUse
+			err := row.Scan(&root, &head, &t.Bytes, &t.Running)
+			t.Head = uint64(head)
+			use.Trees[root] = t
+			return err
+		})
+		return use, err
+	})
+}
+
+func ignoreNoRows(err error) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	return err
+}
