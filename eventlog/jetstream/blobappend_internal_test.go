@@ -49,3 +49,33 @@ func TestAPayloadOfAnErasedSessionIsNotReliedOn(t *testing.T) {
 		l.Close()
 	}
 }
+
+// TestAnAppendThatFailsReopensNoErasure: an erasure, which is done, has removed the parts that the
+// append stored. So there is nothing to overwrite, which the servers would have to report again.
+func TestAnAppendThatFailsReopensNoErasure(t *testing.T) {
+	l, _ := openSyncing(t, t.TempDir())
+	old := appended(t, l, "s", 0, textEntries("old", 1))
+	large := textEntries("x", 1)
+	large[0].Payload = bytes.Repeat([]byte("x"), inlineBytes+1)
+	var before *erasing
+	erase := func(ctx context.Context) {
+		_, err := l.Erase(ctx, "s")
+		require.NoError(t, err)
+		before, err = l.erasingOf(ctx, "s")
+		require.NoError(t, err)
+		require.True(t, before.Done)
+	}
+	late, err := Open(t.Context(), l.nc, &Options{Durability: l.opts.Durability, Server: l.opts.Server, hook: func(ctx context.Context, point string, do func(context.Context) error) error {
+		if strings.HasPrefix(point, "publish helix.log.") {
+			erase(context.WithoutCancel(ctx))
+		}
+		return do(ctx)
+	}})
+	require.NoError(t, err)
+	defer late.Close()
+	_, err = late.Append(t.Context(), "s", old, large)
+	require.Error(t, err)
+	after, err := l.erasingOf(t.Context(), "s")
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+}

@@ -361,8 +361,16 @@ const mostTaken = 1000
 
 // wipe removes a message for good that came too late for an erasure of its session.
 // The mark names it first: a process that dies in between leaves nothing that
-// nobody knows of.
+// nobody knows of. A message that is gone reopens no erasure: another node has named it, or
+// the erasure has removed it.
 func (l *Log) wipe(ctx context.Context, session, stream, subject string, at uint64) error {
+	_, err := l.messageAt(ctx, stream, at)
+	if errors.Is(err, errNoMessage) && (l.opts.Replicas <= 1 || l.leads(ctx, stream)) {
+		return nil
+	}
+	if err != nil && !errors.Is(err, errNoMessage) {
+		return err
+	}
 	if !l.scrubs(stream) {
 		return l.secureDelete(ctx, stream, at)
 	}

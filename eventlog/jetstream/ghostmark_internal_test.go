@@ -101,40 +101,110 @@ func TestAPowerLossThatLeavesAnErasuresMark(t *testing.T) {
 // TestAPowerLossThatLeavesAWantedErasure: the mark says that a session is to be erased up to a record
 // that the log has lost. What is left of that session is erased, and no other one.
 func TestAPowerLossThatLeavesAWantedErasure(t *testing.T) {
-	for name, left := range map[string][]eventlog.Entry{
-		"all of it is lost":  nil,
-		"some of it is left": textEntries("old", 3),
+	for name, c := range map[string]struct{ left, purged, sealed, fenced bool }{
+		"all of it is lost":                      {},
+		"all of it is lost but segments":         {sealed: true},
+		"some of it is left":                     {left: true},
+		"some of it is left in segments only":    {left: true, purged: true},
+		"some of it is left before lost ones":    {left: true, purged: true, sealed: true},
+		"some of it is left, and an older fence": {left: true, fenced: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			head, kept := uint64(0), textEntries("kept", 5)
 			l := withLostEnd(t, func(l *Log) {
 				appended(t, l, "kept", 0, kept)
-				if left != nil {
-					head = appended(t, l, "s", 0, left)
+				if c.left {
+					head = appended(t, l, "s", 0, textEntries("old", 3))
+				}
+				if c.purged {
+					_, err := l.Purge(t.Context(), purgeNow)
+					require.NoError(t, err)
+				}
+				if c.fenced {
+					_, err := l.wantFence(t.Context(), "s")
+					require.NoError(t, err)
 				}
 			}, func(l *Log) {
+				if c.fenced {
+					_, err := l.Erase(t.Context(), "s")
+					require.NoError(t, err)
+					head = 0
+				}
 				head = appended(t, l, "s", head, textEntries("lost", 30))
+				if c.sealed {
+					require.NoError(t, l.Seal(t.Context(), "s"))
+				}
 				require.NoError(t, l.want(t.Context(), "s", head))
 			})
 			var entries []eventlog.Entry
-			if left == nil {
+			if !c.left {
 				entries = textEntries("new", 60)
 				require.Greater(t, appended(t, l, "s", 0, entries), head)
 			}
-			for range 3 {
-				_, err := l.FinishErasures(t.Context(), true)
-				require.NoError(t, err)
-			}
-			if left == nil {
-				requireRecords(t, l, "s", entries)
-			} else {
-				_, err := l.Head(t.Context(), "s")
-				require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
-			}
+			requireErasedAfterLoss(t, l, "s", entries)
 			requireRecords(t, l, "kept", kept)
-			e, err := l.erasingOf(t.Context(), "s")
+		})
+	}
+}
+
+// requireErasedAfterLoss requires that an erasure ends, and leaves a session of the same id as it is.
+func requireErasedAfterLoss(t *testing.T, l *Log, session string, entries []eventlog.Entry) {
+	t.Helper()
+	for range 3 {
+		_, err := l.FinishErasures(t.Context(), true)
+		require.NoError(t, err)
+	}
+	if entries != nil {
+		requireRecords(t, l, session, entries)
+	} else {
+		_, err := l.Head(t.Context(), session)
+		require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+		for stream, subject := range map[string]string{
+			streamName(0): logSubject(session, 0), segmentStream(0): segmentSubject(session, 0), blobStream: l.blobPrefix(session) + ">",
+		} {
+			at, err := l.firstFrom(t.Context(), stream, subject, 1)
 			require.NoError(t, err)
-			require.True(t, e.at == 0 || e.Done)
+			require.Zero(t, at, subject)
+		}
+	}
+	e, err := l.erasingOf(t.Context(), session)
+	require.NoError(t, err)
+	require.True(t, e.at == 0 || e.Done)
+}
+
+// TestAPowerLossThatUndoesAnErasure: the mark reached the disk, and neither the fence nor what was
+// removed from the log did. What is there again is erased again.
+func TestAPowerLossThatUndoesAnErasure(t *testing.T) {
+	for name, erase := range map[string]func(*testing.T, *Log){
+		"fenced": func(t *testing.T, l *Log) {
+			fence, err := l.wantFence(t.Context(), "s")
+			require.NoError(t, err)
+			_, err = l.beginAt(t.Context(), "s", fence)
+			require.NoError(t, err)
+		},
+		"removed": func(t *testing.T, l *Log) {
+			fence, err := l.wantFence(t.Context(), "s")
+			require.NoError(t, err)
+			e, err := l.beginAt(t.Context(), "s", fence)
+			require.NoError(t, err)
+			_, err = l.removeAll(t.Context(), "s", e)
+			require.NoError(t, err)
+		},
+		"done": func(t *testing.T, l *Log) {
+			_, err := l.Erase(t.Context(), "s")
+			require.NoError(t, err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kept := textEntries("kept", 5)
+			l := withLostEnd(t, func(l *Log) {
+				appended(t, l, "kept", 0, kept)
+				head := appended(t, l, "s", 0, textEntries("secret", 20))
+				require.NoError(t, l.Seal(t.Context(), "s"))
+				appended(t, l, "s", head, textEntries("more", 3))
+			}, func(l *Log) { erase(t, l) })
+			requireErasedAfterLoss(t, l, "s", nil)
+			requireRecords(t, l, "kept", kept)
 		})
 	}
 }

@@ -87,6 +87,7 @@ func (l *Log) dropGhosts(ctx context.Context, p int) error {
 		return nil // it was restored, and nothing appended since
 	}
 	var ghosts []uint64
+	var marks []message
 	var oldest, newest eventlog.Record
 	for at := state.LastSeq; at >= max(state.FirstSeq, 1); at-- {
 		m, err := l.messageAt(ctx, segmentStream(p), at)
@@ -100,12 +101,7 @@ func (l *Log) dropGhosts(ctx context.Context, p int) error {
 			break // when it was written the log was longer, and still is
 		}
 		if strings.HasPrefix(m.subject, erasedSubjects) {
-			if l.opts.mostLost() < 0 {
-				continue
-			}
-			if err := l.dropGhostMark(ctx, m, end.LastSeq); err != nil {
-				return err
-			}
+			marks = append(marks, m)
 			continue
 		}
 		s, err := unpack(m.data)
@@ -128,10 +124,7 @@ func (l *Log) dropGhosts(ctx context.Context, p int) error {
 			}
 		}
 	}
-	if len(ghosts) == 0 {
-		return nil
-	}
-	if lost := newest.Time.Sub(oldest.Time); end.LastSeq == 0 || lost > l.opts.mostLost() {
+	if lost := newest.Time.Sub(oldest.Time); len(ghosts) > 0 && (end.LastSeq == 0 || lost > l.opts.mostLost()) {
 		return fmt.Errorf("jetstream: stream %s ends with sequence %d, and %s holds records up to %d, of %v, which is more than a power loss can take (%v); %s",
 			streamName(p), end.LastSeq, segmentStream(p), newest.Sequence, lost.Round(time.Second), l.opts.mostLost(), lostAdvice)
 	}
@@ -140,12 +133,20 @@ func (l *Log) dropGhosts(ctx context.Context, p int) error {
 			return err
 		}
 	}
+	if l.opts.mostLost() < 0 {
+		return nil
+	}
+	for _, m := range marks { // now: leftOf must find no ghost
+		if err := l.dropGhostMark(ctx, m, end.LastSeq); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
 // dropGhostMark removes what the mark of an erasure says of a record or a fence that the log
-// has lost: the same sequences are then those of new records. An erasure that has not ended
-// is then of what the log still has.
+// has lost: the same sequences are then those of new records. What is left of the session is
+// still to be erased, also if it had been removed before: the log has lost that, too.
 func (l *Log) dropGhostMark(ctx context.Context, m message, end uint64) error {
 	session, ok := sessionOf(m.subject[strings.LastIndexByte(m.subject, '.')+1:])
 	if !ok { // a server's report
@@ -155,28 +156,24 @@ func (l *Log) dropGhostMark(ctx context.Context, m message, end uint64) error {
 	if err != nil || e.at != m.sequence || max(e.Head, e.Fence) <= end { // a later one may be another node's
 		return err
 	}
-	if e.Done {
-		return l.forgetErasing(ctx, session, e)
-	}
-	p := Partition(session, l.opts.Partitions)
-	last, err := l.lastMessage(ctx, streamName(p), logSubject(session, p))
-	if errors.Is(err, errNoMessage) || last.sequence > end { // of a session that was created since
-		last, err = message{}, nil
-	}
+	left, err := l.leftOf(ctx, session, end)
 	if err != nil {
 		return err
+	}
+	if e.Done && left == 0 {
+		return l.forgetErasing(ctx, session, e)
 	}
 	_, err = l.change(ctx, session, func(e *erasing) bool {
 		if e.at != m.sequence {
 			return false
 		}
-		if e.Head > end {
-			e.Head = last.sequence
+		if e.Head = left; left > 0 {
+			e.Removed, e.Done, e.Told = false, false, false
 		}
-		if e.Fence > end {
+		if e.Fence > end || e.Fence == left { // then what is left is to be fenced again
 			e.Fence = 0
 			for i := range e.Parts {
-				if part := &e.Parts[i]; part.Stream == streamName(p) {
+				if part := &e.Parts[i]; part.Stream == streamName(Partition(session, l.opts.Partitions)) {
 					part.UpTo = min(part.UpTo, end)
 				}
 			}
@@ -185,6 +182,29 @@ func (l *Log) dropGhostMark(ctx context.Context, m message, end uint64) error {
 		return true
 	})
 	return err
+}
+
+// leftOf returns the last sequence up to end that the log or a segment has of a session, 0 if
+// there is none. It may be a fence's. What comes after end is of a session that was created since.
+func (l *Log) leftOf(ctx context.Context, session string, end uint64) (uint64, error) {
+	p := Partition(session, l.opts.Partitions)
+	m, err := l.lastMessage(ctx, streamName(p), logSubject(session, p))
+	if err == nil && m.sequence <= end {
+		return m.sequence, nil
+	}
+	if err != nil && !errors.Is(err, errNoMessage) {
+		return 0, err
+	}
+	m, err = l.lastMessage(ctx, segmentStream(p), segmentSubject(session, p))
+	if err == nil {
+		if last, _ := reaches(m); last <= end {
+			return last, nil
+		}
+	}
+	if errors.Is(err, errNoMessage) {
+		err = nil
+	}
+	return 0, err
 }
 
 // mostLost is how long a time's records a power loss can take from the log and leave

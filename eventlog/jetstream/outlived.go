@@ -48,13 +48,6 @@ func (l *Log) outlived(ctx context.Context, session string, m message, last uint
 	if _, err := l.messageAt(ctx, stream, fence); !errors.Is(err, errNoMessage) {
 		return true, err
 	}
-	// A replica that lags may have answered with what an erasure has removed.
-	if _, err := l.messageAt(ctx, segmentStream(Partition(session, l.opts.Partitions)), m.sequence); err != nil {
-		if errors.Is(err, errNoMessage) {
-			err = nil
-		}
-		return true, err
-	}
 	return true, l.wipe(ctx, session, segmentStream(Partition(session, l.opts.Partitions)), m.subject, m.sequence)
 }
 
