@@ -30,6 +30,7 @@ type node struct {
 	size   int  // of the text
 	count  int  // of elements
 	depth  int
+	wide   int // how long the longest key is, if it is longer than maxLeaf
 }
 
 // run is a part of an array or object: several small elements, or a large one.
@@ -39,6 +40,7 @@ type run struct {
 	hashes []uint32 // of the keys in the text of an object, rising
 	count  int
 	depth  int
+	wide   int
 }
 
 func (n *node) len() int {
@@ -97,6 +99,7 @@ func list(object bool, runs []run) *node {
 		n.size += r.len()
 		n.count += r.count
 		n.depth = max(n.depth, r.depth)
+		n.wide = max(n.wide, r.wide)
 	}
 	n.depth++
 	return n
@@ -105,9 +108,16 @@ func list(object bool, runs []run) *node {
 func childRun(key []byte, child *node) run {
 	r := run{text: key, child: child, count: 1, depth: child.nesting()}
 	if len(key) > 0 {
-		r.hashes = []uint32{hash(key[:len(key)-1])}
+		r.addKey(key[:len(key)-1])
 	}
 	return r
+}
+
+func (r *run) addKey(key []byte) {
+	r.hashes = append(r.hashes, hash(key))
+	if len(key) > maxLeaf {
+		r.wide = max(r.wide, len(key))
+	}
 }
 
 func textRun(text []byte, object bool) run {
@@ -115,7 +125,7 @@ func textRun(text []byte, object bool) run {
 	for i := 0; i < len(text); {
 		e := elementAt(text, i, object)
 		if object {
-			r.hashes = append(r.hashes, hash(text[e.from:e.value-1]))
+			r.addKey(text[e.from : e.value-1])
 		}
 		r.count++
 		r.depth = max(r.depth, e.depth)

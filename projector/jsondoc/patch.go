@@ -104,12 +104,14 @@ func (p *patcher) spend(n int) error {
 
 // Work of an operation, in bytes: for each array or object on its path
 // workStep, the run in it, its share of the list of runs, and of an object a byte
-// for each key; for its value; and for what a test compares, by each level of
+// for each key, and its longest key if that is large, since a run is as long as its
+// longest element; for its value; and for what a test compares, by each level of
 // nesting.
 const (
 	workStep  = 512
 	workRun   = 8 << 10
 	workShare = 128
+	workWide  = 2
 	workValue = 2
 	workTest  = 8
 )
@@ -120,7 +122,7 @@ func (p *patcher) pass(n *node) error {
 	if n.object {
 		keys = n.count
 	}
-	return p.spend(workStep + min(n.len(), workRun) + n.len()/workShare + keys)
+	return p.spend(workStep + min(n.len(), workRun) + n.len()/workShare + keys + workWide*n.wide)
 }
 
 func (p *patcher) apply(op eventlog.PatchOp) error {

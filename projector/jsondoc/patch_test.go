@@ -121,8 +121,12 @@ func (m maker) document() string {
 		}
 		return m.IntN(n)
 	}
-	return fmt.Sprintf(`{"list":%s,"a":%s,"map":%s,"deep":{"list":[%s,%s]}}`,
-		m.list(2, large(3000)), m.value(3), m.object(2, large(1000)), m.list(1, large(2000)), m.object(2, large(600)))
+	wide := ""
+	if m.IntN(3) == 0 {
+		wide = fmt.Sprintf(`,%s:%s`, m.spelled(strings.Repeat("é", 1000+m.IntN(4000))), m.value(2))
+	}
+	return fmt.Sprintf(`{"list":%s,"a":%s,"map":%s,"deep":{"list":[%s,%s]}%s}`,
+		m.list(2, large(3000)), m.value(3), m.object(2, large(1000)), m.list(1, large(2000)), m.object(2, large(600)), wide)
 }
 
 // path leads to something in a document, or just past it.
