@@ -33,6 +33,7 @@ type Call struct {
 	mu      sync.Mutex
 	updates []update
 	updated json.RawMessage // the state after updates
+	left    int64           // work that more updates may be
 	done    bool
 	lost    error // the log has not taken what the tool said
 }
@@ -55,14 +56,16 @@ const maxUpdates = 500
 func (c *Call) State() json.RawMessage {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.view()
+	state, _ := c.view()
+	return state
 }
 
-func (c *Call) view() json.RawMessage {
+// view returns the state for the call's next update, and how much work that may be.
+func (c *Call) view() (state json.RawMessage, left int64) {
 	if len(c.updates) == 0 {
-		return c.r.customState()
+		return c.r.patchable()
 	}
-	return c.updated
+	return c.updated, c.left
 }
 
 // GetState decodes the custom state into v.
@@ -110,7 +113,8 @@ func (c *Call) Patch(ops []eventlog.PatchOp) error {
 func (c *Call) update(u update) error {
 	for range maxUpdates {
 		c.mu.Lock()
-		view, n, done := c.view(), len(c.updates), c.done
+		n, done := len(c.updates), c.done
+		view, left := c.view()
 		c.mu.Unlock()
 		switch {
 		case done:
@@ -118,11 +122,11 @@ func (c *Call) update(u update) error {
 		case n >= maxUpdates:
 			return fmt.Errorf("agentloop: a tool call makes at most %d state updates", maxUpdates)
 		}
-		next, _, err := replay(view, []update{u})
+		next, left, _, err := replay(view, left, []update{u})
 		if err != nil {
 			return err
 		}
-		if c.keep(n, u, next) {
+		if c.keep(n, u, next, left) {
 			return nil
 		}
 	}
@@ -130,34 +134,35 @@ func (c *Call) update(u update) error {
 }
 
 // keep adds an update unless another one was quicker.
-func (c *Call) keep(n int, u update, updated json.RawMessage) bool {
+func (c *Call) keep(n int, u update, updated json.RawMessage, left int64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.updates) != n || c.done {
 		return false
 	}
-	c.updates, c.updated = append(c.updates, u), updated
+	c.updates, c.updated, c.left = append(c.updates, u), updated, left
 	return true
 }
 
-// replay applies updates to a state and returns the outcome and one patch an
-// update.
-func replay(state json.RawMessage, updates []update) (json.RawMessage, [][]eventlog.PatchOp, error) {
+// replay applies updates to a state, which together may be as much work as is
+// left. It returns the outcome, what is left then, and one patch an update.
+func replay(state json.RawMessage, left int64, updates []update) (json.RawMessage, int64, [][]eventlog.PatchOp, error) {
 	var patches [][]eventlog.PatchOp
 	for _, u := range updates {
 		ops, err := u(state)
 		if err != nil {
-			return nil, nil, err
+			return nil, 0, nil, err
 		}
 		if len(ops) == 0 {
 			continue
 		}
-		if state, err = projector.Patch(state, ops); err != nil {
-			return nil, nil, err
+		next, work, err := projector.Patch(state, ops, left)
+		if err != nil {
+			return nil, 0, nil, err
 		}
-		patches = append(patches, ops)
+		state, left, patches = next, left-work, append(patches, ops)
 	}
-	return state, patches, nil
+	return state, left, patches, nil
 }
 
 // Emit appends a custom event; it returns when the event is durable.

@@ -74,8 +74,8 @@ func (h *HookContext) Patch(ops []eventlog.PatchOp) error {
 // itself runs outside of the lock: it is the hook's code.
 func (h *HookContext) update(u update) error {
 	for range maxUpdates {
-		state := h.State()
-		_, patches, err := replay(state, []update{u})
+		state, left := h.t.patchable()
+		_, _, patches, err := replay(state, left, []update{u})
 		if err != nil || len(patches) == 0 {
 			return err
 		}

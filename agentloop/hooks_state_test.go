@@ -74,7 +74,7 @@ func patched(t *testing.T, log eventlog.Log, session string) json.RawMessage {
 		}
 		c, err := r.Chunk()
 		require.NoError(t, err)
-		state, err = projector.Patch(state, c.(*eventlog.StatePatch).Patches)
+		state, _, err = projector.Patch(state, c.(*eventlog.StatePatch).Patches, projector.MaxPatchWork)
 		require.NoError(t, err)
 	}
 	return state

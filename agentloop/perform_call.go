@@ -148,7 +148,7 @@ func (t *task) commitCall(ctx context.Context, c *Call, result json.RawMessage, 
 	c.mu.Unlock()
 
 	if message == "" {
-		patches, err := safeReplay(t.customState(), updates)
+		patches, err := t.safeReplay(updates)
 		if err == nil {
 			err = t.appendResult(ctx, c, patches, result, "", "")
 			if err == nil || !unrecordable(err) {
@@ -170,13 +170,14 @@ func (t *task) appendResult(ctx context.Context, c *Call, patches [][]eventlog.P
 
 // safeReplay is replay for updates whose tool has returned: a panic of theirs
 // is the call's failure.
-func safeReplay(state json.RawMessage, updates []update) (patches [][]eventlog.PatchOp, err error) {
+func (t *task) safeReplay(updates []update) (patches [][]eventlog.PatchOp, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			patches, err = nil, errors.New("a state update panicked")
 		}
 	}()
-	_, patches, err = replay(state, updates)
+	state, left := t.patchable()
+	_, _, patches, err = replay(state, left, updates)
 	return patches, err
 }
 

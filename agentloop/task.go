@@ -277,7 +277,13 @@ func (t *task) step() (n int) {
 	return n
 }
 
-func (t *task) customState() (state json.RawMessage) {
-	t.look(func(s *projector.Session) { state = s.CustomState.Bytes() })
+func (t *task) customState() json.RawMessage {
+	state, _ := t.patchable()
 	return state
+}
+
+// patchable returns the custom state, and how much work a patch of it may be.
+func (t *task) patchable() (state json.RawMessage, left int64) {
+	t.look(func(s *projector.Session) { state, left = s.CustomState.Bytes(), t.tree.PatchWorkLeft() })
+	return state, left
 }

@@ -257,6 +257,6 @@ func TestAPatchCantBlowUpTheState(t *testing.T) {
 	require.Len(t, state.Parked, 1)
 	require.JSONEq(t, `{}`, state.CustomState.String())
 
-	_, err := projector.Patch(json.RawMessage(`{}`), []eventlog.PatchOp{{Op: "replace", Path: "", Value: json.RawMessage(`[1]`)}})
+	_, _, err := projector.Patch(json.RawMessage(`{}`), []eventlog.PatchOp{{Op: "replace", Path: "", Value: json.RawMessage(`[1]`)}}, projector.MaxPatchWork)
 	require.ErrorContains(t, err, "must stay an object")
 }

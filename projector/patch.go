@@ -27,20 +27,24 @@ var ErrTooMuchWork = jsondoc.ErrTooMuchWork
 
 var emptyState = jsondoc.New([]byte("{}"))
 
-// Patch applies RFC 6902 operations to a custom state, all or none. The state
-// stays an object of at most MaxState bytes. Errors: what can't be applied;
-// ErrTooMuchWork.
-func Patch(doc json.RawMessage, ops []eventlog.PatchOp) (json.RawMessage, error) {
-	next, _, err := jsondoc.New(doc).Patch(ops, MaxPatchWork)
+// Patch applies RFC 6902 operations to a custom state, all or none, and returns
+// the new state and how much work that was. The state stays an object of at most
+// MaxState bytes. Errors: what can't be applied; ErrTooMuchWork if that needs
+// more than most, see [Tree.PatchWorkLeft].
+func Patch(doc json.RawMessage, ops []eventlog.PatchOp, most int64) (json.RawMessage, int64, error) {
+	next, work, err := jsondoc.New(doc).Patch(ops, most)
 	if err != nil {
-		return nil, fmt.Errorf("patch: %w", err)
+		return nil, work, fmt.Errorf("patch: %w", err)
 	}
-	return next.Bytes(), nil
+	return next.Bytes(), work, nil
 }
+
+// PatchWorkLeft is how much work the next record may be, in bytes, if it is a patch.
+func (t *Tree) PatchWorkLeft() int64 { return MaxPatchWork - t.PatchWork }
 
 // patch changes the custom state of a session of the tree.
 func (t *Tree) patch(s *Session, ops []eventlog.PatchOp) error {
-	next, work, err := s.CustomState.Patch(ops, MaxPatchWork-t.PatchWork)
+	next, work, err := s.CustomState.Patch(ops, t.PatchWorkLeft())
 	t.PatchWork += work
 	if err != nil {
 		return fmt.Errorf("patch: %w", err)
