@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"net/http"
 	"sync"
@@ -81,6 +82,39 @@ func (f *refusals) take(now time.Time) (skipped int, ok bool) {
 	f.logged++
 	skipped, f.skipped = f.skipped, 0
 	return skipped, true
+}
+
+// keyFailures bounds how often it is logged that tokens can't be checked: anybody
+// can send one.
+type keyFailures struct {
+	mu     sync.Mutex
+	logged map[string]time.Time // by the cause
+}
+
+const (
+	keyFailurePeriod = time.Minute // between two lines with the same cause
+	maxKeyFailures   = 16          // causes in a period that are logged
+)
+
+// known reports whether an error is such a failure that has been logged a short
+// time ago. If it has not, it is logged now.
+func (k *keyFailures) known(err error, now time.Time) bool {
+	failed, ok := errors.AsType[*keysError](err)
+	if !ok {
+		return false
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	maps.DeleteFunc(k.logged, func(_ string, at time.Time) bool { return now.Sub(at) >= keyFailurePeriod })
+	cause := failed.Error()
+	if _, again := k.logged[cause]; again || len(k.logged) == maxKeyFailures {
+		return true
+	}
+	if k.logged == nil {
+		k.logged = map[string]time.Time{}
+	}
+	k.logged[cause] = now
+	return false
 }
 
 // logRefusal logs that a caller was refused with a status.

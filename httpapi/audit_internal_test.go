@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"errors"
+	"strconv"
 	"testing"
 	"time"
 
@@ -26,4 +28,22 @@ func TestRefusalsTake(t *testing.T) {
 	skipped, ok = f.take(now.Add(refusalPeriod))
 	require.True(t, ok)
 	require.Zero(t, skipped)
+}
+
+// A failure to get keys is logged once a minute for each of its causes, of which there
+// are not many.
+func TestKeyFailuresAreKnown(t *testing.T) {
+	var k keyFailures
+	now := time.Unix(1000, 0)
+	failed := func(cause string) error { return &keysError{errors.New(cause)} }
+	require.False(t, k.known(errors.New("another error"), now))
+	require.False(t, k.known(errors.New("another error"), now))
+	require.False(t, k.known(failed("a"), now))
+	require.True(t, k.known(failed("a"), now.Add(keyFailurePeriod-1)))
+	require.False(t, k.known(failed("b"), now.Add(keyFailurePeriod-1)))
+	require.False(t, k.known(failed("a"), now.Add(keyFailurePeriod)))
+	for i := range 100 {
+		k.known(failed(strconv.Itoa(i)), now.Add(keyFailurePeriod))
+	}
+	require.Len(t, k.logged, maxKeyFailures)
 }

@@ -121,6 +121,22 @@ func TestCallersAreLogged(t *testing.T) {
 	require.NotContains(t, logged, "classified")
 }
 
+// Records can be exported in parts, or as they come: each request is logged.
+func TestEveryExportIsLogged(t *testing.T) {
+	a := newAPIOn(t, newLog(t), nil, withUsers)
+	a.finishedOf("ann", "s")
+	n := 0
+	for _, query := range []string{"dead=1", "", "dead=1&from=1", "dead=1&to=2", "dead=1&limit=1000000", "kind=fact", "follow=1&limit=1"} {
+		a.get("/sessions/s/records?"+query, bearer("ann")...).done(t)
+		n++
+		require.Equal(t, n, strings.Count(a.logs.String(), `msg="session exported" route=/sessions/{id}/records session=s address=127.0.0.1 caller="ann's token"`), query)
+	}
+	a.request("HEAD", "/sessions/s/records", "", bearer("ann")...)
+	a.get("/sessions/s/records?from=99", bearer("ann")...).failed(t, 416, httpapi.CodeCursorAhead)
+	a.get("/sessions/s/records", bearer("bob")...).failed(t, 404, httpapi.CodeNotFound)
+	require.Equal(t, n, strings.Count(a.logs.String(), "session exported"), "nothing was exported")
+}
+
 // A client that is refused again and again does not fill the log.
 func TestRefusalsAreBounded(t *testing.T) {
 	a := newAPIOn(t, memory.New(), nil, withUsers)

@@ -150,12 +150,22 @@ func (s *Server) own(r *request, session string, creates bool) error {
 	switch {
 	case creates && errors.Is(err, eventlog.ErrSessionNotFound):
 		return nil
+	case unreadable(err): // nobody knows whose it is, and the answer must not tell that it is there
+		s.logger.ErrorContext(r.Context(), "session can't be read", eventlog.LogSession, session, "error", err)
 	case err != nil:
 		return err
 	case c.mayUse(t):
 		return nil
-	case creates:
+	}
+	if creates {
 		return ErrForbidden
 	}
 	return eventlog.ErrSessionNotFound
+}
+
+// unreadable reports whether an error says that a session is there, and that its
+// state can't be read, now or later.
+func unreadable(err error) bool {
+	_, trimmed := errors.AsType[*eventlog.TrimmedError](err)
+	return trimmed || errors.Is(err, eventlog.ErrDamaged)
 }

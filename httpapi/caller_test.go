@@ -50,6 +50,33 @@ func (a *api) userOf(id string) string {
 	return s.UserID
 }
 
+// A session whose state can't be read is nobody's: a caller with a user learns as little
+// of it as of one that does not exist.
+func TestUnreadableSessionsAreNobodys(t *testing.T) {
+	for name, broken := range map[string]error{"damaged": eventlog.ErrDamaged, "trimmed": &eventlog.TrimmedError{Cursor: 1, Floor: 2}} {
+		t.Run(name, func(t *testing.T) {
+			log := &failing{Log: memory.New(), err: broken}
+			a := newAPIOn(t, log, nil, withUsers)
+			a.append("s", created("s"))
+			for _, target := range []string{"/sessions/%s", "/sse?sessionId=%s", "/sessions/%s/records", "/sessions/%s/state"} {
+				a.get(fmt.Sprintf(target, "s"), bearer("ann")...).failed(t, 404, httpapi.CodeNotFound)
+				there, missing := a.get(fmt.Sprintf(target, "s"), bearer("ann")...), a.get(fmt.Sprintf(target, "t"), bearer("ann")...)
+				var one, other httpapi.ErrorBody
+				there.decode(t, &one)
+				missing.decode(t, &other)
+				one.RequestID, other.RequestID = "", ""
+				require.Equal(t, other, one, target)
+			}
+			a.post("/start", `{"sessionId":"s","agentType":"a","message":"go"}`, bearer("ann")...).failed(t, 403, httpapi.CodeUnauthorized)
+			require.Contains(t, a.logs.String(), `msg="session can't be read" session=s`)
+			require.NotEqual(t, 404, a.get("/sessions/s", bearer("plain")...).status, "an operator sees what is wrong")
+
+			log.err = eventlog.ErrIncomplete // may succeed later
+			a.get("/sessions/s", bearer("ann")...).failed(t, 500, httpapi.CodeInternalError)
+		})
+	}
+}
+
 // A user of the same name in another tenant is another one.
 func TestCallersOfTenants(t *testing.T) {
 	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) {

@@ -48,11 +48,10 @@ type chatEncoder interface {
 
 // replyChat answers with the stream of the session's current assistant message.
 func (s *Server) replyChat(w http.ResponseWriter, r *request, session string, c chatReply) error {
-	ctx, cancel := s.streamOf(r, session)
-	defer cancel()
-	if err := context.Cause(ctx); err != nil {
-		return err
-	}
+	return s.streaming(r, session, func(ctx context.Context) error { return s.streamChat(ctx, w, r, session, c) })
+}
+
+func (s *Server) streamChat(ctx context.Context, w http.ResponseWriter, r *request, session string, c chatReply) error {
 	t, err := s.states.Head(ctx, session)
 	if errors.Is(err, eventlog.ErrSessionNotFound) && !c.always {
 		return s.nothing(w)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/memory"
@@ -336,7 +337,7 @@ func (s *Server) fail(w *tracker, r *http.Request, err error) {
 	gone := r.Context().Err() != nil && errors.Is(err, context.Canceled)
 	// That nothing is written now was logged when that began.
 	failed := status >= 500 && status != http.StatusNotImplemented && body.Code != CodeReadOnly && body.Code != CodeBusy
-	if (failed || w.begun) && !gone && !errors.Is(err, errPanicked) { // a panic has been logged
+	if (failed || w.begun) && !gone && !errors.Is(err, errPanicked) && !s.keyFailures.known(err, time.Now()) { // a panic has been logged
 		s.logger.ErrorContext(r.Context(), "request failed", w.logged("error", err)...)
 	}
 	if w.begun || gone {

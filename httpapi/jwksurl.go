@@ -49,6 +49,19 @@ func newKeyURL(o JWTOptions) (*keyURL, error) {
 	}}, nil
 }
 
+// keep takes over what another one of the same URL has fetched.
+func (k *keyURL) keep(from *keyURL) {
+	if k.url != from.url {
+		return
+	}
+	from.mu.Lock()
+	defer from.mu.Unlock()
+	if from.keys != nil {
+		k.keys = newKeySet(from.keys.keys) // what tokens may do depends on the options
+	}
+	k.fetched, k.tried, k.err = from.fetched, from.tried, from.err
+}
+
 // validateJWKSURL refuses a URL from which keys can't be fetched safely.
 func validateJWKSURL(text string) error {
 	u, err := url.Parse(text)

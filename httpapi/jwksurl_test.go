@@ -12,6 +12,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"github.com/stretchr/testify/require"
 
+	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
 )
 
@@ -151,4 +152,49 @@ func TestJWKSURLIsFetchedOnce(t *testing.T) {
 		require.NoError(t, <-errs)
 	}
 	require.EqualValues(t, 1, p.fetches.Load())
+}
+
+// Another one of the same URL goes on with the keys that were fetched, and with its
+// own options.
+func TestKeptKeys(t *testing.T) {
+	key := newEd25519(t)
+	p := newProvider(t, keySet(t, public(key, "1", "")))
+	named := func(url, operations string) *httpapi.JWT {
+		j, err := httpapi.NewJWT(httpapi.JWTOptions{
+			JWKSURL: url, Issuer: "https://id.example", Audience: "helixd", OperationsClaim: operations, Now: func() time.Time { return jwtNow },
+		})
+		require.NoError(t, err)
+		return j
+	}
+	token := "Bearer " + signed(t, jose.EdDSA, key, "1", goodClaims().with(claims{"few": []string{"status"}}))
+	first := named(p.URL, "")
+	first.KeepKeys(nil)
+	require.NoError(t, as(first.Authenticate, token, "start", "s"))
+	p.serve(500, nil)
+
+	same := named(p.URL, "few")
+	same.KeepKeys(first)
+	require.NoError(t, as(same.Authenticate, token, "status", "s"))
+	require.ErrorIs(t, as(same.Authenticate, token, "start", "s"), httpapi.ErrForbidden)
+	require.EqualValues(t, 1, p.fetches.Load())
+
+	other := named(p.URL+"/other", "")
+	other.KeepKeys(first)
+	var refused *httpapi.AuthError
+	require.ErrorAs(t, as(other.Authenticate, token, "status", "s"), &refused)
+	require.Equal(t, 503, refused.Status)
+}
+
+// Anybody can send tokens while the keys can't be fetched: the log has one line for it.
+func TestFailedFetchesAreLoggedOnce(t *testing.T) {
+	p := newProvider(t, nil)
+	p.serve(500, nil)
+	j, err := httpapi.NewJWT(httpapi.JWTOptions{JWKSURL: p.URL, Issuer: "https://id.example", Audience: "helixd"})
+	require.NoError(t, err)
+	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) { o.Auth, o.Identify = j.Authenticate, j.Identify })
+	for range 20 {
+		a.get("/sessions", "Authorization", "Bearer a.b.c").failed(t, 503, httpapi.CodeUnavailable)
+	}
+	require.Equal(t, 1, strings.Count(a.logs.String(), "level=ERROR"), a.logs.String())
+	require.Contains(t, a.logs.String(), "the key set can't be fetched: status 500")
 }

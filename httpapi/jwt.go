@@ -113,6 +113,19 @@ func NewJWT(o JWTOptions) (*JWT, error) {
 	return &JWT{o, keys}, nil
 }
 
+// KeepKeys takes over the keys that another one has fetched if both fetch them
+// from the same URL, so that callers are served while there are no newer ones. Call
+// it before the first request. From may be nil.
+func (j *JWT) KeepKeys(from *JWT) {
+	if from == nil {
+		return
+	}
+	to, ok := j.keys.(*keyURL)
+	if was, is := from.keys.(*keyURL); ok && is {
+		to.keep(was)
+	}
+}
+
 // Authenticate is an [Authenticator].
 func (j *JWT) Authenticate(r *http.Request, op Operation, session string) error {
 	token, err := j.token(r)
@@ -146,7 +159,7 @@ func (j *JWT) token(r *http.Request) (*signedToken, error) {
 	now := j.o.Now()
 	keys, err := j.keys.current(now)
 	if err != nil {
-		return nil, fmt.Errorf("httpapi: %w", err)
+		return nil, &keysError{err}
 	}
 	token, err := keys.token(raw, j.o)
 	if errors.Is(err, errUnknownKey) {
@@ -187,6 +200,13 @@ func keysOf(o JWTOptions) (keySource, error) {
 	}
 	return fixedKeys{newKeySet(keys)}, nil
 }
+
+// keysError tells that there are no keys to check tokens with.
+type keysError struct{ cause error }
+
+func (e *keysError) Error() string { return "httpapi: " + e.cause.Error() }
+
+func (e *keysError) Unwrap() error { return e.cause }
 
 // fixedKeys never change.
 type fixedKeys struct{ set *keySet }

@@ -39,17 +39,6 @@ func (f recordFilter) takes(e eventlog.Envelope) bool {
 		is(f.agent, e.Agent) && is(f.run, e.Run) && is(f.call, e.Call)
 }
 
-// exports reports whether all of a session's records are asked for, as helixd
-// export does.
-func (q recordQuery) exports() bool {
-	return q.dead && q.from == 0 && !q.bounded && !q.follow && q.limit == math.MaxInt && q.filter.all()
-}
-
-// all reports whether the filter takes all records.
-func (f recordFilter) all() bool {
-	return f.kind == "" && f.types == nil && f.agent+f.run+f.call == ""
-}
-
 func (q query) records() (want recordQuery, err error) {
 	if want.from, _, err = q.number("from"); err != nil {
 		return want, err
@@ -108,9 +97,7 @@ func (s *Server) records(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	if want.exports() {
-		s.audit(r, "session exported")
-	}
+	s.auditExport(r)
 	rc := http.NewResponseController(w)
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Content-Type", "application/x-ndjson")
@@ -136,6 +123,14 @@ func (s *Server) records(w http.ResponseWriter, r *request) error {
 	}
 	s.extendDeadline(rc)
 	return nil
+}
+
+// auditExport logs that a caller gets records. Several requests can export a
+// session in parts, so each of them counts.
+func (s *Server) auditExport(r *request) {
+	if r.Method != http.MethodHead {
+		s.audit(r, "session exported")
+	}
 }
 
 // selected returns the records that a request asks for, before they are
@@ -167,27 +162,25 @@ func (s *Server) selected(r *request, want recordQuery) (iter.Seq2[eventlog.Reco
 // struck: the markers are among the records, behind what they strike. However
 // the answer ends, a client goes on behind the last record that it has.
 func (s *Server) followRecords(w http.ResponseWriter, r *request, want recordQuery) error {
-	ctx, cancel := s.streamOf(r, r.session)
-	defer cancel()
-	if err := context.Cause(ctx); err != nil {
-		return err
-	}
-	head, err := s.log.Head(ctx, r.session)
-	switch {
-	case err != nil:
-		return err
-	case want.from > head:
-		return &eventlog.CursorAheadError{Cursor: want.from, Head: head}
-	}
-	history, stop, err := peek(s.log.Read(ctx, r.session, want.from, head))
-	if err != nil {
-		return err
-	}
-	defer stop()
-	out := s.newEventWriter(w)
-	out.lines = true
-	s.stream(ctx, r, out, lines(want, history, s.log.Follow(ctx, r.session, head)))
-	return nil
+	return s.streaming(r, r.session, func(ctx context.Context) error {
+		head, err := s.log.Head(ctx, r.session)
+		switch {
+		case err != nil:
+			return err
+		case want.from > head:
+			return &eventlog.CursorAheadError{Cursor: want.from, Head: head}
+		}
+		history, stop, err := peek(s.log.Read(ctx, r.session, want.from, head))
+		if err != nil {
+			return err
+		}
+		defer stop()
+		s.auditExport(r)
+		out := s.newEventWriter(w)
+		out.lines = true
+		s.stream(ctx, r, out, lines(want, history, s.log.Follow(ctx, r.session, head)))
+		return nil
+	})
 }
 
 // lines returns the records that are wanted of some, and of those that follow

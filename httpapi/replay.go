@@ -41,32 +41,29 @@ func (s *Server) replay(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := s.streamOf(r, r.session)
-	defer cancel()
-	if err := context.Cause(ctx); err != nil {
-		return err
-	}
-	t, err := s.stateAt(ctx, &moment{r.session, to, bounded})
-	switch {
-	case err != nil:
-		return err
-	case !bounded && from > t.Head:
-		return &eventlog.CursorAheadError{Cursor: from, Head: t.Head}
-	}
-	records := func(func(eventlog.Record, error) bool) {}
-	if from < t.Head {
-		records = s.log.Read(ctx, r.session, from, t.Head)
-	}
-	history, stop, err := peek(records)
-	if err != nil {
-		return err
-	}
-	defer stop()
-	p := &pace{Server: s, session: r.session, speed: speed, most: most}
-	out := s.newEventWriter(w)
-	out.closes = true
-	s.stream(ctx, r, out, p.events(ctx, history, startOf(r.session, t, replayEnding)))
-	return nil
+	return s.streaming(r, r.session, func(ctx context.Context) error {
+		t, err := s.stateAt(ctx, &moment{r.session, to, bounded})
+		switch {
+		case err != nil:
+			return err
+		case !bounded && from > t.Head:
+			return &eventlog.CursorAheadError{Cursor: from, Head: t.Head}
+		}
+		records := func(func(eventlog.Record, error) bool) {}
+		if from < t.Head {
+			records = s.log.Read(ctx, r.session, from, t.Head)
+		}
+		history, stop, err := peek(records)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		p := &pace{Server: s, session: r.session, speed: speed, most: most}
+		out := s.newEventWriter(w)
+		out.closes = true
+		s.stream(ctx, r, out, p.events(ctx, history, startOf(r.session, t, replayEnding)))
+		return nil
+	})
 }
 
 // replayed returns what is to be replayed. A browser that reconnects says in

@@ -160,6 +160,7 @@ type Server struct {
 	authenticated bool     // whether callers have to show who they are
 	refusals      refusals // of callers who are known
 	strangers     refusals // of others, who must not hide those
+	keyFailures   keyFailures
 	tickets       cipher.AEAD
 	now           func() time.Time // of tickets
 }

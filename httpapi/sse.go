@@ -28,28 +28,25 @@ func (s *Server) attach(w http.ResponseWriter, r *request, closes bool, ending f
 	if err != nil {
 		return err
 	}
-	ctx, cancel := s.streamOf(r, r.session)
-	defer cancel()
-	if err := context.Cause(ctx); err != nil {
-		return err
-	}
-	t, err := s.states.Head(ctx, r.session)
-	if err != nil {
-		return err
-	}
-	if from > t.Head {
-		return &eventlog.CursorAheadError{Cursor: from, Head: t.Head}
-	}
-	at := startOf(r.session, t, ending)
-	history, stop, err := peek(s.log.Read(ctx, r.session, from, t.Head))
-	if err != nil {
-		return err
-	}
-	defer stop()
-	out := s.newEventWriter(w)
-	out.closes = closes
-	s.stream(ctx, r, out, events(ctx, history, at))
-	return nil
+	return s.streaming(r, r.session, func(ctx context.Context) error {
+		t, err := s.states.Head(ctx, r.session)
+		if err != nil {
+			return err
+		}
+		if from > t.Head {
+			return &eventlog.CursorAheadError{Cursor: from, Head: t.Head}
+		}
+		at := startOf(r.session, t, ending)
+		history, stop, err := peek(s.log.Read(ctx, r.session, from, t.Head))
+		if err != nil {
+			return err
+		}
+		defer stop()
+		out := s.newEventWriter(w)
+		out.closes = closes
+		s.stream(ctx, r, out, events(ctx, history, at))
+		return nil
+	})
 }
 
 // stream answers with events, as long as there are any and the client takes
@@ -114,6 +111,21 @@ func (s *Server) streamContext(client context.Context) (context.Context, context
 
 // errTokenExpired ends a stream whose caller's credentials have expired.
 var errTokenExpired = fmt.Errorf("%w: the token has expired", ErrUnauthorized)
+
+// streaming calls f, which answers with a stream, with the context of streamOf. If
+// that ends before the stream begins, its cause is the answer.
+func (s *Server) streaming(r *request, session string, f func(ctx context.Context) error) error {
+	ctx, cancel := s.streamOf(r, session)
+	defer cancel()
+	err := context.Cause(ctx)
+	if err == nil {
+		err = f(ctx)
+	}
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
 
 // streamOf ends with the client, with the server, when the caller may not hear
 // the session any more, or when its credentials expire; at once if the caller has

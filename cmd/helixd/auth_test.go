@@ -5,12 +5,15 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -97,22 +100,52 @@ cors: {origins: ["https://app.example"]}
 	require.NoError(t, <-stopped)
 }
 
+// A reload goes on with the keys of the same URL, also while that does not answer.
+func TestAReloadKeepsFetchedKeys(t *testing.T) {
+	_, key := serveWithKeys(t, "auth: {allowUnauthenticated: true}\n")
+	keys, err := os.ReadFile("keys.json")
+	require.NoError(t, err)
+	var down atomic.Bool
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if down.Load() {
+			w.WriteHeader(500)
+		}
+		_, _ = w.Write(keys)
+	}))
+	defer provider.Close()
+	path := writeConfig(t, fmt.Sprintf("auth: {tokens: [{token: t0ken}], jwt: {jwksUrl: %q, issuer: i, audience: a}}\n", provider.URL))
+	d := serveFile(t, path, io.Discard, nil)
+	good := jwtFor(t, key, map[string]any{
+		"iss": "i", "aud": "a", "exp": time.Now().Add(time.Hour).Unix(), "helix_sessions": []string{"*"}, "helix_operations": []string{"*"},
+	})
+	status := func() int {
+		t.Helper()
+		got, _ := ask(t, http.MethodGet, d.url+"/status?sessionId=s", good, "", "")
+		return got
+	}
+	require.Equal(t, 404, status())
+	down.Store(true)
+	for range 2 { // the second one keeps what the first has kept
+		reloaded(t, d, "t0ken", 200)
+		require.Equal(t, 404, status())
+	}
+}
+
 // TestDaemonNeedsAuth: a JWT's keys are authentication, and so is nothing else
 // but tokens.
 func TestDaemonNeedsAuth(t *testing.T) {
 	c, _ := serveWithKeys(t, "auth: {jwt: {jwksFile: keys.json}}\n")
-	auth, identify, err := authOf(c.Auth)
+	configured, err := authOf(c.Auth, authentication{})
 	require.NoError(t, err)
-	require.NotNil(t, auth)
-	require.NotNil(t, identify)
+	require.NotNil(t, configured.auth)
+	require.NotNil(t, configured.identify)
 	require.NoError(t, os.Remove("keys.json"))
-	_, _, err = authOf(c.Auth)
+	_, err = authOf(c.Auth, authentication{})
 	require.ErrorContains(t, err, "auth.jwt: ")
 
-	auth, identify, err = authOf(config.Default().Auth)
+	none, err := authOf(config.Default().Auth, authentication{})
 	require.NoError(t, err)
-	require.Nil(t, auth)
-	require.Nil(t, identify)
+	require.Zero(t, none)
 	err = serveCmd{}.Run(&process{ctx: t.Context(), stderr: io.Discard})
 	require.ErrorContains(t, err, "nobody could use this: set auth.tokens or auth.jwt")
 	require.False(t, strings.Contains(err.Error(), "\n"))

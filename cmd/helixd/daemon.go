@@ -181,9 +181,10 @@ func (d *daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 	opts.Subscribe = subscribing(minter, revocations, c.NATS.Subscribers, d.natsURL, d.webSocketURL)
 	opts.Gatherer, opts.Metrics = measured.gatherer, measured.http
 	opts.Quota, opts.MaxStreams = limits, c.Limits.MostStreams(mostConnections(c.Limits))
-	if opts.Auth, opts.Identify, err = authOf(c.Auth); err != nil {
+	if d.reloader.auth, err = authOf(c.Auth, authentication{}); err != nil {
 		return err
 	}
+	opts.Auth, opts.Identify = d.reloader.auth.auth, d.reloader.auth.identify
 	if !c.Auth.TicketKey.IsZero() {
 		opts.TicketKey = []byte(c.Auth.TicketKey.Reveal())
 	}
@@ -221,22 +222,31 @@ func serverOptions(c *config.Config, agents []agentloop.Agent) httpapi.Options {
 	}
 }
 
-// authOf returns what decides about requests and what identifies their callers;
-// both are nil if nothing is configured.
-func authOf(a config.Auth) (httpapi.Authenticator, httpapi.Identifier, error) {
+// authentication decides about requests and identifies their callers. Both are nil
+// if nothing is configured.
+type authentication struct {
+	auth     httpapi.Authenticator
+	identify httpapi.Identifier
+	jwt      *httpapi.JWT // nil: not configured
+}
+
+// authOf returns the authentication that is configured. It keeps the keys that the
+// one before has fetched from the same URL.
+func authOf(a config.Auth, before authentication) (authentication, error) {
 	if !a.Configured() {
-		return nil, nil, nil
+		return authentication{}, nil
 	}
 	tokens := tokensOf(a.Tokens)
 	auth, identify := httpapi.BearerTokens(tokens), httpapi.TokenCallers(tokens)
 	if !a.JWT.Configured() {
-		return auth, certified(identify), nil
+		return authentication{auth, certified(identify), nil}, nil
 	}
 	byJWT, err := httpapi.NewJWT(a.JWT.Options())
 	if err != nil {
-		return nil, nil, fmt.Errorf("auth.jwt: %w", err)
+		return authentication{}, fmt.Errorf("auth.jwt: %w", err)
 	}
-	return httpapi.AnyOf(auth, byJWT.Authenticate), certified(httpapi.AnyCaller(identify, byJWT.Identify)), nil
+	byJWT.KeepKeys(before.jwt)
+	return authentication{httpapi.AnyOf(auth, byJWT.Authenticate), certified(httpapi.AnyCaller(identify, byJWT.Identify)), byJWT}, nil
 }
 
 func tokensOf(tokens []config.Token) []httpapi.Token {

@@ -171,7 +171,7 @@ func (d *doctor) configuration() {
 		return
 	}
 	_, agents := agentsOf(d.config)
-	_, _, auth := authOf(d.config.Auth)
+	_, auth := authOf(d.config.Auth, authentication{})
 	if err := errors.Join(agents, auth); err != nil {
 		d.problem(checkConfig, d.cmd.Config, strings.ReplaceAll(err.Error(), "\n", "; "), "correct the key that is named; helixd serve does not start with it")
 		return

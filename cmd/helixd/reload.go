@@ -34,6 +34,7 @@ type reloader struct {
 	log        *slog.Logger
 
 	mu   sync.Mutex // one reload at a time
+	auth authentication
 	read func() (*config.Config, []agentloop.Agent, error)
 }
 
@@ -68,7 +69,7 @@ func (r *reloader) apply(ctx context.Context) (done httpapi.Reloaded, err error)
 	if err != nil {
 		return done, refusedReload(err)
 	}
-	auth, identify, err := authOf(c.Auth)
+	auth, err := authOf(c.Auth, r.auth)
 	if err != nil {
 		return done, refusedReload(err)
 	}
@@ -89,9 +90,10 @@ func (r *reloader) apply(ctx context.Context) (done httpapi.Reloaded, err error)
 		return done, refusedReload(atKey(c, err, r.workspaces))
 	}
 	r.mcp.use(servers, unused)
-	if err := r.api.Reconfigure(auth, identify, chatOf(c.Chat, agents)); err != nil {
+	if err := r.api.Reconfigure(auth.auth, auth.identify, chatOf(c.Chat, agents)); err != nil {
 		return done, err
 	}
+	r.auth = auth
 	if err := r.runs.Rehost(); err != nil { // they hear of it by this node's next word
 		r.log.WarnContext(ctx, "can't tell other nodes of this one's agents", "error", err)
 	}
