@@ -207,8 +207,8 @@ func parseObject(raw []byte) (*object, error) {
 	case !json.Valid(raw):
 		return nil, &eventlog.ValidationError{Reason: "the body is not valid JSON"}
 	}
-	if name := duplicate(raw); name != "" {
-		return nil, invalid(name, "is given twice")
+	if err := checkNames(raw); err != nil {
+		return nil, err
 	}
 	o := &object{err: new(error)}
 	if json.Unmarshal(raw, &o.members) != nil || o.members == nil {
@@ -217,9 +217,10 @@ func parseObject(raw []byte) (*object, error) {
 	return o, nil
 }
 
-// duplicate returns the first name that an object within raw, which is valid
-// JSON, has twice, or "". Readers disagree about which one holds.
-func duplicate(raw []byte) string {
+// checkNames refuses a body, which is valid JSON, if an object in it has a name twice,
+// since readers disagree about which one holds, or if it has more than MaxMembers
+// itself: they would take a multiple of its size to hold.
+func checkNames(raw []byte) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	var open []map[string]bool // the names of each open object; nil: an array
@@ -227,7 +228,7 @@ func duplicate(raw []byte) string {
 	for {
 		t, err := d.Token()
 		if err != nil {
-			return "" // the end
+			return nil // the end
 		}
 		switch t := t.(type) {
 		case json.Delim:
@@ -243,10 +244,14 @@ func duplicate(raw []byte) string {
 			continue
 		case string:
 			if isName {
-				if open[len(open)-1][t] {
-					return t
+				names := open[len(open)-1]
+				if names[t] {
+					return invalid(t, "is given twice")
 				}
-				open[len(open)-1][t] = true
+				if len(open) == 1 && len(names) == MaxMembers {
+					return &eventlog.ValidationError{Reason: fmt.Sprintf("the body has more than %d members", MaxMembers)}
+				}
+				names[t] = true
 				isName = false
 				continue
 			}

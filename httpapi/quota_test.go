@@ -145,6 +145,31 @@ func TestRunsOfATenant(t *testing.T) {
 	require.Eventually(t, func() bool { return message().status == http.StatusOK }, within, 10*time.Millisecond)
 }
 
+// An answer to a call is stored even if there is no room for the run that goes on with
+// it; sent again, it has the run go on.
+func TestAnswersOverTheLimitOfRuns(t *testing.T) {
+	let := make(chan struct{})
+	a := newTenants(t, quota.Limits{Runs: 1}, append(waitingAgents(), agentloop.Agent{Name: "writer", Model: patientModel{let}})...)
+	start := func(id, agent string) int {
+		return a.post("/start", fmt.Sprintf(`{"sessionId":%q,"agentType":%q,"message":"hi"}`, id, agent), bearer("ann")...).status
+	}
+	require.Equal(t, 200, start("s", "asker"))
+	a.stream("/sse?sessionId=s", bearer("ann")...).rest()
+	require.Eventually(t, func() bool { return start("long", "writer") == 200 }, within, 10*time.Millisecond)
+	approve := func() answer {
+		return a.post("/chat/s/submit-tool-result", `{"toolCallId":"rm","kind":"approval-response","approved":true}`, bearer("ann")...)
+	}
+	require.Contains(t, approve().failed(t, 429, httpapi.CodeQuotaExceeded).Error, "nothing was stored but answers to tool calls")
+	require.Len(t, a.actors("s", "result_submitted"), 1)
+	require.Len(t, a.actors("s", "run_requested"), 1)
+	approve().failed(t, 429, httpapi.CodeQuotaExceeded)
+	require.Len(t, a.actors("s", "result_submitted"), 1, "it is stored once")
+	close(let)
+	require.Eventually(t, func() bool { return approve().status == 200 }, within, 10*time.Millisecond)
+	_, texts, _ := a.stream("/sse?sessionId=s", bearer("ann")...).rest()
+	require.Contains(t, texts, "removed")
+}
+
 // A session has its tenant in its first record, and hands it on to its forks.
 func TestTenantOfASession(t *testing.T) {
 	a := newTenants(t, quota.Limits{}, writer())

@@ -28,6 +28,9 @@ import (
 const (
 	// MaxBody is the largest request body, in bytes.
 	MaxBody = 4 << 20
+	// MaxMembers is how many members the JSON object has at most that is a body. The
+	// objects in it have no such limit.
+	MaxMembers = 1000
 	// MaxSubmitBody is the same for POST /submit-tool-result.
 	MaxSubmitBody = 1<<20 + 64<<10
 	// MaxChunksBody is the same for POST /sessions/{id}/chunks.

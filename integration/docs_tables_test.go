@@ -140,7 +140,7 @@ func limitsTable(*testing.T) string {
 		{"a session's custom state; arrays and objects within each other after a patch", fmt.Sprintf("%s; %d", size(projector.MaxState), jsondoc.MaxDepth)},
 		{"work of the patches of a session's state, at once; and again with each record", size(projector.MaxPatchWork) + "; " + size(projector.PatchWorkBack)},
 		{"HTTP connections of a node", fmt.Sprintf("`limits.connections`, else half of the files that it may open, at most %d", config.DefaultConnections)},
-		{"body of a request", size(httpapi.MaxBody)},
+		{"body of a request; members of the object that it is", fmt.Sprintf("%s; %d", size(httpapi.MaxBody), httpapi.MaxMembers)},
 		{"… of `/chunks`", size(httpapi.MaxChunksBody)},
 		{"… of `/submit-tool-result`", size(httpapi.MaxSubmitBody)},
 		{"request bodies under way, of one caller or tenant; of all", size(httpapi.MaxCallerBodies) + "; " + size(httpapi.MaxBodies)},
@@ -184,6 +184,7 @@ func TestDocsTables(t *testing.T) {
 	}{
 		{"http.md", "routes", routesTable(t)},
 		{"security.md", "operations", operationsTable(t)},
+		{"security.md", "access", accessTable(t)},
 		{"configuration.md", "keys", keysTable(t)},
 		{"limits.md", "limits", limitsTable(t)},
 	} {
