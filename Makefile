@@ -38,7 +38,7 @@ kill: ## kill -9 a server KILLS times and check that nothing is lost
 
 .PHONY: simulate
 simulate: ## interleave all that may happen to a session's bytes, in SEEDS orders
-	GOGC=400 HELIX_SEEDS=$(SEEDS) go test -count=1 -v -run 'TestLifecycle$$' -timeout 6h ./eventlog/jetstream
+	GOGC=400 HELIX_FIRST_SEED=$${HELIX_FIRST_SEED:-$$(date +%s)000} HELIX_SEEDS=$(SEEDS) go test -count=1 -v -run 'TestLifecycle$$' -timeout 6h ./eventlog/jetstream
 
 .PHONY: chaos
 chaos: ## break three nodes for CHAOS while 200 sessions stream, then one that is killed and one that loses its power

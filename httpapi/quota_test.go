@@ -71,7 +71,12 @@ func TestSessionsOfATenant(t *testing.T) {
 			made = id
 		}
 	}
-	require.Equal(t, map[int]int{200: 3, 429: 17}, count)
+	require.Equal(t, 20, count[200]+count[429], "%v", count)
+	require.LessOrEqual(t, count[200], 3)
+	for n := count[200]; n < 3; n++ { // one that is being made may count twice for a moment
+		made = fmt.Sprint("late", n)
+		require.Eventually(t, func() bool { return a.produce(made, "x", "ann").status == 200 }, within, 10*time.Millisecond)
+	}
 	a.produce("more", "x", "ann").failed(t, 429, httpapi.CodeQuotaExceeded)
 	a.produce(made, "y", "ann").appended(t) // no new one
 	a.post("/sessions/"+made+"/fork", `{"sessionId":"fork"}`, bearer("ann")...).failed(t, 429, httpapi.CodeQuotaExceeded)

@@ -69,7 +69,7 @@ func TestDoneErasuresDoNotKeepOthersWaiting(t *testing.T) {
 		_, err = node.finishErasures(t.Context(), false, later)
 		require.NoError(t, err)
 	}
-	require.Equal(t, 1, asked, "it knows the marks")
+	require.Less(t, asked, 5, "it knows the marks; what takes long is asked for again")
 	require.Equal(t, done, left())
 
 	node.forgetFor = time.Hour

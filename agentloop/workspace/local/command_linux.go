@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -26,6 +27,7 @@ const (
 // commandMain becomes a command, under the limits of a job.
 func commandMain(limits, line string) int {
 	runtime.LockOSThread() // rights are a thread's
+	debug.SetGCPercent(-1) // which would begin threads after the limits are set
 	fmt.Fprintln(os.Stderr, "helixd: the command can't begin:", begin(limits, line))
 	return notBegun
 }
