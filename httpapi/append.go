@@ -202,7 +202,7 @@ func (s *Server) createFor(ctx context.Context, c Caller, session, agentType str
 
 // catchUp folds into t what was appended behind its head. It reads from there
 // only, so that a producer keeps up with a run that writes all the time. If
-// that is no record any more, since the session was erased and begun anew, it
+// that is no record any more, since the session was erased and created again, it
 // folds from the beginning.
 func (s *Server) catchUp(ctx context.Context, session string, t *projector.Tree) (*projector.Tree, error) {
 	for r, err := range eventlog.Behind(ctx, s.log, session, t.Head) {

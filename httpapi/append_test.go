@@ -374,7 +374,7 @@ func TestChunksProducersAtOnce(t *testing.T) {
 	require.Equal(t, map[string]int{"a": each * batch, "b": each * batch}, next)
 }
 
-// A producer's request meets a session that was erased and begun anew since it
+// A producer's request meets a session that was erased and created again since it
 // was folded: nothing of the old one counts. Here the old one's run of the same
 // id would hide the new one's.
 func TestARequestIsJudgedByTheSessionThatIsThere(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"github.com/helixd/helixd/httpapi"
 )
 
-// actors returns who asked for the facts of a type, in order; struck ones too.
+// actors returns who asked for the facts of a type, in order; truncated ones too.
 func (a *api) actors(session, typ string) (all []*eventlog.Actor) {
 	a.t.Helper()
 	for r, err := range a.log.Read(a.ctx(), session, 0, 0) {

@@ -102,7 +102,7 @@ func bearerOf(r *http.Request) string {
 	return strings.TrimSpace(token)
 }
 
-// allows also refuses, while no session is named, whoever may use none.
+// allows also refuses a token that may use no session, while none is named.
 func (t Token) allows(op Operation, session string) bool {
 	if session == "" {
 		return anyGlob(t.Operations, string(op)) && len(t.Sessions) > 0

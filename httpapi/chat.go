@@ -148,5 +148,5 @@ func (c *chat) namedAgent() string {
 }
 
 // live reports whether the session's run is driven. One whose process has died
-// is not: whoever asks for it has it go on.
+// is not: the next request has it go on.
 func (c *chat) live() bool { return c.s.loop.Executing(c.r.Context(), c.tree) }

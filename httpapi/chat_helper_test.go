@@ -233,7 +233,7 @@ func (a *api) said(session string) (all []string) {
 	return all
 }
 
-// modes returns the modes of the session's runs that no rollback has struck.
+// modes returns the modes of the session's runs that no rollback has truncated.
 func (a *api) modes(session string) (all []string) {
 	a.t.Helper()
 	for _, run := range a.tree(session).Runs {

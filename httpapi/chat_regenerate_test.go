@@ -19,7 +19,7 @@ func regenerates(session, messageID string, messages ...string) string {
 }
 
 // TestChatRegenerate, path 2: an answer is given again, and what came later is
-// struck.
+// truncated.
 func TestChatRegenerate(t *testing.T) {
 	a := newChat(t, agents(gate{}))
 	one, two, three := user("c1", "one"), user("c2", "two"), user("c3", "three")

@@ -234,7 +234,7 @@ func TestStoppedChats(t *testing.T) {
 	}
 }
 
-// TestAClientOfACrashedRunResyncs: who saw what a crash has struck is told, and
+// TestAClientOfACrashedRunResyncs: who saw what a crash has truncated is told, and
 // is equal to everybody else when it has loaded the snapshot.
 func TestAClientOfACrashedRunResyncs(t *testing.T) {
 	log := newLog(t)

@@ -186,7 +186,7 @@ func (c *chat) takeUp(ctx context.Context) (chatReply, error) {
 }
 
 // missesAnswer: the request is a repeated one, and what it asked for has
-// happened. Whoever has all of the answer has nothing to ask for: a client that
+// happened. A client that has all of the answer has nothing to ask for: one that
 // sends by itself would never stop.
 func (c *chat) missesAnswer() bool {
 	if c.speaks() {

@@ -12,7 +12,7 @@ import (
 )
 
 // regenerate takes the session back to behind the user message that the wanted
-// answer answers, and has it answered anew. What came later is struck.
+// answer answers, and has it answered anew. What came later is truncated.
 //
 // A user message that went into an open turn, after an interruption say, is no
 // turn's beginning: there it is a rollback, and then a resumption.

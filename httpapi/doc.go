@@ -53,8 +53,8 @@
 //     error event: reconnect with the last id.
 //   - Appends are all or none, and once. One with an Idempotency-Key is
 //     remembered in the log itself, by the same act that appends it: the key
-//     gets the same answer for as long as the session lives, whoever asks
-//     and whatever was appended since. A chunk that is not valid, or too
+//     gets the same answer for as long as the session lives, no matter who
+//     asks and what was appended since. A chunk that is not valid, or too
 //     many of them, changes nothing.
 //   - What is asked about many sessions says how near it is to the log's end.
 //     What the caller may not see is not counted, whatever is filtered by.
@@ -66,10 +66,10 @@
 //   - Web pages of other origins can do nothing, but those of Options.Origins.
 //
 // What it does not promise: that a client which is attached while records are
-// struck has not seen them. It gets stream_resync and then the survivors. The
+// truncated has not seen them. It gets stream_resync and then the survivors. The
 // right of a NATS client lasts as long as was said when it was made, at most
 // until its caller's token expires, whatever becomes of the caller or of the
-// session: of one that is erased and begun anew it hears the new one.
+// session: of one that is erased and created again it hears the new one.
 //
 // # Authentication
 //

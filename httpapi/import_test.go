@@ -47,7 +47,7 @@ func (a *api) noise(n int) {
 	}
 }
 
-// livelySession has a run with tools and state patches, struck chunks, a
+// livelySession has a run with tools and state patches, truncated chunks, a
 // rollback, appends with keys, and what no version knows.
 func livelySession(t *testing.T, id string) *api {
 	t.Helper()

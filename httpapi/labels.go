@@ -11,7 +11,7 @@ const (
 	maxTags  = 32
 )
 
-// labels are what a new session is listed by, as whoever begins it says.
+// labels are what a new session is listed by, as the caller that begins it says.
 type labels struct {
 	userID string
 	tags   []string

@@ -84,7 +84,7 @@ func (q query) page() (offset, limit int, err error) {
 const maxWord = 1 << 10
 
 // word returns a text, or "" if it is absent. Given, it must not be empty:
-// whoever forgets to fill in a filter must not get what it would have kept out.
+// a client that leaves a filter empty must not get what it would have kept out.
 func (q query) word(name string) (string, error) {
 	v := q.values.Get(name)
 	switch {

@@ -59,7 +59,7 @@ func (q query) records() (want recordQuery, err error) {
 	case want.follow && want.bounded:
 		return want, invalid("to", "ends what follow has go on")
 	case want.follow && !want.dead && q.values.Has("dead"):
-		return want, invalid("dead", "must not be false with follow: what will be struck can't be known")
+		return want, invalid("dead", "must not be false with follow: what will be truncated can't be known")
 	}
 	want.filter, err = q.recordFilter()
 	return want, err
@@ -84,7 +84,7 @@ func (q query) recordFilter() (f recordFilter, err error) {
 
 // records answers GET /sessions/{id}/records: the records with from <
 // sequence <= to as NDJSON, facts included, or those of them that the filters
-// take. Those that markers up to to have struck are left out unless dead=1.
+// take. Those that markers up to to have truncated are left out unless dead=1.
 func (s *Server) records(w http.ResponseWriter, r *request) error {
 	want, err := r.query.records()
 	if err != nil {
@@ -159,7 +159,7 @@ func (s *Server) selected(r *request, want recordQuery) (iter.Seq2[eventlog.Reco
 
 // followRecords answers with what is behind from, and then with what comes,
 // until the client leaves or has as many as it wants. Nothing is left out as
-// struck: the markers are among the records, behind what they strike. However
+// truncated: the markers are among the records, behind what they strike. However
 // the answer ends, a client goes on behind the last record that it has.
 func (s *Server) followRecords(w http.ResponseWriter, r *request, want recordQuery) error {
 	return s.streaming(r, r.session, func(ctx context.Context) error {

@@ -131,7 +131,7 @@ func (s recordStream) ends() {
 	require.ErrorIs(s.t, err, io.EOF)
 }
 
-// TestFollowRecords: each record once and in order, what is struck included,
+// TestFollowRecords: each record once and in order, what is truncated included,
 // across appends and across the end of a stream; a client goes on behind its
 // last one elsewhere.
 func TestFollowRecords(t *testing.T) {

@@ -125,7 +125,7 @@ type pace struct {
 // well: a client that can't keep up is not hurried.
 const replaySlack = 250 * time.Millisecond
 
-// events yields the chunks of history that are not struck at at.head, each when
+// events yields the chunks of history that are not truncated at at.head, each when
 // it is due, and then at.end.
 func (p *pace) events(ctx context.Context, history iter.Seq2[eventlog.Record, error], at start) iter.Seq2[event, error] {
 	return func(yield func(event, error) bool) {

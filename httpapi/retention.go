@@ -13,7 +13,7 @@ import (
 // retain answers POST /retention: {purgeOlderThan?, dropOlderThan?, maxBytes?},
 // durations such as "72h" and a number.
 func (s *Server) retain(w http.ResponseWriter, r *request) error {
-	// It is about all sessions, so whoever is limited to some may not. Only a
+	// It is about all sessions, so callers that are limited to some may not. Only a
 	// glob that takes every session takes the session "*".
 	if err := s.allow(r.Request, OpRetain, allSessions); err != nil {
 		return err

@@ -228,7 +228,7 @@ func New(o Options) (*Server, error) {
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
 	s.settings.Store(newSettings(o.Auth, o.Identify, o.Chat))
 	s.SetPrices(o.Prices)
-	s.opts.Auth, s.opts.Identify, s.opts.Chat, s.opts.Prices = nil, nil, nil, nil // whoever asks asks for those of now
+	s.opts.Auth, s.opts.Identify, s.opts.Chat, s.opts.Prices = nil, nil, nil, nil // the settings have them, as they are now
 	return s, nil
 }
 

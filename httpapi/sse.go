@@ -165,7 +165,7 @@ func startOf(session string, t *projector.Tree, ending func(*projector.Session) 
 
 // events yields what a client gets.
 //
-// Up to at.head these are the records of history that are not struck there,
+// Up to at.head these are the records of history that are not truncated there,
 // which is eventlog.Effective with the markers that the fold has collected
 // already. Ends of earlier turns are facts among them and say nothing. From
 // at.head on it follows the log, so nothing is lost or sent twice in between.

@@ -18,10 +18,10 @@ import (
 //	chunk      id is its sequence
 //	end, fail  the last one; id is a sequence up to which everything has come
 //	status     the stream pauses or goes on; a pause does not end it (facts 7, G6)
-//	truncated  records were struck while the client was attached (G4)
+//	truncated  records were truncated while the client was attached (G4)
 //
 // Each marker is told once, to everybody who was attached when it was written.
-// A client that has had all chunks up to atSequence has had what was struck;
+// A client that has had all chunks up to atSequence has had what was truncated;
 // any other gets only what survives from then on. Who comes later gets what
 // survives, and is not told. truncatedAtStep is the marker's own or, if it was
 // not written by step, the last step that is committed in the state behind it,
@@ -38,7 +38,7 @@ func (s *Server) storeStream(w http.ResponseWriter, r *request) error {
 }
 
 // lookEvery is how often a client that is behind is looked ahead for, to tell
-// it of markers before it gets what they have struck. Looking costs a request
+// it of markers before it gets what they have truncated. Looking costs a request
 // to the log's leader: for each record, that would be most of the time of a
 // long catch-up.
 const lookEvery = 100 * time.Millisecond

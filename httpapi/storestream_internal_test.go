@@ -15,7 +15,7 @@ import (
 )
 
 // TestStoreFeedLooksAhead: a client that is behind is told of a marker before
-// it gets what was struck, and does not get that. One that is not looked ahead
+// it gets what was truncated, and does not get that. One that is not looked ahead
 // for is told all the same, where the marker stands.
 func TestStoreFeedLooksAhead(t *testing.T) {
 	for every, want := range map[time.Duration][]string{

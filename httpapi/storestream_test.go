@@ -105,7 +105,7 @@ func TestStoreStreamWire(t *testing.T) {
 	require.Contains(t, a.get(storeTarget("broken")).body, "\ndata: {\"type\":\"fail\",\"error\":\"it broke\"}\n\n")
 }
 
-// TestStoreStreamCursors resumes at every sequence of a log with struck
+// TestStoreStreamCursors resumes at every sequence of a log with truncated
 // records and several turns.
 func TestStoreStreamCursors(t *testing.T) {
 	a := newAPI(t)
@@ -196,7 +196,7 @@ func TestStoreStreamPauses(t *testing.T) {
 }
 
 // TestStoreStreamTruncated: whoever is attached is told what a clean-up has
-// struck, and gets what survives; whoever comes later gets only that.
+// truncated, and gets what survives; whoever comes later gets only that.
 func TestStoreStreamTruncated(t *testing.T) {
 	a := newAPI(t)
 	step := func(n int, s string) eventlog.Entry {

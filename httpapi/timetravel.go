@@ -18,7 +18,7 @@ type RolledBack struct {
 	// RolledBack is false if there was nothing to take back.
 	RolledBack bool `json:"rolledBack"`
 	// AfterSequence is the record that the session went back to, AtSequence
-	// the last one that was struck.
+	// the last one that was truncated.
 	AfterSequence uint64 `json:"afterSequence,omitempty"`
 	AtSequence    uint64 `json:"atSequence,omitempty"`
 }

@@ -112,7 +112,7 @@ func TestTerminal(t *testing.T) {
 	t.Parallel()
 	d, waited, _ := travelled(t)
 	at := fmt.Sprint(waited)
-	question := "Take walk back to sequence " + at + "? What came behind it, up to "
+	question := "Take walk back to sequence " + at + "? What came after it, up to "
 
 	tail := onTerminal(t, "tail", "walk", "--server", d.url)
 	require.Zero(t, tail.ended())
@@ -127,7 +127,7 @@ func TestTerminal(t *testing.T) {
 	_, err := no.keys.WriteString("n\n")
 	require.NoError(t, err)
 	require.Equal(t, 1, no.ended())
-	require.Contains(t, no.seen.String(), "is struck: 2 messages. [y/N]")
+	require.Contains(t, no.seen.String(), "is discarded: 2 messages. [y/N]")
 	require.Contains(t, no.seen.String(), "nothing has been changed")
 	require.Contains(t, helixd(t, "records", "walk", "--server", d.url), `"Oslo"`)
 

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Who did what, from which request: struck records too, and nothing that nobody
+// Who did what, from which request: truncated records too, and nothing that nobody
 // asked for.
 func TestAudit(t *testing.T) {
 	const by = `"by":{"token":"desk","user":"ada","address":"10.0.0.7","requestId":"r1"}`

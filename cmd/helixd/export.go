@@ -5,7 +5,7 @@ type exportCmd struct {
 	Session string `arg:"" help:"Session id."`
 }
 
-// Run writes all records of the session up to its present head, struck ones
+// Run writes all records of the session up to its present head, truncated ones
 // included, in the interchange form (eventlog.Record.MarshalJSON). What it has
 // written is whole only if it ends without an error.
 func (c exportCmd) Run(p *process) error {

@@ -23,7 +23,7 @@ const incidentSession = "demo-incident"
 var incidentRecords []byte
 
 // importIncident puts the demo session into the log, once in the life of a
-// data folder: whoever erases it does not get it back.
+// data folder: once erased, it does not come back.
 func importIncident(ctx context.Context, log eventlog.Log, dataDir string) error {
 	mark := filepath.Join(dataDir, incidentSession+".imported")
 	if _, err := os.Stat(mark); !errors.Is(err, os.ErrNotExist) {

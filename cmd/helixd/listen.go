@@ -12,7 +12,7 @@ import (
 )
 
 // checkListen keeps live streams from those who may not read them over HTTP,
-// and the log from whoever would join the cluster.
+// and the log from servers that would join the cluster.
 func checkListen(c *config.Config, forced bool, log *slog.Logger) error {
 	n := c.NATS
 	if n.URL != "" {
@@ -36,7 +36,7 @@ func checkListen(c *config.Config, forced bool, log *slog.Logger) error {
 			return fmt.Errorf("%s: with the origin * in cors.origins every web page could read all sessions: set %s", l.key, l.needs)
 		case !isLoopback(l.address) && !forced:
 			return fmt.Errorf("%s: %s is not a loopback address: set %s, or give --force-unauthenticated", l.key, l.address, l.needs)
-		case !c.Auth.Configured(): // whoever is on this machine may do everything anyway
+		case !c.Auth.Configured(): // any process on this machine may do everything anyway
 		case l.key == "nats.cluster.listen":
 			log.Warn(l.key+": everybody who reaches it can join and read and write everything; to change this set "+l.needs, "address", l.address)
 		case isLoopback(l.address) && l.needs == clients:

@@ -23,7 +23,7 @@ type mcpServers struct {
 
 	mu  sync.Mutex
 	all []*mcpServer
-	// used are those of the agents of now; whoever reloads has them.
+	// used are those of the agents of now; a reload has them.
 	used []*mcpServer
 }
 

@@ -12,7 +12,7 @@ import (
 // pprofPath is where net/http/pprof expects to be.
 const pprofPath = "/debug/pprof/"
 
-// withPProf adds the profiles of the process to the server, for whoever may
+// withPProf adds the profiles of the process to the server, for callers who may
 // administer it: /debug/pprof/heap?gc=1 and the like, as package
 // net/http/pprof has them.
 func withPProf(c config.Debug, api *httpapi.Server) http.Handler {

@@ -14,13 +14,13 @@ type recordsCmd struct {
 	Session string   `arg:"" help:"Session id."`
 	From    uint64   `help:"Only records behind this sequence."`
 	To      *uint64  `help:"Only records up to this sequence." placeholder:"N"`
-	Dead    bool     `help:"Also records that were struck."`
+	Dead    bool     `help:"Also records that were truncated."`
 	Kind    string   `help:"Only records of this kind: chunk or fact."`
 	Type    []string `help:"Only records of this type; can be given several times."`
 	Agent   string   `help:"Only records of this session of the tree: the session itself, or one of its sub-agents'."`
 	RunID   string   `name:"run" help:"Only records of this run."`
 	Call    string   `help:"Only records of this tool call's execution."`
-	Follow  bool     `help:"Go on with what comes, until it is stopped; records that are struck later were shown."`
+	Follow  bool     `help:"Go on with what comes, until it is stopped; records that are truncated later were shown."`
 }
 
 func (c recordsCmd) Run(p *process) error {

@@ -57,7 +57,7 @@ func (c replayCmd) play(p *process, s *source) error {
 }
 
 // watch shows the stream of a path. Once it has begun, a signal is no failure:
-// whoever watched has seen enough.
+// the user has seen enough.
 func (c replayCmd) watch(p *process, s *source, session, path string) error {
 	body, err := s.get(p.ctx, path, http.Header{"Accept": {"text/event-stream"}})
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 type rollbackCmd struct {
 	daemonFlags
 	Session    string `arg:"" help:"Session id."`
-	To         uint64 `help:"Sequence to go back to: what is behind it is struck." placeholder:"N" xor:"where" required:""`
+	To         uint64 `help:"Sequence to go back to: what comes after it is discarded." placeholder:"N" xor:"where" required:""`
 	Checkpoint string `help:"Checkpoint to go back to." placeholder:"ID" xor:"where" required:""`
 	Yes        bool   `help:"Don't ask."`
 	JSON       bool   `help:"Print JSON."`
@@ -45,7 +45,7 @@ func (c rollbackCmd) Run(p *process) error {
 		if !done.RolledBack {
 			return "there was nothing to take back"
 		}
-		return fmt.Sprintf("%s is back at %d: what came behind it, up to %d, is struck", printable(done.SessionID), done.AfterSequence, done.AtSequence)
+		return fmt.Sprintf("%s is back at %d: what came after it, up to %d, is discarded", printable(done.SessionID), done.AfterSequence, done.AtSequence)
 	})
 }
 
@@ -62,7 +62,7 @@ func (c rollbackCmd) question(p *process) string {
 	}
 	text := fmt.Sprintf("Take %s back to %s?", c.Session, where)
 	if at > 0 && c.read(p, "/diff?from="+strconv.FormatUint(at, 10), &diff) == nil && diff.To > at {
-		text += fmt.Sprintf(" What came behind it, up to %d, is struck: %s.", diff.To, count(len(diff.Messages), "message"))
+		text += fmt.Sprintf(" What came after it, up to %d, is discarded: %s.", diff.To, count(len(diff.Messages), "message"))
 	}
 	return printable(text)
 }

@@ -54,7 +54,7 @@ func TestForkAndRollback(t *testing.T) {
 
 	out, err = helixd("", "rollback", "s", "--to", "3", "--yes")
 	require.NoError(t, err)
-	require.Equal(t, "s is back at 3: what came behind it, up to 6, is struck\n", out)
+	require.Equal(t, "s is back at 3: what came after it, up to 6, is discarded\n", out)
 	head := folded(t, log, "s").Head
 	out, err = helixd("", "rollback", "s", "--to", "3", "--yes", "--json")
 	require.NoError(t, err)

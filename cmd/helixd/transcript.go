@@ -213,7 +213,7 @@ func (t *transcript) lifecycle(seq uint64, c eventlog.Chunk, line func(s style, 
 		line(yellow, "superseded", or(c.Reason))
 	case *eventlog.StreamResync:
 		clear(t.told)
-		line(yellow, "resync", string(c.Reason)+":", fmt.Sprintf("of what came behind %d some was struck; %d messages are left", c.FromSequence, c.MessageCount))
+		line(yellow, "resync", string(c.Reason)+":", fmt.Sprintf("of what came after %d some was truncated; %d messages are left", c.FromSequence, c.MessageCount))
 	default:
 		raw, err := eventlog.EncodeChunk(c)
 		if err != nil { // it came from JSON

@@ -24,10 +24,10 @@ type RecordRange struct {
 	From  uint64
 	To    uint64 // 0: the head
 	Limit int    // how many records; 0: all
-	// Dead includes the records that were struck by a marker up to To.
+	// Dead includes the records that were truncated by a marker up to To.
 	Dead bool
 	// Follow goes on with the records that come, for as long as the context
-	// allows or up to Limit. It includes what is struck, as Dead does, and
+	// allows or up to Limit. It includes what is truncated, as Dead does, and
 	// there is no To.
 	Follow bool
 
@@ -67,7 +67,7 @@ func (r RecordRange) query() url.Values {
 // Records yields records of a session's log, facts included. Unless an error
 // is last, they are all that were asked for. An answer that breaks off is gone
 // on with behind the last record; not so without To and Dead, since the head
-// may have moved, and with it what is struck: that is [ErrStreamDropped]. One
+// may have moved, and with it what is truncated: that is [ErrStreamDropped]. One
 // that tells neither its length nor its end, as behind a proxy of HTTP/1.0, is
 // [ErrMalformed].
 //

@@ -32,7 +32,7 @@ func (c *Client) StateAt(ctx context.Context, sessionID string, at uint64) (Stat
 }
 
 // DiffSpent is what was used and how long it took between two sequences: by the
-// whole tree, what a rollback has struck included. It is negative on the way
+// whole tree, what a rollback has truncated included. It is negative on the way
 // back.
 type DiffSpent struct {
 	From uint64 `json:"from"`

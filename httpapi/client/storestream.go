@@ -27,7 +27,7 @@ type (
 	StoreStatus struct {
 		Status eventlog.StreamStatus // paused or active
 	}
-	// StoreTruncated tells that records were struck, up to AtSequence. Who has
+	// StoreTruncated tells that records were truncated, up to AtSequence. Who has
 	// had all chunks up to there has had them; from then on only survivors come.
 	StoreTruncated struct {
 		TruncatedAtStep int    // the last step that was left

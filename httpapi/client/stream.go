@@ -27,7 +27,7 @@ type (
 // no chunk, what the last one failed with. Connections that have lasted for
 // 30 s don't count as failed.
 //
-// Chunks that were struck meanwhile are not taken back: a stream_resync chunk
+// Chunks that were truncated meanwhile are not taken back: a stream_resync chunk
 // tells of them.
 func (c *Client) Stream(ctx context.Context, sessionID string, from uint64) iter.Seq2[Event, error] {
 	return c.events(ctx, from, func(seen uint64) call {

@@ -24,7 +24,7 @@ type RolledBack struct {
 	// RolledBack is false if there was nothing to take back.
 	RolledBack bool `json:"rolledBack"`
 	// AfterSequence is the record that the session went back to, AtSequence
-	// the last one that was struck.
+	// the last one that was truncated.
 	AfterSequence uint64 `json:"afterSequence,omitempty"`
 	AtSequence    uint64 `json:"atSequence,omitempty"`
 }
@@ -116,7 +116,7 @@ func (r Replay) query(from uint64) url.Values {
 }
 
 // Replay yields what [Client.Stream] would have, in the time in which it was
-// recorded; the chunks that a marker up to To has struck are left out. The last
+// recorded; the chunks that a marker up to To has truncated are left out. The last
 // event tells how the session was at To; an EndEvent of status active means that
 // it went on there. It is as Stream across connections that break.
 func (c *Client) Replay(ctx context.Context, sessionID string, r Replay) iter.Seq2[Event, error] {

@@ -41,7 +41,7 @@ func (k *checker) checkSubscribers(s Subscribers) {
 }
 
 // isClientURL wants the scheme, which tells WebSocket from TCP, and no
-// password: whoever gets a right gets to see the address.
+// password: every client that gets a right sees the address.
 func isClientURL(s string) bool {
 	u, err := url.Parse(s)
 	if err != nil || u.Host == "" || u.User != nil {
