@@ -155,12 +155,30 @@ func (l *Log) appendOnce(ctx context.Context, session string, expected uint64, e
 		return 0, err
 	}
 	a, err := l.newAppend(ctx, session, subject, expected, entries)
+	var last uint64
+	if err == nil {
+		last, err = l.compareAppend(ctx, a)
+	}
+	if refused, ok := errors.AsType[*eventlog.ConflictError](err); ok && refused.Head < expected && !l.refusedForSure(ctx, stream, session, expected) {
+		err = fmt.Errorf("%w: refused by a server that may lead no more: %w", eventlog.ErrOutcomeUnknown, errStaleLeader)
+	}
+	if err == nil {
+		err = l.confirmBlobs(ctx, a, last)
+	}
 	if err != nil {
 		l.dropBlobs(ctx, a, err)
-		return 0, err
+		return last, err
 	}
+	l.checked.add(session, last)
+	l.sealerOf(session).note(session, expected, last, a.records)
+	return last, nil
+}
+
+// compareAppend stores a if its expected record is the session's last one, also if only a segment
+// still has that.
+func (l *Log) compareAppend(ctx context.Context, a *pendingAppend) (last uint64, err error) {
+	session, expected := a.session, a.expected
 	c := l.committers[Partition(session, l.opts.Partitions)]
-	var last uint64
 	if expected > 0 && expected < c.begins.Load() {
 		err = &eventlog.ConflictError{} // a purge has left nothing to compare with
 	} else {
@@ -184,19 +202,7 @@ func (l *Log) appendOnce(ctx context.Context, session string, expected uint64, e
 			refused.Head = head
 		}
 	}
-	if refused, ok := errors.AsType[*eventlog.ConflictError](err); ok && refused.Head < expected && !l.refusedForSure(ctx, stream, session, expected) {
-		err = fmt.Errorf("%w: refused by a server that may lead no more: %w", eventlog.ErrOutcomeUnknown, errStaleLeader)
-	}
-	if err == nil {
-		err = l.confirmBlobs(ctx, a, last)
-	}
-	if err != nil {
-		l.dropBlobs(ctx, a, err)
-		return last, err
-	}
-	l.checked.add(session, last)
-	l.sealerOf(session).note(session, expected, last, a.records)
-	return last, nil
+	return last, err
 }
 
 // confirmBehind reports of an append that followed a purged record whether the session

@@ -14,8 +14,8 @@ import (
 // relies only on a blob that was stored when the last fence was gone:
 //
 //   - An append to a session stores its blobs after the record that it follows,
-//     which headerAfter names. Another append of that session may use them while
-//     that record is in the log.
+//     which headerAfter names, while that is the head. Another append of that session
+//     may use them while that record is in the log.
 //   - An append that creates the session stores its blobs when there is no fence, and its
 //     records name the log's last sequence before that, in headerSince. If the session was
 //     fenced in between, the append is late: it is no session's, and the next reader of
@@ -46,6 +46,9 @@ func (l *Log) appendBlob(ctx context.Context, a *pendingAppend, payload []byte) 
 				return ref, err
 			}
 		}
+		if err := l.follows(ctx, a.session, a.expected); err != nil {
+			return ref, err
+		}
 	} else if len(a.blobs) == 0 {
 		var err error
 		if a.since, err = l.free(ctx, a.session); err != nil {
@@ -59,6 +62,17 @@ func (l *Log) appendBlob(ctx context.Context, a *pendingAppend, payload []byte) 
 	at, err := l.storeBlob(ctx, a.session, ref, payload, name, value)
 	a.blobs = append(a.blobs, storedBlob{ref: ref, payload: payload, at: at})
 	return ref, err
+}
+
+// follows returns a *ConflictError if an append can't succeed because the head is not the expected record.
+// Nobody would look for payloads that it stores after a record of an erased session: the erasure's mark,
+// which stays for an hour, may have been gone when the append began.
+func (l *Log) follows(ctx context.Context, session string, expected uint64) error {
+	head, err := l.Head(ctx, session)
+	if err != nil && !errors.Is(err, eventlog.ErrSessionNotFound) || head == expected {
+		return err
+	}
+	return &eventlog.ConflictError{Head: head}
 }
 
 // free returns the log's last sequence of a moment after which a session that is not there

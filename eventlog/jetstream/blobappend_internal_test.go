@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/eventlog"
 )
 
 // TestAPayloadOfAnErasedSessionIsNotReliedOn: a part of a large payload is stored when its session
@@ -78,4 +80,30 @@ func TestAnAppendThatFailsReopensNoErasure(t *testing.T) {
 	after, err := l.erasingOf(t.Context(), "s")
 	require.NoError(t, err)
 	require.Equal(t, before, after)
+}
+
+// TestAnAppendToAForgottenSessionStoresNoPayload: it is to follow a record of a session that was
+// erased, and the erasure's mark is gone: nobody would look for the payload of a sender that dies.
+func TestAnAppendToAForgottenSessionStoresNoPayload(t *testing.T) {
+	large := textEntries("x", 1)
+	large[0].Payload = bytes.Repeat([]byte("secret"), inlineBytes)
+	for name, recreated := range map[string]bool{"free": false, "created again": true} {
+		t.Run(name, func(t *testing.T) {
+			l := openLog(t, nil)
+			old := appended(t, l, "s", 0, textEntries("old", 1))
+			_, err := l.Erase(t.Context(), "s")
+			require.NoError(t, err)
+			requireForgotten(t, l, "s")
+			if recreated {
+				appended(t, l, "s", 0, textEntries("new", 1))
+			}
+			dead := openHooked(t, l.nc, killedAfter("publish helix.blob.", func(context.Context) {}))
+			_, err = dead.Append(t.Context(), "s", old, large)
+			var conflict *eventlog.ConflictError
+			require.ErrorAs(t, err, &conflict)
+			parts, err := l.firstFrom(t.Context(), blobStream, l.blobPrefix("s")+">", 1)
+			require.NoError(t, err)
+			require.Zero(t, parts)
+		})
+	}
 }
