@@ -170,6 +170,7 @@ func newLifecycle(t *testing.T, disk bool) *lifecycle {
 		w.Secrets = func(text string) { w.secrets = append(w.secrets, text) }
 		w.Beside = func(context.Context) error { return w.beside(t.Context()) } // in one step
 	}
+	w.LargePoint = "publish " + blobSubjects
 	w.Stored, w.Left, w.Finish = w.storedOf, w.left, w.finish
 	w.Seal = func(ctx context.Context, node int, session string) error { return w.nodes[node].Seal(ctx, session) }
 	w.Tail = w.tail

@@ -40,6 +40,9 @@ type Lifecycle struct {
 	// Left returns what the store has of a session that was stored for records
 	// before first; unsure: also of appends whose outcome nobody knows.
 	Left func(ctx context.Context, session string, first uint64, unsure bool) ([]string, error)
+	// LargePoint is what the points begin with at which a large payload is stored; empty: with its
+	// record.
+	LargePoint string
 	// Large is the size of a large payload in bytes; 0: 260 KiB.
 	Large int
 	// Secrets, if not nil, is called with texts that must be gone at the end, and
@@ -141,6 +144,7 @@ const (
 	lifePast          // what happens before the actors begin
 	lifeFirst         // operations of the first actor; those of the others follow
 	lifeThere  = 1000 // those of the first actor in a restored store
+	lifeLast   = 2000 // what is appended at the end
 )
 
 // rngOf returns the nth generator of random numbers for a purpose.
@@ -191,6 +195,9 @@ func (l *Lifecycle) Run(ctx context.Context, seed uint64) error {
 		steps.Go(ctx, a.run)
 	}
 	steps.Run()
+	last := s.actor(steps, 0, lifeLast, nil)
+	last.rng = rngOf(seed, lifeLast, 0)
+	last.again(ctx)
 	s.check()
 	s.checkRestored()
 	s.trace = append(s.trace, "requests: "+steps.Digest())
@@ -210,7 +217,8 @@ func (l *Lifecycle) Run(ctx context.Context, seed uint64) error {
 
 // faults says what becomes of messages: if there are some, one of so many that are published may
 // be lost, late, or go unanswered, and a node may die after a request that changes something.
-// Before any request a node may stall.
+// Before any request a node may stall. In a brief simulation many large payloads are late: some
+// arrive when their session was erased and created again.
 func (s *life) faults(steps *Steps, some bool, one int) {
 	rng := rngOf(s.seed, lifeFaults, 0)
 	steps.Sent = s.under
@@ -218,6 +226,8 @@ func (s *life) faults(steps *Steps, some bool, one int) {
 	steps.Waits = func() int { return []int{0, 10, rng.IntN(2 * lifeErasure), 1000}[rng.IntN(4)] }
 	steps.Fault = func(point string) Delivery {
 		switch {
+		case s.brief && s.LargePoint != "" && strings.HasPrefix(point, s.LargePoint) && rng.IntN(2) == 0:
+			return []Delivery{Late, Late, Stalled, Died}[rng.IntN(4)]
 		case stalls && (strings.HasPrefix(point, "publish ") && rng.IntN(6) == 0 || rng.IntN(40) == 0):
 			return Stalled
 		case !some || rng.IntN(one) > 0:
