@@ -102,16 +102,17 @@ func (l *Log) trimmable(ctx context.Context, session string, upTo uint64) (t tri
 	if t.floor, t.before, err = l.floorAt(ctx, session); err != nil {
 		return t, err
 	}
+	refs, _, err := l.segmentsBehind(ctx, session, 0, l.lastSegment)
+	if err != nil || len(refs) == 0 {
+		return t, err
+	}
+	// After the segments: the log may have had no record before these were appended and sealed.
 	begins, err := l.firstFrom(ctx, stream, subject, 1)
 	if err != nil {
 		return t, err
 	}
 	if begins > 0 { // what is in the log stays
 		upTo = min(upTo, begins-1)
-	}
-	refs, _, err := l.segmentsBehind(ctx, session, 0, l.lastSegment)
-	if err != nil || len(refs) == 0 {
-		return t, err
 	}
 	t.last = refs[len(refs)-1].at
 	// The oldest go first, and the server knows how many are left.

@@ -60,3 +60,29 @@ func TestATrimOfARestoredSessionBesideASeal(t *testing.T) {
 	}
 	require.Equal(t, append(restored, more...), texts)
 }
+
+// TestATrimLeavesWhatIsInTheLog: a session is created and sealed at whichever of a trim's requests. A
+// purge then finds each record of the log in the segments.
+func TestATrimLeavesWhatIsInTheLog(t *testing.T) {
+	for at, done := 0, false; !done; at++ {
+		l := openLog(t, nil)
+		entries, steps := textEntries("new", 6), 0
+		other := openHooked(t, l.nc, func(ctx context.Context, _ string, do func(context.Context) error) error {
+			if steps++; steps == at+1 {
+				head := appended(t, l, "s", 0, entries[:3])
+				require.NoError(t, l.Seal(t.Context(), "s"))
+				appended(t, l, "s", head, entries[3:])
+				require.NoError(t, l.Seal(t.Context(), "s"))
+			}
+			return do(ctx)
+		})
+		_, err := other.Trim(t.Context(), "s", maxEnd)
+		require.NoError(t, err)
+		if done = steps <= at; !done {
+			_, err = l.Purge(t.Context(), purgeNow)
+			require.NoError(t, err)
+			requireRecords(t, l, "s", entries)
+		}
+		l.Close()
+	}
+}
