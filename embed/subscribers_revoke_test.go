@@ -1,6 +1,7 @@
 package embed_test
 
 import (
+	"fmt"
 	"log/slog"
 	"testing"
 	"time"
@@ -76,15 +77,15 @@ func TestRightsWaitForTheRevocations(t *testing.T) {
 	require.NoError(t, err)
 	let := make(chan error, 1)
 	go func() {
-		nc, err := nats.Connect(srv.ClientURL(), as(right), nats.Timeout(patience), nats.RetryOnFailedConnect(true))
+		connected := make(chan struct{})
+		nc, err := nats.Connect(srv.ClientURL(), as(right), nats.Timeout(patience), nats.RetryOnFailedConnect(true),
+			nats.ConnectHandler(func(*nats.Conn) { close(connected) }))
 		if err == nil {
 			defer nc.Close()
-			for begin := time.Now(); !nc.IsConnected() && !nc.IsClosed() && time.Since(begin) < patience; {
-				time.Sleep(time.Millisecond)
-			}
-			err = nc.LastError()
-			if nc.IsConnected() {
-				err = nil
+			select {
+			case <-connected:
+			case <-time.After(patience):
+				err = fmt.Errorf("not connected within %s: %v", patience, nc.LastError())
 			}
 		}
 		let <- err
