@@ -126,14 +126,14 @@ func (s *settings) allow(r *http.Request, op Operation, session string) error {
 }
 
 // allowAgain decides about a request that these settings did not let in. Its
-// caller must still be the same user.
+// caller must still be the same user of the same tenant.
 func (s *settings) allowAgain(r *http.Request, op Operation, session string) error {
 	was := CallerOf(r.Context())
 	r, err := s.identified(r)
 	if err != nil {
 		return err
 	}
-	if CallerOf(r.Context()).only() != was.only() {
+	if now := CallerOf(r.Context()); now.only() != was.only() || now.Tenant != was.Tenant {
 		return ErrForbidden
 	}
 	return s.allow(r, op, session)

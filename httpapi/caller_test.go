@@ -356,14 +356,22 @@ func TestJWTCallers(t *testing.T) {
 	}
 }
 
-// A stream ends when its caller becomes another user.
+// A stream ends when its caller becomes another user, or one of another tenant.
 func TestReconfiguredCaller(t *testing.T) {
-	a := newAPIOn(t, memory.New(), nil, withUsers)
-	a.append("s", fact("s", &eventlog.SessionCreated{AgentType: "writer", UserID: "ann", FactBase: factBase("s")}), text("s", "x"))
-	s := a.stream("/sse?sessionId=s", bearer("ann")...)
-	tokens := []httpapi.Token{{Token: "ann", Operations: []string{"*"}, Sessions: []string{"*"}, User: "carl"}}
-	require.NoError(t, a.srv.Reconfigure(httpapi.BearerTokens(tokens), httpapi.TokenCallers(tokens), nil))
-	_, err := io.Copy(io.Discard, s.resp.Body)
-	require.NoError(t, err, "the stream ends")
-	a.get("/sse?sessionId=s", bearer("ann")...).failed(t, 404, httpapi.CodeNotFound)
+	for name, now := range map[string]httpapi.Token{
+		"user":   {User: "carl", Tenant: "red"},
+		"tenant": {User: "ann", Tenant: "blue"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAPIOn(t, memory.New(), nil, withUsers)
+			a.append("s", fact("s", &eventlog.SessionCreated{AgentType: "writer", UserID: "ann", Tenant: "red", FactBase: factBase("s")}), text("s", "x"))
+			s := a.stream("/sse?sessionId=s", bearer("ann")...)
+			now.Token, now.Operations, now.Sessions = "ann", []string{"*"}, []string{"*"}
+			tokens := []httpapi.Token{now}
+			require.NoError(t, a.srv.Reconfigure(httpapi.BearerTokens(tokens), httpapi.TokenCallers(tokens), nil))
+			_, err := io.Copy(io.Discard, s.resp.Body)
+			require.NoError(t, err, "the stream ends")
+			a.get("/sse?sessionId=s", bearer("ann")...).failed(t, 404, httpapi.CodeNotFound)
+		})
+	}
 }
