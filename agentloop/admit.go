@@ -16,8 +16,8 @@ type admission struct {
 }
 
 // admit charges the session's tenant for facts that begin a session or a run. All
-// else is let through: what stops a run, or answers its calls, must not be
-// refused. Errors: as quota.Quota.Admit.
+// else is let through, but for what a rollback restores: what stops a run, or answers
+// its calls, must not be refused. Errors: as quota.Quota.Admit.
 func (a *admission) admit(ctx context.Context, session string, t *projector.Tree, facts []fact) error {
 	a.done(nil)
 	var want quota.Want
@@ -41,7 +41,7 @@ func (a *admission) admit(ctx context.Context, session string, t *projector.Tree
 			want.Run = want.Run || x.agent == "" && (t == nil || !t.Running())
 		}
 	}
-	if !want.Session && !want.Run || a.l.opts.Quota.Of(tenant) == (quota.Limits{}) {
+	if !want.Session && !want.Run || !a.l.opts.Quota.Limited(ctx, tenant) {
 		return nil
 	}
 	entries, err := entriesOf(session, facts)
@@ -52,6 +52,14 @@ func (a *admission) admit(ctx context.Context, session string, t *projector.Tree
 		want.Bytes += int64(len(e.Payload))
 	}
 	a.held, err = a.l.opts.Quota.Admit(ctx, tenant, session, want)
+	return err
+}
+
+// admitBytes charges a tenant for what is stored in a session that it has, and begins
+// no run. Errors: as quota.Quota.Admit.
+func (a *admission) admitBytes(ctx context.Context, session, tenant string, n int) (err error) {
+	a.done(nil)
+	a.held, err = a.l.opts.Quota.Admit(ctx, tenant, session, quota.Want{Bytes: int64(n)})
 	return err
 }
 

@@ -49,8 +49,8 @@ func (at Target) sequence(t *projector.Tree) (uint64, error) {
 // way is superseded. If a turn was open there, it is interrupted: Resume goes
 // on with it. It returns the marker, nil if there was nothing to take back.
 //
-// Errors: eventlog.ErrSessionNotFound, ErrCheckpointNotFound, and those of
-// eventlog.Rollback.
+// Errors: eventlog.ErrSessionNotFound, ErrCheckpointNotFound, *quota.Exceeded, and
+// those of eventlog.Rollback.
 func (l *Loop) Rollback(ctx context.Context, session string, at Target) (*eventlog.Truncated, error) {
 	t, err := l.states.Head(ctx, session)
 	if err != nil {
@@ -73,7 +73,8 @@ func (l *Loop) Rollback(ctx context.Context, session string, at Target) (*eventl
 }
 
 // goBack rolls a session back to a record and appends, with the marker, which
-// steps that ends, a stream_resync and what next makes of the state there.
+// steps that ends, a stream_resync and what next makes of the state there. The
+// marker holds the whole state, so its bytes are charged.
 func (l *Loop) goBack(
 	ctx context.Context, session string, seq uint64, reason eventlog.ResyncReason, next func(*projector.Tree) []fact,
 ) (*eventlog.Truncated, error) {
@@ -89,8 +90,13 @@ func (l *Loop) goBack(
 	resync.Base = l.chunkBase(&then.Session)
 	more := append([]fact{{c: resync}}, next(then)...)
 	setActor(ctx, more)
-	return eventlog.Rollback(ctx, l.log, session, seq, eventlog.RollbackOptions{
+	charged := admission{l: l}
+	defer func() { charged.done(nil) }()
+	marker, err := eventlog.Rollback(ctx, l.log, session, seq, eventlog.RollbackOptions{
 		Restore: restore, Reason: reason, Then: func(head uint64) ([]eventlog.Entry, error) {
+			if err := charged.admitBytes(ctx, session, then.Tenant, len(restore)); err != nil {
+				return nil, err
+			}
 			now, err := l.states.At(ctx, session, head)
 			if err != nil {
 				return nil, err
@@ -98,6 +104,13 @@ func (l *Loop) goBack(
 			return entriesOf(session, append(l.takenBack(now, then), more...))
 		},
 	})
+	if marker == nil {
+		return nil, err
+	}
+	if after, err := l.states.Head(ctx, session); err == nil { // else it counts once the read models see it
+		charged.done(after)
+	}
+	return marker, nil
 }
 
 // rewind resumes from a checkpoint or a turn's beginning.

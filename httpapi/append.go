@@ -35,6 +35,7 @@ type Appended struct {
 type production struct {
 	entries   []eventlog.Entry
 	agentType string // of the chunks; empty: there are none
+	free      bool   // it ends the stream, and carries no output
 	// digest is of what was asked for: the same for a repeated request.
 	digest string
 	// check refuses the append in a state; the zero state is before the
@@ -169,13 +170,13 @@ func (s *Server) appendBehind(ctx context.Context, session string, pre precondit
 	return done, nil
 }
 
-// charge has the session's tenant admit what is appended. The end of a session that
-// exists is not charged: it must not be refused.
+// charge has the session's tenant admit what is appended. A free append to a session
+// that exists is not charged: it must not be refused.
 func (s *Server) charge(ctx context.Context, c Caller, session string, t *projector.Tree, p production) (*quota.Admission, error) {
 	switch {
 	case t.Head == 0:
 		return s.opts.Quota.Admit(ctx, c.Tenant, session, quota.Want{Session: true, Bytes: bytesOf(p.entries)})
-	case p.agentType == "":
+	case p.free:
 		return nil, nil
 	}
 	return s.opts.Quota.Admit(ctx, t.Tenant, session, quota.Want{Bytes: bytesOf(p.entries)})
@@ -236,7 +237,7 @@ func (s *Server) end(w http.ResponseWriter, r *request) error {
 			return err
 		}
 	}
-	return s.closeStream(w, r, end, digest([]byte(end.Type()), end.FinalOutput))
+	return s.closeStream(w, r, end, len(end.FinalOutput) == 0, digest([]byte(end.Type()), end.FinalOutput))
 }
 
 // failStream answers POST /sessions/{id}/fail: the stream ends with an error.
@@ -255,7 +256,7 @@ func (s *Server) failStream(w http.ResponseWriter, r *request) error {
 	if *body.err != nil {
 		return *body.err
 	}
-	return s.closeStream(w, r, failed, digest([]byte(failed.Type()), []byte(failed.Error)))
+	return s.closeStream(w, r, failed, true, digest([]byte(failed.Type()), []byte(failed.Error)))
 }
 
 // maxErrorText is the longest error text that a stream ends with, in bytes.
@@ -263,12 +264,12 @@ const maxErrorText = 8 << 10
 
 // closeStream appends a fact that ends the stream. Only the runtime ends a stream
 // whose turn is open.
-func (s *Server) closeStream(w http.ResponseWriter, r *request, f eventlog.Fact, digest string) error {
+func (s *Server) closeStream(w http.ResponseWriter, r *request, f eventlog.Fact, free bool, digest string) error {
 	entry, err := eventlog.NewFact(r.session, f, eventlog.Labels{})
 	if err != nil {
 		return err
 	}
-	return s.produce(w, r, production{entries: []eventlog.Entry{entry}, digest: digest, check: func(t *projector.Tree) error {
+	return s.produce(w, r, production{entries: []eventlog.Entry{entry}, free: free, digest: digest, check: func(t *projector.Tree) error {
 		switch {
 		case t.Head == 0:
 			return eventlog.ErrSessionNotFound

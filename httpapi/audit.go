@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/eventlog"
 )
 
@@ -30,9 +31,10 @@ func actorOf(r *http.Request) eventlog.Actor {
 }
 
 // acting returns the request with its actor in its context: what it changes says
-// who asked for it.
+// who asked for it, and is admitted for the caller's tenant.
 func acting(r *http.Request) *http.Request {
-	return r.WithContext(eventlog.WithActor(r.Context(), actorOf(r)))
+	ctx := eventlog.WithActor(r.Context(), actorOf(r))
+	return r.WithContext(quota.WithCaller(ctx, CallerOf(ctx).Tenant))
 }
 
 // audit logs what a caller has done that no record of the session says.

@@ -164,6 +164,7 @@ var failures = []failure{
 	{as(func(e *quota.Exceeded) (string, any) {
 		return "over the limit of " + e.Limit + "; no run was begun, and nothing was stored but answers to tool calls", quotaDetail{e.Limit, e.Most}
 	}), 429, CodeQuotaExceeded},
+	{is(quota.ErrNoTenant, "the session has no tenant, and the caller's tenant has limits; a fork of the session has the caller's tenant", nil), 403, CodeUnauthorized},
 	{is(errNoRoute, "there is no such route", nil), 404, CodeNotFound},
 	{is(errMethod, "the method is not allowed here", nil), 405, CodeMethodNotAllowed},
 	{is(errLengthRequired, "a Content-Length is required", nil), 411, CodeLengthRequired},

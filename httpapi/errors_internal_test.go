@@ -65,6 +65,7 @@ func TestErrorTable(t *testing.T) {
 		{&eventlog.TrimmedError{Cursor: 3, Floor: 7}, 410, "TRUNCATED", floorDetail{7}},
 		{&rateError{time.Second}, 429, "RATE_LIMITED", nil},
 		{&quota.Exceeded{Limit: quota.Streams, Most: 3}, 429, "QUOTA_EXCEEDED", quotaDetail{"streams", 3}},
+		{quota.ErrNoTenant, 403, "UNAUTHORIZED", nil},
 		{eventlog.ErrStreamEnded, 409, "STREAM_ENDED", nil},
 		{eventlog.ErrTooLarge, 413, "PAYLOAD_TOO_LARGE", nil},
 		{fmt.Errorf("patch: %w", projector.ErrTooMuchWork), 422, "TOO_MUCH_WORK", "make fewer operations on large arrays and objects"},

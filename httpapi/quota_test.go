@@ -112,6 +112,34 @@ func TestBytesOfATenant(t *testing.T) {
 	a.produce("blue", large+large+large+large, "bob").appended(t)
 }
 
+// A rollback stores the state again, and an end its output: neither takes a tenant
+// over its bytes. An end without output is never refused.
+func TestBytesOfRollbacksAndEnds(t *testing.T) {
+	a := newTenants(t, quota.Limits{Bytes: 10_000}, writer())
+	large := strings.Repeat("x", 3000)
+	patch := `[{"type":"state_patch","agentId":"s","agentType":"x","step":0,"timestamp":1,"patches":[{"op":"add","path":"/large","value":"` + large + `"}]}]`
+	seq := a.post("/sessions/s/chunks", patch, bearer("ann")...).appended(t).LastSequence
+	a.produce("s", "more", "ann").appended(t)
+	back := func() answer {
+		return a.post("/sessions/s/rollback", fmt.Sprintf(`{"sequence":%d}`, seq), bearer("ann")...)
+	}
+	got := back()
+	require.Equal(t, 200, got.status, got.body)
+	for n := 2; got.status == 200; n++ {
+		require.Less(t, n, 5)
+		got = back()
+	}
+	require.JSONEq(t, `{"quota":"bytes","limit":10000}`, detailOf(t, got, httpapi.CodeQuotaExceeded))
+	head, err := a.log.Head(a.ctx(), "s")
+	require.NoError(t, err)
+	back().failed(t, 429, httpapi.CodeQuotaExceeded)
+	a.post("/sessions/s/end", `{"finalOutput":"`+large+`"}`, bearer("ann")...).failed(t, 429, httpapi.CodeQuotaExceeded)
+	after, err := a.log.Head(a.ctx(), "s")
+	require.NoError(t, err)
+	require.Equal(t, head, after)
+	a.post("/sessions/s/end", `{}`, bearer("ann")...).appended(t)
+}
+
 // patientModel answers when it is let.
 type patientModel struct{ let chan struct{} }
 
@@ -173,6 +201,31 @@ func TestAnswersOverTheLimitOfRuns(t *testing.T) {
 	require.Eventually(t, func() bool { return approve().status == 200 }, within, 10*time.Millisecond)
 	_, texts, _ := a.stream("/sse?sessionId=s", bearer("ann")...).rest()
 	require.Contains(t, texts, "removed")
+}
+
+// A caller whose tenant has limits adds nothing to a session without a tenant, which
+// counts for nobody: it reads the session, stops it, and forks it for its tenant.
+func TestSessionsOfNoTenant(t *testing.T) {
+	a := newTenants(t, quota.Limits{Bytes: 1 << 20}, writer())
+	start := `{"sessionId":"s","agentType":"writer","message":"hi","userId":"ann"}`
+	require.Equal(t, 200, a.post("/start", start, bearer("plain")...).status)
+	a.get("/sse?sessionId=s", bearer("plain")...)
+	a.append("p", fact("p", &eventlog.SessionCreated{AgentType: "writer", UserID: "ann", FactBase: factBase("p")}))
+	before := a.contents()
+	for target, body := range map[string]string{
+		"/sessions/s/messages": `{"message":"more"}`,
+		"/sessions/s/rollback": `{"sequence":2}`,
+		"/sessions/p/chunks":   `[{"type":"text_delta","agentId":"p","agentType":"writer","step":0,"timestamp":1,"delta":"x"}]`,
+		"/chat":                `{"id":"s","messages":[{"id":"m","role":"user","parts":[{"type":"text","text":"more"}]}]}`,
+		"/resume":              `{"sessionId":"s","mode":"retry"}`,
+	} {
+		a.post(target, body, bearer("ann")...).failed(t, 403, httpapi.CodeUnauthorized)
+	}
+	require.Equal(t, before, a.contents())
+	require.Equal(t, 200, a.get("/sessions/s", bearer("ann")...).status)
+	require.Equal(t, 200, a.post("/sessions/s/fork", `{"sessionId":"fork"}`, bearer("ann")...).status)
+	require.Equal(t, 200, a.post("/sessions/fork/messages", `{"message":"more"}`, bearer("ann")...).status)
+	require.Equal(t, 200, a.post("/sessions/s/messages", `{"message":"more"}`, bearer("plain")...).status)
 }
 
 // A session has its tenant in its first record, and hands it on to its forks.

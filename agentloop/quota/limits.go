@@ -1,6 +1,8 @@
 package quota
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -38,6 +40,18 @@ type Exceeded struct {
 
 func (e *Exceeded) Error() string { return fmt.Sprintf("quota: %s: the limit is %v", e.Limit, e.Most) }
 
+// ErrNoTenant is the error of a request that would add to a session without a tenant,
+// by a caller whose tenant has limits: what that session uses counts for nobody.
+var ErrNoTenant = errors.New("quota: the session has no tenant, and the caller's tenant has limits")
+
+type callerKey struct{}
+
+// WithCaller returns a context for what a caller of a tenant has asked for. The
+// empty name is of callers without a tenant.
+func WithCaller(ctx context.Context, tenant string) context.Context {
+	return context.WithValue(ctx, callerKey{}, tenant)
+}
+
 // Quota knows the limits of tenants, and what they use. A nil one limits
 // nothing.
 type Quota struct {
@@ -71,4 +85,13 @@ func (q *Quota) Of(tenant string) Limits {
 		return limits
 	}
 	return t.Default
+}
+
+// Limited reports whether [Quota.Admit] may refuse what a session of a tenant adds. If
+// the session has none, it may if the caller's tenant in ctx has limits.
+func (q *Quota) Limited(ctx context.Context, tenant string) bool {
+	if tenant == "" {
+		tenant, _ = ctx.Value(callerKey{}).(string)
+	}
+	return q.Of(tenant) != (Limits{})
 }

@@ -83,8 +83,11 @@ type Admission struct {
 // node has admitted since: what other nodes have admitted within the read models'
 // lag is not known.
 //
-// Errors: *Exceeded; readmodel.ErrUnavailable; what the context ended with.
+// Errors: *Exceeded; ErrNoTenant; readmodel.ErrUnavailable; what the context ended with.
 func (q *Quota) Admit(ctx context.Context, tenant, root string, want Want) (*Admission, error) {
+	if tenant == "" && q.Limited(ctx, tenant) {
+		return nil, ErrNoTenant
+	}
 	limits := q.Of(tenant)
 	if q == nil || q.counts == nil || limits.Sessions <= 0 && limits.Bytes <= 0 && limits.Runs <= 0 {
 		return nil, nil
