@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
@@ -57,7 +58,7 @@ type Forked struct {
 // log takes as one record; a *WorkspaceWiringError if this node has not the
 // workspaces' provider, and what that returns: the fork's workspaces begin with
 // the files of the last checkpoint before, and its model is told of what that lacks. With Run also ErrUnknownAgent, and ErrNothingToResume
-// if there is nothing to run. Then there is no fork.
+// if there is nothing to run; *quota.Exceeded. Then there is no fork.
 func (l *Loop) Fork(ctx context.Context, req ForkRequest) (Forked, error) {
 	if !req.Run && len(req.Messages) > 0 {
 		return Forked{}, &eventlog.ValidationError{Field: "message", Reason: "goes with run"}
@@ -97,6 +98,9 @@ func (l *Loop) Fork(ctx context.Context, req ForkRequest) (Forked, error) {
 	plan := func(t *projector.Tree) (facts []fact, run string, err error) {
 		if t == nil {
 			if state == nil {
+				if err := l.mayFork(ctx, then, id, req, edits); err != nil {
+					return nil, "", err
+				}
 				if state, err = l.forkState(ctx, then, id, edits); err != nil {
 					return nil, "", err
 				}
@@ -143,6 +147,22 @@ func (l *Loop) Fork(ctx context.Context, req ForkRequest) (Forked, error) {
 		return Forked{}, err
 	}
 	return forked, nil
+}
+
+// mayFork refuses a fork that its tenant's limits do not allow, before workspaces are
+// copied for it. It is charged when it is appended.
+func (l *Loop) mayFork(ctx context.Context, then *projector.Tree, id string, req ForkRequest, edits []projector.Edit) error {
+	tenant := cmp.Or(then.Tenant, req.Tenant)
+	if !l.opts.Quota.Limited(ctx, tenant) {
+		return nil
+	}
+	state, err := projector.ForkState(then, id, edits...)
+	if err != nil {
+		return err
+	}
+	held, err := l.opts.Quota.Admit(ctx, tenant, id, quota.Want{Session: true, Run: req.Run, Bytes: int64(len(state))})
+	held.Done(nil)
+	return err
 }
 
 // forkState returns the state with which a fork begins. Snapshots of workspaces

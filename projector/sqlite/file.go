@@ -19,6 +19,7 @@ const (
 	// searches beside them: they must not keep listings waiting.
 	readers   = 4
 	searchers = 2
+	counters  = 1
 	// busyTimeout is how long one connection waits for another, in ms.
 	busyTimeout = 5000
 )
@@ -31,6 +32,7 @@ type file struct {
 	conn  *sql.Conn // of write
 	read  *sql.DB
 	find  *sql.DB // for searches
+	count *sql.DB // for what must not wait for listings: each answer is a few rows
 	lock  *os.File
 	codes *codeCache
 }
@@ -77,6 +79,9 @@ func openFile(path string) (f *file, err error) {
 		return f, err
 	}
 	if f.find, err = openReaders(path, searchers); err != nil {
+		return f, err
+	}
+	if f.count, err = openReaders(path, counters); err != nil {
 		return f, err
 	}
 	f.info, err = os.Stat(path)
@@ -140,7 +145,7 @@ func dsn(path string, readOnly bool) string {
 }
 
 func (f *file) close() {
-	for _, db := range []*sql.DB{f.read, f.find} {
+	for _, db := range []*sql.DB{f.read, f.find, f.count} {
 		if db != nil {
 			db.Close()
 		}

@@ -17,7 +17,7 @@ func (m *Models) Fresh(ctx context.Context) readmodel.Fresh {
 	m.mu.Lock()
 	fresh := m.state.fresh(ends, err)
 	m.mu.Unlock()
-	fresh.Parked, _ = look(ctx, m, func(tx *sql.Tx) (n int, err error) { // that it can't be told is told by the rest
+	fresh.Parked, _ = tally(ctx, m, func(tx *sql.Tx) (n int, err error) { // that it can't be told is told by the rest
 		return n, tx.QueryRowContext(ctx, "SELECT count(*) FROM parked").Scan(&n)
 	})
 	return fresh
@@ -89,6 +89,11 @@ var errTooLong = errors.New("the answer takes too long")
 // look is ask without waiting.
 func look[T any](ctx context.Context, m *Models, answer func(tx *sql.Tx) (T, error)) (T, error) {
 	return lookBy(ctx, m, func(f *file) *sql.DB { return f.read }, answerTimeout, answer)
+}
+
+// tally is look for what admits requests, which no listing may keep waiting.
+func tally[T any](ctx context.Context, m *Models, answer func(tx *sql.Tx) (T, error)) (T, error) {
+	return lookBy(ctx, m, func(f *file) *sql.DB { return f.count }, answerTimeout, answer)
 }
 
 // lookBy is look with some of the file's connections, for at most so long.

@@ -171,3 +171,26 @@ func TestSearchesHaveReadersOfTheirOwn(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, listed.Value.Total)
 }
+
+// Listings that take long do not keep waiting what admits requests of tenants.
+func TestTenantUseHasAReaderOfItsOwn(t *testing.T) {
+	w := newWorld(t)
+	w.append("s", created("s", "a", ""), said("s", "needle"))
+	w.open()
+	w.search("needle")
+	w.models.use.RLock()
+	read := w.models.file.read
+	w.models.use.RUnlock()
+	for range readers {
+		conn, err := read.Conn(t.Context())
+		require.NoError(t, err)
+		defer conn.Close()
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), answerTimeout)
+	defer cancel()
+	use, err := w.models.TenantUse(ctx, "red", []string{"s"})
+	require.NoError(t, err)
+	require.Contains(t, use.Trees, "s")
+	require.True(t, w.models.Fresh(ctx).Current)
+	require.NoError(t, ctx.Err(), "neither has waited for a listing")
+}

@@ -13,7 +13,7 @@ import (
 // have how far they are. It does not wait for the rows to be current. Errors:
 // readmodel.ErrUnavailable; what the context ended with.
 func (m *Models) TenantUse(ctx context.Context, tenant string, roots []string) (readmodel.TenantUse, error) {
-	return look(ctx, m, func(tx *sql.Tx) (use readmodel.TenantUse, err error) {
+	return tally(ctx, m, func(tx *sql.Tx) (use readmodel.TenantUse, err error) {
 		err = tx.QueryRowContext(ctx, "SELECT sessions, runs, bytes FROM tenants WHERE tenant = ?", tenant).Scan(&use.Sessions, &use.Runs, &use.Bytes)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) || len(roots) == 0 {
 			return use, ignoreNoRows(err)
