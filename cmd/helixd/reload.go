@@ -80,7 +80,7 @@ func (r *reloader) apply(ctx context.Context) (done httpapi.Reloaded, err error)
 	if err != nil {
 		return done, refusedReload(err)
 	}
-	err = equip(r.memories, c, agents)
+	err = errors.Join(hideMore(r.workspaces, c), equip(r.memories, c, agents))
 	var unused <-chan struct{}
 	if err == nil {
 		unused, err = r.loop.SetAgents(agents)

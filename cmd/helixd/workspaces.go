@@ -55,12 +55,8 @@ func openWorkspaces(ctx context.Context, c *config.Config, agents []agentloop.Ag
 		dir = filepath.Join(c.DataDir, workspacesDir)
 	}
 	if _, err := os.Stat(dir); used(local.ID) || err == nil {
-		l, hide := c.Workspaces.Local, append(c.SecretFiles(), c.DataDir)
-		if models := c.ReadModels.File; models != "" {
-			hide = append(hide, models, models+"-wal", models+"-shm")
-		}
-		o := localOptions(l)
-		o.Hide = hide
+		o := localOptions(c.Workspaces.Local)
+		o.Hide = hiddenFiles(c)
 		p, err := local.New(dir, o)
 		if err != nil {
 			return nil, err
@@ -83,6 +79,28 @@ func openWorkspaces(ctx context.Context, c *config.Config, agents []agentloop.Ag
 		providers = append(providers, p)
 	}
 	return providers, nil
+}
+
+// hiddenFiles are the files and folders that agents' commands must not see.
+func hiddenFiles(c *config.Config) []string {
+	hide := append(c.SecretFiles(), c.DataDir)
+	if models := c.ReadModels.File; models != "" {
+		hide = append(hide, models, models+"-wal", models+"-shm")
+	}
+	return hide
+}
+
+// hideMore hides the secret files of a new configuration, too. Those of the old one
+// stay hidden: runs keep the agents that they began with.
+func hideMore(providers []workspace.Provider, c *config.Config) error {
+	for _, p := range providers {
+		if l, is := p.(*local.Provider); is {
+			if err := l.AddHidden(c.SecretFiles()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func localOptions(l config.LocalWorkspaces) *local.Options {

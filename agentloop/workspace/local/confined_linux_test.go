@@ -127,6 +127,30 @@ func TestWhatIsHiddenIsNotSeen(t *testing.T) {
 	}
 }
 
+// A file that is hidden later is not seen by the next command of an open workspace.
+func TestWhatIsHiddenLaterIsNotSeen(t *testing.T) {
+	name, err := os.MkdirTemp(".", "hidden-*")
+	if err != nil {
+		t.Skip("needs a folder beside the source:", err)
+	}
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(name)) })
+	require.NoError(t, os.Chmod(name, 0o755))
+	for _, file := range []string{"first", "later"} {
+		require.NoError(t, os.WriteFile(filepath.Join(name, file), []byte("secret-"+file), 0o644))
+	}
+	dir, err := filepath.Abs(name)
+	require.NoError(t, err)
+	p := open(t, local.Options{Timeout: patient, Hide: []string{filepath.Join(name, "first")}})
+	needsIsolation(t, p)
+	w := workspacetest.Open(t, p, workspacetest.Session)
+	cat := "cat " + dir + "/first " + dir + "/later"
+	if o := run(t, w, cat); o.Stdout != "secret-later" {
+		t.Skip("needs a source that is not below what is hidden anyway:", o.Stderr)
+	}
+	require.NoError(t, p.AddHidden([]string{filepath.Join(name, "later")}))
+	require.NotContains(t, run(t, w, cat).Stdout, "secret")
+}
+
 func TestHomesAndSocketsAreHidden(t *testing.T) {
 	p := open(t, local.Options{Timeout: patient})
 	needsIsolation(t, p)

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/helixd/helixd/agentloop/workspace"
@@ -48,7 +49,8 @@ type Options struct {
 	// and end, this process included.
 	Unconfined bool
 	// Hide are folders and files that commands don't see: the daemon's data and
-	// secrets. The provider's own folder is always hidden. Needs Isolated.
+	// secrets; see also [Provider.AddHidden]. The provider's own folder is always
+	// hidden. Needs Isolated.
 	Hide []string
 }
 
@@ -64,6 +66,8 @@ type Provider struct {
 
 	unisolated error // why commands are not isolated
 	unfiltered error // why their system calls are not filtered
+
+	hidden atomic.Pointer[[]string] // absolute; the slice is not changed
 
 	mu     sync.Mutex
 	spaces map[workspace.Session]*space
@@ -98,11 +102,9 @@ func New(dir string, o *Options) (*Provider, error) {
 	if p.user, err = userOf(p.opts.RunAs); err != nil {
 		return nil, fmt.Errorf("local workspaces: runAs: %w", err)
 	}
-	p.opts.Hide = slices.Clone(p.opts.Hide) // and absolute: commands begin elsewhere
-	for i, name := range p.opts.Hide {
-		if p.opts.Hide[i], err = filepath.Abs(name); err != nil {
-			return nil, fmt.Errorf("local workspaces: hide: %w", err)
-		}
+	p.hidden.Store(new([]string))
+	if err := p.AddHidden(p.opts.Hide); err != nil {
+		return nil, err
 	}
 	if err := p.open(dir); err != nil {
 		return nil, fmt.Errorf("local workspaces: %w", err)
@@ -114,6 +116,24 @@ func New(dir string, o *Options) (*Provider, error) {
 	}
 	p.isolated, p.shell = p.probe()
 	return p, nil
+}
+
+// AddHidden hides more folders and files, as [Options].Hide does, from commands that
+// begin from now on. It must not be called twice at once. Errors: there is no working
+// directory that a relative name begins at; then nothing has changed.
+func (p *Provider) AddHidden(names []string) error {
+	hidden := slices.Clone(*p.hidden.Load())
+	for _, name := range names {
+		name, err := filepath.Abs(name) // commands begin elsewhere
+		if err != nil {
+			return fmt.Errorf("local workspaces: hide: %w", err)
+		}
+		if !slices.Contains(hidden, name) {
+			hidden = append(hidden, name)
+		}
+	}
+	p.hidden.Store(&hidden)
+	return nil
 }
 
 // open finds the folder, and what names this machine.

@@ -58,7 +58,7 @@ const endPatience = 5 * time.Second
 // run runs a command under a supervisor, and returns when all that it began is
 // dead. over reports whether it has written too much to files; it may be nil.
 func (p *Provider) run(ctx context.Context, stdin string, timeout time.Duration, over func(context.Context) bool, j job) (workspace.Outcome, error) {
-	j.Hide = append([]string{p.dir}, p.opts.Hide...)
+	j.Hide = append([]string{p.dir}, *p.hidden.Load()...)
 	j.MaxProcesses, j.MaxBytes, j.MaxMemory = p.opts.MaxProcesses, p.opts.MaxBytes, p.opts.MaxMemory
 	j.Filtered = p.unfiltered == nil
 	if os.Geteuid() != p.user.uid {
