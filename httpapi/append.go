@@ -41,7 +41,7 @@ type production struct {
 	// check refuses the append in a state; the zero state is before the
 	// session's first record. It is not asked about a request that was
 	// carried out.
-	check func(*projector.Tree) error
+	check func(context.Context, *projector.Tree) error
 }
 
 // preconditions are the headers of an append.
@@ -140,7 +140,7 @@ func (s *Server) appendBehind(ctx context.Context, session string, pre precondit
 			unexpected = &eventlog.ConflictError{Head: t.Head}
 			return nil
 		}
-		if err := p.check(t); err != nil {
+		if err := p.check(ctx, t); err != nil {
 			return err
 		}
 		charged, err := s.charge(ctx, caller, session, t, p)
@@ -269,7 +269,7 @@ func (s *Server) closeStream(w http.ResponseWriter, r *request, f eventlog.Fact,
 	if err != nil {
 		return err
 	}
-	return s.produce(w, r, production{entries: []eventlog.Entry{entry}, free: free, digest: digest, check: func(t *projector.Tree) error {
+	return s.produce(w, r, production{entries: []eventlog.Entry{entry}, free: free, digest: digest, check: func(_ context.Context, t *projector.Tree) error {
 		switch {
 		case t.Head == 0:
 			return eventlog.ErrSessionNotFound

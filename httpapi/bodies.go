@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"cmp"
 	"errors"
 	"sync"
 )
@@ -15,7 +14,7 @@ const (
 )
 
 var (
-	errCallerBusy = errors.New("httpapi: the caller has too large bodies under way")
+	errCallerBusy = errors.New("httpapi: the caller has too much under way")
 	errAllBusy    = errors.New("httpapi: too much is under way")
 )
 
@@ -38,10 +37,7 @@ func newBodies(ofCaller, ofAll int64) *bodies {
 
 // take counts a body until it is given back.
 func (b *bodies) take(c Caller, n int64) (giveBack func(), err error) {
-	key := "tenant " + c.Tenant
-	if c.Tenant == "" {
-		key = "caller " + cmp.Or(c.Name, c.Subject)
-	}
+	key := c.share()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {

@@ -51,6 +51,15 @@ func CallerOf(ctx context.Context) Caller {
 	return c
 }
 
+// share names what shares the caller's part of what a node does at a time: its
+// tenant, else its token or subject.
+func (c Caller) share() string {
+	if c.Tenant != "" {
+		return "tenant " + c.Tenant
+	}
+	return "caller " + cmp.Or(c.Name, c.Subject)
+}
+
 // only returns the one user whose sessions and memories the caller reaches, or
 // "" if it is not bound to a user.
 func (c Caller) only() string {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -34,7 +35,7 @@ func (s *Server) chunks(w http.ResponseWriter, r *request) error {
 	for _, e := range entries {
 		parts = append(parts, e.Payload)
 	}
-	return s.produce(w, r, production{entries: entries, agentType: agentType, digest: digest(parts...), check: func(t *projector.Tree) error {
+	return s.produce(w, r, production{entries: entries, agentType: agentType, digest: digest(parts...), check: func(ctx context.Context, t *projector.Tree) error {
 		switch {
 		case t.StreamStatus.Terminal():
 			return eventlog.ErrStreamEnded
@@ -43,8 +44,30 @@ func (s *Server) chunks(w http.ResponseWriter, r *request) error {
 				Field: "agentType", Reason: fmt.Sprintf("must be %q, the session's", t.AgentType),
 			}}
 		}
-		return t.CheckPatches(patches)
+		return s.checkPatches(ctx, t, patches)
 	}})
+}
+
+// fewOperations is how many operations an append may have without a turn: they
+// are checked in milliseconds.
+const fewOperations = 64
+
+// checkPatches is projector.Tree.CheckPatches, in its turn if it may be much work.
+func (s *Server) checkPatches(ctx context.Context, t *projector.Tree, patches []*eventlog.StatePatch) error {
+	operations := 0
+	for _, p := range patches {
+		if p != nil {
+			operations += len(p.Patches)
+		}
+	}
+	if operations > fewOperations {
+		done, err := s.patches.take(ctx, CallerOf(ctx))
+		if err != nil {
+			return err
+		}
+		defer done()
+	}
+	return t.CheckPatches(ctx, patches)
 }
 
 // chunkEntries returns the chunks of a body as entries, if all of them are

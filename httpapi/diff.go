@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
@@ -85,28 +84,19 @@ func (s *Server) diff(w http.ResponseWriter, r *request) error {
 	return s.ok(w, d)
 }
 
-const (
-	// maxDiffs is how many diffs are made at once, and diffPatience how long one
-	// waits for its turn.
-	maxDiffs     = 2
-	diffPatience = 10 * time.Second
-)
-
 // patchOf returns the operations that turn the JSON of one value into that of
 // another. The values are made when it is the diff's turn.
 func (s *Server) patchOf(ctx context.Context, values func() (before, after any)) ([]eventlog.PatchOp, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, diffPatience, errAllBusy)
-	defer cancel()
-	select {
-	case s.diffs <- struct{}{}:
-		defer func() { <-s.diffs }()
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	done, err := s.diffs.take(ctx, CallerOf(ctx))
+	if err != nil {
+		return nil, err
 	}
+	defer done()
+	ctx, cancel := context.WithTimeoutCause(ctx, turnPatience, errAllBusy)
+	defer cancel()
 	var docs [2][]byte
 	before, after := values()
 	for i, v := range []any{before, after} {
-		var err error
 		if docs[i], err = marshal(v); err != nil {
 			return nil, fmt.Errorf("httpapi: diff: %w", err)
 		}

@@ -156,7 +156,7 @@ var failures = []failure{
 	{is(ErrUnauthorized, "authentication is required", nil), 401, CodeUnauthorized},
 	{is(ErrForbidden, "not allowed", nil), 403, CodeUnauthorized},
 	{is(errOtherUser, "the caller has another user than the request names", nil), 403, CodeUserMismatch},
-	{is(errCallerBusy, "the caller has too large bodies under way; nothing was done", nil), 429, CodeBusy},
+	{is(errCallerBusy, "the caller has too much under way; nothing was done", nil), 429, CodeBusy},
 	{is(errAllBusy, "too much is under way; nothing was done", nil), 503, CodeBusy},
 	{as(func(*rateError) (string, any) {
 		return "the tenant sends too many requests a second", nil

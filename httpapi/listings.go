@@ -107,6 +107,11 @@ func (s *Server) search(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
+	done, err := s.searches.take(r.Context(), CallerOf(r.Context()))
+	if err != nil {
+		return err
+	}
+	defer done()
 	return serveListing(s, w, r, func(visible readmodel.Visible) (readmodel.Answer[Page[readmodel.Hit]], error) {
 		q.Visible = visible
 		found, err := s.opts.ReadModels.Search(r.Context(), q)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"testing"
 	"time"
 
@@ -233,4 +234,48 @@ func TestListingsScope(t *testing.T) {
 	for _, target := range []string{"/sessions", "/runs", "/usage", "/search?q=x", "/parked"} {
 		a.get(target, bearer("alice")...).failed(t, 500, httpapi.CodeInternalError)
 	}
+}
+
+// slowRows hold each search until it may go on.
+type slowRows struct {
+	foldedRows
+	begun chan string   // the words of searches that have begun
+	goOn  chan struct{} // closed: they may end
+}
+
+func (s slowRows) Search(ctx context.Context, q readmodel.SearchQuery) (found readmodel.Answer[readmodel.Page[readmodel.Hit]], err error) {
+	s.begun <- q.Text
+	if q.Text != "good" {
+		select {
+		case <-s.goOn:
+		case <-ctx.Done():
+			return found, ctx.Err()
+		}
+	}
+	return found, nil
+}
+
+// TestATenantTakesOneSearch: however many searches a tenant sends, another's is
+// answered meanwhile.
+func TestATenantTakesOneSearch(t *testing.T) {
+	rows := slowRows{begun: make(chan string, 10), goOn: make(chan struct{})}
+	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) {
+		o.ReadModels = rows
+		var tokens []httpapi.Token
+		for _, name := range []string{"evil", "good"} {
+			tokens = append(tokens, httpapi.Token{Token: name, Name: name, Tenant: name, Operations: []string{"*"}, Sessions: []string{"*"}})
+		}
+		o.Auth, o.Identify = httpapi.BearerTokens(tokens), httpapi.TokenCallers(tokens)
+	})
+	var all sync.WaitGroup
+	for range 3 {
+		all.Go(func() { a.get("/search?q=evil", "Authorization", "Bearer evil") })
+	}
+	require.Equal(t, "evil", <-rows.begun)
+	require.Equal(t, 200, a.get("/search?q=good", "Authorization", "Bearer good").status)
+	require.Equal(t, "good", <-rows.begun)
+	require.Empty(t, rows.begun, "the tenant's other searches wait for its first one")
+	close(rows.goOn)
+	all.Wait()
+	require.Len(t, rows.begun, 2, "and come after it")
 }

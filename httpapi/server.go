@@ -144,7 +144,9 @@ type Server struct {
 	settings     atomic.Pointer[settings] // Auth and Chat, which are not in opts any more
 	prices       atomic.Pointer[map[string]readmodel.Price]
 	bodies       *bodies
-	diffs        chan struct{}        // has what each diff of two states takes, and gives back
+	searches     *turns
+	diffs        *turns               // of two states
+	patches      *turns               // that are checked and may be much work
 	submitSchema *jsonschema.Resolved // nil: the server has none
 	admission    *admission
 	writeTimeout time.Duration
@@ -205,7 +207,7 @@ func New(o Options) (*Server, error) {
 		admission:    newAdmission(o.Quota, o.MaxStreams),
 		writeTimeout: WriteTimeout, bodyTimeout: bodyTimeout, eraseTimeout: eraseTimeout,
 		origins: http.NewCrossOriginProtection(), authenticated: authenticated, now: time.Now,
-		bodies: newBodies(MaxCallerBodies, MaxBodies), diffs: make(chan struct{}, maxDiffs),
+		bodies: newBodies(MaxCallerBodies, MaxBodies), searches: newTurns(), diffs: newTurns(), patches: newTurns(),
 	}
 	var err error
 	if s.tickets, err = newTicketCipher(o.TicketKey); err != nil {

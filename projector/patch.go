@@ -1,6 +1,7 @@
 package projector
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -58,16 +59,20 @@ func (t *Tree) restWork() { t.PatchWork = max(0, t.PatchWork-PatchWorkBack) }
 
 // CheckPatches returns ErrTooMuchWork if one of the root's next records patches
 // its state, and needs more work than it may: it would be parked. A nil patch is
-// another record. That a patch can't be applied is no error.
-func (t *Tree) CheckPatches(next []*eventlog.StatePatch) error {
+// another record. That a patch can't be applied is no error. If ctx ends first, it
+// returns its cause.
+func (t *Tree) CheckPatches(ctx context.Context, next []*eventlog.StatePatch) error {
 	state, done := t.CustomState, t.PatchWork
 	if t.SessionID == "" {
 		state = emptyState
 	}
 	for _, p := range next {
 		if p != nil {
-			patched, work, err := state.Patch(p.Patches, MaxPatchWork-done)
-			if errors.Is(err, ErrTooMuchWork) {
+			patched, work, err := state.PatchUntil(ctx, p.Patches, MaxPatchWork-done)
+			switch {
+			case ctx.Err() != nil:
+				return context.Cause(ctx)
+			case errors.Is(err, ErrTooMuchWork):
 				return err
 			}
 			state, done = patched, done+work

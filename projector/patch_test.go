@@ -1,6 +1,7 @@
 package projector_test
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -71,10 +72,14 @@ func TestWhatWouldBeParkedIsKnownBefore(t *testing.T) {
 	}
 	tree := projector.Fold(numbered(state)...)
 	before := encoded(t, tree.PatchWork)
-	require.ErrorIs(t, tree.CheckPatches([]*eventlog.StatePatch{nil, of(tooMuch)}), projector.ErrTooMuchWork)
-	require.ErrorIs(t, new(projector.Tree).CheckPatches([]*eventlog.StatePatch{of(state), of(tooMuch)}), projector.ErrTooMuchWork)
-	require.NoError(t, tree.CheckPatches([]*eventlog.StatePatch{of(patches(addOp("/none/x", "1"))), nil, of(patches(addOp("/a/0", "1")))}))
+	require.ErrorIs(t, tree.CheckPatches(t.Context(), []*eventlog.StatePatch{nil, of(tooMuch)}), projector.ErrTooMuchWork)
+	require.ErrorIs(t, new(projector.Tree).CheckPatches(t.Context(), []*eventlog.StatePatch{of(state), of(tooMuch)}), projector.ErrTooMuchWork)
+	require.NoError(t, tree.CheckPatches(t.Context(), []*eventlog.StatePatch{of(patches(addOp("/none/x", "1"))), nil, of(patches(addOp("/a/0", "1")))}))
 	require.Equal(t, before, encoded(t, tree.PatchWork), "it is only asked")
+
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, tree.CheckPatches(gone, []*eventlog.StatePatch{of(tooMuch)}), context.Canceled, "nobody waits for it any more")
 }
 
 func TestACustomEventWithAnIDAfterItsTurn(t *testing.T) {

@@ -1,6 +1,7 @@
 package jsondoc
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,6 +28,12 @@ var (
 // applied; ErrTooMuchWork once that would be more than most; a document of more
 // than MaxSize or MaxDepth, or one that is no object.
 func (d Doc) Patch(ops []eventlog.PatchOp, most int64) (next Doc, work int64, err error) {
+	return d.PatchUntil(context.Background(), ops, most)
+}
+
+// PatchUntil is Patch, but stops between two operations once ctx has ended. Its
+// error is then the cause.
+func (d Doc) PatchUntil(ctx context.Context, ops []eventlog.PatchOp, most int64) (next Doc, work int64, err error) {
 	if len(ops) == 0 {
 		return d, 0, nil
 	}
@@ -44,6 +51,9 @@ func (d Doc) Patch(ops []eventlog.PatchOp, most int64) (next Doc, work int64, er
 		p.root = next.sealed()
 	}
 	for i, op := range ops {
+		if ctx.Err() != nil {
+			return d, most - max(p.left, 0), context.Cause(ctx)
+		}
 		if err := p.apply(op); err != nil {
 			return d, most - max(p.left, 0), failed(i, op, err)
 		}

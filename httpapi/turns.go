@@ -1,0 +1,85 @@
+package httpapi
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+const (
+	// atOnce is how many searches a node makes at a time, how many comparisons,
+	// and how many checks of large patches.
+	atOnce = 2
+	// turnPatience is how long a request waits for its turn.
+	turnPatience = 10 * time.Second
+)
+
+// turns bounds work that takes much of a node: atOnce pieces at a time, of one
+// caller at most one, so that no caller can hold all of them. Callers of whom
+// nothing is known are bounded together.
+type turns struct {
+	slots chan struct{}
+
+	mu      sync.Mutex
+	callers map[string]*turn // that work or wait
+}
+
+// turn is what one caller has under way.
+type turn struct {
+	busy     chan struct{}
+	requests int // that work or wait
+}
+
+func newTurns() *turns {
+	return &turns{slots: make(chan struct{}, atOnce), callers: map[string]*turn{}}
+}
+
+// take waits for the caller's turn, which lasts until giveBack is called. Errors:
+// errCallerBusy, errAllBusy; the context's cause.
+func (t *turns) take(ctx context.Context, c Caller) (giveBack func(), err error) {
+	own, leave := t.enter(c)
+	patience := time.NewTimer(turnPatience)
+	defer patience.Stop()
+	for _, wait := range []struct {
+		slots chan struct{}
+		busy  error
+	}{{own, errCallerBusy}, {t.slots, errAllBusy}} {
+		select {
+		case wait.slots <- struct{}{}:
+			free := leave
+			leave = func() { <-wait.slots; free() }
+		case <-patience.C:
+			leave()
+			return nil, wait.busy
+		case <-ctx.Done():
+			leave()
+			return nil, context.Cause(ctx)
+		}
+	}
+	return leave, nil
+}
+
+// enter returns where the caller waits for its own requests; the caller is forgotten
+// after the last of them.
+func (t *turns) enter(c Caller) (busy chan struct{}, leave func()) {
+	key := c.share()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	own := t.callers[key]
+	if own == nil {
+		most := 1
+		if key == (Caller{}).share() {
+			most = atOnce
+		}
+		own = &turn{busy: make(chan struct{}, most)}
+		t.callers[key] = own
+	}
+	own.requests++
+	return own.busy, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if own.requests--; own.requests == 0 {
+			delete(t.callers, key)
+		}
+	}
+}
