@@ -100,7 +100,7 @@ const other = "other"
 var outcomes = []string{
 	CodeMaxSteps, CodeMaxDepth, CodeOutputMissing, CodeUnknownAgent, CodeToolFailed, CodeToolTimeout, CodeToolNotFound,
 	CodeToolInput, CodeToolOutput, CodeInternal, CodeAborted, CodeClientToolTimeout, CodeClientToolAbandoned, CodeClientToolError,
-	CodeClientToolInvalid, CodeApprovalDenied, CodePoisoned, CodeRemoteClientTool, CodeTooManyCalls, CodeSessionExpired,
+	CodeClientToolInvalid, CodeApprovalDenied, CodePoisoned, CodeRemoteClientTool, CodeTooManyCalls, CodeSessionExpired, CodeQuotaExceeded,
 	model.CodeRateLimited, model.CodeOverloaded, model.CodeUnavailable, model.CodeTimeout, model.CodeAuthFailed,
 	model.CodeInvalidRequest, model.CodeContextLength, model.CodeContentFiltered, model.CodeProvider,
 }

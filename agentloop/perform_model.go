@@ -8,6 +8,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/upstream"
+	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/eventlog"
 )
 
@@ -19,11 +20,19 @@ func (t *task) callModel(ctx context.Context, e CallModel) error {
 	t.beforeModel(ctx, e)
 	a := &answer{r: t, stepID: e.StepID, step: e.Step, calls: map[int]*callText{}, ids: map[string]bool{}}
 	req := t.request()
+	held, err := t.reserve(ctx, req)
+	if spent, is := errors.AsType[*quota.Exceeded](err); is {
+		return t.modelFailed(ctx, e, overBudget(spent))
+	} else if err != nil {
+		return err
+	}
 	ctx, span := t.traceModel(ctx, e, req)
 	defer span.End()
 	measured := t.l.opts.Metrics.modelCall(t.def)
 	done, err := t.generate(ctx, req, a, measured)
 	measured.ended(modelOutcome(ctx, a, err))
+	// Before the answer is recorded: no step has a record and an open reservation.
+	t.settleBudget(ctx, held, a.spent(ctx, req, done, err), done.Model)
 	if err == nil && a.err == nil {
 		a.err = a.close(ctx, true)
 	}

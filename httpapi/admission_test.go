@@ -17,13 +17,13 @@ import (
 )
 
 func withTenants(t quota.Tenants) func(*httpapi.Options) {
-	return func(o *httpapi.Options) { o.Quota = quota.New(t, nil) }
+	return func(o *httpapi.Options) { o.Quota = quota.New(t, nil, nil) }
 }
 
 // Requests of a tenant over its limit are refused, those of other tenants and of
 // callers without one are not.
 func TestRequestsPerSecond(t *testing.T) {
-	q := quota.New(quota.Tenants{Named: map[string]quota.Limits{"red": {RequestsPerSecond: 0.001}}}, nil)
+	q := quota.New(quota.Tenants{Named: map[string]quota.Limits{"red": {RequestsPerSecond: 0.001}}}, nil, nil)
 	a := newAPIOn(t, memory.New(), nil, withUsers, func(o *httpapi.Options) { o.Quota = q })
 	require.Equal(t, 200, a.get("/sessions", bearer("ann")...).status)
 	refused := a.get("/sessions", bearer("ann")...)

@@ -351,6 +351,9 @@ func (s *Server) fail(w *tracker, r *http.Request, err error) {
 	if limited, ok := errors.AsType[*rateError](err); ok {
 		w.Header().Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(limited.after.Seconds())))))
 	}
+	if spent, ok := errors.AsType[*quota.Exceeded](err); ok && spent.After > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(spent.After.Seconds()))))
+	}
 	switch body.Code {
 	case CodeReadOnly:
 		w.Header().Set("Retry-After", readOnlyRetry)

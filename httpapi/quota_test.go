@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model"
+	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
@@ -31,7 +33,7 @@ func newTenants(t *testing.T, red quota.Limits, agents ...agentloop.Agent) *api 
 			Path: filepath.Join(t.TempDir(), "rows.db"), Patience: within,
 		})
 		t.Cleanup(models.Close)
-		q := quota.New(quota.Tenants{Named: map[string]quota.Limits{"red": red}}, models)
+		q := quota.New(quota.Tenants{Named: map[string]quota.Limits{"red": red}}, models, new(quota.Memory))
 		loop, err := agentloop.New(o.Log, agents, &agentloop.Options{Quota: q})
 		require.NoError(t, err)
 		t.Cleanup(loop.Stop)
@@ -252,4 +254,45 @@ func TestTenantOfASession(t *testing.T) {
 		}
 	}
 	a.post("/sessions/i/import", "{}", bearer("ann")...).failed(t, 403, httpapi.CodeUnauthorized)
+}
+
+// A tenant that has spent its day begins no run, whichever route asks for it. The
+// session says what has stopped its run.
+func TestDayOfATenant(t *testing.T) {
+	use := eventlog.TokenUsage{Prompt: 60, Completion: 40}
+	look := agentloop.NewTool("look", "", func(context.Context, *agentloop.Call, struct{}) (string, error) { return "rain", nil })
+	a := newTenants(t, quota.Limits{TokensPerDay: 100}, agentloop.Agent{
+		Name: "writer", Tools: []agentloop.Tool{look},
+		Model: scripted.New([]scripted.Turn{{ToolCalls: []scripted.Call{{Name: "look"}}, Usage: use}, {Text: "It rains.", Usage: use}}, nil),
+	})
+	start := func(id, token string) answer {
+		return a.post("/start", fmt.Sprintf(`{"sessionId":%q,"agentType":"writer","message":"hi"}`, id), bearer(token)...)
+	}
+	require.Equal(t, 200, start("s", "ann").status)
+	var status struct{ Status, Error string }
+	require.Eventually(t, func() bool {
+		a.get("/status/s", bearer("ann")...).decode(t, &status)
+		return status.Status == "failed"
+	}, within, time.Millisecond)
+	require.Contains(t, status.Error, "tokensPerDay is 100")
+	tree, err := snapshot.New(a.log, nil).Head(a.ctx(), "s")
+	require.NoError(t, err)
+	require.Equal(t, agentloop.CodeQuotaExceeded, tree.Error.Code)
+	for path, body := range map[string]string{
+		"/start":               `{"sessionId":"new","agentType":"writer","message":"hi"}`,
+		"/sessions/s/messages": `{"message":"more"}`,
+		"/resume":              `{"sessionId":"s","mode":"retry"}`,
+		"/chat":                `{"id":"chat","agentType":"writer","messages":[{"id":"m","role":"user","parts":[{"type":"text","text":"hi"}]}]}`,
+	} {
+		got := a.post(path, body, bearer("ann")...)
+		require.JSONEq(t, `{"quota":"tokensPerDay","limit":100}`, detailOf(t, got, httpapi.CodeQuotaExceeded), path)
+		seconds, err := strconv.Atoi(got.header.Get("Retry-After"))
+		require.NoError(t, err, path)
+		tomorrow := time.Now().UTC().Truncate(24 * time.Hour).Add(24 * time.Hour)
+		require.InDelta(t, time.Until(tomorrow).Seconds(), seconds, 120, path)
+	}
+	require.False(t, a.exists("new"))
+	require.False(t, a.exists("chat"))
+	a.produce("s2", "x", "ann").appended(t)
+	require.Equal(t, 200, start("blue", "bob").status)
 }

@@ -11,3 +11,16 @@ func NameOf(m Model) string {
 	}
 	return ""
 }
+
+// Bounded is a [Model] that bounds its answers. MaxOutputTokens is the bound,
+// reasoning included; 0: there is none.
+type Bounded interface{ MaxOutputTokens() int64 }
+
+// MaxOutputTokensOf returns the bound of a model's answers, 0 if it has none or is
+// not [Bounded].
+func MaxOutputTokensOf(m Model) int64 {
+	if b, ok := m.(Bounded); ok {
+		return b.MaxOutputTokens()
+	}
+	return 0
+}

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
+
+	"github.com/helixd/helixd/projector/readmodel"
 )
 
 // Limits are what one tenant may use. What is 0 is not limited.
@@ -15,20 +18,26 @@ type Limits struct {
 	Runs              int     // runs of root sessions that go on at a time
 	RequestsPerSecond float64 // at one node; as many may come at once as in one second, at least 1
 	Streams           int     // that are open at a time, at one node
+	TokensPerDay      int64   // of model calls, on a day of UTC
+	USDPerDay         float64 // by the prices of models, on a day of UTC
 }
 
 // Tenants are the limits of all tenants.
 type Tenants struct {
 	Default Limits            // of those without limits by their name
 	Named   map[string]Limits // by the tenant's name; the map must not be changed
+	// Prices are what models' tokens cost, by model; the map must not be changed.
+	Prices map[string]readmodel.Price
 }
 
 // Names of limits, as [Exceeded] has them.
 const (
-	Sessions = "sessions"
-	Bytes    = "bytes"
-	Runs     = "runs"
-	Streams  = "streams"
+	Sessions     = "sessions"
+	Bytes        = "bytes"
+	Runs         = "runs"
+	Streams      = "streams"
+	TokensPerDay = "tokensPerDay"
+	USDPerDay    = "usdPerDay"
 )
 
 // Exceeded is the error of a request that would take a tenant, or a caller, over
@@ -36,6 +45,10 @@ const (
 type Exceeded struct {
 	Limit string  // its name, such as [Sessions]
 	Most  float64 // what it is
+	// After is the time until all of the limit is there again; 0: nobody knows.
+	After time.Duration
+	// InFlight: what is under way may use all that is left, and may leave some of it.
+	InFlight bool
 }
 
 func (e *Exceeded) Error() string { return fmt.Sprintf("quota: %s: the limit is %v", e.Limit, e.Most) }
@@ -57,6 +70,8 @@ func WithCaller(ctx context.Context, tenant string) context.Context {
 type Quota struct {
 	tenants atomic.Pointer[Tenants]
 	counts  Counts
+	days    Days
+	locks   [dayLocks]chan struct{} // each holds one while a day is changed
 
 	mu      sync.Mutex
 	stocks  map[string]*stock // by tenant
@@ -64,9 +79,12 @@ type Quota struct {
 }
 
 // New returns a quota with these limits. Without counts, sessions, bytes and runs
-// are not limited.
-func New(t Tenants, counts Counts) *Quota {
-	q := &Quota{counts: counts, stocks: map[string]*stock{}, sweepAt: leastStocks}
+// are not limited; without days, nothing is that is counted by the day.
+func New(t Tenants, counts Counts, days Days) *Quota {
+	q := &Quota{counts: counts, days: days, stocks: map[string]*stock{}, sweepAt: leastStocks}
+	for i := range q.locks {
+		q.locks[i] = make(chan struct{}, 1)
+	}
 	q.Set(t)
 	return q
 }

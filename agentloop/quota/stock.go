@@ -83,12 +83,18 @@ type Admission struct {
 // node has admitted since: what other nodes have admitted within the read models'
 // lag is not known.
 //
-// Errors: *Exceeded; ErrNoTenant; readmodel.ErrUnavailable; what the context ended with.
+// Errors: *Exceeded; ErrNoTenant; readmodel.ErrUnavailable; what Days returns; what
+// the context ended with.
 func (q *Quota) Admit(ctx context.Context, tenant, root string, want Want) (*Admission, error) {
 	if tenant == "" && q.Limited(ctx, tenant) {
 		return nil, ErrNoTenant
 	}
 	limits := q.Of(tenant)
+	if want.Run && q.Daily(tenant) {
+		if err := q.spendable(ctx, tenant, limits); err != nil {
+			return nil, err
+		}
+	}
 	if q == nil || q.counts == nil || limits.Sessions <= 0 && limits.Bytes <= 0 && limits.Runs <= 0 {
 		return nil, nil
 	}
@@ -109,11 +115,11 @@ func (q *Quota) Admit(ctx context.Context, tenant, root string, want Want) (*Adm
 	bytes := s.seen.bytes + s.unseen.bytes + s.inFlight.bytes
 	switch {
 	case want.Session && limits.Sessions > 0 && sessions >= limits.Sessions:
-		return nil, &Exceeded{Sessions, float64(limits.Sessions)}
+		return nil, &Exceeded{Limit: Sessions, Most: float64(limits.Sessions)}
 	case want.Run && limits.Runs > 0 && runs >= limits.Runs:
-		return nil, &Exceeded{Runs, float64(limits.Runs)}
+		return nil, &Exceeded{Limit: Runs, Most: float64(limits.Runs)}
 	case limits.Bytes > 0 && bytes+max(want.Bytes, 1) > limits.Bytes:
-		return nil, &Exceeded{Bytes, float64(limits.Bytes)}
+		return nil, &Exceeded{Limit: Bytes, Most: float64(limits.Bytes)}
 	}
 	s.inFlight.add(want, 1)
 	return &Admission{s, root, want}, nil

@@ -17,6 +17,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/daily"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/projector/sqlite"
 	"github.com/helixd/helixd/snapshot"
@@ -130,7 +131,7 @@ func (d *daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 	}
 	states := snapshot.New(store, &snapshot.StoreOptions{Folds: folds, Logger: log, Metrics: measured.folds})
 	d.openReadModels(c, store, states, log)
-	limits := quota.New(c.Quota(), d.counts())
+	limits := quota.New(tenantsOf(c), d.counts(), daily.New(nc, c.NATS.Replicas))
 	d.openMemories(c.Memory, store, measured.memory, log)
 	d.onClose(measured.state.watch(store, d.models))
 	mcp := &mcpServers{log: log}

@@ -7,6 +7,7 @@ import (
 	"github.com/helixd/helixd/agentloop/workspace/objects"
 	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/daily"
 	"github.com/helixd/helixd/eventlog/jetstream/subscriber"
 )
 
@@ -30,7 +31,7 @@ func neighbours(partitions int) (all []jetstream.Neighbour) {
 }
 
 // neighboursOf are those of a configuration: with revoked rights, if embedded
-// servers take rights, and with workspaces in JetStream, if agents have them
+// servers take rights, with what tenants spend, if they have daily limits, and with workspaces in JetStream, if agents have them
 // there.
 func neighboursOf(c *config.Config) func(partitions int) []jetstream.Neighbour {
 	return func(partitions int) []jetstream.Neighbour {
@@ -39,6 +40,9 @@ func neighboursOf(c *config.Config) func(partitions int) []jetstream.Neighbour {
 			all = append(all, jetstream.Neighbour{
 				Name: subscriber.RevokedStream, Subjects: []string{subscriber.RevokedSubjects}, API: []string{"STREAM.UPDATE", "STREAM.MSG.GET"},
 			})
+		}
+		if c.DailyLimits() {
+			all = append(all, jetstream.Neighbour{Name: daily.Stream, Subjects: []string{daily.Subjects}, API: []string{"STREAM.MSG.GET"}})
 		}
 		for _, a := range c.Agents {
 			if w := a.Space(); w != nil && w.Provider == objects.ID {

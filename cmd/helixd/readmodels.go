@@ -38,6 +38,13 @@ func (d *daemon) counts() quota.Counts {
 	return d.models
 }
 
+// tenantsOf are the limits of tenants, and the prices by which they spend money.
+func tenantsOf(c *config.Config) quota.Tenants {
+	t := c.Quota()
+	t.Prices = pricesOf(c.Prices)
+	return t
+}
+
 func pricesOf(prices map[string]config.Price) map[string]readmodel.Price {
 	all := make(map[string]readmodel.Price, len(prices))
 	for model, p := range prices {

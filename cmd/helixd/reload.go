@@ -98,7 +98,7 @@ func (r *reloader) apply(ctx context.Context) (done httpapi.Reloaded, err error)
 		r.log.WarnContext(ctx, "can't tell other nodes of this one's agents", "error", err)
 	}
 	r.api.SetPrices(pricesOf(c.Prices))
-	r.quota.Set(c.Quota())
+	r.quota.Set(tenantsOf(c))
 	if r.models != nil {
 		r.models.SetPrices(pricesOf(c.Prices))
 	}

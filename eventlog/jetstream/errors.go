@@ -78,6 +78,13 @@ func appendError(e *apiError) error {
 	return e
 }
 
+// IsConflict reports whether the server refused to publish since the subject's last
+// message is another one than was expected, or may soon be.
+func IsConflict(err error) bool {
+	e, ok := errors.AsType[*natsjs.APIError](err)
+	return ok && (e.ErrorCode == codeWrongLastSequence || e.ErrorCode == codeWrongLastSequenceConstant)
+}
+
 // isUnsettled reports whether a cluster may answer otherwise in a moment.
 func isUnsettled(err error) bool {
 	if e, ok := errors.AsType[*natsjs.APIError](err); ok {

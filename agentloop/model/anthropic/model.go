@@ -120,6 +120,14 @@ func New(name string, opts *Options) model.Model {
 // Name implements [model.Named].
 func (m *messages) Name() string { return m.name }
 
+// MaxOutputTokens implements [model.Bounded].
+func (m *messages) MaxOutputTokens() int64 {
+	if m.opts.MaxOutputTokens > 0 {
+		return m.opts.MaxOutputTokens
+	}
+	return DefaultMaxOutputTokens + m.opts.ThinkingTokens
+}
+
 // Provider implements [model.Provided].
 func (*messages) Provider() string { return "anthropic" }
 

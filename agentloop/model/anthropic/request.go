@@ -10,10 +10,7 @@ import (
 )
 
 func (m *messages) params(req model.Request) (sdk.MessageNewParams, error) {
-	p := sdk.MessageNewParams{Model: sdk.Model(m.name), MaxTokens: m.opts.MaxOutputTokens}
-	if p.MaxTokens <= 0 {
-		p.MaxTokens = DefaultMaxOutputTokens + m.opts.ThinkingTokens
-	}
+	p := sdk.MessageNewParams{Model: sdk.Model(m.name), MaxTokens: m.MaxOutputTokens()}
 	if t := m.opts.Temperature; t != nil {
 		p.Temperature = sdk.Float(*t)
 	}

@@ -104,6 +104,9 @@ func New(name string, opts *Options) model.Model {
 // Name implements [model.Named].
 func (m *chat) Name() string { return m.name }
 
+// MaxOutputTokens implements [model.Bounded].
+func (m *chat) MaxOutputTokens() int64 { return m.opts.MaxOutputTokens }
+
 // Provider implements [model.Provided].
 func (*chat) Provider() string { return "openai" }
 

@@ -94,6 +94,9 @@ func New(name string, opts *Options) model.Model {
 // Name implements [model.Named].
 func (m *responder) Name() string { return m.name }
 
+// MaxOutputTokens implements [model.Bounded].
+func (m *responder) MaxOutputTokens() int64 { return m.opts.MaxOutputTokens }
+
 // Provider implements [model.Provided].
 func (*responder) Provider() string { return "openai" }
 

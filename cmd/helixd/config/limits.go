@@ -33,6 +33,8 @@ type Tenant struct {
 	Runs              int     `json:"runs"`              // of root sessions that go on at a time
 	RequestsPerSecond float64 `json:"requestsPerSecond"` // at one node; as many may come at once
 	Streams           int     `json:"streams"`           // that are open at a time, at one node
+	TokensPerDay      int     `json:"tokensPerDay"`      // of prompts and answers of its sessions' model calls, on a day of UTC, at all nodes
+	USDPerDay         float64 `json:"usdPerDay"`         // US dollars that these cost by prices, which must list the agents' models
 }
 
 // defaultTenant is the entry for tenants that have none.
@@ -44,6 +46,7 @@ func (c *Config) Quota() quota.Tenants {
 	for name, l := range c.Tenants {
 		limits := quota.Limits{
 			Sessions: l.Sessions, Bytes: int64(l.Bytes), Runs: l.Runs, RequestsPerSecond: l.RequestsPerSecond, Streams: l.Streams,
+			TokensPerDay: int64(l.TokensPerDay), USDPerDay: l.USDPerDay,
 		}
 		if name == defaultTenant {
 			t.Default = limits
@@ -64,12 +67,35 @@ func (k *checker) checkLimits() {
 		for key, value := range map[string]float64{
 			"sessions": float64(t.Sessions), "bytes": float64(t.Bytes), "runs": float64(t.Runs),
 			"requestsPerSecond": t.RequestsPerSecond, "streams": float64(t.Streams),
+			"tokensPerDay": float64(t.TokensPerDay), "usdPerDay": t.USDPerDay,
 		} {
 			counted := key == "sessions" || key == "bytes" || key == "runs"
 			k.require(value <= 0 || !counted || k.config.ReadModels.Enabled, join(path, key), "needs readModels.enabled, which count it")
 			k.require(value >= 0 && value <= math.MaxFloat64, join(path, key), "must be a number from 0 on")
 		}
+		if t.USDPerDay > 0 {
+			k.checkPriced(join(path, "usdPerDay"))
+		}
 	}
+}
+
+// checkPriced refuses agents whose model calls cost an unknown amount.
+func (k *checker) checkPriced(path string) {
+	for _, agent := range slices.Sorted(maps.Keys(k.config.Agents)) {
+		m := k.config.Agents[agent].Model
+		_, priced := k.config.Prices[m.Name]
+		k.require(priced || m.Provider == ProviderScripted, path, "needs prices."+m.Name+", the model of agents."+agent)
+	}
+}
+
+// DailyLimits reports whether a tenant has a limit of what it spends a day.
+func (c *Config) DailyLimits() bool {
+	for _, t := range c.Tenants {
+		if t.TokensPerDay > 0 || t.USDPerDay > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // MostStreams is how many streams a caller may have open at a node with so many

@@ -11,7 +11,7 @@ import (
 func TestTenants(t *testing.T) {
 	c, err := loadText(t, "tenants: {default: {requestsPerSecond: 0.5}, red: {streams: 3}, blue: {}}\n", nil)
 	require.NoError(t, err)
-	q := quota.New(c.Quota(), nil)
+	q := quota.New(c.Quota(), nil, nil)
 	require.Equal(t, quota.Limits{RequestsPerSecond: 0.5}, q.Of("green"))
 	require.Equal(t, quota.Limits{RequestsPerSecond: 0.5}, q.Of("default"))
 	require.Equal(t, quota.Limits{Streams: 3}, q.Of("red"))
@@ -22,6 +22,14 @@ func TestTenants(t *testing.T) {
 		_, err := loadText(t, "tenants: "+bad+"\n", nil)
 		require.ErrorContains(t, err, "helix.yaml:1: tenants", bad)
 	}
+	c, err = loadText(t, "tenants: {red: {tokensPerDay: 7, usdPerDay: 0.5}}\nreadModels: {enabled: false}\n", nil)
+	require.NoError(t, err)
+	require.Equal(t, quota.Limits{TokensPerDay: 7, USDPerDay: 0.5}, c.Quota().Named["red"])
+	const agent = "\nagents: {a: {model: {provider: openai, name: some-model, apiKey: k}}}\n"
+	_, err = loadText(t, "tenants: {red: {usdPerDay: 1}}"+agent, nil)
+	require.ErrorContains(t, err, "helix.yaml:1: tenants.red.usdPerDay: needs prices.some-model, the model of agents.a")
+	_, err = loadText(t, "tenants: {red: {usdPerDay: 1}}"+agent+"prices: {some-model: {input: 1, output: 2}}\n", nil)
+	require.NoError(t, err)
 	_, err = loadText(t, "tenants: {red: {bytes: 1MiB}}\nreadModels: {enabled: false}\n", nil)
 	require.ErrorContains(t, err, "tenants.red.bytes: needs readModels.enabled")
 	for _, bad := range []string{"connections", "streams"} {
