@@ -271,7 +271,7 @@ func TestDayOfATenant(t *testing.T) {
 	require.Equal(t, 200, start("s", "ann").status)
 	var status struct{ Status, Error string }
 	require.Eventually(t, func() bool {
-		a.get("/status/s", bearer("ann")...).decode(t, &status)
+		a.get("/status?sessionId=s", bearer("ann")...).decode(t, &status)
 		return status.Status == "failed"
 	}, within, time.Millisecond)
 	require.Contains(t, status.Error, "tokensPerDay is 100")
