@@ -26,7 +26,7 @@ func TestARefusedForkCopiesNothing(t *testing.T) {
 	for name, limits := range map[string]quota.Limits{"sessions": {Sessions: 1}, "bytes": {Bytes: 101}, "runs": {Runs: 1, Sessions: 1}} {
 		for _, run := range []bool{false, true} {
 			s, log := newShelf(), memory.New()
-			q := quota.New(quota.Tenants{}, oneSession{})
+			q := quota.New(quota.Tenants{}, oneSession{}, nil)
 			g := newSpaceRig(t, log, s, agentloop.Options{Quota: q}, coder("a", "workspace_write_file", `{"path":"a","content":"1"}`))
 			h, err := g.loop.Execute(t.Context(), agentloop.StartRequest{
 				SessionID: "s", AgentType: "coder", Tenant: "red", Messages: []agentloop.Input{{Content: "go"}},

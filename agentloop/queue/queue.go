@@ -134,13 +134,10 @@ func (q *Queue) ensure(ctx context.Context) (natsjs.Stream, error) {
 		if s, err = q.js.Stream(ctx, Stream); !errors.Is(err, natsjs.ErrStreamNotFound) {
 			return err
 		}
-		s, err = q.js.CreateStream(ctx, natsjs.StreamConfig{
+		s, err = jetstream.CreateOrFind(ctx, q.js, natsjs.StreamConfig{
 			Name: Stream, Description: "helixd: trees that may have work", Subjects: []string{subjects + "*.*"},
 			Storage: storage, Replicas: max(q.opts.Replicas, 1),
 		})
-		if errors.Is(err, natsjs.ErrStreamNameAlreadyInUse) { // a node that starts beside made it
-			s, err = q.js.Stream(ctx, Stream)
-		}
 		return err
 	})
 	return s, err

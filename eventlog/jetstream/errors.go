@@ -58,6 +58,8 @@ var (
 	errInFlight = errors.New("jetstream: another append to the session is in flight")
 	// errBatchRefused: the server took no batch, or not all of its messages.
 	errBatchRefused = errors.New("jetstream: batch refused")
+	// errBeingMade: another node's stream has its name already, and no leader.
+	errBeingMade = errors.New("jetstream: the stream is being made")
 )
 
 // appendError says what a refused append means.
@@ -87,6 +89,9 @@ func IsConflict(err error) bool {
 
 // isUnsettled reports whether a cluster may answer otherwise in a moment.
 func isUnsettled(err error) bool {
+	if errors.Is(err, errBeingMade) {
+		return true
+	}
 	if e, ok := errors.AsType[*natsjs.APIError](err); ok {
 		switch e.ErrorCode {
 		case codeNoSuitablePeers, codeClusterNotAssigned, codeClusterNotAvailable, codeClusterNotLeader,

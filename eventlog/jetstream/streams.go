@@ -135,10 +135,7 @@ func (l *Log) findStream(ctx context.Context, name string) (s natsjs.Stream, err
 func (l *Log) createStream(ctx context.Context, want natsjs.StreamConfig) (s natsjs.Stream, err error) {
 	err = Settle(ctx, l.nc, func(ctx context.Context) error {
 		return l.step(ctx, "create", func(ctx context.Context) error {
-			s, err = l.js.CreateStream(ctx, want)
-			if errors.Is(err, natsjs.ErrStreamNameAlreadyInUse) { // whose settings differ
-				s, err = l.js.Stream(ctx, want.Name)
-			}
+			s, err = CreateOrFind(ctx, l.js, want)
 			return err
 		})
 	})
@@ -146,6 +143,19 @@ func (l *Log) createStream(ctx context.Context, want natsjs.StreamConfig) (s nat
 		return nil, fmt.Errorf("jetstream: stream %s: %w", want.Name, err)
 	}
 	return s, nil
+}
+
+// CreateOrFind makes a stream, or finds the one with other settings that somebody
+// has made. While a cluster is making that one, Settle calls again.
+func CreateOrFind(ctx context.Context, js natsjs.JetStream, want natsjs.StreamConfig) (natsjs.Stream, error) {
+	s, err := js.CreateStream(ctx, want)
+	if !errors.Is(err, natsjs.ErrStreamNameAlreadyInUse) {
+		return s, err
+	}
+	if s, err = js.Stream(ctx, want.Name); errors.Is(err, natsjs.ErrStreamNotFound) {
+		return nil, fmt.Errorf("%w: %w", errBeingMade, err)
+	}
+	return s, err
 }
 
 func (l *Log) ensureStream(ctx context.Context, want natsjs.StreamConfig) error {

@@ -101,10 +101,7 @@ func Open(ctx context.Context, nc *nats.Conn, o *Options) (*Provider, error) {
 		if p.stream, err = p.js.Stream(ctx, Stream); !errors.Is(err, natsjs.ErrStreamNotFound) {
 			return err
 		}
-		p.stream, err = p.js.CreateStream(ctx, config)
-		if errors.Is(err, natsjs.ErrStreamNameAlreadyInUse) { // a node that starts beside made it
-			p.stream, err = p.js.Stream(ctx, Stream)
-		}
+		p.stream, err = logjs.CreateOrFind(ctx, p.js, config)
 		return err
 	})
 	if err != nil {

@@ -61,14 +61,11 @@ func (d *Days) open(ctx context.Context) (natsjs.JetStream, natsjs.Stream, error
 		if d.stream, err = js.Stream(ctx, Stream); !errors.Is(err, natsjs.ErrStreamNotFound) {
 			return err
 		}
-		d.stream, err = js.CreateStream(ctx, natsjs.StreamConfig{
+		d.stream, err = jetstream.CreateOrFind(ctx, js, natsjs.StreamConfig{
 			Name: Stream, Description: "helixd: what tenants spend a day", Subjects: []string{Subjects},
 			Storage: natsjs.FileStorage, MaxMsgsPerSubject: 1, MaxAge: keptFor, Replicas: d.replicas,
 			// Not AllowDirect: a replica that lags would return an older value.
 		})
-		if errors.Is(err, natsjs.ErrStreamNameAlreadyInUse) { // another node made it
-			d.stream, err = js.Stream(ctx, Stream)
-		}
 		return err
 	})
 	if err != nil {
