@@ -58,6 +58,9 @@ func TestALostNodeIsNoticed(t *testing.T) {
 	nodes[0].launch()
 	nodes[2].launch()
 	nodes[1].doctorSays("3 of each record, all servers are there")
+	for _, n := range nodes { // servers are there before their nodes have begun
+		n.ready()
+	}
 	for _, n := range nodes {
 		n.stop()
 	}
