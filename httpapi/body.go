@@ -56,11 +56,13 @@ func readBody(w http.ResponseWriter, r *request, limit int, timeout time.Duratio
 	return body.Bytes(), in.close()
 }
 
-// bodyReader reads a body that has a length.
+// bodyReader reads a body that has a length. What arrives counts until leaveBody,
+// or the request's end.
 type bodyReader struct {
-	in  io.LimitedReader
-	rc  *http.ResponseController
-	err error
+	in     io.LimitedReader
+	rc     *http.ResponseController
+	counts *holding // nil: the body is small. A caller can always stop a run or approve a call while others hold large bodies open.
+	err    error
 }
 
 // openBody is readBody for who does not hold the whole body. What follows must
@@ -72,16 +74,25 @@ func openBody(w http.ResponseWriter, r *request, limit int, timeout time.Duratio
 	case r.ContentLength > int64(limit):
 		return nil, &sizeError{"the body is too large", limit}
 	}
-	if err := r.countBody(); err != nil {
-		return nil, err
-	}
 	b := &bodyReader{in: io.LimitedReader{R: r.Body, N: r.ContentLength}, rc: http.NewResponseController(w)}
+	if r.ContentLength > firstRead {
+		b.counts = &r.body
+		if err := r.body.expect(r.ContentLength); err != nil {
+			return nil, err
+		}
+	}
 	_ = b.rc.SetReadDeadline(time.Now().Add(timeout))
 	return b, nil
 }
 
 func (b *bodyReader) Read(p []byte) (int, error) {
 	n, err := b.in.Read(p)
+	if b.counts != nil {
+		if busy := b.counts.take(int64(n)); busy != nil {
+			b.err = busy
+			return 0, busy
+		}
+	}
 	if errors.Is(err, io.EOF) && b.in.N > 0 {
 		err = io.ErrUnexpectedEOF
 	}
@@ -103,23 +114,8 @@ func (b *bodyReader) close() error {
 	return b.err
 }
 
-// countBody refuses a body that is too large beside those that are under way.
-// It counts until leaveBody, or the request's end. A small one does not: a caller
-// can always stop a run or approve a call while others hold large bodies open.
-func (r *request) countBody() (err error) {
-	if 0 <= r.ContentLength && r.ContentLength <= firstRead {
-		return nil
-	}
-	r.left, err = r.bodies.take(CallerOf(r.Context()), r.ContentLength)
-	return err
-}
-
 // leaveBody tells that nothing of the body is held any more.
-func (r *request) leaveBody() {
-	if r.left != nil {
-		r.left()
-	}
-}
+func (r *request) leaveBody() { r.body.giveBack() }
 
 // firstRead is how much of a body there is room for before any of it has come.
 const firstRead = 64 << 10

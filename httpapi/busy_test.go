@@ -1,9 +1,13 @@
 package httpapi_test
 
 import (
+	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -51,4 +55,80 @@ func TestWhoMayNotIsToldSoWhateverElseIsInTheBody(t *testing.T) {
 		a.post(target, body).failed(t, 403, httpapi.CodeUnauthorized)
 		a.post(target, strings.Replace(body, "yours", "mine", 1)).failed(t, 400, httpapi.CodeInvalidRequest)
 	}
+}
+
+// A length that a client announces takes nothing from others: bytes count as they
+// arrive, whatever the claims that name their caller.
+func TestBodiesCountAsTheyArrive(t *testing.T) {
+	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) {
+		o.Identify = func(r *http.Request) (httpapi.Caller, error) {
+			return httpapi.Caller{User: r.Header.Get("User")}, nil
+		}
+	})
+	httpapi.SetBodies(a.srv, 200_000, 300_000)
+	begin := func(user, body string) {
+		_, err := fmt.Fprintf(dial(t, a), "POST %s HTTP/1.1\r\nHost: localhost\r\nUser: %s\r\nContent-Length: 150000\r\n\r\n%s", chunksOf(user), user, body)
+		require.NoError(t, err)
+	}
+	post := func(user string) answer {
+		return a.post(chunksOf(user), line(user, strings.Repeat("x", 150_000)), "User", user)
+	}
+	holds := func(n int64) {
+		t.Helper()
+		require.Eventually(t, func() bool { return httpapi.HeldBodies(a.srv) == n }, 20*time.Second, time.Millisecond)
+	}
+	for i := range 8 {
+		begin(fmt.Sprint("user", i%4), "{")
+	}
+	holds(8)
+	post("user0").appended(t)
+	begin("user0", strings.Repeat("{", 100_000))
+	holds(100_008)
+	post("user0").failed(t, 429, httpapi.CodeBusy)
+	post("user1").appended(t)
+	begin("user2", strings.Repeat("{", 100_000))
+	holds(200_008)
+	post("user1").failed(t, 503, httpapi.CodeBusy)
+}
+
+// A body may be announced when there is room for it, and arrive when there is none.
+func TestABodyIsRefusedWhileItArrives(t *testing.T) {
+	a := newAPI(t)
+	httpapi.SetBodies(a.srv, 200_000, 500_000)
+	first, second := dial(t, a), dial(t, a)
+	for _, c := range []net.Conn{first, second} {
+		_, err := fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 150000\r\n\r\n{", chunksOf("s"))
+		require.NoError(t, err)
+	}
+	require.Eventually(t, func() bool { return httpapi.HeldBodies(a.srv) == 2 }, 20*time.Second, time.Millisecond)
+	_, err := io.WriteString(first, strings.Repeat("{", 149_000))
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return httpapi.HeldBodies(a.srv) == 149_002 }, 20*time.Second, time.Millisecond)
+	_, err = io.WriteString(second, strings.Repeat("{", 149_999))
+	require.NoError(t, err)
+	answerOf(t, second).failed(t, 429, httpapi.CodeBusy)
+}
+
+// A client that reads slowly can't make the server hold any number of large
+// answers for it. One at a time passes, however large it is.
+func TestLargeAnswersUnderWayAreBounded(t *testing.T) {
+	a := newAPIOn(t, memory.New(), nil, withUsers)
+	a.append("s", created("s"), ended("s", `"`+strings.Repeat("x", 15<<20)+`"`)) // far beyond what sockets hold
+	const target = "/sessions/s/state"
+	httpapi.SetAnswers(a.srv, 20<<20, 30<<20)
+	_, err := fmt.Fprintf(dial(t, a), "GET %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer plain\r\n\r\n", target)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return httpapi.HeldAnswers(a.srv) > 15<<20 }, 20*time.Second, time.Millisecond)
+	busy := a.get(target, bearer("plain")...)
+	busy.failed(t, 429, httpapi.CodeBusy)
+	require.Equal(t, "1", busy.header.Get("Retry-After"))
+	a.get(target, bearer("desk")...).failed(t, 503, httpapi.CodeBusy)
+	require.Equal(t, 200, a.get("/sessions/s/usage", bearer("plain")...).status, "small answers always pass")
+
+	httpapi.SetAnswers(a.srv, 1<<20, 30<<20)
+	for range 3 { // each one is given back
+		require.Equal(t, 200, a.get(target, bearer("plain")...).status)
+		require.Equal(t, 200, a.request("HEAD", target, "", bearer("plain")...).status)
+	}
+	require.Zero(t, httpapi.HeldAnswers(a.srv))
 }

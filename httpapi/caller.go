@@ -52,12 +52,12 @@ func CallerOf(ctx context.Context) Caller {
 }
 
 // share names what shares the caller's part of what a node does at a time: its
-// tenant, else its token or subject.
+// tenant, else its token, subject or user.
 func (c Caller) share() string {
 	if c.Tenant != "" {
 		return "tenant " + c.Tenant
 	}
-	return "caller " + cmp.Or(c.Name, c.Subject)
+	return "caller " + cmp.Or(c.Name, c.Subject, c.User)
 }
 
 // only returns the one user whose sessions and memories the caller reaches, or

@@ -9,7 +9,22 @@ func SetWriteTimeout(s *Server, d time.Duration) { s.writeTimeout = d }
 func SetBodyTimeout(s *Server, d time.Duration) { s.bodyTimeout = d }
 
 // SetBodies bounds the bodies that are under way, of one caller and of all.
-func SetBodies(s *Server, ofCaller, ofAll int64) { s.bodies = newBodies(ofCaller, ofAll) }
+func SetBodies(s *Server, ofCaller, ofAll int64) { s.bodies = newBudget(ofCaller, ofAll) }
+
+// SetAnswers bounds the large answers that are under way, of one caller and of all.
+func SetAnswers(s *Server, ofCaller, ofAll int64) { s.answers = newBudget(ofCaller, ofAll) }
+
+// HeldAnswers returns how many bytes the large answers under way have.
+func HeldAnswers(s *Server) int64 { return s.answers.held() }
+
+// HeldBodies returns how many bytes of bodies under way have arrived.
+func HeldBodies(s *Server) int64 { return s.bodies.held() }
+
+func (b *budget) held() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.all
+}
 
 // SetEraseTimeout makes an erasure be answered sooner.
 func SetEraseTimeout(s *Server, d time.Duration) { s.eraseTimeout = d }

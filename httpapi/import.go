@@ -31,7 +31,8 @@ type Imported struct {
 // importRecords answers POST /sessions/{id}/import: the records of an exported
 // session, one a line, become a new session of that id (see eventlog.Import).
 // The same request goes on after a break. The body may be of any length and
-// need not say it, as it is not held.
+// need not say it, as no more than a line of it is held. It counts as a stream of
+// its caller.
 //
 // It writes facts as they are, so it has an operation of its own: who may
 // append may not import.
@@ -44,7 +45,10 @@ func (s *Server) importRecords(w http.ResponseWriter, r *request) error {
 	}
 	ctx, cancel := s.streamContext(r.Context())
 	defer cancel()
-	body := &importBody{ctx: ctx, rc: http.NewResponseController(w), in: r.Body}
+	if err := s.openStream(r); err != nil {
+		return err
+	}
+	body := &importBody{ctx: ctx, rc: http.NewResponseController(w), in: r.Body, held: &r.body}
 	defer context.AfterFunc(ctx, body.expire)()
 	done, err := eventlog.Import(ctx, s.log, r.session, body.records(), eventlog.ImportOptions{Restore: projector.TranslateRestore})
 	if err != nil {
@@ -87,6 +91,7 @@ type importBody struct {
 	ctx  context.Context
 	rc   *http.ResponseController
 	in   io.Reader
+	held *holding
 	line int // of the record that was yielded last, from 1
 }
 
@@ -103,10 +108,22 @@ func (b *importBody) Read(p []byte) (int, error) {
 // expire ends a Read that waits.
 func (b *importBody) expire() { _ = b.rc.SetReadDeadline(time.Unix(1, 0)) }
 
+// split is bufio.ScanLines. The scanner's buffer, which keeps the room of the
+// longest line, counts as it grows.
+func (b *importBody) split(data []byte, atEOF bool) (advance int, token []byte, err error) {
+	if more := int64(len(data)) - b.held.n; len(data) > firstRead && more > 0 {
+		if err := b.held.take(more); err != nil {
+			return 0, nil, err
+		}
+	}
+	return bufio.ScanLines(data, atEOF)
+}
+
 func (b *importBody) records() iter.Seq2[eventlog.Record, error] {
 	return func(yield func(eventlog.Record, error) bool) {
 		in := bufio.NewScanner(b)
 		in.Buffer(nil, MaxImportLine)
+		in.Split(b.split)
 		for in.Scan() {
 			b.line++
 			line := bytes.Trim(in.Bytes(), space)
@@ -121,6 +138,7 @@ func (b *importBody) records() iter.Seq2[eventlog.Record, error] {
 		switch {
 		case err == nil:
 			return
+		case errors.Is(err, errCallerBusy), errors.Is(err, errAllBusy):
 		case errors.Is(err, bufio.ErrTooLong):
 			err = &sizeError{fmt.Sprintf("line %d is too long", b.line+1), MaxImportLine}
 		case b.ctx.Err() != nil:

@@ -321,3 +321,26 @@ func TestImportTakesForeignMessages(t *testing.T) {
 	}
 	require.True(t, found)
 }
+
+// A line that is large counts among its caller's bodies, and the import among its
+// streams: it may take any time.
+func TestImportsAreBounded(t *testing.T) {
+	from := newAPI(t)
+	from.append("s", created("s"))
+	for range 5 {
+		from.append("s", text("s", strings.Repeat("x", 100_000)))
+	}
+	lines := from.export("s")
+	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) { o.MaxStreams = 1 })
+	httpapi.SetBodies(a.srv, 150_000, 500_000)
+	a.post(importOf("s"), lines).imported(t) // the lines together are longer
+	require.Zero(t, httpapi.HeldBodies(a.srv))
+	httpapi.SetBodies(a.srv, 90_000, 500_000)
+	a.post(importOf("s"), lines).failed(t, 429, httpapi.CodeBusy)
+	httpapi.SetBodies(a.srv, 500_000, 90_000)
+	a.post(importOf("s"), lines).failed(t, 503, httpapi.CodeBusy)
+
+	open := a.stream("/sse?sessionId=s")
+	open.next()
+	a.post(importOf("s"), lines).failed(t, 429, httpapi.CodeQuotaExceeded)
+}

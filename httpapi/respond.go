@@ -20,6 +20,13 @@ func (s *Server) respond(w http.ResponseWriter, status int, v any) error {
 	if err != nil {
 		return fmt.Errorf("httpapi: encode the answer: %w", err)
 	}
+	if t, ok := w.(*tracker); ok && t.payer != "" && len(body) > pieceBytes {
+		held := holding{of: s.answers, caller: t.payer}
+		if err := held.take(min(int64(len(body)), s.answers.ofCaller)); err != nil { // its size alone is never too much for its caller
+			return err
+		}
+		defer held.giveBack()
+	}
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Length", strconv.Itoa(len(body)))
@@ -51,10 +58,19 @@ func marshal(v any) ([]byte, error) {
 // timeout: no size of an answer is too much for a slow one.
 const pieceBytes = 64 << 10
 
+// leastRate is how many bytes a second a client has to take on average: one that
+// takes a piece just in time would hold the rest of a large answer for hours.
+const leastRate = 64 << 10
+
 // write writes b, piece by piece.
 func (s *Server) write(w io.Writer, rc *http.ResponseController, b []byte) error {
+	last := time.Now().Add(s.writeTimeout + time.Duration(len(b))*time.Second/leastRate)
 	for piece := range slices.Chunk(b, pieceBytes) {
-		s.extendDeadline(rc)
+		deadline := time.Now().Add(s.writeTimeout)
+		if deadline.After(last) {
+			deadline = last
+		}
+		_ = rc.SetWriteDeadline(deadline)
 		if _, err := w.Write(piece); err != nil {
 			return err
 		}

@@ -136,9 +136,8 @@ type request struct {
 	began   *settings // those by which it was let in
 	creates bool      // it may create its session
 	named   string    // the session that the body names, once it is authorized
-	bodies  *bodies
-	left    func() // ends that the body counts; nil: there is none
-	streams func() // ends the stream that it has open; nil: it has none
+	body    holding   // what it holds of the bodies under way
+	streams func()    // ends the stream that it has open; nil: it has none
 }
 
 // find returns the routes of the request's path, by method, and what the path
@@ -264,9 +263,12 @@ func (s *Server) serve(w *tracker, r *http.Request, rt route, name string) error
 			return err
 		}
 	}
+	if r.Method == http.MethodGet { // a refused answer to another one would hide what was done
+		w.payer = CallerOf(r.Context()).share()
+	}
 	req := &request{
 		Request: r, op: rt.op, session: session, name: name, query: q, out: w, began: now,
-		creates: rt.session == inPathNew || rt.session == inBodyNew, bodies: s.bodies,
+		creates: rt.session == inPathNew || rt.session == inBodyNew, body: holding{of: s.bodies, caller: CallerOf(r.Context()).share()},
 	}
 	defer req.leaveBody()
 	defer req.closed()

@@ -40,7 +40,9 @@ const (
 	// DefaultInterruptDeadline is how long /interrupt and /abort wait for the
 	// run to stop.
 	DefaultInterruptDeadline = 5 * time.Second
-	// WriteTimeout is how long a client may take to accept 64 KiB of an answer.
+	// WriteTimeout is how long a client may take to accept 64 KiB of an answer;
+	// beside that it has to accept 64 KiB a second on average, over an answer or an
+	// element of a stream.
 	WriteTimeout = 30 * time.Second
 	// bodyTimeout is how long a client may take to send a body, wanted or not.
 	bodyTimeout = 30 * time.Second
@@ -143,7 +145,8 @@ type Server struct {
 	logger       *slog.Logger
 	settings     atomic.Pointer[settings] // Auth and Chat, which are not in opts any more
 	prices       atomic.Pointer[map[string]readmodel.Price]
-	bodies       *bodies
+	bodies       *budget
+	answers      *budget // those of more than pieceBytes
 	searches     *turns
 	diffs        *turns               // of two states
 	patches      *turns               // that are checked and may be much work
@@ -207,7 +210,8 @@ func New(o Options) (*Server, error) {
 		admission:    newAdmission(o.Quota, o.MaxStreams),
 		writeTimeout: WriteTimeout, bodyTimeout: bodyTimeout, eraseTimeout: eraseTimeout,
 		origins: http.NewCrossOriginProtection(), authenticated: authenticated, now: time.Now,
-		bodies: newBodies(MaxCallerBodies, MaxBodies), searches: newTurns(), diffs: newTurns(), patches: newTurns(),
+		bodies: newBudget(MaxCallerBodies, MaxBodies), answers: newBudget(MaxCallerBodies, MaxBodies),
+		searches: newTurns(), diffs: newTurns(), patches: newTurns(),
 	}
 	var err error
 	if s.tickets, err = newTicketCipher(o.TicketKey); err != nil {
@@ -282,6 +286,7 @@ type tracker struct {
 	route   string
 	session string    // empty: not known, or none
 	actor   []any     // the caller's log attributes
+	payer   string    // whose budget a large answer uses; empty: nobody's
 	came    time.Time // when the request came
 	begun   bool
 	began   time.Time // when the answer did

@@ -143,7 +143,7 @@ func limitsTable(*testing.T) string {
 		{"body of a request; members of the object that it is", fmt.Sprintf("%s; %d", size(httpapi.MaxBody), httpapi.MaxMembers)},
 		{"… of `/chunks`", size(httpapi.MaxChunksBody)},
 		{"… of `/submit-tool-result`", size(httpapi.MaxSubmitBody)},
-		{"request bodies under way, of one caller or tenant; of all", size(httpapi.MaxCallerBodies) + "; " + size(httpapi.MaxBodies)},
+		{"request bodies under way as far as they have arrived, of one caller or tenant; of all; the same of answers over 64 KiB", size(httpapi.MaxCallerBodies) + "; " + size(httpapi.MaxBodies)},
 		{"a line of `/import`", size(httpapi.MaxImportLine)},
 		{"a submitted result; error, reason", size(agentloop.MaxSubmittedResult) + "; " + size(agentloop.MaxSubmittedError)},
 		{"error text of a tool or a provider", size(agentloop.MaxErrorText)},
