@@ -137,7 +137,7 @@ func chunksOf(body io.Reader) iter.Seq2[json.RawMessage, error] {
 	for {
 		first, err := in.ReadByte()
 		if err != nil {
-			return func(func(json.RawMessage, error) bool) {} // a body that is lost is told by its reader
+			return func(func(json.RawMessage, error) bool) {} // the reader of a body says that it is lost
 		}
 		if strings.IndexByte(space, first) < 0 {
 			_ = in.UnreadByte() // it was read

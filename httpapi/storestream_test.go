@@ -196,7 +196,7 @@ func TestStoreStreamPauses(t *testing.T) {
 }
 
 // TestStoreStreamTruncated: whoever is attached is told what a clean-up has
-// truncated, and gets what survives; whoever comes later gets only that.
+// truncated, and gets what survives; a client that comes later gets only that.
 func TestStoreStreamTruncated(t *testing.T) {
 	a := newAPI(t)
 	step := func(n int, s string) eventlog.Entry {

@@ -17,7 +17,7 @@ func (m *Models) Fresh(ctx context.Context) readmodel.Fresh {
 	m.mu.Lock()
 	fresh := m.state.fresh(ends, err)
 	m.mu.Unlock()
-	fresh.Parked, _ = tally(ctx, m, func(tx *sql.Tx) (n int, err error) { // that it can't be told is told by the rest
+	fresh.Parked, _ = tally(ctx, m, func(tx *sql.Tx) (n int, err error) { // the other counts fail as well then, and say so
 		return n, tx.QueryRowContext(ctx, "SELECT count(*) FROM parked").Scan(&n)
 	})
 	return fresh
