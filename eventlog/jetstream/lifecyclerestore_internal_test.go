@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -41,8 +43,21 @@ func (w *lifecycle) clear(t *testing.T) {
 		require.NoError(t, js.DeleteStream(t.Context(), name))
 	}
 	require.NoError(t, names.Err())
+	if w.dir != "" {
+		w.deleted(t)
+	}
 	w.Stored("")
 	w.stored, w.secrets = map[string][]logtest.StoredRecord{}, nil
+}
+
+// deleted waits until the files of deleted streams are gone. The server renames a stream's folder
+// and removes it afterwards: while it does, the next deletion of that name leaves the folder as it
+// is, without a word, and the next stream would find the files of this one in it.
+func (w *lifecycle) deleted(t *testing.T) {
+	require.Eventually(t, func() bool {
+		left, err := filepath.Glob(filepath.Join(w.dir, "*", "*", "streams", ".*"))
+		return err == nil && len(left) == 0
+	}, time.Minute, time.Millisecond)
 }
 
 // restored is a restore of copies to w, which is empty.
