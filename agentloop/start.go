@@ -16,9 +16,9 @@ type StartRequest struct {
 	State     json.RawMessage
 	UserID    string
 	Tenant    string // a new session's
-	// OnlyUser refuses a session that exists if UserID is not its user:
-	// ErrOtherUser.
-	OnlyUser bool
+	// MayUse reports whether a session that exists may be used: if not,
+	// ErrOtherUser. It must be pure. nil: any session may be.
+	MayUse   func(*projector.Tree) bool
 	Tags     []string
 	Metadata map[string]string
 	// Branch makes the session a fork of another one, if it is new (Execute
@@ -116,7 +116,7 @@ func (l *Loop) begin(ctx context.Context, req StartRequest, found func(*projecto
 				AgentType: req.AgentType, State: state, UserID: req.UserID, Tenant: req.Tenant, Tags: req.Tags, Metadata: req.Metadata,
 				FactBase: l.factBase(req.SessionID),
 			}}}
-		} else if req.OnlyUser && t.UserID != req.UserID {
+		} else if req.MayUse != nil && !req.MayUse(t) {
 			return nil, "", ErrOtherUser
 		} else if knows(t, req.Messages) {
 			return nil, "", ErrMessageKnown

@@ -46,7 +46,7 @@ func TestRequestsPerSecond(t *testing.T) {
 // A caller has so many streams at a time. One that ends makes room for another.
 func TestStreamsOfACaller(t *testing.T) {
 	a := newAPIOn(t, memory.New(), nil, withUsers, func(o *httpapi.Options) { o.MaxStreams = 2 })
-	a.append("s", fact("s", &eventlog.SessionCreated{AgentType: "writer", UserID: "ann", FactBase: factBase("s")}), text("s", "x"))
+	a.append("s", fact("s", &eventlog.SessionCreated{AgentType: "writer", UserID: "ann", Tenant: "red", FactBase: factBase("s")}), text("s", "x"))
 	open := func() *stream { return a.stream("/sse?sessionId=s", bearer("ann")...) }
 	first, second := open(), open()
 	first.next()
@@ -70,8 +70,8 @@ func TestStreamsOfACaller(t *testing.T) {
 // A tenant's callers share its streams.
 func TestStreamsOfATenant(t *testing.T) {
 	a := newAPIOn(t, memory.New(), nil, withUsers, withTenants(quota.Tenants{Default: quota.Limits{Streams: 1}}))
-	for user := range map[string]string{"ann": "red", "bob": "blue"} {
-		a.append("of-"+user, fact("of-"+user, &eventlog.SessionCreated{AgentType: "writer", UserID: user, FactBase: factBase("of-" + user)}), text("of-"+user, "x"))
+	for user, tenant := range tenants {
+		a.append("of-"+user, fact("of-"+user, &eventlog.SessionCreated{AgentType: "writer", UserID: user, Tenant: tenant, FactBase: factBase("of-" + user)}), text("of-"+user, "x"))
 	}
 	a.stream("/sse?sessionId=of-ann", bearer("ann")...).next()
 	a.get("/sse?sessionId=of-ann", bearer("ann")...).failed(t, 429, httpapi.CodeQuotaExceeded)
@@ -84,7 +84,7 @@ func TestStreamsOfATenant(t *testing.T) {
 func TestChatOverItsStreams(t *testing.T) {
 	a := newAPIOn(t, memory.New(), []agentloop.Agent{{Name: "writer", Model: scripted.New([]scripted.Turn{{Text: "hello"}}, nil)}},
 		withUsers, withTenants(quota.Tenants{Default: quota.Limits{Streams: 1}}))
-	a.append("s", fact("s", &eventlog.SessionCreated{AgentType: "writer", UserID: "ann", FactBase: factBase("s")}), text("s", "x"))
+	a.append("s", fact("s", &eventlog.SessionCreated{AgentType: "writer", UserID: "ann", Tenant: "red", FactBase: factBase("s")}), text("s", "x"))
 	open := a.stream("/sse?sessionId=s", bearer("ann")...)
 	open.next()
 	chat := func() answer {

@@ -150,7 +150,7 @@ func (s *Server) appendBehind(ctx context.Context, session string, pre precondit
 		var appended *projector.Tree
 		defer func() { charged.Done(appended) }()
 		head := t.Head
-		if head == 0 && (caller.only() != "" || caller.Tenant != "") {
+		if head == 0 && (caller.bound() || caller.Tenant != "") {
 			if head, err = s.createFor(ctx, caller, session, p.agentType); err != nil {
 				return err
 			}

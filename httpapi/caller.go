@@ -24,10 +24,13 @@ type Caller struct {
 	Subject string // the claim sub of a JWT
 	// User is the user on whose behalf the caller acts, at most 256 bytes. A
 	// caller with a user reaches only this user's sessions and memories, unless
-	// ActAs. Empty: its sessions are limited by the [Authenticator] alone.
-	User    string
-	Tenant  string    // the team or customer that the caller belongs to, at most 256 bytes
-	ActAs   bool      // it may name any user, and reach every user's sessions
+	// ActAs.
+	User string
+	// Tenant is the team or customer that the caller belongs to, at most 256
+	// bytes. A caller with a tenant reaches only this tenant's sessions, unless
+	// ActAs.
+	Tenant  string
+	ActAs   bool      // it may name any user, and reach all sessions that the [Authenticator] lets it
 	Expires time.Time // when its credentials are not accepted any more, and its streams end; zero: never
 }
 
@@ -69,6 +72,18 @@ func (c Caller) only() string {
 	return c.User
 }
 
+// onlyTenant returns the one tenant whose sessions the caller reaches, or "" if it
+// is not bound to a tenant.
+func (c Caller) onlyTenant() string {
+	if c.ActAs {
+		return ""
+	}
+	return c.Tenant
+}
+
+// bound reports whether the caller reaches sessions of one user or tenant only.
+func (c Caller) bound() bool { return c.only() != "" || c.onlyTenant() != "" }
+
 // checkUser refuses a request that names another user than its caller's.
 func (c Caller) checkUser(named string) error {
 	if only := c.only(); only != "" && named != "" && named != only {
@@ -77,14 +92,11 @@ func (c Caller) checkUser(named string) error {
 	return nil
 }
 
-// mayUse reports whether the caller's user may use a session in this state. One of
-// the same name in another tenant is another user.
+// mayUse reports whether the caller may use a session in this state: one of its
+// user and its tenant. A session without a tenant belongs to none.
 func (c Caller) mayUse(t *projector.Tree) bool {
-	only := c.only()
-	if only == "" || t.Head == 0 {
-		return true
-	}
-	return t.UserID == only && (c.Tenant == "" || t.Tenant == "" || t.Tenant == c.Tenant)
+	user, tenant := c.only(), c.onlyTenant()
+	return t.Head == 0 || (user == "" || t.UserID == user) && (tenant == "" || t.Tenant == tenant)
 }
 
 // AnyCaller identifies by the first of the identifiers that knows the request's
@@ -123,12 +135,12 @@ func (s *settings) identified(r *http.Request) (*http.Request, error) {
 }
 
 // allow decides about a request whose caller has been identified. What is about
-// all sessions is not for callers that are bound to a user.
+// all sessions is not for callers that are bound to a user or a tenant.
 func (s *settings) allow(r *http.Request, op Operation, session string) error {
 	if err := s.auth(r, op, session); err != nil {
 		return err
 	}
-	if session == allSessions && CallerOf(r.Context()).only() != "" {
+	if session == allSessions && CallerOf(r.Context()).bound() {
 		return ErrForbidden
 	}
 	return nil
@@ -148,11 +160,12 @@ func (s *settings) allowAgain(r *http.Request, op Operation, session string) err
 	return s.allow(r, op, session)
 }
 
-// own refuses a session of another user to a caller that is bound to its own: as
-// a session that does not exist or, if the request may create it, as not allowed.
+// own refuses a session of another user or tenant to a caller that is bound to its
+// own: as a session that does not exist or, if the request may create it, as not
+// allowed.
 func (s *Server) own(r *request, session string, creates bool) error {
 	c := CallerOf(r.Context())
-	if c.only() == "" {
+	if !c.bound() {
 		return nil
 	}
 	t, err := s.states.Head(r.Context(), session)

@@ -22,24 +22,33 @@ import (
 )
 
 // withUsers has callers who may use all sessions: ann and bob for themselves, desk
-// for any user, and plain for none.
+// for any user, lead for any as one of red, and plain for none.
 func withUsers(o *httpapi.Options) {
 	all := []string{"*"}
 	tokens := []httpapi.Token{
 		{Token: "ann", Name: "ann's token", Operations: all, Sessions: all, User: "ann", Tenant: "red"},
 		{Token: "bob", Name: "bob's token", Operations: all, Sessions: all, User: "bob", Tenant: "blue"},
 		{Token: "desk", Name: "desk's token", Operations: []string{"*", "act-as"}, Sessions: all, User: "desk"},
+		{Token: "lead", Name: "lead's token", Operations: []string{"*", "act-as"}, Sessions: all, Tenant: "red"},
 		{Token: "plain", Name: "plain's token", Operations: all, Sessions: all},
 	}
 	o.Auth, o.Identify = httpapi.BearerTokens(tokens), httpapi.TokenCallers(tokens)
 	o.Chat, o.Memories = &httpapi.ChatOptions{}, remembering(o.Log)
 }
 
+// tenants are those of the callers that withUsers has.
+var tenants = map[string]string{"ann": "red", "bob": "blue"}
+
 // finishedOf is a session of a user whose stream has ended.
 func (a *api) finishedOf(user, id string) {
 	a.t.Helper()
+	a.finishedIn(tenants[user], user, id)
+}
+
+func (a *api) finishedIn(tenant, user, id string) {
+	a.t.Helper()
 	a.append(id, fact(id, &eventlog.SessionCreated{
-		AgentType: "writer", State: json.RawMessage(`{"n":1}`), UserID: user, FactBase: factBase(id),
+		AgentType: "writer", State: json.RawMessage(`{"n":1}`), UserID: user, Tenant: tenant, FactBase: factBase(id),
 	}), text(id, classified(id)), ended(id, `"`+classified(id)+`"`))
 }
 
@@ -91,7 +100,7 @@ func TestCallersOfTenants(t *testing.T) {
 	a.append("old", fact("old", &eventlog.SessionCreated{AgentType: "writer", UserID: "ann", FactBase: factBase("old")}))
 	require.Equal(t, 200, a.get("/sessions/s", bearer("red")...).status)
 	a.get("/sessions/s", bearer("blue")...).failed(t, 404, httpapi.CodeNotFound)
-	require.Equal(t, 200, a.get("/sessions/old", bearer("blue")...).status, "from before there were tenants")
+	a.get("/sessions/old", bearer("blue")...).failed(t, 404, httpapi.CodeNotFound) // from before there were tenants
 }
 
 // A caller with a user uses its own sessions by every route.

@@ -131,7 +131,7 @@ func (c *chat) execute(ctx context.Context) (chatReply, error) {
 	}
 	_, err := c.s.loop.Execute(ctx, agentloop.StartRequest{
 		SessionID: c.body.session, AgentType: agent, Messages: []agentloop.Input{c.body.input},
-		UserID: c.body.labels.userID, Tenant: CallerOf(ctx).Tenant, OnlyUser: CallerOf(ctx).only() != "", Tags: c.body.labels.tags,
+		UserID: c.body.labels.userID, Tenant: CallerOf(ctx).Tenant, MayUse: CallerOf(ctx).mayUse, Tags: c.body.labels.tags,
 	})
 	return chatReply{after: position{sequence: c.tree.Head}, begin: true}, err
 }

@@ -40,7 +40,7 @@ type Imported struct {
 // Records say whose the session is, so it is not for callers that are bound to a
 // user or have a tenant.
 func (s *Server) importRecords(w http.ResponseWriter, r *request) error {
-	if c := CallerOf(r.Context()); c.only() != "" || c.Tenant != "" {
+	if c := CallerOf(r.Context()); c.bound() || c.Tenant != "" {
 		return ErrForbidden
 	}
 	ctx, cancel := s.streamContext(r.Context())

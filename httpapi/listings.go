@@ -43,6 +43,7 @@ func (r *request) runFilter() (f readmodel.RunFilter, err error) {
 	if f.UserID, err = r.user(); err != nil {
 		return f, err
 	}
+	f.Tenant = CallerOf(r.Context()).onlyTenant()
 	if f.AgentType, err = q.word("agentType"); err != nil {
 		return f, err
 	}
@@ -90,6 +91,7 @@ func (r *request) usageQuery() (u readmodel.UsageQuery, err error) {
 	if u.UserID, err = r.user(); err != nil {
 		return u, err
 	}
+	u.Tenant = CallerOf(r.Context()).onlyTenant()
 	if u.AgentType, err = q.word("agentType"); err != nil {
 		return u, err
 	}
@@ -136,6 +138,7 @@ func (r *request) searchQuery() (f readmodel.SearchQuery, err error) {
 	if f.UserID, err = r.user(); err != nil {
 		return f, err
 	}
+	f.Tenant = CallerOf(r.Context()).onlyTenant()
 	f.AgentType, err = q.word("agentType")
 	return f, err
 }
@@ -146,7 +149,8 @@ func (s *Server) parked(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	f := readmodel.ParkedFilter{Paging: paging, UserID: CallerOf(r.Context()).only()}
+	caller := CallerOf(r.Context())
+	f := readmodel.ParkedFilter{Paging: paging, UserID: caller.only(), Tenant: caller.onlyTenant()}
 	if f.SessionID, err = r.query.logID("sessionId"); err != nil {
 		return err
 	}

@@ -59,7 +59,8 @@ func (s *Server) queryScope(r *request) (eventlog.MemoryScope, error) {
 
 // reach lets a request at a scope: a session's if its caller may do the
 // operation on that session, any other one if it may on all. A caller that is
-// bound to a user reaches this user's, and no agent's. A session that is not
+// bound to a user reaches this user's, and no agent's; one that is bound to a
+// tenant alone reaches no user's. A session that is not
 // there has no memories, and gets none.
 func (s *Server) reach(r *request, scope eventlog.MemoryScope) (eventlog.MemoryScope, error) {
 	switch {
@@ -68,7 +69,8 @@ func (s *Server) reach(r *request, scope eventlog.MemoryScope) (eventlog.MemoryS
 	case scope.ID == "":
 		return scope, invalid("id", "is required")
 	}
-	session, validate, only := allSessions, eventlog.ValidateID, CallerOf(r.Context()).only()
+	caller := CallerOf(r.Context())
+	session, validate, only := allSessions, eventlog.ValidateID, caller.only()
 	switch {
 	case scope.Kind == eventlog.MemoryOfSession:
 		session, validate = scope.ID, eventlog.ValidateClientSessionID
@@ -86,7 +88,7 @@ func (s *Server) reach(r *request, scope eventlog.MemoryScope) (eventlog.MemoryS
 		err = errOtherUser
 	case s.opts.Memories == nil:
 		err = errNoMemories
-	case scope.Kind == eventlog.MemoryOfSession && only != "":
+	case scope.Kind == eventlog.MemoryOfSession && caller.bound():
 		err = s.own(r, scope.ID, false)
 	case scope.Kind == eventlog.MemoryOfSession:
 		_, err = s.log.Head(r.Context(), scope.ID)

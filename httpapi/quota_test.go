@@ -206,7 +206,8 @@ func TestAnswersOverTheLimitOfRuns(t *testing.T) {
 }
 
 // A caller whose tenant has limits adds nothing to a session without a tenant, which
-// counts for nobody: it reads the session, stops it, and forks it for its tenant.
+// counts for nobody, even if it may act for anybody: it reads the session, stops it,
+// and forks it for its tenant.
 func TestSessionsOfNoTenant(t *testing.T) {
 	a := newTenants(t, quota.Limits{Bytes: 1 << 20}, writer())
 	start := `{"sessionId":"s","agentType":"writer","message":"hi","userId":"ann"}`
@@ -221,12 +222,12 @@ func TestSessionsOfNoTenant(t *testing.T) {
 		"/chat":                `{"id":"s","messages":[{"id":"m","role":"user","parts":[{"type":"text","text":"more"}]}]}`,
 		"/resume":              `{"sessionId":"s","mode":"retry"}`,
 	} {
-		a.post(target, body, bearer("ann")...).failed(t, 403, httpapi.CodeUnauthorized)
+		a.post(target, body, bearer("lead")...).failed(t, 403, httpapi.CodeUnauthorized)
 	}
 	require.Equal(t, before, a.contents())
-	require.Equal(t, 200, a.get("/sessions/s", bearer("ann")...).status)
-	require.Equal(t, 200, a.post("/sessions/s/fork", `{"sessionId":"fork"}`, bearer("ann")...).status)
-	require.Equal(t, 200, a.post("/sessions/fork/messages", `{"message":"more"}`, bearer("ann")...).status)
+	require.Equal(t, 200, a.get("/sessions/s", bearer("lead")...).status)
+	require.Equal(t, 200, a.post("/sessions/s/fork", `{"sessionId":"fork"}`, bearer("lead")...).status)
+	require.Equal(t, 200, a.post("/sessions/fork/messages", `{"message":"more"}`, bearer("lead")...).status)
 	require.Equal(t, 200, a.post("/sessions/s/messages", `{"message":"more"}`, bearer("plain")...).status)
 }
 

@@ -57,6 +57,9 @@ func (s *Server) listRoots(r *request, f readmodel.SessionFilter, add func(func(
 		}
 		summary := func() (Summary, error) {
 			t, err := s.states.Head(r.Context(), id)
+			if err == nil && f.Tenant != "" && t.Tenant != f.Tenant {
+				err = eventlog.ErrSessionNotFound
+			}
 			if err != nil {
 				return Summary{}, err
 			}
@@ -96,6 +99,9 @@ func (s *Server) listChildren(r *request, f readmodel.SessionFilter, add func(fu
 	if err != nil {
 		return err
 	}
+	if f.Tenant != "" && t.Tenant != f.Tenant {
+		return nil
+	}
 	for _, child := range t.Sessions() {
 		item := s.summarize(r, t, child)
 		if item.ParentSessionID != f.ParentSessionID || !fits(item, f) {
@@ -110,7 +116,7 @@ func (s *Server) listChildren(r *request, f readmodel.SessionFilter, add func(fu
 
 // filtered reports whether a filter leaves out root sessions.
 func filtered(f readmodel.SessionFilter) bool {
-	return f.UserID+f.AgentType+string(f.Status)+f.Tag != "" || len(f.Metadata) > 0 || f.From != 0 || f.To != 0
+	return f.UserID+f.Tenant+f.AgentType+string(f.Status)+f.Tag != "" || len(f.Metadata) > 0 || f.From != 0 || f.To != 0
 }
 
 // fits reports whether a session is one that a filter chooses, but for its

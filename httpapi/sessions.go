@@ -130,6 +130,7 @@ func (r *request) sessionFilter() (f readmodel.SessionFilter, err error) {
 	if f.UserID, err = r.user(); err != nil {
 		return f, err
 	}
+	f.Tenant = CallerOf(r.Context()).onlyTenant()
 	if f.AgentType, err = q.word("agentType"); err != nil {
 		return f, err
 	}

@@ -32,8 +32,8 @@ func (s *Server) start(w http.ResponseWriter, r *request) error {
 		if err := CallerOf(ctx).checkUser(req.UserID); err != nil {
 			return agentloop.Started{}, err
 		}
-		req.Tenant = CallerOf(ctx).Tenant
-		req.UserID, req.OnlyUser = cmp.Or(req.UserID, CallerOf(ctx).User), CallerOf(ctx).only() != ""
+		req.Tenant, req.MayUse = CallerOf(ctx).Tenant, CallerOf(ctx).mayUse
+		req.UserID = cmp.Or(req.UserID, CallerOf(ctx).User)
 		return s.loop.Start(ctx, req)
 	})
 }

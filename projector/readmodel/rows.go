@@ -55,6 +55,7 @@ func SessionSorts() []SessionSort { return []SessionSort{ByID, ByUpdated} }
 // SessionFilter chooses sessions; what is empty does not matter.
 type SessionFilter struct {
 	UserID    string
+	Tenant    string // of the tree's root
 	AgentType string
 	Status    projector.SessionStatus
 	Tag       string
@@ -85,6 +86,7 @@ type Run struct {
 type RunFilter struct {
 	SessionID string
 	UserID    string
+	Tenant    string // of the tree's root
 	AgentType string
 	Status    eventlog.RunStatus
 	// From and To bound when runs began, in ms since the epoch: From <=
@@ -117,6 +119,7 @@ type Parked struct {
 type ParkedFilter struct {
 	SessionID string // of a tree's root, or a memory scope's log; empty: all
 	UserID    string // of the tree's root; empty: all, memory scopes too
+	Tenant    string // the same
 	Visible   Visible
 	Paging
 }

@@ -4,13 +4,14 @@ import "github.com/helixd/helixd/projector"
 
 // SearchQuery looks for words in messages and tool calls. All words must be
 // there; "quoted words" must stand side by side; case and accents don't
-// matter. Nothing else in the text has a meaning. A search with a session, a user
-// or Visible looks at the texts of those sessions alone, at most MaxSearched
+// matter. Nothing else in the text has a meaning. A search with a session, a user,
+// a tenant or Visible looks at the texts of those sessions alone, at most MaxSearched
 // bytes: what others hold changes neither its order nor its time.
 type SearchQuery struct {
 	Text      string // 1 to MaxQueryBytes bytes, at most MaxQueryTerms terms
 	SessionID string // of a root: with all below it; empty: all
 	UserID    string // empty: all
+	Tenant    string // of the tree's root; empty: all
 	AgentType string // empty: all
 	Visible   Visible
 	Paging    // Offset < MaxHits

@@ -31,6 +31,7 @@ type UsageQuery struct {
 	// bound.
 	From, To  int64
 	UserID    string // empty: all
+	Tenant    string // of the tree's root; empty: all
 	AgentType string // empty: all
 	SessionID string // of a root: with all below it; empty: all
 	Visible   Visible

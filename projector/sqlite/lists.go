@@ -17,6 +17,7 @@ func (m *Models) Sessions(ctx context.Context, f readmodel.SessionFilter) (readm
 	}
 	l.where.and("parent = ?", f.ParentSessionID)
 	l.where.equal("user", f.UserID)
+	l.where.tenant(f.Tenant)
 	l.where.equal("agent", f.AgentType)
 	l.where.equal("status", string(f.Status))
 	if f.Tag != "" {
@@ -34,6 +35,7 @@ func (m *Models) Runs(ctx context.Context, f readmodel.RunFilter) (readmodel.Ans
 	l := listing{table: "runs", key: []string{"session", "n"}, order: "started DESC, root, session, n DESC", doc: "doc"}
 	l.where.equal("session", f.SessionID)
 	l.where.equal("user", f.UserID)
+	l.where.tenant(f.Tenant)
 	l.where.equal("agent", f.AgentType)
 	l.where.equal("status", string(f.Status))
 	l.where.between("started", f.From, f.To)
@@ -47,6 +49,7 @@ func (m *Models) Parked(ctx context.Context, f readmodel.ParkedFilter) (readmode
 		doc: `json_object('sessionId', root, 'sequence', sequence, 'type', type, 'reason', reason, 'stuck', json(iif(stuck, 'true', 'false')))`,
 	}
 	l.where.equal("root", f.SessionID)
+	l.where.tenant(f.Tenant)
 	if f.UserID != "" {
 		l.where.and("EXISTS (SELECT 1 FROM sessions s WHERE s.root = parked.root AND s.session = parked.root AND s.user = ?)", f.UserID)
 	}

@@ -27,6 +27,13 @@ func (w *where) equal(column, value string) {
 	}
 }
 
+// tenant adds a condition that a row's tree is of a tenant, if that is not empty.
+func (w *where) tenant(tenant string) {
+	if tenant != "" {
+		w.and("root IN (SELECT root FROM trees WHERE tenant = ?)", tenant)
+	}
+}
+
 // between adds from <= column < to; 0: no bound.
 func (w *where) between(column string, from, to int64) {
 	if from != 0 {

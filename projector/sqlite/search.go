@@ -26,7 +26,7 @@ func (m *Models) Search(ctx context.Context, q readmodel.SearchQuery) (readmodel
 	}
 	fresh := m.await(ctx)
 	page, err := lookBy(ctx, m, func(f *file) *sql.DB { return f.find }, readmodel.SearchTime, func(tx *sql.Tx) (readmodel.Page[readmodel.Hit], error) {
-		if q.Visible == nil && q.SessionID == "" && q.UserID == "" {
+		if q.Visible == nil && q.SessionID+q.UserID+q.Tenant == "" {
 			return search(ctx, tx, matchOf(phrases), q)
 		}
 		return searchSome(ctx, tx, phrases, q)

@@ -59,6 +59,7 @@ func rootsOf(ctx context.Context, tx *sql.Tx, q readmodel.SearchQuery) (string, 
 	var w where
 	text := "SELECT root FROM trees"
 	w.equal("root", q.SessionID)
+	w.tenant(q.Tenant)
 	if q.UserID != "" {
 		text = "SELECT DISTINCT root FROM sessions"
 		w.equal("user", q.UserID)

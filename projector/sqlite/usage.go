@@ -24,6 +24,7 @@ func (m *Models) Usage(ctx context.Context, q readmodel.UsageQuery) (readmodel.A
 	var w where
 	w.between("at", q.From, q.To)
 	w.equal("user", q.UserID)
+	w.tenant(q.Tenant)
 	w.equal("agent", q.AgentType)
 	w.equal("root", q.SessionID)
 	if q.By == readmodel.ByModel {

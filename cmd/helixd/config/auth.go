@@ -21,7 +21,7 @@ type Token struct {
 	Operations []string `json:"operations"` // globs on the operation tag; default ["*"]. The right "act-as" must be listed by its name.
 	Sessions   []string `json:"sessions"`   // globs on the session id; default ["*"]
 	User       string   `json:"user"`       // the user that the caller acts for: it reaches this user's sessions and memories only, unless it has the right act-as; at most 256 bytes. Empty: none
-	Tenant     string   `json:"tenant"`     // the team or customer that the caller belongs to, at most 256 bytes; empty: none
+	Tenant     string   `json:"tenant"`     // the team or customer that the caller belongs to: it reaches this tenant's sessions only, unless it has the right act-as; at most 256 bytes. Empty: none
 }
 
 func (t *Token) setDefaults() {

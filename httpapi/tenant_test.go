@@ -1,0 +1,154 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/model/scripted"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/memory"
+	"github.com/helixd/helixd/httpapi"
+)
+
+// withTeams has callers with a tenant and no user: red and blue for themselves, desk
+// for all; and plain, without a tenant.
+func withTeams(o *httpapi.Options) {
+	all := []string{"*"}
+	tokens := []httpapi.Token{
+		{Token: "red", Name: "red's token", Operations: all, Sessions: all, Tenant: "red"},
+		{Token: "blue", Name: "blue's token", Operations: all, Sessions: all, Tenant: "blue"},
+		{Token: "desk", Name: "desk's token", Operations: []string{"*", "act-as"}, Sessions: all, Tenant: "red"},
+		{Token: "plain", Name: "plain's token", Operations: all, Sessions: all},
+	}
+	o.Auth, o.Identify = httpapi.BearerTokens(tokens), httpapi.TokenCallers(tokens)
+	o.Chat, o.Memories = &httpapi.ChatOptions{}, remembering(o.Log)
+}
+
+// A caller with a tenant uses the sessions of its tenant by every route, whoever
+// their users are.
+func TestTenantsOwnSessions(t *testing.T) {
+	a := newAPIOn(t, newLog(t), []agentloop.Agent{writer()}, withTeams, func(o *httpapi.Options) { o.ReadModels = foldedRows{o.Log} })
+	eachRoute(t, func(t *testing.T, rt httpapi.TestRoute, c routeCase) {
+		id := "s/" + rt.Method + rt.Pattern
+		a.finishedIn("red", "ann", id)
+		got := a.request(rt.Method, c.target(rt, id), c.bodyFor(t, id, "fork/"+id), bearer("red")...)
+		if c.everybodys || strings.HasSuffix(rt.Pattern, "/import") {
+			got.failed(t, 403, httpapi.CodeUnauthorized)
+			return
+		}
+		require.Equal(t, c.status, got.status, got.body)
+	})
+}
+
+// For a caller with a tenant, a session of another tenant, or of none, is answered as
+// one that does not exist; an id that is taken can't be used for a new one.
+func TestTenantsOfOthers(t *testing.T) {
+	a := newAPIOn(t, memory.New(), []agentloop.Agent{writer()}, withTeams, withReadModels(t))
+	a.finishedIn("red", "ann", "theirs")
+	a.finishedIn("", "ann", "free")
+	before := a.contents()
+	eachRoute(t, func(t *testing.T, rt httpapi.TestRoute, c routeCase) {
+		call := func(id string) answer {
+			got := a.request(rt.Method, c.target(rt, id), c.bodyFor(t, id, "fork"), bearer("blue")...)
+			require.NotContains(t, got.body, "classified")
+			return got
+		}
+		if rt.NamesIn == "" {
+			require.NotContains(t, call("").body, "theirs")
+			return
+		}
+		create := []string{"/start", "/chat", "/sessions/{id}/chunks", "/sessions/{id}/import"}
+		for _, other := range []string{"theirs", "free"} {
+			got := call(other)
+			if slices.Contains(create, rt.Pattern) {
+				got.failed(t, 403, httpapi.CodeUnauthorized)
+				continue
+			}
+			absent := call("none")
+			require.Equal(t, absent.status, got.status)
+			if rt.Pattern == "/chat/{id}/stream" {
+				require.Equal(t, 204, got.status)
+				continue
+			}
+			require.Equal(t, absent.failed(t, 404, httpapi.CodeNotFound), got.failed(t, 404, httpapi.CodeNotFound))
+		}
+	})
+	require.Equal(t, before, a.contents())
+	a.finishedIn("blue", "ann", "mine")
+	for _, both := range []string{"a=mine&b=theirs", "a=theirs&b=mine"} {
+		a.get("/compare?"+both, bearer("blue")...).failed(t, 404, httpapi.CodeNotFound)
+	}
+	a.post("/sessions/mine/fork", `{"sessionId":"theirs"}`, bearer("blue")...).failed(t, 403, httpapi.CodeUnauthorized)
+	for _, token := range []string{"desk", "plain"} {
+		for _, id := range []string{"theirs", "free"} {
+			require.Equal(t, 200, a.get("/sessions/"+id, bearer(token)...).status)
+		}
+	}
+	a.post("/sessions/free/fork", `{"sessionId":"adopted"}`, bearer("desk")...).done(t)
+	require.Equal(t, 200, a.get("/sessions/adopted", bearer("red")...).status, "a fork of a session without a tenant is its caller's tenant's")
+}
+
+// Listings, searches and sums are of the caller's tenant.
+func TestTenantsListings(t *testing.T) {
+	agent := agentloop.Agent{Name: "writer", Model: scripted.New([]scripted.Turn{{Text: "hello", Usage: eventlog.TokenUsage{Prompt: 2, Completion: 1}}}, nil)}
+	test := func(t *testing.T, targets []string, change ...func(*httpapi.Options)) {
+		a := newAPIOn(t, memory.New(), []agentloop.Agent{agent}, append(change, withTeams)...)
+		for _, token := range []string{"red", "blue", "plain"} {
+			id := "of-" + token
+			a.post("/start", fmt.Sprintf(`{"sessionId":%q,"agentType":"writer","message":"secret of %s","userId":"ann"}`, id, token), bearer(token)...).done(t)
+			a.stream("/sse?sessionId="+id, bearer(token)...).rest()
+			a.append(id, fact(id, &eventlog.ToolResult{RunID: "r", StepID: "s", ToolCallID: "c", ToolName: "t", Result: json.RawMessage("1"), FactBase: factBase(id)}))
+		}
+		for _, target := range targets {
+			total := func(token string) int {
+				var found struct{ Total json.RawMessage }
+				a.get(target, bearer(token)...).decode(t, &found)
+				var sum struct{ Sessions int }
+				n, err := strconv.Atoi(string(found.Total))
+				if err != nil {
+					require.NoError(t, json.Unmarshal(found.Total, &sum))
+					n = sum.Sessions
+				}
+				return n
+			}
+			red := a.get(target, bearer("red")...).done(t).body
+			require.NotContains(t, red, "of-blue", target)
+			require.NotContains(t, red, "of-plain", target)
+			require.Positive(t, total("red"), target)
+			require.Equal(t, 3*total("red"), total("plain"), target)
+			require.Equal(t, total("plain"), total("desk"), target)
+		}
+	}
+	t.Run("folds", func(t *testing.T) {
+		test(t, []string{"/sessions", "/sessions?userId=ann"})
+	})
+	t.Run("rows", func(t *testing.T) {
+		test(t, []string{
+			"/sessions", "/sessions?userId=ann", "/sessions?sort=updated", "/runs", "/runs?userId=ann", "/search?q=secret", "/search?q=secret&userId=ann",
+			"/usage", "/usage?by=model&userId=ann", "/parked",
+		}, withReadModels(t))
+	})
+}
+
+// What a caller with a tenant reaches of memories are those of its tenant's sessions.
+func TestTenantsMemories(t *testing.T) {
+	a := newAPIOn(t, memory.New(), nil, withTeams)
+	a.finishedIn("red", "ann", "theirs")
+	for _, scope := range []string{`"user","id":"ann"`, `"agent","id":"writer"`, `"session","id":"theirs"`} {
+		a.post("/memories", `{"scope":`+scope+`,"content":"tea"}`, bearer("plain")...).done(t)
+	}
+	require.Contains(t, a.get("/memories?scope=session&id=theirs", bearer("red")...).done(t).body, `"tea"`)
+	for query, status := range map[string]int{"scope=user&id=ann": 403, "scope=agent&id=writer": 403, "scope=session&id=theirs": 404} {
+		code := map[int]httpapi.Code{403: httpapi.CodeUnauthorized, 404: httpapi.CodeNotFound}[status]
+		a.get("/memories?"+query, bearer("blue")...).failed(t, status, code)
+		a.request("DELETE", "/memories?"+query, "", bearer("blue")...).failed(t, status, code)
+		a.request("DELETE", "/memories/m?"+query, "", bearer("blue")...).failed(t, status, code)
+	}
+}
