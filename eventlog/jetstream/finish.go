@@ -155,6 +155,12 @@ func (l *Log) finishWanted(ctx context.Context, session string, e *erasing) (*er
 		return marked, err
 	}
 	same, err := l.lives(ctx, session, e.Head)
+	if errors.Is(err, errDamaged) {
+		return l.eraseDamaged(ctx, session, e)
+	}
+	if err == nil && !same {
+		same, err = l.wantLeft(ctx, session, e)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -168,8 +174,64 @@ func (l *Log) finishWanted(ctx context.Context, session string, e *erasing) (*er
 	return l.beginAt(ctx, session, fence)
 }
 
-// dropWanted takes back that a session is to be erased that is not there.
+// wantLeft reports whether the session that is there now is the wanted one, which a power loss has cut
+// off: all of it comes before the wanted head. It marks the head that is left.
+func (l *Log) wantLeft(ctx context.Context, session string, e *erasing) (bool, error) {
+	left, err := l.leftOf(ctx, session, e.Head)
+	if err != nil || left == 0 {
+		return false, err
+	}
+	_, err = l.change(ctx, session, func(now *erasing) bool {
+		same := now.Head == e.Head
+		if same {
+			now.Head = left
+		}
+		return same
+	})
+	return err == nil, err
+}
+
+// eraseDamaged marks all that there is of a wanted session that has only segments, the last of
+// which can't be unpacked. It needs no fence: while that segment is there, no append to the id succeeds.
+// Errors: errDamaged, if that is not so; the session stays wanted.
+func (l *Log) eraseDamaged(ctx context.Context, session string, e *erasing) (*erasing, error) {
+	p := Partition(session, l.opts.Partitions)
+	switch n, err := l.count(ctx, streamName(p), logSubject(session, p)); {
+	case err != nil:
+		return nil, err
+	case n > 0:
+		return nil, fmt.Errorf("%w: the session that is to be erased can't be read", errDamaged)
+	}
+	m, err := l.lastReadable(ctx, segmentStream(p), segmentSubject(session, p))
+	if errors.Is(err, errNoMessage) { // others have removed it
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if _, err := unpack(m.data); err == nil || m.sequence > e.at { // one that came after the mark may be of a later session
+		return nil, fmt.Errorf("%w: segments of the session that is to be erased can't be read", errDamaged)
+	}
+	parts, err := l.partsOf(ctx, session, e.Head)
+	if err != nil {
+		return nil, err
+	}
+	return l.change(ctx, session, func(now *erasing) bool {
+		if now.Head != e.Head {
+			return false
+		}
+		now.Head, now.Fence, now.Parts, now.Removed = 0, 0, join(now.Parts, parts), false
+		now.nextRound()
+		return true
+	})
+}
+
+// dropWanted takes back that a session is to be erased that is not there. Errors: errDamaged, if
+// the server can't read whether it is.
 func (l *Log) dropWanted(ctx context.Context, session string, e *erasing) error {
+	if _, err := l.leftOf(ctx, session, e.Head); err != nil {
+		return err
+	}
 	if e.Fence == 0 && len(e.Parts) == 0 {
 		return l.forgetErasing(ctx, session, e)
 	}

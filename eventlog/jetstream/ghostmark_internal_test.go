@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
@@ -30,8 +31,8 @@ func openSyncing(t *testing.T, dir string) (*Log, func()) {
 }
 
 // withLostEnd opens a log after a power loss: of what lost has stored, the segments' stream has kept
-// all and the log's nothing.
-func withLostEnd(t *testing.T, before, lost func(*Log)) *Log {
+// all and the log's nothing. damage changes the server's files.
+func withLostEnd(t *testing.T, before, lost func(*Log), damage ...func(dir string)) *Log {
 	t.Helper()
 	dir, old := t.TempDir(), filepath.Join(t.TempDir(), "old")
 	l, stop := openSyncing(t, dir)
@@ -47,6 +48,9 @@ func withLostEnd(t *testing.T, before, lost func(*Log)) *Log {
 	stop()
 	require.NoError(t, os.RemoveAll(found[0]))
 	require.NoError(t, os.CopyFS(found[0], os.DirFS(old)))
+	for _, f := range damage {
+		f(dir)
+	}
 	l, _ = openSyncing(t, dir)
 	return l
 }
@@ -101,13 +105,14 @@ func TestAPowerLossThatLeavesAnErasuresMark(t *testing.T) {
 // TestAPowerLossThatLeavesAWantedErasure: the mark says that a session is to be erased up to a record
 // that the log has lost. What is left of that session is erased, and no other one.
 func TestAPowerLossThatLeavesAWantedErasure(t *testing.T) {
-	for name, c := range map[string]struct{ left, purged, sealed, fenced bool }{
+	for name, c := range map[string]struct{ left, purged, sealed, fenced, damaged bool }{
 		"all of it is lost":                      {},
 		"all of it is lost but segments":         {sealed: true},
 		"some of it is left":                     {left: true},
 		"some of it is left in segments only":    {left: true, purged: true},
 		"some of it is left before lost ones":    {left: true, purged: true, sealed: true},
 		"some of it is left, and an older fence": {left: true, fenced: true},
+		"what is left of it is damaged":          {left: true, purged: true, damaged: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			head, kept := uint64(0), textEntries("kept", 5)
@@ -134,6 +139,10 @@ func TestAPowerLossThatLeavesAWantedErasure(t *testing.T) {
 				if c.sealed {
 					require.NoError(t, l.Seal(t.Context(), "s"))
 				}
+				if c.damaged {
+					_, err := l.store(t.Context(), &nats.Msg{Subject: segmentSubject("s", 0), Data: []byte("damaged"), Header: nats.Header{}})
+					require.NoError(t, err)
+				}
 				require.NoError(t, l.want(t.Context(), "s", head))
 			})
 			var entries []eventlog.Entry
@@ -145,6 +154,61 @@ func TestAPowerLossThatLeavesAWantedErasure(t *testing.T) {
 			requireRecords(t, l, "kept", kept)
 		})
 	}
+}
+
+// TestAWantedErasureStaysWantedIfTheServerCantReadTheSession: after a power loss a session that is to be
+// erased has one segment, which the server can't read. Each try says so, and so does the verification.
+// When the segment can be read again, the session is erased.
+func TestAWantedErasureStaysWantedIfTheServerCantReadTheSession(t *testing.T) {
+	head, folder, at := uint64(0), "", -1
+	flip := func(dir string) { // it is its own inverse
+		folder = dir
+		paths, err := filepath.Glob(filepath.Join(dir, "jetstream", "*", "streams", segmentStream(0), "msgs", "1.blk"))
+		require.NoError(t, err)
+		require.Len(t, paths, 1)
+		block, err := os.ReadFile(paths[0])
+		require.NoError(t, err)
+		if at < 0 {
+			at = bytes.Index(block, []byte("secret"))
+			require.Positive(t, at)
+		}
+		block[at] ^= 1 << 7
+		require.NoError(t, os.WriteFile(paths[0], block, 0o640))
+	}
+	l := withLostEnd(t, func(l *Log) {
+		head = appended(t, l, "s", 0, textEntries("secret", 3))
+		_, err := l.Purge(t.Context(), purgeNow)
+		require.NoError(t, err)
+		appended(t, l, "kept", 0, textEntries("kept", 5))
+		require.NoError(t, l.Seal(t.Context(), "kept")) // behind it, or the server would cut it off
+	}, func(l *Log) {
+		head = appended(t, l, "s", head, textEntries("lost", 30))
+		require.NoError(t, l.want(t.Context(), "s", head))
+	}, flip)
+	for range 3 {
+		_, err := l.FinishErasures(t.Context(), true)
+		require.ErrorIs(t, err, eventlog.ErrDamaged)
+		require.ErrorContains(t, err, `session "s"`)
+	}
+	var found []eventlog.Finding
+	_, err := l.VerifySubjects(t.Context(), func(f eventlog.Finding) { found = append(found, f) })
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	require.Equal(t, eventlog.FoundErasing, found[0].Code)
+	require.Equal(t, "s", found[0].Session)
+	for range 30 { // the log gives the lost sequences again
+		appended(t, l, "other", 0, textEntries("other", 1))
+		_, err := l.Erase(t.Context(), "other")
+		require.NoError(t, err)
+	}
+
+	l.Close()
+	l.nc.Close()
+	l.opts.Server.(*embed.Server).Stop()
+	flip(folder)
+	l, _ = openSyncing(t, folder)
+	requireErasedAfterLoss(t, l, "s", nil)
+	requireRecords(t, l, "kept", textEntries("kept", 5))
 }
 
 // requireErasedAfterLoss requires that an erasure ends, and leaves a session of the same id as it is.

@@ -146,7 +146,8 @@ func (l *Log) dropGhosts(ctx context.Context, p int) error {
 
 // dropGhostMark removes what the mark of an erasure says of a record or a fence that the log
 // has lost: the same sequences are then those of new records. What is left of the session is
-// still to be erased, also if it had been removed before: the log has lost that, too.
+// still to be erased, also if it had been removed before: the log has lost that, too. If that
+// can't be read, the mark names the last record that the log has not lost, see wantLeft.
 func (l *Log) dropGhostMark(ctx context.Context, m message, end uint64) error {
 	session, ok := sessionOf(m.subject[strings.LastIndexByte(m.subject, '.')+1:])
 	if !ok { // a server's report
@@ -157,11 +158,15 @@ func (l *Log) dropGhostMark(ctx context.Context, m message, end uint64) error {
 		return err
 	}
 	left, err := l.leftOf(ctx, session, end)
-	if err != nil {
+	damaged := errors.Is(err, errDamaged)
+	if err != nil && !damaged {
 		return err
 	}
 	if e.Done && left == 0 {
 		return l.forgetErasing(ctx, session, e)
+	}
+	if damaged {
+		left = max(end, 1)
 	}
 	_, err = l.change(ctx, session, func(e *erasing) bool {
 		if e.at != m.sequence {
@@ -186,6 +191,7 @@ func (l *Log) dropGhostMark(ctx context.Context, m message, end uint64) error {
 
 // leftOf returns the last sequence up to end that the log or a segment has of a session, 0 if
 // there is none. It may be a fence's. What comes after end is of a session that was created since.
+// Errors: errDamaged, if the log has none and the last segment can't be read.
 func (l *Log) leftOf(ctx context.Context, session string, end uint64) (uint64, error) {
 	p := Partition(session, l.opts.Partitions)
 	m, err := l.lastMessage(ctx, streamName(p), logSubject(session, p))
@@ -195,16 +201,18 @@ func (l *Log) leftOf(ctx context.Context, session string, end uint64) (uint64, e
 	if err != nil && !errors.Is(err, errNoMessage) {
 		return 0, err
 	}
-	m, err = l.lastMessage(ctx, segmentStream(p), segmentSubject(session, p))
-	if err == nil {
-		if last, _ := reaches(m); last <= end {
-			return last, nil
-		}
-	}
+	m, err = l.lastReadable(ctx, segmentStream(p), segmentSubject(session, p))
 	if errors.Is(err, errNoMessage) {
-		err = nil
+		return 0, nil
 	}
-	return 0, err
+	if err != nil {
+		return 0, err
+	}
+	s, err := unpack(m.data)
+	if err != nil || s.last() > end {
+		return 0, err
+	}
+	return s.last(), nil
 }
 
 // mostLost is how long a time's records a power loss can take from the log and leave
