@@ -82,7 +82,7 @@ func (t *trial) prepare() error {
 			n.nats = a[ofNATS]
 			cluster = fmt.Sprintf(clusterConfig, n.name, a[ofNATS], natsUser, natsPassword, len(addresses), a[ofRoutes], strings.Join(routes, ", "))
 		}
-		text := fmt.Sprintf("listen: %s\ndataDir: %q\ndurability: %s\nauth: {allowUnauthenticated: true}\ndisk: {minFree: 8MiB}\n", a[ofHTTP], n.data, t.durability) + cluster + t.tools.agents()
+		text := fmt.Sprintf("listen: %s\ndataDir: %q\ndurability: %s\nauth: {allowUnauthenticated: true}\ndisk: {minFree: 8MiB}\nlimits: {streams: 100000}\n", a[ofHTTP], n.data, t.durability) + cluster + t.tools.agents()
 		if err := os.WriteFile(n.config, []byte(text), 0o600); err != nil {
 			return err
 		}

@@ -39,6 +39,9 @@ func newNode(b Binaries, dir, name, config string) (*Node, error) {
 	if !strings.Contains(config, "\nauth:") {
 		text += "\nauth: {allowUnauthenticated: true}\n"
 	}
+	if !strings.Contains(config, "\nlimits:") {
+		text += "\nlimits: {streams: 100000}\n" // all clients are on one address
+	}
 	return n, os.WriteFile(file, []byte(text), 0o600)
 }
 

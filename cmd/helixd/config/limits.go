@@ -22,7 +22,7 @@ type Limits struct {
 	Connections int `json:"connections"`
 	// Streams is how many streams one caller may have open, answers of POST /chat
 	// included. A caller of whom nothing is known is its address. 0, the default:
-	// half of Connections.
+	// a 32nd of the connections, at least 64, but never more than half of them.
 	Streams int `json:"streams"`
 }
 
@@ -98,6 +98,12 @@ func (c *Config) DailyLimits() bool {
 	return false
 }
 
+// leastStreams is how many streams one caller may have open by default, however few
+// connections a node has.
+const leastStreams = 64
+
 // MostStreams is how many streams a caller may have open at a node with so many
-// connections.
-func (l Limits) MostStreams(connections int) int { return cmp.Or(l.Streams, max(connections/2, 1)) }
+// connections: by default so few that some callers together can't take the node.
+func (l Limits) MostStreams(connections int) int {
+	return cmp.Or(l.Streams, max(min(max(connections/32, leastStreams), connections/2), 1))
+}

@@ -36,7 +36,12 @@ func TestTenants(t *testing.T) {
 		_, err := loadText(t, "limits: {"+bad+": -1}\n", nil)
 		require.ErrorContains(t, err, "limits."+bad)
 	}
-	require.Equal(t, 5, Limits{}.MostStreams(10))
-	require.Equal(t, 1, Limits{}.MostStreams(1))
+}
+
+// However many connections a node has, one caller can't take most of them.
+func TestMostStreams(t *testing.T) {
+	for connections, streams := range map[int]int{1: 1, 10: 5, 127: 63, 128: 64, 2048: 64, 4096: 128, DefaultConnections: 1024} {
+		require.Equal(t, streams, Limits{}.MostStreams(connections), "of %d connections", connections)
+	}
 	require.Equal(t, 7, Limits{Streams: 7}.MostStreams(10))
 }
