@@ -26,11 +26,26 @@ func (s *Server) limitBody(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// dropBody has a request that is refused not wait for its body: the answer ends the
+// connection. What comes of the body within a second is read, else the client might
+// not get the answer.
+func (s *Server) dropBody(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength == 0 || r.ProtoMajor > 1 { // an answer over HTTP/2 ends its stream alone
+		return
+	}
+	w.Header().Set("Connection", "close")
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(min(s.bodyTimeout, leftoverTimeout)))
+}
+
 // skipBody reads the body of a GET, which means nothing: no deadline may pass
-// later, while the handler streams.
-func skipBody(w http.ResponseWriter, r *http.Request) error {
-	if r.ContentLength == 0 || r.Method != http.MethodGet && r.Method != http.MethodHead {
+// later, while the handler streams. It refuses one on a public route, whose callers
+// nobody knows: they must not hold a connection.
+func skipBody(w http.ResponseWriter, r *http.Request, public bool) error {
+	switch {
+	case r.ContentLength == 0 || r.Method != http.MethodGet && r.Method != http.MethodHead:
 		return nil
+	case public:
+		return &eventlog.ValidationError{Reason: "a GET of this route must have no body"}
 	}
 	switch _, err := io.CopyN(io.Discard, r.Body, maxSkipped+1); {
 	case err == nil:

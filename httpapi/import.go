@@ -19,7 +19,7 @@ import (
 // record of the largest payload fits, whatever its payload is.
 const MaxImportLine = 64 << 20
 
-// leftoverTimeout is how long the rest of a refused import is read.
+// leftoverTimeout is how long the rest of a refused body is read.
 const leftoverTimeout = time.Second
 
 // Imported is the answer of POST /sessions/{id}/import.

@@ -254,6 +254,10 @@ func (s *Server) serve(w *tracker, r *http.Request, rt route, name string) error
 		if err != nil {
 			return err
 		}
+		w.allowed = true
+	}
+	if err := skipBody(w, r, public); err != nil {
+		return err
 	}
 	if queryErr != nil {
 		return queryErr

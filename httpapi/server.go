@@ -260,17 +260,20 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}()
 	answer := func(_ http.ResponseWriter, r *http.Request) {
-		err := skipBody(out, r)
-		if err == nil {
-			err = s.dispatch(out, r)
-		}
-		if err != nil {
+		if err := s.dispatch(out, r); err != nil {
+			if !out.allowed {
+				s.dropBody(out, r)
+			}
 			s.fail(out, r, err)
 		}
 	}
 	if err := s.checkHost(r); err != nil {
+		s.dropBody(out, r)
 		s.fail(out, r, err)
 		return
+	}
+	if r.Method == http.MethodOptions { // no route has it
+		s.dropBody(out, r)
 	}
 	if s.cors == nil {
 		answer(out, r)
@@ -287,6 +290,7 @@ type tracker struct {
 	session string    // empty: not known, or none
 	actor   []any     // the caller's log attributes
 	payer   string    // whose budget a large answer uses; empty: nobody's
+	allowed bool      // its caller may use the route
 	came    time.Time // when the request came
 	begun   bool
 	began   time.Time // when the answer did

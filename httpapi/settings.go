@@ -124,6 +124,7 @@ func (s *Server) Guard(op Operation, h http.Handler) http.Handler {
 			err = s.allow(r, op, allSessions)
 		}
 		if err != nil {
+			s.dropBody(out, r)
 			s.fail(out, r, err)
 			return
 		}

@@ -32,7 +32,7 @@ func TestABodyThatNeverComesIsGivenUp(t *testing.T) {
 	}{
 		{"GET /healthz", length, 400},
 		{"GET /healthz", chunked, 400},
-		{"GET /nowhere", length, 400},
+		{"GET /nowhere", length, 404},
 		{"PUT /start", length, 405},
 		{"POST /start", length, 401},
 		{"POST /start", auth + chunked, 411},

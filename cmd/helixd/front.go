@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // front serves HTTP, if need be before the daemon can: a node of a cluster may
@@ -60,6 +61,10 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h := f.handler.Load(); h != nil {
 		(*h).ServeHTTP(w, r)
 		return
+	}
+	if r.ContentLength != 0 { // it is not waited for
+		w.Header().Set("Connection", "close")
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(time.Second))
 	}
 	w.Header().Set("Content-Type", "application/json")
 	if r.URL.Path == "/healthz" {

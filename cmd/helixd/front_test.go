@@ -1,14 +1,40 @@
 package main
 
 import (
+	"bufio"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
+
+// A server that is starting answers without waiting for a body.
+func TestAStartingServerWaitsForNoBody(t *testing.T) {
+	f := newFront(10, nil, slog.New(slog.DiscardHandler))
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	f.serve(listener)
+	defer f.shutdown(func() {})
+	for path, status := range map[string]int{"/healthz": 200, "/sessions": 503} {
+		conn, err := net.Dial("tcp", listener.Addr().String())
+		require.NoError(t, err)
+		defer conn.Close()
+		require.NoError(t, conn.SetDeadline(time.Now().Add(20*time.Second)))
+		_, err = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n", path)
+		require.NoError(t, err)
+		in := bufio.NewReader(conn)
+		resp, err := http.ReadResponse(in, nil)
+		require.NoError(t, err, path)
+		require.Equal(t, status, resp.StatusCode)
+		_, err = io.ReadAll(in)
+		require.NoError(t, err, "the connection is closed")
+	}
+}
 
 // Before it closes idle connections a server has its clients leave them.
 func TestALeavingServerClosesConnectionsAfterTheirAnswers(t *testing.T) {
