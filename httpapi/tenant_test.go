@@ -31,8 +31,8 @@ func withTeams(o *httpapi.Options) {
 	o.Chat, o.Memories = &httpapi.ChatOptions{}, remembering(o.Log)
 }
 
-// A caller with a tenant uses the sessions of its tenant by every route, whoever
-// their users are.
+// A caller with a tenant uses the sessions of its tenant by every route, of all their
+// users.
 func TestTenantsOwnSessions(t *testing.T) {
 	a := newAPIOn(t, newLog(t), []agentloop.Agent{writer()}, withTeams, func(o *httpapi.Options) { o.ReadModels = foldedRows{o.Log} })
 	eachRoute(t, func(t *testing.T, rt httpapi.TestRoute, c routeCase) {
