@@ -101,7 +101,7 @@ func (s *Server) records(w http.ResponseWriter, r *request) error {
 	rc := http.NewResponseController(w)
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Content-Type", "application/x-ndjson")
-	n := 0
+	n, left := 0, s.writeTimeout
 	for rec, err := range all {
 		if err != nil {
 			return err // before the first record an error answer, behind it an abort
@@ -117,7 +117,7 @@ func (s *Server) records(w http.ResponseWriter, r *request) error {
 		if err != nil {
 			return err
 		}
-		if err := s.write(w, rc, append(line, '\n')); err != nil {
+		if err := s.writePart(w, rc, append(line, '\n'), &left); err != nil {
 			panic(http.ErrAbortHandler) // the client has left
 		}
 	}

@@ -64,7 +64,18 @@ const leastRate = 64 << 10
 
 // write writes b, piece by piece.
 func (s *Server) write(w io.Writer, rc *http.ResponseController, b []byte) error {
-	last := time.Now().Add(s.writeTimeout + time.Duration(len(b))*time.Second/leastRate)
+	left := s.writeTimeout
+	return s.writePart(w, rc, b, &left)
+}
+
+// writePart writes a part of an answer. left is how long the client may still take for
+// the whole answer: each part adds what it may take at the least rate, and takes off
+// what the client took.
+func (s *Server) writePart(w io.Writer, rc *http.ResponseController, b []byte, left *time.Duration) error {
+	began := time.Now()
+	*left += time.Duration(len(b)) * time.Second / leastRate
+	last := began.Add(*left)
+	defer func() { *left -= time.Since(began) }()
 	for piece := range slices.Chunk(b, pieceBytes) {
 		deadline := time.Now().Add(s.writeTimeout)
 		if deadline.After(last) {
