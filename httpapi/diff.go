@@ -97,6 +97,9 @@ func (s *Server) patchOf(ctx context.Context, values func() (before, after any))
 	var docs [2][]byte
 	before, after := values()
 	for i, v := range []any{before, after} {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		if docs[i], err = marshal(v); err != nil {
 			return nil, fmt.Errorf("httpapi: diff: %w", err)
 		}
