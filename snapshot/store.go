@@ -155,6 +155,9 @@ func (s *Store) savedBehind(ctx context.Context, session string, anchor, to uint
 	return err == nil && slices.ContainsFunc(all, func(n uint64) bool { return n > anchor && (to == 0 || n <= to) })
 }
 
+// left reports whether the caller has left, which is no failure of the saved folds.
+func left(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }
+
 // continued returns nil, nil if there is no saved fold that can be used. Another
 // version's are used only if no form but JSON may be.
 func (s *Store) continued(ctx context.Context, session string, to uint64, forms ...Form) (*projector.Tree, error) {
@@ -164,6 +167,9 @@ func (s *Store) continued(ctx context.Context, session string, to uint64, forms 
 	}
 	for range foldTries {
 		saved, err := s.opts.Folds.Nearest(ctx, session, limit, forms...)
+		if left(ctx) {
+			return nil, context.Cause(ctx)
+		}
 		if err != nil {
 			s.opts.Metrics.fail("read")
 			s.opts.Logger.WarnContext(ctx, "saved fold not read", eventlog.LogSession, session, "error", err)
@@ -289,9 +295,10 @@ func (s *Store) save(ctx context.Context, session string, form Form, t *projecto
 		saved.Digest = digest(last)
 		own, err = s.opts.Folds.Save(ctx, session, saved)
 	}
-	if err == nil {
+	switch {
+	case err == nil:
 		s.opts.Metrics.save()
-	} else {
+	case !left(ctx):
 		s.opts.Metrics.fail("save")
 		s.opts.Logger.WarnContext(ctx, "fold not saved", eventlog.LogSession, session, "error", err)
 	}
