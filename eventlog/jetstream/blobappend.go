@@ -138,7 +138,7 @@ func (l *Log) confirmBlobs(ctx context.Context, a *pendingAppend, last uint64) e
 
 // dropBlobs overwrites the blobs of an append that failed, unless others may use
 // them: nothing of an erased session may come back. An append that may still
-// create the session keeps them.
+// create the session keeps them, see markLeftBlobs.
 func (l *Log) dropBlobs(ctx context.Context, a *pendingAppend, why error) {
 	if len(a.blobs) == 0 || a.expected == 0 && errors.Is(why, eventlog.ErrOutcomeUnknown) {
 		return
@@ -150,7 +150,7 @@ func (l *Log) dropBlobs(ctx context.Context, a *pendingAppend, why error) {
 			return
 		}
 	}
-	// What fails here is left for the next erasure of the session.
+	// What fails here is left for the next erasure of the session, or for markLeftBlobs.
 	for _, b := range a.blobs {
 		if a.expected > 0 {
 			_ = l.dropParts(ctx, a.session, b.ref, a.expected)

@@ -13,7 +13,8 @@ import (
 // FinishErasures continues the erasures that have begun and not ended, for example
 // because their node has died, and returns how many have ended. Each node has to call it
 // regularly: only a node can overwrite the files of its own server. Nodes with lead set,
-// one or more, do the rest; they call [Log.FindErasures] when they begin to lead.
+// one or more, do the rest; they call [Log.FindErasures] when they begin to lead. Every hour such a
+// node also looks for large payloads, over a day old, of sessions without a record, and removes them.
 func (l *Log) FinishErasures(ctx context.Context, lead bool) (n int, err error) {
 	if ctx, err = l.frees(ctx); err != nil {
 		return 0, err
@@ -33,6 +34,9 @@ func (l *Log) FinishErasures(ctx context.Context, lead bool) (n int, err error) 
 // marks of those that were done long ago.
 func (l *Log) finishErasures(ctx context.Context, lead bool, now time.Time) (n int, err error) {
 	var failed []error
+	if lead && l.leftDue(now) {
+		failed = append(failed, l.markLeftBlobs(ctx, now))
+	}
 	for p := range l.opts.Partitions {
 		marks, err := l.subjectsOf(ctx, segmentStream(p), erasedSubjects+strconv.Itoa(p)+".*")
 		if err != nil {

@@ -127,8 +127,9 @@ type Log struct {
 	durability eventlog.Durability
 	metrics    *logMetrics
 
-	mu   sync.Mutex
-	back chan struct{} // closed and replaced when the connection is back
+	mu     sync.Mutex
+	back   chan struct{} // closed and replaced when the connection is back
+	leftAt time.Time     // when markLeftBlobs was called
 }
 
 // Open returns the log on nc, creating its streams if they are missing. The

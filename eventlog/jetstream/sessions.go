@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
@@ -62,8 +61,8 @@ func (l *Log) subjectsOf(ctx context.Context, stream, filter string) (map[string
 	ids := make(map[string]uint64, len(info.State.Subjects))
 	for subject, messages := range info.State.Subjects {
 		// A subject that no session has was written by somebody else.
-		if id, ok := sessionOf(subject[strings.LastIndexByte(subject, '.')+1:]); ok {
-			ids[id] = messages
+		if id, _, ok := SessionOf(subject); ok {
+			ids[id] += messages
 		}
 	}
 	return ids, nil

@@ -87,7 +87,7 @@ func (s *life) check() {
 				continue
 			}
 			// A payload may be left of an append that might have created the session. It
-			// goes with the next erasure.
+			// goes with the next erasure, or after a day.
 			if _, err := s.Nodes[0].Append(s.ctx, session, 0, []eventlog.Entry{Text(session, "last")}); err != nil {
 				s.failf("%s: create: %w", session, err)
 			}
