@@ -74,3 +74,27 @@ func withPort(address, at string) string {
 	}
 	return net.JoinHostPort(host, u.Port())
 }
+
+// madeRoom is how many connections from outside makeRoom ends at once: others
+// may come before the one that the room is for.
+const madeRoom = 16
+
+// makeRoom ends connections from outside if the server has all that it may have:
+// those of the process come first.
+func (i *instance) makeRoom() {
+	if i.srv.NumClients() < i.opts.MaxConnections {
+		return
+	}
+	all, err := i.srv.Connz(nil)
+	if err != nil {
+		return
+	}
+	ended := 0
+	for _, c := range all.Conns {
+		if c.Port == 0 || ended == madeRoom { // a pipe has no port
+			continue
+		}
+		ended++
+		_ = i.srv.DisconnectClientByID(c.Cid) // an error: it has left
+	}
+}

@@ -59,6 +59,10 @@ type Options struct {
 	// right, and by [Server.DropRevoked]. Its first call for a client may wait; a
 	// call after it returned false must not. nil: no right can be revoked.
 	Revoked func(subject, name string) bool
+	// MaxConnections bounds the connections from outside and those of
+	// [Server.Connect] together; 0 means DefaultMaxConnections. If there are so
+	// many, Connect ends connections from outside.
+	MaxConnections int
 	// MaxStore limits the disk space, in bytes; 0 means DefaultMaxStore.
 	MaxStore int64
 	// Cluster makes the server one of several; nil: it is alone.
@@ -92,6 +96,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.MaxStore == 0 {
 		o.MaxStore = DefaultMaxStore
 	}
+	o.MaxConnections = cmp.Or(o.MaxConnections, DefaultMaxConnections)
 	if o.Cluster != nil {
 		c := *o.Cluster
 		c.Name = cmp.Or(c.Name, DefaultCluster)
@@ -113,6 +118,7 @@ func (o Options) serverOptions() (opts *server.Options, err error) {
 		SyncInterval:           o.SyncInterval,
 		MaxPayload:             MaxPayload,
 		MaxPending:             maxPending,
+		MaxConn:                o.MaxConnections,
 		NoSigs:                 true, // else SIGINT would exit the process
 		DontListen:             true,
 		NoSystemAccount:        true,

@@ -137,6 +137,7 @@ func (s *Server) InProcessConn() (net.Conn, error) {
 	if !i.serves.Load() || !i.srv.Running() {
 		return nil, errors.New("embed: the server does not run")
 	}
+	i.makeRoom()
 	return i.srv.InProcessConn()
 }
 

@@ -4,7 +4,7 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"fmt"
-	"maps"
+	"log/slog"
 	"regexp"
 	"slices"
 	"sync"
@@ -56,7 +56,8 @@ func newServer(opts *server.Options, o Options) (*server.Server, *gatekeeper, er
 		a.Issuer = operator // else the system's would not be taken for one, and there would be no JetStream
 	}
 	g := &gatekeeper{
-		signers: o.Subscribers, users: opts.Users, anonymous: opts.NoAuthUser, revoked: o.Revoked, subscribers: map[uint64]right{},
+		signers: o.Subscribers, users: opts.Users, anonymous: opts.NoAuthUser, revoked: o.Revoked, log: o.Logger,
+		subscribers: map[uint64]connection{}, refused: map[string]bool{},
 	}
 	opts.CustomClientAuthentication = g
 	g.srv, err = server.NewServer(opts)
@@ -71,17 +72,13 @@ type gatekeeper struct {
 	users     []*server.User                  // by name and password, which is no hash
 	anonymous string                          // the user without credentials; empty: none
 	revoked   func(subject, name string) bool // nil: no right is
+	log       *slog.Logger                    // nil: none
 
 	mu          sync.Mutex
-	subscribers map[uint64]right // by the client's id; some have left
-	tidyAt      int              // size of subscribers at which those that left are removed
+	subscribers map[uint64]connection // by the client's id; some have left
+	tidyAt      int                   // size of subscribers at which those that left are removed
+	refused     map[string]bool       // subjects of which the log says that a client was refused
 }
-
-// right is what a connected subscriber showed.
-type right struct{ subject, name string }
-
-// leastTidy is the least number of subscribers at which tidying is worth it.
-const leastTidy = 64
 
 // Check implements server.Authentication.
 func (g *gatekeeper) Check(c server.ClientAuthentication) bool {
@@ -135,7 +132,7 @@ func (g *gatekeeper) subscriber(c server.ClientAuthentication) *server.User {
 		return nil
 	}
 	subject, ok := onlyHears(claims)
-	if !ok || !signed(c.GetNonce(), o.Sig, claims.Subject) || !g.register(c.GetID(), right{subject, claims.Name}) {
+	if !ok || !signed(c.GetNonce(), o.Sig, claims.Subject) || !g.register(c.GetID(), right{subject, claims.Name, claims.Subject}) {
 		return nil
 	}
 	return &server.User{
@@ -146,51 +143,6 @@ func (g *gatekeeper) subscriber(c server.ClientAuthentication) *server.User {
 			Subscribe: &server.SubjectPermission{Allow: []string{subject}},
 		},
 		ConnectionDeadline: expires,
-	}
-}
-
-// register remembers the client of a right, unless the right is revoked.
-func (g *gatekeeper) register(id uint64, r right) bool {
-	if g.revoked == nil {
-		return true
-	}
-	if g.revoked(r.subject, r.name) { // may wait: not with the lock held
-		return false
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.revoked(r.subject, r.name) { // dropRevoked would not have found the client
-		return false
-	}
-	if len(g.subscribers) >= g.tidyAt {
-		maps.DeleteFunc(g.subscribers, func(id uint64, _ right) bool { return g.srv.GetClient(id) == nil })
-		g.tidyAt = max(leastTidy, 2*len(g.subscribers))
-	}
-	g.subscribers[id] = r
-	return true
-}
-
-// dropRevoked disconnects the clients whose rights are revoked.
-func (g *gatekeeper) dropRevoked() {
-	var ids []uint64
-	g.mu.Lock()
-	for id, r := range g.subscribers {
-		if g.revoked != nil && g.revoked(r.subject, r.name) {
-			ids = append(ids, id)
-			delete(g.subscribers, id)
-		}
-	}
-	g.mu.Unlock()
-	for _, id := range ids {
-		_ = g.srv.DisconnectClientByID(id) // an error: it has left
-	}
-}
-
-// DropRevoked disconnects the subscribers whose rights Options.Revoked reports
-// as revoked by now.
-func (s *Server) DropRevoked() {
-	if g := s.instance().gate; g != nil {
-		g.dropRevoked()
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/helixd/helixd/agentloop/workspace/inmemory"
 	"github.com/helixd/helixd/agentloop/workspace/local"
 	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream/subscriber"
 	"github.com/helixd/helixd/httpapi"
@@ -173,6 +174,10 @@ func limitsTable(*testing.T) string {
 		{"memories that a turn is reminded of, or that a search finds; its question", fmt.Sprintf("%d, %s; %d; %s", agentloop.MaxRecalled, size(agentloop.MaxRecalledText), memory.MaxHits, size(memory.MaxQuestion))},
 		{"dimensions of an embedder's vectors", fmt.Sprint(eventlog.MaxDimensions)},
 		{"a NATS client's right to hear a session", "up to " + subscriber.MaxTTL.String()},
+		{
+			"NATS connections of a node with an embedded server; with rights to hear one session; with one right",
+			fmt.Sprintf("%d; %d; %d", embed.DefaultMaxConnections, embed.MaxSessionConnections, embed.MaxRightConnections),
+		},
 	})
 }
 
