@@ -154,6 +154,11 @@ func (s *Server) readNamed(w http.ResponseWriter, r *request, limit int, members
 	if err != nil {
 		return nil, err
 	}
+	done, err := s.parseTurn(r)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	return parseObject(raw)
 }
 
@@ -165,7 +170,13 @@ func (s *Server) readSession(w http.ResponseWriter, r *request, limit int, membe
 	if err != nil {
 		return nil, err
 	}
-	if session := named(raw, members); session != "" {
+	done, err := s.parseTurn(r)
+	if err != nil {
+		return nil, err
+	}
+	session := named(raw, members)
+	done()
+	if session != "" {
 		if err := s.authorize(r, session); err != nil {
 			return nil, err
 		}

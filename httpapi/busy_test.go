@@ -132,3 +132,38 @@ func TestLargeAnswersUnderWayAreBounded(t *testing.T) {
 	}
 	require.Zero(t, httpapi.HeldAnswers(a.srv))
 }
+
+// A caller's large bodies are parsed one at a time, whatever their route: those of
+// others, and small ones, do not wait. One that is still arriving takes no turn.
+func TestLargeBodiesAreParsedInTurn(t *testing.T) {
+	a := newAPIOn(t, memory.New(), nil, withUsers)
+	red := httpapi.Caller{Tenant: "red"}
+	large := strings.Repeat("x", 100_000)
+	half := line("ann-half", large)
+	_, err := fmt.Fprintf(dial(t, a), "POST %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ann\r\nContent-Length: %d\r\n\r\n%s",
+		chunksOf("ann-half"), 2*len(half), half)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return httpapi.HeldBodies(a.srv) == int64(len(half)) }, 20*time.Second, time.Millisecond)
+
+	done, err := httpapi.HoldParse(a.srv, red)
+	require.NoError(t, err)
+	answers := make(chan answer)
+	for _, post := range []struct{ target, body string }{
+		{chunksOf("ann-1"), line("ann-1", large)},
+		{"/chat", `{"id":"ann-2","messages":[],"more":"` + large + `"}`},
+	} {
+		go func() { answers <- a.post(post.target, post.body, bearer("ann")...) }()
+	}
+	require.Eventually(t, func() bool { return httpapi.Parsing(a.srv, red) == 3 }, 20*time.Second, time.Millisecond)
+	a.post(chunksOf("bob-1"), line("bob-1", large), bearer("bob")...).appended(t)
+	a.post(chunksOf("ann-3"), line("ann-3", "x"), bearer("ann")...).appended(t)
+	require.Equal(t, 3, httpapi.Parsing(a.srv, red), "the large ones wait")
+	require.Empty(t, answers)
+	done()
+	statuses := map[int]int{}
+	for range 2 {
+		statuses[(<-answers).status]++
+	}
+	require.Equal(t, map[int]int{200: 1, 400: 1}, statuses)
+	require.Zero(t, httpapi.Parsing(a.srv, red))
+}

@@ -27,7 +27,7 @@ func (s *Server) chunks(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	entries, patches, agentType, err := s.chunkEntries(r.session, body)
+	entries, patches, agentType, err := s.chunkEntries(r, body)
 	if err = cmp.Or(body.close(), err); err != nil {
 		return err
 	}
@@ -73,41 +73,29 @@ func (s *Server) checkPatches(ctx context.Context, t *projector.Tree, patches []
 // chunkEntries returns the chunks of a body as entries, if all of them are
 // valid and an outside producer may write them (facts 14.8). Patches has those of
 // them that change the state, each in its place.
-func (s *Server) chunkEntries(session string, body io.Reader) (entries []eventlog.Entry, patches []*eventlog.StatePatch, agentType string, err error) {
-	limit := s.log.Info().MaxRecordBytes
+func (s *Server) chunkEntries(r *request, body io.Reader) (entries []eventlog.Entry, patches []*eventlog.StatePatch, agentType string, err error) {
 	for raw, err := range chunksOf(body) {
 		if err != nil {
 			return nil, nil, "", err
 		}
-		index := len(entries)
-		if index == eventlog.MaxAppendRecords {
+		if len(entries) == eventlog.MaxAppendRecords {
 			return nil, nil, "", &sizeError{"there are too many chunks", eventlog.MaxAppendRecords}
 		}
-		c, err := eventlog.ParseChunk(raw)
+		// A turn for each chunk: none is held while the client sends the rest.
+		done, err := s.parseTurn(r)
 		if err != nil {
-			return nil, nil, "", chunkProblem(index, err)
+			return nil, nil, "", err
 		}
-		base := eventlog.BaseOf(c)
-		if index == 0 {
-			agentType = base.AgentType
-		}
-		refuse := func(field, reason string) error {
-			return &chunkError{index, &eventlog.ValidationError{Type: c.Type(), Field: field, Reason: reason}}
-		}
-		switch {
-		case eventlog.RuntimeOnly(c.Type()):
-			return nil, nil, "", refuse("type", "is written by the runtime only")
-		case base.AgentID != session:
-			return nil, nil, "", refuse("agentId", "must be the session's id")
-		case base.AgentType != agentType:
-			return nil, nil, "", refuse("agentType", "must be the same in all chunks")
-		}
-		e, err := eventlog.NewChunk(c, eventlog.Labels{})
+		e, c, err := s.chunkEntry(r.session, len(entries), raw)
+		done()
 		if err != nil {
-			return nil, nil, "", chunkProblem(index, err)
+			return nil, nil, "", err
 		}
-		if limit > 0 && len(e.Payload) > limit {
-			return nil, nil, "", &sizeError{fmt.Sprintf("chunk %d is too large", index), limit}
+		switch is := eventlog.BaseOf(c).AgentType; {
+		case len(entries) == 0:
+			agentType = is
+		case is != agentType:
+			return nil, nil, "", &chunkError{len(entries), &eventlog.ValidationError{Type: c.Type(), Field: "agentType", Reason: "must be the same in all chunks"}}
 		}
 		entries = append(entries, e)
 		patch, _ := c.(*eventlog.StatePatch)
@@ -117,6 +105,29 @@ func (s *Server) chunkEntries(session string, body io.Reader) (entries []eventlo
 		return nil, nil, "", &eventlog.ValidationError{Reason: "the body must hold at least one chunk"}
 	}
 	return entries, patches, agentType, nil
+}
+
+// chunkEntry returns a chunk of a body as an entry.
+func (s *Server) chunkEntry(session string, index int, raw json.RawMessage) (e eventlog.Entry, c eventlog.Chunk, err error) {
+	if c, err = eventlog.ParseChunk(raw); err != nil {
+		return e, nil, chunkProblem(index, err)
+	}
+	refuse := func(field, reason string) error {
+		return &chunkError{index, &eventlog.ValidationError{Type: c.Type(), Field: field, Reason: reason}}
+	}
+	switch {
+	case eventlog.RuntimeOnly(c.Type()):
+		return e, nil, refuse("type", "is written by the runtime only")
+	case eventlog.BaseOf(c).AgentID != session:
+		return e, nil, refuse("agentId", "must be the session's id")
+	}
+	if e, err = eventlog.NewChunk(c, eventlog.Labels{}); err != nil {
+		return e, nil, chunkProblem(index, err)
+	}
+	if limit := s.log.Info().MaxRecordBytes; limit > 0 && len(e.Payload) > limit {
+		return e, nil, &sizeError{fmt.Sprintf("chunk %d is too large", index), limit}
+	}
+	return e, c, nil
 }
 
 func chunkProblem(index int, err error) error {

@@ -1,6 +1,9 @@
 package httpapi
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // SetWriteTimeout makes a stuck client be dropped sooner.
 func SetWriteTimeout(s *Server, d time.Duration) { s.writeTimeout = d }
@@ -24,6 +27,21 @@ func (b *budget) held() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.all
+}
+
+// HoldParse takes a caller's turn to parse a large body.
+func HoldParse(s *Server, c Caller) (giveBack func(), err error) {
+	return s.parses.take(context.Background(), c)
+}
+
+// Parsing returns how many requests parse a large body of a caller's, or wait for it.
+func Parsing(s *Server, c Caller) int {
+	s.parses.mu.Lock()
+	defer s.parses.mu.Unlock()
+	if own := s.parses.callers[c.share()]; own != nil {
+		return own.requests
+	}
+	return 0
 }
 
 // SetEraseTimeout makes an erasure be answered sooner.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"runtime"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
@@ -150,6 +151,7 @@ type Server struct {
 	searches     *turns
 	diffs        *turns               // of two states
 	patches      *turns               // that are checked and may be much work
+	parses       *turns               // of large bodies
 	submitSchema *jsonschema.Resolved // nil: the server has none
 	admission    *admission
 	writeTimeout time.Duration
@@ -211,7 +213,7 @@ func New(o Options) (*Server, error) {
 		writeTimeout: WriteTimeout, bodyTimeout: bodyTimeout, eraseTimeout: eraseTimeout,
 		origins: http.NewCrossOriginProtection(), authenticated: authenticated, now: time.Now,
 		bodies: newBudget(MaxCallerBodies, MaxBodies), answers: newBudget(MaxCallerBodies, MaxBodies),
-		searches: newTurns(), diffs: newTurns(), patches: newTurns(),
+		searches: newTurns(atOnce), diffs: newTurns(atOnce), patches: newTurns(atOnce), parses: newTurns(max(atOnce, runtime.GOMAXPROCS(0)/2)),
 	}
 	var err error
 	if s.tickets, err = newTicketCipher(o.TicketKey); err != nil {

@@ -8,13 +8,14 @@ import (
 
 const (
 	// atOnce is how many searches a node makes at a time, how many comparisons,
-	// and how many checks of large patches.
+	// how many checks of large patches, and, with few cores, how many large bodies
+	// it parses.
 	atOnce = 2
 	// turnPatience is how long a request waits for its turn.
 	turnPatience = 10 * time.Second
 )
 
-// turns bounds work that takes much of a node: atOnce pieces at a time, of one
+// turns bounds work that takes much of a node: so many pieces at a time, of one
 // caller at most one, so that no caller can hold all of them. Callers of whom
 // nothing is known are bounded together.
 type turns struct {
@@ -30,8 +31,8 @@ type turn struct {
 	requests int // that work or wait
 }
 
-func newTurns() *turns {
-	return &turns{slots: make(chan struct{}, atOnce), callers: map[string]*turn{}}
+func newTurns(slots int) *turns {
+	return &turns{slots: make(chan struct{}, slots), callers: map[string]*turn{}}
 }
 
 // take waits for the caller's turn, which lasts until giveBack is called. Errors:
@@ -69,7 +70,7 @@ func (t *turns) enter(c Caller) (busy chan struct{}, leave func()) {
 	if own == nil {
 		most := 1
 		if key == (Caller{}).share() {
-			most = atOnce
+			most = cap(t.slots)
 		}
 		own = &turn{busy: make(chan struct{}, most)}
 		t.callers[key] = own
@@ -82,4 +83,15 @@ func (t *turns) enter(c Caller) (busy chan struct{}, leave func()) {
 			delete(t.callers, key)
 		}
 	}
+}
+
+// parseTurn waits for a turn to parse a request's body, or a part of it, if that is
+// large. A caller with several of them would else take all cores: the network is
+// looked at when one is free, or every 10 ms, and another caller's append needs that
+// many times.
+func (s *Server) parseTurn(r *request) (done func(), err error) {
+	if r.ContentLength <= firstRead {
+		return func() {}, nil
+	}
+	return s.parses.take(r.Context(), CallerOf(r.Context()))
 }

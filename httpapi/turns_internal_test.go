@@ -12,7 +12,7 @@ import (
 
 func TestACallerHasOneTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ts := newTurns()
+		ts := newTurns(atOnce)
 		take := func(c Caller) (func(), error) { return ts.take(t.Context(), c) }
 		evil, good, other := Caller{Tenant: "evil", Name: "a"}, Caller{Tenant: "good"}, Caller{Name: "other"}
 
@@ -48,7 +48,7 @@ func TestACallerHasOneTurn(t *testing.T) {
 
 func TestUnknownCallersShareAllTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ts := newTurns()
+		ts := newTurns(atOnce)
 		for range atOnce {
 			_, err := ts.take(t.Context(), Caller{})
 			require.NoError(t, err)
