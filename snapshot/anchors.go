@@ -18,7 +18,7 @@ import (
 // last may keep MaxSessionAnchorBytes and one state, whatever its size.
 const (
 	AnchorEvery           = 256
-	MaxAnchoredSessions   = 256
+	MaxAnchoredSessions   = 1024
 	MaxAnchorBytes        = 128 << 20
 	MaxSessionAnchorBytes = 64 << 20
 	MaxSessionAnchors     = 1024

@@ -110,6 +110,24 @@ func TestTheNextStateCostsLittle(t *testing.T) {
 	}
 }
 
+// TestAGrowingSessionIsFoldedOn: the state at the head of a session that gets record
+// after record takes a few records each time, however short the session is.
+func TestAGrowingSessionIsFoldedOn(t *testing.T) {
+	t.Parallel()
+	log := memory.New()
+	counted := &counting{Log: log}
+	states := snapshot.New(counted, nil)
+	head := uint64(0)
+	for _, entry := range logtest.LongSession("s", 300) {
+		head = appendAll(t, log, "s", head, []eventlog.Entry{entry})
+		counted.read = 0
+		got, err := states.Head(t.Context(), "s")
+		require.NoError(t, err)
+		require.Equal(t, head, got.Head)
+		require.LessOrEqual(t, counted.read, 16, "at %d", head)
+	}
+}
+
 // TestStatesInMemoryAreOfThisLog: as for saved folds, a log that has lost its
 // end or was erased is seen.
 func TestStatesInMemoryAreOfThisLog(t *testing.T) {

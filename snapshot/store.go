@@ -24,6 +24,9 @@ const (
 	// anchorBytes is from how many bytes of payloads on a fold is kept in memory
 	// however few its records are.
 	anchorBytes = 1 << 20
+	// headRecords is from how many records on the state at the head is: a producer
+	// asks for it with each append.
+	headRecords = 16
 	// foldTries is how many saved folds are looked at, from the nearest one back,
 	// for one that can be used.
 	foldTries = 3
@@ -261,7 +264,7 @@ func (s *Store) run(ctx context.Context, session string, from start, to uint64) 
 		tip = s.saveIfDue(ctx, session, tip, t, last)
 	}
 	tip.seq = max(known, t.Head)
-	if !from.old && (first > 0 || records >= AnchorEvery || tip.bytes >= anchorBytes) && (t.Head > first || !from.memory) {
+	if !from.old && (first > 0 || records >= AnchorEvery || to == 0 && records >= headRecords || tip.bytes >= anchorBytes) && (t.Head > first || !from.memory) {
 		lay.lay(t.Clone(), digest(last), true)
 		s.keep(ctx, session, erasures, lay.laid, tip)
 	}
