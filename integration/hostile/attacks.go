@@ -56,7 +56,7 @@ func (w *world) mine(ctx context.Context, method, path, body string) (answer, er
 	if err != nil {
 		return answer{}, err
 	}
-	return w.send(ctx, attackerToken, request{method, u.EscapedPath(), u.RawQuery, body})
+	return w.ask(ctx, request{method, u.EscapedPath(), u.RawQuery, body})
 }
 
 // patchChunk is a chunk with operations on the state.
@@ -145,7 +145,7 @@ func (w *world) users(ctx context.Context) error {
 		{http.MethodDelete, "/memories", "scope=user&id=" + victimUser, ""},
 		{http.MethodPost, "/memories", "", `{"scope":"user","id":"` + victimUser + `","content":"forged"}`},
 	} {
-		a, err := w.send(ctx, attackerToken, q)
+		a, err := w.ask(ctx, q)
 		if err != nil {
 			return err
 		}
@@ -159,7 +159,7 @@ func (w *world) users(ctx context.Context) error {
 // bodies: a body of a caller who may not is not read, and those of one who may
 // are bounded together.
 func (w *world) bodies(ctx context.Context) error {
-	messages := strings.Repeat(`{"role":"user"},`, 1_000_000)
+	messages := strings.Repeat(`{"role":"user"},`, 250_000) // just within httpapi.MaxBody
 	large := "[" + strings.TrimSuffix(strings.Repeat(`{"type":"text_delta","agentId":"`+attackerPrefix+`large","agentType":"x","step":0,"timestamp":1,"delta":"`+strings.Repeat("x", 1<<10)+`"},`, 20_000), ",") + "]"
 	statuses, err := w.many(ctx, 10, w.each, func(n int) request {
 		if n%2 == 0 {

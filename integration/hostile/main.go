@@ -37,13 +37,14 @@ type options struct {
 	helixd   string        // path; empty: it is built
 	dir      string        // of all data; empty: the system's temporary folder
 	keep     bool
+	short    bool
 }
 
 func main() { os.Exit(start()) }
 
 func start() int {
 	o := options{sessions: 50, every: 500 * time.Millisecond}
-	short := flag.Bool("short", false, "each attack for a few seconds")
+	flag.BoolVar(&o.short, "short", false, "each attack for a few seconds; p99 is reported, and the medians are compared")
 	limit := flag.Duration("limit", 20*time.Minute, "give up after this")
 	only := flag.String("only", "", "these attacks, with commas between them: "+strings.Join(attackNames(), ", "))
 	flag.DurationVar(&o.calm, "calm", 30*time.Second, "how long latency is measured without attacks")
@@ -52,7 +53,7 @@ func start() int {
 	flag.StringVar(&o.dir, "dir", "", "where the data goes meanwhile; the system's temporary folder if empty")
 	flag.BoolVar(&o.keep, "keep", false, "keep data and logs")
 	flag.Parse()
-	if *short {
+	if o.short {
 		o.calm, o.each = min(o.calm, 10*time.Second), min(o.each, 5*time.Second)
 	}
 	if *only != "" {

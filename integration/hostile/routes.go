@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -119,7 +120,7 @@ const (
 	maxWait   = 20 * time.Second
 )
 
-// send sends a request as the attacker, its path as it is written.
+// send sends a request with a token, its path as it is written.
 func (w *world) send(ctx context.Context, token string, q request) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxWait)
 	defer cancel()
@@ -139,6 +140,9 @@ func (w *world) send(ctx context.Context, token string, q request) (answer, erro
 		return answer{}, err
 	}
 	defer resp.Body.Close()
+	if token == attackerToken && resp.StatusCode == http.StatusForbidden {
+		w.forbidden.Add(1)
+	}
 	a := answer{status: resp.StatusCode, header: resp.Header}
 	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
 		raw := make([]byte, 64<<10)
@@ -149,6 +153,32 @@ func (w *world) send(ctx context.Context, token string, q request) (answer, erro
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	a.body = string(raw)
 	return a, err
+}
+
+// ask is send, repeated for as long as the attacker is refused because it sends too
+// many requests a second: that answer is about no session.
+func (w *world) ask(ctx context.Context, q request) (answer, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, maxWait, fmt.Errorf("still %s after %s", httpapi.CodeRateLimited, maxWait))
+	defer cancel()
+	for {
+		a, err := w.send(ctx, attackerToken, q)
+		if err != nil || !rateLimited(a) {
+			return a, err
+		}
+		if err := sleep(ctx, retryAfter(a)); err != nil {
+			return a, err
+		}
+	}
+}
+
+func rateLimited(a answer) bool {
+	return a.status == http.StatusTooManyRequests && strings.Contains(a.body, string(httpapi.CodeRateLimited))
+}
+
+// retryAfter is how long an answer asks its caller to wait, at least one second.
+func retryAfter(a answer) time.Duration {
+	seconds, _ := strconv.Atoi(a.header.Get("Retry-After"))
+	return max(1, time.Duration(seconds)) * time.Second
 }
 
 // impersonate sends every request of every route with every disguise of a
@@ -169,7 +199,7 @@ func (w *world) impersonate(ctx context.Context) error {
 				var got [2]answer
 				for i, id := range []string{w.secret(0), absentSession} {
 					q := p.with(r, d, id, ownSession)
-					if got[i], err = w.send(ctx, attackerToken, q); err != nil {
+					if got[i], err = w.ask(ctx, q); err != nil {
 						return fmt.Errorf("%s %s (%s): %w", q.method, q.path, d.name, err)
 					}
 					sent++

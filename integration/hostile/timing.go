@@ -45,8 +45,8 @@ func (w *world) timing(ctx context.Context) error {
 		},
 	} {
 		slower := 0
-		for range pairs {
-			took := [2]time.Duration{}
+		for done := 0; done < pairs; {
+			took, limited := [2]time.Duration{}, time.Duration(0)
 			first := rand.IntN(2)
 			for i := range 2 {
 				which := (first + i) % 2
@@ -55,11 +55,18 @@ func (w *world) timing(ctx context.Context) error {
 				if err != nil {
 					return err
 				}
-				if a.status == http.StatusTooManyRequests {
-					_ = sleep(ctx, 100*time.Millisecond)
-				}
 				took[which] = time.Since(began)
+				if rateLimited(a) {
+					limited = retryAfter(a)
+				}
 			}
+			if limited > 0 { // its time tells of the limit
+				if err := sleep(ctx, limited); err != nil {
+					return err
+				}
+				continue
+			}
+			done++
 			if took[0] > took[1] {
 				slower++
 			}
@@ -87,7 +94,7 @@ func (w *world) garbage(ctx context.Context) error {
 			if r.Method == http.MethodPost {
 				q.body = string(raw)
 			}
-			a, err := w.send(ctx, attackerToken, q)
+			a, err := w.ask(ctx, q)
 			if err == nil {
 				err = harmless(a)
 			}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
@@ -42,6 +43,8 @@ type world struct {
 	node   *deployment.Node
 	http   *http.Client
 	victim *client.Client
+	// forbidden is how many of the attacker's requests were refused with 403.
+	forbidden atomic.Int64
 
 	mu       sync.Mutex
 	rows     []row
@@ -141,7 +144,7 @@ func (w *world) prepare(ctx context.Context) error {
 		}
 		w.before[id] = sum
 	}
-	a, err := w.send(ctx, attackerToken, request{method: http.MethodPost, path: "/sessions/" + ownSession + "/chunks", body: `[{"type":"text_delta","agentId":"` + ownSession + `","agentType":"x","step":0,"timestamp":1,"delta":"mine"}]`})
+	a, err := w.ask(ctx, request{method: http.MethodPost, path: "/sessions/" + ownSession + "/chunks", body: `[{"type":"text_delta","agentId":"` + ownSession + `","agentType":"x","step":0,"timestamp":1,"delta":"mine"}]`})
 	if err == nil && a.status != http.StatusOK {
 		err = fmt.Errorf("the attacker's own session: %d: %s", a.status, a.body)
 	}
@@ -231,7 +234,7 @@ func (w *world) verdict() error {
 		if r.err != nil {
 			all = append(all, fmt.Errorf("%s: %w", r.attack, r.err))
 		}
-		if err := r.within(w.rows[0].seen); err != nil {
+		if err := r.within(w.rows[0].seen, w.short); err != nil {
 			all = append(all, fmt.Errorf("during %s: %w", r.attack, err))
 		}
 	}
