@@ -121,8 +121,16 @@ func (s *Server) openStream(r *request) error {
 		return nil
 	}
 	done, err := s.admission.stream(r.Request)
-	r.streams = done
-	return err
+	if err != nil {
+		return err
+	}
+	tenant := s.opts.Quota.Label(CallerOf(r.Context()).Tenant)
+	s.opts.Metrics.tenantStreams(tenant, 1)
+	r.streams = func() {
+		s.opts.Metrics.tenantStreams(tenant, -1)
+		done()
+	}
+	return nil
 }
 
 // closed ends what the request holds.

@@ -348,6 +348,7 @@ func (s *Server) fail(w *tracker, r *http.Request, err error) {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
 	s.logRefusal(r.Context(), w, status, err)
+	s.opts.Metrics.overLimit(s.opts.Quota.Label(w.tenant), err)
 	if limited, ok := errors.AsType[*rateError](err); ok {
 		w.Header().Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(limited.after.Seconds())))))
 	}

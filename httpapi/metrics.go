@@ -1,12 +1,15 @@
 package httpapi
 
 import (
+	"errors"
 	"net/http"
 	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/helixd/helixd/agentloop/quota"
 )
 
 // Metrics measure a server. A nil one measures nothing.
@@ -14,6 +17,8 @@ type Metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	streams  *prometheus.GaugeVec
+	refused  *prometheus.CounterVec
+	ofTenant *prometheus.GaugeVec
 }
 
 // NewMetrics registers what a server measures. It panics if that is registered
@@ -33,6 +38,12 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		streams: r.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "helixd_sse_clients", Help: "Clients that have a stream of server-sent events open, by route pattern.",
 		}, []string{"route"}),
+		refused: r.NewCounterVec(prometheus.CounterOpts{
+			Name: "helixd_tenant_refused_total", Help: "Requests that were refused because their tenant, or their caller, is at a limit, by that limit: its name in the configuration.",
+		}, []string{"tenant", "limit"}),
+		ofTenant: r.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "helixd_tenant_streams", Help: "Streams that callers of a tenant have open at this node.",
+		}, []string{"tenant"}),
 	}
 }
 
@@ -76,6 +87,30 @@ func (m *Metrics) streaming(w http.ResponseWriter) (done func()) {
 	clients := m.streams.WithLabelValues(routeLabel(w))
 	clients.Inc()
 	return clients.Dec
+}
+
+// overLimit counts a request that was refused with a limit of its tenant's, whose label
+// may be empty: then it has none.
+func (m *Metrics) overLimit(tenant string, err error) {
+	if m == nil || tenant == "" {
+		return
+	}
+	limit := ""
+	if _, is := errors.AsType[*rateError](err); is {
+		limit = "requestsPerSecond"
+	} else if e, is := errors.AsType[*quota.Exceeded](err); is {
+		limit = e.Limit
+	}
+	if limit != "" {
+		m.refused.WithLabelValues(tenant, limit).Inc()
+	}
+}
+
+// tenantStreams adds to the streams of a tenant, whose label may be empty.
+func (m *Metrics) tenantStreams(tenant string, n float64) {
+	if m != nil && tenant != "" {
+		m.ofTenant.WithLabelValues(tenant).Add(n)
+	}
 }
 
 // begin notes when an answer begins, and with which status.

@@ -243,7 +243,7 @@ func (s *Server) serve(w *tracker, r *http.Request, rt route, name string) error
 	public := s.public(rt)
 	r, err := now.identified(r)
 	r = acting(r)
-	w.actor = actorAttrs(r)
+	w.actor, w.tenant = actorAttrs(r), CallerOf(r.Context()).Tenant
 	if !public {
 		if err == nil {
 			err = s.admission.request(CallerOf(r.Context()))

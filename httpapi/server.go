@@ -291,6 +291,7 @@ type tracker struct {
 	route   string
 	session string    // empty: not known, or none
 	actor   []any     // the caller's log attributes
+	tenant  string    // the caller's; empty: none, or not known
 	payer   string    // whose budget a large answer uses; empty: nobody's
 	allowed bool      // its caller may use the route
 	came    time.Time // when the request came

@@ -74,18 +74,6 @@ func (q *Quota) Cost(u eventlog.TokenUsage, models ...string) float64 {
 	return 0
 }
 
-// Label returns a tenant's name if it has limits by its name, else "other": there are
-// few of these. It returns "" for callers without a tenant.
-func (q *Quota) Label(tenant string) string {
-	if q == nil || tenant == "" {
-		return ""
-	}
-	if _, named := q.tenants.Load().Named[tenant]; named {
-		return tenant
-	}
-	return "other"
-}
-
 // spendable returns *Exceeded if nothing is left of a tenant's day.
 func (q *Quota) spendable(ctx context.Context, tenant string, limits Limits) error {
 	now := time.Now()

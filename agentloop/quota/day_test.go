@@ -166,6 +166,16 @@ func TestLabels(t *testing.T) {
 	require.Equal(t, "other", q.Label("anything"))
 	require.Empty(t, q.Label(""))
 	require.Empty(t, (*quota.Quota)(nil).Label("red"))
+	require.Equal(t, []string{"red"}, q.Labels())
+	many := map[string]quota.Limits{}
+	for i := range 1000 {
+		many[fmt.Sprintf("tenant-%03d", i)] = quota.Limits{}
+	}
+	q.Set(quota.Tenants{Named: many})
+	require.Len(t, q.Labels(), quota.MaxLabels)
+	require.Equal(t, "tenant-099", q.Label("tenant-099"))
+	require.Equal(t, "other", q.Label("tenant-100"))
+	q = daily(quota.Limits{}, nil)
 	require.InDelta(t, 4.0, q.Cost(eventlog.TokenUsage{Prompt: 1, Completion: 1}, "unknown", "m"), 0)
 	require.Zero(t, q.Cost(of(2), "unknown"))
 }

@@ -28,6 +28,8 @@ type Tenants struct {
 	Named   map[string]Limits // by the tenant's name; the map must not be changed
 	// Prices are what models' tokens cost, by model; the map must not be changed.
 	Prices map[string]readmodel.Price
+
+	labels []string // sorted
 }
 
 // Names of limits, as [Exceeded] has them.
@@ -90,7 +92,10 @@ func New(t Tenants, counts Counts, days Days) *Quota {
 }
 
 // Set replaces the limits. Requests from then on are judged by them.
-func (q *Quota) Set(t Tenants) { q.tenants.Store(&t) }
+func (q *Quota) Set(t Tenants) {
+	t.labels = labelsOf(t.Named)
+	q.tenants.Store(&t)
+}
 
 // Of returns the limits of a tenant. The empty name is of callers without a
 // tenant, who have none.

@@ -133,7 +133,7 @@ func (d *daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 	d.openReadModels(c, store, states, log)
 	limits := quota.New(tenantsOf(c), d.counts(), daily.New(nc, c.NATS.Replicas))
 	d.openMemories(c.Memory, store, measured.memory, log)
-	d.onClose(measured.state.watch(store, d.models))
+	d.onClose(measured.state.watch(store, d.models, limits))
 	mcp := &mcpServers{log: log}
 	agents, servers, err := mcp.open(ctx, c, agents)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector/readmodel"
 	"github.com/helixd/helixd/projector/sqlite"
@@ -31,6 +32,7 @@ type stateMetrics struct {
 	suspended  *prometheus.GaugeVec
 	parked     *prometheus.GaugeVec
 	looked     *prometheus.GaugeVec
+	tenants    *tenantMetrics
 }
 
 func newStateMetrics(reg prometheus.Registerer) *stateMetrics {
@@ -40,6 +42,7 @@ func newStateMetrics(reg prometheus.Registerer) *stateMetrics {
 		return r.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
 	}
 	return &stateMetrics{
+		tenants: newTenantMetrics(reg),
 		refuses: r.NewGauge(prometheus.GaugeOpts{
 			Name: "helixd_log_refuses", Help: "1 while the log takes no appends, for a reason that /readyz tells; else 0.",
 		}),
@@ -56,7 +59,7 @@ func newStateMetrics(reg prometheus.Registerer) *stateMetrics {
 
 // watch looks every now and then until stop is called, which waits for it. m
 // may be nil, and models.
-func (m *stateMetrics) watch(log eventlog.Log, models *sqlite.Models) (stop func()) {
+func (m *stateMetrics) watch(log eventlog.Log, models *sqlite.Models, limits *quota.Quota) (stop func()) {
 	if m == nil {
 		return func() {}
 	}
@@ -67,6 +70,7 @@ func (m *stateMetrics) watch(log eventlog.Log, models *sqlite.Models) (stop func
 		defer every.Stop()
 		for {
 			m.look(ctx, log, models)
+			m.tenants.look(ctx, limits, models)
 			select {
 			case <-every.C:
 			case <-ctx.Done():
