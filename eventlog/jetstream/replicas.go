@@ -21,7 +21,9 @@ func (l *Log) Replicas(ctx context.Context) (eventlog.Replicas, error) {
 	for p := range l.Info().Partitions {
 		var info struct {
 			refusal
+			At      time.Time `json:"ts"`
 			Cluster struct {
+				Since    time.Time `json:"leader_since"`
 				Replicas []struct {
 					Name    string        `json:"name"`
 					Offline bool          `json:"offline"`
@@ -32,10 +34,12 @@ func (l *Log) Replicas(ctx context.Context) (eventlog.Replicas, error) {
 		if err := l.askLeader(ctx, "$JS.API.STREAM.INFO."+streamName(p), struct{}{}, &info); err != nil {
 			return eventlog.Replicas{}, err
 		}
+		// A leader that has not heard of a server says that this was active 0 s ago.
+		long := !info.Cluster.Since.IsZero() && info.At.Sub(info.Cluster.Since) > silence
 		wanted := 1 + len(info.Cluster.Replicas)
 		present := wanted
 		for _, r := range info.Cluster.Replicas {
-			if r.Offline || r.Active > silence {
+			if r.Offline || r.Active > silence || r.Active == 0 && long {
 				missing[r.Name] = true
 				present--
 			}

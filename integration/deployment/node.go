@@ -48,6 +48,7 @@ func newNode(b Binaries, dir, name, config string) (*Node, error) {
 // Readiness is what a node says of itself.
 type Readiness struct {
 	Durability, Guarantee string
+	Replicas              struct{ Missing []string } // servers; empty unless the token may see them
 }
 
 var prober = &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}

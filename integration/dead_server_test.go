@@ -1,0 +1,34 @@
+package integration_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/integration/deployment"
+)
+
+// A server that was killed before the log's leader was elected is missing, too: the
+// leader has never heard of it.
+func TestAServerThatDiedBeforeTheElectionIsMissing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a cluster takes its time")
+	}
+	t.Parallel()
+	path, err := binary()
+	require.NoError(t, err)
+	d, err := deployment.Embedded(deployment.Binaries{Helixd: path}, t.TempDir(), 3, "")
+	require.NoError(t, err)
+	t.Cleanup(d.Close)
+	require.NoError(t, d.Start(t.Context()))
+	require.NoError(t, d.Streams.WaitHealthy(t.Context()))
+	require.NoError(t, d.Streams.Lead(t.Context(), deployment.Log, d.Nodes[0].Name))
+
+	d.Nodes[2].Kill()
+	require.NoError(t, d.Streams.StepDown(t.Context(), deployment.Log))
+	require.Eventually(t, func() bool {
+		r, err := d.Nodes[1].Ready(t.Context())
+		return err == nil && len(r.Replicas.Missing) == 1
+	}, time.Minute, 100*time.Millisecond)
+}
