@@ -156,6 +156,7 @@ func newLifecycle(t *testing.T, disk bool) *lifecycle {
 	w.end = append(w.end, func() { os.RemoveAll(dir) })
 	w.srv, err = embed.Start(t.Context(), embed.Options{DataDir: dir, SyncInterval: time.Minute})
 	require.NoError(t, err)
+	holdFolder(t, dir)
 	w.Steps = &logtest.Steps{}
 	for i := range w.conns {
 		w.conns[i], err = w.srv.Connect()

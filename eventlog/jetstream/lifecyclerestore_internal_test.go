@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -58,6 +59,14 @@ func (w *lifecycle) deleted(t *testing.T) {
 		left, err := filepath.Glob(filepath.Join(w.dir, "*", "*", "streams", ".*"))
 		return err == nil && len(left) == 0
 	}, time.Minute, time.Millisecond)
+}
+
+// holdFolder keeps the server's folder of streams from being empty. After each deletion the server
+// removes it if it is, a while later and beside the creation of the next stream, which then fails.
+func holdFolder(t *testing.T, dir string) {
+	streams := filepath.Join(dir, "jetstream", "HELIX", "streams")
+	require.NoError(t, os.MkdirAll(streams, 0o750))
+	require.NoError(t, os.WriteFile(filepath.Join(streams, "hold"), nil, 0o600))
 }
 
 // restored is a restore of copies to w, which is empty.
