@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -53,12 +54,15 @@ type daemon struct {
 }
 
 // startDaemon starts what the configuration says. What it started is stopped
-// again if it fails. fill puts into the log what has to be there before anybody
-// asks.
+// again if it fails; the error is ctx's, too, if that has ended. fill puts into
+// the log what has to be there before anybody asks.
 func startDaemon(ctx context.Context, c *config.Config, agents []agentloop.Agent, openNATS bool, log *slog.Logger, fill ...func(context.Context, eventlog.Log)) (*daemon, error) {
 	d := &daemon{fill: fill}
 	if err := d.start(ctx, c, agents, openNATS, log); err != nil {
 		d.close()
+		if stopped := ctx.Err(); stopped != nil && !errors.Is(err, stopped) { // NATS's client and server don't say why they broke off
+			err = fmt.Errorf("%w: %w", stopped, err)
+		}
 		return nil, err
 	}
 	return d, nil
