@@ -28,10 +28,34 @@ func (l *Log) Erase(ctx context.Context, session string) (eventlog.Erasure, erro
 	if errors.Is(err, eventlog.ErrSessionNotFound) {
 		return l.erased(ctx, session)
 	}
+	if errors.Is(err, errDamaged) {
+		return l.eraseUnreadable(ctx, session)
+	}
 	if err != nil {
 		return eventlog.Erasure{}, err
 	}
 	return l.eraseTo(ctx, session, fence)
+}
+
+// eraseUnreadable erases a session whose last segment can't be unpacked, so that nobody knows its
+// head: all of it comes before the log's end, and is marked up to there. Errors: errDamaged, if
+// there is more of it that can't be read; the session stays wanted.
+func (l *Log) eraseUnreadable(ctx context.Context, session string) (eventlog.Erasure, error) {
+	end, err := l.lastOf(ctx, streamName(Partition(session, l.opts.Partitions)))
+	if err != nil {
+		return eventlog.Erasure{}, err
+	}
+	if err := l.want(ctx, session, end); err != nil {
+		return eventlog.Erasure{}, err
+	}
+	e, err := l.erasingOf(ctx, session)
+	if err == nil && e.Head > 0 {
+		_, err = l.finishWanted(ctx, session, e)
+	}
+	if err != nil {
+		return eventlog.Erasure{}, err
+	}
+	return l.erased(ctx, session)
 }
 
 // wantFence is fence behind a mark, so that the erasure goes on if this process ends.

@@ -156,6 +156,33 @@ func TestAPowerLossThatLeavesAWantedErasure(t *testing.T) {
 	}
 }
 
+// TestASessionWithADamagedEndIsErased: of a session only segments are left, and the last of them
+// can't be unpacked. It is erased when somebody asks, and its id can be used again.
+func TestASessionWithADamagedEndIsErased(t *testing.T) {
+	l, _ := openSyncing(t, t.TempDir())
+	kept := textEntries("kept", 5)
+	appended(t, l, "kept", 0, kept)
+	head := appended(t, l, "s", 0, textEntries("old", 3))
+	_, err := l.Purge(t.Context(), purgeNow)
+	require.NoError(t, err)
+	_, err = l.store(t.Context(), &nats.Msg{Subject: segmentSubject("s", 0), Data: []byte("damaged"), Header: nats.Header{}})
+	require.NoError(t, err)
+	_, err = l.Head(t.Context(), "s")
+	require.ErrorIs(t, err, eventlog.ErrDamaged)
+
+	erasure, err := l.Erase(t.Context(), "s")
+	require.NoError(t, err)
+	require.False(t, erasure.Pending)
+	requireErasedAfterLoss(t, l, "s", nil)
+	_, err = l.Erase(t.Context(), "s")
+	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+
+	entries := textEntries("new", 3)
+	require.Greater(t, appended(t, l, "s", 0, entries), head)
+	requireErasedAfterLoss(t, l, "s", entries)
+	requireRecords(t, l, "kept", kept)
+}
+
 // TestAWantedErasureStaysWantedIfTheServerCantReadTheSession: after a power loss a session that is to be
 // erased has one segment, which the server can't read. Each try says so, and so does the verification.
 // When the segment can be read again, the session is erased.
