@@ -72,21 +72,35 @@ func (s *Server) compare(w http.ResponseWriter, r *request) error {
 			return err
 		}
 	}
+	c, err := s.comparison(r.Context(), moments)
+	if err != nil {
+		return err
+	}
+	return s.ok(w, c)
+}
+
+// comparison compares two moments when it is the caller's turn: to load large states
+// takes as much as to compare them.
+func (s *Server) comparison(ctx context.Context, moments [2]moment) (Comparison, error) {
+	done, err := s.diffs.take(ctx, CallerOf(ctx))
+	if err != nil {
+		return Comparison{}, err
+	}
+	defer done()
 	var sides [2]Compared
 	var trees [2]*projector.Tree
 	for i, m := range moments {
-		var err error
-		if trees[i], err = s.stateAt(r.Context(), &m); err != nil {
-			return err
+		if trees[i], err = s.stateAt(ctx, &m); err != nil {
+			return Comparison{}, err
 		}
-		if sides[i], err = s.compared(r.Context(), m, trees[i]); err != nil {
-			return err
+		if sides[i], err = s.compared(ctx, m, trees[i]); err != nil {
+			return Comparison{}, err
 		}
 	}
 	a, b := trees[0], trees[1]
-	patch, err := s.patchOf(r.Context(), func() (_, _ any) { return customState(a), customState(b) })
+	patch, err := patchOf(ctx, customState(a), customState(b))
 	if err != nil {
-		return err
+		return Comparison{}, err
 	}
 	c := Comparison{A: sides[0], B: sides[1], Common: common(a.Messages, b.Messages), Patch: patch}
 	switch {
@@ -95,7 +109,7 @@ func (s *Server) compare(w http.ResponseWriter, r *request) error {
 	case a.ForkedFrom != nil && a.ForkedFrom.SessionID == c.B.SessionID:
 		c.ForkedFrom = a.ForkedFrom
 	}
-	return s.ok(w, c)
+	return c, nil
 }
 
 // compareNames are the parameters that name the sessions of GET /compare.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -247,4 +249,43 @@ func TestCompareWhatIsLeft(t *testing.T) {
 	got.decode(t, &c)
 	require.Len(t, c.A.Messages, 4)
 	require.Less(t, len(c.A.Steps), 2)
+}
+
+// reads counts the reads of a log.
+type reads struct {
+	eventlog.Log
+	n atomic.Int64
+}
+
+func (l *reads) Read(ctx context.Context, session string, from, to uint64) iter.Seq2[eventlog.Record, error] {
+	l.n.Add(1)
+	return l.Log.Read(ctx, session, from, to)
+}
+
+// A caller's comparisons are made one at a time. One that waits has read nothing:
+// loading large states takes as much of a node as comparing them.
+func TestComparisonsLoadTheirStatesInTurn(t *testing.T) {
+	log := &reads{Log: memory.New()}
+	a := newAPIOn(t, log, nil, withUsers)
+	a.finishedIn("", "", "one")
+	a.finishedIn("", "", "two")
+	plain := httpapi.Caller{Name: "plain's token"}
+	done, err := httpapi.HoldDiff(a.srv, plain)
+	require.NoError(t, err)
+	before := log.n.Load()
+	answers := make(chan answer)
+	targets := []string{"/compare?a=one&b=two", "/sessions/one/diff", "/sessions/one/diff?only=spent"}
+	for _, target := range targets {
+		go func() { answers <- a.get(target, bearer("plain")...) }()
+	}
+	require.Eventually(t, func() bool { return httpapi.Diffing(a.srv, plain) == 1+len(targets) }, 20*time.Second, time.Millisecond)
+	require.Equal(t, before, log.n.Load(), "they wait before they read")
+	require.Equal(t, 200, a.get("/compare?a=one&b=two", bearer("desk")...).status, "another caller does not wait")
+	require.Empty(t, answers)
+	done()
+	for range targets {
+		require.Equal(t, 200, (<-answers).status)
+	}
+	require.Zero(t, httpapi.Diffing(a.srv, plain))
+	require.Greater(t, log.n.Load(), before)
 }

@@ -59,47 +59,57 @@ func (s *Server) diff(w http.ResponseWriter, r *request) error {
 			return err
 		}
 	}
-	before, err := s.states.At(r.Context(), r.session, from)
+	d, err := s.stateDiff(r.Context(), r.session, from, to, only == onlySpent)
 	if err != nil {
 		return err
 	}
-	after, err := s.states.At(r.Context(), r.session, to)
-	if err != nil {
-		return err
-	}
-	used := DiffSpent{from, to, s.spent(before, after)}
 	if only == onlySpent {
-		return s.ok(w, used)
+		return s.ok(w, d.DiffSpent)
 	}
-	d := StateDiff{DiffSpent: used, Messages: []projector.Message{}, ToolCalls: callChanges(before, after)}
-	d.Patch, err = s.patchOf(r.Context(), func() (_, _ any) { return projector.StateOf(before), projector.StateOf(after) })
+	return s.ok(w, d)
+}
+
+// stateDiff compares a session with itself when it is the caller's turn: to load large
+// states takes as much as to compare them.
+func (s *Server) stateDiff(ctx context.Context, session string, from, to uint64, onlySpent bool) (d StateDiff, err error) {
+	done, err := s.diffs.take(ctx, CallerOf(ctx))
 	if err != nil {
-		return err
+		return d, err
 	}
+	defer done()
+	before, err := s.states.At(ctx, session, from)
+	if err != nil {
+		return d, err
+	}
+	after, err := s.states.At(ctx, session, to)
+	if err != nil {
+		return d, err
+	}
+	d.DiffSpent = DiffSpent{from, to, s.spent(before, after)}
+	if onlySpent {
+		return d, nil
+	}
+	d.Messages, d.ToolCalls = []projector.Message{}, callChanges(before, after)
+	d.Patch, err = patchOf(ctx, projector.StateOf(before), projector.StateOf(after))
 	for _, m := range after.Messages {
 		if m.Sequence > from { // none does if to lies before it
 			d.Messages = append(d.Messages, m)
 		}
 	}
-	return s.ok(w, d)
+	return d, err
 }
 
 // patchOf returns the operations that turn the JSON of one value into that of
-// another. The values are made when it is the diff's turn.
-func (s *Server) patchOf(ctx context.Context, values func() (before, after any)) ([]eventlog.PatchOp, error) {
-	done, err := s.diffs.take(ctx, CallerOf(ctx))
-	if err != nil {
-		return nil, err
-	}
-	defer done()
+// another.
+func patchOf(ctx context.Context, before, after any) ([]eventlog.PatchOp, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, turnPatience, errAllBusy)
 	defer cancel()
 	var docs [2][]byte
-	before, after := values()
 	for i, v := range []any{before, after} {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
+		var err error
 		if docs[i], err = marshal(v); err != nil {
 			return nil, fmt.Errorf("httpapi: diff: %w", err)
 		}

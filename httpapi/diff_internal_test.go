@@ -23,8 +23,7 @@ func (l leaving) MarshalJSON() ([]byte, error) {
 func TestADiffEndsWithItsCaller(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	encoded := 0
-	s := &Server{diffs: newTurns(atOnce)}
-	_, err := s.patchOf(ctx, func() (_, _ any) { return leaving{leave, &encoded}, leaving{leave, &encoded} })
+	_, err := patchOf(ctx, leaving{leave, &encoded}, leaving{leave, &encoded})
 	require.ErrorIs(t, err, context.Canceled)
 	require.Equal(t, 1, encoded)
 }

@@ -35,10 +35,20 @@ func HoldParse(s *Server, c Caller) (giveBack func(), err error) {
 }
 
 // Parsing returns how many requests parse a large body of a caller's, or wait for it.
-func Parsing(s *Server, c Caller) int {
-	s.parses.mu.Lock()
-	defer s.parses.mu.Unlock()
-	if own := s.parses.callers[c.share()]; own != nil {
+func Parsing(s *Server, c Caller) int { return s.parses.of(c) }
+
+// HoldDiff takes a caller's turn to compare two states.
+func HoldDiff(s *Server, c Caller) (giveBack func(), err error) {
+	return s.diffs.take(context.Background(), c)
+}
+
+// Diffing returns how many requests compare two states for a caller, or wait for it.
+func Diffing(s *Server, c Caller) int { return s.diffs.of(c) }
+
+func (t *turns) of(c Caller) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if own := t.callers[c.share()]; own != nil {
 		return own.requests
 	}
 	return 0
