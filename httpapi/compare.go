@@ -58,35 +58,35 @@ func (q query) moment(name string) (m moment, err error) {
 // compare answers GET /compare?a=&aAt=n&b=&bAt=m, at the heads by default. The
 // caller must be allowed on both sessions.
 func (s *Server) compare(w http.ResponseWriter, r *request) error {
-	var moments [2]moment
-	for _, name := range compareNames {
-		if id := r.query.values.Get(name); id != "" {
-			if err := s.authorize(r, id); err != nil {
-				return err
-			}
-		}
-	}
-	for i, name := range compareNames {
-		var err error
-		if moments[i], err = r.query.moment(name); err != nil {
-			return err
-		}
-	}
-	c, err := s.comparison(r.Context(), moments)
+	c, err := s.comparison(r)
 	if err != nil {
 		return err
 	}
 	return s.ok(w, c)
 }
 
-// comparison compares two moments when it is the caller's turn: to load large states
-// takes as much as to compare them.
-func (s *Server) comparison(ctx context.Context, moments [2]moment) (Comparison, error) {
+// comparison compares two moments when it is the caller's turn: to load large states,
+// be it to see whose they are, takes as much as to compare them.
+func (s *Server) comparison(r *request) (Comparison, error) {
+	ctx := r.Context()
 	done, err := s.diffs.take(ctx, CallerOf(ctx))
 	if err != nil {
 		return Comparison{}, err
 	}
 	defer done()
+	for _, name := range compareNames {
+		if id := r.query.values.Get(name); id != "" {
+			if err := s.authorize(r, id); err != nil {
+				return Comparison{}, err
+			}
+		}
+	}
+	var moments [2]moment
+	for i, name := range compareNames {
+		if moments[i], err = r.query.moment(name); err != nil {
+			return Comparison{}, err
+		}
+	}
 	var sides [2]Compared
 	var trees [2]*projector.Tree
 	for i, m := range moments {

@@ -265,27 +265,36 @@ func (l *reads) Read(ctx context.Context, session string, from, to uint64) iter.
 // A caller's comparisons are made one at a time. One that waits has read nothing:
 // loading large states takes as much of a node as comparing them.
 func TestComparisonsLoadTheirStatesInTurn(t *testing.T) {
-	log := &reads{Log: memory.New()}
-	a := newAPIOn(t, log, nil, withUsers)
-	a.finishedIn("", "", "one")
-	a.finishedIn("", "", "two")
-	plain := httpapi.Caller{Name: "plain's token"}
-	done, err := httpapi.HoldDiff(a.srv, plain)
-	require.NoError(t, err)
-	before := log.n.Load()
-	answers := make(chan answer)
-	targets := []string{"/compare?a=one&b=two", "/sessions/one/diff", "/sessions/one/diff?only=spent"}
-	for _, target := range targets {
-		go func() { answers <- a.get(target, bearer("plain")...) }()
+	for _, c := range []struct {
+		token   string
+		caller  httpapi.Caller
+		targets []string
+	}{
+		{"plain", httpapi.Caller{Name: "plain's token"}, []string{"/compare?a=one&b=two", "/sessions/one/diff", "/sessions/one/diff?only=spent"}},
+		{"ann", httpapi.Caller{Tenant: "red"}, []string{"/compare?a=one&b=two", "/compare?a=two&b=one"}}, // whether they are ann's is read, too
+	} {
+		t.Run(c.token, func(t *testing.T) {
+			log := &reads{Log: memory.New()}
+			a := newAPIOn(t, log, nil, withUsers)
+			a.finishedOf("ann", "one")
+			a.finishedOf("ann", "two")
+			done, err := httpapi.HoldDiff(a.srv, c.caller)
+			require.NoError(t, err)
+			before := log.n.Load()
+			answers := make(chan answer)
+			for _, target := range c.targets {
+				go func() { answers <- a.get(target, bearer(c.token)...) }()
+			}
+			require.Eventually(t, func() bool { return httpapi.Diffing(a.srv, c.caller) == 1+len(c.targets) }, 20*time.Second, time.Millisecond)
+			require.Equal(t, before, log.n.Load(), "they wait before they read")
+			require.Equal(t, 200, a.get("/compare?a=one&b=two", bearer("desk")...).status, "another caller does not wait")
+			require.Empty(t, answers)
+			done()
+			for range c.targets {
+				require.Equal(t, 200, (<-answers).status)
+			}
+			require.Zero(t, httpapi.Diffing(a.srv, c.caller))
+			require.Greater(t, log.n.Load(), before)
+		})
 	}
-	require.Eventually(t, func() bool { return httpapi.Diffing(a.srv, plain) == 1+len(targets) }, 20*time.Second, time.Millisecond)
-	require.Equal(t, before, log.n.Load(), "they wait before they read")
-	require.Equal(t, 200, a.get("/compare?a=one&b=two", bearer("desk")...).status, "another caller does not wait")
-	require.Empty(t, answers)
-	done()
-	for range targets {
-		require.Equal(t, 200, (<-answers).status)
-	}
-	require.Zero(t, httpapi.Diffing(a.srv, plain))
-	require.Greater(t, log.n.Load(), before)
 }
