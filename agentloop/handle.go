@@ -167,7 +167,7 @@ func (h *Handle) Stream(ctx context.Context, from uint64) eventlog.Stream {
 		case run == nil:
 			yield(eventlog.Record{}, eventlog.ErrSessionNotFound)
 		case from > t.Head:
-			yield(eventlog.Record{}, &eventlog.CursorAheadError{Cursor: from, Head: t.Head})
+			yield(eventlog.Record{}, eventlog.Ahead(ctx, h.l.log, h.SessionID, from))
 		case t.CurrentRun() == run && t.Running():
 			h.follow(ctx, run, max(from, run.StartSequence), yield)
 		default:

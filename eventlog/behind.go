@@ -3,8 +3,24 @@ package eventlog
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 )
+
+// Ahead returns what is wrong with a cursor that is beyond what its caller knows of a
+// session: a *[CursorAheadError] only if the log is sure that the session ends before it.
+// A server that was cut off from the others for a moment knows less than they have
+// acknowledged. Errors: also as [Log.Read]; ErrUnavailable if that can't be told yet, or
+// if the session has come to the cursor meanwhile.
+func Ahead(ctx context.Context, log Log, session string, cursor uint64) error {
+	for _, err := range log.Read(ctx, session, cursor, 0) {
+		if err != nil {
+			return err
+		}
+		break
+	}
+	return fmt.Errorf("%w: what was read does not reach %d yet", ErrUnavailable, cursor)
+}
 
 // Behind yields the records behind head, the sequence of a record that the
 // caller has read, or 0. Other than [Log.Read] from there it proves that they

@@ -46,7 +46,7 @@ func NewReader(ctx context.Context, log Log, session string, from uint64) (*Read
 		return nil, err
 	}
 	if from > head {
-		return nil, &CursorAheadError{Cursor: from, Head: head}
+		return nil, Ahead(ctx, log, session, from)
 	}
 	r := &Reader{log: log, session: session, last: from, life: lifecycle{session: session}}
 	for rec, err := range left(ctx, log, session, 0, false) {

@@ -137,6 +137,12 @@ func (s *Server) appendBehind(ctx context.Context, session string, pre precondit
 			return ErrForbidden
 		}
 		if pre.expectedGiven && pre.expected != t.Head {
+			if pre.expected > t.Head { // another node may have answered with it
+				err := eventlog.Ahead(ctx, s.log, session, pre.expected)
+				if _, ahead := errors.AsType[*eventlog.CursorAheadError](err); !ahead && !errors.Is(err, eventlog.ErrSessionNotFound) {
+					return err
+				}
+			}
 			unexpected = &eventlog.ConflictError{Head: t.Head}
 			return nil
 		}

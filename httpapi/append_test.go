@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -411,4 +412,29 @@ func (l *renewed) Append(ctx context.Context, session string, expected uint64, e
 		f()
 	}
 	return l.Log.Append(ctx, session, expected, entries)
+}
+
+// cutOff is a log whose node knows less than others have acknowledged.
+type cutOff struct{ eventlog.Log }
+
+func (l cutOff) Read(ctx context.Context, session string, from, to uint64) iter.Seq2[eventlog.Record, error] {
+	if head, err := l.Head(ctx, session); err == nil && max(from, to) > head {
+		return func(yield func(eventlog.Record, error) bool) { yield(eventlog.Record{}, eventlog.ErrUnavailable) }
+	}
+	return l.Log.Read(ctx, session, from, to)
+}
+
+// TestANodeThatIsCutOffRefusesNobodyForGood: what others have acknowledged to a producer or a
+// client is no error of its, whatever this node knows.
+func TestANodeThatIsCutOffRefusesNobodyForGood(t *testing.T) {
+	a := newAPIOn(t, cutOff{memory.New()}, nil)
+	head := a.post(chunksOf("s"), line("s", "a")).appended(t).LastSequence
+	a.post(chunksOf("s"), line("s", "b"), expected, fmt.Sprint(head+1)).failed(t, 503, httpapi.CodeUnavailable)
+	a.post(chunksOf("s"), line("s", "b"), expected, "0").failed(t, 409, httpapi.CodeSequenceConflict)
+	from := "from=" + fmt.Sprint(head+1)
+	for _, path := range []string{"/records?" + from, "/records?follow=true&" + from, "/replay?" + from} {
+		a.get("/sessions/s"+path).failed(t, 503, httpapi.CodeUnavailable)
+	}
+	a.get("/sessions/s/stream", "Last-Event-ID", fmt.Sprint(head+1)).failed(t, 503, httpapi.CodeUnavailable)
+	require.Equal(t, []string{"a"}, a.texts("s"))
 }

@@ -60,7 +60,7 @@ func (s *Server) streamChat(ctx context.Context, w http.ResponseWriter, r *reque
 		return err
 	}
 	if last := c.after.reaches(); !c.whole && last > t.Head {
-		return &eventlog.CursorAheadError{Cursor: last, Head: t.Head}
+		return eventlog.Ahead(ctx, s.log, session, last)
 	}
 	if err := s.placeInMessage(ctx, session, &c, replyBegins(t)); err != nil {
 		return err

@@ -146,7 +146,7 @@ func (s *Server) selected(r *request, want recordQuery) (iter.Seq2[eventlog.Reco
 	}
 	switch {
 	case max(from, to) > head:
-		return nil, &eventlog.CursorAheadError{Cursor: max(from, to), Head: head}
+		return nil, eventlog.Ahead(r.Context(), s.log, r.session, max(from, to))
 	case want.bounded && from > to:
 		return nil, invalid("to", "must not be less than from")
 	case from == to: // to the log, a bound of 0 would mean its head
@@ -168,7 +168,7 @@ func (s *Server) followRecords(w http.ResponseWriter, r *request, want recordQue
 		case err != nil:
 			return err
 		case want.from > head:
-			return &eventlog.CursorAheadError{Cursor: want.from, Head: head}
+			return eventlog.Ahead(ctx, s.log, r.session, want.from)
 		}
 		history, stop, err := peek(s.log.Read(ctx, r.session, want.from, head))
 		if err != nil {

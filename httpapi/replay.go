@@ -47,7 +47,7 @@ func (s *Server) replay(w http.ResponseWriter, r *request) error {
 		case err != nil:
 			return err
 		case !bounded && from > t.Head:
-			return &eventlog.CursorAheadError{Cursor: from, Head: t.Head}
+			return eventlog.Ahead(ctx, s.log, r.session, from)
 		}
 		records := func(func(eventlog.Record, error) bool) {}
 		if from < t.Head {

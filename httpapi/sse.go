@@ -34,7 +34,7 @@ func (s *Server) attach(w http.ResponseWriter, r *request, closes bool, ending f
 			return err
 		}
 		if from > t.Head {
-			return &eventlog.CursorAheadError{Cursor: from, Head: t.Head}
+			return eventlog.Ahead(ctx, s.log, r.session, from)
 		}
 		at := startOf(r.session, t, ending)
 		history, stop, err := peek(s.log.Read(ctx, r.session, from, t.Head))

@@ -123,7 +123,7 @@ func (l *Log) append(ctx context.Context, session string, expected uint64, entri
 }
 
 func (l *Log) appendOnce(ctx context.Context, session string, expected uint64, entries []eventlog.Entry) (uint64, error) {
-	stream, subject, err := l.place(session)
+	_, subject, err := l.place(session)
 	if err != nil {
 		return 0, err
 	}
@@ -159,7 +159,7 @@ func (l *Log) appendOnce(ctx context.Context, session string, expected uint64, e
 	if err == nil {
 		last, err = l.compareAppend(ctx, a)
 	}
-	if refused, ok := errors.AsType[*eventlog.ConflictError](err); ok && refused.Head < expected && !l.refusedForSure(ctx, stream, session, expected) {
+	if refused, ok := errors.AsType[*eventlog.ConflictError](err); ok && refused.Head < expected && !l.endsBefore(ctx, session, expected) {
 		err = fmt.Errorf("%w: refused by a server that may lead no more: %w", eventlog.ErrOutcomeUnknown, errStaleLeader)
 	}
 	if err == nil {

@@ -12,7 +12,7 @@ import (
 // leader, 4 s: one that has heard from the majority since then is the only one.
 const leaseTime = 3 * time.Second
 
-// errStaleLeader tells of a comparison that fails behind what the caller knows.
+// errStaleLeader tells of a server that knows less than the caller was told.
 var errStaleLeader = errors.New("jetstream: the stream's leader knows less than was acknowledged")
 
 // newsTime is how long a leader that could not be reached may take, once it can,
@@ -20,10 +20,10 @@ var errStaleLeader = errors.New("jetstream: the stream's leader knows less than 
 // and makes it look as if it had heard from the majority.
 const newsTime = 250 * time.Millisecond
 
-// refusedForSure reports whether the log ends before expected. Of a comparison
-// that failed alone nobody knows which server made it: the leader that is asked
-// a moment later may be another one, which has what it lacks.
-func (l *Log) refusedForSure(ctx context.Context, stream, session string, expected uint64) bool {
+// endsBefore reports whether a session surely ends before a sequence. Of one answer
+// that says so nobody knows which server gave it: the leader that is asked a
+// moment later may be another one, which has what it lacks.
+func (l *Log) endsBefore(ctx context.Context, session string, seq uint64) bool {
 	if l.opts.Replicas <= 1 {
 		return true
 	}
@@ -35,10 +35,10 @@ func (l *Log) refusedForSure(ctx context.Context, stream, session string, expect
 		return false
 	}
 	head, _, err := l.head(ctx, session)
-	if err != nil && !errors.Is(err, eventlog.ErrSessionNotFound) || head >= expected {
+	if err != nil && !errors.Is(err, eventlog.ErrSessionNotFound) || head >= seq {
 		return false
 	}
-	return l.leads(ctx, stream)
+	return l.leads(ctx, streamName(Partition(session, l.opts.Partitions)))
 }
 
 // leads reports whether whoever answers for a stream is its leader for sure. One

@@ -178,10 +178,16 @@ func (l *Log) readFrom(ctx context.Context, session string, from cursor, to uint
 
 func (l *Log) readTo(ctx context.Context, session string, from cursor, to uint64, yield func(stored) bool) error {
 	head, _, err := l.head(ctx, session)
-	if err != nil {
+	if err != nil && !errors.Is(err, eventlog.ErrSessionNotFound) {
 		return err
 	}
-	if ahead := max(from.at, to); ahead > head {
+	ahead := max(from.at, to)
+	switch {
+	case ahead > head && !l.endsBefore(ctx, session, ahead):
+		return fmt.Errorf("%w: %w", eventlog.ErrUnavailable, errStaleLeader)
+	case err != nil:
+		return err
+	case ahead > head:
 		return &eventlog.CursorAheadError{Cursor: ahead, Head: head}
 	}
 	if to == 0 {

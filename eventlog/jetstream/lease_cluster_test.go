@@ -1,0 +1,43 @@
+package jetstream_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/logtest"
+)
+
+// TestALeaderAloneKnowsNoEnd: a leader that has lost the others may know less than they have
+// acknowledged since. It does not tell a reader that a session ends before its cursor.
+func TestALeaderAloneKnowsNoEnd(t *testing.T) {
+	t.Parallel() // most of it is waiting
+	nodes := threeNodes(t)
+	all := openAll(t, nodes, jetstream.Options{Partitions: 1, Replicas: 3})
+	head, err := all[0].log.Append(t.Context(), "s", 0, []eventlog.Entry{logtest.Text("s", "a")})
+	require.NoError(t, err)
+	js, err := all[0].nc.JetStream()
+	require.NoError(t, err)
+	info, err := js.StreamInfo("HELIX_LOG_0")
+	require.NoError(t, err)
+	leader := slices.IndexFunc(nodes[:], func(o embed.Options) bool { return o.Name == info.Cluster.Leader })
+	require.GreaterOrEqual(t, leader, 0)
+	ahead := func() (err error) {
+		for _, err = range all[leader].log.Read(t.Context(), "s", head+1, 0) {
+		}
+		return err
+	}
+	var end *eventlog.CursorAheadError
+	require.ErrorAs(t, ahead(), &end)
+	require.Equal(t, head, end.Head)
+	for i := range all {
+		if i != leader {
+			all[i].close()
+		}
+	}
+	require.ErrorIs(t, ahead(), eventlog.ErrUnavailable)
+}
