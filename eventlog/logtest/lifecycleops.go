@@ -265,7 +265,7 @@ func (a *liver) appendBehind(ctx context.Context, session string, expected uint6
 	}
 	var err error
 	call.last, err = a.log().Append(ctx, session, call.expected, entries)
-	if call.fate = fateOf(err); errors.Is(err, errDied) {
+	if call.fate = fateOf(err); a.steps.Died(ctx) { // be it while it cleaned up, which ends with no error of its own
 		call.fate = unknown
 	}
 	a.expect("append", session, err, eventlog.ErrSessionNotFound)

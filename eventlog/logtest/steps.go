@@ -126,6 +126,12 @@ func (s *Steps) Step(ctx context.Context, point string, do func(context.Context)
 	return do(ctx)
 }
 
+// Died reports whether ctx's operation has died: whatever it returns, nobody has got that.
+func (s *Steps) Died(ctx context.Context) bool {
+	t, ok := ctx.Value(turnKey{}).(*turn)
+	return ok && t.died
+}
+
 // Restart lets ctx's operation go on if it has died.
 func (s *Steps) Restart(ctx context.Context) {
 	if t, ok := ctx.Value(turnKey{}).(*turn); ok {
