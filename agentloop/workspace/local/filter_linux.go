@@ -25,6 +25,11 @@ const x32Call = 0x40000000
 const newNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
 	unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
 
+// missingCalls fail as on a kernel that has none of them, which programs are ready for:
+// clone3's flags are in memory, where a filter can't look, and libraries take clone instead;
+// the others make memory that belongs to no process, which no limit of a process counts.
+var missingCalls = []uint32{unix.SYS_CLONE3, unix.SYS_MEMFD_CREATE, unix.SYS_MEMFD_SECRET, unix.SYS_SHMGET}
+
 // refusedCalls fail with EPERM: what changes mounts, namespaces, other processes,
 // keys, clocks or the kernel, and parts of the kernel that have often been a way
 // out and that few programs need.
@@ -78,10 +83,9 @@ func filter(hostNetwork, ownNetwork bool) []bpf.Instruction {
 		bpf.LoadAbsolute{Off: offsetCall, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: x32Call, SkipTrue: 1},
 		refuse(unix.ENOSYS),
-		// Its flags are in memory, where a filter can't look; libraries take clone
-		// instead.
-		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SYS_CLONE3, SkipTrue: 1},
-		refuse(unix.ENOSYS),
+	}
+	for _, call := range missingCalls {
+		program = append(program, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: call, SkipTrue: 1}, refuse(unix.ENOSYS))
 	}
 	for _, call := range refusedCalls {
 		program = append(program, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: call, SkipTrue: 1}, refuse(unix.EPERM))

@@ -45,7 +45,9 @@ func TestFilter(t *testing.T) {
 			require.Equal(t, uint32(unix.SECCOMP_RET_KILL_PROCESS), decision(t, program, unix.AUDIT_ARCH_I386, unix.SYS_READ), "another architecture")
 			says(refused(unix.ENOSYS), x32Call|unix.SYS_READ)
 			says(refused(unix.ENOSYS), 0xffffffff)
-			says(refused(unix.ENOSYS), unix.SYS_CLONE3)
+			for _, call := range []uint32{unix.SYS_CLONE3, unix.SYS_MEMFD_CREATE, unix.SYS_MEMFD_SECRET, unix.SYS_SHMGET} {
+				says(refused(unix.ENOSYS), call)
+			}
 			for _, call := range refusedCalls {
 				says(refused(unix.EPERM), call)
 			}
