@@ -65,14 +65,33 @@ func (l *Log) checkWhole(ctx context.Context) error {
 	return nil
 }
 
-// dropGhosts removes segments that hold what the log has lost, and what marks of
+// errLogLost tells that the log lacks records that segments hold.
+var errLogLost = errors.New("the log lacks records that were acknowledged")
+
+// dropGhosts calls dropGhostsOnce, and waits for up to patience for a log with replicas to end
+// where the segments do: a server that was just elected, or one that was stopped and still
+// takes itself for the leader, lacks what the others have acknowledged.
+func (l *Log) dropGhosts(ctx context.Context, p int, patience time.Duration) error {
+	began := time.Now()
+	for {
+		err := l.dropGhostsOnce(ctx, p)
+		if !errors.Is(err, errLogLost) || l.opts.Replicas <= 1 || time.Since(began) > patience {
+			return err
+		}
+		if err := l.rest(ctx, newsTime); err != nil {
+			return err
+		}
+	}
+}
+
+// dropGhostsOnce removes segments that hold what the log has lost, and what marks of
 // erasures say of it. Where a server syncs now and then only, a power loss can cut off
 // the log's end and not the segments'; the log would then give the lost sequences
 // again. Segments are written in the order of what they hold, so only the last ones
 // can be ghosts.
 // If more is missing than a power loss can take, they may be the only copy of it:
 // then it removes none, and the log can't be opened.
-func (l *Log) dropGhosts(ctx context.Context, p int) error {
+func (l *Log) dropGhostsOnce(ctx context.Context, p int) error {
 	// The segments first: what they hold then, the log held before.
 	segments, err := l.findStream(ctx, segmentStream(p))
 	if err != nil {
@@ -125,8 +144,8 @@ func (l *Log) dropGhosts(ctx context.Context, p int) error {
 		}
 	}
 	if lost := newest.Time.Sub(oldest.Time); len(ghosts) > 0 && (end.LastSeq == 0 || lost > l.opts.mostLost()) {
-		return fmt.Errorf("jetstream: stream %s ends with sequence %d, and %s holds records up to %d, of %v, which is more than a power loss can take (%v); %s",
-			streamName(p), end.LastSeq, segmentStream(p), newest.Sequence, lost.Round(time.Second), l.opts.mostLost(), lostAdvice)
+		return fmt.Errorf("jetstream: %w: stream %s ends with sequence %d, and %s holds records up to %d, of %v, which is more than a power loss can take (%v); %s",
+			errLogLost, streamName(p), end.LastSeq, segmentStream(p), newest.Sequence, lost.Round(time.Second), l.opts.mostLost(), lostAdvice)
 	}
 	for _, at := range ghosts {
 		if err := l.secureDelete(ctx, segmentStream(p), at); err != nil {

@@ -186,7 +186,7 @@ func Open(ctx context.Context, nc *nats.Conn, o *Options) (*Log, error) {
 	}
 	if !l.opts.ReadOnly && l.opts.restores == nil {
 		for p := range l.opts.Partitions {
-			if err := l.dropGhosts(ctx, p); err != nil {
+			if err := l.dropGhosts(ctx, p, leaderPatience); err != nil {
 				return nil, err
 			}
 		}

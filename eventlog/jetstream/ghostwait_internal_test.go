@@ -1,0 +1,39 @@
+package jetstream
+
+import (
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// TestALogThatIsBehindItsSegmentsIsWaitedFor: with replicas a server that has just been elected,
+// or was stopped for a while, may answer for a log that lacks what is in the segments. A node that
+// starts then waits for the rest, and refuses to start only if it does not come.
+func TestALogThatIsBehindItsSegmentsIsWaitedFor(t *testing.T) {
+	l := openLog(t, nil)
+	l.opts.Replicas = 3 // as far as ghosts are concerned
+	head, err := l.Append(t.Context(), "s", 0, []eventlog.Entry{textEntry(0)})
+	require.NoError(t, err)
+	var records []stored
+	for i := range 2 {
+		records = append(records, stored{Record: eventlog.Record{Sequence: head + uint64(i), Time: time.Now(), Entry: textEntry(i)}})
+	}
+	packed, err := (&segment{records: records}).pack()
+	require.NoError(t, err)
+	_, err = l.publish(t.Context(), []*nats.Msg{{Subject: segmentSubject("s", 0), Header: nats.Header{}, Data: packed}})
+	require.NoError(t, err)
+
+	require.ErrorIs(t, l.dropGhosts(t.Context(), 0, 0), errLogLost)
+	opened := make(chan error, 1)
+	go func() { opened <- l.dropGhosts(t.Context(), 0, time.Minute) }()
+	_, err = l.Append(t.Context(), "s", head, []eventlog.Entry{textEntry(1)})
+	require.NoError(t, err)
+	require.NoError(t, <-opened)
+	s, _, err := l.lastSegment(t.Context(), "s")
+	require.NoError(t, err)
+	require.Equal(t, head+1, s.last())
+}
