@@ -107,6 +107,11 @@ func (d *disk) say(level slog.Level, text string, free uint64, more ...slog.Attr
 // frees room, as erasure does, may go on for longer: up to half of
 // Options.MinFree, at most MostReserve.
 func (s *Server) Refuses(frees bool) string {
+	if s.group != nil {
+		if err := s.group.failure(); err != nil {
+			return "the disk of the data folder failed, and what it has is not known: check it, and restart the machine before this server (" + err.Error() + ")"
+		}
+	}
 	d := s.disk
 	if d == nil {
 		return ""

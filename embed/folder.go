@@ -140,8 +140,16 @@ func isStream(dir string) bool {
 func blockIndex(name string) int {
 	dir, file := filepath.Split(name)
 	dir = filepath.Clean(dir)
+	if filepath.Base(dir) != "msgs" || !isStream(filepath.Dir(dir)) {
+		return 0
+	}
+	return blockNumber(file)
+}
+
+// blockNumber is blockIndex of a file's name in its folder.
+func blockNumber(file string) int {
 	number, ok := strings.CutSuffix(file, ".blk")
-	if !ok || filepath.Base(dir) != "msgs" || !isStream(filepath.Dir(dir)) {
+	if !ok {
 		return 0
 	}
 	n, err := strconv.Atoi(number)

@@ -37,6 +37,13 @@ type Options struct {
 	// SyncInterval is how often data reaches the disk; 0 syncs every append
 	// before it is acknowledged.
 	SyncInterval time.Duration
+	// GroupSync leaves it to the callers to wait until what they have stored is on
+	// the disk, with [Server.Sync]: many then share one sync. An answer of the server
+	// alone promises nothing. It is for a server whose streams only this process writes
+	// and reads: with SyncInterval, Cluster, User or AllowRead, and on a file system
+	// that may lose a renamed file (all but ext4, btrfs, ZFS and tmpfs), the server syncs
+	// by itself as SyncInterval says, and Sync has nothing to do. See [Server.GroupSync].
+	GroupSync bool
 	// Listen is the address for NATS clients from outside, "host:port";
 	// port 0 picks a free one. Empty: none. Without User, clients that give
 	// no credentials may subscribe to helix.live.> and nothing else: whoever
@@ -83,6 +90,11 @@ type Options struct {
 	password string // of userInside
 }
 
+// groupSync reports whether callers have to wait for the disk themselves.
+func (o Options) groupSync() bool {
+	return o.GroupSync && o.SyncInterval == 0 && o.Cluster == nil && o.User == "" && !o.AllowRead && ordersRenames(o.DataDir)
+}
+
 func (o Options) withDefaults() (Options, error) {
 	if o.DataDir == "" {
 		return o, errors.New("embed: DataDir is required")
@@ -114,7 +126,7 @@ func (o Options) serverOptions() (opts *server.Options, err error) {
 		JetStreamMaxStore:      o.MaxStore,
 		JetStreamMaxMemory:     maxMemory,
 		StreamMaxBufferedSize:  streamMaxBuffered,
-		SyncAlways:             o.SyncInterval == 0,
+		SyncAlways:             o.SyncInterval == 0 && !o.groupSync(),
 		SyncInterval:           o.SyncInterval,
 		MaxPayload:             MaxPayload,
 		MaxPending:             maxPending,

@@ -20,7 +20,8 @@ type Server struct {
 	opts   Options // ports that were left to the system are filled in
 	unlock func()
 	stop   sync.Once
-	disk   *disk // nil: nobody watches it
+	disk   *disk      // nil: nobody watches it
+	group  *groupSync // nil: the server syncs by itself
 
 	scrubbing sync.Mutex // held while a block is overwritten
 	stopped   bool       // guarded by scrubbing
@@ -46,6 +47,9 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if err := s.begin(ctx, o); err != nil {
 		s.Stop()
 		return nil, err
+	}
+	if o.groupSync() {
+		s.group = newGroupSync(o.DataDir)
 	}
 	if o.MinFree > 0 {
 		s.disk = watchDisk(s)
@@ -156,6 +160,39 @@ func (s *Server) Name() string { return s.opts.Name }
 // SyncInterval is how often data reaches the disk; 0 means at every append.
 func (s *Server) SyncInterval() time.Duration { return s.opts.SyncInterval }
 
+// GroupSync reports whether what the server has answered may still be lost with the
+// machine's power until [Server.Sync] has returned, see Options.GroupSync.
+func (s *Server) GroupSync() bool { return s.group != nil }
+
+// Sync returns when everything that the server had stored before the call is on the
+// disk. Callers that wait at the same time share one sync. If the server syncs by
+// itself, there is nothing to wait for. After an error other than ctx's nothing is
+// known to be on the disk, and every later call fails too.
+func (s *Server) Sync(ctx context.Context) error {
+	if s.group == nil {
+		return nil
+	}
+	return s.group.wait(ctx, false)
+}
+
+// SyncAll is Sync, also for messages that the server has overwritten in place.
+func (s *Server) SyncAll(ctx context.Context) error {
+	if s.group == nil {
+		return nil
+	}
+	return s.group.wait(ctx, true)
+}
+
+// Interest returns how many subscriptions a message on a subject reaches, those of
+// clients from outside included.
+func (s *Server) Interest(subject string) int {
+	account, err := s.instance().srv.LookupAccount(accountHelix)
+	if err != nil {
+		return 0
+	}
+	return account.Interest(subject)
+}
+
 // Stop ends the server and waits until its data is on the disk. It is
 // idempotent.
 func (s *Server) Stop() {
@@ -168,6 +205,10 @@ func (s *Server) Stop() {
 		s.scrubbing.Unlock()
 		if i := s.instance(); i != nil {
 			i.end()
+		}
+		if s.group != nil {
+			_ = s.group.wait(context.Background(), true) // what nobody has waited for, as SyncAlways would have
+			s.group.stop()
 		}
 		s.unlock()
 	})

@@ -18,7 +18,7 @@ func revoking(t *testing.T, srv *embed.Server, r *subscriber.Revocations, replic
 	t.Helper()
 	nc, err := srv.Connect()
 	require.NoError(t, err)
-	require.NoError(t, r.Open(t.Context(), nc, replicas, srv.DropRevoked, slog.New(slog.DiscardHandler)))
+	require.NoError(t, r.Open(t.Context(), nc, replicas, srv.DropRevoked, nil, slog.New(slog.DiscardHandler)))
 	t.Cleanup(func() { r.Close(); nc.Close() })
 }
 

@@ -55,7 +55,7 @@ agents:
 	}
 	nc := connect(t, srv.ClientURL())
 	b.log = openLog(t, nc, &jetstream.Options{Existing: true})
-	b.quota = quota.New(quota.Tenants{Named: map[string]quota.Limits{"red": {TokensPerDay: tokensPerDay}}}, nil, daily.New(nc, 1))
+	b.quota = quota.New(quota.Tenants{Named: map[string]quota.Limits{"red": {TokensPerDay: tokensPerDay}}}, nil, daily.New(nc, 1, nil))
 	return b
 }
 

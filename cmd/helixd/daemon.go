@@ -40,9 +40,10 @@ type daemon struct {
 	natsURL      string // where NATS clients from outside connect, or empty
 	webSocketURL string // the same over WebSocket
 	info         eventlog.Info
-	server       jetstream.Server        // the embedded one; nil: there is none
-	refuses      func(frees bool) string // why nothing should be stored; nil: nobody knows
-	dropRevoked  func()                  // disconnects NATS subscribers; nil: there is no embedded server
+	server       jetstream.Server            // the embedded one; nil: there is none
+	refuses      func(frees bool) string     // why nothing should be stored; nil: nobody knows
+	sync         func(context.Context) error // until what the server has answered is on the disk; nil: it is by then
+	dropRevoked  func()                      // disconnects NATS subscribers; nil: there is no embedded server
 	front        *front
 	certificates *certificates   // of HTTP; nil: it is plain
 	models       *sqlite.Models  // nil: this node keeps none
@@ -98,7 +99,7 @@ func (d *daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 	ctx, cancel := context.WithTimeout(ctx, openTimeoutOf(c))
 	defer cancel()
 	if revocations != nil {
-		if err := revocations.Open(ctx, nc, c.NATS.Replicas, d.dropRevoked, log); err != nil {
+		if err := revocations.Open(ctx, nc, c.NATS.Replicas, d.dropRevoked, d.sync, log); err != nil {
 			return err
 		}
 		d.onClose(revocations.Close)
@@ -135,7 +136,7 @@ func (d *daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 	}
 	states := snapshot.New(store, &snapshot.StoreOptions{Folds: folds, Logger: log, Metrics: measured.folds})
 	d.openReadModels(c, store, states, log)
-	limits := quota.New(tenantsOf(c), d.counts(), daily.New(nc, c.NATS.Replicas))
+	limits := quota.New(tenantsOf(c), d.counts(), daily.New(nc, c.NATS.Replicas, d.sync))
 	d.openMemories(c.Memory, store, measured.memory, log)
 	d.onClose(measured.state.watch(store, d.models, limits))
 	mcp := &mcpServers{log: log}

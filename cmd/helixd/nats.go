@@ -60,7 +60,7 @@ func (d *daemon) connect(ctx context.Context, c *config.Config, openNATS bool, m
 		return nil, "", err
 	}
 	d.onClose(srv.Stop)
-	d.server, d.refuses, d.dropRevoked = srv, srv.Refuses, srv.DropRevoked
+	d.server, d.refuses, d.sync, d.dropRevoked = srv, srv.Refuses, srv.Sync, srv.DropRevoked
 	d.natsURL, d.webSocketURL = srv.ClientURL(), srv.WebSocketURL()
 	inside := func() (*nats.Conn, error) { return srv.Connect() }
 	if c.NATS.Cluster.Listen != "" {
@@ -76,7 +76,7 @@ func (d *daemon) connect(ctx context.Context, c *config.Config, openNATS bool, m
 func embedOptions(c *config.Config, openNATS bool, minter *subscriber.Minter, revocations *subscriber.Revocations, log *slog.Logger) embed.Options {
 	n := c.NATS
 	o := embed.Options{
-		DataDir: filepath.Join(c.DataDir, "jetstream"), SyncInterval: c.SyncInterval(), Listen: n.Listen,
+		DataDir: filepath.Join(c.DataDir, "jetstream"), SyncInterval: c.SyncInterval(), GroupSync: true, Listen: n.Listen,
 		User: n.User, Password: n.Password.Reveal(), AllowRead: openNATS, Subscribers: subscriberKeys(minter), Name: n.Name, Logger: log,
 		MinFree: int64(c.Disk.MinFree),
 	}

@@ -170,6 +170,7 @@ func (l *Log) appendOnce(ctx context.Context, session string, expected uint64, e
 		return last, err
 	}
 	l.checked.add(session, last)
+	l.announce(a, last)
 	l.sealerOf(session).note(session, expected, last, a.records)
 	return last, nil
 }
@@ -251,17 +252,22 @@ func (l *Log) newAppend(ctx context.Context, session, subject string, expected u
 	return a, nil
 }
 
-// publish stores messages: one by a plain publish, several by an atomic batch.
+// publish stores messages, and returns when they are as durable as the log says: one by
+// a plain publish, several by an atomic batch.
 // It returns the last one's sequence. A batch that the server refuses, because
 // too many are open or because a part was lost, is sent again.
 func (l *Log) publish(ctx context.Context, messages []*nats.Msg) (last uint64, err error) {
 	if l.opts.hook == nil {
-		return l.send(ctx, messages)
-	}
-	err = l.opts.hook(ctx, "publish "+messages[0].Subject, func(ctx context.Context) error {
 		last, err = l.send(ctx, messages)
-		return err
-	})
+	} else {
+		err = l.opts.hook(ctx, "publish "+messages[0].Subject, func(ctx context.Context) error {
+			last, err = l.send(ctx, messages)
+			return err
+		})
+	}
+	if err == nil {
+		err = l.awaitStored(ctx, messages[0], last)
+	}
 	return last, err
 }
 

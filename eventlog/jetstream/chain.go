@@ -92,7 +92,11 @@ func (l *Log) directGet(ctx context.Context, stream string, what map[string]any)
 	}
 	switch status := first(reply.Header, headerStatus); status {
 	case "":
-		return directMessage(reply)
+		m, err := directMessage(reply)
+		if err == nil {
+			err = l.await(ctx, stream, m.sequence)
+		}
+		return m, err
 	case "404":
 		return message{}, errNoMessage
 	default:

@@ -117,6 +117,9 @@ func (l *Log) put(ctx context.Context, session string, e *erasing) error {
 	if err != nil {
 		return fmt.Errorf("jetstream: erase: %w", err)
 	}
+	if err := l.await(ctx, segmentStream(Partition(session, l.opts.Partitions)), ack.Sequence); err != nil {
+		return fmt.Errorf("jetstream: erase: %w", err)
+	}
 	e.at, e.time = ack.Sequence, time.Now()
 	return nil
 }

@@ -100,7 +100,11 @@ func (c *feedConsumer) next(ctx context.Context, wait time.Duration) (*feedMessa
 				}
 				continue
 			}
-			return c.take(m)
+			r, err := c.take(m)
+			if err == nil {
+				err = c.log.await(ctx, c.stream, r.Sequence)
+			}
+			return r, err
 		case <-timeout.C:
 			return nil, nil
 		case <-ctx.Done():

@@ -107,6 +107,9 @@ func (l *Log) leaderGet(ctx context.Context, stream string, what map[string]any)
 	if err != nil {
 		return message{}, fmt.Errorf("jetstream: get: %w", err)
 	}
+	if err := l.await(ctx, stream, body.Message.Sequence); err != nil {
+		return message{}, fmt.Errorf("jetstream: get: %w", err)
+	}
 	m := message{subject: body.Message.Subject, sequence: body.Message.Sequence, at: body.Message.Time, data: body.Message.Data}
 	if len(body.Message.Header) > 0 {
 		if m.header, err = nats.DecodeHeadersMsg(body.Message.Header); err != nil {
@@ -233,6 +236,9 @@ func (l *Log) getMany(ctx context.Context, stream string, count int, what map[st
 		switch status {
 		case "":
 		case "204", "404":
+			if err := l.await(ctx, stream, last); err != nil {
+				return nil, nil, fmt.Errorf("jetstream: read: %w", err)
+			}
 			return messages, m.Header, nil
 		case "503":
 			return nil, nil, fmt.Errorf("%w: %w", eventlog.ErrIncomplete, nats.ErrNoResponders)

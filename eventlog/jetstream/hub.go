@@ -167,6 +167,9 @@ func (h *hub) run(f *feed) {
 				f.allBehind() // whatever that was, the log knows better
 				continue
 			}
+			if r.Sequence <= f.last.Load() {
+				continue // deliver was quicker
+			}
 			f.last.Store(r.Sequence)
 			if r.blob != "" {
 				f.allBehind() // each fetches it when it gets there
@@ -196,6 +199,34 @@ func (h *hub) subscribe(f *feed) error {
 		return fmt.Errorf("jetstream: follow: %w", err)
 	}
 	return nil
+}
+
+// deliver hands an append of this node to its followers of the session, and returns how
+// many subscriptions they share: none or one.
+func (h *hub) deliver(a *pendingAppend, last uint64, now time.Time) (subscriptions int) {
+	h.mu.Lock()
+	f := h.feeds[a.session]
+	h.mu.Unlock()
+	if f == nil {
+		return 0
+	}
+	at, previous := last+1-uint64(len(a.records)), a.expected
+	for _, r := range a.records {
+		r.Sequence, r.Time = at, now
+		raise(&f.last, at)
+		if r.blob != "" {
+			f.allBehind() // each fetches it when it gets there
+		} else {
+			f.handOut(&liveRecord{Record: r.Record, previous: previous})
+		}
+		at, previous = at+1, at
+	}
+	select {
+	case <-f.ready:
+		return 1
+	default:
+		return 0
+	}
 }
 
 func (f *feed) handOut(r *liveRecord) {

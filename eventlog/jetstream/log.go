@@ -62,10 +62,13 @@ type Options struct {
 	restores *restoreMark
 }
 
+// groupSync reports whether the log waits for the disk itself, see durable.go.
+func (o Options) groupSync() bool { return o.Server != nil && o.Server.GroupSync() }
+
 // groupCommit reports whether sharing an append's cost is worth it: where it
 // waits for a disk or for other servers, and where that is not known.
 func (o Options) groupCommit() bool {
-	return o.Replicas > 1 || !strings.HasPrefix(string(o.Durability), "interval=")
+	return !o.groupSync() && (o.Replicas > 1 || !strings.HasPrefix(string(o.Durability), "interval="))
 }
 
 // syncInterval is how often the server's files reach the disk, as far as
@@ -81,7 +84,7 @@ func (o Options) syncInterval() time.Duration {
 // more than syncing a few messages.
 func (o Options) gatherFrom() int {
 	switch {
-	case o.Replicas > 1:
+	case o.Replicas > 1 || o.groupSync(): // else each publish waits for a round, or a sync
 		return 2
 	case o.groupCommit():
 		return groupFrom
@@ -105,6 +108,7 @@ type Log struct {
 	// sealers pack records into segments, one for each partition.
 	sealers   []*sealer
 	batches   map[string]chan struct{} // by what its subjects begin with, a place for each atomic batch that a stream has open
+	synced    synced
 	erasing   chan struct{}            // the place of the message that is being overwritten
 	far       uint64                   // farSequences
 	few       uint64                   // fewSequences
@@ -174,6 +178,7 @@ func Open(ctx context.Context, nc *nats.Conn, o *Options) (*Log, error) {
 			return nil, err
 		}
 	}
+	l.synced = newSynced(l)
 	for p := range l.opts.Partitions {
 		for _, subjects := range []string{logSubjects, segmentSubjects} {
 			l.batches[subjects+strconv.Itoa(p)] = make(chan struct{}, maxOpenBatches)

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -40,10 +41,35 @@ func openAs(t testing.TB, sync time.Duration, durability eventlog.Durability) ev
 	return log
 }
 
+// openGroupSync returns the log of a server that leaves the sync to it.
+func openGroupSync(t testing.TB) (*embed.Server, *nats.Conn, *jetstream.Log) {
+	t.Helper()
+	srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), GroupSync: true})
+	require.NoError(t, err)
+	t.Cleanup(srv.Stop)
+	if !srv.GroupSync() {
+		t.Skip("the temporary folder's file system may lose a renamed file")
+	}
+	nc, err := srv.Connect()
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	log, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Durability: eventlog.DurabilityFsync, Server: srv})
+	require.NoError(t, err)
+	t.Cleanup(func() { log.Close() })
+	return srv, nc, log
+}
+
 func TestContract(t *testing.T) {
 	t.Run("fsync", func(t *testing.T) {
 		t.Parallel() // most of it is waiting for the disk
 		logtest.Run(t, func(t *testing.T) eventlog.Log { return open(t, 0) })
+	})
+	t.Run("fsync, one for all", func(t *testing.T) {
+		t.Parallel()
+		logtest.Run(t, func(t *testing.T) eventlog.Log {
+			_, _, log := openGroupSync(t)
+			return log
+		})
 	})
 	t.Run("interval", func(t *testing.T) {
 		t.Parallel()

@@ -146,6 +146,9 @@ func (l *Log) overwriteAll(ctx context.Context, session string, e *erasing) (lef
 		if left, err = l.scrub(ctx, e); err != nil || left.some() {
 			return left, err
 		}
+		if err := l.awaitRemoved(ctx); err != nil {
+			return left, err
+		}
 		if slices.Contains(servers, own) {
 			if err := l.report(ctx, session, e); err != nil {
 				return left, err

@@ -15,6 +15,15 @@ import (
 type Server interface {
 	// Name is the server's name in its cluster.
 	Name() string
+	// GroupSync reports whether an answer of the server promises nothing before Sync
+	// has returned. Then only this process writes the streams.
+	GroupSync() bool
+	// Sync returns when all that was stored before the call is on the disk.
+	Sync(ctx context.Context) error
+	// SyncAll is Sync, also for messages that were overwritten in place.
+	SyncAll(ctx context.Context) error
+	// Interest returns how many subscriptions a message on a subject reaches.
+	Interest(subject string) int
 	// Replica returns what its own replica of a stream has; ok is false if it has
 	// none.
 	Replica(stream string) (first, last, messages uint64, ok bool)

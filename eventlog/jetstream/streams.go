@@ -4,18 +4,28 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 
 	natsjs "github.com/nats-io/nats.go/jetstream"
 )
 
-// metadataPartitions is the stream metadata key that fixes the partitions.
-const metadataPartitions = "helix.partitions"
+const (
+	// metadataPartitions is the stream metadata key that fixes the partitions.
+	metadataPartitions = "helix.partitions"
+	// metadataLive is the key of a stream whose live records the log publishes, and not
+	// the server.
+	metadataLive = "helix.live"
+	liveByLog    = "log"
+)
 
 // blobStream holds the large payloads of all partitions.
 const blobStream = "HELIX_BLOBS"
 
-func streamName(partition int) string { return fmt.Sprintf("HELIX_LOG_%d", partition) }
+// logStreams is what the names of the log's streams begin with.
+const logStreams = "HELIX_LOG_"
+
+func streamName(partition int) string { return logStreams + strconv.Itoa(partition) }
 
 // segmentStreams is what the names of the segments' streams begin with.
 const segmentStreams = "HELIX_SEG_"
@@ -45,7 +55,12 @@ func (l *Log) streamsOf(p int) []natsjs.StreamConfig {
 	records.Name = streamName(p)
 	records.Description = "helixd: the log of agent sessions"
 	records.Subjects = []string{subjects}
-	records.RePublish = &natsjs.RePublish{Source: subjects, Destination: liveSubjects + "{{wildcard(1)}}"}
+	if l.opts.groupSync() {
+		records.Metadata = maps.Clone(base.Metadata)
+		records.Metadata[metadataLive] = liveByLog
+	} else {
+		records.RePublish = &natsjs.RePublish{Source: subjects, Destination: liveSubjects + "{{wildcard(1)}}"}
+	}
 	segments.Name = segmentStream(p)
 	segments.Description = "helixd: sealed segments of the log"
 	segments.Subjects = []string{
@@ -172,7 +187,32 @@ func (l *Log) ensureStream(ctx context.Context, want natsjs.StreamConfig) error 
 	if err := checkPartitions(s.CachedInfo().Config, want); err != nil {
 		return err
 	}
+	if !l.opts.ReadOnly && !l.opts.Existing && l.opts.restores == nil {
+		if s, err = l.changeLive(ctx, s, want); err != nil {
+			return err
+		}
+	}
 	return l.checkStream(s.CachedInfo(), want)
+}
+
+// changeLive has a stream's live records published by the server or by the log, as want
+// says, if it is the other way.
+func (l *Log) changeLive(ctx context.Context, s natsjs.Stream, want natsjs.StreamConfig) (natsjs.Stream, error) {
+	config := s.CachedInfo().Config
+	if config.Metadata[metadataLive] == want.Metadata[metadataLive] {
+		return s, nil
+	}
+	config.Metadata = maps.Clone(config.Metadata)
+	delete(config.Metadata, metadataLive)
+	if by := want.Metadata[metadataLive]; by != "" {
+		config.Metadata[metadataLive] = by
+	}
+	config.RePublish = want.RePublish
+	s, err := l.js.UpdateStream(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("jetstream: stream %s: %w", want.Name, err)
+	}
+	return s, nil
 }
 
 func checkPartitions(got, want natsjs.StreamConfig) error {

@@ -141,7 +141,7 @@ func (l *Log) verifyStream(ctx context.Context, want natsjs.StreamConfig, found 
 		}
 		found(eventlog.Finding{Code: eventlog.FoundStore, Detail: detail})
 	}
-	if want.RePublish != nil && len(state.Missing) > 0 { // a log
+	if strings.HasPrefix(want.Name, logStreams) && len(state.Missing) > 0 {
 		found(eventlog.Finding{Code: eventlog.FoundSequencesMissing, Detail: fmt.Sprintf(
 			"%d sequences of stream %s hold nothing: they were erased sessions', or are lost: %s",
 			len(state.Missing), want.Name, ranges(state.Missing))})

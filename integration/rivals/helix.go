@@ -43,7 +43,7 @@ func startHelix(ctx context.Context, dir string, m mode) (*helix, error) {
 	if err != nil {
 		return nil, err
 	}
-	if h.log, err = jetstream.Open(ctx, h.nc, &jetstream.Options{Durability: m.durability}); err != nil {
+	if h.log, err = jetstream.Open(ctx, h.nc, &jetstream.Options{Durability: m.durability, Server: h.srv}); err != nil {
 		h.stop()
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func startHelix(ctx context.Context, dir string, m mode) (*helix, error) {
 
 // startNATS is the same server without a helixd log.
 func startNATS(ctx context.Context, dir string, m mode) (*helix, error) {
-	srv, err := embed.Start(ctx, embed.Options{DataDir: dir, SyncInterval: m.sync})
+	srv, err := embed.Start(ctx, embed.Options{DataDir: dir, SyncInterval: m.sync, GroupSync: true})
 	if err != nil {
 		return nil, err
 	}

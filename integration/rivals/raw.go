@@ -19,7 +19,8 @@ const (
 )
 
 // rawSessions is JetStream as it is: one plain file stream, one connection
-// inside the process, one publish a record, no header but the comparison.
+// inside the process, one publish a record, no header but the comparison. With fsync, one
+// sync for all who wait follows the answers.
 type rawSessions struct {
 	*helix
 	templates []template
@@ -73,6 +74,9 @@ func (r *rawSessions) append(ctx context.Context, s, first, n int) error {
 		}
 		if ack.Error != nil {
 			return fmt.Errorf("raw JetStream: %s", ack.Error)
+		}
+		if err := r.srv.Sync(ctx); err != nil {
+			return err
 		}
 		r.heads[s] = ack.Sequence
 	}

@@ -36,7 +36,7 @@ func runPaced(ctx context.Context, b *bench) error {
 	return errors.Join(failed...)
 }
 
-// paced runs all in turn: helixd, Redis by pipelines, and in the full run
+// paced runs all in turn: helixd, Redis by pipelines, raw JetStream, and in the full run
 // Redis by a pool of connections.
 func paced(ctx context.Context, b *bench, m mode, sessions int, p50, p99 aim) error {
 	p := pace{
@@ -59,12 +59,17 @@ func paced(ctx context.Context, b *bench, m mode, sessions int, p50, p99 aim) er
 		return err
 	}
 	defer pool.discard()
+	raw, err := b.newRaw(ctx, m, sessions)
+	if err != nil {
+		return err
+	}
+	defer raw.discard()
 	hs, rs, ps := h.sessions(sessions), r.sessions(sessions), pool.pooled(sessions, pacedPool)
 	defer rs.close()
 	defer ps.close()
 
-	var results [3]pacedResult
-	var counts [3][]int
+	var results [4]pacedResult
+	var counts [4][]int
 	turn := func(system int, name string, store appendFunc) func() error {
 		counts[system] = make([]int, sessions)
 		return func() error {
@@ -77,9 +82,9 @@ func paced(ctx context.Context, b *bench, m mode, sessions int, p50, p99 aim) er
 			return err
 		}
 	}
-	systems := []func() error{turn(0, "helixd", hs.write), turn(1, "Redis, pipelined", rs.append)}
+	systems := []func() error{turn(0, "helixd", hs.write), turn(1, "Redis, pipelined", rs.append), turn(2, "raw JetStream", raw.append)}
 	if !b.short {
-		systems = append(systems, turn(2, "Redis, pool", ps.append))
+		systems = append(systems, turn(3, "Redis, pool", ps.append))
 	}
 	if err := inTurn(systems...); err != nil {
 		return err
@@ -90,18 +95,24 @@ func paced(ctx context.Context, b *bench, m mode, sessions int, p50, p99 aim) er
 	if err := r.verify(ctx, counts[1]); err != nil {
 		return err
 	}
-	if err := pool.verify(ctx, counts[2]); err != nil {
+	if err := raw.verify(ctx, counts[2]); err != nil {
+		return err
+	}
+	if err := pool.verify(ctx, counts[3]); err != nil {
 		return err
 	}
 
 	what := thousands(sessions) + " sessions × 50/s, "
-	for i, name := range []string{"pipelined", fmt.Sprintf("%d connections", pacedPool)}[:len(systems)-1] {
-		ours, theirs := results[0], results[1+i]
-		rival := func(v float64) figure {
+	redis := func(name string) func(v float64) figure {
+		return func(v float64) figure {
 			f := r.figure(v)
 			f.System += ", " + name
 			return f
 		}
+	}
+	rivals := []func(v float64) figure{redis("pipelined"), raw.figure, redis(fmt.Sprintf("%d connections", pacedPool))}
+	for i, rival := range rivals[:len(systems)-1] {
+		ours, theirs := results[0], results[1+i]
 		if i > 0 {
 			p50, p99 = aim{}, aim{}
 		}

@@ -36,6 +36,7 @@ const (
 type Days struct {
 	nc       *nats.Conn
 	replicas int
+	sync     func(context.Context) error
 
 	mu     sync.Mutex
 	js     natsjs.JetStream
@@ -43,8 +44,11 @@ type Days struct {
 }
 
 // New returns the days of a deployment. Its stream is made when it is used for the
-// first time, with so many replicas; 0 means 1. The connection stays the caller's.
-func New(nc *nats.Conn, replicas int) *Days { return &Days{nc: nc, replicas: max(replicas, 1)} }
+// first time, with so many replicas; 0 means 1. sync returns when what the server has
+// answered is durable; nil: it is by then. The connection stays the caller's.
+func New(nc *nats.Conn, replicas int, sync func(context.Context) error) *Days {
+	return &Days{nc: nc, replicas: max(replicas, 1), sync: sync}
+}
 
 // open finds the stream, or makes it.
 func (d *Days) open(ctx context.Context) (natsjs.JetStream, natsjs.Stream, error) {
@@ -112,6 +116,9 @@ func (d *Days) Save(ctx context.Context, key string, value []byte, revision uint
 		_, err := js.Publish(ctx, subjects+key, value, natsjs.WithExpectStream(Stream), natsjs.WithExpectLastSequencePerSubject(revision))
 		return err
 	})
+	if err == nil && d.sync != nil {
+		err = d.sync(ctx)
+	}
 	switch {
 	case err == nil:
 		return true, nil

@@ -32,7 +32,7 @@ func TestNodesChangeAValue(t *testing.T) {
 	require.NoError(t, err)
 	var all sync.WaitGroup
 	for node := range 4 {
-		days := daily.New(nc, 0)
+		days := daily.New(nc, 0, nil)
 		all.Go(func() {
 			for range 25 {
 				for saved := false; !saved; {
@@ -49,7 +49,7 @@ func TestNodesChangeAValue(t *testing.T) {
 		})
 	}
 	all.Wait()
-	days := daily.New(nc, 0)
+	days := daily.New(nc, 0, nil)
 	value, revision, err := days.Load(t.Context(), "2026-01-01.a")
 	require.NoError(t, err)
 	count := map[byte]int{}
@@ -90,7 +90,7 @@ func TestTheStreamIsMadeWhenItIsUsed(t *testing.T) {
 	t.Cleanup(nc.Close)
 	js, err := natsjs.New(nc)
 	require.NoError(t, err)
-	days := daily.New(nc, 1)
+	days := daily.New(nc, 1, nil)
 	_, err = js.Stream(t.Context(), daily.Stream)
 	require.ErrorIs(t, err, natsjs.ErrStreamNotFound)
 	_, _, err = days.Load(t.Context(), "2026-01-01.a")

@@ -65,6 +65,7 @@ type Revocations struct {
 	stream   natsjs.Stream
 	js       natsjs.JetStream
 	drop     func()
+	sync     func(context.Context) error // nil: an answer is durable
 	cancel   context.CancelFunc
 	finished chan struct{}
 	last     uint64 // the last sequence that was read
@@ -89,9 +90,10 @@ func NewRevocations() *Revocations {
 }
 
 // Open makes the stream, if it is missing, and reads it until Close. drop is
-// called after revocations: it disconnects the clients whose rights are revoked.
+// called after revocations: it disconnects the clients whose rights are revoked. sync
+// returns when what the server has answered is durable; nil: it is by then.
 // Problems with reading go to log; it is tried again.
-func (r *Revocations) Open(ctx context.Context, nc *nats.Conn, replicas int, drop func(), log *slog.Logger) error {
+func (r *Revocations) Open(ctx context.Context, nc *nats.Conn, replicas int, drop func(), sync func(context.Context) error, log *slog.Logger) error {
 	js, err := natsjs.New(nc)
 	if err != nil {
 		return fmt.Errorf("revocations: %w", err)
@@ -113,7 +115,7 @@ func (r *Revocations) Open(ctx context.Context, nc *nats.Conn, replicas int, dro
 	if err != nil {
 		return fmt.Errorf("revocations: %w", err)
 	}
-	r.nc, r.js, r.drop, r.finished = nc, js, drop, make(chan struct{})
+	r.nc, r.js, r.drop, r.sync, r.finished = nc, js, drop, sync, make(chan struct{})
 	ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	go func() {
 		defer close(r.finished)
@@ -230,6 +232,9 @@ func (r *Revocations) Revoke(ctx context.Context, session string) error {
 		ack, err = r.js.Publish(ctx, k.subject(), nil)
 		return err
 	})
+	if err == nil && r.sync != nil {
+		err = r.sync(ctx)
+	}
 	if err != nil {
 		return fmt.Errorf("subscriber: revoke: %w: %w", eventlog.ErrUnavailable, err)
 	}

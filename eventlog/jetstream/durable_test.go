@@ -1,0 +1,240 @@
+package jetstream_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/logtest"
+)
+
+// slowDisk is a server whose syncs end when the test says so, or fail.
+type slowDisk struct {
+	*embed.Server
+	slow  atomic.Bool
+	began chan struct{}
+	ends  chan error
+}
+
+func (d *slowDisk) Sync(ctx context.Context) error {
+	if !d.slow.Load() {
+		return d.Server.Sync(ctx)
+	}
+	d.began <- struct{}{}
+	select {
+	case err := <-d.ends:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func openSlowDisk(t *testing.T, o embed.Options) (*slowDisk, *nats.Conn, *jetstream.Log) {
+	t.Helper()
+	o.DataDir, o.GroupSync = t.TempDir(), true
+	srv, err := embed.Start(t.Context(), o)
+	require.NoError(t, err)
+	t.Cleanup(srv.Stop)
+	if !srv.GroupSync() {
+		t.Skip("the temporary folder's file system may lose a renamed file")
+	}
+	nc, err := srv.Connect()
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	d := &slowDisk{Server: srv, began: make(chan struct{}, 16), ends: make(chan error)}
+	log, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Durability: eventlog.DurabilityFsync, Server: d})
+	require.NoError(t, err)
+	t.Cleanup(func() { log.Close() })
+	return d, nc, log
+}
+
+// first returns what the first value of records is, once there is one.
+func first[T any](records iter.Seq2[T, error]) <-chan error {
+	came := make(chan error, 1)
+	go func() {
+		for _, err := range records {
+			came <- err
+			return
+		}
+		came <- errors.New("nothing came")
+	}()
+	return came
+}
+
+// TestNothingIsShownBeforeItIsDurable: while the disk has not taken a record nobody receives it,
+// neither its appender's answer nor readers, followers, read models and NATS subscribers.
+func TestNothingIsShownBeforeItIsDurable(t *testing.T) {
+	d, _, log := openSlowDisk(t, embed.Options{Listen: "127.0.0.1:0"})
+	head, err := log.Append(t.Context(), "s", 0, []eventlog.Entry{logtest.Text("s", "a")})
+	require.NoError(t, err)
+	outside, err := nats.Connect(d.ClientURL())
+	require.NoError(t, err)
+	t.Cleanup(outside.Close)
+	live, err := outside.SubscribeSync(jetstream.LiveSubject("s"))
+	require.NoError(t, err)
+	require.NoError(t, outside.Flush())
+	follows := make(chan eventlog.Record, 2)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	go func() {
+		for r, err := range log.Follow(ctx, "s", 0) {
+			if err != nil {
+				return
+			}
+			follows <- r
+		}
+	}()
+	require.Equal(t, head, (<-follows).Sequence)
+
+	d.slow.Store(true)
+	appended := make(chan error, 1)
+	go func() {
+		_, err := log.Append(t.Context(), "s", head, []eventlog.Entry{logtest.Text("s", "b")})
+		appended <- err
+	}()
+	<-d.began // the server has stored it
+	read := first(log.Read(t.Context(), "s", head, 0))
+	<-d.began
+	fed := first(log.Feed(t.Context(), 0, head))
+	<-d.began
+	heads := make(chan error, 1)
+	go func() {
+		_, err := log.Head(t.Context(), "s")
+		heads <- err
+	}()
+	<-d.began
+	for name, came := range map[string]<-chan error{"append": appended, "read": read, "feed": fed, "head": heads} {
+		select {
+		case err := <-came:
+			t.Errorf("%s: answered before the sync: %v", name, err)
+		default:
+		}
+	}
+	require.Empty(t, follows)
+	require.NoError(t, outside.Flush())
+	n, _, err := live.Pending()
+	require.NoError(t, err)
+	require.Zero(t, n)
+
+	d.slow.Store(false)
+	for range 4 {
+		d.ends <- nil
+	}
+	for _, came := range []<-chan error{appended, read, fed, heads} {
+		require.NoError(t, <-came)
+	}
+	r := <-follows
+	require.Equal(t, head+1, r.Sequence)
+	require.Equal(t, logtest.Text("s", "b").Payload, r.Payload)
+	m, err := live.NextMsgWithContext(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, r.Payload, m.Data)
+	for name, want := range map[string]string{
+		"Nats-Stream": "HELIX_LOG_0", "Nats-Subject": "helix.log.0.s", "Nats-Sequence": "2", "Nats-Last-Sequence": "1",
+	} {
+		require.Equal(t, want, m.Header.Get(name), name)
+	}
+	require.NotEmpty(t, m.Header.Get("Nats-Time-Stamp"))
+}
+
+// TestAnAppendWhoseSyncFailsIsNotCalledDurable: its outcome is not known.
+func TestAnAppendWhoseSyncFailsIsNotCalledDurable(t *testing.T) {
+	d, _, log := openSlowDisk(t, embed.Options{})
+	d.slow.Store(true)
+	go func() { d.ends <- syscall.EIO }()
+	_, err := log.Append(t.Context(), "s", 0, []eventlog.Entry{logtest.Text("s", "a")})
+	require.ErrorIs(t, err, eventlog.ErrOutcomeUnknown)
+	require.ErrorIs(t, err, syscall.EIO)
+
+	ctx, leave := context.WithCancel(t.Context())
+	go func() {
+		for len(d.began) > 0 {
+			<-d.began
+		}
+		<-d.began
+		leave()
+	}()
+	_, err = log.Append(ctx, "other", 0, []eventlog.Entry{logtest.Text("other", "a")})
+	require.ErrorIs(t, err, eventlog.ErrOutcomeUnknown)
+	require.ErrorIs(t, err, context.Canceled)
+	d.slow.Store(false)
+}
+
+// TestTwoLogsWithoutRepublishing: a follower of one log of the process receives what another one
+// appends.
+func TestTwoLogsWithoutRepublishing(t *testing.T) {
+	srv, nc, log := openGroupSync(t)
+	other, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Durability: eventlog.DurabilityFsync, Server: srv})
+	require.NoError(t, err)
+	t.Cleanup(func() { other.Close() })
+	head, err := log.Append(t.Context(), "s", 0, []eventlog.Entry{logtest.Text("s", "a")})
+	require.NoError(t, err)
+	for r, err := range other.Follow(t.Context(), "s", 0) {
+		require.NoError(t, err)
+		require.Equal(t, head, r.Sequence)
+		if r.Sequence == 20 {
+			break
+		}
+		head, err = log.Append(t.Context(), "s", head, []eventlog.Entry{logtest.Text("s", "b")})
+		require.NoError(t, err)
+	}
+}
+
+// TestWhoPublishesLiveRecords: a folder may be used with and without GroupSync, one after the
+// other. With it the log publishes live records, else the server.
+func TestWhoPublishesLiveRecords(t *testing.T) {
+	dir := t.TempDir()
+	head := uint64(0)
+	for i, group := range []bool{true, false, true, false} {
+		srv, err := embed.Start(t.Context(), embed.Options{DataDir: dir, GroupSync: group, Listen: "127.0.0.1:0"})
+		require.NoError(t, err)
+		t.Cleanup(srv.Stop)
+		if group && !srv.GroupSync() {
+			t.Skip("the temporary folder's file system may lose a renamed file")
+		}
+		nc, err := srv.Connect()
+		require.NoError(t, err)
+		t.Cleanup(nc.Close)
+		read, err := jetstream.Open(t.Context(), nc, &jetstream.Options{ReadOnly: true})
+		if i > 0 { // the settings of the one before are no problem for who only reads
+			require.NoError(t, err)
+			require.NoError(t, read.Close())
+		}
+		log, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Durability: eventlog.DurabilityFsync, Server: srv})
+		require.NoError(t, err)
+		t.Cleanup(func() { log.Close() })
+		js, err := natsjs.New(nc)
+		require.NoError(t, err)
+		s, err := js.Stream(t.Context(), "HELIX_LOG_0")
+		require.NoError(t, err)
+		require.Equal(t, group, s.CachedInfo().Config.RePublish == nil)
+		outside, err := nats.Connect(srv.ClientURL())
+		require.NoError(t, err)
+		t.Cleanup(outside.Close)
+		live, err := outside.SubscribeSync("helix.live.>")
+		require.NoError(t, err)
+		require.NoError(t, outside.Flush())
+		head, err = log.Append(t.Context(), "s", head, []eventlog.Entry{logtest.Text("s", "a")})
+		require.NoError(t, err)
+		m, err := live.NextMsgWithContext(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, jetstream.LiveSubject("s"), m.Subject)
+		var found []eventlog.Finding
+		require.NoError(t, log.VerifyStreams(t.Context(), func(f eventlog.Finding) { found = append(found, f) }))
+		require.Empty(t, found)
+		log.Close()
+		nc.Close()
+		outside.Close()
+		srv.Stop()
+	}
+}
