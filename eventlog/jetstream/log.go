@@ -109,12 +109,12 @@ type Log struct {
 	sealers   []*sealer
 	batches   map[string]chan struct{} // by what its subjects begin with, a place for each atomic batch that a stream has open
 	synced    synced
-	erasing   chan struct{}            // the place of the message that is being overwritten
-	far       uint64                   // farSequences
-	few       uint64                   // fewSequences
-	ahead     int                      // segmentsAhead
-	inline    int                      // inlineBytes
-	forgetFor time.Duration            // forgetBudget
+	erasing   chan struct{} // the place of the message that is being overwritten
+	far       uint64        // farSequences
+	few       uint64        // fewSequences
+	ahead     int           // segmentsAhead
+	inline    int           // inlineBytes
+	forgetFor time.Duration // forgetBudget
 	holds     hold.Holds
 	node      string        // this log among all that are open on the deployment
 	held      atomic.Uint64 // how often this log has held a session
