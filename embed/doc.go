@@ -40,6 +40,10 @@
 // process, at the same addresses; what was acknowledged is there, but in mode
 // SyncInterval for what was not yet synced.
 //
+// With Options.GroupSync the server does not sync each message. A caller that needs
+// to know that what it has stored survives a power loss calls [Server.Sync], which
+// syncs once for all that wait. eventlog/jetstream does, with Options.Server.
+//
 // A message that was removed keeps its bytes in its block for as long as the
 // server keeps the block. [Server.Scrub] overwrites them in place, and
 // [Server.ScrubAtStart] where that needs a server that does not run. A server that

@@ -92,7 +92,21 @@ type Options struct {
 
 // groupSync reports whether callers have to wait for the disk themselves.
 func (o Options) groupSync() bool {
-	return o.GroupSync && o.SyncInterval == 0 && o.Cluster == nil && o.User == "" && !o.AllowRead && ordersRenames(o.DataDir)
+	return o.GroupSync && o.SyncInterval == 0 && o.Cluster == nil && o.ungrouped() == ""
+}
+
+// ungrouped is why one server that syncs each message can't leave that to its callers;
+// empty: it can.
+func (o Options) ungrouped() string {
+	switch {
+	case o.User != "":
+		return "NATS clients from outside may write"
+	case o.AllowRead:
+		return "NATS clients from outside may read the streams"
+	case !ordersRenames(o.DataDir):
+		return "the file system of the data folder is not known to write a file before a rename that replaces another one"
+	}
+	return ""
 }
 
 func (o Options) withDefaults() (Options, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"sync"
 	"time"
@@ -50,6 +51,8 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	}
 	if o.groupSync() {
 		s.group = newGroupSync(o.DataDir)
+	} else if why := o.ungrouped(); o.Logger != nil && o.GroupSync && o.SyncInterval == 0 && o.Cluster == nil {
+		o.Logger.Info("the embedded server syncs each message by itself, which is slower than one sync for many", slog.String("reason", why))
 	}
 	if o.MinFree > 0 {
 		s.disk = watchDisk(s)

@@ -18,7 +18,7 @@
 //   - Nothing is deleted in passing. A [Truncated] fact strikes records from
 //     the effective stream ([Effective]); raw reads still show them.
 //
-// What it does not promise: that a follower of a log in a batched fsync mode
+// What it does not promise: that a follower of a log whose server publishes live records
 // sees only what a power loss keeps, or that the bytes of one replica are
 // repaired.
 //

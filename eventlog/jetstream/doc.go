@@ -132,7 +132,8 @@
 //
 // # Live
 //
-// After a message is stored the server republishes it on helix.live.<S> with
+// After a message is stored the server republishes it, or the log publishes it, on
+// helix.live.<S> with
 // Nats-Sequence and Nats-Last-Sequence, so that any NATS client can follow a
 // session with a plain subscription. Nobody but the server may publish there:
 // followers believe what continues what they have, and read the log only where
@@ -142,6 +143,15 @@
 // record, each partition's leader is asked every 750 ms for its last sequence, if
 // some session in it is followed and was silent meanwhile; only if that has moved,
 // one request for every 200 of those sessions asks for what is newer.
+//
+// # One sync for many
+//
+// An embedded server that is alone may answer before what it has stored is on the disk
+// (embed.Options.GroupSync). Then the log waits after each answer for a sync, which all
+// that wait share, before it acknowledges an append or hands a message to a reader. The
+// server republishes nothing. The log hands an append to its own followers, typed, and
+// publishes it if others listen. No atomic batch gathers the appends of several sessions:
+// each is a publish of its own, which the server does not stage in a file.
 //
 // # Contention
 //
@@ -155,7 +165,7 @@
 //
 // # What it does not promise
 //
-// In a batched fsync mode a follower may see a record that a power loss then
+// Where the server republishes, a follower may see a record that a power loss then
 // undoes. A sealed record has the time of its acknowledgement where the node
 // that sealed it also wrote it, else the server's; they differ by how long the
 // append took.
