@@ -256,11 +256,10 @@ func TestSyncAfterStop(t *testing.T) {
 // TestWhoGroupSyncIsFor: where others may write or read the streams, the server syncs by itself.
 func TestWhoGroupSyncIsFor(t *testing.T) {
 	for name, change := range map[string]func(*Options){
-		"not asked":  func(o *Options) { o.GroupSync = false },
-		"interval":   func(o *Options) { o.SyncInterval = time.Second },
-		"user":       func(o *Options) { o.User, o.Password = "u", "p" },
-		"allow read": func(o *Options) { o.AllowRead = true },
-		"cluster":    func(o *Options) { o.Cluster = &Cluster{} },
+		"not asked": func(o *Options) { o.GroupSync = false },
+		"interval":  func(o *Options) { o.SyncInterval = time.Second },
+		"user":      func(o *Options) { o.User, o.Password = "u", "p" },
+		"cluster":   func(o *Options) { o.Cluster = &Cluster{} },
 	} {
 		o := Options{DataDir: t.TempDir(), GroupSync: true}
 		require.Equal(t, ordersRenames(o.DataDir), o.groupSync())

@@ -39,10 +39,11 @@ type Options struct {
 	SyncInterval time.Duration
 	// GroupSync leaves it to the callers to wait until what they have stored is on
 	// the disk, with [Server.Sync]: many then share one sync. An answer of the server
-	// alone promises nothing. It is for a server whose streams only this process writes
-	// and reads: with SyncInterval, Cluster, User or AllowRead, and on a file system
-	// that may lose a renamed file (all but ext4, btrfs, ZFS and tmpfs), the server syncs
-	// by itself as SyncInterval says, and Sync has nothing to do. See [Server.GroupSync].
+	// alone promises nothing. It is for a server whose streams only this process writes:
+	// with SyncInterval, Cluster or User, and on a file system that may lose a renamed
+	// file (all but ext4, btrfs, ZFS and tmpfs), the server syncs by itself as SyncInterval
+	// says, and Sync has nothing to do. See [Server.GroupSync]. With AllowRead, clients from
+	// outside may read what is not on the disk yet.
 	GroupSync bool
 	// Listen is the address for NATS clients from outside, "host:port";
 	// port 0 picks a free one. Empty: none. Without User, clients that give
@@ -101,8 +102,6 @@ func (o Options) ungrouped() string {
 	switch {
 	case o.User != "":
 		return "NATS clients from outside may write"
-	case o.AllowRead:
-		return "NATS clients from outside may read the streams"
 	case !ordersRenames(o.DataDir):
 		return "the file system of the data folder is not known to write a file before a rename that replaces another one"
 	}
