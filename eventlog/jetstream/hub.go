@@ -42,6 +42,8 @@ type feed struct {
 	live    chan *nats.Msg
 	last    atomic.Uint64 // the last record that came live
 	check   feedCheck
+	// delivered is the last record that deliver has handed out.
+	delivered atomic.Uint64
 
 	mu      sync.Mutex
 	readers map[*reader]struct{}
@@ -167,8 +169,8 @@ func (h *hub) run(f *feed) {
 				f.allBehind() // whatever that was, the log knows better
 				continue
 			}
-			if r.Sequence <= f.last.Load() {
-				continue // deliver was quicker
+			if r.Sequence <= f.delivered.Load() {
+				continue // it is this node's own
 			}
 			f.last.Store(r.Sequence)
 			if r.blob != "" {
@@ -214,6 +216,7 @@ func (h *hub) deliver(a *pendingAppend, last uint64, now time.Time) (subscriptio
 	for _, r := range a.records {
 		r.Sequence, r.Time = at, now
 		raise(&f.last, at)
+		raise(&f.delivered, at)
 		if r.blob != "" {
 			f.allBehind() // each fetches it when it gets there
 		} else {
