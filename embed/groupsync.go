@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"sync"
 	"time"
 )
@@ -18,13 +21,15 @@ import (
 //
 // One round of syncs is under way at a time. Whoever comes meanwhile waits for the next
 // one, which begins when the round ends. A round finds what has changed since the one
-// before: streams and blocks that are new, gone or replaced change their folder's time;
-// appends change the size of a stream's last block. Index files need no sync, the server
-// rebuilds them.
+// before: streams and blocks that are new change their folder's time, appends change the
+// size of a stream's last block. Index files need no sync, the server rebuilds them.
 //
-// When the server rewrites a block it renames the new file over the old one, without a
-// sync. That is safe only on file systems that write the new file before the rename, see
-// ordersRenames.
+// Blocks are synced in the order of what they hold: a power loss in between must not
+// keep an append's end and take its beginning.
+//
+// When the server removes messages it may rewrite a block: it renames the new file over
+// the old one, without a sync. syncStreams, which is called after each removal, syncs
+// that. In the milliseconds in between, file systems differ, see ordersRenames.
 type groupSync struct {
 	dir  string // of the account's streams
 	sync func(*os.File) error
@@ -39,22 +44,25 @@ type groupSync struct {
 	// Of the round that is under way.
 	at      stamp
 	streams map[string]*syncedStream
+
+	whole sync.Mutex               // held by syncStreams
+	seen  map[string]*syncedStream // as syncStreams has left them
 }
 
 // syncRound is one sync for all that joined it.
 type syncRound struct {
-	every  bool          // also blocks that were overwritten in place
 	joined int           // callers
 	done   chan struct{} // closed when err is set
 	err    error
 }
 
-// syncedStream is a stream's folder of messages as a round has found it.
+// syncedStream is a stream's folder as a sync has found it.
 type syncedStream struct {
 	dir    string
-	at     stamp
-	blocks map[string]stamp
-	last   string // the newest block
+	at     stamp // of the folder of messages
+	meta   stamp // of the settings
+	blocks map[int]stamp
+	last   int // the newest block's number
 }
 
 // stamp identifies a state of a file or a folder.
@@ -75,29 +83,30 @@ func stampOf(path string) (stamp, error) {
 	return stamp{info, time.Since(info.ModTime()) < stampGrain}, nil
 }
 
-// same reports whether nothing has changed between s and a later stamp. Appends
-// change the size, so a file's time is looked at only if its unit is over.
+// same reports whether nothing has changed between s and a later stamp.
 func (s stamp) same(now stamp) bool {
-	if s.info == nil || !os.SameFile(s.info, now.info) || s.info.Size() != now.info.Size() {
-		return false
-	}
-	return !s.unsure && s.info.ModTime().Equal(now.info.ModTime())
+	return !s.appended(now) && !s.unsure && s.info.ModTime().Equal(now.info.ModTime())
 }
 
 // appended reports whether something was appended to s since, or another file is there.
 func (s stamp) appended(now stamp) bool {
-	return s.info == nil || !os.SameFile(s.info, now.info) || s.info.Size() != now.info.Size()
+	return s.replaced(now) || s.info.Size() != now.info.Size()
 }
+
+// replaced reports whether another file is there.
+func (s stamp) replaced(now stamp) bool { return s.info == nil || !os.SameFile(s.info, now.info) }
 
 func newGroupSync(dataDir string) *groupSync {
 	return &groupSync{
-		dir: filepath.Join(dataDir, "jetstream", accountHelix, "streams"), sync: (*os.File).Sync, streams: map[string]*syncedStream{},
+		dir: filepath.Join(dataDir, "jetstream", accountHelix, "streams"), sync: (*os.File).Sync,
+		streams: map[string]*syncedStream{}, seen: map[string]*syncedStream{},
 	}
 }
 
-// wait returns when all that was stored before the call is on the disk; with every, also
-// what was overwritten in place.
-func (g *groupSync) wait(ctx context.Context, every bool) error {
+var errSyncStopped = errors.New("embed: the server takes no more writes")
+
+// wait returns when all that was appended before the call is on the disk.
+func (g *groupSync) wait(ctx context.Context) error {
 	g.mu.Lock()
 	if err := g.failed; err != nil || g.stopped {
 		g.mu.Unlock()
@@ -108,7 +117,6 @@ func (g *groupSync) wait(ctx context.Context, every bool) error {
 	}
 	r := g.next
 	r.joined++
-	r.every = r.every || every
 	if !g.running {
 		g.running = true
 		g.wg.Go(g.run)
@@ -121,8 +129,6 @@ func (g *groupSync) wait(ctx context.Context, every bool) error {
 		return context.Cause(ctx)
 	}
 }
-
-var errSyncStopped = errors.New("embed: the server takes no more writes")
 
 // stop ends g when the round under way has ended.
 func (g *groupSync) stop() {
@@ -139,6 +145,22 @@ func (g *groupSync) failure() error {
 	return g.failed
 }
 
+// fail makes an error of a sync final: the kernel may have dropped what it could not
+// write, so a later sync that succeeds says nothing about it.
+func (g *groupSync) fail(err error) error {
+	err = fmt.Errorf("embed: sync: %w", err)
+	if errors.Is(err, errDisk) {
+		g.mu.Lock()
+		g.failed = cmp.Or(g.failed, err)
+		g.mu.Unlock()
+	}
+	return err
+}
+
+// errDisk tells that the disk did not take something. Other errors, such as of too many
+// open files, fail one sync only.
+var errDisk = errors.New("the disk failed")
+
 // run does rounds for as long as somebody waits.
 func (g *groupSync) run() {
 	for {
@@ -153,13 +175,9 @@ func (g *groupSync) run() {
 		err := g.failed
 		g.mu.Unlock()
 		if err == nil {
-			if err = g.round(r.every); err != nil {
-				// The kernel may have dropped what it could not write: a later sync
-				// that succeeds says nothing about it.
-				err = fmt.Errorf("embed: sync: %w", err)
-				g.mu.Lock()
-				g.failed = err
-				g.mu.Unlock()
+			if err = g.round(); err != nil {
+				err = g.fail(err)
+				g.at, g.streams = stamp{}, map[string]*syncedStream{} // the next round syncs everything
 			}
 		}
 		r.err = err
@@ -168,8 +186,7 @@ func (g *groupSync) run() {
 }
 
 // round syncs what has changed since the round before.
-func (g *groupSync) round(every bool) error {
-	var todo syncList
+func (g *groupSync) round() error {
 	now, err := stampOf(g.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // there is no stream yet
@@ -177,144 +194,215 @@ func (g *groupSync) round(every bool) error {
 	if err != nil {
 		return err
 	}
+	var todo [][]string
 	if !g.at.same(now) {
-		if err := g.findStreams(&todo); err != nil {
+		if err := g.findStreams(); err != nil {
 			return err
 		}
-	}
-	for _, s := range g.streams {
-		if err := s.look(every, &todo); err != nil {
-			return err
-		}
-	}
-	if err := todo.do(g.sync); err != nil {
-		return err
+		// The folders above are as old as the first stream.
+		todo = append(todo, []string{g.dir, filepath.Dir(g.dir), filepath.Dir(filepath.Dir(g.dir))})
 	}
 	g.at = now
-	return nil
+	for _, s := range g.streams {
+		paths, err := s.look()
+		if err != nil {
+			return err
+		}
+		if len(paths) > 0 {
+			todo = append(todo, paths)
+		}
+	}
+	return g.syncAll(todo)
 }
 
 // findStreams looks for streams that are new or gone.
-func (g *groupSync) findStreams(todo *syncList) error {
+func (g *groupSync) findStreams() error {
 	entries, err := os.ReadDir(g.dir)
 	if err != nil {
 		return err
 	}
 	found := map[string]*syncedStream{}
 	for _, e := range entries {
-		if !e.IsDir() {
-			continue
+		if e.IsDir() {
+			found[e.Name()] = cmp.Or(g.streams[e.Name()], &syncedStream{dir: filepath.Join(g.dir, e.Name())})
 		}
-		if s := g.streams[e.Name()]; s != nil {
-			found[e.Name()] = s
-			continue
-		}
-		dir := filepath.Join(g.dir, e.Name())
-		found[e.Name()] = &syncedStream{dir: filepath.Join(dir, "msgs"), blocks: map[string]stamp{}}
-		todo.add(filepath.Join(dir, "meta.inf"), filepath.Join(dir, "meta.sum"), dir)
 	}
 	g.streams = found
-	// The folders above are as old as the first stream.
-	todo.add(g.dir, filepath.Dir(g.dir), filepath.Dir(filepath.Dir(g.dir)))
 	return nil
 }
 
-// look adds what has changed in a stream.
-func (s *syncedStream) look(every bool, todo *syncList) error {
-	now, err := stampOf(s.dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // the stream was deleted, or is just being made
-	}
-	if err != nil {
-		return err
-	}
-	if every || !s.at.same(now) {
-		return s.lookAtAll(now, todo)
-	}
-	if s.last == "" {
-		return nil
-	}
-	at, err := stampOf(filepath.Join(s.dir, s.last))
-	if errors.Is(err, fs.ErrNotExist) {
-		return s.lookAtAll(now, todo)
-	}
-	if err != nil {
-		return err
-	}
-	if was := s.blocks[s.last]; was.appended(at) {
-		todo.add(filepath.Join(s.dir, s.last))
-		s.blocks[s.last] = at
+// syncStreams returns when all that some streams hold is on the disk, also blocks that
+// were rewritten, overwritten or removed and not just appended to, and their settings.
+// It compares every block, so it is not a part of a round, which appends wait for.
+func (g *groupSync) syncStreams(ctx context.Context, streams []string) error {
+	g.whole.Lock()
+	defer g.whole.Unlock()
+	for _, name := range streams {
+		if err := cmp.Or(g.failure(), context.Cause(ctx)); err != nil {
+			return err
+		}
+		s := cmp.Or(g.seen[name], &syncedStream{dir: filepath.Join(g.dir, name)})
+		delete(g.seen, name)
+		paths, err := s.lookAtAll()
+		if err == nil {
+			err = g.syncAll([][]string{paths})
+		}
+		if err != nil {
+			return g.fail(err)
+		}
+		g.seen[name] = s
 	}
 	return nil
 }
 
-// lookAtAll compares every block of the stream. A block that was overwritten in place
+// Paths in a stream's folder.
+func (s *syncedStream) messages() string { return filepath.Join(s.dir, "msgs") }
+func (s *syncedStream) block(number int) string {
+	return filepath.Join(s.dir, "msgs", strconv.Itoa(number)+".blk")
+}
+
+// created are the files and folders, but for blocks, of a stream that was just made.
+func (s *syncedStream) created() []string {
+	return []string{filepath.Join(s.dir, "meta.inf"), filepath.Join(s.dir, "meta.sum"), s.messages(), s.dir}
+}
+
+// fewBlocks is up to how many blocks a round compares each of them when their folder has
+// changed. Of more it looks for new ones only: that messages were removed is the concern
+// of syncStreams, and 10,000 blocks would hold up appends for 50 ms.
+const fewBlocks = 64
+
+// look returns what appends have changed in a stream, in the order in which it is to be
+// synced.
+func (s *syncedStream) look() ([]string, error) {
+	now, err := stampOf(s.messages())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // the stream was deleted, or is just being made
+	}
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case s.at.replaced(now) || len(s.blocks) <= fewBlocks && !s.at.same(now):
+		return s.lookAtAll()
+	case s.at.same(now) && s.last == 0:
+		return nil, nil
+	}
+	// The last block, and those that have come since.
+	var paths []string
+	for number := s.last; ; number++ {
+		at, err := stampOf(s.block(number))
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && number == s.last: // it was removed
+			return s.lookAtAll()
+		case errors.Is(err, fs.ErrNotExist):
+			if !s.at.same(now) {
+				paths = append(paths, s.messages())
+			}
+			s.at = now
+			return paths, nil
+		case err != nil:
+			return nil, err
+		}
+		if s.blocks[number].appended(at) {
+			paths = append(paths, s.block(number))
+		}
+		s.blocks[number], s.last = at, number
+		if s.at.same(now) { // there are no others
+			return paths, nil
+		}
+	}
+}
+
+// lookAtAll compares everything of the stream. A block that was overwritten in place
 // keeps its size, so its time counts.
-func (s *syncedStream) lookAtAll(now stamp, todo *syncList) error {
-	entries, err := os.ReadDir(s.dir)
-	if err != nil {
-		return err
+func (s *syncedStream) lookAtAll() (paths []string, err error) {
+	meta, err := stampOf(filepath.Join(s.dir, "meta.inf"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
 	}
-	blocks, last, newest := map[string]stamp{}, "", 0
+	now, err := stampOf(s.messages())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(s.messages())
+	if err != nil {
+		return nil, err
+	}
+	blocks, last := map[int]stamp{}, 0
 	for _, e := range entries {
-		index := blockNumber(e.Name())
-		if index == 0 {
+		number := blockNumber(e.Name())
+		if number == 0 {
 			continue
 		}
-		at, err := stampOf(filepath.Join(s.dir, e.Name()))
+		at, err := stampOf(s.block(number))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // removed just now
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if was := s.blocks[e.Name()]; !was.same(at) {
-			todo.add(filepath.Join(s.dir, e.Name()))
-		}
-		blocks[e.Name()] = at
-		if index > newest {
-			last, newest = e.Name(), index
+		blocks[number], last = at, max(last, number)
+	}
+	for _, number := range slices.Sorted(maps.Keys(blocks)) {
+		if !s.blocks[number].same(blocks[number]) {
+			paths = append(paths, s.block(number))
 		}
 	}
-	todo.add(s.dir)
-	s.at, s.blocks, s.last = now, blocks, last
-	return nil
+	switch {
+	case s.at.replaced(now), meta.info != nil && !s.meta.same(meta):
+		paths = append(paths, s.created()...)
+	case !s.at.same(now):
+		paths = append(paths, s.messages())
+	}
+	s.at, s.meta, s.blocks, s.last = now, meta, blocks, last
+	return paths, nil
 }
 
-// syncList is what a round has to sync.
-type syncList []string
-
-func (l *syncList) add(paths ...string) { *l = append(*l, paths...) }
-
-// syncsAtOnce is how many files a round syncs at a time: file systems write the journal
+// syncsAtOnce is how many streams are synced at a time: file systems write the journal
 // once for several.
 const syncsAtOnce = 8
 
-// do syncs all of them. One that is gone needs nothing more.
-func (l syncList) do(sync1 func(*os.File) error) error {
-	one := func(path string) error {
-		f, err := os.Open(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
+// syncAll syncs lists of files and folders, each in its order. What is gone needs nothing.
+func (g *groupSync) syncAll(lists [][]string) error {
+	each := func(paths []string) error {
+		for _, path := range paths {
+			if err := g.syncOne(path); err != nil {
+				return err
+			}
 		}
-		if err != nil {
-			return err
-		}
-		return errors.Join(sync1(f), f.Close())
+		return nil
 	}
-	if len(l) == 1 {
-		return one(l[0])
+	if len(lists) == 1 {
+		return each(lists[0])
 	}
-	errs := make([]error, len(l))
+	errs := make([]error, len(lists))
 	places := make(chan struct{}, syncsAtOnce)
 	var wg sync.WaitGroup
-	for i, path := range l {
+	for i, paths := range lists {
 		places <- struct{}{}
 		wg.Go(func() {
-			errs[i] = one(path)
+			errs[i] = each(paths)
 			<-places
 		})
 	}
 	wg.Wait()
 	return errors.Join(errs...)
+}
+
+func (g *groupSync) syncOne(path string) error {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := g.sync(f); err != nil {
+		return fmt.Errorf("%w: %w", errDisk, err)
+	}
+	return nil
 }

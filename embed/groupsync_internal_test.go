@@ -155,7 +155,7 @@ func TestAPowerLossKeepsWhatWasSynced(t *testing.T) {
 }
 
 // TestSyncCoversOtherBlocks: blocks that are not a stream's last one are synced when they were
-// replaced, and by SyncAll also when a message in them was overwritten.
+// replaced, and by SyncStreams also when a message in them was overwritten.
 func TestSyncCoversOtherBlocks(t *testing.T) {
 	s, js := startGroup(t)
 	makeStream(t, js, "S")
@@ -176,7 +176,7 @@ func TestSyncCoversOtherBlocks(t *testing.T) {
 	stream, err := js.Stream(t.Context(), "S")
 	require.NoError(t, err)
 	require.NoError(t, stream.SecureDeleteMsg(t.Context(), 2))
-	require.NoError(t, s.SyncAll(t.Context()))
+	require.NoError(t, s.SyncStreams(t.Context(), "S"))
 	require.True(t, synced["1.blk"], "synced: %v", synced)
 
 	clear(synced)
@@ -240,9 +240,104 @@ func TestAFailedSyncIsFinal(t *testing.T) {
 	require.ErrorIs(t, s.Sync(t.Context()), syscall.EIO)
 	s.group.sync = (*os.File).Sync
 	require.ErrorIs(t, s.Sync(t.Context()), syscall.EIO)
-	require.ErrorIs(t, s.SyncAll(t.Context()), syscall.EIO)
+	require.ErrorIs(t, s.SyncStreams(t.Context(), "S"), syscall.EIO)
 	require.Contains(t, s.Refuses(false), "the disk of the data folder failed")
 	require.NotEmpty(t, s.Refuses(true), "also what frees room")
+}
+
+// TestALackOfDescriptorsFailsOneSync: it says nothing about the disk, and the next sync covers
+// what this one did not.
+func TestALackOfDescriptorsFailsOneSync(t *testing.T) {
+	g := newGroupSync(t.TempDir())
+	var synced []string
+	g.sync = func(f *os.File) error {
+		synced = append(synced, filepath.Base(f.Name()))
+		return nil
+	}
+	messages := filepath.Join(g.dir, "S", "msgs")
+	require.NoError(t, os.MkdirAll(messages, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(messages, "1.blk"), []byte("x"), 0o600))
+	require.NoError(t, os.Symlink("loop.blk", filepath.Join(messages, "loop.blk"))) // not a block's name
+	require.NoError(t, os.Symlink("2.blk", filepath.Join(messages, "2.blk")))       // can't be opened
+	require.Error(t, g.wait(t.Context()))
+	require.NoError(t, g.failure())
+	synced = nil
+	require.NoError(t, os.Remove(filepath.Join(messages, "2.blk")))
+	require.NoError(t, g.wait(t.Context()))
+	require.Contains(t, synced, "1.blk")
+}
+
+// TestAStreamThatIsJustBeingMade: a sync that finds a stream's folder before its settings and
+// messages leaves these to a later one.
+func TestAStreamThatIsJustBeingMade(t *testing.T) {
+	g := newGroupSync(t.TempDir())
+	synced := map[string]int{}
+	var mu sync.Mutex
+	g.sync = func(f *os.File) error {
+		mu.Lock()
+		defer mu.Unlock()
+		name, err := filepath.Rel(g.dir, f.Name())
+		synced[name]++
+		return err
+	}
+	require.NoError(t, g.wait(t.Context()), "there is no folder of streams")
+	stream := filepath.Join(g.dir, "S")
+	make := func() {
+		t.Helper()
+		require.NoError(t, os.MkdirAll(filepath.Join(stream, "msgs"), 0o700))
+		for _, f := range []string{"meta.inf", "meta.sum", "msgs/1.blk"} {
+			require.NoError(t, os.WriteFile(filepath.Join(stream, f), []byte("x"), 0o600))
+		}
+	}
+	require.NoError(t, os.MkdirAll(stream, 0o700))
+	require.NoError(t, g.wait(t.Context()))
+	for range 2 {
+		make()
+		clear(synced)
+		require.NoError(t, g.wait(t.Context()))
+		for _, name := range []string{"S/meta.inf", "S/meta.sum", "S/msgs", "S", "S/msgs/1.blk"} {
+			require.Equal(t, 1, synced[name], "%s: %v", name, synced)
+		}
+		require.NoError(t, os.RemoveAll(stream)) // and it is made again
+		require.NoError(t, g.wait(t.Context()))
+	}
+}
+
+// TestManyBlocksHoldUpNoAppend: a round looks at the new blocks of a large stream, not at all.
+func TestManyBlocksHoldUpNoAppend(t *testing.T) {
+	g := newGroupSync(t.TempDir())
+	var synced []string
+	g.sync = func(f *os.File) error {
+		synced = append(synced, filepath.Base(f.Name()))
+		return nil
+	}
+	messages := filepath.Join(g.dir, "S", "msgs")
+	require.NoError(t, os.MkdirAll(messages, 0o700))
+	write := func(number int, text string) {
+		t.Helper()
+		require.NoError(t, os.WriteFile(filepath.Join(messages, fmt.Sprint(number, ".blk")), []byte(text), 0o600))
+	}
+	for i := range 3 * fewBlocks {
+		write(i+1, "x")
+	}
+	require.NoError(t, g.wait(t.Context()))
+	require.NoError(t, g.syncStreams(t.Context(), []string{"S"}))
+	old := time.Now().Add(-time.Minute)
+	for i := range 3 * fewBlocks {
+		require.NoError(t, os.Chtimes(filepath.Join(messages, fmt.Sprint(i+1, ".blk")), old, old))
+	}
+	require.NoError(t, g.syncStreams(t.Context(), []string{"S"}))
+	synced = nil
+	write(3*fewBlocks, "xy")
+	write(3*fewBlocks+1, "x")
+	write(3*fewBlocks+2, "x")
+	write(1, "y") // rewritten: for syncStreams
+	require.NoError(t, g.wait(t.Context()))
+	require.Equal(t, []string{fmt.Sprint(3*fewBlocks, ".blk"), fmt.Sprint(3*fewBlocks+1, ".blk"), fmt.Sprint(3*fewBlocks+2, ".blk"), "msgs"}, synced, "in order")
+	synced = nil
+	require.NoError(t, g.syncStreams(t.Context(), []string{"S"}))
+	require.Contains(t, synced, "1.blk")
+	require.Less(t, len(synced), 8, "what has not changed is not synced: %v", synced)
 }
 
 // TestSyncAfterStop: a server that has stopped promises nothing.

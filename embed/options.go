@@ -103,7 +103,7 @@ func (o Options) ungrouped() string {
 	case o.User != "":
 		return "NATS clients from outside may write"
 	case !ordersRenames(o.DataDir):
-		return "the file system of the data folder is not known to write a file before a rename that replaces another one"
+		return "the file system of the data folder is not known to write a file when it replaces another one"
 	}
 	return ""
 }

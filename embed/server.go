@@ -175,15 +175,17 @@ func (s *Server) Sync(ctx context.Context) error {
 	if s.group == nil {
 		return nil
 	}
-	return s.group.wait(ctx, false)
+	return s.group.wait(ctx)
 }
 
-// SyncAll is Sync, also for messages that the server has overwritten in place.
-func (s *Server) SyncAll(ctx context.Context) error {
+// SyncStreams returns when everything that some streams hold is on the disk, also what the
+// server has removed, overwritten or rewritten before the call, and their settings. It costs
+// a look at each block of them. Errors: as Sync.
+func (s *Server) SyncStreams(ctx context.Context, streams ...string) error {
 	if s.group == nil {
 		return nil
 	}
-	return s.group.wait(ctx, true)
+	return s.group.syncStreams(ctx, streams)
 }
 
 // Interest returns how many subscriptions a message on a subject reaches, those of
@@ -210,7 +212,10 @@ func (s *Server) Stop() {
 			i.end()
 		}
 		if s.group != nil {
-			_ = s.group.wait(context.Background(), true) // what nobody has waited for, as SyncAlways would have
+			// What nobody has waited for: it would be there with a sync of each message.
+			if err := s.group.wait(context.Background()); err != nil && s.opts.Logger != nil {
+				s.opts.Logger.Error("the last messages may not be on the disk", slog.Any("error", err))
+			}
 			s.group.stop()
 		}
 		s.unlock()

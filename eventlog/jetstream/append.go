@@ -166,6 +166,9 @@ func (l *Log) appendOnce(ctx context.Context, session string, expected uint64, e
 		err = l.confirmBlobs(ctx, a, last)
 	}
 	if err != nil {
+		if last > 0 && errors.Is(err, eventlog.ErrOutcomeUnknown) {
+			l.announceLate(a, last)
+		}
 		l.dropBlobs(ctx, a, err)
 		return last, err
 	}

@@ -46,7 +46,7 @@ func (l *Log) await(ctx context.Context, stream string, seq uint64) error {
 		return nil
 	}
 	if err := l.opts.Server.Sync(ctx); err != nil {
-		return err
+		return fmt.Errorf("%w: %w", eventlog.ErrUnavailable, err)
 	}
 	raise(known, seq)
 	return nil
@@ -62,6 +62,21 @@ func raise(a *atomic.Uint64, n uint64) {
 	}
 }
 
+// awaitAll returns when the streams are on the disk as they are when the log is opened:
+// a process that was killed may have left something that it had not waited for.
+func (l *Log) awaitAll(ctx context.Context) error {
+	if !l.groupSync() {
+		return nil
+	}
+	if err := l.opts.Server.Sync(ctx); err != nil {
+		return fmt.Errorf("jetstream: %w", err)
+	}
+	for _, s := range l.streams {
+		raise(l.synced[s.Config.Name], s.State.LastSeq)
+	}
+	return nil
+}
+
 // awaitStored is await for messages that were just stored.
 func (l *Log) awaitStored(ctx context.Context, m *nats.Msg, last uint64) error {
 	if !l.groupSync() {
@@ -73,12 +88,13 @@ func (l *Log) awaitStored(ctx context.Context, m *nats.Msg, last uint64) error {
 	return nil
 }
 
-// awaitRemoved returns when what the server has removed or overwritten is so on the disk.
-func (l *Log) awaitRemoved(ctx context.Context) error {
+// awaitRemoved returns when what the server has removed or overwritten in some streams is
+// so on the disk.
+func (l *Log) awaitRemoved(ctx context.Context, streams ...string) error {
 	if !l.groupSync() {
 		return nil
 	}
-	return l.opts.Server.SyncAll(ctx)
+	return l.opts.Server.SyncStreams(ctx, streams...)
 }
 
 // streamOf returns the log's stream that takes a subject.
@@ -97,6 +113,21 @@ func streamOf(subject string) string {
 	return ""
 }
 
+// announceLate announces an append that is stored, when it is on the disk: its caller has
+// left before.
+func (l *Log) announceLate(a *pendingAppend, last uint64) {
+	if !l.groupSync() {
+		return
+	}
+	l.spawn(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), leaderPatience)
+		defer cancel()
+		if l.await(ctx, streamOf(a.messages[0].Subject), last) == nil {
+			l.announce(a, last)
+		}
+	})
+}
+
 // announce hands an append to this node's followers of the session, and publishes it if
 // somebody else listens. A server without GroupSync has republished it already.
 func (l *Log) announce(a *pendingAppend, last uint64) {
@@ -104,8 +135,8 @@ func (l *Log) announce(a *pendingAppend, last uint64) {
 		return
 	}
 	now := time.Now()
-	listeners := l.opts.Server.Interest(LiveSubject(a.session)) - l.hubOf(a.session).deliver(a, last, now)
-	if listeners <= 0 {
+	own := l.hubOf(a.session).deliver(a, last, now)
+	if l.opts.Server.Interest(LiveSubject(a.session)) <= own {
 		return
 	}
 	at, previous := last+1-uint64(len(a.messages)), a.expected

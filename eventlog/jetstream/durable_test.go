@@ -170,6 +170,78 @@ func TestAnAppendWhoseSyncFailsIsNotCalledDurable(t *testing.T) {
 	d.slow.Store(false)
 }
 
+// TestAnAppenderThatLeavesHidesNothing: what was stored while its caller left comes to those who
+// listen when it is on the disk.
+func TestAnAppenderThatLeavesHidesNothing(t *testing.T) {
+	d, _, log := openSlowDisk(t, embed.Options{Listen: "127.0.0.1:0"})
+	outside, err := nats.Connect(d.ClientURL())
+	require.NoError(t, err)
+	t.Cleanup(outside.Close)
+	live, err := outside.SubscribeSync(jetstream.LiveSubject("s"))
+	require.NoError(t, err)
+	require.NoError(t, outside.Flush())
+	d.slow.Store(true)
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	appended := make(chan error, 1)
+	go func() {
+		_, err := log.Append(ctx, "s", 0, []eventlog.Entry{logtest.Text("s", "a")})
+		appended <- err
+	}()
+	<-d.began
+	leave()
+	require.ErrorIs(t, <-appended, eventlog.ErrOutcomeUnknown)
+	<-d.began // the log goes on waiting
+	n, _, err := live.Pending()
+	require.NoError(t, err)
+	require.Zero(t, n)
+	d.slow.Store(false)
+	d.ends <- nil
+	m, err := live.NextMsgWithContext(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, logtest.Text("s", "a").Payload, m.Data)
+}
+
+// TestOldRecordsNeedNoSync: what was there when the log was opened is read without waiting for
+// the disk again and again.
+func TestOldRecordsNeedNoSync(t *testing.T) {
+	srv, nc, log := openGroupSync(t)
+	head, err := log.Append(t.Context(), "s", 0, manyTexts("a", 500))
+	require.NoError(t, err)
+	require.NoError(t, log.Close())
+	d := &slowDisk{Server: srv, began: make(chan struct{}, 16), ends: make(chan error)}
+	again, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Durability: eventlog.DurabilityFsync, Server: d})
+	require.NoError(t, err)
+	t.Cleanup(func() { again.Close() })
+	d.slow.Store(true) // a sync would not end
+	require.Len(t, recordsOf(t, again, "s", 0, 0), 500)
+	for r, err := range again.Feed(t.Context(), 0, 0) {
+		require.NoError(t, err)
+		if r.Sequence == head {
+			break
+		}
+	}
+	d.slow.Store(false)
+}
+
+// TestAPurgeKeepsTheLogsEnd: of a log whose records are all sealed, the last one stays. The server
+// would remove all blocks, and after a power loss not know where the log had ended.
+func TestAPurgeKeepsTheLogsEnd(t *testing.T) {
+	srv, nc, log := openGroupSync(t)
+	head, err := log.Append(t.Context(), "s", 0, manyTexts("a", 20))
+	require.NoError(t, err)
+	require.NoError(t, log.Seal(t.Context(), "s"))
+	_, err = log.Purge(t.Context(), now)
+	require.NoError(t, err)
+	first, last, messages, ok := srv.Replica("HELIX_LOG_0")
+	require.True(t, ok)
+	require.Equal(t, []uint64{head, head, 1}, []uint64{first, last, messages})
+	_, err = log.Append(t.Context(), "s", head, manyTexts("b", 1))
+	require.NoError(t, err)
+	require.Len(t, recordsOf(t, log, "s", 0, 0), 21)
+	_ = nc
+}
+
 // TestTwoLogsWithoutRepublishing: a follower of one log of the process receives what another one
 // appends.
 func TestTwoLogsWithoutRepublishing(t *testing.T) {

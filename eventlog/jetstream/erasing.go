@@ -139,6 +139,16 @@ func (l *Log) change(ctx context.Context, session string, f func(*erasing) bool)
 	}
 }
 
+// streams are those that an erasure removes something from.
+func (e *erasing) streams() (names []string) {
+	for _, p := range e.Parts {
+		if !slices.Contains(names, p.Stream) {
+			names = append(names, p.Stream)
+		}
+	}
+	return names
+}
+
 func (e *erasing) nextRound() { e.Round = max(e.Round+1, uint64(time.Now().UnixNano())) }
 
 // want marks a session whose head is given as one to be erased.

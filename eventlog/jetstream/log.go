@@ -189,6 +189,9 @@ func Open(ctx context.Context, nc *nats.Conn, o *Options) (*Log, error) {
 			}
 		}
 	}
+	if err := l.awaitAll(ctx); err != nil {
+		return nil, err
+	}
 	if !l.opts.ReadOnly && l.opts.restores == nil {
 		for p := range l.opts.Partitions {
 			if err := l.dropGhosts(ctx, p, leaderPatience); err != nil {

@@ -82,10 +82,18 @@ func (l *Log) purge(ctx context.Context, p int, olderThan time.Duration, sealed 
 		l.yield(ctx, began)
 	}
 	l.purged.Store(true)
+	if l.groupSync() {
+		// If nothing stayed, the server would remove all blocks, and its last sequence would
+		// be in a new one that is not on the disk yet.
+		below = min(below, before.LastSeq)
+	}
 	for at := before.FirstSeq; at < below; {
 		began := time.Now()
 		at = min(at+purgeStep, below)
 		err := l.step(ctx, "purge", func(ctx context.Context) error { return s.Purge(ctx, natsjs.WithPurgeSequence(at)) })
+		if err == nil {
+			err = l.awaitRemoved(ctx, streamName(p))
+		}
 		if err != nil {
 			return done, err
 		}

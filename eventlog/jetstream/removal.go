@@ -146,7 +146,7 @@ func (l *Log) overwriteAll(ctx context.Context, session string, e *erasing) (lef
 		if left, err = l.scrub(ctx, e); err != nil || left.some() {
 			return left, err
 		}
-		if err := l.awaitRemoved(ctx); err != nil {
+		if err := l.awaitRemoved(ctx, e.streams()...); err != nil {
 			return left, err
 		}
 		if slices.Contains(servers, own) {

@@ -20,8 +20,9 @@ type Server interface {
 	GroupSync() bool
 	// Sync returns when all that was stored before the call is on the disk.
 	Sync(ctx context.Context) error
-	// SyncAll is Sync, also for messages that were overwritten in place.
-	SyncAll(ctx context.Context) error
+	// SyncStreams returns when all that some streams hold is on the disk, also what was
+	// removed or rewritten in them, and their settings.
+	SyncStreams(ctx context.Context, streams ...string) error
 	// Interest returns how many subscriptions a message on a subject reaches.
 	Interest(subject string) int
 	// Replica returns what its own replica of a stream has; ok is false if it has

@@ -209,6 +209,9 @@ func (l *Log) changeLive(ctx context.Context, s natsjs.Stream, want natsjs.Strea
 	}
 	config.RePublish = want.RePublish
 	s, err := l.js.UpdateStream(ctx, config)
+	if err == nil {
+		err = l.awaitRemoved(ctx, want.Name)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("jetstream: stream %s: %w", want.Name, err)
 	}

@@ -44,7 +44,7 @@ func (l *Log) Trim(ctx context.Context, session string, upTo uint64) (floor uint
 				return t.floor, err
 			}
 		}
-		return t.floor, l.awaitRemoved(ctx)
+		return t.floor, l.awaitRemoved(ctx, segmentStream(p))
 	}
 	return 0, fmt.Errorf("jetstream: trim: %w: others trim session %q", eventlog.ErrUnavailable, session)
 }
