@@ -55,6 +55,7 @@ type Whose struct {
 	SessionID     string
 	AgentType     string
 	UserID        string // of the root; empty: nobody has said
+	Tenant        string // of the root; empty: it belongs to none
 }
 
 var errRecallTimeout = fmt.Errorf("the recaller took longer than %s", RecallTimeout)

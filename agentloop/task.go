@@ -265,6 +265,7 @@ func (t *task) whose() Whose {
 	defer t.mu.RUnlock()
 	return Whose{
 		RootSessionID: t.root, SessionID: t.session, AgentType: t.tree.Get(t.session).AgentType, UserID: t.tree.UserID,
+		Tenant: t.tree.Tenant,
 	}
 }
 

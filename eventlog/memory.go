@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"net/url"
 	"regexp"
 	"strings"
 )
@@ -90,6 +91,10 @@ const (
 type MemoryScope struct {
 	Kind MemoryScopeKind `json:"kind"`
 	ID   string          `json:"id"`
+	// Tenant is whose user or agent it is: users of two tenants may have the same
+	// name. Empty: of the sessions without a tenant. A session's scope has none, since
+	// a session belongs to one tenant.
+	Tenant string `json:"tenant,omitempty"`
 }
 
 // Validate returns a [*ValidationError] unless the scope can have a log.
@@ -105,26 +110,47 @@ func (s MemoryScope) Validate() error {
 	if digest.MatchString(s.ID) {
 		return &ValidationError{Field: "id", Reason: "must not be # and a digest"}
 	}
+	if s.Tenant == "" {
+		return nil
+	}
+	switch reason := idProblem(s.Tenant, MaxID); {
+	case s.Kind == MemoryOfSession:
+		return &ValidationError{Field: "tenant", Reason: "is not for a session's memories"}
+	case reason != "":
+		return &ValidationError{Field: "tenant", Reason: reason}
+	case digest.MatchString(s.Tenant):
+		return &ValidationError{Field: "tenant", Reason: "must not be # and a digest"}
+	}
 	return nil
 }
 
-// digest is what stands for a long id in the name of its log: nobody may be
-// called so, and have somebody else's.
+// digest is what stands for a long id or tenant in the name of its log: nobody may
+// be called so, and have somebody else's.
 var digest = regexp.MustCompile(`^#[0-9a-f]{64}$`)
 
 // memoryLogs is what the ids of scopes' logs begin with. Sessions can't be
 // called so, see [ValidateClientSessionID].
 const memoryLogs = "~memory/"
 
-// LogID is the id of the scope's log. Ids that would be too long are replaced
-// by their digest.
+// LogID is the id of the scope's log. If it would be too long, the scope's id and its
+// tenant are replaced by their digests.
 func (s MemoryScope) LogID() string {
-	id := memoryLogs + string(s.Kind) + "/" + s.ID
+	id := s.logID(func(name string) string { return name })
 	if len(id) <= MaxSessionID {
 		return id
 	}
-	sum := sha256.Sum256([]byte(s.ID))
-	return memoryLogs + string(s.Kind) + "/#" + hex.EncodeToString(sum[:])
+	return s.logID(func(name string) string {
+		sum := sha256.Sum256([]byte(name))
+		return "#" + hex.EncodeToString(sum[:])
+	})
+}
+
+func (s MemoryScope) logID(short func(string) string) string {
+	kind := string(s.Kind)
+	if s.Tenant != "" {
+		kind += "@" + url.PathEscape(short(s.Tenant)) // without a slash, which begins the id
+	}
+	return memoryLogs + kind + "/" + short(s.ID)
 }
 
 // IsMemoryLog reports whether a log is a memory scope's and no session's.
@@ -138,7 +164,9 @@ func MemoryScopeOf(log string) (s MemoryScope, ok bool) {
 		return s, false
 	}
 	kind, id, ok := strings.Cut(rest, "/")
-	return MemoryScope{Kind: MemoryScopeKind(kind), ID: id}, ok
+	kind, tenant, _ := strings.Cut(kind, "@")
+	tenant, err := url.PathUnescape(tenant)
+	return MemoryScope{Kind: MemoryScopeKind(kind), ID: id, Tenant: tenant}, ok && err == nil
 }
 
 func (*MemorySaved) Type() string     { return "memory_saved" }

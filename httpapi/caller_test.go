@@ -294,7 +294,7 @@ func TestCallersMemories(t *testing.T) {
 	}
 	a.post("/memories", `{"scope":"user","id":"ann","content":"forged"}`, bearer("bob")...).failed(t, 403, httpapi.CodeUserMismatch)
 	require.Contains(t, a.get("/memories?scope=user&id=ann", bearer("ann")...).done(t).body, `"tea"`)
-	require.Contains(t, a.get("/memories?scope=user&id=ann", bearer("desk")...).done(t).body, `"tea"`)
+	require.Contains(t, a.get("/memories?scope=user&id=ann&tenant=red", bearer("desk")...).done(t).body, `"tea"`)
 	a.request("DELETE", "/memories?scope=user&id=ann", "", bearer("ann")...).done(t)
 }
 

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,14 +55,18 @@ func (s *Server) queryScope(r *request) (eventlog.MemoryScope, error) {
 	if err != nil {
 		return eventlog.MemoryScope{}, err
 	}
-	return s.reach(r, eventlog.MemoryScope{Kind: kind, ID: id})
+	tenant, err := r.query.word("tenant")
+	if err != nil {
+		return eventlog.MemoryScope{}, err
+	}
+	return s.reach(r, eventlog.MemoryScope{Kind: kind, ID: id, Tenant: tenant})
 }
 
 // reach lets a request at a scope: a session's if its caller may do the
 // operation on that session, any other one if it may on all. A caller that is
 // bound to a user reaches this user's, and no agent's; one that is bound to a
-// tenant alone reaches no user's. A session that is not
-// there has no memories, and gets none.
+// tenant alone reaches no user's. One that is bound to both reaches those that the
+// user has in the tenant. A session that is not there has no memories, and gets none.
 func (s *Server) reach(r *request, scope eventlog.MemoryScope) (eventlog.MemoryScope, error) {
 	switch {
 	case scope.Kind == "":
@@ -80,6 +85,16 @@ func (s *Server) reach(r *request, scope eventlog.MemoryScope) (eventlog.MemoryS
 	}
 	if problem, bad := errors.AsType[*eventlog.ValidationError](validate(scope.ID)); bad {
 		return scope, invalid("id", problem.Reason)
+	}
+	own := caller.onlyTenant()
+	if scope.Tenant != "" && own != "" && scope.Tenant != own {
+		return scope, ErrForbidden
+	}
+	if scope.Kind == eventlog.MemoryOfUser {
+		scope.Tenant = cmp.Or(scope.Tenant, own)
+	}
+	if problem, bad := errors.AsType[*eventlog.ValidationError](scope.Validate()); bad && problem.Field == "tenant" {
+		return scope, invalid("tenant", problem.Reason)
 	}
 	err := s.allow(r.Request, r.op, session)
 	switch {
@@ -146,7 +161,7 @@ func (s *Server) saveMemory(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	scope := eventlog.MemoryScope{Kind: eventlog.MemoryScopeKind(body.word("scope")), ID: body.word("id")}
+	scope := eventlog.MemoryScope{Kind: eventlog.MemoryScopeKind(body.word("scope")), ID: body.word("id"), Tenant: body.optText("tenant")}
 	if !slices.Contains(memoryScopes, scope.Kind) {
 		body.fail("scope", fmt.Sprintf("must be one of %v", memoryScopes))
 	}

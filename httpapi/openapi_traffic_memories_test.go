@@ -37,6 +37,10 @@ func trafficMemories(t *testing.T, c *apiChecker) {
 	a.request("POST", "/memories", `{"scope":"user","id":"ada","content":"They like tea."}`, "Idempotency-Key", "k").failed(t, 404, httpapi.CodeNotFound)
 	a.request("DELETE", ada, "").done(t)
 	a.request("DELETE", ada, "").failed(t, 404, httpapi.CodeNotFound)
+	a.post("/memories", `{"scope":"user","id":"ada","tenant":"red","content":"They like tea."}`).decode(t, &m)
+	require.Contains(t, a.get(ada+"&tenant=red").done(t).body, `"tenant":"red"`)
+	a.request("DELETE", "/memories/"+m.ID+"?scope=user&id=ada&tenant=red", "").done(t)
+	a.request("DELETE", ada+"&tenant=red", "").done(t)
 
 	// One that an agent has saved says where.
 	d := memory.Draft{Scope: eventlog.MemoryScope{Kind: eventlog.MemoryOfAgent, ID: "clerk"}, Content: "x", Source: &eventlog.MemorySource{

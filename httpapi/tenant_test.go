@@ -7,13 +7,15 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/memory"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
-	"github.com/helixd/helixd/eventlog/memory"
+	logmemory "github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
 )
 
@@ -25,6 +27,8 @@ func withTeams(o *httpapi.Options) {
 		{Token: "red", Name: "red's token", Operations: all, Sessions: all, Tenant: "red"},
 		{Token: "blue", Name: "blue's token", Operations: all, Sessions: all, Tenant: "blue"},
 		{Token: "desk", Name: "desk's token", Operations: []string{"*", "act-as"}, Sessions: all, Tenant: "red"},
+		{Token: "red-ann", Name: "red-ann", Operations: all, Sessions: all, Tenant: "red", User: "ann"},
+		{Token: "blue-ann", Name: "blue-ann", Operations: all, Sessions: all, Tenant: "blue", User: "ann"},
 		{Token: "plain", Name: "plain's token", Operations: all, Sessions: all},
 	}
 	o.Auth, o.Identify = httpapi.BearerTokens(tokens), httpapi.TokenCallers(tokens)
@@ -50,7 +54,7 @@ func TestTenantsOwnSessions(t *testing.T) {
 // For a caller with a tenant, a session of another tenant, or of none, is answered as
 // one that does not exist; an id that is taken can't be used for a new one.
 func TestTenantsOfOthers(t *testing.T) {
-	a := newAPIOn(t, memory.New(), []agentloop.Agent{writer()}, withTeams, withReadModels(t))
+	a := newAPIOn(t, logmemory.New(), []agentloop.Agent{writer()}, withTeams, withReadModels(t))
 	a.finishedIn("red", "ann", "theirs")
 	a.finishedIn("", "ann", "free")
 	before := a.contents()
@@ -99,7 +103,7 @@ func TestTenantsOfOthers(t *testing.T) {
 func TestTenantsListings(t *testing.T) {
 	agent := agentloop.Agent{Name: "writer", Model: scripted.New([]scripted.Turn{{Text: "hello", Usage: eventlog.TokenUsage{Prompt: 2, Completion: 1}}}, nil)}
 	test := func(t *testing.T, targets []string, change ...func(*httpapi.Options)) {
-		a := newAPIOn(t, memory.New(), []agentloop.Agent{agent}, append(change, withTeams)...)
+		a := newAPIOn(t, logmemory.New(), []agentloop.Agent{agent}, append(change, withTeams)...)
 		for _, token := range []string{"red", "blue", "plain"} {
 			id := "of-" + token
 			a.post("/start", fmt.Sprintf(`{"sessionId":%q,"agentType":"writer","message":"secret of %s","userId":"ann"}`, id, token), bearer(token)...).done(t)
@@ -138,8 +142,40 @@ func TestTenantsListings(t *testing.T) {
 }
 
 // What a caller with a tenant reaches of memories are those of its tenant's sessions.
+// Two tenants whose users have the same name, in sessions of callers that may name any
+// user: the agent of one is not reminded of the other's memories.
+func TestTenantsUsersOfTheSameName(t *testing.T) {
+	log := newLog(t)
+	m := remembering(log)
+	save := json.RawMessage(`{"content":"the dog is called Rex"}`)
+	saver := agentloop.Agent{Name: "saver", Model: scripted.New([]scripted.Turn{{ToolCalls: []scripted.Call{{Name: "save_memory", Arguments: save}}}, {Text: "ok"}}, nil)}
+	seeker := agentloop.Agent{Name: "seeker", Model: scripted.New([]scripted.Turn{{ToolCalls: []scripted.Call{{Name: "search_memory", Arguments: json.RawMessage(`{"query":"dog"}`)}}}, {Text: "ok"}}, nil)}
+	require.NoError(t, m.Equip(&saver, memory.Policy{Scope: eventlog.MemoryOfUser, Save: true}))
+	require.NoError(t, m.Equip(&seeker, memory.Policy{Scope: eventlog.MemoryOfUser, Recall: 3, Search: true}))
+	a := newAPIOn(t, log, []agentloop.Agent{saver, seeker}, withTeams, func(o *httpapi.Options) { o.Memories = m })
+
+	tell := func(token, id, agent string) string {
+		a.post("/start", `{"sessionId":"`+id+`","agentType":"`+agent+`","userId":"ann","message":"What is my dog called?"}`, bearer(token)...).done(t)
+		require.Eventually(t, func() bool { return strings.Contains(a.contents()[id], "stream_end") }, within, time.Millisecond)
+		return a.contents()[id]
+	}
+	tell("red", "saves", "saver")
+	require.Contains(t, tell("red", "seeks", "seeker"), "Rex")
+	for _, token := range []string{"blue", "plain"} {
+		require.NotContains(t, tell(token, token, "seeker"), "Rex")
+	}
+	const mine = "/memories?scope=user&id=ann"
+	require.NotContains(t, a.get(mine, bearer("plain")...).done(t).body, "Rex")
+	require.Contains(t, a.get(mine+"&tenant=red", bearer("plain")...).done(t).body, "Rex", "whoever reaches all tenants names one")
+	require.Contains(t, a.get(mine, bearer("red-ann")...).done(t).body, "Rex")
+	require.NotContains(t, a.get(mine, bearer("blue-ann")...).done(t).body, "Rex")
+	a.get(mine+"&tenant=red", bearer("blue-ann")...).failed(t, 403, httpapi.CodeUnauthorized)
+	a.post("/memories", `{"scope":"user","id":"ann","tenant":"red","content":"forged"}`, bearer("blue-ann")...).failed(t, 403, httpapi.CodeUnauthorized)
+	a.get("/memories?scope=session&id=saves&tenant=red", bearer("plain")...).failed(t, 400, httpapi.CodeInvalidRequest)
+}
+
 func TestTenantsMemories(t *testing.T) {
-	a := newAPIOn(t, memory.New(), nil, withTeams)
+	a := newAPIOn(t, logmemory.New(), nil, withTeams)
 	a.finishedIn("red", "ann", "theirs")
 	for _, scope := range []string{`"user","id":"ann"`, `"agent","id":"writer"`, `"session","id":"theirs"`} {
 		a.post("/memories", `{"scope":`+scope+`,"content":"tea"}`, bearer("plain")...).done(t)

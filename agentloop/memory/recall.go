@@ -26,15 +26,15 @@ const MaxRecall = MaxHits
 // errNoUser is for the model.
 var errNoUser = errors.New("nobody has said whose this conversation is: there is no user whose memories it could have")
 
-// scopeOf returns the scope of whoever takes a turn or makes a call. A session's
-// is the tree's.
+// scopeOf returns the scope of a turn or a call. A session's is the tree's. Users
+// and agents have memories of their own in each tenant.
 func scopeOf(kind eventlog.MemoryScopeKind, w agentloop.Whose) (eventlog.MemoryScope, error) {
 	scope := eventlog.MemoryScope{Kind: kind}
 	switch kind {
 	case eventlog.MemoryOfUser:
-		scope.ID = w.UserID
+		scope.ID, scope.Tenant = w.UserID, w.Tenant
 	case eventlog.MemoryOfAgent:
-		scope.ID = w.AgentType
+		scope.ID, scope.Tenant = w.AgentType, w.Tenant
 	case eventlog.MemoryOfSession:
 		scope.ID = w.RootSessionID
 	}

@@ -54,6 +54,34 @@ func call(id, tool, arguments string) scripted.Call {
 	return scripted.Call{ID: id, Name: tool, Arguments: json.RawMessage(arguments)}
 }
 
+// A user's and an agent's memories stay in their tenant: another one that gives its
+// user the same name learns nothing of them, nor does a session without a tenant.
+func TestTenantsHaveMemoriesOfTheirOwn(t *testing.T) {
+	m := newManager(t, memory.Options{})
+	for _, kind := range []eventlog.MemoryScopeKind{eventlog.MemoryOfUser, eventlog.MemoryOfAgent} {
+		p := memory.Policy{Scope: kind, Recall: 3, Save: true, Search: true}
+		agent := agentloop.Agent{Name: "friend"}
+		require.NoError(t, m.Equip(&agent, p))
+		save, search := agent.Tools[0], agent.Tools[1]
+		whose := func(tenant string) agentloop.Whose {
+			return agentloop.Whose{UserID: "ann", AgentType: "friend", SessionID: "s", RootSessionID: "s", Tenant: tenant}
+		}
+		_, err := save.Execute(t.Context(), &agentloop.Call{IdempotencyKey: "k", Whose: whose("red")}, object(`{"content":"the dog is called Rex"}`))
+		require.NoError(t, err)
+		for tenant, want := range map[string]bool{"red": true, "blue": false, "": false} {
+			found, err := search.Execute(t.Context(), &agentloop.Call{Whose: whose(tenant)}, object(`{"query":"dog"}`))
+			require.NoError(t, err)
+			if !want {
+				require.NotContains(t, fmt.Sprint(found), "Rex", "%s of %q", kind, tenant)
+				require.Empty(t, recall(t, m, whose(tenant), p, "dog"), "%s of %q", kind, tenant)
+				continue
+			}
+			require.Contains(t, fmt.Sprint(found), "Rex")
+			require.Equal(t, []string{"the dog is called Rex"}, recall(t, m, whose(tenant), p, "dog"))
+		}
+	}
+}
+
 // results returns what the calls of a session gave, by id.
 func results(tree *projector.Tree) map[string]projector.Message {
 	all := map[string]projector.Message{}

@@ -33,6 +33,7 @@ type memoryFlags struct {
 	User    string `help:"Whose memories: this user's," xor:"scope"`
 	Agent   string `help:"or this agent type's," xor:"scope" aliases:"agent-type"`
 	Session string `help:"or this session's." xor:"scope"`
+	Tenant  string `help:"Of which tenant the user or the agent is; those of sessions without a tenant if left out."`
 }
 
 // Validate is called for every command about a scope.
@@ -46,17 +47,21 @@ func (f memoryFlags) Validate() error {
 func (f memoryFlags) scope() eventlog.MemoryScope {
 	switch {
 	case f.User != "":
-		return eventlog.MemoryScope{Kind: eventlog.MemoryOfUser, ID: f.User}
+		return eventlog.MemoryScope{Kind: eventlog.MemoryOfUser, ID: f.User, Tenant: f.Tenant}
 	case f.Agent != "":
-		return eventlog.MemoryScope{Kind: eventlog.MemoryOfAgent, ID: f.Agent}
+		return eventlog.MemoryScope{Kind: eventlog.MemoryOfAgent, ID: f.Agent, Tenant: f.Tenant}
 	default:
-		return eventlog.MemoryScope{Kind: eventlog.MemoryOfSession, ID: f.Session}
+		return eventlog.MemoryScope{Kind: eventlog.MemoryOfSession, ID: f.Session, Tenant: f.Tenant}
 	}
 }
 
 func (f memoryFlags) query() url.Values {
 	scope := f.scope()
-	return url.Values{"scope": {string(scope.Kind)}, "id": {scope.ID}}
+	q := url.Values{"scope": {string(scope.Kind)}, "id": {scope.ID}}
+	if scope.Tenant != "" {
+		q.Set("tenant", scope.Tenant)
+	}
+	return q
 }
 
 // ask sends a request about memories and returns the answer's body. A body of
@@ -155,6 +160,9 @@ type memoriesSaveCmd struct {
 func (c memoriesSaveCmd) Run(p *process) error {
 	scope := c.scope()
 	draft := map[string]any{"scope": scope.Kind, "id": scope.ID, "content": c.Content, "tags": append([]string{}, c.Tag...)}
+	if scope.Tenant != "" {
+		draft["tenant"] = scope.Tenant
+	}
 	raw, err := json.Marshal(draft)
 	if err != nil {
 		return err

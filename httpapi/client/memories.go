@@ -27,7 +27,11 @@ type FoundMemories struct {
 }
 
 func ofScope(s eventlog.MemoryScope) url.Values {
-	return url.Values{"scope": {string(s.Kind)}, "id": {s.ID}}
+	q := url.Values{"scope": {string(s.Kind)}, "id": {s.ID}}
+	if s.Tenant != "" {
+		q.Set("tenant", s.Tenant)
+	}
+	return q
 }
 
 // Memories returns a page of a scope's memories, newest first. The server needs
@@ -64,6 +68,9 @@ type MemoryDraft struct {
 // SaveMemory saves a memory: when it returns, that is as durable as the log.
 func (c *Client) SaveMemory(ctx context.Context, d MemoryDraft) (readmodel.Memory, error) {
 	body := map[string]any{"scope": d.Scope.Kind, "id": d.Scope.ID, "content": d.Content}
+	if d.Scope.Tenant != "" {
+		body["tenant"] = d.Scope.Tenant
+	}
 	if d.Tags != nil {
 		body["tags"] = d.Tags
 	}
