@@ -75,23 +75,25 @@ func (h *HookContext) Patch(ops []eventlog.PatchOp) error {
 func (h *HookContext) update(u update) error {
 	for range maxUpdates {
 		state, left := h.t.patchable()
-		_, _, patches, err := replay(state, left, []update{u})
+		_, rest, patches, err := replay(state, left, []update{u})
 		if err != nil || len(patches) == 0 {
 			return err
 		}
-		if done, err := h.commit(state, patches[0]); done || err != nil {
+		if done, err := h.commit(state, left-rest, patches[0]); done || err != nil {
 			return err
 		}
 	}
 	return errors.New("agentloop: the state changes too fast for a hook's update, or the update makes updates")
 }
 
-// commit appends an update of a state unless that has changed: no update of a
-// call that ends at the same time is lost.
-func (h *HookContext) commit(state json.RawMessage, ops []eventlog.PatchOp) (done bool, err error) {
+// commit appends an update of a state, which is so much work, unless the state has
+// changed or the tree has less work left: no update of a call that ends at the same
+// time is lost, and none is parked. What others append meanwhile may still use the
+// work; then the fold parks the update.
+func (h *HookContext) commit(state json.RawMessage, work int64, ops []eventlog.PatchOp) (done bool, err error) {
 	h.t.committing.Lock()
 	defer h.t.committing.Unlock()
-	if !bytes.Equal(state, h.t.customState()) {
+	if now, left := h.t.patchable(); left < work || !bytes.Equal(state, now) {
 		return false, nil
 	}
 	return true, h.append(&eventlog.StatePatch{Patches: ops, Base: h.base()})
