@@ -213,7 +213,7 @@ func New(o Options) (*Server, error) {
 		writeTimeout: WriteTimeout, bodyTimeout: bodyTimeout, eraseTimeout: eraseTimeout,
 		origins: http.NewCrossOriginProtection(), authenticated: authenticated, now: time.Now,
 		bodies: newBudget(MaxCallerBodies, MaxBodies), answers: newBudget(MaxCallerBodies, MaxBodies),
-		searches: newTurns(atOnce), diffs: newTurns(atOnce), patches: newTurns(atOnce), parses: newTurns(max(atOnce, runtime.GOMAXPROCS(0)/2)),
+		searches: newTurns(atOnce, true), diffs: newTurns(atOnce, true), patches: newTurns(atOnce, false), parses: newTurns(max(atOnce, runtime.GOMAXPROCS(0)/2), false),
 	}
 	var err error
 	if s.tickets, err = newTicketCipher(o.TicketKey); err != nil {

@@ -13,6 +13,8 @@ const (
 	atOnce = 2
 	// turnPatience is how long a request waits for its turn.
 	turnPatience = 10 * time.Second
+	// maxRest bounds how long a caller waits after its turn for the next one.
+	maxRest = time.Second
 )
 
 // turns bounds work that takes much of a node: so many pieces at a time, of one
@@ -20,6 +22,11 @@ const (
 // nothing is known are bounded together.
 type turns struct {
 	slots chan struct{}
+	// rests: after a turn its caller waits for as long as that took, so that it keeps
+	// at most half of a core busy. One that keeps a whole core busy makes others wait
+	// wherever the garbage collector has the other core: the network is looked at when
+	// one is idle, or every 10 ms.
+	rests bool
 
 	mu      sync.Mutex
 	callers map[string]*turn // that work or wait
@@ -31,8 +38,8 @@ type turn struct {
 	requests int // that work or wait
 }
 
-func newTurns(slots int) *turns {
-	return &turns{slots: make(chan struct{}, slots), callers: map[string]*turn{}}
+func newTurns(slots int, rests bool) *turns {
+	return &turns{slots: make(chan struct{}, slots), rests: rests, callers: map[string]*turn{}}
 }
 
 // take waits for the caller's turn, which lasts until giveBack is called. Errors:
@@ -47,8 +54,10 @@ func (t *turns) take(ctx context.Context, c Caller) (giveBack func(), err error)
 	}{{own, errCallerBusy}, {t.slots, errAllBusy}} {
 		select {
 		case wait.slots <- struct{}{}:
-			free := leave
-			leave = func() { <-wait.slots; free() }
+			if wait.slots == own {
+				free := leave
+				leave = func() { <-own; free() }
+			}
 		case <-patience.C:
 			leave()
 			return nil, wait.busy
@@ -57,7 +66,15 @@ func (t *turns) take(ctx context.Context, c Caller) (giveBack func(), err error)
 			return nil, context.Cause(ctx)
 		}
 	}
-	return leave, nil
+	began := time.Now()
+	return func() {
+		<-t.slots
+		if !t.rests {
+			leave()
+			return
+		}
+		time.AfterFunc(min(time.Since(began), maxRest), leave)
+	}, nil
 }
 
 // enter returns where the caller waits for its own requests; the caller is forgotten

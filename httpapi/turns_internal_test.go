@@ -12,7 +12,7 @@ import (
 
 func TestACallerHasOneTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ts := newTurns(atOnce)
+		ts := newTurns(atOnce, false)
 		take := func(c Caller) (func(), error) { return ts.take(t.Context(), c) }
 		evil, good, other := Caller{Tenant: "evil", Name: "a"}, Caller{Tenant: "good"}, Caller{Name: "other"}
 
@@ -48,12 +48,37 @@ func TestACallerHasOneTurn(t *testing.T) {
 
 func TestUnknownCallersShareAllTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ts := newTurns(atOnce)
+		ts := newTurns(atOnce, false)
 		for range atOnce {
 			_, err := ts.take(t.Context(), Caller{})
 			require.NoError(t, err)
 		}
 		_, err := ts.take(t.Context(), Caller{})
 		require.ErrorIs(t, err, errCallerBusy)
+	})
+}
+
+// A caller that makes one search or comparison after the other leaves half of the
+// time to others. Its first one waits for nothing.
+func TestACallerRestsAfterItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ts := newTurns(atOnce, true)
+		turn := func(c Caller, works time.Duration) (waited time.Duration) {
+			began := time.Now()
+			done, err := ts.take(t.Context(), c)
+			require.NoError(t, err)
+			waited = time.Since(began)
+			time.Sleep(works)
+			done()
+			return waited
+		}
+		evil, good := Caller{Tenant: "evil"}, Caller{Tenant: "good"}
+		require.Zero(t, turn(evil, 300*time.Millisecond))
+		require.Zero(t, turn(good, 0), "another caller does not wait")
+		require.Equal(t, 300*time.Millisecond, turn(evil, time.Minute))
+		require.Equal(t, maxRest, turn(evil, 0))
+		time.Sleep(time.Millisecond)
+		require.Empty(t, ts.callers)
+		require.Empty(t, ts.slots)
 	})
 }
