@@ -58,6 +58,7 @@ var factTypes = table(
 	func() Fact { return new(StreamResumed) },
 	func() Fact { return new(StreamEnd) },
 	func() Fact { return new(StreamFailed) },
+	func() Fact { return new(SessionImported) },
 	func() Fact { return new(Erased) },
 	func() Fact { return new(CallSuspended) },
 	func() Fact { return new(ResultSubmitted) },

@@ -54,6 +54,13 @@ type (
 		FactBase
 	}
 
+	// SessionImported says that so many records before it were imported from another
+	// log, and by whom. It changes nothing of the session.
+	SessionImported struct {
+		Records int `json:"records"`
+		FactBase
+	}
+
 	// UserMessage is a message to the agent. A message whose metadata holds
 	// "hidden": true is for the model only.
 	UserMessage struct {
@@ -342,20 +349,21 @@ type UnknownFact struct {
 func (e *StreamEnd) At() int64 { return e.Timestamp }
 func (*StreamEnd) fact()       {}
 
-func (*SessionCreated) Type() string { return "session_created" }
-func (*UserMessage) Type() string    { return "user_message" }
-func (*RunRequested) Type() string   { return "run_requested" }
-func (*RunClaimed) Type() string     { return "run_claimed" }
-func (*ClaimSettled) Type() string   { return "claim_settled" }
-func (*ModelTurn) Type() string      { return "model_turn" }
-func (*ModelFailed) Type() string    { return "model_failed" }
-func (*ToolResult) Type() string     { return "tool_result" }
-func (*RunEnded) Type() string       { return "run_ended" }
-func (*Truncated) Type() string      { return "truncated" }
-func (*StreamPaused) Type() string   { return "stream_paused" }
-func (*StreamResumed) Type() string  { return "stream_resumed" }
-func (*StreamEnd) Type() string      { return "stream_end" }
-func (*StreamFailed) Type() string   { return "stream_failed" }
+func (*SessionCreated) Type() string  { return "session_created" }
+func (*UserMessage) Type() string     { return "user_message" }
+func (*RunRequested) Type() string    { return "run_requested" }
+func (*RunClaimed) Type() string      { return "run_claimed" }
+func (*ClaimSettled) Type() string    { return "claim_settled" }
+func (*ModelTurn) Type() string       { return "model_turn" }
+func (*ModelFailed) Type() string     { return "model_failed" }
+func (*ToolResult) Type() string      { return "tool_result" }
+func (*RunEnded) Type() string        { return "run_ended" }
+func (*Truncated) Type() string       { return "truncated" }
+func (*StreamPaused) Type() string    { return "stream_paused" }
+func (*StreamResumed) Type() string   { return "stream_resumed" }
+func (*StreamEnd) Type() string       { return "stream_end" }
+func (*StreamFailed) Type() string    { return "stream_failed" }
+func (*SessionImported) Type() string { return "session_imported" }
 
 // Type returns the kind that the writer gave.
 func (u *UnknownFact) Type() string { return u.Kind }

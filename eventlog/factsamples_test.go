@@ -13,6 +13,10 @@ var factSamples = []sample[eventlog.Fact]{
 		&eventlog.SessionCreated{AgentType: "a", FactBase: factBase},
 	},
 	{
+		&eventlog.SessionImported{Records: 7, FactBase: factBase},
+		&eventlog.SessionImported{FactBase: factBase},
+	},
+	{
 		&eventlog.UserMessage{
 			Content: "look < here", Files: []eventlog.MessageFile{{Data: "data:,x", MediaType: "text/plain", Filename: "x.txt"}},
 			Metadata: raw(`{"hidden":true}`), FactBase: factBase,

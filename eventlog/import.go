@@ -62,7 +62,9 @@ type Imported struct {
 // each; those of an append with a key stay together. After a break the same
 // import can be made again: it goes on behind what is there. At the end all is
 // read back and compared. Until then readers see the session as far as it has
-// come. No more than one batch is held, and [Sequences].
+// come. If ctx has an actor, see [WithActor], a [SessionImported] after the records
+// names it, once however often the import is repeated. No more than one batch is held,
+// and [Sequences].
 //
 // Errors: those that records yields; *ValidationError about the record that
 // was taken from records last; ErrSessionExists if the session holds anything
@@ -91,6 +93,7 @@ type importer struct {
 	// there yields what the session had at the start, until it is nil.
 	there     func() (Record, error, bool)
 	sequences Sequences
+	head      uint64 // up to where the session in this log is known
 	last      uint64 // sequence of the last record that was taken
 	rooted    bool   // one of the session's own was taken
 
@@ -118,7 +121,31 @@ func (im *importer) run(records iter.Seq2[Record, error]) error {
 	if err := im.flush(len(im.pending)); err != nil {
 		return err
 	}
-	return im.verify()
+	if err := im.verify(); err != nil {
+		return err
+	}
+	return im.sign()
+}
+
+// sign appends who has made the import, if ctx says so and the log does not.
+func (im *importer) sign() error {
+	f := &SessionImported{
+		Records: im.done.Records, FactBase: FactBase{SessionID: im.session, Timestamp: time.Now().UnixMilli()},
+	}
+	if SetActor(im.ctx, f); f.By == nil {
+		return nil
+	}
+	signed := false
+	_, err := appendPlanned(im.ctx, im.log, im.session, "import:", im.done.LastSequence, true, func(r Record) error {
+		signed = signed || isSignature(r)
+		return nil
+	}, func(uint64) ([]Entry, error) {
+		if signed {
+			return nil, nil
+		}
+		return entriesOf(im.session, f)
+	})
+	return err
 }
 
 // take puts a record into the log, or into what goes there next.
@@ -160,6 +187,10 @@ func (im *importer) take(r Record) error {
 // find reports whether the session had the record at the start.
 func (im *importer) find(r Record) (bool, error) {
 	got, err, more := im.there()
+	for more && err == nil && isSignature(got) { // of this import, when it had fewer records
+		im.head = got.Sequence
+		got, err, more = im.there()
+	}
 	if !more || im.done.Records == 0 && errors.Is(err, ErrSessionNotFound) {
 		im.there = nil
 		return false, nil
@@ -172,6 +203,12 @@ func (im *importer) find(r Record) (bool, error) {
 	}
 	im.added(r.Sequence, got.Sequence, r.Entry)
 	return true, nil
+}
+
+// isSignature reports whether a record says who has made an import into this log. One
+// that was imported itself is a record like others.
+func isSignature(r Record) bool {
+	return r.Kind == KindFact && r.Type == (*SessionImported)(nil).Type() && r.Origin == (Origin{})
 }
 
 // put makes r pending. Records of one append with a key lie without gaps: they
@@ -209,7 +246,7 @@ func (im *importer) flush(n int) error {
 	}
 	ctx, cancel := context.WithTimeout(im.ctx, importBatchTimeout)
 	defer cancel()
-	last, err := appendOnce(ctx, im.log, im.session, im.done.LastSequence, im.pending[:n])
+	last, err := appendOnce(ctx, im.log, im.session, im.head, im.pending[:n])
 	if err != nil {
 		return err
 	}
@@ -230,7 +267,7 @@ func (im *importer) added(old, new uint64, e Entry) {
 		im.done.FirstSequence = new
 	}
 	im.done.Records++
-	im.done.LastSequence = new
+	im.done.LastSequence, im.head = new, new
 	addEntry(im.sum, e)
 }
 
@@ -240,6 +277,9 @@ func (im *importer) verify() error {
 	for r, err := range im.log.Read(im.ctx, im.session, 0, im.done.LastSequence) {
 		if err != nil {
 			return err
+		}
+		if isSignature(r) {
+			continue
 		}
 		addEntry(sum, r.Entry)
 		n++

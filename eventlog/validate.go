@@ -280,6 +280,8 @@ func validateFact(f Fact) error {
 			k.id("child.callId", c.CallID)
 			oneOf(k, "child.mode", c.Mode, SubSessionEphemeral, SubSessionPersistent)
 		}
+	case *SessionImported:
+		k.notNegative("records", int64(f.Records))
 	case *UserMessage:
 		if f.Metadata != nil {
 			k.object("metadata", f.Metadata)

@@ -82,6 +82,42 @@ func TestRecordsNameTheirCaller(t *testing.T) {
 	require.Equal(t, &rolled, truncated[len(truncated)-1])
 }
 
+// A session says who has imported it, once for the records that came; a session that
+// was imported twice on its way says both. Nothing else of it changes.
+func TestImportsNameTheirCaller(t *testing.T) {
+	from, a := newAPIOn(t, memory.New(), nil), newAPIOn(t, memory.New(), nil, withUsers)
+	from.append("s", text("s", "one"))
+	imports := func(to *api, exported, request string) httpapi.Imported {
+		t.Helper()
+		return to.post("/sessions/s/import", exported, append(bearer("plain"), "X-Request-Id", request)...).imported(t)
+	}
+	by := func(request string) *eventlog.Actor {
+		return &eventlog.Actor{Token: "plain's token", Address: "127.0.0.1", Request: request}
+	}
+	first := from.export("s")
+	done := imports(a, first, "r1")
+	require.Equal(t, 1, done.Records)
+	again := imports(a, first, "r2")
+	require.Zero(t, again.Appended)
+	require.Equal(t, done.SHA256, again.SHA256)
+	require.Equal(t, []*eventlog.Actor{by("r1")}, a.actors("s", "session_imported"))
+	require.Equal(t, from.fold("s", 0).UpdatedAt, a.fold("s", 0).UpdatedAt)
+
+	from.append("s", text("s", "two"))
+	more := imports(a, from.export("s"), "r3")
+	require.Equal(t, 2, more.Records)
+	require.Equal(t, 1, more.Appended)
+	require.Equal(t, []*eventlog.Actor{by("r1"), by("r3")}, a.actors("s", "session_imported"))
+	require.Equal(t, []string{"one", "two"}, a.texts("s"))
+
+	third := newAPIOn(t, memory.New(), nil, withUsers)
+	exported := a.get("/sessions/s/records?dead=1", bearer("plain")...).body
+	for range 2 {
+		require.Equal(t, 4, imports(third, exported, "r4").Records)
+	}
+	require.Equal(t, []*eventlog.Actor{by("r1"), by("r3"), by("r4")}, third.actors("s", "session_imported"))
+}
+
 // firstSequence is the sequence of a session's first record.
 func (a *api) firstSequence(session string) uint64 {
 	a.t.Helper()

@@ -119,7 +119,7 @@ func TestImportIsTheSameSession(t *testing.T) {
 	require.Equal(t, strings.Count(exported, "\n"), done.Records)
 	require.Equal(t, done.Records, done.Appended)
 	require.Equal(t, eventlog.DurabilityUnknown, done.Durability)
-	require.Equal(t, to.head(id), done.LastSequence)
+	require.Equal(t, to.head(id), done.LastSequence+1, "who has imported it comes after it")
 
 	// What clients see is the same.
 	want, got := from.fold(id, 0), to.fold(id, 0)
@@ -137,7 +137,7 @@ func TestImportIsTheSameSession(t *testing.T) {
 	require.Equal(t, want.Messages, got.Messages)
 	effective := func(a *api) (all []string) {
 		for _, r := range parseRecords(t, a.get("/sessions/"+escape(id)+"/records").body) {
-			if r.Type != "truncated" && r.Type != "stream_resync" {
+			if r.Type != "truncated" && r.Type != "stream_resync" && r.Type != "session_imported" {
 				all = append(all, string(r.Payload))
 			}
 		}
@@ -151,7 +151,9 @@ func TestImportIsTheSameSession(t *testing.T) {
 	log := to.log.(*jetstream.Log)
 	for range 2 {
 		original, again := parseRecords(t, exported), parseRecords(t, to.export(id))
-		require.Len(t, again, len(original))
+		require.Len(t, again, len(original)+1)
+		require.Equal(t, "session_imported", again[len(original)].Type)
+		again = again[:len(original)]
 		for i, r := range again {
 			require.Equal(t, eventlog.Origin{Sequence: original[i].Sequence, Time: original[i].Time}, r.Origin)
 			r.Origin = eventlog.Origin{}
@@ -170,11 +172,12 @@ func TestImportIsTheSameSession(t *testing.T) {
 	kept, known := got.Appends.Get("key")
 	require.True(t, known)
 	require.Equal(t, kept.FirstSequence, repeated.FirstSequence)
-	require.Equal(t, to.head(id), done.LastSequence, "nothing was written")
+	require.Equal(t, to.head(id), done.LastSequence+1, "nothing was written")
 
 	again := to.post(importOf(id), exported).imported(t)
 	require.Zero(t, again.Appended)
 	require.Equal(t, done.SHA256, again.SHA256)
+	require.Equal(t, to.head(id), done.LastSequence+1, "it is said once")
 }
 
 func TestImportRefusesBadLines(t *testing.T) {

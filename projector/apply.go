@@ -72,6 +72,9 @@ func ApplyDecoded(t *Tree, r eventlog.Record, d Decoded) {
 			t.park(r, reason)
 		}
 	case d.Fact != nil:
+		if _, brought := d.Fact.(*eventlog.SessionImported); brought {
+			return // it was as it is before
+		}
 		s := t.session(r.Agent, d.Fact.At())
 		t.touch(s, r, d.Fact.At())
 		turn := s.Turn

@@ -77,6 +77,8 @@ func auditOf(r eventlog.Record) (a audited, ok bool) {
 	switch f := f.(type) {
 	case *eventlog.SessionCreated:
 		a.Action, a.About = "create", f.AgentType
+	case *eventlog.SessionImported:
+		a.Action, a.About = "import", fmt.Sprintf("%d records", f.Records)
 	case *eventlog.SessionForked:
 		a.Action, a.About = "fork", fmt.Sprintf("%s@%d", f.FromSessionID, f.FromSequence)
 	case *eventlog.RunRequested:
