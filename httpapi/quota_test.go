@@ -297,3 +297,116 @@ func TestDayOfATenant(t *testing.T) {
 	a.produce("s2", "x", "ann").appended(t)
 	require.Equal(t, 200, start("blue", "bob").status)
 }
+
+// newDay serves a tenant red with a budget of tokens a day, whose limits can be
+// changed as a reload does.
+func newDay(t *testing.T, tokens int64, agents ...agentloop.Agent) (*api, *quota.Quota) {
+	t.Helper()
+	var q *quota.Quota
+	a := newAPIOn(t, memory.New(), agents, withUsers, func(o *httpapi.Options) {
+		q = quota.New(dayOf(tokens), nil, new(quota.Memory))
+		loop, err := agentloop.New(o.Log, agents, &agentloop.Options{Quota: q})
+		require.NoError(t, err)
+		t.Cleanup(loop.Stop)
+		o.Loop, o.Quota = loop, q
+	})
+	return a, q
+}
+
+func dayOf(tokens int64) quota.Tenants {
+	return quota.Tenants{Named: map[string]quota.Limits{"red": {TokensPerDay: tokens}}}
+}
+
+func (a *api) spent(q *quota.Quota) (spent, reserved int64) {
+	a.t.Helper()
+	s, r, err := q.Spent(a.ctx(), "red")
+	require.NoError(a.t, err)
+	return s.Tokens, r.Tokens
+}
+
+// What a rollback takes back was spent all the same: going back brings nothing of a
+// day's budget, and the run that goes on from there reserves and pays for its calls.
+func TestARollbackGivesNoBudgetBack(t *testing.T) {
+	use := eventlog.TokenUsage{Prompt: 60, Completion: 40}
+	a, q := newDay(t, 10_000, agentloop.Agent{Name: "writer", Model: scripted.New([]scripted.Turn{{Text: "one", Usage: use}, {Text: "two", Usage: use}}, nil)})
+	ends := func(n int) {
+		t.Helper()
+		require.Eventually(t, func() bool { return strings.Count(a.contents()["s"], `"run_ended"`) >= n }, within, time.Millisecond)
+	}
+	require.Equal(t, 200, a.post("/start", `{"sessionId":"s","agentType":"writer","message":"hi"}`, bearer("ann")...).status)
+	ends(1)
+	spent, reserved := a.spent(q)
+	require.Equal(t, int64(100), spent)
+	require.Zero(t, reserved)
+
+	back := a.post("/sessions/s/rollback", fmt.Sprintf(`{"sequence":%d}`, a.firstSequence("s")), bearer("ann")...)
+	require.Equal(t, 200, back.status, back.body)
+	spent, reserved = a.spent(q)
+	require.Equal(t, int64(100), spent, "it was spent")
+	require.Zero(t, reserved)
+	again := a.post("/sessions/s/messages", `{"message":"again"}`, bearer("ann")...)
+	require.Equal(t, 200, again.status, again.body)
+	ends(2)
+	spent, reserved = a.spent(q)
+	require.Equal(t, int64(200), spent)
+	require.Zero(t, reserved)
+
+	q.Set(dayOf(200))
+	require.Equal(t, 200, a.post("/sessions/s/rollback", fmt.Sprintf(`{"sequence":%d}`, a.firstSequence("s")), bearer("ann")...).status)
+	got := a.post("/sessions/s/messages", `{"message":"more"}`, bearer("ann")...)
+	require.JSONEq(t, `{"quota":"tokensPerDay","limit":200}`, detailOf(t, got, httpapi.CodeQuotaExceeded))
+}
+
+// An abort in the middle of a model call settles it: what was sent and streamed
+// counts, and no reservation is left that would keep the tenant's other calls waiting.
+func TestAnAbortInMidCallSettlesIt(t *testing.T) {
+	let := make(chan struct{})
+	a, q := newDay(t, 10_000, agentloop.Agent{Name: "writer", Model: patientModel{let}})
+	require.Equal(t, 200, a.post("/start", `{"sessionId":"s","agentType":"writer","message":"hi"}`, bearer("ann")...).status)
+	require.Eventually(t, func() bool { _, reserved := a.spent(q); return reserved > 0 }, within, time.Millisecond)
+	require.Equal(t, 200, a.post("/abort", `{"sessionId":"s"}`, bearer("ann")...).status)
+	require.Eventually(t, func() bool { _, reserved := a.spent(q); return reserved == 0 }, within, time.Millisecond)
+	spent, _ := a.spent(q)
+	require.Less(t, spent, int64(1000), "an answer that never came is not paid for")
+}
+
+// A reload that adds a budget holds for the next model call of a run that is under way,
+// and its call that has begun without a reservation comes to its end. One that takes
+// the budget away lets the tenant go on.
+func TestAReloadAddsAndRemovesABudget(t *testing.T) {
+	let := make(chan struct{})
+	use := eventlog.TokenUsage{Prompt: 60, Completion: 40}
+	look := agentloop.NewTool("look", "", func(ctx context.Context, _ *agentloop.Call, _ struct{}) (string, error) {
+		select {
+		case <-let:
+		case <-ctx.Done():
+		}
+		return "rain", nil
+	})
+	a, q := newDay(t, 0, agentloop.Agent{
+		Name: "writer", Tools: []agentloop.Tool{look},
+		Model: scripted.New([]scripted.Turn{{ToolCalls: []scripted.Call{{Name: "look"}}, Usage: use}, {Text: "It rains.", Usage: use}}, nil),
+	})
+	start := func(id string) answer {
+		return a.post("/start", fmt.Sprintf(`{"sessionId":%q,"agentType":"writer","message":"hi"}`, id), bearer("ann")...)
+	}
+	require.Equal(t, 200, start("s").status)
+	require.Eventually(t, func() bool { return strings.Contains(a.contents()["s"], "tool_start") }, within, time.Millisecond)
+	spent, reserved := a.spent(q)
+	require.Zero(t, spent+reserved, "no budget, no account")
+
+	q.Set(dayOf(1))
+	close(let)
+	require.Eventually(t, func() bool { return strings.Contains(a.contents()["s"], "run_ended") }, within, time.Millisecond)
+	tree, err := snapshot.New(a.log, nil).Head(a.ctx(), "s")
+	require.NoError(t, err)
+	spent, reserved = a.spent(q)
+	require.Zero(t, reserved)
+	require.Equal(t, int64(100), spent, "the first call of a day may exceed it")
+	require.Nil(t, tree.Error)
+	got := start("more")
+	require.JSONEq(t, `{"quota":"tokensPerDay","limit":1}`, detailOf(t, got, httpapi.CodeQuotaExceeded))
+
+	q.Set(quota.Tenants{})
+	require.Equal(t, 200, start("more").status)
+}
