@@ -3,6 +3,8 @@ package embed
 import (
 	"net"
 	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
 )
 
 // HiddenPort is where a server listens for clients though nobody asked it to.
@@ -23,4 +25,22 @@ func (s *Server) AgeSubscribers(d time.Duration) {
 		c.since = c.since.Add(-d)
 		g.subscribers[id] = c
 	}
+}
+
+// WithMaxUnread returns options with another bound of what clients from outside may
+// leave unread together.
+func WithMaxUnread(o Options, most int) Options {
+	o.maxUnread = most
+	return o
+}
+
+// Unread is what clients from outside leave unread now, in bytes.
+func (s *Server) Unread() (unread int) {
+	all, _ := s.instance().srv.Connz(&server.ConnzOptions{})
+	for _, c := range all.Conns {
+		if c.Port != 0 {
+			unread += c.Pending
+		}
+	}
+	return unread
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"sync"
 	"sync/atomic"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -20,6 +21,8 @@ type instance struct {
 	// serves is set when it is ready: one of a cluster that is not yet takes
 	// itself for alone, and knows of no stream.
 	serves atomic.Bool
+	unread sync.WaitGroup // watches what clients leave unread
+	stop   context.CancelFunc
 }
 
 func newInstance(o Options) (*instance, error) {
@@ -42,11 +45,20 @@ func (i *instance) start(ctx context.Context) error {
 		return fmt.Errorf("embed: server did not start: %w", err)
 	}
 	i.serves.Store(true)
+	if i.opts.Listen != "" || i.opts.WebSocket != nil {
+		var watched context.Context
+		watched, i.stop = context.WithCancel(context.Background())
+		i.unread.Go(func() { i.watchUnread(watched) })
+	}
 	return nil
 }
 
 // end stops it and waits until its data is on the disk.
 func (i *instance) end() {
+	if i.stop != nil {
+		i.stop()
+		i.unread.Wait()
+	}
 	i.srv.Shutdown()
 	i.srv.WaitForShutdown()
 }

@@ -88,7 +88,8 @@ type Options struct {
 	// Logger takes the server's warnings and errors; nil: none.
 	Logger *slog.Logger
 
-	password string // of userInside
+	password  string // of userInside
+	maxUnread int    // bytes; 0: the default
 }
 
 // groupSync reports whether callers have to wait for the disk themselves.
@@ -122,6 +123,7 @@ func (o Options) withDefaults() (Options, error) {
 		o.MaxStore = DefaultMaxStore
 	}
 	o.MaxConnections = cmp.Or(o.MaxConnections, DefaultMaxConnections)
+	o.maxUnread = cmp.Or(o.maxUnread, maxUnread)
 	if o.Cluster != nil {
 		c := *o.Cluster
 		c.Name = cmp.Or(c.Name, DefaultCluster)
