@@ -11,15 +11,23 @@ import (
 
 // Sessions implements readmodel.Models.
 func (m *Models) Sessions(ctx context.Context, f readmodel.SessionFilter) (readmodel.Answer[readmodel.Page[readmodel.Session]], error) {
+	return listed[readmodel.Session](ctx, m, sessionListing(f), f.Visible, f.Paging)
+}
+
+func sessionListing(f readmodel.SessionFilter) listing {
 	l := listing{table: "sessions", key: []string{"session"}, order: "session, root", doc: "doc"}
 	if f.Sort == readmodel.ByUpdated {
 		l.order = "doc ->> '$.updatedAt' DESC, session DESC, root DESC" // as the index has it, backwards
 	}
-	l.where.and("parent = ?", f.ParentSessionID)
+	unindexed := ""
+	if f.Tenant != "" && f.ParentSessionID == "" && f.UserID == "" {
+		unindexed = "+" // go through the tenant's sessions, not through those of all tenants that are alike
+	}
+	l.where.and(unindexed+"parent = ?", f.ParentSessionID)
 	l.where.equal("user", f.UserID)
 	l.where.tenant(f.Tenant)
-	l.where.equal("agent", f.AgentType)
-	l.where.equal("status", string(f.Status))
+	l.where.equal(unindexed+"agent", f.AgentType)
+	l.where.equal(unindexed+"status", string(f.Status))
 	if f.Tag != "" {
 		l.where.and("EXISTS (SELECT 1 FROM tags t WHERE t.tag = ? AND t.root = sessions.root AND t.session = sessions.session)", f.Tag)
 	}
@@ -27,19 +35,26 @@ func (m *Models) Sessions(ctx context.Context, f readmodel.SessionFilter) (readm
 		l.where.and("EXISTS (SELECT 1 FROM metadata m WHERE m.name = ? AND m.value = ? AND m.root = sessions.root AND m.session = sessions.session)", name, value)
 	}
 	l.where.between("doc ->> '$.createdAt'", f.From, f.To)
-	return listed[readmodel.Session](ctx, m, l, f.Visible, f.Paging)
+	return l
 }
 
 // Runs implements readmodel.Models.
 func (m *Models) Runs(ctx context.Context, f readmodel.RunFilter) (readmodel.Answer[readmodel.Page[readmodel.Run]], error) {
+	return listed[readmodel.Run](ctx, m, runListing(f), f.Visible, f.Paging)
+}
+
+func runListing(f readmodel.RunFilter) listing {
 	l := listing{table: "runs", key: []string{"session", "n"}, order: "started DESC, root, session, n DESC", doc: "doc"}
+	if f.Tenant != "" {
+		l.order = "+" + l.order // as for sessions
+	}
 	l.where.equal("session", f.SessionID)
 	l.where.equal("user", f.UserID)
 	l.where.tenant(f.Tenant)
 	l.where.equal("agent", f.AgentType)
 	l.where.equal("status", string(f.Status))
 	l.where.between("started", f.From, f.To)
-	return listed[readmodel.Run](ctx, m, l, f.Visible, f.Paging)
+	return l
 }
 
 // Parked implements readmodel.Models.

@@ -30,7 +30,7 @@ func (w *where) equal(column, value string) {
 // tenant adds a condition that a row's tree is of a tenant, if that is not empty.
 func (w *where) tenant(tenant string) {
 	if tenant != "" {
-		w.and("root IN (SELECT root FROM trees WHERE tenant = ?)", tenant)
+		w.and("root IN (SELECT root FROM trees WHERE tenant = ? AND tenant <> '')", tenant) // as the index has it
 	}
 }
 

@@ -5,7 +5,7 @@ import "github.com/helixd/helixd/projector"
 // schemaVersion is the version of the tables, of what Derive makes of a fold and
 // of what package words makes of a text; raise it with each. A file of another
 // version is made again.
-const schemaVersion = 9
+const schemaVersion = 10
 
 // version is what a file is made by.
 const version = schemaVersion*1000 + projector.Version
@@ -19,6 +19,7 @@ CREATE TABLE trees (
 	root TEXT PRIMARY KEY, head INTEGER NOT NULL, tenant TEXT NOT NULL DEFAULT '', bytes INTEGER NOT NULL DEFAULT 0,
 	running INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
+CREATE INDEX trees_tenant ON trees (tenant) WHERE tenant <> '';
 CREATE TABLE sessions (
 	root TEXT NOT NULL, session TEXT NOT NULL, parent TEXT NOT NULL, agent TEXT NOT NULL, user TEXT NOT NULL,
 	status TEXT NOT NULL, expires INTEGER, doc TEXT NOT NULL, PRIMARY KEY (root, session)

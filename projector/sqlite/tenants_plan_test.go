@@ -1,0 +1,43 @@
+package sqlite
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/projector/readmodel"
+)
+
+// A tenant's listings go through its own rows: how many others have neither slows them
+// down nor can be learnt from how long they take.
+func TestATenantsListingsReadItsOwnRows(t *testing.T) {
+	f, err := openFile(filepath.Join(t.TempDir(), "rows.db"))
+	require.NoError(t, err)
+	defer f.close()
+	for name, l := range map[string]listing{
+		"sessions": sessionListing(readmodel.SessionFilter{Tenant: "red"}),
+		"updated":  sessionListing(readmodel.SessionFilter{Tenant: "red", Sort: readmodel.ByUpdated}),
+		"status":   sessionListing(readmodel.SessionFilter{Tenant: "red", AgentType: "a", Status: "completed", From: 1}),
+		"runs":     runListing(readmodel.RunFilter{Tenant: "red"}),
+	} {
+		for _, text := range []string{"SELECT count(*) FROM " + l.table + l.where.String(), "SELECT " + l.doc + " FROM " + l.table + l.where.String() + " ORDER BY " + l.order + " LIMIT 50"} {
+			rows, err := f.read.Query("EXPLAIN QUERY PLAN "+text, l.where.args...)
+			require.NoError(t, err)
+			var plan []string
+			for rows.Next() {
+				var id, parent, unused int
+				var step string
+				require.NoError(t, rows.Scan(&id, &parent, &unused, &step))
+				plan = append(plan, step)
+			}
+			require.NoError(t, rows.Err())
+			rows.Close()
+			all := strings.Join(plan, "\n")
+			require.Contains(t, all, "trees_tenant (tenant=?)", name)
+			require.Contains(t, all, "SEARCH "+l.table+" USING PRIMARY KEY (root=?)", name)
+			require.NotContains(t, all, "SCAN", name)
+		}
+	}
+}
