@@ -5,15 +5,20 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/klauspost/compress/s2"
+	"github.com/klauspost/compress/zstd"
 )
 
 // Scan returns the files below a server's data folder in which one of the
-// texts stands, as it is or, in a compressed block, decompressed. It proves
-// that an erasure has left nothing.
+// texts stands, as it is or decompressed: in a compressed block, and in what
+// messages hold that is compressed with zstd, as sealed segments. Segments store a
+// JSON string of a payload whole, without what surrounds it. Scan proves that an
+// erasure has left nothing.
 //
 // A replicated stream's own log compresses large messages one by one; what
 // comes early in such a message, as its subject does, is still found.
@@ -35,12 +40,8 @@ func Scan(ctx context.Context, dir string, texts ...string) (files []string, err
 		if err != nil {
 			return err
 		}
-		plain := decompressed(content)
-		for _, text := range texts {
-			if bytes.Contains(content, []byte(text)) || bytes.Contains(plain, []byte(text)) {
-				files = append(files, path)
-				break
-			}
+		if holds(content, texts) {
+			files = append(files, path)
 		}
 		return nil
 	})
@@ -49,6 +50,58 @@ func Scan(ctx context.Context, dir string, texts ...string) (files []string, err
 	}
 	return files, nil
 }
+
+// holds reports whether a file holds one of the texts.
+func holds(content []byte, texts []string) bool {
+	for _, plain := range [][]byte{content, decompressed(content)} {
+		if containsAny(plain, texts) {
+			return true
+		}
+		for frame := range zstdFrames(plain) {
+			if containsAny(frame, texts) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func containsAny(b []byte, texts []string) bool {
+	return slices.ContainsFunc(texts, func(text string) bool { return bytes.Contains(b, []byte(text)) })
+}
+
+// zstdMagic begins a zstd frame (RFC 8878, 3.1.1).
+var zstdMagic = []byte("\x28\xb5\x2f\xfd")
+
+// zstdFrames yields what is in b that is compressed with zstd. A frame is valid until
+// the next one.
+func zstdFrames(b []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		if !bytes.Contains(b, zstdMagic) {
+			return
+		}
+		d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxScanned))
+		if err != nil {
+			return
+		}
+		defer d.Close()
+		var frame []byte
+		for {
+			i := bytes.Index(b, zstdMagic)
+			if i < 0 {
+				return
+			}
+			// After the frame comes what is no other one: an error, and what precedes.
+			if frame, _ = d.DecodeAll(b[i:], frame[:0]); !yield(frame) {
+				return
+			}
+			b = b[i+len(zstdMagic):]
+		}
+	}
+}
+
+// maxScanned bounds what one frame is decompressed to.
+const maxScanned = 256 << 20
 
 // decompressed returns the content of a compressed block: "cmp", the
 // algorithm, the size, then an S2 stream with a checksum behind it.

@@ -21,8 +21,23 @@ const (
 	directorySize = 256
 )
 
-// segmentVersion is the first byte of a packed segment.
-const segmentVersion = 1
+const (
+	// segmentVersion is the first byte of a packed segment. A version of helixd that does
+	// not know it calls the segment damaged.
+	segmentVersion = 2
+	// maxSegmentRecords and maxUnpacked bound what a segment unpacks to, in records and in
+	// bytes. A record can be as large as a NATS message, 64 MiB, and is stored twice at most:
+	// its payload and its column.
+	maxSegmentRecords = 4096
+	maxUnpacked       = 160 << 20
+)
+
+// messageOverhead is what a server stores with a message beside its subject, headers and
+// data (nats-server 2.15, filestore.go: fileStoreMsgSizeRaw).
+const messageOverhead = 22 + 4 + 8
+
+// segmentHeaders are about what the headers of a segment take.
+const segmentHeaders = len("NATS/1.0\r\nNats-Expected-Last-Subject-Sequence: 123456\r\n\r\n")
 
 // segment holds successive records of a session, unchanged.
 type segment struct {
@@ -68,147 +83,222 @@ const (
 	flagOrigin               // it was imported
 )
 
-// pack encodes the segment: version, header, directory, the distinct
-// envelopes, the records as differences to the ones before, and a checksum.
-// The envelope is JSON, so that fields can be added.
+// pack encodes the segment: the version, what compresses badly, the rest compressed, and a
+// checksum. What records have in common is stored once, the rest in columns.
 func (s *segment) pack() ([]byte, error) {
-	p := packer{b: []byte{segmentVersion}}
-	p.uint(s.index)
-	p.uint(s.previous)
-	p.uint(uint64(len(s.directory)))
-	ref := segmentRef{}
-	for _, d := range s.directory {
-		p.uint(d.at - ref.at)
-		p.uint(d.last - ref.last)
-		ref = d
-	}
-	p.uint(s.earlier.at)
-	p.uint(s.earlier.last)
+	n := len(s.records)
+	plain, rest := packer{b: []byte{segmentVersion}}, packer{}
+	plain.uint(s.index)
+	plain.uint(s.previous)
+	plain.uint(s.earlier.at)
+	plain.uint(s.earlier.last)
+	plain.uint(uint64(len(s.directory)))
+	plain.differences(numbersOf(s.directory, func(r *segmentRef) int64 { return int64(r.at) }))
+	plain.differences(numbersOf(s.directory, func(r *segmentRef) int64 { return int64(r.last) }))
+	plain.uint(uint64(n))
+	plain.differences(numbersOf(s.records, func(r *stored) int64 { return r.Time.UnixNano() }))
+
 	envelopes, of, err := distinctEnvelopes(s.records)
 	if err != nil {
 		return nil, err
 	}
-	p.uint(uint64(len(envelopes)))
+	rest.uint(uint64(len(envelopes)))
 	for _, e := range envelopes {
-		p.bytes(e)
+		rest.bytes(e)
 	}
-	p.uint(uint64(len(s.records)))
-	sequence, at, ordinal := s.previous, int64(0), int64(0)
-	var origin, originAt int64
-	for i, r := range s.records {
-		flags := uint64(0)
-		if r.blob != "" {
-			flags |= flagBlob
-		}
-		if !r.linked {
-			flags |= flagUnlinked
-		}
-		if r.Origin != (eventlog.Origin{}) {
-			flags |= flagOrigin
-		}
-		p.uint(flags)
-		p.uint(r.Sequence - sequence)
-		p.int(r.Time.UnixNano() - at)
-		p.int(int64(r.Ordinal) - ordinal)
-		p.uint(uint64(of[i]))
-		if flags&flagOrigin != 0 {
-			p.int(int64(r.Origin.Sequence) - origin)
-			p.int(r.Origin.Time.Unix() - originAt) // of any year
-			p.uint(uint64(r.Origin.Time.Nanosecond()))
-			origin, originAt = int64(r.Origin.Sequence), r.Origin.Time.Unix()
-		}
-		if r.blob != "" {
-			p.bytes([]byte(r.blob))
-		}
-		p.bytes(r.Payload)
-		sequence, at, ordinal = r.Sequence, r.Time.UnixNano(), int64(r.Ordinal)
+	rest.numbers(of)
+	rest.numbers(numbersOf(s.records, (*stored).flags))
+	rest.differences(numbersOf(s.records, func(r *stored) int64 { return int64(r.Sequence) }))
+	rest.differences(numbersOf(s.records, func(r *stored) int64 { return int64(r.Ordinal) }))
+	rest.origins(s.records)
+	rest.blobs(s.records)
+	rest.payloads(s.records)
+	size := len(rest.b)
+	for i := range s.records {
+		size += len(s.records[i].Payload)
 	}
-	return binary.BigEndian.AppendUint32(p.b, crc32.Checksum(p.b, castagnoli)), nil
+	if n > maxSegmentRecords || size > maxUnpacked {
+		return nil, fmt.Errorf("jetstream: pack: %d records of %d bytes are too many for a segment", n, size)
+	}
+	b := segmentCodec().compress(rest.b, plain.b)
+	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli)), nil
+}
+
+func (r *stored) flags() (flags int64) {
+	if r.blob != "" {
+		flags |= flagBlob
+	}
+	if !r.linked {
+		flags |= flagUnlinked
+	}
+	if r.Origin != (eventlog.Origin{}) {
+		flags |= flagOrigin
+	}
+	return flags
+}
+
+func (p *packer) origins(records []stored) {
+	var sequences, seconds, nanoseconds []int64
+	for i := range records {
+		if o := records[i].Origin; o != (eventlog.Origin{}) {
+			sequences = append(sequences, int64(o.Sequence))
+			seconds = append(seconds, o.Time.Unix()) // of any year
+			nanoseconds = append(nanoseconds, int64(o.Time.Nanosecond()))
+		}
+	}
+	p.differences(sequences)
+	p.differences(seconds)
+	p.numbers(nanoseconds)
+}
+
+func (p *packer) blobs(records []stored) {
+	var blobs [][]byte
+	for i := range records {
+		if blob := records[i].blob; blob != "" {
+			blobs = append(blobs, []byte(blob))
+		}
+	}
+	p.strings(blobs)
 }
 
 // distinctEnvelopes returns the different envelopes, as JSON and without what
 // differs from record to record, and which of them each record has.
-func distinctEnvelopes(records []stored) (distinct [][]byte, of []int, err error) {
-	known := map[eventlog.Envelope]int{}
-	for _, r := range records {
-		e := r.Envelope
-		e.Ordinal, e.Origin = 0, eventlog.Origin{}
-		i, ok := known[e]
+func distinctEnvelopes(records []stored) (distinct [][]byte, of []int64, err error) {
+	known := map[eventlog.Envelope]int64{}
+	of = make([]int64, len(records))
+	for i := range records {
+		e := &records[i].Envelope
+		if i > 0 && sharesEnvelope(e, &records[i-1].Envelope) { // nearly always
+			of[i] = of[i-1]
+			continue
+		}
+		key := *e
+		key.Ordinal, key.Origin = 0, eventlog.Origin{}
+		n, ok := known[key]
 		if !ok {
-			i = len(distinct)
-			known[e] = i
-			b, err := json.Marshal(e)
+			n = int64(len(distinct))
+			known[key] = n
+			b, err := json.Marshal(key)
 			if err != nil {
 				return nil, nil, fmt.Errorf("jetstream: pack: %w", err)
 			}
 			distinct = append(distinct, b)
 		}
-		of = append(of, i)
+		of[i] = n
 	}
 	return distinct, of, nil
 }
 
-// unpack decodes a segment. Payloads are parts of b.
+func sharesEnvelope(a, b *eventlog.Envelope) bool {
+	return a.Kind == b.Kind && a.Type == b.Type && a.Agent == b.Agent && a.Run == b.Run && a.Call == b.Call && a.Writer == b.Writer
+}
+
+// unpack decodes a segment of any version. Payloads are parts of one allocation.
 func unpack(b []byte) (*segment, error) {
-	if len(b) < 5 || b[0] != segmentVersion {
-		return nil, fmt.Errorf("%w: not a segment of version %d", errDamaged, segmentVersion)
+	if len(b) < 5 || b[0] != segmentVersion && b[0] != segmentVersion1 {
+		return nil, fmt.Errorf("%w: not a segment of version %d or %d", errDamaged, segmentVersion1, segmentVersion)
 	}
 	body, sum := b[:len(b)-4], binary.BigEndian.Uint32(b[len(b)-4:])
 	if crc32.Checksum(body, castagnoli) != sum {
 		return nil, fmt.Errorf("%w: segment checksum", errDamaged)
 	}
 	u := unpacker{b: body[1:]}
-	s := &segment{index: u.uint(), previous: u.uint()}
-	ref := segmentRef{}
-	for range u.count(2) {
-		ref = segmentRef{at: ref.at + u.uint(), last: ref.last + u.uint()}
-		s.directory = append(s.directory, ref)
+	s := u.segment
+	if b[0] == segmentVersion1 {
+		s = u.segmentV1
 	}
-	s.earlier = segmentRef{at: u.uint(), last: u.uint()}
-	envelopes := make([]eventlog.Envelope, 0, 16)
-	for range u.count(3) {
-		var e eventlog.Envelope
-		if err := json.Unmarshal(u.bytes(), &e); err != nil && u.err == nil {
-			u.err = err
-		}
-		envelopes = append(envelopes, e)
-	}
-	var origin, originAt int64
-	n := u.count(6)
-	s.records = make([]stored, 0, n)
-	sequence, at, ordinal := s.previous, int64(0), int64(0)
-	for range n {
-		r := stored{previous: sequence}
-		flags := u.uint()
-		r.linked = flags&flagUnlinked == 0
-		sequence += u.uint()
-		at += u.int()
-		ordinal += u.int()
-		r.Sequence, r.Time = sequence, time.Unix(0, at).UTC()
-		if i := u.uint(); i < uint64(len(envelopes)) {
-			r.Envelope = envelopes[i]
-		} else {
-			u.fail()
-		}
-		r.Ordinal = uint64(ordinal)
-		if flags&flagOrigin != 0 {
-			origin += u.int()
-			originAt += u.int()
-			r.Origin = eventlog.Origin{Sequence: uint64(origin), Time: time.Unix(originAt, int64(u.uint())).UTC()}
-		}
-		if flags&flagBlob != 0 {
-			r.blob = string(u.bytes())
-		}
-		r.Payload = u.bytes()
-		s.records = append(s.records, r)
-	}
-	if u.err == nil && (len(u.b) != 0 || n == 0) {
+	got := s()
+	if u.err == nil && (len(u.b) != 0 || len(got.records) == 0) {
 		u.fail()
 	}
 	if u.err != nil {
 		return nil, fmt.Errorf("%w: segment: %w", errDamaged, u.err)
 	}
-	return s, nil
+	return got, nil
+}
+
+func (u *unpacker) segment() *segment {
+	s, times := u.head()
+	if u.err != nil {
+		return s
+	}
+	if u.b, u.err = segmentCodec().decompress(u.b); u.err != nil {
+		return s
+	}
+	n := len(times)
+	envelopes := make([]eventlog.Envelope, u.atMost(n))
+	for i := range envelopes {
+		if err := json.Unmarshal(u.bytes(), &envelopes[i]); err != nil && u.err == nil {
+			u.err = err
+		}
+	}
+	of, flags := u.numbers(n), u.numbers(n)
+	sequences, ordinals := u.differences(n), u.differences(n)
+	if u.err != nil {
+		return s
+	}
+	records := make([]stored, n)
+	previous := s.previous
+	for i := range records {
+		r := &records[i]
+		e := of.at(i)
+		if e < 0 || e >= int64(len(envelopes)) {
+			u.fail()
+			return s
+		}
+		r.Envelope = envelopes[e]
+		r.Sequence, r.previous, r.linked = uint64(sequences[i]), previous, flags.at(i)&flagUnlinked == 0
+		r.Time, r.Ordinal = time.Unix(0, times[i]).UTC(), uint64(ordinals[i])
+		previous = r.Sequence
+	}
+	u.origins(records, flags)
+	u.blobs(records, flags)
+	u.payloads(records)
+	s.records = records
+	return s
+}
+
+// head reads what precedes what is compressed.
+func (u *unpacker) head() (s *segment, times column[int64]) {
+	s = &segment{index: u.uint(), previous: u.uint(), earlier: segmentRef{at: u.uint(), last: u.uint()}}
+	named := u.atMost(directorySize)
+	at, last := u.differences(named), u.differences(named)
+	for i := range at {
+		s.directory = append(s.directory, segmentRef{at: uint64(at[i]), last: uint64(last[i])})
+	}
+	return s, u.differences(u.atMost(maxSegmentRecords))
+}
+
+func (u *unpacker) origins(records []stored, flags column[int64]) {
+	rows := flagged(len(records), flags, flagOrigin)
+	sequences, seconds, nanoseconds := u.differences(len(rows)), u.differences(len(rows)), u.numbers(len(rows))
+	if u.err != nil {
+		return
+	}
+	for i, row := range rows {
+		records[row].Origin = eventlog.Origin{Sequence: uint64(sequences[i]), Time: time.Unix(seconds[i], nanoseconds.at(i)).UTC()}
+	}
+}
+
+func (u *unpacker) blobs(records []stored, flags column[int64]) {
+	rows := flagged(len(records), flags, flagBlob)
+	blobs := u.strings(len(rows))
+	if u.err != nil {
+		return
+	}
+	for i, row := range rows {
+		records[row].blob = string(blobs.at(i))
+	}
+}
+
+// flagged returns the rows that have a flag.
+func flagged(n int, flags column[int64], flag int64) (rows []int) {
+	for row := range n {
+		if flags.at(row)&flag != 0 {
+			rows = append(rows, row)
+		}
+	}
+	return rows
 }
 
 type packer struct{ b []byte }
@@ -255,6 +345,16 @@ func (u *unpacker) int() int64 {
 	return n
 }
 
+// atMost reads a number of items.
+func (u *unpacker) atMost(most int) int {
+	n := u.uint()
+	if n > uint64(most) {
+		u.fail()
+		return 0
+	}
+	return int(n)
+}
+
 // count reads how many items of at least so many bytes follow: never more than
 // there is room for.
 func (u *unpacker) count(least int) uint64 {
@@ -266,8 +366,9 @@ func (u *unpacker) count(least int) uint64 {
 	return n
 }
 
-func (u *unpacker) bytes() []byte {
-	n := u.uint()
+func (u *unpacker) bytes() []byte { return u.take(u.uint()) }
+
+func (u *unpacker) take(n uint64) []byte {
 	if n > uint64(len(u.b)) {
 		u.fail()
 		return nil

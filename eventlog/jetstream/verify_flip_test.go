@@ -157,7 +157,9 @@ func TestASessionIsNotMadeAgainOverADamagedSegment(t *testing.T) {
 	require.NoError(t, err)
 	block, err := os.ReadFile(paths[0])
 	require.NoError(t, err)
-	block[strings.Index(string(block), `"delta":"b"`)] ^= 1
+	records := blockRecords(block)
+	i := slices.IndexFunc(records, func(r blockRecord) bool { return r.subject == "helix.seg.0.s" })
+	block[records[i].at+fields["payload"](records[i])] ^= 1
 	require.NoError(t, os.WriteFile(paths[0], block, 0o640))
 	s.start(false)
 	s.requireProblems(place{eventlog.FoundSegmentGap, "s", 1})

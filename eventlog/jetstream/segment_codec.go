@@ -1,0 +1,32 @@
+package jetstream
+
+import (
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// codec compresses what is in segments.
+type codec struct {
+	encoder *zstd.Encoder
+	decoder *zstd.Decoder
+}
+
+// segmentCodec is one for all logs of the process: it is safe for concurrent use, and its
+// tables take some MiB.
+var segmentCodec = sync.OnceValue(func() codec {
+	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
+		zstd.WithEncoderCRC(false), zstd.WithSingleSegment(true))
+	if err != nil {
+		panic(err) // the options are constants
+	}
+	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxUnpacked))
+	if err != nil {
+		panic(err)
+	}
+	return codec{encoder, decoder}
+})
+
+func (c codec) compress(b, to []byte) []byte { return c.encoder.EncodeAll(b, to) }
+
+func (c codec) decompress(b []byte) ([]byte, error) { return c.decoder.DecodeAll(b, nil) }

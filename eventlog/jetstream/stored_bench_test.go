@@ -1,0 +1,269 @@
+package jetstream
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/eventlog"
+)
+
+// docWords are the words of the documentation, each with the space before it, as a model
+// emits them: the tokens of the figures in operations.md.
+func docWords(t testing.TB) (words []string) {
+	files, err := filepath.Glob("../../cmd/helixd/docs/*.md")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		require.NoError(t, err)
+		for line := range strings.Lines(string(b)) {
+			if strings.ContainsAny(line[:1], "|`$<") {
+				continue
+			}
+			for i, w := range strings.Fields(line) {
+				if i > 0 {
+					w = " " + w
+				}
+				words = append(words, w)
+			}
+		}
+	}
+	return words
+}
+
+// spoken is what an agent's session gets, one record after the other, and how many bytes of
+// text that is: words, arguments and results.
+type spoken struct {
+	session, run, writer string
+	words                []string
+	random               *rand.Rand
+	at                   time.Time
+	step                 int
+	tools                bool
+
+	pending []eventlog.Chunk
+	ordinal uint64
+	text    int
+}
+
+func speak(words []string, seed uint64, tools bool) *spoken {
+	random := rand.New(rand.NewPCG(seed, 1))
+	at := time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC)
+	id := func() string {
+		var id ulid.ULID
+		_ = id.SetTime(ulid.Timestamp(at))
+		for i := 6; i < len(id); i++ {
+			id[i] = byte(random.IntN(256))
+		}
+		return id.String()
+	}
+	return &spoken{session: id(), run: "run-" + id(), writer: id(), words: words[random.IntN(len(words)/2):], random: random, at: at, step: 1, tools: tools}
+}
+
+// next returns the next record: a word, 15 to 25 ms after the one before. With tools, one
+// in 80 words is followed by the call of a tool.
+func (s *spoken) next(t testing.TB) eventlog.Entry {
+	s.at = s.at.Add(15*time.Millisecond + time.Duration(s.random.IntN(10_000_000)))
+	base := eventlog.Base{AgentID: s.session, AgentType: "writer", Timestamp: s.at.UnixMilli(), Step: s.step}
+	if len(s.pending) == 0 && s.tools && s.random.IntN(80) == 0 {
+		s.call(base)
+	}
+	labels := eventlog.Labels{Run: s.run}
+	var c eventlog.Chunk
+	if len(s.pending) > 0 {
+		c, s.pending = s.pending[0], s.pending[1:]
+		if c, ok := c.(*eventlog.ToolEnd); ok {
+			labels.Call = c.ToolCallID
+			s.text += len(c.Result)
+		}
+	} else {
+		c = &eventlog.TextDelta{Delta: s.word(), Base: base}
+	}
+	e, err := eventlog.NewChunk(c, labels)
+	require.NoError(t, err)
+	s.ordinal++
+	e.Writer, e.Ordinal = s.writer, s.ordinal
+	return e
+}
+
+func (s *spoken) word() string {
+	w := s.words[0]
+	s.words = s.words[1:]
+	s.text += len(w)
+	return w
+}
+
+func (s *spoken) call(base eventlog.Base) {
+	id := fmt.Sprintf("call_%024x", s.random.Uint64())
+	base.Timestamp++
+	s.pending = append(s.pending, &eventlog.ToolArgStreamStart{ToolCallID: id, ToolName: "search", Base: base})
+	arguments := map[string]any{"limit": s.random.IntN(50), "query": ""}
+	for range 5 {
+		w := s.word()
+		arguments["query"] = arguments["query"].(string) + w
+		s.pending = append(s.pending, &eventlog.ToolArgStreamDelta{ToolCallID: id, Delta: w, Base: base})
+	}
+	raw, _ := json.Marshal(arguments)
+	var found []map[string]any
+	for range 1 + s.random.IntN(5) {
+		title := strings.Join(s.words[:20], "")
+		s.words = s.words[20:]
+		found = append(found, map[string]any{"title": title, "score": s.random.Float64(), "id": s.random.IntN(1e6)})
+	}
+	result, _ := json.Marshal(found)
+	s.pending = append(s.pending,
+		&eventlog.ToolArgStreamEnd{ToolCallID: id, Base: base},
+		&eventlog.ToolStart{ToolCallID: id, ToolName: "search", Arguments: raw, Base: base},
+		&eventlog.ToolEnd{ToolCallID: id, ToolName: "search", Result: result, Base: base})
+	s.step++
+}
+
+// segments are the sealed segments of so many records, which lie in the log between others'.
+func (s *spoken) segments(t testing.TB, records, each int) (all []*segment) {
+	var last *segment
+	at, sequence := uint64(0), uint64(1000)
+	for done := 0; done < records; done += each {
+		next := last.next(at)
+		for range min(each, records-done) {
+			e := s.next(t)
+			previous := sequence
+			if done == 0 && len(next.records) == 0 {
+				previous = 0
+			}
+			sequence += 1 + uint64(s.random.IntN(20))
+			next.records = append(next.records, stored{
+				Record: eventlog.Record{Sequence: sequence, Time: s.at.Add(time.Millisecond), Entry: e}, previous: previous, linked: true,
+			})
+		}
+		at += 1 + uint64(s.random.IntN(10))
+		all, last = append(all, next), next
+	}
+	return all
+}
+
+var storedCases = []struct {
+	name          string
+	tools         bool
+	records, each int
+	most          float64 // bytes of segments for a byte of text
+}{
+	{"words", false, 20_000, segmentRecords, 2.5},
+	{"long", false, 60_000, segmentRecords, 2.5},
+	{"short", false, 100, 100, 3.5},
+	{"tools", true, 20_000, segmentRecords, 2.5},
+}
+
+// TestSealedSegmentsAreSmall: a byte of text that a model emits word by word takes at most
+// 2.5 bytes in sealed segments, all that is stored with it included.
+func TestSealedSegmentsAreSmall(t *testing.T) {
+	words := docWords(t)
+	for len(words) < 150_000 {
+		words = append(words, words...)
+	}
+	for _, c := range storedCases {
+		s := speak(words, 7, c.tools)
+		size := 0
+		for _, segment := range s.segments(t, c.records, c.each) {
+			b, err := segment.pack()
+			require.NoError(t, err)
+			got, err := unpack(b)
+			require.NoError(t, err)
+			require.Equal(t, segment, got)
+			size += len(b) + len(segmentSubject(s.session, 0)) + segmentHeaders + messageOverhead
+		}
+		ratio := float64(size) / float64(s.text)
+		t.Logf("%s: %.2f bytes for a byte of text, %.1f a record, of which %.1f are text", c.name, ratio,
+			float64(size)/float64(c.records), float64(s.text)/float64(c.records))
+		require.LessOrEqual(t, ratio, c.most, c.name)
+	}
+}
+
+// BenchmarkPack and BenchmarkUnpack measure a segment of 200 words.
+func BenchmarkPack(b *testing.B) {
+	s := speak(docWords(b), 7, false).segments(b, 4000, segmentRecords)
+	b.ReportAllocs()
+	b.ResetTimer()
+	for i := range b.N {
+		if _, err := s[i%len(s)].pack(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*segmentRecords), "ns/record")
+}
+
+func BenchmarkUnpack(b *testing.B) {
+	s := speak(docWords(b), 7, false).segments(b, 4000, segmentRecords)
+	var packed [][]byte
+	for _, one := range s {
+		p, err := one.pack()
+		require.NoError(b, err)
+		packed = append(packed, p)
+	}
+	b.ReportAllocs()
+	b.ResetTimer()
+	for i := range b.N {
+		if _, err := unpack(packed[i%len(packed)]); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*segmentRecords), "ns/record")
+}
+
+// BenchmarkStored measures what the streams hold for each byte of text and for a million
+// words, by the server's account. One operation is ten sessions of 2,000 words that grow
+// side by side.
+func BenchmarkStored(b *testing.B) {
+	words := docWords(b)
+	for _, tools := range []bool{false, true} {
+		name := map[bool]string{false: "words", true: "tools"}[tools]
+		b.Run(name, func(b *testing.B) {
+			for range b.N {
+				srv, err := embed.Start(b.Context(), embed.Options{DataDir: b.TempDir(), SyncInterval: time.Second})
+				require.NoError(b, err)
+				nc, err := srv.Connect()
+				require.NoError(b, err)
+				l, err := Open(b.Context(), nc, nil)
+				require.NoError(b, err)
+				var all []*spoken
+				heads := map[string]uint64{}
+				for i := range 10 {
+					all = append(all, speak(words, uint64(i), tools))
+				}
+				const records = 2000
+				for range records {
+					for _, s := range all {
+						heads[s.session], err = l.Append(b.Context(), s.session, heads[s.session], []eventlog.Entry{s.next(b)})
+						require.NoError(b, err)
+					}
+				}
+				text := 0
+				for _, s := range all {
+					require.NoError(b, l.Seal(b.Context(), s.session))
+					text += s.text
+				}
+				for _, stream := range []string{streamName(0), segmentStream(0)} {
+					info, err := l.js.Stream(b.Context(), stream)
+					require.NoError(b, err)
+					size := float64(info.CachedInfo().State.Bytes)
+					unit := map[bool]string{true: "log", false: "segments"}[stream == streamName(0)]
+					b.ReportMetric(size/float64(text), unit+"-B/text-B")
+					b.ReportMetric(size/float64(records*len(all)), unit+"-B/record")
+				}
+				b.ReportMetric(float64(text)/float64(records*len(all)), "text-B/record")
+				l.Close()
+				nc.Close()
+				srv.Stop()
+			}
+		})
+	}
+}
