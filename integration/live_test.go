@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,11 +14,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream"
 )
 
 // TestPlainNATSSubscribersSeeTheStream: any NATS client that subscribes to
 // helix.live.> gets the chunks of the SSE stream with the same sequences, and
-// the facts, told apart by Helix-Kind.
+// the facts, told apart by the header H.
 func TestPlainNATSSubscribersSeeTheStream(t *testing.T) {
 	address := freeAddress(t)
 	w := newWorld(t)
@@ -50,11 +52,14 @@ func TestPlainNATSSubscribersSeeTheStream(t *testing.T) {
 			require.Equal(t, "helix.live.a%20b%2F%C3%A9%2E%2A", m.Subject)
 			seq, err := strconv.ParseUint(m.Header.Get("Nats-Sequence"), 10, 64)
 			require.NoError(t, err)
-			kind := eventlog.Kind(m.Header.Get("Helix-Kind"))
-			got = append(got, eventlog.Record{Sequence: seq, Entry: eventlog.Entry{
-				Envelope: eventlog.Envelope{Kind: kind, Type: m.Header.Get("Helix-Type")}, Payload: m.Data,
-			}})
-			if kind == eventlog.KindChunk {
+			r, _, err := jetstream.LiveRecord(m)
+			require.NoError(t, err)
+			require.Equal(t, seq, r.Sequence)
+			got = append(got, r)
+			// As clients in other languages tell them apart.
+			fact := strings.HasPrefix(m.Header.Get("H"), "f.")
+			require.Equal(t, r.Kind == eventlog.KindFact, fact)
+			if !fact {
 				chunks = append(chunks, received{seq, string(m.Data)})
 			}
 		case <-ctx.Done():

@@ -203,8 +203,10 @@ func (a *audience) hear(t *testing.T, url string) {
 			m, err := sub.NextMsg(time.Minute)
 			require.NoError(t, err)
 			require.Equal(t, logtest.Text(own, said).Payload, m.Data)
-			require.Equal(t, fmt.Sprint(sequence), m.Header.Get("Nats-Sequence"))
-			require.Equal(t, "text_delta", m.Header.Get("Helix-Type"))
+			r, _, err := jetstream.LiveRecord(m)
+			require.NoError(t, err)
+			require.Equal(t, sequence, r.Sequence)
+			require.Equal(t, "text_delta", r.Type)
 		}
 	}
 }

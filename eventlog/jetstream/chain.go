@@ -28,7 +28,7 @@ func (l *Log) backwards(ctx context.Context, session string, from, to uint64) it
 			if m, err = l.getAt(ctx, stream, at); err != nil || m.subject != subject {
 				break
 			}
-			r := storedAt(m.sequence, m.at, m.header, m.data)
+			r := storedAt(m.subject, m.sequence, m.at, m.header, m.data)
 			if !yield(r, nil) || !r.linked {
 				return
 			}

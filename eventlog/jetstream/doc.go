@@ -6,15 +6,18 @@
 // HELIX_LOG_<p>; p is a hash of S modulo the number of partitions, which is
 // fixed when the streams are created. S is percent-encoded but for
 // [A-Za-z0-9_-]. A message's payload is the record's JSON; its envelope is
-// the headers Helix-Kind, -Type, -Agent, -Run, -Call, -Writer and -Ordinal,
+// one header, H, see headerEnvelope. Messages of older versions have the headers
+// Helix-Kind, -Type, -Agent, -Run, -Call, -Writer and -Ordinal in place of it,
 // values percent-encoded where they are not plain ASCII. An imported record
-// has -Origin-Sequence and -Origin-Time, too. A payload over 256 KiB lies in
+// has Helix-Origin-Sequence and -Origin-Time, too. A payload over 256 KiB lies in
 // parts on helix.blob.<p>.<S>.<hash>.<i> in HELIX_BLOBS, and the message has
 // a placeholder and its address in Helix-Blob; the parts name in Helix-After the
 // record after which they were stored.
 //
 // Segments are messages on helix.seg.<p>.<S> in HELIX_SEG_<p>: up to 200
-// successive records of the session, packed, unchanged, with their sequences.
+// successive records of the session, unchanged, with their sequences, in columns
+// that are compressed, see segment.pack. Segments of older versions hold the records
+// one after the other.
 // A session is sealed in the background when it has so many, or 512 KiB, and,
 // from 16 on, when a run or the stream ends or pauses or nothing came for half
 // a minute. Each segment names the ones before, so that any of them is found

@@ -153,6 +153,6 @@ func (c *feedConsumer) take(m *nats.Msg) (*feedMessage, error) {
 	if c.asked--; c.asked == 0 && meta.NumPending > 0 {
 		time.Sleep(feedPause)
 	}
-	r := storedAt(meta.Sequence.Stream, meta.Timestamp, m.Header, m.Data)
+	r := storedAt(m.Subject, meta.Sequence.Stream, meta.Timestamp, m.Header, m.Data)
 	return &feedMessage{stored: r, subject: m.Subject}, nil
 }

@@ -2,6 +2,7 @@ package jetstream
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -9,8 +10,9 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// Headers of a record's envelope.
+// Headers of a record, beside headerEnvelope.
 const (
+	// Those of versions before headerEnvelope.
 	headerKind    = "Helix-Kind"
 	headerType    = "Helix-Type"
 	headerAgent   = "Helix-Agent"
@@ -52,26 +54,14 @@ const (
 )
 
 func newMessage(subject string, e stored) *nats.Msg {
-	m := &nats.Msg{Subject: subject, Data: e.Payload, Header: nats.Header{
-		headerKind: {string(e.Kind)},
-		headerType: {headerValue(e.Type)},
-	}}
-	set := func(name, value string) {
-		if value != "" {
-			m.Header[name] = []string{headerValue(value)}
-		}
-	}
-	set(headerAgent, e.Agent)
-	set(headerRun, e.Run)
-	set(headerCall, e.Call)
-	set(headerWriter, e.Writer)
-	set(headerBlob, e.blob)
-	if e.Ordinal > 0 {
-		set(headerOrdinal, strconv.FormatUint(e.Ordinal, 10))
+	session, _ := Untoken(subject[strings.LastIndexByte(subject, '.')+1:])
+	m := &nats.Msg{Subject: subject, Data: e.Payload, Header: nats.Header{headerEnvelope: {packEnvelope(session, &e.Envelope)}}}
+	if e.blob != "" {
+		m.Header[headerBlob] = []string{headerValue(e.blob)}
 	}
 	if e.Origin != (eventlog.Origin{}) {
-		set(headerOriginSequence, strconv.FormatUint(e.Origin.Sequence, 10))
-		set(headerOriginTime, e.Origin.Time.Format(time.RFC3339Nano))
+		m.Header[headerOriginSequence] = []string{strconv.FormatUint(e.Origin.Sequence, 10)}
+		m.Header[headerOriginTime] = []string{e.Origin.Time.Format(time.RFC3339Nano)}
 	}
 	return m
 }

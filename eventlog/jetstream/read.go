@@ -71,7 +71,8 @@ func (l *Log) head(ctx context.Context, session string) (head uint64, inLog bool
 
 // isErased reports whether a message is the fence of an erased session.
 func isErased(h nats.Header) bool {
-	return first(h, headerKind) == string(eventlog.KindFact) && first(h, headerType) == erasedType
+	kind, typ := kindOf(h)
+	return kind == eventlog.KindFact && typ == erasedType
 }
 
 var erasedType = (*eventlog.Erased)(nil).Type()

@@ -2,9 +2,7 @@ package jetstream
 
 import (
 	"fmt"
-	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -26,20 +24,20 @@ type stored struct {
 }
 
 // recordOf reads a stored message. One that helixd did not write (no
-// Helix-Kind) becomes a record of an empty kind, which folds park.
+// envelope) becomes a record of an empty kind, which folds park.
 func recordOf(h nats.Header, data []byte) (stored, error) {
 	seq, err := strconv.ParseUint(first(h, headerSequence), 10, 64)
 	if err != nil {
 		return stored{}, fmt.Errorf("jetstream: message without a sequence: %w", err)
 	}
 	at, _ := time.Parse(time.RFC3339Nano, first(h, headerTimeStamp))
-	return storedAt(seq, at, h, data), nil
+	return storedAt(first(h, headerSubject), seq, at, h, data), nil
 }
 
 // storedAt is recordOf where the headers don't tell the place.
-func storedAt(seq uint64, at time.Time, h nats.Header, data []byte) stored {
+func storedAt(subject string, seq uint64, at time.Time, h nats.Header, data []byte) stored {
 	r := stored{
-		Record: eventlog.Record{Sequence: seq, Time: at, Entry: eventlog.Entry{Envelope: envelopeOf(h), Payload: data}},
+		Record: eventlog.Record{Sequence: seq, Time: at, Entry: eventlog.Entry{Envelope: envelopeOf(subject, h), Payload: data}},
 		blob:   first(h, headerBlob),
 		since:  first(h, headerSince),
 	}
@@ -58,21 +56,8 @@ func previousOf(h nats.Header, seq uint64) (previous uint64, linked bool) {
 			return n, err == nil && n < seq
 		}
 	}
-	return seq - 1, first(h, headerBatchID) != "" && first(h, headerKind) != ""
-}
-
-func envelopeOf(h nats.Header) eventlog.Envelope {
-	ordinal, _ := strconv.ParseUint(first(h, headerOrdinal), 10, 64)
-	return eventlog.Envelope{
-		Kind:    eventlog.Kind(first(h, headerKind)),
-		Type:    unescaped(h, headerType),
-		Agent:   unescaped(h, headerAgent),
-		Run:     unescaped(h, headerRun),
-		Call:    unescaped(h, headerCall),
-		Writer:  unescaped(h, headerWriter),
-		Ordinal: ordinal,
-		Origin:  originOf(h),
-	}
+	kind, _ := kindOf(h)
+	return seq - 1, first(h, headerBatchID) != "" && kind != ""
 }
 
 func originOf(h nats.Header) (o eventlog.Origin) {
@@ -83,13 +68,7 @@ func originOf(h nats.Header) (o eventlog.Origin) {
 	return o
 }
 
-func unescaped(h nats.Header, name string) string {
-	v := first(h, name)
-	if s, err := url.PathUnescape(v); err == nil {
-		v = s
-	}
-	return strings.ToValidUTF8(v, "\ufffd")
-}
+func unescaped(h nats.Header, name string) string { return plainText(first(h, name)) }
 
 func first(h nats.Header, name string) string {
 	if v := h[name]; len(v) > 0 {

@@ -246,11 +246,11 @@ func (v *verification) loggedRecords() iter.Seq2[stored, error] {
 // the server does not check the length of the headers.
 func isCut(m message) bool {
 	for name := range m.header {
-		if strings.HasPrefix(name, "Helix-") {
+		if name == headerEnvelope || strings.HasPrefix(name, "Helix-") {
 			return true
 		}
 	}
-	return bytes.Contains(m.data, []byte("\n"+headerKind+": "))
+	return bytes.Contains(m.data, []byte("\n"+headerEnvelope+": ")) || bytes.Contains(m.data, []byte("\n"+headerKind+": "))
 }
 
 func (v *verification) inLog(r stored) {

@@ -80,6 +80,7 @@ func (l *Log) nextMessage(ctx context.Context, stream, subject string, from uint
 			m.header = nats.Header{}
 		}
 		m.header[headerSequence] = []string{strconv.FormatUint(m.sequence, 10)}
+		m.header[headerSubject] = []string{m.subject}
 	}
 	return m, err
 }
