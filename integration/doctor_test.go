@@ -130,7 +130,7 @@ func TestDoctorOnAHealthyFolder(t *testing.T) {
 	require.Zero(t, stopped.Warnings, "%+v", stopped)
 	for _, id := range []string{
 		"config", "folder", "disk", "connection", "permissions", "jetstream", "versions", "streams", "partitions", "settings",
-		"replicas", "durability", "limits", "clock",
+		"replicas", "durability", "limits", "storage", "clock",
 	} {
 		require.Equal(t, jetstream.Healthy, stopped.status(id), id)
 	}

@@ -39,7 +39,7 @@ import (
 // that is not. The ids: config, exposure, workspaces, readModels, tracing, models, tools, mcp,
 // remoteAgents, embedder, memory, folder, disk, daemon, listings, and those of
 // jetstream.Examine: connection, security, permissions, jetstream, versions,
-// streams, partitions, settings, replicas, durability, limits, clock.
+// streams, partitions, settings, replicas, durability, limits, storage, clock.
 //
 // The exit code is 0 without a problem, 1 with one, 2 if it could not look.
 type doctorCmd struct {
@@ -57,7 +57,7 @@ type doctorCmd struct {
 func (doctorCmd) Help() string {
 	return `It stores nothing and creates no stream. Each line is ok, a warning or a problem, what was looked at, what was found and, behind ->, what to change.
 
-With --json: {"version", "checks": [{"id", "status": "ok|warning|problem", "target"?, "found", "advice"?}], "warnings", "problems", "error"?}. The ids are stable: config, exposure, workspaces, readModels, tracing, models, tools, mcp, remoteAgents, embedder, memory, folder, disk, daemon, listings, connection, security, permissions, jetstream, versions, streams, partitions, settings, replicas, durability, limits, clock.
+With --json: {"version", "checks": [{"id", "status": "ok|warning|problem", "target"?, "found", "advice"?}], "warnings", "problems", "error"?}. The ids are stable: config, exposure, workspaces, readModels, tracing, models, tools, mcp, remoteAgents, embedder, memory, folder, disk, daemon, listings, connection, security, permissions, jetstream, versions, streams, partitions, settings, replicas, durability, limits, storage, clock.
 
 The exit code is 0 without a problem, 1 with one, 2 if it could not look.`
 }

@@ -47,7 +47,8 @@ const (
 	CheckSettings    = "settings" // of the streams
 	CheckReplicas    = "replicas" // are all of them current
 	CheckDurability  = "durability"
-	CheckLimits      = "limits" // of the server, the account and the streams
+	CheckLimits      = "limits"  // of the server, the account and the streams
+	CheckStorage     = "storage" // what a million tokens take
 	CheckClock       = "clock"
 )
 
@@ -101,7 +102,7 @@ func Examine(ctx context.Context, nc *nats.Conn, o *ExamineOptions, found func(C
 	}
 	x.security()
 	for _, look := range []func(context.Context) error{
-		x.version, x.transport, x.inbox, x.streams, x.permissions, x.servers, x.settings, x.replicas, x.durability, x.limits, x.clock,
+		x.version, x.transport, x.inbox, x.streams, x.permissions, x.servers, x.settings, x.replicas, x.durability, x.limits, x.storage, x.clock,
 	} {
 		if err := look(ctx); err != nil {
 			return err

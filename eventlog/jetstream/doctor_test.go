@@ -176,3 +176,21 @@ func TestExamineDurability(t *testing.T) {
 		require.Contains(t, checks[0].Found, d.Survives())
 	}
 }
+
+// TestExamineStorage: a million tokens are told by what is stored, or as measured.
+func TestExamineStorage(t *testing.T) {
+	require.Equal(t, "a million tokens, each a record: 305.2 MiB in the log (320 B a record), and 13.35 MiB in sealed segments (14 B a record)",
+		examine(t, examined(t), ExamineOptions{}, CheckStorage)[0].Found)
+
+	l := openLog(t, nil)
+	s := speak(docWords(t), 7, false)
+	head := uint64(0)
+	for range 2 * segmentRecords {
+		head = appended(t, l, s.session, head, []eventlog.Entry{s.next(t)})
+	}
+	require.NoError(t, l.Seal(t.Context(), s.session))
+	checks := examine(t, l.nc, ExamineOptions{}, CheckStorage)
+	require.Len(t, checks, 1)
+	require.Equal(t, Healthy, checks[0].Status)
+	require.Regexp(t, `in the log here \(3[0-3]\d B a record\), and .* MiB in sealed segments here \(1[0-5] B a record\)`, checks[0].Found)
+}
