@@ -15,10 +15,11 @@ import (
 // are had by folding a few records. Of a session that has been folded, be it for
 // its timeline, there is one for each AnchorEvery records, or fewer if that takes
 // too much, and those that were asked for last. The session that was asked for
-// last may keep MaxSessionAnchorBytes and one state, whatever its size.
+// last may keep MaxSessionAnchorBytes and one state, whatever its size. The state
+// after this node's last append is kept as well, however short the session is.
 const (
 	AnchorEvery           = 256
-	MaxAnchoredSessions   = 1024
+	MaxAnchoredSessions   = 4096
 	MaxAnchorBytes        = 128 << 20
 	MaxSessionAnchorBytes = 64 << 20
 	MaxSessionAnchors     = 1024
@@ -79,6 +80,10 @@ type anchors struct {
 	// tip is up to where the session was folded, and how much that was behind the
 	// last fold that was saved.
 	tip unsaved
+
+	live *live // nil: there is none, or a [Tip] has it
+	// sized is what size has counted for list, until that changes.
+	sized int
 }
 
 // unsaved is how much has been folded since a fold was saved.
@@ -108,6 +113,7 @@ func (a *anchors) nearest(n uint64) (found anchor, ok bool) {
 
 // add keeps anchors, which rise.
 func (a *anchors) add(more []anchor) {
+	a.sized = 0
 	for _, m := range more {
 		i, there := slices.BinarySearchFunc(a.list, m.seq(), func(x anchor, n uint64) int { return cmp.Compare(x.seq(), n) })
 		switch {
@@ -144,11 +150,27 @@ func (a *anchors) thin() int {
 		}
 		i := 0
 		a.list = slices.DeleteFunc(a.list, func(anchor) bool { i++; return i%2 == 1 && i < len(a.list) })
+		a.sized = 0
 	}
 }
 
-// size is about how many bytes the anchors hold together.
+// size is about how many bytes all that is kept of the session has.
 func (a *anchors) size() int {
+	if a.sized == 0 {
+		a.sized = a.listSize()
+	}
+	if a.live == nil {
+		return a.sized
+	}
+	more := a.live.own + a.live.lay.content
+	if n := len(a.list); n > 0 && a.list[n-1].line == a.live.lay.line {
+		more -= min(more, a.list[n-1].content)
+	}
+	return a.sized + more
+}
+
+// listSize is about how many bytes the anchors hold together.
+func (a *anchors) listSize() int {
 	const perMessage = int(unsafe.Sizeof(projector.Message{}))
 	size := 0
 	content, arrays := map[*line]int{}, map[*projector.Message]int{}
@@ -172,22 +194,30 @@ func (a *anchors) size() int {
 }
 
 // anchored returns the nearest anchor of a session at or before n; up to the
-// head if n is 0. It is not told if a saved fold may be much nearer.
-func (s *Store) anchored(ctx context.Context, session string, n uint64) (found anchor, near bool, tip unsaved, err error) {
+// head if n is 0, which is then returned if it had to be asked for. It is not
+// told if a saved fold may be much nearer.
+func (s *Store) anchored(ctx context.Context, session string, n uint64) (found anchor, near bool, tip unsaved, head uint64, err error) {
 	if !s.anchors.holds(session) {
-		return found, false, tip, nil
+		return found, false, tip, 0, nil
 	}
 	if n == 0 {
-		if n, err = s.log.Head(ctx, session); err != nil {
-			return found, false, tip, err
+		var known bool
+		if n, known = eventlog.HeadFrom(ctx, session); !known {
+			if n, err = s.log.Head(ctx, session); err != nil {
+				return found, false, tip, 0, err
+			}
+			head = n
 		}
 	}
 	err = s.anchors.use(ctx, session, func(a *anchors) (int, error) {
 		found, _ = a.nearest(n)
+		if l := a.live; l != nil && l.state.Head <= n && (found.state == nil || l.state.Head >= found.seq()) {
+			found = l.anchor()
+		}
 		tip = a.tip
 		return a.thin(), nil
 	})
-	return found, found.state != nil && n-found.seq() <= nearAnchor, tip, err
+	return found, found.state != nil && n-found.seq() <= nearAnchor, tip, head, err
 }
 
 // keep keeps anchors of a session, unless something was erased since.

@@ -99,41 +99,77 @@ type start struct {
 	old     bool // another version's: nothing of it is kept
 }
 
+// folding is a fold that can go on, record by record.
+type folding struct {
+	state *projector.Tree // nobody else has it
+	last  eventlog.Record // the one at its head
+	lay   layer
+	tip   unsaved
+	known uint64 // the records up to here are in tip
+	old   bool   // as start.old
+}
+
+// take folds the next record.
+func (f *folding) take(ctx context.Context, s *Store, session string, r eventlog.Record) {
+	projector.Apply(f.state, r)
+	f.last = r
+	laid := f.lay.see(r, f.state.Clone)
+	if r.Sequence <= f.known {
+		return
+	}
+	f.tip.records, f.tip.bytes = f.tip.records+1, f.tip.bytes+len(r.Payload)
+	if laid { // far from the last one, others shall find one near
+		f.tip = s.saveIfDue(ctx, session, f.tip, f.state, r)
+	}
+}
+
 // fold continues the nearest state that is kept in memory or is saved, or
 // begins with the first record, up to the head if to is 0.
 func (s *Store) fold(ctx context.Context, session string, to uint64) (*projector.Tree, error) {
-	t, err := s.foldFrom(ctx, session, to)
+	f, err := s.folded(ctx, session, to)
+	if err != nil {
+		return nil, err
+	}
+	return f.state, nil
+}
+
+// folded is fold for a caller that folds on.
+func (s *Store) folded(ctx context.Context, session string, to uint64) (*folding, error) {
+	f, err := s.foldFrom(ctx, session, to)
 	if errors.Is(err, eventlog.ErrSessionNotFound) {
 		s.forgetMemory(session)
 	}
-	return t, err
+	return f, err
 }
 
-func (s *Store) foldFrom(ctx context.Context, session string, to uint64) (*projector.Tree, error) {
-	a, near, tip, err := s.anchored(ctx, session, to)
+func (s *Store) foldFrom(ctx context.Context, session string, to uint64) (*folding, error) {
+	a, near, tip, head, err := s.anchored(ctx, session, to)
 	if err != nil {
 		return nil, err
+	}
+	if head > 0 { // the log need not be asked for it twice
+		ctx = eventlog.WithHead(ctx, session, head)
 	}
 	if a.state != nil && !near {
 		near = !s.savedBehind(ctx, session, a.seq(), to)
 	}
 	if near {
-		t, err := s.run(ctx, session, start{
+		f, err := s.run(ctx, session, start{
 			state: a.state.Clone(), digest: a.digest, tip: tip, memory: true, line: a.line, content: a.content,
 		}, to)
 		_, trimmed := errors.AsType[*eventlog.TrimmedError](err)
 		if !trimmed && !errors.Is(err, errStale) {
-			return t, err
+			return f, err
 		}
 		s.forgetMemory(session)
 	}
 	if s.opts.Folds != nil {
-		t, err := s.continued(ctx, session, to, Packed, JSON)
-		if t != nil || err != nil {
-			return t, err
+		f, err := s.continued(ctx, session, to, Packed, JSON)
+		if f != nil || err != nil {
+			return f, err
 		}
 	}
-	t, err := s.run(ctx, session, start{state: new(projector.Tree), line: new(line)}, to)
+	f, err := s.run(ctx, session, start{state: new(projector.Tree), line: new(line)}, to)
 	if _, trimmed := errors.AsType[*eventlog.TrimmedError](err); trimmed && s.opts.Folds != nil {
 		// What came before is gone: only a saved fold can tell, of whatever
 		// version.
@@ -141,7 +177,7 @@ func (s *Store) foldFrom(ctx context.Context, session string, to uint64) (*proje
 			return again, nil
 		}
 	}
-	return t, err
+	return f, err
 }
 
 // errStale tells that a fold that is continued is not of this log.
@@ -163,7 +199,7 @@ func left(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Cancel
 
 // continued returns nil, nil if there is no saved fold that can be used. Another
 // version's are used only if no form but JSON may be.
-func (s *Store) continued(ctx context.Context, session string, to uint64, forms ...Form) (*projector.Tree, error) {
+func (s *Store) continued(ctx context.Context, session string, to uint64, forms ...Form) (*folding, error) {
 	limit := to
 	if limit == 0 {
 		limit = ^uint64(0)
@@ -182,8 +218,8 @@ func (s *Store) continued(ctx context.Context, session string, to uint64, forms 
 			return nil, nil
 		}
 		if saved.Version == projector.Version || len(forms) == 1 {
-			if t, err := s.continuedFrom(ctx, session, saved, to); t != nil || err != nil {
-				return t, err
+			if f, err := s.continuedFrom(ctx, session, saved, to); f != nil || err != nil {
+				return f, err
 			}
 		}
 		if limit = saved.Sequence - 1; limit == 0 {
@@ -194,14 +230,14 @@ func (s *Store) continued(ctx context.Context, session string, to uint64, forms 
 }
 
 // continuedFrom returns nil, nil if the saved fold can't be used.
-func (s *Store) continuedFrom(ctx context.Context, session string, saved *Saved, to uint64) (*projector.Tree, error) {
+func (s *Store) continuedFrom(ctx context.Context, session string, saved *Saved, to uint64) (*folding, error) {
 	t, err := saved.tree()
 	if err != nil {
 		s.opts.Metrics.fail("damaged")
 		s.opts.Logger.WarnContext(ctx, "saved fold is damaged", eventlog.LogSession, session, "sequence", saved.Sequence)
 		return nil, nil
 	}
-	t, err = s.run(ctx, session, start{
+	f, err := s.run(ctx, session, start{
 		state: t, digest: saved.Digest, line: new(line), content: len(saved.State), old: saved.Version != projector.Version,
 		tip: unsaved{seq: saved.Sequence, own: saved.Own, saved: len(saved.State)},
 	}, to)
@@ -210,21 +246,20 @@ func (s *Store) continuedFrom(ctx context.Context, session string, saved *Saved,
 		s.opts.Logger.WarnContext(ctx, "saved fold is stale", eventlog.LogSession, session, "sequence", saved.Sequence)
 		return nil, nil
 	}
-	return t, err
+	return f, err
 }
 
 // run applies what follows on a state. Of one that has records it first looks
 // at the last one.
-func (s *Store) run(ctx context.Context, session string, from start, to uint64) (*projector.Tree, error) {
+func (s *Store) run(ctx context.Context, session string, from start, to uint64) (*folding, error) {
 	began, erasures := time.Now(), s.erasures.Load()
-	t, first := from.state, from.state.Head
+	first := from.state.Head
 	after := uint64(0)
 	if first > 0 {
 		after = first - 1
 	}
-	var last eventlog.Record
-	lay := layer{line: from.line, content: from.content}
-	records, tip, known := 0, from.tip, from.tip.seq
+	f := &folding{state: from.state, tip: from.tip, known: from.tip.seq, old: from.old, lay: layer{line: from.line, content: from.content}}
+	records := 0
 	for r, err := range s.log.Read(ctx, session, after, to) {
 		if _, ahead := errors.AsType[*eventlog.CursorAheadError](err); ahead && first > 0 {
 			return nil, s.aheadOrStale(ctx, session, to, err)
@@ -235,40 +270,35 @@ func (s *Store) run(ctx context.Context, session string, from start, to uint64) 
 		if err != nil {
 			return nil, err
 		}
-		if first > 0 && last.Sequence == 0 && (r.Sequence != first || digest(r) != from.digest) {
+		if first > 0 && f.last.Sequence == 0 && (r.Sequence != first || digest(r) != from.digest) {
 			return nil, errStale
 		}
-		last = r
 		records++
-		if r.Sequence <= first {
-			if lay.laid == nil && !from.memory && !from.old {
-				lay.lay(t.Clone(), from.digest, true) // it took some time to read
-			}
+		if r.Sequence > first {
+			f.take(ctx, s, session, r)
 			continue
 		}
-		projector.Apply(t, r)
-		laid := lay.see(r, t.Clone)
-		if r.Sequence <= known {
-			continue
-		}
-		tip.records, tip.bytes = tip.records+1, tip.bytes+len(r.Payload)
-		if laid { // far behind, others shall find one near
-			tip = s.saveIfDue(ctx, session, tip, t, r)
+		f.last = r
+		if f.lay.laid == nil && !from.memory && !from.old {
+			f.lay.lay(f.state.Clone(), from.digest, true) // it took some time to read
 		}
 	}
 	s.opts.Metrics.folded(began, records)
 	if first > 0 {
 		s.opts.Metrics.load()
 	}
-	if t.Head > known {
-		tip = s.saveIfDue(ctx, session, tip, t, last)
+	head := f.state.Head
+	if head > f.known {
+		f.tip = s.saveIfDue(ctx, session, f.tip, f.state, f.last)
 	}
-	tip.seq = max(known, t.Head)
-	if !from.old && (first > 0 || records >= AnchorEvery || to == 0 && records >= headRecords || tip.bytes >= anchorBytes) && (t.Head > first || !from.memory) {
-		lay.lay(t.Clone(), digest(last), true)
-		s.keep(ctx, session, erasures, lay.laid, tip)
+	f.known = max(f.known, head)
+	f.tip.seq = f.known
+	if !from.old && (first > 0 || records >= AnchorEvery || to == 0 && records >= headRecords || f.tip.bytes >= anchorBytes) && (head > first || !from.memory) {
+		f.lay.lay(f.state.Clone(), digest(f.last), true)
+		s.keep(ctx, session, erasures, f.lay.laid, f.tip)
+		f.lay.laid = nil
 	}
-	return t, nil
+	return f, nil
 }
 
 // aheadOrStale tells a caller's cursor that is beyond the head from a saved

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"sync"
 
 	"github.com/helixd/helixd/eventlog"
 )
@@ -26,23 +27,60 @@ func (l *Log) follow(ctx context.Context, session string, from uint64, yield fun
 	if _, _, err := l.place(session); err != nil {
 		return err
 	}
-	live, leave, err := l.hubOf(session).join(ctx, session)
+	live, leave, err := l.join(ctx, session)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	l.metrics.followed(1)
-	defer l.metrics.followed(-1)
 	at := cursor{at: from, resumed: true}
-	catchUp := func(cause string) error {
-		live.behind.Store(false)
-		read, err := l.catchUp(ctx, session, &at, yield)
-		l.metrics.catchUp(cause, read)
+	if err := l.catchUpLive(ctx, session, live, causeJoin, &at, yield); err != nil {
 		return err
 	}
-	if err := catchUp(causeJoin); err != nil {
-		return err
+	return l.listen(ctx, session, live, at, yield)
+}
+
+// join has a reader get what is live of a session until it leaves.
+func (l *Log) join(ctx context.Context, session string) (*reader, func(), error) {
+	live, leave, err := l.hubOf(session).join(ctx, session)
+	if err != nil {
+		return nil, nil, err
 	}
+	l.metrics.followed(1)
+	return live, sync.OnceFunc(func() {
+		leave()
+		l.metrics.followed(-1)
+	}), nil
+}
+
+// Attach implements eventlog.Attacher. The reader joins before the head is read, so
+// that what is stored after that comes live, and nothing needs to be caught up.
+func (l *Log) Attach(ctx context.Context, session string) (eventlog.Attachment, error) {
+	if _, _, err := l.place(session); err != nil {
+		return eventlog.Attachment{}, err
+	}
+	live, leave, err := l.join(ctx, session)
+	if err != nil {
+		return eventlog.Attachment{}, err
+	}
+	head, err := l.Head(ctx, session)
+	if err != nil {
+		leave()
+		return eventlog.Attachment{}, err
+	}
+	return eventlog.Attachment{Head: head, Leave: leave, Follow: func(ctx context.Context) iter.Seq2[eventlog.Record, error] {
+		return func(yield func(eventlog.Record, error) bool) {
+			err := l.listen(ctx, session, live, cursor{at: head, known: true}, yield)
+			if err != nil && !errors.Is(err, errStopped) {
+				yield(eventlog.Record{}, err)
+			}
+		}
+	}}, nil
+}
+
+// listen hands out what comes live after at, and reads from the log what is lost on
+// the way.
+func (l *Log) listen(ctx context.Context, session string, live *reader, at cursor, yield func(eventlog.Record, error) bool) error {
+	catchUp := func(cause string) error { return l.catchUpLive(ctx, session, live, cause, &at, yield) }
 	for {
 		// What is buffered comes first: it may be all that is missing.
 		if len(live.records) == 0 && live.behind.Load() {
@@ -73,6 +111,14 @@ func (l *Log) follow(ctx context.Context, session string, from uint64, yield fun
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// catchUpLive is catchUp for a reader of what is live.
+func (l *Log) catchUpLive(ctx context.Context, session string, live *reader, cause string, at *cursor, yield func(eventlog.Record, error) bool) error {
+	live.behind.Store(false)
+	read, err := l.catchUp(ctx, session, at, yield)
+	l.metrics.catchUp(cause, read)
+	return err
 }
 
 // catchUp hands out what the log has after a follower's cursor, which it moves,

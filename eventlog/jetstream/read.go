@@ -178,11 +178,15 @@ func (l *Log) readFrom(ctx context.Context, session string, from cursor, to uint
 }
 
 func (l *Log) readTo(ctx context.Context, session string, from cursor, to uint64, yield func(stored) bool) error {
-	head, _, err := l.head(ctx, session)
+	ahead := max(from.at, to)
+	head, known := eventlog.HeadFrom(ctx, session)
+	var err error
+	if !known || ahead > head {
+		head, _, err = l.head(ctx, session)
+	}
 	if err != nil && !errors.Is(err, eventlog.ErrSessionNotFound) {
 		return err
 	}
-	ahead := max(from.at, to)
 	switch {
 	case ahead > head && !l.endsBefore(ctx, session, ahead):
 		return fmt.Errorf("%w: %w", eventlog.ErrUnavailable, errStaleLeader)

@@ -122,6 +122,46 @@ func follow(t *testing.T, log eventlog.Log) {
 	require.ErrorIs(t, <-f.err, stop)
 }
 
+func attachment(t *testing.T, log eventlog.Log) {
+	_, err := eventlog.Attach(ctxOf(t), log, "s")
+	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+	head := append1(t, log, "s", 0, numbered(0, 150)...)
+	at, err := eventlog.Attach(ctxOf(t), log, "s")
+	require.NoError(t, err)
+	defer at.Leave()
+	require.Equal(t, head, at.Head)
+	head = append1(t, log, "s", head, "a", "b")
+
+	past := eventlog.WithHead(ctxOf(t), "s", at.Head)
+	require.Equal(t, numbered(0, 150), texts(t, collect(t, log.Read(past, "s", 0, at.Head))))
+	require.Equal(t, numbered(50, 150), texts(t, collect(t, log.Read(past, "s", at.Head-100, at.Head))))
+	beyond := collect(t, log.Read(past, "s", at.Head, head))
+	require.Equal(t, []string{"a", "b"}, texts(t, beyond), "what has come since can be read")
+	_, err = collectErr(log.Read(past, "s", head+1, 0))
+	require.ErrorAs(t, err, new(*eventlog.CursorAheadError))
+
+	var live []string
+	for r, err := range at.Follow(ctxOf(t)) {
+		if len(live) == 303 {
+			require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+			break
+		}
+		require.NoError(t, err)
+		live = append(live, texts(t, []eventlog.Record{r})...)
+		switch len(live) {
+		case 2:
+			head = append1(t, log, "s", head, "c")
+			append1(t, log, "s", head, numbered(0, 300)...)
+		case 303:
+			_, err := log.Erase(ctxOf(t), "s")
+			require.NoError(t, err)
+		}
+	}
+	require.Equal(t, append([]string{"a", "b", "c"}, numbered(0, 300)...), live)
+	at.Leave()
+	at.Leave()
+}
+
 func followers(t *testing.T, log eventlog.Log) {
 	head := append1(t, log, "s", 0, "a")
 	slow := startFollowing(t, log, "s", 0)

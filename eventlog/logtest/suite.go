@@ -33,6 +33,7 @@ func Run(t *testing.T, open func(t *testing.T) eventlog.Log) {
 		{"sessions are listed", listing},
 		{"followers catch up and go live", follow},
 		{"followers are independent", followers},
+		{"an attachment misses nothing between what is read and what is live", attachment},
 		{"a closed log ends its followers", closing},
 		{"the writer fences others", fencing},
 		{"a zombie that wakes after a takeover writes nothing", zombie},

@@ -1,0 +1,57 @@
+package eventlog
+
+import (
+	"context"
+	"iter"
+)
+
+// Attachment is a place in a session: its records up to Head are read, those after
+// Head are followed, and none is missed in between.
+type Attachment struct {
+	Head uint64 // the session's head when the attachment was made
+	// Follow yields the records with sequence > Head, as [Log].Follow. It is called at
+	// most once.
+	Follow func(ctx context.Context) iter.Seq2[Record, error]
+	// Leave ends the attachment. A second call does nothing.
+	Leave func()
+}
+
+// Attacher is a [Log] that attaches with one look at the session's head.
+type Attacher interface {
+	// Attach attaches to a session. Errors: as [Log].Head.
+	Attach(ctx context.Context, session string) (Attachment, error)
+}
+
+// Attach attaches to a session, so that what is live follows a head that was read
+// once. The caller leaves. Errors: as [Log].Head.
+func Attach(ctx context.Context, log Log, session string) (Attachment, error) {
+	if a, ok := log.(Attacher); ok {
+		return a.Attach(ctx, session)
+	}
+	head, err := log.Head(ctx, session)
+	return Attachment{
+		Head:   head,
+		Follow: func(ctx context.Context) iter.Seq2[Record, error] { return log.Follow(ctx, session, head) },
+		Leave:  func() {},
+	}, err
+}
+
+type knownHead struct {
+	session string
+	head    uint64
+}
+
+type knownHeadKey struct{}
+
+// WithHead returns a context for reads of a session up to a head that the log has
+// just told: within it [Log].Read need not ask the leader for the head again, and a
+// read up to the head ends there.
+func WithHead(ctx context.Context, session string, head uint64) context.Context {
+	return context.WithValue(ctx, knownHeadKey{}, knownHead{session, head})
+}
+
+// HeadFrom returns the head that [WithHead] has put into ctx for the session.
+func HeadFrom(ctx context.Context, session string) (head uint64, known bool) {
+	k, ok := ctx.Value(knownHeadKey{}).(knownHead)
+	return k.head, ok && k.session == session
+}

@@ -1,0 +1,158 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// live is the state after the last append of this node to a session. It is
+// folded on with what is appended next, so nobody else keeps it.
+type live struct {
+	folding
+	// contended: others have appended to the session as well.
+	contended bool
+	own       int // as that of an anchor
+}
+
+// anchor returns a copy for those who read.
+func (l *live) anchor() anchor {
+	return anchor{state: l.state.Clone(), digest: digest(l.last), line: l.lay.line, content: l.lay.content}
+}
+
+// Tip is the last state that this node knows of a session, for a caller that
+// appends to the session. The state may be older than the session's head: the
+// comparison of [Tip.Append] tells. What is decided otherwise needs one that
+// was read, see [Tip.Current]. A Tip is for one goroutine.
+type Tip struct {
+	store   *Store
+	session string
+	live
+	current  bool
+	erasures uint64
+}
+
+// Tip returns the state that this node has in memory, without a request to the
+// log, if it was the last one to append to the session. Else it reads the state
+// at the head; of a session that does not exist that is the zero state. The
+// caller releases it.
+func (s *Store) Tip(ctx context.Context, session string) (*Tip, error) {
+	t := &Tip{store: s, session: session, erasures: s.erasures.Load()}
+	if s.anchors.holds(session) {
+		err := s.anchors.use(ctx, session, func(a *anchors) (int, error) {
+			if a.live != nil {
+				t.live, a.live = *a.live, nil
+			}
+			return a.thin(), nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if t.state != nil && !t.contended {
+		return t, nil
+	}
+	if err := t.Read(ctx); err != nil {
+		t.Release()
+		return nil, err
+	}
+	return t, nil
+}
+
+// Session returns the session's id.
+func (t *Tip) Session() string { return t.session }
+
+// Tree returns the state. It must not be changed, and is valid until the next
+// call of another method.
+func (t *Tip) Tree() *projector.Tree { return t.state }
+
+// Current reports whether the state was read since the Tip was taken.
+func (t *Tip) Current() bool { return t.current }
+
+// Read brings the state to the session's head. Errors: as eventlog.Log.Read, but
+// for ErrSessionNotFound.
+func (t *Tip) Read(ctx context.Context) error {
+	if t.state != nil && t.state.Head > 0 {
+		done, err := t.readOn(ctx)
+		if done || err != nil {
+			return err
+		}
+	}
+	f, err := t.store.folded(ctx, t.session, 0)
+	switch {
+	case errors.Is(err, eventlog.ErrSessionNotFound):
+		f = &folding{state: new(projector.Tree), lay: layer{line: new(line)}}
+	case err != nil:
+		return err
+	}
+	t.live = live{folding: *f}
+	t.current = true
+	return nil
+}
+
+// readOn folds what follows the state, so that a producer keeps up with a run that
+// writes all the time. If its last record is none any more, since the session was
+// erased or the log has lost its end, done is false.
+func (t *Tip) readOn(ctx context.Context) (done bool, err error) {
+	head := t.state.Head
+	for r, err := range eventlog.Behind(ctx, t.store.log, t.session, head) {
+		_, ahead := errors.AsType[*eventlog.CursorAheadError](err)
+		if ahead || errors.Is(err, eventlog.ErrSessionNotFound) {
+			t.live = live{}
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		t.take(ctx, t.store, t.session, r)
+	}
+	t.contended = t.state.Head > head
+	t.current = true
+	return true, nil
+}
+
+// Append appends entries after the state, as eventlog.AppendOnce does, and folds
+// them. Errors: as eventlog.AppendOnce.
+func (t *Tip) Append(ctx context.Context, writer string, entries []eventlog.Entry) (uint64, error) {
+	last, err := eventlog.AppendOnce(ctx, t.store.log, t.session, writer, t.state.Head, entries)
+	if err != nil {
+		return last, err
+	}
+	now := time.Now() // folds don't look at it
+	for i, e := range entries {
+		e.Writer, e.Ordinal = writer, uint64(i)+1
+		t.take(ctx, t.store, t.session, eventlog.Record{Sequence: last + 1 - uint64(len(entries)-i), Time: now, Entry: e})
+	}
+	return last, nil
+}
+
+// Release keeps the state for whoever is next.
+func (t *Tip) Release() {
+	s := t.store
+	if t.state == nil || t.state.Head == 0 || t.old {
+		return
+	}
+	t.known = max(t.known, t.state.Head)
+	t.tip.seq = t.known
+	measured := anchor{state: t.state}
+	measured.measure()
+	t.own = measured.own
+	// It waits for nobody who waits for the log.
+	_ = s.anchors.use(context.Background(), t.session, func(a *anchors) (int, error) {
+		if s.erasures.Load() != t.erasures {
+			return a.thin(), nil
+		}
+		a.add(t.lay.laid)
+		t.lay.laid = nil
+		if t.tip.seq >= a.tip.seq {
+			a.tip = t.tip
+		}
+		if a.live == nil || a.live.state.Head < t.state.Head {
+			a.live = &live{folding: t.folding, contended: t.contended, own: t.own}
+		}
+		return a.thin(), nil
+	})
+}

@@ -1,0 +1,130 @@
+package snapshot_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/logtest"
+	"github.com/helixd/helixd/eventlog/memory"
+	"github.com/helixd/helixd/projector"
+	"github.com/helixd/helixd/snapshot"
+	foldsmem "github.com/helixd/helixd/snapshot/memory"
+)
+
+// TestATipIsTheFold: whatever was appended through tips, by others, or read in between,
+// a tip that is current and any other state are the fold of the records.
+func TestATipIsTheFold(t *testing.T) {
+	t.Parallel()
+	rnd := seeded(t)
+	log := memory.New()
+	states := snapshot.New(log, &snapshot.StoreOptions{SaveEvery: 100, Folds: new(foldsmem.Folds)})
+	want := new(projector.Tree)
+	wanted := map[uint64]string{0: marshal(t, want)}
+	entries, held := logtest.LongSession("s", 1500), 0
+	next := func() (out []eventlog.Entry) {
+		n := 1 + rnd.IntN(3)
+		for ; n > 0 && len(entries) > 0; n-- {
+			out, entries = append(out, entries[0]), entries[1:]
+		}
+		return out
+	}
+	learn := func() {
+		for r, err := range eventlog.Behind(t.Context(), log, "s", want.Head) {
+			require.NoError(t, err)
+			projector.Apply(want, r)
+			wanted[r.Sequence] = marshal(t, want)
+		}
+	}
+	for i := 0; len(entries) > 0; i++ {
+		switch rnd.IntN(6) {
+		case 0: // another node
+			_, err := log.Append(t.Context(), "s", want.Head, next())
+			require.NoError(t, err)
+			learn()
+		case 1: // a reader, who may do with a state what it likes
+			if want.Head == 0 {
+				continue
+			}
+			got, err := states.Head(t.Context(), "s")
+			require.NoError(t, err)
+			require.Equal(t, wanted[want.Head], marshal(t, got))
+			projector.Apply(got, eventlog.Record{Sequence: got.Head + 1, Entry: userMessage(t, "mine")})
+			n := 1 + rnd.Uint64N(want.Head)
+			got, err = states.At(t.Context(), "s", n)
+			require.NoError(t, err)
+			require.Equal(t, wanted[n], marshal(t, got), "at %d", n)
+		default:
+			tip, err := states.Tip(t.Context(), "s")
+			require.NoError(t, err)
+			require.Equal(t, wanted[tip.Tree().Head], marshal(t, tip.Tree()))
+			if tip.Current() {
+				require.Equal(t, want.Head, tip.Tree().Head)
+			} else if held++; tip.Tree().Head < want.Head {
+				more := next()
+				_, err := tip.Append(t.Context(), fmt.Sprint("lost-", i), more)
+				require.ErrorAs(t, err, new(*eventlog.ConflictError))
+				require.NoError(t, tip.Read(t.Context()))
+				require.True(t, tip.Current())
+				entries = append(more, entries...)
+			}
+			writer := fmt.Sprint("writer-", i)
+			if rnd.IntN(2) == 0 {
+				writer = eventlog.KeyedWriter(fmt.Sprint("key-", i), "digest")
+			}
+			last, err := tip.Append(t.Context(), writer, next())
+			require.NoError(t, err)
+			learn()
+			require.Equal(t, want.Head, last)
+			require.Equal(t, wanted[last], marshal(t, tip.Tree()))
+			tip.Release()
+		}
+	}
+	require.NotZero(t, held, "states are kept")
+}
+
+// TestATipCostsNothing: who was the last one to append to a session knows its state.
+func TestATipCostsNothing(t *testing.T) {
+	t.Parallel()
+	counted := &counting{Log: memory.New()}
+	states := snapshot.New(counted, nil)
+	for i := range 600 {
+		counted.read = 0
+		tip, err := states.Tip(t.Context(), "s")
+		require.NoError(t, err)
+		_, err = tip.Append(t.Context(), fmt.Sprint("w", i), []eventlog.Entry{userMessage(t, "x")})
+		require.NoError(t, err)
+		tip.Release()
+		if i > 0 {
+			require.Zero(t, counted.read)
+		}
+	}
+	counted.read = 0
+	_, err := states.At(t.Context(), "s", 300)
+	require.NoError(t, err)
+	require.LessOrEqual(t, counted.read, snapshot.AnchorEvery+1, "states are left on the way")
+}
+
+// TestATipOfAnErasedSession is not kept, nor is what was folded while it was erased.
+func TestATipOfAnErasedSession(t *testing.T) {
+	t.Parallel()
+	states := snapshot.New(memory.New(), nil)
+	add := func() *snapshot.Tip {
+		tip, err := states.Tip(t.Context(), "s")
+		require.NoError(t, err)
+		_, err = tip.Append(t.Context(), "w", []eventlog.Entry{userMessage(t, "x")})
+		require.NoError(t, err)
+		return tip
+	}
+	first := add()
+	_, err := states.Erase(t.Context(), "s")
+	require.NoError(t, err)
+	first.Release()
+	tip, err := states.Tip(t.Context(), "s")
+	require.NoError(t, err)
+	require.True(t, tip.Current())
+	require.Zero(t, tip.Tree().Head)
+	tip.Release()
+}
