@@ -1,47 +1,147 @@
 package eventlog
 
 import (
-	"bytes"
 	"encoding/json"
-	"fmt"
+	"strconv"
+	"strings"
 )
 
-// duplicate returns the path of the first name that an object within raw,
-// which is valid JSON, has twice, or "".
-func duplicate(raw []byte) string {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	return duplicateIn(d, "")
+// member is a member of an object.
+type member struct {
+	name  string
+	value json.RawMessage
 }
 
-func duplicateIn(d *json.Decoder, path string) string {
-	t, _ := d.Token()
-	switch t {
-	case json.Delim('{'):
-		seen := map[string]bool{}
-		for d.More() {
-			t, _ := d.Token()
-			name, _ := t.(string)
-			at := name
-			if path != "" {
-				at = path + "." + name
-			}
-			if seen[name] {
-				return at
-			}
-			seen[name] = true
-			if found := duplicateIn(d, at); found != "" {
-				return found
-			}
-		}
-		_, _ = d.Token()
-	case json.Delim('['):
-		for i := 0; d.More(); i++ {
-			if found := duplicateIn(d, fmt.Sprintf("%s[%d]", path, i)); found != "" {
-				return found
-			}
-		}
-		_, _ = d.Token()
+// names are those of an object. A few of them are compared one by one.
+type names struct {
+	few  []string
+	many map[string]struct{} // nil while there are few
+}
+
+const fewNames = 16
+
+// add reports whether a name is new.
+func (n *names) add(name string) bool {
+	if n.many != nil {
+		_, again := n.many[name]
+		n.many[name] = struct{}{}
+		return !again
 	}
-	return ""
+	for _, other := range n.few {
+		if other == name {
+			return false
+		}
+	}
+	if n.few = append(n.few, name); len(n.few) > fewNames {
+		n.many = make(map[string]struct{}, 2*len(n.few))
+		for _, name := range n.few {
+			n.many[name] = struct{}{}
+		}
+	}
+	return true
+}
+
+// membersOf returns the members of an object, which is valid JSON without white space
+// between tokens, and the path of the first name that an object within it has twice,
+// or "". It goes through the bytes once. Values are parts of raw.
+func membersOf(raw []byte) (all []member, duplicate string) {
+	w := walker{raw: raw}
+	all = make([]member, 0, fewNames/2)
+	path, _ := w.object(func(name string, value []byte) { all = append(all, member{name, value}) })
+	return all, path
+}
+
+// walker goes through JSON that is valid and has no white space between tokens.
+type walker struct {
+	raw []byte
+	at  int
+}
+
+// value passes a value. The path, within the value, is that of the first name that
+// is there twice, if one is.
+func (w *walker) value() (path string, twice bool) {
+	switch w.raw[w.at] {
+	case '{':
+		return w.object(nil)
+	case '[':
+		return w.array()
+	case '"':
+		w.passText()
+		return "", false
+	}
+	for w.at++; w.at < len(w.raw); w.at++ { // a number or a literal
+		if c := w.raw[w.at]; c == ',' || c == '}' || c == ']' {
+			break
+		}
+	}
+	return "", false
+}
+
+// object passes an object, and gives its members to take, if that is not nil.
+func (w *walker) object(take func(name string, value []byte)) (path string, twice bool) {
+	var seen names
+	for w.at++; w.raw[w.at] != '}'; {
+		if w.raw[w.at] == ',' {
+			w.at++
+		}
+		name := w.text()
+		if !twice && !seen.add(name) {
+			path, twice = name, true
+		}
+		w.at++ // the colon
+		from := w.at
+		if inner, found := w.value(); found && !twice {
+			twice = true
+			if path = name; !strings.HasPrefix(inner, "[") {
+				path += "."
+			}
+			path += inner
+		}
+		if take != nil {
+			take(name, w.raw[from:w.at:w.at])
+		}
+	}
+	w.at++
+	return path, twice
+}
+
+// array passes an array.
+func (w *walker) array() (path string, twice bool) {
+	w.at++
+	for i := 0; w.raw[w.at] != ']'; i++ {
+		if w.raw[w.at] == ',' {
+			w.at++
+		}
+		if inner, found := w.value(); found && !twice {
+			twice = true
+			if path = "[" + strconv.Itoa(i) + "]"; !strings.HasPrefix(inner, "[") {
+				path += "."
+			}
+			path += inner
+		}
+	}
+	w.at++
+	return path, twice
+}
+
+// text passes a string and returns what it says.
+func (w *walker) text() string {
+	from := w.at
+	if !w.passText() {
+		return string(w.raw[from+1 : w.at-1])
+	}
+	var s string
+	_ = json.Unmarshal(w.raw[from:w.at], &s) // it is valid
+	return s
+}
+
+func (w *walker) passText() (escaped bool) {
+	for w.at++; w.raw[w.at] != '"'; w.at++ {
+		if w.raw[w.at] == '\\' {
+			escaped = true
+			w.at++
+		}
+	}
+	w.at++
+	return escaped
 }

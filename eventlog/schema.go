@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -22,26 +24,32 @@ func ParseChunk(raw []byte) (Chunk, error) {
 		return nil, &ValidationError{Reason: "is not valid UTF-8"}
 	}
 	var plain bytes.Buffer
+	plain.Grow(len(raw))
 	if err := json.Compact(&plain, raw); err != nil {
 		return nil, &ValidationError{Reason: "is not a JSON object"}
 	}
 	raw = plain.Bytes()
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &fields); err != nil || fields == nil {
+	if raw[0] != '{' {
 		return nil, &ValidationError{Reason: "is not a JSON object"}
 	}
+	fields, twice := membersOf(raw)
 	var typ string
-	if err := json.Unmarshal(fields["type"], &typ); err != nil || typ == "" {
+	for _, f := range fields {
+		if f.name == "type" {
+			typ = textOf(f.value) // the last one, as JSON's readers take it
+		}
+	}
+	if typ == "" {
 		return nil, &ValidationError{Field: "type", Reason: "must be a string that names a chunk type"}
 	}
 	row, ok := chunkTypes[typ]
 	if !ok {
 		return nil, &ValidationError{Field: "type", Reason: fmt.Sprintf("%q is not a chunk type", typ)}
 	}
-	delete(fields, "type")
-	if path := duplicate(raw); path != "" {
-		return nil, &ValidationError{Type: typ, Field: path, Reason: "is given twice"}
+	if twice != "" {
+		return nil, &ValidationError{Type: typ, Field: twice, Reason: "is given twice"}
 	}
+	fields = slices.DeleteFunc(fields, func(f member) bool { return f.name == "type" })
 	c := row()
 	if err := checkObject(reflect.TypeOf(c).Elem(), fields, ""); err != nil {
 		err.Type = typ
@@ -60,19 +68,21 @@ func ParseChunk(raw []byte) (Chunk, error) {
 // `omitempty` makes it optional, a pointer without omitempty nullable,
 // json.RawMessage takes any value, `helix:"object"` only an object.
 type field struct {
+	name                       string
 	optional, nullable, object bool
 	elem                       reflect.Type // of a nested struct, or of a slice's structs
 	slice                      bool
 	leaf                       reflect.Type // of a string, a boolean or a number
 }
 
-var schemas sync.Map // reflect.Type -> map[string]field
+var schemas sync.Map // reflect.Type -> []field
 
-func schemaOf(t reflect.Type) map[string]field {
+// schemaOf returns the fields of a struct, sorted by their names.
+func schemaOf(t reflect.Type) []field {
 	if s, ok := schemas.Load(t); ok {
-		return s.(map[string]field)
+		return s.([]field)
 	}
-	fields := map[string]field{}
+	var fields []field
 	for _, sf := range reflect.VisibleFields(t) {
 		tag, ok := sf.Tag.Lookup("json")
 		if !ok {
@@ -80,6 +90,7 @@ func schemaOf(t reflect.Type) map[string]field {
 		}
 		name, opts, _ := strings.Cut(tag, ",")
 		f := field{
+			name:     name,
 			optional: strings.Contains(opts, "omitempty"),
 			object:   sf.Tag.Get("helix") == "object",
 		}
@@ -98,49 +109,77 @@ func schemaOf(t reflect.Type) map[string]field {
 		case !raw:
 			f.leaf = ft
 		}
-		fields[name] = f
+		fields = append(fields, f)
 	}
+	slices.SortFunc(fields, func(a, b field) int { return strings.Compare(a.name, b.name) })
 	schemas.Store(t, fields)
 	return fields
 }
 
-func checkObject(t reflect.Type, got map[string]json.RawMessage, path string) *ValidationError {
+func checkObject(t reflect.Type, got []member, path string) *ValidationError {
 	schema := schemaOf(t)
-	for _, name := range sortedKeys(schema) {
-		f := schema[name]
-		v, ok := got[name]
-		switch {
-		case !ok && !f.optional:
-			return &ValidationError{Field: path + name, Reason: "is required"}
-		case !ok:
+	known := 0
+	for _, f := range schema {
+		i := slices.IndexFunc(got, func(m member) bool { return m.name == f.name })
+		if i < 0 {
+			if !f.optional {
+				return &ValidationError{Field: path + f.name, Reason: "is required"}
+			}
 			continue
+		}
+		known++
+		switch v := got[i].value; {
 		case string(v) == "null":
 			if !f.nullable {
-				return &ValidationError{Field: path + name, Reason: "must not be null"}
+				return &ValidationError{Field: path + f.name, Reason: "must not be null"}
 			}
 		case f.object && !isObject(v):
-			return &ValidationError{Field: path + name, Reason: "must be an object"}
+			return &ValidationError{Field: path + f.name, Reason: "must be an object"}
 		case f.elem != nil:
-			if err := checkNested(f, v, path+name); err != nil {
+			if err := checkNested(f, v, path+f.name); err != nil {
 				return err
 			}
 		case f.leaf != nil:
-			if err := json.Unmarshal(v, reflect.New(f.leaf).Interface()); err != nil {
-				return &ValidationError{Field: path + name, Reason: mismatch(f.leaf, err)}
+			if err := checkLeaf(f.leaf, v); err != nil {
+				return &ValidationError{Field: path + f.name, Reason: mismatch(f.leaf, err)}
 			}
 		}
 	}
-	for _, name := range sortedKeys(got) {
-		if _, ok := schema[name]; !ok {
-			return &ValidationError{Field: path + name, Reason: "is not a field of this type"}
+	if known == len(got) { // no name is there twice
+		return nil
+	}
+	unknown := ""
+	for _, m := range got {
+		if !slices.ContainsFunc(schema, func(f field) bool { return f.name == m.name }) && (unknown == "" || m.name < unknown) {
+			unknown = m.name
 		}
 	}
-	return nil
+	return &ValidationError{Field: path + unknown, Reason: "is not a field of this type"}
+}
+
+// checkLeaf returns why a value is none of the type.
+func checkLeaf(want reflect.Type, raw json.RawMessage) error {
+	switch want.Kind() {
+	case reflect.String:
+		if raw[0] == '"' {
+			return nil
+		}
+	case reflect.Bool:
+		if raw[0] == 't' || raw[0] == 'f' {
+			return nil
+		}
+	case reflect.Int, reflect.Int64:
+		if _, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
+			return nil
+		}
+	}
+	return json.Unmarshal(raw, reflect.New(want).Interface())
 }
 
 func checkNested(f field, raw json.RawMessage, path string) *ValidationError {
 	items := []json.RawMessage{raw}
 	if f.slice {
+		items = nil // else it writes to raw
 		if json.Unmarshal(raw, &items) != nil {
 			return &ValidationError{Field: path, Reason: "must be an array"}
 		}
@@ -150,15 +189,21 @@ func checkNested(f field, raw json.RawMessage, path string) *ValidationError {
 		if f.slice {
 			at = fmt.Sprintf("%s[%d]", path, i)
 		}
-		var obj map[string]json.RawMessage
-		if json.Unmarshal(item, &obj) != nil || obj == nil {
+		if item[0] != '{' {
 			return &ValidationError{Field: at, Reason: "must be an object"}
 		}
+		obj, _ := membersOf(item)
 		if err := checkObject(f.elem, obj, at+"."); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// textOf returns the text that a value is, or "" if it is none.
+func textOf(raw json.RawMessage) (s string) {
+	_ = json.Unmarshal(raw, &s)
+	return s
 }
 
 func isObject(raw json.RawMessage) bool {
