@@ -99,7 +99,8 @@ fuzz: ## fuzz every target for FUZZTIME
 	.ci/fuzz $(FUZZTIME)
 
 .PHONY: rivals
-rivals: ## measure helixd beside raw JetStream and Redis Streams (needs redis-server)
+rivals: ## measure helixd beside raw JetStream, Redis Streams and Durable Streams (needs redis-server, node and npm)
+	cd integration/rivals/durable-streams && npm ci --no-audit --no-fund --loglevel=error
 	cd integration/rivals && go run .
 
 .PHONY: release

@@ -1,5 +1,6 @@
 // Command rivals measures helixd beside what it could have been built on or
-// left for: JetStream as it is, and Redis Streams. README.md says how.
+// left for: JetStream as it is, Redis Streams, and over HTTP the Durable Streams
+// server of npm. README.md says how.
 //
 //	go run . [-short] [-only name,...] [-json]
 package main
@@ -50,6 +51,7 @@ var scenarios = []scenario{
 	{"memory", "what an idle follower costs", runMemory},
 	{"catchup", "reading a long session, and a short one among many", runCatchUp},
 	{"restart", "stop and start with 200,000 sessions", runRestart},
+	{"http", "producers and SSE clients over HTTP, beside the Durable Streams server of npm", runHTTP},
 }
 
 // bench is what scenarios share.
