@@ -15,6 +15,7 @@ import (
 	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
+	"github.com/helixd/helixd/snapshot"
 )
 
 // Headers of appends.
@@ -36,8 +37,9 @@ type production struct {
 	entries   []eventlog.Entry
 	agentType string // of the chunks; empty: there are none
 	free      bool   // it ends the stream, and carries no output
-	// digest is of what was asked for: the same for a repeated request.
-	digest string
+	// digest returns one of what was asked for: the same for a repeated request. It
+	// is called if the request has an idempotency key.
+	digest func() string
 	// check refuses the append in a state; the zero state is before the
 	// session's first record. It is not asked about a request that was
 	// carried out.
@@ -99,81 +101,94 @@ func (s *Server) produce(w http.ResponseWriter, r *request, p production) error 
 	return s.ok(w, done)
 }
 
-// appendBehind appends p behind the sequence that the producer expects, or
-// behind whatever is there. Each try knows the fold of all that is there: it
-// tells whether the key was answered, and what may follow. When
-// somebody else writes in between, and be it the same request by another way,
-// the next try sees that.
+// appendBehind appends p after the sequence that the producer expects, or at the
+// session's head. Each try knows the fold of all that it follows: it
+// tells whether the key was answered, and what may follow. A node that was the last
+// one to append to the session has that in memory, and the comparison of the append
+// proves it. When somebody else writes in between, and be it the same request by
+// another way, the next try sees that.
 func (s *Server) appendBehind(ctx context.Context, session string, pre preconditions, p production) (done Appended, err error) {
 	again := false
-	writer := rand.Text()
+	writer, digest := rand.Text(), ""
 	if pre.key != "" {
-		writer = eventlog.KeyedWriter(pre.key, p.digest)
+		digest = p.digest()
+		writer = eventlog.KeyedWriter(pre.key, digest)
 	}
-	t, err := s.states.Head(ctx, session)
-	if errors.Is(err, eventlog.ErrSessionNotFound) {
-		t, err = new(projector.Tree), nil
+	tip, err := s.states.Tip(ctx, session)
+	if err != nil {
+		return Appended{}, err
 	}
-	caller := CallerOf(ctx)
+	defer tip.Release()
 	var unexpected error // is for the producer, and no reason to try again
 	err = eventlog.Contend(ctx, s.log, session, func(ctx context.Context) error {
-		if again {
-			t, err = s.catchUp(ctx, session, t)
-		}
-		again = true
-		if err != nil {
-			return err
-		}
-		switch a, known := t.Appends.Get(pre.key); { // no append has an empty key
-		case known && a.Digest != p.digest:
-			return errMismatch
-		case known:
-			done = Appended{a.FirstSequence, a.LastSequence, a.Count}
-			return nil
-		case pre.key != "" && t.OldKeys.Has(pre.key):
-			return errKeyExpired
-		}
-		if !caller.mayUse(t) { // since it was authorized
-			return ErrForbidden
-		}
-		if pre.expectedGiven && pre.expected != t.Head {
-			if pre.expected > t.Head { // another node may have answered with it
-				err := eventlog.Ahead(ctx, s.log, session, pre.expected)
-				if _, ahead := errors.AsType[*eventlog.CursorAheadError](err); !ahead && !errors.Is(err, eventlog.ErrSessionNotFound) {
+		for {
+			if again {
+				if err := tip.Read(ctx); err != nil {
 					return err
 				}
 			}
-			unexpected = &eventlog.ConflictError{Head: t.Head}
-			return nil
-		}
-		if err := p.check(ctx, t); err != nil {
-			return err
-		}
-		charged, err := s.charge(ctx, caller, session, t, p)
-		if err != nil {
-			return err
-		}
-		var appended *projector.Tree
-		defer func() { charged.Done(appended) }()
-		head := t.Head
-		if head == 0 && (caller.bound() || caller.Tenant != "") {
-			if head, err = s.createFor(ctx, caller, session, p.agentType); err != nil {
+			again = true
+			var sent bool
+			unexpected = nil
+			done, sent, err = s.tryAppend(ctx, tip, writer, digest, &pre, p, &unexpected)
+			// No answer but an append is decided by a state that may be old.
+			if tip.Current() || sent && !errors.Is(err, eventlog.ErrSessionNotFound) {
 				return err
 			}
-			pre.expected = head
-			appended = &projector.Tree{Head: head} // the session counts, whatever becomes of the rest
 		}
-		last, err := eventlog.AppendOnce(ctx, s.log, session, writer, head, p.entries)
-		done = Appended{last + 1 - uint64(len(p.entries)), last, len(p.entries)}
-		if err == nil {
-			appended = &projector.Tree{Head: last, Bytes: t.Bytes + bytesOf(p.entries)}
-		}
-		return err
 	})
 	if err = cmp.Or(err, unexpected); err != nil {
 		return Appended{}, err
 	}
 	return done, nil
+}
+
+// tryAppend appends p to a state. sent tells whether it was sent to the log.
+func (s *Server) tryAppend(ctx context.Context, tip *snapshot.Tip, writer, digest string, pre *preconditions, p production, unexpected *error) (done Appended, sent bool, err error) {
+	caller, t := CallerOf(ctx), tip.Tree()
+	switch a, known := t.Appends.Get(pre.key); { // no append has an empty key
+	case known && a.Digest != digest:
+		return done, false, errMismatch
+	case known:
+		return Appended{a.FirstSequence, a.LastSequence, a.Count}, false, nil
+	case pre.key != "" && t.OldKeys.Has(pre.key):
+		return done, false, errKeyExpired
+	}
+	if !caller.mayUse(t) { // since it was authorized
+		return done, false, ErrForbidden
+	}
+	if pre.expectedGiven && pre.expected != t.Head {
+		if pre.expected > t.Head && tip.Current() { // another node may have answered with it
+			err := eventlog.Ahead(ctx, s.log, tip.Session(), pre.expected)
+			if _, ahead := errors.AsType[*eventlog.CursorAheadError](err); !ahead && !errors.Is(err, eventlog.ErrSessionNotFound) {
+				return done, false, err
+			}
+		}
+		*unexpected = &eventlog.ConflictError{Head: t.Head}
+		return done, false, nil
+	}
+	if err := p.check(ctx, t); err != nil {
+		return done, false, err
+	}
+	charged, err := s.charge(ctx, caller, tip.Session(), t, p)
+	if err != nil {
+		return done, false, err
+	}
+	var appended *projector.Tree
+	defer func() { charged.Done(appended) }()
+	if t.Head == 0 && (caller.bound() || caller.Tenant != "") {
+		if err := s.createFor(ctx, caller, tip, p.agentType); err != nil {
+			return done, true, err
+		}
+		pre.expected = tip.Tree().Head
+		appended = &projector.Tree{Head: pre.expected} // the session counts, whatever becomes of the rest
+	}
+	last, err := tip.Append(ctx, writer, p.entries)
+	if err == nil {
+		done = Appended{last + 1 - uint64(len(p.entries)), last, len(p.entries)}
+		appended = &projector.Tree{Head: last, Bytes: tip.Tree().Bytes}
+	}
+	return done, true, err
 }
 
 // charge has the session's tenant admit what is appended. A free append to a session
@@ -196,35 +211,16 @@ func bytesOf(entries []eventlog.Entry) (n int64) {
 }
 
 // createFor begins a session for a producer that has a tenant, or is bound to a
-// user, and returns its head.
-func (s *Server) createFor(ctx context.Context, c Caller, session, agentType string) (uint64, error) {
+// user.
+func (s *Server) createFor(ctx context.Context, c Caller, tip *snapshot.Tip, agentType string) error {
+	session := tip.Session()
 	entry, err := eventlog.NewFact(session, &eventlog.SessionCreated{
 		AgentType: agentType, UserID: c.only(), Tenant: c.Tenant, FactBase: eventlog.FactBase{SessionID: session, Timestamp: time.Now().UnixMilli(), By: eventlog.ActorOf(ctx)},
 	}, eventlog.Labels{})
-	if err != nil {
-		return 0, err
+	if err == nil {
+		_, err = tip.Append(ctx, rand.Text(), []eventlog.Entry{entry})
 	}
-	return eventlog.AppendOnce(ctx, s.log, session, rand.Text(), 0, []eventlog.Entry{entry})
-}
-
-// catchUp folds into t what was appended behind its head. It reads from there
-// only, so that a producer keeps up with a run that writes all the time. If
-// that is no record any more, since the session was erased and created again, it
-// folds from the beginning.
-func (s *Server) catchUp(ctx context.Context, session string, t *projector.Tree) (*projector.Tree, error) {
-	for r, err := range eventlog.Behind(ctx, s.log, session, t.Head) {
-		switch {
-		case err == nil:
-			projector.Apply(t, r)
-		case !errors.Is(err, eventlog.ErrSessionNotFound):
-			return nil, err
-		case t.Head == 0:
-			return t, nil
-		default:
-			return s.states.Head(ctx, session)
-		}
-	}
-	return t, nil
+	return err
 }
 
 // end answers POST /sessions/{id}/end: the stream is complete.
@@ -270,7 +266,7 @@ const maxErrorText = 8 << 10
 
 // closeStream appends a fact that ends the stream. Only the runtime ends a stream
 // whose turn is open.
-func (s *Server) closeStream(w http.ResponseWriter, r *request, f eventlog.Fact, free bool, digest string) error {
+func (s *Server) closeStream(w http.ResponseWriter, r *request, f eventlog.Fact, free bool, digest func() string) error {
 	entry, err := eventlog.NewFact(r.session, f, eventlog.Labels{})
 	if err != nil {
 		return err
@@ -289,11 +285,13 @@ func (s *Server) closeStream(w http.ResponseWriter, r *request, f eventlog.Fact,
 }
 
 // digest tells requests apart. The parts are what was asked for, in one form.
-func digest(parts ...[]byte) string {
-	sum := sha256.New()
-	for _, p := range parts {
-		sum.Write(p)
-		sum.Write([]byte{'\n'}) // stands in no compact JSON
+func digest(parts ...[]byte) func() string {
+	return func() string {
+		sum := sha256.New()
+		for _, p := range parts {
+			sum.Write(p)
+			sum.Write([]byte{'\n'}) // is in no compact JSON
+		}
+		return base64.RawURLEncoding.EncodeToString(sum.Sum(nil))
 	}
-	return base64.RawURLEncoding.EncodeToString(sum.Sum(nil))
 }

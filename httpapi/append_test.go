@@ -392,12 +392,20 @@ func TestARequestIsJudgedByTheSessionThatIsThere(t *testing.T) {
 	a.post("/sessions/s/end", "").failed(t, 409, httpapi.CodeAlreadyRunning)
 	require.Nil(t, log.before)
 
-	log.before = func() {
+	erase := func() {
 		_, err := log.Erase(a.ctx(), "s")
 		require.NoError(t, err)
 	}
-	a.post(chunksOf("s"), line("s", "x")).failed(t, 404, httpapi.CodeNotFound)
+	log.before = erase
+	other := newAPIOn(t, log, nil) // reads the session, which is erased after that
+	other.post(chunksOf("s"), line("s", "x")).failed(t, 404, httpapi.CodeNotFound)
 	a.post(chunksOf("s"), line("s", "x")).appended(t)
+
+	// One that remembers the session can't tell when it was erased, and takes the
+	// request for one that came after that.
+	log.before = erase
+	a.post(chunksOf("s"), line("s", "y")).appended(t)
+	require.Equal(t, []string{"y"}, a.texts("s"))
 }
 
 // renewed calls before once, before an append.

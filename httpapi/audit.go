@@ -132,7 +132,7 @@ func (s *Server) logRefusal(ctx context.Context, w *tracker, status int, err err
 	if !ok {
 		return
 	}
-	attrs := append(w.logged("status", status), w.actor...)
+	attrs := append(w.logged("status", status), actorAttrs(w.request)...)
 	if skipped > 0 {
 		attrs = append(attrs, "notLogged", skipped)
 	}

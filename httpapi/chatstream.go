@@ -52,22 +52,29 @@ func (s *Server) replyChat(w http.ResponseWriter, r *request, session string, c 
 }
 
 func (s *Server) streamChat(ctx context.Context, w http.ResponseWriter, r *request, session string, c chatReply) error {
-	t, err := s.states.Head(ctx, session)
+	live, err := eventlog.Attach(ctx, s.log, session)
 	if errors.Is(err, eventlog.ErrSessionNotFound) && !c.always {
 		return s.nothing(w)
 	}
 	if err != nil {
 		return err
 	}
+	defer live.Leave()
+	past := eventlog.WithHead(ctx, session, live.Head) // the head is asked for once
+	t, err := s.states.Head(past, session)
+	if err != nil {
+		return err
+	}
 	if last := c.after.reaches(); !c.whole && last > t.Head {
 		return eventlog.Ahead(ctx, s.log, session, last)
 	}
-	if err := s.placeInMessage(ctx, session, &c, replyBegins(t)); err != nil {
+	if err := s.placeInMessage(past, session, &c, replyBegins(t)); err != nil {
 		return err
 	}
 	at := s.startChat(session, t, c)
+	at.live = live.Follow
 	if at.end != nil && !c.always {
-		more, err := s.moreToTell(ctx, at, c)
+		more, err := s.moreToTell(past, at, c)
 		if err != nil {
 			return err
 		}
@@ -75,7 +82,7 @@ func (s *Server) streamChat(ctx context.Context, w http.ResponseWriter, r *reque
 			return s.nothing(w)
 		}
 	}
-	history, stop, err := peek(s.log.Read(ctx, session, min(at.before, at.after.sequence), at.head))
+	history, stop, err := peek(s.log.Read(past, session, min(at.before, at.after.sequence), at.head))
 	if err != nil {
 		return err
 	}
@@ -155,6 +162,7 @@ type chatStart struct {
 	dead          eventlog.Dead
 	end           *uimessage.Ending // what comes at head instead of following
 	stopped       uint64            // the record that ended it
+	live          func(context.Context) iter.Seq2[eventlog.Record, error]
 }
 
 func (s *Server) startChat(session string, t *projector.Tree, c chatReply) chatStart {
@@ -249,7 +257,7 @@ func (s *Server) chatEvents(ctx context.Context, history iter.Seq2[eventlog.Reco
 			f.finish(f.last.sequence, f.last.frames, *at.end)
 			return
 		}
-		for r, err := range s.log.Follow(ctx, at.session, at.head) {
+		for r, err := range after(at.head, at.live(ctx)) {
 			var t *projector.Tree
 			if err == nil && r.Agent == at.root && mayEnd(r.Envelope) {
 				t, err = s.states.At(ctx, at.session, r.Sequence)

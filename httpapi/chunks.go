@@ -31,11 +31,14 @@ func (s *Server) chunks(w http.ResponseWriter, r *request) error {
 	if err = cmp.Or(body.close(), err); err != nil {
 		return err
 	}
-	parts := [][]byte{[]byte("chunks")}
-	for _, e := range entries {
-		parts = append(parts, e.Payload)
+	asked := func() string {
+		parts := [][]byte{[]byte("chunks")}
+		for _, e := range entries {
+			parts = append(parts, e.Payload)
+		}
+		return digest(parts...)()
 	}
-	return s.produce(w, r, production{entries: entries, agentType: agentType, digest: digest(parts...), check: func(ctx context.Context, t *projector.Tree) error {
+	return s.produce(w, r, production{entries: entries, agentType: agentType, digest: asked, check: func(ctx context.Context, t *projector.Tree) error {
 		switch {
 		case t.StreamStatus.Terminal():
 			return eventlog.ErrStreamEnded
@@ -74,20 +77,19 @@ func (s *Server) checkPatches(ctx context.Context, t *projector.Tree, patches []
 // valid and an outside producer may write them (facts 14.8). Patches has those of
 // them that change the state, each in its place.
 func (s *Server) chunkEntries(r *request, body io.Reader) (entries []eventlog.Entry, patches []*eventlog.StatePatch, agentType string, err error) {
-	for raw, err := range chunksOf(body) {
+	in := &parsedBody{Reader: body, turn: func() (func(), error) { return s.parseTurn(r) }}
+	defer in.pause()
+	for raw, err := range chunksOf(in, r.ContentLength) {
 		if err != nil {
 			return nil, nil, "", err
 		}
 		if len(entries) == eventlog.MaxAppendRecords {
 			return nil, nil, "", &sizeError{"there are too many chunks", eventlog.MaxAppendRecords}
 		}
-		// A turn for each chunk: none is held while the client sends the rest.
-		done, err := s.parseTurn(r)
-		if err != nil {
+		if err := in.parse(); err != nil {
 			return nil, nil, "", err
 		}
 		e, c, err := s.chunkEntry(r.session, len(entries), raw)
-		done()
 		if err != nil {
 			return nil, nil, "", err
 		}
@@ -105,6 +107,35 @@ func (s *Server) chunkEntries(r *request, body io.Reader) (entries []eventlog.En
 		return nil, nil, "", &eventlog.ValidationError{Reason: "the body must hold at least one chunk"}
 	}
 	return entries, patches, agentType, nil
+}
+
+// parsedBody is a body that is parsed as it comes, in turns: one for what has come.
+// None is held while the client sends the rest.
+type parsedBody struct {
+	io.Reader
+	turn func() (done func(), err error)
+	done func() // nil: it is not its turn
+}
+
+func (b *parsedBody) Read(p []byte) (int, error) {
+	b.pause()
+	return b.Reader.Read(p)
+}
+
+// parse waits for a turn, unless it has one.
+func (b *parsedBody) parse() (err error) {
+	if b.done == nil {
+		b.done, err = b.turn()
+	}
+	return err
+}
+
+// pause ends a turn.
+func (b *parsedBody) pause() {
+	if b.done != nil {
+		b.done()
+		b.done = nil
+	}
 }
 
 // chunkEntry returns a chunk of a body as an entry.
@@ -142,9 +173,9 @@ const space = " \t\r\n"
 
 // chunksOf yields the chunks of a body, not parsed yet: the elements of a
 // JSON array if it begins like one, else its lines that are not blank. It holds
-// one of them at a time.
-func chunksOf(body io.Reader) iter.Seq2[json.RawMessage, error] {
-	in := bufio.NewReader(body)
+// one of them at a time. size is the body's.
+func chunksOf(body io.Reader, size int64) iter.Seq2[json.RawMessage, error] {
+	in := bufio.NewReaderSize(body, int(min(size, firstRead)))
 	for {
 		first, err := in.ReadByte()
 		if err != nil {

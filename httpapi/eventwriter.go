@@ -11,7 +11,9 @@ import (
 	"net/http"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
@@ -32,14 +34,46 @@ func chunkEvent(r eventlog.Record) (event, bool) {
 	if r.Kind != eventlog.KindChunk {
 		return event{}, false
 	}
-	var data bytes.Buffer
-	data.Grow(len(r.Payload) + 64)
-	data.WriteString(`{"type":"chunk","chunk":`)
-	if json.Compact(&data, r.Payload) != nil {
+	const before, between = `{"type":"chunk","chunk":`, `,"sequence":`
+	data := bytes.NewBuffer(make([]byte, 0, len(before)+len(r.Payload)+len(between)+len("18446744073709551615}")))
+	data.WriteString(before)
+	if json.Compact(data, r.Payload) != nil {
 		return event{}, false
 	}
-	fmt.Fprintf(&data, `,"sequence":%d}`, r.Sequence)
+	data.WriteString(between)
+	data.Write(strconv.AppendUint(data.AvailableBuffer(), r.Sequence, 10))
+	data.WriteByte('}')
 	return event{id: position{sequence: r.Sequence}, name: "chunk", data: data.Bytes()}, true
+}
+
+// liveEvents keeps the events of the last live chunks: all clients of a session get the
+// same one, and it is made once for them.
+type liveEvents [64]atomic.Pointer[liveEvent]
+
+type liveEvent struct {
+	record eventlog.Record
+	event  event
+}
+
+// maxLiveEvent is up to what size of a payload, in bytes, an event is kept.
+const maxLiveEvent = 4 << 10
+
+// chunkEvent is chunkEvent for a record that others get as well: the log hands the same
+// payload to all who follow the session.
+func (l *liveEvents) chunkEvent(r eventlog.Record) (event, bool) {
+	if r.Kind != eventlog.KindChunk || len(r.Payload) == 0 || len(r.Payload) > maxLiveEvent {
+		return chunkEvent(r)
+	}
+	at := &l[r.Sequence%uint64(len(l))]
+	if had := at.Load(); had != nil && had.record.Sequence == r.Sequence &&
+		len(had.record.Payload) == len(r.Payload) && &had.record.Payload[0] == &r.Payload[0] {
+		return had.event, true
+	}
+	e, ok := chunkEvent(r)
+	if ok {
+		at.Store(&liveEvent{r, e})
+	}
+	return e, ok
 }
 
 // eventWriter writes server-sent events or, as lines, their data alone.
@@ -47,11 +81,13 @@ type eventWriter struct {
 	s     *Server
 	w     http.ResponseWriter
 	rc    *http.ResponseController
-	buf   []byte
 	lines bool // NDJSON; an empty line is a heartbeat
 	// closes: an event close comes before the server ends the stream of a caller
 	// whose credentials have expired.
 	closes bool
+	// paced: an event is pulled when the one before is written, since its time
+	// depends on that.
+	paced bool
 }
 
 func (s *Server) newEventWriter(w http.ResponseWriter) *eventWriter {
@@ -73,11 +109,10 @@ func (o *eventWriter) open() error {
 	return o.flush()
 }
 
-func (o *eventWriter) write(e event) error {
-	b := o.buf[:0]
+// append appends what is sent of an event.
+func (o *eventWriter) append(b []byte, e event) []byte {
 	if o.lines {
-		o.buf = append(append(b, e.data...), '\n')
-		return o.s.write(o.w, o.rc, o.buf)
+		return append(append(b, e.data...), '\n')
 	}
 	if e.id != (position{}) {
 		b = append(b, "id: "...)
@@ -91,9 +126,7 @@ func (o *eventWriter) write(e event) error {
 	}
 	b = append(b, "data: "...)
 	b = append(b, e.data...)
-	b = append(b, "\n\n"...)
-	o.buf = b
-	return o.s.write(o.w, o.rc, b)
+	return append(b, "\n\n"...)
 }
 
 func (o *eventWriter) heartbeat() error {
@@ -114,16 +147,16 @@ func (o *eventWriter) flush() error { return o.rc.Flush() }
 // ends. The error is that of events; a client that leaves and a server that
 // closes are none.
 //
-// The events are pulled, one at a time, by a goroutine that is gone when pump
-// returns. What is written is flushed when the next event is not at hand.
+// The events are pulled by a goroutine that is gone when pump returns. Those that
+// are ready while the client is written to go in one write and one flush.
 func (o *eventWriter) pump(ctx context.Context, heartbeat time.Duration, events iter.Seq2[event, error]) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var failed error
-	feed := make(chan event)
+	out := newOutbox()
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		defer close(feed)
-		failed = pull(ctx, feed, events)
+		defer close(out.done)
+		failed = o.pull(ctx, out, events)
 	})
 	end := func() {
 		cancel()
@@ -151,47 +184,121 @@ func (o *eventWriter) pump(ctx context.Context, heartbeat time.Duration, events 
 
 	idle := time.NewTimer(heartbeat)
 	defer idle.Stop()
-	pending := false // written and not flushed
 	for {
-		if pending {
-			// Lets the goroutine bring the next event, if it has one.
-			// Without it, every second event of a long catch-up is a flush:
-			// 20 times as many (measured), and a fifth slower.
-			runtime.Gosched()
-			select {
-			case e, ok := <-feed:
-				if !ok {
-					return stop(false)
-				}
-				if o.write(e) != nil {
-					return nil
-				}
-				continue
-			default:
-			}
-			if o.flush() != nil {
-				return nil
-			}
-			pending = false
-			idle.Reset(heartbeat)
-		}
+		over := false
 		select {
-		case e, ok := <-feed:
-			if !ok {
-				return stop(false)
-			}
-			if o.write(e) != nil {
-				return nil
-			}
-			pending = true
+		case <-out.ready:
+			// Lets the goroutine bring the next events, if it has some.
+			runtime.Gosched()
+		case <-out.done:
+			over = true
 		case <-idle.C:
 			if o.heartbeat() != nil {
 				return nil
 			}
 			idle.Reset(heartbeat)
+			continue
 		case <-ctx.Done():
 			return stop(true)
 		}
+		if b := out.take(); len(b) > 0 {
+			if o.s.write(o.w, o.rc, b) != nil || o.flush() != nil {
+				return nil
+			}
+			out.reuse(b)
+			idle.Reset(heartbeat)
+		}
+		if over {
+			return stop(false)
+		}
+	}
+}
+
+// Bounds of an outbox, in bytes.
+const (
+	outboxFull = 32 << 10 // from here on no more events are pulled
+	outboxKeep = 2 << 10  // what room an idle stream may keep
+)
+
+// outbox has what is to be written to a client next.
+type outbox struct {
+	ready chan struct{} // there is something
+	room  chan struct{} // there is room again
+	done  chan struct{} // closed when there will be no more
+
+	mu    sync.Mutex
+	buf   []byte
+	spare []byte // written, to be used again
+}
+
+func newOutbox() *outbox {
+	return &outbox{ready: make(chan struct{}, 1), room: make(chan struct{}, 1), done: make(chan struct{})}
+}
+
+// add appends an event, and waits while there is no room. The error is ctx's.
+func (b *outbox) add(ctx context.Context, o *eventWriter, e event) error {
+	for {
+		b.mu.Lock()
+		if len(b.buf) < outboxFull {
+			b.buf = o.append(b.buf, e)
+			b.mu.Unlock()
+			signal(b.ready)
+			return nil
+		}
+		b.mu.Unlock()
+		if err := b.waitRoom(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// taken waits until the last event is about to be written.
+func (b *outbox) taken(ctx context.Context) error {
+	for {
+		b.mu.Lock()
+		n := len(b.buf)
+		b.mu.Unlock()
+		if n == 0 {
+			return nil
+		}
+		if err := b.waitRoom(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+func (b *outbox) waitRoom(ctx context.Context) error {
+	select {
+	case <-b.room:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// take returns what is to be written.
+func (b *outbox) take() []byte {
+	b.mu.Lock()
+	taken := b.buf
+	b.buf, b.spare = b.spare, nil
+	b.mu.Unlock()
+	signal(b.room)
+	return taken
+}
+
+// reuse gives back what take has returned. An idle stream holds little of it.
+func (b *outbox) reuse(written []byte) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if cap(written) <= outboxKeep || len(b.buf) > 0 && cap(written) <= 2*outboxFull {
+		b.spare = written[:0]
+	}
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
 	}
 }
 
@@ -230,21 +337,22 @@ func (o *eventWriter) expired() {
 	}
 }
 
-// pull sends events to feed. A panic is an error: nobody else would catch it.
-func pull(ctx context.Context, feed chan<- event, events iter.Seq2[event, error]) (err error) {
+// pull puts events into out. A panic is an error: nobody else would catch it.
+func (o *eventWriter) pull(ctx context.Context, out *outbox, events iter.Seq2[event, error]) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%w: %v\n%s", errPanicked, p, debug.Stack())
 		}
 	}()
 	for e, err := range events {
+		if err == nil {
+			err = out.add(ctx, o, e)
+		}
+		if err == nil && o.paced {
+			err = out.taken(ctx)
+		}
 		if err != nil {
 			return err
-		}
-		select {
-		case feed <- e:
-		case <-ctx.Done():
-			return context.Cause(ctx)
 		}
 	}
 	return nil

@@ -163,14 +163,15 @@ func (s *Server) selected(r *request, want recordQuery) (iter.Seq2[eventlog.Reco
 // the answer ends, a client goes on behind the last record that it has.
 func (s *Server) followRecords(w http.ResponseWriter, r *request, want recordQuery) error {
 	return s.streaming(r, r.session, func(ctx context.Context) error {
-		head, err := s.log.Head(ctx, r.session)
-		switch {
-		case err != nil:
+		live, err := eventlog.Attach(ctx, s.log, r.session)
+		if err != nil {
 			return err
-		case want.from > head:
+		}
+		defer live.Leave()
+		if want.from > live.Head {
 			return eventlog.Ahead(ctx, s.log, r.session, want.from)
 		}
-		history, stop, err := peek(s.log.Read(ctx, r.session, want.from, head))
+		history, stop, err := peek(s.log.Read(eventlog.WithHead(ctx, r.session, live.Head), r.session, want.from, live.Head))
 		if err != nil {
 			return err
 		}
@@ -178,7 +179,7 @@ func (s *Server) followRecords(w http.ResponseWriter, r *request, want recordQue
 		s.auditExport(r)
 		out := s.newEventWriter(w)
 		out.lines = true
-		s.stream(ctx, r, out, lines(want, history, s.log.Follow(ctx, r.session, head)))
+		s.stream(ctx, r, out, lines(want, history, live.Follow(ctx)))
 		return nil
 	})
 }

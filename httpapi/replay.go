@@ -60,7 +60,7 @@ func (s *Server) replay(w http.ResponseWriter, r *request) error {
 		defer stop()
 		p := &pace{Server: s, session: r.session, speed: speed, most: most}
 		out := s.newEventWriter(w)
-		out.closes = true
+		out.closes, out.paced = true, true
 		s.stream(ctx, r, out, p.events(ctx, history, startOf(r.session, t, replayEnding)))
 		return nil
 	})

@@ -44,15 +44,28 @@ func (c *clocked) Header() http.Header { return c.header }
 func (c *clocked) WriteHeader(int)     {}
 func (c *clocked) Flush()              {}
 
+// Write takes what is written at once, which may be several events.
 func (c *clocked) Write(b []byte) (int, error) {
-	event, _, _ := strings.Cut(string(b), "\n")
-	if _, data, ok := strings.Cut(string(b), "data: "); ok {
+	for one := range strings.SplitAfterSeq(string(b), "\n\n") {
+		if one == "" {
+			continue
+		}
+		if err := c.take(one); err != nil {
+			return 0, err
+		}
+	}
+	return len(b), nil
+}
+
+func (c *clocked) take(written string) error {
+	event, _, _ := strings.Cut(written, "\n")
+	if _, data, ok := strings.Cut(written, "data: "); ok {
 		var d struct {
 			Type, Status string
 			Chunk        struct{ Delta string }
 		}
 		if err := json.Unmarshal([]byte(data), &d); err != nil {
-			return 0, err
+			return err
 		}
 		event = d.Chunk.Delta
 		if d.Type != "chunk" {
@@ -65,7 +78,7 @@ func (c *clocked) Write(b []byte) (int, error) {
 	if c.takes != nil {
 		c.takes(event)
 	}
-	return len(b), nil
+	return nil
 }
 
 func (c *clocked) events() []sent {

@@ -157,8 +157,8 @@ func find(r *http.Request) (byMethod map[string]route, name string) {
 		}
 		segments[i] = segment
 	}
-	for _, rt := range routeTable {
-		if id, ok := rt.match(segments); ok {
+	for i, rt := range routeTable {
+		if id, ok := match(routePatterns[i], segments); ok {
 			if byMethod == nil {
 				byMethod = map[string]route{}
 			}
@@ -171,8 +171,16 @@ func find(r *http.Request) (byMethod map[string]route, name string) {
 	return byMethod, name
 }
 
-func (rt route) match(segments []string) (id string, ok bool) {
-	pattern := strings.Split(rt.pattern, "/")
+// routePatterns has the segments of each route's pattern.
+var routePatterns = func() [][]string {
+	all := make([][]string, len(routeTable))
+	for i, rt := range routeTable {
+		all[i] = strings.Split(rt.pattern, "/")
+	}
+	return all
+}()
+
+func match(pattern, segments []string) (id string, ok bool) {
 	if len(pattern) != len(segments) {
 		return "", false
 	}
@@ -243,7 +251,7 @@ func (s *Server) serve(w *tracker, r *http.Request, rt route, name string) error
 	public := s.public(rt)
 	r, err := now.identified(r)
 	r = acting(r)
-	w.actor, w.tenant = actorAttrs(r), CallerOf(r.Context()).Tenant
+	w.request, w.tenant = r, CallerOf(r.Context()).Tenant
 	if !public {
 		if err == nil {
 			err = s.admission.request(CallerOf(r.Context()))

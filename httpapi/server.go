@@ -154,6 +154,7 @@ type Server struct {
 	parses       *turns               // of large bodies
 	submitSchema *jsonschema.Resolved // nil: the server has none
 	admission    *admission
+	live         liveEvents
 	writeTimeout time.Duration
 	bodyTimeout  time.Duration // of a body that no handler reads
 	eraseTimeout time.Duration
@@ -249,7 +250,7 @@ func (s *Server) Close() { s.stop(http.ErrServerClosed) }
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = traced(identified(w, r))
 	s.limitBody(w, r)
-	out := &tracker{ResponseWriter: w, came: time.Now(), actor: actorAttrs(r)}
+	out := &tracker{ResponseWriter: w, came: time.Now(), request: r}
 	defer s.opts.Metrics.answered(out, r)
 	defer func() {
 		switch p := recover(); p {
@@ -289,12 +290,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 type tracker struct {
 	http.ResponseWriter
 	route   string
-	session string    // empty: not known, or none
-	actor   []any     // the caller's log attributes
-	tenant  string    // the caller's; empty: none, or not known
-	payer   string    // whose budget a large answer uses; empty: nobody's
-	allowed bool      // its caller may use the route
-	came    time.Time // when the request came
+	session string        // empty: not known, or none
+	request *http.Request // with its caller, as far as that is known
+	tenant  string        // the caller's; empty: none, or not known
+	payer   string        // whose budget a large answer uses; empty: nobody's
+	allowed bool          // its caller may use the route
+	came    time.Time     // when the request came
 	begun   bool
 	began   time.Time // when the answer did
 	status  int

@@ -114,11 +114,11 @@ func (s *Server) watchSettings(r *request, session string, refuse context.Cancel
 func (s *Server) Guard(op Operation, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r = identified(w, r)
-		out := &tracker{ResponseWriter: w, route: "guarded", actor: actorAttrs(r)}
+		out := &tracker{ResponseWriter: w, route: "guarded", request: r}
 		err := cmp.Or(s.checkHost(r), s.checkOrigin(r))
 		if err == nil {
 			r, err = s.settings.Load().identified(r)
-			out.actor = actorAttrs(r)
+			out.request = r
 		}
 		if err == nil {
 			err = s.allow(r, op, allSessions)

@@ -20,7 +20,8 @@ func (s *Server) sse(w http.ResponseWriter, r *request) error {
 // attach answers with a stream of events behind the client's cursor. What is
 // wrong with the cursor is told before the headers. ending tells what to send
 // instead of following, if anything; events is given the records between the
-// cursor and at.head. closes is of streams with an event close.
+// cursor and at.head. closes is of streams with an event close. The session's head
+// is asked for once.
 func (s *Server) attach(w http.ResponseWriter, r *request, closes bool, ending func(*projector.Session) *event,
 	events func(ctx context.Context, history iter.Seq2[eventlog.Record, error], at start) iter.Seq2[event, error],
 ) error {
@@ -29,7 +30,13 @@ func (s *Server) attach(w http.ResponseWriter, r *request, closes bool, ending f
 		return err
 	}
 	return s.streaming(r, r.session, func(ctx context.Context) error {
-		t, err := s.states.Head(ctx, r.session)
+		live, err := eventlog.Attach(ctx, s.log, r.session)
+		if err != nil {
+			return err
+		}
+		defer live.Leave()
+		past := eventlog.WithHead(ctx, r.session, live.Head)
+		t, err := s.states.Head(past, r.session)
 		if err != nil {
 			return err
 		}
@@ -37,7 +44,8 @@ func (s *Server) attach(w http.ResponseWriter, r *request, closes bool, ending f
 			return eventlog.Ahead(ctx, s.log, r.session, from)
 		}
 		at := startOf(r.session, t, ending)
-		history, stop, err := peek(s.log.Read(ctx, r.session, from, t.Head))
+		at.live = live.Follow
+		history, stop, err := peek(s.log.Read(past, r.session, from, t.Head))
 		if err != nil {
 			return err
 		}
@@ -155,6 +163,23 @@ type start struct {
 	dead          eventlog.Dead
 	status        eventlog.StreamStatus
 	end           *event // what to send at head instead of following
+	live          func(context.Context) iter.Seq2[eventlog.Record, error]
+}
+
+// follow yields the records after head.
+func (at start) follow(ctx context.Context) iter.Seq2[eventlog.Record, error] {
+	return after(at.head, at.live(ctx))
+}
+
+// after leaves out the records up to head, which the state that it is of has already.
+func after(head uint64, records iter.Seq2[eventlog.Record, error]) iter.Seq2[eventlog.Record, error] {
+	return func(yield func(eventlog.Record, error) bool) {
+		for r, err := range records {
+			if (err != nil || r.Sequence > head) && !yield(r, err) {
+				return
+			}
+		}
+	}
 }
 
 func startOf(session string, t *projector.Tree, ending func(*projector.Session) *event) start {
@@ -187,12 +212,12 @@ func (s *Server) events(ctx context.Context, history iter.Seq2[eventlog.Record, 
 			yield(*at.end, nil)
 			return
 		}
-		for r, err := range s.log.Follow(ctx, at.session, at.head) {
+		for r, err := range at.follow(ctx) {
 			if err != nil {
 				yield(event{}, err)
 				return
 			}
-			if e, ok := chunkEvent(r); ok {
+			if e, ok := s.live.chunkEvent(r); ok {
 				if !yield(e, nil) {
 					return
 				}

@@ -32,7 +32,7 @@ import (
 // what is live.
 func (s *Server) storeStream(w http.ResponseWriter, r *request) error {
 	return s.attach(w, r, false, storeEnding, func(ctx context.Context, history iter.Seq2[eventlog.Record, error], at start) iter.Seq2[event, error] {
-		f := &storeFeed{Server: s, at: at, every: lookEvery, known: at.head}
+		f := &storeFeed{Server: s, at: at, every: lookEvery, known: at.head, looked: time.Now()}
 		return f.events(ctx, history)
 	})
 }
@@ -86,7 +86,7 @@ func (f *storeFeed) events(ctx context.Context, history iter.Seq2[eventlog.Recor
 			yield(end, nil)
 			return
 		}
-		send(f.log.Follow(ctx, f.at.session, f.at.head))
+		send(f.at.follow(ctx))
 	}
 }
 
@@ -96,7 +96,7 @@ func (f *storeFeed) take(ctx context.Context, r eventlog.Record) (out []event, o
 	if err != nil || f.at.dead.Covers(r) {
 		return out, false, err
 	}
-	if e, ok := chunkEvent(r); ok {
+	if e, ok := f.live.chunkEvent(r); ok {
 		e.name = ""
 		return append(out, e), false, nil
 	}

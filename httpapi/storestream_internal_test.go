@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"iter"
@@ -86,7 +87,9 @@ func feedOf(t *testing.T, log eventlog.Log, every time.Duration) iter.Seq2[event
 	require.NoError(t, err)
 	tree, err := s.states.Head(t.Context(), "s")
 	require.NoError(t, err)
-	f := &storeFeed{Server: s, at: startOf("s", tree, storeEnding), every: every, looked: time.Now(), known: tree.Head}
+	at := startOf("s", tree, storeEnding)
+	at.live = func(ctx context.Context) iter.Seq2[eventlog.Record, error] { return log.Follow(ctx, "s", tree.Head) }
+	f := &storeFeed{Server: s, at: at, every: every, looked: time.Now(), known: tree.Head}
 	return f.events(t.Context(), log.Read(t.Context(), "s", 0, tree.Head))
 }
 
