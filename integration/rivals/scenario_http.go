@@ -6,8 +6,10 @@ import (
 	"time"
 )
 
-// bulkWriters is how many writers append many chunks a request.
-const bulkWriters = 8
+const (
+	httpWriters = 64 // that append one chunk a request
+	bulkWriters = 8  // that append many
+)
 
 // runHTTP compares servers that producers and web clients reach over HTTP. Both are
 // processes of their own and answer when what they acknowledge is on the disk. They
@@ -90,17 +92,17 @@ func (h *httpRun) both(ctx context.Context, sessions int, f func(system int, s *
 func (h *httpRun) flat(ctx context.Context) error {
 	span := pick(h.bench, 5*time.Second, 500*time.Millisecond)
 	var rates [2]float64 // of two turns each
-	err := h.both(ctx, flatSessions, func(i int, s *httpSessions, counts []int) error {
+	err := h.both(ctx, httpWriters, func(i int, s *httpSessions, counts []int) error {
 		rate, err := flatOut(ctx, span, counts, s.append)
 		rates[i] += rate / 2
-		h.say("HTTP, %s, %d writers: %.0f/s", s.system, flatSessions, rate)
+		h.say("HTTP, %s, %d writers: %.0f/s", s.system, httpWriters, rate)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	ours, theirs := h.servers[0].figure(rates[0]), h.servers[1].figure(rates[1])
-	what := fmt.Sprintf("%d writers, one chunk a request", flatSessions)
+	what := fmt.Sprintf("%d writers, one chunk a request", httpWriters)
 	h.report.higher(what, "chunks/s", ours, theirs, aim{limit: 6000})
 	h.report.higher(what, "chunks/s", ours, theirs, aim{ratio: 2})
 	return nil
