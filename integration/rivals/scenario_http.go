@@ -165,7 +165,7 @@ func (h *httpRun) fanOut(ctx context.Context, followers int) error {
 	p := pace{
 		sessions: 1, every: pacedEvery,
 		warm: pick(h.bench, time.Second, 100*time.Millisecond), span: pick(h.bench, 3*time.Second, 700*time.Millisecond),
-		drain: 10 * time.Second,
+		drain: time.Minute, // the rival needs it: its appends wait for its streams
 	}
 	stop, err := h.serve(ctx)
 	if err != nil {
