@@ -82,7 +82,7 @@ func (c *cleanup) see(r Record) error {
 	if chunk, err := r.Chunk(); err == nil {
 		step = BaseOf(chunk).Step
 	}
-	r.Payload = nil
+	r.Entry = Entry{Envelope: r.Envelope}
 	c.chunks = append(c.chunks, stepped{Record: r, step: step})
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
 )
 
 // chunkTypes has one row for every chunk of document 000.
@@ -103,13 +104,25 @@ func sortedKeys[V any](m map[string]V) []string {
 // EncodeChunk validates c and returns its JSON as document 000 writes it. The
 // error is a [*ValidationError] that names the field.
 func EncodeChunk(c Chunk) ([]byte, error) {
+	payload, _, _, err := encodeChunk(c)
+	return payload, err
+}
+
+// encodeChunk is EncodeChunk, and tells where the payload has a delta's text.
+func encodeChunk(c Chunk) (payload []byte, from, to int, err error) {
 	if u, ok := c.(*Unknown); ok {
-		return encodeUnknown(u.Kind, u.Raw)
+		payload, err = encodeUnknown(u.Kind, u.Raw)
+		return payload, 0, 0, err
 	}
 	if err := validateChunk(c); err != nil {
-		return nil, err
+		return nil, 0, 0, err
 	}
-	return encode(c.Type(), c)
+	var buf [512]byte
+	if b, from, to, ok := appendDelta(buf[:0], c); ok {
+		return slices.Clone(b), from, to, nil
+	}
+	payload, err = encode(c.Type(), c)
+	return payload, 0, 0, err
 }
 
 // EncodeFact validates f and returns its JSON.
@@ -128,29 +141,55 @@ func encodeUnknown(kind string, raw []byte) ([]byte, error) {
 	if typ, err := discriminator(raw); err != nil || typ != kind {
 		return nil, &ValidationError{Type: kind, Reason: "must hold the JSON of its kind"}
 	}
-	return raw, checkDepth(kind, raw)
+	return bytes.Clone(raw), checkDepth(kind, raw)
 }
 
 // encode puts the discriminator in front of v's own fields. Text stays as it
 // is: no HTML escapes.
 func encode(typ string, v any) ([]byte, error) {
-	body, err := marshalPlain(v)
+	raw, err := appendPlain(`{"type":"`+typ+`",`, v)
 	if err != nil {
 		return nil, &ValidationError{Type: typ, Reason: err.Error()}
 	}
-	raw := append(fmt.Appendf(make([]byte, 0, len(typ)+len(body)+11), `{"type":%q,`, typ), body[1:]...)
 	return raw, checkDepth(typ, raw)
 }
 
 // marshalPlain is json.Marshal without HTML escapes.
-func marshalPlain(v any) ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
+func marshalPlain(v any) ([]byte, error) { return appendPlain("", v) }
+
+// plainEncoder is an encoder without HTML escapes and what it writes to.
+type plainEncoder struct {
+	buf bytes.Buffer
+	enc *json.Encoder
+}
+
+var plainEncoders = sync.Pool{New: func() any {
+	p := new(plainEncoder)
+	p.enc = json.NewEncoder(&p.buf)
+	p.enc.SetEscapeHTML(false)
+	return p
+}}
+
+// maxPooledBytes bounds the memory of an encoder that is kept.
+const maxPooledBytes = 64 << 10
+
+// appendPlain is marshalPlain with something else in place of an object's brace.
+func appendPlain(front string, v any) ([]byte, error) {
+	p := plainEncoders.Get().(*plainEncoder)
+	defer func() {
+		if p.buf.Cap() <= maxPooledBytes {
+			plainEncoders.Put(p)
+		}
+	}()
+	p.buf.Reset()
+	if err := p.enc.Encode(v); err != nil {
 		return nil, err
 	}
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
+	body := bytes.TrimSuffix(p.buf.Bytes(), []byte("\n"))
+	if front != "" {
+		body = body[1:]
+	}
+	return append(append(make([]byte, 0, len(front)+len(body)), front...), body...), nil
 }
 
 // DecodeChunk reads a stored chunk tolerantly: fields that it does not know

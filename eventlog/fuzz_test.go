@@ -2,6 +2,7 @@ package eventlog_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -63,5 +64,32 @@ func FuzzParseChunk(f *testing.F) {
 			require.Equal(t, c, got)
 		}
 		require.False(t, bytes.ContainsAny(wire, "\n\t"), "one line")
+	})
+}
+
+// A delta's encoder writes what encoding/json does, and its value is what is read.
+func FuzzDelta(f *testing.F) {
+	f.Add("a", "session-1", int64(1), 1)
+	f.Add("<&>\u2028\u2029\x00\x1f\x7f\"\\/\b\f\n\r\t", "é", int64(1<<62), 0)
+	f.Add("\xff\xed\xa0\x80\xe2\x82\xf0\x9f\x98\x80", "\ufffd", int64(-1), -1)
+	f.Fuzz(func(t *testing.T, text, id string, at int64, step int) {
+		base := eventlog.Base{AgentID: id, AgentType: id, Timestamp: at, Step: step}
+		for _, c := range []eventlog.Chunk{
+			&eventlog.TextDelta{Delta: text, Base: base},
+			&eventlog.Thinking{Content: text, Base: base},
+			&eventlog.Thinking{Content: text, IsComplete: true, Base: base},
+			&eventlog.ToolArgStreamDelta{ToolCallID: id, Delta: text, Base: base},
+		} {
+			e, err := eventlog.NewChunk(c, eventlog.Labels{})
+			if err != nil {
+				continue
+			}
+			var want bytes.Buffer
+			enc := json.NewEncoder(&want)
+			enc.SetEscapeHTML(false)
+			require.NoError(t, enc.Encode(c))
+			require.Equal(t, `{"type":"`+c.Type()+`",`+want.String()[1:], string(e.Payload)+"\n")
+			requireValue(t, e)
+		}
 	})
 }

@@ -1,7 +1,6 @@
 package eventlog
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 )
@@ -19,7 +18,7 @@ type batch struct {
 	merge          bool
 	units          []*unit
 	records, bytes int
-	run            *run // at the batch's end
+	run            run // at the batch's end
 }
 
 // unit is what is written all or none: one call, or several Writes of which
@@ -67,7 +66,7 @@ func (b *batch) add(c *call) {
 			b.seal()
 		}
 		b.records += len(c.entries)
-		b.units = append(b.units, &unit{calls: []*call{c}, entries: c.entries})
+		b.units = append(b.units, c.unit(c.entries))
 		return
 	}
 	var u *unit
@@ -81,77 +80,72 @@ func (b *batch) add(c *call) {
 		}
 		b.seal()
 		if u == nil {
-			u = &unit{calls: []*call{c}}
+			u = c.unit(c.entries[:0]) // what is put there comes from there
 			b.units = append(b.units, u)
 		}
 		u.entries = append(u.entries, e)
 		b.records++
-		if isDelta(e) {
-			b.run = &run{unit: u, entries: []Entry{e}}
+		if v, key := deltaOf(e); v != nil {
+			b.run = run{unit: u, envelope: e.Envelope, of: key, first: v, size: len(e.Payload)}
 		}
 	}
 }
 
 // seal ends the run at the batch's end.
 func (b *batch) seal() {
-	if b.run == nil {
-		return
+	if len(b.run.more) > 0 {
+		u := b.run.unit
+		u.entries[len(u.entries)-1] = b.run.merged()
 	}
-	u := b.run.unit
-	u.entries = append(u.entries[:len(u.entries)-1], b.run.merged()...)
-	b.run = nil
+	b.run = run{}
 }
 
 // run is adjacent deltas that become one record, the last of a unit.
 type run struct {
-	unit    *unit
-	entries []Entry
-	first   *delta // the first entry, once a second one is looked at
-	text    strings.Builder
-	size    int // of the merged payload
+	unit     *unit // nil: there is none
+	envelope Envelope
+	of       deltaKey
+	first    *value
+	more     []*value
+	size     int // of the merged payload
 }
 
 // take adds e if it goes on where r ends. If not, r has ended.
 func (r *run) take(e Entry) bool {
-	if r == nil || e.Envelope != r.entries[0].Envelope {
+	if r.unit == nil || e.Envelope != r.envelope {
 		return false
 	}
-	if r.first == nil {
-		if r.first = deltaOf(r.entries[0]); r.first == nil {
-			return false
-		}
-		r.text.WriteString(*r.first.text)
-		r.size = len(r.entries[0].Payload)
-	}
-	next := deltaOf(e)
-	if next == nil || next.of != r.first.of || r.size+next.size > MaxMergedBytes {
+	v, key := deltaOf(e)
+	if v == nil || key != r.of || r.size+len(v.quoted()) > MaxMergedBytes {
 		return false
 	}
-	r.entries = append(r.entries, e)
-	r.text.WriteString(*next.text)
-	r.size += next.size
+	r.more = append(r.more, v)
+	r.size += len(v.quoted())
 	return true
 }
 
-// merged returns the run as one record, with the first one's timestamp.
-func (r *run) merged() []Entry {
-	if len(r.entries) == 1 {
-		return r.entries
+// merged returns the run as one record, with the first one's timestamp. The texts
+// are in the deltas' payloads as they are in its own: none is encoded again.
+func (r *run) merged() Entry {
+	first := *textOf(r.first.delta())
+	length := len(first)
+	for _, v := range r.more {
+		length += len(*textOf(v.delta()))
 	}
-	*r.first.text = r.text.String()
-	payload, err := EncodeChunk(r.first.chunk)
-	if err != nil {
-		return r.entries // as they came: each of them is valid
+	var text strings.Builder
+	text.Grow(length)
+	text.WriteString(first)
+	payload := append(make([]byte, 0, r.size), r.first.payload[:r.first.to]...)
+	for _, v := range r.more {
+		text.WriteString(*textOf(v.delta()))
+		payload = append(payload, v.quoted()...)
 	}
-	return []Entry{{Envelope: r.entries[0].Envelope, Payload: payload}}
-}
-
-// delta is a chunk that can be merged with its like.
-type delta struct {
-	of    deltaKey
-	chunk Chunk
-	text  *string // in chunk
-	size  int     // of the text as JSON
+	to := len(payload)
+	payload = append(payload, r.first.payload[r.first.to:]...)
+	return Entry{
+		Envelope: r.envelope, Payload: payload,
+		value: valueOfDelta(r.first.delta(), text.String(), payload, int(r.first.from), to),
+	}
 }
 
 // deltaKey is what deltas that are merged have in common, beside their
@@ -161,46 +155,25 @@ type deltaKey struct {
 	base Base // without the timestamp
 }
 
-// isDelta tells by its type whether e may be a delta.
-func isDelta(e Entry) bool {
-	switch e.Type {
-	case (*TextDelta)(nil).Type(), (*Thinking)(nil).Type(), (*ToolArgStreamDelta)(nil).Type():
-		return e.Kind == KindChunk
+// deltaOf returns e's value if e is a delta, of what a run is made. It is one only
+// if NewChunk has encoded it: decoding what others have may lose something.
+func deltaOf(e Entry) (v *value, key deltaKey) {
+	if e.Kind != KindChunk || !e.value.isOf(e) || e.value.to == 0 {
+		return nil, deltaKey{}
 	}
-	return false
-}
-
-// deltaOf returns e as a delta; nil if it is none, or if its payload is not
-// what the codec writes: then decoding it may lose something.
-func deltaOf(e Entry) *delta {
-	c, err := e.Chunk()
-	if err != nil {
-		return nil
+	c := e.value.delta()
+	if c.Type() != e.Type {
+		return nil, deltaKey{}
 	}
-	d := &delta{chunk: c}
 	switch c := c.(type) {
-	case *TextDelta:
-		d.text = &c.Delta
 	case *Thinking:
 		if c.IsComplete {
-			return nil
+			return nil, deltaKey{}
 		}
-		d.text = &c.Content
 	case *ToolArgStreamDelta:
-		d.text, d.of.call = &c.Delta, c.ToolCallID
-	default:
-		return nil
+		key.call = c.ToolCallID
 	}
-	canonical, err := EncodeChunk(c)
-	if err != nil || !bytes.Equal(canonical, e.Payload) {
-		return nil
-	}
-	quoted, err := marshalPlain(*d.text)
-	if err != nil {
-		return nil
-	}
-	d.size = len(quoted) - len(`""`)
-	d.of.base = BaseOf(c)
-	d.of.base.Timestamp = 0
-	return d
+	key.base = *c.base()
+	key.base.Timestamp = 0
+	return e.value, key
 }

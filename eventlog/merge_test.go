@@ -108,6 +108,7 @@ func TestWhatDoesNotMerge(t *testing.T) {
 	const canonical = `{"type":"text_delta","delta":"x","agentId":"session-1","agentType":"writer","timestamp":1700000000123,"step":2}`
 	require.Equal(t, canonical, string(entryOf(t, text(base)).Payload))
 	one := entryOf(t, text(base))
+	byOthers := entryOf(t, text(base), func(e *eventlog.Entry) { *e = e.Encoded() })
 	for name, pair := range map[string][2]eventlog.Entry{
 		"another agent":      {one, entryOf(t, text(other(func(b *eventlog.Base) { b.AgentID = "session-2" })))},
 		"another agent type": {one, entryOf(t, text(other(func(b *eventlog.Base) { b.AgentType = "reader" })))},
@@ -124,10 +125,12 @@ func TestWhatDoesNotMerge(t *testing.T) {
 			entryOf(t, &eventlog.ToolArgStreamDelta{ToolCallID: "c", Delta: "x", Base: base}),
 			entryOf(t, &eventlog.ToolArgStreamDelta{ToolCallID: "d", Delta: "x", Base: base}),
 		},
-		"no delta":              {entryOf(t, &eventlog.StepStart{Base: base}), entryOf(t, &eventlog.StepStart{Base: base})},
-		"what does not decode":  {one, entryOf(t, text(base), payload(`{"type":"text_delta"`))},
-		"broken before":         {entryOf(t, text(base), payload("\xff")), one},
-		"another kind of entry": {one, entryOf(t, text(base), payload(`{"type":"step_start","agentId":"session-1"}`))},
+		"what NewChunk has not encoded": {byOthers, byOthers},
+		"what is read once":             {byOthers.DecodeOnce(), byOthers.DecodeOnce()},
+		"no delta":                      {entryOf(t, &eventlog.StepStart{Base: base}), entryOf(t, &eventlog.StepStart{Base: base})},
+		"what does not decode":          {one, entryOf(t, text(base), payload(`{"type":"text_delta"`))},
+		"broken before":                 {entryOf(t, text(base), payload("\xff")), one},
+		"another kind of entry":         {one, entryOf(t, text(base), payload(`{"type":"step_start","agentId":"session-1"}`))},
 		"a field of a later version": {
 			one, entryOf(t, text(base), payload(strings.Replace(canonical, `"step":2`, `"step":2,"more":1`, 1))),
 		},
@@ -140,6 +143,41 @@ func TestWhatDoesNotMerge(t *testing.T) {
 			require.Equal(t, want, together(t, eventlog.WriterOptions{}, byWrite, pair[0], pair[1]))
 		})
 	}
+}
+
+// TestAMergeChangesNothingThatOthersHave: neither the chunks that the caller gave nor
+// those of its entries, and what is observed is what is stored.
+func TestAMergeChangesNothingThatOthersHave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var seen []eventlog.Record
+		d := newDesk(t, eventlog.WriterOptions{Observe: func(r eventlog.Record) { seen = append(seen, r) }})
+		d.stuck()
+		chunks := []*eventlog.TextDelta{{Delta: "a\xff", Base: base}, {Delta: "\n", Base: base}, {Delta: "b", Base: base}}
+		var entries []eventlog.Entry
+		for _, c := range chunks {
+			e := entryOf(t, c)
+			entries = append(entries, e)
+			require.NoError(t, d.Write(t.Context(), e))
+		}
+		payload := string(entries[0].Payload)
+		d.gate.Open()
+		require.NoError(t, d.Flush(t.Context()))
+
+		require.Equal(t, "a\xff", chunks[0].Delta)
+		for i, want := range []string{"a\ufffd", "\n", "b"} {
+			c, err := entries[i].Chunk()
+			require.NoError(t, err)
+			require.Equal(t, &eventlog.TextDelta{Delta: want, Base: base}, c)
+		}
+		require.Equal(t, payload, string(entries[0].Payload))
+		merged, err := seen[len(seen)-1].Chunk()
+		require.NoError(t, err)
+		require.Equal(t, &eventlog.TextDelta{Delta: "a\ufffd\nb", Base: base}, merged)
+		for i, r := range recordsOf(t, d.log, "s") {
+			require.Equal(t, string(r.Payload), string(seen[i].Payload))
+			requireValue(t, seen[i].Entry)
+		}
+	})
 }
 
 func TestMergedRecordsAreBounded(t *testing.T) {

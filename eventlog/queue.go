@@ -25,9 +25,11 @@ type queue struct {
 	mu             sync.Mutex
 	busy           bool // work is running
 	calls          []*call
+	few            [4]*call // memory for calls, while they are few
 	records, bytes int
 	room           chan struct{}           // closed when calls leave; nil: nobody waits
-	abort          context.CancelCauseFunc // of what is in flight
+	flight         context.Context         // of what is in flight, and of all that follows unless it was aborted
+	abort          context.CancelCauseFunc // ends flight
 	fatal          error                   // every call fails with it
 	failed         error                   // the first of Writes that no Flush has told
 }
@@ -39,13 +41,19 @@ type call struct {
 	written bool          // by Write: nobody waits
 	sync    bool          // what others have written is observed
 	still   func() bool   // whether it is still to be written; nil: it is
-	done    chan struct{} // closed when err is set
-	err     error
+	done    chan struct{} // closed when it is answered; nil: nobody waits for that
+	err     error         // the answer
 
 	// The queue's lock guards these.
-	taken bool  // it is in a batch
-	held  bool  // in one of whose calls another is in flight
-	left  error // why its caller does not want to wait for it any more
+	answered bool
+	taken    bool  // it is in a batch
+	held     bool  // in one of whose calls another is in flight
+	left     error // why its caller does not want to wait for it any more
+
+	// Memory for what a call with one entry takes.
+	one  [1]Entry
+	own  unit
+	self [1]*call
 }
 
 // put queues c. If nobody works the queue off, an Append has to; it is told
@@ -68,8 +76,7 @@ func (q *queue) put(c *call) (idle bool, room <-chan struct{}, err error) {
 			return false, q.room, nil
 		}
 	}
-	q.calls = append(q.calls, c)
-	q.records, q.bytes = q.records+len(c.entries), q.bytes+c.bytes
+	q.push(c)
 	idle = !q.busy
 	q.busy = true
 	switch {
@@ -77,8 +84,18 @@ func (q *queue) put(c *call) (idle bool, room <-chan struct{}, err error) {
 		q.flusher.Go(q.work)
 	case idle:
 		q.flusher.Add(1)
+	case !c.written:
+		c.done = make(chan struct{})
 	}
 	return idle, nil, nil
+}
+
+func (q *queue) push(c *call) {
+	if len(q.calls) == 0 {
+		q.calls = q.few[:0]
+	}
+	q.calls = append(q.calls, c)
+	q.records, q.bytes = q.records+len(c.entries), q.bytes+c.bytes
 }
 
 // handOver leaves what waits to the flusher's goroutine.
@@ -87,8 +104,6 @@ func (q *queue) handOver() {
 	defer q.mu.Unlock()
 	if q.busy = len(q.calls) > 0; q.busy {
 		q.flusher.Go(q.work)
-	} else {
-		q.land()
 	}
 }
 
@@ -101,7 +116,7 @@ func (q *queue) mark() *call {
 		return nil
 	}
 	c := &call{done: make(chan struct{})}
-	q.calls = append(q.calls, c)
+	q.push(c)
 	return c
 }
 
@@ -114,9 +129,7 @@ func (q *queue) next() bool {
 			q.answer(q.pop(0), err)
 		}
 	}
-	if q.busy = len(q.calls) > 0; !q.busy {
-		q.land()
-	}
+	q.busy = len(q.calls) > 0
 	return q.busy
 }
 
@@ -159,7 +172,7 @@ func (q *queue) leave(c *call, cause error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
-	case c.answered():
+	case c.answered:
 	case c.held:
 		c.left = cause
 		q.answer(c, cause)
@@ -188,7 +201,6 @@ func (q *queue) hold(b *batch) {
 func (q *queue) launch(b *batch) context.Context {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.land()
 	b.units = slices.DeleteFunc(b.units, func(u *unit) bool {
 		c := u.calls[0] // those of Writes don't leave, others are alone
 		if c.left != nil {
@@ -199,18 +211,13 @@ func (q *queue) launch(b *batch) context.Context {
 	for _, u := range b.units {
 		u.calls[0].held = false // as above
 	}
-	ctx, abort := context.WithCancelCause(q.parent)
-	if q.abort = abort; q.fatal != nil {
-		abort(q.fatal)
+	if q.flight == nil || q.flight.Err() != nil {
+		q.flight, q.abort = context.WithCancelCause(q.parent)
 	}
-	return ctx
-}
-
-func (q *queue) land() {
-	if q.abort != nil {
-		q.abort(nil)
-		q.abort = nil
+	if q.fatal != nil {
+		q.abort(q.fatal)
 	}
+	return q.flight
 }
 
 // finish answers the calls of units.
@@ -225,23 +232,23 @@ func (q *queue) finish(err error, units ...*unit) {
 }
 
 func (q *queue) answer(c *call, err error) {
-	if c.answered() {
+	if c.answered {
 		return
 	}
 	if c.written && err != nil && q.failed == nil {
 		q.failed = err
 	}
-	c.err = err
-	close(c.done)
+	c.answered, c.err = true, err
+	if c.done != nil {
+		close(c.done)
+	}
 }
 
-func (c *call) answered() bool {
-	select {
-	case <-c.done:
-		return true
-	default:
-		return false
-	}
+// unit returns c as a unit of a batch.
+func (c *call) unit(entries []Entry) *unit {
+	c.self[0] = c
+	c.own = unit{calls: c.self[:], entries: entries}
+	return &c.own
 }
 
 // failure returns why u must not be written, if it is of a Write behind one

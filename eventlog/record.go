@@ -38,7 +38,9 @@ type Origin struct {
 // Entry is a record before it has a sequence.
 type Entry struct {
 	Envelope
-	Payload []byte
+	Payload []byte // never changed, but perhaps exchanged
+
+	value *value // what Payload decodes to; nil, or of another payload: it is decoded each time
 }
 
 // Record is one element of a session's log. Its payload is never changed.
@@ -51,21 +53,27 @@ type Record struct {
 // Labels place an entry in the run that writes it.
 type Labels struct{ Run, Call string }
 
-// NewChunk validates c and makes an entry of it. The error is a
-// [*ValidationError].
+// NewChunk validates c and makes an entry of it, which keeps nothing that the
+// caller could change. The error is a [*ValidationError].
 func NewChunk(c Chunk, l Labels) (Entry, error) {
-	payload, err := EncodeChunk(c)
+	payload, from, to, err := encodeChunk(c)
 	if err != nil {
 		return Entry{}, err
 	}
-	return Entry{
+	e := Entry{
 		Envelope: Envelope{Kind: KindChunk, Type: c.Type(), Agent: c.base().AgentID, Run: l.Run, Call: l.Call},
 		Payload:  payload,
-	}, nil
+	}
+	if to > 0 {
+		e.value = valueOfDelta(c, asDecoded(*textOf(c)), payload, from, to)
+		return e, nil
+	}
+	return e.DecodeOnce(), nil
 }
 
 // NewFact validates f and makes an entry of it, about the given session of
-// the tree. The error is a [*ValidationError].
+// the tree, which keeps nothing that the caller could change. The error is a
+// [*ValidationError].
 func NewFact(session string, f Fact, l Labels) (Entry, error) {
 	payload, err := EncodeFact(f)
 	if err != nil {
@@ -74,27 +82,29 @@ func NewFact(session string, f Fact, l Labels) (Entry, error) {
 	return Entry{
 		Envelope: Envelope{Kind: KindFact, Type: f.Type(), Agent: session, Run: l.Run, Call: l.Call},
 		Payload:  payload,
-	}, nil
+	}.DecodeOnce(), nil
 }
 
-// Chunk decodes the record's chunk.
+// Chunk returns the record's chunk, which must not be changed: copies of the
+// record may share it. It is the one that NewChunk was given, as a reader of
+// the payload sees it, or it is decoded from there.
 func (e Entry) Chunk() (Chunk, error) {
 	if e.Kind != KindChunk {
 		return nil, fmt.Errorf("eventlog: a %s %s is no chunk", e.Kind, e.Type)
 	}
-	c, err := DecodeChunk(e.Payload)
+	c, err := decoded(e, DecodeChunk)
 	if err == nil && c.Type() != e.Type {
 		return nil, fmt.Errorf("eventlog: a record of type %s holds a %s", e.Type, c.Type())
 	}
 	return c, err
 }
 
-// Fact decodes the record's fact.
+// Fact returns the record's fact, under the rules of Chunk.
 func (e Entry) Fact() (Fact, error) {
 	if e.Kind != KindFact {
 		return nil, fmt.Errorf("eventlog: a %s %s is no fact", e.Kind, e.Type)
 	}
-	f, err := DecodeFact(e.Payload)
+	f, err := decoded(e, DecodeFact)
 	if err == nil && f.Type() != e.Type {
 		return nil, fmt.Errorf("eventlog: a record of type %s holds a %s", e.Type, f.Type())
 	}

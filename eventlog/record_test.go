@@ -20,6 +20,7 @@ func TestRecordJSON(t *testing.T) {
 		require.NoError(t, err)
 		var got eventlog.Record
 		require.NoError(t, json.Unmarshal(b, &got))
+		want.Entry = e.Encoded()
 		require.Equal(t, want, got)
 
 		c, err := got.Chunk()

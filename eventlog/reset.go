@@ -46,7 +46,7 @@ func (p *resetting) see(r Record) error {
 		p.alive = slices.DeleteFunc(p.alive, dead.Covers)
 	}
 	if r.Kind == KindChunk {
-		r.Payload = nil
+		r.Entry = Entry{Envelope: r.Envelope}
 		p.alive = append(p.alive, r)
 	}
 	return nil

@@ -111,7 +111,7 @@ func (b *rollback) see(r Record) error {
 		b.mortal = slices.DeleteFunc(b.mortal, dead.Covers)
 	}
 	if ScopeAll.Strikes(r.Envelope) {
-		r.Payload = nil
+		r.Entry = Entry{Envelope: r.Envelope}
 		b.mortal = append(b.mortal, r)
 	}
 	return nil

@@ -94,7 +94,7 @@ func (l *lifecycle) see(r Record) error {
 	case r.Agent != l.session || !changesStream(r.Type):
 		return nil
 	}
-	r.Payload = nil
+	r.Entry = Entry{Envelope: r.Envelope}
 	l.facts = append(l.facts, r)
 	if next := l.status.After(r.Envelope); next != l.status {
 		l.status, l.since = next, r.Sequence

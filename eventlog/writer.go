@@ -48,6 +48,7 @@ type Writer struct {
 	merge   bool
 	// gatherFrom is from how many records on calls share an append.
 	gatherFrom int
+	limit      int // of a payload, in bytes
 	observe    func(Record)
 	queue      queue
 
@@ -55,6 +56,7 @@ type Writer struct {
 	head    uint64
 	ordinal uint64
 	status  StreamStatus
+	one     [1]*unit // memory for a batch of one
 }
 
 // WriterOptions say where a writer starts.
@@ -86,8 +88,10 @@ func NewWriter(log Log, session string, o WriterOptions) *Writer {
 	if o.Context == nil {
 		o.Context = context.Background()
 	}
+	info := log.Info()
 	w := &Writer{
-		log: log, session: session, id: o.ID, merge: !o.NoMerge, gatherFrom: log.Info().GatherFrom, observe: o.Observe, head: o.Head, status: o.Status,
+		log: log, session: session, id: o.ID, merge: !o.NoMerge, gatherFrom: info.GatherFrom, limit: info.MaxRecordBytes,
+		observe: o.Observe, head: o.Head, status: o.Status,
 	}
 	w.queue.parent, w.queue.work = o.Context, w.work
 	return w
@@ -113,7 +117,10 @@ func (w *Writer) Claim(ctx context.Context, claim *RunClaimed) error {
 // alone if nothing was sent, else with ErrOutcomeUnknown: then every
 // later call fails with ErrWriterBroken, and a new claim has to find out.
 func (w *Writer) Append(ctx context.Context, entries ...Entry) error {
-	c, err := w.newCall(ctx, entries)
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	c, err := w.newCall(entries)
 	if c == nil {
 		return err
 	}
@@ -128,6 +135,7 @@ func (w *Writer) wait(ctx context.Context, c *call) error {
 	}
 	if idle {
 		w.workFor(ctx, c)
+		return c.err
 	}
 	select {
 	case <-c.done:
@@ -143,7 +151,10 @@ func (w *Writer) wait(ctx context.Context, c *call) error {
 // no, nothing is written, and the error is ErrStale. still must neither call
 // the writer nor panic.
 func (w *Writer) AppendIf(ctx context.Context, still func() bool, entries ...Entry) error {
-	c, err := w.newCall(ctx, entries)
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	c, err := w.newCall(entries)
 	if c == nil {
 		return err
 	}
@@ -153,8 +164,8 @@ func (w *Writer) AppendIf(ctx context.Context, still func() bool, entries ...Ent
 
 // Write queues entries, to be written all or none behind all that was written
 // before, and returns; while MaxQueuedRecords or MaxQueuedBytes are waiting,
-// it waits for room within ctx. Adjacent deltas among what is written become
-// one record. The entries must not be changed any more.
+// it waits for room within ctx. Adjacent deltas of NewChunk among what is written
+// become one record. The entries must not be changed any more.
 //
 // What becomes of them Flush tells. From a Write that failed up to that
 // Flush, all Writes fail with its error, those too that were queued: a text
@@ -163,7 +174,10 @@ func (w *Writer) AppendIf(ctx context.Context, still func() bool, entries ...Ent
 // Errors: of a Write before; ErrSuperseded; ErrTooLarge; ErrWriterBroken;
 // ctx's error. In all these cases nothing is queued.
 func (w *Writer) Write(ctx context.Context, entries ...Entry) error {
-	c, err := w.newCall(ctx, entries)
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	c, err := w.newCall(entries)
 	if c == nil {
 		return err
 	}
@@ -180,6 +194,18 @@ func (w *Writer) Write(ctx context.Context, entries ...Entry) error {
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// TryWrite is Write that does not wait: it reports false, and has queued nothing,
+// while there is no room. Errors: as Write, but for ctx's.
+func (w *Writer) TryWrite(entries ...Entry) (bool, error) {
+	c, err := w.newCall(entries)
+	if c == nil {
+		return err == nil, err
+	}
+	c.written = true
+	_, room, err := w.queue.put(c)
+	return room == nil && err == nil, err
 }
 
 // Flush waits until all that was written so far is durable and has been
@@ -204,7 +230,7 @@ func (w *Writer) Sync(ctx context.Context) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	return w.wait(ctx, &call{sync: true, done: make(chan struct{})})
+	return w.wait(ctx, &call{sync: true})
 }
 
 // Stop ends the writer and waits for its goroutine. What waits is not
@@ -216,18 +242,18 @@ func (w *Writer) Stop() {
 }
 
 // newCall returns entries as a call; nil if there is nothing to do.
-func (w *Writer) newCall(ctx context.Context, entries []Entry) (*call, error) {
-	if err := context.Cause(ctx); err != nil || len(entries) == 0 {
-		return nil, err
+func (w *Writer) newCall(entries []Entry) (*call, error) {
+	if len(entries) == 0 {
+		return nil, nil
 	}
 	if len(entries) > MaxAppendRecords {
 		return nil, fmt.Errorf("%w: %d records, at most %d", ErrTooLarge, len(entries), MaxAppendRecords)
 	}
-	c := &call{entries: append([]Entry(nil), entries...), done: make(chan struct{})}
-	limit := w.log.Info().MaxRecordBytes
+	c := new(call)
+	c.entries = append(c.one[:0], entries...)
 	for _, e := range entries {
-		if len(e.Payload) > limit {
-			return nil, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, len(e.Payload), limit)
+		if len(e.Payload) > w.limit {
+			return nil, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, len(e.Payload), w.limit)
 		}
 		c.bytes += len(e.Payload)
 	}
@@ -242,11 +268,13 @@ func (w *Writer) work() {
 	}
 }
 
-// workFor is the flusher until c is answered.
+// workFor is the flusher until c, the first call that waits, is answered.
 func (w *Writer) workFor(ctx context.Context, c *call) {
 	defer w.queue.flusher.Done()
-	stop := context.AfterFunc(ctx, func() { w.queue.leave(c, context.Cause(ctx)) })
-	defer stop()
+	if ctx.Done() != nil {
+		stop := context.AfterFunc(ctx, func() { w.queue.leave(c, context.Cause(ctx)) })
+		defer stop()
+	}
 	if w.queue.next() {
 		defer w.queue.handOver()
 		w.step()
@@ -255,7 +283,8 @@ func (w *Writer) workFor(ctx context.Context, c *call) {
 
 // step appends what waits in one batch.
 func (w *Writer) step() {
-	b := &batch{merge: w.merge}
+	b := &batch{merge: w.merge, units: w.one[:0]}
+	defer func() { w.one[0] = nil }()
 	ctx := w.queue.launch(b)
 	for c := w.queue.take(b); c != nil; c = w.queue.take(b) {
 		b.add(c)
@@ -272,7 +301,7 @@ func (w *Writer) step() {
 func (w *Writer) commitEach(b *batch) {
 	w.queue.hold(b)
 	for _, u := range b.units {
-		one := &batch{units: []*unit{u}}
+		one := &batch{units: append(w.one[:0], u)}
 		w.commit(w.queue.launch(one), one)
 	}
 }
@@ -350,8 +379,7 @@ func (w *Writer) send(ctx context.Context, b *batch) error {
 // freeze takes the calls out of b that must not be written, and numbers the
 // records of the others. Payloads stay as they are.
 func (w *Writer) freeze(b *batch) []Entry {
-	status := w.status
-	frozen, kept := make([]Entry, 0, b.records), b.units[:0]
+	status, n, kept := w.status, 0, b.units[:0]
 	for _, u := range b.units {
 		after, err := u.follow(w.session, status)
 		if failed := w.queue.failure(u); failed != nil {
@@ -364,12 +392,19 @@ func (w *Writer) freeze(b *batch) []Entry {
 			continue
 		}
 		status, kept = after, append(kept, u)
-		for _, e := range u.entries {
-			e.Writer, e.Ordinal = w.id, w.ordinal+1+uint64(len(frozen))
-			frozen = append(frozen, e)
+		for i := range u.entries {
+			n++
+			u.entries[i].Writer, u.entries[i].Ordinal = w.id, w.ordinal+uint64(n)
 		}
 	}
 	b.units = kept
+	if len(kept) == 1 {
+		return kept[0].entries
+	}
+	frozen := make([]Entry, 0, n)
+	for _, u := range kept {
+		frozen = append(frozen, u.entries...)
+	}
 	return frozen
 }
 
@@ -395,5 +430,6 @@ func (w *Writer) see(r Record) {
 	if r.Writer == w.id {
 		w.ordinal = r.Ordinal
 	}
+	r.Entry = r.DecodeOnce() // for all who observe
 	w.observe(r)
 }

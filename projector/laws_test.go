@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -70,6 +71,29 @@ func TestDuplicatesChangeNothing(t *testing.T) {
 			projector.Apply(doubled, log[rnd.IntN(i+1)])
 			require.Equal(t, before, encoded(t, doubled))
 		}
+	}
+}
+
+// TestAppendedAndStoredRecordsFoldAlike: what a writer folds of its own records is what
+// a reader folds of the stored ones. Nor does a fold change what it folds, which others
+// read as well.
+func TestAppendedAndStoredRecordsFoldAlike(t *testing.T) {
+	rnd := seeded(t)
+	for range 100 {
+		appended := randomLog(rnd, 120)
+		appended = append(appended, eventlog.Record{
+			Sequence: appended[len(appended)-1].Sequence + 2, Entry: chunk(&eventlog.TextDelta{Delta: "a\xff\xe2\x82", Base: base("s")}, ""),
+		})
+		stored := slices.Clone(appended)
+		for i := range stored {
+			stored[i].Entry = stored[i].Encoded()
+		}
+		want := encoded(t, projector.Fold(stored...))
+		require.Equal(t, want, encoded(t, projector.Fold(appended...)))
+		for i, r := range appended {
+			require.Equal(t, projector.Decode(stored[i]), projector.Decode(r))
+		}
+		require.Equal(t, want, encoded(t, projector.Fold(appended...)), "the second time")
 	}
 }
 

@@ -73,6 +73,7 @@ func (l *Log) Append(ctx context.Context, session string, expected uint64, entri
 	}
 	for _, e := range entries {
 		l.last++
+		e = e.Encoded()
 		e.Payload = slices.Clone(e.Payload)
 		records = append(records, eventlog.Record{Sequence: l.last, Time: time.Now(), Entry: e})
 		l.order = append(l.order, place{l.last, session})
