@@ -188,9 +188,15 @@ func TestWriteWaitsForRoom(t *testing.T) {
 				d := newDesk(t, eventlog.WriterOptions{NoMerge: true})
 				d.stuck()
 				big := strings.Repeat("x", tc.size)
-				for range tc.fill {
-					require.NoError(t, d.Write(t.Context(), logtest.Text("s", big)))
+				require.NoError(t, d.Write(t.Context(), logtest.Text("s", big)))
+				for range tc.fill - 1 {
+					queued, err := d.TryWrite(logtest.Text("s", big))
+					require.NoError(t, err)
+					require.True(t, queued)
 				}
+				queued, err := d.TryWrite(logtest.Text("s", big))
+				require.NoError(t, err)
+				require.False(t, queued, "there is no room")
 				ctx, cancel := context.WithCancelCause(t.Context())
 				waits := later(func() error { return d.Write(t.Context(), logtest.Text("s", big)) })
 				leaves := later(func() error { return d.Write(ctx, logtest.Text("s", big)) })
@@ -246,7 +252,12 @@ func TestBatchesAreBoundedInBytes(t *testing.T) {
 func TestTooLargeIsToldAtOnce(t *testing.T) {
 	d := newDesk(t, eventlog.WriterOptions{})
 	huge := logtest.Text("s", strings.Repeat("x", memory.MaxRecordBytes))
-	for _, call := range []func(context.Context, ...eventlog.Entry) error{d.Append, d.Write} {
+	try := func(_ context.Context, entries ...eventlog.Entry) error {
+		queued, err := d.TryWrite(entries...)
+		require.Equal(t, err == nil, queued)
+		return err
+	}
+	for _, call := range []func(context.Context, ...eventlog.Entry) error{d.Append, d.Write, try} {
 		require.ErrorIs(t, call(t.Context(), logtest.Text("s", "a"), huge), eventlog.ErrTooLarge)
 		require.ErrorIs(t, call(t.Context(), make([]eventlog.Entry, eventlog.MaxAppendRecords+1)...), eventlog.ErrTooLarge)
 		require.NoError(t, call(t.Context()), "nothing is no error")

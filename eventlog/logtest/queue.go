@@ -170,3 +170,46 @@ func refusals(t *testing.T, log eventlog.Log) {
 	}
 	require.EqualValues(t, 4, ordinal)
 }
+
+// mergedValues: what a writer's observer gets of a merged record is what everybody
+// reads of it, and the entries that it was made of stay as they are.
+func mergedValues(t *testing.T, log eventlog.Log) {
+	ctx := ctxOf(t)
+	gate := &Gate{Log: log}
+	w := claim(t, gate, "s", "w")
+	came := gate.Shut()
+	require.NoError(t, w.Write(ctx, custom("first")))
+	<-came
+	given := []*eventlog.TextDelta{}
+	var entries []eventlog.Entry
+	for _, text := range []string{"a\n", "\"", "\xe2\x82", "\xac<\u2028", ""} {
+		c := &eventlog.TextDelta{Delta: text, Base: eventlog.Base{AgentID: "s", AgentType: "writer", Timestamp: 1, Step: 1}}
+		e, err := eventlog.NewChunk(c, eventlog.Labels{})
+		require.NoError(t, err)
+		given, entries = append(given, c), append(entries, e)
+		require.NoError(t, w.Write(ctx, e))
+	}
+	gate.Open()
+	require.NoError(t, w.Flush(ctx))
+
+	stored := collect(t, log.Read(ctx, "s", 0, 0))
+	require.Equal(t, entriesOf(stored), entriesOf(*w.seen))
+	require.Len(t, stored, 3, "the claim, what was under way, and what was merged")
+	want, err := eventlog.DecodeChunk(stored[2].Payload)
+	require.NoError(t, err)
+	require.Equal(t, "a\n\"\ufffd\ufffd\ufffd<\u2028", want.(*eventlog.TextDelta).Delta)
+	for _, r := range []eventlog.Record{stored[2], (*w.seen)[2]} {
+		got, err := r.Chunk()
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	for i, e := range entries {
+		want, err := eventlog.DecodeChunk(e.Payload)
+		require.NoError(t, err)
+		got, err := e.Chunk()
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+		require.NotEqual(t, stored[2].Payload, e.Payload)
+		require.Len(t, given[i].Delta, []int{2, 1, 2, 5, 0}[i], "the caller's is the caller's")
+	}
+}

@@ -50,6 +50,7 @@ func Run(t *testing.T, open func(t *testing.T) eventlog.Log) {
 		{"foreign records come between the tries of an append", foreignBetweenTries},
 		{"of several claimants at once one goes on", claimants},
 		{"what waits goes together in the next append", gathers},
+		{"a merge is read as it is stored and changes no other value", mergedValues},
 		{"an end takes out what must not follow it", refusals},
 		{"faults, rivals and producers at random", simulation},
 		{"an ended stream takes a new turn only", streamStates},
