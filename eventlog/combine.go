@@ -8,7 +8,8 @@ import (
 	"sync"
 )
 
-// StoredChunk is a chunk with its place in the log (document 000).
+// StoredChunk is a chunk with its place in the log (document 000). The chunk must not
+// be changed.
 type StoredChunk struct {
 	Chunk    Chunk
 	Sequence uint64

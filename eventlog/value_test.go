@@ -2,6 +2,8 @@ package eventlog_test
 
 import (
 	"bytes"
+	"encoding/json"
+	"reflect"
 	"sync"
 	"testing"
 
@@ -117,4 +119,29 @@ func TestCopiesOfAnEntryShareItsValue(t *testing.T) {
 	}
 	readers.Wait()
 	require.Equal(t, wire, shared.Encoded())
+}
+
+// TestADeltasEncoderWritesEveryField: also one that a later version adds.
+func TestADeltasEncoderWritesEveryField(t *testing.T) {
+	for _, c := range []eventlog.Chunk{new(eventlog.TextDelta), new(eventlog.Thinking), new(eventlog.ToolArgStreamDelta)} {
+		v := reflect.ValueOf(c).Elem()
+		for _, f := range reflect.VisibleFields(v.Type()) {
+			switch at := v.FieldByIndex(f.Index); f.Type.Kind() {
+			case reflect.String:
+				at.SetString(f.Name)
+			case reflect.Int, reflect.Int64:
+				at.SetInt(7)
+			case reflect.Bool:
+				at.SetBool(true)
+			case reflect.Struct:
+			default:
+				t.Fatalf("%s: not set by this test", f.Name)
+			}
+		}
+		e := entryOf(t, c)
+		want, err := json.Marshal(c)
+		require.NoError(t, err)
+		require.Equal(t, `{"type":"`+c.Type()+`",`+string(want[1:]), string(e.Payload))
+		requireValue(t, e)
+	}
 }

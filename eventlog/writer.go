@@ -69,7 +69,8 @@ type WriterOptions struct {
 	Status StreamStatus
 	// Observe is called with every record after Head, the writer's own and
 	// others', once and in order, before the Append or Flush that waits for
-	// it returns. It must neither call the writer nor panic.
+	// it returns. It must neither call the writer nor panic, nor change what the
+	// record's Chunk or Fact returns.
 	Observe func(Record)
 	// NoMerge leaves each record that comes by Write as it is.
 	NoMerge bool

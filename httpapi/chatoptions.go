@@ -32,7 +32,7 @@ type ChatOptions struct {
 	// MessageID names messages, in streams as in histories; nil: msg-{index}
 	// (document 001, generateMessageId).
 	MessageID uimessage.MessageID
-	// ChunkFilter tells which chunks clients see; nil: all.
+	// ChunkFilter tells which chunks clients see, and must not change them; nil: all.
 	ChunkFilter func(eventlog.Chunk) bool
 	// ExposeCheckpoints sends checkpoint_created, step_committed and
 	// step_discarded as data parts.

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/logtest"
 )
 
 // sealRounds seals what is queued, and the session whether it is due or not.
@@ -110,4 +111,13 @@ func TestImportsOfAnyYearComeBackFromSegments(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, len(entries), done[0].Records)
 	requireRecords(t, l, "s", entries)
+}
+
+// TestATailKeepsNoChunks: only payloads, for as long as nothing is sealed.
+func TestATailKeepsNoChunks(t *testing.T) {
+	e := logtest.Text("s", "x")
+	var unsealed tail
+	unsealed.add(0, 1, []stored{{Record: eventlog.Record{Entry: e}}}, sealBuffer)
+	require.NotEqual(t, e.Encoded(), e)
+	require.Equal(t, e.Encoded(), unsealed.records[0].Entry)
 }
