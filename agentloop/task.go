@@ -223,6 +223,12 @@ func (t *task) write(ctx context.Context, facts ...fact) error {
 	if t.abandoned {
 		return errAbandoned
 	}
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	if queued, err := t.w.TryWrite(entries...); queued || err != nil { // nearly always: patience costs more
+		return err
+	}
 	ctx, cancel := t.log.patience(t.ctx, ctx, appendTimeout)
 	defer cancel()
 	return t.w.Write(ctx, entries...)
