@@ -52,19 +52,23 @@ func templates(n int) []template {
 }
 
 func newTemplate(session string) template {
-	entry := func(text string) eventlog.Entry {
-		e, err := eventlog.NewChunk(&eventlog.TextDelta{Delta: text, Base: eventlog.Base{
-			AgentID: session, AgentType: "writer", Timestamp: 1_700_000_000_000, Step: 1,
-		}}, eventlog.Labels{Run: "run-01JD0000000000000000000000"})
-		if err != nil {
-			panic(err)
-		}
-		return e
-	}
+	entry := func(text string) eventlog.Entry { return deltaEntry(session, text) }
 	mark := strings.Repeat("#", indexDigits)
 	text := payloadBytes - len(entry(mark).Payload)
 	e := entry(mark + strings.Repeat(" ", text))
 	return template{entry: e, at: strings.Index(string(e.Payload), mark), text: text}
+}
+
+// deltaEntry makes an entry of a delta, as an agent does. A writer merges only such
+// ones.
+func deltaEntry(session, text string) eventlog.Entry {
+	e, err := eventlog.NewChunk(&eventlog.TextDelta{Delta: text, Base: eventlog.Base{
+		AgentID: session, AgentType: "writer", Timestamp: 1_700_000_000_000, Step: 1,
+	}}, eventlog.Labels{Run: "run-01JD0000000000000000000000"})
+	if err != nil {
+		panic(err)
+	}
+	return e
 }
 
 // payload returns chunk n.

@@ -41,8 +41,8 @@ func (h *helixSessions) write(ctx context.Context, s, first, n int) error {
 		return h.append(ctx, s, first, n)
 	}
 	t := h.templates[s]
-	for _, e := range t.entries(t.payloads(first, n)) {
-		if err := h.writers[s].Write(ctx, e); err != nil {
+	for i := range n {
+		if err := h.writers[s].Write(ctx, deltaEntry(sessionName(s), t.delta(first+i))); err != nil {
 			return err
 		}
 	}
