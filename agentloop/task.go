@@ -226,7 +226,7 @@ func (t *task) write(ctx context.Context, facts ...fact) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	if queued, err := t.w.TryWrite(entries...); queued || err != nil { // nearly always: patience costs more
+	if queued, err := t.w.TryWrite(entries...); queued || err != nil { // there nearly always is room, and patience sets a timer
 		return err
 	}
 	ctx, cancel := t.log.patience(t.ctx, ctx, appendTimeout)

@@ -15,8 +15,8 @@ type Log interface {
 	// Append writes entries, all or none, if the session's last sequence is
 	// expected (0: the session is new). It returns the sequence of the last
 	// one; those of the others precede it without gaps. When it returns nil
-	// the records are as durable as Info says. When it returns, entries are the
-	// caller's again, but for their payloads.
+	// the records are as durable as Info says. After that the caller may change
+	// entries, but not their payloads.
 	//
 	// Errors: *ConflictError, nothing was written; ErrOutcomeUnknown, they
 	// may be in the log now or later; ErrRefused; ErrTooLarge;

@@ -80,7 +80,7 @@ func (b *batch) add(c *call) {
 		}
 		b.seal()
 		if u == nil {
-			u = c.unit(c.entries[:0]) // what is put there comes from there
+			u = c.unit(c.entries[:0]) // in place: an entry never moves to a later position
 			b.units = append(b.units, u)
 		}
 		u.entries = append(u.entries, e)

@@ -28,7 +28,7 @@ type queue struct {
 	few            [4]*call // memory for calls, while they are few
 	records, bytes int
 	room           chan struct{}           // closed when calls leave; nil: nobody waits
-	flight         context.Context         // of what is in flight, and of all that follows unless it was aborted
+	flight         context.Context         // of the append in flight, and of later ones until it is aborted
 	abort          context.CancelCauseFunc // ends flight
 	fatal          error                   // every call fails with it
 	failed         error                   // the first of Writes that no Flush has told

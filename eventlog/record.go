@@ -38,7 +38,7 @@ type Origin struct {
 // Entry is a record before it has a sequence.
 type Entry struct {
 	Envelope
-	Payload []byte // never changed, but perhaps exchanged
+	Payload []byte // its bytes never change
 
 	value *value // what Payload decodes to; nil, or of another payload: it is decoded each time
 }
@@ -53,8 +53,8 @@ type Record struct {
 // Labels place an entry in the run that writes it.
 type Labels struct{ Run, Call string }
 
-// NewChunk validates c and makes an entry of it, which keeps nothing that the
-// caller could change. The error is a [*ValidationError].
+// NewChunk validates c and makes an entry of it. The caller may change c later: the
+// entry has its own copy. The error is a [*ValidationError].
 func NewChunk(c Chunk, l Labels) (Entry, error) {
 	payload, from, to, err := encodeChunk(c)
 	if err != nil {
@@ -72,8 +72,7 @@ func NewChunk(c Chunk, l Labels) (Entry, error) {
 }
 
 // NewFact validates f and makes an entry of it, about the given session of
-// the tree, which keeps nothing that the caller could change. The error is a
-// [*ValidationError].
+// the tree. The caller may change f later. The error is a [*ValidationError].
 func NewFact(session string, f Fact, l Labels) (Entry, error) {
 	payload, err := EncodeFact(f)
 	if err != nil {
@@ -85,9 +84,8 @@ func NewFact(session string, f Fact, l Labels) (Entry, error) {
 	}.DecodeOnce(), nil
 }
 
-// Chunk returns the record's chunk, which must not be changed: copies of the
-// record may share it. It is the one that NewChunk was given, as a reader of
-// the payload sees it, or it is decoded from there.
+// Chunk returns the chunk that the record's payload decodes to. It must not be
+// changed: copies of the record may share it.
 func (e Entry) Chunk() (Chunk, error) {
 	if e.Kind != KindChunk {
 		return nil, fmt.Errorf("eventlog: a %s %s is no chunk", e.Kind, e.Type)
@@ -99,7 +97,8 @@ func (e Entry) Chunk() (Chunk, error) {
 	return c, err
 }
 
-// Fact returns the record's fact, under the rules of Chunk.
+// Fact returns the fact that the record's payload decodes to. It must not be
+// changed: copies of the record may share it.
 func (e Entry) Fact() (Fact, error) {
 	if e.Kind != KindFact {
 		return nil, fmt.Errorf("eventlog: a %s %s is no fact", e.Kind, e.Type)

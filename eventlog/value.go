@@ -2,8 +2,8 @@ package eventlog
 
 import "sync/atomic"
 
-// value is what a payload decodes to. The copies of an entry share it, in
-// several goroutines: nobody changes it.
+// value is what a payload decodes to. The copies of an entry share it, also between
+// goroutines.
 type value struct {
 	payload  []byte       // the one that it is the value of
 	fact     bool         // it is a fact, not a chunk
@@ -34,8 +34,8 @@ func decoded[T any](e Entry, decode func([]byte) (T, error)) (T, error) {
 	return got, err
 }
 
-// DecodeOnce returns e such that it and its copies are decoded once, together.
-// That is worth it if several will call Chunk or Fact.
+// DecodeOnce returns e with memory for what it decodes to: of all its copies only the
+// first that is asked for its Chunk or Fact decodes the payload.
 func (e Entry) DecodeOnce() Entry {
 	if !e.value.isOf(e) {
 		e.value = &value{payload: e.Payload, fact: e.Kind == KindFact}
@@ -43,8 +43,8 @@ func (e Entry) DecodeOnce() Entry {
 	return e
 }
 
-// Encoded returns e without the chunk or fact that its payload decodes to: as
-// it is stored. It is for entries that are kept for long, or compared.
+// Encoded returns e without the chunk or fact that its payload decodes to. It is for
+// entries that are kept for long, and to compare entries with reflect.DeepEqual.
 func (e Entry) Encoded() Entry {
 	e.value = nil
 	return e

@@ -431,6 +431,6 @@ func (w *Writer) see(r Record) {
 	if r.Writer == w.id {
 		w.ordinal = r.Ordinal
 	}
-	r.Entry = r.DecodeOnce() // for all who observe
+	r.Entry = r.DecodeOnce() // observers may be several
 	w.observe(r)
 }

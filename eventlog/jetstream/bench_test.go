@@ -59,6 +59,24 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
+// BenchmarkWriterAppend measures what an agent's chunk costs from its making to the
+// fold, by itself: one session, one append at a time. Allocations are also the server's.
+func BenchmarkWriterAppend(b *testing.B) {
+	log := openAs(b, time.Second, "interval=1s")
+	w := eventlog.NewWriter(log, "s", eventlog.WriterOptions{ID: "w", Observe: func(r eventlog.Record) {
+		if _, err := r.Chunk(); err != nil {
+			b.Error(err)
+		}
+	}})
+	defer w.Stop()
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := w.Append(b.Context(), logtest.Text("s", "Hello, this is a word or two of text. ")); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 // BenchmarkCatchUp measures reading a whole session of so many records among
 // others' records, from its sealed segments and, as it is before sealing, from
 // the log. One operation is one session.

@@ -56,7 +56,7 @@ func (t *tail) add(expected, last uint64, records []stored, room int) {
 	if t.whole() && size <= room {
 		next, previous := last+1-uint64(len(records)), expected
 		for _, r := range records {
-			r.Entry = r.Encoded() // it is kept for as long as nothing is sealed
+			r.Entry = r.Encoded() // it is kept until the tail is sealed
 			r.Sequence, r.previous, r.Time = next, previous, t.touched
 			t.records = append(t.records, r)
 			next, previous = next+1, next
