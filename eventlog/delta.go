@@ -99,8 +99,8 @@ func appendEscaped(b []byte, s string) []byte {
 	return append(b, s[plain:]...)
 }
 
-// textOf returns where a delta has its text; nil: c is none.
-func textOf(c Chunk) *string {
+// deltaText returns where a delta has its text; nil: c is none.
+func deltaText(c Chunk) *string {
 	switch c := c.(type) {
 	case *TextDelta:
 		return &c.Delta
@@ -137,7 +137,7 @@ func newDeltaValue[C any, P interface {
 	Chunk
 }](c C, text string, payload []byte, from, to int) *value {
 	v := &deltaValue[C]{value: value{payload: payload, from: int32(from), to: int32(to)}, chunk: c}
-	*textOf(P(&v.chunk)) = text
+	*deltaText(P(&v.chunk)) = text
 	v.known.Store(P(&v.chunk))
 	return &v.value
 }

@@ -127,17 +127,17 @@ func (r *run) take(e Entry) bool {
 // merged returns the run as one record, with the first one's timestamp. The texts
 // are in the deltas' payloads as they are in its own: none is encoded again.
 func (r *run) merged() Entry {
-	first := *textOf(r.first.delta())
+	first := *deltaText(r.first.delta())
 	length := len(first)
 	for _, v := range r.more {
-		length += len(*textOf(v.delta()))
+		length += len(*deltaText(v.delta()))
 	}
 	var text strings.Builder
 	text.Grow(length)
 	text.WriteString(first)
 	payload := append(make([]byte, 0, r.size), r.first.payload[:r.first.to]...)
 	for _, v := range r.more {
-		text.WriteString(*textOf(v.delta()))
+		text.WriteString(*deltaText(v.delta()))
 		payload = append(payload, v.quoted()...)
 	}
 	to := len(payload)

@@ -65,7 +65,7 @@ func NewChunk(c Chunk, l Labels) (Entry, error) {
 		Payload:  payload,
 	}
 	if to > 0 {
-		e.value = valueOfDelta(c, asDecoded(*textOf(c)), payload, from, to)
+		e.value = valueOfDelta(c, asDecoded(*deltaText(c)), payload, from, to)
 		return e, nil
 	}
 	return e.DecodeOnce(), nil
