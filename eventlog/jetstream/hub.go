@@ -177,6 +177,7 @@ func (h *hub) run(f *feed) {
 				f.allBehind() // each fetches it when it gets there
 				continue
 			}
+			r.Entry = r.DecodeOnce() // for all readers
 			f.handOut(&liveRecord{Record: r.Record, previous: lastSequence(m.Header)})
 		case <-back:
 			back = h.log.reconnected() // first: the next one may come meanwhile
