@@ -24,52 +24,67 @@ const (
 // one whose erasure is not over, if expected is 0. ErrOutcomeUnknown is left only when
 // ctx ends, or beside ErrErasing.
 func AppendOnce(ctx context.Context, log Log, session, writer string, expected uint64, entries []Entry) (uint64, error) {
+	last, _, err := AppendOrFind(ctx, log, session, writer, expected, entries)
+	return last, err
+}
+
+// AppendOrFind is AppendOnce, and reports whether it has found the entries: an earlier try
+// with this writer had appended them, and may have given them other contents.
+func AppendOrFind(ctx context.Context, log Log, session, writer string, expected uint64, entries []Entry) (last uint64, found bool, err error) {
 	frozen := make([]Entry, len(entries))
 	for i, e := range entries {
 		e.Writer, e.Ordinal = writer, uint64(i)+1
 		frozen[i] = e
 	}
-	return appendOnce(ctx, log, session, expected, frozen)
+	return appendOrFind(ctx, log, session, expected, frozen)
 }
 
-// appendOnce sends the same bytes with the same expectation until it knows
+func appendOnce(ctx context.Context, log Log, session string, expected uint64, frozen []Entry) (uint64, error) {
+	last, _, err := appendOrFind(ctx, log, session, expected, frozen)
+	return last, err
+}
+
+// appendOrFind sends the same bytes with the same expectation until it knows
 // what became of them. Since the expectation can be met once only, at most
 // one of the tries ever succeeds.
-func appendOnce(ctx context.Context, log Log, session string, expected uint64, frozen []Entry) (uint64, error) {
+func appendOrFind(ctx context.Context, log Log, session string, expected uint64, frozen []Entry) (uint64, bool, error) {
 	unsure := false
 	for pause := minRetryPause; ; pause = min(2*pause, maxRetryPause) {
 		last, err := log.Append(ctx, session, expected, frozen)
 		if err == nil {
-			return last, nil
+			return last, false, nil
 		}
 		refused, conflict := errors.AsType[*ConflictError](err)
 		if !conflict && !errors.Is(err, ErrOutcomeUnknown) {
 			if unsure { // an earlier try may still arrive
 				err = fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
 			}
-			return 0, err
+			return 0, false, err
 		}
 		unsure = unsure || !conflict
 		first, rerr := firstAfter(ctx, log, session, expected)
 		ahead, isAhead := errors.AsType[*CursorAheadError](rerr)
+		_, trimmed := errors.AsType[*TrimmedError](rerr)
 		switch {
 		case errors.Is(rerr, ErrSessionNotFound) && expected > 0: // erased, which fences
-			return 0, rerr
+			return 0, false, rerr
 		case errors.Is(rerr, ErrSessionNotFound) && conflict && refused.Head > 0: // only a fence is there
 			if unsure { // an earlier try may arrive when that is gone
-				return 0, fmt.Errorf("%w: %w", ErrOutcomeUnknown, ErrErasing)
+				return 0, false, fmt.Errorf("%w: %w", ErrOutcomeUnknown, ErrErasing)
 			}
-			return 0, ErrErasing
+			return 0, false, ErrErasing
 		case isAhead && !unsure && refused.Head < expected: // nothing is under way that would bring the head there
-			return 0, &ConflictError{Head: ahead.Head}
+			return 0, false, &ConflictError{Head: ahead.Head}
+		case trimmed && !unsure: // retention has removed what followed
+			return 0, false, &ConflictError{Head: refused.Head}
 		case rerr != nil || first.Sequence == 0: // not known yet, or still free
 		case first.Writer == frozen[0].Writer && first.Ordinal == frozen[0].Ordinal && first.Origin == frozen[0].Origin:
-			return first.Sequence + uint64(len(frozen)) - 1, nil
+			return first.Sequence + uint64(len(frozen)) - 1, true, nil
 		default:
-			return 0, &ConflictError{Head: first.Sequence}
+			return 0, false, &ConflictError{Head: first.Sequence}
 		}
 		if err := sleep(ctx, pause); err != nil {
-			return 0, fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
+			return 0, false, fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
 		}
 	}
 }

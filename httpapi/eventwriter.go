@@ -293,6 +293,9 @@ func (b *outbox) reuse(written []byte) {
 	if cap(written) <= outboxKeep || len(b.buf) > 0 && cap(written) <= 2*outboxFull {
 		b.spare = written[:0]
 	}
+	if len(b.buf) == 0 && cap(b.buf) > outboxKeep {
+		b.buf = nil
+	}
 }
 
 func signal(c chan struct{}) {

@@ -113,6 +113,9 @@ func (a *anchors) nearest(n uint64) (found anchor, ok bool) {
 
 // add keeps anchors, which rise.
 func (a *anchors) add(more []anchor) {
+	if len(more) == 0 {
+		return
+	}
 	a.sized = 0
 	for _, m := range more {
 		i, there := slices.BinarySearchFunc(a.list, m.seq(), func(x anchor, n uint64) int { return cmp.Compare(x.seq(), n) })

@@ -283,6 +283,9 @@ func (s *Store) run(ctx context.Context, session string, from start, to uint64) 
 			f.lay.lay(f.state.Clone(), from.digest, true) // it took some time to read
 		}
 	}
+	if first > 0 && f.last.Sequence == 0 { // the state is of after the head that is read to
+		return nil, errStale
+	}
 	s.opts.Metrics.folded(began, records)
 	if first > 0 {
 		s.opts.Metrics.load()
@@ -347,6 +350,7 @@ func (s *Store) save(ctx context.Context, session string, form Form, t *projecto
 // erasedSince reports whether a session was erased since a record of it was read. It may
 // have been created again.
 func (s *Store) erasedSince(ctx context.Context, session string, r eventlog.Record) bool {
+	ctx = eventlog.WithHead(ctx, session, 0) // the head is asked for
 	for now, err := range s.log.Read(ctx, session, r.Sequence-1, r.Sequence) {
 		if err != nil {
 			return errors.Is(err, eventlog.ErrSessionNotFound)

@@ -43,8 +43,11 @@ func (s *Store) Tip(ctx context.Context, session string) (*Tip, error) {
 	t := &Tip{store: s, session: session, erasures: s.erasures.Load()}
 	if s.anchors.holds(session) {
 		err := s.anchors.use(ctx, session, func(a *anchors) (int, error) {
-			if a.live != nil {
-				t.live, a.live = *a.live, nil
+			if l := a.live; l != nil {
+				a.live = nil
+				if n := len(a.list); n == 0 || a.list[n-1].seq() <= l.state.Head { // else others have read further
+					t.live = *l
+				}
 			}
 			return a.thin(), nil
 		})
@@ -95,21 +98,24 @@ func (t *Tip) Read(ctx context.Context) error {
 
 // readOn folds what follows the state, so that a producer keeps up with a run that
 // writes all the time. If its last record is none any more, since the session was
-// erased or the log has lost its end, done is false.
+// erased, the log has lost its end or retention has removed it, done is false.
 func (t *Tip) readOn(ctx context.Context) (done bool, err error) {
-	head := t.state.Head
-	for r, err := range eventlog.Behind(ctx, t.store.log, t.session, head) {
-		_, ahead := errors.AsType[*eventlog.CursorAheadError](err)
-		if ahead || errors.Is(err, eventlog.ErrSessionNotFound) {
-			t.live = live{}
-			return false, nil
-		}
-		if err != nil {
-			return false, err
-		}
-		t.take(ctx, t.store, t.session, r)
+	was := t.live
+	t.live = live{}
+	tip := was.tip
+	tip.seq = was.known
+	f, err := t.store.run(ctx, t.session, start{
+		state: was.state, digest: digest(was.last), tip: tip, memory: true, line: was.lay.line, content: was.lay.content, old: was.old,
+	}, 0)
+	_, ahead := errors.AsType[*eventlog.CursorAheadError](err)
+	_, trimmed := errors.AsType[*eventlog.TrimmedError](err)
+	if ahead || trimmed || errors.Is(err, errStale) || errors.Is(err, eventlog.ErrSessionNotFound) {
+		return false, nil
 	}
-	t.contended = t.state.Head > head
+	if err != nil {
+		return false, err
+	}
+	t.live = live{folding: *f, contended: f.state.Head > was.last.Sequence}
 	t.current = true
 	return true, nil
 }
@@ -117,9 +123,15 @@ func (t *Tip) readOn(ctx context.Context) (done bool, err error) {
 // Append appends entries after the state, as eventlog.AppendOnce does, and folds
 // them. Errors: as eventlog.AppendOnce.
 func (t *Tip) Append(ctx context.Context, writer string, entries []eventlog.Entry) (uint64, error) {
-	last, err := eventlog.AppendOnce(ctx, t.store.log, t.session, writer, t.state.Head, entries)
+	last, found, err := eventlog.AppendOrFind(ctx, t.store.log, t.session, writer, t.state.Head, entries)
 	if err != nil {
 		return last, err
+	}
+	if found { // an earlier try, whose records may tell another time
+		if t.live = (live{}); t.Read(ctx) != nil {
+			t.live = live{folding: folding{state: &projector.Tree{Head: last}, old: true}}
+		}
+		return last, nil
 	}
 	now := time.Now() // folds don't look at it
 	for i, e := range entries {

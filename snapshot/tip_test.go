@@ -1,7 +1,10 @@
 package snapshot_test
 
 import (
+	"context"
 	"fmt"
+	"iter"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -126,5 +129,67 @@ func TestATipOfAnErasedSession(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, tip.Current())
 	require.Zero(t, tip.Tree().Head)
+	tip.Release()
+}
+
+// TestATipThatRetentionHasPassed: records after a state that is kept in memory may be gone when
+// it is used next. The append then reads what there is, and does not wait for them.
+func TestATipThatRetentionHasPassed(t *testing.T) {
+	log := trimmedLog{Log: memory.New()}
+	store := snapshot.New(&log, nil)
+	tip, err := store.Tip(t.Context(), "s")
+	require.NoError(t, err)
+	kept, err := tip.Append(t.Context(), "first", []eventlog.Entry{logtest.Text("s", "a")})
+	require.NoError(t, err)
+	tip.Release()
+	head := kept
+	for range 5 {
+		head, err = log.Append(t.Context(), "s", head, []eventlog.Entry{logtest.Text("s", "b")})
+		require.NoError(t, err)
+	}
+	log.floor.Store(head - 1)
+	tip, err = store.Tip(t.Context(), "s")
+	require.NoError(t, err)
+	defer tip.Release()
+	_, err = tip.Append(t.Context(), "second", []eventlog.Entry{logtest.Text("s", "c")})
+	var conflict *eventlog.ConflictError
+	require.ErrorAs(t, err, &conflict)
+}
+
+// trimmedLog says that records up to a floor are gone.
+type trimmedLog struct {
+	eventlog.Log
+	floor atomic.Uint64
+}
+
+func (l *trimmedLog) Read(ctx context.Context, session string, from, to uint64) iter.Seq2[eventlog.Record, error] {
+	if floor := l.floor.Load(); from > 0 && from < floor {
+		return func(yield func(eventlog.Record, error) bool) {
+			yield(eventlog.Record{}, &eventlog.TrimmedError{Cursor: from, Floor: floor})
+		}
+	}
+	return l.Log.Read(ctx, session, from, to)
+}
+
+// TestATipFindsAnEarlierTry: a repeated append that had been stored before is what was stored, also
+// if the repetition says something else.
+func TestATipFindsAnEarlierTry(t *testing.T) {
+	log := memory.New()
+	store := snapshot.New(log, nil)
+	tip, err := store.Tip(t.Context(), "s")
+	require.NoError(t, err)
+	_, err = tip.Append(t.Context(), "first", []eventlog.Entry{logtest.Text("s", "a")})
+	require.NoError(t, err)
+	tip.Release()
+	tip, err = store.Tip(t.Context(), "s")
+	require.NoError(t, err)
+	stored, err := eventlog.AppendOnce(t.Context(), log, "s", "key", tip.Tree().Head, []eventlog.Entry{logtest.Text("s", "stored")})
+	require.NoError(t, err)
+	last, err := tip.Append(t.Context(), "key", []eventlog.Entry{logtest.Text("s", "repeated")})
+	require.NoError(t, err)
+	require.Equal(t, stored, last)
+	want, err := snapshot.New(log, nil).Head(t.Context(), "s")
+	require.NoError(t, err)
+	require.Equal(t, want, tip.Tree())
 	tip.Release()
 }

@@ -21,19 +21,17 @@ import (
 // sessions at once. One operation is one acknowledged append.
 func BenchmarkAppend(b *testing.B) {
 	for _, mode := range []struct {
-		name       string
-		sync       time.Duration
-		durability eventlog.Durability
+		name string
+		open func() eventlog.Log
 	}{
-		{"fsync", 0, eventlog.DurabilityFsync},
-		// The server syncs every append; the log is told otherwise, so that
-		// each goes by itself, as plain JetStream publishes do.
-		{"fsync-ungrouped", 0, "interval=1s"},
-		{"interval=1s", time.Second, "interval=1s"},
+		{"fsync", func() eventlog.Log { _, _, log := openGroupSync(b); return log }},
+		// The server syncs by itself, and the log gathers appends in atomic batches.
+		{"fsync-by-server", func() eventlog.Log { return open(b, 0) }},
+		{"interval=1s", func() eventlog.Log { return open(b, time.Second) }},
 	} {
 		for _, sessions := range []int{1, 15, 64, 512} {
 			b.Run(fmt.Sprintf("%s/sessions=%d", mode.name, sessions), func(b *testing.B) {
-				log := openAs(b, mode.sync, mode.durability)
+				log := mode.open()
 				var left atomic.Int64
 				left.Store(int64(b.N))
 				b.ResetTimer()

@@ -21,10 +21,10 @@ func (x *exam) settings(context.Context) error {
 		if x.opts.Replicas == 0 {
 			wanted.Replicas = got.Replicas
 		}
-		if has := got.Metadata[metadataPartitions]; has != wanted.Metadata[metadataPartitions] {
+		if err := checkPartitions(got, wanted); err != nil {
 			bad = true
 			x.found(Check{
-				ID: CheckPartitions, Status: Ill, Target: got.Name, Found: fmt.Sprintf("stream %s was created for %q partitions, not %s", got.Name, has, wanted.Metadata[metadataPartitions]),
+				ID: CheckPartitions, Status: Ill, Target: got.Name, Found: strings.TrimPrefix(err.Error(), "jetstream: "),
 				Advice: fmt.Sprintf("stream %s is not of this log: rename or delete it, or use another account", got.Name),
 			})
 		}

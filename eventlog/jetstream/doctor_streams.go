@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -90,9 +89,8 @@ func (x *exam) partitions(ctx context.Context) (int, error) {
 		return n, nil
 	}
 	x.ok(CheckJetStream, "enabled for this account")
-	text := info.Config.Metadata[metadataPartitions]
-	has, err := strconv.Atoi(text)
-	if err != nil || has < 1 || has > maxPartitions {
+	has, ok := partitionsIn(info.Config)
+	if !ok {
 		x.found(Check{
 			ID: CheckPartitions, Status: Ill, Target: first, Found: fmt.Sprintf("stream %s is not of a helixd log", first),
 			Advice: fmt.Sprintf("rename or delete stream %s, which something else has made, or use another account", first),

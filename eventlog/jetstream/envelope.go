@@ -97,7 +97,7 @@ func packEnvelope(session string, e *eventlog.Envelope) string {
 func kindOf(h nats.Header) (kind eventlog.Kind, typ string) {
 	v := first(h, headerEnvelope)
 	if v == "" {
-		return eventlog.Kind(first(h, headerKind)), unescaped(h, headerType)
+		return eventlog.Kind(strings.ToValidUTF8(first(h, headerKind), "\ufffd")), unescaped(h, headerType)
 	}
 	code, _, _ := strings.Cut(v, ",")
 	if t := envelopeCodes[code]; t != "" {
@@ -121,6 +121,9 @@ func envelopeOf(subject string, h nats.Header) (e eventlog.Envelope) {
 	e.Kind, e.Type = kindOf(h)
 	e.Origin = originOf(h)
 	v := first(h, headerEnvelope)
+	if code, _, _ := strings.Cut(v, ","); v != "" && envelopeCodes[code] == "" && !strings.Contains(code, ".") {
+		return eventlog.Envelope{Origin: e.Origin} // somebody else's header of this name
+	}
 	if v == "" {
 		e.Agent, e.Run, e.Call, e.Writer = unescaped(h, headerAgent), unescaped(h, headerRun), unescaped(h, headerCall), unescaped(h, headerWriter)
 		e.Ordinal, _ = strconv.ParseUint(first(h, headerOrdinal), 10, 64)

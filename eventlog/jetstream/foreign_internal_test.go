@@ -100,7 +100,7 @@ func TestASegmentThatNamesItselfIsDamaged(t *testing.T) {
 // it at least, whatever number of them it claims.
 func TestASegmentIsNoLargerInMemoryThanItTells(t *testing.T) {
 	const size = 1 << 20
-	p := packer{b: []byte{segmentVersion}}
+	p := packer{b: []byte{segmentVersion1}}
 	for range 5 { // index, previous, directory, earlier
 		p.uint(0)
 	}

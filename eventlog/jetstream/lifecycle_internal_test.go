@@ -89,6 +89,17 @@ func TestLifecycle(t *testing.T) {
 	t.Logf("%d seeds in %v", seeds, time.Since(began).Round(time.Second))
 }
 
+// TestSeedsThatHaveFailed repeats seeds that have found a defect.
+func TestSeedsThatHaveFailed(t *testing.T) {
+	for _, seed := range []uint64{
+		61011630, // what was purged came back: the server had rebuilt its index from the block
+	} {
+		world := newLifecycle(t, seed%lifecycleDisk == 0)
+		require.NoError(t, world.run(t, seed))
+		world.close(t)
+	}
+}
+
 // TestASeedRepeatsAlone: a seed has the same operations, results and requests in a server that
 // has had other seeds as in one that it has for itself, also where copies are restored.
 func TestASeedRepeatsAlone(t *testing.T) {

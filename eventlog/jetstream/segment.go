@@ -287,9 +287,18 @@ func (u *unpacker) blobs(records []stored, flags column[int64]) {
 		return
 	}
 	for i, row := range rows {
-		records[row].blob = string(blobs.at(i))
+		address := blobs.at(i)
+		if len(address) > maxBlobAddress {
+			u.fail()
+			return
+		}
+		records[row].blob = string(address)
 	}
 }
+
+// maxBlobAddress is more than a blobRef takes, in bytes. A column of equal addresses is
+// stored once and copied to each record.
+const maxBlobAddress = 128
 
 // flagged returns the rows that have a flag.
 func flagged(n int, flags column[int64], flag int64) (rows []int) {

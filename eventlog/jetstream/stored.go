@@ -64,6 +64,7 @@ func originOf(h nats.Header) (o eventlog.Origin) {
 	if v := first(h, headerOriginSequence); v != "" {
 		o.Sequence, _ = strconv.ParseUint(v, 10, 64)
 		o.Time, _ = time.Parse(time.RFC3339Nano, first(h, headerOriginTime))
+		o.Time = o.Time.UTC()
 	}
 	return o
 }

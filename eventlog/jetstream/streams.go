@@ -6,13 +6,18 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
+	"strings"
 
 	natsjs "github.com/nats-io/nats.go/jetstream"
 )
 
 const (
-	// metadataPartitions is the stream metadata key that fixes the partitions.
+	// metadataPartitions is the stream metadata key that fixes the partitions. Its value
+	// has storedFormat after the number: a version of helixd that can't read that refuses
+	// the log for it.
 	metadataPartitions = "helix.partitions"
+	// storedFormat is of records with headerEnvelope and of segments in columns.
+	storedFormat = " v2"
 	// metadataLive is the key of a stream whose live records the log publishes, and not
 	// the server.
 	metadataLive = "helix.live"
@@ -42,7 +47,7 @@ func (l *Log) streamsOf(p int) []natsjs.StreamConfig {
 		Replicas:           l.opts.Replicas,
 		AllowDirect:        true,
 		AllowAtomicPublish: true,
-		Metadata:           map[string]string{metadataPartitions: strconv.Itoa(l.opts.Partitions)},
+		Metadata:           map[string]string{metadataPartitions: strconv.Itoa(l.opts.Partitions) + storedFormat},
 	}
 	firstSequence := uint64(0)
 	if r := l.opts.restores; r != nil {
@@ -126,11 +131,18 @@ func (l *Log) findPartitions(ctx context.Context) error {
 
 func partitionsOf(s natsjs.Stream) (int, error) {
 	config := s.CachedInfo().Config
-	n, err := strconv.Atoi(config.Metadata[metadataPartitions])
-	if err != nil || n < 1 || n > maxPartitions {
+	n, ok := partitionsIn(config)
+	if !ok {
 		return 0, fmt.Errorf("jetstream: stream %s is not of a helixd log", config.Name)
 	}
 	return n, nil
+}
+
+// partitionsIn returns how many partitions a stream was created for. ok is false if it is not
+// of a helixd log, or of one that a later version has written.
+func partitionsIn(config natsjs.StreamConfig) (n int, ok bool) {
+	n, err := strconv.Atoi(strings.TrimSuffix(config.Metadata[metadataPartitions], storedFormat))
+	return n, err == nil && n >= 1 && n <= maxPartitions
 }
 
 func (l *Log) findStream(ctx context.Context, name string) (s natsjs.Stream, err error) {
@@ -188,26 +200,32 @@ func (l *Log) ensureStream(ctx context.Context, want natsjs.StreamConfig) error 
 		return err
 	}
 	if !l.opts.ReadOnly && !l.opts.Existing && l.opts.restores == nil {
-		if s, err = l.changeLive(ctx, s, want); err != nil {
+		if s, err = l.update(ctx, s, want); err != nil {
 			return err
 		}
 	}
 	return l.checkStream(s.CachedInfo(), want)
 }
 
-// changeLive has a stream's live records published by the server or by the log, as want
-// says, if it is the other way.
-func (l *Log) changeLive(ctx context.Context, s natsjs.Stream, want natsjs.StreamConfig) (natsjs.Stream, error) {
+// update has a stream's live records published by the server or by the log, as want
+// says, if it is the other way, and marks the stream as one that older versions can't read.
+// The settings of an outside deployment are its operator's: there only new streams have the
+// mark.
+func (l *Log) update(ctx context.Context, s natsjs.Stream, want natsjs.StreamConfig) (natsjs.Stream, error) {
 	config := s.CachedInfo().Config
-	if config.Metadata[metadataLive] == want.Metadata[metadataLive] {
+	live, marked := config.Metadata[metadataLive] == want.Metadata[metadataLive], config.Metadata[metadataPartitions] == want.Metadata[metadataPartitions]
+	if live && (marked || l.opts.Server == nil) {
 		return s, nil
 	}
 	config.Metadata = maps.Clone(config.Metadata)
-	delete(config.Metadata, metadataLive)
-	if by := want.Metadata[metadataLive]; by != "" {
-		config.Metadata[metadataLive] = by
+	config.Metadata[metadataPartitions] = want.Metadata[metadataPartitions]
+	if !live {
+		delete(config.Metadata, metadataLive)
+		if by := want.Metadata[metadataLive]; by != "" {
+			config.Metadata[metadataLive] = by
+		}
+		config.RePublish = want.RePublish
 	}
-	config.RePublish = want.RePublish
 	s, err := l.js.UpdateStream(ctx, config)
 	if err == nil {
 		err = l.awaitRemoved(ctx, want.Name)
@@ -219,8 +237,9 @@ func (l *Log) changeLive(ctx context.Context, s natsjs.Stream, want natsjs.Strea
 }
 
 func checkPartitions(got, want natsjs.StreamConfig) error {
-	if n := got.Metadata[metadataPartitions]; n != want.Metadata[metadataPartitions] {
-		return fmt.Errorf("jetstream: stream %s was created for %q partitions, not %s", want.Name, n, want.Metadata[metadataPartitions])
+	has, _ := partitionsIn(got)
+	if n, _ := partitionsIn(want); has != n {
+		return fmt.Errorf("jetstream: stream %s was created for %q partitions, not %d", want.Name, strings.TrimSuffix(got.Metadata[metadataPartitions], storedFormat), n)
 	}
 	return nil
 }

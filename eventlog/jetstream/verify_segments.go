@@ -114,6 +114,9 @@ func (w *sealedWalk) end(v *verification) {
 	if w.read >= w.counted || w.incomplete {
 		return
 	}
+	if _, err := v.l.Head(v.ctx, v.session); errors.Is(err, eventlog.ErrSessionNotFound) {
+		return // it was erased meanwhile
+	}
 	if floor, err := v.l.floor(v.ctx, v.session); err == nil && floor == v.floor { // else they were trimmed meanwhile
 		v.tell(eventlog.FoundSegmentGap, w.last()+1, "the server counts %d segments and yields %d; the last that it yields ends with %d", w.counted, w.read, w.last())
 	}
