@@ -19,8 +19,8 @@ import (
 // who waits. The server itself runs without a sync for each message: it writes a message
 // to its block before it answers, so a sync of that file after the answer covers it.
 //
-// One round of syncs is under way at a time. Whoever comes meanwhile waits for the next
-// one, which begins when the round ends. A round finds what has changed since the one
+// One round of syncs is under way at a time. A caller that comes meanwhile waits for
+// the next one, which begins when the round ends. A round finds what has changed since the one
 // before: streams and blocks that are new change their folder's time, appends change the
 // size of a stream's last block. Index files need no sync, the server rebuilds them.
 //

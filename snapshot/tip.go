@@ -141,7 +141,7 @@ func (t *Tip) Append(ctx context.Context, writer string, entries []eventlog.Entr
 	return last, nil
 }
 
-// Release keeps the state for whoever is next.
+// Release keeps the state for the next caller.
 func (t *Tip) Release() {
 	s := t.store
 	if t.state == nil || t.state.Head == 0 || t.old {
