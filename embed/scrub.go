@@ -61,6 +61,26 @@ func (s *Server) Scrub(ctx context.Context, stream, subject string, from, upTo u
 	return overwritten, w.compressed + found, nil
 }
 
+// ScrubPurged overwrites what a purge by sequence has left of a subject, as of Scrub, in the
+// block in which it ended. Else the server has it again if it rebuilds its index from the block.
+func (s *Server) ScrubPurged(ctx context.Context, stream, subject string) error {
+	first, _, _, ok := s.Replica(stream)
+	if !ok || first <= 1 {
+		return nil
+	}
+	w := scrubber{dir: s.opts.DataDir, stream: stream, subject: subject, upTo: first - 1, first: first}
+	for range scrubPasses {
+		found, err := w.pass(ctx, s.overwrite)
+		if err != nil {
+			return fmt.Errorf("embed: scrub: stream %s: %w", stream, err)
+		}
+		if found == 0 {
+			break
+		}
+	}
+	return nil // not remembered for Rescrub: the next purge comes here again
+}
+
 // Holds returns how many messages Scrub would have to overwrite.
 func (s *Server) Holds(ctx context.Context, stream, subject string, from, upTo uint64) (n int, err error) {
 	w := scrubber{dir: s.opts.DataDir, stream: stream, subject: subject, from: from, upTo: upTo}

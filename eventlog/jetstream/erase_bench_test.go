@@ -32,7 +32,7 @@ func BenchmarkEraseALongSession(b *testing.B) {
 
 func eraseALongSession(b *testing.B, interval time.Duration) {
 	dir := b.TempDir()
-	srv, err := embed.Start(b.Context(), embed.Options{DataDir: dir, SyncInterval: interval})
+	srv, err := embed.Start(b.Context(), embed.Options{DataDir: dir, SyncInterval: interval, GroupSync: true})
 	require.NoError(b, err)
 	defer srv.Stop()
 	nc, err := srv.Connect()

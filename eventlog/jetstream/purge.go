@@ -100,7 +100,7 @@ func (l *Log) purge(ctx context.Context, p int, olderThan time.Duration, sealed 
 		l.yield(ctx, began)
 	}
 	if l.opts.Server != nil {
-		if err := l.scrubPurged(ctx, p); err != nil {
+		if err := l.opts.Server.ScrubPurged(ctx, streamName(p), logSubjects+strconv.Itoa(p)+".>"); err != nil {
 			return done, err
 		}
 		if err := l.opts.Server.Rescrub(ctx); err != nil {
@@ -114,17 +114,6 @@ func (l *Log) purge(ctx context.Context, p int, olderThan time.Duration, sealed 
 	l.committers[p].begins.Store(after.State.FirstSeq)
 	done.Below, done.Records = after.State.FirstSeq, before.Msgs-min(before.Msgs, after.State.Msgs)
 	return done, nil
-}
-
-// scrubPurged overwrites what was purged in the block in which the purge ended, which the
-// server keeps. If it rebuilds its index from that block, it would have it again.
-func (l *Log) scrubPurged(ctx context.Context, p int) error {
-	first, _, _, ok := l.opts.Server.Replica(streamName(p))
-	if !ok || first <= 1 {
-		return nil
-	}
-	_, _, err := l.opts.Server.Scrub(ctx, streamName(p), logSubjects+strconv.Itoa(p)+".>", 0, first-1)
-	return err
 }
 
 // firstSince returns the first sequence of a partition's log stored at or

@@ -36,6 +36,9 @@ type Server interface {
 	Holds(ctx context.Context, stream, subject string, from, upTo uint64) (int, error)
 	// ScrubAtStart has Scrub done when the server is started again.
 	ScrubAtStart(stream, subject string, upTo uint64) error
+	// ScrubPurged overwrites what a purge by sequence has left of a subject in the block in
+	// which it ended.
+	ScrubPurged(ctx context.Context, stream, subject string) error
 	// Rescrub repeats Scrub where a purge may have undone it.
 	Rescrub(ctx context.Context) error
 	// AgreementHolds reports whether a text is in an entry, from before a moment,
