@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -226,6 +227,22 @@ func TestStructuredOutput(t *testing.T) {
 		types := g.types("s")
 		require.Equal(t, []string{"output", "[run_ended]", "[stream_end]"}, types[len(types)-3:])
 	})
+	for _, strict := range []bool{false, true} {
+		t.Run(fmt.Sprintf("strict output: %v", strict), func(t *testing.T) {
+			var tools []model.ToolSpec
+			answers := script(finish(`{"answer":"42"}`))
+			g := newRig(t, agentloop.Agent{Name: "a", OutputSchema: schema, StrictOutput: strict, Model: modelFunc(
+				func(ctx context.Context, req model.Request, emit func(model.Event) error) (model.Answer, error) {
+					tools = req.Tools
+					return answers.Generate(ctx, req, emit)
+				})})
+			g.start("s", "a", "go")
+			g.ended("s")
+			i := slices.IndexFunc(tools, func(s model.ToolSpec) bool { return s.Name == agentloop.FinishTool })
+			require.GreaterOrEqual(t, i, 0)
+			require.Equal(t, strict, tools[i].Strict, "what the provider is asked for")
+		})
+	}
 	t.Run("an invalid one is told to the model", func(t *testing.T) {
 		g := newRig(t, agentloop.Agent{Name: "a", OutputSchema: schema, Model: script(finish(`{"answer":1}`), finish(`{"answer":"1"}`))})
 		g.start("s", "a", "go")
