@@ -121,7 +121,7 @@ export async function runsNothing({ browser, demo }) {
 
   // What one can do with it: each asks first, and its question tells names.
   await page.evaluate((hash) => { location.hash = hash; }, `#/${encodeURIComponent(session)}`);
-  await settles(page, session, last);
+  await settles(page, session, (await demo.summary(session)).headSequence); // after what was imported, who did it
   for (const [action, n] of [['fork', last], ['rollback', last - 1]]) {
     await page.evaluate((hash) => { location.hash = hash; }, `#/${encodeURIComponent(session)}@${n}`);
     await settles(page, session, n);
