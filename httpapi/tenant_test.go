@@ -166,7 +166,7 @@ func TestTenantsUsersOfTheSameName(t *testing.T) {
 	}
 	const mine = "/memories?scope=user&id=ann"
 	require.NotContains(t, a.get(mine, bearer("plain")...).done(t).body, "Rex")
-	require.Contains(t, a.get(mine+"&tenant=red", bearer("plain")...).done(t).body, "Rex", "whoever reaches all tenants names one")
+	require.Contains(t, a.get(mine+"&tenant=red", bearer("plain")...).done(t).body, "Rex", "a caller that reaches all tenants names one")
 	require.Contains(t, a.get(mine, bearer("red-ann")...).done(t).body, "Rex")
 	require.NotContains(t, a.get(mine, bearer("blue-ann")...).done(t).body, "Rex")
 	a.get(mine+"&tenant=red", bearer("blue-ann")...).failed(t, 403, httpapi.CodeUnauthorized)

@@ -9,7 +9,7 @@
 // one header, H, see headerEnvelope. Messages of older versions have the headers
 // Helix-Kind, -Type, -Agent, -Run, -Call, -Writer and -Ordinal in place of it,
 // values percent-encoded where they are not plain ASCII. An imported record
-// has Helix-Origin-Sequence and -Origin-Time, too. A payload over 256 KiB lies in
+// has Helix-Origin-Sequence and -Origin-Time, too. A payload over 256 KiB is in
 // parts on helix.blob.<p>.<S>.<hash>.<i> in HELIX_BLOBS, and the message has
 // a placeholder and its address in Helix-Blob; the parts name in Helix-After the
 // record after which they were stored.

@@ -177,7 +177,7 @@ func TestExamineDurability(t *testing.T) {
 	}
 }
 
-// TestExamineStorage: a million tokens are told by what is stored, or as measured.
+// TestExamineStorage: what a million tokens take is said by what is stored, or as measured.
 func TestExamineStorage(t *testing.T) {
 	require.Equal(t, "a million tokens, each a record: 305.2 MiB in the log (320 B a record), and 13.35 MiB in sealed segments (14 B a record)",
 		examine(t, examined(t), ExamineOptions{}, CheckStorage)[0].Found)
