@@ -242,6 +242,38 @@ func TestAPurgeKeepsTheLogsEnd(t *testing.T) {
 	_ = nc
 }
 
+// TestAPurgeBehindAnErasure: where the log's last session was erased, the server still finds
+// another one's records, however often it is purged.
+func TestAPurgeBehindAnErasure(t *testing.T) {
+	_, nc, log := openGroupSync(t)
+	purge := func() {
+		_, err := log.Purge(t.Context(), now)
+		require.NoError(t, err)
+	}
+	head, err := log.Append(t.Context(), "stays", 0, manyTexts("a", 2))
+	require.NoError(t, err)
+	purge()
+	head, err = log.Append(t.Context(), "stays", head, manyTexts("b", 2))
+	require.NoError(t, err)
+	_, err = log.Append(t.Context(), "goes", 0, manyTexts("c", 2))
+	require.NoError(t, err)
+	_, err = log.Erase(t.Context(), "goes")
+	require.NoError(t, err)
+	js, err := natsjs.New(nc)
+	require.NoError(t, err)
+	stream, err := js.Stream(t.Context(), "HELIX_LOG_0")
+	require.NoError(t, err)
+	for i := range 3 {
+		purge()
+		m, err := stream.GetLastMsgForSubject(t.Context(), "helix.log.0.stays")
+		require.NoError(t, err)
+		require.Equal(t, head, m.Sequence)
+		head, err = log.Append(t.Context(), "stays", head, manyTexts("d", 1))
+		require.NoError(t, err)
+		require.Len(t, recordsOf(t, log, "stays", 0, 0), 5+i)
+	}
+}
+
 // TestTwoLogsWithoutRepublishing: a follower of one log of the process receives what another one
 // appends.
 func TestTwoLogsWithoutRepublishing(t *testing.T) {

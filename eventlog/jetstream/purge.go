@@ -82,15 +82,15 @@ func (l *Log) purge(ctx context.Context, p int, olderThan time.Duration, sealed 
 		l.yield(ctx, began)
 	}
 	l.purged.Store(true)
-	if l.groupSync() {
-		// If nothing stayed, the server would remove all blocks, and its last sequence would
-		// be in a new one that is not on the disk yet.
-		below = min(below, before.LastSeq)
-	}
 	for at := before.FirstSeq; at < below; {
 		began := time.Now()
-		at = min(at+purgeStep, below)
-		err := l.step(ctx, "purge", func(ctx context.Context) error { return s.Purge(ctx, natsjs.WithPurgeSequence(at)) })
+		err := l.step(ctx, "purge", func(ctx context.Context) (err error) {
+			if below, err = l.leavesOne(ctx, s, p, below); err != nil || below <= at {
+				return err
+			}
+			at = min(at+purgeStep, below)
+			return s.Purge(ctx, natsjs.WithPurgeSequence(at))
+		})
 		if err == nil {
 			err = l.awaitRemoved(ctx, streamName(p))
 		}
@@ -114,6 +114,32 @@ func (l *Log) purge(ctx context.Context, p int, olderThan time.Duration, sealed 
 	l.committers[p].begins.Store(after.State.FirstSeq)
 	done.Below, done.Records = after.State.FirstSeq, before.Msgs-min(before.Msgs, after.State.Msgs)
 	return done, nil
+}
+
+// leavesOne returns below, or less: where a purge of a partition's log leaves a message that
+// nobody removes meanwhile; 1, which purges nothing, if there is none. When a purge leaves
+// none in the last block nats-server 2.15.2 goes on counting from the block's old first
+// sequence, takes the same messages out of its index again with the next purge, and then no
+// longer finds later ones of their subjects. With a purge of all it
+// begins a new block, which is not on the disk when the others are removed: see
+// Server.GroupSync.
+func (l *Log) leavesOne(ctx context.Context, s natsjs.Stream, p int, below uint64) (uint64, error) {
+	if !l.groupSync() {
+		info, err := s.Info(ctx)
+		if err != nil || below > info.State.LastSeq {
+			return below, err
+		}
+	}
+	last, err := l.leaderGet(ctx, streamName(p), map[string]any{"last_by_subj": logSubjects + strconv.Itoa(p) + ".>"})
+	switch {
+	case errors.Is(err, errNoMessage):
+		return 1, nil
+	case err != nil:
+		return 1, err
+	case isErased(last.header): // it goes as soon as the erasure has ended
+		return 1, nil
+	}
+	return min(below, last.sequence), nil
 }
 
 // firstSince returns the first sequence of a partition's log stored at or
@@ -150,8 +176,8 @@ func (l *Log) purgeable(ctx context.Context, session string, below uint64, seale
 		if _, err = l.findErasure(ctx, session); err == nil {
 			_, err = l.finishErasure(ctx, session, true)
 		}
-		if err == nil { // records of a new session come after it
-			return below, nil
+		if err == nil || errors.Is(err, eventlog.ErrSessionNotFound) { // others have ended it
+			return below, nil // records of a new session come after it
 		}
 	}
 	if err != nil {

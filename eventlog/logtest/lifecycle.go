@@ -221,7 +221,10 @@ func (l *Lifecycle) Run(ctx context.Context, seed uint64) error {
 // arrive when their session was erased and created again.
 func (s *life) faults(steps *Steps, some bool, one int) {
 	rng := rngOf(s.seed, lifeFaults, 0)
-	steps.Sent = s.under
+	steps.Sent = func(ctx context.Context) (arrived func()) {
+		_, arrived = s.under(ctx)
+		return arrived
+	}
 	stalls := rng.IntN(2) == 0 && s.Steps != nil
 	steps.Waits = func() int { return []int{0, 10, rng.IntN(2 * lifeErasure), 1000}[rng.IntN(4)] }
 	steps.Fault = func(point string) Delivery {
@@ -246,11 +249,19 @@ func (s *life) faults(steps *Steps, some bool, one int) {
 	}
 }
 
-// under notes that something is under way until it has ended.
-func (s *life) under() (ended func()) {
-	since := time.Now()
+// sinceKey is of when a context's operation began.
+type sinceKey struct{}
+
+// under notes that something is under way until it has ended. A message of an operation is
+// from when that began: it goes by what the operation had read.
+func (s *life) under(ctx context.Context) (op context.Context, ended func()) {
+	since, ok := ctx.Value(sinceKey{}).(time.Time)
+	if !ok {
+		since = time.Now()
+		ctx = context.WithValue(ctx, sinceKey{}, since)
+	}
 	s.running[&since] = true
-	return func() { delete(s.running, &since) }
+	return ctx, func() { delete(s.running, &since) }
 }
 
 func (s *life) failf(format string, args ...any) {

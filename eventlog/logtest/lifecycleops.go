@@ -90,7 +90,7 @@ func opAt(n int, retains bool) *lifeOp {
 func (a *liver) run(ctx context.Context) {
 	for i, c := range a.choose() {
 		a.steps.Yield(ctx)
-		ended := a.under()
+		ctx, ended := a.under(ctx)
 		a.rng = rngOf(a.seed, a.id, uint64(i+1))
 		if a.note("%s", c); c.restore && a.restored == nil {
 			a.restore(ctx)

@@ -27,7 +27,7 @@ type Steps struct {
 	// Waits is how many turns a late message lets others have, at most, and Sent
 	// notes one until what it returns is called. nil: none, and nobody does.
 	Waits func() int
-	Sent  func() (arrived func())
+	Sent  func(ctx context.Context) (arrived func())
 }
 
 // turn is an operation that is held, or has its turn.
@@ -154,7 +154,7 @@ func (s *Steps) stall(ctx context.Context) {
 func (s *Steps) late(ctx context.Context, do func(context.Context) error) {
 	arrived := func() {}
 	if s.Sent != nil {
-		arrived = s.Sent()
+		arrived = s.Sent(ctx)
 	}
 	s.Go(ctx, func(ctx context.Context) {
 		defer arrived()
