@@ -55,9 +55,12 @@ type (
 	}
 
 	// SessionImported says that so many records before it were imported from another
-	// log, and by whom. It changes nothing of the session.
+	// log, or restored from a backup, and by whom. It changes nothing of the session.
 	SessionImported struct {
 		Records int `json:"records"`
+		// Backup is when the backup was begun from which they were restored, in milliseconds
+		// since the epoch; 0: they were imported.
+		Backup int64 `json:"backup,omitempty"`
 		FactBase
 	}
 

@@ -282,6 +282,7 @@ func validateFact(f Fact) error {
 		}
 	case *SessionImported:
 		k.notNegative("records", int64(f.Records))
+		k.notNegative("backup", f.Backup)
 	case *UserMessage:
 		if f.Metadata != nil {
 			k.object("metadata", f.Metadata)

@@ -79,6 +79,9 @@ func auditOf(r eventlog.Record) (a audited, ok bool) {
 		a.Action, a.About = "create", f.AgentType
 	case *eventlog.SessionImported:
 		a.Action, a.About = "import", fmt.Sprintf("%d records", f.Records)
+		if f.Backup > 0 {
+			a.Action, a.About = "restore", fmt.Sprintf("%d records of the backup of %s", f.Records, clock(f.Backup))
+		}
 	case *eventlog.SessionForked:
 		a.Action, a.About = "fork", fmt.Sprintf("%s@%d", f.FromSessionID, f.FromSequence)
 	case *eventlog.RunRequested:

@@ -75,12 +75,27 @@ func TestBackupOfNATS(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, left, 1)
 
-	to, _ := natsServer(t)
+	to, tonc := natsServer(t)
 	_, err = command(t, "restore", file, "--nats", to)
 	require.NoError(t, err)
 	out, err = command(t, "verify", "--nats", to)
 	require.NoError(t, err)
-	require.Contains(t, out, "5 sessions, 5 records: 0 problems")
+	require.Contains(t, out, "5 sessions, 10 records: 0 problems")
+	restored, err := jetstream.Open(t.Context(), tonc, &jetstream.Options{Partitions: 2})
+	require.NoError(t, err)
+	defer restored.Close()
+	for i := range 5 { // and who has restored them
+		var all []eventlog.Record
+		for r, err := range restored.Read(t.Context(), fmt.Sprint("s", i), 0, 0) {
+			require.NoError(t, err)
+			all = append(all, r)
+		}
+		require.Len(t, all, 2)
+		a, ok := auditOf(all[1])
+		require.True(t, ok)
+		require.Equal(t, []string{"restore", "1 records of the backup of " + told.CreatedAt.UTC().Format("2006-01-02T15:04:05Z")}, []string{a.Action, a.About})
+		require.Regexp(t, "^os:.+", a.By.Subject)
+	}
 	_, err = command(t, "restore", file, "--nats", to)
 	require.ErrorIs(t, err, jetstream.ErrNotEmpty)
 	_, err = command(t, "restore", file, "--nats", from)

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -16,6 +18,7 @@ import (
 	"github.com/helixd/helixd/agentloop/queue"
 	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/snapshot/backup"
 	foldsjs "github.com/helixd/helixd/snapshot/jetstream"
@@ -59,7 +62,7 @@ func (c restoreCmd) Run(p *process) error {
 		return err
 	}
 	defer r.close()
-	done, working, err := r.restore(p.ctx, file)
+	done, working, err := r.restore(eventlog.WithActor(p.ctx, operator()), file)
 	if errors.Is(err, jetstream.ErrNotEmpty) {
 		return fmt.Errorf("%w: a backup is restored into an empty one", err)
 	}
@@ -67,6 +70,15 @@ func (c restoreCmd) Run(p *process) error {
 		return fmt.Errorf("not restored; remove what is there before you try again: %w", err)
 	}
 	return json.NewEncoder(p.stdout).Encode(backedUp{File: c.File, CreatedAt: header.CreatedAt, Summary: done, Working: &working})
+}
+
+// operator is who runs this command: a user of the operating system.
+func operator() eventlog.Actor {
+	name := strconv.Itoa(os.Getuid())
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	return eventlog.Actor{Subject: "os:" + name}
 }
 
 // restoring is where a backup goes.
@@ -144,7 +156,7 @@ func (r *restoring) restore(ctx context.Context, in io.Reader) (done backup.Summ
 		}
 	}()
 	done, err = backup.Restore(ctx, in, func(h backup.Header) (t backup.Target, err error) {
-		if to, err = jetstream.Restore(ctx, r.nc, jetstream.RestoreOptions{Ends: h.Ends, Replicas: r.replicas}); err != nil {
+		if to, err = jetstream.Restore(ctx, r.nc, jetstream.RestoreOptions{Ends: h.Ends, Replicas: r.replicas, Backup: h.CreatedAt}); err != nil {
 			return t, err
 		}
 		folds, err := foldsjs.Open(ctx, r.nc, len(h.Ends), r.replicas)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
@@ -48,6 +49,10 @@ type RestoreOptions struct {
 	Ends []uint64
 	// Replicas of each stream; 0 means 1.
 	Replicas int
+	// Backup is when the backup was begun that is restored. If it is set, and the context of
+	// Session has an actor, see eventlog.WithActor, an eventlog.SessionImported after a
+	// session's records says so.
+	Backup time.Time
 	// hook is nil but in tests.
 	hook hook
 }
@@ -57,8 +62,9 @@ type RestoreOptions struct {
 // the log, and the log goes on behind them, see [SequencesBehind]. Until Finish
 // nobody can open the log.
 type Restorer struct {
-	log  *Log
-	ends []uint64
+	log    *Log
+	ends   []uint64
+	backup time.Time
 }
 
 // restoreMark is what tells the streams of a restore.
@@ -88,7 +94,7 @@ func Restore(ctx context.Context, nc *nats.Conn, o RestoreOptions) (*Restorer, e
 	if err != nil {
 		return nil, err
 	}
-	return &Restorer{log: log, ends: o.Ends}, nil
+	return &Restorer{log: log, ends: o.Ends, backup: o.Backup}, nil
 }
 
 func checkEmpty(ctx context.Context, nc *nats.Conn) error {
@@ -155,7 +161,29 @@ func (r *Restorer) Session(ctx context.Context, session string, floor uint64, re
 		n++
 	}
 	w.all = true
-	return n, w.write(ctx)
+	if err := w.write(ctx); err != nil || n == 0 {
+		return n, err
+	}
+	return n, r.sign(ctx, session, w.last, n)
+}
+
+// sign appends who has restored a session's records.
+func (r *Restorer) sign(ctx context.Context, session string, head uint64, records int) error {
+	f := &eventlog.SessionImported{
+		Records: records, Backup: r.backup.UnixMilli(),
+		FactBase: eventlog.FactBase{SessionID: session, Timestamp: time.Now().UnixMilli()},
+	}
+	if eventlog.SetActor(ctx, f); f.By == nil || r.backup.IsZero() {
+		return nil
+	}
+	e, err := eventlog.NewFact(session, f, eventlog.Labels{})
+	if err == nil {
+		_, err = r.log.Append(ctx, session, head, []eventlog.Entry{e})
+	}
+	if err != nil {
+		return fmt.Errorf("jetstream: restore: session %q: %w", session, err)
+	}
+	return nil
 }
 
 // restoring is the work on one session.
