@@ -45,8 +45,12 @@ func (l *Log) lives(ctx context.Context, session string, seq uint64) (bool, erro
 		return false, err
 	}
 	s, err := l.segmentAt(ctx, session, refs[0].at)
-	if err != nil || s == nil {
+	if err != nil {
 		return false, err
+	}
+	if s == nil { // retention has removed it; an erased session's records lie before its fence
+		e, err := l.erasingOf(ctx, session)
+		return err == nil && seq > e.Fence, err
 	}
 	for _, r := range s.records {
 		if r.Sequence == seq {

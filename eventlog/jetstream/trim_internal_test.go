@@ -1,6 +1,7 @@
 package jetstream
 
 import (
+	"bytes"
 	"context"
 	"testing"
 	"time"
@@ -85,4 +86,35 @@ func TestATrimLeavesWhatIsInTheLog(t *testing.T) {
 		}
 		l.Close()
 	}
+}
+
+// TestALatePayloadBehindATrimmedRecord: two append the same large payload behind one record. What
+// the second had stored when it failed stays, though retention has removed that record: the
+// first one's record names it.
+func TestALatePayloadBehindATrimmedRecord(t *testing.T) {
+	l := openLog(t, nil)
+	head := appended(t, l, "s", 0, textEntries("begin", 2))
+	large := textEntries("large", 1)
+	large[0].Payload = bytes.Repeat([]byte("x"), 2*inlineBytes)
+	late := &pendingAppend{session: "s", expected: head}
+	_, err := l.appendBlob(t.Context(), late, large[0].Payload)
+	require.NoError(t, err)
+	require.NoError(t, l.Seal(t.Context(), "s"))
+	last := appended(t, l, "s", head, large)
+	last = appended(t, l, "s", last, textEntries("end", 1))
+	require.NoError(t, l.Seal(t.Context(), "s"))
+	_, err = l.Purge(t.Context(), purgeNow)
+	require.NoError(t, err)
+	floor, err := l.Trim(t.Context(), "s", head)
+	require.NoError(t, err)
+	require.Equal(t, head, floor)
+	l.dropBlobs(t.Context(), late, &eventlog.ConflictError{Head: last})
+	n := 0
+	for r, err := range l.Read(t.Context(), "s", floor, 0) {
+		require.NoError(t, err)
+		if n++; n == 1 {
+			require.Equal(t, large[0].Payload, r.Payload)
+		}
+	}
+	require.Equal(t, 2, n)
 }
