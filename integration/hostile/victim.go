@@ -41,7 +41,7 @@ type seen struct {
 }
 
 // listEvery is how often the victim lists its sessions.
-const listEvery = 250 * time.Millisecond
+const listEvery = 100 * time.Millisecond
 
 // stream starts the load; it ends with ctx.
 func (w *world) stream(ctx context.Context) *load {
