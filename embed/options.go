@@ -40,10 +40,10 @@ type Options struct {
 	// GroupSync leaves it to the callers to wait until what they have stored is on
 	// the disk, with [Server.Sync]: many then share one sync. An answer of the server
 	// alone promises nothing. It is for a server whose streams only this process writes:
-	// with SyncInterval, Cluster or User, and on a file system that may lose a renamed
-	// file (all but ext4, btrfs, ZFS and tmpfs), the server syncs by itself as SyncInterval
-	// says, and Sync has nothing to do. See [Server.GroupSync]. With AllowRead, clients from
-	// outside may read what is not on the disk yet.
+	// with Cluster or User, and on a file system that may lose a renamed file (all but ext4,
+	// btrfs, ZFS and tmpfs), the server syncs by itself. See [Server.GroupSync]. With
+	// SyncInterval it does, too, and Sync has nothing to wait for. With AllowRead, clients
+	// from outside may read what is not on the disk yet.
 	GroupSync bool
 	// Listen is the address for NATS clients from outside, "host:port";
 	// port 0 picks a free one. Empty: none. Without User, clients that give
@@ -92,10 +92,9 @@ type Options struct {
 	maxUnread int    // bytes; 0: the default
 }
 
-// groupSync reports whether callers have to wait for the disk themselves.
-func (o Options) groupSync() bool {
-	return o.GroupSync && o.SyncInterval == 0 && o.Cluster == nil && o.ungrouped() == ""
-}
+// groupSync reports whether callers have to wait for the disk themselves, as far as anybody
+// waits for it.
+func (o Options) groupSync() bool { return o.GroupSync && o.Cluster == nil && o.ungrouped() == "" }
 
 // ungrouped is why one server that syncs each message can't leave that to its callers;
 // empty: it can.
@@ -103,7 +102,7 @@ func (o Options) ungrouped() string {
 	switch {
 	case o.User != "":
 		return "NATS clients from outside may write"
-	case !ordersRenames(o.DataDir):
+	case o.SyncInterval == 0 && !ordersRenames(o.DataDir):
 		return "the file system of the data folder is not known to write a file when it replaces another one"
 	}
 	return ""

@@ -22,7 +22,9 @@ type Server struct {
 	unlock func()
 	stop   sync.Once
 	disk   *disk      // nil: nobody watches it
-	group  *groupSync // nil: the server syncs by itself
+	group  *groupSync // nil: nobody waits for the disk, or the server syncs each message
+
+	grouped bool // Options.groupSync
 
 	scrubbing sync.Mutex // held while a block is overwritten
 	stopped   bool       // guarded by scrubbing
@@ -49,9 +51,10 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 		s.Stop()
 		return nil, err
 	}
-	if o.groupSync() {
+	s.grouped = o.groupSync()
+	if s.grouped && o.SyncInterval == 0 {
 		s.group = newGroupSync(o.DataDir)
-	} else if why := o.ungrouped(); o.Logger != nil && o.GroupSync && o.SyncInterval == 0 && o.Cluster == nil {
+	} else if why := o.ungrouped(); o.Logger != nil && o.GroupSync && o.SyncInterval == 0 && o.Cluster == nil && why != "" {
 		o.Logger.Info("the embedded server syncs each message by itself, which is slower than one sync for many", slog.String("reason", why))
 	}
 	if o.MinFree > 0 {
@@ -164,8 +167,9 @@ func (s *Server) Name() string { return s.opts.Name }
 func (s *Server) SyncInterval() time.Duration { return s.opts.SyncInterval }
 
 // GroupSync reports whether what the server has answered may still be lost with the
-// machine's power until [Server.Sync] has returned, see Options.GroupSync.
-func (s *Server) GroupSync() bool { return s.group != nil }
+// machine's power until [Server.Sync] has returned, see Options.GroupSync. Then only this
+// process writes the streams. With Options.SyncInterval Sync does not wait.
+func (s *Server) GroupSync() bool { return s.grouped }
 
 // Sync returns when everything that the server had stored before the call is on the
 // disk. Callers that wait at the same time share one sync. If the server syncs by

@@ -1,6 +1,7 @@
 package eventlog
 
 import (
+	"bytes"
 	"strconv"
 	"unicode/utf8"
 )
@@ -11,41 +12,133 @@ import (
 // appendDelta appends the JSON of a valid text delta, piece of reasoning or piece
 // of arguments, and tells where it has the text. It reports false of other chunks.
 func appendDelta(b []byte, c Chunk) (out []byte, from, to int, ok bool) {
+	complete := false
 	switch c := c.(type) {
 	case *TextDelta:
-		b = append(b, `{"type":"text_delta","delta":"`...)
+		b = appendDeltaHead(b, typeTextDelta, "")
 		from = len(b)
 		b = appendEscaped(b, c.Delta)
 	case *Thinking:
-		b = append(b, `{"type":"thinking","content":"`...)
-		from = len(b)
+		b = appendDeltaHead(b, typeThinking, "")
+		from, complete = len(b), c.IsComplete
 		b = appendEscaped(b, c.Content)
 	case *ToolArgStreamDelta:
-		b = append(b, `{"type":"tool_arg_stream_delta","toolCallId":"`...)
-		b = appendEscaped(b, c.ToolCallID)
-		b = append(b, `","delta":"`...)
+		b = appendDeltaHead(b, typeToolArgDelta, c.ToolCallID)
 		from = len(b)
 		b = appendEscaped(b, c.Delta)
 	default:
 		return b, 0, 0, false
 	}
 	to = len(b)
-	if c, ok := c.(*Thinking); ok {
-		b = append(b, `","isComplete":`...)
-		b = strconv.AppendBool(b, c.IsComplete)
-		b = append(b, `,"agentId":"`...)
-	} else {
-		b = append(b, `","agentId":"`...)
+	base := c.base()
+	b = appendDeltaAgent(b, c.Type(), complete, base.AgentID)
+	b = appendEscaped(b, base.AgentType)
+	return appendDeltaTail(b, base.Timestamp, int64(base.Step)), from, to, true
+}
+
+// Types of deltas.
+var (
+	typeTextDelta    = (*TextDelta)(nil).Type()
+	typeThinking     = (*Thinking)(nil).Type()
+	typeToolArgDelta = (*ToolArgStreamDelta)(nil).Type()
+)
+
+// A delta's JSON is its head, its text, its agent up to the agent's type, that type, and
+// its tail.
+
+func appendDeltaHead(b []byte, typ, toolCallID string) []byte {
+	switch typ {
+	case typeTextDelta:
+		return append(b, `{"type":"text_delta","delta":"`...)
+	case typeThinking:
+		return append(b, `{"type":"thinking","content":"`...)
+	}
+	b = append(b, `{"type":"tool_arg_stream_delta","toolCallId":"`...)
+	b = appendEscaped(b, toolCallID)
+	return append(b, `","delta":"`...)
+}
+
+func appendDeltaAgent(b []byte, typ string, complete bool, agentID string) []byte {
+	b = append(b, '"')
+	if typ == typeThinking {
+		b = append(b, `,"isComplete":`...)
+		b = strconv.AppendBool(b, complete)
+	}
+	b = append(b, `,"agentId":"`...)
+	b = appendEscaped(b, agentID)
+	return append(b, `","agentType":"`...)
+}
+
+func appendDeltaTail(b []byte, timestamp, step int64) []byte {
+	b = append(b, `","timestamp":`...)
+	b = strconv.AppendInt(b, timestamp, 10)
+	b = append(b, `,"step":`...)
+	b = strconv.AppendInt(b, step, 10)
+	return append(b, '}')
+}
+
+// ShortDelta returns what e's payload, the JSON of a delta, tells beside e's envelope: the
+// timestamp in base 36, a comma, the step, a quotation mark, the agent's type as in JSON, a
+// quotation mark, and the text as in JSON. It reports false of an entry that [NewChunk] has
+// not made, and of a delta that is not of the agent and the call in the envelope.
+// [Entry.LongDelta] gives the same payload again.
+func (e Entry) ShortDelta() (short []byte, ok bool) {
+	v := e.value
+	if !v.isOf(e) || v.to == 0 {
+		return nil, false
+	}
+	c := v.delta()
+	switch c := c.(type) {
+	case *Thinking:
+		if c.IsComplete {
+			return nil, false
+		}
+	case *ToolArgStreamDelta:
+		if c.ToolCallID != e.Call {
+			return nil, false
+		}
 	}
 	base := c.base()
-	b = appendEscaped(b, base.AgentID)
-	b = append(b, `","agentType":"`...)
-	b = appendEscaped(b, base.AgentType)
-	b = append(b, `","timestamp":`...)
-	b = strconv.AppendInt(b, base.Timestamp, 10)
-	b = append(b, `,"step":`...)
-	b = strconv.AppendInt(b, int64(base.Step), 10)
-	return append(b, '}'), from, to, true
+	if base.AgentID != e.Agent || c.Type() != e.Type {
+		return nil, false
+	}
+	short = make([]byte, 0, len(base.AgentType)+int(v.to-v.from)+24)
+	short = strconv.AppendInt(short, base.Timestamp, 36)
+	short = append(short, ',')
+	short = strconv.AppendInt(short, int64(base.Step), 10)
+	short = append(short, '"')
+	short = appendEscaped(short, base.AgentType)
+	short = append(short, '"')
+	return append(short, v.quoted()...), true
+}
+
+// LongDelta returns e with the payload of which [Entry.ShortDelta] gave e's payload. It
+// reports false if that is none.
+func (e Entry) LongDelta() (Entry, bool) {
+	first, rest, ok := bytes.Cut(e.Payload, []byte{'"'})
+	if !ok {
+		return e, false
+	}
+	end := 0 // of the agent's type
+	for end < len(rest) && rest[end] != '"' {
+		if rest[end] == '\\' {
+			end++
+		}
+		end++
+	}
+	at, number, ok := bytes.Cut(first, []byte{','})
+	timestamp, err := strconv.ParseInt(string(at), 36, 64)
+	step, serr := strconv.ParseInt(string(number), 10, 64)
+	if !ok || err != nil || serr != nil || end >= len(rest) {
+		return e, false
+	}
+	b := make([]byte, 0, len(e.Payload)+len(e.Agent)+len(e.Call)+128)
+	b = appendDeltaHead(b, e.Type, e.Call)
+	b = append(b, rest[end+1:]...)
+	b = appendDeltaAgent(b, e.Type, false, e.Agent)
+	b = append(b, rest[:end]...)
+	e.Payload = appendDeltaTail(b, timestamp, step)
+	return e, true
 }
 
 // appendEscaped appends the inside of a JSON string, without HTML escapes.

@@ -242,7 +242,7 @@ func (l *Log) newAppend(ctx context.Context, session, subject string, expected u
 			r.blob, r.Payload = ref.String(), ref.placeholder(e.Type)
 		}
 		a.records[i] = r
-		a.messages[i] = newMessage(subject, r)
+		a.messages[i] = newMessage(subject, r, l.groupSync()) // else the server republishes what it stores
 		a.bytes += len(r.Payload)
 	}
 	if expected == 0 && len(a.blobs) > 0 {

@@ -210,8 +210,8 @@ func TestABatchWaitsForRoomOnTheServer(t *testing.T) {
 		require.NoError(t, l.nc.PublishMsg(open(i, "")))
 	}
 	_, err := l.sendOnce(t.Context(), []*nats.Msg{
-		newMessage(logSubject("s", 0), stored{Record: eventlog.Record{Entry: textEntry(0)}}),
-		newMessage(logSubject("s", 0), stored{Record: eventlog.Record{Entry: textEntry(1)}}),
+		newMessage(logSubject("s", 0), stored{Record: eventlog.Record{Entry: textEntry(0)}}, false),
+		newMessage(logSubject("s", 0), stored{Record: eventlog.Record{Entry: textEntry(1)}}, false),
 	})
 	require.ErrorIs(t, err, errBatchRefused, "the server takes no more")
 	done := make(chan error, 1)
@@ -232,7 +232,7 @@ func TestACloseLeavesUnknownWhatWasSent(t *testing.T) {
 	require.NoError(t, err)
 	sent := make(chan error, 1)
 	go func() {
-		_, err := l.sendOnce(t.Context(), []*nats.Msg{newMessage("nobody.answers", stored{Record: eventlog.Record{Entry: textEntry(0)}})})
+		_, err := l.sendOnce(t.Context(), []*nats.Msg{newMessage("nobody.answers", stored{Record: eventlog.Record{Entry: textEntry(0)}}, false)})
 		sent <- err
 	}()
 	_, err = taken.NextMsgWithContext(t.Context())

@@ -151,8 +151,9 @@
 //
 // An embedded server that is alone may answer before what it has stored is on the disk
 // (embed.Options.GroupSync). Then the log waits after each answer for a sync, which all
-// that wait share, before it acknowledges an append or hands a message to a reader. The
-// server republishes nothing. The log hands an append to its own followers, typed, and
+// that wait share, before it acknowledges an append or hands a message to a reader; with a
+// sync interval it does not wait. The server republishes nothing, so of a delta it stores
+// only what the envelope does not tell, see eventlog.Entry.ShortDelta. The log hands an append to its own followers, typed, and
 // publishes it if others listen. No atomic batch gathers the appends of several sessions:
 // each is a publish of its own, which the server does not stage in a file.
 //

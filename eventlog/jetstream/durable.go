@@ -141,10 +141,13 @@ func (l *Log) announce(a *pendingAppend, last uint64) {
 	}
 	at, previous := last+1-uint64(len(a.messages)), a.expected
 	stamp := now.UTC().Format(time.RFC3339Nano)
-	for _, m := range a.messages {
-		live := &nats.Msg{Subject: LiveSubject(a.session), Data: m.Data, Header: nats.Header{}}
+	for i, m := range a.messages {
+		live := newMessage(m.Subject, a.records[i], false)
+		live.Subject = LiveSubject(a.session)
 		for name, values := range m.Header {
-			live.Header[name] = values
+			if name != headerEnvelope {
+				live.Header[name] = values
+			}
 		}
 		live.Header[headerSubject] = []string{m.Subject}
 		live.Header[headerSequence] = []string{strconv.FormatUint(at, 10)}

@@ -15,7 +15,8 @@ import (
 // headerEnvelope holds a record's envelope: comma-separated, without the empty fields at its
 // end,
 //
-//	kind and type   c.<type> for a chunk, f.<type> for a fact, or a code of envelopeCodes
+//	kind and type   c.<type> for a chunk, f.<type> for a fact, or a code of envelopeCodes; in
+//	                capitals: the payload is what eventlog.Entry.ShortDelta returns
 //	ordinal         in base 36
 //	run
 //	writer
@@ -53,12 +54,16 @@ const (
 	noAgent    = "-"
 )
 
-// packEnvelope is headerEnvelope of a record of a session, but for its origin.
-func packEnvelope(session string, e *eventlog.Envelope) string {
+// packEnvelope is headerEnvelope of a record of a session, but for its origin, with its
+// payload or a short one.
+func packEnvelope(session string, e *eventlog.Envelope, short bool) string {
 	b := make([]byte, 0, 80)
-	code, short := codesOfTypes[e.Type]
+	code, coded := codesOfTypes[e.Type]
+	if short {
+		code = strings.ToUpper(code)
+	}
 	switch {
-	case short && e.Kind == eventlog.KindChunk:
+	case coded && e.Kind == eventlog.KindChunk:
 		b = append(b, code...)
 	case e.Kind == eventlog.KindChunk:
 		b = append(append(b, shortChunk...), '.')
@@ -100,7 +105,7 @@ func kindOf(h nats.Header) (kind eventlog.Kind, typ string) {
 		return eventlog.Kind(strings.ToValidUTF8(first(h, headerKind), "\ufffd")), unescaped(h, headerType)
 	}
 	code, _, _ := strings.Cut(v, ",")
-	if t := envelopeCodes[code]; t != "" {
+	if t := envelopeCodes[strings.ToLower(code)]; t != "" {
 		return eventlog.KindChunk, t
 	}
 	k, t, ok := strings.Cut(code, ".")
@@ -116,12 +121,20 @@ func kindOf(h nats.Header) (kind eventlog.Kind, typ string) {
 	return eventlog.Kind(plainText(k)), plainText(t)
 }
 
+// isShort reports whether a message has the payload of a delta as eventlog.Entry.ShortDelta
+// returns it.
+func isShort(h nats.Header) bool {
+	v := first(h, headerEnvelope)
+	code, _, _ := strings.Cut(v, ",")
+	return len(code) == 1 && code[0] <= 'Z' && envelopeCodes[strings.ToLower(code)] != ""
+}
+
 // envelopeOf reads a message's envelope, in either form. What can't be read is empty.
 func envelopeOf(subject string, h nats.Header) (e eventlog.Envelope) {
 	e.Kind, e.Type = kindOf(h)
 	e.Origin = originOf(h)
 	v := first(h, headerEnvelope)
-	if code, _, _ := strings.Cut(v, ","); v != "" && envelopeCodes[code] == "" && !strings.Contains(code, ".") {
+	if code, _, _ := strings.Cut(v, ","); v != "" && envelopeCodes[strings.ToLower(code)] == "" && !strings.Contains(code, ".") {
 		return eventlog.Envelope{Origin: e.Origin} // somebody else's header of this name
 	}
 	if v == "" {

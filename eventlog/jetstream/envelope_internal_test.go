@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
@@ -34,7 +35,7 @@ var envelopes = []eventlog.Envelope{
 }
 
 func header(subject string, e eventlog.Envelope) nats.Header {
-	return newMessage(subject, stored{Record: eventlog.Record{Entry: eventlog.Entry{Envelope: e}}}).Header
+	return newMessage(subject, stored{Record: eventlog.Record{Entry: eventlog.Entry{Envelope: e}}}, false).Header
 }
 
 // overTheWire is what a client gets of headers that another one sent.
@@ -126,6 +127,41 @@ func FuzzEnvelope(f *testing.F) {
 	})
 }
 
+// TestAShortDeltaIsReadAsItWas: a log that syncs for all stores of a delta what its envelope
+// does not tell, and every reader gets the payload that was appended, byte for byte.
+func TestAShortDeltaIsReadAsItWas(t *testing.T) {
+	base := eventlog.Base{AgentID: "a \"b\"", AgentType: "typ\"e\\ü", Timestamp: 1795649867995, Step: 12}
+	other := base
+	other.AgentID = "other"
+	for _, c := range []struct {
+		chunk eventlog.Chunk
+		call  string
+		short bool
+	}{
+		{&eventlog.TextDelta{Delta: "say \"hi\"\n\\,\x00<&>\u2028\xff", Base: base}, "", true},
+		{&eventlog.TextDelta{Base: base}, "", true},
+		{&eventlog.Thinking{Content: "so", Base: base}, "", true},
+		{&eventlog.Thinking{IsComplete: true, Base: base}, "", false},
+		{&eventlog.ToolArgStreamDelta{ToolCallID: "c,1", Delta: "{\"a\":", Base: base}, "c,1", true},
+		{&eventlog.ToolArgStreamDelta{ToolCallID: "c,1", Delta: "{", Base: base}, "", false},
+		{&eventlog.TextDelta{Delta: "x", Base: other}, "", true},
+	} {
+		e, err := eventlog.NewChunk(c.chunk, eventlog.Labels{Call: c.call})
+		require.NoError(t, err)
+		m := newMessage(logSubject("a \"b\"", 0), stored{Record: eventlog.Record{Entry: e}}, true)
+		require.Equal(t, c.short, isShort(m.Header), "%s", e.Payload)
+		require.Equal(t, c.short, len(m.Data) < len(e.Payload))
+		r := storedAt(m.Subject, 1, time.Time{}, overTheWire(t, m.Header), m.Data)
+		require.Equal(t, string(e.Payload), string(r.Payload))
+		require.Equal(t, e.Envelope, r.Envelope)
+	}
+	for _, data := range []string{"", "x", "1,2", `1,2"`, `1,2"a`, `1,2"a\"`, `,"a"b`, `1"a"b`} {
+		r := storedAt(logSubject("s", 0), 1, time.Time{}, nats.Header{headerEnvelope: {"T"}}, []byte(data))
+		require.Empty(t, r.Kind, "%q: helixd did not write it", data)
+		require.Equal(t, data, string(r.Payload))
+	}
+}
+
 // TestALogRecordIsSmall tells what a word of a model takes in the log beside its payload:
 // JetStream's own share, and the envelope's.
 func TestALogRecordIsSmall(t *testing.T) {
@@ -134,7 +170,7 @@ func TestALogRecordIsSmall(t *testing.T) {
 	const records = 2000
 	for i := range records {
 		subject := logSubject(s.session, 0)
-		m := newMessage(subject, stored{Record: eventlog.Record{Entry: s.next(t)}, linked: true})
+		m := newMessage(subject, stored{Record: eventlog.Record{Entry: s.next(t)}, linked: true}, true)
 		m.Header[headerExpectedLast] = []string{strconv.Itoa(100_000 + i)}
 		var b strings.Builder
 		require.NoError(t, http.Header(m.Header).Write(&b))
@@ -143,4 +179,5 @@ func TestALogRecordIsSmall(t *testing.T) {
 	}
 	t.Logf("%.1f bytes a record, %.1f for a byte of text; %.1f of them are the envelope", float64(all)/records, float64(all)/float64(s.text), float64(envelope)/records)
 	require.LessOrEqual(t, envelope/records, 57)
+	require.LessOrEqual(t, float64(all)/float64(s.text), 40.0)
 }

@@ -53,9 +53,16 @@ const (
 	headerStatus        = "Status"
 )
 
-func newMessage(subject string, e stored) *nats.Msg {
+// newMessage is a record's message, with a short payload if it may and the record is a delta.
+func newMessage(subject string, e stored, mayShorten bool) *nats.Msg {
 	session, _ := Untoken(subject[strings.LastIndexByte(subject, '.')+1:])
-	m := &nats.Msg{Subject: subject, Data: e.Payload, Header: nats.Header{headerEnvelope: {packEnvelope(session, &e.Envelope)}}}
+	data, short := e.Payload, false
+	if mayShorten && e.blob == "" {
+		if b, ok := e.ShortDelta(); ok {
+			data, short = b, true
+		}
+	}
+	m := &nats.Msg{Subject: subject, Data: data, Header: nats.Header{headerEnvelope: {packEnvelope(session, &e.Envelope, short)}}}
 	if e.blob != "" {
 		m.Header[headerBlob] = []string{headerValue(e.blob)}
 	}

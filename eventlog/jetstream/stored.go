@@ -41,6 +41,13 @@ func storedAt(subject string, seq uint64, at time.Time, h nats.Header, data []by
 		blob:   first(h, headerBlob),
 		since:  first(h, headerSince),
 	}
+	if isShort(h) {
+		if long, ok := r.LongDelta(); ok {
+			r.Entry = long
+		} else {
+			r.Envelope = eventlog.Envelope{Origin: r.Origin} // helixd did not write it
+		}
+	}
 	r.previous, r.linked = previousOf(h, seq)
 	return r
 }

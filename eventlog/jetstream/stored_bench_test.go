@@ -231,11 +231,11 @@ func BenchmarkStored(b *testing.B) {
 		name := map[bool]string{false: "words", true: "tools"}[tools]
 		b.Run(name, func(b *testing.B) {
 			for range b.N {
-				srv, err := embed.Start(b.Context(), embed.Options{DataDir: b.TempDir(), SyncInterval: time.Second})
+				srv, err := embed.Start(b.Context(), embed.Options{DataDir: b.TempDir(), SyncInterval: time.Second, GroupSync: true})
 				require.NoError(b, err)
 				nc, err := srv.Connect()
 				require.NoError(b, err)
-				l, err := Open(b.Context(), nc, nil)
+				l, err := Open(b.Context(), nc, &Options{Durability: "interval=1s", Server: srv})
 				require.NoError(b, err)
 				var all []*spoken
 				heads := map[string]uint64{}
