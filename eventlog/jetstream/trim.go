@@ -102,6 +102,7 @@ func (l *Log) trimmable(ctx context.Context, session string, upTo uint64) (t tri
 	if t.floor, t.before, err = l.floorAt(ctx, session); err != nil {
 		return t, err
 	}
+	upTo = max(upTo, t.floor) // a trim that broke off may have left what the floor says is gone
 	refs, _, err := l.segmentsBehind(ctx, session, 0, l.lastSegment)
 	if err != nil || len(refs) == 0 {
 		return t, err

@@ -3,6 +3,8 @@ package jetstream
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -117,4 +119,33 @@ func TestALatePayloadBehindATrimmedRecord(t *testing.T) {
 		}
 	}
 	require.Equal(t, 2, n)
+}
+
+// TestATrimFinishesOneThatBrokeOff, also if less is to go now: the floor was told.
+func TestATrimFinishesOneThatBrokeOff(t *testing.T) {
+	l := openLog(t, nil)
+	head := uint64(0)
+	for i := range 3 {
+		head = appended(t, l, "s", head, textEntries(fmt.Sprint(i), 2))
+		require.NoError(t, l.Seal(t.Context(), "s"))
+	}
+	_, err := l.Purge(t.Context(), purgeNow)
+	require.NoError(t, err)
+	died := errors.New("died")
+	trimmer := openHooked(t, l.nc, func(ctx context.Context, point string, do func(context.Context) error) error {
+		if point == "delete" {
+			return died
+		}
+		return do(ctx)
+	})
+	_, err = trimmer.Trim(t.Context(), "s", 4)
+	require.ErrorIs(t, err, died)
+	floor, err := l.Trim(t.Context(), "s", 1)
+	require.NoError(t, err)
+	require.EqualValues(t, 4, floor)
+	for _, err := range l.Read(t.Context(), "s", 0, 0) {
+		trimmed, ok := errors.AsType[*eventlog.TrimmedError](err)
+		require.True(t, ok, "%v", err)
+		require.EqualValues(t, 4, trimmed.Floor)
+	}
 }
