@@ -34,7 +34,8 @@ type Options struct {
 	// log: an erasure then overwrites, in its files, what is removed, and every
 	// other server that keeps some has to be a node's that does so too. nil: the
 	// servers overwrite message by message, and an erasure from more than one
-	// replica stays pending: no node can know when it is done.
+	// replica stays pending: no node can know when it is done. On an in-process connection
+	// of a server with GroupSync it is that server.
 	Server Server
 	// Beside names a stream in which others keep what they have of a session, and
 	// its subject there, which ends in ".>"; they have the servers overwrite
@@ -146,6 +147,9 @@ func Open(ctx context.Context, nc *nats.Conn, o *Options) (*Log, error) {
 	l := &Log{nc: nc, closed: make(chan struct{}), batches: map[string]chan struct{}{}, erasing: make(chan struct{}, 1), far: farSequences, few: fewSequences, ahead: segmentsAhead, inline: inlineBytes, forgetFor: forgetBudget, back: make(chan struct{})}
 	if o != nil {
 		l.opts = *o
+	}
+	if s, ok := nc.Opts.InProcessServer.(Server); ok && l.opts.Server == nil && s.GroupSync() {
+		l.opts.Server = s // else the log would acknowledge what is not on the disk
 	}
 	l.opts.Partitions = max(l.opts.Partitions, 0)
 	l.opts.Replicas = max(l.opts.Replicas, 1)

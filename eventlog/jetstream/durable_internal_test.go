@@ -1,0 +1,26 @@
+package jetstream
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/embed"
+)
+
+// TestALogFindsItsServer: on a connection of a server that leaves the sync to it, a log waits for
+// the disk also if its options do not name that server.
+func TestALogFindsItsServer(t *testing.T) {
+	for _, group := range []bool{true, false} {
+		srv, err := embed.Start(t.Context(), embed.Options{DataDir: t.TempDir(), GroupSync: group})
+		require.NoError(t, err)
+		t.Cleanup(srv.Stop)
+		nc, err := srv.Connect()
+		require.NoError(t, err)
+		t.Cleanup(nc.Close)
+		l, err := Open(t.Context(), nc, nil)
+		require.NoError(t, err)
+		t.Cleanup(func() { l.Close() })
+		require.Equal(t, srv.GroupSync(), l.groupSync())
+	}
+}
