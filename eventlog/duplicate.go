@@ -91,11 +91,7 @@ func (w *walker) object(take func(name string, value []byte)) (path string, twic
 		w.at++ // the colon
 		from := w.at
 		if inner, found := w.value(); found && !twice {
-			twice = true
-			if path = name; !strings.HasPrefix(inner, "[") {
-				path += "."
-			}
-			path += inner
+			path, twice = within(name, inner), true
 		}
 		if take != nil {
 			take(name, w.raw[from:w.at:w.at])
@@ -103,6 +99,21 @@ func (w *walker) object(take func(name string, value []byte)) (path string, twic
 	}
 	w.at++
 	return path, twice
+}
+
+// maxPath is from how many bytes on a path is not made longer: each level of a deeply nested
+// value would copy it once more.
+const maxPath = 1 << 10
+
+// within is a path within the value that outer names.
+func within(outer, inner string) string {
+	switch {
+	case len(inner) > maxPath:
+		return inner
+	case strings.HasPrefix(inner, "["):
+		return outer + inner
+	}
+	return outer + "." + inner
 }
 
 // array passes an array.
@@ -113,11 +124,7 @@ func (w *walker) array() (path string, twice bool) {
 			w.at++
 		}
 		if inner, found := w.value(); found && !twice {
-			twice = true
-			if path = "[" + strconv.Itoa(i) + "]"; !strings.HasPrefix(inner, "[") {
-				path += "."
-			}
-			path += inner
+			path, twice = within("["+strconv.Itoa(i)+"]", inner), true
 		}
 	}
 	w.at++
