@@ -242,9 +242,9 @@ func TestAPurgeKeepsTheLogsEnd(t *testing.T) {
 	_ = nc
 }
 
-// TestAPurgeBehindAnErasure: where the log's last session was erased, the server still finds
+// TestAPurgeAfterAnErasure: where the log's last session was erased, the server still finds
 // another one's records, however often it is purged.
-func TestAPurgeBehindAnErasure(t *testing.T) {
+func TestAPurgeAfterAnErasure(t *testing.T) {
 	_, nc, log := openGroupSync(t)
 	purge := func() {
 		_, err := log.Purge(t.Context(), now)

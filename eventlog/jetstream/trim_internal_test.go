@@ -90,10 +90,10 @@ func TestATrimLeavesWhatIsInTheLog(t *testing.T) {
 	}
 }
 
-// TestALatePayloadBehindATrimmedRecord: two append the same large payload behind one record. What
+// TestALatePayloadAfterATrimmedRecord: two append the same large payload after one record. What
 // the second had stored when it failed stays, though retention has removed that record: the
 // first one's record names it.
-func TestALatePayloadBehindATrimmedRecord(t *testing.T) {
+func TestALatePayloadAfterATrimmedRecord(t *testing.T) {
 	l := openLog(t, nil)
 	head := appended(t, l, "s", 0, textEntries("begin", 2))
 	large := textEntries("large", 1)
