@@ -127,6 +127,14 @@ func (l *Log) confirmBlobs(ctx context.Context, a *pendingAppend, last uint64) e
 			return errBlobsTaken
 		}
 	}
+	if err == nil {
+		// Only the last erasure is known. One after the append may have replaced one that took
+		// its blobs, for which somebody has removed it.
+		var fence uint64
+		if fence, err = l.fenceOf(ctx, a.session); err == nil && fence > last {
+			return errBlobsTaken
+		}
+	}
 	if err == nil && l.opts.Replicas > 1 && !l.leads(ctx, segmentStream(Partition(a.session, l.opts.Partitions))) {
 		err = errStaleLeader
 	}
