@@ -49,12 +49,22 @@ func (s *state) fresh(ends []eventlog.Span, err error) readmodel.Fresh {
 	return f
 }
 
+const (
+	// largeRecord is the size of a payload from which on folding its record takes so long
+	// that a question waits for it no longer than largePatience: it may be another tenant's.
+	largeRecord   = 256 << 10
+	largePatience = 100 * time.Millisecond
+)
+
 // await waits until the rows hold what the log held when it was called, for
 // as long as the patience lasts, and for a file to be there.
 func (m *Models) await(ctx context.Context) readmodel.Fresh {
 	ctx, cancel := context.WithTimeout(ctx, m.opts.Patience)
 	defer cancel()
+	began := time.Now()
 	ends, err := m.feed.Spans(ctx)
+	look := time.NewTicker(largePatience / 4)
+	defer look.Stop()
 	for {
 		m.mu.Lock()
 		fresh, moved, open := m.state.fresh(ends, err), m.moved, m.state.positions != nil
@@ -66,10 +76,17 @@ func (m *Models) await(ctx context.Context) readmodel.Fresh {
 		case m.kick <- struct{}{}:
 		default:
 		}
-		select {
-		case <-moved:
-		case <-ctx.Done():
-			return fresh
+		for waits := true; waits; {
+			select {
+			case <-moved:
+				waits = false
+			case <-look.C:
+				if open && m.large.Load() && time.Since(began) >= largePatience {
+					return fresh
+				}
+			case <-ctx.Done():
+				return fresh
+			}
 		}
 	}
 }

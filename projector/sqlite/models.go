@@ -84,6 +84,7 @@ type Models struct {
 	state state
 	moved chan struct{} // closed and replaced when state changes
 	kick  chan struct{} // tells the writer that somebody waits
+	large atomic.Bool   // a large record is being folded
 	bad   chan error    // tells the writer of what a reader has met
 }
 

@@ -239,6 +239,10 @@ var errOtherLog = fmt.Errorf("%w: the log has another record at its position", e
 
 // apply takes over one record, or a position.
 func (p *projection) apply(ctx context.Context, partition int, f eventlog.Fed) error {
+	if len(f.Payload) > largeRecord {
+		p.m.large.Store(true)
+		defer p.m.large.Store(false)
+	}
 	at := &p.positions[partition]
 	at.unsure = false
 	if f.Sequence <= at.at {
