@@ -184,10 +184,15 @@ func (s *Server) Sync(ctx context.Context) error {
 
 // SyncStreams returns when everything that some streams hold is on the disk, also what the
 // server has removed, overwritten or rewritten before the call, and their settings. It costs
-// a look at each block of them. Errors: as Sync.
+// a look at each block of them. A server that syncs by itself syncs messages only, so this has
+// an effect there, too. Errors: as Sync.
 func (s *Server) SyncStreams(ctx context.Context, streams ...string) error {
 	if s.group == nil {
-		return nil
+		g := newGroupSync(s.opts.DataDir)
+		if err := g.syncStreams(ctx, streams); err != nil {
+			return err
+		}
+		return g.syncOne(g.dir) // which names new streams
 	}
 	return s.group.syncStreams(ctx, streams)
 }

@@ -25,6 +25,21 @@ type Copier interface {
 
 	// PartitionOf returns the partition of a session, from 0.
 	PartitionOf(session string) int
+
+	// Placement tells what PartitionOf goes by, nil for a log whose number of
+	// partitions has never changed.
+	Placement() *Placement
+}
+
+// Placement tells in which partitions the sessions of a log are that has grown, for a
+// log that is to have them in the same ones.
+type Placement struct {
+	// Partitions are the numbers of partitions that the log has had, the present
+	// one last.
+	Partitions []int `json:"partitions"`
+	// Settled tells for each number but the last which sessions stay where it put
+	// them, in a form of the log's.
+	Settled [][]byte `json:"settled"`
 }
 
 // Copied is a record as a log holds it.

@@ -11,7 +11,8 @@ import (
 type Feed interface {
 	Log
 
-	// Identity names the log: one that was created anew has another.
+	// Identity names the log: one that was created anew has another. A log that has got
+	// more partitions has its name from before, a space, and more.
 	Identity(ctx context.Context) (string, error)
 
 	// Spans returns what each partition spans now, as the leader knows it.
@@ -37,6 +38,9 @@ type Span struct {
 	First uint64
 	// Last is the last position that was given to a record, which may be gone.
 	Last uint64
+	// Begins is the first position that the partition can have had; 0 means 1. It is more
+	// in a partition that the log got later.
+	Begins uint64
 }
 
 // Fed is a record of a feed; or, without a session, just a position: nothing

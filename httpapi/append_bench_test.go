@@ -35,7 +35,7 @@ func benchAPI(b *testing.B) *httpapi.Server {
 	log, err := jetstream.Open(b.Context(), nc, &jetstream.Options{Durability: "interval=1s"})
 	require.NoError(b, err)
 	b.Cleanup(func() { log.Close() })
-	saved, err := foldsjs.Open(b.Context(), nc, 1, 1)
+	saved, err := foldsjs.Open(b.Context(), nc, jetstream.Hashed(1), 1)
 	require.NoError(b, err)
 	loop, err := agentloop.New(log, nil, nil)
 	require.NoError(b, err)

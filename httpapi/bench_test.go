@@ -35,7 +35,7 @@ func BenchmarkGetState(b *testing.B) {
 	log, err := jetstream.Open(b.Context(), nc, &jetstream.Options{Durability: "interval=1s"})
 	require.NoError(b, err)
 	b.Cleanup(func() { log.Close() })
-	saved, err := foldsjs.Open(b.Context(), nc, 1, 1)
+	saved, err := foldsjs.Open(b.Context(), nc, jetstream.Hashed(1), 1)
 	require.NoError(b, err)
 	head := uint64(0)
 	for entries := range slices.Chunk(logtest.LongSession("s", records), 500) {

@@ -119,7 +119,7 @@ func trimmedSession(t *testing.T, dataDir, session string) (floor uint64) {
 	log, err := jetstream.Open(t.Context(), nc, nil)
 	require.NoError(t, err)
 	defer log.Close()
-	folds, err := foldsjs.Open(t.Context(), nc, 1, 1)
+	folds, err := foldsjs.Open(t.Context(), nc, jetstream.Hashed(1), 1)
 	require.NoError(t, err)
 	head := uint64(0)
 	for i := range 20 {

@@ -30,7 +30,7 @@ func longLog(b *testing.B, records int) (eventlog.Log, snapshot.Folds, func(stre
 	log, err := logjs.Open(b.Context(), nc, &logjs.Options{Durability: "interval=1s"})
 	require.NoError(b, err)
 	b.Cleanup(func() { log.Close() })
-	folds, err := foldsjs.Open(b.Context(), nc, 1, 1)
+	folds, err := foldsjs.Open(b.Context(), nc, logjs.Hashed(1), 1)
 	require.NoError(b, err)
 	states, head := snapshot.New(log, &snapshot.StoreOptions{Folds: folds}), uint64(0)
 	for entries := range slices.Chunk(logtest.LongSession("s", records), 500) {

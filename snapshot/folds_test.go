@@ -41,7 +41,7 @@ func onDisk(t *testing.T) disk {
 	d.log, err = logjs.Open(t.Context(), nc, nil)
 	require.NoError(t, err)
 	t.Cleanup(func() { d.log.Close() })
-	d.folds, err = foldsjs.Open(t.Context(), nc, 1, 1)
+	d.folds, err = foldsjs.Open(t.Context(), nc, logjs.Hashed(1), 1)
 	require.NoError(t, err)
 	js, err := natsjs.New(nc, natsjs.WithDefaultTimeout(time.Minute))
 	require.NoError(t, err)

@@ -33,7 +33,7 @@ func onServer(t *testing.T) (*nats.Conn, *jetstream.Log, *foldsjs.Folds) {
 	log, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Server: srv})
 	require.NoError(t, err)
 	t.Cleanup(func() { log.Close() })
-	folds, err := foldsjs.Open(t.Context(), nc, 1, 1)
+	folds, err := foldsjs.Open(t.Context(), nc, jetstream.Hashed(1), 1)
 	require.NoError(t, err)
 	return nc, log, folds
 }

@@ -80,7 +80,7 @@ func TestSavedFolds(t *testing.T) {
 			log, err := logjs.Open(t.Context(), nc, nil)
 			require.NoError(t, err)
 			t.Cleanup(func() { log.Close() })
-			folds, err := foldsjs.Open(t.Context(), nc, 1, 1)
+			folds, err := foldsjs.Open(t.Context(), nc, logjs.Hashed(1), 1)
 			require.NoError(t, err)
 			return log, folds
 		},

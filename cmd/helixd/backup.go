@@ -99,7 +99,7 @@ func (c backupCmd) fromNATS(ctx context.Context, out io.Writer) error {
 	}
 	defer log.Close()
 	var states snapshot.StoreOptions
-	folds, err := foldsjs.OpenExisting(ctx, nc, log.Info().Partitions)
+	folds, err := foldsjs.OpenExisting(ctx, nc, log)
 	switch {
 	case err == nil:
 		states.Folds = folds

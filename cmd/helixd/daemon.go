@@ -108,7 +108,7 @@ func (d *daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 	var folds *foldsjs.Folds
 	store, err := jetstream.Open(ctx, nc, &jetstream.Options{
 		Partitions: c.NATS.Partitions, Replicas: c.NATS.Replicas, Durability: durability, Refuses: d.refuses, Metrics: measured.log,
-		Server: d.server, Beside: foldsjs.Place,
+		Grow: growsAtStart(c), Server: d.server, Beside: foldsjs.Place,
 		Forget: func(ctx context.Context, session string) error {
 			if revocations != nil { // else they would be rights to the next session of the id
 				if err := revocations.Revoke(ctx, session); err != nil {
@@ -127,7 +127,7 @@ func (d *daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 	case eventlog.DurabilityUnknown, eventlog.DurabilityMemory:
 		log.Warn("durability is "+string(d.info.Durability)+": "+d.info.Durability.Survives(), "backend", d.info.Backend)
 	}
-	folds, err = foldsjs.Open(ctx, nc, d.info.Partitions, c.NATS.Replicas)
+	folds, err = foldsjs.Open(ctx, nc, store, c.NATS.Replicas)
 	if err != nil {
 		return err
 	}

@@ -56,7 +56,8 @@ func (d *doctor) embedded(ctx context.Context) error {
 	}
 	defer nc.Close()
 	o := d.options()
-	o.Partitions, o.Replicas, o.Durability, o.Inside = c.NATS.Partitions, c.NATS.Replicas, eventlog.Durability(c.Durability), true
+	o.Partitions, o.Grows, o.Replicas = c.NATS.Partitions, growsAtStart(c), c.NATS.Replicas
+	o.Durability, o.Inside = eventlog.Durability(c.Durability), true
 	return jetstream.Examine(ctx, nc, o, d.out.add)
 }
 

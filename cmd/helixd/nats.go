@@ -130,3 +130,10 @@ func natsOptions(n config.NATS) ([]nats.Option, error) {
 	}
 	return opts, nil
 }
+
+// growsAtStart reports whether a log grows when this node starts with more partitions than it
+// has: no other process can be writing it.
+func growsAtStart(c *config.Config) bool {
+	n := c.NATS
+	return n.URL == "" && n.Cluster.Listen == "" && (n.User == "" || n.Listen == "" && n.WebSocket.Listen == "")
+}

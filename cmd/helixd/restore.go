@@ -156,10 +156,10 @@ func (r *restoring) restore(ctx context.Context, in io.Reader) (done backup.Summ
 		}
 	}()
 	done, err = backup.Restore(ctx, in, func(h backup.Header) (t backup.Target, err error) {
-		if to, err = jetstream.Restore(ctx, r.nc, jetstream.RestoreOptions{Ends: h.Ends, Replicas: r.replicas, Backup: h.CreatedAt}); err != nil {
+		if to, err = jetstream.Restore(ctx, r.nc, jetstream.RestoreOptions{Ends: h.Ends, Placement: h.Placement, Replicas: r.replicas, Backup: h.CreatedAt}); err != nil {
 			return t, err
 		}
-		folds, err := foldsjs.Open(ctx, r.nc, len(h.Ends), r.replicas)
+		folds, err := foldsjs.Open(ctx, r.nc, to, r.replicas)
 		if err != nil {
 			return t, err
 		}

@@ -192,7 +192,7 @@ func (c verifyCmd) verifyStreams(ctx context.Context, nc *nats.Conn, out *findin
 		return err
 	}
 	defer log.Close()
-	folds, err := foldsjs.OpenExisting(ctx, nc, log.Info().Partitions)
+	folds, err := foldsjs.OpenExisting(ctx, nc, log)
 	if err != nil && !errors.Is(err, natsjs.ErrStreamNotFound) {
 		return err
 	}

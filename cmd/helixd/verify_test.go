@@ -74,7 +74,7 @@ func stored(t *testing.T, use func(nc *embed.Server, log *jetstream.Log)) (dataD
 	log, err := jetstream.Open(ctx, nc, nil)
 	require.NoError(t, err)
 	defer log.Close()
-	folds, err := foldsjs.Open(ctx, nc, 1, 1)
+	folds, err := foldsjs.Open(ctx, nc, jetstream.Hashed(1), 1)
 	require.NoError(t, err)
 	states := snapshot.New(log, &snapshot.StoreOptions{Folds: folds, SaveEvery: 10})
 	for _, session := range []string{"a b", "c"} {

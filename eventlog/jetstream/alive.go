@@ -82,7 +82,7 @@ func (l *Log) dropStray(ctx context.Context, session, stream string, m message) 
 	if err != nil {
 		return false, fmt.Errorf("%w: header %s of message %d", errDamaged, headerSealed, m.sequence)
 	}
-	p := Partition(session, l.opts.Partitions)
+	p := l.partitionOf(session)
 	last, err := l.lastReadable(ctx, segmentStream(p), segmentSubject(session, p))
 	if err == nil {
 		s, _, err := l.usable(ctx, session, last)

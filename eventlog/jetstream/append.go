@@ -182,7 +182,7 @@ func (l *Log) appendOnce(ctx context.Context, session string, expected uint64, e
 // still has that.
 func (l *Log) compareAppend(ctx context.Context, a *pendingAppend) (last uint64, err error) {
 	session, expected := a.session, a.expected
-	c := l.committers[Partition(session, l.opts.Partitions)]
+	c := l.committers[l.partitionOf(session)]
 	if expected > 0 && expected < c.begins.Load() {
 		err = &eventlog.ConflictError{} // a purge has left nothing to compare with
 	} else {

@@ -20,7 +20,7 @@ const segmentsAhead = 4
 // lastSegment returns the session's last segment and its place, or nil. It
 // asks the leader.
 func (l *Log) lastSegment(ctx context.Context, session string) (*segment, uint64, error) {
-	p := Partition(session, l.opts.Partitions)
+	p := l.partitionOf(session)
 	get := l.lastMessage
 	if l.purged.Load() { // only then a segment that can't be read is all that there is
 		get = l.lastReadable
@@ -50,7 +50,7 @@ func (l *Log) usable(ctx context.Context, session string, m message) (*segment, 
 // anyLastSegment is lastSegment as any replica has it. One that lags leaves more
 // to be read from the log.
 func (l *Log) anyLastSegment(ctx context.Context, session string) (*segment, uint64, error) {
-	p := Partition(session, l.opts.Partitions)
+	p := l.partitionOf(session)
 	m, err := l.directGet(ctx, segmentStream(p), map[string]any{"last_by_subj": segmentSubject(session, p)})
 	if errors.Is(err, errNoMessage) && !l.purged.Load() {
 		return nil, 0, nil
@@ -127,7 +127,7 @@ func (l *Log) segmentsBehind(
 
 // segmentAt returns the session's segment at a place, nil if there is none.
 func (l *Log) segmentAt(ctx context.Context, session string, at uint64) (*segment, error) {
-	p := Partition(session, l.opts.Partitions)
+	p := l.partitionOf(session)
 	m, err := l.getAt(ctx, segmentStream(p), at)
 	if errors.Is(err, errNoMessage) {
 		return nil, nil
@@ -166,7 +166,7 @@ func (l *Log) floor(ctx context.Context, session string) (uint64, error) {
 
 // floorAt is floor, and the sequence of the message that has it.
 func (l *Log) floorAt(ctx context.Context, session string) (floor, at uint64, err error) {
-	p := Partition(session, l.opts.Partitions)
+	p := l.partitionOf(session)
 	m, err := l.lastMessage(ctx, segmentStream(p), floorSubject(session, p))
 	if errors.Is(err, errNoMessage) {
 		return 0, 0, nil

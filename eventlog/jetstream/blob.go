@@ -87,7 +87,7 @@ func refOf(payload []byte) blobRef {
 }
 
 func (l *Log) blobPrefix(session string) string {
-	return blobPrefix(session, Partition(session, l.opts.Partitions))
+	return blobPrefix(session, l.partitionOf(session))
 }
 
 // errNoBlob: a record names a blob that is not there.

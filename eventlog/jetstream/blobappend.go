@@ -135,7 +135,7 @@ func (l *Log) confirmBlobs(ctx context.Context, a *pendingAppend, last uint64) e
 			return errBlobsTaken
 		}
 	}
-	if err == nil && l.opts.Replicas > 1 && !l.leads(ctx, segmentStream(Partition(a.session, l.opts.Partitions))) {
+	if err == nil && l.opts.Replicas > 1 && !l.leads(ctx, segmentStream(l.partitionOf(a.session))) {
 		err = errStaleLeader
 	}
 	if err != nil {

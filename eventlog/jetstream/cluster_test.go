@@ -56,7 +56,7 @@ func (o *opened) open(t testing.TB, node embed.Options, options jetstream.Option
 		return
 	}
 	o.log = log
-	_, o.err = foldsjs.Open(t.Context(), o.nc, log.Info().Partitions, options.Replicas)
+	_, o.err = foldsjs.Open(t.Context(), o.nc, log, options.Replicas)
 }
 
 func (o *opened) close() {
@@ -110,7 +110,7 @@ func TestNodesOfAClusterOpenAtOnce(t *testing.T) {
 		require.Len(t, readAll(t, n.log, "s"), 2)
 	}
 	_, err = jetstream.Open(t.Context(), all[2].nc, &jetstream.Options{Partitions: 16, Replicas: 3})
-	require.EqualError(t, err, `jetstream: stream HELIX_LOG_0 was created for "2" partitions, not 16`)
+	require.ErrorContains(t, err, "jetstream: the log has 2 partitions, not 16")
 	_, err = eventlog.AppendOnce(t.Context(), all[2].log, "s", "c", last, []eventlog.Entry{logtest.Text("s", "c")})
 	require.NoError(t, err)
 }

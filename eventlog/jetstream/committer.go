@@ -265,7 +265,7 @@ func (c *committer) commitEach(members []*pendingAppend) {
 func (c *committer) dropPurged(members []*pendingAppend, _ uint64) (left []*pendingAppend, found bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
 	defer cancel()
-	state, err := c.log.stateOf(ctx, streamName(Partition(members[0].session, c.log.opts.Partitions)))
+	state, err := c.log.stateOf(ctx, streamName(c.log.partitionOf(members[0].session)))
 	if err != nil {
 		return nil, false
 	}
@@ -286,7 +286,7 @@ func (c *committer) dropPurged(members []*pendingAppend, _ uint64) (left []*pend
 func (c *committer) dropCulprit(members []*pendingAppend, head uint64) (left []*pendingAppend, found bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
 	defer cancel()
-	m, err := c.log.messageAt(ctx, streamName(Partition(members[0].session, c.log.opts.Partitions)), head)
+	m, err := c.log.messageAt(ctx, streamName(c.log.partitionOf(members[0].session)), head)
 	if err != nil {
 		return nil, false
 	}

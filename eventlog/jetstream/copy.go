@@ -16,9 +16,6 @@ var _ eventlog.Copier = (*Log)(nil)
 // server stores it at once.
 const batchPatience = 10 * time.Second
 
-// PartitionOf implements eventlog.Copier.
-func (l *Log) PartitionOf(session string) int { return Partition(session, l.opts.Partitions) }
-
 // Ends implements eventlog.Copier. It asks the streams' leaders.
 func (l *Log) Ends(ctx context.Context) ([]uint64, error) {
 	ends := make([]uint64, l.opts.Partitions)

@@ -66,6 +66,8 @@ type Neighbour struct {
 // are.
 type ExamineOptions struct {
 	Partitions int
+	// Grows: a log with fewer Partitions is opened with Options.Grow.
+	Grows      bool
 	Replicas   int
 	Durability eventlog.Durability // see Options.Durability
 	// Inside: the server is in this process. It is not asked for TLS.

@@ -1,6 +1,7 @@
 package jetstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,11 +23,13 @@ func (x *exam) streams(ctx context.Context) error {
 	if _, err := x.tryAll(ctx, []probe{{subject: peersSubject}, request("", infoAPI), request("", streamNamesAPI)}); err != nil {
 		return err
 	}
-	partitions, err := x.partitions(ctx)
+	numbers, err := x.partitions(ctx)
 	if err != nil || x.over {
 		return err
 	}
-	l := &Log{opts: Options{Partitions: partitions, Replicas: max(x.opts.Replicas, 1)}}
+	l := &Log{opts: Options{Replicas: max(x.opts.Replicas, 1)}}
+	l.setNumbers(numbers)
+	partitions := l.opts.Partitions
 	for p := range partitions {
 		for _, c := range l.streamsOf(p) {
 			w := want{config: c, log: true, api: logAPI}
@@ -54,13 +57,10 @@ func (x *exam) streams(ctx context.Context) error {
 	return x.tellStreams(ctx)
 }
 
-// partitions returns how many there are, by the first stream, else by the
-// options. It is the first to ask JetStream anything.
-func (x *exam) partitions(ctx context.Context) (int, error) {
-	n := x.opts.Partitions
-	if n == 0 {
-		n = Options{Replicas: x.opts.Replicas}.newPartitions()
-	}
+// partitions returns how many there are and were, see numbersIn, by the first stream, else by
+// the options. It is the first to ask JetStream anything.
+func (x *exam) partitions(ctx context.Context) ([]int, error) {
+	n := []int{cmp.Or(x.opts.Partitions, Options{Replicas: x.opts.Replicas}.newPartitions())}
 	first := streamName(0)
 	if refused, err := x.tryAll(ctx, []probe{request("", streamInfoAPI+first)}); err != nil || len(refused) > 0 {
 		return n, err
@@ -89,7 +89,7 @@ func (x *exam) partitions(ctx context.Context) (int, error) {
 		return n, nil
 	}
 	x.ok(CheckJetStream, "enabled for this account")
-	has, ok := partitionsIn(info.Config)
+	numbers, ok := numbersIn(info.Config)
 	if !ok {
 		x.found(Check{
 			ID: CheckPartitions, Status: Ill, Target: first, Found: fmt.Sprintf("stream %s is not of a helixd log", first),
@@ -97,15 +97,24 @@ func (x *exam) partitions(ctx context.Context) (int, error) {
 		})
 		return n, nil
 	}
-	if x.opts.Partitions > 0 && x.opts.Partitions != has {
-		x.found(Check{
-			ID: CheckPartitions, Status: Ill, Found: fmt.Sprintf("the streams were created for %s, and nats.partitions is %d", count(has, "partition"), x.opts.Partitions),
-			Advice: fmt.Sprintf("set nats.partitions to %d: it is fixed when the streams are created", has),
-		})
-	} else {
+	has := numbers[len(numbers)-1]
+	switch {
+	case x.opts.Partitions == 0 || x.opts.Partitions == has:
 		x.ok(CheckPartitions, "%d", has)
+	case x.opts.Partitions > has && x.opts.Grows:
+		x.ok(CheckPartitions, "%d: helixd serve grows the log to %d", has, x.opts.Partitions)
+	case x.opts.Partitions > has:
+		x.found(Check{
+			ID: CheckPartitions, Status: Ill, Found: fmt.Sprintf("there are %s, and nats.partitions is %d", count(has, "partition"), x.opts.Partitions),
+			Advice: fmt.Sprintf("set nats.partitions to %d, or %s", has, growAdvice),
+		})
+	default:
+		x.found(Check{
+			ID: CheckPartitions, Status: Ill, Found: fmt.Sprintf("there are %s, and nats.partitions is %d", count(has, "partition"), x.opts.Partitions),
+			Advice: fmt.Sprintf("set nats.partitions to %d: a log can't have fewer partitions than it had", has),
+		})
 	}
-	return has, nil
+	return numbers, nil
 }
 
 // info asks for one stream.

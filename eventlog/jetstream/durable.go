@@ -102,6 +102,9 @@ func streamOf(subject string) string {
 	if strings.HasPrefix(subject, blobSubjects) {
 		return blobStream
 	}
+	if strings.HasPrefix(subject, placesSubjects) {
+		return placesStream
+	}
 	for prefix, stream := range map[string]string{
 		logSubjects: logStreams, segmentSubjects: segmentStreams, floorSubjects: segmentStreams, erasedSubjects: segmentStreams,
 	} {

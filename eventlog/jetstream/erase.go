@@ -41,7 +41,7 @@ func (l *Log) Erase(ctx context.Context, session string) (eventlog.Erasure, erro
 // head: all of it comes before the log's end, and is marked up to there. Errors: errDamaged, if
 // there is more of it that can't be read; the session stays wanted.
 func (l *Log) eraseUnreadable(ctx context.Context, session string) (eventlog.Erasure, error) {
-	end, err := l.lastOf(ctx, streamName(Partition(session, l.opts.Partitions)))
+	end, err := l.lastOf(ctx, streamName(l.partitionOf(session)))
 	if err != nil {
 		return eventlog.Erasure{}, err
 	}
@@ -163,7 +163,7 @@ func (l *Log) lastOf(ctx context.Context, stream string) (uint64, error) {
 // what can't be read: that goes only while the fence stands. Errors: ErrUnavailable, if the
 // server that answered may not be the stream's leader, which may have more.
 func (l *Log) eraseSealed(ctx context.Context, session string, fence uint64, by func(subject string, at uint64) error) error {
-	p := Partition(session, l.opts.Partitions)
+	p := l.partitionOf(session)
 	stream := segmentStream(p)
 	for _, subject := range []string{segmentSubject(session, p), floorSubject(session, p)} {
 		for at := uint64(0); ; {

@@ -74,7 +74,7 @@ const doneFor = time.Hour
 var errMarkMoved = errors.New("jetstream: another node goes on with the erasure")
 
 func (l *Log) erasingOf(ctx context.Context, session string) (*erasing, error) {
-	p := Partition(session, l.opts.Partitions)
+	p := l.partitionOf(session)
 	m, err := l.lastMessage(ctx, segmentStream(p), erasedSubject(session, p))
 	e := &erasing{at: m.sequence, time: m.at}
 	switch {
@@ -103,7 +103,7 @@ func (l *Log) put(ctx context.Context, session string, e *erasing) error {
 	if err != nil {
 		return err
 	}
-	m := &nats.Msg{Subject: erasedSubject(session, Partition(session, l.opts.Partitions)), Data: raw}
+	m := &nats.Msg{Subject: erasedSubject(session, l.partitionOf(session)), Data: raw}
 	var ack *natsjs.PubAck
 	err = Settle(ctx, l.nc, func(ctx context.Context) (err error) {
 		return l.step(ctx, "mark", func(ctx context.Context) (err error) {
@@ -117,7 +117,7 @@ func (l *Log) put(ctx context.Context, session string, e *erasing) error {
 	if err != nil {
 		return fmt.Errorf("jetstream: erase: %w", err)
 	}
-	if err := l.await(ctx, segmentStream(Partition(session, l.opts.Partitions)), ack.Sequence); err != nil {
+	if err := l.await(ctx, segmentStream(l.partitionOf(session)), ack.Sequence); err != nil {
 		return fmt.Errorf("jetstream: erase: %w", err)
 	}
 	e.at, e.time = ack.Sequence, time.Now()
@@ -212,7 +212,7 @@ func (l *Log) endErasing(ctx context.Context, session string, e *erasing, told b
 
 // tidyMark removes the messages of a mark before the last one.
 func (l *Log) tidyMark(ctx context.Context, session string, e *erasing) error {
-	p := Partition(session, l.opts.Partitions)
+	p := l.partitionOf(session)
 	_, err := l.eraseSubject(ctx, segmentStream(p), erasedSubject(session, p), e.at-1)
 	return err
 }
@@ -232,7 +232,7 @@ func join(before, parts []part) []part {
 // partsOf returns where a session's messages are. Those up to its fence are the
 // log's; without a fence it is what comes before the first message that is there.
 func (l *Log) partsOf(ctx context.Context, session string, fence uint64) ([]part, error) {
-	p := Partition(session, l.opts.Partitions)
+	p := l.partitionOf(session)
 	floor, err := l.floor(ctx, session)
 	if err != nil {
 		return nil, err
@@ -292,7 +292,7 @@ func (l *Log) wasPurged(ctx context.Context, session string, begins uint64) (boo
 
 // forgetErasing removes a mark, and what servers have reported.
 func (l *Log) forgetErasing(ctx context.Context, session string, e *erasing) error {
-	p := Partition(session, l.opts.Partitions)
+	p := l.partitionOf(session)
 	if err := l.dropReports(ctx, session, []part{{Stream: blobStream}, {Stream: segmentStream(p)}, {Stream: streamName(p)}}); err != nil {
 		return err
 	}
@@ -302,7 +302,7 @@ func (l *Log) forgetErasing(ctx context.Context, session string, e *erasing) err
 
 // dropReports removes what servers with replicas of some streams have reported of an erasure.
 func (l *Log) dropReports(ctx context.Context, session string, parts []part) error {
-	p := Partition(session, l.opts.Partitions)
+	p := l.partitionOf(session)
 	servers, err := l.serversWith(ctx, &erasing{Parts: parts})
 	if err != nil {
 		return err
@@ -327,7 +327,7 @@ func reportSubject(session string, partition int, server string) string {
 // reports returns for which round each of some servers has said that nothing is left, if
 // it has.
 func (l *Log) reports(ctx context.Context, session string, servers []string) (map[string]uint64, error) {
-	p := Partition(session, l.opts.Partitions)
+	p := l.partitionOf(session)
 	said := map[string]uint64{}
 	for _, server := range servers {
 		m, err := l.lastMessage(ctx, segmentStream(p), reportSubject(session, p, server))
@@ -346,7 +346,7 @@ func (l *Log) reports(ctx context.Context, session string, servers []string) (ma
 
 // report says that this process's server has nothing left of what an erasure removed.
 func (l *Log) report(ctx context.Context, session string, e *erasing) error {
-	p := Partition(session, l.opts.Partitions)
+	p := l.partitionOf(session)
 	m := &nats.Msg{Subject: reportSubject(session, p, l.opts.Server.Name()), Data: strconv.AppendUint(nil, e.Round, 10), Header: nats.Header{}}
 	if _, err := l.store(ctx, m); err != nil {
 		return fmt.Errorf("jetstream: erase: %w", err)

@@ -59,7 +59,7 @@ func (l *Log) checkExpected(ctx context.Context, session string, expected uint64
 				return nil
 			}
 		}
-		if err == nil && l.opts.Replicas > 1 && !l.leads(ctx, segmentStream(Partition(session, l.opts.Partitions))) {
+		if err == nil && l.opts.Replicas > 1 && !l.leads(ctx, segmentStream(l.partitionOf(session))) {
 			err = errStaleLeader
 		}
 	}

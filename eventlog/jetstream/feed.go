@@ -24,6 +24,8 @@ const (
 	// doubled up to feedRetryMost.
 	feedRetry     = 50 * time.Millisecond
 	feedRetryMost = 2 * time.Second
+	// feedDescription is how a node's consumers are described.
+	feedDescription = "helixd: feed of a node's read models"
 )
 
 // Identity implements eventlog.Feed: it is told by when the streams were made.
@@ -73,6 +75,9 @@ func (l *Log) Spans(ctx context.Context) ([]eventlog.Span, error) {
 func (l *Log) ends(ctx context.Context, p int) (eventlog.Span, error) {
 	var body struct {
 		refusal
+		Config struct {
+			Metadata map[string]string `json:"metadata"`
+		} `json:"config"`
 		State struct {
 			First uint64 `json:"first_seq"`
 			Last  uint64 `json:"last_seq"`
@@ -81,7 +86,8 @@ func (l *Log) ends(ctx context.Context, p int) (eventlog.Span, error) {
 	if err := l.askLeader(ctx, "$JS.API.STREAM.INFO."+streamName(p), struct{}{}, &body); err != nil {
 		return eventlog.Span{}, fmt.Errorf("jetstream: ends: %w", err)
 	}
-	return eventlog.Span{First: max(body.State.First, 1), Last: body.State.Last}, nil
+	begins := beginsWith(natsjs.StreamConfig{Metadata: body.Config.Metadata})
+	return eventlog.Span{First: max(body.State.First, 1), Last: body.State.Last, Begins: begins}, nil
 }
 
 // errFeedLost: the consumer does not answer any more.
@@ -231,7 +237,7 @@ func (l *Log) openFeed(ctx context.Context, partition int, from uint64) (*feedCo
 	var info *natsjs.ConsumerInfo
 	err := Settle(ctx, l.nc, func(ctx context.Context) error {
 		c, err := l.js.CreateConsumer(ctx, streamName(partition), natsjs.ConsumerConfig{
-			Description:       "helixd: feed of a node's read models",
+			Description:       feedDescription,
 			DeliverPolicy:     natsjs.DeliverByStartSequencePolicy,
 			OptStartSeq:       from,
 			AckPolicy:         natsjs.AckNonePolicy,

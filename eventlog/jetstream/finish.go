@@ -147,7 +147,7 @@ func (l *Log) finishErasure(ctx context.Context, session string, lead bool) (end
 func (l *Log) eraseLate(ctx context.Context, session string, e *erasing) (some bool, err error) {
 	err = l.eraseSealed(ctx, session, e.Fence, func(subject string, at uint64) error {
 		some = true
-		return l.wipe(ctx, session, segmentStream(Partition(session, l.opts.Partitions)), subject, at)
+		return l.wipe(ctx, session, segmentStream(l.partitionOf(session)), subject, at)
 	})
 	return some, err
 }
@@ -199,7 +199,7 @@ func (l *Log) wantLeft(ctx context.Context, session string, e *erasing) (bool, e
 // which can't be unpacked. It needs no fence: while that segment is there, no append to the id succeeds.
 // Errors: errDamaged, if that is not so; the session stays wanted.
 func (l *Log) eraseDamaged(ctx context.Context, session string, e *erasing) (*erasing, error) {
-	p := Partition(session, l.opts.Partitions)
+	p := l.partitionOf(session)
 	switch n, err := l.count(ctx, streamName(p), logSubject(session, p)); {
 	case err != nil:
 		return nil, err

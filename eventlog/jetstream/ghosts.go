@@ -197,7 +197,7 @@ func (l *Log) dropGhostMark(ctx context.Context, m message, end uint64) error {
 		if e.Fence > end || e.Fence == left { // then what is left is to be fenced again
 			e.Fence = 0
 			for i := range e.Parts {
-				if part := &e.Parts[i]; part.Stream == streamName(Partition(session, l.opts.Partitions)) {
+				if part := &e.Parts[i]; part.Stream == streamName(l.partitionOf(session)) {
 					part.UpTo = min(part.UpTo, end)
 				}
 			}
@@ -212,7 +212,7 @@ func (l *Log) dropGhostMark(ctx context.Context, m message, end uint64) error {
 // there is none. It may be a fence's. What comes after end is of a session that was created since.
 // Errors: errDamaged, if the log has none and the last segment can't be read.
 func (l *Log) leftOf(ctx context.Context, session string, end uint64) (uint64, error) {
-	p := Partition(session, l.opts.Partitions)
+	p := l.partitionOf(session)
 	m, err := l.lastMessage(ctx, streamName(p), logSubject(session, p))
 	if err == nil && m.sequence <= end {
 		return m.sequence, nil

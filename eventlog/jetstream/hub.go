@@ -67,7 +67,7 @@ func newHub(l *Log, partition int) *hub {
 	return &hub{log: l, partition: partition, feeds: map[string]*feed{}}
 }
 
-func (l *Log) hubOf(session string) *hub { return l.hubs[Partition(session, l.opts.Partitions)] }
+func (l *Log) hubOf(session string) *hub { return l.hubs[l.partitionOf(session)] }
 
 // join returns a reader of everything that the session gets from now on. The
 // caller leaves with the returned function.

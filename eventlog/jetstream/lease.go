@@ -38,7 +38,7 @@ func (l *Log) endsBefore(ctx context.Context, session string, seq uint64) bool {
 	if err != nil && !errors.Is(err, eventlog.ErrSessionNotFound) || head >= seq {
 		return false
 	}
-	return l.leads(ctx, streamName(Partition(session, l.opts.Partitions)))
+	return l.leads(ctx, streamName(l.partitionOf(session)))
 }
 
 // leads reports whether whoever answers for a stream is its leader for sure. One

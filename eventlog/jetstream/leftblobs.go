@@ -93,7 +93,7 @@ func (l *Log) markLeft(ctx context.Context, session string, before time.Time) er
 // recorded reports whether a session has a record, or a fence, also one that can't be read.
 // Errors: ErrUnavailable, if a server that answered may not be the leader, which may have one.
 func (l *Log) recorded(ctx context.Context, session string) (bool, error) {
-	p := Partition(session, l.opts.Partitions)
+	p := l.partitionOf(session)
 	for stream, subject := range map[string]string{streamName(p): logSubject(session, p), segmentStream(p): segmentSubject(session, p)} {
 		if n, err := l.count(ctx, stream, subject); err != nil || n > 0 {
 			return n > 0, err

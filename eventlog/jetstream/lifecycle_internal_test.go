@@ -337,7 +337,7 @@ func (w *lifecycle) left(ctx context.Context, session string, first uint64, sure
 	if err := w.forget(ctx, session); err != nil { // an hour later
 		return nil, err
 	}
-	p := Partition(session, l.opts.Partitions)
+	p := l.partitionOf(session)
 	for stream, subjects := range map[string][]string{
 		streamName(p):    {subject},
 		segmentStream(p): {segmentSubject(session, p), floorSubject(session, p)},

@@ -19,9 +19,12 @@ import (
 // Options configure a log. Zero values mean the defaults of an embedded
 // server.
 type Options struct {
-	// Partitions is the number of streams, fixed when they are created. 0
-	// means what they were created with, else 1, with more replicas 16.
+	// Partitions is the number of streams. 0 means those that there are, else 1,
+	// with more replicas 16. A log can't shrink; see Grow.
 	Partitions int
+	// Grow has a log grow that has fewer Partitions. What the log has stays where it is.
+	// The caller sees to it that no other process has the log open meanwhile.
+	Grow bool
 	// Replicas of each stream; 0 means 1.
 	Replicas int
 	// Durability is what the server's operator knows of it; empty: what the
@@ -120,6 +123,7 @@ type Log struct {
 	node      string        // this log among all that are open on the deployment
 	held      atomic.Uint64 // how often this log has held a session
 	beside    besides
+	places    places
 	done      doneMarks
 	checked   checkedRecords
 	purged    atomic.Bool // some records may have left the log for the segments
@@ -165,11 +169,14 @@ func Open(ctx context.Context, nc *nats.Conn, o *Options) (*Log, error) {
 		return nil, err
 	}
 	l.alone = isAlone(nc)
+	growTo := 0
 	switch {
 	case l.opts.ReadOnly || l.opts.Existing:
 		err = l.findPartitions(ctx)
-	case l.opts.Partitions == 0:
-		err = l.choosePartitions(ctx)
+	case l.opts.restores != nil:
+		l.places = l.opts.restores.places
+	default:
+		growTo, err = l.choosePartitions(ctx)
 	}
 	if err != nil {
 		return nil, err
@@ -179,6 +186,11 @@ func Open(ctx context.Context, nc *nats.Conn, o *Options) (*Log, error) {
 	}
 	if l.opts.restores == nil && !l.opts.ReadOnly && !l.opts.Existing {
 		if err := l.checkWhole(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if growTo > 0 {
+		if err := l.grow(ctx, growTo); err != nil {
 			return nil, err
 		}
 	}
@@ -194,6 +206,15 @@ func Open(ctx context.Context, nc *nats.Conn, o *Options) (*Log, error) {
 		}
 	}
 	if err := l.awaitAll(ctx); err != nil {
+		return nil, err
+	}
+	if l.opts.restores != nil {
+		for i, settled := range l.places.settled {
+			if err := l.storeSettled(ctx, i, settled); err != nil {
+				return nil, err
+			}
+		}
+	} else if err := l.loadPlaces(ctx); err != nil {
 		return nil, err
 	}
 	if !l.opts.ReadOnly && l.opts.restores == nil {
@@ -312,6 +333,6 @@ func (l *Log) place(session string) (stream, subject string, err error) {
 	if l.isClosed() {
 		return "", "", eventlog.ErrClosed
 	}
-	p := Partition(session, l.opts.Partitions)
+	p := l.partitionOf(session)
 	return streamName(p), logSubject(session, p), nil
 }

@@ -45,16 +45,19 @@ func readAll(t *testing.T, log eventlog.Log, session string) (records []eventlog
 	return records
 }
 
-func TestPartitionsAreFixed(t *testing.T) {
+func TestPartitionsStayAsTheyAre(t *testing.T) {
 	nc, _ := serve(t, t.TempDir())
 	openOn(t, nc, &jetstream.Options{Partitions: 2})
 	log := openOn(t, nc, &jetstream.Options{Partitions: 2})
 	_, err := log.Append(t.Context(), "s", 0, []eventlog.Entry{logtest.Text("s", "a")})
 	require.NoError(t, err)
-	for _, n := range []int{1, 3} {
-		_, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Partitions: n})
-		require.EqualError(t, err, fmt.Sprintf(`jetstream: stream HELIX_LOG_0 was created for "2" partitions, not %d`, n))
+	for _, grow := range []bool{false, true} {
+		_, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Partitions: 1, Grow: grow})
+		require.EqualError(t, err, `jetstream: stream HELIX_LOG_0 was created for "2" partitions, not 1`)
 	}
+	_, err = jetstream.Open(t.Context(), nc, &jetstream.Options{Partitions: 3})
+	require.ErrorContains(t, err, "jetstream: the log has 2 partitions, not 3: keep 2, or, to grow the log, stop everything that uses it")
+	require.Equal(t, 2, openOn(t, nc, nil).Info().Partitions)
 	_, err = jetstream.Open(t.Context(), nc, &jetstream.Options{Partitions: 65})
 	require.ErrorContains(t, err, "at most 64 partitions")
 }

@@ -15,7 +15,7 @@ import (
 
 // fenceOf returns the last fence of a session, 0 if none is known.
 func (l *Log) fenceOf(ctx context.Context, session string) (uint64, error) {
-	p := Partition(session, l.opts.Partitions)
+	p := l.partitionOf(session)
 	m, err := l.lastMessage(ctx, segmentStream(p), erasedSubject(session, p))
 	var e erasing
 	switch {
@@ -48,7 +48,7 @@ func (l *Log) outlived(ctx context.Context, session string, m message, last uint
 	if _, err := l.messageAt(ctx, stream, fence); !errors.Is(err, errNoMessage) {
 		return true, err
 	}
-	return true, l.wipe(ctx, session, segmentStream(Partition(session, l.opts.Partitions)), m.subject, m.sequence)
+	return true, l.wipe(ctx, session, segmentStream(l.partitionOf(session)), m.subject, m.sequence)
 }
 
 // blobsTaken reports whether a session's last erasure has taken the blobs of the record at

@@ -220,7 +220,7 @@ func (l *Log) sealedBefore(ctx context.Context, session string, from uint64, t t
 	if err != nil {
 		return from, err
 	}
-	stream := segmentStream(Partition(session, l.opts.Partitions))
+	stream := segmentStream(l.partitionOf(session))
 	young := sort.Search(len(refs), func(i int) bool {
 		m, gerr := l.getAt(ctx, stream, refs[i].at)
 		if gerr != nil && !errors.Is(gerr, errNoMessage) { // what retention has removed was old enough

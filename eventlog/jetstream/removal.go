@@ -46,7 +46,7 @@ func (l *Log) removeAll(ctx context.Context, session string, e *erasing) (record
 }
 
 func (l *Log) removeParts(ctx context.Context, session string, e *erasing) (records int, err error) {
-	log := streamName(Partition(session, l.opts.Partitions))
+	log := streamName(l.partitionOf(session))
 	for _, p := range e.Parts {
 		if p.Taken {
 			if err := l.remove(ctx, p.Stream, p.UpTo); err != nil {
@@ -78,7 +78,7 @@ func (l *Log) removeParts(ctx context.Context, session string, e *erasing) (reco
 	if e.Fence == 0 {
 		return records, nil
 	}
-	segments, sealed := segmentStream(Partition(session, l.opts.Partitions)), uint64(0)
+	segments, sealed := segmentStream(l.partitionOf(session)), uint64(0)
 	err = l.eraseSealed(ctx, session, e.Fence, func(_ string, at uint64) error {
 		sealed = max(sealed, at)
 		return l.overwrite(ctx, segments, at)

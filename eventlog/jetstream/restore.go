@@ -47,6 +47,8 @@ type RestoreOptions struct {
 	// Ends are the last sequences of the partitions of what is restored, see
 	// eventlog.Copier. Required.
 	Ends []uint64
+	// Placement of the log that is restored; nil if its number of partitions has never changed.
+	Placement *eventlog.Placement
 	// Replicas of each stream; 0 means 1.
 	Replicas int
 	// Backup is when the backup was begun that is restored. If it is set, and the context of
@@ -69,8 +71,9 @@ type Restorer struct {
 
 // restoreMark is what tells the streams of a restore.
 type restoreMark struct {
-	id   string // of this restore
-	ends []uint64
+	id     string // of this restore
+	ends   []uint64
+	places places
 }
 
 // first is the sequence with which a partition's log goes on.
@@ -88,8 +91,12 @@ func Restore(ctx context.Context, nc *nats.Conn, o RestoreOptions) (*Restorer, e
 	if err := checkEmpty(ctx, nc); err != nil {
 		return nil, err
 	}
+	places, err := placesOf(o.Placement, len(o.Ends))
+	if err != nil {
+		return nil, err
+	}
 	log, err := Open(ctx, nc, &Options{
-		Partitions: len(o.Ends), Replicas: o.Replicas, restores: &restoreMark{id: rand.Text(), ends: o.Ends}, hook: o.hook,
+		Partitions: len(o.Ends), Replicas: o.Replicas, restores: &restoreMark{id: rand.Text(), ends: o.Ends, places: places}, hook: o.hook,
 	})
 	if err != nil {
 		return nil, err
@@ -255,6 +262,12 @@ func (w *restoring) write(ctx context.Context) error {
 		w.segment, w.at = next, at
 	}
 }
+
+// Partitions returns how many the log has.
+func (r *Restorer) Partitions() int { return r.log.Partitions() }
+
+// PartitionOf returns the partition of a session.
+func (r *Restorer) PartitionOf(session string) int { return r.log.PartitionOf(session) }
 
 // Finish opens the log to all. It can be repeated.
 func (r *Restorer) Finish(ctx context.Context) error {

@@ -372,7 +372,7 @@ func (s *sealer) message(w *sealing, next *segment) (*nats.Msg, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := Partition(w.session, s.log.opts.Partitions)
+	p := s.log.partitionOf(w.session)
 	return &nats.Msg{Subject: segmentSubject(w.session, p), Data: b, Header: nats.Header{
 		headerExpectedLast: {strconv.FormatUint(w.at, 10)},
 	}}, nil
@@ -441,7 +441,7 @@ func (s *sealer) confirm(ctx context.Context, w *sealing, next *segment, at uint
 	if err != nil || there {
 		return errors.Join(w.err, err)
 	}
-	p := Partition(w.session, s.log.opts.Partitions)
+	p := s.log.partitionOf(w.session)
 	return errors.Join(errErased, s.log.wipe(ctx, w.session, segmentStream(p), segmentSubject(w.session, p), at))
 }
 
@@ -456,7 +456,7 @@ func (s *sealer) forget(session string) {
 }
 
 func (l *Log) sealerOf(session string) *sealer {
-	return l.sealers[Partition(session, l.opts.Partitions)]
+	return l.sealers[l.partitionOf(session)]
 }
 
 // Seal packs all that a session has into segments, the last one too, which

@@ -33,7 +33,7 @@ func (l *Log) judge(ctx context.Context) error {
 		}
 	}
 	for _, s := range l.streams {
-		if s.State.FirstSeq > 1 {
+		if s.State.FirstSeq > beginsWith(s.Config) {
 			l.purged.Store(true)
 		}
 	}

@@ -1,10 +1,12 @@
 package jetstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,9 +14,9 @@ import (
 )
 
 const (
-	// metadataPartitions is the stream metadata key that fixes the partitions. Its value
-	// has storedFormat after the number: a version of helixd that can't read that refuses
-	// the log for it.
+	// metadataPartitions is the stream metadata key of the partitions: how many there are, after
+	// those that there were before the log grew. Its value has storedFormat at the end, and a log
+	// that has grown a comma: a version of helixd that can't read that refuses the log for it.
 	metadataPartitions = "helix.partitions"
 	// storedFormat is of records with headerEnvelope and of segments in columns.
 	storedFormat = " v2"
@@ -47,7 +49,7 @@ func (l *Log) streamsOf(p int) []natsjs.StreamConfig {
 		Replicas:           l.opts.Replicas,
 		AllowDirect:        true,
 		AllowAtomicPublish: true,
-		Metadata:           map[string]string{metadataPartitions: strconv.Itoa(l.opts.Partitions) + storedFormat},
+		Metadata:           map[string]string{metadataPartitions: joined(l.places.numbers) + storedFormat},
 	}
 	firstSequence := uint64(0)
 	if r := l.opts.restores; r != nil {
@@ -79,7 +81,14 @@ func (l *Log) streamsOf(p int) []natsjs.StreamConfig {
 	blobs.Name = blobStream
 	blobs.Description = "helixd: large payloads, in parts"
 	blobs.Subjects = []string{blobSubjects + ">"}
-	return []natsjs.StreamConfig{records, segments, blobs}
+	if len(l.places.numbers) == 1 {
+		return []natsjs.StreamConfig{records, segments, blobs}
+	}
+	settled := base
+	settled.Name = placesStream
+	settled.Description = "helixd: which sessions stayed in their partitions when the log grew"
+	settled.Subjects = []string{placesSubjects + "*.*"}
+	return []natsjs.StreamConfig{records, segments, blobs, settled}
 }
 
 // CompressionOf is how streams with so many replicas may be compressed. A server
@@ -101,18 +110,31 @@ func (o Options) newPartitions() int {
 	return 1
 }
 
-// choosePartitions takes those that the log was created with, if it was.
-func (l *Log) choosePartitions(ctx context.Context) error {
+// choosePartitions takes those that the log has. It returns to how many it is to grow, 0 if
+// it is not.
+func (l *Log) choosePartitions(ctx context.Context) (growTo int, err error) {
+	wanted := l.opts.Partitions
 	s, err := l.findStream(ctx, streamName(0))
 	switch {
 	case errors.Is(err, natsjs.ErrStreamNotFound):
-		l.opts.Partitions = l.opts.newPartitions()
-		return nil
+		l.setNumbers([]int{cmp.Or(wanted, l.opts.newPartitions())})
+		return 0, nil
 	case err != nil:
-		return err
+		return 0, err
 	}
-	l.opts.Partitions, err = partitionsOf(s)
-	return err
+	numbers, err := numbersOfLog(s)
+	switch {
+	case err != nil && wanted == 0:
+		return 0, err
+	case err != nil || 0 < wanted && wanted < numbers[len(numbers)-1]:
+		l.setNumbers([]int{wanted}) // which checkPartitions refuses
+		return 0, nil
+	}
+	l.setNumbers(numbers)
+	if wanted > l.opts.Partitions {
+		return wanted, nil
+	}
+	return 0, nil
 }
 
 // findPartitions takes over what the first stream says.
@@ -121,28 +143,44 @@ func (l *Log) findPartitions(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if l.opts.Partitions, err = partitionsOf(s); err != nil {
+	numbers, err := numbersOfLog(s)
+	if err != nil {
 		return err
 	}
+	l.setNumbers(numbers)
 	l.opts.Replicas = s.CachedInfo().Config.Replicas
 	l.opts.Memory = s.CachedInfo().Config.Storage == natsjs.MemoryStorage
 	return nil
 }
 
-func partitionsOf(s natsjs.Stream) (int, error) {
+func numbersOfLog(s natsjs.Stream) ([]int, error) {
 	config := s.CachedInfo().Config
-	n, ok := partitionsIn(config)
+	numbers, ok := numbersIn(config)
 	if !ok {
-		return 0, fmt.Errorf("jetstream: stream %s is not of a helixd log", config.Name)
+		return nil, fmt.Errorf("jetstream: stream %s is not of a helixd log", config.Name)
 	}
-	return n, nil
+	return numbers, nil
 }
 
-// partitionsIn returns how many partitions a stream was created for. ok is false if it is not
-// of a helixd log, or of one that a later version has written.
-func partitionsIn(config natsjs.StreamConfig) (n int, ok bool) {
-	n, err := strconv.Atoi(strings.TrimSuffix(config.Metadata[metadataPartitions], storedFormat))
-	return n, err == nil && n >= 1 && n <= maxPartitions
+// numbersIn returns which numbers of partitions the log of a stream has had, the present one last. ok
+// is false if it is not of a helixd log, or of one that a later version has written.
+func numbersIn(config natsjs.StreamConfig) (numbers []int, ok bool) {
+	for text := range strings.SplitSeq(strings.TrimSuffix(config.Metadata[metadataPartitions], storedFormat), ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return nil, false
+		}
+		numbers = append(numbers, n)
+	}
+	return numbers, growing(numbers)
+}
+
+func joined(numbers []int) string {
+	texts := make([]string, len(numbers))
+	for i, n := range numbers {
+		texts[i] = strconv.Itoa(n)
+	}
+	return strings.Join(texts, ",")
 }
 
 func (l *Log) findStream(ctx context.Context, name string) (s natsjs.Stream, err error) {
@@ -236,12 +274,15 @@ func (l *Log) update(ctx context.Context, s natsjs.Stream, want natsjs.StreamCon
 	return s, nil
 }
 
+// checkPartitions refuses a stream of another log. One that was there before a growth may
+// still say what it said then: the first stream alone decides.
 func checkPartitions(got, want natsjs.StreamConfig) error {
-	has, _ := partitionsIn(got)
-	if n, _ := partitionsIn(want); has != n {
-		return fmt.Errorf("jetstream: stream %s was created for %q partitions, not %d", want.Name, strings.TrimSuffix(got.Metadata[metadataPartitions], storedFormat), n)
+	has, _ := numbersIn(got)
+	wanted, _ := numbersIn(want)
+	if len(has) > 0 && len(has) <= len(wanted) && slices.Equal(has, wanted[:len(has)]) {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("jetstream: stream %s was created for %q partitions, not %s", want.Name, strings.TrimSuffix(got.Metadata[metadataPartitions], storedFormat), joined(wanted))
 }
 
 // secureDelete overwrites a message's bytes, but in a stream that is scrubbed. One

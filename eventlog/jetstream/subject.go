@@ -2,7 +2,6 @@ package jetstream
 
 import (
 	"fmt"
-	"hash/fnv"
 	"net/url"
 	"strconv"
 	"strings"
@@ -18,14 +17,6 @@ const (
 	erasedSubjects  = "helix.erased."
 	blobSubjects    = "helix.blob."
 )
-
-// Partition is the partition of a session among that many; it must never
-// change.
-func Partition(session string, partitions int) int {
-	h := fnv.New32a()
-	h.Write([]byte(session))
-	return int(h.Sum32() % uint32(partitions))
-}
 
 func logSubject(session string, partition int) string {
 	return logSubjects + strconv.Itoa(partition) + "." + Token(session)

@@ -37,7 +37,7 @@ func (l *Log) Trim(ctx context.Context, session string, upTo uint64) (floor uint
 		if err != nil {
 			return t.floor, fmt.Errorf("jetstream: trim: %w", err)
 		}
-		p := Partition(session, l.opts.Partitions)
+		p := l.partitionOf(session)
 		// Nobody looks at these again, an erasure neither: their bytes go now.
 		for _, seq := range t.gone {
 			if err := l.overwrite(ctx, segmentStream(p), seq); err != nil {
@@ -62,7 +62,7 @@ type trimming struct {
 // then finds out why. It removes the floor if the session was erased meanwhile. The error is a
 // *ConflictError if there is another floor than was looked at.
 func (l *Log) raiseFloor(ctx context.Context, session string, t trimming) error {
-	p := Partition(session, l.opts.Partitions)
+	p := l.partitionOf(session)
 	mark := &nats.Msg{Subject: floorSubject(session, p), Data: strconv.AppendUint(nil, t.floor, 10), Header: nats.Header{
 		headerExpectedLast: {strconv.FormatUint(t.before, 10)},
 	}}
@@ -98,7 +98,7 @@ func (l *Log) trimmable(ctx context.Context, session string, upTo uint64) (t tri
 	if err != nil {
 		return t, err
 	}
-	p := Partition(session, l.opts.Partitions)
+	p := l.partitionOf(session)
 	if t.floor, t.before, err = l.floorAt(ctx, session); err != nil {
 		return t, err
 	}
@@ -154,7 +154,7 @@ func (l *Log) OldestSegment(ctx context.Context, session string) (time.Time, err
 	if _, _, err := l.place(session); err != nil {
 		return time.Time{}, err
 	}
-	p := Partition(session, l.opts.Partitions)
+	p := l.partitionOf(session)
 	return l.oldestSegment(ctx, p, segmentSubject(session, p))
 }
 

@@ -34,7 +34,7 @@ func (l *Log) Verify(ctx context.Context, session string, found func(eventlog.Fi
 	}
 	v := &verification{
 		l: l, ctx: ctx, session: session, stream: stream, subject: subject, found: found,
-		segments: segmentStream(Partition(session, l.opts.Partitions)),
+		segments: segmentStream(l.partitionOf(session)),
 		blobs:    map[string]bool{},
 	}
 	v.log.damaged = map[uint64]bool{}

@@ -25,7 +25,7 @@ func (w *sealedWalk) last() uint64 {
 }
 
 func (v *verification) segmentSubject() string {
-	return segmentSubject(v.session, Partition(v.session, v.l.opts.Partitions))
+	return segmentSubject(v.session, v.l.partitionOf(v.session))
 }
 
 // sealedRecords yields what the segments have, and tells what is wrong with

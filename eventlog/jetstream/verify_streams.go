@@ -77,7 +77,7 @@ func (l *Log) owner(subject string) (session, kind string) {
 	if !ok {
 		return "", ""
 	}
-	p := Partition(session, l.opts.Partitions)
+	p := l.partitionOf(session)
 	for _, kind := range []string{logSubjects, segmentSubjects, floorSubjects, erasedSubjects} {
 		if subject == kind+strconv.Itoa(p)+"."+Token(session) {
 			return session, kind

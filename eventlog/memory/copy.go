@@ -22,6 +22,9 @@ func (l *Log) Ends(context.Context) ([]uint64, error) {
 // PartitionOf implements eventlog.Copier.
 func (l *Log) PartitionOf(string) int { return 0 }
 
+// Placement implements eventlog.Copier.
+func (l *Log) Placement() *eventlog.Placement { return nil }
+
 // Copy implements eventlog.Copier.
 func (l *Log) Copy(ctx context.Context, session string, upTo uint64) (floor uint64, records iter.Seq2[eventlog.Copied, error], err error) {
 	all, _, err := l.after(session, 0)

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/helixd/helixd/eventlog"
 )
@@ -29,9 +30,12 @@ func (p *projection) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	grown := false
 	switch of, err := p.meta(metaLog); {
 	case err != nil:
 		return err
+	case strings.HasPrefix(name, of+" ") && of != "":
+		grown = true
 	case of == "":
 		p.m.set(func(s *state) { s.rebuilding = true })
 		if err := p.setMeta(metaLog, name); err != nil {
@@ -41,6 +45,9 @@ func (p *projection) begin(ctx context.Context) error {
 		return fmt.Errorf("%w: it is of another log", errDiscard)
 	}
 	p.positions, p.target = make([]position, len(ends)), make([]uint64, len(ends))
+	for i, end := range ends {
+		p.positions[i].at = max(end.Begins, 1) - 1
+	}
 	err = p.each("SELECT partition, position, digest FROM positions", nil, func(row *sql.Rows) error {
 		var i int
 		var at int64
@@ -59,6 +66,11 @@ func (p *projection) begin(ctx context.Context) error {
 	}
 	if err := p.recallRest(len(ends)); err != nil {
 		return err
+	}
+	if grown { // after recallRest, which knows fewer partitions
+		if err := p.setMeta(metaLog, name); err != nil {
+			return err
+		}
 	}
 	syncing, err := p.meta(metaSyncing)
 	if err != nil {

@@ -47,7 +47,7 @@ func newNode(t testing.TB, srv *embed.Server, path string) *node {
 	require.NoError(t, err)
 	n.log, err = jetstream.Open(t.Context(), n.nc, &jetstream.Options{Durability: "interval=1s", Partitions: 3})
 	require.NoError(t, err)
-	folds, err := foldsjs.Open(t.Context(), n.nc, 3, 1)
+	folds, err := foldsjs.Open(t.Context(), n.nc, jetstream.Hashed(3), 1)
 	require.NoError(t, err)
 	n.states = snapshot.New(n.log, &snapshot.StoreOptions{Folds: folds})
 	n.open()

@@ -97,9 +97,10 @@ func (p *projection) recallRest(partitions int) (err error) {
 		return err
 	}
 	if p.kept != "" {
-		if err := json.Unmarshal([]byte(p.kept), &p.holes); err != nil || len(p.holes) != partitions {
+		if err := json.Unmarshal([]byte(p.kept), &p.holes); err != nil || len(p.holes) > partitions {
 			return fmt.Errorf("%w: it does not tell what is to be made up for", errDiscard)
 		}
+		p.holes = append(p.holes, make([]uint64, partitions-len(p.holes))...) // the log has grown since
 	}
 	return p.each("SELECT DISTINCT root FROM parked WHERE stuck = 1", nil, func(row *sql.Rows) error {
 		var root string

@@ -115,7 +115,7 @@ func TestTheFormat(t *testing.T) {
 		_, _, err = backup.Verify(t.Context(), bytes.NewReader(sealed(t, lines...)), func(eventlog.Finding) {})
 		require.NoError(t, err, "%s: told as a finding", name)
 	}
-	later := strings.Replace(header, `"version":1`, `"version":2`, 1)
+	later := strings.Replace(header, `"version":1`, `"version":3`, 1)
 	_, _, err = backup.Verify(t.Context(), bytes.NewReader(sealed(t, later, "")), problems(t))
 	require.ErrorIs(t, err, backup.ErrVersion)
 }

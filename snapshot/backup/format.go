@@ -9,8 +9,12 @@ import (
 	"github.com/helixd/helixd/snapshot"
 )
 
-// Version of the format that is written; older ones are read.
-const Version = 1
+// Version of the format that is read; older ones are, too. Of a log that has never grown
+// unplaced is written, which older programs read.
+const (
+	Version  = 2
+	unplaced = 1
+)
 
 const (
 	// MaxLine is the longest line, in bytes: the largest saved fold fits, and a
@@ -45,6 +49,8 @@ type Header struct {
 	// Ends are the last sequences of its partitions at the moment that the
 	// backup is of.
 	Ends []uint64 `json:"ends"`
+	// Placement tells where the log has its sessions, if it has grown.
+	Placement *eventlog.Placement `json:"placement,omitempty"`
 }
 
 // Summary tells how much a backup holds.

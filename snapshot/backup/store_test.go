@@ -66,7 +66,7 @@ func (s *store) open(partitions int) {
 	var err error
 	s.log, err = jetstream.Open(s.t.Context(), s.nc, &jetstream.Options{Partitions: partitions, Durability: "interval=1m"})
 	require.NoError(s.t, err)
-	s.folds, err = foldsjs.Open(s.t.Context(), s.nc, s.log.Info().Partitions, 1)
+	s.folds, err = foldsjs.Open(s.t.Context(), s.nc, s.log, 1)
 	require.NoError(s.t, err)
 	s.states = snapshot.New(s.log, &snapshot.StoreOptions{Folds: s.folds})
 }
@@ -137,10 +137,10 @@ func (s *store) restore(file []byte) (work []string) {
 	var to *jetstream.Restorer
 	_, err := backup.Restore(s.t.Context(), bytes.NewReader(file), func(h backup.Header) (backup.Target, error) {
 		var err error
-		if to, err = jetstream.Restore(s.t.Context(), s.nc, jetstream.RestoreOptions{Ends: h.Ends}); err != nil {
+		if to, err = jetstream.Restore(s.t.Context(), s.nc, jetstream.RestoreOptions{Ends: h.Ends, Placement: h.Placement}); err != nil {
 			return backup.Target{}, err
 		}
-		folds, err := foldsjs.Open(s.t.Context(), s.nc, len(h.Ends), 1)
+		folds, err := foldsjs.Open(s.t.Context(), s.nc, to, 1)
 		return backup.Target{Sessions: to, Folds: folds, Work: func(agentType, session string) error {
 			work = append(work, agentType+" "+session)
 			return nil

@@ -49,7 +49,11 @@ func Take(ctx context.Context, log eventlog.Copier, states *snapshot.Store, out 
 	t.lines.SetEscapeHTML(false) // payloads stay as they are
 	info := log.Info()
 	info.Refuses = ""
-	err = t.all(Header{Version: Version, Helixd: o.Helixd, CreatedAt: o.Time.UTC(), Log: info, Ends: ends})
+	h := Header{Version: unplaced, Helixd: o.Helixd, CreatedAt: o.Time.UTC(), Log: info, Ends: ends, Placement: log.Placement()}
+	if h.Placement != nil {
+		h.Version = Version
+	}
+	err = t.all(h)
 	if err != nil {
 		packed.Reset(io.Discard) // nothing more of what is no backup
 	}

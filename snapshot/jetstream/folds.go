@@ -45,16 +45,24 @@ const (
 	aloneTimeout = 20 * time.Second
 )
 
+// Places tells in which partition of how many a session is: a log, or
+// [logjs.Hashed].
+type Places interface {
+	Partitions() int
+	PartitionOf(session string) int
+}
+
 // Folds implements snapshot.Folds.
 type Folds struct {
 	nc      *nats.Conn
 	js      natsjs.JetStream
+	places  Places
 	streams []natsjs.Stream // by partition
 	try     time.Duration   // tryTimeout or aloneTimeout
 }
 
-func newFolds(nc *nats.Conn) (*Folds, error) {
-	f := &Folds{nc: nc, try: tryTimeout}
+func newFolds(nc *nats.Conn, places Places) (*Folds, error) {
+	f := &Folds{nc: nc, places: places, try: tryTimeout}
 	var opts []natsjs.JetStreamOpt
 	if nc.ConnectedClusterName() == "" {
 		f.try = aloneTimeout
@@ -68,14 +76,14 @@ func newFolds(nc *nats.Conn) (*Folds, error) {
 	return f, nil
 }
 
-// Open returns the saved folds beside a log of that many partitions, creating
+// Open returns the saved folds beside a log, where that has the sessions, creating
 // their streams if they are missing.
-func Open(ctx context.Context, nc *nats.Conn, partitions, replicas int) (*Folds, error) {
-	f, err := newFolds(nc)
+func Open(ctx context.Context, nc *nats.Conn, places Places, replicas int) (*Folds, error) {
+	f, err := newFolds(nc, places)
 	if err != nil {
 		return nil, err
 	}
-	for p := range max(partitions, 1) {
+	for p := range places.Partitions() {
 		config := natsjs.StreamConfig{
 			Name: streamName(p), Description: "helixd: saved folds, a cache",
 			Subjects: []string{subjects + strconv.Itoa(p) + ".>"}, Storage: natsjs.FileStorage,
@@ -97,7 +105,7 @@ func Open(ctx context.Context, nc *nats.Conn, partitions, replicas int) (*Folds,
 func streamName(p int) string { return fmt.Sprintf("HELIX_SNAP_%d", p) }
 
 func (f *Folds) place(session string) (stream natsjs.Stream, prefix string) {
-	p := logjs.Partition(session, len(f.streams))
+	p := f.places.PartitionOf(session)
 	return f.streams[p], prefixOf(session, p)
 }
 
@@ -162,6 +170,9 @@ func nearest(all []mark, n uint64, forms ...snapshot.Form) (best mark) {
 // Nearest implements snapshot.Folds.
 func (f *Folds) Nearest(ctx context.Context, session string, n uint64, forms ...snapshot.Form) (*snapshot.Saved, error) {
 	stream, prefix := f.place(session)
+	if stream == nil {
+		return nil, nil
+	}
 	try, cancel := context.WithTimeout(ctx, f.try)
 	all, err := marks(try, stream, prefix, forms...)
 	cancel()

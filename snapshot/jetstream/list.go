@@ -2,6 +2,7 @@ package jetstream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,15 +14,20 @@ import (
 	"github.com/helixd/helixd/snapshot"
 )
 
-// OpenExisting returns the saved folds beside a log of that many partitions as
-// they are. The error is natsjs.ErrStreamNotFound if there are none.
-func OpenExisting(ctx context.Context, nc *nats.Conn, partitions int) (*Folds, error) {
-	f, err := newFolds(nc)
+// OpenExisting returns the saved folds beside a log as they are, to be read. The error is
+// natsjs.ErrStreamNotFound if there are none. In a log that has grown and that no node has
+// opened since, only the first streams are there.
+func OpenExisting(ctx context.Context, nc *nats.Conn, places Places) (*Folds, error) {
+	f, err := newFolds(nc, places)
 	if err != nil {
 		return nil, err
 	}
-	for p := range max(partitions, 1) {
+	for p := range places.Partitions() {
 		s, err := f.js.Stream(ctx, streamName(p))
+		if errors.Is(err, natsjs.ErrStreamNotFound) && p > 0 {
+			f.streams = append(f.streams, nil)
+			continue
+		}
 		if err != nil {
 			return nil, fmt.Errorf("saved folds: stream %s: %w", streamName(p), err)
 		}
@@ -33,6 +39,9 @@ func OpenExisting(ctx context.Context, nc *nats.Conn, partitions int) (*Folds, e
 // Sequences implements snapshot.Lister.
 func (f *Folds) Sequences(ctx context.Context, session string, forms ...snapshot.Form) ([]uint64, error) {
 	stream, prefix := f.place(session)
+	if stream == nil {
+		return nil, nil
+	}
 	found, err := marks(ctx, stream, prefix, forms...)
 	if err != nil {
 		return nil, err
@@ -50,6 +59,9 @@ func (f *Folds) Sequences(ctx context.Context, session string, forms ...snapshot
 func (f *Folds) Sessions(ctx context.Context) ([]string, error) {
 	all := map[string]bool{}
 	for _, s := range f.streams {
+		if s == nil {
+			continue
+		}
 		info, err := s.Info(ctx, natsjs.WithSubjectFilter(">"))
 		if err != nil {
 			return nil, fmt.Errorf("saved folds: %w", err)

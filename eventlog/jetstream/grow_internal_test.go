@@ -1,0 +1,391 @@
+package jetstream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/eventlog"
+)
+
+// growable is a log of a process that is stopped and started again.
+type growable struct {
+	t   *testing.T
+	dir string
+	srv *embed.Server
+	nc  *nats.Conn
+	log *Log
+}
+
+func (g *growable) connect() {
+	g.t.Helper()
+	var err error
+	g.srv, err = embed.Start(g.t.Context(), embed.Options{DataDir: g.dir, GroupSync: true})
+	require.NoError(g.t, err)
+	g.t.Cleanup(g.srv.Stop)
+	g.nc, err = g.srv.Connect()
+	require.NoError(g.t, err)
+	g.t.Cleanup(g.nc.Close)
+}
+
+func (g *growable) stop() {
+	if g.log != nil {
+		require.NoError(g.t, g.log.Close())
+		g.log = nil
+	}
+	g.nc.Close()
+	g.srv.Stop()
+}
+
+func (g *growable) open(o Options) error {
+	o.Server, o.Durability = g.srv, eventlog.DurabilityFsync
+	l, err := Open(g.t.Context(), g.nc, &o)
+	if err == nil {
+		g.log = l
+		g.t.Cleanup(func() { l.Close() })
+	}
+	return err
+}
+
+// restart opens the log with another number of partitions, 0 for what it has.
+func (g *growable) restart(partitions int) {
+	g.t.Helper()
+	g.stop()
+	g.connect()
+	require.NoError(g.t, g.open(Options{Partitions: partitions, Grow: true}))
+}
+
+func newGrowable(t *testing.T, partitions int) *growable {
+	t.Helper()
+	g := &growable{t: t, dir: t.TempDir()}
+	g.connect()
+	require.NoError(t, g.open(Options{Partitions: partitions}))
+	return g
+}
+
+func (g *growable) append(session string, n int) uint64 {
+	g.t.Helper()
+	head, err := g.log.Head(g.t.Context(), session)
+	if err != nil {
+		require.ErrorIs(g.t, err, eventlog.ErrSessionNotFound)
+	}
+	return appended(g.t, g.log, session, head, textEntries(session, n))
+}
+
+func (g *growable) records(session string) (all []eventlog.Record) {
+	g.t.Helper()
+	for r, err := range g.log.Read(g.t.Context(), session, 0, 0) {
+		require.NoError(g.t, err)
+		all = append(all, r)
+	}
+	return all
+}
+
+// elsewhere returns the id of a session that more partitions would have moved.
+func elsewhere(prefix string, from, to int) string {
+	for i := 0; ; i++ {
+		id := fmt.Sprint(prefix, i)
+		if Partition(id, from) != Partition(id, to) {
+			return id
+		}
+	}
+}
+
+// verified looks for damage, and returns the sessions.
+func (g *growable) verified() []string {
+	g.t.Helper()
+	found := func(f eventlog.Finding) {
+		if !f.Code.IsNote() && f.Code != eventlog.FoundPayload && f.Code != eventlog.FoundOrdinal { // textEntries' are not like a writer's
+			g.t.Errorf("%+v", f)
+		}
+	}
+	sessions, err := g.log.VerifySubjects(g.t.Context(), found)
+	require.NoError(g.t, err)
+	for _, session := range sessions {
+		_, err := g.log.Verify(g.t.Context(), session, found)
+		require.NoError(g.t, err)
+	}
+	require.NoError(g.t, g.log.VerifyStreams(g.t.Context(), found))
+	return sessions
+}
+
+// erase erases a session to its end.
+func (g *growable) erase(session string) {
+	g.t.Helper()
+	e, err := g.log.Erase(g.t.Context(), session)
+	require.NoError(g.t, err)
+	require.False(g.t, e.Pending, e.Left)
+	_, err = g.log.Head(g.t.Context(), session)
+	require.ErrorIs(g.t, err, eventlog.ErrSessionNotFound)
+}
+
+// TestALogGrows: what it has stays where it is, in every state, and what is new is where the new number
+// puts it.
+func TestALogGrows(t *testing.T) {
+	g := newGrowable(t, 1)
+	ids := map[string]string{}
+	for _, kind := range []string{"live", "sealed", "trimmed", "erased", "forgotten", "wanted", "fenced", "large", "late"} {
+		ids[kind] = elsewhere(kind, 1, 4)
+	}
+	ctx := t.Context()
+	for _, kind := range []string{"sealed", "trimmed"} {
+		for range 5 {
+			g.append(ids[kind], 3)
+			require.NoError(t, g.log.Seal(ctx, ids[kind]))
+		}
+	}
+	_, err := g.log.purgeAll(ctx, 0, time.Now)
+	require.NoError(t, err)
+	trimmed := g.records(ids["trimmed"])
+	floor, err := g.log.Trim(ctx, ids["trimmed"], trimmed[7].Sequence)
+	require.NoError(t, err)
+	require.NotZero(t, floor)
+	g.append(ids["live"], 3)
+	large := bytes.Repeat([]byte("large "), 100_000)
+	entries := textEntries(ids["large"], 2)
+	entries[1].Payload = fmt.Appendf(nil, "{%q: %q}", "text", large)
+	appended(t, g.log, ids["large"], 0, entries)
+	for _, kind := range []string{"erased", "forgotten"} {
+		g.append(ids[kind], 3)
+		g.erase(ids[kind])
+	}
+	require.NoError(t, finishAt(ctx, g.log, ids["forgotten"], time.Now().Add(2*doneFor)))
+	for _, kind := range []string{"wanted", "fenced"} {
+		head := g.append(ids[kind], 3)
+		require.NoError(t, g.log.want(ctx, ids[kind], head))
+	}
+	_, err = g.log.fence(ctx, ids["fenced"])
+	require.NoError(t, err)
+	kept := []string{"live", "sealed", "large"}
+	before := map[string][]eventlog.Record{}
+	for _, kind := range kept {
+		before[kind] = g.records(ids[kind])
+	}
+	last, err := g.log.lastOf(ctx, streamName(0))
+	require.NoError(t, err)
+
+	g.restart(4)
+	require.Equal(t, 4, g.log.Info().Partitions)
+	ends, err := g.log.Ends(ctx)
+	require.NoError(t, err)
+	require.Equal(t, []uint64{last, last, last, last}, ends, "sequences are never given again")
+	check := func() {
+		for kind, id := range ids {
+			if kind == "forgotten" || kind == "late" {
+				require.NotZero(t, g.log.PartitionOf(id), "%s: nothing was left of it", kind)
+				continue
+			}
+			require.Zero(t, g.log.PartitionOf(id), kind)
+		}
+	}
+	check()
+	for _, kind := range kept {
+		require.Equal(t, before[kind], g.records(ids[kind]), kind)
+	}
+	var trim *eventlog.TrimmedError
+	for _, err := range g.log.Read(ctx, ids["trimmed"], 0, 0) {
+		require.ErrorAs(t, err, &trim)
+		break
+	}
+	require.Equal(t, floor, trim.Floor)
+	// Erasures that have broken off end where the sessions were.
+	_, err = g.log.finishErasures(ctx, true, time.Now())
+	require.NoError(t, err)
+	for _, kind := range []string{"wanted", "fenced"} {
+		_, err = g.log.Head(ctx, ids[kind])
+		require.ErrorIs(t, err, eventlog.ErrSessionNotFound, kind)
+		e, err := g.log.erasingOf(ctx, ids[kind])
+		require.NoError(t, err)
+		require.True(t, e.Done, kind)
+	}
+	followed := make(chan eventlog.Record, 1)
+	follow, stop := context.WithCancel(ctx)
+	defer stop()
+	head := before["live"][2].Sequence
+	go func() {
+		for r, err := range g.log.Follow(follow, ids["live"], head) {
+			if err != nil {
+				return
+			}
+			followed <- r
+		}
+	}()
+	next := g.append(ids["live"], 1)
+	require.Equal(t, next, (<-followed).Sequence)
+	stop()
+	for round := range 2 { // before a restart, and after it
+		for kind, id := range ids {
+			if kind == "large" {
+				continue
+			}
+			require.Greater(t, g.append(id, 2), last, kind)
+			require.NoError(t, g.log.Seal(ctx, id))
+		}
+		for i := range 20 {
+			g.append(fmt.Sprint("new", round, i), 2)
+		}
+		g.verified()
+		g.restart(0)
+		require.Equal(t, 4, g.log.Info().Partitions)
+		check()
+		require.Equal(t, before["sealed"], g.records(ids["sealed"])[:15])
+		require.Equal(t, before["large"], g.records(ids["large"]))
+		require.Len(t, g.records(ids["erased"]), 2+2*round)
+		_, err = g.log.purgeAll(ctx, 0, time.Now)
+		require.NoError(t, err)
+	}
+	used := map[int]bool{}
+	for _, id := range g.verified() {
+		used[g.log.PartitionOf(id)] = true
+	}
+	require.Len(t, used, 4)
+	more, err := g.log.Trim(ctx, ids["trimmed"], trimmed[12].Sequence)
+	require.NoError(t, err)
+	require.Greater(t, more, floor)
+	for id, err := range g.log.Sessions(ctx) {
+		require.NoError(t, err)
+		g.erase(id)
+	}
+	_, err = g.log.finishErasures(ctx, true, time.Now().Add(2*doneFor))
+	require.NoError(t, err)
+	check()
+	require.Empty(t, g.verified())
+	g.restart(0)
+	check()
+}
+
+// TestALogGrowsAgain: sessions of each number stay where it has put them.
+func TestALogGrowsAgain(t *testing.T) {
+	g := newGrowable(t, 1)
+	at := map[string]int{}
+	heads := map[string]uint64{}
+	for i, n := range []int{1, 2, 5, 64} {
+		if i > 0 {
+			g.restart(n)
+		}
+		for session, p := range at {
+			require.Equal(t, p, g.log.PartitionOf(session), "%d partitions: %s", n, session)
+			require.Len(t, g.records(session), 1)
+			require.Equal(t, heads[session], g.records(session)[0].Sequence)
+		}
+		for j := range 30 {
+			session := fmt.Sprintf("%d-%d", n, j)
+			heads[session] = g.append(session, 1)
+			at[session] = g.log.PartitionOf(session)
+			require.Equal(t, Partition(session, n), at[session])
+		}
+	}
+	require.Equal(t, []int{1, 2, 5, 64}, g.log.Placement().Partitions)
+	require.Len(t, g.verified(), len(at))
+	g.stop()
+	g.connect()
+	require.ErrorContains(t, g.open(Options{Partitions: 5, Grow: true}), `stream HELIX_LOG_0 was created for "1,2,5,64" partitions, not 5`)
+	for _, o := range []Options{{ReadOnly: true}, {Existing: true}, {Partitions: 64}} {
+		require.NoError(t, g.open(o))
+		for session, p := range at {
+			require.Equal(t, p, g.log.PartitionOf(session))
+		}
+		require.NoError(t, g.log.Close())
+	}
+}
+
+// TestACreatingAppendIsRepeatedAfterAGrowth: it finds the session that it created.
+func TestACreatingAppendIsRepeatedAfterAGrowth(t *testing.T) {
+	g := newGrowable(t, 1)
+	session := elsewhere("s", 1, 4)
+	entries := textEntries(session, 2)
+	first, err := eventlog.AppendOnce(t.Context(), g.log, session, "w", 0, entries)
+	require.NoError(t, err)
+	g.restart(4)
+	again, err := eventlog.AppendOnce(t.Context(), g.log, session, "w", 0, entries)
+	require.NoError(t, err)
+	require.Equal(t, first, again)
+	require.Len(t, g.records(session), 2)
+}
+
+// TestAGrowthThatBreaksOff: wherever it does, the log is as before, and the next one succeeds, also
+// with another number, and with sessions that have come in between.
+func TestAGrowthThatBreaksOff(t *testing.T) {
+	died := errors.New("died")
+	for _, between := range []bool{false, true} {
+		for at := 1; ; at++ {
+			g := newGrowable(t, 1)
+			old := elsewhere("old", 1, 3)
+			g.append(old, 2)
+			g.stop()
+			g.connect()
+			n := 0
+			err := g.open(Options{Partitions: 4, Grow: true, hook: func(ctx context.Context, point string, do func(context.Context) error) error {
+				if slices.Contains([]string{"create", "places", "grow"}, point) {
+					if n++; n == at {
+						return died
+					}
+				}
+				return do(ctx)
+			}})
+			if err == nil {
+				require.Equal(t, 4, g.log.Info().Partitions)
+				require.Greater(t, at, 9, "6 streams for the partitions, one for the table, the table, the number")
+				break
+			}
+			require.ErrorIs(t, err, died)
+			growTo := 4
+			if between {
+				growTo = 3
+				g.restart(0)
+				require.Equal(t, 1, g.log.Info().Partitions)
+				for i := range 10 {
+					g.append(fmt.Sprint("between", i), 3)
+				}
+			}
+			g.restart(growTo)
+			require.Equal(t, growTo, g.log.Info().Partitions)
+			require.Zero(t, g.log.PartitionOf(old))
+			last := g.append(old, 1)
+			require.Len(t, g.records(old), 3)
+			for i := range 10 {
+				require.Greater(t, g.append(fmt.Sprint("between", i), 1), last-1)
+			}
+			if between {
+				require.Len(t, g.records("between0"), 4)
+				g.restart(4)
+				require.Len(t, g.records("between9"), 4)
+			}
+			g.verified()
+			g.stop()
+		}
+	}
+}
+
+// TestALogThatIsUsedDoesNotGrow: a node's read models follow it.
+func TestALogThatIsUsedDoesNotGrow(t *testing.T) {
+	g := newGrowable(t, 1)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	g.append("s", 1)
+	for _, err := range g.log.Feed(ctx, 0, 0) {
+		require.NoError(t, err)
+		err = g.open(Options{Partitions: 2, Grow: true})
+		require.ErrorContains(t, err, "while a node uses it: stop all nodes")
+		break
+	}
+	js, err := natsjs.New(g.nc)
+	require.NoError(t, err)
+	_, err = js.CreateStream(t.Context(), natsjs.StreamConfig{Name: streamName(1), Subjects: []string{"x"}})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		err = g.open(Options{Partitions: 2, Grow: true})
+		return err != nil && bytes.Contains([]byte(err.Error()), []byte("stream HELIX_LOG_1 that is not of the log"))
+	}, time.Minute, 10*time.Millisecond)
+	require.NoError(t, g.open(Options{}))
+	require.Equal(t, 1, g.log.Info().Partitions)
+}
