@@ -42,6 +42,7 @@ type cli struct {
 	Retain      retainCmd      `cmd:"" group:"care" help:"Remove old records from the log, or for good."`
 	Backup      backupCmd      `cmd:"" group:"care" help:"Write everything that is stored to a file, while it is in use."`
 	Restore     restoreCmd     `cmd:"" group:"care" help:"Make a deployment of a backup, with every sequence as it was."`
+	Partitions  partitionsCmd  `cmd:"" group:"care" help:"Grow the log on a NATS deployment, while all nodes are stopped."`
 	Sweep       sweepCmd       `cmd:"" group:"care" help:"End the sessions that have expired and still wait."`
 	Verify      verifyCmd      `cmd:"" group:"care" help:"Look for damage in what is stored; exit code 2 if there is any."`
 	Doctor      doctorCmd      `cmd:"" group:"care" help:"Look at the deployment and say what to change; exit code 1 if there is a problem, 2 if it could not look."`

@@ -24,8 +24,6 @@ const (
 	// doubled up to feedRetryMost.
 	feedRetry     = 50 * time.Millisecond
 	feedRetryMost = 2 * time.Second
-	// feedDescription is how a node's consumers are described.
-	feedDescription = "helixd: feed of a node's read models"
 )
 
 // Identity implements eventlog.Feed: it is told by when the streams were made.
@@ -237,7 +235,7 @@ func (l *Log) openFeed(ctx context.Context, partition int, from uint64) (*feedCo
 	var info *natsjs.ConsumerInfo
 	err := Settle(ctx, l.nc, func(ctx context.Context) error {
 		c, err := l.js.CreateConsumer(ctx, streamName(partition), natsjs.ConsumerConfig{
-			Description:       feedDescription,
+			Description:       "helixd: feed of a node's read models",
 			DeliverPolicy:     natsjs.DeliverByStartSequencePolicy,
 			OptStartSeq:       from,
 			AckPolicy:         natsjs.AckNonePolicy,

@@ -85,20 +85,15 @@ func (l *Log) grow(ctx context.Context, n int) error {
 	return l.syncGrowth(ctx, first.Name)
 }
 
-// checkUnused refuses to grow a log that a node has open.
+// checkUnused refuses to grow a log that a node follows for its read models.
 func (l *Log) checkUnused(ctx context.Context) error {
 	s, err := l.findStream(ctx, streamName(0))
 	if err != nil {
 		return err
 	}
-	consumers := s.ListConsumers(ctx)
-	for c := range consumers.Info() {
-		if c.Config.Description == feedDescription {
-			return fmt.Errorf("jetstream: the log can't grow to more partitions while a node uses it: stop all nodes, wait for %v, and try again", feedForgotten)
-		}
-	}
-	if err := consumers.Err(); err != nil {
-		return fmt.Errorf("jetstream: consumers of stream %s: %w", streamName(0), err)
+	if n := s.CachedInfo().State.Consumers; n > 0 {
+		return fmt.Errorf("jetstream: the log can't grow to more partitions while %s of stream %s exist, as a running node has: stop all nodes, wait for %v, and try again",
+			count(n, "consumer"), streamName(0), feedForgotten)
 	}
 	return nil
 }

@@ -375,7 +375,7 @@ func TestALogThatIsUsedDoesNotGrow(t *testing.T) {
 	for _, err := range g.log.Feed(ctx, 0, 0) {
 		require.NoError(t, err)
 		err = g.open(Options{Partitions: 2, Grow: true})
-		require.ErrorContains(t, err, "while a node uses it: stop all nodes")
+		require.ErrorContains(t, err, "while 1 consumer of stream HELIX_LOG_0 exist")
 		break
 	}
 	js, err := natsjs.New(g.nc)

@@ -26,8 +26,9 @@ type NATS struct {
 	Name string `json:"name"`
 	// Replicas are 1, 3 or 5; default 1. More than one need a URL or a Cluster.
 	Replicas int `json:"replicas"`
-	// Partitions is fixed when the log is created. 0, the default: what it was
-	// created with, or for a new log 1, with replicas 16.
+	// Partitions is how many streams share the log's sessions, at most 64. 0, the default: those
+	// that there are, or for a new log 1, with replicas 16. More than there are grow the log,
+	// which can't shrink: see clustering.md.
 	Partitions  int         `json:"partitions"`
 	Cluster     Cluster     `json:"cluster"`
 	Subscribers Subscribers `json:"subscribers"`

@@ -7,7 +7,7 @@ set -eu
 umask 077
 
 # What helixd stores, what its nodes say to each other, and what it needs of JetStream.
-publish='helix.log.>,helix.seg.>,helix.floor.>,helix.erased.>,helix.blob.>,helix.snap.>,helix.runs.>,helix.spent.>,helix.node.>'
+publish='helix.log.>,helix.seg.>,helix.floor.>,helix.erased.>,helix.blob.>,helix.places.>,helix.snap.>,helix.runs.>,helix.spent.>,helix.node.>'
 publish="$publish"',$JS.API.INFO,$JS.API.STREAM.NAMES,$JS.API.STREAM.INFO.*,$JS.API.STREAM.CREATE.*,$JS.API.STREAM.UPDATE.*'
 publish="$publish"',$JS.API.STREAM.MSG.GET.*,$JS.API.DIRECT.GET.>,$JS.API.STREAM.MSG.DELETE.*,$JS.API.STREAM.PURGE.*'
 publish="$publish"',$JS.API.CONSUMER.CREATE.*.*,$JS.API.CONSUMER.MSG.NEXT.*.*,$JS.API.CONSUMER.DELETE.*.*'

@@ -1,0 +1,77 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"iter"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/snapshot"
+)
+
+// listed counts how often the sessions of a log are listed.
+type listed struct {
+	*jetstream.Log
+	times atomic.Int32
+}
+
+func (l *listed) Sessions(ctx context.Context) iter.Seq2[string, error] {
+	l.times.Add(1)
+	return l.Log.Sessions(ctx)
+}
+
+// Rows stay when the log gets more partitions, whether or not the old ones were purged, and what comes
+// into the new ones is added.
+func TestRowsStayWhenTheLogGrows(t *testing.T) {
+	t.Parallel()
+	dir, path := t.TempDir(), filepath.Join(t.TempDir(), "rows")
+	want := []string{}
+	n := &node{t: t, path: path}
+	t.Cleanup(func() { n.stop() })
+	for round, partitions := range []int{2, 5, 0, 8} {
+		if n.log != nil {
+			n.stop()
+		}
+		srv := startServer(t, dir)
+		var err error
+		n.nc, err = srv.Connect()
+		require.NoError(t, err)
+		n.log, err = jetstream.Open(t.Context(), n.nc, &jetstream.Options{Durability: "interval=1s", Partitions: partitions, Grow: true, Server: srv})
+		require.NoError(t, err)
+		n.states = snapshot.New(n.log, nil)
+		log := &listed{Log: n.log}
+		n.models = Open(log, n.states, Options{Path: n.path, Patience: patience})
+		for i := range 9 {
+			id := fmt.Sprintf("session %d %d", round, i)
+			want = append(want, id)
+			n.append(id, created(id, "a", ""), said(id, "remarkable"))
+		}
+		for _, id := range want[:9] {
+			n.append(id, said(id, "remarkable"))
+		}
+		require.Equal(t, want, n.found())
+		require.Equal(t, len(want)+9*(round+1), n.hits("remarkable"))
+		if round > 0 {
+			require.Zero(t, log.times.Load(), "sessions are not compared one by one")
+		}
+		n.models.Close()
+		file, err := sql.Open("sqlite", "file:"+path)
+		require.NoError(t, err)
+		var marks int
+		require.NoError(t, file.QueryRowContext(t.Context(), "SELECT count(*) FROM meta WHERE key LIKE 'mark%'").Scan(&marks))
+		require.Equal(t, round, marks, "the file was made again")
+		_, err = file.ExecContext(t.Context(), fmt.Sprintf("INSERT INTO meta (key, value) VALUES ('mark%d', '')", round))
+		require.NoError(t, err)
+		require.NoError(t, file.Close())
+		n.models.Close()
+		n.log.Close()
+		n.nc.Close()
+		srv.Stop()
+	}
+}
