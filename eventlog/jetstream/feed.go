@@ -84,8 +84,7 @@ func (l *Log) ends(ctx context.Context, p int) (eventlog.Span, error) {
 	if err := l.askLeader(ctx, "$JS.API.STREAM.INFO."+streamName(p), struct{}{}, &body); err != nil {
 		return eventlog.Span{}, fmt.Errorf("jetstream: ends: %w", err)
 	}
-	begins := beginsWith(natsjs.StreamConfig{Metadata: body.Config.Metadata})
-	return eventlog.Span{First: max(body.State.First, 1), Last: body.State.Last, Begins: begins}, nil
+	return eventlog.Span{First: max(body.State.First, 1), Last: body.State.Last, Begins: beginsWith(body.Config.Metadata)}, nil
 }
 
 // errFeedLost: the consumer does not answer any more.

@@ -17,12 +17,9 @@ const metadataBegins = "helix.begins"
 // growAdvice is how a log grows that several processes may use.
 const growAdvice = "to grow the log, stop everything that uses it and run helixd partitions"
 
-// beginsWith is the first sequence that a stream can have had.
-func beginsWith(config natsjs.StreamConfig) uint64 {
-	n, err := strconv.ParseUint(config.Metadata[metadataBegins], 10, 64)
-	if err != nil {
-		return 1
-	}
+// beginsWith is the first sequence of a stream that was made when the log grew, else 0.
+func beginsWith(metadata map[string]string) uint64 {
+	n, _ := strconv.ParseUint(metadata[metadataBegins], 10, 64)
 	return n
 }
 

@@ -140,6 +140,8 @@ const (
 	// share copies may be restored.
 	lifecycleDisk     = 10
 	lifecycleRestored = 15
+	// lifecycleGrown is in which share, of those with files, the log has grown.
+	lifecycleGrown = 20
 	// lifecycleFull is which share has payloads as large as those that a log keeps as
 	// blobs. In the others smaller ones are blobs: encoding them takes most of a seed's time.
 	lifecycleFull  = 50
@@ -219,6 +221,9 @@ func (w *lifecycle) run(t *testing.T, seed uint64) (err error) {
 	}
 	w.Nodes, w.Large, w.Restore = make([]eventlog.Log, len(w.nodes)), w.inline+1, nil
 	w.clear(t)
+	if w.dir != "" && seed%lifecycleGrown == 0 {
+		w.grow(t, seed)
+	}
 	for i := range w.nodes {
 		require.NoError(t, w.enter(t.Context(), i))
 	}
@@ -266,6 +271,27 @@ func (w *lifecycle) enter(ctx context.Context, node int) error {
 	l.few, l.far, l.ahead, l.inline = 4, 20, 1, w.inline
 	w.nodes[node], w.Nodes[node] = l, l
 	return nil
+}
+
+// grow makes a log that has grown, in which the seed's first sessions stay where they were, by the
+// marks of erasures that are done, and later ones don't.
+func (w *lifecycle) grow(t *testing.T, seed uint64) {
+	for _, partitions := range []int{1, 3} {
+		o := &Options{Durability: "interval=1ns", Server: w.srv, Partitions: partitions, Grow: true, hook: unhooked}
+		l, err := Open(t.Context(), w.conns[0], o)
+		require.NoError(t, err)
+		if partitions == 1 {
+			for i := range 1 + seed/lifecycleGrown%2 {
+				session := fmt.Sprintf("s%d-%d", seed, i)
+				appended(t, l, session, 0, textEntries(session, 1))
+				_, err := l.Erase(t.Context(), session)
+				require.NoError(t, err)
+			}
+		}
+		require.NoError(t, l.Close())
+	}
+	w.Stored("")
+	w.stored = map[string][]logtest.StoredRecord{}
 }
 
 // beside appends to the session that stays.
@@ -402,7 +428,7 @@ func (w *lifecycle) lose(t *testing.T) {
 	require.NoError(t, l.Seal(ctx, "lost"))
 	_, before, err := l.lastSegment(ctx, "lost")
 	require.NoError(t, err)
-	require.NoError(t, l.js.DeleteStream(ctx, streamName(0)))
+	require.NoError(t, l.js.DeleteStream(ctx, streamName(l.partitionOf("lost"))))
 	for range 2 {
 		if err := w.Open(ctx); err == nil {
 			t.Error("a log opens that has lost its records")

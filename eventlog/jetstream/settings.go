@@ -33,7 +33,7 @@ func (l *Log) judge(ctx context.Context) error {
 		}
 	}
 	for _, s := range l.streams {
-		if s.State.FirstSeq > beginsWith(s.Config) {
+		if s.State.FirstSeq > max(beginsWith(s.Config.Metadata), 1) {
 			l.purged.Store(true)
 		}
 	}

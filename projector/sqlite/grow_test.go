@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"iter"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
@@ -15,15 +14,15 @@ import (
 	"github.com/helixd/helixd/snapshot"
 )
 
-// listed counts how often the sessions of a log are listed.
-type listed struct {
+// countingHeads counts how often the read models ask for the head of a session.
+type countingHeads struct {
 	*jetstream.Log
 	times atomic.Int32
 }
 
-func (l *listed) Sessions(ctx context.Context) iter.Seq2[string, error] {
+func (l *countingHeads) Head(ctx context.Context, session string) (uint64, error) {
 	l.times.Add(1)
-	return l.Log.Sessions(ctx)
+	return l.Log.Head(ctx, session)
 }
 
 // Rows stay when the log gets more partitions, whether or not the old ones were purged, and what comes
@@ -45,7 +44,7 @@ func TestRowsStayWhenTheLogGrows(t *testing.T) {
 		n.log, err = jetstream.Open(t.Context(), n.nc, &jetstream.Options{Durability: "interval=1s", Partitions: partitions, Grow: true, Server: srv})
 		require.NoError(t, err)
 		n.states = snapshot.New(n.log, nil)
-		log := &listed{Log: n.log}
+		log := &countingHeads{Log: n.log}
 		n.models = Open(log, n.states, Options{Path: n.path, Patience: patience})
 		for i := range 9 {
 			id := fmt.Sprintf("session %d %d", round, i)
