@@ -331,7 +331,15 @@ func TestARollbackGivesNoBudgetBack(t *testing.T) {
 	a, q := newDay(t, 10_000, agentloop.Agent{Name: "writer", Model: scripted.New([]scripted.Turn{{Text: "one", Usage: use}, {Text: "two", Usage: use}}, nil)})
 	ends := func(n int) {
 		t.Helper()
-		require.Eventually(t, func() bool { return strings.Count(a.contents()["s"], `"run_ended"`) >= n }, within, time.Millisecond)
+		require.Eventually(t, func() bool {
+			ended := 0
+			for r, err := range a.log.Read(a.ctx(), "s", 0, 0) {
+				if err == nil && r.Type == "run_ended" {
+					ended++
+				}
+			}
+			return ended >= n
+		}, within, time.Millisecond)
 	}
 	require.Equal(t, 200, a.post("/start", `{"sessionId":"s","agentType":"writer","message":"hi"}`, bearer("ann")...).status)
 	ends(1)
