@@ -78,6 +78,8 @@ func TestACallerRestsAfterItsTurn(t *testing.T) {
 		require.Equal(t, 300*time.Millisecond, turn(evil, time.Minute))
 		require.Equal(t, maxRest, turn(evil, 0))
 		time.Sleep(time.Millisecond)
+		ts.mu.Lock()
+		defer ts.mu.Unlock()
 		require.Empty(t, ts.callers)
 		require.Empty(t, ts.slots)
 	})

@@ -51,9 +51,9 @@ func (s *state) fresh(ends []eventlog.Span, err error) readmodel.Fresh {
 
 const (
 	// largeRecord is the size of a payload from which on folding its record takes so long
-	// that a question waits for it no longer than largePatience: it may be another tenant's.
-	largeRecord   = 256 << 10
-	largePatience = 100 * time.Millisecond
+	// that a question waits for it only for largeShare of the patience: it may be another tenant's.
+	largeRecord = 256 << 10
+	largeShare  = 20
 )
 
 // await waits until the rows hold what the log held when it was called, for
@@ -63,7 +63,8 @@ func (m *Models) await(ctx context.Context) readmodel.Fresh {
 	defer cancel()
 	began := time.Now()
 	ends, err := m.feed.Spans(ctx)
-	look := time.NewTicker(largePatience / 4)
+	large := m.opts.Patience / largeShare
+	look := time.NewTicker(large/4 + 1)
 	defer look.Stop()
 	for {
 		m.mu.Lock()
@@ -81,7 +82,7 @@ func (m *Models) await(ctx context.Context) readmodel.Fresh {
 			case <-moved:
 				waits = false
 			case <-look.C:
-				if open && m.large.Load() && time.Since(began) >= largePatience {
+				if open && !fresh.Rebuilding && m.large.Load() && time.Since(began) >= large {
 					return fresh
 				}
 			case <-ctx.Done():
