@@ -128,11 +128,11 @@ func (l *Log) confirmBlobs(ctx context.Context, a *pendingAppend, last uint64) e
 		}
 	}
 	if err == nil {
-		// Only the last erasure is known. One after the append may have replaced one that took
-		// its blobs, for which somebody has removed it.
+		// Only the last erasure is known. One after the append has erased it, or has replaced
+		// one that took its blobs, for which somebody has removed it.
 		var fence uint64
 		if fence, err = l.fenceOf(ctx, a.session); err == nil && fence > last {
-			return errBlobsTaken
+			err = errors.New("the session was erased meanwhile")
 		}
 	}
 	if err == nil && l.opts.Replicas > 1 && !l.leads(ctx, segmentStream(l.partitionOf(a.session))) {

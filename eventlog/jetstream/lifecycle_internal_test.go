@@ -94,6 +94,7 @@ func TestSeedsThatHaveFailed(t *testing.T) {
 	for _, seed := range []uint64{
 		61011630, // what was purged came back: the server had rebuilt its index from the block
 		63018645, // an append that failed took another one's payload, whose record followed one that was trimmed
+		1155,     // an append whose session was erased at once was repeated
 		65066678, // an append was acknowledged though an erasure had taken its payload
 		64076820, // a trim left what one that broke off had told as gone
 		62077074, // a purge failed where others had ended an erasure that it meant to finish
