@@ -315,6 +315,9 @@ func TestACreatingAppendIsRepeatedAfterAGrowth(t *testing.T) {
 // TestAGrowthThatBreaksOff: wherever it does, the log is as before, and the next one succeeds, also
 // with another number, and with sessions that have come in between.
 func TestAGrowthThatBreaksOff(t *testing.T) {
+	if testing.Short() {
+		t.Skip("request by request: little runs at the same time, and with the race detector it takes long")
+	}
 	died := errors.New("died")
 	for _, between := range []bool{false, true} {
 		for at := 1; ; at++ {

@@ -91,6 +91,9 @@ func TestLifecycle(t *testing.T) {
 
 // TestSeedsThatHaveFailed repeats seeds that have found a defect.
 func TestSeedsThatHaveFailed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("request by request: little runs at the same time, and with the race detector it takes long")
+	}
 	for _, seed := range []uint64{
 		61011630, // what was purged came back: the server had rebuilt its index from the block
 		63018645, // an append that failed took another one's payload, whose record followed one that was trimmed

@@ -58,6 +58,9 @@ func requireNothing(t *testing.T, l *Log, session string) {
 // TestASealerOfAnotherNodeBesideAnErasure: at whichever of the erasure's requests
 // another node seals the next segment of the session, or its first, nothing of it is left.
 func TestASealerOfAnotherNodeBesideAnErasure(t *testing.T) {
+	if testing.Short() {
+		t.Skip("request by request: little runs at the same time, and with the race detector it takes long")
+	}
 	for _, sealed := range []int{0, 1, 5} {
 		for at, done := 0, false; !done; at++ {
 			l := openLog(t, nil)
