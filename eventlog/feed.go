@@ -11,7 +11,7 @@ import (
 type Feed interface {
 	Log
 
-	// Identity names the log: one that was created anew has another. A log that has got
+	// Identity names the log: one that was made again has another. A log that has got
 	// more partitions has its name from before, a space, and more.
 	Identity(ctx context.Context) (string, error)
 

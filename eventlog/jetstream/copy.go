@@ -89,7 +89,7 @@ func (l *Log) Copy(ctx context.Context, session string, upTo uint64) (floor uint
 }
 
 // endsWith proves that last is the session's last record up to upTo. The read
-// itself takes the first record of a session that was erased and created anew
+// itself takes the first record of a session that was erased and created again
 // meanwhile for the one behind.
 func (l *Log) endsWith(ctx context.Context, session string, last, head, upTo uint64) error {
 	if head <= upTo {

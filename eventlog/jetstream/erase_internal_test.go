@@ -80,7 +80,7 @@ func TestAnotherNodesSealerBringsNothingErasedBack(t *testing.T) {
 }
 
 // TestALateEraserLeavesTheNewSession: two nodes erase the same session, one is
-// done and the session is created anew before the other gets to work.
+// done and the session is created again before the other gets to work.
 func TestALateEraserLeavesTheNewSession(t *testing.T) {
 	a := openLog(t, nil)
 	b := secondNode(t, a)
