@@ -84,25 +84,28 @@ func (t *tail) due(now time.Time) bool {
 // cut leaves what is behind the last segment, s at the given place.
 func (t *tail) cut(s *segment, at uint64) {
 	t.sealed, t.at = s, at
-	upTo := s.last()
+	from, upTo := t.from, s.last()
 	if upTo >= t.last {
 		t.from, t.count, t.ends = t.last, 0, false
 		t.drop()
 		return
 	}
-	gone := 0
-	for _, r := range s.records {
-		if r.Sequence > t.from {
-			gone++
-		}
-	}
-	t.from, t.count = max(t.from, upTo), max(t.count-gone, 0)
+	// Only records of the tail's own count: s may be an erased session's, whose id was used again.
+	t.from = max(t.from, upTo)
 	if len(t.records) == 0 {
+		for _, r := range s.records {
+			if r.Sequence > from {
+				t.count = max(t.count-1, 0)
+			}
+		}
 		return
 	}
-	for _, r := range t.records[:gone] {
-		t.bytes -= len(r.Payload)
+	gone := 0
+	for gone < len(t.records) && t.records[gone].Sequence <= upTo {
+		t.bytes -= len(t.records[gone].Payload)
+		gone++
 	}
+	t.count -= gone
 	t.records, t.spent = t.records[gone:], t.spent+gone
 	if t.spent >= len(t.records) { // it costs what was added, not the square of it
 		t.records, t.spent = slices.Clone(t.records), 0

@@ -121,3 +121,17 @@ func TestATailKeepsNoChunks(t *testing.T) {
 	require.NotEqual(t, e.Encoded(), e)
 	require.Equal(t, e.Encoded(), unsealed.records[0].Entry)
 }
+
+// A session was erased and its id used again; its old segment is still found.
+func TestASegmentOfAnErasedSessionTakesNothingFromTheTail(t *testing.T) {
+	tail := &tail{}
+	tail.add(0, 12, []stored{{Record: eventlog.Record{Entry: textEntry(0)}}}, sealBuffer)
+	old := &segment{index: 1}
+	for seq := range uint64(9) {
+		old.records = append(old.records, stored{Record: eventlog.Record{Sequence: seq + 1}})
+	}
+	tail.cut(old, 3)
+	require.Len(t, tail.records, 1)
+	require.True(t, tail.whole())
+	require.Equal(t, 1, tail.count)
+}
