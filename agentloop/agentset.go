@@ -1,7 +1,6 @@
 package agentloop
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 )
@@ -18,26 +17,11 @@ type agentSet struct {
 }
 
 func newAgentSet(agents []Agent) (*agentSet, error) {
-	s := &agentSet{defs: make(map[string]*definition, len(agents)), unused: make(chan struct{})}
-	for _, a := range agents {
-		d, err := define(a)
-		if err != nil {
-			return nil, err
-		}
-		if s.defs[a.Name] != nil {
-			return nil, fmt.Errorf("agentloop: agent %s: defined twice", a.Name)
-		}
-		s.defs[a.Name] = d
+	defs, err := compile(agents)
+	if err != nil {
+		return nil, err
 	}
-	for name, d := range s.defs {
-		if err := d.link(s.defs); err != nil {
-			return nil, fmt.Errorf("agentloop: agent %s: %w", name, err)
-		}
-		if err := d.linkApprovals(); err != nil {
-			return nil, err
-		}
-	}
-	return s, nil
+	return &agentSet{defs: defs, unused: make(chan struct{})}, nil
 }
 
 // SetAgents replaces all agents. Trees that are being driven go on with those
@@ -51,7 +35,7 @@ func newAgentSet(agents []Agent) (*agentSet, error) {
 func (l *Loop) SetAgents(agents []Agent) (unused <-chan struct{}, err error) {
 	next, err := newAgentSet(agents)
 	if err == nil {
-		err = l.workspaces.check(next)
+		err = l.workspaces.check(next.defs)
 	}
 	if err != nil {
 		return nil, err

@@ -11,15 +11,6 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// MaxCalls is how many tool calls an answer may have. One with more is a failed
-// model call, CodeTooManyCalls. It leaves room in one append for the records
-// with which a run's end closes all calls of a step.
-const MaxCalls = 300
-
-// CodeTooManyCalls is the code of a model call whose answer has more than
-// MaxCalls tool calls. It is not repeated.
-const CodeTooManyCalls = "provider_invalid_response"
-
 var errExcess = &model.Error{
 	Code: CodeTooManyCalls, Message: fmt.Sprintf("the model asked for more than %d tool calls at once", MaxCalls),
 }

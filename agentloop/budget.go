@@ -10,11 +10,6 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// CodeQuotaExceeded is the code of a model call that was not made, and of the run that
-// it has failed, since its tenant has spent its tokens or its money of the day. It
-// is repeated if other calls that are under way may leave enough.
-const CodeQuotaExceeded = "quota_exceeded"
-
 // What a model call may use is estimated, since only its provider can count it.
 const (
 	bytesPerToken  = 3    // of text; most languages have more

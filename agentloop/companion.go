@@ -4,47 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
-
-	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
-)
-
-// CompanionPrefix begins the names of the tools by which a model deals with
-// its persistent sub-agents.
-const CompanionPrefix = "companion__"
-
-// The companion tools (document 002).
-const (
-	toolSpawnAgent     = CompanionPrefix + "spawnAgent"
-	toolSendMessage    = CompanionPrefix + "sendMessage"
-	toolListChildren   = CompanionPrefix + "listChildren"
-	toolGetChildStatus = CompanionPrefix + "getChildStatus"
-	toolTerminateChild = CompanionPrefix + "terminateChild"
-	toolWaitForResult  = CompanionPrefix + "waitForResult"
-)
-
-// isCompanion reports whether a tool is one of the companion tools.
-func isCompanion(tool string) bool { return strings.HasPrefix(tool, CompanionPrefix) }
-
-// PersistentAgent is a sub-agent that keeps its session and can be talked to
-// again.
-type PersistentAgent struct {
-	Agent       string // an agent of the same loop
-	Mode        PersistentMode
-	Description string // for the model; empty: the agent's own
-}
-
-// PersistentMode tells whether the parent waits for a sub-agent's turn.
-type PersistentMode string
-
-// Modes of persistent sub-agents.
-const (
-	Blocking    PersistentMode = "blocking"
-	NonBlocking PersistentMode = "non-blocking"
 )
 
 type (
@@ -70,72 +33,9 @@ type (
 // maxWaitMs is the longest timeoutMs of waitForResult, in milliseconds: a day.
 const maxWaitMs = 86_400_000
 
-// companions are the tools with their arguments' schemas.
-var companions = []struct{ name, description, schema string }{
-	{toolSpawnAgent, "Start a sub-agent that keeps its conversation. Agents: %s", `{"type":"object","properties":{
-		"agent":{"type":"string","description":"The kind of agent."},
-		"name":{"type":"string","description":"What to call it; made up if it is missing.","pattern":"^[a-zA-Z0-9_-]{1,64}$"},
-		"initialMessage":{"type":"string"}},"required":["agent","initialMessage"],"additionalProperties":false}`},
-	{toolSendMessage, "Send a message to a sub-agent. One that is working is interrupted by it.", `{"type":"object","properties":{
-		"name":{"type":"string"},"message":{"type":"string"}},"required":["name","message"],"additionalProperties":false}`},
-	{toolListChildren, "List the sub-agents that were started.", `{"type":"object","properties":{},"additionalProperties":false}`},
-	{toolGetChildStatus, "Tell what a sub-agent is doing, and what it has said last.", `{"type":"object","properties":{
-		"name":{"type":"string"}},"required":["name"],"additionalProperties":false}`},
-	{toolTerminateChild, "Stop a sub-agent for good.", `{"type":"object","properties":{
-		"name":{"type":"string"},"reason":{"type":"string"}},"required":["name"],"additionalProperties":false}`},
-	{toolWaitForResult, "Wait until a sub-agent has finished what it is doing.", `{"type":"object","properties":{
-		"name":{"type":"string"},"timeoutMs":{"type":"integer","minimum":1,"maximum":86400000,"description":"How long at most, in milliseconds."}},
-		"required":["name"],"additionalProperties":false}`},
-}
-
-// linkPersistent finds the persistent sub-agents and offers the tools to deal
-// with them.
-func (d *definition) linkPersistent(agents map[string]*definition) error {
-	blocking, list := false, ""
-	for _, p := range d.PersistentAgents {
-		child := agents[p.Agent]
-		switch {
-		case child == nil:
-			return fmt.Errorf("persistent agent %s: %w", p.Agent, ErrUnknownAgent)
-		case p.Mode != Blocking && p.Mode != NonBlocking:
-			return fmt.Errorf("persistent agent %s: unknown mode %q", p.Agent, p.Mode)
-		case d.persist[p.Agent].Agent != "":
-			return fmt.Errorf("persistent agent %s: defined twice", p.Agent)
-		}
-		if p.Description == "" {
-			p.Description = child.Description
-		}
-		d.persist[p.Agent] = p
-		blocking = blocking || p.Mode == Blocking
-		list += fmt.Sprintf("\n- %s (%s): %s", p.Agent, p.Mode, p.Description)
-	}
-	if len(d.persist) == 0 {
-		return nil
-	}
-	d.companion = map[string]*jsonschema.Resolved{}
-	for _, tool := range companions {
-		if tool.name == toolWaitForResult && !blocking {
-			continue
-		}
-		description := tool.description
-		if tool.name == toolSpawnAgent {
-			description = fmt.Sprintf(description, list)
-		}
-		if err := d.offer(tool.name, description, json.RawMessage(tool.schema)); err != nil {
-			return err
-		}
-		schema, err := resolveObject(json.RawMessage(tool.schema))
-		if err != nil {
-			return err
-		}
-		d.companion[tool.name] = schema
-	}
-	return nil
-}
-
 // companion executes a call of a companion tool, in one append. The arguments
 // fit the schema. What can't be recorded is the call's failure.
-func (t *task) companion(ctx context.Context, c *Call, call projector.Call) error {
+func (t *task) companion(ctx context.Context, c *toolCall, call projector.Call) error {
 	facts, result, problem := t.companionRecords(c, call)
 	facts = append(append(c.approved(call), c.start(call)), facts...)
 	switch {
@@ -155,7 +55,7 @@ func (t *task) companion(ctx context.Context, c *Call, call projector.Call) erro
 
 // companionRecords returns what a companion tool writes, and its result;
 // without one the call waits.
-func (t *task) companionRecords(c *Call, call projector.Call) (facts []fact, result json.RawMessage, problem string) {
+func (t *task) companionRecords(c *toolCall, call projector.Call) (facts []fact, result json.RawMessage, problem string) {
 	args := call.Arguments
 	switch c.ToolName {
 	case toolSpawnAgent:
@@ -188,7 +88,7 @@ func (t *task) companionRecords(c *Call, call projector.Call) (facts []fact, res
 	}
 }
 
-func (t *task) spawnPersistent(c *Call, a spawnArgs) ([]fact, json.RawMessage, string) {
+func (t *task) spawnPersistent(c *toolCall, a spawnArgs) ([]fact, json.RawMessage, string) {
 	p, known := t.def.persist[a.Agent]
 	if !known {
 		return nil, nil, fmt.Sprintf("there is no agent %q to start", a.Agent)
@@ -200,7 +100,7 @@ func (t *task) spawnPersistent(c *Call, a spawnArgs) ([]fact, json.RawMessage, s
 			}
 		})
 	}
-	id := childID(t.session, "-agent-", a.Name)
+	id := projector.ChildID(t.session, "-agent-", a.Name)
 	if _, problem := t.cantSpawn(id); problem != "" {
 		return nil, nil, fmt.Sprintf("can't start %q: %s", a.Name, problem)
 	}
@@ -221,13 +121,13 @@ func (t *task) spawnPersistent(c *Call, a spawnArgs) ([]fact, json.RawMessage, s
 // taken reports whether a session has the id that a child of the name would
 // have. The caller holds the state.
 func (t *task) taken(name string) bool {
-	s := t.tree.Get(childID(t.session, "-agent-", name))
+	s := t.tree.Get(projector.ChildID(t.session, "-agent-", name))
 	return s != nil && s.TurnCount > 0
 }
 
 // sendMessage gives a sub-agent a further message. Its run ends where it is;
 // another one goes on with the message.
-func (t *task) sendMessage(c *Call, a sendArgs) ([]fact, json.RawMessage, string) {
+func (t *task) sendMessage(c *toolCall, a sendArgs) ([]fact, json.RawMessage, string) {
 	id, problem := t.childNamed(a.Name)
 	if problem != "" {
 		return nil, nil, problem

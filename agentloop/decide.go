@@ -9,34 +9,6 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// Codes of failed runs and calls.
-const (
-	CodeMaxSteps      = "agent_max_steps_exceeded"
-	CodeMaxDepth      = "agent_max_depth_exceeded"
-	CodeOutputMissing = "agent_output_missing"
-	CodeUnknownAgent  = "agent_not_found"
-	CodeToolFailed    = "tool_execution_failed"
-	CodeToolTimeout   = "tool_timeout"
-	CodeToolNotFound  = "tool_not_found"
-	CodeToolInput     = "tool_input_invalid"
-	// CodeToolOutput: the result of a tool with FinishWith does not fit the
-	// agent's output schema.
-	CodeToolOutput = "tool_output_invalid"
-	CodeInternal   = "internal_error"
-	CodeAborted    = "aborted"
-	// CodeSessionExpired is of a session that a sweep has given up (document
-	// 004, expiredSessionCleanup).
-	CodeSessionExpired = "session_expired"
-
-	// Of calls that waited for a person (document 000,
-	// CLIENT_TOOL_ERROR_CODES, and facts 2.3).
-	CodeClientToolTimeout   = "client_tool_timeout"
-	CodeClientToolAbandoned = "client_tool_abandoned"
-	CodeClientToolError     = "client_tool_error"
-	CodeClientToolInvalid   = "client_tool_validation_failed"
-	CodeApprovalDenied      = "approval_denied"
-)
-
 const (
 	// maxReminders is how often a model is asked for structured output that
 	// it did not give.
@@ -100,7 +72,7 @@ func (d decider) run(t *projector.Tree, s *projector.Session, def *definition) [
 		reason := eventlog.ResyncCrashRecovery
 		if step.Failure != nil && !step.Recorded {
 			reason = eventlog.ResyncRetry
-			if !def.retries(step) {
+			if !retries(def, step) {
 				return []Effect{modelFailure(s, step)}
 			}
 		}
@@ -114,7 +86,7 @@ func (d decider) run(t *projector.Tree, s *projector.Session, def *definition) [
 		if step.Failure == nil {
 			return []Effect{call}
 		}
-		if !def.retries(step) {
+		if !retries(def, step) {
 			return []Effect{modelFailure(s, step)}
 		}
 		call.After = min(d.retryDelay<<min(step.Attempts-1, 20), maxRetryDelay)
@@ -125,8 +97,8 @@ func (d decider) run(t *projector.Tree, s *projector.Session, def *definition) [
 	return d.afterStep(t, s, def, step)
 }
 
-func (d *definition) retries(step *projector.Step) bool {
-	return step.Failure.Retryable && step.Attempts < d.maxTries
+func retries(def *definition, step *projector.Step) bool {
+	return step.Failure.Retryable && step.Attempts < def.maxTries
 }
 
 func modelFailure(s *projector.Session, step *projector.Step) Fail {

@@ -1,6 +1,8 @@
 package agentloop
 
 import (
+	"slices"
+
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
 )
@@ -175,4 +177,13 @@ func (d decider) moves(t *projector.Tree, s *projector.Session, depth int) bool 
 		}
 	}
 	return false
+}
+
+// unsaved reports whether files are to be kept before the session's step
+// becomes final, or its run rests: a rollback or a fork to there brings them
+// along.
+func unsaved(s *projector.Session) bool {
+	w := s.Workspace
+	return w != nil && w.Dirty && !w.Stale && w.Status == projector.WorkspaceOpen &&
+		slices.Contains(w.Capabilities, eventlog.WorkspaceSnapshot)
 }

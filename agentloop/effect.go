@@ -49,6 +49,8 @@ type (
 	}
 	// SaveWorkspace keeps the files of the session's workspace.
 	SaveWorkspace struct{ Session string }
+	// CallHooks calls the hooks that are due. Not decide but the driver wants it.
+	CallHooks struct{ Session string }
 	// StopRemote aborts what a remote agent does for a call that nobody here
 	// works on any more, once and as far as it can be reached.
 	StopRemote struct {
@@ -130,6 +132,7 @@ func (e RunCall) key() string       { return callKey(e.Session, e.Call.ID) }
 func (e AwaitDeadline) key() string { return "deadline " + e.Session + " " + e.Call.ID }
 func (e SaveWorkspace) key() string { return "save " + e.Session }
 func (e StopRemote) key() string    { return stopKey(e.Session, e.Call.ID) }
+func (e CallHooks) key() string     { return "hooks " + e.Session }
 func (Truncate) key() string        { return "" }
 func (CloseCall) key() string       { return "" }
 func (RunCompanion) key() string    { return "" }
@@ -151,6 +154,7 @@ func (e RunCall) about() string       { return e.Session }
 func (e AwaitDeadline) about() string { return e.Session }
 func (e SaveWorkspace) about() string { return e.Session }
 func (e StopRemote) about() string    { return e.Session }
+func (e CallHooks) about() string     { return e.Session }
 func (e Truncate) about() string      { return e.Session }
 func (e CloseCall) about() string     { return e.Session }
 func (e RunCompanion) about() string  { return e.Session }

@@ -76,6 +76,12 @@ const MaxHookTime = 30 * time.Second
 // others are ReasonClientTool and ReasonAwaitingChildren.
 const ReasonInterrupted = "interrupted"
 
+// Reasons of pauses (document 002, onAgentSuspended; facts 3.5).
+const (
+	ReasonClientTool       = "client_tool"
+	ReasonAwaitingChildren = "awaiting_children"
+)
+
 // What hooks are told. It is shared and must not be changed.
 type (
 	// AgentStartPayload is what OnAgentStart gets.

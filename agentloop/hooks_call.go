@@ -107,8 +107,9 @@ var errHookTime = errors.New("the hook took too long")
 func (t *task) callHook(ctx context.Context, name string, f func(context.Context, *HookContext)) {
 	ctx, cancel := context.WithTimeoutCause(ctx, MaxHookTime, errHookTime)
 	defer cancel()
-	h := newHookContext(ctx, t)
-	defer h.end()
+	host := &hookHost{t: t, ctx: ctx}
+	h := newHookContext(t, host)
+	defer host.end()
 	log := t.logger().With("hook", name)
 	done := make(chan struct{})
 	t.l.wg.Go(func() {

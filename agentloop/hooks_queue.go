@@ -35,12 +35,6 @@ func newHookQueue() hookQueue {
 	}
 }
 
-// callHooks is the effect of telling a session's hooks what is due.
-type callHooks struct{ Session string }
-
-func (e callHooks) key() string   { return "hooks " + e.Session }
-func (e callHooks) about() string { return e.Session }
-
 // callHooks tells what is due, and what becomes due meanwhile.
 func (t *task) callHooks(ctx context.Context) error {
 	for ctx.Err() == nil {
@@ -75,7 +69,7 @@ func (r *runner) withHooks(effects []Effect) []Effect {
 		mine := slices.DeleteFunc(slices.Clone(effects), func(e Effect) bool { return e.about() != s.SessionID })
 		r.release(s, mine)
 		r.announceCompanion(s, mine)
-		hooks := callHooks{Session: s.SessionID}
+		hooks := CallHooks{Session: s.SessionID}
 		own := r.telling(s)
 		aborting := s.Turn != nil && s.Turn.Stop != nil && s.Turn.Stop.Kind == eventlog.StopAbort
 		if r.tasks[hooks.key()] == nil && (aborting || !own && !r.childTelling(s)) {
@@ -96,7 +90,7 @@ func (r *runner) withHooks(effects []Effect) []Effect {
 
 // telling reports whether hooks of a session are being called, or shall be.
 func (r *runner) telling(s *projector.Session) bool {
-	return len(r.hooks.due[s.SessionID]) > 0 || r.tasks[callHooks{Session: s.SessionID}.key()] != nil
+	return len(r.hooks.due[s.SessionID]) > 0 || r.tasks[CallHooks{Session: s.SessionID}.key()] != nil
 }
 
 // childTelling is telling for sub-agents that have stopped and that a call of

@@ -26,7 +26,7 @@ const (
 )
 
 // log tells of the call.
-func (c *Call) log(level slog.Level, event string, more ...any) {
+func (c *toolCall) log(level slog.Level, event string, more ...any) {
 	c.r.l.logCall(context.Background(), level, event, c.SessionID, c.RunID, c.ID, c.ToolName, more...)
 }
 

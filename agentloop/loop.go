@@ -137,7 +137,7 @@ func New(log eventlog.Log, agents []Agent, o *Options) (*Loop, error) {
 		l.opts = *o
 	}
 	if l.workspaces, err = providersOf(l.opts.Workspaces); err == nil {
-		err = l.workspaces.check(set)
+		err = l.workspaces.check(set.defs)
 	}
 	if err != nil {
 		return nil, err

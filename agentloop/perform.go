@@ -125,7 +125,7 @@ func (t *task) fail(ctx context.Context, e Fail) error {
 // one, and those of them that have waited for a person. What one append does not
 // take beside the run's end it appends: a log may have steps of more than
 // MaxCalls calls.
-func (t *task) closeAll(ctx context.Context, e Fail) (facts []fact, waited []*Call, err error) {
+func (t *task) closeAll(ctx context.Context, e Fail) (facts []fact, waited []*toolCall, err error) {
 	var step projector.Step
 	t.look(func(s *projector.Session) {
 		if s.Turn != nil && s.Turn.Step != nil {
@@ -173,12 +173,6 @@ func (t *task) suspend(ctx context.Context, e Suspend) error {
 	}
 	return t.append(ctx, facts...)
 }
-
-// Reasons of pauses (document 002, onAgentSuspended; facts 3.5).
-const (
-	ReasonClientTool       = "client_tool"
-	ReasonAwaitingChildren = "awaiting_children"
-)
 
 func pauseReason(waiting []projector.Call) string {
 	for _, c := range waiting {

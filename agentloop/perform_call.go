@@ -7,17 +7,13 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
-	"strings"
 	"time"
 
+	"github.com/helixd/helixd/agentloop/internal/patch"
 	"github.com/helixd/helixd/agentloop/model/upstream"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
 )
-
-// MaxErrorText is how much of a tool's error the model and the log get, in
-// bytes.
-const MaxErrorText = 8 << 10
 
 // errToolTimeout is the cause with which a tool's context ends.
 var errToolTimeout = errors.New("the tool timed out")
@@ -26,7 +22,7 @@ var errToolTimeout = errors.New("the tool timed out")
 func (t *task) runCall(ctx context.Context, e RunCall) error {
 	c := t.newCall(e.StepID, e.Call)
 	ctx = t.traceCall(ctx, c, e.Call)
-	switch way := t.def.route(e.Call, func() bool { return t.mustApprove(ctx, c, e.Call) }); way.way {
+	switch way := routeOf(t.def, e.Call, func() bool { return t.mustApprove(ctx, c, e.Call.Arguments) }); way.way {
 	case wayRefuse:
 		return t.refuse(ctx, c, e.Call, way.code, way.problem)
 	case wayRemote, wayHasStarted:
@@ -57,8 +53,15 @@ func (t *task) runCall(ctx context.Context, e RunCall) error {
 	}
 }
 
+// mustApprove reports whether a person must approve the call, and notes whether
+// a gate has looked at the call to decide that.
+func (t *task) mustApprove(ctx context.Context, c *toolCall, args json.RawMessage) (must bool) {
+	must, c.judged = t.def.mustApprove(ctx, c.Call, args, t.logger())
+	return must
+}
+
 // awaitPerson has the call wait for a client or a person.
-func (t *task) awaitPerson(ctx context.Context, c *Call, facts ...fact) error {
+func (t *task) awaitPerson(ctx context.Context, c *toolCall, facts ...fact) error {
 	err := t.append(ctx, facts...)
 	if err == nil {
 		c.log(slog.LevelInfo, logSuspended)
@@ -67,7 +70,7 @@ func (t *task) awaitPerson(ctx context.Context, c *Call, facts ...fact) error {
 }
 
 // runTool executes a function.
-func (t *task) runTool(ctx context.Context, c *Call, call projector.Call, tool *tool) error {
+func (t *task) runTool(ctx context.Context, c *toolCall, call projector.Call, tool *tool) error {
 	t.beforeExecution(ctx, beforeTool(c.ToolName, c.ID, call.Arguments))
 	var facts []fact
 	if call.Answer != nil {
@@ -99,7 +102,7 @@ func (t *task) runTool(ctx context.Context, c *Call, call projector.Call, tool *
 }
 
 // execute runs the tool's function. A panic is the call's failure.
-func (t *task) execute(ctx context.Context, tool *tool, c *Call, call projector.Call) (result json.RawMessage, code string, err error) {
+func (t *task) execute(ctx context.Context, tool *tool, c *toolCall, call projector.Call) (result json.RawMessage, code string, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			t.logger().Error("tool panicked", eventlog.LogTool, tool.Name, "panic", p,
@@ -112,7 +115,12 @@ func (t *task) execute(ctx context.Context, tool *tool, c *Call, call projector.
 		ctx, cancel = context.WithTimeoutCause(ctx, tool.Timeout, errToolTimeout)
 		defer cancel()
 	}
-	v, err := tool.Execute(ctx, c, call.Arguments)
+	var v any
+	if tool.op != nil {
+		v, err = t.inWorkspace(ctx, c, *tool.op, call.Arguments)
+	} else {
+		v, err = tool.Execute(ctx, c.Call, call.Arguments)
+	}
 	if err != nil {
 		if errors.Is(context.Cause(ctx), errToolTimeout) {
 			return nil, CodeToolTimeout, fmt.Errorf("%w after %s", errToolTimeout, tool.Timeout)
@@ -139,7 +147,7 @@ const resultRoom = 4 << 10
 // append. The updates are made on the state as it is now: calls of a step run
 // in parallel, and each builds on those that were committed before it. What
 // can't be recorded is the call's failure.
-func (t *task) commitCall(ctx context.Context, c *Call, result json.RawMessage, code, message string) error {
+func (t *task) commitCall(ctx context.Context, c *toolCall, result json.RawMessage, code, message string) error {
 	t.committing.Lock()
 	defer t.committing.Unlock()
 	c.mu.Lock()
@@ -160,7 +168,7 @@ func (t *task) commitCall(ctx context.Context, c *Call, result json.RawMessage, 
 	return t.appendResult(ctx, c, nil, nil, code, message)
 }
 
-func (t *task) appendResult(ctx context.Context, c *Call, patches [][]eventlog.PatchOp, result json.RawMessage, code, message string) error {
+func (t *task) appendResult(ctx context.Context, c *toolCall, patches [][]eventlog.PatchOp, result json.RawMessage, code, message string) error {
 	var facts []fact
 	for _, ops := range patches {
 		facts = append(facts, c.chunk(&eventlog.StatePatch{Patches: ops, Base: c.base()}))
@@ -168,34 +176,23 @@ func (t *task) appendResult(ctx context.Context, c *Call, patches [][]eventlog.P
 	return t.append(ctx, append(facts, c.outcome(result, code, message)...)...)
 }
 
-// safeReplay is replay for updates whose tool has returned: a panic of theirs
+// safeReplay is [patch.Replay] for updates whose tool has returned: a panic of theirs
 // is the call's failure.
-func (t *task) safeReplay(updates []update) (patches [][]eventlog.PatchOp, err error) {
+func (t *task) safeReplay(updates []patch.Update) (patches [][]eventlog.PatchOp, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			patches, err = nil, errors.New("a state update panicked")
 		}
 	}()
 	state, left := t.patchable()
-	_, _, patches, err = replay(state, left, updates)
+	_, _, patches, err = patch.Replay(state, left, updates)
 	return patches, err
 }
 
 // refuse records a call that can't be executed.
-func (t *task) refuse(ctx context.Context, c *Call, call projector.Call, code, message string) error {
+func (t *task) refuse(ctx context.Context, c *toolCall, call projector.Call, code, message string) error {
 	message = cut(message)
 	return t.append(ctx, c.result(nil, code, message), c.chunk(&eventlog.ToolInputError{
 		ToolCallID: c.ID, ToolName: c.ToolName, Error: message, PartialInput: call.Arguments, Base: c.base(),
 	}))
-}
-
-// cut shortens an error text to MaxErrorText. A failed call always has one.
-func cut(s string) string {
-	if s == "" {
-		return "the tool failed"
-	}
-	if len(s) <= MaxErrorText {
-		return s
-	}
-	return strings.ToValidUTF8(s[:MaxErrorText], "")
 }

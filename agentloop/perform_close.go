@@ -2,8 +2,6 @@ package agentloop
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -23,7 +21,10 @@ func (t *task) closeCall(ctx context.Context, e CloseCall) error {
 		answer = &projector.Answer{Kind: eventlog.SubmitTimeout}
 	}
 	var facts []fact
-	result, code, message := t.answer(c, answer)
+	result, code, message := judgeAnswer(t.def, c.ToolName, answer)
+	if code == CodeClientToolInvalid {
+		c.log(slog.LevelWarn, logValidationFailed)
+	}
 	switch {
 	case e.Call.Pending.Kind == eventlog.PendingApproval && answer.Kind != eventlog.SubmitTimeout:
 		denied := e.Call
@@ -35,44 +36,6 @@ func (t *task) closeCall(ctx context.Context, e CloseCall) error {
 		c.log(slog.LevelInfo, logTimeout)
 	}
 	return err
-}
-
-// answer is what the model gets for an answer that does not execute the call.
-func (t *task) answer(c *Call, answer *projector.Answer) (result json.RawMessage, code, message string) {
-	switch answer.Kind {
-	case eventlog.SubmitTimeout:
-		return nil, CodeClientToolTimeout, fmt.Sprintf("Tool call %s was not answered in time", c.ToolName)
-	case eventlog.SubmitAbandoned:
-		return nil, CodeClientToolAbandoned, fmt.Sprintf("Tool call %s was abandoned by the user", c.ToolName)
-	case eventlog.SubmitApproval:
-		message = fmt.Sprintf("Tool call %s was not approved by the user", c.ToolName)
-		if answer.Reason != "" {
-			message += ": " + answer.Reason
-		}
-		return nil, CodeApprovalDenied, cut(message)
-	}
-	if answer.Error != "" {
-		return nil, CodeClientToolError, cut(answer.Error)
-	}
-	if tool := t.tool(c.ToolName); tool != nil {
-		if err := checkResult(tool, answer.Result); err != nil {
-			c.log(slog.LevelWarn, logValidationFailed)
-			return nil, CodeClientToolInvalid, cut("the result does not fit the tool's output schema: " + err.Error())
-		}
-	}
-	return answer.Result, "", ""
-}
-
-// checkResult returns why a client's result does not fit the tool.
-func checkResult(tool *tool, result json.RawMessage) error {
-	if tool.output == nil {
-		return nil
-	}
-	var v any
-	if err := json.Unmarshal(result, &v); err != nil {
-		return err
-	}
-	return tool.output.Validate(v)
 }
 
 // awaitDeadline ends a call that has waited for a sub-agent for too long: one

@@ -10,18 +10,6 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// CodePoisoned is the code of a run that is given up since one process after
-// the other has died with it.
-const CodePoisoned = "agent_run_poisoned"
-
-// How many processes in a row may die with a tree and record nothing that
-// brings its run on: before a word of a model's was recorded, and after. Then
-// the tree is taken to be what kills them.
-const (
-	MaxSilentClaims    = 5
-	MaxFruitlessClaims = 25
-)
-
 const (
 	// suspectAfter is from how many silent deaths on, the last claim's included,
 	// a tree is suspected. A

@@ -17,7 +17,7 @@ import (
 type remoteCall struct {
 	*task
 	*remoteAgent
-	c    *Call
+	c    *toolCall
 	call projector.Call
 	id   string // of the session, there and in this tree
 	run  string // there
@@ -29,8 +29,8 @@ type remoteCall struct {
 // runRemote has another server work on a call and takes its stream over. What
 // was taken over is in the log with its position: whoever goes on after a crash
 // asks for the rest.
-func (t *task) runRemote(ctx context.Context, c *Call, call projector.Call, agent *remoteAgent) error {
-	r := &remoteCall{task: t, remoteAgent: agent, c: c, call: call, id: childID(t.session, projector.InfixRemote, c.ID)}
+func (t *task) runRemote(ctx context.Context, c *toolCall, call projector.Call, agent *remoteAgent) error {
+	r := &remoteCall{task: t, remoteAgent: agent, c: c, call: call, id: projector.ChildID(t.session, projector.InfixRemote, c.ID)}
 	begun := call.Pending != nil && !gated(call)
 	r.known = begun || r.made()
 	deadline := t.l.now() + agent.Timeout.Milliseconds()

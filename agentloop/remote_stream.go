@@ -139,7 +139,7 @@ func (r *remoteCall) ownSession(session, call string) string {
 	if session != r.id && r.includes(session) {
 		return session
 	}
-	return childID(r.id, projector.InfixCall, call)
+	return projector.ChildID(r.id, projector.InfixCall, call)
 }
 
 // includes reports whether a session is the sub-agent's or one of its own

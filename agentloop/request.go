@@ -10,16 +10,6 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// Input is a user's message.
-type Input struct {
-	Content  string
-	Files    []eventlog.MessageFile
-	Metadata json.RawMessage // an object, or nil
-	// MessageID is what the client calls the message; empty: nothing. A session
-	// takes a message once: see ErrMessageKnown.
-	MessageID string
-}
-
 // knows reports whether the session has one of the messages already: who sends
 // it again has missed the answer.
 func knows(t *projector.Tree, messages []Input) bool {

@@ -3,6 +3,7 @@ package agentloop
 import (
 	"fmt"
 
+	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -30,10 +31,10 @@ type route struct {
 	remote        *remoteAgent
 }
 
-// route returns the way that a call goes whose turn it is. Nothing but the
+// routeOf returns the way that a call goes whose turn it is. Nothing but the
 // agent, the call and what its gates say, whether a person must approve it,
 // decides that.
-func (d *definition) route(call projector.Call, mustApprove func() bool) route {
+func routeOf(d *definition, call projector.Call, mustApprove func() bool) route {
 	schema, ok := d.argumentsOf(call.Name)
 	remote := d.remotes[call.Name]
 	if remote != nil {
@@ -64,4 +65,10 @@ func (d *definition) route(call projector.Call, mustApprove func() bool) route {
 	default:
 		return route{way: wayExecute, tool: tool}
 	}
+}
+
+// gated reports whether a call waits for an approval, or has it and has not
+// begun.
+func gated(call projector.Call) bool {
+	return call.Pending != nil && call.Pending.Kind == eventlog.PendingApproval
 }

@@ -271,7 +271,7 @@ func (r *runner) drive(ctx context.Context) error {
 func (r *runner) underWay(effects []Effect) []Effect {
 	return slices.DeleteFunc(effects, func(e Effect) bool {
 		switch e.(type) {
-		case callHooks, SaveWorkspace: // files are kept where they are
+		case CallHooks, SaveWorkspace: // files are kept where they are
 			return false
 		}
 		return e.key() != "" && r.tasks[e.key()] == nil

@@ -129,7 +129,7 @@ func (t *task) spaceOf() workspace.Session { return workspace.Session{Root: t.ro
 
 // inWorkspace does what a call wants with the session's workspace, which it
 // opens if nobody has.
-func (t *task) inWorkspace(ctx context.Context, c *Call, op workspace.Op, args json.RawMessage) (any, error) {
+func (t *task) inWorkspace(ctx context.Context, c *toolCall, op workspace.Op, args json.RawMessage) (any, error) {
 	sp, g := t.space(), t.l.gateOf(t.session)
 	defer t.l.leaveGate(t.session)
 	for gone := workspace.Workspace(nil); ; {

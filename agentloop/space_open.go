@@ -26,7 +26,7 @@ var (
 // openWorkspace has the workspace open, with the files that the state says, and
 // that recorded. What fails is recorded, too. gone is one that is not there any
 // more.
-func (t *task) openWorkspace(ctx context.Context, c *Call, sp *space, g *gate, gone workspace.Workspace) error {
+func (t *task) openWorkspace(ctx context.Context, c *toolCall, sp *space, g *gate, gone workspace.Workspace) error {
 	if err := g.enterAlone(ctx); err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (t *task) providerOf(w *projector.Workspace) (name string, p workspace.Prov
 // opening is one try to open a workspace.
 type opening struct {
 	*task
-	c  *Call
+	c  *toolCall
 	sp *space
 	w  *projector.Workspace // as it was recorded, nil: never
 }

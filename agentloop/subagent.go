@@ -7,107 +7,14 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"time"
 
-	"github.com/google/jsonschema-go/jsonschema"
-
-	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
 )
 
-// SubAgentPrefix begins the names of the tools that hand a task to another
-// agent.
-const SubAgentPrefix = "subagent__"
-
-// MaxDepth is how many ancestors a sub-agent may have.
-const MaxDepth = 8
-
-// messageSchema is what an agent takes as a sub-agent if it says nothing else.
-const messageSchema = `{"type":"object","properties":{"message":{"type":"string","description":"What to do."}},"required":["message"]}`
-
-// SubAgent is an ephemeral sub-agent (document 002): each call is a session of
-// its own, within the caller's tree, whose output is the call's result.
-type SubAgent struct {
-	Agent       string        // an agent of the same loop
-	Description string        // for the model; empty: the agent's own
-	Timeout     time.Duration // of one call, from its start; 0: none
-}
-
-// subAgent is a sub-agent that was found.
-type subAgent struct {
-	SubAgent
-	def *definition
-}
-
-// link finds the agents that d hands tasks to.
-func (d *definition) link(agents map[string]*definition) error {
-	for _, sub := range d.SubAgents {
-		child := agents[sub.Agent]
-		switch {
-		case child == nil:
-			return fmt.Errorf("sub-agent %s: %w", sub.Agent, ErrUnknownAgent)
-		case child.OutputSchema == nil:
-			return fmt.Errorf("sub-agent %s: it must have an output schema", sub.Agent)
-		}
-		if sub.Description == "" {
-			sub.Description = child.Description
-		}
-		tool := SubAgentPrefix + sub.Agent
-		if err := d.offer(tool, sub.Description, child.InputSchema); err != nil {
-			return err
-		}
-		d.subs[tool] = &subAgent{SubAgent: sub, def: child}
-	}
-	if err := d.linkRemotes(); err != nil {
-		return err
-	}
-	return d.linkPersistent(agents)
-}
-
-// offer adds a tool of the loop's own to what the model is told.
-func (d *definition) offer(tool, description string, schema json.RawMessage) error {
-	if !namePattern.MatchString(tool) {
-		return fmt.Errorf("%s: name must match %s", tool, namePattern)
-	}
-	for _, spec := range d.specs {
-		if spec.Name == tool {
-			return fmt.Errorf("%s: defined twice", tool)
-		}
-	}
-	d.specs = append(d.specs, model.ToolSpec{Name: tool, Description: description, InputSchema: schema})
-	return nil
-}
-
-// argumentsOf returns the schema of a tool's arguments.
-func (d *definition) argumentsOf(tool string) (*jsonschema.Resolved, bool) {
-	switch {
-	case tool == FinishTool && d.finish != nil:
-		return d.finish, true
-	case d.tools[tool] != nil:
-		return d.tools[tool].input, true
-	case d.subs[tool] != nil:
-		return d.subs[tool].def.input, true
-	case d.companion[tool] != nil:
-		return d.companion[tool], true
-	}
-	return nil, false
-}
-
-// childID names a sub-agent's session.
-func childID(parent, infix, name string) string { return projector.ChildID(parent, infix, name) }
-
-// validPrefix cuts s without cutting a character.
-func validPrefix(s string, n int) string {
-	for n > 0 && s[n]&0xc0 == 0x80 {
-		n--
-	}
-	return s[:n]
-}
-
 // startChild begins a sub-agent's session for a call, all in one append.
-func (t *task) startChild(ctx context.Context, c *Call, call projector.Call, sub *subAgent) error {
-	id := childID(t.session, projector.InfixCall, c.ID)
+func (t *task) startChild(ctx context.Context, c *toolCall, call projector.Call, sub *subAgent) error {
+	id := projector.ChildID(t.session, projector.InfixCall, c.ID)
 	t.beforeSubAgent(ctx, sub.Agent, call)
 	code, problem := t.cantSpawn(id)
 	if problem != "" {
@@ -140,7 +47,7 @@ func (t *task) cantSpawn(id string) (code, problem string) {
 
 // dispatchFailed tells the model that a sub-agent could not be started; its
 // siblings go on (document 002).
-func (t *task) dispatchFailed(ctx context.Context, c *Call, call projector.Call, code, problem string) error {
+func (t *task) dispatchFailed(ctx context.Context, c *toolCall, call projector.Call, code, problem string) error {
 	c.log(slog.LevelError, logDispatchFailed, "code", code)
 	problem = cut(problem)
 	var facts []fact
@@ -191,7 +98,7 @@ func (t *task) resumeChild(ctx context.Context) error {
 
 // closeChild records what a sub-agent that was waited for has said. What does
 // not fit into the call's record is the call's failure.
-func (t *task) closeChild(ctx context.Context, c *Call, call projector.Call) error {
+func (t *task) closeChild(ctx context.Context, c *toolCall, call projector.Call) error {
 	id := call.Pending.Child
 	result, code, message := t.childOutcome(id)
 	facts := t.childEnd(c, id, result, message)
@@ -225,7 +132,7 @@ func (t *task) childOutcome(id string) (result json.RawMessage, code, message st
 
 // childEnd notifies clients of the end of a sub-agent's turn that a call has begun
 // and waits for. If another call has begun it, there are no records.
-func (t *task) childEnd(c *Call, id string, result json.RawMessage, problem string) []fact {
+func (t *task) childEnd(c *toolCall, id string, result json.RawMessage, problem string) []fact {
 	typ, begun := strings.TrimPrefix(c.ToolName, SubAgentPrefix), true
 	t.look(func(s *projector.Session) {
 		if child := t.tree.Get(id); child != nil && child.AgentType != "" {
@@ -243,7 +150,7 @@ func (t *task) childEnd(c *Call, id string, result json.RawMessage, problem stri
 
 // childEndLeft is childEnd for a call that ends without the sub-agent. A
 // persistent one whose turn continues reports its end itself.
-func (t *task) childEndLeft(c *Call, id, problem string) []fact {
+func (t *task) childEndLeft(c *toolCall, id, problem string) []fact {
 	if !isCompanion(c.ToolName) {
 		return t.childEnd(c, id, nil, problem)
 	}
@@ -289,11 +196,4 @@ func endResult(output json.RawMessage, problem string) json.RawMessage {
 		return statusJSON(map[string]string{"error": problem})
 	}
 	return output
-}
-
-func cutIf(message string) string {
-	if message == "" {
-		return ""
-	}
-	return cut(message)
 }

@@ -128,7 +128,7 @@ func (t *task) perform(e Effect) (err error) {
 	case StopRemote:
 		t.stopRemote(t.ctx, e)
 		return nil
-	case callHooks:
+	case CallHooks:
 		return t.callHooks(t.ctx)
 	case Truncate:
 		return t.truncate(t.ctx, e)

@@ -98,7 +98,7 @@ func (t *task) attempt(stepID string) int {
 
 // traceCall begins the span of a tool call, which ends when its result is
 // recorded, or when it waits for a person.
-func (t *task) traceCall(ctx context.Context, c *Call, call projector.Call) context.Context {
+func (t *task) traceCall(ctx context.Context, c *toolCall, call projector.Call) context.Context {
 	tr := t.traces
 	if tr == nil {
 		return ctx

@@ -2,36 +2,10 @@ package agentloop
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"iter"
-	"math"
 
-	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
 )
-
-// RecordUsage counts something that the call has used: amount is added to what
-// the tool has recorded under the name (facts 3.6, source type; an id of at
-// most 256 bytes, one of few). It returns when that is durable. It counts
-// also if the call fails, and again if the call is executed again.
-func (c *Call) RecordUsage(ctx context.Context, name string, amount float64) error {
-	c.mu.Lock()
-	done := c.done
-	c.mu.Unlock()
-	switch {
-	case done:
-		return errCallDone
-	case name == eventlog.ClientToolWait:
-		return fmt.Errorf("usage %s: the name is reserved", name)
-	case math.IsNaN(amount) || math.IsInf(amount, 0):
-		return errors.New("usage: the amount is no number")
-	}
-	return c.r.append(ctx, c.fact(&eventlog.UsageRecorded{
-		RunID: c.RunID, StepCount: c.step, Source: eventlog.UsageTool, SourceType: name, SourceName: c.ToolName,
-		Amount: amount, FactBase: c.r.factBase(),
-	}))
-}
 
 // Usage returns what a session and its sub-agents have used so far, all runs
 // together, also what a rollback has taken back. A fork begins at zero.

@@ -3,6 +3,7 @@ package agentloop
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -66,11 +67,11 @@ type Difference struct {
 //
 // Errors: those of records and ctx, and that an agent is ill-defined.
 func Verify(ctx context.Context, records iter.Seq2[eventlog.Record, error], agents []Agent, o *VerifyOptions) (Verification, error) {
-	set, err := newAgentSet(agents)
+	defs, err := compile(agents)
 	if err != nil {
 		return Verification{}, err
 	}
-	v := &verifier{ctx: ctx, tree: new(projector.Tree), defs: set.defs, async: map[string]Effect{}}
+	v := &verifier{ctx: ctx, tree: new(projector.Tree), defs: defs, async: map[string]Effect{}}
 	if o != nil {
 		v.only = o.Run
 	}
@@ -121,7 +122,7 @@ type verifier struct {
 func (v *verifier) see(r eventlog.Record) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: verifying record %d: %v\n%s", errPanicked, r.Sequence, p, debug.Stack())
+			err = fmt.Errorf("agentloop: panic: verifying record %d: %v\n%s", r.Sequence, p, debug.Stack())
 		}
 	}()
 	appended := v.compare(r)
@@ -244,21 +245,32 @@ func (v *verifier) judge(r eventlog.Record, s *projector.Session, call string, s
 	v.found.Differs = d
 }
 
-// task is one that can look at the tree and do nothing else.
-func (v *verifier) task(s *projector.Session, at int64) *task {
-	l := &Loop{opts: Options{Logger: slog.New(slog.DiscardHandler), Now: fixed(at)}}
-	return &task{
-		runner: &runner{l: l, root: v.tree.SessionID, tree: v.tree, defs: v.defs}, session: s.SessionID,
-		def: v.defs[s.AgentType], runID: s.Turn.RunID, ctx: v.ctx,
-	}
-}
-
-// route is the way that a call goes today.
-func (v *verifier) route(r eventlog.Record, s *projector.Session, call projector.Call, stepID string) route {
-	t := v.task(s, r.Time.UnixMilli())
-	return t.def.route(call, func() bool {
-		c := t.newCall(stepID, call)
-		c.done = true // it has no say
-		return t.mustApprove(v.ctx, c, call)
+// route is the way that a call goes today. Approval gates are asked.
+func (v *verifier) route(s *projector.Session, call projector.Call) route {
+	def := v.defs[s.AgentType]
+	return routeOf(def, call, func() bool {
+		c := NewCall(Call{
+			Whose: Whose{
+				RootSessionID: v.tree.SessionID, SessionID: s.SessionID, AgentType: s.AgentType, UserID: v.tree.UserID,
+				Tenant: v.tree.Tenant,
+			},
+			RunID: call.RunID, ToolName: call.Name, ID: call.ID,
+			IdempotencyKey: v.tree.SessionID + ":" + call.RunID + ":" + call.ID,
+		}, onlooker{s})
+		must, _ := def.mustApprove(v.ctx, c, call.Arguments, slog.New(slog.DiscardHandler))
+		return must
 	})
 }
+
+// onlooker serves a call that can look at the state and do nothing else.
+type onlooker struct{ s *projector.Session }
+
+var errOnlooker = errors.New("agentloop: a session is verified: nothing is written")
+
+func (o onlooker) State() json.RawMessage { return o.s.CustomState.Bytes() }
+
+func (onlooker) Update(func(json.RawMessage) ([]eventlog.PatchOp, error)) error { return errOnlooker }
+
+func (onlooker) Emit(context.Context, string, json.RawMessage) error { return errOnlooker }
+
+func (onlooker) RecordUsage(context.Context, string, float64) error { return errOnlooker }

@@ -4,13 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
-	"time"
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
 )
-
-func fixed(ms int64) func() time.Time { return func() time.Time { return time.UnixMilli(ms) } }
 
 // compare asks for the decision that a record tells of, if it tells of one. It
 // reports whether that was an append: the next decision comes behind it.
@@ -52,7 +49,7 @@ func (v *verifier) chunk(r eventlog.Record, s *projector.Session, c eventlog.Chu
 			commit, ok := e.(CommitStep)
 			return ok && commit.Session == s.SessionID && commit.Step.ID == *c.StepID
 		})
-		v.judge(r, s, "", same, commits(c.Step), func() string { return v.today(r, s, "") })
+		v.judge(r, s, "", same, commits(c.Step), func() string { return v.today(s, "") })
 		return true
 	case *eventlog.RunInterrupted:
 		if v.companion != "" || !v.ours(r) {
@@ -66,7 +63,7 @@ func (v *verifier) chunk(r eventlog.Record, s *projector.Session, c eventlog.Chu
 			stop, ok := e.(Interrupt)
 			return ok && stop.Session == s.SessionID && stop.Reason == reason
 		})
-		v.judge(r, s, "", same, interrupts, func() string { return v.today(r, s, "") })
+		v.judge(r, s, "", same, interrupts, func() string { return v.today(s, "") })
 		return true
 	}
 	return false
@@ -74,7 +71,7 @@ func (v *verifier) chunk(r eventlog.Record, s *projector.Session, c eventlog.Chu
 
 func (v *verifier) fact(r eventlog.Record, s *projector.Session, f eventlog.Fact) (appended bool) {
 	about := func(e Effect) bool { return e.about() == s.SessionID }
-	today := func() string { return v.today(r, s, "") }
+	today := func() string { return v.today(s, "") }
 	switch f := f.(type) {
 	case *eventlog.ModelFailed:
 		v.modelEnded(r, s, f.StepID, f.Step)
@@ -148,7 +145,7 @@ func (v *verifier) ended(r eventlog.Record, s *projector.Session, f *eventlog.Ru
 	default:
 		return false
 	}
-	v.judge(r, s, "", same, recorded, func() string { return v.today(r, s, "") })
+	v.judge(r, s, "", same, recorded, func() string { return v.today(s, "") })
 	return true
 }
 
@@ -157,7 +154,7 @@ func (v *verifier) modelCall(r eventlog.Record, s *projector.Session, stepID str
 	v.decide()
 	call, ok := v.async[CallModel{Session: s.SessionID}.key()].(CallModel)
 	same := ok && call.StepID == stepID && call.RunID == s.Turn.RunID
-	v.judge(r, s, "", same, asks(step), func() string { return v.today(r, s, "") })
+	v.judge(r, s, "", same, asks(step), func() string { return v.today(s, "") })
 }
 
 // modelEnded compares that a model was asked of which this is the first record.
@@ -174,7 +171,7 @@ func (v *verifier) recalled(r eventlog.Record, s *projector.Session, f *eventlog
 	v.decide()
 	key := Recall{Session: s.SessionID}.key()
 	recall, ok := v.async[key].(Recall)
-	v.judge(r, s, "", ok && recall.RunID == f.RunID, recalls, func() string { return v.today(r, s, "") })
+	v.judge(r, s, "", ok && recall.RunID == f.RunID, recalls, func() string { return v.today(s, "") })
 	delete(v.async, key)
 }
 
@@ -230,7 +227,7 @@ func (v *verifier) result(r eventlog.Record, s *projector.Session, f *eventlog.T
 		return false
 	case p.Kind == eventlog.PendingChild:
 		v.judge(r, s, call.ID, closes || deadline != nil || running.Call.ID != "", closesChild(call.Name),
-			func() string { return v.today(r, s, call.ID) })
+			func() string { return v.today(s, call.ID) })
 		return closes
 	}
 	code := ""
@@ -239,14 +236,13 @@ func (v *verifier) result(r eventlog.Record, s *projector.Session, f *eventlog.T
 		if answer == nil {
 			answer = &projector.Answer{Kind: eventlog.SubmitTimeout}
 		}
-		t := v.task(s, r.Time.UnixMilli())
-		_, code, _ = t.answer(t.newCall(f.StepID, *call), answer)
+		_, code, _ = judgeAnswer(def, call.Name, answer)
 	}
 	v.judge(r, s, call.ID, closes && code == f.ErrorCode, closesCall(call.Name, f.ErrorCode), func() string {
 		if closes {
 			return closesCall(call.Name, code).would()
 		}
-		return v.today(r, s, call.ID)
+		return v.today(s, call.ID)
 	})
 	return true
 }
@@ -266,10 +262,10 @@ func (v *verifier) call(r eventlog.Record, s *projector.Session, call *projector
 	}
 	recorded := goes(call.Name, went, code)
 	if !ok || v.defs[s.AgentType] == nil {
-		v.judge(r, s, call.ID, false, recorded, func() string { return v.today(r, s, call.ID) })
+		v.judge(r, s, call.ID, false, recorded, func() string { return v.today(s, call.ID) })
 		return
 	}
-	today := v.route(r, s, due.Call, due.StepID)
+	today := v.route(s, due.Call)
 	same := today.way == went && today.code == code ||
 		went == waySubAgent && (today.way == wayRemote || today.way == wayHasStarted)
 	v.judge(r, s, call.ID, same, recorded, func() string { return goes(call.Name, today.way, today.code).would() })
@@ -309,12 +305,6 @@ func wayOfName(tool string) way {
 		return wayCompanion
 	}
 	return wayExecute
-}
-
-// ownMessage reports whether the loop wrote a message.
-func ownMessage(metadata json.RawMessage) bool {
-	var meta map[string]json.RawMessage
-	return json.Unmarshal(metadata, &meta) == nil && meta[projector.OwnMetadata] != nil
 }
 
 func plain(raw json.RawMessage) []byte {

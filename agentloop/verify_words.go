@@ -95,14 +95,14 @@ func goes(tool string, w way, code string) deed {
 
 // today says what would be done for a session now, or for a call of it if that
 // is what would be done.
-func (v *verifier) today(r eventlog.Record, s *projector.Session, call string) string {
+func (v *verifier) today(s *projector.Session, call string) string {
 	shown := v.shown()
 	var all, mine []string
 	for _, e := range v.decider(func(key string) bool { return shown[key] }).decide(v.tree) {
 		if e.about() != s.SessionID {
 			continue
 		}
-		said, about := v.words(r, s, e)
+		said, about := v.words(s, e)
 		if all = append(all, said); call != "" && about == call {
 			mine = append(mine, said)
 		}
@@ -117,9 +117,9 @@ func (v *verifier) today(r eventlog.Record, s *projector.Session, call string) s
 }
 
 // words says what an effect does, and to which call.
-func (v *verifier) words(r eventlog.Record, s *projector.Session, e Effect) (said, call string) {
-	run := func(stepID string, c projector.Call) (string, string) {
-		way := v.route(r, s, c, stepID)
+func (v *verifier) words(s *projector.Session, e Effect) (said, call string) {
+	run := func(c projector.Call) (string, string) {
+		way := v.route(s, c)
 		return goes(c.Name, way.way, way.code).would(), c.ID
 	}
 	switch e := e.(type) {
@@ -128,9 +128,9 @@ func (v *verifier) words(r eventlog.Record, s *projector.Session, e Effect) (sai
 	case Recall:
 		return recalls.would(), ""
 	case RunCall:
-		return run(e.StepID, e.Call)
+		return run(e.Call)
 	case RunCompanion:
-		return run(e.StepID, e.Call)
+		return run(e.Call)
 	case AwaitDeadline:
 		return "would wait for the sub-agent of " + e.Call.Name, e.Call.ID
 	case CloseCall:

@@ -1,4 +1,6 @@
-package agentloop
+// Package patch applies and computes changes of a custom state, as operations of
+// RFC 6902.
+package patch
 
 import (
 	"bytes"
@@ -12,10 +14,10 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// diff returns the operations that change doc as before was changed to after.
+// Diff returns the operations that change doc as before was changed to after.
 // before is what a Go type could hold of doc: members that the type does not
 // know, or adds with a zero value, are no change.
-func diff(doc, before, after json.RawMessage) ([]eventlog.PatchOp, error) {
+func Diff(doc, before, after json.RawMessage) ([]eventlog.PatchOp, error) {
 	var values [3]any
 	for i, raw := range []json.RawMessage{doc, before, after} {
 		if err := decodeExact(raw, &values[i]); err != nil {
