@@ -85,10 +85,3 @@ agents:
 		require.True(t, need)
 	}
 }
-
-// TestDemoAgents: dev starts.
-func TestDemoAgents(t *testing.T) {
-	loop, err := agentloop.New(memory.New(), demoAgents(), nil)
-	require.NoError(t, err)
-	loop.Stop()
-}

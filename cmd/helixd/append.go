@@ -68,7 +68,7 @@ func (c appendCmd) send(ctx context.Context, s *source, in io.Reader) (total htt
 		if number == 1 && c.ExpectedSequence != nil {
 			h.Set("Helix-Expected-Sequence", strconv.FormatUint(*c.ExpectedSequence, 10))
 		}
-		done, err := s.post(ctx, "/sessions/"+escapeID(c.Session)+"/chunks", h, batch)
+		done, err := sendAppend(ctx, s, "/sessions/"+escapeID(c.Session)+"/chunks", h, batch)
 		if err != nil {
 			return total, err
 		}
@@ -123,7 +123,7 @@ func (c appendCmd) finish(ctx context.Context, s *source) error {
 	case !c.End:
 		return nil
 	}
-	_, err := s.post(ctx, "/sessions/"+escapeID(c.Session)+"/"+verb, c.key("end"), body)
+	_, err := sendAppend(ctx, s, "/sessions/"+escapeID(c.Session)+"/"+verb, c.key("end"), body)
 	return err
 }
 
@@ -135,8 +135,8 @@ func (c appendCmd) key(suffix string) http.Header {
 	return h
 }
 
-// post returns what was appended, or the error that the answer holds.
-func (s *source) post(ctx context.Context, path string, header http.Header, body []byte) (done httpapi.Appended, err error) {
+// sendAppend returns what was appended, or the error that the answer holds.
+func sendAppend(ctx context.Context, s *source, path string, header http.Header, body []byte) (done httpapi.Appended, err error) {
 	answer, err := s.do(ctx, http.MethodPost, path, header, bytes.NewReader(body))
 	if err != nil {
 		return done, err

@@ -51,7 +51,7 @@ func (c auditCmd) Run(p *process) error {
 		return err
 	}
 	if c.JSON {
-		return json.NewEncoder(p.json()).Encode(struct {
+		return json.NewEncoder(jsonTo(p.stdout)).Encode(struct {
 			Items []audited `json:"items"`
 		}{all})
 	}

@@ -64,16 +64,16 @@ func (c compareCmd) Run(p *process) error {
 	}
 	defer body.Close()
 	if c.JSON {
-		return p.printJSON(body)
+		return printJSON(p.stdout, body)
 	}
 	var answer comparison
 	if err := json.NewDecoder(body).Decode(&answer); err != nil {
 		return err
 	}
-	out := sheet{paint: c.paint(p)}
+	out := sheet{paint: c.paint(p.stdout)}
 	var earlier any
 	if len(answer.Patch) > 0 {
-		earlier = s.stateAt(p.ctx, answer.A.SessionID, answer.A.Sequence)["customState"]
+		earlier = stateAt(p.ctx, s, answer.A.SessionID, answer.A.Sequence)["customState"]
 	}
 	out.compare(answer, earlier, c.width(p))
 	_, err = io.WriteString(p.stdout, out.String())

@@ -26,7 +26,7 @@ import (
 )
 
 const (
-	openTimeout       = time.Minute // to connect and find the streams
+	reloadTimeout     = time.Minute // for a reload by a signal
 	readHeaderTimeout = 10 * time.Second
 	idleTimeout       = 2 * time.Minute
 	// shutdownTimeout is for requests that are under way; longer than a slow log
@@ -96,7 +96,7 @@ func (d *daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 		return err
 	}
 	d.onClose(nc.Close)
-	ctx, cancel := context.WithTimeout(ctx, openTimeoutOf(c))
+	ctx, cancel := context.WithTimeout(ctx, openTimeout(c))
 	defer cancel()
 	if revocations != nil {
 		if err := revocations.Open(ctx, nc, c.NATS.Replicas, d.dropRevoked, d.sync, log); err != nil {
@@ -139,7 +139,7 @@ func (d *daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 	limits := quota.New(tenantsOf(c), d.counts(), daily.New(nc, c.NATS.Replicas, d.sync))
 	d.openMemories(c.Memory, store, measured.memory, log)
 	d.onClose(measured.state.watch(store, d.models, limits))
-	mcp := &mcpServers{log: log}
+	mcp := newMCPServers(log)
 	agents, servers, err := mcp.open(ctx, c, agents)
 	if err != nil {
 		return err
@@ -228,43 +228,6 @@ func serverOptions(c *config.Config, agents []agentloop.Agent) httpapi.Options {
 	}
 }
 
-// authentication decides about requests and identifies their callers. Both are nil
-// if nothing is configured.
-type authentication struct {
-	auth     httpapi.Authenticator
-	identify httpapi.Identifier
-	jwt      *httpapi.JWT // nil: not configured
-}
-
-// authOf returns the authentication that is configured. It keeps the keys that the
-// one before has fetched from the same URL.
-func authOf(a config.Auth, before authentication) (authentication, error) {
-	if !a.Configured() {
-		return authentication{}, nil
-	}
-	tokens := tokensOf(a.Tokens)
-	auth, identify := httpapi.BearerTokens(tokens), httpapi.TokenCallers(tokens)
-	if !a.JWT.Configured() {
-		return authentication{auth, certified(identify), nil}, nil
-	}
-	byJWT, err := httpapi.NewJWT(a.JWT.Options())
-	if err != nil {
-		return authentication{}, fmt.Errorf("auth.jwt: %w", err)
-	}
-	byJWT.KeepKeys(before.jwt)
-	return authentication{httpapi.AnyOf(auth, byJWT.Authenticate), certified(httpapi.AnyCaller(identify, byJWT.Identify)), byJWT}, nil
-}
-
-func tokensOf(tokens []config.Token) []httpapi.Token {
-	out := make([]httpapi.Token, len(tokens))
-	for i, t := range tokens {
-		out[i] = httpapi.Token{
-			Token: t.Token.Reveal(), Name: t.Name, Operations: t.Operations, Sessions: t.Sessions, User: t.User, Tenant: t.Tenant,
-		}
-	}
-	return out
-}
-
 func (d *daemon) onClose(f func()) { d.closers = append(d.closers, f) }
 
 // close stops everything: first what takes work, last the store.
@@ -295,7 +258,7 @@ func (d *daemon) run(ctx context.Context, hangups <-chan os.Signal) error {
 
 // hangup reloads; what is wrong is logged.
 func (d *daemon) hangup(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	ctx, cancel := context.WithTimeout(ctx, reloadTimeout)
 	defer cancel()
 	d.notify.reloading()
 	defer d.notify.reloaded(d.url)

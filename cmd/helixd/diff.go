@@ -50,14 +50,14 @@ func (c diffCmd) Run(p *process) error {
 	}
 	defer body.Close()
 	if c.JSON {
-		return p.printJSON(body)
+		return printJSON(p.stdout, body)
 	}
 	var d stateDiff
 	if err := json.NewDecoder(body).Decode(&d); err != nil {
 		return err
 	}
-	out := sheet{paint: c.paint(p)}
-	out.diff(c.Session, d, s.stateAt(p.ctx, c.Session, d.From), c.All)
+	out := sheet{paint: c.paint(p.stdout)}
+	out.diff(c.Session, d, stateAt(p.ctx, s, c.Session, d.From), c.All)
 	_, err = io.WriteString(p.stdout, out.String())
 	return err
 }
@@ -70,7 +70,7 @@ type stateDiff struct {
 
 // stateAt returns a session's state for what was there before a change; nil if
 // it can't be had.
-func (s *source) stateAt(ctx context.Context, session string, at uint64) map[string]any {
+func stateAt(ctx context.Context, s *source, session string, at uint64) map[string]any {
 	body, err := s.get(ctx, "/sessions/"+escapeID(session)+"/state?at="+strconv.FormatUint(at, 10), nil)
 	if err != nil {
 		return nil

@@ -89,13 +89,8 @@ type notExamined struct{ err error }
 
 func (e notExamined) Error() string { return "not examined: " + e.err.Error() }
 
-// doctorCode is the exit code of notExamined, 0 for all other errors.
-func doctorCode(err error) int {
-	if errors.As(err, &notExamined{}) {
-		return 2
-	}
-	return 0
-}
+// ExitCode is the code that the process exits with.
+func (notExamined) ExitCode() int { return 2 }
 
 func (c doctorCmd) Run(p *process) error {
 	return c.run(p, time.Now)

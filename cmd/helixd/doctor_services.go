@@ -12,20 +12,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/eventlog/jetstream"
 )
 
 // tracingTimeout is how long a collector has to answer.
 const tracingTimeout = 5 * time.Second
-
-// readModelsPath is where a node keeps its read models.
-func readModelsPath(c *config.Config) string {
-	if c.ReadModels.File != "" {
-		return c.ReadModels.File
-	}
-	return filepath.Join(c.DataDir, readModelsFile)
-}
 
 // readModels looks whether their file can be written, or made.
 func (d *doctor) readModels() {

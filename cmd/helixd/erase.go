@@ -7,24 +7,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/helixd/helixd/httpapi"
 )
-
-// daemonFlags say which daemon a command talks to.
-type daemonFlags struct {
-	Server string `help:"URL of a daemon." default:"http://127.0.0.1:8080" env:"HELIX_SERVER"`
-	Token  string `help:"Bearer token for the daemon." env:"HELIX_TOKEN"`
-	trustFlags
-}
-
-// source returns the daemon. Flags that can't be used fail its first request.
-func (f daemonFlags) source() *source {
-	client, err := f.client()
-	return &source{client: client, bad: err, base: strings.TrimSuffix(f.Server, "/"), token: f.Token, close: func() {}}
-}
 
 type eraseCmd struct {
 	daemonFlags

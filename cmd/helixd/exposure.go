@@ -56,18 +56,3 @@ func warnOfExposure(c *config.Config, log *slog.Logger) {
 		log.Warn(e.key+": "+e.found, "advice", e.advice)
 	}
 }
-
-// exposure reports what is unsafe.
-func (d *doctor) exposure() {
-	all := exposures(d.config)
-	for _, e := range all {
-		d.problem(checkExposure, e.key, e.found, e.advice)
-	}
-	switch {
-	case len(all) > 0:
-	case isLoopback(d.config.Listen):
-		d.ok(checkExposure, "only this machine reaches %s", d.config.Listen)
-	default:
-		d.ok(checkExposure, "%s has TLS and authentication", d.config.Listen)
-	}
-}

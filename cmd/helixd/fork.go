@@ -29,26 +29,26 @@ func (c forkCmd) Run(p *process) error {
 		req.Sequence = *c.At
 	}
 	var done client.Forked
-	return c.change(p, c.Session, "fork", req, c.JSON, &done, func() string {
+	return change(p, c.daemonFlags, c.Session, "fork", req, c.JSON, &done, func() string {
 		return fmt.Sprintf("%s is what %s was at %d", printable(done.SessionID), printable(done.FromSessionID), done.FromSequence)
 	})
 }
 
 // change asks the daemon to do something with a session, and prints what it
 // answers: as it is, or in words.
-func (f daemonFlags) change(p *process, session, verb string, request any, asJSON bool, answer any, words func() string) error {
+func change(p *process, daemon daemonFlags, session, verb string, request any, asJSON bool, answer any, words func() string) error {
 	raw, err := json.Marshal(request)
 	if err != nil {
 		return err
 	}
-	body, err := f.source().do(p.ctx, http.MethodPost, "/sessions/"+escapeID(session)+"/"+verb,
+	body, err := daemon.source().do(p.ctx, http.MethodPost, "/sessions/"+escapeID(session)+"/"+verb,
 		http.Header{"Content-Type": {"application/json"}}, bytes.NewReader(raw))
 	if err != nil {
 		return err
 	}
 	defer body.Close()
 	if asJSON {
-		return p.printJSON(body)
+		return printJSON(p.stdout, body)
 	}
 	if err := json.NewDecoder(body).Decode(answer); err != nil {
 		return fmt.Errorf("the daemon's answer is no JSON: %w", err)

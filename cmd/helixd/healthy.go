@@ -2,15 +2,11 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"time"
-
-	"github.com/helixd/helixd/httpapi"
 )
 
 // healthyCmd asks a daemon once whether it takes work. It is what a
@@ -26,7 +22,6 @@ type healthyCmd struct {
 
 const (
 	healthyEvery = 100 * time.Millisecond // how long --wait waits between two questions
-	maxReadiness = 1 << 20                // bytes of an answer
 )
 
 func (c healthyCmd) Run(p *process) error {
@@ -82,18 +77,4 @@ func (c healthyCmd) ask(ctx context.Context) error {
 		return fmt.Errorf("%s takes no appends: %s", c.Server, answer.Refuses)
 	}
 	return fmt.Errorf("%s is not ready: its log does not answer, or it is stopping", c.Server)
-}
-
-// readiness is an answer of GET /readyz. With Error it is that of a daemon that
-// is starting, or that refuses the request.
-type readiness struct {
-	httpapi.Readiness
-	Error string `json:"error"`
-}
-
-// readinessOf reports whether an answer is one that a daemon gives.
-func readinessOf(resp *http.Response) (answer readiness, ok bool) {
-	err := json.NewDecoder(io.LimitReader(resp.Body, maxReadiness)).Decode(&answer)
-	unready := resp.StatusCode == http.StatusServiceUnavailable && !answer.Ready
-	return answer, err == nil && (answer.Error != "" || unready || resp.StatusCode == http.StatusOK && answer.Ready)
 }

@@ -143,7 +143,7 @@ func show(p *process, f sourceFlags, path string, q url.Values, answer any, tabl
 	}
 	defer body.Close()
 	if f.JSON {
-		return p.printJSON(body)
+		return printJSON(p.stdout, body)
 	}
 	if err := json.NewDecoder(body).Decode(answer); err != nil {
 		return err
@@ -180,17 +180,3 @@ func given(pairs ...string) url.Values {
 	}
 	return q
 }
-
-// row writes cells; an empty one as "-".
-func row(w io.Writer, cells ...any) {
-	texts := make([]string, len(cells))
-	for i, cell := range cells {
-		if texts[i] = printable(fmt.Sprint(cell)); texts[i] == "" {
-			texts[i] = "-"
-		}
-	}
-	fmt.Fprintln(w, strings.Join(texts, "\t"))
-}
-
-// clock is a time, UTC.
-func clock(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05Z") }

@@ -66,3 +66,11 @@ func isLoopback(address string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
+
+// schemeOf is that of the HTTP server's URL.
+func schemeOf(c *config.Config) string {
+	if c.TLS.Cert != "" {
+		return "https://"
+	}
+	return "http://"
+}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
@@ -52,16 +50,6 @@ type cli struct {
 	Version     versionCmd     `cmd:"" group:"care" help:"Show the version."`
 }
 
-// process is what a command has of its process.
-type process struct {
-	ctx    context.Context // ends at SIGINT and SIGTERM
-	stdin  io.Reader
-	stdout io.Writer
-	stderr io.Writer
-	log    *slog.Logger // to stderr
-	logs   logFlags     // what log is made of, for those that read a configuration
-}
-
 // untilStopped are the commands whose end is a signal. To any other it is a
 // failure: half a backup is none.
 var untilStopped = map[string]bool{"serve": true, "dev": true, "tail": true}
@@ -86,6 +74,6 @@ func main() {
 	case err == nil, untilStopped[k.Selected().Name] && errors.Is(err, context.Canceled) && ctx.Err() != nil:
 	default:
 		fmt.Fprintln(os.Stderr, "helixd:", readable(err.Error()))
-		os.Exit(max(exitCode(err), doctorCode(err)))
+		os.Exit(exitCode(err))
 	}
 }

@@ -34,6 +34,9 @@ type mcpServer struct {
 	users  int // guarded: how many sets of agents
 }
 
+// newMCPServers returns a set without any server.
+func newMCPServers(log *slog.Logger) *mcpServers { return &mcpServers{log: log} }
+
 // open returns the agents with the tools of their MCP servers, which run until
 // they are released.
 func (m *mcpServers) open(ctx context.Context, c *config.Config, agents []agentloop.Agent) (with []agentloop.Agent, servers []*mcpServer, err error) {

@@ -64,9 +64,9 @@ func (f memoryFlags) query() url.Values {
 	return q
 }
 
-// ask sends a request about memories and returns the answer's body. A body of
+// askMemories sends a request about memories and returns the answer's body. A body of
 // nil is none.
-func (f daemonFlags) ask(ctx context.Context, method, path string, q url.Values, body any) (io.ReadCloser, error) {
+func askMemories(ctx context.Context, daemon daemonFlags, method, path string, q url.Values, body any) (io.ReadCloser, error) {
 	var in io.Reader
 	header := http.Header{}
 	if body != nil {
@@ -80,14 +80,14 @@ func (f daemonFlags) ask(ctx context.Context, method, path string, q url.Values,
 	if len(q) > 0 {
 		path += "?" + q.Encode()
 	}
-	return f.source().do(ctx, method, path, header, in)
+	return daemon.source().do(ctx, method, path, header, in)
 }
 
 // tell prints an answer: as it is, or what line makes of it.
 func tell[T any](p *process, asJSON bool, body io.ReadCloser, line func(T) error) error {
 	defer body.Close()
 	if asJSON {
-		return p.printJSON(body)
+		return printJSON(p.stdout, body)
 	}
 	var v T
 	if err := json.NewDecoder(body).Decode(&v); err != nil {
@@ -126,7 +126,7 @@ func (c memoriesListCmd) Run(p *process) error {
 	q := c.query()
 	q.Set("limit", strconv.Itoa(c.Limit))
 	q.Set("offset", strconv.Itoa(c.Offset))
-	body, err := c.ask(p.ctx, http.MethodGet, "/memories", q, nil)
+	body, err := askMemories(p.ctx, c.daemonFlags, http.MethodGet, "/memories", q, nil)
 	if err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func (c memoriesSearchCmd) Run(p *process) error {
 	q := c.query()
 	q.Set("q", c.Text)
 	q.Set("limit", strconv.Itoa(c.Limit))
-	body, err := c.ask(p.ctx, http.MethodGet, "/memories", q, nil)
+	body, err := askMemories(p.ctx, c.daemonFlags, http.MethodGet, "/memories", q, nil)
 	if err != nil {
 		return err
 	}
@@ -187,7 +187,7 @@ type memoriesForgetCmd struct {
 }
 
 func (c memoriesForgetCmd) Run(p *process) error {
-	body, err := c.ask(p.ctx, http.MethodDelete, "/memories/"+escapeID(c.Memory), c.query(), nil)
+	body, err := askMemories(p.ctx, c.daemonFlags, http.MethodDelete, "/memories/"+escapeID(c.Memory), c.query(), nil)
 	if err != nil {
 		return err
 	}
@@ -205,7 +205,7 @@ type memoriesEraseCmd struct {
 
 func (c memoriesEraseCmd) Run(p *process) error {
 	done, err := untilErased(p.ctx, c.Wait, func() (io.ReadCloser, error) {
-		return c.ask(p.ctx, http.MethodDelete, "/memories", c.query(), nil)
+		return askMemories(p.ctx, c.daemonFlags, http.MethodDelete, "/memories", c.query(), nil)
 	}, func(e httpapi.ErasedMemories) bool { return e.Pending }, func(httpapi.ErasedMemories) bool { return true })
 	switch {
 	case err != nil:
@@ -227,7 +227,7 @@ type memoriesProcessCmd struct {
 }
 
 func (c memoriesProcessCmd) Run(p *process) error {
-	body, err := c.ask(p.ctx, http.MethodPost, "/memories/process", nil, struct{}{})
+	body, err := askMemories(p.ctx, c.daemonFlags, http.MethodPost, "/memories/process", nil, struct{}{})
 	if err != nil {
 		return err
 	}

@@ -44,7 +44,7 @@ func (c partitionsCmd) Run(p *process) error {
 		return fmt.Errorf("nats: %w", err)
 	}
 	defer nc.Close()
-	ctx, cancel := context.WithTimeout(p.ctx, openTimeoutOf(from))
+	ctx, cancel := context.WithTimeout(p.ctx, openTimeout(from))
 	defer cancel()
 	log, err := jetstream.Open(ctx, nc, &jetstream.Options{Partitions: n.Partitions, Grow: true, Replicas: n.Replicas})
 	if err != nil {

@@ -62,7 +62,7 @@ func (c recordsCmd) print(p *process, s *source) error {
 	}
 	defer body.Close()
 	if c.JSON && !c.Follow {
-		return p.printJSON(body)
+		return printJSON(p.stdout, body)
 	}
 	at := c.From
 	for in := lines(body); ; {
@@ -81,7 +81,7 @@ func (c recordsCmd) print(p *process, s *source) error {
 		}
 		at = r.Sequence
 		if c.JSON {
-			_, err = fmt.Fprintf(p.json(), "%s\n", in.Bytes())
+			_, err = fmt.Fprintf(jsonTo(p.stdout), "%s\n", in.Bytes())
 		} else {
 			_, err = fmt.Fprintln(p.stdout, recordLine(r.Sequence, string(r.Kind), r.Payload))
 		}

@@ -65,7 +65,7 @@ func (c replayCmd) watch(p *process, s *source, session, path string) error {
 	}
 	defer body.Close()
 	if c.SSE {
-		err = p.printJSON(body)
+		err = printJSON(p.stdout, body)
 	} else {
 		err = c.tell(p, body, session)
 	}

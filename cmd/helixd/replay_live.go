@@ -97,7 +97,7 @@ func (c replayCmd) goOn(p *process, s *source) error {
 		return fmt.Errorf("the daemon's answer is no JSON: %w", err)
 	}
 	if c.JSON {
-		_, err = fmt.Fprintf(p.json(), "%s\n", jsonOf(fork))
+		err = json.NewEncoder(jsonTo(p.stdout)).Encode(fork)
 	} else {
 		_, err = fmt.Fprintf(p.stdout, "%s is what %s was at %d%s\n", printable(fork.SessionID), printable(fork.FromSessionID), fork.FromSequence, edited(fork))
 	}

@@ -46,7 +46,7 @@ func (c replayCmd) verify(p *process, s *source) error {
 	if err != nil {
 		return err
 	}
-	mcp := &mcpServers{log: p.log}
+	mcp := newMCPServers(p.log)
 	agents, servers, err := mcp.open(p.ctx, conf, agents) // they say which tools there are
 	if err != nil {
 		return err
@@ -66,14 +66,14 @@ func (c replayCmd) verify(p *process, s *source) error {
 		return atKey(conf, err, nil)
 	}
 	if c.JSON {
-		enc := json.NewEncoder(p.json())
+		enc := json.NewEncoder(jsonTo(p.stdout))
 		enc.SetEscapeHTML(false)
 		err = enc.Encode(found)
 	} else {
 		err = tellVerified(p.stdout, found)
 	}
 	if err == nil && found.Differs != nil {
-		return fmt.Errorf("%w: a decision is another one today", errProblems)
+		return fmt.Errorf("%w: a decision is another one today", errDamage)
 	}
 	return err
 }

@@ -66,7 +66,7 @@ func TestReplayVerify(t *testing.T) {
 
 	changed, _ := guideAgents(t, "boolean", "string")
 	out, err = helixd("", "replay", "s", "--verify", "--config", changed)
-	require.ErrorIs(t, err, errProblems)
+	require.ErrorIs(t, err, errDamage)
 	require.Equal(t, 2, exitCode(err))
 	require.Regexp(t, `^s at sequence \d+: agent guide, step 1, call c1, run-\w+
   recorded: waited for a client to execute get_location
@@ -74,7 +74,7 @@ func TestReplayVerify(t *testing.T) {
 2 decisions were compared, this one included; what follows it was not
 $`, out)
 	out, err = helixd("", "replay", "s", "--verify", "--config", changed, "--json")
-	require.ErrorIs(t, err, errProblems)
+	require.ErrorIs(t, err, errDamage)
 	require.NoError(t, json.Unmarshal([]byte(out), &found))
 	require.Equal(t, "c1", found.Differs.CallID)
 

@@ -41,7 +41,7 @@ func (c rollbackCmd) Run(p *process) error {
 	}
 	var done client.RolledBack
 	to := client.Target{CheckpointID: c.Checkpoint, Sequence: c.To}
-	return c.change(p, c.Session, "rollback", to, c.JSON, &done, func() string {
+	return change(p, c.daemonFlags, c.Session, "rollback", to, c.JSON, &done, func() string {
 		if !done.RolledBack {
 			return "there was nothing to take back"
 		}
@@ -108,12 +108,4 @@ func confirmed(p *process, question string) bool {
 	case <-p.ctx.Done():
 		return false
 	}
-}
-
-// count is a number with its noun.
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return strconv.Itoa(n) + " " + noun + "s"
 }

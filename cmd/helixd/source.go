@@ -9,6 +9,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
+	"strings"
 
 	"github.com/nats-io/nats.go"
 
@@ -23,6 +25,19 @@ type placeFlags struct {
 	NATS   string `name:"nats" help:"URL of a NATS deployment to use directly, in place of a daemon." env:"HELIX_NATS"`
 	Token  string `help:"Bearer token for the daemon." env:"HELIX_TOKEN"`
 	trustFlags
+}
+
+// daemonFlags say which daemon a command talks to.
+type daemonFlags struct {
+	Server string `help:"URL of a daemon." default:"http://127.0.0.1:8080" env:"HELIX_SERVER"`
+	Token  string `help:"Bearer token for the daemon." env:"HELIX_TOKEN"`
+	trustFlags
+}
+
+// source returns the daemon. Flags that can't be used fail its first request.
+func (f daemonFlags) source() *source {
+	client, err := f.client()
+	return &source{client: client, bad: err, base: strings.TrimSuffix(f.Server, "/"), token: f.Token, close: func() {}}
 }
 
 // sourceFlags are of the commands that show what they read.
@@ -132,6 +147,10 @@ type refusal struct{ message, code string }
 func (r refusal) Error() string {
 	return fmt.Sprintf("%s (%s)", printable(r.message), printable(r.code))
 }
+
+// escapeID is a session id as a path segment; "." and ".." would mean other
+// paths.
+func escapeID(id string) string { return strings.ReplaceAll(url.PathEscape(id), ".", "%2E") }
 
 // maxLine is the longest line of an answer or of an input, in bytes.
 const maxLine = 64 << 20

@@ -19,16 +19,6 @@ import (
 // given none.
 const subscribersFile = "subscribers.nk"
 
-// hasSubscribers is whether there are rights of NATS subscribers. Without a key
-// of its own, an embedded server of a cluster would make rights that the others
-// don't know; and where NATS clients can't connect, a right is of no use.
-func hasSubscribers(n config.NATS) bool {
-	if n.URL == "" && n.Listen == "" && n.WebSocket.Listen == "" && len(n.Subscribers.URLs) == 0 {
-		return false
-	}
-	return n.Subscribers.SigningKey.Reveal() != "" || n.URL == "" && n.Cluster.Listen == ""
-}
-
 // minterOf returns who makes the rights of NATS subscribers, or nil if there
 // are none.
 func minterOf(c *config.Config) (*subscriber.Minter, error) {

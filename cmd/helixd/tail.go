@@ -11,8 +11,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-
-	"github.com/helixd/helixd/eventlog"
 )
 
 // storyFlags say how a stream is shown.
@@ -70,7 +68,7 @@ func (f storyFlags) tell(p *process, body io.Reader, session string) error {
 func (f storyFlags) shown(p *process, session string) (show func(streamEvent) error, done func()) {
 	switch {
 	case f.JSON:
-		w := p.json()
+		w := jsonTo(p.stdout)
 		return func(e streamEvent) error {
 			_, err := w.Write(append(e.raw, '\n'))
 			return err
@@ -81,17 +79,8 @@ func (f storyFlags) shown(p *process, session string) (show func(streamEvent) er
 			return err
 		}, func() {}
 	}
-	t := newTranscript(p.stdout, f.paint(p), session)
+	t := newTranscript(p.stdout, f.paint(p.stdout), session)
 	return t.event, t.close
-}
-
-// streamEvent is an event of a stream. The last one is no chunk.
-type streamEvent struct {
-	Type, Error, Status string
-	Chunk               json.RawMessage
-	Sequence            uint64
-
-	raw []byte // its JSON
 }
 
 // events reads the events of a stream, until the connection ends or breaks.
@@ -116,23 +105,4 @@ func events(body io.Reader) iter.Seq2[streamEvent, error] {
 			yield(streamEvent{}, err)
 		}
 	}
-}
-
-// line is an event in a line.
-func (e streamEvent) line() string {
-	if e.Type == "chunk" {
-		return recordLine(e.Sequence, string(eventlog.KindChunk), e.Chunk)
-	}
-	return e.last()
-}
-
-// last is the last event in a line.
-func (e streamEvent) last() string {
-	switch {
-	case e.Type == "error":
-		return "failed: " + strconv.Quote(e.Error)
-	case e.Status == string(eventlog.StreamActive): // of a replay
-		return "goes on"
-	}
-	return strings.TrimSpace("ended " + printable(e.Status))
 }

@@ -88,23 +88,28 @@ func surrogates(r rune) (high, low rune) {
 	return 0xd800 + r>>10, 0xdc00 + r&0x3ff
 }
 
-// json is where a command's JSON goes: as it is, but for a terminal.
-func (p *process) json() io.Writer {
-	if isTerminal(p.stdout) {
-		return &jsonWriter{w: p.stdout}
+// jsonTo returns where a command writes its JSON: w itself or, if w is a terminal,
+// a writer that escapes what the terminal would obey.
+func jsonTo(w io.Writer) io.Writer {
+	if isTerminal(w) {
+		return escapeJSON(w)
 	}
-	return p.stdout
+	return w
 }
 
-// printJSON prints an answer as it is, and ends its line.
-func (p *process) printJSON(answer io.Reader) error {
-	out := lastByte{w: p.json()}
+// printJSON copies an answer to w as it is, and ends its line.
+func printJSON(w io.Writer, answer io.Reader) error {
+	out := lastByte{w: jsonTo(w)}
 	if _, err := io.Copy(&out, answer); err != nil || out.last == '\n' || out.last == 0 {
 		return err
 	}
-	_, err := io.WriteString(p.stdout, "\n")
+	_, err := io.WriteString(w, "\n")
 	return err
 }
+
+// escapeJSON returns a writer that escapes in JSON what a terminal obeys, and
+// passes it on to w.
+func escapeJSON(w io.Writer) io.Writer { return &jsonWriter{w: w} }
 
 // lastByte remembers the last byte that was written.
 type lastByte struct {
@@ -139,15 +144,15 @@ type colorFlags struct {
 	Color string `help:"Colours: auto (on a terminal, unless NO_COLOR is set), always or never." enum:"auto,always,never" default:"auto"`
 }
 
-// paint returns what styles texts for p's output.
-func (f colorFlags) paint(p *process) paint {
+// paint returns what styles texts that are written to w.
+func (f colorFlags) paint(w io.Writer) paint {
 	switch f.Color {
 	case "always":
 		return true
 	case "never":
 		return false
 	}
-	return paint(os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && isTerminal(p.stdout))
+	return paint(os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && isTerminal(w))
 }
 
 // paint styles texts, if it is true.

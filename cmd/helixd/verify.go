@@ -31,17 +31,6 @@ type verifyCmd struct {
 	JSON     bool     `help:"Print JSON."`
 }
 
-// errProblems tells that a verification could run and has found problems.
-var errProblems = errors.New("problems were found")
-
-// exitCode is 2 for problems that were looked for, 1 for all other errors.
-func exitCode(err error) int {
-	if errors.Is(err, errProblems) {
-		return 2
-	}
-	return 1
-}
-
 // Run prints what is found as it is found, and a summary.
 func (c verifyCmd) Run(p *process) error {
 	out := &findings{w: p.stdout, json: c.JSON}
@@ -54,7 +43,7 @@ func (c verifyCmd) Run(p *process) error {
 		return err
 	}
 	if out.problems > 0 {
-		return errProblems
+		return errDamage
 	}
 	return nil
 }
@@ -90,10 +79,6 @@ func (c verifyCmd) verifyBackup(ctx context.Context, out *findings) error {
 	out.sessions, out.records = done.Sessions, done.Records
 	return err
 }
-
-// ignoreAsync takes what a connection can't return to a caller: that a
-// message's headers are damaged, which is seen when it is read.
-func ignoreAsync(*nats.Conn, *nats.Subscription, error) {}
 
 // verifyFolder looks at the files first, which changes nothing, and then reads
 // what is in them through a server. If they are whole it runs on the folder

@@ -171,7 +171,7 @@ func TestVerifyNamesAFlippedBit(t *testing.T) {
 	require.Equal(t, before, contentOf(t, dir), "nothing is changed, and nothing is cut off")
 
 	out, code, err := verify(t, t.Context(), "--data-dir", dir)
-	require.ErrorIs(t, err, errProblems)
+	require.ErrorIs(t, err, errDamage)
 	require.Equal(t, 2, code)
 	lines := strings.Split(out, "\n")
 	require.True(t, strings.HasPrefix(lines[0], `block_damaged session "a b" sequence 18: `), lines[0])

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"encoding/json"
-	"fmt"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -62,15 +60,3 @@ func buildOf(info *debug.BuildInfo, version, commit, date string) build {
 }
 
 func version() string { return thisBuild().Version }
-
-type versionCmd struct {
-	JSON bool `help:"Print JSON: version, commit, date, go, modified, platform."`
-}
-
-func (c versionCmd) Run(p *process) error {
-	if c.JSON {
-		return json.NewEncoder(p.stdout).Encode(thisBuild())
-	}
-	_, err := fmt.Fprintln(p.stdout, "helixd", version())
-	return err
-}

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"runtime"
 	"runtime/debug"
 	"testing"
@@ -29,14 +27,4 @@ func TestBuildOf(t *testing.T) {
 		c.want.Go, c.want.Platform = runtime.Version(), runtime.GOOS+"/"+runtime.GOARCH
 		require.Equal(t, c.want, buildOf(&c.info, c.version, c.commit, ""), name)
 	}
-}
-
-func TestVersionPrintsJSON(t *testing.T) {
-	var out bytes.Buffer
-	require.NoError(t, versionCmd{JSON: true}.Run(&process{stdout: &out}))
-	var got map[string]any
-	require.NoError(t, json.Unmarshal(out.Bytes(), &got))
-	require.Equal(t, version(), got["version"])
-	require.Equal(t, runtime.Version(), got["go"])
-	require.Contains(t, got, "modified")
 }

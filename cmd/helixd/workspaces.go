@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -30,18 +28,6 @@ const (
 	// objectsTimeout bounds the question for workspaces that nobody uses.
 	objectsTimeout = 2 * time.Second
 )
-
-// workspaceOf is an agent's workspace, nil if it has none.
-func workspaceOf(a config.Agent) *agentloop.AgentWorkspace {
-	w := a.Space()
-	if w == nil {
-		return nil
-	}
-	return &agentloop.AgentWorkspace{
-		Name: w.Name, Provider: w.Provider, Capabilities: w.EventCapabilities(), Approve: w.Approve,
-		HostNetwork: w.Network == config.NetworkHost,
-	}
-}
 
 // openWorkspaces opens the providers that agents use, and those that have
 // files from before: of sessions that may be erased.
@@ -103,13 +89,6 @@ func hideMore(providers []workspace.Provider, c *config.Config) error {
 	return nil
 }
 
-func localOptions(l config.LocalWorkspaces) *local.Options {
-	return &local.Options{
-		Timeout: l.Timeout, MaxProcesses: l.MaxProcesses, MaxBytes: int64(l.MaxBytes), MaxMemory: int64(l.MaxMemory), RunAs: l.RunAs,
-		Unconfined: l.Unconfined,
-	}
-}
-
 // hasObjects reports whether there may be workspaces in JetStream. Who never had
 // any may not be allowed to ask.
 func hasObjects(ctx context.Context, nc *nats.Conn, log *slog.Logger) bool {
@@ -120,31 +99,6 @@ func hasObjects(ctx context.Context, nc *nats.Conn, log *slog.Logger) bool {
 		log.Warn("can't tell whether there are workspaces in JetStream: if there are, erasures leave them", "error", err)
 	}
 	return there
-}
-
-// atWorkspace says which key of the configuration an agent's workspace has
-// failed for.
-func atWorkspace(c *config.Config, err error, known []workspace.Provider) error {
-	at := func(agent, key string) string {
-		a := c.Agents[agent]
-		if a.Workspace == nil && a.Space() != nil {
-			return fmt.Sprintf("agents.%s.workspaces.%s.%s", agent, a.Space().Name, key)
-		}
-		return fmt.Sprintf("agents.%s.workspace.%s", agent, key)
-	}
-	if wiring, is := errors.AsType[*agentloop.WorkspaceWiringError](err); is {
-		return c.At(at(wiring.Agent, "provider"), fmt.Errorf("%w: a restart opens it", err))
-	}
-	failed, is := errors.AsType[*agentloop.WorkspaceFailedError](err)
-	if !is {
-		return err
-	}
-	for _, p := range known {
-		if l, is := p.(*local.Provider); is && failed.Provider == local.ID && l.ShellProblem() != nil {
-			err = fmt.Errorf("%w: %w", err, l.ShellProblem())
-		}
-	}
-	return c.At(at(failed.Agent, "capabilities"), err)
 }
 
 // tidying has each node remove files that belong to no session any more.

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"path/filepath"
+
+	"github.com/helixd/helixd/agentloop/quota"
+	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/projector/readmodel"
+)
+
+// readModelsFile is the file's name in the data directory.
+const readModelsFile = "readmodels.db"
+
+// readModelsPath is where a node keeps its read models.
+func readModelsPath(c *config.Config) string {
+	if c.ReadModels.File != "" {
+		return c.ReadModels.File
+	}
+	return filepath.Join(c.DataDir, readModelsFile)
+}
+
+// tenantsOf are the limits of tenants, and the prices by which they spend money.
+func tenantsOf(c *config.Config) quota.Tenants {
+	t := c.Quota()
+	t.Prices = pricesOf(c.Prices)
+	return t
+}
+
+func pricesOf(prices map[string]config.Price) map[string]readmodel.Price {
+	all := make(map[string]readmodel.Price, len(prices))
+	for model, p := range prices {
+		all[model] = readmodel.Price{
+			Input: p.Input, Output: p.Output, CachedInput: p.CachedInput, CacheWrite: p.CacheWrite, Reasoning: p.Reasoning,
+		}
+	}
+	return all
+}

@@ -1,0 +1,20 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestVersionPrintsJSON(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, versionCmd{JSON: true}.Run(&process{stdout: &out}))
+	var got map[string]any
+	require.NoError(t, json.Unmarshal(out.Bytes(), &got))
+	require.Equal(t, version(), got["version"])
+	require.Equal(t, runtime.Version(), got["go"])
+	require.Contains(t, got, "modified")
+}

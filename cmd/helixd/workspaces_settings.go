@@ -1,0 +1,14 @@
+package main
+
+import (
+	"github.com/helixd/helixd/agentloop/workspace/local"
+	"github.com/helixd/helixd/cmd/helixd/config"
+)
+
+// localOptions are those of local workspaces.
+func localOptions(l config.LocalWorkspaces) *local.Options {
+	return &local.Options{
+		Timeout: l.Timeout, MaxProcesses: l.MaxProcesses, MaxBytes: int64(l.MaxBytes), MaxMemory: int64(l.MaxMemory), RunAs: l.RunAs,
+		Unconfined: l.Unconfined,
+	}
+}
