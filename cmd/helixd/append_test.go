@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
@@ -42,7 +43,7 @@ func newDaemon(t *testing.T, agents ...agentloop.Agent) (log eventlog.Log, helix
 			return "", err
 		}
 		var out bytes.Buffer
-		err = k.Run(&process{ctx: t.Context(), stdin: strings.NewReader(stdin), stdout: &out})
+		err = k.Run(&flags.Process{Ctx: t.Context(), Stdin: strings.NewReader(stdin), Stdout: &out})
 		return out.String(), err
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 
+	"github.com/helixd/helixd/cmd/helixd/internal/settings"
 	"github.com/helixd/helixd/eventlog/jetstream"
 )
 
@@ -12,7 +13,7 @@ const memoryDoubtful = 256 << 20
 
 // memory tells what the limit is here.
 func (d *doctor) memory() {
-	limit, from := memoryLimit()
+	limit, from := settings.MemoryLimit()
 	if limit <= 0 {
 		d.ok(checkMemory, "no limit is known")
 		return
@@ -26,13 +27,13 @@ func (d *doctor) memory() {
 
 // exposure reports what is unsafe.
 func (d *doctor) exposure() {
-	all := exposures(d.config)
+	all := settings.Exposures(d.config)
 	for _, e := range all {
-		d.problem(checkExposure, e.key, e.found, e.advice)
+		d.problem(checkExposure, e.Key, e.Found, e.Advice)
 	}
 	switch {
 	case len(all) > 0:
-	case isLoopback(d.config.Listen):
+	case settings.IsLoopback(d.config.Listen):
 		d.ok(checkExposure, "only this machine reaches %s", d.config.Listen)
 	default:
 		d.ok(checkExposure, "%s has TLS and authentication", d.config.Listen)

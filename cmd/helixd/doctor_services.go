@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/helixd/helixd/cmd/helixd/internal/settings"
 	"github.com/helixd/helixd/eventlog/jetstream"
 )
 
@@ -23,7 +24,7 @@ func (d *doctor) readModels() {
 	if !d.config.ReadModels.Enabled {
 		return
 	}
-	path := readModelsPath(d.config)
+	path := settings.ReadModelsPath(d.config)
 	if err := writable(path); err != nil {
 		d.problem(checkReadModels, path, err.Error(), fmt.Sprintf("let the user that runs helixd write to %s, or change readModels.file", path))
 		return

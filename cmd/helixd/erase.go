@@ -9,11 +9,13 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/httpapi"
 )
 
 type eraseCmd struct {
-	daemonFlags
+	source.DaemonFlags
 	Session string `arg:"" help:"Session id."`
 	Yes     bool   `help:"Really: nothing can bring the session back." required:""`
 	Wait    bool   `help:"Wait until no byte is left. The daemon goes on in any case." default:"true" negatable:""`
@@ -23,21 +25,21 @@ type eraseCmd struct {
 const erasePause = time.Second
 
 // Run erases a session and prints what the daemon says of it.
-func (c eraseCmd) Run(p *process) error {
-	said, daemon := "", c.source()
-	done, err := untilErased(p.ctx, c.Wait, func() (io.ReadCloser, error) {
-		return daemon.do(p.ctx, http.MethodDelete, "/sessions/"+escapeID(c.Session), nil, nil)
+func (c eraseCmd) Run(p *flags.Process) error {
+	said, daemon := "", c.Connect()
+	done, err := untilErased(p.Ctx, c.Wait, func() (io.ReadCloser, error) {
+		return daemon.Do(p.Ctx, http.MethodDelete, "/sessions/"+source.EscapeID(c.Session), nil, nil)
 	}, func(e httpapi.Erased) bool { return e.Pending }, func(e httpapi.Erased) bool {
 		if e.Pending && e.WaitsFor != "" && e.WaitsFor != said {
 			said = e.WaitsFor
-			fmt.Fprintln(p.stderr, "waiting for", said)
+			fmt.Fprintln(p.Stderr, "waiting for", said)
 		}
 		return e.Left == ""
 	})
 	if err != nil {
 		return err
 	}
-	return json.NewEncoder(p.stdout).Encode(done)
+	return json.NewEncoder(p.Stdout).Encode(done)
 }
 
 // untilErased asks for an erasure, until nothing is pending if it is to wait, and
@@ -49,7 +51,7 @@ func (c eraseCmd) Run(p *process) error {
 func untilErased[T any](ctx context.Context, wait bool, ask func() (io.ReadCloser, error), pending, waits func(T) bool) (done T, err error) {
 	for {
 		body, err := ask()
-		if r, is := errors.AsType[refusal](err); is && r.code == string(httpapi.CodeNotFound) && pending(done) {
+		if r, is := errors.AsType[source.Refusal](err); is && r.Code == string(httpapi.CodeNotFound) && pending(done) {
 			return done, nil
 		}
 		if err != nil {

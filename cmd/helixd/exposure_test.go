@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/cmd/helixd/internal/settings"
 )
 
 // TestExposure: what is unsafe is logged at the start, and the doctor fails on it
@@ -35,7 +36,7 @@ func TestExposure(t *testing.T) {
 			c, err := config.Load(path, os.LookupEnv)
 			require.NoError(t, err)
 			logs := &logBuffer{}
-			warnOfExposure(c, slog.New(slog.NewTextHandler(logs, nil)))
+			settings.WarnOfExposure(c, slog.New(slog.NewTextHandler(logs, nil)))
 			require.Equal(t, len(tc.keys), strings.Count(logs.String(), "level=WARN"), logs.String())
 			out, err := doctorText(t, t.Context(), time.Now, "--config", path, "--config-only")
 			if len(tc.keys) == 0 {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"net/http"
 	"strings"
 	"time"
@@ -15,7 +17,7 @@ import (
 type healthyCmd struct {
 	Server string `help:"URL of the daemon." default:"http://127.0.0.1:8080" env:"HELIX_SERVER"`
 	Token  string `help:"Bearer token for the daemon; without one it does not say why it is not ready." env:"HELIX_TOKEN"`
-	trustFlags
+	flags.Trust
 	Timeout time.Duration `help:"How long an answer may take." default:"5s"`
 	Wait    time.Duration `help:"Ask again until it is, for as long as this."`
 }
@@ -24,19 +26,19 @@ const (
 	healthyEvery = 100 * time.Millisecond // how long --wait waits between two questions
 )
 
-func (c healthyCmd) Run(p *process) error {
+func (c healthyCmd) Run(p *flags.Process) error {
 	deadline := time.Now().Add(c.Wait)
 	for {
-		err := c.ask(p.ctx)
+		err := c.ask(p.Ctx)
 		if err == nil {
-			_, err = fmt.Fprintln(p.stdout, "ready")
+			_, err = fmt.Fprintln(p.Stdout, "ready")
 			return err
 		}
 		if time.Until(deadline) < healthyEvery {
 			return err
 		}
 		select {
-		case <-p.ctx.Done():
+		case <-p.Ctx.Done():
 			return errors.New("interrupted") // which is no success
 		case <-time.After(healthyEvery):
 		}
@@ -54,7 +56,7 @@ func (c healthyCmd) ask(ctx context.Context) error {
 	if c.Token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.Token)
 	}
-	client, err := c.client()
+	client, err := c.Client()
 	if err != nil {
 		return err
 	}
@@ -63,7 +65,7 @@ func (c healthyCmd) ask(ctx context.Context) error {
 		return errors.New(err.Error()) // the time-out's error would look like our own end
 	}
 	defer resp.Body.Close()
-	answer, ok := readinessOf(resp)
+	answer, ok := source.ReadinessOf(resp)
 	switch {
 	case !ok:
 		return fmt.Errorf("%s answers %s, and not as a daemon does", c.Server, resp.Status)

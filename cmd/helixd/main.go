@@ -9,11 +9,13 @@ import (
 	"syscall"
 
 	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 )
 
 // cli is the command line.
 type cli struct {
-	logFlags
+	flags.Log
 
 	Dev         devCmd         `cmd:"" group:"run" help:"Run everything in one process, with demo agents."`
 	Serve       serveCmd       `cmd:"" group:"run" help:"Run the daemon."`
@@ -65,15 +67,15 @@ func main() {
 	}
 	k, err := parser.Parse(os.Args[1:])
 	parser.FatalIfErrorf(err)
-	p := &process{ctx: ctx, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, logs: c.logFlags}
+	p := &flags.Process{Ctx: ctx, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Logs: c.Log}
 	cfg := config.Default()
-	k.FatalIfErrorf(c.set(cfg))
-	p.log = newLogger(p.stderr, cfg.Log)
+	k.FatalIfErrorf(c.Set(cfg))
+	p.Log = flags.NewLogger(p.Stderr, cfg.Log)
 	err = k.Run(p)
 	switch {
 	case err == nil, untilStopped[k.Selected().Name] && errors.Is(err, context.Canceled) && ctx.Err() != nil:
 	default:
-		fmt.Fprintln(os.Stderr, "helixd:", readable(err.Error()))
-		os.Exit(exitCode(err))
+		fmt.Fprintln(os.Stderr, "helixd:", terminal.Readable(err.Error()))
+		os.Exit(flags.ExitCode(err))
 	}
 }

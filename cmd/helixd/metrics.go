@@ -8,6 +8,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/memory"
 	"github.com/helixd/helixd/agentloop/queue"
+	"github.com/helixd/helixd/cmd/helixd/internal/version"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/snapshot"
@@ -39,7 +40,7 @@ func newMetrics(enabled bool) metrics {
 // register registers all that a daemon measures.
 func register(reg prometheus.Registerer) metrics {
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	b := thisBuild()
+	b := version.This()
 	promauto.With(reg).NewGauge(prometheus.GaugeOpts{
 		Name: "helixd_build_info", Help: "Always 1. Which program this is.",
 		ConstLabels: prometheus.Labels{"version": b.Version, "commit": b.Commit, "goversion": b.Go},

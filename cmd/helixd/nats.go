@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/cmd/helixd/internal/settings"
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream/subscriber"
@@ -23,7 +24,7 @@ type dial func() (*nats.Conn, error)
 // cluster waits for the others until ctx ends.
 func (d *daemon) connect(ctx context.Context, c *config.Config, openNATS bool, minter *subscriber.Minter, revocations *subscriber.Revocations, log *slog.Logger) (dial, eventlog.Durability, error) {
 	if c.NATS.URL != "" {
-		opts, err := natsOptions(c.NATS)
+		opts, err := settings.NATSOptions(c.NATS)
 		if err != nil {
 			return nil, "", err
 		}

@@ -2,39 +2,42 @@ package main
 
 import (
 	"encoding/json"
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/source"
+	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 	"io"
 	"strconv"
 )
 
 type stateCmd struct {
-	sourceFlags
+	source.Flags
 	Session string  `arg:"" help:"Session id."`
 	At      *uint64 `help:"Sequence; without it the head."`
 }
 
-func (c stateCmd) Run(p *process) error {
-	s, err := c.open(p.ctx)
+func (c stateCmd) Run(p *flags.Process) error {
+	s, err := c.Open(p.Ctx)
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	path := "/sessions/" + escapeID(c.Session) + "/state"
+	defer s.Close()
+	path := "/sessions/" + source.EscapeID(c.Session) + "/state"
 	if c.At != nil {
 		path += "?at=" + strconv.FormatUint(*c.At, 10)
 	}
-	body, err := s.get(p.ctx, path, nil)
+	body, err := s.Get(p.Ctx, path, nil)
 	if err != nil {
 		return err
 	}
 	defer body.Close()
 	if c.JSON {
-		return printJSON(p.stdout, body)
+		return terminal.PrintJSON(p.Stdout, body)
 	}
 	var answer json.RawMessage
 	if err := json.NewDecoder(body).Decode(&answer); err != nil {
 		return err
 	}
-	enc := json.NewEncoder(escapeJSON(p.stdout))
+	enc := json.NewEncoder(terminal.EscapeJSON(p.Stdout))
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
 	return enc.Encode(answer)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/cmd/helixd/internal/settings"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector/readmodel"
 	"github.com/helixd/helixd/projector/sqlite"
@@ -15,7 +16,7 @@ func (d *daemon) openReadModels(c *config.Config, feed eventlog.Feed, states sql
 	if !c.ReadModels.Enabled {
 		return
 	}
-	d.models = sqlite.Open(feed, states, sqlite.Options{Path: readModelsPath(c), Prices: pricesOf(c.Prices), Logger: log})
+	d.models = sqlite.Open(feed, states, sqlite.Options{Path: settings.ReadModelsPath(c), Prices: settings.Prices(c.Prices), Logger: log})
 	d.onClose(d.models.Close)
 }
 

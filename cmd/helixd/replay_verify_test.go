@@ -12,6 +12,8 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/cmd/helixd/internal/agentconfig"
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 )
 
 const guideConfig = `
@@ -36,7 +38,7 @@ func guideAgents(t *testing.T, replace ...string) (string, []agentloop.Agent) {
 	require.NoError(t, os.WriteFile(file, []byte(strings.NewReplacer(replace...).Replace(guideConfig)), 0o600))
 	c, err := config.Load(file, nil)
 	require.NoError(t, err)
-	agents, err := agentsOf(c)
+	agents, err := agentconfig.Agents(c)
 	require.NoError(t, err)
 	return file, agents
 }
@@ -66,15 +68,15 @@ func TestReplayVerify(t *testing.T) {
 
 	changed, _ := guideAgents(t, "boolean", "string")
 	out, err = helixd("", "replay", "s", "--verify", "--config", changed)
-	require.ErrorIs(t, err, errDamage)
-	require.Equal(t, 2, exitCode(err))
+	require.ErrorIs(t, err, flags.ErrDamage)
+	require.Equal(t, 2, flags.ExitCode(err))
 	require.Regexp(t, `^s at sequence \d+: agent guide, step 1, call c1, run-\w+
   recorded: waited for a client to execute get_location
   today:    would refuse get_location: tool_input_invalid
 2 decisions were compared, this one included; what follows it was not
 $`, out)
 	out, err = helixd("", "replay", "s", "--verify", "--config", changed, "--json")
-	require.ErrorIs(t, err, errDamage)
+	require.ErrorIs(t, err, flags.ErrDamage)
 	require.NoError(t, json.Unmarshal([]byte(out), &found))
 	require.Equal(t, "c1", found.Differs.CallID)
 

@@ -10,15 +10,19 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/cmd/helixd/internal/agentconfig"
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/settings"
+	"github.com/helixd/helixd/cmd/helixd/internal/version"
 )
 
 type serveCmd struct {
-	configFlags
+	flags.Configuration
 	AllowUnauthenticated bool `help:"Run without authentication; on a loopback address only."`
 	ForceUnauthenticated bool `help:"Run without authentication, and take NATS clients without credentials, on any address."`
 }
 
-func (s serveCmd) Run(p *process) error {
+func (s serveCmd) Run(p *flags.Process) error {
 	hangups := make(chan os.Signal, 1) // one that comes too early is heard later
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
@@ -26,38 +30,38 @@ func (s serveCmd) Run(p *process) error {
 	if err != nil {
 		return err
 	}
-	notify, err := newNotifier(os.Getenv, p.log)
+	notify, err := newNotifier(os.Getenv, p.Log)
 	if err != nil {
 		return err
 	}
 	defer notify.close()
-	notify.starting(openTimeout(c) + notifyMargin)
-	limitMemory()
-	d, err := startDaemon(p.ctx, c, agents, false, p.log)
+	notify.starting(settings.OpenTimeout(c) + notifyMargin)
+	settings.LimitMemory()
+	d, err := startDaemon(p.Ctx, c, agents, false, p.Log)
 	if err != nil {
 		return err
 	}
-	d.reloader.readBy(func() (*config.Config, []agentloop.Agent, error) { return s.reread(p.logs) })
-	p.log.Info("helixd is ready", "http", d.url, "nats", d.natsURL, "websocket", d.webSocketURL, "durability", string(d.info.Durability),
-		"agents", len(agents), "version", version())
+	d.reloader.readBy(func() (*config.Config, []agentloop.Agent, error) { return s.reread(p.Logs) })
+	p.Log.Info("helixd is ready", "http", d.url, "nats", d.natsURL, "websocket", d.webSocketURL, "durability", string(d.info.Durability),
+		"agents", len(agents), "version", version.Current())
 	d.notify = notify
 	notify.ready(d.url)
 	d.onClose(func() { notify.stopping(c.DrainTimeout + shutdownTimeout + notifyMargin) })
-	return d.run(p.ctx, hangups)
+	return d.run(p.Ctx, hangups)
 }
 
 // configure reads the configuration, and refuses one that is not safe.
-func (s serveCmd) configure(p *process) (*config.Config, []agentloop.Agent, error) {
-	c, err := s.load(p)
+func (s serveCmd) configure(p *flags.Process) (*config.Config, []agentloop.Agent, error) {
+	c, err := s.Load(p)
 	if err != nil {
 		return nil, nil, err
 	}
-	return s.checked(c, p.log)
+	return s.checked(c, p.Log)
 }
 
 // reread is configure while the daemon runs.
-func (s serveCmd) reread(logs logFlags) (*config.Config, []agentloop.Agent, error) {
-	c, err := s.read(logs)
+func (s serveCmd) reread(logs flags.Log) (*config.Config, []agentloop.Agent, error) {
+	c, err := s.Read(logs)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -70,14 +74,14 @@ func (s serveCmd) checked(c *config.Config, log *slog.Logger) (*config.Config, [
 		switch {
 		case !c.Auth.AllowUnauthenticated:
 			return nil, nil, errors.New("nobody could use this: set auth.tokens or auth.jwt, or auth.allowUnauthenticated to run without")
-		case !isLoopback(c.Listen) && !s.ForceUnauthenticated:
+		case !settings.IsLoopback(c.Listen) && !s.ForceUnauthenticated:
 			return nil, nil, fmt.Errorf("listen: %s is not a loopback address: set auth.tokens or auth.jwt, or give --force-unauthenticated", c.Listen)
 		}
 	}
-	if err := checkListen(c, s.ForceUnauthenticated, log); err != nil {
+	if err := settings.CheckListen(c, s.ForceUnauthenticated, log); err != nil {
 		return nil, nil, err
 	}
-	warnOfExposure(c, log)
-	agents, err := agentsOf(c)
+	settings.WarnOfExposure(c, log)
+	agents, err := agentconfig.Agents(c)
 	return c, agents, err
 }

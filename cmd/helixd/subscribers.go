@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/cmd/helixd/internal/settings"
 	"github.com/helixd/helixd/eventlog/jetstream/subscriber"
 	"github.com/helixd/helixd/httpapi"
 )
@@ -26,7 +27,7 @@ func minterOf(c *config.Config) (*subscriber.Minter, error) {
 	if n.URL == "" && n.Subscribers.Account != "" { // not a matter of the file alone: a flag may give the URL
 		return nil, errors.New("nats.subscribers.account: needs nats.url: the embedded server has accounts of its own")
 	}
-	if !hasSubscribers(n) {
+	if !settings.HasSubscribers(n) {
 		return nil, nil
 	}
 	seed := n.Subscribers.SigningKey.Reveal()

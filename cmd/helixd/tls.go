@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 )
 
 // certificates are the HTTP server's key and certificate, and the authority of
@@ -60,7 +61,7 @@ func (c *certificates) read() (*tls.Config, error) {
 	if c.files.ClientCA == "" {
 		return t, nil
 	}
-	if t.ClientCAs, err = authorities(c.files.ClientCA); err != nil {
+	if t.ClientCAs, err = flags.Authorities(c.files.ClientCA); err != nil {
 		return nil, fmt.Errorf("tls.clientCA: %w", err)
 	}
 	t.ClientAuth = tls.VerifyClientCertIfGiven // see withCertificates

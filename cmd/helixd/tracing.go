@@ -18,6 +18,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/cmd/helixd/internal/version"
 )
 
 const (
@@ -55,7 +56,7 @@ func (d *daemon) openTracing(ctx context.Context, c config.Tracing, service, nod
 		sdktrace.WithIDGenerator(agentloop.TraceIDs{}),
 		sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(c.SampleRatio))),
 		sdktrace.WithResource(resource.NewSchemaless(
-			semconv.ServiceName(service), semconv.ServiceVersion(version()), semconv.ServiceInstanceID(node),
+			semconv.ServiceName(service), semconv.ServiceVersion(version.Current()), semconv.ServiceInstanceID(node),
 		)),
 	)
 	d.onClose(func() {
@@ -65,7 +66,7 @@ func (d *daemon) openTracing(ctx context.Context, c config.Tracing, service, nod
 			log.Warn("traces were lost at the end", "error", err)
 		}
 	})
-	return provider.Tracer("github.com/helixd/helixd/agentloop", trace.WithInstrumentationVersion(version())), nil
+	return provider.Tracer("github.com/helixd/helixd/agentloop", trace.WithInstrumentationVersion(version.Current())), nil
 }
 
 // collectorOf returns where spans are sent, and with what headers. A name and

@@ -21,6 +21,8 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/cmd/helixd/internal/agentconfig"
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 )
 
 // collector takes spans over OTLP/HTTP from those who know the key.
@@ -95,10 +97,10 @@ agents:
 	cfg, err := config.Load(path, func(name string) (string, bool) { return "Basic hunter2", name == "OTLP_KEY" })
 	require.NoError(t, err)
 	cfg.DataDir = t.TempDir()
-	agents, err := agentsOf(cfg)
+	agents, err := agentconfig.Agents(cfg)
 	require.NoError(t, err)
 	log := &logBuffer{}
-	d, err := startDaemon(t.Context(), cfg, agents, false, newLogger(log, cfg.Log))
+	d, err := startDaemon(t.Context(), cfg, agents, false, flags.NewLogger(log, cfg.Log))
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	stopped := make(chan error, 1)

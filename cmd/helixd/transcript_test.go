@@ -13,6 +13,8 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
 
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 	"github.com/helixd/helixd/eventlog"
 )
 
@@ -40,7 +42,7 @@ func told(t *testing.T, answer func(http.ResponseWriter, *http.Request), args ..
 	k, err := parser.Parse(append(args, "--server", srv.URL))
 	require.NoError(t, err)
 	var out bytes.Buffer
-	err = k.Run(&process{ctx: t.Context(), stdin: strings.NewReader(""), stdout: &out, stderr: &out})
+	err = k.Run(&flags.Process{Ctx: t.Context(), Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out})
 	return out.String(), err
 }
 
@@ -140,7 +142,7 @@ func TestTranscript(t *testing.T) {
 		if name == "colored" {
 			shown = strings.ReplaceAll(out, "\x1b", "")
 		}
-		require.Equal(t, readable(shown), shown, "%s: the terminal would obey it", name)
+		require.Equal(t, terminal.Readable(shown), shown, "%s: the terminal would obey it", name)
 		replayed, err := told(t, sendStream(stream), append([]string{"replay"}, args[1:]...)...)
 		require.NoError(t, err)
 		require.Equal(t, out, replayed, "a replay is told as the stream was")

@@ -15,6 +15,7 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
 
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
@@ -32,11 +33,11 @@ func verify(t *testing.T, ctx context.Context, args ...string) (string, int, err
 	k, err := parser.Parse(append([]string{"verify"}, args...))
 	require.NoError(t, err)
 	var out bytes.Buffer
-	err = k.Run(&process{ctx: ctx, stdout: &out})
+	err = k.Run(&flags.Process{Ctx: ctx, Stdout: &out})
 	if err == nil {
 		return out.String(), 0, nil
 	}
-	return out.String(), exitCode(err), err
+	return out.String(), flags.ExitCode(err), err
 }
 
 // report is what --json prints.
@@ -171,7 +172,7 @@ func TestVerifyNamesAFlippedBit(t *testing.T) {
 	require.Equal(t, before, contentOf(t, dir), "nothing is changed, and nothing is cut off")
 
 	out, code, err := verify(t, t.Context(), "--data-dir", dir)
-	require.ErrorIs(t, err, errDamage)
+	require.ErrorIs(t, err, flags.ErrDamage)
 	require.Equal(t, 2, code)
 	lines := strings.Split(out, "\n")
 	require.True(t, strings.HasPrefix(lines[0], `block_damaged session "a b" sequence 18: `), lines[0])

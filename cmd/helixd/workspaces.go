@@ -16,6 +16,7 @@ import (
 	"github.com/helixd/helixd/agentloop/workspace/local"
 	"github.com/helixd/helixd/agentloop/workspace/objects"
 	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/cmd/helixd/internal/settings"
 	"github.com/helixd/helixd/eventlog"
 )
 
@@ -41,7 +42,7 @@ func openWorkspaces(ctx context.Context, c *config.Config, agents []agentloop.Ag
 		dir = filepath.Join(c.DataDir, workspacesDir)
 	}
 	if _, err := os.Stat(dir); used(local.ID) || err == nil {
-		o := localOptions(c.Workspaces.Local)
+		o := settings.LocalOptions(c.Workspaces.Local)
 		o.Hide = hiddenFiles(c)
 		p, err := local.New(dir, o)
 		if err != nil {
