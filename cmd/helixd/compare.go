@@ -33,7 +33,7 @@ const (
 
 func (f widthFlag) width(p *flags.Process) int {
 	columns, _ := strconv.Atoi(os.Getenv("COLUMNS")) // the shell's: whatever it holds is no reason to fail
-	return max(cmp.Or(max(f.Width, 0), max(columns, 0), terminal.TerminalWidth(p.Stdout), plainWidth), minWidth)
+	return max(cmp.Or(max(f.Width, 0), max(columns, 0), terminal.Width(p.Stdout), plainWidth), minWidth)
 }
 
 type compareCmd struct {
@@ -176,7 +176,7 @@ func (t sides) row(name string, s terminal.Style, left, right string) {
 	if s == terminal.Plain && left != right {
 		s = terminal.Yellow
 	}
-	t.lines(name, wrap([]terminal.Line{{s, terminal.Printable(left)}}, t.width), wrap([]terminal.Line{{s, terminal.Printable(right)}}, t.width))
+	t.lines(name, wrap([]terminal.Line{{Style: s, Text: terminal.Printable(left)}}, t.width), wrap([]terminal.Line{{Style: s, Text: terminal.Printable(right)}}, t.width))
 }
 
 // messages writes two messages, of which one may be missing.
@@ -191,8 +191,8 @@ func (t sides) messages(a, b *projector.Message) {
 	}
 	if a != nil && b != nil && a.Role != b.Role {
 		name = ""
-		left = append([]terminal.Line{{terminal.Bold, terminal.Printable(string(a.Role))}}, left...)
-		right = append([]terminal.Line{{terminal.Bold, terminal.Printable(string(b.Role))}}, right...)
+		left = append([]terminal.Line{{Style: terminal.Bold, Text: terminal.Printable(string(a.Role))}}, left...)
+		right = append([]terminal.Line{{Style: terminal.Bold, Text: terminal.Printable(string(b.Role))}}, right...)
 	}
 	t.lines(name, wrap(left, t.width), wrap(right, t.width))
 }
@@ -235,10 +235,10 @@ func wrap(all []terminal.Line, width int) (out []terminal.Line) {
 			if space == 0 || rest[cut:] != "" && rest[cut] == ' ' {
 				space = cut
 			}
-			out = append(out, terminal.Line{line.Style, strings.TrimRight(rest[:space], " ")})
+			out = append(out, terminal.Line{Style: line.Style, Text: strings.TrimRight(rest[:space], " ")})
 			rest = strings.TrimLeft(rest[space:], " ")
 		}
-		out = append(out, terminal.Line{line.Style, rest})
+		out = append(out, terminal.Line{Style: line.Style, Text: rest})
 	}
 	return out
 }

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TerminalWidth returns how many columns a terminal has; 0: it is none.
-func TerminalWidth(stream any) int {
+// Width returns how many columns a terminal has; 0: it is none.
+func Width(stream any) int {
 	f, ok := stream.(*os.File)
 	if !ok {
 		return 0
