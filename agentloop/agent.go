@@ -57,7 +57,7 @@ type Agent struct {
 const (
 	DefaultMaxSteps   = 10
 	DefaultMaxRetries = 3
-	// DefaultRetryDelay is that of [Options.RetryDelay].
+	// DefaultRetryDelay is of RetryDelay in the options of package engine.
 	DefaultRetryDelay = time.Second
 )
 

@@ -14,7 +14,7 @@ type AgentWorkspace struct {
 	// Name is what it is called, [a-zA-Z0-9_-]{1,64}; empty:
 	// DefaultWorkspaceName.
 	Name string
-	// Provider is the kind, one of the loop's [Options.Workspaces].
+	// Provider is the kind, one of Workspaces in the options of package engine.
 	Provider string
 	// Capabilities are what the model may use of what the provider offers; nil:
 	// fs.

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
@@ -25,7 +26,7 @@ import (
 func newDaemon(t *testing.T, agents ...agentloop.Agent) (log eventlog.Log, helixd func(stdin string, args ...string) (string, error)) {
 	t.Helper()
 	log = memory.New()
-	loop, err := agentloop.New(log, agents, nil)
+	loop, err := engine.New(log, agents, nil)
 	require.NoError(t, err)
 	t.Cleanup(loop.Stop)
 	api, err := httpapi.New(httpapi.Options{

@@ -12,6 +12,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/memory"
 	"github.com/helixd/helixd/agentloop/queue"
 	"github.com/helixd/helixd/agentloop/quota"
@@ -171,7 +172,7 @@ func (d *daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 	if err != nil {
 		return err
 	}
-	loop, err := agentloop.New(store, agents, &agentloop.Options{
+	loop, err := engine.New(store, agents, &engine.Options{
 		Node: node, Logger: log, States: states, Queue: runs, RetryDelay: c.ModelRetryDelay, ExpireAfter: c.Sessions.ExpireAfter,
 		Tracer: tracer, TraceContent: c.Tracing.Content, Metrics: measured.loop, Workspaces: workspaces, Quota: limits,
 	})

@@ -5,7 +5,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
-	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/memory"
 	"github.com/helixd/helixd/agentloop/queue"
 	"github.com/helixd/helixd/cmd/helixd/internal/version"
@@ -20,7 +20,7 @@ type metrics struct {
 	log      *jetstream.Metrics
 	folds    *snapshot.Metrics
 	queue    *queue.Metrics
-	loop     *agentloop.Metrics
+	loop     *engine.Metrics
 	memory   *memory.Metrics
 	http     *httpapi.Metrics
 	state    *stateMetrics
@@ -47,6 +47,6 @@ func register(reg prometheus.Registerer) metrics {
 	}).Set(1)
 	return metrics{
 		log: jetstream.NewMetrics(reg), folds: snapshot.NewMetrics(reg), queue: queue.NewMetrics(reg),
-		loop: agentloop.NewMetrics(reg), memory: memory.NewMetrics(reg), http: httpapi.NewMetrics(reg), state: newStateMetrics(reg),
+		loop: engine.NewMetrics(reg), memory: memory.NewMetrics(reg), http: httpapi.NewMetrics(reg), state: newStateMetrics(reg),
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/memory"
 	"github.com/helixd/helixd/agentloop/queue"
 	"github.com/helixd/helixd/agentloop/quota"
@@ -25,7 +26,7 @@ import (
 type reloader struct {
 	started  *config.Config // what the daemon was started with
 	mcp      *agentconfig.MCPServers
-	loop     *agentloop.Loop
+	loop     *engine.Loop
 	runs     *queue.Queue
 	api      *httpapi.Server // before requests are taken
 	models   *sqlite.Models  // nil: this node keeps none

@@ -9,7 +9,7 @@ import (
 	"iter"
 	"os"
 
-	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/verify"
 	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/cmd/helixd/internal/agentconfig"
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
@@ -65,7 +65,7 @@ func (c replayCmd) verify(p *flags.Process, s *source.Source) error {
 		return err
 	}
 	defer body.Close()
-	found, err := agentloop.Verify(p.Ctx, recordsOf(p.Ctx, body), agents, &agentloop.VerifyOptions{Run: c.RunID})
+	found, err := verify.Session(p.Ctx, recordsOf(p.Ctx, body), agents, &verify.Options{Run: c.RunID})
 	if err != nil {
 		return agentconfig.AtKey(conf, err, nil)
 	}
@@ -99,7 +99,7 @@ func recordsOf(ctx context.Context, body io.Reader) iter.Seq2[eventlog.Record, e
 	}
 }
 
-func tellVerified(w io.Writer, found agentloop.Verification) error {
+func tellVerified(w io.Writer, found verify.Result) error {
 	d := found.Differs
 	if d == nil {
 		_, err := fmt.Fprintf(w, "%s: %d records, %d decisions: today's agents make them all alike\n",

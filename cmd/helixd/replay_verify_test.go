@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
+	"github.com/helixd/helixd/agentloop/verify"
 	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/cmd/helixd/internal/agentconfig"
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
@@ -47,10 +49,10 @@ func guideAgents(t *testing.T, replace ...string) (string, []agentloop.Agent) {
 func TestReplayVerify(t *testing.T) {
 	file, agents := guideAgents(t)
 	log, helixd := newDaemon(t, agents...)
-	loop, err := agentloop.New(log, agents, nil)
+	loop, err := engine.New(log, agents, nil)
 	require.NoError(t, err)
 	t.Cleanup(loop.Stop)
-	_, err = loop.Start(t.Context(), agentloop.StartRequest{SessionID: "s", AgentType: "guide", Messages: []agentloop.Input{{Content: "Where to?"}}})
+	_, err = loop.Start(t.Context(), engine.StartRequest{SessionID: "s", AgentType: "guide", Messages: []agentloop.Input{{Content: "Where to?"}}})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		tree := folded(t, log, "s")
@@ -62,9 +64,9 @@ func TestReplayVerify(t *testing.T) {
 	require.Regexp(t, `^s: \d+ records, 3 decisions: today's agents make them all alike\n$`, out)
 	out, err = helixd("", "replay", "s", "--verify", "--config", file, "--json", "--run", folded(t, log, "s").Runs[0].RunID)
 	require.NoError(t, err)
-	var found agentloop.Verification
+	var found verify.Result
 	require.NoError(t, json.Unmarshal([]byte(out), &found))
-	require.Equal(t, agentloop.Verification{SessionID: "s", Head: folded(t, log, "s").Head, Records: found.Records, Decisions: 3}, found)
+	require.Equal(t, verify.Result{SessionID: "s", Head: folded(t, log, "s").Head, Records: found.Records, Decisions: 3}, found)
 
 	changed, _ := guideAgents(t, "boolean", "string")
 	out, err = helixd("", "replay", "s", "--verify", "--config", changed)

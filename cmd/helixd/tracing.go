@@ -16,7 +16,7 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/cmd/helixd/internal/version"
 )
@@ -53,7 +53,7 @@ func (d *daemon) openTracing(ctx context.Context, c config.Tracing, service, nod
 	failures.SpanExporter = exporter
 	provider := sdktrace.NewTracerProvider(
 		sdktrace.WithBatcher(failures, sdktrace.WithMaxQueueSize(maxQueuedSpans), sdktrace.WithBatchTimeout(spanDelay)),
-		sdktrace.WithIDGenerator(agentloop.TraceIDs{}),
+		sdktrace.WithIDGenerator(engine.TraceIDs{}),
 		sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(c.SampleRatio))),
 		sdktrace.WithResource(resource.NewSchemaless(
 			semconv.ServiceName(service), semconv.ServiceVersion(version.Current()), semconv.ServiceInstanceID(node),

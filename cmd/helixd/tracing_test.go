@@ -19,7 +19,7 @@ import (
 	trace "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/cmd/helixd/internal/agentconfig"
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
@@ -136,7 +136,7 @@ func TestTracesReachACollector(t *testing.T) {
 	require.Contains(t, c.paths, "POST /api/public/otel/v1/traces")
 	require.Contains(t, c.resources[0], "helixd")
 	named := map[string][]*trace.Span{}
-	id := agentloop.TraceID("x")
+	id := engine.TraceID("x")
 	for _, s := range c.spans {
 		require.Equal(t, id[:], s.TraceId, s.Name)
 		require.NotContains(t, s.String(), "a secret")

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/eventlog/memory"
 )
@@ -39,7 +40,7 @@ agents:
 	require.NoError(t, err)
 	agents, err := Agents(c)
 	require.NoError(t, err)
-	loop, err := agentloop.New(memory.New(), agents, nil)
+	loop, err := engine.New(memory.New(), agents, nil)
 	require.NoError(t, err)
 	loop.Stop()
 

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/projector"
@@ -31,17 +31,17 @@ func TestTheDemoIncidentGoesOnOtherwise(t *testing.T) {
 	}
 	require.Equal(t, projector.SessionFailed, before.Status)
 
-	loop, err := agentloop.New(log, Agents(), nil)
+	loop, err := engine.New(log, Agents(), nil)
 	require.NoError(t, err)
 	defer loop.Stop()
-	forked, err := loop.Fork(t.Context(), agentloop.ForkRequest{FromSessionID: Incident, At: agentloop.Target{Sequence: asked}, NewSessionID: "fork"})
+	forked, err := loop.Fork(t.Context(), engine.ForkRequest{FromSessionID: Incident, At: engine.Target{Sequence: asked}, NewSessionID: "fork"})
 	require.NoError(t, err)
 	require.Equal(t, "fork", forked.SessionID)
-	_, err = loop.Submit(t.Context(), agentloop.Submission{
+	_, err = loop.Submit(t.Context(), engine.Submission{
 		SessionID: "fork", ToolCallID: pending, Kind: eventlog.SubmitApproval, Reason: "42.50, not 4,250.",
 	})
 	require.NoError(t, err)
-	_, err = loop.Resume(t.Context(), agentloop.ResumeRequest{SessionID: "fork"})
+	_, err = loop.Resume(t.Context(), engine.ResumeRequest{SessionID: "fork"})
 	require.NoError(t, err)
 	after := new(projector.Tree)
 	for r, err := range log.Follow(t.Context(), "fork", 0) {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 	"github.com/helixd/helixd/eventlog/jetstream"
@@ -77,7 +77,7 @@ func (f ServerFlags) OpenAs(ctx context.Context, o jetstream.Options) (*Source, 
 		nc.Close()
 		return nil, err
 	}
-	loop, err := agentloop.New(log, nil, nil)
+	loop, err := engine.New(log, nil, nil)
 	if err != nil {
 		nc.Close()
 		return nil, err
