@@ -11,6 +11,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/helixd/helixd/agentloop/quota"
+	"github.com/helixd/helixd/httpapi/auth"
 )
 
 // admission bounds what callers ask of this node: requests a second, and streams
@@ -38,7 +39,7 @@ type rateError struct{ after time.Duration }
 func (e *rateError) Error() string { return "httpapi: too many requests a second" }
 
 // request takes note of a request, or refuses it: *rateError.
-func (a *admission) request(c Caller) error {
+func (a *admission) request(c auth.Caller) error {
 	each := a.quota.Of(c.Tenant).RequestsPerSecond
 	if each <= 0 {
 		return nil
@@ -77,7 +78,7 @@ func (a *admission) sweep() {
 // stream takes note of a stream that a caller opens, until done is called, or
 // refuses it: *quota.Exceeded.
 func (a *admission) stream(r *http.Request) (done func(), err error) {
-	c := CallerOf(r.Context())
+	c := auth.CallerOf(r.Context())
 	caller, tenant := "caller "+callerName(c, r), "tenant "+c.Tenant
 	ofTenant := a.quota.Of(c.Tenant).Streams
 	a.mu.Lock()
@@ -103,7 +104,7 @@ func (a *admission) stream(r *http.Request) (done func(), err error) {
 
 // callerName tells callers apart: those of whom nothing is known, by their
 // address.
-func callerName(c Caller, r *http.Request) string {
+func callerName(c auth.Caller, r *http.Request) string {
 	if c.Name == "" && c.Subject == "" && c.User == "" {
 		host, _, err := net.SplitHostPort(r.RemoteAddr)
 		if err != nil {
@@ -124,7 +125,7 @@ func (s *Server) openStream(r *request) error {
 	if err != nil {
 		return err
 	}
-	tenant := s.opts.Quota.Label(CallerOf(r.Context()).Tenant)
+	tenant := s.opts.Quota.Label(auth.CallerOf(r.Context()).Tenant)
 	s.opts.Metrics.tenantStreams(tenant, 1)
 	r.streams = func() {
 		s.opts.Metrics.tenantStreams(tenant, -1)

@@ -14,6 +14,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 )
 
 func withTenants(t quota.Tenants) func(*httpapi.Options) {
@@ -27,11 +28,11 @@ func TestRequestsPerSecond(t *testing.T) {
 	a := newAPIOn(t, memory.New(), nil, withUsers, func(o *httpapi.Options) { o.Quota = q })
 	require.Equal(t, 200, a.get("/sessions", bearer("ann")...).status)
 	refused := a.get("/sessions", bearer("ann")...)
-	refused.failed(t, 429, httpapi.CodeRateLimited)
+	refused.failed(t, 429, api.CodeRateLimited)
 	after, err := strconv.Atoi(refused.header.Get("Retry-After"))
 	require.NoError(t, err)
 	require.InDelta(t, 1000, after, 100)
-	a.post("/sessions/s/chunks", chunksBody, bearer("ann")...).failed(t, 429, httpapi.CodeRateLimited)
+	a.post("/sessions/s/chunks", chunksBody, bearer("ann")...).failed(t, 429, api.CodeRateLimited)
 	require.Equal(t, 200, a.get("/healthz", bearer("ann")...).status, "public")
 	for range 3 {
 		require.Equal(t, 200, a.get("/sessions", bearer("bob")...).status)
@@ -55,7 +56,7 @@ func TestStreamsOfACaller(t *testing.T) {
 		"/sse?sessionId=s", "/sessions/s/stream", "/sessions/s/replay", "/sessions/s/records?follow=true", "/chat/s/stream",
 	} {
 		got := a.get(target, bearer("ann")...)
-		require.JSONEq(t, `{"quota":"streams","limit":2}`, detailOf(t, got, httpapi.CodeQuotaExceeded), target)
+		require.JSONEq(t, `{"quota":"streams","limit":2}`, detailOf(t, got, api.CodeQuotaExceeded), target)
 	}
 	require.Equal(t, 200, a.get("/sessions/s", bearer("ann")...).status, "no stream")
 	third := a.stream("/sse?sessionId=s", bearer("desk")...) // another caller
@@ -74,7 +75,7 @@ func TestStreamsOfATenant(t *testing.T) {
 		a.append("of-"+user, fact("of-"+user, &eventlog.SessionCreated{AgentType: "writer", UserID: user, Tenant: tenant, FactBase: factBase("of-" + user)}), text("of-"+user, "x"))
 	}
 	a.stream("/sse?sessionId=of-ann", bearer("ann")...).next()
-	a.get("/sse?sessionId=of-ann", bearer("ann")...).failed(t, 429, httpapi.CodeQuotaExceeded)
+	a.get("/sse?sessionId=of-ann", bearer("ann")...).failed(t, 429, api.CodeQuotaExceeded)
 	a.stream("/sse?sessionId=of-bob", bearer("bob")...).next()
 	a.stream("/sse?sessionId=of-bob", bearer("plain")...).next()
 	a.stream("/sse?sessionId=of-bob", bearer("plain")...).next()
@@ -90,14 +91,14 @@ func TestChatOverItsStreams(t *testing.T) {
 	chat := func() answer {
 		return a.post("/chat", `{"id":"new","messages":[{"id":"m","role":"user","parts":[{"type":"text","text":"hi"}]}]}`, bearer("ann")...)
 	}
-	chat().failed(t, 429, httpapi.CodeQuotaExceeded)
+	chat().failed(t, 429, api.CodeQuotaExceeded)
 	_, err := a.log.Head(a.ctx(), "new")
 	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 	open.resp.Body.Close()
 	require.Eventually(t, func() bool { return chat().status == 200 }, within, 10*time.Millisecond)
 }
 
-func detailOf(t *testing.T, got answer, code httpapi.Code) string {
+func detailOf(t *testing.T, got answer, code api.Code) string {
 	t.Helper()
 	raw, err := json.Marshal(got.failed(t, 429, code).Detail)
 	require.NoError(t, err)

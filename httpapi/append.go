@@ -14,23 +14,11 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/snapshot"
 )
-
-// Headers of appends.
-const (
-	headerExpected    = "Helix-Expected-Sequence"
-	headerIdempotency = "Idempotency-Key"
-)
-
-// Appended is the answer of the routes that append: the sequences of the
-// first and the last record, without gaps between them.
-type Appended struct {
-	FirstSequence uint64 `json:"firstSequence"`
-	LastSequence  uint64 `json:"lastSequence"`
-	Count         int    `json:"count"`
-}
 
 // production is what an outside producer wants appended.
 type production struct {
@@ -54,11 +42,11 @@ type preconditions struct {
 }
 
 func parsePreconditions(h http.Header) (c preconditions, err error) {
-	if v := h.Values(headerExpected); len(v) > 0 {
+	if v := h.Values(api.HeaderExpected); len(v) > 0 {
 		if len(v) > 1 {
-			return c, invalid(headerExpected, "is given twice")
+			return c, invalid(api.HeaderExpected, "is given twice")
 		}
-		if c.expected, err = parseNumber(headerExpected, v[0]); err != nil {
+		if c.expected, err = parseNumber(api.HeaderExpected, v[0]); err != nil {
 			return c, err
 		}
 		c.expectedGiven = true
@@ -69,15 +57,15 @@ func parsePreconditions(h http.Header) (c preconditions, err error) {
 
 // idempotencyKey returns the key of a request that may be repeated, or "".
 func idempotencyKey(h http.Header) (string, error) {
-	v := h.Values(headerIdempotency)
+	v := h.Values(api.HeaderIdempotency)
 	switch {
 	case len(v) == 0:
 		return "", nil
 	case len(v) > 1:
-		return "", invalid(headerIdempotency, "is given twice")
+		return "", invalid(api.HeaderIdempotency, "is given twice")
 	}
 	if problem, bad := errors.AsType[*eventlog.ValidationError](eventlog.ValidateID(v[0])); bad {
-		return "", invalid(headerIdempotency, problem.Reason)
+		return "", invalid(api.HeaderIdempotency, problem.Reason)
 	}
 	return v[0], nil
 }
@@ -107,7 +95,7 @@ func (s *Server) produce(w http.ResponseWriter, r *request, p production) error 
 // one to append to the session has that in memory, and the comparison of the append
 // proves it. When somebody else writes in between, and be it the same request by
 // another way, the next try sees that.
-func (s *Server) appendBehind(ctx context.Context, session string, pre preconditions, p production) (done Appended, err error) {
+func (s *Server) appendBehind(ctx context.Context, session string, pre preconditions, p production) (done api.Appended, err error) {
 	again := false
 	writer, digest := rand.Text(), ""
 	if pre.key != "" {
@@ -116,7 +104,7 @@ func (s *Server) appendBehind(ctx context.Context, session string, pre precondit
 	}
 	tip, err := s.states.Tip(ctx, session)
 	if err != nil {
-		return Appended{}, err
+		return api.Appended{}, err
 	}
 	defer tip.Release()
 	var unexpected error // is for the producer, and no reason to try again
@@ -138,24 +126,24 @@ func (s *Server) appendBehind(ctx context.Context, session string, pre precondit
 		}
 	})
 	if err = cmp.Or(err, unexpected); err != nil {
-		return Appended{}, err
+		return api.Appended{}, err
 	}
 	return done, nil
 }
 
 // tryAppend appends p to a state. sent tells whether it was sent to the log.
-func (s *Server) tryAppend(ctx context.Context, tip *snapshot.Tip, writer, digest string, pre *preconditions, p production, unexpected *error) (done Appended, sent bool, err error) {
-	caller, t := CallerOf(ctx), tip.Tree()
+func (s *Server) tryAppend(ctx context.Context, tip *snapshot.Tip, writer, digest string, pre *preconditions, p production, unexpected *error) (done api.Appended, sent bool, err error) {
+	caller, t := auth.CallerOf(ctx), tip.Tree()
 	switch a, known := t.Appends.Get(pre.key); { // no append has an empty key
 	case known && a.Digest != digest:
 		return done, false, errMismatch
 	case known:
-		return Appended{a.FirstSequence, a.LastSequence, a.Count}, false, nil
+		return api.Appended{FirstSequence: a.FirstSequence, LastSequence: a.LastSequence, Count: a.Count}, false, nil
 	case pre.key != "" && t.OldKeys.Has(pre.key):
 		return done, false, errKeyExpired
 	}
-	if !caller.mayUse(t) { // since it was authorized
-		return done, false, ErrForbidden
+	if !caller.MayUse(t) { // since it was authorized
+		return done, false, auth.ErrForbidden
 	}
 	if pre.expectedGiven && pre.expected != t.Head {
 		if pre.expected > t.Head && tip.Current() { // another node may have answered with it
@@ -176,7 +164,7 @@ func (s *Server) tryAppend(ctx context.Context, tip *snapshot.Tip, writer, diges
 	}
 	var appended *projector.Tree
 	defer func() { charged.Done(appended) }()
-	if t.Head == 0 && (caller.bound() || caller.Tenant != "") {
+	if t.Head == 0 && (caller.Bound() || caller.Tenant != "") {
 		if err := s.createFor(ctx, caller, tip, p.agentType); err != nil {
 			return done, true, err
 		}
@@ -185,7 +173,7 @@ func (s *Server) tryAppend(ctx context.Context, tip *snapshot.Tip, writer, diges
 	}
 	last, err := tip.Append(ctx, writer, p.entries)
 	if err == nil {
-		done = Appended{last + 1 - uint64(len(p.entries)), last, len(p.entries)}
+		done = api.Appended{FirstSequence: last + 1 - uint64(len(p.entries)), LastSequence: last, Count: len(p.entries)}
 		appended = &projector.Tree{Head: last, Bytes: tip.Tree().Bytes}
 	}
 	return done, true, err
@@ -193,7 +181,7 @@ func (s *Server) tryAppend(ctx context.Context, tip *snapshot.Tip, writer, diges
 
 // charge has the session's tenant admit what is appended. A free append to a session
 // that exists is not charged: it must not be refused.
-func (s *Server) charge(ctx context.Context, c Caller, session string, t *projector.Tree, p production) (*quota.Admission, error) {
+func (s *Server) charge(ctx context.Context, c auth.Caller, session string, t *projector.Tree, p production) (*quota.Admission, error) {
 	switch {
 	case t.Head == 0:
 		return s.opts.Quota.Admit(ctx, c.Tenant, session, quota.Want{Session: true, Bytes: bytesOf(p.entries)})
@@ -212,10 +200,10 @@ func bytesOf(entries []eventlog.Entry) (n int64) {
 
 // createFor begins a session for a producer that has a tenant, or is bound to a
 // user.
-func (s *Server) createFor(ctx context.Context, c Caller, tip *snapshot.Tip, agentType string) error {
+func (s *Server) createFor(ctx context.Context, c auth.Caller, tip *snapshot.Tip, agentType string) error {
 	session := tip.Session()
 	entry, err := eventlog.NewFact(session, &eventlog.SessionCreated{
-		AgentType: agentType, UserID: c.only(), Tenant: c.Tenant, FactBase: eventlog.FactBase{SessionID: session, Timestamp: time.Now().UnixMilli(), By: eventlog.ActorOf(ctx)},
+		AgentType: agentType, UserID: c.OnlyUser(), Tenant: c.Tenant, FactBase: eventlog.FactBase{SessionID: session, Timestamp: time.Now().UnixMilli(), By: eventlog.ActorOf(ctx)},
 	}, eventlog.Labels{})
 	if err == nil {
 		_, err = tip.Append(ctx, rand.Text(), []eventlog.Entry{entry})
@@ -225,7 +213,7 @@ func (s *Server) createFor(ctx context.Context, c Caller, tip *snapshot.Tip, age
 
 // end answers POST /sessions/{id}/end: the stream is complete.
 func (s *Server) end(w http.ResponseWriter, r *request) error {
-	raw, err := readBody(w, r, MaxBody, bodyTimeout)
+	raw, err := readBody(w, r, api.MaxBody, bodyTimeout)
 	if err != nil {
 		return err
 	}

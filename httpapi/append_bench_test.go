@@ -40,12 +40,12 @@ func benchAPI(b *testing.B) *httpapi.Server {
 	loop, err := engine.New(log, nil, nil)
 	require.NoError(b, err)
 	b.Cleanup(loop.Stop)
-	api, err := httpapi.New(httpapi.Options{
+	served, err := httpapi.New(httpapi.Options{
 		Log: log, Loop: loop, AllowUnauthenticated: true, States: snapshot.New(log, &snapshot.StoreOptions{Folds: saved}),
 	})
 	require.NoError(b, err)
-	b.Cleanup(api.Close)
-	return api
+	b.Cleanup(served.Close)
+	return served
 }
 
 // deltaOf is a text_delta chunk of about 221 bytes.
@@ -59,11 +59,11 @@ func deltaOf(session string, n int) string {
 // HTTP.
 func BenchmarkAppend(b *testing.B) {
 	b.Run("handler", func(b *testing.B) {
-		api := benchAPI(b)
+		srv := benchAPI(b)
 		post := func(n int) {
 			r := httptest.NewRequest("POST", "http://localhost/sessions/s/chunks", strings.NewReader(deltaOf("s", n)))
 			w := httptest.NewRecorder()
-			api.ServeHTTP(w, r)
+			srv.ServeHTTP(w, r)
 			if w.Code != 200 {
 				b.Fatal(w.Code, w.Body.String())
 			}

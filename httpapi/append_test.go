@@ -15,7 +15,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/logtest"
 	"github.com/helixd/helixd/eventlog/memory"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -39,17 +39,17 @@ func lines(session, prefix string, n int) string {
 func chunksOf(session string) string { return "/sessions/" + escape(session) + "/chunks" }
 
 // appended checks a success.
-func (r answer) appended(t *testing.T) httpapi.Appended {
+func (r answer) appended(t *testing.T) api.Appended {
 	t.Helper()
 	require.Equal(t, 200, r.status, r.body)
-	var got httpapi.Appended
+	var got api.Appended
 	r.decode(t, &got)
 	require.EqualValues(t, got.Count, got.LastSequence-got.FirstSequence+1, r.body)
 	return got
 }
 
 // texts returns the session's text deltas, in order.
-func (a *api) texts(session string) []string {
+func (a *testAPI) texts(session string) []string {
 	a.t.Helper()
 	var all []string
 	for r, err := range a.log.Read(a.ctx(), session, 0, 0) {
@@ -63,7 +63,7 @@ func (a *api) texts(session string) []string {
 	return all
 }
 
-func (a *api) head(session string) uint64 {
+func (a *testAPI) head(session string) uint64 {
 	a.t.Helper()
 	head, err := a.log.Head(a.ctx(), session)
 	require.NoError(a.t, err)
@@ -89,7 +89,7 @@ func TestChunksForms(t *testing.T) {
 }
 
 // texts0 is texts of a session that may not be there.
-func (a *api) texts0(session string) []string {
+func (a *testAPI) texts0(session string) []string {
 	a.t.Helper()
 	if a.get("/sessions/"+escape(session)).status == 404 {
 		return nil
@@ -104,7 +104,7 @@ func TestChunksRefusesBadOnes(t *testing.T) {
 	for _, tc := range []struct {
 		name, body string
 		status     int
-		code       httpapi.Code
+		code       api.Code
 		detail     string // JSON; empty: none
 	}{
 		{"nothing", "\n \r\n", 400, "INVALID_REQUEST", ""},
@@ -136,7 +136,7 @@ func TestChunksRefusesBadOnes(t *testing.T) {
 			tc.detail = "null"
 		}
 		require.JSONEq(t, tc.detail, string(detail), tc.name)
-		a.get("/sessions/s").failed(t, 404, httpapi.CodeNotFound)
+		a.get("/sessions/s").failed(t, 404, api.CodeNotFound)
 	}
 	for _, c := range []eventlog.Chunk{
 		&eventlog.RunInterrupted{RunID: run, Base: base("s")}, &eventlog.RunResumed{RunID: run, Mode: "continue", Base: base("s")},
@@ -147,20 +147,20 @@ func TestChunksRefusesBadOnes(t *testing.T) {
 		&eventlog.StreamResync{Reason: eventlog.ResyncRetry, Base: base("s")}, &eventlog.ExecutorSuperseded{Base: base("s")},
 		&eventlog.SuspensionMarker{Kind: eventlog.SuspendedClientTool, Payload: json.RawMessage(`{}`), Base: base("s")},
 	} {
-		body := a.post(chunksOf("s"), good+"\n"+string(chunk(c).Payload)).failed(t, 400, httpapi.CodeInvalidRequest)
+		body := a.post(chunksOf("s"), good+"\n"+string(chunk(c).Payload)).failed(t, 400, api.CodeInvalidRequest)
 		require.Equal(t, map[string]any{"index": 1.0, "field": "type"}, body.Detail)
 	}
-	a.get("/sessions/s").failed(t, 404, httpapi.CodeNotFound)
+	a.get("/sessions/s").failed(t, 404, api.CodeNotFound)
 
 	// A session keeps its agent; and the key that was refused is not taken.
 	a.post(chunksOf("s"), good, idemKey, "k").appended(t)
-	body := a.post(chunksOf("s"), strings.Replace(good, "writer", "reader", 1)).failed(t, 400, httpapi.CodeInvalidRequest)
+	body := a.post(chunksOf("s"), strings.Replace(good, "writer", "reader", 1)).failed(t, 400, api.CodeInvalidRequest)
 	require.Equal(t, map[string]any{"index": 0.0, "field": "agentType"}, body.Detail)
 	require.Equal(t, []string{"good"}, a.texts("s"))
 }
 
 // tooMuchWork asks for a patch of a new session that is more work than it may do.
-func (a *api) tooMuchWork(session string) {
+func (a *testAPI) tooMuchWork(session string) {
 	a.t.Helper()
 	patch := func(ops ...string) string {
 		return `{"type":"state_patch","agentId":"` + session + `","agentType":"writer","step":0,"timestamp":1,"patches":[` + strings.Join(ops, ",") + `]}`
@@ -168,7 +168,7 @@ func (a *api) tooMuchWork(session string) {
 	const insert = `{"op":"add","path":"/a/0","value":1}`
 	first := a.post(chunksOf(session), patch(`{"op":"add","path":"/a","value":[0`+strings.Repeat(",0", 1_000_000)+`]}`)).appended(a.t)
 	many := patch(slices.Repeat([]string{insert}, 30_000)...)
-	a.post(chunksOf(session), line(session, "x")+"\n"+many).failed(a.t, 422, httpapi.CodeTooMuchWork)
+	a.post(chunksOf(session), line(session, "x")+"\n"+many).failed(a.t, 422, api.CodeTooMuchWork)
 	a.post(chunksOf(session), patch(insert), expected, fmt.Sprint(first.LastSequence)).appended(a.t) // nothing came in between
 }
 
@@ -181,17 +181,17 @@ func TestChunksThatAreTooMuchWork(t *testing.T) {
 func TestChunksBodyLimits(t *testing.T) {
 	a := newAPIOn(t, memory.New(), nil)
 	const head = "POST /sessions/s/chunks HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
-	raw(t, a, head+"\r\n").failed(t, 411, httpapi.CodeLengthRequired)
-	body := raw(t, a, fmt.Sprintf("%sContent-Length: %d\r\n\r\n", head, httpapi.MaxChunksBody+1)).failed(t, 413, httpapi.CodePayloadTooLarge)
-	require.Equal(t, map[string]any{"limit": float64(httpapi.MaxChunksBody)}, body.Detail)
-	body = a.post("/sessions/s/end", strings.Repeat(" ", httpapi.MaxBody+1)).failed(t, 413, httpapi.CodePayloadTooLarge)
-	require.Equal(t, map[string]any{"limit": float64(httpapi.MaxBody)}, body.Detail)
+	raw(t, a, head+"\r\n").failed(t, 411, api.CodeLengthRequired)
+	body := raw(t, a, fmt.Sprintf("%sContent-Length: %d\r\n\r\n", head, api.MaxChunksBody+1)).failed(t, 413, api.CodePayloadTooLarge)
+	require.Equal(t, map[string]any{"limit": float64(api.MaxChunksBody)}, body.Detail)
+	body = a.post("/sessions/s/end", strings.Repeat(" ", api.MaxBody+1)).failed(t, 413, api.CodePayloadTooLarge)
+	require.Equal(t, map[string]any{"limit": float64(api.MaxBody)}, body.Detail)
 }
 
 // TestChunksLargeBody: JetStream has no limit of an atomic batch's bytes.
 func TestChunksLargeBody(t *testing.T) {
 	a := newAPI(t)
-	one := line("s", strings.Repeat("x", httpapi.MaxBody/2)) + "\n"
+	one := line("s", strings.Repeat("x", api.MaxBody/2)) + "\n"
 	got := a.post(chunksOf("s"), strings.Repeat(one, 2), idemKey, "large").appended(t)
 	require.Equal(t, 2, got.Count)
 	require.Equal(t, got, a.post(chunksOf("s"), strings.Repeat(one, 2), idemKey, "large").appended(t))
@@ -203,10 +203,10 @@ func TestChunksFull(t *testing.T) {
 	a := newAPI(t)
 	body := lines("s", "x", eventlog.MaxAppendRecords)
 	first := a.post(chunksOf("s"), body, idemKey, "k", expected, "0").appended(t)
-	require.Equal(t, httpapi.Appended{FirstSequence: 1, LastSequence: 1000, Count: 1000}, first)
+	require.Equal(t, api.Appended{FirstSequence: 1, LastSequence: 1000, Count: 1000}, first)
 	require.Equal(t, first, a.post(chunksOf("s"), body, idemKey, "k", expected, "0").appended(t))
 	second := a.post(chunksOf("s"), body, expected, "1000").appended(t)
-	require.Equal(t, httpapi.Appended{FirstSequence: 1001, LastSequence: 2000, Count: 1000}, second)
+	require.Equal(t, api.Appended{FirstSequence: 1001, LastSequence: 2000, Count: 1000}, second)
 	require.Len(t, a.texts("s"), 2000)
 }
 
@@ -214,11 +214,11 @@ func TestChunksExpectedSequence(t *testing.T) {
 	a := newAPI(t)
 	conflict := func(session, seq string, head uint64) {
 		t.Helper()
-		body := a.post(chunksOf(session), line(session, "x"), expected, seq).failed(t, 409, httpapi.CodeSequenceConflict)
+		body := a.post(chunksOf(session), line(session, "x"), expected, seq).failed(t, 409, api.CodeSequenceConflict)
 		require.Equal(t, map[string]any{"head": float64(head)}, body.Detail)
 	}
 	conflict("s", "7", 0)
-	a.get("/sessions/s").failed(t, 404, httpapi.CodeNotFound)
+	a.get("/sessions/s").failed(t, 404, api.CodeNotFound)
 	first := a.post(chunksOf("s"), lines("s", "a", 2), expected, "0").appended(t)
 	a.post(chunksOf("other"), line("other", "x"), expected, "0").appended(t) // gaps
 	conflict("s", "0", first.LastSequence)
@@ -232,7 +232,7 @@ func TestChunksExpectedSequence(t *testing.T) {
 	require.Equal(t, []string{"a0", "a1", "b0", "b1", "c"}, a.texts("s"))
 
 	for _, v := range []string{"", "-1", "x", "1.0", "18446744073709551616"} {
-		body := a.post(chunksOf("s"), line("s", "x"), expected, v).failed(t, 400, httpapi.CodeInvalidRequest)
+		body := a.post(chunksOf("s"), line("s", "x"), expected, v).failed(t, 400, api.CodeInvalidRequest)
 		require.Equal(t, map[string]any{"field": expected}, body.Detail)
 	}
 }
@@ -245,8 +245,8 @@ func TestAnExpiredKeyAppendsNothing(t *testing.T) {
 	require.Equal(t, first, a.post(chunksOf("s"), line("s", "a"), idemKey, "k").appended(t), "it is remembered")
 	useKeys(t, a.log, "s", projector.LeastKnownAppends+200)
 	head := a.head("s")
-	a.post(chunksOf("s"), line("s", "a"), idemKey, "k").failed(t, 409, httpapi.CodeIdempotencyExpired)
-	a.post(chunksOf("s"), line("s", "b"), idemKey, "k").failed(t, 409, httpapi.CodeIdempotencyExpired)
+	a.post(chunksOf("s"), line("s", "a"), idemKey, "k").failed(t, 409, api.CodeIdempotencyExpired)
+	a.post(chunksOf("s"), line("s", "b"), idemKey, "k").failed(t, 409, api.CodeIdempotencyExpired)
 	require.Equal(t, head, a.head("s"))
 	a.post(chunksOf("s"), line("s", "a"), idemKey, "new").appended(t)
 }
@@ -284,9 +284,9 @@ func TestChunksIdempotency(t *testing.T) {
 		require.Equal(t, first, a.post(chunksOf("s"), same, idemKey, "k:1", expected, "999").appended(t))
 	}
 	for _, another := range []string{lines("s", "a", 2), lines("s", "a", 4), lines("s", "b", 3)} {
-		a.post(chunksOf("s"), another, idemKey, "k:1").failed(t, 409, httpapi.CodeIdempotencyMismatch)
+		a.post(chunksOf("s"), another, idemKey, "k:1").failed(t, 409, api.CodeIdempotencyMismatch)
 	}
-	a.post("/sessions/s/end", "{}", idemKey, "k:1").failed(t, 409, httpapi.CodeIdempotencyMismatch)
+	a.post("/sessions/s/end", "{}", idemKey, "k:1").failed(t, 409, api.CodeIdempotencyMismatch)
 	require.Equal(t, []string{"a0", "a1", "a2", "between"}, a.texts("s"))
 
 	// Also after the end of the stream, and by another server on the same log.
@@ -297,13 +297,13 @@ func TestChunksIdempotency(t *testing.T) {
 	require.Equal(t, end, b.post("/sessions/s/end", `{ "finalOutput": {"x" :1} }`, idemKey, "end").appended(t))
 
 	for _, key := range []string{strings.Repeat("k", 257), "\xff", "a\tb"} {
-		got := a.post(chunksOf("t"), line("t", "x"), idemKey, key).failed(t, 400, httpapi.CodeInvalidRequest)
+		got := a.post(chunksOf("t"), line("t", "x"), idemKey, key).failed(t, 400, api.CodeInvalidRequest)
 		require.Equal(t, map[string]any{"field": idemKey}, got.Detail)
 	}
-	a.post(chunksOf("t"), line("t", "x"), idemKey, "").failed(t, 400, httpapi.CodeInvalidRequest)
+	a.post(chunksOf("t"), line("t", "x"), idemKey, "").failed(t, 400, api.CodeInvalidRequest)
 	a.post(chunksOf("t"), line("t", "x"), idemKey, strings.Repeat("é", 128)).appended(t)
 	raw(t, a, "POST /sessions/t/chunks HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: a\r\nIdempotency-Key: b\r\nContent-Length: 2\r\nConnection: close\r\n\r\n[]").
-		failed(t, 400, httpapi.CodeInvalidRequest)
+		failed(t, 400, api.CodeInvalidRequest)
 }
 
 // TestChunksSameKeyAtOnce: all who ask with one key get one answer, and there
@@ -318,7 +318,7 @@ func TestChunksSameKeyAtOnce(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range got {
 			all.Go(func() {
-				got[i] = []*api{a, b}[i%2].post(chunksOf(session), body, idemKey, "k")
+				got[i] = []*testAPI{a, b}[i%2].post(chunksOf(session), body, idemKey, "k")
 			})
 		}
 		all.Wait()
@@ -340,7 +340,7 @@ func TestChunksLostAnswers(t *testing.T) {
 			a.post(chunksOf("s"), lines("s", "a", 2), expected, "0").appended(t)
 			log.Next(fault, fault)
 			got := a.post(chunksOf("s"), lines("s", "b", 3), headers...).appended(t)
-			require.Equal(t, httpapi.Appended{FirstSequence: 3, LastSequence: 5, Count: 3}, got)
+			require.Equal(t, api.Appended{FirstSequence: 3, LastSequence: 5, Count: 3}, got)
 			log.Next(fault)
 			got = a.post("/sessions/s/end", "", idemKey, "end").appended(t)
 			require.EqualValues(t, 6, got.LastSequence)
@@ -389,7 +389,7 @@ func TestARequestIsJudgedByTheSessionThatIsThere(t *testing.T) {
 		require.NoError(t, err)
 		a.append("s", begin)
 	}
-	a.post("/sessions/s/end", "").failed(t, 409, httpapi.CodeAlreadyRunning)
+	a.post("/sessions/s/end", "").failed(t, 409, api.CodeAlreadyRunning)
 	require.Nil(t, log.before)
 
 	erase := func() {
@@ -398,7 +398,7 @@ func TestARequestIsJudgedByTheSessionThatIsThere(t *testing.T) {
 	}
 	log.before = erase
 	other := newAPIOn(t, log, nil) // reads the session, which is erased after that
-	other.post(chunksOf("s"), line("s", "x")).failed(t, 404, httpapi.CodeNotFound)
+	other.post(chunksOf("s"), line("s", "x")).failed(t, 404, api.CodeNotFound)
 	a.post(chunksOf("s"), line("s", "x")).appended(t)
 
 	// One that remembers the session can't tell when it was erased, and takes the
@@ -437,12 +437,12 @@ func (l cutOff) Read(ctx context.Context, session string, from, to uint64) iter.
 func TestANodeThatIsCutOffRefusesNobodyForGood(t *testing.T) {
 	a := newAPIOn(t, cutOff{memory.New()}, nil)
 	head := a.post(chunksOf("s"), line("s", "a")).appended(t).LastSequence
-	a.post(chunksOf("s"), line("s", "b"), expected, fmt.Sprint(head+1)).failed(t, 503, httpapi.CodeUnavailable)
-	a.post(chunksOf("s"), line("s", "b"), expected, "0").failed(t, 409, httpapi.CodeSequenceConflict)
+	a.post(chunksOf("s"), line("s", "b"), expected, fmt.Sprint(head+1)).failed(t, 503, api.CodeUnavailable)
+	a.post(chunksOf("s"), line("s", "b"), expected, "0").failed(t, 409, api.CodeSequenceConflict)
 	from := "from=" + fmt.Sprint(head+1)
 	for _, path := range []string{"/records?" + from, "/records?follow=true&" + from, "/replay?" + from} {
-		a.get("/sessions/s"+path).failed(t, 503, httpapi.CodeUnavailable)
+		a.get("/sessions/s"+path).failed(t, 503, api.CodeUnavailable)
 	}
-	a.get("/sessions/s/stream", "Last-Event-ID", fmt.Sprint(head+1)).failed(t, 503, httpapi.CodeUnavailable)
+	a.get("/sessions/s/stream", "Last-Event-ID", fmt.Sprint(head+1)).failed(t, 503, api.CodeUnavailable)
 	require.Equal(t, []string{"a"}, a.texts("s"))
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/auth"
 )
 
 // maxActor is the longest name or subject that is recorded of a caller, in bytes.
@@ -19,7 +20,7 @@ const maxActor = 256
 
 // actorOf is the request's caller as records and log lines name it.
 func actorOf(r *http.Request) eventlog.Actor {
-	c := CallerOf(r.Context())
+	c := auth.CallerOf(r.Context())
 	address, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		address = r.RemoteAddr
@@ -34,7 +35,7 @@ func actorOf(r *http.Request) eventlog.Actor {
 // who asked for it, and is admitted for the caller's tenant.
 func acting(r *http.Request) *http.Request {
 	ctx := eventlog.WithActor(r.Context(), actorOf(r))
-	return r.WithContext(quota.WithCaller(ctx, CallerOf(ctx).Tenant))
+	return r.WithContext(quota.WithCaller(ctx, auth.CallerOf(ctx).Tenant))
 }
 
 // audit logs what a caller has done that no record of the session says.
@@ -101,7 +102,7 @@ const (
 // known reports whether an error is such a failure that has been logged a short
 // time ago. If it has not, it is logged now.
 func (k *keyFailures) known(err error, now time.Time) bool {
-	failed, ok := errors.AsType[*keysError](err)
+	failed, ok := errors.AsType[*auth.KeysError](err)
 	if !ok {
 		return false
 	}
@@ -121,11 +122,11 @@ func (k *keyFailures) known(err error, now time.Time) bool {
 
 // logRefusal logs that a caller was refused with a status.
 func (s *Server) logRefusal(ctx context.Context, w *tracker, status int, err error) {
-	if !errors.Is(err, ErrUnauthorized) && !errors.Is(err, ErrForbidden) && !errors.Is(err, errOtherUser) {
+	if !errors.Is(err, auth.ErrUnauthorized) && !errors.Is(err, auth.ErrForbidden) && !errors.Is(err, auth.ErrOtherUser) {
 		return
 	}
 	bound := &s.refusals
-	if errors.Is(err, ErrUnauthorized) {
+	if errors.Is(err, auth.ErrUnauthorized) {
 		bound = &s.strangers
 	}
 	skipped, ok := bound.take(time.Now())

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/httpapi/auth"
 )
 
 // The first line of a period says how many were left out before it.
@@ -35,7 +37,7 @@ func TestRefusalsTake(t *testing.T) {
 func TestKeyFailuresAreKnown(t *testing.T) {
 	var k keyFailures
 	now := time.Unix(1000, 0)
-	failed := func(cause string) error { return &keysError{errors.New(cause)} }
+	failed := func(cause string) error { return &auth.KeysError{Cause: errors.New(cause)} }
 	require.False(t, k.known(errors.New("another error"), now))
 	require.False(t, k.known(errors.New("another error"), now))
 	require.False(t, k.known(failed("a"), now))

@@ -13,11 +13,11 @@ import (
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 )
 
 // actors returns who asked for the facts of a type, in order; truncated ones too.
-func (a *api) actors(session, typ string) (all []*eventlog.Actor) {
+func (a *testAPI) actors(session, typ string) (all []*eventlog.Actor) {
 	a.t.Helper()
 	for r, err := range a.log.Read(a.ctx(), session, 0, 0) {
 		require.NoError(a.t, err)
@@ -87,7 +87,7 @@ func TestRecordsNameTheirCaller(t *testing.T) {
 func TestImportsNameTheirCaller(t *testing.T) {
 	from, a := newAPIOn(t, memory.New(), nil), newAPIOn(t, memory.New(), nil, withUsers)
 	from.append("s", text("s", "one"))
-	imports := func(to *api, exported, request string) httpapi.Imported {
+	imports := func(to *testAPI, exported, request string) api.Imported {
 		t.Helper()
 		return to.post("/sessions/s/import", exported, append(bearer("plain"), "X-Request-Id", request)...).imported(t)
 	}
@@ -119,7 +119,7 @@ func TestImportsNameTheirCaller(t *testing.T) {
 }
 
 // firstSequence is the sequence of a session's first record.
-func (a *api) firstSequence(session string) uint64 {
+func (a *testAPI) firstSequence(session string) uint64 {
 	a.t.Helper()
 	for r, err := range a.log.Read(a.ctx(), session, 0, 0) {
 		require.NoError(a.t, err)
@@ -138,9 +138,9 @@ func TestCallersAreLogged(t *testing.T) {
 	a.request("DELETE", "/sessions/gone", "", bearer("ann")...)
 	a.post("/sessions/gone/import", strings.ReplaceAll(records, `"kept"`, `"gone"`), bearer("plain")...)
 	a.get("/backup", bearer("plain")...)
-	a.get("/backup", bearer("bob")...).failed(t, 403, httpapi.CodeUnauthorized)
-	a.get("/sessions?userId=ann", bearer("bob")...).failed(t, 403, httpapi.CodeUserMismatch)
-	a.get("/sessions", bearer("no-such-token")...).failed(t, 401, httpapi.CodeUnauthorized)
+	a.get("/backup", bearer("bob")...).failed(t, 403, api.CodeUnauthorized)
+	a.get("/sessions?userId=ann", bearer("bob")...).failed(t, 403, api.CodeUserMismatch)
+	a.get("/sessions", bearer("no-such-token")...).failed(t, 401, api.CodeUnauthorized)
 	logged := a.logs.String()
 	for _, want := range []string{
 		`level=INFO msg="session exported" route=/sessions/{id}/records session=kept address=127.0.0.1 caller="ann's token" user=ann requestId=`,
@@ -168,8 +168,8 @@ func TestEveryExportIsLogged(t *testing.T) {
 		require.Equal(t, n, strings.Count(a.logs.String(), `msg="session exported" route=/sessions/{id}/records session=s address=127.0.0.1 caller="ann's token"`), query)
 	}
 	a.request("HEAD", "/sessions/s/records", "", bearer("ann")...)
-	a.get("/sessions/s/records?from=99", bearer("ann")...).failed(t, 416, httpapi.CodeCursorAhead)
-	a.get("/sessions/s/records", bearer("bob")...).failed(t, 404, httpapi.CodeNotFound)
+	a.get("/sessions/s/records?from=99", bearer("ann")...).failed(t, 416, api.CodeCursorAhead)
+	a.get("/sessions/s/records", bearer("bob")...).failed(t, 404, api.CodeNotFound)
 	require.Equal(t, n, strings.Count(a.logs.String(), "session exported"), "nothing was exported")
 }
 
@@ -177,7 +177,7 @@ func TestEveryExportIsLogged(t *testing.T) {
 func TestRefusalsAreBounded(t *testing.T) {
 	a := newAPIOn(t, memory.New(), nil, withUsers)
 	for range 100 {
-		a.get("/sessions").failed(t, 401, httpapi.CodeUnauthorized)
+		a.get("/sessions").failed(t, 401, api.CodeUnauthorized)
 	}
 	require.LessOrEqual(t, strings.Count(a.logs.String(), "request refused"), 60)
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 )
 
 func TestFailClosed(t *testing.T) {
@@ -28,15 +30,15 @@ func TestFailClosed(t *testing.T) {
 
 	open := newAPIOn(t, log, nil)
 	require.Contains(t, open.logs.String(), "level=WARN msg=\"UNAUTHENTICATED")
-	for _, auth := range []httpapi.Authenticator{httpapi.BearerTokens(nil), httpapi.AnyOf()} {
-		shut := newAPIOn(t, log, nil, func(o *httpapi.Options) { o.Auth = auth })
+	for _, authenticate := range []auth.Authenticator{auth.BearerTokens(nil), auth.AnyOf()} {
+		shut := newAPIOn(t, log, nil, func(o *httpapi.Options) { o.Auth = authenticate })
 		require.Empty(t, shut.logs.String())
-		shut.get("/sessions").failed(t, 401, httpapi.CodeUnauthorized)
+		shut.get("/sessions").failed(t, 401, api.CodeUnauthorized)
 	}
 }
 
 func TestBearerTokens(t *testing.T) {
-	auth := httpapi.BearerTokens([]httpapi.Token{
+	authenticate := auth.BearerTokens([]auth.Token{
 		{Token: "all", Operations: []string{"*"}, Sessions: []string{"*"}},
 		{Token: "some", Operations: []string{"status", "chat*"}, Sessions: []string{"team/*", "*-x-*-y", "exact"}},
 		{Token: "twice", Operations: []string{"start"}, Sessions: []string{"a"}},
@@ -45,10 +47,10 @@ func TestBearerTokens(t *testing.T) {
 		{Token: "nowhere", Operations: []string{"*"}},
 		{Token: "", Operations: []string{"*"}, Sessions: []string{"*"}},
 	})
-	unknown, no := httpapi.ErrUnauthorized, httpapi.ErrForbidden
+	unknown, no := auth.ErrUnauthorized, auth.ErrForbidden
 	for _, tc := range []struct {
 		header  string
-		op      httpapi.Operation
+		op      auth.Operation
 		session string
 		want    error
 	}{
@@ -84,7 +86,7 @@ func TestBearerTokens(t *testing.T) {
 		if tc.header != "" {
 			r.Header.Set("Authorization", tc.header)
 		}
-		got := auth(r, tc.op, tc.session)
+		got := authenticate(r, tc.op, tc.session)
 		require.Equal(t, tc.want, got, "%+v", tc)
 	}
 }
@@ -94,7 +96,7 @@ func TestBearerTokens(t *testing.T) {
 func TestAuthAsksForEveryRoute(t *testing.T) {
 	var asked []string
 	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) {
-		o.Auth = func(_ *http.Request, op httpapi.Operation, session string) error {
+		o.Auth = func(_ *http.Request, op auth.Operation, session string) error {
 			asked = append(asked, string(op)+" "+session)
 			return nil
 		}
@@ -140,62 +142,62 @@ func TestAuthAsksForEveryRoute(t *testing.T) {
 }
 
 func TestAuthRefuses(t *testing.T) {
-	mine := httpapi.Token{Token: "secret-mine", Operations: []string{"*"}, Sessions: []string{"mine*"}}
-	reader := httpapi.Token{Token: "secret-reader", Operations: []string{"status"}, Sessions: []string{"*"}}
+	mine := auth.Token{Token: "secret-mine", Operations: []string{"*"}, Sessions: []string{"mine*"}}
+	reader := auth.Token{Token: "secret-reader", Operations: []string{"status"}, Sessions: []string{"*"}}
 	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) {
-		o.Auth = httpapi.BearerTokens([]httpapi.Token{mine, reader})
+		o.Auth = auth.BearerTokens([]auth.Token{mine, reader})
 	})
 	a.append("mine", created("mine"), ended("mine", `1`))
 	a.append("yours", created("yours"), ended("yours", `1`))
 	as := func(token string) []string { return []string{"Authorization", "Bearer secret-" + token} }
 
 	got := a.get("/status?sessionId=mine")
-	got.failed(t, 401, httpapi.CodeUnauthorized)
+	got.failed(t, 401, api.CodeUnauthorized)
 	require.Equal(t, "Bearer", got.header.Get("WWW-Authenticate"))
-	a.get("/status?sessionId=mine", as("wrong")...).failed(t, 401, httpapi.CodeUnauthorized)
+	a.get("/status?sessionId=mine", as("wrong")...).failed(t, 401, api.CodeUnauthorized)
 	require.Equal(t, 200, a.get("/status?sessionId=mine", as("mine")...).status)
 	for _, target := range []string{
 		"/status?sessionId=yours", "/sse?sessionId=yours", "/chat/yours/snapshot", "/sessions/yours",
 		"/sessions/yours/records", "/sessions/yours/state", "/sessions/yours/runs", "/sessions/yours/checkpoints", "/sessions/nobody", "/sessions/%00",
 	} {
-		a.get(target, as("mine")...).failed(t, 403, httpapi.CodeUnauthorized)
+		a.get(target, as("mine")...).failed(t, 403, api.CodeUnauthorized)
 	}
-	a.get("/sse?sessionId=yours", as("reader")...).failed(t, 403, httpapi.CodeUnauthorized)
+	a.get("/sse?sessionId=yours", as("reader")...).failed(t, 403, api.CodeUnauthorized)
 	require.Equal(t, 200, a.get("/status?sessionId=yours", as("reader")...).status)
 
 	// The caller and the operation are refused whatever the body is.
-	a.post("/start", "junk").failed(t, 401, httpapi.CodeUnauthorized)
-	a.post("/start", "junk", as("reader")...).failed(t, 403, httpapi.CodeUnauthorized)
-	a.post("/start", "junk", as("mine")...).failed(t, 400, httpapi.CodeInvalidRequest)
+	a.post("/start", "junk").failed(t, 401, api.CodeUnauthorized)
+	a.post("/start", "junk", as("reader")...).failed(t, 403, api.CodeUnauthorized)
+	a.post("/start", "junk", as("mine")...).failed(t, 400, api.CodeInvalidRequest)
 	body := `{"sessionId":"yours","agentType":"x","message":"hi"}`
-	a.post("/start", body, as("mine")...).failed(t, 403, httpapi.CodeUnauthorized)
-	a.post("/resume", `{"sessionId":"yours"}`, as("mine")...).failed(t, 403, httpapi.CodeUnauthorized)
+	a.post("/start", body, as("mine")...).failed(t, 403, api.CodeUnauthorized)
+	a.post("/resume", `{"sessionId":"yours"}`, as("mine")...).failed(t, 403, api.CodeUnauthorized)
 	for _, target := range []string{"/interrupt", "/abort", "/submit-tool-result"} {
-		a.post(target, "junk").failed(t, 401, httpapi.CodeUnauthorized)
-		a.post(target, "junk", as("reader")...).failed(t, 403, httpapi.CodeUnauthorized)
-		a.post(target, "junk", as("mine")...).failed(t, 400, httpapi.CodeInvalidRequest)
+		a.post(target, "junk").failed(t, 401, api.CodeUnauthorized)
+		a.post(target, "junk", as("reader")...).failed(t, 403, api.CodeUnauthorized)
+		a.post(target, "junk", as("mine")...).failed(t, 400, api.CodeInvalidRequest)
 		for _, session := range []string{"yours", "nobody"} {
 			body := `{"sessionId":"` + session + `","toolCallId":"c","kind":"client-tool-result","result":1}`
-			a.post(target, body, as("mine")...).failed(t, 403, httpapi.CodeUnauthorized)
+			a.post(target, body, as("mine")...).failed(t, 403, api.CodeUnauthorized)
 		}
 	}
 
 	// A fork needs both sessions: the one that it reads and the new one.
 	fork := `{"messageIndex":0,"sessionId":"%s"}`
-	a.post("/sessions/yours/fork", fmt.Sprintf(fork, "mine3"), as("mine")...).failed(t, 403, httpapi.CodeUnauthorized)
-	a.post("/sessions/mine/fork", fmt.Sprintf(fork, "your3"), as("mine")...).failed(t, 403, httpapi.CodeUnauthorized)
-	a.post("/sessions/mine/fork", `{}`, as("mine")...).failed(t, 403, httpapi.CodeUnauthorized) // an id that is made up
+	a.post("/sessions/yours/fork", fmt.Sprintf(fork, "mine3"), as("mine")...).failed(t, 403, api.CodeUnauthorized)
+	a.post("/sessions/mine/fork", fmt.Sprintf(fork, "your3"), as("mine")...).failed(t, 403, api.CodeUnauthorized)
+	a.post("/sessions/mine/fork", `{}`, as("mine")...).failed(t, 403, api.CodeUnauthorized) // an id that is made up
 	require.Equal(t, 200, a.post("/sessions/mine/fork", `{"sessionId":"mine3"}`, as("mine")...).status)
 	require.Equal(t, 200, a.request("DELETE", "/sessions/mine3", "", as("mine")...).status)
 
 	for _, verb := range []string{"chunks", "end", "fail", "rollback", "fork"} {
-		a.post("/sessions/yours/"+verb, "junk", as("mine")...).failed(t, 403, httpapi.CodeUnauthorized)
-		a.post("/sessions/yours/"+verb, "junk", as("reader")...).failed(t, 403, httpapi.CodeUnauthorized)
-		a.post("/sessions/mine/"+verb, "junk", as("mine")...).failed(t, 400, httpapi.CodeInvalidRequest)
+		a.post("/sessions/yours/"+verb, "junk", as("mine")...).failed(t, 403, api.CodeUnauthorized)
+		a.post("/sessions/yours/"+verb, "junk", as("reader")...).failed(t, 403, api.CodeUnauthorized)
+		a.post("/sessions/mine/"+verb, "junk", as("mine")...).failed(t, 400, api.CodeInvalidRequest)
 	}
-	a.post("/start", `{"sessionId":"mine2","agentType":"x","message":"hi"}`, as("mine")...).failed(t, 404, httpapi.CodeNotFound)
+	a.post("/start", `{"sessionId":"mine2","agentType":"x","message":"hi"}`, as("mine")...).failed(t, 404, api.CodeNotFound)
 
-	var page httpapi.Page[httpapi.Summary]
+	var page api.Page[api.Summary]
 	a.get("/sessions", as("mine")...).decode(t, &page)
 	require.Equal(t, 1, page.Total)
 	require.Equal(t, "mine", page.Items[0].SessionID)
@@ -210,26 +212,26 @@ func TestAuthRefuses(t *testing.T) {
 // TestAuthBreaks: what goes wrong in an authenticator lets nobody in.
 func TestAuthBreaks(t *testing.T) {
 	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) {
-		o.Auth = func(r *http.Request, _ httpapi.Operation, _ string) error {
+		o.Auth = func(r *http.Request, _ auth.Operation, _ string) error {
 			if r.Header.Get("Panic") != "" {
 				panic("the authenticator panicked")
 			}
 			return errors.New("the key server is down")
 		}
 	})
-	body := a.get("/sessions").failed(t, 500, httpapi.CodeInternalError)
+	body := a.get("/sessions").failed(t, 500, api.CodeInternalError)
 	require.Equal(t, "internal error", body.Error)
 	require.Contains(t, a.logs.String(), "the key server is down")
-	a.get("/sessions", "Panic", "1").failed(t, 500, httpapi.CodeInternalError)
+	a.get("/sessions", "Panic", "1").failed(t, 500, api.CodeInternalError)
 	require.Contains(t, a.logs.String(), "the authenticator panicked")
 }
 
 func TestAnotherOriginsPageIsRefused(t *testing.T) {
 	a := newAPI(t)
 	body := `{"sessionId":"s","agentType":"writer","message":"go"}`
-	a.post("/start", body, "Origin", "https://evil.example", "Sec-Fetch-Site", "cross-site").failed(t, 403, httpapi.CodeUnauthorized)
-	a.get("/status?sessionId=s").failed(t, 404, httpapi.CodeNotFound)
-	a.get("/status?sessionId=s", "Host", "localhost:8080").failed(t, 404, httpapi.CodeNotFound)
-	a.get("/status?sessionId=s", "Host", "[::1]:8080").failed(t, 404, httpapi.CodeNotFound)
-	a.get("/status?sessionId=s", "Host", "evil.example").failed(t, 403, httpapi.CodeUnauthorized)
+	a.post("/start", body, "Origin", "https://evil.example", "Sec-Fetch-Site", "cross-site").failed(t, 403, api.CodeUnauthorized)
+	a.get("/status?sessionId=s").failed(t, 404, api.CodeNotFound)
+	a.get("/status?sessionId=s", "Host", "localhost:8080").failed(t, 404, api.CodeNotFound)
+	a.get("/status?sessionId=s", "Host", "[::1]:8080").failed(t, 404, api.CodeNotFound)
+	a.get("/status?sessionId=s", "Host", "evil.example").failed(t, 403, api.CodeUnauthorized)
 }

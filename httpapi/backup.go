@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/snapshot/backup"
 )
 
@@ -15,7 +16,7 @@ import (
 // the file itself tells, too.
 func (s *Server) backup(w http.ResponseWriter, r *request) error {
 	// It is about all sessions, as retention is.
-	if err := s.allow(r.Request, OpBackup, allSessions); err != nil {
+	if err := s.allow(r.Request, auth.OpBackup, auth.AllSessions); err != nil {
 		return err
 	}
 	log, ok := s.log.(eventlog.Copier)
@@ -32,7 +33,7 @@ func (s *Server) backup(w http.ResponseWriter, r *request) error {
 		out.begin()
 		return nil
 	}
-	ctx, cancel := s.whileAllowed(r.Context(), r, allSessions)
+	ctx, cancel := s.whileAllowed(r.Context(), r, auth.AllSessions)
 	defer cancel()
 	if err := context.Cause(ctx); err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/snapshot/backup"
 )
 
@@ -56,8 +56,8 @@ func TestBackup(t *testing.T) {
 	require.ErrorIs(t, err, backup.ErrDamaged)
 
 	// What fails before anything was sent is an error answer.
-	newAPIOn(t, unreadable{log, "a"}, nil).get("/backup").failed(t, 500, httpapi.CodeInternalError)
-	newAPIOn(t, struct{ eventlog.Log }{memory.New()}, nil).get("/backup").failed(t, 501, httpapi.CodeNotImplemented)
+	newAPIOn(t, unreadable{log, "a"}, nil).get("/backup").failed(t, 500, api.CodeInternalError)
+	newAPIOn(t, struct{ eventlog.Log }{memory.New()}, nil).get("/backup").failed(t, 501, api.CodeNotImplemented)
 }
 
 // unreadable is a log of which one session is damaged.

@@ -45,13 +45,13 @@ func BenchmarkGetState(b *testing.B) {
 	loop, err := engine.New(log, nil, nil)
 	require.NoError(b, err)
 	b.Cleanup(loop.Stop)
-	api, err := httpapi.New(httpapi.Options{
+	served, err := httpapi.New(httpapi.Options{
 		Log: log, Loop: loop, AllowUnauthenticated: true, States: snapshot.New(log, &snapshot.StoreOptions{Folds: saved}),
 	})
 	require.NoError(b, err)
-	web := httptest.NewServer(api)
+	web := httptest.NewServer(served)
 	b.Cleanup(web.Close)
-	b.Cleanup(api.Close)
+	b.Cleanup(served.Close)
 	get := func(path string) int64 {
 		res, err := http.Get(web.URL + path)
 		require.NoError(b, err)

@@ -9,13 +9,15 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 )
 
 // TestBodiesOfEveryRoute: a body must say how long it is, and not be too long.
 // Who may not do what it is for is told only that, whatever the body is.
 func TestBodiesOfEveryRoute(t *testing.T) {
 	a := newAPIOn(t, memory.New(), []agentloop.Agent{writer()}, limitedTo("mine", "yours"), func(o *httpapi.Options) {
-		o.Auth = httpapi.AnyOf(o.Auth, httpapi.BearerTokens([]httpapi.Token{{Token: "nothing", Sessions: []string{"*"}}}))
+		o.Auth = auth.AnyOf(o.Auth, auth.BearerTokens([]auth.Token{{Token: "nothing", Sessions: []string{"*"}}}))
 	})
 	for _, id := range []string{"mine", "yours"} {
 		a.finished(id)
@@ -40,11 +42,11 @@ func TestBodiesOfEveryRoute(t *testing.T) {
 			if c.limit == 0 && framing == long {
 				continue
 			}
-			post("", "mine", framing).failed(t, 401, httpapi.CodeUnauthorized)
-			post("wrong", "mine", framing).failed(t, 401, httpapi.CodeUnauthorized)
-			post("nothing", "mine", framing).failed(t, 403, httpapi.CodeUnauthorized)
+			post("", "mine", framing).failed(t, 401, api.CodeUnauthorized)
+			post("wrong", "mine", framing).failed(t, 401, api.CodeUnauthorized)
+			post("nothing", "mine", framing).failed(t, 403, api.CodeUnauthorized)
 			if rt.NamesIn == "path" || c.everybodys {
-				post("for mine", "yours", framing).failed(t, 403, httpapi.CodeUnauthorized)
+				post("for mine", "yours", framing).failed(t, 403, api.CodeUnauthorized)
 			}
 		}
 
@@ -53,9 +55,9 @@ func TestBodiesOfEveryRoute(t *testing.T) {
 			require.NotContains(t, []int{411, 413}, post("for mine", "mine", chunked).status)
 			return
 		}
-		post("anybody", "mine", none).failed(t, 411, httpapi.CodeLengthRequired)
-		post("anybody", "mine", chunked).failed(t, 411, httpapi.CodeLengthRequired)
-		got := post("anybody", "mine", long).failed(t, 413, httpapi.CodePayloadTooLarge)
+		post("anybody", "mine", none).failed(t, 411, api.CodeLengthRequired)
+		post("anybody", "mine", chunked).failed(t, 411, api.CodeLengthRequired)
+		got := post("anybody", "mine", long).failed(t, 413, api.CodePayloadTooLarge)
 		require.Equal(t, map[string]any{"limit": float64(c.limit)}, got.Detail)
 	})
 	require.Equal(t, before, a.contents())

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
 )
 
 // maxSkipped is the largest body of a GET, in bytes.
@@ -141,7 +142,7 @@ func unhurried(rc *http.ResponseController) { _ = rc.SetReadDeadline(time.Time{}
 
 // readObject returns the JSON object that is the body.
 func readObject(w http.ResponseWriter, r *request) (*object, error) {
-	raw, err := readBody(w, r, MaxBody, bodyTimeout)
+	raw, err := readBody(w, r, api.MaxBody, bodyTimeout)
 	if err != nil {
 		return nil, err
 	}
@@ -270,8 +271,8 @@ func checkNames(raw []byte) error {
 				if names[t] {
 					return invalid(t, "is given twice")
 				}
-				if len(open) == 1 && len(names) == MaxMembers {
-					return &eventlog.ValidationError{Reason: fmt.Sprintf("the body has more than %d members", MaxMembers)}
+				if len(open) == 1 && len(names) == api.MaxMembers {
+					return &eventlog.ValidationError{Reason: fmt.Sprintf("the body has more than %d members", api.MaxMembers)}
 				}
 				names[t] = true
 				isName = false

@@ -5,14 +5,6 @@ import (
 	"sync"
 )
 
-const (
-	// MaxCallerBodies is how many bytes the request bodies may have that are
-	// under way for one caller: a tenant, else a token, a subject or a user. They count as they arrive. The same holds for answers over 64 KiB.
-	MaxCallerBodies = 128 << 20
-	// MaxBodies is the same for all callers together.
-	MaxBodies = 512 << 20
-)
-
 var (
 	errCallerBusy = errors.New("httpapi: the caller has too much under way")
 	errAllBusy    = errors.New("httpapi: too much is under way")

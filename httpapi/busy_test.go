@@ -13,6 +13,8 @@ import (
 
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 )
 
 func TestBodiesUnderWayAreBounded(t *testing.T) {
@@ -20,7 +22,7 @@ func TestBodiesUnderWayAreBounded(t *testing.T) {
 	httpapi.SetBodies(a.srv, 100_000, 500_000)
 	small, large := line("s", "x"), line("s", strings.Repeat("x", 100_000))
 	busy := a.post(chunksOf("s"), large)
-	busy.failed(t, 429, httpapi.CodeBusy)
+	busy.failed(t, 429, api.CodeBusy)
 	require.Equal(t, "1", busy.header.Get("Retry-After"))
 	for range 20 { // each one is given back
 		a.post(chunksOf("s"), small).appended(t)
@@ -29,7 +31,7 @@ func TestBodiesUnderWayAreBounded(t *testing.T) {
 	httpapi.SetBodies(a.srv, 0, 0)
 	a.post(chunksOf("s"), small).appended(t) // small ones always pass
 	httpapi.SetBodies(a.srv, 500_000, 100_000)
-	a.post(chunksOf("s"), large).failed(t, 503, httpapi.CodeBusy)
+	a.post(chunksOf("s"), large).failed(t, 503, api.CodeBusy)
 	require.NotContains(t, a.logs.String(), "request failed")
 }
 
@@ -37,9 +39,9 @@ func TestBodiesUnderWayAreBounded(t *testing.T) {
 // is parsed than the session's id.
 func TestWhoMayNotIsToldSoWhateverElseIsInTheBody(t *testing.T) {
 	a := newAPIOn(t, memory.New(), nil, withChat(), func(o *httpapi.Options) {
-		o.Auth = func(_ *http.Request, _ httpapi.Operation, session string) error {
+		o.Auth = func(_ *http.Request, _ auth.Operation, session string) error {
 			if session == "yours" {
-				return httpapi.ErrForbidden
+				return auth.ErrForbidden
 			}
 			return nil
 		}
@@ -52,8 +54,8 @@ func TestWhoMayNotIsToldSoWhateverElseIsInTheBody(t *testing.T) {
 		"/abort":              `{"sessionId":"yours","reason":7}`,
 		"/submit-tool-result": `{"sessionId":"yours","toolCallId":7}`,
 	} {
-		a.post(target, body).failed(t, 403, httpapi.CodeUnauthorized)
-		a.post(target, strings.Replace(body, "yours", "mine", 1)).failed(t, 400, httpapi.CodeInvalidRequest)
+		a.post(target, body).failed(t, 403, api.CodeUnauthorized)
+		a.post(target, strings.Replace(body, "yours", "mine", 1)).failed(t, 400, api.CodeInvalidRequest)
 	}
 }
 
@@ -61,8 +63,8 @@ func TestWhoMayNotIsToldSoWhateverElseIsInTheBody(t *testing.T) {
 // arrive, whatever the claims that name their caller.
 func TestBodiesCountAsTheyArrive(t *testing.T) {
 	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) {
-		o.Identify = func(r *http.Request) (httpapi.Caller, error) {
-			return httpapi.Caller{User: r.Header.Get("User")}, nil
+		o.Identify = func(r *http.Request) (auth.Caller, error) {
+			return auth.Caller{User: r.Header.Get("User")}, nil
 		}
 	})
 	httpapi.SetBodies(a.srv, 200_000, 300_000)
@@ -84,11 +86,11 @@ func TestBodiesCountAsTheyArrive(t *testing.T) {
 	post("user0").appended(t)
 	begin("user0", strings.Repeat("{", 100_000))
 	holds(100_008)
-	post("user0").failed(t, 429, httpapi.CodeBusy)
+	post("user0").failed(t, 429, api.CodeBusy)
 	post("user1").appended(t)
 	begin("user2", strings.Repeat("{", 100_000))
 	holds(200_008)
-	post("user1").failed(t, 503, httpapi.CodeBusy)
+	post("user1").failed(t, 503, api.CodeBusy)
 }
 
 // A body may be announced when there is room for it, and arrive when there is none.
@@ -106,7 +108,7 @@ func TestABodyIsRefusedWhileItArrives(t *testing.T) {
 	require.Eventually(t, func() bool { return httpapi.HeldBodies(a.srv) == 149_002 }, 20*time.Second, time.Millisecond)
 	_, err = io.WriteString(second, strings.Repeat("{", 149_999))
 	require.NoError(t, err)
-	answerOf(t, second).failed(t, 429, httpapi.CodeBusy)
+	answerOf(t, second).failed(t, 429, api.CodeBusy)
 }
 
 // A client that reads slowly can't make the server hold any number of large
@@ -120,9 +122,9 @@ func TestLargeAnswersUnderWayAreBounded(t *testing.T) {
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return httpapi.HeldAnswers(a.srv) > 15<<20 }, 20*time.Second, time.Millisecond)
 	busy := a.get(target, bearer("plain")...)
-	busy.failed(t, 429, httpapi.CodeBusy)
+	busy.failed(t, 429, api.CodeBusy)
 	require.Equal(t, "1", busy.header.Get("Retry-After"))
-	a.get(target, bearer("desk")...).failed(t, 503, httpapi.CodeBusy)
+	a.get(target, bearer("desk")...).failed(t, 503, api.CodeBusy)
 	require.Equal(t, 200, a.get("/sessions/s/usage", bearer("plain")...).status, "small answers always pass")
 
 	httpapi.SetAnswers(a.srv, 1<<20, 30<<20)
@@ -137,7 +139,7 @@ func TestLargeAnswersUnderWayAreBounded(t *testing.T) {
 // others, and small ones, do not wait. One that is still arriving takes no turn.
 func TestLargeBodiesAreParsedInTurn(t *testing.T) {
 	a := newAPIOn(t, memory.New(), nil, withUsers)
-	red := httpapi.Caller{Tenant: "red"}
+	red := auth.Caller{Tenant: "red"}
 	large := strings.Repeat("x", 100_000)
 	half := line("ann-half", large)
 	_, err := fmt.Fprintf(dial(t, a), "POST %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ann\r\nContent-Length: %d\r\n\r\n%s",

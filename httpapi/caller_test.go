@@ -19,20 +19,22 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 )
 
 // withUsers has callers who may use all sessions: ann and bob for themselves, desk
 // for any user, lead for any as one of red, and plain for none.
 func withUsers(o *httpapi.Options) {
 	all := []string{"*"}
-	tokens := []httpapi.Token{
+	tokens := []auth.Token{
 		{Token: "ann", Name: "ann's token", Operations: all, Sessions: all, User: "ann", Tenant: "red"},
 		{Token: "bob", Name: "bob's token", Operations: all, Sessions: all, User: "bob", Tenant: "blue"},
 		{Token: "desk", Name: "desk's token", Operations: []string{"*", "act-as"}, Sessions: all, User: "desk"},
 		{Token: "lead", Name: "lead's token", Operations: []string{"*", "act-as"}, Sessions: all, Tenant: "red"},
 		{Token: "plain", Name: "plain's token", Operations: all, Sessions: all},
 	}
-	o.Auth, o.Identify = httpapi.BearerTokens(tokens), httpapi.TokenCallers(tokens)
+	o.Auth, o.Identify = auth.BearerTokens(tokens), auth.TokenCallers(tokens)
 	o.Chat, o.Memories = &httpapi.ChatOptions{}, remembering(o.Log)
 }
 
@@ -40,21 +42,21 @@ func withUsers(o *httpapi.Options) {
 var tenants = map[string]string{"ann": "red", "bob": "blue"}
 
 // finishedOf is a session of a user whose stream has ended.
-func (a *api) finishedOf(user, id string) {
+func (a *testAPI) finishedOf(user, id string) {
 	a.t.Helper()
 	a.finishedIn(tenants[user], user, id)
 }
 
-func (a *api) finishedIn(tenant, user, id string) {
+func (a *testAPI) finishedIn(tenant, user, id string) {
 	a.t.Helper()
 	a.append(id, fact(id, &eventlog.SessionCreated{
 		AgentType: "writer", State: json.RawMessage(`{"n":1}`), UserID: user, Tenant: tenant, FactBase: factBase(id),
 	}), text(id, classified(id)), ended(id, `"`+classified(id)+`"`))
 }
 
-func (a *api) userOf(id string) string {
+func (a *testAPI) userOf(id string) string {
 	a.t.Helper()
-	var s httpapi.Summary
+	var s api.Summary
 	a.get("/sessions/"+id, bearer("plain")...).decode(a.t, &s)
 	return s.UserID
 }
@@ -68,20 +70,20 @@ func TestUnreadableSessionsAreNobodys(t *testing.T) {
 			a := newAPIOn(t, log, nil, withUsers)
 			a.append("s", created("s"))
 			for _, target := range []string{"/sessions/%s", "/sse?sessionId=%s", "/sessions/%s/records", "/sessions/%s/state"} {
-				a.get(fmt.Sprintf(target, "s"), bearer("ann")...).failed(t, 404, httpapi.CodeNotFound)
+				a.get(fmt.Sprintf(target, "s"), bearer("ann")...).failed(t, 404, api.CodeNotFound)
 				there, missing := a.get(fmt.Sprintf(target, "s"), bearer("ann")...), a.get(fmt.Sprintf(target, "t"), bearer("ann")...)
-				var one, other httpapi.ErrorBody
+				var one, other api.ErrorBody
 				there.decode(t, &one)
 				missing.decode(t, &other)
 				one.RequestID, other.RequestID = "", ""
 				require.Equal(t, other, one, target)
 			}
-			a.post("/start", `{"sessionId":"s","agentType":"a","message":"go"}`, bearer("ann")...).failed(t, 403, httpapi.CodeUnauthorized)
+			a.post("/start", `{"sessionId":"s","agentType":"a","message":"go"}`, bearer("ann")...).failed(t, 403, api.CodeUnauthorized)
 			require.Contains(t, a.logs.String(), `msg="session can't be read" session=s`)
 			require.NotEqual(t, 404, a.get("/sessions/s", bearer("plain")...).status, "an operator sees what is wrong")
 
 			log.err = eventlog.ErrIncomplete // may succeed later
-			a.get("/sessions/s", bearer("ann")...).failed(t, 500, httpapi.CodeInternalError)
+			a.get("/sessions/s", bearer("ann")...).failed(t, 500, api.CodeInternalError)
 		})
 	}
 }
@@ -90,17 +92,17 @@ func TestUnreadableSessionsAreNobodys(t *testing.T) {
 func TestCallersOfTenants(t *testing.T) {
 	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) {
 		all := []string{"*"}
-		tokens := []httpapi.Token{
+		tokens := []auth.Token{
 			{Token: "red", Operations: all, Sessions: all, User: "ann", Tenant: "red"},
 			{Token: "blue", Operations: all, Sessions: all, User: "ann", Tenant: "blue"},
 		}
-		o.Auth, o.Identify = httpapi.BearerTokens(tokens), httpapi.TokenCallers(tokens)
+		o.Auth, o.Identify = auth.BearerTokens(tokens), auth.TokenCallers(tokens)
 	})
 	a.append("s", fact("s", &eventlog.SessionCreated{AgentType: "writer", UserID: "ann", Tenant: "red", FactBase: factBase("s")}))
 	a.append("old", fact("old", &eventlog.SessionCreated{AgentType: "writer", UserID: "ann", FactBase: factBase("old")}))
 	require.Equal(t, 200, a.get("/sessions/s", bearer("red")...).status)
-	a.get("/sessions/s", bearer("blue")...).failed(t, 404, httpapi.CodeNotFound)
-	a.get("/sessions/old", bearer("blue")...).failed(t, 404, httpapi.CodeNotFound) // from before there were tenants
+	a.get("/sessions/s", bearer("blue")...).failed(t, 404, api.CodeNotFound)
+	a.get("/sessions/old", bearer("blue")...).failed(t, 404, api.CodeNotFound) // from before there were tenants
 }
 
 // A caller with a user uses its own sessions by every route.
@@ -111,7 +113,7 @@ func TestCallersOwnSessions(t *testing.T) {
 		a.finishedOf("ann", id)
 		got := a.request(rt.Method, c.target(rt, id), c.bodyFor(t, id, "fork/"+id), bearer("ann")...)
 		if c.everybodys || strings.HasSuffix(rt.Pattern, "/import") {
-			got.failed(t, 403, httpapi.CodeUnauthorized)
+			got.failed(t, 403, api.CodeUnauthorized)
 			return
 		}
 		require.Equal(t, c.status, got.status, got.body)
@@ -140,7 +142,7 @@ func TestCallersOfOthers(t *testing.T) {
 		for _, other := range []string{"hers", "free"} {
 			got := call(other)
 			if slices.Contains(create, rt.Pattern) {
-				got.failed(t, 403, httpapi.CodeUnauthorized)
+				got.failed(t, 403, api.CodeUnauthorized)
 				continue
 			}
 			absent := call("none")
@@ -150,15 +152,15 @@ func TestCallersOfOthers(t *testing.T) {
 				require.Empty(t, got.body)
 				continue
 			}
-			require.Equal(t, absent.failed(t, 404, httpapi.CodeNotFound), got.failed(t, 404, httpapi.CodeNotFound))
+			require.Equal(t, absent.failed(t, 404, api.CodeNotFound), got.failed(t, 404, api.CodeNotFound))
 		}
 	})
 	require.Equal(t, before, a.contents())
 	for _, both := range []string{"a=mine&b=hers", "a=hers&b=mine"} {
 		a.finishedOf("bob", "mine")
-		a.get("/compare?"+both, bearer("bob")...).failed(t, 404, httpapi.CodeNotFound)
+		a.get("/compare?"+both, bearer("bob")...).failed(t, 404, api.CodeNotFound)
 	}
-	a.post("/sessions/mine/fork", `{"sessionId":"hers"}`, bearer("bob")...).failed(t, 403, httpapi.CodeUnauthorized)
+	a.post("/sessions/mine/fork", `{"sessionId":"hers"}`, bearer("bob")...).failed(t, 403, api.CodeUnauthorized)
 
 	// Others are limited by their sessions alone.
 	for _, token := range []string{"desk", "plain"} {
@@ -194,7 +196,7 @@ func TestCallersUser(t *testing.T) {
 			target, body := of(id, tc.more)
 			got := a.post(target, body, bearer(tc.token)...)
 			if tc.user == "" {
-				got.failed(t, 403, httpapi.CodeUserMismatch)
+				got.failed(t, 403, api.CodeUserMismatch)
 				_, err := a.log.Head(a.ctx(), id)
 				require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 				continue
@@ -205,8 +207,8 @@ func TestCallersUser(t *testing.T) {
 	}
 
 	a.finishedOf("ann", "s")
-	a.post("/sessions/s/messages", `{"message":"hi","userId":"bob"}`, bearer("ann")...).failed(t, 403, httpapi.CodeUserMismatch)
-	a.post("/sessions/s/messages", `{"message":"hi","userId":"bob"}`, bearer("desk")...).failed(t, 403, httpapi.CodeUnauthorized)
+	a.post("/sessions/s/messages", `{"message":"hi","userId":"bob"}`, bearer("ann")...).failed(t, 403, api.CodeUserMismatch)
+	a.post("/sessions/s/messages", `{"message":"hi","userId":"bob"}`, bearer("desk")...).failed(t, 403, api.CodeUnauthorized)
 	require.Equal(t, 200, a.post("/sessions/s/messages", `{"message":"hi"}`, bearer("desk")...).status)
 }
 
@@ -222,7 +224,7 @@ func TestCallersChunks(t *testing.T) {
 	require.Equal(t, first, once("ann", "Idempotency-Key", "k", "Helix-Expected-Sequence", "0").appended(t), "repeated")
 	require.Equal(t, "ann", a.userOf("s"))
 	require.Equal(t, []string{"more"}, a.texts("s"))
-	once("bob").failed(t, 403, httpapi.CodeUnauthorized)
+	once("bob").failed(t, 403, api.CodeUnauthorized)
 	once("ann").appended(t)
 	require.Equal(t, []string{"more", "more"}, a.texts("s"))
 	require.Equal(t, 200, a.get("/sessions/s", bearer("ann")...).status)
@@ -250,11 +252,11 @@ func TestCallersListings(t *testing.T) {
 				require.Equal(t, target == "/sessions?", strings.Contains(got.body, `"of-ann"`), target)
 			}
 			if target != "/parked?" {
-				a.get(target+"userId=bob", bearer("ann")...).failed(t, 403, httpapi.CodeUserMismatch)
+				a.get(target+"userId=bob", bearer("ann")...).failed(t, 403, api.CodeUserMismatch)
 				require.NotContains(t, a.get(target+"userId=bob", bearer("desk")...).done(t).body, `"of-ann"`)
 			}
 		}
-		var page httpapi.Page[httpapi.Summary]
+		var page api.Page[api.Summary]
 		a.get("/sessions", bearer("desk")...).decode(t, &page)
 		require.Equal(t, 3, page.Total)
 	}
@@ -269,7 +271,7 @@ func TestCallersParked(t *testing.T) {
 		a.finishedOf(user, "of-"+user)
 		a.append("of-"+user, fact("of-"+user, &eventlog.ToolResult{RunID: "r", StepID: "s", ToolCallID: "c", ToolName: "t", Result: json.RawMessage("1"), FactBase: factBase("of-" + user)}))
 	}
-	var page httpapi.Page[struct{ SessionID string }]
+	var page api.Page[struct{ SessionID string }]
 	a.get("/parked", bearer("plain")...).decode(t, &page)
 	require.Equal(t, 2, page.Total)
 	a.get("/parked", bearer("bob")...).decode(t, &page)
@@ -284,15 +286,15 @@ func TestCallersMemories(t *testing.T) {
 	for _, scope := range []string{`"user","id":"ann"`, `"session","id":"hers"`} {
 		a.post("/memories", `{"scope":`+scope+`,"content":"tea"}`, bearer("ann")...).done(t)
 	}
-	for query, code := range map[string]httpapi.Code{
-		"scope=user&id=ann": httpapi.CodeUserMismatch, "scope=agent&id=writer": httpapi.CodeUnauthorized, "scope=session&id=hers": httpapi.CodeNotFound,
+	for query, code := range map[string]api.Code{
+		"scope=user&id=ann": api.CodeUserMismatch, "scope=agent&id=writer": api.CodeUnauthorized, "scope=session&id=hers": api.CodeNotFound,
 	} {
-		status := map[bool]int{true: 404, false: 403}[code == httpapi.CodeNotFound]
+		status := map[bool]int{true: 404, false: 403}[code == api.CodeNotFound]
 		a.get("/memories?"+query, bearer("bob")...).failed(t, status, code)
 		a.request("DELETE", "/memories?"+query, "", bearer("bob")...).failed(t, status, code)
 		a.request("DELETE", "/memories/m?"+query, "", bearer("bob")...).failed(t, status, code)
 	}
-	a.post("/memories", `{"scope":"user","id":"ann","content":"forged"}`, bearer("bob")...).failed(t, 403, httpapi.CodeUserMismatch)
+	a.post("/memories", `{"scope":"user","id":"ann","content":"forged"}`, bearer("bob")...).failed(t, 403, api.CodeUserMismatch)
 	require.Contains(t, a.get("/memories?scope=user&id=ann", bearer("ann")...).done(t).body, `"tea"`)
 	require.Contains(t, a.get("/memories?scope=user&id=ann&tenant=red", bearer("desk")...).done(t).body, `"tea"`)
 	a.request("DELETE", "/memories?scope=user&id=ann", "", bearer("ann")...).done(t)
@@ -301,13 +303,13 @@ func TestCallersMemories(t *testing.T) {
 // A request is identified once, before anything is decided about it.
 func TestIdentifyOnce(t *testing.T) {
 	var calls int
-	var seen []httpapi.Caller
-	who := httpapi.Caller{Name: "n", Subject: "s", Tenant: "t", Expires: time.Unix(1, 0)}
+	var seen []auth.Caller
+	who := auth.Caller{Name: "n", Subject: "s", Tenant: "t", Expires: time.Unix(1, 0)}
 	var err error
 	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) {
-		o.Identify = func(*http.Request) (httpapi.Caller, error) { calls++; return who, err }
-		o.Auth = func(r *http.Request, _ httpapi.Operation, _ string) error {
-			seen = append(seen, httpapi.CallerOf(r.Context()))
+		o.Identify = func(*http.Request) (auth.Caller, error) { calls++; return who, err }
+		o.Auth = func(r *http.Request, _ auth.Operation, _ string) error {
+			seen = append(seen, auth.CallerOf(r.Context()))
 			return nil
 		}
 	})
@@ -322,7 +324,7 @@ func TestIdentifyOnce(t *testing.T) {
 		require.Equal(t, who, c)
 	}
 	seen = nil
-	for failure, status := range map[error]int{httpapi.ErrUnauthorized: 401, errors.New("keys can't be read"): 500} {
+	for failure, status := range map[error]int{auth.ErrUnauthorized: 401, errors.New("keys can't be read"): 500} {
 		err = failure
 		require.Equal(t, status, a.get("/sessions").status)
 		require.Equal(t, 200, a.get("/healthz").status)
@@ -334,15 +336,15 @@ func TestIdentifyOnce(t *testing.T) {
 // refused.
 func TestJWTCallers(t *testing.T) {
 	key := newEd25519(t)
-	j, err := httpapi.NewJWT(httpapi.JWTOptions{
+	j, err := auth.NewJWT(auth.JWTOptions{
 		JWKS: keySet(t, public(key, "k", "")), UserIDClaim: "sub", TenantClaim: "org", Now: func() time.Time { return jwtNow },
 	})
 	require.NoError(t, err)
-	identify := func(changes claims) (httpapi.Caller, error) {
+	identify := func(changes claims) (auth.Caller, error) {
 		r, err := http.NewRequest("GET", "/", nil)
 		require.NoError(t, err)
 		r.Header.Set("Authorization", "Bearer "+signed(t, jose.EdDSA, key, "k", goodClaims().with(claims{"sub": "ann", "org": "red"}).with(changes)))
-		require.Equal(t, errors.Is(j.Authenticate(r, "status", "s"), httpapi.ErrUnauthorized), func() bool { _, err := j.Identify(r); return err != nil }())
+		require.Equal(t, errors.Is(j.Authenticate(r, "status", "s"), auth.ErrUnauthorized), func() bool { _, err := j.Identify(r); return err != nil }())
 		return j.Identify(r)
 	}
 	c, err := identify(nil)
@@ -361,13 +363,13 @@ func TestJWTCallers(t *testing.T) {
 		"a number": {"org": 7}, "a list": {"org": []string{"red"}}, "a glob": {"sub": nil, "helix_operations": "*"},
 	} {
 		_, err := identify(bad)
-		require.ErrorIs(t, err, httpapi.ErrUnauthorized, name)
+		require.ErrorIs(t, err, auth.ErrUnauthorized, name)
 	}
 }
 
 // A stream ends when its caller becomes another user, or one of another tenant.
 func TestReconfiguredCaller(t *testing.T) {
-	for name, now := range map[string]httpapi.Token{
+	for name, now := range map[string]auth.Token{
 		"user":   {User: "carl", Tenant: "red"},
 		"tenant": {User: "ann", Tenant: "blue"},
 	} {
@@ -376,11 +378,11 @@ func TestReconfiguredCaller(t *testing.T) {
 			a.append("s", fact("s", &eventlog.SessionCreated{AgentType: "writer", UserID: "ann", Tenant: "red", FactBase: factBase("s")}), text("s", "x"))
 			s := a.stream("/sse?sessionId=s", bearer("ann")...)
 			now.Token, now.Operations, now.Sessions = "ann", []string{"*"}, []string{"*"}
-			tokens := []httpapi.Token{now}
-			require.NoError(t, a.srv.Reconfigure(httpapi.BearerTokens(tokens), httpapi.TokenCallers(tokens), nil))
+			tokens := []auth.Token{now}
+			require.NoError(t, a.srv.Reconfigure(auth.BearerTokens(tokens), auth.TokenCallers(tokens), nil))
 			_, err := io.Copy(io.Discard, s.resp.Body)
 			require.NoError(t, err, "the stream ends")
-			a.get("/sse?sessionId=s", bearer("ann")...).failed(t, 404, httpapi.CodeNotFound)
+			a.get("/sse?sessionId=s", bearer("ann")...).failed(t, 404, api.CodeNotFound)
 		})
 	}
 }

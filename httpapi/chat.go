@@ -9,6 +9,8 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -33,8 +35,8 @@ func (s *Server) postChat(w http.ResponseWriter, r *request) error {
 	if err := s.authorize(r, body.session); err != nil {
 		return err
 	}
-	caller := CallerOf(r.Context())
-	if err := caller.checkUser(body.labels.userID); err != nil {
+	caller := auth.CallerOf(r.Context())
+	if err := caller.CheckUser(body.labels.userID); err != nil {
 		return err
 	}
 	body.labels.userID = cmp.Or(body.labels.userID, caller.User)
@@ -97,8 +99,8 @@ func (c *chat) look(ctx context.Context) error {
 		t, err = new(projector.Tree), nil
 	}
 	c.tree = t
-	if err == nil && !CallerOf(ctx).mayUse(t) { // since it was authorized
-		return ErrForbidden
+	if err == nil && !auth.CallerOf(ctx).MayUse(t) { // since it was authorized
+		return auth.ErrForbidden
 	}
 	return err
 }
@@ -144,7 +146,7 @@ func (c *chat) namedAgent() string {
 	if c.body.agentType != "" {
 		return c.body.agentType
 	}
-	return c.r.Header.Get(headerAgent)
+	return c.r.Header.Get(api.HeaderAgent)
 }
 
 // live reports whether the session's run is driven. One whose process has died

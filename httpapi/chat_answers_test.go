@@ -14,11 +14,11 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 )
 
 // stored counts the session's records of a type.
-func (a *api) stored(session, kind string) (n int) {
+func (a *testAPI) stored(session, kind string) (n int) {
 	for line := range strings.Lines(a.get("/sessions/" + session + "/records").body) {
 		if strings.Contains(line, `"`+kind+`"`) {
 			n++
@@ -57,7 +57,7 @@ func TestChatApproval(t *testing.T) {
 		require.Equal(t, got.text(), again.text())
 		require.Equal(t, "my-id", again.one(t, "start")["messageId"])
 		all := approval("rm", id, approved) + `,{"type":"step-start"},{"type":"text","text":"removed"}`
-		a.post("/chat", goesOn(session, "my-id", all)).failed(t, 400, httpapi.CodeInvalidRequest)
+		a.post("/chat", goesOn(session, "my-id", all)).failed(t, 400, api.CodeInvalidRequest)
 		require.Equal(t, []string{"start", "continue"}, a.modes(session))
 	}
 	require.NotContains(t, a.logs.String(), "ERROR")
@@ -200,7 +200,7 @@ func TestChatAnswersRefused(t *testing.T) {
 		{"loc", located("here", `"output-error","errorText":""`)},
 		{"loc", located("here", `"output-error","errorText":"`+long+`"`)},
 	} {
-		got := a.post("/chat", goesOn(tc[0], "msg-1", tc[1])).failed(t, 400, httpapi.CodeInvalidRequest)
+		got := a.post("/chat", goesOn(tc[0], "msg-1", tc[1])).failed(t, 400, api.CodeInvalidRequest)
 		require.Equal(t, "validation_error", got.Status, tc[1])
 	}
 	require.Zero(t, a.stored("ask", "result_submitted"))
@@ -209,7 +209,7 @@ func TestChatAnswersRefused(t *testing.T) {
 		"", `{"type":"tool-remove","toolCallId":"rm","state":"approval-requested","approval":{"id":"` + id + `"}}`,
 		`{"type":"tool-remove","toolCallId":"RM","state":"output-available","output":1}`,
 	} {
-		got := a.post("/chat", goesOn("ask", "msg-1", parts)).failed(t, 400, httpapi.CodeInvalidRequest)
+		got := a.post("/chat", goesOn("ask", "msg-1", parts)).failed(t, 400, api.CodeInvalidRequest)
 		require.Contains(t, got.Error, "nothing new")
 	}
 	// An approval may be answered with an error: it was not executed.
@@ -254,7 +254,7 @@ func TestChatMessageAfterStop(t *testing.T) {
 	require.Equal(t, 200, a.post("/chat/s/interrupt", `{"reason":"enough"}`).status)
 	s.until("[DONE]")
 	require.Equal(t, 204, a.get("/chat/s/stream").status)
-	a.post("/chat", `{"id":"s","messages":[]}`).failed(t, 400, httpapi.CodeInvalidRequest)
+	a.post("/chat", `{"id":"s","messages":[]}`).failed(t, 400, api.CodeInvalidRequest)
 	close(g.open)
 	require.Equal(t, "waiting done", a.chat(says("s", "", "go on")).text())
 	require.Equal(t, []string{"hi", "go on", "waiting done"}, a.said("s"))

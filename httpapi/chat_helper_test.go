@@ -21,7 +21,7 @@ import (
 )
 
 // newChat serves some agents to chat clients, on a real log.
-func newChat(t *testing.T, agents []agentloop.Agent, change ...func(*httpapi.ChatOptions)) *api {
+func newChat(t *testing.T, agents []agentloop.Agent, change ...func(*httpapi.ChatOptions)) *testAPI {
 	t.Helper()
 	return newAPIOn(t, newLog(t), agents, withChat(change...))
 }
@@ -132,7 +132,7 @@ func parts(t *testing.T, body string) (all uiStream) {
 }
 
 // chat posts to /chat and reads the stream to its end.
-func (a *api) chat(body string, headers ...string) uiStream {
+func (a *testAPI) chat(body string, headers ...string) uiStream {
 	a.t.Helper()
 	got := a.post("/chat", body, headers...)
 	require.Equal(a.t, 200, got.status, got.body)
@@ -179,7 +179,7 @@ func (s uiStream) has(kind string) bool {
 }
 
 // open posts to /chat and returns the stream while it goes on.
-func (a *api) open(method, target, body string, headers ...string) *stream {
+func (a *testAPI) open(method, target, body string, headers ...string) *stream {
 	a.t.Helper()
 	ctx, cancel := context.WithCancel(a.ctx())
 	a.t.Cleanup(cancel)
@@ -206,10 +206,10 @@ func (s *stream) until(text string) (read []sseEvent) {
 	}
 }
 
-func (a *api) tree(session string) *projector.Tree { return a.treeAt(session, 0) }
+func (a *testAPI) tree(session string) *projector.Tree { return a.treeAt(session, 0) }
 
 // treeAt returns a session's state at a sequence; 0: now.
-func (a *api) treeAt(session string, sequence uint64) *projector.Tree {
+func (a *testAPI) treeAt(session string, sequence uint64) *projector.Tree {
 	a.t.Helper()
 	var at struct{ State *projector.Tree }
 	path := "/sessions/" + escape(session) + "/state"
@@ -223,7 +223,7 @@ func (a *api) treeAt(session string, sequence uint64) *projector.Tree {
 }
 
 // said returns what users and assistants have said, in order.
-func (a *api) said(session string) (all []string) {
+func (a *testAPI) said(session string) (all []string) {
 	a.t.Helper()
 	for _, m := range a.tree(session).Messages {
 		if m.Role != projector.RoleTool {
@@ -234,7 +234,7 @@ func (a *api) said(session string) (all []string) {
 }
 
 // modes returns the modes of the session's runs that no rollback has truncated.
-func (a *api) modes(session string) (all []string) {
+func (a *testAPI) modes(session string) (all []string) {
 	a.t.Helper()
 	for _, run := range a.tree(session).Runs {
 		if !run.Struck {

@@ -10,6 +10,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 )
 
 type history struct {
@@ -20,7 +21,7 @@ type history struct {
 	HasMore bool
 }
 
-func (a *api) history(target string) (h history) {
+func (a *testAPI) history(target string) (h history) {
 	a.t.Helper()
 	got := a.get(target)
 	require.Equal(a.t, 200, got.status, got.body)
@@ -72,9 +73,9 @@ func TestChatHistory(t *testing.T) {
 	require.Equal(t, map[string]any{"path": "/x"}, less.Messages[1].Parts[1]["input"])
 
 	for _, query := range []string{"?limit=0", "?limit=201", "?offset=-1", "?includeReasoning=x", "?includeToolResults=", "?limit=1&limit=2"} {
-		a.get("/chat/s/messages"+query).failed(t, 400, httpapi.CodeInvalidRequest)
+		a.get("/chat/s/messages"+query).failed(t, 400, api.CodeInvalidRequest)
 	}
-	a.get("/chat/nobody/messages").failed(t, 404, httpapi.CodeNotFound)
+	a.get("/chat/nobody/messages").failed(t, 404, api.CodeNotFound)
 }
 
 // TestChatPartialHistory: a message that is under way is in no history, since
@@ -94,7 +95,7 @@ func TestChatPartialHistory(t *testing.T) {
 		return ids
 	}
 	for _, tc := range []struct {
-		a      *api
+		a      *testAPI
 		target string
 		want   []string
 	}{

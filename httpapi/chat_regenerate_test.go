@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 )
 
 func regenerates(session, messageID string, messages ...string) string {
@@ -69,7 +69,7 @@ func TestChatRegenerate(t *testing.T) {
 		regenerates("s", "msg-6"), regenerates("s", "nope", one), regenerates("s", "c1", user("c1", "another")),
 		regenerates("s", "c4", one, two, three, user("c4", "four")), regenerates("s", "-partial"), regenerates("nobody", ""),
 	} {
-		a.post("/chat", body).failed(t, 404, httpapi.CodeNotFound)
+		a.post("/chat", body).failed(t, 404, api.CodeNotFound)
 	}
 	require.Len(t, a.said("s"), 6)
 }
@@ -95,7 +95,7 @@ func TestChatRegenerateOpenTurn(t *testing.T) {
 
 	got = a.chat(regenerates("s", "msg-1")) // while it waits
 	asked := got.one(t, "tool-approval-request")
-	a.post("/chat", goesOn("s", "msg-1", approval("rm", "run-gone::rm", true))).failed(t, 400, httpapi.CodeInvalidRequest)
+	a.post("/chat", goesOn("s", "msg-1", approval("rm", "run-gone::rm", true))).failed(t, 400, api.CodeInvalidRequest)
 	got = a.chat(goesOn("s", "msg-1", approval(asked["toolCallId"].(string), asked["approvalId"].(string), true)))
 	require.Equal(t, "removed", got.text())
 }
@@ -119,5 +119,5 @@ func TestChatRegenerateAfterStop(t *testing.T) {
 
 	// What came before a fork can be read there, not regenerated.
 	require.Equal(t, 200, a.post("/sessions/s/fork", `{"sessionId":"f"}`).status)
-	a.post("/chat", regenerates("f", "msg-1")).failed(t, 400, httpapi.CodeInvalidRequest)
+	a.post("/chat", regenerates("f", "msg-1")).failed(t, 400, api.CodeInvalidRequest)
 }

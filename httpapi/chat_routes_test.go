@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 )
 
 // TestChatReconnect: GET /chat/{id}/stream.
@@ -17,7 +18,7 @@ func TestChatReconnect(t *testing.T) {
 	a := newChat(t, append(agents(g), waitingAgents()...))
 	require.Equal(t, 204, a.get("/chat/nobody/stream").status)
 	require.Equal(t, 204, a.get("/chat/nobody/stream", "X-Resume-From-Sequence", "7").status)
-	a.get("/chat/%00/stream").failed(t, 400, httpapi.CodeInvalidRequest)
+	a.get("/chat/%00/stream").failed(t, 400, api.CodeInvalidRequest)
 
 	first := a.open("POST", "/chat", says("s", "gated", "hi"))
 	seen := first.until("waiting")
@@ -28,14 +29,14 @@ func TestChatReconnect(t *testing.T) {
 	resumed := a.open("GET", "/chat/s/stream", "", "X-Resume-From-Sequence", position, "Last-Event-ID", "1")
 	require.Contains(t, resumed.next().data, `"type":"data-stream-resync"`)
 	byEvent := a.open("GET", "/chat/s/stream", "", "Last-Event-ID", position)
-	a.get("/chat/s/stream", "X-Resume-From-Sequence", "999999").failed(t, 416, httpapi.CodeCursorAhead)
+	a.get("/chat/s/stream", "X-Resume-From-Sequence", "999999").failed(t, 416, api.CodeCursorAhead)
 	for _, headers := range [][]string{
 		{"X-Resume-From-Sequence", "-1"}, {"Last-Event-ID", "x"}, {"X-Existing-Message-Id", strings.Repeat("x", 257)},
 	} {
-		a.get("/chat/s/stream", headers...).failed(t, 400, httpapi.CodeInvalidRequest)
+		a.get("/chat/s/stream", headers...).failed(t, 400, api.CodeInvalidRequest)
 	}
 	for _, query := range []string{"?format=html", "?format=", "?format=text-stream-part&format=x"} {
-		a.get("/chat/s/stream"+query).failed(t, 400, httpapi.CodeInvalidRequest)
+		a.get("/chat/s/stream"+query).failed(t, 400, api.CodeInvalidRequest)
 	}
 	require.Equal(t, 200, a.request("HEAD", "/chat/s/stream", "").status)
 	close(g.open)
@@ -96,11 +97,11 @@ func TestChatSubmit(t *testing.T) {
 		strings.Replace(result("here"), "{", `{"sessionId":"other",`, 1), strings.Replace(result("here"), "{", `{"sessionId":7,`, 1),
 		`{"kind":"client-tool-result","toolCallId":"here"}`, `{}`,
 	} {
-		require.Equal(t, "validation_error", a.post(target, body).failed(t, 400, httpapi.CodeInvalidRequest).Status)
+		require.Equal(t, "validation_error", a.post(target, body).failed(t, 400, api.CodeInvalidRequest).Status)
 	}
-	refusesBodies(t, a, target, httpapi.MaxSubmitBody)
-	a.post("/chat/nobody/submit-tool-result", result("here")).failed(t, 404, httpapi.CodeNotFound)
-	a.post(target, result("other")).failed(t, 409, httpapi.CodeAlreadyCompleted)
+	refusesBodies(t, a, target, api.MaxSubmitBody)
+	a.post("/chat/nobody/submit-tool-result", result("here")).failed(t, 404, api.CodeNotFound)
+	a.post(target, result("other")).failed(t, 409, api.CodeAlreadyCompleted)
 
 	// One that nobody has resumed after it was answered goes on with the same
 	// answer again.
@@ -149,11 +150,11 @@ func TestChatStop(t *testing.T) {
 		}
 		target := "/chat/" + verb + "0/" + verb
 		for _, body := range []string{"x", "[]", `{"reason":7}`, `{"sessionId":"other"}`, `{"reason":"a","reason":"b"}`} {
-			a.post(target, body).failed(t, 400, httpapi.CodeInvalidRequest)
+			a.post(target, body).failed(t, 400, api.CodeInvalidRequest)
 		}
 		raw(t, a, "POST "+target+" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").
-			failed(t, http.StatusLengthRequired, httpapi.CodeLengthRequired)
-		a.post("/chat/nobody/"+verb, "").failed(t, 404, httpapi.CodeNotFound)
+			failed(t, http.StatusLengthRequired, api.CodeLengthRequired)
+		a.post("/chat/nobody/"+verb, "").failed(t, 404, api.CodeNotFound)
 	}
 	close(g.open)
 	// An aborted session goes on with another turn (facts 13, C8).

@@ -14,6 +14,8 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -37,7 +39,7 @@ func TestChatTurns(t *testing.T) {
 	require.Equal(t, []string{"start", "start"}, a.modes("s"))
 
 	// Layer A refuses what chat goes on with (facts 13, C8).
-	a.post("/start", `{"sessionId":"s","agentType":"echo","message":"x"}`).failed(t, 409, httpapi.CodeAlreadyCompleted)
+	a.post("/start", `{"sessionId":"s","agentType":"echo","message":"x"}`).failed(t, 409, api.CodeAlreadyCompleted)
 
 	for range 2 {
 		got = a.chat(says("bad", "broken", "try"))
@@ -71,8 +73,8 @@ func TestChatWhileRunning(t *testing.T) {
 	first := says("s", "gated", "hi")
 	s := a.open("POST", "/chat", first)
 	s.until("waiting")
-	a.post("/chat", says("s", "gated", "more")).failed(t, 409, httpapi.CodeAlreadyRunning)
-	a.post("/chat", `{"id":"s","trigger":"regenerate-message","messages":[]}`).failed(t, 409, httpapi.CodeAlreadyRunning)
+	a.post("/chat", says("s", "gated", "more")).failed(t, 409, api.CodeAlreadyRunning)
+	a.post("/chat", `{"id":"s","trigger":"regenerate-message","messages":[]}`).failed(t, 409, api.CodeAlreadyRunning)
 
 	again := a.open("POST", "/chat", first)
 	require.Contains(t, again.next().data, `"messageId":"msg-1"`, "from the message's beginning")
@@ -93,7 +95,7 @@ func TestChatWhileRunning(t *testing.T) {
 	require.Equal(t, []string{"hi", "waiting done"}, a.said("s"))
 	require.Equal(t, []string{"start"}, a.modes("s"))
 
-	a.post("/chat", `{"id":"s","messages":[]}`, "X-Resume-From-Sequence", "x").failed(t, 400, httpapi.CodeInvalidRequest)
+	a.post("/chat", `{"id":"s","messages":[]}`, "X-Resume-From-Sequence", "x").failed(t, 400, api.CodeInvalidRequest)
 }
 
 // TestChatRepeated: a request whose answer was lost gets the answer again, and
@@ -118,7 +120,7 @@ func TestChatRepeated(t *testing.T) {
 	}
 	for _, edited := range []string{user("msg-2", "two"), user("msg-0", "one")} {
 		id := edited[7:12]
-		a.post("/chat", `{"id":"s","messageId":"`+id+`","messages":[`+edited+`]}`).failed(t, 400, httpapi.CodeInvalidRequest)
+		a.post("/chat", `{"id":"s","messageId":"`+id+`","messages":[`+edited+`]}`).failed(t, 400, api.CodeInvalidRequest)
 	}
 	require.Len(t, a.said("s"), 4)
 	a.chat(`{"id":"s","messages":[{"role":"user","parts":[{"type":"text","text":"one"}]}]}`)
@@ -137,7 +139,7 @@ func TestALateRepeat(t *testing.T) {
 		a.chat(says(agent, "", "and?"))
 		count := len(a.said(agent))
 		repeat := func() {
-			got := a.post("/chat", first).failed(t, 400, httpapi.CodeInvalidRequest)
+			got := a.post("/chat", first).failed(t, 400, api.CodeInvalidRequest)
 			require.Contains(t, got.Error, "nothing new")
 			require.Len(t, a.said(agent), count)
 		}
@@ -220,16 +222,16 @@ func TestChatMessages(t *testing.T) {
 		`{"id":"bad","messages":[{"role":"user","metadata":{"hidden":false},"parts":[{"type":"text","text":"x"}]}]}`: "messages[0].metadata.hidden",
 		`{"id":"bad","messages":[{"role":"user","metadata":7,"parts":[{"type":"text","text":"x"}]}]}`:                "messages[0].metadata",
 	} {
-		got := a.post("/chat", body).failed(t, 400, httpapi.CodeInvalidRequest)
+		got := a.post("/chat", body).failed(t, 400, api.CodeInvalidRequest)
 		require.Equal(t, map[string]any{"field": field}, got.Detail, body)
 	}
-	a.get("/status?sessionId=bad").failed(t, 404, httpapi.CodeNotFound)
+	a.get("/status?sessionId=bad").failed(t, 404, api.CodeNotFound)
 }
 
 // TestChatRequests: what is no request to chat.
 func TestChatRequests(t *testing.T) {
 	a := newChat(t, agents(gate{}))
-	refusesBodies(t, a, "/chat", httpapi.MaxBody)
+	refusesBodies(t, a, "/chat", api.MaxBody)
 	hi := user("u", "hi")
 	for body, field := range map[string]string{
 		`{"messages":[` + hi + `]}`:                           "id",
@@ -247,19 +249,19 @@ func TestChatRequests(t *testing.T) {
 		`{"id":"s","messageId":1,"messages":[` + hi + `]}`:      "messageId",
 		`{"id":"s","messages":[` + hi + `]}`:                    "agentType",
 	} {
-		got := a.post("/chat", body).failed(t, 400, httpapi.CodeInvalidRequest)
+		got := a.post("/chat", body).failed(t, 400, api.CodeInvalidRequest)
 		require.Equal(t, map[string]any{"field": field}, got.Detail, body)
 	}
 	for _, id := range []string{`""`, `"a\u0000"`, `"` + strings.Repeat("x", 257) + `"`} {
-		a.post("/chat", `{"id":`+id+`,"messages":[`+hi+`]}`).failed(t, 400, httpapi.CodeInvalidRequest)
-		a.post("/chat", `{"id":"s","sessionId":`+id+`,"messages":[`+hi+`]}`).failed(t, 400, httpapi.CodeInvalidRequest)
+		a.post("/chat", `{"id":`+id+`,"messages":[`+hi+`]}`).failed(t, 400, api.CodeInvalidRequest)
+		a.post("/chat", `{"id":"s","sessionId":`+id+`,"messages":[`+hi+`]}`).failed(t, 400, api.CodeInvalidRequest)
 	}
-	a.post("/chat?format=html", says("s", "echo", "hi")).failed(t, 400, httpapi.CodeInvalidRequest)
-	a.get("/status?sessionId=s").failed(t, 404, httpapi.CodeNotFound)
+	a.post("/chat?format=html", says("s", "echo", "hi")).failed(t, 400, api.CodeInvalidRequest)
+	a.get("/status?sessionId=s").failed(t, 404, api.CodeNotFound)
 
 	a.chat(says("s", "echo", "hi"))
 	assistant := `{"id":"s","messages":[` + hi + `,{"id":"msg-1","role":"assistant","parts":[{"type":"text","text":"hello"}]}]}`
-	got := a.post("/chat", assistant).failed(t, 400, httpapi.CodeInvalidRequest)
+	got := a.post("/chat", assistant).failed(t, 400, api.CodeInvalidRequest)
 	require.Contains(t, got.Error, "nothing new")
 }
 
@@ -277,7 +279,7 @@ func TestChatAgent(t *testing.T) {
 	require.Equal(t, "b", both.chat(body("default")).text())
 	require.Equal(t, "c", both.chat(body("header"), "X-Helix-Agent", "c").text())
 	require.Equal(t, "a", both.chat(says("body", "a", "hi"), "X-Helix-Agent", "c").text())
-	both.post("/chat", says("new", "nobody", "hi")).failed(t, 404, httpapi.CodeNotFound)
+	both.post("/chat", says("new", "nobody", "hi")).failed(t, 404, api.CodeNotFound)
 
 	// A session keeps its agent.
 	require.Equal(t, "a", both.chat(body("alone")).text())
@@ -287,10 +289,10 @@ func TestChatAgent(t *testing.T) {
 		both.post("/chat", body("alone"), "X-Helix-Agent", "b"),
 		both.post("/chat", `{"id":"alone","agentType":"b","trigger":"regenerate-message","messages":[]}`),
 	} {
-		require.Contains(t, got.failed(t, 409, httpapi.CodeAlreadyRunning).Error, "another agent")
+		require.Contains(t, got.failed(t, 409, api.CodeAlreadyRunning).Error, "another agent")
 	}
 	other := newAPIOn(t, log, []agentloop.Agent{talk("b")}, withChat())
-	other.post("/chat", says("alone", "", "hi")).failed(t, 404, httpapi.CodeNotFound)
+	other.post("/chat", says("alone", "", "hi")).failed(t, 404, api.CodeNotFound)
 
 	_, err := httpapi.New(httpapi.Options{
 		Log: log, Loop: alone.loop, AllowUnauthenticated: true, Chat: &httpapi.ChatOptions{DefaultAgent: "nobody"},
@@ -303,10 +305,10 @@ func TestChatAgent(t *testing.T) {
 func TestChatSession(t *testing.T) {
 	var asked []string
 	a := newAPIOn(t, newLog(t), agents(gate{}), withChat(), func(o *httpapi.Options) {
-		o.Auth = func(_ *http.Request, op httpapi.Operation, session string) error {
+		o.Auth = func(_ *http.Request, op auth.Operation, session string) error {
 			asked = append(asked, string(op)+" "+session)
 			if session == "yours" {
-				return httpapi.ErrForbidden
+				return auth.ErrForbidden
 			}
 			return nil
 		}
@@ -318,13 +320,13 @@ func TestChatSession(t *testing.T) {
 	require.Equal(t, []string{"chat ", "chat mine"}, asked)
 	asked = nil
 	for _, ids := range []string{`"id":"yours"`, `"id":"mine","sessionId":"yours"`} {
-		a.post("/chat", body(ids)).failed(t, 403, httpapi.CodeUnauthorized)
+		a.post("/chat", body(ids)).failed(t, 403, api.CodeUnauthorized)
 	}
 	for _, ids := range []string{
 		`"id":"mine","id":"yours"`, `"id":"mine","sessionId":"mine","sessionId":"yours"`, `"id":"mine","sessionId":["yours"]`,
 		`"Id":"mine"`, `"id":"mine","\u0069d":"yours"`,
 	} {
-		a.post("/chat", body(ids)).failed(t, 400, httpapi.CodeInvalidRequest)
+		a.post("/chat", body(ids)).failed(t, 400, api.CodeInvalidRequest)
 	}
 	_, err := a.log.Head(a.ctx(), "yours")
 	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
@@ -353,9 +355,9 @@ func TestChatWithout(t *testing.T) {
 	a := newAPIOn(t, memory.New(), nil)
 	a.append("s", created("s"), ended("s", `1`))
 	for _, target := range []string{"/chat", "/chat/s/submit-tool-result", "/chat/s/interrupt", "/chat/s/abort"} {
-		a.post(target, `{}`).failed(t, 501, httpapi.CodeNotImplemented)
+		a.post(target, `{}`).failed(t, 501, api.CodeNotImplemented)
 	}
-	a.get("/chat/s/stream").failed(t, 501, httpapi.CodeNotImplemented)
+	a.get("/chat/s/stream").failed(t, 501, api.CodeNotImplemented)
 	require.Equal(t, 200, a.get("/chat/s/snapshot").status)
 	require.Equal(t, 200, a.get("/chat/s/messages").status)
 	require.NotContains(t, a.logs.String(), "NOT_IMPLEMENTED")

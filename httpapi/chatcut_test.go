@@ -245,7 +245,7 @@ func requireRising(t *testing.T, frames []part) {
 
 // rest returns what a client gets that resumes from a position; none if there
 // is nothing.
-func (a *api) rest(session, position string, query ...string) []part {
+func (a *testAPI) rest(session, position string, query ...string) []part {
 	a.t.Helper()
 	got := a.get("/chat/"+escape(session)+"/stream"+strings.Join(query, ""), "X-Resume-From-Sequence", position)
 	if got.status == http.StatusNoContent {

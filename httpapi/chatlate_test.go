@@ -33,7 +33,7 @@ func (l late) Generate(ctx context.Context, r model.Request, emit func(model.Eve
 // page is a chat client's page.
 type page struct {
 	uitest.Client
-	a *api
+	a *testAPI
 }
 
 // read takes a stream to its end.
@@ -68,7 +68,7 @@ func (p *page) shows(session string) {
 	require.Equal(p.a.t, uitest.Normal(last.Parts), uitest.Normal(p.Parts))
 }
 
-func (a *api) awaited(session string, n int) {
+func (a *testAPI) awaited(session string, n int) {
 	a.t.Helper()
 	require.Eventually(a.t, func() bool { return len(a.tree(session).AwaitedCalls()) == n }, within, time.Millisecond)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector/uimessage/uitest"
 )
 
@@ -135,11 +135,11 @@ func TestPositionsAreReadStrictly(t *testing.T) {
 			case id == "": // as if it were not there
 				require.Equal(t, 204, got.status)
 			case want == 400:
-				got.failed(t, 400, httpapi.CodeInvalidRequest)
+				got.failed(t, 400, api.CodeInvalidRequest)
 				got = a.post("/chat", `{"id":"s","messages":[]}`, header, id)
 				require.Equal(t, 400, got.status)
 			case want == 416:
-				got.failed(t, 416, httpapi.CodeCursorAhead)
+				got.failed(t, 416, api.CodeCursorAhead)
 			default:
 				require.Contains(t, []int{want, 204}, got.status, "%s: %q: %s", header, id, got.body)
 			}

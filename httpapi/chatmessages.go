@@ -3,6 +3,7 @@ package httpapi
 import (
 	"net/http"
 
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector/uimessage"
 	"github.com/helixd/helixd/snapshot"
 )
@@ -19,19 +20,13 @@ func (s *Server) snapshot(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return s.ok(w, snap)
+	return s.ok(w, api.Snapshot[uimessage.Message](*snap))
 }
 
 func (s *Server) takeChat(r *request, partial, excludeAtPause bool) (*snapshot.Snapshot, error) {
 	return s.states.Take(r.Context(), r.session, snapshot.Options{
 		IncludePartialContent: partial, ExcludeAtPause: excludeAtPause, MessageID: s.chat().MessageID,
 	})
-}
-
-// History is the answer of GET /chat/{id}/messages.
-type History struct {
-	Messages []uimessage.Message `json:"messages"` // oldest first
-	HasMore  bool                `json:"hasMore"`
 }
 
 // messages answers GET /chat/{id}/messages?offset&limit&includeReasoning&
@@ -61,7 +56,7 @@ func (s *Server) messages(w http.ResponseWriter, r *request) error {
 	for i := range page {
 		page[i].Parts = wantedParts(page[i].Parts, reasoning, results)
 	}
-	return s.ok(w, History{Messages: page, HasMore: to < len(snap.Messages)})
+	return s.ok(w, api.History[uimessage.Message]{Messages: page, HasMore: to < len(snap.Messages)})
 }
 
 func wantedParts(parts []uimessage.Part, reasoning, results bool) []uimessage.Part {

@@ -64,9 +64,6 @@ func (o *ChatOptions) hides(r eventlog.Record) bool {
 	return err == nil && !o.ChunkFilter(c)
 }
 
-// headerAgent names the agent of a chat whose body names none.
-const headerAgent = "X-Helix-Agent"
-
 // chatAgent returns who begins a session (config.md). named is what the
 // request names, or "".
 func (s *Server) chatAgent(named string) (string, error) {

@@ -9,6 +9,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -132,7 +133,7 @@ func (c *chat) execute(ctx context.Context) (chatReply, error) {
 	}
 	_, err := c.s.loop.Execute(ctx, engine.StartRequest{
 		SessionID: c.body.session, AgentType: agent, Messages: []agentloop.Input{c.body.input},
-		UserID: c.body.labels.userID, Tenant: CallerOf(ctx).Tenant, MayUse: CallerOf(ctx).mayUse, Tags: c.body.labels.tags,
+		UserID: c.body.labels.userID, Tenant: auth.CallerOf(ctx).Tenant, MayUse: auth.CallerOf(ctx).MayUse, Tags: c.body.labels.tags,
 	})
 	return chatReply{after: position{sequence: c.tree.Head}, begin: true}, err
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
 )
 
 // chatBody is the body of POST /chat, as the AI SDK's clients send it
@@ -35,7 +36,7 @@ type chatBody struct {
 // readChat reads the body of POST /chat. The session is the member sessionId,
 // else id: an id that is not the session's names only the client's chat.
 func (s *Server) readChat(w http.ResponseWriter, r *request) (chatBody, error) {
-	o, err := s.readNamed(w, r, MaxBody, "sessionId", "id")
+	o, err := s.readNamed(w, r, api.MaxBody, "sessionId", "id")
 	if err != nil {
 		return chatBody{}, err
 	}

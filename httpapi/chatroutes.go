@@ -9,15 +9,9 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/uimessage"
-)
-
-// Headers of a client that reconnects (document 000, Resume Headers).
-const (
-	headerResumeFrom      = "X-Resume-From-Sequence"
-	headerLastEventID     = "Last-Event-ID"
-	headerExistingMessage = "X-Existing-Message-Id"
 )
 
 // chatStream answers GET /chat/{id}/stream: 204 if nothing is under way, also
@@ -41,18 +35,18 @@ func (s *Server) chatStream(w http.ResponseWriter, r *request) error {
 // its position, which X-Resume-From-Sequence says, else Last-Event-ID; without
 // one the whole message.
 func (s *Server) resumePosition(r *request) (chatReply, error) {
-	reply := chatReply{whole: true, messageID: r.Header.Get(headerExistingMessage)}
+	reply := chatReply{whole: true, messageID: r.Header.Get(api.HeaderExistingMessage)}
 	if reply.messageID != "" && eventlog.ValidateID(reply.messageID) != nil {
-		return chatReply{}, invalid(headerExistingMessage, "must be a valid id")
+		return chatReply{}, invalid(api.HeaderExistingMessage, "must be a valid id")
 	}
-	for _, name := range []string{headerResumeFrom, headerLastEventID} {
+	for _, name := range []string{api.HeaderResumeFrom, api.HeaderLastEventID} {
 		if v := r.Header.Get(name); v != "" {
 			at, err := parsePosition(name, v)
 			if err != nil {
 				return chatReply{}, err
 			}
 			reply.whole, reply.after = false, at
-			reply.resync = name == headerResumeFrom && !s.chat().NoResyncOnResume
+			reply.resync = name == api.HeaderResumeFrom && !s.chat().NoResyncOnResume
 			break
 		}
 	}
@@ -76,7 +70,7 @@ func (q query) textParts() (bool, error) {
 // /submit-tool-result does, and then the session goes on by itself if nothing
 // else is open. One that was interrupted waits for its user all the same.
 func (s *Server) chatSubmit(w http.ResponseWriter, r *request) error {
-	raw, err := readBody(w, r, MaxSubmitBody, bodyTimeout)
+	raw, err := readBody(w, r, api.MaxSubmitBody, bodyTimeout)
 	if err != nil {
 		return err
 	}
@@ -100,7 +94,7 @@ func (s *Server) chatSubmit(w http.ResponseWriter, r *request) error {
 			return err
 		}
 	}
-	return s.ok(w, submitted)
+	return s.ok(w, answerOf(submitted))
 }
 
 // autoResume has a session go on that waits for nothing any more. A client that
@@ -138,7 +132,7 @@ func (s *Server) chatAbort(w http.ResponseWriter, r *request) error {
 }
 
 func (s *Server) chatStop(w http.ResponseWriter, r *request, ask stopper) error {
-	raw, err := readBody(w, r, MaxBody, bodyTimeout)
+	raw, err := readBody(w, r, api.MaxBody, bodyTimeout)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/textstream"
 	"github.com/helixd/helixd/projector/uimessage"
@@ -87,7 +88,7 @@ func (s *Server) streamChat(ctx context.Context, w http.ResponseWriter, r *reque
 		return err
 	}
 	defer stop()
-	w.Header().Set("X-Session-Id", headerValue(session))
+	w.Header().Set(api.HeaderSession, headerValue(session))
 	if !c.textParts {
 		w.Header().Set("X-Vercel-Ai-Ui-Message-Stream", "v1")
 	}

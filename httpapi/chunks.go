@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -23,7 +25,7 @@ import (
 // They may be appended while a run is open, too: the run's writer goes on
 // behind them, and what it strikes after a crash are its own chunks.
 func (s *Server) chunks(w http.ResponseWriter, r *request) error {
-	body, err := openBody(w, r, MaxChunksBody, chunksBodyTimeout)
+	body, err := openBody(w, r, api.MaxChunksBody, chunksBodyTimeout)
 	if err != nil {
 		return err
 	}
@@ -64,7 +66,7 @@ func (s *Server) checkPatches(ctx context.Context, t *projector.Tree, patches []
 		}
 	}
 	if operations > fewOperations {
-		done, err := s.patches.take(ctx, CallerOf(ctx))
+		done, err := s.patches.take(ctx, auth.CallerOf(ctx))
 		if err != nil {
 			return err
 		}

@@ -10,38 +10,10 @@ import (
 	"slices"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/projector"
 )
-
-// Comparison is the answer of GET /compare: two sessions, or one, each at a
-// sequence.
-type Comparison struct {
-	A Compared `json:"a"`
-	B Compared `json:"b"`
-	// Common is how many messages at the front say the same in both, whenever
-	// and under whatever ids they were said.
-	Common int `json:"common"`
-	// Patch turns the custom state of A into that of B (RFC 6902).
-	Patch []eventlog.PatchOp `json:"patch"`
-	// ForkedFrom names the one of the two that the other was forked from, and
-	// where; nil: neither was.
-	ForkedFrom *projector.Fork `json:"forkedFrom,omitempty"`
-}
-
-// Compared is one side of a comparison: the fold of the session's records with
-// a sequence <= Sequence.
-type Compared struct {
-	SessionID string                  `json:"sessionId"`
-	Sequence  uint64                  `json:"sequence"`
-	Status    projector.SessionStatus `json:"status"` // empty: before everything
-	AgentType string                  `json:"agentType"`
-	Messages  []projector.Message     `json:"messages"` // of the session itself
-	ToolCalls []CallAt                `json:"toolCalls"`
-	// Spent is what the tree has used so far. A fork begins at nothing.
-	Spent
-	// Steps are those of the session itself, as far as its own log holds them.
-	Steps []projector.StepTime `json:"steps"`
-}
 
 // moment reads a session and a sequence of it.
 func (q query) moment(name string) (m moment, err error) {
@@ -67,42 +39,42 @@ func (s *Server) compare(w http.ResponseWriter, r *request) error {
 
 // comparison compares two moments when it is the caller's turn: to load large states,
 // be it to see whose they are, takes as much as to compare them.
-func (s *Server) comparison(r *request) (Comparison, error) {
+func (s *Server) comparison(r *request) (api.Comparison, error) {
 	ctx := r.Context()
-	done, err := s.diffs.take(ctx, CallerOf(ctx))
+	done, err := s.diffs.take(ctx, auth.CallerOf(ctx))
 	if err != nil {
-		return Comparison{}, err
+		return api.Comparison{}, err
 	}
 	defer done()
 	for _, name := range compareNames {
 		if id := r.query.values.Get(name); id != "" {
 			if err := s.authorize(r, id); err != nil {
-				return Comparison{}, err
+				return api.Comparison{}, err
 			}
 		}
 	}
 	var moments [2]moment
 	for i, name := range compareNames {
 		if moments[i], err = r.query.moment(name); err != nil {
-			return Comparison{}, err
+			return api.Comparison{}, err
 		}
 	}
-	var sides [2]Compared
+	var sides [2]api.Compared
 	var trees [2]*projector.Tree
 	for i, m := range moments {
 		if trees[i], err = s.stateAt(ctx, &m); err != nil {
-			return Comparison{}, err
+			return api.Comparison{}, err
 		}
 		if sides[i], err = s.compared(ctx, m, trees[i]); err != nil {
-			return Comparison{}, err
+			return api.Comparison{}, err
 		}
 	}
 	a, b := trees[0], trees[1]
 	patch, err := patchOf(ctx, customState(a), customState(b))
 	if err != nil {
-		return Comparison{}, err
+		return api.Comparison{}, err
 	}
-	c := Comparison{A: sides[0], B: sides[1], Common: common(a.Messages, b.Messages), Patch: patch}
+	c := api.Comparison{A: sides[0], B: sides[1], Common: common(a.Messages, b.Messages), Patch: patch}
 	switch {
 	case b.ForkedFrom != nil && b.ForkedFrom.SessionID == c.A.SessionID:
 		c.ForkedFrom = b.ForkedFrom
@@ -124,8 +96,8 @@ func customState(t *projector.Tree) json.RawMessage {
 }
 
 // compared describes a session at a moment whose state is t.
-func (s *Server) compared(ctx context.Context, m moment, t *projector.Tree) (Compared, error) {
-	c := Compared{
+func (s *Server) compared(ctx context.Context, m moment, t *projector.Tree) (api.Compared, error) {
+	c := api.Compared{
 		SessionID: m.session, Sequence: m.at, Status: t.Status, AgentType: t.AgentType, Messages: t.Messages, ToolCalls: callsOf(t),
 		Spent: s.spent(new(projector.Tree), t), Steps: []projector.StepTime{},
 	}

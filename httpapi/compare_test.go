@@ -18,6 +18,8 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/snapshot"
 	folds "github.com/helixd/helixd/snapshot/memory"
@@ -25,21 +27,21 @@ import (
 
 // comparison is httpapi.Comparison as a client reads it.
 type comparison struct {
-	A, B       httpapi.Compared
+	A, B       api.Compared
 	Common     int
 	Patch      json.RawMessage
 	ForkedFrom *projector.Fork
 }
 
 // compare checks a comparison against the states that it is of.
-func (a *api) compare(query string) comparison {
+func (a *testAPI) compare(query string) comparison {
 	a.t.Helper()
 	got := a.get("/compare?" + query)
 	require.Equal(a.t, 200, got.status, got.body)
 	var c comparison
 	got.decode(a.t, &c)
 	var states [2]projector.Session
-	for i, side := range []httpapi.Compared{c.A, c.B} {
+	for i, side := range []api.Compared{c.A, c.B} {
 		require.NoError(a.t, json.Unmarshal(a.stateAt(side.SessionID, side.Sequence), &states[i]))
 		require.Equal(a.t, states[i].Messages, append(states[i].Messages[:0:0], side.Messages...))
 		require.Equal(a.t, []any{states[i].Status, states[i].AgentType}, []any{side.Status, side.AgentType})
@@ -98,7 +100,7 @@ func counters() []agentloop.Agent {
 func TestCompareWithAFork(t *testing.T) {
 	a := newAPIOn(t, newLog(t), counters())
 	a.begin("s", "two")
-	var checkpoints httpapi.Page[projector.Checkpoint]
+	var checkpoints api.Page[projector.Checkpoint]
 	a.get("/sessions/s/checkpoints").decode(t, &checkpoints)
 	require.Equal(t, 3, checkpoints.Total)
 	at := checkpoints.Items[0].StreamSequence
@@ -120,9 +122,9 @@ func TestCompareWithAFork(t *testing.T) {
 	require.Equal(t, same.ForkedFrom, c.ForkedFrom)
 	require.Equal(t, same.ForkedFrom, a.compare("a=f&b=s").ForkedFrom, "whichever way round")
 	require.Len(t, c.A.ToolCalls, 2)
-	require.Equal(t, httpapi.CallAt{
+	require.Equal(t, api.CallAt{
 		SessionID: "s", ToolCallID: c.A.ToolCalls[0].ToolCallID, ToolName: "note", Arguments: json.RawMessage(`{"text":"a<b>"}`),
-		Status: httpapi.CallDone, Result: json.RawMessage(`"\u003ca\u003cb\u003e\u003e"`),
+		Status: api.CallDone, Result: json.RawMessage(`"\u003ca\u003cb\u003e\u003e"`),
 	}, c.A.ToolCalls[0])
 
 	var turns, prompts []int64
@@ -174,7 +176,7 @@ func TestCompareSessions(t *testing.T) {
 	a.begin("p", "parent")
 	p := a.compare("a=p&b=s").A
 	require.Equal(t, []string{"p", "p-sub-task"}, []string{p.ToolCalls[0].SessionID, p.ToolCalls[1].SessionID})
-	require.Equal(t, []httpapi.CallStatus{httpapi.CallWaiting, httpapi.CallWaiting}, []httpapi.CallStatus{p.ToolCalls[0].Status, p.ToolCalls[1].Status})
+	require.Equal(t, []api.CallStatus{api.CallWaiting, api.CallWaiting}, []api.CallStatus{p.ToolCalls[0].Status, p.ToolCalls[1].Status})
 	require.Equal(t, 1, len(p.Steps))
 
 	// What was rolled back is no step any more, but was used.
@@ -214,15 +216,15 @@ func TestCompareRefusals(t *testing.T) {
 		"": "a", "a=s": "b", "b=s": "a", "a=&b=s": "a", "a=s&b=": "b", "a=%00&b=s": "a", "a=s&b=%00": "b", "a=s&a=s&b=s": "a",
 		"a=s&b=s&aAt=": "aAt", "a=s&b=s&bAt=x": "bAt", "a=s&b=s&bAt=-1": "bAt",
 	} {
-		body := a.get("/compare?"+query).failed(t, 400, httpapi.CodeInvalidRequest)
+		body := a.get("/compare?"+query).failed(t, 400, api.CodeInvalidRequest)
 		require.Equal(t, map[string]any{"field": field}, body.Detail, query)
 	}
 	for _, query := range []string{"a=s&b=s&aAt=9", "a=s&b=s&bAt=9"} {
-		body := a.get("/compare?"+query).failed(t, 416, httpapi.CodeCursorAhead)
+		body := a.get("/compare?"+query).failed(t, 416, api.CodeCursorAhead)
 		require.Equal(t, map[string]any{"head": float64(head)}, body.Detail)
 	}
 	for _, query := range []string{"a=s&b=nobody", "a=nobody&b=s", "a=s&b=nobody&bAt=0"} {
-		a.get("/compare?"+query).failed(t, 404, httpapi.CodeNotFound)
+		a.get("/compare?"+query).failed(t, 404, api.CodeNotFound)
 	}
 	require.Equal(t, "GET, HEAD", a.post("/compare", "{}").header.Get("Allow"))
 }
@@ -242,7 +244,7 @@ func TestCompareWhatIsLeft(t *testing.T) {
 	_, err := log.Purge(a.ctx(), eventlog.PurgeOptions{SealedFor: time.Nanosecond})
 	require.NoError(t, err)
 	require.Equal(t, 200, a.post("/retention", `{"purgeOlderThan":"0s","dropOlderThan":"0s"}`).status)
-	a.get("/sessions/s/records").failed(t, 410, httpapi.CodeTruncated)
+	a.get("/sessions/s/records").failed(t, 410, api.CodeTruncated)
 	got := a.get("/compare?a=s&b=s")
 	require.Equal(t, 200, got.status, got.body)
 	var c comparison
@@ -267,11 +269,11 @@ func (l *reads) Read(ctx context.Context, session string, from, to uint64) iter.
 func TestComparisonsLoadTheirStatesInTurn(t *testing.T) {
 	for _, c := range []struct {
 		token   string
-		caller  httpapi.Caller
+		caller  auth.Caller
 		targets []string
 	}{
-		{"plain", httpapi.Caller{Name: "plain's token"}, []string{"/compare?a=one&b=two", "/sessions/one/diff", "/sessions/one/diff?only=spent"}},
-		{"ann", httpapi.Caller{Tenant: "red"}, []string{"/compare?a=one&b=two", "/compare?a=two&b=one"}}, // whether they are ann's is read, too
+		{"plain", auth.Caller{Name: "plain's token"}, []string{"/compare?a=one&b=two", "/sessions/one/diff", "/sessions/one/diff?only=spent"}},
+		{"ann", auth.Caller{Tenant: "red"}, []string{"/compare?a=one&b=two", "/compare?a=two&b=one"}}, // whether they are ann's is read, too
 	} {
 		t.Run(c.token, func(t *testing.T) {
 			log := &reads{Log: memory.New()}

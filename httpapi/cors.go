@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"github.com/rs/cors"
+
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 )
 
 // anyOrigin, as an origin, stands for all of them.
@@ -64,10 +67,10 @@ func (s *Server) trust(origins []string, authenticated bool) error {
 		AllowedOrigins: origins,
 		AllowedMethods: []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete},
 		AllowedHeaders: []string{
-			"Authorization", "Content-Type", "Last-Event-ID", "X-Resume-From-Sequence", "X-Existing-Message-Id", "X-Helix-Agent",
-			headerIdempotency, headerExpected, headerRequestID, "Traceparent",
+			"Authorization", "Content-Type", api.HeaderLastEventID, api.HeaderResumeFrom, api.HeaderExistingMessage, api.HeaderAgent,
+			api.HeaderIdempotency, api.HeaderExpected, api.HeaderRequestID, "Traceparent",
 		},
-		ExposedHeaders: []string{"X-Session-Id", headerRequestID},
+		ExposedHeaders: []string{api.HeaderSession, api.HeaderRequestID},
 		MaxAge:         int(preflightAge.Seconds()),
 	})
 	return nil
@@ -81,9 +84,9 @@ func (s *Server) checkOrigin(r *http.Request) error {
 	case s.origins.Check(r) == nil:
 		return nil
 	case !s.anyOrigin:
-		return ErrForbidden
-	case bearerOf(r) == "":
-		return ErrUnauthorized
+		return auth.ErrForbidden
+	case auth.BearerOf(r) == "":
+		return auth.ErrUnauthorized
 	}
 	return nil
 }

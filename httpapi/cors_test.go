@@ -11,6 +11,8 @@ import (
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 )
 
 const app = "https://app.example"
@@ -21,7 +23,7 @@ func fromPage(origin string, more ...string) []string {
 }
 
 func tokens(o *httpapi.Options) {
-	o.Auth = httpapi.BearerTokens([]httpapi.Token{{Token: "t0ken", Operations: []string{"*"}, Sessions: []string{"*"}}})
+	o.Auth = auth.BearerTokens([]auth.Token{{Token: "t0ken", Operations: []string{"*"}, Sessions: []string{"*"}}})
 }
 
 func TestValidateOrigin(t *testing.T) {
@@ -88,7 +90,7 @@ func TestPreflight(t *testing.T) {
 		require.Empty(t, h.Get("Access-Control-Allow-Origin"), "%v", tc)
 		require.Empty(t, h.Get("Access-Control-Allow-Methods"), "%v", tc)
 	}
-	a.request("OPTIONS", "/start", "").failed(t, 405, httpapi.CodeMethodNotAllowed) // no preflight
+	a.request("OPTIONS", "/start", "").failed(t, 405, api.CodeMethodNotAllowed) // no preflight
 }
 
 // TestPagesOfConfiguredOrigins: they can use the server and read every answer;
@@ -111,20 +113,20 @@ func TestPagesOfConfiguredOrigins(t *testing.T) {
 		require.Equal(t, "X-Session-Id, X-Request-Id", got.header.Get("Access-Control-Expose-Headers"))
 	}
 	require.Equal(t, 200, a.get("/status?sessionId=n").status, "the page has appended")
-	a.get("/status?sessionId=s").failed(t, 404, httpapi.CodeNotFound) // and erased
+	a.get("/status?sessionId=s").failed(t, 404, api.CodeNotFound) // and erased
 
 	for _, origin := range []string{"https://evil.example", "http://app.example", "https://app.example:8443", "null"} {
 		got := a.request("DELETE", "/sessions/n", "", fromPage(origin)...)
-		got.failed(t, 403, httpapi.CodeUnauthorized)
+		got.failed(t, 403, api.CodeUnauthorized)
 		require.Empty(t, got.header.Get("Access-Control-Allow-Origin"))
 		got = a.get("/status?sessionId=n", fromPage(origin)...)
 		require.Empty(t, got.header.Get("Access-Control-Allow-Origin"), "the browser keeps it from the page")
 	}
 
 	none := newAPIOn(t, memory.New(), nil)
-	none.request("OPTIONS", "/start", "", fromPage(app, "Access-Control-Request-Method", "POST")...).failed(t, 405, httpapi.CodeMethodNotAllowed)
+	none.request("OPTIONS", "/start", "", fromPage(app, "Access-Control-Request-Method", "POST")...).failed(t, 405, api.CodeMethodNotAllowed)
 	got := none.post("/start", "junk", fromPage(app)...)
-	got.failed(t, 403, httpapi.CodeUnauthorized)
+	got.failed(t, 403, api.CodeUnauthorized)
 	require.Empty(t, got.header.Get("Access-Control-Allow-Origin"))
 }
 
@@ -133,28 +135,28 @@ func TestPagesOfConfiguredOrigins(t *testing.T) {
 func TestEveryOrigin(t *testing.T) {
 	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) {
 		o.Origins = []string{"*"}
-		bearer := httpapi.BearerTokens([]httpapi.Token{{Token: "t0ken", Operations: []string{"*"}, Sessions: []string{"*"}}})
-		cookie := func(r *http.Request, _ httpapi.Operation, _ string) error {
+		bearer := auth.BearerTokens([]auth.Token{{Token: "t0ken", Operations: []string{"*"}, Sessions: []string{"*"}}})
+		cookie := func(r *http.Request, _ auth.Operation, _ string) error {
 			if _, err := r.Cookie("login"); errors.Is(err, http.ErrNoCookie) {
-				return httpapi.ErrUnauthorized
+				return auth.ErrUnauthorized
 			}
 			return nil
 		}
-		o.Auth = httpapi.AnyOf(bearer, cookie)
+		o.Auth = auth.AnyOf(bearer, cookie)
 	})
 	a.append("s", created("s"), ended("s", `1`))
 	page := fromPage("https://any.example")
 	got := a.get("/status?sessionId=s", append(page, "Authorization", "Bearer t0ken")...)
 	require.Equal(t, 200, got.status)
 	require.Equal(t, "*", got.header.Get("Access-Control-Allow-Origin"))
-	a.post("/start", "junk", append(page, "Authorization", "Bearer t0ken")...).failed(t, 400, httpapi.CodeInvalidRequest)
-	a.post("/start", "junk", append(page, "Authorization", "Bearer wrong")...).failed(t, 401, httpapi.CodeUnauthorized)
+	a.post("/start", "junk", append(page, "Authorization", "Bearer t0ken")...).failed(t, 400, api.CodeInvalidRequest)
+	a.post("/start", "junk", append(page, "Authorization", "Bearer wrong")...).failed(t, 401, api.CodeUnauthorized)
 	got = a.post("/start", "junk", page...)
-	got.failed(t, 401, httpapi.CodeUnauthorized)
+	got.failed(t, 401, api.CodeUnauthorized)
 	require.Equal(t, "*", got.header.Get("Access-Control-Allow-Origin"), "the page sees that it has to sign in")
 
-	a.post("/start", "junk", "Cookie", "login=1", "Origin", a.http.URL).failed(t, 400, httpapi.CodeInvalidRequest) // same origin
-	a.post("/start", "junk", append(page, "Cookie", "login=1")...).failed(t, 401, httpapi.CodeUnauthorized)
-	a.request("DELETE", "/sessions/s", "", append(page, "Cookie", "login=1")...).failed(t, 401, httpapi.CodeUnauthorized)
+	a.post("/start", "junk", "Cookie", "login=1", "Origin", a.http.URL).failed(t, 400, api.CodeInvalidRequest) // same origin
+	a.post("/start", "junk", append(page, "Cookie", "login=1")...).failed(t, 401, api.CodeUnauthorized)
+	a.request("DELETE", "/sessions/s", "", append(page, "Cookie", "login=1")...).failed(t, 401, api.CodeUnauthorized)
 	require.Equal(t, 200, a.get("/status?sessionId=s", "Cookie", "login=1").status)
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/httpapi/debugger"
 )
 
@@ -16,8 +17,8 @@ import (
 // page then asks for one. It holds no data.
 func (s *Server) debugger(w http.ResponseWriter, r *request) error {
 	status := http.StatusOK
-	switch err := s.allow(r.Request, OpDebugger, ""); {
-	case errors.Is(err, ErrUnauthorized):
+	switch err := s.allow(r.Request, auth.OpDebugger, ""); {
+	case errors.Is(err, auth.ErrUnauthorized):
 		status = http.StatusUnauthorized
 	case err != nil:
 		return err

@@ -11,6 +11,8 @@ import (
 
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/httpapi/debugger"
 )
 
@@ -93,7 +95,7 @@ func TestDebuggerIsKept(t *testing.T) {
 // and who is known and may not use it gets nothing.
 func TestDebuggerAsksForAToken(t *testing.T) {
 	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) {
-		o.Auth = httpapi.BearerTokens([]httpapi.Token{
+		o.Auth = auth.BearerTokens([]auth.Token{
 			{Token: "all", Operations: []string{"*"}, Sessions: []string{"*"}},
 			{Token: "reader", Operations: []string{"records"}, Sessions: []string{"*"}},
 		})
@@ -106,7 +108,7 @@ func TestDebuggerAsksForAToken(t *testing.T) {
 		require.Equal(t, "Bearer", got.header.Get("WWW-Authenticate"))
 		require.Equal(t, want.body, got.body)
 	}
-	a.get("/", bearer("reader")...).failed(t, 403, httpapi.CodeUnauthorized)
+	a.get("/", bearer("reader")...).failed(t, 403, api.CodeUnauthorized)
 	require.Equal(t, 200, a.get("/debugger/app.js").status)
-	require.Contains(t, httpapi.Operations(), httpapi.OpDebugger)
+	require.Contains(t, httpapi.Operations(), auth.OpDebugger)
 }

@@ -8,39 +8,18 @@ import (
 	"net/http"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/jsondoc"
 )
 
-// DiffSpent is what was used and how long it took between two sequences: by the
-// whole tree, what a rollback has truncated included. It is negative on the way
-// back.
-type DiffSpent struct {
-	From uint64 `json:"from"`
-	To   uint64 `json:"to"`
-	Spent
-}
-
-// StateDiff is the answer of GET /sessions/{id}/diff.
-type StateDiff struct {
-	DiffSpent
-	// Patch turns the state at From into the state at To, as GET
-	// /sessions/{id}/state shows them (RFC 6902). It is about the whole state:
-	// messages, runs and sub-agents are in it too.
-	Patch []eventlog.PatchOp `json:"patch"`
-	// Messages are those of the session itself that are in the state at To and
-	// came behind From; none if that lies before it.
-	Messages []projector.Message `json:"messages"`
-	// ToolCalls are those of the tree that have come further, or back.
-	ToolCalls []CallChange `json:"toolCalls"`
-}
-
-// onlySpent asks for a [DiffSpent]: the rest grows with the conversation.
+// onlySpent asks for a [api.DiffSpent]: the rest grows with the conversation.
 const onlySpent = "spent"
 
 // diff answers GET /sessions/{id}/diff?from=n&to=m, by default from before
 // everything and up to the head. From may lie behind to: then the patch leads
-// back. With only=spent it is a [DiffSpent].
+// back. With only=spent it is a [api.DiffSpent].
 func (s *Server) diff(w http.ResponseWriter, r *request) error {
 	from, _, err := r.query.number("from")
 	if err != nil {
@@ -71,8 +50,8 @@ func (s *Server) diff(w http.ResponseWriter, r *request) error {
 
 // stateDiff compares a session with itself when it is the caller's turn: to load large
 // states takes as much as to compare them.
-func (s *Server) stateDiff(ctx context.Context, session string, from, to uint64, onlySpent bool) (d StateDiff, err error) {
-	done, err := s.diffs.take(ctx, CallerOf(ctx))
+func (s *Server) stateDiff(ctx context.Context, session string, from, to uint64, onlySpent bool) (d api.StateDiff, err error) {
+	done, err := s.diffs.take(ctx, auth.CallerOf(ctx))
 	if err != nil {
 		return d, err
 	}
@@ -85,7 +64,7 @@ func (s *Server) stateDiff(ctx context.Context, session string, from, to uint64,
 	if err != nil {
 		return d, err
 	}
-	d.DiffSpent = DiffSpent{from, to, s.spent(before, after)}
+	d.DiffSpent = api.DiffSpent{From: from, To: to, Spent: s.spent(before, after)}
 	if onlySpent {
 		return d, nil
 	}

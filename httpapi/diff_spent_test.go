@@ -16,6 +16,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
@@ -25,10 +26,10 @@ func priced(o *httpapi.Options) {
 }
 
 // courseOf returns how a call came further, as diffs from the beginning tell.
-func (a *api) courseOf(session, call string) (statuses []httpapi.CallStatus) {
+func (a *testAPI) courseOf(session, call string) (statuses []api.CallStatus) {
 	a.t.Helper()
 	for _, r := range parseRecords(a.t, a.get("/sessions/"+session+"/records?dead=1").body) {
-		status := httpapi.CallStatus("")
+		status := api.CallStatus("")
 		for _, c := range a.diffs(session, 0, r.Sequence).ToolCalls {
 			require.Empty(a.t, c.Before)
 			if c.ToolCallID == call {
@@ -54,45 +55,45 @@ func TestDiffOfCalls(t *testing.T) {
 	a.begin("p", "parent")
 	asked := a.head("p")
 	first := a.diffs("p", 0, asked).ToolCalls
-	require.Equal(t, []httpapi.CallChange{
-		{SessionID: "p", ToolCallID: "task", ToolName: "subagent__child", After: httpapi.CallWaiting},
-		{SessionID: "p-sub-task", ToolCallID: "inner", ToolName: "remove", After: httpapi.CallWaiting},
+	require.Equal(t, []api.CallChange{
+		{SessionID: "p", ToolCallID: "task", ToolName: "subagent__child", After: api.CallWaiting},
+		{SessionID: "p-sub-task", ToolCallID: "inner", ToolName: "remove", After: api.CallWaiting},
 	}, first)
 	require.Equal(t, 200, a.post(submitTarget, `{"sessionId":"p","kind":"approval-response","toolCallId":"inner","approved":true}`).status)
 	answered := a.head("p")
-	require.Equal(t, []httpapi.CallChange{{
-		SessionID: "p-sub-task", ToolCallID: "inner", ToolName: "remove", Before: httpapi.CallWaiting, After: httpapi.CallPending,
+	require.Equal(t, []api.CallChange{{
+		SessionID: "p-sub-task", ToolCallID: "inner", ToolName: "remove", Before: api.CallWaiting, After: api.CallPending,
 	}}, a.diffs("p", asked, answered).ToolCalls)
 	require.Equal(t, 200, a.post("/resume", `{"sessionId":"p"}`).status)
 	a.wait("p")
 	head := a.head("p")
 
-	const pending, running, waiting, done = httpapi.CallPending, httpapi.CallRunning, httpapi.CallWaiting, httpapi.CallDone
-	require.Equal(t, []httpapi.CallStatus{"", pending, waiting, pending, running, done}, a.courseOf("p", "inner"))
-	require.Equal(t, []httpapi.CallStatus{"", pending, running, waiting, running, done}, a.courseOf("p", "task"))
+	const pending, running, waiting, done = api.CallPending, api.CallRunning, api.CallWaiting, api.CallDone
+	require.Equal(t, []api.CallStatus{"", pending, waiting, pending, running, done}, a.courseOf("p", "inner"))
+	require.Equal(t, []api.CallStatus{"", pending, running, waiting, running, done}, a.courseOf("p", "task"))
 	last := a.diffs("p", answered, head).ToolCalls
-	require.Equal(t, httpapi.CallChange{
+	require.Equal(t, api.CallChange{
 		SessionID: "p", ToolCallID: "task", ToolName: "subagent__child", Before: waiting, After: done, Result: json.RawMessage(`{"ok":true}`),
 	}, last[0])
-	i := slices.IndexFunc(last, func(c httpapi.CallChange) bool { return c.ToolCallID == "inner" })
-	require.Equal(t, httpapi.CallChange{
+	i := slices.IndexFunc(last, func(c api.CallChange) bool { return c.ToolCallID == "inner" })
+	require.Equal(t, api.CallChange{
 		SessionID: "p-sub-task", ToolCallID: "inner", ToolName: "remove", Before: pending, After: done, Result: json.RawMessage(`{"path":"/y"}`),
 	}, last[i])
 	require.Empty(t, a.diffs("p", head, head).ToolCalls)
 
 	// Back, and taken back.
 	for _, c := range a.diffs("p", head, 0).ToolCalls {
-		require.Equal(t, []httpapi.CallStatus{done, ""}, []httpapi.CallStatus{c.Before, c.After})
+		require.Equal(t, []api.CallStatus{done, ""}, []api.CallStatus{c.Before, c.After})
 		require.Empty(t, c.Result, "there is none there")
 	}
 	require.Equal(t, 200, a.post("/sessions/p/rollback", `{"sequence":`+fmt.Sprint(a.tree("p").Messages[0].Sequence)+`}`).status)
 	require.Len(t, a.diffs("p", head, a.head("p")).ToolCalls, 3)
 
 	a.begin("u", "unlucky")
-	require.Equal(t, []httpapi.CallChange{
-		{SessionID: "u", ToolCallID: "f", ToolName: "fail", After: httpapi.CallFailed, Error: "it broke"},
+	require.Equal(t, []api.CallChange{
+		{SessionID: "u", ToolCallID: "f", ToolName: "fail", After: api.CallFailed, Error: "it broke"},
 	}, a.diffs("u", 0, a.head("u")).ToolCalls)
-	require.Equal(t, []httpapi.CallStatus{"", pending, running, httpapi.CallFailed}, a.courseOf("u", "f"))
+	require.Equal(t, []api.CallStatus{"", pending, running, api.CallFailed}, a.courseOf("u", "f"))
 }
 
 // TestDiffOfSpending: tokens, what they cost where that is known, and time.
@@ -123,7 +124,7 @@ func TestDiffOfSpending(t *testing.T) {
 	require.JSONEq(t, fmt.Sprintf(`{"from":%d,"to":%d,"usage":{"prompt":10,"completion":3,"cached":4,"total":13},"cost":14,"durationMs":%d}`, turn-1, turn, spent.DurationMs),
 		a.get(fmt.Sprintf("/sessions/p/diff?from=%d&to=%d&only=spent", turn-1, turn)).body)
 	none := a.diffs("p", turn, turn)
-	require.Equal(t, httpapi.Spent{Cost: new(0.0)}, none.Spent)
+	require.Equal(t, api.Spent{Cost: new(0.0)}, none.Spent)
 
 	all := a.diffs("p", 0, asked).Spent
 	require.Nil(t, all.Cost, "the sub-agent's model has no price")

@@ -11,7 +11,7 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -20,12 +20,12 @@ type stateDiff struct {
 	From, To  uint64
 	Patch     json.RawMessage
 	Messages  []projector.Message
-	ToolCalls []httpapi.CallChange
-	httpapi.Spent
+	ToolCalls []api.CallChange
+	api.Spent
 }
 
 // stateAt returns the state as GET /state shows it.
-func (a *api) stateAt(session string, n uint64) json.RawMessage {
+func (a *testAPI) stateAt(session string, n uint64) json.RawMessage {
 	a.t.Helper()
 	var at struct{ State json.RawMessage }
 	a.get(fmt.Sprintf("/sessions/%s/state?at=%d", session, n)).decode(a.t, &at)
@@ -33,7 +33,7 @@ func (a *api) stateAt(session string, n uint64) json.RawMessage {
 }
 
 // diffs checks the diff between two sequences by applying it.
-func (a *api) diffs(session string, from, to uint64) stateDiff {
+func (a *testAPI) diffs(session string, from, to uint64) stateDiff {
 	a.t.Helper()
 	got := a.get(fmt.Sprintf("/sessions/%s/diff?from=%d&to=%d", session, from, to))
 	require.Equal(a.t, 200, got.status, got.body)
@@ -122,15 +122,15 @@ func TestDiffRefusals(t *testing.T) {
 	a := newAPIOn(t, memory.New(), nil)
 	head := a.append("s", created("s"), text("s", "a"))[1]
 	for _, q := range []string{"from=3", "to=3", "from=3&to=1", "from=1&to=99"} {
-		body := a.get("/sessions/s/diff?"+q).failed(t, 416, httpapi.CodeCursorAhead)
+		body := a.get("/sessions/s/diff?"+q).failed(t, 416, api.CodeCursorAhead)
 		require.Equal(t, map[string]any{"head": float64(head)}, body.Detail)
 	}
 	for _, q := range []string{"from=x", "to=x", "from=-1", "to=", "from=1&from=2", "only=", "only=patch", "only=spent&only=spent"} {
-		a.get("/sessions/s/diff?"+q).failed(t, 400, httpapi.CodeInvalidRequest)
+		a.get("/sessions/s/diff?"+q).failed(t, 400, api.CodeInvalidRequest)
 	}
-	a.get("/sessions/%00/diff").failed(t, 400, httpapi.CodeInvalidRequest)
+	a.get("/sessions/%00/diff").failed(t, 400, api.CodeInvalidRequest)
 	for _, q := range []string{"", "?from=0&to=0", "?from=1&to=2"} {
-		a.get("/sessions/nobody/diff"+q).failed(t, 404, httpapi.CodeNotFound)
+		a.get("/sessions/nobody/diff"+q).failed(t, 404, api.CodeNotFound)
 	}
 	require.Equal(t, "GET, HEAD", a.post("/sessions/s/diff", "{}").header.Get("Allow"))
 }

@@ -35,7 +35,7 @@
 //
 // What it promises:
 //
-//   - Fail closed. A [Server] has an [Authenticator] or was told in so many
+//   - Fail closed. A [Server] has an [auth.Authenticator] or was told in so many
 //     words to do without. A request is authorized before anything is read or
 //     done for it; where the body names the session, the caller and the
 //     operation are checked before the body is read, and the session before
@@ -47,7 +47,7 @@
 //   - Fresh and attached clients agree. What ends a stream is judged by the
 //     fold of the log alone, at one sequence.
 //   - Slow clients hold up nobody. A stream is pulled, one event at a time;
-//     a client that takes nothing for [WriteTimeout] is dropped.
+//     a client that takes nothing for [api.WriteTimeout] is dropped.
 //   - No partial answer looks whole. What fails in the middle aborts the
 //     connection. A stream of /sse that breaks off ends without an end or
 //     error event: reconnect with the last id.
@@ -73,15 +73,15 @@
 //
 // # Authentication
 //
-// [BearerTokens] are listed in the configuration, [JWT] takes what another
-// service signs, [AnyOf] puts them side by side. A program that embeds the
-// server writes an [Authenticator] of its own: its middleware in front of the
-// server says in the request's context who calls, and an [AuthError] tells the
+// [auth.BearerTokens] are listed in the configuration, [auth.JWT] takes what another
+// service signs, [auth.AnyOf] puts them side by side. A program that embeds the
+// server writes an [auth.Authenticator] of its own: its middleware in front of the
+// server says in the request's context who calls, and an [auth.Refusal] tells the
 // caller why not.
 //
-// [Options].Identify finds out once a request who the [Caller] is. A caller with
+// [Options].Identify finds out once a request who the [auth.Caller] is. A caller with
 // a user reaches only the sessions and memories of this user, unless it has the
-// right [OpActAs]: others are answered as if they did not exist.
+// right [auth.OpActAs]: others are answered as if they did not exist.
 //
 // Sub-agents have no access of their own: who may use a root session sees and
 // answers its whole tree, under the root's id. A child's id names no session in

@@ -8,22 +8,12 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
 )
 
 // eraseTimeout is how long DELETE /sessions/{id} works before it answers that
 // there is more to do, or that it could not begin.
 const eraseTimeout = 20 * time.Second
-
-// Erased is the answer of DELETE /sessions/{id}. Pending, with status 202,
-// means that bytes may be left: the session is not found any more, and the nodes
-// go on by themselves. The same request answers how far they are.
-type Erased struct {
-	SessionID string   `json:"sessionId"`
-	Pending   bool     `json:"pending"`
-	WaitsFor  string   `json:"waitsFor,omitempty"` // while it is pending, and goes by itself
-	Left      string   `json:"left,omitempty"`     // what stays while it is pending, and what an operator must do
-	Forks     []string `json:"forks"`              // sessions that were forked from it and keep what they took
-}
 
 func (s *Server) erase(w http.ResponseWriter, r *request) error {
 	e, err := s.untilErased(r, func(ctx context.Context) (eventlog.Erasure, error) { return s.loop.Erase(ctx, r.session) })
@@ -35,7 +25,7 @@ func (s *Server) erase(w http.ResponseWriter, r *request) error {
 	if e.Pending {
 		status = http.StatusAccepted
 	}
-	return s.respond(w, status, Erased{
+	return s.respond(w, status, api.Erased{
 		SessionID: r.session, Pending: e.Pending, WaitsFor: e.WaitsFor, Left: e.Left, Forks: []string{},
 	})
 }

@@ -18,6 +18,8 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream"
 	eventmemory "github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/snapshot"
 	"github.com/helixd/helixd/snapshot/memory"
 )
@@ -42,9 +44,9 @@ func TestAnErasedSessionIsNotFoundAnywhere(t *testing.T) {
 	for _, path := range []string{
 		"/sessions/s", "/sessions/s/records", "/sessions/s/state", "/status?sessionId=s", "/sse?sessionId=s", "/chat/s/snapshot",
 	} {
-		a.get(path).failed(t, 404, httpapi.CodeNotFound)
+		a.get(path).failed(t, 404, api.CodeNotFound)
 	}
-	a.request("DELETE", "/sessions/s", "").failed(t, 404, httpapi.CodeNotFound)
+	a.request("DELETE", "/sessions/s", "").failed(t, 404, api.CodeNotFound)
 	require.NotContains(t, a.get("/sessions").body, `"sessionId":"s"`)
 	require.Equal(t, 200, a.get("/sessions/other/state").status)
 }
@@ -60,12 +62,12 @@ func TestASessionThatIsBeingErasedTakesNothing(t *testing.T) {
 	_, err := nc.RequestMsg(fence, within)
 	require.NoError(t, err)
 	start := time.Now()
-	a.post(chunksOf("s"), line("s", "x")).failed(t, 409, httpapi.CodeErasurePending)
-	a.post(chunksOf("s"), line("s", "x"), idemKey, "k", expected, "0").failed(t, 409, httpapi.CodeErasurePending)
-	a.post("/start", `{"agentType":"a","sessionId":"s","message":"hi"}`).failed(t, 409, httpapi.CodeErasurePending)
+	a.post(chunksOf("s"), line("s", "x")).failed(t, 409, api.CodeErasurePending)
+	a.post(chunksOf("s"), line("s", "x"), idemKey, "k", expected, "0").failed(t, 409, api.CodeErasurePending)
+	a.post("/start", `{"agentType":"a","sessionId":"s","message":"hi"}`).failed(t, 409, api.CodeErasurePending)
 	record, err := eventlog.Record{Sequence: 1, Time: time.Unix(1, 0), Entry: created("s")}.MarshalJSON()
 	require.NoError(t, err)
-	a.post(importOf("s"), string(record)).failed(t, 409, httpapi.CodeErasurePending)
+	a.post(importOf("s"), string(record)).failed(t, 409, api.CodeErasurePending)
 	require.Less(t, time.Since(start), within/2)
 	require.Equal(t, 200, a.request("DELETE", "/sessions/s", "").status, "it is finished")
 	require.EqualValues(t, 1, a.post(chunksOf("s"), line("s", "x")).appended(t).Count)
@@ -88,7 +90,7 @@ func TestAnErasureThatCouldNotBegin(t *testing.T) {
 	httpapi.SetEraseTimeout(a.srv, 50*time.Millisecond)
 	srv.Stop()
 	for _, target := range []string{"/sessions/s", "/sessions/unknown"} {
-		a.request("DELETE", target, "").failed(t, 503, httpapi.CodeUnavailable)
+		a.request("DELETE", target, "").failed(t, 503, api.CodeUnavailable)
 	}
 }
 
@@ -99,7 +101,7 @@ func TestAnErasureOfManyFiles(t *testing.T) {
 	a.append("large", created("large"))
 	httpapi.SetEraseTimeout(a.srv, time.Millisecond)
 	got := a.request("DELETE", "/sessions/large", "")
-	got.failed(t, 503, httpapi.CodeUnavailable)
+	got.failed(t, 503, api.CodeUnavailable)
 	require.Contains(t, got.body, "delete it again")
 	require.Equal(t, 200, a.get("/sessions/large/state").status)
 }
@@ -137,7 +139,7 @@ func TestRetention(t *testing.T) {
 		`{"maxBytes":"1GiB"}`:        "must be a whole number",
 		`[]`:                         "must be a JSON object",
 	} {
-		require.Contains(t, a.post("/retention", body).failed(t, 400, httpapi.CodeInvalidRequest).Error, reason, body)
+		require.Contains(t, a.post("/retention", body).failed(t, 400, api.CodeInvalidRequest).Error, reason, body)
 	}
 	got := a.post("/retention", `{"purgeOlderThan":"0s","dropOlderThan":"0s"}`)
 	require.Equal(t, 200, got.status, got.body)
@@ -147,12 +149,12 @@ func TestRetention(t *testing.T) {
 
 func TestRetentionIsForWhoeverMayTouchAllSessions(t *testing.T) {
 	a := newAPI(t, func(o *httpapi.Options) {
-		o.Auth = httpapi.BearerTokens([]httpapi.Token{
+		o.Auth = auth.BearerTokens([]auth.Token{
 			{Token: "one", Operations: []string{"*"}, Sessions: []string{"s*"}},
 			{Token: "all", Operations: []string{"*"}, Sessions: []string{"*"}},
 		})
 		o.States = snapshot.New(o.Log, &snapshot.StoreOptions{Folds: new(memory.Folds)})
 	})
-	a.post("/retention", `{"purgeOlderThan":"0s"}`, "Authorization", "Bearer one").failed(t, 403, httpapi.CodeUnauthorized)
+	a.post("/retention", `{"purgeOlderThan":"0s"}`, "Authorization", "Bearer one").failed(t, 403, api.CodeUnauthorized)
 	require.Equal(t, 200, a.post("/retention", `{"purgeOlderThan":"0s"}`, "Authorization", "Bearer all").status)
 }

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,57 +17,16 @@ import (
 	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/readmodel"
 	"github.com/helixd/helixd/snapshot/backup"
 )
 
-// Code is the machine-readable part of an error answer.
-type Code string
-
-// Codes of document 004, and helixd's own (facts 4.1).
-const (
-	CodeNotFound         Code = "NOT_FOUND"
-	CodeAlreadyRunning   Code = "ALREADY_RUNNING"
-	CodeAlreadyCompleted Code = "ALREADY_COMPLETED"
-	CodeInvalidRequest   Code = "INVALID_REQUEST"
-	CodeInternalError    Code = "INTERNAL_ERROR"
-	CodePayloadTooLarge  Code = "PAYLOAD_TOO_LARGE"
-	CodeBusy             Code = "BUSY"          // too much is under way; see Retry-After
-	CodeTooMuchWork      Code = "TOO_MUCH_WORK" // to fold a patch
-	CodeLengthRequired   Code = "LENGTH_REQUIRED"
-	CodeUnauthorized     Code = "UNAUTHORIZED"  // 401, 403, or another status of an AuthError
-	CodeUserMismatch     Code = "USER_MISMATCH" // the request names another user than its caller's
-	CodeNotImplemented   Code = "NOT_IMPLEMENTED"
-
-	CodeMethodNotAllowed Code = "METHOD_NOT_ALLOWED"
-	CodeSequenceConflict Code = "SEQUENCE_CONFLICT"
-	CodeSessionExists    Code = "SESSION_EXISTS" // with other content than is imported
-	CodeErasurePending   Code = "ERASURE_PENDING"
-	CodeStreamEnded      Code = "STREAM_ENDED"
-	CodeCursorAhead      Code = "CURSOR_AHEAD"
-	CodeTruncated        Code = "TRUNCATED" // below the retention floor
-
-	CodeIdempotencyMismatch Code = "IDEMPOTENCY_MISMATCH"
-	CodeIdempotencyExpired  Code = "IDEMPOTENCY_EXPIRED"
-
-	CodeUnavailable Code = "UNAVAILABLE"
-	CodeReadOnly    Code = "READ_ONLY" // the log takes no appends now
-
-	CodeInvalidConfig Code = "INVALID_CONFIG" // of POST /admin/reload; nothing has changed
-
-	CodeWorkspaceWiring Code = "WORKSPACE_WIRING" // this node has not the provider of the session's workspace
-
-	CodeRateLimited   Code = "RATE_LIMITED"   // too many requests a second; Retry-After says when
-	CodeQuotaExceeded Code = "QUOTA_EXCEEDED" // a limit of the caller or its tenant; its detail names it
-
-	CodeInterruptDeadline Code = "INTERRUPT_DEADLINE_EXCEEDED"
-)
-
 // Errors of this package's own.
 var (
 	errNoRoute        = errors.New("httpapi: no such route")
-	errOtherUser      = errors.New("httpapi: the caller has another user")
 	errMethod         = errors.New("httpapi: method not allowed")
 	errLengthRequired = errors.New("httpapi: length required")
 	errBodyLost       = errors.New("httpapi: body lost")
@@ -100,165 +60,122 @@ type chunkError struct {
 
 func (e *chunkError) Error() string { return fmt.Sprintf("httpapi: chunk %d: %v", e.index, e.problem) }
 
-// ErrorBody is the body of every error answer.
-type ErrorBody struct {
-	Error  string `json:"error"`
-	Code   Code   `json:"code"`
-	Detail any    `json:"detail,omitempty"`
-	// Status is the outcome of a submission (facts 2.3).
-	Status string `json:"status,omitempty"`
-	// RequestID is the answer's X-Request-Id: log lines have it, too.
-	RequestID string `json:"requestId,omitempty"`
-}
-
-// Details of errors.
-type (
-	headDetail struct {
-		Head uint64 `json:"head"`
-	}
-	floorDetail struct {
-		Floor uint64 `json:"floor"`
-	}
-	fieldDetail struct {
-		Field string `json:"field"`
-	}
-	chunkDetail struct {
-		Index int    `json:"index"`
-		Field string `json:"field,omitempty"`
-	}
-	lineDetail struct {
-		Line    int    `json:"line"`
-		Field   string `json:"field,omitempty"`
-		Records int    `json:"records"` // that are there
-	}
-	configDetail struct {
-		Problems []string `json:"problems"`
-	}
-	quotaDetail struct {
-		Quota string  `json:"quota"` // such as sessions
-		Limit float64 `json:"limit"`
-	}
-	limitDetail struct {
-		Limit int `json:"limit"`
-	}
-)
-
 // failure is a row of the error table.
 type failure struct {
 	match  func(error) (text string, detail any, ok bool)
 	status int
-	code   Code
+	code   api.Code
 }
 
 // failures says what errors mean to clients; the first match counts.
 // Everything else is INTERNAL_ERROR.
 var failures = []failure{
-	{is(ErrUnauthorized, "authentication is required", nil), 401, CodeUnauthorized},
-	{is(ErrForbidden, "not allowed", nil), 403, CodeUnauthorized},
-	{is(errOtherUser, "the caller has another user than the request names", nil), 403, CodeUserMismatch},
-	{is(errCallerBusy, "the caller has too much under way; nothing was done", nil), 429, CodeBusy},
-	{is(errAllBusy, "too much is under way; nothing was done", nil), 503, CodeBusy},
+	{is(auth.ErrUnauthorized, "authentication is required", nil), 401, api.CodeUnauthorized},
+	{is(auth.ErrForbidden, "not allowed", nil), 403, api.CodeUnauthorized},
+	{is(auth.ErrOtherUser, "the caller has another user than the request names", nil), 403, api.CodeUserMismatch},
+	{is(errCallerBusy, "the caller has too much under way; nothing was done", nil), 429, api.CodeBusy},
+	{is(errAllBusy, "too much is under way; nothing was done", nil), 503, api.CodeBusy},
 	{as(func(*rateError) (string, any) {
 		return "the tenant sends too many requests a second", nil
-	}), 429, CodeRateLimited},
+	}), 429, api.CodeRateLimited},
 	{as(func(e *quota.Exceeded) (string, any) {
-		return "over the limit of " + e.Limit + "; no run was begun, and nothing was stored but answers to tool calls", quotaDetail{e.Limit, e.Most}
-	}), 429, CodeQuotaExceeded},
-	{is(quota.ErrNoTenant, "the session has no tenant, and the caller's tenant has limits; a fork of the session has the caller's tenant", nil), 403, CodeUnauthorized},
-	{is(errNoRoute, "there is no such route", nil), 404, CodeNotFound},
-	{is(errMethod, "the method is not allowed here", nil), 405, CodeMethodNotAllowed},
-	{is(errLengthRequired, "a Content-Length is required", nil), 411, CodeLengthRequired},
+		return "over the limit of " + e.Limit + "; no run was begun, and nothing was stored but answers to tool calls", api.QuotaDetail{Quota: e.Limit, Limit: e.Most}
+	}), 429, api.CodeQuotaExceeded},
+	{is(quota.ErrNoTenant, "the session has no tenant, and the caller's tenant has limits; a fork of the session has the caller's tenant", nil), 403, api.CodeUnauthorized},
+	{is(errNoRoute, "there is no such route", nil), 404, api.CodeNotFound},
+	{is(errMethod, "the method is not allowed here", nil), 405, api.CodeMethodNotAllowed},
+	{is(errLengthRequired, "a Content-Length is required", nil), 411, api.CodeLengthRequired},
 	{as(func(e *sizeError) (string, any) {
-		return e.reason, limitDetail{e.limit}
-	}), 413, CodePayloadTooLarge},
-	{is(errBodyLost, "the body did not arrive whole", nil), 400, CodeInvalidRequest},
+		return e.reason, api.LimitDetail{Limit: e.limit}
+	}), 413, api.CodePayloadTooLarge},
+	{is(errBodyLost, "the body did not arrive whole", nil), 400, api.CodeInvalidRequest},
 
-	{is(eventlog.ErrSessionNotFound, "there is no such session", nil), 404, CodeNotFound},
-	{is(agentloop.ErrUnknownAgent, "there is no such agent type", nil), 404, CodeNotFound},
-	{is(agentloop.ErrUseResume, "the session's run was interrupted or waits, and can be resumed", "use /resume"), 409, CodeAlreadyRunning},
-	{is(agentloop.ErrAlreadyRunning, "the session is running", nil), 409, CodeAlreadyRunning},
-	{is(agentloop.ErrAlreadyCompleted, "the session is finished; POST /sessions/{id}/messages begins its next turn", nil), 409, CodeAlreadyCompleted},
-	{is(agentloop.ErrOtherUser, "the session has another user", nil), 403, CodeUnauthorized},
-	{is(agentloop.ErrNothingToResume, "the session has no run to resume", nil), 400, CodeInvalidRequest},
-	{is(agentloop.ErrNothingToConfirm, "no approval is open", nil), 400, CodeInvalidRequest},
-	{is(agentloop.ErrCallNotFound, "there is no such tool call", nil), 404, CodeNotFound},
-	{is(agentloop.ErrCheckpointNotFound, "the session has no such checkpoint", nil), 404, CodeNotFound},
-	{is(agentloop.ErrSessionExists, "a session has the id already", nil), 409, CodeSessionExists},
-	{is(errNoChat, "this server has no chat", nil), 501, CodeNotImplemented},
-	{is(errNoSubscribers, "this server lets no NATS clients subscribe", nil), 501, CodeNotImplemented},
+	{is(eventlog.ErrSessionNotFound, "there is no such session", nil), 404, api.CodeNotFound},
+	{is(agentloop.ErrUnknownAgent, "there is no such agent type", nil), 404, api.CodeNotFound},
+	{is(agentloop.ErrUseResume, "the session's run was interrupted or waits, and can be resumed", "use /resume"), 409, api.CodeAlreadyRunning},
+	{is(agentloop.ErrAlreadyRunning, "the session is running", nil), 409, api.CodeAlreadyRunning},
+	{is(agentloop.ErrAlreadyCompleted, "the session is finished; POST /sessions/{id}/messages begins its next turn", nil), 409, api.CodeAlreadyCompleted},
+	{is(agentloop.ErrOtherUser, "the session has another user", nil), 403, api.CodeUnauthorized},
+	{is(agentloop.ErrNothingToResume, "the session has no run to resume", nil), 400, api.CodeInvalidRequest},
+	{is(agentloop.ErrNothingToConfirm, "no approval is open", nil), 400, api.CodeInvalidRequest},
+	{is(agentloop.ErrCallNotFound, "there is no such tool call", nil), 404, api.CodeNotFound},
+	{is(agentloop.ErrCheckpointNotFound, "the session has no such checkpoint", nil), 404, api.CodeNotFound},
+	{is(agentloop.ErrSessionExists, "a session has the id already", nil), 409, api.CodeSessionExists},
+	{is(errNoChat, "this server has no chat", nil), 501, api.CodeNotImplemented},
+	{is(errNoSubscribers, "this server lets no NATS clients subscribe", nil), 501, api.CodeNotImplemented},
 	{is(errNoRevocation, "this server does not decide who connects to its NATS deployment: the operator of the account revokes its users "+
-		"there (nsc revocations add-user, then nsc push)", nil), 501, CodeNotImplemented},
-	{is(errNoReadModels, "this server keeps no read models", nil), 501, CodeNotImplemented},
-	{is(readmodel.ErrUnavailable, "the read models are being put in order", nil), 503, CodeUnavailable},
+		"there (nsc revocations add-user, then nsc push)", nil), 501, api.CodeNotImplemented},
+	{is(errNoReadModels, "this server keeps no read models", nil), 501, api.CodeNotImplemented},
+	{is(readmodel.ErrUnavailable, "the read models are being put in order", nil), 503, api.CodeUnavailable},
 	{as(func(e *readmodel.QueryError) (string, any) {
-		return e.Field + ": " + e.Reason, fieldDetail{e.Field}
-	}), 400, CodeInvalidRequest},
-	{is(errNoMemories, "this server keeps no memories", nil), 501, CodeNotImplemented},
-	{is(readmodel.ErrForgotten, "the memory was forgotten", nil), 404, CodeNotFound},
-	{is(readmodel.ErrNoMemory, "there is no such memory", nil), 404, CodeNotFound},
+		return e.Field + ": " + e.Reason, api.FieldDetail{Field: e.Field}
+	}), 400, api.CodeInvalidRequest},
+	{is(errNoMemories, "this server keeps no memories", nil), 501, api.CodeNotImplemented},
+	{is(readmodel.ErrForgotten, "the memory was forgotten", nil), 404, api.CodeNotFound},
+	{is(readmodel.ErrNoMemory, "there is no such memory", nil), 404, api.CodeNotFound},
 	{as(func(e *model.Error) (string, any) {
 		return "the embedder failed (" + e.Code + "): memories that have no vector stay so for now", nil
-	}), 503, CodeUnavailable},
-	{is(memory.ErrEmbedderOut, "the embedder failed: memories that have no vector stay so for now", nil), 503, CodeUnavailable},
-	{is(errNoMetrics, "this server shows no metrics", nil), 501, CodeNotImplemented},
-	{is(errNoBackup, "this log can't be backed up", nil), 501, CodeNotImplemented},
-	{is(backup.ErrChanged, "a session was erased or trimmed while it was copied: take the backup again", nil), 503, CodeUnavailable},
-	{is(errNoReload, "this server has no configuration to read anew", nil), 501, CodeNotImplemented},
+	}), 503, api.CodeUnavailable},
+	{is(memory.ErrEmbedderOut, "the embedder failed: memories that have no vector stay so for now", nil), 503, api.CodeUnavailable},
+	{is(errNoMetrics, "this server shows no metrics", nil), 501, api.CodeNotImplemented},
+	{is(errNoBackup, "this log can't be backed up", nil), 501, api.CodeNotImplemented},
+	{is(backup.ErrChanged, "a session was erased or trimmed while it was copied: take the backup again", nil), 503, api.CodeUnavailable},
+	{is(errNoReload, "this server has no configuration to read anew", nil), 501, api.CodeNotImplemented},
 	{as(func(e *ReloadError) (string, any) {
-		return "nothing has changed: " + strings.Join(e.Problems, "; "), configDetail{e.Problems}
-	}), 409, CodeInvalidConfig},
-	{is(agentloop.ErrOtherAgent, "the session has another agent", nil), 409, CodeAlreadyRunning},
-	{is(errNoMessage, "the session has no such message", nil), 404, CodeNotFound},
-	{is(errNotStopped, "the run has not stopped in time; it will, since the request is kept", nil), 504, CodeInterruptDeadline},
+		return "nothing has changed: " + strings.Join(e.Problems, "; "), api.ConfigDetail{Problems: e.Problems}
+	}), 409, api.CodeInvalidConfig},
+	{is(agentloop.ErrOtherAgent, "the session has another agent", nil), 409, api.CodeAlreadyRunning},
+	{is(errNoMessage, "the session has no such message", nil), 404, api.CodeNotFound},
+	{is(errNotStopped, "the run has not stopped in time; it will, since the request is kept", nil), 504, api.CodeInterruptDeadline},
 
-	{as((*submitError).show), 400, CodeInvalidRequest},
+	{as((*submitError).show), 400, api.CodeInvalidRequest},
 
 	{as(func(e *chunkError) (string, any) {
-		return fmt.Sprintf("chunk %d is not valid, %v", e.index, e.problem), chunkDetail{e.index, e.problem.Field}
-	}), 400, CodeInvalidRequest},
+		return fmt.Sprintf("chunk %d is not valid, %v", e.index, e.problem), api.ChunkDetail{Index: e.index, Field: e.problem.Field}
+	}), 400, api.CodeInvalidRequest},
 	{as(func(e *lineError) (string, any) {
-		return fmt.Sprintf("line %d can't be imported, %v", e.line, e.problem), lineDetail{e.line, e.problem.Field, e.records}
-	}), 400, CodeInvalidRequest},
+		return fmt.Sprintf("line %d can't be imported, %v", e.line, e.problem), api.LineDetail{Line: e.line, Field: e.problem.Field, Records: e.records}
+	}), 400, api.CodeInvalidRequest},
 	{as(func(e *existsError) (string, any) {
 		return fmt.Sprintf("the session exists, and where the import has line %d it has something else", e.line),
-			lineDetail{Line: e.line, Records: e.records}
-	}), 409, CodeSessionExists},
+			api.LineDetail{Line: e.line, Records: e.records}
+	}), 409, api.CodeSessionExists},
 	{as(func(e *eventlog.ValidationError) (string, any) {
 		if e.Field == "" {
 			return e.Error(), nil
 		}
-		return e.Error(), fieldDetail{e.Field}
-	}), 400, CodeInvalidRequest},
+		return e.Error(), api.FieldDetail{Field: e.Field}
+	}), 400, api.CodeInvalidRequest},
 	{as(func(e *eventlog.ConflictError) (string, any) {
-		return "the session has gone on", headDetail{e.Head}
-	}), 409, CodeSequenceConflict},
+		return "the session has gone on", api.HeadDetail{Head: e.Head}
+	}), 409, api.CodeSequenceConflict},
 	{as(func(e *eventlog.CursorAheadError) (string, any) {
-		return "the cursor is beyond the end of the session", headDetail{e.Head}
-	}), 416, CodeCursorAhead},
+		return "the cursor is beyond the end of the session", api.HeadDetail{Head: e.Head}
+	}), 416, api.CodeCursorAhead},
 	{as(func(e *eventlog.TrimmedError) (string, any) {
-		return "the cursor is below what retention has left; take a snapshot", floorDetail{e.Floor}
-	}), 410, CodeTruncated},
-	{is(agentloop.ErrKeyUsed, "the idempotency key was used for another message", nil), 409, CodeIdempotencyMismatch},
-	{is(errMismatch, "the idempotency key was used for another request", nil), 409, CodeIdempotencyMismatch},
-	{is(errKeyExpired, "the idempotency key was used, too long ago to repeat its answer; nothing was appended", nil), 409, CodeIdempotencyExpired},
-	{is(eventlog.ErrStreamEnded, "the stream has ended", nil), 409, CodeStreamEnded},
-	{is(projector.ErrTooMuchWork, "a patch of the state needs too much work; nothing was appended", "make fewer operations on large arrays and objects"), 422, CodeTooMuchWork},
-	{is(eventlog.ErrTooLarge, "a record is too large", nil), 413, CodePayloadTooLarge},
+		return "the cursor is below what retention has left; take a snapshot", api.FloorDetail{Floor: e.Floor}
+	}), 410, api.CodeTruncated},
+	{is(agentloop.ErrKeyUsed, "the idempotency key was used for another message", nil), 409, api.CodeIdempotencyMismatch},
+	{is(errMismatch, "the idempotency key was used for another request", nil), 409, api.CodeIdempotencyMismatch},
+	{is(errKeyExpired, "the idempotency key was used, too long ago to repeat its answer; nothing was appended", nil), 409, api.CodeIdempotencyExpired},
+	{is(eventlog.ErrStreamEnded, "the stream has ended", nil), 409, api.CodeStreamEnded},
+	{is(projector.ErrTooMuchWork, "a patch of the state needs too much work; nothing was appended", "make fewer operations on large arrays and objects"), 422, api.CodeTooMuchWork},
+	{is(eventlog.ErrTooLarge, "a record is too large", nil), 413, api.CodePayloadTooLarge},
 
 	{as(func(e *agentloop.WorkspaceWiringError) (string, any) {
 		return "this node has no provider of the session's workspace: " + e.Provider, nil
-	}), 500, CodeWorkspaceWiring},
-	{is(workspace.ErrElsewhere, "the session's files are on another node: ask that", nil), 503, CodeUnavailable},
-	{is(agentloop.ErrWorkspaceRemains, "not all of the session's files are removed yet, and nothing else is: delete it again", nil), 503, CodeUnavailable},
+	}), 500, api.CodeWorkspaceWiring},
+	{is(workspace.ErrElsewhere, "the session's files are on another node: ask that", nil), 503, api.CodeUnavailable},
+	{is(agentloop.ErrWorkspaceRemains, "not all of the session's files are removed yet, and nothing else is: delete it again", nil), 503, api.CodeUnavailable},
 
-	{is(agentloop.ErrStopping, "the server is stopping", nil), 503, CodeUnavailable},
-	{is(http.ErrServerClosed, "the server is stopping", nil), 503, CodeUnavailable},
-	{is(eventlog.ErrOutcomeUnknown, "the log did not answer; the request may have been carried out", nil), 503, CodeUnavailable},
-	{is(eventlog.ErrClosed, "the server is stopping", nil), 503, CodeUnavailable},
-	{is(eventlog.ErrRefused, "nothing can be written now, see /readyz; nothing was changed", nil), 503, CodeReadOnly},
-	{is(eventlog.ErrUnavailable, "the log can't be reached now; nothing was changed", nil), 503, CodeUnavailable},
-	{is(eventlog.ErrErasing, "the session is being erased", "delete it again"), 409, CodeErasurePending},
-	{is(context.DeadlineExceeded, "the log did not answer in time; the request may have been carried out", nil), 503, CodeUnavailable},
+	{is(agentloop.ErrStopping, "the server is stopping", nil), 503, api.CodeUnavailable},
+	{is(http.ErrServerClosed, "the server is stopping", nil), 503, api.CodeUnavailable},
+	{is(eventlog.ErrOutcomeUnknown, "the log did not answer; the request may have been carried out", nil), 503, api.CodeUnavailable},
+	{is(eventlog.ErrClosed, "the server is stopping", nil), 503, api.CodeUnavailable},
+	{is(eventlog.ErrRefused, "nothing can be written now, see /readyz; nothing was changed", nil), 503, api.CodeReadOnly},
+	{is(eventlog.ErrUnavailable, "the log can't be reached now; nothing was changed", nil), 503, api.CodeUnavailable},
+	{is(eventlog.ErrErasing, "the session is being erased", "delete it again"), 409, api.CodeErasurePending},
+	{is(context.DeadlineExceeded, "the log did not answer in time; the request may have been carried out", nil), 503, api.CodeUnavailable},
 }
 
 func is(target error, text string, detail any) func(error) (string, any, bool) {
@@ -284,20 +201,36 @@ const readOnlyRetry = "5"
 const statusInvalid = "validation_error"
 
 // describe returns what err means to a client.
-func describe(err error) (status int, body ErrorBody) {
-	if own, ok := errors.AsType[*AuthError](err); ok && own.answers() {
-		return own.status(), own.body()
+func describe(err error) (status int, body api.ErrorBody) {
+	if own, ok := errors.AsType[*auth.Refusal](err); ok && own.Answers() {
+		return own.StatusCode(), refusalBody(own)
 	}
 	for _, f := range failures {
 		if text, detail, ok := f.match(err); ok {
-			body = ErrorBody{Error: cut(text, maxErrorText), Code: f.code, Detail: short(detail)}
+			body = api.ErrorBody{Error: cut(text, maxErrorText), Code: f.code, Detail: short(detail)}
 			if _, ok := errors.AsType[*submitError](err); ok {
 				body.Status = statusInvalid
 			}
 			return f.status, body
 		}
 	}
-	return 500, ErrorBody{Error: "internal error", Code: CodeInternalError}
+	return 500, api.ErrorBody{Error: "internal error", Code: api.CodeInternalError}
+}
+
+// refusalBody is what the client reads of an authenticator's own refusal.
+func refusalBody(e *auth.Refusal) api.ErrorBody {
+	code, text := api.CodeUnauthorized, "not allowed"
+	switch status := e.StatusCode(); {
+	case status == http.StatusUnauthorized:
+		text = "authentication is required"
+	case status == http.StatusNotFound: // for callers who must not learn what there is
+		code, text = api.CodeNotFound, "not found"
+	case status == http.StatusServiceUnavailable:
+		code, text = api.CodeUnavailable, "authentication is not available"
+	case status >= 500:
+		code, text = api.CodeInternalError, "internal error"
+	}
+	return api.ErrorBody{Error: cut(strings.ToValidUTF8(cmp.Or(e.Message, text), ""), maxErrorText), Code: code}
 }
 
 // maxField is the longest field that an error names, in bytes: clients choose
@@ -307,13 +240,13 @@ const maxField = 256
 // short cuts the field of a detail.
 func short(detail any) any {
 	switch d := detail.(type) {
-	case fieldDetail:
+	case api.FieldDetail:
 		d.Field = cut(d.Field, maxField)
 		return d
-	case chunkDetail:
+	case api.ChunkDetail:
 		d.Field = cut(d.Field, maxField)
 		return d
-	case lineDetail:
+	case api.LineDetail:
 		d.Field = cut(d.Field, maxField)
 		return d
 	}
@@ -337,7 +270,7 @@ func (s *Server) fail(w *tracker, r *http.Request, err error) {
 	status, body := describe(err)
 	gone := r.Context().Err() != nil && errors.Is(err, context.Canceled)
 	// That nothing is written now was logged when that began.
-	failed := status >= 500 && status != http.StatusNotImplemented && body.Code != CodeReadOnly && body.Code != CodeBusy
+	failed := status >= 500 && status != http.StatusNotImplemented && body.Code != api.CodeReadOnly && body.Code != api.CodeBusy
 	if (failed || w.begun) && !gone && !errors.Is(err, errPanicked) && !s.keyFailures.known(err, time.Now()) { // a panic has been logged
 		s.logger.ErrorContext(r.Context(), "request failed", w.logged("error", err)...)
 	}
@@ -356,9 +289,9 @@ func (s *Server) fail(w *tracker, r *http.Request, err error) {
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(spent.After.Seconds()))))
 	}
 	switch body.Code {
-	case CodeReadOnly:
+	case api.CodeReadOnly:
 		w.Header().Set("Retry-After", readOnlyRetry)
-	case CodeBusy:
+	case api.CodeBusy:
 		w.Header().Set("Retry-After", busyRetry)
 	}
 	body.RequestID = RequestID(r.Context())

@@ -13,6 +13,8 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -20,24 +22,24 @@ func TestErrorTable(t *testing.T) {
 	for _, tc := range []struct {
 		err    error
 		status int
-		code   Code
+		code   api.Code
 		detail any
 	}{
-		{ErrUnauthorized, 401, "UNAUTHORIZED", nil},
-		{ErrForbidden, 403, "UNAUTHORIZED", nil},
-		{&AuthError{Message: "sign in"}, 401, "UNAUTHORIZED", nil},
-		{&AuthError{Status: 403, Message: "read only"}, 403, "UNAUTHORIZED", nil},
-		{&AuthError{Status: 404, Message: "hidden"}, 404, "NOT_FOUND", nil},
-		{&AuthError{Status: 429, Message: "slow down"}, 429, "UNAUTHORIZED", nil},
-		{&AuthError{Status: 502, Message: "no key server"}, 502, "INTERNAL_ERROR", nil},
-		{&AuthError{Status: 503, Message: "no key server"}, 503, "UNAVAILABLE", nil},
-		{&AuthError{Status: 302, Message: "secret"}, 500, "INTERNAL_ERROR", nil},
+		{auth.ErrUnauthorized, 401, "UNAUTHORIZED", nil},
+		{auth.ErrForbidden, 403, "UNAUTHORIZED", nil},
+		{&auth.Refusal{Message: "sign in"}, 401, "UNAUTHORIZED", nil},
+		{&auth.Refusal{Status: 403, Message: "read only"}, 403, "UNAUTHORIZED", nil},
+		{&auth.Refusal{Status: 404, Message: "hidden"}, 404, "NOT_FOUND", nil},
+		{&auth.Refusal{Status: 429, Message: "slow down"}, 429, "UNAUTHORIZED", nil},
+		{&auth.Refusal{Status: 502, Message: "no key server"}, 502, "INTERNAL_ERROR", nil},
+		{&auth.Refusal{Status: 503, Message: "no key server"}, 503, "UNAVAILABLE", nil},
+		{&auth.Refusal{Status: 302, Message: "secret"}, 500, "INTERNAL_ERROR", nil},
 		{errCallerBusy, 429, "BUSY", nil},
 		{errAllBusy, 503, "BUSY", nil},
 		{errNoRoute, 404, "NOT_FOUND", nil},
 		{errMethod, 405, "METHOD_NOT_ALLOWED", nil},
 		{errLengthRequired, 411, "LENGTH_REQUIRED", nil},
-		{&sizeError{"the body is too large", 7}, 413, "PAYLOAD_TOO_LARGE", limitDetail{7}},
+		{&sizeError{"the body is too large", 7}, 413, "PAYLOAD_TOO_LARGE", api.LimitDetail{Limit: 7}},
 		{errBodyLost, 400, "INVALID_REQUEST", nil},
 		{eventlog.ErrSessionNotFound, 404, "NOT_FOUND", nil},
 		{agentloop.ErrUnknownAgent, 404, "NOT_FOUND", nil},
@@ -51,20 +53,20 @@ func TestErrorTable(t *testing.T) {
 		{agentloop.ErrSessionExists, 409, "SESSION_EXISTS", nil},
 		{errNotStopped, 504, "INTERRUPT_DEADLINE_EXCEEDED", nil},
 		{&submitError{&eventlog.ValidationError{Field: "f", Reason: "is odd"}, false}, 400, "INVALID_REQUEST", nil},
-		{&submitError{&eventlog.ValidationError{Field: "f", Reason: "is odd"}, true}, 400, "INVALID_REQUEST", fieldDetail{"f"}},
+		{&submitError{&eventlog.ValidationError{Field: "f", Reason: "is odd"}, true}, 400, "INVALID_REQUEST", api.FieldDetail{Field: "f"}},
 		{&submitError{&eventlog.ValidationError{Reason: "is odd"}, true}, 400, "INVALID_REQUEST", nil},
-		{&chunkError{3, &eventlog.ValidationError{Field: "f", Reason: "is odd"}}, 400, "INVALID_REQUEST", chunkDetail{3, "f"}},
-		{&lineError{3, 2, &eventlog.ValidationError{Field: "f", Reason: "is odd"}}, 400, "INVALID_REQUEST", lineDetail{3, "f", 2}},
-		{&existsError{3, 2}, 409, "SESSION_EXISTS", lineDetail{3, "", 2}},
+		{&chunkError{3, &eventlog.ValidationError{Field: "f", Reason: "is odd"}}, 400, "INVALID_REQUEST", api.ChunkDetail{Index: 3, Field: "f"}},
+		{&lineError{3, 2, &eventlog.ValidationError{Field: "f", Reason: "is odd"}}, 400, "INVALID_REQUEST", api.LineDetail{Line: 3, Field: "f", Records: 2}},
+		{&existsError{3, 2}, 409, "SESSION_EXISTS", api.LineDetail{Line: 3, Field: "", Records: 2}},
 		{errMismatch, 409, "IDEMPOTENCY_MISMATCH", nil},
 		{errKeyExpired, 409, "IDEMPOTENCY_EXPIRED", nil},
-		{&eventlog.ValidationError{Field: "f", Reason: "is odd"}, 400, "INVALID_REQUEST", fieldDetail{"f"}},
+		{&eventlog.ValidationError{Field: "f", Reason: "is odd"}, 400, "INVALID_REQUEST", api.FieldDetail{Field: "f"}},
 		{&eventlog.ValidationError{Reason: "is odd"}, 400, "INVALID_REQUEST", nil},
-		{&eventlog.ConflictError{Head: 7}, 409, "SEQUENCE_CONFLICT", headDetail{7}},
-		{&eventlog.CursorAheadError{Cursor: 9, Head: 7}, 416, "CURSOR_AHEAD", headDetail{7}},
-		{&eventlog.TrimmedError{Cursor: 3, Floor: 7}, 410, "TRUNCATED", floorDetail{7}},
+		{&eventlog.ConflictError{Head: 7}, 409, "SEQUENCE_CONFLICT", api.HeadDetail{Head: 7}},
+		{&eventlog.CursorAheadError{Cursor: 9, Head: 7}, 416, "CURSOR_AHEAD", api.HeadDetail{Head: 7}},
+		{&eventlog.TrimmedError{Cursor: 3, Floor: 7}, 410, "TRUNCATED", api.FloorDetail{Floor: 7}},
 		{&rateError{time.Second}, 429, "RATE_LIMITED", nil},
-		{&quota.Exceeded{Limit: quota.Streams, Most: 3}, 429, "QUOTA_EXCEEDED", quotaDetail{"streams", 3}},
+		{&quota.Exceeded{Limit: quota.Streams, Most: 3}, 429, "QUOTA_EXCEEDED", api.QuotaDetail{Quota: "streams", Limit: 3}},
 		{quota.ErrNoTenant, 403, "UNAUTHORIZED", nil},
 		{eventlog.ErrStreamEnded, 409, "STREAM_ENDED", nil},
 		{eventlog.ErrTooLarge, 413, "PAYLOAD_TOO_LARGE", nil},

@@ -12,7 +12,7 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 )
 
 // silentLog is a log that does not answer in time.
@@ -30,10 +30,10 @@ func (silentLog) Read(context.Context, string, uint64, uint64) iter.Seq2[eventlo
 func TestALogThatDoesNotAnswer(t *testing.T) {
 	a := newAPIOn(t, silentLog{memory.New()}, agents(gate{}))
 	for _, target := range []string{"/sessions/s", "/sessions/s/records", "/sessions/s/state", "/sse?sessionId=s", "/chat/s/messages"} {
-		a.get(target).failed(t, 503, httpapi.CodeUnavailable)
+		a.get(target).failed(t, 503, api.CodeUnavailable)
 	}
-	a.post(chunksOf("s"), line("s", "x")).failed(t, 503, httpapi.CodeUnavailable)
-	got := a.post("/start", `{"agentType":"echo","sessionId":"s","message":"hi"}`).failed(t, 503, httpapi.CodeUnavailable)
+	a.post(chunksOf("s"), line("s", "x")).failed(t, 503, api.CodeUnavailable)
+	got := a.post("/start", `{"agentType":"echo","sessionId":"s","message":"hi"}`).failed(t, 503, api.CodeUnavailable)
 	require.Contains(t, got.Error, "may have been carried out")
 }
 
@@ -41,7 +41,7 @@ func TestALogThatDoesNotAnswer(t *testing.T) {
 func TestErrorTextsAreBounded(t *testing.T) {
 	a := newAPIOn(t, memory.New(), nil)
 	name := "x" + strings.Repeat("é", 1<<18)
-	got := a.post("/start", fmt.Sprintf(`{%[1]q:1,%[1]q:2}`, name)).failed(t, 400, httpapi.CodeInvalidRequest)
+	got := a.post("/start", fmt.Sprintf(`{%[1]q:1,%[1]q:2}`, name)).failed(t, 400, api.CodeInvalidRequest)
 	require.LessOrEqual(t, len(got.Error), 8<<10)
 	require.True(t, utf8.ValidString(got.Error))
 	require.NotContains(t, got.Error, string(utf8.RuneError))

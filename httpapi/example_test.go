@@ -12,6 +12,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/auth"
 )
 
 // A program's own mux serves agents below a path, to callers with a token.
@@ -24,18 +25,18 @@ func ExampleNew() {
 		panic(err)
 	}
 	defer loop.Stop()
-	api, err := httpapi.New(httpapi.Options{
+	agents, err := httpapi.New(httpapi.Options{
 		Log: log, Loop: loop,
-		Auth: httpapi.BearerTokens([]httpapi.Token{
+		Auth: auth.BearerTokens([]auth.Token{
 			{Token: "secret", Name: "web", Operations: []string{"start", "stream"}, Sessions: []string{"web-*"}},
 		}),
 	})
 	if err != nil {
 		panic(err)
 	}
-	defer api.Close()
+	defer agents.Close()
 	mux := http.NewServeMux()
-	mux.Handle("/agents/", http.StripPrefix("/agents", api))
+	mux.Handle("/agents/", http.StripPrefix("/agents", agents))
 	server := httptest.NewServer(mux)
 	defer server.Close()
 

@@ -14,6 +14,8 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 )
 
 // A stream ends when its caller's token expires, and says so: what a browser has
@@ -22,8 +24,8 @@ func TestStreamsEndWithTheirToken(t *testing.T) {
 	left := 300 * time.Millisecond // when a request is identified
 	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) {
 		o.Chat = &httpapi.ChatOptions{}
-		o.Identify = func(*http.Request) (httpapi.Caller, error) { return httpapi.Caller{Expires: time.Now().Add(left)}, nil }
-		o.Auth = func(*http.Request, httpapi.Operation, string) error { return nil }
+		o.Identify = func(*http.Request) (auth.Caller, error) { return auth.Caller{Expires: time.Now().Add(left)}, nil }
+		o.Auth = func(*http.Request, auth.Operation, string) error { return nil }
 	})
 	a.append("s", created("s"), text("s", "x"))
 	const comment = ": TOKEN_EXPIRED: "
@@ -55,7 +57,7 @@ func TestStreamsEndWithTheirToken(t *testing.T) {
 
 	// One that has expired on the way is refused.
 	left = -time.Second
-	a.get("/sse?sessionId=s").failed(t, 401, httpapi.CodeUnauthorized)
+	a.get("/sse?sessionId=s").failed(t, 401, api.CodeUnauthorized)
 	require.Equal(t, 200, a.get("/sessions/s").status, "who is let in is for the authenticator to say")
 }
 
@@ -74,14 +76,14 @@ func TestTokensThatExpireWhileAStreamOpens(t *testing.T) {
 	log := memory.New()
 	a := newAPIOn(t, waitingLog{log}, nil, func(o *httpapi.Options) {
 		o.Chat = &httpapi.ChatOptions{}
-		o.Identify = func(*http.Request) (httpapi.Caller, error) {
-			return httpapi.Caller{Expires: time.Now().Add(20 * time.Millisecond)}, nil
+		o.Identify = func(*http.Request) (auth.Caller, error) {
+			return auth.Caller{Expires: time.Now().Add(20 * time.Millisecond)}, nil
 		}
-		o.Auth = func(*http.Request, httpapi.Operation, string) error { return nil }
+		o.Auth = func(*http.Request, auth.Operation, string) error { return nil }
 	})
 	a.append("s", created("s"), text("s", "x"))
 	for _, target := range []string{"/sse?sessionId=s", "/sessions/s/stream", "/sessions/s/records?follow=1", "/sessions/s/replay", "/chat/s/stream"} {
-		a.get(target).failed(t, 401, httpapi.CodeUnauthorized)
+		a.get(target).failed(t, 401, api.CodeUnauthorized)
 	}
 }
 
@@ -90,13 +92,13 @@ func TestSubscriptionsEndWithTheirToken(t *testing.T) {
 	var expires time.Time
 	var asked []time.Duration
 	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) {
-		o.Identify = func(*http.Request) (httpapi.Caller, error) { return httpapi.Caller{Expires: expires}, nil }
-		o.Subscribe = func(_ context.Context, _ string, ttl time.Duration) (httpapi.Subscription, error) {
+		o.Identify = func(*http.Request) (auth.Caller, error) { return auth.Caller{Expires: expires}, nil }
+		o.Subscribe = func(_ context.Context, _ string, ttl time.Duration) (api.Subscription, error) {
 			asked = append(asked, ttl)
 			if ttl == 0 {
 				ttl = time.Hour
 			}
-			return httpapi.Subscription{ExpiresAt: time.Now().Add(ttl)}, nil
+			return api.Subscription{ExpiresAt: time.Now().Add(ttl)}, nil
 		}
 	})
 	a.append("s", created("s"))
@@ -109,7 +111,7 @@ func TestSubscriptionsEndWithTheirToken(t *testing.T) {
 	require.Equal(t, 201, a.post("/sessions/s/subscriptions", "{}").status)
 	require.Len(t, asked, 1)
 	expires = time.Now().Add(time.Millisecond)
-	a.post("/sessions/s/subscriptions", "{}").failed(t, 401, httpapi.CodeUnauthorized)
+	a.post("/sessions/s/subscriptions", "{}").failed(t, 401, api.CodeUnauthorized)
 }
 
 // A ticket opens the stream that it was made for, for anybody who has it, until its
@@ -123,9 +125,9 @@ func TestTickets(t *testing.T) {
 		got := a.post(target, `{}`, bearer("ann")...)
 		require.Equal(t, 201, got.status, got.body)
 		require.Equal(t, "no-store", got.header.Get("Cache-Control"))
-		var ticket httpapi.Ticket
+		var ticket api.Ticket
 		got.decode(t, &ticket)
-		require.WithinDuration(t, time.Now().Add(httpapi.TicketTTL), ticket.ExpiresAt, within)
+		require.WithinDuration(t, time.Now().Add(api.TicketTTL), ticket.ExpiresAt, within)
 		return ticket.Ticket
 	}
 	stream, chat := ticketOf("/sessions/s/tickets"), ticketOf("/chat/s/tickets")
@@ -136,44 +138,44 @@ func TestTickets(t *testing.T) {
 	for _, target := range []string{"/sse?sessionId=s&ticket=", "/sessions/s/stream?ticket=", "/sessions/s/replay?speed=0&ticket="} {
 		require.Contains(t, a.get(target+stream).body, "classified of s", target)
 		for _, bad := range []string{chat, "x", "", stream[:len(stream)-2], stream + "AA", changed} {
-			a.get(target+bad).failed(t, 401, httpapi.CodeUnauthorized)
+			a.get(target+bad).failed(t, 401, api.CodeUnauthorized)
 		}
 	}
 	require.Equal(t, 204, a.get("/chat/s/stream?ticket="+chat).status)
-	a.get("/chat/s/stream?ticket="+stream).failed(t, 401, httpapi.CodeUnauthorized)
+	a.get("/chat/s/stream?ticket="+stream).failed(t, 401, api.CodeUnauthorized)
 	for _, target := range []string{
 		"/sse?sessionId=t&ticket=", "/sessions/t/stream?ticket=", "/sessions/s/records?ticket=", "/status?sessionId=s&ticket=", "/chat/s/snapshot?ticket=",
 	} {
-		a.get(target+stream).failed(t, 401, httpapi.CodeUnauthorized)
-		a.get(target+chat).failed(t, 401, httpapi.CodeUnauthorized)
+		a.get(target+stream).failed(t, 401, api.CodeUnauthorized)
+		a.get(target+chat).failed(t, 401, api.CodeUnauthorized)
 	}
 
 	// Who may not hear a session gets no ticket, and a caller's own token counts.
-	a.post("/sessions/s/tickets", `{}`, bearer("bob")...).failed(t, 404, httpapi.CodeNotFound)
-	a.post("/sessions/s/tickets", `{}`).failed(t, 401, httpapi.CodeUnauthorized)
-	a.post("/sessions/none/tickets", `{}`, bearer("ann")...).failed(t, 404, httpapi.CodeNotFound)
-	a.get("/sse?sessionId=s&ticket="+stream, bearer("bob")...).failed(t, 404, httpapi.CodeNotFound)
+	a.post("/sessions/s/tickets", `{}`, bearer("bob")...).failed(t, 404, api.CodeNotFound)
+	a.post("/sessions/s/tickets", `{}`).failed(t, 401, api.CodeUnauthorized)
+	a.post("/sessions/none/tickets", `{}`, bearer("ann")...).failed(t, 404, api.CodeNotFound)
+	a.get("/sse?sessionId=s&ticket="+stream, bearer("bob")...).failed(t, 404, api.CodeNotFound)
 
 	// A token that is taken back takes its tickets with it.
-	tokens := []httpapi.Token{{Token: "other", Operations: []string{"*"}, Sessions: []string{"*"}}}
-	require.NoError(t, a.srv.Reconfigure(httpapi.BearerTokens(tokens), httpapi.TokenCallers(tokens), nil))
-	a.get("/sse?sessionId=s&ticket="+stream).failed(t, 401, httpapi.CodeUnauthorized)
+	tokens := []auth.Token{{Token: "other", Operations: []string{"*"}, Sessions: []string{"*"}}}
+	require.NoError(t, a.srv.Reconfigure(auth.BearerTokens(tokens), auth.TokenCallers(tokens), nil))
+	a.get("/sse?sessionId=s&ticket="+stream).failed(t, 401, api.CodeUnauthorized)
 }
 
 // Nodes with the same key take each other's tickets, until they expire.
 func TestTicketsOfOtherNodes(t *testing.T) {
 	log := memory.New()
-	node := func(key string) *api {
+	node := func(key string) *testAPI {
 		return newAPIOn(t, log, nil, withUsers, func(o *httpapi.Options) { o.TicketKey = []byte(key) })
 	}
 	one, two, other := node(strings.Repeat("k", 32)), node(strings.Repeat("k", 32)), node(strings.Repeat("o", 32))
 	one.finishedOf("ann", "s")
-	var ticket httpapi.Ticket
+	var ticket api.Ticket
 	one.post("/sessions/s/tickets", `{}`, bearer("ann")...).decode(t, &ticket)
 	require.Equal(t, 200, two.get("/sse?sessionId=s&ticket="+ticket.Ticket).status)
-	other.get("/sse?sessionId=s&ticket="+ticket.Ticket).failed(t, 401, httpapi.CodeUnauthorized)
+	other.get("/sse?sessionId=s&ticket="+ticket.Ticket).failed(t, 401, api.CodeUnauthorized)
 	httpapi.SetClock(two.srv, func() time.Time { return ticket.ExpiresAt })
-	two.get("/sse?sessionId=s&ticket="+ticket.Ticket).failed(t, 401, httpapi.CodeUnauthorized)
+	two.get("/sse?sessionId=s&ticket="+ticket.Ticket).failed(t, 401, api.CodeUnauthorized)
 
 	_, err := httpapi.New(httpapi.Options{Log: log, Loop: one.loop, AllowUnauthenticated: true, TicketKey: []byte("short")})
 	require.ErrorContains(t, err, "at least 32 bytes")

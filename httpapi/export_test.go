@@ -3,6 +3,8 @@ package httpapi
 import (
 	"context"
 	"time"
+
+	"github.com/helixd/helixd/httpapi/auth"
 )
 
 // SetWriteTimeout makes a stuck client be dropped sooner.
@@ -30,25 +32,25 @@ func (b *budget) held() int64 {
 }
 
 // HoldParse takes a caller's turn to parse a large body.
-func HoldParse(s *Server, c Caller) (giveBack func(), err error) {
+func HoldParse(s *Server, c auth.Caller) (giveBack func(), err error) {
 	return s.parses.take(context.Background(), c)
 }
 
 // Parsing returns how many requests parse a large body of a caller's, or wait for it.
-func Parsing(s *Server, c Caller) int { return s.parses.of(c) }
+func Parsing(s *Server, c auth.Caller) int { return s.parses.of(c) }
 
 // HoldDiff takes a caller's turn to compare two states.
-func HoldDiff(s *Server, c Caller) (giveBack func(), err error) {
+func HoldDiff(s *Server, c auth.Caller) (giveBack func(), err error) {
 	return s.diffs.take(context.Background(), c)
 }
 
 // Diffing returns how many requests compare two states for a caller, or wait for it.
-func Diffing(s *Server, c Caller) int { return s.diffs.of(c) }
+func Diffing(s *Server, c auth.Caller) int { return s.diffs.of(c) }
 
-func (t *turns) of(c Caller) int {
+func (t *turns) of(c auth.Caller) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if own := t.callers[c.share()]; own != nil {
+	if own := t.callers[c.Share()]; own != nil {
 		return own.requests
 	}
 	return 0
@@ -64,7 +66,7 @@ func SetClock(s *Server, now func() time.Time) { s.now = now }
 type TestRoute struct {
 	Method, Pattern string
 	Params          string // the query's
-	Op              Operation
+	Op              auth.Operation
 	// NamesIn is where a request names its session: "path", "query", "body",
 	// "both" for two of them in the query, "scope" where it has memories, or ""
 	// for nowhere.

@@ -12,6 +12,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 )
 
 // failingLog fails at everything, and says more than clients may know.
@@ -72,8 +73,8 @@ func TestInternalErrorsAreNotShown(t *testing.T) {
 			require.Equal(t, 400, got.status)
 			return
 		}
-		body := got.failed(t, 500, httpapi.CodeInternalError)
-		require.Equal(t, httpapi.ErrorBody{Error: "internal error", Code: httpapi.CodeInternalError}, body)
+		body := got.failed(t, 500, api.CodeInternalError)
+		require.Equal(t, api.ErrorBody{Error: "internal error", Code: api.CodeInternalError}, body)
 		require.Regexp(t, errInternal.Error()+`.*requestId=`+got.header.Get("X-Request-Id"), a.logs.String())
 	})
 }

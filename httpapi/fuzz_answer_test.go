@@ -15,18 +15,18 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
 
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/debugger"
 	"github.com/helixd/helixd/snapshot/backup"
 )
 
-// codes are the values of errors.go's constants of type Code.
-var codes = sync.OnceValues(func() (map[httpapi.Code]bool, error) {
-	file, err := parser.ParseFile(token.NewFileSet(), "errors.go", nil, 0)
+// codes are the values of the constants of type Code.
+var codes = sync.OnceValues(func() (map[api.Code]bool, error) {
+	file, err := parser.ParseFile(token.NewFileSet(), "api/errors.go", nil, 0)
 	if err != nil {
 		return nil, err
 	}
-	all := map[httpapi.Code]bool{}
+	all := map[api.Code]bool{}
 	ast.Inspect(file, func(n ast.Node) bool {
 		spec, ok := n.(*ast.ValueSpec)
 		if !ok {
@@ -35,7 +35,7 @@ var codes = sync.OnceValues(func() (map[httpapi.Code]bool, error) {
 		if name, ok := spec.Type.(*ast.Ident); ok && name.Name == "Code" {
 			for _, v := range spec.Values {
 				code, _ := strconv.Unquote(v.(*ast.BasicLit).Value)
-				all[httpapi.Code(code)] = true
+				all[api.Code(code)] = true
 			}
 		}
 		return false
@@ -109,12 +109,12 @@ func checkError(t *testing.T, target string, got fuzzAnswer) {
 	require.NoError(t, err)
 	require.NotEmpty(t, known)
 	require.Equal(t, "application/json", got.Header().Get("Content-Type"))
-	var body httpapi.ErrorBody
+	var body api.ErrorBody
 	require.NoError(t, json.Unmarshal(got.Body.Bytes(), &body), got.Body.String())
 	require.True(t, known[body.Code], "code %q", body.Code)
 	require.NotEmpty(t, body.Error)
 	require.Equal(t, got.Header().Get("X-Request-Id"), body.RequestID)
-	require.Equal(t, got.Code == http.StatusGatewayTimeout, body.Code == httpapi.CodeInterruptDeadline)
+	require.Equal(t, got.Code == http.StatusGatewayTimeout, body.Code == api.CodeInterruptDeadline)
 	if got.Code == http.StatusMethodNotAllowed {
 		require.NotEmpty(t, got.Header().Get("Allow"))
 	}

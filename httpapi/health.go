@@ -7,28 +7,9 @@ import (
 	"slices"
 
 	"github.com/helixd/helixd/eventlog"
-	"github.com/helixd/helixd/projector/readmodel"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 )
-
-// Readiness is the answer of GET /readyz. A caller who may not do [OpStatus] gets
-// Ready alone.
-type Readiness struct {
-	Ready      bool                `json:"ready"`
-	Durability eventlog.Durability `json:"durability"`
-	Guarantee  string              `json:"guarantee"`          // what that means, in words
-	Refuses    string              `json:"refuses,omitempty"`  // why the log takes no appends now
-	Draining   bool                `json:"draining,omitempty"` // the server is going to stop, and still serves
-	Backend    string              `json:"backend"`
-	Partitions int                 `json:"partitions"`
-	Agents     []string            `json:"agents"`
-	Version    string              `json:"version"`
-	// Replicas says which servers keep the log, if it has replicas; nil: it has
-	// none, or a quorum is missing. One that is gone is no reason to take no work.
-	Replicas *eventlog.Replicas `json:"replicas,omitempty"`
-	// ReadModels tells how near to the log's end listings are. Not to be is no
-	// reason to take no work.
-	ReadModels *readmodel.Fresh `json:"readModels,omitempty"`
-}
 
 // replicated is a log that several servers may keep.
 type replicated interface {
@@ -53,7 +34,7 @@ func (s *Server) readyz(w http.ResponseWriter, r *request) error {
 		s.logger.WarnContext(r.Context(), "not ready", "error", err)
 	}
 	info := s.log.Info()
-	answer := Readiness{
+	answer := api.Readiness{
 		Ready:    err == nil && s.ctx.Err() == nil && info.Refuses == "" && !s.loop.Draining(),
 		Draining: s.loop.Draining(), Durability: info.Durability,
 		Guarantee: info.Durability.Survives(), Refuses: info.Refuses, Backend: info.Backend,
@@ -63,7 +44,7 @@ func (s *Server) readyz(w http.ResponseWriter, r *request) error {
 	if !answer.Ready {
 		status = 503
 	}
-	if !slices.Contains(s.opts.Public, readyRoute) && s.allow(r.Request, OpStatus, "") != nil {
+	if !slices.Contains(s.opts.Public, readyRoute) && s.allow(r.Request, auth.OpStatus, "") != nil {
 		return s.respond(w, status, map[string]bool{"ready": answer.Ready})
 	}
 	if log, ok := s.log.(replicated); ok && err == nil {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 )
 
 // refusing is a log that takes no appends.
@@ -24,7 +24,7 @@ func TestNotReadyWithoutAppends(t *testing.T) {
 	a := newAPIOn(t, refusing{memory.New()}, nil)
 	got := a.get("/readyz")
 	require.Equal(t, 503, got.status)
-	var body httpapi.Readiness
+	var body api.Readiness
 	got.decode(t, &body)
 	require.False(t, body.Ready)
 	require.Equal(t, "the server is too old", body.Refuses)

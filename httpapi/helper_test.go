@@ -31,6 +31,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -38,8 +39,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // within is the longest that a test waits for what must happen.
 const within = 2 * time.Minute
 
-// api is a server of its own, on a log of its own.
-type api struct {
+// testAPI is a server of its own, on a log of its own.
+type testAPI struct {
 	t    *testing.T
 	log  eventlog.Log
 	loop *engine.Loop
@@ -89,15 +90,15 @@ func newLogAndConn(t *testing.T) (eventlog.Log, *nats.Conn) {
 	return log, nc
 }
 
-func newAPI(t *testing.T, change ...func(*httpapi.Options)) *api {
+func newAPI(t *testing.T, change ...func(*httpapi.Options)) *testAPI {
 	t.Helper()
 	return newAPIOn(t, newLog(t), nil, change...)
 }
 
 // newAPIOn serves a log with some agents.
-func newAPIOn(t *testing.T, log eventlog.Log, agents []agentloop.Agent, change ...func(*httpapi.Options)) *api {
+func newAPIOn(t *testing.T, log eventlog.Log, agents []agentloop.Agent, change ...func(*httpapi.Options)) *testAPI {
 	t.Helper()
-	a := &api{t: t, log: log, logs: &logs{}, reg: prometheus.NewPedanticRegistry()}
+	a := &testAPI{t: t, log: log, logs: &logs{}, reg: prometheus.NewPedanticRegistry()}
 	loop, err := engine.New(log, agents, &engine.Options{
 		Logger:     slog.New(slog.NewTextHandler(a.logs, nil)),
 		Now:        func() time.Time { return time.Now().Add(time.Duration(a.late.Load())) },
@@ -154,14 +155,14 @@ func coder(kind string) agentloop.Agent {
 	}
 }
 
-func (a *api) ctx() context.Context {
+func (a *testAPI) ctx() context.Context {
 	ctx, cancel := context.WithTimeout(a.t.Context(), within)
 	a.t.Cleanup(cancel)
 	return ctx
 }
 
 // append appends to a session behind its head and returns the sequences.
-func (a *api) append(session string, entries ...eventlog.Entry) []uint64 {
+func (a *testAPI) append(session string, entries ...eventlog.Entry) []uint64 {
 	a.t.Helper()
 	head, err := a.log.Head(a.ctx(), session)
 	if !errors.Is(err, eventlog.ErrSessionNotFound) {
@@ -231,10 +232,10 @@ func (r answer) decode(t *testing.T, v any) {
 }
 
 // failed checks an error answer.
-func (r answer) failed(t *testing.T, status int, code httpapi.Code) httpapi.ErrorBody {
+func (r answer) failed(t *testing.T, status int, code api.Code) api.ErrorBody {
 	t.Helper()
 	require.Equal(t, status, r.status, r.body)
-	var body httpapi.ErrorBody
+	var body api.ErrorBody
 	r.decode(t, &body)
 	require.Equal(t, code, body.Code, r.body)
 	require.NotEmpty(t, body.Error)
@@ -245,7 +246,7 @@ func (r answer) failed(t *testing.T, status int, code httpapi.Code) httpapi.Erro
 	return body
 }
 
-func (a *api) request(method, target, body string, headers ...string) answer {
+func (a *testAPI) request(method, target, body string, headers ...string) answer {
 	a.t.Helper()
 	var in io.Reader
 	if body != "" {
@@ -267,12 +268,12 @@ func (a *api) request(method, target, body string, headers ...string) answer {
 	return answer{resp.StatusCode, resp.Header, string(got)}
 }
 
-func (a *api) get(target string, headers ...string) answer {
+func (a *testAPI) get(target string, headers ...string) answer {
 	a.t.Helper()
 	return a.request("GET", target, "", headers...)
 }
 
-func (a *api) post(target, body string, headers ...string) answer {
+func (a *testAPI) post(target, body string, headers ...string) answer {
 	a.t.Helper()
 	return a.request("POST", target, body, headers...)
 }
@@ -290,7 +291,7 @@ type stream struct {
 	cancel context.CancelFunc
 }
 
-func (a *api) stream(target string, headers ...string) *stream {
+func (a *testAPI) stream(target string, headers ...string) *stream {
 	a.t.Helper()
 	ctx, cancel := context.WithCancel(a.ctx())
 	a.t.Cleanup(cancel)

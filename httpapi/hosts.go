@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/helixd/helixd/httpapi/auth"
 )
 
 // anyHost, as a host name, stands for all of them.
@@ -16,7 +18,7 @@ const anyHost = "*"
 // errHost refuses a request that names another host. The web page of an
 // attacker can make its own name resolve to this server (DNS rebinding); the
 // browser then takes the server for the page's own origin.
-var errHost = &AuthError{Status: http.StatusForbidden, Message: "this server does not answer under that host name (see the key hosts)"}
+var errHost = &auth.Refusal{Status: http.StatusForbidden, Message: "this server does not answer under that host name (see the key hosts)"}
 
 // ValidateHost reports whether a name can be one of [Options].Hosts: a host name
 // in lower case without port, "*.domain" for all names below a domain, or "*".

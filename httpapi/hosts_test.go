@@ -7,6 +7,8 @@ import (
 
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 )
 
 // TestHosts: on every route the server answers under its own names alone.
@@ -69,7 +71,7 @@ func TestHostsErrors(t *testing.T) {
 func TestPublicRoutes(t *testing.T) {
 	t.Parallel()
 	auth := func(o *httpapi.Options) {
-		o.Auth = httpapi.BearerTokens([]httpapi.Token{
+		o.Auth = auth.BearerTokens([]auth.Token{
 			{Token: "scraper", Operations: []string{"metrics"}, Sessions: []string{"*"}},
 			{Token: "web", Operations: []string{"chat", "status", "openapi"}, Sessions: []string{"web-*"}},
 			{Token: "limited", Operations: []string{"*"}, Sessions: []string{"a-*"}},
@@ -82,19 +84,19 @@ func TestPublicRoutes(t *testing.T) {
 		require.JSONEq(t, `{"ready":true}`, got.body)
 	}
 	require.Contains(t, closed.get("/readyz", bearer("web")...).body, `"agents":["broken","echo","gated"]`)
-	closed.get("/openapi.json").failed(t, 401, httpapi.CodeUnauthorized)
-	closed.get("/openapi.json", bearer("scraper")...).failed(t, 403, httpapi.CodeUnauthorized)
+	closed.get("/openapi.json").failed(t, 401, api.CodeUnauthorized)
+	closed.get("/openapi.json", bearer("scraper")...).failed(t, 403, api.CodeUnauthorized)
 	require.Equal(t, 200, closed.get("/openapi.json", bearer("web")...).status)
-	closed.get("/metrics").failed(t, 401, httpapi.CodeUnauthorized)
+	closed.get("/metrics").failed(t, 401, api.CodeUnauthorized)
 	for _, token := range []string{"web", "limited"} {
-		closed.get("/metrics", bearer(token)...).failed(t, 403, httpapi.CodeUnauthorized)
+		closed.get("/metrics", bearer(token)...).failed(t, 403, api.CodeUnauthorized)
 	}
 	closed.samples(bearer("scraper")...)
-	closed.get("/sessions", bearer("scraper")...).failed(t, 403, httpapi.CodeUnauthorized)
+	closed.get("/sessions", bearer("scraper")...).failed(t, 403, api.CodeUnauthorized)
 
 	open := newAPIOn(t, memory.New(), agents(gate{}), auth, func(o *httpapi.Options) { o.Public = httpapi.PublicRoutes() })
 	open.samples()
 	require.Equal(t, 200, open.get("/openapi.json?via=proxy").status)
 	require.Contains(t, open.get("/readyz").body, `"version":"v-test"`)
-	open.get("/sessions").failed(t, 401, httpapi.CodeUnauthorized)
+	open.get("/sessions").failed(t, 401, api.CodeUnauthorized)
 }

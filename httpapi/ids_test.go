@@ -15,6 +15,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 )
 
 var oddIDs = []string{
@@ -45,9 +46,9 @@ func TestOddIDs(t *testing.T) {
 	}
 	for i, id := range oddIDs {
 		for _, target := range targets(id) {
-			a.get(target).failed(t, 404, httpapi.CodeNotFound)
+			a.get(target).failed(t, 404, api.CodeNotFound)
 		}
-		a.post("/resume", `{"sessionId":`+quoted(t, id)+`}`).failed(t, 404, httpapi.CodeNotFound)
+		a.post("/resume", `{"sessionId":`+quoted(t, id)+`}`).failed(t, 404, api.CodeNotFound)
 		got := a.post("/start", fmt.Sprintf(`{"sessionId":%s,"agentType":"echo","message":"to %d"}`, quoted(t, id), i))
 		require.Equal(t, 200, got.status, got.body)
 		var started engine.Started
@@ -59,11 +60,11 @@ func TestOddIDs(t *testing.T) {
 	}
 	for i, id := range oddIDs {
 		p := escape(id)
-		var summary httpapi.Summary
+		var summary api.Summary
 		a.get("/sessions/"+p).decode(t, &summary)
 		require.Equal(t, id, summary.SessionID)
-		require.Equal(t, httpapi.Counts{Messages: 2, Steps: 1, Runs: 1, Checkpoints: 1}, summary.Counts, "of nobody else")
-		var status httpapi.RemoteStatus
+		require.Equal(t, api.Counts{Messages: 2, Steps: 1, Runs: 1, Checkpoints: 1}, summary.Counts, "of nobody else")
+		var status api.Status
 		a.get("/status?sessionId="+url.QueryEscape(id)).decode(t, &status)
 		require.Equal(t, id, status.SessionID)
 		require.Contains(t, a.get("/sessions/"+p+"/records").body, fmt.Sprintf(`"to %d"`, i))
@@ -72,7 +73,7 @@ func TestOddIDs(t *testing.T) {
 		a.get("/sessions/"+p+"/state").decode(t, &state)
 		require.Equal(t, id, state.State.SessionID)
 	}
-	var page httpapi.Page[httpapi.Summary]
+	var page api.Page[api.Summary]
 	a.get("/sessions").decode(t, &page)
 	require.Equal(t, len(oddIDs), page.Total)
 }
@@ -85,17 +86,17 @@ func TestBadIDs(t *testing.T) {
 			"/sse?sessionId=" + q, "/status?sessionId=" + q, "/chat/" + p + "/snapshot", "/sessions/" + p,
 			"/sessions/" + p + "/records", "/sessions/" + p + "/state",
 		} {
-			a.get(target).failed(t, 400, httpapi.CodeInvalidRequest)
+			a.get(target).failed(t, 400, api.CodeInvalidRequest)
 		}
 	}
 	for _, id := range []string{
 		`""`, `"\u0000"`, `"a\nb"`, `"\ud800"`, "\"\xff\"", `"` + strings.Repeat("x", 300) + `"`, `7`, `null`, `["a"]`, `{}`,
 	} {
-		a.post("/start", `{"sessionId":`+id+`,"agentType":"x","message":"hi"}`).failed(t, 400, httpapi.CodeInvalidRequest)
-		a.post("/resume", `{"sessionId":`+id+`}`).failed(t, 400, httpapi.CodeInvalidRequest)
+		a.post("/start", `{"sessionId":`+id+`,"agentType":"x","message":"hi"}`).failed(t, 400, api.CodeInvalidRequest)
+		a.post("/resume", `{"sessionId":`+id+`}`).failed(t, 400, api.CodeInvalidRequest)
 	}
-	a.get("/status").failed(t, 400, httpapi.CodeInvalidRequest)
-	var page httpapi.Page[httpapi.Summary]
+	a.get("/status").failed(t, 400, api.CodeInvalidRequest)
+	var page api.Page[api.Summary]
 	a.get("/sessions").decode(t, &page)
 	require.Zero(t, page.Total)
 }
@@ -104,7 +105,7 @@ func TestBadIDs(t *testing.T) {
 // session by any route, to read, to write or to make it, and is in no list.
 func TestMemoriesAreNoSessions(t *testing.T) {
 	chats := func(o *httpapi.Options) { o.Chat = &httpapi.ChatOptions{} }
-	test := func(t *testing.T, a *api) {
+	test := func(t *testing.T, a *testAPI) {
 		log := eventlog.MemoryScope{Kind: eventlog.MemoryOfUser, ID: "u"}.LogID()
 		saved, err := eventlog.NewFact(log, &eventlog.MemorySaved{
 			MemoryID: "m", Content: "likes tea", FactBase: eventlog.FactBase{SessionID: log, Timestamp: 1},
@@ -118,11 +119,11 @@ func TestMemoriesAreNoSessions(t *testing.T) {
 				if rt.NamesIn == "" {
 					return
 				}
-				a.request(rt.Method, c.target(rt, id), c.bodyFor(t, id, "f")).failed(t, 400, httpapi.CodeInvalidRequest)
+				a.request(rt.Method, c.target(rt, id), c.bodyFor(t, id, "f")).failed(t, 400, api.CodeInvalidRequest)
 			})
-			a.post("/sessions/s/fork", `{"sessionId":`+quoted(t, id)+`}`).failed(t, 400, httpapi.CodeInvalidRequest)
+			a.post("/sessions/s/fork", `{"sessionId":`+quoted(t, id)+`}`).failed(t, 400, api.CodeInvalidRequest)
 		}
-		var page httpapi.Page[httpapi.Summary]
+		var page api.Page[api.Summary]
 		a.get("/sessions").decode(t, &page)
 		require.Equal(t, 1, page.Total)
 		require.Equal(t, "s", page.Items[0].SessionID)

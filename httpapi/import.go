@@ -12,21 +12,13 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/projector"
 )
 
-// MaxImportLine is the longest line of POST /sessions/{id}/import, in bytes: a
-// record of the largest payload fits, whatever its payload is.
-const MaxImportLine = 64 << 20
-
 // leftoverTimeout is how long the rest of a refused body is read.
 const leftoverTimeout = time.Second
-
-// Imported is the answer of POST /sessions/{id}/import.
-type Imported struct {
-	eventlog.Imported
-	Durability eventlog.Durability `json:"durability"`
-}
 
 // importRecords answers POST /sessions/{id}/import: the records of an exported
 // session, one a line, become a new session of that id (see eventlog.Import).
@@ -40,8 +32,8 @@ type Imported struct {
 // Records say whose the session is, so it is not for callers that are bound to a
 // user or have a tenant.
 func (s *Server) importRecords(w http.ResponseWriter, r *request) error {
-	if c := CallerOf(r.Context()); c.bound() || c.Tenant != "" {
-		return ErrForbidden
+	if c := auth.CallerOf(r.Context()); c.Bound() || c.Tenant != "" {
+		return auth.ErrForbidden
 	}
 	ctx, cancel := s.streamContext(r.Context())
 	defer cancel()
@@ -67,7 +59,7 @@ func (s *Server) importRecords(w http.ResponseWriter, r *request) error {
 	}
 	_ = body.rc.SetReadDeadline(time.Time{}) // see readBody
 	s.audit(r, "session imported")
-	return s.ok(w, Imported{done, s.log.Info().Durability})
+	return s.ok(w, api.Imported{Imported: done, Durability: s.log.Info().Durability})
 }
 
 // lineError tells which line of an import can't be used, from 1, and how many
@@ -122,7 +114,7 @@ func (b *importBody) split(data []byte, atEOF bool) (advance int, token []byte, 
 func (b *importBody) records() iter.Seq2[eventlog.Record, error] {
 	return func(yield func(eventlog.Record, error) bool) {
 		in := bufio.NewScanner(b)
-		in.Buffer(nil, MaxImportLine)
+		in.Buffer(nil, api.MaxImportLine)
 		in.Split(b.split)
 		for in.Scan() {
 			b.line++
@@ -140,7 +132,7 @@ func (b *importBody) records() iter.Seq2[eventlog.Record, error] {
 			return
 		case errors.Is(err, errCallerBusy), errors.Is(err, errAllBusy):
 		case errors.Is(err, bufio.ErrTooLong):
-			err = &sizeError{fmt.Sprintf("line %d is too long", b.line+1), MaxImportLine}
+			err = &sizeError{fmt.Sprintf("line %d is too long", b.line+1), api.MaxImportLine}
 		case b.ctx.Err() != nil:
 			err = context.Cause(b.ctx)
 		default:

@@ -18,13 +18,15 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/projector"
 )
 
 func importOf(session string) string { return "/sessions/" + escape(session) + "/import" }
 
 // export returns all records of a session, one a line.
-func (a *api) export(session string) string {
+func (a *testAPI) export(session string) string {
 	a.t.Helper()
 	got := a.get("/sessions/" + escape(session) + "/records?dead=1")
 	require.Equal(a.t, 200, got.status, got.body)
@@ -32,16 +34,16 @@ func (a *api) export(session string) string {
 }
 
 // imported checks a success.
-func (r answer) imported(t *testing.T) httpapi.Imported {
+func (r answer) imported(t *testing.T) api.Imported {
 	t.Helper()
 	require.Equal(t, 200, r.status, r.body)
-	var got httpapi.Imported
+	var got api.Imported
 	r.decode(t, &got)
 	return got
 }
 
 // noise makes sequences of a log differ from those of another one.
-func (a *api) noise(n int) {
+func (a *testAPI) noise(n int) {
 	for range n {
 		a.append("noise", created("noise"))
 	}
@@ -49,7 +51,7 @@ func (a *api) noise(n int) {
 
 // livelySession has a run with tools and state patches, truncated chunks, a
 // rollback, appends with keys, and what no version knows.
-func livelySession(t *testing.T, id string) *api {
+func livelySession(t *testing.T, id string) *testAPI {
 	t.Helper()
 	type state struct {
 		Cities []string `json:"cities"`
@@ -99,7 +101,7 @@ func livelySession(t *testing.T, id string) *api {
 	return a
 }
 
-func (a *api) fold(session string, at uint64) *projector.Tree {
+func (a *testAPI) fold(session string, at uint64) *projector.Tree {
 	a.t.Helper()
 	tree := new(projector.Tree)
 	for r, err := range a.log.Read(a.ctx(), session, 0, at) {
@@ -135,7 +137,7 @@ func TestImportIsTheSameSession(t *testing.T) {
 		want.Messages[i].Sequence, got.Messages[i].Sequence = 0, 0
 	}
 	require.Equal(t, want.Messages, got.Messages)
-	effective := func(a *api) (all []string) {
+	effective := func(a *testAPI) (all []string) {
 		for _, r := range parseRecords(t, a.get("/sessions/"+escape(id)+"/records").body) {
 			if r.Type != "truncated" && r.Type != "stream_resync" && r.Type != "session_imported" {
 				all = append(all, string(r.Payload))
@@ -200,7 +202,7 @@ func TestImportRefusesBadLines(t *testing.T) {
 		"wrong payload":  {good[0] + strings.Replace(good[1], `"type":"text_delta","agent"`, `"type":"output","agent"`, 1), 2, "data"},
 		"nothing":        {"\n\n", 2, ""},
 	} {
-		body := a.post(importOf("s"), tc.body).failed(t, 400, httpapi.CodeInvalidRequest)
+		body := a.post(importOf("s"), tc.body).failed(t, 400, api.CodeInvalidRequest)
 		require.Contains(t, body.Error, fmt.Sprintf("line %v can't be imported", tc.line), name)
 		detail := body.Detail.(map[string]any)
 		require.Equal(t, tc.line, detail["line"], name)
@@ -208,16 +210,16 @@ func TestImportRefusesBadLines(t *testing.T) {
 		if tc.field != "" {
 			require.Equal(t, tc.field, detail["field"], name)
 		}
-		a.get("/sessions/s").failed(t, 404, httpapi.CodeNotFound)
+		a.get("/sessions/s").failed(t, 404, api.CodeNotFound)
 	}
-	a.post("/sessions/a%00b/import", good[0]).failed(t, 400, httpapi.CodeInvalidRequest)
+	a.post("/sessions/a%00b/import", good[0]).failed(t, 400, api.CodeInvalidRequest)
 
-	body := a.post(importOf("s"), strings.Repeat(" ", httpapi.MaxImportLine+1)+good[0]).failed(t, 413, httpapi.CodePayloadTooLarge)
-	require.Equal(t, map[string]any{"limit": float64(httpapi.MaxImportLine)}, body.Detail)
+	body := a.post(importOf("s"), strings.Repeat(" ", api.MaxImportLine+1)+good[0]).failed(t, 413, api.CodePayloadTooLarge)
+	require.Equal(t, map[string]any{"limit": float64(api.MaxImportLine)}, body.Detail)
 	require.Equal(t, "line 1 is too long", body.Error)
 
 	a.append("s", created("s"))
-	body = a.post(importOf("s"), strings.Join(good, "")).failed(t, 409, httpapi.CodeSessionExists)
+	body = a.post(importOf("s"), strings.Join(good, "")).failed(t, 409, api.CodeSessionExists)
 	require.Equal(t, map[string]any{"line": 1.0, "records": 0.0}, body.Detail)
 	require.EqualValues(t, 1, a.head("s"))
 }
@@ -231,7 +233,7 @@ func TestImportGoesOn(t *testing.T) {
 	exported := from.export("s")
 	rows := strings.SplitAfter(exported, "\n")
 	a := newAPI(t)
-	body := a.post(importOf("s"), strings.Join(rows[:1500], "")+"junk").failed(t, 400, httpapi.CodeInvalidRequest)
+	body := a.post(importOf("s"), strings.Join(rows[:1500], "")+"junk").failed(t, 400, api.CodeInvalidRequest)
 	require.Equal(t, map[string]any{"line": 1501.0, "records": 1000.0}, body.Detail)
 	require.Len(t, a.texts("s"), 1000)
 
@@ -280,25 +282,25 @@ func TestImportEndsWithTheServer(t *testing.T) {
 	require.Eventually(t, func() bool { return a.get("/sessions/s").status == 200 }, within, time.Millisecond)
 	a.srv.Close()
 	got := <-answered
-	got.failed(t, 503, httpapi.CodeUnavailable)
+	got.failed(t, 503, api.CodeUnavailable)
 	out.Close()
 	require.Len(t, a.texts("s"), 1000)
 }
 
 // Who may append may not import: an import writes facts as they are.
 func TestImportIsAnOperationOfItsOwn(t *testing.T) {
-	token := func(name string, ops ...string) httpapi.Token {
-		return httpapi.Token{Token: name, Operations: ops, Sessions: []string{"mine*"}}
+	token := func(name string, ops ...string) auth.Token {
+		return auth.Token{Token: name, Operations: ops, Sessions: []string{"mine*"}}
 	}
 	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) {
-		o.Auth = httpapi.BearerTokens([]httpapi.Token{token("producer", "append", "records", "start", "resume", "stream"), token("operator", "import")})
+		o.Auth = auth.BearerTokens([]auth.Token{token("producer", "append", "records", "start", "resume", "stream"), token("operator", "import")})
 	})
 	as := func(token string) []string { return []string{"Authorization", "Bearer " + token} }
 	line, err := eventlog.Record{Sequence: 1, Time: time.Unix(1, 0), Entry: created("mine")}.MarshalJSON()
 	require.NoError(t, err)
-	a.post(importOf("mine"), string(line), as("producer")...).failed(t, 403, httpapi.CodeUnauthorized)
-	a.post(importOf("yours"), string(line), as("operator")...).failed(t, 403, httpapi.CodeUnauthorized)
-	a.post(importOf("mine"), string(line)).failed(t, 401, httpapi.CodeUnauthorized)
+	a.post(importOf("mine"), string(line), as("producer")...).failed(t, 403, api.CodeUnauthorized)
+	a.post(importOf("yours"), string(line), as("operator")...).failed(t, 403, api.CodeUnauthorized)
+	a.post(importOf("mine"), string(line)).failed(t, 401, api.CodeUnauthorized)
 	a.post(importOf("mine"), string(line), as("operator")...).imported(t)
 }
 
@@ -339,11 +341,11 @@ func TestImportsAreBounded(t *testing.T) {
 	a.post(importOf("s"), lines).imported(t) // the lines together are longer
 	require.Eventually(t, func() bool { return httpapi.HeldBodies(a.srv) == 0 }, 20*time.Second, time.Millisecond)
 	httpapi.SetBodies(a.srv, 90_000, 500_000)
-	a.post(importOf("s"), lines).failed(t, 429, httpapi.CodeBusy)
+	a.post(importOf("s"), lines).failed(t, 429, api.CodeBusy)
 	httpapi.SetBodies(a.srv, 500_000, 90_000)
-	a.post(importOf("s"), lines).failed(t, 503, httpapi.CodeBusy)
+	a.post(importOf("s"), lines).failed(t, 503, api.CodeBusy)
 
 	open := a.stream("/sse?sessionId=s")
 	open.next()
-	a.post(importOf("s"), lines).failed(t, 429, httpapi.CodeQuotaExceeded)
+	a.post(importOf("s"), lines).failed(t, 429, api.CodeQuotaExceeded)
 }

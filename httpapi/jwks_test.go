@@ -17,6 +17,8 @@ import (
 
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 )
 
 // TestKeySets: which sets a server starts with.
@@ -51,28 +53,28 @@ func TestKeySets(t *testing.T) {
 		"no key":          {"7", "key 1 of the key set is not a JSON Web Key"},
 		"none":            {"", "no key that can check signatures"},
 	} {
-		auth, err := httpapi.NewJWT(httpapi.JWTOptions{JWKS: []byte(`{"keys":[` + tc.keys + `]}`)})
+		authenticate, err := auth.NewJWT(auth.JWTOptions{JWKS: []byte(`{"keys":[` + tc.keys + `]}`)})
 		if tc.want == "" {
 			require.NoError(t, err, name)
 			continue
 		}
 		require.ErrorContains(t, err, tc.want, name)
-		require.Nil(t, auth, name)
+		require.Nil(t, authenticate, name)
 	}
 	for _, set := range []string{"", "null", "[]", "{}", `{"keys":null}`, `{"keys":{}}`, good, "not JSON"} {
-		_, err := httpapi.NewJWT(httpapi.JWTOptions{JWKS: []byte(set)})
+		_, err := auth.NewJWT(auth.JWTOptions{JWKS: []byte(set)})
 		require.ErrorContains(t, err, "not a JSON Web Key Set", set)
 	}
-	_, err = httpapi.NewJWT(httpapi.JWTOptions{})
+	_, err = auth.NewJWT(auth.JWTOptions{})
 	require.ErrorContains(t, err, "must be given once")
-	_, err = httpapi.NewJWT(httpapi.JWTOptions{JWKS: keySet(t, public(key, "k", "")), JWKSFile: "x"})
+	_, err = auth.NewJWT(auth.JWTOptions{JWKS: keySet(t, public(key, "k", "")), JWKSFile: "x"})
 	require.ErrorContains(t, err, "must be given once")
-	_, err = httpapi.NewJWT(httpapi.JWTOptions{JWKSFile: filepath.Join(t.TempDir(), "absent-file")})
+	_, err = auth.NewJWT(auth.JWTOptions{JWKSFile: filepath.Join(t.TempDir(), "absent-file")})
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.NotContains(t, err.Error(), "absent-file")
 	large := filepath.Join(t.TempDir(), "large")
 	require.NoError(t, os.WriteFile(large, make([]byte, 1<<20+1), 0o600))
-	_, err = httpapi.NewJWT(httpapi.JWTOptions{JWKSFile: large})
+	_, err = auth.NewJWT(auth.JWTOptions{JWKSFile: large})
 	require.ErrorContains(t, err, "more than 1048576 bytes")
 }
 
@@ -88,8 +90,8 @@ func TestKeysChange(t *testing.T) {
 	}
 	write(keySet(t, public(first, "first", "")))
 	now := jwtNow
-	auth := jwtAuth(t, httpapi.JWTOptions{JWKSFile: file, Now: func() time.Time { return now }})
-	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) { o.Auth = auth })
+	authenticate := jwtAuth(t, auth.JWTOptions{JWKSFile: file, Now: func() time.Time { return now }})
+	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) { o.Auth = authenticate })
 	old := []string{"Authorization", "Bearer " + signed(t, jose.EdDSA, first, "first", goodClaims())}
 	fresh := []string{"Authorization", "Bearer " + signed(t, jose.EdDSA, second, "second", goodClaims())}
 	expect := func(oldStatus, freshStatus int) {
@@ -112,7 +114,7 @@ func TestKeysChange(t *testing.T) {
 	write([]byte(`{"keys":`))
 	later()
 	expect(500, 500)
-	require.Equal(t, "internal error", a.get("/sessions", fresh...).failed(t, 500, httpapi.CodeInternalError).Error)
+	require.Equal(t, "internal error", a.get("/sessions", fresh...).failed(t, 500, api.CodeInternalError).Error)
 	require.Contains(t, a.logs.String(), "the key set is not a JSON Web Key Set")
 	require.Equal(t, 401, a.get("/sessions").status, "who shows nothing is told that")
 	require.NoError(t, os.Remove(file))
@@ -141,12 +143,12 @@ func FuzzJWT(f *testing.F) {
 	require.NoError(f, err)
 	raw, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{public(key, "k", "")}})
 	require.NoError(f, err)
-	auth, err := httpapi.NewJWT(httpapi.JWTOptions{JWKS: raw})
+	authenticate, err := auth.NewJWT(auth.JWTOptions{JWKS: raw})
 	require.NoError(f, err)
 	f.Add("a.b.c")
 	f.Add("eyJhbGciOiJub25lIiwia2lkIjoiayJ9.e30.")
 	f.Add("eyJhbGciOiJFUzI1NiIsImtpZCI6ImsifQ.eyJleHAiOjk5OTk5OTk5OTl9.AAAA")
 	f.Fuzz(func(t *testing.T, token string) {
-		require.ErrorIs(t, as(auth.Authenticate, "Bearer "+token, "status", "s"), httpapi.ErrUnauthorized)
+		require.ErrorIs(t, as(authenticate.Authenticate, "Bearer "+token, "status", "s"), auth.ErrUnauthorized)
 	})
 }

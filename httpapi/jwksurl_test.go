@@ -14,6 +14,8 @@ import (
 
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 )
 
 // provider serves a key set.
@@ -54,7 +56,7 @@ func TestJWKSURL(t *testing.T) {
 	one, two, stranger := newEd25519(t), newEd25519(t), newEd25519(t)
 	p := newProvider(t, keySet(t, public(one, "1", "")))
 	now := jwtNow
-	j, err := httpapi.NewJWT(httpapi.JWTOptions{
+	j, err := auth.NewJWT(auth.JWTOptions{
 		JWKSURL: p.URL + "/keys", Issuer: "https://id.example", Audience: "helixd", Now: func() time.Time { return now },
 	})
 	require.NoError(t, err)
@@ -77,7 +79,7 @@ func TestJWKSURL(t *testing.T) {
 		}
 		require.Equal(t, fetches, p.fetches.Load())
 	}
-	unknown := httpapi.ErrUnauthorized
+	unknown := auth.ErrUnauthorized
 	require.ErrorIs(t, as(j.Authenticate, "Bearer no-jwt", "status", "s"), unknown)
 	require.Zero(t, p.fetches.Load())
 	check("1", nil, 1)
@@ -107,7 +109,7 @@ func TestJWKSURL(t *testing.T) {
 	}
 	now = now.Add(24 * time.Hour)
 	err = as(j.Authenticate, by("2"), "status", "s")
-	var refused *httpapi.AuthError
+	var refused *auth.Refusal
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, 503, refused.Status)
 	require.NotErrorIs(t, err, unknown)
@@ -123,7 +125,7 @@ func TestJWKSURLOptions(t *testing.T) {
 		"http://id.example/keys": "must be https", "ftp://localhost/keys": "must be https", "/keys": "must be absolute", "https://": "must be absolute",
 		"https://me:secret@id.example/keys": "without user and password", "https://id.example/keys#x": "must be absolute",
 	} {
-		_, err := httpapi.NewJWT(httpapi.JWTOptions{JWKSURL: at, Issuer: "i", Audience: "a"})
+		_, err := auth.NewJWT(auth.JWTOptions{JWKSURL: at, Issuer: "i", Audience: "a"})
 		if want == "" {
 			require.NoError(t, err, at)
 			continue
@@ -131,9 +133,9 @@ func TestJWKSURLOptions(t *testing.T) {
 		require.ErrorContains(t, err, want, at)
 		require.NotContains(t, err.Error(), "secret")
 	}
-	_, err := httpapi.NewJWT(httpapi.JWTOptions{JWKSURL: "https://id.example/keys", Audience: "a"})
+	_, err := auth.NewJWT(auth.JWTOptions{JWKSURL: "https://id.example/keys", Audience: "a"})
 	require.ErrorContains(t, err, "needs an issuer and an audience")
-	_, err = httpapi.NewJWT(httpapi.JWTOptions{JWKSURL: "https://id.example/keys", Issuer: "i"})
+	_, err = auth.NewJWT(auth.JWTOptions{JWKSURL: "https://id.example/keys", Issuer: "i"})
 	require.ErrorContains(t, err, "needs an issuer and an audience")
 }
 
@@ -141,7 +143,7 @@ func TestJWKSURLOptions(t *testing.T) {
 func TestJWKSURLIsFetchedOnce(t *testing.T) {
 	key := newEd25519(t)
 	p := newProvider(t, keySet(t, public(key, "1", "")))
-	j, err := httpapi.NewJWT(httpapi.JWTOptions{JWKSURL: p.URL, Issuer: "https://id.example", Audience: "helixd", Now: func() time.Time { return jwtNow }})
+	j, err := auth.NewJWT(auth.JWTOptions{JWKSURL: p.URL, Issuer: "https://id.example", Audience: "helixd", Now: func() time.Time { return jwtNow }})
 	require.NoError(t, err)
 	token := "Bearer " + signed(t, jose.EdDSA, key, "1", goodClaims())
 	errs := make(chan error, 20)
@@ -159,8 +161,8 @@ func TestJWKSURLIsFetchedOnce(t *testing.T) {
 func TestKeptKeys(t *testing.T) {
 	key := newEd25519(t)
 	p := newProvider(t, keySet(t, public(key, "1", "")))
-	named := func(url, operations string) *httpapi.JWT {
-		j, err := httpapi.NewJWT(httpapi.JWTOptions{
+	named := func(url, operations string) *auth.JWT {
+		j, err := auth.NewJWT(auth.JWTOptions{
 			JWKSURL: url, Issuer: "https://id.example", Audience: "helixd", OperationsClaim: operations, Now: func() time.Time { return jwtNow },
 		})
 		require.NoError(t, err)
@@ -175,12 +177,12 @@ func TestKeptKeys(t *testing.T) {
 	same := named(p.URL, "few")
 	same.KeepKeys(first)
 	require.NoError(t, as(same.Authenticate, token, "status", "s"))
-	require.ErrorIs(t, as(same.Authenticate, token, "start", "s"), httpapi.ErrForbidden)
+	require.ErrorIs(t, as(same.Authenticate, token, "start", "s"), auth.ErrForbidden)
 	require.EqualValues(t, 1, p.fetches.Load())
 
 	other := named(p.URL+"/other", "")
 	other.KeepKeys(first)
-	var refused *httpapi.AuthError
+	var refused *auth.Refusal
 	require.ErrorAs(t, as(other.Authenticate, token, "status", "s"), &refused)
 	require.Equal(t, 503, refused.Status)
 }
@@ -189,11 +191,11 @@ func TestKeptKeys(t *testing.T) {
 func TestFailedFetchesAreLoggedOnce(t *testing.T) {
 	p := newProvider(t, nil)
 	p.serve(500, nil)
-	j, err := httpapi.NewJWT(httpapi.JWTOptions{JWKSURL: p.URL, Issuer: "https://id.example", Audience: "helixd"})
+	j, err := auth.NewJWT(auth.JWTOptions{JWKSURL: p.URL, Issuer: "https://id.example", Audience: "helixd"})
 	require.NoError(t, err)
 	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) { o.Auth, o.Identify = j.Authenticate, j.Identify })
 	for range 20 {
-		a.get("/sessions", "Authorization", "Bearer a.b.c").failed(t, 503, httpapi.CodeUnavailable)
+		a.get("/sessions", "Authorization", "Bearer a.b.c").failed(t, 503, api.CodeUnavailable)
 	}
 	require.Equal(t, 1, strings.Count(a.logs.String(), "level=ERROR"), a.logs.String())
 	require.Contains(t, a.logs.String(), "the key set can't be fetched: status 500")

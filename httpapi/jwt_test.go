@@ -23,6 +23,8 @@ import (
 
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 )
 
 // claims are a token's; the good ones may do everything for an hour.
@@ -85,12 +87,12 @@ func signed(t *testing.T, alg jose.SignatureAlgorithm, key any, kid string, c an
 }
 
 // as asks an authenticator about a request with an Authorization header.
-func as(auth httpapi.Authenticator, header string, op httpapi.Operation, session string) error {
+func as(authenticate auth.Authenticator, header string, op auth.Operation, session string) error {
 	r := &http.Request{Header: http.Header{}}
 	if header != "" {
 		r.Header.Set("Authorization", header)
 	}
-	return auth(r, op, session)
+	return authenticate(r, op, session)
 }
 
 func newEd25519(t *testing.T) ed25519.PrivateKey {
@@ -100,14 +102,14 @@ func newEd25519(t *testing.T) ed25519.PrivateKey {
 	return key
 }
 
-func jwtAuth(t *testing.T, o httpapi.JWTOptions) httpapi.Authenticator {
+func jwtAuth(t *testing.T, o auth.JWTOptions) auth.Authenticator {
 	t.Helper()
 	if o.Now == nil {
 		o.Now = func() time.Time { return jwtNow }
 	}
-	auth, err := httpapi.NewJWT(o)
+	authenticate, err := auth.NewJWT(o)
 	require.NoError(t, err)
-	return auth.Authenticate
+	return authenticate.Authenticate
 }
 
 // TestJWTAlgorithms: each key takes the algorithms of its type and no others.
@@ -128,18 +130,18 @@ func TestJWTAlgorithms(t *testing.T) {
 	for kid, key := range keys {
 		set = append(set, public(key, kid, map[string]string{"ps only": "PS256"}[kid]))
 	}
-	auth := jwtAuth(t, httpapi.JWTOptions{JWKS: keySet(t, set...)})
+	authenticate := jwtAuth(t, auth.JWTOptions{JWKS: keySet(t, set...)})
 	for signer, algorithms := range allowed {
 		for _, alg := range algorithms {
 			token := signed(t, alg, keys[signer], signer, goodClaims())
-			require.NoError(t, as(auth, "Bearer "+token, "status", "s"), "%s %s", signer, alg)
+			require.NoError(t, as(authenticate, "Bearer "+token, "status", "s"), "%s %s", signer, alg)
 			for other := range keys {
-				err := as(auth, "Bearer "+signed(t, alg, keys[signer], other, goodClaims()), "status", "s")
+				err := as(authenticate, "Bearer "+signed(t, alg, keys[signer], other, goodClaims()), "status", "s")
 				sameKey := other == signer || signer == "rsa" && other == "ps only" || signer == "ps only" && other == "rsa"
 				if sameKey && slices.Contains(allowed[other], alg) {
 					require.NoError(t, err, "%s signs as %s with %s", signer, other, alg)
 				} else {
-					require.ErrorIs(t, err, httpapi.ErrUnauthorized, "%s signs as %s with %s", signer, other, alg)
+					require.ErrorIs(t, err, auth.ErrUnauthorized, "%s signs as %s with %s", signer, other, alg)
 				}
 			}
 		}
@@ -152,7 +154,7 @@ func TestJWTAlgorithms(t *testing.T) {
 	require.NoError(t, err)
 	for _, secret := range [][]byte{der, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), jwk, rsaKey.N.Bytes()} {
 		for _, alg := range []jose.SignatureAlgorithm{jose.HS256, jose.HS384, jose.HS512} {
-			require.ErrorIs(t, as(auth, "Bearer "+signed(t, alg, secret, "rsa", goodClaims()), "status", "s"), httpapi.ErrUnauthorized)
+			require.ErrorIs(t, as(authenticate, "Bearer "+signed(t, alg, secret, "rsa", goodClaims()), "status", "s"), auth.ErrUnauthorized)
 		}
 	}
 }
@@ -160,10 +162,10 @@ func TestJWTAlgorithms(t *testing.T) {
 // TestJWTForged: what is not signed by a key of the set, as it is, is refused.
 func TestJWTForged(t *testing.T) {
 	key, other := newEd25519(t), newEd25519(t)
-	auth := jwtAuth(t, httpapi.JWTOptions{JWKS: keySet(t, public(key, "k", ""), public(other, "other", ""))})
+	authenticate := jwtAuth(t, auth.JWTOptions{JWKS: keySet(t, public(key, "k", ""), public(other, "other", ""))})
 	good := signed(t, jose.EdDSA, key, "k", goodClaims())
-	require.NoError(t, as(auth, "Bearer "+good, "status", "s"))
-	require.NoError(t, as(auth, "bearer  "+good+" ", "status", "s"))
+	require.NoError(t, as(authenticate, "Bearer "+good, "status", "s"))
+	require.NoError(t, as(authenticate, "bearer  "+good+" ", "status", "s"))
 	parts := strings.Split(good, ".")
 	b64 := base64.RawURLEncoding.EncodeToString
 	none := b64([]byte(`{"alg":"none","kid":"k"}`))
@@ -192,31 +194,31 @@ func TestJWTForged(t *testing.T) {
 		"claim twice":      signed(t, jose.EdDSA, key, "k", `{"exp":9999999999,"helix_sessions":["a"],"helix_sessions":["*"],"helix_operations":["*"]}`),
 		"too long":         signed(t, jose.EdDSA, key, "k", goodClaims().with(claims{"x": strings.Repeat("x", 16<<10)})),
 	} {
-		require.ErrorIs(t, as(auth, "Bearer "+token, "status", "s"), httpapi.ErrUnauthorized, name)
-		require.ErrorIs(t, as(auth, "Bearer "+token, "status", ""), httpapi.ErrUnauthorized, name)
+		require.ErrorIs(t, as(authenticate, "Bearer "+token, "status", "s"), auth.ErrUnauthorized, name)
+		require.ErrorIs(t, as(authenticate, "Bearer "+token, "status", ""), auth.ErrUnauthorized, name)
 	}
-	require.ErrorIs(t, as(auth, "Basic "+good, "status", "s"), httpapi.ErrUnauthorized)
-	require.ErrorIs(t, as(auth, good, "status", "s"), httpapi.ErrUnauthorized)
+	require.ErrorIs(t, as(authenticate, "Basic "+good, "status", "s"), auth.ErrUnauthorized)
+	require.ErrorIs(t, as(authenticate, good, "status", "s"), auth.ErrUnauthorized)
 	r := &http.Request{Header: http.Header{"Authorization": {"Bearer " + good, "Bearer " + good}}}
-	require.ErrorIs(t, auth(r, "status", "s"), httpapi.ErrUnauthorized, "who is meant?")
+	require.ErrorIs(t, authenticate(r, "status", "s"), auth.ErrUnauthorized, "who is meant?")
 
 	// A key without an id is for tokens that name none.
-	anonymous := jwtAuth(t, httpapi.JWTOptions{JWKS: keySet(t, public(key, "", ""))})
+	anonymous := jwtAuth(t, auth.JWTOptions{JWKS: keySet(t, public(key, "", ""))})
 	require.NoError(t, as(anonymous, "Bearer "+signed(t, jose.EdDSA, key, "", goodClaims()), "status", "s"))
-	require.ErrorIs(t, as(anonymous, "Bearer "+good, "status", "s"), httpapi.ErrUnauthorized)
+	require.ErrorIs(t, as(anonymous, "Bearer "+good, "status", "s"), auth.ErrUnauthorized)
 }
 
 func TestJWTClaims(t *testing.T) {
 	key := newEd25519(t)
-	auth := jwtAuth(t, httpapi.JWTOptions{
+	authenticate := jwtAuth(t, auth.JWTOptions{
 		JWKS: keySet(t, public(key, "k", "")), Issuer: "https://id.example", Audience: "helixd", Leeway: 10 * time.Second,
 	})
-	unknown, no := httpapi.ErrUnauthorized, httpapi.ErrForbidden
+	unknown, no := auth.ErrUnauthorized, auth.ErrForbidden
 	at := func(d time.Duration) int64 { return jwtNow.Add(d).Unix() }
 	for _, tc := range []struct {
 		name    string
 		changes claims
-		op      httpapi.Operation
+		op      auth.Operation
 		session string
 		want    error
 	}{
@@ -254,7 +256,7 @@ func TestJWTClaims(t *testing.T) {
 	} {
 		token := signed(t, jose.EdDSA, key, "k", goodClaims().with(tc.changes))
 		for range 2 { // a token that is known by now is judged as at first
-			err := as(auth, "Bearer "+token, tc.op, tc.session)
+			err := as(authenticate, "Bearer "+token, tc.op, tc.session)
 			if tc.want == nil {
 				require.NoError(t, err, tc.name)
 			} else {
@@ -264,7 +266,7 @@ func TestJWTClaims(t *testing.T) {
 	}
 
 	// Neither is asked for by default, and claims may have other names.
-	lax := jwtAuth(t, httpapi.JWTOptions{JWKS: keySet(t, public(key, "k", "")), SessionsClaim: "https://x/s", OperationsClaim: "scope"})
+	lax := jwtAuth(t, auth.JWTOptions{JWKS: keySet(t, public(key, "k", "")), SessionsClaim: "https://x/s", OperationsClaim: "scope"})
 	token := signed(t, jose.EdDSA, key, "k", claims{"exp": at(time.Hour), "https://x/s": []string{"s"}, "scope": "status openid"})
 	require.NoError(t, as(lax, "Bearer "+token, "status", "s"))
 	require.ErrorIs(t, as(lax, "Bearer "+signed(t, jose.EdDSA, key, "k", goodClaims()), "status", "s"), no)
@@ -274,9 +276,9 @@ func TestJWTClaims(t *testing.T) {
 func TestJWTOverHTTP(t *testing.T) {
 	key := newEd25519(t)
 	now := jwtNow
-	byJWT := jwtAuth(t, httpapi.JWTOptions{JWKS: keySet(t, public(key, "k", "")), Now: func() time.Time { return now }, Leeway: -1})
+	byJWT := jwtAuth(t, auth.JWTOptions{JWKS: keySet(t, public(key, "k", "")), Now: func() time.Time { return now }, Leeway: -1})
 	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) {
-		o.Auth = httpapi.AnyOf(httpapi.BearerTokens([]httpapi.Token{{Token: "t0ken", Operations: []string{"*"}, Sessions: []string{"mine"}}}), byJWT)
+		o.Auth = auth.AnyOf(auth.BearerTokens([]auth.Token{{Token: "t0ken", Operations: []string{"*"}, Sessions: []string{"mine"}}}), byJWT)
 	})
 	for _, id := range []string{"mine", "yours", "ours"} {
 		a.append(id, created(id), ended(id, `1`))
@@ -285,20 +287,20 @@ func TestJWTOverHTTP(t *testing.T) {
 	token := signed(t, jose.EdDSA, key, "k", goodClaims().with(claims{"helix_sessions": []string{"yours"}}))
 
 	require.Equal(t, 200, a.get("/status?sessionId=mine", bearer("t0ken")...).status)
-	a.get("/status?sessionId=yours", bearer("t0ken")...).failed(t, 403, httpapi.CodeUnauthorized)
+	a.get("/status?sessionId=yours", bearer("t0ken")...).failed(t, 403, api.CodeUnauthorized)
 	require.Equal(t, 200, a.get("/status?sessionId=yours", bearer(token)...).status)
-	a.get("/status?sessionId=mine", bearer(token)...).failed(t, 403, httpapi.CodeUnauthorized)
-	var page httpapi.Page[httpapi.Summary]
+	a.get("/status?sessionId=mine", bearer(token)...).failed(t, 403, api.CodeUnauthorized)
+	var page api.Page[api.Summary]
 	a.get("/sessions", bearer(token)...).decode(t, &page)
 	require.Equal(t, 1, page.Total)
 	require.Equal(t, "yours", page.Items[0].SessionID)
 	for _, wrong := range []string{"wrong", token + "x", ""} {
 		got := a.get("/status?sessionId=yours", bearer(wrong)...)
-		require.Equal(t, "authentication is required", got.failed(t, 401, httpapi.CodeUnauthorized).Error)
+		require.Equal(t, "authentication is required", got.failed(t, 401, api.CodeUnauthorized).Error)
 		require.Equal(t, "Bearer", got.header.Get("WWW-Authenticate"))
 	}
 
 	now = jwtNow.Add(time.Hour + time.Second)
-	a.get("/status?sessionId=yours", bearer(token)...).failed(t, 401, httpapi.CodeUnauthorized)
+	a.get("/status?sessionId=yours", bearer(token)...).failed(t, 401, api.CodeUnauthorized)
 	require.NotContains(t, a.logs.String(), "level=ERROR")
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 )
 
 // TestLabels: a session is its first caller's, however it begins, and is found
@@ -22,7 +23,7 @@ func TestLabels(t *testing.T) {
 	require.Equal(t, 200, a.post("/chat", fmt.Sprintf(chat, "m1", `"userId":"ann","tags":["red"]`)).status)
 	require.Equal(t, 200, a.post("/chat", fmt.Sprintf(chat, "m2", `"userId":"bob","tags":["green"]`)).status)
 	for query, want := range map[string]int{"userId=ann": 2, "userId=bob": 0, "tag=red": 2, "tag=blue": 1, "tag=green": 0} {
-		var page httpapi.Page[httpapi.Summary]
+		var page api.Page[api.Summary]
 		a.get("/sessions?"+query).decode(t, &page)
 		require.Equal(t, want, page.Total, query)
 	}
@@ -34,8 +35,8 @@ func TestLabels(t *testing.T) {
 		for _, got := range []answer{
 			a.post("/start", `{"sessionId":"new","agentType":"writer","message":"hi",`+bad+`}`), a.post("/chat", fmt.Sprintf(chat, "m3", bad)),
 		} {
-			require.Equal(t, map[string]any{"field": strings.TrimSpace(field)}, got.failed(t, 400, httpapi.CodeInvalidRequest).Detail, bad)
+			require.Equal(t, map[string]any{"field": strings.TrimSpace(field)}, got.failed(t, 400, api.CodeInvalidRequest).Detail, bad)
 		}
 	}
-	a.get("/sessions/new").failed(t, 404, httpapi.CodeNotFound)
+	a.get("/sessions/new").failed(t, 404, api.CodeNotFound)
 }

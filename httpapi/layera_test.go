@@ -18,6 +18,8 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream"
 	logmemory "github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/snapshot"
 	"github.com/helixd/helixd/snapshot/memory"
 )
@@ -29,11 +31,11 @@ var layerA = []struct {
 	body           string // of POST
 	limit          int    // of the body, in bytes
 }{
-	{"POST", "/start", `{"sessionId":"unknown","agentType":"unknown","message":"hi"}`, httpapi.MaxBody},
-	{"POST", "/resume", `{"sessionId":"unknown"}`, httpapi.MaxBody},
-	{"POST", "/interrupt", `{"sessionId":"unknown"}`, httpapi.MaxBody},
-	{"POST", "/abort", `{"sessionId":"unknown"}`, httpapi.MaxBody},
-	{"POST", "/submit-tool-result", `{"sessionId":"unknown","kind":"client-tool-result","toolCallId":"c","result":1}`, httpapi.MaxSubmitBody},
+	{"POST", "/start", `{"sessionId":"unknown","agentType":"unknown","message":"hi"}`, api.MaxBody},
+	{"POST", "/resume", `{"sessionId":"unknown"}`, api.MaxBody},
+	{"POST", "/interrupt", `{"sessionId":"unknown"}`, api.MaxBody},
+	{"POST", "/abort", `{"sessionId":"unknown"}`, api.MaxBody},
+	{"POST", "/submit-tool-result", `{"sessionId":"unknown","kind":"client-tool-result","toolCallId":"c","result":1}`, api.MaxSubmitBody},
 	{"GET", "/sse?sessionId=unknown", "", 0},
 	{"GET", "/status?sessionId=unknown", "", 0},
 	{"GET", "/workspace?sessionId=unknown", "", 0},
@@ -45,15 +47,15 @@ func TestLayerARefuses(t *testing.T) {
 	log, nc := newLogAndConn(t)
 	a := newAPIOn(t, log, nil)
 	guarded := newAPIOn(t, log, nil, func(o *httpapi.Options) {
-		o.Auth = func(r *http.Request, op httpapi.Operation, session string) error {
+		o.Auth = func(r *http.Request, op auth.Operation, session string) error {
 			switch r.Header.Get("As") {
 			case "":
-				return httpapi.ErrUnauthorized
+				return auth.ErrUnauthorized
 			case "reader":
-				return httpapi.ErrForbidden
+				return auth.ErrForbidden
 			case "stranger": // may do it, but not on this session
 				if session == "unknown" {
-					return httpapi.ErrForbidden
+					return auth.ErrForbidden
 				}
 				return nil
 			}
@@ -63,32 +65,32 @@ func TestLayerARefuses(t *testing.T) {
 	for _, route := range layerA {
 		path, _, _ := strings.Cut(route.target, "?")
 		t.Run(route.method+" "+path, func(t *testing.T) {
-			ask := func(a *api, headers ...string) answer {
+			ask := func(a *testAPI, headers ...string) answer {
 				return a.request(route.method, route.target, route.body, headers...)
 			}
-			ask(a).failed(t, 404, httpapi.CodeNotFound)
+			ask(a).failed(t, 404, api.CodeNotFound)
 			refused := ask(guarded)
-			refused.failed(t, 401, httpapi.CodeUnauthorized)
+			refused.failed(t, 401, api.CodeUnauthorized)
 			require.Equal(t, "Bearer", refused.header.Get("WWW-Authenticate"))
-			ask(guarded, "As", "reader").failed(t, 403, httpapi.CodeUnauthorized)
-			ask(guarded, "As", "stranger").failed(t, 403, httpapi.CodeUnauthorized)
-			require.Equal(t, "internal error", ask(guarded, "As", "riddle").failed(t, 500, httpapi.CodeInternalError).Error)
-			a.request(route.method, path+"/x", route.body).failed(t, 404, httpapi.CodeNotFound)
+			ask(guarded, "As", "reader").failed(t, 403, api.CodeUnauthorized)
+			ask(guarded, "As", "stranger").failed(t, 403, api.CodeUnauthorized)
+			require.Equal(t, "internal error", ask(guarded, "As", "riddle").failed(t, 500, api.CodeInternalError).Error)
+			a.request(route.method, path+"/x", route.body).failed(t, 404, api.CodeNotFound)
 
 			wrong := a.request("DELETE", route.target, "")
-			wrong.failed(t, 405, httpapi.CodeMethodNotAllowed)
+			wrong.failed(t, 405, api.CodeMethodNotAllowed)
 			if route.method == "GET" {
 				require.Equal(t, "GET, HEAD", wrong.header.Get("Allow"))
 				for _, query := range []string{"", "?sessionId=", "?sessionId=%00", "?sessionId=a&sessionId=b", "?sessionId=%zz"} {
-					a.get(path+query).failed(t, 400, httpapi.CodeInvalidRequest)
+					a.get(path+query).failed(t, 400, api.CodeInvalidRequest)
 				}
 				return
 			}
 			require.Equal(t, "POST", wrong.header.Get("Allow"))
 			refusesBodies(t, a, path, route.limit) // 400, 411, 413
 			raw(t, a, "POST "+path+" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n").
-				failed(t, 411, httpapi.CodeLengthRequired)
-			body := a.post(path, `{}`).failed(t, 400, httpapi.CodeInvalidRequest)
+				failed(t, 411, api.CodeLengthRequired)
+			body := a.post(path, `{}`).failed(t, 400, api.CodeInvalidRequest)
 			if path == submitTarget {
 				require.Equal(t, "validation_error", body.Status)
 				return
@@ -101,7 +103,7 @@ func TestLayerARefuses(t *testing.T) {
 	nc.Close()
 	for _, route := range layerA {
 		body := strings.Replace(route.body, `"agentType":"unknown"`, `"agentType":"echo"`, 1)
-		gone.request(route.method, route.target, body).failed(t, 503, httpapi.CodeUnavailable)
+		gone.request(route.method, route.target, body).failed(t, 503, api.CodeUnavailable)
 	}
 }
 
@@ -186,7 +188,7 @@ func TestLayerAAnswers(t *testing.T) {
 	for _, tc := range []struct {
 		target, body string
 		status       int
-		code         httpapi.Code
+		code         api.Code
 		detail       any
 	}{
 		{"/start", begin("live", "echo"), 409, "ALREADY_RUNNING", nil},
@@ -222,11 +224,11 @@ func TestLayerAAnswers(t *testing.T) {
 		require.Equal(t, tc.detail, body.Detail, "%s %s", tc.target, tc.body)
 	}
 	for _, target := range []string{"/sse", "/status", "/workspace"} {
-		a.get(target+"?sessionId=erasing").failed(t, 404, httpapi.CodeNotFound)
+		a.get(target+"?sessionId=erasing").failed(t, 404, api.CodeNotFound)
 	}
-	body := a.get(fmt.Sprint("/sse?sessionId=live&fromSequence=", live.LatestSequence+99)).failed(t, 416, httpapi.CodeCursorAhead)
+	body := a.get(fmt.Sprint("/sse?sessionId=live&fromSequence=", live.LatestSequence+99)).failed(t, 416, api.CodeCursorAhead)
 	require.Equal(t, map[string]any{"head": float64(a.status("live").LatestSequence)}, body.Detail)
-	a.get("/sse?sessionId=live", "X-Resume-From-Sequence", "x").failed(t, 400, httpapi.CodeInvalidRequest)
+	a.get("/sse?sessionId=live", "X-Resume-From-Sequence", "x").failed(t, 400, api.CodeInvalidRequest)
 
 	for _, target := range []string{"/interrupt", "/abort"} { // nothing to stop
 		for _, session := range []string{"done", "broken", "produced"} {
@@ -274,7 +276,7 @@ func TestLayerAStopsWithinADeadline(t *testing.T) {
 		}}, func(o *httpapi.Options) { o.InterruptObservationDeadline = 50 * time.Millisecond })
 		require.Equal(t, 200, a.post("/start", `{"sessionId":"s","agentType":"slow","message":"go"}`).status)
 		<-begun
-		a.post(target, `{"sessionId":"s"}`).failed(t, 504, httpapi.CodeInterruptDeadline)
+		a.post(target, `{"sessionId":"s"}`).failed(t, 504, api.CodeInterruptDeadline)
 		close(open)
 		a.wait("s") // it is met all the same
 		require.Contains(t, []string{"interrupted", "failed"}, a.status("s").Status)
@@ -283,7 +285,7 @@ func TestLayerAStopsWithinADeadline(t *testing.T) {
 
 // trimmed returns a server with a session, s, whose beginning retention has
 // removed, and up to where.
-func trimmed(t *testing.T) (a *api, floor uint64) {
+func trimmed(t *testing.T) (a *testAPI, floor uint64) {
 	t.Helper()
 	log := newLog(t).(*jetstream.Log)
 	states := snapshot.New(log, &snapshot.StoreOptions{Folds: new(memory.Folds)})
@@ -313,10 +315,10 @@ func TestBelowTheFloor(t *testing.T) {
 		"/sessions/s/stream", "/sessions/s/stream?fromSequence=" + below,
 		"/sessions/s/diff?from=1", "/sessions/s/diff?to=1", "/sessions/s/state?at=1",
 	} {
-		body := a.get(target).failed(t, 410, httpapi.CodeTruncated)
+		body := a.get(target).failed(t, 410, api.CodeTruncated)
 		require.Equal(t, map[string]any{"floor": float64(floor)}, body.Detail, target)
 	}
-	a.get("/sse?sessionId=s", "Last-Event-ID", "1").failed(t, 410, httpapi.CodeTruncated)
+	a.get("/sse?sessionId=s", "Last-Event-ID", "1").failed(t, 410, api.CodeTruncated)
 
 	at := fmt.Sprint("fromSequence=", floor)
 	seqs, _, end := a.stream("/sse?sessionId=s&" + at).rest()
@@ -328,7 +330,7 @@ func TestBelowTheFloor(t *testing.T) {
 	a.diffs("s", head-1, head)
 	a.diffs("s", 0, head) // before everything there was nothing
 
-	var used httpapi.UsagePage
+	var used api.UsagePage
 	a.get("/sessions/s/usage").decode(t, &used)
 	require.Equal(t, floor, used.Floor)
 	require.Equal(t, "s", used.Rollup.SessionID)

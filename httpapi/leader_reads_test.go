@@ -10,6 +10,7 @@ import (
 
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 )
 
 // requests counts what the log's leader, and any replica, were asked.
@@ -69,7 +70,7 @@ func TestAKnownHeadIsNotBelieved(t *testing.T) {
 	t.Cleanup(func() { other.Close() })
 	here, there := newAPIOn(t, log, nil), newAPIOn(t, other, nil)
 	for i := range 3 {
-		for _, node := range []*api{here, there, there, here} {
+		for _, node := range []*testAPI{here, there, there, here} {
 			node.post(chunksOf("turns"), line("turns", fmt.Sprint(i))).appended(t)
 		}
 	}
@@ -78,14 +79,14 @@ func TestAKnownHeadIsNotBelieved(t *testing.T) {
 	first := here.post(chunksOf("s"), line("s", "1")).appended(t)
 	keyed := there.post(chunksOf("s"), line("s", "2"), idemKey, "k").appended(t)
 	require.Equal(t, keyed, here.post(chunksOf("s"), line("s", "2"), idemKey, "k").appended(t), "answered on another node")
-	here.post(chunksOf("s"), line("s", "3"), idemKey, "k").failed(t, 409, httpapi.CodeIdempotencyMismatch)
-	here.post(chunksOf("s"), line("s", "3"), expected, fmt.Sprint(first.LastSequence)).failed(t, 409, httpapi.CodeSequenceConflict)
+	here.post(chunksOf("s"), line("s", "3"), idemKey, "k").failed(t, 409, api.CodeIdempotencyMismatch)
+	here.post(chunksOf("s"), line("s", "3"), expected, fmt.Sprint(first.LastSequence)).failed(t, 409, api.CodeSequenceConflict)
 	third := there.post(chunksOf("s"), line("s", "3")).appended(t)
 	here.post(chunksOf("s"), line("s", "4"), expected, fmt.Sprint(third.LastSequence)).appended(t)
 	require.Equal(t, []string{"1", "2", "3", "4"}, here.texts("s"))
 
 	require.Equal(t, 200, there.post("/sessions/s/end", "").status)
-	here.post(chunksOf("s"), line("s", "5")).failed(t, 409, httpapi.CodeStreamEnded)
+	here.post(chunksOf("s"), line("s", "5")).failed(t, 409, api.CodeStreamEnded)
 
 	here.post(chunksOf("gone"), line("gone", "1"), idemKey, "k").appended(t)
 	require.Equal(t, 200, there.request("DELETE", "/sessions/gone", "").status)

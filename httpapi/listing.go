@@ -5,23 +5,18 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
-// Listing is a page of what is asked about many sessions, and how near it is
-// to the log's end.
-type Listing[T any] struct {
-	Page[T]
-	readmodel.Fresh
-}
-
 // serveListing answers with a page of the read models.
-func serveListing[T any](s *Server, w http.ResponseWriter, r *request, ask func(readmodel.Visible) (readmodel.Answer[Page[T]], error)) error {
+func serveListing[T any](s *Server, w http.ResponseWriter, r *request, ask func(readmodel.Visible) (readmodel.Answer[api.Page[T]], error)) error {
 	found, err := asked(s, r, ask)
 	if err != nil {
 		return err
 	}
-	return s.ok(w, Listing[T]{Page: found.Value, Fresh: found.Fresh})
+	return s.ok(w, api.Listing[T]{Page: found.Value, Fresh: found.Fresh})
 }
 
 // asked asks the read models about the sessions that the caller may see: what
@@ -60,7 +55,7 @@ func shown(f readmodel.Fresh) readmodel.Fresh {
 // visible reports whether the caller may see a session in a listing.
 func (s *Server) visible(r *request, id string) (bool, error) {
 	err := s.allow(r.Request, r.op, id) // not what the request is about, which authorize notes
-	if errors.Is(err, ErrForbidden) || errors.Is(err, ErrUnauthorized) {
+	if errors.Is(err, auth.ErrForbidden) || errors.Is(err, auth.ErrUnauthorized) {
 		return false, nil
 	}
 	return err == nil, err
@@ -70,17 +65,17 @@ func (s *Server) visible(r *request, id string) (bool, error) {
 // names, else the only one that the caller reaches, else "" for all.
 func (r *request) user() (string, error) {
 	named, err := r.query.word("userId")
-	c := CallerOf(r.Context())
-	return cmp.Or(named, c.only()), cmp.Or(err, c.checkUser(named))
+	c := auth.CallerOf(r.Context())
+	return cmp.Or(named, c.OnlyUser()), cmp.Or(err, c.CheckUser(named))
 }
 
 // pageOf is a page of the read models as the server answers with it.
-func pageOf[T any](p readmodel.Page[T]) Page[T] {
+func pageOf[T any](p readmodel.Page[T]) api.Page[T] {
 	return mapPage(p, func(item T) T { return item })
 }
 
-func mapPage[A, B any](p readmodel.Page[A], each func(A) B) Page[B] {
-	out := Page[B]{Items: make([]B, len(p.Items)), Total: p.Total, Offset: p.Offset, Limit: p.Limit, HasMore: p.HasMore}
+func mapPage[A, B any](p readmodel.Page[A], each func(A) B) api.Page[B] {
+	out := api.Page[B]{Items: make([]B, len(p.Items)), Total: p.Total, Offset: p.Offset, Limit: p.Limit, HasMore: p.HasMore}
 	for i, item := range p.Items {
 		out.Items[i] = each(item)
 	}

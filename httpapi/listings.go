@@ -4,6 +4,8 @@ import (
 	"net/http"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/readmodel"
 )
@@ -25,10 +27,10 @@ func (s *Server) allRuns(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return serveListing(s, w, r, func(visible readmodel.Visible) (readmodel.Answer[Page[readmodel.Run]], error) {
+	return serveListing(s, w, r, func(visible readmodel.Visible) (readmodel.Answer[api.Page[readmodel.Run]], error) {
 		f.Visible = visible
 		found, err := s.opts.ReadModels.Runs(r.Context(), f)
-		return readmodel.Answer[Page[readmodel.Run]]{Value: pageOf(found.Value), Fresh: found.Fresh}, err
+		return readmodel.Answer[api.Page[readmodel.Run]]{Value: pageOf(found.Value), Fresh: found.Fresh}, err
 	})
 }
 
@@ -43,7 +45,7 @@ func (r *request) runFilter() (f readmodel.RunFilter, err error) {
 	if f.UserID, err = r.user(); err != nil {
 		return f, err
 	}
-	f.Tenant = CallerOf(r.Context()).onlyTenant()
+	f.Tenant = auth.CallerOf(r.Context()).OnlyTenant()
 	if f.AgentType, err = q.word("agentType"); err != nil {
 		return f, err
 	}
@@ -52,13 +54,6 @@ func (r *request) runFilter() (f readmodel.RunFilter, err error) {
 	}
 	f.From, f.To, err = q.period()
 	return f, err
-}
-
-// UsageReport is the answer of GET /usage: sums of what all sessions have
-// used, and how near they are to the log's end.
-type UsageReport struct {
-	readmodel.UsageReport
-	readmodel.Fresh
 }
 
 // usageBy answers GET /usage.
@@ -77,7 +72,7 @@ func (s *Server) usageBy(w http.ResponseWriter, r *request) error {
 	if found.Value.Rows == nil {
 		found.Value.Rows = []readmodel.UsageRow{}
 	}
-	return s.ok(w, UsageReport{found.Value, found.Fresh})
+	return s.ok(w, api.UsageReport{UsageReport: found.Value, Fresh: found.Fresh})
 }
 
 func (r *request) usageQuery() (u readmodel.UsageQuery, err error) {
@@ -91,7 +86,7 @@ func (r *request) usageQuery() (u readmodel.UsageQuery, err error) {
 	if u.UserID, err = r.user(); err != nil {
 		return u, err
 	}
-	u.Tenant = CallerOf(r.Context()).onlyTenant()
+	u.Tenant = auth.CallerOf(r.Context()).OnlyTenant()
 	if u.AgentType, err = q.word("agentType"); err != nil {
 		return u, err
 	}
@@ -109,15 +104,15 @@ func (s *Server) search(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	done, err := s.searches.take(r.Context(), CallerOf(r.Context()))
+	done, err := s.searches.take(r.Context(), auth.CallerOf(r.Context()))
 	if err != nil {
 		return err
 	}
 	defer done()
-	return serveListing(s, w, r, func(visible readmodel.Visible) (readmodel.Answer[Page[readmodel.Hit]], error) {
+	return serveListing(s, w, r, func(visible readmodel.Visible) (readmodel.Answer[api.Page[readmodel.Hit]], error) {
 		q.Visible = visible
 		found, err := s.opts.ReadModels.Search(r.Context(), q)
-		return readmodel.Answer[Page[readmodel.Hit]]{Value: pageOf(found.Value), Fresh: found.Fresh}, err
+		return readmodel.Answer[api.Page[readmodel.Hit]]{Value: pageOf(found.Value), Fresh: found.Fresh}, err
 	})
 }
 
@@ -138,7 +133,7 @@ func (r *request) searchQuery() (f readmodel.SearchQuery, err error) {
 	if f.UserID, err = r.user(); err != nil {
 		return f, err
 	}
-	f.Tenant = CallerOf(r.Context()).onlyTenant()
+	f.Tenant = auth.CallerOf(r.Context()).OnlyTenant()
 	f.AgentType, err = q.word("agentType")
 	return f, err
 }
@@ -149,14 +144,14 @@ func (s *Server) parked(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	caller := CallerOf(r.Context())
-	f := readmodel.ParkedFilter{Paging: paging, UserID: caller.only(), Tenant: caller.onlyTenant()}
+	caller := auth.CallerOf(r.Context())
+	f := readmodel.ParkedFilter{Paging: paging, UserID: caller.OnlyUser(), Tenant: caller.OnlyTenant()}
 	if f.SessionID, err = r.query.logID("sessionId"); err != nil {
 		return err
 	}
-	return serveListing(s, w, r, func(visible readmodel.Visible) (readmodel.Answer[Page[readmodel.Parked]], error) {
+	return serveListing(s, w, r, func(visible readmodel.Visible) (readmodel.Answer[api.Page[readmodel.Parked]], error) {
 		f.Visible = visible
 		found, err := s.opts.ReadModels.Parked(r.Context(), f)
-		return readmodel.Answer[Page[readmodel.Parked]]{Value: pageOf(found.Value), Fresh: found.Fresh}, err
+		return readmodel.Answer[api.Page[readmodel.Parked]]{Value: pageOf(found.Value), Fresh: found.Fresh}, err
 	})
 }

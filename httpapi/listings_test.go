@@ -14,6 +14,8 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/readmodel"
 )
@@ -127,7 +129,7 @@ func TestListingsAsk(t *testing.T) {
 		"/sessions?user=u", "/search?q=x&offset=-1", "/search?q=x&q=y", "/parked?sessionId=", "/parked?offset=x",
 	} {
 		rows.asked = nil
-		a.get(bad).failed(t, 400, httpapi.CodeInvalidRequest)
+		a.get(bad).failed(t, 400, api.CodeInvalidRequest)
 		require.Nil(t, rows.asked, bad)
 	}
 }
@@ -142,7 +144,7 @@ func TestListingsTellHowFreshTheyAre(t *testing.T) {
 		a.get(target).decode(t, &got)
 		require.Equal(t, toldBehind, got, target)
 	}
-	var ready httpapi.Readiness
+	var ready api.Readiness
 	got := a.get("/readyz")
 	require.Equal(t, 200, got.status)
 	got.decode(t, &ready)
@@ -153,11 +155,11 @@ func TestListingsTellHowFreshTheyAre(t *testing.T) {
 
 	for err, want := range map[error]struct {
 		status int
-		code   httpapi.Code
+		code   api.Code
 	}{
-		readmodel.ErrUnavailable: {503, httpapi.CodeUnavailable},
-		&readmodel.QueryError{Field: "q", Reason: "has too many words"}: {400, httpapi.CodeInvalidRequest},
-		errors.New("secret"): {500, httpapi.CodeInternalError},
+		readmodel.ErrUnavailable: {503, api.CodeUnavailable},
+		&readmodel.QueryError{Field: "q", Reason: "has too many words"}: {400, api.CodeInvalidRequest},
+		errors.New("secret"): {500, api.CodeInternalError},
 	} {
 		rows.err = err
 		for _, target := range []string{"/sessions", "/runs", "/usage", "/search?q=x", "/parked"} {
@@ -174,7 +176,7 @@ func TestListingsWithoutReadModels(t *testing.T) {
 	require.Contains(t, a.get("/sessions").body, `"current":true`)
 	require.NotContains(t, a.get("/readyz").body, "readModels")
 	for _, target := range []string{"/runs", "/usage", "/search?q=x", "/parked", "/sessions?sort=updated"} {
-		a.get(target).failed(t, 501, httpapi.CodeNotImplemented)
+		a.get(target).failed(t, 501, api.CodeNotImplemented)
 	}
 }
 
@@ -184,12 +186,12 @@ func TestListingsWithoutReadModels(t *testing.T) {
 func TestListingsScope(t *testing.T) {
 	var undecided bool
 	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) {
-		tokens := httpapi.BearerTokens([]httpapi.Token{
+		tokens := auth.BearerTokens([]auth.Token{
 			{Token: "alice", Operations: []string{"sessions", "search"}, Sessions: []string{"alice*"}},
 			{Token: "lists", Operations: []string{"sessions"}, Sessions: []string{"*"}},
 			{Token: "none", Operations: []string{"*"}, Sessions: []string{"nobody"}},
 		})
-		o.Auth = func(r *http.Request, op httpapi.Operation, session string) error {
+		o.Auth = func(r *http.Request, op auth.Operation, session string) error {
 			if undecided && session == "bob" {
 				return errors.New("no decision")
 			}
@@ -228,11 +230,11 @@ func TestListingsScope(t *testing.T) {
 		}
 	}
 	count("alice", "/search?q=x")
-	a.get("/search?q=x", bearer("lists")...).failed(t, 403, httpapi.CodeUnauthorized)
+	a.get("/search?q=x", bearer("lists")...).failed(t, 403, api.CodeUnauthorized)
 
 	undecided = true
 	for _, target := range []string{"/sessions", "/runs", "/usage", "/search?q=x", "/parked"} {
-		a.get(target, bearer("alice")...).failed(t, 500, httpapi.CodeInternalError)
+		a.get(target, bearer("alice")...).failed(t, 500, api.CodeInternalError)
 	}
 }
 
@@ -261,11 +263,11 @@ func TestATenantTakesOneSearch(t *testing.T) {
 	rows := slowRows{begun: make(chan string, 10), goOn: make(chan struct{})}
 	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) {
 		o.ReadModels = rows
-		var tokens []httpapi.Token
+		var tokens []auth.Token
 		for _, name := range []string{"evil", "good"} {
-			tokens = append(tokens, httpapi.Token{Token: name, Name: name, Tenant: name, Operations: []string{"*"}, Sessions: []string{"*"}})
+			tokens = append(tokens, auth.Token{Token: name, Name: name, Tenant: name, Operations: []string{"*"}, Sessions: []string{"*"}})
 		}
-		o.Auth, o.Identify = httpapi.BearerTokens(tokens), httpapi.TokenCallers(tokens)
+		o.Auth, o.Identify = auth.BearerTokens(tokens), auth.TokenCallers(tokens)
 	})
 	var all sync.WaitGroup
 	for range 3 {

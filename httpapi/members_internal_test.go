@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/httpapi/api"
 )
 
 func manyMembers(n int) string {
@@ -19,15 +21,15 @@ func manyMembers(n int) string {
 
 // A body does not make the server hold a multiple of it.
 func TestMembersOfABody(t *testing.T) {
-	_, err := parseObject([]byte(manyMembers(MaxMembers)))
+	_, err := parseObject([]byte(manyMembers(api.MaxMembers)))
 	require.NoError(t, err)
-	_, err = parseObject([]byte(manyMembers(MaxMembers + 1)))
+	_, err = parseObject([]byte(manyMembers(api.MaxMembers + 1)))
 	require.ErrorContains(t, err, "more than 1000 members")
 	_, err = parseObject([]byte(`{"a":1,"b":{"c":1,"c":2}}`))
 	require.ErrorContains(t, err, "c is given twice")
 
 	nested := []byte(`{"state":` + manyMembers(400_000) + `}`)
-	require.Less(t, len(nested), MaxBody)
+	require.Less(t, len(nested), api.MaxBody)
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)

@@ -10,35 +10,10 @@ import (
 
 	"github.com/helixd/helixd/agentloop/memory"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/projector/readmodel"
 )
-
-// FoundMemory is a memory of a listing or, with a score, of a search.
-type FoundMemory struct {
-	readmodel.Memory
-	// Score is over 0 and up to 1: how well it fits what was searched for.
-	Score float64 `json:"score,omitempty"`
-}
-
-// FoundMemories is the answer of GET /memories.
-type FoundMemories struct {
-	Listing[FoundMemory]
-	// WordsOnly: the embedder did not answer, and only memories with words of
-	// the question were looked for.
-	WordsOnly bool `json:"wordsOnly,omitempty"`
-}
-
-// ForgottenMemory is the answer of DELETE /memories/{memoryId}.
-type ForgottenMemory struct {
-	MemoryID string `json:"memoryId"`
-}
-
-// ErasedMemories is the answer of DELETE /memories. Pending, with status 202,
-// means that bytes may be left, and the same request goes on with them.
-type ErasedMemories struct {
-	Scope   eventlog.MemoryScope `json:"scope"`
-	Pending bool                 `json:"pending"`
-}
 
 var errNoMemories = errors.New("httpapi: no memories here")
 
@@ -74,8 +49,8 @@ func (s *Server) reach(r *request, scope eventlog.MemoryScope) (eventlog.MemoryS
 	case scope.ID == "":
 		return scope, invalid("id", "is required")
 	}
-	caller := CallerOf(r.Context())
-	session, validate, only := allSessions, eventlog.ValidateID, caller.only()
+	caller := auth.CallerOf(r.Context())
+	session, validate, only := auth.AllSessions, eventlog.ValidateID, caller.OnlyUser()
 	switch {
 	case scope.Kind == eventlog.MemoryOfSession:
 		session, validate = scope.ID, eventlog.ValidateClientSessionID
@@ -86,9 +61,9 @@ func (s *Server) reach(r *request, scope eventlog.MemoryScope) (eventlog.MemoryS
 	if problem, bad := errors.AsType[*eventlog.ValidationError](validate(scope.ID)); bad {
 		return scope, invalid("id", problem.Reason)
 	}
-	own := caller.onlyTenant()
+	own := caller.OnlyTenant()
 	if scope.Tenant != "" && own != "" && scope.Tenant != own {
-		return scope, ErrForbidden
+		return scope, auth.ErrForbidden
 	}
 	if scope.Kind == eventlog.MemoryOfUser {
 		scope.Tenant = cmp.Or(scope.Tenant, own)
@@ -100,10 +75,10 @@ func (s *Server) reach(r *request, scope eventlog.MemoryScope) (eventlog.MemoryS
 	switch {
 	case err != nil:
 	case scope.Kind == eventlog.MemoryOfUser && only != "" && scope.ID != only:
-		err = errOtherUser
+		err = auth.ErrOtherUser
 	case s.opts.Memories == nil:
 		err = errNoMemories
-	case scope.Kind == eventlog.MemoryOfSession && caller.bound():
+	case scope.Kind == eventlog.MemoryOfSession && caller.Bound():
 		err = s.own(r, scope.ID, false)
 	case scope.Kind == eventlog.MemoryOfSession:
 		_, err = s.log.Head(r.Context(), scope.ID)
@@ -129,8 +104,8 @@ func (s *Server) memories(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return s.ok(w, FoundMemories{Listing: Listing[FoundMemory]{
-		Page:  mapPage(found.Value, func(m readmodel.Memory) FoundMemory { return FoundMemory{Memory: m} }),
+	return s.ok(w, api.FoundMemories{Listing: api.Listing[api.FoundMemory]{
+		Page:  mapPage(found.Value, func(m readmodel.Memory) api.FoundMemory { return api.FoundMemory{Memory: m} }),
 		Fresh: shown(found.Fresh),
 	}})
 }
@@ -148,11 +123,11 @@ func (s *Server) searchMemories(w http.ResponseWriter, r *request, scope eventlo
 	if err != nil {
 		return err
 	}
-	page := Page[FoundMemory]{Items: make([]FoundMemory, len(found.Hits)), Total: len(found.Hits), Limit: q.Limit}
+	page := api.Page[api.FoundMemory]{Items: make([]api.FoundMemory, len(found.Hits)), Total: len(found.Hits), Limit: q.Limit}
 	for i, hit := range found.Hits {
-		page.Items[i] = FoundMemory(hit)
+		page.Items[i] = api.FoundMemory(hit)
 	}
-	return s.ok(w, FoundMemories{Listing: Listing[FoundMemory]{Page: page, Fresh: shown(found.Fresh)}, WordsOnly: found.WordsOnly})
+	return s.ok(w, api.FoundMemories{Listing: api.Listing[api.FoundMemory]{Page: page, Fresh: shown(found.Fresh)}, WordsOnly: found.WordsOnly})
 }
 
 // saveMemory answers POST /memories. With an idempotency key it is saved once.
@@ -180,7 +155,7 @@ func (s *Server) saveMemory(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	if pre.expectedGiven {
-		return invalid(headerExpected, "is not for memories")
+		return invalid(api.HeaderExpected, "is not for memories")
 	}
 	if d.Metadata, err = compacted(d.Metadata); err != nil {
 		return err
@@ -212,7 +187,7 @@ func (s *Server) forgetMemory(w http.ResponseWriter, r *request) error {
 	if err := s.opts.Memories.Forget(ctx, scope, r.name); err != nil {
 		return err
 	}
-	return s.ok(w, ForgottenMemory{r.name})
+	return s.ok(w, api.ForgottenMemory{MemoryID: r.name})
 }
 
 // eraseMemories answers DELETE /memories: every byte of a scope's.
@@ -230,14 +205,14 @@ func (s *Server) eraseMemories(w http.ResponseWriter, r *request) error {
 	}
 	s.audit(r, "memories erased")
 	if e.Pending {
-		return s.respond(w, http.StatusAccepted, ErasedMemories{Scope: scope, Pending: true})
+		return s.respond(w, http.StatusAccepted, api.ErasedMemories{Scope: scope, Pending: true})
 	}
-	return s.ok(w, ErasedMemories{Scope: scope})
+	return s.ok(w, api.ErasedMemories{Scope: scope})
 }
 
 // processMemories answers POST /memories/process: vectors for what has none.
 func (s *Server) processMemories(w http.ResponseWriter, r *request) error {
-	if err := s.allow(r.Request, r.op, allSessions); err != nil {
+	if err := s.allow(r.Request, r.op, auth.AllSessions); err != nil {
 		return err
 	}
 	if _, err := readObject(w, r); err != nil {
@@ -250,5 +225,5 @@ func (s *Server) processMemories(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return s.ok(w, done)
+	return s.ok(w, api.ProcessedMemories(done))
 }

@@ -11,13 +11,15 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 )
 
 // A memory is saved, listed, found, forgotten and erased; what is saved under a
 // key is saved once.
 func TestMemories(t *testing.T) {
 	a := newAPIOn(t, memory.New(), nil, withMemories)
-	save := func(body string, header ...string) (m httpapi.FoundMemory) {
+	save := func(body string, header ...string) (m api.FoundMemory) {
 		t.Helper()
 		a.request("POST", "/memories", body, header...).done(t).decode(t, &m)
 		return m
@@ -30,7 +32,7 @@ func TestMemories(t *testing.T) {
 
 	ids := func(target string) (ids []string) {
 		t.Helper()
-		var found httpapi.FoundMemories
+		var found api.FoundMemories
 		a.get(target).done(t).decode(t, &found)
 		require.True(t, found.Current)
 		for _, m := range found.Items {
@@ -43,11 +45,11 @@ func TestMemories(t *testing.T) {
 	require.Equal(t, []string{tea.ID}, ids("/memories?scope=user&id=ada&q=tea"))
 	require.Empty(t, ids("/memories?scope=user&id=nobody"))
 
-	a.request("DELETE", "/memories/"+tea.ID+"?scope=user&id=bob", "").failed(t, 404, httpapi.CodeNotFound)
+	a.request("DELETE", "/memories/"+tea.ID+"?scope=user&id=bob", "").failed(t, 404, api.CodeNotFound)
 	a.request("DELETE", "/memories/"+tea.ID+"?scope=user&id=ada", "").done(t)
 	require.Equal(t, []string{cake.ID}, ids("/memories?scope=user&id=ada"))
 	again := a.request("POST", "/memories", `{"scope":"user","id":"ada","content":"Ada likes green tea."}`, "Idempotency-Key", "k")
-	again.failed(t, 404, httpapi.CodeNotFound)
+	again.failed(t, 404, api.CodeNotFound)
 	require.Contains(t, again.body, "the memory was forgotten")
 	require.Equal(t, []string{cake.ID}, ids("/memories?scope=user&id=ada"))
 	a.request("DELETE", "/memories?scope=user&id=ada", "").done(t)
@@ -80,10 +82,10 @@ func TestBadMemories(t *testing.T) {
 		{tags(eventlog.MaxMemoryTags, eventlog.MaxID+1), "tags[0]"},
 	} {
 		got := a.post("/memories", c.body)
-		got.failed(t, 400, httpapi.CodeInvalidRequest)
+		got.failed(t, 400, api.CodeInvalidRequest)
 		require.Contains(t, got.body, `"field":"`+c.field+`"`, c.body)
 	}
-	a.request("POST", "/memories", `{"scope":"user","id":"ada","content":"x"}`, "Helix-Expected-Sequence", "0").failed(t, 400, httpapi.CodeInvalidRequest)
+	a.request("POST", "/memories", `{"scope":"user","id":"ada","content":"x"}`, "Helix-Expected-Sequence", "0").failed(t, 400, api.CodeInvalidRequest)
 	_, err := log.Head(t.Context(), eventlog.MemoryScope{Kind: eventlog.MemoryOfUser, ID: "ada"}.LogID())
 	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 
@@ -96,7 +98,7 @@ func TestBadMemories(t *testing.T) {
 func TestMemoriesOfOthers(t *testing.T) {
 	log := memory.New()
 	a := newAPIOn(t, log, nil, withMemories, func(o *httpapi.Options) {
-		o.Auth = httpapi.BearerTokens([]httpapi.Token{
+		o.Auth = auth.BearerTokens([]auth.Token{
 			{Token: "all", Operations: []string{"*"}, Sessions: []string{"*"}},
 			{Token: "ann", Operations: []string{"memory"}, Sessions: []string{"ann-*", "ann", "~memory/*"}},
 			{Token: "reader", Operations: []string{"records", "search"}, Sessions: []string{"*"}},
@@ -108,16 +110,16 @@ func TestMemoriesOfOthers(t *testing.T) {
 	as := func(token string) []string { return []string{"Authorization", "Bearer " + token} }
 	for _, scope := range []string{`"session","id":"ann-1"`, `"session","id":"bob-1"`, `"user","id":"ann"`, `"agent","id":"ann"`} {
 		a.request("POST", "/memories", `{"scope":`+scope+`,"content":"x"}`, as("all")...).done(t)
-		a.request("POST", "/memories", `{"scope":`+scope+`,"content":"x"}`, as("reader")...).failed(t, 403, httpapi.CodeUnauthorized)
+		a.request("POST", "/memories", `{"scope":`+scope+`,"content":"x"}`, as("reader")...).failed(t, 403, api.CodeUnauthorized)
 	}
 	a.request("GET", "/memories?scope=session&id=ann-1", "", as("ann")...).done(t)
 	for _, other := range []string{"scope=session&id=bob-1", "scope=user&id=ann", "scope=agent&id=ann"} {
-		a.request("GET", "/memories?"+other, "", as("ann")...).failed(t, 403, httpapi.CodeUnauthorized)
-		a.request("DELETE", "/memories/m?"+other, "", as("ann")...).failed(t, 403, httpapi.CodeUnauthorized)
+		a.request("GET", "/memories?"+other, "", as("ann")...).failed(t, 403, api.CodeUnauthorized)
+		a.request("DELETE", "/memories/m?"+other, "", as("ann")...).failed(t, 403, api.CodeUnauthorized)
 	}
-	a.request("DELETE", "/memories?scope=session&id=ann-1", "", as("ann")...).failed(t, 403, httpapi.CodeUnauthorized)
-	a.request("POST", "/memories/process", "{}", as("ann")...).failed(t, 403, httpapi.CodeUnauthorized)
-	a.request("GET", "/memories?scope=session&id=ann-none", "", as("ann")...).failed(t, 404, httpapi.CodeNotFound)
+	a.request("DELETE", "/memories?scope=session&id=ann-1", "", as("ann")...).failed(t, 403, api.CodeUnauthorized)
+	a.request("POST", "/memories/process", "{}", as("ann")...).failed(t, 403, api.CodeUnauthorized)
+	a.request("GET", "/memories?scope=session&id=ann-none", "", as("ann")...).failed(t, 404, api.CodeNotFound)
 
 	a.request("DELETE", "/sessions/ann-1", "", as("all")...).done(t)
 	_, err := log.Head(t.Context(), eventlog.MemoryScope{Kind: eventlog.MemoryOfSession, ID: "ann-1"}.LogID())

@@ -10,6 +10,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/auth"
 )
 
 // sendMessage answers POST /sessions/{id}/messages: it begins the session's next
@@ -30,10 +31,10 @@ func (s *Server) sendMessage(w http.ResponseWriter, r *request) error {
 		last.Metadata = merged(last.Metadata, metadata)
 	}
 	return s.begin(w, r, r.session, *body.err, func(ctx context.Context) (engine.Started, error) {
-		if err := CallerOf(ctx).checkUser(req.UserID); err != nil {
+		if err := auth.CallerOf(ctx).CheckUser(req.UserID); err != nil {
 			return engine.Started{}, err
 		}
-		req.UserID = cmp.Or(req.UserID, CallerOf(ctx).only())
+		req.UserID = cmp.Or(req.UserID, auth.CallerOf(ctx).OnlyUser())
 		return s.loop.SendMessage(ctx, req)
 	})
 }

@@ -8,11 +8,11 @@ import (
 
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/eventlog"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 )
 
 // sends posts a message to a session and returns the run that answers it.
-func (a *api) sends(session, body string, headers ...string) engine.Started {
+func (a *testAPI) sends(session, body string, headers ...string) engine.Started {
 	a.t.Helper()
 	got := a.post("/sessions/"+session+"/messages", body, headers...)
 	require.Equal(a.t, 200, got.status, got.body)
@@ -31,7 +31,7 @@ func TestMessageBeginsTheNextTurn(t *testing.T) {
 	require.Equal(t, 200, a.post("/start", `{"sessionId":"s","agentType":"echo","message":"one","userId":"ann"}`).status)
 	a.stream("/sse?sessionId=s").rest()
 	for _, again := range []string{"/start", "/resume"} {
-		body := a.post(again, `{"sessionId":"s","agentType":"echo","message":"two"}`).failed(t, 409, httpapi.CodeAlreadyCompleted)
+		body := a.post(again, `{"sessionId":"s","agentType":"echo","message":"two"}`).failed(t, 409, api.CodeAlreadyCompleted)
 		require.Contains(t, body.Error, "POST /sessions/{id}/messages")
 	}
 	first := a.status("s")
@@ -73,9 +73,9 @@ func TestMessageIsRepeatable(t *testing.T) {
 
 	run := a.sends("s", `{"message":"two","metadata":{"a": 1}}`)
 	require.Equal(t, run, a.sends("s", `{"message":"two","metadata":{"a":1}}`))
-	a.post("/sessions/s/messages", `{"message":"three"}`).failed(t, 409, httpapi.CodeAlreadyRunning)
+	a.post("/sessions/s/messages", `{"message":"three"}`).failed(t, 409, api.CodeAlreadyRunning)
 	a.post("/sessions/s/messages", `{"message":[{"role":"user","content":"one"},{"role":"user","content":"two","metadata":{"a":1}}]}`).
-		failed(t, 409, httpapi.CodeAlreadyRunning)
+		failed(t, 409, api.CodeAlreadyRunning)
 	g.open <- struct{}{}
 	a.stream("/sse?sessionId=s").rest()
 
@@ -86,24 +86,24 @@ func TestMessageIsRepeatable(t *testing.T) {
 	a.stream("/sse?sessionId=s").rest()
 	before := a.status("s").LatestSequence
 	require.Equal(t, keyed, a.sends("s", `{"message":"two","metadata":{"a":1}}`, key...))
-	a.post("/sessions/s/messages", `{"message":"other"}`, key...).failed(t, 409, httpapi.CodeIdempotencyMismatch)
+	a.post("/sessions/s/messages", `{"message":"other"}`, key...).failed(t, 409, api.CodeIdempotencyMismatch)
 	require.Equal(t, before, a.status("s").LatestSequence, "nothing was appended")
 	require.Equal(t, 3, a.tree("s").TurnCount)
 }
 
 func TestMessageValidates(t *testing.T) {
 	a := newAPIOn(t, newLog(t), agents(gate{}))
-	a.post("/sessions/nobody/messages", `{"message":"x"}`).failed(t, 404, httpapi.CodeNotFound)
+	a.post("/sessions/nobody/messages", `{"message":"x"}`).failed(t, 404, api.CodeNotFound)
 	require.Equal(t, 200, a.post("/start", `{"sessionId":"s","agentType":"echo","message":"one","userId":"ann"}`).status)
 	a.stream("/sse?sessionId=s").rest()
 	for body, field := range map[string]string{
 		`{}`: "message", `{"message":""}`: "message", `{"message":[]}`: "message", `{"message":"x","metadata":[]}`: "metadata",
 		`{"message":"x","userId":""}`: "userId", `{"message":[{"role":"assistant","content":"x"}]}`: "message[0].role",
 	} {
-		require.Equal(t, map[string]any{"field": field}, a.post("/sessions/s/messages", body).failed(t, 400, httpapi.CodeInvalidRequest).Detail, body)
+		require.Equal(t, map[string]any{"field": field}, a.post("/sessions/s/messages", body).failed(t, 400, api.CodeInvalidRequest).Detail, body)
 	}
-	a.post("/sessions/s/messages", `{"message":"x"}`, "Idempotency-Key", "").failed(t, 400, httpapi.CodeInvalidRequest)
-	a.post("/sessions/s/messages", `{"message":"x","userId":"bob"}`).failed(t, 403, httpapi.CodeUnauthorized)
+	a.post("/sessions/s/messages", `{"message":"x"}`, "Idempotency-Key", "").failed(t, 400, api.CodeInvalidRequest)
+	a.post("/sessions/s/messages", `{"message":"x","userId":"bob"}`).failed(t, 403, api.CodeUnauthorized)
 	require.Equal(t, 1, a.tree("s").TurnCount)
 }
 
@@ -170,7 +170,7 @@ func TestAForkHasItsOwnKeys(t *testing.T) {
 		run := a.sends(id, `{"message":"other"}`, key...)
 		a.wait(id)
 		require.Equal(t, run, a.sends(id, `{"message":"other"}`, key...))
-		a.post("/sessions/"+id+"/messages", `{"message":"two"}`, key...).failed(t, 409, httpapi.CodeIdempotencyMismatch)
+		a.post("/sessions/"+id+"/messages", `{"message":"two"}`, key...).failed(t, 409, api.CodeIdempotencyMismatch)
 
 		require.Equal(t, 200, a.post("/sessions/"+id+"/fork", fmt.Sprintf(`{"sessionId":"%s-again","sequence":%d}`, id, before)).status)
 		a.sends(id+"-again", `{"message":"two"}`, key...)
@@ -191,7 +191,7 @@ func TestAppendsOfAForkHaveTheirOwnKeys(t *testing.T) {
 	before := a.status("f").LatestSequence
 	first := a.post("/sessions/f/chunks", chunk("f"), key...)
 	require.Equal(t, 200, first.status, first.body)
-	var done httpapi.Appended
+	var done api.Appended
 	first.decode(t, &done)
 	require.Greater(t, done.FirstSequence, before)
 	require.Equal(t, first.body, a.post("/sessions/f/chunks", chunk("f"), key...).body)

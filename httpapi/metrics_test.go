@@ -16,7 +16,7 @@ import (
 
 // samples are the lines of GET /metrics that are samples; the answer must be
 // what Prometheus can read.
-func (a *api) samples(headers ...string) []string {
+func (a *testAPI) samples(headers ...string) []string {
 	a.t.Helper()
 	got := a.request("GET", "/metrics", "", headers...)
 	require.Equal(a.t, 200, got.status, got.body)

@@ -8,6 +8,8 @@ import (
 	"strconv"
 
 	"github.com/prometheus/common/expfmt"
+
+	"github.com/helixd/helixd/httpapi/auth"
 )
 
 // metrics answers GET /metrics in Prometheus' text format. What can't be
@@ -17,7 +19,7 @@ func (s *Server) metrics(w http.ResponseWriter, r *request) error {
 		return errNoMetrics
 	}
 	if !slices.Contains(s.opts.Public, metricsRoute) { // they are about all sessions
-		if err := s.allow(r.Request, OpMetrics, allSessions); err != nil {
+		if err := s.allow(r.Request, auth.OpMetrics, auth.AllSessions); err != nil {
 			return err
 		}
 	}

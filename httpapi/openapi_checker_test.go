@@ -33,7 +33,7 @@ func newChecker(t *testing.T) *apiChecker {
 }
 
 // watch has the checker see what the tests send to a server.
-func (c *apiChecker) watch(a *api) *api {
+func (c *apiChecker) watch(a *testAPI) *testAPI {
 	own := *c
 	own.t, own.next = a.t, a.http.Client().Transport
 	a.http.Client().Transport = &own

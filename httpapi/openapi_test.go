@@ -60,7 +60,7 @@ func TestOpenAPIErrors(t *testing.T) {
 // declaredCodes returns the constants of the type Code.
 func declaredCodes(t *testing.T) (codes []string) {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "errors.go", nil, 0)
+	file, err := parser.ParseFile(token.NewFileSet(), "api/errors.go", nil, 0)
 	require.NoError(t, err)
 	ast.Inspect(file, func(n ast.Node) bool {
 		spec, ok := n.(*ast.ValueSpec)

@@ -13,6 +13,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
@@ -39,10 +40,10 @@ func trafficChat(t *testing.T, c *apiChecker) {
 	a.post("/chat", `{"id":"cited","agentType":"citing","messages":[{"id":"u","role":"user","metadata":{"a":1},"parts":[
 		{"type":"text","text":"where?"},{"type":"file","url":"data:text/plain;base64,aGk=","mediaType":"text/plain","filename":"f.txt"}]}]}`).done(t)
 	a.get("/chat/cited/messages").done(t)
-	var ticket httpapi.Ticket
+	var ticket api.Ticket
 	a.post("/chat/cited/tickets", "{}").done(t).decode(t, &ticket)
 	require.Equal(t, 204, a.get("/chat/cited/stream?ticket="+ticket.Ticket).status)
-	a.post("/chat/nobody/tickets", "{}").failed(t, 404, httpapi.CodeNotFound)
+	a.post("/chat/nobody/tickets", "{}").failed(t, 404, api.CodeNotFound)
 	a.get("/sessions/cited/state").done(t)
 	for _, session := range []string{"s", "t", "bad"} {
 		a.get("/sessions/" + session + "/state").done(t)
@@ -115,9 +116,9 @@ func trafficChatRefused(t *testing.T, c *apiChecker) {
 	g := gate{make(chan struct{})}
 	a := c.server(t, log, agents(g), withChat())
 	a.open("POST", "/chat", says("s", "gated", "hi")).until("waiting")
-	a.post("/chat", says("s", "gated", "more")).failed(t, 409, httpapi.CodeAlreadyRunning)
+	a.post("/chat", says("s", "gated", "more")).failed(t, 409, api.CodeAlreadyRunning)
 	beginErasing(t, a, nc)
-	a.post("/chat", says("erasing", "echo", "hi")).failed(t, 409, httpapi.CodeErasurePending)
+	a.post("/chat", says("erasing", "echo", "hi")).failed(t, 409, api.CodeErasurePending)
 	close(g.open)
 	a.wait("s")
 
@@ -131,7 +132,7 @@ func trafficChatRefused(t *testing.T, c *apiChecker) {
 			name := op.method + " " + op.path
 			good := routeCases[name]
 			none.request(op.method, good.target(rows[name], "s"), good.bodyFor(t, "s", "f")).
-				failed(t, 501, httpapi.CodeNotImplemented)
+				failed(t, 501, api.CodeNotImplemented)
 		}
 	}
 }

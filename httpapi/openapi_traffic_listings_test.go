@@ -5,6 +5,7 @@ import (
 
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 )
 
 // trafficListings: what is asked about all sessions together.
@@ -18,8 +19,8 @@ func trafficListings(t *testing.T, c *apiChecker) {
 		a.get(target).done(t)
 		a.request("HEAD", target, "").done(t)
 	}
-	c.server(t, memory.New(), nil).get("/sessions?sort=updated").failed(t, 501, httpapi.CodeNotImplemented)
+	c.server(t, memory.New(), nil).get("/sessions?sort=updated").failed(t, 501, api.CodeNotImplemented)
 	for _, bad := range []string{"/sessions?sort=size", "/runs?limit=0", "/usage?by=moon", "/search", "/parked?sessionId="} {
-		a.get(bad).failed(t, 400, httpapi.CodeInvalidRequest)
+		a.get(bad).failed(t, 400, api.CodeInvalidRequest)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 )
 
 // trafficRuns: runs are begun and continued, in all ways.
@@ -43,7 +44,7 @@ func trafficRuns(t *testing.T, c *apiChecker) {
 	resume := func(members string) answer { return a.post("/resume", `{"sessionId":"ask",`+members+`}`).done(t) }
 	resume(`"mode":"with_confirmation","approved":true`)
 	a.wait("ask")
-	var page httpapi.Page[struct{ ID string }]
+	var page api.Page[struct{ ID string }]
 	a.get("/sessions/ask/checkpoints").decode(t, &page)
 	resume(`"mode":"from_checkpoint","checkpointId":"` + page.Items[0].ID + `"`)
 	a.wait("ask")
@@ -52,32 +53,32 @@ func trafficRuns(t *testing.T, c *apiChecker) {
 	resume(`"message":[{"role":"user","content":"never mind"}]`)
 	a.wait("ask")
 
-	a.post("/start", `{"sessionId":"done","agentType":"echo","message":"x"}`).failed(t, 409, httpapi.CodeAlreadyCompleted)
+	a.post("/start", `{"sessionId":"done","agentType":"echo","message":"x"}`).failed(t, 409, api.CodeAlreadyCompleted)
 	message := func(session, body string, headers ...string) answer {
 		return a.post("/sessions/"+session+"/messages", body, headers...)
 	}
 	message("done", `{"message":"more","userId":"u","metadata":{"a":"b"}}`, "Idempotency-Key", "k").done(t)
 	a.wait("done")
-	message("done", `{"message":"other"}`, "Idempotency-Key", "k").failed(t, 409, httpapi.CodeIdempotencyMismatch)
-	message("done", `{"message":"x","userId":"v"}`).failed(t, 403, httpapi.CodeUnauthorized)
-	message("done", `{}`).failed(t, 400, httpapi.CodeInvalidRequest)
-	message("nobody", `{"message":"x"}`).failed(t, 404, httpapi.CodeNotFound)
+	message("done", `{"message":"other"}`, "Idempotency-Key", "k").failed(t, 409, api.CodeIdempotencyMismatch)
+	message("done", `{"message":"x","userId":"v"}`).failed(t, 403, api.CodeUnauthorized)
+	message("done", `{}`).failed(t, 400, api.CodeInvalidRequest)
+	message("nobody", `{"message":"x"}`).failed(t, 404, api.CodeNotFound)
 	a.append("dying", fact("dying", &eventlog.SessionCreated{AgentType: "echo", FactBase: factBase("dying")}), requested("dying", "run-1"),
 		fact("dying", &eventlog.InterruptRequested{RunID: "run-1", Kind: eventlog.StopAbort, FactBase: factBase("dying")}))
-	message("dying", `{"message":"x"}`).failed(t, 409, httpapi.CodeAlreadyCompleted)
-	message("live", `{"message":"x"}`).failed(t, 409, httpapi.CodeAlreadyRunning)
-	a.post("/start", `{"sessionId":"live","agentType":"echo","message":"x"}`).failed(t, 409, httpapi.CodeAlreadyRunning)
-	a.post("/resume", `{"sessionId":"done"}`).failed(t, 409, httpapi.CodeAlreadyCompleted)
-	a.post("/resume", `{"sessionId":"live","message":"x"}`).failed(t, 409, httpapi.CodeAlreadyRunning)
+	message("dying", `{"message":"x"}`).failed(t, 409, api.CodeAlreadyCompleted)
+	message("live", `{"message":"x"}`).failed(t, 409, api.CodeAlreadyRunning)
+	a.post("/start", `{"sessionId":"live","agentType":"echo","message":"x"}`).failed(t, 409, api.CodeAlreadyRunning)
+	a.post("/resume", `{"sessionId":"done"}`).failed(t, 409, api.CodeAlreadyCompleted)
+	a.post("/resume", `{"sessionId":"live","message":"x"}`).failed(t, 409, api.CodeAlreadyRunning)
 	beginErasing(t, a, nc)
-	a.post("/start", `{"sessionId":"erasing","agentType":"echo","message":"x"}`).failed(t, 409, httpapi.CodeErasurePending)
+	a.post("/start", `{"sessionId":"erasing","agentType":"echo","message":"x"}`).failed(t, 409, api.CodeErasurePending)
 	close(g.open)
 	a.wait("live")
 }
 
 // beginErasing has a session, erasing, whose erasure has begun and goes no
 // further.
-func beginErasing(t *testing.T, a *api, nc *nats.Conn) {
+func beginErasing(t *testing.T, a *testAPI, nc *nats.Conn) {
 	t.Helper()
 	a.append("erasing", created("erasing"))
 	fence := nats.NewMsg("helix.log.0.erasing")
@@ -109,8 +110,8 @@ func trafficCalls(t *testing.T, c *apiChecker) {
 		a.get("/sessions/" + tc.session + "/state").done(t)
 	}
 	over := fmt.Sprintf(approveRM, "over")
-	a.post(submitTarget, over).failed(t, 409, httpapi.CodeAlreadyCompleted)
-	a.post("/chat/over/submit-tool-result", over).failed(t, 409, httpapi.CodeAlreadyCompleted)
+	a.post(submitTarget, over).failed(t, 409, api.CodeAlreadyCompleted)
+	a.post("/chat/over/submit-tool-result", over).failed(t, 409, api.CodeAlreadyCompleted)
 	for _, session := range []string{"ask", "loc", "late", "tree"} {
 		a.wait(session)
 		a.get("/sessions/" + session + "/usage").done(t)
@@ -150,7 +151,7 @@ func trafficStuck(t *testing.T, c *apiChecker) {
 	a.post("/start", `{"sessionId":"s","agentType":"slow","message":"go"}`).done(t)
 	<-begun
 	for _, target := range []string{"/interrupt", "/chat/s/interrupt", "/abort", "/chat/s/abort"} {
-		a.post(target, `{"sessionId":"s"}`).failed(t, 504, httpapi.CodeInterruptDeadline)
+		a.post(target, `{"sessionId":"s"}`).failed(t, 504, api.CodeInterruptDeadline)
 	}
 	close(open)
 	a.wait("s")

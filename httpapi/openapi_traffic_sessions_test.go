@@ -14,6 +14,8 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/snapshot"
 	folds "github.com/helixd/helixd/snapshot/memory"
@@ -50,15 +52,15 @@ func trafficSessions(t *testing.T, c *apiChecker) {
 	a.wait("denied")
 	a.post("/sessions/made/subscriptions", `{"ttl":"30m"}`).done(t)
 	a.append("ticketed", created("ticketed"), ended("ticketed", "1"))
-	var ticket httpapi.Ticket
+	var ticket api.Ticket
 	a.post("/sessions/ticketed/tickets", "{}").done(t).decode(t, &ticket)
 	for _, target := range []string{"/sse?sessionId=ticketed", "/sessions/ticketed/stream?fromSequence=0", "/sessions/ticketed/replay?speed=0"} {
 		a.get(target + "&ticket=" + ticket.Ticket).done(t)
 	}
 	left := 700 * time.Millisecond
 	expiring := c.server(t, memory.New(), nil, func(o *httpapi.Options) {
-		o.Identify = func(*http.Request) (httpapi.Caller, error) {
-			return httpapi.Caller{Expires: time.Now().Add(left)}, nil
+		o.Identify = func(*http.Request) (auth.Caller, error) {
+			return auth.Caller{Expires: time.Now().Add(left)}, nil
 		}
 	})
 	expiring.append("s", created("s"))
@@ -69,7 +71,7 @@ func trafficSessions(t *testing.T, c *apiChecker) {
 		}
 		require.Contains(t, got.done(t).body, "TOKEN_EXPIRED")
 	}
-	a.post("/sessions/nobody/tickets", "{}").failed(t, 404, httpapi.CodeNotFound)
+	a.post("/sessions/nobody/tickets", "{}").failed(t, 404, api.CodeNotFound)
 	a.request("DELETE", "/sessions/made/subscriptions", "").done(t)
 	require.Contains(t, c.server(t, lacking{memory.New()}, nil).get("/readyz").done(t).body, `"replicas":{"wanted":3,"present":2,"missing":["n3"]}`)
 	for _, target := range []string{
@@ -100,7 +102,7 @@ func trafficTimeTravel(t *testing.T, c *apiChecker) {
 	a.post("/resume", `{"sessionId":"s","mode":"with_confirmation","approved":true}`,
 		"Traceparent", "00-0102030405060708090a0b0c0d0e0f10-0102030405060708-01").done(t)
 	a.wait("s")
-	var page httpapi.Page[struct {
+	var page api.Page[struct {
 		ID             string
 		StreamSequence uint64
 	}]
@@ -124,10 +126,10 @@ func trafficTimeTravel(t *testing.T, c *apiChecker) {
 		a.get("/sessions/" + id + "/state").done(t)
 	}
 	a.post("/sessions/s/fork", `{"sessionId":"told","run":true,"message":"More."}`).done(t)
-	a.post("/sessions/s/fork", `{"edit":{"message":{"content":"x","index":99}}}`).failed(t, 400, httpapi.CodeInvalidRequest)
-	a.post("/sessions/s/fork", `{"sessionId":"s"}`).failed(t, 409, httpapi.CodeSessionExists)
+	a.post("/sessions/s/fork", `{"edit":{"message":{"content":"x","index":99}}}`).failed(t, 400, api.CodeInvalidRequest)
+	a.post("/sessions/s/fork", `{"sessionId":"s"}`).failed(t, 409, api.CodeSessionExists)
 	beginErasing(t, a, nc)
-	a.post("/sessions/s/fork", `{"sessionId":"erasing"}`).failed(t, 409, httpapi.CodeErasurePending)
+	a.post("/sessions/s/fork", `{"sessionId":"erasing"}`).failed(t, 409, api.CodeErasurePending)
 	a.post("/sessions/s/rollback", `{"checkpointId":"`+at.ID+`"}`).done(t)
 	a.post("/sessions/s/rollback", fmt.Sprintf(`{"sequence":%d}`, a.head("s"))).done(t)
 	a.post("/sessions/s/rollback", fmt.Sprintf(`{"sequence":%d}`, a.tree("s").Messages[0].Sequence)).done(t)
@@ -152,24 +154,24 @@ func trafficProducers(t *testing.T, c *apiChecker) {
 		target := "/sessions/" + s + "/" + verb
 		a.post(chunksOf(s), lines(s, "a", 2), expected, "0", idemKey, "k").appended(t)
 		a.post(chunksOf(s), "["+line(s, "b")+"]").appended(t)
-		a.post(chunksOf(s), line(s, "x"), expected, "0").failed(t, 409, httpapi.CodeSequenceConflict)
-		a.post(chunksOf(s), line(s, "x"), idemKey, "k").failed(t, 409, httpapi.CodeIdempotencyMismatch)
-		a.post(target, body, expected, "0").failed(t, 409, httpapi.CodeSequenceConflict)
-		a.post(target, body, idemKey, "k").failed(t, 409, httpapi.CodeIdempotencyMismatch)
+		a.post(chunksOf(s), line(s, "x"), expected, "0").failed(t, 409, api.CodeSequenceConflict)
+		a.post(chunksOf(s), line(s, "x"), idemKey, "k").failed(t, 409, api.CodeIdempotencyMismatch)
+		a.post(target, body, expected, "0").failed(t, 409, api.CodeSequenceConflict)
+		a.post(target, body, idemKey, "k").failed(t, 409, api.CodeIdempotencyMismatch)
 		useKeys(t, log, s, 2*projector.LeastKnownAppends+200)
-		a.post(chunksOf(s), line(s, "x"), idemKey, "k").failed(t, 409, httpapi.CodeIdempotencyExpired)
-		a.post(target, body, idemKey, "k").failed(t, 409, httpapi.CodeIdempotencyExpired)
+		a.post(chunksOf(s), line(s, "x"), idemKey, "k").failed(t, 409, api.CodeIdempotencyExpired)
+		a.post(target, body, idemKey, "k").failed(t, 409, api.CodeIdempotencyExpired)
 		a.post(target, body, expected, fmt.Sprint(a.head(s)), idemKey, "end").appended(t)
-		a.post(target, body).failed(t, 409, httpapi.CodeStreamEnded)
-		a.post(chunksOf(s), line(s, "x")).failed(t, 409, httpapi.CodeStreamEnded)
+		a.post(target, body).failed(t, 409, api.CodeStreamEnded)
+		a.post(chunksOf(s), line(s, "x")).failed(t, 409, api.CodeStreamEnded)
 
 		running := fmt.Sprint("running", i)
 		a.append(running, created(running), requested(running, "run-1"))
-		a.post("/sessions/"+running+"/"+verb, body).failed(t, 409, httpapi.CodeAlreadyRunning)
+		a.post("/sessions/"+running+"/"+verb, body).failed(t, 409, api.CodeAlreadyRunning)
 		a.get("/sessions/" + s + "/state").done(t)
 	}
 	a.tooMuchWork("toomuch")
-	a.post(chunksOf("erasing"), line("erasing", "x")).failed(t, 409, httpapi.CodeErasurePending)
+	a.post(chunksOf("erasing"), line("erasing", "x")).failed(t, 409, api.CodeErasurePending)
 	a.append("empty", text("empty", "a"))
 	a.post("/sessions/empty/end", "").appended(t)
 }
@@ -184,18 +186,18 @@ func trafficImports(t *testing.T, c *apiChecker) {
 	a.export("s")
 	a.get("/sessions/s/state").done(t)
 	a.append("s", text("s", "more"))
-	a.post(importOf("s"), strings.Split(exported, "\n")[0]+"\n"+strings.Split(exported, "\n")[2]).failed(t, 409, httpapi.CodeSessionExists)
+	a.post(importOf("s"), strings.Split(exported, "\n")[0]+"\n"+strings.Split(exported, "\n")[2]).failed(t, 409, api.CodeSessionExists)
 	beginErasing(t, a, nc)
 	record, err := eventlog.Record{Sequence: 1, Time: time.Unix(1, 0), Entry: created("erasing")}.MarshalJSON()
 	require.NoError(t, err)
-	a.post(importOf("erasing"), string(record)).failed(t, 409, httpapi.CodeErasurePending)
+	a.post(importOf("erasing"), string(record)).failed(t, 409, api.CodeErasurePending)
 
 	race := &renewed{Log: memory.New()}
 	a = c.server(t, race, nil)
 	race.before = func() { a.append("s", text("s", "faster")) }
-	a.post(importOf("s"), exported).failed(t, 409, httpapi.CodeSequenceConflict)
+	a.post(importOf("s"), exported).failed(t, 409, api.CodeSequenceConflict)
 	a = c.server(t, fullLog{memory.New()}, nil)
-	a.post(importOf("s"), exported).failed(t, 413, httpapi.CodePayloadTooLarge)
+	a.post(importOf("s"), exported).failed(t, 413, api.CodePayloadTooLarge)
 }
 
 // fullLog is a log that takes no record, for its size.
@@ -238,36 +240,36 @@ func trafficServer(t *testing.T, c *apiChecker) {
 	a.get("/backup").done(t)
 	a.get("/backup?rate=65536").done(t)
 	a.request("HEAD", "/backup", "").done(t)
-	a.get("/backup?rate=1").failed(t, 400, httpapi.CodeInvalidRequest)
-	c.server(t, struct{ eventlog.Log }{log}, nil).get("/backup").failed(t, 501, httpapi.CodeNotImplemented)
+	a.get("/backup?rate=1").failed(t, 400, api.CodeInvalidRequest)
+	c.server(t, struct{ eventlog.Log }{log}, nil).get("/backup").failed(t, 501, api.CodeNotImplemented)
 	a.post("/admin/reload", "{}").done(t)
-	a.post("/admin/reload", "[]").failed(t, 400, httpapi.CodeInvalidRequest)
+	a.post("/admin/reload", "[]").failed(t, 400, api.CodeInvalidRequest)
 	refuses := c.server(t, log, nil, func(o *httpapi.Options) {
-		o.Reload = func(context.Context) (httpapi.Reloaded, error) {
-			return httpapi.Reloaded{}, &httpapi.ReloadError{Problems: []string{"helix.yaml:1: listen: must be host:port"}}
+		o.Reload = func(context.Context) (api.Reloaded, error) {
+			return api.Reloaded{}, &httpapi.ReloadError{Problems: []string{"helix.yaml:1: listen: must be host:port"}}
 		}
 	})
-	refuses.post("/admin/reload", "{}").failed(t, 409, httpapi.CodeInvalidConfig)
+	refuses.post("/admin/reload", "{}").failed(t, 409, api.CodeInvalidConfig)
 	for _, target := range []string{"/healthz", "/readyz", "/metrics", "/openapi.json", "/", "/debugger/app.js", "/debugger/debugger.css", "/debugger/icon.svg"} {
 		a.get(target).done(t)
 	}
 	for _, target := range []string{"/", "/debugger/app.js"} {
 		require.Equal(t, 304, a.request("GET", target, "", "If-None-Match", a.get(target).header.Get("ETag")).status)
 	}
-	a.get("/debugger/nothing.js").failed(t, 404, httpapi.CodeNotFound)
+	a.get("/debugger/nothing.js").failed(t, 404, api.CodeNotFound)
 	closed := c.server(t, log, nil, limitedTo("s"))
 	require.Equal(t, 401, closed.get("/").status)
 	limited := c.server(t, log, nil, func(o *httpapi.Options) {
-		o.Auth = httpapi.BearerTokens([]httpapi.Token{{Token: "reader", Operations: []string{"records"}, Sessions: []string{"*"}}})
+		o.Auth = auth.BearerTokens([]auth.Token{{Token: "reader", Operations: []string{"records"}, Sessions: []string{"*"}}})
 	})
-	limited.request("GET", "/", "", bearer("reader")...).failed(t, 403, httpapi.CodeUnauthorized)
+	limited.request("GET", "/", "", bearer("reader")...).failed(t, 403, api.CodeUnauthorized)
 	users := c.server(t, memory.New(), nil, withUsers)
 	users.finishedOf("ann", "s")
 	users.produce("of-red", "x", "ann").appended(t)
 	users.get("/sessions/of-red/state", bearer("ann")...).done(t)
-	users.post("/sessions/s/messages", `{"message":"hi","userId":"bob"}`, bearer("ann")...).failed(t, 403, httpapi.CodeUserMismatch)
-	closed.get("/metrics").failed(t, 401, httpapi.CodeUnauthorized)
-	closed.request("GET", "/metrics", "", bearer("for s")...).failed(t, 403, httpapi.CodeUnauthorized)
+	users.post("/sessions/s/messages", `{"message":"hi","userId":"bob"}`, bearer("ann")...).failed(t, 403, api.CodeUserMismatch)
+	closed.get("/metrics").failed(t, 401, api.CodeUnauthorized)
+	closed.request("GET", "/metrics", "", bearer("for s")...).failed(t, 403, api.CodeUnauthorized)
 	closed.get("/readyz").done(t)
 	require.Equal(t, 503, c.server(t, refusing{memory.New()}, nil).get("/readyz").status)
 	a.loop.Drain(t.Context())

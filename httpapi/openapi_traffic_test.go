@@ -17,6 +17,8 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/snapshot"
 	folds "github.com/helixd/helixd/snapshot/memory"
 )
@@ -52,7 +54,7 @@ func TestOpenAPITraffic(t *testing.T) {
 }
 
 // server serves a log, watched.
-func (c *apiChecker) server(t *testing.T, log eventlog.Log, agents []agentloop.Agent, change ...func(*httpapi.Options)) *api {
+func (c *apiChecker) server(t *testing.T, log eventlog.Log, agents []agentloop.Agent, change ...func(*httpapi.Options)) *testAPI {
 	t.Helper()
 	return c.watch(newAPIOn(t, log, agents, change...))
 }
@@ -67,12 +69,12 @@ func (r answer) done(t *testing.T) answer {
 // trafficRefused: what all operations have in common.
 func trafficRefused(t *testing.T, c *apiChecker) {
 	guarded := c.server(t, memory.New(), nil, withChat(), func(o *httpapi.Options) {
-		o.Auth = func(r *http.Request, _ httpapi.Operation, _ string) error {
+		o.Auth = func(r *http.Request, _ auth.Operation, _ string) error {
 			switch r.Header.Get("As") {
 			case "":
-				return httpapi.ErrUnauthorized
+				return auth.ErrUnauthorized
 			case "reader":
-				return httpapi.ErrForbidden
+				return auth.ErrForbidden
 			case "full":
 				return &quota.Exceeded{Limit: quota.Sessions, Most: 1}
 			case "late":
@@ -86,34 +88,34 @@ func trafficRefused(t *testing.T, c *apiChecker) {
 		good := routeCases[rt.Method+" "+rt.Pattern]
 		target, body := good.target(rt, "nobody"), good.bodyFor(t, "nobody", "nobody-fork")
 		if !good.public {
-			guarded.request(rt.Method, target, body).failed(t, 401, httpapi.CodeUnauthorized)
-			guarded.request(rt.Method, target, body, "As", "reader").failed(t, 403, httpapi.CodeUnauthorized)
-			guarded.request(rt.Method, target, body, "As", "full").failed(t, 429, httpapi.CodeQuotaExceeded)
-			guarded.request(rt.Method, target, body, "As", "late").failed(t, 503, httpapi.CodeUnavailable)
-			guarded.request(rt.Method, target, body, "As", "riddle").failed(t, 500, httpapi.CodeInternalError)
+			guarded.request(rt.Method, target, body).failed(t, 401, api.CodeUnauthorized)
+			guarded.request(rt.Method, target, body, "As", "reader").failed(t, 403, api.CodeUnauthorized)
+			guarded.request(rt.Method, target, body, "As", "full").failed(t, 429, api.CodeQuotaExceeded)
+			guarded.request(rt.Method, target, body, "As", "late").failed(t, 503, api.CodeUnavailable)
+			guarded.request(rt.Method, target, body, "As", "riddle").failed(t, 500, api.CodeInternalError)
 		}
 		if rt.NamesIn != "" && rt.NamesIn != "body" {
-			a.request(rt.Method, good.targetOf(rt, "%00", "%00"), body).failed(t, 400, httpapi.CodeInvalidRequest)
+			a.request(rt.Method, good.targetOf(rt, "%00", "%00"), body).failed(t, 400, api.CodeInvalidRequest)
 		}
 		if rt.Method == "POST" {
-			a.post(target, "{").failed(t, 400, httpapi.CodeInvalidRequest)
+			a.post(target, "{").failed(t, 400, api.CodeInvalidRequest)
 		}
 		if good.limit > 0 {
-			a.unmeasured(target).failed(t, 411, httpapi.CodeLengthRequired)
+			a.unmeasured(target).failed(t, 411, api.CodeLengthRequired)
 			got := raw(t, a, fmt.Sprintf("POST %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: %d\r\n\r\n", target, good.limit+1))
-			got.failed(t, 413, httpapi.CodePayloadTooLarge)
+			got.failed(t, 413, api.CodePayloadTooLarge)
 			u, err := url.Parse(a.http.URL + target)
 			require.NoError(t, err)
 			c.check("POST", u, nil, nil, got, true)
 		}
-		a.request("PUT", target, "").failed(t, 405, httpapi.CodeMethodNotAllowed)
-		a.request(rt.Method, rt.Pattern+"/no/where", body).failed(t, 404, httpapi.CodeNotFound)
+		a.request("PUT", target, "").failed(t, 405, api.CodeMethodNotAllowed)
+		a.request(rt.Method, rt.Pattern+"/no/where", body).failed(t, 404, api.CodeNotFound)
 	}
-	a.get("/sessions?limit=0").failed(t, 400, httpapi.CodeInvalidRequest)
+	a.get("/sessions?limit=0").failed(t, 400, api.CodeInvalidRequest)
 }
 
 // unmeasured posts a body without its length.
-func (a *api) unmeasured(target string) answer {
+func (a *testAPI) unmeasured(target string) answer {
 	a.t.Helper()
 	body := struct{ io.Reader }{strings.NewReader("{}")}
 	resp, err := a.http.Client().Post(a.http.URL+target, "application/json", body)
@@ -134,10 +136,10 @@ func trafficUnknown(t *testing.T, c *apiChecker) {
 			continue // they begin a session, or say that nothing goes on
 		}
 		if rt.NamesIn != "" {
-			a.request(rt.Method, good.target(rt, "nobody"), good.bodyFor(t, "nobody", "nobody-fork")).failed(t, 404, httpapi.CodeNotFound)
+			a.request(rt.Method, good.target(rt, "nobody"), good.bodyFor(t, "nobody", "nobody-fork")).failed(t, 404, api.CodeNotFound)
 		}
 	}
-	a.post("/chat", `{"id":"nobody","trigger":"regenerate-message","messages":[]}`).failed(t, 404, httpapi.CodeNotFound)
+	a.post("/chat", `{"id":"nobody","trigger":"regenerate-message","messages":[]}`).failed(t, 404, api.CodeNotFound)
 	require.Equal(t, 204, a.get("/chat/nobody/stream").status)
 
 	// Erased before an append is there.
@@ -150,10 +152,10 @@ func trafficUnknown(t *testing.T, c *apiChecker) {
 	a.append("s", text("s", "a"))
 	exported := a.export("s")
 	log.before = erased
-	a.post(chunksOf("s"), line("s", "x")).failed(t, 404, httpapi.CodeNotFound)
+	a.post(chunksOf("s"), line("s", "x")).failed(t, 404, api.CodeNotFound)
 	a.post(importOf("s"), exported).imported(t)
 	log.before = erased
-	a.post(importOf("s"), exported+strings.Replace(exported, `"sequence":1`, `"sequence":9`, 1)).failed(t, 404, httpapi.CodeNotFound)
+	a.post(importOf("s"), exported+strings.Replace(exported, `"sequence":1`, `"sequence":9`, 1)).failed(t, 404, api.CodeNotFound)
 }
 
 // trafficAhead: cursors beyond the end.
@@ -165,16 +167,16 @@ func trafficAhead(t *testing.T, c *apiChecker) {
 		"/sessions/s/state?at=9999", "/sessions/s/diff?to=9999", "/sessions/s/replay?from=9999", "/sessions/s/timeline?from=9999",
 		"/compare?a=s&b=s&bAt=9999",
 	} {
-		a.get(target).failed(t, 416, httpapi.CodeCursorAhead)
+		a.get(target).failed(t, 416, api.CodeCursorAhead)
 	}
-	a.get("/chat/s/stream", "Last-Event-ID", "9999").failed(t, 416, httpapi.CodeCursorAhead)
-	a.post("/sessions/s/rollback", `{"sequence":9999}`).failed(t, 416, httpapi.CodeCursorAhead)
-	a.post("/sessions/s/fork", `{"sequence":9999}`).failed(t, 416, httpapi.CodeCursorAhead)
+	a.get("/chat/s/stream", "Last-Event-ID", "9999").failed(t, 416, api.CodeCursorAhead)
+	a.post("/sessions/s/rollback", `{"sequence":9999}`).failed(t, 416, api.CodeCursorAhead)
+	a.post("/sessions/s/fork", `{"sequence":9999}`).failed(t, 416, api.CodeCursorAhead)
 
 	g := gate{make(chan struct{})}
 	a = c.server(t, memory.New(), agents(g), withChat())
 	a.open("POST", "/chat", says("s", "gated", "hi")).until("waiting")
-	a.post("/chat", `{"id":"s","messages":[]}`, "Last-Event-ID", "9999").failed(t, 416, httpapi.CodeCursorAhead)
+	a.post("/chat", `{"id":"s","messages":[]}`, "Last-Event-ID", "9999").failed(t, 416, api.CodeCursorAhead)
 	close(g.open)
 }
 
@@ -201,18 +203,18 @@ func trafficTrimmed(t *testing.T, c *apiChecker) {
 		"/compare?a=s&b=s&bAt=1",
 		"/chat/open/snapshot", "/chat/open/messages",
 	} {
-		a.get(target).failed(t, 410, httpapi.CodeTruncated)
+		a.get(target).failed(t, 410, api.CodeTruncated)
 	}
 	for target, body := range map[string]string{
 		"/resume": `{"sessionId":"s","mode":"retry"}`, "/chat": `{"id":"s","trigger":"regenerate-message","messages":[]}`,
 		"/sessions/s/rollback": `{"sequence":1}`, "/sessions/s/fork": `{"sequence":1}`,
 	} {
-		a.post(target, body).failed(t, 410, httpapi.CodeTruncated)
+		a.post(target, body).failed(t, 410, api.CodeTruncated)
 	}
 	a.get("/sessions/s/usage").done(t)
 	a.get("/compare?a=s&b=s").done(t)
 	a.get("/sessions/s/timeline").done(t)
 	unlisted := snapshot.New(log, &snapshot.StoreOptions{Folds: struct{ snapshot.Folds }{saved}})
 	a = c.server(t, log, nil, func(o *httpapi.Options) { o.States = unlisted })
-	a.get("/sessions/s/timeline").failed(t, 410, httpapi.CodeTruncated)
+	a.get("/sessions/s/timeline").failed(t, 410, api.CodeTruncated)
 }

@@ -13,20 +13,20 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 )
 
 func TestEndAndFail(t *testing.T) {
 	a := newAPI(t)
 	for _, verb := range []string{"end", "fail"} {
-		a.post("/sessions/s/"+verb, `{"error":"x"}`).failed(t, 404, httpapi.CodeNotFound)
-		a.post("/sessions/s/"+verb, `{"error":"x"}`, expected, "0", idemKey, "k").failed(t, 404, httpapi.CodeNotFound)
+		a.post("/sessions/s/"+verb, `{"error":"x"}`).failed(t, 404, api.CodeNotFound)
+		a.post("/sessions/s/"+verb, `{"error":"x"}`, expected, "0", idemKey, "k").failed(t, 404, api.CodeNotFound)
 	}
 	for _, body := range []string{`{}`, `{"error":""}`, `{"error":7}`, `{"error":null}`, `[]`, ``, `{"error":"` + strings.Repeat("x", 8<<10+1) + `"}`} {
-		a.post("/sessions/s/fail", body).failed(t, 400, httpapi.CodeInvalidRequest)
+		a.post("/sessions/s/fail", body).failed(t, 400, api.CodeInvalidRequest)
 	}
 	for _, body := range []string{`[]`, `7`, `{`, `{"finalOutput":1,"finalOutput":2}`} {
-		a.post("/sessions/s/end", body).failed(t, 400, httpapi.CodeInvalidRequest)
+		a.post("/sessions/s/end", body).failed(t, 400, api.CodeInvalidRequest)
 	}
 	for _, tc := range []struct{ verb, body, other, status string }{
 		{"end", `{"finalOutput":{"answer":42}}`, `{"finalOutput":{"answer":43}}`, "completed"},
@@ -37,19 +37,19 @@ func TestEndAndFail(t *testing.T) {
 		session := fmt.Sprint(tc.verb, len(tc.body))
 		target := "/sessions/" + session + "/" + tc.verb
 		head := a.post(chunksOf(session), lines(session, "x", 2)).appended(t).LastSequence
-		body := a.post(target, tc.body, expected, fmt.Sprint(head+1), idemKey, "k").failed(t, 409, httpapi.CodeSequenceConflict)
+		body := a.post(target, tc.body, expected, fmt.Sprint(head+1), idemKey, "k").failed(t, 409, api.CodeSequenceConflict)
 		require.Equal(t, map[string]any{"head": float64(head)}, body.Detail)
 		done := a.post(target, tc.body, expected, fmt.Sprint(head), idemKey, "k").appended(t)
-		require.Equal(t, httpapi.Appended{FirstSequence: head + 1, LastSequence: head + 1, Count: 1}, done)
+		require.Equal(t, api.Appended{FirstSequence: head + 1, LastSequence: head + 1, Count: 1}, done)
 
 		require.Equal(t, done, a.post(target, tc.body, expected, fmt.Sprint(head), idemKey, "k").appended(t))
-		a.post(target, tc.other, idemKey, "k").failed(t, 409, httpapi.CodeIdempotencyMismatch)
-		a.post(target, tc.body).failed(t, 409, httpapi.CodeStreamEnded)
-		a.post(target, tc.body, idemKey, "k2").failed(t, 409, httpapi.CodeStreamEnded)
-		a.post("/sessions/"+session+"/fail", `{"error":"x"}`).failed(t, 409, httpapi.CodeStreamEnded)
-		a.post(chunksOf(session), line(session, "late")).failed(t, 409, httpapi.CodeStreamEnded)
+		a.post(target, tc.other, idemKey, "k").failed(t, 409, api.CodeIdempotencyMismatch)
+		a.post(target, tc.body).failed(t, 409, api.CodeStreamEnded)
+		a.post(target, tc.body, idemKey, "k2").failed(t, 409, api.CodeStreamEnded)
+		a.post("/sessions/"+session+"/fail", `{"error":"x"}`).failed(t, 409, api.CodeStreamEnded)
+		a.post(chunksOf(session), line(session, "late")).failed(t, 409, api.CodeStreamEnded)
 		require.Equal(t, done.LastSequence, a.head(session))
-		var status httpapi.RemoteStatus
+		var status api.Status
 		a.get("/status?sessionId="+session).decode(t, &status)
 		require.Equal(t, tc.status, status.Status)
 	}
@@ -60,8 +60,8 @@ func TestEndAndFail(t *testing.T) {
 func TestEndOfAnOpenRun(t *testing.T) {
 	a := newAPI(t)
 	a.append("s", created("s"), requested("s", "run-1"))
-	a.post("/sessions/s/end", "{}").failed(t, 409, httpapi.CodeAlreadyRunning)
-	a.post("/sessions/s/fail", `{"error":"x"}`).failed(t, 409, httpapi.CodeAlreadyRunning)
+	a.post("/sessions/s/end", "{}").failed(t, 409, api.CodeAlreadyRunning)
+	a.post("/sessions/s/fail", `{"error":"x"}`).failed(t, 409, api.CodeAlreadyRunning)
 	a.post(chunksOf("s"), line("s", "from outside")).appended(t)
 	a.append("s", fact("s", &eventlog.RunEnded{RunID: "run-1", Status: eventlog.RunCompleted, FactBase: factBase("s")}))
 	a.post("/sessions/s/end", "{}").appended(t)
@@ -88,12 +88,12 @@ func TestOutsideSession(t *testing.T) {
 		require.Equal(t, []string{"hello", "state_patch", "again"}, texts)
 		require.Equal(t, over, fresh)
 
-		var status httpapi.RemoteStatus
+		var status api.Status
 		a.get("/status?sessionId="+q).decode(t, &status)
 		require.Equal(t, "completed", status.Status)
 		require.JSONEq(t, `{"a":"<b>"}`, string(status.Output))
 		require.Equal(t, end.LastSequence, status.LatestSequence)
-		var summary httpapi.Summary
+		var summary api.Summary
 		a.get("/sessions/"+p).decode(t, &summary)
 		require.Equal(t, id, summary.SessionID)
 		require.Equal(t, "writer", summary.AgentType)
@@ -109,16 +109,16 @@ func TestOutsideSession(t *testing.T) {
 		require.Equal(t, "ended", snap.Status)
 		var state struct {
 			State struct {
-				Appends map[string]httpapi.Appended
+				Appends map[string]api.Appended
 				Parked  []any
 			}
 		}
 		a.get("/sessions/"+p+"/state").decode(t, &state)
-		require.Equal(t, map[string]httpapi.Appended{id: first}, state.State.Appends)
+		require.Equal(t, map[string]api.Appended{id: first}, state.State.Appends)
 		require.Empty(t, state.State.Parked)
 	}
-	a.post("/sessions/%00/chunks", "[]").failed(t, 400, httpapi.CodeInvalidRequest)
-	a.post("/sessions/"+strings.Repeat("x", 257)+"/end", "{}").failed(t, 400, httpapi.CodeInvalidRequest)
+	a.post("/sessions/%00/chunks", "[]").failed(t, 400, api.CodeInvalidRequest)
+	a.post("/sessions/"+strings.Repeat("x", 257)+"/end", "{}").failed(t, 400, api.CodeInvalidRequest)
 }
 
 // TestOutsideSessionFails: a failure is an error event, whoever asks.

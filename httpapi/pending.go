@@ -1,14 +1,13 @@
 package httpapi
 
-import "github.com/helixd/helixd/projector"
-
-// PendingToolCall is a call that waits for a person (facts 2.2): what POST
-// /submit-tool-result answers, under the root's session id.
-type PendingToolCall = projector.PendingCall
+import (
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/projector"
+)
 
 // pendingCalls returns the calls of the tree that wait and have no answer.
-func pendingCalls(t *projector.Tree) []PendingToolCall {
-	calls := []PendingToolCall{}
+func pendingCalls(t *projector.Tree) []api.PendingToolCall {
+	calls := []api.PendingToolCall{}
 	for _, a := range t.AwaitedCalls() {
 		calls = append(calls, a.Show())
 	}

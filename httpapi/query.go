@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
@@ -76,7 +77,7 @@ func (q query) page() (offset, limit int, err error) {
 	if offset, err = q.integer("offset", 0, 0, math.MaxInt32); err != nil {
 		return 0, 0, err
 	}
-	limit, err = q.integer("limit", defaultPage, 1, maxPage)
+	limit, err = q.integer("limit", api.DefaultPage, 1, api.MaxPage)
 	return offset, limit, err
 }
 

@@ -21,13 +21,14 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector/sqlite"
 	"github.com/helixd/helixd/snapshot"
 )
 
 // newTenants serves the tenants red and blue, of which red has limits, with read
 // models that count.
-func newTenants(t *testing.T, red quota.Limits, agents ...agentloop.Agent) *api {
+func newTenants(t *testing.T, red quota.Limits, agents ...agentloop.Agent) *testAPI {
 	t.Helper()
 	return newAPIOn(t, memory.New(), agents, withUsers, func(o *httpapi.Options) {
 		models := sqlite.Open(o.Log.(eventlog.Feed), snapshot.New(o.Log, nil), sqlite.Options{
@@ -43,12 +44,12 @@ func newTenants(t *testing.T, red quota.Limits, agents ...agentloop.Agent) *api 
 	})
 }
 
-func (a *api) produce(id, text, token string) answer {
+func (a *testAPI) produce(id, text, token string) answer {
 	a.t.Helper()
 	return a.post("/sessions/"+id+"/chunks", fmt.Sprintf(`[{"type":"text_delta","agentId":%q,"agentType":"x","step":0,"timestamp":1,"delta":%q}]`, id, text), bearer(token)...)
 }
 
-func (a *api) exists(id string) bool {
+func (a *testAPI) exists(id string) bool {
 	a.t.Helper()
 	_, err := a.log.Head(a.ctx(), id)
 	return err == nil
@@ -80,9 +81,9 @@ func TestSessionsOfATenant(t *testing.T) {
 		made = fmt.Sprint("late", n)
 		require.Eventually(t, func() bool { return a.produce(made, "x", "ann").status == 200 }, within, 10*time.Millisecond)
 	}
-	a.produce("more", "x", "ann").failed(t, 429, httpapi.CodeQuotaExceeded)
+	a.produce("more", "x", "ann").failed(t, 429, api.CodeQuotaExceeded)
 	a.produce(made, "y", "ann").appended(t) // no new one
-	a.post("/sessions/"+made+"/fork", `{"sessionId":"fork"}`, bearer("ann")...).failed(t, 429, httpapi.CodeQuotaExceeded)
+	a.post("/sessions/"+made+"/fork", `{"sessionId":"fork"}`, bearer("ann")...).failed(t, 429, api.CodeQuotaExceeded)
 	require.False(t, a.exists("fork"))
 	for i := range 5 {
 		a.produce(fmt.Sprint("blue", i), "x", "bob").appended(t)
@@ -104,10 +105,10 @@ func TestBytesOfATenant(t *testing.T) {
 		require.Less(t, n, 6)
 		got = a.post("/sessions/s/fork", fmt.Sprintf(`{"sessionId":"fork-%d"}`, n), bearer("ann")...)
 	}
-	require.JSONEq(t, `{"quota":"bytes","limit":10000}`, detailOf(t, got, httpapi.CodeQuotaExceeded))
+	require.JSONEq(t, `{"quota":"bytes","limit":10000}`, detailOf(t, got, api.CodeQuotaExceeded))
 	head, err := a.log.Head(a.ctx(), "s")
 	require.NoError(t, err)
-	a.produce("s", large+large+large, "ann").failed(t, 429, httpapi.CodeQuotaExceeded)
+	a.produce("s", large+large+large, "ann").failed(t, 429, api.CodeQuotaExceeded)
 	after, err := a.log.Head(a.ctx(), "s")
 	require.NoError(t, err)
 	require.Equal(t, head, after)
@@ -132,11 +133,11 @@ func TestBytesOfRollbacksAndEnds(t *testing.T) {
 		require.Less(t, n, 5)
 		got = back()
 	}
-	require.JSONEq(t, `{"quota":"bytes","limit":10000}`, detailOf(t, got, httpapi.CodeQuotaExceeded))
+	require.JSONEq(t, `{"quota":"bytes","limit":10000}`, detailOf(t, got, api.CodeQuotaExceeded))
 	head, err := a.log.Head(a.ctx(), "s")
 	require.NoError(t, err)
-	back().failed(t, 429, httpapi.CodeQuotaExceeded)
-	a.post("/sessions/s/end", `{"finalOutput":"`+large+`"}`, bearer("ann")...).failed(t, 429, httpapi.CodeQuotaExceeded)
+	back().failed(t, 429, api.CodeQuotaExceeded)
+	a.post("/sessions/s/end", `{"finalOutput":"`+large+`"}`, bearer("ann")...).failed(t, 429, api.CodeQuotaExceeded)
 	after, err := a.log.Head(a.ctx(), "s")
 	require.NoError(t, err)
 	require.Equal(t, head, after)
@@ -166,13 +167,13 @@ func TestRunsOfATenant(t *testing.T) {
 	require.Equal(t, 200, start("two", "ann").status)
 	require.Equal(t, 200, start("two", "ann").status, "it is found, and no other run")
 	got := start("three", "ann")
-	require.JSONEq(t, `{"quota":"runs","limit":2}`, detailOf(t, got, httpapi.CodeQuotaExceeded))
+	require.JSONEq(t, `{"quota":"runs","limit":2}`, detailOf(t, got, api.CodeQuotaExceeded))
 	require.False(t, a.exists("three"))
 	require.Equal(t, 200, start("blue", "bob").status)
 	require.Equal(t, 200, a.post("/abort", `{"sessionId":"one"}`, bearer("ann")...).status, "a run can be stopped")
 	require.Eventually(t, func() bool { return start("four", "ann").status == 200 }, within, 10*time.Millisecond)
 	again := a.post("/resume", `{"sessionId":"one","mode":"retry"}`, bearer("ann")...)
-	require.JSONEq(t, `{"quota":"runs","limit":2}`, detailOf(t, again, httpapi.CodeQuotaExceeded))
+	require.JSONEq(t, `{"quota":"runs","limit":2}`, detailOf(t, again, api.CodeQuotaExceeded))
 	close(let)
 	require.Eventually(t, func() bool { return start("five", "ann").status == 200 }, within, 10*time.Millisecond)
 	message := func() answer {
@@ -195,10 +196,10 @@ func TestAnswersOverTheLimitOfRuns(t *testing.T) {
 	approve := func() answer {
 		return a.post("/chat/s/submit-tool-result", `{"toolCallId":"rm","kind":"approval-response","approved":true}`, bearer("ann")...)
 	}
-	require.Contains(t, approve().failed(t, 429, httpapi.CodeQuotaExceeded).Error, "nothing was stored but answers to tool calls")
+	require.Contains(t, approve().failed(t, 429, api.CodeQuotaExceeded).Error, "nothing was stored but answers to tool calls")
 	require.Len(t, a.actors("s", "result_submitted"), 1)
 	require.Len(t, a.actors("s", "run_requested"), 1)
-	approve().failed(t, 429, httpapi.CodeQuotaExceeded)
+	approve().failed(t, 429, api.CodeQuotaExceeded)
 	require.Len(t, a.actors("s", "result_submitted"), 1, "it is stored once")
 	close(let)
 	require.Eventually(t, func() bool { return approve().status == 200 }, within, 10*time.Millisecond)
@@ -223,7 +224,7 @@ func TestSessionsOfNoTenant(t *testing.T) {
 		"/chat":                `{"id":"s","messages":[{"id":"m","role":"user","parts":[{"type":"text","text":"more"}]}]}`,
 		"/resume":              `{"sessionId":"s","mode":"retry"}`,
 	} {
-		a.post(target, body, bearer("lead")...).failed(t, 403, httpapi.CodeUnauthorized)
+		a.post(target, body, bearer("lead")...).failed(t, 403, api.CodeUnauthorized)
 	}
 	require.Equal(t, before, a.contents())
 	require.Equal(t, 200, a.get("/sessions/s", bearer("lead")...).status)
@@ -255,7 +256,7 @@ func TestTenantOfASession(t *testing.T) {
 			require.Equal(t, int64(len(r.Payload)), tree.Bytes)
 		}
 	}
-	a.post("/sessions/i/import", "{}", bearer("ann")...).failed(t, 403, httpapi.CodeUnauthorized)
+	a.post("/sessions/i/import", "{}", bearer("ann")...).failed(t, 403, api.CodeUnauthorized)
 }
 
 // A tenant that has spent its day begins no run, whichever route asks for it. The
@@ -287,7 +288,7 @@ func TestDayOfATenant(t *testing.T) {
 		"/chat":                `{"id":"chat","agentType":"writer","messages":[{"id":"m","role":"user","parts":[{"type":"text","text":"hi"}]}]}`,
 	} {
 		got := a.post(path, body, bearer("ann")...)
-		require.JSONEq(t, `{"quota":"tokensPerDay","limit":100}`, detailOf(t, got, httpapi.CodeQuotaExceeded), path)
+		require.JSONEq(t, `{"quota":"tokensPerDay","limit":100}`, detailOf(t, got, api.CodeQuotaExceeded), path)
 		seconds, err := strconv.Atoi(got.header.Get("Retry-After"))
 		require.NoError(t, err, path)
 		tomorrow := time.Now().UTC().Truncate(24 * time.Hour).Add(24 * time.Hour)
@@ -301,7 +302,7 @@ func TestDayOfATenant(t *testing.T) {
 
 // newDay serves a tenant red with a budget of tokens a day, whose limits can be
 // changed as a reload does.
-func newDay(t *testing.T, tokens int64, agents ...agentloop.Agent) (*api, *quota.Quota) {
+func newDay(t *testing.T, tokens int64, agents ...agentloop.Agent) (*testAPI, *quota.Quota) {
 	t.Helper()
 	var q *quota.Quota
 	a := newAPIOn(t, memory.New(), agents, withUsers, func(o *httpapi.Options) {
@@ -318,7 +319,7 @@ func dayOf(tokens int64) quota.Tenants {
 	return quota.Tenants{Named: map[string]quota.Limits{"red": {TokensPerDay: tokens}}}
 }
 
-func (a *api) spent(q *quota.Quota) (spent, reserved int64) {
+func (a *testAPI) spent(q *quota.Quota) (spent, reserved int64) {
 	a.t.Helper()
 	s, r, err := q.Spent(a.ctx(), "red")
 	require.NoError(a.t, err)
@@ -363,7 +364,7 @@ func TestARollbackGivesNoBudgetBack(t *testing.T) {
 	q.Set(dayOf(200))
 	require.Equal(t, 200, a.post("/sessions/s/rollback", fmt.Sprintf(`{"sequence":%d}`, a.firstSequence("s")), bearer("ann")...).status)
 	got := a.post("/sessions/s/messages", `{"message":"more"}`, bearer("ann")...)
-	require.JSONEq(t, `{"quota":"tokensPerDay","limit":200}`, detailOf(t, got, httpapi.CodeQuotaExceeded))
+	require.JSONEq(t, `{"quota":"tokensPerDay","limit":200}`, detailOf(t, got, api.CodeQuotaExceeded))
 }
 
 // An abort in the middle of a model call settles it: what was sent and streamed
@@ -414,7 +415,7 @@ func TestAReloadAddsAndRemovesABudget(t *testing.T) {
 	require.Equal(t, int64(100), spent, "the first call of a day may exceed it")
 	require.Nil(t, tree.Error)
 	got := start("more")
-	require.JSONEq(t, `{"quota":"tokensPerDay","limit":1}`, detailOf(t, got, httpapi.CodeQuotaExceeded))
+	require.JSONEq(t, `{"quota":"tokensPerDay","limit":1}`, detailOf(t, got, api.CodeQuotaExceeded))
 
 	q.Set(quota.Tenants{})
 	require.Equal(t, 200, start("more").status)

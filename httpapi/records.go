@@ -9,11 +9,8 @@ import (
 	"slices"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
 )
-
-// MaxRecordTypes is how many types GET /sessions/{id}/records can be asked for
-// at once.
-const MaxRecordTypes = 100
 
 // recordQuery says which records a request asks for.
 type recordQuery struct {
@@ -69,7 +66,7 @@ func (q query) recordFilter() (f recordFilter, err error) {
 	if f.kind, err = oneOf(q, "kind", []eventlog.Kind{eventlog.KindChunk, eventlog.KindFact}); err != nil {
 		return f, err
 	}
-	if f.types, err = q.words(paramType, MaxRecordTypes); err != nil {
+	if f.types, err = q.words(paramType, api.MaxRecordTypes); err != nil {
 		return f, err
 	}
 	if f.agent, err = q.sessionID("agent"); err != nil {

@@ -16,6 +16,8 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 )
 
 // TestRecordFilters: a record comes if every filter takes it.
@@ -70,12 +72,12 @@ func TestRecordFilters(t *testing.T) {
 	for _, q := range []string{
 		"kind=", "kind=x", "kind=chunk&kind=fact", "type=", "type=a&type=", "type=" + long, "type=%ff", "type=a&type=%ff",
 		"agent=", "agent=%00", "agent=" + long, "run=", "run=" + long, "run=a&run=b", "call=", "call=" + long,
-		strings.Repeat("type=x&", httpapi.MaxRecordTypes+1), "follow=", "follow=maybe", "follow=1&to=2", "follow=1&dead=0", "follow=1&limit=0",
+		strings.Repeat("type=x&", api.MaxRecordTypes+1), "follow=", "follow=maybe", "follow=1&to=2", "follow=1&dead=0", "follow=1&limit=0",
 		"follow=1&from=x", "follow=1&kind=x",
 	} {
-		a.get("/sessions/s/records?"+q).failed(t, 400, httpapi.CodeInvalidRequest)
+		a.get("/sessions/s/records?"+q).failed(t, 400, api.CodeInvalidRequest)
 	}
-	require.Equal(t, 200, a.get("/sessions/s/records?"+strings.Repeat("type=x&", httpapi.MaxRecordTypes)).status)
+	require.Equal(t, 200, a.get("/sessions/s/records?"+strings.Repeat("type=x&", api.MaxRecordTypes)).status)
 }
 
 // recordStream is an open /records?follow=1.
@@ -84,7 +86,7 @@ type recordStream struct {
 	lines *stream
 }
 
-func (a *api) follow(target string, headers ...string) recordStream {
+func (a *testAPI) follow(target string, headers ...string) recordStream {
 	a.t.Helper()
 	req, err := http.NewRequestWithContext(a.ctx(), "GET", a.http.URL+target, nil)
 	require.NoError(a.t, err)
@@ -160,7 +162,7 @@ func TestFollowRecords(t *testing.T) {
 	a.srv.Close()
 	all.ends()
 	texts.ends()
-	a.get("/sessions/s/records?follow=1").failed(t, 503, httpapi.CodeUnavailable)
+	a.get("/sessions/s/records?follow=1").failed(t, 503, api.CodeUnavailable)
 	require.NotContains(t, a.logs.String(), "broke off")
 	b := newAPIOn(t, a.log, nil)
 	again := b.follow(fmt.Sprintf("/sessions/s/records?follow=1&from=%d", marker[0]))
@@ -183,9 +185,9 @@ func TestFollowRecordsBeats(t *testing.T) {
 func TestFollowRecordsRefuses(t *testing.T) {
 	a := newAPI(t)
 	head := a.append("s", created("s"))[0]
-	body := a.get(fmt.Sprintf("/sessions/s/records?follow=1&from=%d", head+1)).failed(t, 416, httpapi.CodeCursorAhead)
+	body := a.get(fmt.Sprintf("/sessions/s/records?follow=1&from=%d", head+1)).failed(t, 416, api.CodeCursorAhead)
 	require.Equal(t, map[string]any{"head": float64(head)}, body.Detail)
-	a.get("/sessions/nobody/records?follow=1").failed(t, 404, httpapi.CodeNotFound)
+	a.get("/sessions/nobody/records?follow=1").failed(t, 404, api.CodeNotFound)
 	require.Empty(t, a.request("HEAD", "/sessions/s/records?follow=1", "").body)
 
 	// The end of a session is the end of all who follow it.
@@ -193,7 +195,7 @@ func TestFollowRecordsRefuses(t *testing.T) {
 	s.has(head)
 	require.Equal(t, 200, a.request("DELETE", "/sessions/s", "").status)
 	s.ends()
-	a.get("/sessions/s/records?follow=1").failed(t, 404, httpapi.CodeNotFound)
+	a.get("/sessions/s/records?follow=1").failed(t, 404, api.CodeNotFound)
 
 	for name, log := range map[string]*failing{
 		"error": {Log: memory.New(), err: errors.New("disk on fire: secret detail")},
@@ -218,9 +220,9 @@ func TestFollowRecordsWhileAllowed(t *testing.T) {
 	head := a.append("s", created("s"))[0]
 	s := a.follow("/sessions/s/records?follow=1", bearer("for s")...)
 	s.has(head)
-	require.NoError(t, a.srv.Reconfigure(httpapi.BearerTokens(nil), nil, nil))
+	require.NoError(t, a.srv.Reconfigure(auth.BearerTokens(nil), nil, nil))
 	s.ends()
-	a.get("/sessions/s/records?follow=1", bearer("for s")...).failed(t, 401, httpapi.CodeUnauthorized)
+	a.get("/sessions/s/records?follow=1", bearer("for s")...).failed(t, 401, api.CodeUnauthorized)
 }
 
 // TestFollowRecordsStuck: a client that takes nothing is dropped.

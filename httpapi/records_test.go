@@ -15,7 +15,7 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 )
 
 func parseRecords(t *testing.T, body string) []eventlog.Record {
@@ -85,13 +85,13 @@ func TestRecords(t *testing.T) {
 	}
 
 	for _, q := range []string{fmt.Sprintf("from=%d", odd+1), fmt.Sprintf("to=%d", odd+1), "from=99&to=3"} {
-		body := a.get("/sessions/s/records?"+q).failed(t, 416, httpapi.CodeCursorAhead)
+		body := a.get("/sessions/s/records?"+q).failed(t, 416, api.CodeCursorAhead)
 		require.Equal(t, map[string]any{"head": float64(odd)}, body.Detail)
 	}
 	for _, q := range []string{"from=x", "to=-1", "limit=0", "limit=x", "dead=maybe", "dead=", "from=3&to=2"} {
-		a.get("/sessions/s/records?"+q).failed(t, 400, httpapi.CodeInvalidRequest)
+		a.get("/sessions/s/records?"+q).failed(t, 400, api.CodeInvalidRequest)
 	}
-	a.get("/sessions/nobody/records").failed(t, 404, httpapi.CodeNotFound)
+	a.get("/sessions/nobody/records").failed(t, 404, api.CodeNotFound)
 	head := a.request("HEAD", "/sessions/s/records", "")
 	require.Equal(t, 200, head.status)
 	require.Empty(t, head.body)
@@ -144,9 +144,9 @@ func TestRecordsBreakOff(t *testing.T) {
 
 			log.after.Store(0)
 			got := a.get("/sessions/s/records?dead=1")
-			require.Equal(t, "internal error", got.failed(t, 500, httpapi.CodeInternalError).Error)
+			require.Equal(t, "internal error", got.failed(t, 500, api.CodeInternalError).Error)
 			require.NotContains(t, got.body, "secret")
-			a.get("/sse?sessionId=s").failed(t, 500, httpapi.CodeInternalError)
+			a.get("/sse?sessionId=s").failed(t, 500, api.CodeInternalError)
 		})
 	}
 }

@@ -14,18 +14,19 @@ import (
 
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/auth"
 )
 
 // TestARefusalWaitsForNoBody: a caller who may not do what it asks for is refused at
 // once, and does not hold its connection with a body that never comes.
 func TestARefusalWaitsForNoBody(t *testing.T) {
 	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) {
-		o.Auth = httpapi.BearerTokens([]httpapi.Token{{Token: "t", Operations: []string{"status"}, Sessions: []string{"*"}}})
+		o.Auth = auth.BearerTokens([]auth.Token{{Token: "t", Operations: []string{"status"}, Sessions: []string{"*"}}})
 		o.Origins = []string{"https://app.example"}
 	})
 	a.append("s", created("s"))
 	httpapi.SetBodyTimeout(a.srv, time.Hour)
-	guarded := httptest.NewServer(a.srv.Guard(httpapi.OpAdmin, http.NotFoundHandler()))
+	guarded := httptest.NewServer(a.srv.Guard(auth.OpAdmin, http.NotFoundHandler()))
 	defer guarded.Close()
 	const length, chunked, auth = "Content-Length: 10\r\n", "Transfer-Encoding: chunked\r\n", "Authorization: Bearer t\r\n"
 	for _, tc := range []struct {

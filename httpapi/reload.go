@@ -5,20 +5,13 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/helixd/helixd/httpapi/auth"
 )
 
 // reloadTimeout bounds POST /admin/reload, which outlives its client: MCP
 // servers that are new have to be started.
 const reloadTimeout = time.Minute
-
-// Reloaded is what POST /admin/reload has changed.
-type Reloaded struct {
-	// Agents are the names of those that there are now, sorted.
-	Agents []string `json:"agents"`
-	// NeedsRestart are keys that have another value in the configuration than
-	// the server was started with, and that only a start takes over.
-	NeedsRestart []string `json:"needsRestart"`
-}
 
 // ReloadError says why a configuration was refused. Nothing has changed.
 type ReloadError struct {
@@ -31,7 +24,7 @@ func (e *ReloadError) Error() string { return strings.Join(e.Problems, "\n") }
 
 // reload answers POST /admin/reload.
 func (s *Server) reload(w http.ResponseWriter, r *request) error {
-	if err := s.allow(r.Request, OpAdmin, allSessions); err != nil { // it is about all sessions
+	if err := s.allow(r.Request, auth.OpAdmin, auth.AllSessions); err != nil { // it is about all sessions
 		return err
 	}
 	if _, err := readObject(w, r); err != nil { // as on all routes; nothing in it is wanted

@@ -14,15 +14,17 @@ import (
 
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 )
 
 // reloading counts how often it is asked.
-func reloading(times *int) func(context.Context) (httpapi.Reloaded, error) {
-	return func(context.Context) (httpapi.Reloaded, error) {
+func reloading(times *int) func(context.Context) (api.Reloaded, error) {
+	return func(context.Context) (api.Reloaded, error) {
 		if times != nil {
 			*times++
 		}
-		return httpapi.Reloaded{Agents: []string{"a"}, NeedsRestart: []string{}}, nil
+		return api.Reloaded{Agents: []string{"a"}, NeedsRestart: []string{}}, nil
 	}
 }
 
@@ -31,14 +33,14 @@ func TestReloadIsForAdmins(t *testing.T) {
 	times := 0
 	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) {
 		o.Reload = reloading(&times)
-		o.Auth = httpapi.BearerTokens([]httpapi.Token{
+		o.Auth = auth.BearerTokens([]auth.Token{
 			{Token: "admin", Operations: []string{"admin"}, Sessions: []string{"*"}},
 			{Token: "one", Operations: []string{"*"}, Sessions: []string{"s"}},
 			{Token: "other", Operations: []string{"chat*", "retain"}, Sessions: []string{"*"}},
 		})
 	})
 	for token, status := range map[string]int{"one": 403, "other": 403, "nobody": 401} {
-		a.post("/admin/reload", "{}", "Authorization", "Bearer "+token).failed(t, status, httpapi.CodeUnauthorized)
+		a.post("/admin/reload", "{}", "Authorization", "Bearer "+token).failed(t, status, api.CodeUnauthorized)
 	}
 	require.Zero(t, times)
 	got := a.post("/admin/reload", "{}", "Authorization", "Bearer admin")
@@ -50,15 +52,15 @@ func TestReloadIsForAdmins(t *testing.T) {
 func TestReloadThatIsRefused(t *testing.T) {
 	refused := errors.Join(&httpapi.ReloadError{Problems: []string{"helix.yaml:3: agents.a.model: needs a provider", "helix.yaml:9: x: unknown key"}})
 	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) {
-		o.Reload = func(context.Context) (httpapi.Reloaded, error) { return httpapi.Reloaded{}, refused }
+		o.Reload = func(context.Context) (api.Reloaded, error) { return api.Reloaded{}, refused }
 	})
-	body := a.post("/admin/reload", "{}").failed(t, 409, httpapi.CodeInvalidConfig)
+	body := a.post("/admin/reload", "{}").failed(t, 409, api.CodeInvalidConfig)
 	require.Equal(t, "nothing has changed: helix.yaml:3: agents.a.model: needs a provider; helix.yaml:9: x: unknown key", body.Error)
 	require.Equal(t, map[string]any{"problems": []any{"helix.yaml:3: agents.a.model: needs a provider", "helix.yaml:9: x: unknown key"}}, body.Detail)
 }
 
-func tokenFor(token string) httpapi.Authenticator {
-	return httpapi.BearerTokens([]httpapi.Token{{Token: token, Operations: []string{"*"}, Sessions: []string{"*"}}})
+func tokenFor(token string) auth.Authenticator {
+	return auth.BearerTokens([]auth.Token{{Token: token, Operations: []string{"*"}, Sessions: []string{"*"}}})
 }
 
 // TestReconfigure: another token counts from the next request on, and a stream
@@ -85,7 +87,7 @@ func TestReconfigure(t *testing.T) {
 	}
 	hears(`"x"`)
 
-	both := httpapi.AnyOf(tokenFor("old"), tokenFor("new"))
+	both := auth.AnyOf(tokenFor("old"), tokenFor("new"))
 	require.NoError(t, a.srv.Reconfigure(both, nil, nil))
 	require.Equal(t, 200, a.get("/status?sessionId=s", old...).status)
 	require.Equal(t, 200, a.get("/status?sessionId=s", fresh...).status)
@@ -93,25 +95,25 @@ func TestReconfigure(t *testing.T) {
 	hears(`"y"`)
 
 	require.NoError(t, a.srv.Reconfigure(tokenFor("new"), nil, nil))
-	a.get("/status?sessionId=s", old...).failed(t, 401, httpapi.CodeUnauthorized)
+	a.get("/status?sessionId=s", old...).failed(t, 401, api.CodeUnauthorized)
 	require.Equal(t, 200, a.get("/status?sessionId=s", fresh...).status)
 	_, err = io.Copy(io.Discard, stream)
 	require.NoError(t, err, "the stream ends")
 
 	require.Error(t, a.srv.Reconfigure(nil, nil, nil), "all of a sudden everybody may do everything")
 	require.Error(t, a.srv.Reconfigure(tokenFor("old"), nil, &httpapi.ChatOptions{DefaultAgent: "nobody"}))
-	a.get("/status?sessionId=s", old...).failed(t, 401, httpapi.CodeUnauthorized)
+	a.get("/status?sessionId=s", old...).failed(t, 401, api.CodeUnauthorized)
 }
 
 // TestGuard: what is not the server's own is refused as its own routes are.
 func TestGuard(t *testing.T) {
 	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) {
-		o.Auth = httpapi.BearerTokens([]httpapi.Token{
+		o.Auth = auth.BearerTokens([]auth.Token{
 			{Token: "admin", Operations: []string{"admin"}, Sessions: []string{"*"}},
 			{Token: "some", Operations: []string{"*"}, Sessions: []string{"s*"}},
 		})
 	})
-	guarded := a.srv.Guard(httpapi.OpAdmin, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+	guarded := a.srv.Guard(auth.OpAdmin, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
 	for _, tc := range []struct {
 		host, token string
 		want        int
@@ -124,7 +126,7 @@ func TestGuard(t *testing.T) {
 		require.Equal(t, want, w.Code)
 		require.NotEmpty(t, w.Header().Get("X-Request-Id"))
 		if want != 418 {
-			require.True(t, strings.Contains(w.Body.String(), string(httpapi.CodeUnauthorized)), w.Body.String())
+			require.True(t, strings.Contains(w.Body.String(), string(api.CodeUnauthorized)), w.Body.String())
 		}
 	}
 }

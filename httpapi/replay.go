@@ -10,19 +10,8 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector"
-)
-
-// Bounds of a replay's pace.
-const (
-	// MinReplaySpeed and MaxReplaySpeed bound how many times as fast as it was
-	// a session is replayed; 0 is without any pauses.
-	MinReplaySpeed = 0.01
-	MaxReplaySpeed = 1000
-	// DefaultReplayPause is the longest pause, unless a request says otherwise.
-	DefaultReplayPause = 2 * time.Second
-	// MaxReplayPause is the longest that a request can ask for.
-	MaxReplayPause = 10 * time.Minute
 )
 
 // replayLook is how often a replay looks whether its session is still there:
@@ -75,8 +64,8 @@ func (r *request) replayed() (from, to uint64, bounded bool, err error) {
 	if to, bounded, err = r.query.number("to"); err != nil {
 		return from, to, bounded, err
 	}
-	if last := r.Header.Get("Last-Event-ID"); last != "" {
-		seen, err := parseNumber("Last-Event-ID", last)
+	if last := r.Header.Get(api.HeaderLastEventID); last != "" {
+		seen, err := parseNumber(api.HeaderLastEventID, last)
 		if err != nil {
 			return from, to, bounded, err
 		}
@@ -92,11 +81,11 @@ func (q query) pace() (speed float64, most time.Duration, err error) {
 	speed = 1
 	if v := q.values.Get("speed"); q.values.Has("speed") {
 		speed, err = strconv.ParseFloat(v, 64)
-		if err != nil || strings.Trim(v, "0123456789.") != "" || speed != 0 && (speed < MinReplaySpeed || speed > MaxReplaySpeed) {
-			return 0, 0, invalid("speed", fmt.Sprintf("must be 0 or a number from %v to %v", MinReplaySpeed, MaxReplaySpeed))
+		if err != nil || strings.Trim(v, "0123456789.") != "" || speed != 0 && (speed < api.MinReplaySpeed || speed > api.MaxReplaySpeed) {
+			return 0, 0, invalid("speed", fmt.Sprintf("must be 0 or a number from %v to %v", api.MinReplaySpeed, api.MaxReplaySpeed))
 		}
 	}
-	ms, err := q.integer("maxPause", int(DefaultReplayPause.Milliseconds()), 0, int(MaxReplayPause.Milliseconds()))
+	ms, err := q.integer("maxPause", int(api.DefaultReplayPause.Milliseconds()), 0, int(api.MaxReplayPause.Milliseconds()))
 	return speed, time.Duration(ms) * time.Millisecond, err
 }
 
@@ -105,7 +94,7 @@ func replayEnding(s *projector.Session) *event {
 	if e := ending(s); e != nil {
 		return e
 	}
-	data, _ := marshal(endData{Type: "end", Status: string(eventlog.StreamActive)})
+	data, _ := marshal(api.EndEvent{Type: "end", Status: string(eventlog.StreamActive)})
 	return &event{name: "end", data: data}
 }
 

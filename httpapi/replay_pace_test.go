@@ -19,6 +19,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/auth"
 )
 
 // These tests have a clock of their own. A network can't be part of that: the
@@ -197,8 +198,8 @@ func TestReplayToALateClient(t *testing.T) {
 // TestReplayIsLeft: whatever ends a replay in the middle of a pause ends it at
 // once, and leaves nothing behind: the clock's test sees to that.
 func TestReplayIsLeft(t *testing.T) {
-	allow := func(err error) httpapi.Authenticator {
-		return func(*http.Request, httpapi.Operation, string) error { return err }
+	allow := func(err error) auth.Authenticator {
+		return func(*http.Request, auth.Operation, string) error { return err }
 	}
 	inTime(t, httpapi.Options{Heartbeat: time.Hour, Auth: allow(nil)}, func(t *testing.T, log eventlog.Log, srv *httpapi.Server) {
 		writes(t, log, "s", time.Minute, created("s"), text("s", "a"), text("s", "b"), text("s", "c"))
@@ -211,7 +212,7 @@ func TestReplayIsLeft(t *testing.T) {
 		require.Equal(t, 90*time.Second, time.Since(began), "the client has left")
 
 		// Nor is it told to who may not hear it any more.
-		time.AfterFunc(90*time.Second, func() { assert.NoError(t, srv.Reconfigure(allow(httpapi.ErrForbidden), nil, nil)) })
+		time.AfterFunc(90*time.Second, func() { assert.NoError(t, srv.Reconfigure(allow(auth.ErrForbidden), nil, nil)) })
 		began = time.Now()
 		require.Equal(t, []sent{{0, "a"}, {time.Minute, "b"}}, replays(t.Context(), srv, query, nil).events())
 		require.Equal(t, 90*time.Second, time.Since(began))

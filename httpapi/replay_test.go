@@ -10,7 +10,7 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/snapshot"
 )
@@ -28,7 +28,7 @@ func TestReplayIsTheStream(t *testing.T) {
 	require.Equal(t, 200, endings.post("/resume", `{"sessionId":"back","mode":"with_confirmation","approved":true}`).status)
 	endings.wait("back")
 	require.Equal(t, 200, endings.post("/sessions/back/rollback", fmt.Sprintf(`{"sequence":%d}`, endings.tree("back").Messages[1].Sequence)).status)
-	for session, a := range map[string]*api{"s": lively, "waits": endings, "failed": endings, "paused": endings, "back": endings} {
+	for session, a := range map[string]*testAPI{"s": lively, "waits": endings, "failed": endings, "paused": endings, "back": endings} {
 		t.Run(session, func(t *testing.T) {
 			head := a.head(session)
 			for from := uint64(0); from <= head; from += 1 + head/15 {
@@ -90,20 +90,20 @@ func TestReplayRefusals(t *testing.T) {
 		"speed=", "speed=x", "speed=-1", "speed=-0", "speed=0.001", "speed=1001", "speed=1e2", "speed=Inf", "speed=NaN", "speed=0x1", "speed=+1",
 		"speed=.", "speed=1&speed=2", "maxPause=", "maxPause=-1", "maxPause=0.5", "maxPause=600001", "from=x", "from=-1", "to=x", "from=2&to=1",
 	} {
-		a.get("/sessions/s/replay?"+q).failed(t, 400, httpapi.CodeInvalidRequest)
+		a.get("/sessions/s/replay?"+q).failed(t, 400, api.CodeInvalidRequest)
 	}
-	a.get("/sessions/s/replay", "Last-Event-ID", "x").failed(t, 400, httpapi.CodeInvalidRequest)
-	a.get("/sessions/s/replay?to=1", "Last-Event-ID", "2").failed(t, 400, httpapi.CodeInvalidRequest)
+	a.get("/sessions/s/replay", "Last-Event-ID", "x").failed(t, 400, api.CodeInvalidRequest)
+	a.get("/sessions/s/replay?to=1", "Last-Event-ID", "2").failed(t, 400, api.CodeInvalidRequest)
 	for _, q := range []string{"from=3", "to=3", "from=3&to=9"} {
-		body := a.get("/sessions/s/replay?"+q).failed(t, 416, httpapi.CodeCursorAhead)
+		body := a.get("/sessions/s/replay?"+q).failed(t, 416, api.CodeCursorAhead)
 		require.Equal(t, map[string]any{"head": float64(head)}, body.Detail)
 	}
-	a.get("/sessions/nobody/replay").failed(t, 404, httpapi.CodeNotFound)
-	a.get("/sessions/nobody/replay?to=0").failed(t, 404, httpapi.CodeNotFound)
-	a.get("/sessions/%00/replay").failed(t, 400, httpapi.CodeInvalidRequest)
+	a.get("/sessions/nobody/replay").failed(t, 404, api.CodeNotFound)
+	a.get("/sessions/nobody/replay?to=0").failed(t, 404, api.CodeNotFound)
+	a.get("/sessions/%00/replay").failed(t, 400, api.CodeInvalidRequest)
 	require.Equal(t, "GET, HEAD", a.post("/sessions/s/replay", "{}").header.Get("Allow"))
 	a.srv.Close()
-	a.get("/sessions/s/replay").failed(t, 503, httpapi.CodeUnavailable)
+	a.get("/sessions/s/replay").failed(t, 503, api.CodeUnavailable)
 }
 
 func TestReplayStuck(t *testing.T) {

@@ -8,9 +8,8 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
 )
-
-const headerRequestID = "X-Request-Id"
 
 // maxRequestID is the longest request id that is taken from a client, in
 // bytes.
@@ -19,7 +18,7 @@ const maxRequestID = 128
 type requestIDKey struct{}
 
 // RequestID returns the id of the request that the context belongs to, or "".
-// An [Authenticator] gets it from its request's context.
+// An [auth.Authenticator] gets it from its request's context.
 func RequestID(ctx context.Context) string {
 	id, _ := ctx.Value(requestIDKey{}).(string)
 	return id
@@ -29,12 +28,12 @@ func RequestID(ctx context.Context) string {
 // a new ULID. The answer says it, whatever it is.
 func identified(w http.ResponseWriter, r *http.Request) *http.Request {
 	var id string
-	if given := r.Header.Values(headerRequestID); len(given) == 1 && isRequestID(given[0]) {
+	if given := r.Header.Values(api.HeaderRequestID); len(given) == 1 && isRequestID(given[0]) {
 		id = given[0]
 	} else {
 		id = ulid.Make().String()
 	}
-	w.Header().Set(headerRequestID, id)
+	w.Header().Set(api.HeaderRequestID, id)
 	return r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id))
 }
 

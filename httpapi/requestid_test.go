@@ -13,6 +13,8 @@ import (
 
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 )
 
 func TestRequestIDs(t *testing.T) {
@@ -50,12 +52,12 @@ func TestRequestIDOnEveryAnswer(t *testing.T) {
 	require.Equal(t, 204, preflight.status)
 	require.Equal(t, "my-id", preflight.header.Get("X-Request-Id"))
 
-	a.get("/nowhere", id...).failed(t, 404, httpapi.CodeNotFound)
+	a.get("/nowhere", id...).failed(t, 404, api.CodeNotFound)
 	got := a.get("/status?sessionId=none", id...)
-	got.failed(t, 404, httpapi.CodeNotFound)
+	got.failed(t, 404, api.CodeNotFound)
 	require.Contains(t, got.body, `"requestId":"my-id"`)
-	a.request("PUT", "/start", "", id...).failed(t, 405, httpapi.CodeMethodNotAllowed)
-	a.post("/start", "junk", id...).failed(t, 400, httpapi.CodeInvalidRequest)
+	a.request("PUT", "/start", "", id...).failed(t, 405, api.CodeMethodNotAllowed)
+	a.post("/start", "junk", id...).failed(t, 400, api.CodeInvalidRequest)
 }
 
 // TestRequestIDInLogs: also where there is no answer to see it in.
@@ -63,15 +65,15 @@ func TestRequestIDInLogs(t *testing.T) {
 	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) {
 		o.Logger = o.Logger.With("node", "n1")
 		o.AllowUnauthenticated = false
-		o.Auth = func(r *http.Request, _ httpapi.Operation, _ string) error {
+		o.Auth = func(r *http.Request, _ auth.Operation, _ string) error {
 			if r.Header.Get("Panic") != "" {
 				panic("on purpose")
 			}
-			return &httpapi.AuthError{Status: 518, Message: httpapi.RequestID(r.Context()) + " is known to hooks"}
+			return &auth.Refusal{Status: 518, Message: httpapi.RequestID(r.Context()) + " is known to hooks"}
 		}
 	})
-	a.get("/sessions", "X-Request-Id", "first").failed(t, 518, httpapi.CodeInternalError)
-	a.get("/sessions", "X-Request-Id", "second", "Panic", "1").failed(t, 500, httpapi.CodeInternalError)
+	a.get("/sessions", "X-Request-Id", "first").failed(t, 518, api.CodeInternalError)
+	a.get("/sessions", "X-Request-Id", "second", "Panic", "1").failed(t, 500, api.CodeInternalError)
 	lines := strings.Split(strings.TrimSpace(a.logs.String()), "\n")
 	require.Len(t, lines, 2)
 	require.Regexp(t, `node=n1.*first is known to hooks.*requestId=first`, lines[0])

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/httpapi/api"
 )
 
 // slowClient takes each write just before the longest time that a piece may take.
@@ -22,7 +24,7 @@ func (c *slowClient) SetWriteDeadline(t time.Time) error {
 }
 
 func (c *slowClient) Write(p []byte) (int, error) {
-	time.Sleep(WriteTimeout - time.Second)
+	time.Sleep(api.WriteTimeout - time.Second)
 	if time.Now().After(c.deadline) {
 		return 0, os.ErrDeadlineExceeded
 	}
@@ -33,7 +35,7 @@ func (c *slowClient) Write(p []byte) (int, error) {
 // answer for hours.
 func TestALargeAnswerHasALastMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, w, began := &Server{writeTimeout: WriteTimeout}, new(slowClient), time.Now()
+		s, w, began := &Server{writeTimeout: api.WriteTimeout}, new(slowClient), time.Now()
 		require.ErrorIs(t, s.write(w, http.NewResponseController(w), make([]byte, 16<<20)), os.ErrDeadlineExceeded)
 		require.Less(t, time.Since(began), 6*time.Minute)
 		require.NoError(t, s.write(w, http.NewResponseController(w), make([]byte, pieceBytes)))

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/snapshot"
 )
 
@@ -15,7 +17,7 @@ import (
 func (s *Server) retain(w http.ResponseWriter, r *request) error {
 	// It is about all sessions, so callers that are limited to some may not. Only a
 	// glob that takes every session takes the session "*".
-	if err := s.allow(r.Request, OpRetain, allSessions); err != nil {
+	if err := s.allow(r.Request, auth.OpRetain, auth.AllSessions); err != nil {
 		return err
 	}
 	body, err := readObject(w, r)
@@ -41,7 +43,7 @@ func (s *Server) retain(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return s.ok(w, done)
+	return s.ok(w, api.Retained(done))
 }
 
 // duration returns an optional duration that is not negative.

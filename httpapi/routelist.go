@@ -1,14 +1,18 @@
 package httpapi
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/helixd/helixd/httpapi/auth"
+)
 
 // RouteInfo describes a route of the server.
 type RouteInfo struct {
 	Method  string
 	Pattern string // its path; {id} stands for a session's id, percent-encoded, {file} for a file's name
-	// Operation is what the [Authenticator] is asked for; empty: the route
+	// Operation is what the [auth.Authenticator] is asked for; empty: the route
 	// needs no authentication.
-	Operation Operation
+	Operation auth.Operation
 }
 
 // Routes returns all routes. A GET route answers HEAD as well.
@@ -20,9 +24,9 @@ func Routes() []RouteInfo {
 	return routes
 }
 
-// Operations returns what an [Authenticator] may be asked for, sorted.
-func Operations() []Operation {
-	ops := []Operation{OpDebugger} // of a route that asks itself
+// Operations returns what an [auth.Authenticator] may be asked for, sorted.
+func Operations() []auth.Operation {
+	ops := []auth.Operation{auth.OpDebugger} // of a route that asks itself
 	for _, rt := range routeTable {
 		if rt.op != opPublic {
 			ops = append(ops, rt.op)

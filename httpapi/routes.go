@@ -11,13 +11,17 @@ import (
 	"strings"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/auth"
 )
+
+// opPublic is of routes that need no authentication.
+const opPublic auth.Operation = ""
 
 // route is a row of the routing table.
 type route struct {
 	method, pattern string
-	params          string    // the query's parameters
-	op              Operation // opPublic: no authentication
+	params          string         // the query's parameters
+	op              auth.Operation // opPublic: no authentication
 	session         source
 	handle          func(*Server, http.ResponseWriter, *request) error
 }
@@ -38,65 +42,65 @@ const (
 )
 
 var routeTable = []route{
-	{"POST", "/start", "", OpStart, inBodyNew, (*Server).start},
-	{"POST", "/resume", "", OpResume, inBody, (*Server).resume},
-	{"POST", "/interrupt", "", OpInterrupt, inBody, (*Server).interrupt},
-	{"POST", "/abort", "", OpAbort, inBody, (*Server).abort},
-	{"POST", "/submit-tool-result", "", OpSubmitToolResult, inBody, (*Server).submitToolResult},
-	{"GET", "/sse", "sessionId fromSequence ticket", OpStream, inQuery, (*Server).sse},
-	{"GET", "/status", "sessionId", OpStatus, inQuery, (*Server).status},
-	{"GET", "/workspace", "sessionId", OpWorkspace, inQuery, (*Server).workspace},
-	{"GET", "/workspaces", "sessionId", OpWorkspace, inQuery, (*Server).workspace},
-	{"POST", "/chat", "format", OpChat, inBodyNew, hosted((*Server).postChat)},
-	{"GET", "/chat/{id}/stream", "format ticket", OpChatStream, inPathOrNothing, hosted((*Server).chatStream)},
-	{"POST", "/chat/{id}/submit-tool-result", "", OpChatSubmitToolResult, inPath, hosted((*Server).chatSubmit)},
-	{"POST", "/chat/{id}/interrupt", "", OpChatInterrupt, inPath, hosted((*Server).chatInterrupt)},
-	{"POST", "/chat/{id}/abort", "", OpChatAbort, inPath, hosted((*Server).chatAbort)},
-	{"POST", "/chat/{id}/tickets", "", OpChatStream, inPath, (*Server).ticket},
-	{"GET", "/chat/{id}/snapshot", "includePartialContent", OpChatStream, inPath, (*Server).snapshot},
-	{"GET", "/chat/{id}/messages", "offset limit includeReasoning includeToolResults", OpChatStream, inPath, (*Server).messages},
-	{"GET", "/sessions", "userId agentType status tag metadata from to parentSessionId sort offset limit", OpSessions, noSession, (*Server).sessions},
-	{"GET", "/sessions/{id}", "", OpStatus, inPath, (*Server).summary},
-	{"GET", "/sessions/{id}/records", "from to limit dead follow kind type agent run call", OpRecords, inPath, (*Server).records},
-	{"GET", "/sessions/{id}/stream", "fromSequence ticket", OpStream, inPath, (*Server).storeStream},
-	{"GET", "/sessions/{id}/replay", "from to speed maxPause ticket", OpStream, inPath, (*Server).replay},
-	{"GET", "/sessions/{id}/state", "at", OpRecords, inPath, (*Server).state},
-	{"GET", "/sessions/{id}/diff", "from to only", OpRecords, inPath, (*Server).diff},
-	{"GET", "/sessions/{id}/timeline", "from", OpRecords, inPath, (*Server).timeline},
-	{"GET", "/sessions/{id}/usage", "offset limit", OpStatus, inPath, (*Server).usage},
-	{"GET", "/sessions/{id}/checkpoints", "offset limit", OpStatus, inPath, (*Server).checkpoints},
-	{"GET", "/sessions/{id}/runs", "offset limit", OpStatus, inPath, (*Server).runs},
-	{"GET", "/compare", "a aAt b bAt", OpRecords, inBoth, (*Server).compare},
-	{"POST", "/sessions/{id}/messages", "", OpStart, inPath, (*Server).sendMessage},
-	{"POST", "/sessions/{id}/rollback", "", OpResume, inPath, (*Server).rollback},
-	{"POST", "/sessions/{id}/fork", "", OpStart, inPath, (*Server).fork},
-	{"POST", "/sessions/{id}/subscriptions", "", OpRecords, inPath, (*Server).subscribe},
-	{"POST", "/sessions/{id}/tickets", "", OpStream, inPath, (*Server).ticket},
-	{"DELETE", "/sessions/{id}/subscriptions", "", OpRecords, inPath, (*Server).unsubscribe},
-	{"POST", "/sessions/{id}/chunks", "", OpAppend, inPathNew, (*Server).chunks},
-	{"POST", "/sessions/{id}/end", "", OpAppend, inPath, (*Server).end},
-	{"POST", "/sessions/{id}/fail", "", OpAppend, inPath, (*Server).failStream},
-	{"POST", "/sessions/{id}/import", "", OpImport, inPathNew, (*Server).importRecords},
-	{"DELETE", "/sessions/{id}", "", OpErase, inPath, (*Server).erase},
-	{"GET", "/runs", "sessionId userId agentType status from to offset limit", OpSessions, noSession, (*Server).allRuns},
-	{"GET", "/usage", "by sessionId userId agentType from to", OpSessions, noSession, (*Server).usageBy},
-	{"GET", "/search", "q sessionId userId agentType offset limit", OpSearch, noSession, (*Server).search},
-	{"GET", "/parked", "sessionId offset limit", OpSessions, noSession, (*Server).parked},
-	{"GET", "/memories", "scope id tenant q offset limit", OpMemory, inScope, (*Server).memories},
-	{"POST", "/memories", "", OpMemory, inBody, (*Server).saveMemory},
-	{"DELETE", "/memories", "scope id tenant", OpErase, inScope, (*Server).eraseMemories},
-	{"DELETE", "/memories/{memoryId}", "scope id tenant", OpMemory, inScope, (*Server).forgetMemory},
-	{"POST", "/memories/process", "", OpAdmin, noSession, (*Server).processMemories},
-	{"POST", "/retention", "", OpRetain, noSession, (*Server).retain},
-	{"GET", "/backup", "rate", OpBackup, noSession, (*Server).backup},
-	{"POST", "/sweep", "", OpErase, noSession, (*Server).sweep},
-	{"POST", "/admin/reload", "", OpAdmin, noSession, (*Server).reload},
+	{"POST", "/start", "", auth.OpStart, inBodyNew, (*Server).start},
+	{"POST", "/resume", "", auth.OpResume, inBody, (*Server).resume},
+	{"POST", "/interrupt", "", auth.OpInterrupt, inBody, (*Server).interrupt},
+	{"POST", "/abort", "", auth.OpAbort, inBody, (*Server).abort},
+	{"POST", "/submit-tool-result", "", auth.OpSubmitToolResult, inBody, (*Server).submitToolResult},
+	{"GET", "/sse", "sessionId fromSequence ticket", auth.OpStream, inQuery, (*Server).sse},
+	{"GET", "/status", "sessionId", auth.OpStatus, inQuery, (*Server).status},
+	{"GET", "/workspace", "sessionId", auth.OpWorkspace, inQuery, (*Server).workspace},
+	{"GET", "/workspaces", "sessionId", auth.OpWorkspace, inQuery, (*Server).workspace},
+	{"POST", "/chat", "format", auth.OpChat, inBodyNew, hosted((*Server).postChat)},
+	{"GET", "/chat/{id}/stream", "format ticket", auth.OpChatStream, inPathOrNothing, hosted((*Server).chatStream)},
+	{"POST", "/chat/{id}/submit-tool-result", "", auth.OpChatSubmitToolResult, inPath, hosted((*Server).chatSubmit)},
+	{"POST", "/chat/{id}/interrupt", "", auth.OpChatInterrupt, inPath, hosted((*Server).chatInterrupt)},
+	{"POST", "/chat/{id}/abort", "", auth.OpChatAbort, inPath, hosted((*Server).chatAbort)},
+	{"POST", "/chat/{id}/tickets", "", auth.OpChatStream, inPath, (*Server).ticket},
+	{"GET", "/chat/{id}/snapshot", "includePartialContent", auth.OpChatStream, inPath, (*Server).snapshot},
+	{"GET", "/chat/{id}/messages", "offset limit includeReasoning includeToolResults", auth.OpChatStream, inPath, (*Server).messages},
+	{"GET", "/sessions", "userId agentType status tag metadata from to parentSessionId sort offset limit", auth.OpSessions, noSession, (*Server).sessions},
+	{"GET", "/sessions/{id}", "", auth.OpStatus, inPath, (*Server).summary},
+	{"GET", "/sessions/{id}/records", "from to limit dead follow kind type agent run call", auth.OpRecords, inPath, (*Server).records},
+	{"GET", "/sessions/{id}/stream", "fromSequence ticket", auth.OpStream, inPath, (*Server).storeStream},
+	{"GET", "/sessions/{id}/replay", "from to speed maxPause ticket", auth.OpStream, inPath, (*Server).replay},
+	{"GET", "/sessions/{id}/state", "at", auth.OpRecords, inPath, (*Server).state},
+	{"GET", "/sessions/{id}/diff", "from to only", auth.OpRecords, inPath, (*Server).diff},
+	{"GET", "/sessions/{id}/timeline", "from", auth.OpRecords, inPath, (*Server).timeline},
+	{"GET", "/sessions/{id}/usage", "offset limit", auth.OpStatus, inPath, (*Server).usage},
+	{"GET", "/sessions/{id}/checkpoints", "offset limit", auth.OpStatus, inPath, (*Server).checkpoints},
+	{"GET", "/sessions/{id}/runs", "offset limit", auth.OpStatus, inPath, (*Server).runs},
+	{"GET", "/compare", "a aAt b bAt", auth.OpRecords, inBoth, (*Server).compare},
+	{"POST", "/sessions/{id}/messages", "", auth.OpStart, inPath, (*Server).sendMessage},
+	{"POST", "/sessions/{id}/rollback", "", auth.OpResume, inPath, (*Server).rollback},
+	{"POST", "/sessions/{id}/fork", "", auth.OpStart, inPath, (*Server).fork},
+	{"POST", "/sessions/{id}/subscriptions", "", auth.OpRecords, inPath, (*Server).subscribe},
+	{"POST", "/sessions/{id}/tickets", "", auth.OpStream, inPath, (*Server).ticket},
+	{"DELETE", "/sessions/{id}/subscriptions", "", auth.OpRecords, inPath, (*Server).unsubscribe},
+	{"POST", "/sessions/{id}/chunks", "", auth.OpAppend, inPathNew, (*Server).chunks},
+	{"POST", "/sessions/{id}/end", "", auth.OpAppend, inPath, (*Server).end},
+	{"POST", "/sessions/{id}/fail", "", auth.OpAppend, inPath, (*Server).failStream},
+	{"POST", "/sessions/{id}/import", "", auth.OpImport, inPathNew, (*Server).importRecords},
+	{"DELETE", "/sessions/{id}", "", auth.OpErase, inPath, (*Server).erase},
+	{"GET", "/runs", "sessionId userId agentType status from to offset limit", auth.OpSessions, noSession, (*Server).allRuns},
+	{"GET", "/usage", "by sessionId userId agentType from to", auth.OpSessions, noSession, (*Server).usageBy},
+	{"GET", "/search", "q sessionId userId agentType offset limit", auth.OpSearch, noSession, (*Server).search},
+	{"GET", "/parked", "sessionId offset limit", auth.OpSessions, noSession, (*Server).parked},
+	{"GET", "/memories", "scope id tenant q offset limit", auth.OpMemory, inScope, (*Server).memories},
+	{"POST", "/memories", "", auth.OpMemory, inBody, (*Server).saveMemory},
+	{"DELETE", "/memories", "scope id tenant", auth.OpErase, inScope, (*Server).eraseMemories},
+	{"DELETE", "/memories/{memoryId}", "scope id tenant", auth.OpMemory, inScope, (*Server).forgetMemory},
+	{"POST", "/memories/process", "", auth.OpAdmin, noSession, (*Server).processMemories},
+	{"POST", "/retention", "", auth.OpRetain, noSession, (*Server).retain},
+	{"GET", "/backup", "rate", auth.OpBackup, noSession, (*Server).backup},
+	{"POST", "/sweep", "", auth.OpErase, noSession, (*Server).sweep},
+	{"POST", "/admin/reload", "", auth.OpAdmin, noSession, (*Server).reload},
 	{"GET", "/", "", opPublic, noSession, (*Server).debugger}, // it asks itself
 	{"GET", "/debugger/{file}", "", opPublic, noSession, (*Server).debuggerFile},
 	{"GET", "/healthz", "", opPublic, noSession, (*Server).healthz},
 	{"GET", readyRoute, "", opPublic, noSession, (*Server).readyz}, // it asks itself
-	{"GET", metricsRoute, "", OpMetrics, noSession, (*Server).metrics},
-	{"GET", openapiRoute, "", OpOpenAPI, noSession, (*Server).openapi},
+	{"GET", metricsRoute, "", auth.OpMetrics, noSession, (*Server).metrics},
+	{"GET", openapiRoute, "", auth.OpOpenAPI, noSession, (*Server).openapi},
 }
 
 // The routes that [Options].Public may open.
@@ -128,7 +132,7 @@ func (s *Server) public(rt route) bool {
 // that is known yet.
 type request struct {
 	*http.Request
-	op      Operation
+	op      auth.Operation
 	session string // valid; empty unless inPath or inQuery
 	name    string // what stands for {…} in the path
 	query   query
@@ -251,10 +255,10 @@ func (s *Server) serve(w *tracker, r *http.Request, rt route, name string) error
 	public := s.public(rt)
 	r, err := now.identified(r)
 	r = acting(r)
-	w.request, w.tenant = r, CallerOf(r.Context()).Tenant
+	w.request, w.tenant = r, auth.CallerOf(r.Context()).Tenant
 	if !public {
 		if err == nil {
-			err = s.admission.request(CallerOf(r.Context()))
+			err = s.admission.request(auth.CallerOf(r.Context()))
 		}
 		if err == nil {
 			err = now.allow(r, rt.op, session)
@@ -276,11 +280,11 @@ func (s *Server) serve(w *tracker, r *http.Request, rt route, name string) error
 		}
 	}
 	if r.Method == http.MethodGet { // a refused answer to another one would hide what was done
-		w.payer = CallerOf(r.Context()).share()
+		w.payer = auth.CallerOf(r.Context()).Share()
 	}
 	req := &request{
 		Request: r, op: rt.op, session: session, name: name, query: q, out: w, began: now,
-		creates: rt.session == inPathNew || rt.session == inBodyNew, body: holding{of: s.bodies, caller: CallerOf(r.Context()).share()},
+		creates: rt.session == inPathNew || rt.session == inBodyNew, body: holding{of: s.bodies, caller: auth.CallerOf(r.Context()).Share()},
 	}
 	defer req.leaveBody()
 	defer req.closed()

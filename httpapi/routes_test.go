@@ -16,6 +16,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 )
 
 func TestRoutesUnknown(t *testing.T) {
@@ -28,7 +29,7 @@ func TestRoutesUnknown(t *testing.T) {
 		"/sessions/s/state/x", "/chat/s", "/start/", "/sessions/a/b/state",
 	} {
 		got := raw(t, a, "GET "+target+" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-		got.failed(t, 404, httpapi.CodeNotFound)
+		got.failed(t, 404, api.CodeNotFound)
 		require.Empty(t, got.header.Get("Location"), target)
 	}
 }
@@ -57,7 +58,7 @@ func TestRoutesRefuseUnknownParameters(t *testing.T) {
 			require.NotContains(t, got.body, "sessionID")
 			return
 		}
-		require.Equal(t, map[string]any{"field": "sessionID"}, got.failed(t, 400, httpapi.CodeInvalidRequest).Detail)
+		require.Equal(t, map[string]any{"field": "sessionID"}, got.failed(t, 400, api.CodeInvalidRequest).Detail)
 	})
 	require.Equal(t, 400, a.request("DELETE", "/sessions/s?really=1", "").status)
 	require.Equal(t, 200, a.get("/sessions/s").status, "it is still there")
@@ -80,7 +81,7 @@ func TestRoutesMethods(t *testing.T) {
 				continue
 			}
 			got := a.request(method, target, "")
-			got.failed(t, 405, httpapi.CodeMethodNotAllowed)
+			got.failed(t, 405, api.CodeMethodNotAllowed)
 			require.Equal(t, allow, got.header.Get("Allow"))
 		}
 	}
@@ -90,25 +91,25 @@ func TestRoutesMethods(t *testing.T) {
 func TestBodies(t *testing.T) {
 	a := newAPIOn(t, memory.New(), nil)
 	const head = "POST /start HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
-	raw(t, a, head+"\r\n").failed(t, 411, httpapi.CodeLengthRequired)
-	raw(t, a, head+"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n").failed(t, 411, httpapi.CodeLengthRequired)
-	raw(t, a, head+"Content-Length: 0\r\n\r\n").failed(t, 400, httpapi.CodeInvalidRequest)
+	raw(t, a, head+"\r\n").failed(t, 411, api.CodeLengthRequired)
+	raw(t, a, head+"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n").failed(t, 411, api.CodeLengthRequired)
+	raw(t, a, head+"Content-Length: 0\r\n\r\n").failed(t, 400, api.CodeInvalidRequest)
 	// Refused by its length alone: the body never comes.
-	got := raw(t, a, fmt.Sprintf("%sContent-Length: %d\r\n\r\n", head, httpapi.MaxBody+1)).
-		failed(t, 413, httpapi.CodePayloadTooLarge)
-	require.Equal(t, map[string]any{"limit": float64(httpapi.MaxBody)}, got.Detail)
+	got := raw(t, a, fmt.Sprintf("%sContent-Length: %d\r\n\r\n", head, api.MaxBody+1)).
+		failed(t, 413, api.CodePayloadTooLarge)
+	require.Equal(t, map[string]any{"limit": float64(api.MaxBody)}, got.Detail)
 
 	const frame = `{"sessionId":"s","agentType":"nobody","message":"%s"}`
-	most := fmt.Sprintf(frame, strings.Repeat("x", httpapi.MaxBody-len(frame)+2))
-	require.Len(t, most, httpapi.MaxBody)
-	a.post("/start", most).failed(t, 404, httpapi.CodeNotFound) // the agent: it was read whole
+	most := fmt.Sprintf(frame, strings.Repeat("x", api.MaxBody-len(frame)+2))
+	require.Len(t, most, api.MaxBody)
+	a.post("/start", most).failed(t, 404, api.CodeNotFound) // the agent: it was read whole
 
 	// A body that ends early.
 	conn := dial(t, a)
 	_, err := io.WriteString(conn, head+"Content-Length: 10\r\n\r\n{}")
 	require.NoError(t, err)
 	require.NoError(t, conn.(*net.TCPConn).CloseWrite())
-	answerOf(t, conn).failed(t, 400, httpapi.CodeInvalidRequest)
+	answerOf(t, conn).failed(t, 400, api.CodeInvalidRequest)
 	require.NotContains(t, a.logs.String(), "ERROR")
 }
 
@@ -126,7 +127,7 @@ func TestMounted(t *testing.T) {
 	require.Equal(t, 200, resp.StatusCode)
 }
 
-func dial(t *testing.T, a *api) net.Conn {
+func dial(t *testing.T, a *testAPI) net.Conn {
 	t.Helper()
 	return dialTo(t, a.http.URL)
 }
@@ -151,7 +152,7 @@ func answerOf(t *testing.T, conn net.Conn) answer {
 }
 
 // raw sends bytes as they are.
-func raw(t *testing.T, a *api, request string) answer {
+func raw(t *testing.T, a *testAPI, request string) answer {
 	t.Helper()
 	conn := dial(t, a)
 	_, err := io.WriteString(conn, request)

@@ -13,17 +13,19 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 )
 
 // limitedTo lets the bearer of "for <session>" use that session and the fork
 // "<session>-fork", and "anybody" everything.
 func limitedTo(sessions ...string) func(*httpapi.Options) {
 	return func(o *httpapi.Options) {
-		tokens := []httpapi.Token{{Token: "anybody", Operations: []string{"*"}, Sessions: []string{"*"}}}
+		tokens := []auth.Token{{Token: "anybody", Operations: []string{"*"}, Sessions: []string{"*"}}}
 		for _, s := range sessions {
-			tokens = append(tokens, httpapi.Token{Token: "for " + s, Operations: []string{"*"}, Sessions: []string{s, s + "-fork"}})
+			tokens = append(tokens, auth.Token{Token: "for " + s, Operations: []string{"*"}, Sessions: []string{s, s + "-fork"}})
 		}
-		o.Auth = httpapi.BearerTokens(tokens)
+		o.Auth = auth.BearerTokens(tokens)
 		o.Chat = &httpapi.ChatOptions{}
 		o.ReadModels = foldedRows{o.Log}
 		o.Memories = remembering(o.Log)
@@ -48,13 +50,13 @@ func waiter() agentloop.Agent {
 // classified is what nobody else may see.
 func classified(id string) string { return "classified of " + id }
 
-func (a *api) finished(id string) {
+func (a *testAPI) finished(id string) {
 	a.t.Helper()
 	a.append(id, created(id), text(id, classified(id)), ended(id, `"`+classified(id)+`"`))
 }
 
 // contents are all sessions with all of their records, read past the server.
-func (a *api) contents() map[string]string {
+func (a *testAPI) contents() map[string]string {
 	a.t.Helper()
 	all := map[string]string{}
 	for id, err := range a.log.Sessions(a.ctx()) {
@@ -84,7 +86,7 @@ func TestScopeOwn(t *testing.T) {
 		a.finished(mine[i])
 		got := a.request(rt.Method, c.target(rt, mine[i]), c.bodyFor(t, mine[i], mine[i]+"-fork"), bearer("for "+mine[i])...)
 		if c.everybodys {
-			got.failed(t, 403, httpapi.CodeUnauthorized)
+			got.failed(t, 403, api.CodeUnauthorized)
 			got = a.request(rt.Method, c.target(rt, mine[i]), c.bodyFor(t, mine[i], ""), bearer("anybody")...)
 			require.NotContains(t, []int{401, 403, 404}, got.status, got.body)
 			return
@@ -124,7 +126,7 @@ func TestScopeOthers(t *testing.T) {
 				break
 			}
 			got := call(c.target(rt, other), c.bodyFor(t, other, "alice-fork"))
-			got.failed(t, 403, httpapi.CodeUnauthorized)
+			got.failed(t, 403, api.CodeUnauthorized)
 			require.NotContains(t, got.body, "classified")
 		}
 		for _, trick := range tricksOf(t, rt, c) {
@@ -272,7 +274,7 @@ func TestScopeListing(t *testing.T) {
 	}
 	total := func(query string) int {
 		t.Helper()
-		var page httpapi.Page[httpapi.Summary]
+		var page api.Page[api.Summary]
 		got := a.get("/sessions"+query, bearer("for alice")...)
 		require.Equal(t, 200, got.status, got.body)
 		got.decode(t, &page)
@@ -288,7 +290,7 @@ func TestScopeListing(t *testing.T) {
 	for _, parent := range []string{"alice", "bob", "nobody", "alice-sub-1", "*"} {
 		require.Equal(t, 0, total("?parentSessionId="+parent), "a root whose id looks like a child's is none")
 	}
-	a.get("/sessions?parentSessionId=alice&parentSessionId=bob", bearer("for alice")...).failed(t, 400, httpapi.CodeInvalidRequest)
+	a.get("/sessions?parentSessionId=alice&parentSessionId=bob", bearer("for alice")...).failed(t, 400, api.CodeInvalidRequest)
 }
 
 // TestScopeOfChildren: sub-agents are reached through their root, by whoever
@@ -314,7 +316,7 @@ func TestScopeOfChildren(t *testing.T) {
 
 	ids := func(parent, token string) (ids []string) {
 		t.Helper()
-		var page httpapi.Page[httpapi.Summary]
+		var page api.Page[api.Summary]
 		a.get("/sessions?parentSessionId="+parent, bearer(token)...).decode(t, &page)
 		for _, item := range page.Items {
 			ids = append(ids, item.SessionID)
@@ -337,7 +339,7 @@ func TestScopeOfChildren(t *testing.T) {
 		}
 		for _, child := range children {
 			a.request(rt.Method, c.target(rt, child), c.bodyFor(t, child, "alice-fork"), bearer("for alice")...).
-				failed(t, 403, httpapi.CodeUnauthorized)
+				failed(t, 403, api.CodeUnauthorized)
 			switch rt.Method + " " + rt.Pattern {
 			case "POST /start", "POST /chat", "POST /sessions/{id}/chunks", "POST /sessions/{id}/import":
 				continue // they begin a session: see below
@@ -346,7 +348,7 @@ func TestScopeOfChildren(t *testing.T) {
 				continue
 			}
 			a.request(rt.Method, c.target(rt, child), c.bodyFor(t, child, child+"-fork"), bearer("for "+child)...).
-				failed(t, 404, httpapi.CodeNotFound)
+				failed(t, 404, api.CodeNotFound)
 		}
 	})
 	require.Equal(t, before, a.contents())
@@ -357,13 +359,13 @@ func TestScopeOfChildren(t *testing.T) {
 	a.stream("/sse?sessionId=alice-sub-task", bearer("for alice-sub-task")...).rest()
 	after := a.contents()
 	require.Equal(t, before["alice"], after["alice"])
-	var page httpapi.Page[httpapi.Summary]
+	var page api.Page[api.Summary]
 	a.get("/sessions?parentSessionId=alice", bearer("for alice")...).decode(t, &page)
 	require.Equal(t, "child", page.Items[0].AgentType, "alice's is what it was")
 
 	// What a child waits for is answered at its root, and there alone.
 	answer := `{"sessionId":"%s","toolCallId":"inner","kind":"approval-response","approved":true}`
-	a.post("/submit-tool-result", fmt.Sprintf(answer, "bob"), bearer("for alice")...).failed(t, 403, httpapi.CodeUnauthorized)
+	a.post("/submit-tool-result", fmt.Sprintf(answer, "bob"), bearer("for alice")...).failed(t, 403, api.CodeUnauthorized)
 	got := a.post("/submit-tool-result", fmt.Sprintf(answer, "alice"), bearer("for alice")...)
 	require.Equal(t, 200, got.status, got.body)
 	require.Equal(t, before["bob"], a.contents()["bob"])

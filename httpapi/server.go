@@ -21,30 +21,19 @@ import (
 	"github.com/helixd/helixd/agentloop/memory"
 	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/projector/readmodel"
 	"github.com/helixd/helixd/snapshot"
 )
 
-// Limits and times of the server.
+// Times of the server.
 const (
-	// MaxBody is the largest request body, in bytes.
-	MaxBody = 4 << 20
-	// MaxMembers is how many members the JSON object has at most that is a body. The
-	// objects in it have no such limit.
-	MaxMembers = 1000
-	// MaxSubmitBody is the same for POST /submit-tool-result.
-	MaxSubmitBody = 1<<20 + 64<<10
-	// MaxChunksBody is the same for POST /sessions/{id}/chunks.
-	MaxChunksBody = 64 << 20
 	// DefaultHeartbeat is the silence after which /sse sends a comment.
 	DefaultHeartbeat = 15 * time.Second
 	// DefaultInterruptDeadline is how long /interrupt and /abort wait for the
 	// run to stop.
 	DefaultInterruptDeadline = 5 * time.Second
-	// WriteTimeout is how long a client may take to accept 64 KiB of an answer;
-	// beside that it has to accept 64 KiB a second on average, over an answer or an
-	// element of a stream.
-	WriteTimeout = 30 * time.Second
 	// bodyTimeout is how long a client may take to send a body, wanted or not.
 	bodyTimeout = 30 * time.Second
 	// chunksBodyTimeout is the same for POST /sessions/{id}/chunks.
@@ -74,10 +63,10 @@ type Options struct {
 	// not told. See [Server.SetPrices].
 	Prices map[string]readmodel.Price
 	// Auth decides about every request but those for health.
-	Auth Authenticator
+	Auth auth.Authenticator
 	// Identify returns who sends a request, once a request and before Auth is
-	// asked; see [CallerOf]. nil: the caller is the one of the request's context.
-	Identify Identifier
+	// asked; see [auth.CallerOf]. nil: the caller is the one of the request's context.
+	Identify auth.Identifier
 	// AllowUnauthenticated serves everybody if there is no Auth. Without
 	// either, New fails (document 004).
 	AllowUnauthenticated bool
@@ -101,7 +90,7 @@ type Options struct {
 	// Subscribe makes the rights of NATS clients to hear a session that exists;
 	// ttl 0 leaves to it how long they last, else it is between
 	// MinSubscription and MaxSubscription. nil: there are none.
-	Subscribe func(ctx context.Context, session string, ttl time.Duration) (Subscription, error)
+	Subscribe func(ctx context.Context, session string, ttl time.Duration) (api.Subscription, error)
 	// Unsubscribe revokes all rights that Subscribe has made for a session. nil:
 	// that is up to the NATS servers' operator, and the route answers
 	// NOT_IMPLEMENTED.
@@ -109,7 +98,7 @@ type Options struct {
 	// Reload reads the configuration anew, for POST /admin/reload, and gives it
 	// to the server by Reconfigure; refused by a *ReloadError. nil: the route
 	// answers NOT_IMPLEMENTED.
-	Reload func(context.Context) (Reloaded, error)
+	Reload func(context.Context) (api.Reloaded, error)
 	// InterruptObservationDeadline is how long /interrupt and /abort wait for
 	// the run to stop; 0: DefaultInterruptDeadline.
 	InterruptObservationDeadline time.Duration
@@ -211,9 +200,9 @@ func New(o Options) (*Server, error) {
 	s := &Server{
 		opts: o, log: o.Log, loop: o.Loop, states: o.States, logger: o.Logger,
 		admission:    newAdmission(o.Quota, o.MaxStreams),
-		writeTimeout: WriteTimeout, bodyTimeout: bodyTimeout, eraseTimeout: eraseTimeout,
+		writeTimeout: api.WriteTimeout, bodyTimeout: bodyTimeout, eraseTimeout: eraseTimeout,
 		origins: http.NewCrossOriginProtection(), authenticated: authenticated, now: time.Now,
-		bodies: newBudget(MaxCallerBodies, MaxBodies), answers: newBudget(MaxCallerBodies, MaxBodies),
+		bodies: newBudget(api.MaxCallerBodies, api.MaxBodies), answers: newBudget(api.MaxCallerBodies, api.MaxBodies),
 		searches: newTurns(atOnce, true), diffs: newTurns(atOnce, true), patches: newTurns(atOnce, false), parses: newTurns(max(atOnce, runtime.GOMAXPROCS(0)/2), false),
 	}
 	var err error

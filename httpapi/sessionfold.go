@@ -5,15 +5,16 @@ import (
 	"slices"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
 // foldSessions lists sessions without read models: filters look at every
 // session's fold.
-func (s *Server) foldSessions(r *request, f readmodel.SessionFilter) (Page[Summary], error) {
-	found := Page[Summary]{Items: []Summary{}, Offset: f.Offset, Limit: f.Limit}
-	add := func(summary func() (Summary, error)) error {
+func (s *Server) foldSessions(r *request, f readmodel.SessionFilter) (api.Page[api.Summary], error) {
+	found := api.Page[api.Summary]{Items: []api.Summary{}, Offset: f.Offset, Limit: f.Limit}
+	add := func(summary func() (api.Summary, error)) error {
 		if found.Total >= f.Offset && len(found.Items) < f.Limit {
 			item, err := summary()
 			if errors.Is(err, eventlog.ErrSessionNotFound) {
@@ -32,7 +33,7 @@ func (s *Server) foldSessions(r *request, f readmodel.SessionFilter) (Page[Summa
 		list = s.listChildren
 	}
 	if err := list(r, f, add); err != nil {
-		return Page[Summary]{}, err
+		return api.Page[api.Summary]{}, err
 	}
 	found.HasMore = f.Offset+len(found.Items) < found.Total
 	return found, nil
@@ -40,7 +41,7 @@ func (s *Server) foldSessions(r *request, f readmodel.SessionFilter) (Page[Summa
 
 // listRoots calls add for each root session that fits. Without filters only
 // those that add asks for are folded.
-func (s *Server) listRoots(r *request, f readmodel.SessionFilter, add func(func() (Summary, error)) error) error {
+func (s *Server) listRoots(r *request, f readmodel.SessionFilter, add func(func() (api.Summary, error)) error) error {
 	for id, err := range s.log.Sessions(r.Context()) {
 		if err != nil {
 			return err
@@ -55,13 +56,13 @@ func (s *Server) listRoots(r *request, f readmodel.SessionFilter, add func(func(
 		if !visible {
 			continue
 		}
-		summary := func() (Summary, error) {
+		summary := func() (api.Summary, error) {
 			t, err := s.states.Head(r.Context(), id)
 			if err == nil && f.Tenant != "" && t.Tenant != f.Tenant {
 				err = eventlog.ErrSessionNotFound
 			}
 			if err != nil {
-				return Summary{}, err
+				return api.Summary{}, err
 			}
 			return s.summarize(r, t, &t.Session), nil
 		}
@@ -76,7 +77,7 @@ func (s *Server) listRoots(r *request, f readmodel.SessionFilter, add func(func(
 			if !fits(item, f) {
 				continue
 			}
-			summary = func() (Summary, error) { return item, nil }
+			summary = func() (api.Summary, error) { return item, nil }
 		}
 		if err := add(summary); err != nil {
 			return err
@@ -88,7 +89,7 @@ func (s *Server) listRoots(r *request, f readmodel.SessionFilter, add func(func(
 // listChildren calls add for each session that fits and that the root calls
 // which the filter names. Of whom a sub-agent calls, folds alone don't know
 // the tree.
-func (s *Server) listChildren(r *request, f readmodel.SessionFilter, add func(func() (Summary, error)) error) error {
+func (s *Server) listChildren(r *request, f readmodel.SessionFilter, add func(func() (api.Summary, error)) error) error {
 	if visible, err := s.visible(r, f.ParentSessionID); err != nil || !visible {
 		return err
 	}
@@ -107,7 +108,7 @@ func (s *Server) listChildren(r *request, f readmodel.SessionFilter, add func(fu
 		if item.ParentSessionID != f.ParentSessionID || !fits(item, f) {
 			continue
 		}
-		if err := add(func() (Summary, error) { return item, nil }); err != nil {
+		if err := add(func() (api.Summary, error) { return item, nil }); err != nil {
 			return err
 		}
 	}
@@ -121,7 +122,7 @@ func filtered(f readmodel.SessionFilter) bool {
 
 // fits reports whether a session is one that a filter chooses, but for its
 // parent.
-func fits(item Summary, f readmodel.SessionFilter) bool {
+func fits(item api.Summary, f readmodel.SessionFilter) bool {
 	is := func(wanted, value string) bool { return wanted == "" || wanted == value }
 	for name, wanted := range f.Metadata {
 		if value, ok := item.Metadata[name]; !ok || value != wanted {

@@ -4,59 +4,13 @@ import (
 	"cmp"
 	"net/http"
 
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
-// Limits of a page (facts 1.4).
-const (
-	defaultPage = 50
-	maxPage     = 200
-)
-
-// Page is a part of a listing.
-type Page[T any] struct {
-	Items   []T  `json:"items"`
-	Total   int  `json:"total"`
-	Offset  int  `json:"offset"`
-	Limit   int  `json:"limit"`
-	HasMore bool `json:"hasMore"`
-}
-
-// Summary describes a session.
-type Summary struct {
-	SessionID string `json:"sessionId"`
-	StreamID  string `json:"streamId"`
-	AgentType string `json:"agentType"`
-	// ParentSessionID is that of the session that called this one; empty: a
-	// root.
-	ParentSessionID string                  `json:"parentSessionId,omitempty"`
-	Status          projector.SessionStatus `json:"status"`
-	StreamStatus    eventlog.StreamStatus   `json:"streamStatus"`
-	IsExecuting     bool                    `json:"isExecuting"` // by this node
-	CurrentRun      *projector.Run          `json:"currentRun,omitempty"`
-	UserID          string                  `json:"userId,omitempty"`
-	Tags            []string                `json:"tags,omitempty"`
-	Metadata        map[string]string       `json:"metadata,omitempty"`
-	CreatedAt       int64                   `json:"createdAt"` // ms since the epoch
-	UpdatedAt       int64                   `json:"updatedAt"` // ms since the epoch
-	Counts          Counts                  `json:"counts"`
-	HeadSequence    uint64                  `json:"headSequence"` // of the session's tree
-	Durability      eventlog.Durability     `json:"durability"`
-}
-
-// Counts of a session.
-type Counts struct {
-	Messages    int `json:"messages"`
-	Steps       int `json:"steps"` // committed, of all runs
-	Runs        int `json:"runs"`
-	Checkpoints int `json:"checkpoints"`
-	// Parked are the records of a root's tree that could not be used.
-	Parked int `json:"parked,omitempty"`
-}
-
-func (s *Server) summarize(r *request, t *projector.Tree, session *projector.Session) Summary {
+func (s *Server) summarize(r *request, t *projector.Tree, session *projector.Session) api.Summary {
 	steps := 0
 	for _, run := range session.Runs {
 		steps += run.StepCount
@@ -65,25 +19,17 @@ func (s *Server) summarize(r *request, t *projector.Tree, session *projector.Ses
 	if session == &t.Session {
 		parked = len(t.Parked)
 	}
-	return Summary{
+	return api.Summary{
 		SessionID: session.SessionID, StreamID: session.StreamID, AgentType: session.AgentType, ParentSessionID: parentOf(t, session),
 		Status: session.Status, StreamStatus: session.StreamStatus,
 		IsExecuting: session.Running() && s.loop.Driven(r.Context(), t),
 		CurrentRun:  session.CurrentRun(), UserID: cmp.Or(session.UserID, t.UserID), Tags: session.Tags, Metadata: session.Metadata,
 		CreatedAt: session.CreatedAt, UpdatedAt: session.UpdatedAt,
-		Counts: Counts{
+		Counts: api.Counts{
 			Messages: len(session.Messages), Steps: steps, Runs: len(session.Runs), Checkpoints: len(session.Checkpoints), Parked: parked,
 		},
 		HeadSequence: t.Head, Durability: s.log.Info().Durability,
 	}
-}
-
-// SessionSummary is the answer of GET /sessions/{id}.
-type SessionSummary struct {
-	Summary
-	// PendingToolCalls are the calls of the session's tree that wait for a
-	// person.
-	PendingToolCalls []PendingToolCall `json:"pendingToolCalls"`
 }
 
 // summary answers GET /sessions/{id}.
@@ -92,7 +38,7 @@ func (s *Server) summary(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return s.ok(w, SessionSummary{s.summarize(r, t, &t.Session), pendingCalls(t)})
+	return s.ok(w, api.SessionSummary{Summary: s.summarize(r, t, &t.Session), PendingToolCalls: pendingCalls(t)})
 }
 
 // sessions answers GET /sessions: the sessions that the caller may see,
@@ -103,10 +49,10 @@ func (s *Server) sessions(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	if s.opts.ReadModels != nil {
-		return serveListing(s, w, r, func(visible readmodel.Visible) (readmodel.Answer[Page[Summary]], error) {
+		return serveListing(s, w, r, func(visible readmodel.Visible) (readmodel.Answer[api.Page[api.Summary]], error) {
 			f.Visible = visible
 			rows, err := s.opts.ReadModels.Sessions(r.Context(), f)
-			return readmodel.Answer[Page[Summary]]{Value: mapPage(rows.Value, func(row readmodel.Session) Summary {
+			return readmodel.Answer[api.Page[api.Summary]]{Value: mapPage(rows.Value, func(row readmodel.Session) api.Summary {
 				return s.summaryOf(r, row)
 			}), Fresh: rows.Fresh}, err
 		})
@@ -118,7 +64,7 @@ func (s *Server) sessions(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return s.ok(w, Listing[Summary]{Page: found, Fresh: readmodel.Fresh{Current: true}})
+	return s.ok(w, api.Listing[api.Summary]{Page: found, Fresh: readmodel.Fresh{Current: true}})
 }
 
 // sessionFilter reads what GET /sessions may be asked.
@@ -130,7 +76,7 @@ func (r *request) sessionFilter() (f readmodel.SessionFilter, err error) {
 	if f.UserID, err = r.user(); err != nil {
 		return f, err
 	}
-	f.Tenant = CallerOf(r.Context()).onlyTenant()
+	f.Tenant = auth.CallerOf(r.Context()).OnlyTenant()
 	if f.AgentType, err = q.word("agentType"); err != nil {
 		return f, err
 	}
@@ -154,14 +100,14 @@ func (r *request) sessionFilter() (f readmodel.SessionFilter, err error) {
 }
 
 // summaryOf describes the session of a row.
-func (s *Server) summaryOf(r *request, row readmodel.Session) Summary {
+func (s *Server) summaryOf(r *request, row readmodel.Session) api.Summary {
 	tree := &projector.Tree{Session: projector.Session{SessionID: row.RootSessionID}, Claim: row.Claim}
-	return Summary{
+	return api.Summary{
 		SessionID: row.SessionID, StreamID: row.StreamID, AgentType: row.AgentType, ParentSessionID: row.ParentSessionID,
 		Status: row.Status, StreamStatus: row.StreamStatus,
 		IsExecuting: row.Running && s.loop.Driven(r.Context(), tree),
 		CurrentRun:  row.CurrentRun, UserID: row.UserID, Tags: row.Tags, Metadata: row.Metadata,
-		CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt, Counts: Counts(row.Counts),
+		CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt, Counts: api.Counts(row.Counts),
 		HeadSequence: row.HeadSequence, Durability: s.log.Info().Durability,
 	}
 }

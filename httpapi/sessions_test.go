@@ -12,6 +12,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector/readmodel"
 	"github.com/helixd/helixd/projector/sqlite"
 	"github.com/helixd/helixd/snapshot"
@@ -19,7 +20,7 @@ import (
 
 // eachListing calls test with a server that folds and with one that has read
 // models: they answer alike.
-func eachListing(t *testing.T, test func(t *testing.T, a *api)) {
+func eachListing(t *testing.T, test func(t *testing.T, a *testAPI)) {
 	t.Run("folds", func(t *testing.T) { test(t, newAPIOn(t, memory.New(), nil)) })
 	t.Run("rows", func(t *testing.T) { test(t, newAPIOn(t, memory.New(), nil, withReadModels(t))) })
 }
@@ -38,12 +39,12 @@ func withReadModels(t *testing.T) func(*httpapi.Options) {
 
 func TestSessionsPages(t *testing.T) { eachListing(t, testSessionsPages) }
 
-func testSessionsPages(t *testing.T, a *api) {
+func testSessionsPages(t *testing.T, a *testAPI) {
 	for i := range 205 {
 		id := fmt.Sprintf("s%03d", i)
 		a.append(id, created(id))
 	}
-	list := func(query string) (ids []string, page httpapi.Listing[httpapi.Summary]) {
+	list := func(query string) (ids []string, page api.Listing[api.Summary]) {
 		t.Helper()
 		a.get("/sessions"+query).decode(t, &page)
 		for _, item := range page.Items {
@@ -55,8 +56,8 @@ func testSessionsPages(t *testing.T, a *api) {
 	require.Len(t, ids, 50)
 	require.Equal(t, "s000", ids[0])
 	page.Items = nil
-	require.Equal(t, httpapi.Listing[httpapi.Summary]{
-		Page: httpapi.Page[httpapi.Summary]{Total: 205, Limit: 50, HasMore: true}, Fresh: readmodel.Fresh{Current: true},
+	require.Equal(t, api.Listing[api.Summary]{
+		Page: api.Page[api.Summary]{Total: 205, Limit: 50, HasMore: true}, Fresh: readmodel.Fresh{Current: true},
 	}, page)
 	ids, page = list("?limit=200&offset=100")
 	require.Len(t, ids, 105)
@@ -74,14 +75,14 @@ func testSessionsPages(t *testing.T, a *api) {
 		"limit=0", "limit=201", "limit=-1", "limit=x", "limit=", "limit=1.5", "offset=-1", "offset=x",
 		"offset=99999999999", "limit=1&limit=2", "offset=%zz",
 	} {
-		a.get("/sessions?"+q).failed(t, 400, httpapi.CodeInvalidRequest)
+		a.get("/sessions?"+q).failed(t, 400, api.CodeInvalidRequest)
 	}
 }
 
 // listed returns the ids that GET /sessions answers with.
-func (a *api) listed(query string) []string {
+func (a *testAPI) listed(query string) []string {
 	a.t.Helper()
-	var page httpapi.Page[httpapi.Summary]
+	var page api.Page[api.Summary]
 	a.get("/sessions"+query).decode(a.t, &page)
 	got := []string{}
 	for _, item := range page.Items {
@@ -92,7 +93,7 @@ func (a *api) listed(query string) []string {
 
 func TestSessionsFilters(t *testing.T) { eachListing(t, testSessionsFilters) }
 
-func testSessionsFilters(t *testing.T, a *api) {
+func testSessionsFilters(t *testing.T, a *testAPI) {
 	session := func(id, agent, user string, tags ...string) eventlog.Entry {
 		return fact(id, &eventlog.SessionCreated{AgentType: agent, UserID: user, Tags: tags, FactBase: factBase(id)})
 	}
@@ -121,7 +122,7 @@ func testSessionsFilters(t *testing.T, a *api) {
 		"unknown=1", "tags=red", "parentSessionId=%00", "parentSessionId=", "userId=", "agentType=", "tag=", "status=", "status=Active", "status=running", "userId=a&userId=b",
 		"tag=" + strings.Repeat("x", 1025),
 	} {
-		a.get("/sessions?"+bad).failed(t, 400, httpapi.CodeInvalidRequest)
+		a.get("/sessions?"+bad).failed(t, 400, api.CodeInvalidRequest)
 	}
 }
 
@@ -137,7 +138,7 @@ func TestSummary(t *testing.T) {
 		"createdAt":1,"updatedAt":1,"counts":{"messages":1,"steps":0,"runs":1,"checkpoints":0},"headSequence":%d,"durability":"unknown",
 		"pendingToolCalls":[]}`, seqs[1], seqs[3])), &want))
 	require.Equal(t, want, raw)
-	a.get("/sessions/nobody").failed(t, 404, httpapi.CodeNotFound)
+	a.get("/sessions/nobody").failed(t, 404, api.CodeNotFound)
 }
 
 // TestSessionsFoldedOrKept: read models answer as folds do, word for word.

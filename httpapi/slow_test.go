@@ -32,7 +32,7 @@ func stuckAt(t *testing.T, url, target string) {
 
 // stuckOn opens a stream that is never read, of a server that waits for no
 // client for long. dropped waits until the server has given it up.
-func (a *api) stuckOn(target string) (dropped func()) {
+func (a *testAPI) stuckOn(target string) (dropped func()) {
 	a.t.Helper()
 	httpapi.SetWriteTimeout(a.srv, 50*time.Millisecond)
 	done := make(chan struct{})

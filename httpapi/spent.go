@@ -6,20 +6,10 @@ import (
 	"slices"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/readmodel"
 )
-
-// Spent is what a session's tree has used and how long it took.
-type Spent struct {
-	Usage eventlog.TokenUsage `json:"usage"`
-	// Cost is what the tokens cost by the prices of now, in USD; nil: not all
-	// prices are known.
-	Cost *float64 `json:"cost,omitempty"`
-	// Unpriced are the models that were used and have no price.
-	Unpriced   []string `json:"unpriced,omitempty"`
-	DurationMs int64    `json:"durationMs"`
-}
 
 // SetPrices replaces the prices of models, in USD; answers from then on use
 // them. The map must not be changed any more.
@@ -34,7 +24,7 @@ func (s *Server) cost(model string, tokens eventlog.TokenUsage) (usd float64, kn
 
 // spent returns what has been used on the way from one state of a session to
 // another; on the way back it is negative.
-func (s *Server) spent(before, after *projector.Tree) Spent {
+func (s *Server) spent(before, after *projector.Tree) api.Spent {
 	if before.Head > after.Head {
 		used := s.spent(after, before)
 		used.Usage, used.DurationMs = minus(eventlog.TokenUsage{}, used.Usage), -used.DurationMs
@@ -43,7 +33,7 @@ func (s *Server) spent(before, after *projector.Tree) Spent {
 		}
 		return used
 	}
-	used := Spent{DurationMs: lastTime(after) - lastTime(before)}
+	used := api.Spent{DurationMs: lastTime(after) - lastTime(before)}
 	if before.Head == 0 {
 		used.DurationMs = lastTime(after) - after.CreatedAt
 	}

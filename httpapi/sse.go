@@ -2,12 +2,13 @@ package httpapi
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"iter"
 	"net/http"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -90,13 +91,13 @@ func peek(records iter.Seq2[eventlog.Record, error]) (all iter.Seq2[eventlog.Rec
 // in Last-Event-ID how far it has come: then that counts.
 func cursor(r *request) (uint64, error) {
 	if n, given, err := r.query.number("fromSequence"); given {
-		if last := r.Header.Get("Last-Event-ID"); err == nil && last != "" {
-			seen, err := parseNumber("Last-Event-ID", last)
+		if last := r.Header.Get(api.HeaderLastEventID); err == nil && last != "" {
+			seen, err := parseNumber(api.HeaderLastEventID, last)
 			return max(n, seen), err
 		}
 		return n, err
 	}
-	for _, name := range []string{"X-Resume-From-Sequence", "Last-Event-ID"} {
+	for _, name := range []string{api.HeaderResumeFrom, api.HeaderLastEventID} {
 		if v := r.Header.Get(name); v != "" {
 			return parseNumber(name, v)
 		}
@@ -118,7 +119,7 @@ func (s *Server) streamContext(client context.Context) (context.Context, context
 }
 
 // errTokenExpired ends a stream whose caller's credentials have expired.
-var errTokenExpired = fmt.Errorf("%w: the token has expired", ErrUnauthorized)
+var errTokenExpired = fmt.Errorf("%w: the token has expired", auth.ErrUnauthorized)
 
 // streaming calls f, which answers with a stream, with the context of streamOf. If
 // that ends before the stream begins, its cause is the answer.
@@ -140,7 +141,7 @@ func (s *Server) streaming(r *request, session string, f func(ctx context.Contex
 // too many streams open.
 func (s *Server) streamOf(r *request, session string) (context.Context, context.CancelFunc) {
 	valid, expire := r.Context(), context.CancelFunc(func() {})
-	if expires := CallerOf(valid).Expires; !expires.IsZero() {
+	if expires := auth.CallerOf(valid).Expires; !expires.IsZero() {
 		valid, expire = context.WithDeadlineCause(valid, expires, errTokenExpired)
 	}
 	valid, refuse := context.WithCancelCause(valid)
@@ -254,22 +255,6 @@ func mayEnd(e eventlog.Envelope) bool {
 	return false
 }
 
-// endData is the data of an end event.
-type endData struct {
-	Type   string          `json:"type"`
-	Output json.RawMessage `json:"output,omitempty"`
-	State  json.RawMessage `json:"state,omitempty"`
-	Status string          `json:"status,omitempty"` // paused or interrupted
-}
-
-// errorData is the data of an error event. Recoverable is what the failure's
-// error chunk says: the same may succeed if it is tried again.
-type errorData struct {
-	Type        string `json:"type"`
-	Error       string `json:"error"`
-	Recoverable bool   `json:"recoverable"`
-}
-
 // ending returns the event that ends the stream in this state, or nil if it
 // goes on.
 func ending(s *projector.Session) *event {
@@ -277,18 +262,18 @@ func ending(s *projector.Session) *event {
 	name := "end"
 	switch waiting := waiting(s); {
 	case s.StreamStatus == eventlog.StreamCompleted:
-		data = endData{Type: name, Output: s.Output, State: s.CustomState.Bytes()}
+		data = api.EndEvent{Type: name, Output: s.Output, State: s.CustomState.Bytes()}
 	case s.StreamStatus == eventlog.StreamTerminated:
 		name = "error"
-		data = errorData{Type: name, Error: failureOf(s), Recoverable: s.Error != nil && s.Error.Retryable}
+		data = api.ErrorEvent{Type: name, Error: failureOf(s), Recoverable: s.Error != nil && s.Error.Retryable}
 	case waiting != "":
-		data = endData{Type: name, Status: waiting}
+		data = api.EndEvent{Type: name, Status: waiting}
 	default:
 		return nil
 	}
 	raw, err := marshal(data)
 	if err != nil { // a stored output or state that is not JSON
-		raw, _ = marshal(endData{Type: name})
+		raw, _ = marshal(api.EndEvent{Type: name})
 	}
 	return &event{name: name, data: raw}
 }

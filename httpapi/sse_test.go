@@ -10,6 +10,7 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/snapshot"
 )
@@ -84,20 +85,20 @@ func TestStreamCursors(t *testing.T) {
 func TestStreamRefusals(t *testing.T) {
 	a := newAPI(t)
 	head := a.append("s", created("s"), text("s", "a"))[1]
-	body := a.get(fmt.Sprintf("/sse?sessionId=s&fromSequence=%d", head+1)).failed(t, 416, httpapi.CodeCursorAhead)
+	body := a.get(fmt.Sprintf("/sse?sessionId=s&fromSequence=%d", head+1)).failed(t, 416, api.CodeCursorAhead)
 	require.Equal(t, map[string]any{"head": float64(head)}, body.Detail)
-	a.get("/sse?sessionId=s", "Last-Event-ID", "99").failed(t, 416, httpapi.CodeCursorAhead)
-	a.get("/sse?sessionId=nobody").failed(t, 404, httpapi.CodeNotFound)
-	a.get("/sse?sessionId=nobody&fromSequence=7").failed(t, 404, httpapi.CodeNotFound)
+	a.get("/sse?sessionId=s", "Last-Event-ID", "99").failed(t, 416, api.CodeCursorAhead)
+	a.get("/sse?sessionId=nobody").failed(t, 404, api.CodeNotFound)
+	a.get("/sse?sessionId=nobody&fromSequence=7").failed(t, 404, api.CodeNotFound)
 	for _, q := range []string{"-1", "+1", "1.0", "x", "", "0x1", "18446744073709551616", "1_0", "%201"} {
-		body := a.get("/sse?sessionId=s&fromSequence="+q).failed(t, 400, httpapi.CodeInvalidRequest)
+		body := a.get("/sse?sessionId=s&fromSequence="+q).failed(t, 400, api.CodeInvalidRequest)
 		require.Equal(t, map[string]any{"field": "fromSequence"}, body.Detail)
 	}
-	a.get("/sse?sessionId=s", "Last-Event-ID", "msg-1").failed(t, 400, httpapi.CodeInvalidRequest)
-	a.get("/sse?sessionId=s", "X-Resume-From-Sequence", "x").failed(t, 400, httpapi.CodeInvalidRequest)
-	a.get("/sse?sessionId=s&sessionId=t").failed(t, 400, httpapi.CodeInvalidRequest)
-	a.get("/sse?sessionId=s;x=1").failed(t, 400, httpapi.CodeInvalidRequest)
-	a.get("/sse").failed(t, 400, httpapi.CodeInvalidRequest)
+	a.get("/sse?sessionId=s", "Last-Event-ID", "msg-1").failed(t, 400, api.CodeInvalidRequest)
+	a.get("/sse?sessionId=s", "X-Resume-From-Sequence", "x").failed(t, 400, api.CodeInvalidRequest)
+	a.get("/sse?sessionId=s&sessionId=t").failed(t, 400, api.CodeInvalidRequest)
+	a.get("/sse?sessionId=s;x=1").failed(t, 400, api.CodeInvalidRequest)
+	a.get("/sse").failed(t, 400, api.CodeInvalidRequest)
 }
 
 func TestStreamFollowsAndReconnects(t *testing.T) {
@@ -234,7 +235,7 @@ func TestStreamEndings(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			id := fmt.Sprint("s", i)
 			target := "/sse?sessionId=" + id
-			a := &api{t: t, log: a.log, loop: a.loop, srv: a.srv, http: a.http, logs: a.logs}
+			a := &testAPI{t: t, log: a.log, loop: a.loop, srv: a.srv, http: a.http, logs: a.logs}
 			a.append(id, created(id), requested(id, "run-1"), text(id, "a"))
 			attached := a.stream(target)
 			_, got := attached.chunk()
@@ -255,7 +256,7 @@ func TestStreamEndings(t *testing.T) {
 			require.Empty(t, none)
 			require.Equal(t, end, atHead)
 
-			var status httpapi.RemoteStatus
+			var status api.Status
 			a.get("/status?sessionId="+id).decode(t, &status)
 			require.Equal(t, tc.status, status.Status)
 			require.False(t, status.IsExecuting)
@@ -315,7 +316,7 @@ func TestStreamEndsWithServer(t *testing.T) {
 	require.Regexp(t, "^[0-9]{3,4}$", farewell.retry, "each comes back at a time of its own")
 	_, err = s.event()
 	require.ErrorIs(t, err, io.EOF, "no end event: reconnect")
-	a.get("/sse?sessionId=s").failed(t, 503, httpapi.CodeUnavailable)
+	a.get("/sse?sessionId=s").failed(t, 503, api.CodeUnavailable)
 	require.Equal(t, 503, a.get("/readyz").status)
 	require.Equal(t, 200, a.get("/status?sessionId=s").status)
 	require.NotContains(t, a.logs.String(), "broke off")
@@ -330,8 +331,8 @@ func TestStreamEndsWithLog(t *testing.T) {
 	require.NoError(t, a.log.Close())
 	_, err := s.event()
 	require.ErrorIs(t, err, io.EOF)
-	a.get("/sse?sessionId=s").failed(t, 503, httpapi.CodeUnavailable)
-	a.get("/status?sessionId=s").failed(t, 503, httpapi.CodeUnavailable)
+	a.get("/sse?sessionId=s").failed(t, 503, api.CodeUnavailable)
+	a.get("/status?sessionId=s").failed(t, 503, api.CodeUnavailable)
 	require.Equal(t, 503, a.get("/readyz").status)
 	require.Equal(t, 200, a.get("/healthz").status)
 }

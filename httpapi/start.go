@@ -8,13 +8,15 @@ import (
 
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 )
 
 // start answers POST /start (document 004, RemoteStartRequest). It is
 // idempotent while the session's run is not over. The members userId and tags
 // are helixd's own; they are of the session when it is new.
 func (s *Server) start(w http.ResponseWriter, r *request) error {
-	body, err := s.readNamed(w, r, MaxBody, "sessionId")
+	body, err := s.readNamed(w, r, api.MaxBody, "sessionId")
 	if err != nil {
 		return err
 	}
@@ -29,11 +31,11 @@ func (s *Server) start(w http.ResponseWriter, r *request) error {
 		Metadata:  body.optTexts("metadata"),
 	}
 	return s.begin(w, r, req.SessionID, *body.err, func(ctx context.Context) (engine.Started, error) {
-		if err := CallerOf(ctx).checkUser(req.UserID); err != nil {
+		if err := auth.CallerOf(ctx).CheckUser(req.UserID); err != nil {
 			return engine.Started{}, err
 		}
-		req.Tenant, req.MayUse = CallerOf(ctx).Tenant, CallerOf(ctx).mayUse
-		req.UserID = cmp.Or(req.UserID, CallerOf(ctx).User)
+		req.Tenant, req.MayUse = auth.CallerOf(ctx).Tenant, auth.CallerOf(ctx).MayUse
+		req.UserID = cmp.Or(req.UserID, auth.CallerOf(ctx).User)
 		return s.loop.Start(ctx, req)
 	})
 }
@@ -41,7 +43,7 @@ func (s *Server) start(w http.ResponseWriter, r *request) error {
 // resume answers POST /resume (document 004, RemoteResumeRequest). The members
 // mode, checkpointId, turn and approved are helixd's own (facts 3.1).
 func (s *Server) resume(w http.ResponseWriter, r *request) error {
-	body, err := s.readNamed(w, r, MaxBody, "sessionId")
+	body, err := s.readNamed(w, r, api.MaxBody, "sessionId")
 	if err != nil {
 		return err
 	}
@@ -87,7 +89,7 @@ func (s *Server) begin(w http.ResponseWriter, r *request, session string, proble
 	if err != nil {
 		return err
 	}
-	return s.ok(w, started)
+	return s.ok(w, api.Started(started))
 }
 
 // detached returns a context for what a client that leaves does not stop.

@@ -17,7 +17,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -60,7 +60,7 @@ func TestStartAndStream(t *testing.T) {
 		_, text = s.chunk()
 	}
 
-	var status httpapi.RemoteStatus
+	var status api.Status
 	a.get("/status?sessionId=s").decode(t, &status)
 	require.Equal(t, "running", status.Status)
 	require.True(t, status.IsExecuting)
@@ -72,21 +72,21 @@ func TestStartAndStream(t *testing.T) {
 	require.Equal(t, first, again, "idempotent")
 	a.post("/resume", `{"sessionId":"s"}`).decode(t, &again)
 	require.Equal(t, first, again)
-	a.post("/resume", `{"sessionId":"s","message":"more"}`).failed(t, 409, httpapi.CodeAlreadyRunning)
-	a.post("/start", strings.Replace(body, "gated", "echo", 1)).failed(t, 409, httpapi.CodeAlreadyRunning)
+	a.post("/resume", `{"sessionId":"s","message":"more"}`).failed(t, 409, api.CodeAlreadyRunning)
+	a.post("/start", strings.Replace(body, "gated", "echo", 1)).failed(t, 409, api.CodeAlreadyRunning)
 
 	close(g.open)
 	_, texts, end := s.rest()
 	require.Contains(t, texts, " done")
 	require.JSONEq(t, `{"type":"end","output":"waiting done","state":{"k":[1,"<&>"]}}`, end.data)
-	a.post("/start", body).failed(t, 409, httpapi.CodeAlreadyCompleted)
-	a.post("/resume", `{"sessionId":"s"}`).failed(t, 409, httpapi.CodeAlreadyCompleted)
+	a.post("/start", body).failed(t, 409, api.CodeAlreadyCompleted)
+	a.post("/resume", `{"sessionId":"s"}`).failed(t, 409, api.CodeAlreadyCompleted)
 	a.get("/status?sessionId=s").decode(t, &status)
 	require.Equal(t, "completed", status.Status)
 	require.JSONEq(t, `"waiting done"`, string(status.Output))
 	require.Equal(t, 1, status.StepCount)
 
-	var session httpapi.Summary
+	var session api.Summary
 	a.get("/sessions/s").decode(t, &session)
 	require.Equal(t, map[string]string{"a": "b"}, session.Metadata)
 }
@@ -112,7 +112,7 @@ func TestStartStructured(t *testing.T) {
 	require.Equal(t, 200, got.status, got.body)
 	_, _, end := a.stream("/sse?sessionId=bad").rest()
 	require.Equal(t, sseEvent{name: "error", data: `{"type":"error","error":"bad key","recoverable":false}`}, end)
-	var status httpapi.RemoteStatus
+	var status api.Status
 	a.get("/status?sessionId=bad").decode(t, &status)
 	require.Equal(t, "failed", status.Status)
 	require.Equal(t, "bad key", status.Error)
@@ -143,21 +143,21 @@ func TestFailureNamesItsCause(t *testing.T) {
 func TestResume(t *testing.T) {
 	a := newAPIOn(t, newLog(t), agents(gate{}))
 	a.append("s", created("s"), requested("s", "run-1")) // died without a word, as another agent's
-	var status httpapi.RemoteStatus
+	var status api.Status
 	a.get("/status?sessionId=s").decode(t, &status)
 	require.Equal(t, "running", status.Status)
 	require.False(t, status.IsExecuting)
-	a.post("/resume", `{"sessionId":"s"}`).failed(t, 404, httpapi.CodeNotFound)
-	a.post("/resume", `{"sessionId":"nobody"}`).failed(t, 404, httpapi.CodeNotFound)
+	a.post("/resume", `{"sessionId":"s"}`).failed(t, 404, api.CodeNotFound)
+	a.post("/resume", `{"sessionId":"nobody"}`).failed(t, 404, api.CodeNotFound)
 	a.append("produced", text("produced", "a"))
-	a.post("/resume", `{"sessionId":"produced"}`).failed(t, 400, httpapi.CodeInvalidRequest)
+	a.post("/resume", `{"sessionId":"produced"}`).failed(t, 400, api.CodeInvalidRequest)
 
 	mine := func(s string) eventlog.Entry {
 		return fact(s, &eventlog.SessionCreated{AgentType: "echo", FactBase: factBase(s)})
 	}
 	a.append("i", mine("i"), requested("i", "run-1"),
 		fact("i", &eventlog.RunEnded{RunID: "run-1", Status: eventlog.RunStopped, FactBase: factBase("i")}))
-	body := a.post("/start", `{"sessionId":"i","agentType":"echo","message":"x"}`).failed(t, 409, httpapi.CodeAlreadyRunning)
+	body := a.post("/start", `{"sessionId":"i","agentType":"echo","message":"x"}`).failed(t, 409, api.CodeAlreadyRunning)
 	require.Equal(t, "use /resume", body.Detail)
 	got := a.post("/resume", `{"sessionId":"i","message":[{"role":"user","content":"go on"}]}`)
 	require.Equal(t, 200, got.status, got.body)
@@ -194,7 +194,7 @@ func (d discard) WriteHeader(int)             {}
 func TestStartWhileStopping(t *testing.T) {
 	a := newAPIOn(t, memory.New(), agents(gate{}))
 	a.loop.Stop()
-	a.post("/start", `{"sessionId":"s","agentType":"echo","message":"x"}`).failed(t, 503, httpapi.CodeUnavailable)
+	a.post("/start", `{"sessionId":"s","agentType":"echo","message":"x"}`).failed(t, 503, api.CodeUnavailable)
 }
 
 // TestStartValidates: what is wrong is named, and nothing is done.
@@ -254,7 +254,7 @@ func TestStartValidates(t *testing.T) {
 		if tc.body == "" {
 			got = raw(t, a, "POST /start HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 		}
-		body := got.failed(t, 400, httpapi.CodeInvalidRequest)
+		body := got.failed(t, 400, api.CodeInvalidRequest)
 		if tc.field == "" {
 			require.Nil(t, body.Detail, tc.body)
 			continue
@@ -262,10 +262,10 @@ func TestStartValidates(t *testing.T) {
 		require.Equal(t, map[string]any{"field": tc.field}, body.Detail, tc.body)
 		require.Contains(t, body.Error, tc.field)
 	}
-	a.post("/resume", `{"sessionId":"s","message":""}`).failed(t, 400, httpapi.CodeInvalidRequest)
-	a.post("/resume", `{"sessionId":"s","message":[]}`).failed(t, 400, httpapi.CodeInvalidRequest)
-	a.post("/start", `{"sessionId":"s","agentType":"nobody","message":"x"}`).failed(t, 404, httpapi.CodeNotFound)
-	a.get("/status?sessionId=s").failed(t, 404, httpapi.CodeNotFound)
+	a.post("/resume", `{"sessionId":"s","message":""}`).failed(t, 400, api.CodeInvalidRequest)
+	a.post("/resume", `{"sessionId":"s","message":[]}`).failed(t, 400, api.CodeInvalidRequest)
+	a.post("/start", `{"sessionId":"s","agentType":"nobody","message":"x"}`).failed(t, 404, api.CodeNotFound)
+	a.get("/status?sessionId=s").failed(t, 404, api.CodeNotFound)
 	require.NotContains(t, a.logs.String(), "ERROR")
 
 	require.Equal(t, 200, a.post("/start", " \n"+member(`"state":{}, "State":1`)+"\n").status, "other names are not ours")

@@ -4,23 +4,9 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector"
 )
-
-// StateAt is the answer of GET /sessions/{id}/state: the fold of the records
-// with a sequence <= Sequence.
-type StateAt struct {
-	Sequence uint64          `json:"sequence"`
-	State    *projector.Tree `json:"state"`
-}
-
-// MarshalJSON adds to the fold what follows from it: see [projector.State].
-func (s StateAt) MarshalJSON() ([]byte, error) {
-	return marshal(struct {
-		Sequence uint64          `json:"sequence"`
-		State    projector.State `json:"state"`
-	}{s.Sequence, projector.StateOf(s.State)})
-}
 
 // moment is a session at a sequence.
 type moment struct {
@@ -52,5 +38,5 @@ func (s *Server) state(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return s.ok(w, StateAt{Sequence: m.at, State: t})
+	return s.ok(w, api.StateAt{Sequence: m.at, State: t})
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/uimessage"
 )
@@ -27,7 +27,7 @@ func TestStateAt(t *testing.T) {
 	tree := new(projector.Tree)
 	at := func(query string, n uint64) {
 		t.Helper()
-		want, err := json.Marshal(httpapi.StateAt{Sequence: n, State: tree})
+		want, err := json.Marshal(api.StateAt{Sequence: n, State: tree})
 		require.NoError(t, err)
 		got := a.get("/sessions/s/state" + query)
 		require.Equal(t, 200, got.status, got.body)
@@ -44,11 +44,11 @@ func TestStateAt(t *testing.T) {
 	}
 	at(fmt.Sprint("?at=", head), head)
 	at("", head)
-	body := a.get(fmt.Sprint("/sessions/s/state?at=", head+1)).failed(t, 416, httpapi.CodeCursorAhead)
+	body := a.get(fmt.Sprint("/sessions/s/state?at=", head+1)).failed(t, 416, api.CodeCursorAhead)
 	require.Equal(t, map[string]any{"head": float64(head)}, body.Detail)
-	a.get("/sessions/s/state?at=x").failed(t, 400, httpapi.CodeInvalidRequest)
-	a.get("/sessions/nobody/state").failed(t, 404, httpapi.CodeNotFound)
-	a.get("/sessions/nobody/state?at=0").failed(t, 404, httpapi.CodeNotFound)
+	a.get("/sessions/s/state?at=x").failed(t, 400, api.CodeInvalidRequest)
+	a.get("/sessions/nobody/state").failed(t, 404, api.CodeNotFound)
+	a.get("/sessions/nobody/state?at=0").failed(t, 404, api.CodeNotFound)
 }
 
 // TestSnapshot compares snapshots with the fold at their sequence, at rest
@@ -98,8 +98,8 @@ func TestSnapshot(t *testing.T) {
 	require.Contains(t, texts, " done")
 	require.Equal(t, "ended", take("").Status)
 
-	a.get("/chat/s/snapshot?includePartialContent=maybe").failed(t, 400, httpapi.CodeInvalidRequest)
-	a.get("/chat/nobody/snapshot").failed(t, 404, httpapi.CodeNotFound)
+	a.get("/chat/s/snapshot?includePartialContent=maybe").failed(t, 400, api.CodeInvalidRequest)
+	a.get("/chat/nobody/snapshot").failed(t, 404, api.CodeNotFound)
 }
 
 func TestHealth(t *testing.T) {

@@ -1,27 +1,12 @@
 package httpapi
 
 import (
-	"encoding/json"
 	"net/http"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector"
 )
-
-// RemoteStatus is the answer of GET /status (document 004,
-// RemoteStatusResponse).
-type RemoteStatus struct {
-	SessionID      string          `json:"sessionId"`
-	RunID          string          `json:"runId,omitempty"`
-	Status         string          `json:"status"` // running, completed, failed, interrupted or paused
-	StepCount      int             `json:"stepCount"`
-	Output         json.RawMessage `json:"output,omitempty"`
-	State          json.RawMessage `json:"state,omitempty"` // the custom state
-	Error          string          `json:"error,omitempty"`
-	IsExecuting    bool            `json:"isExecuting"`
-	StreamID       string          `json:"streamId"`
-	LatestSequence uint64          `json:"latestSequence"` // usable as fromSequence
-}
 
 const statusRunning = "running"
 
@@ -31,7 +16,7 @@ func (s *Server) status(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	status := remoteStatus(&t.Session)
-	answer := RemoteStatus{
+	answer := api.Status{
 		SessionID: r.session, Status: status, StepCount: t.StepCount, Output: t.Output, State: t.CustomState.Bytes(),
 		Error: failureOf(&t.Session), IsExecuting: live, StreamID: t.StreamID, LatestSequence: t.Head,
 	}

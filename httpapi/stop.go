@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+
+	"github.com/helixd/helixd/httpapi/api"
 )
 
 // interrupt answers POST /interrupt (document 004): the run stops and can be
@@ -23,7 +25,7 @@ type stopper func(ctx context.Context, session, reason string) error
 
 // stopRun asks for a stop of the session that the body names.
 func (s *Server) stopRun(w http.ResponseWriter, r *request, ask stopper) error {
-	body, err := s.readNamed(w, r, MaxBody, "sessionId")
+	body, err := s.readNamed(w, r, api.MaxBody, "sessionId")
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -46,8 +47,8 @@ func TestStopRunning(t *testing.T) {
 		require.Equal(t, 200, a.post("/"+verb, fmt.Sprintf(`{"sessionId":%q}`, verb)).status, "again")
 		require.Equal(t, status, a.status(verb), "nothing was written")
 	}
-	a.post("/resume", `{"sessionId":"abort"}`).failed(t, 409, httpapi.CodeAlreadyCompleted)
-	a.post("/start", `{"sessionId":"interrupt","agentType":"gated","message":"hi"}`).failed(t, 409, httpapi.CodeAlreadyRunning)
+	a.post("/resume", `{"sessionId":"abort"}`).failed(t, 409, api.CodeAlreadyCompleted)
+	a.post("/start", `{"sessionId":"interrupt","agentType":"gated","message":"hi"}`).failed(t, 409, api.CodeAlreadyRunning)
 	close(g.open)
 	require.Equal(t, 200, a.post("/resume", `{"sessionId":"interrupt"}`).status)
 	_, end := a.wait("interrupt")
@@ -103,7 +104,7 @@ func TestStopOutlivingSubAgent(t *testing.T) {
 		a.begin("b", "boss")
 		require.Equal(t, 200, a.post("/"+verb, `{"sessionId":"b"}`).status)
 		require.Equal(t, "completed", a.status("b").Status)
-		var children httpapi.Page[httpapi.Summary]
+		var children api.Page[api.Summary]
 		a.get("/sessions?parentSessionId=b").decode(t, &children)
 		require.Equal(t, want, children.Items[0].Status)
 	}
@@ -153,7 +154,7 @@ func TestStopEndsWithServer(t *testing.T) {
 		}
 	}
 	a.srv.Close()
-	(<-answers).failed(t, 503, httpapi.CodeUnavailable)
+	(<-answers).failed(t, 503, api.CodeUnavailable)
 }
 
 func TestStopValidates(t *testing.T) {
@@ -165,14 +166,14 @@ func TestStopValidates(t *testing.T) {
 			`{"sessionId":""}`:             "sessionId",
 			`{"sessionId":"s","reason":7}`: "reason",
 		} {
-			got := a.post(target, body).failed(t, 400, httpapi.CodeInvalidRequest)
+			got := a.post(target, body).failed(t, 400, api.CodeInvalidRequest)
 			require.Equal(t, map[string]any{"field": field}, got.Detail, body)
 		}
-		a.post(target, `{"sessionId":"nobody"}`).failed(t, 404, httpapi.CodeNotFound)
-		a.post(target, `{"sessionId":"s","reason":"`+strings.Repeat("x", 9<<10)+`"}`).failed(t, 404, httpapi.CodeNotFound)
-		refusesBodies(t, a, target, httpapi.MaxBody)
+		a.post(target, `{"sessionId":"nobody"}`).failed(t, 404, api.CodeNotFound)
+		a.post(target, `{"sessionId":"s","reason":"`+strings.Repeat("x", 9<<10)+`"}`).failed(t, 404, api.CodeNotFound)
+		refusesBodies(t, a, target, api.MaxBody)
 	}
 	a.loop.Stop()
 	a.append("s", created("s"), requested("s", "run-1"))
-	a.post("/interrupt", `{"sessionId":"s"}`).failed(t, 503, httpapi.CodeUnavailable)
+	a.post("/interrupt", `{"sessionId":"s"}`).failed(t, 503, api.CodeUnavailable)
 }

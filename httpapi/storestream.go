@@ -2,12 +2,12 @@ package httpapi
 
 import (
 	"context"
-	"encoding/json"
 	"iter"
 	"net/http"
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -116,7 +116,7 @@ func (f *storeFeed) take(ctx context.Context, r eventlog.Record) (out []event, o
 	}
 	if t.StreamStatus != f.at.status {
 		f.at.status = t.StreamStatus
-		out = append(out, storeEvent(statusData{"status", t.StreamStatus}))
+		out = append(out, storeEvent(api.StatusEvent{Type: "status", Status: t.StreamStatus}))
 	}
 	return out, false, nil
 }
@@ -167,7 +167,7 @@ func (f *storeFeed) truncated(ctx context.Context, r eventlog.Record) (event, er
 		return event{}, err
 	}
 	m := fact.(*eventlog.Truncated)
-	data := truncatedData{Type: m.Type(), AtSequence: m.AtSequence}
+	data := api.TruncatedEvent{Type: m.Type(), AtSequence: m.AtSequence}
 	if m.TruncatedAtStep != nil {
 		data.TruncatedAtStep = *m.TruncatedAtStep
 		return storeEvent(data), nil
@@ -186,41 +186,20 @@ func isMarker(e eventlog.Envelope) bool {
 	return e.Kind == eventlog.KindFact && e.Type == (*eventlog.Truncated)(nil).Type()
 }
 
-// Data of document 000's events.
-type (
-	storeEndData struct {
-		Type        string          `json:"type"`
-		FinalOutput json.RawMessage `json:"finalOutput,omitempty"`
-	}
-	storeFailData struct {
-		Type  string `json:"type"`
-		Error string `json:"error"`
-	}
-	statusData struct {
-		Type   string                `json:"type"`
-		Status eventlog.StreamStatus `json:"status"` // paused or active
-	}
-	truncatedData struct {
-		Type            string `json:"type"`
-		TruncatedAtStep int    `json:"truncatedAtStep"`
-		AtSequence      uint64 `json:"atSequence,omitempty"`
-	}
-)
-
 // storeEnding returns the event that ends the stream in this state, or nil if
 // it goes on.
 func storeEnding(s *projector.Session) *event {
 	var e event
 	switch s.StreamStatus {
 	case eventlog.StreamCompleted:
-		e = storeEvent(storeEndData{"end", s.Output})
+		e = storeEvent(api.StoreEndEvent{Type: "end", FinalOutput: s.Output})
 	case eventlog.StreamTerminated:
-		e = storeEvent(storeFailData{"fail", failureOf(s)})
+		e = storeEvent(api.StoreFailEvent{Type: "fail", Error: failureOf(s)})
 	default:
 		return nil
 	}
 	if e.data == nil { // a stored output that is not JSON
-		e = storeEvent(storeEndData{Type: "end"})
+		e = storeEvent(api.StoreEndEvent{Type: "end"})
 	}
 	return &e
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/snapshot"
 )
@@ -138,12 +139,12 @@ func TestStoreStreamCursors(t *testing.T) {
 			require.JSONEq(t, `"two"`, string(end.FinalOutput))
 		}
 	}
-	body := a.get(fmt.Sprint(storeTarget("s"), "?fromSequence=", head+1)).failed(t, 416, httpapi.CodeCursorAhead)
+	body := a.get(fmt.Sprint(storeTarget("s"), "?fromSequence=", head+1)).failed(t, 416, api.CodeCursorAhead)
 	require.Equal(t, map[string]any{"head": float64(head)}, body.Detail)
-	a.get(storeTarget("s")+"?fromSequence=x").failed(t, 400, httpapi.CodeInvalidRequest)
-	a.get(storeTarget("s"), "Last-Event-ID", "x").failed(t, 400, httpapi.CodeInvalidRequest)
-	a.get(storeTarget("%00")).failed(t, 400, httpapi.CodeInvalidRequest)
-	a.get(storeTarget("nobody")).failed(t, 404, httpapi.CodeNotFound)
+	a.get(storeTarget("s")+"?fromSequence=x").failed(t, 400, api.CodeInvalidRequest)
+	a.get(storeTarget("s"), "Last-Event-ID", "x").failed(t, 400, api.CodeInvalidRequest)
+	a.get(storeTarget("%00")).failed(t, 400, api.CodeInvalidRequest)
+	a.get(storeTarget("nobody")).failed(t, 404, api.CodeNotFound)
 	require.Equal(t, "GET, HEAD", a.post(storeTarget("s"), "{}").header.Get("Allow"))
 }
 
@@ -285,7 +286,7 @@ func TestStoreStreamHeartbeat(t *testing.T) {
 		require.Empty(t, e.data, "no end event: reconnect")
 	}
 	require.ErrorIs(t, err, io.EOF)
-	a.get(storeTarget("s")).failed(t, 503, httpapi.CodeUnavailable)
+	a.get(storeTarget("s")).failed(t, 503, api.CodeUnavailable)
 }
 
 // TestStoreStreamLong goes through several pages of the log.

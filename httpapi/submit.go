@@ -8,13 +8,14 @@ import (
 
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
 )
 
 // submitToolResult answers POST /submit-tool-result (documents 002 and 004,
 // SubmitToolResult; facts 2.3). It only stores: the run goes on when it is
 // resumed.
 func (s *Server) submitToolResult(w http.ResponseWriter, r *request) error {
-	raw, err := s.readSession(w, r, MaxSubmitBody, "sessionId")
+	raw, err := s.readSession(w, r, api.MaxSubmitBody, "sessionId")
 	if err != nil {
 		return err
 	}
@@ -31,7 +32,7 @@ func (s *Server) submitToolResult(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return s.ok(w, submitted)
+	return s.ok(w, answerOf(submitted))
 }
 
 // submit stores a submission, whichever route it came by, if it fits the
@@ -47,6 +48,14 @@ func (s *Server) submit(ctx context.Context, sub engine.Submission) (engine.Subm
 		return engine.Submitted{}, s.refused(err)
 	}
 	return submitted, nil
+}
+
+// answerOf is what the client reads of a submission.
+func answerOf(done engine.Submitted) api.Submitted {
+	return api.Submitted{
+		Status: string(done.Status), Reason: done.Reason, SessionID: done.SessionID, ToolCallID: done.ToolCallID,
+		PendingToolCallIDs: done.PendingToolCallIDs,
+	}
 }
 
 // payloadOf is a submission as document 002 has it.
@@ -120,7 +129,7 @@ func (e *submitError) show() (text string, detail any) {
 	case e.problem.Field == "":
 		return e.problem.Error(), nil
 	}
-	return e.problem.Error(), fieldDetail{e.problem.Field}
+	return e.problem.Error(), api.FieldDetail{Field: e.problem.Field}
 }
 
 // refused marks what is wrong with a submission as that.

@@ -13,6 +13,7 @@ import (
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 )
 
 const (
@@ -69,7 +70,7 @@ func TestSubmitOutcomes(t *testing.T) {
 			require.JSONEq(t, tc.want, got.body, tc.name)
 			continue
 		}
-		body := got.failed(t, tc.status, httpapi.Code(tc.want))
+		body := got.failed(t, tc.status, api.Code(tc.want))
 		require.Nil(t, body.Detail, tc.name)
 		if tc.status == 400 {
 			require.Equal(t, "validation_error", body.Status, tc.name)
@@ -131,24 +132,24 @@ func TestSubmitValidates(t *testing.T) {
 		{approval(`"approved":true,"reason":"` + long + `"`), "reason"},
 		{approval(`"approved":true,"approvalId":""`), "approvalId"},
 	} {
-		body := quiet.post(submitTarget, tc.body).failed(t, 400, httpapi.CodeInvalidRequest)
-		require.Equal(t, httpapi.ErrorBody{
+		body := quiet.post(submitTarget, tc.body).failed(t, 400, api.CodeInvalidRequest)
+		require.Equal(t, api.ErrorBody{
 			Error: "the submission is not valid", Code: "INVALID_REQUEST", Status: "validation_error",
 		}, body)
-		body = verbose.post(submitTarget, tc.body).failed(t, 400, httpapi.CodeInvalidRequest)
+		body = verbose.post(submitTarget, tc.body).failed(t, 400, api.CodeInvalidRequest)
 		require.Equal(t, "validation_error", body.Status)
 		require.Equal(t, map[string]any{"field": tc.field}, body.Detail, body.Error)
 	}
 	for _, body := range []string{client(`"result":null`), approval(`"approved":false`)} {
-		quiet.post(submitTarget, body).failed(t, 404, httpapi.CodeNotFound)
+		quiet.post(submitTarget, body).failed(t, 404, api.CodeNotFound)
 	}
 	most := client(`"result":"` + strings.Repeat("x", engine.MaxSubmittedResult-2) + `"`)
-	quiet.post(submitTarget, most).failed(t, 404, httpapi.CodeNotFound) // the session: it was read whole
+	quiet.post(submitTarget, most).failed(t, 404, api.CodeNotFound) // the session: it was read whole
 	refusesBodies(t, quiet, submitTarget, 1<<20+64<<10)
 	require.NotContains(t, quiet.logs.String()+verbose.logs.String(), "ERROR")
 
 	quiet.loop.Stop()
-	quiet.post(submitTarget, approval(`"approved":true`)).failed(t, 503, httpapi.CodeUnavailable)
+	quiet.post(submitTarget, approval(`"approved":true`)).failed(t, 503, api.CodeUnavailable)
 }
 
 // TestSubmitForSubAgent: a sub-agent's call is answered under the root's id.
@@ -161,7 +162,7 @@ func TestSubmitForSubAgent(t *testing.T) {
 	require.Len(t, pending, 1)
 	require.Equal(t, "p-sub-task", pending[0].OwnerSessionID)
 	submit := `{"sessionId":"%s","kind":"approval-response","toolCallId":"` + pending[0].ToolCallID + `","approved":true}`
-	a.post(submitTarget, fmt.Sprintf(submit, "p-sub-task")).failed(t, 404, httpapi.CodeNotFound)
+	a.post(submitTarget, fmt.Sprintf(submit, "p-sub-task")).failed(t, 404, api.CodeNotFound)
 	got := a.post(submitTarget, fmt.Sprintf(submit, "p"))
 	require.Equal(t, 200, got.status, got.body)
 	require.Empty(t, a.pending("p"))

@@ -4,32 +4,10 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 )
-
-// How long a [Subscription] may last.
-const (
-	MinSubscription = time.Second
-	MaxSubscription = 24 * time.Hour
-)
-
-// Subscription is the right of a NATS client to hear one session's records
-// while they are stored, and to do nothing else. It is the answer of
-// POST /sessions/{id}/subscriptions.
-type Subscription struct {
-	Subject string           `json:"subject"` // the only one that it may subscribe to
-	URLs    SubscriptionURLs `json:"urls"`
-	JWT     string           `json:"jwt"`
-	Seed    string           `json:"seed"`  // secret: it signs what the server asks of who has the JWT
-	Creds   string           `json:"creds"` // JWT and Seed, as the text of a .creds file
-	// ExpiresAt is when connections end and no others are taken.
-	ExpiresAt time.Time `json:"expiresAt"`
-}
-
-// SubscriptionURLs are where NATS clients connect, as far as it is known.
-type SubscriptionURLs struct {
-	NATS      []string `json:"nats"`
-	WebSocket []string `json:"websocket"`
-}
 
 // subscribe answers POST /sessions/{id}/subscriptions {ttl?}. Its operation is
 // that of /records: what is heard are all records, facts too.
@@ -37,7 +15,7 @@ func (s *Server) subscribe(w http.ResponseWriter, r *request) error {
 	if s.opts.Subscribe == nil {
 		return errNoSubscribers
 	}
-	raw, err := readBody(w, r, MaxBody, bodyTimeout)
+	raw, err := readBody(w, r, api.MaxBody, bodyTimeout)
 	if err != nil {
 		return err
 	}
@@ -48,7 +26,7 @@ func (s *Server) subscribe(w http.ResponseWriter, r *request) error {
 			return err
 		}
 		given, d := body.duration("ttl")
-		if given && (d < MinSubscription || d > MaxSubscription) {
+		if given && (d < api.MinSubscription || d > api.MaxSubscription) {
 			body.fail("ttl", "must be from 1s to 24h")
 		}
 		if *body.err != nil {
@@ -60,10 +38,10 @@ func (s *Server) subscribe(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	sub, err := s.opts.Subscribe(r.Context(), r.session, ttl)
-	expires := CallerOf(r.Context()).Expires
+	expires := auth.CallerOf(r.Context()).Expires
 	if err == nil && !expires.IsZero() && sub.ExpiresAt.After(expires) { // it lasts no longer than its caller's token
 		left := time.Until(expires).Truncate(time.Second)
-		if left < MinSubscription {
+		if left < api.MinSubscription {
 			return errTokenExpired
 		}
 		sub, err = s.opts.Subscribe(r.Context(), r.session, left)
@@ -83,12 +61,6 @@ func (s *Server) subscribe(w http.ResponseWriter, r *request) error {
 	return s.respond(w, http.StatusCreated, sub)
 }
 
-// Unsubscribed is the answer of DELETE /sessions/{id}/subscriptions.
-type Unsubscribed struct {
-	SessionID string `json:"sessionId"`
-	Revoked   bool   `json:"revoked"` // true: no right that was made before holds any more
-}
-
 // unsubscribe answers DELETE /sessions/{id}/subscriptions: it revokes the rights
 // that subscribe made for the session.
 func (s *Server) unsubscribe(w http.ResponseWriter, r *request) error {
@@ -105,5 +77,5 @@ func (s *Server) unsubscribe(w http.ResponseWriter, r *request) error {
 		return fmt.Errorf("httpapi: unsubscribe: %w", err)
 	}
 	s.audit(r, "subscriptions revoked")
-	return s.respond(w, http.StatusOK, Unsubscribed{SessionID: r.session, Revoked: true})
+	return s.respond(w, http.StatusOK, api.Unsubscribed{SessionID: r.session, Revoked: true})
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 )
 
 // wanted is what Subscribe was called with.
@@ -18,13 +20,13 @@ type wanted struct {
 }
 
 // subscribing makes rights that no server would take.
-func subscribing(seen *[]wanted) func(context.Context, string, time.Duration) (httpapi.Subscription, error) {
-	return func(_ context.Context, session string, ttl time.Duration) (httpapi.Subscription, error) {
+func subscribing(seen *[]wanted) func(context.Context, string, time.Duration) (api.Subscription, error) {
+	return func(_ context.Context, session string, ttl time.Duration) (api.Subscription, error) {
 		if seen != nil {
 			*seen = append(*seen, wanted{session, ttl})
 		}
-		return httpapi.Subscription{
-			Subject: "helix.live.x", URLs: httpapi.SubscriptionURLs{NATS: []string{"nats://h:4222"}},
+		return api.Subscription{
+			Subject: "helix.live.x", URLs: api.SubscriptionURLs{NATS: []string{"nats://h:4222"}},
 			JWT: "the jwt", Seed: "SU-the-seed", Creds: "both", ExpiresAt: time.Unix(9, 0).UTC(),
 		}, nil
 	}
@@ -44,7 +46,7 @@ func TestUnsubscribe(t *testing.T) {
 	var seen []string
 	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) {
 		o.Unsubscribe = unsubscribing(&seen)
-		o.Auth = httpapi.BearerTokens([]httpapi.Token{
+		o.Auth = auth.BearerTokens([]auth.Token{
 			{Token: "stream", Operations: []string{"stream", "status"}, Sessions: []string{"*"}},
 			{Token: "records", Operations: []string{"records"}, Sessions: []string{"a/b *", "nobody"}},
 		})
@@ -55,9 +57,9 @@ func TestUnsubscribe(t *testing.T) {
 	got := a.request("DELETE", "/sessions/a%2Fb%20%2A/subscriptions", "", bearer("records")...)
 	require.Equal(t, 200, got.status, got.body)
 	require.JSONEq(t, `{"sessionId":"a/b *","revoked":true}`, got.body)
-	a.request("DELETE", "/sessions/s/subscriptions", "", bearer("records")...).failed(t, 403, httpapi.CodeUnauthorized)
-	a.request("DELETE", "/sessions/s/subscriptions", "", bearer("stream")...).failed(t, 403, httpapi.CodeUnauthorized)
-	a.request("DELETE", "/sessions/nobody/subscriptions", "", bearer("records")...).failed(t, 404, httpapi.CodeNotFound)
+	a.request("DELETE", "/sessions/s/subscriptions", "", bearer("records")...).failed(t, 403, api.CodeUnauthorized)
+	a.request("DELETE", "/sessions/s/subscriptions", "", bearer("stream")...).failed(t, 403, api.CodeUnauthorized)
+	a.request("DELETE", "/sessions/nobody/subscriptions", "", bearer("records")...).failed(t, 404, api.CodeNotFound)
 	require.Equal(t, []string{"a/b *"}, seen, "what is refused revokes nothing")
 }
 
@@ -65,7 +67,7 @@ func TestNoRevocation(t *testing.T) {
 	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) { o.Unsubscribe = nil })
 	a.append("s", text("s", "hi"))
 	got := a.request("DELETE", "/sessions/s/subscriptions", "")
-	got.failed(t, 501, httpapi.CodeNotImplemented)
+	got.failed(t, 501, api.CodeNotImplemented)
 	require.Contains(t, got.body, "nsc revocations", "it says who can revoke the rights")
 }
 
@@ -75,14 +77,14 @@ func TestASubscriptionBesideAnErasure(t *testing.T) {
 	log := memory.New()
 	make := subscribing(nil)
 	a := newAPIOn(t, log, nil, func(o *httpapi.Options) {
-		o.Subscribe = func(ctx context.Context, session string, ttl time.Duration) (httpapi.Subscription, error) {
+		o.Subscribe = func(ctx context.Context, session string, ttl time.Duration) (api.Subscription, error) {
 			_, err := log.Erase(ctx, session)
 			require.NoError(t, err)
 			return make(ctx, session, ttl)
 		}
 	})
 	a.append("s", text("s", "hi"))
-	a.post("/sessions/s/subscriptions", `{}`).failed(t, 404, httpapi.CodeNotFound)
+	a.post("/sessions/s/subscriptions", `{}`).failed(t, 404, api.CodeNotFound)
 }
 
 func TestSubscriptions(t *testing.T) {
@@ -109,9 +111,9 @@ func TestSubscriptions(t *testing.T) {
 	require.NotContains(t, a.logs.String(), "SU-the-seed")
 
 	for _, body := range []string{`{"ttl":"0s"}`, `{"ttl":"999ms"}`, `{"ttl":"24h1ns"}`, `{"ttl":"-1h"}`, `{"ttl":60}`, `{"ttl":""}`, `{"ttl":"x"}`, `{"ttl":null}`, `[]`, `{`} {
-		a.post("/sessions/s/subscriptions", body).failed(t, 400, httpapi.CodeInvalidRequest)
+		a.post("/sessions/s/subscriptions", body).failed(t, 400, api.CodeInvalidRequest)
 	}
-	a.post("/sessions/nobody/subscriptions", `{}`).failed(t, 404, httpapi.CodeNotFound)
+	a.post("/sessions/nobody/subscriptions", `{}`).failed(t, 404, api.CodeNotFound)
 	require.Len(t, seen, 5, "what is refused makes no right")
 }
 
@@ -121,25 +123,25 @@ func TestSubscriptionsOfAChild(t *testing.T) {
 	a := newAPIOn(t, newLog(t), waitingAgents(), func(o *httpapi.Options) { o.Subscribe = subscribing(&seen) })
 	a.begin("p", "parent")
 	require.Equal(t, 201, a.post("/sessions/p/subscriptions", `{}`).status)
-	a.post("/sessions/p-sub-task/subscriptions", `{}`).failed(t, 404, httpapi.CodeNotFound)
+	a.post("/sessions/p-sub-task/subscriptions", `{}`).failed(t, 404, api.CodeNotFound)
 	require.Equal(t, []wanted{{"p", 0}}, seen)
 }
 
 // Who may follow a session's stream may not hear its facts.
 func TestSubscriptionsNeedTheRecords(t *testing.T) {
 	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) {
-		o.Auth = httpapi.BearerTokens([]httpapi.Token{
+		o.Auth = auth.BearerTokens([]auth.Token{
 			{Token: "stream", Operations: []string{"stream", "status"}, Sessions: []string{"*"}},
 			{Token: "records", Operations: []string{"records"}, Sessions: []string{"s"}},
 		})
 	})
 	a.append("s", text("s", "hi"))
-	a.post("/sessions/s/subscriptions", `{}`, bearer("stream")...).failed(t, 403, httpapi.CodeUnauthorized)
+	a.post("/sessions/s/subscriptions", `{}`, bearer("stream")...).failed(t, 403, api.CodeUnauthorized)
 	require.Equal(t, 201, a.post("/sessions/s/subscriptions", `{}`, bearer("records")...).status)
 }
 
 func TestNoSubscriptions(t *testing.T) {
 	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) { o.Subscribe = nil })
 	a.append("s", text("s", "hi"))
-	a.post("/sessions/s/subscriptions", `{}`).failed(t, 501, httpapi.CodeNotImplemented)
+	a.post("/sessions/s/subscriptions", `{}`).failed(t, 501, api.CodeNotImplemented)
 }

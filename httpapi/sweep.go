@@ -4,12 +4,14 @@ import (
 	"net/http"
 
 	"github.com/helixd/helixd/agentloop/engine"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 )
 
 // sweep answers POST /sweep: {dryRun?}.
 func (s *Server) sweep(w http.ResponseWriter, r *request) error {
 	// As with retention, it is about all sessions.
-	if err := s.allow(r.Request, OpErase, allSessions); err != nil {
+	if err := s.allow(r.Request, auth.OpErase, auth.AllSessions); err != nil {
 		return err
 	}
 	body, err := readObject(w, r)
@@ -27,5 +29,5 @@ func (s *Server) sweep(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return s.ok(w, done)
+	return s.ok(w, api.Swept(done))
 }

@@ -17,13 +17,15 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	logmemory "github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 )
 
 // withTeams has callers with a tenant and no user: red and blue for themselves, desk
 // for all; and plain, without a tenant.
 func withTeams(o *httpapi.Options) {
 	all := []string{"*"}
-	tokens := []httpapi.Token{
+	tokens := []auth.Token{
 		{Token: "red", Name: "red's token", Operations: all, Sessions: all, Tenant: "red"},
 		{Token: "blue", Name: "blue's token", Operations: all, Sessions: all, Tenant: "blue"},
 		{Token: "desk", Name: "desk's token", Operations: []string{"*", "act-as"}, Sessions: all, Tenant: "red"},
@@ -31,7 +33,7 @@ func withTeams(o *httpapi.Options) {
 		{Token: "blue-ann", Name: "blue-ann", Operations: all, Sessions: all, Tenant: "blue", User: "ann"},
 		{Token: "plain", Name: "plain's token", Operations: all, Sessions: all},
 	}
-	o.Auth, o.Identify = httpapi.BearerTokens(tokens), httpapi.TokenCallers(tokens)
+	o.Auth, o.Identify = auth.BearerTokens(tokens), auth.TokenCallers(tokens)
 	o.Chat, o.Memories = &httpapi.ChatOptions{}, remembering(o.Log)
 }
 
@@ -44,7 +46,7 @@ func TestTenantsOwnSessions(t *testing.T) {
 		a.finishedIn("red", "ann", id)
 		got := a.request(rt.Method, c.target(rt, id), c.bodyFor(t, id, "fork/"+id), bearer("red")...)
 		if c.everybodys || strings.HasSuffix(rt.Pattern, "/import") {
-			got.failed(t, 403, httpapi.CodeUnauthorized)
+			got.failed(t, 403, api.CodeUnauthorized)
 			return
 		}
 		require.Equal(t, c.status, got.status, got.body)
@@ -72,7 +74,7 @@ func TestTenantsOfOthers(t *testing.T) {
 		for _, other := range []string{"theirs", "free"} {
 			got := call(other)
 			if slices.Contains(create, rt.Pattern) {
-				got.failed(t, 403, httpapi.CodeUnauthorized)
+				got.failed(t, 403, api.CodeUnauthorized)
 				continue
 			}
 			absent := call("none")
@@ -81,15 +83,15 @@ func TestTenantsOfOthers(t *testing.T) {
 				require.Equal(t, 204, got.status)
 				continue
 			}
-			require.Equal(t, absent.failed(t, 404, httpapi.CodeNotFound), got.failed(t, 404, httpapi.CodeNotFound))
+			require.Equal(t, absent.failed(t, 404, api.CodeNotFound), got.failed(t, 404, api.CodeNotFound))
 		}
 	})
 	require.Equal(t, before, a.contents())
 	a.finishedIn("blue", "ann", "mine")
 	for _, both := range []string{"a=mine&b=theirs", "a=theirs&b=mine"} {
-		a.get("/compare?"+both, bearer("blue")...).failed(t, 404, httpapi.CodeNotFound)
+		a.get("/compare?"+both, bearer("blue")...).failed(t, 404, api.CodeNotFound)
 	}
-	a.post("/sessions/mine/fork", `{"sessionId":"theirs"}`, bearer("blue")...).failed(t, 403, httpapi.CodeUnauthorized)
+	a.post("/sessions/mine/fork", `{"sessionId":"theirs"}`, bearer("blue")...).failed(t, 403, api.CodeUnauthorized)
 	for _, token := range []string{"desk", "plain"} {
 		for _, id := range []string{"theirs", "free"} {
 			require.Equal(t, 200, a.get("/sessions/"+id, bearer(token)...).status)
@@ -169,9 +171,9 @@ func TestTenantsUsersOfTheSameName(t *testing.T) {
 	require.Contains(t, a.get(mine+"&tenant=red", bearer("plain")...).done(t).body, "Rex", "a caller that reaches all tenants names one")
 	require.Contains(t, a.get(mine, bearer("red-ann")...).done(t).body, "Rex")
 	require.NotContains(t, a.get(mine, bearer("blue-ann")...).done(t).body, "Rex")
-	a.get(mine+"&tenant=red", bearer("blue-ann")...).failed(t, 403, httpapi.CodeUnauthorized)
-	a.post("/memories", `{"scope":"user","id":"ann","tenant":"red","content":"forged"}`, bearer("blue-ann")...).failed(t, 403, httpapi.CodeUnauthorized)
-	a.get("/memories?scope=session&id=saves&tenant=red", bearer("plain")...).failed(t, 400, httpapi.CodeInvalidRequest)
+	a.get(mine+"&tenant=red", bearer("blue-ann")...).failed(t, 403, api.CodeUnauthorized)
+	a.post("/memories", `{"scope":"user","id":"ann","tenant":"red","content":"forged"}`, bearer("blue-ann")...).failed(t, 403, api.CodeUnauthorized)
+	a.get("/memories?scope=session&id=saves&tenant=red", bearer("plain")...).failed(t, 400, api.CodeInvalidRequest)
 }
 
 func TestTenantsMemories(t *testing.T) {
@@ -182,7 +184,7 @@ func TestTenantsMemories(t *testing.T) {
 	}
 	require.Contains(t, a.get("/memories?scope=session&id=theirs", bearer("red")...).done(t).body, `"tea"`)
 	for query, status := range map[string]int{"scope=user&id=ann": 403, "scope=agent&id=writer": 403, "scope=session&id=theirs": 404} {
-		code := map[int]httpapi.Code{403: httpapi.CodeUnauthorized, 404: httpapi.CodeNotFound}[status]
+		code := map[int]api.Code{403: api.CodeUnauthorized, 404: api.CodeNotFound}[status]
 		a.get("/memories?"+query, bearer("blue")...).failed(t, status, code)
 		a.request("DELETE", "/memories?"+query, "", bearer("blue")...).failed(t, status, code)
 		a.request("DELETE", "/memories/m?"+query, "", bearer("blue")...).failed(t, status, code)

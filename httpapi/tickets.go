@@ -12,32 +12,23 @@ import (
 	"net/http"
 	"strings"
 	"time"
-)
 
-// TicketTTL is how long a [Ticket] can be used to open a stream.
-const TicketTTL = 60 * time.Second
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
+)
 
 // MinTicketKey is the length of the shortest [Options].TicketKey, in bytes.
 const MinTicketKey = 32
-
-// Ticket is the right to open one session's stream by the query parameter
-// ticket, for browsers' EventSource, which can't send a header. It is the answer
-// of POST /sessions/{id}/tickets and /chat/{id}/tickets. A stream that it has
-// opened lasts as long as one of its caller's token does.
-type Ticket struct {
-	Ticket    string    `json:"ticket"` // secret
-	ExpiresAt time.Time `json:"expiresAt"`
-}
 
 // ticketParam is the query parameter that holds a ticket.
 const ticketParam = "ticket"
 
 // ticketContent is what a ticket holds, encrypted.
 type ticketContent struct {
-	Operation Operation `json:"o"`
-	Session   string    `json:"s"`
-	Expires   int64     `json:"e"` // milliseconds since the epoch
-	Token     string    `json:"t"` // the caller's bearer token; empty: it had none
+	Operation auth.Operation `json:"o"`
+	Session   string         `json:"s"`
+	Expires   int64          `json:"e"` // milliseconds since the epoch
+	Token     string         `json:"t"` // the caller's bearer token; empty: it had none
 }
 
 // newTicketCipher returns what encrypts tickets, with a random key if there is
@@ -60,7 +51,7 @@ func newTicketCipher(key []byte) (cipher.AEAD, error) {
 // ticket answers POST /sessions/{id}/tickets and /chat/{id}/tickets. Its
 // operation is that of the streams which the ticket opens.
 func (s *Server) ticket(w http.ResponseWriter, r *request) error {
-	raw, err := readBody(w, r, MaxBody, bodyTimeout)
+	raw, err := readBody(w, r, api.MaxBody, bodyTimeout)
 	if err == nil && len(raw) > 0 { // nothing in it is used
 		_, err = parseObject(raw)
 	}
@@ -70,17 +61,17 @@ func (s *Server) ticket(w http.ResponseWriter, r *request) error {
 	if _, err := s.log.Head(r.Context(), r.session); err != nil {
 		return err
 	}
-	expires := s.now().Add(TicketTTL).Truncate(time.Millisecond)
-	content, err := json.Marshal(ticketContent{r.op, r.session, expires.UnixMilli(), bearerOf(r.Request)})
+	expires := s.now().Add(api.TicketTTL).Truncate(time.Millisecond)
+	content, err := json.Marshal(ticketContent{r.op, r.session, expires.UnixMilli(), auth.BearerOf(r.Request)})
 	if err != nil {
 		return fmt.Errorf("httpapi: ticket: %w", err)
 	}
 	sealed := s.tickets.Seal(nil, nil, content, nil)
 	w.Header().Set("Cache-Control", "no-store")
-	return s.respond(w, http.StatusCreated, Ticket{base64.RawURLEncoding.EncodeToString(sealed), expires.UTC()})
+	return s.respond(w, http.StatusCreated, api.Ticket{Ticket: base64.RawURLEncoding.EncodeToString(sealed), ExpiresAt: expires.UTC()})
 }
 
-var errTicket = fmt.Errorf("%w: the ticket is not valid, or not any more", ErrUnauthorized)
+var errTicket = fmt.Errorf("%w: the ticket is not valid, or not any more", auth.ErrUnauthorized)
 
 // redeemed returns a request with a ticket as one that sends the token of the
 // ticket's caller: all that decides about that token decides about it.

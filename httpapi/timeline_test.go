@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector/timeline"
 )
 
@@ -61,9 +61,9 @@ func TestTimeline(t *testing.T) {
 	}
 	require.Len(t, waits(before), open, "what waited there waits again")
 
-	a.get(fmt.Sprint("/sessions/s/timeline?from=", again.Head+1)).failed(t, 416, httpapi.CodeCursorAhead)
-	a.get("/sessions/s/timeline?from=x").failed(t, 400, httpapi.CodeInvalidRequest)
-	a.get("/sessions/nobody/timeline").failed(t, 404, httpapi.CodeNotFound)
+	a.get(fmt.Sprint("/sessions/s/timeline?from=", again.Head+1)).failed(t, 416, api.CodeCursorAhead)
+	a.get("/sessions/s/timeline?from=x").failed(t, 400, api.CodeInvalidRequest)
+	a.get("/sessions/nobody/timeline").failed(t, 404, api.CodeNotFound)
 	a.request("DELETE", "/sessions/s", "").done(t)
-	a.get("/sessions/s/timeline").failed(t, 404, httpapi.CodeNotFound)
+	a.get("/sessions/s/timeline").failed(t, 404, api.CodeNotFound)
 }

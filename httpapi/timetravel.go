@@ -9,19 +9,10 @@ import (
 
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/projector"
 )
-
-// RolledBack is the answer of POST /sessions/{id}/rollback.
-type RolledBack struct {
-	SessionID string `json:"sessionId"`
-	// RolledBack is false if there was nothing to take back.
-	RolledBack bool `json:"rolledBack"`
-	// AfterSequence is the record that the session went back to, AtSequence
-	// the last one that was truncated.
-	AfterSequence uint64 `json:"afterSequence,omitempty"`
-	AtSequence    uint64 `json:"atSequence,omitempty"`
-}
 
 // rollback answers POST /sessions/{id}/rollback {checkpointId | sequence}.
 func (s *Server) rollback(w http.ResponseWriter, r *request) error {
@@ -42,7 +33,7 @@ func (s *Server) rollback(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return asTarget(err)
 	}
-	answer := RolledBack{SessionID: r.session}
+	answer := api.RolledBack{SessionID: r.session}
 	if marker != nil {
 		answer.RolledBack, answer.AfterSequence, answer.AtSequence = true, marker.AfterSequence, marker.AtSequence
 	}
@@ -57,7 +48,7 @@ func (s *Server) fork(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	req := engine.ForkRequest{FromSessionID: r.session, Tenant: CallerOf(r.Context()).Tenant, At: body.target()}
+	req := engine.ForkRequest{FromSessionID: r.session, Tenant: auth.CallerOf(r.Context()).Tenant, At: body.target()}
 	if body.has("messageIndex") {
 		n := int(body.number("messageIndex", 0, math.MaxInt32))
 		req.MessageIndex = &n
@@ -86,7 +77,7 @@ func (s *Server) fork(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return asTarget(err)
 	}
-	return s.ok(w, forked)
+	return s.ok(w, api.Forked(forked))
 }
 
 // edit reads the member "edit" of a fork: {message?: {content, index?},
@@ -162,7 +153,7 @@ func servePage[T any](s *Server, w http.ResponseWriter, r *request, of func(*pro
 	all := of(t)
 	from := min(offset, len(all))
 	to := min(from+limit, len(all))
-	return s.ok(w, Page[T]{
+	return s.ok(w, api.Page[T]{
 		Items: append([]T{}, all[from:to]...), Total: len(all), Offset: offset, Limit: limit, HasMore: to < len(all),
 	})
 }

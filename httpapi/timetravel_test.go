@@ -9,18 +9,18 @@ import (
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector"
 )
 
 // asked returns a server with a finished run, s, of two steps.
-func asked(t *testing.T) (*api, []projector.Checkpoint) {
+func asked(t *testing.T) (*testAPI, []projector.Checkpoint) {
 	t.Helper()
 	a := newAPIOn(t, newLog(t), waitingAgents())
 	a.begin("s", "asker")
 	require.Equal(t, 200, a.post("/resume", `{"sessionId":"s","mode":"with_confirmation","approved":true}`).status)
 	a.wait("s")
-	var page httpapi.Page[projector.Checkpoint]
+	var page api.Page[projector.Checkpoint]
 	a.get("/sessions/s/checkpoints").decode(t, &page)
 	require.Equal(t, 2, page.Total)
 	return a, page.Items
@@ -34,9 +34,9 @@ func TestRollback(t *testing.T) {
 
 	got := a.post("/sessions/s/rollback", `{"checkpointId":"`+checkpoints[0].ID+`"}`)
 	require.Equal(t, 200, got.status, got.body)
-	var back httpapi.RolledBack
+	var back api.RolledBack
 	got.decode(t, &back)
-	require.Equal(t, httpapi.RolledBack{
+	require.Equal(t, api.RolledBack{
 		SessionID: "s", RolledBack: true, AfterSequence: checkpoints[0].StreamSequence, AtSequence: back.AtSequence,
 	}, back)
 	require.GreaterOrEqual(t, back.AtSequence, before.LatestSequence)
@@ -80,13 +80,13 @@ func TestFork(t *testing.T) {
 		if tc.status != "" {
 			require.Equal(t, tc.status, a.status(id).Status, tc.body)
 		}
-		var session httpapi.SessionSummary
+		var session api.SessionSummary
 		a.get("/sessions/"+id).decode(t, &session)
 		require.Equal(t, tc.messages, session.Counts.Messages, tc.body)
 		require.Equal(t, got.body, a.post("/sessions/s/fork", tc.body).body, "again")
 	}
-	a.post("/sessions/s/fork", `{"sessionId":"f0","messageIndex":0}`).failed(t, 409, httpapi.CodeSessionExists)
-	a.post("/sessions/s/fork", `{"sessionId":"s"}`).failed(t, 409, httpapi.CodeSessionExists)
+	a.post("/sessions/s/fork", `{"sessionId":"f0","messageIndex":0}`).failed(t, 409, api.CodeSessionExists)
+	a.post("/sessions/s/fork", `{"sessionId":"s"}`).failed(t, 409, api.CodeSessionExists)
 
 	require.Equal(t, 200, a.post("/resume", `{"sessionId":"f2"}`).status)
 	_, end := a.wait("f2")
@@ -110,7 +110,7 @@ func TestForkEdited(t *testing.T) {
 		got.decode(t, &forked)
 		_, last := a.wait(id)
 		require.Equal(t, got.body, a.post("/sessions/s/fork", fmt.Sprintf(`{"sessionId":%q,"edit":%s,"run":true}`, id, edit)).body, "again")
-		var state httpapi.StateAt
+		var state api.StateAt
 		a.get("/sessions/"+id+"/state").decode(t, &state)
 		require.Equal(t, forked.Edits, state.State.ForkedFrom.Edits)
 		require.Equal(t, forked.RunID, state.State.Runs[0].RunID)
@@ -123,7 +123,7 @@ func TestForkEdited(t *testing.T) {
 	require.Zero(t, *forked.Edits.Message)
 	require.True(t, forked.Edits.SystemPrompt)
 	require.Contains(t, end, `"status":"paused"`, "it must be approved, too")
-	a.post("/sessions/s/fork", `{"sessionId":"f2","edit":{"systemPrompt":""}}`).failed(t, 409, httpapi.CodeSessionExists)
+	a.post("/sessions/s/fork", `{"sessionId":"f2","edit":{"systemPrompt":""}}`).failed(t, 409, api.CodeSessionExists)
 }
 
 func TestTimeTravelValidates(t *testing.T) {
@@ -133,7 +133,7 @@ func TestTimeTravelValidates(t *testing.T) {
 	for _, tc := range []struct {
 		verb, body string
 		status     int
-		code       httpapi.Code
+		code       api.Code
 		field      string
 	}{
 		{"rollback", `{}`, 400, "INVALID_REQUEST", "checkpointId"},
@@ -177,14 +177,14 @@ func TestTimeTravelValidates(t *testing.T) {
 		}
 	}
 	for _, verb := range []string{"rollback", "fork"} {
-		a.post("/sessions/nobody/"+verb, `{"sequence":1}`).failed(t, 404, httpapi.CodeNotFound)
-		a.post("/sessions/%00/"+verb, `{"sequence":1}`).failed(t, 400, httpapi.CodeInvalidRequest)
-		refusesBodies(t, a, "/sessions/s/"+verb, httpapi.MaxBody)
+		a.post("/sessions/nobody/"+verb, `{"sequence":1}`).failed(t, 404, api.CodeNotFound)
+		a.post("/sessions/%00/"+verb, `{"sequence":1}`).failed(t, 400, api.CodeInvalidRequest)
+		refusesBodies(t, a, "/sessions/s/"+verb, api.MaxBody)
 	}
 	head, err := a.log.Head(a.ctx(), "s")
 	require.NoError(t, err)
 	require.Equal(t, seqs[2], head, "nothing was written")
-	a.get("/sessions/f").failed(t, 404, httpapi.CodeNotFound)
+	a.get("/sessions/f").failed(t, 404, api.CodeNotFound)
 	require.NotContains(t, a.logs.String(), "ERROR")
 }
 
@@ -195,7 +195,7 @@ func TestRollbackBetweenRecords(t *testing.T) {
 	a.append("s", created("s"))
 	other := a.append("other", created("other"))
 	a.append("s", requested("s", "run-1"), text("s", "a"))
-	body := a.post("/sessions/s/rollback", fmt.Sprintf(`{"sequence":%d}`, other[0])).failed(t, 400, httpapi.CodeInvalidRequest)
+	body := a.post("/sessions/s/rollback", fmt.Sprintf(`{"sequence":%d}`, other[0])).failed(t, 400, api.CodeInvalidRequest)
 	require.Equal(t, map[string]any{"field": "sequence"}, body.Detail)
 }
 
@@ -225,11 +225,11 @@ func TestHistoryPages(t *testing.T) {
 		{"?offset=118&limit=1", 118, 1, 1, true},
 		{"?offset=500", 500, 50, 0, false},
 	} {
-		var runs httpapi.Page[projector.Run]
+		var runs api.Page[projector.Run]
 		a.get("/sessions/s/runs"+tc.query).decode(t, &runs)
-		var checkpoints httpapi.Page[projector.Checkpoint]
+		var checkpoints api.Page[projector.Checkpoint]
 		a.get("/sessions/s/checkpoints"+tc.query).decode(t, &checkpoints)
-		require.Equal(t, httpapi.Page[projector.Run]{Items: runs.Items, Total: n, Offset: tc.offset, Limit: tc.limit, HasMore: tc.more}, runs)
+		require.Equal(t, api.Page[projector.Run]{Items: runs.Items, Total: n, Offset: tc.offset, Limit: tc.limit, HasMore: tc.more}, runs)
 		require.Len(t, runs.Items, tc.items)
 		require.Len(t, checkpoints.Items, tc.items)
 		require.Equal(t, tc.more, checkpoints.HasMore)
@@ -240,10 +240,10 @@ func TestHistoryPages(t *testing.T) {
 	}
 	for _, what := range []string{"runs", "checkpoints"} {
 		require.JSONEq(t, `{"items":[],"total":0,"offset":0,"limit":50,"hasMore":false}`, a.get("/sessions/new/"+what).body)
-		a.get("/sessions/nobody/"+what).failed(t, 404, httpapi.CodeNotFound)
-		a.get("/sessions/%00/"+what).failed(t, 400, httpapi.CodeInvalidRequest)
+		a.get("/sessions/nobody/"+what).failed(t, 404, api.CodeNotFound)
+		a.get("/sessions/%00/"+what).failed(t, 400, api.CodeInvalidRequest)
 		for _, query := range []string{"limit=0", "limit=201", "limit=x", "offset=-1", "offset=1&offset=2"} {
-			a.get("/sessions/s/"+what+"?"+query).failed(t, 400, httpapi.CodeInvalidRequest)
+			a.get("/sessions/s/"+what+"?"+query).failed(t, 400, api.CodeInvalidRequest)
 		}
 	}
 }

@@ -1,54 +1,15 @@
 package httpapi
 
 import (
-	"encoding/json"
-
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector"
 )
 
-// CallStatus is how far a tool call has come; empty: there is none yet, or no
-// more.
-type CallStatus string
-
-// How far tool calls come. A call that waits and has its answer is pending
-// until it is gone on with. One whose turn has ended without it has failed.
-const (
-	CallPending CallStatus = "pending" // the model has asked for it
-	CallRunning CallStatus = "running"
-	CallWaiting CallStatus = "waiting" // for a client, an approval or a sub-agent that waits
-	CallDone    CallStatus = "done"
-	CallFailed  CallStatus = "failed"
-)
-
-// CallAt is a tool call of a session's tree as it was at a sequence.
-type CallAt struct {
-	SessionID  string          `json:"sessionId"` // whose model asked for it
-	ToolCallID string          `json:"toolCallId"`
-	ToolName   string          `json:"toolName"`
-	Arguments  json.RawMessage `json:"arguments"`
-	Status     CallStatus      `json:"status"`
-	Result     json.RawMessage `json:"result,omitempty"`
-	Error      string          `json:"error,omitempty"`
-}
-
-// CallChange is a tool call that has come further between two sequences.
-type CallChange struct {
-	SessionID  string     `json:"sessionId"`
-	ToolCallID string     `json:"toolCallId"`
-	ToolName   string     `json:"toolName"`
-	Before     CallStatus `json:"before"`
-	After      CallStatus `json:"after"`
-	// Result is there if it is done at the second one, Error if it has failed
-	// with one.
-	Result json.RawMessage `json:"result,omitempty"`
-	Error  string          `json:"error,omitempty"`
-}
-
 // callsOf returns the tool calls of a tree: the root's first, each session's in
 // the order in which its model asked for them.
-func callsOf(t *projector.Tree) []CallAt {
-	all := []CallAt{}
+func callsOf(t *projector.Tree) []api.CallAt {
+	all := []api.CallAt{}
 	for _, s := range t.Sessions() {
 		results := map[string]projector.Message{}
 		for _, m := range s.Messages {
@@ -67,13 +28,13 @@ func callsOf(t *projector.Tree) []CallAt {
 				if p.ToolCall == nil {
 					continue
 				}
-				c := CallAt{
+				c := api.CallAt{
 					SessionID: s.SessionID, ToolCallID: p.ToolCall.ID, ToolName: p.ToolCall.Name, Arguments: p.ToolCall.Arguments,
-					Status: CallFailed,
+					Status: api.CallFailed,
 				}
 				if result, over := results[c.ToolCallID]; over {
 					if c.Error = result.Error; c.Error == "" {
-						c.Status, c.Result = CallDone, result.Result
+						c.Status, c.Result = api.CallDone, result.Result
 					}
 				} else if call, is := open[c.ToolCallID]; is {
 					c.Status = statusOf(t, call)
@@ -86,34 +47,34 @@ func callsOf(t *projector.Tree) []CallAt {
 }
 
 // statusOf returns how far a call has come that has no result.
-func statusOf(t *projector.Tree, c projector.Call) CallStatus {
+func statusOf(t *projector.Tree, c projector.Call) api.CallStatus {
 	switch {
 	case c.Pending != nil && c.Pending.Kind == eventlog.PendingChild:
 		if child := t.Get(c.Pending.Child); child != nil && (child.Waits() || child.Suspended()) {
-			return CallWaiting
+			return api.CallWaiting
 		}
-		return CallRunning
+		return api.CallRunning
 	case c.Pending != nil && c.Answer == nil:
-		return CallWaiting
+		return api.CallWaiting
 	case c.Streamed != nil, c.Started && c.Pending == nil:
-		return CallRunning
+		return api.CallRunning
 	}
-	return CallPending
+	return api.CallPending
 }
 
 // callChanges returns the calls that have come further, or back, from one state
 // to another: those that are still there first.
-func callChanges(before, after *projector.Tree) []CallChange {
+func callChanges(before, after *projector.Tree) []api.CallChange {
 	type key struct{ session, call string }
-	was := map[key]CallAt{}
+	was := map[key]api.CallAt{}
 	earlier := callsOf(before)
 	for _, c := range earlier {
 		was[key{c.SessionID, c.ToolCallID}] = c
 	}
-	changes := []CallChange{}
-	add := func(c CallAt, before, after CallStatus) {
+	changes := []api.CallChange{}
+	add := func(c api.CallAt, before, after api.CallStatus) {
 		if before != after {
-			changes = append(changes, CallChange{
+			changes = append(changes, api.CallChange{
 				SessionID: c.SessionID, ToolCallID: c.ToolCallID, ToolName: c.ToolName,
 				Before: before, After: after, Result: c.Result, Error: c.Error,
 			})

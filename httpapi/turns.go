@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/helixd/helixd/httpapi/auth"
 )
 
 const (
@@ -44,7 +46,7 @@ func newTurns(slots int, rests bool) *turns {
 
 // take waits for the caller's turn, which lasts until giveBack is called. Errors:
 // errCallerBusy, errAllBusy; the context's cause.
-func (t *turns) take(ctx context.Context, c Caller) (giveBack func(), err error) {
+func (t *turns) take(ctx context.Context, c auth.Caller) (giveBack func(), err error) {
 	own, leave := t.enter(c)
 	patience := time.NewTimer(turnPatience)
 	defer patience.Stop()
@@ -79,14 +81,14 @@ func (t *turns) take(ctx context.Context, c Caller) (giveBack func(), err error)
 
 // enter returns where the caller waits for its own requests; the caller is forgotten
 // after the last of them.
-func (t *turns) enter(c Caller) (busy chan struct{}, leave func()) {
-	key := c.share()
+func (t *turns) enter(c auth.Caller) (busy chan struct{}, leave func()) {
+	key := c.Share()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	own := t.callers[key]
 	if own == nil {
 		most := 1
-		if key == (Caller{}).share() {
+		if key == (auth.Caller{}).Share() {
 			most = cap(t.slots)
 		}
 		own = &turn{busy: make(chan struct{}, most)}
@@ -110,5 +112,5 @@ func (s *Server) parseTurn(r *request) (done func(), err error) {
 	if r.ContentLength <= firstRead {
 		return func() {}, nil
 	}
-	return s.parses.take(r.Context(), CallerOf(r.Context()))
+	return s.parses.take(r.Context(), auth.CallerOf(r.Context()))
 }

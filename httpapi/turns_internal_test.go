@@ -8,18 +8,20 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/httpapi/auth"
 )
 
 func TestACallerHasOneTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ts := newTurns(atOnce, false)
-		take := func(c Caller) (func(), error) { return ts.take(t.Context(), c) }
-		evil, good, other := Caller{Tenant: "evil", Name: "a"}, Caller{Tenant: "good"}, Caller{Name: "other"}
+		take := func(c auth.Caller) (func(), error) { return ts.take(t.Context(), c) }
+		evil, good, other := auth.Caller{Tenant: "evil", Name: "a"}, auth.Caller{Tenant: "good"}, auth.Caller{Name: "other"}
 
 		first, err := take(evil)
 		require.NoError(t, err)
 		began := time.Now()
-		_, err = take(Caller{Tenant: "evil", Name: "b"})
+		_, err = take(auth.Caller{Tenant: "evil", Name: "b"})
 		require.ErrorIs(t, err, errCallerBusy, "it is of the same tenant")
 		require.Equal(t, turnPatience, time.Since(began))
 
@@ -50,10 +52,10 @@ func TestUnknownCallersShareAllTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ts := newTurns(atOnce, false)
 		for range atOnce {
-			_, err := ts.take(t.Context(), Caller{})
+			_, err := ts.take(t.Context(), auth.Caller{})
 			require.NoError(t, err)
 		}
-		_, err := ts.take(t.Context(), Caller{})
+		_, err := ts.take(t.Context(), auth.Caller{})
 		require.ErrorIs(t, err, errCallerBusy)
 	})
 }
@@ -63,7 +65,7 @@ func TestUnknownCallersShareAllTurns(t *testing.T) {
 func TestACallerRestsAfterItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ts := newTurns(atOnce, true)
-		turn := func(c Caller, works time.Duration) (waited time.Duration) {
+		turn := func(c auth.Caller, works time.Duration) (waited time.Duration) {
 			began := time.Now()
 			done, err := ts.take(t.Context(), c)
 			require.NoError(t, err)
@@ -72,7 +74,7 @@ func TestACallerRestsAfterItsTurn(t *testing.T) {
 			done()
 			return waited
 		}
-		evil, good := Caller{Tenant: "evil"}, Caller{Tenant: "good"}
+		evil, good := auth.Caller{Tenant: "evil"}, auth.Caller{Tenant: "good"}
 		require.Zero(t, turn(evil, 300*time.Millisecond))
 		require.Zero(t, turn(good, 0), "another caller does not wait")
 		require.Equal(t, 300*time.Millisecond, turn(evil, time.Minute))

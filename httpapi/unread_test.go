@@ -14,13 +14,15 @@ import (
 
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 )
 
 // TestABodyThatNeverComesIsGivenUp: whatever is answered, it neither waits for
 // the body for ever nor holds its connection.
 func TestABodyThatNeverComesIsGivenUp(t *testing.T) {
 	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) {
-		o.Auth = httpapi.BearerTokens([]httpapi.Token{{Token: "t", Operations: []string{"*"}, Sessions: []string{"*"}}})
+		o.Auth = auth.BearerTokens([]auth.Token{{Token: "t", Operations: []string{"*"}, Sessions: []string{"*"}}})
 		o.Origins = []string{"https://app.example"}
 	})
 	a.append("s", created("s"))
@@ -85,7 +87,7 @@ func (w *watched) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // ask has a server answer a request with a body, and sees how it does that.
 // The answer's body is open until the test is over.
-func ask(t *testing.T, a *api, target, body string) (*watched, *http.Response) {
+func ask(t *testing.T, a *testAPI, target, body string) (*watched, *http.Response) {
 	t.Helper()
 	seen := make(chan *watched, 1)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -161,10 +163,10 @@ func TestABodyTakesRoomAsItComes(t *testing.T) {
 	}))
 	defer srv.Close()
 	conn := dialTo(t, srv.URL)
-	_, err := fmt.Fprintf(conn, "POST /sessions/s/chunks HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n{", httpapi.MaxChunksBody)
+	_, err := fmt.Fprintf(conn, "POST /sessions/s/chunks HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n{", api.MaxChunksBody)
 	require.NoError(t, err)
 	require.NoError(t, conn.CloseWrite())
-	answerOf(t, conn).failed(t, 400, httpapi.CodeInvalidRequest)
+	answerOf(t, conn).failed(t, 400, api.CodeInvalidRequest)
 	require.Positive(t, body.most.Load())
 	require.LessOrEqual(t, body.most.Load(), int64(1<<20))
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -32,7 +32,7 @@ func TestUsage(t *testing.T) {
 	require.Equal(t, 200, a.post("/resume", `{"sessionId":"p"}`).status)
 	a.wait("p")
 
-	var got httpapi.UsagePage
+	var got api.UsagePage
 	a.get("/sessions/p/usage").decode(t, &got)
 	require.Equal(t, len(got.Items), got.Total)
 	require.Equal(t, []int{0, 50}, []int{got.Offset, got.Limit})
@@ -73,7 +73,7 @@ func TestUsage(t *testing.T) {
 	// Pages hold the same entries, and each the sums of all.
 	var paged []projector.UsageEntry
 	for offset, more := 0, true; more; offset += 3 {
-		var page httpapi.UsagePage
+		var page api.UsagePage
 		a.get(fmt.Sprint("/sessions/p/usage?limit=3&offset=", offset)).decode(t, &page)
 		paged, more = append(paged, page.Items...), page.HasMore
 		require.Equal(t, got.Total, page.Total)
@@ -88,8 +88,8 @@ func TestUsageOfNothing(t *testing.T) {
 	require.JSONEq(t, `{"items":[],"total":0,"offset":7,"limit":50,"hasMore":false,"rollup":{"sessionId":"s",
 		"tokens":{"prompt":0,"completion":0,"total":0},"modelCalls":0,"toolStats":{"totalCalls":0,"failedCalls":0}}}`,
 		a.get("/sessions/s/usage?offset=7").body)
-	a.get("/sessions/s/usage?limit=0").failed(t, 400, httpapi.CodeInvalidRequest)
-	a.get("/sessions/%00/usage").failed(t, 400, httpapi.CodeInvalidRequest)
-	a.get("/sessions/nobody/usage").failed(t, 404, httpapi.CodeNotFound)
+	a.get("/sessions/s/usage?limit=0").failed(t, 400, api.CodeInvalidRequest)
+	a.get("/sessions/%00/usage").failed(t, 400, api.CodeInvalidRequest)
+	a.get("/sessions/nobody/usage").failed(t, 404, api.CodeNotFound)
 	require.Equal(t, "GET, HEAD", a.post("/sessions/s/usage", "{}").header.Get("Allow"))
 }

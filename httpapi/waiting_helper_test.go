@@ -11,7 +11,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model/scripted"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 )
 
 // saying is an agent's script whose first turn calls tools.
@@ -67,7 +67,7 @@ func outlivedBoss(g gate) []agentloop.Agent {
 }
 
 // begin starts a run and waits until its stream ends or waits.
-func (a *api) begin(session, agent string) (texts []string, end sseEvent) {
+func (a *testAPI) begin(session, agent string) (texts []string, end sseEvent) {
 	a.t.Helper()
 	got := a.post("/start", `{"sessionId":"`+session+`","agentType":"`+agent+`","message":"go"}`)
 	require.Equal(a.t, 200, got.status, got.body)
@@ -75,36 +75,36 @@ func (a *api) begin(session, agent string) (texts []string, end sseEvent) {
 }
 
 // wait reads the session's stream to where it ends or waits.
-func (a *api) wait(session string) (texts []string, end sseEvent) {
+func (a *testAPI) wait(session string) (texts []string, end sseEvent) {
 	a.t.Helper()
 	_, texts, end = a.stream("/sse?sessionId=" + session).rest()
 	return texts, end
 }
 
-func (a *api) status(session string) (status httpapi.RemoteStatus) {
+func (a *testAPI) status(session string) (status api.Status) {
 	a.t.Helper()
 	a.get("/status?sessionId="+session).decode(a.t, &status)
 	return status
 }
 
-func (a *api) pending(session string) []httpapi.PendingToolCall {
+func (a *testAPI) pending(session string) []api.PendingToolCall {
 	a.t.Helper()
-	var summary httpapi.SessionSummary
+	var summary api.SessionSummary
 	a.get("/sessions/"+session).decode(a.t, &summary)
 	return summary.PendingToolCalls
 }
 
 // refusesBodies checks what a route answers to bodies that are none.
-func refusesBodies(t *testing.T, a *api, target string, limit int) {
+func refusesBodies(t *testing.T, a *testAPI, target string, limit int) {
 	t.Helper()
 	head := "POST " + target + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
-	raw(t, a, head+"\r\n").failed(t, http.StatusLengthRequired, httpapi.CodeLengthRequired)
-	raw(t, a, head+"Content-Length: 0\r\n\r\n").failed(t, 400, httpapi.CodeInvalidRequest)
-	got := a.post(target, string(make([]byte, limit+1))).failed(t, 413, httpapi.CodePayloadTooLarge)
+	raw(t, a, head+"\r\n").failed(t, http.StatusLengthRequired, api.CodeLengthRequired)
+	raw(t, a, head+"Content-Length: 0\r\n\r\n").failed(t, 400, api.CodeInvalidRequest)
+	got := a.post(target, string(make([]byte, limit+1))).failed(t, 413, api.CodePayloadTooLarge)
 	require.Equal(t, map[string]any{"limit": float64(limit)}, got.Detail)
 	for _, body := range []string{
 		"x", "null", "[]", `"s"`, `{} {}`, `{"sessionId":"s"`, "{\"sessionId\":\"\xff\"}", `{"sessionId":"s","sessionId":"s"}`,
 	} {
-		a.post(target, body).failed(t, 400, httpapi.CodeInvalidRequest)
+		a.post(target, body).failed(t, 400, api.CodeInvalidRequest)
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/eventlog/memory"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -29,17 +29,17 @@ func TestSuspended(t *testing.T) {
 	require.Empty(t, none)
 	require.Equal(t, end, atHead)
 
-	refused := a.post("/start", body).failed(t, 409, httpapi.CodeAlreadyRunning)
+	refused := a.post("/start", body).failed(t, 409, api.CodeAlreadyRunning)
 	require.Equal(t, "use /resume", refused.Detail)
 
-	var summary httpapi.SessionSummary
+	var summary api.SessionSummary
 	a.get("/sessions/s").decode(t, &summary)
 	require.Len(t, summary.PendingToolCalls, 1)
 	call := summary.PendingToolCalls[0]
 	require.NotZero(t, call.CreatedAt)
 	require.NotEmpty(t, call.StepID)
 	require.Equal(t, a.tree("s").Turn.Step.ID, call.StepID)
-	require.Equal(t, httpapi.PendingToolCall{
+	require.Equal(t, api.PendingToolCall{
 		ToolCallID: "rm", ToolName: "remove", Input: json.RawMessage(`{"path":"/x"}`), Kind: "approval",
 		ApprovalID: status.RunID + "::rm", OwnerSessionID: "s", CreatedAt: call.CreatedAt, RunID: status.RunID, StepID: call.StepID,
 	}, call)
@@ -63,7 +63,7 @@ func TestSuspended(t *testing.T) {
 // and its sub-agents, and a diff of two states has them too.
 func TestStateTellsWhatIsAwaited(t *testing.T) {
 	type session struct {
-		PendingClientToolCalls  map[string]httpapi.PendingToolCall
+		PendingClientToolCalls  map[string]api.PendingToolCall
 		ClientToolCallOwnership map[string]string
 		SuspensionContext       *projector.SuspensionContext
 		RootSessionID           string
@@ -83,7 +83,7 @@ func TestStateTellsWhatIsAwaited(t *testing.T) {
 	pending := a.pending("loc")
 	got := state("loc", "")
 	require.Len(t, pending, 2)
-	require.Equal(t, map[string]httpapi.PendingToolCall{"here": pending[0], "there": pending[1]}, got.PendingClientToolCalls)
+	require.Equal(t, map[string]api.PendingToolCall{"here": pending[0], "there": pending[1]}, got.PendingClientToolCalls)
 	require.Equal(t, map[string]string{"here": "loc", "there": "loc"}, got.ClientToolCallOwnership)
 	require.Equal(t, &projector.SuspensionContext{
 		RunID: run, RunStatus: "suspended_client_tool", StepID: tree.Turn.Step.ID, ToolCallIDs: []string{"here", "there"},
@@ -95,7 +95,7 @@ func TestStateTellsWhatIsAwaited(t *testing.T) {
 	before := a.status("loc").LatestSequence
 	require.Equal(t, 200, a.post("/submit-tool-result", `{"sessionId":"loc","kind":"client-tool-result","toolCallId":"here","result":{"lat":1}}`).status)
 	got = state("loc", "")
-	require.Equal(t, map[string]httpapi.PendingToolCall{"there": pending[1]}, got.PendingClientToolCalls)
+	require.Equal(t, map[string]api.PendingToolCall{"there": pending[1]}, got.PendingClientToolCalls)
 	require.Equal(t, []string{"here"}, got.SuspensionContext.AnsweredToolCallIDs)
 	require.Equal(t, []string{"there"}, got.SuspensionContext.ToolCallIDs)
 	a.diffs("loc", before, a.status("loc").LatestSequence)
@@ -110,7 +110,7 @@ func TestStateTellsWhatIsAwaited(t *testing.T) {
 	require.Empty(t, got.PendingClientToolCalls, "it is the sub-agent's")
 	require.Equal(t, []string{owner}, got.SuspensionContext.ChildSessionIDs)
 	child := got.Children[owner]
-	require.Equal(t, map[string]httpapi.PendingToolCall{call.ToolCallID: call}, child.PendingClientToolCalls)
+	require.Equal(t, map[string]api.PendingToolCall{call.ToolCallID: call}, child.PendingClientToolCalls)
 	require.Equal(t, []string{call.ToolCallID}, child.SuspensionContext.ToolCallIDs)
 	require.Equal(t, []string{"tree", "tree"}, []string{child.RootSessionID, child.ParentSessionID})
 	require.Empty(t, child.ClientToolCallOwnership, "a root has it")
@@ -130,7 +130,7 @@ func TestStreamEndsWithTheRoot(t *testing.T) {
 	a := newAPIOn(t, newLog(t), outlivedBoss(g))
 	_, end := a.begin("b", "boss")
 	require.Contains(t, end.data, `"output":"bye"`)
-	var children httpapi.Page[httpapi.Summary]
+	var children api.Page[api.Summary]
 	a.get("/sessions?parentSessionId=b").decode(t, &children)
 	require.Equal(t, 1, children.Total)
 	require.True(t, children.Items[0].IsExecuting)
@@ -174,10 +174,10 @@ func TestResumeModes(t *testing.T) {
 	_, end := a.wait("msg")
 	require.Equal(t, `{"type":"end","status":"paused"}`, end.data, "the script asks again")
 	a.begin("loc", "locator")
-	resume("loc", `,"mode":"with_confirmation","approved":true`).failed(t, 400, httpapi.CodeInvalidRequest)
+	resume("loc", `,"mode":"with_confirmation","approved":true`).failed(t, 400, api.CodeInvalidRequest)
 
 	// Finished sessions can go back.
-	var page httpapi.Page[struct{ ID string }]
+	var page api.Page[struct{ ID string }]
 	a.get("/sessions/yes/checkpoints").decode(t, &page)
 	require.Equal(t, 2, page.Total)
 	got := resume("yes", `,"mode":"from_checkpoint","checkpointId":"`+page.Items[0].ID+`"`)
@@ -190,8 +190,8 @@ func TestResumeModes(t *testing.T) {
 	ended("yes", "removed")
 	require.Equal(t, 200, resume("yes", `,"mode":"retry","turn":1`).status)
 	a.wait("yes")
-	resume("yes", `,"mode":"retry","turn":9`).failed(t, 400, httpapi.CodeInvalidRequest)
-	resume("yes", `,"mode":"from_checkpoint","checkpointId":"cpv1-x"`).failed(t, 404, httpapi.CodeNotFound)
+	resume("yes", `,"mode":"retry","turn":9`).failed(t, 400, api.CodeInvalidRequest)
+	resume("yes", `,"mode":"from_checkpoint","checkpointId":"cpv1-x"`).failed(t, 404, api.CodeNotFound)
 }
 
 // TestResumeValidates: members that would be ignored are refused.
@@ -219,14 +219,14 @@ func TestResumeValidates(t *testing.T) {
 		`"mode":"with_message","message":"x","approved":false`:  "approved",
 		`"mode":"with_message","message":"x","checkpointId":""`: "checkpointId",
 	} {
-		body := a.post("/resume", `{"sessionId":"s",`+members+`}`).failed(t, 400, httpapi.CodeInvalidRequest)
+		body := a.post("/resume", `{"sessionId":"s",`+members+`}`).failed(t, 400, api.CodeInvalidRequest)
 		require.Equal(t, map[string]any{"field": field}, body.Detail, members)
 	}
 	for _, members := range []string{
 		``, `,"mode":"continue"`, `,"mode":"retry"`, `,"mode":"from_checkpoint","checkpointId":"x"`,
 		`,"mode":"with_confirmation","approved":false`,
 	} {
-		a.post("/resume", `{"sessionId":"s"`+members+`}`).failed(t, 404, httpapi.CodeNotFound)
+		a.post("/resume", `{"sessionId":"s"`+members+`}`).failed(t, 404, api.CodeNotFound)
 	}
-	refusesBodies(t, a, "/resume", httpapi.MaxBody)
+	refusesBodies(t, a, "/resume", api.MaxBody)
 }

@@ -3,13 +3,8 @@ package httpapi
 import (
 	"net/http"
 
-	"github.com/helixd/helixd/agentloop/engine"
+	"github.com/helixd/helixd/httpapi/api"
 )
-
-// WorkspaceAnswer is the answer of GET /workspace (document 004).
-type WorkspaceAnswer struct {
-	Workspace *engine.EntrySnapshot `json:"workspace"` // null: the session has none
-}
 
 // workspace answers GET /workspace?sessionId=, and the same as /workspaces.
 func (s *Server) workspace(w http.ResponseWriter, r *request) error {
@@ -17,5 +12,5 @@ func (s *Server) workspace(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return s.ok(w, WorkspaceAnswer{Workspace: d.Snapshot})
+	return s.ok(w, api.WorkspaceAnswer{Workspace: (*api.Workspace)(d.Snapshot)})
 }

@@ -7,10 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop"
-	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -22,17 +21,17 @@ func TestWorkspace(t *testing.T) {
 		got := a.get(target + "?sessionId=a%2Fb")
 		require.Equal(t, 200, got.status)
 		require.Equal(t, `{"workspace":null}`, got.body)
-		a.get(target+"?sessionId=nobody").failed(t, 404, httpapi.CodeNotFound)
-		a.get(target).failed(t, 400, httpapi.CodeInvalidRequest)
+		a.get(target+"?sessionId=nobody").failed(t, 404, api.CodeNotFound)
+		a.get(target).failed(t, 400, api.CodeInvalidRequest)
 		require.Equal(t, "GET, HEAD", a.post(target, "{}").header.Get("Allow"))
 	}
-	for kind, want := range map[string]engine.EntrySnapshot{
+	for kind, want := range map[string]api.Workspace{
 		"memory": {Status: projector.WorkspaceOpen, Capabilities: []eventlog.WorkspaceCapability{eventlog.WorkspaceFS}},
 		"broken": {Status: projector.WorkspaceBroken, Capabilities: []eventlog.WorkspaceCapability{}, Error: "no room"},
 	} {
 		a.post("/start", fmt.Sprintf(`{"sessionId":%q,"agentType":"%s-coder","message":"go"}`, kind, kind))
 		a.wait(kind)
-		var got httpapi.WorkspaceAnswer
+		var got api.WorkspaceAnswer
 		a.get("/workspace?sessionId="+kind).decode(t, &got)
 		w := *got.Workspace
 		require.Equal(t, w.Status == projector.WorkspaceOpen, w.OpenedAt > 0 && w.LastUsedAt >= w.OpenedAt && w.Ref != nil)
@@ -54,6 +53,6 @@ func TestForkWithoutTheWorkspacesProvider(t *testing.T) {
 	a.append("s", created("s"),
 		fact(&eventlog.WorkspaceOpened{Name: "files", ProviderID: "moon", Ref: []byte("{}"), FactBase: factBase("s")}),
 		fact(&eventlog.WorkspaceSaved{Snapshot: []byte("{}"), FactBase: factBase("s")}))
-	a.post("/sessions/s/fork", `{"sessionId":"f"}`).failed(t, 500, httpapi.CodeWorkspaceWiring)
-	a.get("/status?sessionId=f").failed(t, 404, httpapi.CodeNotFound)
+	a.post("/sessions/s/fork", `{"sessionId":"f"}`).failed(t, 500, api.CodeWorkspaceWiring)
+	a.get("/status?sessionId=f").failed(t, 404, api.CodeNotFound)
 }

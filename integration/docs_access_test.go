@@ -14,21 +14,22 @@ import (
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/integration/docs"
 )
 
 // kinds are callers that the table of security.md tells apart.
 var kinds = []struct {
 	name  string
-	token httpapi.Token // without one: no credentials
+	token auth.Token // without one: no credentials
 }{
-	{"without credentials", httpapi.Token{}},
-	{"no operations", httpapi.Token{Operations: []string{}, Sessions: []string{"*"}}},
-	{"some `sessions`", httpapi.Token{Operations: []string{"*"}, Sessions: []string{"web-*"}}},
-	{"with a `user`", httpapi.Token{Operations: []string{"*"}, Sessions: []string{"*"}, User: "ada"}},
-	{"with a `tenant`", httpapi.Token{Operations: []string{"*"}, Sessions: []string{"*"}, Tenant: "red"}},
-	{"with a `user` and `act-as`", httpapi.Token{Operations: []string{"*", string(httpapi.OpActAs)}, Sessions: []string{"*"}, User: "ada"}},
-	{"all operations and sessions", httpapi.Token{Operations: []string{"*"}, Sessions: []string{"*"}}},
+	{"without credentials", auth.Token{}},
+	{"no operations", auth.Token{Operations: []string{}, Sessions: []string{"*"}}},
+	{"some `sessions`", auth.Token{Operations: []string{"*"}, Sessions: []string{"web-*"}}},
+	{"with a `user`", auth.Token{Operations: []string{"*"}, Sessions: []string{"*"}, User: "ada"}},
+	{"with a `tenant`", auth.Token{Operations: []string{"*"}, Sessions: []string{"*"}, Tenant: "red"}},
+	{"with a `user` and `act-as`", auth.Token{Operations: []string{"*", string(auth.OpActAs)}, Sessions: []string{"*"}, User: "ada"}},
+	{"all operations and sessions", auth.Token{Operations: []string{"*"}, Sessions: []string{"*"}}},
 }
 
 // accessTable asks a server on every route of its table as each kind of caller, about
@@ -38,14 +39,14 @@ func accessTable(t *testing.T) string {
 	loop, err := engine.New(log, nil, nil)
 	require.NoError(t, err)
 	defer loop.Stop()
-	var tokens []httpapi.Token
+	var tokens []auth.Token
 	for i := range kinds[1:] {
 		k := &kinds[i+1]
 		k.token.Token, k.token.Name = k.name, k.name
 		tokens = append(tokens, k.token)
 	}
 	server, err := httpapi.New(httpapi.Options{
-		Log: log, Loop: loop, Auth: httpapi.BearerTokens(tokens), Identify: httpapi.TokenCallers(tokens), Chat: &httpapi.ChatOptions{},
+		Log: log, Loop: loop, Auth: auth.BearerTokens(tokens), Identify: auth.TokenCallers(tokens), Chat: &httpapi.ChatOptions{},
 	})
 	require.NoError(t, err)
 	defer server.Close()

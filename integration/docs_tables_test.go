@@ -26,7 +26,8 @@ import (
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream/subscriber"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/integration/docs"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/jsondoc"
@@ -80,9 +81,9 @@ func routesTable(t *testing.T) string {
 		case r.Operation != "":
 			tag = "`" + r.Operation + "`"
 		case r.path == "/": // it looks at its caller by itself
-			tag = "everybody; `" + string(httpapi.OpDebugger) + "` for who is known"
+			tag = "everybody; `" + string(auth.OpDebugger) + "` for who is known"
 		case r.path == "/readyz": // so does this
-			tag = "everybody; `" + string(httpapi.OpStatus) + "` for all but `ready`"
+			tag = "everybody; `" + string(auth.OpStatus) + "` for all but `ready`"
 		}
 		rows = append(rows, []string{"`" + r.method + " " + r.path + "`", r.Summary, tag})
 	}
@@ -142,11 +143,11 @@ func limitsTable(*testing.T) string {
 		{"a session's custom state; arrays and objects within each other after a patch", fmt.Sprintf("%s; %d", size(projector.MaxState), jsondoc.MaxDepth)},
 		{"work of the patches of a session's state, at once; and again with each record", size(projector.MaxPatchWork) + "; " + size(projector.PatchWorkBack)},
 		{"HTTP connections of a node", fmt.Sprintf("`limits.connections`, else half of the files that it may open, at most %d", config.DefaultConnections)},
-		{"body of a request; members of the object that it is", fmt.Sprintf("%s; %d", size(httpapi.MaxBody), httpapi.MaxMembers)},
-		{"… of `/chunks`", size(httpapi.MaxChunksBody)},
-		{"… of `/submit-tool-result`", size(httpapi.MaxSubmitBody)},
-		{"request bodies under way as far as they have arrived, of one caller or tenant; of all; the same of answers over 64 KiB", size(httpapi.MaxCallerBodies) + "; " + size(httpapi.MaxBodies)},
-		{"a line of `/import`", size(httpapi.MaxImportLine)},
+		{"body of a request; members of the object that it is", fmt.Sprintf("%s; %d", size(api.MaxBody), api.MaxMembers)},
+		{"… of `/chunks`", size(api.MaxChunksBody)},
+		{"… of `/submit-tool-result`", size(api.MaxSubmitBody)},
+		{"request bodies under way as far as they have arrived, of one caller or tenant; of all; the same of answers over 64 KiB", size(api.MaxCallerBodies) + "; " + size(api.MaxBodies)},
+		{"a line of `/import`", size(api.MaxImportLine)},
 		{"a submitted result; error, reason", size(engine.MaxSubmittedResult) + "; " + size(engine.MaxSubmittedError)},
 		{"error text of a tool or a provider", size(agentloop.MaxErrorText)},
 		{"tool calls of one answer", fmt.Sprint(agentloop.MaxCalls)},
@@ -159,8 +160,8 @@ func limitsTable(*testing.T) string {
 			"a search; texts that one looks at whose caller may not see all sessions, or that names a user or a session, the newest first",
 			readmodel.SearchTime.String() + "; " + size(readmodel.MaxSearched),
 		},
-		{"types that records can be asked for by", fmt.Sprint(httpapi.MaxRecordTypes)},
-		{"a replay: its speed; its longest pause", fmt.Sprintf("%v to %v; %v, %v by default", httpapi.MinReplaySpeed, httpapi.MaxReplaySpeed, httpapi.MaxReplayPause, httpapi.DefaultReplayPause)},
+		{"types that records can be asked for by", fmt.Sprint(api.MaxRecordTypes)},
+		{"a replay: its speed; its longest pause", fmt.Sprintf("%v to %v; %v, %v by default", api.MinReplaySpeed, api.MaxReplaySpeed, api.MaxReplayPause, api.DefaultReplayPause)},
 		{"a session's states and timeline in memory, for who looks at it again", fmt.Sprintf("%s and %s of all sessions together; %s",
 			size(snapshot.MaxAnchorBytes), size(snapshot.MaxTimelineBytes), strings.TrimSuffix(snapshot.AnchorIdle.String(), "0s"))},
 		{"a file of a workspace that is read or written whole; its path", size(workspace.MaxFile) + "; " + size(workspace.MaxPath) + ", each part " + size(workspace.MaxElement)},

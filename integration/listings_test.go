@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 	helixclient "github.com/helixd/helixd/httpapi/client"
 	"github.com/helixd/helixd/projector/readmodel"
 )
@@ -75,7 +75,7 @@ agents:
 	}
 	sessions := func(token string, args ...string) (ids []string) {
 		t.Helper()
-		var page httpapi.Listing[httpapi.Summary]
+		var page api.Listing[api.Summary]
 		ask(token, &page, append([]string{"sessions"}, args...)...)
 		require.Len(t, page.Items, page.Total)
 		for _, s := range page.Items {
@@ -89,7 +89,7 @@ agents:
 	require.Equal(t, []string{"ann-1"}, sessions("ann", "--tag", "t-talker", "--status", "completed", "--agent", "talker"))
 	require.Empty(t, sessions("ann", "--user", "bob"))
 
-	var runs httpapi.Listing[readmodel.Run]
+	var runs api.Listing[readmodel.Run]
 	ask("all", &runs, "runs", "--agent", "talker", "--status", "completed")
 	require.Equal(t, 2, runs.Total)
 	require.EqualValues(t, 1100, runs.Items[0].Used.Tokens.Total)
@@ -97,7 +97,7 @@ agents:
 	for by, want := range map[string]map[string]float64{
 		"agent": {"talker": 0.006}, "model": {"big": 0.006}, "user": {"ann": 0.003, "bob": 0.003},
 	} {
-		var usage httpapi.UsageReport
+		var usage api.UsageReport
 		ask("all", &usage, "usage", "--by", by)
 		costs := map[string]float64{}
 		for _, row := range usage.Rows {
@@ -111,7 +111,7 @@ agents:
 		require.InDelta(t, 0.003, usage.Total.CostUSD, 1e-9)
 	}
 
-	var hits httpapi.Listing[readmodel.Hit]
+	var hits api.Listing[readmodel.Hit]
 	ask("all", &hits, "search", "HARBOUR", "is foggy")
 	require.Equal(t, 2, hits.Total)
 	ask("ann", &hits, "search", "harbour")

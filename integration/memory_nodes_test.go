@@ -15,7 +15,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/memory"
 	"github.com/helixd/helixd/agentloop/model/modeltest"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
@@ -71,7 +71,7 @@ func (d *daemon) knows(user string, want map[string]readmodel.EmbeddingStatus) {
 
 // memories are those that a query finds. ok is false while the rows can't be
 // asked, as they are made on a busy machine.
-func (d *daemon) memories(query string) (found httpapi.FoundMemories, ok bool) {
+func (d *daemon) memories(query string) (found api.FoundMemories, ok bool) {
 	resp, err := client.Get(d.url + "/memories?" + query)
 	if err != nil {
 		return found, false

@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -128,7 +128,7 @@ func TestTimeTravel(t *testing.T) {
 		require.Contains(t, diff, "  tool       get_location call_0_0 {\"city\":\"Oslo\"}\n")
 		require.Contains(t, diff, "  get_location call_0_0 waiting → done")
 		require.Contains(t, diff, `  ~ /status "active" → "completed"`)
-		var change httpapi.StateDiff
+		var change api.StateDiff
 		require.NoError(t, json.Unmarshal([]byte(run("diff", "walk", "..", "--json")), &change))
 		require.Zero(t, change.From)
 		require.Len(t, change.Messages, 4)
@@ -149,7 +149,7 @@ func TestTimeTravel(t *testing.T) {
 		require.Equal(t, 3, strings.Count(checkpoints, "\n"), checkpoints)
 	}
 
-	var page httpapi.Page[projector.Checkpoint]
+	var page api.Page[projector.Checkpoint]
 	require.NoError(t, json.Unmarshal([]byte(helixd(t, "checkpoints", "walk", "--json", "--server", d.url)), &page))
 	require.Len(t, page.Items, 2)
 	first := page.Items[0]

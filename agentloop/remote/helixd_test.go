@@ -19,6 +19,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/auth"
 )
 
 // gate is a model that says half of its answer, and the rest when it is let.
@@ -75,9 +76,9 @@ func newHelixd(t *testing.T) *helixd {
 	}, nil)
 	require.NoError(t, err)
 	t.Cleanup(loop.Stop)
-	api, err := httpapi.New(httpapi.Options{Log: d.log, Loop: loop, InterruptObservationDeadline: within, Auth: func(r *http.Request, _ httpapi.Operation, _ string) error {
+	api, err := httpapi.New(httpapi.Options{Log: d.log, Loop: loop, InterruptObservationDeadline: within, Auth: func(r *http.Request, _ auth.Operation, _ string) error {
 		if r.Header.Get("Authorization") != "Bearer "+token {
-			return httpapi.ErrUnauthorized
+			return auth.ErrUnauthorized
 		}
 		return nil
 	}})

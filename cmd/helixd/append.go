@@ -15,7 +15,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/eventlog"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 )
 
 type appendCmd struct {
@@ -56,10 +56,10 @@ func (c appendCmd) Run(p *flags.Process) error {
 
 // batchBytes is the size that a batch is not filled beyond, well below what
 // the daemon takes.
-const batchBytes = httpapi.MaxChunksBody / 2
+const batchBytes = api.MaxChunksBody / 2
 
 // send appends what in holds, batch by batch.
-func (c appendCmd) send(ctx context.Context, s *source.Source, in io.Reader) (total httpapi.Appended, err error) {
+func (c appendCmd) send(ctx context.Context, s *source.Source, in io.Reader) (total api.Appended, err error) {
 	number := 0
 	for batch, err := range batches(in, eventlog.MaxAppendRecords, batchBytes) {
 		if err != nil {
@@ -138,7 +138,7 @@ func (c appendCmd) key(suffix string) http.Header {
 }
 
 // sendAppend returns what was appended, or the error that the answer holds.
-func sendAppend(ctx context.Context, s *source.Source, path string, header http.Header, body []byte) (done httpapi.Appended, err error) {
+func sendAppend(ctx context.Context, s *source.Source, path string, header http.Header, body []byte) (done api.Appended, err error) {
 	answer, err := s.Do(ctx, http.MethodPost, path, header, bytes.NewReader(body))
 	if err != nil {
 		return done, err

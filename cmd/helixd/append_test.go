@@ -19,6 +19,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -30,7 +31,7 @@ func newDaemon(t *testing.T, agents ...agentloop.Agent) (log eventlog.Log, helix
 	require.NoError(t, err)
 	t.Cleanup(loop.Stop)
 	api, err := httpapi.New(httpapi.Options{
-		Log: log, Loop: loop, Auth: httpapi.BearerTokens([]httpapi.Token{{Token: "t", Operations: []string{"*"}, Sessions: []string{"*"}}}),
+		Log: log, Loop: loop, Auth: auth.BearerTokens([]auth.Token{{Token: "t", Operations: []string{"*"}, Sessions: []string{"*"}}}),
 	})
 	require.NoError(t, err)
 	srv := httptest.NewServer(api)

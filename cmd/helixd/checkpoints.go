@@ -8,7 +8,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -19,7 +19,7 @@ type checkpointsCmd struct {
 
 func (c checkpointsCmd) Run(p *flags.Process) error {
 	q := given("limit", strconv.Itoa(c.Limit), "offset", strconv.Itoa(c.Offset))
-	var page httpapi.Page[projector.Checkpoint]
+	var page api.Page[projector.Checkpoint]
 	return show(p, c.Flags, "/sessions/"+source.EscapeID(c.Session)+"/checkpoints", q, &page, func(w io.Writer) {
 		fmt.Fprintln(w, "CHECKPOINT\tSEQUENCE\tSTEP\tMESSAGES\tSTATUS\tTIME\tRUN")
 		for _, cp := range page.Items {

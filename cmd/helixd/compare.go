@@ -16,7 +16,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 	"github.com/helixd/helixd/eventlog"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -85,7 +85,7 @@ func (c compareCmd) Run(p *flags.Process) error {
 
 // comparison is what the daemon answers, with values as they are written.
 type comparison struct {
-	httpapi.Comparison
+	api.Comparison
 	Patch []eventlog.PatchOp `json:"patch"`
 }
 
@@ -138,7 +138,7 @@ func (t sides) steps(a, b []projector.StepTime) {
 		for _, s := range side {
 			key := step{s.Turn, s.Step}
 			all = append(all, key)
-			words[i][key] = strings.Join(spending(httpapi.Spent{DurationMs: s.DurationMs, Usage: s.Usage}), ", ")
+			words[i][key] = strings.Join(spending(api.Spent{DurationMs: s.DurationMs, Usage: s.Usage}), ", ")
 		}
 	}
 	slices.SortFunc(all, func(a, b step) int { return cmp.Or(cmp.Compare(a.turn, b.turn), cmp.Compare(a.step, b.step)) })
@@ -148,14 +148,14 @@ func (t sides) steps(a, b []projector.StepTime) {
 }
 
 // calls counts calls by how far they have come.
-func calls(all []httpapi.CallAt) string {
-	counts := map[httpapi.CallStatus]int{}
+func calls(all []api.CallAt) string {
+	counts := map[api.CallStatus]int{}
 	for _, c := range all {
 		counts[c.Status]++
 	}
 	var words []string
-	for _, status := range []httpapi.CallStatus{
-		httpapi.CallDone, httpapi.CallFailed, httpapi.CallWaiting, httpapi.CallRunning, httpapi.CallPending,
+	for _, status := range []api.CallStatus{
+		api.CallDone, api.CallFailed, api.CallWaiting, api.CallRunning, api.CallPending,
 	} {
 		if n := counts[status]; n > 0 {
 			words = append(words, strconv.Itoa(n)+" "+string(status))

@@ -24,6 +24,7 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/daily"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector/sqlite"
 	"github.com/helixd/helixd/snapshot"
 	foldsjs "github.com/helixd/helixd/snapshot/jetstream"
@@ -35,7 +36,7 @@ const (
 	idleTimeout       = 2 * time.Minute
 	// shutdownTimeout is for requests that are under way; longer than a slow log
 	// takes to answer one, or its client would not learn what became of it.
-	shutdownTimeout = httpapi.WriteTimeout + 5*time.Second
+	shutdownTimeout = api.WriteTimeout + 5*time.Second
 )
 
 // daemon is everything that runs; close it in the reverse order of its start.

@@ -15,7 +15,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 	"github.com/helixd/helixd/eventlog"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -67,7 +67,7 @@ func (c diffCmd) Run(p *flags.Process) error {
 
 // stateDiff is what the daemon answers, with values as they are written.
 type stateDiff struct {
-	httpapi.StateDiff
+	api.StateDiff
 	Patch []eventlog.PatchOp `json:"patch"`
 }
 
@@ -179,7 +179,7 @@ func (r *sheet) message(m projector.Message) {
 }
 
 // callChange tells how far a call has come.
-func (r *sheet) callChange(session string, c httpapi.CallChange) {
+func (r *sheet) callChange(session string, c api.CallChange) {
 	was, is := c.Before, c.After
 	if was == "" {
 		was = "none"
@@ -195,7 +195,7 @@ func (r *sheet) callChange(session string, c httpapi.CallChange) {
 		words = "[" + terminal.Printable(c.SessionID) + "] " + words
 	}
 	s := terminal.Plain
-	if c.After == httpapi.CallFailed {
+	if c.After == api.CallFailed {
 		s = terminal.Red
 	}
 	r.line(2, s, words)
@@ -241,7 +241,7 @@ func valueAt(state any, pointer string) (text string, ok bool) {
 }
 
 // spending tells what was used, in a few words.
-func spending(s httpapi.Spent) []string {
+func spending(s api.Spent) []string {
 	words := []string{(time.Duration(s.DurationMs) * time.Millisecond).String()}
 	if s.Usage != (eventlog.TokenUsage{}) {
 		words = append(words, fmt.Sprintf("%d tokens in, %d out", s.Usage.Prompt, s.Usage.Completion))

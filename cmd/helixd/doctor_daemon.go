@@ -11,7 +11,8 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
 )
 
 // dateStep is how exact the Date header of an answer is.
@@ -81,14 +82,14 @@ func (d *doctor) token() string {
 		return d.cmd.Token
 	}
 	for _, t := range d.config.Auth.Tokens {
-		if slices.Contains(t.Operations, "*") || slices.Contains(t.Operations, string(httpapi.OpStatus)) {
+		if slices.Contains(t.Operations, "*") || slices.Contains(t.Operations, string(auth.OpStatus)) {
 			return t.Token.Reveal()
 		}
 	}
 	return ""
 }
 
-func (d *doctor) daemonDurability(r httpapi.Readiness) {
+func (d *doctor) daemonDurability(r api.Readiness) {
 	c := jetstream.Check{ID: jetstream.CheckDurability, Status: jetstream.Healthy, Found: fmt.Sprintf("%s: %s", r.Durability, r.Guarantee)}
 	switch r.Durability {
 	case eventlog.DurabilityUnknown:
@@ -100,7 +101,7 @@ func (d *doctor) daemonDurability(r httpapi.Readiness) {
 }
 
 // daemonReplicas reports whether all servers that keep the log are there.
-func (d *doctor) daemonReplicas(r httpapi.Readiness) {
+func (d *doctor) daemonReplicas(r api.Readiness) {
 	switch n := r.Replicas; {
 	case n == nil:
 	case n.Present < n.Wanted:
@@ -113,7 +114,7 @@ func (d *doctor) daemonReplicas(r httpapi.Readiness) {
 }
 
 // daemonReadModels tells how listings are, where the daemon keeps any.
-func (d *doctor) daemonReadModels(r httpapi.Readiness) {
+func (d *doctor) daemonReadModels(r api.Readiness) {
 	switch f := r.ReadModels; {
 	case f == nil:
 	case f.Problem != "":

@@ -21,7 +21,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
@@ -39,7 +39,7 @@ func doctorText(t *testing.T, ctx context.Context, now func() time.Time, args ..
 }
 
 // readyzServer answers GET /readyz as a daemon would.
-func readyzServer(t *testing.T, status int, r httpapi.Readiness) string {
+func readyzServer(t *testing.T, status int, r api.Readiness) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(status)
@@ -50,7 +50,7 @@ func readyzServer(t *testing.T, status int, r httpapi.Readiness) string {
 }
 
 func TestDoctorPrintsText(t *testing.T) {
-	url := readyzServer(t, 200, httpapi.Readiness{
+	url := readyzServer(t, 200, api.Readiness{
 		Ready: true, Durability: "unknown", Guarantee: "little", Backend: "jetstream", Partitions: 1, Agents: []string{"a"}, Version: "v1",
 	})
 	out, err := doctorText(t, t.Context(), time.Now, "--server", url)
@@ -64,7 +64,7 @@ func TestDoctorPrintsText(t *testing.T) {
 }
 
 func TestDoctorOnADaemonThatIsNotWell(t *testing.T) {
-	r := httpapi.Readiness{Durability: "fsync", Guarantee: "much", Backend: "jetstream", Refuses: "server version 2.11.4 is too old"}
+	r := api.Readiness{Durability: "fsync", Guarantee: "much", Backend: "jetstream", Refuses: "server version 2.11.4 is too old"}
 	out, err := doctorText(t, t.Context(), time.Now, "--server", readyzServer(t, 503, r))
 	require.ErrorIs(t, err, errIll)
 	require.Equal(t, 1, flags.ExitCode(err))
@@ -75,7 +75,7 @@ func TestDoctorOnADaemonThatIsNotWell(t *testing.T) {
 	require.ErrorIs(t, err, errIll)
 	require.Contains(t, out, "helixd doctor --nats URL")
 
-	out, err = doctorText(t, t.Context(), time.Now, "--server", readyzServer(t, 404, httpapi.Readiness{}))
+	out, err = doctorText(t, t.Context(), time.Now, "--server", readyzServer(t, 404, api.Readiness{}))
 	require.Equal(t, 2, flags.ExitCode(err))
 	require.Contains(t, out, "give the URL of helixd's HTTP server as --server")
 }
@@ -96,7 +96,7 @@ func TestDoctorOnADaemonThatDoesNotKnowTheCaller(t *testing.T) {
 }
 
 func TestDoctorOnAClusterNode(t *testing.T) {
-	r := httpapi.Readiness{
+	r := api.Readiness{
 		Ready: true, Durability: "replicated×3", Backend: "jetstream",
 		Replicas: &eventlog.Replicas{Wanted: 3, Present: 2, Missing: []string{"n3"}},
 	}
@@ -113,7 +113,7 @@ func TestDoctorOnAClusterNode(t *testing.T) {
 }
 
 func TestDoctorOnADaemonsClock(t *testing.T) {
-	url := readyzServer(t, 200, httpapi.Readiness{Ready: true, Durability: "fsync", Backend: "jetstream"})
+	url := readyzServer(t, 200, api.Readiness{Ready: true, Durability: "fsync", Backend: "jetstream"})
 	for apart, want := range map[time.Duration]jetstream.Health{
 		500 * time.Millisecond: jetstream.Healthy, -15 * time.Second: jetstream.Doubtful, 15 * time.Second: jetstream.Doubtful,
 		time.Hour: jetstream.Ill, -time.Hour: jetstream.Ill,
@@ -135,7 +135,7 @@ func TestDoctorOnADaemonsClock(t *testing.T) {
 func TestDoctorInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := doctorText(t, ctx, time.Now, "--server", readyzServer(t, 200, httpapi.Readiness{}))
+	_, err := doctorText(t, ctx, time.Now, "--server", readyzServer(t, 200, api.Readiness{}))
 	require.Error(t, err)
 	require.NotErrorIs(t, err, context.Canceled)
 	require.Equal(t, 2, flags.ExitCode(err))
@@ -287,7 +287,7 @@ func TestDoctorOnACollector(t *testing.T) {
 }
 
 func TestDoctorOnADaemonsReadModels(t *testing.T) {
-	r := httpapi.Readiness{Ready: true, Durability: "fsync", Backend: "jetstream"}
+	r := api.Readiness{Ready: true, Durability: "fsync", Backend: "jetstream"}
 	for want, fresh := range map[string]*readmodel.Fresh{
 		"": nil,
 		"ok       listings     listings are at the log's end":                                             {Current: true},

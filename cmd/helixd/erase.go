@@ -11,7 +11,7 @@ import (
 
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 )
 
 type eraseCmd struct {
@@ -29,7 +29,7 @@ func (c eraseCmd) Run(p *flags.Process) error {
 	said, daemon := "", c.Connect()
 	done, err := untilErased(p.Ctx, c.Wait, func() (io.ReadCloser, error) {
 		return daemon.Do(p.Ctx, http.MethodDelete, "/sessions/"+source.EscapeID(c.Session), nil, nil)
-	}, func(e httpapi.Erased) bool { return e.Pending }, func(e httpapi.Erased) bool {
+	}, func(e api.Erased) bool { return e.Pending }, func(e api.Erased) bool {
 		if e.Pending && e.WaitsFor != "" && e.WaitsFor != said {
 			said = e.WaitsFor
 			fmt.Fprintln(p.Stderr, "waiting for", said)
@@ -51,7 +51,7 @@ func (c eraseCmd) Run(p *flags.Process) error {
 func untilErased[T any](ctx context.Context, wait bool, ask func() (io.ReadCloser, error), pending, waits func(T) bool) (done T, err error) {
 	for {
 		body, err := ask()
-		if r, is := errors.AsType[source.Refusal](err); is && r.Code == string(httpapi.CodeNotFound) && pending(done) {
+		if r, is := errors.AsType[source.Refusal](err); is && r.Code == string(api.CodeNotFound) && pending(done) {
 			return done, nil
 		}
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/client"
 )
 
@@ -31,7 +32,7 @@ func (c forkCmd) Run(p *flags.Process) error {
 		}
 		req.Sequence = *c.At
 	}
-	var done client.Forked
+	var done api.Forked
 	return change(p, c.DaemonFlags, c.Session, "fork", req, c.JSON, &done, func() string {
 		return fmt.Sprintf("%s is what %s was at %d", terminal.Printable(done.SessionID), terminal.Printable(done.FromSessionID), done.FromSequence)
 	})

@@ -13,20 +13,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 )
 
 func TestHealthy(t *testing.T) {
-	ready := httpapi.Readiness{Ready: true, Durability: "fsync", Backend: "jetstream"}
+	ready := api.Readiness{Ready: true, Durability: "fsync", Backend: "jetstream"}
 	for name, c := range map[string]struct {
 		url, want string
 	}{
 		"ready":       {readyzServer(t, 200, ready), ""},
 		"a slash":     {readyzServer(t, 200, ready) + "/", ""},
-		"draining":    {readyzServer(t, 503, httpapi.Readiness{Backend: "jetstream", Draining: true}), "draining"},
-		"refuses":     {readyzServer(t, 503, httpapi.Readiness{Backend: "jetstream", Refuses: "the disk is full"}), "the disk is full"},
-		"not ready":   {readyzServer(t, 503, httpapi.Readiness{Backend: "jetstream"}), "is not ready"},
-		"other":       {readyzServer(t, 200, httpapi.Readiness{}), "not as a daemon does"},
+		"draining":    {readyzServer(t, 503, api.Readiness{Backend: "jetstream", Draining: true}), "draining"},
+		"refuses":     {readyzServer(t, 503, api.Readiness{Backend: "jetstream", Refuses: "the disk is full"}), "the disk is full"},
+		"not ready":   {readyzServer(t, 503, api.Readiness{Backend: "jetstream"}), "is not ready"},
+		"other":       {readyzServer(t, 200, api.Readiness{}), "not as a daemon does"},
 		"starting":    {startingServer(t), "the server is starting"},
 		"nobody":      {"http://" + closedAddress(t), "refused"},
 		"no URL":      {"localhost", "localhost"},

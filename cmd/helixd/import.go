@@ -13,7 +13,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 )
 
 type importCmd struct {
@@ -69,7 +69,7 @@ func firstRecord(in *bufio.Reader) (input, error) {
 		line, err := in.ReadSlice('\n')
 		read = append(read, line...)
 		switch {
-		case len(read) > httpapi.MaxImportLine:
+		case len(read) > api.MaxImportLine:
 			return input{}, errors.New("the first record is too long")
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue

@@ -16,7 +16,7 @@ import (
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 )
 
 // onNATS returns the log of a NATS deployment, and a way to run commands
@@ -79,7 +79,7 @@ func TestExportAndImport(t *testing.T) {
 	for _, appended := range []int{2502, 0} { // doing it again changes nothing
 		out, err := second("", "import", file, "--session", session)
 		require.NoError(t, err)
-		var done httpapi.Imported
+		var done api.Imported
 		require.NoError(t, json.Unmarshal([]byte(out), &done))
 		require.Equal(t, session, done.SessionID)
 		require.Equal(t, 2502, done.Records)

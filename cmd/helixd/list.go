@@ -14,7 +14,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
@@ -48,7 +48,7 @@ type sessionsCmd struct {
 func (c sessionsCmd) Run(p *flags.Process) error {
 	q := given("userId", c.User, "agentType", c.Agent, "status", c.Status, "tag", c.Tag, "parentSessionId", c.Parent, "from", c.From, "to", c.To)
 	q["metadata"] = c.Metadata
-	return list(p, c.listFlags, "/sessions", q, "SESSION\tAGENT\tSTATUS\tUSER\tMESSAGES\tRUNS\tUPDATED\tHEAD", func(w io.Writer, s httpapi.Summary) {
+	return list(p, c.listFlags, "/sessions", q, "SESSION\tAGENT\tSTATUS\tUSER\tMESSAGES\tRUNS\tUPDATED\tHEAD", func(w io.Writer, s api.Summary) {
 		terminal.Row(w, s.SessionID, s.AgentType, string(s.Status), s.UserID, s.Counts.Messages, s.Counts.Runs, terminal.Clock(s.UpdatedAt), s.HeadSequence)
 	})
 }
@@ -113,7 +113,7 @@ func (c parkedCmd) Run(p *flags.Process) error {
 func list[T any](p *flags.Process, f listFlags, path string, q url.Values, header string, line func(io.Writer, T)) error {
 	q.Set("limit", strconv.Itoa(f.Limit))
 	q.Set("offset", strconv.Itoa(f.Offset))
-	var page httpapi.Listing[T]
+	var page api.Listing[T]
 	return show(p, f.Flags, path, q, &page, func(w io.Writer) {
 		fmt.Fprintln(w, header)
 		for _, item := range page.Items {
@@ -126,7 +126,7 @@ func list[T any](p *flags.Process, f listFlags, path string, q url.Values, heade
 }
 
 // tellMore says how to see what is behind a page.
-func tellMore[T any](p *flags.Process, page httpapi.Page[T], offset int) {
+func tellMore[T any](p *flags.Process, page api.Page[T], offset int) {
 	if page.HasMore {
 		fmt.Fprintf(p.Stderr, "%d of %d are shown; --offset %d goes on\n", len(page.Items), page.Total, offset+len(page.Items))
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/eventlog"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/readmodel"
 )
@@ -39,8 +39,8 @@ func listed(t *testing.T, answer any, args ...string) (asked, stdout, stderr str
 	return asked, out.String(), errs.String()
 }
 
-func listing[T any](fresh readmodel.Fresh, items ...T) httpapi.Listing[T] {
-	return httpapi.Listing[T]{Page: httpapi.Page[T]{Items: items, Total: 9, HasMore: true}, Fresh: fresh}
+func listing[T any](fresh readmodel.Fresh, items ...T) api.Listing[T] {
+	return api.Listing[T]{Page: api.Page[T]{Items: items, Total: 9, HasMore: true}, Fresh: fresh}
 }
 
 var current = readmodel.Fresh{Current: true}
@@ -57,9 +57,9 @@ func TestListings(t *testing.T) {
 	}{
 		"sessions": {
 			args: []string{"sessions", "--user", "u", "--agent", "a", "--status", "paused", "--tag", "t", "--parent", "p", "--limit", "1", "--offset", "2"},
-			answer: listing(current, httpapi.Summary{
+			answer: listing(current, api.Summary{
 				SessionID: "s", AgentType: "a\x1b[31m", Status: projector.SessionPaused, UpdatedAt: 1767225600000, HeadSequence: 7,
-				Counts: httpapi.Counts{Messages: 3, Runs: 2},
+				Counts: api.Counts{Messages: 3, Runs: 2},
 			}),
 			asked: "/sessions?agentType=a&limit=1&offset=2&parentSessionId=p&status=paused&tag=t&userId=u",
 			stdout: "SESSION  AGENT   STATUS  USER  MESSAGES  RUNS  UPDATED               HEAD\n" +
@@ -80,7 +80,7 @@ func TestListings(t *testing.T) {
 		},
 		"usage": {
 			args: []string{"usage", "--by", "model", "--session", "s", "--user", "u", "--agent", "a", "--from", "1"},
-			answer: httpapi.UsageReport{Fresh: current, UsageReport: readmodel.UsageReport{
+			answer: api.UsageReport{Fresh: current, UsageReport: readmodel.UsageReport{
 				Rows: []readmodel.UsageRow{
 					{Key: "m", Sessions: 1, Runs: 2, Used: used, CostUSD: 0.12345}, {Key: "n", Sessions: 1, Runs: 1, Unpriced: []string{"n"}},
 				},
@@ -109,7 +109,7 @@ func TestListings(t *testing.T) {
 		},
 		"checkpoints": {
 			args: []string{"checkpoints", "s", "--offset", "1"},
-			answer: httpapi.Page[projector.Checkpoint]{Total: 3, HasMore: true, Items: []projector.Checkpoint{
+			answer: api.Page[projector.Checkpoint]{Total: 3, HasMore: true, Items: []projector.Checkpoint{
 				{ID: "cp-1", RunID: "r", StepCount: 1, Status: projector.SessionActive, Timestamp: 1767225600000, MessageCount: 4, StreamSequence: 50},
 			}},
 			asked: "/sessions/s/checkpoints?limit=50&offset=1",

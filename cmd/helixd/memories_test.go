@@ -17,7 +17,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/agentconfig"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
@@ -57,10 +57,10 @@ func TestAnAgentRemembersAUser(t *testing.T) {
 			run("first", "waiter", "ada", "I drink green tea without sugar.")
 			const memory = "Ada drinks green tea without sugar."
 			const found = "/memories?scope=user&id=ada"
-			var page httpapi.FoundMemories
+			var page api.FoundMemories
 			require.Eventually(t, func() bool { // the vector comes in the background, and the rows follow
 				code, answer := ask(t, http.MethodGet, d.url+found, "t0ken", "", "")
-				page = httpapi.FoundMemories{}
+				page = api.FoundMemories{}
 				return code == 200 && json.Unmarshal([]byte(answer), &page) == nil && page.Current &&
 					len(page.Items) == 1 && page.Items[0].EmbeddingStatus == readmodel.EmbeddingComplete
 			}, time.Minute, 10*time.Millisecond)

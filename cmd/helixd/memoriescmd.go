@@ -16,7 +16,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 	"github.com/helixd/helixd/eventlog"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
@@ -101,7 +101,7 @@ func tell[T any](p *flags.Process, asJSON bool, body io.ReadCloser, line func(T)
 
 // showMemories prints memories as a table.
 func showMemories(p *flags.Process, asJSON bool, body io.ReadCloser, offset int) error {
-	return tell(p, asJSON, body, func(found httpapi.FoundMemories) error {
+	return tell(p, asJSON, body, func(found api.FoundMemories) error {
 		w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(w, "MEMORY\tSAVED\tVECTOR\tTEXT")
 		for _, m := range found.Items {
@@ -194,7 +194,7 @@ func (c memoriesForgetCmd) Run(p *flags.Process) error {
 	if err != nil {
 		return err
 	}
-	return tell(p, c.JSON, body, func(f httpapi.ForgottenMemory) error {
+	return tell(p, c.JSON, body, func(f api.ForgottenMemory) error {
 		_, err := fmt.Fprintf(p.Stdout, "%s is forgotten\n", terminal.Printable(f.MemoryID))
 		return err
 	})
@@ -209,7 +209,7 @@ type memoriesEraseCmd struct {
 func (c memoriesEraseCmd) Run(p *flags.Process) error {
 	done, err := untilErased(p.Ctx, c.Wait, func() (io.ReadCloser, error) {
 		return askMemories(p.Ctx, c.DaemonFlags, http.MethodDelete, "/memories", c.query(), nil)
-	}, func(e httpapi.ErasedMemories) bool { return e.Pending }, func(httpapi.ErasedMemories) bool { return true })
+	}, func(e api.ErasedMemories) bool { return e.Pending }, func(api.ErasedMemories) bool { return true })
 	switch {
 	case err != nil:
 		return err

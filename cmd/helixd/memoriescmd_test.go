@@ -12,14 +12,14 @@ import (
 
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/eventlog"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
 func TestMemoriesCommands(t *testing.T) {
 	ada := eventlog.MemoryScope{Kind: eventlog.MemoryOfUser, ID: "ada"}
 	tea := readmodel.Memory{ID: "m", Scope: ada, Content: "green\ntea", CreatedAt: 1767225600000, EmbeddingStatus: readmodel.EmbeddingPending}
-	found := httpapi.FoundMemories{Listing: listing(current, httpapi.FoundMemory{Memory: tea}), WordsOnly: true}
+	found := api.FoundMemories{Listing: listing(current, api.FoundMemory{Memory: tea}), WordsOnly: true}
 	const table = "MEMORY  SAVED                 VECTOR   TEXT\nm       2026-01-01T00:00:00Z  pending  green tea\n"
 	for name, c := range map[string]struct {
 		args                      []string
@@ -34,7 +34,7 @@ func TestMemoriesCommands(t *testing.T) {
 		},
 		"search": {
 			args:   []string{"search", "--agent", "clerk", "Which tea?"},
-			answer: httpapi.FoundMemories{Listing: httpapi.Listing[httpapi.FoundMemory]{Page: httpapi.Page[httpapi.FoundMemory]{Items: found.Items}, Fresh: current}},
+			answer: api.FoundMemories{Listing: api.Listing[api.FoundMemory]{Page: api.Page[api.FoundMemory]{Items: found.Items}, Fresh: current}},
 			method: "GET", asked: "/memories?id=clerk&limit=10&q=Which+tea%3F&scope=agent", said: table,
 		},
 		"save": {
@@ -42,15 +42,15 @@ func TestMemoriesCommands(t *testing.T) {
 			method: "POST", asked: "/memories", body: `{"scope":"session","id":"s","content":"They like tea.","tags":["drinks"]}`, said: "m\n",
 		},
 		"forget": {
-			args: []string{"forget", "--user", "ada", "a/m"}, answer: httpapi.ForgottenMemory{MemoryID: "a/m"},
+			args: []string{"forget", "--user", "ada", "a/m"}, answer: api.ForgottenMemory{MemoryID: "a/m"},
 			method: "DELETE", asked: "/memories/a%2Fm?id=ada&scope=user", said: "a/m is forgotten\n",
 		},
 		"erase": {
-			args: []string{"erase", "--user", "ada", "--yes"}, answer: httpapi.ErasedMemories{Scope: ada},
+			args: []string{"erase", "--user", "ada", "--yes"}, answer: api.ErasedMemories{Scope: ada},
 			method: "DELETE", asked: "/memories?id=ada&scope=user", said: "user ada: erased\n",
 		},
 		"erase without waiting": {
-			args: []string{"erase", "--user", "ada", "--yes", "--no-wait"}, answer: httpapi.ErasedMemories{Scope: ada, Pending: true},
+			args: []string{"erase", "--user", "ada", "--yes", "--no-wait"}, answer: api.ErasedMemories{Scope: ada, Pending: true},
 			method: "DELETE", asked: "/memories?id=ada&scope=user", said: "user ada: being erased: bytes may be left\n",
 		},
 		"process": {
@@ -58,7 +58,7 @@ func TestMemoriesCommands(t *testing.T) {
 			method: "POST", asked: "/memories/process", body: `{}`, said: "3 without a vector, 2 have one now, 1 failed\n",
 		},
 		"as JSON": {
-			args: []string{"forget", "--user", "ada", "m", "--json"}, answer: httpapi.ForgottenMemory{MemoryID: "m"},
+			args: []string{"forget", "--user", "ada", "m", "--json"}, answer: api.ForgottenMemory{MemoryID: "m"},
 			method: "DELETE", asked: "/memories/m?id=ada&scope=user", said: "{\"memoryId\":\"m\"}\n",
 		},
 	} {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/auth"
 )
 
 // pprofPath is where net/http/pprof expects to be.
@@ -25,7 +26,7 @@ func withPProf(c config.Debug, api *httpapi.Server) http.Handler {
 	mux.HandleFunc(pprofPath+"profile", pprof.Profile)
 	mux.HandleFunc(pprofPath+"symbol", pprof.Symbol)
 	mux.HandleFunc(pprofPath+"trace", pprof.Trace)
-	guarded := api.Guard(httpapi.OpAdmin, mux)
+	guarded := api.Guard(auth.OpAdmin, mux)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, pprofPath) {
 			guarded.ServeHTTP(w, r)

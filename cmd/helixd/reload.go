@@ -18,6 +18,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/agentconfig"
 	"github.com/helixd/helixd/cmd/helixd/internal/settings"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector/sqlite"
 )
 
@@ -52,7 +53,7 @@ func (r *reloader) readBy(read func() (*config.Config, []agentloop.Agent, error)
 func (r *reloader) close() { r.readBy(nil) }
 
 // reload is what SIGHUP and POST /admin/reload do.
-func (r *reloader) reload(ctx context.Context) (httpapi.Reloaded, error) {
+func (r *reloader) reload(ctx context.Context) (api.Reloaded, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	done, err := r.apply(ctx)
@@ -64,7 +65,7 @@ func (r *reloader) reload(ctx context.Context) (httpapi.Reloaded, error) {
 	return done, err
 }
 
-func (r *reloader) apply(ctx context.Context) (done httpapi.Reloaded, err error) {
+func (r *reloader) apply(ctx context.Context) (done api.Reloaded, err error) {
 	if r.read == nil {
 		return done, refusedReload(errors.New("there is no configuration to read, or the daemon stops"))
 	}

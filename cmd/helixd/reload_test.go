@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 )
 
 // rewrite puts another text into a file of writeConfig, behind what that began
@@ -32,7 +32,7 @@ func rewrite(t *testing.T, path, text string) {
 }
 
 // reloaded asks for a reload, which is refused unless status is 200.
-func reloaded(t *testing.T, d *daemon, token string, status int) (done httpapi.Reloaded, answer string) {
+func reloaded(t *testing.T, d *daemon, token string, status int) (done api.Reloaded, answer string) {
 	t.Helper()
 	got, answer := ask(t, http.MethodPost, d.url+"/admin/reload", token, "", "{}")
 	require.Equal(t, status, got, answer)
@@ -79,7 +79,7 @@ func TestReload(t *testing.T) {
 
 	rewrite(t, path, fmt.Sprintf(agentsFile, "fresh", "b")+"disk: {minFree: 2GiB}\ndebug: {pprof: true}\nchat: {strictParts: false}\n")
 	done, _ := reloaded(t, d, "old", 200)
-	require.Equal(t, httpapi.Reloaded{Agents: []string{"b"}, NeedsRestart: []string{"debug.pprof", "disk.minFree"}}, done)
+	require.Equal(t, api.Reloaded{Agents: []string{"b"}, NeedsRestart: []string{"debug.pprof", "disk.minFree"}}, done)
 	require.Equal(t, []int{401, 200}, []int{status("old"), status("fresh")})
 	require.Equal(t, []int{404, 200}, []int{start("fresh", "a"), start("fresh", "b")})
 

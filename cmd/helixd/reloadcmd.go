@@ -9,7 +9,7 @@ import (
 
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 )
 
 // reloadCmd has a daemon do what it does at SIGHUP, and prints what came of it.
@@ -33,7 +33,7 @@ func (c reloadCmd) Run(p *flags.Process) error {
 		_, err = p.Stdout.Write(append(raw, '\n'))
 		return err
 	}
-	var done httpapi.Reloaded
+	var done api.Reloaded
 	if err := json.Unmarshal(raw, &done); err != nil {
 		return fmt.Errorf("the daemon's answer is no JSON: %w", err)
 	}

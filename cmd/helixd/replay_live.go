@@ -13,6 +13,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/client"
 )
 
@@ -95,7 +96,7 @@ func (c replayCmd) goOn(p *flags.Process, s *source.Source) error {
 		return err
 	}
 	defer body.Close()
-	var fork client.Forked
+	var fork api.Forked
 	if err := json.NewDecoder(body).Decode(&fork); err != nil {
 		return fmt.Errorf("the daemon's answer is no JSON: %w", err)
 	}
@@ -111,7 +112,7 @@ func (c replayCmd) goOn(p *flags.Process, s *source.Source) error {
 }
 
 // edited says what of a fork was edited.
-func edited(fork client.Forked) string {
+func edited(fork api.Forked) string {
 	e := fork.Edits
 	if e == nil {
 		return ""

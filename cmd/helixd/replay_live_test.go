@@ -13,7 +13,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/eventlog"
-	"github.com/helixd/helixd/httpapi/client"
+	"github.com/helixd/helixd/httpapi/api"
 )
 
 // A session goes on in another way from a moment on, and whoever asked sees how.
@@ -44,7 +44,7 @@ func TestReplayLive(t *testing.T) {
 	out, err = helixd("", "replay", "s", "--live", "--message", "And now?", "--system-prompt", "@"+prompt, "--as", "now", "--json")
 	require.NoError(t, err)
 	first, _, _ = strings.Cut(out, "\n")
-	var fork client.Forked
+	var fork api.Forked
 	require.NoError(t, json.Unmarshal([]byte(first), &fork))
 	require.Equal(t, "now", fork.SessionID)
 	tree := folded(t, log, "now")

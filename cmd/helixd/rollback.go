@@ -12,7 +12,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/client"
 	"github.com/helixd/helixd/projector"
 )
@@ -42,7 +42,7 @@ func (c rollbackCmd) Run(p *flags.Process) error {
 			return errNotConfirmed
 		}
 	}
-	var done client.RolledBack
+	var done api.RolledBack
 	to := client.Target{CheckpointID: c.Checkpoint, Sequence: c.To}
 	return change(p, c.DaemonFlags, c.Session, "rollback", to, c.JSON, &done, func() string {
 		if !done.RolledBack {
@@ -58,7 +58,7 @@ func (c rollbackCmd) question(p *flags.Process) string {
 	if c.Checkpoint != "" {
 		at = c.checkpoint(p)
 	}
-	var diff httpapi.StateDiff
+	var diff api.StateDiff
 	where := "sequence " + strconv.FormatUint(at, 10)
 	if c.Checkpoint != "" {
 		where = c.Checkpoint
@@ -73,7 +73,7 @@ func (c rollbackCmd) question(p *flags.Process) string {
 // checkpoint returns the sequence of the checkpoint, 0 if it can't be found.
 func (c rollbackCmd) checkpoint(p *flags.Process) uint64 {
 	for offset, more := 0, true; more; {
-		var page httpapi.Page[projector.Checkpoint]
+		var page api.Page[projector.Checkpoint]
 		if c.read(p, "/checkpoints?limit=200&offset="+strconv.Itoa(offset), &page) != nil {
 			return 0
 		}

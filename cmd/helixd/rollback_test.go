@@ -12,7 +12,7 @@ import (
 
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
-	"github.com/helixd/helixd/httpapi/client"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -27,7 +27,7 @@ func TestForkAndRollback(t *testing.T) {
 	require.Equal(t, "then is what s was at 3\n", out)
 	out, err = helixd("", "fork", "s", "--as", "now", "--json")
 	require.NoError(t, err)
-	var forked client.Forked
+	var forked api.Forked
 	require.NoError(t, json.Unmarshal([]byte(out), &forked))
 	require.Equal(t, "now", forked.SessionID)
 	require.EqualValues(t, 6, forked.FromSequence, "the head")
@@ -60,9 +60,9 @@ func TestForkAndRollback(t *testing.T) {
 	head := folded(t, log, "s").Head
 	out, err = helixd("", "rollback", "s", "--to", "3", "--yes", "--json")
 	require.NoError(t, err)
-	var back client.RolledBack
+	var back api.RolledBack
 	require.NoError(t, json.Unmarshal([]byte(out), &back))
-	require.Equal(t, client.RolledBack{SessionID: "s", RolledBack: true, AfterSequence: 3, AtSequence: head}, back)
+	require.Equal(t, api.RolledBack{SessionID: "s", RolledBack: true, AfterSequence: 3, AtSequence: head}, back)
 }
 
 // Whoever can be asked is told what there is to lose.

@@ -13,7 +13,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/cmd/helixd/internal/settings"
 	"github.com/helixd/helixd/eventlog/jetstream/subscriber"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 )
 
 // subscribersFile, in the data folder, holds the key of a daemon that was
@@ -114,14 +114,14 @@ func unsubscribing(r *subscriber.Revocations) func(context.Context, string) erro
 
 // subscribing makes rights for the HTTP API, or is nil if nobody makes any.
 // known are where the embedded server listens, or empty.
-func subscribing(m *subscriber.Minter, r *subscriber.Revocations, s config.Subscribers, known ...string) func(context.Context, string, time.Duration) (httpapi.Subscription, error) {
+func subscribing(m *subscriber.Minter, r *subscriber.Revocations, s config.Subscribers, known ...string) func(context.Context, string, time.Duration) (api.Subscription, error) {
 	if m == nil {
 		return nil
 	}
 	if len(s.URLs) > 0 {
 		known = s.URLs
 	}
-	var urls httpapi.SubscriptionURLs
+	var urls api.SubscriptionURLs
 	for _, u := range known {
 		switch {
 		case u == "":
@@ -131,19 +131,19 @@ func subscribing(m *subscriber.Minter, r *subscriber.Revocations, s config.Subsc
 			urls.NATS = append(urls.NATS, u)
 		}
 	}
-	return func(ctx context.Context, session string, ttl time.Duration) (httpapi.Subscription, error) {
+	return func(ctx context.Context, session string, ttl time.Duration) (api.Subscription, error) {
 		generation := uint64(0)
 		if r != nil {
 			var err error
 			if generation, err = r.Generation(ctx, session); err != nil {
-				return httpapi.Subscription{}, err
+				return api.Subscription{}, err
 			}
 		}
 		right, err := m.Mint(session, generation, ttl)
 		if err != nil {
-			return httpapi.Subscription{}, err
+			return api.Subscription{}, err
 		}
-		return httpapi.Subscription{
+		return api.Subscription{
 			Subject: right.Subject, URLs: urls, JWT: right.JWT, Seed: right.Seed, Creds: right.Creds, ExpiresAt: right.ExpiresAt,
 		}, nil
 	}

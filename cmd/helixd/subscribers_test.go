@@ -10,7 +10,7 @@ import (
 
 	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/eventlog/jetstream/subscriber"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 )
 
 func TestWhoMakesRights(t *testing.T) {
@@ -99,11 +99,11 @@ func TestWhereSubscribersConnect(t *testing.T) {
 	require.NoError(t, err)
 	for _, tc := range []struct {
 		urls, known []string
-		want        httpapi.SubscriptionURLs
+		want        api.SubscriptionURLs
 	}{
-		{nil, []string{"", ""}, httpapi.SubscriptionURLs{}},
-		{nil, []string{"nats://h:4222", "ws://h:8443"}, httpapi.SubscriptionURLs{NATS: []string{"nats://h:4222"}, WebSocket: []string{"ws://h:8443"}}},
-		{[]string{"wss://x/nats", "tls://x"}, []string{"nats://0.0.0.0:4222", ""}, httpapi.SubscriptionURLs{NATS: []string{"tls://x"}, WebSocket: []string{"wss://x/nats"}}},
+		{nil, []string{"", ""}, api.SubscriptionURLs{}},
+		{nil, []string{"nats://h:4222", "ws://h:8443"}, api.SubscriptionURLs{NATS: []string{"nats://h:4222"}, WebSocket: []string{"ws://h:8443"}}},
+		{[]string{"wss://x/nats", "tls://x"}, []string{"nats://0.0.0.0:4222", ""}, api.SubscriptionURLs{NATS: []string{"tls://x"}, WebSocket: []string{"wss://x/nats"}}},
 	} {
 		sub, err := subscribing(m, nil, config.Subscribers{URLs: tc.urls}, tc.known...)(t.Context(), "s", 0)
 		require.NoError(t, err)
@@ -112,5 +112,5 @@ func TestWhereSubscribersConnect(t *testing.T) {
 		require.Contains(t, sub.Creds, sub.JWT)
 	}
 	// What the API takes, the minter makes.
-	require.Equal(t, []time.Duration{subscriber.MinTTL, subscriber.MaxTTL}, []time.Duration{httpapi.MinSubscription, httpapi.MaxSubscription})
+	require.Equal(t, []time.Duration{subscriber.MinTTL, subscriber.MaxTTL}, []time.Duration{api.MinSubscription, api.MaxSubscription})
 }

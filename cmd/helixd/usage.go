@@ -8,7 +8,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
@@ -23,7 +23,7 @@ type usageCmd struct {
 
 func (c usageCmd) Run(p *flags.Process) error {
 	q := given("by", c.By, "sessionId", c.Session, "userId", c.User, "agentType", c.Agent, "from", c.From, "to", c.To)
-	var report httpapi.UsageReport
+	var report api.UsageReport
 	return show(p, c.Flags, "/usage", q, &report, func(w io.Writer) {
 		fmt.Fprintln(w, strings.ToUpper(c.By)+"\tSESSIONS\tRUNS\tCALLS\tPROMPT\tCACHED\tCOMPLETION\tREASONING\tTOOLS\tFAILED\tUSD")
 		line := func(key string, u readmodel.UsageRow) {

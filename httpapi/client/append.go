@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
 )
 
 // appendIdle is how long the server may take to answer an append: 2 min for
@@ -32,28 +33,20 @@ type AppendOptions struct {
 func (o AppendOptions) on(k call) call {
 	k.Header = map[string]string{}
 	if o.IdempotencyKey != "" {
-		k.Header["Idempotency-Key"] = o.IdempotencyKey
+		k.Header[api.HeaderIdempotency] = o.IdempotencyKey
 	}
 	if o.ExpectedSequence != nil {
-		k.Header["Helix-Expected-Sequence"] = strconv.FormatUint(*o.ExpectedSequence, 10)
+		k.Header[api.HeaderExpected] = strconv.FormatUint(*o.ExpectedSequence, 10)
 	}
 	k.safe = len(k.Header) > 0
 	return k
 }
 
-// Appended tells the sequences of the first and the last record that were
-// appended, without gaps between them.
-type Appended struct {
-	FirstSequence uint64 `json:"firstSequence"`
-	LastSequence  uint64 `json:"lastSequence"`
-	Count         int    `json:"count"`
-}
-
-func isAppended(a *Appended) bool { return a.Count > 0 }
+func isAppended(a *api.Appended) bool { return a.Count > 0 }
 
 // AppendChunks appends chunks of an outside producer, all or none: at most
 // 1,000 chunks of 64 MiB together. The first ones begin the session.
-func (c *Client) AppendChunks(ctx context.Context, sessionID string, chunks []eventlog.Chunk, o AppendOptions) (Appended, error) {
+func (c *Client) AppendChunks(ctx context.Context, sessionID string, chunks []eventlog.Chunk, o AppendOptions) (api.Appended, error) {
 	k := call{}
 	k.Method, k.Route, k.ContentType, k.Idle = "POST", "chunks", ndjson, appendIdle
 	k = o.on(k).of("sessions", sessionID)
@@ -61,7 +54,7 @@ func (c *Client) AppendChunks(ctx context.Context, sessionID string, chunks []ev
 	for _, chunk := range chunks {
 		line, err := eventlog.EncodeChunk(chunk)
 		if err != nil {
-			return Appended{}, err
+			return api.Appended{}, err
 		}
 		body.Write(line)
 		body.WriteByte('\n')
@@ -72,7 +65,7 @@ func (c *Client) AppendChunks(ctx context.Context, sessionID string, chunks []ev
 
 // End ends the stream of an outside producer; it is complete. A nil output is
 // none.
-func (c *Client) End(ctx context.Context, sessionID string, output json.RawMessage, o AppendOptions) (Appended, error) {
+func (c *Client) End(ctx context.Context, sessionID string, output json.RawMessage, o AppendOptions) (api.Appended, error) {
 	end := struct {
 		FinalOutput json.RawMessage `json:"finalOutput,omitempty"`
 	}{output}
@@ -81,7 +74,7 @@ func (c *Client) End(ctx context.Context, sessionID string, output json.RawMessa
 
 // Fail ends the stream of an outside producer with an error, of 1 to 8,192
 // bytes.
-func (c *Client) Fail(ctx context.Context, sessionID, message string, o AppendOptions) (Appended, error) {
+func (c *Client) Fail(ctx context.Context, sessionID, message string, o AppendOptions) (api.Appended, error) {
 	failed := struct {
 		Error string `json:"error"`
 	}{message}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/helixd/helixd/agentloop/remote"
+	"github.com/helixd/helixd/httpapi/api"
 )
 
 // Part is an element of a UI message stream, as AI SDK clients get it.
@@ -29,7 +30,7 @@ type Part struct {
 type ChatRequest struct {
 	ID        string          `json:"id"`
 	SessionID string          `json:"sessionId,omitempty"` // empty: ID
-	Messages  []UIMessage     `json:"messages"`
+	Messages  []api.UIMessage `json:"messages"`
 	Trigger   string          `json:"trigger,omitempty"`   // submit-message, also if empty, or regenerate-message
 	MessageID string          `json:"messageId,omitempty"` // the message that is gone on with, or asked for again
 	AgentType string          `json:"agentType,omitempty"` // who answers in a new session; empty: the default agent
@@ -42,12 +43,12 @@ type ChatRequest struct {
 
 // UserMessage is a user's message of nothing but text, under an id of the
 // client's own.
-func UserMessage(id, text string) UIMessage {
+func UserMessage(id, text string) api.UIMessage {
 	part, _ := json.Marshal(struct {
 		Type string `json:"type"`
 		Text string `json:"text"`
 	}{"text", text})
-	return UIMessage{ID: id, Role: "user", Parts: []json.RawMessage{part}}
+	return api.UIMessage{ID: id, Role: "user", Parts: []json.RawMessage{part}}
 }
 
 // Chat does what the client's messages ask for, and yields the parts that come
@@ -88,12 +89,12 @@ func (c *Client) ChatStream(ctx context.Context, sessionID string, p ChatPositio
 	}
 	switch {
 	case p.Resync:
-		k.Header["X-Resume-From-Sequence"] = at
+		k.Header[api.HeaderResumeFrom] = at
 	case p.From > 0, p.Frames > 0:
-		k.Header["Last-Event-ID"] = at
+		k.Header[api.HeaderLastEventID] = at
 	}
 	if p.MessageID != "" {
-		k.Header["X-Existing-Message-Id"] = p.MessageID
+		k.Header[api.HeaderExistingMessage] = p.MessageID
 	}
 	return c.parts(ctx, k, p.TextParts)
 }
@@ -148,7 +149,7 @@ func readParts(a *remote.Answer, yield func(Part, error) bool) error {
 
 // ChatSubmitToolResult is [Client.SubmitToolResult], behind which the session
 // goes on by itself if nothing else is open.
-func (c *Client) ChatSubmitToolResult(ctx context.Context, s Submission) (Submitted, error) {
+func (c *Client) ChatSubmitToolResult(ctx context.Context, s Submission) (api.Submitted, error) {
 	return fetch(ctx, c, post("submit-tool-result", true, s.body("")).of("chat", s.SessionID), isSubmitted)
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/client"
 )
 
@@ -16,7 +17,7 @@ func TestAChatThatIsCut(t *testing.T) {
 	s := newServer(t)
 	close(s.open)
 	c, ctx := s.client(), ctxOf(t)
-	whole := all(t, c.Chat(ctx, client.ChatRequest{ID: "s", AgentType: "gated", Messages: []client.UIMessage{client.UserMessage("u", "hi")}}))
+	whole := all(t, c.Chat(ctx, client.ChatRequest{ID: "s", AgentType: "gated", Messages: []api.UIMessage{client.UserMessage("u", "hi")}}))
 	require.Equal(t, "first, second", said(t, whole))
 
 	cuts := 0

@@ -11,6 +11,7 @@ import (
 	"regexp"
 
 	"github.com/helixd/helixd/agentloop/remote"
+	"github.com/helixd/helixd/httpapi/api"
 )
 
 // Errors that callers branch on, beside [*Error] and the cause of a context
@@ -58,8 +59,6 @@ func (e *Error) Error() string {
 // Unwrap returns the error as package remote has it.
 func (e *Error) Unwrap() error { return e.cause }
 
-const headerRequestID = "X-Request-Id"
-
 var requestIDPattern = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
 
 // refusal returns the error that an answer other than 2xx is.
@@ -70,7 +69,7 @@ func refusal(ctx context.Context, a *remote.Answer) error {
 	}
 	e := &Error{
 		Status: cause.Status, Code: cause.Code, Message: cause.Message,
-		RequestID: a.Header().Get(headerRequestID), cause: cause,
+		RequestID: a.Header().Get(api.HeaderRequestID), cause: cause,
 	}
 	var body struct{ Detail json.RawMessage }
 	if json.Unmarshal(raw, &body) == nil && fitToShow(a, body.Detail) {

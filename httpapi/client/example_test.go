@@ -11,6 +11,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/httpapi/client"
 )
 
@@ -58,16 +59,16 @@ func serve() (url string, stop func()) {
 	if err != nil {
 		panic(err)
 	}
-	api, err := httpapi.New(httpapi.Options{Log: log, Loop: loop, Auth: httpapi.BearerTokens([]httpapi.Token{
+	served, err := httpapi.New(httpapi.Options{Log: log, Loop: loop, Auth: auth.BearerTokens([]auth.Token{
 		{Token: "secret", Operations: []string{"*"}, Sessions: []string{"tour/*"}},
 	})})
 	if err != nil {
 		panic(err)
 	}
-	srv := httptest.NewServer(api)
+	srv := httptest.NewServer(served)
 	return srv.URL, func() {
 		loop.Stop()
-		api.Close()
+		served.Close()
 		srv.Close()
 	}
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/client"
 	"github.com/helixd/helixd/snapshot"
 	folds "github.com/helixd/helixd/snapshot/memory"
@@ -108,7 +109,7 @@ func newServerOn(t *testing.T, log eventlog.Log) *server {
 	}
 	loop, err := engine.New(log, []agentloop.Agent{
 		{Name: "echo", Model: scripted.New([]scripted.Turn{{Text: "hello, you there"}}, nil), InitialState: json.RawMessage(`{"n":0}`)},
-		{Name: "gated", Model: gate{s.open}},
+		{Name: "gated", Model: gate{open: s.open}},
 		{Name: "asker", Tools: []agentloop.Tool{removing}, Model: scripted.New([]scripted.Turn{
 			{ToolCalls: []scripted.Call{{ID: "rm", Name: "remove", Arguments: json.RawMessage(`{"path":"/x"}`)}}}, {Text: "removed"},
 		}, nil)},
@@ -120,13 +121,13 @@ func newServerOn(t *testing.T, log eventlog.Log) *server {
 	t.Cleanup(loop.Stop)
 	reg := prometheus.NewRegistry()
 	promauto.With(reg).NewCounter(prometheus.CounterOpts{Name: "things_total", Help: "Things."}).Inc()
-	api, err := httpapi.New(httpapi.Options{
+	served, err := httpapi.New(httpapi.Options{
 		Gatherer: reg,
-		Reload: func(context.Context) (httpapi.Reloaded, error) {
-			return httpapi.Reloaded{Agents: []string{"echo"}, NeedsRestart: []string{"listen"}}, nil
+		Reload: func(context.Context) (api.Reloaded, error) {
+			return api.Reloaded{Agents: []string{"echo"}, NeedsRestart: []string{"listen"}}, nil
 		},
-		Subscribe: func(_ context.Context, session string, ttl time.Duration) (httpapi.Subscription, error) {
-			return httpapi.Subscription{Subject: "helix.live." + session, ExpiresAt: time.Unix(0, 0).Add(ttl).UTC()}, nil
+		Subscribe: func(_ context.Context, session string, ttl time.Duration) (api.Subscription, error) {
+			return api.Subscription{Subject: "helix.live." + session, ExpiresAt: time.Unix(0, 0).Add(ttl).UTC()}, nil
 		},
 		Unsubscribe: func(context.Context, string) error { return nil },
 		Log:         log, Loop: loop, AllowUnauthenticated: true, Version: "v-test", Chat: &httpapi.ChatOptions{}, InterruptObservationDeadline: within,
@@ -135,15 +136,15 @@ func newServerOn(t *testing.T, log eventlog.Log) *server {
 	require.NoError(t, err)
 	s.http = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
-		s.hits = append(s.hits, hit{r.Method, patternOf(r), r.Header})
+		s.hits = append(s.hits, hit{method: r.Method, pattern: patternOf(r), header: r.Header})
 		before := s.before
 		s.mu.Unlock()
 		if before == nil || !before(w, r) {
-			api.ServeHTTP(w, r)
+			served.ServeHTTP(w, r)
 		}
 	}))
 	t.Cleanup(func() {
-		api.Close()
+		served.Close()
 		s.http.Close()
 	})
 	return s
@@ -213,7 +214,7 @@ func texts(session string, n int) (chunks []eventlog.Chunk) {
 }
 
 // written is a session of an outside producer with n chunks.
-func (s *server) written(session string, n int) client.Appended {
+func (s *server) written(session string, n int) api.Appended {
 	s.t.Helper()
 	done, err := s.client().AppendChunks(ctxOf(s.t), session, texts(session, n), client.AppendOptions{})
 	require.NoError(s.t, err)
@@ -221,7 +222,7 @@ func (s *server) written(session string, n int) client.Appended {
 }
 
 // started runs an agent up to where its stream ends or waits.
-func (s *server) started(session, agent string) (started client.Started, last client.Event) {
+func (s *server) started(session, agent string) (started api.Started, last client.Event) {
 	s.t.Helper()
 	c, ctx := s.client(), ctxOf(s.t)
 	started, err := c.Start(ctx, client.StartRequest{SessionID: session, AgentType: agent, Messages: client.Text("hi")})

@@ -6,14 +6,8 @@ import (
 	"net/http"
 
 	"github.com/helixd/helixd/agentloop/remote"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
 )
-
-// Imported tells what an import has done.
-type Imported struct {
-	eventlog.Imported
-	Durability eventlog.Durability `json:"durability"`
-}
 
 // Import makes a new session of exported records, one a line, such as
 // [Client.Records] yields with Dead. Records of any number are sent as they
@@ -22,9 +16,9 @@ type Imported struct {
 //
 // The import is repeated: it goes on after a break. While the server works, it
 // is waited for as long as ctx allows.
-func (c *Client) Import(ctx context.Context, sessionID string, open func() (io.ReadCloser, error)) (Imported, error) {
+func (c *Client) Import(ctx context.Context, sessionID string, open func() (io.ReadCloser, error)) (api.Imported, error) {
 	k := call{safe: true, Request: remote.Request{
 		Method: http.MethodPost, Route: "import", Open: open, ContentType: ndjson, Idle: -1,
 	}}
-	return fetch(ctx, c, k.of("sessions", sessionID), func(i *Imported) bool { return i.SessionID != "" })
+	return fetch(ctx, c, k.of("sessions", sessionID), func(i *api.Imported) bool { return i.SessionID != "" })
 }

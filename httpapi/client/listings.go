@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
@@ -37,7 +38,7 @@ func millis(t time.Time) string {
 // FindRuns returns a page of the runs of all sessions that the caller may see,
 // the last begun first. The server needs read models for this, as it does for
 // UsageBy, Search and Parked.
-func (c *Client) FindRuns(ctx context.Context, f RunFilter, p Paging) (Listing[readmodel.Run], error) {
+func (c *Client) FindRuns(ctx context.Context, f RunFilter, p Paging) (api.Listing[readmodel.Run], error) {
 	return fetch(ctx, c, get("runs", p.to(f.query())), isListing[readmodel.Run])
 }
 
@@ -50,18 +51,12 @@ type UsageFilter struct {
 	From, To time.Time
 }
 
-// UsageReport is sums by key, and how near they are to the log's end.
-type UsageReport struct {
-	readmodel.UsageReport
-	readmodel.Fresh
-}
-
 // UsageBy returns what all sessions that the caller may see have used.
-func (c *Client) UsageBy(ctx context.Context, by readmodel.UsageKey, f UsageFilter) (UsageReport, error) {
+func (c *Client) UsageBy(ctx context.Context, by readmodel.UsageKey, f UsageFilter) (api.UsageReport, error) {
 	q := given(map[string]string{
 		"by": string(by), "sessionId": f.SessionID, "userId": f.UserID, "agentType": f.AgentType, "from": millis(f.From), "to": millis(f.To),
 	})
-	return fetch(ctx, c, get("usage", q), func(u *UsageReport) bool { return u.Rows != nil })
+	return fetch(ctx, c, get("usage", q), func(u *api.UsageReport) bool { return u.Rows != nil })
 }
 
 // SearchFilter selects where is searched; what is empty selects all.
@@ -73,13 +68,13 @@ type SearchFilter struct {
 
 // Search returns a page of the messages and tool calls that have all words of
 // a text, what fits best first. "Quoted words" must stand side by side.
-func (c *Client) Search(ctx context.Context, text string, f SearchFilter, p Paging) (Listing[readmodel.Hit], error) {
+func (c *Client) Search(ctx context.Context, text string, f SearchFilter, p Paging) (api.Listing[readmodel.Hit], error) {
 	q := given(map[string]string{"q": text, "sessionId": f.SessionID, "userId": f.UserID, "agentType": f.AgentType})
 	return fetch(ctx, c, get("search", p.to(q)), isListing[readmodel.Hit])
 }
 
 // Parked returns a page of the records that could not be used, of a root's
 // tree or, if it is empty, of all.
-func (c *Client) Parked(ctx context.Context, sessionID string, p Paging) (Listing[readmodel.Parked], error) {
+func (c *Client) Parked(ctx context.Context, sessionID string, p Paging) (api.Listing[readmodel.Parked], error) {
 	return fetch(ctx, c, get("parked", p.to(given(map[string]string{"sessionId": sessionID}))), isListing[readmodel.Parked])
 }

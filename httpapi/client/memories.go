@@ -9,22 +9,9 @@ import (
 
 	"github.com/helixd/helixd/agentloop/remote"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector/readmodel"
 )
-
-// FoundMemory is a memory of a listing or, with a score, of a search.
-type FoundMemory struct {
-	readmodel.Memory
-	Score float64 `json:"score,omitempty"` // up to 1; 0: nothing was searched for
-}
-
-// FoundMemories is a page of memories.
-type FoundMemories struct {
-	Listing[FoundMemory]
-	// WordsOnly: the server's embedder did not answer, and what fits by its
-	// meaning alone is not here.
-	WordsOnly bool `json:"wordsOnly,omitempty"`
-}
 
 func ofScope(s eventlog.MemoryScope) url.Values {
 	q := url.Values{"scope": {string(s.Kind)}, "id": {s.ID}}
@@ -36,13 +23,13 @@ func ofScope(s eventlog.MemoryScope) url.Values {
 
 // Memories returns a page of a scope's memories, newest first. The server needs
 // read models for memories.
-func (c *Client) Memories(ctx context.Context, scope eventlog.MemoryScope, p Paging) (FoundMemories, error) {
+func (c *Client) Memories(ctx context.Context, scope eventlog.MemoryScope, p Paging) (api.FoundMemories, error) {
 	return fetch(ctx, c, get("memories", p.to(ofScope(scope))), areMemories)
 }
 
 // SearchMemories returns the memories of a scope that fit a text best, at most
 // limit, up to 50; 0: 10.
-func (c *Client) SearchMemories(ctx context.Context, scope eventlog.MemoryScope, text string, limit int) (FoundMemories, error) {
+func (c *Client) SearchMemories(ctx context.Context, scope eventlog.MemoryScope, text string, limit int) (api.FoundMemories, error) {
 	q := ofScope(scope)
 	q.Set("q", text)
 	if limit != 0 {
@@ -51,7 +38,7 @@ func (c *Client) SearchMemories(ctx context.Context, scope eventlog.MemoryScope,
 	return fetch(ctx, c, get("memories", q), areMemories)
 }
 
-func areMemories(f *FoundMemories) bool { return f.Items != nil }
+func areMemories(f *api.FoundMemories) bool { return f.Items != nil }
 
 // MemoryDraft is a memory to be saved.
 type MemoryDraft struct {
@@ -90,32 +77,18 @@ func (c *Client) ForgetMemory(ctx context.Context, scope eventlog.MemoryScope, i
 	return err
 }
 
-// ErasedMemories tells what an erasure has done. Pending means that bytes may be
-// left, and that another EraseMemories goes on with them.
-type ErasedMemories struct {
-	Scope   eventlog.MemoryScope `json:"scope"`
-	Pending bool                 `json:"pending"`
-}
-
 // EraseMemories erases all memories of a scope for good. It is repeated, as
 // Erase is.
-func (c *Client) EraseMemories(ctx context.Context, scope eventlog.MemoryScope) (ErasedMemories, error) {
+func (c *Client) EraseMemories(ctx context.Context, scope eventlog.MemoryScope) (api.ErasedMemories, error) {
 	k := call{safe: true, Request: remote.Request{Method: http.MethodDelete, Route: "memories", Query: ofScope(scope)}}
-	return fetch(ctx, c, k, func(e *ErasedMemories) bool { return e.Scope.Kind != "" })
-}
-
-// ProcessedMemories tells which vectors were computed.
-type ProcessedMemories struct {
-	Found    int `json:"found"`    // memories without a vector
-	Embedded int `json:"embedded"` // that have one now
-	Failed   int `json:"failed"`   // whose text the embedder refuses
+	return fetch(ctx, c, k, func(e *api.ErasedMemories) bool { return e.Scope.Kind != "" })
 }
 
 // ProcessMemories has the server compute the vectors that are missing, as after
 // an outage of its embedder. It is repeated; the answer is then of the last
 // try. While the server works, it is waited for as long as ctx allows.
-func (c *Client) ProcessMemories(ctx context.Context) (ProcessedMemories, error) {
+func (c *Client) ProcessMemories(ctx context.Context) (api.ProcessedMemories, error) {
 	k := post("memories/process", true, map[string]string{})
 	k.Idle = -1
-	return fetch[ProcessedMemories](ctx, c, k, nil)
+	return fetch[api.ProcessedMemories](ctx, c, k, nil)
 }

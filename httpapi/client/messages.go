@@ -2,29 +2,10 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"net/url"
 
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
 )
-
-// UIMessage is a message as AI SDK clients have it.
-type UIMessage struct {
-	ID       string            `json:"id"`
-	Role     string            `json:"role"` // user or assistant
-	Metadata json.RawMessage   `json:"metadata,omitempty"`
-	Parts    []json.RawMessage `json:"parts"` // each an object with a type
-}
-
-// Snapshot is what a chat client starts from (document 001).
-type Snapshot struct {
-	State    json.RawMessage `json:"state"` // the custom state
-	Messages []UIMessage     `json:"messages"`
-	// StreamSequence is n: everything here is of the records <= n.
-	StreamSequence uint64                `json:"streamSequence"`
-	Status         eventlog.StreamStatus `json:"status"`    // of the stream now
-	Timestamp      int64                 `json:"timestamp"` // ms since the epoch
-}
 
 // SnapshotOptions say what a snapshot holds.
 type SnapshotOptions struct {
@@ -36,18 +17,12 @@ type SnapshotOptions struct {
 }
 
 // Snapshot returns what a chat client starts from.
-func (c *Client) Snapshot(ctx context.Context, sessionID string, o SnapshotOptions) (Snapshot, error) {
+func (c *Client) Snapshot(ctx context.Context, sessionID string, o SnapshotOptions) (api.Snapshot[api.UIMessage], error) {
 	q := url.Values{}
 	if o.IncludePartialContent != nil {
 		q.Set("includePartialContent", flag(*o.IncludePartialContent))
 	}
-	return fetch(ctx, c, get("snapshot", q).of("chat", sessionID), func(s *Snapshot) bool { return s.Status != "" })
-}
-
-// History is a page of a session's messages, oldest first.
-type History struct {
-	Messages []UIMessage `json:"messages"`
-	HasMore  bool        `json:"hasMore"`
+	return fetch(ctx, c, get("snapshot", q).of("chat", sessionID), func(s *api.Snapshot[api.UIMessage]) bool { return s.Status != "" })
 }
 
 // HistoryOptions say what a history holds.
@@ -58,7 +33,7 @@ type HistoryOptions struct {
 }
 
 // Messages returns a page of the messages that a snapshot has.
-func (c *Client) Messages(ctx context.Context, sessionID string, o HistoryOptions) (History, error) {
+func (c *Client) Messages(ctx context.Context, sessionID string, o HistoryOptions) (api.History[api.UIMessage], error) {
 	q := o.to(url.Values{})
 	if o.NoReasoning {
 		q.Set("includeReasoning", flag(false))
@@ -66,7 +41,7 @@ func (c *Client) Messages(ctx context.Context, sessionID string, o HistoryOption
 	if o.NoToolResults {
 		q.Set("includeToolResults", flag(false))
 	}
-	return fetch(ctx, c, get("messages", q).of("chat", sessionID), func(h *History) bool { return h.Messages != nil })
+	return fetch(ctx, c, get("messages", q).of("chat", sessionID), func(h *api.History[api.UIMessage]) bool { return h.Messages != nil })
 }
 
 func flag(on bool) string {

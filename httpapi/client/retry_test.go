@@ -127,14 +127,14 @@ func TestAnswersThatAreLost(t *testing.T) {
 			s.started("waits", "asker")
 			all(t, s.client().AllSessions(ctxOf(t), client.SessionFilter{}))
 			var lost atomic.Bool
-			api := s.http.Config.Handler
+			served := s.http.Config.Handler
 			s.instead(func(w http.ResponseWriter, r *http.Request) bool {
 				if r.Method == "GET" || !lost.CompareAndSwap(false, true) {
 					return false
 				}
 				s.instead(nil)
-				api.ServeHTTP(httptest.NewRecorder(), r) // carried out
-				panic(http.ErrAbortHandler)              // and not told
+				served.ServeHTTP(httptest.NewRecorder(), r) // carried out
+				panic(http.ErrAbortHandler)                 // and not told
 			})
 			s.got(tc.route)
 			err := tc.call(ctxOf(t), s.client())

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/client"
 	"github.com/helixd/helixd/snapshot/backup"
 )
@@ -92,12 +93,12 @@ var usesAppend = map[string]use{
 	"POST /sweep": func(t *testing.T, ctx context.Context, _ *server, c *client.Client) {
 		done, err := c.Sweep(ctx, false)
 		require.NoError(t, err)
-		require.Equal(t, client.Swept{}, done)
+		require.Equal(t, api.Swept{}, done)
 	},
 	"POST /admin/reload": func(t *testing.T, ctx context.Context, _ *server, c *client.Client) {
 		done, err := c.Reload(ctx)
 		require.NoError(t, err)
-		require.Equal(t, client.Reloaded{Agents: []string{"echo"}, NeedsRestart: []string{"listen"}}, done)
+		require.Equal(t, api.Reloaded{Agents: []string{"echo"}, NeedsRestart: []string{"listen"}}, done)
 	},
 	"GET /healthz": func(t *testing.T, ctx context.Context, _ *server, c *client.Client) {
 		require.NoError(t, c.Health(ctx))

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/client"
 )
 
@@ -77,7 +78,7 @@ var usesChat = map[string]use{
 	},
 	"POST /chat": func(t *testing.T, _ context.Context, s *server, c *client.Client) {
 		got := all(t, c.Chat(ctxOf(t), client.ChatRequest{
-			ID: "chat", SessionID: "s", AgentType: "echo", Messages: []client.UIMessage{client.UserMessage("u1", "<hi>")},
+			ID: "chat", SessionID: "s", AgentType: "echo", Messages: []api.UIMessage{client.UserMessage("u1", "<hi>")},
 			Metadata: json.RawMessage(`{"from":"me"}`),
 		}))
 		require.Equal(t, "hello, you there", said(t, got))
@@ -88,7 +89,7 @@ var usesChat = map[string]use{
 		require.NotZero(t, got[len(got)-1].Sequence)
 
 		got = all(t, c.Chat(ctxOf(t), client.ChatRequest{
-			ID: "s", Trigger: "regenerate-message", Messages: []client.UIMessage{client.UserMessage("u1", "<hi>")}, TextParts: true,
+			ID: "s", Trigger: "regenerate-message", Messages: []api.UIMessage{client.UserMessage("u1", "<hi>")}, TextParts: true,
 		}))
 		require.Empty(t, said(t, got))
 		require.True(t, slices.ContainsFunc(got, func(p client.Part) bool {

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/client"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/readmodel"
@@ -34,14 +34,14 @@ func (s *server) answering(answer any, asked string) {
 	})
 }
 
-func listing[T any](item T) httpapi.Listing[T] {
-	return httpapi.Listing[T]{Page: httpapi.Page[T]{Items: []T{item}, Total: 3, Offset: 1, Limit: 1, HasMore: true}, Fresh: behind}
+func listing[T any](item T) api.Listing[T] {
+	return api.Listing[T]{Page: api.Page[T]{Items: []T{item}, Total: 3, Offset: 1, Limit: 1, HasMore: true}, Fresh: behind}
 }
 
-func requireListing[T any](t *testing.T, item T, got client.Listing[T], err error) {
+func requireListing[T any](t *testing.T, item T, got api.Listing[T], err error) {
 	t.Helper()
 	require.NoError(t, err)
-	require.Equal(t, client.Listing[T]{Page: client.Page[T]{Items: []T{item}, Total: 3, Offset: 1, Limit: 1, HasMore: true}, Fresh: behind}, got)
+	require.Equal(t, api.Listing[T]{Page: api.Page[T]{Items: []T{item}, Total: 3, Offset: 1, Limit: 1, HasMore: true}, Fresh: behind}, got)
 }
 
 // usesListings are those about all sessions together.
@@ -58,10 +58,10 @@ var usesListings = map[string]use{
 	},
 	"GET /usage": func(t *testing.T, ctx context.Context, s *server, c *client.Client) {
 		report := readmodel.UsageReport{By: readmodel.ByDay, Rows: []readmodel.UsageRow{{Key: "2026-01-31", CostUSD: 1.5, Unpriced: []string{"m"}}}}
-		s.answering(httpapi.UsageReport{UsageReport: report, Fresh: behind}, "by=day&sessionId=s&userId=u&agentType=a&from=1000")
+		s.answering(api.UsageReport{UsageReport: report, Fresh: behind}, "by=day&sessionId=s&userId=u&agentType=a&from=1000")
 		got, err := c.UsageBy(ctx, readmodel.ByDay, client.UsageFilter{SessionID: "s", UserID: "u", AgentType: "a", From: time.UnixMilli(1000)})
 		require.NoError(t, err)
-		require.Equal(t, client.UsageReport{UsageReport: report, Fresh: behind}, got)
+		require.Equal(t, api.UsageReport{UsageReport: report, Fresh: behind}, got)
 	},
 	"GET /search": func(t *testing.T, ctx context.Context, s *server, c *client.Client) {
 		hit := readmodel.Hit{SessionID: "s", Kind: readmodel.HitToolCall, Role: projector.RoleAssistant, Snippet: "fog", Sequence: 3}

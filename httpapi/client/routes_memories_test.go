@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/client"
 	"github.com/helixd/helixd/projector/readmodel"
 )
@@ -16,9 +16,9 @@ import (
 var (
 	ofAda  = eventlog.MemoryScope{Kind: eventlog.MemoryOfUser, ID: "ada"}
 	tea    = readmodel.Memory{ID: "m", Scope: ofAda, Content: "They like tea.", EmbeddingStatus: readmodel.EmbeddingPending}
-	ofTeas = httpapi.FoundMemories{
-		Listing: httpapi.Listing[httpapi.FoundMemory]{
-			Page: httpapi.Page[httpapi.FoundMemory]{Items: []httpapi.FoundMemory{{Memory: tea, Score: 0.5}}, Total: 1, Limit: 3}, Fresh: behind,
+	ofTeas = api.FoundMemories{
+		Listing: api.Listing[api.FoundMemory]{
+			Page: api.Page[api.FoundMemory]{Items: []api.FoundMemory{{Memory: tea, Score: 0.5}}, Total: 1, Limit: 3}, Fresh: behind,
 		},
 		WordsOnly: true,
 	}
@@ -32,7 +32,7 @@ var usesMemories = map[string]use{
 		s.answering(ofTeas, "scope=user&id=ada&offset=1&limit=3")
 		got, err := c.Memories(ctx, ofAda, client.Paging{Offset: 1, Limit: 3})
 		require.NoError(t, err)
-		require.Equal(t, []client.FoundMemory{{Memory: tea, Score: 0.5}}, got.Items)
+		require.Equal(t, []api.FoundMemory{{Memory: tea, Score: 0.5}}, got.Items)
 		require.True(t, got.WordsOnly)
 		require.Equal(t, behind, got.Fresh)
 		s.answering(ofTeas, "scope=user&id=ada&q=green+tea&limit=3")
@@ -51,23 +51,23 @@ var usesMemories = map[string]use{
 	},
 	"DELETE /memories/{memoryId}": func(t *testing.T, ctx context.Context, s *server, c *client.Client) {
 		refused(t, c.ForgetMemory(ctx, ofAda, "a/../m"), 501, "NOT_IMPLEMENTED")
-		s.answering(httpapi.ForgottenMemory{MemoryID: "m"}, "scope=user&id=ada")
+		s.answering(api.ForgottenMemory{MemoryID: "m"}, "scope=user&id=ada")
 		require.NoError(t, c.ForgetMemory(ctx, ofAda, "m"))
 	},
 	"DELETE /memories": func(t *testing.T, ctx context.Context, s *server, c *client.Client) {
 		_, err := c.EraseMemories(ctx, ofAda)
 		refused(t, err, 501, "NOT_IMPLEMENTED")
-		s.answering(httpapi.ErasedMemories{Scope: ofAda, Pending: true}, "scope=user&id=ada")
+		s.answering(api.ErasedMemories{Scope: ofAda, Pending: true}, "scope=user&id=ada")
 		got, err := c.EraseMemories(ctx, ofAda)
 		require.NoError(t, err)
-		require.Equal(t, client.ErasedMemories{Scope: ofAda, Pending: true}, got)
+		require.Equal(t, api.ErasedMemories{Scope: ofAda, Pending: true}, got)
 	},
 	"POST /memories/process": func(t *testing.T, ctx context.Context, s *server, c *client.Client) {
 		_, err := c.ProcessMemories(ctx)
 		refused(t, err, 501, "NOT_IMPLEMENTED")
-		s.answering(client.ProcessedMemories{Found: 3, Embedded: 2, Failed: 1}, "")
+		s.answering(api.ProcessedMemories{Found: 3, Embedded: 2, Failed: 1}, "")
 		got, err := c.ProcessMemories(ctx)
 		require.NoError(t, err)
-		require.Equal(t, client.ProcessedMemories{Found: 3, Embedded: 2, Failed: 1}, got)
+		require.Equal(t, api.ProcessedMemories{Found: 3, Embedded: 2, Failed: 1}, got)
 	},
 }

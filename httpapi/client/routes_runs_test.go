@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/client"
 	"github.com/helixd/helixd/projector"
 )
@@ -61,7 +62,7 @@ var usesRuns = map[string]use{
 		refused(t, err, 404, "NOT_FOUND")
 	},
 	"POST /resume": func(t *testing.T, ctx context.Context, s *server, c *client.Client) {
-		goOn := func(r client.ResumeRequest) (client.Started, []string) {
+		goOn := func(r client.ResumeRequest) (api.Started, []string) {
 			t.Helper()
 			r.SessionID = "s"
 			before, err := c.Status(ctx, "s")
@@ -140,7 +141,7 @@ var usesRuns = map[string]use{
 		refused(t, err, 400, "INVALID_REQUEST")
 		done, err := c.SubmitToolResult(ctx, answer)
 		require.NoError(t, err)
-		require.Equal(t, client.Submitted{Status: "accepted", SessionID: "s", ToolCallID: waits.ToolCallID, PendingToolCallIDs: []string{}}, done)
+		require.Equal(t, api.Submitted{Status: "accepted", SessionID: "s", ToolCallID: waits.ToolCallID, PendingToolCallIDs: []string{}}, done)
 		done, err = c.SubmitToolResult(ctx, answer)
 		require.NoError(t, err)
 		require.Equal(t, "already_completed", done.Status)
@@ -162,7 +163,7 @@ var usesRuns = map[string]use{
 		require.NoError(t, err)
 		require.NotZero(t, status.LatestSequence)
 		status.LatestSequence = 0
-		require.Equal(t, client.Status{
+		require.Equal(t, api.Status{
 			SessionID: "s", RunID: started.RunID, Status: "completed", StepCount: 1, StreamID: started.StreamID,
 			Output: json.RawMessage(`"hello, you there"`), State: json.RawMessage(`{"n":0}`),
 		}, status)
@@ -178,7 +179,7 @@ var usesRuns = map[string]use{
 		require.NotEmpty(t, workspace.Ref)
 		require.NotZero(t, workspace.OpenedAt)
 		workspace.Ref, workspace.OpenedAt, workspace.LastUsedAt = nil, 0, 0
-		require.Equal(t, &client.Workspace{
+		require.Equal(t, &api.Workspace{
 			Name: "files", ProviderID: "memory", Status: "open", Capabilities: []eventlog.WorkspaceCapability{eventlog.WorkspaceFS},
 		}, workspace)
 		_, err = c.Workspace(ctx, "nobody")

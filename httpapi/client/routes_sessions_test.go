@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/client"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/timeline"
@@ -66,7 +67,7 @@ var usesSessions = map[string]use{
 		s.started("asks", "asker")
 		asks, err := c.Diff(ctx, "asks", 0, nil)
 		require.NoError(t, err)
-		require.Equal(t, []client.CallChange{{SessionID: "asks", ToolCallID: "rm", ToolName: "remove", After: "waiting"}}, asks.ToolCalls)
+		require.Equal(t, []api.CallChange{{SessionID: "asks", ToolCallID: "rm", ToolName: "remove", After: "waiting"}}, asks.ToolCalls)
 		diff, err = c.Diff(ctx, "s", now.Sequence, &now.Sequence)
 		require.NoError(t, err)
 		require.Empty(t, diff.Patch)
@@ -93,7 +94,7 @@ var usesSessions = map[string]use{
 		require.Equal(t, []any{"s", "asks/1"}, []any{both.A.SessionID, both.B.SessionID})
 		require.Len(t, both.A.Messages, 2)
 		require.Len(t, both.A.Steps, 1)
-		require.Equal(t, client.CallStatus("waiting"), both.B.ToolCalls[0].Status)
+		require.Equal(t, api.CallStatus("waiting"), both.B.ToolCalls[0].Status)
 		require.NotEmpty(t, both.Patch)
 		then, err := c.Compare(ctx, client.Moment{SessionID: "s", At: new(uint64(0))}, client.Moment{SessionID: "s", At: &both.A.Sequence})
 		require.NoError(t, err)
@@ -135,7 +136,7 @@ var usesSessions = map[string]use{
 		summary, err := c.Session(ctx, "s")
 		require.NoError(t, err)
 		require.Equal(t, "echo", summary.AgentType)
-		require.Equal(t, client.Counts{Messages: 2, Steps: 1, Runs: 1, Checkpoints: 1}, summary.Counts)
+		require.Equal(t, api.Counts{Messages: 2, Steps: 1, Runs: 1, Checkpoints: 1}, summary.Counts)
 		require.NotZero(t, summary.HeadSequence)
 	},
 	"GET /sessions/{id}/records": func(t *testing.T, ctx context.Context, s *server, c *client.Client) {
@@ -183,11 +184,11 @@ var usesSessions = map[string]use{
 	},
 	"POST /sessions/{id}/subscriptions": func(t *testing.T, ctx context.Context, s *server, c *client.Client) {
 		s.written("s", 1)
-		none := client.SubscriptionURLs{NATS: []string{}, WebSocket: []string{}}
+		none := api.SubscriptionURLs{NATS: []string{}, WebSocket: []string{}}
 		for ttl, ends := range map[time.Duration]int64{0: 0, 90 * time.Second: 90} {
 			got, err := c.Subscribe(ctx, "s", ttl)
 			require.NoError(t, err)
-			require.Equal(t, client.Subscription{Subject: "helix.live.s", URLs: none, ExpiresAt: time.Unix(ends, 0).UTC()}, got)
+			require.Equal(t, api.Subscription{Subject: "helix.live.s", URLs: none, ExpiresAt: time.Unix(ends, 0).UTC()}, got)
 		}
 		_, err := c.Subscribe(ctx, "nobody", 0)
 		refused(t, err, 404, "NOT_FOUND")
@@ -210,7 +211,7 @@ var usesSessions = map[string]use{
 		at := s.written("s", 5)
 		done, err := c.Rollback(ctx, "s", client.Target{Sequence: at.FirstSequence})
 		require.NoError(t, err)
-		require.Equal(t, client.RolledBack{
+		require.Equal(t, api.RolledBack{
 			SessionID: "s", RolledBack: true, AfterSequence: at.FirstSequence, AtSequence: at.LastSequence,
 		}, done)
 		_, err = c.Rollback(ctx, "s", client.Target{CheckpointID: "none"})

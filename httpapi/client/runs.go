@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"net/url"
 
-	"github.com/helixd/helixd/agentloop/remote"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
 )
 
 // Message is a user's message.
@@ -45,12 +45,9 @@ type StartRequest struct {
 	Tags      []string // what it is found by; at most 32 of at most 256 bytes
 }
 
-// Started names a run and its stream (document 004, RemoteStartResponse).
-type Started = remote.Started
-
 // Start begins a session; one that runs answers with its run. It is repeated:
 // if the run is over by then, that is ALREADY_COMPLETED.
-func (c *Client) Start(ctx context.Context, r StartRequest) (Started, error) {
+func (c *Client) Start(ctx context.Context, r StartRequest) (api.Started, error) {
 	return fetch(ctx, c, post("start", true, struct {
 		SessionID string            `json:"sessionId"`
 		AgentType string            `json:"agentType"`
@@ -62,7 +59,7 @@ func (c *Client) Start(ctx context.Context, r StartRequest) (Started, error) {
 	}{r.SessionID, r.AgentType, userInputs(r.Messages), r.State, r.Metadata, r.UserID, r.Tags}), isStarted)
 }
 
-func isStarted(s *Started) bool { return s.SessionID != "" }
+func isStarted(s *api.Started) bool { return s.SessionID != "" }
 
 // ResumeRequest says how a session goes on.
 type ResumeRequest struct {
@@ -78,7 +75,7 @@ type ResumeRequest struct {
 // Resume begins a further run of a session. It is repeated only if it just
 // goes on; a message would be said twice, an approval perhaps be given to
 // another question.
-func (c *Client) Resume(ctx context.Context, r ResumeRequest) (Started, error) {
+func (c *Client) Resume(ctx context.Context, r ResumeRequest) (api.Started, error) {
 	body := struct {
 		SessionID    string           `json:"sessionId"`
 		Mode         eventlog.RunMode `json:"mode,omitempty"`
@@ -107,13 +104,13 @@ type MessageRequest struct {
 // SendMessage begins a session's next turn, or continues one that was
 // interrupted or waits. With an IdempotencyKey it is repeated: the answer is
 // then the run that the first request has begun.
-func (c *Client) SendMessage(ctx context.Context, r MessageRequest) (Started, error) {
+func (c *Client) SendMessage(ctx context.Context, r MessageRequest) (api.Started, error) {
 	k := post("messages", r.IdempotencyKey != "", struct {
 		Messages []userInput `json:"message"`
 		UserID   string      `json:"userId,omitempty"`
 	}{userInputs(r.Messages), r.UserID}).of("sessions", r.SessionID)
 	if r.IdempotencyKey != "" {
-		k.Header = map[string]string{"Idempotency-Key": r.IdempotencyKey}
+		k.Header = map[string]string{api.HeaderIdempotency: r.IdempotencyKey}
 	}
 	return fetch(ctx, c, k, isStarted)
 }
@@ -142,10 +139,7 @@ func (c *Client) stop(ctx context.Context, route, sessionID, reason string) erro
 	return err
 }
 
-// Status is how a session's run stands (document 004, RemoteStatusResponse).
-type Status = remote.Status
-
 // Status returns how a session's run stands.
-func (c *Client) Status(ctx context.Context, sessionID string) (Status, error) {
-	return fetch(ctx, c, get("status", url.Values{"sessionId": {sessionID}}), func(s *Status) bool { return s.Status != "" })
+func (c *Client) Status(ctx context.Context, sessionID string) (api.Status, error) {
+	return fetch(ctx, c, get("status", url.Values{"sessionId": {sessionID}}), func(s *api.Status) bool { return s.Status != "" })
 }

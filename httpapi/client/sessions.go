@@ -7,33 +7,14 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
-// maxPage is the largest page that the server gives.
-const maxPage = 200
+func isPage[T any](p *api.Page[T]) bool { return p.Items != nil }
 
-// Page is a part of a listing.
-type Page[T any] struct {
-	Items   []T  `json:"items"`
-	Total   int  `json:"total"`
-	Offset  int  `json:"offset"`
-	Limit   int  `json:"limit"`
-	HasMore bool `json:"hasMore"`
-}
-
-func isPage[T any](p *Page[T]) bool { return p.Items != nil }
-
-// Listing is a page of what is asked about many sessions, and how near it is
-// to the log's end: a server that can't keep up says so instead of waiting.
-type Listing[T any] struct {
-	Page[T]
-	readmodel.Fresh
-}
-
-func isListing[T any](l *Listing[T]) bool { return l.Items != nil }
+func isListing[T any](l *api.Listing[T]) bool { return l.Items != nil }
 
 // Paging says which page of a listing is wanted.
 type Paging struct {
@@ -92,72 +73,29 @@ func given(values map[string]string) url.Values {
 	return q
 }
 
-// Summary describes a session.
-type Summary struct {
-	SessionID string `json:"sessionId"`
-	StreamID  string `json:"streamId"`
-	AgentType string `json:"agentType"`
-	// ParentSessionID is that of the session that called this one; empty: a
-	// root.
-	ParentSessionID string                  `json:"parentSessionId,omitempty"`
-	Status          projector.SessionStatus `json:"status"`
-	StreamStatus    eventlog.StreamStatus   `json:"streamStatus"`
-	IsExecuting     bool                    `json:"isExecuting"` // by the node that answers
-	CurrentRun      *projector.Run          `json:"currentRun,omitempty"`
-	UserID          string                  `json:"userId,omitempty"`
-	Tags            []string                `json:"tags,omitempty"`
-	Metadata        map[string]string       `json:"metadata,omitempty"`
-	CreatedAt       int64                   `json:"createdAt"` // ms since the epoch
-	UpdatedAt       int64                   `json:"updatedAt"` // ms since the epoch
-	Counts          Counts                  `json:"counts"`
-	HeadSequence    uint64                  `json:"headSequence"` // of the session's tree
-	Durability      eventlog.Durability     `json:"durability"`
-}
-
-// Counts of a session.
-type Counts struct {
-	Messages    int `json:"messages"`
-	Steps       int `json:"steps"` // committed, of all runs
-	Runs        int `json:"runs"`
-	Checkpoints int `json:"checkpoints"`
-	// Parked are the records of a root's tree that could not be used.
-	Parked int `json:"parked,omitempty"`
-}
-
-// SessionSummary is a session's summary with the calls of its tree that wait
-// for a person.
-type SessionSummary struct {
-	Summary
-	PendingToolCalls []PendingToolCall `json:"pendingToolCalls"`
-}
-
-// PendingToolCall is a call that waits for a person: what
-// [Client.SubmitToolResult] answers, under the root's session id.
-type PendingToolCall = projector.PendingCall
-
 // Sessions returns a page of the sessions that the caller may see, sorted by
 // the bytes of their ids unless the filter says otherwise.
-func (c *Client) Sessions(ctx context.Context, f SessionFilter, p Paging) (Listing[Summary], error) {
-	return fetch(ctx, c, get("sessions", p.to(f.query())), isListing[Summary])
+func (c *Client) Sessions(ctx context.Context, f SessionFilter, p Paging) (api.Listing[api.Summary], error) {
+	return fetch(ctx, c, get("sessions", p.to(f.query())), isListing[api.Summary])
 }
 
 // AllSessions yields all sessions that the caller may see, always sorted by id.
 // One that is there from the beginning to the end is yielded once,
 // whatever others come and go meanwhile. An error is last.
-func (c *Client) AllSessions(ctx context.Context, f SessionFilter) iter.Seq2[Summary, error] {
-	return func(yield func(Summary, error) bool) {
+func (c *Client) AllSessions(ctx context.Context, f SessionFilter) iter.Seq2[api.Summary, error] {
+	return func(yield func(api.Summary, error) bool) {
 		f.Sort = "" // else some would move from page to page
 		last := ""
 		for offset := 0; ; {
-			page, err := c.Sessions(ctx, f, Paging{Offset: offset, Limit: maxPage})
+			page, err := c.Sessions(ctx, f, Paging{Offset: offset, Limit: api.MaxPage})
 			if err != nil {
-				yield(Summary{}, err)
+				yield(api.Summary{}, err)
 				return
 			}
 			// A page begins with the last session of the one before. If it
 			// does not, others have gone, and what follows moved to the front.
 			if offset > 0 && (len(page.Items) == 0 || page.Items[0].SessionID > last) {
-				offset = max(offset-maxPage, 0)
+				offset = max(offset-api.MaxPage, 0)
 				continue
 			}
 			for _, s := range page.Items {
@@ -177,20 +115,20 @@ func (c *Client) AllSessions(ctx context.Context, f SessionFilter) iter.Seq2[Sum
 }
 
 // Session returns a session's summary.
-func (c *Client) Session(ctx context.Context, sessionID string) (SessionSummary, error) {
-	return fetch(ctx, c, get("", nil).of("sessions", sessionID), func(s *SessionSummary) bool { return s.SessionID != "" })
+func (c *Client) Session(ctx context.Context, sessionID string) (api.SessionSummary, error) {
+	return fetch(ctx, c, get("", nil).of("sessions", sessionID), func(s *api.SessionSummary) bool { return s.SessionID != "" })
 }
 
 // Checkpoints returns a page of a session's checkpoints, oldest first.
-func (c *Client) Checkpoints(ctx context.Context, sessionID string, p Paging) (Page[projector.Checkpoint], error) {
+func (c *Client) Checkpoints(ctx context.Context, sessionID string, p Paging) (api.Page[projector.Checkpoint], error) {
 	return pageOf[projector.Checkpoint](ctx, c, sessionID, "checkpoints", p)
 }
 
 // Runs returns a page of a session's runs, oldest first.
-func (c *Client) Runs(ctx context.Context, sessionID string, p Paging) (Page[projector.Run], error) {
+func (c *Client) Runs(ctx context.Context, sessionID string, p Paging) (api.Page[projector.Run], error) {
 	return pageOf[projector.Run](ctx, c, sessionID, "runs", p)
 }
 
-func pageOf[T any](ctx context.Context, c *Client, sessionID, listing string, p Paging) (Page[T], error) {
+func pageOf[T any](ctx context.Context, c *Client, sessionID, listing string, p Paging) (api.Page[T], error) {
 	return fetch(ctx, c, get(listing, p.to(url.Values{})).of("sessions", sessionID), isPage[T])
 }

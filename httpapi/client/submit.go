@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
 )
 
 // Submission answers a call that waits (document 002, SubmitToolResult). The
@@ -24,23 +25,14 @@ type Submission struct {
 	ApprovalID string // if set, it must be the pending call's
 }
 
-// Submitted tells what has become of a submission (facts 2.3).
-type Submitted struct {
-	Status             string   `json:"status"`           // accepted or already_completed
-	Reason             string   `json:"reason,omitempty"` // client_tool_timeout
-	SessionID          string   `json:"sessionId"`
-	ToolCallID         string   `json:"toolCallId"`
-	PendingToolCallIDs []string `json:"pendingToolCallIds"` // that are still open in the tree
-}
-
 // SubmitToolResult stores the answer to a call that waits; the run goes on
 // when it is resumed. The first answer holds. It is repeated: if the answer to
 // a first try was lost, the status is already_completed.
-func (c *Client) SubmitToolResult(ctx context.Context, s Submission) (Submitted, error) {
+func (c *Client) SubmitToolResult(ctx context.Context, s Submission) (api.Submitted, error) {
 	return fetch(ctx, c, post("submit-tool-result", true, s.body(s.SessionID)), isSubmitted)
 }
 
-func isSubmitted(s *Submitted) bool { return s.Status != "" }
+func isSubmitted(s *api.Submitted) bool { return s.Status != "" }
 
 func (s Submission) body(sessionID string) any {
 	body := struct {

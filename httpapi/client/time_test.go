@@ -41,7 +41,7 @@ func (p *pipes) Addr() net.Addr { return &net.UnixAddr{} }
 
 // piped returns a client of handler. Both end with the test.
 func piped(t *testing.T, handler http.HandlerFunc) *client.Client {
-	p := &pipes{make(chan net.Conn), make(chan struct{})}
+	p := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
 	srv := &http.Server{Handler: handler}
 	go func() { _ = srv.Serve(p) }()
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/agentloop/remote"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
 )
 
 // Target is a place in a session's history: one of the fields is set.
@@ -18,21 +18,10 @@ type Target struct {
 	Sequence     uint64 `json:"sequence,omitempty"`
 }
 
-// RolledBack tells what a rollback has done.
-type RolledBack struct {
-	SessionID string `json:"sessionId"`
-	// RolledBack is false if there was nothing to take back.
-	RolledBack bool `json:"rolledBack"`
-	// AfterSequence is the record that the session went back to, AtSequence
-	// the last one that was truncated.
-	AfterSequence uint64 `json:"afterSequence,omitempty"`
-	AtSequence    uint64 `json:"atSequence,omitempty"`
-}
-
 // Rollback takes a session back. It is not repeated: it would also strike what
 // others have appended meanwhile.
-func (c *Client) Rollback(ctx context.Context, sessionID string, to Target) (RolledBack, error) {
-	return fetch(ctx, c, post("rollback", false, to).of("sessions", sessionID), func(r *RolledBack) bool { return r.SessionID != "" })
+func (c *Client) Rollback(ctx context.Context, sessionID string, to Target) (api.RolledBack, error) {
+	return fetch(ctx, c, post("rollback", false, to).of("sessions", sessionID), func(r *api.RolledBack) bool { return r.SessionID != "" })
 }
 
 // ForkRequest says what is forked. The zero value forks at the head, under an
@@ -71,22 +60,11 @@ type ResultEdit struct {
 	Error      string          `json:"error,omitempty"`
 }
 
-// Forked names a fork.
-type Forked struct {
-	SessionID     string `json:"sessionId"`
-	FromSessionID string `json:"fromSessionId"`
-	FromSequence  uint64 `json:"fromSequence"`
-	// Edits names what was edited; nil: nothing.
-	Edits *eventlog.ForkEdits `json:"edits,omitempty"`
-	// RunID is the run that was asked for.
-	RunID string `json:"runId,omitempty"`
-}
-
 // Fork makes a session of another one's past. It is repeated if it names the
 // new session, which is then made once; at the head it may be another head by
 // then, and that is SESSION_EXISTS.
-func (c *Client) Fork(ctx context.Context, fromSessionID string, r ForkRequest) (Forked, error) {
-	return fetch(ctx, c, post("fork", r.SessionID != "", r).of("sessions", fromSessionID), func(f *Forked) bool { return f.SessionID != "" })
+func (c *Client) Fork(ctx context.Context, fromSessionID string, r ForkRequest) (api.Forked, error) {
+	return fetch(ctx, c, post("fork", r.SessionID != "", r).of("sessions", fromSessionID), func(f *api.Forked) bool { return f.SessionID != "" })
 }
 
 // Replay says what of a session's stream is replayed, From < sequence <= To, and

@@ -159,7 +159,7 @@ func (w *world) users(ctx context.Context) error {
 // bodies: a body of a caller who may not is not read, and those of one who may
 // are bounded together.
 func (w *world) bodies(ctx context.Context) error {
-	messages := strings.Repeat(`{"role":"user"},`, 250_000) // just within httpapi.MaxBody
+	messages := strings.Repeat(`{"role":"user"},`, 250_000) // just within api.MaxBody
 	large := "[" + strings.TrimSuffix(strings.Repeat(`{"type":"text_delta","agentId":"`+attackerPrefix+`large","agentType":"x","step":0,"timestamp":1,"delta":"`+strings.Repeat("x", 1<<10)+`"},`, 20_000), ",") + "]"
 	statuses, err := w.many(ctx, 10, w.each, func(n int) request {
 		if n%2 == 0 {

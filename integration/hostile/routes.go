@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 )
 
 // place is where a request names a session. {path}, {query} and {body} stand
@@ -158,7 +159,7 @@ func (w *world) send(ctx context.Context, token string, q request) (answer, erro
 // ask is send, repeated for as long as the attacker is refused because it sends too
 // many requests a second: that answer is about no session.
 func (w *world) ask(ctx context.Context, q request) (answer, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, maxWait, fmt.Errorf("still %s after %s", httpapi.CodeRateLimited, maxWait))
+	ctx, cancel := context.WithTimeoutCause(ctx, maxWait, fmt.Errorf("still %s after %s", api.CodeRateLimited, maxWait))
 	defer cancel()
 	for {
 		a, err := w.send(ctx, attackerToken, q)
@@ -172,7 +173,7 @@ func (w *world) ask(ctx context.Context, q request) (answer, error) {
 }
 
 func rateLimited(a answer) bool {
-	return a.status == http.StatusTooManyRequests && strings.Contains(a.body, string(httpapi.CodeRateLimited))
+	return a.status == http.StatusTooManyRequests && strings.Contains(a.body, string(api.CodeRateLimited))
 }
 
 // retryAfter is how long an answer asks its caller to wait, at least one second.

@@ -10,7 +10,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/client"
 	"github.com/helixd/helixd/integration/evidence"
 )
@@ -41,7 +41,7 @@ func (s *soak) speak(session, message string, r *rand.Rand) (text string, ok boo
 	var last client.ChatPosition
 	parts := func(ctx context.Context) func(func(client.Part, error) bool) { // the first connection's
 		return s.api.Chat(ctx, client.ChatRequest{
-			ID: session, AgentType: agentSpeaker, Messages: []client.UIMessage{client.UserMessage(message, "Well?")},
+			ID: session, AgentType: agentSpeaker, Messages: []api.UIMessage{client.UserMessage(message, "Well?")},
 		})
 	}
 	anew := false
@@ -50,7 +50,7 @@ func (s *soak) speak(session, message string, r *rand.Rand) (text string, ok boo
 		cut, finished, some, again, slow := 1+r.IntN(25), false, false, false, false
 		ctx, hangUp := context.WithCancel(s.ctx)
 		for part, err := range parts(ctx) {
-			if refusal, ok := errors.AsType[*client.Error](err); ok && refusal.Code == string(httpapi.CodeUnavailable) && s.mayBeSlow(began) {
+			if refusal, ok := errors.AsType[*client.Error](err); ok && refusal.Code == string(api.CodeUnavailable) && s.mayBeSlow(began) {
 				slow = true
 				break
 			}

@@ -12,7 +12,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/client"
 	"github.com/helixd/helixd/integration/evidence"
 	"github.com/helixd/helixd/projector"
@@ -56,7 +56,7 @@ func (s *soak) close(l *ledger, r *rand.Rand) {
 		err := s.patiently(func() error {
 			_, err := s.api.Fork(s.ctx, l.session, client.ForkRequest{SessionID: fork})
 			return err
-		}, httpapi.CodeSessionExists)
+		}, api.CodeSessionExists)
 		if s.refused(l.session, "fork", err) {
 			return
 		}
@@ -119,8 +119,8 @@ func (s *soak) check(l *ledger) (hash uint64, err error) {
 // erase erases a session, to the last byte.
 func (s *soak) erase(session string) bool {
 	for pending := false; s.ctx.Err() == nil; pending = true {
-		var e client.Erased
-		err := s.patiently(func() (err error) { e, err = s.api.Erase(s.ctx, session); return err }, httpapi.CodeNotFound)
+		var e api.Erased
+		err := s.patiently(func() (err error) { e, err = s.api.Erase(s.ctx, session); return err }, api.CodeNotFound)
 		if refusal, ok := errors.AsType[*client.Error](err); ok && pending && refusal.Status == http.StatusNotFound {
 			break // nothing was left
 		}

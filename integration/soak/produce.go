@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/client"
 	"github.com/helixd/helixd/integration/evidence"
 )
@@ -34,7 +35,7 @@ func (s *soak) produce(session string, r *rand.Rand) {
 			chunks = append(chunks, textOf(session, text))
 		}
 		began := time.Now()
-		var done client.Appended
+		var done api.Appended
 		err := s.patiently(func() (err error) {
 			done, err = s.api.AppendChunks(s.ctx, session, chunks, client.AppendOptions{IdempotencyKey: texts[0]})
 			return err

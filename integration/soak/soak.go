@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/client"
 	"github.com/helixd/helixd/integration/deployment"
 )
@@ -254,15 +254,15 @@ func (s *soak) refused(session, what string, err error) bool {
 
 // patiently makes a request again that the log did not answer in time. It may
 // have been carried out, and be refused then with one of the codes.
-func (s *soak) patiently(request func() error, done ...httpapi.Code) error {
+func (s *soak) patiently(request func() error, done ...api.Code) error {
 	began, again := time.Now(), false
 	for {
 		err := request()
 		refusal, refused := errors.AsType[*client.Error](err)
 		switch {
-		case again && refused && slices.Contains(done, httpapi.Code(refusal.Code)):
+		case again && refused && slices.Contains(done, api.Code(refusal.Code)):
 			return nil
-		case !refused || refusal.Code != string(httpapi.CodeUnavailable) || !s.mayBeSlow(began):
+		case !refused || refusal.Code != string(api.CodeUnavailable) || !s.mayBeSlow(began):
 			return err
 		}
 		again = true

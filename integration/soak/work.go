@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/client"
 )
 
@@ -25,7 +25,7 @@ func (s *soak) work(session string, r *rand.Rand) {
 			l.runs = append(l.runs, started.RunID)
 		}
 		return err
-	}, httpapi.CodeAlreadyRunning, httpapi.CodeAlreadyCompleted)
+	}, api.CodeAlreadyRunning, api.CodeAlreadyCompleted)
 	if s.refused(session, "start", err) {
 		return
 	}
@@ -36,7 +36,7 @@ func (s *soak) work(session string, r *rand.Rand) {
 		interrupt = time.Now().Add(between(r, 2*time.Second, 20*piece))
 	}
 	for s.sleep(s.ctx, between(r, time.Second, 3*time.Second)) {
-		var status client.Status
+		var status api.Status
 		err := s.patiently(func() (err error) { status, err = s.api.Status(s.ctx, session); return err })
 		if s.refused(session, "status", err) {
 			return
@@ -47,7 +47,7 @@ func (s *soak) work(session string, r *rand.Rand) {
 				interrupt = time.Time{}
 				began := time.Now()
 				err := s.patiently(func() error { return s.api.Interrupt(s.ctx, session, "for a while") })
-				if refusal, ok := errors.AsType[*client.Error](err); ok && refusal.Code == string(httpapi.CodeInterruptDeadline) {
+				if refusal, ok := errors.AsType[*client.Error](err); ok && refusal.Code == string(api.CodeInterruptDeadline) {
 					s.count(func(c *counts) { c.late++ }) // it is kept: that it is met is seen below
 				} else if s.refused(session, "interrupt", err) {
 					return
@@ -75,7 +75,7 @@ func (s *soak) work(session string, r *rand.Rand) {
 
 // answer answers what a run waits for, and has it go on.
 func (s *soak) answer(l *ledger) bool {
-	var now client.SessionSummary
+	var now api.SessionSummary
 	err := s.patiently(func() (err error) { now, err = s.api.Session(s.ctx, l.session); return err })
 	if s.refused(l.session, "summary", err) {
 		return false
@@ -85,7 +85,7 @@ func (s *soak) answer(l *ledger) bool {
 		if call.Kind != eventlog.PendingApproval {
 			answer.Kind, answer.Approved, answer.Result = eventlog.SubmitClientResult, false, json.RawMessage(`"answered"`)
 		}
-		err := s.patiently(func() error { _, err := s.api.SubmitToolResult(s.ctx, answer); return err }, httpapi.CodeNotFound)
+		err := s.patiently(func() error { _, err := s.api.SubmitToolResult(s.ctx, answer); return err }, api.CodeNotFound)
 		if s.refused(l.session, "submit", err) {
 			return false
 		}
@@ -102,6 +102,6 @@ func (s *soak) resume(l *ledger) bool {
 			l.runs = append(l.runs, started.RunID)
 		}
 		return err
-	}, httpapi.CodeAlreadyRunning, httpapi.CodeAlreadyCompleted)
+	}, api.CodeAlreadyRunning, api.CodeAlreadyCompleted)
 	return !s.refused(l.session, "resume", err)
 }

@@ -1,6 +1,8 @@
 package config
 
-import "github.com/helixd/helixd/httpapi"
+import (
+	"github.com/helixd/helixd/httpapi/auth"
+)
 
 // Auth says who may do what. Nothing configured means nobody, unless
 // AllowUnauthenticated.
@@ -50,8 +52,8 @@ type JWT struct {
 func (j JWT) Configured() bool { return j.JWKSFile != "" || j.JWKSURL != "" }
 
 // Options returns what the server takes.
-func (j JWT) Options() httpapi.JWTOptions {
-	return httpapi.JWTOptions{
+func (j JWT) Options() auth.JWTOptions {
+	return auth.JWTOptions{
 		JWKSFile: j.JWKSFile, JWKSURL: j.JWKSURL, Issuer: j.Issuer, Audience: j.Audience,
 		SessionsClaim: j.SessionsClaim, OperationsClaim: j.OperationsClaim, UserIDClaim: j.UserIDClaim, TenantClaim: j.TenantClaim,
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/auth"
 )
 
 func (k *checker) checkAuth() {
@@ -74,12 +75,12 @@ func (k *checker) checkCaller(id, path string) {
 
 // matchesOperation asks those who will decide about requests.
 func matchesOperation(glob string) bool {
-	if glob == string(httpapi.OpActAs) {
+	if glob == string(auth.OpActAs) {
 		return true
 	}
-	auth := httpapi.BearerTokens([]httpapi.Token{{Token: "t", Operations: []string{glob}, Sessions: []string{"*"}}})
+	authenticate := auth.BearerTokens([]auth.Token{{Token: "t", Operations: []string{glob}, Sessions: []string{"*"}}})
 	r := &http.Request{Header: http.Header{"Authorization": {"Bearer t"}}}
-	return slices.ContainsFunc(httpapi.Operations(), func(op httpapi.Operation) bool { return auth(r, op, "s") == nil })
+	return slices.ContainsFunc(httpapi.Operations(), func(op auth.Operation) bool { return authenticate(r, op, "s") == nil })
 }
 
 // checkGlobs refuses an empty list: it reads like nothing, while leaving the
@@ -104,13 +105,13 @@ func (k *checker) checkJWT() {
 	case j.JWKSURL != "" && j.JWKSFile != "":
 		k.require(false, "auth.jwt.jwksUrl", "excludes jwksFile")
 	case j.JWKSURL != "":
-		if _, err := httpapi.NewJWT(j.Options()); err != nil {
+		if _, err := auth.NewJWT(j.Options()); err != nil {
 			k.require(false, "auth.jwt.jwksUrl", strings.TrimPrefix(err.Error(), "httpapi: "))
 		}
 	case strings.ContainsAny(j.JWKSFile, "\n{"):
 		k.require(false, "auth.jwt.jwksFile", "must be a file's path, not its content")
 	default:
-		if _, err := httpapi.NewJWT(j.Options()); err != nil {
+		if _, err := auth.NewJWT(j.Options()); err != nil {
 			k.require(false, "auth.jwt.jwksFile", strings.TrimPrefix(err.Error(), "httpapi: "))
 		}
 	}

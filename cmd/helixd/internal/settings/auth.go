@@ -5,15 +5,15 @@ import (
 	"net/http"
 
 	"github.com/helixd/helixd/cmd/helixd/config"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/auth"
 )
 
 // Authentication decides about requests and identifies their callers. Both functions
 // are nil if no authentication is configured.
 type Authentication struct {
-	Auth     httpapi.Authenticator
-	Identify httpapi.Identifier
-	jwt      *httpapi.JWT // nil: not configured
+	Auth     auth.Authenticator
+	Identify auth.Identifier
+	jwt      *auth.JWT // nil: not configured
 }
 
 // AuthenticationOf returns the configured authentication. It keeps the keys that the
@@ -23,22 +23,22 @@ func AuthenticationOf(a config.Auth, before Authentication) (Authentication, err
 		return Authentication{}, nil
 	}
 	tokens := tokensOf(a.Tokens)
-	auth, identify := httpapi.BearerTokens(tokens), httpapi.TokenCallers(tokens)
+	authenticate, identify := auth.BearerTokens(tokens), auth.TokenCallers(tokens)
 	if !a.JWT.Configured() {
-		return Authentication{auth, certified(identify), nil}, nil
+		return Authentication{authenticate, certified(identify), nil}, nil
 	}
-	byJWT, err := httpapi.NewJWT(a.JWT.Options())
+	byJWT, err := auth.NewJWT(a.JWT.Options())
 	if err != nil {
 		return Authentication{}, fmt.Errorf("auth.jwt: %w", err)
 	}
 	byJWT.KeepKeys(before.jwt)
-	return Authentication{httpapi.AnyOf(auth, byJWT.Authenticate), certified(httpapi.AnyCaller(identify, byJWT.Identify)), byJWT}, nil
+	return Authentication{auth.AnyOf(authenticate, byJWT.Authenticate), certified(auth.AnyCaller(identify, byJWT.Identify)), byJWT}, nil
 }
 
-func tokensOf(tokens []config.Token) []httpapi.Token {
-	out := make([]httpapi.Token, len(tokens))
+func tokensOf(tokens []config.Token) []auth.Token {
+	out := make([]auth.Token, len(tokens))
 	for i, t := range tokens {
-		out[i] = httpapi.Token{
+		out[i] = auth.Token{
 			Token: t.Token.Reveal(), Name: t.Name, Operations: t.Operations, Sessions: t.Sessions, User: t.User, Tenant: t.Tenant,
 		}
 	}
@@ -47,8 +47,8 @@ func tokensOf(tokens []config.Token) []httpapi.Token {
 
 // certified names callers by the subject of their client certificate, unless their
 // JWT has a subject.
-func certified(identify httpapi.Identifier) httpapi.Identifier {
-	return func(r *http.Request) (httpapi.Caller, error) {
+func certified(identify auth.Identifier) auth.Identifier {
+	return func(r *http.Request) (auth.Caller, error) {
 		c, err := identify(r)
 		if c.Subject == "" && r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 			c.Subject = r.TLS.PeerCertificates[0].Subject.String()

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/auth"
 )
 
 // A caller is named by its certificate, unless a token does.
@@ -27,10 +27,10 @@ func TestCertifiedCallers(t *testing.T) {
 		"not verified": {&tls.ConnectionState{PeerCertificates: verified.PeerCertificates}, "", ""},
 		"a JWT too":    {verified, "ada", "ada"},
 	} {
-		c, err := certified(func(*http.Request) (httpapi.Caller, error) {
-			return httpapi.Caller{Name: "t", Subject: tc.known}, nil
+		c, err := certified(func(*http.Request) (auth.Caller, error) {
+			return auth.Caller{Name: "t", Subject: tc.known}, nil
 		})(&http.Request{TLS: tc.state})
 		require.NoError(t, err)
-		require.Equal(t, httpapi.Caller{Name: "t", Subject: tc.want}, c, name)
+		require.Equal(t, auth.Caller{Name: "t", Subject: tc.want}, c, name)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
 )
 
 // maxReadiness bounds the answer of GET /readyz, in bytes.
@@ -14,7 +14,7 @@ const maxReadiness = 1 << 20
 // readiness is an answer of GET /readyz. With Error it is that of a daemon that
 // is starting, or that refuses the request.
 type readiness struct {
-	httpapi.Readiness
+	api.Readiness
 	Error string `json:"error"`
 }
 

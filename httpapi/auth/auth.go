@@ -1,4 +1,4 @@
-package httpapi
+package auth
 
 import (
 	"cmp"
@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 )
 
 // Operation names what a request does, for an [Authenticator]. The names are
@@ -49,15 +48,12 @@ const (
 	OpDebugger Operation = "debugger"
 )
 
-// allSessions stands for all sessions, and for the memories of users and agents.
-const allSessions = "*"
-
-// opPublic is of routes that need no authentication.
-const opPublic Operation = ""
+// AllSessions stands for all sessions, and for the memories of users and agents.
+const AllSessions = "*"
 
 // Authenticator decides whether a request may do an operation on a session;
 // nil means that it may (document 004, AuthenticateHook). [ErrUnauthorized],
-// [ErrForbidden] and [AuthError], wrapped or not, refuse it; any other error
+// [ErrForbidden] and [Refusal], wrapped or not, refuse it; any other error
 // does so with INTERNAL_ERROR.
 //
 // An empty session means that none is named, or not yet: the caller and the
@@ -81,12 +77,14 @@ var (
 	ErrUnauthorized = errors.New("httpapi: unauthorized")
 	// ErrForbidden: the caller is known and may not do this. 403.
 	ErrForbidden = errors.New("httpapi: forbidden")
+	// ErrOtherUser: the request names another user than its caller's. 403.
+	ErrOtherUser = errors.New("httpapi: the caller has another user")
 )
 
-// AuthError refuses a request with its own status and message (document 004,
+// Refusal refuses a request with its own status and message (document 004,
 // AuthenticateResult). An error of another status than those below is an
 // internal error.
-type AuthError struct {
+type Refusal struct {
 	// Status is the answer's, 400 to 599; 0: 401. A status below 500 refuses
 	// the caller: 401 as [ErrUnauthorized], any other one as [ErrForbidden]. A
 	// status from 500 on says that nobody could decide.
@@ -94,13 +92,13 @@ type AuthError struct {
 	Message string // shown to the caller, at most 8 KiB of it; empty: a default
 }
 
-func (e *AuthError) Error() string {
-	return fmt.Sprintf("httpapi: refused with status %d: %s", e.status(), e.Message)
+func (e *Refusal) Error() string {
+	return fmt.Sprintf("httpapi: refused with status %d: %s", e.StatusCode(), e.Message)
 }
 
 // Is reports whether target is the refusal for the error's status.
-func (e *AuthError) Is(target error) bool {
-	switch status := e.status(); {
+func (e *Refusal) Is(target error) bool {
+	switch status := e.StatusCode(); {
 	case status == http.StatusUnauthorized:
 		return target == ErrUnauthorized
 	case status >= 400 && status < 500:
@@ -109,27 +107,11 @@ func (e *AuthError) Is(target error) bool {
 	return false
 }
 
-func (e *AuthError) status() int { return cmp.Or(e.Status, http.StatusUnauthorized) }
+func (e *Refusal) StatusCode() int { return cmp.Or(e.Status, http.StatusUnauthorized) }
 
-// answers reports whether the error is an answer to the client: its status is
+// Answers reports whether the error is an answer to the client: its status is
 // that of a failure.
-func (e *AuthError) answers() bool { return e.status() >= 400 && e.status() <= 599 }
-
-// body is what the client reads.
-func (e *AuthError) body() ErrorBody {
-	code, text := CodeUnauthorized, "not allowed"
-	switch status := e.status(); {
-	case status == http.StatusUnauthorized:
-		text = "authentication is required"
-	case status == http.StatusNotFound: // for callers who must not learn what there is
-		code, text = CodeNotFound, "not found"
-	case status == http.StatusServiceUnavailable:
-		code, text = CodeUnavailable, "authentication is not available"
-	case status >= 500:
-		code, text = CodeInternalError, "internal error"
-	}
-	return ErrorBody{Error: cut(strings.ToValidUTF8(cmp.Or(e.Message, text), ""), maxErrorText), Code: code}
-}
+func (e *Refusal) Answers() bool { return e.StatusCode() >= 400 && e.StatusCode() <= 599 }
 
 // AnyOf allows what any of the authenticators allows; they are asked in order.
 // If none does, a failure of one that could not decide counts before the
@@ -154,6 +136,3 @@ func AnyOf(auths ...Authenticator) Authenticator {
 		return cmp.Or(failed, forbidden, unauthorized, ErrUnauthorized)
 	}
 }
-
-// everybody is the Authenticator of a server without one.
-func everybody(*http.Request, Operation, string) error { return nil }

@@ -1,4 +1,4 @@
-package httpapi
+package auth
 
 import (
 	"crypto/sha256"
@@ -30,7 +30,7 @@ func BearerTokens(tokens []Token) Authenticator {
 		sums[i] = sha256.Sum256([]byte(t.Token))
 	}
 	return func(r *http.Request, op Operation, session string) error {
-		given := bearerOf(r)
+		given := BearerOf(r)
 		if given == "" {
 			return ErrUnauthorized
 		}
@@ -62,7 +62,7 @@ func TokenCallers(tokens []Token) Identifier {
 		sums[i] = sha256.Sum256([]byte(t.Token))
 	}
 	return func(r *http.Request) (Caller, error) {
-		given := bearerOf(r)
+		given := BearerOf(r)
 		if given == "" {
 			return Caller{}, ErrUnauthorized
 		}
@@ -88,9 +88,9 @@ func TokenCallers(tokens []Token) Identifier {
 // actsAs reports whether the operations list OpActAs by its name.
 func (t Token) actsAs() bool { return slices.Contains(t.Operations, string(OpActAs)) }
 
-// bearerOf returns the request's bearer token, or "". A header that is given
+// BearerOf returns the request's bearer token, or "". A header that is given
 // twice counts as none: who stands in front may have read the other one.
-func bearerOf(r *http.Request) string {
+func BearerOf(r *http.Request) string {
 	given := r.Header.Values("Authorization")
 	if len(given) != 1 {
 		return ""

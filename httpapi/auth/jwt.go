@@ -1,4 +1,4 @@
-package httpapi
+package auth
 
 import (
 	"crypto/sha256"
@@ -152,14 +152,14 @@ func (j *JWT) Identify(r *http.Request) (Caller, error) {
 
 // token returns the request's token, if it is valid now.
 func (j *JWT) token(r *http.Request) (*signedToken, error) {
-	raw := bearerOf(r)
+	raw := BearerOf(r)
 	if len(raw) > maxJWT || strings.Count(raw, ".") != 2 {
 		return nil, fmt.Errorf("%w: not a JWT", ErrUnauthorized)
 	}
 	now := j.o.Now()
 	keys, err := j.keys.current(now)
 	if err != nil {
-		return nil, &keysError{err}
+		return nil, &KeysError{err}
 	}
 	token, err := keys.token(raw, j.o)
 	if errors.Is(err, errUnknownKey) {
@@ -201,12 +201,12 @@ func keysOf(o JWTOptions) (keySource, error) {
 	return fixedKeys{newKeySet(keys)}, nil
 }
 
-// keysError tells that there are no keys to check tokens with.
-type keysError struct{ cause error }
+// KeysError tells that there are no keys to check tokens with.
+type KeysError struct{ Cause error }
 
-func (e *keysError) Error() string { return "httpapi: " + e.cause.Error() }
+func (e *KeysError) Error() string { return "httpapi: " + e.Cause.Error() }
 
-func (e *keysError) Unwrap() error { return e.cause }
+func (e *KeysError) Unwrap() error { return e.Cause }
 
 // fixedKeys never change.
 type fixedKeys struct{ set *keySet }

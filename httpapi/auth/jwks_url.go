@@ -1,4 +1,4 @@
-package httpapi
+package auth
 
 import (
 	"context"
@@ -142,7 +142,7 @@ func (k *keyURL) fetch(now time.Time) (*keySet, error) {
 }
 
 // errNoKeys refuses tokens while there are no keys to check them with.
-var errNoKeys = &AuthError{Status: http.StatusServiceUnavailable, Message: "the keys that tokens are checked with can't be fetched now"}
+var errNoKeys = &Refusal{Status: http.StatusServiceUnavailable, Message: "the keys that tokens are checked with can't be fetched now"}
 
 // get fetches a key set. Its errors don't name the URL's query, which may hold a
 // secret.

@@ -1,0 +1,44 @@
+package api
+
+import (
+	"encoding/json"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// EndEvent is the data of an end event.
+type EndEvent struct {
+	Type   string          `json:"type"`
+	Output json.RawMessage `json:"output,omitempty"`
+	State  json.RawMessage `json:"state,omitempty"`
+	Status string          `json:"status,omitempty"` // paused or interrupted
+}
+
+// ErrorEvent is the data of an error event. Recoverable is what the failure's
+// error chunk says: the same may succeed if it is tried again.
+type ErrorEvent struct {
+	Type        string `json:"type"`
+	Error       string `json:"error"`
+	Recoverable bool   `json:"recoverable"`
+}
+
+// Data of document 000's events.
+type (
+	StoreEndEvent struct {
+		Type        string          `json:"type"`
+		FinalOutput json.RawMessage `json:"finalOutput,omitempty"`
+	}
+	StoreFailEvent struct {
+		Type  string `json:"type"`
+		Error string `json:"error"`
+	}
+	StatusEvent struct {
+		Type   string                `json:"type"`
+		Status eventlog.StreamStatus `json:"status"` // paused or active
+	}
+	TruncatedEvent struct {
+		Type            string `json:"type"`
+		TruncatedAtStep int    `json:"truncatedAtStep"`
+		AtSequence      uint64 `json:"atSequence,omitempty"`
+	}
+)

@@ -1,0 +1,90 @@
+package api
+
+import (
+	"time"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector/readmodel"
+)
+
+// Readiness is the answer of GET /readyz. A caller who may not do [auth.OpStatus] gets
+// Ready alone.
+type Readiness struct {
+	Ready      bool                `json:"ready"`
+	Durability eventlog.Durability `json:"durability"`
+	Guarantee  string              `json:"guarantee"`          // what that means, in words
+	Refuses    string              `json:"refuses,omitempty"`  // why the log takes no appends now
+	Draining   bool                `json:"draining,omitempty"` // the server is going to stop, and still serves
+	Backend    string              `json:"backend"`
+	Partitions int                 `json:"partitions"`
+	Agents     []string            `json:"agents"`
+	Version    string              `json:"version"`
+	// Replicas says which servers keep the log, if it has replicas; nil: it has
+	// none, or a quorum is missing. One that is gone is no reason to take no work.
+	Replicas *eventlog.Replicas `json:"replicas,omitempty"`
+	// ReadModels tells how near to the log's end listings are. Not to be is no
+	// reason to take no work.
+	ReadModels *readmodel.Fresh `json:"readModels,omitempty"`
+}
+
+// Reloaded is what POST /admin/reload has changed.
+type Reloaded struct {
+	// Agents are the names of those that there are now, sorted.
+	Agents []string `json:"agents"`
+	// NeedsRestart are keys that have another value in the configuration than
+	// the server was started with, and that only a start takes over.
+	NeedsRestart []string `json:"needsRestart"`
+}
+
+// Retained is the answer of POST /retention: what was removed.
+type Retained struct {
+	Purged []eventlog.Purged `json:"purged"`
+	// Dropped holds where the histories of sessions begin that lost segments.
+	Dropped map[string]uint64 `json:"dropped"`
+	// Bytes is what the log and its segments hold now.
+	Bytes uint64 `json:"bytes"`
+}
+
+// Swept is the answer of POST /sweep.
+type Swept struct {
+	Detected         int `json:"detected"`         // sessions that have expired
+	Marked           int `json:"marked"`           // that have failed now, with session_expired
+	AlreadyTerminal  int `json:"alreadyTerminal"`  // that had ended before
+	SnapshotsDeleted int `json:"snapshotsDeleted"` // of workspaces
+	Errors           int `json:"errors"`           // sessions that could not be swept; the server's log says more
+	Running          int `json:"running"`          // that are left alone, since something of them runs
+}
+
+// Ticket is the right to open one session's stream by the query parameter
+// ticket, for browsers' EventSource, which can't send a header. It is the answer
+// of POST /sessions/{id}/tickets and /chat/{id}/tickets. A stream that it has
+// opened lasts as long as one of its caller's token does.
+type Ticket struct {
+	Ticket    string    `json:"ticket"` // secret
+	ExpiresAt time.Time `json:"expiresAt"`
+}
+
+// Subscription is the right of a NATS client to hear one session's records
+// while they are stored, and to do nothing else. It is the answer of
+// POST /sessions/{id}/subscriptions.
+type Subscription struct {
+	Subject string           `json:"subject"` // the only one that it may subscribe to
+	URLs    SubscriptionURLs `json:"urls"`
+	JWT     string           `json:"jwt"`
+	Seed    string           `json:"seed"`  // secret: it signs what the server asks of who has the JWT
+	Creds   string           `json:"creds"` // JWT and Seed, as the text of a .creds file
+	// ExpiresAt is when connections end and no others are taken.
+	ExpiresAt time.Time `json:"expiresAt"`
+}
+
+// SubscriptionURLs are where NATS clients connect, as far as it is known.
+type SubscriptionURLs struct {
+	NATS      []string `json:"nats"`
+	WebSocket []string `json:"websocket"`
+}
+
+// Unsubscribed is the answer of DELETE /sessions/{id}/subscriptions.
+type Unsubscribed struct {
+	SessionID string `json:"sessionId"`
+	Revoked   bool   `json:"revoked"` // true: no right that was made before holds any more
+}

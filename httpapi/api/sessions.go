@@ -1,0 +1,89 @@
+package api
+
+import (
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+	"github.com/helixd/helixd/projector/readmodel"
+)
+
+// Page is a part of a listing.
+type Page[T any] struct {
+	Items   []T  `json:"items"`
+	Total   int  `json:"total"`
+	Offset  int  `json:"offset"`
+	Limit   int  `json:"limit"`
+	HasMore bool `json:"hasMore"`
+}
+
+// Listing is a page of what is asked about many sessions, and how near it is
+// to the log's end.
+type Listing[T any] struct {
+	Page[T]
+	readmodel.Fresh
+}
+
+// Summary describes a session.
+type Summary struct {
+	SessionID string `json:"sessionId"`
+	StreamID  string `json:"streamId"`
+	AgentType string `json:"agentType"`
+	// ParentSessionID is that of the session that called this one; empty: a
+	// root.
+	ParentSessionID string                  `json:"parentSessionId,omitempty"`
+	Status          projector.SessionStatus `json:"status"`
+	StreamStatus    eventlog.StreamStatus   `json:"streamStatus"`
+	IsExecuting     bool                    `json:"isExecuting"` // by this node
+	CurrentRun      *projector.Run          `json:"currentRun,omitempty"`
+	UserID          string                  `json:"userId,omitempty"`
+	Tags            []string                `json:"tags,omitempty"`
+	Metadata        map[string]string       `json:"metadata,omitempty"`
+	CreatedAt       int64                   `json:"createdAt"` // ms since the epoch
+	UpdatedAt       int64                   `json:"updatedAt"` // ms since the epoch
+	Counts          Counts                  `json:"counts"`
+	HeadSequence    uint64                  `json:"headSequence"` // of the session's tree
+	Durability      eventlog.Durability     `json:"durability"`
+}
+
+// Counts of a session.
+type Counts struct {
+	Messages    int `json:"messages"`
+	Steps       int `json:"steps"` // committed, of all runs
+	Runs        int `json:"runs"`
+	Checkpoints int `json:"checkpoints"`
+	// Parked are the records of a root's tree that could not be used.
+	Parked int `json:"parked,omitempty"`
+}
+
+// SessionSummary is the answer of GET /sessions/{id}.
+type SessionSummary struct {
+	Summary
+	// PendingToolCalls are the calls of the session's tree that wait for a
+	// person.
+	PendingToolCalls []PendingToolCall `json:"pendingToolCalls"`
+}
+
+// PendingToolCall is a call that waits for a person (facts 2.2): what POST
+// /submit-tool-result answers, under the root's session id.
+type PendingToolCall = projector.PendingCall
+
+// UsagePage is the answer of GET /sessions/{id}/usage (facts 3.6): a page of
+// what the session's tree has used, oldest first, each entry under the session
+// and the run that used it; and the sums of all of it.
+//
+// What a rollback has taken back was used all the same. A fork begins at zero.
+type UsagePage struct {
+	Page[projector.UsageEntry]
+	// Rollup sums the whole tree up to the head: in all, by model, tool and
+	// source, for each run, and for each sub-agent alone.
+	Rollup projector.Rollup `json:"rollup"`
+	// Floor is set if retention has removed the records up to it: there are no
+	// entries then. The sums stay.
+	Floor uint64 `json:"floor,omitempty"`
+}
+
+// UsageReport is the answer of GET /usage: sums of what all sessions have
+// used, and how near they are to the log's end.
+type UsageReport struct {
+	readmodel.UsageReport
+	readmodel.Fresh
+}
