@@ -8,18 +8,6 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// request is the conversation so far, as a model takes it.
-func (t *task) request() model.Request {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	s := t.tree.Get(t.session)
-	system := t.def.SystemPrompt
-	if s.SystemPrompt != nil {
-		system = *s.SystemPrompt
-	}
-	return model.Request{System: system, Tools: t.def.Specs, Messages: conversation(s.Messages)}
-}
-
 // conversation translates messages. Each call of an answer has its result
 // behind it, as providers demand, also where a run has ended before.
 func conversation(messages []projector.Message) []model.Message {

@@ -11,95 +11,46 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// hookEvent is something that hooks are told.
-type hookEvent struct {
-	name string
-	// of returns a hook's function for the event, or nil.
-	of func(*agentloop.Hooks) func(context.Context, *agentloop.HookContext)
-	// chain are the hooks that have one, in their order.
-	chain []*agentloop.Hooks
-}
-
-// newHookEvent is the event with a payload; pick finds the function for it.
-func newHookEvent[P any](name string, p P, pick func(*agentloop.Hooks) func(context.Context, *agentloop.HookContext, P)) hookEvent {
-	return hookEvent{name: name, of: func(hooks *agentloop.Hooks) func(context.Context, *agentloop.HookContext) {
-		f := pick(hooks)
-		if f == nil {
-			return nil
-		}
-		return func(ctx context.Context, h *agentloop.HookContext) { f(ctx, h, p) }
-	}}
-}
-
-// told returns the event for those of the hooks that want to know of it, and
-// whether there are any.
-func (ev hookEvent) told(hooks []*agentloop.Hooks) (hookEvent, bool) {
-	ev.chain = nil
-	for _, one := range hooks {
-		if ev.of(one) != nil {
-			ev.chain = append(ev.chain, one)
-		}
-	}
-	return ev, len(ev.chain) > 0
-}
-
-// hooksOf returns the hooks that concern a session of the tree, in their order.
-// The caller holds the state.
-func (r *runner) hooksOf(s *projector.Session) []*agentloop.Hooks {
-	var hooks []*agentloop.Hooks
-	for n := 0; s != nil && n <= len(r.tree.Children); n++ {
-		if def := r.defs[s.AgentType]; def != nil && def.Hooks != nil {
-			hooks = append([]*agentloop.Hooks{def.Hooks}, hooks...)
-		}
-		if s.Child == nil {
-			break
-		}
-		s = r.tree.Get(s.Child.ParentSessionID)
-	}
-	if run := r.tree.CurrentRun(); run != nil {
-		if extra := r.l.requestHooks(r.root, run.RunID); extra != nil {
-			hooks = append(hooks, extra)
-		}
-	}
-	return hooks
-}
-
 // tell calls the hooks of the task's session that want to know of an event.
 func (t *task) tell(ctx context.Context, ev hookEvent) {
 	var told bool
-	t.look(func(s *projector.Session) { ev, told = ev.told(t.hooksOf(s)) })
+	t.look(func(s *projector.Session) { ev, told = ev.told(t.hooks.of(s)) })
 	if told {
 		t.fire(ctx, ev)
 	}
 }
 
+// callHooks tells what is due, and what becomes due meanwhile.
+func (t *task) callHooks(ctx context.Context) error {
+	for ctx.Err() == nil {
+		t.mu.Lock()
+		ev, ok := t.hooks.next(t.session)
+		t.mu.Unlock()
+		if !ok {
+			return nil
+		}
+		t.fire(ctx, ev)
+	}
+	return context.Cause(ctx)
+}
+
 // fire calls the hooks of an event, one at a time for each session.
 func (t *task) fire(ctx context.Context, ev hookEvent) {
-	turn := t.hookTurn()
+	t.mu.Lock()
+	lock := t.hooks.lockOf(t.session)
+	t.mu.Unlock()
 	select {
-	case turn <- struct{}{}:
+	case lock <- struct{}{}:
 	case <-ctx.Done():
 		return
 	}
-	defer func() { <-turn }()
+	defer func() { <-lock }()
 	for _, hooks := range ev.chain {
 		if ctx.Err() != nil {
 			return
 		}
 		t.callHook(ctx, ev.name, ev.of(hooks))
 	}
-}
-
-// hookTurn is full while a hook of the session is being called.
-func (t *task) hookTurn() chan struct{} {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	turn := t.hooks.turns[t.session]
-	if turn == nil {
-		turn = make(chan struct{}, 1)
-		t.hooks.turns[t.session] = turn
-	}
-	return turn
 }
 
 var errHookTime = errors.New("the hook took too long")
@@ -206,14 +157,6 @@ func (l *Loop) forgetHooks(session string) {
 	}
 }
 
-func (t *task) beforeSubAgent(ctx context.Context, agent string, call projector.Call) {
-	t.beforeExecution(ctx, newHookEvent("beforeSubAgent",
-		agentloop.BeforeSubAgentPayload{Agent: agent, ToolCallID: call.ID, Input: call.Arguments},
-		func(h *agentloop.Hooks) func(context.Context, *agentloop.HookContext, agentloop.BeforeSubAgentPayload) {
-			return h.BeforeSubAgent
-		}))
-}
-
 // beforeModel tells of a model call that is about to be made.
 func (t *task) beforeModel(ctx context.Context, e decide.CallModel) {
 	p := agentloop.BeforeLLMCallPayload{StepID: e.StepID, Step: e.Step, Attempt: 1}
@@ -222,17 +165,14 @@ func (t *task) beforeModel(ctx context.Context, e decide.CallModel) {
 		if s.Turn != nil && s.Turn.Step != nil && s.Turn.Step.ID == e.StepID {
 			p.Attempt += s.Turn.Step.Attempts
 		}
-		told = len(t.hooksOf(s)) > 0
+		told = len(t.hooks.of(s)) > 0
 	})
 	if !told {
 		return
 	}
 	p.Request = t.request()
-	t.tell(ctx, newHookEvent("beforeLLMCall", p,
-		func(h *agentloop.Hooks) func(context.Context, *agentloop.HookContext, agentloop.BeforeLLMCallPayload) {
-			return h.BeforeLLMCall
-		}))
+	t.tell(ctx, beforeLLMCall(p))
 	t.mu.Lock()
-	t.hooks.began[e.Key()] = t.l.now()
+	t.hooks.begins(e.Key(), t.l.now())
 	t.mu.Unlock()
 }

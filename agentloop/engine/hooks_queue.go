@@ -13,16 +13,21 @@ import (
 )
 
 // hookQueue holds what hooks are still to be told. It is filled while records
-// are folded, and emptied outside of all locks by callHooks, one a session.
-// The runner's lock guards it.
+// are folded, and emptied outside of all locks, one a session. Its user's lock
+// guards it, and the tree.
 type hookQueue struct {
+	tree *projector.Tree
+	defs map[string]*plan.Agent
+	// request returns the hooks of the request that began a run of the root, or nil.
+	request func(run string) *agentloop.Hooks
+
 	due map[string][]hookEvent // by session
 	// results are those of calls that run beside others, by session; they
 	// become due together.
 	results map[string][]hookResult
 	began   map[string]int64         // when a call or a model call began, ms; by call id or effect key
 	told    map[string]bool          // companion calls whose beginning was told, by effect key
-	turns   map[string]chan struct{} // by session: full while a hook is being called
+	locks   map[string]chan struct{} // by session: full while a hook is being called
 }
 
 // hookResult is a call's result, of which hooks hear in the model's order.
@@ -31,56 +36,78 @@ type hookResult struct {
 	events []hookEvent
 }
 
-func newHookQueue() hookQueue {
-	return hookQueue{
+func newHookQueue(tree *projector.Tree, defs map[string]*plan.Agent, request func(run string) *agentloop.Hooks) *hookQueue {
+	return &hookQueue{
+		tree: tree, defs: defs, request: request,
 		due: map[string][]hookEvent{}, results: map[string][]hookResult{}, began: map[string]int64{},
-		told: map[string]bool{}, turns: map[string]chan struct{}{},
+		told: map[string]bool{}, locks: map[string]chan struct{}{},
 	}
 }
 
-// callHooks tells what is due, and what becomes due meanwhile.
-func (t *task) callHooks(ctx context.Context) error {
-	for ctx.Err() == nil {
-		ev, ok := t.nextDue()
-		if !ok {
-			return nil
+// of returns the hooks that concern a session of the tree, in their order.
+func (q *hookQueue) of(s *projector.Session) []*agentloop.Hooks {
+	var hooks []*agentloop.Hooks
+	for n := 0; s != nil && n <= len(q.tree.Children); n++ {
+		if def := q.defs[s.AgentType]; def != nil && def.Hooks != nil {
+			hooks = append([]*agentloop.Hooks{def.Hooks}, hooks...)
 		}
-		t.fire(ctx, ev)
+		if s.Child == nil {
+			break
+		}
+		s = q.tree.Get(s.Child.ParentSessionID)
 	}
-	return context.Cause(ctx)
+	if run := q.tree.CurrentRun(); run != nil {
+		if extra := q.request(run.RunID); extra != nil {
+			hooks = append(hooks, extra)
+		}
+	}
+	return hooks
 }
 
-func (t *task) nextDue() (ev hookEvent, ok bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	due := t.hooks.due[t.session]
+// lockOf is full while a hook of the session is being called.
+func (q *hookQueue) lockOf(session string) chan struct{} {
+	lock := q.locks[session]
+	if lock == nil {
+		lock = make(chan struct{}, 1)
+		q.locks[session] = lock
+	}
+	return lock
+}
+
+// begins notes when a call or a model call began, for its duration.
+func (q *hookQueue) begins(key string, ms int64) { q.began[key] = ms }
+
+// next takes the next event of which a session's hooks are to be told.
+func (q *hookQueue) next(session string) (ev hookEvent, ok bool) {
+	due := q.due[session]
 	if len(due) == 0 {
-		delete(t.hooks.due, t.session)
+		delete(q.due, session)
 		return ev, false
 	}
-	t.hooks.due[t.session] = due[1:]
+	q.due[session] = due[1:]
 	return due[0], true
 }
 
 // withHooks has a session's hooks called before anything new is done for it,
 // and those of a sub-agent's end before its caller goes on. What is under way
 // goes on. An abort does not wait: it cuts hooks off, as it does everything,
-// and what is due then comes behind it. The caller holds the state.
-func (r *runner) withHooks(effects []decide.Effect) []decide.Effect {
+// and what is due then comes after it. busy tells by an effect's key whether it is being
+// performed.
+func (q *hookQueue) withHooks(effects []decide.Effect, busy func(key string) bool) []decide.Effect {
 	var out []decide.Effect
-	for _, s := range r.tree.Sessions() {
+	for _, s := range q.tree.Sessions() {
 		mine := slices.DeleteFunc(slices.Clone(effects), func(e decide.Effect) bool { return e.About() != s.SessionID })
-		r.release(s, mine)
-		r.announceCompanion(s, mine)
+		q.release(s, mine)
+		q.announceCompanion(s, mine)
 		hooks := decide.CallHooks{Session: s.SessionID}
-		own := r.telling(s)
+		own := q.telling(s, busy)
 		aborting := s.Turn != nil && s.Turn.Stop != nil && s.Turn.Stop.Kind == eventlog.StopAbort
-		if r.tasks[hooks.Key()] == nil && (aborting || !own && !r.childTelling(s)) {
+		if !busy(hooks.Key()) && (aborting || !own && !q.childTelling(s, busy)) {
 			out = append(out, mine...)
 			continue
 		}
 		for _, e := range mine {
-			if e.Key() != "" && r.tasks[e.Key()] != nil {
+			if e.Key() != "" && busy(e.Key()) {
 				out = append(out, e)
 			}
 		}
@@ -92,32 +119,32 @@ func (r *runner) withHooks(effects []decide.Effect) []decide.Effect {
 }
 
 // telling reports whether hooks of a session are being called, or shall be.
-func (r *runner) telling(s *projector.Session) bool {
-	return len(r.hooks.due[s.SessionID]) > 0 || r.tasks[decide.CallHooks{Session: s.SessionID}.Key()] != nil
+func (q *hookQueue) telling(s *projector.Session, busy func(key string) bool) bool {
+	return len(q.due[s.SessionID]) > 0 || busy(decide.CallHooks{Session: s.SessionID}.Key())
 }
 
 // childTelling is telling for sub-agents that have stopped and that a call of
 // the session waits for.
-func (r *runner) childTelling(s *projector.Session) bool {
-	return slices.ContainsFunc(r.tree.ChildrenOf(s.SessionID), func(child *projector.Session) bool {
-		return !child.Running() && decide.Awaits(s, child.SessionID) && r.telling(child)
+func (q *hookQueue) childTelling(s *projector.Session, busy func(key string) bool) bool {
+	return slices.ContainsFunc(q.tree.ChildrenOf(s.SessionID), func(child *projector.Session) bool {
+		return !child.Running() && decide.Awaits(s, child.SessionID) && q.telling(child, busy)
 	})
 }
 
 // release makes the results of calls due that ran beside each other: when the
 // last of them is over, or the session stops with some still waiting.
-func (r *runner) release(s *projector.Session, wanted []decide.Effect) {
-	if len(r.hooks.results[s.SessionID]) == 0 {
+func (q *hookQueue) release(s *projector.Session, wanted []decide.Effect) {
+	if len(q.results[s.SessionID]) == 0 {
 		return
 	}
 	for _, e := range wanted {
 		switch e.(type) {
 		case decide.CommitStep, decide.Suspend, decide.Interrupt, decide.Finish, decide.Fail:
-			r.releaseAll(s.SessionID)
+			q.releaseAll(s.SessionID)
 			return
 		}
 	}
-	def := r.defs[s.AgentType]
+	def := q.defs[s.AgentType]
 	if s.Turn != nil && s.Turn.Step != nil && def != nil {
 		for _, c := range s.Turn.Step.Pending() {
 			if def.Phase(c.Name) == plan.PhaseOrdinary {
@@ -125,42 +152,42 @@ func (r *runner) release(s *projector.Session, wanted []decide.Effect) {
 			}
 		}
 	}
-	r.releaseAll(s.SessionID)
+	q.releaseAll(s.SessionID)
 }
 
-func (r *runner) releaseAll(session string) {
-	results := r.hooks.results[session]
+func (q *hookQueue) releaseAll(session string) {
+	results := q.results[session]
 	slices.SortStableFunc(results, func(a, b hookResult) int { return a.index - b.index })
 	for _, one := range results {
-		r.hooks.due[session] = append(r.hooks.due[session], one.events...)
+		q.due[session] = append(q.due[session], one.events...)
 	}
-	delete(r.hooks.results, session)
+	delete(q.results, session)
 }
 
 // announceCompanion tells of a companion tool before the driver executes it.
-func (r *runner) announceCompanion(s *projector.Session, wanted []decide.Effect) {
+func (q *hookQueue) announceCompanion(s *projector.Session, wanted []decide.Effect) {
 	for _, e := range wanted {
 		run, ok := e.(decide.RunCompanion)
 		name := decide.CallKey(s.SessionID, run.Call.ID)
-		if !ok || r.hooks.told[name] {
+		if !ok || q.told[name] {
 			continue
 		}
-		r.hooks.told[name] = true
-		def := r.defs[s.AgentType]
+		q.told[name] = true
+		def := q.defs[s.AgentType]
 		if schema, ok := def.ArgumentsOf(run.Call.Name); ok && plan.CheckArguments(schema, run.Call.Arguments) == nil {
-			r.due(s, beforeTool(run.Call.Name, run.Call.ID, run.Call.Arguments))
+			q.enqueue(s, beforeTool(run.Call.Name, run.Call.ID, run.Call.Arguments))
 		}
 	}
 }
 
-// due queues events for a session's hooks.
-func (r *runner) due(s *projector.Session, events ...hookEvent) {
-	r.hooks.due[s.SessionID] = append(r.hooks.due[s.SessionID], r.wanted(s, events)...)
+// enqueue queues events for a session's hooks.
+func (q *hookQueue) enqueue(s *projector.Session, events ...hookEvent) {
+	q.due[s.SessionID] = append(q.due[s.SessionID], q.wanted(s, events)...)
 }
 
 // wanted keeps the events that a session's hooks want to know of.
-func (r *runner) wanted(s *projector.Session, events []hookEvent) []hookEvent {
-	hooks := r.hooksOf(s)
+func (q *hookQueue) wanted(s *projector.Session, events []hookEvent) []hookEvent {
+	hooks := q.of(s)
 	var out []hookEvent
 	for _, ev := range events {
 		if ev, told := ev.told(hooks); told {
@@ -174,5 +201,20 @@ func beforeTool(tool, call string, args json.RawMessage) hookEvent {
 	return newHookEvent("beforeTool", agentloop.BeforeToolPayload{Tool: agentloop.HookTool{Name: tool}, ToolCallID: call, Arguments: args},
 		func(h *agentloop.Hooks) func(context.Context, *agentloop.HookContext, agentloop.BeforeToolPayload) {
 			return h.BeforeTool
+		})
+}
+
+func beforeSubAgent(agent string, call projector.Call) hookEvent {
+	return newHookEvent("beforeSubAgent",
+		agentloop.BeforeSubAgentPayload{Agent: agent, ToolCallID: call.ID, Input: call.Arguments},
+		func(h *agentloop.Hooks) func(context.Context, *agentloop.HookContext, agentloop.BeforeSubAgentPayload) {
+			return h.BeforeSubAgent
+		})
+}
+
+func beforeLLMCall(p agentloop.BeforeLLMCallPayload) hookEvent {
+	return newHookEvent("beforeLLMCall", p,
+		func(h *agentloop.Hooks) func(context.Context, *agentloop.HookContext, agentloop.BeforeLLMCallPayload) {
+			return h.BeforeLLMCall
 		})
 }

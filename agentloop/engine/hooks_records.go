@@ -11,23 +11,22 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// noteHooks queues what hooks are to be told of a record that was folded. So
-// whatever way a thing came about, those who want to know hear of it. The
-// caller holds the state.
-func (r *runner) noteHooks(rec eventlog.Record) {
+// note queues what hooks are to be told of a record that was folded. So
+// whatever way a thing came about, those who want to know hear of it.
+func (q *hookQueue) note(rec eventlog.Record) {
 	if !ofInterest(rec) {
 		return
 	}
-	s := r.tree.Get(rec.Agent)
-	if s == nil || len(r.hooksOf(s)) == 0 {
+	s := q.tree.Get(rec.Agent)
+	if s == nil || len(q.of(s)) == 0 {
 		return
 	}
 	if rec.Kind == eventlog.KindChunk {
 		if c, err := rec.Chunk(); err == nil {
-			r.noteChunk(s, rec, c)
+			q.noteChunk(s, rec, c)
 		}
 	} else if f, err := rec.Fact(); err == nil {
-		r.noteFact(s, rec, f)
+		q.noteFact(s, rec, f)
 	}
 }
 
@@ -44,52 +43,52 @@ func ofInterest(rec eventlog.Record) bool {
 	return false
 }
 
-func (r *runner) noteChunk(s *projector.Session, rec eventlog.Record, c eventlog.Chunk) {
+func (q *hookQueue) noteChunk(s *projector.Session, rec eventlog.Record, c eventlog.Chunk) {
 	switch c := c.(type) {
 	case *eventlog.ToolStart:
-		r.hooks.began[rec.Call] = c.Timestamp
+		q.began[rec.Call] = c.Timestamp
 	case *eventlog.StatePatch:
-		r.due(s, newHookEvent("onStateChange", agentloop.StateChangePayload{Patches: c.Patches, State: s.CustomState.Bytes(), ToolCallID: rec.Call},
+		q.enqueue(s, newHookEvent("onStateChange", agentloop.StateChangePayload{Patches: c.Patches, State: s.CustomState.Bytes(), ToolCallID: rec.Call},
 			func(h *agentloop.Hooks) func(context.Context, *agentloop.HookContext, agentloop.StateChangePayload) {
 				return h.OnStateChange
 			}))
 	}
 }
 
-func (r *runner) noteFact(s *projector.Session, rec eventlog.Record, f eventlog.Fact) {
+func (q *hookQueue) noteFact(s *projector.Session, rec eventlog.Record, f eventlog.Fact) {
 	switch f := f.(type) {
 	case *eventlog.UserMessage:
 		// Those of a run that is about to be requested are told with it.
 		if slices.ContainsFunc(s.Runs, func(run projector.Run) bool { return run.RunID == rec.Run }) {
-			r.due(s, messagesAt(s, rec.Sequence)...)
+			q.enqueue(s, messagesAt(s, rec.Sequence)...)
 		}
 	case *eventlog.RunRequested:
 		if run := s.CurrentRun(); run != nil && run.RunID == f.RunID {
-			r.runBegins(s)
+			q.runBegins(s)
 		}
 	case *eventlog.ModelTurn:
-		r.due(s, append([]hookEvent{afterLLMCall(agentloop.AfterLLMCallPayload{
+		q.enqueue(s, append([]hookEvent{afterLLMCall(agentloop.AfterLLMCallPayload{
 			StepID: f.StepID, Step: f.Step, Model: f.Model, Parts: f.Parts, StopReason: f.StopReason, Usage: f.Usage,
-			DurationMs: r.since(decide.CallModel{Session: s.SessionID, RunID: f.RunID}.Key(), f.Timestamp, 0),
+			DurationMs: q.since(decide.CallModel{Session: s.SessionID, RunID: f.RunID}.Key(), f.Timestamp, 0),
 		})}, messagesAt(s, rec.Sequence)...)...)
 	case *eventlog.ModelFailed:
-		r.due(s, afterLLMCall(agentloop.AfterLLMCallPayload{
+		q.enqueue(s, afterLLMCall(agentloop.AfterLLMCallPayload{
 			StepID: f.StepID, Step: f.Step, Error: &projector.ModelFailure{Error: f.Error, Code: f.Code, Retryable: f.Retryable},
-			DurationMs: r.since(decide.CallModel{Session: s.SessionID, RunID: f.RunID}.Key(), f.Timestamp, 0),
+			DurationMs: q.since(decide.CallModel{Session: s.SessionID, RunID: f.RunID}.Key(), f.Timestamp, 0),
 		}))
 	case *eventlog.ToolResult:
-		r.noteResult(s, rec, f)
+		q.noteResult(s, rec, f)
 	case *eventlog.RunEnded:
-		r.releaseAll(s.SessionID)
-		r.runEnds(s, f)
+		q.releaseAll(s.SessionID)
+		q.runEnds(s, f)
 	}
 }
 
 // since returns how long ago something began; otherwise is when if that was
 // not met here, 0 if nobody knows.
-func (r *runner) since(key string, now, otherwise int64) int64 {
-	began, ok := r.hooks.began[key]
-	delete(r.hooks.began, key)
+func (q *hookQueue) since(key string, now, otherwise int64) int64 {
+	began, ok := q.began[key]
+	delete(q.began, key)
 	if !ok {
 		began = otherwise
 	}
@@ -124,7 +123,7 @@ func afterLLMCall(p agentloop.AfterLLMCallPayload) hookEvent {
 }
 
 // noteResult keeps what is told of a call's result until its turn has come.
-func (r *runner) noteResult(s *projector.Session, rec eventlog.Record, f *eventlog.ToolResult) {
+func (q *hookQueue) noteResult(s *projector.Session, rec eventlog.Record, f *eventlog.ToolResult) {
 	if s.Turn == nil || s.Turn.Step == nil {
 		return
 	}
@@ -137,9 +136,9 @@ func (r *runner) noteResult(s *projector.Session, rec eventlog.Record, f *eventl
 	if call.Pending != nil {
 		waits, child = call.Pending.CreatedAt, call.Pending.Child
 	}
-	took := r.since(call.ID, f.Timestamp, waits)
+	took := q.since(call.ID, f.Timestamp, waits)
 	events := append(message, afterCall(call, f, child, took))
-	r.hooks.results[s.SessionID] = append(r.hooks.results[s.SessionID], hookResult{index: i, events: r.wanted(s, events)})
+	q.results[s.SessionID] = append(q.results[s.SessionID], hookResult{index: i, events: q.wanted(s, events)})
 }
 
 func afterCall(call projector.Call, f *eventlog.ToolResult, child string, took int64) hookEvent {
@@ -161,7 +160,7 @@ func afterCall(call projector.Call, f *eventlog.ToolResult, child string, took i
 
 // runBegins tells of the session's last run and of the messages that came
 // with it.
-func (r *runner) runBegins(s *projector.Session) {
+func (q *hookQueue) runBegins(s *projector.Session) {
 	run := s.CurrentRun()
 	input := messagesOf(s, run)
 	var begins hookEvent
@@ -180,53 +179,10 @@ func (r *runner) runBegins(s *projector.Session) {
 	for _, m := range input {
 		events = append(events, onMessage(m))
 	}
-	r.due(s, events...)
+	q.enqueue(s, events...)
 }
 
-// messagesOf are the messages that came with a run: they stand right before it.
-func messagesOf(s *projector.Session, run *projector.Run) []projector.Message {
-	var input []projector.Message
-	seq := run.StartSequence
-	for _, m := range slices.Backward(s.Messages) {
-		if m.Role != projector.RoleUser || m.Sequence != seq || seq == 0 {
-			break
-		}
-		input = append(input, m)
-		seq--
-	}
-	slices.Reverse(input)
-	return input
-}
-
-// suspendedFor tells why the run before the session's last one did not end its
-// turn.
-func suspendedFor(s *projector.Session) string {
-	last := true
-	for _, run := range slices.Backward(s.Runs) {
-		switch {
-		case run.Struck:
-		case last:
-			last = false
-		default:
-			return suspensionReason(run.Status)
-		}
-	}
-	return ""
-}
-
-func suspensionReason(status eventlog.RunStatus) string {
-	switch status {
-	case eventlog.RunClientTool, eventlog.RunStepPartial:
-		return agentloop.ReasonClientTool
-	case eventlog.RunChildren:
-		return agentloop.ReasonAwaitingChildren
-	case eventlog.RunStopped:
-		return agentloop.ReasonInterrupted
-	}
-	return ""
-}
-
-func (r *runner) runEnds(s *projector.Session, f *eventlog.RunEnded) {
+func (q *hookQueue) runEnds(s *projector.Session, f *eventlog.RunEnded) {
 	var took int64
 	for _, run := range s.Runs {
 		if run.RunID == f.RunID {
@@ -235,13 +191,13 @@ func (r *runner) runEnds(s *projector.Session, f *eventlog.RunEnded) {
 	}
 	switch f.Status {
 	case eventlog.RunCompleted:
-		r.due(s, newHookEvent("onAgentComplete", agentloop.AgentCompletePayload{
+		q.enqueue(s, newHookEvent("onAgentComplete", agentloop.AgentCompletePayload{
 			Output: f.Output, FinalState: s.CustomState.Bytes(), StepCount: s.StepCount, DurationMs: took,
 		}, func(h *agentloop.Hooks) func(context.Context, *agentloop.HookContext, agentloop.AgentCompletePayload) {
 			return h.OnAgentComplete
 		}))
 	case eventlog.RunFailed:
-		r.due(s, newHookEvent("onAgentFail", agentloop.AgentFailPayload{
+		q.enqueue(s, newHookEvent("onAgentFail", agentloop.AgentFailPayload{
 			Error: f.Error, Code: f.ErrorCode, FinalState: s.CustomState.Bytes(), StepCount: s.StepCount, DurationMs: took,
 		}, func(h *agentloop.Hooks) func(context.Context, *agentloop.HookContext, agentloop.AgentFailPayload) {
 			return h.OnAgentFail
@@ -258,7 +214,7 @@ func (r *runner) runEnds(s *projector.Session, f *eventlog.RunEnded) {
 				}
 			}
 		}
-		r.due(s, newHookEvent("onAgentSuspended", p,
+		q.enqueue(s, newHookEvent("onAgentSuspended", p,
 			func(h *agentloop.Hooks) func(context.Context, *agentloop.HookContext, agentloop.AgentSuspendedPayload) {
 				return h.OnAgentSuspended
 			}))

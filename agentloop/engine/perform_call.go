@@ -25,13 +25,13 @@ var errToolTimeout = errors.New("the tool timed out")
 // runCall executes a call and records its result, or has it wait.
 func (t *task) runCall(ctx context.Context, e decide.RunCall) error {
 	c := t.newCall(e.StepID, e.Call)
-	ctx = t.traceCall(ctx, c, e.Call)
+	ctx = t.traces.call(ctx, t.traced(), c.step, e.Call)
 	switch way := decide.RouteOf(t.def, e.Call, func() bool { return t.mustApprove(ctx, c, e.Call.Arguments) }); way.Kind {
 	case decide.RouteRefuse:
 		return t.refuse(ctx, c, e.Call, way.Code, way.Problem)
 	case decide.RouteRemote, decide.RouteHasStarted:
 		if way.Kind == decide.RouteRemote {
-			t.beforeSubAgent(ctx, way.Remote.Name, e.Call)
+			t.beforeExecution(ctx, beforeSubAgent(way.Remote.Name, e.Call))
 		}
 		t.pass() // it may take its time before it returns
 		return t.runRemote(ctx, c, e.Call, way.Remote)

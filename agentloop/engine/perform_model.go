@@ -13,6 +13,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model/upstream"
 	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
 )
 
 // callModel asks for one answer, streams it into the log and records it.
@@ -29,7 +30,7 @@ func (t *task) callModel(ctx context.Context, e decide.CallModel) error {
 	} else if err != nil {
 		return err
 	}
-	ctx, span := t.traceModel(ctx, e, req)
+	ctx, span := t.traces.model(ctx, t.traced(), t.def.Model, e.Step, t.attempt(e.StepID), req)
 	defer span.End()
 	measured := t.l.opts.Metrics.modelCall(t.def)
 	done, err := t.generate(ctx, req, a, measured)
@@ -44,19 +45,20 @@ func (t *task) callModel(ctx context.Context, e decide.CallModel) error {
 	flushed := t.flush(ctx)
 	switch {
 	case ctx.Err() != nil:
-		span.brokeOff(context.Cause(ctx))
+		brokeOff(span, context.Cause(ctx))
 		return context.Cause(ctx)
 	case a.err != nil:
-		span.brokeOff(a.err)
+		brokeOff(span, a.err)
 		return a.err
 	case flushed != nil:
-		span.brokeOff(flushed)
+		brokeOff(span, flushed)
 		return flushed
 	case err != nil:
-		span.failed(asModelError(err))
-		return t.modelFailed(ctx, e, asModelError(err))
+		failure := asModelError(err)
+		span.fail(failure.Code, failure.Message)
+		return t.modelFailed(ctx, e, failure)
 	case a.excess:
-		span.failed(errExcess)
+		span.fail(errExcess.Code, errExcess.Message)
 	default:
 		span.answered(done, a.turnParts())
 	}
@@ -64,6 +66,18 @@ func (t *task) callModel(ctx context.Context, e decide.CallModel) error {
 		RunID: t.runID, StepID: e.StepID, Step: e.Step, Model: done.Model, Parts: a.turnParts(),
 		StopReason: done.StopReason, Usage: done.Usage, FactBase: t.factBase(),
 	}))
+}
+
+// request is the conversation so far, as a model takes it.
+func (t *task) request() model.Request {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	s := t.tree.Get(t.session)
+	system := t.def.SystemPrompt
+	if s.SystemPrompt != nil {
+		system = *s.SystemPrompt
+	}
+	return model.Request{System: system, Tools: t.def.Specs, Messages: conversation(s.Messages)}
 }
 
 // generate calls the model. A panic of its adapter is a failed call.
@@ -124,4 +138,15 @@ func wait(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// attempt is the number of a model call's next try, from 1.
+func (t *task) attempt(stepID string) int {
+	n := 1
+	t.look(func(s *projector.Session) {
+		if s != nil && s.Turn != nil && s.Turn.Step != nil && s.Turn.Step.ID == stepID {
+			n += s.Turn.Step.Attempts
+		}
+	})
+	return n
 }

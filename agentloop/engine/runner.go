@@ -32,7 +32,7 @@ type runner struct {
 	tree   *projector.Tree
 	parked string            // a session of which the fold could not use a fact of ours
 	ids    map[string]*task  // call ids that were given, until the task ends
-	hooks  hookQueue         // what hooks are to be told
+	hooks  *hookQueue        // what hooks are to be told
 	spaces map[string]*space // workspaces that are open here, by session
 
 	// stopped are the remote agents that were told to abort, whether they
@@ -87,9 +87,10 @@ func (l *Loop) hold(ctx context.Context, session string, run *liveRun) (err erro
 	r := &runner{
 		l: l, log: patientLog{l.log}, root: session, agent: t.AgentType, defs: defs, run: id, id: l.opts.NewID(), tree: t,
 		ids: map[string]*task{}, tasks: map[string]*task{},
-		ended: make(chan outcome), hooks: newHookQueue(), stopped: map[string]bool{}, turn: turn,
-		traces: l.newTraces(session), spaces: map[string]*space{},
+		ended: make(chan outcome), stopped: map[string]bool{}, turn: turn,
+		traces: newTraces(l.opts.Tracer, l.opts.TraceContent, l.opts.Node, session), spaces: map[string]*space{},
 	}
+	r.hooks = newHookQueue(t, defs, func(run string) *agentloop.Hooks { return l.requestHooks(session, run) })
 	defer r.closeSpaces()
 	if effects, err := r.decide(); err != nil || len(effects) == 0 {
 		return err
@@ -118,7 +119,7 @@ func (l *Loop) hold(ctx context.Context, session string, run *liveRun) (err erro
 	l.opts.Metrics.claimed(attempt > 1 && before != nil && before.Node != l.opts.Node)
 	l.agree(run)
 	run.underWay(l)
-	defer func() { r.traces.release(err) }()
+	defer func() { r.traces.release(releasedFor(err)) }()
 	r.trace(id, fresh)
 	if err := r.endPoison(ctx); err != nil {
 		return err
@@ -126,7 +127,7 @@ func (l *Loop) hold(ctx context.Context, session string, run *liveRun) (err erro
 	if fresh {
 		r.mu.Lock()
 		if r.tree.CurrentRun().RunID == id { // else it is told of another one already
-			r.runBegins(&r.tree.Session)
+			r.hooks.runBegins(&r.tree.Session)
 		}
 		r.mu.Unlock()
 	}
@@ -164,7 +165,7 @@ func (r *runner) observe(rec eventlog.Record) {
 	parked := len(r.tree.Parked)
 	projector.Apply(r.tree, rec)
 	r.traces.note(r.tree, rec)
-	r.noteHooks(rec)
+	r.hooks.note(rec)
 	r.count(rec)
 	if c := r.tree.Claim; r.turn != nil && c != nil && c.Writer == r.id && (c.Spoke || c.Progress) {
 		r.turn.innocent()
@@ -199,7 +200,7 @@ func (r *runner) decide() (effects []decide.Effect, err error) {
 		Agents: r.defs, RetryDelay: r.l.opts.RetryDelay, Stopped: r.stopped,
 		Busy: func(key string) bool { return r.tasks[key] != nil },
 	}
-	return r.withHooks(d.Decide(r.tree)), nil
+	return r.hooks.withHooks(d.Decide(r.tree), d.Busy), nil
 }
 
 // drive decides and performs until the tree is at rest. What others write

@@ -19,7 +19,7 @@ import (
 // startChild begins a sub-agent's session for a call, all in one append.
 func (t *task) startChild(ctx context.Context, c *toolCall, call projector.Call, sub *plan.SubAgent) error {
 	id := projector.ChildID(t.session, projector.InfixCall, c.ID)
-	t.beforeSubAgent(ctx, sub.Agent, call)
+	t.beforeExecution(ctx, beforeSubAgent(sub.Agent, call))
 	code, problem := t.cantSpawn(id)
 	if problem != "" {
 		return t.dispatchFailed(ctx, c, call, code, problem)

@@ -2,9 +2,6 @@ package engine
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/sha256"
-	"errors"
 	"sync"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -12,9 +9,7 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/internal/shorten"
-	"github.com/helixd/helixd/eventlog"
 )
 
 // Attributes of spans that the conventions have no name for.
@@ -42,37 +37,13 @@ const (
 	eventRecalled  = "recalled" // when a turn begins
 )
 
-// TraceID is the id of a root session's trace: the first 16 bytes of the
-// SHA-256 of its id. So a conversation is one trace, whichever nodes work on
-// it and however long it takes.
-func TraceID(root string) trace.TraceID {
-	sum := sha256.Sum256([]byte(root))
-	return trace.TraceID(sum[:16])
-}
-
-// TraceIDs gives the spans of a loop the trace id of their root session; other
-// spans get random ones. It is an IDGenerator of OpenTelemetry's SDK, for
-// sdktrace.WithIDGenerator.
-type TraceIDs struct{}
-
-// NewIDs returns the ids of a span that has no parent.
-func (ids TraceIDs) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
-	var id trace.TraceID
-	if root, ok := ctx.Value(tracedRoot{}).(string); ok {
-		id = TraceID(root)
-	} else {
-		rand.Read(id[:]) //nolint:errcheck // never fails
-	}
-	return id, ids.NewSpanID(ctx, id)
-}
-
-// NewSpanID returns the id of a further span of a trace.
-func (TraceIDs) NewSpanID(context.Context, trace.TraceID) (id trace.SpanID) {
-	rand.Read(id[:]) //nolint:errcheck // never fails
-	return id
-}
-
 type tracedRoot struct{}
+
+// rootOf returns the root session that a span belongs to, if it belongs to one.
+func rootOf(ctx context.Context) (root string, ok bool) {
+	root, ok = ctx.Value(tracedRoot{}).(string)
+	return root, ok
+}
 
 // traces are the spans of a tree while this node holds it. Spans of runs and of
 // calls begin and end with the records that this node folds, so whatever way a
@@ -94,13 +65,14 @@ type openSpan struct {
 	session string
 }
 
-func (l *Loop) newTraces(root string) *traces {
-	if l.opts.Tracer == nil {
+// newTraces returns the spans of a tree; nil if there is no tracer. With content,
+// prompts, answers, arguments and results are recorded in them, shortened.
+func newTraces(tracer trace.Tracer, content bool, node, root string) *traces {
+	if tracer == nil {
 		return nil
 	}
 	return &traces{
-		tracer: l.opts.Tracer, content: l.opts.TraceContent, node: l.opts.Node, root: root,
-		runs: map[string]openSpan{}, calls: map[string]openSpan{},
+		tracer: tracer, content: content, node: node, root: root, runs: map[string]openSpan{}, calls: map[string]openSpan{},
 	}
 }
 
@@ -134,8 +106,9 @@ func (tr *traces) failed(span trace.Span, code, message string) {
 	span.SetStatus(codes.Error, shorten.Text(message, maxTracedText))
 }
 
-// release ends what is open: this node does not hold the tree any more.
-func (tr *traces) release(err error) {
+// release ends what is open: this node does not hold the tree any more, for a
+// reason.
+func (tr *traces) release(reason string) {
 	if tr == nil {
 		return
 	}
@@ -143,27 +116,11 @@ func (tr *traces) release(err error) {
 	defer tr.mu.Unlock()
 	tr.held = false
 	for id := range tr.calls {
-		tr.endCall(id, eventReleased, attrReason.String(releasedFor(err)))
+		tr.endCall(id, eventReleased, attrReason.String(reason))
 	}
 	for session, run := range tr.runs {
-		run.AddEvent(eventReleased, trace.WithAttributes(attrReason.String(releasedFor(err))))
+		run.AddEvent(eventReleased, trace.WithAttributes(attrReason.String(reason)))
 		run.End()
 		delete(tr.runs, session)
 	}
-}
-
-func releasedFor(err error) string {
-	switch {
-	case err == nil:
-		return "at_rest"
-	case errors.Is(err, errHandedOver):
-		return "handed_over"
-	case errors.Is(err, agentloop.ErrStopping):
-		return "stopping"
-	case errors.Is(err, eventlog.ErrSuperseded):
-		return "superseded"
-	case errors.Is(err, eventlog.ErrSessionNotFound):
-		return "erased"
-	}
-	return "broken_off"
 }

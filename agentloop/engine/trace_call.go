@@ -2,19 +2,27 @@ package engine
 
 import (
 	"context"
-	"errors"
 
 	"go.opentelemetry.io/otel/attribute"
 	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
-	"github.com/helixd/helixd/agentloop"
-	"github.com/helixd/helixd/agentloop/internal/decide"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
 )
+
+// tracedAgent is the agent that a span is about.
+type tracedAgent struct{ session, run, agent string } // agent: its name; empty: it is not here
+
+func (a tracedAgent) attributes() []attribute.KeyValue {
+	attrs := []attribute.KeyValue{attrSession.String(a.session), attrRun.String(a.run)}
+	if a.agent != "" {
+		attrs = append(attrs, semconv.GenAIAgentName(a.agent))
+	}
+	return attrs
+}
 
 // modelSpan is the span of one call of a model.
 type modelSpan struct {
@@ -22,20 +30,19 @@ type modelSpan struct {
 	tr *traces
 }
 
-// traceModel begins the span of a model call.
-func (t *task) traceModel(ctx context.Context, e decide.CallModel, req model.Request) (context.Context, modelSpan) {
-	tr := t.traces
-	if tr == nil || t.def == nil {
+// model begins the span of a model call. An attempt counts from 1.
+func (tr *traces) model(ctx context.Context, of tracedAgent, m model.Model, step, attempt int, req model.Request) (context.Context, modelSpan) {
+	if tr == nil || of.agent == "" {
 		return ctx, modelSpan{Span: noop.Span{}}
 	}
-	name := model.NameOf(t.def.Model)
-	attrs := append(t.spanAttributes(), semconv.GenAIOperationNameChat, attrStep.Int(e.Step), attrAttempt.Int(t.attempt(e.StepID)))
+	name := model.NameOf(m)
+	attrs := append(of.attributes(), semconv.GenAIOperationNameChat, attrStep.Int(step), attrAttempt.Int(attempt))
 	title := "chat"
 	if name != "" {
 		title += " " + name
 		attrs = append(attrs, semconv.GenAIRequestModel(name))
 	}
-	if provider := model.ProviderOf(t.def.Model); provider != "" {
+	if provider := model.ProviderOf(m); provider != "" {
 		attrs = append(attrs, semconv.GenAIProviderNameKey.String(provider))
 	}
 	ctx, span := tr.start(ctx, title, trace.SpanKindClient, attrs...)
@@ -68,51 +75,41 @@ func (m modelSpan) answered(done model.Answer, parts []eventlog.TurnPart) {
 	}
 }
 
-func (m modelSpan) failed(failure *model.Error) {
+// fail marks a call that has failed.
+func (m modelSpan) fail(code, message string) {
 	if m.tr != nil {
-		m.tr.failed(m, failure.Code, failure.Message)
+		m.tr.failed(m, code, message)
 	}
 }
 
-// brokeOff says that nothing was made of the answer.
-func (m modelSpan) brokeOff(err error) {
-	switch {
-	case m.tr == nil:
-	case errors.Is(err, errUnwanted):
+// cancelled says that nobody wants the answer any more.
+func (m modelSpan) cancelled() {
+	if m.tr != nil {
 		m.AddEvent(eventCancelled)
-	case errors.Is(err, agentloop.ErrStopping):
-		m.AddEvent(eventReleased, trace.WithAttributes(attrReason.String(releasedFor(err))))
-	default:
-		m.tr.failed(m, agentloop.CodeInternal, agentloop.CodeInternal)
 	}
 }
 
-// attempt is the number of a model call's next try, from 1.
-func (t *task) attempt(stepID string) int {
-	n := 1
-	t.look(func(s *projector.Session) {
-		if s != nil && s.Turn != nil && s.Turn.Step != nil && s.Turn.Step.ID == stepID {
-			n += s.Turn.Step.Attempts
-		}
-	})
-	return n
+// released says that this node does not wait for the answer any more, for a reason.
+func (m modelSpan) released(reason string) {
+	if m.tr != nil {
+		m.AddEvent(eventReleased, trace.WithAttributes(attrReason.String(reason)))
+	}
 }
 
-// traceCall begins the span of a tool call, which ends when its result is
-// recorded, or when it waits for a person.
-func (t *task) traceCall(ctx context.Context, c *toolCall, call projector.Call) context.Context {
-	tr := t.traces
+// call begins the span of a tool call, which ends when its result is recorded, or
+// when it waits for a person.
+func (tr *traces) call(ctx context.Context, of tracedAgent, step int, call projector.Call) context.Context {
 	if tr == nil {
 		return ctx
 	}
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
-	if open, ok := tr.calls[c.ID]; ok && call.Pending != nil { // what it waited for has come
+	if open, ok := tr.calls[call.ID]; ok && call.Pending != nil { // what it waited for has come
 		return trace.ContextWithSpan(ctx, open)
 	}
-	tr.endCall(c.ID, eventCancelled) // it is made again
-	ctx, span := tr.start(ctx, "execute_tool "+c.ToolName, trace.SpanKindInternal, append(t.spanAttributes(),
-		semconv.GenAIOperationNameExecuteTool, semconv.GenAIToolName(c.ToolName), semconv.GenAIToolCallID(c.ID), attrStep.Int(c.step),
+	tr.endCall(call.ID, eventCancelled) // it is made again
+	ctx, span := tr.start(ctx, "execute_tool "+call.Name, trace.SpanKindInternal, append(of.attributes(),
+		semconv.GenAIOperationNameExecuteTool, semconv.GenAIToolName(call.Name), semconv.GenAIToolCallID(call.ID), attrStep.Int(step),
 	)...)
 	if call.Pending != nil {
 		span.AddEvent(eventResumed, trace.WithAttributes(attrReason.String(string(call.Pending.Kind))))
@@ -120,17 +117,8 @@ func (t *task) traceCall(ctx context.Context, c *toolCall, call projector.Call) 
 	if tr.content && span.IsRecording() {
 		span.SetAttributes(semconv.GenAIToolCallArgumentsKey.String(tracedText(string(call.Arguments))))
 	}
-	tr.calls[c.ID] = openSpan{Span: span, session: t.session}
+	tr.calls[call.ID] = openSpan{Span: span, session: of.session}
 	return ctx
-}
-
-// spanAttributes name the agent and its run.
-func (t *task) spanAttributes() []attribute.KeyValue {
-	attrs := []attribute.KeyValue{attrSession.String(t.session), attrRun.String(t.runID)}
-	if t.def != nil {
-		attrs = append(attrs, semconv.GenAIAgentName(t.def.Name))
-	}
-	return attrs
 }
 
 // callResult ends a call's span. The caller has the lock.

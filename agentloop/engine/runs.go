@@ -1,0 +1,52 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// messagesOf are the messages that came with a run: they stand right before it.
+func messagesOf(s *projector.Session, run *projector.Run) []projector.Message {
+	var input []projector.Message
+	seq := run.StartSequence
+	for _, m := range slices.Backward(s.Messages) {
+		if m.Role != projector.RoleUser || m.Sequence != seq || seq == 0 {
+			break
+		}
+		input = append(input, m)
+		seq--
+	}
+	slices.Reverse(input)
+	return input
+}
+
+// suspendedFor tells why the run before the session's last one did not end its
+// turn.
+func suspendedFor(s *projector.Session) string {
+	last := true
+	for _, run := range slices.Backward(s.Runs) {
+		switch {
+		case run.Struck:
+		case last:
+			last = false
+		default:
+			return suspensionReason(run.Status)
+		}
+	}
+	return ""
+}
+
+func suspensionReason(status eventlog.RunStatus) string {
+	switch status {
+	case eventlog.RunClientTool, eventlog.RunStepPartial:
+		return agentloop.ReasonClientTool
+	case eventlog.RunChildren:
+		return agentloop.ReasonAwaitingChildren
+	case eventlog.RunStopped:
+		return agentloop.ReasonInterrupted
+	}
+	return ""
+}

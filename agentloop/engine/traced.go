@@ -1,0 +1,44 @@
+package engine
+
+import (
+	"errors"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/eventlog"
+)
+
+func (t *task) traced() tracedAgent {
+	of := tracedAgent{session: t.session, run: t.runID}
+	if t.def != nil {
+		of.agent = t.def.Name
+	}
+	return of
+}
+
+// brokeOff says that nothing was made of a model's answer.
+func brokeOff(span modelSpan, err error) {
+	switch {
+	case errors.Is(err, errUnwanted):
+		span.cancelled()
+	case errors.Is(err, agentloop.ErrStopping):
+		span.released(releasedFor(err))
+	default:
+		span.fail(agentloop.CodeInternal, agentloop.CodeInternal)
+	}
+}
+
+func releasedFor(err error) string {
+	switch {
+	case err == nil:
+		return "at_rest"
+	case errors.Is(err, errHandedOver):
+		return "handed_over"
+	case errors.Is(err, agentloop.ErrStopping):
+		return "stopping"
+	case errors.Is(err, eventlog.ErrSuperseded):
+		return "superseded"
+	case errors.Is(err, eventlog.ErrSessionNotFound):
+		return "erased"
+	}
+	return "broken_off"
+}
