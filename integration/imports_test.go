@@ -89,7 +89,9 @@ func TestImportsPointOneWay(t *testing.T) {
 func TestTheLoopsPartsPointOneWay(t *testing.T) {
 	order := []string{
 		"agentloop/internal/patch", "agentloop", "agentloop/internal/shorten", "agentloop/internal/plan", "agentloop/internal/decide",
-		"agentloop/verify", "agentloop/engine",
+		"agentloop/verify",
+		"agentloop/engine/internal/runs", "agentloop/engine/internal/backlog", "agentloop/engine/internal/tracing",
+		"agentloop/engine/internal/retrying", "agentloop/engine/internal/remoteids", "agentloop/engine/internal/conversation", "agentloop/engine",
 	}
 	for _, p := range listed(t) {
 		from := slices.Index(order, p.folder())
@@ -161,7 +163,7 @@ func TestTracingStaysAtTheEdge(t *testing.T) {
 	for _, p := range listed(t) {
 		for _, i := range p.Imports {
 			if within(i, otel) {
-				require.True(t, within(p.folder(), "agentloop", "httpapi", "cmd/helixd"), "%s imports %s", p.folder(), i)
+				require.True(t, within(p.folder(), "agentloop/engine", "agentloop/httptool", "agentloop/remote", "httpapi", "cmd/helixd"), "%s imports %s", p.folder(), i)
 			}
 			if within(i, otel+"/sdk", otel+"/exporters") {
 				require.True(t, within(p.folder(), "cmd/helixd"), "%s imports %s", p.folder(), i)

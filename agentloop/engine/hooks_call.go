@@ -7,14 +7,15 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine/internal/backlog"
 	"github.com/helixd/helixd/agentloop/internal/decide"
 	"github.com/helixd/helixd/projector"
 )
 
 // tell calls the hooks of the task's session that want to know of an event.
-func (t *task) tell(ctx context.Context, ev hookEvent) {
+func (t *task) tell(ctx context.Context, ev backlog.Event) {
 	var told bool
-	t.look(func(s *projector.Session) { ev, told = ev.told(t.hooks.of(s)) })
+	t.look(func(s *projector.Session) { ev, told = ev.Told(t.hooks.Of(s)) })
 	if told {
 		t.fire(ctx, ev)
 	}
@@ -24,7 +25,7 @@ func (t *task) tell(ctx context.Context, ev hookEvent) {
 func (t *task) callHooks(ctx context.Context) error {
 	for ctx.Err() == nil {
 		t.mu.Lock()
-		ev, ok := t.hooks.next(t.session)
+		ev, ok := t.hooks.Next(t.session)
 		t.mu.Unlock()
 		if !ok {
 			return nil
@@ -35,9 +36,9 @@ func (t *task) callHooks(ctx context.Context) error {
 }
 
 // fire calls the hooks of an event, one at a time for each session.
-func (t *task) fire(ctx context.Context, ev hookEvent) {
+func (t *task) fire(ctx context.Context, ev backlog.Event) {
 	t.mu.Lock()
-	lock := t.hooks.lockOf(t.session)
+	lock := t.hooks.LockOf(t.session)
 	t.mu.Unlock()
 	select {
 	case lock <- struct{}{}:
@@ -45,11 +46,11 @@ func (t *task) fire(ctx context.Context, ev hookEvent) {
 		return
 	}
 	defer func() { <-lock }()
-	for _, hooks := range ev.chain {
+	for _, hooks := range ev.Chain {
 		if ctx.Err() != nil {
 			return
 		}
-		t.callHook(ctx, ev.name, ev.of(hooks))
+		t.callHook(ctx, ev.Name, ev.Of(hooks))
 	}
 }
 
@@ -90,7 +91,7 @@ func (t *task) callHook(ctx context.Context, name string, f func(context.Context
 
 // beforeExecution tells of a call that is about to be executed. Calls that
 // began together tell in the model's order.
-func (t *task) beforeExecution(ctx context.Context, ev hookEvent) {
+func (t *task) beforeExecution(ctx context.Context, ev backlog.Event) {
 	defer t.pass()
 	if t.after != nil {
 		select {
@@ -165,14 +166,14 @@ func (t *task) beforeModel(ctx context.Context, e decide.CallModel) {
 		if s.Turn != nil && s.Turn.Step != nil && s.Turn.Step.ID == e.StepID {
 			p.Attempt += s.Turn.Step.Attempts
 		}
-		told = len(t.hooks.of(s)) > 0
+		told = len(t.hooks.Of(s)) > 0
 	})
 	if !told {
 		return
 	}
 	p.Request = t.request()
-	t.tell(ctx, beforeLLMCall(p))
+	t.tell(ctx, backlog.BeforeLLMCall(p))
 	t.mu.Lock()
-	t.hooks.begins(e.Key(), t.l.now())
+	t.hooks.Begins(e.Key(), t.l.now())
 	t.mu.Unlock()
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine/internal/backlog"
 	"github.com/helixd/helixd/agentloop/internal/decide"
 	"github.com/helixd/helixd/agentloop/internal/patch"
 	"github.com/helixd/helixd/agentloop/internal/plan"
@@ -25,13 +26,13 @@ var errToolTimeout = errors.New("the tool timed out")
 // runCall executes a call and records its result, or has it wait.
 func (t *task) runCall(ctx context.Context, e decide.RunCall) error {
 	c := t.newCall(e.StepID, e.Call)
-	ctx = t.traces.call(ctx, t.traced(), c.step, e.Call)
+	ctx = t.traces.Call(ctx, t.traced(), c.step, e.Call)
 	switch way := decide.RouteOf(t.def, e.Call, func() bool { return t.mustApprove(ctx, c, e.Call.Arguments) }); way.Kind {
 	case decide.RouteRefuse:
 		return t.refuse(ctx, c, e.Call, way.Code, way.Problem)
 	case decide.RouteRemote, decide.RouteHasStarted:
 		if way.Kind == decide.RouteRemote {
-			t.beforeExecution(ctx, beforeSubAgent(way.Remote.Name, e.Call))
+			t.beforeExecution(ctx, backlog.BeforeSubAgent(way.Remote.Name, e.Call))
 		}
 		t.pass() // it may take its time before it returns
 		return t.runRemote(ctx, c, e.Call, way.Remote)
@@ -40,7 +41,7 @@ func (t *task) runCall(ctx context.Context, e decide.RunCall) error {
 	case decide.RouteCompanion:
 		return t.companion(ctx, c, e.Call)
 	case decide.RouteFinish:
-		t.beforeExecution(ctx, beforeTool(c.ToolName, c.ID, e.Call.Arguments))
+		t.beforeExecution(ctx, backlog.BeforeTool(c.ToolName, c.ID, e.Call.Arguments))
 		if err := t.append(ctx, c.start(e.Call)); err != nil {
 			return err
 		}
@@ -75,7 +76,7 @@ func (t *task) awaitPerson(ctx context.Context, c *toolCall, facts ...fact) erro
 
 // runTool executes a function.
 func (t *task) runTool(ctx context.Context, c *toolCall, call projector.Call, tool *plan.Tool) error {
-	t.beforeExecution(ctx, beforeTool(c.ToolName, c.ID, call.Arguments))
+	t.beforeExecution(ctx, backlog.BeforeTool(c.ToolName, c.ID, call.Arguments))
 	var facts []fact
 	if call.Answer != nil {
 		facts = append(facts, c.approvalResponse(call))

@@ -14,7 +14,7 @@ import (
 // closeCall records the outcome of a call that has waited.
 func (t *task) closeCall(ctx context.Context, e decide.CloseCall) error {
 	c := t.newCall(e.StepID, e.Call)
-	ctx = t.traces.call(ctx, t.traced(), c.step, e.Call)
+	ctx = t.traces.Call(ctx, t.traced(), c.step, e.Call)
 	if e.Call.Pending.Kind == eventlog.PendingChild {
 		return t.closeChild(ctx, c, e.Call)
 	}

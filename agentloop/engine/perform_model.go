@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine/internal/conversation"
 	"github.com/helixd/helixd/agentloop/internal/decide"
 	"github.com/helixd/helixd/agentloop/internal/shorten"
 	"github.com/helixd/helixd/agentloop/model"
@@ -30,7 +31,7 @@ func (t *task) callModel(ctx context.Context, e decide.CallModel) error {
 	} else if err != nil {
 		return err
 	}
-	ctx, span := t.traces.model(ctx, t.traced(), t.def.Model, e.Step, t.attempt(e.StepID), req)
+	ctx, span := t.traces.Model(ctx, t.traced(), t.def.Model, e.Step, t.attempt(e.StepID), req)
 	defer span.End()
 	measured := t.l.opts.Metrics.modelCall(t.def)
 	done, err := t.generate(ctx, req, a, measured)
@@ -55,12 +56,12 @@ func (t *task) callModel(ctx context.Context, e decide.CallModel) error {
 		return flushed
 	case err != nil:
 		failure := asModelError(err)
-		span.fail(failure.Code, failure.Message)
+		span.Fail(failure.Code, failure.Message)
 		return t.modelFailed(ctx, e, failure)
 	case a.excess:
-		span.fail(errExcess.Code, errExcess.Message)
+		span.Fail(errExcess.Code, errExcess.Message)
 	default:
-		span.answered(done, a.turnParts())
+		span.Answered(done, a.turnParts())
 	}
 	return a.commit(ctx, t.fact(&eventlog.ModelTurn{
 		RunID: t.runID, StepID: e.StepID, Step: e.Step, Model: done.Model, Parts: a.turnParts(),
@@ -77,7 +78,7 @@ func (t *task) request() model.Request {
 	if s.SystemPrompt != nil {
 		system = *s.SystemPrompt
 	}
-	return model.Request{System: system, Tools: t.def.Specs, Messages: conversation(s.Messages)}
+	return model.Request{System: system, Tools: t.def.Specs, Messages: conversation.ForModel(s.Messages)}
 }
 
 // generate calls the model. A panic of its adapter is a failed call.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine/internal/remoteids"
 	"github.com/helixd/helixd/agentloop/internal/decide"
 	"github.com/helixd/helixd/agentloop/internal/plan"
 	"github.com/helixd/helixd/agentloop/internal/shorten"
@@ -27,7 +28,7 @@ type remoteCall struct {
 	run  string // there
 	// known: the other server may have the session already.
 	known bool
-	ids   *remoteIDs
+	ids   *remoteids.IDs
 }
 
 // runRemote has another server work on a call and takes its stream over. What

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/helixd/helixd/agentloop/engine/internal/remoteids"
 	"github.com/helixd/helixd/agentloop/remote"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
@@ -24,7 +25,7 @@ func (r *remoteCall) follow(ctx context.Context) (remote.Event, error) {
 			from, calls = child.RemoteSequence, slices.Clone(child.RemoteCalls)
 		}
 	})
-	r.ids = newRemoteIDs(r.id, calls, r.uniqueCallID)
+	r.ids = remoteids.New(r.id, calls, r.uniqueCallID)
 	ctx, cancel := context.WithCancel(ctx)
 	events, failed := make(chan remote.Event, maxTakenOver), make(chan error, 1)
 	go func() {
@@ -90,7 +91,7 @@ func (r *remoteCall) takeOver(ctx context.Context, ev remote.Event, more <-chan 
 	}
 	if position > 0 {
 		facts = append(facts, about(r.id, []fact{{run: r.c.RunID, f: &eventlog.RemoteProgress{
-			ToolCallID: r.c.ID, RunID: r.run, Sequence: position, Calls: r.ids.progress(), FactBase: r.l.factBase(r.id),
+			ToolCallID: r.c.ID, RunID: r.run, Sequence: position, Calls: r.ids.Progress(), FactBase: r.l.factBase(r.id),
 		}}})...)
 		if err := r.append(ctx, facts...); err != nil {
 			return nil, recordError{err}
@@ -115,7 +116,7 @@ func (r *remoteCall) own(chunk remote.ChunkEvent) eventlog.Chunk {
 			return nil
 		}
 	}
-	r.ids.translate(eventlog.BaseOf(c).AgentID, c)
+	r.ids.Translate(eventlog.BaseOf(c).AgentID, c)
 	switch c := c.(type) {
 	case *eventlog.SubAgentStart:
 		c.SubSessionID = r.ownSession(c.SubSessionID, c.CallID)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine/internal/tracing"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
 )
@@ -75,7 +76,7 @@ func (l *Loop) newRun(session string, mode eventlog.RunMode, messages []agentloo
 // trace.
 func (l *Loop) askedRun(ctx context.Context, session string, mode eventlog.RunMode, messages []agentloop.Input) []fact {
 	facts := l.newRun(session, mode, messages)
-	facts[len(facts)-1].f.(*eventlog.RunRequested).TraceParent = traceParent(ctx)
+	facts[len(facts)-1].f.(*eventlog.RunRequested).TraceParent = tracing.Parent(ctx)
 	return facts
 }
 

@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine/internal/backlog"
+	"github.com/helixd/helixd/agentloop/engine/internal/retrying"
+	"github.com/helixd/helixd/agentloop/engine/internal/tracing"
 	"github.com/helixd/helixd/agentloop/internal/decide"
 	"github.com/helixd/helixd/agentloop/internal/plan"
 	"github.com/helixd/helixd/eventlog"
@@ -20,7 +23,7 @@ import (
 // runner drives one tree while it holds the claim: all agents in it at once.
 type runner struct {
 	l     *Loop
-	log   patientLog
+	log   retrying.Log
 	root  string
 	agent string                 // the root's
 	run   string                 // for which the tree was claimed
@@ -32,7 +35,7 @@ type runner struct {
 	tree   *projector.Tree
 	parked string            // a session of which the fold could not use a fact of ours
 	ids    map[string]*task  // call ids that were given, until the task ends
-	hooks  *hookQueue        // what hooks are to be told
+	hooks  *backlog.Queue    // what hooks are to be told
 	spaces map[string]*space // workspaces that are open here, by session
 
 	// stopped are the remote agents that were told to abort, whether they
@@ -41,7 +44,7 @@ type runner struct {
 
 	turn *turn // of a suspected tree, else nil
 
-	traces *traces // nil: none
+	traces *tracing.Tree // nil: none
 
 	// committing is held from reading the state to appending what was made
 	// of it, so that the patches of parallel calls build on each other.
@@ -85,12 +88,12 @@ func (l *Loop) hold(ctx context.Context, session string, run *liveRun) (err erro
 	id, attempt := openRun(t)
 	run.held, run.agent, run.id = t.Head, t.AgentType, id
 	r := &runner{
-		l: l, log: patientLog{l.log}, root: session, agent: t.AgentType, defs: defs, run: id, id: l.opts.NewID(), tree: t,
+		l: l, log: retrying.Log{l.log}, root: session, agent: t.AgentType, defs: defs, run: id, id: l.opts.NewID(), tree: t,
 		ids: map[string]*task{}, tasks: map[string]*task{},
 		ended: make(chan outcome), stopped: map[string]bool{}, turn: turn,
-		traces: newTraces(l.opts.Tracer, l.opts.TraceContent, l.opts.Node, session), spaces: map[string]*space{},
+		traces: tracing.New(l.opts.Tracer, l.opts.TraceContent, l.opts.Node, session), spaces: map[string]*space{},
 	}
-	r.hooks = newHookQueue(t, defs, func(run string) *agentloop.Hooks { return l.requestHooks(session, run) })
+	r.hooks = backlog.New(t, defs, func(run string) *agentloop.Hooks { return l.requestHooks(session, run) })
 	defer r.closeSpaces()
 	if effects, err := r.decide(); err != nil || len(effects) == 0 {
 		return err
@@ -119,7 +122,7 @@ func (l *Loop) hold(ctx context.Context, session string, run *liveRun) (err erro
 	l.opts.Metrics.claimed(attempt > 1 && before != nil && before.Node != l.opts.Node)
 	l.agree(run)
 	run.underWay(l)
-	defer func() { r.traces.release(releasedFor(err)) }()
+	defer func() { r.traces.Release(releasedFor(err)) }()
 	r.trace(id, fresh)
 	if err := r.endPoison(ctx); err != nil {
 		return err
@@ -127,7 +130,7 @@ func (l *Loop) hold(ctx context.Context, session string, run *liveRun) (err erro
 	if fresh {
 		r.mu.Lock()
 		if r.tree.CurrentRun().RunID == id { // else it is told of another one already
-			r.hooks.runBegins(&r.tree.Session)
+			r.hooks.RunBegins(&r.tree.Session)
 		}
 		r.mu.Unlock()
 	}
@@ -145,7 +148,7 @@ func (r *runner) trace(run string, fresh bool) {
 	if !fresh {
 		run = ""
 	}
-	r.traces.hold(r.tree, run)
+	r.traces.Hold(r.tree, run)
 }
 
 // openRun returns the run for which a tree is claimed, the root's if its turn
@@ -164,8 +167,8 @@ func (r *runner) observe(rec eventlog.Record) {
 	defer r.mu.Unlock()
 	parked := len(r.tree.Parked)
 	projector.Apply(r.tree, rec)
-	r.traces.note(r.tree, rec)
-	r.hooks.note(rec)
+	r.traces.Note(r.tree, rec)
+	r.hooks.Note(rec)
 	r.count(rec)
 	if c := r.tree.Claim; r.turn != nil && c != nil && c.Writer == r.id && (c.Spoke || c.Progress) {
 		r.turn.innocent()
@@ -200,7 +203,7 @@ func (r *runner) decide() (effects []decide.Effect, err error) {
 		Agents: r.defs, RetryDelay: r.l.opts.RetryDelay, Stopped: r.stopped,
 		Busy: func(key string) bool { return r.tasks[key] != nil },
 	}
-	return r.hooks.withHooks(d.Decide(r.tree), d.Busy), nil
+	return r.hooks.Order(d.Decide(r.tree), d.Busy), nil
 }
 
 // drive decides and performs until the tree is at rest. What others write

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine/internal/backlog"
 	"github.com/helixd/helixd/agentloop/internal/decide"
 	"github.com/helixd/helixd/agentloop/internal/plan"
 	"github.com/helixd/helixd/agentloop/internal/shorten"
@@ -19,7 +20,7 @@ import (
 // startChild begins a sub-agent's session for a call, all in one append.
 func (t *task) startChild(ctx context.Context, c *toolCall, call projector.Call, sub *plan.SubAgent) error {
 	id := projector.ChildID(t.session, projector.InfixCall, c.ID)
-	t.beforeExecution(ctx, beforeSubAgent(sub.Agent, call))
+	t.beforeExecution(ctx, backlog.BeforeSubAgent(sub.Agent, call))
 	code, problem := t.cantSpawn(id)
 	if problem != "" {
 		return t.dispatchFailed(ctx, c, call, code, problem)

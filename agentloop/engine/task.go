@@ -47,7 +47,7 @@ type task struct {
 
 func (r *runner) newTask(ctx context.Context, e decide.Effect) *task {
 	t := &task{runner: r, name: e.Key(), session: e.About(), gone: make(chan struct{}), passed: make(chan struct{})}
-	t.ctx, t.cancel = context.WithCancelCause(r.traces.context(ctx, t.session))
+	t.ctx, t.cancel = context.WithCancelCause(r.traces.Context(ctx, t.session))
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	if s := r.tree.Get(t.session); s != nil {
@@ -206,7 +206,7 @@ func (t *task) appendIf(ctx context.Context, still func() bool, facts ...fact) e
 	if t.abandoned {
 		return errAbandoned
 	}
-	ctx, cancel := t.log.patience(t.ctx, context.WithoutCancel(ctx), appendTimeout)
+	ctx, cancel := t.log.Patience(t.ctx, context.WithoutCancel(ctx), appendTimeout)
 	defer cancel()
 	if still != nil {
 		return t.w.AppendIf(ctx, still, entries...)
@@ -232,7 +232,7 @@ func (t *task) write(ctx context.Context, facts ...fact) error {
 	if queued, err := t.w.TryWrite(entries...); queued || err != nil { // there nearly always is room, and patience sets a timer
 		return err
 	}
-	ctx, cancel := t.log.patience(t.ctx, ctx, appendTimeout)
+	ctx, cancel := t.log.Patience(t.ctx, ctx, appendTimeout)
 	defer cancel()
 	return t.w.Write(ctx, entries...)
 }
@@ -240,7 +240,7 @@ func (t *task) write(ctx context.Context, facts ...fact) error {
 // flush waits until all that was written is durable and folded. Like append,
 // it outlives the task's context.
 func (t *task) flush(ctx context.Context) error {
-	ctx, cancel := t.log.patience(t.ctx, context.WithoutCancel(ctx), appendTimeout)
+	ctx, cancel := t.log.Patience(t.ctx, context.WithoutCancel(ctx), appendTimeout)
 	defer cancel()
 	return t.w.Flush(ctx)
 }

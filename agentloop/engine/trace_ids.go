@@ -6,6 +6,8 @@ import (
 	"crypto/sha256"
 
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/helixd/helixd/agentloop/engine/internal/tracing"
 )
 
 // TraceID is the id of a root session's trace: the first 16 bytes of the
@@ -24,7 +26,7 @@ type TraceIDs struct{}
 // NewIDs returns the ids of a span that has no parent.
 func (ids TraceIDs) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 	var id trace.TraceID
-	if root, ok := rootOf(ctx); ok {
+	if root, ok := tracing.RootOf(ctx); ok {
 		id = TraceID(root)
 	} else {
 		rand.Read(id[:]) //nolint:errcheck // never fails

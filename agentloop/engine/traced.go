@@ -4,26 +4,27 @@ import (
 	"errors"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine/internal/tracing"
 	"github.com/helixd/helixd/eventlog"
 )
 
-func (t *task) traced() tracedAgent {
-	of := tracedAgent{session: t.session, run: t.runID}
+func (t *task) traced() tracing.Agent {
+	of := tracing.Agent{Session: t.session, Run: t.runID}
 	if t.def != nil {
-		of.agent = t.def.Name
+		of.Name = t.def.Name
 	}
 	return of
 }
 
 // brokeOff says that nothing was made of a model's answer.
-func brokeOff(span modelSpan, err error) {
+func brokeOff(span tracing.ModelSpan, err error) {
 	switch {
 	case errors.Is(err, errUnwanted):
-		span.cancelled()
+		span.Cancelled()
 	case errors.Is(err, agentloop.ErrStopping):
-		span.released(releasedFor(err))
+		span.Released(releasedFor(err))
 	default:
-		span.fail(agentloop.CodeInternal, agentloop.CodeInternal)
+		span.Fail(agentloop.CodeInternal, agentloop.CodeInternal)
 	}
 }
 

@@ -1,4 +1,5 @@
-package engine
+// Package conversation translates messages of a session to those of a model.
+package conversation
 
 import (
 	"slices"
@@ -8,9 +9,9 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// conversation translates messages. Each call of an answer has its result
+// ForModel translates messages. Each call of an answer has its result
 // behind it, as providers demand, also where a run has ended before.
-func conversation(messages []projector.Message) []model.Message {
+func ForModel(messages []projector.Message) []model.Message {
 	var out []model.Message
 	var open []eventlog.ToolCall // calls that have no result yet
 	for _, m := range messages {

@@ -1,4 +1,4 @@
-package engine
+package backlog
 
 import (
 	"context"
@@ -6,19 +6,20 @@ import (
 	"strings"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine/internal/runs"
 	"github.com/helixd/helixd/agentloop/internal/decide"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
 )
 
-// note queues what hooks are to be told of a record that was folded. So
+// Note queues what hooks are to be told of a record that was folded. So
 // whatever way a thing came about, those who want to know hear of it.
-func (q *hookQueue) note(rec eventlog.Record) {
+func (q *Queue) Note(rec eventlog.Record) {
 	if !ofInterest(rec) {
 		return
 	}
 	s := q.tree.Get(rec.Agent)
-	if s == nil || len(q.of(s)) == 0 {
+	if s == nil || len(q.Of(s)) == 0 {
 		return
 	}
 	if rec.Kind == eventlog.KindChunk {
@@ -43,19 +44,19 @@ func ofInterest(rec eventlog.Record) bool {
 	return false
 }
 
-func (q *hookQueue) noteChunk(s *projector.Session, rec eventlog.Record, c eventlog.Chunk) {
+func (q *Queue) noteChunk(s *projector.Session, rec eventlog.Record, c eventlog.Chunk) {
 	switch c := c.(type) {
 	case *eventlog.ToolStart:
 		q.began[rec.Call] = c.Timestamp
 	case *eventlog.StatePatch:
-		q.enqueue(s, newHookEvent("onStateChange", agentloop.StateChangePayload{Patches: c.Patches, State: s.CustomState.Bytes(), ToolCallID: rec.Call},
+		q.enqueue(s, NewEvent("onStateChange", agentloop.StateChangePayload{Patches: c.Patches, State: s.CustomState.Bytes(), ToolCallID: rec.Call},
 			func(h *agentloop.Hooks) func(context.Context, *agentloop.HookContext, agentloop.StateChangePayload) {
 				return h.OnStateChange
 			}))
 	}
 }
 
-func (q *hookQueue) noteFact(s *projector.Session, rec eventlog.Record, f eventlog.Fact) {
+func (q *Queue) noteFact(s *projector.Session, rec eventlog.Record, f eventlog.Fact) {
 	switch f := f.(type) {
 	case *eventlog.UserMessage:
 		// Those of a run that is about to be requested are told with it.
@@ -64,10 +65,10 @@ func (q *hookQueue) noteFact(s *projector.Session, rec eventlog.Record, f eventl
 		}
 	case *eventlog.RunRequested:
 		if run := s.CurrentRun(); run != nil && run.RunID == f.RunID {
-			q.runBegins(s)
+			q.RunBegins(s)
 		}
 	case *eventlog.ModelTurn:
-		q.enqueue(s, append([]hookEvent{afterLLMCall(agentloop.AfterLLMCallPayload{
+		q.enqueue(s, append([]Event{afterLLMCall(agentloop.AfterLLMCallPayload{
 			StepID: f.StepID, Step: f.Step, Model: f.Model, Parts: f.Parts, StopReason: f.StopReason, Usage: f.Usage,
 			DurationMs: q.since(decide.CallModel{Session: s.SessionID, RunID: f.RunID}.Key(), f.Timestamp, 0),
 		})}, messagesAt(s, rec.Sequence)...)...)
@@ -86,7 +87,7 @@ func (q *hookQueue) noteFact(s *projector.Session, rec eventlog.Record, f eventl
 
 // since returns how long ago something began; otherwise is when if that was
 // not met here, 0 if nobody knows.
-func (q *hookQueue) since(key string, now, otherwise int64) int64 {
+func (q *Queue) since(key string, now, otherwise int64) int64 {
 	began, ok := q.began[key]
 	delete(q.began, key)
 	if !ok {
@@ -99,31 +100,31 @@ func (q *hookQueue) since(key string, now, otherwise int64) int64 {
 }
 
 // messagesAt returns the event of the message that a record has become.
-func messagesAt(s *projector.Session, seq uint64) []hookEvent {
+func messagesAt(s *projector.Session, seq uint64) []Event {
 	for _, m := range slices.Backward(s.Messages) {
 		if m.Sequence == seq {
-			return []hookEvent{onMessage(m)}
+			return []Event{onMessage(m)}
 		}
 	}
 	return nil
 }
 
-func onMessage(m projector.Message) hookEvent {
-	return newHookEvent("onMessage", agentloop.MessagePayload{Message: m},
+func onMessage(m projector.Message) Event {
+	return NewEvent("onMessage", agentloop.MessagePayload{Message: m},
 		func(h *agentloop.Hooks) func(context.Context, *agentloop.HookContext, agentloop.MessagePayload) {
 			return h.OnMessage
 		})
 }
 
-func afterLLMCall(p agentloop.AfterLLMCallPayload) hookEvent {
-	return newHookEvent("afterLLMCall", p,
+func afterLLMCall(p agentloop.AfterLLMCallPayload) Event {
+	return NewEvent("afterLLMCall", p,
 		func(h *agentloop.Hooks) func(context.Context, *agentloop.HookContext, agentloop.AfterLLMCallPayload) {
 			return h.AfterLLMCall
 		})
 }
 
 // noteResult keeps what is told of a call's result until its turn has come.
-func (q *hookQueue) noteResult(s *projector.Session, rec eventlog.Record, f *eventlog.ToolResult) {
+func (q *Queue) noteResult(s *projector.Session, rec eventlog.Record, f *eventlog.ToolResult) {
 	if s.Turn == nil || s.Turn.Step == nil {
 		return
 	}
@@ -138,19 +139,19 @@ func (q *hookQueue) noteResult(s *projector.Session, rec eventlog.Record, f *eve
 	}
 	took := q.since(call.ID, f.Timestamp, waits)
 	events := append(message, afterCall(call, f, child, took))
-	q.results[s.SessionID] = append(q.results[s.SessionID], hookResult{index: i, events: q.wanted(s, events)})
+	q.results[s.SessionID] = append(q.results[s.SessionID], result{index: i, events: q.wanted(s, events)})
 }
 
-func afterCall(call projector.Call, f *eventlog.ToolResult, child string, took int64) hookEvent {
+func afterCall(call projector.Call, f *eventlog.ToolResult, child string, took int64) Event {
 	if agent, ok := strings.CutPrefix(call.Name, agentloop.SubAgentPrefix); ok {
-		return newHookEvent("afterSubAgent", agentloop.AfterSubAgentPayload{
+		return NewEvent("afterSubAgent", agentloop.AfterSubAgentPayload{
 			Agent: agent, SubSessionID: child, ToolCallID: call.ID, Input: call.Arguments,
 			Result: f.Result, Error: f.Error, ErrorCode: f.ErrorCode, DurationMs: took,
 		}, func(h *agentloop.Hooks) func(context.Context, *agentloop.HookContext, agentloop.AfterSubAgentPayload) {
 			return h.AfterSubAgent
 		})
 	}
-	return newHookEvent("afterTool", agentloop.AfterToolPayload{
+	return NewEvent("afterTool", agentloop.AfterToolPayload{
 		Tool: agentloop.HookTool{Name: call.Name}, ToolCallID: call.ID, Arguments: call.Arguments,
 		Result: f.Result, Error: f.Error, ErrorCode: f.ErrorCode, DurationMs: took,
 	}, func(h *agentloop.Hooks) func(context.Context, *agentloop.HookContext, agentloop.AfterToolPayload) {
@@ -158,31 +159,31 @@ func afterCall(call projector.Call, f *eventlog.ToolResult, child string, took i
 	})
 }
 
-// runBegins tells of the session's last run and of the messages that came
+// RunBegins tells of the session's last run and of the messages that came
 // with it.
-func (q *hookQueue) runBegins(s *projector.Session) {
+func (q *Queue) RunBegins(s *projector.Session) {
 	run := s.CurrentRun()
-	input := messagesOf(s, run)
-	var begins hookEvent
+	input := runs.MessagesOf(s, run)
+	var begins Event
 	if run.Mode == eventlog.ModeStart {
-		begins = newHookEvent("onAgentStart", agentloop.AgentStartPayload{Agent: s.AgentType, Input: input, InitialState: s.CustomState.Bytes()},
+		begins = NewEvent("onAgentStart", agentloop.AgentStartPayload{Agent: s.AgentType, Input: input, InitialState: s.CustomState.Bytes()},
 			func(h *agentloop.Hooks) func(context.Context, *agentloop.HookContext, agentloop.AgentStartPayload) {
 				return h.OnAgentStart
 			})
 	} else {
-		begins = newHookEvent("onAgentResumed", agentloop.AgentResumedPayload{Reason: suspendedFor(s), Mode: run.Mode},
+		begins = NewEvent("onAgentResumed", agentloop.AgentResumedPayload{Reason: runs.SuspendedFor(s), Mode: run.Mode},
 			func(h *agentloop.Hooks) func(context.Context, *agentloop.HookContext, agentloop.AgentResumedPayload) {
 				return h.OnAgentResumed
 			})
 	}
-	events := []hookEvent{begins}
+	events := []Event{begins}
 	for _, m := range input {
 		events = append(events, onMessage(m))
 	}
 	q.enqueue(s, events...)
 }
 
-func (q *hookQueue) runEnds(s *projector.Session, f *eventlog.RunEnded) {
+func (q *Queue) runEnds(s *projector.Session, f *eventlog.RunEnded) {
 	var took int64
 	for _, run := range s.Runs {
 		if run.RunID == f.RunID {
@@ -191,19 +192,19 @@ func (q *hookQueue) runEnds(s *projector.Session, f *eventlog.RunEnded) {
 	}
 	switch f.Status {
 	case eventlog.RunCompleted:
-		q.enqueue(s, newHookEvent("onAgentComplete", agentloop.AgentCompletePayload{
+		q.enqueue(s, NewEvent("onAgentComplete", agentloop.AgentCompletePayload{
 			Output: f.Output, FinalState: s.CustomState.Bytes(), StepCount: s.StepCount, DurationMs: took,
 		}, func(h *agentloop.Hooks) func(context.Context, *agentloop.HookContext, agentloop.AgentCompletePayload) {
 			return h.OnAgentComplete
 		}))
 	case eventlog.RunFailed:
-		q.enqueue(s, newHookEvent("onAgentFail", agentloop.AgentFailPayload{
+		q.enqueue(s, NewEvent("onAgentFail", agentloop.AgentFailPayload{
 			Error: f.Error, Code: f.ErrorCode, FinalState: s.CustomState.Bytes(), StepCount: s.StepCount, DurationMs: took,
 		}, func(h *agentloop.Hooks) func(context.Context, *agentloop.HookContext, agentloop.AgentFailPayload) {
 			return h.OnAgentFail
 		}))
 	default:
-		p := agentloop.AgentSuspendedPayload{Reason: suspensionReason(f.Status), Status: f.Status}
+		p := agentloop.AgentSuspendedPayload{Reason: runs.SuspensionReason(f.Status), Status: f.Status}
 		if s.Turn != nil && s.Turn.Step != nil {
 			for _, c := range s.Turn.Step.Pending() {
 				switch {
@@ -214,7 +215,7 @@ func (q *hookQueue) runEnds(s *projector.Session, f *eventlog.RunEnded) {
 				}
 			}
 		}
-		q.enqueue(s, newHookEvent("onAgentSuspended", p,
+		q.enqueue(s, NewEvent("onAgentSuspended", p,
 			func(h *agentloop.Hooks) func(context.Context, *agentloop.HookContext, agentloop.AgentSuspendedPayload) {
 				return h.OnAgentSuspended
 			}))

@@ -1,36 +1,38 @@
-package engine
+// Package remoteids gives a remote agent's tool calls ids that are unique in the
+// caller's tree.
+package remoteids
 
 import "github.com/helixd/helixd/eventlog"
 
-// remoteIDs gives a remote agent's tool calls ids that are unique in this tree:
+// IDs gives a remote agent's tool calls ids that are unique in this tree:
 // its server knows nothing of the other calls here. What the log has of them is
 // in the fold, so a process that continues the stream gives them the same ids.
-type remoteIDs struct {
+type IDs struct {
 	session string // the remote agent's, here
 	unique  func(id string) string
-	calls   map[remoteCallKey]*eventlog.RemoteCall // the last call that the server calls so
-	changed []*eventlog.RemoteCall                 // since the last progress
+	calls   map[callKey]*eventlog.RemoteCall // the last call that the server calls so
+	changed []*eventlog.RemoteCall           // since the last progress
 }
 
-// remoteCallKey is a call as the server names it. Two agents of its tree may use
+// callKey is a call as the server names it. Two agents of its tree may use
 // one id.
-type remoteCallKey struct{ agent, id string }
+type callKey struct{ agent, id string }
 
-func newRemoteIDs(session string, known []eventlog.RemoteCall, unique func(id string) string) *remoteIDs {
-	ids := &remoteIDs{session: session, unique: unique, calls: map[remoteCallKey]*eventlog.RemoteCall{}}
+func New(session string, known []eventlog.RemoteCall, unique func(id string) string) *IDs {
+	ids := &IDs{session: session, unique: unique, calls: map[callKey]*eventlog.RemoteCall{}}
 	for _, c := range known {
 		agent := c.AgentID
 		if agent == "" {
 			agent = session
 		}
-		ids.calls[remoteCallKey{agent, c.RemoteID}] = &c
+		ids.calls[callKey{agent, c.RemoteID}] = &c
 	}
 	return ids
 }
 
-// translate gives the call that a chunk is about its id here. The chunk is
+// Translate gives the call that a chunk is about its id here. The chunk is
 // changed. agent is the session that the chunk is of.
-func (ids *remoteIDs) translate(agent string, c eventlog.Chunk) {
+func (ids *IDs) Translate(agent string, c eventlog.Chunk) {
 	switch c := c.(type) {
 	case *eventlog.ToolArgStreamStart: // also of an answer that is given again
 		c.ToolCallID = ids.begin(agent, c.ToolCallID, true)
@@ -64,8 +66,8 @@ func (ids *remoteIDs) translate(agent string, c eventlog.Chunk) {
 }
 
 // of returns the call that the server calls so; a new one if there is none.
-func (ids *remoteIDs) of(agent, id string) *eventlog.RemoteCall {
-	if c := ids.calls[remoteCallKey{agent, id}]; c != nil {
+func (ids *IDs) of(agent, id string) *eventlog.RemoteCall {
+	if c := ids.calls[callKey{agent, id}]; c != nil {
 		return c
 	}
 	if eventlog.ValidateID(id) != nil { // no record takes it
@@ -75,14 +77,14 @@ func (ids *remoteIDs) of(agent, id string) *eventlog.RemoteCall {
 	if agent != ids.session {
 		c.AgentID = agent
 	}
-	ids.calls[remoteCallKey{agent, id}] = c
+	ids.calls[callKey{agent, id}] = c
 	ids.changed = append(ids.changed, c)
 	return c
 }
 
 // begin is of for what may begin a call: one that is over is another call.
-func (ids *remoteIDs) begin(agent, id string, anew bool) string {
-	key := remoteCallKey{agent, id}
+func (ids *IDs) begin(agent, id string, anew bool) string {
+	key := callKey{agent, id}
 	if c := ids.calls[key]; c != nil && (anew || c.Over) {
 		delete(ids.calls, key)
 	}
@@ -90,7 +92,7 @@ func (ids *remoteIDs) begin(agent, id string, anew bool) string {
 }
 
 // end is of for what ends a call.
-func (ids *remoteIDs) end(agent, id string) string {
+func (ids *IDs) end(agent, id string) string {
 	c := ids.of(agent, id)
 	if !c.Over {
 		c.Over = true
@@ -99,8 +101,8 @@ func (ids *remoteIDs) end(agent, id string) string {
 	return c.ID
 }
 
-// progress returns what the log does not know yet.
-func (ids *remoteIDs) progress() []eventlog.RemoteCall {
+// Progress returns what the log does not know yet.
+func (ids *IDs) Progress() []eventlog.RemoteCall {
 	var calls []eventlog.RemoteCall
 	said := map[*eventlog.RemoteCall]bool{}
 	for _, c := range ids.changed {

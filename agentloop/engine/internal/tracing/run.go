@@ -1,4 +1,4 @@
-package engine
+package tracing
 
 import (
 	"context"
@@ -8,13 +8,14 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/helixd/helixd/agentloop/engine/internal/runs"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
 )
 
-// hold begins the spans of the runs that go on in a tree which this node has
+// Hold begins the spans of the runs that go on in a tree which this node has
 // claimed. fresh is a run that nobody has worked on. The caller holds the state.
-func (tr *traces) hold(t *projector.Tree, fresh string) {
+func (tr *Tree) Hold(t *projector.Tree, fresh string) {
 	if tr == nil {
 		return
 	}
@@ -30,8 +31,8 @@ func (tr *traces) hold(t *projector.Tree, fresh string) {
 
 func remotely(s *projector.Session) bool { return s.Child != nil && s.Child.Remote }
 
-// note follows what was folded. The caller holds the state.
-func (tr *traces) note(t *projector.Tree, rec eventlog.Record) {
+// Note follows what was folded. The caller holds the state.
+func (tr *Tree) Note(t *projector.Tree, rec eventlog.Record) {
 	if tr == nil || rec.Kind != eventlog.KindFact || !ofTraces(rec.Type) {
 		return
 	}
@@ -72,7 +73,7 @@ func ofTraces(typ string) bool {
 }
 
 // recalled tells of how much a run's agent was reminded, not of what.
-func (tr *traces) recalled(session string, f *eventlog.MemoryRecalled) {
+func (tr *Tree) recalled(session string, f *eventlog.MemoryRecalled) {
 	run, ok := tr.runs[session]
 	if !ok {
 		return
@@ -86,7 +87,7 @@ func (tr *traces) recalled(session string, f *eventlog.MemoryRecalled) {
 
 // begin begins the span of a session's last run; taken is one that was begun
 // before, here or at another node.
-func (tr *traces) begin(s *projector.Session, taken bool) {
+func (tr *Tree) begin(s *projector.Session, taken bool) {
 	tr.endRun(s.SessionID) // one that died without a word
 	run := s.CurrentRun()
 	ctx := context.WithValue(context.Background(), tracedRoot{}, tr.root)
@@ -114,7 +115,7 @@ func (tr *traces) begin(s *projector.Session, taken bool) {
 	case taken:
 		span.AddEvent(eventResumed, trace.WithAttributes(attrReason.String("takeover")))
 	case run.Mode != eventlog.ModeStart:
-		span.AddEvent(eventResumed, trace.WithAttributes(attrReason.String(suspendedFor(s)), attrMode.String(string(run.Mode))))
+		span.AddEvent(eventResumed, trace.WithAttributes(attrReason.String(runs.SuspendedFor(s)), attrMode.String(string(run.Mode))))
 	}
 	if tr.content && span.IsRecording() {
 		span.SetAttributes(inputOf(s, run))
@@ -123,7 +124,7 @@ func (tr *traces) begin(s *projector.Session, taken bool) {
 }
 
 // runEnded ends a run's span, and those of calls that have not come to an end.
-func (tr *traces) runEnded(s *projector.Session, session string, f *eventlog.RunEnded) {
+func (tr *Tree) runEnded(s *projector.Session, session string, f *eventlog.RunEnded) {
 	run, ok := tr.runs[session]
 	if !ok {
 		return
@@ -137,7 +138,7 @@ func (tr *traces) runEnded(s *projector.Session, session string, f *eventlog.Run
 	case eventlog.RunFailed:
 		tr.failed(run, f.ErrorCode, f.Error)
 	default:
-		attrs := []attribute.KeyValue{attrReason.String(suspensionReason(f.Status))}
+		attrs := []attribute.KeyValue{attrReason.String(runs.SuspensionReason(f.Status))}
 		if calls := awaitedOf(s); len(calls) > 0 {
 			attrs = append(attrs, attrCalls.StringSlice(calls))
 		}
@@ -160,7 +161,7 @@ func awaitedOf(s *projector.Session) (calls []string) {
 }
 
 // endRun ends what is open of a session.
-func (tr *traces) endRun(session string) {
+func (tr *Tree) endRun(session string) {
 	for id, call := range tr.calls {
 		if call.session == session {
 			tr.endCall(id, eventSuspended)
@@ -172,10 +173,10 @@ func (tr *traces) endRun(session string) {
 	}
 }
 
-// traceParent is a request's place in its caller's trace, as the header
+// Parent is a request's place in its caller's trace, as the header
 // traceparent has it (W3C Trace Context), or "". The trace of a session links
 // to it.
-func traceParent(ctx context.Context) string {
+func Parent(ctx context.Context) string {
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, carrier)
 	return carrier.Get("traceparent")

@@ -1,4 +1,5 @@
-package engine
+// Package tracing makes the spans of a session tree while a node holds it.
+package tracing
 
 import (
 	"context"
@@ -39,16 +40,16 @@ const (
 
 type tracedRoot struct{}
 
-// rootOf returns the root session that a span belongs to, if it belongs to one.
-func rootOf(ctx context.Context) (root string, ok bool) {
+// RootOf returns the root session that a span belongs to, if it belongs to one.
+func RootOf(ctx context.Context) (root string, ok bool) {
 	root, ok = ctx.Value(tracedRoot{}).(string)
 	return root, ok
 }
 
-// traces are the spans of a tree while this node holds it. Spans of runs and of
+// Tree are the spans of a tree while this node holds it. Spans of runs and of
 // calls begin and end with the records that this node folds, so whatever way a
 // thing came about, it is seen. A nil *traces traces nothing.
-type traces struct {
+type Tree struct {
 	tracer  trace.Tracer
 	content bool
 	node    string
@@ -65,19 +66,19 @@ type openSpan struct {
 	session string
 }
 
-// newTraces returns the spans of a tree; nil if there is no tracer. With content,
+// New returns the spans of a tree; nil if there is no tracer. With content,
 // prompts, answers, arguments and results are recorded in them, shortened.
-func newTraces(tracer trace.Tracer, content bool, node, root string) *traces {
+func New(tracer trace.Tracer, content bool, node, root string) *Tree {
 	if tracer == nil {
 		return nil
 	}
-	return &traces{
+	return &Tree{
 		tracer: tracer, content: content, node: node, root: root, runs: map[string]openSpan{}, calls: map[string]openSpan{},
 	}
 }
 
-// context gives what a session's tasks do its place in the trace.
-func (tr *traces) context(ctx context.Context, session string) context.Context {
+// Context gives what a session's tasks do its place in the trace.
+func (tr *Tree) Context(ctx context.Context, session string) context.Context {
 	if tr == nil {
 		return ctx
 	}
@@ -91,14 +92,14 @@ func (tr *traces) context(ctx context.Context, session string) context.Context {
 }
 
 // start begins a span below the context's.
-func (tr *traces) start(ctx context.Context, name string, kind trace.SpanKind, attrs ...attribute.KeyValue) (context.Context, trace.Span) {
+func (tr *Tree) start(ctx context.Context, name string, kind trace.SpanKind, attrs ...attribute.KeyValue) (context.Context, trace.Span) {
 	attrs = append(attrs, semconv.GenAIConversationID(tr.root), semconv.SessionID(tr.root))
 	return tr.tracer.Start(ctx, name, trace.WithSpanKind(kind), trace.WithAttributes(attrs...))
 }
 
 // failed marks a span. The text of an error may be a person's or a provider's,
 // and is content.
-func (tr *traces) failed(span trace.Span, code, message string) {
+func (tr *Tree) failed(span trace.Span, code, message string) {
 	span.SetAttributes(semconv.ErrorTypeKey.String(code))
 	if !tr.content {
 		message = code
@@ -106,9 +107,9 @@ func (tr *traces) failed(span trace.Span, code, message string) {
 	span.SetStatus(codes.Error, shorten.Text(message, maxTracedText))
 }
 
-// release ends what is open: this node does not hold the tree any more, for a
+// Release ends what is open: this node does not hold the tree any more, for a
 // reason.
-func (tr *traces) release(reason string) {
+func (tr *Tree) Release(reason string) {
 	if tr == nil {
 		return
 	}

@@ -1,4 +1,5 @@
-package engine
+// Package retrying is a log that waits while it refuses appends.
+package retrying
 
 import (
 	"context"
@@ -13,15 +14,15 @@ import (
 // refusedPause is how often a run looks whether the log takes appends again.
 const refusedPause = 100 * time.Millisecond
 
-// patientLog is the log as a run sees it: while it refuses appends, as on a full
+// Log is the log as a run sees it: while it refuses appends, as on a full
 // disk, a run waits, and goes on where it was.
-type patientLog struct{ eventlog.Log }
+type Log struct{ eventlog.Log }
 
-func (l patientLog) refuses() bool { return l.Info().Refuses != "" }
+func (l Log) refuses() bool { return l.Info().Refuses != "" }
 
 // Append implements eventlog.Log. It ends with ctx's error if that ends before
 // the log has taken it.
-func (l patientLog) Append(ctx context.Context, session string, expected uint64, entries []eventlog.Entry) (uint64, error) {
+func (l Log) Append(ctx context.Context, session string, expected uint64, entries []eventlog.Entry) (uint64, error) {
 	for {
 		last, err := l.Log.Append(ctx, session, expected, entries)
 		if !errors.Is(err, eventlog.ErrRefused) {
@@ -34,18 +35,18 @@ func (l patientLog) Append(ctx context.Context, session string, expected uint64,
 }
 
 // Read implements eventlog.Log.
-func (l patientLog) Read(ctx context.Context, session string, from, to uint64) iter.Seq2[eventlog.Record, error] {
+func (l Log) Read(ctx context.Context, session string, from, to uint64) iter.Seq2[eventlog.Record, error] {
 	return l.resumed(ctx, from, func(at uint64) iter.Seq2[eventlog.Record, error] { return l.Log.Read(ctx, session, at, to) })
 }
 
 // Follow implements eventlog.Log.
-func (l patientLog) Follow(ctx context.Context, session string, from uint64) iter.Seq2[eventlog.Record, error] {
+func (l Log) Follow(ctx context.Context, session string, from uint64) iter.Seq2[eventlog.Record, error] {
 	return l.resumed(ctx, from, func(at uint64) iter.Seq2[eventlog.Record, error] { return l.Log.Follow(ctx, session, at) })
 }
 
 // resumed reads on from where a log that can't be reached has left off: one that
 // met a full disk may not be readable, either.
-func (l patientLog) resumed(ctx context.Context, at uint64, read func(at uint64) iter.Seq2[eventlog.Record, error]) iter.Seq2[eventlog.Record, error] {
+func (l Log) resumed(ctx context.Context, at uint64, read func(at uint64) iter.Seq2[eventlog.Record, error]) iter.Seq2[eventlog.Record, error] {
 	return func(yield func(eventlog.Record, error) bool) {
 		for again := true; again; {
 			again = false
@@ -66,7 +67,7 @@ func (l patientLog) resumed(ctx context.Context, at uint64, read func(at uint64)
 }
 
 // rest waits until appends are taken again, or for ctx's error.
-func (l patientLog) rest(ctx context.Context) error {
+func (l Log) rest(ctx context.Context) error {
 	every := time.NewTicker(refusedPause)
 	defer every.Stop()
 	for {
@@ -81,9 +82,9 @@ func (l patientLog) rest(ctx context.Context) error {
 	}
 }
 
-// patience bounds an append: within ends after d in which the log has not
+// Patience bounds an append: within ends after d in which the log has not
 // refused appends. If wanted ends while it does, there is nothing to wait for.
-func (l patientLog) patience(wanted, within context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+func (l Log) Patience(wanted, within context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(within)
 	var mu sync.Mutex // until timer is set
 	var timer *time.Timer

@@ -1,4 +1,5 @@
-package engine
+// Package runs tells what a run began with and why the one before it stopped.
+package runs
 
 import (
 	"slices"
@@ -8,8 +9,8 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// messagesOf are the messages that came with a run: they stand right before it.
-func messagesOf(s *projector.Session, run *projector.Run) []projector.Message {
+// MessagesOf are the messages that came with a run: they stand right before it.
+func MessagesOf(s *projector.Session, run *projector.Run) []projector.Message {
 	var input []projector.Message
 	seq := run.StartSequence
 	for _, m := range slices.Backward(s.Messages) {
@@ -23,9 +24,9 @@ func messagesOf(s *projector.Session, run *projector.Run) []projector.Message {
 	return input
 }
 
-// suspendedFor tells why the run before the session's last one did not end its
+// SuspendedFor tells why the run before the session's last one did not end its
 // turn.
-func suspendedFor(s *projector.Session) string {
+func SuspendedFor(s *projector.Session) string {
 	last := true
 	for _, run := range slices.Backward(s.Runs) {
 		switch {
@@ -33,13 +34,13 @@ func suspendedFor(s *projector.Session) string {
 		case last:
 			last = false
 		default:
-			return suspensionReason(run.Status)
+			return SuspensionReason(run.Status)
 		}
 	}
 	return ""
 }
 
-func suspensionReason(status eventlog.RunStatus) string {
+func SuspensionReason(status eventlog.RunStatus) string {
 	switch status {
 	case eventlog.RunClientTool, eventlog.RunStepPartial:
 		return agentloop.ReasonClientTool

@@ -1,4 +1,4 @@
-package engine
+package conversation
 
 import (
 	"encoding/json"
@@ -37,7 +37,7 @@ func TestEachCallHasAResultBehindIt(t *testing.T) {
 		answered("d", "Error: broke", true),
 		{Role: model.RoleAssistant, Parts: parts("e")},
 		answered("e", cut, true),
-	}, conversation([]projector.Message{
+	}, ForModel([]projector.Message{
 		{Role: projector.RoleUser, Content: "go"},
 		{Role: projector.RoleAssistant, Parts: parts("a", "b", "c")},
 		result("b", ""),
@@ -46,5 +46,5 @@ func TestEachCallHasAResultBehindIt(t *testing.T) {
 		result("d", "broke"),
 		{Role: projector.RoleAssistant, Parts: parts("e")},
 	}))
-	require.Empty(t, conversation(nil))
+	require.Empty(t, ForModel(nil))
 }

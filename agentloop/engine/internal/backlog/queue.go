@@ -1,4 +1,5 @@
-package engine
+// Package backlog holds what hooks are still to be told, and in which order.
+package backlog
 
 import (
 	"context"
@@ -12,40 +13,40 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// hookQueue holds what hooks are still to be told. It is filled while records
+// Queue holds what hooks are still to be told. It is filled while records
 // are folded, and emptied outside of all locks, one a session. Its user's lock
 // guards it, and the tree.
-type hookQueue struct {
+type Queue struct {
 	tree *projector.Tree
 	defs map[string]*plan.Agent
 	// request returns the hooks of the request that began a run of the root, or nil.
 	request func(run string) *agentloop.Hooks
 
-	due map[string][]hookEvent // by session
+	due map[string][]Event // by session
 	// results are those of calls that run beside others, by session; they
 	// become due together.
-	results map[string][]hookResult
+	results map[string][]result
 	began   map[string]int64         // when a call or a model call began, ms; by call id or effect key
 	told    map[string]bool          // companion calls whose beginning was told, by effect key
 	locks   map[string]chan struct{} // by session: full while a hook is being called
 }
 
-// hookResult is a call's result, of which hooks hear in the model's order.
-type hookResult struct {
+// result is a call's result, of which hooks hear in the model's order.
+type result struct {
 	index  int // among the step's calls
-	events []hookEvent
+	events []Event
 }
 
-func newHookQueue(tree *projector.Tree, defs map[string]*plan.Agent, request func(run string) *agentloop.Hooks) *hookQueue {
-	return &hookQueue{
+func New(tree *projector.Tree, defs map[string]*plan.Agent, request func(run string) *agentloop.Hooks) *Queue {
+	return &Queue{
 		tree: tree, defs: defs, request: request,
-		due: map[string][]hookEvent{}, results: map[string][]hookResult{}, began: map[string]int64{},
+		due: map[string][]Event{}, results: map[string][]result{}, began: map[string]int64{},
 		told: map[string]bool{}, locks: map[string]chan struct{}{},
 	}
 }
 
-// of returns the hooks that concern a session of the tree, in their order.
-func (q *hookQueue) of(s *projector.Session) []*agentloop.Hooks {
+// Of returns the hooks that concern a session of the tree, in their order.
+func (q *Queue) Of(s *projector.Session) []*agentloop.Hooks {
 	var hooks []*agentloop.Hooks
 	for n := 0; s != nil && n <= len(q.tree.Children); n++ {
 		if def := q.defs[s.AgentType]; def != nil && def.Hooks != nil {
@@ -64,8 +65,8 @@ func (q *hookQueue) of(s *projector.Session) []*agentloop.Hooks {
 	return hooks
 }
 
-// lockOf is full while a hook of the session is being called.
-func (q *hookQueue) lockOf(session string) chan struct{} {
+// LockOf is full while a hook of the session is being called.
+func (q *Queue) LockOf(session string) chan struct{} {
 	lock := q.locks[session]
 	if lock == nil {
 		lock = make(chan struct{}, 1)
@@ -74,11 +75,11 @@ func (q *hookQueue) lockOf(session string) chan struct{} {
 	return lock
 }
 
-// begins notes when a call or a model call began, for its duration.
-func (q *hookQueue) begins(key string, ms int64) { q.began[key] = ms }
+// Begins notes when a call or a model call began, for its duration.
+func (q *Queue) Begins(key string, ms int64) { q.began[key] = ms }
 
-// next takes the next event of which a session's hooks are to be told.
-func (q *hookQueue) next(session string) (ev hookEvent, ok bool) {
+// Next takes the next event of which a session's hooks are to be told.
+func (q *Queue) Next(session string) (ev Event, ok bool) {
 	due := q.due[session]
 	if len(due) == 0 {
 		delete(q.due, session)
@@ -88,12 +89,12 @@ func (q *hookQueue) next(session string) (ev hookEvent, ok bool) {
 	return due[0], true
 }
 
-// withHooks has a session's hooks called before anything new is done for it,
+// Order has a session's hooks called before anything new is done for it,
 // and those of a sub-agent's end before its caller goes on. What is under way
 // goes on. An abort does not wait: it cuts hooks off, as it does everything,
 // and what is due then comes after it. busy tells by an effect's key whether it is being
 // performed.
-func (q *hookQueue) withHooks(effects []decide.Effect, busy func(key string) bool) []decide.Effect {
+func (q *Queue) Order(effects []decide.Effect, busy func(key string) bool) []decide.Effect {
 	var out []decide.Effect
 	for _, s := range q.tree.Sessions() {
 		mine := slices.DeleteFunc(slices.Clone(effects), func(e decide.Effect) bool { return e.About() != s.SessionID })
@@ -119,13 +120,13 @@ func (q *hookQueue) withHooks(effects []decide.Effect, busy func(key string) boo
 }
 
 // telling reports whether hooks of a session are being called, or shall be.
-func (q *hookQueue) telling(s *projector.Session, busy func(key string) bool) bool {
+func (q *Queue) telling(s *projector.Session, busy func(key string) bool) bool {
 	return len(q.due[s.SessionID]) > 0 || busy(decide.CallHooks{Session: s.SessionID}.Key())
 }
 
 // childTelling is telling for sub-agents that have stopped and that a call of
 // the session waits for.
-func (q *hookQueue) childTelling(s *projector.Session, busy func(key string) bool) bool {
+func (q *Queue) childTelling(s *projector.Session, busy func(key string) bool) bool {
 	return slices.ContainsFunc(q.tree.ChildrenOf(s.SessionID), func(child *projector.Session) bool {
 		return !child.Running() && decide.Awaits(s, child.SessionID) && q.telling(child, busy)
 	})
@@ -133,7 +134,7 @@ func (q *hookQueue) childTelling(s *projector.Session, busy func(key string) boo
 
 // release makes the results of calls due that ran beside each other: when the
 // last of them is over, or the session stops with some still waiting.
-func (q *hookQueue) release(s *projector.Session, wanted []decide.Effect) {
+func (q *Queue) release(s *projector.Session, wanted []decide.Effect) {
 	if len(q.results[s.SessionID]) == 0 {
 		return
 	}
@@ -155,9 +156,9 @@ func (q *hookQueue) release(s *projector.Session, wanted []decide.Effect) {
 	q.releaseAll(s.SessionID)
 }
 
-func (q *hookQueue) releaseAll(session string) {
+func (q *Queue) releaseAll(session string) {
 	results := q.results[session]
-	slices.SortStableFunc(results, func(a, b hookResult) int { return a.index - b.index })
+	slices.SortStableFunc(results, func(a, b result) int { return a.index - b.index })
 	for _, one := range results {
 		q.due[session] = append(q.due[session], one.events...)
 	}
@@ -165,7 +166,7 @@ func (q *hookQueue) releaseAll(session string) {
 }
 
 // announceCompanion tells of a companion tool before the driver executes it.
-func (q *hookQueue) announceCompanion(s *projector.Session, wanted []decide.Effect) {
+func (q *Queue) announceCompanion(s *projector.Session, wanted []decide.Effect) {
 	for _, e := range wanted {
 		run, ok := e.(decide.RunCompanion)
 		name := decide.CallKey(s.SessionID, run.Call.ID)
@@ -175,45 +176,45 @@ func (q *hookQueue) announceCompanion(s *projector.Session, wanted []decide.Effe
 		q.told[name] = true
 		def := q.defs[s.AgentType]
 		if schema, ok := def.ArgumentsOf(run.Call.Name); ok && plan.CheckArguments(schema, run.Call.Arguments) == nil {
-			q.enqueue(s, beforeTool(run.Call.Name, run.Call.ID, run.Call.Arguments))
+			q.enqueue(s, BeforeTool(run.Call.Name, run.Call.ID, run.Call.Arguments))
 		}
 	}
 }
 
 // enqueue queues events for a session's hooks.
-func (q *hookQueue) enqueue(s *projector.Session, events ...hookEvent) {
+func (q *Queue) enqueue(s *projector.Session, events ...Event) {
 	q.due[s.SessionID] = append(q.due[s.SessionID], q.wanted(s, events)...)
 }
 
 // wanted keeps the events that a session's hooks want to know of.
-func (q *hookQueue) wanted(s *projector.Session, events []hookEvent) []hookEvent {
-	hooks := q.of(s)
-	var out []hookEvent
+func (q *Queue) wanted(s *projector.Session, events []Event) []Event {
+	hooks := q.Of(s)
+	var out []Event
 	for _, ev := range events {
-		if ev, told := ev.told(hooks); told {
+		if ev, told := ev.Told(hooks); told {
 			out = append(out, ev)
 		}
 	}
 	return out
 }
 
-func beforeTool(tool, call string, args json.RawMessage) hookEvent {
-	return newHookEvent("beforeTool", agentloop.BeforeToolPayload{Tool: agentloop.HookTool{Name: tool}, ToolCallID: call, Arguments: args},
+func BeforeTool(tool, call string, args json.RawMessage) Event {
+	return NewEvent("beforeTool", agentloop.BeforeToolPayload{Tool: agentloop.HookTool{Name: tool}, ToolCallID: call, Arguments: args},
 		func(h *agentloop.Hooks) func(context.Context, *agentloop.HookContext, agentloop.BeforeToolPayload) {
 			return h.BeforeTool
 		})
 }
 
-func beforeSubAgent(agent string, call projector.Call) hookEvent {
-	return newHookEvent("beforeSubAgent",
+func BeforeSubAgent(agent string, call projector.Call) Event {
+	return NewEvent("beforeSubAgent",
 		agentloop.BeforeSubAgentPayload{Agent: agent, ToolCallID: call.ID, Input: call.Arguments},
 		func(h *agentloop.Hooks) func(context.Context, *agentloop.HookContext, agentloop.BeforeSubAgentPayload) {
 			return h.BeforeSubAgent
 		})
 }
 
-func beforeLLMCall(p agentloop.BeforeLLMCallPayload) hookEvent {
-	return newHookEvent("beforeLLMCall", p,
+func BeforeLLMCall(p agentloop.BeforeLLMCallPayload) Event {
+	return NewEvent("beforeLLMCall", p,
 		func(h *agentloop.Hooks) func(context.Context, *agentloop.HookContext, agentloop.BeforeLLMCallPayload) {
 			return h.BeforeLLMCall
 		})

@@ -1,4 +1,4 @@
-package engine
+package tracing
 
 import (
 	"encoding/json"
@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
 
+	"github.com/helixd/helixd/agentloop/engine/internal/runs"
 	"github.com/helixd/helixd/agentloop/internal/shorten"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/eventlog"
@@ -111,7 +112,7 @@ func answerContent(done model.Answer, parts []eventlog.TurnPart) attribute.KeyVa
 // before it.
 func inputOf(s *projector.Session, run *projector.Run) attribute.KeyValue {
 	input := []tracedMessage{}
-	for _, m := range messagesOf(s, run) {
+	for _, m := range runs.MessagesOf(s, run) {
 		input = append(input, tracedMessage{Role: "user", Parts: []tracedPart{{Type: "text", Content: tracedText(m.Content)}}})
 	}
 	return messagesAttribute(semconv.GenAIInputMessagesKey, input)

@@ -1,4 +1,4 @@
-package engine
+package tracing
 
 import (
 	"context"
@@ -13,27 +13,27 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// tracedAgent is the agent that a span is about.
-type tracedAgent struct{ session, run, agent string } // agent: its name; empty: it is not here
+// Agent is the agent that a span is about.
+type Agent struct{ Session, Run, Name string } // agent: its name; empty: it is not here
 
-func (a tracedAgent) attributes() []attribute.KeyValue {
-	attrs := []attribute.KeyValue{attrSession.String(a.session), attrRun.String(a.run)}
-	if a.agent != "" {
-		attrs = append(attrs, semconv.GenAIAgentName(a.agent))
+func (a Agent) attributes() []attribute.KeyValue {
+	attrs := []attribute.KeyValue{attrSession.String(a.Session), attrRun.String(a.Run)}
+	if a.Name != "" {
+		attrs = append(attrs, semconv.GenAIAgentName(a.Name))
 	}
 	return attrs
 }
 
-// modelSpan is the span of one call of a model.
-type modelSpan struct {
+// ModelSpan is the span of one call of a model.
+type ModelSpan struct {
 	trace.Span
-	tr *traces
+	tr *Tree
 }
 
-// model begins the span of a model call. An attempt counts from 1.
-func (tr *traces) model(ctx context.Context, of tracedAgent, m model.Model, step, attempt int, req model.Request) (context.Context, modelSpan) {
-	if tr == nil || of.agent == "" {
-		return ctx, modelSpan{Span: noop.Span{}}
+// Model begins the span of a model call. An attempt counts from 1.
+func (tr *Tree) Model(ctx context.Context, of Agent, m model.Model, step, attempt int, req model.Request) (context.Context, ModelSpan) {
+	if tr == nil || of.Name == "" {
+		return ctx, ModelSpan{Span: noop.Span{}}
 	}
 	name := model.NameOf(m)
 	attrs := append(of.attributes(), semconv.GenAIOperationNameChat, attrStep.Int(step), attrAttempt.Int(attempt))
@@ -49,11 +49,11 @@ func (tr *traces) model(ctx context.Context, of tracedAgent, m model.Model, step
 	if tr.content && span.IsRecording() {
 		span.SetAttributes(requestContent(req)...)
 	}
-	return ctx, modelSpan{Span: span, tr: tr}
+	return ctx, ModelSpan{Span: span, tr: tr}
 }
 
-// answered says what the model has said.
-func (m modelSpan) answered(done model.Answer, parts []eventlog.TurnPart) {
+// Answered says what the model has said.
+func (m ModelSpan) Answered(done model.Answer, parts []eventlog.TurnPart) {
 	if m.tr == nil {
 		return
 	}
@@ -75,30 +75,30 @@ func (m modelSpan) answered(done model.Answer, parts []eventlog.TurnPart) {
 	}
 }
 
-// fail marks a call that has failed.
-func (m modelSpan) fail(code, message string) {
+// Fail marks a call that has failed.
+func (m ModelSpan) Fail(code, message string) {
 	if m.tr != nil {
 		m.tr.failed(m, code, message)
 	}
 }
 
-// cancelled says that nobody wants the answer any more.
-func (m modelSpan) cancelled() {
+// Cancelled says that nobody wants the answer any more.
+func (m ModelSpan) Cancelled() {
 	if m.tr != nil {
 		m.AddEvent(eventCancelled)
 	}
 }
 
-// released says that this node does not wait for the answer any more, for a reason.
-func (m modelSpan) released(reason string) {
+// Released says that this node does not wait for the answer any more, for a reason.
+func (m ModelSpan) Released(reason string) {
 	if m.tr != nil {
 		m.AddEvent(eventReleased, trace.WithAttributes(attrReason.String(reason)))
 	}
 }
 
-// call begins the span of a tool call, which ends when its result is recorded, or
+// Call begins the span of a tool call, which ends when its result is recorded, or
 // when it waits for a person.
-func (tr *traces) call(ctx context.Context, of tracedAgent, step int, call projector.Call) context.Context {
+func (tr *Tree) Call(ctx context.Context, of Agent, step int, call projector.Call) context.Context {
 	if tr == nil {
 		return ctx
 	}
@@ -117,12 +117,12 @@ func (tr *traces) call(ctx context.Context, of tracedAgent, step int, call proje
 	if tr.content && span.IsRecording() {
 		span.SetAttributes(semconv.GenAIToolCallArgumentsKey.String(tracedText(string(call.Arguments))))
 	}
-	tr.calls[call.ID] = openSpan{Span: span, session: of.session}
+	tr.calls[call.ID] = openSpan{Span: span, session: of.Session}
 	return ctx
 }
 
 // callResult ends a call's span. The caller has the lock.
-func (tr *traces) callResult(f *eventlog.ToolResult) {
+func (tr *Tree) callResult(f *eventlog.ToolResult) {
 	call, ok := tr.calls[f.ToolCallID]
 	if !ok {
 		return
@@ -138,7 +138,7 @@ func (tr *traces) callResult(f *eventlog.ToolResult) {
 
 // endCall ends a call's span if it is open, with an event unless that is "".
 // The caller has the lock.
-func (tr *traces) endCall(id, event string, attrs ...attribute.KeyValue) {
+func (tr *Tree) endCall(id, event string, attrs ...attribute.KeyValue) {
 	call, ok := tr.calls[id]
 	if !ok {
 		return
