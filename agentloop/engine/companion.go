@@ -152,7 +152,7 @@ func (t *task) sendMessage(c *toolCall, a sendArgs) ([]fact, json.RawMessage, st
 		mode := eventlog.ModeStart
 		if child.Turn != nil {
 			mode = eventlog.ModeWithMessage
-			facts = append(facts, abandon(t.l, child)...)
+			facts = append(facts, t.l.abandon(child)...)
 		} else {
 			begins = []fact{c.subAgentStart(child.AgentType, id)}
 		}

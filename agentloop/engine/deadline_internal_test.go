@@ -2,12 +2,15 @@ package engine
 
 import (
 	"encoding/json"
+	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/internal/decide"
+	"github.com/helixd/helixd/agentloop/internal/plan"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
@@ -19,12 +22,12 @@ import (
 func TestADeadlineThatMeetsTheEndWritesNothing(t *testing.T) {
 	log := memory.New()
 	m := scripted.New([]scripted.Turn{{Text: "never"}}, nil)
-	l, err := New(log, []agentloop.Agent{
+	defs, err := plan.Compile([]agentloop.Agent{
 		{Name: "boss", Model: m, SubAgents: []agentloop.SubAgent{{Agent: "kid"}}},
 		{Name: "kid", Model: m, OutputSchema: json.RawMessage(`{"type":"object"}`)},
-	}, nil)
+	})
 	require.NoError(t, err)
-	defer l.Stop()
+	h := &host{maker: maker{Now: time.Now}, log: log, logger: slog.New(slog.DiscardHandler)}
 	call := projector.Call{
 		ToolCall: eventlog.ToolCall{ID: "c", Name: "subagent__kid", Arguments: json.RawMessage(`{}`)}, RunID: "r",
 		Pending: &projector.Pending{Kind: eventlog.PendingChild, Child: "s-sub-c", Deadline: 1},
@@ -36,7 +39,7 @@ func TestADeadlineThatMeetsTheEndWritesNothing(t *testing.T) {
 			Child: &eventlog.SubSession{ParentSessionID: "s", CallID: "c", Mode: eventlog.SubSessionEphemeral},
 		}},
 	}
-	r := &runner{l: l, root: "s", id: "w", tree: tree, defs: l.defs(), w: eventlog.NewWriter(log, "s", eventlog.WriterOptions{ID: "w"})}
+	r := &runner{l: h, root: "s", id: "w", tree: tree, defs: defs, w: eventlog.NewWriter(log, "s", eventlog.WriterOptions{ID: "w"})}
 	defer r.w.Stop()
 	e := decide.AwaitDeadline{Session: "s", StepID: "turn-1-step-1", Call: call, At: 1}
 	require.NoError(t, r.newTask(t.Context(), e).perform(e))

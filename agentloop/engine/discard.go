@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"cmp"
-
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/internal/decide"
 	"github.com/helixd/helixd/eventlog"
@@ -13,14 +11,6 @@ import (
 // step_discarded with the reason why. A step whose answer is recorded outlives
 // an interrupt, a suspension and a crash: a later run continues it, and
 // nothing of it is discarded.
-
-// discarded records that a step of the session ends without a step_end.
-func (l *Loop) discarded(s *projector.Session, step *projector.Step, reason string) fact {
-	run := cmp.Or(step.RunID, s.Turn.RunID)
-	base := l.chunkBase(s)
-	base.Step = step.Number
-	return fact{c: &eventlog.StepDiscarded{RunID: run, StepID: step.ID, Reason: reason, Base: base}}
-}
 
 // discard returns the record that ends the session's step without a step_end;
 // none if no step has begun, or if keep says that it goes on.
@@ -77,21 +67,4 @@ func orphaned(claim *projector.Claim, ranges []eventlog.Range) func(*projector.S
 		}
 		return ""
 	}
-}
-
-// takenBack discards the steps that a rollback ends: those that are open now, unless
-// their answer is recorded in then, and those whose answer was streaming in then.
-func (l *Loop) takenBack(now, then *projector.Tree) (facts []fact) {
-	for _, s := range now.Sessions() {
-		var kept *projector.Step
-		if past := then.Get(s.SessionID); past != nil {
-			if kept = past.Begun(); kept != nil && !kept.Recorded {
-				facts = append(facts, l.discarded(past, kept, eventlog.DiscardRollback))
-			}
-		}
-		if step := s.Begun(); step != nil && (kept == nil || kept.ID != step.ID) {
-			facts = append(facts, l.discarded(s, step, eventlog.DiscardRollback))
-		}
-	}
-	return facts
 }

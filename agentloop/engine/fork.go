@@ -180,7 +180,7 @@ func (l *Loop) forkState(ctx context.Context, then *projector.Tree, id string, e
 			return nil, &agentloop.WorkspaceWiringError{Agent: s.AgentType, Provider: w.ProviderID, Known: l.workspaces.Kinds()}
 		}
 		var snapshot json.RawMessage
-		err := l.ask(ctx, p.ID(), askAdopt, func() (err error) {
+		err := l.host.ask(ctx, p.ID(), askAdopt, func() (err error) {
 			snapshot, err = p.Adopt(ctx, workspace.Session{Root: id, ID: projector.ForkID(then, id, s.SessionID)}, w.Snapshot)
 			return err
 		})
@@ -233,9 +233,9 @@ func (l *Loop) orphanedFork(ctx context.Context, req ForkRequest) (Forked, error
 // forkRecords begins a fork: its state, what clients have to know, and how its
 // stream stands.
 func (l *Loop) forkRecords(then *projector.Tree, f Forked, state json.RawMessage) []fact {
-	base := l.factBase(f.SessionID)
+	base := l.clock.factBase(f.SessionID)
 	resync := resyncOf(nil, eventlog.ResyncBranch) // checkpoints are the other session's
-	resync.Base = l.chunkBase(&then.Session)
+	resync.Base = l.clock.chunkBase(&then.Session)
 	resync.AgentID = f.SessionID
 	facts := []fact{
 		{f: &eventlog.SessionForked{FromSessionID: f.FromSessionID, FromSequence: f.FromSequence, State: state, Edits: f.Edits, FactBase: base}},

@@ -133,7 +133,7 @@ func (l *Loop) edited(ctx context.Context, then *projector.Tree, e ForkEdit) (*p
 			return nil, nil, nil, badEdit("message", "comes after the result that is edited, and goes with what followed from that")
 		}
 		names.ToolCallID = r.ToolCallID
-		edits = append(edits, projector.EditResult(r.ToolCallID, r.Result, shorten.ErrorIf(r.Error), agentloop.CodeToolFailed, l.now()))
+		edits = append(edits, projector.EditResult(r.ToolCallID, r.Result, shorten.ErrorIf(r.Error), agentloop.CodeToolFailed, l.clock.now()))
 	}
 	if p := e.SystemPrompt; p != nil {
 		names.SystemPrompt = true
@@ -247,12 +247,12 @@ func (l *Loop) runFork(ctx context.Context, t *projector.Tree, req ForkRequest) 
 		mode = eventlog.ModeStart
 	case len(req.Messages) > 0:
 		mode = eventlog.ModeWithMessage
-		facts = abandonAll(l, t)
+		facts = l.clock.abandonAll(t)
 	}
 	begin := l.askedRun(ctx, t.SessionID, mode, req.Messages)
 	run = begin[0].run
 	if facts = append(facts, begin...); mode != eventlog.ModeStart {
-		facts = append(facts, l.resumed(&t.Session, run, mode))
+		facts = append(facts, l.clock.resumed(&t.Session, run, mode))
 	}
 	return facts, run, nil
 }

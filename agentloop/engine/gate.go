@@ -1,6 +1,9 @@
 package engine
 
-import "context"
+import (
+	"context"
+	"sync"
+)
 
 // maxUsers is how many calls of a session use its workspace at once.
 const maxUsers = 8
@@ -9,7 +12,7 @@ const maxUsers = 8
 type gate struct {
 	users chan struct{} // holds one for each that is in
 	alone chan struct{} // held by who waits to be in alone
-	using int           // who is in or waits, or is about to; the loop's
+	using int           // how many are in, wait, or are about to; guarded by gates.mu
 }
 
 func newGate() *gate {
@@ -52,4 +55,38 @@ func (g *gate) leaveAlone() {
 		g.leave()
 	}
 	<-g.alone
+}
+
+// gates are those that are in use, by name. The zero value is ready.
+type gates struct {
+	mu  sync.Mutex
+	all map[string]*gate
+}
+
+// of returns a gate for its user until leave. What a user that has been given up
+// still does, later users find there.
+func (g *gates) of(name string) *gate {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	one := g.all[name]
+	if one == nil {
+		if g.all == nil {
+			g.all = map[string]*gate{}
+		}
+		one = newGate()
+		g.all[name] = one
+	}
+	one.using++
+	return one
+}
+
+// leave undoes of.
+func (g *gates) leave(name string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if one := g.all[name]; one.using > 1 {
+		one.using--
+	} else {
+		delete(g.all, name)
+	}
 }

@@ -9,12 +9,12 @@ import (
 // A gate is there for as long as somebody uses it, also who has outlived the
 // run that began it.
 func TestAGateIsForgotten(t *testing.T) {
-	l := &Loop{gates: map[string]*gate{}}
-	g := l.gateOf("s")
-	require.Same(t, g, l.gateOf("s"))
-	l.leaveGate("s")
-	require.Same(t, g, l.gateOf("s"))
-	l.leaveGate("s")
-	l.leaveGate("s")
-	require.Empty(t, l.gates)
+	h := new(gates)
+	g := h.of("s")
+	require.Same(t, g, h.of("s"))
+	h.leave("s")
+	require.Same(t, g, h.of("s"))
+	h.leave("s")
+	h.leave("s")
+	require.Empty(t, h.all)
 }

@@ -124,7 +124,7 @@ func (h *hookHost) append(c eventlog.Chunk) error {
 		err = h.t.append(h.ctx, fact{c: c, run: h.label()})
 	}
 	if err != nil {
-		h.t.l.opts.Logger.Warn("a hook's write failed", eventlog.LogSession, h.t.session, eventlog.LogRun, h.t.runID, "type", c.Type(), "error", err)
+		h.t.l.logger.Warn("a hook's write failed", eventlog.LogSession, h.t.session, eventlog.LogRun, h.t.runID, "type", c.Type(), "error", err)
 	}
 	return err
 }

@@ -27,10 +27,10 @@ const (
 
 // log tells of the call.
 func (c *toolCall) log(level slog.Level, event string, more ...any) {
-	c.r.l.logCall(context.Background(), level, event, c.SessionID, c.RunID, c.ID, c.ToolName, more...)
+	logCall(context.Background(), c.r.l.logger, level, event, c.SessionID, c.RunID, c.ID, c.ToolName, more...)
 }
 
-func (l *Loop) logCall(ctx context.Context, level slog.Level, event, session, run, call, tool string, more ...any) {
-	l.opts.Logger.Log(ctx, level, event,
+func logCall(ctx context.Context, log *slog.Logger, level slog.Level, event, session, run, call, tool string, more ...any) {
+	log.Log(ctx, level, event,
 		append([]any{eventlog.LogSession, session, eventlog.LogRun, run, eventlog.LogCall, call, eventlog.LogTool, tool}, more...)...)
 }

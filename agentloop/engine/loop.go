@@ -63,6 +63,8 @@ type Loop struct {
 	states *snapshot.Store
 	agents atomic.Pointer[agentSet]
 	opts   Options
+	clock  maker
+	host   *host // of trees that are driven
 	// workspaces are the providers, by kind.
 	workspaces plan.Providers
 
@@ -73,8 +75,6 @@ type Loop struct {
 	live map[string]*liveRun
 	// requested are the hooks of requests, by session.
 	requested map[string]*runHooks
-	// gates are those of workspaces that are in use, by session.
-	gates map[string]*gate
 	// asked counts the requests that are being appended, by session.
 	asked    map[string]int
 	drains   chan struct{} // closed when the loop drains
@@ -131,7 +131,7 @@ func New(log eventlog.Log, agents []agentloop.Agent, o *Options) (*Loop, error) 
 	}
 	l := &Loop{
 		log: log, live: map[string]*liveRun{}, requested: map[string]*runHooks{},
-		asked: map[string]int{}, gates: map[string]*gate{}, drains: make(chan struct{}), left: make(chan struct{}, 1), suspects: newSuspects(), taking: make(chan struct{}, maxTaking),
+		asked: map[string]int{}, drains: make(chan struct{}), left: make(chan struct{}, 1), suspects: newSuspects(), taking: make(chan struct{}, maxTaking),
 		sweeping: make(chan struct{}, 1), tidying: make(chan struct{}, 1),
 	}
 	l.agents.Store(set)
@@ -163,6 +163,12 @@ func New(log eventlog.Log, agents []agentloop.Agent, o *Options) (*Loop, error) 
 		l.opts.RetryDelay = agentloop.DefaultRetryDelay
 	}
 	l.ctx, l.stop = context.WithCancelCause(context.Background())
+	l.clock = maker{Now: l.opts.Now, NewID: l.opts.NewID, ExpireAfter: l.opts.ExpireAfter}
+	l.host = &host{
+		maker: l.clock, log: log, node: l.opts.Node, shared: l.opts.Queue != nil, logger: l.opts.Logger, metrics: l.opts.Metrics,
+		quota: l.opts.Quota, retryDelay: l.opts.RetryDelay, tracer: l.opts.Tracer, traceContent: l.opts.TraceContent,
+		workspaces: l.workspaces, wg: &l.wg, drains: l.drains, leaves: l.leaves,
+	}
 	return l, nil
 }
 
@@ -180,12 +186,6 @@ func (l *Loop) Live(session string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.live[session] != nil
-}
-
-func (l *Loop) now() int64 { return l.opts.Now().UnixMilli() }
-
-func (l *Loop) factBase(session string) eventlog.FactBase {
-	return eventlog.FactBase{SessionID: session, Timestamp: l.now()}
 }
 
 // drive has the session's tree driven by this node until nothing is left to

@@ -2,10 +2,7 @@ package engine
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -34,18 +31,6 @@ func (t *task) truncate(ctx context.Context, e decide.Truncate) error {
 	return t.append(ctx, append(facts, t.chunk(resync))...)
 }
 
-// resyncOf notifies clients to which checkpoint a session has gone back, nil: there
-// is none.
-func resyncOf(cp *projector.Checkpoint, reason eventlog.ResyncReason) *eventlog.StreamResync {
-	if cp == nil {
-		return &eventlog.StreamResync{Reason: reason}
-	}
-	return &eventlog.StreamResync{
-		CheckpointID: cp.ID, StepCount: cp.StepCount, MessageCount: cp.MessageCount, FromSequence: cp.StreamSequence,
-		Reason: reason,
-	}
-}
-
 // commitStep makes a step final and marks a checkpoint of the state so far.
 func (t *task) commitStep(ctx context.Context, e decide.CommitStep) error {
 	id := e.Step.ID
@@ -68,13 +53,6 @@ func (t *task) commitStep(ctx context.Context, e decide.CommitStep) error {
 		t.chunk(&eventlog.StepCommitted{RunID: t.runID, StepID: id, CheckpointID: checkpoint, Base: base}),
 		t.chunk(&eventlog.CheckpointCreated{RunID: t.runID, CheckpointID: checkpoint, StepCount: e.Step.Number, Base: base}),
 	)
-}
-
-// checkpointID has the documents' form cpv1-{session}-s{step}-t{ms}-{6 hex}.
-func checkpointID(session string, step int, ms int64) string {
-	var b [3]byte
-	rand.Read(b[:]) //nolint:errcheck // never fails
-	return fmt.Sprintf("cpv1-%s-s%d-t%d-%s", session, step, ms, hex.EncodeToString(b[:]))
 }
 
 func (t *task) finish(ctx context.Context, e decide.Finish) error {
@@ -194,23 +172,4 @@ func (t *task) interrupt(ctx context.Context, e decide.Interrupt) error {
 		facts = append(facts, t.fact(&eventlog.StreamPaused{Reason: "interrupted", FactBase: t.factBase()}))
 	}
 	return t.append(ctx, facts...)
-}
-
-// interruption ends a session's run for now, with a checkpoint of what is
-// durable: to go back to it repeats nothing.
-func (l *Loop) interruption(s *projector.Session, reason string) []fact {
-	run, base := s.Turn.RunID, l.chunkBase(s)
-	if s.Turn.Step != nil {
-		base.Step = s.Turn.Step.Number
-	}
-	checkpoint := checkpointID(s.SessionID, s.StepCount, base.Timestamp)
-	told := &eventlog.RunInterrupted{RunID: run, CheckpointID: &checkpoint, Base: base}
-	if reason != "" {
-		told.Reason = &reason
-	}
-	return []fact{
-		{run: run, c: &eventlog.CheckpointCreated{RunID: run, CheckpointID: checkpoint, StepCount: s.StepCount, Base: base}},
-		{run: run, c: told},
-		{run: run, f: &eventlog.RunEnded{RunID: run, Status: eventlog.RunStopped, FactBase: l.factBase(s.SessionID)}},
-	}
 }

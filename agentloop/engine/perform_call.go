@@ -90,7 +90,7 @@ func (t *task) runTool(ctx context.Context, c *toolCall, call projector.Call, to
 	if err != nil && context.Cause(ctx) != nil {
 		outcome = "stopped"
 	}
-	t.l.opts.Metrics.executed(t.def, tool.Name, outcome, time.Since(began))
+	t.l.metrics.executed(t.def, tool.Name, outcome, time.Since(began))
 	if err == nil { // it is done, even if the run has been stopped meanwhile
 		return t.commitCall(context.WithoutCancel(ctx), c, result, "", "")
 	}

@@ -33,7 +33,7 @@ func (t *task) callModel(ctx context.Context, e decide.CallModel) error {
 	}
 	ctx, span := t.traces.Model(ctx, t.traced(), t.def.Model, e.Step, t.attempt(e.StepID), req)
 	defer span.End()
-	measured := t.l.opts.Metrics.modelCall(t.def)
+	measured := t.l.metrics.modelCall(t.def)
 	done, err := t.generate(ctx, req, a, measured)
 	measured.ended(modelOutcome(ctx, a, err))
 	// Before the answer is recorded: no step has a record and an open reservation.

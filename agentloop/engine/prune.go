@@ -32,7 +32,7 @@ func (l *Loop) removeWorkspaces(ctx context.Context, root string) (snapshots int
 func (l *Loop) removeFrom(ctx context.Context, p workspace.Provider, root string) (snapshots int, pending bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, removeTreeTimeout)
 	defer cancel()
-	err = l.ask(ctx, p.ID(), askRemove, func() (err error) { snapshots, err = p.Remove(ctx, root); return err })
+	err = l.host.ask(ctx, p.ID(), askRemove, func() (err error) { snapshots, err = p.Remove(ctx, root); return err })
 	switch {
 	case errors.Is(err, workspace.ErrPending):
 		return snapshots, true, nil
@@ -66,9 +66,9 @@ func (l *Loop) outOfReach(ctx context.Context, root string) bool {
 // elsewhere reports whether another node has a workspace.
 func (l *Loop) elsewhere(ctx context.Context, p workspace.Provider, of workspace.Session, w *projector.Workspace) bool {
 	if w.Ref == nil { // a fork that has not been opened; the snapshot is its own already
-		return errors.Is(l.ask(ctx, p.ID(), askAdopt, func() (err error) { _, err = p.Adopt(ctx, of, w.Snapshot); return err }), workspace.ErrElsewhere)
+		return errors.Is(l.host.ask(ctx, p.ID(), askAdopt, func() (err error) { _, err = p.Adopt(ctx, of, w.Snapshot); return err }), workspace.ErrElsewhere)
 	}
-	return errors.Is(l.ask(ctx, p.ID(), askResolve, func() error {
+	return errors.Is(l.host.ask(ctx, p.ID(), askResolve, func() error {
 		ws, err := p.Resolve(ctx, of, w.Ref)
 		if err == nil {
 			err = ws.Close()
@@ -126,7 +126,7 @@ func (l *Loop) closeWorkspaces(ctx context.Context, session string, now int64, d
 		for _, s := range t.Sessions() {
 			if s.Workspace != nil && s.Workspace.Status != projector.WorkspaceGone {
 				facts = append(facts, about(s.SessionID, []fact{{f: &eventlog.WorkspaceClosed{
-					Reason: ReasonExpired, FactBase: l.factBase(s.SessionID),
+					Reason: ReasonExpired, FactBase: l.clock.factBase(s.SessionID),
 				}}})...)
 			}
 		}

@@ -16,9 +16,6 @@ import (
 // errHeld: another node, which lives, drives the tree.
 var errHeld = errors.New("agentloop: held by another node")
 
-// errHandedOver: this node drains, and another one goes on with the tree.
-var errHandedOver = errors.New("agentloop: handed over to another node")
-
 // put puts a tree on the list, before records that give it work. Until done is
 // called, this node answers for the tree: no other one takes it up.
 func (l *Loop) put(ctx context.Context, agentType, session string) (ticket uint64, done func(), err error) {

@@ -27,7 +27,7 @@ func (t *task) recall(ctx context.Context) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause // the run was stopped: who goes on with it asks again
 	}
-	t.l.opts.Metrics.recalled(t.def, len(found), err, time.Since(began))
+	t.l.metrics.recalled(t.def, len(found), err, time.Since(began))
 	f := &eventlog.MemoryRecalled{RunID: t.runID, Query: req.Query, Memories: newMemories(found, req.Known), FactBase: t.factBase()}
 	if err == nil {
 		if err = t.append(ctx, t.fact(f)); err == nil || !unrecordable(err) {

@@ -33,15 +33,6 @@ func started(session, run string) Started {
 	return Started{SessionID: session, StreamID: session, RunID: run}
 }
 
-// fact is a record to be appended: f or c.
-type fact struct {
-	f     eventlog.Fact
-	c     eventlog.Chunk
-	run   string
-	call  string
-	agent string // the session that a fact is about, if it is another one of the tree
-}
-
 // checkInputs refuses what a user's message must not have.
 func checkInputs(messages []agentloop.Input) error {
 	for _, m := range messages {
@@ -56,48 +47,12 @@ func checkInputs(messages []agentloop.Input) error {
 	return nil
 }
 
-// newRun returns the records of a request: the messages, then the run.
-func (l *Loop) newRun(session string, mode eventlog.RunMode, messages []agentloop.Input) []fact {
-	run := "run-" + l.opts.NewID()
-	var facts []fact
-	for _, m := range messages {
-		facts = append(facts, fact{run: run, f: &eventlog.UserMessage{
-			Content: m.Content, Files: m.Files, Metadata: m.Metadata, MessageID: m.MessageID, FactBase: l.factBase(session),
-		}})
-	}
-	asked := &eventlog.RunRequested{RunID: run, Mode: mode, FactBase: l.factBase(session)}
-	if l.opts.ExpireAfter > 0 {
-		asked.ExpiresAt = asked.Timestamp + l.opts.ExpireAfter.Milliseconds()
-	}
-	return append(facts, fact{run: run, f: asked})
-}
-
 // askedRun is newRun for a request from outside, which may have a place in a
 // trace.
 func (l *Loop) askedRun(ctx context.Context, session string, mode eventlog.RunMode, messages []agentloop.Input) []fact {
-	facts := l.newRun(session, mode, messages)
+	facts := l.clock.newRun(session, mode, messages)
 	facts[len(facts)-1].f.(*eventlog.RunRequested).TraceParent = tracing.Parent(ctx)
 	return facts
-}
-
-// resumed tells clients that run goes on with the session.
-func (l *Loop) resumed(s *projector.Session, run string, mode eventlog.RunMode) fact {
-	return fact{run: run, c: &eventlog.RunResumed{
-		RunID: run, FromStepCount: s.StepCount, FromCheckpointID: latestCheckpoint(s), Mode: string(mode), Base: l.chunkBase(s),
-	}}
-}
-
-func (l *Loop) chunkBase(s *projector.Session) eventlog.Base {
-	return eventlog.Base{AgentID: s.SessionID, AgentType: s.AgentType, Timestamp: l.now(), Step: s.StepCount}
-}
-
-func latestCheckpoint(s *projector.Session) *string {
-	cp := s.LatestCheckpoint()
-	if cp == nil {
-		return nil
-	}
-	id := cp.ID
-	return &id
 }
 
 // propose returns what to append to a session in state t (nil: there is none),
@@ -228,34 +183,4 @@ func (l *Loop) caughtUp(ctx context.Context, session string, t *projector.Tree) 
 		projector.Apply(t, r)
 	}
 	return t, nil
-}
-
-// setActor records in facts who asked for them.
-func setActor(ctx context.Context, facts []fact) {
-	for _, x := range facts {
-		if x.f != nil {
-			eventlog.SetActor(ctx, x.f)
-		}
-	}
-}
-
-func entriesOf(session string, facts []fact) ([]eventlog.Entry, error) {
-	entries := make([]eventlog.Entry, len(facts))
-	for i, x := range facts {
-		var err error
-		about := session
-		if x.agent != "" {
-			about = x.agent
-		}
-		labels := eventlog.Labels{Run: x.run, Call: x.call}
-		if x.c != nil {
-			entries[i], err = eventlog.NewChunk(x.c, labels)
-		} else {
-			entries[i], err = eventlog.NewFact(about, x.f, labels)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return entries, nil
 }

@@ -89,9 +89,9 @@ func (l *Loop) resumption(ctx context.Context, t *projector.Tree, req ResumeRequ
 	}
 	switch req.Mode {
 	case eventlog.ModeWithMessage:
-		facts = abandonAll(l, t)
+		facts = l.clock.abandonAll(t)
 	case eventlog.ModeWithConfirmation:
-		facts = l.confirmAll(t, req.Approved)
+		facts = l.clock.confirmAll(t, req.Approved)
 		if len(facts) == 0 {
 			return nil, "", false, agentloop.ErrNothingToConfirm
 		}
@@ -102,7 +102,7 @@ func (l *Loop) resumption(ctx context.Context, t *projector.Tree, req ResumeRequ
 	begin := l.askedRun(ctx, req.SessionID, req.Mode, req.Messages)
 	run = begin[0].run
 	l.attach(req.SessionID, run, req.Hooks)
-	facts = append(append(facts, begin...), l.resumed(&t.Session, run, req.Mode))
+	facts = append(append(facts, begin...), l.clock.resumed(&t.Session, run, req.Mode))
 	return facts, run, false, nil
 }
 
@@ -173,42 +173,4 @@ func (l *Loop) CanResume(ctx context.Context, session string, mode eventlog.RunM
 		answer.CanResume = true
 	}
 	return answer, nil
-}
-
-// abandonAll answers all open calls of a tree: the user goes on without.
-func abandonAll(l *Loop, t *projector.Tree) []fact {
-	var facts []fact
-	for _, s := range t.Sessions() {
-		facts = append(facts, about(s.SessionID, abandon(l, s))...)
-	}
-	return facts
-}
-
-// abandon answers the open calls of one session.
-func abandon(l *Loop, s *projector.Session) []fact {
-	var facts []fact
-	if s.Turn == nil || s.Turn.Step == nil {
-		return nil
-	}
-	for _, c := range s.Turn.Step.Calls {
-		if c.Awaited() {
-			facts = append(facts, fact{run: c.RunID, f: &eventlog.ResultSubmitted{
-				ToolCallID: c.ID, Kind: eventlog.SubmitAbandoned, FactBase: l.factBase(s.SessionID),
-			}})
-		}
-	}
-	return facts
-}
-
-// confirmAll decides all open approvals of a tree.
-func (l *Loop) confirmAll(t *projector.Tree, approved bool) []fact {
-	var facts []fact
-	for _, a := range t.AwaitedCalls() {
-		if a.Call.Pending.Kind == eventlog.PendingApproval {
-			facts = append(facts, about(a.Session.SessionID, []fact{{run: a.Call.RunID, f: &eventlog.ResultSubmitted{
-				ToolCallID: a.Call.ID, Kind: eventlog.SubmitApproval, Approved: approved, FactBase: l.factBase(a.Session.SessionID),
-			}}})...)
-		}
-	}
-	return facts
 }

@@ -22,7 +22,7 @@ import (
 
 // runner drives one tree while it holds the claim: all agents in it at once.
 type runner struct {
-	l     *Loop
+	l     *host
 	log   retrying.Log
 	root  string
 	agent string                 // the root's
@@ -59,83 +59,53 @@ type runner struct {
 	ended chan outcome
 }
 
-// hold claims the session's tree and drives it until it is at rest. Without a
-// queue it takes the tree from whoever has it when somebody has asked for it,
-// with one only from a node that is silent; and it only takes up again what no
-// other node has claimed since.
-func (l *Loop) hold(ctx context.Context, session string, run *liveRun) (err error) {
-	t, err := l.states.Head(ctx, session)
-	if err != nil {
-		return err
-	}
-	var turn *turn
-	for turn == nil && suspected(t.Claim) && !decide.Aborting(&t.Session) {
-		if turn, err = l.awaitTurn(run); err != nil {
-			return err
-		}
-		if turn != nil {
-			defer turn.leave()
-		}
-		if t, err = l.states.Head(ctx, session); err != nil {
-			return err
-		}
-	}
-	if c := t.Claim; run.held > 0 && c != nil && c.Sequence > run.held && c.Node != l.opts.Node {
-		return eventlog.ErrSuperseded
-	}
-	defs, leave := l.useAgents()
-	defer leave()
-	id, attempt := openRun(t)
-	run.held, run.agent, run.id = t.Head, t.AgentType, id
-	r := &runner{
-		l: l, log: retrying.Log{l.log}, root: session, agent: t.AgentType, defs: defs, run: id, id: l.opts.NewID(), tree: t,
+// newRunner returns what drives a tree for a run of the root, with the agents of
+// now. request returns the hooks of the request that began a run; turn is nil if
+// the tree is not suspected.
+func newRunner(h *host, root string, t *projector.Tree, run string, defs map[string]*plan.Agent, request func(run string) *agentloop.Hooks, turn *turn) *runner {
+	return &runner{
+		l: h, log: retrying.Log{Log: h.log}, root: root, agent: t.AgentType, defs: defs, run: run, id: h.NewID(), tree: t,
 		ids: map[string]*task{}, tasks: map[string]*task{},
-		ended: make(chan outcome), stopped: map[string]bool{}, turn: turn,
-		traces: tracing.New(l.opts.Tracer, l.opts.TraceContent, l.opts.Node, session), spaces: map[string]*space{},
+		ended: make(chan outcome), hooks: backlog.New(t, defs, request), stopped: map[string]bool{}, turn: turn,
+		traces: tracing.New(h.tracer, h.traceContent, h.node, root), spaces: map[string]*space{},
 	}
-	r.hooks = backlog.New(t, defs, func(run string) *agentloop.Hooks { return l.requestHooks(session, run) })
-	defer r.closeSpaces()
-	if effects, err := r.decide(); err != nil || len(effects) == 0 {
-		return err
-	}
-	if t.Turn != nil && defs[t.AgentType] == nil && !decide.Aborting(&t.Session) {
-		return fmt.Errorf("%w: %q", agentloop.ErrUnknownAgent, t.AgentType)
-	}
-	switch {
-	case l.leaves(t.AgentType):
-		return errHandedOver
-	case l.heldElsewhere(ctx, t, run):
-		return errHeld
-	}
-	r.w = eventlog.NewWriter(r.log, session, eventlog.WriterOptions{
-		ID: r.id, Head: t.Head, Status: t.StreamStatus, Observe: r.observe,
+}
+
+// claim makes this node the tree's writer.
+func (r *runner) claim(ctx context.Context, attempt int) error {
+	r.w = eventlog.NewWriter(r.log, r.root, eventlog.WriterOptions{
+		ID: r.id, Head: r.tree.Head, Status: r.tree.StreamStatus, Observe: r.observe,
 	})
-	defer r.w.Stop()
-	before := t.Claim
-	fresh := attempt == 1 && t.Running() && t.CurrentRun().RunID == id
-	err = r.w.Claim(ctx, &eventlog.RunClaimed{
-		RunID: id, Node: l.opts.Node, Attempt: attempt, FactBase: l.factBase(session),
+	return r.w.Claim(ctx, &eventlog.RunClaimed{
+		RunID: r.run, Node: r.l.node, Attempt: attempt, FactBase: r.l.factBase(r.root),
 	})
-	if err != nil {
-		return err
+}
+
+// close lets go of the writer and of the tree's workspaces.
+func (r *runner) close() {
+	if r.w != nil {
+		r.w.Stop()
 	}
-	l.opts.Metrics.claimed(attempt > 1 && before != nil && before.Node != l.opts.Node)
-	l.agree(run)
-	run.underWay(l)
+	r.closeSpaces()
+}
+
+// driveClaimed drives the tree, which was claimed, until it is at rest. fresh tells
+// that nobody has worked on the run before.
+func (r *runner) driveClaimed(ctx context.Context, fresh bool) (err error) {
 	defer func() { r.traces.Release(releasedFor(err)) }()
-	r.trace(id, fresh)
+	r.trace(r.run, fresh)
 	if err := r.endPoison(ctx); err != nil {
 		return err
 	}
 	if fresh {
 		r.mu.Lock()
-		if r.tree.CurrentRun().RunID == id { // else it is told of another one already
+		if r.tree.CurrentRun().RunID == r.run { // else it is told of another one already
 			r.hooks.RunBegins(&r.tree.Session)
 		}
 		r.mu.Unlock()
 	}
 	err = r.drive(ctx)
-	if l.opts.Queue != nil && (errors.Is(err, agentloop.ErrStopping) || errors.Is(err, errHandedOver)) {
+	if r.l.shared && (errors.Is(err, agentloop.ErrStopping) || errors.Is(err, errHandedOver)) {
 		r.letGo()
 	}
 	return err
@@ -151,17 +121,6 @@ func (r *runner) trace(run string, fresh bool) {
 	r.traces.Hold(r.tree, run)
 }
 
-// openRun returns the run for which a tree is claimed, the root's if its turn
-// is open, and how often it will have been claimed.
-func openRun(t *projector.Tree) (run string, attempt int) {
-	for _, s := range t.Sessions() {
-		if last := s.CurrentRun(); s.Turn != nil && last != nil {
-			return last.RunID, last.Claims + 1
-		}
-	}
-	return "none", 1
-}
-
 func (r *runner) observe(rec eventlog.Record) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -169,7 +128,14 @@ func (r *runner) observe(rec eventlog.Record) {
 	projector.Apply(r.tree, rec)
 	r.traces.Note(r.tree, rec)
 	r.hooks.Note(rec)
-	r.count(rec)
+	if rec.Writer == r.id && rec.Kind == eventlog.KindFact {
+		s := r.tree.Get(rec.Agent)
+		var def *plan.Agent
+		if s != nil {
+			def = r.defs[s.AgentType]
+		}
+		r.l.metrics.count(rec, s, def)
+	}
 	if c := r.tree.Claim; r.turn != nil && c != nil && c.Writer == r.id && (c.Spoke || c.Progress) {
 		r.turn.innocent()
 	}
@@ -200,7 +166,7 @@ func (r *runner) decide() (effects []decide.Effect, err error) {
 	}()
 	r.decidedAt = r.others
 	d := decide.Decider{
-		Agents: r.defs, RetryDelay: r.l.opts.RetryDelay, Stopped: r.stopped,
+		Agents: r.defs, RetryDelay: r.l.retryDelay, Stopped: r.stopped,
 		Busy: func(key string) bool { return r.tasks[key] != nil },
 	}
 	return r.hooks.Order(d.Decide(r.tree), d.Busy), nil
@@ -397,11 +363,13 @@ func (r *runner) settled(ctx context.Context, t *task, err error) error {
 }
 
 var (
-	errParked    = errors.New("agentloop: a record of the run can't be folded")
-	errPanicked  = errors.New("agentloop: panic")
-	errStuck     = errors.New("agentloop: not even the run's failure can be recorded")
-	errUnwanted  = errors.New("agentloop: not wanted any more")
-	errAbandoned = errors.New("agentloop: abandoned")
+	// errHandedOver: this node drains, and another one goes on with the tree.
+	errHandedOver = errors.New("agentloop: handed over to another node")
+	errParked     = errors.New("agentloop: a record of the run can't be folded")
+	errPanicked   = errors.New("agentloop: panic")
+	errStuck      = errors.New("agentloop: not even the run's failure can be recorded")
+	errUnwanted   = errors.New("agentloop: not wanted any more")
+	errAbandoned  = errors.New("agentloop: abandoned")
 )
 
 // unrecordable reports an error that would come again however often the work

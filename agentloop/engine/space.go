@@ -76,32 +76,6 @@ func (t *task) space() *space {
 	return sp
 }
 
-// gateOf is the gate of a session's workspace, for who uses that until
-// leaveGate: what a run has left that is not over yet has the next run come
-// upon it.
-func (l *Loop) gateOf(session string) *gate {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	g := l.gates[session]
-	if g == nil {
-		g = newGate()
-		l.gates[session] = g
-	}
-	g.using++
-	return g
-}
-
-// leaveGate undoes gateOf.
-func (l *Loop) leaveGate(session string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if g := l.gates[session]; g.using > 1 {
-		g.using--
-	} else {
-		delete(l.gates, session)
-	}
-}
-
 // closeSpaces lets go of the tree's workspaces.
 func (r *runner) closeSpaces() {
 	r.mu.Lock()
@@ -130,8 +104,8 @@ func (t *task) spaceOf() workspace.Session { return workspace.Session{Root: t.ro
 // inWorkspace does what a call wants with the session's workspace, which it
 // opens if nobody has.
 func (t *task) inWorkspace(ctx context.Context, c *toolCall, op workspace.Op, args json.RawMessage) (any, error) {
-	sp, g := t.space(), t.l.gateOf(t.session)
-	defer t.l.leaveGate(t.session)
+	sp, g := t.space(), t.l.gates.of(t.session)
+	defer t.l.gates.leave(t.session)
 	for gone := workspace.Workspace(nil); ; {
 		result, ws, err := t.useWorkspace(ctx, sp, g, op, args)
 		switch {
@@ -182,14 +156,14 @@ const (
 )
 
 // ask has a provider of workspaces do something. Its panic is an error.
-func (l *Loop) ask(ctx context.Context, provider, what string, do func() error) (err error) {
+func (h *host) ask(ctx context.Context, provider, what string, do func() error) (err error) {
 	began := time.Now()
 	defer func() {
 		if p := recover(); p != nil {
-			l.opts.Logger.Error("a provider of workspaces panicked", "provider", provider, "panic", p, "stack", string(debug.Stack()))
+			h.logger.Error("a provider of workspaces panicked", "provider", provider, "panic", p, "stack", string(debug.Stack()))
 			err = errProviderPanicked
 		}
-		l.opts.Metrics.asked(ctx, provider, what, err, time.Since(began))
+		h.metrics.asked(ctx, provider, what, err, time.Since(began))
 	}()
 	return do()
 }

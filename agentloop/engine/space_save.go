@@ -33,8 +33,8 @@ func (t *task) saveWorkspace(ctx context.Context) error {
 }
 
 func (t *task) takeSnapshot(ctx context.Context) (snapshot json.RawMessage, err error) {
-	sp, g := t.space(), t.l.gateOf(t.session)
-	defer t.l.leaveGate(t.session)
+	sp, g := t.space(), t.l.gates.of(t.session)
+	defer t.l.gates.leave(t.session)
 	if err := g.enterAlone(ctx); err != nil {
 		return nil, err
 	}

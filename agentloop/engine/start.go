@@ -115,7 +115,7 @@ func (l *Loop) begin(ctx context.Context, req StartRequest, found func(*projecto
 			}
 			facts = []fact{{f: &eventlog.SessionCreated{
 				AgentType: req.AgentType, State: state, UserID: req.UserID, Tenant: req.Tenant, Tags: req.Tags, Metadata: req.Metadata,
-				FactBase: l.factBase(req.SessionID),
+				FactBase: l.clock.factBase(req.SessionID),
 			}}}
 		} else if req.MayUse != nil && !req.MayUse(t) {
 			return nil, "", agentloop.ErrOtherUser
@@ -127,7 +127,7 @@ func (l *Loop) begin(ctx context.Context, req StartRequest, found func(*projecto
 		mode := eventlog.ModeStart
 		if t != nil && t.Turn != nil {
 			mode = eventlog.ModeWithMessage
-			facts = append(facts, abandonAll(l, t)...)
+			facts = append(facts, l.clock.abandonAll(t)...)
 		}
 		facts = append(facts, l.askedRun(ctx, req.SessionID, mode, req.Messages)...)
 		run = facts[len(facts)-1].run

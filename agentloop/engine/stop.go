@@ -52,7 +52,7 @@ func (l *Loop) requestStop(ctx context.Context, session string, kind eventlog.St
 		waits = !t.Running()
 		run := t.Turn.RunID
 		return []fact{{run: run, f: &eventlog.InterruptRequested{
-			RunID: run, Kind: kind, Reason: reason, FactBase: l.factBase(session),
+			RunID: run, Kind: kind, Reason: reason, FactBase: l.clock.factBase(session),
 		}}}, nil
 	})
 	switch {
@@ -82,7 +82,7 @@ func (l *Loop) stopOutliving(t *projector.Tree, kind eventlog.StopKind, reason s
 		}
 		run := child.Turn.RunID
 		facts = append(facts, about(child.SessionID, []fact{{run: run, f: &eventlog.InterruptRequested{
-			RunID: run, Kind: kind, Reason: reason, ByParent: true, FactBase: l.factBase(child.SessionID),
+			RunID: run, Kind: kind, Reason: reason, ByParent: true, FactBase: l.clock.factBase(child.SessionID),
 		}}})...)
 	}
 	return facts

@@ -73,14 +73,6 @@ func (t *task) spawn(id string, def *plan.Agent, message string, child eventlog.
 	return about(id, facts)
 }
 
-// about labels facts as another session's of the tree.
-func about(session string, facts []fact) []fact {
-	for i := range facts {
-		facts[i].agent = session
-	}
-	return facts
-}
-
 // taskOf returns a sub-agent's first message: the member message if that is
 // all there is, else the JSON.
 func taskOf(args json.RawMessage) string {

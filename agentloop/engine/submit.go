@@ -68,7 +68,7 @@ func (l *Loop) Submit(ctx context.Context, sub Submission) (Submitted, error) {
 	answer := Submitted{SessionID: sub.SessionID, ToolCallID: sub.ToolCallID}
 	about := []string{sub.SessionID, "", ""} // for the log: the owner, the run, the tool
 	log := func(level slog.Level, event string, more ...any) {
-		l.logCall(ctx, level, event, about[0], about[1], sub.ToolCallID, about[2], more...)
+		logCall(ctx, l.opts.Logger, level, event, about[0], about[1], sub.ToolCallID, about[2], more...)
 	}
 	attempt, timedOut := 0, false
 	t, err := l.appendPlan(ctx, sub.SessionID, func(t *projector.Tree) ([]fact, error) {
@@ -177,7 +177,7 @@ func answered(t *projector.Tree, call *projector.Call, id string) (reason string
 func (l *Loop) submission(ctx context.Context, owner *projector.Session, call *projector.Call, sub Submission) (*eventlog.ResultSubmitted, error) {
 	f := &eventlog.ResultSubmitted{
 		ToolCallID: call.ID, Kind: sub.Kind, Result: sub.Result, Error: sub.Error, Approved: sub.Approved, Reason: sub.Reason,
-		FactBase: l.factBase(owner.SessionID),
+		FactBase: l.clock.factBase(owner.SessionID),
 	}
 	bad := func(field, reason string) error { return &eventlog.ValidationError{Field: field, Reason: reason} }
 	switch {
@@ -193,7 +193,7 @@ func (l *Loop) submission(ctx context.Context, owner *projector.Session, call *p
 	}
 	if def := l.defs()[owner.AgentType]; def != nil && sub.Result != nil && def.Functions[call.Name] != nil {
 		if err := plan.CheckResult(def.Functions[call.Name], sub.Result); err != nil {
-			l.logCall(ctx, slog.LevelWarn, logValidationFailed, owner.SessionID, call.RunID, call.ID, call.Name)
+			logCall(ctx, l.opts.Logger, slog.LevelWarn, logValidationFailed, owner.SessionID, call.RunID, call.ID, call.Name)
 			return nil, bad("result", "does not fit the tool's output schema")
 		}
 	}

@@ -151,7 +151,7 @@ func (l *Loop) expire(ctx context.Context, session string, now int64, dry bool, 
 			return nil, nil // which whoever asked for did not live to see
 		}
 		return []fact{{run: t.Turn.RunID, f: &eventlog.InterruptRequested{
-			RunID: t.Turn.RunID, Kind: eventlog.StopAbort, Code: agentloop.CodeSessionExpired, FactBase: l.factBase(session),
+			RunID: t.Turn.RunID, Kind: eventlog.StopAbort, Code: agentloop.CodeSessionExpired, FactBase: l.clock.factBase(session),
 		}}}, nil
 	})
 	switch {

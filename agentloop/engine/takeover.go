@@ -25,7 +25,7 @@ func (l *Loop) tellSuperseded(session, run string) {
 		if t == nil || t.StreamStatus.Terminal() || t.Status != projector.SessionActive {
 			return nil, nil
 		}
-		return []fact{{c: &eventlog.ExecutorSuperseded{Reason: &reason, Base: l.chunkBase(&t.Session)}}}, nil
+		return []fact{{c: &eventlog.ExecutorSuperseded{Reason: &reason, Base: l.clock.chunkBase(&t.Session)}}}, nil
 	})
 	if err != nil {
 		l.opts.Logger.Warn("can't tell that the run was taken over", eventlog.LogSession, session, eventlog.LogRun, run, "error", err)

@@ -247,7 +247,7 @@ func (t *task) flush(ctx context.Context) error {
 
 // logger tells of the task's session and run.
 func (t *task) logger() *slog.Logger {
-	return t.l.opts.Logger.With(eventlog.LogSession, t.session, eventlog.LogRun, t.runID)
+	return t.l.logger.With(eventlog.LogSession, t.session, eventlog.LogRun, t.runID)
 }
 
 // chunk labels a chunk of the current run, fact a fact.

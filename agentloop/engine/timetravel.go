@@ -67,8 +67,8 @@ func (l *Loop) Rollback(ctx context.Context, session string, at Target) (*eventl
 		}
 		run := then.Turn.RunID
 		return []fact{
-			{run: run, f: &eventlog.RunEnded{RunID: run, Status: eventlog.RunStopped, FactBase: l.factBase(session)}},
-			{run: run, f: &eventlog.StreamPaused{Reason: "rollback", FactBase: l.factBase(session)}},
+			{run: run, f: &eventlog.RunEnded{RunID: run, Status: eventlog.RunStopped, FactBase: l.clock.factBase(session)}},
+			{run: run, f: &eventlog.StreamPaused{Reason: "rollback", FactBase: l.clock.factBase(session)}},
 		}
 	})
 }
@@ -88,7 +88,7 @@ func (l *Loop) goBack(
 		return nil, err
 	}
 	resync := resyncOf(then.LatestCheckpoint(), reason)
-	resync.Base = l.chunkBase(&then.Session)
+	resync.Base = l.clock.chunkBase(&then.Session)
 	more := append([]fact{{c: resync}}, next(then)...)
 	setActor(ctx, more)
 	charged := admission{l: l}
@@ -102,7 +102,7 @@ func (l *Loop) goBack(
 			if err != nil {
 				return nil, err
 			}
-			return entriesOf(session, append(l.takenBack(now, then), more...))
+			return entriesOf(session, append(l.clock.takenBack(now, then), more...))
 		},
 	})
 	if marker == nil {
@@ -151,7 +151,7 @@ func (l *Loop) rewind(ctx context.Context, req ResumeRequest) (Started, error) {
 		facts := l.askedRun(ctx, req.SessionID, req.Mode, req.Messages)
 		run = facts[0].run
 		l.attach(req.SessionID, run, req.Hooks)
-		return append(facts, l.resumed(&then.Session, run, req.Mode))
+		return append(facts, l.clock.resumed(&then.Session, run, req.Mode))
 	})
 	switch {
 	case err != nil:
@@ -162,7 +162,7 @@ func (l *Loop) rewind(ctx context.Context, req ResumeRequest) (Started, error) {
 		return l.request(ctx, req.SessionID, "", func(t *projector.Tree) ([]fact, string, error) {
 			facts := l.askedRun(ctx, req.SessionID, req.Mode, req.Messages)
 			l.attach(req.SessionID, facts[0].run, req.Hooks)
-			return append(facts, l.resumed(&t.Session, facts[0].run, req.Mode)), facts[0].run, nil
+			return append(facts, l.clock.resumed(&t.Session, facts[0].run, req.Mode)), facts[0].run, nil
 		})
 	}
 	if after, err := l.states.Head(ctx, req.SessionID); err == nil { // else it counts once the read models see it

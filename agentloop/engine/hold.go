@@ -1,0 +1,75 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/internal/decide"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// hold claims the session's tree and drives it until it is at rest. Without a
+// queue it takes the tree from whoever has it when somebody has asked for it,
+// with one only from a node that is silent; and it only takes up again what no
+// other node has claimed since.
+func (l *Loop) hold(ctx context.Context, session string, run *liveRun) (err error) {
+	t, err := l.states.Head(ctx, session)
+	if err != nil {
+		return err
+	}
+	var turn *turn
+	for turn == nil && suspected(t.Claim) && !decide.Aborting(&t.Session) {
+		if turn, err = l.awaitTurn(run); err != nil {
+			return err
+		}
+		if turn != nil {
+			defer turn.leave()
+		}
+		if t, err = l.states.Head(ctx, session); err != nil {
+			return err
+		}
+	}
+	if c := t.Claim; run.held > 0 && c != nil && c.Sequence > run.held && c.Node != l.opts.Node {
+		return eventlog.ErrSuperseded
+	}
+	defs, leave := l.useAgents()
+	defer leave()
+	id, attempt := openRun(t)
+	run.held, run.agent, run.id = t.Head, t.AgentType, id
+	r := newRunner(l.host, session, t, id, defs, func(run string) *agentloop.Hooks { return l.requestHooks(session, run) }, turn)
+	defer r.close()
+	if effects, err := r.decide(); err != nil || len(effects) == 0 {
+		return err
+	}
+	if t.Turn != nil && defs[t.AgentType] == nil && !decide.Aborting(&t.Session) {
+		return fmt.Errorf("%w: %q", agentloop.ErrUnknownAgent, t.AgentType)
+	}
+	switch {
+	case l.leaves(t.AgentType):
+		return errHandedOver
+	case l.heldElsewhere(ctx, t, run):
+		return errHeld
+	}
+	before := t.Claim
+	fresh := attempt == 1 && t.Running() && t.CurrentRun().RunID == id
+	if err := r.claim(ctx, attempt); err != nil {
+		return err
+	}
+	l.opts.Metrics.claimed(attempt > 1 && before != nil && before.Node != l.opts.Node)
+	l.agree(run)
+	run.underWay(l)
+	return r.driveClaimed(ctx, fresh)
+}
+
+// openRun returns the run for which a tree is claimed, the root's if its turn
+// is open, and how often it will have been claimed.
+func openRun(t *projector.Tree) (run string, attempt int) {
+	for _, s := range t.Sessions() {
+		if last := s.CurrentRun(); s.Turn != nil && last != nil {
+			return last.RunID, last.Claims + 1
+		}
+	}
+	return "none", 1
+}

@@ -1,0 +1,63 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/helixd/helixd/projector"
+)
+
+const (
+	// suspectAfter is from how many silent deaths on, the last claim's included,
+	// a tree is suspected. A
+	// node takes up one suspect, and then one more for each that turns out not
+	// to be the culprit: those which only died beside it get by.
+	suspectAfter = 2
+	// suspectTime is after what time a suspect that has neither spoken nor
+	// killed is left alone.
+	suspectTime = 2 * time.Second
+	// maxSuspects is how many suspects at most are taken up at once.
+	maxSuspects = 64
+)
+
+func suspected(c *projector.Claim) bool {
+	return c != nil && c.Silent+1 >= suspectAfter && !c.Spoke && !c.Progress
+}
+
+// newSuspects returns the places for suspected trees, one of them free.
+func newSuspects() chan struct{} {
+	places := make(chan struct{}, maxSuspects)
+	places <- struct{}{}
+	return places
+}
+
+// awaitTurn waits for a suspected tree's turn. While it does, the tree is not
+// held: whoever asks for it ends the wait, as does the end of the loop, and what
+// is to be done is decided anew. Then there is no turn.
+func (l *Loop) awaitTurn(run *liveRun) (*turn, error) {
+	run.underWay(l)
+	l.pauses(run, true)
+	defer l.pauses(run, false)
+	select {
+	case <-l.suspects:
+	case <-run.asked:
+		return nil, nil
+	case <-l.drains:
+		return nil, errHandedOver
+	case <-l.ctx.Done():
+		return nil, context.Cause(l.ctx)
+	}
+	var once sync.Once
+	free := func(places int) {
+		once.Do(func() {
+			for range places {
+				select {
+				case l.suspects <- struct{}{}:
+				default: // there are enough
+				}
+			}
+		})
+	}
+	return &turn{innocent: func() { free(2) }, leave: func() { free(1) }, over: time.After(suspectTime)}, nil
+}
