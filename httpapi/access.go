@@ -1,7 +1,10 @@
 package httpapi
 
 import (
+	"cmp"
+	"context"
 	"errors"
+	"sync"
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi/auth"
@@ -10,17 +13,17 @@ import (
 // own refuses a session of another user or tenant to a caller that is bound to its
 // own: as a session that does not exist or, if the request may create it, as not
 // allowed.
-func (s *Server) own(r *request, session string, creates bool) error {
+func (r *request) own(session string, creates bool) error {
 	c := auth.CallerOf(r.Context())
 	if !c.Bound() {
 		return nil
 	}
-	t, err := s.states.Head(r.Context(), session)
+	t, err := r.states.Head(r.Context(), session)
 	switch {
 	case creates && errors.Is(err, eventlog.ErrSessionNotFound):
 		return nil
 	case unreadable(err): // nobody knows whose it is, and the answer must not tell that it is there
-		s.logger.ErrorContext(r.Context(), "session can't be read", eventlog.LogSession, session, "error", err)
+		r.logger.ErrorContext(r.Context(), "session can't be read", eventlog.LogSession, session, "error", err)
 	case err != nil:
 		return err
 	case c.MayUse(t):
@@ -37,4 +40,87 @@ func (s *Server) own(r *request, session string, creates bool) error {
 func unreadable(err error) bool {
 	_, trimmed := errors.AsType[*eventlog.TrimmedError](err)
 	return trimmed || errors.Is(err, eventlog.ErrDamaged)
+}
+
+// authorize decides about a session that was not known at first.
+func (r *request) authorize(session string) error {
+	return r.authorizeAs(session, r.creates)
+}
+
+// authorizeAs is authorize for a session that the request may create, or may not.
+func (r *request) authorizeAs(session string, creates bool) error {
+	if session != "" && session == r.named && creates == r.creates {
+		return nil // it was before
+	}
+	r.out.session = session
+	if err := r.allow(r.op, session); err != nil {
+		return err
+	}
+	return r.own(session, creates)
+}
+
+// allow decides about a request by the settings of now.
+func (r *request) allow(op auth.Operation, session string) error {
+	return r.settings.Load().allow(r.Request, op, session)
+}
+
+// visible reports whether the caller may see a session in a listing.
+func (r *request) visible(id string) (bool, error) {
+	err := r.allow(r.op, id) // not what the request is about, which authorize notes
+	if errors.Is(err, auth.ErrForbidden) || errors.Is(err, auth.ErrUnauthorized) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// user returns the user whose sessions a listing is about: the one that the query
+// names, else the only one that the caller reaches, else "" for all.
+func (r *request) user() (string, error) {
+	named, err := r.query.word("userId")
+	c := auth.CallerOf(r.Context())
+	return cmp.Or(named, c.OnlyUser()), cmp.Or(err, c.CheckUser(named))
+}
+
+// whileAllowed returns a context that ends with parent, with the server, or when
+// the caller may not do the request's operation on the session any more.
+func (r *request) whileAllowed(parent context.Context, session string) (context.Context, context.CancelFunc) {
+	allowed, refuse := context.WithCancelCause(parent)
+	ctx, cancel := r.untilClosed(allowed)
+	stop := r.watchSettings(session, refuse)
+	return ctx, func() {
+		stop()
+		cancel()
+		refuse(nil)
+	}
+}
+
+// watchSettings calls refuse, at most once, when the caller may not do the
+// request's operation on the session any more. stop ends the watch.
+func (r *request) watchSettings(session string, refuse context.CancelCauseFunc) (stop func()) {
+	var mu sync.Mutex
+	var stopWatch func() bool // nil: the watch has ended
+	ended := false
+	var watch func(*settings)
+	watch = func(of *settings) {
+		mu.Lock()
+		defer mu.Unlock()
+		if ended {
+			return
+		}
+		stopWatch = context.AfterFunc(of.replaced, func() {
+			now := r.settings.Load()
+			if err := now.allowAgain(r.Request, r.op, session); err != nil {
+				refuse(err)
+				return
+			}
+			watch(now)
+		})
+	}
+	watch(r.began)
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		ended = true
+		stopWatch()
+	}
 }

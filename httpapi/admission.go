@@ -114,29 +114,3 @@ func callerName(c auth.Caller, r *http.Request) string {
 	}
 	return fmt.Sprintf("%q %q %q %q", c.Tenant, c.Name, c.Subject, c.User)
 }
-
-// openStream takes note of the stream that a request opens, or refuses it. A
-// second call for the same request does nothing.
-func (s *Server) openStream(r *request) error {
-	if r.streams != nil {
-		return nil
-	}
-	done, err := s.admission.stream(r.Request)
-	if err != nil {
-		return err
-	}
-	tenant := s.opts.Quota.Label(auth.CallerOf(r.Context()).Tenant)
-	s.opts.Metrics.tenantStreams(tenant, 1)
-	r.streams = func() {
-		s.opts.Metrics.tenantStreams(tenant, -1)
-		done()
-	}
-	return nil
-}
-
-// closed ends what the request holds.
-func (r *request) closed() {
-	if r.streams != nil {
-		r.streams()
-	}
-}

@@ -72,7 +72,7 @@ func idempotencyKey(h http.Header) (string, error) {
 
 // produce appends what an outside producer sent, all or none, and answers
 // with its sequences.
-func (s *Server) produce(w http.ResponseWriter, r *request, p production) error {
+func (s *controlRoutes) produce(w http.ResponseWriter, r *request, p production) error {
 	pre, err := parsePreconditions(r.Header)
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (s *Server) produce(w http.ResponseWriter, r *request, p production) error 
 	if err != nil {
 		return err
 	}
-	return s.ok(w, done)
+	return r.ok(w, done)
 }
 
 // appendBehind appends p after the sequence that the producer expects, or at the
@@ -95,7 +95,7 @@ func (s *Server) produce(w http.ResponseWriter, r *request, p production) error 
 // one to append to the session has that in memory, and the comparison of the append
 // proves it. When somebody else writes in between, and be it the same request by
 // another way, the next try sees that.
-func (s *Server) appendBehind(ctx context.Context, session string, pre preconditions, p production) (done api.Appended, err error) {
+func (s *controlRoutes) appendBehind(ctx context.Context, session string, pre preconditions, p production) (done api.Appended, err error) {
 	again := false
 	writer, digest := rand.Text(), ""
 	if pre.key != "" {
@@ -132,7 +132,7 @@ func (s *Server) appendBehind(ctx context.Context, session string, pre precondit
 }
 
 // tryAppend appends p to a state. sent tells whether it was sent to the log.
-func (s *Server) tryAppend(ctx context.Context, tip *snapshot.Tip, writer, digest string, pre *preconditions, p production, unexpected *error) (done api.Appended, sent bool, err error) {
+func (s *controlRoutes) tryAppend(ctx context.Context, tip *snapshot.Tip, writer, digest string, pre *preconditions, p production, unexpected *error) (done api.Appended, sent bool, err error) {
 	caller, t := auth.CallerOf(ctx), tip.Tree()
 	switch a, known := t.Appends.Get(pre.key); { // no append has an empty key
 	case known && a.Digest != digest:
@@ -181,14 +181,14 @@ func (s *Server) tryAppend(ctx context.Context, tip *snapshot.Tip, writer, diges
 
 // charge has the session's tenant admit what is appended. A free append to a session
 // that exists is not charged: it must not be refused.
-func (s *Server) charge(ctx context.Context, c auth.Caller, session string, t *projector.Tree, p production) (*quota.Admission, error) {
+func (s *controlRoutes) charge(ctx context.Context, c auth.Caller, session string, t *projector.Tree, p production) (*quota.Admission, error) {
 	switch {
 	case t.Head == 0:
-		return s.opts.Quota.Admit(ctx, c.Tenant, session, quota.Want{Session: true, Bytes: bytesOf(p.entries)})
+		return s.quota.Admit(ctx, c.Tenant, session, quota.Want{Session: true, Bytes: bytesOf(p.entries)})
 	case p.free:
 		return nil, nil
 	}
-	return s.opts.Quota.Admit(ctx, t.Tenant, session, quota.Want{Bytes: bytesOf(p.entries)})
+	return s.quota.Admit(ctx, t.Tenant, session, quota.Want{Bytes: bytesOf(p.entries)})
 }
 
 func bytesOf(entries []eventlog.Entry) (n int64) {
@@ -200,7 +200,7 @@ func bytesOf(entries []eventlog.Entry) (n int64) {
 
 // createFor begins a session for a producer that has a tenant, or is bound to a
 // user.
-func (s *Server) createFor(ctx context.Context, c auth.Caller, tip *snapshot.Tip, agentType string) error {
+func (s *controlRoutes) createFor(ctx context.Context, c auth.Caller, tip *snapshot.Tip, agentType string) error {
 	session := tip.Session()
 	entry, err := eventlog.NewFact(session, &eventlog.SessionCreated{
 		AgentType: agentType, UserID: c.OnlyUser(), Tenant: c.Tenant, FactBase: eventlog.FactBase{SessionID: session, Timestamp: time.Now().UnixMilli(), By: eventlog.ActorOf(ctx)},
@@ -212,8 +212,8 @@ func (s *Server) createFor(ctx context.Context, c auth.Caller, tip *snapshot.Tip
 }
 
 // end answers POST /sessions/{id}/end: the stream is complete.
-func (s *Server) end(w http.ResponseWriter, r *request) error {
-	raw, err := readBody(w, r, api.MaxBody, bodyTimeout)
+func (s *controlRoutes) end(w http.ResponseWriter, r *request) error {
+	raw, err := r.readBody(w, api.MaxBody, defaultBodyTimeout)
 	if err != nil {
 		return err
 	}
@@ -231,8 +231,8 @@ func (s *Server) end(w http.ResponseWriter, r *request) error {
 }
 
 // failStream answers POST /sessions/{id}/fail: the stream ends with an error.
-func (s *Server) failStream(w http.ResponseWriter, r *request) error {
-	body, err := readObject(w, r)
+func (s *controlRoutes) failStream(w http.ResponseWriter, r *request) error {
+	body, err := r.readObject(w)
 	if err != nil {
 		return err
 	}
@@ -254,7 +254,7 @@ const maxErrorText = 8 << 10
 
 // closeStream appends a fact that ends the stream. Only the runtime ends a stream
 // whose turn is open.
-func (s *Server) closeStream(w http.ResponseWriter, r *request, f eventlog.Fact, free bool, digest func() string) error {
+func (s *controlRoutes) closeStream(w http.ResponseWriter, r *request, f eventlog.Fact, free bool, digest func() string) error {
 	entry, err := eventlog.NewFact(r.session, f, eventlog.Labels{})
 	if err != nil {
 		return err

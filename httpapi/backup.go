@@ -14,31 +14,31 @@ import (
 // snapshot/backup writes it. rate bounds it, in bytes a second before they are
 // compressed. A client that has not got the end of the answer has no backup;
 // the file itself tells, too.
-func (s *Server) backup(w http.ResponseWriter, r *request) error {
+func (s *operateRoutes) backup(w http.ResponseWriter, r *request) error {
 	// It is about all sessions, as retention is.
-	if err := s.allow(r.Request, auth.OpBackup, auth.AllSessions); err != nil {
+	if err := r.allow(auth.OpBackup, auth.AllSessions); err != nil {
 		return err
 	}
 	log, ok := s.log.(eventlog.Copier)
 	if !ok {
 		return errNoBackup
 	}
-	s.audit(r, "backup begun")
+	r.audit("backup begun")
 	rate, err := r.query.integer("rate", 0, backup.MinRate, math.MaxInt)
 	if err != nil {
 		return err
 	}
-	out := &pieces{s: s, w: w, rc: http.NewResponseController(w)}
+	out := &pieces{r: r, w: w, rc: http.NewResponseController(w)}
 	if r.Method == http.MethodHead {
 		out.begin()
 		return nil
 	}
-	ctx, cancel := s.whileAllowed(r.Context(), r, auth.AllSessions)
+	ctx, cancel := r.whileAllowed(r.Context(), auth.AllSessions)
 	defer cancel()
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	_, err = backup.Take(ctx, log, s.states, out, backup.Options{Rate: int64(rate), Helixd: s.opts.Version})
+	_, err = backup.Take(ctx, log, s.states, out, backup.Options{Rate: int64(rate), Helixd: s.version})
 	if out.left {
 		panic(http.ErrAbortHandler)
 	}
@@ -47,7 +47,7 @@ func (s *Server) backup(w http.ResponseWriter, r *request) error {
 
 // pieces writes an answer piece by piece.
 type pieces struct {
-	s    *Server
+	r    *request
 	w    http.ResponseWriter
 	rc   *http.ResponseController
 	left bool // the client
@@ -63,7 +63,7 @@ func (p *pieces) begin() {
 // Write implements io.Writer.
 func (p *pieces) Write(b []byte) (int, error) {
 	p.begin() // with the first piece: before it, an error may be the answer
-	if err := p.s.write(p.w, p.rc, b); err != nil {
+	if err := p.r.write(p.w, p.rc, b); err != nil {
 		p.left = true
 		return 0, err
 	}

@@ -15,27 +15,33 @@ import (
 	"github.com/helixd/helixd/httpapi/api"
 )
 
+// defaultBodyTimeout is how long a client may take to send a body, wanted or not.
+const defaultBodyTimeout = 30 * time.Second
+
+// leftoverTimeout is how long the rest of a refused body is read.
+const leftoverTimeout = time.Second
+
 // maxSkipped is the largest body of a GET, in bytes.
 const maxSkipped = 64 << 10
 
 // limitBody bounds how long a body may take to come that the handler leaves:
 // net/http reads the rest, before the answer or behind it. Handlers that read
 // one set a deadline of their own.
-func (s *Server) limitBody(w http.ResponseWriter, r *http.Request) {
+func (g *gate) limitBody(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength != 0 {
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.bodyTimeout))
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(g.bodyTimeout))
 	}
 }
 
 // dropBody has a request that is refused not wait for its body: the answer ends the
 // connection. What comes of the body within a second is read, else the client might
 // not get the answer.
-func (s *Server) dropBody(w http.ResponseWriter, r *http.Request) {
+func (g *gate) dropBody(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength == 0 || r.ProtoMajor > 1 { // an answer over HTTP/2 ends its stream alone
 		return
 	}
 	w.Header().Set("Connection", "close")
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(min(s.bodyTimeout, leftoverTimeout)))
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(min(g.bodyTimeout, leftoverTimeout)))
 }
 
 // skipBody reads the body of a GET, which means nothing: no deadline may pass
@@ -60,8 +66,8 @@ func skipBody(w http.ResponseWriter, r *http.Request, public bool) error {
 
 // readBody returns the body of a request that must say how long it is, at
 // most limit bytes, and send it in time.
-func readBody(w http.ResponseWriter, r *request, limit int, timeout time.Duration) ([]byte, error) {
-	in, err := openBody(w, r, limit, timeout)
+func (r *request) readBody(w http.ResponseWriter, limit int, timeout time.Duration) ([]byte, error) {
+	in, err := r.openBody(w, limit, timeout)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +89,7 @@ type bodyReader struct {
 
 // openBody is readBody for who does not hold the whole body. What follows must
 // end with close.
-func openBody(w http.ResponseWriter, r *request, limit int, timeout time.Duration) (*bodyReader, error) {
+func (r *request) openBody(w http.ResponseWriter, limit int, timeout time.Duration) (*bodyReader, error) {
 	switch {
 	case r.ContentLength < 0, r.ContentLength == 0 && r.Header.Get("Content-Length") == "":
 		return nil, errLengthRequired
@@ -141,8 +147,8 @@ const firstRead = 64 << 10
 func unhurried(rc *http.ResponseController) { _ = rc.SetReadDeadline(time.Time{}) }
 
 // readObject returns the JSON object that is the body.
-func readObject(w http.ResponseWriter, r *request) (*object, error) {
-	raw, err := readBody(w, r, api.MaxBody, bodyTimeout)
+func (r *request) readObject(w http.ResponseWriter) (*object, error) {
+	raw, err := r.readBody(w, api.MaxBody, defaultBodyTimeout)
 	if err != nil {
 		return nil, err
 	}
@@ -150,12 +156,12 @@ func readObject(w http.ResponseWriter, r *request) (*object, error) {
 }
 
 // readNamed is readObject for a body that names the session, see readSession.
-func (s *Server) readNamed(w http.ResponseWriter, r *request, limit int, members ...string) (*object, error) {
-	raw, err := s.readSession(w, r, limit, members...)
+func (r *request) readNamed(w http.ResponseWriter, limit int, members ...string) (*object, error) {
+	raw, err := r.readSession(w, limit, members...)
 	if err != nil {
 		return nil, err
 	}
-	done, err := s.parseTurn(r)
+	done, err := r.parseTurn()
 	if err != nil {
 		return nil, err
 	}
@@ -166,19 +172,19 @@ func (s *Server) readNamed(w http.ResponseWriter, r *request, limit int, members
 // readSession is readBody for a body that names the session, as the first of the
 // given members that it has. It authorizes the caller on that session before
 // anything else of the body is parsed.
-func (s *Server) readSession(w http.ResponseWriter, r *request, limit int, members ...string) ([]byte, error) {
-	raw, err := readBody(w, r, limit, bodyTimeout)
+func (r *request) readSession(w http.ResponseWriter, limit int, members ...string) ([]byte, error) {
+	raw, err := r.readBody(w, limit, defaultBodyTimeout)
 	if err != nil {
 		return nil, err
 	}
-	done, err := s.parseTurn(r)
+	done, err := r.parseTurn()
 	if err != nil {
 		return nil, err
 	}
 	session := named(raw, members)
 	done()
 	if session != "" {
-		if err := s.authorize(r, session); err != nil {
+		if err := r.authorize(session); err != nil {
 			return nil, err
 		}
 		r.named = session

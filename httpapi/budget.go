@@ -78,3 +78,10 @@ func (h *holding) add(n int64) {
 		delete(h.of.callers, h.caller)
 	}
 }
+
+// held returns how many bytes all callers hold.
+func (b *budget) held() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.all
+}

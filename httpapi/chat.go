@@ -23,8 +23,8 @@ const maxLooks = 4
 // postChat answers POST /chat (document 004, facts 4.4): it does what the
 // client's messages ask for, which is durable before the first byte, and
 // answers with the stream of what comes of it.
-func (s *Server) postChat(w http.ResponseWriter, r *request) error {
-	textParts, err := r.query.textParts()
+func (s *chatRoutes) postChat(w http.ResponseWriter, r *request) error {
+	parts, err := textParts(r.query)
 	if err != nil {
 		return err
 	}
@@ -32,7 +32,7 @@ func (s *Server) postChat(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	if err := s.authorize(r, body.session); err != nil {
+	if err := r.authorize(body.session); err != nil {
 		return err
 	}
 	caller := auth.CallerOf(r.Context())
@@ -40,10 +40,10 @@ func (s *Server) postChat(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	body.labels.userID = cmp.Or(body.labels.userID, caller.User)
-	if err := s.openStream(r); err != nil { // before anything is changed
+	if err := r.openStream(); err != nil { // before anything is changed
 		return err
 	}
-	ctx, cancel := detached(r)
+	ctx, cancel := r.detached()
 	defer cancel()
 	c := &chat{s: s, r: r, body: body}
 	reply, err := c.answer(ctx)
@@ -51,13 +51,13 @@ func (s *Server) postChat(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	r.leaveBody() // the answer may take long
-	reply.always, reply.textParts = true, textParts
+	reply.always, reply.textParts = true, parts
 	return s.replyChat(w, r, body.session, reply)
 }
 
 // chat is a POST /chat that is being answered.
 type chat struct {
-	s    *Server
+	s    *chatRoutes
 	r    *request
 	body chatBody
 	// tree is the session at the last look, empty if there is none.

@@ -11,8 +11,8 @@ import (
 // snapshot answers GET /chat/{id}/snapshot (document 001, facts 6).
 // includePartialContent is by default on at a pause, and where content replay
 // is off.
-func (s *Server) snapshot(w http.ResponseWriter, r *request) error {
-	partial, err := r.query.flagOr("includePartialContent", s.chat().NoContentReplay)
+func (s *chatRoutes) snapshot(w http.ResponseWriter, r *request) error {
+	partial, err := r.query.flagOr("includePartialContent", s.options().NoContentReplay)
 	if err != nil {
 		return err
 	}
@@ -20,12 +20,12 @@ func (s *Server) snapshot(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return s.ok(w, api.Snapshot[uimessage.Message](*snap))
+	return r.ok(w, api.Snapshot[uimessage.Message](*snap))
 }
 
-func (s *Server) takeChat(r *request, partial, excludeAtPause bool) (*snapshot.Snapshot, error) {
+func (s *chatRoutes) takeChat(r *request, partial, excludeAtPause bool) (*snapshot.Snapshot, error) {
 	return s.states.Take(r.Context(), r.session, snapshot.Options{
-		IncludePartialContent: partial, ExcludeAtPause: excludeAtPause, MessageID: s.chat().MessageID,
+		IncludePartialContent: partial, ExcludeAtPause: excludeAtPause, MessageID: s.options().MessageID,
 	})
 }
 
@@ -33,7 +33,7 @@ func (s *Server) takeChat(r *request, partial, excludeAtPause bool) (*snapshot.S
 // includeToolResults (facts 6): a page of the messages that a snapshot has.
 // includeReasoning=false leaves reasoning out; includeToolResults=false shows
 // calls without what came of them.
-func (s *Server) messages(w http.ResponseWriter, r *request) error {
+func (s *chatRoutes) messages(w http.ResponseWriter, r *request) error {
 	offset, limit, err := r.query.page()
 	if err != nil {
 		return err
@@ -46,7 +46,7 @@ func (s *Server) messages(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	snap, err := s.takeChat(r, s.chat().NoContentReplay, false)
+	snap, err := s.takeChat(r, s.options().NoContentReplay, false)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (s *Server) messages(w http.ResponseWriter, r *request) error {
 	for i := range page {
 		page[i].Parts = wantedParts(page[i].Parts, reasoning, results)
 	}
-	return s.ok(w, api.History[uimessage.Message]{Messages: page, HasMore: to < len(snap.Messages)})
+	return r.ok(w, api.History[uimessage.Message]{Messages: page, HasMore: to < len(snap.Messages)})
 }
 
 func wantedParts(parts []uimessage.Part, reasoning, results bool) []uimessage.Part {
@@ -84,12 +84,4 @@ func wantedParts(parts []uimessage.Part, reasoning, results bool) []uimessage.Pa
 func withoutResult(tool uimessage.Tool, q uimessage.ToolOutputAvailable) uimessage.Part {
 	tool.State = "input-available"
 	return uimessage.ToolInputAvailable{Tool: tool, Input: q.Input}
-}
-
-// flagOr is flag with another default.
-func (q query) flagOr(name string, byDefault bool) (bool, error) {
-	if !q.values.Has(name) {
-		return byDefault, nil
-	}
-	return q.flag(name)
 }

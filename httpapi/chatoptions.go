@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -66,8 +67,8 @@ func (o *ChatOptions) hides(r eventlog.Record) bool {
 
 // chatAgent returns who begins a session (config.md). named is what the
 // request names, or "".
-func (s *Server) chatAgent(named string) (string, error) {
-	if agent := cmp.Or(named, s.chat().DefaultAgent); agent != "" {
+func (s *chatRoutes) chatAgent(named string) (string, error) {
+	if agent := cmp.Or(named, s.options().DefaultAgent); agent != "" {
 		return agent, nil
 	}
 	if all := s.loop.AgentTypes(); len(all) == 1 {
@@ -76,10 +77,16 @@ func (s *Server) chatAgent(named string) (string, error) {
 	return "", invalid("agentType", "is required: there is no default agent")
 }
 
+// Errors of the chat routes.
+var (
+	errNoChat    = errors.New("httpapi: no chat here")
+	errNoMessage = errors.New("httpapi: no such message")
+)
+
 // hosted answers for a route of chat where there is none.
-func hosted(handle func(*Server, http.ResponseWriter, *request) error) func(*Server, http.ResponseWriter, *request) error {
-	return func(s *Server, w http.ResponseWriter, r *request) error {
-		if !s.hasChat() {
+func hosted(handle func(*chatRoutes, http.ResponseWriter, *request) error) func(*chatRoutes, http.ResponseWriter, *request) error {
+	return func(s *chatRoutes, w http.ResponseWriter, r *request) error {
+		if s.current.Load() == nil {
 			return errNoChat
 		}
 		return handle(s, w, r)

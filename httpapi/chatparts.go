@@ -13,8 +13,8 @@ import (
 // userMessage returns what a UI message of a user says: its text parts, one
 // behind the other, and its file parts. Parts of other types are ignored. The
 // request's metadata beats the message's own.
-func (o *object) userMessage(request json.RawMessage) (agentloop.Input, error) {
-	in := agentloop.Input{Metadata: o.mergedMetadata(request)}
+func userMessage(o *object, request json.RawMessage) (agentloop.Input, error) {
+	in := agentloop.Input{Metadata: mergedMetadata(o, request)}
 	if id := o.loose("id"); eventlog.ValidateID(id) == nil {
 		in.MessageID = id
 	}
@@ -44,9 +44,9 @@ func (o *object) userMessage(request json.RawMessage) (agentloop.Input, error) {
 // mergedMetadata returns the message's metadata with the request's over it,
 // nil if there is neither. What says how helixd treats a message is not the
 // client's to set.
-func (o *object) mergedMetadata(request json.RawMessage) json.RawMessage {
+func mergedMetadata(o *object, request json.RawMessage) json.RawMessage {
 	var all map[string]json.RawMessage
-	for _, raw := range []json.RawMessage{o.optMetadata(), request} {
+	for _, raw := range []json.RawMessage{optMetadata(o), request} {
 		if raw != nil {
 			_ = json.Unmarshal(raw, &all) // an object; into the same map
 		}
@@ -71,7 +71,7 @@ func (o *object) mergedMetadata(request json.RawMessage) json.RawMessage {
 const hiddenMetadata = "hidden"
 
 // optMetadata is the member "metadata", which clients may also send as null.
-func (o *object) optMetadata() json.RawMessage {
+func optMetadata(o *object) json.RawMessage {
 	if string(o.members["metadata"]) == "null" {
 		return nil
 	}
@@ -86,7 +86,7 @@ type chatAnswer struct {
 
 // answers returns what the tool parts of an assistant's message answer. Most of
 // it is history: outputs of tools that have run here look the same.
-func (o *object) answers() []chatAnswer {
+func answersOf(o *object) []chatAnswer {
 	var all []chatAnswer
 	for _, p := range o.alone().objects("parts") {
 		p = p.alone()
@@ -114,7 +114,7 @@ func (o *object) answers() []chatAnswer {
 }
 
 // looseText returns the text of a message of which nothing else matters.
-func (o *object) looseText() string {
+func textOf(o *object) string {
 	var text strings.Builder
 	for _, p := range o.alone().objects("parts") {
 		if p.loose("type") == "text" {
@@ -125,7 +125,7 @@ func (o *object) looseText() string {
 }
 
 // shows reports whether an assistant's message has a part of a call.
-func (o *object) shows(call string) bool {
+func shows(o *object, call string) bool {
 	for _, p := range o.alone().objects("parts") {
 		if p.loose("toolCallId") == call {
 			return true
@@ -135,7 +135,7 @@ func (o *object) shows(call string) bool {
 }
 
 // steps counts the steps of an assistant's message.
-func (o *object) steps() int {
+func countSteps(o *object) int {
 	n := 0
 	for _, p := range o.alone().objects("parts") {
 		if p.loose("type") == "step-start" {
@@ -143,29 +143,4 @@ func (o *object) steps() int {
 		}
 	}
 	return n
-}
-
-// loose returns a string, "" if it is none: for what is no more than compared.
-func (o *object) loose(name string) string {
-	var s string
-	if json.Unmarshal(o.members[name], &s) != nil {
-		return ""
-	}
-	return s
-}
-
-// alone returns the object with problems of its own.
-func (o *object) alone() *object {
-	return &object{path: o.path, members: o.members, err: new(error)}
-}
-
-// nested returns a required object.
-func (o *object) nested(name string) *object {
-	inner := &object{path: o.path + name + ".", err: o.err}
-	if raw := o.optObject(name); raw != nil {
-		_ = json.Unmarshal(raw, &inner.members)
-	} else {
-		o.fail(name, "is required")
-	}
-	return inner
 }

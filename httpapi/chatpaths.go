@@ -65,10 +65,10 @@ func (c *chat) submit(ctx context.Context) (chatReply, error) {
 			continue
 		}
 		if a.problem != nil {
-			return chatReply{}, c.s.refused(a.problem)
+			return chatReply{}, c.s.control.refused(a.problem)
 		}
 		a.submission.SessionID = c.body.session
-		submitted, err := c.s.submit(ctx, a.submission)
+		submitted, err := c.s.control.submit(ctx, a.submission)
 		if err != nil {
 			return chatReply{}, err
 		}
@@ -198,7 +198,7 @@ func (c *chat) missesAnswer() bool {
 		return c.said() // the answer to an earlier message is in the history
 	}
 	_, ok := c.takenUp()
-	return ok && c.body.assistant.steps() < stepsOf(c.tree)
+	return ok && countSteps(c.body.assistant) < stepsOf(c.tree)
 }
 
 // repeat answers it once more.

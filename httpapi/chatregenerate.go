@@ -57,7 +57,7 @@ func (c *chat) wanted() (place, error) {
 	id := c.body.messageID
 	var at place
 	users := visible(c.tree)
-	for _, m := range uimessage.Render(c.tree, c.s.chat().MessageID) {
+	for _, m := range uimessage.Render(c.tree, c.s.options().MessageID) {
 		at = at.then(m.Role)
 		if id != "" && (id == m.ID || id == strings.TrimSuffix(m.ID, uimessage.Partial)) {
 			return at, nil
@@ -70,7 +70,7 @@ func (c *chat) wanted() (place, error) {
 	// is the last of the body, as the session has it at the same place.
 	if last := c.body.last; c.body.fromUser && last.loose("id") == id {
 		n := c.body.users
-		if n <= len(users) && users[n-1].Content == last.looseText() {
+		if n <= len(users) && users[n-1].Content == textOf(last) {
 			return place{users: n}, nil
 		}
 	}

@@ -35,12 +35,12 @@ type chatBody struct {
 
 // readChat reads the body of POST /chat. The session is the member sessionId,
 // else id: an id that is not the session's names only the client's chat.
-func (s *Server) readChat(w http.ResponseWriter, r *request) (chatBody, error) {
-	o, err := s.readNamed(w, r, api.MaxBody, "sessionId", "id")
+func (s *chatRoutes) readChat(w http.ResponseWriter, r *request) (chatBody, error) {
+	o, err := r.readNamed(w, api.MaxBody, "sessionId", "id")
 	if err != nil {
 		return chatBody{}, err
 	}
-	b := chatBody{labels: o.labels(), metadata: o.optObject("metadata")}
+	b := chatBody{labels: labelsOf(o), metadata: o.optObject("metadata")}
 	if o.members["messages"] == nil {
 		o.fail("messages", "is required")
 	}
@@ -91,10 +91,10 @@ func (b *chatBody) readMessages(o *object) {
 		return
 	}
 	if b.fromUser {
-		b.input, b.inputProblem = b.last.alone().userMessage(b.metadata)
+		b.input, b.inputProblem = userMessage(b.last.alone(), b.metadata)
 	}
 	if b.assistant != nil {
-		b.answers = b.assistant.answers()
+		b.answers = answersOf(b.assistant)
 	}
 }
 

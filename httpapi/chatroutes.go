@@ -17,8 +17,8 @@ import (
 // chatStream answers GET /chat/{id}/stream: 204 if nothing is under way, also
 // for a session that there is not; but who says where to resume gets the rest
 // of what has ended meanwhile.
-func (s *Server) chatStream(w http.ResponseWriter, r *request) error {
-	textParts, err := r.query.textParts()
+func (s *chatRoutes) chatStream(w http.ResponseWriter, r *request) error {
+	parts, err := textParts(r.query)
 	if err != nil {
 		return err
 	}
@@ -26,15 +26,15 @@ func (s *Server) chatStream(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	reply.textParts = textParts
-	reply.shown = reply.whole && s.chat().NoContentReplay || !reply.whole && strings.HasSuffix(reply.messageID, uimessage.Partial)
+	reply.textParts = parts
+	reply.shown = reply.whole && s.options().NoContentReplay || !reply.whole && strings.HasSuffix(reply.messageID, uimessage.Partial)
 	return s.replyChat(w, r, r.session, reply)
 }
 
 // resumePosition returns what a client that reconnects gets: what lies behind
 // its position, which X-Resume-From-Sequence says, else Last-Event-ID; without
 // one the whole message.
-func (s *Server) resumePosition(r *request) (chatReply, error) {
+func (s *chatRoutes) resumePosition(r *request) (chatReply, error) {
 	reply := chatReply{whole: true, messageID: r.Header.Get(api.HeaderExistingMessage)}
 	if reply.messageID != "" && eventlog.ValidateID(reply.messageID) != nil {
 		return chatReply{}, invalid(api.HeaderExistingMessage, "must be a valid id")
@@ -46,7 +46,7 @@ func (s *Server) resumePosition(r *request) (chatReply, error) {
 				return chatReply{}, err
 			}
 			reply.whole, reply.after = false, at
-			reply.resync = name == api.HeaderResumeFrom && !s.chat().NoResyncOnResume
+			reply.resync = name == api.HeaderResumeFrom && !s.options().NoResyncOnResume
 			break
 		}
 	}
@@ -54,7 +54,7 @@ func (s *Server) resumePosition(r *request) (chatReply, error) {
 }
 
 // textParts reports whether a client wants document 003's dialect (facts 11).
-func (q query) textParts() (bool, error) {
+func textParts(q query) (bool, error) {
 	switch q.values.Get("format") {
 	case "text-stream-part":
 		return true, nil
@@ -69,37 +69,37 @@ func (q query) textParts() (bool, error) {
 // chatSubmit answers POST /chat/{id}/submit-tool-result: what POST
 // /submit-tool-result does, and then the session goes on by itself if nothing
 // else is open. One that was interrupted waits for its user all the same.
-func (s *Server) chatSubmit(w http.ResponseWriter, r *request) error {
-	raw, err := readBody(w, r, api.MaxSubmitBody, bodyTimeout)
+func (s *chatRoutes) chatSubmit(w http.ResponseWriter, r *request) error {
+	raw, err := r.readBody(w, api.MaxSubmitBody, defaultBodyTimeout)
 	if err != nil {
 		return err
 	}
 	body, err := parseObject(raw)
 	if err != nil {
-		return s.refused(err)
+		return s.control.refused(err)
 	}
-	body.inSession(r.session)
-	sub := body.submission()
+	inSession(body, r.session)
+	sub := submissionOf(body)
 	if *body.err != nil {
-		return s.refused(*body.err)
+		return s.control.refused(*body.err)
 	}
-	ctx, cancel := detached(r)
+	ctx, cancel := r.detached()
 	defer cancel()
-	submitted, err := s.submit(ctx, sub)
+	submitted, err := s.control.submit(ctx, sub)
 	if err != nil {
 		return err
 	}
-	if len(submitted.PendingToolCallIDs) == 0 && !s.chat().NoAutoResume {
+	if len(submitted.PendingToolCallIDs) == 0 && !s.options().NoAutoResume {
 		if err := s.autoResume(ctx, r.session); err != nil {
 			return err
 		}
 	}
-	return s.ok(w, answerOf(submitted))
+	return r.ok(w, answerOf(submitted))
 }
 
 // autoResume has a session go on that waits for nothing any more. A client that
 // is told that this failed repeats the submission, which tries it again.
-func (s *Server) autoResume(ctx context.Context, session string) error {
+func (s *chatRoutes) autoResume(ctx context.Context, session string) error {
 	t, err := s.states.Head(ctx, session)
 	if err != nil || t.Status == projector.SessionInterrupted {
 		return err
@@ -113,7 +113,7 @@ func (s *Server) autoResume(ctx context.Context, session string) error {
 
 // inSession has a body speak of the session that the path names. One that
 // speaks of another is refused.
-func (o *object) inSession(session string) {
+func inSession(o *object, session string) {
 	if o.has("sessionId") && o.text("sessionId") != session {
 		o.fail("sessionId", "is not the path's")
 	}
@@ -123,16 +123,16 @@ func (o *object) inSession(session string) {
 // chatInterrupt and chatAbort answer POST /chat/{id}/interrupt and /abort: as
 // POST /interrupt and /abort, but the body may be empty (Content-Length: 0),
 // as a browser's fetch without one sends it.
-func (s *Server) chatInterrupt(w http.ResponseWriter, r *request) error {
+func (s *chatRoutes) chatInterrupt(w http.ResponseWriter, r *request) error {
 	return s.chatStop(w, r, s.loop.Interrupt)
 }
 
-func (s *Server) chatAbort(w http.ResponseWriter, r *request) error {
+func (s *chatRoutes) chatAbort(w http.ResponseWriter, r *request) error {
 	return s.chatStop(w, r, s.loop.Abort)
 }
 
-func (s *Server) chatStop(w http.ResponseWriter, r *request, ask stopper) error {
-	raw, err := readBody(w, r, api.MaxBody, bodyTimeout)
+func (s *chatRoutes) chatStop(w http.ResponseWriter, r *request, ask stopper) error {
+	raw, err := r.readBody(w, api.MaxBody, defaultBodyTimeout)
 	if err != nil {
 		return err
 	}
@@ -142,10 +142,10 @@ func (s *Server) chatStop(w http.ResponseWriter, r *request, ask stopper) error 
 		if err != nil {
 			return err
 		}
-		body.inSession(r.session)
+		inSession(body, r.session)
 		if reason = body.optText("reason"); *body.err != nil {
 			return *body.err
 		}
 	}
-	return s.stopSession(w, r, r.session, reason, ask)
+	return s.control.stopSession(w, r, r.session, reason, ask)
 }

@@ -52,7 +52,7 @@ func (c *chat) names(m *projector.Message) bool {
 // shown returns the id that a user message has in histories.
 func (c *chat) shown(m *projector.Message) string {
 	users := visible(c.tree)
-	for _, ui := range uimessage.Render(c.tree, c.s.chat().MessageID) {
+	for _, ui := range uimessage.Render(c.tree, c.s.options().MessageID) {
 		if ui.Role != "user" {
 			continue
 		}

@@ -48,14 +48,14 @@ type chatEncoder interface {
 }
 
 // replyChat answers with the stream of the session's current assistant message.
-func (s *Server) replyChat(w http.ResponseWriter, r *request, session string, c chatReply) error {
-	return s.streaming(r, session, func(ctx context.Context) error { return s.streamChat(ctx, w, r, session, c) })
+func (s *chatRoutes) replyChat(w http.ResponseWriter, r *request, session string, c chatReply) error {
+	return r.streaming(session, func(ctx context.Context) error { return s.streamChat(ctx, w, r, session, c) })
 }
 
-func (s *Server) streamChat(ctx context.Context, w http.ResponseWriter, r *request, session string, c chatReply) error {
+func (s *chatRoutes) streamChat(ctx context.Context, w http.ResponseWriter, r *request, session string, c chatReply) error {
 	live, err := eventlog.Attach(ctx, s.log, session)
 	if errors.Is(err, eventlog.ErrSessionNotFound) && !c.always {
-		return s.nothing(w)
+		return r.nothing(w)
 	}
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func (s *Server) streamChat(ctx context.Context, w http.ResponseWriter, r *reque
 			return err
 		}
 		if !more {
-			return s.nothing(w)
+			return r.nothing(w)
 		}
 	}
 	history, stop, err := peek(s.log.Read(past, session, min(at.before, at.after.sequence), at.head))
@@ -92,11 +92,11 @@ func (s *Server) streamChat(ctx context.Context, w http.ResponseWriter, r *reque
 	if !c.textParts {
 		w.Header().Set("X-Vercel-Ai-Ui-Message-Stream", "v1")
 	}
-	out := s.newEventWriter(w)
+	out := r.newEventWriter(w)
 	if err := out.open(); err != nil || r.Method == http.MethodHead {
 		return nil //nolint:nilerr // the client has left
 	}
-	if err := out.pump(ctx, s.opts.Heartbeat, s.chatEvents(ctx, history, at)); err != nil {
+	if err := out.pump(ctx, s.chatEvents(ctx, history, at)); err != nil {
 		s.logger.ErrorContext(r.Context(), "chat stream broke off", eventlog.LogSession, session, "error", err)
 	}
 	return nil
@@ -105,7 +105,7 @@ func (s *Server) streamChat(ctx context.Context, w http.ResponseWriter, r *reque
 // placeInMessage has a client that has some frames of the message's first record
 // be in the message. The sequence in its position may lie before the message:
 // then no chunk is in between, else the frames are those of an older message.
-func (s *Server) placeInMessage(ctx context.Context, session string, c *chatReply, begins uint64) error {
+func (s *chatRoutes) placeInMessage(ctx context.Context, session string, c *chatReply, begins uint64) error {
 	if c.whole || c.after.frames == 0 || c.after.sequence >= begins {
 		return nil
 	}
@@ -125,7 +125,7 @@ func (s *Server) placeInMessage(ctx context.Context, session string, c *chatRepl
 // moreToTell reports whether a client lacks something of a stream that has
 // stopped: its end, or what was answered since. A client without a position
 // starts from the snapshot, and lacks nothing.
-func (s *Server) moreToTell(ctx context.Context, at chatStart, c chatReply) (bool, error) {
+func (s *chatRoutes) moreToTell(ctx context.Context, at chatStart, c chatReply) (bool, error) {
 	if c.whole || c.after.sequence < at.stopped || c.after.frames > 0 {
 		return !c.whole, nil
 	}
@@ -138,12 +138,6 @@ func (s *Server) moreToTell(ctx context.Context, at chatStart, c chatReply) (boo
 		}
 	}
 	return false, nil
-}
-
-// nothing tells a client that there is nothing to wait for.
-func (s *Server) nothing(w http.ResponseWriter) error {
-	w.WriteHeader(http.StatusNoContent)
-	return nil
 }
 
 // chatStart is what a chat stream needs to know of the state that it starts
@@ -166,7 +160,7 @@ type chatStart struct {
 	live          func(context.Context) iter.Seq2[eventlog.Record, error]
 }
 
-func (s *Server) startChat(session string, t *projector.Tree, c chatReply) chatStart {
+func (s *chatRoutes) startChat(session string, t *projector.Tree, c chatReply) chatStart {
 	at := chatStart{
 		session: session, root: t.SessionID, encoder: s.chatEncoder(t, c), earlier: s.chatEncoder(t, c), head: t.Head, whole: c.whole,
 		dead:   append(slices.Clone(t.Dead), t.Left()...), // what will be truncated has no place in what begins now
@@ -225,26 +219,26 @@ func chatEnding(t *projector.Tree) *uimessage.Ending {
 	return &end
 }
 
-func (s *Server) chatEncoder(t *projector.Tree, c chatReply) chatEncoder {
+func (s *chatRoutes) chatEncoder(t *projector.Tree, c chatReply) chatEncoder {
 	id := c.messageID
 	if id == "" {
-		id = uimessage.ReplyID(t, s.chat().MessageID)
+		id = uimessage.ReplyID(t, s.options().MessageID)
 	}
 	if c.textParts {
-		return textstream.New(textstream.Options{Root: t.SessionID, Earlier: uimessage.Earlier(t), Cost: s.cost})
+		return textstream.New(textstream.Options{Root: t.SessionID, Earlier: uimessage.Earlier(t), Cost: s.prices.cost})
 	}
 	return uimessage.NewEncoder(uimessage.EncoderOptions{
 		Root: t.SessionID, MessageID: id, Answered: uimessage.Answered(t), Earlier: uimessage.Earlier(t),
-		StartMetadata: metadata(s.chat().StartMetadata, t.SessionID), FinishMetadata: metadata(s.chat().FinishMetadata, t.SessionID),
-		Loose: s.chat().LooseParts, Checkpoints: s.chat().ExposeCheckpoints,
+		StartMetadata: metadata(s.options().StartMetadata, t.SessionID), FinishMetadata: metadata(s.options().FinishMetadata, t.SessionID),
+		Loose: s.options().LooseParts, Checkpoints: s.options().ExposeCheckpoints,
 	})
 }
 
 // chatEvents yields the events of a chat stream. history are the records up to
 // at.head, from the message's first one or the client's position on.
-func (s *Server) chatEvents(ctx context.Context, history iter.Seq2[eventlog.Record, error], at chatStart) iter.Seq2[event, error] {
+func (s *chatRoutes) chatEvents(ctx context.Context, history iter.Seq2[eventlog.Record, error], at chatStart) iter.Seq2[event, error] {
 	return func(yield func(event, error) bool) {
-		f := &chatFeed{at: at, to: deliveryTo(at.after), chat: s.chat(), yield: yield}
+		f := &chatFeed{at: at, to: deliveryTo(at.after), chat: s.options(), yield: yield}
 		f.send(unrecorded(at.first...))
 		for r, err := range history {
 			if !f.past(r, err) {

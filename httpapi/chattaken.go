@@ -44,7 +44,7 @@ func (c *chat) shownUpTo() uint64 {
 	if c.tree.Stopped == nil || c.tree.Stopped.At == 0 {
 		return c.tree.Head
 	}
-	return max(c.tree.Stopped.At, c.asked(func(call string) bool { return c.body.assistant != nil && c.body.assistant.shows(call) }))
+	return max(c.tree.Stopped.At, c.asked(func(call string) bool { return c.body.assistant != nil && shows(c.body.assistant, call) }))
 }
 
 // askedAt returns where the last of the calls that the client answers was asked

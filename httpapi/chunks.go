@@ -24,8 +24,8 @@ import (
 //
 // They may be appended while a run is open, too: the run's writer goes on
 // behind them, and what it strikes after a crash are its own chunks.
-func (s *Server) chunks(w http.ResponseWriter, r *request) error {
-	body, err := openBody(w, r, api.MaxChunksBody, chunksBodyTimeout)
+func (s *controlRoutes) chunks(w http.ResponseWriter, r *request) error {
+	body, err := r.openBody(w, api.MaxChunksBody, chunksBodyTimeout)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (s *Server) chunks(w http.ResponseWriter, r *request) error {
 const fewOperations = 64
 
 // checkPatches is projector.Tree.CheckPatches, in its turn if it may be much work.
-func (s *Server) checkPatches(ctx context.Context, t *projector.Tree, patches []*eventlog.StatePatch) error {
+func (s *controlRoutes) checkPatches(ctx context.Context, t *projector.Tree, patches []*eventlog.StatePatch) error {
 	operations := 0
 	for _, p := range patches {
 		if p != nil {
@@ -78,8 +78,8 @@ func (s *Server) checkPatches(ctx context.Context, t *projector.Tree, patches []
 // chunkEntries returns the chunks of a body as entries, if all of them are
 // valid and an outside producer may write them (facts 14.8). Patches has those of
 // them that change the state, each in its place.
-func (s *Server) chunkEntries(r *request, body io.Reader) (entries []eventlog.Entry, patches []*eventlog.StatePatch, agentType string, err error) {
-	in := &parsedBody{Reader: body, turn: func() (func(), error) { return s.parseTurn(r) }}
+func (s *controlRoutes) chunkEntries(r *request, body io.Reader) (entries []eventlog.Entry, patches []*eventlog.StatePatch, agentType string, err error) {
+	in := &parsedBody{Reader: body, turn: func() (func(), error) { return r.parseTurn() }}
 	defer in.pause()
 	for raw, err := range chunksOf(in, r.ContentLength) {
 		if err != nil {
@@ -141,7 +141,7 @@ func (b *parsedBody) pause() {
 }
 
 // chunkEntry returns a chunk of a body as an entry.
-func (s *Server) chunkEntry(session string, index int, raw json.RawMessage) (e eventlog.Entry, c eventlog.Chunk, err error) {
+func (s *controlRoutes) chunkEntry(session string, index int, raw json.RawMessage) (e eventlog.Entry, c eventlog.Chunk, err error) {
 	if c, err = eventlog.ParseChunk(raw); err != nil {
 		return e, nil, chunkProblem(index, err)
 	}
@@ -170,9 +170,6 @@ func chunkProblem(index int, err error) error {
 	return err
 }
 
-// space is JSON's white space.
-const space = " \t\r\n"
-
 // chunksOf yields the chunks of a body, not parsed yet: the elements of a
 // JSON array if it begins like one, else its lines that are not blank. It holds
 // one of them at a time. size is the body's.
@@ -199,37 +196,4 @@ func chunksOf(body io.Reader, size int64) iter.Seq2[json.RawMessage, error] {
 			}
 		}
 	}
-}
-
-// elementsOf yields the elements of a JSON array one by one: who asks for too
-// many does not make the server hold them all.
-func elementsOf(array io.Reader) iter.Seq2[json.RawMessage, error] {
-	return func(yield func(json.RawMessage, error) bool) {
-		d := json.NewDecoder(array)
-		_, err := d.Token()
-		for err == nil && d.More() {
-			var item json.RawMessage
-			if err = d.Decode(&item); err == nil && !yield(item, nil) {
-				return
-			}
-		}
-		if err == nil {
-			_, err = d.Token()
-		}
-		if _, rest := d.Token(); err != nil || !errors.Is(rest, io.EOF) {
-			yield(nil, &eventlog.ValidationError{Reason: "the body is not a JSON array"})
-		}
-	}
-}
-
-// compacted returns JSON without white space between tokens, or nil.
-func compacted(raw json.RawMessage) (json.RawMessage, error) {
-	if raw == nil {
-		return nil, nil
-	}
-	var out bytes.Buffer
-	if err := json.Compact(&out, raw); err != nil {
-		return nil, &eventlog.ValidationError{Reason: "the body is not valid JSON"}
-	}
-	return out.Bytes(), nil
 }

@@ -1,12 +1,10 @@
 package httpapi
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
-	"reflect"
 	"slices"
 
 	"github.com/helixd/helixd/eventlog"
@@ -16,7 +14,7 @@ import (
 )
 
 // moment reads a session and a sequence of it.
-func (q query) moment(name string) (m moment, err error) {
+func momentOf(q query, name string) (m moment, err error) {
 	switch m.session, err = q.sessionID(name); {
 	case err != nil:
 		return m, err
@@ -29,17 +27,17 @@ func (q query) moment(name string) (m moment, err error) {
 
 // compare answers GET /compare?a=&aAt=n&b=&bAt=m, at the heads by default. The
 // caller must be allowed on both sessions.
-func (s *Server) compare(w http.ResponseWriter, r *request) error {
+func (s *inspectRoutes) compare(w http.ResponseWriter, r *request) error {
 	c, err := s.comparison(r)
 	if err != nil {
 		return err
 	}
-	return s.ok(w, c)
+	return r.ok(w, c)
 }
 
 // comparison compares two moments when it is the caller's turn: to load large states,
 // be it to see whose they are, takes as much as to compare them.
-func (s *Server) comparison(r *request) (api.Comparison, error) {
+func (s *inspectRoutes) comparison(r *request) (api.Comparison, error) {
 	ctx := r.Context()
 	done, err := s.diffs.take(ctx, auth.CallerOf(ctx))
 	if err != nil {
@@ -48,14 +46,14 @@ func (s *Server) comparison(r *request) (api.Comparison, error) {
 	defer done()
 	for _, name := range compareNames {
 		if id := r.query.values.Get(name); id != "" {
-			if err := s.authorize(r, id); err != nil {
+			if err := r.authorize(id); err != nil {
 				return api.Comparison{}, err
 			}
 		}
 	}
 	var moments [2]moment
 	for i, name := range compareNames {
-		if moments[i], err = r.query.moment(name); err != nil {
+		if moments[i], err = momentOf(r.query, name); err != nil {
 			return api.Comparison{}, err
 		}
 	}
@@ -96,10 +94,10 @@ func customState(t *projector.Tree) json.RawMessage {
 }
 
 // compared describes a session at a moment whose state is t.
-func (s *Server) compared(ctx context.Context, m moment, t *projector.Tree) (api.Compared, error) {
+func (s *inspectRoutes) compared(ctx context.Context, m moment, t *projector.Tree) (api.Compared, error) {
 	c := api.Compared{
 		SessionID: m.session, Sequence: m.at, Status: t.Status, AgentType: t.AgentType, Messages: t.Messages, ToolCalls: callsOf(t),
-		Spent: s.spent(new(projector.Tree), t), Steps: []projector.StepTime{},
+		Spent: s.prices.spent(new(projector.Tree), t), Steps: []projector.StepTime{},
 	}
 	if t.Head == 0 {
 		c.Messages = []projector.Message{}
@@ -148,18 +146,4 @@ func sameSource(a, b *eventlog.Source) bool {
 	p, q := *a, *b
 	p.ID, q.ID = "", ""
 	return p == q
-}
-
-// sameJSON disregards how values are written, but for numbers.
-func sameJSON(a, b []byte) bool {
-	if bytes.Equal(a, b) {
-		return true
-	}
-	var values [2]any
-	for i, raw := range [][]byte{a, b} {
-		if len(raw) == 0 || decodeExact(raw, &values[i]) != nil {
-			return false
-		}
-	}
-	return reflect.DeepEqual(values[0], values[1])
 }

@@ -44,7 +44,7 @@ func asBrowsersWrite(origin string) bool {
 }
 
 // trust lets pages of some origins use the server.
-func (s *Server) trust(origins []string, authenticated bool) error {
+func (s *Server) trust(origins []string) error {
 	for _, o := range origins {
 		if err := ValidateOrigin(o); err != nil {
 			return fmt.Errorf("httpapi: origin %q %w", o, err)
@@ -57,7 +57,7 @@ func (s *Server) trust(origins []string, authenticated bool) error {
 		}
 	}
 	s.anyOrigin = slices.Contains(origins, anyOrigin)
-	if s.anyOrigin && !authenticated {
+	if s.anyOrigin && !s.gate.authenticated {
 		return errors.New(`httpapi: the origin "*" needs authentication: every web page could use this server`)
 	}
 	if len(origins) == 0 {

@@ -17,7 +17,7 @@ import (
 // page then asks for one. It holds no data.
 func (s *Server) debugger(w http.ResponseWriter, r *request) error {
 	status := http.StatusOK
-	switch err := s.allow(r.Request, auth.OpDebugger, ""); {
+	switch err := r.allow(auth.OpDebugger, ""); {
 	case errors.Is(err, auth.ErrUnauthorized):
 		status = http.StatusUnauthorized
 	case err != nil:
@@ -44,7 +44,7 @@ func (s *Server) file(w http.ResponseWriter, r *request, status int, f debugger.
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("X-Content-Type-Options", "nosniff")
 	rc := http.NewResponseController(w)
-	s.extendDeadline(rc)
+	r.extendDeadline(rc)
 	if status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", "Bearer")
 	} else {
@@ -57,7 +57,7 @@ func (s *Server) file(w http.ResponseWriter, r *request, status int, f debugger.
 	h.Set("Content-Type", f.ContentType)
 	h.Set("Content-Length", strconv.Itoa(len(f.Content)))
 	w.WriteHeader(status)
-	_ = s.write(w, rc, f.Content) // a client that has left is no error
+	_ = r.write(w, rc, f.Content) // a client that has left is no error
 	return nil
 }
 

@@ -1,9 +1,7 @@
 package httpapi
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 
@@ -20,7 +18,7 @@ const onlySpent = "spent"
 // diff answers GET /sessions/{id}/diff?from=n&to=m, by default from before
 // everything and up to the head. From may lie behind to: then the patch leads
 // back. With only=spent it is a [api.DiffSpent].
-func (s *Server) diff(w http.ResponseWriter, r *request) error {
+func (s *inspectRoutes) diff(w http.ResponseWriter, r *request) error {
 	from, _, err := r.query.number("from")
 	if err != nil {
 		return err
@@ -43,14 +41,14 @@ func (s *Server) diff(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	if only == onlySpent {
-		return s.ok(w, d.DiffSpent)
+		return r.ok(w, d.DiffSpent)
 	}
-	return s.ok(w, d)
+	return r.ok(w, d)
 }
 
 // stateDiff compares a session with itself when it is the caller's turn: to load large
 // states takes as much as to compare them.
-func (s *Server) stateDiff(ctx context.Context, session string, from, to uint64, onlySpent bool) (d api.StateDiff, err error) {
+func (s *inspectRoutes) stateDiff(ctx context.Context, session string, from, to uint64, onlySpent bool) (d api.StateDiff, err error) {
 	done, err := s.diffs.take(ctx, auth.CallerOf(ctx))
 	if err != nil {
 		return d, err
@@ -64,7 +62,7 @@ func (s *Server) stateDiff(ctx context.Context, session string, from, to uint64,
 	if err != nil {
 		return d, err
 	}
-	d.DiffSpent = api.DiffSpent{From: from, To: to, Spent: s.spent(before, after)}
+	d.DiffSpent = api.DiffSpent{From: from, To: to, Spent: s.prices.spent(before, after)}
 	if onlySpent {
 		return d, nil
 	}
@@ -94,11 +92,4 @@ func patchOf(ctx context.Context, before, after any) ([]eventlog.PatchOp, error)
 		}
 	}
 	return jsondoc.Diff(ctx, docs[0], docs[1])
-}
-
-// decodeExact keeps numbers as they are written.
-func decodeExact(raw []byte, v any) error {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	return d.Decode(v)
 }

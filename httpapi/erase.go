@@ -11,28 +11,28 @@ import (
 	"github.com/helixd/helixd/httpapi/api"
 )
 
-// eraseTimeout is how long DELETE /sessions/{id} works before it answers that
+// defaultEraseTimeout is how long DELETE /sessions/{id} works before it answers that
 // there is more to do, or that it could not begin.
-const eraseTimeout = 20 * time.Second
+const defaultEraseTimeout = 20 * time.Second
 
-func (s *Server) erase(w http.ResponseWriter, r *request) error {
+func (s *controlRoutes) erase(w http.ResponseWriter, r *request) error {
 	e, err := s.untilErased(r, func(ctx context.Context) (eventlog.Erasure, error) { return s.loop.Erase(ctx, r.session) })
 	if err != nil {
 		return err
 	}
-	s.audit(r, "session erased")
+	r.audit("session erased")
 	status := http.StatusOK
 	if e.Pending {
 		status = http.StatusAccepted
 	}
-	return s.respond(w, status, api.Erased{
+	return r.respond(w, status, api.Erased{
 		SessionID: r.session, Pending: e.Pending, WaitsFor: e.WaitsFor, Left: e.Left, Forks: []string{},
 	})
 }
 
 // untilErased erases, for as long as an answer may take: the client's end does
 // not leave it half done.
-func (s *Server) untilErased(r *request, erase func(context.Context) (eventlog.Erasure, error)) (eventlog.Erasure, error) {
+func (s *controlRoutes) untilErased(r *request, erase func(context.Context) (eventlog.Erasure, error)) (eventlog.Erasure, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), s.eraseTimeout)
 	defer cancel()
 	e, err := erase(ctx)

@@ -24,41 +24,12 @@ import (
 	"github.com/helixd/helixd/snapshot/backup"
 )
 
-// Errors of this package's own.
+// Errors of the server's own routes.
 var (
-	errNoRoute        = errors.New("httpapi: no such route")
-	errMethod         = errors.New("httpapi: method not allowed")
-	errLengthRequired = errors.New("httpapi: length required")
-	errBodyLost       = errors.New("httpapi: body lost")
-	errPanicked       = errors.New("httpapi: handler panicked")
-	errNotStopped     = errors.New("httpapi: the run has not stopped in time")
-	errMismatch       = errors.New("httpapi: idempotency key of another request")
-	errKeyExpired     = errors.New("httpapi: idempotency key used too long ago")
-	errNoChat         = errors.New("httpapi: no chat here")
-	errNoMessage      = errors.New("httpapi: no such message")
-	errNoSubscribers  = errors.New("httpapi: no subscribers here")
-	errNoRevocation   = errors.New("httpapi: the NATS servers decide about subscribers")
-	errNoReadModels   = errors.New("httpapi: no read models here")
-	errNoMetrics      = errors.New("httpapi: no metrics here")
-	errNoBackup       = errors.New("httpapi: no backups of this log")
-	errNoReload       = errors.New("httpapi: nothing to reload here")
+	errNoRoute   = errors.New("httpapi: no such route")
+	errMethod    = errors.New("httpapi: method not allowed")
+	errNoMetrics = errors.New("httpapi: no metrics here")
 )
-
-// sizeError tells that a request, or a part of it, is larger than limit.
-type sizeError struct {
-	reason string
-	limit  int
-}
-
-func (e *sizeError) Error() string { return "httpapi: " + e.reason }
-
-// chunkError tells which chunk of a body is not valid, from 0.
-type chunkError struct {
-	index   int
-	problem *eventlog.ValidationError
-}
-
-func (e *chunkError) Error() string { return fmt.Sprintf("httpapi: chunk %d: %v", e.index, e.problem) }
 
 // failure is a row of the error table.
 type failure struct {
@@ -253,26 +224,18 @@ func short(detail any) any {
 	return detail
 }
 
-// cut returns the beginning of a text, at most limit bytes of whole characters.
-func cut(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:limit], "")
-}
-
 // fail answers with an error. If an answer has begun, it aborts the
 // connection, so that the answer does not look whole.
 func (s *Server) fail(w *tracker, r *http.Request, err error) {
-	if s.ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		err = fmt.Errorf("%w: %w", context.Cause(s.ctx), err) // our end, not the log's
+	if closed := s.gate.closed(); closed != nil && errors.Is(err, context.Canceled) {
+		err = fmt.Errorf("%w: %w", closed, err) // our end, not the log's
 	}
 	status, body := describe(err)
 	gone := r.Context().Err() != nil && errors.Is(err, context.Canceled)
 	// That nothing is written now was logged when that began.
 	failed := status >= 500 && status != http.StatusNotImplemented && body.Code != api.CodeReadOnly && body.Code != api.CodeBusy
 	if (failed || w.begun) && !gone && !errors.Is(err, errPanicked) && !s.keyFailures.known(err, time.Now()) { // a panic has been logged
-		s.logger.ErrorContext(r.Context(), "request failed", w.logged("error", err)...)
+		s.opts.Logger.ErrorContext(r.Context(), "request failed", w.logged("error", err)...)
 	}
 	if w.begun || gone {
 		panic(http.ErrAbortHandler)
@@ -295,5 +258,5 @@ func (s *Server) fail(w *tracker, r *http.Request, err error) {
 		w.Header().Set("Retry-After", busyRetry)
 	}
 	body.RequestID = RequestID(r.Context())
-	s.writeJSON(w, status, body)
+	s.gate.writeJSON(w, status, body)
 }

@@ -1,9 +1,7 @@
 package httpapi
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -11,12 +9,8 @@ import (
 	"net/http"
 	"runtime"
 	"runtime/debug"
-	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
-
-	"github.com/helixd/helixd/eventlog"
 )
 
 // event is a server-sent event.
@@ -26,59 +20,9 @@ type event struct {
 	data []byte   // one line of JSON
 }
 
-// chunkEvent returns a chunk record as an event. The payload is not decoded:
-// kinds that this version does not know go through. What is not JSON at all
-// does not; white space between tokens is dropped, since a line break would
-// end the data.
-func chunkEvent(r eventlog.Record) (event, bool) {
-	if r.Kind != eventlog.KindChunk {
-		return event{}, false
-	}
-	const before, between = `{"type":"chunk","chunk":`, `,"sequence":`
-	data := bytes.NewBuffer(make([]byte, 0, len(before)+len(r.Payload)+len(between)+len("18446744073709551615}")))
-	data.WriteString(before)
-	if json.Compact(data, r.Payload) != nil {
-		return event{}, false
-	}
-	data.WriteString(between)
-	data.Write(strconv.AppendUint(data.AvailableBuffer(), r.Sequence, 10))
-	data.WriteByte('}')
-	return event{id: position{sequence: r.Sequence}, name: "chunk", data: data.Bytes()}, true
-}
-
-// liveEvents keeps the events of the last live chunks: all clients of a session get the
-// same one, and it is made once for them.
-type liveEvents [64]atomic.Pointer[liveEvent]
-
-type liveEvent struct {
-	record eventlog.Record
-	event  event
-}
-
-// maxLiveEvent is up to what size of a payload, in bytes, an event is kept.
-const maxLiveEvent = 4 << 10
-
-// chunkEvent is chunkEvent for a record that others get as well: the log hands the same
-// payload to all who follow the session.
-func (l *liveEvents) chunkEvent(r eventlog.Record) (event, bool) {
-	if r.Kind != eventlog.KindChunk || len(r.Payload) == 0 || len(r.Payload) > maxLiveEvent {
-		return chunkEvent(r)
-	}
-	at := &l[r.Sequence%uint64(len(l))]
-	if had := at.Load(); had != nil && had.record.Sequence == r.Sequence &&
-		len(had.record.Payload) == len(r.Payload) && &had.record.Payload[0] == &r.Payload[0] {
-		return had.event, true
-	}
-	e, ok := chunkEvent(r)
-	if ok {
-		at.Store(&liveEvent{r, e})
-	}
-	return e, ok
-}
-
 // eventWriter writes server-sent events or, as lines, their data alone.
 type eventWriter struct {
-	s     *Server
+	gate  *gate
 	w     http.ResponseWriter
 	rc    *http.ResponseController
 	lines bool // NDJSON; an empty line is a heartbeat
@@ -90,8 +34,8 @@ type eventWriter struct {
 	paced bool
 }
 
-func (s *Server) newEventWriter(w http.ResponseWriter) *eventWriter {
-	return &eventWriter{s: s, w: w, rc: http.NewResponseController(w)}
+func (g *gate) newEventWriter(w http.ResponseWriter) *eventWriter {
+	return &eventWriter{gate: g, w: w, rc: http.NewResponseController(w)}
 }
 
 // open sends the headers.
@@ -104,7 +48,7 @@ func (o *eventWriter) open() error {
 	h.Set("Cache-Control", "no-cache")
 	h.Set("Connection", "keep-alive")
 	h.Set("X-Accel-Buffering", "no")
-	o.s.extendDeadline(o.rc)
+	o.gate.extendDeadline(o.rc)
 	o.w.WriteHeader(200)
 	return o.flush()
 }
@@ -130,7 +74,7 @@ func (o *eventWriter) append(b []byte, e event) []byte {
 }
 
 func (o *eventWriter) heartbeat() error {
-	o.s.extendDeadline(o.rc)
+	o.gate.extendDeadline(o.rc)
 	beat := ": heartbeat\n\n"
 	if o.lines {
 		beat = "\n"
@@ -149,7 +93,7 @@ func (o *eventWriter) flush() error { return o.rc.Flush() }
 //
 // The events are pulled by a goroutine that is gone when pump returns. Those that
 // are ready while the client is written to go in one write and one flush.
-func (o *eventWriter) pump(ctx context.Context, heartbeat time.Duration, events iter.Seq2[event, error]) error {
+func (o *eventWriter) pump(ctx context.Context, events iter.Seq2[event, error]) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var failed error
 	out := newOutbox()
@@ -180,9 +124,9 @@ func (o *eventWriter) pump(ctx context.Context, heartbeat time.Duration, events 
 		}
 		return failed
 	}
-	defer o.s.opts.Metrics.streaming(o.w)()
+	defer o.count()()
 
-	idle := time.NewTimer(heartbeat)
+	idle := time.NewTimer(o.gate.heartbeat)
 	defer idle.Stop()
 	for {
 		over := false
@@ -196,112 +140,21 @@ func (o *eventWriter) pump(ctx context.Context, heartbeat time.Duration, events 
 			if o.heartbeat() != nil {
 				return nil
 			}
-			idle.Reset(heartbeat)
+			idle.Reset(o.gate.heartbeat)
 			continue
 		case <-ctx.Done():
 			return stop(true)
 		}
 		if b := out.take(); len(b) > 0 {
-			if o.s.write(o.w, o.rc, b) != nil || o.flush() != nil {
+			if o.gate.write(o.w, o.rc, b) != nil || o.flush() != nil {
 				return nil
 			}
 			out.reuse(b)
-			idle.Reset(heartbeat)
+			idle.Reset(o.gate.heartbeat)
 		}
 		if over {
 			return stop(false)
 		}
-	}
-}
-
-// Bounds of an outbox, in bytes.
-const (
-	outboxFull = 32 << 10 // from here on no more events are pulled
-	outboxKeep = 2 << 10  // what room an idle stream may keep
-)
-
-// outbox has what is to be written to a client next.
-type outbox struct {
-	ready chan struct{} // there is something
-	room  chan struct{} // there is room again
-	done  chan struct{} // closed when there will be no more
-
-	mu    sync.Mutex
-	buf   []byte
-	spare []byte // written, to be used again
-}
-
-func newOutbox() *outbox {
-	return &outbox{ready: make(chan struct{}, 1), room: make(chan struct{}, 1), done: make(chan struct{})}
-}
-
-// add appends an event, and waits while there is no room. The error is ctx's.
-func (b *outbox) add(ctx context.Context, o *eventWriter, e event) error {
-	for {
-		b.mu.Lock()
-		if len(b.buf) < outboxFull {
-			b.buf = o.append(b.buf, e)
-			b.mu.Unlock()
-			signal(b.ready)
-			return nil
-		}
-		b.mu.Unlock()
-		if err := b.waitRoom(ctx); err != nil {
-			return err
-		}
-	}
-}
-
-// taken waits until the last event is about to be written.
-func (b *outbox) taken(ctx context.Context) error {
-	for {
-		b.mu.Lock()
-		n := len(b.buf)
-		b.mu.Unlock()
-		if n == 0 {
-			return nil
-		}
-		if err := b.waitRoom(ctx); err != nil {
-			return err
-		}
-	}
-}
-
-func (b *outbox) waitRoom(ctx context.Context) error {
-	select {
-	case <-b.room:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// take returns what is to be written.
-func (b *outbox) take() []byte {
-	b.mu.Lock()
-	taken := b.buf
-	b.buf, b.spare = b.spare, nil
-	b.mu.Unlock()
-	signal(b.room)
-	return taken
-}
-
-// reuse gives back what take has returned. An idle stream holds little of it.
-func (b *outbox) reuse(written []byte) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if cap(written) <= outboxKeep || len(b.buf) > 0 && cap(written) <= 2*outboxFull {
-		b.spare = written[:0]
-	}
-	if len(b.buf) == 0 && cap(b.buf) > outboxKeep {
-		b.buf = nil
-	}
-}
-
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
 	}
 }
 
@@ -319,7 +172,7 @@ func (o *eventWriter) farewell() {
 		return
 	}
 	retry := minReconnect + rand.IntN(maxReconnect-minReconnect)
-	if o.s.write(o.w, o.rc, fmt.Appendf(nil, ": the server is closing\nretry: %d\n\n", retry)) == nil {
+	if o.gate.write(o.w, o.rc, fmt.Appendf(nil, ": the server is closing\nretry: %d\n\n", retry)) == nil {
 		_ = o.flush()
 	}
 }
@@ -335,7 +188,7 @@ func (o *eventWriter) expired() {
 	if o.closes {
 		text += "event: close\ndata: {\"type\":\"close\",\"code\":\"TOKEN_EXPIRED\"}\n\n"
 	}
-	if o.s.write(o.w, o.rc, []byte(text)) == nil {
+	if o.gate.write(o.w, o.rc, []byte(text)) == nil {
 		_ = o.flush()
 	}
 }
@@ -359,4 +212,16 @@ func (o *eventWriter) pull(ctx context.Context, out *outbox, events iter.Seq2[ev
 		}
 	}
 	return nil
+}
+
+// count counts the client until done is called.
+func (o *eventWriter) count() (done func()) {
+	if o.gate.meter == nil {
+		return func() {}
+	}
+	route := otherRoute
+	if t, ok := o.w.(*tracker); ok {
+		route = t.label()
+	}
+	return o.gate.meter.streaming(route)
 }

@@ -8,56 +8,41 @@ import (
 )
 
 // SetWriteTimeout makes a stuck client be dropped sooner.
-func SetWriteTimeout(s *Server, d time.Duration) { s.writeTimeout = d }
+func SetWriteTimeout(s *Server, d time.Duration) { s.gate.writeTimeout = d }
 
 // SetBodyTimeout makes a body that nobody reads be given up sooner.
-func SetBodyTimeout(s *Server, d time.Duration) { s.bodyTimeout = d }
+func SetBodyTimeout(s *Server, d time.Duration) { s.gate.bodyTimeout = d }
 
 // SetBodies bounds the bodies that are under way, of one caller and of all.
-func SetBodies(s *Server, ofCaller, ofAll int64) { s.bodies = newBudget(ofCaller, ofAll) }
+func SetBodies(s *Server, ofCaller, ofAll int64) { s.gate.bodies = newBudget(ofCaller, ofAll) }
 
 // SetAnswers bounds the large answers that are under way, of one caller and of all.
-func SetAnswers(s *Server, ofCaller, ofAll int64) { s.answers = newBudget(ofCaller, ofAll) }
+func SetAnswers(s *Server, ofCaller, ofAll int64) { s.gate.answers = newBudget(ofCaller, ofAll) }
 
 // HeldAnswers returns how many bytes the large answers under way have.
-func HeldAnswers(s *Server) int64 { return s.answers.held() }
+func HeldAnswers(s *Server) int64 { return s.gate.answers.held() }
 
 // HeldBodies returns how many bytes of bodies under way have arrived.
-func HeldBodies(s *Server) int64 { return s.bodies.held() }
-
-func (b *budget) held() int64 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.all
-}
+func HeldBodies(s *Server) int64 { return s.gate.bodies.held() }
 
 // HoldParse takes a caller's turn to parse a large body.
 func HoldParse(s *Server, c auth.Caller) (giveBack func(), err error) {
-	return s.parses.take(context.Background(), c)
+	return s.gate.parses.take(context.Background(), c)
 }
 
 // Parsing returns how many requests parse a large body of a caller's, or wait for it.
-func Parsing(s *Server, c auth.Caller) int { return s.parses.of(c) }
+func Parsing(s *Server, c auth.Caller) int { return s.gate.parses.waiting(c) }
 
 // HoldDiff takes a caller's turn to compare two states.
 func HoldDiff(s *Server, c auth.Caller) (giveBack func(), err error) {
-	return s.diffs.take(context.Background(), c)
+	return s.inspect.diffs.take(context.Background(), c)
 }
 
 // Diffing returns how many requests compare two states for a caller, or wait for it.
-func Diffing(s *Server, c auth.Caller) int { return s.diffs.of(c) }
-
-func (t *turns) of(c auth.Caller) int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if own := t.callers[c.Share()]; own != nil {
-		return own.requests
-	}
-	return 0
-}
+func Diffing(s *Server, c auth.Caller) int { return s.inspect.diffs.waiting(c) }
 
 // SetEraseTimeout makes an erasure be answered sooner.
-func SetEraseTimeout(s *Server, d time.Duration) { s.eraseTimeout = d }
+func SetEraseTimeout(s *Server, d time.Duration) { s.control.eraseTimeout = d }
 
 // SetClock sets the time by which tickets expire.
 func SetClock(s *Server, now func() time.Time) { s.now = now }

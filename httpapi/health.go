@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"slices"
+	"time"
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/auth"
 )
+
+// readyTimeout is how long /readyz waits for the log.
+const readyTimeout = 2 * time.Second
 
 // replicated is a log that several servers may keep.
 type replicated interface {
@@ -17,13 +20,13 @@ type replicated interface {
 }
 
 // healthz answers GET /healthz: the process serves.
-func (s *Server) healthz(w http.ResponseWriter, _ *request) error {
-	return s.ok(w, map[string]bool{"ok": true})
+func (s *operateRoutes) healthz(w http.ResponseWriter, r *request) error {
+	return r.ok(w, map[string]bool{"ok": true})
 }
 
 // readyz answers GET /readyz, with 503 if the log does not answer in time or
 // takes no appends, or the server drains or is closing.
-func (s *Server) readyz(w http.ResponseWriter, r *request) error {
+func (s *operateRoutes) readyz(w http.ResponseWriter, r *request) error {
 	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 	defer cancel()
 	_, err := s.log.Head(ctx, "helixd-readiness") // any id: that there is none is an answer
@@ -35,26 +38,26 @@ func (s *Server) readyz(w http.ResponseWriter, r *request) error {
 	}
 	info := s.log.Info()
 	answer := api.Readiness{
-		Ready:    err == nil && s.ctx.Err() == nil && info.Refuses == "" && !s.loop.Draining(),
+		Ready:    err == nil && r.closed() == nil && info.Refuses == "" && !s.loop.Draining(),
 		Draining: s.loop.Draining(), Durability: info.Durability,
 		Guarantee: info.Durability.Survives(), Refuses: info.Refuses, Backend: info.Backend,
-		Partitions: info.Partitions, Agents: s.loop.AgentTypes(), Version: s.opts.Version,
+		Partitions: info.Partitions, Agents: s.loop.AgentTypes(), Version: s.version,
 	}
 	status := 200
 	if !answer.Ready {
 		status = 503
 	}
-	if !slices.Contains(s.opts.Public, readyRoute) && s.allow(r.Request, auth.OpStatus, "") != nil {
-		return s.respond(w, status, map[string]bool{"ready": answer.Ready})
+	if !s.publicReady && r.allow(auth.OpStatus, "") != nil {
+		return r.respond(w, status, map[string]bool{"ready": answer.Ready})
 	}
 	if log, ok := s.log.(replicated); ok && err == nil {
 		if found, err := log.Replicas(ctx); err == nil && found.Wanted > 1 {
 			answer.Replicas = &found
 		}
 	}
-	if s.opts.ReadModels != nil {
-		fresh := shown(s.opts.ReadModels.Fresh(ctx))
+	if s.readModels != nil {
+		fresh := shown(s.readModels.Fresh(ctx))
 		answer.ReadModels = &fresh
 	}
-	return s.respond(w, status, answer)
+	return r.respond(w, status, answer)
 }

@@ -34,13 +34,13 @@ func notInHost(c rune) bool {
 	return !('a' <= c && c <= 'z' || '0' <= c && c <= '9' || strings.ContainsRune("-._", c))
 }
 
-func (s *Server) answerTo(hosts []string, authenticated bool) error {
+func (s *Server) answerTo(hosts []string) error {
 	for _, name := range hosts {
 		if err := ValidateHost(name); err != nil {
 			return fmt.Errorf("httpapi: host %q %w", name, err)
 		}
 	}
-	if slices.Contains(hosts, anyHost) && !authenticated {
+	if slices.Contains(hosts, anyHost) && !s.gate.authenticated {
 		return errors.New(`httpapi: the host "*" needs authentication: every web page could use this server`)
 	}
 	s.hosts = slices.Clone(hosts)

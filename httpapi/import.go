@@ -17,9 +17,6 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// leftoverTimeout is how long the rest of a refused body is read.
-const leftoverTimeout = time.Second
-
 // importRecords answers POST /sessions/{id}/import: the records of an exported
 // session, one a line, become a new session of that id (see eventlog.Import).
 // The same request goes on after a break. The body may be of any length and
@@ -31,13 +28,13 @@ const leftoverTimeout = time.Second
 //
 // Records say whose the session is, so it is not for callers that are bound to a
 // user or have a tenant.
-func (s *Server) importRecords(w http.ResponseWriter, r *request) error {
+func (s *controlRoutes) importRecords(w http.ResponseWriter, r *request) error {
 	if c := auth.CallerOf(r.Context()); c.Bound() || c.Tenant != "" {
 		return auth.ErrForbidden
 	}
-	ctx, cancel := s.streamContext(r.Context())
+	ctx, cancel := r.untilClosed(r.Context())
 	defer cancel()
-	if err := s.openStream(r); err != nil {
+	if err := r.openStream(); err != nil {
 		return err
 	}
 	body := &importBody{ctx: ctx, rc: http.NewResponseController(w), in: r.Body, held: &r.body}
@@ -58,8 +55,8 @@ func (s *Server) importRecords(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	_ = body.rc.SetReadDeadline(time.Time{}) // see readBody
-	s.audit(r, "session imported")
-	return s.ok(w, api.Imported{Imported: done, Durability: s.log.Info().Durability})
+	r.audit("session imported")
+	return r.ok(w, api.Imported{Imported: done, Durability: s.log.Info().Durability})
 }
 
 // lineError tells which line of an import can't be used, from 1, and how many
@@ -90,7 +87,7 @@ type importBody struct {
 // Read implements io.Reader. A client may be silent for as long as it may take
 // to send another body.
 func (b *importBody) Read(p []byte) (int, error) {
-	_ = b.rc.SetReadDeadline(time.Now().Add(bodyTimeout))
+	_ = b.rc.SetReadDeadline(time.Now().Add(defaultBodyTimeout))
 	if b.ctx.Err() != nil {
 		return 0, context.Cause(b.ctx)
 	}

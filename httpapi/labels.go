@@ -18,16 +18,16 @@ type labels struct {
 }
 
 // labels reads the optional members userId and tags.
-func (o *object) labels() (l labels) {
+func labelsOf(o *object) (l labels) {
 	if o.has("userId") {
-		l.userID = o.label("userId")
+		l.userID = labelOf(o, "userId")
 	}
-	l.tags = o.tags()
+	l.tags = tagsOf(o)
 	return l
 }
 
 // tags reads the optional member tags.
-func (o *object) tags() (all []string) {
+func tagsOf(o *object) (all []string) {
 	raw := o.members["tags"]
 	if raw == nil {
 		return nil
@@ -47,7 +47,7 @@ func (o *object) tags() (all []string) {
 	return all
 }
 
-func (o *object) label(name string) string {
+func labelOf(o *object, name string) string {
 	s := o.word(name)
 	if len(s) > maxLabel {
 		o.fail(name, fmt.Sprintf("must have at most %d bytes", maxLabel))

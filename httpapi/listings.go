@@ -22,19 +22,19 @@ var (
 )
 
 // allRuns answers GET /runs: the runs of all sessions, the last begun first.
-func (s *Server) allRuns(w http.ResponseWriter, r *request) error {
-	f, err := r.runFilter()
+func (s *inspectRoutes) allRuns(w http.ResponseWriter, r *request) error {
+	f, err := runFilter(r)
 	if err != nil {
 		return err
 	}
 	return serveListing(s, w, r, func(visible readmodel.Visible) (readmodel.Answer[api.Page[readmodel.Run]], error) {
 		f.Visible = visible
-		found, err := s.opts.ReadModels.Runs(r.Context(), f)
+		found, err := s.readModels.Runs(r.Context(), f)
 		return readmodel.Answer[api.Page[readmodel.Run]]{Value: pageOf(found.Value), Fresh: found.Fresh}, err
 	})
 }
 
-func (r *request) runFilter() (f readmodel.RunFilter, err error) {
+func runFilter(r *request) (f readmodel.RunFilter, err error) {
 	q := r.query
 	if f.Paging, err = q.paging(); err != nil {
 		return f, err
@@ -57,14 +57,14 @@ func (r *request) runFilter() (f readmodel.RunFilter, err error) {
 }
 
 // usageBy answers GET /usage.
-func (s *Server) usageBy(w http.ResponseWriter, r *request) error {
-	q, err := r.usageQuery()
+func (s *inspectRoutes) usageBy(w http.ResponseWriter, r *request) error {
+	q, err := usageQuery(r)
 	if err != nil {
 		return err
 	}
 	found, err := asked(s, r, func(visible readmodel.Visible) (readmodel.Answer[readmodel.UsageReport], error) {
 		q.Visible = visible
-		return s.opts.ReadModels.Usage(r.Context(), q)
+		return s.readModels.Usage(r.Context(), q)
 	})
 	if err != nil {
 		return err
@@ -72,10 +72,10 @@ func (s *Server) usageBy(w http.ResponseWriter, r *request) error {
 	if found.Value.Rows == nil {
 		found.Value.Rows = []readmodel.UsageRow{}
 	}
-	return s.ok(w, api.UsageReport{UsageReport: found.Value, Fresh: found.Fresh})
+	return r.ok(w, api.UsageReport{UsageReport: found.Value, Fresh: found.Fresh})
 }
 
-func (r *request) usageQuery() (u readmodel.UsageQuery, err error) {
+func usageQuery(r *request) (u readmodel.UsageQuery, err error) {
 	q := r.query
 	if u.By, err = oneOf(q, "by", readmodel.UsageKeys()); err != nil {
 		return u, err
@@ -99,8 +99,8 @@ func (r *request) usageQuery() (u readmodel.UsageQuery, err error) {
 
 // search answers GET /search: messages and tool calls with some words, what
 // fits best first.
-func (s *Server) search(w http.ResponseWriter, r *request) error {
-	q, err := r.searchQuery()
+func (s *inspectRoutes) search(w http.ResponseWriter, r *request) error {
+	q, err := searchQuery(r)
 	if err != nil {
 		return err
 	}
@@ -111,12 +111,12 @@ func (s *Server) search(w http.ResponseWriter, r *request) error {
 	defer done()
 	return serveListing(s, w, r, func(visible readmodel.Visible) (readmodel.Answer[api.Page[readmodel.Hit]], error) {
 		q.Visible = visible
-		found, err := s.opts.ReadModels.Search(r.Context(), q)
+		found, err := s.readModels.Search(r.Context(), q)
 		return readmodel.Answer[api.Page[readmodel.Hit]]{Value: pageOf(found.Value), Fresh: found.Fresh}, err
 	})
 }
 
-func (r *request) searchQuery() (f readmodel.SearchQuery, err error) {
+func searchQuery(r *request) (f readmodel.SearchQuery, err error) {
 	q := r.query
 	if f.Paging, err = q.paging(); err != nil {
 		return f, err
@@ -139,7 +139,7 @@ func (r *request) searchQuery() (f readmodel.SearchQuery, err error) {
 }
 
 // parked answers GET /parked: the records that could not be used.
-func (s *Server) parked(w http.ResponseWriter, r *request) error {
+func (s *inspectRoutes) parked(w http.ResponseWriter, r *request) error {
 	paging, err := r.query.paging()
 	if err != nil {
 		return err
@@ -151,7 +151,7 @@ func (s *Server) parked(w http.ResponseWriter, r *request) error {
 	}
 	return serveListing(s, w, r, func(visible readmodel.Visible) (readmodel.Answer[api.Page[readmodel.Parked]], error) {
 		f.Visible = visible
-		found, err := s.opts.ReadModels.Parked(r.Context(), f)
+		found, err := s.readModels.Parked(r.Context(), f)
 		return readmodel.Answer[api.Page[readmodel.Parked]]{Value: pageOf(found.Value), Fresh: found.Fresh}, err
 	})
 }

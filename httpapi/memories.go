@@ -15,13 +15,11 @@ import (
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
-var errNoMemories = errors.New("httpapi: no memories here")
-
 // memoryScopes are whose memories there are.
 var memoryScopes = []eventlog.MemoryScopeKind{eventlog.MemoryOfUser, eventlog.MemoryOfAgent, eventlog.MemoryOfSession}
 
 // queryScope is the scope that a request names as scope and id.
-func (s *Server) queryScope(r *request) (eventlog.MemoryScope, error) {
+func (s *controlRoutes) queryScope(r *request) (eventlog.MemoryScope, error) {
 	kind, err := oneOf(r.query, "scope", memoryScopes)
 	if err != nil {
 		return eventlog.MemoryScope{}, err
@@ -42,7 +40,7 @@ func (s *Server) queryScope(r *request) (eventlog.MemoryScope, error) {
 // bound to a user reaches this user's, and no agent's; one that is bound to a
 // tenant alone reaches no user's. One that is bound to both reaches those that the
 // user has in the tenant. A session that is not there has no memories, and gets none.
-func (s *Server) reach(r *request, scope eventlog.MemoryScope) (eventlog.MemoryScope, error) {
+func (s *controlRoutes) reach(r *request, scope eventlog.MemoryScope) (eventlog.MemoryScope, error) {
 	switch {
 	case scope.Kind == "":
 		return scope, invalid("scope", "is required")
@@ -71,15 +69,15 @@ func (s *Server) reach(r *request, scope eventlog.MemoryScope) (eventlog.MemoryS
 	if problem, bad := errors.AsType[*eventlog.ValidationError](scope.Validate()); bad && problem.Field == "tenant" {
 		return scope, invalid("tenant", problem.Reason)
 	}
-	err := s.allow(r.Request, r.op, session)
+	err := r.allow(r.op, session)
 	switch {
 	case err != nil:
 	case scope.Kind == eventlog.MemoryOfUser && only != "" && scope.ID != only:
 		err = auth.ErrOtherUser
-	case s.opts.Memories == nil:
+	case s.manager == nil:
 		err = errNoMemories
 	case scope.Kind == eventlog.MemoryOfSession && caller.Bound():
-		err = s.own(r, scope.ID, false)
+		err = r.own(scope.ID, false)
 	case scope.Kind == eventlog.MemoryOfSession:
 		_, err = s.log.Head(r.Context(), scope.ID)
 	}
@@ -88,7 +86,7 @@ func (s *Server) reach(r *request, scope eventlog.MemoryScope) (eventlog.MemoryS
 
 // memories answers GET /memories: a scope's, newest first or, with q, those that
 // fit best.
-func (s *Server) memories(w http.ResponseWriter, r *request) error {
+func (s *controlRoutes) memories(w http.ResponseWriter, r *request) error {
 	scope, err := s.queryScope(r)
 	if err != nil {
 		return err
@@ -100,17 +98,17 @@ func (s *Server) memories(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	found, err := s.opts.Memories.List(r.Context(), scope, page)
+	found, err := s.manager.List(r.Context(), scope, page)
 	if err != nil {
 		return err
 	}
-	return s.ok(w, api.FoundMemories{Listing: api.Listing[api.FoundMemory]{
+	return r.ok(w, api.FoundMemories{Listing: api.Listing[api.FoundMemory]{
 		Page:  mapPage(found.Value, func(m readmodel.Memory) api.FoundMemory { return api.FoundMemory{Memory: m} }),
 		Fresh: shown(found.Fresh),
 	}})
 }
 
-func (s *Server) searchMemories(w http.ResponseWriter, r *request, scope eventlog.MemoryScope) error {
+func (s *controlRoutes) searchMemories(w http.ResponseWriter, r *request, scope eventlog.MemoryScope) error {
 	q := memory.Query{Scope: scope, Text: r.query.values.Get("q")}
 	var err error
 	if q.Limit, err = r.query.integer("limit", memory.DefaultHits, 1, memory.MaxHits); err != nil {
@@ -119,7 +117,7 @@ func (s *Server) searchMemories(w http.ResponseWriter, r *request, scope eventlo
 	if r.query.values.Has("offset") {
 		return invalid("offset", "is for listings: a search has one page")
 	}
-	found, err := s.opts.Memories.Search(r.Context(), q)
+	found, err := s.manager.Search(r.Context(), q)
 	if err != nil {
 		return err
 	}
@@ -127,12 +125,12 @@ func (s *Server) searchMemories(w http.ResponseWriter, r *request, scope eventlo
 	for i, hit := range found.Hits {
 		page.Items[i] = api.FoundMemory(hit)
 	}
-	return s.ok(w, api.FoundMemories{Listing: api.Listing[api.FoundMemory]{Page: page, Fresh: shown(found.Fresh)}, WordsOnly: found.WordsOnly})
+	return r.ok(w, api.FoundMemories{Listing: api.Listing[api.FoundMemory]{Page: page, Fresh: shown(found.Fresh)}, WordsOnly: found.WordsOnly})
 }
 
 // saveMemory answers POST /memories. With an idempotency key it is saved once.
-func (s *Server) saveMemory(w http.ResponseWriter, r *request) error {
-	body, err := readObject(w, r)
+func (s *controlRoutes) saveMemory(w http.ResponseWriter, r *request) error {
+	body, err := r.readObject(w)
 	if err != nil {
 		return err
 	}
@@ -146,7 +144,7 @@ func (s *Server) saveMemory(w http.ResponseWriter, r *request) error {
 	if scope, err = s.reach(r, scope); err != nil {
 		return err
 	}
-	d := memory.Draft{Scope: scope, Content: body.text("content"), Tags: body.tags(), Metadata: body.optObject("metadata")}
+	d := memory.Draft{Scope: scope, Content: body.text("content"), Tags: tagsOf(body), Metadata: body.optObject("metadata")}
 	if *body.err != nil {
 		return *body.err
 	}
@@ -163,18 +161,18 @@ func (s *Server) saveMemory(w http.ResponseWriter, r *request) error {
 	d.Key = pre.key
 	ctx, cancel := context.WithTimeout(r.Context(), appendTimeout)
 	defer cancel()
-	saved, err := s.opts.Memories.Save(ctx, d)
+	saved, err := s.manager.Save(ctx, d)
 	if err != nil {
 		return err
 	}
 	if saved.Content != d.Content || !slices.Equal(saved.Tags, d.Tags) || !sameJSON(saved.Metadata, d.Metadata) {
 		return errMismatch
 	}
-	return s.ok(w, saved)
+	return r.ok(w, saved)
 }
 
 // forgetMemory answers DELETE /memories/{memoryId}.
-func (s *Server) forgetMemory(w http.ResponseWriter, r *request) error {
+func (s *controlRoutes) forgetMemory(w http.ResponseWriter, r *request) error {
 	if problem, bad := errors.AsType[*eventlog.ValidationError](eventlog.ValidateID(r.name)); bad {
 		return invalid("memoryId", problem.Reason)
 	}
@@ -184,46 +182,46 @@ func (s *Server) forgetMemory(w http.ResponseWriter, r *request) error {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), appendTimeout)
 	defer cancel()
-	if err := s.opts.Memories.Forget(ctx, scope, r.name); err != nil {
+	if err := s.manager.Forget(ctx, scope, r.name); err != nil {
 		return err
 	}
-	return s.ok(w, api.ForgottenMemory{MemoryID: r.name})
+	return r.ok(w, api.ForgottenMemory{MemoryID: r.name})
 }
 
 // eraseMemories answers DELETE /memories: every byte of a scope's.
-func (s *Server) eraseMemories(w http.ResponseWriter, r *request) error {
+func (s *controlRoutes) eraseMemories(w http.ResponseWriter, r *request) error {
 	scope, err := s.queryScope(r)
 	if err != nil {
 		return err
 	}
-	e, err := s.untilErased(r, func(ctx context.Context) (eventlog.Erasure, error) { return s.opts.Memories.Erase(ctx, scope) })
+	e, err := s.untilErased(r, func(ctx context.Context) (eventlog.Erasure, error) { return s.manager.Erase(ctx, scope) })
 	switch {
 	case errors.Is(err, eventlog.ErrSessionNotFound):
 		return readmodel.ErrNoMemory
 	case err != nil:
 		return err
 	}
-	s.audit(r, "memories erased")
+	r.audit("memories erased")
 	if e.Pending {
-		return s.respond(w, http.StatusAccepted, api.ErasedMemories{Scope: scope, Pending: true})
+		return r.respond(w, http.StatusAccepted, api.ErasedMemories{Scope: scope, Pending: true})
 	}
-	return s.ok(w, api.ErasedMemories{Scope: scope})
+	return r.ok(w, api.ErasedMemories{Scope: scope})
 }
 
 // processMemories answers POST /memories/process: vectors for what has none.
-func (s *Server) processMemories(w http.ResponseWriter, r *request) error {
-	if err := s.allow(r.Request, r.op, auth.AllSessions); err != nil {
+func (s *controlRoutes) processMemories(w http.ResponseWriter, r *request) error {
+	if err := r.allow(r.op, auth.AllSessions); err != nil {
 		return err
 	}
-	if _, err := readObject(w, r); err != nil {
+	if _, err := r.readObject(w); err != nil {
 		return err
 	}
-	if s.opts.Memories == nil {
+	if s.manager == nil {
 		return errNoMemories
 	}
-	done, err := s.opts.Memories.ProcessUnembedded(r.Context())
+	done, err := s.manager.ProcessUnembedded(r.Context())
 	if err != nil {
 		return err
 	}
-	return s.ok(w, api.ProcessedMemories(done))
+	return r.ok(w, api.ProcessedMemories(done))
 }

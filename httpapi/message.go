@@ -16,16 +16,16 @@ import (
 // sendMessage answers POST /sessions/{id}/messages: it begins the session's next
 // turn, or continues one that was interrupted or waits. The member metadata is
 // the last message's, over what that has itself, as for POST /chat.
-func (s *Server) sendMessage(w http.ResponseWriter, r *request) error {
+func (s *controlRoutes) sendMessage(w http.ResponseWriter, r *request) error {
 	key, err := idempotencyKey(r.Header)
 	if err != nil {
 		return err
 	}
-	body, err := readObject(w, r)
+	body, err := r.readObject(w)
 	if err != nil {
 		return err
 	}
-	req := engine.MessageRequest{SessionID: r.session, Messages: body.messages(), UserID: body.labels().userID, Key: key}
+	req := engine.MessageRequest{SessionID: r.session, Messages: messagesOf(body), UserID: labelsOf(body).userID, Key: key}
 	if metadata := body.optObject("metadata"); metadata != nil && *body.err == nil {
 		last := &req.Messages[len(req.Messages)-1]
 		last.Metadata = merged(last.Metadata, metadata)
@@ -53,7 +53,7 @@ func merged(object, over json.RawMessage) json.RawMessage {
 
 // messages reads the member "message": a string, or UserInputMessages
 // (document 004, facts 3.1).
-func (o *object) messages() []agentloop.Input {
+func messagesOf(o *object) []agentloop.Input {
 	const name = "message"
 	switch raw := o.members[name]; {
 	case raw == nil:
@@ -71,12 +71,12 @@ func (o *object) messages() []agentloop.Input {
 	}
 	inputs := make([]agentloop.Input, len(items))
 	for i, m := range items {
-		inputs[i] = m.message()
+		inputs[i] = messageOf(m)
 	}
 	return inputs
 }
 
-func (o *object) message() agentloop.Input {
+func messageOf(o *object) agentloop.Input {
 	if o.text("role") != "user" {
 		o.fail("role", `must be "user"`)
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
@@ -47,23 +46,12 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	}
 }
 
-// other is the label of what is not one of few.
-const other = "other"
-
-// routeLabel is the pattern of the route that answers.
-func routeLabel(w http.ResponseWriter) string {
-	if t, ok := w.(*tracker); ok && t.route != "" {
-		return t.route
-	}
-	return other
-}
-
 func methodLabel(method string) string {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
 		return method
 	}
-	return other
+	return otherRoute
 }
 
 // answered takes note of a request that is over.
@@ -71,7 +59,7 @@ func (m *Metrics) answered(t *tracker, r *http.Request) {
 	if m == nil {
 		return
 	}
-	route, method, status := routeLabel(t), methodLabel(r.Method), "aborted"
+	route, method, status := t.label(), methodLabel(r.Method), "aborted"
 	if t.begun {
 		status = strconv.Itoa(t.status/100) + "xx"
 		m.duration.WithLabelValues(route, method).Observe(t.began.Sub(t.came).Seconds())
@@ -80,11 +68,8 @@ func (m *Metrics) answered(t *tracker, r *http.Request) {
 }
 
 // streaming counts a client while it has a stream open, until done is called.
-func (m *Metrics) streaming(w http.ResponseWriter) (done func()) {
-	if m == nil {
-		return func() {}
-	}
-	clients := m.streams.WithLabelValues(routeLabel(w))
+func (m *Metrics) streaming(route string) (done func()) {
+	clients := m.streams.WithLabelValues(route)
 	clients.Inc()
 	return clients.Dec
 }
@@ -108,14 +93,7 @@ func (m *Metrics) overLimit(tenant string, err error) {
 
 // tenantStreams adds to the streams of a tenant, whose label may be empty.
 func (m *Metrics) tenantStreams(tenant string, n float64) {
-	if m != nil && tenant != "" {
+	if tenant != "" {
 		m.ofTenant.WithLabelValues(tenant).Add(n)
-	}
-}
-
-// begin notes when an answer begins, and with which status.
-func (t *tracker) begin(status int) {
-	if !t.begun {
-		t.begun, t.status, t.began = true, status, time.Now()
 	}
 }

@@ -19,7 +19,7 @@ func (s *Server) metrics(w http.ResponseWriter, r *request) error {
 		return errNoMetrics
 	}
 	if !slices.Contains(s.opts.Public, metricsRoute) { // they are about all sessions
-		if err := s.allow(r.Request, auth.OpMetrics, auth.AllSessions); err != nil {
+		if err := r.allow(auth.OpMetrics, auth.AllSessions); err != nil {
 			return err
 		}
 	}
@@ -30,15 +30,15 @@ func (s *Server) metrics(w http.ResponseWriter, r *request) error {
 		err = errors.Join(err, bad)
 	}
 	if err != nil {
-		s.logger.ErrorContext(r.Context(), "metrics are left out", "error", err)
+		s.opts.Logger.ErrorContext(r.Context(), "metrics are left out", "error", err)
 	}
 	h := w.Header()
 	h.Set("Content-Type", string(expfmt.NewFormat(expfmt.TypeTextPlain)))
 	h.Set("Content-Length", strconv.Itoa(text.Len()))
 	h.Set("Cache-Control", "no-store")
 	rc := http.NewResponseController(w)
-	s.extendDeadline(rc)
+	r.extendDeadline(rc)
 	w.WriteHeader(http.StatusOK)
-	_ = s.write(w, rc, text.Bytes()) // a client that has left is no error
+	_ = r.write(w, rc, text.Bytes()) // a client that has left is no error
 	return nil
 }

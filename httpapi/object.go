@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"time"
+
+	"github.com/helixd/helixd/eventlog"
 )
 
 // object reads the members of a JSON object, by their exact names, and keeps
@@ -156,4 +159,49 @@ func (o *object) each(name string, f func(i int, item *object)) {
 		f(i, item)
 		i++
 	}
+}
+
+func (o *object) sessionID() string {
+	id := o.text("sessionId")
+	if err := eventlog.ValidateClientSessionID(id); err != nil && *o.err == nil {
+		*o.err = err
+	}
+	return id
+}
+
+// duration returns an optional duration that is not negative.
+func (o *object) duration(name string) (given bool, d time.Duration) {
+	if _, given = o.members[name]; !given {
+		return false, 0
+	}
+	d, err := time.ParseDuration(o.word(name))
+	if err != nil || d < 0 {
+		o.fail(name, `must be a duration such as "72h"`)
+	}
+	return true, d
+}
+
+// loose returns a string, "" if it is none: for what is no more than compared.
+func (o *object) loose(name string) string {
+	var s string
+	if json.Unmarshal(o.members[name], &s) != nil {
+		return ""
+	}
+	return s
+}
+
+// alone returns the object with problems of its own.
+func (o *object) alone() *object {
+	return &object{path: o.path, members: o.members, err: new(error)}
+}
+
+// nested returns a required object.
+func (o *object) nested(name string) *object {
+	inner := &object{path: o.path + name + ".", err: o.err}
+	if raw := o.optObject(name); raw != nil {
+		_ = json.Unmarshal(raw, &inner.members)
+	} else {
+		o.fail(name, "is required")
+	}
+	return inner
 }

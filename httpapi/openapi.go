@@ -21,10 +21,10 @@ var openapiYAML []byte
 var openapiJSON = sync.OnceValues(func() (json.RawMessage, error) { return yaml.YAMLToJSON(openapiYAML) })
 
 // openapi answers GET /openapi.json.
-func (s *Server) openapi(w http.ResponseWriter, _ *request) error {
+func (s *Server) openapi(w http.ResponseWriter, r *request) error {
 	doc, err := openapiJSON()
 	if err != nil {
 		return fmt.Errorf("httpapi: openapi.yaml: %w", err)
 	}
-	return s.ok(w, doc)
+	return r.ok(w, doc)
 }

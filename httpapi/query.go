@@ -221,3 +221,11 @@ func parseNumber(name, s string) (uint64, error) {
 func invalid(field, reason string) error {
 	return &eventlog.ValidationError{Field: field, Reason: reason}
 }
+
+// flagOr is flag with another default.
+func (q query) flagOr(name string, byDefault bool) (bool, error) {
+	if !q.values.Has(name) {
+		return byDefault, nil
+	}
+	return q.flag(name)
+}

@@ -36,7 +36,7 @@ func (f recordFilter) takes(e eventlog.Envelope) bool {
 		is(f.agent, e.Agent) && is(f.run, e.Run) && is(f.call, e.Call)
 }
 
-func (q query) records() (want recordQuery, err error) {
+func recordsOf(q query) (want recordQuery, err error) {
 	if want.from, _, err = q.number("from"); err != nil {
 		return want, err
 	}
@@ -58,11 +58,11 @@ func (q query) records() (want recordQuery, err error) {
 	case want.follow && !want.dead && q.values.Has("dead"):
 		return want, invalid("dead", "must not be false with follow: what will be truncated can't be known")
 	}
-	want.filter, err = q.recordFilter()
+	want.filter, err = filterOf(q)
 	return want, err
 }
 
-func (q query) recordFilter() (f recordFilter, err error) {
+func filterOf(q query) (f recordFilter, err error) {
 	if f.kind, err = oneOf(q, "kind", []eventlog.Kind{eventlog.KindChunk, eventlog.KindFact}); err != nil {
 		return f, err
 	}
@@ -82,8 +82,8 @@ func (q query) recordFilter() (f recordFilter, err error) {
 // records answers GET /sessions/{id}/records: the records with from <
 // sequence <= to as NDJSON, facts included, or those of them that the filters
 // take. Those that markers up to to have truncated are left out unless dead=1.
-func (s *Server) records(w http.ResponseWriter, r *request) error {
-	want, err := r.query.records()
+func (s *streamRoutes) records(w http.ResponseWriter, r *request) error {
+	want, err := recordsOf(r.query)
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (s *Server) records(w http.ResponseWriter, r *request) error {
 	rc := http.NewResponseController(w)
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Content-Type", "application/x-ndjson")
-	n, left := 0, s.writeTimeout
+	n, left := 0, r.writeTimeout
 	for rec, err := range all {
 		if err != nil {
 			return err // before the first record an error answer, behind it an abort
@@ -114,25 +114,25 @@ func (s *Server) records(w http.ResponseWriter, r *request) error {
 		if err != nil {
 			return err
 		}
-		if err := s.writePart(w, rc, append(line, '\n'), &left); err != nil {
+		if err := r.writePart(w, rc, append(line, '\n'), &left); err != nil {
 			panic(http.ErrAbortHandler) // the client has left
 		}
 	}
-	s.extendDeadline(rc)
+	r.extendDeadline(rc)
 	return nil
 }
 
 // auditExport logs that a caller gets records. Several requests can export a
 // session in parts, so each of them counts.
-func (s *Server) auditExport(r *request) {
+func (s *streamRoutes) auditExport(r *request) {
 	if r.Method != http.MethodHead {
-		s.audit(r, "session exported")
+		r.audit("session exported")
 	}
 }
 
 // selected returns the records that a request asks for, before they are
 // filtered.
-func (s *Server) selected(r *request, want recordQuery) (iter.Seq2[eventlog.Record, error], error) {
+func (s *streamRoutes) selected(r *request, want recordQuery) (iter.Seq2[eventlog.Record, error], error) {
 	head, err := s.log.Head(r.Context(), r.session)
 	if err != nil {
 		return nil, err
@@ -158,8 +158,8 @@ func (s *Server) selected(r *request, want recordQuery) (iter.Seq2[eventlog.Reco
 // until the client leaves or has as many as it wants. Nothing is left out as
 // truncated: the markers are among the records, behind what they strike. However
 // the answer ends, a client goes on behind the last record that it has.
-func (s *Server) followRecords(w http.ResponseWriter, r *request, want recordQuery) error {
-	return s.streaming(r, r.session, func(ctx context.Context) error {
+func (s *streamRoutes) followRecords(w http.ResponseWriter, r *request, want recordQuery) error {
+	return r.streaming(r.session, func(ctx context.Context) error {
 		live, err := eventlog.Attach(ctx, s.log, r.session)
 		if err != nil {
 			return err
@@ -174,7 +174,7 @@ func (s *Server) followRecords(w http.ResponseWriter, r *request, want recordQue
 		}
 		defer stop()
 		s.auditExport(r)
-		out := s.newEventWriter(w)
+		out := r.newEventWriter(w)
 		out.lines = true
 		s.stream(ctx, r, out, lines(want, history, live.Follow(ctx)))
 		return nil

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/helixd/helixd/httpapi/auth"
@@ -13,31 +12,22 @@ import (
 // servers that are new have to be started.
 const reloadTimeout = time.Minute
 
-// ReloadError says why a configuration was refused. Nothing has changed.
-type ReloadError struct {
-	// Problems are all that were found, with the file, the line and the key
-	// where they are known. They hold no secrets.
-	Problems []string
-}
-
-func (e *ReloadError) Error() string { return strings.Join(e.Problems, "\n") }
-
 // reload answers POST /admin/reload.
-func (s *Server) reload(w http.ResponseWriter, r *request) error {
-	if err := s.allow(r.Request, auth.OpAdmin, auth.AllSessions); err != nil { // it is about all sessions
+func (s *operateRoutes) reload(w http.ResponseWriter, r *request) error {
+	if err := r.allow(auth.OpAdmin, auth.AllSessions); err != nil { // it is about all sessions
 		return err
 	}
-	if _, err := readObject(w, r); err != nil { // as on all routes; nothing in it is wanted
+	if _, err := r.readObject(w); err != nil { // as on all routes; nothing in it is wanted
 		return err
 	}
-	if s.opts.Reload == nil {
+	if s.rereading == nil {
 		return errNoReload
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), reloadTimeout)
 	defer cancel()
-	done, err := s.opts.Reload(ctx)
+	done, err := s.rereading(ctx)
 	if err != nil {
 		return err
 	}
-	return s.ok(w, done)
+	return r.ok(w, done)
 }

@@ -21,17 +21,22 @@ const replayLook = time.Second
 // replay answers GET /sessions/{id}/replay: what /sse would have sent for from <
 // sequence <= to, in the time in which it was recorded. It ends as the session
 // was at to, with the status active if it went on there.
-func (s *Server) replay(w http.ResponseWriter, r *request) error {
-	from, to, bounded, err := r.replayed()
+func (s *streamRoutes) replay(w http.ResponseWriter, r *request) error {
+	from, to, bounded, err := replayed(r)
 	if err != nil {
 		return err
 	}
-	speed, most, err := r.query.pace()
+	speed, most, err := paceOf(r.query)
 	if err != nil {
 		return err
 	}
-	return s.streaming(r, r.session, func(ctx context.Context) error {
-		t, err := s.stateAt(ctx, &moment{r.session, to, bounded})
+	return r.streaming(r.session, func(ctx context.Context) error {
+		var t *projector.Tree
+		if bounded {
+			t, err = s.states.At(ctx, r.session, to)
+		} else {
+			t, err = s.states.Head(ctx, r.session)
+		}
 		switch {
 		case err != nil:
 			return err
@@ -47,8 +52,8 @@ func (s *Server) replay(w http.ResponseWriter, r *request) error {
 			return err
 		}
 		defer stop()
-		p := &pace{Server: s, session: r.session, speed: speed, most: most}
-		out := s.newEventWriter(w)
+		p := &pace{streamRoutes: s, session: r.session, speed: speed, most: most}
+		out := r.newEventWriter(w)
 		out.closes, out.paced = true, true
 		s.stream(ctx, r, out, p.events(ctx, history, startOf(r.session, t, replayEnding)))
 		return nil
@@ -57,7 +62,7 @@ func (s *Server) replay(w http.ResponseWriter, r *request) error {
 
 // replayed returns what is to be replayed. A browser that reconnects says in
 // Last-Event-ID how far it has come.
-func (r *request) replayed() (from, to uint64, bounded bool, err error) {
+func replayed(r *request) (from, to uint64, bounded bool, err error) {
 	if from, _, err = r.query.number("from"); err != nil {
 		return from, to, bounded, err
 	}
@@ -77,7 +82,7 @@ func (r *request) replayed() (from, to uint64, bounded bool, err error) {
 	return from, to, bounded, err
 }
 
-func (q query) pace() (speed float64, most time.Duration, err error) {
+func paceOf(q query) (speed float64, most time.Duration, err error) {
 	speed = 1
 	if v := q.values.Get("speed"); q.values.Has("speed") {
 		speed, err = strconv.ParseFloat(v, 64)
@@ -100,7 +105,7 @@ func replayEnding(s *projector.Session) *event {
 
 // pace has the events of one client come in the time of their records.
 type pace struct {
-	*Server
+	*streamRoutes
 	session string
 	speed   float64 // 0: no pauses
 	most    time.Duration

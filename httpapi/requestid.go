@@ -17,16 +17,16 @@ const maxRequestID = 128
 
 type requestIDKey struct{}
 
-// RequestID returns the id of the request that the context belongs to, or "".
+// requestID returns the id of the request that the context belongs to, or "".
 // An [auth.Authenticator] gets it from its request's context.
-func RequestID(ctx context.Context) string {
+func requestID(ctx context.Context) string {
 	id, _ := ctx.Value(requestIDKey{}).(string)
 	return id
 }
 
-// identified gives a request its id: the client's, if that is well formed, or
+// withID gives a request its id: the client's, if that is well formed, or
 // a new ULID. The answer says it, whatever it is.
-func identified(w http.ResponseWriter, r *http.Request) *http.Request {
+func withID(w http.ResponseWriter, r *http.Request) *http.Request {
 	var id string
 	if given := r.Header.Values(api.HeaderRequestID); len(given) == 1 && isRequestID(given[0]) {
 		id = given[0]
@@ -52,10 +52,9 @@ func isRequestID(id string) bool {
 	return true
 }
 
-// WithRequestID returns a handler that adds the request's id to what is logged
-// with its context, by whichever package. A [Server]'s own logger does so
-// anyway.
-func WithRequestID(h slog.Handler) slog.Handler {
+// loggingID returns a handler that adds the request's id to what is logged
+// with its context, by whichever package.
+func loggingID(h slog.Handler) slog.Handler {
 	if _, does := h.(requestLog); does {
 		return h
 	}
@@ -65,7 +64,7 @@ func WithRequestID(h slog.Handler) slog.Handler {
 type requestLog struct{ slog.Handler }
 
 func (h requestLog) Handle(ctx context.Context, line slog.Record) error {
-	if id := RequestID(ctx); id != "" {
+	if id := requestID(ctx); id != "" {
 		line = line.Clone()
 		line.AddAttrs(slog.String(eventlog.LogRequestID, id))
 	}

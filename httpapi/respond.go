@@ -1,8 +1,6 @@
 package httpapi
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,17 +10,17 @@ import (
 )
 
 // ok answers with v.
-func (s *Server) ok(w http.ResponseWriter, v any) error { return s.respond(w, 200, v) }
+func (g *gate) ok(w http.ResponseWriter, v any) error { return g.respond(w, 200, v) }
 
 // respond answers with v as JSON, or returns why it can't be encoded.
-func (s *Server) respond(w http.ResponseWriter, status int, v any) error {
+func (g *gate) respond(w http.ResponseWriter, status int, v any) error {
 	body, err := marshal(v)
 	if err != nil {
 		return fmt.Errorf("httpapi: encode the answer: %w", err)
 	}
 	if t, ok := w.(*tracker); ok && t.payer != "" && len(body) > pieceBytes {
-		held := holding{of: s.answers, caller: t.payer}
-		if err := held.take(min(int64(len(body)), s.answers.ofCaller)); err != nil { // its size alone is never too much for its caller
+		held := holding{of: g.answers, caller: t.payer}
+		if err := held.take(min(int64(len(body)), g.answers.ofCaller)); err != nil { // its size alone is never too much for its caller
 			return err
 		}
 		defer held.giveBack()
@@ -32,26 +30,17 @@ func (s *Server) respond(w http.ResponseWriter, status int, v any) error {
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	h.Set("Cache-Control", "no-store")
 	rc := http.NewResponseController(w)
-	s.extendDeadline(rc)
+	g.extendDeadline(rc)
 	w.WriteHeader(status)
-	_ = s.write(w, rc, body) // a client that has left is no error
+	_ = g.write(w, rc, body) // a client that has left is no error
 	return nil
 }
 
 // writeJSON is respond for what can always be encoded.
-func (s *Server) writeJSON(w http.ResponseWriter, status int, v any) {
-	if err := s.respond(w, status, v); err != nil {
+func (g *gate) writeJSON(w http.ResponseWriter, status int, v any) {
+	if err := g.respond(w, status, v); err != nil {
 		panic(err)
 	}
-}
-
-// marshal is json.Marshal without HTML escapes: stored text is shown as it is.
-func marshal(v any) ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), err
 }
 
 // pieceBytes is how much of an answer a client has to take within the write
@@ -63,21 +52,21 @@ const pieceBytes = 64 << 10
 const leastRate = 64 << 10
 
 // write writes b, piece by piece.
-func (s *Server) write(w io.Writer, rc *http.ResponseController, b []byte) error {
-	left := s.writeTimeout
-	return s.writePart(w, rc, b, &left)
+func (g *gate) write(w io.Writer, rc *http.ResponseController, b []byte) error {
+	left := g.writeTimeout
+	return g.writePart(w, rc, b, &left)
 }
 
 // writePart writes a part of an answer. left is how long the client may still take for
 // the whole answer: each part adds what it may take at the least rate, and takes off
 // what the client took.
-func (s *Server) writePart(w io.Writer, rc *http.ResponseController, b []byte, left *time.Duration) error {
+func (g *gate) writePart(w io.Writer, rc *http.ResponseController, b []byte, left *time.Duration) error {
 	began := time.Now()
 	*left += time.Duration(len(b)) * time.Second / leastRate
 	last := began.Add(*left)
 	defer func() { *left -= time.Since(began) }()
 	for piece := range slices.Chunk(b, pieceBytes) {
-		deadline := time.Now().Add(s.writeTimeout)
+		deadline := time.Now().Add(g.writeTimeout)
 		if deadline.After(last) {
 			deadline = last
 		}
@@ -91,6 +80,12 @@ func (s *Server) writePart(w io.Writer, rc *http.ResponseController, b []byte, l
 
 // extendDeadline gives the next write its time. net/http lifts the deadline
 // behind the answer. Writers without deadlines, as in tests, have none.
-func (s *Server) extendDeadline(rc *http.ResponseController) {
-	_ = rc.SetWriteDeadline(time.Now().Add(s.writeTimeout))
+func (g *gate) extendDeadline(rc *http.ResponseController) {
+	_ = rc.SetWriteDeadline(time.Now().Add(g.writeTimeout))
+}
+
+// nothing tells a client that there is nothing to wait for.
+func (g *gate) nothing(w http.ResponseWriter) error {
+	w.WriteHeader(http.StatusNoContent)
+	return nil
 }

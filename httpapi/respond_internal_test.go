@@ -35,9 +35,9 @@ func (c *slowClient) Write(p []byte) (int, error) {
 // answer for hours.
 func TestALargeAnswerHasALastMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, w, began := &Server{writeTimeout: api.WriteTimeout}, new(slowClient), time.Now()
-		require.ErrorIs(t, s.write(w, http.NewResponseController(w), make([]byte, 16<<20)), os.ErrDeadlineExceeded)
+		g, w, began := &gate{writeTimeout: api.WriteTimeout}, new(slowClient), time.Now()
+		require.ErrorIs(t, g.write(w, http.NewResponseController(w), make([]byte, 16<<20)), os.ErrDeadlineExceeded)
 		require.Less(t, time.Since(began), 6*time.Minute)
-		require.NoError(t, s.write(w, http.NewResponseController(w), make([]byte, pieceBytes)))
+		require.NoError(t, g.write(w, http.NewResponseController(w), make([]byte, pieceBytes)))
 	})
 }

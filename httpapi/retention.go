@@ -4,7 +4,6 @@ import (
 	"errors"
 	"math"
 	"net/http"
-	"time"
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi/api"
@@ -14,13 +13,13 @@ import (
 
 // retain answers POST /retention: {purgeOlderThan?, dropOlderThan?, maxBytes?},
 // durations such as "72h" and a number.
-func (s *Server) retain(w http.ResponseWriter, r *request) error {
+func (s *operateRoutes) retain(w http.ResponseWriter, r *request) error {
 	// It is about all sessions, so callers that are limited to some may not. Only a
 	// glob that takes every session takes the session "*".
-	if err := s.allow(r.Request, auth.OpRetain, auth.AllSessions); err != nil {
+	if err := r.allow(auth.OpRetain, auth.AllSessions); err != nil {
 		return err
 	}
-	body, err := readObject(w, r)
+	body, err := r.readObject(w)
 	if err != nil {
 		return err
 	}
@@ -43,17 +42,5 @@ func (s *Server) retain(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return s.ok(w, api.Retained(done))
-}
-
-// duration returns an optional duration that is not negative.
-func (o *object) duration(name string) (given bool, d time.Duration) {
-	if _, given = o.members[name]; !given {
-		return false, 0
-	}
-	d, err := time.ParseDuration(o.word(name))
-	if err != nil || d < 0 {
-		o.fail(name, `must be a duration such as "72h"`)
-	}
-	return true, d
+	return r.ok(w, api.Retained(done))
 }

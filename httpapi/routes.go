@@ -23,7 +23,30 @@ type route struct {
 	params          string         // the query's parameters
 	op              auth.Operation // opPublic: no authentication
 	session         source
-	handle          func(*Server, http.ResponseWriter, *request) error
+	handle          handler
+}
+
+// handler answers a request that was let in.
+type handler func(*Server, http.ResponseWriter, *request) error
+
+func streams(f func(*streamRoutes, http.ResponseWriter, *request) error) handler {
+	return func(s *Server, w http.ResponseWriter, r *request) error { return f(s.stream, w, r) }
+}
+
+func inspects(f func(*inspectRoutes, http.ResponseWriter, *request) error) handler {
+	return func(s *Server, w http.ResponseWriter, r *request) error { return f(s.inspect, w, r) }
+}
+
+func controls(f func(*controlRoutes, http.ResponseWriter, *request) error) handler {
+	return func(s *Server, w http.ResponseWriter, r *request) error { return f(s.control, w, r) }
+}
+
+func operates(f func(*operateRoutes, http.ResponseWriter, *request) error) handler {
+	return func(s *Server, w http.ResponseWriter, r *request) error { return f(s.operate, w, r) }
+}
+
+func chats(f func(*chatRoutes, http.ResponseWriter, *request) error) handler {
+	return func(s *Server, w http.ResponseWriter, r *request) error { return f(s.chat, w, r) }
 }
 
 // source tells where a request names its session.
@@ -42,63 +65,63 @@ const (
 )
 
 var routeTable = []route{
-	{"POST", "/start", "", auth.OpStart, inBodyNew, (*Server).start},
-	{"POST", "/resume", "", auth.OpResume, inBody, (*Server).resume},
-	{"POST", "/interrupt", "", auth.OpInterrupt, inBody, (*Server).interrupt},
-	{"POST", "/abort", "", auth.OpAbort, inBody, (*Server).abort},
-	{"POST", "/submit-tool-result", "", auth.OpSubmitToolResult, inBody, (*Server).submitToolResult},
-	{"GET", "/sse", "sessionId fromSequence ticket", auth.OpStream, inQuery, (*Server).sse},
-	{"GET", "/status", "sessionId", auth.OpStatus, inQuery, (*Server).status},
-	{"GET", "/workspace", "sessionId", auth.OpWorkspace, inQuery, (*Server).workspace},
-	{"GET", "/workspaces", "sessionId", auth.OpWorkspace, inQuery, (*Server).workspace},
-	{"POST", "/chat", "format", auth.OpChat, inBodyNew, hosted((*Server).postChat)},
-	{"GET", "/chat/{id}/stream", "format ticket", auth.OpChatStream, inPathOrNothing, hosted((*Server).chatStream)},
-	{"POST", "/chat/{id}/submit-tool-result", "", auth.OpChatSubmitToolResult, inPath, hosted((*Server).chatSubmit)},
-	{"POST", "/chat/{id}/interrupt", "", auth.OpChatInterrupt, inPath, hosted((*Server).chatInterrupt)},
-	{"POST", "/chat/{id}/abort", "", auth.OpChatAbort, inPath, hosted((*Server).chatAbort)},
+	{"POST", "/start", "", auth.OpStart, inBodyNew, controls((*controlRoutes).start)},
+	{"POST", "/resume", "", auth.OpResume, inBody, controls((*controlRoutes).resume)},
+	{"POST", "/interrupt", "", auth.OpInterrupt, inBody, controls((*controlRoutes).interrupt)},
+	{"POST", "/abort", "", auth.OpAbort, inBody, controls((*controlRoutes).abort)},
+	{"POST", "/submit-tool-result", "", auth.OpSubmitToolResult, inBody, controls((*controlRoutes).submitToolResult)},
+	{"GET", "/sse", "sessionId fromSequence ticket", auth.OpStream, inQuery, streams((*streamRoutes).sse)},
+	{"GET", "/status", "sessionId", auth.OpStatus, inQuery, inspects((*inspectRoutes).status)},
+	{"GET", "/workspace", "sessionId", auth.OpWorkspace, inQuery, inspects((*inspectRoutes).workspace)},
+	{"GET", "/workspaces", "sessionId", auth.OpWorkspace, inQuery, inspects((*inspectRoutes).workspace)},
+	{"POST", "/chat", "format", auth.OpChat, inBodyNew, chats(hosted((*chatRoutes).postChat))},
+	{"GET", "/chat/{id}/stream", "format ticket", auth.OpChatStream, inPathOrNothing, chats(hosted((*chatRoutes).chatStream))},
+	{"POST", "/chat/{id}/submit-tool-result", "", auth.OpChatSubmitToolResult, inPath, chats(hosted((*chatRoutes).chatSubmit))},
+	{"POST", "/chat/{id}/interrupt", "", auth.OpChatInterrupt, inPath, chats(hosted((*chatRoutes).chatInterrupt))},
+	{"POST", "/chat/{id}/abort", "", auth.OpChatAbort, inPath, chats(hosted((*chatRoutes).chatAbort))},
 	{"POST", "/chat/{id}/tickets", "", auth.OpChatStream, inPath, (*Server).ticket},
-	{"GET", "/chat/{id}/snapshot", "includePartialContent", auth.OpChatStream, inPath, (*Server).snapshot},
-	{"GET", "/chat/{id}/messages", "offset limit includeReasoning includeToolResults", auth.OpChatStream, inPath, (*Server).messages},
-	{"GET", "/sessions", "userId agentType status tag metadata from to parentSessionId sort offset limit", auth.OpSessions, noSession, (*Server).sessions},
-	{"GET", "/sessions/{id}", "", auth.OpStatus, inPath, (*Server).summary},
-	{"GET", "/sessions/{id}/records", "from to limit dead follow kind type agent run call", auth.OpRecords, inPath, (*Server).records},
-	{"GET", "/sessions/{id}/stream", "fromSequence ticket", auth.OpStream, inPath, (*Server).storeStream},
-	{"GET", "/sessions/{id}/replay", "from to speed maxPause ticket", auth.OpStream, inPath, (*Server).replay},
-	{"GET", "/sessions/{id}/state", "at", auth.OpRecords, inPath, (*Server).state},
-	{"GET", "/sessions/{id}/diff", "from to only", auth.OpRecords, inPath, (*Server).diff},
-	{"GET", "/sessions/{id}/timeline", "from", auth.OpRecords, inPath, (*Server).timeline},
-	{"GET", "/sessions/{id}/usage", "offset limit", auth.OpStatus, inPath, (*Server).usage},
-	{"GET", "/sessions/{id}/checkpoints", "offset limit", auth.OpStatus, inPath, (*Server).checkpoints},
-	{"GET", "/sessions/{id}/runs", "offset limit", auth.OpStatus, inPath, (*Server).runs},
-	{"GET", "/compare", "a aAt b bAt", auth.OpRecords, inBoth, (*Server).compare},
-	{"POST", "/sessions/{id}/messages", "", auth.OpStart, inPath, (*Server).sendMessage},
-	{"POST", "/sessions/{id}/rollback", "", auth.OpResume, inPath, (*Server).rollback},
-	{"POST", "/sessions/{id}/fork", "", auth.OpStart, inPath, (*Server).fork},
-	{"POST", "/sessions/{id}/subscriptions", "", auth.OpRecords, inPath, (*Server).subscribe},
+	{"GET", "/chat/{id}/snapshot", "includePartialContent", auth.OpChatStream, inPath, chats((*chatRoutes).snapshot)},
+	{"GET", "/chat/{id}/messages", "offset limit includeReasoning includeToolResults", auth.OpChatStream, inPath, chats((*chatRoutes).messages)},
+	{"GET", "/sessions", "userId agentType status tag metadata from to parentSessionId sort offset limit", auth.OpSessions, noSession, inspects((*inspectRoutes).sessions)},
+	{"GET", "/sessions/{id}", "", auth.OpStatus, inPath, inspects((*inspectRoutes).summary)},
+	{"GET", "/sessions/{id}/records", "from to limit dead follow kind type agent run call", auth.OpRecords, inPath, streams((*streamRoutes).records)},
+	{"GET", "/sessions/{id}/stream", "fromSequence ticket", auth.OpStream, inPath, streams((*streamRoutes).storeStream)},
+	{"GET", "/sessions/{id}/replay", "from to speed maxPause ticket", auth.OpStream, inPath, streams((*streamRoutes).replay)},
+	{"GET", "/sessions/{id}/state", "at", auth.OpRecords, inPath, inspects((*inspectRoutes).state)},
+	{"GET", "/sessions/{id}/diff", "from to only", auth.OpRecords, inPath, inspects((*inspectRoutes).diff)},
+	{"GET", "/sessions/{id}/timeline", "from", auth.OpRecords, inPath, inspects((*inspectRoutes).timeline)},
+	{"GET", "/sessions/{id}/usage", "offset limit", auth.OpStatus, inPath, inspects((*inspectRoutes).usage)},
+	{"GET", "/sessions/{id}/checkpoints", "offset limit", auth.OpStatus, inPath, inspects((*inspectRoutes).checkpoints)},
+	{"GET", "/sessions/{id}/runs", "offset limit", auth.OpStatus, inPath, inspects((*inspectRoutes).runs)},
+	{"GET", "/compare", "a aAt b bAt", auth.OpRecords, inBoth, inspects((*inspectRoutes).compare)},
+	{"POST", "/sessions/{id}/messages", "", auth.OpStart, inPath, controls((*controlRoutes).sendMessage)},
+	{"POST", "/sessions/{id}/rollback", "", auth.OpResume, inPath, controls((*controlRoutes).rollback)},
+	{"POST", "/sessions/{id}/fork", "", auth.OpStart, inPath, controls((*controlRoutes).fork)},
+	{"POST", "/sessions/{id}/subscriptions", "", auth.OpRecords, inPath, operates((*operateRoutes).subscribe)},
 	{"POST", "/sessions/{id}/tickets", "", auth.OpStream, inPath, (*Server).ticket},
-	{"DELETE", "/sessions/{id}/subscriptions", "", auth.OpRecords, inPath, (*Server).unsubscribe},
-	{"POST", "/sessions/{id}/chunks", "", auth.OpAppend, inPathNew, (*Server).chunks},
-	{"POST", "/sessions/{id}/end", "", auth.OpAppend, inPath, (*Server).end},
-	{"POST", "/sessions/{id}/fail", "", auth.OpAppend, inPath, (*Server).failStream},
-	{"POST", "/sessions/{id}/import", "", auth.OpImport, inPathNew, (*Server).importRecords},
-	{"DELETE", "/sessions/{id}", "", auth.OpErase, inPath, (*Server).erase},
-	{"GET", "/runs", "sessionId userId agentType status from to offset limit", auth.OpSessions, noSession, (*Server).allRuns},
-	{"GET", "/usage", "by sessionId userId agentType from to", auth.OpSessions, noSession, (*Server).usageBy},
-	{"GET", "/search", "q sessionId userId agentType offset limit", auth.OpSearch, noSession, (*Server).search},
-	{"GET", "/parked", "sessionId offset limit", auth.OpSessions, noSession, (*Server).parked},
-	{"GET", "/memories", "scope id tenant q offset limit", auth.OpMemory, inScope, (*Server).memories},
-	{"POST", "/memories", "", auth.OpMemory, inBody, (*Server).saveMemory},
-	{"DELETE", "/memories", "scope id tenant", auth.OpErase, inScope, (*Server).eraseMemories},
-	{"DELETE", "/memories/{memoryId}", "scope id tenant", auth.OpMemory, inScope, (*Server).forgetMemory},
-	{"POST", "/memories/process", "", auth.OpAdmin, noSession, (*Server).processMemories},
-	{"POST", "/retention", "", auth.OpRetain, noSession, (*Server).retain},
-	{"GET", "/backup", "rate", auth.OpBackup, noSession, (*Server).backup},
-	{"POST", "/sweep", "", auth.OpErase, noSession, (*Server).sweep},
-	{"POST", "/admin/reload", "", auth.OpAdmin, noSession, (*Server).reload},
+	{"DELETE", "/sessions/{id}/subscriptions", "", auth.OpRecords, inPath, operates((*operateRoutes).unsubscribe)},
+	{"POST", "/sessions/{id}/chunks", "", auth.OpAppend, inPathNew, controls((*controlRoutes).chunks)},
+	{"POST", "/sessions/{id}/end", "", auth.OpAppend, inPath, controls((*controlRoutes).end)},
+	{"POST", "/sessions/{id}/fail", "", auth.OpAppend, inPath, controls((*controlRoutes).failStream)},
+	{"POST", "/sessions/{id}/import", "", auth.OpImport, inPathNew, controls((*controlRoutes).importRecords)},
+	{"DELETE", "/sessions/{id}", "", auth.OpErase, inPath, controls((*controlRoutes).erase)},
+	{"GET", "/runs", "sessionId userId agentType status from to offset limit", auth.OpSessions, noSession, inspects((*inspectRoutes).allRuns)},
+	{"GET", "/usage", "by sessionId userId agentType from to", auth.OpSessions, noSession, inspects((*inspectRoutes).usageBy)},
+	{"GET", "/search", "q sessionId userId agentType offset limit", auth.OpSearch, noSession, inspects((*inspectRoutes).search)},
+	{"GET", "/parked", "sessionId offset limit", auth.OpSessions, noSession, inspects((*inspectRoutes).parked)},
+	{"GET", "/memories", "scope id tenant q offset limit", auth.OpMemory, inScope, controls((*controlRoutes).memories)},
+	{"POST", "/memories", "", auth.OpMemory, inBody, controls((*controlRoutes).saveMemory)},
+	{"DELETE", "/memories", "scope id tenant", auth.OpErase, inScope, controls((*controlRoutes).eraseMemories)},
+	{"DELETE", "/memories/{memoryId}", "scope id tenant", auth.OpMemory, inScope, controls((*controlRoutes).forgetMemory)},
+	{"POST", "/memories/process", "", auth.OpAdmin, noSession, controls((*controlRoutes).processMemories)},
+	{"POST", "/retention", "", auth.OpRetain, noSession, operates((*operateRoutes).retain)},
+	{"GET", "/backup", "rate", auth.OpBackup, noSession, operates((*operateRoutes).backup)},
+	{"POST", "/sweep", "", auth.OpErase, noSession, operates((*operateRoutes).sweep)},
+	{"POST", "/admin/reload", "", auth.OpAdmin, noSession, operates((*operateRoutes).reload)},
 	{"GET", "/", "", opPublic, noSession, (*Server).debugger}, // it asks itself
 	{"GET", "/debugger/{file}", "", opPublic, noSession, (*Server).debuggerFile},
-	{"GET", "/healthz", "", opPublic, noSession, (*Server).healthz},
-	{"GET", readyRoute, "", opPublic, noSession, (*Server).readyz}, // it asks itself
+	{"GET", "/healthz", "", opPublic, noSession, operates((*operateRoutes).healthz)},
+	{"GET", readyRoute, "", opPublic, noSession, operates((*operateRoutes).readyz)}, // it asks itself
 	{"GET", metricsRoute, "", auth.OpMetrics, noSession, (*Server).metrics},
 	{"GET", openapiRoute, "", auth.OpOpenAPI, noSession, (*Server).openapi},
 }
@@ -126,22 +149,6 @@ func checkPublic(routes []string) error {
 // public reports whether a route needs no authentication.
 func (s *Server) public(rt route) bool {
 	return rt.op == opPublic || slices.Contains(s.opts.Public, rt.pattern)
-}
-
-// request is a request whose caller may do the operation, on the session if
-// that is known yet.
-type request struct {
-	*http.Request
-	op      auth.Operation
-	session string // valid; empty unless inPath or inQuery
-	name    string // what stands for {…} in the path
-	query   query
-	out     *tracker
-	began   *settings // those by which it was let in
-	creates bool      // it may create its session
-	named   string    // the session that the body names, once it is authorized
-	body    holding   // what it holds of the bodies under way
-	streams func()    // ends the stream that it has open; nil: it has none
 }
 
 // find returns the routes of the request's path, by method, and what the path
@@ -251,26 +258,12 @@ func (s *Server) serve(w *tracker, r *http.Request, rt route, name string) error
 			return err
 		}
 	}
-	now := s.settings.Load()
 	public := s.public(rt)
-	r, err := now.identified(r)
-	r = acting(r)
-	w.request, w.tenant = r, auth.CallerOf(r.Context()).Tenant
-	if !public {
-		if err == nil {
-			err = s.admission.request(auth.CallerOf(r.Context()))
-		}
-		if err == nil {
-			err = now.allow(r, rt.op, session)
-		}
-		if err != nil {
-			return err
-		}
-		w.allowed = true
-	}
-	if err := skipBody(w, r, public); err != nil {
+	req, err := s.gate.admit(w, r, rt.op, session, public)
+	if err != nil {
 		return err
 	}
+	defer req.end()
 	if queryErr != nil {
 		return queryErr
 	}
@@ -279,23 +272,16 @@ func (s *Server) serve(w *tracker, r *http.Request, rt route, name string) error
 			return err
 		}
 	}
-	if r.Method == http.MethodGet { // a refused answer to another one would hide what was done
-		w.payer = auth.CallerOf(r.Context()).Share()
-	}
-	req := &request{
-		Request: r, op: rt.op, session: session, name: name, query: q, out: w, began: now,
-		creates: rt.session == inPathNew || rt.session == inBodyNew, body: holding{of: s.bodies, caller: auth.CallerOf(r.Context()).Share()},
-	}
-	defer req.leaveBody()
-	defer req.closed()
+	req.session, req.name, req.query = session, name, q
+	req.creates = rt.session == inPathNew || rt.session == inBodyNew
 	if named {
 		if err := eventlog.ValidateClientSessionID(session); err != nil {
 			return err
 		}
 		w.session = session
-		switch err := s.own(req, session, req.creates); {
+		switch err := req.own(session, req.creates); {
 		case errors.Is(err, eventlog.ErrSessionNotFound) && rt.session == inPathOrNothing:
-			return s.nothing(w)
+			return req.nothing(w)
 		case err != nil:
 			return err
 		}
@@ -317,21 +303,4 @@ func (rt route) checkParams(q query) error {
 		}
 	}
 	return nil
-}
-
-// authorize decides about a session that was not known at first.
-func (s *Server) authorize(r *request, session string) error {
-	return s.authorizeAs(r, session, r.creates)
-}
-
-// authorizeAs is authorize for a session that the request may create, or may not.
-func (s *Server) authorizeAs(r *request, session string, creates bool) error {
-	if session != "" && session == r.named && creates == r.creates {
-		return nil // it was before
-	}
-	r.out.session = session
-	if err := s.allow(r.Request, r.op, session); err != nil {
-		return err
-	}
-	return s.own(r, session, creates)
 }

@@ -8,12 +8,11 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"runtime"
 	"runtime/debug"
-	"sync/atomic"
+	"slices"
+	"strings"
 	"time"
 
-	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/cors"
 
@@ -34,17 +33,6 @@ const (
 	// DefaultInterruptDeadline is how long /interrupt and /abort wait for the
 	// run to stop.
 	DefaultInterruptDeadline = 5 * time.Second
-	// bodyTimeout is how long a client may take to send a body, wanted or not.
-	bodyTimeout = 30 * time.Second
-	// chunksBodyTimeout is the same for POST /sessions/{id}/chunks.
-	chunksBodyTimeout = 2 * time.Minute
-	// appendTimeout bounds the appends of outside producers.
-	appendTimeout = 30 * time.Second
-	// startTimeout bounds what outlives its client: /start, /resume and all
-	// else that changes a session.
-	startTimeout = 30 * time.Second
-	// readyTimeout is how long /readyz waits for the log.
-	readyTimeout = 2 * time.Second
 )
 
 // Options configure a server.
@@ -128,25 +116,16 @@ type Options struct {
 
 // Server is the HTTP handler.
 type Server struct {
-	opts         Options
-	log          eventlog.Log
-	loop         *engine.Loop
-	states       *snapshot.Store
-	logger       *slog.Logger
-	settings     atomic.Pointer[settings] // Auth and Chat, which are not in opts any more
-	prices       atomic.Pointer[map[string]readmodel.Price]
-	bodies       *budget
-	answers      *budget // those of more than pieceBytes
-	searches     *turns
-	diffs        *turns               // of two states
-	patches      *turns               // that are checked and may be much work
-	parses       *turns               // of large bodies
-	submitSchema *jsonschema.Resolved // nil: the server has none
-	admission    *admission
-	live         liveEvents
-	writeTimeout time.Duration
-	bodyTimeout  time.Duration // of a body that no handler reads
-	eraseTimeout time.Duration
+	opts   Options
+	gate   *gate
+	prices *prices
+
+	stream  *streamRoutes
+	inspect *inspectRoutes
+	control *controlRoutes
+	operate *operateRoutes
+	chat    *chatRoutes
+
 	// origins refuses what a web page of another origin makes a browser
 	// send: without tokens nothing else would.
 	origins   *http.CrossOriginProtection
@@ -154,15 +133,11 @@ type Server struct {
 	cors      *cors.Cors // nil: no other origin is
 	hosts     []string   // as Options.Hosts
 
-	ctx  context.Context // ends with http.ErrServerClosed
-	stop context.CancelCauseFunc
-
-	authenticated bool     // whether callers have to show who they are
-	refusals      refusals // of callers who are known
-	strangers     refusals // of others, who must not hide those
-	keyFailures   keyFailures
-	tickets       cipher.AEAD
-	now           func() time.Time // of tickets
+	refusals    refusals // of callers who are known
+	strangers   refusals // of others, who must not hide those
+	keyFailures keyFailures
+	tickets     cipher.AEAD
+	now         func() time.Time // of tickets
 }
 
 // New returns a server. It fails without a log, a loop, or a decision about
@@ -193,53 +168,59 @@ func New(o Options) (*Server, error) {
 	if o.ServiceName != "" {
 		o.Logger.Info("agent server", "service", o.ServiceName, "version", o.Version)
 	}
-	authenticated := o.Auth != nil
-	if !authenticated {
+	if o.Auth == nil {
 		o.Logger.Warn("UNAUTHENTICATED: everybody who reaches this server may do everything")
 	}
-	s := &Server{
-		opts: o, log: o.Log, loop: o.Loop, states: o.States, logger: o.Logger,
-		admission:    newAdmission(o.Quota, o.MaxStreams),
-		writeTimeout: api.WriteTimeout, bodyTimeout: bodyTimeout, eraseTimeout: eraseTimeout,
-		origins: http.NewCrossOriginProtection(), authenticated: authenticated, now: time.Now,
-		bodies: newBudget(api.MaxCallerBodies, api.MaxBodies), answers: newBudget(api.MaxCallerBodies, api.MaxBodies),
-		searches: newTurns(atOnce, true), diffs: newTurns(atOnce, true), patches: newTurns(atOnce, false), parses: newTurns(max(atOnce, runtime.GOMAXPROCS(0)/2), false),
-	}
+	s := &Server{opts: o, origins: http.NewCrossOriginProtection(), now: time.Now, prices: newPrices(o.Prices)}
 	var err error
 	if s.tickets, err = newTicketCipher(o.TicketKey); err != nil {
 		return nil, err
 	}
-	s.opts.TicketKey = nil
-	if o.SubmitToolResultSchema != nil {
-		var schema jsonschema.Schema
-		err := json.Unmarshal(o.SubmitToolResultSchema, &schema)
-		if err == nil {
-			s.submitSchema, err = schema.Resolve(nil)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("httpapi: the schema of submissions can't be used: %w", err)
-		}
-	}
-	if err := errors.Join(s.trust(o.Origins, authenticated), s.answerTo(o.Hosts, authenticated), checkPublic(o.Public)); err != nil {
+	if err := s.route(); err != nil {
 		return nil, err
 	}
-	s.ctx, s.stop = context.WithCancelCause(context.Background())
-	s.settings.Store(newSettings(o.Auth, o.Identify, o.Chat))
-	s.SetPrices(o.Prices)
-	s.opts.Auth, s.opts.Identify, s.opts.Chat, s.opts.Prices = nil, nil, nil, nil // the settings have them, as they are now
+	if err := errors.Join(s.trust(o.Origins), s.answerTo(o.Hosts), checkPublic(o.Public)); err != nil {
+		return nil, err
+	}
+	// What can change, and what is secret, is elsewhere.
+	s.opts.TicketKey, s.opts.Auth, s.opts.Identify, s.opts.Chat, s.opts.Prices = nil, nil, nil, nil, nil
 	return s, nil
+}
+
+// route gives the handlers what they need.
+func (s *Server) route() (err error) {
+	o := &s.opts
+	admitting := gateOptions{
+		states: o.States, logger: o.Logger, quota: o.Quota, auth: o.Auth, identify: o.Identify, heartbeat: o.Heartbeat, maxStreams: o.MaxStreams,
+	}
+	if o.Metrics != nil {
+		admitting.meter = o.Metrics
+	}
+	s.gate = newGate(admitting)
+	s.stream = newStreamRoutes(o.Log, o.States, o.Logger)
+	s.inspect = newInspectRoutes(o.Log, o.Loop, o.States, o.ReadModels, s.prices)
+	s.control, err = newControlRoutes(controlOptions{
+		log: o.Log, loop: o.Loop, states: o.States, quota: o.Quota, memories: o.Memories,
+		deadline: o.InterruptObservationDeadline, submissions: o.SubmitToolResultSchema, verbose: o.VerboseValidationErrors,
+	})
+	s.operate = &operateRoutes{
+		log: o.Log, loop: o.Loop, states: o.States, logger: o.Logger, readModels: o.ReadModels, version: o.Version,
+		publicReady: slices.Contains(o.Public, readyRoute), granting: o.Subscribe, revoking: o.Unsubscribe, rereading: o.Reload,
+	}
+	s.chat = newChatRoutes(o.Log, o.Loop, o.States, o.Logger, s.control, s.prices, o.Chat)
+	return err
 }
 
 // Close ends the streams of all clients, who reconnect elsewhere, and refuses
 // new ones. It does not wait: http.Server.Shutdown does, within its deadline,
 // and needs this first, since it does not end streams. Close is idempotent.
-func (s *Server) Close() { s.stop(http.ErrServerClosed) }
+func (s *Server) Close() { s.gate.close() }
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	r = traced(identified(w, r))
-	s.limitBody(w, r)
-	out := &tracker{ResponseWriter: w, came: time.Now(), request: r}
+	r = traced(withID(w, r))
+	s.gate.limitBody(w, r)
+	out := newTracker(w, r)
 	defer s.opts.Metrics.answered(out, r)
 	defer func() {
 		switch p := recover(); p {
@@ -247,25 +228,25 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case http.ErrAbortHandler:
 			panic(p)
 		default:
-			s.logger.ErrorContext(r.Context(), "handler panicked", out.logged("panic", fmt.Sprint(p), "stack", string(debug.Stack()))...)
+			s.opts.Logger.ErrorContext(r.Context(), "handler panicked", out.logged("panic", fmt.Sprint(p), "stack", string(debug.Stack()))...)
 			s.fail(out, r, errPanicked)
 		}
 	}()
 	answer := func(_ http.ResponseWriter, r *http.Request) {
 		if err := s.dispatch(out, r); err != nil {
 			if !out.allowed {
-				s.dropBody(out, r)
+				s.gate.dropBody(out, r)
 			}
 			s.fail(out, r, err)
 		}
 	}
 	if err := s.checkHost(r); err != nil {
-		s.dropBody(out, r)
+		s.gate.dropBody(out, r)
 		s.fail(out, r, err)
 		return
 	}
 	if r.Method == http.MethodOptions { // no route has it
-		s.dropBody(out, r)
+		s.gate.dropBody(out, r)
 	}
 	if s.cors == nil {
 		answer(out, r)
@@ -274,40 +255,20 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.cors.ServeHTTP(out, r, answer) // preflights end there
 }
 
-// tracker knows which route answers, about which session, and whether it has
-// begun to.
-type tracker struct {
-	http.ResponseWriter
-	route   string
-	session string        // empty: not known, or none
-	request *http.Request // with its caller, as far as that is known
-	tenant  string        // the caller's; empty: none, or not known
-	payer   string        // whose budget a large answer uses; empty: nobody's
-	allowed bool          // its caller may use the route
-	came    time.Time     // when the request came
-	begun   bool
-	began   time.Time // when the answer did
-	status  int
+// ReloadError says why a configuration was refused. Nothing has changed.
+type ReloadError struct {
+	// Problems are all that were found, with the file, the line and the key
+	// where they are known. They hold no secrets.
+	Problems []string
 }
 
-// logged is what log lines say of the request beside its id.
-func (t *tracker) logged(more ...any) []any {
-	attrs := []any{"route", t.route}
-	if t.session != "" {
-		attrs = append(attrs, eventlog.LogSession, t.session)
-	}
-	return append(attrs, more...)
-}
+func (e *ReloadError) Error() string { return strings.Join(e.Problems, "\n") }
 
-func (t *tracker) WriteHeader(status int) {
-	t.begin(status)
-	t.ResponseWriter.WriteHeader(status)
-}
+// RequestID returns the id of the request that the context belongs to, or "".
+// An [auth.Authenticator] gets it from its request's context.
+func RequestID(ctx context.Context) string { return requestID(ctx) }
 
-func (t *tracker) Write(p []byte) (int, error) {
-	t.begin(http.StatusOK)
-	return t.ResponseWriter.Write(p)
-}
-
-// Unwrap lets http.ResponseController reach the connection.
-func (t *tracker) Unwrap() http.ResponseWriter { return t.ResponseWriter }
+// WithRequestID returns a handler that adds the request's id to what is logged
+// with its context, by whichever package. A [Server]'s own logger does so
+// anyway.
+func WithRequestID(h slog.Handler) slog.Handler { return loggingID(h) }

@@ -12,7 +12,7 @@ import (
 
 // foldSessions lists sessions without read models: filters look at every
 // session's fold.
-func (s *Server) foldSessions(r *request, f readmodel.SessionFilter) (api.Page[api.Summary], error) {
+func (s *inspectRoutes) foldSessions(r *request, f readmodel.SessionFilter) (api.Page[api.Summary], error) {
 	found := api.Page[api.Summary]{Items: []api.Summary{}, Offset: f.Offset, Limit: f.Limit}
 	add := func(summary func() (api.Summary, error)) error {
 		if found.Total >= f.Offset && len(found.Items) < f.Limit {
@@ -41,7 +41,7 @@ func (s *Server) foldSessions(r *request, f readmodel.SessionFilter) (api.Page[a
 
 // listRoots calls add for each root session that fits. Without filters only
 // those that add asks for are folded.
-func (s *Server) listRoots(r *request, f readmodel.SessionFilter, add func(func() (api.Summary, error)) error) error {
+func (s *inspectRoutes) listRoots(r *request, f readmodel.SessionFilter, add func(func() (api.Summary, error)) error) error {
 	for id, err := range s.log.Sessions(r.Context()) {
 		if err != nil {
 			return err
@@ -49,7 +49,7 @@ func (s *Server) listRoots(r *request, f readmodel.SessionFilter, add func(func(
 		if eventlog.IsMemoryLog(id) {
 			continue
 		}
-		visible, err := s.visible(r, id)
+		visible, err := r.visible(id)
 		if err != nil {
 			return err
 		}
@@ -89,8 +89,8 @@ func (s *Server) listRoots(r *request, f readmodel.SessionFilter, add func(func(
 // listChildren calls add for each session that fits and that the root calls
 // which the filter names. Of whom a sub-agent calls, folds alone don't know
 // the tree.
-func (s *Server) listChildren(r *request, f readmodel.SessionFilter, add func(func() (api.Summary, error)) error) error {
-	if visible, err := s.visible(r, f.ParentSessionID); err != nil || !visible {
+func (s *inspectRoutes) listChildren(r *request, f readmodel.SessionFilter, add func(func() (api.Summary, error)) error) error {
+	if visible, err := r.visible(f.ParentSessionID); err != nil || !visible {
 		return err
 	}
 	t, err := s.states.Head(r.Context(), f.ParentSessionID)

@@ -10,7 +10,7 @@ import (
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
-func (s *Server) summarize(r *request, t *projector.Tree, session *projector.Session) api.Summary {
+func (s *inspectRoutes) summarize(r *request, t *projector.Tree, session *projector.Session) api.Summary {
 	steps := 0
 	for _, run := range session.Runs {
 		steps += run.StepCount
@@ -33,25 +33,25 @@ func (s *Server) summarize(r *request, t *projector.Tree, session *projector.Ses
 }
 
 // summary answers GET /sessions/{id}.
-func (s *Server) summary(w http.ResponseWriter, r *request) error {
+func (s *inspectRoutes) summary(w http.ResponseWriter, r *request) error {
 	t, err := s.states.Head(r.Context(), r.session)
 	if err != nil {
 		return err
 	}
-	return s.ok(w, api.SessionSummary{Summary: s.summarize(r, t, &t.Session), PendingToolCalls: pendingCalls(t)})
+	return r.ok(w, api.SessionSummary{Summary: s.summarize(r, t, &t.Session), PendingToolCalls: pendingCalls(t)})
 }
 
 // sessions answers GET /sessions: the sessions that the caller may see,
 // sorted by id or, by read models, the last that changed first.
-func (s *Server) sessions(w http.ResponseWriter, r *request) error {
-	f, err := r.sessionFilter()
+func (s *inspectRoutes) sessions(w http.ResponseWriter, r *request) error {
+	f, err := sessionFilter(r)
 	if err != nil {
 		return err
 	}
-	if s.opts.ReadModels != nil {
+	if s.readModels != nil {
 		return serveListing(s, w, r, func(visible readmodel.Visible) (readmodel.Answer[api.Page[api.Summary]], error) {
 			f.Visible = visible
-			rows, err := s.opts.ReadModels.Sessions(r.Context(), f)
+			rows, err := s.readModels.Sessions(r.Context(), f)
 			return readmodel.Answer[api.Page[api.Summary]]{Value: mapPage(rows.Value, func(row readmodel.Session) api.Summary {
 				return s.summaryOf(r, row)
 			}), Fresh: rows.Fresh}, err
@@ -64,11 +64,11 @@ func (s *Server) sessions(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return s.ok(w, api.Listing[api.Summary]{Page: found, Fresh: readmodel.Fresh{Current: true}})
+	return r.ok(w, api.Listing[api.Summary]{Page: found, Fresh: readmodel.Fresh{Current: true}})
 }
 
 // sessionFilter reads what GET /sessions may be asked.
-func (r *request) sessionFilter() (f readmodel.SessionFilter, err error) {
+func sessionFilter(r *request) (f readmodel.SessionFilter, err error) {
 	q := r.query
 	if f.Paging, err = q.paging(); err != nil {
 		return f, err
@@ -100,7 +100,7 @@ func (r *request) sessionFilter() (f readmodel.SessionFilter, err error) {
 }
 
 // summaryOf describes the session of a row.
-func (s *Server) summaryOf(r *request, row readmodel.Session) api.Summary {
+func (s *inspectRoutes) summaryOf(r *request, row readmodel.Session) api.Summary {
 	tree := &projector.Tree{Session: projector.Session{SessionID: row.RootSessionID}, Claim: row.Claim}
 	return api.Summary{
 		SessionID: row.SessionID, StreamID: row.StreamID, AgentType: row.AgentType, ParentSessionID: row.ParentSessionID,

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sync/atomic"
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi/api"
@@ -11,22 +12,33 @@ import (
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
-// SetPrices replaces the prices of models, in USD; answers from then on use
-// them. The map must not be changed any more.
-func (s *Server) SetPrices(prices map[string]readmodel.Price) { s.prices.Store(&prices) }
+// prices are what models' tokens cost now.
+type prices struct {
+	all atomic.Pointer[map[string]readmodel.Price]
+}
+
+// newPrices returns prices, by the model's name.
+func newPrices(all map[string]readmodel.Price) *prices {
+	p := new(prices)
+	p.set(all)
+	return p
+}
+
+// set replaces the prices. The map must not be changed any more.
+func (p *prices) set(all map[string]readmodel.Price) { p.all.Store(&all) }
 
 // cost returns what tokens of a model cost by the prices of now, in USD, and
 // whether that is known.
-func (s *Server) cost(model string, tokens eventlog.TokenUsage) (usd float64, known bool) {
-	price, known := (*s.prices.Load())[model]
+func (p *prices) cost(model string, tokens eventlog.TokenUsage) (usd float64, known bool) {
+	price, known := (*p.all.Load())[model]
 	return price.Cost(tokens), known
 }
 
 // spent returns what has been used on the way from one state of a session to
 // another; on the way back it is negative.
-func (s *Server) spent(before, after *projector.Tree) api.Spent {
+func (p *prices) spent(before, after *projector.Tree) api.Spent {
 	if before.Head > after.Head {
-		used := s.spent(after, before)
+		used := p.spent(after, before)
 		used.Usage, used.DurationMs = minus(eventlog.TokenUsage{}, used.Usage), -used.DurationMs
 		if used.Cost != nil && *used.Cost != 0 {
 			*used.Cost = -*used.Cost
@@ -37,7 +49,7 @@ func (s *Server) spent(before, after *projector.Tree) api.Spent {
 	if before.Head == 0 {
 		used.DurationMs = lastTime(after) - after.CreatedAt
 	}
-	prices := *s.prices.Load()
+	prices := *p.all.Load()
 	sums, cost := [2]projector.Totals{before.RollUp(before.SessionID).Totals, after.RollUp(after.SessionID).Totals}, 0.0
 	used.Usage = minus(sums[1].Tokens, sums[0].Tokens)
 	for _, model := range slices.Sorted(maps.Keys(sums[1].Models)) {

@@ -2,19 +2,17 @@ package httpapi
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"net/http"
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi/api"
-	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/projector"
 )
 
 // sse answers GET /sse (document 004, facts 4.3): the effective stream behind
 // the client's cursor, and then what is live, until the stream ends or waits.
-func (s *Server) sse(w http.ResponseWriter, r *request) error {
+func (s *streamRoutes) sse(w http.ResponseWriter, r *request) error {
 	return s.attach(w, r, true, ending, s.events)
 }
 
@@ -23,14 +21,14 @@ func (s *Server) sse(w http.ResponseWriter, r *request) error {
 // instead of following, if anything; events is given the records between the
 // cursor and at.head. closes is of streams with an event close. The session's head
 // is asked for once.
-func (s *Server) attach(w http.ResponseWriter, r *request, closes bool, ending func(*projector.Session) *event,
+func (s *streamRoutes) attach(w http.ResponseWriter, r *request, closes bool, ending func(*projector.Session) *event,
 	events func(ctx context.Context, history iter.Seq2[eventlog.Record, error], at start) iter.Seq2[event, error],
 ) error {
 	from, err := cursor(r)
 	if err != nil {
 		return err
 	}
-	return s.streaming(r, r.session, func(ctx context.Context) error {
+	return r.streaming(r.session, func(ctx context.Context) error {
 		live, err := eventlog.Attach(ctx, s.log, r.session)
 		if err != nil {
 			return err
@@ -51,7 +49,7 @@ func (s *Server) attach(w http.ResponseWriter, r *request, closes bool, ending f
 			return err
 		}
 		defer stop()
-		out := s.newEventWriter(w)
+		out := r.newEventWriter(w)
 		out.closes = closes
 		s.stream(ctx, r, out, events(ctx, history, at))
 		return nil
@@ -60,11 +58,11 @@ func (s *Server) attach(w http.ResponseWriter, r *request, closes bool, ending f
 
 // stream answers with events, as long as there are any and the client takes
 // them.
-func (s *Server) stream(ctx context.Context, r *request, out *eventWriter, events iter.Seq2[event, error]) {
+func (s *streamRoutes) stream(ctx context.Context, r *request, out *eventWriter, events iter.Seq2[event, error]) {
 	if err := out.open(); err != nil || r.Method == http.MethodHead {
 		return // the client has left
 	}
-	if err := out.pump(ctx, s.opts.Heartbeat, events); err != nil {
+	if err := out.pump(ctx, events); err != nil {
 		s.logger.ErrorContext(r.Context(), "stream broke off", eventlog.LogSession, r.session, "error", err)
 	}
 }
@@ -103,57 +101,6 @@ func cursor(r *request) (uint64, error) {
 		}
 	}
 	return 0, nil
-}
-
-// streamContext ends with the client or with the server.
-func (s *Server) streamContext(client context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(client)
-	stop := context.AfterFunc(s.ctx, func() { cancel(context.Cause(s.ctx)) })
-	if s.ctx.Err() != nil {
-		cancel(context.Cause(s.ctx))
-	}
-	return ctx, func() {
-		stop()
-		cancel(nil)
-	}
-}
-
-// errTokenExpired ends a stream whose caller's credentials have expired.
-var errTokenExpired = fmt.Errorf("%w: the token has expired", auth.ErrUnauthorized)
-
-// streaming calls f, which answers with a stream, with the context of streamOf. If
-// that ends before the stream begins, its cause is the answer.
-func (s *Server) streaming(r *request, session string, f func(ctx context.Context) error) error {
-	ctx, cancel := s.streamOf(r, session)
-	defer cancel()
-	err := context.Cause(ctx)
-	if err == nil {
-		err = f(ctx)
-	}
-	if err != nil && ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return err
-}
-
-// streamOf ends with the client, with the server, when the caller may not hear
-// the session any more, or when its credentials expire; at once if the caller has
-// too many streams open.
-func (s *Server) streamOf(r *request, session string) (context.Context, context.CancelFunc) {
-	valid, expire := r.Context(), context.CancelFunc(func() {})
-	if expires := auth.CallerOf(valid).Expires; !expires.IsZero() {
-		valid, expire = context.WithDeadlineCause(valid, expires, errTokenExpired)
-	}
-	valid, refuse := context.WithCancelCause(valid)
-	if err := s.openStream(r); err != nil {
-		refuse(err)
-	}
-	ctx, cancel := s.whileAllowed(valid, r, session)
-	return ctx, func() {
-		cancel()
-		refuse(nil)
-		expire()
-	}
 }
 
 // start is what a stream needs to know of the state that it starts from.
@@ -195,7 +142,7 @@ func startOf(session string, t *projector.Tree, ending func(*projector.Session) 
 // which is eventlog.Effective with the markers that the fold has collected
 // already. Ends of earlier turns are facts among them and say nothing. From
 // at.head on it follows the log, so nothing is lost or sent twice in between.
-func (s *Server) events(ctx context.Context, history iter.Seq2[eventlog.Record, error], at start) iter.Seq2[event, error] {
+func (s *streamRoutes) events(ctx context.Context, history iter.Seq2[eventlog.Record, error], at start) iter.Seq2[event, error] {
 	return func(yield func(event, error) bool) {
 		for r, err := range history {
 			if err != nil {

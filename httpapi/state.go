@@ -16,7 +16,7 @@ type moment struct {
 }
 
 // stateAt folds a session. Without a sequence it fills in the head.
-func (s *Server) stateAt(ctx context.Context, m *moment) (*projector.Tree, error) {
+func (s *inspectRoutes) stateAt(ctx context.Context, m *moment) (*projector.Tree, error) {
 	if m.given {
 		return s.states.At(ctx, m.session, m.at)
 	}
@@ -28,7 +28,7 @@ func (s *Server) stateAt(ctx context.Context, m *moment) (*projector.Tree, error
 }
 
 // state answers GET /sessions/{id}/state?at=n, at the head by default.
-func (s *Server) state(w http.ResponseWriter, r *request) error {
+func (s *inspectRoutes) state(w http.ResponseWriter, r *request) error {
 	m := moment{session: r.session}
 	var err error
 	if m.at, m.given, err = r.query.number("at"); err != nil {
@@ -38,5 +38,5 @@ func (s *Server) state(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return s.ok(w, api.StateAt{Sequence: m.at, State: t})
+	return r.ok(w, api.StateAt{Sequence: m.at, State: t})
 }

@@ -3,14 +3,13 @@ package httpapi
 import (
 	"net/http"
 
-	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/projector"
 )
 
 const statusRunning = "running"
 
-func (s *Server) status(w http.ResponseWriter, r *request) error {
+func (s *inspectRoutes) status(w http.ResponseWriter, r *request) error {
 	t, live, err := s.executing(r)
 	if err != nil {
 		return err
@@ -23,12 +22,12 @@ func (s *Server) status(w http.ResponseWriter, r *request) error {
 	if run := t.CurrentRun(); run != nil {
 		answer.RunID = run.RunID
 	}
-	return s.ok(w, answer)
+	return r.ok(w, answer)
 }
 
 // executing returns the session's state, and whether a node drives its run. One
 // that ends meanwhile is seen to have ended.
-func (s *Server) executing(r *request) (t *projector.Tree, live bool, err error) {
+func (s *inspectRoutes) executing(r *request) (t *projector.Tree, live bool, err error) {
 	for range 2 {
 		if t, err = s.states.Head(r.Context(), r.session); err != nil {
 			return nil, false, err
@@ -59,26 +58,4 @@ func remoteStatus(s *projector.Session) string {
 // that only outside producers wrote is another matter: its stream is live.
 func awaitsMessage(s *projector.Session) bool {
 	return !s.StreamStatus.Terminal() && s.Turn == nil && s.CurrentRun() == nil && (len(s.Runs) > 0 || s.ForkedFrom != nil)
-}
-
-// waiting returns "interrupted" or "paused" if the session waits to be
-// resumed, else "".
-func waiting(s *projector.Session) string {
-	switch {
-	case s.StreamStatus.Terminal():
-		return ""
-	case s.Status == projector.SessionInterrupted:
-		return string(projector.SessionInterrupted)
-	case s.Status == projector.SessionPaused, s.StreamStatus == eventlog.StreamWaiting:
-		return string(projector.SessionPaused)
-	}
-	return ""
-}
-
-// failureOf returns why the session failed, or "".
-func failureOf(s *projector.Session) string {
-	if s.Error == nil {
-		return ""
-	}
-	return s.Error.Message
 }

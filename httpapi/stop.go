@@ -10,13 +10,13 @@ import (
 
 // interrupt answers POST /interrupt (document 004): the run stops and can be
 // resumed. A session that does not run is left as it is.
-func (s *Server) interrupt(w http.ResponseWriter, r *request) error {
+func (s *controlRoutes) interrupt(w http.ResponseWriter, r *request) error {
 	return s.stopRun(w, r, s.loop.Interrupt)
 }
 
 // abort answers POST /abort (document 004): the run, also one that waits or
 // was interrupted, has failed for good.
-func (s *Server) abort(w http.ResponseWriter, r *request) error {
+func (s *controlRoutes) abort(w http.ResponseWriter, r *request) error {
 	return s.stopRun(w, r, s.loop.Abort)
 }
 
@@ -24,8 +24,8 @@ func (s *Server) abort(w http.ResponseWriter, r *request) error {
 type stopper func(ctx context.Context, session, reason string) error
 
 // stopRun asks for a stop of the session that the body names.
-func (s *Server) stopRun(w http.ResponseWriter, r *request, ask stopper) error {
-	body, err := s.readNamed(w, r, api.MaxBody, "sessionId")
+func (s *controlRoutes) stopRun(w http.ResponseWriter, r *request, ask stopper) error {
+	body, err := r.readNamed(w, api.MaxBody, "sessionId")
 	if err != nil {
 		return err
 	}
@@ -33,7 +33,7 @@ func (s *Server) stopRun(w http.ResponseWriter, r *request, ask stopper) error {
 	if *body.err != nil {
 		return *body.err
 	}
-	if err := s.authorize(r, session); err != nil {
+	if err := r.authorize(session); err != nil {
 		return err
 	}
 	return s.stopSession(w, r, session, reason, ask)
@@ -41,25 +41,25 @@ func (s *Server) stopRun(w http.ResponseWriter, r *request, ask stopper) error {
 
 // stopSession asks for a stop, and answers when it has been met, on whichever
 // node the run is.
-func (s *Server) stopSession(w http.ResponseWriter, r *request, session, reason string, ask stopper) error {
-	ctx, cancel := detached(r)
+func (s *controlRoutes) stopSession(w http.ResponseWriter, r *request, session, reason string, ask stopper) error {
+	ctx, cancel := r.detached()
 	defer cancel()
 	if err := ask(ctx, session, reason); err != nil {
 		return err
 	}
-	if err := s.awaitStopped(r.Context(), session); err != nil {
+	if err := s.awaitStopped(r, session); err != nil {
 		return err
 	}
-	return s.ok(w, struct {
+	return r.ok(w, struct {
 		OK bool `json:"ok"`
 	}{true})
 }
 
 // awaitStopped waits until the stop has been met (engine.Loop.AwaitStop).
-func (s *Server) awaitStopped(ctx context.Context, session string) error {
-	ctx, stop := s.streamContext(ctx)
+func (s *controlRoutes) awaitStopped(r *request, session string) error {
+	ctx, stop := r.untilClosed(r.Context())
 	defer stop()
-	ctx, cancel := context.WithTimeoutCause(ctx, s.opts.InterruptObservationDeadline, errNotStopped)
+	ctx, cancel := context.WithTimeoutCause(ctx, s.deadline, errNotStopped)
 	defer cancel()
 	err := s.loop.AwaitStop(ctx, session)
 	if err != nil && errors.Is(context.Cause(ctx), errNotStopped) {

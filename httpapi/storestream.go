@@ -30,9 +30,9 @@ import (
 // The cursor is that of /sse. A fresh client of a stream that has ended gets
 // its chunks and the end; once a new turn has begun, those of all turns, and
 // what is live.
-func (s *Server) storeStream(w http.ResponseWriter, r *request) error {
+func (s *streamRoutes) storeStream(w http.ResponseWriter, r *request) error {
 	return s.attach(w, r, false, storeEnding, func(ctx context.Context, history iter.Seq2[eventlog.Record, error], at start) iter.Seq2[event, error] {
-		f := &storeFeed{Server: s, at: at, every: lookEvery, known: at.head, looked: time.Now()}
+		f := &storeFeed{streamRoutes: s, at: at, every: lookEvery, known: at.head, looked: time.Now()}
 		return f.events(ctx, history)
 	})
 }
@@ -45,7 +45,7 @@ const lookEvery = 100 * time.Millisecond
 
 // storeFeed makes the events of one client.
 type storeFeed struct {
-	*Server
+	*streamRoutes
 	at     start // status and dead are kept up to date
 	every  time.Duration
 	looked time.Time

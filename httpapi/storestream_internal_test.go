@@ -5,14 +5,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"log/slog"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
+	"github.com/helixd/helixd/snapshot"
 )
 
 // TestStoreFeedLooksAhead: a client that is behind is told of a marker before
@@ -80,16 +81,12 @@ func entry(t *testing.T, c eventlog.Chunk, f eventlog.Fact) (e eventlog.Entry) {
 // ahead for just now.
 func feedOf(t *testing.T, log eventlog.Log, every time.Duration) iter.Seq2[event, error] {
 	t.Helper()
-	loop, err := engine.New(log, nil, nil)
-	require.NoError(t, err)
-	t.Cleanup(loop.Stop)
-	s, err := New(Options{Log: log, Loop: loop, AllowUnauthenticated: true})
-	require.NoError(t, err)
+	s := newStreamRoutes(log, snapshot.New(log, nil), slog.New(slog.DiscardHandler))
 	tree, err := s.states.Head(t.Context(), "s")
 	require.NoError(t, err)
 	at := startOf("s", tree, storeEnding)
 	at.live = func(ctx context.Context) iter.Seq2[eventlog.Record, error] { return log.Follow(ctx, "s", tree.Head) }
-	f := &storeFeed{Server: s, at: at, every: every, looked: time.Now(), known: tree.Head}
+	f := &storeFeed{streamRoutes: s, at: at, every: every, looked: time.Now(), known: tree.Head}
 	return f.events(t.Context(), log.Read(t.Context(), "s", 0, tree.Head))
 }
 

@@ -14,8 +14,8 @@ import (
 // submitToolResult answers POST /submit-tool-result (documents 002 and 004,
 // SubmitToolResult; facts 2.3). It only stores: the run goes on when it is
 // resumed.
-func (s *Server) submitToolResult(w http.ResponseWriter, r *request) error {
-	raw, err := s.readSession(w, r, api.MaxSubmitBody, "sessionId")
+func (s *controlRoutes) submitToolResult(w http.ResponseWriter, r *request) error {
+	raw, err := r.readSession(w, api.MaxSubmitBody, "sessionId")
 	if err != nil {
 		return err
 	}
@@ -23,23 +23,23 @@ func (s *Server) submitToolResult(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return s.refused(err)
 	}
-	if err := s.authorize(r, sub.SessionID); err != nil {
+	if err := r.authorize(sub.SessionID); err != nil {
 		return err
 	}
-	ctx, cancel := detached(r)
+	ctx, cancel := r.detached()
 	defer cancel()
 	submitted, err := s.submit(ctx, sub)
 	if err != nil {
 		return err
 	}
-	return s.ok(w, answerOf(submitted))
+	return r.ok(w, answerOf(submitted))
 }
 
 // submit stores a submission, whichever route it came by, if it fits the
 // server's own schema.
-func (s *Server) submit(ctx context.Context, sub engine.Submission) (engine.Submitted, error) {
-	if s.submitSchema != nil {
-		if err := s.submitSchema.Validate(payloadOf(sub)); err != nil {
+func (s *controlRoutes) submit(ctx context.Context, sub engine.Submission) (engine.Submitted, error) {
+	if s.submissions != nil {
+		if err := s.submissions.Validate(payloadOf(sub)); err != nil {
 			return engine.Submitted{}, s.refused(&eventlog.ValidationError{Reason: "does not fit the server's schema of submissions: " + err.Error()})
 		}
 	}
@@ -85,11 +85,11 @@ func parseSubmission(raw []byte) (engine.Submission, error) {
 	if err != nil {
 		return engine.Submission{}, err
 	}
-	sub := body.submission()
+	sub := submissionOf(body)
 	return sub, *body.err
 }
 
-func (o *object) submission() engine.Submission {
+func submissionOf(o *object) engine.Submission {
 	sub := engine.Submission{
 		SessionID:  o.sessionID(),
 		ToolCallID: o.word("toolCallId"),
@@ -133,9 +133,9 @@ func (e *submitError) show() (text string, detail any) {
 }
 
 // refused marks what is wrong with a submission as that.
-func (s *Server) refused(err error) error {
+func (s *controlRoutes) refused(err error) error {
 	if problem, ok := errors.AsType[*eventlog.ValidationError](err); ok {
-		return &submitError{problem, s.opts.VerboseValidationErrors}
+		return &submitError{problem, s.verbose}
 	}
 	return err
 }

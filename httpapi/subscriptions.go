@@ -11,11 +11,11 @@ import (
 
 // subscribe answers POST /sessions/{id}/subscriptions {ttl?}. Its operation is
 // that of /records: what is heard are all records, facts too.
-func (s *Server) subscribe(w http.ResponseWriter, r *request) error {
-	if s.opts.Subscribe == nil {
+func (s *operateRoutes) subscribe(w http.ResponseWriter, r *request) error {
+	if s.granting == nil {
 		return errNoSubscribers
 	}
-	raw, err := readBody(w, r, api.MaxBody, bodyTimeout)
+	raw, err := r.readBody(w, api.MaxBody, defaultBodyTimeout)
 	if err != nil {
 		return err
 	}
@@ -37,14 +37,14 @@ func (s *Server) subscribe(w http.ResponseWriter, r *request) error {
 	if _, err := s.log.Head(r.Context(), r.session); err != nil {
 		return err
 	}
-	sub, err := s.opts.Subscribe(r.Context(), r.session, ttl)
+	sub, err := s.granting(r.Context(), r.session, ttl)
 	expires := auth.CallerOf(r.Context()).Expires
 	if err == nil && !expires.IsZero() && sub.ExpiresAt.After(expires) { // it lasts no longer than its caller's token
 		left := time.Until(expires).Truncate(time.Second)
 		if left < api.MinSubscription {
 			return errTokenExpired
 		}
-		sub, err = s.opts.Subscribe(r.Context(), r.session, left)
+		sub, err = s.granting(r.Context(), r.session, left)
 	}
 	if err != nil {
 		return fmt.Errorf("httpapi: subscribe: %w", err)
@@ -54,28 +54,28 @@ func (s *Server) subscribe(w http.ResponseWriter, r *request) error {
 	if _, err := s.log.Head(r.Context(), r.session); err != nil {
 		return err
 	}
-	if err := s.own(r, r.session, false); err != nil {
+	if err := r.own(r.session, false); err != nil {
 		return err
 	}
 	sub.URLs.NATS, sub.URLs.WebSocket = append([]string{}, sub.URLs.NATS...), append([]string{}, sub.URLs.WebSocket...)
-	return s.respond(w, http.StatusCreated, sub)
+	return r.respond(w, http.StatusCreated, sub)
 }
 
 // unsubscribe answers DELETE /sessions/{id}/subscriptions: it revokes the rights
 // that subscribe made for the session.
-func (s *Server) unsubscribe(w http.ResponseWriter, r *request) error {
+func (s *operateRoutes) unsubscribe(w http.ResponseWriter, r *request) error {
 	switch {
-	case s.opts.Subscribe == nil:
+	case s.granting == nil:
 		return errNoSubscribers
-	case s.opts.Unsubscribe == nil:
+	case s.revoking == nil:
 		return errNoRevocation
 	}
 	if _, err := s.log.Head(r.Context(), r.session); err != nil {
 		return err
 	}
-	if err := s.opts.Unsubscribe(r.Context(), r.session); err != nil {
+	if err := s.revoking(r.Context(), r.session); err != nil {
 		return fmt.Errorf("httpapi: unsubscribe: %w", err)
 	}
-	s.audit(r, "subscriptions revoked")
-	return s.respond(w, http.StatusOK, api.Unsubscribed{SessionID: r.session, Revoked: true})
+	r.audit("subscriptions revoked")
+	return r.respond(w, http.StatusOK, api.Unsubscribed{SessionID: r.session, Revoked: true})
 }

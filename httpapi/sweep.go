@@ -9,12 +9,12 @@ import (
 )
 
 // sweep answers POST /sweep: {dryRun?}.
-func (s *Server) sweep(w http.ResponseWriter, r *request) error {
+func (s *operateRoutes) sweep(w http.ResponseWriter, r *request) error {
 	// As with retention, it is about all sessions.
-	if err := s.allow(r.Request, auth.OpErase, auth.AllSessions); err != nil {
+	if err := r.allow(auth.OpErase, auth.AllSessions); err != nil {
 		return err
 	}
-	body, err := readObject(w, r)
+	body, err := r.readObject(w)
 	if err != nil {
 		return err
 	}
@@ -22,12 +22,12 @@ func (s *Server) sweep(w http.ResponseWriter, r *request) error {
 	if *body.err != nil {
 		return *body.err
 	}
-	if s.opts.ReadModels != nil {
-		o.Expiring = s.opts.ReadModels.Expiring
+	if s.readModels != nil {
+		o.Expiring = s.readModels.Expiring
 	}
 	done, err := s.loop.Sweep(r.Context(), o)
 	if err != nil {
 		return err
 	}
-	return s.ok(w, api.Swept(done))
+	return r.ok(w, api.Swept(done))
 }

@@ -51,14 +51,14 @@ func newTicketCipher(key []byte) (cipher.AEAD, error) {
 // ticket answers POST /sessions/{id}/tickets and /chat/{id}/tickets. Its
 // operation is that of the streams which the ticket opens.
 func (s *Server) ticket(w http.ResponseWriter, r *request) error {
-	raw, err := readBody(w, r, api.MaxBody, bodyTimeout)
+	raw, err := r.readBody(w, api.MaxBody, defaultBodyTimeout)
 	if err == nil && len(raw) > 0 { // nothing in it is used
 		_, err = parseObject(raw)
 	}
 	if err != nil {
 		return err
 	}
-	if _, err := s.log.Head(r.Context(), r.session); err != nil {
+	if _, err := s.opts.Log.Head(r.Context(), r.session); err != nil {
 		return err
 	}
 	expires := s.now().Add(api.TicketTTL).Truncate(time.Millisecond)
@@ -68,7 +68,7 @@ func (s *Server) ticket(w http.ResponseWriter, r *request) error {
 	}
 	sealed := s.tickets.Seal(nil, nil, content, nil)
 	w.Header().Set("Cache-Control", "no-store")
-	return s.respond(w, http.StatusCreated, api.Ticket{Ticket: base64.RawURLEncoding.EncodeToString(sealed), ExpiresAt: expires.UTC()})
+	return r.respond(w, http.StatusCreated, api.Ticket{Ticket: base64.RawURLEncoding.EncodeToString(sealed), ExpiresAt: expires.UTC()})
 }
 
 var errTicket = fmt.Errorf("%w: the ticket is not valid, or not any more", auth.ErrUnauthorized)

@@ -4,7 +4,7 @@ import "net/http"
 
 // timeline answers GET /sessions/{id}/timeline?from=n: the session's timeline
 // at its head, as far as it has changed behind n.
-func (s *Server) timeline(w http.ResponseWriter, r *request) error {
+func (s *inspectRoutes) timeline(w http.ResponseWriter, r *request) error {
 	from, _, err := r.query.number("from")
 	if err != nil {
 		return err
@@ -13,5 +13,5 @@ func (s *Server) timeline(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return s.ok(w, v)
+	return r.ok(w, v)
 }

@@ -11,23 +11,22 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/auth"
-	"github.com/helixd/helixd/projector"
 )
 
 // rollback answers POST /sessions/{id}/rollback {checkpointId | sequence}.
-func (s *Server) rollback(w http.ResponseWriter, r *request) error {
-	body, err := readObject(w, r)
+func (s *controlRoutes) rollback(w http.ResponseWriter, r *request) error {
+	body, err := r.readObject(w)
 	if err != nil {
 		return err
 	}
-	at := body.target()
+	at := targetOf(body)
 	if at == (engine.Target{}) {
 		body.fail("checkpointId", "or sequence is required")
 	}
 	if *body.err != nil {
 		return *body.err
 	}
-	ctx, cancel := detached(r)
+	ctx, cancel := r.detached()
 	defer cancel()
 	marker, err := s.loop.Rollback(ctx, r.session, at)
 	if err != nil {
@@ -37,18 +36,18 @@ func (s *Server) rollback(w http.ResponseWriter, r *request) error {
 	if marker != nil {
 		answer.RolledBack, answer.AfterSequence, answer.AtSequence = true, marker.AfterSequence, marker.AtSequence
 	}
-	return s.ok(w, answer)
+	return r.ok(w, answer)
 }
 
 // fork answers POST /sessions/{id}/fork {sequence | checkpointId |
 // messageIndex, sessionId?, edit?, run?, message?}; without a place it forks at
 // the head. The caller must be allowed on the new session as well.
-func (s *Server) fork(w http.ResponseWriter, r *request) error {
-	body, err := readObject(w, r)
+func (s *controlRoutes) fork(w http.ResponseWriter, r *request) error {
+	body, err := r.readObject(w)
 	if err != nil {
 		return err
 	}
-	req := engine.ForkRequest{FromSessionID: r.session, Tenant: auth.CallerOf(r.Context()).Tenant, At: body.target()}
+	req := engine.ForkRequest{FromSessionID: r.session, Tenant: auth.CallerOf(r.Context()).Tenant, At: targetOf(body)}
 	if body.has("messageIndex") {
 		n := int(body.number("messageIndex", 0, math.MaxInt32))
 		req.MessageIndex = &n
@@ -58,31 +57,31 @@ func (s *Server) fork(w http.ResponseWriter, r *request) error {
 	} else {
 		req.NewSessionID = "fork-" + ulid.Make().String()
 	}
-	req.Edit = body.edit()
+	req.Edit = editOf(body)
 	if body.has("run") {
 		req.Run = body.flag("run")
 	}
 	if body.has("message") {
-		req.Messages = body.messages()
+		req.Messages = messagesOf(body)
 	}
 	if *body.err != nil {
 		return *body.err
 	}
-	if err := s.authorizeAs(r, req.NewSessionID, true); err != nil {
+	if err := r.authorizeAs(req.NewSessionID, true); err != nil {
 		return err
 	}
-	ctx, cancel := detached(r)
+	ctx, cancel := r.detached()
 	defer cancel()
 	forked, err := s.loop.Fork(ctx, req)
 	if err != nil {
 		return asTarget(err)
 	}
-	return s.ok(w, api.Forked(forked))
+	return r.ok(w, api.Forked(forked))
 }
 
 // edit reads the member "edit" of a fork: {message?: {content, index?},
 // toolResult?: {toolCallId, result | error}, systemPrompt?}.
-func (o *object) edit() (e engine.ForkEdit) {
+func editOf(o *object) (e engine.ForkEdit) {
 	if !o.has("edit") {
 		return e
 	}
@@ -112,7 +111,7 @@ func (o *object) edit() (e engine.ForkEdit) {
 
 // target reads where to go in a session's history: the zero value if nothing
 // is said.
-func (o *object) target() (at engine.Target) {
+func targetOf(o *object) (at engine.Target) {
 	if o.has("checkpointId") {
 		at.CheckpointID = o.word("checkpointId")
 	}
@@ -128,32 +127,4 @@ func asTarget(err error) error {
 		return invalid("sequence", problem.Reason)
 	}
 	return err
-}
-
-// checkpoints answers GET /sessions/{id}/checkpoints, oldest first.
-func (s *Server) checkpoints(w http.ResponseWriter, r *request) error {
-	return servePage(s, w, r, func(t *projector.Tree) []projector.Checkpoint { return t.Checkpoints })
-}
-
-// runs answers GET /sessions/{id}/runs, oldest first.
-func (s *Server) runs(w http.ResponseWriter, r *request) error {
-	return servePage(s, w, r, func(t *projector.Tree) []projector.Run { return t.Runs })
-}
-
-// servePage answers with a page of what a session has.
-func servePage[T any](s *Server, w http.ResponseWriter, r *request, of func(*projector.Tree) []T) error {
-	offset, limit, err := r.query.page()
-	if err != nil {
-		return err
-	}
-	t, err := s.states.Head(r.Context(), r.session)
-	if err != nil {
-		return err
-	}
-	all := of(t)
-	from := min(offset, len(all))
-	to := min(from+limit, len(all))
-	return s.ok(w, api.Page[T]{
-		Items: append([]T{}, all[from:to]...), Total: len(all), Offset: offset, Limit: limit, HasMore: to < len(all),
-	})
 }

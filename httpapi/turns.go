@@ -108,9 +108,19 @@ func (t *turns) enter(c auth.Caller) (busy chan struct{}, leave func()) {
 // large. A caller with several of them would else take all cores: the network is
 // looked at when one is free, or every 10 ms, and another caller's append needs that
 // many times.
-func (s *Server) parseTurn(r *request) (done func(), err error) {
+func (r *request) parseTurn() (done func(), err error) {
 	if r.ContentLength <= firstRead {
 		return func() {}, nil
 	}
-	return s.parses.take(r.Context(), auth.CallerOf(r.Context()))
+	return r.parses.take(r.Context(), auth.CallerOf(r.Context()))
+}
+
+// waiting returns how many requests of a caller have a turn, or wait for it.
+func (t *turns) waiting(c auth.Caller) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if own := t.callers[c.Share()]; own != nil {
+		return own.requests
+	}
+	return 0
 }

@@ -11,7 +11,7 @@ import (
 
 // usage answers GET /sessions/{id}/usage. Entries are told by the records
 // alone: each page reads the session.
-func (s *Server) usage(w http.ResponseWriter, r *request) error {
+func (s *inspectRoutes) usage(w http.ResponseWriter, r *request) error {
 	offset, limit, err := r.query.page()
 	if err != nil {
 		return err
@@ -38,5 +38,5 @@ func (s *Server) usage(w http.ResponseWriter, r *request) error {
 		found.Total++
 	}
 	found.HasMore = offset+len(found.Items) < found.Total
-	return s.ok(w, found)
+	return r.ok(w, found)
 }

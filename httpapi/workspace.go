@@ -7,10 +7,10 @@ import (
 )
 
 // workspace answers GET /workspace?sessionId=, and the same as /workspaces.
-func (s *Server) workspace(w http.ResponseWriter, r *request) error {
+func (s *inspectRoutes) workspace(w http.ResponseWriter, r *request) error {
 	d, err := s.loop.DescribeWorkspace(r.Context(), r.session)
 	if err != nil {
 		return err
 	}
-	return s.ok(w, api.WorkspaceAnswer{Workspace: (*api.Workspace)(d.Snapshot)})
+	return r.ok(w, api.WorkspaceAnswer{Workspace: (*api.Workspace)(d.Snapshot)})
 }

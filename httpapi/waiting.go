@@ -1,0 +1,28 @@
+package httpapi
+
+import (
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// waiting returns "interrupted" or "paused" if the session waits to be
+// resumed, else "".
+func waiting(s *projector.Session) string {
+	switch {
+	case s.StreamStatus.Terminal():
+		return ""
+	case s.Status == projector.SessionInterrupted:
+		return string(projector.SessionInterrupted)
+	case s.Status == projector.SessionPaused, s.StreamStatus == eventlog.StreamWaiting:
+		return string(projector.SessionPaused)
+	}
+	return ""
+}
+
+// failureOf returns why the session failed, or "".
+func failureOf(s *projector.Session) string {
+	if s.Error == nil {
+		return ""
+	}
+	return s.Error.Message
+}
