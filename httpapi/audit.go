@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/httpapi/auth"
+	"github.com/helixd/helixd/httpapi/internal/web"
 )
 
 // Bounds of the log lines about refused requests, which anybody can cause.
@@ -75,7 +76,7 @@ func (k *keyFailures) known(err error, now time.Time) bool {
 }
 
 // logRefusal logs that a caller was refused with a status.
-func (s *Server) logRefusal(ctx context.Context, w *tracker, status int, err error) {
+func (s *Server) logRefusal(ctx context.Context, w *web.Tracker, status int, err error) {
 	if !errors.Is(err, auth.ErrUnauthorized) && !errors.Is(err, auth.ErrForbidden) && !errors.Is(err, auth.ErrOtherUser) {
 		return
 	}
@@ -87,7 +88,7 @@ func (s *Server) logRefusal(ctx context.Context, w *tracker, status int, err err
 	if !ok {
 		return
 	}
-	attrs := append(w.logged("status", status), actorAttrs(w.request)...)
+	attrs := append(w.Logged("status", status), web.ActorAttrs(w.Request)...)
 	if skipped > 0 {
 		attrs = append(attrs, "notLogged", skipped)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/auth"
+	"github.com/helixd/helixd/httpapi/chat"
 )
 
 // withUsers has callers who may use all sessions: ann and bob for themselves, desk
@@ -35,7 +36,7 @@ func withUsers(o *httpapi.Options) {
 		{Token: "plain", Name: "plain's token", Operations: all, Sessions: all},
 	}
 	o.Auth, o.Identify = auth.BearerTokens(tokens), auth.TokenCallers(tokens)
-	o.Chat, o.Memories = &httpapi.ChatOptions{}, remembering(o.Log)
+	o.Chat, o.Memories = &chat.Options{}, remembering(o.Log)
 }
 
 // tenants are those of the callers that withUsers has.

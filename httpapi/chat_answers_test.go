@@ -247,7 +247,7 @@ func TestChatMessageOverCalls(t *testing.T) {
 // TestChatMessageAfterStop, path 4: an interrupted session goes on with what is
 // said; so does one whose process has died.
 func TestChatMessageAfterStop(t *testing.T) {
-	g := gate{make(chan struct{})}
+	g := gatedModel{make(chan struct{})}
 	a := newChat(t, agents(g))
 	s := a.open("POST", "/chat", says("s", "gated", "hi"))
 	s.until("waiting")

@@ -17,18 +17,19 @@ import (
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/chat"
 	"github.com/helixd/helixd/projector"
 )
 
 // newChat serves some agents to chat clients, on a real log.
-func newChat(t *testing.T, agents []agentloop.Agent, change ...func(*httpapi.ChatOptions)) *testAPI {
+func newChat(t *testing.T, agents []agentloop.Agent, change ...func(*chat.Options)) *testAPI {
 	t.Helper()
 	return newAPIOn(t, newLog(t), agents, withChat(change...))
 }
 
-func withChat(change ...func(*httpapi.ChatOptions)) func(*httpapi.Options) {
+func withChat(change ...func(*chat.Options)) func(*httpapi.Options) {
 	return func(o *httpapi.Options) {
-		o.Chat = &httpapi.ChatOptions{}
+		o.Chat = &chat.Options{}
 		for _, f := range change {
 			f(o.Chat)
 		}

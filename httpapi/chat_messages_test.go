@@ -9,8 +9,8 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model/scripted"
-	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/chat"
 )
 
 type history struct {
@@ -82,10 +82,10 @@ func TestChatHistory(t *testing.T) {
 // the stream replays it, unless content replay is off (document 001). One that
 // waits for the user is there.
 func TestChatPartialHistory(t *testing.T) {
-	g := gate{make(chan struct{})}
+	g := gatedModel{make(chan struct{})}
 	log := newLog(t)
 	replaying := newAPIOn(t, log, append(agents(g), waitingAgents()...), withChat())
-	partial := newAPIOn(t, log, agents(g), withChat(func(o *httpapi.ChatOptions) { o.NoContentReplay = true }))
+	partial := newAPIOn(t, log, agents(g), withChat(func(o *chat.Options) { o.NoContentReplay = true }))
 	s := replaying.open("POST", "/chat", says("s", "gated", "hi"))
 	s.until("waiting")
 	ids := func(h history) (ids []string) {

@@ -21,7 +21,7 @@ func regenerates(session, messageID string, messages ...string) string {
 // TestChatRegenerate, path 2: an answer is given again, and what came later is
 // truncated.
 func TestChatRegenerate(t *testing.T) {
-	a := newChat(t, agents(gate{}))
+	a := newChat(t, agents(gatedModel{}))
 	one, two, three := user("c1", "one"), user("c2", "two"), user("c3", "three")
 	tell := func(session string) {
 		for _, text := range []string{"one", "two", "three"} {
@@ -103,7 +103,7 @@ func TestChatRegenerateOpenTurn(t *testing.T) {
 // TestChatRegenerateAfterStop: an answer that was interrupted, or failed, is
 // given again from its beginning.
 func TestChatRegenerateAfterStop(t *testing.T) {
-	g := gate{make(chan struct{})}
+	g := gatedModel{make(chan struct{})}
 	a := newChat(t, agents(g))
 	s := a.open("POST", "/chat", says("s", "gated", "hi"))
 	s.until("waiting")

@@ -8,13 +8,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/chat"
 )
 
 // TestChatReconnect: GET /chat/{id}/stream.
 func TestChatReconnect(t *testing.T) {
-	g := gate{make(chan struct{})}
+	g := gatedModel{make(chan struct{})}
 	a := newChat(t, append(agents(g), waitingAgents()...))
 	require.Equal(t, 204, a.get("/chat/nobody/stream").status)
 	require.Equal(t, 204, a.get("/chat/nobody/stream", "X-Resume-From-Sequence", "7").status)
@@ -57,7 +57,7 @@ func TestChatReconnect(t *testing.T) {
 	a.chat(says("ask", "asker", "go"))
 	require.Equal(t, 204, a.get("/chat/ask/stream").status)
 
-	quiet := newAPIOn(t, a.log, agents(g), withChat(func(o *httpapi.ChatOptions) { o.NoResyncOnResume = true }))
+	quiet := newAPIOn(t, a.log, agents(g), withChat(func(o *chat.Options) { o.NoResyncOnResume = true }))
 	rest = quiet.get("/chat/s/stream", "X-Resume-From-Sequence", position)
 	require.False(t, parts(t, rest.body).has("data-stream-resync"))
 	require.Equal(t, " done", parts(t, rest.body).text())
@@ -65,7 +65,7 @@ func TestChatReconnect(t *testing.T) {
 
 // TestChatDialect: document 003's events, by request.
 func TestChatDialect(t *testing.T) {
-	a := newChat(t, agents(gate{}))
+	a := newChat(t, agents(gatedModel{}))
 	got := a.post("/chat?format=text-stream-part", says("s", "echo", "hi"))
 	require.Equal(t, 200, got.status, got.body)
 	require.Empty(t, got.header.Get("X-Vercel-Ai-Ui-Message-Stream"))
@@ -120,7 +120,7 @@ func TestChatSubmit(t *testing.T) {
 	require.Equal(t, []string{"start"}, a.modes("stopped"))
 
 	// Nor does any where that is switched off.
-	manual := newAPIOn(t, a.log, waitingAgents(), withChat(func(o *httpapi.ChatOptions) { o.NoAutoResume = true }))
+	manual := newAPIOn(t, a.log, waitingAgents(), withChat(func(o *chat.Options) { o.NoAutoResume = true }))
 	manual.begin("manual", "asker")
 	require.Contains(t, manual.post("/chat/manual/submit-tool-result", fmt.Sprintf(approveRM, "manual")).body, `"accepted"`)
 	require.Equal(t, "paused", manual.status("manual").Status)
@@ -129,7 +129,7 @@ func TestChatSubmit(t *testing.T) {
 
 // TestChatStop: POST /chat/{id}/interrupt and /abort, with and without a body.
 func TestChatStop(t *testing.T) {
-	g := gate{make(chan struct{})}
+	g := gatedModel{make(chan struct{})}
 	a := newChat(t, agents(g))
 	for verb, want := range map[string]string{"interrupt": "interrupted", "abort": "failed"} {
 		for i, body := range []string{"", `{"reason":"enough"}`, `{"sessionId":"%s"}`} {

@@ -16,13 +16,14 @@ import (
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/auth"
+	"github.com/helixd/helixd/httpapi/chat"
 	"github.com/helixd/helixd/projector"
 )
 
 // TestChatTurns, path 5: a message begins a session, and further turns of one
 // that has completed or failed.
 func TestChatTurns(t *testing.T) {
-	a := newChat(t, agents(gate{}))
+	a := newChat(t, agents(gatedModel{}))
 	first := a.post("/chat", says("s", "echo", "one"))
 	require.Equal(t, 200, first.status, first.body)
 	require.Equal(t, "s", first.header.Get("X-Session-Id"))
@@ -53,7 +54,7 @@ func TestChatTurns(t *testing.T) {
 // TestChatPersistsFirst: what the client said is durable before it hears
 // anything, and a client that leaves stops nothing.
 func TestChatPersistsFirst(t *testing.T) {
-	g := gate{make(chan struct{})}
+	g := gatedModel{make(chan struct{})}
 	a := newChat(t, agents(g))
 	s := a.open("POST", "/chat", says("s", "gated", "hi"))
 	require.Contains(t, s.next().data, `"start"`)
@@ -68,7 +69,7 @@ func TestChatPersistsFirst(t *testing.T) {
 // TestChatWhileRunning: a further message is refused, the same one again is a
 // repeated request, path 6.
 func TestChatWhileRunning(t *testing.T) {
-	g := gate{make(chan struct{})}
+	g := gatedModel{make(chan struct{})}
 	a := newChat(t, agents(g))
 	first := says("s", "gated", "hi")
 	s := a.open("POST", "/chat", first)
@@ -101,7 +102,7 @@ func TestChatWhileRunning(t *testing.T) {
 // TestChatRepeated: a request whose answer was lost gets the answer again, and
 // appends nothing.
 func TestChatRepeated(t *testing.T) {
-	a := newChat(t, agents(gate{}))
+	a := newChat(t, agents(gatedModel{}))
 	first := says("s", "echo", "one")
 	a.chat(first)
 	require.Equal(t, "hello", a.chat(first).text())
@@ -166,7 +167,7 @@ func TestALateRepeat(t *testing.T) {
 // TestChatAtOnce: of many requests that say the same at once, the session gets
 // one message, and all get its answer.
 func TestChatAtOnce(t *testing.T) {
-	g := gate{make(chan struct{})}
+	g := gatedModel{make(chan struct{})}
 	a := newChat(t, agents(g))
 	const clients = 4
 	streams := make(chan *stream, clients)
@@ -188,7 +189,7 @@ func TestChatAtOnce(t *testing.T) {
 
 // TestChatMessages: what a user message becomes.
 func TestChatMessages(t *testing.T) {
-	a := newChat(t, agents(gate{}))
+	a := newChat(t, agents(gatedModel{}))
 	a.chat(`{"id":"s","agentType":"echo","metadata":{"source":"web","b":{"x":"<&>"}},"messages":[{"id":"u","role":"user",
 		"metadata":{"source":"own","a":1},"parts":[
 			{"type":"step-start"},{"type":"text","text":"look "},{"type":"data-thing","data":{"text":"no"}},{"type":"text","text":"here"},
@@ -230,7 +231,7 @@ func TestChatMessages(t *testing.T) {
 
 // TestChatRequests: what is no request to chat.
 func TestChatRequests(t *testing.T) {
-	a := newChat(t, agents(gate{}))
+	a := newChat(t, agents(gatedModel{}))
 	refusesBodies(t, a, "/chat", api.MaxBody)
 	hi := user("u", "hi")
 	for body, field := range map[string]string{
@@ -275,7 +276,7 @@ func TestChatAgent(t *testing.T) {
 	alone := newAPIOn(t, log, []agentloop.Agent{talk("a")}, withChat())
 	require.Equal(t, "a", alone.chat(body("alone")).text())
 
-	both := newAPIOn(t, log, []agentloop.Agent{talk("a"), talk("b"), talk("c")}, withChat(func(o *httpapi.ChatOptions) { o.DefaultAgent = "b" }))
+	both := newAPIOn(t, log, []agentloop.Agent{talk("a"), talk("b"), talk("c")}, withChat(func(o *chat.Options) { o.DefaultAgent = "b" }))
 	require.Equal(t, "b", both.chat(body("default")).text())
 	require.Equal(t, "c", both.chat(body("header"), "X-Helix-Agent", "c").text())
 	require.Equal(t, "a", both.chat(says("body", "a", "hi"), "X-Helix-Agent", "c").text())
@@ -295,7 +296,7 @@ func TestChatAgent(t *testing.T) {
 	other.post("/chat", says("alone", "", "hi")).failed(t, 404, api.CodeNotFound)
 
 	_, err := httpapi.New(httpapi.Options{
-		Log: log, Loop: alone.loop, AllowUnauthenticated: true, Chat: &httpapi.ChatOptions{DefaultAgent: "nobody"},
+		Log: log, Loop: alone.loop, AllowUnauthenticated: true, Chat: &chat.Options{DefaultAgent: "nobody"},
 	})
 	require.ErrorContains(t, err, "nobody")
 }
@@ -304,7 +305,7 @@ func TestChatAgent(t *testing.T) {
 // only the session that is acted on is authorized.
 func TestChatSession(t *testing.T) {
 	var asked []string
-	a := newAPIOn(t, newLog(t), agents(gate{}), withChat(), func(o *httpapi.Options) {
+	a := newAPIOn(t, newLog(t), agents(gatedModel{}), withChat(), func(o *httpapi.Options) {
 		o.Auth = func(_ *http.Request, op auth.Operation, session string) error {
 			asked = append(asked, string(op)+" "+session)
 			if session == "yours" {
@@ -335,7 +336,7 @@ func TestChatSession(t *testing.T) {
 }
 
 func TestChatOddIDs(t *testing.T) {
-	a := newChat(t, agents(gate{}))
+	a := newChat(t, agents(gatedModel{}))
 	for i, id := range oddIDs {
 		p := escape(id)
 		require.Equal(t, 204, a.get("/chat/"+p+"/stream").status, id)
@@ -366,9 +367,9 @@ func TestChatWithout(t *testing.T) {
 // TestChatOptions: metadata, names and a filter reach the stream and the
 // history.
 func TestChatOptions(t *testing.T) {
-	a := newChat(t, agents(gate{}), func(o *httpapi.ChatOptions) {
+	a := newChat(t, agents(gatedModel{}), func(o *chat.Options) {
 		o.StartMetadata = func(agent string) any { return map[string]string{"session": agent} }
-		o.FinishMetadata = httpapi.StaticMetadata(json.RawMessage(`{"by":"helixd"}`))
+		o.FinishMetadata = chat.StaticMetadata(json.RawMessage(`{"by":"helixd"}`))
 		o.MessageID = func(index int, role string) string { return fmt.Sprint(role, "/", index) }
 		o.ChunkFilter = func(c eventlog.Chunk) bool { return c.Type() != (*eventlog.TextDelta)(nil).Type() }
 	})

@@ -11,7 +11,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/chat"
 	"github.com/helixd/helixd/projector/uimessage/uitest"
 )
 
@@ -162,7 +162,7 @@ func TestTwoPagesAnswer(t *testing.T) {
 // part of the next message, in either dialect.
 func TestCallsOfAnEarlierMessage(t *testing.T) {
 	for _, format := range []string{"", "?format=text-stream-part"} {
-		a := newChat(t, talkers(), func(o *httpapi.ChatOptions) { o.NoAutoResume = true })
+		a := newChat(t, talkers(), func(o *chat.Options) { o.NoAutoResume = true })
 		a.chat(says("s", "asker", "go"))
 		require.Equal(t, 200, a.post("/chat/s/submit-tool-result", `{"kind":"approval-response","toolCallId":"rm","approved":true}`).status)
 		got := a.post("/chat"+format, says("s", "", "and?"))
@@ -199,7 +199,7 @@ func TestANewMessageAfterACrash(t *testing.T) {
 }
 
 // sourcing cites something in mid-text, and then waits.
-type sourcing struct{ gate }
+type sourcing struct{ gatedModel }
 
 func (s sourcing) Generate(ctx context.Context, r model.Request, emit func(model.Event) error) (model.Answer, error) {
 	for _, e := range []model.Event{
@@ -209,12 +209,12 @@ func (s sourcing) Generate(ctx context.Context, r model.Request, emit func(model
 			return model.Answer{}, err
 		}
 	}
-	return s.gate.Generate(ctx, r, emit)
+	return s.gatedModel.Generate(ctx, r, emit)
 }
 
 // TestSourcesOfAnUnfinishedMessage are where they were told, among the text.
 func TestSourcesOfAnUnfinishedMessage(t *testing.T) {
-	a := newChat(t, []agentloop.Agent{{Name: "a", Model: sourcing{gate{make(chan struct{})}}}})
+	a := newChat(t, []agentloop.Agent{{Name: "a", Model: sourcing{gatedModel{make(chan struct{})}}}})
 	s := a.open("POST", "/chat", says("s", "a", "go"))
 	var c uitest.Client
 	s.take(&c, "waiting")

@@ -11,7 +11,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model/scripted"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/chat"
 	"github.com/helixd/helixd/projector/uimessage/uitest"
 )
 
@@ -20,7 +20,7 @@ import (
 // its own.
 func TestContentIsInTheSnapshotOrReplayed(t *testing.T) {
 	m := slow{[]string{"One ", "two ", "three."}, make(chan struct{})}
-	a := newChat(t, []agentloop.Agent{{Name: "slow", Model: m}}, func(o *httpapi.ChatOptions) { o.NoContentReplay = true })
+	a := newChat(t, []agentloop.Agent{{Name: "slow", Model: m}}, func(o *chat.Options) { o.NoContentReplay = true })
 	first := a.open("POST", "/chat", says("s", "slow", "go"))
 	var uncut uitest.Client
 	m.next <- struct{}{}
@@ -62,7 +62,7 @@ func TestContentIsInTheSnapshotOrReplayed(t *testing.T) {
 // client shows no snapshot.
 func TestARepeatedRequestGetsAllOfItsAnswer(t *testing.T) {
 	m := slow{[]string{"One ", "two."}, make(chan struct{})}
-	a := newChat(t, []agentloop.Agent{{Name: "slow", Model: m}}, func(o *httpapi.ChatOptions) { o.NoContentReplay = true })
+	a := newChat(t, []agentloop.Agent{{Name: "slow", Model: m}}, func(o *chat.Options) { o.NoContentReplay = true })
 	body := says("s", "slow", "go")
 	first := a.open("POST", "/chat", body)
 	m.next <- struct{}{}
@@ -88,7 +88,7 @@ func TestCallsOfASnapshotGetTheirResults(t *testing.T) {
 	}}
 	model := scripted.New(saying("Done.", calling("w", "wait", `{"n":1}`)), nil)
 	a := newChat(t, []agentloop.Agent{{Name: "waiter", Tools: []agentloop.Tool{tool}, Model: model}},
-		func(o *httpapi.ChatOptions) { o.NoContentReplay = true })
+		func(o *chat.Options) { o.NoContentReplay = true })
 	first := a.open("POST", "/chat", says("s", "waiter", "go"))
 	first.until("tool-input-available")
 	rest := a.open("GET", "/chat/s/stream", "")

@@ -57,7 +57,7 @@ func (s *Server) trust(origins []string) error {
 		}
 	}
 	s.anyOrigin = slices.Contains(origins, anyOrigin)
-	if s.anyOrigin && !s.gate.authenticated {
+	if s.anyOrigin && !s.gate.Authenticated {
 		return errors.New(`httpapi: the origin "*" needs authentication: every web page could use this server`)
 	}
 	if len(origins) == 0 {

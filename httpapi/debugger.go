@@ -10,14 +10,15 @@ import (
 
 	"github.com/helixd/helixd/httpapi/auth"
 	"github.com/helixd/helixd/httpapi/debugger"
+	"github.com/helixd/helixd/httpapi/internal/web"
 )
 
 // debugger answers GET / with the page of the debugger. A caller who is not
 // known gets it as well, with 401: a browser sends no token by itself, and the
 // page then asks for one. It holds no data.
-func (s *Server) debugger(w http.ResponseWriter, r *request) error {
+func (s *Server) debugger(w http.ResponseWriter, r *web.Request) error {
 	status := http.StatusOK
-	switch err := r.allow(auth.OpDebugger, ""); {
+	switch err := r.Allow(auth.OpDebugger, ""); {
 	case errors.Is(err, auth.ErrUnauthorized):
 		status = http.StatusUnauthorized
 	case err != nil:
@@ -27,7 +28,7 @@ func (s *Server) debugger(w http.ResponseWriter, r *request) error {
 }
 
 // debuggerFile answers GET /debugger/{file}. Like the page, it is for everybody.
-func (s *Server) debuggerFile(w http.ResponseWriter, r *request) error {
+func (s *Server) debuggerFile(w http.ResponseWriter, r *web.Request) error {
 	f, ok := debugger.Asset(path.Base(r.URL.Path))
 	if !ok {
 		return errNoRoute
@@ -37,14 +38,14 @@ func (s *Server) debuggerFile(w http.ResponseWriter, r *request) error {
 
 // file answers with a file that browsers keep and ask about each time, so that
 // the files of two versions are never mixed for long.
-func (s *Server) file(w http.ResponseWriter, r *request, status int, f debugger.File) error {
+func (s *Server) file(w http.ResponseWriter, r *web.Request, status int, f debugger.File) error {
 	h := w.Header()
 	h.Set("Cache-Control", "no-cache")
 	h.Set("Content-Security-Policy", debugger.Policy)
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("X-Content-Type-Options", "nosniff")
 	rc := http.NewResponseController(w)
-	r.extendDeadline(rc)
+	r.ExtendDeadline(rc)
 	if status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", "Bearer")
 	} else {
@@ -57,7 +58,7 @@ func (s *Server) file(w http.ResponseWriter, r *request, status int, f debugger.
 	h.Set("Content-Type", f.ContentType)
 	h.Set("Content-Length", strconv.Itoa(len(f.Content)))
 	w.WriteHeader(status)
-	_ = r.write(w, rc, f.Content) // a client that has left is no error
+	_ = r.WriteAll(w, rc, f.Content) // a client that has left is no error
 	return nil
 }
 

@@ -19,6 +19,11 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/auth"
+	"github.com/helixd/helixd/httpapi/chat"
+	"github.com/helixd/helixd/httpapi/internal/control"
+	"github.com/helixd/helixd/httpapi/internal/inspect"
+	"github.com/helixd/helixd/httpapi/internal/operate"
+	"github.com/helixd/helixd/httpapi/internal/web"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/readmodel"
 	"github.com/helixd/helixd/snapshot/backup"
@@ -44,9 +49,9 @@ var failures = []failure{
 	{is(auth.ErrUnauthorized, "authentication is required", nil), 401, api.CodeUnauthorized},
 	{is(auth.ErrForbidden, "not allowed", nil), 403, api.CodeUnauthorized},
 	{is(auth.ErrOtherUser, "the caller has another user than the request names", nil), 403, api.CodeUserMismatch},
-	{is(errCallerBusy, "the caller has too much under way; nothing was done", nil), 429, api.CodeBusy},
-	{is(errAllBusy, "too much is under way; nothing was done", nil), 503, api.CodeBusy},
-	{as(func(*rateError) (string, any) {
+	{is(web.ErrCallerBusy, "the caller has too much under way; nothing was done", nil), 429, api.CodeBusy},
+	{is(web.ErrAllBusy, "too much is under way; nothing was done", nil), 503, api.CodeBusy},
+	{as(func(*web.RateError) (string, any) {
 		return "the tenant sends too many requests a second", nil
 	}), 429, api.CodeRateLimited},
 	{as(func(e *quota.Exceeded) (string, any) {
@@ -55,11 +60,11 @@ var failures = []failure{
 	{is(quota.ErrNoTenant, "the session has no tenant, and the caller's tenant has limits; a fork of the session has the caller's tenant", nil), 403, api.CodeUnauthorized},
 	{is(errNoRoute, "there is no such route", nil), 404, api.CodeNotFound},
 	{is(errMethod, "the method is not allowed here", nil), 405, api.CodeMethodNotAllowed},
-	{is(errLengthRequired, "a Content-Length is required", nil), 411, api.CodeLengthRequired},
-	{as(func(e *sizeError) (string, any) {
-		return e.reason, api.LimitDetail{Limit: e.limit}
+	{is(web.ErrLengthRequired, "a Content-Length is required", nil), 411, api.CodeLengthRequired},
+	{as(func(e *web.SizeError) (string, any) {
+		return e.Reason, api.LimitDetail{Limit: e.Limit}
 	}), 413, api.CodePayloadTooLarge},
-	{is(errBodyLost, "the body did not arrive whole", nil), 400, api.CodeInvalidRequest},
+	{is(web.ErrBodyLost, "the body did not arrive whole", nil), 400, api.CodeInvalidRequest},
 
 	{is(eventlog.ErrSessionNotFound, "there is no such session", nil), 404, api.CodeNotFound},
 	{is(agentloop.ErrUnknownAgent, "there is no such agent type", nil), 404, api.CodeNotFound},
@@ -72,16 +77,16 @@ var failures = []failure{
 	{is(agentloop.ErrCallNotFound, "there is no such tool call", nil), 404, api.CodeNotFound},
 	{is(agentloop.ErrCheckpointNotFound, "the session has no such checkpoint", nil), 404, api.CodeNotFound},
 	{is(agentloop.ErrSessionExists, "a session has the id already", nil), 409, api.CodeSessionExists},
-	{is(errNoChat, "this server has no chat", nil), 501, api.CodeNotImplemented},
-	{is(errNoSubscribers, "this server lets no NATS clients subscribe", nil), 501, api.CodeNotImplemented},
-	{is(errNoRevocation, "this server does not decide who connects to its NATS deployment: the operator of the account revokes its users "+
+	{is(chat.ErrNoChat, "this server has no chat", nil), 501, api.CodeNotImplemented},
+	{is(operate.ErrNoSubscribers, "this server lets no NATS clients subscribe", nil), 501, api.CodeNotImplemented},
+	{is(operate.ErrNoRevocation, "this server does not decide who connects to its NATS deployment: the operator of the account revokes its users "+
 		"there (nsc revocations add-user, then nsc push)", nil), 501, api.CodeNotImplemented},
-	{is(errNoReadModels, "this server keeps no read models", nil), 501, api.CodeNotImplemented},
+	{is(inspect.ErrNoReadModels, "this server keeps no read models", nil), 501, api.CodeNotImplemented},
 	{is(readmodel.ErrUnavailable, "the read models are being put in order", nil), 503, api.CodeUnavailable},
 	{as(func(e *readmodel.QueryError) (string, any) {
 		return e.Field + ": " + e.Reason, api.FieldDetail{Field: e.Field}
 	}), 400, api.CodeInvalidRequest},
-	{is(errNoMemories, "this server keeps no memories", nil), 501, api.CodeNotImplemented},
+	{is(control.ErrNoMemories, "this server keeps no memories", nil), 501, api.CodeNotImplemented},
 	{is(readmodel.ErrForgotten, "the memory was forgotten", nil), 404, api.CodeNotFound},
 	{is(readmodel.ErrNoMemory, "there is no such memory", nil), 404, api.CodeNotFound},
 	{as(func(e *model.Error) (string, any) {
@@ -89,27 +94,27 @@ var failures = []failure{
 	}), 503, api.CodeUnavailable},
 	{is(memory.ErrEmbedderOut, "the embedder failed: memories that have no vector stay so for now", nil), 503, api.CodeUnavailable},
 	{is(errNoMetrics, "this server shows no metrics", nil), 501, api.CodeNotImplemented},
-	{is(errNoBackup, "this log can't be backed up", nil), 501, api.CodeNotImplemented},
+	{is(operate.ErrNoBackup, "this log can't be backed up", nil), 501, api.CodeNotImplemented},
 	{is(backup.ErrChanged, "a session was erased or trimmed while it was copied: take the backup again", nil), 503, api.CodeUnavailable},
-	{is(errNoReload, "this server has no configuration to read anew", nil), 501, api.CodeNotImplemented},
+	{is(operate.ErrNoReload, "this server has no configuration to read anew", nil), 501, api.CodeNotImplemented},
 	{as(func(e *ReloadError) (string, any) {
 		return "nothing has changed: " + strings.Join(e.Problems, "; "), api.ConfigDetail{Problems: e.Problems}
 	}), 409, api.CodeInvalidConfig},
 	{is(agentloop.ErrOtherAgent, "the session has another agent", nil), 409, api.CodeAlreadyRunning},
-	{is(errNoMessage, "the session has no such message", nil), 404, api.CodeNotFound},
-	{is(errNotStopped, "the run has not stopped in time; it will, since the request is kept", nil), 504, api.CodeInterruptDeadline},
+	{is(chat.ErrNoMessage, "the session has no such message", nil), 404, api.CodeNotFound},
+	{is(control.ErrNotStopped, "the run has not stopped in time; it will, since the request is kept", nil), 504, api.CodeInterruptDeadline},
 
-	{as((*submitError).show), 400, api.CodeInvalidRequest},
+	{as((*control.SubmitError).Show), 400, api.CodeInvalidRequest},
 
-	{as(func(e *chunkError) (string, any) {
-		return fmt.Sprintf("chunk %d is not valid, %v", e.index, e.problem), api.ChunkDetail{Index: e.index, Field: e.problem.Field}
+	{as(func(e *control.ChunkError) (string, any) {
+		return fmt.Sprintf("chunk %d is not valid, %v", e.Index, e.Problem), api.ChunkDetail{Index: e.Index, Field: e.Problem.Field}
 	}), 400, api.CodeInvalidRequest},
-	{as(func(e *lineError) (string, any) {
-		return fmt.Sprintf("line %d can't be imported, %v", e.line, e.problem), api.LineDetail{Line: e.line, Field: e.problem.Field, Records: e.records}
+	{as(func(e *control.LineError) (string, any) {
+		return fmt.Sprintf("line %d can't be imported, %v", e.Line, e.Problem), api.LineDetail{Line: e.Line, Field: e.Problem.Field, Records: e.Records}
 	}), 400, api.CodeInvalidRequest},
-	{as(func(e *existsError) (string, any) {
-		return fmt.Sprintf("the session exists, and where the import has line %d it has something else", e.line),
-			api.LineDetail{Line: e.line, Records: e.records}
+	{as(func(e *control.ExistsError) (string, any) {
+		return fmt.Sprintf("the session exists, and where the import has line %d it has something else", e.Line),
+			api.LineDetail{Line: e.Line, Records: e.Records}
 	}), 409, api.CodeSessionExists},
 	{as(func(e *eventlog.ValidationError) (string, any) {
 		if e.Field == "" {
@@ -127,8 +132,8 @@ var failures = []failure{
 		return "the cursor is below what retention has left; take a snapshot", api.FloorDetail{Floor: e.Floor}
 	}), 410, api.CodeTruncated},
 	{is(agentloop.ErrKeyUsed, "the idempotency key was used for another message", nil), 409, api.CodeIdempotencyMismatch},
-	{is(errMismatch, "the idempotency key was used for another request", nil), 409, api.CodeIdempotencyMismatch},
-	{is(errKeyExpired, "the idempotency key was used, too long ago to repeat its answer; nothing was appended", nil), 409, api.CodeIdempotencyExpired},
+	{is(control.ErrMismatch, "the idempotency key was used for another request", nil), 409, api.CodeIdempotencyMismatch},
+	{is(control.ErrKeyExpired, "the idempotency key was used, too long ago to repeat its answer; nothing was appended", nil), 409, api.CodeIdempotencyExpired},
 	{is(eventlog.ErrStreamEnded, "the stream has ended", nil), 409, api.CodeStreamEnded},
 	{is(projector.ErrTooMuchWork, "a patch of the state needs too much work; nothing was appended", "make fewer operations on large arrays and objects"), 422, api.CodeTooMuchWork},
 	{is(eventlog.ErrTooLarge, "a record is too large", nil), 413, api.CodePayloadTooLarge},
@@ -178,8 +183,8 @@ func describe(err error) (status int, body api.ErrorBody) {
 	}
 	for _, f := range failures {
 		if text, detail, ok := f.match(err); ok {
-			body = api.ErrorBody{Error: cut(text, maxErrorText), Code: f.code, Detail: short(detail)}
-			if _, ok := errors.AsType[*submitError](err); ok {
+			body = api.ErrorBody{Error: web.Cut(text, control.MaxErrorText), Code: f.code, Detail: short(detail)}
+			if _, ok := errors.AsType[*control.SubmitError](err); ok {
 				body.Status = statusInvalid
 			}
 			return f.status, body
@@ -201,7 +206,7 @@ func refusalBody(e *auth.Refusal) api.ErrorBody {
 	case status >= 500:
 		code, text = api.CodeInternalError, "internal error"
 	}
-	return api.ErrorBody{Error: cut(strings.ToValidUTF8(cmp.Or(e.Message, text), ""), maxErrorText), Code: code}
+	return api.ErrorBody{Error: web.Cut(strings.ToValidUTF8(cmp.Or(e.Message, text), ""), control.MaxErrorText), Code: code}
 }
 
 // maxField is the longest field that an error names, in bytes: clients choose
@@ -212,13 +217,13 @@ const maxField = 256
 func short(detail any) any {
 	switch d := detail.(type) {
 	case api.FieldDetail:
-		d.Field = cut(d.Field, maxField)
+		d.Field = web.Cut(d.Field, maxField)
 		return d
 	case api.ChunkDetail:
-		d.Field = cut(d.Field, maxField)
+		d.Field = web.Cut(d.Field, maxField)
 		return d
 	case api.LineDetail:
-		d.Field = cut(d.Field, maxField)
+		d.Field = web.Cut(d.Field, maxField)
 		return d
 	}
 	return detail
@@ -226,27 +231,27 @@ func short(detail any) any {
 
 // fail answers with an error. If an answer has begun, it aborts the
 // connection, so that the answer does not look whole.
-func (s *Server) fail(w *tracker, r *http.Request, err error) {
-	if closed := s.gate.closed(); closed != nil && errors.Is(err, context.Canceled) {
+func (s *Server) fail(w *web.Tracker, r *http.Request, err error) {
+	if closed := s.gate.Closed(); closed != nil && errors.Is(err, context.Canceled) {
 		err = fmt.Errorf("%w: %w", closed, err) // our end, not the log's
 	}
 	status, body := describe(err)
 	gone := r.Context().Err() != nil && errors.Is(err, context.Canceled)
 	// That nothing is written now was logged when that began.
 	failed := status >= 500 && status != http.StatusNotImplemented && body.Code != api.CodeReadOnly && body.Code != api.CodeBusy
-	if (failed || w.begun) && !gone && !errors.Is(err, errPanicked) && !s.keyFailures.known(err, time.Now()) { // a panic has been logged
-		s.opts.Logger.ErrorContext(r.Context(), "request failed", w.logged("error", err)...)
+	if (failed || w.Begun) && !gone && !errors.Is(err, web.ErrPanicked) && !s.keyFailures.known(err, time.Now()) { // a panic has been logged
+		s.opts.Logger.ErrorContext(r.Context(), "request failed", w.Logged("error", err)...)
 	}
-	if w.begun || gone {
+	if w.Begun || gone {
 		panic(http.ErrAbortHandler)
 	}
 	if status == 401 {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
 	s.logRefusal(r.Context(), w, status, err)
-	s.opts.Metrics.overLimit(s.opts.Quota.Label(w.tenant), err)
-	if limited, ok := errors.AsType[*rateError](err); ok {
-		w.Header().Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(limited.after.Seconds())))))
+	s.opts.Metrics.overLimit(s.opts.Quota.Label(w.Tenant), err)
+	if limited, ok := errors.AsType[*web.RateError](err); ok {
+		w.Header().Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(limited.After.Seconds())))))
 	}
 	if spent, ok := errors.AsType[*quota.Exceeded](err); ok && spent.After > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(spent.After.Seconds()))))
@@ -255,8 +260,8 @@ func (s *Server) fail(w *tracker, r *http.Request, err error) {
 	case api.CodeReadOnly:
 		w.Header().Set("Retry-After", readOnlyRetry)
 	case api.CodeBusy:
-		w.Header().Set("Retry-After", busyRetry)
+		w.Header().Set("Retry-After", web.BusyRetry)
 	}
 	body.RequestID = RequestID(r.Context())
-	s.gate.writeJSON(w, status, body)
+	s.gate.WriteJSON(w, status, body)
 }

@@ -15,6 +15,8 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/auth"
+	"github.com/helixd/helixd/httpapi/internal/control"
+	"github.com/helixd/helixd/httpapi/internal/web"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -34,13 +36,13 @@ func TestErrorTable(t *testing.T) {
 		{&auth.Refusal{Status: 502, Message: "no key server"}, 502, "INTERNAL_ERROR", nil},
 		{&auth.Refusal{Status: 503, Message: "no key server"}, 503, "UNAVAILABLE", nil},
 		{&auth.Refusal{Status: 302, Message: "secret"}, 500, "INTERNAL_ERROR", nil},
-		{errCallerBusy, 429, "BUSY", nil},
-		{errAllBusy, 503, "BUSY", nil},
+		{web.ErrCallerBusy, 429, "BUSY", nil},
+		{web.ErrAllBusy, 503, "BUSY", nil},
 		{errNoRoute, 404, "NOT_FOUND", nil},
 		{errMethod, 405, "METHOD_NOT_ALLOWED", nil},
-		{errLengthRequired, 411, "LENGTH_REQUIRED", nil},
-		{&sizeError{"the body is too large", 7}, 413, "PAYLOAD_TOO_LARGE", api.LimitDetail{Limit: 7}},
-		{errBodyLost, 400, "INVALID_REQUEST", nil},
+		{web.ErrLengthRequired, 411, "LENGTH_REQUIRED", nil},
+		{&web.SizeError{Reason: "the body is too large", Limit: 7}, 413, "PAYLOAD_TOO_LARGE", api.LimitDetail{Limit: 7}},
+		{web.ErrBodyLost, 400, "INVALID_REQUEST", nil},
 		{eventlog.ErrSessionNotFound, 404, "NOT_FOUND", nil},
 		{agentloop.ErrUnknownAgent, 404, "NOT_FOUND", nil},
 		{agentloop.ErrUseResume, 409, "ALREADY_RUNNING", "use /resume"},
@@ -51,21 +53,21 @@ func TestErrorTable(t *testing.T) {
 		{agentloop.ErrCallNotFound, 404, "NOT_FOUND", nil},
 		{agentloop.ErrCheckpointNotFound, 404, "NOT_FOUND", nil},
 		{agentloop.ErrSessionExists, 409, "SESSION_EXISTS", nil},
-		{errNotStopped, 504, "INTERRUPT_DEADLINE_EXCEEDED", nil},
-		{&submitError{&eventlog.ValidationError{Field: "f", Reason: "is odd"}, false}, 400, "INVALID_REQUEST", nil},
-		{&submitError{&eventlog.ValidationError{Field: "f", Reason: "is odd"}, true}, 400, "INVALID_REQUEST", api.FieldDetail{Field: "f"}},
-		{&submitError{&eventlog.ValidationError{Reason: "is odd"}, true}, 400, "INVALID_REQUEST", nil},
-		{&chunkError{3, &eventlog.ValidationError{Field: "f", Reason: "is odd"}}, 400, "INVALID_REQUEST", api.ChunkDetail{Index: 3, Field: "f"}},
-		{&lineError{3, 2, &eventlog.ValidationError{Field: "f", Reason: "is odd"}}, 400, "INVALID_REQUEST", api.LineDetail{Line: 3, Field: "f", Records: 2}},
-		{&existsError{3, 2}, 409, "SESSION_EXISTS", api.LineDetail{Line: 3, Field: "", Records: 2}},
-		{errMismatch, 409, "IDEMPOTENCY_MISMATCH", nil},
-		{errKeyExpired, 409, "IDEMPOTENCY_EXPIRED", nil},
+		{control.ErrNotStopped, 504, "INTERRUPT_DEADLINE_EXCEEDED", nil},
+		{&control.SubmitError{Problem: &eventlog.ValidationError{Field: "f", Reason: "is odd"}, Verbose: false}, 400, "INVALID_REQUEST", nil},
+		{&control.SubmitError{Problem: &eventlog.ValidationError{Field: "f", Reason: "is odd"}, Verbose: true}, 400, "INVALID_REQUEST", api.FieldDetail{Field: "f"}},
+		{&control.SubmitError{Problem: &eventlog.ValidationError{Reason: "is odd"}, Verbose: true}, 400, "INVALID_REQUEST", nil},
+		{&control.ChunkError{Index: 3, Problem: &eventlog.ValidationError{Field: "f", Reason: "is odd"}}, 400, "INVALID_REQUEST", api.ChunkDetail{Index: 3, Field: "f"}},
+		{&control.LineError{Line: 3, Records: 2, Problem: &eventlog.ValidationError{Field: "f", Reason: "is odd"}}, 400, "INVALID_REQUEST", api.LineDetail{Line: 3, Field: "f", Records: 2}},
+		{&control.ExistsError{Line: 3, Records: 2}, 409, "SESSION_EXISTS", api.LineDetail{Line: 3, Field: "", Records: 2}},
+		{control.ErrMismatch, 409, "IDEMPOTENCY_MISMATCH", nil},
+		{control.ErrKeyExpired, 409, "IDEMPOTENCY_EXPIRED", nil},
 		{&eventlog.ValidationError{Field: "f", Reason: "is odd"}, 400, "INVALID_REQUEST", api.FieldDetail{Field: "f"}},
 		{&eventlog.ValidationError{Reason: "is odd"}, 400, "INVALID_REQUEST", nil},
 		{&eventlog.ConflictError{Head: 7}, 409, "SEQUENCE_CONFLICT", api.HeadDetail{Head: 7}},
 		{&eventlog.CursorAheadError{Cursor: 9, Head: 7}, 416, "CURSOR_AHEAD", api.HeadDetail{Head: 7}},
 		{&eventlog.TrimmedError{Cursor: 3, Floor: 7}, 410, "TRUNCATED", api.FloorDetail{Floor: 7}},
-		{&rateError{time.Second}, 429, "RATE_LIMITED", nil},
+		{&web.RateError{After: time.Second}, 429, "RATE_LIMITED", nil},
 		{&quota.Exceeded{Limit: quota.Streams, Most: 3}, 429, "QUOTA_EXCEEDED", api.QuotaDetail{Quota: "streams", Limit: 3}},
 		{quota.ErrNoTenant, 403, "UNAUTHORIZED", nil},
 		{eventlog.ErrStreamEnded, 409, "STREAM_ENDED", nil},
@@ -81,7 +83,7 @@ func TestErrorTable(t *testing.T) {
 		{eventlog.ErrIncomplete, 500, "INTERNAL_ERROR", nil},
 		{eventlog.ErrSuperseded, 500, "INTERNAL_ERROR", nil},
 		{context.DeadlineExceeded, 503, "UNAVAILABLE", nil},
-		{errPanicked, 500, "INTERNAL_ERROR", nil},
+		{web.ErrPanicked, 500, "INTERNAL_ERROR", nil},
 		{errors.New("anything"), 500, "INTERNAL_ERROR", nil},
 	} {
 		for _, err := range []error{tc.err, fmt.Errorf("inner secret: %w", tc.err)} {

@@ -28,7 +28,7 @@ func (silentLog) Read(context.Context, string, uint64, uint64) iter.Seq2[eventlo
 
 // TestALogThatDoesNotAnswer is no failure of the server's own: ask again.
 func TestALogThatDoesNotAnswer(t *testing.T) {
-	a := newAPIOn(t, silentLog{memory.New()}, agents(gate{}))
+	a := newAPIOn(t, silentLog{memory.New()}, agents(gatedModel{}))
 	for _, target := range []string{"/sessions/s", "/sessions/s/records", "/sessions/s/state", "/sse?sessionId=s", "/chat/s/messages"} {
 		a.get(target).failed(t, 503, api.CodeUnavailable)
 	}

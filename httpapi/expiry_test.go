@@ -16,6 +16,7 @@ import (
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/auth"
+	"github.com/helixd/helixd/httpapi/chat"
 )
 
 // A stream ends when its caller's token expires, and says so: what a browser has
@@ -23,7 +24,7 @@ import (
 func TestStreamsEndWithTheirToken(t *testing.T) {
 	left := 300 * time.Millisecond // when a request is identified
 	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) {
-		o.Chat = &httpapi.ChatOptions{}
+		o.Chat = &chat.Options{}
 		o.Identify = func(*http.Request) (auth.Caller, error) { return auth.Caller{Expires: time.Now().Add(left)}, nil }
 		o.Auth = func(*http.Request, auth.Operation, string) error { return nil }
 	})
@@ -75,7 +76,7 @@ func (l waitingLog) Read(ctx context.Context, _ string, _, _ uint64) iter.Seq2[e
 func TestTokensThatExpireWhileAStreamOpens(t *testing.T) {
 	log := memory.New()
 	a := newAPIOn(t, waitingLog{log}, nil, func(o *httpapi.Options) {
-		o.Chat = &httpapi.ChatOptions{}
+		o.Chat = &chat.Options{}
 		o.Identify = func(*http.Request) (auth.Caller, error) {
 			return auth.Caller{Expires: time.Now().Add(20 * time.Millisecond)}, nil
 		}

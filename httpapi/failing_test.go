@@ -13,6 +13,7 @@ import (
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/chat"
 )
 
 // failingLog fails at everything, and says more than clients may know.
@@ -46,7 +47,7 @@ func (failingLog) Erase(context.Context, string) (eventlog.Erasure, error) {
 // request's id leads there.
 func TestInternalErrorsAreNotShown(t *testing.T) {
 	a := newAPIOn(t, failingLog{memory.New()}, []agentloop.Agent{writer()}, func(o *httpapi.Options) {
-		o.Chat, o.ReadModels = &httpapi.ChatOptions{}, foldedRows{o.Log}
+		o.Chat, o.ReadModels = &chat.Options{}, foldedRows{o.Log}
 		o.Memories = remembering(o.Log)
 	})
 	eachRoute(t, func(t *testing.T, rt httpapi.TestRoute, c routeCase) {

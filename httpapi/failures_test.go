@@ -25,7 +25,7 @@ func TestRecoverableIsTrue(t *testing.T) {
 	a := newAPIOn(t, newLog(t), []agentloop.Agent{
 		falling("busy", &model.Error{Code: model.CodeOverloaded, Message: "busy", Retryable: true}),
 		falling("wrong", &model.Error{Code: "provider_auth_failed", Message: "no"}),
-		{Name: "gated", Model: gate{make(chan struct{})}},
+		{Name: "gated", Model: gatedModel{make(chan struct{})}},
 	})
 	recoverable := func(s *stream) (said bool) {
 		_, _, last := s.rest()

@@ -26,6 +26,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/chat"
 )
 
 // patience is how long a client of the fuzzed server waits. It is the bubble's
@@ -129,7 +130,7 @@ func inFuzzWorld(t *testing.T, f func(w *fuzzWorld)) {
 		w.srv, err = httpapi.New(httpapi.Options{
 			Gatherer: reg, Metrics: httpapi.NewMetrics(reg),
 			Log: w.log, Loop: w.loop, AllowUnauthenticated: true, Origins: []string{"https://app.example"},
-			Chat: &httpapi.ChatOptions{DefaultAgent: "done"}, VerboseValidationErrors: true, Memories: remembering(w.log), Subscribe: subscribing(nil), Unsubscribe: unsubscribing(nil), Reload: reloading(nil),
+			Chat: &chat.Options{DefaultAgent: "done"}, VerboseValidationErrors: true, Memories: remembering(w.log), Subscribe: subscribing(nil), Unsubscribe: unsubscribing(nil), Reload: reloading(nil),
 			ReadModels: foldedRows{w.log},
 			Logger:     slog.New(slog.NewTextHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelError})),
 		})

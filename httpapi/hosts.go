@@ -40,7 +40,7 @@ func (s *Server) answerTo(hosts []string) error {
 			return fmt.Errorf("httpapi: host %q %w", name, err)
 		}
 	}
-	if slices.Contains(hosts, anyHost) && !s.gate.authenticated {
+	if slices.Contains(hosts, anyHost) && !s.gate.Authenticated {
 		return errors.New(`httpapi: the host "*" needs authentication: every web page could use this server`)
 	}
 	s.hosts = slices.Clone(hosts)

@@ -77,7 +77,7 @@ func TestPublicRoutes(t *testing.T) {
 			{Token: "limited", Operations: []string{"*"}, Sessions: []string{"a-*"}},
 		})
 	}
-	closed := newAPIOn(t, memory.New(), agents(gate{}), auth)
+	closed := newAPIOn(t, memory.New(), agents(gatedModel{}), auth)
 	for _, headers := range [][]string{nil, bearer("wrong"), bearer("scraper")} {
 		got := closed.get("/readyz", headers...)
 		require.Equal(t, 200, got.status)
@@ -94,7 +94,7 @@ func TestPublicRoutes(t *testing.T) {
 	closed.samples(bearer("scraper")...)
 	closed.get("/sessions", bearer("scraper")...).failed(t, 403, api.CodeUnauthorized)
 
-	open := newAPIOn(t, memory.New(), agents(gate{}), auth, func(o *httpapi.Options) { o.Public = httpapi.PublicRoutes() })
+	open := newAPIOn(t, memory.New(), agents(gatedModel{}), auth, func(o *httpapi.Options) { o.Public = httpapi.PublicRoutes() })
 	open.samples()
 	require.Equal(t, 200, open.get("/openapi.json?via=proxy").status)
 	require.Contains(t, open.get("/readyz").body, `"version":"v-test"`)

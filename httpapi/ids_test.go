@@ -16,6 +16,7 @@ import (
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/chat"
 )
 
 var oddIDs = []string{
@@ -104,7 +105,7 @@ func TestBadIDs(t *testing.T) {
 // TestMemoriesAreNoSessions: the log of a memory scope can't be reached as a
 // session by any route, to read, to write or to make it, and is in no list.
 func TestMemoriesAreNoSessions(t *testing.T) {
-	chats := func(o *httpapi.Options) { o.Chat = &httpapi.ChatOptions{} }
+	chats := func(o *httpapi.Options) { o.Chat = &chat.Options{} }
 	test := func(t *testing.T, a *testAPI) {
 		log := eventlog.MemoryScope{Kind: eventlog.MemoryOfUser, ID: "u"}.LogID()
 		saved, err := eventlog.NewFact(log, &eventlog.MemorySaved{

@@ -11,12 +11,13 @@ import (
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/chat"
 )
 
 // TestLabels: a session is its first caller's, however it begins, and is found
 // by what that one said.
 func TestLabels(t *testing.T) {
-	a := newAPIOn(t, memory.New(), []agentloop.Agent{writer()}, func(o *httpapi.Options) { o.Chat = &httpapi.ChatOptions{} })
+	a := newAPIOn(t, memory.New(), []agentloop.Agent{writer()}, func(o *httpapi.Options) { o.Chat = &chat.Options{} })
 	chat := `{"id":"chat","messages":[{"id":"%s","role":"user","parts":[{"type":"text","text":"hi"}]}],%s}`
 	require.Equal(t, 200, a.post("/start", `{"sessionId":"start","agentType":"writer","message":"hi","userId":"ann","tags":["red","blue"]}`).status)
 	a.wait("start")

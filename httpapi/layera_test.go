@@ -99,7 +99,7 @@ func TestLayerARefuses(t *testing.T) {
 		})
 	}
 
-	gone := newAPIOn(t, log, agents(gate{}))
+	gone := newAPIOn(t, log, agents(gatedModel{}))
 	nc.Close()
 	for _, route := range layerA {
 		body := strings.Replace(route.body, `"agentType":"unknown"`, `"agentType":"echo"`, 1)
@@ -125,7 +125,7 @@ func (r answer) shape(t *testing.T, members ...string) map[string]any {
 // TestLayerAAnswers: what each route says of sessions in every state.
 func TestLayerAAnswers(t *testing.T) {
 	log, nc := newLogAndConn(t)
-	g := gate{make(chan struct{})}
+	g := gatedModel{make(chan struct{})}
 	a := newAPIOn(t, log, append(waitingAgents(), agents(g)...))
 	begin := func(session, agent string) string {
 		return fmt.Sprintf(`{"sessionId":%q,"agentType":%q,"message":"hi"}`, session, agent)

@@ -11,6 +11,7 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/chat"
 )
 
 // requests counts what the log's leader, and any replica, were asked.
@@ -103,7 +104,7 @@ func TestAKnownHeadIsNotBelieved(t *testing.T) {
 // at its head, whatever it has seen.
 func TestAttachingReadsTheLeaderOnce(t *testing.T) {
 	log, nc := newLogAndConn(t)
-	a := newAPIOn(t, log, nil, func(o *httpapi.Options) { o.Chat = &httpapi.ChatOptions{} })
+	a := newAPIOn(t, log, nil, func(o *httpapi.Options) { o.Chat = &chat.Options{} })
 	count := countRequests(t, nc)
 	attach := func(path string) {
 		t.Helper()

@@ -27,7 +27,7 @@ func (a *testAPI) sends(session, body string, headers ...string) engine.Started 
 // TestMessageBeginsTheNextTurn: a finished session refuses /start and /resume
 // with an answer that names the route for a further turn, and that route works.
 func TestMessageBeginsTheNextTurn(t *testing.T) {
-	a := newAPIOn(t, newLog(t), agents(gate{}))
+	a := newAPIOn(t, newLog(t), agents(gatedModel{}))
 	require.Equal(t, 200, a.post("/start", `{"sessionId":"s","agentType":"echo","message":"one","userId":"ann"}`).status)
 	a.stream("/sse?sessionId=s").rest()
 	for _, again := range []string{"/start", "/resume"} {
@@ -54,7 +54,7 @@ func TestMessageBeginsTheNextTurn(t *testing.T) {
 
 // TestMessageOfAFailedSession: it begins a turn as well, which may succeed.
 func TestMessageOfAFailedSession(t *testing.T) {
-	a := newAPIOn(t, newLog(t), agents(gate{}))
+	a := newAPIOn(t, newLog(t), agents(gatedModel{}))
 	require.Equal(t, 200, a.post("/start", `{"sessionId":"s","agentType":"broken","message":"one"}`).status)
 	a.stream("/sse?sessionId=s").rest()
 	first := a.status("s")
@@ -65,7 +65,7 @@ func TestMessageOfAFailedSession(t *testing.T) {
 // TestMessageIsRepeatable: like /start, a repeated request answers with its run
 // while that is live; with an idempotency key it does so ever after.
 func TestMessageIsRepeatable(t *testing.T) {
-	g := gate{make(chan struct{})}
+	g := gatedModel{make(chan struct{})}
 	a := newAPIOn(t, newLog(t), agents(g))
 	require.Equal(t, 200, a.post("/start", `{"sessionId":"s","agentType":"gated","message":"one"}`).status)
 	g.open <- struct{}{}
@@ -92,7 +92,7 @@ func TestMessageIsRepeatable(t *testing.T) {
 }
 
 func TestMessageValidates(t *testing.T) {
-	a := newAPIOn(t, newLog(t), agents(gate{}))
+	a := newAPIOn(t, newLog(t), agents(gatedModel{}))
 	a.post("/sessions/nobody/messages", `{"message":"x"}`).failed(t, 404, api.CodeNotFound)
 	require.Equal(t, 200, a.post("/start", `{"sessionId":"s","agentType":"echo","message":"one","userId":"ann"}`).status)
 	a.stream("/sse?sessionId=s").rest()
@@ -132,7 +132,7 @@ func TestStatusDecides(t *testing.T) {
 
 // TestMessageAfterAnInterrupt: it continues the turn.
 func TestMessageAfterAnInterrupt(t *testing.T) {
-	g := gate{make(chan struct{})}
+	g := gatedModel{make(chan struct{})}
 	a := newAPIOn(t, newLog(t), agents(g))
 	require.Equal(t, 200, a.post("/start", `{"sessionId":"s","agentType":"gated","message":"one"}`).status)
 	require.Equal(t, 200, a.post("/interrupt", `{"sessionId":"s"}`).status)
@@ -149,7 +149,7 @@ func TestMessageAfterAnInterrupt(t *testing.T) {
 // TestAForkHasItsOwnKeys: what was sent to the session that it was forked from is not
 // the answer to a request of its own, wherever the fork begins.
 func TestAForkHasItsOwnKeys(t *testing.T) {
-	a := newAPIOn(t, newLog(t), agents(gate{}))
+	a := newAPIOn(t, newLog(t), agents(gatedModel{}))
 	key := []string{"Idempotency-Key", "k1"}
 	chunk := `[{"type":"text_delta","delta":"x","agentId":"s","agentType":"echo","timestamp":0,"step":0}]`
 	require.Equal(t, 200, a.post("/sessions/s/chunks", chunk).status)
@@ -181,7 +181,7 @@ func TestAForkHasItsOwnKeys(t *testing.T) {
 // TestAppendsOfAForkHaveTheirOwnKeys: an append to a fork is carried out although the
 // session that it was forked from has answered the key.
 func TestAppendsOfAForkHaveTheirOwnKeys(t *testing.T) {
-	a := newAPIOn(t, newLog(t), agents(gate{}))
+	a := newAPIOn(t, newLog(t), agents(gatedModel{}))
 	chunk := func(agent string) string {
 		return fmt.Sprintf(`[{"type":"text_delta","delta":"x","agentId":%q,"agentType":"echo","timestamp":0,"step":0}]`, agent)
 	}

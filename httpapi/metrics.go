@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/helixd/helixd/agentloop/quota"
+	"github.com/helixd/helixd/httpapi/internal/web"
 )
 
 // Metrics measure a server. A nil one measures nothing.
@@ -51,24 +52,24 @@ func methodLabel(method string) string {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
 		return method
 	}
-	return otherRoute
+	return web.OtherRoute
 }
 
 // answered takes note of a request that is over.
-func (m *Metrics) answered(t *tracker, r *http.Request) {
+func (m *Metrics) answered(t *web.Tracker, r *http.Request) {
 	if m == nil {
 		return
 	}
-	route, method, status := t.label(), methodLabel(r.Method), "aborted"
-	if t.begun {
-		status = strconv.Itoa(t.status/100) + "xx"
-		m.duration.WithLabelValues(route, method).Observe(t.began.Sub(t.came).Seconds())
+	route, method, status := t.Label(), methodLabel(r.Method), "aborted"
+	if t.Begun {
+		status = strconv.Itoa(t.Status/100) + "xx"
+		m.duration.WithLabelValues(route, method).Observe(t.Began.Sub(t.Came).Seconds())
 	}
 	m.requests.WithLabelValues(route, method, status).Inc()
 }
 
-// streaming counts a client while it has a stream open, until done is called.
-func (m *Metrics) streaming(route string) (done func()) {
+// Streaming counts a client while it has a stream open, until done is called.
+func (m *Metrics) Streaming(route string) (done func()) {
 	clients := m.streams.WithLabelValues(route)
 	clients.Inc()
 	return clients.Dec
@@ -81,7 +82,7 @@ func (m *Metrics) overLimit(tenant string, err error) {
 		return
 	}
 	limit := ""
-	if _, is := errors.AsType[*rateError](err); is {
+	if _, is := errors.AsType[*web.RateError](err); is {
 		limit = "requestsPerSecond"
 	} else if e, is := errors.AsType[*quota.Exceeded](err); is {
 		limit = e.Limit
@@ -91,8 +92,8 @@ func (m *Metrics) overLimit(tenant string, err error) {
 	}
 }
 
-// tenantStreams adds to the streams of a tenant, whose label may be empty.
-func (m *Metrics) tenantStreams(tenant string, n float64) {
+// TenantStreams adds to the streams of a tenant, whose label may be empty.
+func (m *Metrics) TenantStreams(tenant string, n float64) {
 	if tenant != "" {
 		m.ofTenant.WithLabelValues(tenant).Add(n)
 	}

@@ -10,16 +10,17 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/helixd/helixd/httpapi/auth"
+	"github.com/helixd/helixd/httpapi/internal/web"
 )
 
 // metrics answers GET /metrics in Prometheus' text format. What can't be
 // collected is left out, and logged.
-func (s *Server) metrics(w http.ResponseWriter, r *request) error {
+func (s *Server) metrics(w http.ResponseWriter, r *web.Request) error {
 	if s.opts.Gatherer == nil {
 		return errNoMetrics
 	}
 	if !slices.Contains(s.opts.Public, metricsRoute) { // they are about all sessions
-		if err := r.allow(auth.OpMetrics, auth.AllSessions); err != nil {
+		if err := r.Allow(auth.OpMetrics, auth.AllSessions); err != nil {
 			return err
 		}
 	}
@@ -37,8 +38,8 @@ func (s *Server) metrics(w http.ResponseWriter, r *request) error {
 	h.Set("Content-Length", strconv.Itoa(text.Len()))
 	h.Set("Cache-Control", "no-store")
 	rc := http.NewResponseController(w)
-	r.extendDeadline(rc)
+	r.ExtendDeadline(rc)
 	w.WriteHeader(http.StatusOK)
-	_ = r.write(w, rc, text.Bytes()) // a client that has left is no error
+	_ = r.WriteAll(w, rc, text.Bytes()) // a client that has left is no error
 	return nil
 }

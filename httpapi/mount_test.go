@@ -11,7 +11,7 @@ import (
 // TestInAnotherMux: a program serves chats under a path of its own, beside its
 // own pages; odd session ids get through.
 func TestInAnotherMux(t *testing.T) {
-	a := newChat(t, agents(gate{}))
+	a := newChat(t, agents(gatedModel{}))
 	mux := http.NewServeMux()
 	mux.Handle("/api/", http.StripPrefix("/api", a.srv))
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })

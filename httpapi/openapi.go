@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/goccy/go-yaml"
+	"github.com/helixd/helixd/httpapi/internal/web"
 )
 
 // openapiYAML describes all routes (OpenAPI 3.1). It is written by hand; tests
@@ -21,10 +22,10 @@ var openapiYAML []byte
 var openapiJSON = sync.OnceValues(func() (json.RawMessage, error) { return yaml.YAMLToJSON(openapiYAML) })
 
 // openapi answers GET /openapi.json.
-func (s *Server) openapi(w http.ResponseWriter, r *request) error {
+func (s *Server) openapi(w http.ResponseWriter, r *web.Request) error {
 	doc, err := openapiJSON()
 	if err != nil {
 		return fmt.Errorf("httpapi: openapi.yaml: %w", err)
 	}
-	return r.ok(w, doc)
+	return r.OK(w, doc)
 }

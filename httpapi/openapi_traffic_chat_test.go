@@ -14,13 +14,14 @@ import (
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/chat"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
 // trafficChat: chats, from the first message to the last approval.
 func trafficChat(t *testing.T, c *apiChecker) {
-	a := c.server(t, memory.New(), append(waitingAgents(), append(agents(gate{}), agentloop.Agent{Name: "citing", Model: citing{}})...), withChat(func(o *httpapi.ChatOptions) {
-		o.StartMetadata, o.FinishMetadata = httpapi.StaticMetadata(1), httpapi.StaticMetadata(map[string]int{"a": 1})
+	a := c.server(t, memory.New(), append(waitingAgents(), append(agents(gatedModel{}), agentloop.Agent{Name: "citing", Model: citing{}})...), withChat(func(o *chat.Options) {
+		o.StartMetadata, o.FinishMetadata = chat.StaticMetadata(1), chat.StaticMetadata(map[string]int{"a": 1})
 	}))
 	a.chat(`{"id":"chat","sessionId":"s","agentType":"asker","userId":"u","tags":["t"],"metadata":{"from":"web"},"messages":[` + user("u", "go") + `]}`)
 	a.chat(`{"id":"t","messages":[`+user("u", "go")+`]}`, "X-Helix-Agent", "echo", "X-Existing-Message-Id", "mine",
@@ -71,8 +72,8 @@ func (citing) Generate(_ context.Context, _ model.Request, emit func(model.Event
 
 // trafficParts: every part of the two dialects.
 func trafficParts(t *testing.T, c *apiChecker) {
-	g := gate{make(chan struct{})}
-	a := c.server(t, memory.New(), agents(g), withChat(func(o *httpapi.ChatOptions) { o.LooseParts = true }))
+	g := gatedModel{make(chan struct{})}
+	a := c.server(t, memory.New(), agents(g), withChat(func(o *chat.Options) { o.LooseParts = true }))
 	a.open("POST", "/chat", says("s", "gated", "go")).until("waiting")
 	b := base("s")
 	b.AgentType = "gated"
@@ -113,7 +114,7 @@ func trafficParts(t *testing.T, c *apiChecker) {
 // trafficChatRefused: what chats refuse of their own.
 func trafficChatRefused(t *testing.T, c *apiChecker) {
 	log, nc := newLogAndConn(t)
-	g := gate{make(chan struct{})}
+	g := gatedModel{make(chan struct{})}
 	a := c.server(t, log, agents(g), withChat())
 	a.open("POST", "/chat", says("s", "gated", "hi")).until("waiting")
 	a.post("/chat", says("s", "gated", "more")).failed(t, 409, api.CodeAlreadyRunning)

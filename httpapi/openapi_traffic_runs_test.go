@@ -22,7 +22,7 @@ import (
 // trafficRuns: runs are begun and continued, in all ways.
 func trafficRuns(t *testing.T, c *apiChecker) {
 	log, nc := newLogAndConn(t)
-	g := gate{make(chan struct{})}
+	g := gatedModel{make(chan struct{})}
 	a := c.server(t, log, append(append(waitingAgents(), coder("memory"), coder("broken")), agents(g)...))
 	a.begin("files", "memory-coder")
 	a.begin("nofiles", "broken-coder")
@@ -159,7 +159,7 @@ func trafficStuck(t *testing.T, c *apiChecker) {
 
 // trafficStreams: every event of the streams that are no chat's.
 func trafficStreams(t *testing.T, c *apiChecker) {
-	a := c.server(t, memory.New(), append(agents(gate{}), falling("busy", &model.Error{Code: model.CodeOverloaded, Message: "busy", Retryable: true})))
+	a := c.server(t, memory.New(), append(agents(gatedModel{}), falling("busy", &model.Error{Code: model.CodeOverloaded, Message: "busy", Retryable: true})))
 	a.begin("busy", "busy")
 	a.get("/sessions/busy/state").done(t)
 	streams := eventlog.NewStreams(a.log)

@@ -228,7 +228,7 @@ func (s pendingLog) Erase(ctx context.Context, session string) (eventlog.Erasure
 // trafficServer: what the server says of itself.
 func trafficServer(t *testing.T, c *apiChecker) {
 	log := newLog(t)
-	a := c.server(t, log, agents(gate{}), func(o *httpapi.Options) {
+	a := c.server(t, log, agents(gatedModel{}), func(o *httpapi.Options) {
 		o.States = snapshot.New(log, &snapshot.StoreOptions{Folds: new(folds.Folds)})
 	})
 	a.append("s", created("s"))

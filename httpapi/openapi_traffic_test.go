@@ -173,7 +173,7 @@ func trafficAhead(t *testing.T, c *apiChecker) {
 	a.post("/sessions/s/rollback", `{"sequence":9999}`).failed(t, 416, api.CodeCursorAhead)
 	a.post("/sessions/s/fork", `{"sequence":9999}`).failed(t, 416, api.CodeCursorAhead)
 
-	g := gate{make(chan struct{})}
+	g := gatedModel{make(chan struct{})}
 	a = c.server(t, memory.New(), agents(g), withChat())
 	a.open("POST", "/chat", says("s", "gated", "hi")).until("waiting")
 	a.post("/chat", `{"id":"s","messages":[]}`, "Last-Event-ID", "9999").failed(t, 416, api.CodeCursorAhead)

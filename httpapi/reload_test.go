@@ -16,6 +16,7 @@ import (
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/auth"
+	"github.com/helixd/helixd/httpapi/chat"
 )
 
 // reloading counts how often it is asked.
@@ -101,7 +102,7 @@ func TestReconfigure(t *testing.T) {
 	require.NoError(t, err, "the stream ends")
 
 	require.Error(t, a.srv.Reconfigure(nil, nil, nil), "all of a sudden everybody may do everything")
-	require.Error(t, a.srv.Reconfigure(tokenFor("old"), nil, &httpapi.ChatOptions{DefaultAgent: "nobody"}))
+	require.Error(t, a.srv.Reconfigure(tokenFor("old"), nil, &chat.Options{DefaultAgent: "nobody"}))
 	a.get("/status?sessionId=s", old...).failed(t, 401, api.CodeUnauthorized)
 }
 

@@ -20,7 +20,7 @@ import (
 func TestReplayIsTheStream(t *testing.T) {
 	lively := livelySession(t, "s")
 	lively.append("s", ended("s", `"one"`))
-	endings := newAPIOn(t, memory.New(), append(waitingAgents(), agents(gate{})...))
+	endings := newAPIOn(t, memory.New(), append(waitingAgents(), agents(gatedModel{})...))
 	endings.begin("waits", "asker")
 	endings.begin("failed", "broken")
 	endings.append("paused", created("paused"), requested("paused", "r"), text("paused", "a"), fact("paused", &eventlog.StreamPaused{FactBase: factBase("paused")}))

@@ -12,6 +12,12 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi/auth"
+	"github.com/helixd/helixd/httpapi/chat"
+	"github.com/helixd/helixd/httpapi/internal/control"
+	"github.com/helixd/helixd/httpapi/internal/inspect"
+	"github.com/helixd/helixd/httpapi/internal/operate"
+	"github.com/helixd/helixd/httpapi/internal/stream"
+	"github.com/helixd/helixd/httpapi/internal/web"
 )
 
 // opPublic is of routes that need no authentication.
@@ -27,26 +33,26 @@ type route struct {
 }
 
 // handler answers a request that was let in.
-type handler func(*Server, http.ResponseWriter, *request) error
+type handler func(*Server, http.ResponseWriter, *web.Request) error
 
-func streams(f func(*streamRoutes, http.ResponseWriter, *request) error) handler {
-	return func(s *Server, w http.ResponseWriter, r *request) error { return f(s.stream, w, r) }
+func streams(f func(*stream.Routes, http.ResponseWriter, *web.Request) error) handler {
+	return func(s *Server, w http.ResponseWriter, r *web.Request) error { return f(s.stream, w, r) }
 }
 
-func inspects(f func(*inspectRoutes, http.ResponseWriter, *request) error) handler {
-	return func(s *Server, w http.ResponseWriter, r *request) error { return f(s.inspect, w, r) }
+func inspects(f func(*inspect.Routes, http.ResponseWriter, *web.Request) error) handler {
+	return func(s *Server, w http.ResponseWriter, r *web.Request) error { return f(s.inspect, w, r) }
 }
 
-func controls(f func(*controlRoutes, http.ResponseWriter, *request) error) handler {
-	return func(s *Server, w http.ResponseWriter, r *request) error { return f(s.control, w, r) }
+func controls(f func(*control.Routes, http.ResponseWriter, *web.Request) error) handler {
+	return func(s *Server, w http.ResponseWriter, r *web.Request) error { return f(s.control, w, r) }
 }
 
-func operates(f func(*operateRoutes, http.ResponseWriter, *request) error) handler {
-	return func(s *Server, w http.ResponseWriter, r *request) error { return f(s.operate, w, r) }
+func operates(f func(*operate.Routes, http.ResponseWriter, *web.Request) error) handler {
+	return func(s *Server, w http.ResponseWriter, r *web.Request) error { return f(s.operate, w, r) }
 }
 
-func chats(f func(*chatRoutes, http.ResponseWriter, *request) error) handler {
-	return func(s *Server, w http.ResponseWriter, r *request) error { return f(s.chat, w, r) }
+func chats(f func(*chat.Routes, http.ResponseWriter, *web.Request) error) handler {
+	return func(s *Server, w http.ResponseWriter, r *web.Request) error { return f(s.chat, w, r) }
 }
 
 // source tells where a request names its session.
@@ -65,63 +71,63 @@ const (
 )
 
 var routeTable = []route{
-	{"POST", "/start", "", auth.OpStart, inBodyNew, controls((*controlRoutes).start)},
-	{"POST", "/resume", "", auth.OpResume, inBody, controls((*controlRoutes).resume)},
-	{"POST", "/interrupt", "", auth.OpInterrupt, inBody, controls((*controlRoutes).interrupt)},
-	{"POST", "/abort", "", auth.OpAbort, inBody, controls((*controlRoutes).abort)},
-	{"POST", "/submit-tool-result", "", auth.OpSubmitToolResult, inBody, controls((*controlRoutes).submitToolResult)},
-	{"GET", "/sse", "sessionId fromSequence ticket", auth.OpStream, inQuery, streams((*streamRoutes).sse)},
-	{"GET", "/status", "sessionId", auth.OpStatus, inQuery, inspects((*inspectRoutes).status)},
-	{"GET", "/workspace", "sessionId", auth.OpWorkspace, inQuery, inspects((*inspectRoutes).workspace)},
-	{"GET", "/workspaces", "sessionId", auth.OpWorkspace, inQuery, inspects((*inspectRoutes).workspace)},
-	{"POST", "/chat", "format", auth.OpChat, inBodyNew, chats(hosted((*chatRoutes).postChat))},
-	{"GET", "/chat/{id}/stream", "format ticket", auth.OpChatStream, inPathOrNothing, chats(hosted((*chatRoutes).chatStream))},
-	{"POST", "/chat/{id}/submit-tool-result", "", auth.OpChatSubmitToolResult, inPath, chats(hosted((*chatRoutes).chatSubmit))},
-	{"POST", "/chat/{id}/interrupt", "", auth.OpChatInterrupt, inPath, chats(hosted((*chatRoutes).chatInterrupt))},
-	{"POST", "/chat/{id}/abort", "", auth.OpChatAbort, inPath, chats(hosted((*chatRoutes).chatAbort))},
+	{"POST", "/start", "", auth.OpStart, inBodyNew, controls((*control.Routes).Start)},
+	{"POST", "/resume", "", auth.OpResume, inBody, controls((*control.Routes).Resume)},
+	{"POST", "/interrupt", "", auth.OpInterrupt, inBody, controls((*control.Routes).Interrupt)},
+	{"POST", "/abort", "", auth.OpAbort, inBody, controls((*control.Routes).Abort)},
+	{"POST", "/submit-tool-result", "", auth.OpSubmitToolResult, inBody, controls((*control.Routes).SubmitToolResult)},
+	{"GET", "/sse", "sessionId fromSequence ticket", auth.OpStream, inQuery, streams((*stream.Routes).SSE)},
+	{"GET", "/status", "sessionId", auth.OpStatus, inQuery, inspects((*inspect.Routes).Status)},
+	{"GET", "/workspace", "sessionId", auth.OpWorkspace, inQuery, inspects((*inspect.Routes).Workspace)},
+	{"GET", "/workspaces", "sessionId", auth.OpWorkspace, inQuery, inspects((*inspect.Routes).Workspace)},
+	{"POST", "/chat", "format", auth.OpChat, inBodyNew, chats(chat.Hosted((*chat.Routes).Post))},
+	{"GET", "/chat/{id}/stream", "format ticket", auth.OpChatStream, inPathOrNothing, chats(chat.Hosted((*chat.Routes).Stream))},
+	{"POST", "/chat/{id}/submit-tool-result", "", auth.OpChatSubmitToolResult, inPath, chats(chat.Hosted((*chat.Routes).SubmitToolResult))},
+	{"POST", "/chat/{id}/interrupt", "", auth.OpChatInterrupt, inPath, chats(chat.Hosted((*chat.Routes).Interrupt))},
+	{"POST", "/chat/{id}/abort", "", auth.OpChatAbort, inPath, chats(chat.Hosted((*chat.Routes).Abort))},
 	{"POST", "/chat/{id}/tickets", "", auth.OpChatStream, inPath, (*Server).ticket},
-	{"GET", "/chat/{id}/snapshot", "includePartialContent", auth.OpChatStream, inPath, chats((*chatRoutes).snapshot)},
-	{"GET", "/chat/{id}/messages", "offset limit includeReasoning includeToolResults", auth.OpChatStream, inPath, chats((*chatRoutes).messages)},
-	{"GET", "/sessions", "userId agentType status tag metadata from to parentSessionId sort offset limit", auth.OpSessions, noSession, inspects((*inspectRoutes).sessions)},
-	{"GET", "/sessions/{id}", "", auth.OpStatus, inPath, inspects((*inspectRoutes).summary)},
-	{"GET", "/sessions/{id}/records", "from to limit dead follow kind type agent run call", auth.OpRecords, inPath, streams((*streamRoutes).records)},
-	{"GET", "/sessions/{id}/stream", "fromSequence ticket", auth.OpStream, inPath, streams((*streamRoutes).storeStream)},
-	{"GET", "/sessions/{id}/replay", "from to speed maxPause ticket", auth.OpStream, inPath, streams((*streamRoutes).replay)},
-	{"GET", "/sessions/{id}/state", "at", auth.OpRecords, inPath, inspects((*inspectRoutes).state)},
-	{"GET", "/sessions/{id}/diff", "from to only", auth.OpRecords, inPath, inspects((*inspectRoutes).diff)},
-	{"GET", "/sessions/{id}/timeline", "from", auth.OpRecords, inPath, inspects((*inspectRoutes).timeline)},
-	{"GET", "/sessions/{id}/usage", "offset limit", auth.OpStatus, inPath, inspects((*inspectRoutes).usage)},
-	{"GET", "/sessions/{id}/checkpoints", "offset limit", auth.OpStatus, inPath, inspects((*inspectRoutes).checkpoints)},
-	{"GET", "/sessions/{id}/runs", "offset limit", auth.OpStatus, inPath, inspects((*inspectRoutes).runs)},
-	{"GET", "/compare", "a aAt b bAt", auth.OpRecords, inBoth, inspects((*inspectRoutes).compare)},
-	{"POST", "/sessions/{id}/messages", "", auth.OpStart, inPath, controls((*controlRoutes).sendMessage)},
-	{"POST", "/sessions/{id}/rollback", "", auth.OpResume, inPath, controls((*controlRoutes).rollback)},
-	{"POST", "/sessions/{id}/fork", "", auth.OpStart, inPath, controls((*controlRoutes).fork)},
-	{"POST", "/sessions/{id}/subscriptions", "", auth.OpRecords, inPath, operates((*operateRoutes).subscribe)},
+	{"GET", "/chat/{id}/snapshot", "includePartialContent", auth.OpChatStream, inPath, chats((*chat.Routes).Snapshot)},
+	{"GET", "/chat/{id}/messages", "offset limit includeReasoning includeToolResults", auth.OpChatStream, inPath, chats((*chat.Routes).Messages)},
+	{"GET", "/sessions", "userId agentType status tag metadata from to parentSessionId sort offset limit", auth.OpSessions, noSession, inspects((*inspect.Routes).Sessions)},
+	{"GET", "/sessions/{id}", "", auth.OpStatus, inPath, inspects((*inspect.Routes).Summary)},
+	{"GET", "/sessions/{id}/records", "from to limit dead follow kind type agent run call", auth.OpRecords, inPath, streams((*stream.Routes).Records)},
+	{"GET", "/sessions/{id}/stream", "fromSequence ticket", auth.OpStream, inPath, streams((*stream.Routes).StoreStream)},
+	{"GET", "/sessions/{id}/replay", "from to speed maxPause ticket", auth.OpStream, inPath, streams((*stream.Routes).Replay)},
+	{"GET", "/sessions/{id}/state", "at", auth.OpRecords, inPath, inspects((*inspect.Routes).State)},
+	{"GET", "/sessions/{id}/diff", "from to only", auth.OpRecords, inPath, inspects((*inspect.Routes).Diff)},
+	{"GET", "/sessions/{id}/timeline", "from", auth.OpRecords, inPath, inspects((*inspect.Routes).Timeline)},
+	{"GET", "/sessions/{id}/usage", "offset limit", auth.OpStatus, inPath, inspects((*inspect.Routes).Usage)},
+	{"GET", "/sessions/{id}/checkpoints", "offset limit", auth.OpStatus, inPath, inspects((*inspect.Routes).Checkpoints)},
+	{"GET", "/sessions/{id}/runs", "offset limit", auth.OpStatus, inPath, inspects((*inspect.Routes).Runs)},
+	{"GET", "/compare", "a aAt b bAt", auth.OpRecords, inBoth, inspects((*inspect.Routes).Compare)},
+	{"POST", "/sessions/{id}/messages", "", auth.OpStart, inPath, controls((*control.Routes).SendMessage)},
+	{"POST", "/sessions/{id}/rollback", "", auth.OpResume, inPath, controls((*control.Routes).Rollback)},
+	{"POST", "/sessions/{id}/fork", "", auth.OpStart, inPath, controls((*control.Routes).Fork)},
+	{"POST", "/sessions/{id}/subscriptions", "", auth.OpRecords, inPath, operates((*operate.Routes).Subscribe)},
 	{"POST", "/sessions/{id}/tickets", "", auth.OpStream, inPath, (*Server).ticket},
-	{"DELETE", "/sessions/{id}/subscriptions", "", auth.OpRecords, inPath, operates((*operateRoutes).unsubscribe)},
-	{"POST", "/sessions/{id}/chunks", "", auth.OpAppend, inPathNew, controls((*controlRoutes).chunks)},
-	{"POST", "/sessions/{id}/end", "", auth.OpAppend, inPath, controls((*controlRoutes).end)},
-	{"POST", "/sessions/{id}/fail", "", auth.OpAppend, inPath, controls((*controlRoutes).failStream)},
-	{"POST", "/sessions/{id}/import", "", auth.OpImport, inPathNew, controls((*controlRoutes).importRecords)},
-	{"DELETE", "/sessions/{id}", "", auth.OpErase, inPath, controls((*controlRoutes).erase)},
-	{"GET", "/runs", "sessionId userId agentType status from to offset limit", auth.OpSessions, noSession, inspects((*inspectRoutes).allRuns)},
-	{"GET", "/usage", "by sessionId userId agentType from to", auth.OpSessions, noSession, inspects((*inspectRoutes).usageBy)},
-	{"GET", "/search", "q sessionId userId agentType offset limit", auth.OpSearch, noSession, inspects((*inspectRoutes).search)},
-	{"GET", "/parked", "sessionId offset limit", auth.OpSessions, noSession, inspects((*inspectRoutes).parked)},
-	{"GET", "/memories", "scope id tenant q offset limit", auth.OpMemory, inScope, controls((*controlRoutes).memories)},
-	{"POST", "/memories", "", auth.OpMemory, inBody, controls((*controlRoutes).saveMemory)},
-	{"DELETE", "/memories", "scope id tenant", auth.OpErase, inScope, controls((*controlRoutes).eraseMemories)},
-	{"DELETE", "/memories/{memoryId}", "scope id tenant", auth.OpMemory, inScope, controls((*controlRoutes).forgetMemory)},
-	{"POST", "/memories/process", "", auth.OpAdmin, noSession, controls((*controlRoutes).processMemories)},
-	{"POST", "/retention", "", auth.OpRetain, noSession, operates((*operateRoutes).retain)},
-	{"GET", "/backup", "rate", auth.OpBackup, noSession, operates((*operateRoutes).backup)},
-	{"POST", "/sweep", "", auth.OpErase, noSession, operates((*operateRoutes).sweep)},
-	{"POST", "/admin/reload", "", auth.OpAdmin, noSession, operates((*operateRoutes).reload)},
+	{"DELETE", "/sessions/{id}/subscriptions", "", auth.OpRecords, inPath, operates((*operate.Routes).Unsubscribe)},
+	{"POST", "/sessions/{id}/chunks", "", auth.OpAppend, inPathNew, controls((*control.Routes).Chunks)},
+	{"POST", "/sessions/{id}/end", "", auth.OpAppend, inPath, controls((*control.Routes).End)},
+	{"POST", "/sessions/{id}/fail", "", auth.OpAppend, inPath, controls((*control.Routes).FailStream)},
+	{"POST", "/sessions/{id}/import", "", auth.OpImport, inPathNew, controls((*control.Routes).ImportRecords)},
+	{"DELETE", "/sessions/{id}", "", auth.OpErase, inPath, controls((*control.Routes).Erase)},
+	{"GET", "/runs", "sessionId userId agentType status from to offset limit", auth.OpSessions, noSession, inspects((*inspect.Routes).AllRuns)},
+	{"GET", "/usage", "by sessionId userId agentType from to", auth.OpSessions, noSession, inspects((*inspect.Routes).UsageBy)},
+	{"GET", "/search", "q sessionId userId agentType offset limit", auth.OpSearch, noSession, inspects((*inspect.Routes).Search)},
+	{"GET", "/parked", "sessionId offset limit", auth.OpSessions, noSession, inspects((*inspect.Routes).Parked)},
+	{"GET", "/memories", "scope id tenant q offset limit", auth.OpMemory, inScope, controls((*control.Routes).Memories)},
+	{"POST", "/memories", "", auth.OpMemory, inBody, controls((*control.Routes).SaveMemory)},
+	{"DELETE", "/memories", "scope id tenant", auth.OpErase, inScope, controls((*control.Routes).EraseMemories)},
+	{"DELETE", "/memories/{memoryId}", "scope id tenant", auth.OpMemory, inScope, controls((*control.Routes).ForgetMemory)},
+	{"POST", "/memories/process", "", auth.OpAdmin, noSession, controls((*control.Routes).ProcessMemories)},
+	{"POST", "/retention", "", auth.OpRetain, noSession, operates((*operate.Routes).Retain)},
+	{"GET", "/backup", "rate", auth.OpBackup, noSession, operates((*operate.Routes).Backup)},
+	{"POST", "/sweep", "", auth.OpErase, noSession, operates((*operate.Routes).Sweep)},
+	{"POST", "/admin/reload", "", auth.OpAdmin, noSession, operates((*operate.Routes).Reload)},
 	{"GET", "/", "", opPublic, noSession, (*Server).debugger}, // it asks itself
 	{"GET", "/debugger/{file}", "", opPublic, noSession, (*Server).debuggerFile},
-	{"GET", "/healthz", "", opPublic, noSession, operates((*operateRoutes).healthz)},
-	{"GET", readyRoute, "", opPublic, noSession, operates((*operateRoutes).readyz)}, // it asks itself
+	{"GET", "/healthz", "", opPublic, noSession, operates((*operate.Routes).Healthz)},
+	{"GET", readyRoute, "", opPublic, noSession, operates((*operate.Routes).Readyz)}, // it asks itself
 	{"GET", metricsRoute, "", auth.OpMetrics, noSession, (*Server).metrics},
 	{"GET", openapiRoute, "", auth.OpOpenAPI, noSession, (*Server).openapi},
 }
@@ -207,7 +213,7 @@ func match(pattern, segments []string) (id string, ok bool) {
 }
 
 // dispatch finds the route of a request and answers it.
-func (s *Server) dispatch(w *tracker, r *http.Request) error {
+func (s *Server) dispatch(w *web.Tracker, r *http.Request) error {
 	byMethod, name := find(r)
 	if byMethod == nil {
 		return errNoRoute
@@ -221,7 +227,7 @@ func (s *Server) dispatch(w *tracker, r *http.Request) error {
 		w.Header().Set("Allow", allow(byMethod))
 		return errMethod
 	}
-	w.route = rt.pattern
+	w.Route = rt.pattern
 	return s.serve(w, r, rt, name)
 }
 
@@ -238,32 +244,32 @@ func allow(byMethod map[string]route) string {
 }
 
 // serve authorizes a request and answers it.
-func (s *Server) serve(w *tracker, r *http.Request, rt route, name string) error {
-	q, queryErr := parseQuery(r.URL.RawQuery)
+func (s *Server) serve(w *web.Tracker, r *http.Request, rt route, name string) error {
+	q, queryErr := web.ParseQuery(r.URL.RawQuery)
 	session, named := "", true
 	switch rt.session {
 	case inPath, inPathNew, inPathOrNothing:
 		session = name
 	case inQuery:
-		session = q.values.Get("sessionId")
+		session = q.Values.Get("sessionId")
 	default:
 		named = false
 	}
 	if err := s.checkOrigin(r); err != nil {
 		return err
 	}
-	if ticket := q.values.Get(ticketParam); ticket != "" {
+	if ticket := q.Values.Get(ticketParam); ticket != "" {
 		var err error
 		if r, err = s.redeemed(r, rt, session, ticket); err != nil {
 			return err
 		}
 	}
 	public := s.public(rt)
-	req, err := s.gate.admit(w, r, rt.op, session, public)
+	req, err := s.gate.Admit(w, r, rt.op, session, public)
 	if err != nil {
 		return err
 	}
-	defer req.end()
+	defer req.End()
 	if queryErr != nil {
 		return queryErr
 	}
@@ -272,16 +278,16 @@ func (s *Server) serve(w *tracker, r *http.Request, rt route, name string) error
 			return err
 		}
 	}
-	req.session, req.name, req.query = session, name, q
-	req.creates = rt.session == inPathNew || rt.session == inBodyNew
+	req.Session, req.Name, req.Query = session, name, q
+	req.Creates = rt.session == inPathNew || rt.session == inBodyNew
 	if named {
 		if err := eventlog.ValidateClientSessionID(session); err != nil {
 			return err
 		}
-		w.session = session
-		switch err := req.own(session, req.creates); {
+		w.Session = session
+		switch err := req.Own(session, req.Creates); {
 		case errors.Is(err, eventlog.ErrSessionNotFound) && rt.session == inPathOrNothing:
-			return req.nothing(w)
+			return req.Nothing(w)
 		case err != nil:
 			return err
 		}
@@ -292,14 +298,14 @@ func (s *Server) serve(w *tracker, r *http.Request, rt route, name string) error
 // checkParams refuses a parameter that the route would ignore: an answer to
 // another question than the one asked is worse than none. Public pages and what
 // is posted to a route without parameters take any, which proxies may have added.
-func (rt route) checkParams(q query) error {
+func (rt route) checkParams(q web.Query) error {
 	known := strings.Fields(rt.params)
 	if rt.method == http.MethodPost && len(known) == 0 {
 		return nil
 	}
-	for _, name := range slices.Sorted(maps.Keys(q.values)) {
+	for _, name := range slices.Sorted(maps.Keys(q.Values)) {
 		if !slices.Contains(known, name) {
-			return invalid(name, "is not a parameter of this route")
+			return web.Invalid(name, "is not a parameter of this route")
 		}
 	}
 	return nil

@@ -116,7 +116,7 @@ func (c routeCase) target(rt httpapi.TestRoute, session string) string {
 	return c.targetOf(rt, escape(session), url.QueryEscape(session))
 }
 
-// targetOf is target with the session's id as it stands in a path and in a
+// control.targetOf is target with the session's id as it stands in a path and in a
 // query.
 func (c routeCase) targetOf(rt httpapi.TestRoute, inPath, inQuery string) string {
 	target := strings.NewReplacer("{id}", inPath, "{file}", "app.js", "{memoryId}", "m").Replace(rt.Pattern)

@@ -15,6 +15,7 @@ import (
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/auth"
+	"github.com/helixd/helixd/httpapi/chat"
 )
 
 // limitedTo lets the bearer of "for <session>" use that session and the fork
@@ -26,7 +27,7 @@ func limitedTo(sessions ...string) func(*httpapi.Options) {
 			tokens = append(tokens, auth.Token{Token: "for " + s, Operations: []string{"*"}, Sessions: []string{s, s + "-fork"}})
 		}
 		o.Auth = auth.BearerTokens(tokens)
-		o.Chat = &httpapi.ChatOptions{}
+		o.Chat = &chat.Options{}
 		o.ReadModels = foldedRows{o.Log}
 		o.Memories = remembering(o.Log)
 	}

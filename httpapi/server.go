@@ -22,6 +22,12 @@ import (
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/auth"
+	"github.com/helixd/helixd/httpapi/chat"
+	"github.com/helixd/helixd/httpapi/internal/control"
+	"github.com/helixd/helixd/httpapi/internal/inspect"
+	"github.com/helixd/helixd/httpapi/internal/operate"
+	"github.com/helixd/helixd/httpapi/internal/stream"
+	"github.com/helixd/helixd/httpapi/internal/web"
 	"github.com/helixd/helixd/projector/readmodel"
 	"github.com/helixd/helixd/snapshot"
 )
@@ -74,7 +80,7 @@ type Options struct {
 	Public []string
 	// Chat configures the routes of /chat; nil: but for histories they answer
 	// NOT_IMPLEMENTED (document 004).
-	Chat *ChatOptions
+	Chat *chat.Options
 	// Subscribe makes the rights of NATS clients to hear a session that exists;
 	// ttl 0 leaves to it how long they last, else it is between
 	// MinSubscription and MaxSubscription. nil: there are none.
@@ -117,14 +123,14 @@ type Options struct {
 // Server is the HTTP handler.
 type Server struct {
 	opts   Options
-	gate   *gate
-	prices *prices
+	gate   *web.Gate
+	prices *inspect.Prices
 
-	stream  *streamRoutes
-	inspect *inspectRoutes
-	control *controlRoutes
-	operate *operateRoutes
-	chat    *chatRoutes
+	stream  *stream.Routes
+	inspect *inspect.Routes
+	control *control.Routes
+	operate *operate.Routes
+	chat    *chat.Routes
 
 	// origins refuses what a web page of another origin makes a browser
 	// send: without tokens nothing else would.
@@ -149,7 +155,7 @@ func New(o Options) (*Server, error) {
 	case o.Auth == nil && !o.AllowUnauthenticated:
 		return nil, errors.New("httpapi: refusing to serve without authentication; allow it explicitly")
 	}
-	if err := o.Chat.check(o.Loop); err != nil {
+	if err := o.Chat.Check(o.Loop); err != nil {
 		return nil, err
 	}
 	if o.States == nil {
@@ -171,7 +177,7 @@ func New(o Options) (*Server, error) {
 	if o.Auth == nil {
 		o.Logger.Warn("UNAUTHENTICATED: everybody who reaches this server may do everything")
 	}
-	s := &Server{opts: o, origins: http.NewCrossOriginProtection(), now: time.Now, prices: newPrices(o.Prices)}
+	s := &Server{opts: o, origins: http.NewCrossOriginProtection(), now: time.Now, prices: inspect.NewPrices(o.Prices)}
 	var err error
 	if s.tickets, err = newTicketCipher(o.TicketKey); err != nil {
 		return nil, err
@@ -190,37 +196,37 @@ func New(o Options) (*Server, error) {
 // route gives the handlers what they need.
 func (s *Server) route() (err error) {
 	o := &s.opts
-	admitting := gateOptions{
-		states: o.States, logger: o.Logger, quota: o.Quota, auth: o.Auth, identify: o.Identify, heartbeat: o.Heartbeat, maxStreams: o.MaxStreams,
+	admitting := web.GateOptions{
+		States: o.States, Logger: o.Logger, Quota: o.Quota, Auth: o.Auth, Identify: o.Identify, Heartbeat: o.Heartbeat, MaxStreams: o.MaxStreams,
 	}
 	if o.Metrics != nil {
-		admitting.meter = o.Metrics
+		admitting.Meter = o.Metrics
 	}
-	s.gate = newGate(admitting)
-	s.stream = newStreamRoutes(o.Log, o.States, o.Logger)
-	s.inspect = newInspectRoutes(o.Log, o.Loop, o.States, o.ReadModels, s.prices)
-	s.control, err = newControlRoutes(controlOptions{
-		log: o.Log, loop: o.Loop, states: o.States, quota: o.Quota, memories: o.Memories,
-		deadline: o.InterruptObservationDeadline, submissions: o.SubmitToolResultSchema, verbose: o.VerboseValidationErrors,
+	s.gate = web.NewGate(admitting)
+	s.stream = stream.New(o.Log, o.States, o.Logger)
+	s.inspect = inspect.New(o.Log, o.Loop, o.States, o.ReadModels, s.prices)
+	s.control, err = control.New(control.Options{
+		Log: o.Log, Loop: o.Loop, States: o.States, Quota: o.Quota, Memories: o.Memories,
+		Deadline: o.InterruptObservationDeadline, Submissions: o.SubmitToolResultSchema, Verbose: o.VerboseValidationErrors,
 	})
-	s.operate = &operateRoutes{
-		log: o.Log, loop: o.Loop, states: o.States, logger: o.Logger, readModels: o.ReadModels, version: o.Version,
-		publicReady: slices.Contains(o.Public, readyRoute), granting: o.Subscribe, revoking: o.Unsubscribe, rereading: o.Reload,
+	s.operate = &operate.Routes{
+		Log: o.Log, Loop: o.Loop, States: o.States, Logger: o.Logger, ReadModels: o.ReadModels, Version: o.Version,
+		PublicReady: slices.Contains(o.Public, readyRoute), Grant: o.Subscribe, Revoke: o.Unsubscribe, Reread: o.Reload,
 	}
-	s.chat = newChatRoutes(o.Log, o.Loop, o.States, o.Logger, s.control, s.prices, o.Chat)
+	s.chat = chat.New(o.Log, o.Loop, o.States, o.Logger, s.control, s.prices, o.Chat)
 	return err
 }
 
 // Close ends the streams of all clients, who reconnect elsewhere, and refuses
 // new ones. It does not wait: http.Server.Shutdown does, within its deadline,
 // and needs this first, since it does not end streams. Close is idempotent.
-func (s *Server) Close() { s.gate.close() }
+func (s *Server) Close() { s.gate.Close() }
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	r = traced(withID(w, r))
-	s.gate.limitBody(w, r)
-	out := newTracker(w, r)
+	r = traced(web.WithID(w, r))
+	s.gate.LimitBody(w, r)
+	out := web.NewTracker(w, r)
 	defer s.opts.Metrics.answered(out, r)
 	defer func() {
 		switch p := recover(); p {
@@ -228,25 +234,25 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case http.ErrAbortHandler:
 			panic(p)
 		default:
-			s.opts.Logger.ErrorContext(r.Context(), "handler panicked", out.logged("panic", fmt.Sprint(p), "stack", string(debug.Stack()))...)
-			s.fail(out, r, errPanicked)
+			s.opts.Logger.ErrorContext(r.Context(), "handler panicked", out.Logged("panic", fmt.Sprint(p), "stack", string(debug.Stack()))...)
+			s.fail(out, r, web.ErrPanicked)
 		}
 	}()
 	answer := func(_ http.ResponseWriter, r *http.Request) {
 		if err := s.dispatch(out, r); err != nil {
-			if !out.allowed {
-				s.gate.dropBody(out, r)
+			if !out.Allowed {
+				s.gate.DropBody(out, r)
 			}
 			s.fail(out, r, err)
 		}
 	}
 	if err := s.checkHost(r); err != nil {
-		s.gate.dropBody(out, r)
+		s.gate.DropBody(out, r)
 		s.fail(out, r, err)
 		return
 	}
 	if r.Method == http.MethodOptions { // no route has it
-		s.gate.dropBody(out, r)
+		s.gate.DropBody(out, r)
 	}
 	if s.cors == nil {
 		answer(out, r)
@@ -266,9 +272,9 @@ func (e *ReloadError) Error() string { return strings.Join(e.Problems, "\n") }
 
 // RequestID returns the id of the request that the context belongs to, or "".
 // An [auth.Authenticator] gets it from its request's context.
-func RequestID(ctx context.Context) string { return requestID(ctx) }
+func RequestID(ctx context.Context) string { return web.RequestID(ctx) }
 
 // WithRequestID returns a handler that adds the request's id to what is logged
 // with its context, by whichever package. A [Server]'s own logger does so
 // anyway.
-func WithRequestID(h slog.Handler) slog.Handler { return loggingID(h) }
+func WithRequestID(h slog.Handler) slog.Handler { return web.WithRequestID(h) }

@@ -6,6 +6,8 @@ import (
 	"net/http"
 
 	"github.com/helixd/helixd/httpapi/auth"
+	"github.com/helixd/helixd/httpapi/chat"
+	"github.com/helixd/helixd/httpapi/internal/web"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
@@ -18,37 +20,37 @@ var errAuthChange = errors.New("httpapi: a server with authentication can't go o
 // told why when it comes back. An error changes nothing: whether there is
 // authentication stays as it was at [New], and the default agent is one that
 // there is.
-func (s *Server) Reconfigure(authenticate auth.Authenticator, identify auth.Identifier, options *ChatOptions) error {
-	if (authenticate != nil) != s.gate.authenticated {
+func (s *Server) Reconfigure(authenticate auth.Authenticator, identify auth.Identifier, options *chat.Options) error {
+	if (authenticate != nil) != s.gate.Authenticated {
 		return errAuthChange
 	}
-	if err := options.check(s.opts.Loop); err != nil {
+	if err := options.Check(s.opts.Loop); err != nil {
 		return err
 	}
-	s.chat.configure(options)
-	s.gate.reconfigure(authenticate, identify)
+	s.chat.Configure(options)
+	s.gate.Reconfigure(authenticate, identify)
 	return nil
 }
 
 // SetPrices replaces the prices of models, in USD; answers from then on use
 // them. The map must not be changed any more.
-func (s *Server) SetPrices(all map[string]readmodel.Price) { s.prices.set(all) }
+func (s *Server) SetPrices(all map[string]readmodel.Price) { s.prices.Set(all) }
 
 // Guard serves a handler to callers who may do an operation on all sessions,
 // such as those of package net/http/pprof behind [auth.OpAdmin]. Others, and web
 // pages of other origins, are refused as on the server's own routes.
 func (s *Server) Guard(op auth.Operation, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r = withID(w, r)
-		out := newTracker(w, r)
-		out.route = "guarded"
+		r = web.WithID(w, r)
+		out := web.NewTracker(w, r)
+		out.Route = "guarded"
 		err := cmp.Or(s.checkHost(r), s.checkOrigin(r))
 		if err == nil {
-			r, err = s.gate.guard(r, op)
-			out.request = r
+			r, err = s.gate.Guard(r, op)
+			out.Request = r
 		}
 		if err != nil {
-			s.gate.dropBody(out, r)
+			s.gate.DropBody(out, r)
 			s.fail(out, r, err)
 			return
 		}

@@ -21,10 +21,10 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// gate is a model that answers when it is let.
-type gate struct{ open chan struct{} }
+// gatedModel is a model that answers when it is let.
+type gatedModel struct{ open chan struct{} }
 
-func (g gate) Generate(ctx context.Context, _ model.Request, emit func(model.Event) error) (model.Answer, error) {
+func (g gatedModel) Generate(ctx context.Context, _ model.Request, emit func(model.Event) error) (model.Answer, error) {
 	if err := emit(model.TextDelta{Text: "waiting"}); err != nil {
 		return model.Answer{}, err
 	}
@@ -36,7 +36,7 @@ func (g gate) Generate(ctx context.Context, _ model.Request, emit func(model.Eve
 	return model.Answer{Model: "gate", StopReason: eventlog.StopEndTurn}, emit(model.TextDelta{Text: " done"})
 }
 
-func agents(g gate) []agentloop.Agent {
+func agents(g gatedModel) []agentloop.Agent {
 	return []agentloop.Agent{
 		{Name: "gated", Model: g},
 		{Name: "echo", Model: scripted.New([]scripted.Turn{{Text: "hello"}}, nil)},
@@ -45,7 +45,7 @@ func agents(g gate) []agentloop.Agent {
 }
 
 func TestStartAndStream(t *testing.T) {
-	g := gate{make(chan struct{})}
+	g := gatedModel{make(chan struct{})}
 	a := newAPIOn(t, newLog(t), agents(g))
 	body := `{"sessionId":"s","agentType":"gated","message":"hi","state":{"k":[1,"<&>"]},"metadata":{"a":"b"},"later":{"x":1}}`
 	got := a.post("/start", body)
@@ -92,7 +92,7 @@ func TestStartAndStream(t *testing.T) {
 }
 
 func TestStartStructured(t *testing.T) {
-	a := newAPIOn(t, newLog(t), agents(gate{}))
+	a := newAPIOn(t, newLog(t), agents(gatedModel{}))
 	got := a.post("/start", `{"sessionId":"s","agentType":"echo","message":[
 		{"role":"user","content":"one","metadata":{"hidden":true},"more":1},
 		{"role":"user","content":"","files":[{"data":"data:text/plain;base64,aGk=","mediaType":"text/plain","filename":"f.txt"}]}
@@ -141,7 +141,7 @@ func TestFailureNamesItsCause(t *testing.T) {
 }
 
 func TestResume(t *testing.T) {
-	a := newAPIOn(t, newLog(t), agents(gate{}))
+	a := newAPIOn(t, newLog(t), agents(gatedModel{}))
 	a.append("s", created("s"), requested("s", "run-1")) // died without a word, as another agent's
 	var status api.Status
 	a.get("/status?sessionId=s").decode(t, &status)
@@ -173,7 +173,7 @@ func TestResume(t *testing.T) {
 
 // TestStartOutlivesItsClient: what was asked for is done, not half done.
 func TestStartOutlivesItsClient(t *testing.T) {
-	a := newAPIOn(t, memory.New(), agents(gate{}))
+	a := newAPIOn(t, memory.New(), agents(gatedModel{}))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	req, err := http.NewRequestWithContext(ctx, "POST", "/start",
@@ -192,14 +192,14 @@ func (d discard) Write(p []byte) (int, error) { return len(p), nil }
 func (d discard) WriteHeader(int)             {}
 
 func TestStartWhileStopping(t *testing.T) {
-	a := newAPIOn(t, memory.New(), agents(gate{}))
+	a := newAPIOn(t, memory.New(), agents(gatedModel{}))
 	a.loop.Stop()
 	a.post("/start", `{"sessionId":"s","agentType":"echo","message":"x"}`).failed(t, 503, api.CodeUnavailable)
 }
 
 // TestStartValidates: what is wrong is named, and nothing is done.
 func TestStartValidates(t *testing.T) {
-	a := newAPIOn(t, memory.New(), agents(gate{}))
+	a := newAPIOn(t, memory.New(), agents(gatedModel{}))
 	member := func(s string) string { return `{"sessionId":"s","agentType":"echo","message":"x",` + s + `}` }
 	message := func(s string) string { return `{"sessionId":"s","agentType":"echo","message":` + s + `}` }
 	for _, tc := range []struct{ body, field string }{

@@ -16,7 +16,7 @@ import (
 
 // TestStateAt compares the state at every sequence with the fold.
 func TestStateAt(t *testing.T) {
-	a := newAPIOn(t, newLog(t), agents(gate{}))
+	a := newAPIOn(t, newLog(t), agents(gatedModel{}))
 	a.append("other", created("other"))
 	require.Equal(t, 200, a.post("/start", `{"sessionId":"s","agentType":"echo","message":"x"}`).status)
 	a.stream("/sse?sessionId=s").rest()
@@ -54,7 +54,7 @@ func TestStateAt(t *testing.T) {
 // TestSnapshot compares snapshots with the fold at their sequence, at rest
 // and under way, and follows on from them.
 func TestSnapshot(t *testing.T) {
-	g := gate{make(chan struct{})}
+	g := gatedModel{make(chan struct{})}
 	a := newAPIOn(t, newLog(t), agents(g))
 	require.Equal(t, 200, a.post("/start", `{"sessionId":"s","agentType":"gated","message":"x"}`).status)
 	s := a.stream("/sse?sessionId=s")
@@ -103,7 +103,7 @@ func TestSnapshot(t *testing.T) {
 }
 
 func TestHealth(t *testing.T) {
-	a := newAPIOn(t, memory.New(), agents(gate{}))
+	a := newAPIOn(t, memory.New(), agents(gatedModel{}))
 	require.Equal(t, `{"ok":true}`, a.get("/healthz").body)
 	got := a.get("/readyz")
 	require.Equal(t, 200, got.status)

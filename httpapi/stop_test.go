@@ -21,7 +21,7 @@ import (
 
 // TestStopRunning: the answer comes when the run has stopped, not before.
 func TestStopRunning(t *testing.T) {
-	g := gate{make(chan struct{})}
+	g := gatedModel{make(chan struct{})}
 	a := newAPIOn(t, newLog(t), agents(g))
 	for verb, want := range map[string]struct{ status, data string }{
 		"interrupt": {"interrupted", `{"type":"end","status":"interrupted"}`},
@@ -57,7 +57,7 @@ func TestStopRunning(t *testing.T) {
 
 // TestStopWithoutALiveRun: it is applied at once.
 func TestStopWithoutALiveRun(t *testing.T) {
-	a := newAPIOn(t, newLog(t), append(waitingAgents(), agents(gate{})...))
+	a := newAPIOn(t, newLog(t), append(waitingAgents(), agents(gatedModel{})...))
 	const interrupted, failed = "interrupted", "failed"
 	for i, tc := range []struct {
 		name, agent string
@@ -100,7 +100,7 @@ func TestStopWithoutALiveRun(t *testing.T) {
 // finished stops, too.
 func TestStopOutlivingSubAgent(t *testing.T) {
 	for verb, want := range map[string]projector.SessionStatus{"interrupt": "interrupted", "abort": "failed"} {
-		a := newAPIOn(t, newLog(t), outlivedBoss(gate{make(chan struct{})}))
+		a := newAPIOn(t, newLog(t), outlivedBoss(gatedModel{make(chan struct{})}))
 		a.begin("b", "boss")
 		require.Equal(t, 200, a.post("/"+verb, `{"sessionId":"b"}`).status)
 		require.Equal(t, "completed", a.status("b").Status)

@@ -15,7 +15,7 @@ import (
 	"github.com/helixd/helixd/snapshot"
 )
 
-// storeEvent is an event of document 000 as a client reads it.
+// stream.storeEvent is an event of document 000 as a client reads it.
 type storeEvent struct {
 	id              string
 	Type            string

@@ -19,6 +19,7 @@ import (
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/auth"
+	"github.com/helixd/helixd/httpapi/chat"
 )
 
 // withTeams has callers with a tenant and no user: red and blue for themselves, desk
@@ -34,7 +35,7 @@ func withTeams(o *httpapi.Options) {
 		{Token: "plain", Name: "plain's token", Operations: all, Sessions: all},
 	}
 	o.Auth, o.Identify = auth.BearerTokens(tokens), auth.TokenCallers(tokens)
-	o.Chat, o.Memories = &httpapi.ChatOptions{}, remembering(o.Log)
+	o.Chat, o.Memories = &chat.Options{}, remembering(o.Log)
 }
 
 // A caller with a tenant uses the sessions of its tenant by every route, of all their

@@ -15,6 +15,7 @@ import (
 
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/auth"
+	"github.com/helixd/helixd/httpapi/internal/web"
 )
 
 // MinTicketKey is the length of the shortest [Options].TicketKey, in bytes.
@@ -50,25 +51,25 @@ func newTicketCipher(key []byte) (cipher.AEAD, error) {
 
 // ticket answers POST /sessions/{id}/tickets and /chat/{id}/tickets. Its
 // operation is that of the streams which the ticket opens.
-func (s *Server) ticket(w http.ResponseWriter, r *request) error {
-	raw, err := r.readBody(w, api.MaxBody, defaultBodyTimeout)
+func (s *Server) ticket(w http.ResponseWriter, r *web.Request) error {
+	raw, err := r.ReadBody(w, api.MaxBody, web.DefaultBodyTimeout)
 	if err == nil && len(raw) > 0 { // nothing in it is used
-		_, err = parseObject(raw)
+		_, err = web.ParseObject(raw)
 	}
 	if err != nil {
 		return err
 	}
-	if _, err := s.opts.Log.Head(r.Context(), r.session); err != nil {
+	if _, err := s.opts.Log.Head(r.Context(), r.Session); err != nil {
 		return err
 	}
 	expires := s.now().Add(api.TicketTTL).Truncate(time.Millisecond)
-	content, err := json.Marshal(ticketContent{r.op, r.session, expires.UnixMilli(), auth.BearerOf(r.Request)})
+	content, err := json.Marshal(ticketContent{r.Op, r.Session, expires.UnixMilli(), auth.BearerOf(r.Request)})
 	if err != nil {
 		return fmt.Errorf("httpapi: ticket: %w", err)
 	}
 	sealed := s.tickets.Seal(nil, nil, content, nil)
 	w.Header().Set("Cache-Control", "no-store")
-	return r.respond(w, http.StatusCreated, api.Ticket{Ticket: base64.RawURLEncoding.EncodeToString(sealed), ExpiresAt: expires.UTC()})
+	return r.Respond(w, http.StatusCreated, api.Ticket{Ticket: base64.RawURLEncoding.EncodeToString(sealed), ExpiresAt: expires.UTC()})
 }
 
 var errTicket = fmt.Errorf("%w: the ticket is not valid, or not any more", auth.ErrUnauthorized)

@@ -126,7 +126,7 @@ func TestStateTellsWhatIsAwaited(t *testing.T) {
 // TestStreamEndsWithTheRoot: a sub-agent that outlives its parent's turn does
 // not keep clients; those that come later get its records too.
 func TestStreamEndsWithTheRoot(t *testing.T) {
-	g := gate{make(chan struct{})}
+	g := gatedModel{make(chan struct{})}
 	a := newAPIOn(t, newLog(t), outlivedBoss(g))
 	_, end := a.begin("b", "boss")
 	require.Contains(t, end.data, `"output":"bye"`)
@@ -151,7 +151,7 @@ func TestStreamEndsWithTheRoot(t *testing.T) {
 
 // TestResumeModes: helixd's own members of /resume.
 func TestResumeModes(t *testing.T) {
-	a := newAPIOn(t, newLog(t), append(waitingAgents(), agents(gate{})...))
+	a := newAPIOn(t, newLog(t), append(waitingAgents(), agents(gatedModel{})...))
 	resume := func(session, members string) answer {
 		return a.post("/resume", `{"sessionId":"`+session+`"`+members+`}`)
 	}

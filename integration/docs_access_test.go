@@ -15,6 +15,7 @@ import (
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/auth"
+	"github.com/helixd/helixd/httpapi/chat"
 	"github.com/helixd/helixd/integration/docs"
 )
 
@@ -46,7 +47,7 @@ func accessTable(t *testing.T) string {
 		tokens = append(tokens, k.token)
 	}
 	server, err := httpapi.New(httpapi.Options{
-		Log: log, Loop: loop, Auth: auth.BearerTokens(tokens), Identify: auth.TokenCallers(tokens), Chat: &httpapi.ChatOptions{},
+		Log: log, Loop: loop, Auth: auth.BearerTokens(tokens), Identify: auth.TokenCallers(tokens), Chat: &chat.Options{},
 	})
 	require.NoError(t, err)
 	defer server.Close()

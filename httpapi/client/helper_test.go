@@ -29,6 +29,7 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/chat"
 	"github.com/helixd/helixd/httpapi/client"
 	"github.com/helixd/helixd/snapshot"
 	folds "github.com/helixd/helixd/snapshot/memory"
@@ -130,7 +131,7 @@ func newServerOn(t *testing.T, log eventlog.Log) *server {
 			return api.Subscription{Subject: "helix.live." + session, ExpiresAt: time.Unix(0, 0).Add(ttl).UTC()}, nil
 		},
 		Unsubscribe: func(context.Context, string) error { return nil },
-		Log:         log, Loop: loop, AllowUnauthenticated: true, Version: "v-test", Chat: &httpapi.ChatOptions{}, InterruptObservationDeadline: within,
+		Log:         log, Loop: loop, AllowUnauthenticated: true, Version: "v-test", Chat: &chat.Options{}, InterruptObservationDeadline: within,
 		States: snapshot.New(log, &snapshot.StoreOptions{Folds: new(folds.Folds)}),
 	})
 	require.NoError(t, err)

@@ -7,15 +7,15 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/eventlog"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/chat"
 )
 
 // Chat returns how chat is served, nil where there is no agent to talk to.
-func Chat(c config.Chat, agents []agentloop.Agent) *httpapi.ChatOptions {
+func Chat(c config.Chat, agents []agentloop.Agent) *chat.Options {
 	if len(agents) == 0 {
 		return nil
 	}
-	return &httpapi.ChatOptions{
+	return &chat.Options{
 		DefaultAgent: c.DefaultAgent, NoAutoResume: !c.AutoResume, NoContentReplay: !c.ContentReplay, LooseParts: !c.StrictParts,
 		StartMetadata: metadataOf(c.StartMetadata), FinishMetadata: metadataOf(c.FinishMetadata), MessageID: c.MessageName,
 		ChunkFilter: shownChunks(c.HideChunks), ExposeCheckpoints: c.ExposeCheckpoints, NoResyncOnResume: !c.ResyncOnResume,
@@ -26,7 +26,7 @@ func metadataOf(raw json.RawMessage) func(agentID string) any {
 	if raw == nil {
 		return nil
 	}
-	return httpapi.StaticMetadata(raw)
+	return chat.StaticMetadata(raw)
 }
 
 // shownChunks is the filter that leaves types of chunks out; nil: none.

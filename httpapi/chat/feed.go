@@ -1,0 +1,133 @@
+package chat
+
+import (
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/internal/web"
+	"github.com/helixd/helixd/projector"
+	"github.com/helixd/helixd/projector/uimessage"
+)
+
+// chatFeed sends one chat stream. Its methods report whether it goes on.
+type chatFeed struct {
+	at      chatStart
+	to      *delivery
+	chat    *Options
+	yield   func(web.Event, error) bool
+	started bool
+	left    bool // the client has, or the stream is over
+	// last is the last record so far of a stream that has stopped. Its frames
+	// wait for those of the end, which are this record's, too.
+	last struct {
+		sequence uint64
+		frames   []uimessage.Frame
+	}
+}
+
+func (f *chatFeed) send(events []web.Event) bool {
+	for _, e := range events {
+		if f.left = f.left || !f.yield(e, nil); f.left {
+			return false
+		}
+	}
+	return !f.left
+}
+
+func (f *chatFeed) fail(err error) bool {
+	if !f.left {
+		f.left = true
+		f.yield(web.Event{}, err)
+	}
+	return false
+}
+
+// start sends what comes before the first frame that the client lacks: a client
+// that has no frame of the message needs its beginning.
+func (f *chatFeed) start() bool {
+	if f.started {
+		return !f.left
+	}
+	f.started = true
+	if f.at.shown {
+		f.at.encoder.Reopen()
+	}
+	if f.at.begin || !f.to.begun {
+		return f.send(unrecorded(f.at.encoder.Start()))
+	}
+	return !f.left
+}
+
+// past sends a record up to at.head.
+func (f *chatFeed) past(r eventlog.Record, err error) bool {
+	lacks := r.Sequence > f.at.after.Sequence
+	switch {
+	case err != nil:
+		return f.fail(err)
+	case lacks && !f.start():
+		return false
+	case f.at.dead.Covers(r):
+		if r.Kind == eventlog.KindChunk {
+			f.to.pass(r.Sequence)
+		}
+		return true
+	case f.at.whole && r.Type == (*eventlog.StreamResync)(nil).Type():
+		return true // a client that reads the whole message has nothing to load again
+	}
+	frames := f.encode(r)
+	if f.at.end == nil || !lacks || r.Sequence < f.at.stopped {
+		return f.deliver(r, frames)
+	}
+	if len(frames) == 0 && r.Sequence > f.at.stopped {
+		return true
+	}
+	before := f.last
+	f.last.sequence, f.last.frames = r.Sequence, frames
+	return f.send(f.to.record(before.sequence, before.frames))
+}
+
+// live sends a record after at.head. t is the state with it if it may end the
+// stream.
+func (f *chatFeed) live(r eventlog.Record, t *projector.Tree, err error) bool {
+	if err != nil {
+		return f.fail(err)
+	}
+	frames := f.encode(r)
+	if t != nil {
+		if end := chatEnding(t); end != nil {
+			f.finish(r.Sequence, frames, *end)
+			return false
+		}
+	}
+	return f.deliver(r, frames)
+}
+
+// deliver sends the frames of a record. Those of a truncation marker end the blocks
+// that are open, and a client that saw the truncated records had more of them.
+func (f *chatFeed) deliver(r eventlog.Record, frames []uimessage.Frame) bool {
+	more := f.send(f.to.record(r.Sequence, frames))
+	if r.Type == (*eventlog.Truncated)(nil).Type() {
+		f.to.pass(r.Sequence)
+	}
+	return more
+}
+
+func (f *chatFeed) encode(r eventlog.Record) []uimessage.Frame {
+	if f.chat.hides(r) {
+		return nil
+	}
+	if r.Sequence <= f.at.begins { // a client that resumes in the message does not get it
+		return f.at.earlier.Encode(r)
+	}
+	return f.at.encoder.Encode(r)
+}
+
+// finish sends the frames of the record that ends the stream, and the end. A
+// sequence of 0 means that no record makes the end: the client has them all.
+func (f *chatFeed) finish(sequence uint64, frames []uimessage.Frame, end uimessage.Ending) {
+	ending := f.at.encoder.End(end)
+	if sequence > 0 {
+		f.send(f.to.record(sequence, append(frames, ending...)))
+	} else {
+		f.send(unrecorded(ending...))
+	}
+	f.send([]web.Event{{Data: []byte("[DONE]")}})
+}

@@ -1,0 +1,177 @@
+package chat
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/internal/web"
+	"github.com/helixd/helixd/projector/textstream"
+	"github.com/helixd/helixd/projector/uimessage"
+)
+
+const feedRoot, feedChild = "s", "s-sub-a"
+
+// feedRecords are chunks and facts as a log has them, from the sequence 11 on.
+func feedRecords(t *testing.T, all ...any) (records []eventlog.Record) {
+	for i, one := range all {
+		var e eventlog.Entry
+		var err error
+		switch one := one.(type) {
+		case eventlog.Chunk:
+			e, err = eventlog.NewChunk(one, eventlog.Labels{Run: "r"})
+		case eventlog.Fact:
+			e, err = eventlog.NewFact(feedRoot, one, eventlog.Labels{Run: "r"})
+		}
+		require.NoError(t, err)
+		records = append(records, eventlog.Record{Sequence: uint64(11 + i), Time: time.Unix(int64(i), 0), Entry: e})
+	}
+	return records
+}
+
+func feedEncoder(textParts bool) chatEncoder {
+	if textParts {
+		return textstream.New(textstream.Options{Root: feedRoot})
+	}
+	return uimessage.NewEncoder(uimessage.EncoderOptions{Root: feedRoot, MessageID: "m"})
+}
+
+// fed is an event of a stream, and the sequence of its record; 0: none.
+type fed struct {
+	web.Event
+	of uint64
+}
+
+// feedLive returns the events of a client that was there from the beginning.
+func feedLive(textParts bool, records []eventlog.Record) (got []fed) {
+	var of uint64
+	f := &chatFeed{at: chatStart{encoder: feedEncoder(textParts), after: web.Position{Sequence: 10}}, chat: &Options{}}
+	f.to, f.yield = deliveryTo(f.at.after), func(e web.Event, _ error) bool { got = append(got, fed{e, of}); return true }
+	f.start()
+	for _, r := range records {
+		of = r.Sequence
+		f.live(r, nil, nil)
+	}
+	return got
+}
+
+// feedResumed returns the events of a client that resumes from a position when all
+// records are there.
+func feedResumed(t *testing.T, textParts bool, records []eventlog.Record, from string) (got []web.Event) {
+	after := web.Position{Sequence: 10}
+	if from != "" {
+		var err error
+		after, err = web.ParsePosition("id", from)
+		require.NoError(t, err)
+	}
+	var dead eventlog.Dead
+	for _, r := range records {
+		require.NoError(t, dead.Mark(r))
+	}
+	f := &chatFeed{at: chatStart{encoder: feedEncoder(textParts), after: after, dead: dead}, chat: &Options{}}
+	f.to, f.yield = deliveryTo(after), func(e web.Event, _ error) bool { got = append(got, e); return true }
+	for _, r := range records {
+		f.past(r, nil)
+	}
+	f.start()
+	return got
+}
+
+func dataOf(events []web.Event) (all []string) {
+	for _, e := range events {
+		all = append(all, string(e.Data))
+	}
+	return all
+}
+
+// surviving are the frames of live events that a client gets, too, that comes
+// later: not those of truncated records, nor how their blocks end.
+func surviving(records []eventlog.Record, live []fed, later []string) (all []string) {
+	var dead eventlog.Dead
+	markers := map[uint64]bool{}
+	for _, r := range records {
+		_ = dead.Mark(r)
+		markers[r.Sequence] = r.Type == "truncated"
+	}
+	for _, e := range live {
+		isDead := e.of > 0 && dead.Covers(records[e.of-11])
+		if !isDead && (!markers[e.of] || slices.Contains(later, string(e.Data))) {
+			all = append(all, string(e.Data))
+		}
+	}
+	return all
+}
+
+// truncations are streams with records that are truncated: what a client got of
+// them while they counted, and what one gets that comes later.
+func truncations(t *testing.T) map[string][]eventlog.Record {
+	of := func(agent string) eventlog.Base {
+		return eventlog.Base{AgentID: agent, AgentType: "writer", Timestamp: 1, Step: 1}
+	}
+	text := func(agent, s string) eventlog.Chunk { return &eventlog.TextDelta{Delta: s, Base: of(agent)} }
+	input := func(agent, call string) eventlog.Chunk {
+		return &eventlog.ToolArgStreamStart{ToolCallID: call, ToolName: "t", Base: of(agent)}
+	}
+	marker := func(ranges ...eventlog.Range) eventlog.Fact {
+		return &eventlog.Truncated{Reason: eventlog.ResyncRetry, AtSequence: 10, Ranges: ranges}
+	}
+	step := &eventlog.StepStart{Base: of(feedRoot)}
+	return map[string][]eventlog.Record{
+		"two open blocks of what is truncated": feedRecords(t, step,
+			text(feedRoot, "half"), input(feedRoot, "c"), input(feedRoot, "d"),
+			marker(eventlog.Range{AgentID: feedRoot, From: 12, To: 14}),
+			text(feedRoot, "whole"), text(feedRoot, "more")),
+		"open blocks of two agents": feedRecords(t, step,
+			text(feedRoot, "half"), text(feedChild, "hers"), input(feedChild, "c"),
+			marker(eventlog.Range{AgentID: feedRoot, From: 12, To: 14}, eventlog.Range{AgentID: feedChild, From: 12, To: 14}),
+			text(feedRoot, "whole"), text(feedChild, "all"), input(feedRoot, "e"), text(feedRoot, "more")),
+		"blocks that survive": feedRecords(t, step,
+			text(feedRoot, "kept"), input(feedRoot, "c"), input(feedChild, "d"),
+			input(feedChild, "e"), input(feedRoot, "f"),
+			marker(eventlog.Range{AgentID: feedChild, From: 15, To: 15}, eventlog.Range{AgentID: feedRoot, From: 16, To: 16}),
+			text(feedRoot, "whole"), text(feedChild, "all")),
+		"a crash": feedRecords(t, step,
+			text(feedRoot, "half"), input(feedRoot, "b"),
+			marker(eventlog.Range{AgentID: feedRoot, From: 12, To: 13}),
+			&eventlog.StepDiscarded{RunID: "r", StepID: "p", Reason: "crash", Base: of(feedRoot)}, step,
+			text(feedRoot, "whole"), input(feedRoot, "c"), text(feedRoot, "more")),
+		"twice": feedRecords(t, step,
+			text(feedRoot, "half"), input(feedRoot, "c"), input(feedRoot, "d"),
+			marker(eventlog.Range{AgentID: feedRoot, From: 12, To: 14}),
+			text(feedRoot, "again"), input(feedRoot, "e"), input(feedRoot, "f"),
+			marker(eventlog.Range{AgentID: feedRoot, From: 16, To: 18}),
+			text(feedRoot, "whole"), input(feedRoot, "g"), text(feedRoot, "more")),
+	}
+}
+
+// TestAChatCutAroundATruncation: after whichever frame a client is cut off, before,
+// in or after what is truncated, it gets each frame that survives, once.
+func TestAChatCutAroundATruncation(t *testing.T) {
+	for _, textParts := range []bool{true, false} {
+		for name, records := range truncations(t) {
+			t.Run(fmt.Sprint(name, ", text parts: ", textParts), func(t *testing.T) {
+				later := feedResumed(t, textParts, records, "")
+				whole := dataOf(later)
+				for _, d := range whole {
+					require.True(t, json.Valid([]byte(d)))
+				}
+				for n := 1; n <= len(records); n++ { // the connection that was cut had so many records
+					live := feedLive(textParts, records[:n])
+					for cut := 1; cut < len(live); cut++ {
+						id := live[cut].ID
+						had := surviving(records, live[:cut+1], whole)
+						require.Equal(t, whole, append(had, dataOf(feedResumed(t, textParts, records, id.String()))...), "live, cut after %s of %d records", id, n)
+					}
+				}
+				for cut := 1; cut < len(later); cut++ {
+					require.Equal(t, append([]web.Event(nil), later[cut+1:]...), feedResumed(t, textParts, records, later[cut].ID.String()), "cut after %s", later[cut].ID)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package chat
+
+import (
+	"net/http"
+
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/internal/web"
+	"github.com/helixd/helixd/projector/uimessage"
+	"github.com/helixd/helixd/snapshot"
+)
+
+// Snapshot answers GET /chat/{id}/snapshot (document 001, facts 6).
+// includePartialContent is by default on at a pause, and where content replay
+// is off.
+func (s *Routes) Snapshot(w http.ResponseWriter, r *web.Request) error {
+	partial, err := r.Query.FlagOr("includePartialContent", s.options().NoContentReplay)
+	if err != nil {
+		return err
+	}
+	snap, err := s.takeChat(r, partial, r.Query.Values.Has("includePartialContent") && !partial)
+	if err != nil {
+		return err
+	}
+	return r.OK(w, api.Snapshot[uimessage.Message](*snap))
+}
+
+func (s *Routes) takeChat(r *web.Request, partial, excludeAtPause bool) (*snapshot.Snapshot, error) {
+	return s.states.Take(r.Context(), r.Session, snapshot.Options{
+		IncludePartialContent: partial, ExcludeAtPause: excludeAtPause, MessageID: s.options().MessageID,
+	})
+}
+
+// Messages answers GET /chat/{id}/messages?offset&limit&includeReasoning&
+// includeToolResults (facts 6): a page of the messages that a snapshot has.
+// includeReasoning=false leaves reasoning out; includeToolResults=false shows
+// calls without what came of them.
+func (s *Routes) Messages(w http.ResponseWriter, r *web.Request) error {
+	offset, limit, err := r.Query.Page()
+	if err != nil {
+		return err
+	}
+	reasoning, err := r.Query.FlagOr("includeReasoning", true)
+	if err != nil {
+		return err
+	}
+	results, err := r.Query.FlagOr("includeToolResults", true)
+	if err != nil {
+		return err
+	}
+	snap, err := s.takeChat(r, s.options().NoContentReplay, false)
+	if err != nil {
+		return err
+	}
+	from := min(offset, len(snap.Messages))
+	to := min(from+limit, len(snap.Messages))
+	page := snap.Messages[from:to]
+	for i := range page {
+		page[i].Parts = wantedParts(page[i].Parts, reasoning, results)
+	}
+	return r.OK(w, api.History[uimessage.Message]{Messages: page, HasMore: to < len(snap.Messages)})
+}
+
+func wantedParts(parts []uimessage.Part, reasoning, results bool) []uimessage.Part {
+	wanted := []uimessage.Part{}
+	for _, p := range parts {
+		switch q := p.(type) {
+		case uimessage.Reasoning:
+			if !reasoning {
+				continue
+			}
+		case uimessage.ToolOutputAvailable:
+			if !results {
+				p = withoutResult(q.Tool, q)
+			}
+		case uimessage.ToolOutputError:
+			if !results {
+				p = withoutResult(q.Tool, uimessage.ToolOutputAvailable{Input: q.Input})
+			}
+		}
+		wanted = append(wanted, p)
+	}
+	return wanted
+}
+
+func withoutResult(tool uimessage.Tool, q uimessage.ToolOutputAvailable) uimessage.Part {
+	tool.State = "input-available"
+	return uimessage.ToolInputAvailable{Tool: tool, Input: q.Input}
+}

@@ -1,0 +1,113 @@
+package chat
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/internal/control"
+	"github.com/helixd/helixd/httpapi/internal/web"
+)
+
+// chatBody is the body of POST /chat, as the AI SDK's clients send it
+// (aisdk.md). The server's history counts: of the messages only the last one
+// and the answers in the last assistant's one are looked at closely.
+type chatBody struct {
+	session    string
+	agentType  string          // "": none is named
+	regenerate bool            // trigger regenerate-message
+	messageID  string          // "": none
+	users      int             // how many of them are users'
+	last       *web.Object     // of the messages; nil: there is none
+	labels     control.Labels  // of the session, if it is new
+	metadata   json.RawMessage // of the user message; nil: none
+
+	// What the last message says if it is a user's, and what is wrong with it:
+	// that matters only if it is new.
+	fromUser     bool
+	input        agentloop.Input
+	inputProblem error
+
+	// assistant is the last assistant's message, nil if there is none.
+	assistant *web.Object
+	answers   []chatAnswer
+}
+
+// readChat reads the body of POST /chat. The session is the member sessionId,
+// else id: an id that is not the session's names only the client's chat.
+func (s *Routes) readChat(w http.ResponseWriter, r *web.Request) (chatBody, error) {
+	o, err := r.ReadNamed(w, api.MaxBody, "sessionId", "id")
+	if err != nil {
+		return chatBody{}, err
+	}
+	b := chatBody{labels: control.LabelsOf(o), metadata: o.OptObject("metadata")}
+	if o.Members["messages"] == nil {
+		o.Fail("messages", "is required")
+	}
+	if o.Has("sessionId") {
+		b.session = o.SessionID()
+	} else if b.session = o.Text("id"); *o.Err == nil {
+		*o.Err = eventlog.ValidateClientSessionID(b.session)
+	}
+	if o.Has("agentType") {
+		b.agentType = o.Word("agentType")
+	}
+	if o.Has("messageId") {
+		b.messageID = o.Word("messageId")
+	}
+	switch o.OptText("trigger") {
+	case "regenerate-message":
+		b.regenerate = true
+	case "submit-message":
+	default:
+		if o.Has("trigger") {
+			o.Fail("trigger", "must be submit-message or regenerate-message")
+		}
+	}
+	if *o.Err != nil {
+		return chatBody{}, *o.Err
+	}
+	if b.readMessages(o); *o.Err != nil {
+		return chatBody{}, *o.Err
+	}
+	return b, nil
+}
+
+// readMessages keeps those that are looked at.
+func (b *chatBody) readMessages(o *web.Object) {
+	o.Each("messages", func(_ int, m *web.Object) {
+		b.last = m
+		switch m.Loose("role") {
+		case "user":
+			b.users++
+			b.fromUser = true
+			return
+		case "assistant":
+			b.assistant = m
+		}
+		b.fromUser = false
+	})
+	if *o.Err != nil {
+		return
+	}
+	if b.fromUser {
+		b.input, b.inputProblem = userMessage(b.last.Alone(), b.metadata)
+	}
+	if b.assistant != nil {
+		b.answers = answersOf(b.assistant)
+	}
+}
+
+// knownAs returns the id by which the client knows the assistant's message that
+// it goes on with, or "".
+func (b *chatBody) knownAs() string {
+	switch {
+	case b.fromUser || b.assistant == nil:
+		return ""
+	case b.messageID != "":
+		return b.messageID
+	}
+	return b.assistant.Loose("id")
+}

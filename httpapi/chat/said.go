@@ -1,0 +1,80 @@
+package chat
+
+import (
+	"slices"
+
+	"github.com/helixd/helixd/projector"
+	"github.com/helixd/helixd/projector/uimessage"
+)
+
+// speaks reports whether the client's last message is a user's that the session
+// does not have.
+func (c *chat) speaks() bool {
+	return c.body.fromUser && !c.body.regenerate && !c.said() && !c.saidEarlier()
+}
+
+// saidEarlier reports whether the last message, a user's, is one that the
+// session has answered before its last one: a late repeat.
+func (c *chat) saidEarlier() bool {
+	users := visible(c.tree)
+	return c.body.fromUser && slices.ContainsFunc(users[:max(len(users)-1, 0)], func(m *projector.Message) bool {
+		return c.names(m) && m.Content == c.body.input.Content
+	})
+}
+
+// said reports whether the last message, a user's, is the session's last one:
+// the request is a repeated one, whose answer was lost. That is told by the id
+// that the client has given the message, which goes with it into the log, or by
+// the one that it has in histories.
+func (c *chat) said() bool {
+	users := visible(c.tree)
+	return len(users) > 0 && c.names(users[len(users)-1]) && c.sameAs(users[len(users)-1])
+}
+
+// changes reports whether the last message has the place of one that the session
+// has in its histories, and is another one. One that was edited under a client's
+// own id is a further message.
+func (c *chat) changes() bool {
+	if !c.body.fromUser || c.body.regenerate || c.said() || c.saidEarlier() {
+		return false
+	}
+	id := c.body.last.Loose("id")
+	return slices.ContainsFunc(visible(c.tree), func(m *projector.Message) bool { return id != "" && id == c.shown(m) })
+}
+
+// names reports whether the client's last message has the id of one of the
+// session's.
+func (c *chat) names(m *projector.Message) bool {
+	id := c.body.last.Loose("id")
+	return id != "" && (id == m.MessageID || id == c.shown(m))
+}
+
+// shown returns the id that a user message has in histories.
+func (c *chat) shown(m *projector.Message) string {
+	users := visible(c.tree)
+	for _, ui := range uimessage.Render(c.tree, c.s.options().MessageID) {
+		if ui.Role != "user" {
+			continue
+		}
+		if users[0] == m {
+			return ui.ID
+		}
+		users = users[1:]
+	}
+	return ""
+}
+
+func (c *chat) sameAs(m *projector.Message) bool {
+	return c.body.inputProblem == nil && m.Content == c.body.input.Content && slices.Equal(m.Files, c.body.input.Files)
+}
+
+// visible returns the user messages that clients see.
+func visible(t *projector.Tree) []*projector.Message {
+	var users []*projector.Message
+	for i := range t.Messages {
+		if m := &t.Messages[i]; m.Role == projector.RoleUser && !m.Hidden() {
+			users = append(users, m)
+		}
+	}
+	return users
+}

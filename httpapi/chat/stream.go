@@ -1,0 +1,289 @@
+package chat
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"net/http"
+	"slices"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/internal/stream"
+	"github.com/helixd/helixd/httpapi/internal/web"
+	"github.com/helixd/helixd/projector"
+	"github.com/helixd/helixd/projector/textstream"
+	"github.com/helixd/helixd/projector/uimessage"
+)
+
+// chatReply says what of a session's current assistant message a client gets.
+type chatReply struct {
+	// whole: all of it. Otherwise what the client does not have yet.
+	whole bool
+	after web.Position
+	// begin sends the start part also to a client that has the message's
+	// beginning.
+	begin bool
+	// shown: the client shows the message so far from a snapshot.
+	shown bool
+	// resync begins with a stream_resync that is not stored (document 000).
+	resync bool
+	// messageID is the id that the client knows the message by, or "".
+	messageID string
+	// always answers with a stream, even if nothing is under way and nothing is
+	// left to send; else that is 204.
+	always bool
+	// textParts sends document 003's dialect.
+	textParts bool
+}
+
+// chatEncoder is a dialect of chat streams.
+type chatEncoder interface {
+	// Start returns how a message begins.
+	Start() uimessage.Frame
+	// Encode takes the message's effective records from the first one on.
+	Encode(r eventlog.Record) []uimessage.Frame
+	// Reopen begins again what is open.
+	Reopen()
+	End(e uimessage.Ending) []uimessage.Frame
+}
+
+// replyChat answers with the stream of the session's current assistant message.
+func (s *Routes) replyChat(w http.ResponseWriter, r *web.Request, session string, c chatReply) error {
+	return r.Streaming(session, func(ctx context.Context) error { return s.streamChat(ctx, w, r, session, c) })
+}
+
+func (s *Routes) streamChat(ctx context.Context, w http.ResponseWriter, r *web.Request, session string, c chatReply) error {
+	live, err := eventlog.Attach(ctx, s.log, session)
+	if errors.Is(err, eventlog.ErrSessionNotFound) && !c.always {
+		return r.Nothing(w)
+	}
+	if err != nil {
+		return err
+	}
+	defer live.Leave()
+	past := eventlog.WithHead(ctx, session, live.Head) // the head is asked for once
+	t, err := s.states.Head(past, session)
+	if err != nil {
+		return err
+	}
+	if last := c.after.Reaches(); !c.whole && last > t.Head {
+		return eventlog.Ahead(ctx, s.log, session, last)
+	}
+	if err := s.placeInMessage(past, session, &c, replyBegins(t)); err != nil {
+		return err
+	}
+	at := s.startChat(session, t, c)
+	at.live = live.Follow
+	if at.end != nil && !c.always {
+		more, err := s.moreToTell(past, at, c)
+		if err != nil {
+			return err
+		}
+		if !more {
+			return r.Nothing(w)
+		}
+	}
+	history, stop, err := stream.Peek(s.log.Read(past, session, min(at.before, at.after.Sequence), at.head))
+	if err != nil {
+		return err
+	}
+	defer stop()
+	w.Header().Set(api.HeaderSession, headerValue(session))
+	if !c.textParts {
+		w.Header().Set("X-Vercel-Ai-Ui-Message-Stream", "v1")
+	}
+	out := r.NewEventWriter(w)
+	if err := out.Open(); err != nil || r.Method == http.MethodHead {
+		return nil //nolint:nilerr // the client has left
+	}
+	if err := out.Pump(ctx, s.chatEvents(ctx, history, at)); err != nil {
+		s.logger.ErrorContext(r.Context(), "chat stream broke off", eventlog.LogSession, session, "error", err)
+	}
+	return nil
+}
+
+// placeInMessage has a client that has some frames of the message's first record
+// be in the message. The sequence in its position may lie before the message:
+// then no chunk is in between, else the frames are those of an older message.
+func (s *Routes) placeInMessage(ctx context.Context, session string, c *chatReply, begins uint64) error {
+	if c.whole || c.after.Frames == 0 || c.after.Sequence >= begins {
+		return nil
+	}
+	for r, err := range s.log.Read(ctx, session, c.after.Sequence, begins) {
+		if err != nil {
+			return err
+		}
+		if r.Kind == eventlog.KindChunk {
+			c.after.Frames = 0
+			return nil
+		}
+	}
+	c.after.Sequence = begins
+	return nil
+}
+
+// moreToTell reports whether a client lacks something of a stream that has
+// stopped: its end, or what was answered since. A client without a position
+// starts from the snapshot, and lacks nothing.
+func (s *Routes) moreToTell(ctx context.Context, at chatStart, c chatReply) (bool, error) {
+	if c.whole || c.after.Sequence < at.stopped || c.after.Frames > 0 {
+		return !c.whole, nil
+	}
+	for r, err := range s.log.Read(ctx, at.session, c.after.Sequence, at.head) {
+		if err != nil {
+			return false, err
+		}
+		if r.Type == (*eventlog.ResultSubmitted)(nil).Type() && !at.dead.Covers(r) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// chatStart is what a chat stream needs to know of the state that it starts
+// from. The state itself is not kept.
+type chatStart struct {
+	session, root string
+	encoder       chatEncoder       // of the message's records
+	earlier       chatEncoder       // of those before, which leave no trace in the message
+	first         []uimessage.Frame // what comes before all records
+	before        uint64            // the stream's records lie after it
+	begins        uint64            // the message's records lie after it
+	after         web.Position      // what the client has
+	head          uint64
+	whole         bool
+	begin         bool // the start part is sent in any case
+	shown         bool
+	dead          eventlog.Dead
+	end           *uimessage.Ending // what comes at head instead of following
+	stopped       uint64            // the record that ended it
+	live          func(context.Context) iter.Seq2[eventlog.Record, error]
+}
+
+func (s *Routes) startChat(session string, t *projector.Tree, c chatReply) chatStart {
+	at := chatStart{
+		session: session, root: t.SessionID, encoder: s.chatEncoder(t, c), earlier: s.chatEncoder(t, c), head: t.Head, whole: c.whole,
+		dead:   append(slices.Clone(t.Dead), t.Left()...), // what will be truncated has no place in what begins now
+		before: replyBegins(t), begins: replyBegins(t), after: c.after, end: chatEnding(t), begin: c.begin || c.shown, shown: c.shown,
+	}
+	if at.end != nil && t.Stopped != nil {
+		at.stopped = t.Stopped.At
+	}
+	switch {
+	case c.whole && c.shown: // the snapshot has what there is
+		at.after, at.whole = web.Position{Sequence: t.Head}, false
+	case c.whole, c.after.Sequence < at.before && !c.begin: // of earlier messages nothing can be sent here
+		at.after = web.Position{Sequence: at.before}
+	case c.after.Sequence < at.before: // what its own request has appended
+		at.before = c.after.Sequence
+	}
+	if c.resync {
+		at.first = append(at.first, uimessage.Resync(t, c.after.Sequence))
+	}
+	return at
+}
+
+// replyBegins returns the head before the first record of the session's last
+// assistant message.
+func replyBegins(t *projector.Tree) uint64 {
+	switch run := t.CurrentRun(); {
+	case t.Turn != nil && t.Turn.Before != nil:
+		return *t.Turn.Before
+	case t.Turn != nil && run != nil:
+		return run.StartSequence
+	case t.Stopped != nil:
+		return t.Stopped.Before
+	}
+	return 0
+}
+
+// chatEnding returns how the stream has ended in this state, or nil if it goes
+// on.
+func chatEnding(t *projector.Tree) *uimessage.Ending {
+	var end uimessage.Ending
+	switch {
+	case t.StreamStatus == eventlog.StreamCompleted:
+		end.Outcome = uimessage.Completed
+	case t.StreamStatus == eventlog.StreamTerminated:
+		end.Outcome, end.Error = uimessage.Failed, stream.FailureOf(&t.Session)
+		if t.Error != nil && t.Error.Code == "aborted" {
+			end.Outcome = uimessage.Aborted
+		}
+	case t.Waits() && t.Status == projector.SessionInterrupted:
+		end.Outcome = uimessage.Interrupted
+	case t.Waits():
+		end.Outcome = uimessage.Waiting
+	default:
+		return nil
+	}
+	return &end
+}
+
+func (s *Routes) chatEncoder(t *projector.Tree, c chatReply) chatEncoder {
+	id := c.messageID
+	if id == "" {
+		id = uimessage.ReplyID(t, s.options().MessageID)
+	}
+	if c.textParts {
+		return textstream.New(textstream.Options{Root: t.SessionID, Earlier: uimessage.Earlier(t), Cost: s.prices.Cost})
+	}
+	return uimessage.NewEncoder(uimessage.EncoderOptions{
+		Root: t.SessionID, MessageID: id, Answered: uimessage.Answered(t), Earlier: uimessage.Earlier(t),
+		StartMetadata: metadata(s.options().StartMetadata, t.SessionID), FinishMetadata: metadata(s.options().FinishMetadata, t.SessionID),
+		Loose: s.options().LooseParts, Checkpoints: s.options().ExposeCheckpoints,
+	})
+}
+
+// chatEvents yields the events of a chat stream. history are the records up to
+// at.head, from the message's first one or the client's position on.
+func (s *Routes) chatEvents(ctx context.Context, history iter.Seq2[eventlog.Record, error], at chatStart) iter.Seq2[web.Event, error] {
+	return func(yield func(web.Event, error) bool) {
+		f := &chatFeed{at: at, to: deliveryTo(at.after), chat: s.options(), yield: yield}
+		f.send(unrecorded(at.first...))
+		for r, err := range history {
+			if !f.past(r, err) {
+				return
+			}
+		}
+		if !f.start() {
+			return
+		}
+		if at.end != nil {
+			f.finish(f.last.sequence, f.last.frames, *at.end)
+			return
+		}
+		for r, err := range stream.After(at.head, at.live(ctx)) {
+			var t *projector.Tree
+			if err == nil && r.Agent == at.root && stream.MayEnd(r.Envelope) {
+				t, err = s.states.At(ctx, at.session, r.Sequence)
+			}
+			if !f.live(r, t, err) {
+				return
+			}
+		}
+	}
+}
+
+// headerValue is an id as it can stand in a header; others are left out.
+func headerValue(id string) string {
+	for _, b := range []byte(id) {
+		if b < ' ' || b > '~' {
+			return ""
+		}
+	}
+	return id
+}
+
+// metadata returns the messageMetadata of a part.
+func metadata(of func(agentID string) any, agent string) json.RawMessage {
+	if of == nil {
+		return nil
+	}
+	raw, err := web.Marshal(of(agent))
+	if err != nil || string(raw) == "null" {
+		return nil
+	}
+	return raw
+}

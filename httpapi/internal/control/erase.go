@@ -1,0 +1,48 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/internal/web"
+)
+
+// defaultEraseTimeout is how long DELETE /sessions/{id} works before it answers that
+// there is more to do, or that it could not begin.
+const defaultEraseTimeout = 20 * time.Second
+
+func (s *Routes) Erase(w http.ResponseWriter, r *web.Request) error {
+	e, err := s.untilErased(r, func(ctx context.Context) (eventlog.Erasure, error) { return s.loop.Erase(ctx, r.Session) })
+	if err != nil {
+		return err
+	}
+	r.Audit("session erased")
+	status := http.StatusOK
+	if e.Pending {
+		status = http.StatusAccepted
+	}
+	return r.Respond(w, status, api.Erased{
+		SessionID: r.Session, Pending: e.Pending, WaitsFor: e.WaitsFor, Left: e.Left, Forks: []string{},
+	})
+}
+
+// untilErased erases, for as long as an answer may take: the client's end does
+// not leave it half done.
+func (s *Routes) untilErased(r *web.Request, erase func(context.Context) (eventlog.Erasure, error)) (eventlog.Erasure, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), s.EraseTimeout)
+	defer cancel()
+	e, err := erase(ctx)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
+		if e.Pending { // it has begun, for good
+			err = nil
+		} else {
+			err = fmt.Errorf("%w: %w", eventlog.ErrOutcomeUnknown, err)
+		}
+	}
+	return e, err
+}

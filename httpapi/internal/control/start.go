@@ -1,0 +1,101 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"net/http"
+
+	"github.com/helixd/helixd/agentloop/engine"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
+	"github.com/helixd/helixd/httpapi/internal/web"
+)
+
+// Start answers POST /start (document 004, RemoteStartRequest). It is
+// idempotent while the session's run is not over. The members userId and tags
+// are helixd's own; they are of the session when it is new.
+func (s *Routes) Start(w http.ResponseWriter, r *web.Request) error {
+	body, err := r.ReadNamed(w, api.MaxBody, "sessionId")
+	if err != nil {
+		return err
+	}
+	labels := LabelsOf(body)
+	req := engine.StartRequest{
+		SessionID: body.SessionID(),
+		AgentType: body.Word("agentType"),
+		Messages:  messagesOf(body),
+		State:     body.OptObject("state"),
+		UserID:    labels.UserID,
+		Tags:      labels.Tags,
+		Metadata:  body.OptTexts("metadata"),
+	}
+	return s.begin(w, r, req.SessionID, *body.Err, func(ctx context.Context) (engine.Started, error) {
+		if err := auth.CallerOf(ctx).CheckUser(req.UserID); err != nil {
+			return engine.Started{}, err
+		}
+		req.Tenant, req.MayUse = auth.CallerOf(ctx).Tenant, auth.CallerOf(ctx).MayUse
+		req.UserID = cmp.Or(req.UserID, auth.CallerOf(ctx).User)
+		return s.loop.Start(ctx, req)
+	})
+}
+
+// Resume answers POST /resume (document 004, RemoteResumeRequest). The members
+// mode, checkpointId, turn and approved are helixd's own (facts 3.1).
+func (s *Routes) Resume(w http.ResponseWriter, r *web.Request) error {
+	body, err := r.ReadNamed(w, api.MaxBody, "sessionId")
+	if err != nil {
+		return err
+	}
+	req := engine.ResumeRequest{SessionID: body.SessionID()}
+	if body.Has("message") {
+		req.Messages = messagesOf(body)
+	}
+	if body.Has("mode") {
+		req.Mode = eventlog.RunMode(body.Word("mode"))
+	}
+	switch req.Mode {
+	case eventlog.ModeFromCheckpoint:
+		req.CheckpointID = body.Word("checkpointId")
+	case eventlog.ModeWithConfirmation:
+		req.Approved = body.Flag("approved")
+	case eventlog.ModeRetry:
+		if body.Has("turn") {
+			req.Turn = int(body.Number("turn", 1, math.MaxInt32))
+		}
+	}
+	only(body, "checkpointId", req.Mode, eventlog.ModeFromCheckpoint)
+	only(body, "approved", req.Mode, eventlog.ModeWithConfirmation)
+	only(body, "turn", req.Mode, eventlog.ModeRetry)
+	return s.begin(w, r, req.SessionID, *body.Err, func(ctx context.Context) (engine.Started, error) {
+		return s.loop.Resume(ctx, req)
+	})
+}
+
+// begin has a run begun for a body that was read. A client that leaves does
+// not stop it half way: then nobody would drive what it asked for.
+func (s *Routes) begin(w http.ResponseWriter, r *web.Request, session string, problem error,
+	begin func(context.Context) (engine.Started, error),
+) error {
+	if problem != nil {
+		return problem
+	}
+	if err := r.Authorize(session); err != nil {
+		return err
+	}
+	ctx, cancel := r.Detached()
+	defer cancel()
+	started, err := begin(ctx)
+	if err != nil {
+		return err
+	}
+	return r.OK(w, api.Started(started))
+}
+
+// only refuses a member that would be ignored in another mode than with.
+func only(o *web.Object, name string, mode, with eventlog.RunMode) {
+	if o.Has(name) && mode != with {
+		o.Fail(name, "goes with the mode "+string(with))
+	}
+}

@@ -1,0 +1,142 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"github.com/helixd/helixd/agentloop/engine"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/internal/web"
+)
+
+// SubmitToolResult answers POST /submit-tool-result (documents 002 and 004,
+// SubmitToolResult; facts 2.3). It only stores: the run goes on when it is
+// resumed.
+func (s *Routes) SubmitToolResult(w http.ResponseWriter, r *web.Request) error {
+	raw, err := r.ReadSession(w, api.MaxSubmitBody, "sessionId")
+	if err != nil {
+		return err
+	}
+	sub, err := parseSubmission(raw)
+	if err != nil {
+		return s.Refused(err)
+	}
+	if err := r.Authorize(sub.SessionID); err != nil {
+		return err
+	}
+	ctx, cancel := r.Detached()
+	defer cancel()
+	submitted, err := s.Submit(ctx, sub)
+	if err != nil {
+		return err
+	}
+	return r.OK(w, AnswerOf(submitted))
+}
+
+// Submit stores a submission, whichever route it came by, if it fits the
+// server's own schema.
+func (s *Routes) Submit(ctx context.Context, sub engine.Submission) (engine.Submitted, error) {
+	if s.submissions != nil {
+		if err := s.submissions.Validate(payloadOf(sub)); err != nil {
+			return engine.Submitted{}, s.Refused(&eventlog.ValidationError{Reason: "does not fit the server's schema of submissions: " + err.Error()})
+		}
+	}
+	submitted, err := s.loop.Submit(ctx, sub)
+	if err != nil {
+		return engine.Submitted{}, s.Refused(err)
+	}
+	return submitted, nil
+}
+
+// AnswerOf is what the client reads of a submission.
+func AnswerOf(done engine.Submitted) api.Submitted {
+	return api.Submitted{
+		Status: string(done.Status), Reason: done.Reason, SessionID: done.SessionID, ToolCallID: done.ToolCallID,
+		PendingToolCallIDs: done.PendingToolCallIDs,
+	}
+}
+
+// payloadOf is a submission as document 002 has it.
+func payloadOf(sub engine.Submission) map[string]any {
+	payload := map[string]any{"sessionId": sub.SessionID, "toolCallId": sub.ToolCallID, "kind": string(sub.Kind)}
+	optional := func(key, text string) {
+		if text != "" {
+			payload[key] = text
+		}
+	}
+	if sub.Kind == eventlog.SubmitApproval {
+		payload["approved"] = sub.Approved
+		optional("reason", sub.Reason)
+		optional("approvalId", sub.ApprovalID)
+		return payload
+	}
+	optional("error", sub.Error)
+	var result any
+	if sub.Result != nil && json.Unmarshal(sub.Result, &result) == nil { // else the loop refuses it
+		payload["result"] = result
+	}
+	return payload
+}
+
+func parseSubmission(raw []byte) (engine.Submission, error) {
+	body, err := web.ParseObject(raw)
+	if err != nil {
+		return engine.Submission{}, err
+	}
+	sub := SubmissionOf(body)
+	return sub, *body.Err
+}
+
+func SubmissionOf(o *web.Object) engine.Submission {
+	sub := engine.Submission{
+		SessionID:  o.SessionID(),
+		ToolCallID: o.Word("toolCallId"),
+		Kind:       eventlog.SubmissionKind(o.Word("kind")),
+	}
+	switch sub.Kind {
+	case eventlog.SubmitClientResult:
+		if o.Has("result") == o.Has("error") {
+			o.Fail("result", "exactly one of result and error is required")
+		}
+		sub.Result = o.Members["result"]
+		if o.Has("error") {
+			sub.Error = o.Word("error")
+		}
+	case eventlog.SubmitApproval:
+		sub.Approved = o.Flag("approved")
+		sub.Reason = o.OptText("reason")
+		if o.Has("approvalId") {
+			sub.ApprovalID = o.Word("approvalId")
+		}
+	}
+	return sub
+}
+
+// SubmitError tells that a submission is not valid.
+type SubmitError struct {
+	Problem *eventlog.ValidationError
+	Verbose bool // show what is wrong with it
+}
+
+func (e *SubmitError) Error() string { return "httpapi: submission: " + e.Problem.Error() }
+
+func (e *SubmitError) Show() (text string, detail any) {
+	switch {
+	case !e.Verbose:
+		return "the submission is not valid", nil
+	case e.Problem.Field == "":
+		return e.Problem.Error(), nil
+	}
+	return e.Problem.Error(), api.FieldDetail{Field: e.Problem.Field}
+}
+
+// Refused marks what is wrong with a submission as that.
+func (s *Routes) Refused(err error) error {
+	if problem, ok := errors.AsType[*eventlog.ValidationError](err); ok {
+		return &SubmitError{problem, s.verbose}
+	}
+	return err
+}

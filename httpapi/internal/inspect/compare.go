@@ -1,0 +1,150 @@
+package inspect
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
+	"github.com/helixd/helixd/httpapi/internal/web"
+	"github.com/helixd/helixd/projector"
+)
+
+// moment reads a session and a sequence of it.
+func momentOf(q web.Query, name string) (m moment, err error) {
+	switch m.session, err = q.SessionID(name); {
+	case err != nil:
+		return m, err
+	case m.session == "":
+		return m, web.Invalid(name, "is required")
+	}
+	m.at, m.given, err = q.Number(name + "At")
+	return m, err
+}
+
+// Compare answers GET /compare?a=&aAt=n&b=&bAt=m, at the heads by default. The
+// caller must be allowed on both sessions.
+func (s *Routes) Compare(w http.ResponseWriter, r *web.Request) error {
+	c, err := s.comparison(r)
+	if err != nil {
+		return err
+	}
+	return r.OK(w, c)
+}
+
+// comparison compares two moments when it is the caller's turn: to load large states,
+// be it to see whose they are, takes as much as to compare them.
+func (s *Routes) comparison(r *web.Request) (api.Comparison, error) {
+	ctx := r.Context()
+	done, err := s.Diffs.Take(ctx, auth.CallerOf(ctx))
+	if err != nil {
+		return api.Comparison{}, err
+	}
+	defer done()
+	for _, name := range compareNames {
+		if id := r.Query.Values.Get(name); id != "" {
+			if err := r.Authorize(id); err != nil {
+				return api.Comparison{}, err
+			}
+		}
+	}
+	var moments [2]moment
+	for i, name := range compareNames {
+		if moments[i], err = momentOf(r.Query, name); err != nil {
+			return api.Comparison{}, err
+		}
+	}
+	var sides [2]api.Compared
+	var trees [2]*projector.Tree
+	for i, m := range moments {
+		if trees[i], err = s.stateAt(ctx, &m); err != nil {
+			return api.Comparison{}, err
+		}
+		if sides[i], err = s.compared(ctx, m, trees[i]); err != nil {
+			return api.Comparison{}, err
+		}
+	}
+	a, b := trees[0], trees[1]
+	patch, err := patchOf(ctx, customState(a), customState(b))
+	if err != nil {
+		return api.Comparison{}, err
+	}
+	c := api.Comparison{A: sides[0], B: sides[1], Common: common(a.Messages, b.Messages), Patch: patch}
+	switch {
+	case b.ForkedFrom != nil && b.ForkedFrom.SessionID == c.A.SessionID:
+		c.ForkedFrom = b.ForkedFrom
+	case a.ForkedFrom != nil && a.ForkedFrom.SessionID == c.B.SessionID:
+		c.ForkedFrom = a.ForkedFrom
+	}
+	return c, nil
+}
+
+// compareNames are the parameters that name the sessions of GET /compare.
+var compareNames = [2]string{"a", "b"}
+
+// customState returns an empty one for a state before everything.
+func customState(t *projector.Tree) json.RawMessage {
+	if t.CustomState.IsZero() {
+		return json.RawMessage("{}")
+	}
+	return t.CustomState.Bytes()
+}
+
+// compared describes a session at a moment whose state is t.
+func (s *Routes) compared(ctx context.Context, m moment, t *projector.Tree) (api.Compared, error) {
+	c := api.Compared{
+		SessionID: m.session, Sequence: m.at, Status: t.Status, AgentType: t.AgentType, Messages: t.Messages, ToolCalls: callsOf(t),
+		Spent: s.prices.spent(new(projector.Tree), t), Steps: []projector.StepTime{},
+	}
+	if t.Head == 0 {
+		c.Messages = []projector.Message{}
+		return c, nil
+	}
+	steps, err := t.StepTimes(s.log.Read(ctx, m.session, 0, t.Head))
+	if trimmed, ok := errors.AsType[*eventlog.TrimmedError](err); ok && trimmed.Floor < t.Head {
+		steps, err = t.StepTimes(s.log.Read(ctx, m.session, trimmed.Floor, t.Head)) // what retention has left
+	}
+	if _, trimmed := errors.AsType[*eventlog.TrimmedError](err); trimmed {
+		return c, nil
+	}
+	if steps != nil {
+		c.Steps = steps
+	}
+	return c, err
+}
+
+// common returns how many messages at the front say the same.
+func common(a, b []projector.Message) int {
+	n := 0
+	for n < min(len(a), len(b)) && saysTheSame(a[n], b[n]) {
+		n++
+	}
+	return n
+}
+
+// saysTheSame compares what a person or a model gets of a message.
+func saysTheSame(a, b projector.Message) bool {
+	return a.Role == b.Role && a.Content == b.Content && a.Hidden() == b.Hidden() && slices.Equal(a.Files, b.Files) &&
+		a.ToolName == b.ToolName && a.Error == b.Error && web.SameJSON(a.Result, b.Result) &&
+		slices.EqualFunc(a.Parts, b.Parts, func(p, q eventlog.TurnPart) bool {
+			return p.Reasoning == q.Reasoning && p.Text == q.Text && sameValue(p.File, q.File) && sameSource(p.Source, q.Source) &&
+				(p.ToolCall == nil) == (q.ToolCall == nil) &&
+				(p.ToolCall == nil || p.ToolCall.Name == q.ToolCall.Name && web.SameJSON(p.ToolCall.Arguments, q.ToolCall.Arguments))
+		})
+}
+
+func sameValue[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
+
+// sameSource disregards the ids that a turn has given its sources.
+func sameSource(a, b *eventlog.Source) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	p, q := *a, *b
+	p.ID, q.ID = "", ""
+	return p == q
+}

@@ -1,0 +1,96 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
+	"github.com/helixd/helixd/httpapi/internal/web"
+	"github.com/helixd/helixd/projector"
+	"github.com/helixd/helixd/projector/jsondoc"
+)
+
+// onlySpent asks for a [api.DiffSpent]: the rest grows with the conversation.
+const onlySpent = "spent"
+
+// Diff answers GET /sessions/{id}/diff?from=n&to=m, by default from before
+// everything and up to the head. From may lie behind to: then the patch leads
+// back. With only=spent it is a [api.DiffSpent].
+func (s *Routes) Diff(w http.ResponseWriter, r *web.Request) error {
+	from, _, err := r.Query.Number("from")
+	if err != nil {
+		return err
+	}
+	to, given, err := r.Query.Number("to")
+	if err != nil {
+		return err
+	}
+	only, err := web.OneOf(r.Query, "only", []string{onlySpent})
+	if err != nil {
+		return err
+	}
+	if !given {
+		if to, err = s.log.Head(r.Context(), r.Session); err != nil {
+			return err
+		}
+	}
+	d, err := s.stateDiff(r.Context(), r.Session, from, to, only == onlySpent)
+	if err != nil {
+		return err
+	}
+	if only == onlySpent {
+		return r.OK(w, d.DiffSpent)
+	}
+	return r.OK(w, d)
+}
+
+// stateDiff compares a session with itself when it is the caller's turn: to load large
+// states takes as much as to compare them.
+func (s *Routes) stateDiff(ctx context.Context, session string, from, to uint64, onlySpent bool) (d api.StateDiff, err error) {
+	done, err := s.Diffs.Take(ctx, auth.CallerOf(ctx))
+	if err != nil {
+		return d, err
+	}
+	defer done()
+	before, err := s.states.At(ctx, session, from)
+	if err != nil {
+		return d, err
+	}
+	after, err := s.states.At(ctx, session, to)
+	if err != nil {
+		return d, err
+	}
+	d.DiffSpent = api.DiffSpent{From: from, To: to, Spent: s.prices.spent(before, after)}
+	if onlySpent {
+		return d, nil
+	}
+	d.Messages, d.ToolCalls = []projector.Message{}, callChanges(before, after)
+	d.Patch, err = patchOf(ctx, projector.StateOf(before), projector.StateOf(after))
+	for _, m := range after.Messages {
+		if m.Sequence > from { // none does if to lies before it
+			d.Messages = append(d.Messages, m)
+		}
+	}
+	return d, err
+}
+
+// patchOf returns the operations that turn the JSON of one value into that of
+// another.
+func patchOf(ctx context.Context, before, after any) ([]eventlog.PatchOp, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, web.TurnPatience, web.ErrAllBusy)
+	defer cancel()
+	var docs [2][]byte
+	for i, v := range []any{before, after} {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		var err error
+		if docs[i], err = web.Marshal(v); err != nil {
+			return nil, fmt.Errorf("httpapi: diff: %w", err)
+		}
+	}
+	return jsondoc.Diff(ctx, docs[0], docs[1])
+}

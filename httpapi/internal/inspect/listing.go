@@ -1,0 +1,47 @@
+package inspect
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/internal/web"
+	"github.com/helixd/helixd/projector/readmodel"
+)
+
+// serveListing answers with a page of the read models.
+func serveListing[T any](s *Routes, w http.ResponseWriter, r *web.Request, ask func(readmodel.Visible) (readmodel.Answer[api.Page[T]], error)) error {
+	found, err := asked(s, r, ask)
+	if err != nil {
+		return err
+	}
+	return r.OK(w, api.Listing[T]{Page: found.Value, Fresh: found.Fresh})
+}
+
+// asked asks the read models about the sessions that the caller may see: what
+// it may not is not counted either.
+func asked[T any](s *Routes, r *web.Request, ask func(readmodel.Visible) (readmodel.Answer[T], error)) (readmodel.Answer[T], error) {
+	if s.readModels == nil {
+		return readmodel.Answer[T]{}, ErrNoReadModels
+	}
+	var undecided error
+	var visible readmodel.Visible // nil: all, which takes no look at each
+	if r.Authenticated {
+		visible = func(root string) bool {
+			yes, err := r.Visible(root)
+			if err != nil && undecided == nil {
+				undecided = err
+			}
+			return yes && undecided == nil
+		}
+	}
+	found, err := ask(visible)
+	if undecided != nil {
+		return readmodel.Answer[T]{}, undecided
+	}
+	found.Fresh = web.Shown(found.Fresh)
+	return found, err
+}
+
+// ErrNoReadModels refuses what folds can't tell.
+var ErrNoReadModels = errors.New("httpapi: no read models here")

@@ -1,0 +1,37 @@
+package inspect
+
+import (
+	"net/http"
+
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/internal/web"
+	"github.com/helixd/helixd/projector"
+)
+
+// Checkpoints answers GET /sessions/{id}/checkpoints, oldest first.
+func (s *Routes) Checkpoints(w http.ResponseWriter, r *web.Request) error {
+	return servePage(s, w, r, func(t *projector.Tree) []projector.Checkpoint { return t.Checkpoints })
+}
+
+// Runs answers GET /sessions/{id}/runs, oldest first.
+func (s *Routes) Runs(w http.ResponseWriter, r *web.Request) error {
+	return servePage(s, w, r, func(t *projector.Tree) []projector.Run { return t.Runs })
+}
+
+// servePage answers with a page of what a session has.
+func servePage[T any](s *Routes, w http.ResponseWriter, r *web.Request, of func(*projector.Tree) []T) error {
+	offset, limit, err := r.Query.Page()
+	if err != nil {
+		return err
+	}
+	t, err := s.states.Head(r.Context(), r.Session)
+	if err != nil {
+		return err
+	}
+	all := of(t)
+	from := min(offset, len(all))
+	to := min(from+limit, len(all))
+	return r.OK(w, api.Page[T]{
+		Items: append([]T{}, all[from:to]...), Total: len(all), Offset: offset, Limit: limit, HasMore: to < len(all),
+	})
+}

@@ -1,0 +1,28 @@
+package inspect
+
+import (
+	"github.com/helixd/helixd/agentloop/engine"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/internal/web"
+	"github.com/helixd/helixd/projector/readmodel"
+	"github.com/helixd/helixd/snapshot"
+)
+
+// Routes answer questions, and change nothing.
+type Routes struct {
+	log        eventlog.Log
+	loop       *engine.Loop
+	states     *snapshot.Store
+	readModels readmodel.Models // nil: folds answer what they can
+	prices     *Prices
+	searches   *web.Turns
+	Diffs      *web.Turns // of two states
+}
+
+// New returns the routes of a log.
+func New(log eventlog.Log, loop *engine.Loop, states *snapshot.Store, models readmodel.Models, prices *Prices) *Routes {
+	return &Routes{
+		log: log, loop: loop, states: states, readModels: models, prices: prices,
+		searches: web.NewTurns(web.AtOnce, true), Diffs: web.NewTurns(web.AtOnce, true),
+	}
+}

@@ -1,0 +1,114 @@
+package inspect
+
+import (
+	"cmp"
+	"net/http"
+
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
+	"github.com/helixd/helixd/httpapi/internal/web"
+	"github.com/helixd/helixd/projector"
+	"github.com/helixd/helixd/projector/readmodel"
+)
+
+func (s *Routes) summarize(r *web.Request, t *projector.Tree, session *projector.Session) api.Summary {
+	steps := 0
+	for _, run := range session.Runs {
+		steps += run.StepCount
+	}
+	parked := 0
+	if session == &t.Session {
+		parked = len(t.Parked)
+	}
+	return api.Summary{
+		SessionID: session.SessionID, StreamID: session.StreamID, AgentType: session.AgentType, ParentSessionID: parentOf(t, session),
+		Status: session.Status, StreamStatus: session.StreamStatus,
+		IsExecuting: session.Running() && s.loop.Driven(r.Context(), t),
+		CurrentRun:  session.CurrentRun(), UserID: cmp.Or(session.UserID, t.UserID), Tags: session.Tags, Metadata: session.Metadata,
+		CreatedAt: session.CreatedAt, UpdatedAt: session.UpdatedAt,
+		Counts: api.Counts{
+			Messages: len(session.Messages), Steps: steps, Runs: len(session.Runs), Checkpoints: len(session.Checkpoints), Parked: parked,
+		},
+		HeadSequence: t.Head, Durability: s.log.Info().Durability,
+	}
+}
+
+// Summary answers GET /sessions/{id}.
+func (s *Routes) Summary(w http.ResponseWriter, r *web.Request) error {
+	t, err := s.states.Head(r.Context(), r.Session)
+	if err != nil {
+		return err
+	}
+	return r.OK(w, api.SessionSummary{Summary: s.summarize(r, t, &t.Session), PendingToolCalls: pendingCalls(t)})
+}
+
+// Sessions answers GET /sessions: the sessions that the caller may see,
+// sorted by id or, by read models, the last that changed first.
+func (s *Routes) Sessions(w http.ResponseWriter, r *web.Request) error {
+	f, err := sessionFilter(r)
+	if err != nil {
+		return err
+	}
+	if s.readModels != nil {
+		return serveListing(s, w, r, func(visible readmodel.Visible) (readmodel.Answer[api.Page[api.Summary]], error) {
+			f.Visible = visible
+			rows, err := s.readModels.Sessions(r.Context(), f)
+			return readmodel.Answer[api.Page[api.Summary]]{Value: web.MapPage(rows.Value, func(row readmodel.Session) api.Summary {
+				return s.summaryOf(r, row)
+			}), Fresh: rows.Fresh}, err
+		})
+	}
+	if f.Sort == readmodel.ByUpdated {
+		return ErrNoReadModels // it would take a fold of each
+	}
+	found, err := s.foldSessions(r, f)
+	if err != nil {
+		return err
+	}
+	return r.OK(w, api.Listing[api.Summary]{Page: found, Fresh: readmodel.Fresh{Current: true}})
+}
+
+// sessionFilter reads what GET /sessions may be asked.
+func sessionFilter(r *web.Request) (f readmodel.SessionFilter, err error) {
+	q := r.Query
+	if f.Paging, err = q.Paging(); err != nil {
+		return f, err
+	}
+	if f.UserID, err = r.User(); err != nil {
+		return f, err
+	}
+	f.Tenant = auth.CallerOf(r.Context()).OnlyTenant()
+	if f.AgentType, err = q.Word("agentType"); err != nil {
+		return f, err
+	}
+	if f.Tag, err = q.Word("tag"); err != nil {
+		return f, err
+	}
+	if f.Metadata, err = q.Metadata(); err != nil {
+		return f, err
+	}
+	if f.From, f.To, err = q.Period(); err != nil {
+		return f, err
+	}
+	if f.Status, err = web.OneOf(q, "status", sessionStatuses); err != nil {
+		return f, err
+	}
+	if f.Sort, err = web.OneOf(q, "sort", readmodel.SessionSorts()); err != nil {
+		return f, err
+	}
+	f.ParentSessionID, err = q.SessionID("parentSessionId")
+	return f, err
+}
+
+// summaryOf describes the session of a row.
+func (s *Routes) summaryOf(r *web.Request, row readmodel.Session) api.Summary {
+	tree := &projector.Tree{Session: projector.Session{SessionID: row.RootSessionID}, Claim: row.Claim}
+	return api.Summary{
+		SessionID: row.SessionID, StreamID: row.StreamID, AgentType: row.AgentType, ParentSessionID: row.ParentSessionID,
+		Status: row.Status, StreamStatus: row.StreamStatus,
+		IsExecuting: row.Running && s.loop.Driven(r.Context(), tree),
+		CurrentRun:  row.CurrentRun, UserID: row.UserID, Tags: row.Tags, Metadata: row.Metadata,
+		CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt, Counts: api.Counts(row.Counts),
+		HeadSequence: row.HeadSequence, Durability: s.log.Info().Durability,
+	}
+}

@@ -1,0 +1,85 @@
+package inspect
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"sync/atomic"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/projector"
+	"github.com/helixd/helixd/projector/readmodel"
+)
+
+// Prices are what models' tokens cost now.
+type Prices struct {
+	all atomic.Pointer[map[string]readmodel.Price]
+}
+
+// NewPrices returns prices, by the model's name.
+func NewPrices(all map[string]readmodel.Price) *Prices {
+	p := new(Prices)
+	p.Set(all)
+	return p
+}
+
+// Set replaces the prices. The map must not be changed any more.
+func (p *Prices) Set(all map[string]readmodel.Price) { p.all.Store(&all) }
+
+// Cost returns what tokens of a model cost by the prices of now, in USD, and
+// whether that is known.
+func (p *Prices) Cost(model string, tokens eventlog.TokenUsage) (usd float64, known bool) {
+	price, known := (*p.all.Load())[model]
+	return price.Cost(tokens), known
+}
+
+// spent returns what has been used on the way from one state of a session to
+// another; on the way back it is negative.
+func (p *Prices) spent(before, after *projector.Tree) api.Spent {
+	if before.Head > after.Head {
+		used := p.spent(after, before)
+		used.Usage, used.DurationMs = minus(eventlog.TokenUsage{}, used.Usage), -used.DurationMs
+		if used.Cost != nil && *used.Cost != 0 {
+			*used.Cost = -*used.Cost
+		}
+		return used
+	}
+	used := api.Spent{DurationMs: lastTime(after) - lastTime(before)}
+	if before.Head == 0 {
+		used.DurationMs = lastTime(after) - after.CreatedAt
+	}
+	prices := *p.all.Load()
+	sums, cost := [2]projector.Totals{before.RollUp(before.SessionID).Totals, after.RollUp(after.SessionID).Totals}, 0.0
+	used.Usage = minus(sums[1].Tokens, sums[0].Tokens)
+	for _, model := range slices.Sorted(maps.Keys(sums[1].Models)) {
+		was, is := sums[0].Models[model], sums[1].Models[model]
+		switch price, known := prices[model]; {
+		case is.Calls == was.Calls:
+		case known:
+			cost += price.Cost(minus(is.Tokens, was.Tokens))
+		default:
+			used.Unpriced = append(used.Unpriced, model)
+		}
+	}
+	if len(prices) > 0 && used.Unpriced == nil && !math.IsInf(cost, 0) { // which JSON can't hold
+		used.Cost = &cost
+	}
+	return used
+}
+
+// lastTime returns when the last record of a state was made, in ms since the
+// epoch, as those who made them tell.
+func lastTime(t *projector.Tree) (at int64) {
+	for _, s := range t.Sessions() {
+		at = max(at, s.UpdatedAt)
+	}
+	return at
+}
+
+func minus(a, b eventlog.TokenUsage) eventlog.TokenUsage {
+	return eventlog.TokenUsage{
+		Prompt: a.Prompt - b.Prompt, Completion: a.Completion - b.Completion, Reasoning: a.Reasoning - b.Reasoning,
+		Cached: a.Cached - b.Cached, CacheWrite: a.CacheWrite - b.CacheWrite, Total: a.Total - b.Total,
+	}
+}

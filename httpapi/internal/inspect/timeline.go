@@ -1,0 +1,20 @@
+package inspect
+
+import (
+	"github.com/helixd/helixd/httpapi/internal/web"
+	"net/http"
+)
+
+// Timeline answers GET /sessions/{id}/timeline?from=n: the session's timeline
+// at its head, as far as it has changed behind n.
+func (s *Routes) Timeline(w http.ResponseWriter, r *web.Request) error {
+	from, _, err := r.Query.Number("from")
+	if err != nil {
+		return err
+	}
+	v, err := s.states.Timeline(r.Context(), r.Session, from)
+	if err != nil {
+		return err
+	}
+	return r.OK(w, v)
+}

@@ -1,0 +1,3 @@
+// Package operate serves operators: retention, backups, sweeps, health, and the rights of NATS
+// clients.
+package operate

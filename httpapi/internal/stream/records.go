@@ -1,0 +1,209 @@
+package stream
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"math"
+	"net/http"
+	"slices"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/internal/web"
+)
+
+// recordQuery says which records a request asks for.
+type recordQuery struct {
+	from, to uint64
+	bounded  bool // to is given
+	limit    int
+	dead     bool
+	follow   bool
+	filter   recordFilter
+}
+
+// recordFilter chooses records by what they say of themselves; what is empty
+// takes all.
+type recordFilter struct {
+	kind             eventlog.Kind
+	types            []string
+	agent, run, call string
+}
+
+func (f recordFilter) takes(e eventlog.Envelope) bool {
+	is := func(wanted, value string) bool { return wanted == "" || wanted == value }
+	return is(string(f.kind), string(e.Kind)) && (f.types == nil || slices.Contains(f.types, e.Type)) &&
+		is(f.agent, e.Agent) && is(f.run, e.Run) && is(f.call, e.Call)
+}
+
+func recordsOf(q web.Query) (want recordQuery, err error) {
+	if want.from, _, err = q.Number("from"); err != nil {
+		return want, err
+	}
+	if want.to, want.bounded, err = q.Number("to"); err != nil {
+		return want, err
+	}
+	if want.limit, err = q.Integer("limit", math.MaxInt, 1, math.MaxInt); err != nil {
+		return want, err
+	}
+	if want.dead, err = q.Flag("dead"); err != nil {
+		return want, err
+	}
+	if want.follow, err = q.Flag("follow"); err != nil {
+		return want, err
+	}
+	switch {
+	case want.follow && want.bounded:
+		return want, web.Invalid("to", "ends what follow has go on")
+	case want.follow && !want.dead && q.Values.Has("dead"):
+		return want, web.Invalid("dead", "must not be false with follow: what will be truncated can't be known")
+	}
+	want.filter, err = filterOf(q)
+	return want, err
+}
+
+func filterOf(q web.Query) (f recordFilter, err error) {
+	if f.kind, err = web.OneOf(q, "kind", []eventlog.Kind{eventlog.KindChunk, eventlog.KindFact}); err != nil {
+		return f, err
+	}
+	if f.types, err = q.Words(web.ParamType, api.MaxRecordTypes); err != nil {
+		return f, err
+	}
+	if f.agent, err = q.SessionID("agent"); err != nil {
+		return f, err
+	}
+	if f.run, err = q.Word("run"); err != nil {
+		return f, err
+	}
+	f.call, err = q.Word("call")
+	return f, err
+}
+
+// Records answers GET /sessions/{id}/records: the records with from <
+// sequence <= to as NDJSON, facts included, or those of them that the filters
+// take. Those that markers up to to have truncated are left out unless dead=1.
+func (s *Routes) Records(w http.ResponseWriter, r *web.Request) error {
+	want, err := recordsOf(r.Query)
+	if err != nil {
+		return err
+	}
+	if want.follow {
+		return s.followRecords(w, r, want)
+	}
+	all, err := s.selected(r, want)
+	if err != nil {
+		return err
+	}
+	s.auditExport(r)
+	rc := http.NewResponseController(w)
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	n, left := 0, r.WriteTimeout
+	for rec, err := range all {
+		if err != nil {
+			return err // before the first record an error answer, behind it an abort
+		}
+		if n == want.limit || r.Method == http.MethodHead {
+			break
+		}
+		if !want.filter.takes(rec.Envelope) {
+			continue
+		}
+		n++
+		line, err := web.Marshal(rec)
+		if err != nil {
+			return err
+		}
+		if err := r.WritePart(w, rc, append(line, '\n'), &left); err != nil {
+			panic(http.ErrAbortHandler) // the client has left
+		}
+	}
+	r.ExtendDeadline(rc)
+	return nil
+}
+
+// auditExport logs that a caller gets records. Several requests can export a
+// session in parts, so each of them counts.
+func (s *Routes) auditExport(r *web.Request) {
+	if r.Method != http.MethodHead {
+		r.Audit("session exported")
+	}
+}
+
+// selected returns the records that a request asks for, before they are
+// filtered.
+func (s *Routes) selected(r *web.Request, want recordQuery) (iter.Seq2[eventlog.Record, error], error) {
+	head, err := s.log.Head(r.Context(), r.Session)
+	if err != nil {
+		return nil, err
+	}
+	from, to := want.from, want.to
+	if !want.bounded {
+		to = head // now, so that the markers that count are those up to here
+	}
+	switch {
+	case max(from, to) > head:
+		return nil, eventlog.Ahead(r.Context(), s.log, r.Session, max(from, to))
+	case want.bounded && from > to:
+		return nil, web.Invalid("to", "must not be less than from")
+	case from == to: // to the log, a bound of 0 would mean its head
+		return func(func(eventlog.Record, error) bool) {}, nil
+	case want.dead:
+		return s.log.Read(r.Context(), r.Session, from, to), nil
+	}
+	return eventlog.Effective(r.Context(), s.log, r.Session, from, to), nil
+}
+
+// followRecords answers with what is behind from, and then with what comes,
+// until the client leaves or has as many as it wants. Nothing is left out as
+// truncated: the markers are among the records, behind what they strike. However
+// the answer ends, a client goes on behind the last record that it has.
+func (s *Routes) followRecords(w http.ResponseWriter, r *web.Request, want recordQuery) error {
+	return r.Streaming(r.Session, func(ctx context.Context) error {
+		live, err := eventlog.Attach(ctx, s.log, r.Session)
+		if err != nil {
+			return err
+		}
+		defer live.Leave()
+		if want.from > live.Head {
+			return eventlog.Ahead(ctx, s.log, r.Session, want.from)
+		}
+		history, stop, err := Peek(s.log.Read(eventlog.WithHead(ctx, r.Session, live.Head), r.Session, want.from, live.Head))
+		if err != nil {
+			return err
+		}
+		defer stop()
+		s.auditExport(r)
+		out := r.NewEventWriter(w)
+		out.Lines = true
+		s.stream(ctx, r, out, lines(want, history, live.Follow(ctx)))
+		return nil
+	})
+}
+
+// lines returns the records that are wanted of some, and of those that follow
+// them.
+func lines(want recordQuery, all ...iter.Seq2[eventlog.Record, error]) iter.Seq2[web.Event, error] {
+	return func(yield func(web.Event, error) bool) {
+		n := 0
+		for _, records := range all {
+			for r, err := range records {
+				var e web.Event
+				if err == nil {
+					if !want.filter.takes(r.Envelope) {
+						continue
+					}
+					e.Data, err = web.Marshal(r)
+				}
+				if err != nil {
+					yield(web.Event{}, fmt.Errorf("httpapi: follow records: %w", err))
+					return
+				}
+				if n++; !yield(e, nil) || n == want.limit {
+					return
+				}
+			}
+		}
+	}
+}

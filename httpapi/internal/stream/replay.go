@@ -1,0 +1,194 @@
+package stream
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/internal/web"
+	"github.com/helixd/helixd/projector"
+)
+
+// replayLook is how often a replay looks whether its session is still there:
+// what was erased must not be shown on.
+const replayLook = time.Second
+
+// Replay answers GET /sessions/{id}/replay: what /sse would have sent for from <
+// sequence <= to, in the time in which it was recorded. It ends as the session
+// was at to, with the status active if it went on there.
+func (s *Routes) Replay(w http.ResponseWriter, r *web.Request) error {
+	from, to, bounded, err := replayed(r)
+	if err != nil {
+		return err
+	}
+	speed, most, err := paceOf(r.Query)
+	if err != nil {
+		return err
+	}
+	return r.Streaming(r.Session, func(ctx context.Context) error {
+		var t *projector.Tree
+		if bounded {
+			t, err = s.states.At(ctx, r.Session, to)
+		} else {
+			t, err = s.states.Head(ctx, r.Session)
+		}
+		switch {
+		case err != nil:
+			return err
+		case !bounded && from > t.Head:
+			return eventlog.Ahead(ctx, s.log, r.Session, from)
+		}
+		records := func(func(eventlog.Record, error) bool) {}
+		if from < t.Head {
+			records = s.log.Read(ctx, r.Session, from, t.Head)
+		}
+		history, stop, err := Peek(records)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		p := &pace{Routes: s, session: r.Session, speed: speed, most: most}
+		out := r.NewEventWriter(w)
+		out.Closes, out.Paced = true, true
+		s.stream(ctx, r, out, p.events(ctx, history, startOf(r.Session, t, replayEnding)))
+		return nil
+	})
+}
+
+// replayed returns what is to be replayed. A browser that reconnects says in
+// Last-Event-ID how far it has come.
+func replayed(r *web.Request) (from, to uint64, bounded bool, err error) {
+	if from, _, err = r.Query.Number("from"); err != nil {
+		return from, to, bounded, err
+	}
+	if to, bounded, err = r.Query.Number("to"); err != nil {
+		return from, to, bounded, err
+	}
+	if last := r.Header.Get(api.HeaderLastEventID); last != "" {
+		seen, err := web.ParseNumber(api.HeaderLastEventID, last)
+		if err != nil {
+			return from, to, bounded, err
+		}
+		from = max(from, seen)
+	}
+	if bounded && from > to {
+		err = web.Invalid("to", "must not be less than from")
+	}
+	return from, to, bounded, err
+}
+
+func paceOf(q web.Query) (speed float64, most time.Duration, err error) {
+	speed = 1
+	if v := q.Values.Get("speed"); q.Values.Has("speed") {
+		speed, err = strconv.ParseFloat(v, 64)
+		if err != nil || strings.Trim(v, "0123456789.") != "" || speed != 0 && (speed < api.MinReplaySpeed || speed > api.MaxReplaySpeed) {
+			return 0, 0, web.Invalid("speed", fmt.Sprintf("must be 0 or a number from %v to %v", api.MinReplaySpeed, api.MaxReplaySpeed))
+		}
+	}
+	ms, err := q.Integer("maxPause", int(api.DefaultReplayPause.Milliseconds()), 0, int(api.MaxReplayPause.Milliseconds()))
+	return speed, time.Duration(ms) * time.Millisecond, err
+}
+
+// replayEnding returns the last event of a replay up to this state.
+func replayEnding(s *projector.Session) *web.Event {
+	if e := ending(s); e != nil {
+		return e
+	}
+	data, _ := web.Marshal(api.EndEvent{Type: "end", Status: string(eventlog.StreamActive)})
+	return &web.Event{Name: "end", Data: data}
+}
+
+// pace has the events of one client come in the time of their records.
+type pace struct {
+	*Routes
+	session string
+	speed   float64 // 0: no pauses
+	most    time.Duration
+
+	before time.Time // when the last record was stored
+	due    time.Time // when its event was
+	looked time.Time
+}
+
+// replaySlack is how late an event may be for the next one not to be late as
+// well: a client that can't keep up is not hurried.
+const replaySlack = 250 * time.Millisecond
+
+// events yields the chunks of history that are not truncated at at.head, each when
+// it is due, and then at.end.
+func (p *pace) events(ctx context.Context, history iter.Seq2[eventlog.Record, error], at start) iter.Seq2[web.Event, error] {
+	return func(yield func(web.Event, error) bool) {
+		for r, err := range history {
+			if err == nil && at.dead.Covers(r) {
+				continue
+			}
+			var e web.Event
+			if err == nil {
+				var ok bool
+				if e, ok = chunkEvent(r); !ok {
+					continue
+				}
+				err = p.wait(ctx, storedAt(r))
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+		yield(*at.end, nil)
+	}
+}
+
+// storedAt returns when a record was first stored, wherever that was.
+func storedAt(r eventlog.Record) time.Time {
+	if !r.Origin.Time.IsZero() {
+		return r.Origin.Time
+	}
+	return r.Time
+}
+
+// wait waits until the next event is due, whose record was stored at some time.
+func (p *pace) wait(ctx context.Context, at time.Time) error {
+	if p.speed == 0 {
+		return nil
+	}
+	now := time.Now()
+	if p.before.IsZero() {
+		p.before, p.due, p.looked = at, now, now
+		return nil
+	}
+	if now.Sub(p.due) > replaySlack {
+		p.due = now
+	}
+	pause := float64(at.Sub(p.before)) / p.speed
+	p.before, p.due = at, p.due.Add(time.Duration(min(max(pause, 0), float64(p.most))))
+	if err := sleep(ctx, p.due.Sub(now)); err != nil {
+		return err
+	}
+	if time.Since(p.looked) < replayLook {
+		return nil
+	}
+	p.looked = time.Now()
+	_, err := p.log.Head(ctx, p.session)
+	return err
+}
+
+// sleep returns early, with the cause, if ctx ends.
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,22 @@
+package stream
+
+import (
+	"log/slog"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/snapshot"
+)
+
+// Routes answer with a session's history, then with what is live, then with its
+// end.
+type Routes struct {
+	log    eventlog.Log
+	states *snapshot.Store
+	logger *slog.Logger
+	live   liveEvents
+}
+
+// New returns the routes of a log.
+func New(log eventlog.Log, states *snapshot.Store, logger *slog.Logger) *Routes {
+	return &Routes{log: log, states: states, logger: logger}
+}

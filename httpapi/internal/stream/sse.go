@@ -1,0 +1,227 @@
+package stream
+
+import (
+	"context"
+	"iter"
+	"net/http"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/internal/web"
+	"github.com/helixd/helixd/projector"
+)
+
+// SSE answers GET /sse (document 004, facts 4.3): the effective stream behind
+// the client's cursor, and then what is live, until the stream ends or waits.
+func (s *Routes) SSE(w http.ResponseWriter, r *web.Request) error {
+	return s.attach(w, r, true, ending, s.events)
+}
+
+// attach answers with a stream of events behind the client's cursor. What is
+// wrong with the cursor is told before the headers. ending tells what to send
+// instead of following, if anything; events is given the records between the
+// cursor and at.head. closes is of streams with an event close. The session's head
+// is asked for once.
+func (s *Routes) attach(w http.ResponseWriter, r *web.Request, closes bool, ending func(*projector.Session) *web.Event,
+	events func(ctx context.Context, history iter.Seq2[eventlog.Record, error], at start) iter.Seq2[web.Event, error],
+) error {
+	from, err := cursor(r)
+	if err != nil {
+		return err
+	}
+	return r.Streaming(r.Session, func(ctx context.Context) error {
+		live, err := eventlog.Attach(ctx, s.log, r.Session)
+		if err != nil {
+			return err
+		}
+		defer live.Leave()
+		past := eventlog.WithHead(ctx, r.Session, live.Head)
+		t, err := s.states.Head(past, r.Session)
+		if err != nil {
+			return err
+		}
+		if from > t.Head {
+			return eventlog.Ahead(ctx, s.log, r.Session, from)
+		}
+		at := startOf(r.Session, t, ending)
+		at.live = live.Follow
+		history, stop, err := Peek(s.log.Read(past, r.Session, from, t.Head))
+		if err != nil {
+			return err
+		}
+		defer stop()
+		out := r.NewEventWriter(w)
+		out.Closes = closes
+		s.stream(ctx, r, out, events(ctx, history, at))
+		return nil
+	})
+}
+
+// stream answers with events, as long as there are any and the client takes
+// them.
+func (s *Routes) stream(ctx context.Context, r *web.Request, out *web.EventWriter, events iter.Seq2[web.Event, error]) {
+	if err := out.Open(); err != nil || r.Method == http.MethodHead {
+		return // the client has left
+	}
+	if err := out.Pump(ctx, events); err != nil {
+		s.logger.ErrorContext(r.Context(), "stream broke off", eventlog.LogSession, r.Session, "error", err)
+	}
+}
+
+// Peek reads the first record ahead, since a read that retention has made
+// impossible says so only then. The records are there until stop is called.
+func Peek(records iter.Seq2[eventlog.Record, error]) (all iter.Seq2[eventlog.Record, error], stop func(), err error) {
+	next, stop := iter.Pull2(records)
+	r, err, ok := next()
+	if err != nil {
+		stop()
+		return nil, nil, err
+	}
+	return func(yield func(eventlog.Record, error) bool) {
+		for ok && yield(r, err) {
+			r, err, ok = next()
+		}
+	}, stop, nil
+}
+
+// cursor returns the sequence that the client has seen: the parameter
+// fromSequence, else the header X-Resume-From-Sequence, else Last-Event-ID. A
+// browser that reconnects repeats the parameter that it began with and says
+// in Last-Event-ID how far it has come: then that counts.
+func cursor(r *web.Request) (uint64, error) {
+	if n, given, err := r.Query.Number("fromSequence"); given {
+		if last := r.Header.Get(api.HeaderLastEventID); err == nil && last != "" {
+			seen, err := web.ParseNumber(api.HeaderLastEventID, last)
+			return max(n, seen), err
+		}
+		return n, err
+	}
+	for _, name := range []string{api.HeaderResumeFrom, api.HeaderLastEventID} {
+		if v := r.Header.Get(name); v != "" {
+			return web.ParseNumber(name, v)
+		}
+	}
+	return 0, nil
+}
+
+// start is what a stream needs to know of the state that it starts from.
+// The state itself is not kept: a client may stay for long.
+type start struct {
+	session, root string
+	head          uint64
+	dead          eventlog.Dead
+	status        eventlog.StreamStatus
+	end           *web.Event // what to send at head instead of following
+	live          func(context.Context) iter.Seq2[eventlog.Record, error]
+}
+
+// follow yields the records after head.
+func (at start) follow(ctx context.Context) iter.Seq2[eventlog.Record, error] {
+	return After(at.head, at.live(ctx))
+}
+
+// After leaves out the records up to head, which the state that it is of has already.
+func After(head uint64, records iter.Seq2[eventlog.Record, error]) iter.Seq2[eventlog.Record, error] {
+	return func(yield func(eventlog.Record, error) bool) {
+		for r, err := range records {
+			if (err != nil || r.Sequence > head) && !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+func startOf(session string, t *projector.Tree, ending func(*projector.Session) *web.Event) start {
+	return start{
+		session: session, root: t.SessionID, head: t.Head, dead: t.Dead, status: t.StreamStatus, end: ending(&t.Session),
+	}
+}
+
+// events yields what a client gets.
+//
+// Up to at.head these are the records of history that are not truncated there,
+// which is eventlog.Effective with the markers that the fold has collected
+// already. Ends of earlier turns are facts among them and say nothing. From
+// at.head on it follows the log, so nothing is lost or sent twice in between.
+func (s *Routes) events(ctx context.Context, history iter.Seq2[eventlog.Record, error], at start) iter.Seq2[web.Event, error] {
+	return func(yield func(web.Event, error) bool) {
+		for r, err := range history {
+			if err != nil {
+				yield(web.Event{}, err)
+				return
+			}
+			if at.dead.Covers(r) {
+				continue
+			}
+			if e, ok := chunkEvent(r); ok && !yield(e, nil) {
+				return
+			}
+		}
+		if at.end != nil {
+			yield(*at.end, nil)
+			return
+		}
+		for r, err := range at.follow(ctx) {
+			if err != nil {
+				yield(web.Event{}, err)
+				return
+			}
+			if e, ok := s.live.chunkEvent(r); ok {
+				if !yield(e, nil) {
+					return
+				}
+				continue
+			}
+			if r.Agent != at.root || !MayEnd(r.Envelope) {
+				continue
+			}
+			t, err := s.states.At(ctx, at.session, r.Sequence)
+			if err != nil {
+				yield(web.Event{}, err)
+				return
+			}
+			if end := ending(&t.Session); end != nil {
+				yield(*end, nil)
+				return
+			}
+		}
+	}
+}
+
+// MayEnd reports whether a fact is worth asking the fold whether the stream
+// is over. The fold decides, for attached clients as for fresh ones.
+func MayEnd(e eventlog.Envelope) bool {
+	if e.Kind != eventlog.KindFact {
+		return false
+	}
+	switch e.Type {
+	case (*eventlog.StreamEnd)(nil).Type(), (*eventlog.StreamFailed)(nil).Type(),
+		(*eventlog.StreamPaused)(nil).Type(), (*eventlog.RunEnded)(nil).Type(),
+		(*eventlog.Truncated)(nil).Type(): // a rollback, into a turn that had ended
+		return true
+	}
+	return false
+}
+
+// ending returns the event that ends the stream in this state, or nil if it
+// goes on.
+func ending(s *projector.Session) *web.Event {
+	var data any
+	name := "end"
+	switch waiting := Waiting(s); {
+	case s.StreamStatus == eventlog.StreamCompleted:
+		data = api.EndEvent{Type: name, Output: s.Output, State: s.CustomState.Bytes()}
+	case s.StreamStatus == eventlog.StreamTerminated:
+		name = "error"
+		data = api.ErrorEvent{Type: name, Error: FailureOf(s), Recoverable: s.Error != nil && s.Error.Retryable}
+	case waiting != "":
+		data = api.EndEvent{Type: name, Status: waiting}
+	default:
+		return nil
+	}
+	raw, err := web.Marshal(data)
+	if err != nil { // a stored output or state that is not JSON
+		raw, _ = web.Marshal(api.EndEvent{Type: name})
+	}
+	return &web.Event{Name: name, Data: raw}
+}

@@ -1,0 +1,126 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/auth"
+)
+
+// Own refuses a session of another user or tenant to a caller that is bound to its
+// own: as a session that does not exist or, if the request may create it, as not
+// allowed.
+func (r *Request) Own(session string, creates bool) error {
+	c := auth.CallerOf(r.Context())
+	if !c.Bound() {
+		return nil
+	}
+	t, err := r.states.Head(r.Context(), session)
+	switch {
+	case creates && errors.Is(err, eventlog.ErrSessionNotFound):
+		return nil
+	case unreadable(err): // nobody knows whose it is, and the answer must not tell that it is there
+		r.logger.ErrorContext(r.Context(), "session can't be read", eventlog.LogSession, session, "error", err)
+	case err != nil:
+		return err
+	case c.MayUse(t):
+		return nil
+	}
+	if creates {
+		return auth.ErrForbidden
+	}
+	return eventlog.ErrSessionNotFound
+}
+
+// unreadable reports whether an error says that a session is there, and that its
+// state can't be read, now or later.
+func unreadable(err error) bool {
+	_, trimmed := errors.AsType[*eventlog.TrimmedError](err)
+	return trimmed || errors.Is(err, eventlog.ErrDamaged)
+}
+
+// Authorize decides about a session that was not known at first.
+func (r *Request) Authorize(session string) error {
+	return r.AuthorizeAs(session, r.Creates)
+}
+
+// AuthorizeAs is authorize for a session that the request may create, or may not.
+func (r *Request) AuthorizeAs(session string, creates bool) error {
+	if session != "" && session == r.named && creates == r.Creates {
+		return nil // it was before
+	}
+	r.Out.Session = session
+	if err := r.Allow(r.Op, session); err != nil {
+		return err
+	}
+	return r.Own(session, creates)
+}
+
+// Allow decides about a request by the settings of now.
+func (r *Request) Allow(op auth.Operation, session string) error {
+	return r.settings.Load().allow(r.Request, op, session)
+}
+
+// Visible reports whether the caller may see a session in a listing.
+func (r *Request) Visible(id string) (bool, error) {
+	err := r.Allow(r.Op, id) // not what the request is about, which authorize notes
+	if errors.Is(err, auth.ErrForbidden) || errors.Is(err, auth.ErrUnauthorized) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// User returns the user whose sessions a listing is about: the one that the query
+// names, else the only one that the caller reaches, else "" for all.
+func (r *Request) User() (string, error) {
+	named, err := r.Query.Word("userId")
+	c := auth.CallerOf(r.Context())
+	return cmp.Or(named, c.OnlyUser()), cmp.Or(err, c.CheckUser(named))
+}
+
+// WhileAllowed returns a context that ends with parent, with the server, or when
+// the caller may not do the request's operation on the session any more.
+func (r *Request) WhileAllowed(parent context.Context, session string) (context.Context, context.CancelFunc) {
+	allowed, refuse := context.WithCancelCause(parent)
+	ctx, cancel := r.UntilClosed(allowed)
+	stop := r.watchSettings(session, refuse)
+	return ctx, func() {
+		stop()
+		cancel()
+		refuse(nil)
+	}
+}
+
+// watchSettings calls refuse, at most once, when the caller may not do the
+// request's operation on the session any more. stop ends the watch.
+func (r *Request) watchSettings(session string, refuse context.CancelCauseFunc) (stop func()) {
+	var mu sync.Mutex
+	var stopWatch func() bool // nil: the watch has ended
+	ended := false
+	var watch func(*settings)
+	watch = func(of *settings) {
+		mu.Lock()
+		defer mu.Unlock()
+		if ended {
+			return
+		}
+		stopWatch = context.AfterFunc(of.replaced, func() {
+			now := r.settings.Load()
+			if err := now.allowAgain(r.Request, r.Op, session); err != nil {
+				refuse(err)
+				return
+			}
+			watch(now)
+		})
+	}
+	watch(r.began)
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		ended = true
+		stopWatch()
+	}
+}

@@ -1,0 +1,227 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"net/http"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"time"
+)
+
+// Event is a server-sent event.
+type Event struct {
+	ID   Position // zero: none
+	Name string   // "": none
+	Data []byte   // one line of JSON
+}
+
+// EventWriter writes server-sent events or, as lines, their data alone.
+type EventWriter struct {
+	gate  *Gate
+	w     http.ResponseWriter
+	rc    *http.ResponseController
+	Lines bool // NDJSON; an empty line is a heartbeat
+	// Closes: an event close comes before the server ends the stream of a caller
+	// whose credentials have expired.
+	Closes bool
+	// Paced: an event is pulled when the one before is written, since its time
+	// depends on that.
+	Paced bool
+}
+
+func (g *Gate) NewEventWriter(w http.ResponseWriter) *EventWriter {
+	return &EventWriter{gate: g, w: w, rc: http.NewResponseController(w)}
+}
+
+// Open sends the headers.
+func (o *EventWriter) Open() error {
+	h := o.w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	if o.Lines {
+		h.Set("Content-Type", "application/x-ndjson")
+	}
+	h.Set("Cache-Control", "no-cache")
+	h.Set("Connection", "keep-alive")
+	h.Set("X-Accel-Buffering", "no")
+	o.gate.ExtendDeadline(o.rc)
+	o.w.WriteHeader(200)
+	return o.flush()
+}
+
+// append appends what is sent of an event.
+func (o *EventWriter) append(b []byte, e Event) []byte {
+	if o.Lines {
+		return append(append(b, e.Data...), '\n')
+	}
+	if e.ID != (Position{}) {
+		b = append(b, "id: "...)
+		b = e.ID.append(b)
+		b = append(b, '\n')
+	}
+	if e.Name != "" {
+		b = append(b, "event: "...)
+		b = append(b, e.Name...)
+		b = append(b, '\n')
+	}
+	b = append(b, "data: "...)
+	b = append(b, e.Data...)
+	return append(b, "\n\n"...)
+}
+
+func (o *EventWriter) heartbeat() error {
+	o.gate.ExtendDeadline(o.rc)
+	beat := ": heartbeat\n\n"
+	if o.Lines {
+		beat = "\n"
+	}
+	if _, err := o.w.Write([]byte(beat)); err != nil {
+		return err
+	}
+	return o.flush()
+}
+
+func (o *EventWriter) flush() error { return o.rc.Flush() }
+
+// Pump writes events until there are no more, the client takes no more or ctx
+// ends. The error is that of events; a client that leaves and a server that
+// closes are none.
+//
+// The events are pulled by a goroutine that is gone when pump returns. Those that
+// are ready while the client is written to go in one write and one flush.
+func (o *EventWriter) Pump(ctx context.Context, events iter.Seq2[Event, error]) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var failed error
+	out := newOutbox()
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		defer close(out.done)
+		failed = o.pull(ctx, out, events)
+	})
+	end := func() {
+		cancel()
+		wg.Wait()
+	}
+	defer end()
+	stop := func(cut bool) error { // events may have noticed first that ctx has ended
+		gone := ctx.Err() != nil
+		closing := errors.Is(context.Cause(ctx), http.ErrServerClosed)
+		expired := errors.Is(context.Cause(ctx), ErrTokenExpired)
+		end()
+		switch {
+		case expired && (cut || failed != nil):
+			o.expired()
+			return nil
+		case closing && (cut || failed != nil):
+			o.farewell()
+			return nil
+		case gone:
+			return nil
+		}
+		return failed
+	}
+	defer o.count()()
+
+	idle := time.NewTimer(o.gate.heartbeat)
+	defer idle.Stop()
+	for {
+		over := false
+		select {
+		case <-out.ready:
+			// Lets the goroutine bring the next events, if it has some.
+			runtime.Gosched()
+		case <-out.done:
+			over = true
+		case <-idle.C:
+			if o.heartbeat() != nil {
+				return nil
+			}
+			idle.Reset(o.gate.heartbeat)
+			continue
+		case <-ctx.Done():
+			return stop(true)
+		}
+		if b := out.take(); len(b) > 0 {
+			if o.gate.WriteAll(o.w, o.rc, b) != nil || o.flush() != nil {
+				return nil
+			}
+			out.reuse(b)
+			idle.Reset(o.gate.heartbeat)
+		}
+		if over {
+			return stop(false)
+		}
+	}
+}
+
+// Where a client shall be back that was sent away, in milliseconds: all would
+// come at once else.
+const (
+	minReconnect = 100
+	maxReconnect = 1000
+)
+
+// farewell has a client come back soon: its stream goes on elsewhere. One that
+// does not take it finds out by itself. Lines have no words for it.
+func (o *EventWriter) farewell() {
+	if o.Lines {
+		return
+	}
+	retry := minReconnect + rand.IntN(maxReconnect-minReconnect)
+	if o.gate.WriteAll(o.w, o.rc, fmt.Appendf(nil, ": the server is closing\nretry: %d\n\n", retry)) == nil {
+		_ = o.flush()
+	}
+}
+
+// expired tells a client that it needs another token to go on. A comment reaches
+// those that read the stream themselves, the event also browsers' EventSource,
+// which would otherwise reconnect with the same token.
+func (o *EventWriter) expired() {
+	if o.Lines {
+		return
+	}
+	text := ": TOKEN_EXPIRED: the token has expired; reconnect with another one\n\n"
+	if o.Closes {
+		text += "event: close\ndata: {\"type\":\"close\",\"code\":\"TOKEN_EXPIRED\"}\n\n"
+	}
+	if o.gate.WriteAll(o.w, o.rc, []byte(text)) == nil {
+		_ = o.flush()
+	}
+}
+
+// pull puts events into out. A panic is an error: nobody else would catch it.
+func (o *EventWriter) pull(ctx context.Context, out *outbox, events iter.Seq2[Event, error]) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v\n%s", ErrPanicked, p, debug.Stack())
+		}
+	}()
+	for e, err := range events {
+		if err == nil {
+			err = out.add(ctx, o, e)
+		}
+		if err == nil && o.Paced {
+			err = out.taken(ctx)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// count counts the client until done is called.
+func (o *EventWriter) count() (done func()) {
+	if o.gate.meter == nil {
+		return func() {}
+	}
+	route := OtherRoute
+	if t, ok := o.w.(*Tracker); ok {
+		route = t.Label()
+	}
+	return o.gate.meter.Streaming(route)
+}

@@ -1,0 +1,121 @@
+package web
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/helixd/helixd/agentloop/quota"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
+	"github.com/helixd/helixd/snapshot"
+)
+
+// Gate lets requests in. It has what it is asked about all of them: who calls and what
+// the caller may do, what a caller may hold of this node, and how answers are written.
+type Gate struct {
+	states *snapshot.Store
+	logger *slog.Logger
+	quota  *quota.Quota // nil: tenants have no limits
+	meter  meter        // nil: nothing is counted
+
+	heartbeat     time.Duration
+	WriteTimeout  time.Duration
+	BodyTimeout   time.Duration // of a body that no handler reads
+	Authenticated bool          // whether callers have to show who they are
+	settings      atomic.Pointer[settings]
+	admission     *admission
+	Bodies        *budget
+	Answers       *budget // those of more than pieceBytes
+	Parses        *Turns  // of large bodies
+
+	ctx  context.Context // ends with http.ErrServerClosed
+	stop context.CancelCauseFunc
+}
+
+// meter counts what happens at a gate.
+type meter interface {
+	// Streaming counts a client while it has a stream of a route open, until done is
+	// called.
+	Streaming(route string) (done func())
+	// TenantStreams adds to the streams of a tenant, whose label may be empty.
+	TenantStreams(tenant string, n float64)
+}
+
+// GateOptions configure a gate.
+type GateOptions struct {
+	States     *snapshot.Store
+	Logger     *slog.Logger
+	Quota      *quota.Quota
+	Meter      meter
+	Auth       auth.Authenticator // nil: everybody may do everything
+	Identify   auth.Identifier
+	Heartbeat  time.Duration
+	MaxStreams int
+}
+
+func NewGate(o GateOptions) *Gate {
+	g := &Gate{
+		states: o.States, logger: o.Logger, quota: o.Quota, meter: o.Meter, heartbeat: o.Heartbeat,
+		WriteTimeout: api.WriteTimeout, BodyTimeout: DefaultBodyTimeout, Authenticated: o.Auth != nil,
+		admission: newAdmission(o.Quota, o.MaxStreams),
+		Bodies:    NewBudget(api.MaxCallerBodies, api.MaxBodies), Answers: NewBudget(api.MaxCallerBodies, api.MaxBodies),
+		Parses: NewTurns(max(AtOnce, runtime.GOMAXPROCS(0)/2), false),
+	}
+	g.ctx, g.stop = context.WithCancelCause(context.Background())
+	g.settings.Store(newSettings(o.Auth, o.Identify))
+	return g
+}
+
+// Reconfigure has other settings count from now on, for open streams too.
+func (g *Gate) Reconfigure(authenticate auth.Authenticator, identify auth.Identifier) {
+	g.settings.Swap(newSettings(authenticate, identify)).replace()
+}
+
+// Close ends the streams of all clients, and refuses new ones.
+func (g *Gate) Close() { g.stop(http.ErrServerClosed) }
+
+// Closed returns why the gate is closed, or nil.
+func (g *Gate) Closed() error { return context.Cause(g.ctx) }
+
+// Admit finds out who sends a request, and lets it in if the caller may do the
+// operation. A public route is everybody's.
+func (g *Gate) Admit(w *Tracker, r *http.Request, op auth.Operation, session string, public bool) (*Request, error) {
+	now := g.settings.Load()
+	r, err := now.identified(r)
+	r = acting(r)
+	caller := auth.CallerOf(r.Context())
+	w.Request, w.Tenant = r, caller.Tenant
+	if !public {
+		if err == nil {
+			err = g.admission.request(caller)
+		}
+		if err == nil {
+			err = now.allow(r, op, session)
+		}
+		if err != nil {
+			return nil, err
+		}
+		w.Allowed = true
+	}
+	if err := skipBody(w, r, public); err != nil {
+		return nil, err
+	}
+	if r.Method == http.MethodGet { // a refused answer to another one would hide what was done
+		w.payer = caller.Share()
+	}
+	return &Request{Request: r, Gate: g, Op: op, Out: w, began: now, Held: Holding{of: g.Bodies, caller: caller.Share()}}, nil
+}
+
+// Guard lets a request in whose caller may do an operation on all sessions.
+func (g *Gate) Guard(r *http.Request, op auth.Operation) (*http.Request, error) {
+	now := g.settings.Load()
+	r, err := now.identified(r)
+	if err == nil {
+		err = now.allow(r, op, auth.AllSessions)
+	}
+	return r, err
+}

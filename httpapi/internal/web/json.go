@@ -1,0 +1,78 @@
+package web
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"iter"
+	"reflect"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// Marshal is json.Marshal without HTML escapes: stored text is shown as it is.
+func Marshal(v any) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), err
+}
+
+// decodeExact keeps numbers as they are written.
+func decodeExact(raw []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	return d.Decode(v)
+}
+
+// SameJSON disregards how values are written, but for numbers.
+func SameJSON(a, b []byte) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	var values [2]any
+	for i, raw := range [][]byte{a, b} {
+		if len(raw) == 0 || decodeExact(raw, &values[i]) != nil {
+			return false
+		}
+	}
+	return reflect.DeepEqual(values[0], values[1])
+}
+
+// Space is JSON's white space.
+const Space = " \t\r\n"
+
+// ElementsOf yields the elements of a JSON array one by one: who asks for too
+// many does not make the server hold them all.
+func ElementsOf(array io.Reader) iter.Seq2[json.RawMessage, error] {
+	return func(yield func(json.RawMessage, error) bool) {
+		d := json.NewDecoder(array)
+		_, err := d.Token()
+		for err == nil && d.More() {
+			var item json.RawMessage
+			if err = d.Decode(&item); err == nil && !yield(item, nil) {
+				return
+			}
+		}
+		if err == nil {
+			_, err = d.Token()
+		}
+		if _, rest := d.Token(); err != nil || !errors.Is(rest, io.EOF) {
+			yield(nil, &eventlog.ValidationError{Reason: "the body is not a JSON array"})
+		}
+	}
+}
+
+// Compacted returns JSON without white space between tokens, or nil.
+func Compacted(raw json.RawMessage) (json.RawMessage, error) {
+	if raw == nil {
+		return nil, nil
+	}
+	var out bytes.Buffer
+	if err := json.Compact(&out, raw); err != nil {
+		return nil, &eventlog.ValidationError{Reason: "the body is not valid JSON"}
+	}
+	return out.Bytes(), nil
+}

@@ -1,0 +1,27 @@
+package web
+
+import (
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/projector/readmodel"
+)
+
+// Shown is what callers are told: what the problem is stands in the log.
+func Shown(f readmodel.Fresh) readmodel.Fresh {
+	if f.Problem != "" {
+		f.Problem = "the read models do not get on; the server's log says why"
+	}
+	return f
+}
+
+// PageOf is a page of the read models as the server answers with it.
+func PageOf[T any](p readmodel.Page[T]) api.Page[T] {
+	return MapPage(p, func(item T) T { return item })
+}
+
+func MapPage[A, B any](p readmodel.Page[A], each func(A) B) api.Page[B] {
+	out := api.Page[B]{Items: make([]B, len(p.Items)), Total: p.Total, Offset: p.Offset, Limit: p.Limit, HasMore: p.HasMore}
+	for i, item := range p.Items {
+		out.Items[i] = each(item)
+	}
+	return out
+}

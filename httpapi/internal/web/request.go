@@ -1,0 +1,48 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/helixd/helixd/httpapi/auth"
+)
+
+// Request is a request whose caller may do the operation, on the session if
+// that is known yet.
+type Request struct {
+	*http.Request
+	*Gate
+	Op      auth.Operation
+	Session string // valid; empty unless the path or the query names it
+	Name    string // what stands for {…} in the path
+	Query   Query
+	Out     *Tracker
+	began   *settings // those by which it was let in
+	Creates bool      // it may create its session
+	named   string    // the session that the body names, once it is authorized
+	Held    Holding   // what it holds of the bodies under way
+	streams func()    // ends the stream that it has open; nil: it has none
+}
+
+// End ends what the request holds.
+func (r *Request) End() {
+	r.LeaveBody()
+	if r.streams != nil {
+		r.streams()
+	}
+}
+
+// startTimeout bounds what outlives its client: /start, /resume and all
+// else that changes a session.
+const startTimeout = 30 * time.Second
+
+// Detached returns a context for what a client that leaves does not stop.
+func (r *Request) Detached() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(r.Context()), startTimeout)
+}
+
+// Audit logs what a caller has done that no record of the session says.
+func (r *Request) Audit(message string) {
+	r.logger.InfoContext(r.Context(), message, r.Out.Logged(ActorAttrs(r.Request)...)...)
+}

@@ -1,0 +1,80 @@
+package web
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
+)
+
+// maxRequestID is the longest request id that is taken from a client, in
+// bytes.
+const maxRequestID = 128
+
+type requestIDKey struct{}
+
+// RequestID returns the id of the request that the context belongs to, or "".
+// An [auth.Authenticator] gets it from its request's context.
+func RequestID(ctx context.Context) string {
+	id, _ := ctx.Value(requestIDKey{}).(string)
+	return id
+}
+
+// WithID gives a request its id: the client's, if that is well formed, or
+// a new ULID. The answer says it, whatever it is.
+func WithID(w http.ResponseWriter, r *http.Request) *http.Request {
+	var id string
+	if given := r.Header.Values(api.HeaderRequestID); len(given) == 1 && isRequestID(given[0]) {
+		id = given[0]
+	} else {
+		id = ulid.Make().String()
+	}
+	w.Header().Set(api.HeaderRequestID, id)
+	return r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id))
+}
+
+// isRequestID reports whether an id can stand in headers and logs as it is.
+func isRequestID(id string) bool {
+	if id == "" || len(id) > maxRequestID {
+		return false
+	}
+	for _, c := range []byte(id) {
+		switch {
+		case 'A' <= c && c <= 'Z', 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '.', c == '_', c == '-':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// WithRequestID returns a handler that adds the request's id to what is logged
+// with its context, by whichever package.
+func WithRequestID(h slog.Handler) slog.Handler {
+	if _, does := h.(requestLog); does {
+		return h
+	}
+	return requestLog{h}
+}
+
+type requestLog struct{ slog.Handler }
+
+func (h requestLog) Handle(ctx context.Context, line slog.Record) error {
+	if id := RequestID(ctx); id != "" {
+		line = line.Clone()
+		line.AddAttrs(slog.String(eventlog.LogRequestID, id))
+	}
+	return h.Handler.Handle(ctx, line)
+}
+
+func (h requestLog) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return requestLog{h.Handler.WithAttrs(attrs)}
+}
+
+func (h requestLog) WithGroup(name string) slog.Handler {
+	return requestLog{h.Handler.WithGroup(name)}
+}

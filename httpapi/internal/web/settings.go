@@ -1,0 +1,69 @@
+package web
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/helixd/helixd/httpapi/auth"
+)
+
+// settings are what a server may be given anew while it serves.
+type settings struct {
+	auth     auth.Authenticator
+	identify auth.Identifier // nil: what is in front of the server says who calls
+
+	replaced context.Context // ends when there are others
+	replace  context.CancelFunc
+}
+
+// newSettings returns those of a server that takes everybody if authenticate is nil.
+func newSettings(authenticate auth.Authenticator, identify auth.Identifier) *settings {
+	if authenticate == nil {
+		authenticate = everybody
+	}
+	s := &settings{auth: authenticate, identify: identify}
+	s.replaced, s.replace = context.WithCancel(context.Background())
+	return s
+}
+
+// everybody is the Authenticator of a server without one.
+func everybody(*http.Request, auth.Operation, string) error { return nil }
+
+// identified returns the request with its caller in its context. A request whose
+// caller is not known has none there.
+func (s *settings) identified(r *http.Request) (*http.Request, error) {
+	if s.identify == nil {
+		return r, nil
+	}
+	c, err := s.identify(r)
+	if err != nil {
+		return r.WithContext(auth.WithCaller(r.Context(), auth.Caller{})), err
+	}
+	return r.WithContext(auth.WithCaller(r.Context(), c)), nil
+}
+
+// allow decides about a request whose caller has been identified. What is about
+// all sessions is not for callers that are bound to a user or a tenant.
+func (s *settings) allow(r *http.Request, op auth.Operation, session string) error {
+	if err := s.auth(r, op, session); err != nil {
+		return err
+	}
+	if session == auth.AllSessions && auth.CallerOf(r.Context()).Bound() {
+		return auth.ErrForbidden
+	}
+	return nil
+}
+
+// allowAgain decides about a request that these settings did not let in. Its
+// caller must still be the same user of the same tenant.
+func (s *settings) allowAgain(r *http.Request, op auth.Operation, session string) error {
+	was := auth.CallerOf(r.Context())
+	r, err := s.identified(r)
+	if err != nil {
+		return err
+	}
+	if now := auth.CallerOf(r.Context()); now.OnlyUser() != was.OnlyUser() || now.Tenant != was.Tenant {
+		return auth.ErrForbidden
+	}
+	return s.allow(r, op, session)
+}

@@ -1,0 +1,82 @@
+package web
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/helixd/helixd/httpapi/auth"
+)
+
+// ErrTokenExpired ends a stream whose caller's credentials have expired.
+var ErrTokenExpired = fmt.Errorf("%w: the token has expired", auth.ErrUnauthorized)
+
+// UntilClosed returns a context that ends with parent or with the server.
+func (g *Gate) UntilClosed(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(parent)
+	stop := context.AfterFunc(g.ctx, func() { cancel(context.Cause(g.ctx)) })
+	if g.ctx.Err() != nil {
+		cancel(context.Cause(g.ctx))
+	}
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+// Streaming calls f, which answers with a stream, with the context of streamOf. If
+// that ends before the stream begins, its cause is the answer.
+func (r *Request) Streaming(session string, f func(ctx context.Context) error) error {
+	ctx, cancel := r.streamOf(session)
+	defer cancel()
+	err := context.Cause(ctx)
+	if err == nil {
+		err = f(ctx)
+	}
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// streamOf ends with the client, with the server, when the caller may not hear
+// the session any more, or when its credentials expire; at once if the caller has
+// too many streams open.
+func (r *Request) streamOf(session string) (context.Context, context.CancelFunc) {
+	valid, expire := r.Context(), context.CancelFunc(func() {})
+	if expires := auth.CallerOf(valid).Expires; !expires.IsZero() {
+		valid, expire = context.WithDeadlineCause(valid, expires, ErrTokenExpired)
+	}
+	valid, refuse := context.WithCancelCause(valid)
+	if err := r.OpenStream(); err != nil {
+		refuse(err)
+	}
+	ctx, cancel := r.WhileAllowed(valid, session)
+	return ctx, func() {
+		cancel()
+		refuse(nil)
+		expire()
+	}
+}
+
+// OpenStream takes note of the stream that a request opens, or refuses it. A
+// second call for the same request does nothing.
+func (r *Request) OpenStream() error {
+	if r.streams != nil {
+		return nil
+	}
+	done, err := r.admission.stream(r.Request)
+	if err != nil {
+		return err
+	}
+	if r.meter == nil {
+		r.streams = done
+		return nil
+	}
+	tenant := r.quota.Label(auth.CallerOf(r.Context()).Tenant)
+	r.meter.TenantStreams(tenant, 1)
+	r.streams = func() {
+		r.meter.TenantStreams(tenant, -1)
+		done()
+	}
+	return nil
+}
