@@ -33,6 +33,20 @@
 //	GET  /healthz, /readyz            liveness and readiness, without auth
 //	GET  /metrics                     for Prometheus, without auth unless it is asked for
 //
+// The package finds a request's route, has it let in, and answers with errors. The rest
+// is in packages of its own, of which each knows only those before it:
+//
+//	api               answers, events, error codes, headers and limits
+//	auth              who calls, and what the caller may do
+//	internal/web      lets requests in, reads them, writes answers
+//	internal/stream   history, then what is live, then the end
+//	internal/inspect  answers that only look
+//	internal/control  answers that change a session
+//	internal/operate  retention, backups, health
+//	chat              AI SDK clients
+//
+// Package client speaks to a server, and knows only api.
+//
 // What it promises:
 //
 //   - Fail closed. A [Server] has an [auth.Authenticator] or was told in so many

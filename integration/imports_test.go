@@ -117,6 +117,25 @@ func TestTheLoopsPartsPointOneWay(t *testing.T) {
 	}
 }
 
+// A part of the server knows the parts before it, and the client none of them.
+func TestTheServersPartsPointOneWay(t *testing.T) {
+	order := []string{
+		"httpapi/api", "httpapi/auth", "httpapi/internal/web", "httpapi/internal/stream", "httpapi/internal/inspect",
+		"httpapi/internal/control", "httpapi/internal/operate", "httpapi/chat", "httpapi",
+	}
+	for _, p := range listed(t) {
+		from := slices.Index(order, p.folder())
+		for _, imported := range ofRepo(p.Imports) {
+			if to := slices.Index(order, imported); from >= 0 {
+				require.Less(t, to, from, "%s imports %s", p.folder(), imported)
+			}
+			if p.folder() == "httpapi/client" && within(imported, "httpapi") {
+				require.Equal(t, "httpapi/api", imported, "imported by the client")
+			}
+		}
+	}
+}
+
 func TestNATSStaysAtTheEdge(t *testing.T) {
 	const client, server = "github.com/nats-io/nats.go", "github.com/nats-io/nats-server/v2"
 	for _, p := range listed(t) {

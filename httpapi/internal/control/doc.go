@@ -1,3 +1,4 @@
-// Package control changes sessions: runs begin and stop, calls are answered, outside producers append,
-// sessions are forked, imported and erased. The memories of agents are here, too.
+// Package control changes sessions: runs begin and stop, calls that wait get their answers,
+// outside producers append, sessions are forked, imported and erased. What agents
+// remember is changed here, too.
 package control

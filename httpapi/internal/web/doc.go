@@ -1,6 +1,6 @@
-// Package web lets requests in: who calls, what the caller may do, and how much of this node a caller
-// may hold. It reads bodies and queries strictly, and writes answers and events at the
-// client's pace.
+// Package web lets requests in, reads them, and writes answers.
 //
-// Everything that a route is given of a request is a [Request].
+// A [Gate] knows who calls and what the caller may do, and bounds how much of this node a
+// caller holds at a time. What it lets in is a [Request]: handlers read its body and its
+// query strictly, and write answers and events at the client's pace.
 package web

@@ -20,7 +20,7 @@ type Gate struct {
 	states *snapshot.Store
 	logger *slog.Logger
 	quota  *quota.Quota // nil: tenants have no limits
-	meter  meter        // nil: nothing is counted
+	meter  Meter        // nil: nothing is counted
 
 	heartbeat     time.Duration
 	WriteTimeout  time.Duration
@@ -36,8 +36,8 @@ type Gate struct {
 	stop context.CancelCauseFunc
 }
 
-// meter counts what happens at a gate.
-type meter interface {
+// Meter counts what happens at a gate.
+type Meter interface {
 	// Streaming counts a client while it has a stream of a route open, until done is
 	// called.
 	Streaming(route string) (done func())
@@ -49,14 +49,15 @@ type meter interface {
 type GateOptions struct {
 	States     *snapshot.Store
 	Logger     *slog.Logger
-	Quota      *quota.Quota
-	Meter      meter
+	Quota      *quota.Quota       // nil: tenants have no limits
+	Meter      Meter              // nil: nothing is counted
 	Auth       auth.Authenticator // nil: everybody may do everything
 	Identify   auth.Identifier
 	Heartbeat  time.Duration
 	MaxStreams int
 }
 
+// NewGate returns a gate that is open until it is closed.
 func NewGate(o GateOptions) *Gate {
 	g := &Gate{
 		states: o.States, logger: o.Logger, quota: o.Quota, meter: o.Meter, heartbeat: o.Heartbeat,
