@@ -136,6 +136,35 @@ func TestTheServersPartsPointOneWay(t *testing.T) {
 	}
 }
 
+// The parts of the command import only parts that are above them here, and none
+// imports main, which has the command line.
+func TestTheCommandsPartsPointOneWay(t *testing.T) {
+	const root = "cmd/helixd"
+	order := []string{
+		"config", "internal/version", "internal/terminal", "internal/flags", "internal/source", "internal/settings", "internal/agentconfig",
+		"internal/demo", "internal/doctor", "internal/clitest", "internal/cli/inspect", "internal/cli/control", "internal/cli/operate",
+		"internal/daemon", "",
+	}
+	rank := func(folder string) int {
+		return slices.Index(order, strings.TrimPrefix(strings.TrimPrefix(folder, root), "/"))
+	}
+	for _, p := range listed(t) {
+		if !within(p.folder(), root) {
+			continue
+		}
+		require.GreaterOrEqual(t, rank(p.folder()), 0, "%s is in no order", p.folder())
+		if p.folder() != root+"/config" { // one vocabulary
+			require.LessOrEqual(t, len(p.GoFiles), 25, "%s has too many files", p.folder())
+		}
+		for _, imported := range ofRepo(p.Imports) {
+			if within(imported, root) {
+				require.Less(t, rank(imported), rank(p.folder()), "%s imports %s", p.folder(), imported)
+			}
+			require.NotEqual(t, root+"/internal/clitest", imported, "%s imports what is for tests", p.folder())
+		}
+	}
+}
+
 func TestNATSStaysAtTheEdge(t *testing.T) {
 	const client, server = "github.com/nats-io/nats.go", "github.com/nats-io/nats-server/v2"
 	for _, p := range listed(t) {
@@ -168,7 +197,7 @@ func TestMetricsStayWhereThingsHappen(t *testing.T) {
 		for _, i := range p.Imports {
 			if within(i, "github.com/prometheus") {
 				require.True(t, slices.Contains([]string{
-					"eventlog/jetstream", "snapshot", "agentloop/engine", "agentloop/memory", "agentloop/queue", "httpapi", "cmd/helixd",
+					"eventlog/jetstream", "snapshot", "agentloop/engine", "agentloop/memory", "agentloop/queue", "httpapi", "cmd/helixd/internal/daemon",
 				}, p.folder()), "%s imports %s", p.folder(), i)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/cmd/helixd/internal/agentconfig"
+	"github.com/helixd/helixd/cmd/helixd/internal/daemon"
 	"github.com/helixd/helixd/cmd/helixd/internal/demo"
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/settings"
@@ -61,12 +62,12 @@ func (c devCmd) Run(p *flags.Process) error {
 	if err := settings.CheckListen(cfg, false, p.Log); err != nil {
 		return err
 	}
-	d, err := startDaemon(p.Ctx, cfg, agents, true, p.Log, fill...)
+	d, err := daemon.Start(p.Ctx, cfg, agents, true, p.Log, fill...)
 	if err != nil {
 		return err
 	}
 	if c.Config != "" {
-		d.reloader.readBy(func() (*config.Config, []agentloop.Agent, error) {
+		d.ReadBy(func() (*config.Config, []agentloop.Agent, error) {
 			next, err := c.Read(p.Logs)
 			if err != nil {
 				return nil, nil, err
@@ -81,7 +82,7 @@ func (c devCmd) Run(p *flags.Process) error {
 		agent = agents[0].Name
 	}
 	fmt.Fprint(p.Stdout, welcome(d, cfg.DataDir, agent))
-	return d.run(p.Ctx, nil)
+	return d.Run(p.Ctx, nil)
 }
 
 func isFree(address string) bool {
@@ -94,7 +95,7 @@ func isFree(address string) bool {
 }
 
 // welcome says what to do next.
-func welcome(d *daemon, dataDir, agent string) string {
+func welcome(d *daemon.Daemon, dataDir, agent string) string {
 	session := fmt.Sprintf("demo-%d", time.Now().Unix())
 	text := fmt.Sprintf(`helixd is ready at %[1]s   (data in %[2]s, durability %[3]s)
 
@@ -114,9 +115,9 @@ Look at it:
 
   curl -s %[1]s/chat/%[5]s/snapshot
   go run ./cmd/helixd records %[5]s --server %[1]s
-`, d.url, dataDir, d.info.Durability, agent, session)
-	if d.natsURL != "" {
-		text += fmt.Sprintf("  nats --server %s sub 'helix.live.>'\n", d.natsURL)
+`, d.URL, dataDir, d.Info.Durability, agent, session)
+	if d.NATSURL != "" {
+		text += fmt.Sprintf("  nats --server %s sub 'helix.live.>'\n", d.NATSURL)
 	}
 	return text + "\n"
 }

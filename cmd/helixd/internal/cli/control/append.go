@@ -1,0 +1,151 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"os"
+	"strconv"
+
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/source"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
+)
+
+type appendCmd struct {
+	source.DaemonFlags
+	Session          string  `arg:"" help:"Session id; the first append creates the session."`
+	File             string  `arg:"" optional:"" default:"-" help:"Chunks, one a line; - is the standard input."`
+	ExpectedSequence *uint64 `help:"Append only if the session's last sequence is this one; 0: only if it is new. Of the first batch."`
+	IdempotencyKey   string  `help:"Makes it safe to repeat the command: batches have this key with -1, -2, … behind it, and the end has -end."`
+	End              bool    `help:"End the stream afterwards." xor:"end"`
+	Fail             string  `help:"Fail the stream afterwards, with this error." placeholder:"TEXT" xor:"end"`
+}
+
+// Run sends the chunks in batches that are all or none each, and prints the
+// sequences of the first and the last of all chunks, and how many there are.
+func (c appendCmd) Run(p *flags.Process) error {
+	in := io.NopCloser(p.Stdin)
+	if c.File != "-" {
+		f, err := os.Open(c.File)
+		if err != nil {
+			return err
+		}
+		in = f
+	}
+	defer in.Close()
+	s := c.Connect()
+	total, err := c.send(p.Ctx, s, in)
+	if err == nil {
+		err = c.finish(p.Ctx, s)
+	}
+	if err != nil && total.Count > 0 {
+		err = fmt.Errorf("behind sequence %d, where %d chunks were appended: %w", total.LastSequence, total.Count, err)
+	}
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(p.Stdout).Encode(total)
+}
+
+// batchBytes is the size that a batch is not filled beyond, well below what
+// the daemon takes.
+const batchBytes = api.MaxChunksBody / 2
+
+// send appends what in holds, batch by batch.
+func (c appendCmd) send(ctx context.Context, s *source.Source, in io.Reader) (total api.Appended, err error) {
+	number := 0
+	for batch, err := range batches(in, eventlog.MaxAppendRecords, batchBytes) {
+		if err != nil {
+			return total, err
+		}
+		number++
+		h := c.key(strconv.Itoa(number))
+		if number == 1 && c.ExpectedSequence != nil {
+			h.Set("Helix-Expected-Sequence", strconv.FormatUint(*c.ExpectedSequence, 10))
+		}
+		done, err := sendAppend(ctx, s, "/sessions/"+source.EscapeID(c.Session)+"/chunks", h, batch)
+		if err != nil {
+			return total, err
+		}
+		if number == 1 {
+			total.FirstSequence = done.FirstSequence
+		}
+		total.LastSequence = done.LastSequence
+		total.Count += done.Count
+	}
+	return total, nil
+}
+
+// batches yields the lines of in that are not blank, in pieces of at most so
+// many lines and, unless a single line is longer, bytes. The same input is
+// always cut in the same way. A piece is valid until the next one.
+func batches(in io.Reader, maxLines, maxBytes int) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		var batch bytes.Buffer
+		count := 0
+		all := source.Lines(in)
+		for all.Scan() {
+			line := bytes.TrimSpace(all.Bytes())
+			if len(line) == 0 {
+				continue
+			}
+			if count == maxLines || count > 0 && batch.Len()+len(line)+1 > maxBytes {
+				if !yield(batch.Bytes(), nil) {
+					return
+				}
+				batch.Reset()
+				count = 0
+			}
+			batch.Write(line)
+			batch.WriteByte('\n')
+			count++
+		}
+		if err := all.Err(); err != nil {
+			yield(nil, err)
+		} else if count > 0 {
+			yield(batch.Bytes(), nil)
+		}
+	}
+}
+
+// finish ends the stream if that is asked for.
+func (c appendCmd) finish(ctx context.Context, s *source.Source) error {
+	verb, body := "end", []byte("{}")
+	switch {
+	case c.Fail != "":
+		verb = "fail"
+		body, _ = json.Marshal(map[string]string{"error": c.Fail})
+	case !c.End:
+		return nil
+	}
+	_, err := sendAppend(ctx, s, "/sessions/"+source.EscapeID(c.Session)+"/"+verb, c.key("end"), body)
+	return err
+}
+
+func (c appendCmd) key(suffix string) http.Header {
+	h := http.Header{}
+	if c.IdempotencyKey != "" {
+		h.Set("Idempotency-Key", c.IdempotencyKey+"-"+suffix)
+	}
+	return h
+}
+
+// sendAppend returns what was appended, or the error that the answer holds.
+func sendAppend(ctx context.Context, s *source.Source, path string, header http.Header, body []byte) (done api.Appended, err error) {
+	answer, err := s.Do(ctx, http.MethodPost, path, header, bytes.NewReader(body))
+	if err != nil {
+		return done, err
+	}
+	defer answer.Close()
+	if err := json.NewDecoder(answer).Decode(&done); err != nil {
+		return done, errors.Join(errors.New("the daemon's answer is no JSON"), err)
+	}
+	return done, nil
+}

@@ -1,0 +1,2 @@
+// Package control has the commands that change sessions and memories.
+package control

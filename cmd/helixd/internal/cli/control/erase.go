@@ -1,0 +1,76 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/source"
+	"github.com/helixd/helixd/httpapi/api"
+)
+
+type eraseCmd struct {
+	source.DaemonFlags
+	Session string `arg:"" help:"Session id."`
+	Yes     bool   `help:"Really: nothing can bring the session back." required:""`
+	Wait    bool   `help:"Wait until no byte is left. The daemon goes on in any case." default:"true" negatable:""`
+}
+
+// erasePause is the time between two requests for the same erasure.
+const erasePause = time.Second
+
+// Run erases a session and prints what the daemon says of it.
+func (c eraseCmd) Run(p *flags.Process) error {
+	said, daemon := "", c.Connect()
+	done, err := untilErased(p.Ctx, c.Wait, func() (io.ReadCloser, error) {
+		return daemon.Do(p.Ctx, http.MethodDelete, "/sessions/"+source.EscapeID(c.Session), nil, nil)
+	}, func(e api.Erased) bool { return e.Pending }, func(e api.Erased) bool {
+		if e.Pending && e.WaitsFor != "" && e.WaitsFor != said {
+			said = e.WaitsFor
+			fmt.Fprintln(p.Stderr, "waiting for", said)
+		}
+		return e.Left == ""
+	})
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(p.Stdout).Encode(done)
+}
+
+// untilErased asks for an erasure, until nothing is pending if it is to wait, and
+// returns what the daemon says of it. If it knows nothing of that any more it is
+// what it has said before: of bytes that may be left where it can't look it can't
+// tell more.
+//
+// It waits only while waits says so.
+func untilErased[T any](ctx context.Context, wait bool, ask func() (io.ReadCloser, error), pending, waits func(T) bool) (done T, err error) {
+	for {
+		body, err := ask()
+		if r, is := errors.AsType[source.Refusal](err); is && r.Code == string(api.CodeNotFound) && pending(done) {
+			return done, nil
+		}
+		if err != nil {
+			return done, err
+		}
+		var now T
+		err = json.NewDecoder(body).Decode(&now)
+		body.Close()
+		if err != nil {
+			return done, fmt.Errorf("the daemon's answer is no JSON: %w", err)
+		}
+		done = now
+		if !pending(done) || !wait || !waits(done) {
+			return done, nil
+		}
+		select {
+		case <-time.After(erasePause):
+		case <-ctx.Done():
+			return done, ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package control
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/source"
+	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/httpapi/api"
+)
+
+type importCmd struct {
+	source.ServerFlags
+	File    string `arg:"" optional:"" default:"-" help:"What export has written; - is the standard input."`
+	Session string `help:"Id of the new session; it must be the exported one's, which is also the default."`
+}
+
+// Run makes a session of the records, and prints what is there then. After a
+// break it can be run again: it goes on behind what is there.
+func (c importCmd) Run(p *flags.Process) error {
+	in := io.NopCloser(p.Stdin)
+	if c.File != "-" {
+		f, err := os.Open(c.File)
+		if err != nil {
+			return err
+		}
+		in = f
+	}
+	defer in.Close()
+	first, err := firstRecord(bufio.NewReader(in))
+	if err != nil {
+		return err
+	}
+	if c.Session != "" && c.Session != first.session {
+		return fmt.Errorf("these are records of session %q: a session is imported under its own id only, since its records tell it too", first.session)
+	}
+	s, err := c.OpenAs(p.Ctx, jetstream.Options{Existing: true})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	answer, err := s.Do(p.Ctx, http.MethodPost, "/sessions/"+source.EscapeID(first.session)+"/import",
+		http.Header{"Content-Type": {"application/x-ndjson"}}, first.all)
+	if err != nil {
+		return err
+	}
+	defer answer.Close()
+	return terminal.PrintJSON(p.Stdout, answer)
+}
+
+// input is an export whose first line was looked at.
+type input struct {
+	session string
+	all     io.Reader
+}
+
+// firstRecord tells whose records in holds: the first one's agent is the
+// session at the root of its tree.
+func firstRecord(in *bufio.Reader) (input, error) {
+	var read []byte
+	for {
+		line, err := in.ReadSlice('\n')
+		read = append(read, line...)
+		switch {
+		case len(read) > api.MaxImportLine:
+			return input{}, errors.New("the first record is too long")
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case err != nil && !errors.Is(err, io.EOF):
+			return input{}, err
+		}
+		if text := bytes.TrimSpace(read); len(text) > 0 {
+			r, err := eventlog.ParseRecord(text)
+			if err != nil {
+				return input{}, fmt.Errorf("the first record is not what export writes: %w", err)
+			}
+			return input{r.Agent, io.MultiReader(bytes.NewReader(read), in)}, nil
+		}
+		if err != nil {
+			return input{}, errors.New("there are no records")
+		}
+	}
+}

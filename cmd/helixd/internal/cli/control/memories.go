@@ -1,0 +1,241 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"text/tabwriter"
+
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/source"
+	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/projector/readmodel"
+)
+
+type memoriesCmd struct {
+	List    memoriesListCmd    `cmd:"" help:"List the memories of a user, an agent or a session, newest first."`
+	Search  memoriesSearchCmd  `cmd:"" help:"Find memories by words and by meaning, what fits best first."`
+	Save    memoriesSaveCmd    `cmd:"" help:"Save a memory."`
+	Forget  memoriesForgetCmd  `cmd:"" help:"Have a memory never be found again."`
+	Erase   memoriesEraseCmd   `cmd:"" help:"Erase all memories of a user, an agent or a session, every byte of them."`
+	Process memoriesProcessCmd `cmd:"" help:"Compute the vectors that are missing, as after an outage of the embedder."`
+}
+
+// memoryFlags are of the commands about one scope.
+type memoryFlags struct {
+	source.DaemonFlags
+	JSON    bool   `help:"Print JSON."`
+	User    string `help:"Whose memories: this user's," xor:"scope"`
+	Agent   string `help:"or this agent type's," xor:"scope" aliases:"agent-type"`
+	Session string `help:"or this session's." xor:"scope"`
+	Tenant  string `help:"Of which tenant the user or the agent is; those of sessions without a tenant if left out."`
+}
+
+// Validate is called for every command about a scope.
+func (f memoryFlags) Validate() error {
+	if f.scope().ID == "" {
+		return errors.New("say whose memories: --user, --agent or --session")
+	}
+	return nil
+}
+
+func (f memoryFlags) scope() eventlog.MemoryScope {
+	switch {
+	case f.User != "":
+		return eventlog.MemoryScope{Kind: eventlog.MemoryOfUser, ID: f.User, Tenant: f.Tenant}
+	case f.Agent != "":
+		return eventlog.MemoryScope{Kind: eventlog.MemoryOfAgent, ID: f.Agent, Tenant: f.Tenant}
+	default:
+		return eventlog.MemoryScope{Kind: eventlog.MemoryOfSession, ID: f.Session, Tenant: f.Tenant}
+	}
+}
+
+func (f memoryFlags) query() url.Values {
+	scope := f.scope()
+	q := url.Values{"scope": {string(scope.Kind)}, "id": {scope.ID}}
+	if scope.Tenant != "" {
+		q.Set("tenant", scope.Tenant)
+	}
+	return q
+}
+
+// askMemories sends a request about memories and returns the answer's body. A body of
+// nil is none.
+func askMemories(ctx context.Context, daemon source.DaemonFlags, method, path string, q url.Values, body any) (io.ReadCloser, error) {
+	var in io.Reader
+	header := http.Header{}
+	if body != nil {
+		raw, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		in = bytes.NewReader(raw)
+		header.Set("Content-Type", "application/json")
+	}
+	if len(q) > 0 {
+		path += "?" + q.Encode()
+	}
+	return daemon.Connect().Do(ctx, method, path, header, in)
+}
+
+// tell prints an answer: as it is, or what line makes of it.
+func tell[T any](p *flags.Process, asJSON bool, body io.ReadCloser, line func(T) error) error {
+	defer body.Close()
+	if asJSON {
+		return terminal.PrintJSON(p.Stdout, body)
+	}
+	var v T
+	if err := json.NewDecoder(body).Decode(&v); err != nil {
+		return fmt.Errorf("the daemon's answer is no JSON: %w", err)
+	}
+	return line(v)
+}
+
+// showMemories prints memories as a table.
+func showMemories(p *flags.Process, asJSON bool, body io.ReadCloser, offset int) error {
+	return tell(p, asJSON, body, func(found api.FoundMemories) error {
+		w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(w, "MEMORY\tSAVED\tVECTOR\tTEXT")
+		for _, m := range found.Items {
+			terminal.Row(w, m.ID, terminal.Clock(m.CreatedAt), m.EmbeddingStatus, terminal.Clip(m.Content, terminal.MaxShown))
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+		source.NoteMore(p.Stderr, found.Page, offset)
+		source.NoteFresh(p.Stderr, found.Fresh)
+		if found.WordsOnly {
+			fmt.Fprintln(p.Stderr, "the embedder does not answer: only memories with words of the question are shown")
+		}
+		return nil
+	})
+}
+
+type memoriesListCmd struct {
+	memoryFlags
+	Limit  int `help:"At most so many, up to 200." default:"50"`
+	Offset int `help:"Leave out so many."`
+}
+
+func (c memoriesListCmd) Run(p *flags.Process) error {
+	q := c.query()
+	q.Set("limit", strconv.Itoa(c.Limit))
+	q.Set("offset", strconv.Itoa(c.Offset))
+	body, err := askMemories(p.Ctx, c.DaemonFlags, http.MethodGet, "/memories", q, nil)
+	if err != nil {
+		return err
+	}
+	return showMemories(p, c.JSON, body, c.Offset)
+}
+
+type memoriesSearchCmd struct {
+	memoryFlags
+	Text  string `arg:"" help:"Words, or a question."`
+	Limit int    `help:"At most so many, up to 50." default:"10"`
+}
+
+func (c memoriesSearchCmd) Run(p *flags.Process) error {
+	q := c.query()
+	q.Set("q", c.Text)
+	q.Set("limit", strconv.Itoa(c.Limit))
+	body, err := askMemories(p.Ctx, c.DaemonFlags, http.MethodGet, "/memories", q, nil)
+	if err != nil {
+		return err
+	}
+	return showMemories(p, c.JSON, body, 0)
+}
+
+type memoriesSaveCmd struct {
+	memoryFlags
+	Content string   `arg:"" help:"What to remember."`
+	Tag     []string `help:"A word under which it is found; can be given several times."`
+	Key     string   `help:"Save it once under this key of the user, agent or session."`
+}
+
+func (c memoriesSaveCmd) Run(p *flags.Process) error {
+	scope := c.scope()
+	draft := map[string]any{"scope": scope.Kind, "id": scope.ID, "content": c.Content, "tags": append([]string{}, c.Tag...)}
+	if scope.Tenant != "" {
+		draft["tenant"] = scope.Tenant
+	}
+	raw, err := json.Marshal(draft)
+	if err != nil {
+		return err
+	}
+	header := http.Header{"Content-Type": {"application/json"}}
+	if c.Key != "" {
+		header.Set("Idempotency-Key", c.Key)
+	}
+	body, err := c.Connect().Do(p.Ctx, http.MethodPost, "/memories", header, bytes.NewReader(raw))
+	if err != nil {
+		return err
+	}
+	return tell(p, c.JSON, body, func(m readmodel.Memory) error {
+		_, err := fmt.Fprintln(p.Stdout, terminal.Printable(m.ID))
+		return err
+	})
+}
+
+type memoriesForgetCmd struct {
+	memoryFlags
+	Memory string `arg:"" help:"The memory's id."`
+}
+
+func (c memoriesForgetCmd) Run(p *flags.Process) error {
+	body, err := askMemories(p.Ctx, c.DaemonFlags, http.MethodDelete, "/memories/"+source.EscapeID(c.Memory), c.query(), nil)
+	if err != nil {
+		return err
+	}
+	return tell(p, c.JSON, body, func(f api.ForgottenMemory) error {
+		_, err := fmt.Fprintf(p.Stdout, "%s is forgotten\n", terminal.Printable(f.MemoryID))
+		return err
+	})
+}
+
+type memoriesEraseCmd struct {
+	memoryFlags
+	Yes  bool `help:"Really: nothing can bring the memories back." required:""`
+	Wait bool `help:"Ask again until no byte is left." default:"true" negatable:""`
+}
+
+func (c memoriesEraseCmd) Run(p *flags.Process) error {
+	done, err := untilErased(p.Ctx, c.Wait, func() (io.ReadCloser, error) {
+		return askMemories(p.Ctx, c.DaemonFlags, http.MethodDelete, "/memories", c.query(), nil)
+	}, func(e api.ErasedMemories) bool { return e.Pending }, func(api.ErasedMemories) bool { return true })
+	switch {
+	case err != nil:
+		return err
+	case c.JSON:
+		return json.NewEncoder(p.Stdout).Encode(done)
+	}
+	text := "erased"
+	if done.Pending {
+		text = "being erased: bytes may be left"
+	}
+	_, err = fmt.Fprintf(p.Stdout, "%s %s: %s\n", done.Scope.Kind, terminal.Printable(done.Scope.ID), text)
+	return err
+}
+
+type memoriesProcessCmd struct {
+	source.DaemonFlags
+	JSON bool `help:"Print JSON."`
+}
+
+func (c memoriesProcessCmd) Run(p *flags.Process) error {
+	body, err := askMemories(p.Ctx, c.DaemonFlags, http.MethodPost, "/memories/process", nil, struct{}{})
+	if err != nil {
+		return err
+	}
+	return tell(p, c.JSON, body, func(done struct{ Found, Embedded, Failed int }) error {
+		_, err := fmt.Fprintf(p.Stdout, "%d without a vector, %d have one now, %d failed\n", done.Found, done.Embedded, done.Failed)
+		return err
+	})
+}

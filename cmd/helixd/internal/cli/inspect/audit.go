@@ -1,0 +1,114 @@
+package inspect
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/source"
+	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
+	"github.com/helixd/helixd/eventlog"
+)
+
+type auditCmd struct {
+	source.Flags
+	Session string `arg:"" help:"Session id."`
+}
+
+// audited is what a caller has done to a session.
+type audited struct {
+	Sequence uint64         `json:"sequence"`
+	Time     string         `json:"time"` // when the record was written, UTC
+	Action   string         `json:"action"`
+	About    string         `json:"about,omitempty"` // the tool call, run or place that the action is about
+	By       eventlog.Actor `json:"by"`
+}
+
+// Run lists who has done what, rolled-back records included.
+func (c auditCmd) Run(p *flags.Process) error {
+	s, err := c.Open(p.Ctx)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	body, err := s.Get(p.Ctx, "/sessions/"+source.EscapeID(c.Session)+"/records?dead=1&kind=fact", nil)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	all := []audited{}
+	in := source.Lines(body)
+	for in.Scan() {
+		var r eventlog.Record
+		if err := json.Unmarshal(in.Bytes(), &r); err != nil {
+			return err
+		}
+		if a, ok := auditOf(r); ok {
+			all = append(all, a)
+		}
+	}
+	if err := in.Err(); err != nil {
+		return err
+	}
+	if c.JSON {
+		return json.NewEncoder(terminal.JSON(p.Stdout)).Encode(struct {
+			Items []audited `json:"items"`
+		}{all})
+	}
+	w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "TIME\tSEQUENCE\tACTION\tABOUT\tCALLER\tUSER\tADDRESS\tREQUEST")
+	for _, a := range all {
+		terminal.Row(w, a.Time, a.Sequence, a.Action, a.About, cmp.Or(a.By.Token, a.By.Subject), a.By.User, a.By.Address, a.By.Request)
+	}
+	return w.Flush()
+}
+
+// auditOf returns what a record says that a caller has done, if it does.
+func auditOf(r eventlog.Record) (a audited, ok bool) {
+	f, err := eventlog.DecodeFact(r.Payload)
+	if err != nil {
+		return a, false
+	}
+	by := eventlog.ActorIn(f)
+	if by == nil {
+		return a, false
+	}
+	a = audited{Sequence: r.Sequence, Time: terminal.Clock(f.At()), By: *by}
+	switch f := f.(type) {
+	case *eventlog.SessionCreated:
+		a.Action, a.About = "create", f.AgentType
+	case *eventlog.SessionImported:
+		a.Action, a.About = "import", fmt.Sprintf("%d records", f.Records)
+		if f.Backup > 0 {
+			a.Action, a.About = "restore", fmt.Sprintf("%d records of the backup of %s", f.Records, terminal.Clock(f.Backup))
+		}
+	case *eventlog.SessionForked:
+		a.Action, a.About = "fork", fmt.Sprintf("%s@%d", f.FromSessionID, f.FromSequence)
+	case *eventlog.RunRequested:
+		a.Action, a.About = "run ("+string(f.Mode)+")", f.RunID
+	case *eventlog.ResultSubmitted:
+		a.Action, a.About = submissionWord(f), f.ToolCallID
+	case *eventlog.InterruptRequested:
+		a.Action, a.About = string(f.Kind), f.RunID
+	case *eventlog.Truncated:
+		a.Action, a.About = "rollback", fmt.Sprintf("to %d", f.AfterSequence)
+	case *eventlog.StreamFailed:
+		a.Action = "fail"
+	default:
+		return a, false // it goes with one of these
+	}
+	return a, true
+}
+
+func submissionWord(f *eventlog.ResultSubmitted) string {
+	switch {
+	case f.Kind == eventlog.SubmitApproval && f.Approved:
+		return "approve"
+	case f.Kind == eventlog.SubmitApproval:
+		return "deny"
+	}
+	return "submit (" + strings.ReplaceAll(string(f.Kind), "_", "-") + ")"
+}

@@ -1,0 +1,95 @@
+package inspect
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strconv"
+
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/source"
+	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
+	"github.com/helixd/helixd/eventlog"
+)
+
+type recordsCmd struct {
+	source.Flags
+	Session string   `arg:"" help:"Session id."`
+	From    uint64   `help:"Only records behind this sequence."`
+	To      *uint64  `help:"Only records up to this sequence." placeholder:"N"`
+	Dead    bool     `help:"Also records that were truncated."`
+	Kind    string   `help:"Only records of this kind: chunk or fact."`
+	Type    []string `help:"Only records of this type; can be given several times."`
+	Agent   string   `help:"Only records of this session of the tree: the session itself, or one of its sub-agents'."`
+	RunID   string   `name:"run" help:"Only records of this run."`
+	Call    string   `help:"Only records of this tool call's execution."`
+	Follow  bool     `help:"Go on with what comes, until it is stopped; records that are truncated later were shown."`
+}
+
+func (c recordsCmd) Run(p *flags.Process) error {
+	s, err := c.Open(p.Ctx)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	err = c.print(p, s)
+	if c.Follow && p.Ctx.Err() != nil {
+		return nil // there is no other end
+	}
+	return err
+}
+
+func (c recordsCmd) query() url.Values {
+	q := given("kind", c.Kind, "agent", c.Agent, "run", c.RunID, "call", c.Call)
+	q.Set("from", strconv.FormatUint(c.From, 10))
+	if c.To != nil {
+		q.Set("to", strconv.FormatUint(*c.To, 10))
+	}
+	if c.Dead {
+		q.Set("dead", "1")
+	}
+	if c.Follow {
+		q.Set("follow", "1")
+	}
+	if len(c.Type) > 0 {
+		q["type"] = c.Type
+	}
+	return q
+}
+
+// print shows a record a line.
+func (c recordsCmd) print(p *flags.Process, s *source.Source) error {
+	body, err := s.Get(p.Ctx, "/sessions/"+source.EscapeID(c.Session)+"/records?"+c.query().Encode(), nil)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	if c.JSON && !c.Follow {
+		return terminal.PrintJSON(p.Stdout, body)
+	}
+	at := c.From
+	for in := source.Lines(body); ; {
+		if !in.Scan() {
+			if c.Follow {
+				return fmt.Errorf("the connection was lost; go on with --from %d", at)
+			}
+			return in.Err()
+		}
+		if len(in.Bytes()) == 0 {
+			continue // a heartbeat
+		}
+		var r eventlog.Record
+		if err := json.Unmarshal(in.Bytes(), &r); err != nil {
+			return err
+		}
+		at = r.Sequence
+		if c.JSON {
+			_, err = fmt.Fprintf(terminal.JSON(p.Stdout), "%s\n", in.Bytes())
+		} else {
+			_, err = fmt.Fprintln(p.Stdout, terminal.RecordLine(r.Sequence, string(r.Kind), r.Payload))
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

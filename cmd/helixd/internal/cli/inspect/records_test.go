@@ -1,0 +1,75 @@
+package inspect
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/source"
+)
+
+// Filters are the daemon's; what it sends to keep a connection is not shown.
+func TestRecordsFollow(t *testing.T) {
+	const two = `{"sequence":7,"kind":"fact","type":"stream_paused","agent":"s","data":{"type":"stream_paused","reason":"\u001b[2J\u009b"}}` + "\n\n\n" +
+		`{"sequence":9,"kind":"chunk","type":"custom","agent":"s","data":{"type":"custom","eventName":"x"}}` + "\n"
+	var asked []string
+	args := []string{
+		"records", "s", "--from", "5", "--kind", "fact", "--type", "a", "--type", "b", "--agent", "s", "--run", "r", "--call", "c", "--follow",
+	}
+	out, err := told(t, answering(&asked, map[string]string{"/sessions/s/records": two}), args...)
+	require.ErrorContains(t, err, "the connection was lost; go on with --from 9")
+	require.Equal(t, []string{"/sessions/s/records?agent=s&call=c&follow=1&from=5&kind=fact&run=r&type=a&type=b"}, asked)
+	require.Equal(t, `       7  fact   stream_paused          {"reason":"\u001b[2J\u009b"}`+"\n"+
+		`       9  chunk  custom                 {"eventName":"x"}`+"\n", out)
+
+	out, err = told(t, answering(&asked, map[string]string{"/sessions/s/records": two}), append(args, "--json")...)
+	require.Error(t, err)
+	require.Equal(t, strings.ReplaceAll(two, "\n\n\n", "\n"), out)
+}
+
+// Whoever follows ends it, which is no failure.
+func TestFollowingIsStopped(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusOK)
+		_ = http.NewResponseController(w).Flush()
+		stop()
+		<-r.Context().Done()
+	}))
+	defer srv.Close()
+	from := source.Flags{ServerFlags: source.ServerFlags{Server: srv.URL}}
+	p := &flags.Process{Ctx: ctx, Stdout: new(bytes.Buffer), Stderr: os.Stderr}
+	require.NoError(t, recordsCmd{Flags: from, Session: "s", Follow: true}.Run(p))
+	require.ErrorIs(t, recordsCmd{Flags: from, Session: "s"}.Run(p), context.Canceled, "half of them is a failure")
+}
+
+// Whoever watches a replay has seen enough when it has begun, and nothing before.
+func TestReplayIsStopped(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write([]byte("data: {\"type\":\"chunk\",\"chunk\":{\"type\":\"custom\"},\"sequence\":1}\n\n"))
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}))
+	defer srv.Close()
+	from := displayFlags{Flags: source.Flags{ServerFlags: source.ServerFlags{Server: srv.URL}}, Lines: true}
+	for _, replay := range []replayCmd{{displayFlags: from, Session: "s"}, {displayFlags: from, Session: "s", SSE: true}} {
+		ctx, stop := context.WithCancel(t.Context())
+		p := &flags.Process{Ctx: ctx, Stdout: writerFunc(func(b []byte) (int, error) {
+			stop()
+			return len(b), nil
+		}), Stderr: os.Stderr}
+		require.NoError(t, replay.Run(p))
+		require.ErrorIs(t, replay.Run(p), context.Canceled, "nothing was shown")
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }

@@ -1,0 +1,80 @@
+package inspect
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/source"
+	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
+)
+
+// replayCmd shows again what a session's stream has told, at the pace at which
+// it was recorded.
+type replayCmd struct {
+	displayFlags
+	Session  string        `arg:"" help:"Session id."`
+	From     uint64        `help:"Only chunks behind this sequence."`
+	To       *uint64       `help:"Only chunks up to this sequence; without it the head." placeholder:"N"`
+	Speed    float64       `help:"How many times as fast as it was recorded; 0: without any pause." default:"1"`
+	MaxPause time.Duration `help:"No pause is longer." default:"2s"`
+	SSE      bool          `name:"sse" help:"Print the server-sent events as they are."`
+	verifyFlags
+	liveFlags
+}
+
+func (c replayCmd) Run(p *flags.Process) error {
+	if c.Speed < 0 {
+		return errors.New("--speed must not be negative")
+	}
+	if err := errors.Join(c.verifyFlags.check(c), c.liveFlags.check(c)); err != nil {
+		return err
+	}
+	s, err := c.Open(p.Ctx)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if c.Verify {
+		return c.verify(p, s)
+	}
+	if c.Live {
+		return c.goOn(p, s)
+	}
+	return c.play(p, s)
+}
+
+// play shows what a replay sends.
+func (c replayCmd) play(p *flags.Process, s *source.Source) error {
+	q := url.Values{
+		"from":     {strconv.FormatUint(c.From, 10)},
+		"speed":    {strconv.FormatFloat(c.Speed, 'f', -1, 64)},
+		"maxPause": {strconv.FormatInt(c.MaxPause.Milliseconds(), 10)},
+	}
+	if c.To != nil {
+		q.Set("to", strconv.FormatUint(*c.To, 10))
+	}
+	return c.watch(p, s, c.Session, "/sessions/"+source.EscapeID(c.Session)+"/replay?"+q.Encode())
+}
+
+// watch shows the stream of a path. Once it has begun, a signal is no failure:
+// the user has seen enough.
+func (c replayCmd) watch(p *flags.Process, s *source.Source, session, path string) error {
+	body, err := s.Get(p.Ctx, path, http.Header{"Accept": {"text/event-stream"}})
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	if c.SSE {
+		err = terminal.PrintJSON(p.Stdout, body)
+	} else {
+		err = c.tell(p, body, session)
+	}
+	if p.Ctx.Err() != nil {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,119 @@
+package inspect
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+
+	"github.com/helixd/helixd/agentloop/verify"
+	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/cmd/helixd/internal/agentconfig"
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/source"
+	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
+	"github.com/helixd/helixd/eventlog"
+)
+
+// verifyFlags have a replay compare the session with the agents of a
+// configuration, in place of showing it.
+type verifyFlags struct {
+	Verify bool   `help:"Ask the agents of --config for each decision that the session has recorded, and tell of the first one that they would make in another way. No model and no tool is called, and nothing is written. Exit code 2 if one differs."`
+	Config string `help:"With --verify: the configuration file whose agents are asked." type:"path"`
+	RunID  string `name:"run" help:"With --verify: only the decisions of this run and of its sub-agents." placeholder:"ID"`
+}
+
+// check refuses flags that don't go together.
+func (f verifyFlags) check(c replayCmd) error {
+	switch {
+	case !f.Verify && (f.Config != "" || f.RunID != ""):
+		return errors.New("--config and --run go with --verify")
+	case !f.Verify:
+	case f.Config == "":
+		return errors.New("--verify needs the agents of a configuration: --config FILE")
+	case c.From != 0 || c.To != nil || c.SSE:
+		return errors.New("--verify looks at the whole session: --from, --to and --sse don't go with it")
+	}
+	return nil
+}
+
+// verify compares what was decided with what the agents would decide today.
+func (c replayCmd) verify(p *flags.Process, s *source.Source) error {
+	conf, err := config.Load(c.Config, os.LookupEnv)
+	if err != nil {
+		return err
+	}
+	agents, err := agentconfig.Agents(conf)
+	if err != nil {
+		return err
+	}
+	mcp := agentconfig.NewMCPServers(p.Log)
+	agents, servers, err := mcp.Open(p.Ctx, conf, agents) // they say which tools there are
+	if err != nil {
+		return err
+	}
+	mcp.Use(servers, nil)
+	defer mcp.Close()
+	if err := agentconfig.Equip(agentconfig.UnusedMemories(), conf, agents); err != nil {
+		return err
+	}
+	body, err := s.Get(p.Ctx, "/sessions/"+source.EscapeID(c.Session)+"/records?dead=1", nil)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	found, err := verify.Session(p.Ctx, recordsOf(p.Ctx, body), agents, &verify.Options{Run: c.RunID})
+	if err != nil {
+		return agentconfig.AtKey(conf, err, nil)
+	}
+	if c.JSON {
+		enc := json.NewEncoder(terminal.JSON(p.Stdout))
+		enc.SetEscapeHTML(false)
+		err = enc.Encode(found)
+	} else {
+		err = tellVerified(p.Stdout, found)
+	}
+	if err == nil && found.Differs != nil {
+		return fmt.Errorf("%w: a decision is another one today", flags.ErrDamage)
+	}
+	return err
+}
+
+// recordsOf reads the records of an answer.
+func recordsOf(ctx context.Context, body io.Reader) iter.Seq2[eventlog.Record, error] {
+	return func(yield func(eventlog.Record, error) bool) {
+		in := source.Lines(body)
+		for in.Scan() {
+			var r eventlog.Record
+			err := json.Unmarshal(in.Bytes(), &r)
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+		if err := errors.Join(in.Err(), context.Cause(ctx)); err != nil {
+			yield(eventlog.Record{}, err)
+		}
+	}
+}
+
+func tellVerified(w io.Writer, found verify.Result) error {
+	d := found.Differs
+	if d == nil {
+		_, err := fmt.Fprintf(w, "%s: %d records, %d decisions: today's agents make them all alike\n",
+			terminal.Printable(found.SessionID), found.Records, found.Decisions)
+		return err
+	}
+	where := fmt.Sprintf("%s at sequence %d: agent %s", terminal.Printable(d.SessionID), d.Sequence, terminal.Printable(d.AgentType))
+	if d.Step > 0 {
+		where += fmt.Sprintf(", step %d", d.Step)
+	}
+	if d.CallID != "" {
+		where += ", call " + terminal.Printable(d.CallID)
+	}
+	_, err := fmt.Fprintf(w, "%s, %s\n  recorded: %s\n  today:    %s\n%d decisions were compared, this one included; what follows it was not\n",
+		where, terminal.Printable(d.RunID), terminal.Printable(d.Recorded), terminal.Printable(d.Today), found.Decisions)
+	return err
+}

@@ -1,0 +1,158 @@
+package operate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
+
+	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/source"
+	"github.com/helixd/helixd/cmd/helixd/internal/version"
+	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/snapshot"
+	"github.com/helixd/helixd/snapshot/backup"
+	foldsjs "github.com/helixd/helixd/snapshot/jetstream"
+)
+
+type backupCmd struct {
+	source.ServerFlags
+	Out   string       `help:"File to write. While it is written it has another name, .NAME.*.part." required:"" type:"path"`
+	Rate  config.Bytes `help:"At most so much in a second, before it is compressed; at least 64KiB. Without it, as fast as it can." placeholder:"10MiB"`
+	Force bool         `help:"Replace the file if there is one."`
+}
+
+// Run writes a backup of everything, reads it back, and prints what it holds.
+// Nothing has the file's name but a whole backup that has reached the disk.
+func (c backupCmd) Run(p *flags.Process) error {
+	if err := backup.CheckRate(int64(c.Rate)); err != nil {
+		return err
+	}
+	if err := c.free(); err != nil {
+		return err
+	}
+	part, err := os.CreateTemp(filepath.Dir(c.Out), "."+filepath.Base(c.Out)+".*.part")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(part.Name())
+	defer part.Close()
+	if err := c.write(p, part); err != nil {
+		return err
+	}
+	if err := part.Sync(); err != nil {
+		return err
+	}
+	if _, err := part.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	header, done, err := backup.Read(p.Ctx, part, backup.Visitor{})
+	if err != nil {
+		return err
+	}
+	if err := c.publish(part.Name()); err != nil {
+		return err
+	}
+	return json.NewEncoder(p.Stdout).Encode(backedUp{File: c.Out, CreatedAt: header.CreatedAt, Summary: done})
+}
+
+func (c backupCmd) write(p *flags.Process, out io.Writer) error {
+	if c.NATS != "" {
+		return c.fromNATS(p.Ctx, out)
+	}
+	path := "/backup"
+	if c.Rate > 0 {
+		path += "?rate=" + strconv.FormatInt(int64(c.Rate), 10)
+	}
+	s, err := c.Open(p.Ctx)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	body, err := s.Get(p.Ctx, path, http.Header{"Accept": {"application/zstd"}})
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	if _, err := io.Copy(out, body); err != nil {
+		return fmt.Errorf("the daemon did not send all of it, its log tells why: %w", err)
+	}
+	return nil
+}
+
+func (c backupCmd) fromNATS(ctx context.Context, out io.Writer) error {
+	nc, err := nats.Connect(c.NATS, nats.Name("helixd"))
+	if err != nil {
+		return fmt.Errorf("nats: %w", err)
+	}
+	defer nc.Close()
+	log, err := jetstream.Open(ctx, nc, &jetstream.Options{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	var states snapshot.StoreOptions
+	folds, err := foldsjs.OpenExisting(ctx, nc, log)
+	switch {
+	case err == nil:
+		states.Folds = folds
+	case !errors.Is(err, natsjs.ErrStreamNotFound):
+		return err
+	}
+	_, err = backup.Take(ctx, log, snapshot.New(log, &states), out, backup.Options{Rate: int64(c.Rate), Helixd: version.Current()})
+	return err
+}
+
+// free tells whether the file's name may be taken.
+func (c backupCmd) free() error {
+	if c.Force {
+		return nil
+	}
+	switch _, err := os.Lstat(c.Out); {
+	case err == nil:
+		return fmt.Errorf("%s exists: give --force to replace it", c.Out)
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	return nil
+}
+
+// publish gives a file that is whole its name. Without --force that takes a
+// name that nobody else has taken meanwhile.
+func (c backupCmd) publish(part string) error {
+	var err error
+	if c.Force {
+		err = os.Rename(part, c.Out)
+	} else if err = os.Link(part, c.Out); err != nil && !errors.Is(err, fs.ErrExist) {
+		if err = c.free(); err == nil { // a file system without links
+			err = os.Rename(part, c.Out)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return syncFolder(filepath.Dir(c.Out))
+}
+
+// syncFolder has the names in a folder reach the disk.
+func syncFolder(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, fs.ErrInvalid) {
+		return err
+	}
+	return nil
+}

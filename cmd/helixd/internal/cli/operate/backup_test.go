@@ -1,0 +1,133 @@
+package operate
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/cmd/helixd/internal/cli/inspect"
+	"github.com/helixd/helixd/cmd/helixd/internal/clitest"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/logtest"
+)
+
+// everything has the commands of operators, and those that read what is restored.
+type everything struct {
+	Operate Commands         `embed:""`
+	Inspect inspect.Commands `embed:""`
+}
+
+// TestBackupOfNATS: from one deployment to another, with no daemon.
+func TestBackupOfNATS(t *testing.T) {
+	t.Parallel()
+	from, nc := clitest.NATS(t)
+	log, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Partitions: 2})
+	require.NoError(t, err)
+	defer log.Close()
+	for i := range 5 {
+		session := fmt.Sprint("s", i)
+		_, err := eventlog.AppendOnce(t.Context(), log, session, "w", 0, []eventlog.Entry{logtest.Text(session, "a")})
+		require.NoError(t, err)
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "b")
+	out, _, err := clitest.Run[Commands](t, "", "backup", "--nats", from, "--out", file, "--rate", "1GiB")
+	require.NoError(t, err)
+	var told backedUp
+	require.NoError(t, json.Unmarshal([]byte(out), &told))
+	require.Equal(t, 5, told.Sessions)
+	require.Equal(t, file, told.File)
+	_, _, err = clitest.Run[Commands](t, "", "backup", "--nats", from, "--out", file)
+	require.ErrorContains(t, err, "exists")
+	out, _, err = clitest.Run[Commands](t, "", "backup", "--nats", from, "--out", file, "--force")
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal([]byte(out), &told))
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, left, 1)
+
+	to, tonc := clitest.NATS(t)
+	_, _, err = clitest.Run[Commands](t, "", "restore", file, "--nats", to)
+	require.NoError(t, err)
+	out, _, err = clitest.Run[Commands](t, "", "verify", "--nats", to)
+	require.NoError(t, err)
+	require.Contains(t, out, "5 sessions, 10 records: 0 problems")
+	restored, err := jetstream.Open(t.Context(), tonc, &jetstream.Options{Partitions: 2})
+	require.NoError(t, err)
+	defer restored.Close()
+	for i := range 5 { // and who has restored them
+		var all []eventlog.Record
+		for r, err := range restored.Read(t.Context(), fmt.Sprint("s", i), 0, 0) {
+			require.NoError(t, err)
+			all = append(all, r)
+		}
+		require.Len(t, all, 2)
+		f, err := eventlog.DecodeFact(all[1].Payload)
+		require.NoError(t, err)
+		imported := f.(*eventlog.SessionImported)
+		require.Equal(t, 1, imported.Records)
+		require.Equal(t, told.CreatedAt.UnixMilli(), imported.Backup)
+		require.Regexp(t, "^os:.+", eventlog.ActorIn(f).Subject)
+	}
+	_, _, err = clitest.Run[Commands](t, "", "restore", file, "--nats", to)
+	require.ErrorIs(t, err, jetstream.ErrNotEmpty)
+	_, _, err = clitest.Run[Commands](t, "", "restore", file, "--nats", from)
+	require.ErrorIs(t, err, jetstream.ErrNotEmpty)
+
+	// A restore that broke off: nobody takes what it left for a log.
+	half, nc := clitest.NATS(t)
+	r, err := jetstream.Restore(t.Context(), nc, jetstream.RestoreOptions{Ends: []uint64{1}})
+	require.NoError(t, err)
+	require.NoError(t, r.Close())
+	for _, args := range [][]string{
+		{"verify", "--nats", half}, {"backup", "--nats", half, "--out", filepath.Join(dir, "none")}, {"sessions", "--nats", half},
+	} {
+		_, _, err = clitest.Run[everything](t, "", args...)
+		require.ErrorContains(t, err, jetstream.ErrRestoring.Error(), args)
+	}
+}
+
+// TestBackupRefuses: what can't work changes nothing.
+func TestBackupRefuses(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	none := write("none", "no backup")
+	from, nc := clitest.NATS(t)
+	log, err := jetstream.Open(t.Context(), nc, nil)
+	require.NoError(t, err)
+	require.NoError(t, log.Close())
+	whole := filepath.Join(dir, "whole")
+	_, _, err = clitest.Run[Commands](t, "", "backup", "--nats", from, "--out", whole)
+	require.NoError(t, err)
+	cluster := write("cluster.yaml", fmt.Sprintf("dataDir: %q\nnats: {name: a, replicas: 1, cluster: {listen: '127.0.0.1:7777', routes: ['nats://127.0.0.1:1'], user: u, password: p}}\n", filepath.Join(dir, "data")))
+	for want, args := range map[string]string{
+		"can't be restored into directly": "restore " + whole + " --config " + cluster,
+		"where to restore to":             "restore " + whole,
+		"one embedded server keeps one":   "restore " + whole + " --replicas 3 --data-dir " + filepath.Join(dir, "data"),
+		"can't be used together":          "restore " + whole + " --nats nats://127.0.0.1:1 --data-dir " + filepath.Join(dir, "data"),
+		"no backup":                       "restore " + none + " --data-dir " + filepath.Join(dir, "data"),
+		"no such file":                    "restore " + none + "x --data-dir " + filepath.Join(dir, "data"),
+		"verified alone":                  "verify s --backup " + whole,
+		"problems were found":             "verify --backup " + none,
+		"at least 65536":                  "backup --rate 1KiB --out " + none + "x",
+		"an amount of bytes":              "backup --rate much --out " + none + "x",
+		"not a directory":                 "backup --out " + none + "/x",
+	} {
+		_, _, err := clitest.Run[Commands](t, "", strings.Fields(args)...)
+		require.ErrorContains(t, err, want, args)
+	}
+	require.NoDirExists(t, filepath.Join(dir, "data"))
+	out, _, err := clitest.Run[Commands](t, "", "verify", "--backup", whole)
+	require.NoError(t, err)
+	require.Equal(t, "0 sessions, 0 records: 0 problems, 0 notes\n", out)
+}

@@ -1,0 +1,83 @@
+package operate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/source"
+)
+
+// healthyCmd asks a daemon once whether it takes work. It is what a
+// container's health check and scripts that wait for a start call; the exit
+// code is 0 if it does, else 1.
+type healthyCmd struct {
+	Server string `help:"URL of the daemon." default:"http://127.0.0.1:8080" env:"HELIX_SERVER"`
+	Token  string `help:"Bearer token for the daemon; without one it does not say why it is not ready." env:"HELIX_TOKEN"`
+	flags.Trust
+	Timeout time.Duration `help:"How long an answer may take." default:"5s"`
+	Wait    time.Duration `help:"Ask again until it is, for as long as this."`
+}
+
+const (
+	healthyEvery = 100 * time.Millisecond // how long --wait waits between two questions
+)
+
+func (c healthyCmd) Run(p *flags.Process) error {
+	deadline := time.Now().Add(c.Wait)
+	for {
+		err := c.ask(p.Ctx)
+		if err == nil {
+			_, err = fmt.Fprintln(p.Stdout, "ready")
+			return err
+		}
+		if time.Until(deadline) < healthyEvery {
+			return err
+		}
+		select {
+		case <-p.Ctx.Done():
+			return errors.New("interrupted") // which is no success
+		case <-time.After(healthyEvery):
+		}
+	}
+}
+
+// ask returns why the daemon takes no work now, or nil.
+func (c healthyCmd) ask(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(c.Server, "/")+"/readyz", nil)
+	if err != nil {
+		return err
+	}
+	if c.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.Token)
+	}
+	client, err := c.Client()
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return errors.New(err.Error()) // the time-out's error would look like our own end
+	}
+	defer resp.Body.Close()
+	answer, ok := source.ReadinessOf(resp)
+	switch {
+	case !ok:
+		return fmt.Errorf("%s answers %s, and not as a daemon does", c.Server, resp.Status)
+	case answer.Error != "":
+		return fmt.Errorf("%s: %s", c.Server, answer.Error)
+	case answer.Ready:
+		return nil
+	case answer.Draining:
+		return fmt.Errorf("%s is draining: it is going to stop", c.Server)
+	case answer.Refuses != "":
+		return fmt.Errorf("%s takes no appends: %s", c.Server, answer.Refuses)
+	}
+	return fmt.Errorf("%s is not ready: its log does not answer, or it is stopping", c.Server)
+}

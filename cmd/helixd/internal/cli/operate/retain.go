@@ -1,0 +1,52 @@
+package operate
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/source"
+	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
+)
+
+type retainCmd struct {
+	source.DaemonFlags
+	PurgeOlderThan *time.Duration `help:"Remove records from the log that segments hold, if they are older. Readers notice nothing." placeholder:"72h"`
+	DropOlderThan  *time.Duration `help:"Remove segments that are older, for good: sessions keep their state, and their history begins later." placeholder:"720h"`
+	MaxBytes       string         `help:"Remove what is oldest until the log and its segments hold no more. Payloads over 256 KiB don't count, and stay." placeholder:"10GiB"`
+}
+
+// Run applies retention to all sessions and prints what was removed.
+func (c retainCmd) Run(p *flags.Process) error {
+	if c.PurgeOlderThan == nil && c.DropOlderThan == nil && c.MaxBytes == "" {
+		return errors.New("--purge-older-than, --drop-older-than or --max-bytes is needed")
+	}
+	want := map[string]any{}
+	if c.MaxBytes != "" {
+		n, ok := config.ParseBytes(c.MaxBytes)
+		if !ok || n == 0 {
+			return fmt.Errorf("--max-bytes: %q is no amount of bytes such as 10GiB", c.MaxBytes)
+		}
+		want["maxBytes"] = int64(n)
+	}
+	for name, d := range map[string]*time.Duration{"purgeOlderThan": c.PurgeOlderThan, "dropOlderThan": c.DropOlderThan} {
+		if d != nil {
+			want[name] = d.String()
+		}
+	}
+	body, err := json.Marshal(want)
+	if err != nil {
+		return err
+	}
+	answer, err := c.Connect().Do(p.Ctx, http.MethodPost, "/retention", http.Header{"Content-Type": {"application/json"}}, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	defer answer.Close()
+	return terminal.PrintJSON(p.Stdout, answer)
+}

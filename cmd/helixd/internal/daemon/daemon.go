@@ -1,0 +1,276 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
+	"github.com/helixd/helixd/agentloop/memory"
+	"github.com/helixd/helixd/agentloop/queue"
+	"github.com/helixd/helixd/agentloop/quota"
+	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/cmd/helixd/internal/agentconfig"
+	"github.com/helixd/helixd/cmd/helixd/internal/settings"
+	"github.com/helixd/helixd/cmd/helixd/internal/version"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/daily"
+	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/projector/sqlite"
+	"github.com/helixd/helixd/snapshot"
+	foldsjs "github.com/helixd/helixd/snapshot/jetstream"
+)
+
+const (
+	reloadTimeout     = time.Minute // for a reload by a signal
+	readHeaderTimeout = 10 * time.Second
+	idleTimeout       = 2 * time.Minute
+	// shutdownTimeout is for requests that are under way; longer than a slow log
+	// takes to answer one, or its client would not learn what became of it.
+	shutdownTimeout = api.WriteTimeout + 5*time.Second
+)
+
+// Daemon is everything that runs; close it in the reverse order of its start.
+type Daemon struct {
+	URL          string // where HTTP listens
+	NATSURL      string // where NATS clients from outside connect, or empty
+	webSocketURL string // the same over WebSocket
+	Info         eventlog.Info
+	server       jetstream.Server            // the embedded one; nil: there is none
+	refuses      func(frees bool) string     // why nothing should be stored; nil: nobody knows
+	sync         func(context.Context) error // until what the server has answered is on the disk; nil: it is by then
+	dropRevoked  func()                      // disconnects NATS subscribers; nil: there is no embedded server
+	front        *front
+	certificates *certificates   // of HTTP; nil: it is plain
+	models       *sqlite.Models  // nil: this node keeps none
+	memories     *memory.Manager // nil: there is no index to find them in
+	notify       *notifier       // nil: nobody is told of reloads
+	reloader     *reloader
+	fill         []func(context.Context, eventlog.Log)
+	closers      []func()
+}
+
+// Start starts what the configuration says. What it started is stopped
+// again if it fails; the error is ctx's, too, if that has ended. fill puts into
+// the log what has to be there before anybody asks.
+func Start(ctx context.Context, c *config.Config, agents []agentloop.Agent, openNATS bool, log *slog.Logger, fill ...func(context.Context, eventlog.Log)) (*Daemon, error) {
+	d := &Daemon{fill: fill}
+	if err := d.start(ctx, c, agents, openNATS, log); err != nil {
+		d.close()
+		if stopped := ctx.Err(); stopped != nil && !errors.Is(err, stopped) { // NATS's client and server don't say why they broke off
+			err = fmt.Errorf("%w: %w", stopped, err)
+		}
+		return nil, err
+	}
+	return d, nil
+}
+
+func (d *Daemon) start(ctx context.Context, c *config.Config, agents []agentloop.Agent, openNATS bool, log *slog.Logger) error {
+	listener, err := net.Listen("tcp", c.Listen)
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	d.onClose(func() { listener.Close() })
+	if d.certificates, err = openCertificates(c.TLS, log); err != nil {
+		return err
+	}
+	d.front = newFront(mostConnections(c.Limits), d.certificates, log)
+	if c.NATS.Cluster.Listen != "" { // it may wait for others for long; alone, clients wait for it
+		d.front.serve(listener)
+	}
+	minter, err := minterOf(c)
+	if err != nil {
+		return err
+	}
+	revocations := revocationsOf(c, minter)
+	dial, durability, err := d.connect(ctx, c, openNATS, minter, revocations, log)
+	if err != nil {
+		return err
+	}
+	nc, err := dial()
+	if err != nil {
+		return err
+	}
+	d.onClose(nc.Close)
+	ctx, cancel := context.WithTimeout(ctx, settings.OpenTimeout(c))
+	defer cancel()
+	if revocations != nil {
+		if err := revocations.Open(ctx, nc, c.NATS.Replicas, d.dropRevoked, d.sync, log); err != nil {
+			return err
+		}
+		d.onClose(revocations.Close)
+	}
+	measured := newMetrics(c.Metrics.Enabled)
+	var folds *foldsjs.Folds
+	store, err := jetstream.Open(ctx, nc, &jetstream.Options{
+		Partitions: c.NATS.Partitions, Replicas: c.NATS.Replicas, Durability: durability, Refuses: d.refuses, Metrics: measured.log,
+		Grow: settings.GrowsAtStart(c), Server: d.server, Beside: foldsjs.Place,
+		Forget: func(ctx context.Context, session string) error {
+			if revocations != nil { // else they would be rights to the next session of the id
+				if err := revocations.Revoke(ctx, session); err != nil {
+					return err
+				}
+			}
+			return folds.Erase(ctx, session)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	d.onClose(func() { store.Close() })
+	d.Info = store.Info()
+	switch d.Info.Durability {
+	case eventlog.DurabilityUnknown, eventlog.DurabilityMemory:
+		log.Warn("durability is "+string(d.Info.Durability)+": "+d.Info.Durability.Survives(), "backend", d.Info.Backend)
+	}
+	folds, err = foldsjs.Open(ctx, nc, store, c.NATS.Replicas)
+	if err != nil {
+		return err
+	}
+	for _, fill := range d.fill {
+		fill(ctx, store)
+	}
+	states := snapshot.New(store, &snapshot.StoreOptions{Folds: folds, Logger: log, Metrics: measured.folds})
+	d.openReadModels(c, store, states, log)
+	limits := quota.New(settings.Tenants(c), d.counts(), daily.New(nc, c.NATS.Replicas, d.sync))
+	d.openMemories(c.Memory, store, measured.memory, log)
+	d.onClose(measured.state.watch(store, d.models, limits))
+	mcp := agentconfig.NewMCPServers(log)
+	agents, servers, err := mcp.Open(ctx, c, agents)
+	if err != nil {
+		return err
+	}
+	mcp.Use(servers, nil)
+	d.onClose(mcp.Close)
+	if err := agentconfig.Equip(d.memories, c, agents); err != nil {
+		return err
+	}
+	node := "node-" + ulid.Make().String()
+	between, err := dial() // what nodes say to each other does not wait behind the log's traffic
+	if err != nil {
+		return err
+	}
+	d.onClose(between.Close)
+	runs, err := queue.Open(ctx, between, queue.Options{Node: node, Replicas: c.NATS.Replicas, Logger: log, Metrics: measured.queue})
+	if err != nil {
+		return err
+	}
+	d.onClose(runs.Close)
+	tracer, err := d.openTracing(ctx, c.Tracing, c.ServiceName, node, log)
+	if err != nil {
+		return err
+	}
+	workspaces, err := openWorkspaces(ctx, c, agents, nc, d.Info, log)
+	if err != nil {
+		return err
+	}
+	loop, err := engine.New(store, agents, &engine.Options{
+		Node: node, Logger: log, States: states, Queue: runs, RetryDelay: c.ModelRetryDelay, ExpireAfter: c.Sessions.ExpireAfter,
+		Tracer: tracer, TraceContent: c.Tracing.Content, Metrics: measured.loop, Workspaces: workspaces, Quota: limits,
+	})
+	if err != nil {
+		return agentconfig.AtKey(c, err, workspaces)
+	}
+	d.onClose(loop.Stop)
+	d.reloader = &reloader{
+		started: c, mcp: mcp, loop: loop, runs: runs, models: d.models, memories: d.memories, workspaces: workspaces, quota: limits, log: log,
+	}
+	d.onClose(d.reloader.close)
+	opts := serverOptions(c, agents)
+	opts.Log, opts.Loop, opts.States, opts.Logger, opts.Memories = store, loop, states, log, d.memories
+	opts.ReadModels, opts.Reload = d.readModels(), d.reloader.reload
+	opts.Unsubscribe = unsubscribing(revocations)
+	opts.Subscribe = subscribing(minter, revocations, c.NATS.Subscribers, d.NATSURL, d.webSocketURL)
+	opts.Gatherer, opts.Metrics = measured.gatherer, measured.http
+	opts.Quota, opts.MaxStreams = limits, c.Limits.MostStreams(mostConnections(c.Limits))
+	if d.reloader.auth, err = settings.AuthenticationOf(c.Auth, settings.Authentication{}); err != nil {
+		return err
+	}
+	opts.Auth, opts.Identify = d.reloader.auth.Auth, d.reloader.auth.Identify
+	if !c.Auth.TicketKey.IsZero() {
+		opts.TicketKey = []byte(c.Auth.TicketKey.Reveal())
+	}
+	api, err := httpapi.New(opts)
+	if err != nil {
+		return err
+	}
+	d.reloader.api = api
+	d.onClose(func() { api.Close() })
+	d.onClose(func() { d.front.shutdown(func() { api.Close() }) }) // streams would never end by themselves
+	d.onClose(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), c.DrainTimeout)
+		defer cancel()
+		d.front.leave()
+		runs.Leave()
+		loop.Drain(ctx)
+	})
+	d.URL = settings.Scheme(c) + listener.Addr().String()
+	if err := runs.Serve(loop); err != nil {
+		return err
+	}
+	d.onClose(startSchedule(upkeep(c, store, loop, states, d.readModels(), d.memories, runs.First), runs.First, log))
+	d.front.open(d.certificates.withCertificates(withPProf(c.Debug, api)))
+	d.front.serve(listener)
+	return nil
+}
+
+// ReadBy says how the configuration is read when the daemon reloads.
+func (d *Daemon) ReadBy(read func() (*config.Config, []agentloop.Agent, error)) {
+	d.reloader.readBy(read)
+}
+
+// serverOptions are the HTTP server's options that the configuration has.
+func serverOptions(c *config.Config, agents []agentloop.Agent) httpapi.Options {
+	return httpapi.Options{
+		AllowUnauthenticated: c.Auth.AllowUnauthenticated, Version: version.Current(), ServiceName: c.ServiceName, Origins: c.CORS.Origins,
+		Chat: settings.Chat(c.Chat, agents), Prices: settings.Prices(c.Prices), Heartbeat: c.Heartbeat, Hosts: settings.Hosts(c), Public: c.Public,
+		InterruptObservationDeadline: c.InterruptObservationDeadline, VerboseValidationErrors: c.VerboseValidationErrors,
+		SubmitToolResultSchema: c.SubmitToolResultSchema,
+	}
+}
+
+func (d *Daemon) onClose(f func()) { d.closers = append(d.closers, f) }
+
+// close stops everything: first what takes work, last the store.
+func (d *Daemon) close() {
+	for i := len(d.closers) - 1; i >= 0; i-- {
+		d.closers[i]()
+	}
+	d.closers = nil
+}
+
+// Run serves until ctx ends. It reloads at each hangup; nil: never.
+func (d *Daemon) Run(ctx context.Context, hangups <-chan os.Signal) error {
+	ended := make(chan error, 1)
+	go func() { ended <- d.front.wait() }()
+	for {
+		select {
+		case <-hangups:
+			d.hangup(ctx)
+		case err := <-ended:
+			d.close()
+			return err
+		case <-ctx.Done():
+			d.close()
+			return <-ended
+		}
+	}
+}
+
+// hangup reloads; what is wrong is logged.
+func (d *Daemon) hangup(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, reloadTimeout)
+	defer cancel()
+	d.notify.reloading()
+	defer d.notify.reloaded(d.URL)
+	_, _ = d.reloader.reload(ctx)
+}

@@ -1,0 +1,6 @@
+//go:build !unix
+
+package daemon
+
+// openFiles is not known here.
+func openFiles() int { return 0 }

@@ -1,0 +1,65 @@
+package daemon
+
+import (
+	"context"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/helixd/helixd/agentloop/quota"
+	"github.com/helixd/helixd/projector/sqlite"
+)
+
+// tenantMetrics are what tenants with limits by their names use. A value that could not
+// be asked for stays what it was.
+type tenantMetrics struct {
+	sessions, runs, bytes, tokens, usd *prometheus.GaugeVec
+	shown                              map[string]bool
+}
+
+func newTenantMetrics(reg prometheus.Registerer) *tenantMetrics {
+	gauge := func(name, help string) *prometheus.GaugeVec {
+		return promauto.With(reg).NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{"tenant"})
+	}
+	return &tenantMetrics{
+		sessions: gauge("helixd_tenant_sessions", "Root sessions of a tenant. From the read models."),
+		runs:     gauge("helixd_tenant_runs", "Runs of a tenant's root sessions that go on, on all nodes. From the read models."),
+		bytes:    gauge("helixd_tenant_stored_bytes", "Payloads of all records of a tenant's sessions, in bytes. From the read models."),
+		tokens:   gauge("helixd_tenant_day_tokens", "Tokens that a tenant's model calls have used since midnight, UTC, on all nodes, without those under way. Only with a limit of the day."),
+		usd:      gauge("helixd_tenant_day_usd", "What those tokens cost, in USD by the configured prices."),
+		shown:    map[string]bool{},
+	}
+}
+
+func (m *tenantMetrics) look(ctx context.Context, limits *quota.Quota, models *sqlite.Models) {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	gone := m.shown
+	m.shown = map[string]bool{}
+	for _, tenant := range limits.Labels() {
+		m.shown[tenant] = true
+		delete(gone, tenant)
+		if models != nil {
+			if use, err := models.TenantUse(ctx, tenant, nil); err == nil {
+				m.sessions.WithLabelValues(tenant).Set(float64(use.Sessions))
+				m.runs.WithLabelValues(tenant).Set(float64(use.Runs))
+				m.bytes.WithLabelValues(tenant).Set(float64(use.Bytes))
+			}
+		}
+		if !limits.Daily(tenant) {
+			m.forget(tenant, m.tokens, m.usd)
+		} else if spent, _, err := limits.Spent(ctx, tenant); err == nil {
+			m.tokens.WithLabelValues(tenant).Set(float64(spent.Tokens))
+			m.usd.WithLabelValues(tenant).Set(spent.USD)
+		}
+	}
+	for tenant := range gone { // the configuration was reloaded
+		m.forget(tenant, m.sessions, m.runs, m.bytes, m.tokens, m.usd)
+	}
+}
+
+func (m *tenantMetrics) forget(tenant string, all ...*prometheus.GaugeVec) {
+	for _, v := range all {
+		v.DeleteLabelValues(tenant)
+	}
+}

@@ -1,0 +1,80 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/cmd/helixd/internal/settings"
+	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/subscriber"
+)
+
+// dial makes a connection; the caller closes it.
+type dial func() (*nats.Conn, error)
+
+// connect returns how to connect to the embedded server, or to the configured
+// deployment, and what is known of its durability. An embedded server of a
+// cluster waits for the others until ctx ends.
+func (d *Daemon) connect(ctx context.Context, c *config.Config, openNATS bool, minter *subscriber.Minter, revocations *subscriber.Revocations, log *slog.Logger) (dial, eventlog.Durability, error) {
+	if c.NATS.URL != "" {
+		opts, err := settings.NATSOptions(c.NATS)
+		if err != nil {
+			return nil, "", err
+		}
+		return func() (*nats.Conn, error) {
+			nc, err := nats.Connect(c.NATS.URL, opts...)
+			if err != nil {
+				return nil, fmt.Errorf("nats: %w", err)
+			}
+			return nc, nil
+		}, "", nil
+	}
+	if c.NATS.Replicas > 1 && c.NATS.Cluster.Listen == "" { // not a matter of the file alone: a flag may give the URL
+		return nil, "", errors.New("nats.replicas: needs nats.url or nats.cluster.listen: one embedded server keeps one replica")
+	}
+	srv, err := embed.Start(ctx, embedOptions(c, openNATS, minter, revocations, log))
+	if err != nil {
+		return nil, "", err
+	}
+	d.onClose(srv.Stop)
+	d.server, d.refuses, d.sync, d.dropRevoked = srv, srv.Refuses, srv.Sync, srv.DropRevoked
+	d.NATSURL, d.webSocketURL = srv.ClientURL(), srv.WebSocketURL()
+	inside := func() (*nats.Conn, error) { return srv.Connect() }
+	if c.NATS.Cluster.Listen != "" {
+		// The streams tell: what one server of several does with its disk is
+		// not what an acknowledged append survives. c.Durability is what it
+		// does: with fsync each of those that acknowledge an append has synced
+		// it, in the log by which the servers agree.
+		return inside, "", nil
+	}
+	return inside, eventlog.Durability(c.Durability), nil
+}
+
+func embedOptions(c *config.Config, openNATS bool, minter *subscriber.Minter, revocations *subscriber.Revocations, log *slog.Logger) embed.Options {
+	n := c.NATS
+	o := embed.Options{
+		DataDir: filepath.Join(c.DataDir, "jetstream"), SyncInterval: c.SyncInterval(), GroupSync: true, Listen: n.Listen,
+		User: n.User, Password: n.Password.Reveal(), AllowRead: openNATS, Subscribers: subscriberKeys(minter), Name: n.Name, Logger: log,
+		MinFree: int64(c.Disk.MinFree),
+	}
+	if revocations != nil {
+		o.Revoked = revocations.Revoked
+	}
+	if w := n.WebSocket; w.Listen != "" {
+		o.WebSocket = &embed.WebSocket{Listen: w.Listen, Cert: w.Cert, Key: w.Key, Origins: c.CORS.Origins}
+	}
+	if cl := n.Cluster; cl.Listen != "" {
+		o.Cluster = &embed.Cluster{
+			Name: cl.Name, Listen: cl.Listen, Routes: cl.Routes, User: cl.User, Password: cl.Password.Reveal(),
+			TLS: embed.TLS{CA: cl.TLS.CA, Cert: cl.TLS.Cert, Key: cl.TLS.Key},
+		}
+	}
+	return o
+}

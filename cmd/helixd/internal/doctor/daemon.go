@@ -1,0 +1,155 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/helixd/helixd/cmd/helixd/internal/source"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/auth"
+)
+
+// dateStep is how exact the Date header of an answer is.
+const dateStep = time.Second
+
+// daemon looks at one through HTTP.
+func (d *doctor) daemon(ctx context.Context, base string) error {
+	base = strings.TrimSuffix(base, "/")
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/readyz", nil)
+	if err != nil {
+		return err
+	}
+	if token := d.token(); token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	client, err := d.cmd.Client()
+	if err != nil {
+		return err
+	}
+	asked := d.now()
+	resp, err := client.Do(req)
+	came := d.now()
+	if err != nil {
+		d.problem(checkDaemon, base, err.Error(), "start helixd serve, or give its URL as --server")
+		return err
+	}
+	defer resp.Body.Close()
+	answer, ok := source.ReadinessOf(resp)
+	switch {
+	case ok && answer.Error != "":
+		d.problem(checkDaemon, base, "answers "+resp.Status+": "+answer.Error, "wait until it has started, or correct what its answer names")
+		return fmt.Errorf("%s says no more", base)
+	case !ok:
+		d.problem(checkDaemon, base, "answers "+resp.Status+", not as helixd does", "give the URL of helixd's HTTP server as --server")
+		return fmt.Errorf("%s is not helixd", base)
+	}
+	r := answer.Readiness
+	if r.Backend == "" { // it says more to callers whom it knows
+		d.warning(checkDaemon, map[bool]string{true: base + " is ready", false: base + " is not ready"}[r.Ready]+"; the rest it tells to known callers alone",
+			"give a token with the operation status: --token or HELIX_TOKEN")
+		d.daemonClock(base, resp.Header.Get("Date"), asked, came)
+		return nil
+	}
+	switch {
+	case r.Ready:
+		d.ok(checkDaemon, "%s is ready, helixd %s, partitions: %d, agents: %s", base, r.Version, r.Partitions, strings.Join(r.Agents, ", "))
+	case r.Refuses != "":
+		d.problem(checkDaemon, base, "takes no appends: "+r.Refuses, "change what it names: "+r.Refuses)
+	case strings.HasPrefix(string(r.Durability), "replicated") && !r.Draining:
+		d.problem(checkDaemon, base, "is not ready: its log, which is "+string(r.Durability)+", does not answer: the quorum is lost, or a leader is being elected",
+			"start the nodes that are down: more than half of them must run before anything can be read or stored")
+	default:
+		d.problem(checkDaemon, base, "is not ready: its log does not answer, or it is being stopped",
+			"look at the daemon's log, and at its NATS servers: helixd doctor --nats URL")
+	}
+	d.daemonDurability(r)
+	d.daemonReplicas(r)
+	d.daemonReadModels(r)
+	d.daemonClock(base, resp.Header.Get("Date"), asked, came)
+	return nil
+}
+
+// token is the one that is given or, for the daemon of the configuration that
+// was read, one of its own.
+func (d *doctor) token() string {
+	if d.cmd.Token != "" || d.cmd.Server != "" {
+		return d.cmd.Token
+	}
+	for _, t := range d.config.Auth.Tokens {
+		if slices.Contains(t.Operations, "*") || slices.Contains(t.Operations, string(auth.OpStatus)) {
+			return t.Token.Reveal()
+		}
+	}
+	return ""
+}
+
+func (d *doctor) daemonDurability(r api.Readiness) {
+	c := jetstream.Check{ID: jetstream.CheckDurability, Status: jetstream.Healthy, Found: fmt.Sprintf("%s: %s", r.Durability, r.Guarantee)}
+	switch r.Durability {
+	case eventlog.DurabilityUnknown:
+		c.Status, c.Advice = jetstream.Doubtful, "keep the streams on a cluster of three with nats.replicas: 3"
+	case eventlog.DurabilityMemory:
+		c.Status, c.Advice = jetstream.Ill, "keep the streams in files: helixd doctor --nats URL tells which are not"
+	}
+	d.out.add(c)
+}
+
+// daemonReplicas reports whether all servers that keep the log are there.
+func (d *doctor) daemonReplicas(r api.Readiness) {
+	switch n := r.Replicas; {
+	case n == nil:
+	case n.Present < n.Wanted:
+		d.problem(jetstream.CheckReplicas, strings.Join(n.Missing, ", "),
+			fmt.Sprintf("%s, but only %d of %d servers are there; missing: %s", r.Durability, n.Present, n.Wanted, strings.Join(n.Missing, ", ")),
+			fmt.Sprintf("start the missing node, or replace it: with fewer than %d of %d nothing can be stored", n.Wanted/2+1, n.Wanted))
+	default:
+		d.ok(jetstream.CheckReplicas, "%d of each record, all servers are there", n.Wanted)
+	}
+}
+
+// daemonReadModels tells how listings are, where the daemon keeps any.
+func (d *doctor) daemonReadModels(r api.Readiness) {
+	switch f := r.ReadModels; {
+	case f == nil:
+	case f.Problem != "":
+		d.warning(checkListings, f.Problem, "look at the daemon's log; the file can be removed at any time, and is made again")
+	case f.Rebuilding:
+		d.warning(checkListings, "they are being made anew; listings lack sessions", "wait until they are whole")
+	case f.Parked > 0:
+		d.warning(checkListings, fmt.Sprintf("records that could not be used: %d", f.Parked), "helixd parked lists them; helixd verify tells whether they are damaged")
+	case !f.Current:
+		d.ok(checkListings, "listings are about %d records behind the log", f.Lag)
+	default:
+		d.ok(checkListings, "listings are at the log's end")
+	}
+}
+
+// daemonClock compares its clock with ours, as exactly as its answer tells.
+func (d *doctor) daemonClock(base, date string, asked, came time.Time) {
+	at, err := http.ParseTime(date)
+	if err != nil {
+		return
+	}
+	half := came.Sub(asked) / 2
+	apart := at.Add(dateStep / 2).Sub(asked.Add(half)).Abs()
+	c := jetstream.Check{ID: jetstream.CheckClock, Status: jetstream.Healthy}
+	switch sure := apart - half - dateStep/2; {
+	case sure > jetstream.SkewIll:
+		c.Status = jetstream.Ill
+	case sure > jetstream.SkewDoubtful:
+		c.Status = jetstream.Doubtful
+	default:
+		c.Found = "that of " + base + " is within 2 s of this machine's"
+		d.out.add(c)
+		return
+	}
+	c.Target, c.Found = base, fmt.Sprintf("the clocks of %s and of this machine are %s apart", base, apart.Round(time.Second))
+	c.Advice = "set the clocks of both machines by NTP (chronyd, systemd-timesyncd)"
+	d.out.add(c)
+}

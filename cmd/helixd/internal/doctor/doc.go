@@ -1,0 +1,3 @@
+// Package doctor looks at what helixd serve would run on, or runs on, and says what to
+// change.
+package doctor

@@ -1,0 +1,131 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/helixd/helixd/cmd/helixd/internal/settings"
+	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream"
+)
+
+// embedded looks at the data folder, or at the daemon that uses it.
+func (d *doctor) embedded(ctx context.Context) error {
+	c := d.config
+	if c.NATS.Replicas > 1 && c.NATS.Cluster.Listen == "" {
+		d.problem(checkConfig, "nats.replicas", fmt.Sprintf("nats.replicas is %d, and one embedded server keeps one", c.NATS.Replicas),
+			"set nats.url or nats.cluster.listen, or nats.replicas to 1")
+	}
+	dir := filepath.Join(c.DataDir, "jetstream")
+	folder, err := embed.OpenFolder(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		d.fresh(dir)
+		d.disk(c.DataDir)
+		return nil
+	case err != nil && !lockable(dir):
+		d.problem(checkFolder, dir, err.Error(), fmt.Sprintf("let the user that runs helixd read and write %s (chown -R)", dir))
+		return err
+	case err != nil:
+		d.ok(checkFolder, "%s is in use by a daemon that runs: it is asked", dir)
+		d.disk(c.DataDir)
+		return d.running(ctx)
+	}
+	folder.Close()
+	d.ok(checkFolder, "%s, no daemon uses it", dir)
+	d.disk(c.DataDir)
+	if c.NATS.Cluster.Listen != "" {
+		return errors.New("a server of a cluster is looked at while it runs: start helixd serve, then look again")
+	}
+	srv, err := embed.Start(ctx, embed.Options{DataDir: dir, SyncInterval: c.SyncInterval(), Logger: d.process.Log})
+	if err != nil {
+		d.problem(checkFolder, dir, err.Error(), "helixd serve would not start either: look for damage with helixd verify --data-dir "+c.DataDir)
+		return err
+	}
+	defer srv.Stop()
+	nc, err := srv.Connect(nats.ErrorHandler(settings.IgnoreAsync))
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	o := d.options()
+	o.Partitions, o.Grows, o.Replicas = c.NATS.Partitions, settings.GrowsAtStart(c), c.NATS.Replicas
+	o.Durability, o.Inside = eventlog.Durability(c.Durability), true
+	return jetstream.Examine(ctx, nc, o, d.out.add)
+}
+
+// lockable reports whether this process can use the folder's lock: what keeps
+// it from the folder is then another server.
+func lockable(dir string) bool {
+	f, err := os.OpenFile(filepath.Join(dir, "helixd.lock"), os.O_RDWR, 0)
+	if err != nil {
+		return false
+	}
+	f.Close()
+	return true
+}
+
+// fresh looks whether a data folder can be made.
+func (d *doctor) fresh(dir string) {
+	parent := existingParent(dir)
+	scratch, err := os.CreateTemp(parent, ".helixd-doctor-*")
+	if err != nil {
+		d.problem(checkFolder, dir, fmt.Sprintf("%s can't be made: %v", dir, err), fmt.Sprintf("let the user that runs helixd write to %s, or change dataDir", parent))
+		return
+	}
+	scratch.Close()
+	os.Remove(scratch.Name())
+	d.ok(checkFolder, "%s does not exist yet: helixd serve creates it", dir)
+}
+
+// existingParent is the folder, or the nearest above it, that exists.
+func existingParent(dir string) string {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "."
+	}
+	for {
+		if _, err := os.Stat(dir); err == nil || filepath.Dir(dir) == dir {
+			return dir
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+// running looks at the daemon that has the data folder, through HTTP and, where
+// it takes NATS clients with full rights, through NATS.
+func (d *doctor) running(ctx context.Context) error {
+	n := d.config.NATS
+	if err := d.daemon(ctx, settings.Scheme(d.config)+reachable(d.config.Listen)); err != nil {
+		return fmt.Errorf("%w: give the URL of the daemon that uses the data folder as --server", err)
+	}
+	if n.Listen == "" || n.User == "" {
+		return nil
+	}
+	o := d.options()
+	o.Partitions, o.Durability = n.Partitions, eventlog.Durability(d.config.Durability)
+	if n.Cluster.Listen != "" {
+		o.Replicas, o.Durability = n.Replicas, "" // the streams tell
+	}
+	return d.connected(ctx, "nats://"+reachable(n.Listen), []nats.Option{nats.UserInfo(n.User, n.Password.Reveal())}, o)
+}
+
+// reachable is where an address that is listened on can be connected to.
+func reachable(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return address
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, port)
+}

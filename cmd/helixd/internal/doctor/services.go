@@ -1,0 +1,88 @@
+package doctor
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/helixd/helixd/cmd/helixd/internal/settings"
+	"github.com/helixd/helixd/eventlog/jetstream"
+)
+
+// tracingTimeout is how long a collector has to answer.
+const tracingTimeout = 5 * time.Second
+
+// readModels looks whether their file can be written, or made.
+func (d *doctor) readModels() {
+	if !d.config.ReadModels.Enabled {
+		return
+	}
+	path := settings.ReadModelsPath(d.config)
+	if err := writable(path); err != nil {
+		d.problem(checkReadModels, path, err.Error(), fmt.Sprintf("let the user that runs helixd write to %s, or change readModels.file", path))
+		return
+	}
+	d.ok(checkReadModels, "%s can be written", path)
+}
+
+// writable reports why a file can't be written or made; it leaves none behind.
+func writable(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err == nil {
+		return f.Close()
+	}
+	if !os.IsNotExist(err) {
+		return err
+	}
+	if f, err = os.CreateTemp(existingParent(filepath.Dir(path)), ".helixd-doctor-*"); err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+// tracing sends the collector an export of nothing.
+func (d *doctor) tracing(ctx context.Context) {
+	t := d.config.Tracing
+	if t.Endpoint == "" {
+		return
+	}
+	target := redacted(t.Endpoint)
+	ctx, cancel := context.WithTimeout(ctx, tracingTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(t.Endpoint, "/")+"/v1/traces", bytes.NewReader(nil))
+	if err != nil {
+		return // the configuration's check has told
+	}
+	req.Header.Set("Content-Type", "application/x-protobuf")
+	for name, value := range t.Headers {
+		req.Header.Set(name, value.Reveal())
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		if u, is := errors.AsType[*url.Error](err); is {
+			err = u.Err // without the URL
+		}
+		d.doubt(checkTracing, target, fmt.Sprintf("%s can't be reached: %v", target, err), "start the collector, or correct tracing.endpoint: traces are lost, nothing else is")
+		return
+	}
+	resp.Body.Close()
+	switch {
+	case resp.StatusCode/100 == 2:
+		d.ok(checkTracing, "%s takes traces", target)
+	case resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden:
+		d.problem(checkTracing, target, target+" answers "+resp.Status, "correct tracing.headers: the collector does not know them")
+	default:
+		d.doubt(checkTracing, target, target+" answers "+resp.Status, "correct tracing.endpoint: it is the base URL, to which /v1/traces is added")
+	}
+}
+
+func (d *doctor) doubt(id, target, found, advice string) {
+	d.out.add(jetstream.Check{ID: id, Status: jetstream.Doubtful, Target: target, Found: found, Advice: advice})
+}
