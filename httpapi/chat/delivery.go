@@ -38,16 +38,16 @@ func (d *delivery) record(sequence uint64, frames []uimessage.Frame) []web.Event
 	return all[skip:]
 }
 
-// pass says that the client lacks nothing of a record and of those before. Frames
-// that it has after had.sequence are not those of a later record. What follows gets
-// ids after the record, so that they differ from ids of the record itself.
+// pass notes that the client has everything up to a record. Frames that it has after
+// had.Sequence are not those of a later record. Later events get ids after the record, so
+// that they differ from ids of the record itself.
 func (d *delivery) pass(sequence uint64) {
 	if sequence > d.had.Sequence {
 		d.had.Frames, d.sent = 0, max(d.sent, sequence)
 	}
 }
 
-// unrecorded returns events of frames that no record makes. They have no id.
+// unrecorded returns the events of frames that belong to no record. They have no id.
 func unrecorded(frames ...uimessage.Frame) []web.Event {
 	var all []web.Event
 	for _, f := range frames {

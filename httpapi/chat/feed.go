@@ -7,9 +7,9 @@ import (
 	"github.com/helixd/helixd/projector/uimessage"
 )
 
-// chatFeed sends one chat stream. Its methods report whether it goes on.
-type chatFeed struct {
-	at      chatStart
+// feed sends one chat stream. Its methods report whether the stream continues.
+type feed struct {
+	at      start
 	to      *delivery
 	chat    *Options
 	yield   func(web.Event, error) bool
@@ -23,7 +23,7 @@ type chatFeed struct {
 	}
 }
 
-func (f *chatFeed) send(events []web.Event) bool {
+func (f *feed) send(events []web.Event) bool {
 	for _, e := range events {
 		if f.left = f.left || !f.yield(e, nil); f.left {
 			return false
@@ -32,7 +32,7 @@ func (f *chatFeed) send(events []web.Event) bool {
 	return !f.left
 }
 
-func (f *chatFeed) fail(err error) bool {
+func (f *feed) fail(err error) bool {
 	if !f.left {
 		f.left = true
 		f.yield(web.Event{}, err)
@@ -40,9 +40,8 @@ func (f *chatFeed) fail(err error) bool {
 	return false
 }
 
-// start sends what comes before the first frame that the client lacks: a client
-// that has no frame of the message needs its beginning.
-func (f *chatFeed) start() bool {
+// start sends the beginning of the message to a client that has no frame of it.
+func (f *feed) start() bool {
 	if f.started {
 		return !f.left
 	}
@@ -57,7 +56,7 @@ func (f *chatFeed) start() bool {
 }
 
 // past sends a record up to at.head.
-func (f *chatFeed) past(r eventlog.Record, err error) bool {
+func (f *feed) past(r eventlog.Record, err error) bool {
 	lacks := r.Sequence > f.at.after.Sequence
 	switch {
 	case err != nil:
@@ -84,15 +83,15 @@ func (f *chatFeed) past(r eventlog.Record, err error) bool {
 	return f.send(f.to.record(before.sequence, before.frames))
 }
 
-// live sends a record after at.head. t is the state with it if it may end the
-// stream.
-func (f *chatFeed) live(r eventlog.Record, t *projector.Tree, err error) bool {
+// live sends a record after at.head. If the record may end the stream, t is the state with
+// it.
+func (f *feed) live(r eventlog.Record, t *projector.Tree, err error) bool {
 	if err != nil {
 		return f.fail(err)
 	}
 	frames := f.encode(r)
 	if t != nil {
-		if end := chatEnding(t); end != nil {
+		if end := endingOf(t); end != nil {
 			f.finish(r.Sequence, frames, *end)
 			return false
 		}
@@ -100,9 +99,9 @@ func (f *chatFeed) live(r eventlog.Record, t *projector.Tree, err error) bool {
 	return f.deliver(r, frames)
 }
 
-// deliver sends the frames of a record. Those of a truncation marker end the blocks
-// that are open, and a client that saw the truncated records had more of them.
-func (f *chatFeed) deliver(r eventlog.Record, frames []uimessage.Frame) bool {
+// deliver sends the frames of a record. The frames of a truncation marker close the open
+// blocks; how many are open depends on whether the client saw the truncated records.
+func (f *feed) deliver(r eventlog.Record, frames []uimessage.Frame) bool {
 	more := f.send(f.to.record(r.Sequence, frames))
 	if r.Type == (*eventlog.Truncated)(nil).Type() {
 		f.to.pass(r.Sequence)
@@ -110,7 +109,7 @@ func (f *chatFeed) deliver(r eventlog.Record, frames []uimessage.Frame) bool {
 	return more
 }
 
-func (f *chatFeed) encode(r eventlog.Record) []uimessage.Frame {
+func (f *feed) encode(r eventlog.Record) []uimessage.Frame {
 	if f.chat.hides(r) {
 		return nil
 	}
@@ -120,9 +119,9 @@ func (f *chatFeed) encode(r eventlog.Record) []uimessage.Frame {
 	return f.at.encoder.Encode(r)
 }
 
-// finish sends the frames of the record that ends the stream, and the end. A
-// sequence of 0 means that no record makes the end: the client has them all.
-func (f *chatFeed) finish(sequence uint64, frames []uimessage.Frame, end uimessage.Ending) {
+// finish sends the frames of the record that ends the stream, and the end. If sequence is
+// 0, the client has all records, and the end has no id.
+func (f *feed) finish(sequence uint64, frames []uimessage.Frame, end uimessage.Ending) {
 	ending := f.at.encoder.End(end)
 	if sequence > 0 {
 		f.send(f.to.record(sequence, append(frames, ending...)))

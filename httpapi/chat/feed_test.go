@@ -34,7 +34,7 @@ func feedRecords(t *testing.T, all ...any) (records []eventlog.Record) {
 	return records
 }
 
-func feedEncoder(textParts bool) chatEncoder {
+func feedEncoder(textParts bool) encoder {
 	if textParts {
 		return textstream.New(textstream.Options{Root: feedRoot})
 	}
@@ -50,7 +50,7 @@ type fed struct {
 // feedLive returns the events of a client that was there from the beginning.
 func feedLive(textParts bool, records []eventlog.Record) (got []fed) {
 	var of uint64
-	f := &chatFeed{at: chatStart{encoder: feedEncoder(textParts), after: web.Position{Sequence: 10}}, chat: &Options{}}
+	f := &feed{at: start{encoder: feedEncoder(textParts), after: web.Position{Sequence: 10}}, chat: &Options{}}
 	f.to, f.yield = deliveryTo(f.at.after), func(e web.Event, _ error) bool { got = append(got, fed{e, of}); return true }
 	f.start()
 	for _, r := range records {
@@ -73,7 +73,7 @@ func feedResumed(t *testing.T, textParts bool, records []eventlog.Record, from s
 	for _, r := range records {
 		require.NoError(t, dead.Mark(r))
 	}
-	f := &chatFeed{at: chatStart{encoder: feedEncoder(textParts), after: after, dead: dead}, chat: &Options{}}
+	f := &feed{at: start{encoder: feedEncoder(textParts), after: after, dead: dead}, chat: &Options{}}
 	f.to, f.yield = deliveryTo(after), func(e web.Event, _ error) bool { got = append(got, e); return true }
 	for _, r := range records {
 		f.past(r, nil)

@@ -16,9 +16,9 @@ import (
 	"github.com/helixd/helixd/projector/uimessage"
 )
 
-// Stream answers GET /chat/{id}/stream: 204 if nothing is under way, also
-// for a session that there is not; but who says where to resume gets the rest
-// of what has ended meanwhile.
+// Stream answers GET /chat/{id}/stream. It answers 204 if no message is under way or the
+// session does not exist. A client with a resume position also gets the rest of a message
+// that has ended meanwhile.
 func (s *Routes) Stream(w http.ResponseWriter, r *web.Request) error {
 	parts, err := textParts(r.Query)
 	if err != nil {
@@ -30,22 +30,22 @@ func (s *Routes) Stream(w http.ResponseWriter, r *web.Request) error {
 	}
 	reply.textParts = parts
 	reply.shown = reply.whole && s.options().NoContentReplay || !reply.whole && strings.HasSuffix(reply.messageID, uimessage.Partial)
-	return s.replyChat(w, r, r.Session, reply)
+	return s.replyWith(w, r, r.Session, reply)
 }
 
-// resumePosition returns what a client that reconnects gets: what lies behind
-// its position, which X-Resume-From-Sequence says, else Last-Event-ID; without
-// one the whole message.
-func (s *Routes) resumePosition(r *web.Request) (chatReply, error) {
-	reply := chatReply{whole: true, messageID: r.Header.Get(api.HeaderExistingMessage)}
+// resumePosition returns the portion for a client that reconnects: the frames after its
+// position, which is in X-Resume-From-Sequence, else in Last-Event-ID. Without a position
+// it is the whole message.
+func (s *Routes) resumePosition(r *web.Request) (portion, error) {
+	reply := portion{whole: true, messageID: r.Header.Get(api.HeaderExistingMessage)}
 	if reply.messageID != "" && eventlog.ValidateID(reply.messageID) != nil {
-		return chatReply{}, web.Invalid(api.HeaderExistingMessage, "must be a valid id")
+		return portion{}, web.Invalid(api.HeaderExistingMessage, "must be a valid id")
 	}
 	for _, name := range []string{api.HeaderResumeFrom, api.HeaderLastEventID} {
 		if v := r.Header.Get(name); v != "" {
 			at, err := web.ParsePosition(name, v)
 			if err != nil {
-				return chatReply{}, err
+				return portion{}, err
 			}
 			reply.whole, reply.after = false, at
 			reply.resync = name == api.HeaderResumeFrom && !s.options().NoResyncOnResume
@@ -68,9 +68,9 @@ func textParts(q web.Query) (bool, error) {
 	return false, web.Invalid("format", "must be text-stream-part, or left out")
 }
 
-// SubmitToolResult answers POST /chat/{id}/submit-tool-result: what POST
-// /submit-tool-result does, and then the session goes on by itself if nothing
-// else is open. One that was interrupted waits for its user all the same.
+// SubmitToolResult answers POST /chat/{id}/submit-tool-result: it does the same as POST
+// /submit-tool-result, and then resumes the session if no other call is open. A session
+// that was interrupted still waits for its user.
 func (s *Routes) SubmitToolResult(w http.ResponseWriter, r *web.Request) error {
 	raw, err := r.ReadBody(w, api.MaxSubmitBody, web.DefaultBodyTimeout)
 	if err != nil {
@@ -99,8 +99,8 @@ func (s *Routes) SubmitToolResult(w http.ResponseWriter, r *web.Request) error {
 	return r.OK(w, control.AnswerOf(submitted))
 }
 
-// autoResume has a session go on that waits for nothing any more. A client that
-// is told that this failed repeats the submission, which tries it again.
+// autoResume resumes a session without open calls. If it fails, the client repeats the
+// submission, which tries again.
 func (s *Routes) autoResume(ctx context.Context, session string) error {
 	t, err := s.states.Head(ctx, session)
 	if err != nil || t.Status == projector.SessionInterrupted {
@@ -113,8 +113,8 @@ func (s *Routes) autoResume(ctx context.Context, session string) error {
 	return err
 }
 
-// inSession has a body speak of the session that the path names. One that
-// speaks of another is refused.
+// inSession sets a body's session to the one in the path. It is a problem if the body
+// names another one.
 func inSession(o *web.Object, session string) {
 	if o.Has("sessionId") && o.Text("sessionId") != session {
 		o.Fail("sessionId", "is not the path's")
@@ -126,14 +126,14 @@ func inSession(o *web.Object, session string) {
 // POST /interrupt and /abort, but the body may be empty (Content-Length: 0),
 // as a browser's fetch without one sends it.
 func (s *Routes) Interrupt(w http.ResponseWriter, r *web.Request) error {
-	return s.chatStop(w, r, s.loop.Interrupt)
+	return s.stop(w, r, s.loop.Interrupt)
 }
 
 func (s *Routes) Abort(w http.ResponseWriter, r *web.Request) error {
-	return s.chatStop(w, r, s.loop.Abort)
+	return s.stop(w, r, s.loop.Abort)
 }
 
-func (s *Routes) chatStop(w http.ResponseWriter, r *web.Request, ask control.Stopper) error {
+func (s *Routes) stop(w http.ResponseWriter, r *web.Request, ask control.Stopper) error {
 	raw, err := r.ReadBody(w, api.MaxBody, web.DefaultBodyTimeout)
 	if err != nil {
 		return err

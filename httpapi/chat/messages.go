@@ -10,21 +10,20 @@ import (
 )
 
 // Snapshot answers GET /chat/{id}/snapshot (document 001, facts 6).
-// includePartialContent is by default on at a pause, and where content replay
-// is off.
+// includePartialContent is on by default at a pause and if content replay is off.
 func (s *Routes) Snapshot(w http.ResponseWriter, r *web.Request) error {
 	partial, err := r.Query.FlagOr("includePartialContent", s.options().NoContentReplay)
 	if err != nil {
 		return err
 	}
-	snap, err := s.takeChat(r, partial, r.Query.Values.Has("includePartialContent") && !partial)
+	snap, err := s.takeSnapshot(r, partial, r.Query.Values.Has("includePartialContent") && !partial)
 	if err != nil {
 		return err
 	}
 	return r.OK(w, api.Snapshot[uimessage.Message](*snap))
 }
 
-func (s *Routes) takeChat(r *web.Request, partial, excludeAtPause bool) (*snapshot.Snapshot, error) {
+func (s *Routes) takeSnapshot(r *web.Request, partial, excludeAtPause bool) (*snapshot.Snapshot, error) {
 	return s.states.Take(r.Context(), r.Session, snapshot.Options{
 		IncludePartialContent: partial, ExcludeAtPause: excludeAtPause, MessageID: s.options().MessageID,
 	})
@@ -32,8 +31,8 @@ func (s *Routes) takeChat(r *web.Request, partial, excludeAtPause bool) (*snapsh
 
 // Messages answers GET /chat/{id}/messages?offset&limit&includeReasoning&
 // includeToolResults (facts 6): a page of the messages that a snapshot has.
-// includeReasoning=false leaves reasoning out; includeToolResults=false shows
-// calls without what came of them.
+// includeReasoning=false leaves reasoning out; includeToolResults=false leaves the results
+// of calls out.
 func (s *Routes) Messages(w http.ResponseWriter, r *web.Request) error {
 	offset, limit, err := r.Query.Page()
 	if err != nil {
@@ -47,7 +46,7 @@ func (s *Routes) Messages(w http.ResponseWriter, r *web.Request) error {
 	if err != nil {
 		return err
 	}
-	snap, err := s.takeChat(r, s.options().NoContentReplay, false)
+	snap, err := s.takeSnapshot(r, s.options().NoContentReplay, false)
 	if err != nil {
 		return err
 	}

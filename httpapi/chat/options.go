@@ -44,12 +44,12 @@ type Options struct {
 	NoResyncOnResume bool
 }
 
-// StaticMetadata is metadata that is the same for all streams.
+// StaticMetadata returns the same metadata for all streams.
 func StaticMetadata(v any) func(agentID string) any {
 	return func(string) any { return v }
 }
 
-// Check refuses a default agent that there is not.
+// Check returns an error if the default agent does not exist.
 func (o *Options) Check(loop *engine.Loop) error {
 	if o == nil || o.DefaultAgent == "" || slices.Contains(loop.AgentTypes(), o.DefaultAgent) {
 		return nil
@@ -57,7 +57,7 @@ func (o *Options) Check(loop *engine.Loop) error {
 	return fmt.Errorf("httpapi: chat: there is no agent %q to be the default", o.DefaultAgent)
 }
 
-// hides reports whether clients don't see a record.
+// hides reports whether the filter hides a record from clients.
 func (o *Options) hides(r eventlog.Record) bool {
 	if o.ChunkFilter == nil || r.Kind != eventlog.KindChunk {
 		return false
@@ -66,9 +66,9 @@ func (o *Options) hides(r eventlog.Record) bool {
 	return err == nil && !o.ChunkFilter(c)
 }
 
-// chatAgent returns who begins a session (config.md). named is what the
+// agentFor returns the agent of a new session (config.md). named is the agent that the
 // request names, or "".
-func (s *Routes) chatAgent(named string) (string, error) {
+func (s *Routes) agentFor(named string) (string, error) {
 	if agent := cmp.Or(named, s.options().DefaultAgent); agent != "" {
 		return agent, nil
 	}
@@ -84,7 +84,7 @@ var (
 	ErrNoMessage = errors.New("httpapi: no such message")
 )
 
-// Hosted answers for a route of chat where there is none.
+// Hosted returns a handler that answers ErrNoChat if the server has no chat.
 func Hosted(handle func(*Routes, http.ResponseWriter, *web.Request) error) func(*Routes, http.ResponseWriter, *web.Request) error {
 	return func(s *Routes, w http.ResponseWriter, r *web.Request) error {
 		if s.current.Load() == nil {

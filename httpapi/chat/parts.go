@@ -11,9 +11,9 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// userMessage returns what a UI message of a user says: its text parts, one
-// behind the other, and its file parts. Parts of other types are ignored. The
-// request's metadata beats the message's own.
+// userMessage returns the input that a user's UI message is: its text parts joined, and
+// its file parts. Parts of other types are ignored. The request's metadata overrides the
+// message's own.
 func userMessage(o *web.Object, request json.RawMessage) (agentloop.Input, error) {
 	in := agentloop.Input{Metadata: mergedMetadata(o, request)}
 	if id := o.Loose("id"); eventlog.ValidateID(id) == nil {
@@ -42,9 +42,8 @@ func userMessage(o *web.Object, request json.RawMessage) (agentloop.Input, error
 	return in, *o.Err
 }
 
-// mergedMetadata returns the message's metadata with the request's over it,
-// nil if there is neither. What says how helixd treats a message is not the
-// client's to set.
+// mergedMetadata returns the message's metadata overridden by the request's, or nil if
+// there is neither. Clients must not set names that say how helixd treats a message.
 func mergedMetadata(o *web.Object, request json.RawMessage) json.RawMessage {
 	var all map[string]json.RawMessage
 	for _, raw := range []json.RawMessage{optMetadata(o), request} {
@@ -79,16 +78,16 @@ func optMetadata(o *web.Object) json.RawMessage {
 	return o.OptObject("metadata")
 }
 
-// chatAnswer is a client's answer to a tool call, from the call's part.
-type chatAnswer struct {
+// toolAnswer is a client's answer to a tool call, from the call's part.
+type toolAnswer struct {
 	submission engine.Submission // without its session
 	problem    error             // matters only if the call waits
 }
 
-// answers returns what the tool parts of an assistant's message answer. Most of
-// it is history: outputs of tools that have run here look the same.
-func answersOf(o *web.Object) []chatAnswer {
-	var all []chatAnswer
+// answersOf returns the answers in the tool parts of an assistant's message. Most of them
+// are history: outputs of tools that have run on the server look the same.
+func answersOf(o *web.Object) []toolAnswer {
+	var all []toolAnswer
 	for _, p := range o.Alone().Objects("parts") {
 		p = p.Alone()
 		if kind := p.Loose("type"); kind != "dynamic-tool" && !strings.HasPrefix(kind, "tool-") {
@@ -109,12 +108,12 @@ func answersOf(o *web.Object) []chatAnswer {
 		default:
 			continue
 		}
-		all = append(all, chatAnswer{sub, *p.Err})
+		all = append(all, toolAnswer{sub, *p.Err})
 	}
 	return all
 }
 
-// looseText returns the text of a message of which nothing else matters.
+// textOf returns the text of a message whose other parts don't matter.
 func textOf(o *web.Object) string {
 	var text strings.Builder
 	for _, p := range o.Alone().Objects("parts") {
@@ -135,7 +134,7 @@ func shows(o *web.Object, call string) bool {
 	return false
 }
 
-// steps counts the steps of an assistant's message.
+// countSteps counts the steps of an assistant's message.
 func countSteps(o *web.Object) int {
 	n := 0
 	for _, p := range o.Alone().Objects("parts") {

@@ -14,16 +14,16 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// chatPath is one of the things that POST /chat can do.
-type chatPath struct {
+// path is one of the things that POST /chat can do.
+type path struct {
 	fits func(*chat) bool
-	take func(*chat, context.Context) (chatReply, error)
+	take func(*chat, context.Context) (portion, error)
 }
 
-// chatPaths are the paths of facts 4.4; the first that fits is taken. A user
+// paths are the paths of facts 4.4; the first that fits is taken. A user
 // message that fits none comes while the session is running: 409. Anything
 // else that fits none is nothing new: 400.
-var chatPaths = []chatPath{
+var paths = []path{
 	{(*chat).answersCalls, (*chat).submit},           // 1
 	{(*chat).asksAgain, (*chat).regenerate},          // 2
 	{(*chat).speaksOverCalls, (*chat).resumeWith},    // 3
@@ -37,13 +37,13 @@ var chatPaths = []chatPath{
 // answersCalls, path 1: the last assistant message answers calls that wait, or
 // whose answers nobody has taken up yet.
 func (c *chat) answersCalls() bool {
-	return !c.body.regenerate && slices.ContainsFunc(c.body.answers, func(a chatAnswer) bool {
+	return !c.body.regenerate && slices.ContainsFunc(c.body.answers, func(a toolAnswer) bool {
 		return waitsFor(c.tree, a) != nil
 	})
 }
 
 // waitsFor returns the open call that a client may answer, or nil.
-func waitsFor(t *projector.Tree, a chatAnswer) *projector.Call {
+func waitsFor(t *projector.Tree, a toolAnswer) *projector.Call {
 	_, call := t.OpenCall(a.submission.ToolCallID)
 	if call == nil || call.Done || call.Pending == nil || call.Pending.Kind == eventlog.PendingChild {
 		return nil
@@ -54,10 +54,10 @@ func waitsFor(t *projector.Tree, a chatAnswer) *projector.Call {
 // submit submits each answer. If then none is open, the session is resumed, and
 // the client gets how its message goes on; else a stream that waits. A user
 // message behind the answers goes with them.
-func (c *chat) submit(ctx context.Context) (chatReply, error) {
+func (c *chat) submit(ctx context.Context) (portion, error) {
 	further := c.speaks()
 	if further && c.body.inputProblem != nil {
-		return chatReply{}, c.body.inputProblem
+		return portion{}, c.body.inputProblem
 	}
 	open := len(c.tree.AwaitedCalls())
 	for _, a := range c.body.answers {
@@ -66,12 +66,12 @@ func (c *chat) submit(ctx context.Context) (chatReply, error) {
 			continue
 		}
 		if a.problem != nil {
-			return chatReply{}, c.s.control.Refused(a.problem)
+			return portion{}, c.s.control.Refused(a.problem)
 		}
 		a.submission.SessionID = c.body.session
 		submitted, err := c.s.control.Submit(ctx, a.submission)
 		if err != nil {
-			return chatReply{}, err
+			return portion{}, err
 		}
 		open = len(submitted.PendingToolCallIDs)
 	}
@@ -80,13 +80,13 @@ func (c *chat) submit(ctx context.Context) (chatReply, error) {
 	}
 	if open == 0 {
 		if err := c.goOn(ctx); err != nil {
-			return chatReply{}, err
+			return portion{}, err
 		}
 	}
-	return chatReply{after: web.Position{Sequence: c.shownUpTo()}, begin: true, messageID: c.body.knownAs()}, nil
+	return portion{after: web.Position{Sequence: c.shownUpTo()}, begin: true, messageID: c.body.knownAs()}, nil
 }
 
-// goOn resumes the session; that others were faster is as good.
+// goOn resumes the session. That another request resumed it first is no error.
 func (c *chat) goOn(ctx context.Context) error {
 	_, err := c.s.loop.Resume(ctx, engine.ResumeRequest{SessionID: c.body.session, Mode: eventlog.ModeContinue})
 	if errors.Is(err, agentloop.ErrAlreadyCompleted) || errors.Is(err, agentloop.ErrNothingToResume) {
@@ -107,63 +107,62 @@ func (c *chat) speaksOverCalls() bool {
 // waits, or whose process has died.
 func (c *chat) speaksIntoOpenTurn() bool { return c.speaks() && c.tree.Turn != nil && !c.live() }
 
-func (c *chat) resumeWith(ctx context.Context) (chatReply, error) {
+func (c *chat) resumeWith(ctx context.Context) (portion, error) {
 	if c.body.inputProblem != nil {
-		return chatReply{}, c.body.inputProblem
+		return portion{}, c.body.inputProblem
 	}
 	_, err := c.s.loop.Resume(ctx, engine.ResumeRequest{
 		SessionID: c.body.session, Mode: eventlog.ModeWithMessage, Messages: []agentloop.Input{c.body.input},
 	})
-	return chatReply{after: web.Position{Sequence: c.tree.Head}, begin: true}, err
+	return portion{after: web.Position{Sequence: c.tree.Head}, begin: true}, err
 }
 
 // beginsTurn, path 5: a user message to no session, or to one whose turn is
 // over.
 func (c *chat) beginsTurn() bool { return c.speaks() && c.tree.Turn == nil }
 
-func (c *chat) execute(ctx context.Context) (chatReply, error) {
+func (c *chat) execute(ctx context.Context) (portion, error) {
 	if c.body.inputProblem != nil {
-		return chatReply{}, c.body.inputProblem
+		return portion{}, c.body.inputProblem
 	}
 	agent := c.tree.AgentType
 	if agent == "" {
 		var err error
-		if agent, err = c.s.chatAgent(c.namedAgent()); err != nil {
-			return chatReply{}, err
+		if agent, err = c.s.agentFor(c.namedAgent()); err != nil {
+			return portion{}, err
 		}
 	}
 	_, err := c.s.loop.Execute(ctx, engine.StartRequest{
 		SessionID: c.body.session, AgentType: agent, Messages: []agentloop.Input{c.body.input},
 		UserID: c.body.labels.UserID, Tenant: auth.CallerOf(ctx).Tenant, MayUse: auth.CallerOf(ctx).MayUse, Tags: c.body.labels.Tags,
 	})
-	return chatReply{after: web.Position{Sequence: c.tree.Head}, begin: true}, err
+	return portion{after: web.Position{Sequence: c.tree.Head}, begin: true}, err
 }
 
-// hasLiveRun, path 6: nothing new, while a run goes on as far as the log knows.
+// hasLiveRun, path 6: nothing new, while the log shows a run in progress.
 func (c *chat) hasLiveRun() bool { return !c.speaks() && c.tree.Running() }
 
-// attach gives the client what it lacks: behind its resume position if it says
-// one, else behind the answers that it repeats, else the whole message. A run
-// whose process has died is taken up.
-func (c *chat) attach(ctx context.Context) (chatReply, error) {
+// attach sends the client what it lacks: the frames after its resume position, else after
+// the answers that it repeats, else the whole message. If the run's process has died, the
+// run is resumed.
+func (c *chat) attach(ctx context.Context) (portion, error) {
 	reply, err := c.s.resumePosition(c.r)
 	if err != nil {
-		return chatReply{}, err
+		return portion{}, err
 	}
 	if !c.live() {
 		if err := c.goOn(ctx); err != nil {
-			return chatReply{}, err
+			return portion{}, err
 		}
 	}
 	if after, ok := c.takenUp(); ok && reply.whole {
-		return chatReply{after: web.Position{Sequence: after}, begin: true, messageID: c.body.knownAs()}, nil
+		return portion{after: web.Position{Sequence: after}, begin: true, messageID: c.body.knownAs()}, nil
 	}
 	return reply, nil
 }
 
-// hasWaitedEnough, path 7: nothing new, and calls wait that have expired, or
-// whose answers nobody has taken up. A session that was interrupted does not go
-// on by itself.
+// hasWaitedEnough, path 7: nothing new, and open calls have expired, or have answers with
+// which no run continued. A session that was interrupted does not resume by itself.
 func (c *chat) hasWaitedEnough() bool {
 	if c.speaks() || !c.tree.Suspended() {
 		return false
@@ -183,14 +182,14 @@ func (c *chat) hasWaitedEnough() bool {
 }
 
 // takeUp resumes the session, which times out what has expired.
-func (c *chat) takeUp(ctx context.Context) (chatReply, error) {
+func (c *chat) takeUp(ctx context.Context) (portion, error) {
 	err := c.goOn(ctx)
-	return chatReply{after: web.Position{Sequence: c.shownUpTo()}, begin: true, messageID: c.body.knownAs()}, err
+	return portion{after: web.Position{Sequence: c.shownUpTo()}, begin: true, messageID: c.body.knownAs()}, err
 }
 
-// missesAnswer: the request is a repeated one, and what it asked for has
-// happened. A client that has all of the answer has nothing to ask for: one that
-// sends by itself would never stop.
+// missesAnswer: the request is a repetition, its work is done, and the client lacks a part
+// of the answer. A client that has the whole answer gets none: one that sends
+// automatically would never stop.
 func (c *chat) missesAnswer() bool {
 	if c.speaks() {
 		return false
@@ -202,10 +201,10 @@ func (c *chat) missesAnswer() bool {
 	return ok && countSteps(c.body.assistant) < stepsOf(c.tree)
 }
 
-// repeat answers it once more.
-func (c *chat) repeat(context.Context) (chatReply, error) {
+// repeat sends the answer again.
+func (c *chat) repeat(context.Context) (portion, error) {
 	if after, ok := c.takenUp(); ok {
-		return chatReply{after: web.Position{Sequence: after}, begin: true, messageID: c.body.knownAs()}, nil
+		return portion{after: web.Position{Sequence: after}, begin: true, messageID: c.body.knownAs()}, nil
 	}
-	return chatReply{whole: true}, nil
+	return portion{whole: true}, nil
 }

@@ -17,19 +17,19 @@ import (
 
 var errNothingNew = web.Invalid("messages", "hold nothing new")
 
-// maxLooks is how often a request to chat looks at its session again because
-// others have changed it meanwhile.
+// maxLooks is how often a POST /chat reads its session again because other requests have
+// changed it meanwhile.
 const maxLooks = 4
 
-// Post answers POST /chat (document 004, facts 4.4): it does what the
-// client's messages ask for, which is durable before the first byte, and
-// answers with the stream of what comes of it.
+// Post answers POST /chat (document 004, facts 4.4): it does what the client's messages
+// ask for, and answers with the stream of the assistant's message. The request is durable
+// before the first byte of the answer.
 func (s *Routes) Post(w http.ResponseWriter, r *web.Request) error {
 	parts, err := textParts(r.Query)
 	if err != nil {
 		return err
 	}
-	body, err := s.readChat(w, r)
+	body, err := s.readBody(w, r)
 	if err != nil {
 		return err
 	}
@@ -53,43 +53,42 @@ func (s *Routes) Post(w http.ResponseWriter, r *web.Request) error {
 	}
 	r.LeaveBody() // the answer may take long
 	reply.always, reply.textParts = true, parts
-	return s.replyChat(w, r, body.session, reply)
+	return s.replyWith(w, r, body.session, reply)
 }
 
 // chat is a POST /chat that is being answered.
 type chat struct {
 	s    *Routes
 	r    *web.Request
-	body chatBody
+	body postBody
 	// tree is the session at the last look, empty if there is none.
 	tree *projector.Tree
 	// first is the head at the first look.
 	first uint64
 }
 
-// answer takes the path that fits the session's state. The loop judges the
-// state once more when it appends: if others were faster, the choice is made
-// anew.
-func (c *chat) answer(ctx context.Context) (chatReply, error) {
+// answer takes the path that fits the session's state. The loop checks the state again
+// when it appends: if another request was faster, answer chooses again.
+func (c *chat) answer(ctx context.Context) (portion, error) {
 	for look := 1; ; look++ {
 		if err := c.look(ctx); err != nil {
-			return chatReply{}, err
+			return portion{}, err
 		}
 		if look == 1 {
 			c.first = c.tree.Head
 		}
 		take, err := c.choose()
 		if err != nil {
-			return chatReply{}, err
+			return portion{}, err
 		}
 		reply, err := take(c, ctx)
 		switch {
 		case !overtaken(err):
 			return reply, err
 		case look == maxLooks && errors.Is(err, agentloop.ErrMessageKnown):
-			return chatReply{}, errNothingNew
+			return portion{}, errNothingNew
 		case look == maxLooks: // such as a session that is about to stop
-			return chatReply{}, agentloop.ErrAlreadyRunning
+			return portion{}, agentloop.ErrAlreadyRunning
 		}
 	}
 }
@@ -106,7 +105,7 @@ func (c *chat) look(ctx context.Context) error {
 	return err
 }
 
-// overtaken reports whether the loop found the session in another state.
+// overtaken reports whether an error means that the session's state has changed.
 func overtaken(err error) bool {
 	return slices.ContainsFunc([]error{
 		agentloop.ErrAlreadyRunning, agentloop.ErrUseResume, agentloop.ErrAlreadyCompleted, agentloop.ErrNothingToResume,
@@ -115,14 +114,14 @@ func overtaken(err error) bool {
 }
 
 // choose returns the first of the paths that fits.
-func (c *chat) choose() (func(*chat, context.Context) (chatReply, error), error) {
+func (c *chat) choose() (func(*chat, context.Context) (portion, error), error) {
 	if err := c.checkAgent(); err != nil {
 		return nil, err
 	}
 	if c.changes() {
 		return nil, web.Invalid("messages", "end with a message that the session has, which can't be changed")
 	}
-	for _, p := range chatPaths {
+	for _, p := range paths {
 		if p.fits(c) {
 			return p.take, nil
 		}
@@ -133,8 +132,8 @@ func (c *chat) choose() (func(*chat, context.Context) (chatReply, error), error)
 	return nil, errNothingNew
 }
 
-// checkAgent refuses to have another agent answer than the session's: it keeps
-// the one that began it (config.md).
+// checkAgent returns an error if the request names another agent than the session's: a
+// session keeps its agent (config.md).
 func (c *chat) checkAgent() error {
 	if named := c.namedAgent(); c.tree.AgentType != "" && named != "" && named != c.tree.AgentType {
 		return agentloop.ErrOtherAgent
@@ -150,6 +149,6 @@ func (c *chat) namedAgent() string {
 	return c.r.Header.Get(api.HeaderAgent)
 }
 
-// live reports whether the session's run is driven. One whose process has died
-// is not: the next request has it go on.
+// live reports whether a node drives the session's run. If its process has died, no node
+// does, and the next request resumes it.
 func (c *chat) live() bool { return c.s.loop.Executing(c.r.Context(), c.tree) }

@@ -13,27 +13,27 @@ import (
 	"github.com/helixd/helixd/projector/uimessage"
 )
 
-// regenerate takes the session back to behind the user message that the wanted
-// answer answers, and has it answered anew. What came later is truncated.
+// regenerate takes the session back to the user message before the wanted answer, and has
+// it answered again. Later records are truncated.
 //
-// A user message that went into an open turn, after an interruption say, is no
-// turn's beginning: there it is a rollback, and then a resumption.
-func (c *chat) regenerate(ctx context.Context) (chatReply, error) {
+// A user message into an open turn, such as after an interruption, does not begin a turn:
+// then regenerate rolls back and resumes.
+func (c *chat) regenerate(ctx context.Context) (portion, error) {
 	if c.tree.SessionID == "" {
-		return chatReply{}, eventlog.ErrSessionNotFound
+		return portion{}, eventlog.ErrSessionNotFound
 	}
 	at, err := c.wanted()
 	if err != nil {
-		return chatReply{}, err
+		return portion{}, err
 	}
 	if c.live() {
-		return chatReply{}, agentloop.ErrAlreadyRunning
+		return portion{}, agentloop.ErrAlreadyRunning
 	}
 	run := runAt(c.tree, at)
 	if run == nil {
-		return chatReply{}, web.Invalid("messageId", "names no answer that can be given again")
+		return portion{}, web.Invalid("messageId", "names no answer that can be given again")
 	}
-	reply := chatReply{after: web.Position{Sequence: c.tree.Head}, begin: true}
+	reply := portion{after: web.Position{Sequence: c.tree.Head}, begin: true}
 	if begins(c.tree, run) {
 		_, err = c.s.loop.Resume(ctx, engine.ResumeRequest{
 			SessionID: c.body.session, Mode: eventlog.ModeRetry, Turn: run.Turn,
@@ -41,7 +41,7 @@ func (c *chat) regenerate(ctx context.Context) (chatReply, error) {
 		return reply, err
 	}
 	if _, err = c.s.loop.Rollback(ctx, c.body.session, engine.Target{Sequence: run.StartSequence}); err != nil {
-		return chatReply{}, err
+		return portion{}, err
 	}
 	return reply, c.goOn(ctx)
 }
@@ -52,8 +52,8 @@ type place struct {
 	answers int // assistant's messages behind the last one of them
 }
 
-// wanted returns the message whose answer is wanted: messageId names the answer
-// or the user message; without it, it is the last one.
+// wanted returns the place of the answer to give again: messageId names the answer or its
+// user message; without messageId it is the last answer.
 func (c *chat) wanted() (place, error) {
 	id := c.body.messageID
 	var at place
@@ -85,8 +85,8 @@ func (p place) then(role string) place {
 	return place{p.users, p.answers + 1}
 }
 
-// runAt returns the run that began the answer at a place, nil if it is gone,
-// as in a fork that has only its past's messages.
+// runAt returns the run that began the answer at a place. It is nil if the run is not in
+// the session, as in a fork, which copies messages only.
 func runAt(t *projector.Tree, at place) *projector.Run {
 	var from uint64
 	if at.users > 0 {

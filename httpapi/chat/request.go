@@ -11,10 +11,10 @@ import (
 	"github.com/helixd/helixd/httpapi/internal/web"
 )
 
-// chatBody is the body of POST /chat, as the AI SDK's clients send it
-// (aisdk.md). The server's history counts: of the messages only the last one
-// and the answers in the last assistant's one are looked at closely.
-type chatBody struct {
+// postBody is the body of POST /chat, as the AI SDK's clients send it
+// (aisdk.md). The server's history counts: it reads only the last message, and the answers
+// in the last assistant's message.
+type postBody struct {
 	session    string
 	agentType  string          // "": none is named
 	regenerate bool            // trigger regenerate-message
@@ -32,17 +32,17 @@ type chatBody struct {
 
 	// assistant is the last assistant's message, nil if there is none.
 	assistant *web.Object
-	answers   []chatAnswer
+	answers   []toolAnswer
 }
 
-// readChat reads the body of POST /chat. The session is the member sessionId,
+// readBody reads the body of POST /chat. The session is the member sessionId,
 // else id: an id that is not the session's names only the client's chat.
-func (s *Routes) readChat(w http.ResponseWriter, r *web.Request) (chatBody, error) {
+func (s *Routes) readBody(w http.ResponseWriter, r *web.Request) (postBody, error) {
 	o, err := r.ReadNamed(w, api.MaxBody, "sessionId", "id")
 	if err != nil {
-		return chatBody{}, err
+		return postBody{}, err
 	}
-	b := chatBody{labels: control.LabelsOf(o), metadata: o.OptObject("metadata")}
+	b := postBody{labels: control.LabelsOf(o), metadata: o.OptObject("metadata")}
 	if o.Members["messages"] == nil {
 		o.Fail("messages", "is required")
 	}
@@ -67,16 +67,16 @@ func (s *Routes) readChat(w http.ResponseWriter, r *web.Request) (chatBody, erro
 		}
 	}
 	if *o.Err != nil {
-		return chatBody{}, *o.Err
+		return postBody{}, *o.Err
 	}
 	if b.readMessages(o); *o.Err != nil {
-		return chatBody{}, *o.Err
+		return postBody{}, *o.Err
 	}
 	return b, nil
 }
 
-// readMessages keeps those that are looked at.
-func (b *chatBody) readMessages(o *web.Object) {
+// readMessages keeps the messages that count.
+func (b *postBody) readMessages(o *web.Object) {
 	o.Each("messages", func(_ int, m *web.Object) {
 		b.last = m
 		switch m.Loose("role") {
@@ -100,9 +100,8 @@ func (b *chatBody) readMessages(o *web.Object) {
 	}
 }
 
-// knownAs returns the id by which the client knows the assistant's message that
-// it goes on with, or "".
-func (b *chatBody) knownAs() string {
+// knownAs returns the client's id of the assistant's message that continues, or "".
+func (b *postBody) knownAs() string {
 	switch {
 	case b.fromUser || b.assistant == nil:
 		return ""

@@ -22,8 +22,7 @@ type Routes struct {
 	current atomic.Pointer[Options] // nil: there is no chat
 }
 
-// New returns the routes of a server with these options; nil: there is no
-// chat.
+// New returns the routes. If o is nil, the server has no chat.
 func New(log eventlog.Log, loop *engine.Loop, states *snapshot.Store, logger *slog.Logger, control *control.Routes, prices *inspect.Prices, o *Options) *Routes {
 	s := &Routes{log: log, loop: loop, states: states, logger: logger, control: control, prices: prices}
 	s.Configure(o)
@@ -33,7 +32,7 @@ func New(log eventlog.Log, loop *engine.Loop, states *snapshot.Store, logger *sl
 // Configure replaces the options.
 func (s *Routes) Configure(o *Options) { s.current.Store(o) }
 
-// options are those of now; where there is no chat, the zero value.
+// options returns the current options, or the zero value if there is no chat.
 func (s *Routes) options() *Options {
 	if o := s.current.Load(); o != nil {
 		return o

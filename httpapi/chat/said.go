@@ -13,8 +13,8 @@ func (c *chat) speaks() bool {
 	return c.body.fromUser && !c.body.regenerate && !c.said() && !c.saidEarlier()
 }
 
-// saidEarlier reports whether the last message, a user's, is one that the
-// session has answered before its last one: a late repeat.
+// saidEarlier reports whether the client's last message, a user's, is one that the session
+// answered before its last one: a late repetition.
 func (c *chat) saidEarlier() bool {
 	users := visible(c.tree)
 	return c.body.fromUser && slices.ContainsFunc(users[:max(len(users)-1, 0)], func(m *projector.Message) bool {
@@ -22,18 +22,17 @@ func (c *chat) saidEarlier() bool {
 	})
 }
 
-// said reports whether the last message, a user's, is the session's last one:
-// the request is a repeated one, whose answer was lost. That is told by the id
-// that the client has given the message, which goes with it into the log, or by
-// the one that it has in histories.
+// said reports whether the client's last message, a user's, is the session's last one: the
+// request is a repetition, since its answer was lost. It compares the client's id of the
+// message, which the log stores, and the message's id in histories.
 func (c *chat) said() bool {
 	users := visible(c.tree)
 	return len(users) > 0 && c.names(users[len(users)-1]) && c.sameAs(users[len(users)-1])
 }
 
-// changes reports whether the last message has the place of one that the session
-// has in its histories, and is another one. One that was edited under a client's
-// own id is a further message.
+// changes reports whether the client's last message has the id of a message in histories,
+// but another content. A message that was edited under the client's own id is a new
+// message.
 func (c *chat) changes() bool {
 	if !c.body.fromUser || c.body.regenerate || c.said() || c.saidEarlier() {
 		return false

@@ -17,8 +17,8 @@ import (
 	"github.com/helixd/helixd/projector/uimessage"
 )
 
-// chatReply says what of a session's current assistant message a client gets.
-type chatReply struct {
+// portion says which part of the session's current assistant message a client gets.
+type portion struct {
 	// whole: all of it. Otherwise what the client does not have yet.
 	whole bool
 	after web.Position
@@ -38,8 +38,8 @@ type chatReply struct {
 	textParts bool
 }
 
-// chatEncoder is a dialect of chat streams.
-type chatEncoder interface {
+// encoder is a dialect of chat streams.
+type encoder interface {
 	// Start returns how a message begins.
 	Start() uimessage.Frame
 	// Encode takes the message's effective records from the first one on.
@@ -49,12 +49,12 @@ type chatEncoder interface {
 	End(e uimessage.Ending) []uimessage.Frame
 }
 
-// replyChat answers with the stream of the session's current assistant message.
-func (s *Routes) replyChat(w http.ResponseWriter, r *web.Request, session string, c chatReply) error {
-	return r.Streaming(session, func(ctx context.Context) error { return s.streamChat(ctx, w, r, session, c) })
+// replyWith answers with the stream of the session's current assistant message.
+func (s *Routes) replyWith(w http.ResponseWriter, r *web.Request, session string, c portion) error {
+	return r.Streaming(session, func(ctx context.Context) error { return s.streamReply(ctx, w, r, session, c) })
 }
 
-func (s *Routes) streamChat(ctx context.Context, w http.ResponseWriter, r *web.Request, session string, c chatReply) error {
+func (s *Routes) streamReply(ctx context.Context, w http.ResponseWriter, r *web.Request, session string, c portion) error {
 	live, err := eventlog.Attach(ctx, s.log, session)
 	if errors.Is(err, eventlog.ErrSessionNotFound) && !c.always {
 		return r.Nothing(w)
@@ -74,7 +74,7 @@ func (s *Routes) streamChat(ctx context.Context, w http.ResponseWriter, r *web.R
 	if err := s.placeInMessage(past, session, &c, replyBegins(t)); err != nil {
 		return err
 	}
-	at := s.startChat(session, t, c)
+	at := s.startOf(session, t, c)
 	at.live = live.Follow
 	if at.end != nil && !c.always {
 		more, err := s.moreToTell(past, at, c)
@@ -98,16 +98,16 @@ func (s *Routes) streamChat(ctx context.Context, w http.ResponseWriter, r *web.R
 	if err := out.Open(); err != nil || r.Method == http.MethodHead {
 		return nil //nolint:nilerr // the client has left
 	}
-	if err := out.Pump(ctx, s.chatEvents(ctx, history, at)); err != nil {
+	if err := out.Pump(ctx, s.events(ctx, history, at)); err != nil {
 		s.logger.ErrorContext(r.Context(), "chat stream broke off", eventlog.LogSession, session, "error", err)
 	}
 	return nil
 }
 
-// placeInMessage has a client that has some frames of the message's first record
-// be in the message. The sequence in its position may lie before the message:
-// then no chunk is in between, else the frames are those of an older message.
-func (s *Routes) placeInMessage(ctx context.Context, session string, c *chatReply, begins uint64) error {
+// placeInMessage moves the position of a client that has frames of the message's first
+// record into the message. The sequence of its position may be before the message. If
+// there is a chunk in between, the frames are those of an older message.
+func (s *Routes) placeInMessage(ctx context.Context, session string, c *portion, begins uint64) error {
 	if c.whole || c.after.Frames == 0 || c.after.Sequence >= begins {
 		return nil
 	}
@@ -124,10 +124,10 @@ func (s *Routes) placeInMessage(ctx context.Context, session string, c *chatRepl
 	return nil
 }
 
-// moreToTell reports whether a client lacks something of a stream that has
-// stopped: its end, or what was answered since. A client without a position
-// starts from the snapshot, and lacks nothing.
-func (s *Routes) moreToTell(ctx context.Context, at chatStart, c chatReply) (bool, error) {
+// moreToTell reports whether a client lacks a part of a stream that has stopped: its end,
+// or later answers. A client without a position starts from the snapshot, and lacks
+// nothing.
+func (s *Routes) moreToTell(ctx context.Context, at start, c portion) (bool, error) {
 	if c.whole || c.after.Sequence < at.stopped || c.after.Frames > 0 {
 		return !c.whole, nil
 	}
@@ -142,12 +142,12 @@ func (s *Routes) moreToTell(ctx context.Context, at chatStart, c chatReply) (boo
 	return false, nil
 }
 
-// chatStart is what a chat stream needs to know of the state that it starts
-// from. The state itself is not kept.
-type chatStart struct {
+// start is what a chat stream needs of the state that it starts from. It does not keep the
+// state.
+type start struct {
 	session, root string
-	encoder       chatEncoder       // of the message's records
-	earlier       chatEncoder       // of those before, which leave no trace in the message
+	encoder       encoder           // of the message's records
+	earlier       encoder           // of those before, which leave no trace in the message
 	first         []uimessage.Frame // what comes before all records
 	before        uint64            // the stream's records lie after it
 	begins        uint64            // the message's records lie after it
@@ -162,11 +162,11 @@ type chatStart struct {
 	live          func(context.Context) iter.Seq2[eventlog.Record, error]
 }
 
-func (s *Routes) startChat(session string, t *projector.Tree, c chatReply) chatStart {
-	at := chatStart{
-		session: session, root: t.SessionID, encoder: s.chatEncoder(t, c), earlier: s.chatEncoder(t, c), head: t.Head, whole: c.whole,
+func (s *Routes) startOf(session string, t *projector.Tree, c portion) start {
+	at := start{
+		session: session, root: t.SessionID, encoder: s.encoderFor(t, c), earlier: s.encoderFor(t, c), head: t.Head, whole: c.whole,
 		dead:   append(slices.Clone(t.Dead), t.Left()...), // what will be truncated has no place in what begins now
-		before: replyBegins(t), begins: replyBegins(t), after: c.after, end: chatEnding(t), begin: c.begin || c.shown, shown: c.shown,
+		before: replyBegins(t), begins: replyBegins(t), after: c.after, end: endingOf(t), begin: c.begin || c.shown, shown: c.shown,
 	}
 	if at.end != nil && t.Stopped != nil {
 		at.stopped = t.Stopped.At
@@ -199,9 +199,8 @@ func replyBegins(t *projector.Tree) uint64 {
 	return 0
 }
 
-// chatEnding returns how the stream has ended in this state, or nil if it goes
-// on.
-func chatEnding(t *projector.Tree) *uimessage.Ending {
+// endingOf returns how the stream has ended in this state, or nil if it continues.
+func endingOf(t *projector.Tree) *uimessage.Ending {
 	var end uimessage.Ending
 	switch {
 	case t.StreamStatus == eventlog.StreamCompleted:
@@ -221,7 +220,7 @@ func chatEnding(t *projector.Tree) *uimessage.Ending {
 	return &end
 }
 
-func (s *Routes) chatEncoder(t *projector.Tree, c chatReply) chatEncoder {
+func (s *Routes) encoderFor(t *projector.Tree, c portion) encoder {
 	id := c.messageID
 	if id == "" {
 		id = uimessage.ReplyID(t, s.options().MessageID)
@@ -236,11 +235,11 @@ func (s *Routes) chatEncoder(t *projector.Tree, c chatReply) chatEncoder {
 	})
 }
 
-// chatEvents yields the events of a chat stream. history are the records up to
+// events yields the events of a chat stream. history are the records up to
 // at.head, from the message's first one or the client's position on.
-func (s *Routes) chatEvents(ctx context.Context, history iter.Seq2[eventlog.Record, error], at chatStart) iter.Seq2[web.Event, error] {
+func (s *Routes) events(ctx context.Context, history iter.Seq2[eventlog.Record, error], at start) iter.Seq2[web.Event, error] {
 	return func(yield func(web.Event, error) bool) {
-		f := &chatFeed{at: at, to: deliveryTo(at.after), chat: s.options(), yield: yield}
+		f := &feed{at: at, to: deliveryTo(at.after), chat: s.options(), yield: yield}
 		f.send(unrecorded(at.first...))
 		for r, err := range history {
 			if !f.past(r, err) {
@@ -266,7 +265,7 @@ func (s *Routes) chatEvents(ctx context.Context, history iter.Seq2[eventlog.Reco
 	}
 }
 
-// headerValue is an id as it can stand in a header; others are left out.
+// headerValue returns an id if it can be a header's value, else "".
 func headerValue(id string) string {
 	for _, b := range []byte(id) {
 		if b < ' ' || b > '~' {

@@ -8,9 +8,9 @@ import (
 	"github.com/helixd/helixd/projector/uimessage"
 )
 
-// takenUp returns the record behind which the session went on with the answers
-// that the client's assistant message repeats. It is false if the session has
-// not, or has gone on to another message since.
+// takenUp returns the record after which the session continued with the answers that the
+// client's assistant message repeats. It is false if the session has not continued, or has
+// another message since.
 func (c *chat) takenUp() (after uint64, ok bool) {
 	if c.body.fromUser {
 		return 0, false
@@ -38,8 +38,8 @@ func (c *chat) takenUp() (after uint64, ok bool) {
 	return after, ok && (len(users) == 0 || users[len(users)-1].Sequence <= after)
 }
 
-// shownUpTo returns the record up to which the client's message shows the
-// session: where the stream stopped, or the last question since that it has.
+// shownUpTo returns the last record that the client's message shows: where the stream
+// stopped, or a later question that the message has.
 func (c *chat) shownUpTo() uint64 {
 	if c.tree.Stopped == nil || c.tree.Stopped.At == 0 {
 		return c.tree.Head
@@ -47,11 +47,10 @@ func (c *chat) shownUpTo() uint64 {
 	return max(c.tree.Stopped.At, c.asked(func(call string) bool { return c.body.assistant != nil && shows(c.body.assistant, call) }))
 }
 
-// askedAt returns where the last of the calls that the client answers was asked
-// about.
+// askedAt returns the record of the last question that the client answers.
 func (c *chat) askedAt() uint64 { return c.asked(c.repeats) }
 
-// asked returns the record behind which the last of some calls was shown.
+// asked returns the record of the last question about one of some calls.
 func (c *chat) asked(about func(call string) bool) (at uint64) {
 	for _, a := range c.tree.Asides {
 		if a.CallID != "" && about(a.CallID) {
@@ -69,7 +68,7 @@ func (c *chat) asked(about func(call string) bool) (at uint64) {
 }
 
 func (c *chat) repeats(call string) bool {
-	return slices.ContainsFunc(c.body.answers, func(a chatAnswer) bool { return a.submission.ToolCallID == call })
+	return slices.ContainsFunc(c.body.answers, func(a toolAnswer) bool { return a.submission.ToolCallID == call })
 }
 
 // stepsOf counts the steps of a session's last message.

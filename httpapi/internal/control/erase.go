@@ -12,8 +12,8 @@ import (
 	"github.com/helixd/helixd/httpapi/internal/web"
 )
 
-// defaultEraseTimeout is how long DELETE /sessions/{id} works before it answers that
-// there is more to do, or that it could not begin.
+// defaultEraseTimeout is how long DELETE /sessions/{id} works before it answers that there
+// is more to do, or that it could not begin.
 const defaultEraseTimeout = 20 * time.Second
 
 func (s *Routes) Erase(w http.ResponseWriter, r *web.Request) error {
@@ -31,8 +31,7 @@ func (s *Routes) Erase(w http.ResponseWriter, r *web.Request) error {
 	})
 }
 
-// untilErased erases, for as long as an answer may take: the client's end does
-// not leave it half done.
+// untilErased erases until eraseTimeout. A client that leaves does not stop it halfway.
 func (s *Routes) untilErased(r *web.Request, erase func(context.Context) (eventlog.Erasure, error)) (eventlog.Erasure, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), s.EraseTimeout)
 	defer cancel()

@@ -15,7 +15,7 @@ var (
 	ErrNoMemories = errors.New("httpapi: no memories here")
 )
 
-// ChunkError tells which chunk of a body is not valid, from 0.
+// ChunkError: the chunk at Index of the body, from 0, is not valid.
 type ChunkError struct {
 	Index   int
 	Problem *eventlog.ValidationError

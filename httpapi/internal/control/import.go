@@ -20,15 +20,13 @@ import (
 
 // ImportRecords answers POST /sessions/{id}/import: the records of an exported
 // session, one a line, become a new session of that id (see eventlog.Import).
-// The same request goes on after a break. The body may be of any length and
-// need not say it, as no more than a line of it is held. It counts as a stream of
-// its caller.
+// If the import breaks off, the same request continues it. The body may have any length,
+// and needs no Content-Length, since the server holds no more than a line of it. An import
+// counts as a stream of its caller.
 //
-// It writes facts as they are, so it has an operation of its own: who may
-// append may not import.
-//
-// Records say whose the session is, so it is not for callers that are bound to a
-// user or have a tenant.
+// It writes facts as they are, so it has its own operation: a caller that may append may
+// not import. The records say whose the session is, so callers that are bound to a user or
+// have a tenant may not import.
 func (s *Routes) ImportRecords(w http.ResponseWriter, r *web.Request) error {
 	if c := auth.CallerOf(r.Context()); c.Bound() || c.Tenant != "" {
 		return auth.ErrForbidden
@@ -60,8 +58,8 @@ func (s *Routes) ImportRecords(w http.ResponseWriter, r *web.Request) error {
 	return r.OK(w, api.Imported{Imported: done, Durability: s.log.Info().Durability})
 }
 
-// LineError tells which line of an import can't be used, from 1, and how many
-// records before it are there.
+// LineError: a line of an import, from 1, can't be used. Records is how many records
+// before it are stored.
 type LineError struct {
 	Line, Records int
 	Problem       *eventlog.ValidationError
@@ -69,14 +67,14 @@ type LineError struct {
 
 func (e *LineError) Error() string { return fmt.Sprintf("httpapi: line %d: %v", e.Line, e.Problem) }
 
-// ExistsError tells from which line on a session holds something else.
+// ExistsError: from a line on, the session that exists has other records.
 type ExistsError struct{ Line, Records int }
 
 func (e *ExistsError) Error() string {
 	return fmt.Sprintf("httpapi: not the session's line %d", e.Line)
 }
 
-// importBody reads records off a body that a client takes its time to send.
+// importBody reads records from a body that may take long to arrive.
 type importBody struct {
 	ctx  context.Context
 	rc   *http.ResponseController
@@ -85,8 +83,7 @@ type importBody struct {
 	line int // of the record that was yielded last, from 1
 }
 
-// Read implements io.Reader. A client may be silent for as long as it may take
-// to send another body.
+// Read implements io.Reader. Each read has the time of another request's whole body.
 func (b *importBody) Read(p []byte) (int, error) {
 	_ = b.rc.SetReadDeadline(time.Now().Add(web.DefaultBodyTimeout))
 	if b.ctx.Err() != nil {
@@ -95,11 +92,11 @@ func (b *importBody) Read(p []byte) (int, error) {
 	return b.in.Read(p)
 }
 
-// expire ends a Read that waits.
+// expire ends a Read in progress.
 func (b *importBody) expire() { _ = b.rc.SetReadDeadline(time.Unix(1, 0)) }
 
-// split is bufio.ScanLines. The scanner's buffer, which keeps the room of the
-// longest line, counts as it grows.
+// split is bufio.ScanLines. It counts the scanner's buffer, which keeps the size of the
+// longest line, as it grows.
 func (b *importBody) split(data []byte, atEOF bool) (advance int, token []byte, err error) {
 	if more := int64(len(data)) - b.held.N; len(data) > web.FirstRead && more > 0 {
 		if err := b.held.Take(more); err != nil {

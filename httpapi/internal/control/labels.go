@@ -6,19 +6,19 @@ import (
 	"github.com/helixd/helixd/httpapi/internal/web"
 )
 
-// Limits of what a session, or a memory, is listed by.
+// Limits of the labels of sessions and memories.
 const (
 	maxLabel = 256 // bytes of a user's id or a tag
 	maxTags  = 32
 )
 
-// Labels are what a new session is listed by, as the caller that begins it says.
+// Labels are the labels by which a new session is listed.
 type Labels struct {
 	UserID string
 	Tags   []string
 }
 
-// labels reads the optional members userId and tags.
+// LabelsOf reads the optional members userId and tags.
 func LabelsOf(o *web.Object) (l Labels) {
 	if o.Has("userId") {
 		l.UserID = labelOf(o, "userId")
@@ -27,7 +27,7 @@ func LabelsOf(o *web.Object) (l Labels) {
 	return l
 }
 
-// tags reads the optional member tags.
+// tagsOf reads the optional member tags.
 func tagsOf(o *web.Object) (all []string) {
 	raw := o.Members["tags"]
 	if raw == nil {

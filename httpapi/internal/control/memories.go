@@ -16,10 +16,10 @@ import (
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
-// memoryScopes are whose memories there are.
+// memoryScopes are the kinds of scopes.
 var memoryScopes = []eventlog.MemoryScopeKind{eventlog.MemoryOfUser, eventlog.MemoryOfAgent, eventlog.MemoryOfSession}
 
-// queryScope is the scope that a request names as scope and id.
+// queryScope returns the scope that the query names by scope, id and tenant.
 func (s *Routes) queryScope(r *web.Request) (eventlog.MemoryScope, error) {
 	kind, err := web.OneOf(r.Query, "scope", memoryScopes)
 	if err != nil {
@@ -36,11 +36,11 @@ func (s *Routes) queryScope(r *web.Request) (eventlog.MemoryScope, error) {
 	return s.reach(r, eventlog.MemoryScope{Kind: kind, ID: id, Tenant: tenant})
 }
 
-// reach lets a request at a scope: a session's if its caller may do the
-// operation on that session, any other one if it may on all. A caller that is
-// bound to a user reaches this user's, and no agent's; one that is bound to a
-// tenant alone reaches no user's. One that is bound to both reaches those that the
-// user has in the tenant. A session that is not there has no memories, and gets none.
+// reach checks that the caller may use a scope, and returns it with the caller's tenant. A
+// session's scope needs the operation on that session, any other scope needs it on all
+// sessions. A caller that is bound to a user reaches this user's scope only, in its tenant
+// if it has one; a caller that is bound to a tenant alone reaches no user's scope. A
+// session that does not exist has no memories, and can't get any.
 func (s *Routes) reach(r *web.Request, scope eventlog.MemoryScope) (eventlog.MemoryScope, error) {
 	switch {
 	case scope.Kind == "":
@@ -85,8 +85,8 @@ func (s *Routes) reach(r *web.Request, scope eventlog.MemoryScope) (eventlog.Mem
 	return scope, err
 }
 
-// Memories answers GET /memories: a scope's, newest first or, with q, those that
-// fit best.
+// Memories answers GET /memories: a scope's memories, newest first or, with q, the best
+// matches.
 func (s *Routes) Memories(w http.ResponseWriter, r *web.Request) error {
 	scope, err := s.queryScope(r)
 	if err != nil {
@@ -189,7 +189,7 @@ func (s *Routes) ForgetMemory(w http.ResponseWriter, r *web.Request) error {
 	return r.OK(w, api.ForgottenMemory{MemoryID: r.Name})
 }
 
-// EraseMemories answers DELETE /memories: every byte of a scope's.
+// EraseMemories answers DELETE /memories: it erases a scope's memories for good.
 func (s *Routes) EraseMemories(w http.ResponseWriter, r *web.Request) error {
 	scope, err := s.queryScope(r)
 	if err != nil {
@@ -209,7 +209,7 @@ func (s *Routes) EraseMemories(w http.ResponseWriter, r *web.Request) error {
 	return r.OK(w, api.ErasedMemories{Scope: scope})
 }
 
-// ProcessMemories answers POST /memories/process: vectors for what has none.
+// ProcessMemories answers POST /memories/process: it computes missing vectors.
 func (s *Routes) ProcessMemories(w http.ResponseWriter, r *web.Request) error {
 	if err := r.Allow(r.Op, auth.AllSessions); err != nil {
 		return err

@@ -15,8 +15,8 @@ import (
 )
 
 // SendMessage answers POST /sessions/{id}/messages: it begins the session's next
-// turn, or continues one that was interrupted or waits. The member metadata is
-// the last message's, over what that has itself, as for POST /chat.
+// turn, or continues one that was interrupted or waits. The members of metadata replace
+// those of the last message's own, as for POST /chat.
 func (s *Routes) SendMessage(w http.ResponseWriter, r *web.Request) error {
 	key, err := idempotencyKey(r.Header)
 	if err != nil {
@@ -40,7 +40,7 @@ func (s *Routes) SendMessage(w http.ResponseWriter, r *web.Request) error {
 	})
 }
 
-// merged returns an object with the members of another over its own.
+// merged returns an object whose members are replaced by those of another.
 func merged(object, over json.RawMessage) json.RawMessage {
 	if object == nil {
 		return over
@@ -52,7 +52,7 @@ func merged(object, over json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// messages reads the member "message": a string, or UserInputMessages
+// messagesOf reads the member "message": a string, or UserInputMessages
 // (document 004, facts 3.1).
 func messagesOf(o *web.Object) []agentloop.Input {
 	const name = "message"

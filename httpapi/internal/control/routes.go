@@ -15,7 +15,7 @@ import (
 	"github.com/helixd/helixd/snapshot"
 )
 
-// Routes change sessions, and the memories of agents.
+// Routes change sessions and the memories of agents.
 type Routes struct {
 	log      eventlog.Log
 	loop     *engine.Loop
@@ -43,7 +43,7 @@ type Options struct {
 	Verbose     bool
 }
 
-// New fails if the schema can't be used.
+// New returns an error if the schema of submissions is not valid.
 func New(o Options) (*Routes, error) {
 	s := &Routes{
 		log: o.Log, loop: o.Loop, states: o.States, quota: o.Quota, manager: o.Memories, deadline: o.Deadline, verbose: o.Verbose,

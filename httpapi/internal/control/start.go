@@ -13,9 +13,9 @@ import (
 	"github.com/helixd/helixd/httpapi/internal/web"
 )
 
-// Start answers POST /start (document 004, RemoteStartRequest). It is
-// idempotent while the session's run is not over. The members userId and tags
-// are helixd's own; they are of the session when it is new.
+// Start answers POST /start (document 004, RemoteStartRequest). It is idempotent until the
+// session's run ends. The members userId and tags are helixd's own, and label a new
+// session.
 func (s *Routes) Start(w http.ResponseWriter, r *web.Request) error {
 	body, err := r.ReadNamed(w, api.MaxBody, "sessionId")
 	if err != nil {
@@ -73,8 +73,8 @@ func (s *Routes) Resume(w http.ResponseWriter, r *web.Request) error {
 	})
 }
 
-// begin has a run begun for a body that was read. A client that leaves does
-// not stop it half way: then nobody would drive what it asked for.
+// begin begins a run after the body was read. A client that leaves does not stop it
+// halfway: then no node would drive the run.
 func (s *Routes) begin(w http.ResponseWriter, r *web.Request, session string, problem error,
 	begin func(context.Context) (engine.Started, error),
 ) error {
@@ -93,7 +93,7 @@ func (s *Routes) begin(w http.ResponseWriter, r *web.Request, session string, pr
 	return r.OK(w, api.Started(started))
 }
 
-// only refuses a member that would be ignored in another mode than with.
+// only fails if a member is given that counts only in the mode with.
 func only(o *web.Object, name string, mode, with eventlog.RunMode) {
 	if o.Has(name) && mode != with {
 		o.Fail(name, "goes with the mode "+string(with))

@@ -9,22 +9,22 @@ import (
 	"github.com/helixd/helixd/httpapi/internal/web"
 )
 
-// Interrupt answers POST /interrupt (document 004): the run stops and can be
-// resumed. A session that does not run is left as it is.
+// Interrupt answers POST /interrupt (document 004): the run stops and can be resumed. A
+// session that does not run stays as it is.
 func (s *Routes) Interrupt(w http.ResponseWriter, r *web.Request) error {
 	return s.stopRun(w, r, s.loop.Interrupt)
 }
 
-// Abort answers POST /abort (document 004): the run, also one that waits or
-// was interrupted, has failed for good.
+// Abort answers POST /abort (document 004): the run fails for good, also one that waits or
+// was interrupted.
 func (s *Routes) Abort(w http.ResponseWriter, r *web.Request) error {
 	return s.stopRun(w, r, s.loop.Abort)
 }
 
-// Stopper asks the session's run to stop.
+// Stopper requests that the session's run stops.
 type Stopper func(ctx context.Context, session, reason string) error
 
-// stopRun asks for a stop of the session that the body names.
+// stopRun stops the run of the session that the body names.
 func (s *Routes) stopRun(w http.ResponseWriter, r *web.Request, ask Stopper) error {
 	body, err := r.ReadNamed(w, api.MaxBody, "sessionId")
 	if err != nil {
@@ -40,8 +40,8 @@ func (s *Routes) stopRun(w http.ResponseWriter, r *web.Request, ask Stopper) err
 	return s.StopSession(w, r, session, reason, ask)
 }
 
-// StopSession asks for a stop, and answers when it has been met, on whichever
-// node the run is.
+// StopSession requests a stop, and answers when the run has stopped, on whichever node it
+// is.
 func (s *Routes) StopSession(w http.ResponseWriter, r *web.Request, session, reason string, ask Stopper) error {
 	ctx, cancel := r.Detached()
 	defer cancel()
@@ -56,7 +56,7 @@ func (s *Routes) StopSession(w http.ResponseWriter, r *web.Request, session, rea
 	}{true})
 }
 
-// awaitStopped waits until the stop has been met (engine.Loop.AwaitStop).
+// awaitStopped waits until the run has stopped, at most until the deadline.
 func (s *Routes) awaitStopped(r *web.Request, session string) error {
 	ctx, stop := r.UntilClosed(r.Context())
 	defer stop()

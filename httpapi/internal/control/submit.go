@@ -13,7 +13,7 @@ import (
 )
 
 // SubmitToolResult answers POST /submit-tool-result (documents 002 and 004,
-// SubmitToolResult; facts 2.3). It only stores: the run goes on when it is
+// SubmitToolResult; facts 2.3). It only stores the answer: the run continues when it is
 // resumed.
 func (s *Routes) SubmitToolResult(w http.ResponseWriter, r *web.Request) error {
 	raw, err := r.ReadSession(w, api.MaxSubmitBody, "sessionId")
@@ -36,8 +36,7 @@ func (s *Routes) SubmitToolResult(w http.ResponseWriter, r *web.Request) error {
 	return r.OK(w, AnswerOf(submitted))
 }
 
-// Submit stores a submission, whichever route it came by, if it fits the
-// server's own schema.
+// Submit stores a submission of any route, if it fits the server's schema.
 func (s *Routes) Submit(ctx context.Context, sub engine.Submission) (engine.Submitted, error) {
 	if s.submissions != nil {
 		if err := s.submissions.Validate(payloadOf(sub)); err != nil {
@@ -51,7 +50,7 @@ func (s *Routes) Submit(ctx context.Context, sub engine.Submission) (engine.Subm
 	return submitted, nil
 }
 
-// AnswerOf is what the client reads of a submission.
+// AnswerOf returns the answer to a submission.
 func AnswerOf(done engine.Submitted) api.Submitted {
 	return api.Submitted{
 		Status: string(done.Status), Reason: done.Reason, SessionID: done.SessionID, ToolCallID: done.ToolCallID,
@@ -59,7 +58,7 @@ func AnswerOf(done engine.Submitted) api.Submitted {
 	}
 }
 
-// payloadOf is a submission as document 002 has it.
+// payloadOf returns a submission in the form of document 002, for the schema.
 func payloadOf(sub engine.Submission) map[string]any {
 	payload := map[string]any{"sessionId": sub.SessionID, "toolCallId": sub.ToolCallID, "kind": string(sub.Kind)}
 	optional := func(key, text string) {
@@ -115,7 +114,7 @@ func SubmissionOf(o *web.Object) engine.Submission {
 	return sub
 }
 
-// SubmitError tells that a submission is not valid.
+// SubmitError: a submission is not valid.
 type SubmitError struct {
 	Problem *eventlog.ValidationError
 	Verbose bool // show what is wrong with it
@@ -133,7 +132,8 @@ func (e *SubmitError) Show() (text string, detail any) {
 	return e.Problem.Error(), api.FieldDetail{Field: e.Problem.Field}
 }
 
-// Refused marks what is wrong with a submission as that.
+// Refused returns a *SubmitError for a problem of a submission, and other errors as they
+// are.
 func (s *Routes) Refused(err error) error {
 	if problem, ok := errors.AsType[*eventlog.ValidationError](err); ok {
 		return &SubmitError{problem, s.verbose}

@@ -2,7 +2,7 @@ package control
 
 import "time"
 
-// How long the routes that change a session work.
+// Timeouts of the routes that append.
 const (
 	// chunksBodyTimeout is how long a client may take to send the body of POST
 	// /sessions/{id}/chunks.

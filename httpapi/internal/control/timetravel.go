@@ -41,8 +41,8 @@ func (s *Routes) Rollback(w http.ResponseWriter, r *web.Request) error {
 }
 
 // Fork answers POST /sessions/{id}/fork {sequence | checkpointId |
-// messageIndex, sessionId?, edit?, run?, message?}; without a place it forks at
-// the head. The caller must be allowed on the new session as well.
+// messageIndex, sessionId?, edit?, run?, message?}. Without a place it forks at the head.
+// The caller must be allowed on the new session, too.
 func (s *Routes) Fork(w http.ResponseWriter, r *web.Request) error {
 	body, err := r.ReadObject(w)
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *Routes) Fork(w http.ResponseWriter, r *web.Request) error {
 	return r.OK(w, api.Forked(forked))
 }
 
-// edit reads the member "edit" of a fork: {message?: {content, index?},
+// editOf reads the member "edit" of a fork: {message?: {content, index?},
 // toolResult?: {toolCallId, result | error}, systemPrompt?}.
 func editOf(o *web.Object) (e engine.ForkEdit) {
 	if !o.Has("edit") {
@@ -110,8 +110,7 @@ func editOf(o *web.Object) (e engine.ForkEdit) {
 	return e
 }
 
-// target reads where to go in a session's history: the zero value if nothing
-// is said.
+// targetOf reads a place in a session's history, or the zero value if there is none.
 func targetOf(o *web.Object) (at engine.Target) {
 	if o.Has("checkpointId") {
 		at.CheckpointID = o.Word("checkpointId")
@@ -122,7 +121,7 @@ func targetOf(o *web.Object) (at engine.Target) {
 	return at
 }
 
-// asTarget names the member that the log calls after.
+// asTarget renames the field of a problem: the log calls the sequence after.
 func asTarget(err error) error {
 	if problem, ok := errors.AsType[*eventlog.ValidationError](err); ok && problem.Field == "after" {
 		return web.Invalid("sequence", problem.Reason)

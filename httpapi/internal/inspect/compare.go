@@ -14,8 +14,8 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// moment reads a session and a sequence of it.
-func momentOf(q web.Query, name string) (m moment, err error) {
+// pointOf reads the parameters that name a session and a sequence.
+func pointOf(q web.Query, name string) (m point, err error) {
 	switch m.session, err = q.SessionID(name); {
 	case err != nil:
 		return m, err
@@ -36,8 +36,8 @@ func (s *Routes) Compare(w http.ResponseWriter, r *web.Request) error {
 	return r.OK(w, c)
 }
 
-// comparison compares two moments when it is the caller's turn: to load large states,
-// be it to see whose they are, takes as much as to compare them.
+// comparison compares two points when it is the caller's turn. The turn includes the
+// authorization, since to load a large state costs as much as to compare it.
 func (s *Routes) comparison(r *web.Request) (api.Comparison, error) {
 	ctx := r.Context()
 	done, err := s.Diffs.Take(ctx, auth.CallerOf(ctx))
@@ -52,15 +52,15 @@ func (s *Routes) comparison(r *web.Request) (api.Comparison, error) {
 			}
 		}
 	}
-	var moments [2]moment
+	var points [2]point
 	for i, name := range compareNames {
-		if moments[i], err = momentOf(r.Query, name); err != nil {
+		if points[i], err = pointOf(r.Query, name); err != nil {
 			return api.Comparison{}, err
 		}
 	}
 	var sides [2]api.Compared
 	var trees [2]*projector.Tree
-	for i, m := range moments {
+	for i, m := range points {
 		if trees[i], err = s.stateAt(ctx, &m); err != nil {
 			return api.Comparison{}, err
 		}
@@ -86,7 +86,7 @@ func (s *Routes) comparison(r *web.Request) (api.Comparison, error) {
 // compareNames are the parameters that name the sessions of GET /compare.
 var compareNames = [2]string{"a", "b"}
 
-// customState returns an empty one for a state before everything.
+// customState returns the custom state, or {} for a session without records.
 func customState(t *projector.Tree) json.RawMessage {
 	if t.CustomState.IsZero() {
 		return json.RawMessage("{}")
@@ -94,8 +94,8 @@ func customState(t *projector.Tree) json.RawMessage {
 	return t.CustomState.Bytes()
 }
 
-// compared describes a session at a moment whose state is t.
-func (s *Routes) compared(ctx context.Context, m moment, t *projector.Tree) (api.Compared, error) {
+// compared describes a session at a point whose state is t.
+func (s *Routes) compared(ctx context.Context, m point, t *projector.Tree) (api.Compared, error) {
 	c := api.Compared{
 		SessionID: m.session, Sequence: m.at, Status: t.Status, AgentType: t.AgentType, Messages: t.Messages, ToolCalls: callsOf(t),
 		Spent: s.prices.spent(new(projector.Tree), t), Steps: []projector.StepTime{},
@@ -117,7 +117,7 @@ func (s *Routes) compared(ctx context.Context, m moment, t *projector.Tree) (api
 	return c, err
 }
 
-// common returns how many messages at the front say the same.
+// common returns how many messages at the front are the same.
 func common(a, b []projector.Message) int {
 	n := 0
 	for n < min(len(a), len(b)) && saysTheSame(a[n], b[n]) {
@@ -126,7 +126,7 @@ func common(a, b []projector.Message) int {
 	return n
 }
 
-// saysTheSame compares what a person or a model gets of a message.
+// saysTheSame compares two messages as a person or a model reads them.
 func saysTheSame(a, b projector.Message) bool {
 	return a.Role == b.Role && a.Content == b.Content && a.Hidden() == b.Hidden() && slices.Equal(a.Files, b.Files) &&
 		a.ToolName == b.ToolName && a.Error == b.Error && web.SameJSON(a.Result, b.Result) &&
@@ -139,7 +139,7 @@ func saysTheSame(a, b projector.Message) bool {
 
 func sameValue[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
 
-// sameSource disregards the ids that a turn has given its sources.
+// sameSource compares sources without the ids that their turns have given them.
 func sameSource(a, b *eventlog.Source) bool {
 	if a == nil || b == nil {
 		return a == b

@@ -13,12 +13,11 @@ import (
 	"github.com/helixd/helixd/projector/jsondoc"
 )
 
-// onlySpent asks for a [api.DiffSpent]: the rest grows with the conversation.
+// onlySpent asks for an [api.DiffSpent] only: the rest grows with the conversation.
 const onlySpent = "spent"
 
-// Diff answers GET /sessions/{id}/diff?from=n&to=m, by default from before
-// everything and up to the head. From may lie behind to: then the patch leads
-// back. With only=spent it is a [api.DiffSpent].
+// Diff answers GET /sessions/{id}/diff?from=n&to=m, by default from 0 to the head. If from
+// is after to, the patch leads back. With only=spent the answer is an [api.DiffSpent].
 func (s *Routes) Diff(w http.ResponseWriter, r *web.Request) error {
 	from, _, err := r.Query.Number("from")
 	if err != nil {
@@ -47,8 +46,8 @@ func (s *Routes) Diff(w http.ResponseWriter, r *web.Request) error {
 	return r.OK(w, d)
 }
 
-// stateDiff compares a session with itself when it is the caller's turn: to load large
-// states takes as much as to compare them.
+// stateDiff compares two states of a session when it is the caller's turn. The turn
+// includes loading them, which costs as much as to compare them.
 func (s *Routes) stateDiff(ctx context.Context, session string, from, to uint64, onlySpent bool) (d api.StateDiff, err error) {
 	done, err := s.Diffs.Take(ctx, auth.CallerOf(ctx))
 	if err != nil {

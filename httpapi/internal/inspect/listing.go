@@ -18,8 +18,8 @@ func serveListing[T any](s *Routes, w http.ResponseWriter, r *web.Request, ask f
 	return r.OK(w, api.Listing[T]{Page: found.Value, Fresh: found.Fresh})
 }
 
-// asked asks the read models about the sessions that the caller may see: what
-// it may not is not counted either.
+// asked queries the read models about the sessions that the caller may see. Others are not
+// counted either.
 func asked[T any](s *Routes, r *web.Request, ask func(readmodel.Visible) (readmodel.Answer[T], error)) (readmodel.Answer[T], error) {
 	if s.readModels == nil {
 		return readmodel.Answer[T]{}, ErrNoReadModels
@@ -43,5 +43,5 @@ func asked[T any](s *Routes, r *web.Request, ask func(readmodel.Visible) (readmo
 	return found, err
 }
 
-// ErrNoReadModels refuses what folds can't tell.
+// ErrNoReadModels: the question can't be answered from folds.
 var ErrNoReadModels = errors.New("httpapi: no read models here")

@@ -11,7 +11,7 @@ import (
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
-// What listings can be filtered by.
+// The values of status by which listings can be filtered.
 var (
 	sessionStatuses = []projector.SessionStatus{
 		projector.SessionActive, projector.SessionPaused, projector.SessionInterrupted, projector.SessionCompleted, projector.SessionFailed,
@@ -22,7 +22,7 @@ var (
 	}
 )
 
-// AllRuns answers GET /runs: the runs of all sessions, the last begun first.
+// AllRuns answers GET /runs: the runs of all sessions, newest first.
 func (s *Routes) AllRuns(w http.ResponseWriter, r *web.Request) error {
 	f, err := runFilter(r)
 	if err != nil {
@@ -98,8 +98,7 @@ func usageQuery(r *web.Request) (u readmodel.UsageQuery, err error) {
 	return u, err
 }
 
-// Search answers GET /search: messages and tool calls with some words, what
-// fits best first.
+// Search answers GET /search: messages and tool calls with all words, best matches first.
 func (s *Routes) Search(w http.ResponseWriter, r *web.Request) error {
 	q, err := searchQuery(r)
 	if err != nil {
@@ -139,7 +138,7 @@ func searchQuery(r *web.Request) (f readmodel.SearchQuery, err error) {
 	return f, err
 }
 
-// Parked answers GET /parked: the records that could not be used.
+// Parked answers GET /parked: the records that could not be applied.
 func (s *Routes) Parked(w http.ResponseWriter, r *web.Request) error {
 	paging, err := r.Query.Paging()
 	if err != nil {

@@ -18,7 +18,7 @@ func (s *Routes) Runs(w http.ResponseWriter, r *web.Request) error {
 	return servePage(s, w, r, func(t *projector.Tree) []projector.Run { return t.Runs })
 }
 
-// servePage answers with a page of what a session has.
+// servePage answers with a page of a list in a session's state.
 func servePage[T any](s *Routes, w http.ResponseWriter, r *web.Request, of func(*projector.Tree) []T) error {
 	offset, limit, err := r.Query.Page()
 	if err != nil {

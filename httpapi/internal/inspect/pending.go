@@ -5,7 +5,7 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// pendingCalls returns the calls of the tree that wait and have no answer.
+// pendingCalls returns the calls of the tree that wait for an answer.
 func pendingCalls(t *projector.Tree) []api.PendingToolCall {
 	calls := []api.PendingToolCall{}
 	for _, a := range t.AwaitedCalls() {

@@ -8,7 +8,7 @@ import (
 	"github.com/helixd/helixd/snapshot"
 )
 
-// Routes answer questions, and change nothing.
+// Routes answer questions about sessions.
 type Routes struct {
 	log        eventlog.Log
 	loop       *engine.Loop

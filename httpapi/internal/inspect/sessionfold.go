@@ -11,8 +11,7 @@ import (
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
-// foldSessions lists sessions without read models: filters look at every
-// session's fold.
+// foldSessions lists sessions without read models: a filter folds every session.
 func (s *Routes) foldSessions(r *web.Request, f readmodel.SessionFilter) (api.Page[api.Summary], error) {
 	found := api.Page[api.Summary]{Items: []api.Summary{}, Offset: f.Offset, Limit: f.Limit}
 	add := func(summary func() (api.Summary, error)) error {
@@ -40,8 +39,8 @@ func (s *Routes) foldSessions(r *web.Request, f readmodel.SessionFilter) (api.Pa
 	return found, nil
 }
 
-// listRoots calls add for each root session that fits. Without filters only
-// those that add asks for are folded.
+// listRoots calls add for each root session that passes the filter. Without a filter it
+// folds only the sessions whose summary add asks for.
 func (s *Routes) listRoots(r *web.Request, f readmodel.SessionFilter, add func(func() (api.Summary, error)) error) error {
 	for id, err := range s.log.Sessions(r.Context()) {
 		if err != nil {
@@ -87,9 +86,9 @@ func (s *Routes) listRoots(r *web.Request, f readmodel.SessionFilter, add func(f
 	return nil
 }
 
-// listChildren calls add for each session that fits and that the root calls
-// which the filter names. Of whom a sub-agent calls, folds alone don't know
-// the tree.
+// listChildren calls add for each sub-agent's session of the filter's parent that passes
+// the filter. The parent must be a root: without read models, the tree of a sub-agent's
+// session is not known.
 func (s *Routes) listChildren(r *web.Request, f readmodel.SessionFilter, add func(func() (api.Summary, error)) error) error {
 	if visible, err := r.Visible(f.ParentSessionID); err != nil || !visible {
 		return err
@@ -121,8 +120,7 @@ func filtered(f readmodel.SessionFilter) bool {
 	return f.UserID+f.Tenant+f.AgentType+string(f.Status)+f.Tag != "" || len(f.Metadata) > 0 || f.From != 0 || f.To != 0
 }
 
-// fits reports whether a session is one that a filter chooses, but for its
-// parent.
+// fits reports whether a session passes a filter, other than by its parent.
 func fits(item api.Summary, f readmodel.SessionFilter) bool {
 	is := func(wanted, value string) bool { return wanted == "" || wanted == value }
 	for name, wanted := range f.Metadata {
@@ -137,8 +135,8 @@ func fits(item api.Summary, f readmodel.SessionFilter) bool {
 		(f.Tag == "" || slices.Contains(item.Tags, f.Tag))
 }
 
-// parentOf returns the id of the session that called this one, empty for the
-// root. That of an outside producer's sub-agent is the root.
+// parentOf returns the id of the session that called this one, or "" for the root. The
+// parent of an outside producer's sub-agent is the root.
 func parentOf(t *projector.Tree, session *projector.Session) string {
 	switch {
 	case session == &t.Session:

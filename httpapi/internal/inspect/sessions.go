@@ -42,8 +42,8 @@ func (s *Routes) Summary(w http.ResponseWriter, r *web.Request) error {
 	return r.OK(w, api.SessionSummary{Summary: s.summarize(r, t, &t.Session), PendingToolCalls: pendingCalls(t)})
 }
 
-// Sessions answers GET /sessions: the sessions that the caller may see,
-// sorted by id or, by read models, the last that changed first.
+// Sessions answers GET /sessions: the sessions that the caller may see, sorted by id or,
+// with read models, by their last change.
 func (s *Routes) Sessions(w http.ResponseWriter, r *web.Request) error {
 	f, err := sessionFilter(r)
 	if err != nil {
@@ -68,7 +68,7 @@ func (s *Routes) Sessions(w http.ResponseWriter, r *web.Request) error {
 	return r.OK(w, api.Listing[api.Summary]{Page: found, Fresh: readmodel.Fresh{Current: true}})
 }
 
-// sessionFilter reads what GET /sessions may be asked.
+// sessionFilter reads the query of GET /sessions.
 func sessionFilter(r *web.Request) (f readmodel.SessionFilter, err error) {
 	q := r.Query
 	if f.Paging, err = q.Paging(); err != nil {
@@ -100,7 +100,7 @@ func sessionFilter(r *web.Request) (f readmodel.SessionFilter, err error) {
 	return f, err
 }
 
-// summaryOf describes the session of a row.
+// summaryOf returns the summary of a row of the read models.
 func (s *Routes) summaryOf(r *web.Request, row readmodel.Session) api.Summary {
 	tree := &projector.Tree{Session: projector.Session{SessionID: row.RootSessionID}, Claim: row.Claim}
 	return api.Summary{

@@ -12,7 +12,7 @@ import (
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
-// Prices are what models' tokens cost now.
+// Prices are the current prices of models' tokens.
 type Prices struct {
 	all atomic.Pointer[map[string]readmodel.Price]
 }
@@ -24,18 +24,17 @@ func NewPrices(all map[string]readmodel.Price) *Prices {
 	return p
 }
 
-// Set replaces the prices. The map must not be changed any more.
+// Set replaces the prices. The caller must not change the map afterwards.
 func (p *Prices) Set(all map[string]readmodel.Price) { p.all.Store(&all) }
 
-// Cost returns what tokens of a model cost by the prices of now, in USD, and
-// whether that is known.
+// Cost returns the cost of a model's tokens in USD, and whether the price is known.
 func (p *Prices) Cost(model string, tokens eventlog.TokenUsage) (usd float64, known bool) {
 	price, known := (*p.all.Load())[model]
 	return price.Cost(tokens), known
 }
 
-// spent returns what has been used on the way from one state of a session to
-// another; on the way back it is negative.
+// spent returns the usage between two states of a session. It is negative if after is the
+// earlier one.
 func (p *Prices) spent(before, after *projector.Tree) api.Spent {
 	if before.Head > after.Head {
 		used := p.spent(after, before)
@@ -68,8 +67,8 @@ func (p *Prices) spent(before, after *projector.Tree) api.Spent {
 	return used
 }
 
-// lastTime returns when the last record of a state was made, in ms since the
-// epoch, as those who made them tell.
+// lastTime returns the time of a state's last record, in ms since the epoch, by the clocks
+// of the writers.
 func lastTime(t *projector.Tree) (at int64) {
 	for _, s := range t.Sessions() {
 		at = max(at, s.UpdatedAt)

@@ -9,15 +9,16 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// moment is a session at a sequence.
-type moment struct {
+// point is a session at a sequence.
+type point struct {
 	session string
 	at      uint64
 	given   bool // else the head
 }
 
-// stateAt folds a session. Without a sequence it fills in the head.
-func (s *Routes) stateAt(ctx context.Context, m *moment) (*projector.Tree, error) {
+// stateAt returns a session's state at a point. If the point has no sequence, stateAt sets
+// it to the head.
+func (s *Routes) stateAt(ctx context.Context, m *point) (*projector.Tree, error) {
 	if m.given {
 		return s.states.At(ctx, m.session, m.at)
 	}
@@ -30,7 +31,7 @@ func (s *Routes) stateAt(ctx context.Context, m *moment) (*projector.Tree, error
 
 // State answers GET /sessions/{id}/state?at=n, at the head by default.
 func (s *Routes) State(w http.ResponseWriter, r *web.Request) error {
-	m := moment{session: r.Session}
+	m := point{session: r.Session}
 	var err error
 	if m.at, m.given, err = r.Query.Number("at"); err != nil {
 		return err

@@ -27,8 +27,8 @@ func (s *Routes) Status(w http.ResponseWriter, r *web.Request) error {
 	return r.OK(w, answer)
 }
 
-// executing returns the session's state, and whether a node drives its run. One
-// that ends meanwhile is seen to have ended.
+// executing returns the session's state, and whether a node drives its run. It reads the
+// state again if the run seems abandoned, since it may just have ended.
 func (s *Routes) executing(r *web.Request) (t *projector.Tree, live bool, err error) {
 	for range 2 {
 		if t, err = s.states.Head(r.Context(), r.Session); err != nil {
@@ -41,7 +41,7 @@ func (s *Routes) executing(r *web.Request) (t *projector.Tree, live bool, err er
 	return t, live, nil
 }
 
-// remoteStatus maps the session's state as facts 1.2 does.
+// remoteStatus returns the status of document 004 for a session's state (facts 1.2).
 func remoteStatus(s *projector.Session) string {
 	if s.Status != projector.SessionActive {
 		return string(s.Status)
@@ -55,9 +55,9 @@ func remoteStatus(s *projector.Session) string {
 	return statusRunning
 }
 
-// awaitsMessage reports whether the session has no run, but an earlier one was
-// rolled back, or is left in the session that it was forked from. A session
-// that only outside producers wrote is another matter: its stream is live.
+// awaitsMessage reports whether the session has no run because a rollback removed it or
+// because the session is a fork. A session that only outside producers write has no run
+// either, but its stream is live.
 func awaitsMessage(s *projector.Session) bool {
 	return !s.StreamStatus.Terminal() && s.Turn == nil && s.CurrentRun() == nil && (len(s.Runs) > 0 || s.ForkedFrom != nil)
 }

@@ -5,8 +5,8 @@ import (
 	"net/http"
 )
 
-// Timeline answers GET /sessions/{id}/timeline?from=n: the session's timeline
-// at its head, as far as it has changed behind n.
+// Timeline answers GET /sessions/{id}/timeline?from=n: the part of the session's timeline
+// that has changed after n.
 func (s *Routes) Timeline(w http.ResponseWriter, r *web.Request) error {
 	from, _, err := r.Query.Number("from")
 	if err != nil {

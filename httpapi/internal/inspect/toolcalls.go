@@ -46,7 +46,7 @@ func callsOf(t *projector.Tree) []api.CallAt {
 	return all
 }
 
-// statusOf returns how far a call has come that has no result.
+// statusOf returns the status of a call without a result.
 func statusOf(t *projector.Tree, c projector.Call) api.CallStatus {
 	switch {
 	case c.Pending != nil && c.Pending.Kind == eventlog.PendingChild:
@@ -62,8 +62,8 @@ func statusOf(t *projector.Tree, c projector.Call) api.CallStatus {
 	return api.CallPending
 }
 
-// callChanges returns the calls that have come further, or back, from one state
-// to another: those that are still there first.
+// callChanges returns the calls whose status differs between two states: first those that
+// the later state still has.
 func callChanges(before, after *projector.Tree) []api.CallChange {
 	type key struct{ session, call string }
 	was := map[key]api.CallAt{}

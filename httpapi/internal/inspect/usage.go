@@ -10,8 +10,8 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// Usage answers GET /sessions/{id}/usage. Entries are told by the records
-// alone: each page reads the session.
+// Usage answers GET /sessions/{id}/usage. Each page reads the whole session, since only
+// the records have the entries.
 func (s *Routes) Usage(w http.ResponseWriter, r *web.Request) error {
 	offset, limit, err := r.Query.Page()
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/helixd/helixd/httpapi/internal/web"
 )
 
-// Workspace answers GET /workspace?sessionId=, and the same as /workspaces.
+// Workspace answers GET /workspace?sessionId= and its second name, /workspaces.
 func (s *Routes) Workspace(w http.ResponseWriter, r *web.Request) error {
 	d, err := s.loop.DescribeWorkspace(r.Context(), r.Session)
 	if err != nil {

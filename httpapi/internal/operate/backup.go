@@ -11,10 +11,9 @@ import (
 	"github.com/helixd/helixd/snapshot/backup"
 )
 
-// Backup answers GET /backup: everything that the log holds, as package
-// snapshot/backup writes it. rate bounds it, in bytes a second before they are
-// compressed. A client that has not got the end of the answer has no backup;
-// the file itself tells, too.
+// Backup answers GET /backup: the whole log in the format of package snapshot/backup. rate
+// limits it, in bytes a second before compression. Without the end of the answer the file
+// is no backup, and a restore refuses it.
 func (s *Routes) Backup(w http.ResponseWriter, r *web.Request) error {
 	// It is about all sessions, as retention is.
 	if err := r.Allow(auth.OpBackup, auth.AllSessions); err != nil {

@@ -15,12 +15,12 @@ import (
 // readyTimeout is how long /readyz waits for the log.
 const readyTimeout = 2 * time.Second
 
-// replicated is a log that several servers may keep.
+// replicated is a log with replicas.
 type replicated interface {
 	Replicas(context.Context) (eventlog.Replicas, error)
 }
 
-// Healthz answers GET /healthz: the process serves.
+// Healthz answers GET /healthz: the process is up.
 func (s *Routes) Healthz(w http.ResponseWriter, r *web.Request) error {
 	return r.OK(w, map[string]bool{"ok": true})
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/helixd/helixd/httpapi/internal/web"
 )
 
-// reloadTimeout bounds POST /admin/reload, which outlives its client: MCP
-// servers that are new have to be started.
+// reloadTimeout bounds POST /admin/reload, which continues when its client leaves. It
+// includes the start of new MCP servers.
 const reloadTimeout = time.Minute
 
 // Reload answers POST /admin/reload.

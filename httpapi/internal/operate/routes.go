@@ -21,7 +21,7 @@ var (
 	ErrNoReload      = errors.New("httpapi: nothing to reload here")
 )
 
-// Routes serve operators, and what else is not about a conversation.
+// Routes serve operators: retention, backups, health, the rights of NATS clients.
 type Routes struct {
 	Log    eventlog.Log
 	Loop   *engine.Loop

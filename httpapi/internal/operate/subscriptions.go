@@ -10,8 +10,8 @@ import (
 	"github.com/helixd/helixd/httpapi/internal/web"
 )
 
-// Subscribe answers POST /sessions/{id}/subscriptions {ttl?}. Its operation is
-// that of /records: what is heard are all records, facts too.
+// Subscribe answers POST /sessions/{id}/subscriptions {ttl?}. Its operation is that of
+// /records, since a subscriber receives all records, facts too.
 func (s *Routes) Subscribe(w http.ResponseWriter, r *web.Request) error {
 	if s.Grant == nil {
 		return ErrNoSubscribers
@@ -62,8 +62,8 @@ func (s *Routes) Subscribe(w http.ResponseWriter, r *web.Request) error {
 	return r.Respond(w, http.StatusCreated, sub)
 }
 
-// Unsubscribe answers DELETE /sessions/{id}/subscriptions: it revokes the rights
-// that subscribe made for the session.
+// Unsubscribe answers DELETE /sessions/{id}/subscriptions: it revokes the rights that
+// Subscribe made for the session.
 func (s *Routes) Unsubscribe(w http.ResponseWriter, r *web.Request) error {
 	switch {
 	case s.Grant == nil:

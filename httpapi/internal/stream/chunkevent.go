@@ -10,10 +10,9 @@ import (
 	"github.com/helixd/helixd/httpapi/internal/web"
 )
 
-// chunkEvent returns a chunk record as an event. The payload is not decoded:
-// kinds that this version does not know go through. What is not JSON at all
-// does not; white space between tokens is dropped, since a line break would
-// end the data.
+// chunkEvent returns a chunk record as an event. It does not decode the payload, so that
+// chunk types of later versions pass. It is false for a payload that is not JSON. White
+// space between tokens is dropped, since a line break would end the data.
 func chunkEvent(r eventlog.Record) (web.Event, bool) {
 	if r.Kind != eventlog.KindChunk {
 		return web.Event{}, false
@@ -30,8 +29,8 @@ func chunkEvent(r eventlog.Record) (web.Event, bool) {
 	return web.Event{ID: web.Position{Sequence: r.Sequence}, Name: "chunk", Data: data.Bytes()}, true
 }
 
-// liveEvents keeps the events of the last live chunks: all clients of a session get the
-// same one, and it is made once for them.
+// liveEvents caches the events of the last live chunks: all clients of a session get the
+// same event, which is encoded once.
 type liveEvents [64]atomic.Pointer[liveEvent]
 
 type liveEvent struct {
@@ -39,11 +38,11 @@ type liveEvent struct {
 	event  web.Event
 }
 
-// maxLiveEvent is up to what size of a payload, in bytes, an event is kept.
+// maxLiveEvent is the largest payload, in bytes, whose event is cached.
 const maxLiveEvent = 4 << 10
 
-// chunkEvent is chunkEvent for a record that others get as well: the log hands the same
-// payload to all who follow the session.
+// chunkEvent is chunkEvent with the cache. The log hands the same payload to all followers
+// of a session, so the payload's address identifies the record.
 func (l *liveEvents) chunkEvent(r eventlog.Record) (web.Event, bool) {
 	if r.Kind != eventlog.KindChunk || len(r.Payload) == 0 || len(r.Payload) > maxLiveEvent {
 		return chunkEvent(r)

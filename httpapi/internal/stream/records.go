@@ -13,7 +13,7 @@ import (
 	"github.com/helixd/helixd/httpapi/internal/web"
 )
 
-// recordQuery says which records a request asks for.
+// recordQuery is the query of GET /sessions/{id}/records.
 type recordQuery struct {
 	from, to uint64
 	bounded  bool // to is given
@@ -23,8 +23,7 @@ type recordQuery struct {
 	filter   recordFilter
 }
 
-// recordFilter chooses records by what they say of themselves; what is empty
-// takes all.
+// recordFilter selects records by their envelopes. An empty field selects all.
 type recordFilter struct {
 	kind             eventlog.Kind
 	types            []string
@@ -80,9 +79,9 @@ func filterOf(q web.Query) (f recordFilter, err error) {
 	return f, err
 }
 
-// Records answers GET /sessions/{id}/records: the records with from <
-// sequence <= to as NDJSON, facts included, or those of them that the filters
-// take. Those that markers up to to have truncated are left out unless dead=1.
+// Records answers GET /sessions/{id}/records: the records with from < sequence <= to as
+// NDJSON, facts included, as far as they pass the filters. Records that a marker up to to
+// has truncated are left out unless dead=1.
 func (s *Routes) Records(w http.ResponseWriter, r *web.Request) error {
 	want, err := recordsOf(r.Query)
 	if err != nil {
@@ -123,16 +122,15 @@ func (s *Routes) Records(w http.ResponseWriter, r *web.Request) error {
 	return nil
 }
 
-// auditExport logs that a caller gets records. Several requests can export a
-// session in parts, so each of them counts.
+// auditExport logs that a caller reads records. It logs each request, since several
+// requests can export a session in parts.
 func (s *Routes) auditExport(r *web.Request) {
 	if r.Method != http.MethodHead {
 		r.Audit("session exported")
 	}
 }
 
-// selected returns the records that a request asks for, before they are
-// filtered.
+// selected returns the records of a request, unfiltered.
 func (s *Routes) selected(r *web.Request, want recordQuery) (iter.Seq2[eventlog.Record, error], error) {
 	head, err := s.log.Head(r.Context(), r.Session)
 	if err != nil {
@@ -155,10 +153,10 @@ func (s *Routes) selected(r *web.Request, want recordQuery) (iter.Seq2[eventlog.
 	return eventlog.Effective(r.Context(), s.log, r.Session, from, to), nil
 }
 
-// followRecords answers with what is behind from, and then with what comes,
-// until the client leaves or has as many as it wants. Nothing is left out as
-// truncated: the markers are among the records, behind what they strike. However
-// the answer ends, a client goes on behind the last record that it has.
+// followRecords answers with the records after from and then with new ones, until the
+// client leaves or has limit records. Truncated records are not left out: the markers
+// follow them. However the answer ends, the client resumes after the last record that it
+// has.
 func (s *Routes) followRecords(w http.ResponseWriter, r *web.Request, want recordQuery) error {
 	return r.Streaming(r.Session, func(ctx context.Context) error {
 		live, err := eventlog.Attach(ctx, s.log, r.Session)
@@ -182,8 +180,8 @@ func (s *Routes) followRecords(w http.ResponseWriter, r *web.Request, want recor
 	})
 }
 
-// lines returns the records that are wanted of some, and of those that follow
-// them.
+// lines returns the records of all sequences, in order, that pass the filter, as events
+// of NDJSON.
 func lines(want recordQuery, all ...iter.Seq2[eventlog.Record, error]) iter.Seq2[web.Event, error] {
 	return func(yield func(web.Event, error) bool) {
 		n := 0

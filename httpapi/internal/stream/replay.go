@@ -15,13 +15,13 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// replayLook is how often a replay looks whether its session is still there:
-// what was erased must not be shown on.
+// replayLook is how often a replay checks that its session still exists: it must not go
+// on showing an erased session.
 const replayLook = time.Second
 
-// Replay answers GET /sessions/{id}/replay: what /sse would have sent for from <
-// sequence <= to, in the time in which it was recorded. It ends as the session
-// was at to, with the status active if it went on there.
+// Replay answers GET /sessions/{id}/replay: what /sse would have sent for from < sequence
+// <= to, at the pace at which it was recorded. Its last event has the session's status at
+// to; that is active if the session continued.
 func (s *Routes) Replay(w http.ResponseWriter, r *web.Request) error {
 	from, to, bounded, err := replayed(r)
 	if err != nil {
@@ -61,8 +61,8 @@ func (s *Routes) Replay(w http.ResponseWriter, r *web.Request) error {
 	})
 }
 
-// replayed returns what is to be replayed. A browser that reconnects says in
-// Last-Event-ID how far it has come.
+// replayed returns the range of a replay. A browser that reconnects sends its position in
+// Last-Event-ID.
 func replayed(r *web.Request) (from, to uint64, bounded bool, err error) {
 	if from, _, err = r.Query.Number("from"); err != nil {
 		return from, to, bounded, err
@@ -104,7 +104,7 @@ func replayEnding(s *projector.Session) *web.Event {
 	return &web.Event{Name: "end", Data: data}
 }
 
-// pace has the events of one client come in the time of their records.
+// pace delays the events of one client by the times of their records.
 type pace struct {
 	*Routes
 	session string
@@ -116,8 +116,8 @@ type pace struct {
 	looked time.Time
 }
 
-// replaySlack is how late an event may be for the next one not to be late as
-// well: a client that can't keep up is not hurried.
+// replaySlack is how late an event may be without a delay of all later ones. A client
+// that can't keep up is not sent a burst.
 const replaySlack = 250 * time.Millisecond
 
 // events yields the chunks of history that are not truncated at at.head, each when
@@ -144,7 +144,8 @@ func (p *pace) events(ctx context.Context, history iter.Seq2[eventlog.Record, er
 	}
 }
 
-// storedAt returns when a record was first stored, wherever that was.
+// storedAt returns when a record was first stored: for an imported record, in the session
+// that it comes from.
 func storedAt(r eventlog.Record) time.Time {
 	if !r.Origin.Time.IsZero() {
 		return r.Origin.Time
@@ -152,7 +153,7 @@ func storedAt(r eventlog.Record) time.Time {
 	return r.Time
 }
 
-// wait waits until the next event is due, whose record was stored at some time.
+// wait waits until the event of a record that was stored at a time is due.
 func (p *pace) wait(ctx context.Context, at time.Time) error {
 	if p.speed == 0 {
 		return nil
@@ -178,7 +179,7 @@ func (p *pace) wait(ctx context.Context, at time.Time) error {
 	return err
 }
 
-// sleep returns early, with the cause, if ctx ends.
+// sleep waits for d. If ctx ends first, it returns the cause.
 func sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return nil

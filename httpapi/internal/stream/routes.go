@@ -7,8 +7,7 @@ import (
 	"github.com/helixd/helixd/snapshot"
 )
 
-// Routes answer with a session's history, then with what is live, then with its
-// end.
+// Routes answer with streams of a session's records.
 type Routes struct {
 	log    eventlog.Log
 	states *snapshot.Store

@@ -11,17 +11,16 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// SSE answers GET /sse (document 004, facts 4.3): the effective stream behind
-// the client's cursor, and then what is live, until the stream ends or waits.
+// SSE answers GET /sse (document 004, facts 4.3): the effective stream after the client's
+// cursor, then live chunks, until the stream ends or waits.
 func (s *Routes) SSE(w http.ResponseWriter, r *web.Request) error {
 	return s.attach(w, r, true, ending, s.events)
 }
 
-// attach answers with a stream of events behind the client's cursor. What is
-// wrong with the cursor is told before the headers. ending tells what to send
-// instead of following, if anything; events is given the records between the
-// cursor and at.head. closes is of streams with an event close. The session's head
-// is asked for once.
+// attach answers with a stream of events after the client's cursor. An error of the cursor
+// is answered before the headers. ending returns the event to send instead of following,
+// or nil. events receives the records between the cursor and at.head. closes is for streams
+// with an event close. The session's head is read once.
 func (s *Routes) attach(w http.ResponseWriter, r *web.Request, closes bool, ending func(*projector.Session) *web.Event,
 	events func(ctx context.Context, history iter.Seq2[eventlog.Record, error], at start) iter.Seq2[web.Event, error],
 ) error {
@@ -57,8 +56,7 @@ func (s *Routes) attach(w http.ResponseWriter, r *web.Request, closes bool, endi
 	})
 }
 
-// stream answers with events, as long as there are any and the client takes
-// them.
+// stream answers with events until they end or the client leaves.
 func (s *Routes) stream(ctx context.Context, r *web.Request, out *web.EventWriter, events iter.Seq2[web.Event, error]) {
 	if err := out.Open(); err != nil || r.Method == http.MethodHead {
 		return // the client has left
@@ -68,8 +66,8 @@ func (s *Routes) stream(ctx context.Context, r *web.Request, out *web.EventWrite
 	}
 }
 
-// Peek reads the first record ahead, since a read that retention has made
-// impossible says so only then. The records are there until stop is called.
+// Peek reads the first record ahead: only then does a read fail whose records retention
+// has removed. The records can be read until stop is called.
 func Peek(records iter.Seq2[eventlog.Record, error]) (all iter.Seq2[eventlog.Record, error], stop func(), err error) {
 	next, stop := iter.Pull2(records)
 	r, err, ok := next()
@@ -84,10 +82,9 @@ func Peek(records iter.Seq2[eventlog.Record, error]) (all iter.Seq2[eventlog.Rec
 	}, stop, nil
 }
 
-// cursor returns the sequence that the client has seen: the parameter
-// fromSequence, else the header X-Resume-From-Sequence, else Last-Event-ID. A
-// browser that reconnects repeats the parameter that it began with and says
-// in Last-Event-ID how far it has come: then that counts.
+// cursor returns the last sequence that the client has: the parameter fromSequence, else
+// the header X-Resume-From-Sequence, else Last-Event-ID. A browser that reconnects repeats
+// its first fromSequence and adds a Last-Event-ID: then the larger one counts.
 func cursor(r *web.Request) (uint64, error) {
 	if n, given, err := r.Query.Number("fromSequence"); given {
 		if last := r.Header.Get(api.HeaderLastEventID); err == nil && last != "" {
@@ -104,8 +101,8 @@ func cursor(r *web.Request) (uint64, error) {
 	return 0, nil
 }
 
-// start is what a stream needs to know of the state that it starts from.
-// The state itself is not kept: a client may stay for long.
+// start is what a stream needs of the state that it starts from. It does not keep the
+// state, since a client may stay for long.
 type start struct {
 	session, root string
 	head          uint64
@@ -120,7 +117,7 @@ func (at start) follow(ctx context.Context) iter.Seq2[eventlog.Record, error] {
 	return After(at.head, at.live(ctx))
 }
 
-// After leaves out the records up to head, which the state that it is of has already.
+// After leaves out the records up to head.
 func After(head uint64, records iter.Seq2[eventlog.Record, error]) iter.Seq2[eventlog.Record, error] {
 	return func(yield func(eventlog.Record, error) bool) {
 		for r, err := range records {
@@ -137,12 +134,12 @@ func startOf(session string, t *projector.Tree, ending func(*projector.Session) 
 	}
 }
 
-// events yields what a client gets.
+// events yields the events of a client.
 //
-// Up to at.head these are the records of history that are not truncated there,
-// which is eventlog.Effective with the markers that the fold has collected
-// already. Ends of earlier turns are facts among them and say nothing. From
-// at.head on it follows the log, so nothing is lost or sent twice in between.
+// Up to at.head these are the records of history that are not truncated: as
+// eventlog.Effective, but with the markers that the fold has collected already. Facts
+// among them that ended earlier turns make no event. From at.head on it follows the log,
+// so no record is lost or sent twice in between.
 func (s *Routes) events(ctx context.Context, history iter.Seq2[eventlog.Record, error], at start) iter.Seq2[web.Event, error] {
 	return func(yield func(web.Event, error) bool) {
 		for r, err := range history {
@@ -188,8 +185,8 @@ func (s *Routes) events(ctx context.Context, history iter.Seq2[eventlog.Record, 
 	}
 }
 
-// MayEnd reports whether a fact is worth asking the fold whether the stream
-// is over. The fold decides, for attached clients as for fresh ones.
+// MayEnd reports whether a fact may end the stream. Whether it does is decided by the
+// fold, for attached clients as for new ones.
 func MayEnd(e eventlog.Envelope) bool {
 	if e.Kind != eventlog.KindFact {
 		return false

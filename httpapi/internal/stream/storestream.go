@@ -21,31 +21,29 @@ import (
 //	status     the stream pauses or goes on; a pause does not end it (facts 7, G6)
 //	truncated  records were truncated while the client was attached (G4)
 //
-// Each marker is told once, to everybody who was attached when it was written.
-// A client that has had all chunks up to atSequence has had what was truncated;
-// any other gets only what survives from then on. Who comes later gets what
-// survives, and is not told. truncatedAtStep is the marker's own or, if it was
-// not written by step, the last step that is committed in the state behind it,
-// of the agent that the marker is about.
+// A marker makes one event, for each client that was attached when it was written. A
+// client that has all chunks up to atSequence has the truncated ones; any other client
+// gets only the surviving ones from then on. A client that attaches later gets the
+// surviving ones and no event. truncatedAtStep is the marker's own; if the marker was not
+// written by step, it is the last committed step of the marker's agent in the state after
+// it.
 //
-// The cursor is that of /sse. A fresh client of a stream that has ended gets
-// its chunks and the end; once a new turn has begun, those of all turns, and
-// what is live.
+// The cursor is that of /sse. A new client of a stream that has ended gets its chunks and
+// the end; once a new turn has begun, it gets the chunks of all turns and live ones.
 func (s *Routes) StoreStream(w http.ResponseWriter, r *web.Request) error {
 	return s.attach(w, r, false, storeEnding, func(ctx context.Context, history iter.Seq2[eventlog.Record, error], at start) iter.Seq2[web.Event, error] {
-		f := &storeFeed{Routes: s, at: at, every: lookEvery, known: at.head, looked: time.Now()}
+		f := &storeEvents{Routes: s, at: at, every: lookEvery, known: at.head, looked: time.Now()}
 		return f.events(ctx, history)
 	})
 }
 
-// lookEvery is how often a client that is behind is looked ahead for, to tell
-// it of markers before it gets what they have truncated. Looking costs a request
-// to the log's leader: for each record, that would be most of the time of a
-// long catch-up.
+// lookEvery is how often the server looks ahead for a client that lags, so that it gets
+// markers before the records that they have truncated. Each look costs a request to the
+// log's leader: one for each record would take most of the time of a long catch-up.
 const lookEvery = 100 * time.Millisecond
 
-// storeFeed makes the events of one client.
-type storeFeed struct {
+// storeEvents makes the events of one client.
+type storeEvents struct {
 	*Routes
 	at     start // status and dead are kept up to date
 	every  time.Duration
@@ -53,9 +51,8 @@ type storeFeed struct {
 	known  uint64 // markers are known up to here
 }
 
-// events yields what the client gets: what history holds up to at.head, and
-// then what follows.
-func (f *storeFeed) events(ctx context.Context, history iter.Seq2[eventlog.Record, error]) iter.Seq2[web.Event, error] {
+// events yields the client's events: those of history up to at.head, then live ones.
+func (f *storeEvents) events(ctx context.Context, history iter.Seq2[eventlog.Record, error]) iter.Seq2[web.Event, error] {
 	return func(yield func(web.Event, error) bool) {
 		send := func(records iter.Seq2[eventlog.Record, error]) (goesOn bool) {
 			for r, err := range records {
@@ -91,8 +88,8 @@ func (f *storeFeed) events(ctx context.Context, history iter.Seq2[eventlog.Recor
 	}
 }
 
-// take returns the events of the next record, and whether the stream is over.
-func (f *storeFeed) take(ctx context.Context, r eventlog.Record) (out []web.Event, over bool, err error) {
+// take returns the events of the next record, and whether the stream has ended.
+func (f *storeEvents) take(ctx context.Context, r eventlog.Record) (out []web.Event, over bool, err error) {
 	out, err = f.look(ctx, r)
 	if err != nil || f.at.dead.Covers(r) {
 		return out, false, err
@@ -122,9 +119,8 @@ func (f *storeFeed) take(ctx context.Context, r eventlog.Record) (out []web.Even
 	return out, false, nil
 }
 
-// look learns which markers there are by now, before r is sent, and returns
-// what the client is to be told of them.
-func (f *storeFeed) look(ctx context.Context, r eventlog.Record) (out []web.Event, err error) {
+// look reads the markers that exist by now, before r is sent, and returns their events.
+func (f *storeEvents) look(ctx context.Context, r eventlog.Record) (out []web.Event, err error) {
 	learn := func(r eventlog.Record) error {
 		f.known = r.Sequence
 		if !isMarker(r.Envelope) {
@@ -161,8 +157,8 @@ func (f *storeFeed) look(ctx context.Context, r eventlog.Record) (out []web.Even
 	return out, nil
 }
 
-// truncated returns what a marker tells.
-func (f *storeFeed) truncated(ctx context.Context, r eventlog.Record) (web.Event, error) {
+// truncated returns the event of a marker.
+func (f *storeEvents) truncated(ctx context.Context, r eventlog.Record) (web.Event, error) {
 	fact, err := r.Fact()
 	if err != nil {
 		return web.Event{}, err

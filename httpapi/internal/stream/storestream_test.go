@@ -87,7 +87,7 @@ func feedOf(t *testing.T, log eventlog.Log, every time.Duration) iter.Seq2[web.E
 	require.NoError(t, err)
 	at := startOf("s", tree, storeEnding)
 	at.live = func(ctx context.Context) iter.Seq2[eventlog.Record, error] { return log.Follow(ctx, "s", tree.Head) }
-	f := &storeFeed{Routes: s, at: at, every: every, looked: time.Now(), known: tree.Head}
+	f := &storeEvents{Routes: s, at: at, every: every, looked: time.Now(), known: tree.Head}
 	return f.events(t.Context(), log.Read(t.Context(), "s", 0, tree.Head))
 }
 

@@ -10,9 +10,10 @@ import (
 	"github.com/helixd/helixd/httpapi/auth"
 )
 
-// Own refuses a session of another user or tenant to a caller that is bound to its
-// own: as a session that does not exist or, if the request may create it, as not
-// allowed.
+// Own returns an error if the caller is bound to a user or a tenant and the session
+// belongs to another one. The error is eventlog.ErrSessionNotFound, so that the caller
+// does not learn that the session exists; if the request may create the session, it is
+// auth.ErrForbidden.
 func (r *Request) Own(session string, creates bool) error {
 	c := auth.CallerOf(r.Context())
 	if !c.Bound() {
@@ -35,19 +36,21 @@ func (r *Request) Own(session string, creates bool) error {
 	return eventlog.ErrSessionNotFound
 }
 
-// unreadable reports whether an error says that a session is there, and that its
-// state can't be read, now or later.
+// unreadable reports whether an error means that a session exists but its state can
+// never be read.
 func unreadable(err error) bool {
 	_, trimmed := errors.AsType[*eventlog.TrimmedError](err)
 	return trimmed || errors.Is(err, eventlog.ErrDamaged)
 }
 
-// Authorize decides about a session that was not known at first.
+// Authorize checks that the caller may use a session that was not known when the request
+// was admitted, such as one that the body names.
 func (r *Request) Authorize(session string) error {
 	return r.AuthorizeAs(session, r.Creates)
 }
 
-// AuthorizeAs is authorize for a session that the request may create, or may not.
+// AuthorizeAs is Authorize with an explicit answer to whether the request may create the
+// session.
 func (r *Request) AuthorizeAs(session string, creates bool) error {
 	if session != "" && session == r.named && creates == r.Creates {
 		return nil // it was before
@@ -59,7 +62,7 @@ func (r *Request) AuthorizeAs(session string, creates bool) error {
 	return r.Own(session, creates)
 }
 
-// Allow decides about a request by the settings of now.
+// Allow asks the current authenticator whether the caller may do an operation.
 func (r *Request) Allow(op auth.Operation, session string) error {
 	return r.settings.Load().allow(r.Request, op, session)
 }
@@ -73,16 +76,16 @@ func (r *Request) Visible(id string) (bool, error) {
 	return err == nil, err
 }
 
-// User returns the user whose sessions a listing is about: the one that the query
-// names, else the only one that the caller reaches, else "" for all.
+// User returns the user whose sessions a listing shows: the query's userId, else the
+// user that the caller is bound to, else "" for all users.
 func (r *Request) User() (string, error) {
 	named, err := r.Query.Word("userId")
 	c := auth.CallerOf(r.Context())
 	return cmp.Or(named, c.OnlyUser()), cmp.Or(err, c.CheckUser(named))
 }
 
-// WhileAllowed returns a context that ends with parent, with the server, or when
-// the caller may not do the request's operation on the session any more.
+// WhileAllowed returns a context that ends with parent, when the server closes, or when
+// new settings no longer allow the caller the request's operation on the session.
 func (r *Request) WhileAllowed(parent context.Context, session string) (context.Context, context.CancelFunc) {
 	allowed, refuse := context.WithCancelCause(parent)
 	ctx, cancel := r.UntilClosed(allowed)
@@ -94,8 +97,8 @@ func (r *Request) WhileAllowed(parent context.Context, session string) (context.
 	}
 }
 
-// watchSettings calls refuse, at most once, when the caller may not do the
-// request's operation on the session any more. stop ends the watch.
+// watchSettings calls refuse, at most once, when new settings no longer allow the caller
+// the request's operation on the session. stop ends the watch.
 func (r *Request) watchSettings(session string, refuse context.CancelCauseFunc) (stop func()) {
 	var mu sync.Mutex
 	var stopWatch func() bool // nil: the watch has ended

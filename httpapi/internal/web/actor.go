@@ -13,7 +13,7 @@ import (
 // maxActor is the longest name or subject that is recorded of a caller, in bytes.
 const maxActor = 256
 
-// actorOf is the request's caller as records and log lines name it.
+// actorOf returns the caller as records and log lines name it.
 func actorOf(r *http.Request) eventlog.Actor {
 	c := auth.CallerOf(r.Context())
 	address, _, err := net.SplitHostPort(r.RemoteAddr)
@@ -26,14 +26,14 @@ func actorOf(r *http.Request) eventlog.Actor {
 	}
 }
 
-// acting returns the request with its actor in its context: what it changes says
-// who asked for it, and is admitted for the caller's tenant.
+// acting returns the request with its actor and its tenant in its context: records say
+// who asked for them, and the tenant's quota admits them.
 func acting(r *http.Request) *http.Request {
 	ctx := eventlog.WithActor(r.Context(), actorOf(r))
 	return r.WithContext(quota.WithCaller(ctx, auth.CallerOf(ctx).Tenant))
 }
 
-// ActorAttrs are the caller's log attributes.
+// ActorAttrs returns the caller's log attributes.
 func ActorAttrs(r *http.Request) []any {
 	a := actorOf(r)
 	attrs := []any{eventlog.LogAddress, a.Address}

@@ -14,8 +14,8 @@ import (
 	"github.com/helixd/helixd/httpapi/auth"
 )
 
-// admission bounds what callers ask of this node: requests a second, and streams
-// that are open at a time.
+// admission limits the requests a second and the open streams of callers and tenants on
+// this node.
 type admission struct {
 	quota   *quota.Quota // nil: tenants have no limits
 	streams int          // of a caller; 0: any number
@@ -26,19 +26,19 @@ type admission struct {
 	open    map[string]int           // streams, by caller and by tenant
 }
 
-// leastRates is how many tenants' rates are kept in any case.
+// leastRates is how many tenants' limiters are always kept.
 const leastRates = 1024
 
 func newAdmission(q *quota.Quota, streams int) *admission {
 	return &admission{quota: q, streams: streams, rates: map[string]*rate.Limiter{}, sweepAt: leastRates, open: map[string]int{}}
 }
 
-// RateError refuses a request of a tenant that sends too many.
+// RateError: the tenant sends too many requests a second.
 type RateError struct{ After time.Duration }
 
 func (e *RateError) Error() string { return "httpapi: too many requests a second" }
 
-// request takes note of a request, or refuses it: *RateError.
+// request counts a request, or returns a *RateError.
 func (a *admission) request(c auth.Caller) error {
 	each := a.quota.Of(c.Tenant).RequestsPerSecond
 	if each <= 0 {
@@ -61,8 +61,7 @@ func (a *admission) request(c auth.Caller) error {
 	return &RateError{time.Duration((1 - l.Tokens()) / each * float64(time.Second))}
 }
 
-// sweep removes the rates of tenants that have sent nothing for a while: a new one
-// allows the same. mu is held.
+// sweep removes the limiters of idle tenants: a new limiter allows the same. mu is held.
 func (a *admission) sweep() {
 	if len(a.rates) < a.sweepAt {
 		return
@@ -75,8 +74,7 @@ func (a *admission) sweep() {
 	a.sweepAt = max(leastRates, 2*len(a.rates))
 }
 
-// stream takes note of a stream that a caller opens, until done is called, or
-// refuses it: *quota.Exceeded.
+// stream counts a stream until done is called, or returns a *quota.Exceeded.
 func (a *admission) stream(r *http.Request) (done func(), err error) {
 	c := auth.CallerOf(r.Context())
 	caller, tenant := "caller "+callerName(c, r), "tenant "+c.Tenant
@@ -102,7 +100,7 @@ func (a *admission) stream(r *http.Request) (done func(), err error) {
 	}), nil
 }
 
-// callerName tells callers apart: those of whom nothing is known, by their
+// callerName returns a key for a caller. A caller without credentials is known by its
 // address.
 func callerName(c auth.Caller, r *http.Request) string {
 	if c.Name == "" && c.Subject == "" && c.User == "" {

@@ -15,27 +15,27 @@ import (
 	"github.com/helixd/helixd/httpapi/api"
 )
 
-// DefaultBodyTimeout is how long a client may take to send a body, wanted or not.
+// DefaultBodyTimeout is how long a client may take to send a body, also one that no
+// handler reads.
 const DefaultBodyTimeout = 30 * time.Second
 
-// LeftoverTimeout is how long the rest of a refused body is read.
+// LeftoverTimeout is how long the server reads the rest of a body that it has refused.
 const LeftoverTimeout = time.Second
 
 // maxSkipped is the largest body of a GET, in bytes.
 const maxSkipped = 64 << 10
 
-// LimitBody bounds how long a body may take to come that the handler leaves:
-// net/http reads the rest, before the answer or behind it. Handlers that read
-// one set a deadline of their own.
+// LimitBody sets a deadline for a body that no handler reads: net/http reads the rest
+// itself, before or after the answer. Handlers that read a body set their own deadline.
 func (g *Gate) LimitBody(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength != 0 {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(g.BodyTimeout))
 	}
 }
 
-// DropBody has a request that is refused not wait for its body: the answer ends the
-// connection. What comes of the body within a second is read, else the client might
-// not get the answer.
+// DropBody answers a refused request without waiting for its body: the connection closes
+// after the answer. The server still reads for LeftoverTimeout, since a client that is
+// cut off while it sends may never see the answer.
 func (g *Gate) DropBody(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength == 0 || r.ProtoMajor > 1 { // an answer over HTTP/2 ends its stream alone
 		return
@@ -44,9 +44,9 @@ func (g *Gate) DropBody(w http.ResponseWriter, r *http.Request) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(min(g.BodyTimeout, LeftoverTimeout)))
 }
 
-// skipBody reads the body of a GET, which means nothing: no deadline may pass
-// later, while the handler streams. It refuses one on a public route, whose callers
-// nobody knows: they must not hold a connection.
+// skipBody discards the body of a GET, so that no read deadline passes while the handler
+// streams. On a public route a body is an error: callers without credentials must not
+// hold a connection.
 func skipBody(w http.ResponseWriter, r *http.Request, public bool) error {
 	switch {
 	case r.ContentLength == 0 || r.Method != http.MethodGet && r.Method != http.MethodHead:
@@ -60,12 +60,12 @@ func skipBody(w http.ResponseWriter, r *http.Request, public bool) error {
 	case err != io.EOF:
 		return fmt.Errorf("%w: %w", ErrBodyLost, err)
 	}
-	unhurried(http.NewResponseController(w))
+	clearReadDeadline(http.NewResponseController(w))
 	return nil
 }
 
-// ReadBody returns the body of a request that must say how long it is, at
-// most limit bytes, and send it in time.
+// ReadBody returns the body. It must have a Content-Length of at most limit bytes, and
+// arrive before the timeout.
 func (r *Request) ReadBody(w http.ResponseWriter, limit int, timeout time.Duration) ([]byte, error) {
 	in, err := r.OpenBody(w, limit, timeout)
 	if err != nil {
@@ -78,17 +78,19 @@ func (r *Request) ReadBody(w http.ResponseWriter, limit int, timeout time.Durati
 	return body.Bytes(), in.Close()
 }
 
-// bodyReader reads a body that has a length. What arrives counts until LeaveBody,
-// or the request's end.
+// bodyReader reads a body that has a length. What has arrived counts in the caller's
+// budget until LeaveBody, or until the request ends.
 type bodyReader struct {
-	in     io.LimitedReader
-	rc     *http.ResponseController
-	counts *Holding // nil: the body is small. A caller can always stop a run or approve a call while others hold large bodies open.
+	in io.LimitedReader
+	rc *http.ResponseController
+	// counts is nil for a small body: a caller must be able to stop a run or approve a
+	// call while others hold large bodies open.
+	counts *Holding
 	err    error
 }
 
-// OpenBody is ReadBody for who does not hold the whole body. What follows must
-// end with close.
+// OpenBody is ReadBody for a handler that reads the body piece by piece. The handler must
+// call Close.
 func (r *Request) OpenBody(w http.ResponseWriter, limit int, timeout time.Duration) (*bodyReader, error) {
 	switch {
 	case r.ContentLength < 0, r.ContentLength == 0 && r.Header.Get("Content-Length") == "":
@@ -124,27 +126,28 @@ func (b *bodyReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close reads what is left, so that the client gets its answer, and tells
-// whether the body has come whole.
+// Close reads the rest, so that the client gets its answer, and returns an error if the
+// body did not arrive whole.
 func (b *bodyReader) Close() error {
 	if b.err == nil {
 		_, _ = io.Copy(io.Discard, b) // its error is kept
 	}
 	if b.err == nil {
-		unhurried(b.rc)
+		clearReadDeadline(b.rc)
 	}
 	return b.err
 }
 
-// LeaveBody tells that nothing of the body is held any more.
+// LeaveBody returns what the body has taken of the caller's budget.
 func (r *Request) LeaveBody() { r.Held.giveBack() }
 
-// FirstRead is how much of a body there is room for before any of it has come.
+// FirstRead is the largest buffer that is allocated before any of a body has arrived. A
+// body up to this size is small.
 const FirstRead = 64 << 10
 
-// unhurried lifts the deadline of reads once no body is waited for: if it
-// passed later, that would look like a client that has left.
-func unhurried(rc *http.ResponseController) { _ = rc.SetReadDeadline(time.Time{}) }
+// clearReadDeadline removes the deadline after the body: if it passed later, net/http
+// would take the client to have left.
+func clearReadDeadline(rc *http.ResponseController) { _ = rc.SetReadDeadline(time.Time{}) }
 
 // ReadObject returns the JSON object that is the body.
 func (r *Request) ReadObject(w http.ResponseWriter) (*Object, error) {
@@ -155,7 +158,7 @@ func (r *Request) ReadObject(w http.ResponseWriter) (*Object, error) {
 	return ParseObject(raw)
 }
 
-// ReadNamed is ReadObject for a body that names the session, see ReadSession.
+// ReadNamed is ReadObject for a body that names the session. See ReadSession.
 func (r *Request) ReadNamed(w http.ResponseWriter, limit int, members ...string) (*Object, error) {
 	raw, err := r.ReadSession(w, limit, members...)
 	if err != nil {
@@ -169,9 +172,9 @@ func (r *Request) ReadNamed(w http.ResponseWriter, limit int, members ...string)
 	return ParseObject(raw)
 }
 
-// ReadSession is ReadBody for a body that names the session, as the first of the
-// given members that it has. It authorizes the caller on that session before
-// anything else of the body is parsed.
+// ReadSession is ReadBody for a body that names the session, in the first of the given
+// members that it has. It authorizes the caller on that session before it parses the
+// rest of the body.
 func (r *Request) ReadSession(w http.ResponseWriter, limit int, members ...string) ([]byte, error) {
 	raw, err := r.ReadBody(w, limit, DefaultBodyTimeout)
 	if err != nil {
@@ -192,8 +195,8 @@ func (r *Request) ReadSession(w http.ResponseWriter, limit int, members ...strin
 	return raw, nil
 }
 
-// named returns the id that the first of the members says that a body has, or ""
-// if that is none: then the body is refused when it is read.
+// named returns the session id in the first of the members that a body has, or "" if it
+// is not a valid id: the body is then refused when it is parsed.
 func named(raw []byte, members []string) string {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	if open, err := d.Token(); err != nil || open != json.Delim('{') {
@@ -228,7 +231,7 @@ func named(raw []byte, members []string) string {
 	return ""
 }
 
-// ParseObject returns the JSON object that a body is.
+// ParseObject parses a body, which must be a JSON object.
 func ParseObject(raw []byte) (*Object, error) {
 	switch {
 	case !utf8.Valid(raw):
@@ -246,9 +249,9 @@ func ParseObject(raw []byte) (*Object, error) {
 	return o, nil
 }
 
-// checkNames refuses a body, which is valid JSON, if an object in it has a name twice,
-// since readers disagree about which one holds, or if it has more than MaxMembers
-// itself: they would take a multiple of its size to hold.
+// checkNames returns an error if an object in a body, which is valid JSON, has a name
+// twice, since parsers disagree about which one counts, or if the body itself has more
+// than api.MaxMembers, since a map of them takes a multiple of its size.
 func checkNames(raw []byte) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()

@@ -10,11 +10,10 @@ var (
 	ErrAllBusy    = errors.New("httpapi: too much is under way")
 )
 
-// BusyRetry is after how many seconds it is worth while to try again what was
-// refused as BUSY.
+// BusyRetry is the Retry-After of BUSY, in seconds.
 const BusyRetry = "1"
 
-// budget bounds the bytes that requests hold, of each caller and of all.
+// budget limits the bytes that requests hold, for each caller and in total.
 type budget struct {
 	ofCaller, ofAll int64 // the most
 
@@ -27,7 +26,7 @@ func NewBudget(ofCaller, ofAll int64) *budget {
 	return &budget{ofCaller: ofCaller, ofAll: ofAll, callers: map[string]int64{}}
 }
 
-// fits returns why a caller may not hold n more bytes, or nil; mu is held.
+// fits returns an error if the caller may not hold n more bytes. mu is held.
 func (b *budget) fits(caller string, n int64) error {
 	switch {
 	case b.callers[caller]+n > b.ofCaller:
@@ -41,19 +40,19 @@ func (b *budget) fits(caller string, n int64) error {
 // Holding is what one request holds of a budget. It is for one goroutine.
 type Holding struct {
 	of     *budget
-	caller string // as Caller.share has it
+	caller string // see auth.Caller.Share
 	N      int64
 }
 
-// expect returns why the request may not hold n more bytes now. It takes nothing:
-// a client that announces a body has not sent it.
+// expect returns an error if the request could not hold n more bytes now. It takes
+// nothing: a client that announces a body has not sent it yet.
 func (h *Holding) expect(n int64) error {
 	h.of.mu.Lock()
 	defer h.of.mu.Unlock()
 	return h.of.fits(h.caller, n)
 }
 
-// Take adds n bytes, or refuses them: ErrCallerBusy, ErrAllBusy.
+// Take adds n bytes, or returns ErrCallerBusy or ErrAllBusy.
 func (h *Holding) Take(n int64) error {
 	h.of.mu.Lock()
 	defer h.of.mu.Unlock()

@@ -12,7 +12,7 @@ var (
 	ErrPanicked       = errors.New("httpapi: handler panicked")
 )
 
-// SizeError tells that a request, or a part of it, is larger than limit.
+// SizeError: a request, or a part of it, is larger than Limit.
 type SizeError struct {
 	Reason string
 	Limit  int
@@ -20,7 +20,7 @@ type SizeError struct {
 
 func (e *SizeError) Error() string { return "httpapi: " + e.Reason }
 
-// Cut returns the beginning of a text, at most limit bytes of whole characters.
+// Cut returns the longest prefix of whole characters that has at most limit bytes.
 func Cut(text string, limit int) string {
 	if len(text) <= limit {
 		return text

@@ -20,16 +20,15 @@ type Event struct {
 	Data []byte   // one line of JSON
 }
 
-// EventWriter writes server-sent events or, as lines, their data alone.
+// EventWriter writes server-sent events or, with Lines, only their data.
 type EventWriter struct {
 	gate  *Gate
 	w     http.ResponseWriter
 	rc    *http.ResponseController
 	Lines bool // NDJSON; an empty line is a heartbeat
-	// Closes: an event close comes before the server ends the stream of a caller
-	// whose credentials have expired.
+	// Closes: if the caller's credentials expire, an event close comes before the end.
 	Closes bool
-	// Paced: an event is pulled when the one before is written, since its time
+	// Paced: an event is pulled only after the one before is written, since its time
 	// depends on that.
 	Paced bool
 }
@@ -53,7 +52,7 @@ func (o *EventWriter) Open() error {
 	return o.flush()
 }
 
-// append appends what is sent of an event.
+// append appends an event as it is sent.
 func (o *EventWriter) append(b []byte, e Event) []byte {
 	if o.Lines {
 		return append(append(b, e.Data...), '\n')
@@ -87,12 +86,11 @@ func (o *EventWriter) heartbeat() error {
 
 func (o *EventWriter) flush() error { return o.rc.Flush() }
 
-// Pump writes events until there are no more, the client takes no more or ctx
-// ends. The error is that of events; a client that leaves and a server that
-// closes are none.
+// Pump writes events until there are no more, the client leaves or ctx ends. It returns
+// the error of events; that a client leaves or the server closes is no error.
 //
-// The events are pulled by a goroutine that is gone when pump returns. Those that
-// are ready while the client is written to go in one write and one flush.
+// A goroutine pulls the events, and has ended when Pump returns. Events that become ready
+// during a write go out together in the next write and flush.
 func (o *EventWriter) Pump(ctx context.Context, events iter.Seq2[Event, error]) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var failed error
@@ -107,7 +105,7 @@ func (o *EventWriter) Pump(ctx context.Context, events iter.Seq2[Event, error]) 
 		wg.Wait()
 	}
 	defer end()
-	stop := func(cut bool) error { // events may have noticed first that ctx has ended
+	stop := func(cut bool) error { // cut: ctx ended first; else events may have failed because of it
 		gone := ctx.Err() != nil
 		closing := errors.Is(context.Cause(ctx), http.ErrServerClosed)
 		expired := errors.Is(context.Cause(ctx), ErrTokenExpired)
@@ -132,7 +130,7 @@ func (o *EventWriter) Pump(ctx context.Context, events iter.Seq2[Event, error]) 
 		over := false
 		select {
 		case <-out.ready:
-			// Lets the goroutine bring the next events, if it has some.
+			// Let the goroutine add the events that it has ready.
 			runtime.Gosched()
 		case <-out.done:
 			over = true
@@ -158,15 +156,15 @@ func (o *EventWriter) Pump(ctx context.Context, events iter.Seq2[Event, error]) 
 	}
 }
 
-// Where a client shall be back that was sent away, in milliseconds: all would
-// come at once else.
+// Bounds of the random time after which a client reconnects when the server closes, in
+// milliseconds, so that not all clients reconnect at once.
 const (
 	minReconnect = 100
 	maxReconnect = 1000
 )
 
-// farewell has a client come back soon: its stream goes on elsewhere. One that
-// does not take it finds out by itself. Lines have no words for it.
+// farewell tells a client to reconnect soon: its stream continues on another node. NDJSON
+// has no way to say so.
 func (o *EventWriter) farewell() {
 	if o.Lines {
 		return
@@ -177,9 +175,9 @@ func (o *EventWriter) farewell() {
 	}
 }
 
-// expired tells a client that it needs another token to go on. A comment reaches
-// those that read the stream themselves, the event also browsers' EventSource,
-// which would otherwise reconnect with the same token.
+// expired tells a client that it needs another token. A comment reaches clients that
+// parse the stream themselves; the event also reaches browsers' EventSource, which would
+// otherwise reconnect with the same token.
 func (o *EventWriter) expired() {
 	if o.Lines {
 		return
@@ -193,7 +191,8 @@ func (o *EventWriter) expired() {
 	}
 }
 
-// pull puts events into out. A panic is an error: nobody else would catch it.
+// pull moves events into out. It turns a panic into an error, since it runs in a
+// goroutine of its own.
 func (o *EventWriter) pull(ctx context.Context, out *outbox, events iter.Seq2[Event, error]) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -214,7 +213,7 @@ func (o *EventWriter) pull(ctx context.Context, out *outbox, events iter.Seq2[Ev
 	return nil
 }
 
-// count counts the client until done is called.
+// count counts the client in the metrics until done is called.
 func (o *EventWriter) count() (done func()) {
 	if o.gate.meter == nil {
 		return func() {}

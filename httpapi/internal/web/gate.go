@@ -14,8 +14,8 @@ import (
 	"github.com/helixd/helixd/snapshot"
 )
 
-// Gate lets requests in. It has what it is asked about all of them: who calls and what
-// the caller may do, what a caller may hold of this node, and how answers are written.
+// Gate admits requests and writes answers. It knows who calls and what the caller may do,
+// and limits what each caller holds of this node.
 type Gate struct {
 	states *snapshot.Store
 	logger *slog.Logger
@@ -36,7 +36,7 @@ type Gate struct {
 	stop context.CancelCauseFunc
 }
 
-// Meter counts what happens at a gate.
+// Meter counts the streams of a gate.
 type Meter interface {
 	// Streaming counts a client while it has a stream of a route open, until done is
 	// called.
@@ -57,7 +57,7 @@ type GateOptions struct {
 	MaxStreams int
 }
 
-// NewGate returns a gate that is open until it is closed.
+// NewGate returns an open gate.
 func NewGate(o GateOptions) *Gate {
 	g := &Gate{
 		states: o.States, logger: o.Logger, quota: o.Quota, meter: o.Meter, heartbeat: o.Heartbeat,
@@ -71,7 +71,7 @@ func NewGate(o GateOptions) *Gate {
 	return g
 }
 
-// Reconfigure has other settings count from now on, for open streams too.
+// Reconfigure replaces the settings. Streams that they do not allow end.
 func (g *Gate) Reconfigure(authenticate auth.Authenticator, identify auth.Identifier) {
 	g.settings.Swap(newSettings(authenticate, identify)).replace()
 }
@@ -79,11 +79,11 @@ func (g *Gate) Reconfigure(authenticate auth.Authenticator, identify auth.Identi
 // Close ends the streams of all clients, and refuses new ones.
 func (g *Gate) Close() { g.stop(http.ErrServerClosed) }
 
-// Closed returns why the gate is closed, or nil.
+// Closed returns http.ErrServerClosed if the gate is closed, else nil.
 func (g *Gate) Closed() error { return context.Cause(g.ctx) }
 
-// Admit finds out who sends a request, and lets it in if the caller may do the
-// operation. A public route is everybody's.
+// Admit identifies the caller of a request, and admits the request if the caller may do
+// the operation on the session, which may be "". A public route admits everybody.
 func (g *Gate) Admit(w *Tracker, r *http.Request, op auth.Operation, session string, public bool) (*Request, error) {
 	now := g.settings.Load()
 	r, err := now.identified(r)
@@ -111,7 +111,8 @@ func (g *Gate) Admit(w *Tracker, r *http.Request, op auth.Operation, session str
 	return &Request{Request: r, Gate: g, Op: op, Out: w, began: now, Held: Holding{of: g.Bodies, caller: caller.Share()}}, nil
 }
 
-// Guard lets a request in whose caller may do an operation on all sessions.
+// Guard identifies the caller of a request, and returns an error unless the caller may do
+// the operation on all sessions.
 func (g *Gate) Guard(r *http.Request, op auth.Operation) (*http.Request, error) {
 	now := g.settings.Load()
 	r, err := now.identified(r)

@@ -11,7 +11,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// Marshal is json.Marshal without HTML escapes: stored text is shown as it is.
+// Marshal is json.Marshal without HTML escapes: clients get text as it was stored.
 func Marshal(v any) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -20,14 +20,15 @@ func Marshal(v any) ([]byte, error) {
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), err
 }
 
-// decodeExact keeps numbers as they are written.
+// decodeExact is json.Unmarshal that keeps numbers as they are written.
 func decodeExact(raw []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	return d.Decode(v)
 }
 
-// SameJSON disregards how values are written, but for numbers.
+// SameJSON reports whether two JSON texts have the same value. Numbers are the same only
+// if they are written alike.
 func SameJSON(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true
@@ -44,8 +45,8 @@ func SameJSON(a, b []byte) bool {
 // Space is JSON's white space.
 const Space = " \t\r\n"
 
-// ElementsOf yields the elements of a JSON array one by one: who asks for too
-// many does not make the server hold them all.
+// ElementsOf yields the elements of a JSON array one by one, so that a client that sends
+// too many does not make the server hold them all.
 func ElementsOf(array io.Reader) iter.Seq2[json.RawMessage, error] {
 	return func(yield func(json.RawMessage, error) bool) {
 		d := json.NewDecoder(array)

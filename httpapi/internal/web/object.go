@@ -9,9 +9,9 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// Object reads the members of a JSON object, by their exact names, and keeps
-// the first problem. Members that nobody asks for are ignored, so that
-// clients of later versions can send more.
+// Object reads the members of a JSON object by their exact names, and keeps the first
+// problem in Err. Unknown members are ignored, so that clients of later versions can send
+// more.
 type Object struct {
 	path    string // before a member's name, such as "message[0]."
 	Members map[string]json.RawMessage
@@ -84,7 +84,7 @@ func (o *Object) OrNull(name string) json.RawMessage {
 	return json.RawMessage("null")
 }
 
-// OptObject returns an object as it is, or nil.
+// OptObject returns the JSON of an optional object, or nil.
 func (o *Object) OptObject(name string) json.RawMessage {
 	raw := o.Members[name]
 	if raw != nil && raw[0] != '{' {
@@ -94,7 +94,7 @@ func (o *Object) OptObject(name string) json.RawMessage {
 	return raw
 }
 
-// Object returns an object's members, or nil if there is none.
+// Object returns an optional object, or nil.
 func (o *Object) Object(name string) *Object {
 	if o == nil {
 		return nil
@@ -108,7 +108,7 @@ func (o *Object) Object(name string) *Object {
 	return inner
 }
 
-// OptTexts returns an object of strings, or nil.
+// OptTexts returns an optional object whose members are strings, or nil.
 func (o *Object) OptTexts(name string) map[string]string {
 	inner := o.Object(name)
 	if inner == nil {
@@ -121,7 +121,7 @@ func (o *Object) OptTexts(name string) map[string]string {
 	return texts
 }
 
-// maxItems is how many objects are taken from one array.
+// maxItems is how many objects one array may hold.
 const maxItems = 20_000
 
 // Objects returns the objects that an optional array holds.
@@ -136,8 +136,7 @@ func (o *Object) Objects(name string) (all []*Object) {
 	return all
 }
 
-// Each calls f with the objects of an optional array, one by one, until there is
-// a problem.
+// Each calls f with each object of an optional array until there is a problem.
 func (o *Object) Each(name string, f func(i int, item *Object)) {
 	raw := o.Members[name]
 	if raw == nil {
@@ -181,7 +180,8 @@ func (o *Object) Duration(name string) (given bool, d time.Duration) {
 	return true, d
 }
 
-// Loose returns a string, "" if it is none: for what is no more than compared.
+// Loose returns a string, or "" if the member is not one. It is for values that are only
+// compared.
 func (o *Object) Loose(name string) string {
 	var s string
 	if json.Unmarshal(o.Members[name], &s) != nil {
@@ -190,7 +190,7 @@ func (o *Object) Loose(name string) string {
 	return s
 }
 
-// Alone returns the object with problems of its own.
+// Alone returns the object with its own Err.
 func (o *Object) Alone() *Object {
 	return &Object{path: o.path, Members: o.Members, Err: new(error)}
 }

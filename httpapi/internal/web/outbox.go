@@ -7,11 +7,11 @@ import (
 
 // Bounds of an outbox, in bytes.
 const (
-	outboxFull = 32 << 10 // from here on no more events are pulled
-	outboxKeep = 2 << 10  // what room an idle stream may keep
+	outboxFull = 32 << 10 // above this, no more events are pulled
+	outboxKeep = 2 << 10  // the largest buffer that an idle stream keeps
 )
 
-// outbox has what is to be written to a client next.
+// outbox buffers what is written to a client next.
 type outbox struct {
 	ready chan struct{} // there is something
 	room  chan struct{} // there is room again
@@ -26,7 +26,8 @@ func newOutbox() *outbox {
 	return &outbox{ready: make(chan struct{}, 1), room: make(chan struct{}, 1), done: make(chan struct{})}
 }
 
-// add appends an event, and waits while there is no room. The error is ctx's.
+// add appends an event. It waits while the outbox is full, and returns the cause if ctx
+// ends.
 func (b *outbox) add(ctx context.Context, o *EventWriter, e Event) error {
 	for {
 		b.mu.Lock()
@@ -43,7 +44,7 @@ func (b *outbox) add(ctx context.Context, o *EventWriter, e Event) error {
 	}
 }
 
-// taken waits until the last event is about to be written.
+// taken waits until take has returned all events.
 func (b *outbox) taken(ctx context.Context) error {
 	for {
 		b.mu.Lock()
@@ -67,7 +68,7 @@ func (b *outbox) waitRoom(ctx context.Context) error {
 	}
 }
 
-// take returns what is to be written.
+// take empties the outbox and returns its content.
 func (b *outbox) take() []byte {
 	b.mu.Lock()
 	taken := b.buf
@@ -77,7 +78,8 @@ func (b *outbox) take() []byte {
 	return taken
 }
 
-// reuse gives back what take has returned. An idle stream holds little of it.
+// reuse gives back a buffer that take has returned. An idle stream keeps at most
+// outboxKeep of it.
 func (b *outbox) reuse(written []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -5,7 +5,8 @@ import (
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
-// Shown is what callers are told: what the problem is stands in the log.
+// Shown returns what callers learn about the read models: the problem itself is only in
+// the log.
 func Shown(f readmodel.Fresh) readmodel.Fresh {
 	if f.Problem != "" {
 		f.Problem = "the read models do not get on; the server's log says why"
@@ -13,7 +14,7 @@ func Shown(f readmodel.Fresh) readmodel.Fresh {
 	return f
 }
 
-// PageOf is a page of the read models as the server answers with it.
+// PageOf returns a page of the read models as an answer.
 func PageOf[T any](p readmodel.Page[T]) api.Page[T] {
 	return MapPage(p, func(item T) T { return item })
 }

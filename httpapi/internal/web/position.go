@@ -33,7 +33,7 @@ func (p Position) append(b []byte) []byte {
 	return strconv.AppendInt(append(b, '.'), int64(p.Frames), 10)
 }
 
-// ParsePosition reads a position as it is sent, and nothing else.
+// ParsePosition parses a position in exactly the form of String.
 func ParsePosition(name, s string) (Position, error) {
 	whole, part, some := strings.Cut(s, ".")
 	var p Position

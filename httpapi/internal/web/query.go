@@ -15,8 +15,7 @@ import (
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
-// Query reads the parameters of a URL strictly; see route.checkParams for
-// unknown ones.
+// Query reads the parameters of a URL strictly. The routing table refuses unknown ones.
 type Query struct{ Values url.Values }
 
 // The parameters that may be given several times.
@@ -28,8 +27,8 @@ const (
 // maxMetadata is how many entries of metadata a listing can be filtered by.
 const maxMetadata = 16
 
-// ParseQuery refuses what can be read in two ways. Even then it returns what
-// it could read.
+// ParseQuery returns an error if a query is ambiguous. It returns what it could read even
+// then.
 func ParseQuery(raw string) (Query, error) {
 	values, err := url.ParseQuery(raw)
 	q := Query{values}
@@ -84,8 +83,8 @@ func (q Query) Page() (offset, limit int, err error) {
 // maxWord is the longest parameter that a listing is filtered by, in bytes.
 const maxWord = 1 << 10
 
-// Word returns a text, or "" if it is absent. Given, it must not be empty:
-// a client that leaves a filter empty must not get what it would have kept out.
+// Word returns a text, or "" if it is absent. An empty value is an error: a client whose
+// filter is empty by mistake must not get everything.
 func (q Query) Word(name string) (string, error) {
 	v := q.Values.Get(name)
 	switch {
@@ -190,7 +189,7 @@ func (q Query) Period() (from, to int64, err error) {
 	return from, to, err
 }
 
-// Paging is page as the read models take it.
+// Paging is Page in the form of the read models.
 func (q Query) Paging() (readmodel.Paging, error) {
 	offset, limit, err := q.Page()
 	return readmodel.Paging{Offset: offset, Limit: limit}, err
@@ -222,7 +221,7 @@ func Invalid(field, reason string) error {
 	return &eventlog.ValidationError{Field: field, Reason: reason}
 }
 
-// FlagOr is flag with another default.
+// FlagOr is Flag with another default.
 func (q Query) FlagOr(name string, byDefault bool) (bool, error) {
 	if !q.Values.Has(name) {
 		return byDefault, nil

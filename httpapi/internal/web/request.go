@@ -8,8 +8,8 @@ import (
 	"github.com/helixd/helixd/httpapi/auth"
 )
 
-// Request is a request whose caller may do the operation, on the session if
-// that is known yet.
+// Request is an admitted request: its caller may do the operation, on the session if that
+// is known already.
 type Request struct {
 	*http.Request
 	*Gate
@@ -25,7 +25,7 @@ type Request struct {
 	streams func()    // ends the stream that it has open; nil: it has none
 }
 
-// End ends what the request holds.
+// End releases the request's stream and its part of the budget.
 func (r *Request) End() {
 	r.LeaveBody()
 	if r.streams != nil {
@@ -33,16 +33,15 @@ func (r *Request) End() {
 	}
 }
 
-// startTimeout bounds what outlives its client: /start, /resume and all
-// else that changes a session.
+// startTimeout bounds the work that continues when its client leaves, as that of /start.
 const startTimeout = 30 * time.Second
 
-// Detached returns a context for what a client that leaves does not stop.
+// Detached returns a context that does not end when the client leaves.
 func (r *Request) Detached() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(r.Context()), startTimeout)
 }
 
-// Audit logs what a caller has done that no record of the session says.
+// Audit logs an act of the caller that no record of the session shows.
 func (r *Request) Audit(message string) {
 	r.logger.InfoContext(r.Context(), message, r.Out.Logged(ActorAttrs(r.Request)...)...)
 }

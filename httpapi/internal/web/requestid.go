@@ -11,8 +11,7 @@ import (
 	"github.com/helixd/helixd/httpapi/api"
 )
 
-// maxRequestID is the longest request id that is taken from a client, in
-// bytes.
+// maxRequestID is the longest request id that a client may choose, in bytes.
 const maxRequestID = 128
 
 type requestIDKey struct{}
@@ -24,8 +23,8 @@ func RequestID(ctx context.Context) string {
 	return id
 }
 
-// WithID gives a request its id: the client's, if that is well formed, or
-// a new ULID. The answer says it, whatever it is.
+// WithID gives a request its id: the client's if that is well formed, else a new ULID. The
+// answer's header has it.
 func WithID(w http.ResponseWriter, r *http.Request) *http.Request {
 	var id string
 	if given := r.Header.Values(api.HeaderRequestID); len(given) == 1 && isRequestID(given[0]) {
@@ -37,7 +36,7 @@ func WithID(w http.ResponseWriter, r *http.Request) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id))
 }
 
-// isRequestID reports whether an id can stand in headers and logs as it is.
+// isRequestID reports whether an id needs no escaping in headers and logs.
 func isRequestID(id string) bool {
 	if id == "" || len(id) > maxRequestID {
 		return false
@@ -52,8 +51,8 @@ func isRequestID(id string) bool {
 	return true
 }
 
-// WithRequestID returns a handler that adds the request's id to what is logged
-// with its context, by whichever package.
+// WithRequestID returns a handler that adds the request's id to each line that is logged
+// with the request's context, in any package.
 func WithRequestID(h slog.Handler) slog.Handler {
 	if _, does := h.(requestLog); does {
 		return h

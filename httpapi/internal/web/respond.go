@@ -12,7 +12,8 @@ import (
 // OK answers with v.
 func (g *Gate) OK(w http.ResponseWriter, v any) error { return g.Respond(w, 200, v) }
 
-// Respond answers with v as JSON, or returns why it can't be encoded.
+// Respond answers with v as JSON. It returns an error if v can't be encoded or the caller
+// has too many large answers under way.
 func (g *Gate) Respond(w http.ResponseWriter, status int, v any) error {
 	body, err := Marshal(v)
 	if err != nil {
@@ -36,19 +37,19 @@ func (g *Gate) Respond(w http.ResponseWriter, status int, v any) error {
 	return nil
 }
 
-// WriteJSON is respond for what can always be encoded.
+// WriteJSON is Respond for a value that can always be encoded.
 func (g *Gate) WriteJSON(w http.ResponseWriter, status int, v any) {
 	if err := g.Respond(w, status, v); err != nil {
 		panic(err)
 	}
 }
 
-// pieceBytes is how much of an answer a client has to take within the write
-// timeout: no size of an answer is too much for a slow one.
+// pieceBytes is how much of an answer a client has to read within the write timeout, so
+// that a slow client can read an answer of any size.
 const pieceBytes = 64 << 10
 
-// leastRate is how many bytes a second a client has to take on average: one that
-// takes a piece just in time would hold the rest of a large answer for hours.
+// leastRate is how many bytes a second a client has to read on average. A client that
+// read each piece just in time would keep a large answer in memory for hours.
 const leastRate = 64 << 10
 
 // WriteAll writes b, piece by piece.
@@ -58,8 +59,8 @@ func (g *Gate) WriteAll(w io.Writer, rc *http.ResponseController, b []byte) erro
 }
 
 // WritePart writes a part of an answer. left is how long the client may still take for
-// the whole answer: each part adds what it may take at the least rate, and takes off
-// what the client took.
+// the whole answer: each part adds its time at the least rate, and subtracts the time
+// that the client took.
 func (g *Gate) WritePart(w io.Writer, rc *http.ResponseController, b []byte, left *time.Duration) error {
 	began := time.Now()
 	*left += time.Duration(len(b)) * time.Second / leastRate
@@ -78,13 +79,13 @@ func (g *Gate) WritePart(w io.Writer, rc *http.ResponseController, b []byte, lef
 	return nil
 }
 
-// ExtendDeadline gives the next write its time. net/http lifts the deadline
-// behind the answer. Writers without deadlines, as in tests, have none.
+// ExtendDeadline sets the deadline of the next write. net/http clears it after the
+// answer. Writers without deadlines, as in tests, ignore it.
 func (g *Gate) ExtendDeadline(rc *http.ResponseController) {
 	_ = rc.SetWriteDeadline(time.Now().Add(g.WriteTimeout))
 }
 
-// Nothing tells a client that there is nothing to wait for.
+// Nothing answers 204: there is nothing to wait for.
 func (g *Gate) Nothing(w http.ResponseWriter) error {
 	w.WriteHeader(http.StatusNoContent)
 	return nil

@@ -7,7 +7,7 @@ import (
 	"github.com/helixd/helixd/httpapi/auth"
 )
 
-// settings are what a server may be given anew while it serves.
+// settings are who may do what. A reload replaces them while the server runs.
 type settings struct {
 	auth     auth.Authenticator
 	identify auth.Identifier // nil: what is in front of the server says who calls
@@ -16,7 +16,7 @@ type settings struct {
 	replace  context.CancelFunc
 }
 
-// newSettings returns those of a server that takes everybody if authenticate is nil.
+// newSettings returns settings that allow everybody everything if authenticate is nil.
 func newSettings(authenticate auth.Authenticator, identify auth.Identifier) *settings {
 	if authenticate == nil {
 		authenticate = everybody
@@ -29,8 +29,8 @@ func newSettings(authenticate auth.Authenticator, identify auth.Identifier) *set
 // everybody is the Authenticator of a server without one.
 func everybody(*http.Request, auth.Operation, string) error { return nil }
 
-// identified returns the request with its caller in its context. A request whose
-// caller is not known has none there.
+// identified returns the request with its caller in its context. If the caller is not
+// known, the context has the zero Caller.
 func (s *settings) identified(r *http.Request) (*http.Request, error) {
 	if s.identify == nil {
 		return r, nil
@@ -42,8 +42,8 @@ func (s *settings) identified(r *http.Request) (*http.Request, error) {
 	return r.WithContext(auth.WithCaller(r.Context(), c)), nil
 }
 
-// allow decides about a request whose caller has been identified. What is about
-// all sessions is not for callers that are bound to a user or a tenant.
+// allow checks a request whose caller has been identified. Operations on all sessions
+// are refused to callers that are bound to a user or a tenant.
 func (s *settings) allow(r *http.Request, op auth.Operation, session string) error {
 	if err := s.auth(r, op, session); err != nil {
 		return err
@@ -54,8 +54,8 @@ func (s *settings) allow(r *http.Request, op auth.Operation, session string) err
 	return nil
 }
 
-// allowAgain decides about a request that these settings did not let in. Its
-// caller must still be the same user of the same tenant.
+// allowAgain checks a request that earlier settings admitted. Its caller must still be
+// the same user of the same tenant.
 func (s *settings) allowAgain(r *http.Request, op auth.Operation, session string) error {
 	was := auth.CallerOf(r.Context())
 	r, err := s.identified(r)

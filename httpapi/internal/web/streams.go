@@ -23,8 +23,8 @@ func (g *Gate) UntilClosed(parent context.Context) (context.Context, context.Can
 	}
 }
 
-// Streaming calls f, which answers with a stream, with the context of streamOf. If
-// that ends before the stream begins, its cause is the answer.
+// Streaming calls f with the context of streamOf; f answers with a stream. If the context
+// ends before the stream begins, its cause is the error.
 func (r *Request) Streaming(session string, f func(ctx context.Context) error) error {
 	ctx, cancel := r.streamOf(session)
 	defer cancel()
@@ -38,9 +38,9 @@ func (r *Request) Streaming(session string, f func(ctx context.Context) error) e
 	return err
 }
 
-// streamOf ends with the client, with the server, when the caller may not hear
-// the session any more, or when its credentials expire; at once if the caller has
-// too many streams open.
+// streamOf returns a context that ends when the client leaves, when the server closes,
+// when the caller may no longer read the session, or when its credentials expire. If the
+// caller has too many streams open, it has ended already.
 func (r *Request) streamOf(session string) (context.Context, context.CancelFunc) {
 	valid, expire := r.Context(), context.CancelFunc(func() {})
 	if expires := auth.CallerOf(valid).Expires; !expires.IsZero() {
@@ -58,8 +58,8 @@ func (r *Request) streamOf(session string) (context.Context, context.CancelFunc)
 	}
 }
 
-// OpenStream takes note of the stream that a request opens, or refuses it. A
-// second call for the same request does nothing.
+// OpenStream counts the stream that a request opens, or returns *quota.Exceeded. A second
+// call for the same request does nothing.
 func (r *Request) OpenStream() error {
 	if r.streams != nil {
 		return nil

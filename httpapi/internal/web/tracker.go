@@ -8,8 +8,8 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// Tracker knows which route answers, about which session, and whether it has
-// begun to.
+// Tracker is the writer of an answer. It records which route answers, about which
+// session, and whether the answer has begun.
 type Tracker struct {
 	http.ResponseWriter
 	Route   string
@@ -24,7 +24,7 @@ type Tracker struct {
 	Status  int
 }
 
-// Logged is what log lines say of the request beside its id.
+// Logged returns the request's log attributes, other than its id.
 func (t *Tracker) Logged(more ...any) []any {
 	attrs := []any{"route", t.Route}
 	if t.Session != "" {
@@ -46,20 +46,20 @@ func (t *Tracker) Write(p []byte) (int, error) {
 // Unwrap lets http.ResponseController reach the connection.
 func (t *Tracker) Unwrap() http.ResponseWriter { return t.ResponseWriter }
 
-// begin notes when an answer begins, and with which status.
+// begin records when the answer began, and its status.
 func (t *Tracker) begin(status int) {
 	if !t.Begun {
 		t.Begun, t.Status, t.Began = true, status, time.Now()
 	}
 }
 
-// OtherRoute is the label of what is not one of few.
+// OtherRoute is the label of metrics about requests of no route.
 const OtherRoute = "other"
 
 // Label is the pattern of the route that answers.
 func (t *Tracker) Label() string { return cmp.Or(t.Route, OtherRoute) }
 
-// NewTracker follows the answer to a request.
+// NewTracker returns the writer of the answer to a request.
 func NewTracker(w http.ResponseWriter, r *http.Request) *Tracker {
 	return &Tracker{ResponseWriter: w, Came: time.Now(), Request: r}
 }

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// AtOnce is how many searches a node makes at a time, how many comparisons,
-	// how many checks of large patches, and, with few cores, how many large bodies
-	// it parses.
+	// AtOnce is how many searches a node runs at a time. The same number limits
+	// comparisons, checks of large patches and, on few cores, the parsing of large
+	// bodies.
 	AtOnce = 2
 	// TurnPatience is how long a request waits for its turn.
 	TurnPatience = 10 * time.Second
@@ -19,22 +19,22 @@ const (
 	maxRest = time.Second
 )
 
-// Turns bounds work that takes much of a node: so many pieces at a time, of one
-// caller at most one, so that no caller can hold all of them. Callers of whom
-// nothing is known are bounded together.
+// Turns limits expensive work: a number of pieces at a time, and one per caller, so that
+// no caller takes all of them. Callers without credentials count as one caller that may
+// have all.
 type Turns struct {
 	slots chan struct{}
-	// rests: after a turn its caller waits for as long as that took, so that it keeps
-	// at most half of a core busy. One that keeps a whole core busy makes others wait
-	// wherever the garbage collector has the other core: the network is looked at when
-	// one is idle, or every 10 ms.
+	// rests: after a turn its caller waits for as long as the turn took, so that it keeps
+	// at most half of a core busy. Go polls the network when a core is idle, else every
+	// 10 ms: a caller that kept one of two cores busy would delay all others whenever the
+	// garbage collector has the other core.
 	rests bool
 
 	mu      sync.Mutex
 	callers map[string]*turn // that work or wait
 }
 
-// turn is what one caller has under way.
+// turn is the work of one caller.
 type turn struct {
 	busy     chan struct{}
 	requests int // that work or wait
@@ -44,8 +44,8 @@ func NewTurns(slots int, rests bool) *Turns {
 	return &Turns{slots: make(chan struct{}, slots), rests: rests, callers: map[string]*turn{}}
 }
 
-// Take waits for the caller's turn, which lasts until giveBack is called. Errors:
-// ErrCallerBusy, ErrAllBusy; the context's cause.
+// Take waits for the caller's turn, which lasts until giveBack is called. After
+// TurnPatience it returns ErrCallerBusy or ErrAllBusy; if ctx ends, its cause.
 func (t *Turns) Take(ctx context.Context, c auth.Caller) (giveBack func(), err error) {
 	own, leave := t.enter(c)
 	patience := time.NewTimer(TurnPatience)
@@ -79,8 +79,8 @@ func (t *Turns) Take(ctx context.Context, c auth.Caller) (giveBack func(), err e
 	}, nil
 }
 
-// enter returns where the caller waits for its own requests; the caller is forgotten
-// after the last of them.
+// enter returns the channel on which the caller's requests wait for each other. leave
+// removes the caller after its last request.
 func (t *Turns) enter(c auth.Caller) (busy chan struct{}, leave func()) {
 	key := c.Share()
 	t.mu.Lock()
@@ -104,10 +104,10 @@ func (t *Turns) enter(c auth.Caller) (busy chan struct{}, leave func()) {
 	}
 }
 
-// ParseTurn waits for a turn to parse a request's body, or a part of it, if that is
-// large. A caller with several of them would else take all cores: the network is
-// looked at when one is free, or every 10 ms, and another caller's append needs that
-// many times.
+// ParseTurn waits for a turn to parse the body, or a part of it, if the body is large.
+// Without turns, a caller with several large bodies would take all cores, and Go polls
+// the network only every 10 ms while none is idle: another caller's append needs several
+// polls.
 func (r *Request) ParseTurn() (done func(), err error) {
 	if r.ContentLength <= FirstRead {
 		return func() {}, nil
