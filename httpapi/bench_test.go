@@ -15,6 +15,7 @@ import (
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/eventlog/logtest"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/snapshot"
@@ -35,7 +36,7 @@ func BenchmarkGetState(b *testing.B) {
 	log, err := jetstream.Open(b.Context(), nc, &jetstream.Options{Durability: "interval=1s"})
 	require.NoError(b, err)
 	b.Cleanup(func() { log.Close() })
-	saved, err := foldsjs.Open(b.Context(), nc, jetstream.Hashed(1), 1)
+	saved, err := foldsjs.Open(b.Context(), nc, layout.Hashed(1), 1)
 	require.NoError(b, err)
 	head := uint64(0)
 	for entries := range slices.Chunk(logtest.LongSession("s", records), 500) {

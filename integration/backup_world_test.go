@@ -23,6 +23,7 @@ import (
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/eventlog/logtest"
 	"github.com/helixd/helixd/snapshot"
 	"github.com/helixd/helixd/snapshot/backup"
@@ -119,7 +120,7 @@ func trimmedSession(t *testing.T, dataDir, session string) (floor uint64) {
 	log, err := jetstream.Open(t.Context(), nc, nil)
 	require.NoError(t, err)
 	defer log.Close()
-	folds, err := foldsjs.Open(t.Context(), nc, jetstream.Hashed(1), 1)
+	folds, err := foldsjs.Open(t.Context(), nc, layout.Hashed(1), 1)
 	require.NoError(t, err)
 	head := uint64(0)
 	for i := range 20 {

@@ -18,6 +18,7 @@ import (
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/eventlog/jetstream/subscriber"
 	"github.com/helixd/helixd/eventlog/logtest"
 )
@@ -54,7 +55,7 @@ func (a *audience) may(t *testing.T, session string) nats.Option {
 	}
 	right, err := a.minter.Mint(session, 0, 0)
 	require.NoError(t, err)
-	require.Equal(t, jetstream.LiveSubject(session), right.Subject)
+	require.Equal(t, layout.LiveSubject(session), right.Subject)
 	return nats.UserJWTAndSeed(right.JWT, right.Seed)
 }
 
@@ -180,13 +181,13 @@ func TestSubscribersBesideReaders(t *testing.T) {
 // its own to the subject that a subscriber listens to.
 func (a *audience) toldNoLies(t *testing.T, url string) {
 	l := a.connect(t, url, a.may(t, own))
-	heard := l.listen(t, jetstream.LiveSubject(own))
+	heard := l.listen(t, layout.LiveSubject(own))
 	reader := a.connect(t, url)
-	told := reader.listen(t, jetstream.LiveSubject(own))
-	require.NoError(t, reader.PublishRequest("$JS.API.STREAM.INFO.HELIX_LOG_0", jetstream.LiveSubject(own), nil))
-	requireHeard(t, told, jetstream.LiveSubject(own), "stream_info") // it lies to its like
+	told := reader.listen(t, layout.LiveSubject(own))
+	require.NoError(t, reader.PublishRequest("$JS.API.STREAM.INFO.HELIX_LOG_0", layout.LiveSubject(own), nil))
+	requireHeard(t, told, layout.LiveSubject(own), "stream_info") // it lies to its like
 	a.say(t, own, "the truth")
-	requireHeard(t, heard, jetstream.LiveSubject(own), "the truth")
+	requireHeard(t, heard, layout.LiveSubject(own), "the truth")
 }
 
 // hear: the session, live, and two clients of one right each for themselves.
@@ -194,7 +195,7 @@ func (a *audience) hear(t *testing.T, url string) {
 	right := a.may(t, own)
 	var subs []*nats.Subscription
 	for range 2 {
-		subs = append(subs, a.connect(t, url, right).listen(t, jetstream.LiveSubject(own)))
+		subs = append(subs, a.connect(t, url, right).listen(t, layout.LiveSubject(own)))
 	}
 	for i := range 3 {
 		said := fmt.Sprint("said ", i)
@@ -215,16 +216,16 @@ func (a *audience) hear(t *testing.T, url string) {
 func (a *audience) oddIDs(t *testing.T, url string) {
 	for _, id := range []string{"*", ">", "own.>", "own.*", "*.own", "a.b", "a b", " own", "%2A", "own%", "é", "$JS", "_INBOX", strings.Repeat("*", 256)} {
 		l := a.connect(t, url, a.may(t, id))
-		heard := l.listen(t, jetstream.LiveSubject(id))
+		heard := l.listen(t, layout.LiveSubject(id))
 		a.say(t, victim, "secret")
 		a.say(t, own, "secret")
 		a.say(t, id, "mine")
-		requireHeard(t, heard, jetstream.LiveSubject(id), "mine")
+		requireHeard(t, heard, layout.LiveSubject(id), "mine")
 		n, _, err := heard.Pending()
 		require.NoError(t, err)
 		require.Zero(t, n)
 		raw := "helix.live." + id
-		if _, err := l.SubscribeSync(raw); err == nil && raw != jetstream.LiveSubject(id) { // else the client did not try
+		if _, err := l.SubscribeSync(raw); err == nil && raw != layout.LiveSubject(id) { // else the client did not try
 			l.requireRefused(t, raw)
 		}
 		l.Close()
@@ -266,7 +267,7 @@ var (
 // hearNothingElse: a subscription to anything else is refused and hears
 // nothing, though there is something to hear.
 func (a *audience) hearNothingElse(t *testing.T, url string) {
-	live := jetstream.LiveSubject(own)
+	live := layout.LiveSubject(own)
 	for i, subject := range slices.Concat(audible, silent) {
 		for _, group := range []string{"", "group", live} {
 			if group != "" && i >= len(audible) {
@@ -304,7 +305,7 @@ func (a *audience) hearNothingElse(t *testing.T, url string) {
 // sayNothing: whatever a client publishes or requests is refused; the log stays
 // as it is, and no answer reaches anybody.
 func (a *audience) sayNothing(t *testing.T, url string) {
-	live := jetstream.LiveSubject(own)
+	live := layout.LiveSubject(own)
 	record := logtest.Text(own, "forged")
 	forged := nats.Header{"Helix-Kind": {"chunk"}, "Helix-Type": {"text_delta"}, "Helix-Agent": {own}, "Nats-Sequence": {"1"}}
 	before := a.stored(t)

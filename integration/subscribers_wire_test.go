@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
-	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/eventlog/jetstream/subscriber"
 )
 
@@ -101,7 +101,7 @@ func TestSubscribersOnTheWire(t *testing.T) {
 				{`CONNECT {"account":"HELIX"}`, "SUB > 1"}, {`CONNECT {"account":"HELIX","new_account":true}`, "SUB > 1"},
 			} {
 				w := dialWire(t, a.urls["TCP"])
-				require.Empty(t, w.send(t, w.connect(t, mint(own)), "SUB "+jetstream.LiveSubject(own)+" own"))
+				require.Empty(t, w.send(t, w.connect(t, mint(own)), "SUB "+layout.LiveSubject(own)+" own"))
 				answers := w.send(t, attack...)
 				a.say(t, victim, "secret")
 				before++

@@ -13,6 +13,7 @@ import (
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	logjs "github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/eventlog/logtest"
 	"github.com/helixd/helixd/snapshot"
 	foldsjs "github.com/helixd/helixd/snapshot/jetstream"
@@ -30,7 +31,7 @@ func longLog(b *testing.B, records int) (eventlog.Log, snapshot.Folds, func(stre
 	log, err := logjs.Open(b.Context(), nc, &logjs.Options{Durability: "interval=1s"})
 	require.NoError(b, err)
 	b.Cleanup(func() { log.Close() })
-	folds, err := foldsjs.Open(b.Context(), nc, logjs.Hashed(1), 1)
+	folds, err := foldsjs.Open(b.Context(), nc, layout.Hashed(1), 1)
 	require.NoError(b, err)
 	states, head := snapshot.New(log, &snapshot.StoreOptions{Folds: folds}), uint64(0)
 	for entries := range slices.Chunk(logtest.LongSession("s", records), 500) {

@@ -12,6 +12,7 @@ import (
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	logjs "github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/eventlog/logtest"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/projector"
@@ -41,7 +42,7 @@ func onDisk(t *testing.T) disk {
 	d.log, err = logjs.Open(t.Context(), nc, nil)
 	require.NoError(t, err)
 	t.Cleanup(func() { d.log.Close() })
-	d.folds, err = foldsjs.Open(t.Context(), nc, logjs.Hashed(1), 1)
+	d.folds, err = foldsjs.Open(t.Context(), nc, layout.Hashed(1), 1)
 	require.NoError(t, err)
 	js, err := natsjs.New(nc, natsjs.WithDefaultTimeout(time.Minute))
 	require.NoError(t, err)

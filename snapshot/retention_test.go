@@ -15,6 +15,7 @@ import (
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/snapshot"
 	foldsjs "github.com/helixd/helixd/snapshot/jetstream"
@@ -33,7 +34,7 @@ func onServer(t *testing.T) (*nats.Conn, *jetstream.Log, *foldsjs.Folds) {
 	log, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Server: srv})
 	require.NoError(t, err)
 	t.Cleanup(func() { log.Close() })
-	folds, err := foldsjs.Open(t.Context(), nc, jetstream.Hashed(1), 1)
+	folds, err := foldsjs.Open(t.Context(), nc, layout.Hashed(1), 1)
 	require.NoError(t, err)
 	return nc, log, folds
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	logjs "github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/snapshot"
@@ -80,7 +81,7 @@ func TestSavedFolds(t *testing.T) {
 			log, err := logjs.Open(t.Context(), nc, nil)
 			require.NoError(t, err)
 			t.Cleanup(func() { log.Close() })
-			folds, err := foldsjs.Open(t.Context(), nc, logjs.Hashed(1), 1)
+			folds, err := foldsjs.Open(t.Context(), nc, layout.Hashed(1), 1)
 			require.NoError(t, err)
 			return log, folds
 		},

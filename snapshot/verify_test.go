@@ -15,6 +15,7 @@ import (
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	logjs "github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/jsondoc"
@@ -173,11 +174,11 @@ func TestFoldsOfATrimmedSession(t *testing.T) {
 	log, err := logjs.Open(t.Context(), nc, nil)
 	require.NoError(t, err)
 	t.Cleanup(func() { log.Close() })
-	_, err = foldsjs.OpenExisting(t.Context(), nc, logjs.Hashed(1))
+	_, err = foldsjs.OpenExisting(t.Context(), nc, layout.Hashed(1))
 	require.ErrorIs(t, err, natsjs.ErrStreamNotFound)
-	_, err = foldsjs.Open(t.Context(), nc, logjs.Hashed(1), 1)
+	_, err = foldsjs.Open(t.Context(), nc, layout.Hashed(1), 1)
 	require.NoError(t, err)
-	folds, err := foldsjs.OpenExisting(t.Context(), nc, logjs.Hashed(1))
+	folds, err := foldsjs.OpenExisting(t.Context(), nc, layout.Hashed(1))
 	require.NoError(t, err)
 
 	states := snapshot.New(log, &snapshot.StoreOptions{Folds: folds, SaveEvery: 10})

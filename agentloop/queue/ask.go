@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/helixd/helixd/eventlog"
-	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 // What nodes say to each other, by core NATS.
@@ -57,7 +57,7 @@ func (q *Queue) listen() error {
 		return nil
 	}
 	return errors.Join(
-		on(allSubject, q.hear), on(wakeSubject, q.hearWake), on(askSubjects+jetstream.Token(q.opts.Node), q.reply), q.host(),
+		on(allSubject, q.hear), on(wakeSubject, q.hearWake), on(askSubjects+layout.Token(q.opts.Node), q.reply), q.host(),
 	)
 }
 
@@ -86,7 +86,7 @@ func (q *Queue) ask(ctx context.Context, node string, what question) (a answer, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	m, err := q.nc.RequestWithContext(ctx, askSubjects+jetstream.Token(node), text)
+	m, err := q.nc.RequestWithContext(ctx, askSubjects+layout.Token(node), text)
 	if err != nil {
 		return a, err
 	}
@@ -126,7 +126,7 @@ func (q *Queue) hearWake(m *nats.Msg) {
 func (q *Queue) Agent(ctx context.Context, agentType string) (initial json.RawMessage, hosted bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	m, err := q.nc.RequestWithContext(ctx, agentSubjects+jetstream.Token(agentType), nil)
+	m, err := q.nc.RequestWithContext(ctx, agentSubjects+layout.Token(agentType), nil)
 	switch {
 	case err == nil && len(m.Data) == 0:
 		return nil, true, nil

@@ -19,6 +19,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 // Stream is the name of the list's stream.
@@ -178,7 +179,7 @@ func (q *Queue) Remove(ctx context.Context, tickets []uint64) error {
 // Forget implements agentloop.Queue.
 func (q *Queue) Forget(ctx context.Context, session string) error {
 	for {
-		m, err := q.stream.GetLastMsgForSubject(ctx, subjects+"*."+jetstream.Token(session))
+		m, err := q.stream.GetLastMsgForSubject(ctx, subjects+"*."+layout.Token(session))
 		if errors.Is(err, natsjs.ErrMsgNotFound) {
 			return nil
 		}
@@ -214,7 +215,7 @@ func (q *Queue) patiently(ctx context.Context, try func(context.Context) error) 
 type tree struct{ agentType, session string }
 
 func (t tree) subject() string {
-	return subjects + jetstream.Token(t.agentType) + "." + jetstream.Token(t.session)
+	return subjects + layout.Token(t.agentType) + "." + layout.Token(t.session)
 }
 
 // treeOf is the inverse of subject.
@@ -224,10 +225,10 @@ func treeOf(subject string) (t tree, ok bool) {
 	if !ok || !two {
 		return t, false
 	}
-	if t.agentType, ok = jetstream.Untoken(agent); !ok {
+	if t.agentType, ok = layout.Untoken(agent); !ok {
 		return t, false
 	}
-	t.session, ok = jetstream.Untoken(session)
+	t.session, ok = layout.Untoken(session)
 	return t, ok
 }
 

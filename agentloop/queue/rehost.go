@@ -7,7 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 // Rehost tells the other nodes which agents the loop has now, and looks for
@@ -41,7 +41,7 @@ func (q *Queue) host() error {
 		if q.hosting[agent] != nil {
 			continue
 		}
-		sub, err := q.nc.QueueSubscribe(agentSubjects+jetstream.Token(agent), "hosts", func(m *nats.Msg) {
+		sub, err := q.nc.QueueSubscribe(agentSubjects+layout.Token(agent), "hosts", func(m *nats.Msg) {
 			initial, _ := q.loop.InitialState(agent)
 			respond(m, initial)
 		})

@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 // inLog reports whether the log has the record at seq, and the session is not being
@@ -17,9 +19,9 @@ func (l *Log) inLog(ctx context.Context, session string, seq uint64) (bool, erro
 		return false, err
 	}
 	m, err := l.lastMessage(ctx, stream, subject)
-	if err == nil && !isErased(m.header) {
+	if err == nil && !wire.IsErased(m.Header) {
 		if m, err = l.messageAt(ctx, stream, seq); err == nil {
-			return m.subject == subject, nil
+			return m.Subject == subject, nil
 		}
 	}
 	if errors.Is(err, errNoMessage) {
@@ -44,7 +46,7 @@ func (l *Log) lives(ctx context.Context, session string, seq uint64) (bool, erro
 	if err != nil || len(refs) == 0 {
 		return false, err
 	}
-	s, err := l.segmentAt(ctx, session, refs[0].at)
+	s, err := l.segmentAt(ctx, session, refs[0].At)
 	if err != nil {
 		return false, err
 	}
@@ -52,7 +54,7 @@ func (l *Log) lives(ctx context.Context, session string, seq uint64) (bool, erro
 		e, err := l.erasingOf(ctx, session)
 		return err == nil && seq > e.Fence, err
 	}
-	for _, r := range s.records {
+	for _, r := range s.Records {
 		if r.Sequence == seq {
 			return true, nil
 		}
@@ -67,52 +69,52 @@ func (l *Log) lives(ctx context.Context, session string, seq uint64) (bool, erro
 //
 // So it removes a record of an append that created a session whose large payloads an earlier
 // erasure may have taken, see blobsTaken.
-func (l *Log) dropStray(ctx context.Context, session, stream string, m message) (bool, error) {
-	if since := first(m.header, headerSince); since != "" {
-		if taken, err := l.blobsTaken(ctx, session, since, m.sequence); err != nil || !taken {
+func (l *Log) dropStray(ctx context.Context, session, stream string, m wire.Message) (bool, error) {
+	if since := wire.First(m.Header, wire.HeaderSince); since != "" {
+		if taken, err := l.blobsTaken(ctx, session, since, m.Sequence); err != nil || !taken {
 			return false, err
 		}
-		return true, l.wipe(ctx, session, stream, m.subject, m.sequence)
+		return true, l.wipe(ctx, session, stream, m.Subject, m.Sequence)
 	}
-	text := first(m.header, headerSealed)
+	text := wire.First(m.Header, wire.HeaderSealed)
 	if text == "" {
 		return false, nil
 	}
 	sealed, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return false, fmt.Errorf("%w: header %s of message %d", errDamaged, headerSealed, m.sequence)
+		return false, fmt.Errorf("%w: header %s of message %d", wire.ErrDamaged, wire.HeaderSealed, m.Sequence)
 	}
 	p := l.partitionOf(session)
-	last, err := l.lastReadable(ctx, segmentStream(p), segmentSubject(session, p))
+	last, err := l.lastReadable(ctx, layout.SegmentStream(p), layout.SegmentSubject(session, p))
 	if err == nil {
 		s, _, err := l.usable(ctx, session, last)
-		if err != nil || s != nil && s.last() >= sealed {
+		if err != nil || s != nil && s.Last() >= sealed {
 			return false, err
 		}
 	} else if !errors.Is(err, errNoMessage) {
 		return false, err
 	}
-	if isErased(m.header) { // a fence stays until its erasure, which removes segments first, has ended
-		if e, err := l.erasingOf(ctx, session); err != nil || e.Fence == m.sequence {
+	if wire.IsErased(m.Header) { // a fence stays until its erasure, which removes segments first, has ended
+		if e, err := l.erasingOf(ctx, session); err != nil || e.Fence == m.Sequence {
 			return false, err
 		}
 	}
-	if l.opts.Replicas > 1 && !l.leads(ctx, segmentStream(p)) {
+	if l.opts.Replicas > 1 && !l.leads(ctx, layout.SegmentStream(p)) {
 		return false, fmt.Errorf("%w: %w", eventlog.ErrUnavailable, errStaleLeader)
 	}
-	return true, l.wipe(ctx, session, stream, m.subject, m.sequence)
+	return true, l.wipe(ctx, session, stream, m.Subject, m.Sequence)
 }
 
 // followPurged makes a go behind a record that only a segment still has:
 // JetStream then knows no last message of the subject, which it calls 0.
 func (a *pendingAppend) followPurged() {
 	for _, m := range a.messages {
-		m.Header[headerSealed] = []string{strconv.FormatUint(a.expected, 10)}
+		m.Header[wire.HeaderSealed] = []string{strconv.FormatUint(a.expected, 10)}
 	}
 	first := a.messages[0]
-	first.Header[headerPrevious] = first.Header[headerExpectedLast]
-	first.Header[headerExpectedLast] = []string{"0"}
+	first.Header[wire.HeaderPrevious] = first.Header[wire.HeaderExpectedLast]
+	first.Header[wire.HeaderExpectedLast] = []string{"0"}
 }
 
 // behindPurged reports whether followPurged was called.
-func (a *pendingAppend) behindPurged() bool { return a.messages[0].Header[headerPrevious] != nil }
+func (a *pendingAppend) behindPurged() bool { return a.messages[0].Header[wire.HeaderPrevious] != nil }

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
 )
 
 const (
@@ -113,7 +114,7 @@ func (l *Log) appendOnce(ctx context.Context, session string, expected uint64, e
 		if s, _, err := l.lastSegment(ctx, session); err != nil {
 			return 0, fmt.Errorf("%w: %w", eventlog.ErrUnavailable, err)
 		} else if s != nil {
-			return 0, &eventlog.ConflictError{Head: s.last()}
+			return 0, &eventlog.ConflictError{Head: s.Last()}
 		}
 	} else if err := l.checkExpected(ctx, session, expected); err != nil {
 		return 0, err
@@ -194,28 +195,28 @@ func (l *Log) confirmBehind(ctx context.Context, session string, last uint64) er
 func (l *Log) newAppend(ctx context.Context, session, subject string, expected uint64, entries []eventlog.Entry) (*pendingAppend, error) {
 	a := &pendingAppend{
 		session: session, expected: expected, ctx: ctx,
-		messages: make([]*nats.Msg, len(entries)), records: make([]stored, len(entries)),
+		messages: make([]*nats.Msg, len(entries)), records: make([]wire.Stored, len(entries)),
 	}
 	for i, e := range entries {
-		r := stored{Record: eventlog.Record{Entry: e}, linked: true}
+		r := wire.Stored{Record: eventlog.Record{Entry: e}, Linked: true}
 		if len(e.Payload) > l.inline {
 			ref, err := l.appendBlob(ctx, a, e.Payload)
 			if err != nil {
 				return a, err
 			}
-			r.blob, r.Payload = ref.String(), ref.placeholder(e.Type)
+			r.Blob, r.Payload = ref.String(), ref.Placeholder(e.Type)
 		}
 		a.records[i] = r
-		a.messages[i] = newMessage(subject, r, l.groupSync()) // else the server republishes what it stores
+		a.messages[i] = wire.NewMessage(subject, r, l.groupSync()) // else the server republishes what it stores
 		a.bytes += len(r.Payload)
 	}
 	if expected == 0 && len(a.blobs) > 0 {
 		for _, m := range a.messages {
-			m.Header[headerSince] = []string{strconv.FormatUint(a.since, 10)}
+			m.Header[wire.HeaderSince] = []string{strconv.FormatUint(a.since, 10)}
 		}
 	}
 	// The comparison stands on the first message only.
-	a.messages[0].Header[headerExpectedLast] = []string{strconv.FormatUint(expected, 10)}
+	a.messages[0].Header[wire.HeaderExpectedLast] = []string{strconv.FormatUint(expected, 10)}
 	return a, nil
 }
 
@@ -284,7 +285,7 @@ func (l *Log) sendOnce(ctx context.Context, messages []*nats.Msg) (uint64, error
 			return 0, transportError(err)
 		}
 	} else { // it may have been in a batch that was refused
-		for _, name := range []string{headerBatchID, headerBatchSequence, headerBatchCommit} {
+		for _, name := range []string{wire.HeaderBatchID, wire.HeaderBatchSequence, wire.HeaderBatchCommit} {
 			delete(last.Header, name)
 		}
 	}
@@ -326,11 +327,11 @@ func (l *Log) store(ctx context.Context, m *nats.Msg) (uint64, error) {
 func (l *Log) sendAllButLast(messages []*nats.Msg) error {
 	id := nats.NewInbox()[len(nats.InboxPrefix):]
 	for i, m := range messages {
-		m.Header[headerBatchID] = []string{id}
-		m.Header[headerBatchSequence] = []string{strconv.Itoa(i + 1)}
-		delete(m.Header, headerBatchCommit)
+		m.Header[wire.HeaderBatchID] = []string{id}
+		m.Header[wire.HeaderBatchSequence] = []string{strconv.Itoa(i + 1)}
+		delete(m.Header, wire.HeaderBatchCommit)
 		if i == len(messages)-1 {
-			m.Header[headerBatchCommit] = []string{"1"}
+			m.Header[wire.HeaderBatchCommit] = []string{"1"}
 			return nil
 		}
 		if err := l.nc.PublishMsg(m); err != nil {

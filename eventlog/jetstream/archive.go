@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"slices"
 	"strconv"
 	"sync"
@@ -19,13 +21,13 @@ const segmentsAhead = 4
 
 // lastSegment returns the session's last segment and its place, or nil. It
 // asks the leader.
-func (l *Log) lastSegment(ctx context.Context, session string) (*segment, uint64, error) {
+func (l *Log) lastSegment(ctx context.Context, session string) (*wire.Segment, uint64, error) {
 	p := l.partitionOf(session)
 	get := l.lastMessage
 	if l.purged.Load() { // only then a segment that can't be read is all that there is
 		get = l.lastReadable
 	}
-	m, err := get(ctx, segmentStream(p), segmentSubject(session, p))
+	m, err := get(ctx, layout.SegmentStream(p), layout.SegmentSubject(session, p))
 	if errors.Is(err, errNoMessage) {
 		return nil, 0, nil
 	}
@@ -36,22 +38,22 @@ func (l *Log) lastSegment(ctx context.Context, session string) (*segment, uint64
 }
 
 // usable returns a segment, nil if it outlived its session.
-func (l *Log) usable(ctx context.Context, session string, m message) (*segment, uint64, error) {
-	s, err := unpack(m.data)
-	if err != nil || s.index > 0 {
-		return s, m.sequence, err
+func (l *Log) usable(ctx context.Context, session string, m wire.Message) (*wire.Segment, uint64, error) {
+	s, err := wire.Unpack(m.Data)
+	if err != nil || s.Index > 0 {
+		return s, m.Sequence, err
 	}
-	if late, err := l.outlived(ctx, session, m, s.last()); err != nil || late {
+	if late, err := l.outlived(ctx, session, m, s.Last()); err != nil || late {
 		return nil, 0, err
 	}
-	return s, m.sequence, nil
+	return s, m.Sequence, nil
 }
 
 // anyLastSegment is lastSegment as any replica has it. One that lags leaves more
 // to be read from the log.
-func (l *Log) anyLastSegment(ctx context.Context, session string) (*segment, uint64, error) {
+func (l *Log) anyLastSegment(ctx context.Context, session string) (*wire.Segment, uint64, error) {
 	p := l.partitionOf(session)
-	m, err := l.directGet(ctx, segmentStream(p), map[string]any{"last_by_subj": segmentSubject(session, p)})
+	m, err := l.directGet(ctx, layout.SegmentStream(p), map[string]any{"last_by_subj": layout.SegmentSubject(session, p)})
 	if errors.Is(err, errNoMessage) && !l.purged.Load() {
 		return nil, 0, nil
 	}
@@ -64,12 +66,12 @@ func (l *Log) anyLastSegment(ctx context.Context, session string) (*segment, uin
 // readSegments hands the sealed records behind from to take, while it wants
 // them, from no more segments than reach up to to. It hands out none if the
 // first one that there is does not follow from.
-func (l *Log) readSegments(ctx context.Context, session string, from, to uint64, take func(stored) bool) error {
+func (l *Log) readSegments(ctx context.Context, session string, from, to uint64, take func(wire.Stored) bool) error {
 	refs, end, err := l.segmentsBehind(ctx, session, from, l.anyLastSegment)
 	if err != nil {
 		return err
 	}
-	if i := slices.IndexFunc(refs, func(r segmentRef) bool { return r.last >= to }); i >= 0 {
+	if i := slices.IndexFunc(refs, func(r wire.SegmentRef) bool { return r.Last >= to }); i >= 0 {
 		refs = refs[:i+1]
 	}
 	for some := range slices.Chunk(refs, l.ahead) {
@@ -81,10 +83,10 @@ func (l *Log) readSegments(ctx context.Context, session string, from, to uint64,
 			if s == nil { // retention has removed it
 				continue
 			}
-			if s.previous > from {
+			if s.Previous > from {
 				return nil // a gap; the caller sees that it is not done
 			}
-			for _, r := range s.records {
+			for _, r := range s.Records {
 				if r.Sequence <= from {
 					continue
 				}
@@ -102,56 +104,56 @@ func (l *Log) readSegments(ctx context.Context, session string, from, to uint64,
 // are, oldest first, and which is the last of all, as last has it. Those that
 // retention has removed may be among them.
 func (l *Log) segmentsBehind(
-	ctx context.Context, session string, from uint64, last func(context.Context, string) (*segment, uint64, error),
-) (refs []segmentRef, end *segment, err error) {
+	ctx context.Context, session string, from uint64, last func(context.Context, string) (*wire.Segment, uint64, error),
+) (refs []wire.SegmentRef, end *wire.Segment, err error) {
 	s, at, err := last(ctx, session)
 	end = s
-	for err == nil && s != nil && s.last() > from {
-		refs = slices.Concat(s.directory, []segmentRef{{at: at, last: s.last()}}, refs)
-		earlier := s.earlier
-		if earlier.last <= from {
+	for err == nil && s != nil && s.Last() > from {
+		refs = slices.Concat(s.Directory, []wire.SegmentRef{{At: at, Last: s.Last()}}, refs)
+		earlier := s.Earlier
+		if earlier.Last <= from {
 			break
 		}
-		if earlier.at >= at {
-			return nil, nil, fmt.Errorf("%w: a segment names itself or a later one", errDamaged)
+		if earlier.At >= at {
+			return nil, nil, fmt.Errorf("%w: a segment names itself or a later one", wire.ErrDamaged)
 		}
-		at = earlier.at
+		at = earlier.At
 		s, err = l.segmentAt(ctx, session, at)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	i := slices.IndexFunc(refs, func(r segmentRef) bool { return r.last > from })
+	i := slices.IndexFunc(refs, func(r wire.SegmentRef) bool { return r.Last > from })
 	return refs[max(i, 0):], end, nil
 }
 
 // segmentAt returns the session's segment at a place, nil if there is none.
-func (l *Log) segmentAt(ctx context.Context, session string, at uint64) (*segment, error) {
+func (l *Log) segmentAt(ctx context.Context, session string, at uint64) (*wire.Segment, error) {
 	p := l.partitionOf(session)
-	m, err := l.getAt(ctx, segmentStream(p), at)
+	m, err := l.getAt(ctx, layout.SegmentStream(p), at)
 	if errors.Is(err, errNoMessage) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	if m.subject != segmentSubject(session, p) {
-		return nil, fmt.Errorf("%w: message %d is no segment of the session", errDamaged, at)
+	if m.Subject != layout.SegmentSubject(session, p) {
+		return nil, fmt.Errorf("%w: message %d is no segment of the session", wire.ErrDamaged, at)
 	}
-	return unpack(m.data)
+	return wire.Unpack(m.Data)
 }
 
 // segmentsAt is segmentAt of several, which it asks for together, but for the one
 // that is at hand.
-func (l *Log) segmentsAt(ctx context.Context, session string, refs []segmentRef, atHand *segment) ([]*segment, error) {
-	segments, errs := make([]*segment, len(refs)), make([]error, len(refs))
+func (l *Log) segmentsAt(ctx context.Context, session string, refs []wire.SegmentRef, atHand *wire.Segment) ([]*wire.Segment, error) {
+	segments, errs := make([]*wire.Segment, len(refs)), make([]error, len(refs))
 	var wg sync.WaitGroup
 	for i, ref := range refs {
-		if ref.last == atHand.last() {
+		if ref.Last == atHand.Last() {
 			segments[i] = atHand
 			continue
 		}
-		wg.Go(func() { segments[i], errs[i] = l.segmentAt(ctx, session, ref.at) })
+		wg.Go(func() { segments[i], errs[i] = l.segmentAt(ctx, session, ref.At) })
 	}
 	wg.Wait()
 	return segments, errors.Join(errs...)
@@ -167,21 +169,21 @@ func (l *Log) floor(ctx context.Context, session string) (uint64, error) {
 // floorAt is floor, and the sequence of the message that has it.
 func (l *Log) floorAt(ctx context.Context, session string) (floor, at uint64, err error) {
 	p := l.partitionOf(session)
-	m, err := l.lastMessage(ctx, segmentStream(p), floorSubject(session, p))
+	m, err := l.lastMessage(ctx, layout.SegmentStream(p), layout.FloorSubject(session, p))
 	if errors.Is(err, errNoMessage) {
 		return 0, 0, nil
 	}
 	if err != nil {
 		return 0, 0, err
 	}
-	n, err := strconv.ParseUint(string(m.data), 10, 64)
+	n, err := strconv.ParseUint(string(m.Data), 10, 64)
 	if err != nil {
-		return 0, 0, fmt.Errorf("%w: floor of a session: %w", errDamaged, err)
+		return 0, 0, fmt.Errorf("%w: floor of a session: %w", wire.ErrDamaged, err)
 	}
-	if first(m.header, headerExpectedLast) == "0" {
+	if wire.First(m.Header, wire.HeaderExpectedLast) == "0" {
 		if late, err := l.outlived(ctx, session, m, n); err != nil || late {
 			return 0, 0, err
 		}
 	}
-	return n, m.sequence, nil
+	return n, m.Sequence, nil
 }

@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 // An erasure removes the blobs that are there while its fence is, and may be slow: the
@@ -23,14 +25,14 @@ import (
 
 // storedBlob is a blob that was stored for an append.
 type storedBlob struct {
-	ref     blobRef
+	ref     wire.BlobRef
 	payload []byte
 	at      []uint64 // its parts
 }
 
 // appendBlob sees to it that the session has a payload, for an append that is to come.
-func (l *Log) appendBlob(ctx context.Context, a *pendingAppend, payload []byte) (blobRef, error) {
-	ref := refOf(payload)
+func (l *Log) appendBlob(ctx context.Context, a *pendingAppend, payload []byte) (wire.BlobRef, error) {
+	ref := wire.RefOf(payload)
 	for _, b := range a.blobs {
 		if b.ref == ref {
 			return ref, nil
@@ -55,9 +57,9 @@ func (l *Log) appendBlob(ctx context.Context, a *pendingAppend, payload []byte) 
 			return ref, err
 		}
 	}
-	name, value := headerAfter, a.expected
+	name, value := wire.HeaderAfter, a.expected
 	if a.expected == 0 {
-		name, value = headerSince, a.since
+		name, value = wire.HeaderSince, a.since
 	}
 	at, err := l.storeBlob(ctx, a.session, ref, payload, name, value)
 	a.blobs = append(a.blobs, storedBlob{ref: ref, payload: payload, at: at})
@@ -135,7 +137,7 @@ func (l *Log) confirmBlobs(ctx context.Context, a *pendingAppend, last uint64) e
 			err = errors.New("the session was erased meanwhile")
 		}
 	}
-	if err == nil && l.opts.Replicas > 1 && !l.leads(ctx, segmentStream(l.partitionOf(a.session))) {
+	if err == nil && l.opts.Replicas > 1 && !l.leads(ctx, layout.SegmentStream(l.partitionOf(a.session))) {
 		err = errStaleLeader
 	}
 	if err != nil {
@@ -164,22 +166,22 @@ func (l *Log) dropBlobs(ctx context.Context, a *pendingAppend, why error) {
 			_ = l.dropParts(ctx, a.session, b.ref, a.expected)
 		}
 		for i, at := range b.at {
-			_ = l.wipe(ctx, a.session, blobStream, l.blobPrefix(a.session)+b.ref.hash+"."+strconv.Itoa(i), at)
+			_ = l.wipe(ctx, a.session, layout.BlobStream, l.blobPrefix(a.session)+b.ref.Hash+"."+strconv.Itoa(i), at)
 		}
 	}
 }
 
 // dropParts overwrites the parts of a blob that were stored after a record of an erased
 // session, also those whose storing was not answered for.
-func (l *Log) dropParts(ctx context.Context, session string, ref blobRef, after uint64) error {
-	subject, text := l.blobPrefix(session)+ref.hash+".*", strconv.FormatUint(after, 10)
+func (l *Log) dropParts(ctx context.Context, session string, ref wire.BlobRef, after uint64) error {
+	subject, text := l.blobPrefix(session)+ref.Hash+".*", strconv.FormatUint(after, 10)
 	for at := uint64(0); ; {
-		m, err := l.leaderGet(ctx, blobStream, map[string]any{"seq": at + 1, "next_by_subj": subject})
+		m, err := l.leaderGet(ctx, layout.BlobStream, map[string]any{"seq": at + 1, "next_by_subj": subject})
 		if err != nil {
 			return err
 		}
-		if at = m.sequence; first(m.header, headerAfter) == text {
-			if err := l.wipe(ctx, session, blobStream, m.subject, at); err != nil {
+		if at = m.Sequence; wire.First(m.Header, wire.HeaderAfter) == text {
+			if err := l.wipe(ctx, session, layout.BlobStream, m.Subject, at); err != nil {
 				return err
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 // TestAPayloadOfAnErasedSessionIsNotReliedOn: a part of a large payload is stored when its session
@@ -101,7 +102,7 @@ func TestAnAppendToAForgottenSessionStoresNoPayload(t *testing.T) {
 			_, err = dead.Append(t.Context(), "s", old, large)
 			var conflict *eventlog.ConflictError
 			require.ErrorAs(t, err, &conflict)
-			parts, err := l.firstFrom(t.Context(), blobStream, l.blobPrefix("s")+">", 1)
+			parts, err := l.firstFrom(t.Context(), layout.BlobStream, l.blobPrefix("s")+">", 1)
 			require.NoError(t, err)
 			require.Zero(t, parts)
 		})

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
 	"github.com/nats-io/nats.go"
 )
 
@@ -20,25 +21,25 @@ const farSequences = 10_000
 // beginning with the record at to. It ends where a record does not follow one
 // behind from, with errGap if that one is not in the log, and without an error
 // where to is not the session's or a record names none.
-func (l *Log) backwards(ctx context.Context, session string, from, to uint64) iter.Seq2[stored, error] {
-	return func(yield func(stored, error) bool) {
+func (l *Log) backwards(ctx context.Context, session string, from, to uint64) iter.Seq2[wire.Stored, error] {
+	return func(yield func(wire.Stored, error) bool) {
 		stream, subject, err := l.place(session)
 		for at := to; err == nil && at > from; {
-			var m message
-			if m, err = l.getAt(ctx, stream, at); err != nil || m.subject != subject {
+			var m wire.Message
+			if m, err = l.getAt(ctx, stream, at); err != nil || m.Subject != subject {
 				break
 			}
-			r := storedAt(m.subject, m.sequence, m.at, m.header, m.data)
-			if !yield(r, nil) || !r.linked {
+			r := wire.StoredAt(m.Subject, m.Sequence, m.At, m.Header, m.Data)
+			if !yield(r, nil) || !r.Linked {
 				return
 			}
-			at = r.previous
+			at = r.Previous
 		}
 		if errors.Is(err, errNoMessage) {
 			err = errGap
 		}
 		if err != nil {
-			yield(stored{}, err)
+			yield(wire.Stored{}, err)
 		}
 	}
 }
@@ -47,10 +48,10 @@ func (l *Log) backwards(ctx context.Context, session string, from, to uint64) it
 // to, oldest first: a page of them at most. If they are not all, the first
 // one's previous tells where the others end; so does errGap, which it returns
 // with them.
-func (l *Log) lastRecords(ctx context.Context, session string, from, to uint64) (records []stored, err error) {
+func (l *Log) lastRecords(ctx context.Context, session string, from, to uint64) (records []wire.Stored, err error) {
 	size := 0
 	for r, rerr := range l.backwards(ctx, session, from, to) {
-		if err = rerr; err != nil || !r.linked {
+		if err = rerr; err != nil || !r.Linked {
 			break
 		}
 		records, size = append(records, r), size+len(r.Payload)
@@ -66,9 +67,9 @@ func (l *Log) lastRecords(ctx context.Context, session string, from, to uint64) 
 // never changes, so any replica may answer; one that lags has it not, and then
 // the leader decides. There is nothing at 0, where a restored session has the
 // segments that were gone before.
-func (l *Log) getAt(ctx context.Context, stream string, seq uint64) (message, error) {
+func (l *Log) getAt(ctx context.Context, stream string, seq uint64) (wire.Message, error) {
 	if seq == 0 {
-		return message{}, errNoMessage
+		return wire.Message{}, errNoMessage
 	}
 	m, err := l.directGet(ctx, stream, map[string]any{"seq": seq})
 	if err != nil {
@@ -78,7 +79,7 @@ func (l *Log) getAt(ctx context.Context, stream string, seq uint64) (message, er
 }
 
 // directGet returns a message as any replica has it, or errNoMessage.
-func (l *Log) directGet(ctx context.Context, stream string, what map[string]any) (message, error) {
+func (l *Log) directGet(ctx context.Context, stream string, what map[string]any) (wire.Message, error) {
 	req, _ := json.Marshal(what)
 	var reply *nats.Msg
 	err := l.step(ctx, "get", func(ctx context.Context) (err error) {
@@ -88,26 +89,18 @@ func (l *Log) directGet(ctx context.Context, stream string, what map[string]any)
 		return err
 	})
 	if err != nil {
-		return message{}, err
+		return wire.Message{}, err
 	}
-	switch status := first(reply.Header, headerStatus); status {
+	switch status := wire.First(reply.Header, wire.HeaderStatus); status {
 	case "":
-		m, err := directMessage(reply)
+		m, err := wire.DirectMessage(reply)
 		if err == nil {
-			err = l.await(ctx, stream, m.sequence)
+			err = l.await(ctx, stream, m.Sequence)
 		}
 		return m, err
 	case "404":
-		return message{}, errNoMessage
+		return wire.Message{}, errNoMessage
 	default:
-		return message{}, fmt.Errorf("jetstream: get: status %s", status)
+		return wire.Message{}, fmt.Errorf("jetstream: get: status %s", status)
 	}
-}
-
-// directMessage is the message of an answer to a direct get.
-func directMessage(reply *nats.Msg) (message, error) {
-	r, err := recordOf(reply.Header, reply.Data)
-	return message{
-		subject: first(reply.Header, headerSubject), sequence: r.Sequence, at: r.Time, header: reply.Header, data: reply.Data,
-	}, err
 }

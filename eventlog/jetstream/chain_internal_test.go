@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 // openUnsealed is a log that seals only when it is told to, and to which what
@@ -135,7 +137,7 @@ func TestARecordThatIsMissingFarAwayIsSeen(t *testing.T) {
 	head := appended(t, l, "s", 0, textEntries("x", 3))
 	othersWrite(t, l)
 	appended(t, l, "s", head, textEntries("y", 3))
-	require.NoError(t, l.secureDelete(t.Context(), streamName(0), head-1))
+	require.NoError(t, l.secureDelete(t.Context(), layout.LogStream(0), head-1))
 	var err error
 	for _, err = range l.Read(t.Context(), "s", 0, 0) {
 	}
@@ -162,59 +164,59 @@ func TestAForeignMessageFarAwayIsRead(t *testing.T) {
 func TestAReplicaThatHasItNotLeavesTheAnswerToTheLeader(t *testing.T) {
 	l := openLog(t, nil)
 	last := appended(t, l, "s", 0, textEntries("x", 3))
-	direct, err := l.getAt(t.Context(), streamName(0), last)
+	direct, err := l.getAt(t.Context(), layout.LogStream(0), last)
 	require.NoError(t, err)
-	s, err := l.js.Stream(t.Context(), streamName(0))
+	s, err := l.js.Stream(t.Context(), layout.LogStream(0))
 	require.NoError(t, err)
 	config := s.CachedInfo().Config
 	config.AllowDirect = false
 	_, err = l.js.UpdateStream(t.Context(), config)
 	require.NoError(t, err)
-	led, err := l.getAt(t.Context(), streamName(0), last)
+	led, err := l.getAt(t.Context(), layout.LogStream(0), last)
 	require.NoError(t, err)
-	require.Equal(t, led.subject, direct.subject)
-	require.Equal(t, led.sequence, direct.sequence)
-	require.True(t, led.at.Equal(direct.at))
-	require.Equal(t, led.data, direct.data)
-	_, err = l.getAt(t.Context(), streamName(0), last+1)
+	require.Equal(t, led.Subject, direct.Subject)
+	require.Equal(t, led.Sequence, direct.Sequence)
+	require.True(t, led.At.Equal(direct.At))
+	require.Equal(t, led.Data, direct.Data)
+	_, err = l.getAt(t.Context(), layout.LogStream(0), last+1)
 	require.ErrorIs(t, err, errNoMessage)
 }
 
 func TestTheLastSegmentLeadsToAll(t *testing.T) {
 	l := openUnsealed(t)
-	var s *segment
-	var all []segmentRef
-	for i := range 2*directorySize + 5 {
+	var s *wire.Segment
+	var all []wire.SegmentRef
+	for i := range 2*wire.DirectorySize + 5 {
 		at := uint64(i) // of the one before
-		s = s.next(at)
-		s.records = []stored{{Record: eventlog.Record{Sequence: uint64(10 * (i + 1)), Entry: textEntry(i)}, previous: s.previous, linked: true}}
-		raw, err := s.pack()
+		s = s.Next(at)
+		s.Records = []wire.Stored{{Record: eventlog.Record{Sequence: uint64(10 * (i + 1)), Entry: textEntry(i)}, Previous: s.Previous, Linked: true}}
+		raw, err := s.Pack()
 		require.NoError(t, err)
-		published(t, l, segmentSubject("s", 0), nil, raw)
-		all = append(all, segmentRef{at: at + 1, last: s.last()})
+		published(t, l, layout.SegmentSubject("s", 0), nil, raw)
+		all = append(all, wire.SegmentRef{At: at + 1, Last: s.Last()})
 	}
 	for n := range all {
 		from := uint64(10 * n)
 		got, end, err := l.segmentsBehind(t.Context(), "s", from, l.lastSegment)
 		require.NoError(t, err)
 		require.Equal(t, all[n:], got, "behind %d", from)
-		require.Equal(t, s.last(), end.last())
+		require.Equal(t, s.Last(), end.Last())
 	}
-	got, _, err := l.segmentsBehind(t.Context(), "s", s.last(), l.anyLastSegment)
+	got, _, err := l.segmentsBehind(t.Context(), "s", s.Last(), l.anyLastSegment)
 	require.NoError(t, err)
 	require.Empty(t, got)
 
 	// Retention removes the oldest first, with what they name.
-	for _, ref := range all[:directorySize] {
-		require.NoError(t, l.remove(t.Context(), segmentStream(0), ref.at))
+	for _, ref := range all[:wire.DirectorySize] {
+		require.NoError(t, l.remove(t.Context(), layout.SegmentStream(0), ref.At))
 	}
 	var first uint64
-	require.ErrorIs(t, l.readSegments(t.Context(), "s", all[directorySize-1].last, s.last(), func(r stored) bool {
+	require.ErrorIs(t, l.readSegments(t.Context(), "s", all[wire.DirectorySize-1].Last, s.Last(), func(r wire.Stored) bool {
 		first = r.Sequence
 		return false
 	}), errStopped)
-	require.Equal(t, all[directorySize].last, first)
-	require.NoError(t, l.readSegments(t.Context(), "s", 0, s.last(), func(stored) bool {
+	require.Equal(t, all[wire.DirectorySize].Last, first)
+	require.NoError(t, l.readSegments(t.Context(), "s", 0, s.Last(), func(wire.Stored) bool {
 		t.Error("what does not follow is not handed out")
 		return false
 	}))

@@ -11,6 +11,8 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 const (
@@ -47,9 +49,9 @@ type pendingAppend struct {
 	session  string
 	expected uint64
 	messages []*nats.Msg
-	records  []stored     // what the messages hold
-	blobs    []storedBlob // for it
-	since    uint64       // the log's last sequence before the blobs were stored
+	records  []wire.Stored // what the messages hold
+	blobs    []storedBlob  // for it
+	since    uint64        // the log's last sequence before the blobs were stored
 	bytes    int
 
 	ctx  context.Context
@@ -265,7 +267,7 @@ func (c *committer) commitEach(members []*pendingAppend) {
 func (c *committer) dropPurged(members []*pendingAppend, _ uint64) (left []*pendingAppend, found bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
 	defer cancel()
-	state, err := c.log.stateOf(ctx, streamName(c.log.partitionOf(members[0].session)))
+	state, err := c.log.stateOf(ctx, layout.LogStream(c.log.partitionOf(members[0].session)))
 	if err != nil {
 		return nil, false
 	}
@@ -286,11 +288,11 @@ func (c *committer) dropPurged(members []*pendingAppend, _ uint64) (left []*pend
 func (c *committer) dropCulprit(members []*pendingAppend, head uint64) (left []*pendingAppend, found bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
 	defer cancel()
-	m, err := c.log.messageAt(ctx, streamName(c.log.partitionOf(members[0].session)), head)
+	m, err := c.log.messageAt(ctx, layout.LogStream(c.log.partitionOf(members[0].session)), head)
 	if err != nil {
 		return nil, false
 	}
-	i := slices.IndexFunc(members, func(a *pendingAppend) bool { return a.messages[0].Subject == m.subject })
+	i := slices.IndexFunc(members, func(a *pendingAppend) bool { return a.messages[0].Subject == m.Subject })
 	if i < 0 || members[i].expected == head {
 		return nil, false
 	}

@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 // TestARefusedBatchLosesOnlyItsCulprits: sessions that exist, that are new and
@@ -178,10 +180,10 @@ func TestAPurgedSessionLeavesABatchWhole(t *testing.T) {
 			for range heads {
 				a := <-answers
 				require.NoError(t, a.err, a.session)
-				m, err := l.messageAt(t.Context(), streamName(0), a.last)
+				m, err := l.messageAt(t.Context(), layout.LogStream(0), a.last)
 				require.NoError(t, err)
 				if a.session != "purged" {
-					batches[first(m.header, headerBatchID)] = true
+					batches[wire.First(m.Header, wire.HeaderBatchID)] = true
 				}
 			}
 			require.Len(t, batches, 1, "the others were stored together")
@@ -197,12 +199,12 @@ func TestABatchWaitsForRoomOnTheServer(t *testing.T) {
 	l := openLog(t, nil)
 	const serverTakes = 50
 	open := func(i int, commit string) *nats.Msg {
-		m := &nats.Msg{Subject: logSubject(fmt.Sprint("other-", i), 0), Header: nats.Header{
-			headerBatchID: {fmt.Sprint("batch-", i)}, headerBatchSequence: {"1"}, headerKind: {"chunk"},
+		m := &nats.Msg{Subject: layout.LogSubject(fmt.Sprint("other-", i), 0), Header: nats.Header{
+			wire.HeaderBatchID: {fmt.Sprint("batch-", i)}, wire.HeaderBatchSequence: {"1"}, wire.HeaderKind: {"chunk"},
 		}}
 		if commit != "" {
-			m.Header[headerBatchSequence] = []string{"2"}
-			m.Header[headerBatchCommit] = []string{commit}
+			m.Header[wire.HeaderBatchSequence] = []string{"2"}
+			m.Header[wire.HeaderBatchCommit] = []string{commit}
 		}
 		return m
 	}
@@ -210,8 +212,8 @@ func TestABatchWaitsForRoomOnTheServer(t *testing.T) {
 		require.NoError(t, l.nc.PublishMsg(open(i, "")))
 	}
 	_, err := l.sendOnce(t.Context(), []*nats.Msg{
-		newMessage(logSubject("s", 0), stored{Record: eventlog.Record{Entry: textEntry(0)}}, false),
-		newMessage(logSubject("s", 0), stored{Record: eventlog.Record{Entry: textEntry(1)}}, false),
+		wire.NewMessage(layout.LogSubject("s", 0), wire.Stored{Record: eventlog.Record{Entry: textEntry(0)}}, false),
+		wire.NewMessage(layout.LogSubject("s", 0), wire.Stored{Record: eventlog.Record{Entry: textEntry(1)}}, false),
 	})
 	require.ErrorIs(t, err, errBatchRefused, "the server takes no more")
 	done := make(chan error, 1)
@@ -232,7 +234,7 @@ func TestACloseLeavesUnknownWhatWasSent(t *testing.T) {
 	require.NoError(t, err)
 	sent := make(chan error, 1)
 	go func() {
-		_, err := l.sendOnce(t.Context(), []*nats.Msg{newMessage("nobody.answers", stored{Record: eventlog.Record{Entry: textEntry(0)}}, false)})
+		_, err := l.sendOnce(t.Context(), []*nats.Msg{wire.NewMessage("nobody.answers", wire.Stored{Record: eventlog.Record{Entry: textEntry(0)}}, false)})
 		sent <- err
 	}()
 	_, err = taken.NextMsgWithContext(t.Context())

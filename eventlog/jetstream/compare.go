@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
 	"iter"
 )
 
@@ -16,7 +17,7 @@ func (l *Log) compare(ctx context.Context, session string, below uint64) (int, e
 		return 0, err
 	}
 	count := 0
-	var next func() (stored, error, bool)
+	var next func() (wire.Stored, error, bool)
 	for r, err := range records {
 		if err != nil {
 			return count, err
@@ -38,7 +39,7 @@ func (l *Log) compare(ctx context.Context, session string, below uint64) (int, e
 			if there, err := l.inLog(ctx, session, r.Sequence); err != nil || !there {
 				return count, err
 			}
-			return count, fmt.Errorf("%w: segments and log differ at sequence %d", errDamaged, r.Sequence)
+			return count, fmt.Errorf("%w: segments and log differ at sequence %d", wire.ErrDamaged, r.Sequence)
 		}
 		count++
 	}
@@ -47,30 +48,30 @@ func (l *Log) compare(ctx context.Context, session string, below uint64) (int, e
 
 // same compares what readers see, but for the time: a sealed record may have
 // that of its acknowledgement.
-func same(a, b stored) bool {
-	return a.Sequence == b.Sequence && a.Envelope == b.Envelope && a.blob == b.blob &&
-		a.linked == b.linked && bytes.Equal(a.Payload, b.Payload)
+func same(a, b wire.Stored) bool {
+	return a.Sequence == b.Sequence && a.Envelope == b.Envelope && a.Blob == b.Blob &&
+		a.Linked == b.Linked && bytes.Equal(a.Payload, b.Payload)
 }
 
 // logRecords yields what the log stream itself has of a session behind from;
 // it does not look for gaps.
-func (l *Log) logRecords(ctx context.Context, session string, from uint64) (iter.Seq2[stored, error], error) {
+func (l *Log) logRecords(ctx context.Context, session string, from uint64) (iter.Seq2[wire.Stored, error], error) {
 	stream, subject, err := l.place(session)
 	if err != nil {
 		return nil, err
 	}
-	return func(yield func(stored, error) bool) {
+	return func(yield func(wire.Stored, error) bool) {
 		for {
 			messages, err := l.getBatch(ctx, stream, subject, from+1, pageRecords, pageBytes)
 			if err != nil {
-				yield(stored{}, err)
+				yield(wire.Stored{}, err)
 				return
 			}
 			if len(messages) == 0 {
 				return
 			}
 			for _, m := range messages {
-				r, err := recordOf(m.Header, m.Data)
+				r, err := wire.RecordOf(m.Header, m.Data)
 				if !yield(r, err) || err != nil {
 					return
 				}
@@ -81,15 +82,15 @@ func (l *Log) logRecords(ctx context.Context, session string, from uint64) (iter
 }
 
 // segmentRecords yields what the segments have of a session behind from.
-func (l *Log) segmentRecords(ctx context.Context, session string, from uint64) iter.Seq2[stored, error] {
-	return func(yield func(stored, error) bool) {
+func (l *Log) segmentRecords(ctx context.Context, session string, from uint64) iter.Seq2[wire.Stored, error] {
+	return func(yield func(wire.Stored, error) bool) {
 		stopped := false
-		err := l.readSegments(ctx, session, from, ^uint64(0), func(r stored) bool {
+		err := l.readSegments(ctx, session, from, ^uint64(0), func(r wire.Stored) bool {
 			stopped = !yield(r, nil)
 			return !stopped
 		})
 		if err != nil && !stopped {
-			yield(stored{}, err)
+			yield(wire.Stored{}, err)
 		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 var _ eventlog.Copier = (*Log)(nil)
@@ -33,20 +35,20 @@ func (l *Log) Ends(ctx context.Context) ([]uint64, error) {
 // tell of its state meanwhile.
 func (l *Log) end(ctx context.Context, p int) (uint64, error) {
 	for began := time.Now(); ; {
-		last, err := l.lastOf(ctx, streamName(p))
+		last, err := l.lastOf(ctx, layout.LogStream(p))
 		if err != nil || last == 0 {
 			return 0, err
 		}
-		m, err := l.messageAt(ctx, streamName(p), last)
+		m, err := l.messageAt(ctx, layout.LogStream(p), last)
 		switch {
 		case errors.Is(err, errNoMessage): // erased, or purged
 			return last, nil
 		case err != nil:
 			return 0, err
-		case first(m.header, headerBatchID) == "" || first(m.header, headerBatchCommit) != "":
+		case wire.First(m.Header, wire.HeaderBatchID) == "" || wire.First(m.Header, wire.HeaderBatchCommit) != "":
 			return last, nil
 		case time.Since(began) > batchPatience:
-			return 0, fmt.Errorf("%w: stream %s ends with message %d within an append: look for damage", eventlog.ErrIncomplete, streamName(p), last)
+			return 0, fmt.Errorf("%w: stream %s ends with message %d within an append: look for damage", eventlog.ErrIncomplete, layout.LogStream(p), last)
 		}
 		if !l.pause(ctx) {
 			return 0, context.Cause(ctx)
@@ -77,7 +79,7 @@ func (l *Log) Copy(ctx context.Context, session string, upTo uint64) (floor uint
 			if errors.Is(err, errRecreated) {
 				err = fmt.Errorf("%w: session %q was erased while it was copied", eventlog.ErrIncomplete, session)
 			}
-			if !yield(eventlog.Copied{Record: r.Record, Unlinked: !r.linked}, err) || err != nil {
+			if !yield(eventlog.Copied{Record: r.Record, Unlinked: !r.Linked}, err) || err != nil {
 				return
 			}
 			last = r.Sequence
@@ -99,8 +101,8 @@ func (l *Log) endsWith(ctx context.Context, session string, last, head, upTo uin
 		return nil
 	}
 	for r, err := range l.read(ctx, session, last, 0) {
-		if err == nil && r.linked && r.previous != last {
-			err = fmt.Errorf("%w: %d was appended behind %d, the copy ends with %d", eventlog.ErrIncomplete, r.Sequence, r.previous, last)
+		if err == nil && r.Linked && r.Previous != last {
+			err = fmt.Errorf("%w: %d was appended behind %d, the copy ends with %d", eventlog.ErrIncomplete, r.Sequence, r.Previous, last)
 		}
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
 )
@@ -130,7 +131,7 @@ func (x *exam) refuse(why string, refused []probe) {
 
 // generalProbes are of what has no stream.
 func (x *exam) generalProbes() (probes []probe) {
-	probes = append(probes, hear("follow sessions", liveSubjects+"*"))
+	probes = append(probes, hear("follow sessions", layout.LiveSubjects+"*"))
 	const why = "talk to the other nodes"
 	for _, s := range slices.Concat(x.opts.Subjects, []string{holdSubjects + "*"}) {
 		probes = append(probes, hear(why, s), probe{subject: concrete(s), pattern: s, why: why})

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 const (
@@ -23,7 +25,7 @@ func (x *exam) storage(ctx context.Context) error {
 	var logged, messages uint64
 	var sealed, records int
 	for p := range min(len(x.logStreams()), sampledPartitions) {
-		for _, s := range x.existing(func(w want) bool { return w.log && w.config.Name == streamName(p) }) {
+		for _, s := range x.existing(func(w want) bool { return w.log && w.config.Name == layout.LogStream(p) }) {
 			logged, messages = logged+s.State.Bytes, messages+s.State.Msgs
 		}
 		b, n, err := x.lastSegment(ctx, p)
@@ -52,13 +54,13 @@ func (x *exam) storage(ctx context.Context) error {
 // lastSegment returns the size of a partition's last segment, in bytes and in records, 0 if
 // there is none that can be read.
 func (x *exam) lastSegment(ctx context.Context, p int) (bytes, records int, err error) {
-	stream := segmentStream(p)
+	stream := layout.SegmentStream(p)
 	if len(x.existing(func(w want) bool { return w.config.Name == stream })) == 0 || x.denied["$JS.API.STREAM.MSG.GET."+stream] {
 		return 0, 0, nil
 	}
 	try, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	what, err := json.Marshal(map[string]string{"last_by_subj": fmt.Sprintf("%s%d.*", segmentSubjects, p)})
+	what, err := json.Marshal(map[string]string{"last_by_subj": fmt.Sprintf("%s%d.*", layout.SegmentSubjects, p)})
 	if err != nil {
 		return 0, 0, err
 	}
@@ -76,9 +78,9 @@ func (x *exam) lastSegment(ctx context.Context, p int) (bytes, records int, err 
 	if json.Unmarshal(answer.Data, &got) != nil || got.Message.Subject == "" {
 		return 0, 0, nil // there is none
 	}
-	packed, err := unpack(got.Message.Data)
+	packed, err := wire.Unpack(got.Message.Data)
 	if err != nil { // helixd verify tells
 		return 0, 0, nil
 	}
-	return messageOverhead + len(got.Message.Subject) + segmentHeaders + len(got.Message.Data), len(packed.records), nil
+	return wire.MessageOverhead + len(got.Message.Subject) + wire.SegmentHeaders + len(got.Message.Data), len(packed.Records), nil
 }

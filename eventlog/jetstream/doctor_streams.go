@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
 )
@@ -33,7 +34,7 @@ func (x *exam) streams(ctx context.Context) error {
 	for p := range partitions {
 		for _, c := range l.streamsOf(p) {
 			w := want{config: c, log: true, api: logAPI}
-			if c.Name == streamName(p) {
+			if c.Name == layout.LogStream(p) {
 				w.api = append(slices.Clone(logAPI), "STREAM.PURGE")
 			}
 			x.wants = append(x.wants, w)
@@ -61,7 +62,7 @@ func (x *exam) streams(ctx context.Context) error {
 // the options. It is the first to ask JetStream anything.
 func (x *exam) partitions(ctx context.Context) ([]int, error) {
 	n := []int{cmp.Or(x.opts.Partitions, Options{Replicas: x.opts.Replicas}.newPartitions())}
-	first := streamName(0)
+	first := layout.LogStream(0)
 	if refused, err := x.tryAll(ctx, []probe{request("", streamInfoAPI+first)}); err != nil || len(refused) > 0 {
 		return n, err
 	}

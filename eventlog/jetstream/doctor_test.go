@@ -11,6 +11,7 @@ import (
 
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
 )
 
 // examined is a connection to a server with a log.
@@ -185,7 +186,7 @@ func TestExamineStorage(t *testing.T) {
 	l := openLog(t, nil)
 	s := speak(docWords(t), 7, false)
 	head := uint64(0)
-	for range 2 * segmentRecords {
+	for range 2 * wire.SegmentRecords {
 		head = appended(t, l, s.session, head, []eventlog.Entry{s.next(t)})
 	}
 	require.NoError(t, l.Seal(t.Context(), s.session))

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 const (
@@ -115,19 +117,19 @@ func (l *Log) undone(ctx context.Context, p int, sessions []string, marks map[st
 func (l *Log) dueTimes(ctx context.Context, p int, sessions []string) (due map[string]time.Time, err error) {
 	bySubject := map[string]string{}
 	for _, session := range sessions {
-		bySubject[erasedSubject(session, p)] = session
+		bySubject[layout.ErasedSubject(session, p)] = session
 	}
 	due = map[string]time.Time{}
 	err = l.step(ctx, "marks", func(ctx context.Context) error {
-		messages, _, err := l.getMany(ctx, segmentStream(p), len(sessions), map[string]any{
+		messages, _, err := l.getMany(ctx, layout.SegmentStream(p), len(sessions), map[string]any{
 			"multi_last": slices.Collect(maps.Keys(bySubject)), "max_bytes": pageBytes,
 		})
 		for _, answer := range messages {
-			m, merr := directMessage(answer)
-			session, ok := bySubject[m.subject]
+			m, merr := wire.DirectMessage(answer)
+			session, ok := bySubject[m.Subject]
 			var e erasing
 			if merr == nil && ok && e.read(m) == nil && e.Done {
-				due[session] = m.at.Add(doneFor)
+				due[session] = m.At.Add(doneFor)
 			}
 		}
 		return err
@@ -193,17 +195,17 @@ func (l *Log) forgetDone(ctx context.Context, session string, parts uint64, now,
 // that is out, eraseLateBlobs returns the last part that it has looked at, else 0.
 func (l *Log) eraseLateBlobs(ctx context.Context, session string, fence, after uint64, until time.Time) (uint64, error) {
 	for at := after; ; {
-		m, err := l.leaderGet(ctx, blobStream, map[string]any{"seq": at + 1, "next_by_subj": l.blobPrefix(session) + ">"})
+		m, err := l.leaderGet(ctx, layout.BlobStream, map[string]any{"seq": at + 1, "next_by_subj": l.blobPrefix(session) + ">"})
 		if errors.Is(err, errNoMessage) {
 			return 0, nil
 		}
 		if err != nil {
 			return at, err
 		}
-		at = m.sequence
-		for _, name := range []string{headerAfter, headerSince} {
-			if n, err := strconv.ParseUint(first(m.header, name), 10, 64); err == nil && n < fence {
-				if err := l.wipe(ctx, session, blobStream, m.subject, at); err != nil {
+		at = m.Sequence
+		for _, name := range []string{wire.HeaderAfter, wire.HeaderSince} {
+			if n, err := strconv.ParseUint(wire.First(m.Header, name), 10, 64); err == nil && n < fence {
+				if err := l.wipe(ctx, session, layout.BlobStream, m.Subject, at); err != nil {
 					return at, err
 				}
 			}

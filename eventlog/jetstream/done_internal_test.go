@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 // finishAt does at a time what there is to do for the mark of an erasure.
@@ -27,12 +29,12 @@ func markedDone(t *testing.T, l *Log, n int) func() int {
 	t.Helper()
 	for i := range n {
 		_, err := l.store(t.Context(), &nats.Msg{
-			Subject: erasedSubject(fmt.Sprint("done", i), 0), Data: []byte(`{"fence":1,"removed":true,"done":true,"told":true}`), Header: nats.Header{},
+			Subject: layout.ErasedSubject(fmt.Sprint("done", i), 0), Data: []byte(`{"fence":1,"removed":true,"done":true,"told":true}`), Header: nats.Header{},
 		})
 		require.NoError(t, err)
 	}
 	return func() int {
-		marks, err := l.subjectsOf(t.Context(), segmentStream(0), erasedSubjects+"0.*")
+		marks, err := l.subjectsOf(t.Context(), layout.SegmentStream(0), layout.ErasedSubjects+"0.*")
 		require.NoError(t, err)
 		return len(marks)
 	}
@@ -102,7 +104,7 @@ func TestAnErasureOfAnIDThatIsKnownToBeDone(t *testing.T) {
 func TestAMarkThatCannotBeRemovedKeepsNoOtherOne(t *testing.T) {
 	l := openLog(t, nil)
 	left := markedDone(t, l, 3)
-	_, err := l.store(t.Context(), &nats.Msg{Subject: segmentSubject("done0", 0), Data: []byte("damaged"), Header: nats.Header{}})
+	_, err := l.store(t.Context(), &nats.Msg{Subject: layout.SegmentSubject("done0", 0), Data: []byte("damaged"), Header: nats.Header{}})
 	require.NoError(t, err)
 	later := time.Now().Add(doneFor + time.Minute)
 	_, err = l.finishErasures(t.Context(), true, later)
@@ -130,11 +132,11 @@ func TestLatePartsAmongManyAreFound(t *testing.T) {
 	}
 	appended(t, l, "s", 0, large)
 	secret := []byte("late")
-	_, err = l.storeBlob(t.Context(), "s", refOf(secret), secret, headerAfter, e.Fence-1)
+	_, err = l.storeBlob(t.Context(), "s", wire.RefOf(secret), secret, wire.HeaderAfter, e.Fence-1)
 	require.NoError(t, err)
 	prefix := l.blobPrefix("s")
 	late := func() uint64 {
-		n, err := l.count(t.Context(), blobStream, prefix+refOf(secret).hash+".0")
+		n, err := l.count(t.Context(), layout.BlobStream, prefix+wire.RefOf(secret).Hash+".0")
 		require.NoError(t, err)
 		return n
 	}
@@ -162,7 +164,7 @@ func TestAMarkThatWasNotTidiedIsRemoved(t *testing.T) {
 	l := openLog(t, nil)
 	left := markedDone(t, l, 1)
 	markedDone(t, l, 1)
-	marks, err := l.subjectsOf(t.Context(), segmentStream(0), erasedSubjects+"0.*")
+	marks, err := l.subjectsOf(t.Context(), layout.SegmentStream(0), layout.ErasedSubjects+"0.*")
 	require.NoError(t, err)
 	require.EqualValues(t, 2, marks["done0"])
 	later := time.Now().Add(doneFor + time.Minute)

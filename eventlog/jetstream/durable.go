@@ -4,13 +4,14 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 // A server with GroupSync answers before what it has stored is on the disk. Then this
@@ -82,7 +83,7 @@ func (l *Log) awaitStored(ctx context.Context, m *nats.Msg, last uint64) error {
 	if !l.groupSync() {
 		return nil
 	}
-	if err := l.await(ctx, streamOf(m.Subject), last); err != nil {
+	if err := l.await(ctx, layout.StreamOf(m.Subject), last); err != nil {
 		return fmt.Errorf("%w: %w", eventlog.ErrOutcomeUnknown, err)
 	}
 	return nil
@@ -97,28 +98,6 @@ func (l *Log) awaitRemoved(ctx context.Context, streams ...string) error {
 	return l.opts.Server.SyncStreams(ctx, streams...)
 }
 
-// families are the subjects whose second token is a partition, and their streams.
-var families = [...]struct{ subjects, streams string }{
-	{logSubjects, logStreams}, {segmentSubjects, segmentStreams}, {floorSubjects, segmentStreams}, {erasedSubjects, segmentStreams},
-}
-
-// streamOf returns the log's stream that takes a subject.
-func streamOf(subject string) string {
-	switch {
-	case strings.HasPrefix(subject, blobSubjects):
-		return blobStream
-	case strings.HasPrefix(subject, placesSubjects):
-		return placesStream
-	}
-	for _, family := range families {
-		if rest, ok := strings.CutPrefix(subject, family.subjects); ok {
-			partition, _, _ := strings.Cut(rest, ".")
-			return family.streams + partition
-		}
-	}
-	return ""
-}
-
 // announceLate announces an append that is stored, when it is on the disk: its caller has
 // left before.
 func (l *Log) announceLate(a *pendingAppend, last uint64) {
@@ -128,7 +107,7 @@ func (l *Log) announceLate(a *pendingAppend, last uint64) {
 	l.spawn(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), leaderPatience)
 		defer cancel()
-		if l.await(ctx, streamOf(a.messages[0].Subject), last) == nil {
+		if l.await(ctx, layout.StreamOf(a.messages[0].Subject), last) == nil {
 			l.announce(a, last)
 		}
 	})
@@ -142,24 +121,24 @@ func (l *Log) announce(a *pendingAppend, last uint64) {
 	}
 	now := time.Now()
 	own := l.hubOf(a.session).deliver(a, last, now)
-	if l.opts.Server.Interest(LiveSubject(a.session)) <= own {
+	if l.opts.Server.Interest(layout.LiveSubject(a.session)) <= own {
 		return
 	}
 	at, previous := last+1-uint64(len(a.messages)), a.expected
 	stamp := now.UTC().Format(time.RFC3339Nano)
 	for i, m := range a.messages {
-		live := newMessage(m.Subject, a.records[i], false)
-		live.Subject = LiveSubject(a.session)
+		live := wire.NewMessage(m.Subject, a.records[i], false)
+		live.Subject = layout.LiveSubject(a.session)
 		for name, values := range m.Header {
-			if name != headerEnvelope {
+			if name != wire.HeaderEnvelope {
 				live.Header[name] = values
 			}
 		}
-		live.Header[headerSubject] = []string{m.Subject}
-		live.Header[headerSequence] = []string{strconv.FormatUint(at, 10)}
-		live.Header[headerLastSequence] = []string{strconv.FormatUint(previous, 10)}
-		live.Header[headerTimeStamp] = []string{stamp}
-		live.Header[headerStream] = []string{streamOf(m.Subject)}
+		live.Header[wire.HeaderSubject] = []string{m.Subject}
+		live.Header[wire.HeaderSequence] = []string{strconv.FormatUint(at, 10)}
+		live.Header[wire.HeaderLastSequence] = []string{strconv.FormatUint(previous, 10)}
+		live.Header[wire.HeaderTimeStamp] = []string{stamp}
+		live.Header[wire.HeaderStream] = []string{layout.StreamOf(m.Subject)}
 		// A live record that is lost shows when the next one names it, or at the next check.
 		_ = l.nc.PublishMsg(live)
 		at, previous = at+1, at

@@ -15,6 +15,7 @@ import (
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/eventlog/logtest"
 )
 
@@ -80,7 +81,7 @@ func TestNothingIsShownBeforeItIsDurable(t *testing.T) {
 	outside, err := nats.Connect(d.ClientURL())
 	require.NoError(t, err)
 	t.Cleanup(outside.Close)
-	live, err := outside.SubscribeSync(jetstream.LiveSubject("s"))
+	live, err := outside.SubscribeSync(layout.LiveSubject("s"))
 	require.NoError(t, err)
 	require.NoError(t, outside.Flush())
 	follows := make(chan eventlog.Record, 2)
@@ -177,7 +178,7 @@ func TestAnAppenderThatLeavesHidesNothing(t *testing.T) {
 	outside, err := nats.Connect(d.ClientURL())
 	require.NoError(t, err)
 	t.Cleanup(outside.Close)
-	live, err := outside.SubscribeSync(jetstream.LiveSubject("s"))
+	live, err := outside.SubscribeSync(layout.LiveSubject("s"))
 	require.NoError(t, err)
 	require.NoError(t, outside.Flush())
 	d.slow.Store(true)
@@ -332,7 +333,7 @@ func TestWhoPublishesLiveRecords(t *testing.T) {
 		require.NoError(t, err)
 		m, err := live.NextMsgWithContext(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, jetstream.LiveSubject("s"), m.Subject)
+		require.Equal(t, layout.LiveSubject("s"), m.Subject)
 		var found []eventlog.Finding
 		require.NoError(t, log.VerifyStreams(t.Context(), func(f eventlog.Finding) { found = append(found, f) }))
 		require.Empty(t, found)

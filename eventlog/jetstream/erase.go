@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 // Erase implements eventlog.Log. A message on helix.erased.<p>.<S> says that the
@@ -28,7 +29,7 @@ func (l *Log) Erase(ctx context.Context, session string) (eventlog.Erasure, erro
 	if errors.Is(err, eventlog.ErrSessionNotFound) {
 		return l.erased(ctx, session)
 	}
-	if errors.Is(err, errDamaged) {
+	if errors.Is(err, wire.ErrDamaged) {
 		return l.eraseUnreadable(ctx, session)
 	}
 	if err != nil {
@@ -41,7 +42,7 @@ func (l *Log) Erase(ctx context.Context, session string) (eventlog.Erasure, erro
 // head: all of it comes before the log's end, and is marked up to there. Errors: errDamaged, if
 // there is more of it that can't be read; the session stays wanted.
 func (l *Log) eraseUnreadable(ctx context.Context, session string) (eventlog.Erasure, error) {
-	end, err := l.lastOf(ctx, streamName(l.partitionOf(session)))
+	end, err := l.lastOf(ctx, layout.LogStream(l.partitionOf(session)))
 	if err != nil {
 		return eventlog.Erasure{}, err
 	}
@@ -82,12 +83,12 @@ func (l *Log) fenced(ctx context.Context, session string) (uint64, error) {
 	}
 	m, err := l.lastMessage(ctx, stream, subject)
 	switch {
-	case errors.Is(err, errNoMessage), err == nil && !isErased(m.header):
+	case errors.Is(err, errNoMessage), err == nil && !wire.IsErased(m.Header):
 		return 0, eventlog.ErrSessionNotFound
 	case err != nil:
 		return 0, err
 	}
-	return m.sequence, nil
+	return m.Sequence, nil
 }
 
 // fence returns the sequence of the session's erased record, which it appends if no node
@@ -164,8 +165,8 @@ func (l *Log) lastOf(ctx context.Context, stream string) (uint64, error) {
 // server that answered may not be the stream's leader, which may have more.
 func (l *Log) eraseSealed(ctx context.Context, session string, fence uint64, by func(subject string, at uint64) error) error {
 	p := l.partitionOf(session)
-	stream := segmentStream(p)
-	for _, subject := range []string{segmentSubject(session, p), floorSubject(session, p)} {
+	stream := layout.SegmentStream(p)
+	for _, subject := range []string{layout.SegmentSubject(session, p), layout.FloorSubject(session, p)} {
 		for at := uint64(0); ; {
 			m, err := l.leaderGet(ctx, stream, map[string]any{"seq": at + 1, "next_by_subj": subject})
 			if errors.Is(err, errNoMessage) {
@@ -174,8 +175,8 @@ func (l *Log) eraseSealed(ctx context.Context, session string, fence uint64, by 
 			if err != nil {
 				return err
 			}
-			at = m.sequence
-			last, readable := reaches(m)
+			at = m.Sequence
+			last, readable := wire.Reaches(m)
 			if readable && last > fence {
 				continue
 			}
@@ -204,16 +205,4 @@ func (l *Log) stands(ctx context.Context, session string, fence uint64) (bool, e
 		return false, nil
 	}
 	return err == nil && at == fence, err
-}
-
-// reaches returns the last sequence that a segment holds or a floor names, unless that can't
-// be read.
-func reaches(m message) (last uint64, readable bool) {
-	if n, err := strconv.ParseUint(string(m.data), 10, 64); err == nil {
-		return n, true
-	}
-	if s, err := unpack(m.data); err == nil {
-		return s.last(), true
-	}
-	return 0, false
 }

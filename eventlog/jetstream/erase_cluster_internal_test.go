@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/integration/deployment"
 )
 
@@ -62,19 +63,19 @@ func TestAnErasureEndsOnMoreServersThanReplicas(t *testing.T) {
 		require.NoError(t, err)
 		return slices.Sorted(slices.Values(serversOf(s.CachedInfo())))
 	}
-	if before := on(segmentStream(0)); slices.Equal(before, on(streamName(0))) {
+	if before := on(layout.SegmentStream(0)); slices.Equal(before, on(layout.LogStream(0))) {
 		what, _ := json.Marshal(map[string]string{"peer": before[0]})
-		m, err := l.nc.Request("$JS.API.STREAM.PEER.REMOVE."+segmentStream(0), what, 10*time.Second)
+		m, err := l.nc.Request("$JS.API.STREAM.PEER.REMOVE."+layout.SegmentStream(0), what, 10*time.Second)
 		require.NoError(t, err)
 		require.NotContains(t, string(m.Data), "error")
 		require.Eventually(t, func() bool {
-			now := on(segmentStream(0))
+			now := on(layout.SegmentStream(0))
 			return len(now) == 3 && !slices.Contains(now, before[0])
 		}, time.Minute, 50*time.Millisecond)
 	}
 
 	// What an older version has left is done when each server has said so.
-	_, err = l.store(t.Context(), &nats.Msg{Subject: erasedSubject("old", 0), Header: nats.Header{}})
+	_, err = l.store(t.Context(), &nats.Msg{Subject: layout.ErasedSubject("old", 0), Header: nats.Header{}})
 	require.NoError(t, err)
 	n, err := l.FinishErasures(t.Context(), true)
 	require.NoError(t, err)
@@ -91,7 +92,7 @@ func TestAnErasureEndsOnMoreServersThanReplicas(t *testing.T) {
 	for _, other := range logs {
 		require.NoError(t, other.report(t.Context(), "late", mark))
 	}
-	_, err = l.store(t.Context(), &nats.Msg{Subject: segmentSubject("late", 0), Data: []byte("1"), Header: nats.Header{}})
+	_, err = l.store(t.Context(), &nats.Msg{Subject: layout.SegmentSubject("late", 0), Data: []byte("1"), Header: nats.Header{}})
 	require.NoError(t, err)
 	e, err := l.erased(t.Context(), "late")
 	require.NoError(t, err)

@@ -14,6 +14,8 @@ import (
 
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 // purgeNow purges whatever is sealed.
@@ -104,7 +106,7 @@ func TestALateEraserLeavesTheNewSession(t *testing.T) {
 	requireRecords(t, a, "s", anew)
 	s, _, err := a.lastSegment(t.Context(), "s")
 	require.NoError(t, err)
-	require.Equal(t, last, s.last())
+	require.Equal(t, last, s.Last())
 }
 
 // TestAnEraserThatLookedTooEarlyKeepsTheMark: it did not find the session, whose first
@@ -323,7 +325,7 @@ func TestACancelledAppendLeavesNoPayloadOfAnErasedSession(t *testing.T) {
 	large[0].Payload = make([]byte, eventlog.MaxPayload)
 	_, err := late.Append(ctx, "s", head, large)
 	require.ErrorIs(t, err, context.Canceled)
-	s, err := l.js.Stream(t.Context(), blobStream)
+	s, err := l.js.Stream(t.Context(), layout.BlobStream)
 	require.NoError(t, err)
 	require.EqualValues(t, 2, s.CachedInfo().State.LastSeq)
 	require.Zero(t, s.CachedInfo().State.Msgs)
@@ -333,14 +335,14 @@ func TestACancelledAppendLeavesNoPayloadOfAnErasedSession(t *testing.T) {
 func TestAChunkMayBeOfTypeErased(t *testing.T) {
 	l := openLog(t, nil)
 	entries := textEntries("x", 3)
-	entries[2].Type, entries[2].Payload = erasedType, []byte(`{"type":"erased"}`)
+	entries[2].Type, entries[2].Payload = wire.ErasedType, []byte(`{"type":"erased"}`)
 	last := appended(t, l, "s", 0, entries)
 	requireRecords(t, l, "s", entries)
 	require.NoError(t, l.Seal(t.Context(), "s"))
 	s, _, err := l.lastSegment(t.Context(), "s")
 	require.NoError(t, err)
 	require.NotNil(t, s)
-	require.Equal(t, last, s.last())
+	require.Equal(t, last, s.Last())
 	e, err := l.Erase(t.Context(), "s")
 	require.NoError(t, err)
 	require.Equal(t, eventlog.Erasure{Records: 3}, e)
@@ -396,7 +398,7 @@ func TestAnErasureThatFailsTellsWhetherItHasBegun(t *testing.T) {
 	_, err := l.Head(t.Context(), "s")
 	require.NoError(t, err)
 
-	require.NoError(t, l.js.DeleteStream(t.Context(), blobStream)) // the first thing that is needed behind it
+	require.NoError(t, l.js.DeleteStream(t.Context(), layout.BlobStream)) // the first thing that is needed behind it
 	e, err := l.Erase(t.Context(), "s")
 	require.Error(t, err)
 	require.True(t, e.Pending)

@@ -15,6 +15,8 @@ import (
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 // erasing is how far the erasure of a session has come. Its mark is the last message
@@ -75,14 +77,14 @@ var errMarkMoved = errors.New("jetstream: another node goes on with the erasure"
 
 func (l *Log) erasingOf(ctx context.Context, session string) (*erasing, error) {
 	p := l.partitionOf(session)
-	m, err := l.lastMessage(ctx, segmentStream(p), erasedSubject(session, p))
-	e := &erasing{at: m.sequence, time: m.at}
+	m, err := l.lastMessage(ctx, layout.SegmentStream(p), layout.ErasedSubject(session, p))
+	e := &erasing{at: m.Sequence, time: m.At}
 	switch {
 	case errors.Is(err, errNoMessage):
 		return &erasing{}, nil
 	case err != nil:
 		return nil, err
-	case len(m.data) == 0: // of an older version, which had removed everything
+	case len(m.Data) == 0: // of an older version, which had removed everything
 		e.Round = 1 // no server has said anything
 		e.Parts, err = l.partsOf(ctx, session, 0)
 		return e, err
@@ -90,9 +92,9 @@ func (l *Log) erasingOf(ctx context.Context, session string) (*erasing, error) {
 	return e, e.read(m)
 }
 
-func (e *erasing) read(m message) error {
-	if err := json.Unmarshal(m.data, e); err != nil {
-		return fmt.Errorf("%w: mark of an erasure: %w", errDamaged, err)
+func (e *erasing) read(m wire.Message) error {
+	if err := json.Unmarshal(m.Data, e); err != nil {
+		return fmt.Errorf("%w: mark of an erasure: %w", wire.ErrDamaged, err)
 	}
 	return nil
 }
@@ -103,7 +105,7 @@ func (l *Log) put(ctx context.Context, session string, e *erasing) error {
 	if err != nil {
 		return err
 	}
-	m := &nats.Msg{Subject: erasedSubject(session, l.partitionOf(session)), Data: raw}
+	m := &nats.Msg{Subject: layout.ErasedSubject(session, l.partitionOf(session)), Data: raw}
 	var ack *natsjs.PubAck
 	err = Settle(ctx, l.nc, func(ctx context.Context) (err error) {
 		return l.step(ctx, "mark", func(ctx context.Context) (err error) {
@@ -117,7 +119,7 @@ func (l *Log) put(ctx context.Context, session string, e *erasing) error {
 	if err != nil {
 		return fmt.Errorf("jetstream: erase: %w", err)
 	}
-	if err := l.await(ctx, segmentStream(l.partitionOf(session)), ack.Sequence); err != nil {
+	if err := l.await(ctx, layout.SegmentStream(l.partitionOf(session)), ack.Sequence); err != nil {
 		return fmt.Errorf("jetstream: erase: %w", err)
 	}
 	e.at, e.time = ack.Sequence, time.Now()
@@ -213,7 +215,7 @@ func (l *Log) endErasing(ctx context.Context, session string, e *erasing, told b
 // tidyMark removes the messages of a mark before the last one.
 func (l *Log) tidyMark(ctx context.Context, session string, e *erasing) error {
 	p := l.partitionOf(session)
-	_, err := l.eraseSubject(ctx, segmentStream(p), erasedSubject(session, p), e.at-1)
+	_, err := l.eraseSubject(ctx, layout.SegmentStream(p), layout.ErasedSubject(session, p), e.at-1)
 	return err
 }
 
@@ -238,10 +240,10 @@ func (l *Log) partsOf(ctx context.Context, session string, fence uint64) ([]part
 		return nil, err
 	}
 	parts := []part{
-		{Stream: blobStream, Subject: l.blobPrefix(session) + ">"},
-		{Stream: segmentStream(p), Subject: segmentSubject(session, p), Look: floor > 0 && l.opts.Server != nil && !l.scrubs(segmentStream(p))},
-		{Stream: segmentStream(p), Subject: floorSubject(session, p)},
-		{Stream: streamName(p), Subject: logSubject(session, p)},
+		{Stream: layout.BlobStream, Subject: l.blobPrefix(session) + ">"},
+		{Stream: layout.SegmentStream(p), Subject: layout.SegmentSubject(session, p), Look: floor > 0 && l.opts.Server != nil && !l.scrubs(layout.SegmentStream(p))},
+		{Stream: layout.SegmentStream(p), Subject: layout.FloorSubject(session, p)},
+		{Stream: layout.LogStream(p), Subject: layout.LogSubject(session, p)},
 	}
 	if l.opts.Beside != nil && l.opts.Forget != nil {
 		if stream, subject := l.opts.Beside(session, p); stream != "" {
@@ -281,22 +283,22 @@ func (l *Log) partsOf(ctx context.Context, session string, fence uint64) ([]part
 // have if its last segment can't be read.
 func (l *Log) wasPurged(ctx context.Context, session string, begins uint64) (bool, error) {
 	s, _, err := l.lastSegment(ctx, session)
-	if errors.Is(err, errDamaged) {
+	if errors.Is(err, wire.ErrDamaged) {
 		return true, nil
 	}
 	if err != nil || s == nil {
 		return false, err
 	}
-	return len(s.records) > 0 && (begins == 0 || s.records[0].Sequence < begins), nil
+	return len(s.Records) > 0 && (begins == 0 || s.Records[0].Sequence < begins), nil
 }
 
 // forgetErasing removes a mark, and what servers have reported.
 func (l *Log) forgetErasing(ctx context.Context, session string, e *erasing) error {
 	p := l.partitionOf(session)
-	if err := l.dropReports(ctx, session, []part{{Stream: blobStream}, {Stream: segmentStream(p)}, {Stream: streamName(p)}}); err != nil {
+	if err := l.dropReports(ctx, session, []part{{Stream: layout.BlobStream}, {Stream: layout.SegmentStream(p)}, {Stream: layout.LogStream(p)}}); err != nil {
 		return err
 	}
-	_, err := l.eraseSubject(ctx, segmentStream(p), erasedSubject(session, p), e.at)
+	_, err := l.eraseSubject(ctx, layout.SegmentStream(p), layout.ErasedSubject(session, p), e.at)
 	return err
 }
 
@@ -312,16 +314,11 @@ func (l *Log) dropReports(ctx context.Context, session string, parts []part) err
 		return err
 	}
 	for server := range said {
-		if _, err := l.eraseSubject(ctx, segmentStream(p), reportSubject(session, p, server), math.MaxUint64); err != nil {
+		if _, err := l.eraseSubject(ctx, layout.SegmentStream(p), layout.ReportSubject(session, p, server), math.MaxUint64); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// reportSubject is where a server says that it has nothing left of a session.
-func reportSubject(session string, partition int, server string) string {
-	return erasedSubject(session, partition) + "~" + Token(server)
 }
 
 // reports returns for which round each of some servers has said that nothing is left, if
@@ -330,15 +327,15 @@ func (l *Log) reports(ctx context.Context, session string, servers []string) (ma
 	p := l.partitionOf(session)
 	said := map[string]uint64{}
 	for _, server := range servers {
-		m, err := l.lastMessage(ctx, segmentStream(p), reportSubject(session, p, server))
+		m, err := l.lastMessage(ctx, layout.SegmentStream(p), layout.ReportSubject(session, p, server))
 		if errors.Is(err, errNoMessage) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		if said[server], err = strconv.ParseUint(string(m.data), 10, 64); err != nil {
-			return nil, fmt.Errorf("%w: report of an erasure: %w", errDamaged, err)
+		if said[server], err = strconv.ParseUint(string(m.Data), 10, 64); err != nil {
+			return nil, fmt.Errorf("%w: report of an erasure: %w", wire.ErrDamaged, err)
 		}
 	}
 	return said, nil
@@ -347,7 +344,7 @@ func (l *Log) reports(ctx context.Context, session string, servers []string) (ma
 // report says that this process's server has nothing left of what an erasure removed.
 func (l *Log) report(ctx context.Context, session string, e *erasing) error {
 	p := l.partitionOf(session)
-	m := &nats.Msg{Subject: reportSubject(session, p, l.opts.Server.Name()), Data: strconv.AppendUint(nil, e.Round, 10), Header: nats.Header{}}
+	m := &nats.Msg{Subject: layout.ReportSubject(session, p, l.opts.Server.Name()), Data: strconv.AppendUint(nil, e.Round, 10), Header: nats.Header{}}
 	if _, err := l.store(ctx, m); err != nil {
 		return fmt.Errorf("jetstream: erase: %w", err)
 	}

@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 // An append that creates a session may be late, see headerSince: the next reader of the head
@@ -49,17 +51,17 @@ func (l *Log) checkExpected(ctx context.Context, session string, expected uint64
 		return err
 	}
 	m, err := l.getAt(ctx, stream, expected)
-	if errors.Is(err, errNoMessage) || err == nil && m.subject != subject { // the comparison says so
+	if errors.Is(err, errNoMessage) || err == nil && m.Subject != subject { // the comparison says so
 		return nil
 	}
-	if since := first(m.header, headerSince); err == nil && since != "" {
+	if since := wire.First(m.Header, wire.HeaderSince); err == nil && since != "" {
 		var taken bool
 		if taken, err = l.blobsTaken(ctx, session, since, expected); err == nil && taken {
 			if _, err = l.Head(ctx, session); err == nil || errors.Is(err, eventlog.ErrSessionNotFound) {
 				return nil
 			}
 		}
-		if err == nil && l.opts.Replicas > 1 && !l.leads(ctx, segmentStream(l.partitionOf(session))) {
+		if err == nil && l.opts.Replicas > 1 && !l.leads(ctx, layout.SegmentStream(l.partitionOf(session))) {
 			err = errStaleLeader
 		}
 	}

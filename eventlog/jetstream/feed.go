@@ -11,6 +11,7 @@ import (
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 var _ eventlog.Feed = (*Log)(nil)
@@ -30,27 +31,27 @@ const (
 func (l *Log) Identity(ctx context.Context) (string, error) {
 	var b strings.Builder
 	for p := range l.opts.Partitions {
-		s, err := l.findStream(ctx, streamName(p))
+		s, err := l.findStream(ctx, layout.LogStream(p))
 		if err != nil {
 			return "", err
 		}
-		fmt.Fprintf(&b, "%s@%d ", streamName(p), s.CachedInfo().Created.UnixNano())
+		fmt.Fprintf(&b, "%s@%d ", layout.LogStream(p), s.CachedInfo().Created.UnixNano())
 	}
 	return strings.TrimSpace(b.String()), nil
 }
 
 // Spans implements eventlog.Feed.
 func (l *Log) Spans(ctx context.Context) ([]eventlog.Span, error) {
-	type answer struct {
+	type reply struct {
 		p    int
 		ends eventlog.Span
 		err  error
 	}
-	answers := make(chan answer, l.opts.Partitions)
+	answers := make(chan reply, l.opts.Partitions)
 	for p := range l.opts.Partitions {
 		ask := func() {
 			ends, err := l.ends(ctx, p)
-			answers <- answer{p, ends, err}
+			answers <- reply{p, ends, err}
 		}
 		if !l.spawn(ask) {
 			return nil, eventlog.ErrClosed
@@ -81,7 +82,7 @@ func (l *Log) ends(ctx context.Context, p int) (eventlog.Span, error) {
 			Last  uint64 `json:"last_seq"`
 		} `json:"state"`
 	}
-	if err := l.askLeader(ctx, "$JS.API.STREAM.INFO."+streamName(p), struct{}{}, &body); err != nil {
+	if err := l.askLeader(ctx, "$JS.API.STREAM.INFO."+layout.LogStream(p), struct{}{}, &body); err != nil {
 		return eventlog.Span{}, fmt.Errorf("jetstream: ends: %w", err)
 	}
 	return eventlog.Span{First: max(body.State.First, 1), Last: body.State.Last, Begins: beginsWith(body.Config.Metadata)}, nil
@@ -178,10 +179,10 @@ func (f *feeder) hand(ctx context.Context, m *feedMessage) bool {
 	if m.Sequence <= f.at {
 		return true
 	}
-	fed := eventlog.Fed{Previous: m.previous, Linked: m.linked, Record: m.Record}
-	fed.Session, _ = sessionOf(m.subject[strings.LastIndexByte(m.subject, '.')+1:])
-	if m.blob != "" {
-		fed.Payload, fed.Err = f.log.loadBlob(ctx, fed.Session, m.blob)
+	fed := eventlog.Fed{Previous: m.Previous, Linked: m.Linked, Record: m.Record}
+	fed.Session, _ = layout.SessionID(m.subject[strings.LastIndexByte(m.subject, '.')+1:])
+	if m.Blob != "" {
+		fed.Payload, fed.Err = f.log.loadBlob(ctx, fed.Session, m.Blob)
 		if ctx.Err() != nil {
 			return true // run sees that it is over; this one was not handed out
 		}
@@ -211,12 +212,12 @@ func (f *feeder) mark(ctx context.Context, c *feedConsumer) error {
 		f.well = time.Now()
 		return nil
 	}
-	stream, every := streamName(f.partition), fmt.Sprintf("%s%d.*", logSubjects, f.partition)
+	stream, every := layout.LogStream(f.partition), fmt.Sprintf("%s%d.*", layout.LogSubjects, f.partition)
 	last, err := f.log.lastMessage(ctx, stream, every)
 	if err != nil && !errors.Is(err, errNoMessage) {
 		return err
 	}
-	if last.sequence > f.at {
+	if last.Sequence > f.at {
 		if c.silent() {
 			return errFeedLost
 		}
@@ -233,7 +234,7 @@ func (f *feeder) mark(ctx context.Context, c *feedConsumer) error {
 func (l *Log) openFeed(ctx context.Context, partition int, from uint64) (*feedConsumer, error) {
 	var info *natsjs.ConsumerInfo
 	err := Settle(ctx, l.nc, func(ctx context.Context) error {
-		c, err := l.js.CreateConsumer(ctx, streamName(partition), natsjs.ConsumerConfig{
+		c, err := l.js.CreateConsumer(ctx, layout.LogStream(partition), natsjs.ConsumerConfig{
 			Description:       "helixd: feed of a node's read models",
 			DeliverPolicy:     natsjs.DeliverByStartSequencePolicy,
 			OptStartSeq:       from,

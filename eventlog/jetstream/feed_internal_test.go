@@ -9,6 +9,7 @@ import (
 
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 // A feed that does not get on says why, and ends.
@@ -38,7 +39,7 @@ func TestAFeedGivesUp(t *testing.T) {
 			return false
 		}
 		told = append(told, f)
-		require.NoError(t, log.js.DeleteStream(ctx, streamName(0))) // for good
+		require.NoError(t, log.js.DeleteStream(ctx, layout.LogStream(0))) // for good
 		return true
 	}}
 	f.feed(ctx)

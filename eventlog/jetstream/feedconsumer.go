@@ -10,6 +10,7 @@ import (
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
 )
 
 const (
@@ -51,7 +52,7 @@ type feedConsumer struct {
 
 // feedMessage is a record and where it lies.
 type feedMessage struct {
-	stored
+	wire.Stored
 	subject string
 }
 
@@ -99,7 +100,7 @@ func (c *feedConsumer) next(ctx context.Context, wait time.Duration) (*feedMessa
 		select {
 		case m := <-c.in:
 			c.heard = time.Now()
-			if first(m.Header, headerStatus) != "" && len(m.Data) == 0 {
+			if wire.First(m.Header, wire.HeaderStatus) != "" && len(m.Data) == 0 {
 				if err := c.told(m); err != nil {
 					return nil, err
 				}
@@ -138,7 +139,7 @@ func (c *feedConsumer) ask() error {
 
 // told hears what the server says about a request.
 func (c *feedConsumer) told(m *nats.Msg) error {
-	switch status := first(m.Header, headerStatus); status {
+	switch status := wire.First(m.Header, wire.HeaderStatus); status {
 	case "100": // it lives
 		return nil
 	case "404", "408": // the request is over
@@ -163,6 +164,6 @@ func (c *feedConsumer) take(m *nats.Msg) (*feedMessage, error) {
 	if c.asked--; c.asked == 0 && meta.NumPending > 0 {
 		time.Sleep(feedPause)
 	}
-	r := storedAt(m.Subject, meta.Sequence.Stream, meta.Timestamp, m.Header, m.Data)
-	return &feedMessage{stored: r, subject: m.Subject}, nil
+	r := wire.StoredAt(m.Subject, meta.Sequence.Stream, meta.Timestamp, m.Header, m.Data)
+	return &feedMessage{Stored: r, subject: m.Subject}, nil
 }

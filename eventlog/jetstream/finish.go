@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 // FinishErasures continues the erasures that have begun and not ended, for example
@@ -38,7 +40,7 @@ func (l *Log) finishErasures(ctx context.Context, lead bool, now time.Time) (n i
 		failed = append(failed, l.markLeftBlobs(ctx, now))
 	}
 	for p := range l.opts.Partitions {
-		marks, err := l.subjectsOf(ctx, segmentStream(p), erasedSubjects+strconv.Itoa(p)+".*")
+		marks, err := l.subjectsOf(ctx, layout.SegmentStream(p), layout.ErasedSubjects+strconv.Itoa(p)+".*")
 		if err != nil {
 			return n, err
 		}
@@ -90,11 +92,11 @@ func (l *Log) findErasure(ctx context.Context, session string) (e *erasing, err 
 		return nil, err
 	}
 	fence, err := l.lastMessage(ctx, stream, subject)
-	if errors.Is(err, errNoMessage) || err == nil && !isErased(fence.header) {
+	if errors.Is(err, errNoMessage) || err == nil && !wire.IsErased(fence.Header) {
 		return nil, nil
 	}
 	if err == nil {
-		e, err = l.beginAt(ctx, session, fence.sequence)
+		e, err = l.beginAt(ctx, session, fence.Sequence)
 	}
 	if errors.Is(err, eventlog.ErrSessionNotFound) {
 		return nil, nil
@@ -147,7 +149,7 @@ func (l *Log) finishErasure(ctx context.Context, session string, lead bool) (end
 func (l *Log) eraseLate(ctx context.Context, session string, e *erasing) (some bool, err error) {
 	err = l.eraseSealed(ctx, session, e.Fence, func(subject string, at uint64) error {
 		some = true
-		return l.wipe(ctx, session, segmentStream(l.partitionOf(session)), subject, at)
+		return l.wipe(ctx, session, layout.SegmentStream(l.partitionOf(session)), subject, at)
 	})
 	return some, err
 }
@@ -159,7 +161,7 @@ func (l *Log) finishWanted(ctx context.Context, session string, e *erasing) (*er
 		return marked, err
 	}
 	same, err := l.lives(ctx, session, e.Head)
-	if errors.Is(err, errDamaged) {
+	if errors.Is(err, wire.ErrDamaged) {
 		return l.eraseDamaged(ctx, session, e)
 	}
 	if err == nil && !same {
@@ -200,21 +202,21 @@ func (l *Log) wantLeft(ctx context.Context, session string, e *erasing) (bool, e
 // Errors: errDamaged, if that is not so; the session stays wanted.
 func (l *Log) eraseDamaged(ctx context.Context, session string, e *erasing) (*erasing, error) {
 	p := l.partitionOf(session)
-	switch n, err := l.count(ctx, streamName(p), logSubject(session, p)); {
+	switch n, err := l.count(ctx, layout.LogStream(p), layout.LogSubject(session, p)); {
 	case err != nil:
 		return nil, err
 	case n > 0:
-		return nil, fmt.Errorf("%w: the session that is to be erased can't be read", errDamaged)
+		return nil, fmt.Errorf("%w: the session that is to be erased can't be read", wire.ErrDamaged)
 	}
-	m, err := l.lastReadable(ctx, segmentStream(p), segmentSubject(session, p))
+	m, err := l.lastReadable(ctx, layout.SegmentStream(p), layout.SegmentSubject(session, p))
 	if errors.Is(err, errNoMessage) { // others have removed it
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	if _, err := unpack(m.data); err == nil || m.sequence > e.at { // one that came after the mark may be of a later session
-		return nil, fmt.Errorf("%w: segments of the session that is to be erased can't be read", errDamaged)
+	if _, err := wire.Unpack(m.Data); err == nil || m.Sequence > e.at { // one that came after the mark may be of a later session
+		return nil, fmt.Errorf("%w: segments of the session that is to be erased can't be read", wire.ErrDamaged)
 	}
 	parts, err := l.partsOf(ctx, session, e.Head)
 	if err != nil {
@@ -267,7 +269,7 @@ func (l *Log) beginAt(ctx context.Context, session string, fence uint64) (*erasi
 		return nil, err
 	}
 	again, err := l.lastMessage(ctx, stream, subject)
-	if errors.Is(err, errNoMessage) || err == nil && again.sequence != fence {
+	if errors.Is(err, errNoMessage) || err == nil && again.Sequence != fence {
 		return nil, eventlog.ErrSessionNotFound
 	}
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
 )
 
 // Follow implements eventlog.Log: join the hub, catch up from the log, go on
@@ -96,7 +97,7 @@ func (l *Log) listen(ctx context.Context, session string, live *reader, at curso
 				if err := catchUp(causeGap); err != nil {
 					return err
 				}
-			case r.Kind == eventlog.KindFact && r.Type == erasedType: // as isErased
+			case r.Kind == eventlog.KindFact && r.Type == wire.ErasedType: // as isErased
 				return eventlog.ErrSessionNotFound
 			default:
 				if !yield(r.Record, nil) {

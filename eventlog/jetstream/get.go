@@ -11,29 +11,21 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
 )
 
 // errNoMessage: the stream has no such message.
 var errNoMessage = errors.New("jetstream: no message")
 
-// message is a stored message.
-type message struct {
-	subject  string
-	sequence uint64
-	at       time.Time // when it was stored
-	header   nats.Header
-	data     []byte
-}
-
 // lastMessage returns a subject's last message. It asks the stream's leader,
 // since a direct get may be answered by a replica that lags.
-func (l *Log) lastMessage(ctx context.Context, stream, subject string) (message, error) {
+func (l *Log) lastMessage(ctx context.Context, stream, subject string) (wire.Message, error) {
 	return l.leaderGet(ctx, stream, map[string]any{"last_by_subj": subject})
 }
 
 // lastReadable is lastMessage for what must not be taken for absent: a last
 // message that the server can't read, it answers as if there was none.
-func (l *Log) lastReadable(ctx context.Context, stream, subject string) (m message, err error) {
+func (l *Log) lastReadable(ctx context.Context, stream, subject string) (m wire.Message, err error) {
 	for range readableTries {
 		m, err = l.lastMessage(ctx, stream, subject)
 		if !errors.Is(err, errNoMessage) {
@@ -48,7 +40,7 @@ func (l *Log) lastReadable(ctx context.Context, stream, subject string) (m messa
 		}
 		// Or it has come, or is going, just now.
 	}
-	return m, fmt.Errorf("%w: the last message on %s can't be read", errDamaged, subject)
+	return m, fmt.Errorf("%w: the last message on %s can't be read", wire.ErrDamaged, subject)
 }
 
 // readableTries is how often a message that is counted is asked for.
@@ -85,11 +77,11 @@ func (l *Log) stateOf(ctx context.Context, stream string) (bounds, error) {
 }
 
 // messageAt returns the message with the given sequence.
-func (l *Log) messageAt(ctx context.Context, stream string, seq uint64) (message, error) {
+func (l *Log) messageAt(ctx context.Context, stream string, seq uint64) (wire.Message, error) {
 	return l.leaderGet(ctx, stream, map[string]any{"seq": seq})
 }
 
-func (l *Log) leaderGet(ctx context.Context, stream string, what map[string]any) (message, error) {
+func (l *Log) leaderGet(ctx context.Context, stream string, what map[string]any) (wire.Message, error) {
 	var body struct {
 		refusal
 		Message struct {
@@ -102,17 +94,17 @@ func (l *Log) leaderGet(ctx context.Context, stream string, what map[string]any)
 	}
 	err := l.askLeader(ctx, "$JS.API.STREAM.MSG.GET."+stream, what, &body)
 	if e, ok := errors.AsType[*apiError](err); ok && (e.ErrCode == codeNoMessageFound || e.ErrCode == codeStreamNotFound) {
-		return message{}, errNoMessage
+		return wire.Message{}, errNoMessage
 	}
 	if err != nil {
-		return message{}, fmt.Errorf("jetstream: get: %w", err)
+		return wire.Message{}, fmt.Errorf("jetstream: get: %w", err)
 	}
 	if err := l.await(ctx, stream, body.Message.Sequence); err != nil {
-		return message{}, fmt.Errorf("jetstream: get: %w", err)
+		return wire.Message{}, fmt.Errorf("jetstream: get: %w", err)
 	}
-	m := message{subject: body.Message.Subject, sequence: body.Message.Sequence, at: body.Message.Time, data: body.Message.Data}
+	m := wire.Message{Subject: body.Message.Subject, Sequence: body.Message.Sequence, At: body.Message.Time, Data: body.Message.Data}
 	if len(body.Message.Header) > 0 {
-		if m.header, err = nats.DecodeHeadersMsg(body.Message.Header); err != nil {
+		if m.Header, err = nats.DecodeHeadersMsg(body.Message.Header); err != nil {
 			return m, fmt.Errorf("jetstream: get: %w", err)
 		}
 	}
@@ -232,8 +224,8 @@ func (l *Log) getMany(ctx context.Context, stream string, count int, what map[st
 			}
 			continue
 		}
-		status := first(m.Header, headerStatus)
-		if n := lastSequence(m.Header); n != last {
+		status := wire.First(m.Header, wire.HeaderStatus)
+		if n := wire.LastSequence(m.Header); n != last {
 			return nil, nil, fmt.Errorf("%w: %d is followed by the successor of %d", eventlog.ErrIncomplete, last, n)
 		}
 		switch status {
@@ -248,14 +240,9 @@ func (l *Log) getMany(ctx context.Context, stream string, count int, what map[st
 		default:
 			return nil, nil, fmt.Errorf("jetstream: read: status %s", status)
 		}
-		if last, err = strconv.ParseUint(first(m.Header, headerSequence), 10, 64); err != nil {
+		if last, err = strconv.ParseUint(wire.First(m.Header, wire.HeaderSequence), 10, 64); err != nil {
 			return nil, nil, fmt.Errorf("jetstream: message without a sequence: %w", err)
 		}
 		messages = append(messages, m)
 	}
-}
-
-func lastSequence(h nats.Header) uint64 {
-	n, _ := strconv.ParseUint(first(h, headerLastSequence), 10, 64)
-	return n
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 // openSyncing opens the log of a server on dir that syncs every second, and returns what
@@ -38,7 +39,7 @@ func withLostEnd(t *testing.T, before, lost func(*Log), damage ...func(dir strin
 	l, stop := openSyncing(t, dir)
 	before(l)
 	stop()
-	found, err := filepath.Glob(filepath.Join(dir, "jetstream", "*", "streams", streamName(0)))
+	found, err := filepath.Glob(filepath.Join(dir, "jetstream", "*", "streams", layout.LogStream(0)))
 	require.NoError(t, err)
 	require.Len(t, found, 1)
 	require.NoError(t, os.CopyFS(old, os.DirFS(found[0])))
@@ -140,7 +141,7 @@ func TestAPowerLossThatLeavesAWantedErasure(t *testing.T) {
 					require.NoError(t, l.Seal(t.Context(), "s"))
 				}
 				if c.damaged {
-					_, err := l.store(t.Context(), &nats.Msg{Subject: segmentSubject("s", 0), Data: []byte("damaged"), Header: nats.Header{}})
+					_, err := l.store(t.Context(), &nats.Msg{Subject: layout.SegmentSubject("s", 0), Data: []byte("damaged"), Header: nats.Header{}})
 					require.NoError(t, err)
 				}
 				require.NoError(t, l.want(t.Context(), "s", head))
@@ -165,7 +166,7 @@ func TestASessionWithADamagedEndIsErased(t *testing.T) {
 	head := appended(t, l, "s", 0, textEntries("old", 3))
 	_, err := l.Purge(t.Context(), purgeNow)
 	require.NoError(t, err)
-	_, err = l.store(t.Context(), &nats.Msg{Subject: segmentSubject("s", 0), Data: []byte("damaged"), Header: nats.Header{}})
+	_, err = l.store(t.Context(), &nats.Msg{Subject: layout.SegmentSubject("s", 0), Data: []byte("damaged"), Header: nats.Header{}})
 	require.NoError(t, err)
 	_, err = l.Head(t.Context(), "s")
 	require.ErrorIs(t, err, eventlog.ErrDamaged)
@@ -190,13 +191,13 @@ func TestAWantedErasureStaysWantedIfTheServerCantReadTheSession(t *testing.T) {
 	head, folder, at := uint64(0), "", -1
 	flip := func(dir string) { // it is its own inverse
 		folder = dir
-		paths, err := filepath.Glob(filepath.Join(dir, "jetstream", "*", "streams", segmentStream(0), "msgs", "1.blk"))
+		paths, err := filepath.Glob(filepath.Join(dir, "jetstream", "*", "streams", layout.SegmentStream(0), "msgs", "1.blk"))
 		require.NoError(t, err)
 		require.Len(t, paths, 1)
 		block, err := os.ReadFile(paths[0])
 		require.NoError(t, err)
 		if at < 0 {
-			subject := []byte(segmentSubject("s", 0))
+			subject := []byte(layout.SegmentSubject("s", 0))
 			at = bytes.Index(block, subject) + len(subject) + 80 // after the headers
 			require.Greater(t, at, len(subject)+80)
 		}
@@ -252,7 +253,7 @@ func requireErasedAfterLoss(t *testing.T, l *Log, session string, entries []even
 		_, err := l.Head(t.Context(), session)
 		require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 		for stream, subject := range map[string]string{
-			streamName(0): logSubject(session, 0), segmentStream(0): segmentSubject(session, 0), blobStream: l.blobPrefix(session) + ">",
+			layout.LogStream(0): layout.LogSubject(session, 0), layout.SegmentStream(0): layout.SegmentSubject(session, 0), layout.BlobStream: l.blobPrefix(session) + ">",
 		} {
 			at, err := l.firstFrom(t.Context(), stream, subject, 1)
 			require.NoError(t, err)
@@ -309,7 +310,7 @@ func TestAPowerLossAfterAPurgeOfAll(t *testing.T) {
 		require.NoError(t, l.Seal(t.Context(), "s"))
 		_, err := l.Purge(t.Context(), purgeNow)
 		require.NoError(t, err)
-		bounds, err := l.stateOf(t.Context(), streamName(0))
+		bounds, err := l.stateOf(t.Context(), layout.LogStream(0))
 		require.NoError(t, err)
 		require.Greater(t, bounds.First, bounds.Last)
 	}, func(l *Log) {

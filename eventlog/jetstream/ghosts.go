@@ -10,6 +10,8 @@ import (
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 const (
@@ -93,11 +95,11 @@ func (l *Log) dropGhosts(ctx context.Context, p int, patience time.Duration) err
 // then it removes none, and the log can't be opened.
 func (l *Log) dropGhostsOnce(ctx context.Context, p int) error {
 	// The segments first: what they hold then, the log held before.
-	segments, err := l.findStream(ctx, segmentStream(p))
+	segments, err := l.findStream(ctx, layout.SegmentStream(p))
 	if err != nil {
 		return err
 	}
-	log, err := l.findStream(ctx, streamName(p))
+	log, err := l.findStream(ctx, layout.LogStream(p))
 	if err != nil {
 		return err
 	}
@@ -106,32 +108,32 @@ func (l *Log) dropGhostsOnce(ctx context.Context, p int) error {
 		return nil // it was restored, and nothing appended since
 	}
 	var ghosts []uint64
-	var marks []message
+	var marks []wire.Message
 	var oldest, newest eventlog.Record
 	for at := state.LastSeq; at >= max(state.FirstSeq, 1); at-- {
-		m, err := l.messageAt(ctx, segmentStream(p), at)
+		m, err := l.messageAt(ctx, layout.SegmentStream(p), at)
 		if errors.Is(err, errNoMessage) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		if m.at.Before(end.LastTime) {
+		if m.At.Before(end.LastTime) {
 			break // when it was written the log was longer, and still is
 		}
-		if strings.HasPrefix(m.subject, erasedSubjects) {
+		if strings.HasPrefix(m.Subject, layout.ErasedSubjects) {
 			marks = append(marks, m)
 			continue
 		}
-		s, err := unpack(m.data)
+		s, err := wire.Unpack(m.Data)
 		if err != nil { // a floor, or damage, which whoever reads it reports
 			continue
 		}
-		if s.last() <= end.LastSeq {
+		if s.Last() <= end.LastSeq {
 			continue
 		}
 		ghosts = append(ghosts, at)
-		for _, r := range s.records {
+		for _, r := range s.Records {
 			if r.Sequence <= end.LastSeq {
 				continue
 			}
@@ -145,10 +147,10 @@ func (l *Log) dropGhostsOnce(ctx context.Context, p int) error {
 	}
 	if lost := newest.Time.Sub(oldest.Time); len(ghosts) > 0 && (end.LastSeq == 0 || lost > l.opts.mostLost()) {
 		return fmt.Errorf("jetstream: %w: stream %s ends with sequence %d, and %s holds records up to %d, of %v, which is more than a power loss can take (%v); %s",
-			errLogLost, streamName(p), end.LastSeq, segmentStream(p), newest.Sequence, lost.Round(time.Second), l.opts.mostLost(), lostAdvice)
+			errLogLost, layout.LogStream(p), end.LastSeq, layout.SegmentStream(p), newest.Sequence, lost.Round(time.Second), l.opts.mostLost(), lostAdvice)
 	}
 	for _, at := range ghosts {
-		if err := l.secureDelete(ctx, segmentStream(p), at); err != nil {
+		if err := l.secureDelete(ctx, layout.SegmentStream(p), at); err != nil {
 			return err
 		}
 	}
@@ -167,17 +169,17 @@ func (l *Log) dropGhostsOnce(ctx context.Context, p int) error {
 // has lost: the same sequences are then those of new records. What is left of the session is
 // still to be erased, also if it had been removed before: the log has lost that, too. If that
 // can't be read, the mark names the last record that the log has not lost, see wantLeft.
-func (l *Log) dropGhostMark(ctx context.Context, m message, end uint64) error {
-	session, ok := sessionOf(m.subject[strings.LastIndexByte(m.subject, '.')+1:])
+func (l *Log) dropGhostMark(ctx context.Context, m wire.Message, end uint64) error {
+	session, ok := layout.SessionID(m.Subject[strings.LastIndexByte(m.Subject, '.')+1:])
 	if !ok { // a server's report
 		return nil
 	}
 	e, err := l.erasingOf(ctx, session)
-	if err != nil || e.at != m.sequence || max(e.Head, e.Fence) <= end { // a later one may be another node's
+	if err != nil || e.at != m.Sequence || max(e.Head, e.Fence) <= end { // a later one may be another node's
 		return err
 	}
 	left, err := l.leftOf(ctx, session, end)
-	damaged := errors.Is(err, errDamaged)
+	damaged := errors.Is(err, wire.ErrDamaged)
 	if err != nil && !damaged {
 		return err
 	}
@@ -188,7 +190,7 @@ func (l *Log) dropGhostMark(ctx context.Context, m message, end uint64) error {
 		left = max(end, 1)
 	}
 	_, err = l.change(ctx, session, func(e *erasing) bool {
-		if e.at != m.sequence {
+		if e.at != m.Sequence {
 			return false
 		}
 		if e.Head = left; left > 0 {
@@ -197,7 +199,7 @@ func (l *Log) dropGhostMark(ctx context.Context, m message, end uint64) error {
 		if e.Fence > end || e.Fence == left { // then what is left is to be fenced again
 			e.Fence = 0
 			for i := range e.Parts {
-				if part := &e.Parts[i]; part.Stream == streamName(l.partitionOf(session)) {
+				if part := &e.Parts[i]; part.Stream == layout.LogStream(l.partitionOf(session)) {
 					part.UpTo = min(part.UpTo, end)
 				}
 			}
@@ -213,25 +215,25 @@ func (l *Log) dropGhostMark(ctx context.Context, m message, end uint64) error {
 // Errors: errDamaged, if the log has none and the last segment can't be read.
 func (l *Log) leftOf(ctx context.Context, session string, end uint64) (uint64, error) {
 	p := l.partitionOf(session)
-	m, err := l.lastMessage(ctx, streamName(p), logSubject(session, p))
-	if err == nil && m.sequence <= end {
-		return m.sequence, nil
+	m, err := l.lastMessage(ctx, layout.LogStream(p), layout.LogSubject(session, p))
+	if err == nil && m.Sequence <= end {
+		return m.Sequence, nil
 	}
 	if err != nil && !errors.Is(err, errNoMessage) {
 		return 0, err
 	}
-	m, err = l.lastReadable(ctx, segmentStream(p), segmentSubject(session, p))
+	m, err = l.lastReadable(ctx, layout.SegmentStream(p), layout.SegmentSubject(session, p))
 	if errors.Is(err, errNoMessage) {
 		return 0, nil
 	}
 	if err != nil {
 		return 0, err
 	}
-	s, err := unpack(m.data)
-	if err != nil || s.last() > end {
+	s, err := wire.Unpack(m.Data)
+	if err != nil || s.Last() > end {
 		return 0, err
 	}
-	return s.last(), nil
+	return s.Last(), nil
 }
 
 // mostLost is how long a time's records a power loss can take from the log and leave

@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 // TestALogThatIsBehindItsSegmentsIsWaitedFor: with replicas a server that has just been elected,
@@ -20,13 +22,13 @@ func TestALogThatIsBehindItsSegmentsIsWaitedFor(t *testing.T) {
 	l.opts.Replicas = 3 // as far as ghosts are concerned
 	head, err := l.Append(t.Context(), "s", 0, []eventlog.Entry{textEntry(0)})
 	require.NoError(t, err)
-	var records []stored
+	var records []wire.Stored
 	for i := range 2 {
-		records = append(records, stored{Record: eventlog.Record{Sequence: head + uint64(i), Time: time.Now(), Entry: textEntry(i)}})
+		records = append(records, wire.Stored{Record: eventlog.Record{Sequence: head + uint64(i), Time: time.Now(), Entry: textEntry(i)}})
 	}
-	packed, err := (&segment{records: records}).pack()
+	packed, err := (&wire.Segment{Records: records}).Pack()
 	require.NoError(t, err)
-	_, err = l.publish(t.Context(), []*nats.Msg{{Subject: segmentSubject("s", 0), Header: nats.Header{}, Data: packed}})
+	_, err = l.publish(t.Context(), []*nats.Msg{{Subject: layout.SegmentSubject("s", 0), Header: nats.Header{}, Data: packed}})
 	require.NoError(t, err)
 
 	require.ErrorIs(t, l.dropGhosts(t.Context(), 0, 0), errLogLost)
@@ -37,5 +39,5 @@ func TestALogThatIsBehindItsSegmentsIsWaitedFor(t *testing.T) {
 	require.NoError(t, <-opened)
 	s, _, err := l.lastSegment(t.Context(), "s")
 	require.NoError(t, err)
-	require.Equal(t, head+1, s.last())
+	require.Equal(t, head+1, s.Last())
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"strconv"
 
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	natsjs "github.com/nats-io/nats.go/jetstream"
 )
 
@@ -32,7 +33,7 @@ func beginsWith(metadata map[string]string) uint64 {
 // The sequences of the new streams begin after those of the others: a session that was erased
 // and is created again in another partition has later sequences than before.
 func (l *Log) grow(ctx context.Context, n int) error {
-	has := l.places.partitions()
+	has := l.places.Partitions()
 	if !l.opts.Grow {
 		return fmt.Errorf("jetstream: the log has %d partitions, not %d: keep %d, or, %s", has, n, has, growAdvice)
 	}
@@ -46,15 +47,15 @@ func (l *Log) grow(ctx context.Context, n int) error {
 	if err != nil {
 		return err
 	}
-	settled := l.places.staying(sessions, n)
-	l.setNumbers(append(append([]int(nil), l.places.numbers...), n))
+	settled := l.places.Staying(sessions, n)
+	l.setNumbers(append(append([]int(nil), l.places.Numbers...), n))
 	var made []string
 	for p := range n {
 		for _, c := range l.streamsOf(p) {
-			if p < has && c.Name != placesStream {
+			if p < has && c.Name != layout.PlacesStream {
 				continue
 			}
-			if c.Name == streamName(p) {
+			if c.Name == layout.LogStream(p) {
 				c.FirstSeq = begins
 				c.Metadata = maps.Clone(c.Metadata)
 				c.Metadata[metadataBegins] = strconv.FormatUint(begins, 10)
@@ -65,7 +66,7 @@ func (l *Log) grow(ctx context.Context, n int) error {
 			made = append(made, c.Name)
 		}
 	}
-	if err := l.storeSettled(ctx, len(l.places.settled), settled); err != nil {
+	if err := l.storeSettled(ctx, len(l.places.Settled), settled); err != nil {
 		return err
 	}
 	if err := l.syncGrowth(ctx, made...); err != nil {
@@ -84,13 +85,13 @@ func (l *Log) grow(ctx context.Context, n int) error {
 
 // checkUnused refuses to grow a log that a node follows for its read models.
 func (l *Log) checkUnused(ctx context.Context) error {
-	s, err := l.findStream(ctx, streamName(0))
+	s, err := l.findStream(ctx, layout.LogStream(0))
 	if err != nil {
 		return err
 	}
 	if n := s.CachedInfo().State.Consumers; n > 0 {
 		return fmt.Errorf("jetstream: the log can't grow to more partitions while %s of stream %s exist, as a running node has: stop all nodes, wait for %v, and try again",
-			count(n, "consumer"), streamName(0), feedForgotten)
+			count(n, "consumer"), layout.LogStream(0), feedForgotten)
 	}
 	return nil
 }
@@ -99,14 +100,14 @@ func (l *Log) checkUnused(ctx context.Context) error {
 // after all that it has given.
 func (l *Log) beforeGrowth(ctx context.Context) (sessions map[string]bool, begins uint64, err error) {
 	sessions, begins = map[string]bool{}, 1
-	for p := range l.places.partitions() {
-		last, err := l.lastOf(ctx, streamName(p))
+	for p := range l.places.Partitions() {
+		last, err := l.lastOf(ctx, layout.LogStream(p))
 		if err != nil {
 			return nil, 0, err
 		}
 		begins = max(begins, last+1)
-		for _, stream := range []string{streamName(p), segmentStream(p), blobStream} {
-			if stream == blobStream && p > 0 { // it is all partitions'
+		for _, stream := range []string{layout.LogStream(p), layout.SegmentStream(p), layout.BlobStream} {
+			if stream == layout.BlobStream && p > 0 { // it is all partitions'
 				continue
 			}
 			some, err := l.subjectsOf(ctx, stream, ">")
@@ -136,7 +137,7 @@ func (l *Log) makeFor(ctx context.Context, want natsjs.StreamConfig) error {
 	if err := checkRestored(info.Config, want); err != nil {
 		return err
 	}
-	if info.Config.Metadata[metadataPartitions] == "" || want.Name != placesStream && info.State.Msgs > 0 {
+	if info.Config.Metadata[metadataPartitions] == "" || want.Name != layout.PlacesStream && info.State.Msgs > 0 {
 		return fmt.Errorf("jetstream: the log can't grow: there is a stream %s that is not of the log: remove or rename it", want.Name)
 	}
 	if err := checkSettings(info.Config, want); err != nil {

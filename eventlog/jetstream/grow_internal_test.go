@@ -15,6 +15,7 @@ import (
 
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 // growable is a log of a process that is stopped and started again.
@@ -94,7 +95,7 @@ func (g *growable) records(session string) (all []eventlog.Record) {
 func elsewhere(prefix string, from, to int) string {
 	for i := 0; ; i++ {
 		id := fmt.Sprint(prefix, i)
-		if Partition(id, from) != Partition(id, to) {
+		if layout.Partition(id, from) != layout.Partition(id, to) {
 			return id
 		}
 	}
@@ -170,7 +171,7 @@ func TestALogGrows(t *testing.T) {
 	for _, kind := range kept {
 		before[kind] = g.records(ids[kind])
 	}
-	last, err := g.log.lastOf(ctx, streamName(0))
+	last, err := g.log.lastOf(ctx, layout.LogStream(0))
 	require.NoError(t, err)
 
 	g.restart(4)
@@ -281,7 +282,7 @@ func TestALogGrowsAgain(t *testing.T) {
 			session := fmt.Sprintf("%d-%d", n, j)
 			heads[session] = g.append(session, 1)
 			at[session] = g.log.PartitionOf(session)
-			require.Equal(t, Partition(session, n), at[session])
+			require.Equal(t, layout.Partition(session, n), at[session])
 		}
 	}
 	require.Equal(t, []int{1, 2, 5, 64}, g.log.Placement().Partitions)
@@ -383,7 +384,7 @@ func TestALogThatIsUsedDoesNotGrow(t *testing.T) {
 	}
 	js, err := natsjs.New(g.nc)
 	require.NoError(t, err)
-	_, err = js.CreateStream(t.Context(), natsjs.StreamConfig{Name: streamName(1), Subjects: []string{"x"}})
+	_, err = js.CreateStream(t.Context(), natsjs.StreamConfig{Name: layout.LogStream(1), Subjects: []string{"x"}})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		err = g.open(Options{Partitions: 2, Grow: true})

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/helixd/helixd/eventlog/internal/hold"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 // holdSubjects and a session's token are where a node asks all nodes to keep
@@ -26,7 +27,7 @@ const (
 func (l *Log) watchHolds() error {
 	l.node = rand.Text()
 	sub, err := l.nc.Subscribe(holdSubjects+"*", func(m *nats.Msg) {
-		session, ok := sessionOf(m.Subject[len(holdSubjects):])
+		session, ok := layout.SessionID(m.Subject[len(holdSubjects):])
 		verb, holder, more := strings.Cut(string(m.Data), " ")
 		if !ok || !more || strings.HasPrefix(holder, l.node) {
 			return
@@ -55,7 +56,7 @@ func (l *Log) Hold(ctx context.Context, session string) (held context.Context, r
 		return ctx, func() {}
 	}
 	holder := l.node + "." + strconv.FormatUint(l.held.Add(1), 10)
-	say := func(what string) { _ = l.nc.Publish(holdSubjects+Token(session), []byte(what+holder)) }
+	say := func(what string) { _ = l.nc.Publish(holdSubjects+layout.Token(session), []byte(what+holder)) }
 	l.holds.Begin(session, holder)
 	say(holdBegins)
 	return hold.Holder(ctx, session), func() {

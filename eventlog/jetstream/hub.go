@@ -10,6 +10,8 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 const (
@@ -164,7 +166,7 @@ func (h *hub) run(f *feed) {
 		}
 		select {
 		case m := <-f.live:
-			r, err := recordOf(m.Header, m.Data)
+			r, err := wire.RecordOf(m.Header, m.Data)
 			if err != nil {
 				f.allBehind() // whatever that was, the log knows better
 				continue
@@ -173,12 +175,12 @@ func (h *hub) run(f *feed) {
 				continue // it is this node's own
 			}
 			f.last.Store(r.Sequence)
-			if r.blob != "" {
+			if r.Blob != "" {
 				f.allBehind() // each fetches it when it gets there
 				continue
 			}
 			r.Entry = r.DecodeOnce() // for all readers
-			f.handOut(&liveRecord{Record: r.Record, previous: lastSequence(m.Header)})
+			f.handOut(&liveRecord{Record: r.Record, previous: wire.LastSequence(m.Header)})
 		case <-back:
 			back = h.log.reconnected() // first: the next one may come meanwhile
 			f.allBehind()
@@ -192,7 +194,7 @@ func (h *hub) run(f *feed) {
 
 func (h *hub) subscribe(f *feed) error {
 	var err error
-	if f.sub, err = h.log.nc.ChanSubscribe(LiveSubject(f.session), f.live); err != nil {
+	if f.sub, err = h.log.nc.ChanSubscribe(layout.LiveSubject(f.session), f.live); err != nil {
 		return fmt.Errorf("jetstream: follow: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), leaderPatience)
@@ -218,7 +220,7 @@ func (h *hub) deliver(a *pendingAppend, last uint64, now time.Time) (subscriptio
 		r.Sequence, r.Time = at, now
 		raise(&f.last, at)
 		raise(&f.delivered, at)
-		if r.blob != "" {
+		if r.Blob != "" {
 			f.allBehind() // each fetches it when it gets there
 		} else {
 			f.handOut(&liveRecord{Record: r.Record, previous: previous})

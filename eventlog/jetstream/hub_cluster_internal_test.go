@@ -10,6 +10,7 @@ import (
 
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/integration/deployment"
 )
 
@@ -56,7 +57,7 @@ func TestALostLastRecordIsFoundAfterALeaderChange(t *testing.T) {
 	}
 	head := appended(t, logs[0], "s", 0, textEntries("x", 1))
 	heard := deafened(t, logs[1], head-1)
-	_, err = logs[2].nc.Request("$JS.API.STREAM.LEADER.STEPDOWN."+streamName(0), nil, 10*time.Second)
+	_, err = logs[2].nc.Request("$JS.API.STREAM.LEADER.STEPDOWN."+layout.LogStream(0), nil, 10*time.Second)
 	require.NoError(t, err)
 	head, err = eventlog.AppendOnce(t.Context(), logs[0], "s", "lost", head, textEntries("y", 1))
 	require.NoError(t, err)

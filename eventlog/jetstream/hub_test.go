@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
-	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/eventlog/logtest"
 )
 
@@ -79,12 +79,12 @@ func TestAGapIsReadFromTheLog(t *testing.T) {
 		got = append(got, r.Sequence)
 		switch len(got) {
 		case 1: // a message from nowhere, and then a real record
-			forged := nats.NewMsg(jetstream.LiveSubject("s"))
+			forged := nats.NewMsg(layout.LiveSubject("s"))
 			forged.Header.Set("Helix-Kind", "chunk")
 			forged.Header.Set("Nats-Sequence", "900")
 			forged.Header.Set("Nats-Last-Sequence", "899")
 			require.NoError(t, nc.PublishMsg(forged))
-			require.NoError(t, nc.Publish(jetstream.LiveSubject("s"), []byte("no headers at all")))
+			require.NoError(t, nc.Publish(layout.LiveSubject("s"), []byte("no headers at all")))
 			head, err = log.Append(ctx, "s", head, []eventlog.Entry{logtest.Text("s", "b")})
 			require.NoError(t, err)
 		case 2:

@@ -11,6 +11,8 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 // A live record that is lost shows when the next one names it, but for the last
@@ -62,7 +64,7 @@ func (h *hub) check() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
 	defer cancel()
-	state, err := h.log.stateOf(ctx, streamName(h.partition))
+	state, err := h.log.stateOf(ctx, layout.LogStream(h.partition))
 	if err != nil {
 		return
 	}
@@ -105,31 +107,31 @@ func (f *feed) stale() bool { return time.Since(f.check.asked) >= askEvery }
 func (h *hub) checkSome(ctx context.Context, feeds []*feed, last uint64) {
 	subjects, bySubject := make([]string, len(feeds)), map[string]*feed{}
 	for i, f := range feeds {
-		subjects[i] = logSubject(f.session, h.partition)
+		subjects[i] = layout.LogSubject(f.session, h.partition)
 		bySubject[subjects[i]] = f
 	}
 	h.mu.Lock()
 	from := feeds[0].check.mark + 1
 	h.mu.Unlock()
 	messages, end, err := h.lastRecords(ctx, subjects, from)
-	if err == nil && first(end, headerUpTo) == "" {
+	if err == nil && wire.First(end, wire.HeaderUpTo) == "" {
 		// The log has nothing of these sessions: a purge has removed it. With the
 		// session of the last record the answer says up to where it is.
-		if m, merr := h.log.messageAt(ctx, streamName(h.partition), last); merr == nil {
-			messages, end, err = h.lastRecords(ctx, append(subjects, m.subject), from)
+		if m, merr := h.log.messageAt(ctx, layout.LogStream(h.partition), last); merr == nil {
+			messages, end, err = h.lastRecords(ctx, append(subjects, m.Subject), from)
 		}
 	}
 	if err != nil {
 		return
 	}
 	// Any replica may have answered, and says up to where it is.
-	upTo, err := strconv.ParseUint(first(end, headerUpTo), 10, 64)
+	upTo, err := strconv.ParseUint(wire.First(end, wire.HeaderUpTo), 10, 64)
 	none := err != nil // it has not the last record either: each session is asked for its head
-	cut := !none && first(end, headerPending) != "0"
+	cut := !none && wire.First(end, wire.HeaderPending) != "0"
 	newest := map[*feed]uint64{}
 	for _, m := range messages {
-		if f := bySubject[first(m.Header, headerSubject)]; f != nil {
-			newest[f], _ = strconv.ParseUint(first(m.Header, headerSequence), 10, 64)
+		if f := bySubject[wire.First(m.Header, wire.HeaderSubject)]; f != nil {
+			newest[f], _ = strconv.ParseUint(wire.First(m.Header, wire.HeaderSequence), 10, 64)
 		}
 	}
 	for _, f := range feeds {
@@ -158,7 +160,7 @@ func (h *hub) checkSome(ctx context.Context, feeds []*feed, last uint64) {
 
 // lastRecords asks for the last records of subjects, as far as they are not before from.
 func (h *hub) lastRecords(ctx context.Context, subjects []string, from uint64) ([]*nats.Msg, nats.Header, error) {
-	return h.log.getMany(ctx, streamName(h.partition), len(subjects), map[string]any{
+	return h.log.getMany(ctx, layout.LogStream(h.partition), len(subjects), map[string]any{
 		"multi_last": subjects, "seq": from, "max_bytes": pageBytes,
 	})
 }

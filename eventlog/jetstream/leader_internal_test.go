@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 // TestWhatRemovesAsksTheLeader: a replica that lags answers a direct get
@@ -24,7 +25,7 @@ func TestWhatRemovesAsksTheLeader(t *testing.T) {
 	last, err := l.Append(t.Context(), "s", 0, entries)
 	require.NoError(t, err)
 	require.NoError(t, l.Seal(t.Context(), "s"))
-	for _, name := range []string{streamName(0), segmentStream(0), blobStream} {
+	for _, name := range []string{layout.LogStream(0), layout.SegmentStream(0), layout.BlobStream} {
 		s, err := l.js.Stream(t.Context(), name)
 		require.NoError(t, err)
 		config := s.CachedInfo().Config
@@ -56,7 +57,7 @@ func TestAnErasureGoesOnWithTheLeaderOnly(t *testing.T) {
 	require.NoError(t, l.Seal(t.Context(), "s"))
 	unknown := true
 	cut := openHooked(t, l.nc, func(ctx context.Context, point string, do func(context.Context) error) error {
-		if unknown && point == "$JS.API.STREAM.INFO."+segmentStream(0) {
+		if unknown && point == "$JS.API.STREAM.INFO."+layout.SegmentStream(0) {
 			return errors.New("no answer")
 		}
 		return do(ctx)

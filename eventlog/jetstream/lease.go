@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 // leaseTime is less than the least time after which a cluster elects another
@@ -38,7 +39,7 @@ func (l *Log) endsBefore(ctx context.Context, session string, seq uint64) bool {
 	if err != nil && !errors.Is(err, eventlog.ErrSessionNotFound) || head >= seq {
 		return false
 	}
-	return l.leads(ctx, streamName(l.partitionOf(session)))
+	return l.leads(ctx, layout.LogStream(l.partitionOf(session)))
 }
 
 // leads reports whether whoever answers for a stream is its leader for sure. One

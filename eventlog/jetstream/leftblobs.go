@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 const (
@@ -35,7 +36,7 @@ func (l *Log) leftDue(now time.Time) bool {
 // were stored, their sender died before the record, and no erasure of the session would look
 // for them. What was marked is removed as an erasure is, see erasing.
 func (l *Log) markLeftBlobs(ctx context.Context, now time.Time) error {
-	left, err := l.subjectsOf(ctx, blobStream, blobSubjects+">")
+	left, err := l.subjectsOf(ctx, layout.BlobStream, layout.BlobSubjects+">")
 	if err != nil || len(left) == 0 {
 		return err
 	}
@@ -62,19 +63,19 @@ func (l *Log) markLeftBlobs(ctx context.Context, now time.Time) error {
 // markLeft marks the payloads that were stored before a moment, if the session has no record. Later
 // appends rely on none of these: one that creates the session stores its own.
 func (l *Log) markLeft(ctx context.Context, session string, before time.Time) error {
-	p := part{Stream: blobStream, Subject: l.blobPrefix(session) + ">", Scrub: l.scrubs(blobStream)}
+	p := part{Stream: layout.BlobStream, Subject: l.blobPrefix(session) + ">", Scrub: l.scrubs(layout.BlobStream)}
 	for {
 		m, err := l.leaderGet(ctx, p.Stream, map[string]any{"seq": p.UpTo + 1, "next_by_subj": p.Subject})
-		if errors.Is(err, errNoMessage) || err == nil && !m.at.Before(before) {
+		if errors.Is(err, errNoMessage) || err == nil && !m.At.Before(before) {
 			break
 		}
 		if err != nil {
 			return err
 		}
 		if p.From == 0 {
-			p.From = m.sequence
+			p.From = m.Sequence
 		}
-		p.UpTo = m.sequence
+		p.UpTo = m.Sequence
 	}
 	if p.UpTo == 0 {
 		return nil
@@ -94,7 +95,7 @@ func (l *Log) markLeft(ctx context.Context, session string, before time.Time) er
 // Errors: ErrUnavailable, if a server that answered may not be the leader, which may have one.
 func (l *Log) recorded(ctx context.Context, session string) (bool, error) {
 	p := l.partitionOf(session)
-	for stream, subject := range map[string]string{streamName(p): logSubject(session, p), segmentStream(p): segmentSubject(session, p)} {
+	for stream, subject := range map[string]string{layout.LogStream(p): layout.LogSubject(session, p), layout.SegmentStream(p): layout.SegmentSubject(session, p)} {
 		if n, err := l.count(ctx, stream, subject); err != nil || n > 0 {
 			return n > 0, err
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 // leavePayload has a sender die after it has stored the large payload of an append that was to create the session.
@@ -47,7 +48,7 @@ func TestAPayloadThatNoRecordNamesIsRemoved(t *testing.T) {
 	_, err := l.Purge(t.Context(), purgeNow)
 	require.NoError(t, err)
 	parts := func() uint64 {
-		at, err := l.firstFrom(t.Context(), blobStream, l.blobPrefix("s")+">", 1)
+		at, err := l.firstFrom(t.Context(), layout.BlobStream, l.blobPrefix("s")+">", 1)
 		require.NoError(t, err)
 		return at
 	}

@@ -19,6 +19,8 @@ import (
 
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/eventlog/logtest"
 )
 
@@ -184,7 +186,7 @@ func newLifecycle(t *testing.T, disk bool) *lifecycle {
 		require.NoError(t, err)
 		w.end = append(w.end, w.conns[i].Close)
 	}
-	_, err = w.conns[0].ChanSubscribe(liveSubjects+"*", w.live)
+	_, err = w.conns[0].ChanSubscribe(layout.LiveSubjects+"*", w.live)
 	require.NoError(t, err)
 	require.NoError(t, w.conns[0].Flush())
 	if disk {
@@ -192,7 +194,7 @@ func newLifecycle(t *testing.T, disk bool) *lifecycle {
 		w.Secrets = func(text string) { w.secrets = append(w.secrets, text) }
 		w.Beside = func(context.Context) error { return w.beside(t.Context()) } // in one step
 	}
-	w.LargePoint = "publish " + blobSubjects
+	w.LargePoint = "publish " + layout.BlobSubjects
 	w.Stored, w.Left, w.Finish = w.storedOf, w.left, w.finish
 	w.Seal = func(ctx context.Context, node int, session string) error { return w.nodes[node].Seal(ctx, session) }
 	w.Tail = w.tail
@@ -345,14 +347,14 @@ func (w *lifecycle) storedOf(session string) []logtest.StoredRecord {
 	}
 	for len(w.live) > 0 {
 		m := <-w.live
-		r, err := recordOf(m.Header, m.Data)
+		r, err := wire.RecordOf(m.Header, m.Data)
 		if err != nil {
 			panic(err)
 		}
-		id, _ := sessionOf(strings.TrimPrefix(m.Subject, liveSubjects))
-		since, err := strconv.ParseUint(r.since, 10, 64)
+		id, _ := layout.SessionID(strings.TrimPrefix(m.Subject, layout.LiveSubjects))
+		since, err := strconv.ParseUint(r.Since, 10, 64)
 		w.stored[id] = append(w.stored[id], logtest.StoredRecord{
-			Sequence: r.Sequence, Previous: r.previous, Fence: isErased(m.Header), Created: err == nil, Since: since, Writer: r.Writer, Ordinal: r.Ordinal,
+			Sequence: r.Sequence, Previous: r.Previous, Fence: wire.IsErased(m.Header), Created: err == nil, Since: since, Writer: r.Writer, Ordinal: r.Ordinal,
 		})
 	}
 	return w.stored[session]
@@ -369,9 +371,9 @@ func (w *lifecycle) left(ctx context.Context, session string, first uint64, sure
 	}
 	p := l.partitionOf(session)
 	for stream, subjects := range map[string][]string{
-		streamName(p):    {subject},
-		segmentStream(p): {segmentSubject(session, p), floorSubject(session, p)},
-		blobStream:       {l.blobPrefix(session) + ">"},
+		layout.LogStream(p):     {subject},
+		layout.SegmentStream(p): {layout.SegmentSubject(session, p), layout.FloorSubject(session, p)},
+		layout.BlobStream:       {l.blobPrefix(session) + ">"},
 	} {
 		for _, subject := range subjects {
 			for at := uint64(0); ; {
@@ -379,19 +381,19 @@ func (w *lifecycle) left(ctx context.Context, session string, first uint64, sure
 				if err != nil {
 					break
 				}
-				at = m.sequence
+				at = m.Sequence
 				of := at
 				switch stream {
-				case segmentStream(p):
-					of, _ = reaches(m)
-				case blobStream:
-					after, _ := strconv.ParseUint(m.header.Get(headerAfter), 10, 64)
+				case layout.SegmentStream(p):
+					of, _ = wire.Reaches(m)
+				case layout.BlobStream:
+					after, _ := strconv.ParseUint(m.Header.Get(wire.HeaderAfter), 10, 64)
 					if of = after; after == 0 && (first < 1<<63 || !sure) {
 						continue
 					}
 				}
 				if of < first {
-					left = append(left, fmt.Sprintf("message %d on %s, for %d", at, m.subject, of))
+					left = append(left, fmt.Sprintf("message %d on %s, for %d", at, m.Subject, of))
 				}
 			}
 		}
@@ -432,7 +434,7 @@ func (w *lifecycle) lose(t *testing.T) {
 	require.NoError(t, l.Seal(ctx, "lost"))
 	_, before, err := l.lastSegment(ctx, "lost")
 	require.NoError(t, err)
-	require.NoError(t, l.js.DeleteStream(ctx, streamName(l.partitionOf("lost"))))
+	require.NoError(t, l.js.DeleteStream(ctx, layout.LogStream(l.partitionOf("lost"))))
 	for range 2 {
 		if err := w.Open(ctx); err == nil {
 			t.Error("a log opens that has lost its records")

@@ -4,6 +4,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
 )
 
 // LiveRecord reads a message that a NATS subscriber received on [LiveSubject], written by this
@@ -12,6 +13,6 @@ import (
 // the message: the record has a placeholder in its place. The error is that the message has no
 // sequence: it does not come from a log.
 func LiveRecord(m *nats.Msg) (r eventlog.Record, previous uint64, err error) {
-	s, err := recordOf(m.Header, m.Data)
-	return s.Record, lastSequence(m.Header), err
+	s, err := wire.RecordOf(m.Header, m.Data)
+	return s.Record, wire.LastSequence(m.Header), err
 }

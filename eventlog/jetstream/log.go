@@ -14,6 +14,7 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/internal/hold"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 // Options configure a log. Zero values mean the defaults of an embedded
@@ -97,9 +98,6 @@ func (o Options) gatherFrom() int {
 	}
 }
 
-// maxPartitions bounds Options.Partitions.
-const maxPartitions = 64
-
 // Log is an eventlog.Log on JetStream.
 type Log struct {
 	nc   *nats.Conn
@@ -124,7 +122,7 @@ type Log struct {
 	node      string        // this log among all that are open on the deployment
 	held      atomic.Uint64 // how often this log has held a session
 	beside    besides
-	places    places
+	places    layout.Places
 	done      doneMarks
 	checked   checkedRecords
 	purged    atomic.Bool // some records may have left the log for the segments
@@ -158,8 +156,8 @@ func Open(ctx context.Context, nc *nats.Conn, o *Options) (_ *Log, err error) {
 	}
 	l.opts.Partitions = max(l.opts.Partitions, 0)
 	l.opts.Replicas = max(l.opts.Replicas, 1)
-	if l.opts.Partitions > maxPartitions {
-		return nil, fmt.Errorf("jetstream: at most %d partitions", maxPartitions)
+	if l.opts.Partitions > layout.MaxPartitions {
+		return nil, fmt.Errorf("jetstream: at most %d partitions", layout.MaxPartitions)
 	}
 	js, err := newJetStream(nc)
 	if err != nil {
@@ -205,7 +203,7 @@ func Open(ctx context.Context, nc *nats.Conn, o *Options) (_ *Log, err error) {
 	}
 	l.synced = newSynced(l)
 	for p := range l.opts.Partitions {
-		for _, subjects := range []string{logSubjects, segmentSubjects} {
+		for _, subjects := range []string{layout.LogSubjects, layout.SegmentSubjects} {
 			l.batches[subjects+strconv.Itoa(p)] = make(chan struct{}, maxOpenBatches)
 		}
 		for _, c := range l.streamsOf(p) {
@@ -218,7 +216,7 @@ func Open(ctx context.Context, nc *nats.Conn, o *Options) (_ *Log, err error) {
 		return nil, err
 	}
 	if l.opts.restores != nil {
-		for i, settled := range l.places.settled {
+		for i, settled := range l.places.Settled {
 			if err := l.storeSettled(ctx, i, settled); err != nil {
 				return nil, err
 			}
@@ -344,5 +342,5 @@ func (l *Log) place(session string) (stream, subject string, err error) {
 		return "", "", eventlog.ErrClosed
 	}
 	p := l.partitionOf(session)
-	return streamName(p), logSubject(session, p), nil
+	return layout.LogStream(p), layout.LogSubject(session, p), nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/eventlog/logtest"
 )
 
@@ -145,7 +146,7 @@ func TestPlainSubscription(t *testing.T) {
 	for i, r := range readAll(t, log, "a.b") {
 		m, err := sub.NextMsg(time.Minute)
 		require.NoError(t, err)
-		require.Equal(t, jetstream.LiveSubject("a.b"), m.Subject)
+		require.Equal(t, layout.LiveSubject("a.b"), m.Subject)
 		require.Equal(t, []string{"t,,run-1", "f.stream_end"}[i], m.Header.Get("H"))
 		live, before, err := jetstream.LiveRecord(m)
 		require.NoError(t, err)

@@ -16,6 +16,8 @@ import (
 
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 // openHooked opens a log whose requests a test holds.
@@ -38,13 +40,13 @@ func openHooked(t *testing.T, nc *nats.Conn, h hook) *Log {
 // that its erasure is done.
 func requireNothing(t *testing.T, l *Log, session string) {
 	t.Helper()
-	for _, stream := range []string{streamName(0), segmentStream(0), blobStream} {
+	for _, stream := range []string{layout.LogStream(0), layout.SegmentStream(0), layout.BlobStream} {
 		s, err := l.js.Stream(t.Context(), stream)
 		require.NoError(t, err)
 		info, err := s.Info(t.Context(), natsjs.WithSubjectFilter(">"))
 		require.NoError(t, err)
 		for subject, n := range info.State.Subjects {
-			require.Equal(t, erasedSubject(session, 0), subject)
+			require.Equal(t, layout.ErasedSubject(session, 0), subject)
 			require.EqualValues(t, 1, n)
 		}
 	}
@@ -257,7 +259,7 @@ func TestASessionThatIsCreatedBesideAnOldMarkStays(t *testing.T) {
 			}
 			return do(ctx)
 		})
-		_, err := l.store(t.Context(), &nats.Msg{Subject: erasedSubject("s", 0), Header: nats.Header{}})
+		_, err := l.store(t.Context(), &nats.Msg{Subject: layout.ErasedSubject("s", 0), Header: nats.Header{}})
 		require.NoError(t, err)
 		steps = 0
 		_, err = h.FinishErasures(t.Context(), true)
@@ -275,7 +277,7 @@ func TestASessionThatIsCreatedBesideAnOldMarkStays(t *testing.T) {
 // TestALogThatIsGoneIsNotMadeAgain: whatever remains may be the only copy of its sessions.
 func TestALogThatIsGoneIsNotMadeAgain(t *testing.T) {
 	for _, durability := range []eventlog.Durability{"interval=1s", eventlog.DurabilityFsync, ""} {
-		for _, missing := range []string{streamName(0), segmentStream(0), blobStream} {
+		for _, missing := range []string{layout.LogStream(0), layout.SegmentStream(0), layout.BlobStream} {
 			for _, how := range []string{"removed", "meta damaged", "made again"} {
 				t.Run(string(durability)+" "+missing+" "+how, func(t *testing.T) {
 					dir := t.TempDir()
@@ -301,7 +303,7 @@ func TestALogThatIsGoneIsNotMadeAgain(t *testing.T) {
 					appended(t, l, "s", 0, kept)
 					require.NoError(t, l.Seal(t.Context(), "s"))
 					if how == "made again" { // as earlier versions did
-						if missing != streamName(0) {
+						if missing != layout.LogStream(0) {
 							stop()
 							return
 						}
@@ -383,7 +385,7 @@ func TestANodeThatOpensDropsNothingThatAnotherSeals(t *testing.T) {
 	require.NoError(t, l.Seal(t.Context(), "s"))
 	s, _, err := l.lastSegment(t.Context(), "s")
 	require.NoError(t, err)
-	require.Equal(t, head.Load(), s.last())
+	require.Equal(t, head.Load(), s.Last())
 	_, err = l.compare(t.Context(), "s", head.Load()+1)
 	require.NoError(t, err)
 }
@@ -394,7 +396,7 @@ func TestABacklogIsSealedPieceByPiece(t *testing.T) {
 	l := openHooked(t, openLog(t, nil).nc, func(ctx context.Context, _ string, do func(context.Context) error) error { return do(ctx) })
 	s := l.sealerOf("s")
 	head := uint64(0)
-	const n = 3*pieceRecords + segmentRecords/2
+	const n = 3*pieceRecords + wire.SegmentRecords/2
 	for range n / 500 {
 		head = appended(t, l, "s", head, textEntries("x", 500))
 	}
@@ -427,8 +429,8 @@ func TestABacklogIsSealedPieceByPiece(t *testing.T) {
 		last, _, err := l.lastSegment(t.Context(), "s")
 		require.NoError(t, err)
 		require.NotNil(t, last)
-		require.Greater(t, last.last(), before)
-		if before = last.last(); before == head {
+		require.Greater(t, last.Last(), before)
+		if before = last.Last(); before == head {
 			break
 		}
 	}

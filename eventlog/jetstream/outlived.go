@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"strconv"
 )
 
@@ -16,14 +18,14 @@ import (
 // fenceOf returns the last fence of a session, 0 if none is known.
 func (l *Log) fenceOf(ctx context.Context, session string) (uint64, error) {
 	p := l.partitionOf(session)
-	m, err := l.lastMessage(ctx, segmentStream(p), erasedSubject(session, p))
+	m, err := l.lastMessage(ctx, layout.SegmentStream(p), layout.ErasedSubject(session, p))
 	var e erasing
 	switch {
 	case errors.Is(err, errNoMessage):
 		return 0, nil
 	case err != nil:
 		return 0, err
-	case len(m.data) == 0: // of an older version
+	case len(m.Data) == 0: // of an older version
 		return 0, nil
 	}
 	err = e.read(m)
@@ -33,7 +35,7 @@ func (l *Log) fenceOf(ctx context.Context, session string) (uint64, error) {
 // outlived reports whether m, a segment or a floor of records up to last that was compared with
 // "nothing", is of a session that was erased, and removes it. As long as the fence stands
 // that is left to the erasure.
-func (l *Log) outlived(ctx context.Context, session string, m message, last uint64) (bool, error) {
+func (l *Log) outlived(ctx context.Context, session string, m wire.Message, last uint64) (bool, error) {
 	fence, err := l.fenceOf(ctx, session)
 	if err != nil || fence < last {
 		return false, err
@@ -48,7 +50,7 @@ func (l *Log) outlived(ctx context.Context, session string, m message, last uint
 	if _, err := l.messageAt(ctx, stream, fence); !errors.Is(err, errNoMessage) {
 		return true, err
 	}
-	return true, l.wipe(ctx, session, segmentStream(l.partitionOf(session)), m.subject, m.sequence)
+	return true, l.wipe(ctx, session, layout.SegmentStream(l.partitionOf(session)), m.Subject, m.Sequence)
 }
 
 // blobsTaken reports whether a session's last erasure has taken the blobs of the record at
@@ -58,7 +60,7 @@ func (l *Log) outlived(ctx context.Context, session string, m message, last uint
 func (l *Log) blobsTaken(ctx context.Context, session, since string, seq uint64) (bool, error) {
 	from, err := strconv.ParseUint(since, 10, 64)
 	if err != nil {
-		return false, fmt.Errorf("%w: header %s of message %d", errDamaged, headerSince, seq)
+		return false, fmt.Errorf("%w: header %s of message %d", wire.ErrDamaged, wire.HeaderSince, seq)
 	}
 	fence, err := l.fenceOf(ctx, session)
 	return err == nil && from < fence && fence < seq, err

@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 var errKilled = errors.New("its process was killed")
@@ -50,7 +52,7 @@ func requireUsable(t *testing.T, l *Log, session string, last uint64) {
 	s, _, err := l.lastSegment(t.Context(), session)
 	require.NoError(t, err)
 	require.NotNil(t, s)
-	require.Greater(t, s.records[0].Sequence, last)
+	require.Greater(t, s.Records[0].Sequence, last)
 	floor, records, err := l.Copy(t.Context(), session, maxEnd)
 	require.NoError(t, err)
 	require.Zero(t, floor)
@@ -115,7 +117,7 @@ func TestASegmentThatArrivesInANewSession(t *testing.T) {
 	require.NoError(t, l.Seal(t.Context(), "s"))
 	s, _, err := l.lastSegment(t.Context(), "s")
 	require.NoError(t, err)
-	require.Equal(t, last, s.last())
+	require.Equal(t, last, s.Last())
 }
 
 // TestAFloorOfAKilledTrimIsOfNoNewSession: it is stored when the session has been erased.
@@ -165,25 +167,25 @@ func requireForgotten(t *testing.T, l *Log, session string) {
 func TestALateAppendWhosePayloadWasErased(t *testing.T) {
 	large := textEntries("x", 3)
 	large[1].Payload = bytes.Repeat([]byte("secret"), inlineBytes)
-	for name, then := range map[string]func(*testing.T, *Log, []stored){
-		"looked for": func(t *testing.T, l *Log, late []stored) {
+	for name, then := range map[string]func(*testing.T, *Log, []wire.Stored){
+		"looked for": func(t *testing.T, l *Log, late []wire.Stored) {
 			requireUsable(t, l, "s", late[2].Sequence)
 		},
-		"followed": func(t *testing.T, l *Log, late []stored) {
+		"followed": func(t *testing.T, l *Log, late []wire.Stored) {
 			_, err := l.payload(t.Context(), "s", late[1])
 			require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
 		},
-		"appended behind": func(t *testing.T, l *Log, late []stored) {
+		"appended behind": func(t *testing.T, l *Log, late []wire.Stored) {
 			_, err := l.Append(t.Context(), "s", late[2].Sequence, textEntries("behind", 1))
 			require.Error(t, err)
 			require.NotErrorIs(t, err, eventlog.ErrOutcomeUnknown)
 			requireUsable(t, l, "s", late[2].Sequence)
 		},
-		"created": func(t *testing.T, l *Log, _ []stored) {
+		"created": func(t *testing.T, l *Log, _ []wire.Stored) {
 			appended(t, l, "s", 0, large)
 			requireRecords(t, l, "s", large)
 		},
-		"never looked for": func(t *testing.T, l *Log, _ []stored) {
+		"never looked for": func(t *testing.T, l *Log, _ []wire.Stored) {
 			requireForgotten(t, l, "s")
 		},
 	} {
@@ -198,7 +200,7 @@ func TestALateAppendWhosePayloadWasErased(t *testing.T) {
 			require.ErrorIs(t, err, errKilled)
 			records, err := l.logRecords(t.Context(), "s", 0)
 			require.NoError(t, err)
-			var late []stored
+			var late []wire.Stored
 			for r, err := range records {
 				require.NoError(t, err)
 				late = append(late, r)
@@ -225,7 +227,7 @@ func TestAnAppendAsksForNothingThatItsNodeKnows(t *testing.T) {
 	}
 	large := textEntries("x", 1)
 	large[0].Payload = bytes.Repeat([]byte("large"), inlineBytes)
-	publish := "publish " + logSubject("s", 0)
+	publish := "publish " + layout.LogSubject("s", 0)
 
 	head := appended(t, other, "s", 0, large)
 	points = nil
@@ -262,7 +264,7 @@ func TestASegmentThatIsGoneReopensNoErasure(t *testing.T) {
 	l := openLog(t, nil)
 	appended(t, l, "s", 0, textEntries("old", 3))
 	require.NoError(t, l.Seal(t.Context(), "s"))
-	lagging, err := l.lastMessage(t.Context(), segmentStream(0), segmentSubject("s", 0))
+	lagging, err := l.lastMessage(t.Context(), layout.SegmentStream(0), layout.SegmentSubject("s", 0))
 	require.NoError(t, err)
 	_, err = l.Erase(t.Context(), "s")
 	require.NoError(t, err)
@@ -296,11 +298,11 @@ func TestWhatCannotBeReadIsOfNoErasedSession(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := openLog(t, nil)
 			damage := func() {
-				_, err := l.store(t.Context(), &nats.Msg{Subject: segmentSubject("s", 0), Data: []byte("damaged"), Header: nats.Header{}})
+				_, err := l.store(t.Context(), &nats.Msg{Subject: layout.SegmentSubject("s", 0), Data: []byte("damaged"), Header: nats.Header{}})
 				require.NoError(t, err)
 			}
 			segments := func() uint64 {
-				n, err := l.count(t.Context(), segmentStream(0), segmentSubject("s", 0))
+				n, err := l.count(t.Context(), layout.SegmentStream(0), layout.SegmentSubject("s", 0))
 				require.NoError(t, err)
 				return n
 			}

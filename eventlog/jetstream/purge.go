@@ -15,6 +15,8 @@ import (
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 var _ eventlog.Archive = (*Log)(nil)
@@ -49,7 +51,7 @@ func (l *Log) purgeAll(ctx context.Context, olderThan time.Duration, sealed func
 }
 
 func (l *Log) purge(ctx context.Context, p int, olderThan time.Duration, sealed func() time.Time) (eventlog.Purged, error) {
-	s, err := l.js.Stream(ctx, streamName(p))
+	s, err := l.js.Stream(ctx, layout.LogStream(p))
 	if err != nil {
 		return eventlog.Purged{}, err
 	}
@@ -59,7 +61,7 @@ func (l *Log) purge(ctx context.Context, p int, olderThan time.Duration, sealed 
 	if err != nil {
 		return done, err
 	}
-	all, err := l.subjectsOf(ctx, streamName(p), logSubjects+strconv.Itoa(p)+".*")
+	all, err := l.subjectsOf(ctx, layout.LogStream(p), layout.LogSubjects+strconv.Itoa(p)+".*")
 	if err != nil {
 		return done, err
 	}
@@ -92,7 +94,7 @@ func (l *Log) purge(ctx context.Context, p int, olderThan time.Duration, sealed 
 			return s.Purge(ctx, natsjs.WithPurgeSequence(at))
 		})
 		if err == nil {
-			err = l.awaitRemoved(ctx, streamName(p))
+			err = l.awaitRemoved(ctx, layout.LogStream(p))
 		}
 		if err != nil {
 			return done, err
@@ -100,7 +102,7 @@ func (l *Log) purge(ctx context.Context, p int, olderThan time.Duration, sealed 
 		l.yield(ctx, began)
 	}
 	if l.opts.Server != nil {
-		if err := l.opts.Server.ScrubPurged(ctx, streamName(p), logSubjects+strconv.Itoa(p)+".>"); err != nil {
+		if err := l.opts.Server.ScrubPurged(ctx, layout.LogStream(p), layout.LogSubjects+strconv.Itoa(p)+".>"); err != nil {
 			return done, err
 		}
 		if err := l.opts.Server.Rescrub(ctx); err != nil {
@@ -130,32 +132,32 @@ func (l *Log) leavesOne(ctx context.Context, s natsjs.Stream, p int, below uint6
 			return below, err
 		}
 	}
-	last, err := l.leaderGet(ctx, streamName(p), map[string]any{"last_by_subj": logSubjects + strconv.Itoa(p) + ".>"})
+	last, err := l.leaderGet(ctx, layout.LogStream(p), map[string]any{"last_by_subj": layout.LogSubjects + strconv.Itoa(p) + ".>"})
 	switch {
 	case errors.Is(err, errNoMessage):
 		return 1, nil
 	case err != nil:
 		return 1, err
-	case isErased(last.header): // it goes as soon as the erasure has ended
+	case wire.IsErased(last.Header): // it goes as soon as the erasure has ended
 		return 1, nil
 	}
-	return min(below, last.sequence), nil
+	return min(below, last.Sequence), nil
 }
 
 // firstSince returns the first sequence of a partition's log stored at or
 // after a time, else the one behind last.
 func (l *Log) firstSince(ctx context.Context, p int, t time.Time, last uint64) (uint64, error) {
 	req, _ := json.Marshal(map[string]any{
-		"next_by_subj": logSubjects + strconv.Itoa(p) + ".*", "start_time": t.UTC(), "batch": 1,
+		"next_by_subj": layout.LogSubjects + strconv.Itoa(p) + ".*", "start_time": t.UTC(), "batch": 1,
 	})
-	m, err := l.request(ctx, &nats.Msg{Subject: "$JS.API.DIRECT.GET." + streamName(p), Data: req}, answerTimeout)
+	m, err := l.request(ctx, &nats.Msg{Subject: "$JS.API.DIRECT.GET." + layout.LogStream(p), Data: req}, answerTimeout)
 	if err != nil {
 		return 0, err
 	}
-	if first(m.Header, headerStatus) == "404" {
+	if wire.First(m.Header, wire.HeaderStatus) == "404" {
 		return last + 1, nil
 	}
-	return sequenceOf(m)
+	return wire.SequenceOf(m)
 }
 
 // purgeable returns below, or less: the first sequence of the session that is in no
@@ -204,7 +206,7 @@ func (l *Log) firstFrom(ctx context.Context, stream, subject string, seq uint64)
 	if errors.Is(err, errNoMessage) {
 		return 0, nil
 	}
-	return m.sequence, err
+	return m.Sequence, err
 }
 
 // SealedBefore implements eventlog.Archive.
@@ -220,24 +222,16 @@ func (l *Log) sealedBefore(ctx context.Context, session string, from uint64, t t
 	if err != nil {
 		return from, err
 	}
-	stream := segmentStream(l.partitionOf(session))
+	stream := layout.SegmentStream(l.partitionOf(session))
 	young := sort.Search(len(refs), func(i int) bool {
-		m, gerr := l.getAt(ctx, stream, refs[i].at)
+		m, gerr := l.getAt(ctx, stream, refs[i].At)
 		if gerr != nil && !errors.Is(gerr, errNoMessage) { // what retention has removed was old enough
 			err = gerr
 		}
-		return m.at.After(t)
+		return m.At.After(t)
 	})
 	if err != nil || young == 0 {
 		return from, err
 	}
-	return refs[young-1].last, nil
-}
-
-func sequenceOf(m *nats.Msg) (uint64, error) {
-	n, err := strconv.ParseUint(first(m.Header, headerSequence), 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("%w: message without a sequence", errDamaged)
-	}
-	return n, nil
+	return refs[young-1].Last, nil
 }

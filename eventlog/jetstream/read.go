@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
 )
 
 const (
@@ -50,13 +51,13 @@ func (l *Log) head(ctx context.Context, session string) (head uint64, inLog bool
 		if stray {
 			return l.head(ctx, session)
 		}
-		if isErased(m.header) {
+		if wire.IsErased(m.Header) {
 			return 0, false, eventlog.ErrSessionNotFound
 		}
-		if first(m.header, headerSince) == "" {
-			l.checked.add(session, m.sequence)
+		if wire.First(m.Header, wire.HeaderSince) == "" {
+			l.checked.add(session, m.Sequence)
 		}
-		return m.sequence, true, nil
+		return m.Sequence, true, nil
 	}
 	s, _, err := l.lastSegment(ctx, session)
 	if err != nil {
@@ -65,17 +66,9 @@ func (l *Log) head(ctx context.Context, session string) (head uint64, inLog bool
 	if s == nil {
 		return 0, false, eventlog.ErrSessionNotFound
 	}
-	l.checked.add(session, s.last())
-	return s.last(), false, nil
+	l.checked.add(session, s.Last())
+	return s.Last(), false, nil
 }
-
-// isErased reports whether a message is the fence of an erased session.
-func isErased(h nats.Header) bool {
-	kind, typ := kindOf(h)
-	return kind == eventlog.KindFact && typ == erasedType
-}
-
-var erasedType = (*eventlog.Erased)(nil).Type()
 
 // Read implements eventlog.Log.
 func (l *Log) Read(ctx context.Context, session string, from, to uint64) iter.Seq2[eventlog.Record, error] {
@@ -89,10 +82,10 @@ func (l *Log) Read(ctx context.Context, session string, from, to uint64) iter.Se
 }
 
 // withPayloads yields records with the large payloads that they name.
-func (l *Log) withPayloads(ctx context.Context, session string, records iter.Seq2[stored, error]) iter.Seq2[stored, error] {
-	return func(yield func(stored, error) bool) {
+func (l *Log) withPayloads(ctx context.Context, session string, records iter.Seq2[wire.Stored, error]) iter.Seq2[wire.Stored, error] {
+	return func(yield func(wire.Stored, error) bool) {
 		for r, err := range records {
-			if err == nil && r.blob != "" {
+			if err == nil && r.Blob != "" {
 				r.Payload, err = l.payload(ctx, session, r)
 			}
 			if !yield(r, err) || err != nil {
@@ -104,16 +97,16 @@ func (l *Log) withPayloads(ctx context.Context, session string, records iter.Seq
 
 // payload returns the large payload of a record. One that is missing was erased since the record
 // was read.
-func (l *Log) payload(ctx context.Context, session string, r stored) ([]byte, error) {
-	if r.since != "" {
-		if taken, err := l.blobsTaken(ctx, session, r.since, r.Sequence); err != nil {
+func (l *Log) payload(ctx context.Context, session string, r wire.Stored) ([]byte, error) {
+	if r.Since != "" {
+		if taken, err := l.blobsTaken(ctx, session, r.Since, r.Sequence); err != nil {
 			return nil, err
 		} else if taken {
 			return nil, errRecreated
 		}
 	}
 	for try := 0; ; try++ {
-		b, err := l.loadBlob(ctx, session, r.blob)
+		b, err := l.loadBlob(ctx, session, r.Blob)
 		if !errors.Is(err, errNoBlob) {
 			return b, err
 		}
@@ -134,7 +127,7 @@ const missingTries = 10
 // behind a gap, a purge has been there, and the segments have it. Each record
 // names its predecessor, so nothing is left out or read twice wherever the
 // one ends and the other begins.
-func (l *Log) read(ctx context.Context, session string, from, to uint64) iter.Seq2[stored, error] {
+func (l *Log) read(ctx context.Context, session string, from, to uint64) iter.Seq2[wire.Stored, error] {
 	return l.readFrom(ctx, session, cursor{at: from}, to)
 }
 
@@ -156,28 +149,28 @@ var errRecreated = fmt.Errorf("%w: it was erased since", eventlog.ErrSessionNotF
 // head was at least head when the read began. Sequences are never used again, and
 // an erasure stores its fence after the last record: the first record of a
 // session that was created again comes after both.
-func (c cursor) leadsTo(r stored, head uint64) bool {
+func (c cursor) leadsTo(r wire.Stored, head uint64) bool {
 	switch {
-	case !r.linked:
+	case !r.Linked:
 		return true
 	case c.known:
-		return r.previous == c.at
-	case r.previous == 0 && r.Sequence > head:
+		return r.Previous == c.at
+	case r.Previous == 0 && r.Sequence > head:
 		return false
 	}
-	return !c.resumed || c.at == 0 || r.previous > 0 || r.Sequence == c.at+1
+	return !c.resumed || c.at == 0 || r.Previous > 0 || r.Sequence == c.at+1
 }
 
-func (l *Log) readFrom(ctx context.Context, session string, from cursor, to uint64) iter.Seq2[stored, error] {
-	return func(yield func(stored, error) bool) {
-		err := l.readTo(ctx, session, from, to, func(r stored) bool { return yield(r, nil) })
+func (l *Log) readFrom(ctx context.Context, session string, from cursor, to uint64) iter.Seq2[wire.Stored, error] {
+	return func(yield func(wire.Stored, error) bool) {
+		err := l.readTo(ctx, session, from, to, func(r wire.Stored) bool { return yield(r, nil) })
 		if err != nil && !errors.Is(err, errStopped) {
-			yield(stored{}, err)
+			yield(wire.Stored{}, err)
 		}
 	}
 }
 
-func (l *Log) readTo(ctx context.Context, session string, from cursor, to uint64, yield func(stored) bool) error {
+func (l *Log) readTo(ctx context.Context, session string, from cursor, to uint64, yield func(wire.Stored) bool) error {
 	ahead := max(from.at, to)
 	head, known := eventlog.HeadFrom(ctx, session)
 	var err error
@@ -199,7 +192,7 @@ func (l *Log) readTo(ctx context.Context, session string, from cursor, to uint64
 		to = head
 	}
 	at, done, recreated := from.at, false, false
-	take := func(r stored) bool {
+	take := func(r wire.Stored) bool {
 		if recreated = !from.leadsTo(r, head); recreated {
 			return false
 		}
@@ -215,7 +208,7 @@ func (l *Log) readTo(ctx context.Context, session string, from cursor, to uint64
 		return !done
 	}
 	sealed := to-at > l.few // look at the segments next
-	var tail []stored       // the last ones, if they had to be looked for from behind
+	var tail []wire.Stored  // the last ones, if they had to be looked for from behind
 	tailed := false
 	began := time.Now()
 	for idle := 0; at < to; {
@@ -229,7 +222,7 @@ func (l *Log) readTo(ctx context.Context, session string, from cursor, to uint64
 				tail, err = l.lastRecords(ctx, session, at, to)
 			}
 			if len(tail) > 0 {
-				upTo = tail[0].previous
+				upTo = tail[0].Previous
 			}
 			switch {
 			case err != nil:
@@ -285,7 +278,7 @@ func (l *Log) readTo(ctx context.Context, session string, from cursor, to uint64
 }
 
 // takeBehind hands those behind from to take, while it wants them.
-func takeBehind(records []stored, from uint64, take func(stored) bool) error {
+func takeBehind(records []wire.Stored, from uint64, take func(wire.Stored) bool) error {
 	for _, r := range records {
 		if r.Sequence > from && !take(r) {
 			return errStopped
@@ -300,7 +293,7 @@ var errGap = errors.New("jetstream: gap")
 // readPage hands the log's next records behind from to take, while it wants
 // them, and asks for none behind to. It stops before a gap; one right behind from is errGap, and so is a
 // message that does not name its predecessor, unless segments have none.
-func (l *Log) readPage(ctx context.Context, session string, from, to uint64, noSegments bool, take func(stored) bool) error {
+func (l *Log) readPage(ctx context.Context, session string, from, to uint64, noSegments bool, take func(wire.Stored) bool) error {
 	stream, subject, err := l.place(session)
 	if err != nil {
 		return err
@@ -311,11 +304,11 @@ func (l *Log) readPage(ctx context.Context, session string, from, to uint64, noS
 	}
 	at := from
 	for i, m := range messages {
-		r, err := recordOf(m.Header, m.Data)
+		r, err := wire.RecordOf(m.Header, m.Data)
 		if err != nil {
 			return err
 		}
-		if r.linked && r.previous > at || !r.linked && i == 0 && !noSegments {
+		if r.Linked && r.Previous > at || !r.Linked && i == 0 && !noSegments {
 			if i == 0 {
 				return errGap
 			}

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 // removeAll removes all messages of a session, those of its log last and its fence
@@ -46,7 +48,7 @@ func (l *Log) removeAll(ctx context.Context, session string, e *erasing) (record
 }
 
 func (l *Log) removeParts(ctx context.Context, session string, e *erasing) (records int, err error) {
-	log := streamName(l.partitionOf(session))
+	log := layout.LogStream(l.partitionOf(session))
 	for _, p := range e.Parts {
 		if p.Taken {
 			if err := l.remove(ctx, p.Stream, p.UpTo); err != nil {
@@ -54,7 +56,7 @@ func (l *Log) removeParts(ctx context.Context, session string, e *erasing) (reco
 			}
 			continue
 		}
-		if p.Stream == log || !l.owns(p.Stream) || e.Fence > 0 && !p.Scrub && p.Stream != blobStream {
+		if p.Stream == log || !l.owns(p.Stream) || e.Fence > 0 && !p.Scrub && p.Stream != layout.BlobStream {
 			continue
 		}
 		if _, err := l.eraseSubject(ctx, p.Stream, p.Subject, p.UpTo); err != nil {
@@ -78,7 +80,7 @@ func (l *Log) removeParts(ctx context.Context, session string, e *erasing) (reco
 	if e.Fence == 0 {
 		return records, nil
 	}
-	segments, sealed := segmentStream(l.partitionOf(session)), uint64(0)
+	segments, sealed := layout.SegmentStream(l.partitionOf(session)), uint64(0)
 	err = l.eraseSealed(ctx, session, e.Fence, func(_ string, at uint64) error {
 		sealed = max(sealed, at)
 		return l.overwrite(ctx, segments, at)
@@ -96,7 +98,7 @@ func (l *Log) removeParts(ctx context.Context, session string, e *erasing) (reco
 	if errors.Is(err, errNoMessage) {
 		return records, nil
 	}
-	if err == nil && l.opts.Forget != nil && isErased(stands.header) {
+	if err == nil && l.opts.Forget != nil && wire.IsErased(stands.Header) {
 		err = l.opts.Forget(ctx, session)
 	}
 	if err == nil {
@@ -108,11 +110,11 @@ func (l *Log) removeParts(ctx context.Context, session string, e *erasing) (reco
 // owns reports whether a stream is the log's.
 func (l *Log) owns(stream string) bool {
 	for p := range l.opts.Partitions {
-		if stream == streamName(p) || stream == segmentStream(p) {
+		if stream == layout.LogStream(p) || stream == layout.SegmentStream(p) {
 			return true
 		}
 	}
-	return stream == blobStream
+	return stream == layout.BlobStream
 }
 
 // overwriteAll has overwritten what was removed, and returns what is left.

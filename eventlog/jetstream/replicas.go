@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 // silence is how long a server that keeps a stream may be silent before it
@@ -31,7 +32,7 @@ func (l *Log) Replicas(ctx context.Context) (eventlog.Replicas, error) {
 				} `json:"replicas"`
 			} `json:"cluster"`
 		}
-		if err := l.askLeader(ctx, "$JS.API.STREAM.INFO."+streamName(p), struct{}{}, &info); err != nil {
+		if err := l.askLeader(ctx, "$JS.API.STREAM.INFO."+layout.LogStream(p), struct{}{}, &info); err != nil {
 			return eventlog.Replicas{}, err
 		}
 		// A leader that has not heard of a server says that this was active 0 s ago.

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
 	"github.com/nats-io/nats.go"
 )
 
@@ -135,7 +136,7 @@ func (l *Log) request(ctx context.Context, m *nats.Msg, timeout time.Duration) (
 	select {
 	case answer := <-w.answer:
 		switch {
-		case answer != nil && len(answer.Data) == 0 && first(answer.Header, headerStatus) == "503":
+		case answer != nil && len(answer.Data) == 0 && wire.First(answer.Header, wire.HeaderStatus) == "503":
 			return nil, nats.ErrNoResponders
 		case answer != nil:
 			return answer, nil

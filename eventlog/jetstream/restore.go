@@ -16,6 +16,8 @@ import (
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 // SequencesBehind is how many sequences a restored log leaves out behind the
@@ -30,9 +32,6 @@ const maxEnd = 1<<53 - 2*SequencesBehind
 // metadataRestoring is the stream metadata key that a log has until its restore
 // has ended.
 const metadataRestoring = "helix.restoring"
-
-// streamPrefix is what the names of all of helixd's streams begin with.
-const streamPrefix = "HELIX_"
 
 // Errors of a restore.
 var (
@@ -73,7 +72,7 @@ type Restorer struct {
 type restoreMark struct {
 	id     string // of this restore
 	ends   []uint64
-	places places
+	places layout.Places
 }
 
 // first is the sequence with which a partition's log goes on.
@@ -82,16 +81,16 @@ func (m *restoreMark) first(p int) uint64 { return m.ends[p] + SequencesBehind +
 // Restore makes the streams of a log in a deployment without any. The connection
 // stays the caller's. Errors: ErrNotEmpty.
 func Restore(ctx context.Context, nc *nats.Conn, o RestoreOptions) (*Restorer, error) {
-	if n := len(o.Ends); n < 1 || n > maxPartitions {
-		return nil, fmt.Errorf("jetstream: restore: a log has 1 to %d partitions, not %d", maxPartitions, n)
+	if n := len(o.Ends); n < 1 || n > layout.MaxPartitions {
+		return nil, fmt.Errorf("jetstream: restore: a log has 1 to %d partitions, not %d", layout.MaxPartitions, n)
 	}
 	if slices.Max(o.Ends) > maxEnd {
-		return nil, fmt.Errorf("%w: sequence %d", errDamaged, slices.Max(o.Ends))
+		return nil, fmt.Errorf("%w: sequence %d", wire.ErrDamaged, slices.Max(o.Ends))
 	}
 	if err := checkEmpty(ctx, nc); err != nil {
 		return nil, err
 	}
-	places, err := placesOf(o.Placement, len(o.Ends))
+	places, err := layout.PlacesOf(o.Placement, len(o.Ends))
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +112,7 @@ func checkEmpty(ctx context.Context, nc *nats.Conn) error {
 	err = Settle(ctx, nc, func(ctx context.Context) error {
 		names := js.StreamNames(ctx)
 		for name := range names.Name() {
-			if strings.HasPrefix(name, streamPrefix) {
+			if strings.HasPrefix(name, layout.StreamPrefix) {
 				found = name
 			}
 		}
@@ -160,7 +159,7 @@ func (r *Restorer) Session(ctx context.Context, session string, floor uint64, re
 		}
 		if last := max(w.last, floor); c.Sequence <= last || c.Sequence > r.ends[w.partition] {
 			return n, fmt.Errorf("%w: session %q: record %d does not lie between %d and its partition's end, %d",
-				errDamaged, session, c.Sequence, last, r.ends[w.partition])
+				wire.ErrDamaged, session, c.Sequence, last, r.ends[w.partition])
 		}
 		if err := w.add(ctx, c); err != nil {
 			return n, err
@@ -205,8 +204,8 @@ type restoring struct {
 // mark notes that retention has removed what is up to floor. The segments that
 // are there then follow on one that is not.
 func (w *restoring) mark(ctx context.Context, floor uint64) error {
-	w.segment = &segment{records: []stored{{Record: eventlog.Record{Sequence: floor}}}}
-	m := &nats.Msg{Subject: floorSubject(w.session, w.partition), Data: strconv.AppendUint(nil, floor, 10), Header: nats.Header{}}
+	w.segment = &wire.Segment{Records: []wire.Stored{{Record: eventlog.Record{Sequence: floor}}}}
+	m := &nats.Msg{Subject: layout.FloorSubject(w.session, w.partition), Data: strconv.AppendUint(nil, floor, 10), Header: nats.Header{}}
 	_, err := w.l.store(ctx, m)
 	if err != nil {
 		return fmt.Errorf("jetstream: restore: %w", err)
@@ -216,22 +215,22 @@ func (w *restoring) mark(ctx context.Context, floor uint64) error {
 
 // add takes the session's next record.
 func (w *restoring) add(ctx context.Context, c eventlog.Copied) error {
-	s := stored{Record: c.Record, linked: !c.Unlinked}
+	s := wire.Stored{Record: c.Record, Linked: !c.Unlinked}
 	if len(c.Payload) > w.l.inline {
-		ref := refOf(c.Payload)
+		ref := wire.RefOf(c.Payload)
 		_, err := w.l.blobAfter(ctx, w.session, ref)
 		if errors.Is(err, errNoMessage) {
-			_, err = w.l.storeBlob(ctx, w.session, ref, c.Payload, headerAfter, c.Sequence)
+			_, err = w.l.storeBlob(ctx, w.session, ref, c.Payload, wire.HeaderAfter, c.Sequence)
 		}
 		if err != nil {
 			return err
 		}
-		s.blob, s.Payload = ref.String(), ref.placeholder(c.Type)
+		s.Blob, s.Payload = ref.String(), ref.Placeholder(c.Type)
 	}
 	w.records = append(w.records, s)
 	w.last = c.Sequence
 	w.size += len(s.Payload)
-	if len(w.records) < segmentRecords && w.size < segmentBytes {
+	if len(w.records) < wire.SegmentRecords && w.size < wire.SegmentBytes {
 		return nil
 	}
 	return w.write(ctx)
@@ -245,20 +244,20 @@ func (w *restoring) write(ctx context.Context) error {
 		if next == nil {
 			return nil
 		}
-		b, err := next.pack()
+		b, err := next.Pack()
 		if err != nil {
 			return err
 		}
-		at, err := w.l.store(ctx, &nats.Msg{Subject: segmentSubject(w.session, w.partition), Data: b, Header: nats.Header{
-			headerExpectedLast: {strconv.FormatUint(w.at, 10)},
+		at, err := w.l.store(ctx, &nats.Msg{Subject: layout.SegmentSubject(w.session, w.partition), Data: b, Header: nats.Header{
+			wire.HeaderExpectedLast: {strconv.FormatUint(w.at, 10)},
 		}})
 		if err != nil {
 			return fmt.Errorf("jetstream: restore: session %q: %w", w.session, err)
 		}
-		for _, s := range next.records {
+		for _, s := range next.Records {
 			w.size -= len(s.Payload)
 		}
-		w.records = append([]stored(nil), w.records[len(next.records):]...)
+		w.records = append([]wire.Stored(nil), w.records[len(next.Records):]...)
 		w.segment, w.at = next, at
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 const secretText = "a-secret-nobody-may-find"
@@ -131,11 +132,11 @@ func TestErasureOfWhatAnOlderVersionTrimmed(t *testing.T) {
 	_, err = s.Trim(t.Context(), "s", 500)
 	require.NoError(t, err)
 	// What it had removed, it had not overwritten.
-	_, err = s.js.Publish(t.Context(), segmentSubject("s", 0), []byte(secretText))
+	_, err = s.js.Publish(t.Context(), layout.SegmentSubject("s", 0), []byte(secretText))
 	require.NoError(t, err)
-	last, err := s.lastOf(t.Context(), segmentStream(0))
+	last, err := s.lastOf(t.Context(), layout.SegmentStream(0))
 	require.NoError(t, err)
-	require.NoError(t, s.remove(t.Context(), segmentStream(0), last))
+	require.NoError(t, s.remove(t.Context(), layout.SegmentStream(0), last))
 
 	e, err := s.Erase(t.Context(), "s")
 	require.NoError(t, err)
@@ -256,7 +257,7 @@ func TestAnOutsideServerMayKeepWhatRetentionRemoved(t *testing.T) {
 // serves from what the kill has left.
 func (s *serving) cutOff(f func(ctx context.Context) error) *serving {
 	s.t.Helper()
-	inTheWay := filepath.Join(s.dir, "jetstream", "HELIX", "streams", segmentStream(0), "msgs", "1.blk.tmp")
+	inTheWay := filepath.Join(s.dir, "jetstream", "HELIX", "streams", layout.SegmentStream(0), "msgs", "1.blk.tmp")
 	require.NoError(s.t, os.Mkdir(inTheWay, 0o700))
 	require.ErrorContains(s.t, f(s.t.Context()), "failed to create temporary file")
 	killed := s.t.TempDir()

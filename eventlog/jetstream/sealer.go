@@ -11,6 +11,8 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 const (
@@ -25,8 +27,8 @@ const (
 	sealTimeout = 30 * time.Second
 	// pieceRecords and pieceBytes bound what is read at once, to be sealed before
 	// more is: several segments.
-	pieceRecords = 10 * segmentRecords
-	pieceBytes   = 8 * segmentBytes
+	pieceRecords = 10 * wire.SegmentRecords
+	pieceBytes   = 8 * wire.SegmentBytes
 )
 
 // sealer packs what a partition's sessions got into segments, from which a session is read
@@ -51,7 +53,7 @@ func newSealer(l *Log) *sealer {
 }
 
 // note takes an acknowledged append.
-func (s *sealer) note(session string, expected, last uint64, records []stored) {
+func (s *sealer) note(session string, expected, last uint64, records []wire.Stored) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.tails[session]
@@ -166,7 +168,7 @@ func (s *sealer) sealDue(ctx context.Context) {
 // work is the sealing of a tail. The caller has the lock.
 func (s *sealer) work(t *tail) *sealing {
 	w := &sealing{
-		session: t.session, last: t.last, all: t.count < segmentRecords && t.bytes < segmentBytes,
+		session: t.session, last: t.last, all: t.count < wire.SegmentRecords && t.bytes < wire.SegmentBytes,
 		records: t.records, whole: t.whole(), from: t.from, segment: t.sealed, at: t.at,
 	}
 	if interval := s.log.opts.syncInterval(); interval > 0 {
@@ -211,12 +213,12 @@ func (s *sealer) sealRead(ctx context.Context, w *sealing) {
 		}
 		sealed := w.last
 		if w.segment != nil {
-			sealed = w.segment.last()
+			sealed = w.segment.Last()
 		}
 		for round := []*sealing{w}; len(round) > 0; {
 			round = s.write(ctx, round)
 		}
-		if !w.rest || w.segment == nil || w.segment.last() == sealed {
+		if !w.rest || w.segment == nil || w.segment.Last() == sealed {
 			return
 		}
 	}
@@ -241,11 +243,11 @@ type sealing struct {
 	before time.Time
 	// records are those behind from up to last if whole, else they have to
 	// be read, a piece at a time; rest: there are more than the piece.
-	records  []stored
+	records  []wire.Stored
 	whole    bool
 	rest     bool
 	from     uint64
-	segment  *segment // the last one, and its place
+	segment  *wire.Segment // the last one, and its place
 	at       uint64
 	progress bool // some were sealed
 	err      error
@@ -256,7 +258,7 @@ func (w *sealing) end() uint64 {
 	if w.segment == nil {
 		return 0
 	}
-	return w.segment.last()
+	return w.segment.Last()
 }
 
 // find finds the last segment.
@@ -283,7 +285,7 @@ func (w *sealing) buffered() bool {
 // follows reports whether the records follow the last segment: it may hold an
 // erased session's, which another node is about to take back.
 func (w *sealing) follows() bool {
-	return len(w.records) == 0 || !w.records[0].linked || w.records[0].previous == w.end()
+	return len(w.records) == 0 || !w.records[0].Linked || w.records[0].Previous == w.end()
 }
 
 // readPiece reads the records after the last segment: all, or as many as a piece
@@ -305,32 +307,32 @@ func (s *sealer) readPiece(ctx context.Context, w *sealing) error {
 }
 
 // take returns the next segment of w, nil if there is none to be written.
-func (w *sealing) take() *segment {
+func (w *sealing) take() *wire.Segment {
 	n, size, full := 0, 0, false
 	for n < len(w.records) && !full {
 		r := w.records[n]
 		if !w.before.IsZero() && r.Time.After(w.before) {
 			break
 		}
-		if n > 0 && size+len(r.Payload) > segmentBytes {
+		if n > 0 && size+len(r.Payload) > wire.SegmentBytes {
 			full = true
 			break
 		}
 		n, size = n+1, size+len(r.Payload)
-		full = n == segmentRecords || size >= segmentBytes
+		full = n == wire.SegmentRecords || size >= wire.SegmentBytes
 	}
 	if n == 0 || !full && !(w.all && !w.rest && n == len(w.records)) {
 		return nil
 	}
-	next := w.segment.next(w.at)
-	next.records = w.records[:n:n]
+	next := w.segment.Next(w.at)
+	next.Records = w.records[:n:n]
 	return next
 }
 
 // write appends one segment of each member and returns those that have more.
 func (s *sealer) write(ctx context.Context, round []*sealing) (more []*sealing) {
 	var members []*sealing
-	var segments []*segment
+	var segments []*wire.Segment
 	var messages []*nats.Msg
 	for _, w := range round {
 		next := w.take()
@@ -367,19 +369,19 @@ func (s *sealer) write(ctx context.Context, round []*sealing) (more []*sealing) 
 	return more
 }
 
-func (s *sealer) message(w *sealing, next *segment) (*nats.Msg, error) {
-	b, err := next.pack()
+func (s *sealer) message(w *sealing, next *wire.Segment) (*nats.Msg, error) {
+	b, err := next.Pack()
 	if err != nil {
 		return nil, err
 	}
 	p := s.log.partitionOf(w.session)
-	return &nats.Msg{Subject: segmentSubject(w.session, p), Data: b, Header: nats.Header{
-		headerExpectedLast: {strconv.FormatUint(w.at, 10)},
+	return &nats.Msg{Subject: layout.SegmentSubject(w.session, p), Data: b, Header: nats.Header{
+		wire.HeaderExpectedLast: {strconv.FormatUint(w.at, 10)},
 	}}, nil
 }
 
 // sealed notes what became of a segment.
-func (s *sealer) sealed(w *sealing, next *segment, at uint64) {
+func (s *sealer) sealed(w *sealing, next *wire.Segment, at uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.tails[w.session]
@@ -396,13 +398,13 @@ func (s *sealer) sealed(w *sealing, next *segment, at uint64) {
 	}
 	s.log.metrics.sealed()
 	w.progress = true
-	w.records = w.records[len(next.records):]
+	w.records = w.records[len(next.Records):]
 	// The records have been written; the tail needs the directory only.
-	w.segment = &segment{
-		index: next.index, previous: next.previous, directory: next.directory, earlier: next.earlier,
-		records: []stored{{Record: eventlog.Record{Sequence: next.last()}}},
+	w.segment = &wire.Segment{
+		Index: next.Index, Previous: next.Previous, Directory: next.Directory, Earlier: next.Earlier,
+		Records: []wire.Stored{{Record: eventlog.Record{Sequence: next.Last()}}},
 	}
-	w.at, w.from = at, next.last()
+	w.at, w.from = at, next.Last()
 	if t != nil {
 		s.bytes -= t.bytes
 		t.cut(next, at)
@@ -415,7 +417,7 @@ func (s *sealer) sealed(w *sealing, next *segment, at uint64) {
 func (s *sealer) settle(w *sealing) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if t := s.tails[w.session]; t != nil && w.segment != nil && w.segment.last() > t.from {
+	if t := s.tails[w.session]; t != nil && w.segment != nil && w.segment.Last() > t.from {
 		s.bytes -= t.bytes
 		t.cut(w.segment, w.at)
 		s.bytes += t.bytes
@@ -429,20 +431,20 @@ var errErased = fmt.Errorf("%w: it was erased while it was sealed", eventlog.Err
 // erasure removes the segments that it finds, and may have looked before. If no answer came,
 // confirm looks the segment up. A later segment needs none of this: it is compared with the
 // segment before it, so the server refuses it, or the erasure finds both.
-func (s *sealer) confirm(ctx context.Context, w *sealing, next *segment, at uint64) error {
+func (s *sealer) confirm(ctx context.Context, w *sealing, next *wire.Segment, at uint64) error {
 	if w.err != nil {
 		found, place, err := s.log.lastSegment(ctx, w.session)
-		if err != nil || found == nil || found.last() != next.last() {
+		if err != nil || found == nil || found.Last() != next.Last() {
 			return w.err
 		}
 		next, at = found, place
 	}
-	there, err := s.log.inLog(ctx, w.session, next.last())
+	there, err := s.log.inLog(ctx, w.session, next.Last())
 	if err != nil || there {
 		return errors.Join(w.err, err)
 	}
 	p := s.log.partitionOf(w.session)
-	return errors.Join(errErased, s.log.wipe(ctx, w.session, segmentStream(p), segmentSubject(w.session, p), at))
+	return errors.Join(errErased, s.log.wipe(ctx, w.session, layout.SegmentStream(p), layout.SegmentSubject(w.session, p), at))
 }
 
 // forget drops a session's tail.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
 )
 
 func openLog(t *testing.T, o *Options) *Log {
@@ -43,11 +44,11 @@ func sealedTo(t *testing.T, l *Log, session string, want uint64) {
 	require.Eventually(t, func() bool {
 		s, _, err := l.lastSegment(t.Context(), session)
 		require.NoError(t, err)
-		return s != nil && s.last() >= want
+		return s != nil && s.Last() >= want
 	}, time.Minute, 5*time.Millisecond)
 	s, _, err := l.lastSegment(t.Context(), session)
 	require.NoError(t, err)
-	require.Equal(t, want, s.last())
+	require.Equal(t, want, s.Last())
 	n, err := l.compare(t.Context(), session, want+1)
 	require.NoError(t, err)
 	require.Positive(t, n)
@@ -57,13 +58,13 @@ func TestSessionsAreSealedAsTheyGrow(t *testing.T) {
 	l := openLog(t, &Options{Partitions: 3})
 	heads := map[string]uint64{}
 	full := map[string]uint64{}
-	for i := range segmentRecords + 50 {
+	for i := range wire.SegmentRecords + 50 {
 		for s := range 5 {
 			session := fmt.Sprint("s", s)
 			last, err := l.Append(t.Context(), session, heads[session], []eventlog.Entry{textEntry(i)})
 			require.NoError(t, err)
 			heads[session] = last
-			if i+1 == segmentRecords {
+			if i+1 == wire.SegmentRecords {
 				full[session] = last
 			}
 		}
@@ -84,7 +85,7 @@ func TestAnotherNodesRecordsAreSealedToo(t *testing.T) {
 	require.NoError(t, err)
 	defer b.Close()
 	head := uint64(0)
-	for i := range 3 * segmentRecords {
+	for i := range 3 * wire.SegmentRecords {
 		node := a
 		if i/17%2 == 1 {
 			node = b
@@ -103,8 +104,8 @@ func TestAnotherNodesRecordsAreSealedToo(t *testing.T) {
 
 func TestATailIsDue(t *testing.T) {
 	now := time.Now()
-	records := func(n, size int) []stored {
-		some := make([]stored, n)
+	records := func(n, size int) []wire.Stored {
+		some := make([]wire.Stored, n)
 		for i := range some {
 			some[i].Payload = make([]byte, size)
 		}
@@ -113,13 +114,13 @@ func TestATailIsDue(t *testing.T) {
 	ended := records(sealLeast, 1)
 	ended[sealLeast-1].Envelope = runEnded.Envelope
 	for name, tc := range map[string]struct {
-		records []stored
+		records []wire.Stored
 		idle    time.Duration
 		due     bool
 	}{
-		"full":               {records(segmentRecords, 1), 0, true},
-		"not yet":            {records(segmentRecords-1, 1), 0, false},
-		"large":              {records(3, segmentBytes/2), 0, true},
+		"full":               {records(wire.SegmentRecords, 1), 0, true},
+		"not yet":            {records(wire.SegmentRecords-1, 1), 0, false},
+		"large":              {records(3, wire.SegmentBytes/2), 0, true},
 		"a run ended":        {ended, 0, true},
 		"a short run ended":  {ended[1:], 0, false},
 		"idle":               {records(sealLeast, 1), sealIdle, true},
@@ -133,7 +134,7 @@ func TestATailIsDue(t *testing.T) {
 
 func TestATailThatDoesNotFitIsReadFromTheLog(t *testing.T) {
 	tail := &tail{}
-	one := []stored{{Record: eventlog.Record{Entry: eventlog.Entry{Payload: make([]byte, 100)}}}}
+	one := []wire.Stored{{Record: eventlog.Record{Entry: eventlog.Entry{Payload: make([]byte, 100)}}}}
 	tail.add(0, 1, one, 150)
 	require.True(t, tail.whole())
 	tail.add(1, 2, one, 50)
@@ -149,7 +150,7 @@ func TestATailThatDoesNotFitIsReadFromTheLog(t *testing.T) {
 	l := openLog(t, nil)
 	l.sealers[0].room = 100
 	head := uint64(0)
-	for i := range segmentRecords {
+	for i := range wire.SegmentRecords {
 		var err error
 		head, err = l.Append(t.Context(), "s", head, []eventlog.Entry{textEntry(i)})
 		require.NoError(t, err)

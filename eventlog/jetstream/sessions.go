@@ -11,6 +11,7 @@ import (
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 // Sessions implements eventlog.Log. A session that is idle for long may have
@@ -20,7 +21,7 @@ func (l *Log) Sessions(ctx context.Context) iter.Seq2[string, error] {
 		all := map[string]uint64{}
 		for p := range l.opts.Partitions {
 			for _, place := range []struct{ stream, subjects string }{
-				{streamName(p), logSubjects}, {segmentStream(p), segmentSubjects},
+				{layout.LogStream(p), layout.LogSubjects}, {layout.SegmentStream(p), layout.SegmentSubjects},
 			} {
 				some, err := l.subjectsOf(ctx, place.stream, place.subjects+strconv.Itoa(p)+".*")
 				if err != nil {
@@ -61,7 +62,7 @@ func (l *Log) subjectsOf(ctx context.Context, stream, filter string) (map[string
 	ids := make(map[string]uint64, len(info.State.Subjects))
 	for subject, messages := range info.State.Subjects {
 		// A subject that no session has was written by somebody else.
-		if id, _, ok := SessionOf(subject); ok {
+		if id, _, ok := layout.SessionOf(subject); ok {
 			ids[id] += messages
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	natsjs "github.com/nats-io/nats.go/jetstream"
 )
 
@@ -43,7 +44,7 @@ func (l *Log) judge(ctx context.Context) error {
 
 // begins is where a partition's log began when it was opened.
 func (l *Log) begins(p int) uint64 {
-	i := slices.IndexFunc(l.streams, func(s *natsjs.StreamInfo) bool { return s.Config.Name == streamName(p) })
+	i := slices.IndexFunc(l.streams, func(s *natsjs.StreamInfo) bool { return s.Config.Name == layout.LogStream(p) })
 	return l.streams[i].State.FirstSeq
 }
 

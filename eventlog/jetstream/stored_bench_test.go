@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +17,8 @@ import (
 
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 // docWords are the words of the documentation, each with the space before it, as a model
@@ -129,20 +133,20 @@ func (s *spoken) call(base eventlog.Base) {
 }
 
 // segments are the sealed segments of so many records, which lie in the log between others'.
-func (s *spoken) segments(t testing.TB, records, each int) (all []*segment) {
-	var last *segment
+func (s *spoken) segments(t testing.TB, records, each int) (all []*wire.Segment) {
+	var last *wire.Segment
 	at, sequence := uint64(0), uint64(1000)
 	for done := 0; done < records; done += each {
-		next := last.next(at)
+		next := last.Next(at)
 		for range min(each, records-done) {
 			e := s.next(t)
 			previous := sequence
-			if done == 0 && len(next.records) == 0 {
+			if done == 0 && len(next.Records) == 0 {
 				previous = 0
 			}
 			sequence += 1 + uint64(s.random.IntN(20))
-			next.records = append(next.records, stored{
-				Record: eventlog.Record{Sequence: sequence, Time: s.at.Add(time.Millisecond), Entry: e}, previous: previous, linked: true,
+			next.Records = append(next.Records, wire.Stored{
+				Record: eventlog.Record{Sequence: sequence, Time: s.at.Add(time.Millisecond), Entry: e}, Previous: previous, Linked: true,
 			})
 		}
 		at += 1 + uint64(s.random.IntN(10))
@@ -157,10 +161,10 @@ var storedCases = []struct {
 	records, each int
 	most          float64 // bytes of segments for a byte of text
 }{
-	{"words", false, 20_000, segmentRecords, 2.5},
-	{"long", false, 60_000, segmentRecords, 2.5},
+	{"words", false, 20_000, wire.SegmentRecords, 2.5},
+	{"long", false, 60_000, wire.SegmentRecords, 2.5},
 	{"short", false, 100, 100, 3.5},
-	{"tools", true, 20_000, segmentRecords, 2.5},
+	{"tools", true, 20_000, wire.SegmentRecords, 2.5},
 }
 
 // TestSealedSegmentsAreSmall: a byte of text that a model emits word by word takes at most
@@ -174,15 +178,15 @@ func TestSealedSegmentsAreSmall(t *testing.T) {
 		s := speak(words, 7, c.tools)
 		size := 0
 		for _, segment := range s.segments(t, c.records, c.each) {
-			b, err := segment.pack()
+			b, err := segment.Pack()
 			require.NoError(t, err)
-			got, err := unpack(b)
+			got, err := wire.Unpack(b)
 			require.NoError(t, err)
-			for i := range segment.records {
-				segment.records[i].Entry = segment.records[i].Encoded()
+			for i := range segment.Records {
+				segment.Records[i].Entry = segment.Records[i].Encoded()
 			}
 			require.Equal(t, segment, got)
-			size += len(b) + len(segmentSubject(s.session, 0)) + segmentHeaders + messageOverhead
+			size += len(b) + len(layout.SegmentSubject(s.session, 0)) + wire.SegmentHeaders + wire.MessageOverhead
 		}
 		ratio := float64(size) / float64(s.text)
 		t.Logf("%s: %.2f bytes for a byte of text, %.1f a record, of which %.1f are text", c.name, ratio,
@@ -193,33 +197,33 @@ func TestSealedSegmentsAreSmall(t *testing.T) {
 
 // BenchmarkPack and BenchmarkUnpack measure a segment of 200 words.
 func BenchmarkPack(b *testing.B) {
-	s := speak(docWords(b), 7, false).segments(b, 4000, segmentRecords)
+	s := speak(docWords(b), 7, false).segments(b, 4000, wire.SegmentRecords)
 	b.ReportAllocs()
 	b.ResetTimer()
 	for i := range b.N {
-		if _, err := s[i%len(s)].pack(); err != nil {
+		if _, err := s[i%len(s)].Pack(); err != nil {
 			b.Fatal(err)
 		}
 	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*segmentRecords), "ns/record")
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*wire.SegmentRecords), "ns/record")
 }
 
 func BenchmarkUnpack(b *testing.B) {
-	s := speak(docWords(b), 7, false).segments(b, 4000, segmentRecords)
+	s := speak(docWords(b), 7, false).segments(b, 4000, wire.SegmentRecords)
 	var packed [][]byte
 	for _, one := range s {
-		p, err := one.pack()
+		p, err := one.Pack()
 		require.NoError(b, err)
 		packed = append(packed, p)
 	}
 	b.ReportAllocs()
 	b.ResetTimer()
 	for i := range b.N {
-		if _, err := unpack(packed[i%len(packed)]); err != nil {
+		if _, err := wire.Unpack(packed[i%len(packed)]); err != nil {
 			b.Fatal(err)
 		}
 	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*segmentRecords), "ns/record")
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*wire.SegmentRecords), "ns/record")
 }
 
 // BenchmarkStored measures what the streams hold for each byte of text and for a million
@@ -254,11 +258,11 @@ func BenchmarkStored(b *testing.B) {
 					require.NoError(b, l.Seal(b.Context(), s.session))
 					text += s.text
 				}
-				for _, stream := range []string{streamName(0), segmentStream(0)} {
+				for _, stream := range []string{layout.LogStream(0), layout.SegmentStream(0)} {
 					info, err := l.js.Stream(b.Context(), stream)
 					require.NoError(b, err)
 					size := float64(info.CachedInfo().State.Bytes)
-					unit := map[bool]string{true: "log", false: "segments"}[stream == streamName(0)]
+					unit := map[bool]string{true: "log", false: "segments"}[stream == layout.LogStream(0)]
 					b.ReportMetric(size/float64(text), unit+"-B/text-B")
 					b.ReportMetric(size/float64(records*len(all)), unit+"-B/record")
 				}
@@ -269,4 +273,24 @@ func BenchmarkStored(b *testing.B) {
 			}
 		})
 	}
+}
+
+// TestALogRecordIsSmall tells what a word of a model takes in the log beside its payload:
+// JetStream's own share, and the envelope's.
+func TestALogRecordIsSmall(t *testing.T) {
+	s := speak(docWords(t), 7, false)
+	var all, envelope int
+	const records = 2000
+	for i := range records {
+		subject := layout.LogSubject(s.session, 0)
+		m := wire.NewMessage(subject, wire.Stored{Record: eventlog.Record{Entry: s.next(t)}, Linked: true}, true)
+		m.Header[wire.HeaderExpectedLast] = []string{strconv.Itoa(100_000 + i)}
+		var b strings.Builder
+		require.NoError(t, http.Header(m.Header).Write(&b))
+		all += wire.MessageOverhead + len(subject) + len("NATS/1.0\r\n") + b.Len() + len("\r\n") + len(m.Data)
+		envelope += len(wire.HeaderEnvelope) + len(": \r\n") + len(m.Header[wire.HeaderEnvelope][0])
+	}
+	t.Logf("%.1f bytes a record, %.1f for a byte of text; %.1f of them are the envelope", float64(all)/records, float64(all)/float64(s.text), float64(envelope)/records)
+	require.LessOrEqual(t, envelope/records, 57)
+	require.LessOrEqual(t, float64(all)/float64(s.text), 40.0)
 }

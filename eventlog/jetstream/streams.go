@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	natsjs "github.com/nats-io/nats.go/jetstream"
 )
 
@@ -26,19 +27,6 @@ const (
 	liveByLog    = "log"
 )
 
-// blobStream holds the large payloads of all partitions.
-const blobStream = "HELIX_BLOBS"
-
-// logStreams is what the names of the log's streams begin with.
-const logStreams = "HELIX_LOG_"
-
-func streamName(partition int) string { return logStreams + strconv.Itoa(partition) }
-
-// segmentStreams is what the names of the segments' streams begin with.
-const segmentStreams = "HELIX_SEG_"
-
-func segmentStream(partition int) string { return segmentStreams + strconv.Itoa(partition) }
-
 // streamsOf returns the streams of partition p as they should be; the first
 // partition brings what all share.
 func (l *Log) streamsOf(p int) []natsjs.StreamConfig {
@@ -49,45 +37,45 @@ func (l *Log) streamsOf(p int) []natsjs.StreamConfig {
 		Replicas:           l.opts.Replicas,
 		AllowDirect:        true,
 		AllowAtomicPublish: true,
-		Metadata:           map[string]string{metadataPartitions: joined(l.places.numbers) + storedFormat},
+		Metadata:           map[string]string{metadataPartitions: joined(l.places.Numbers) + storedFormat},
 	}
 	firstSequence := uint64(0)
 	if r := l.opts.restores; r != nil {
 		base.Metadata[metadataRestoring] = r.id
 		firstSequence = r.first(p)
 	}
-	subjects := logSubjects + strconv.Itoa(p) + ".*"
+	subjects := layout.LogSubjects + strconv.Itoa(p) + ".*"
 	records, segments := base, base
 	records.FirstSeq = firstSequence
-	records.Name = streamName(p)
+	records.Name = layout.LogStream(p)
 	records.Description = "helixd: the log of agent sessions"
 	records.Subjects = []string{subjects}
 	if l.opts.groupSync() {
 		records.Metadata = maps.Clone(base.Metadata)
 		records.Metadata[metadataLive] = liveByLog
 	} else {
-		records.RePublish = &natsjs.RePublish{Source: subjects, Destination: liveSubjects + "{{wildcard(1)}}"}
+		records.RePublish = &natsjs.RePublish{Source: subjects, Destination: layout.LiveSubjects + "{{wildcard(1)}}"}
 	}
-	segments.Name = segmentStream(p)
+	segments.Name = layout.SegmentStream(p)
 	segments.Description = "helixd: sealed segments of the log"
 	segments.Subjects = []string{
-		segmentSubjects + strconv.Itoa(p) + ".*", floorSubjects + strconv.Itoa(p) + ".*", erasedSubjects + strconv.Itoa(p) + ".*",
+		layout.SegmentSubjects + strconv.Itoa(p) + ".*", layout.FloorSubjects + strconv.Itoa(p) + ".*", layout.ErasedSubjects + strconv.Itoa(p) + ".*",
 	}
 	segments.Compression = CompressionOf(l.opts.Replicas)
 	if p > 0 {
 		return []natsjs.StreamConfig{records, segments}
 	}
 	blobs := base
-	blobs.Name = blobStream
+	blobs.Name = layout.BlobStream
 	blobs.Description = "helixd: large payloads, in parts"
-	blobs.Subjects = []string{blobSubjects + ">"}
-	if len(l.places.numbers) == 1 {
+	blobs.Subjects = []string{layout.BlobSubjects + ">"}
+	if len(l.places.Numbers) == 1 {
 		return []natsjs.StreamConfig{records, segments, blobs}
 	}
 	settled := base
-	settled.Name = placesStream
+	settled.Name = layout.PlacesStream
 	settled.Description = "helixd: which sessions stayed in their partitions when the log grew"
-	settled.Subjects = []string{placesSubjects + "*.*"}
+	settled.Subjects = []string{layout.PlacesSubjects + "*.*"}
 	return []natsjs.StreamConfig{records, segments, blobs, settled}
 }
 
@@ -114,7 +102,7 @@ func (o Options) newPartitions() int {
 // it is not.
 func (l *Log) choosePartitions(ctx context.Context) (growTo int, err error) {
 	wanted := l.opts.Partitions
-	s, err := l.findStream(ctx, streamName(0))
+	s, err := l.findStream(ctx, layout.LogStream(0))
 	switch {
 	case errors.Is(err, natsjs.ErrStreamNotFound):
 		l.setNumbers([]int{cmp.Or(wanted, l.opts.newPartitions())})
@@ -139,7 +127,7 @@ func (l *Log) choosePartitions(ctx context.Context) (growTo int, err error) {
 
 // findPartitions takes over what the first stream says.
 func (l *Log) findPartitions(ctx context.Context) error {
-	s, err := l.findStream(ctx, streamName(0))
+	s, err := l.findStream(ctx, layout.LogStream(0))
 	if err != nil {
 		return err
 	}
@@ -172,7 +160,7 @@ func numbersIn(config natsjs.StreamConfig) (numbers []int, ok bool) {
 		}
 		numbers = append(numbers, n)
 	}
-	return numbers, growing(numbers)
+	return numbers, layout.Growing(numbers)
 }
 
 func joined(numbers []int) string {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
 )
 
 const (
@@ -32,18 +33,18 @@ type tail struct {
 	touched    time.Time
 	queued     bool
 	// records are all of it, or nil; bytes is their size.
-	records []stored
+	records []wire.Stored
 	bytes   int
 	spent   int // sealed records that are still before them in memory
 	// sealed is the session's last segment, if this node wrote it, and its
 	// place.
-	sealed *segment
+	sealed *wire.Segment
 	at     uint64
 }
 
 // add takes what was appended behind expected. If that is not the tail's end,
 // something came in between, and a new tail begins there.
-func (t *tail) add(expected, last uint64, records []stored, room int) {
+func (t *tail) add(expected, last uint64, records []wire.Stored, room int) {
 	if t.last != expected {
 		t.from, t.count, t.ends = expected, 0, false
 		t.drop()
@@ -57,7 +58,7 @@ func (t *tail) add(expected, last uint64, records []stored, room int) {
 		next, previous := last+1-uint64(len(records)), expected
 		for _, r := range records {
 			r.Entry = r.Encoded() // it is kept until the tail is sealed
-			r.Sequence, r.previous, r.Time = next, previous, t.touched
+			r.Sequence, r.Previous, r.Time = next, previous, t.touched
 			t.records = append(t.records, r)
 			next, previous = next+1, next
 		}
@@ -77,14 +78,14 @@ func (t *tail) drop() { t.records, t.bytes, t.spent = nil, 0, 0 }
 
 // due reports whether it should be sealed now.
 func (t *tail) due(now time.Time) bool {
-	return t.count >= segmentRecords || t.bytes >= segmentBytes ||
+	return t.count >= wire.SegmentRecords || t.bytes >= wire.SegmentBytes ||
 		t.count >= sealLeast && (t.ends || now.Sub(t.touched) >= sealIdle)
 }
 
 // cut leaves what is behind the last segment, s at the given place.
-func (t *tail) cut(s *segment, at uint64) {
+func (t *tail) cut(s *wire.Segment, at uint64) {
 	t.sealed, t.at = s, at
-	from, upTo := t.from, s.last()
+	from, upTo := t.from, s.Last()
 	if upTo >= t.last {
 		t.from, t.count, t.ends = t.last, 0, false
 		t.drop()
@@ -93,7 +94,7 @@ func (t *tail) cut(s *segment, at uint64) {
 	// Only records of the tail's own count: s may be an erased session's, whose id was used again.
 	t.from = max(t.from, upTo)
 	if len(t.records) == 0 {
-		for _, r := range s.records {
+		for _, r := range s.Records {
 			if r.Sequence > from {
 				t.count = max(t.count-1, 0)
 			}

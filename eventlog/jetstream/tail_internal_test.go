@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
 	"github.com/helixd/helixd/eventlog/logtest"
 )
 
@@ -30,7 +31,7 @@ func TestATailThatAnotherNodeSealedGoesOn(t *testing.T) {
 	b := secondNode(t, a)
 	sealer := b.sealerOf("s")
 	sealer.working.Lock()
-	head := appended(t, b, "s", 0, textEntries("x", segmentRecords))
+	head := appended(t, b, "s", 0, textEntries("x", wire.SegmentRecords))
 	require.NoError(t, a.Seal(t.Context(), "s"))
 	sealer.working.Unlock()
 	sealRounds(sealer, "s")
@@ -48,7 +49,7 @@ func TestATailThatAnotherNodeSealedGoesOn(t *testing.T) {
 // a segment could outlive a power loss that its records don't.
 func TestWhatMayNotBeOnDiskIsNotSealed(t *testing.T) {
 	l := openLog(t, &Options{Durability: "interval=1h"})
-	last := appended(t, l, "s", 0, append(textEntries("x", segmentRecords), runEnded))
+	last := appended(t, l, "s", 0, append(textEntries("x", wire.SegmentRecords), runEnded))
 	sealer := l.sealerOf("s")
 	sealRounds(sealer, "s")
 	s, _, err := l.lastSegment(t.Context(), "s")
@@ -60,29 +61,29 @@ func TestWhatMayNotBeOnDiskIsNotSealed(t *testing.T) {
 
 func TestASegmentTakesWhatIsOldEnough(t *testing.T) {
 	before := time.Now()
-	records := func(old, young int) (all []stored) {
+	records := func(old, young int) (all []wire.Stored) {
 		for i := range old + young {
 			at := before.Add(-time.Second)
 			if i >= old {
 				at = before.Add(time.Second)
 			}
-			all = append(all, stored{Record: eventlog.Record{Sequence: uint64(i + 1), Time: at, Entry: textEntry(i)}})
+			all = append(all, wire.Stored{Record: eventlog.Record{Sequence: uint64(i + 1), Time: at, Entry: textEntry(i)}})
 		}
 		return all
 	}
 	for name, tc := range map[string]struct {
-		records []stored
+		records []wire.Stored
 		before  time.Time
 		all     bool
 		want    int // records; 0: no segment
 	}{
-		"full":                       {records(segmentRecords+1, 0), before, false, segmentRecords},
-		"full, and young ones":       {records(segmentRecords, 9), before, true, segmentRecords},
-		"not full":                   {records(segmentRecords-1, 0), before, false, 0},
-		"not full, all":              {records(segmentRecords-1, 0), before, true, segmentRecords - 1},
-		"not full without the young": {records(segmentRecords-1, 9), before, true, 0},
-		"young":                      {records(0, segmentRecords), before, true, 0},
-		"young on a disk":            {records(0, segmentRecords), time.Time{}, false, segmentRecords},
+		"full":                       {records(wire.SegmentRecords+1, 0), before, false, wire.SegmentRecords},
+		"full, and young ones":       {records(wire.SegmentRecords, 9), before, true, wire.SegmentRecords},
+		"not full":                   {records(wire.SegmentRecords-1, 0), before, false, 0},
+		"not full, all":              {records(wire.SegmentRecords-1, 0), before, true, wire.SegmentRecords - 1},
+		"not full without the young": {records(wire.SegmentRecords-1, 9), before, true, 0},
+		"young":                      {records(0, wire.SegmentRecords), before, true, 0},
+		"young on a disk":            {records(0, wire.SegmentRecords), time.Time{}, false, wire.SegmentRecords},
 	} {
 		w := &sealing{all: tc.all, before: tc.before, records: tc.records}
 		next := w.take()
@@ -91,7 +92,7 @@ func TestASegmentTakesWhatIsOldEnough(t *testing.T) {
 			continue
 		}
 		require.NotNil(t, next, name)
-		require.Len(t, next.records, tc.want, name)
+		require.Len(t, next.Records, tc.want, name)
 	}
 }
 
@@ -117,7 +118,7 @@ func TestImportsOfAnyYearComeBackFromSegments(t *testing.T) {
 func TestATailKeepsNoChunks(t *testing.T) {
 	e := logtest.Text("s", "x")
 	var unsealed tail
-	unsealed.add(0, 1, []stored{{Record: eventlog.Record{Entry: e}}}, sealBuffer)
+	unsealed.add(0, 1, []wire.Stored{{Record: eventlog.Record{Entry: e}}}, sealBuffer)
 	require.NotEqual(t, e.Encoded(), e)
 	require.Equal(t, e.Encoded(), unsealed.records[0].Entry)
 }
@@ -125,10 +126,10 @@ func TestATailKeepsNoChunks(t *testing.T) {
 // A session was erased and its id used again; its old segment is still found.
 func TestASegmentOfAnErasedSessionTakesNothingFromTheTail(t *testing.T) {
 	tail := &tail{}
-	tail.add(0, 12, []stored{{Record: eventlog.Record{Entry: textEntry(0)}}}, sealBuffer)
-	old := &segment{index: 1}
+	tail.add(0, 12, []wire.Stored{{Record: eventlog.Record{Entry: textEntry(0)}}}, sealBuffer)
+	old := &wire.Segment{Index: 1}
 	for seq := range uint64(9) {
-		old.records = append(old.records, stored{Record: eventlog.Record{Sequence: seq + 1}})
+		old.Records = append(old.Records, wire.Stored{Record: eventlog.Record{Sequence: seq + 1}})
 	}
 	tail.cut(old, 3)
 	require.Len(t, tail.records, 1)

@@ -11,6 +11,8 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 // trimTries is how often Trim begins again because another trim was quicker.
@@ -40,11 +42,11 @@ func (l *Log) Trim(ctx context.Context, session string, upTo uint64) (floor uint
 		p := l.partitionOf(session)
 		// Nobody looks at these again, an erasure neither: their bytes go now.
 		for _, seq := range t.gone {
-			if err := l.overwrite(ctx, segmentStream(p), seq); err != nil {
+			if err := l.overwrite(ctx, layout.SegmentStream(p), seq); err != nil {
 				return t.floor, err
 			}
 		}
-		return t.floor, l.awaitRemoved(ctx, segmentStream(p))
+		return t.floor, l.awaitRemoved(ctx, layout.SegmentStream(p))
 	}
 	return 0, fmt.Errorf("jetstream: trim: %w: others trim session %q", eventlog.ErrUnavailable, session)
 }
@@ -63,8 +65,8 @@ type trimming struct {
 // *ConflictError if there is another floor than was looked at.
 func (l *Log) raiseFloor(ctx context.Context, session string, t trimming) error {
 	p := l.partitionOf(session)
-	mark := &nats.Msg{Subject: floorSubject(session, p), Data: strconv.AppendUint(nil, t.floor, 10), Header: nats.Header{
-		headerExpectedLast: {strconv.FormatUint(t.before, 10)},
+	mark := &nats.Msg{Subject: layout.FloorSubject(session, p), Data: strconv.AppendUint(nil, t.floor, 10), Header: nats.Header{
+		wire.HeaderExpectedLast: {strconv.FormatUint(t.before, 10)},
 	}}
 	at, err := l.publish(ctx, []*nats.Msg{mark})
 	if err != nil {
@@ -76,14 +78,14 @@ func (l *Log) raiseFloor(ctx context.Context, session string, t trimming) error 
 	}
 	fence, err := l.lastMessage(ctx, stream, subject)
 	switch {
-	case errors.Is(err, errNoMessage), err == nil && !isErased(fence.header):
-		if _, err = l.messageAt(ctx, segmentStream(p), t.last); !errors.Is(err, errNoMessage) {
+	case errors.Is(err, errNoMessage), err == nil && !wire.IsErased(fence.Header):
+		if _, err = l.messageAt(ctx, layout.SegmentStream(p), t.last); !errors.Is(err, errNoMessage) {
 			return err
 		}
 	case err != nil:
 		return err
 	}
-	return errors.Join(eventlog.ErrSessionNotFound, l.secureDelete(ctx, segmentStream(p), at))
+	return errors.Join(eventlog.ErrSessionNotFound, l.secureDelete(ctx, layout.SegmentStream(p), at))
 }
 
 // Trimmable implements eventlog.Archive.
@@ -115,21 +117,21 @@ func (l *Log) trimmable(ctx context.Context, session string, upTo uint64) (t tri
 	if begins > 0 { // what is in the log stays
 		upTo = min(upTo, begins-1)
 	}
-	t.last = refs[len(refs)-1].at
+	t.last = refs[len(refs)-1].At
 	// The oldest go first, and the server knows how many are left.
-	left, err := l.count(ctx, segmentStream(p), segmentSubject(session, p))
+	left, err := l.count(ctx, layout.SegmentStream(p), layout.SegmentSubject(session, p))
 	if err != nil {
 		return t, err
 	}
 	refs = refs[len(refs)-int(min(left, uint64(len(refs)))):]
 	for _, ref := range refs[:max(len(refs)-1, 0)] {
-		if ref.last > upTo {
+		if ref.Last > upTo {
 			break
 		}
-		if ref.at == 0 { // removed before the session was restored; what is sealed meanwhile was counted
+		if ref.At == 0 { // removed before the session was restored; what is sealed meanwhile was counted
 			continue
 		}
-		t.gone, t.floor = append(t.gone, ref.at), max(t.floor, ref.last)
+		t.gone, t.floor = append(t.gone, ref.At), max(t.floor, ref.Last)
 	}
 	return t, nil
 }
@@ -138,7 +140,7 @@ func (l *Log) trimmable(ctx context.Context, session string, upTo uint64) (t tri
 func (l *Log) Size(ctx context.Context) (uint64, error) {
 	size := uint64(0)
 	for p := range l.opts.Partitions {
-		for _, name := range []string{streamName(p), segmentStream(p)} {
+		for _, name := range []string{layout.LogStream(p), layout.SegmentStream(p)} {
 			s, err := l.findStream(ctx, name)
 			if err != nil {
 				return 0, err
@@ -155,19 +157,19 @@ func (l *Log) OldestSegment(ctx context.Context, session string) (time.Time, err
 		return time.Time{}, err
 	}
 	p := l.partitionOf(session)
-	return l.oldestSegment(ctx, p, segmentSubject(session, p))
+	return l.oldestSegment(ctx, p, layout.SegmentSubject(session, p))
 }
 
 // oldestSegment is when the oldest segment of a partition's subjects was written;
 // zero: there is none.
 func (l *Log) oldestSegment(ctx context.Context, p int, subjects string) (time.Time, error) {
-	messages, err := l.getBatch(ctx, segmentStream(p), subjects, 1, 1, pageBytes)
+	messages, err := l.getBatch(ctx, layout.SegmentStream(p), subjects, 1, 1, pageBytes)
 	if err != nil || len(messages) == 0 {
 		return time.Time{}, err
 	}
-	at, err := time.Parse(time.RFC3339Nano, first(messages[0].Header, headerTimeStamp))
+	at, err := time.Parse(time.RFC3339Nano, wire.First(messages[0].Header, wire.HeaderTimeStamp))
 	if err != nil {
-		return at, fmt.Errorf("%w: segment without a time: %w", errDamaged, err)
+		return at, fmt.Errorf("%w: segment without a time: %w", wire.ErrDamaged, err)
 	}
 	return at, nil
 }
@@ -178,14 +180,14 @@ func (l *Log) oldestSegment(ctx context.Context, p int, subjects string) (time.T
 func (l *Log) Droppable(ctx context.Context, t time.Time) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for p := range l.opts.Partitions {
-			all := segmentSubjects + strconv.Itoa(p) + ".*"
+			all := layout.SegmentSubjects + strconv.Itoa(p) + ".*"
 			oldest, err := l.oldestSegment(ctx, p, all)
 			if err == nil && (oldest.IsZero() || !oldest.Before(t)) {
 				continue
 			}
 			var segments map[string]uint64
 			if err == nil {
-				segments, err = l.subjectsOf(ctx, segmentStream(p), all)
+				segments, err = l.subjectsOf(ctx, layout.SegmentStream(p), all)
 			}
 			if err != nil {
 				yield("", err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 // TestATrimOfARestoredSessionBesideASeal: the segments that were trimmed before the restore have no
@@ -46,7 +47,7 @@ func TestATrimOfARestoredSessionBesideASeal(t *testing.T) {
 	head = appended(t, l, "s", head, more)
 	sealed := false
 	trimmer := openHooked(t, nc, func(ctx context.Context, point string, do func(context.Context) error) error {
-		if point == "$JS.API.STREAM.INFO."+segmentStream(0) && !sealed {
+		if point == "$JS.API.STREAM.INFO."+layout.SegmentStream(0) && !sealed {
 			sealed = true
 			require.NoError(t, l.Seal(ctx, "s"))
 		}

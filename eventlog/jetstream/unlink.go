@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	natsjs "github.com/nats-io/nats.go/jetstream"
 )
 
@@ -26,7 +27,7 @@ const (
 // in on one replica. On several, overwriting by the servers would not be enough: a
 // replica that was down receives only which messages are gone.
 func (l *Log) scrubs(stream string) bool {
-	return l.opts.Server != nil && l.owns(stream) && (l.opts.Replicas > 1 || !strings.HasPrefix(stream, segmentStreams))
+	return l.opts.Server != nil && l.owns(stream) && (l.opts.Replicas > 1 || !strings.HasPrefix(stream, layout.SegmentStreams))
 }
 
 // eraseSubject removes a subject's messages with sequence <= upTo for good: by

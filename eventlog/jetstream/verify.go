@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 // Verify walks everything that the streams have of a session and tells found
@@ -34,7 +36,7 @@ func (l *Log) Verify(ctx context.Context, session string, found func(eventlog.Fi
 	}
 	v := &verification{
 		l: l, ctx: ctx, session: session, stream: stream, subject: subject, found: found,
-		segments: segmentStream(l.partitionOf(session)),
+		segments: layout.SegmentStream(l.partitionOf(session)),
 		blobs:    map[string]bool{},
 	}
 	v.log.damaged = map[uint64]bool{}
@@ -99,8 +101,8 @@ func (v *verification) erasedMeanwhile() bool {
 	}
 	last, err := v.l.lastMessage(v.ctx, v.stream, v.subject)
 	switch {
-	case last.sequence > 0:
-		v.erased = isErased(last.header)
+	case last.Sequence > 0:
+		v.erased = wire.IsErased(last.Header)
 	case errors.Is(err, errNoMessage) && v.log.counted > 0:
 		log, err := v.l.streamState(v.ctx, v.stream, v.subject)
 		v.erased = err == nil && log.count() == 0 && log.First <= v.log.last
@@ -123,13 +125,13 @@ func (v *verification) begin() (bool, error) {
 	v.begun, v.upTo, v.log.counted = log.First, log.Last, log.count()
 	last, err := v.l.lastMessage(v.ctx, v.stream, v.subject)
 	switch {
-	case last.sequence > 0:
-		v.upTo = last.sequence
+	case last.Sequence > 0:
+		v.upTo = last.Sequence
 	case !errors.Is(err, errNoMessage):
 		return false, err
 	}
-	if isErased(last.header) {
-		v.tell(eventlog.FoundErasing, last.sequence, "an erasure has begun here and not ended: erase the session again")
+	if wire.IsErased(last.Header) {
+		v.tell(eventlog.FoundErasing, last.Sequence, "an erasure has begun here and not ended: erase the session again")
 		return false, nil
 	}
 	switch v.floor, err = v.l.floor(v.ctx, v.session); {
@@ -191,7 +193,7 @@ func (v *verification) merge(yield func(eventlog.Record) bool) error {
 			err = v.take(s, yield)
 		case !inSegment || r.Sequence < s.Sequence:
 			logged.skip()
-			if inSegment && r.Sequence > s.previous {
+			if inSegment && r.Sequence > s.Previous {
 				v.tell(eventlog.FoundSegmentDiffers, r.Sequence, "the log has the record, the segments lack it")
 			}
 			v.inLog(r)
@@ -212,28 +214,28 @@ func (v *verification) merge(yield func(eventlog.Record) bool) error {
 }
 
 // loggedRecords yields what the log stream has.
-func (v *verification) loggedRecords() iter.Seq2[stored, error] {
-	return func(yield func(stored, error) bool) {
+func (v *verification) loggedRecords() iter.Seq2[wire.Stored, error] {
+	return func(yield func(wire.Stored, error) bool) {
 		for m, err := range v.l.allMessages(v.ctx, v.stream, v.subject) {
-			if m.sequence > v.upTo {
+			if m.Sequence > v.upTo {
 				return
 			}
-			var r stored
+			var r wire.Stored
 			if err == nil {
-				r, err = recordOf(m.header, m.data)
+				r, err = wire.RecordOf(m.Header, m.Data)
 			}
 			if err == nil && r.Kind == "" && isCut(m) {
-				err = fmt.Errorf("%w: its envelope is cut", errDamaged)
+				err = fmt.Errorf("%w: its envelope is cut", wire.ErrDamaged)
 			}
 			if errors.Is(err, eventlog.ErrDamaged) {
 				v.log.read++
-				v.log.damaged[m.sequence] = true
-				v.tell(eventlog.FoundMessage, m.sequence, "the message can't be taken apart: %v", err)
+				v.log.damaged[m.Sequence] = true
+				v.tell(eventlog.FoundMessage, m.Sequence, "the message can't be taken apart: %v", err)
 				continue
 			}
 			if err == nil {
 				v.log.read++
-				v.log.inBatch = first(m.header, headerBatchID) != "" && first(m.header, headerBatchCommit) == ""
+				v.log.inBatch = wire.First(m.Header, wire.HeaderBatchID) != "" && wire.First(m.Header, wire.HeaderBatchCommit) == ""
 			}
 			if !yield(r, err) || err != nil {
 				return
@@ -244,36 +246,36 @@ func (v *verification) loggedRecords() iter.Seq2[stored, error] {
 
 // isCut reports whether a message without a kind has, or had, one all the same:
 // the server does not check the length of the headers.
-func isCut(m message) bool {
-	for name, values := range m.header {
-		if name == headerEnvelope && strings.HasPrefix(values[0], ".") {
+func isCut(m wire.Message) bool {
+	for name, values := range m.Header {
+		if name == wire.HeaderEnvelope && strings.HasPrefix(values[0], ".") {
 			continue // an imported record that somebody else had written
 		}
-		if name == headerEnvelope || strings.HasPrefix(name, "Helix-") {
+		if name == wire.HeaderEnvelope || strings.HasPrefix(name, "Helix-") {
 			return true
 		}
 	}
-	return bytes.Contains(m.data, []byte("\n"+headerEnvelope+": ")) || bytes.Contains(m.data, []byte("\n"+headerKind+": "))
+	return bytes.Contains(m.Data, []byte("\n"+wire.HeaderEnvelope+": ")) || bytes.Contains(m.Data, []byte("\n"+wire.HeaderKind+": "))
 }
 
-func (v *verification) inLog(r stored) {
+func (v *verification) inLog(r wire.Stored) {
 	v.tellLost(false)
 	v.log.last = r.Sequence
 }
 
 // onlySealed judges a record that a segment has and the log has not. It
 // reports true if it is newer than the walk.
-func (v *verification) onlySealed(s stored) (newer bool, err error) {
+func (v *verification) onlySealed(s wire.Stored) (newer bool, err error) {
 	if s.Sequence < v.begun || v.log.damaged[s.Sequence] {
 		return false, nil // purged, or told
 	}
 	if v.log.lostFrom == 0 {
 		if s.Sequence > v.upTo {
 			last, err := v.l.lastMessage(v.ctx, v.stream, v.subject)
-			if last.sequence >= s.Sequence {
+			if last.Sequence >= s.Sequence {
 				return true, nil
 			}
-			if err != nil && !errors.Is(err, errNoMessage) && last.sequence == 0 {
+			if err != nil && !errors.Is(err, errNoMessage) && last.Sequence == 0 {
 				return false, err
 			}
 		}
@@ -311,11 +313,11 @@ func (v *verification) tellLost(end bool) {
 }
 
 // take passes the next record on.
-func (v *verification) take(r stored, yield func(eventlog.Record) bool) error {
+func (v *verification) take(r wire.Stored, yield func(eventlog.Record) bool) error {
 	if err := v.checkLink(r); err != nil {
 		return err
 	}
-	if r.blob != "" {
+	if r.Blob != "" {
 		payload, err := v.checkBlob(r)
 		if err != nil {
 			return err
@@ -331,29 +333,29 @@ func (v *verification) take(r stored, yield func(eventlog.Record) bool) error {
 }
 
 // checkLink looks whether the record before r is the one that r names.
-func (v *verification) checkLink(r stored) error {
+func (v *verification) checkLink(r wire.Stored) error {
 	before := v.at
 	v.at = r.Sequence
 	switch {
-	case !r.linked && r.Kind != "":
+	case !r.Linked && r.Kind != "":
 		v.tell(eventlog.FoundLink, r.Sequence, "the record was appended without looking at what was there")
 		return nil
-	case !r.linked, r.previous == before, before == 0 && r.previous <= v.floor, v.log.damaged[r.previous]:
+	case !r.Linked, r.Previous == before, before == 0 && r.Previous <= v.floor, v.log.damaged[r.Previous]:
 		return nil
-	case r.previous < before:
-		v.tell(eventlog.FoundLink, r.Sequence, "the record was appended behind %d, though %d was there", r.previous, before)
+	case r.Previous < before:
+		v.tell(eventlog.FoundLink, r.Sequence, "the record was appended behind %d, though %d was there", r.Previous, before)
 		return nil
 	}
-	subject, err := v.l.subjectAt(v.ctx, v.stream, r.previous)
+	subject, err := v.l.subjectAt(v.ctx, v.stream, r.Previous)
 	if err != nil {
 		return err
 	}
 	if subject != "" && subject != v.subject {
-		v.tell(eventlog.FoundLink, r.Sequence, "the record was appended without looking at what was there: behind %d, which is another session's", r.previous)
+		v.tell(eventlog.FoundLink, r.Sequence, "the record was appended without looking at what was there: behind %d, which is another session's", r.Previous)
 		return nil
 	}
 	v.log.incomplete = true
-	v.tell(eventlog.FoundGap, r.previous, "the record is lost, and what is between %d and it: %d follows on it; neither log nor segments have it", before, r.Sequence)
+	v.tell(eventlog.FoundGap, r.Previous, "the record is lost, and what is between %d and it: %d follows on it; neither log nor segments have it", before, r.Sequence)
 	return nil
 }
 
@@ -401,19 +403,19 @@ func (v *verification) checkBatchEnd(streamEnds uint64) error {
 
 // pulled is an iterator that can be looked at before it is moved.
 type pulled struct {
-	next func() (stored, error, bool)
-	r    stored
+	next func() (wire.Stored, error, bool)
+	r    wire.Stored
 	err  error
 	more bool
 	have bool
 }
 
-func pull(seq iter.Seq2[stored, error]) (*pulled, func()) {
+func pull(seq iter.Seq2[wire.Stored, error]) (*pulled, func()) {
 	next, stop := iter.Pull2(seq)
 	return &pulled{next: next}, stop
 }
 
-func (p *pulled) peek() (r stored, more bool, err error) {
+func (p *pulled) peek() (r wire.Stored, more bool, err error) {
 	if !p.have {
 		p.r, p.err, p.more = p.next()
 		p.have = true

@@ -9,14 +9,16 @@ import (
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 // checkBlob returns a record's payload that lies outside of the log; nil if it
 // was looked at before, or is not what the record names, which it tells.
-func (v *verification) checkBlob(r stored) ([]byte, error) {
-	ref, err := parseBlobRef(r.blob)
+func (v *verification) checkBlob(r wire.Stored) ([]byte, error) {
+	ref, err := wire.ParseBlobRef(r.Blob)
 	if err != nil {
-		v.tell(eventlog.FoundBlobDamaged, r.Sequence, "%v %q", err, r.blob)
+		v.tell(eventlog.FoundBlobDamaged, r.Sequence, "%v %q", err, r.Blob)
 		return nil, nil
 	}
 	var stands struct {
@@ -25,25 +27,25 @@ func (v *verification) checkBlob(r stored) ([]byte, error) {
 			Size   int
 		} `json:"helixBlob"`
 	}
-	if json.Unmarshal(r.Payload, &stands) != nil || stands.Blob.SHA256 != ref.hash || stands.Blob.Size != ref.size {
-		v.tell(eventlog.FoundPayload, r.Sequence, "what stands for the payload, blob %s, does not name it", ref.hash)
+	if json.Unmarshal(r.Payload, &stands) != nil || stands.Blob.SHA256 != ref.Hash || stands.Blob.Size != ref.Size {
+		v.tell(eventlog.FoundPayload, r.Sequence, "what stands for the payload, blob %s, does not name it", ref.Hash)
 	}
-	if v.blobs[ref.hash] {
+	if v.blobs[ref.Hash] {
 		return nil, nil
 	}
-	v.blobs[ref.hash] = true
-	payload, err := v.l.loadBlob(v.ctx, v.session, r.blob)
+	v.blobs[ref.Hash] = true
+	payload, err := v.l.loadBlob(v.ctx, v.session, r.Blob)
 	if err == nil {
 		return payload, nil
 	}
 	damaged := errors.Is(err, eventlog.ErrDamaged)
-	for i := range ref.parts() {
-		m, err := v.l.lastMessage(v.ctx, blobStream, v.l.blobPrefix(v.session)+ref.hash+"."+strconv.Itoa(i))
+	for i := range ref.Parts() {
+		m, err := v.l.lastMessage(v.ctx, layout.BlobStream, v.l.blobPrefix(v.session)+ref.Hash+"."+strconv.Itoa(i))
 		switch {
 		case errors.Is(err, errNoMessage):
-			v.tell(eventlog.FoundBlobMissing, r.Sequence, "part %d of %d of the payload, blob %s, is lost", i, ref.parts(), ref.hash)
+			v.tell(eventlog.FoundBlobMissing, r.Sequence, "part %d of %d of the payload, blob %s, is lost", i, ref.Parts(), ref.Hash)
 			return nil, nil
-		case err != nil && m.sequence > 0: // it can't be taken apart
+		case err != nil && m.Sequence > 0: // it can't be taken apart
 			damaged = true
 		case err != nil:
 			return nil, err
@@ -58,7 +60,7 @@ func (v *verification) checkBlob(r stored) ([]byte, error) {
 
 // checkUnusedBlobs looks for payloads that no record names.
 func (v *verification) checkUnusedBlobs() error {
-	s, err := v.l.js.Stream(v.ctx, blobStream)
+	s, err := v.l.js.Stream(v.ctx, layout.BlobStream)
 	if err != nil {
 		return err
 	}
@@ -70,7 +72,7 @@ func (v *verification) checkUnusedBlobs() error {
 	unused := map[string]bool{}
 	for subject := range info.State.Subjects {
 		_, kind := v.l.owner(subject)
-		if hash, _, _ := strings.Cut(subject[len(prefix):], "."); kind == blobSubjects && !v.blobs[hash] {
+		if hash, _, _ := strings.Cut(subject[len(prefix):], "."); kind == layout.BlobSubjects && !v.blobs[hash] {
 			unused[hash] = true
 		}
 	}

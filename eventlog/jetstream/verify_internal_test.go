@@ -10,6 +10,8 @@ import (
 
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 // TestForgedSegmentsAreFound: segments whose checksums are right and whose
@@ -26,18 +28,18 @@ func TestForgedSegmentsAreFound(t *testing.T) {
 	defer l.Close()
 	for i, tc := range []struct {
 		name  string
-		forge func(*segment)
+		forge func(*wire.Segment)
 		want  eventlog.FindingCode
 	}{
-		{"a changed payload", func(s *segment) { s.records[1].Payload = []byte(`{"type":"x","y":2}`) }, eventlog.FoundSegmentDiffers},
-		{"a changed envelope", func(s *segment) { s.records[1].Run = "another" }, eventlog.FoundSegmentDiffers},
-		{"a record less", func(s *segment) { s.records = append(s.records[:1], s.records[2:]...) }, eventlog.FoundSegmentDiffers},
-		{"another predecessor", func(s *segment) { s.previous-- }, eventlog.FoundSegment},
-		{"a later predecessor", func(s *segment) { s.previous++ }, eventlog.FoundSegmentGap},
-		{"another index", func(s *segment) { s.index++; s.directory = append(s.directory, segmentRef{}) }, eventlog.FoundSegmentGap},
-		{"a directory without an entry", func(s *segment) { s.directory = s.directory[1:] }, eventlog.FoundSegment},
-		{"a directory that points elsewhere", func(s *segment) { s.directory[0].at = 1 << 20 }, eventlog.FoundSegment},
-		{"a directory that tells another end", func(s *segment) { s.directory[0].last++ }, eventlog.FoundSegment},
+		{"a changed payload", func(s *wire.Segment) { s.Records[1].Payload = []byte(`{"type":"x","y":2}`) }, eventlog.FoundSegmentDiffers},
+		{"a changed envelope", func(s *wire.Segment) { s.Records[1].Run = "another" }, eventlog.FoundSegmentDiffers},
+		{"a record less", func(s *wire.Segment) { s.Records = append(s.Records[:1], s.Records[2:]...) }, eventlog.FoundSegmentDiffers},
+		{"another predecessor", func(s *wire.Segment) { s.Previous-- }, eventlog.FoundSegment},
+		{"a later predecessor", func(s *wire.Segment) { s.Previous++ }, eventlog.FoundSegmentGap},
+		{"another index", func(s *wire.Segment) { s.Index++; s.Directory = append(s.Directory, wire.SegmentRef{}) }, eventlog.FoundSegmentGap},
+		{"a directory without an entry", func(s *wire.Segment) { s.Directory = s.Directory[1:] }, eventlog.FoundSegment},
+		{"a directory that points elsewhere", func(s *wire.Segment) { s.Directory[0].At = 1 << 20 }, eventlog.FoundSegment},
+		{"a directory that tells another end", func(s *wire.Segment) { s.Directory[0].Last++ }, eventlog.FoundSegment},
 	} {
 		session := fmt.Sprint("s", i)
 		head := uint64(0)
@@ -68,10 +70,10 @@ func TestForgedSegmentsAreFound(t *testing.T) {
 		s, at, err := l.lastSegment(t.Context(), session)
 		require.NoError(t, err)
 		tc.forge(s)
-		b, err := s.pack()
+		b, err := s.Pack()
 		require.NoError(t, err)
-		require.NoError(t, l.remove(t.Context(), segmentStream(0), at))
-		_, err = l.publish(t.Context(), []*nats.Msg{{Subject: segmentSubject(session, 0), Data: b, Header: nats.Header{}}})
+		require.NoError(t, l.remove(t.Context(), layout.SegmentStream(0), at))
+		_, err = l.publish(t.Context(), []*nats.Msg{{Subject: layout.SegmentSubject(session, 0), Data: b, Header: nats.Header{}}})
 		require.NoError(t, err)
 		require.Contains(t, found(), tc.want, tc.name)
 	}

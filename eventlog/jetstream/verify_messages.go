@@ -8,23 +8,21 @@ import (
 	"iter"
 	"strconv"
 
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
 	"github.com/nats-io/nats.go"
 )
-
-// headerStream is the first that a server adds to a message's own headers.
-const headerStream = "Nats-Stream"
 
 // allMessages yields whatever a stream has of a subject, oldest first. It goes
 // on behind what it can't read: a message that can't be taken apart is yielded
 // with its sequence and ErrDamaged; one that the server itself can't read is
 // left out, as the server does. Any other error is the last.
-func (l *Log) allMessages(ctx context.Context, stream, subject string) iter.Seq2[message, error] {
-	return func(yield func(message, error) bool) {
+func (l *Log) allMessages(ctx context.Context, stream, subject string) iter.Seq2[wire.Message, error] {
+	return func(yield func(wire.Message, error) bool) {
 		from, count := uint64(1), pageRecords
 		for {
 			messages, err := l.getBatch(ctx, stream, subject, from, count, pageBytes)
 			if ctx.Err() != nil {
-				yield(message{}, context.Cause(ctx))
+				yield(wire.Message{}, context.Cause(ctx))
 				return
 			}
 			if err != nil && count > 1 && !errors.Is(err, context.DeadlineExceeded) {
@@ -33,13 +31,13 @@ func (l *Log) allMessages(ctx context.Context, stream, subject string) iter.Seq2
 			}
 			if err == nil && len(messages) > 0 {
 				for _, m := range messages {
-					seq, err := sequenceOf(m)
-					if err == nil && first(m.Header, headerStream) == "" {
+					seq, err := wire.SequenceOf(m)
+					if err == nil && wire.First(m.Header, wire.HeaderStream) == "" {
 						// The server's first header stands on what is left of
 						// another one; it does not check their length.
-						err = fmt.Errorf("%w: its headers are cut", errDamaged)
+						err = fmt.Errorf("%w: its headers are cut", wire.ErrDamaged)
 					}
-					if !yield(message{sequence: seq, header: m.Header, data: m.Data}, err) {
+					if !yield(wire.Message{Sequence: seq, Header: m.Header, Data: m.Data}, err) {
 						return
 					}
 					from = seq + 1
@@ -51,36 +49,36 @@ func (l *Log) allMessages(ctx context.Context, stream, subject string) iter.Seq2
 			switch {
 			case errors.Is(err, errNoMessage):
 				if from, err = l.behindUnreadable(ctx, stream, subject, from); err != nil {
-					yield(message{}, err)
+					yield(wire.Message{}, err)
 				}
 				if err != nil || from == 0 {
 					return
 				}
 				continue
-			case err != nil && m.sequence == 0:
-				yield(message{}, err)
+			case err != nil && m.Sequence == 0:
+				yield(wire.Message{}, err)
 				return
 			case err != nil:
-				err = fmt.Errorf("%w: %w", errDamaged, err)
+				err = fmt.Errorf("%w: %w", wire.ErrDamaged, err)
 			}
 			if !yield(m, err) {
 				return
 			}
-			from = m.sequence + 1
+			from = m.Sequence + 1
 		}
 	}
 }
 
 // nextMessage returns a subject's first message from a sequence on. It has its
 // sequence even if its headers can't be read.
-func (l *Log) nextMessage(ctx context.Context, stream, subject string, from uint64) (message, error) {
+func (l *Log) nextMessage(ctx context.Context, stream, subject string, from uint64) (wire.Message, error) {
 	m, err := l.leaderGet(ctx, stream, map[string]any{"seq": from, "next_by_subj": subject})
-	if m.sequence > 0 {
-		if m.header == nil {
-			m.header = nats.Header{}
+	if m.Sequence > 0 {
+		if m.Header == nil {
+			m.Header = nats.Header{}
 		}
-		m.header[headerSequence] = []string{strconv.FormatUint(m.sequence, 10)}
-		m.header[headerSubject] = []string{m.subject}
+		m.Header[wire.HeaderSequence] = []string{strconv.FormatUint(m.Sequence, 10)}
+		m.Header[wire.HeaderSubject] = []string{m.Subject}
 	}
 	return m, err
 }
@@ -90,18 +88,18 @@ func (l *Log) nextMessage(ctx context.Context, stream, subject string, from uint
 // compressed block that it can't decompress.
 func (l *Log) behindUnreadable(ctx context.Context, stream, subject string, from uint64) (uint64, error) {
 	last, err := l.lastMessage(ctx, stream, subject)
-	if last.sequence < from {
-		if last.sequence > 0 || errors.Is(err, errNoMessage) {
+	if last.Sequence < from {
+		if last.Sequence > 0 || errors.Is(err, errNoMessage) {
 			err = nil
 		}
 		return 0, err
 	}
-	nothing, next := from, last.sequence
+	nothing, next := from, last.Sequence
 	for next-nothing > 1 {
 		middle := nothing + (next-nothing)/2
 		m, err := l.nextMessage(ctx, stream, subject, middle)
 		switch {
-		case m.sequence > 0:
+		case m.Sequence > 0:
 			next = middle
 		case errors.Is(err, errNoMessage):
 			nothing = middle
@@ -119,10 +117,10 @@ func (l *Log) subjectAt(ctx context.Context, stream string, seq uint64) (string,
 	if errors.Is(err, errNoMessage) {
 		return "", nil
 	}
-	if m.sequence > 0 { // whatever its headers are
+	if m.Sequence > 0 { // whatever its headers are
 		err = nil
 	}
-	return m.subject, err
+	return m.Subject, err
 }
 
 // streamState is what the server says of a stream.

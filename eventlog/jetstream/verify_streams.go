@@ -11,6 +11,8 @@ import (
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 // VerifySubjects returns the sessions that the streams have anything of, sorted
@@ -18,8 +20,8 @@ import (
 func (l *Log) VerifySubjects(ctx context.Context, found func(eventlog.Finding)) ([]string, error) {
 	sessions, withBlobs := map[string]bool{}, map[string]bool{}
 	for p := range l.opts.Partitions {
-		for _, stream := range []string{streamName(p), segmentStream(p), blobStream} {
-			if stream == blobStream && p > 0 { // it is all partitions'
+		for _, stream := range []string{layout.LogStream(p), layout.SegmentStream(p), layout.BlobStream} {
+			if stream == layout.BlobStream && p > 0 { // it is all partitions'
 				continue
 			}
 			s, err := l.js.Stream(ctx, stream)
@@ -38,9 +40,9 @@ func (l *Log) VerifySubjects(ctx context.Context, found func(eventlog.Finding)) 
 						Code:   eventlog.FoundForeignSubject,
 						Detail: fmt.Sprintf("%d messages of stream %s are on subject %q, where helixd stores none", n, stream, subject),
 					})
-				case blobSubjects:
+				case layout.BlobSubjects:
 					withBlobs[session] = true
-				case erasedSubjects:
+				case layout.ErasedSubjects:
 					if e, err := l.erasingOf(ctx, session); err != nil {
 						return nil, fmt.Errorf("jetstream: verify: %w", err)
 					} else if e.Done || e.Head == 0 && e.Fence == 0 && e.Removed { // single messages
@@ -70,42 +72,26 @@ func (l *Log) VerifySubjects(ctx context.Context, found func(eventlog.Finding)) 
 // owner returns the session that a subject of the log's streams is of, and
 // what such subjects begin with; empty if it is none's.
 func (l *Log) owner(subject string) (session, kind string) {
-	if strings.HasPrefix(subject, erasedSubjects) {
+	if strings.HasPrefix(subject, layout.ErasedSubjects) {
 		subject, _, _ = strings.Cut(subject, "~") // what a server has said
 	}
-	session, rest, ok := SessionOf(subject)
+	session, rest, ok := layout.SessionOf(subject)
 	if !ok {
 		return "", ""
 	}
 	p := l.partitionOf(session)
-	for _, kind := range []string{logSubjects, segmentSubjects, floorSubjects, erasedSubjects} {
-		if subject == kind+strconv.Itoa(p)+"."+Token(session) {
+	for _, kind := range []string{layout.LogSubjects, layout.SegmentSubjects, layout.FloorSubjects, layout.ErasedSubjects} {
+		if subject == kind+strconv.Itoa(p)+"."+layout.Token(session) {
 			return session, kind
 		}
 	}
 	hash, part, _ := strings.Cut(rest, ".")
 	n, err := strconv.ParseUint(part, 10, 32)
-	_, bad := parseBlobRef(hash + ":1")
-	if err != nil || bad != nil || subject != fmt.Sprintf("%s%s.%d", blobPrefix(session, p), hash, n) {
+	_, bad := wire.ParseBlobRef(hash + ":1")
+	if err != nil || bad != nil || subject != fmt.Sprintf("%s%s.%d", layout.BlobPrefix(session, p), hash, n) {
 		return "", ""
 	}
-	return session, blobSubjects
-}
-
-// SessionOf returns the session that a subject of helixd's streams is of,
-// helix.<kind>.<partition>.<session>, and what follows behind a dot.
-func SessionOf(subject string) (session, rest string, ok bool) {
-	parts := strings.SplitN(subject, ".", 5)
-	if len(parts) < 4 || parts[0] != "helix" {
-		return "", "", false
-	}
-	if session, ok = sessionOf(parts[3]); !ok {
-		return "", "", false
-	}
-	if len(parts) == 5 {
-		rest = parts[4]
-	}
-	return session, rest, true
+	return session, layout.BlobSubjects
 }
 
 // VerifyStreams tells found what the server itself says of the streams. It
@@ -141,7 +127,7 @@ func (l *Log) verifyStream(ctx context.Context, want natsjs.StreamConfig, found 
 		}
 		found(eventlog.Finding{Code: eventlog.FoundStore, Detail: detail})
 	}
-	if strings.HasPrefix(want.Name, logStreams) && len(state.Missing) > 0 {
+	if strings.HasPrefix(want.Name, layout.LogStreams) && len(state.Missing) > 0 {
 		found(eventlog.Finding{Code: eventlog.FoundSequencesMissing, Detail: fmt.Sprintf(
 			"%d sequences of stream %s hold nothing: they were erased sessions', or are lost: %s",
 			len(state.Missing), want.Name, ranges(state.Missing))})

@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 // audience is a number of followers and what they hear. Follower f follows
@@ -163,7 +163,7 @@ func followCore(nc *nats.Conn, a *audience) followFunc {
 	return func(ctx context.Context, f int, hear func(int) (bool, error)) error {
 		s := a.session(f)
 		end := make(chan error, 1)
-		sub, err := nc.Subscribe(jetstream.LiveSubject(sessionName(s)), func(m *nats.Msg) {
+		sub, err := nc.Subscribe(layout.LiveSubject(sessionName(s)), func(m *nats.Msg) {
 			if done, err := hear(indexOf(a.templates[s], m.Data)); done || err != nil {
 				select {
 				case end <- err:

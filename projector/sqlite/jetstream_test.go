@@ -15,6 +15,7 @@ import (
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/projector/readmodel"
 	"github.com/helixd/helixd/snapshot"
 	foldsjs "github.com/helixd/helixd/snapshot/jetstream"
@@ -47,7 +48,7 @@ func newNode(t testing.TB, srv *embed.Server, path string) *node {
 	require.NoError(t, err)
 	n.log, err = jetstream.Open(t.Context(), n.nc, &jetstream.Options{Durability: "interval=1s", Partitions: 3})
 	require.NoError(t, err)
-	folds, err := foldsjs.Open(t.Context(), n.nc, jetstream.Hashed(3), 1)
+	folds, err := foldsjs.Open(t.Context(), n.nc, layout.Hashed(3), 1)
 	require.NoError(t, err)
 	n.states = snapshot.New(n.log, &snapshot.StoreOptions{Folds: folds})
 	n.open()
@@ -205,7 +206,7 @@ func TestForeignMessagesAndLargePayloads(t *testing.T) {
 	srv := startServer(t, t.TempDir())
 	n := newNode(t, srv, filepath.Join(t.TempDir(), "rows"))
 	n.append("s", created("s", "a", ""))
-	place := fmt.Sprintf("helix.log.%d.", jetstream.Partition("s", 3))
+	place := fmt.Sprintf("helix.log.%d.", layout.Partition("s", 3))
 	for _, subject := range []string{place + "s", place + "not%a%session", place + "s"} {
 		_, err := n.nc.Request(subject, []byte("what is this?"), time.Minute)
 		require.NoError(t, err)

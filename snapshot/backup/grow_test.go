@@ -9,6 +9,7 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/eventlog/logtest"
 	"github.com/helixd/helixd/snapshot"
 	"github.com/helixd/helixd/snapshot/backup"
@@ -46,7 +47,7 @@ func TestAGrownLogIsBackedUp(t *testing.T) {
 		s.append("trimmed", logtest.Fact("trimmed", &eventlog.UserMessage{Content: "x", FactBase: base("trimmed")}))
 		require.NoError(t, s.log.Seal(t.Context(), "trimmed"))
 	}
-	require.NotEqual(t, 0, jetstream.Partition("trimmed", 4))
+	require.NotEqual(t, 0, layout.Partition("trimmed", 4))
 	require.NotZero(t, s.trim()["trimmed"])
 	before := s.state("trimmed")
 	s.grow(4)

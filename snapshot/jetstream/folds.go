@@ -24,6 +24,7 @@ import (
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	logjs "github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/snapshot"
 )
 
@@ -110,7 +111,7 @@ func (f *Folds) place(session string) (stream natsjs.Stream, prefix string) {
 }
 
 func prefixOf(session string, partition int) string {
-	return fmt.Sprintf("%s%d.%s.", subjects, partition, logjs.Token(session))
+	return fmt.Sprintf("%s%d.%s.", subjects, partition, layout.Token(session))
 }
 
 // Place returns the stream and the subjects of a session's saved folds, for the

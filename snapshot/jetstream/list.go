@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
-	logjs "github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/snapshot"
 )
 
@@ -67,7 +67,7 @@ func (f *Folds) Sessions(ctx context.Context) ([]string, error) {
 			return nil, fmt.Errorf("saved folds: %w", err)
 		}
 		for subject := range info.State.Subjects {
-			if session, _, ok := logjs.SessionOf(subject); ok {
+			if session, _, ok := layout.SessionOf(subject); ok {
 				all[session] = true
 			}
 		}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/agentloop/workspace"
-	logjs "github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 const (
@@ -51,7 +51,7 @@ func (p *Provider) collect(ctx context.Context, root string) error {
 		return err
 	}
 	for subject, n := range heads {
-		id, _ := logjs.Untoken(strings.TrimPrefix(subject, prefix(root)+headKind))
+		id, _ := layout.Untoken(strings.TrimPrefix(subject, prefix(root)+headKind))
 		w := &space{p: p, session: workspace.Session{Root: root, ID: id}}
 		h, t, err := w.read(ctx)
 		if err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/helixd/helixd/agentloop/workspace/filetree"
 	"github.com/helixd/helixd/eventlog"
 	logjs "github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 const (
@@ -232,14 +233,14 @@ func (p *Provider) mark(ctx context.Context, root string) error {
 		return nil
 	}
 	if err == nil {
-		_, err = p.publish(ctx, &nats.Msg{Subject: goneSubjects + logjs.Token(root)})
+		_, err = p.publish(ctx, &nats.Msg{Subject: goneSubjects + layout.Token(root)})
 	}
 	return err
 }
 
 // settled is nil when no byte of a removed tree is left.
 func (p *Provider) settled(ctx context.Context, root string) error {
-	mark := goneSubjects + logjs.Token(root)
+	mark := goneSubjects + layout.Token(root)
 	if _, err := p.last(ctx, mark); errors.Is(err, natsjs.ErrMsgNotFound) {
 		return nil
 	} else if err != nil {
@@ -283,7 +284,7 @@ func (p *Provider) Roots(ctx context.Context) ([]string, error) {
 				continue // nothing ever comes of asking again
 			}
 			token, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(subject, subjects), goneSubjects), ".")
-			if root, ok := logjs.Untoken(token); ok {
+			if root, ok := layout.Untoken(token); ok {
 				roots[root] = true
 			}
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/agentloop/workspace/filetree"
 	logjs "github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 const (
@@ -41,7 +42,7 @@ var (
 )
 
 // prefix is what the subjects of a tree begin with.
-func prefix(root string) string { return subjects + logjs.Token(root) + "." }
+func prefix(root string) string { return subjects + layout.Token(root) + "." }
 
 // content is the address of a content within its tree.
 type content struct {
@@ -142,7 +143,7 @@ func (p *Provider) getTree(ctx context.Context, root string, c content) (t filet
 	return t, json.Unmarshal(text, &t)
 }
 
-func headSubject(s workspace.Session) string { return prefix(s.Root) + headKind + logjs.Token(s.ID) }
+func headSubject(s workspace.Session) string { return prefix(s.Root) + headKind + layout.Token(s.ID) }
 
 // putHead makes a manifest the session's, if its head is still the message
 // with that sequence; 0: if there is none. Error: errChanged, also where a lost

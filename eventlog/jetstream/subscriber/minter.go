@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"github.com/helixd/helixd/eventlog"
-	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 // How long a right lasts.
@@ -135,7 +135,7 @@ func (m *Minter) Mint(session string, generation uint64, ttl time.Duration) (Rig
 	}
 	// A JWT counts whole seconds: it lasts no shorter than was asked for.
 	expires := m.opts.Now().Add(ttl + time.Second - 1).Truncate(time.Second)
-	right := Right{Subject: jetstream.LiveSubject(session), Seed: string(seed), ExpiresAt: expires.UTC()}
+	right := Right{Subject: layout.LiveSubject(session), Seed: string(seed), ExpiresAt: expires.UTC()}
 	if right.JWT, err = m.claims(public, right.Subject, expires, generation).Encode(m.key); err != nil {
 		return Right{}, fmt.Errorf("subscriber: sign: %w", err)
 	}

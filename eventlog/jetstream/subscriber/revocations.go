@@ -18,6 +18,7 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 // RevokedStream is the stream of revocations, and RevokedSubjects are its subjects.
@@ -226,7 +227,7 @@ func (r *Revocations) Revoked(subject, name string) bool {
 // returns they are revoked on this node; the others follow at once, or as soon as
 // they can reach the stream. Errors: [eventlog.ErrUnavailable].
 func (r *Revocations) Revoke(ctx context.Context, session string) error {
-	k := keyOf(jetstream.LiveSubject(session))
+	k := keyOf(layout.LiveSubject(session))
 	var ack *natsjs.PubAck
 	err := jetstream.Settle(ctx, r.nc, func(ctx context.Context) (err error) {
 		ack, err = r.js.Publish(ctx, k.subject(), nil)
@@ -247,7 +248,7 @@ func (r *Revocations) Revoke(ctx context.Context, session string) error {
 // revoked. Errors: [eventlog.ErrUnavailable].
 func (r *Revocations) Generation(ctx context.Context, session string) (generation uint64, err error) {
 	err = jetstream.Settle(ctx, r.nc, func(ctx context.Context) error {
-		m, err := r.stream.GetLastMsgForSubject(ctx, keyOf(jetstream.LiveSubject(session)).subject())
+		m, err := r.stream.GetLastMsgForSubject(ctx, keyOf(layout.LiveSubject(session)).subject())
 		switch {
 		case errors.Is(err, natsjs.ErrMsgNotFound):
 			return nil

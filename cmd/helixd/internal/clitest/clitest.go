@@ -24,6 +24,7 @@ import (
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/eventlog/logtest"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
@@ -140,7 +141,7 @@ func Stored(t *testing.T, use func(nc *embed.Server, log *jetstream.Log)) (dataD
 	log, err := jetstream.Open(ctx, nc, nil)
 	require.NoError(t, err)
 	defer log.Close()
-	folds, err := foldsjs.Open(ctx, nc, jetstream.Hashed(1), 1)
+	folds, err := foldsjs.Open(ctx, nc, layout.Hashed(1), 1)
 	require.NoError(t, err)
 	states := snapshot.New(log, &snapshot.StoreOptions{Folds: folds, SaveEvery: 10})
 	for _, session := range []string{"a b", "c"} {

@@ -11,6 +11,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/clitest"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/eventlog/logtest"
 )
 
@@ -46,7 +47,7 @@ func TestPartitionsGrowsALogOnNATS(t *testing.T) {
 	defer log.Close()
 	for i := range 5 {
 		session := fmt.Sprint("s", i)
-		require.Equal(t, jetstream.Partition(session, 2), log.PartitionOf(session))
+		require.Equal(t, layout.Partition(session, 2), log.PartitionOf(session))
 		_, err := log.Head(t.Context(), session)
 		require.NoError(t, err)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	"github.com/helixd/helixd/snapshot"
 	"github.com/helixd/helixd/snapshot/backup"
 	foldsjs "github.com/helixd/helixd/snapshot/jetstream"
@@ -158,7 +159,7 @@ func damageFound(d embed.Damage) eventlog.Finding {
 	if d.Torn {
 		f.Code = eventlog.FoundTornBlock
 	}
-	f.Session, _, _ = jetstream.SessionOf(d.Subject)
+	f.Session, _, _ = layout.SessionOf(d.Subject)
 	if strings.HasPrefix(d.Subject, "helix.log.") {
 		f.Sequence = d.Sequence
 	}

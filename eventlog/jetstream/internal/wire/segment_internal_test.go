@@ -1,4 +1,4 @@
-package jetstream
+package wire
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -16,38 +17,38 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-func aSegment() *segment {
-	s := &segment{
-		index: 300, previous: 41, earlier: segmentRef{at: 9, last: 7},
-		directory: []segmentRef{{at: 10, last: 20}, {at: 12, last: 41}},
+func aSegment() *Segment {
+	s := &Segment{
+		Index: 300, Previous: 41, Earlier: SegmentRef{At: 9, Last: 7},
+		Directory: []SegmentRef{{At: 10, Last: 20}, {At: 12, Last: 41}},
 	}
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 	for i := range 5 {
-		previous := s.previous
+		previous := s.Previous
 		if i > 0 {
-			previous = s.last()
+			previous = s.Last()
 		}
-		s.records = append(s.records, stored{
+		s.Records = append(s.Records, Stored{
 			Record: eventlog.Record{Sequence: 42 + 3*uint64(i), Time: at.Add(time.Duration(5-i) * time.Second), Entry: eventlog.Entry{
 				Envelope: eventlog.Envelope{
 					Kind: eventlog.KindChunk, Type: "text_delta", Agent: "ä b", Writer: fmt.Sprint("w", i/3), Ordinal: uint64(100 - i),
 				},
 				Payload: []byte(fmt.Sprint("payload ", i)),
 			}},
-			previous: previous, linked: i != 2,
+			Previous: previous, Linked: i != 2,
 		})
 	}
-	s.records[3].blob = "abc:5"
-	s.records[1].Origin = eventlog.Origin{Sequence: 7, Time: at.Add(time.Hour)}
-	s.records[4].Origin = eventlog.Origin{Sequence: 5, Time: at}
+	s.Records[3].Blob = "abc:5"
+	s.Records[1].Origin = eventlog.Origin{Sequence: 7, Time: at.Add(time.Hour)}
+	s.Records[4].Origin = eventlog.Origin{Sequence: 5, Time: at}
 	return s
 }
 
 func TestSegmentsComeBackAsTheyWere(t *testing.T) {
 	want := aSegment()
-	b, err := want.pack()
+	b, err := want.Pack()
 	require.NoError(t, err)
-	got, err := unpack(b)
+	got, err := Unpack(b)
 	require.NoError(t, err)
 	require.Equal(t, want, got)
 }
@@ -57,7 +58,7 @@ func TestSegmentsComeBackAsTheyWere(t *testing.T) {
 func TestSegmentsOfVersion1AreRead(t *testing.T) {
 	b, err := os.ReadFile("testdata/segment.v1")
 	require.NoError(t, err)
-	got, err := unpack(b)
+	got, err := Unpack(b)
 	require.NoError(t, err)
 	require.Equal(t, aSegment(), got)
 }
@@ -66,17 +67,17 @@ func TestSegmentsOfVersion1AreRead(t *testing.T) {
 func TestSegmentsOfVersion2AreRead(t *testing.T) {
 	b, err := os.ReadFile("testdata/segment.v2")
 	require.NoError(t, err)
-	got, err := unpack(b)
+	got, err := Unpack(b)
 	require.NoError(t, err)
 	require.Equal(t, aSegment(), got)
 }
 
 func TestASegmentOfALaterVersionIsRefused(t *testing.T) {
-	b, err := aSegment().pack()
+	b, err := aSegment().Pack()
 	require.NoError(t, err)
 	b = b[:len(b)-4]
 	b[0] = segmentVersion + 1
-	_, err = unpack(checked(b))
+	_, err = Unpack(checked(b))
 	require.ErrorIs(t, err, eventlog.ErrDamaged)
 	require.ErrorContains(t, err, "not a segment of version 1 or 2")
 }
@@ -92,23 +93,23 @@ var unusual = []string{
 	strings.Repeat(`{"a":`, 1000) + "1" + strings.Repeat("}", 1000),
 }
 
-func payloadsOf(all ...string) *segment {
-	s := &segment{}
+func payloadsOf(all ...string) *Segment {
+	s := &Segment{}
 	for i, payload := range all {
 		previous := uint64(i)
-		s.records = append(s.records, stored{
+		s.Records = append(s.Records, Stored{
 			Record:   eventlog.Record{Sequence: previous + 1, Time: time.Unix(0, 0).UTC(), Entry: eventlog.Entry{Payload: []byte(payload)}},
-			previous: previous, linked: true,
+			Previous: previous, Linked: true,
 		})
 	}
 	return s
 }
 
-func requireSame(t *testing.T, want *segment) {
+func requireSame(t *testing.T, want *Segment) {
 	t.Helper()
-	b, err := want.pack()
+	b, err := want.Pack()
 	require.NoError(t, err)
-	got, err := unpack(b)
+	got, err := Unpack(b)
 	require.NoError(t, err)
 	require.Equal(t, want, got)
 }
@@ -129,18 +130,18 @@ func TestUnusualPayloadsComeBackAsTheyWere(t *testing.T) {
 
 // TestASegmentThatUnpacksToTooMuchIsDamaged: a few bytes can't take all memory.
 func TestASegmentThatUnpacksToTooMuchIsDamaged(t *testing.T) {
-	b, err := payloadsOf(slices.Repeat([]string{"x"}, maxSegmentRecords)...).pack()
+	b, err := payloadsOf(slices.Repeat([]string{"x"}, maxSegmentRecords)...).Pack()
 	require.NoError(t, err)
 	head, columns := apart(t, b)
 	columns, ok := bytes.CutSuffix(columns, []byte{columnEqual, 1, 'x'})
 	require.True(t, ok, "the payloads are equal: one is stored")
 	p := packer{b: append(columns, columnEqual)}
 	p.bytes(make([]byte, 1<<20))
-	require.NotPanics(t, func() { _, err = unpack(checked(segmentCodec().compress(p.b, head))) })
+	require.NotPanics(t, func() { _, err = Unpack(checked(segmentCodec().compress(p.b, head))) })
 	require.ErrorIs(t, err, eventlog.ErrDamaged)
-	_, err = payloadsOf(slices.Repeat([]string{strings.Repeat("x", 1<<20)}, maxUnpacked>>20)...).pack()
+	_, err = payloadsOf(slices.Repeat([]string{strings.Repeat("x", 1<<20)}, maxUnpacked>>20)...).Pack()
 	require.ErrorContains(t, err, "too many", "what could not be unpacked is not packed")
-	_, err = payloadsOf(make([]string, maxSegmentRecords+1)...).pack()
+	_, err = payloadsOf(make([]string, maxSegmentRecords+1)...).Pack()
 	require.ErrorContains(t, err, "too many")
 }
 
@@ -168,13 +169,13 @@ func FuzzUnpack(f *testing.F) {
 		f.Add(b[:len(b)-4])
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		s, err := unpack(checked(b))
+		s, err := Unpack(checked(b))
 		if err != nil {
 			require.ErrorIs(t, err, eventlog.ErrDamaged)
 			return
 		}
-		if again, err := s.pack(); err == nil {
-			_, err = unpack(again)
+		if again, err := s.Pack(); err == nil {
+			_, err = Unpack(again)
 			require.NoError(t, err)
 		}
 	})
@@ -187,13 +188,13 @@ func FuzzUnpackColumns(f *testing.F) {
 	head, columns := apart(f, b)
 	f.Add(columns)
 	f.Fuzz(func(t *testing.T, columns []byte) {
-		s, err := unpack(checked(segmentCodec().compress(columns, head)))
+		s, err := Unpack(checked(segmentCodec().compress(columns, head)))
 		if err != nil {
 			require.ErrorIs(t, err, eventlog.ErrDamaged)
 			return
 		}
-		if b, err := s.pack(); err == nil {
-			_, err = unpack(b)
+		if b, err := s.Pack(); err == nil {
+			_, err = Unpack(b)
 			require.NoError(t, err)
 		}
 	})
@@ -207,4 +208,25 @@ func FuzzPayloads(f *testing.F) {
 	f.Fuzz(func(t *testing.T, a, b []byte) {
 		requireSame(t, payloadsOf(string(a), string(b), string(a), string(a)+string(b)))
 	})
+}
+
+// TestASegmentIsNoLargerInMemoryThanItTells: one record takes some bytes of
+// it at least, whatever number of them it claims.
+func TestASegmentIsNoLargerInMemoryThanItTells(t *testing.T) {
+	const size = 1 << 20
+	p := packer{b: []byte{segmentVersion1}}
+	for range 5 { // index, previous, directory, earlier
+		p.uint(0)
+	}
+	p.uint(1) // envelope
+	p.bytes([]byte("{}"))
+	p.uint(size) // records
+	p.b = append(p.b, make([]byte, size)...)
+	raw := binary.BigEndian.AppendUint32(p.b, crc32.Checksum(p.b, castagnoli))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := Unpack(raw)
+	runtime.ReadMemStats(&after)
+	require.ErrorIs(t, err, eventlog.ErrDamaged)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64*size))
 }

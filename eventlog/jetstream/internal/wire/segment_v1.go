@@ -1,4 +1,4 @@
-package jetstream
+package wire
 
 import (
 	"encoding/json"
@@ -11,14 +11,14 @@ import (
 // records one after the other, each as differences to the one before.
 const segmentVersion1 = 1
 
-func (u *unpacker) segmentV1() *segment {
-	s := &segment{index: u.uint(), previous: u.uint()}
-	ref := segmentRef{}
+func (u *unpacker) segmentV1() *Segment {
+	s := &Segment{Index: u.uint(), Previous: u.uint()}
+	ref := SegmentRef{}
 	for range u.count(2) {
-		ref = segmentRef{at: ref.at + u.uint(), last: ref.last + u.uint()}
-		s.directory = append(s.directory, ref)
+		ref = SegmentRef{At: ref.At + u.uint(), Last: ref.Last + u.uint()}
+		s.Directory = append(s.Directory, ref)
 	}
-	s.earlier = segmentRef{at: u.uint(), last: u.uint()}
+	s.Earlier = SegmentRef{At: u.uint(), Last: u.uint()}
 	envelopes := make([]eventlog.Envelope, 0, 16)
 	for range u.count(3) {
 		var e eventlog.Envelope
@@ -29,12 +29,12 @@ func (u *unpacker) segmentV1() *segment {
 	}
 	var origin, originAt int64
 	n := u.count(6)
-	s.records = make([]stored, 0, n)
-	sequence, at, ordinal := s.previous, int64(0), int64(0)
+	s.Records = make([]Stored, 0, n)
+	sequence, at, ordinal := s.Previous, int64(0), int64(0)
 	for range n {
-		r := stored{previous: sequence}
+		r := Stored{Previous: sequence}
 		flags := u.uint()
-		r.linked = flags&flagUnlinked == 0
+		r.Linked = flags&flagUnlinked == 0
 		sequence += u.uint()
 		at += u.int()
 		ordinal += u.int()
@@ -51,10 +51,10 @@ func (u *unpacker) segmentV1() *segment {
 			r.Origin = eventlog.Origin{Sequence: uint64(origin), Time: time.Unix(originAt, int64(u.uint())).UTC()}
 		}
 		if flags&flagBlob != 0 {
-			r.blob = string(u.bytes())
+			r.Blob = string(u.bytes())
 		}
 		r.Payload = u.bytes()
-		s.records = append(s.records, r)
+		s.Records = append(s.Records, r)
 	}
 	return s
 }

@@ -1,4 +1,4 @@
-package jetstream
+package wire
 
 import (
 	"encoding/base64"
@@ -10,9 +10,10 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-// headerEnvelope holds a record's envelope: comma-separated, without the empty fields at its
+// HeaderEnvelope holds a record's envelope: comma-separated, without the empty fields at its
 // end,
 //
 //	kind and type   c.<type> for a chunk, f.<type> for a fact, or a code of envelopeCodes; in
@@ -29,7 +30,7 @@ import (
 //
 // Messages of versions before that have a header for each field, headerKind to
 // headerOrdinal.
-const headerEnvelope = "H"
+const HeaderEnvelope = "H"
 
 // envelopeCodes are of the chunks of which a model emits one for each token. They can't
 // change: logs hold them.
@@ -100,9 +101,9 @@ func packEnvelope(session string, e *eventlog.Envelope, short bool) string {
 
 // kindOf returns a message's kind and type, empty if helixd did not write it.
 func kindOf(h nats.Header) (kind eventlog.Kind, typ string) {
-	v := first(h, headerEnvelope)
+	v := First(h, HeaderEnvelope)
 	if v == "" {
-		return eventlog.Kind(strings.ToValidUTF8(first(h, headerKind), "\ufffd")), unescaped(h, headerType)
+		return eventlog.Kind(strings.ToValidUTF8(First(h, HeaderKind), "\ufffd")), unescaped(h, headerType)
 	}
 	code, _, _ := strings.Cut(v, ",")
 	if t := envelopeCodes[strings.ToLower(code)]; t != "" {
@@ -124,7 +125,7 @@ func kindOf(h nats.Header) (kind eventlog.Kind, typ string) {
 // isShort reports whether a message has the payload of a delta as eventlog.Entry.ShortDelta
 // returns it.
 func isShort(h nats.Header) bool {
-	v := first(h, headerEnvelope)
+	v := First(h, HeaderEnvelope)
 	code, _, _ := strings.Cut(v, ",")
 	return len(code) == 1 && code[0] <= 'Z' && envelopeCodes[strings.ToLower(code)] != ""
 }
@@ -133,13 +134,13 @@ func isShort(h nats.Header) bool {
 func envelopeOf(subject string, h nats.Header) (e eventlog.Envelope) {
 	e.Kind, e.Type = kindOf(h)
 	e.Origin = originOf(h)
-	v := first(h, headerEnvelope)
+	v := First(h, HeaderEnvelope)
 	if code, _, _ := strings.Cut(v, ","); v != "" && envelopeCodes[strings.ToLower(code)] == "" && !strings.Contains(code, ".") {
 		return eventlog.Envelope{Origin: e.Origin} // somebody else's header of this name
 	}
 	if v == "" {
 		e.Agent, e.Run, e.Call, e.Writer = unescaped(h, headerAgent), unescaped(h, headerRun), unescaped(h, headerCall), unescaped(h, headerWriter)
-		e.Ordinal, _ = strconv.ParseUint(first(h, headerOrdinal), 10, 64)
+		e.Ordinal, _ = strconv.ParseUint(First(h, headerOrdinal), 10, 64)
 		return e
 	}
 	_, v, _ = strings.Cut(v, ",")
@@ -151,7 +152,7 @@ func envelopeOf(subject string, h nats.Header) (e eventlog.Envelope) {
 	e.Run, e.Writer = plainID(field()), plainID(field())
 	switch agent := field(); agent {
 	case "":
-		e.Agent, _ = Untoken(subject[strings.LastIndexByte(subject, '.')+1:])
+		e.Agent, _ = layout.Untoken(subject[strings.LastIndexByte(subject, '.')+1:])
 	case noAgent:
 	default:
 		e.Agent = plainID(agent)
@@ -204,7 +205,7 @@ func plainID(field string) string {
 }
 
 func envelopeText(s string) string {
-	return escape(s, func(c byte) bool { return c > ' ' && c < 0x7f && c != '%' && c != ',' })
+	return layout.Escape(s, func(c byte) bool { return c > ' ' && c < 0x7f && c != '%' && c != ',' })
 }
 
 // envelopeKind is a kind that later versions may have.
@@ -212,7 +213,7 @@ func envelopeKind(k eventlog.Kind) string {
 	if k == shortChunk || k == shortFact {
 		return "%" + strconv.FormatInt(int64(k[0]), 16)
 	}
-	return escape(string(k), func(c byte) bool { return c > ' ' && c < 0x7f && c != '%' && c != ',' && c != '.' })
+	return layout.Escape(string(k), func(c byte) bool { return c > ' ' && c < 0x7f && c != '%' && c != ',' && c != '.' })
 }
 
 func plainText(v string) string {

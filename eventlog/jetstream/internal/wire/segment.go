@@ -1,4 +1,4 @@
-package jetstream
+package wire
 
 import (
 	"encoding/binary"
@@ -6,19 +6,20 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"strconv"
 	"time"
 
 	"github.com/helixd/helixd/eventlog"
 )
 
 const (
-	// segmentRecords and segmentBytes are where a segment is full, and what
+	// SegmentRecords and segmentBytes are where a segment is full, and what
 	// a packed one may hold at most; a single larger record fills one alone.
-	segmentRecords = 200
-	segmentBytes   = 512 << 10
-	// directorySize is how many segments before it one names. A reader finds
+	SegmentRecords = 200
+	SegmentBytes   = 512 << 10
+	// DirectorySize is how many segments before it one names. A reader finds
 	// any segment of a session from the last one in a step for so many.
-	directorySize = 256
+	DirectorySize = 256
 )
 
 const (
@@ -32,47 +33,47 @@ const (
 	maxUnpacked       = 160 << 20
 )
 
-// messageOverhead is what a server stores with a message beside its subject, headers and
+// MessageOverhead is what a server stores with a message beside its subject, headers and
 // data (nats-server 2.15, filestore.go: fileStoreMsgSizeRaw).
-const messageOverhead = 22 + 4 + 8
+const MessageOverhead = 22 + 4 + 8
 
-// segmentHeaders are about what the headers of a segment take.
-const segmentHeaders = len("NATS/1.0\r\nNats-Expected-Last-Subject-Sequence: 123456\r\n\r\n")
+// SegmentHeaders are about what the headers of a segment take.
+const SegmentHeaders = len("NATS/1.0\r\nNats-Expected-Last-Subject-Sequence: 123456\r\n\r\n")
 
-// segment holds successive records of a session, unchanged.
-type segment struct {
-	index    uint64 // of the session's segments, from 0
-	previous uint64 // the record before the first one, 0 if there is none
-	// directory names the segments before this one, back to the last whose
+// Segment holds successive records of a session, unchanged.
+type Segment struct {
+	Index    uint64 // of the session's segments, from 0
+	Previous uint64 // the record before the first one, 0 if there is none
+	// Directory names the segments before this one, back to the last whose
 	// index is a multiple of directorySize; earlier is the one before those.
-	directory []segmentRef
-	earlier   segmentRef
-	records   []stored
+	Directory []SegmentRef
+	Earlier   SegmentRef
+	Records   []Stored
 }
 
-// segmentRef names a segment by its last record and its place in the stream.
-type segmentRef struct{ at, last uint64 }
+// SegmentRef names a segment by its last record and its place in the stream.
+type SegmentRef struct{ At, Last uint64 }
 
-func (s *segment) last() uint64 { return s.records[len(s.records)-1].Sequence }
+func (s *Segment) Last() uint64 { return s.Records[len(s.Records)-1].Sequence }
 
-// next returns an empty segment to follow s, which is at the given place; s
+// Next returns an empty segment to follow s, which is at the given place; s
 // may be nil.
-func (s *segment) next(at uint64) *segment {
+func (s *Segment) Next(at uint64) *Segment {
 	if s == nil {
-		return &segment{}
+		return &Segment{}
 	}
-	n := &segment{index: s.index + 1, previous: s.last(), earlier: s.earlier}
-	ref := segmentRef{at: at, last: s.last()}
-	if n.index%directorySize == 0 {
-		n.earlier = ref
+	n := &Segment{Index: s.Index + 1, Previous: s.Last(), Earlier: s.Earlier}
+	ref := SegmentRef{At: at, Last: s.Last()}
+	if n.Index%DirectorySize == 0 {
+		n.Earlier = ref
 	} else {
-		n.directory = append(append(n.directory, s.directory...), ref)
+		n.Directory = append(append(n.Directory, s.Directory...), ref)
 	}
 	return n
 }
 
-// errDamaged tells that stored bytes are not what was stored.
-var errDamaged = fmt.Errorf("jetstream: %w", eventlog.ErrDamaged)
+// ErrDamaged tells that stored bytes are not what was stored.
+var ErrDamaged = fmt.Errorf("jetstream: %w", eventlog.ErrDamaged)
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -83,22 +84,22 @@ const (
 	flagOrigin               // it was imported
 )
 
-// pack encodes the segment: the version, what compresses badly, the rest compressed, and a
+// Pack encodes the segment: the version, what compresses badly, the rest compressed, and a
 // checksum. What records have in common is stored once, the rest in columns.
-func (s *segment) pack() ([]byte, error) {
-	n := len(s.records)
+func (s *Segment) Pack() ([]byte, error) {
+	n := len(s.Records)
 	plain, rest := packer{b: []byte{segmentVersion}}, packer{}
-	plain.uint(s.index)
-	plain.uint(s.previous)
-	plain.uint(s.earlier.at)
-	plain.uint(s.earlier.last)
-	plain.uint(uint64(len(s.directory)))
-	plain.differences(numbersOf(s.directory, func(r *segmentRef) int64 { return int64(r.at) }))
-	plain.differences(numbersOf(s.directory, func(r *segmentRef) int64 { return int64(r.last) }))
+	plain.uint(s.Index)
+	plain.uint(s.Previous)
+	plain.uint(s.Earlier.At)
+	plain.uint(s.Earlier.Last)
+	plain.uint(uint64(len(s.Directory)))
+	plain.differences(numbersOf(s.Directory, func(r *SegmentRef) int64 { return int64(r.At) }))
+	plain.differences(numbersOf(s.Directory, func(r *SegmentRef) int64 { return int64(r.Last) }))
 	plain.uint(uint64(n))
-	plain.differences(numbersOf(s.records, func(r *stored) int64 { return r.Time.UnixNano() }))
+	plain.differences(numbersOf(s.Records, func(r *Stored) int64 { return r.Time.UnixNano() }))
 
-	envelopes, of, err := distinctEnvelopes(s.records)
+	envelopes, of, err := distinctEnvelopes(s.Records)
 	if err != nil {
 		return nil, err
 	}
@@ -107,15 +108,15 @@ func (s *segment) pack() ([]byte, error) {
 		rest.bytes(e)
 	}
 	rest.numbers(of)
-	rest.numbers(numbersOf(s.records, (*stored).flags))
-	rest.differences(numbersOf(s.records, func(r *stored) int64 { return int64(r.Sequence) }))
-	rest.differences(numbersOf(s.records, func(r *stored) int64 { return int64(r.Ordinal) }))
-	rest.origins(s.records)
-	rest.blobs(s.records)
-	rest.payloads(s.records)
+	rest.numbers(numbersOf(s.Records, (*Stored).flags))
+	rest.differences(numbersOf(s.Records, func(r *Stored) int64 { return int64(r.Sequence) }))
+	rest.differences(numbersOf(s.Records, func(r *Stored) int64 { return int64(r.Ordinal) }))
+	rest.origins(s.Records)
+	rest.blobs(s.Records)
+	rest.payloads(s.Records)
 	size := len(rest.b)
-	for i := range s.records {
-		size += len(s.records[i].Payload)
+	for i := range s.Records {
+		size += len(s.Records[i].Payload)
 	}
 	if n > maxSegmentRecords || size > maxUnpacked {
 		return nil, fmt.Errorf("jetstream: pack: %d records of %d bytes are too many for a segment", n, size)
@@ -124,11 +125,11 @@ func (s *segment) pack() ([]byte, error) {
 	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli)), nil
 }
 
-func (r *stored) flags() (flags int64) {
-	if r.blob != "" {
+func (r *Stored) flags() (flags int64) {
+	if r.Blob != "" {
 		flags |= flagBlob
 	}
-	if !r.linked {
+	if !r.Linked {
 		flags |= flagUnlinked
 	}
 	if r.Origin != (eventlog.Origin{}) {
@@ -137,7 +138,7 @@ func (r *stored) flags() (flags int64) {
 	return flags
 }
 
-func (p *packer) origins(records []stored) {
+func (p *packer) origins(records []Stored) {
 	var sequences, seconds, nanoseconds []int64
 	for i := range records {
 		if o := records[i].Origin; o != (eventlog.Origin{}) {
@@ -151,10 +152,10 @@ func (p *packer) origins(records []stored) {
 	p.numbers(nanoseconds)
 }
 
-func (p *packer) blobs(records []stored) {
+func (p *packer) blobs(records []Stored) {
 	var blobs [][]byte
 	for i := range records {
-		if blob := records[i].blob; blob != "" {
+		if blob := records[i].Blob; blob != "" {
 			blobs = append(blobs, []byte(blob))
 		}
 	}
@@ -163,7 +164,7 @@ func (p *packer) blobs(records []stored) {
 
 // distinctEnvelopes returns the different envelopes, as JSON and without what
 // differs from record to record, and which of them each record has.
-func distinctEnvelopes(records []stored) (distinct [][]byte, of []int64, err error) {
+func distinctEnvelopes(records []Stored) (distinct [][]byte, of []int64, err error) {
 	known := map[eventlog.Envelope]int64{}
 	of = make([]int64, len(records))
 	for i := range records {
@@ -193,14 +194,14 @@ func sharesEnvelope(a, b *eventlog.Envelope) bool {
 	return a.Kind == b.Kind && a.Type == b.Type && a.Agent == b.Agent && a.Run == b.Run && a.Call == b.Call && a.Writer == b.Writer
 }
 
-// unpack decodes a segment of any version. Payloads are parts of one allocation.
-func unpack(b []byte) (*segment, error) {
+// Unpack decodes a segment of any version. Payloads are parts of one allocation.
+func Unpack(b []byte) (*Segment, error) {
 	if len(b) < 5 || b[0] != segmentVersion && b[0] != segmentVersion1 {
-		return nil, fmt.Errorf("%w: not a segment of version %d or %d", errDamaged, segmentVersion1, segmentVersion)
+		return nil, fmt.Errorf("%w: not a segment of version %d or %d", ErrDamaged, segmentVersion1, segmentVersion)
 	}
 	body, sum := b[:len(b)-4], binary.BigEndian.Uint32(b[len(b)-4:])
 	if crc32.Checksum(body, castagnoli) != sum {
-		return nil, fmt.Errorf("%w: segment checksum", errDamaged)
+		return nil, fmt.Errorf("%w: segment checksum", ErrDamaged)
 	}
 	u := unpacker{b: body[1:]}
 	s := u.segment
@@ -208,16 +209,16 @@ func unpack(b []byte) (*segment, error) {
 		s = u.segmentV1
 	}
 	got := s()
-	if u.err == nil && (len(u.b) != 0 || len(got.records) == 0) {
+	if u.err == nil && (len(u.b) != 0 || len(got.Records) == 0) {
 		u.fail()
 	}
 	if u.err != nil {
-		return nil, fmt.Errorf("%w: segment: %w", errDamaged, u.err)
+		return nil, fmt.Errorf("%w: segment: %w", ErrDamaged, u.err)
 	}
 	return got, nil
 }
 
-func (u *unpacker) segment() *segment {
+func (u *unpacker) segment() *Segment {
 	s, times := u.head()
 	if u.err != nil {
 		return s
@@ -237,8 +238,8 @@ func (u *unpacker) segment() *segment {
 	if u.err != nil {
 		return s
 	}
-	records := make([]stored, n)
-	previous := s.previous
+	records := make([]Stored, n)
+	previous := s.Previous
 	for i := range records {
 		r := &records[i]
 		e := of.at(i)
@@ -247,29 +248,29 @@ func (u *unpacker) segment() *segment {
 			return s
 		}
 		r.Envelope = envelopes[e]
-		r.Sequence, r.previous, r.linked = uint64(sequences[i]), previous, flags.at(i)&flagUnlinked == 0
+		r.Sequence, r.Previous, r.Linked = uint64(sequences[i]), previous, flags.at(i)&flagUnlinked == 0
 		r.Time, r.Ordinal = time.Unix(0, times[i]).UTC(), uint64(ordinals[i])
 		previous = r.Sequence
 	}
 	u.origins(records, flags)
 	u.blobs(records, flags)
 	u.payloads(records)
-	s.records = records
+	s.Records = records
 	return s
 }
 
 // head reads what precedes what is compressed.
-func (u *unpacker) head() (s *segment, times column[int64]) {
-	s = &segment{index: u.uint(), previous: u.uint(), earlier: segmentRef{at: u.uint(), last: u.uint()}}
-	named := u.atMost(directorySize)
+func (u *unpacker) head() (s *Segment, times column[int64]) {
+	s = &Segment{Index: u.uint(), Previous: u.uint(), Earlier: SegmentRef{At: u.uint(), Last: u.uint()}}
+	named := u.atMost(DirectorySize)
 	at, last := u.differences(named), u.differences(named)
 	for i := range at {
-		s.directory = append(s.directory, segmentRef{at: uint64(at[i]), last: uint64(last[i])})
+		s.Directory = append(s.Directory, SegmentRef{At: uint64(at[i]), Last: uint64(last[i])})
 	}
 	return s, u.differences(u.atMost(maxSegmentRecords))
 }
 
-func (u *unpacker) origins(records []stored, flags column[int64]) {
+func (u *unpacker) origins(records []Stored, flags column[int64]) {
 	rows := flagged(len(records), flags, flagOrigin)
 	sequences, seconds, nanoseconds := u.differences(len(rows)), u.differences(len(rows)), u.numbers(len(rows))
 	if u.err != nil {
@@ -280,7 +281,7 @@ func (u *unpacker) origins(records []stored, flags column[int64]) {
 	}
 }
 
-func (u *unpacker) blobs(records []stored, flags column[int64]) {
+func (u *unpacker) blobs(records []Stored, flags column[int64]) {
 	rows := flagged(len(records), flags, flagBlob)
 	blobs := u.strings(len(rows))
 	if u.err != nil {
@@ -292,7 +293,7 @@ func (u *unpacker) blobs(records []stored, flags column[int64]) {
 			u.fail()
 			return
 		}
-		records[row].blob = string(address)
+		records[row].Blob = string(address)
 	}
 }
 
@@ -385,4 +386,16 @@ func (u *unpacker) take(n uint64) []byte {
 	b := u.b[:n:n]
 	u.b = u.b[n:]
 	return b
+}
+
+// Reaches returns the last sequence that a segment holds or a floor names, unless that can't
+// be read.
+func Reaches(m Message) (last uint64, readable bool) {
+	if n, err := strconv.ParseUint(string(m.Data), 10, 64); err == nil {
+		return n, true
+	}
+	if s, err := Unpack(m.Data); err == nil {
+		return s.Last(), true
+	}
+	return 0, false
 }

@@ -1,7 +1,6 @@
-package jetstream
+package wire
 
 import (
-	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 const (
@@ -35,7 +35,7 @@ var envelopes = []eventlog.Envelope{
 }
 
 func header(subject string, e eventlog.Envelope) nats.Header {
-	return newMessage(subject, stored{Record: eventlog.Record{Entry: eventlog.Entry{Envelope: e}}}, false).Header
+	return NewMessage(subject, Stored{Record: eventlog.Record{Entry: eventlog.Entry{Envelope: e}}}, false).Header
 }
 
 // overTheWire is what a client gets of headers that another one sent.
@@ -52,8 +52,8 @@ func overTheWire(t testing.TB, h nats.Header) nats.Header {
 func TestEnvelopesComeBackAsTheyWere(t *testing.T) {
 	for _, session := range []string{"s", "a b/é.*", ulidA, "-"} {
 		for _, e := range envelopes {
-			h := overTheWire(t, header(logSubject(session, 3), e))
-			require.Equal(t, e, envelopeOf(logSubject(session, 3), h), "%v", h)
+			h := overTheWire(t, header(layout.LogSubject(session, 3), e))
+			require.Equal(t, e, envelopeOf(layout.LogSubject(session, 3), h), "%v", h)
 			require.Len(t, h, 1)
 		}
 	}
@@ -64,54 +64,26 @@ func TestEnvelopesInHeadersOfTheirOwnAreRead(t *testing.T) {
 	for _, e := range envelopes {
 		h := nats.Header{}
 		for name, v := range map[string]string{
-			headerKind: string(e.Kind), headerType: e.Type, headerAgent: e.Agent, headerRun: e.Run, headerCall: e.Call, headerWriter: e.Writer,
+			HeaderKind: string(e.Kind), headerType: e.Type, headerAgent: e.Agent, headerRun: e.Run, headerCall: e.Call, headerWriter: e.Writer,
 			headerOrdinal: strconv.FormatUint(e.Ordinal, 10),
 		} {
 			if v != "" && v != "0" {
 				h[name] = []string{headerValue(v)}
 			}
 		}
-		require.Equal(t, e, envelopeOf(logSubject("s", 0), overTheWire(t, h)))
-		require.Equal(t, e.Kind == eventlog.KindFact && e.Type == erasedType, isErased(h))
+		require.Equal(t, e, envelopeOf(layout.LogSubject("s", 0), overTheWire(t, h)))
+		require.Equal(t, e.Kind == eventlog.KindFact && e.Type == ErasedType, IsErased(h))
 	}
 }
 
 // TestTheEnvelopeIsShort: the form is frozen; what is in logs stays readable.
 func TestTheEnvelopeIsShort(t *testing.T) {
 	e := eventlog.Envelope{Kind: "chunk", Type: "text_delta", Agent: ulidA, Run: "run-" + ulidA, Writer: ulidB, Ordinal: 100}
-	require.Equal(t, nats.Header{"H": {"t,2s,~AZNAAAAAAAAAAAAAAAAAAA,_____________________w"}}, header(logSubject(ulidA, 0), e))
+	require.Equal(t, nats.Header{"H": {"t,2s,~AZNAAAAAAAAAAAAAAAAAAA,_____________________w"}}, header(layout.LogSubject(ulidA, 0), e))
 	e.Agent, e.Call, e.Type = "other", "call_1", "tool_end"
-	require.Equal(t, nats.Header{"H": {"c.tool_end,2s,~AZNAAAAAAAAAAAAAAAAAAA,_____________________w,other,call_1"}}, header(logSubject(ulidA, 0), e))
-	require.Equal(t, nats.Header{"H": {"f.erased"}}, header(logSubject("s", 0), eventlog.Envelope{Kind: "fact", Type: "erased", Agent: "s"}))
+	require.Equal(t, nats.Header{"H": {"c.tool_end,2s,~AZNAAAAAAAAAAAAAAAAAAA,_____________________w,other,call_1"}}, header(layout.LogSubject(ulidA, 0), e))
+	require.Equal(t, nats.Header{"H": {"f.erased"}}, header(layout.LogSubject("s", 0), eventlog.Envelope{Kind: "fact", Type: "erased", Agent: "s"}))
 	require.Equal(t, map[string]string{"a": "tool_arg_stream_delta", "h": "thinking", "t": "text_delta"}, envelopeCodes)
-}
-
-// TestALogOfAnOlderVersionGoesOn: its records, and those that this version appends after them,
-// are one session.
-func TestALogOfAnOlderVersionGoesOn(t *testing.T) {
-	l := openLog(t, nil)
-	var want []eventlog.Entry
-	head := uint64(0)
-	for i := range 20 {
-		e := textEntry(i)
-		m := &nats.Msg{Subject: logSubject("s", 0), Data: e.Payload, Header: nats.Header{
-			headerKind: {"chunk"}, headerType: {"text_delta"}, headerAgent: {"s"}, headerWriter: {"w"}, headerOrdinal: {fmt.Sprint(i + 1)},
-			headerExpectedLast: {strconv.FormatUint(head, 10)},
-		}}
-		var err error
-		head, err = l.publish(t.Context(), []*nats.Msg{m})
-		require.NoError(t, err)
-		want = append(want, e)
-	}
-	for i := 20; i < 40; i++ {
-		e := textEntry(i)
-		head = appended(t, l, "s", head, []eventlog.Entry{e})
-		want = append(want, e)
-	}
-	requireRecords(t, l, "s", want)
-	require.NoError(t, l.Seal(t.Context(), "s"))
-	sealedTo(t, l, "s", head)
-	requireRecords(t, l, "s", want)
 }
 
 // FuzzEnvelope: no header panics, and an id comes back as it was.
@@ -119,9 +91,9 @@ func FuzzEnvelope(f *testing.F) {
 	f.Add("t,2s,~AZNAAAAAAAAAAAAAAAAAAA,,-,'x", "helix.log.0.s", "a,b")
 	f.Add("c.x", "", ulidA)
 	f.Fuzz(func(t *testing.T, value, subject, id string) {
-		envelopeOf(subject, nats.Header{headerEnvelope: {value}})
+		envelopeOf(subject, nats.Header{HeaderEnvelope: {value}})
 		e := eventlog.Envelope{Kind: eventlog.Kind(id), Type: id, Agent: id, Run: id, Writer: id, Call: id}
-		got := envelopeOf(logSubject("s", 0), header(logSubject("s", 0), e))
+		got := envelopeOf(layout.LogSubject("s", 0), header(layout.LogSubject("s", 0), e))
 		id = strings.ToValidUTF8(id, "\ufffd")
 		require.Equal(t, eventlog.Envelope{Kind: eventlog.Kind(id), Type: id, Agent: id, Run: id, Writer: id, Call: id}, got)
 	})
@@ -148,36 +120,21 @@ func TestAShortDeltaIsReadAsItWas(t *testing.T) {
 	} {
 		e, err := eventlog.NewChunk(c.chunk, eventlog.Labels{Call: c.call})
 		require.NoError(t, err)
-		m := newMessage(logSubject("a \"b\"", 0), stored{Record: eventlog.Record{Entry: e}}, true)
+		m := NewMessage(layout.LogSubject("a \"b\"", 0), Stored{Record: eventlog.Record{Entry: e}}, true)
 		require.Equal(t, c.short, isShort(m.Header), "%s", e.Payload)
 		require.Equal(t, c.short, len(m.Data) < len(e.Payload))
-		r := storedAt(m.Subject, 1, time.Time{}, overTheWire(t, m.Header), m.Data)
+		r := StoredAt(m.Subject, 1, time.Time{}, overTheWire(t, m.Header), m.Data)
 		require.Equal(t, string(e.Payload), string(r.Payload))
 		require.Equal(t, e.Envelope, r.Envelope)
 	}
 	for _, data := range []string{"", "x", "1,2", `1,2"`, `1,2"a`, `1,2"a\"`, `,"a"b`, `1"a"b`} {
-		r := storedAt(logSubject("s", 0), 1, time.Time{}, nats.Header{headerEnvelope: {"T"}}, []byte(data))
+		r := StoredAt(layout.LogSubject("s", 0), 1, time.Time{}, nats.Header{HeaderEnvelope: {"T"}}, []byte(data))
 		require.Empty(t, r.Kind, "%q: helixd did not write it", data)
 		require.Equal(t, data, string(r.Payload))
 	}
 }
 
-// TestALogRecordIsSmall tells what a word of a model takes in the log beside its payload:
-// JetStream's own share, and the envelope's.
-func TestALogRecordIsSmall(t *testing.T) {
-	s := speak(docWords(t), 7, false)
-	var all, envelope int
-	const records = 2000
-	for i := range records {
-		subject := logSubject(s.session, 0)
-		m := newMessage(subject, stored{Record: eventlog.Record{Entry: s.next(t)}, linked: true}, true)
-		m.Header[headerExpectedLast] = []string{strconv.Itoa(100_000 + i)}
-		var b strings.Builder
-		require.NoError(t, http.Header(m.Header).Write(&b))
-		all += messageOverhead + len(subject) + len("NATS/1.0\r\n") + b.Len() + len("\r\n") + len(m.Data)
-		envelope += len(headerEnvelope) + len(": \r\n") + len(m.Header[headerEnvelope][0])
-	}
-	t.Logf("%.1f bytes a record, %.1f for a byte of text; %.1f of them are the envelope", float64(all)/records, float64(all)/float64(s.text), float64(envelope)/records)
-	require.LessOrEqual(t, envelope/records, 57)
-	require.LessOrEqual(t, float64(all)/float64(s.text), 40.0)
+func TestHeaderValue(t *testing.T) {
+	require.Equal(t, "call:1/\"x\".*>", headerValue("call:1/\"x\".*>"))
+	require.Equal(t, "%20a%25%0D%0A%C3%A9", headerValue(" a%\r\né"))
 }

@@ -1,4 +1,4 @@
-package jetstream
+package layout
 
 import (
 	"strings"
@@ -27,20 +27,15 @@ func TestToken(t *testing.T) {
 	} {
 		require.Equal(t, want, Token(id))
 		require.Equal(t, "helix.live."+want, LiveSubject(id))
-		require.Equal(t, "helix.log.3."+want, logSubject(id, 3))
-		back, ok := sessionOf(want)
+		require.Equal(t, "helix.log.3."+want, LogSubject(id, 3))
+		back, ok := SessionID(want)
 		require.Equal(t, eventlog.ValidateSessionID(id) == nil, ok)
 		require.Equal(t, id, back)
 	}
 	for _, token := range []string{"%zz", "%41", "%00", "a b", ""} {
-		_, ok := sessionOf(token)
+		_, ok := SessionID(token)
 		require.False(t, ok, token)
 	}
-}
-
-func TestHeaderValue(t *testing.T) {
-	require.Equal(t, "call:1/\"x\".*>", headerValue("call:1/\"x\".*>"))
-	require.Equal(t, "%20a%25%0D%0A%C3%A9", headerValue(" a%\r\né"))
 }
 
 // Stored records are found by it: these values never change.
@@ -66,11 +61,11 @@ func FuzzToken(f *testing.F) {
 		for _, r := range token {
 			require.True(t, '!' <= r && r <= '~', token)
 		}
-		back, ok := sessionOf(token)
+		back, ok := SessionID(token)
 		require.Equal(t, eventlog.ValidateSessionID(a) == nil, ok)
 		require.Equal(t, a, back)
 		require.Equal(t, a == b, token == Token(b), "injective")
-		for _, n := range []int{1, 16, maxPartitions} {
+		for _, n := range []int{1, 16, MaxPartitions} {
 			p := Partition(a, n)
 			require.True(t, 0 <= p && p < n)
 		}

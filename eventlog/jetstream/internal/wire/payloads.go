@@ -1,4 +1,4 @@
-package jetstream
+package wire
 
 import (
 	"strconv"
@@ -184,7 +184,7 @@ func nestedEnd(b []byte, from int) int {
 
 // payloads appends the forms, which of them each payload has, and the values of each hole
 // of each form.
-func (p *packer) payloads(records []stored) {
+func (p *packer) payloads(records []Stored) {
 	var forms []string
 	known := map[string]int64{}
 	of := make([]int64, len(records))
@@ -255,7 +255,7 @@ func holesOf(form string) (kinds []byte) {
 }
 
 // payloads reads what packer.payloads wrote.
-func (u *unpacker) payloads(records []stored) {
+func (u *unpacker) payloads(records []Stored) {
 	forms := make([]form, u.atMost(maxForms))
 	for i := range forms {
 		forms[i] = formOf(string(u.bytes()))

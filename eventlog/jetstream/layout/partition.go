@@ -1,0 +1,133 @@
+package layout
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+	"slices"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// Partition is the partition of a session among that many; it must never
+// change. In a log that has grown a session may be in another one, see
+// [Log.PartitionOf].
+func Partition(session string, partitions int) int {
+	h := fnv.New32a()
+	h.Write([]byte(session))
+	return int(h.Sum32() % uint32(partitions))
+}
+
+// Hashed is the number of partitions of a log that has never grown.
+type Hashed int
+
+// Partitions returns the number.
+func (h Hashed) Partitions() int { return int(h) }
+
+// PartitionOf is [Partition].
+func (h Hashed) PartitionOf(session string) int { return Partition(session, int(h)) }
+
+// Places tells in which partition a session is. It is the same in every process that has the
+// log open, and changes only when the log grows, while no other process has it open.
+//
+// For each growth there is a table: the hashes of the sessions of which the log had anything
+// then, and which the new number would have put elsewhere. They stay in their partitions for
+// good, even if they are erased and created again: what is left of an erased session, such
+// as a late message, is where the session was. Two ids with the same hash do no harm: one
+// of them is then where the earlier number puts it.
+type Places struct {
+	Numbers []int // of partitions that the log has had; the last one is the present one
+	Settled [][]uint64
+}
+
+func (p *Places) Partitions() int { return p.Numbers[len(p.Numbers)-1] }
+
+func (p *Places) Of(session string) int {
+	if len(p.Settled) == 0 {
+		return Partition(session, p.Partitions())
+	}
+	h := placeHash(session)
+	for i, settled := range p.Settled {
+		if _, found := slices.BinarySearch(settled, h); found {
+			return Partition(session, p.Numbers[i])
+		}
+	}
+	return Partition(session, p.Partitions())
+}
+
+// Staying returns the table for a growth to n, of the sessions that are there now.
+func (p *Places) Staying(sessions map[string]bool, n int) (settled []uint64) {
+	for session := range sessions {
+		h := placeHash(session)
+		known := slices.ContainsFunc(p.Settled, func(before []uint64) bool {
+			_, found := slices.BinarySearch(before, h)
+			return found
+		})
+		if !known && Partition(session, p.Partitions()) != Partition(session, n) {
+			settled = append(settled, h)
+		}
+	}
+	slices.Sort(settled)
+	return slices.Compact(settled)
+}
+
+func placeHash(session string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(session))
+	return h.Sum64()
+}
+
+const placeBytes = 8
+
+func PackSettled(settled []uint64) []byte {
+	b := make([]byte, 0, len(settled)*placeBytes)
+	for _, h := range settled {
+		b = binary.BigEndian.AppendUint64(b, h)
+	}
+	return b
+}
+
+func UnpackSettled(b []byte) (settled []uint64, err error) {
+	if len(b)%placeBytes != 0 {
+		return nil, fmt.Errorf("jetstream: %w: table of the sessions that stay in their partitions", eventlog.ErrDamaged)
+	}
+	for entry := range slices.Chunk(b, placeBytes) {
+		settled = append(settled, binary.BigEndian.Uint64(entry))
+	}
+	if !slices.IsSorted(settled) {
+		return nil, fmt.Errorf("jetstream: %w: table of the sessions that stay in their partitions is not sorted", eventlog.ErrDamaged)
+	}
+	return settled, nil
+}
+
+// PlacesOf reads a placement with so many partitions.
+func PlacesOf(p *eventlog.Placement, partitions int) (Places, error) {
+	if p == nil {
+		return Places{Numbers: []int{partitions}}, nil
+	}
+	all := Places{Numbers: slices.Clone(p.Partitions)}
+	if !Growing(p.Partitions) || len(p.Settled) != len(p.Partitions)-1 || all.Partitions() != partitions {
+		return Places{}, fmt.Errorf("jetstream: %w: placement of %d partitions", eventlog.ErrDamaged, partitions)
+	}
+	for _, b := range p.Settled {
+		settled, err := UnpackSettled(b)
+		if err != nil {
+			return Places{}, err
+		}
+		all.Settled = append(all.Settled, settled)
+	}
+	return all, nil
+}
+
+// Growing reports whether numbers can be those that a log has had.
+func Growing(numbers []int) bool {
+	for i, n := range numbers {
+		if n < 1 || n > MaxPartitions || i > 0 && n <= numbers[i-1] {
+			return false
+		}
+	}
+	return len(numbers) > 0
+}
+
+// MaxPartitions bounds Options.Partitions.
+const MaxPartitions = 64
