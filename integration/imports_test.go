@@ -91,7 +91,9 @@ func TestTheLoopsPartsPointOneWay(t *testing.T) {
 		"agentloop/internal/patch", "agentloop", "agentloop/internal/shorten", "agentloop/internal/plan", "agentloop/internal/decide",
 		"agentloop/verify",
 		"agentloop/engine/internal/runs", "agentloop/engine/internal/backlog", "agentloop/engine/internal/tracing",
-		"agentloop/engine/internal/retrying", "agentloop/engine/internal/remoteids", "agentloop/engine/internal/conversation", "agentloop/engine",
+		"agentloop/engine/internal/retrying", "agentloop/engine/internal/remoteids", "agentloop/engine/internal/conversation",
+		"agentloop/engine/internal/record", "agentloop/engine/internal/metrics", "agentloop/engine/internal/sharedlock",
+		"agentloop/engine/internal/drive", "agentloop/engine",
 	}
 	for _, p := range listed(t) {
 		from := slices.Index(order, p.folder())
@@ -197,7 +199,7 @@ func TestMetricsStayWhereThingsHappen(t *testing.T) {
 		for _, i := range p.Imports {
 			if within(i, "github.com/prometheus") {
 				require.True(t, slices.Contains([]string{
-					"eventlog/jetstream", "snapshot", "agentloop/engine", "agentloop/memory", "agentloop/queue", "httpapi", "cmd/helixd/internal/daemon",
+					"eventlog/jetstream", "snapshot", "agentloop/engine", "agentloop/engine/internal/metrics", "agentloop/memory", "agentloop/queue", "httpapi", "cmd/helixd/internal/daemon",
 				}, p.folder()), "%s imports %s", p.folder(), i)
 			}
 		}

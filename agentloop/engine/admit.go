@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 
+	"github.com/helixd/helixd/agentloop/engine/internal/record"
 	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
@@ -18,7 +19,7 @@ type admission struct {
 // admit charges the session's tenant for facts that begin a session or a run. All
 // else is let through, but for what a rollback restores: what stops a run, or answers
 // its calls, must not be refused. Errors: as quota.Quota.Admit.
-func (a *admission) admit(ctx context.Context, session string, t *projector.Tree, facts []fact) error {
+func (a *admission) admit(ctx context.Context, session string, t *projector.Tree, facts []record.Draft) error {
 	a.done(nil)
 	var want quota.Want
 	tenant := ""
@@ -26,9 +27,9 @@ func (a *admission) admit(ctx context.Context, session string, t *projector.Tree
 		tenant = t.Tenant
 	}
 	for _, x := range facts {
-		switch f := x.f.(type) {
+		switch f := x.Fact.(type) {
 		case *eventlog.SessionCreated:
-			if t == nil && x.agent == "" {
+			if t == nil && x.Agent == "" {
 				tenant, want.Session = f.Tenant, true
 			}
 		case *eventlog.SessionForked:
@@ -38,13 +39,13 @@ func (a *admission) admit(ctx context.Context, session string, t *projector.Tree
 			}
 			tenant, want.Session = begun.Tenant, true
 		case *eventlog.RunRequested:
-			want.Run = want.Run || x.agent == "" && (t == nil || !t.Running())
+			want.Run = want.Run || x.Agent == "" && (t == nil || !t.Running())
 		}
 	}
 	if !want.Session && !want.Run || !a.l.opts.Quota.Limited(ctx, tenant) {
 		return nil
 	}
-	entries, err := entriesOf(session, facts)
+	entries, err := record.Entries(session, facts)
 	if err != nil {
 		return err
 	}

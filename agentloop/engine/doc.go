@@ -1,5 +1,10 @@
 // Package engine runs agents over a log.
 //
+//	engine             takes requests; claims trees, lets go of them; forks, rolls back, sweeps, erases
+//	internal/drive     performs what is decided in a tree while it is claimed
+//	internal/record    drafts records
+//	internal/tracing, internal/metrics, internal/backlog   tell others: spans, metrics, hooks
+//
 // Package internal/decide is its core, a pure function from a folded session tree
 // to what shall be under way in it now. The shell around it, which holds the tree's
 // claim, begins what is missing, cancels what is not wanted any more, appends

@@ -8,6 +8,8 @@ import (
 	"fmt"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine/internal/drive"
+	"github.com/helixd/helixd/agentloop/engine/internal/record"
 	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/eventlog"
@@ -96,7 +98,7 @@ func (l *Loop) Fork(ctx context.Context, req ForkRequest) (Forked, error) {
 	}
 	forked := Forked{SessionID: id, FromSessionID: req.FromSessionID, FromSequence: then.Head, Edits: names}
 	var state json.RawMessage
-	plan := func(t *projector.Tree) (facts []fact, run string, err error) {
+	plan := func(t *projector.Tree) (facts []record.Draft, run string, err error) {
 		if t == nil {
 			if state == nil {
 				if err := l.mayFork(ctx, then, id, req, edits); err != nil {
@@ -131,7 +133,7 @@ func (l *Loop) Fork(ctx context.Context, req ForkRequest) (Forked, error) {
 	if !req.Run {
 		charged := admission{l: l}
 		var t *projector.Tree
-		t, err = l.appendPlan(ctx, id, func(t *projector.Tree) ([]fact, error) {
+		t, err = l.appendPlan(ctx, id, func(t *projector.Tree) ([]record.Draft, error) {
 			facts, _, err := plan(t)
 			if err == nil && len(facts) > 0 {
 				err = charged.admit(ctx, id, t, facts)
@@ -180,7 +182,7 @@ func (l *Loop) forkState(ctx context.Context, then *projector.Tree, id string, e
 			return nil, &agentloop.WorkspaceWiringError{Agent: s.AgentType, Provider: w.ProviderID, Known: l.workspaces.Kinds()}
 		}
 		var snapshot json.RawMessage
-		err := l.host.ask(ctx, p.ID(), askAdopt, func() (err error) {
+		err := l.host.Ask(ctx, p.ID(), drive.AskAdopt, func() (err error) {
 			snapshot, err = p.Adopt(ctx, workspace.Session{Root: id, ID: projector.ForkID(then, id, s.SessionID)}, w.Snapshot)
 			return err
 		})
@@ -196,8 +198,8 @@ func (l *Loop) forkState(ctx context.Context, then *projector.Tree, id string, e
 }
 
 // foldFork returns the state behind a fork's first records.
-func foldFork(facts []fact) (*projector.Tree, error) {
-	entries, err := entriesOf(facts[0].f.(*eventlog.SessionForked).SessionID, facts)
+func foldFork(facts []record.Draft) (*projector.Tree, error) {
+	entries, err := record.Entries(facts[0].Fact.(*eventlog.SessionForked).SessionID, facts)
 	if err != nil {
 		return nil, err
 	}
@@ -232,22 +234,22 @@ func (l *Loop) orphanedFork(ctx context.Context, req ForkRequest) (Forked, error
 
 // forkRecords begins a fork: its state, what clients have to know, and how its
 // stream stands.
-func (l *Loop) forkRecords(then *projector.Tree, f Forked, state json.RawMessage) []fact {
-	base := l.clock.factBase(f.SessionID)
-	resync := resyncOf(nil, eventlog.ResyncBranch) // checkpoints are the other session's
-	resync.Base = l.clock.chunkBase(&then.Session)
+func (l *Loop) forkRecords(then *projector.Tree, f Forked, state json.RawMessage) []record.Draft {
+	base := l.clock.FactBase(f.SessionID)
+	resync := record.Resync(nil, eventlog.ResyncBranch) // checkpoints are the other session's
+	resync.Base = l.clock.ChunkBase(&then.Session)
 	resync.AgentID = f.SessionID
-	facts := []fact{
-		{f: &eventlog.SessionForked{FromSessionID: f.FromSessionID, FromSequence: f.FromSequence, State: state, Edits: f.Edits, FactBase: base}},
-		{c: resync},
+	facts := []record.Draft{
+		{Fact: &eventlog.SessionForked{FromSessionID: f.FromSessionID, FromSequence: f.FromSequence, State: state, Edits: f.Edits, FactBase: base}},
+		{Chunk: resync},
 	}
 	switch {
 	case then.Turn != nil:
-		return append(facts, fact{f: &eventlog.StreamPaused{Reason: "branch", FactBase: base}})
+		return append(facts, record.Draft{Fact: &eventlog.StreamPaused{Reason: "branch", FactBase: base}})
 	case then.Status == projector.SessionCompleted:
-		return append(facts, fact{f: &eventlog.StreamEnd{StreamID: f.SessionID, Timestamp: base.Timestamp, FinalOutput: then.Output}})
+		return append(facts, record.Draft{Fact: &eventlog.StreamEnd{StreamID: f.SessionID, Timestamp: base.Timestamp, FinalOutput: then.Output}})
 	case then.Status == projector.SessionFailed && then.Error != nil:
-		return append(facts, fact{f: &eventlog.StreamFailed{Error: then.Error.Message, FactBase: base}})
+		return append(facts, record.Draft{Fact: &eventlog.StreamFailed{Error: then.Error.Message, FactBase: base}})
 	}
 	return facts
 }

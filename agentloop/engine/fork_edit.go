@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine/internal/drive"
+	"github.com/helixd/helixd/agentloop/engine/internal/record"
 	"github.com/helixd/helixd/agentloop/internal/decide"
 	"github.com/helixd/helixd/agentloop/internal/plan"
 	"github.com/helixd/helixd/agentloop/internal/shorten"
@@ -80,7 +82,7 @@ func (e ForkEdit) check() error {
 		if problem, ok := errors.AsType[*eventlog.ValidationError](err); ok {
 			return badEdit("toolResult."+problem.Field, problem.Reason)
 		}
-		if eventlog.Depth(r.Result) > maxArgumentDepth {
+		if eventlog.Depth(r.Result) > drive.MaxArgumentDepth {
 			return badEdit("toolResult.result", "is nested too deep")
 		}
 	}
@@ -133,7 +135,7 @@ func (l *Loop) edited(ctx context.Context, then *projector.Tree, e ForkEdit) (*p
 			return nil, nil, nil, badEdit("message", "comes after the result that is edited, and goes with what followed from that")
 		}
 		names.ToolCallID = r.ToolCallID
-		edits = append(edits, projector.EditResult(r.ToolCallID, r.Result, shorten.ErrorIf(r.Error), agentloop.CodeToolFailed, l.clock.now()))
+		edits = append(edits, projector.EditResult(r.ToolCallID, r.Result, shorten.ErrorIf(r.Error), agentloop.CodeToolFailed, l.clock.Millis()))
 	}
 	if p := e.SystemPrompt; p != nil {
 		names.SystemPrompt = true
@@ -238,7 +240,7 @@ func (l *Loop) checkEditedOutput(s *projector.Session, tool string, r *ResultEdi
 }
 
 // runFork returns the records that have a fork run on, and the run.
-func (l *Loop) runFork(ctx context.Context, t *projector.Tree, req ForkRequest) (facts []fact, run string, err error) {
+func (l *Loop) runFork(ctx context.Context, t *projector.Tree, req ForkRequest) (facts []record.Draft, run string, err error) {
 	mode, conversation := eventlog.ModeContinue, req.Edit.Message != nil || req.Edit.ToolResult != nil
 	switch {
 	case t.Turn == nil && len(req.Messages) == 0 && !conversation:
@@ -247,12 +249,12 @@ func (l *Loop) runFork(ctx context.Context, t *projector.Tree, req ForkRequest) 
 		mode = eventlog.ModeStart
 	case len(req.Messages) > 0:
 		mode = eventlog.ModeWithMessage
-		facts = l.clock.abandonAll(t)
+		facts = l.clock.AbandonAll(t)
 	}
 	begin := l.askedRun(ctx, t.SessionID, mode, req.Messages)
-	run = begin[0].run
+	run = begin[0].Run
 	if facts = append(facts, begin...); mode != eventlog.ModeStart {
-		facts = append(facts, l.clock.resumed(&t.Session, run, mode))
+		facts = append(facts, l.clock.Resumed(&t.Session, run, mode))
 	}
 	return facts, run, nil
 }

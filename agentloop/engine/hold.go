@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine/internal/drive"
 	"github.com/helixd/helixd/agentloop/internal/decide"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
@@ -19,13 +20,13 @@ func (l *Loop) hold(ctx context.Context, session string, run *liveRun) (err erro
 	if err != nil {
 		return err
 	}
-	var turn *turn
+	var turn *drive.Probation
 	for turn == nil && suspected(t.Claim) && !decide.Aborting(&t.Session) {
 		if turn, err = l.awaitTurn(run); err != nil {
 			return err
 		}
 		if turn != nil {
-			defer turn.leave()
+			defer turn.Leave()
 		}
 		if t, err = l.states.Head(ctx, session); err != nil {
 			return err
@@ -38,9 +39,9 @@ func (l *Loop) hold(ctx context.Context, session string, run *liveRun) (err erro
 	defer leave()
 	id, attempt := openRun(t)
 	run.held, run.agent, run.id = t.Head, t.AgentType, id
-	r := newRunner(l.host, session, t, id, defs, func(run string) *agentloop.Hooks { return l.requestHooks(session, run) }, turn)
-	defer r.close()
-	if effects, err := r.decide(); err != nil || len(effects) == 0 {
+	r := drive.New(l.host, session, t, id, defs, func(run string) *agentloop.Hooks { return l.requestHooks(session, run) }, turn)
+	defer r.Close()
+	if effects, err := r.Decide(); err != nil || len(effects) == 0 {
 		return err
 	}
 	if t.Turn != nil && defs[t.AgentType] == nil && !decide.Aborting(&t.Session) {
@@ -48,19 +49,19 @@ func (l *Loop) hold(ctx context.Context, session string, run *liveRun) (err erro
 	}
 	switch {
 	case l.leaves(t.AgentType):
-		return errHandedOver
+		return drive.ErrHandedOver
 	case l.heldElsewhere(ctx, t, run):
 		return errHeld
 	}
 	before := t.Claim
 	fresh := attempt == 1 && t.Running() && t.CurrentRun().RunID == id
-	if err := r.claim(ctx, attempt); err != nil {
+	if err := r.Claim(ctx, attempt); err != nil {
 		return err
 	}
-	l.opts.Metrics.claimed(attempt > 1 && before != nil && before.Node != l.opts.Node)
+	l.opts.Metrics.Claimed(attempt > 1 && before != nil && before.Node != l.opts.Node)
 	l.agree(run)
 	run.underWay(l)
-	return r.driveClaimed(ctx, fresh)
+	return r.Drive(ctx, fresh)
 }
 
 // openRun returns the run for which a tree is claimed, the root's if its turn

@@ -11,9 +11,13 @@ import (
 	"time"
 
 	"github.com/oklog/ulid/v2"
+	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine/internal/drive"
+	"github.com/helixd/helixd/agentloop/engine/internal/metrics"
+	"github.com/helixd/helixd/agentloop/engine/internal/record"
 	"github.com/helixd/helixd/agentloop/internal/plan"
 	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/agentloop/workspace"
@@ -57,14 +61,23 @@ type Options struct {
 	TraceContent bool
 }
 
+// Metrics measure what a loop does. A nil one measures nothing. Labels are
+// names that the agents' definitions have, or one of few words; what models and
+// callers make up is "other".
+type Metrics = metrics.Metrics
+
+// NewMetrics registers what a loop measures. It panics if that is registered
+// already.
+func NewMetrics(reg prometheus.Registerer) *Metrics { return metrics.New(reg) }
+
 // Loop runs the agents of one node.
 type Loop struct {
 	log    eventlog.Log
 	states *snapshot.Store
 	agents atomic.Pointer[agentSet]
 	opts   Options
-	clock  maker
-	host   *host // of trees that are driven
+	clock  record.Clock
+	host   *drive.Host // of trees that are driven
 	// workspaces are the providers, by kind.
 	workspaces plan.Providers
 
@@ -163,11 +176,11 @@ func New(log eventlog.Log, agents []agentloop.Agent, o *Options) (*Loop, error) 
 		l.opts.RetryDelay = agentloop.DefaultRetryDelay
 	}
 	l.ctx, l.stop = context.WithCancelCause(context.Background())
-	l.clock = maker{Now: l.opts.Now, NewID: l.opts.NewID, ExpireAfter: l.opts.ExpireAfter}
-	l.host = &host{
-		maker: l.clock, log: log, node: l.opts.Node, shared: l.opts.Queue != nil, logger: l.opts.Logger, metrics: l.opts.Metrics,
-		quota: l.opts.Quota, retryDelay: l.opts.RetryDelay, tracer: l.opts.Tracer, traceContent: l.opts.TraceContent,
-		workspaces: l.workspaces, wg: &l.wg, drains: l.drains, leaves: l.leaves,
+	l.clock = record.Clock{Now: l.opts.Now, NewID: l.opts.NewID, ExpireAfter: l.opts.ExpireAfter}
+	l.host = &drive.Host{
+		Clock: l.clock, Log: log, Node: l.opts.Node, Shared: l.opts.Queue != nil, Logger: l.opts.Logger, Metrics: l.opts.Metrics,
+		Quota: l.opts.Quota, RetryDelay: l.opts.RetryDelay, Tracer: l.opts.Tracer, TraceContent: l.opts.TraceContent,
+		Workspaces: l.workspaces, Goroutines: &l.wg, Drains: l.drains, Leaves: l.leaves,
 	}
 	return l, nil
 }
@@ -215,7 +228,7 @@ func (l *Loop) launch(session string, run *liveRun) {
 		return
 	}
 	l.live[session] = run
-	l.opts.Metrics.drives(1)
+	l.opts.Metrics.Drives(1)
 	l.wg.Go(func() { l.keep(session, run) })
 }
 
@@ -247,25 +260,25 @@ func (l *Loop) keep(session string, run *liveRun) {
 		case errors.Is(err, agentloop.ErrStopping), l.ctx.Err() != nil:
 		case errors.Is(err, errHeld):
 			elsewhere = true
-		case errors.Is(err, errHandedOver):
+		case errors.Is(err, drive.ErrHandedOver):
 			elsewhere = true
-			l.opts.Metrics.lostTo("drained")
+			l.opts.Metrics.LostTo("drained")
 			log.Info("run handed over: this node drains")
 		case errors.Is(err, eventlog.ErrSuperseded):
 			elsewhere = true
-			l.opts.Metrics.lostTo("superseded")
+			l.opts.Metrics.LostTo("superseded")
 			log.Info("run taken over by another node")
 			l.tellSuperseded(session, run.id)
 		case errors.Is(err, eventlog.ErrSessionNotFound):
 			rests = true
 			log.Info("run stopped: the session was erased")
 		case errors.Is(err, eventlog.ErrClosed), errors.Is(err, agentloop.ErrUnknownAgent), errors.Is(err, eventlog.ErrStreamEnded),
-			l.opts.Queue == nil && (errors.Is(err, errPanicked) || errors.Is(err, errStuck)):
+			l.opts.Queue == nil && (errors.Is(err, drive.ErrPanicked) || errors.Is(err, drive.ErrStuck)):
 			rests = errors.Is(err, eventlog.ErrStreamEnded) // only a new run changes that
 			log.Error("run stopped", "error", err)
 		default:
 			retry = !l.Draining()
-			if errors.Is(err, errPanicked) || errors.Is(err, errStuck) {
+			if errors.Is(err, drive.ErrPanicked) || errors.Is(err, drive.ErrStuck) {
 				pause = maxHoldPause // it will come again, most likely
 			}
 			log.Error("run broke off and is taken up again", "error", err, "pause", pause)
@@ -278,7 +291,7 @@ func (l *Loop) keep(session string, run *liveRun) {
 		l.mu.Lock()
 		if l.ctx.Err() != nil || !retry && !run.again {
 			delete(l.live, session)
-			l.opts.Metrics.drives(-1)
+			l.opts.Metrics.Drives(-1)
 			if l.forgetHooks(session); elsewhere {
 				delete(l.requested, session)
 			}
@@ -290,7 +303,7 @@ func (l *Loop) keep(session string, run *liveRun) {
 			switch {
 			case rests && run.agreed:
 				l.remove(session, run)
-			case errors.Is(err, errHandedOver):
+			case errors.Is(err, drive.ErrHandedOver):
 				l.opts.Queue.Wake(run.agent, session)
 			}
 			return
@@ -319,7 +332,7 @@ func (l *Loop) rest(run *liveRun, d time.Duration) {
 func (l *Loop) holdSafely(session string, run *liveRun) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: %v\n%s", errPanicked, p, debug.Stack())
+			err = fmt.Errorf("%w: %v\n%s", drive.ErrPanicked, p, debug.Stack())
 		}
 	}()
 	if run.taken {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine/internal/record"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
 )
@@ -50,7 +51,7 @@ func (l *Loop) SendMessage(ctx context.Context, req MessageRequest) (Started, er
 	}
 	for {
 		more := false
-		s, err := l.request(ctx, req.SessionID, "", func(t *projector.Tree) (facts []fact, run string, err error) {
+		s, err := l.request(ctx, req.SessionID, "", func(t *projector.Tree) (facts []record.Draft, run string, err error) {
 			if run, err := l.answered(t, req, messages); run != "" || err != nil {
 				return nil, run, err
 			}
@@ -64,7 +65,7 @@ func (l *Loop) SendMessage(ctx context.Context, req MessageRequest) (Started, er
 				return nil, "", err
 			}
 			facts = l.askedRun(ctx, req.SessionID, eventlog.ModeStart, messages)
-			run = facts[len(facts)-1].run
+			run = facts[len(facts)-1].Run
 			l.attach(req.SessionID, run, req.Hooks)
 			return facts, run, nil
 		})

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine/internal/drive"
+	"github.com/helixd/helixd/agentloop/engine/internal/record"
 	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
@@ -32,7 +34,7 @@ func (l *Loop) removeWorkspaces(ctx context.Context, root string) (snapshots int
 func (l *Loop) removeFrom(ctx context.Context, p workspace.Provider, root string) (snapshots int, pending bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, removeTreeTimeout)
 	defer cancel()
-	err = l.host.ask(ctx, p.ID(), askRemove, func() (err error) { snapshots, err = p.Remove(ctx, root); return err })
+	err = l.host.Ask(ctx, p.ID(), drive.AskRemove, func() (err error) { snapshots, err = p.Remove(ctx, root); return err })
 	switch {
 	case errors.Is(err, workspace.ErrPending):
 		return snapshots, true, nil
@@ -66,9 +68,9 @@ func (l *Loop) outOfReach(ctx context.Context, root string) bool {
 // elsewhere reports whether another node has a workspace.
 func (l *Loop) elsewhere(ctx context.Context, p workspace.Provider, of workspace.Session, w *projector.Workspace) bool {
 	if w.Ref == nil { // a fork that has not been opened; the snapshot is its own already
-		return errors.Is(l.host.ask(ctx, p.ID(), askAdopt, func() (err error) { _, err = p.Adopt(ctx, of, w.Snapshot); return err }), workspace.ErrElsewhere)
+		return errors.Is(l.host.Ask(ctx, p.ID(), drive.AskAdopt, func() (err error) { _, err = p.Adopt(ctx, of, w.Snapshot); return err }), workspace.ErrElsewhere)
 	}
-	return errors.Is(l.host.ask(ctx, p.ID(), askResolve, func() error {
+	return errors.Is(l.host.Ask(ctx, p.ID(), drive.AskResolve, func() error {
 		ws, err := p.Resolve(ctx, of, w.Ref)
 		if err == nil {
 			err = ws.Close()
@@ -119,14 +121,14 @@ func (l *Loop) closeWorkspaces(ctx context.Context, session string, now int64, d
 	if err != nil {
 		return err
 	}
-	_, err = l.appendPlan(ctx, session, func(t *projector.Tree) (facts []fact, err error) {
+	_, err = l.appendPlan(ctx, session, func(t *projector.Tree) (facts []record.Draft, err error) {
 		if t == nil || !prunable(t, now) { // who goes on with it finds that its files are lost
 			return nil, nil
 		}
 		for _, s := range t.Sessions() {
 			if s.Workspace != nil && s.Workspace.Status != projector.WorkspaceGone {
-				facts = append(facts, about(s.SessionID, []fact{{f: &eventlog.WorkspaceClosed{
-					Reason: ReasonExpired, FactBase: l.clock.factBase(s.SessionID),
+				facts = append(facts, record.About(s.SessionID, []record.Draft{{Fact: &eventlog.WorkspaceClosed{
+					Reason: ReasonExpired, FactBase: l.clock.FactBase(s.SessionID),
 				}}})...)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine/internal/record"
 	"github.com/helixd/helixd/agentloop/engine/internal/tracing"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
@@ -49,22 +50,22 @@ func checkInputs(messages []agentloop.Input) error {
 
 // askedRun is newRun for a request from outside, which may have a place in a
 // trace.
-func (l *Loop) askedRun(ctx context.Context, session string, mode eventlog.RunMode, messages []agentloop.Input) []fact {
-	facts := l.clock.newRun(session, mode, messages)
-	facts[len(facts)-1].f.(*eventlog.RunRequested).TraceParent = tracing.Parent(ctx)
+func (l *Loop) askedRun(ctx context.Context, session string, mode eventlog.RunMode, messages []agentloop.Input) []record.Draft {
+	facts := l.clock.NewRun(session, mode, messages)
+	facts[len(facts)-1].Fact.(*eventlog.RunRequested).TraceParent = tracing.Parent(ctx)
 	return facts
 }
 
 // propose returns what to append to a session in state t (nil: there is none),
 // and which run the answer names. It is called again when somebody else has
 // written in between.
-type propose func(t *projector.Tree) (facts []fact, run string, err error)
+type propose func(t *projector.Tree) (facts []record.Draft, run string, err error)
 
 // request appends what plan makes of the session's state, and has the tree
 // driven. agentType is a new session's.
 func (l *Loop) request(ctx context.Context, session, agentType string, plan propose) (Started, error) {
 	var run string
-	t, ticket, err := l.appendWork(ctx, session, agentType, always, func(t *projector.Tree) (facts []fact, err error) {
+	t, ticket, err := l.appendWork(ctx, session, agentType, always, func(t *projector.Tree) (facts []record.Draft, err error) {
 		facts, run, err = plan(t)
 		return facts, err
 	})
@@ -83,13 +84,13 @@ func always(*projector.Tree) bool { return true }
 // appendWork is appendPlan for what somebody has to drive: the tree is on the
 // queue's list before the first append, where that is needed.
 func (l *Loop) appendWork(
-	ctx context.Context, session, agentType string, needed func(*projector.Tree) bool, plan func(*projector.Tree) ([]fact, error),
+	ctx context.Context, session, agentType string, needed func(*projector.Tree) bool, plan func(*projector.Tree) ([]record.Draft, error),
 ) (t *projector.Tree, ticket uint64, err error) {
 	done := func() {}
 	defer func() { done() }()
 	charged := admission{l: l}
 	defer func() { charged.done(appendedTo(t, err)) }()
-	t, err = l.appendPlan(ctx, session, func(t *projector.Tree) ([]fact, error) {
+	t, err = l.appendPlan(ctx, session, func(t *projector.Tree) ([]record.Draft, error) {
 		facts, err := plan(t)
 		if err != nil || len(facts) == 0 {
 			return facts, err
@@ -122,7 +123,7 @@ func appendedTo(t *projector.Tree, err error) *projector.Tree {
 // appendPlan appends what plan makes of the session's state, exactly once. It
 // returns the state behind that.
 func (l *Loop) appendPlan(
-	ctx context.Context, session string, plan func(*projector.Tree) ([]fact, error),
+	ctx context.Context, session string, plan func(*projector.Tree) ([]record.Draft, error),
 ) (*projector.Tree, error) {
 	if err := eventlog.ValidateClientSessionID(session); err != nil {
 		return nil, err
@@ -147,8 +148,8 @@ func (l *Loop) appendPlan(
 		if err != nil || len(facts) == 0 {
 			return err
 		}
-		setActor(ctx, facts)
-		entries, err := entriesOf(session, facts)
+		record.SetActor(ctx, facts)
+		entries, err := record.Entries(session, facts)
 		if err != nil {
 			return err
 		}

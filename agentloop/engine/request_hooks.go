@@ -6,7 +6,7 @@ import "github.com/helixd/helixd/agentloop"
 type runHooks struct {
 	run   string
 	hooks *agentloop.Hooks
-	seen  bool // a runner has looked for it
+	seen  bool // the tree that is driven has looked for it
 }
 
 // attach keeps the hooks of a request until its run has been driven.

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine/internal/record"
 	"github.com/helixd/helixd/agentloop/internal/decide"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
@@ -64,7 +65,7 @@ func (l *Loop) Resume(ctx context.Context, req ResumeRequest) (Started, error) {
 	}
 	for {
 		more := false
-		s, err := l.request(ctx, req.SessionID, "", func(t *projector.Tree) (facts []fact, run string, err error) {
+		s, err := l.request(ctx, req.SessionID, "", func(t *projector.Tree) (facts []record.Draft, run string, err error) {
 			if t != nil && knows(t, req.Messages) {
 				return nil, "", agentloop.ErrMessageKnown
 			}
@@ -83,15 +84,15 @@ const maxAnswers = 500
 // resumption returns the records that resume a session, and the run that they
 // begin; or only some of the answers that precede it, if there are more than go
 // with it in one append.
-func (l *Loop) resumption(ctx context.Context, t *projector.Tree, req ResumeRequest) (facts []fact, run string, more bool, err error) {
+func (l *Loop) resumption(ctx context.Context, t *projector.Tree, req ResumeRequest) (facts []record.Draft, run string, more bool, err error) {
 	if run, err := l.resumable(ctx, t, req); run != "" || err != nil {
 		return nil, run, false, err
 	}
 	switch req.Mode {
 	case eventlog.ModeWithMessage:
-		facts = l.clock.abandonAll(t)
+		facts = l.clock.AbandonAll(t)
 	case eventlog.ModeWithConfirmation:
-		facts = l.clock.confirmAll(t, req.Approved)
+		facts = l.clock.ConfirmAll(t, req.Approved)
 		if len(facts) == 0 {
 			return nil, "", false, agentloop.ErrNothingToConfirm
 		}
@@ -100,9 +101,9 @@ func (l *Loop) resumption(ctx context.Context, t *projector.Tree, req ResumeRequ
 		return facts[:maxAnswers], "", true, nil
 	}
 	begin := l.askedRun(ctx, req.SessionID, req.Mode, req.Messages)
-	run = begin[0].run
+	run = begin[0].Run
 	l.attach(req.SessionID, run, req.Hooks)
-	facts = append(append(facts, begin...), l.clock.resumed(&t.Session, run, req.Mode))
+	facts = append(append(facts, begin...), l.clock.Resumed(&t.Session, run, req.Mode))
 	return facts, run, false, nil
 }
 

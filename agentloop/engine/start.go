@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine/internal/record"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
 )
@@ -107,15 +108,15 @@ func (l *Loop) begin(ctx context.Context, req StartRequest, found func(*projecto
 	if err := checkInputs(req.Messages); err != nil {
 		return Started{}, err
 	}
-	return l.request(ctx, req.SessionID, req.AgentType, func(t *projector.Tree) (facts []fact, run string, err error) {
+	return l.request(ctx, req.SessionID, req.AgentType, func(t *projector.Tree) (facts []record.Draft, run string, err error) {
 		if t == nil {
 			state := req.State
 			if state == nil {
 				state = initial
 			}
-			facts = []fact{{f: &eventlog.SessionCreated{
+			facts = []record.Draft{{Fact: &eventlog.SessionCreated{
 				AgentType: req.AgentType, State: state, UserID: req.UserID, Tenant: req.Tenant, Tags: req.Tags, Metadata: req.Metadata,
-				FactBase: l.clock.factBase(req.SessionID),
+				FactBase: l.clock.FactBase(req.SessionID),
 			}}}
 		} else if req.MayUse != nil && !req.MayUse(t) {
 			return nil, "", agentloop.ErrOtherUser
@@ -127,10 +128,10 @@ func (l *Loop) begin(ctx context.Context, req StartRequest, found func(*projecto
 		mode := eventlog.ModeStart
 		if t != nil && t.Turn != nil {
 			mode = eventlog.ModeWithMessage
-			facts = append(facts, l.clock.abandonAll(t)...)
+			facts = append(facts, l.clock.AbandonAll(t)...)
 		}
 		facts = append(facts, l.askedRun(ctx, req.SessionID, mode, req.Messages)...)
-		run = facts[len(facts)-1].run
+		run = facts[len(facts)-1].Run
 		l.attach(req.SessionID, run, req.Hooks)
 		return facts, run, nil
 	})

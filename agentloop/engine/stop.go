@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine/internal/record"
 	"github.com/helixd/helixd/agentloop/internal/shorten"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
@@ -39,7 +40,7 @@ func (l *Loop) requestStop(ctx context.Context, session string, kind eventlog.St
 	var waits bool
 	// A tree that runs is on the list already, and must be stopped without it.
 	rests := func(t *projector.Tree) bool { return t.Turn == nil || !t.Running() }
-	t, ticket, err := l.appendWork(ctx, session, "", rests, func(t *projector.Tree) ([]fact, error) {
+	t, ticket, err := l.appendWork(ctx, session, "", rests, func(t *projector.Tree) ([]record.Draft, error) {
 		switch {
 		case t == nil:
 			return nil, eventlog.ErrSessionNotFound
@@ -51,8 +52,8 @@ func (l *Loop) requestStop(ctx context.Context, session string, kind eventlog.St
 		}
 		waits = !t.Running()
 		run := t.Turn.RunID
-		return []fact{{run: run, f: &eventlog.InterruptRequested{
-			RunID: run, Kind: kind, Reason: reason, FactBase: l.clock.factBase(session),
+		return []record.Draft{{Run: run, Fact: &eventlog.InterruptRequested{
+			RunID: run, Kind: kind, Reason: reason, FactBase: l.clock.FactBase(session),
 		}}}, nil
 	})
 	switch {
@@ -73,16 +74,16 @@ func (l *Loop) requestStop(ctx context.Context, session string, kind eventlog.St
 
 // stopOutliving asks the sub-agents to stop that have outlived their parent's
 // turn. Those that are interrupted go on with its next one.
-func (l *Loop) stopOutliving(t *projector.Tree, kind eventlog.StopKind, reason string) []fact {
-	var facts []fact
+func (l *Loop) stopOutliving(t *projector.Tree, kind eventlog.StopKind, reason string) []record.Draft {
+	var facts []record.Draft
 	for _, child := range t.ChildrenOf(t.SessionID) {
 		if child.Turn == nil || child.Turn.Stop != nil && child.Turn.Stop.Kind == kind ||
 			kind == eventlog.StopInterrupt && child.Status != projector.SessionActive {
 			continue
 		}
 		run := child.Turn.RunID
-		facts = append(facts, about(child.SessionID, []fact{{run: run, f: &eventlog.InterruptRequested{
-			RunID: run, Kind: kind, Reason: reason, ByParent: true, FactBase: l.clock.factBase(child.SessionID),
+		facts = append(facts, record.About(child.SessionID, []record.Draft{{Run: run, Fact: &eventlog.InterruptRequested{
+			RunID: run, Kind: kind, Reason: reason, ByParent: true, FactBase: l.clock.FactBase(child.SessionID),
 		}}})...)
 	}
 	return facts

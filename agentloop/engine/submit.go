@@ -7,6 +7,8 @@ import (
 	"log/slog"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine/internal/drive"
+	"github.com/helixd/helixd/agentloop/engine/internal/record"
 	"github.com/helixd/helixd/agentloop/internal/plan"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
@@ -68,10 +70,10 @@ func (l *Loop) Submit(ctx context.Context, sub Submission) (Submitted, error) {
 	answer := Submitted{SessionID: sub.SessionID, ToolCallID: sub.ToolCallID}
 	about := []string{sub.SessionID, "", ""} // for the log: the owner, the run, the tool
 	log := func(level slog.Level, event string, more ...any) {
-		logCall(ctx, l.opts.Logger, level, event, about[0], about[1], sub.ToolCallID, about[2], more...)
+		drive.LogCall(ctx, l.opts.Logger, level, event, about[0], about[1], sub.ToolCallID, about[2], more...)
 	}
 	attempt, timedOut := 0, false
-	t, err := l.appendPlan(ctx, sub.SessionID, func(t *projector.Tree) ([]fact, error) {
+	t, err := l.appendPlan(ctx, sub.SessionID, func(t *projector.Tree) ([]record.Draft, error) {
 		if t == nil {
 			return nil, eventlog.ErrSessionNotFound
 		}
@@ -81,7 +83,7 @@ func (l *Loop) Submit(ctx context.Context, sub Submission) (Submitted, error) {
 		}
 		timedOut = false
 		if attempt++; attempt > 1 {
-			log(slog.LevelInfo, logOwnershipRetry, "attempt", attempt)
+			log(slog.LevelInfo, drive.LogOwnershipRetry, "attempt", attempt)
 		}
 		if call == nil || call.Done || !call.Awaited() {
 			var err error
@@ -97,7 +99,7 @@ func (l *Loop) Submit(ctx context.Context, sub Submission) (Submitted, error) {
 		if timedOut = f.Kind == eventlog.SubmitTimeout; timedOut {
 			answer.Status, answer.Reason = SubmitAlreadyCompleted, agentloop.CodeClientToolTimeout
 		}
-		return []fact{{f: f, run: call.RunID, agent: owner.SessionID}}, nil
+		return []record.Draft{{Fact: f, Run: call.RunID, Agent: owner.SessionID}}, nil
 	})
 	if err != nil {
 		return Submitted{}, err
@@ -106,9 +108,9 @@ func (l *Loop) Submit(ctx context.Context, sub Submission) (Submitted, error) {
 	for _, a := range t.AwaitedCalls() {
 		answer.PendingToolCallIDs = append(answer.PendingToolCallIDs, a.Call.ID)
 	}
-	log(slog.LevelInfo, logSubmitted, "status", string(answer.Status))
+	log(slog.LevelInfo, drive.LogSubmitted, "status", string(answer.Status))
 	if timedOut {
-		log(slog.LevelInfo, logTimeout)
+		log(slog.LevelInfo, drive.LogTimeout)
 	}
 	return answer, nil
 }
@@ -177,7 +179,7 @@ func answered(t *projector.Tree, call *projector.Call, id string) (reason string
 func (l *Loop) submission(ctx context.Context, owner *projector.Session, call *projector.Call, sub Submission) (*eventlog.ResultSubmitted, error) {
 	f := &eventlog.ResultSubmitted{
 		ToolCallID: call.ID, Kind: sub.Kind, Result: sub.Result, Error: sub.Error, Approved: sub.Approved, Reason: sub.Reason,
-		FactBase: l.clock.factBase(owner.SessionID),
+		FactBase: l.clock.FactBase(owner.SessionID),
 	}
 	bad := func(field, reason string) error { return &eventlog.ValidationError{Field: field, Reason: reason} }
 	switch {
@@ -193,7 +195,7 @@ func (l *Loop) submission(ctx context.Context, owner *projector.Session, call *p
 	}
 	if def := l.defs()[owner.AgentType]; def != nil && sub.Result != nil && def.Functions[call.Name] != nil {
 		if err := plan.CheckResult(def.Functions[call.Name], sub.Result); err != nil {
-			logCall(ctx, l.opts.Logger, slog.LevelWarn, logValidationFailed, owner.SessionID, call.RunID, call.ID, call.Name)
+			drive.LogCall(ctx, l.opts.Logger, slog.LevelWarn, drive.LogValidationFailed, owner.SessionID, call.RunID, call.ID, call.Name)
 			return nil, bad("result", "does not fit the tool's output schema")
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/helixd/helixd/agentloop/engine/internal/drive"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -35,7 +36,7 @@ func newSuspects() chan struct{} {
 // awaitTurn waits for a suspected tree's turn. While it does, the tree is not
 // held: whoever asks for it ends the wait, as does the end of the loop, and what
 // is to be done is decided anew. Then there is no turn.
-func (l *Loop) awaitTurn(run *liveRun) (*turn, error) {
+func (l *Loop) awaitTurn(run *liveRun) (*drive.Probation, error) {
 	run.underWay(l)
 	l.pauses(run, true)
 	defer l.pauses(run, false)
@@ -44,7 +45,7 @@ func (l *Loop) awaitTurn(run *liveRun) (*turn, error) {
 	case <-run.asked:
 		return nil, nil
 	case <-l.drains:
-		return nil, errHandedOver
+		return nil, drive.ErrHandedOver
 	case <-l.ctx.Done():
 		return nil, context.Cause(l.ctx)
 	}
@@ -59,5 +60,5 @@ func (l *Loop) awaitTurn(run *liveRun) (*turn, error) {
 			}
 		})
 	}
-	return &turn{innocent: func() { free(2) }, leave: func() { free(1) }, over: time.After(suspectTime)}, nil
+	return &drive.Probation{Clear: func() { free(2) }, Leave: func() { free(1) }, Over: time.After(suspectTime)}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine/internal/record"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
 )
@@ -129,7 +130,7 @@ func (l *Loop) expire(ctx context.Context, session string, now int64, dry bool, 
 	ctx, cancel := context.WithTimeout(ctx, expireTimeout)
 	defer cancel()
 	count := func(*Swept) {}
-	t, ticket, err := l.appendWork(ctx, session, "", always, func(t *projector.Tree) ([]fact, error) {
+	t, ticket, err := l.appendWork(ctx, session, "", always, func(t *projector.Tree) ([]record.Draft, error) {
 		count = func(*Swept) {}
 		switch {
 		case t == nil:
@@ -150,8 +151,8 @@ func (l *Loop) expire(ctx context.Context, session string, now int64, dry bool, 
 		if stop := t.Turn.Stop; stop != nil && stop.Kind == eventlog.StopAbort {
 			return nil, nil // which whoever asked for did not live to see
 		}
-		return []fact{{run: t.Turn.RunID, f: &eventlog.InterruptRequested{
-			RunID: t.Turn.RunID, Kind: eventlog.StopAbort, Code: agentloop.CodeSessionExpired, FactBase: l.clock.factBase(session),
+		return []record.Draft{{Run: t.Turn.RunID, Fact: &eventlog.InterruptRequested{
+			RunID: t.Turn.RunID, Kind: eventlog.StopAbort, Code: agentloop.CodeSessionExpired, FactBase: l.clock.FactBase(session),
 		}}}, nil
 	})
 	switch {

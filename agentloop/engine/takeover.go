@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/helixd/helixd/agentloop/engine/internal/record"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
 )
@@ -20,12 +21,12 @@ func (l *Loop) tellSuperseded(session, run string) {
 	ctx, cancel := context.WithTimeout(l.ctx, supersededTimeout)
 	defer cancel()
 	reason := "another executor has taken over"
-	_, err := l.appendPlan(ctx, session, func(t *projector.Tree) ([]fact, error) {
+	_, err := l.appendPlan(ctx, session, func(t *projector.Tree) ([]record.Draft, error) {
 		// One that is not active was taken back, not over.
 		if t == nil || t.StreamStatus.Terminal() || t.Status != projector.SessionActive {
 			return nil, nil
 		}
-		return []fact{{c: &eventlog.ExecutorSuperseded{Reason: &reason, Base: l.clock.chunkBase(&t.Session)}}}, nil
+		return []record.Draft{{Chunk: &eventlog.ExecutorSuperseded{Reason: &reason, Base: l.clock.ChunkBase(&t.Session)}}}, nil
 	})
 	if err != nil {
 		l.opts.Logger.Warn("can't tell that the run was taken over", eventlog.LogSession, session, eventlog.LogRun, run, "error", err)

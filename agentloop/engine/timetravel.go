@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine/internal/record"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
 )
@@ -61,14 +62,14 @@ func (l *Loop) Rollback(ctx context.Context, session string, at Target) (*eventl
 	if err != nil {
 		return nil, err
 	}
-	return l.goBack(ctx, session, seq, eventlog.ResyncRollback, func(then *projector.Tree) []fact {
+	return l.goBack(ctx, session, seq, eventlog.ResyncRollback, func(then *projector.Tree) []record.Draft {
 		if !then.Running() {
 			return nil
 		}
 		run := then.Turn.RunID
-		return []fact{
-			{run: run, f: &eventlog.RunEnded{RunID: run, Status: eventlog.RunStopped, FactBase: l.clock.factBase(session)}},
-			{run: run, f: &eventlog.StreamPaused{Reason: "rollback", FactBase: l.clock.factBase(session)}},
+		return []record.Draft{
+			{Run: run, Fact: &eventlog.RunEnded{RunID: run, Status: eventlog.RunStopped, FactBase: l.clock.FactBase(session)}},
+			{Run: run, Fact: &eventlog.StreamPaused{Reason: "rollback", FactBase: l.clock.FactBase(session)}},
 		}
 	})
 }
@@ -77,7 +78,7 @@ func (l *Loop) Rollback(ctx context.Context, session string, at Target) (*eventl
 // steps that ends, a stream_resync and what next makes of the state there. The
 // marker holds the whole state, so its bytes are charged.
 func (l *Loop) goBack(
-	ctx context.Context, session string, seq uint64, reason eventlog.ResyncReason, next func(*projector.Tree) []fact,
+	ctx context.Context, session string, seq uint64, reason eventlog.ResyncReason, next func(*projector.Tree) []record.Draft,
 ) (*eventlog.Truncated, error) {
 	then, err := l.states.At(ctx, session, seq)
 	if err != nil {
@@ -87,10 +88,10 @@ func (l *Loop) goBack(
 	if err != nil {
 		return nil, err
 	}
-	resync := resyncOf(then.LatestCheckpoint(), reason)
-	resync.Base = l.clock.chunkBase(&then.Session)
-	more := append([]fact{{c: resync}}, next(then)...)
-	setActor(ctx, more)
+	resync := record.Resync(then.LatestCheckpoint(), reason)
+	resync.Base = l.clock.ChunkBase(&then.Session)
+	more := append([]record.Draft{{Chunk: resync}}, next(then)...)
+	record.SetActor(ctx, more)
 	charged := admission{l: l}
 	defer func() { charged.done(nil) }()
 	marker, err := eventlog.Rollback(ctx, l.log, session, seq, eventlog.RollbackOptions{
@@ -102,7 +103,7 @@ func (l *Loop) goBack(
 			if err != nil {
 				return nil, err
 			}
-			return entriesOf(session, append(l.clock.takenBack(now, then), more...))
+			return record.Entries(session, append(l.clock.TakenBack(now, then), more...))
 		},
 	})
 	if marker == nil {
@@ -147,11 +148,11 @@ func (l *Loop) rewind(ctx context.Context, req ResumeRequest) (Started, error) {
 	}
 	defer done()
 	var run string
-	marker, err := l.goBack(ctx, req.SessionID, seq, reason, func(then *projector.Tree) []fact {
+	marker, err := l.goBack(ctx, req.SessionID, seq, reason, func(then *projector.Tree) []record.Draft {
 		facts := l.askedRun(ctx, req.SessionID, req.Mode, req.Messages)
-		run = facts[0].run
+		run = facts[0].Run
 		l.attach(req.SessionID, run, req.Hooks)
-		return append(facts, l.clock.resumed(&then.Session, run, req.Mode))
+		return append(facts, l.clock.Resumed(&then.Session, run, req.Mode))
 	})
 	switch {
 	case err != nil:
@@ -159,10 +160,10 @@ func (l *Loop) rewind(ctx context.Context, req ResumeRequest) (Started, error) {
 		return Started{}, err
 	case marker == nil: // nothing has happened since
 		charged.done(nil) // request does it
-		return l.request(ctx, req.SessionID, "", func(t *projector.Tree) ([]fact, string, error) {
+		return l.request(ctx, req.SessionID, "", func(t *projector.Tree) ([]record.Draft, string, error) {
 			facts := l.askedRun(ctx, req.SessionID, req.Mode, req.Messages)
-			l.attach(req.SessionID, facts[0].run, req.Hooks)
-			return append(facts, l.clock.resumed(&t.Session, facts[0].run, req.Mode)), facts[0].run, nil
+			l.attach(req.SessionID, facts[0].Run, req.Hooks)
+			return append(facts, l.clock.Resumed(&t.Session, facts[0].Run, req.Mode)), facts[0].Run, nil
 		})
 	}
 	if after, err := l.states.Head(ctx, req.SessionID); err == nil { // else it counts once the read models see it

@@ -1,0 +1,127 @@
+package drive
+
+import (
+	"context"
+	"errors"
+	"runtime/debug"
+	"time"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine/internal/backlog"
+	"github.com/helixd/helixd/agentloop/internal/decide"
+	"github.com/helixd/helixd/projector"
+)
+
+// tell calls the hooks of the task's session that want to know of an event.
+func (t *task) tell(ctx context.Context, ev backlog.Event) {
+	var told bool
+	t.look(func(s *projector.Session) { ev, told = ev.Told(t.hooks.Of(s)) })
+	if told {
+		t.fire(ctx, ev)
+	}
+}
+
+// callHooks tells what is due, and what becomes due meanwhile.
+func (t *task) callHooks(ctx context.Context) error {
+	for ctx.Err() == nil {
+		t.mu.Lock()
+		ev, ok := t.hooks.Next(t.session)
+		t.mu.Unlock()
+		if !ok {
+			return nil
+		}
+		t.fire(ctx, ev)
+	}
+	return context.Cause(ctx)
+}
+
+// fire calls the hooks of an event, one at a time for each session.
+func (t *task) fire(ctx context.Context, ev backlog.Event) {
+	t.mu.Lock()
+	lock := t.hooks.LockOf(t.session)
+	t.mu.Unlock()
+	select {
+	case lock <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
+	defer func() { <-lock }()
+	for _, hooks := range ev.Chain {
+		if ctx.Err() != nil {
+			return
+		}
+		t.callHook(ctx, ev.Name, ev.Of(hooks))
+	}
+}
+
+var errHookTime = errors.New("the hook took too long")
+
+// callHook calls one function. One that does not return when its context has
+// ended is left alone.
+func (t *task) callHook(ctx context.Context, name string, f func(context.Context, *agentloop.HookContext)) {
+	ctx, cancel := context.WithTimeoutCause(ctx, agentloop.MaxHookTime, errHookTime)
+	defer cancel()
+	host := &hookHost{t: t, ctx: ctx}
+	h := newHookContext(t, host)
+	defer host.end()
+	log := t.logger().With("hook", name)
+	done := make(chan struct{})
+	t.l.Goroutines.Go(func() {
+		defer close(done)
+		defer func() {
+			if p := recover(); p != nil {
+				log.Error("hook panicked", "panic", p, "stack", string(debug.Stack()))
+			}
+		}()
+		f(ctx, h)
+	})
+	select {
+	case <-done:
+		return
+	case <-ctx.Done():
+	}
+	grace := time.NewTimer(abandonAfter / 2)
+	defer grace.Stop()
+	select {
+	case <-done:
+	case <-grace.C:
+		log.Warn("a hook does not end and is left alone", "cause", context.Cause(ctx))
+	}
+}
+
+// beforeExecution tells of a call that is about to be executed. Calls that
+// began together tell in the model's order.
+func (t *task) beforeExecution(ctx context.Context, ev backlog.Event) {
+	defer t.pass()
+	if t.after != nil {
+		select {
+		case <-t.after:
+		case <-ctx.Done():
+			return
+		}
+	}
+	t.tell(ctx, ev)
+}
+
+// pass lets the next call of the step begin.
+func (t *task) pass() { t.passOnce.Do(func() { close(t.passed) }) }
+
+// beforeModel tells of a model call that is about to be made.
+func (t *task) beforeModel(ctx context.Context, e decide.CallModel) {
+	p := agentloop.BeforeLLMCallPayload{StepID: e.StepID, Step: e.Step, Attempt: 1}
+	told := false
+	t.look(func(s *projector.Session) {
+		if s.Turn != nil && s.Turn.Step != nil && s.Turn.Step.ID == e.StepID {
+			p.Attempt += s.Turn.Step.Attempts
+		}
+		told = len(t.hooks.Of(s)) > 0
+	})
+	if !told {
+		return
+	}
+	p.Request = t.request()
+	t.tell(ctx, backlog.BeforeLLMCall(p))
+	t.mu.Lock()
+	t.hooks.Begins(e.Key(), t.l.Millis())
+	t.mu.Unlock()
+}

@@ -1,0 +1,35 @@
+package drive
+
+import (
+	"log/slog"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/helixd/helixd/agentloop/engine/internal/metrics"
+	"github.com/helixd/helixd/agentloop/engine/internal/record"
+	"github.com/helixd/helixd/agentloop/engine/internal/sharedlock"
+	"github.com/helixd/helixd/agentloop/internal/plan"
+	"github.com/helixd/helixd/agentloop/quota"
+	"github.com/helixd/helixd/eventlog"
+)
+
+// Host is what trees are driven with on this node.
+type Host struct {
+	record.Clock
+	Log          eventlog.Log
+	Node         string
+	Shared       bool // other nodes may go on with a tree that is let go
+	Logger       *slog.Logger
+	Metrics      *metrics.Metrics // nil: nothing is measured
+	Quota        *quota.Quota
+	RetryDelay   time.Duration // before the first repetition of a model call
+	Tracer       trace.Tracer  // nil: no spans
+	TraceContent bool
+	Workspaces   plan.Providers
+	Goroutines   *sync.WaitGroup             // of all goroutines
+	Drains       <-chan struct{}             // closed when the node drains
+	Leaves       func(agentType string) bool // whether an agent's runs shall go on elsewhere
+	gates        sharedlock.Table            // of workspaces that are in use, by session
+}

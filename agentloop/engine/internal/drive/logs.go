@@ -1,0 +1,36 @@
+package drive
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/helixd/helixd/eventlog"
+)
+
+// Log events of document 002 and tool.failed, as messages of the logger. Their
+// attributes are session (which owns the call), run, call and tool, and never
+// what was asked or answered.
+//
+// The document's client_tool.ownership_write_failed and ownership_clear_failed
+// can't occur: who owns a call is part of the record that has it wait, and of
+// the one that ends it.
+const (
+	logSuspended        = "client_tool.suspended"         // a call waits for a person
+	LogSubmitted        = "client_tool.submitted"         // with status: what became of a submission
+	LogTimeout          = "client_tool.timeout"           // its deadline has passed
+	logAborted          = "client_tool.aborted"           // the run's end has closed it
+	LogValidationFailed = "client_tool.validation_failed" // what was submitted does not fit the tool
+	LogOwnershipRetry   = "client_tool.ownership_retry"   // a submission met other writers; with attempt
+	logToolFailed       = "tool.failed"                   // with code and, if its server was not reached, host, reason and check
+	logDispatchFailed   = "subagent.dispatch_failed"      // with code: a sub-agent could not be started
+)
+
+// log tells of the call.
+func (c *toolCall) log(level slog.Level, event string, more ...any) {
+	LogCall(context.Background(), c.r.l.Logger, level, event, c.SessionID, c.RunID, c.ID, c.ToolName, more...)
+}
+
+func LogCall(ctx context.Context, log *slog.Logger, level slog.Level, event, session, run, call, tool string, more ...any) {
+	log.Log(ctx, level, event,
+		append([]any{eventlog.LogSession, session, eventlog.LogRun, run, eventlog.LogCall, call, eventlog.LogTool, tool}, more...)...)
+}

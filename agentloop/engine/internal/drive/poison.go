@@ -1,0 +1,82 @@
+package drive
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine/internal/record"
+	"github.com/helixd/helixd/agentloop/internal/decide"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+func poisoned(c *projector.Claim) bool {
+	return c != nil && (c.Silent >= agentloop.MaxSilentClaims || c.Fruitless >= agentloop.MaxFruitlessClaims)
+}
+
+// Probation is a suspected tree's.
+type Probation struct {
+	Clear func()           // ends it, and lets a further tree have one
+	Leave func()           // only ends it
+	Over  <-chan time.Time // when it has lived for a while
+}
+
+// endPoison has the open runs of a tree end as failed that kills whoever takes
+// it up.
+func (r *Tree) endPoison(ctx context.Context) error {
+	r.mu.RLock()
+	claim := r.tree.Claim
+	var facts []record.Draft
+	for _, s := range r.tree.Sessions() {
+		if !poisoned(claim) || s.Turn == nil || decide.Aborting(s) || s.Child != nil && r.tree.Turn != nil { // the root's end is its children's
+			continue
+		}
+		facts = append(facts, record.About(s.SessionID, []record.Draft{{Run: s.Turn.RunID, Fact: &eventlog.InterruptRequested{
+			RunID: s.Turn.RunID, Kind: eventlog.StopAbort, Code: agentloop.CodePoisoned, ByParent: s.Child != nil,
+			Reason:   fmt.Sprintf("%d processes in a row have died with it", claim.Silent+claim.Fruitless),
+			FactBase: r.l.FactBase(s.SessionID),
+		}}})...)
+	}
+	r.mu.RUnlock()
+	if len(facts) == 0 {
+		return nil
+	}
+	entries, err := record.Entries(r.root, facts)
+	if err != nil {
+		return err
+	}
+	r.l.Logger.Error("run is given up", eventlog.LogSession, r.root, eventlog.LogRun, r.run, "code", agentloop.CodePoisoned, "silent", claim.Silent, "fruitless", claim.Fruitless)
+	return r.w.Append(ctx, entries...)
+}
+
+// settleClaim says of this node's claim that its end will not be the tree's doing.
+func (r *Tree) settleClaim(ctx context.Context, how eventlog.ClaimSettling) error {
+	r.mu.RLock()
+	claim := r.tree.Claim
+	r.mu.RUnlock()
+	if claim == nil || claim.Writer != r.id {
+		return nil
+	}
+	entries, err := record.Entries(r.root, []record.Draft{{Run: claim.RunID, Fact: &eventlog.ClaimSettled{
+		RunID: claim.RunID, Node: claim.Node, How: how, FactBase: r.l.FactBase(r.root),
+	}}})
+	if err != nil {
+		return err
+	}
+	return r.w.Append(ctx, entries...)
+}
+
+// letGoTimeout bounds how long a loop that stops tries to say that it let go of
+// a tree.
+const letGoTimeout = 2 * time.Second
+
+// release says that this node lets go of the tree though it is not at rest.
+func (r *Tree) release() {
+	ctx, cancel := context.WithTimeout(context.Background(), letGoTimeout)
+	defer cancel()
+	if err := r.settleClaim(ctx, eventlog.ClaimReleased); err != nil {
+		r.l.Logger.Debug("can't say that a run was let go", eventlog.LogSession, r.root, eventlog.LogRun, r.run, "error", err)
+	}
+}

@@ -1,0 +1,411 @@
+// Package drive performs what is decided in a session tree while this node holds
+// its claim, until the tree is idle: it calls models and tools, begins sub-agents,
+// opens workspaces, calls hooks, and appends what happened.
+package drive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine/internal/backlog"
+	"github.com/helixd/helixd/agentloop/engine/internal/retrying"
+	"github.com/helixd/helixd/agentloop/engine/internal/tracing"
+	"github.com/helixd/helixd/agentloop/internal/decide"
+	"github.com/helixd/helixd/agentloop/internal/plan"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// Tree drives one tree while it holds the claim: all agents in it at once.
+type Tree struct {
+	l     *Host
+	log   retrying.Log
+	root  string
+	agent string                 // the root's
+	run   string                 // for which the tree was claimed
+	defs  map[string]*plan.Agent // the agents of when it was claimed
+	id    string                 // of the writer
+	w     *eventlog.Writer
+
+	mu     sync.RWMutex // guards what follows; the writer's observer changes the tree
+	tree   *projector.Tree
+	parked string            // a session of which the fold could not use a fact of ours
+	ids    map[string]*task  // call ids that were given, until the task ends
+	hooks  *backlog.Queue    // what hooks are to be told
+	spaces map[string]*space // workspaces that are open here, by session
+
+	// stopped are the remote agents that were told to abort, whether they
+	// have heard it or not, by StopRemote's key.
+	stopped map[string]bool
+
+	turn *Probation // of a suspected tree, else nil
+
+	traces *tracing.Tree // nil: none
+
+	// committing is held from reading the state to appending what was made
+	// of it, so that the patches of parallel calls build on each other.
+	committing sync.Mutex
+
+	// others is the last fact that somebody else has written, guarded by mu,
+	// and decidedAt what it was at the last decision.
+	others, decidedAt uint64
+
+	// The driver's alone.
+	tasks map[string]*task
+	ended chan outcome
+}
+
+// New returns what drives a tree for a run of the root, with the agents of
+// now. request returns the hooks of the request that began a run; turn is nil if
+// the tree is not suspected.
+func New(h *Host, root string, t *projector.Tree, run string, defs map[string]*plan.Agent, request func(run string) *agentloop.Hooks, turn *Probation) *Tree {
+	return &Tree{
+		l: h, log: retrying.Log{Log: h.Log}, root: root, agent: t.AgentType, defs: defs, run: run, id: h.NewID(), tree: t,
+		ids: map[string]*task{}, tasks: map[string]*task{},
+		ended: make(chan outcome), hooks: backlog.New(t, defs, request), stopped: map[string]bool{}, turn: turn,
+		traces: tracing.New(h.Tracer, h.TraceContent, h.Node, root), spaces: map[string]*space{},
+	}
+}
+
+// Claim makes this node the tree's writer.
+func (r *Tree) Claim(ctx context.Context, attempt int) error {
+	r.w = eventlog.NewWriter(r.log, r.root, eventlog.WriterOptions{
+		ID: r.id, Head: r.tree.Head, Status: r.tree.StreamStatus, Observe: r.observe,
+	})
+	return r.w.Claim(ctx, &eventlog.RunClaimed{
+		RunID: r.run, Node: r.l.Node, Attempt: attempt, FactBase: r.l.FactBase(r.root),
+	})
+}
+
+// Close lets go of the writer and of the tree's workspaces.
+func (r *Tree) Close() {
+	if r.w != nil {
+		r.w.Stop()
+	}
+	r.closeSpaces()
+}
+
+// Drive drives the tree, which was claimed, until it is at rest. fresh tells
+// that nobody has worked on the run before.
+func (r *Tree) Drive(ctx context.Context, fresh bool) (err error) {
+	defer func() { r.traces.Release(releasedFor(err)) }()
+	r.trace(r.run, fresh)
+	if err := r.endPoison(ctx); err != nil {
+		return err
+	}
+	if fresh {
+		r.mu.Lock()
+		if r.tree.CurrentRun().RunID == r.run { // else it is told of another one already
+			r.hooks.RunBegins(&r.tree.Session)
+		}
+		r.mu.Unlock()
+	}
+	err = r.untilRest(ctx)
+	if r.l.Shared && (errors.Is(err, agentloop.ErrStopping) || errors.Is(err, ErrHandedOver)) {
+		r.release()
+	}
+	return err
+}
+
+// trace begins the spans of what goes on in the claimed tree.
+func (r *Tree) trace(run string, fresh bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if !fresh {
+		run = ""
+	}
+	r.traces.Hold(r.tree, run)
+}
+
+func (r *Tree) observe(rec eventlog.Record) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	parked := len(r.tree.Parked)
+	projector.Apply(r.tree, rec)
+	r.traces.Note(r.tree, rec)
+	r.hooks.Note(rec)
+	if rec.Writer == r.id && rec.Kind == eventlog.KindFact {
+		s := r.tree.Get(rec.Agent)
+		var def *plan.Agent
+		if s != nil {
+			def = r.defs[s.AgentType]
+		}
+		r.l.Metrics.Count(rec, s, def)
+	}
+	if c := r.tree.Claim; r.turn != nil && c != nil && c.Writer == r.id && (c.Spoke || c.Progress) {
+		r.turn.Clear()
+	}
+	switch {
+	case rec.Kind != eventlog.KindFact: // at worst a patch that somebody else's made useless
+	case rec.Writer != r.id:
+		r.others = rec.Sequence
+	case len(r.tree.Parked) > parked:
+		r.parked = rec.Agent
+	}
+}
+
+func (r *Tree) head() uint64 {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.tree.Head
+}
+
+// Decide returns what is to be done. A state that it can't cope with is no end
+// of the process.
+func (r *Tree) Decide() (effects []decide.Effect, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	defer func() {
+		if p := recover(); p != nil {
+			effects, err = nil, fmt.Errorf("%w: deciding: %v\n%s", ErrPanicked, p, debug.Stack())
+		}
+	}()
+	r.decidedAt = r.others
+	d := decide.Decider{
+		Agents: r.defs, RetryDelay: r.l.RetryDelay, Stopped: r.stopped,
+		Busy: func(key string) bool { return r.tasks[key] != nil },
+	}
+	return r.hooks.Order(d.Decide(r.tree), d.Busy), nil
+}
+
+// untilRest decides and performs until the tree is at rest. What others write
+// wakes it.
+func (r *Tree) untilRest(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	news, lost := make(chan struct{}, 1), make(chan error, 1)
+	var watcher sync.WaitGroup
+	head := r.head() // from here: what is folded before the first look is decided about
+	drains := r.l.Drains
+	var survived <-chan time.Time
+	if r.turn != nil {
+		survived = r.turn.Over
+	}
+	watcher.Go(func() { lost <- r.watch(ctx, head, news) })
+	defer watcher.Wait()
+	defer r.stopAll()
+	defer cancel(errUnwanted)
+	for {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		effects, err := r.Decide()
+		if err != nil {
+			return err
+		}
+		r.cancelUnwanted(effects)
+		leaves := r.l.Leaves(r.agent)
+		if leaves {
+			effects = r.underWay(effects)
+		}
+		appended, err := r.next(ctx, effects)
+		if err != nil {
+			return err
+		}
+		switch {
+		case appended:
+			continue
+		case len(effects) == 0 && len(r.tasks) == 0 && leaves:
+			return ErrHandedOver
+		case len(effects) == 0 && len(r.tasks) == 0:
+			return nil
+		}
+		select {
+		case o := <-r.ended:
+			if err := r.settle(ctx, o); err != nil {
+				return err
+			}
+		case <-news:
+			if err := r.w.Sync(ctx); err != nil {
+				return err
+			}
+		case <-drains:
+			drains = nil // it is decided anew, once
+		case <-survived:
+			if err := r.settleClaim(ctx, eventlog.ClaimSurvived); err != nil {
+				return err
+			}
+		case err := <-lost:
+			if cause := context.Cause(ctx); cause != nil {
+				return cause
+			}
+			return err
+		case <-ctx.Done():
+		}
+	}
+}
+
+// underWay are the effects without those that would begin something that takes
+// its time: another node shall begin that. Hooks are told here, and what a step has
+// done to its files is saved.
+func (r *Tree) underWay(effects []decide.Effect) []decide.Effect {
+	return slices.DeleteFunc(effects, func(e decide.Effect) bool {
+		switch e.(type) {
+		case decide.CallHooks, decide.SaveWorkspace: // files are kept where they are
+			return false
+		}
+		return e.Key() != "" && r.tasks[e.Key()] == nil
+	})
+}
+
+// next performs the first of the effects that are appends, or begins those
+// that take their time and are not under way. Then it reports false.
+func (r *Tree) next(ctx context.Context, effects []decide.Effect) (appended bool, err error) {
+	if parked := r.takeParked(); parked != "" {
+		return true, r.settled(ctx, r.newTask(ctx, decide.Fail{Session: parked}), errParked)
+	}
+	for _, e := range effects {
+		if e.Key() == "" {
+			t := r.newTask(ctx, e)
+			return true, r.settled(ctx, t, t.perform(e))
+		}
+	}
+	began := map[string]*task{} // by session, the call that has begun last
+	for _, e := range effects {
+		if r.tasks[e.Key()] == nil {
+			t := r.newTask(ctx, e)
+			r.tasks[e.Key()] = t
+			if _, call := e.(decide.RunCall); call {
+				if last := began[t.session]; last != nil {
+					t.after = last.passed
+				}
+				began[t.session] = t
+			}
+			r.l.Goroutines.Go(func() {
+				err := t.perform(e)
+				t.pass()
+				t.report(err)
+			})
+		}
+	}
+	return false, nil
+}
+
+// takeParked returns a session with an open turn of which the fold could not use
+// a fact of ours: deciding anew would write the same again, for ever.
+func (r *Tree) takeParked() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	parked := r.parked
+	r.parked = ""
+	if s := r.tree.Get(parked); s == nil || s.Turn == nil {
+		return ""
+	}
+	return parked
+}
+
+// cancelUnwanted ends what decide does not want to be under way any more.
+func (r *Tree) cancelUnwanted(effects []decide.Effect) {
+	for key, t := range r.tasks {
+		wanted := slices.ContainsFunc(effects, func(e decide.Effect) bool {
+			return e.Key() == key && t.of(e)
+		})
+		if !wanted && t.cancelled == nil {
+			t.cancel(errUnwanted)
+			t.cancelled = time.AfterFunc(abandonAfter, func() {
+				t.abandon()
+				t.report(errAbandoned)
+			})
+		}
+	}
+}
+
+// abandonAfter is how long something that was cancelled may go on. Then it is
+// left alone: what it does is not recorded any more.
+const abandonAfter = 2 * time.Second
+
+// settle takes note of a task that has ended.
+func (r *Tree) settle(ctx context.Context, o outcome) error {
+	if r.tasks[o.name] != o.task {
+		return nil
+	}
+	r.drop(o.task)
+	return r.settled(ctx, o.task, o.err)
+}
+
+func (r *Tree) drop(t *task) {
+	delete(r.tasks, t.name)
+	r.mu.Lock()
+	maps.DeleteFunc(r.ids, func(_ string, by *task) bool { return by == t })
+	r.mu.Unlock()
+	close(t.gone)
+	if t.cancelled != nil {
+		t.cancelled.Stop()
+	}
+	t.cancel(nil)
+}
+
+// settled judges how something ended that was to be performed.
+func (r *Tree) settled(ctx context.Context, t *task, err error) error {
+	cause := context.Cause(ctx)
+	switch {
+	case err == nil, errors.Is(err, eventlog.ErrStale), // it is decided anew
+		t.cancelled != nil && (errors.Is(err, errUnwanted) || errors.Is(err, errAbandoned)):
+		return nil
+	case cause != nil:
+		return cause
+	case !unrecordable(err):
+		return err
+	}
+	t.logger().Error("run failed", "error", err)
+	fail := decide.Fail{Session: t.session, Code: agentloop.CodeInternal, Message: "the run failed for an internal reason"}
+	err = r.newTask(ctx, fail).perform(fail)
+	switch {
+	case errors.Is(err, eventlog.ErrStale):
+		return nil
+	case err != nil && unrecordable(err):
+		return fmt.Errorf("%w: %w", ErrStuck, err)
+	}
+	return err
+}
+
+var (
+	// ErrHandedOver: this node drains, and another one goes on with the tree.
+	ErrHandedOver = errors.New("agentloop: handed over to another node")
+	errParked     = errors.New("agentloop: a record of the run can't be folded")
+	ErrPanicked   = errors.New("agentloop: panic")
+	ErrStuck      = errors.New("agentloop: not even the run's failure can be recorded")
+	errUnwanted   = errors.New("agentloop: not wanted any more")
+	errAbandoned  = errors.New("agentloop: abandoned")
+)
+
+// unrecordable reports an error that would come again however often the work
+// is done anew: what a model or a tool produced can't be a record.
+func unrecordable(err error) bool {
+	_, invalid := errors.AsType[*eventlog.ValidationError](err)
+	return invalid || errors.Is(err, eventlog.ErrTooLarge) || errors.Is(err, errParked) || errors.Is(err, ErrPanicked)
+}
+
+// stopAll ends what is under way and waits for it, but for what does not end.
+func (r *Tree) stopAll() {
+	r.cancelUnwanted(nil)
+	for len(r.tasks) > 0 {
+		if o := <-r.ended; r.tasks[o.name] == o.task {
+			r.drop(o.task)
+		}
+	}
+}
+
+// watch has the driver look whenever somebody else writes into the tree: that
+// is how a run hears of a submitted result, of a stop, of a further request.
+func (r *Tree) watch(ctx context.Context, head uint64, news chan<- struct{}) error {
+	for rec, err := range r.log.Follow(ctx, r.root, head) {
+		if err != nil {
+			return err
+		}
+		if rec.Writer == r.id {
+			continue
+		}
+		select {
+		case news <- struct{}{}:
+		default:
+		}
+	}
+	return context.Cause(ctx)
+}
