@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"math"
 	"mime"
 	"net/http"
 	"regexp"
+	"strconv"
 	"time"
 	"unicode/utf8"
 )
@@ -109,7 +111,7 @@ func (x *Answer) Lines(limit int) iter.Seq2[[]byte, error] {
 // body that is not of the protocol's form, such as a proxy's page, is not
 // shown by the error.
 func (x *Answer) Refusal() (*Error, []byte) {
-	e := &Error{Status: x.res.StatusCode, after: retryAfter(x.res.Header.Get("Retry-After"))}
+	e := &Error{Status: x.res.StatusCode, RetryAfter: retryAfter(x.res.Header.Get("Retry-After"))}
 	var body struct {
 		Error, Code string
 	}
@@ -138,4 +140,16 @@ func (x *Answer) lost(kind, err error) error {
 		err = errSilent
 	}
 	return &lost{kind, err}
+}
+
+// retryAfter reads the header of that name: seconds, or a time.
+func retryAfter(header string) time.Duration {
+	// What is too large to be parsed is as long as can be.
+	if seconds, err := strconv.ParseUint(header, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
+		return time.Duration(min(seconds, math.MaxInt64/uint64(time.Second))) * time.Second
+	}
+	if at, err := http.ParseTime(header); err == nil {
+		return max(time.Until(at), 0)
+	}
+	return 0
 }

@@ -1,13 +1,8 @@
 package remote
 
 import (
-	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"syscall"
 	"time"
 )
 
@@ -28,13 +23,6 @@ var (
 	ErrTooLarge = errors.New("remote: the answer is too large")
 )
 
-var (
-	errSilent  = errors.New("silent for too long")
-	errHeaders = errors.New("remote: there are no headers to send")
-
-	errUnusable = errors.New("remote: the agent server's URL is unusable")
-)
-
 // Codes of [Error] that callers branch on (document 004).
 const (
 	CodeNotFound         = "NOT_FOUND"
@@ -49,7 +37,7 @@ type Error struct {
 	Code    string // empty if the answer has none
 	Message string // fit to be shown; may be empty
 
-	after time.Duration // how long the server asks to wait; 0: it does not say
+	RetryAfter time.Duration // how long the server asks to wait; 0: it does not say
 }
 
 func (e *Error) Error() string {
@@ -88,45 +76,4 @@ func Retryable(err error) bool {
 		return e.Status >= 500
 	}
 	return errors.Is(err, ErrUnreachable) || errors.Is(err, ErrStreamDropped)
-}
-
-// lost is an error of this package with its cause. The cause may name
-// addresses: errors.As finds it, the text tells only of which kind it is.
-type lost struct{ kind, cause error }
-
-func (e *lost) Error() string {
-	if why := reason(e.cause); why != "" {
-		return e.kind.Error() + ": " + why
-	}
-	return e.kind.Error()
-}
-
-func (e *lost) Unwrap() []error {
-	if errors.Is(e.cause, context.Canceled) || errors.Is(e.cause, context.DeadlineExceeded) {
-		return []error{e.kind} // the client's own time limit, not the caller's context
-	}
-	return []error{e.kind, e.cause}
-}
-
-// reason says in a few words why a connection failed.
-func reason(err error) string {
-	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
-		return "timed out"
-	}
-	if number, ok := errors.AsType[syscall.Errno](err); ok {
-		return number.Error()
-	}
-	if _, ok := errors.AsType[*net.DNSError](err); ok {
-		return "its name can't be resolved"
-	}
-	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return "its certificate is not trusted"
-	}
-	switch {
-	case errors.Is(err, errSilent):
-		return errSilent.Error()
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return "the connection was closed"
-	}
-	return ""
 }

@@ -1,11 +1,7 @@
 package remote
 
 import (
-	"bytes"
 	"encoding/json"
-	"fmt"
-	"strconv"
-	"unicode/utf8"
 
 	"github.com/helixd/helixd/eventlog"
 )
@@ -43,68 +39,4 @@ func (ErrorEvent) isEvent() {}
 func isLast(e Event) bool {
 	_, more := e.(ChunkEvent)
 	return !more
-}
-
-// decodeEvent returns nil for events of kinds that it does not know: later
-// versions have more. The kind is the event's name, or the type that the data
-// names if it has none.
-func decodeEvent(e sseEvent, hide hidden) (Event, error) {
-	if !utf8.Valid(e.data) { // as an SSE client decodes it
-		e.data = bytes.ToValidUTF8(e.data, []byte(string(utf8.RuneError)))
-	}
-	kind := e.name
-	if kind == "" {
-		var d struct{ Type string }
-		if json.Unmarshal(e.data, &d) != nil {
-			return nil, fmt.Errorf("%w: an event without a kind", ErrMalformed)
-		}
-		kind = d.Type
-	}
-	switch kind {
-	case "chunk":
-		return decodeChunk(e)
-	case "end":
-		var d struct {
-			Output, State json.RawMessage
-			Status        string
-		}
-		if json.Unmarshal(e.data, &d) != nil {
-			return nil, fmt.Errorf("%w: end event", ErrMalformed)
-		}
-		return EndEvent{Output: d.Output, State: d.State, Status: d.Status}, nil
-	case "error":
-		var d struct {
-			Error       string
-			Recoverable bool
-		}
-		if json.Unmarshal(e.data, &d) != nil {
-			return nil, fmt.Errorf("%w: error event", ErrMalformed)
-		}
-		return ErrorEvent{Error: hide.from(d.Error), Recoverable: d.Recoverable}, nil
-	}
-	return nil, nil
-}
-
-func decodeChunk(e sseEvent) (Event, error) {
-	var d struct {
-		Chunk    json.RawMessage
-		Sequence uint64
-	}
-	if json.Unmarshal(e.data, &d) != nil {
-		return nil, fmt.Errorf("%w: chunk event", ErrMalformed)
-	}
-	if d.Sequence == 0 {
-		d.Sequence, _ = strconv.ParseUint(e.id, 10, 64)
-	}
-	switch {
-	case d.Sequence == 0:
-		return nil, fmt.Errorf("%w: a chunk without a sequence", ErrMalformed)
-	case len(d.Chunk) > eventlog.MaxPayload:
-		return nil, fmt.Errorf("%w: a chunk of %d bytes", ErrTooLarge, len(d.Chunk))
-	}
-	c, err := eventlog.DecodeChunk(d.Chunk)
-	if err != nil {
-		return nil, fmt.Errorf("%w: the chunk of sequence %d", ErrMalformed, d.Sequence)
-	}
-	return ChunkEvent{Sequence: d.Sequence, Chunk: c, Raw: d.Chunk}, nil
 }

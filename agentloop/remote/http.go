@@ -179,3 +179,8 @@ func (h *HTTP) retry(ctx context.Context, r Request, use func(*Answer) error) er
 		}
 	}
 }
+
+// Retries returns the repetitions that [Options] allow.
+func (h *HTTP) Retries() *Retries {
+	return NewRetries(h.opts.RetryBaseDelay, h.opts.MaxRetries)
+}

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"net/http"
-	"strconv"
 	"time"
 )
 
@@ -25,18 +22,13 @@ type Retries struct {
 	failed int
 }
 
-// Retries returns the repetitions that [Options] allow.
-func (h *HTTP) Retries() *Retries {
-	return &Retries{base: h.opts.RetryBaseDelay, most: h.opts.MaxRetries}
-}
-
 // Wait waits until a further attempt is due; whether err may be gone by then
 // is the caller's to judge (see [Retryable]). If there is none it returns err,
 // or the cause of a ctx that has ended, with err in its text.
 func (r *Retries) Wait(ctx context.Context, err error) error {
 	var wish time.Duration
 	if e, ok := errors.AsType[*Error](err); ok {
-		wish = e.after
+		wish = e.RetryAfter
 	}
 	if r.failed >= r.most || wish > MaxRetryAfter {
 		return err
@@ -49,6 +41,10 @@ func (r *Retries) Wait(ctx context.Context, err error) error {
 // Reset begins to count anew: an attempt has got somewhere.
 func (r *Retries) Reset() { r.failed = 0 }
 
+// NewRetries returns the repetitions of a request: at most so many in a row, the
+// first one after base, which doubles each time.
+func NewRetries(base time.Duration, most int) *Retries { return &Retries{base: base, most: most} }
+
 // backoff is the wait behind attempt n, from 0: base * 2^n.
 func backoff(base time.Duration, n int) time.Duration {
 	for range n {
@@ -58,18 +54,6 @@ func backoff(base time.Duration, n int) time.Duration {
 		base = min(2*base, maxDelay)
 	}
 	return base
-}
-
-// retryAfter reads the header of that name: seconds, or a time.
-func retryAfter(header string) time.Duration {
-	// What is too large to be parsed is as long as can be.
-	if seconds, err := strconv.ParseUint(header, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
-		return time.Duration(min(seconds, math.MaxInt64/uint64(time.Second))) * time.Second
-	}
-	if at, err := http.ParseTime(header); err == nil {
-		return max(time.Until(at), 0)
-	}
-	return 0
 }
 
 // pause waits before a further attempt. If ctx ends meanwhile, the error is
