@@ -11,7 +11,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model/scripted"
-	"github.com/helixd/helixd/agentloop/remote"
+	"github.com/helixd/helixd/agentloop/remote/remotehttp"
 	"github.com/helixd/helixd/eventlog/memory"
 )
 
@@ -35,7 +35,7 @@ func TestWhatIsRefusedAtDefinition(t *testing.T) {
 		"it must have an output schema":                 {Name: "a", Model: said, SubAgents: []agentloop.SubAgent{{Agent: "a"}}},
 		`unknown mode "sometimes"`:                      {Name: "a", Model: said, PersistentAgents: []agentloop.PersistentAgent{{Agent: "helper", Mode: "sometimes"}}},
 		"remote agent r: no transport":                  {Name: "a", Model: said, RemoteAgents: []agentloop.RemoteAgent{{Name: "r", AgentType: "x", Timeout: 1}}},
-		"remote agent r: it needs a time-out":           {Name: "a", Model: said, RemoteAgents: []agentloop.RemoteAgent{{Name: "r", AgentType: "x", Transport: &remote.HTTP{}}}},
+		"remote agent r: it needs a time-out":           {Name: "a", Model: said, RemoteAgents: []agentloop.RemoteAgent{{Name: "r", AgentType: "x", Transport: &remotehttp.Transport{}}}},
 		"subagent__helper: defined twice":               {Name: "a", Model: said, SubAgents: []agentloop.SubAgent{{Agent: "helper"}, {Agent: "helper"}}},
 	} {
 		t.Run(problem, func(t *testing.T) {

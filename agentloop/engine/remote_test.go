@@ -21,6 +21,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/agentloop/remote"
+	"github.com/helixd/helixd/agentloop/remote/remotehttp"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
@@ -87,7 +88,7 @@ func (s *server) caller(timeout time.Duration) agentloop.Agent {
 		}}, scripted.Turn{Text: "It is told."}),
 		RemoteAgents: []agentloop.RemoteAgent{{
 			Name: "analyst", AgentType: "analyst", Timeout: timeout, OutputSchema: json.RawMessage(analystOutput),
-			Transport:       remote.NewHTTP(s.url, &remote.Options{RetryBaseDelay: time.Millisecond}),
+			Transport:       remotehttp.New(s.url, &remotehttp.Options{RetryBaseDelay: time.Millisecond}),
 			StreamRetryBase: time.Millisecond,
 		}},
 	}

@@ -6,8 +6,9 @@
 // the sequence up to which it has read, and a caller that stores this sequence
 // goes on behind it, in this process or in another one.
 //
-// [HTTP] speaks to the server; one Stream of it is one connection. [Follow]
-// is the stream of a session across connections:
+// A [Transport] speaks to the server, as package remotehttp does over HTTP; one
+// Stream of it is one connection. [Follow] is the stream of a session across
+// connections:
 //
 //	            .---- chunk: retries are refilled
 //	            v   |
@@ -18,9 +19,6 @@
 //	            |                  '- fails-'  |
 //	            '------------------------------'
 //
-// [HTTP.Send] makes one attempt of a request to any other route, for clients
-// of their own: they read the [Answer] and wait by [Retries].
-//
 // Promised by Follow: every event of the session once, in the order of their
 // sequences, and at the end either an EndEvent, an ErrorEvent or an error. A
 // stream never just stops.
@@ -29,6 +27,6 @@
 // Interrupt and Abort are idempotent on the server. A Resume with a message
 // is not: its answer may be lost, and the message then said twice.
 //
-// Texts of errors, the server's own included, hold no addresses, no headers
-// and at most 8 KiB.
+// Texts of errors, the server's own included, contain no addresses, no headers
+// and at most 8 KiB: transports see to that.
 package remote

@@ -35,8 +35,8 @@ func (ChunkEvent) isEvent() {}
 func (EndEvent) isEvent()   {}
 func (ErrorEvent) isEvent() {}
 
-// isLast reports whether nothing follows e.
-func isLast(e Event) bool {
+// IsLast reports whether nothing follows e.
+func IsLast(e Event) bool {
 	_, more := e.(ChunkEvent)
 	return !more
 }

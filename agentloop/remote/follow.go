@@ -104,7 +104,7 @@ func (f *follower) connection(ctx context.Context) error {
 			f.seen = c.Sequence
 			f.retries.Reset()
 		}
-		if !f.yield(e, nil) || isLast(e) {
+		if !f.yield(e, nil) || IsLast(e) {
 			return nil
 		}
 	}

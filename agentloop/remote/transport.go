@@ -7,7 +7,7 @@ import (
 )
 
 // Transport speaks to a remote agent server (document 004,
-// RemoteAgentTransport). [HTTP] is one.
+// RemoteAgentTransport). Package remotehttp has one.
 //
 // Errors of all methods: [*Error] for what the server refuses,
 // [ErrUnreachable], [ErrMalformed], [ErrTooLarge], and the cause of a context

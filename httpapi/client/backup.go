@@ -8,7 +8,7 @@ import (
 	"net/url"
 	"strconv"
 
-	"github.com/helixd/helixd/agentloop/remote"
+	"github.com/helixd/helixd/agentloop/remote/remotehttp"
 )
 
 // zstd is the media type of a backup.
@@ -26,7 +26,7 @@ func (c *Client) Backup(ctx context.Context, w io.Writer, rate int64) error {
 	}
 	k := get("backup", q)
 	k.safe, k.Accept, k.Idle = false, zstd, -1
-	return c.do(ctx, k, func(a *remote.Answer) error {
+	return c.do(ctx, k, func(a *remotehttp.Answer) error {
 		switch {
 		case !a.Is(zstd):
 			return fmt.Errorf("%w: it is not of type %s", ErrMalformed, zstd)

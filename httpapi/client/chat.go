@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/helixd/helixd/agentloop/remote"
+	"github.com/helixd/helixd/agentloop/remote/remotehttp"
 	"github.com/helixd/helixd/httpapi/api"
 )
 
@@ -100,17 +100,17 @@ func (c *Client) ChatStream(ctx context.Context, sessionID string, p ChatPositio
 }
 
 func (c *Client) parts(ctx context.Context, k call, textParts bool) iter.Seq2[Part, error] {
-	k.Accept = remote.EventStream
+	k.Accept = remotehttp.EventStream
 	if textParts {
 		k.Query = url.Values{"format": {"text-stream-part"}}
 	}
 	return func(yield func(Part, error) bool) {
 		var stream error // what the connection ends with once it stands: that is not repeated
-		err := c.do(ctx, k, func(a *remote.Answer) error {
+		err := c.do(ctx, k, func(a *remotehttp.Answer) error {
 			switch {
 			case a.Status() == http.StatusNoContent:
 				return nil
-			case !a.Is(remote.EventStream):
+			case !a.Is(remotehttp.EventStream):
 				return fmt.Errorf("%w: it is not an event stream", ErrMalformed)
 			}
 			stream = readParts(a, yield)
@@ -126,7 +126,7 @@ func (c *Client) parts(ctx context.Context, k call, textParts bool) iter.Seq2[Pa
 }
 
 // readParts returns nil when the stream is complete or the consumer has left.
-func readParts(a *remote.Answer, yield func(Part, error) bool) error {
+func readParts(a *remotehttp.Answer, yield func(Part, error) bool) error {
 	for raw, err := range a.RawEvents() {
 		switch {
 		case err != nil:

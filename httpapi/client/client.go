@@ -5,14 +5,14 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/helixd/helixd/agentloop/remote"
+	"github.com/helixd/helixd/agentloop/remote/remotehttp"
 )
 
 // Defaults of [Options].
 const (
-	DefaultMaxRetries = remote.DefaultMaxRetries
-	DefaultRetryBase  = remote.DefaultRetryBaseDelay
-	DefaultIdle       = remote.DefaultIdle
+	DefaultMaxRetries = remotehttp.DefaultMaxRetries
+	DefaultRetryBase  = remotehttp.DefaultRetryBaseDelay
+	DefaultIdle       = remotehttp.DefaultIdle
 )
 
 // Options configure a [Client].
@@ -44,7 +44,7 @@ func StaticToken(token string) func(context.Context) (string, error) {
 
 // Client speaks to a server. It is safe for concurrent use and owns no
 // goroutines.
-type Client struct{ http *remote.HTTP }
+type Client struct{ http *remotehttp.Transport }
 
 // New returns a client of the server whose routes are below baseURL. That
 // baseURL is not one of http or https is told by every call.
@@ -52,7 +52,7 @@ func New(baseURL string, o *Options) *Client {
 	if o == nil {
 		o = &Options{}
 	}
-	opts := remote.Options{
+	opts := remotehttp.Options{
 		Headers: o.Headers, MaxRetries: o.MaxRetries, RetryBaseDelay: o.RetryBase, Client: o.HTTPClient, Idle: o.Idle,
 	}
 	if token := o.Token; token != nil {
@@ -64,5 +64,5 @@ func New(baseURL string, o *Options) *Client {
 			return map[string]string{"Authorization": "Bearer " + t}, nil
 		}
 	}
-	return &Client{http: remote.NewHTTP(baseURL, &opts)}
+	return &Client{http: remotehttp.New(baseURL, &opts)}
 }

@@ -11,6 +11,7 @@ import (
 	"regexp"
 
 	"github.com/helixd/helixd/agentloop/remote"
+	"github.com/helixd/helixd/agentloop/remote/remotehttp"
 	"github.com/helixd/helixd/httpapi/api"
 )
 
@@ -62,7 +63,7 @@ func (e *Error) Unwrap() error { return e.cause }
 var requestIDPattern = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
 
 // refusal returns the error that an answer other than 2xx is.
-func refusal(ctx context.Context, a *remote.Answer) error {
+func refusal(ctx context.Context, a *remotehttp.Answer) error {
 	cause, raw := a.Refusal()
 	if err := context.Cause(ctx); err != nil {
 		return err
@@ -83,8 +84,8 @@ func refusal(ctx context.Context, a *remote.Answer) error {
 
 // fitToShow reports whether a detail is neither too long nor quotes what must
 // not be shown. A part of it would be no JSON.
-func fitToShow(a *remote.Answer, detail json.RawMessage) bool {
-	if len(detail) > remote.MaxErrorText || bytes.Equal(detail, []byte("null")) {
+func fitToShow(a *remotehttp.Answer, detail json.RawMessage) bool {
+	if len(detail) > remotehttp.MaxErrorText || bytes.Equal(detail, []byte("null")) {
 		return false
 	}
 	for d := json.NewDecoder(bytes.NewReader(detail)); ; {

@@ -5,7 +5,7 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/helixd/helixd/agentloop/remote"
+	"github.com/helixd/helixd/agentloop/remote/remotehttp"
 	"github.com/helixd/helixd/httpapi/api"
 )
 
@@ -17,7 +17,7 @@ import (
 // The import is repeated: it goes on after a break. While the server works, it
 // is waited for as long as ctx allows.
 func (c *Client) Import(ctx context.Context, sessionID string, open func() (io.ReadCloser, error)) (api.Imported, error) {
-	k := call{safe: true, Request: remote.Request{
+	k := call{safe: true, Request: remotehttp.Request{
 		Method: http.MethodPost, Route: "import", Open: open, ContentType: ndjson, Idle: -1,
 	}}
 	return fetch(ctx, c, k.of("sessions", sessionID), func(i *api.Imported) bool { return i.SessionID != "" })

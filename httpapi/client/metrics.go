@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/helixd/helixd/agentloop/remote"
+	"github.com/helixd/helixd/agentloop/remote/remotehttp"
 )
 
 // Metrics returns what the server measures, in Prometheus' text format. A
@@ -14,7 +14,7 @@ func (c *Client) Metrics(ctx context.Context) (string, error) {
 	k := get("metrics", nil)
 	k.Accept = "text/plain"
 	var text strings.Builder
-	err := c.do(ctx, k, func(a *remote.Answer) error {
+	err := c.do(ctx, k, func(a *remotehttp.Answer) error {
 		if !a.Is(k.Accept) {
 			return fmt.Errorf("%w: it is not of type %s", ErrMalformed, k.Accept)
 		}

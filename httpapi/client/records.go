@@ -8,7 +8,7 @@ import (
 	"net/url"
 	"strconv"
 
-	"github.com/helixd/helixd/agentloop/remote"
+	"github.com/helixd/helixd/agentloop/remote/remotehttp"
 	"github.com/helixd/helixd/eventlog"
 )
 
@@ -81,7 +81,7 @@ func (c *Client) Records(ctx context.Context, sessionID string, r RecordRange) i
 		rest := r
 		k := get("records", rest.query()).of("sessions", sessionID)
 		k.Accept = ndjson
-		err := c.follow(ctx, &k, ndjson, func(a *remote.Answer, moved func()) error {
+		err := c.follow(ctx, &k, ndjson, func(a *remotehttp.Answer, moved func()) error {
 			if !a.Framed() && !r.Follow {
 				return fmt.Errorf("%w: nothing tells where it ends", ErrMalformed)
 			}

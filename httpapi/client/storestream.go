@@ -8,7 +8,7 @@ import (
 	"net/url"
 	"strconv"
 
-	"github.com/helixd/helixd/agentloop/remote"
+	"github.com/helixd/helixd/agentloop/remote/remotehttp"
 	"github.com/helixd/helixd/eventlog"
 )
 
@@ -56,9 +56,9 @@ func (c *Client) StoreStream(ctx context.Context, sessionID string, from uint64)
 	return func(yield func(StoreEvent, error) bool) {
 		seen := from
 		k := get("stream", nil).of("sessions", sessionID)
-		k.Accept = remote.EventStream
+		k.Accept = remotehttp.EventStream
 		k.Query = behind(seen)
-		err := c.follow(ctx, &k, remote.EventStream, func(a *remote.Answer, moved func()) error {
+		err := c.follow(ctx, &k, remotehttp.EventStream, func(a *remotehttp.Answer, moved func()) error {
 			for raw, err := range a.RawEvents() {
 				if err != nil {
 					return err
@@ -95,7 +95,7 @@ func behind(sequence uint64) url.Values {
 
 // storeEvent returns nil for an event of a type that it does not know: later
 // versions have more.
-func storeEvent(a *remote.Answer, raw remote.RawEvent) (StoreEvent, error) {
+func storeEvent(a *remotehttp.Answer, raw remotehttp.RawEvent) (StoreEvent, error) {
 	var d struct {
 		Type            string
 		Chunk           json.RawMessage

@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/helixd/helixd/agentloop/remote"
+	"github.com/helixd/helixd/agentloop/remote/remotehttp"
 )
 
 // Event is an element of a session's stream (document 004, TransportEvent): a
@@ -31,7 +32,7 @@ type (
 // tells of them.
 func (c *Client) Stream(ctx context.Context, sessionID string, from uint64) iter.Seq2[Event, error] {
 	return c.events(ctx, from, func(seen uint64) call {
-		return call{Request: remote.StreamRequest(sessionID, seen), safe: true}
+		return call{Request: remotehttp.StreamRequest(sessionID, seen), safe: true}
 	})
 }
 
@@ -40,7 +41,7 @@ func (c *Client) Stream(ctx context.Context, sessionID string, from uint64) iter
 func (c *Client) events(ctx context.Context, seen uint64, at func(seen uint64) call) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		seen, k := seen, at(seen)
-		err := c.follow(ctx, &k, remote.EventStream, func(a *remote.Answer, moved func()) error {
+		err := c.follow(ctx, &k, remotehttp.EventStream, func(a *remotehttp.Answer, moved func()) error {
 			var before uint64 // of this connection
 			for e, err := range a.Events() {
 				if err != nil {

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/helixd/helixd/agentloop/remote"
+	"github.com/helixd/helixd/agentloop/remote/remotehttp"
 	"github.com/helixd/helixd/httpapi/api"
 )
 
@@ -26,7 +26,7 @@ func (c *Client) Unsubscribe(ctx context.Context, sessionID string) error {
 	type answer struct {
 		Revoked bool `json:"revoked"`
 	}
-	k := call{safe: true, Request: remote.Request{Method: http.MethodDelete, Route: "subscriptions"}}
+	k := call{safe: true, Request: remotehttp.Request{Method: http.MethodDelete, Route: "subscriptions"}}
 	_, err := fetch(ctx, c, k.of("sessions", sessionID), func(a *answer) bool { return a.Revoked })
 	return err
 }

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/helixd/helixd/agentloop/remote"
+	"github.com/helixd/helixd/agentloop/remote/remotehttp"
 	"github.com/helixd/helixd/httpapi/api"
 )
 
@@ -100,7 +100,7 @@ func (r Replay) query(from uint64) url.Values {
 func (c *Client) Replay(ctx context.Context, sessionID string, r Replay) iter.Seq2[Event, error] {
 	return c.events(ctx, r.From, func(seen uint64) call {
 		k := get("replay", r.query(seen)).of("sessions", sessionID)
-		k.Accept = remote.EventStream
+		k.Accept = remotehttp.EventStream
 		return k
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/agentloop/remote"
+	"github.com/helixd/helixd/agentloop/remote/remotehttp"
 )
 
 // Agent is one agent. Build one in code from [NewAgent], which has the
@@ -114,7 +115,7 @@ type RemoteAgent struct {
 
 func (r *RemoteAgent) setDefaults() {
 	r.Timeout = DefaultRemoteTimeout
-	r.MaxRetries, r.RetryBaseDelay = remote.DefaultMaxRetries, remote.DefaultRetryBaseDelay
+	r.MaxRetries, r.RetryBaseDelay = remotehttp.DefaultMaxRetries, remotehttp.DefaultRetryBaseDelay
 	r.StreamRetries, r.StreamRetryBase = remote.DefaultStreamRetries, remote.DefaultStreamRetryBase
-	r.IdleTimeout = remote.DefaultIdle
+	r.IdleTimeout = remotehttp.DefaultIdle
 }

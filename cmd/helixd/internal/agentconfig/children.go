@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/helixd/helixd/agentloop"
-	"github.com/helixd/helixd/agentloop/remote"
+	"github.com/helixd/helixd/agentloop/remote/remotehttp"
 	"github.com/helixd/helixd/cmd/helixd/config"
 )
 
@@ -38,7 +38,7 @@ func remoteAgentsOf(a config.Agent) []agentloop.RemoteAgent {
 			Name: name, Description: r.Description, AgentType: r.AgentType, Timeout: r.Timeout,
 			InputSchema: r.InputSchema, OutputSchema: r.OutputSchema,
 			StreamRetries: orNever(r.StreamRetries), StreamRetryBase: r.StreamRetryBase,
-			Transport: remote.NewHTTP(r.URL, &remote.Options{
+			Transport: remotehttp.New(r.URL, &remotehttp.Options{
 				Headers: revealed(r.Headers), HeaderFunc: headersFrom(r.HeaderFiles),
 				MaxRetries: orNever(r.MaxRetries), RetryBaseDelay: r.RetryBaseDelay, Idle: r.IdleTimeout,
 			}),

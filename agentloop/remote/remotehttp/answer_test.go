@@ -1,4 +1,4 @@
-package remote_test
+package remotehttp_test
 
 import (
 	"errors"
@@ -10,14 +10,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop/remote"
+	"github.com/helixd/helixd/agentloop/remote/remotehttp"
 )
 
 // send makes one attempt of a request to /x, which s answers.
-func (s *server) send(r remote.Request, answer http.HandlerFunc) (*remote.Answer, error) {
+func (s *server) send(r remotehttp.Request, answer http.HandlerFunc) (*remotehttp.Answer, error) {
 	s.on("/x/a%2Fb", answer)
 	s.on("/x/a/b", answer)
 	r.Route = "x/a%2Fb"
-	a, err := remote.NewHTTP(s.http.URL, nil).Send(ctxOf(s.t), r)
+	a, err := remotehttp.New(s.http.URL, nil).Send(ctxOf(s.t), r)
 	if err == nil {
 		s.t.Cleanup(a.Close)
 	}
@@ -26,7 +27,7 @@ func (s *server) send(r remote.Request, answer http.HandlerFunc) (*remote.Answer
 
 func TestSendIsOneAttemptOfAnyRequest(t *testing.T) {
 	s := newServer(t)
-	a, err := s.send(remote.Request{
+	a, err := s.send(remotehttp.Request{
 		Method: "PUT", Body: []byte("x\n"), ContentType: "text/plain", Accept: "text/csv", Header: map[string]string{"X-More": "1"},
 	}, says(503, `{"error":"stopping","code":"UNAVAILABLE","detail":7}`))
 	require.NoError(t, err, "it was answered")
@@ -47,7 +48,7 @@ func TestSendIsOneAttemptOfAnyRequest(t *testing.T) {
 
 func TestBodiesThatAreOpened(t *testing.T) {
 	s := newServer(t)
-	_, err := s.send(remote.Request{Method: "POST", Open: func() (io.ReadCloser, error) {
+	_, err := s.send(remotehttp.Request{Method: "POST", Open: func() (io.ReadCloser, error) {
 		return io.NopCloser(strings.NewReader(strings.Repeat("x", 1<<20))), nil
 	}}, says(200, ""))
 	require.NoError(t, err)
@@ -62,7 +63,7 @@ func TestBodiesThatAreOpened(t *testing.T) {
 			return io.NopCloser(io.MultiReader(strings.NewReader("x"), failing{broken})), nil
 		},
 	} {
-		_, err := s.send(remote.Request{Method: "POST", Open: open}, says(200, ""))
+		_, err := s.send(remotehttp.Request{Method: "POST", Open: open}, says(200, ""))
 		require.Equal(t, broken, err, "not the connection's")
 	}
 }
@@ -89,7 +90,7 @@ func TestLines(t *testing.T) {
 		"a line of the limit":   {says(200, strings.Repeat("x", 1000)+"\n"), []string{strings.Repeat("x", 1000)}, nil},
 		"a line that is longer": {says(200, "one\n"+strings.Repeat("x", 1001)+"\n"), []string{"one"}, remote.ErrTooLarge},
 	} {
-		a, err := s.send(remote.Request{Method: "GET"}, tc.answer)
+		a, err := s.send(remotehttp.Request{Method: "GET"}, tc.answer)
 		require.NoError(t, err)
 		var lines []string
 		var last error

@@ -1,4 +1,4 @@
-package remote_test
+package remotehttp_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/helixd/helixd/agentloop/remote"
+	"github.com/helixd/helixd/agentloop/remote/remotehttp"
 	"github.com/helixd/helixd/eventlog"
 )
 
@@ -24,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const within = 2 * time.Minute
 
 // quick are options whose retries don't wait long.
-func quick() *remote.Options { return &remote.Options{RetryBaseDelay: time.Microsecond} }
+func quick() *remotehttp.Options { return &remotehttp.Options{RetryBaseDelay: time.Microsecond} }
 
 // call is a request that a server got.
 type call struct {

@@ -1,4 +1,9 @@
-package remote
+// Package remotehttp speaks the agent server's protocol over HTTP and server-sent
+// events.
+//
+// [Transport.Send] makes one attempt of a request to any other route, for clients
+// that do more: they read the [Answer] and wait by [remote.Retries].
+package remotehttp
 
 import (
 	"context"
@@ -10,6 +15,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/helixd/helixd/agentloop/remote"
 	"github.com/helixd/helixd/eventlog"
 )
 
@@ -24,7 +30,7 @@ const (
 // bytes: the largest output and the largest state, and what is around them.
 const maxAnswer = 2*eventlog.MaxPayload + 64<<10
 
-// Options configure an [HTTP].
+// Options configure a [Transport].
 type Options struct {
 	Headers map[string]string // sent with every request
 	// HeaderFunc returns further headers, for instance a token that expires.
@@ -46,18 +52,18 @@ type Options struct {
 	Idle time.Duration
 }
 
-// HTTP is a [Transport] over HTTP and server-sent events (document 004,
+// Transport is a [remote.Transport] over HTTP and server-sent events (document 004,
 // HttpRemoteAgentTransport). It is safe for concurrent use and owns no
-// goroutines. Requests are retried as [Options] say; see [Retryable].
-type HTTP struct {
+// goroutines. Requests are retried as [Options] say; see [remote.Retryable].
+type Transport struct {
 	base *url.URL // nil: unusable
 	opts Options
 }
 
-// NewHTTP returns a transport to the server whose routes are below url. That
+// New returns a transport to the server whose routes are below url. That
 // url is not one of http or https is told by every call.
-func NewHTTP(serverURL string, o *Options) *HTTP {
-	h := &HTTP{}
+func New(serverURL string, o *Options) *Transport {
+	h := &Transport{}
 	if u, err := url.Parse(serverURL); err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" {
 		h.base = u
 	}
@@ -88,33 +94,33 @@ func NewHTTP(serverURL string, o *Options) *HTTP {
 	return h
 }
 
-// Start implements [Transport].
-func (h *HTTP) Start(ctx context.Context, req StartRequest) (Started, error) {
+// Start implements [remote.Transport].
+func (h *Transport) Start(ctx context.Context, req remote.StartRequest) (remote.Started, error) {
 	return h.begin(ctx, "start", req)
 }
 
-// Resume implements [Transport].
-func (h *HTTP) Resume(ctx context.Context, req ResumeRequest) (Started, error) {
+// Resume implements [remote.Transport].
+func (h *Transport) Resume(ctx context.Context, req remote.ResumeRequest) (remote.Started, error) {
 	return h.begin(ctx, "resume", req)
 }
 
-func (h *HTTP) begin(ctx context.Context, route string, req any) (Started, error) {
-	var s Started
+func (h *Transport) begin(ctx context.Context, route string, req any) (remote.Started, error) {
+	var s remote.Started
 	err := h.post(ctx, route, req, func(x *Answer) error {
 		if err := x.Decode(&s, maxAnswer); err != nil {
 			return err
 		}
 		if s.SessionID == "" {
-			return fmt.Errorf("%w: it names no session", ErrMalformed)
+			return fmt.Errorf("%w: it names no session", remote.ErrMalformed)
 		}
 		return nil
 	})
 	return s, err
 }
 
-// Status implements [Transport].
-func (h *HTTP) Status(ctx context.Context, sessionID string) (Status, error) {
-	var s Status
+// Status implements [remote.Transport].
+func (h *Transport) Status(ctx context.Context, sessionID string) (remote.Status, error) {
+	var s remote.Status
 	query := url.Values{"sessionId": {sessionID}}
 	err := h.retry(ctx, Request{Method: http.MethodGet, Route: "status", Query: query}, func(x *Answer) error {
 		defer x.Close()
@@ -122,7 +128,7 @@ func (h *HTTP) Status(ctx context.Context, sessionID string) (Status, error) {
 			return err
 		}
 		if s.Status == "" {
-			return fmt.Errorf("%w: it has no status", ErrMalformed)
+			return fmt.Errorf("%w: it has no status", remote.ErrMalformed)
 		}
 		s.Error = x.Hide(s.Error)
 		return nil
@@ -130,17 +136,17 @@ func (h *HTTP) Status(ctx context.Context, sessionID string) (Status, error) {
 	return s, err
 }
 
-// Interrupt implements [Transport].
-func (h *HTTP) Interrupt(ctx context.Context, sessionID, reason string) error {
+// Interrupt implements [remote.Transport].
+func (h *Transport) Interrupt(ctx context.Context, sessionID, reason string) error {
 	return h.stop(ctx, "interrupt", sessionID, reason)
 }
 
-// Abort implements [Transport].
-func (h *HTTP) Abort(ctx context.Context, sessionID, reason string) error {
+// Abort implements [remote.Transport].
+func (h *Transport) Abort(ctx context.Context, sessionID, reason string) error {
 	return h.stop(ctx, "abort", sessionID, reason)
 }
 
-func (h *HTTP) stop(ctx context.Context, route, sessionID, reason string) error {
+func (h *Transport) stop(ctx context.Context, route, sessionID, reason string) error {
 	req := struct {
 		SessionID string `json:"sessionId"`
 		Reason    string `json:"reason,omitempty"`
@@ -152,7 +158,7 @@ func (h *HTTP) stop(ctx context.Context, route, sessionID, reason string) error 
 }
 
 // post sends v as JSON and has the answer read.
-func (h *HTTP) post(ctx context.Context, route string, v any, read func(*Answer) error) error {
+func (h *Transport) post(ctx context.Context, route string, v any, read func(*Answer) error) error {
 	body, err := json.Marshal(v)
 	if err != nil {
 		return errors.New("remote: the request can't be encoded as JSON")
@@ -165,13 +171,13 @@ func (h *HTTP) post(ctx context.Context, route string, v any, read func(*Answer)
 
 // retry sends a request until use, which has to close the answer, is
 // content with the answer, or no further attempt is due.
-func (h *HTTP) retry(ctx context.Context, r Request, use func(*Answer) error) error {
+func (h *Transport) retry(ctx context.Context, r Request, use func(*Answer) error) error {
 	for retries := h.Retries(); ; {
 		x, err := h.send(ctx, r)
 		if err == nil {
 			err = use(x)
 		}
-		if err == nil || !Retryable(err) {
+		if err == nil || !remote.Retryable(err) {
 			return err
 		}
 		if err := retries.Wait(ctx, err); err != nil {
@@ -181,6 +187,6 @@ func (h *HTTP) retry(ctx context.Context, r Request, use func(*Answer) error) er
 }
 
 // Retries returns the repetitions that [Options] allow.
-func (h *HTTP) Retries() *Retries {
-	return NewRetries(h.opts.RetryBaseDelay, h.opts.MaxRetries)
+func (h *Transport) Retries() *remote.Retries {
+	return remote.NewRetries(h.opts.RetryBaseDelay, h.opts.MaxRetries)
 }

@@ -1,4 +1,4 @@
-package remote_test
+package remotehttp_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop/remote"
+	"github.com/helixd/helixd/agentloop/remote/remotehttp"
 )
 
 // These tests have a clock of their own. A network can't be part of that, so
@@ -73,7 +74,7 @@ func TestSilenceIsADrop(t *testing.T) {
 			<-r.Context().Done()
 		})
 		began := time.Now()
-		got := collect(t, remote.NewHTTP("http://x", &remote.Options{Client: client}).Stream(t.Context(), "s", 0))
+		got := collect(t, remotehttp.New("http://x", &remotehttp.Options{Client: client}).Stream(t.Context(), "s", 0))
 		require.ErrorIs(t, got.err, remote.ErrStreamDropped)
 		require.NotErrorIs(t, got.err, context.Canceled, "nobody cancelled anything")
 		require.EqualError(t, got.err, "remote: the stream broke off: silent for too long")
@@ -92,7 +93,7 @@ func TestHeartbeatsKeepAStream(t *testing.T) {
 			streams(text(1, "a"), end)(w, r)
 		})
 		began := time.Now()
-		got := collect(t, remote.NewHTTP("http://x", &remote.Options{Client: client}).Stream(t.Context(), "s", 0))
+		got := collect(t, remotehttp.New("http://x", &remotehttp.Options{Client: client}).Stream(t.Context(), "s", 0))
 		require.NoError(t, got.err)
 		require.Equal(t, completed, got.last)
 		require.Equal(t, 10*time.Minute, time.Since(began))
@@ -103,7 +104,7 @@ func TestASlowConsumerIsNotSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := serve(t, func(w http.ResponseWriter, r *http.Request) { streams(text(1, "a"), text(2, "b"), end)(w, r) })
 		var last remote.Event
-		for e, err := range remote.NewHTTP("http://x", &remote.Options{Client: client}).Stream(t.Context(), "s", 0) {
+		for e, err := range remotehttp.New("http://x", &remotehttp.Options{Client: client}).Stream(t.Context(), "s", 0) {
 			require.NoError(t, err)
 			time.Sleep(time.Hour)
 			last = e
@@ -120,7 +121,7 @@ func TestAServerThatDoesNotAnswer(t *testing.T) {
 			<-r.Context().Done()
 		})
 		began := time.Now()
-		h := remote.NewHTTP("http://x", &remote.Options{Client: client, Idle: 10 * time.Second})
+		h := remotehttp.New("http://x", &remotehttp.Options{Client: client, Idle: 10 * time.Second})
 		_, err := h.Status(t.Context(), "s")
 		require.ErrorIs(t, err, remote.ErrUnreachable)
 		require.EqualError(t, err, "remote: the agent server does not answer: silent for too long")
@@ -133,7 +134,7 @@ func TestTheClientsOwnTimeLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 		client.Timeout = time.Second
-		_, err := remote.NewHTTP("http://x", &remote.Options{Client: client, MaxRetries: -1}).Status(t.Context(), "s")
+		_, err := remotehttp.New("http://x", &remotehttp.Options{Client: client, MaxRetries: -1}).Status(t.Context(), "s")
 		require.EqualError(t, err, "remote: the agent server does not answer: timed out")
 		require.ErrorIs(t, err, remote.ErrUnreachable)
 		require.NotErrorIs(t, err, context.DeadlineExceeded, "the caller's context goes on")
@@ -146,7 +147,7 @@ func TestAWaitEndsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		began := time.Now()
-		err := remote.NewHTTP("http://x", &remote.Options{Client: client}).Abort(ctx, "s", "")
+		err := remotehttp.New("http://x", &remotehttp.Options{Client: client}).Abort(ctx, "s", "")
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorContains(t, err, "503 UNAVAILABLE: stopping", "why it had not succeeded by then")
 		require.False(t, remote.Retryable(err))
@@ -169,7 +170,7 @@ func TestAServerSaysHowLongToWait(t *testing.T) {
 				says(503, `{"error":"stopping","code":"UNAVAILABLE"}`)(w, r)
 			})
 			began := time.Now()
-			_, err := remote.NewHTTP("http://x", &remote.Options{Client: client}).Status(t.Context(), "s")
+			_, err := remotehttp.New("http://x", &remotehttp.Options{Client: client}).Status(t.Context(), "s")
 			require.ErrorContains(t, err, "503 UNAVAILABLE")
 			require.Equal(t, want, time.Since(began), header)
 		})

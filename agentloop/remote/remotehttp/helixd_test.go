@@ -1,4 +1,4 @@
-package remote_test
+package remotehttp_test
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/agentloop/remote"
+	"github.com/helixd/helixd/agentloop/remote/remotehttp"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
@@ -58,7 +59,7 @@ func (c *cutter) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 // helixd is a server of our own. Its streams are cut off behind cut bytes, if
 // that is not 0.
 type helixd struct {
-	*remote.HTTP
+	*remotehttp.Transport
 	log  eventlog.Log
 	cut  atomic.Int64
 	open chan struct{} // lets the model gated go on
@@ -95,7 +96,7 @@ func newHelixd(t *testing.T) *helixd {
 	})
 	o := quick()
 	o.Headers = map[string]string{"Authorization": "Bearer " + token}
-	d.HTTP = remote.NewHTTP(srv.URL, o)
+	d.Transport = remotehttp.New(srv.URL, o)
 	return d
 }
 

@@ -1,4 +1,4 @@
-package remote
+package remotehttp
 
 import (
 	"bytes"
@@ -7,13 +7,14 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"github.com/helixd/helixd/agentloop/remote"
 	"github.com/helixd/helixd/eventlog"
 )
 
 // decodeEvent returns nil for events of kinds that it does not know: later
 // versions have more. The kind is the event's name, or the type that the data
 // names if it has none.
-func decodeEvent(e sseEvent, hide hidden) (Event, error) {
+func decodeEvent(e sseEvent, hide hidden) (remote.Event, error) {
 	if !utf8.Valid(e.data) { // as an SSE client decodes it
 		e.data = bytes.ToValidUTF8(e.data, []byte(string(utf8.RuneError)))
 	}
@@ -21,7 +22,7 @@ func decodeEvent(e sseEvent, hide hidden) (Event, error) {
 	if kind == "" {
 		var d struct{ Type string }
 		if json.Unmarshal(e.data, &d) != nil {
-			return nil, fmt.Errorf("%w: an event without a kind", ErrMalformed)
+			return nil, fmt.Errorf("%w: an event without a kind", remote.ErrMalformed)
 		}
 		kind = d.Type
 	}
@@ -34,42 +35,42 @@ func decodeEvent(e sseEvent, hide hidden) (Event, error) {
 			Status        string
 		}
 		if json.Unmarshal(e.data, &d) != nil {
-			return nil, fmt.Errorf("%w: end event", ErrMalformed)
+			return nil, fmt.Errorf("%w: end event", remote.ErrMalformed)
 		}
-		return EndEvent{Output: d.Output, State: d.State, Status: d.Status}, nil
+		return remote.EndEvent{Output: d.Output, State: d.State, Status: d.Status}, nil
 	case "error":
 		var d struct {
 			Error       string
 			Recoverable bool
 		}
 		if json.Unmarshal(e.data, &d) != nil {
-			return nil, fmt.Errorf("%w: error event", ErrMalformed)
+			return nil, fmt.Errorf("%w: error event", remote.ErrMalformed)
 		}
-		return ErrorEvent{Error: hide.from(d.Error), Recoverable: d.Recoverable}, nil
+		return remote.ErrorEvent{Error: hide.from(d.Error), Recoverable: d.Recoverable}, nil
 	}
 	return nil, nil
 }
 
-func decodeChunk(e sseEvent) (Event, error) {
+func decodeChunk(e sseEvent) (remote.Event, error) {
 	var d struct {
 		Chunk    json.RawMessage
 		Sequence uint64
 	}
 	if json.Unmarshal(e.data, &d) != nil {
-		return nil, fmt.Errorf("%w: chunk event", ErrMalformed)
+		return nil, fmt.Errorf("%w: chunk event", remote.ErrMalformed)
 	}
 	if d.Sequence == 0 {
 		d.Sequence, _ = strconv.ParseUint(e.id, 10, 64)
 	}
 	switch {
 	case d.Sequence == 0:
-		return nil, fmt.Errorf("%w: a chunk without a sequence", ErrMalformed)
+		return nil, fmt.Errorf("%w: a chunk without a sequence", remote.ErrMalformed)
 	case len(d.Chunk) > eventlog.MaxPayload:
-		return nil, fmt.Errorf("%w: a chunk of %d bytes", ErrTooLarge, len(d.Chunk))
+		return nil, fmt.Errorf("%w: a chunk of %d bytes", remote.ErrTooLarge, len(d.Chunk))
 	}
 	c, err := eventlog.DecodeChunk(d.Chunk)
 	if err != nil {
-		return nil, fmt.Errorf("%w: the chunk of sequence %d", ErrMalformed, d.Sequence)
+		return nil, fmt.Errorf("%w: the chunk of sequence %d", remote.ErrMalformed, d.Sequence)
 	}
-	return ChunkEvent{Sequence: d.Sequence, Chunk: c, Raw: d.Chunk}, nil
+	return remote.ChunkEvent{Sequence: d.Sequence, Chunk: c, Raw: d.Chunk}, nil
 }

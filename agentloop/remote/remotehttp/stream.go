@@ -1,4 +1,4 @@
-package remote
+package remotehttp
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+
+	"github.com/helixd/helixd/agentloop/remote"
 )
 
 // EventStream is the media type of server-sent events.
@@ -20,11 +22,11 @@ type RawEvent struct {
 	Data []byte // its lines, joined by line feeds
 }
 
-// Stream implements [Transport]. Connecting is retried; what happens to a
+// Stream implements [remote.Transport]. Connecting is retried; what happens to a
 // connection that stands is the caller's to decide. The connection is closed
 // when the iteration ends.
-func (h *HTTP) Stream(ctx context.Context, sessionID string, from uint64) iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) {
+func (h *Transport) Stream(ctx context.Context, sessionID string, from uint64) iter.Seq2[remote.Event, error] {
+	return func(yield func(remote.Event, error) bool) {
 		x, err := h.connect(ctx, sessionID, from)
 		if err != nil {
 			yield(nil, err)
@@ -36,12 +38,12 @@ func (h *HTTP) Stream(ctx context.Context, sessionID string, from uint64) iter.S
 }
 
 // connect opens the stream behind sequence from.
-func (h *HTTP) connect(ctx context.Context, sessionID string, from uint64) (*Answer, error) {
+func (h *Transport) connect(ctx context.Context, sessionID string, from uint64) (*Answer, error) {
 	var stream *Answer
 	err := h.retry(ctx, StreamRequest(sessionID, from), func(x *Answer) error {
 		if !x.Is(EventStream) {
 			x.Close()
-			return fmt.Errorf("%w: it is not an event stream", ErrMalformed)
+			return fmt.Errorf("%w: it is not an event stream", remote.ErrMalformed)
 		}
 		stream = x
 		return nil
@@ -58,18 +60,18 @@ func StreamRequest(sessionID string, from uint64) Request {
 }
 
 // Events yields the events of document 004's stream, which is the body, to the
-// last one. Without one, an error is last; see [Transport].
-func (x *Answer) Events() iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) {
+// last one. Without one, an error is last; see [remote.Transport].
+func (x *Answer) Events() iter.Seq2[remote.Event, error] {
+	return func(yield func(remote.Event, error) bool) {
 		for raw, err := range x.RawEvents() {
-			var e Event
+			var e remote.Event
 			if err == nil {
 				e, err = decodeEvent(sseEvent{raw.ID, raw.Name, raw.Data}, x.hide)
 			}
 			if err == nil && e == nil {
 				continue // of a kind that is not known
 			}
-			if !yield(e, err) || err != nil || isLast(e) {
+			if !yield(e, err) || err != nil || remote.IsLast(e) {
 				return
 			}
 		}
@@ -85,8 +87,8 @@ func (x *Answer) RawEvents() iter.Seq2[RawEvent, error] {
 			err := context.Cause(x.ctx)
 			var e sseEvent
 			if err == nil {
-				if e, err = events.next(); err != nil && !errors.Is(err, ErrTooLarge) {
-					err = x.lost(ErrStreamDropped, err)
+				if e, err = events.next(); err != nil && !errors.Is(err, remote.ErrTooLarge) {
+					err = x.lost(remote.ErrStreamDropped, err)
 				}
 			}
 			if !yield(RawEvent{e.id, e.name, e.data}, err) || err != nil {

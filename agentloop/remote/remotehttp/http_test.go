@@ -1,4 +1,4 @@
-package remote_test
+package remotehttp_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop/remote"
+	"github.com/helixd/helixd/agentloop/remote/remotehttp"
 )
 
 func TestRequestsAreDocument004s(t *testing.T) {
@@ -24,7 +25,7 @@ func TestRequestsAreDocument004s(t *testing.T) {
 		"error":"why","isExecuting":true,"streamId":"st","latestSequence":18446744073709551615}`))
 	s.on("/agents/interrupt", says(200, `{"ok":true}`))
 	s.on("/agents/abort", says(204, ``))
-	h := remote.NewHTTP(s.http.URL+"/agents/", &remote.Options{Headers: map[string]string{"X-Tenant": "t", "Content-Type": "text/plain"}})
+	h := remotehttp.New(s.http.URL+"/agents/", &remotehttp.Options{Headers: map[string]string{"X-Tenant": "t", "Content-Type": "text/plain"}})
 	ctx := ctxOf(t)
 
 	started, err := h.Start(ctx, remote.StartRequest{
@@ -102,7 +103,7 @@ func TestServerErrorsAndLostConnectionsAreRetried(t *testing.T) {
 			s.on("/start", c.answers...)
 			o := quick()
 			o.MaxRetries = c.retries
-			_, err := remote.NewHTTP(s.http.URL, o).Start(ctxOf(t), remote.StartRequest{SessionID: "s", AgentType: "a", Message: "m"})
+			_, err := remotehttp.New(s.http.URL, o).Start(ctxOf(t), remote.StartRequest{SessionID: "s", AgentType: "a", Message: "m"})
 			require.Equal(t, c.err, err != nil, "%v", err)
 			calls := s.got("/start")
 			require.Len(t, calls, c.calls)
@@ -116,7 +117,7 @@ func TestServerErrorsAndLostConnectionsAreRetried(t *testing.T) {
 func TestAServerThatIsAway(t *testing.T) {
 	s := newServer(t)
 	s.http.Close()
-	_, err := remote.NewHTTP(s.http.URL, quick()).Status(ctxOf(t), "s")
+	_, err := remotehttp.New(s.http.URL, quick()).Status(ctxOf(t), "s")
 	require.ErrorIs(t, err, remote.ErrUnreachable)
 	require.True(t, remote.Retryable(err))
 	require.Contains(t, err.Error(), "connection refused", "whoever operates it learns why")
@@ -128,7 +129,7 @@ func TestAServerThatIsNotTrusted(t *testing.T) {
 	srv.Config.ErrorLog = log.New(io.Discard, "", 0) // it complains about the handshake
 	srv.StartTLS()
 	defer srv.Close()
-	_, err := remote.NewHTTP(srv.URL, quick()).Status(ctxOf(t), "s")
+	_, err := remotehttp.New(srv.URL, quick()).Status(ctxOf(t), "s")
 	require.EqualError(t, err, "remote: the agent server does not answer: its certificate is not trusted")
 }
 
@@ -151,7 +152,7 @@ func TestErrorAnswersAreTyped(t *testing.T) {
 			w.Header().Set("Location", "/elsewhere")
 			says(c.status, c.body)(w, r)
 		})
-		_, err := remote.NewHTTP(s.http.URL, quick()).Status(ctxOf(t), "s")
+		_, err := remotehttp.New(s.http.URL, quick()).Status(ctxOf(t), "s")
 		var e *remote.Error
 		require.ErrorAs(t, err, &e)
 		require.Equal(t, remote.Error{Status: c.status, Code: c.code, Message: c.message}, *e)
@@ -169,7 +170,7 @@ func TestMessagesAreFitToBeShown(t *testing.T) {
 	s.on("/status", says(200, quote))
 	s.on("/start", says(403, quote))
 	s.on("/sse", streams("event: error\ndata: "+quote+"\n\n"))
-	h := remote.NewHTTP(s.http.URL, &remote.Options{Headers: map[string]string{"Authorization": "Bearer s3cret-token", "X-Short": "is"}})
+	h := remotehttp.New(s.http.URL, &remotehttp.Options{Headers: map[string]string{"Authorization": "Bearer s3cret-token", "X-Short": "is"}})
 
 	st, err := h.Status(ctxOf(t), "s")
 	require.NoError(t, err)
@@ -179,8 +180,8 @@ func TestMessagesAreFitToBeShown(t *testing.T) {
 	last := collect(t, h.Stream(ctxOf(t), "s", 0)).last.(remote.ErrorEvent)
 	for _, message := range []string{st.Error, e.Message, last.Error} {
 		require.True(t, strings.HasPrefix(message, "key [hidden] of [hidden] at [URL] is bad é"), message[:80])
-		require.LessOrEqual(t, len(message), remote.MaxErrorText)
-		require.Greater(t, len(message), remote.MaxErrorText-4)
+		require.LessOrEqual(t, len(message), remotehttp.MaxErrorText)
+		require.Greater(t, len(message), remotehttp.MaxErrorText-4)
 		require.True(t, strings.HasSuffix(message, "é"), "no half character")
 	}
 }
@@ -195,7 +196,7 @@ func TestHeadersAreAskedForBeforeEveryAttempt(t *testing.T) {
 		asked++
 		return map[string]string{"X-Token": "token-number-" + string(rune('0'+asked))}, nil
 	}
-	require.NoError(t, remote.NewHTTP(s.http.URL, o).Abort(ctxOf(t), "s", ""))
+	require.NoError(t, remotehttp.New(s.http.URL, o).Abort(ctxOf(t), "s", ""))
 	calls := s.got("/abort")
 	require.Len(t, calls, 2)
 	for i, want := range []string{"token-number-1", "token-number-2"} {
@@ -206,7 +207,7 @@ func TestHeadersAreAskedForBeforeEveryAttempt(t *testing.T) {
 	cause := errors.New("POST https://login/?secret=1 failed")
 	o.HeaderFunc = func(context.Context) (map[string]string, error) { asked++; return nil, cause }
 	asked = 0
-	err := remote.NewHTTP(s.http.URL, o).Abort(ctxOf(t), "s", "")
+	err := remotehttp.New(s.http.URL, o).Abort(ctxOf(t), "s", "")
 	require.ErrorIs(t, err, cause)
 	require.NotContains(t, err.Error(), "login")
 	require.Equal(t, 1, asked, "not retried")
@@ -214,18 +215,18 @@ func TestHeadersAreAskedForBeforeEveryAttempt(t *testing.T) {
 
 func TestMisuseIsNotRetried(t *testing.T) {
 	for _, url := range []string{"", "localhost:80", "ftp://x", "http://", "http://a b", "\x7f"} {
-		_, err := remote.NewHTTP(url, nil).Status(ctxOf(t), "s")
+		_, err := remotehttp.New(url, nil).Status(ctxOf(t), "s")
 		require.EqualError(t, err, "remote: the agent server's URL is unusable")
 	}
-	_, err := remote.NewHTTP("http://x", &remote.Options{Headers: map[string]string{"X": "secret\n"}}).Status(ctxOf(t), "s")
+	_, err := remotehttp.New("http://x", &remotehttp.Options{Headers: map[string]string{"X": "secret\n"}}).Status(ctxOf(t), "s")
 	require.EqualError(t, err, "remote: a header has control characters")
-	_, err = remote.NewHTTP("http://x", nil).Start(ctxOf(t), remote.StartRequest{State: json.RawMessage(`{`)})
+	_, err = remotehttp.New("http://x", nil).Start(ctxOf(t), remote.StartRequest{State: json.RawMessage(`{`)})
 	require.EqualError(t, err, "remote: the request can't be encoded as JSON")
 }
 
 func TestAnswersThatAreNotTheProtocols(t *testing.T) {
 	s := newServer(t)
-	h := remote.NewHTTP(s.http.URL, quick())
+	h := remotehttp.New(s.http.URL, quick())
 	for _, body := range []string{`{}`, `null`, `[]`, ``, `{"status":7,"sessionId":7}`, `{"status":"running","sessionId":"s"`} {
 		s.on("/status", says(200, body))
 		s.on("/start", says(200, body))
@@ -261,7 +262,7 @@ func TestACallEndsWithItsContext(t *testing.T) {
 		cancel(cause)
 		<-r.Context().Done()
 	})
-	_, err := remote.NewHTTP(s.http.URL, nil).Status(ctx, "s")
+	_, err := remotehttp.New(s.http.URL, nil).Status(ctx, "s")
 	require.Equal(t, cause, err)
 	require.Len(t, s.got("/status"), 1)
 }
@@ -274,15 +275,15 @@ func TestACallersClientFollowsNoRedirects(t *testing.T) {
 		http.Redirect(w, r, other.http.URL+r.RequestURI, http.StatusTemporaryRedirect)
 	})
 	own := &http.Client{}
-	o := remote.Options{Headers: map[string]string{"X-Api-Key": "secret"}, Client: own, MaxRetries: -1}
-	_, err := remote.NewHTTP(s.http.URL, &o).Status(ctxOf(t), "s")
+	o := remotehttp.Options{Headers: map[string]string{"X-Api-Key": "secret"}, Client: own, MaxRetries: -1}
+	_, err := remotehttp.New(s.http.URL, &o).Status(ctxOf(t), "s")
 	require.ErrorContains(t, err, "status 307")
 	require.Empty(t, other.got("/status"))
 	require.Nil(t, own.CheckRedirect, "the caller's stays as it is")
 
 	followed := 0
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { followed++; return nil }
-	_, err = remote.NewHTTP(s.http.URL, &o).Status(ctxOf(t), "s")
+	_, err = remotehttp.New(s.http.URL, &o).Status(ctxOf(t), "s")
 	require.NoError(t, err)
 	require.Equal(t, 1, followed)
 }

@@ -1,4 +1,4 @@
-package remote
+package remotehttp
 
 import (
 	"bytes"
@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/agentloop/remote"
 )
 
 // readSSE returns all events of a body and what ended it.
@@ -90,7 +92,7 @@ func TestEventsAreBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := readSSE(strings.NewReader(body), 100)
-			require.ErrorIs(t, err, ErrTooLarge)
+			require.ErrorIs(t, err, remote.ErrTooLarge)
 			require.Empty(t, got)
 		})
 	}
@@ -133,7 +135,7 @@ func FuzzDecodeEvent(f *testing.F) {
 			require.Nil(t, e)
 			return
 		}
-		if c, ok := e.(ChunkEvent); ok {
+		if c, ok := e.(remote.ChunkEvent); ok {
 			require.NotZero(t, c.Sequence)
 			require.NotNil(t, c.Chunk)
 			require.NotEmpty(t, c.Raw)

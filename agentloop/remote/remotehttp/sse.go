@@ -1,10 +1,12 @@
-package remote
+package remotehttp
 
 import (
 	"bufio"
 	"bytes"
 	"fmt"
 	"io"
+
+	"github.com/helixd/helixd/agentloop/remote"
 )
 
 // sseEvent is a server-sent event.
@@ -55,7 +57,7 @@ func (s *sseReader) next() (sseEvent, error) {
 		switch string(field) {
 		case "data":
 			if len(e.data)+len(value)+1 > s.limit {
-				return sseEvent{}, fmt.Errorf("%w: an event has more than %d bytes", ErrTooLarge, s.limit)
+				return sseEvent{}, fmt.Errorf("%w: an event has more than %d bytes", remote.ErrTooLarge, s.limit)
 			}
 			if e.data == nil {
 				e.data = make([]byte, 0, len(value))
@@ -98,7 +100,7 @@ func (s *sseReader) readLine() ([]byte, error) {
 			n = len(part)
 		}
 		if len(s.line)+n > s.limit {
-			return nil, fmt.Errorf("%w: a line has more than %d bytes", ErrTooLarge, s.limit)
+			return nil, fmt.Errorf("%w: a line has more than %d bytes", remote.ErrTooLarge, s.limit)
 		}
 		s.line = append(s.line, part[:n]...)
 		if !whole {

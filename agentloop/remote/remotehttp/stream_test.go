@@ -1,4 +1,4 @@
-package remote_test
+package remotehttp_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop/remote"
+	"github.com/helixd/helixd/agentloop/remote/remotehttp"
 	"github.com/helixd/helixd/eventlog"
 )
 
@@ -23,7 +24,7 @@ func TestAStreamYieldsItsEvents(t *testing.T) {
 		"event: chunk\ndata: {\"chunk\":"+later+",\ndata: \"sequence\":9}\n\n",
 		"id: 11\nevent: chunk\ndata: {\"chunk\":"+rawText("b")+"}\n\n",
 		"data: {\"type\":\"chunk\",\"sequence\":12,\"chunk\":"+strings.Replace(rawText("c?"), "?", "\xff", 1)+"}\n\n", end, text(99, "behind the end")))
-	h := remote.NewHTTP(s.http.URL, nil)
+	h := remotehttp.New(s.http.URL, nil)
 
 	var raw []string
 	got := collect(t, func(yield func(remote.Event, error) bool) {
@@ -56,7 +57,7 @@ func TestLastEvents(t *testing.T) {
 	} {
 		s := newServer(t)
 		s.on("/sse", streams(text(1, "a"), data+"\n\n"))
-		got := collect(t, remote.NewHTTP(s.http.URL, nil).Stream(ctxOf(t), "s", 0))
+		got := collect(t, remotehttp.New(s.http.URL, nil).Stream(ctxOf(t), "s", 0))
 		require.NoError(t, got.err)
 		require.Equal(t, []uint64{1}, got.seqs)
 		require.Equal(t, want, got.last)
@@ -73,7 +74,7 @@ func TestAStreamWithoutAnEndHasDropped(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t)
 			s.on("/sse", answer)
-			got := collect(t, remote.NewHTTP(s.http.URL, nil).Stream(ctxOf(t), "s", 0))
+			got := collect(t, remotehttp.New(s.http.URL, nil).Stream(ctxOf(t), "s", 0))
 			require.ErrorIs(t, got.err, remote.ErrStreamDropped)
 			require.True(t, remote.Retryable(got.err))
 			require.NotContains(t, got.err.Error(), "127.0.0.1")
@@ -87,13 +88,13 @@ func TestAStreamWithoutAnEndHasDropped(t *testing.T) {
 func TestConnectingIsRetried(t *testing.T) {
 	s := newServer(t)
 	s.on("/sse", says(500, ""), says(503, ""), streams(text(1, "a"), end))
-	got := collect(t, remote.NewHTTP(s.http.URL, quick()).Stream(ctxOf(t), "s", 0))
+	got := collect(t, remotehttp.New(s.http.URL, quick()).Stream(ctxOf(t), "s", 0))
 	require.NoError(t, got.err)
 	require.Equal(t, []string{"a"}, got.texts)
 	require.Len(t, s.got("/sse"), 3)
 
 	s.on("/sse", says(416, `{"error":"ahead","code":"CURSOR_AHEAD"}`))
-	got = collect(t, remote.NewHTTP(s.http.URL, quick()).Stream(ctxOf(t), "s", 7))
+	got = collect(t, remotehttp.New(s.http.URL, quick()).Stream(ctxOf(t), "s", 7))
 	require.Equal(t, &remote.Error{Status: 416, Code: "CURSOR_AHEAD", Message: "ahead"}, got.err)
 }
 
@@ -114,7 +115,7 @@ func TestGarbageIsAnError(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t)
 			s.on("/sse", answer)
-			got := collect(t, remote.NewHTTP(s.http.URL, quick()).Stream(ctxOf(t), "s", 0))
+			got := collect(t, remotehttp.New(s.http.URL, quick()).Stream(ctxOf(t), "s", 0))
 			require.ErrorIs(t, got.err, remote.ErrMalformed)
 			require.False(t, remote.Retryable(got.err), "it would be the same again")
 			require.Len(t, s.got("/sse"), 1)
@@ -131,14 +132,14 @@ func TestAnAnswerThatIsNoStreamIsClosed(t *testing.T) {
 		<-r.Context().Done()
 		close(left)
 	})
-	got := collect(t, remote.NewHTTP(s.http.URL, nil).Stream(ctxOf(t), "s", 0))
+	got := collect(t, remotehttp.New(s.http.URL, nil).Stream(ctxOf(t), "s", 0))
 	require.ErrorIs(t, got.err, remote.ErrMalformed)
 	<-left
 }
 
 func TestLargeEvents(t *testing.T) {
 	s := newServer(t)
-	h := remote.NewHTTP(s.http.URL, nil)
+	h := remotehttp.New(s.http.URL, nil)
 	largest := strings.Repeat("x", eventlog.MaxPayload-len(rawText("")))
 	s.on("/sse", streams(text(1, largest), end))
 	got := collect(t, h.Stream(ctxOf(t), "s", 0))
@@ -180,7 +181,7 @@ func TestAConsumerThatLeavesClosesTheConnection(t *testing.T) {
 		<-r.Context().Done()
 		close(left)
 	})
-	for e, err := range remote.NewHTTP(s.http.URL, nil).Stream(ctxOf(t), "s", 0) {
+	for e, err := range remotehttp.New(s.http.URL, nil).Stream(ctxOf(t), "s", 0) {
 		require.NoError(t, err)
 		require.NotNil(t, e)
 		break
@@ -198,7 +199,7 @@ func TestAStreamEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(ctxOf(t))
 	defer cancel(nil)
 	var last error
-	for _, last = range remote.NewHTTP(s.http.URL, nil).Stream(ctx, "s", 0) {
+	for _, last = range remotehttp.New(s.http.URL, nil).Stream(ctx, "s", 0) {
 		cancel(cause)
 	}
 	require.Equal(t, cause, last)

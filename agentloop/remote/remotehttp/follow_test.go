@@ -1,4 +1,4 @@
-package remote_test
+package remotehttp_test
 
 import (
 	"context"
@@ -9,11 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop/remote"
+	"github.com/helixd/helixd/agentloop/remote/remotehttp"
 )
 
 func follow(t *testing.T, s *server, from uint64, retries int) seen {
 	t.Helper()
-	h := remote.NewHTTP(s.http.URL, &remote.Options{MaxRetries: -1})
+	h := remotehttp.New(s.http.URL, &remotehttp.Options{MaxRetries: -1})
 	return collect(t, remote.Follow(ctxOf(t), h, "s", from, remote.FollowOptions{Retries: retries, RetryBase: 1}))
 }
 
@@ -163,7 +164,7 @@ func TestAConsumerThatLeavesEndsFollow(t *testing.T) {
 		<-r.Context().Done()
 		close(left)
 	})
-	h := remote.NewHTTP(s.http.URL, nil)
+	h := remotehttp.New(s.http.URL, nil)
 	for _, err := range remote.Follow(ctxOf(t), h, "s", 0, remote.FollowOptions{}) {
 		require.NoError(t, err)
 		break
@@ -181,7 +182,7 @@ func TestFollowEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(ctxOf(t))
 	defer cancel(nil)
 	var last error
-	for _, last = range remote.Follow(ctx, remote.NewHTTP(s.http.URL, nil), "s", 0, remote.FollowOptions{}) {
+	for _, last = range remote.Follow(ctx, remotehttp.New(s.http.URL, nil), "s", 0, remote.FollowOptions{}) {
 		cancel(http.ErrServerClosed)
 	}
 	require.Equal(t, http.ErrServerClosed, last)

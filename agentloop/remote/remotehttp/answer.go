@@ -1,4 +1,4 @@
-package remote
+package remotehttp
 
 import (
 	"bytes"
@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"time"
 	"unicode/utf8"
+
+	"github.com/helixd/helixd/agentloop/remote"
 )
 
 // maxErrorBody is how much of an error answer is read, in bytes.
@@ -74,12 +76,12 @@ func (x *Answer) Decode(v any, limit int) error {
 	body, err := io.ReadAll(io.LimitReader(x, int64(limit)+1))
 	switch {
 	case err != nil:
-		return x.lost(ErrUnreachable, err)
+		return x.lost(remote.ErrUnreachable, err)
 	case len(body) > limit:
-		return fmt.Errorf("%w: more than %d bytes", ErrTooLarge, limit)
+		return fmt.Errorf("%w: more than %d bytes", remote.ErrTooLarge, limit)
 	}
 	if json.Unmarshal(bytes.ToValidUTF8(body, []byte(string(utf8.RuneError))), v) != nil {
-		return fmt.Errorf("%w: it is not the JSON that was asked for", ErrMalformed)
+		return fmt.Errorf("%w: it is not the JSON that was asked for", remote.ErrMalformed)
 	}
 	return nil
 }
@@ -93,11 +95,11 @@ func (x *Answer) Lines(limit int) iter.Seq2[[]byte, error] {
 			switch {
 			case err == io.EOF && len(in.line) == 0:
 				return
-			case errors.Is(err, ErrTooLarge):
+			case errors.Is(err, remote.ErrTooLarge):
 				yield(nil, err)
 				return
 			case err != nil:
-				yield(nil, x.lost(ErrStreamDropped, err))
+				yield(nil, x.lost(remote.ErrStreamDropped, err))
 				return
 			}
 			if !yield(line, nil) {
@@ -110,8 +112,8 @@ func (x *Answer) Lines(limit int) iter.Seq2[[]byte, error] {
 // Refusal returns the error that an answer other than 2xx is, and its body. A
 // body that is not of the protocol's form, such as a proxy's page, is not
 // shown by the error.
-func (x *Answer) Refusal() (*Error, []byte) {
-	e := &Error{Status: x.res.StatusCode, RetryAfter: retryAfter(x.res.Header.Get("Retry-After"))}
+func (x *Answer) Refusal() (*remote.Error, []byte) {
+	e := &remote.Error{Status: x.res.StatusCode, RetryAfter: retryAfter(x.res.Header.Get("Retry-After"))}
 	var body struct {
 		Error, Code string
 	}

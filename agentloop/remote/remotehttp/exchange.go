@@ -1,4 +1,4 @@
-package remote
+package remotehttp
 
 import (
 	"bytes"
@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/propagation"
+
+	"github.com/helixd/helixd/agentloop/remote"
 )
 
 // Request is what every attempt of a request sends.
@@ -49,7 +51,7 @@ type Answer struct {
 }
 
 // send makes one attempt. An answer other than 2xx is an error.
-func (h *HTTP) send(ctx context.Context, r Request) (*Answer, error) {
+func (h *Transport) send(ctx context.Context, r Request) (*Answer, error) {
 	x, err := h.Send(ctx, r)
 	if err != nil || x.OK() {
 		return x, err
@@ -65,7 +67,7 @@ func (h *HTTP) send(ctx context.Context, r Request) (*Answer, error) {
 // Send makes one attempt, whatever it is answered with. The answer has to be
 // closed. Errors: [ErrUnreachable], what the headers or the body can't be had
 // for, and the cause of a ctx that has ended.
-func (h *HTTP) Send(ctx context.Context, r Request) (*Answer, error) {
+func (h *Transport) Send(ctx context.Context, r Request) (*Answer, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
@@ -91,7 +93,7 @@ func (h *HTTP) Send(ctx context.Context, r Request) (*Answer, error) {
 		if own := body.failure(); own != nil && ctx.Err() == nil {
 			return nil, own
 		}
-		return nil, x.lost(ErrUnreachable, err)
+		return nil, x.lost(remote.ErrUnreachable, err)
 	}
 	x.res, x.begun = res, time.Now()
 	x.heard = x.begun
@@ -110,7 +112,7 @@ func (r Request) idle(byDefault time.Duration) time.Duration {
 }
 
 // headers returns the caller's headers.
-func (h *HTTP) headers(ctx context.Context) (map[string]string, error) {
+func (h *Transport) headers(ctx context.Context) (map[string]string, error) {
 	if h.opts.HeaderFunc == nil {
 		return h.opts.Headers, nil
 	}
@@ -130,7 +132,7 @@ func (h *HTTP) headers(ctx context.Context) (map[string]string, error) {
 }
 
 // newRequest returns an attempt's request, and its body if it was opened.
-func (h *HTTP) newRequest(ctx context.Context, r Request, headers map[string]string) (*http.Request, *upload, error) {
+func (h *Transport) newRequest(ctx context.Context, r Request, headers map[string]string) (*http.Request, *upload, error) {
 	if h.base == nil {
 		return nil, nil, errUnusable
 	}
