@@ -2,6 +2,7 @@
 //
 //	engine             takes requests; claims trees, lets go of them; forks, rolls back, sweeps, erases
 //	internal/drive     performs what is decided in a tree while it is claimed
+//	internal/files     opens, saves, restores and removes the files of workspaces
 //	internal/record    drafts records
 //	internal/tracing, internal/metrics, internal/backlog   tell others: spans, metrics, hooks
 //

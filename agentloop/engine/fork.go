@@ -8,7 +8,7 @@ import (
 	"fmt"
 
 	"github.com/helixd/helixd/agentloop"
-	"github.com/helixd/helixd/agentloop/engine/internal/drive"
+	"github.com/helixd/helixd/agentloop/engine/internal/files"
 	"github.com/helixd/helixd/agentloop/engine/internal/record"
 	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/agentloop/workspace"
@@ -182,7 +182,7 @@ func (l *Loop) forkState(ctx context.Context, then *projector.Tree, id string, e
 			return nil, &agentloop.WorkspaceWiringError{Agent: s.AgentType, Provider: w.ProviderID, Known: l.workspaces.Kinds()}
 		}
 		var snapshot json.RawMessage
-		err := l.host.Ask(ctx, p.ID(), drive.AskAdopt, func() (err error) {
+		err := l.files.Ask(ctx, p.ID(), files.AskAdopt, func() (err error) {
 			snapshot, err = p.Adopt(ctx, workspace.Session{Root: id, ID: projector.ForkID(then, id, s.SessionID)}, w.Snapshot)
 			return err
 		})

@@ -16,6 +16,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine/internal/drive"
+	"github.com/helixd/helixd/agentloop/engine/internal/files"
 	"github.com/helixd/helixd/agentloop/engine/internal/metrics"
 	"github.com/helixd/helixd/agentloop/engine/internal/record"
 	"github.com/helixd/helixd/agentloop/internal/plan"
@@ -80,6 +81,7 @@ type Loop struct {
 	host   *drive.Host // of trees that are driven
 	// workspaces are the providers, by kind.
 	workspaces plan.Providers
+	files      *files.Files
 
 	ctx  context.Context // ends with ErrStopping
 	stop context.CancelCauseFunc
@@ -177,10 +179,11 @@ func New(log eventlog.Log, agents []agentloop.Agent, o *Options) (*Loop, error) 
 	}
 	l.ctx, l.stop = context.WithCancelCause(context.Background())
 	l.clock = record.Clock{Now: l.opts.Now, NewID: l.opts.NewID, ExpireAfter: l.opts.ExpireAfter}
+	l.files = &files.Files{Providers: l.workspaces, Logger: l.opts.Logger, Metrics: l.opts.Metrics}
 	l.host = &drive.Host{
 		Clock: l.clock, Log: log, Node: l.opts.Node, Shared: l.opts.Queue != nil, Logger: l.opts.Logger, Metrics: l.opts.Metrics,
 		Quota: l.opts.Quota, RetryDelay: l.opts.RetryDelay, Tracer: l.opts.Tracer, TraceContent: l.opts.TraceContent,
-		Workspaces: l.workspaces, Goroutines: &l.wg, Drains: l.drains, Leaves: l.leaves,
+		Files: l.files, Goroutines: &l.wg, Drains: l.drains, Leaves: l.leaves,
 	}
 	return l, nil
 }

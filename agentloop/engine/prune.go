@@ -6,43 +6,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/helixd/helixd/agentloop"
-	"github.com/helixd/helixd/agentloop/engine/internal/drive"
 	"github.com/helixd/helixd/agentloop/engine/internal/record"
 	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
 )
-
-// removeTreeTimeout bounds how long the files of one session tree may take to
-// be removed.
-const removeTreeTimeout = 5 * time.Minute
-
-// removeWorkspaces removes what this node's providers have of a session tree,
-// and returns how many snapshots there were. pending tells that it is to be
-// called again, since bytes may be left.
-//
-// Errors: ErrWorkspaceRemains.
-func (l *Loop) removeWorkspaces(ctx context.Context, root string) (snapshots int, pending bool, err error) {
-	for _, kind := range l.workspaces.Kinds() {
-		n, left, rerr := l.removeFrom(ctx, l.workspaces[kind], root)
-		snapshots, pending, err = snapshots+n, pending || left, errors.Join(err, rerr)
-	}
-	return snapshots, pending, err
-}
-
-func (l *Loop) removeFrom(ctx context.Context, p workspace.Provider, root string) (snapshots int, pending bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, removeTreeTimeout)
-	defer cancel()
-	err = l.host.Ask(ctx, p.ID(), drive.AskRemove, func() (err error) { snapshots, err = p.Remove(ctx, root); return err })
-	switch {
-	case errors.Is(err, workspace.ErrPending):
-		return snapshots, true, nil
-	case err != nil:
-		return snapshots, false, fmt.Errorf("%w: %s: %w", agentloop.ErrWorkspaceRemains, p.ID(), err)
-	}
-	return snapshots, false, nil
-}
 
 // outOfReach reports whether there may be files in workspaces of a tree that
 // this node's providers don't reach.
@@ -56,27 +24,13 @@ func (l *Loop) outOfReach(ctx context.Context, root string) bool {
 		if w == nil || w.Status == projector.WorkspaceGone || w.Ref == nil && w.Snapshot == nil {
 			continue
 		}
-		if l.workspaces[w.ProviderID] == nil || l.elsewhere(ctx, l.workspaces[w.ProviderID], workspace.Session{Root: root, ID: s.SessionID}, w) {
+		if l.workspaces[w.ProviderID] == nil || l.files.Elsewhere(ctx, l.workspaces[w.ProviderID], workspace.Session{Root: root, ID: s.SessionID}, w) {
 			l.opts.Logger.Warn("an erasure leaves files to the node that reaches them",
 				eventlog.LogSession, root, "agent", s.SessionID, "provider", w.ProviderID)
 			return true
 		}
 	}
 	return false
-}
-
-// elsewhere reports whether another node has a workspace.
-func (l *Loop) elsewhere(ctx context.Context, p workspace.Provider, of workspace.Session, w *projector.Workspace) bool {
-	if w.Ref == nil { // a fork that has not been opened; the snapshot is its own already
-		return errors.Is(l.host.Ask(ctx, p.ID(), drive.AskAdopt, func() (err error) { _, err = p.Adopt(ctx, of, w.Snapshot); return err }), workspace.ErrElsewhere)
-	}
-	return errors.Is(l.host.Ask(ctx, p.ID(), drive.AskResolve, func() error {
-		ws, err := p.Resolve(ctx, of, w.Ref)
-		if err == nil {
-			err = ws.Close()
-		}
-		return err
-	}), workspace.ErrElsewhere)
 }
 
 // hasFiles reports whether there may be files in workspaces of a tree.
@@ -116,7 +70,7 @@ func (l *Loop) closeWorkspaces(ctx context.Context, session string, now int64, d
 	case !prunable(t, now):
 		return nil
 	}
-	n, _, err := l.removeWorkspaces(ctx, session) // Tidy waits for what is pending
+	n, _, err := l.files.Remove(ctx, session) // Tidy waits for what is pending
 	done.SnapshotsDeleted += n
 	if err != nil {
 		return err
@@ -196,7 +150,7 @@ func (l *Loop) Tidy(ctx context.Context) (Tidied, error) {
 			}
 			if err == nil && now.Sub(since) >= TidyGrace {
 				var pending bool
-				if _, pending, err = l.removeFrom(ctx, p, root); err == nil && !pending {
+				if _, pending, err = l.files.RemoveFrom(ctx, p, root); err == nil && !pending {
 					done.Trees++
 					continue
 				}

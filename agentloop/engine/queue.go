@@ -215,7 +215,7 @@ func (l *Loop) Erase(ctx context.Context, session string) (eventlog.Erasure, err
 	}
 	// The files and memories first: if this breaks off, the session is still there
 	// to be erased again.
-	if _, _, err := l.removeWorkspaces(ctx, session); err != nil {
+	if _, _, err := l.files.Remove(ctx, session); err != nil {
 		return eventlog.Erasure{}, err
 	}
 	remembered, err := l.eraseMemories(ctx, session)
@@ -227,7 +227,7 @@ func (l *Loop) Erase(ctx context.Context, session string) (eventlog.Erasure, err
 	e.Records += remembered.Records
 	if err == nil || errors.Is(err, eventlog.ErrSessionNotFound) {
 		// And what a run has written meanwhile.
-		switch _, pending, again := l.removeWorkspaces(ctx, session); {
+		switch _, pending, again := l.files.Remove(ctx, session); {
 		case again != nil:
 			e.Pending = e.Pending || err == nil // the log's part is done
 			return e, again

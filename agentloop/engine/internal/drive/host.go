@@ -7,10 +7,9 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/helixd/helixd/agentloop/engine/internal/files"
 	"github.com/helixd/helixd/agentloop/engine/internal/metrics"
 	"github.com/helixd/helixd/agentloop/engine/internal/record"
-	"github.com/helixd/helixd/agentloop/engine/internal/sharedlock"
-	"github.com/helixd/helixd/agentloop/internal/plan"
 	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/eventlog"
 )
@@ -27,9 +26,8 @@ type Host struct {
 	RetryDelay   time.Duration // before the first repetition of a model call
 	Tracer       trace.Tracer  // nil: no spans
 	TraceContent bool
-	Workspaces   plan.Providers
+	Files        *files.Files
 	Goroutines   *sync.WaitGroup             // of all goroutines
 	Drains       <-chan struct{}             // closed when the node drains
 	Leaves       func(agentType string) bool // whether an agent's runs shall go on elsewhere
-	gates        sharedlock.Table            // of workspaces that are in use, by session
 }

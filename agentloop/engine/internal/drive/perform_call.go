@@ -124,7 +124,7 @@ func (t *task) execute(ctx context.Context, tool *plan.Tool, c *toolCall, call p
 	}
 	var v any
 	if tool.Op != nil {
-		v, err = t.inWorkspace(ctx, c, *tool.Op, call.Arguments)
+		v, err = t.files.Use(ctx, filesOf{task: t, c: c}, *tool.Op, call.Arguments)
 	} else {
 		v, err = tool.Execute(ctx, c.Call, call.Arguments)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine/internal/backlog"
+	"github.com/helixd/helixd/agentloop/engine/internal/files"
 	"github.com/helixd/helixd/agentloop/engine/internal/retrying"
 	"github.com/helixd/helixd/agentloop/engine/internal/tracing"
 	"github.com/helixd/helixd/agentloop/internal/decide"
@@ -36,10 +37,10 @@ type Tree struct {
 
 	mu     sync.RWMutex // guards what follows; the writer's observer changes the tree
 	tree   *projector.Tree
-	parked string            // a session of which the fold could not use a fact of ours
-	ids    map[string]*task  // call ids that were given, until the task ends
-	hooks  *backlog.Queue    // what hooks are to be told
-	spaces map[string]*space // workspaces that are open here, by session
+	parked string           // a session of which the fold could not use a fact of ours
+	ids    map[string]*task // call ids that were given, until the task ends
+	hooks  *backlog.Queue   // what hooks are to be told
+	files  *files.Tree      // workspaces that are open here
 
 	// stopped are the remote agents that were told to abort, whether they
 	// have heard it or not, by StopRemote's key.
@@ -70,7 +71,7 @@ func New(h *Host, root string, t *projector.Tree, run string, defs map[string]*p
 		l: h, log: retrying.Log{Log: h.Log}, root: root, agent: t.AgentType, defs: defs, run: run, id: h.NewID(), tree: t,
 		ids: map[string]*task{}, tasks: map[string]*task{},
 		ended: make(chan outcome), hooks: backlog.New(t, defs, request), stopped: map[string]bool{}, turn: turn,
-		traces: tracing.New(h.Tracer, h.TraceContent, h.Node, root), spaces: map[string]*space{},
+		traces: tracing.New(h.Tracer, h.TraceContent, h.Node, root), files: h.Files.NewTree(),
 	}
 }
 
@@ -89,7 +90,7 @@ func (r *Tree) Close() {
 	if r.w != nil {
 		r.w.Stop()
 	}
-	r.closeSpaces()
+	r.files.Close()
 }
 
 // Drive drives the tree, which was claimed, until it is at rest. fresh tells

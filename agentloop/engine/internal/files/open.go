@@ -1,4 +1,4 @@
-package drive
+package files
 
 import (
 	"bytes"
@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/helixd/helixd/agentloop"
-	"github.com/helixd/helixd/agentloop/engine/internal/record"
 	"github.com/helixd/helixd/agentloop/engine/internal/sharedlock"
 	"github.com/helixd/helixd/agentloop/internal/shorten"
 	"github.com/helixd/helixd/agentloop/workspace"
@@ -27,10 +26,10 @@ var (
 	errFilesBehind    = errors.New("the files are behind the conversation: they are those of the last step that was saved, if any was")
 )
 
-// openWorkspace has the workspace open, with the files that the state says, and
+// openSpace has the workspace open, with the files that the state says, and
 // that recorded. What fails is recorded, too. gone is one that is not there any
 // more.
-func (t *task) openWorkspace(ctx context.Context, c *toolCall, sp *space, g *sharedlock.Lock, gone workspace.Workspace) error {
+func (t *Tree) openSpace(ctx context.Context, s Session, sp *space, g *sharedlock.Lock, gone workspace.Workspace) error {
 	if err := g.Lock(ctx); err != nil {
 		return err
 	}
@@ -38,10 +37,10 @@ func (t *task) openWorkspace(ctx context.Context, c *toolCall, sp *space, g *sha
 	if gone != nil && sp.open() == gone {
 		sp.keep(nil)
 	}
-	w := t.recordedWorkspace()
+	w := s.Recorded()
 	bounded, cancel := context.WithTimeoutCause(ctx, workspaceTimeout, errWorkspaceTimeout)
 	defer cancel()
-	o := opening{task: t, c: c, sp: sp, w: w}
+	o := opening{Session: s, files: t.files, sp: sp, w: w}
 	err := o.open(bounded)
 	var failed *workspaceFailure
 	switch {
@@ -53,8 +52,7 @@ func (t *task) openWorkspace(ctx context.Context, c *toolCall, sp *space, g *sha
 	if cause := context.Cause(bounded); cause != nil && errors.Is(failed.err, bounded.Err()) {
 		failed.err = cause
 	}
-	if err := o.appendIf(ctx, nil, t.workspaceFailed(w, failed.err)); err != nil {
-		c.lose(err)
+	if err := s.Append(ctx, nil, failure(s, w, failed.err)); err != nil {
 		return err
 	}
 	return fmt.Errorf("the workspace can't be used: %w", workspace.WithoutPath(failed.err))
@@ -66,30 +64,31 @@ type workspaceFailure struct{ err error }
 func (e *workspaceFailure) Error() string { return e.err.Error() }
 func (e *workspaceFailure) Unwrap() error { return e.err }
 
-// workspaceFailed is the record of a failure.
-func (t *task) workspaceFailed(w *projector.Workspace, err error) record.Draft {
-	name, provider := t.namedWorkspace(w)
-	t.logger().Warn("workspace failed", "provider", provider, "error", err)
-	return t.fact(&eventlog.WorkspaceFailed{Name: name, ProviderID: provider, Error: shorten.Error(err.Error()), FactBase: t.factBase()})
+// failure is the record of a failure.
+func failure(s Session, w *projector.Workspace, err error) eventlog.Fact {
+	name, provider := named(s, w)
+	s.Logger().Warn("workspace failed", "provider", provider, "error", err)
+	return &eventlog.WorkspaceFailed{Name: name, ProviderID: provider, Error: shorten.Error(err.Error()), FactBase: s.FactBase()}
 }
 
-// namedWorkspace returns the name and the kind of the session's workspace: the
-// agent may have got another one since it was opened.
-func (t *task) namedWorkspace(w *projector.Workspace) (name, provider string) {
+// named returns the name and the kind of the session's workspace: the agent may
+// have got another one since it was opened.
+func named(s Session, w *projector.Workspace) (name, provider string) {
+	agents := s.Workspace()
 	switch {
 	case w != nil && w.Status != projector.WorkspaceGone && (w.Ref != nil || w.Snapshot != nil):
 		return w.Name, w.ProviderID
-	case t.def != nil && t.def.Workspace != nil:
-		return t.def.Workspace.Name, t.def.Workspace.Provider
+	case agents != nil:
+		return agents.Name, agents.Provider
 	case w != nil:
 		return w.Name, w.ProviderID
 	}
 	return agentloop.DefaultWorkspaceName, ""
 }
 
-func (t *task) providerOf(w *projector.Workspace) (name string, p workspace.Provider, err error) {
-	name, kind := t.namedWorkspace(w)
-	if p = t.l.Workspaces[kind]; p == nil {
+func (f *Files) providerOf(s Session, w *projector.Workspace) (name string, p workspace.Provider, err error) {
+	name, kind := named(s, w)
+	if p = f.Providers[kind]; p == nil {
 		return "", nil, &workspaceFailure{fmt.Errorf("this node has no provider %q of workspaces", kind)}
 	}
 	return name, p, nil
@@ -97,14 +96,14 @@ func (t *task) providerOf(w *projector.Workspace) (name string, p workspace.Prov
 
 // opening is one try to open a workspace.
 type opening struct {
-	*task
-	c  *toolCall
-	sp *space
-	w  *projector.Workspace // as it was recorded, nil: never
+	Session
+	files *Files
+	sp    *space
+	w     *projector.Workspace // as it was recorded, nil: never
 }
 
 func (o opening) open(ctx context.Context) error {
-	name, p, err := o.providerOf(o.w)
+	name, p, err := o.files.providerOf(o.Session, o.w)
 	if err != nil {
 		return err
 	}
@@ -114,18 +113,18 @@ func (o opening) open(ctx context.Context) error {
 		return err
 	}
 	lost = lost || o.w != nil && o.w.Status == projector.WorkspaceGone // what was closed may still be here
-	var facts []record.Draft                                           // together: files that are lost must not be taken for the state's
+	var facts []eventlog.Fact                                          // together: files that are lost must not be taken for the state's
 	if !known || lost || o.w.Status != projector.WorkspaceOpen {
-		facts = append(facts, o.fact(&eventlog.WorkspaceOpened{
-			Name: name, ProviderID: p.ID(), Capabilities: o.capabilities(ws, p), Ref: ref, FactBase: o.factBase(),
-		}))
+		facts = append(facts, &eventlog.WorkspaceOpened{
+			Name: name, ProviderID: p.ID(), Capabilities: o.capabilities(ws, p), Ref: ref, FactBase: o.FactBase(),
+		})
 	}
 	var told error
 	if lost || o.w != nil && o.w.Stale {
 		if told, err = o.restore(ctx, p.ID(), ws, known, lost); err != nil {
 			return err
 		}
-		facts = append(facts, o.fact(&eventlog.WorkspaceRestored{FactBase: o.factBase()}))
+		facts = append(facts, &eventlog.WorkspaceRestored{FactBase: o.FactBase()})
 	}
 	if err := o.record(ctx, facts...); err != nil {
 		return err
@@ -141,11 +140,11 @@ func (o opening) find(ctx context.Context, p workspace.Provider, known bool) (ws
 		if ws = o.sp.open(); ws != nil {
 			return ws, ref, false, nil
 		}
-		err = o.l.Ask(ctx, p.ID(), AskResolve, func() (err error) { ws, err = p.Resolve(ctx, o.spaceOf(), ref); return err })
+		err = o.files.Ask(ctx, p.ID(), askResolve, func() (err error) { ws, err = p.Resolve(ctx, o.ID(), ref); return err })
 		lost = errors.Is(err, workspace.ErrGone)
 	}
 	if !known || lost {
-		err = o.l.Ask(ctx, p.ID(), askOpen, func() (err error) { ws, ref, err = p.Open(ctx, o.spaceOf()); return err })
+		err = o.files.Ask(ctx, p.ID(), askOpen, func() (err error) { ws, ref, err = p.Open(ctx, o.ID()); return err })
 	}
 	switch {
 	case err != nil:
@@ -160,8 +159,8 @@ func (o opening) find(ctx context.Context, p workspace.Provider, known bool) (ws
 // files are kept at checkpoints.
 func (o opening) capabilities(ws workspace.Workspace, p workspace.Provider) []eventlog.WorkspaceCapability {
 	all := p.Capabilities()
-	if o.def != nil && o.def.Workspace != nil {
-		all = o.def.Workspace.Capabilities
+	if w := o.Workspace(); w != nil {
+		all = w.Capabilities
 	}
 	all = slices.DeleteFunc(slices.Clone(all), func(c eventlog.WorkspaceCapability) bool { return c == eventlog.WorkspaceSnapshot })
 	if ws.Snapshots() != nil {
@@ -175,7 +174,7 @@ func (o opening) capabilities(ws workspace.Workspace, p workspace.Provider) []ev
 func (o opening) restore(ctx context.Context, provider string, ws workspace.Workspace, known, lost bool) (told, err error) {
 	files := ws.Snapshots()
 	to := func(snapshot json.RawMessage) error {
-		return o.l.Ask(ctx, provider, askRestore, func() error {
+		return o.files.Ask(ctx, provider, askRestore, func() error {
 			if files == nil {
 				return removeAll(ctx, ws.FS())
 			}
@@ -230,18 +229,17 @@ func removeAll(ctx context.Context, files workspace.FS) error {
 
 // record appends what became of the workspace. What the log does not take is no
 // failure of the call's: it is made again.
-func (o opening) record(ctx context.Context, facts ...record.Draft) error {
+func (o opening) record(ctx context.Context, facts ...eventlog.Fact) error {
 	if len(facts) == 0 {
 		return nil
 	}
 	still := func() bool { // another rollback may have come meanwhile
-		w := o.recordedWorkspace()
+		w := o.Recorded()
 		return w == nil || o.w != nil && bytes.Equal(w.Snapshot, o.w.Snapshot) && (!w.Stale || w.Dirty == o.w.Dirty)
 	}
-	err := o.appendIf(ctx, still, facts...)
+	err := o.Append(ctx, still, facts...)
 	if errors.Is(err, eventlog.ErrStale) {
 		return nil // it is looked at anew
 	}
-	o.c.lose(err)
 	return err
 }

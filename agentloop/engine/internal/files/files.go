@@ -1,0 +1,50 @@
+// Package files opens, saves, restores and removes the files in sessions'
+// workspaces.
+package files
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"github.com/helixd/helixd/agentloop/engine/internal/metrics"
+	"github.com/helixd/helixd/agentloop/engine/internal/sharedlock"
+	"github.com/helixd/helixd/agentloop/internal/plan"
+)
+
+// Files are those that this node's providers of workspaces reach.
+type Files struct {
+	Providers plan.Providers
+	Logger    *slog.Logger
+	Metrics   *metrics.Metrics // nil: nothing is measured
+
+	locks sharedlock.Table // of workspaces that are in use, by session
+}
+
+var errProviderPanicked = errors.New("the provider failed unexpectedly")
+
+// What a provider of workspaces is asked for, as it is measured.
+const (
+	askOpen     = "open"
+	askResolve  = "resolve"
+	askUse      = "use"
+	askSnapshot = "snapshot"
+	askRestore  = "restore"
+	AskAdopt    = "adopt"
+	askRemove   = "remove"
+)
+
+// Ask has a provider of workspaces do something. Its panic is an error.
+func (f *Files) Ask(ctx context.Context, provider, what string, do func() error) (err error) {
+	began := time.Now()
+	defer func() {
+		if p := recover(); p != nil {
+			f.Logger.Error("a provider of workspaces panicked", "provider", provider, "panic", p, "stack", string(debug.Stack()))
+			err = errProviderPanicked
+		}
+		f.Metrics.Asked(ctx, provider, what, err, time.Since(began))
+	}()
+	return do()
+}

@@ -1,0 +1,62 @@
+package files
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/helixd/helixd/agentloop/internal/plan"
+	"github.com/helixd/helixd/agentloop/workspace"
+	"github.com/helixd/helixd/eventlog"
+)
+
+// Save keeps the session's files, unless still reports false: a rollback, which
+// voids it, may come meanwhile. If saving fails the run goes on without: the next
+// use tries again.
+func (t *Tree) Save(ctx context.Context, s Session, still func() bool) error {
+	snapshot, err := t.takeSnapshot(ctx, s)
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	var saved eventlog.Fact = &eventlog.WorkspaceSaved{Snapshot: snapshot, FactBase: s.FactBase()}
+	if err != nil {
+		saved = failure(s, s.Recorded(), err)
+	}
+	return s.Append(ctx, still, saved)
+}
+
+func (t *Tree) takeSnapshot(ctx context.Context, s Session) (snapshot json.RawMessage, err error) {
+	sp, g := t.space(s), t.files.locks.Of(s.ID().ID)
+	defer t.files.locks.Leave(s.ID().ID)
+	if err := g.Lock(ctx); err != nil {
+		return nil, err
+	}
+	defer g.Unlock()
+	ctx, cancel := context.WithTimeoutCause(ctx, workspaceTimeout, errWorkspaceTimeout)
+	defer cancel()
+	w, ws := s.Recorded(), sp.open()
+	if ws == nil {
+		_, p, err := t.files.providerOf(s, w)
+		if err != nil {
+			return nil, err
+		}
+		err = t.files.Ask(ctx, p.ID(), askResolve, func() (err error) { ws, err = p.Resolve(ctx, s.ID(), w.Ref); return err })
+		if err != nil {
+			return nil, err
+		}
+		if !sp.keep(ws) {
+			return nil, errLetGo
+		}
+	}
+	if ws.Snapshots() == nil {
+		return nil, errors.New("the provider keeps no snapshots any more")
+	}
+	err = t.files.Ask(ctx, w.ProviderID, askSnapshot, func() (err error) { snapshot, err = ws.Snapshots().Take(ctx); return err })
+	switch {
+	case err != nil:
+		return nil, err
+	case len(snapshot) > workspace.MaxSnapshotRef || !plan.IsObject(snapshot):
+		return nil, errors.New("the provider's snapshot is no object, or too large")
+	}
+	return snapshot, nil
+}
