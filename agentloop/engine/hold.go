@@ -20,13 +20,13 @@ func (l *Loop) hold(ctx context.Context, session string, run *liveRun) (err erro
 	if err != nil {
 		return err
 	}
-	var turn *drive.Probation
-	for turn == nil && suspected(t.Claim) && !decide.Aborting(&t.Session) {
-		if turn, err = l.awaitTurn(run); err != nil {
+	var probation *drive.Probation
+	for probation == nil && suspected(t.Claim) && !decide.Aborting(&t.Session) {
+		if probation, err = l.awaitProbation(run); err != nil {
 			return err
 		}
-		if turn != nil {
-			defer turn.Leave()
+		if probation != nil {
+			defer probation.Leave()
 		}
 		if t, err = l.states.Head(ctx, session); err != nil {
 			return err
@@ -39,7 +39,7 @@ func (l *Loop) hold(ctx context.Context, session string, run *liveRun) (err erro
 	defer leave()
 	id, attempt := openRun(t)
 	run.held, run.agent, run.id = t.Head, t.AgentType, id
-	r := drive.New(l.host, session, t, id, defs, func(run string) *agentloop.Hooks { return l.requestHooks(session, run) }, turn)
+	r := drive.New(l.host, session, t, id, defs, func(run string) *agentloop.Hooks { return l.requestHooks(session, run) }, probation)
 	defer r.Close()
 	if effects, err := r.Decide(); err != nil || len(effects) == 0 {
 		return err

@@ -94,7 +94,7 @@ type Loop struct {
 	asked    map[string]int
 	drains   chan struct{} // closed when the loop drains
 	left     chan struct{} // tells Drain that a run has left
-	suspects chan struct{} // places for suspected trees; see awaitTurn
+	suspects chan struct{} // places for suspected trees; see awaitProbation
 	taking   chan struct{} // places for trees from the list that are being folded
 
 	sweeping chan struct{}       // holds one while there is a sweep

@@ -33,10 +33,10 @@ func newSuspects() chan struct{} {
 	return places
 }
 
-// awaitTurn waits for a suspected tree's turn. While it does, the tree is not
-// held: whoever asks for it ends the wait, as does the end of the loop, and what
-// is to be done is decided anew. Then there is no turn.
-func (l *Loop) awaitTurn(run *liveRun) (*drive.Probation, error) {
+// awaitProbation waits until a suspected tree may be driven on probation. While it
+// does, the tree is not held. A request for it ends the wait, as does the end of
+// the loop, and what is to be done is decided again. Then there is no probation.
+func (l *Loop) awaitProbation(run *liveRun) (*drive.Probation, error) {
 	run.underWay(l)
 	l.pauses(run, true)
 	defer l.pauses(run, false)

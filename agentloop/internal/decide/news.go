@@ -41,6 +41,7 @@ const (
 	StatusTerminated = "terminated"
 )
 
+// StatusOf returns the status of a persistent sub-agent.
 func StatusOf(child *projector.Session) ChildStatus {
 	s := ChildStatus{Name: child.Child.Name, Agent: child.AgentType, Mode: agentloop.NonBlocking, Status: string(child.Status)}
 	if child.Child.Blocking {

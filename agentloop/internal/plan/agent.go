@@ -158,6 +158,7 @@ const (
 	PhaseCompanion
 )
 
+// Phase is the phase in which a call of the tool is executed.
 func (d *Agent) Phase(tool string) int {
 	switch {
 	case d.Finishes(tool):
@@ -187,6 +188,7 @@ func resolveObject(raw json.RawMessage) (*jsonschema.Resolved, error) {
 	return s.Resolve(nil)
 }
 
+// IsObject reports whether raw is a JSON object.
 func IsObject(raw json.RawMessage) bool {
 	var m map[string]json.RawMessage
 	return json.Unmarshal(raw, &m) == nil && m != nil

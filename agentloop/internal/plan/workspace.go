@@ -60,6 +60,7 @@ func (d *Agent) addWorkspace(w agentloop.AgentWorkspace) error {
 // Providers are the loop's providers of workspaces, by kind.
 type Providers map[string]workspace.Provider
 
+// ProvidersOf fails if two providers are of one kind.
 func ProvidersOf(list []workspace.Provider) (Providers, error) {
 	all := Providers{}
 	for _, p := range list {
@@ -71,6 +72,7 @@ func ProvidersOf(list []workspace.Provider) (Providers, error) {
 	return all, nil
 }
 
+// Kinds returns the kinds, sorted.
 func (p Providers) Kinds() []string {
 	var kinds []string
 	for kind := range p {

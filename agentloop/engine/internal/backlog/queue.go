@@ -37,6 +37,8 @@ type result struct {
 	events []Event
 }
 
+// New returns an empty queue. request returns the hooks of the request that began
+// a run of the root, or nil.
 func New(tree *projector.Tree, defs map[string]*plan.Agent, request func(run string) *agentloop.Hooks) *Queue {
 	return &Queue{
 		tree: tree, defs: defs, request: request,
@@ -198,6 +200,7 @@ func (q *Queue) wanted(s *projector.Session, events []Event) []Event {
 	return out
 }
 
+// BeforeTool is the event before a tool is executed.
 func BeforeTool(tool, call string, args json.RawMessage) Event {
 	return NewEvent("beforeTool", agentloop.BeforeToolPayload{Tool: agentloop.HookTool{Name: tool}, ToolCallID: call, Arguments: args},
 		func(h *agentloop.Hooks) func(context.Context, *agentloop.HookContext, agentloop.BeforeToolPayload) {
@@ -205,6 +208,7 @@ func BeforeTool(tool, call string, args json.RawMessage) Event {
 		})
 }
 
+// BeforeSubAgent is the event before a sub-agent is started.
 func BeforeSubAgent(agent string, call projector.Call) Event {
 	return NewEvent("beforeSubAgent",
 		agentloop.BeforeSubAgentPayload{Agent: agent, ToolCallID: call.ID, Input: call.Arguments},
@@ -213,6 +217,7 @@ func BeforeSubAgent(agent string, call projector.Call) Event {
 		})
 }
 
+// BeforeLLMCall is the event before a model is called.
 func BeforeLLMCall(p agentloop.BeforeLLMCallPayload) Event {
 	return NewEvent("beforeLLMCall", p,
 		func(h *agentloop.Hooks) func(context.Context, *agentloop.HookContext, agentloop.BeforeLLMCallPayload) {

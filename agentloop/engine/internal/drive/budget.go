@@ -23,7 +23,7 @@ const (
 // reserve reserves what a call may use of its tenant's day. Errors:
 // *quota.Exceeded; what quota.Days returns.
 func (t *task) reserve(ctx context.Context, req model.Request) (*quota.Reservation, error) {
-	q, tenant := t.l.Quota, t.tenant()
+	q, tenant := t.host.Quota, t.tenant()
 	if !q.Daily(tenant) {
 		return nil, nil
 	}
@@ -32,7 +32,7 @@ func (t *task) reserve(ctx context.Context, req model.Request) (*quota.Reservati
 		answer = likelyAnswer
 	}
 	estimate := eventlog.TokenUsage{Prompt: promptTokens(req), Completion: answer}
-	return q.Reserve(ctx, tenant, t.session, t.l.NewID(), model.NameOf(t.def.Model), estimate)
+	return q.Reserve(ctx, tenant, t.session, t.host.NewID(), model.NameOf(t.def.Model), estimate)
 }
 
 // settleBudget replaces a call's reservation with what it has used. What can't be

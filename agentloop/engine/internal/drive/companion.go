@@ -153,17 +153,17 @@ func (t *task) sendMessage(c *toolCall, a sendArgs) ([]record.Draft, json.RawMes
 		mode := eventlog.ModeStart
 		if child.Turn != nil {
 			mode = eventlog.ModeWithMessage
-			facts = append(facts, t.l.Abandon(child)...)
+			facts = append(facts, t.host.Abandon(child)...)
 		} else {
 			begins = []record.Draft{c.subAgentStart(child.AgentType, id)}
 		}
 		if child.Running() {
-			facts = append(facts, t.l.Interruption(child, "a new message")...)
+			facts = append(facts, t.host.Interruption(child, "a new message")...)
 		}
-		run := t.l.NewRun(id, mode, []agentloop.Input{{Content: a.Message}})
+		run := t.host.NewRun(id, mode, []agentloop.Input{{Content: a.Message}})
 		facts = append(facts, run...)
 		if child.Turn != nil {
-			facts = append(facts, t.l.Resumed(child, run[0].Run, mode))
+			facts = append(facts, t.host.Resumed(child, run[0].Run, mode))
 		}
 	})
 	if problem != "" {
@@ -195,7 +195,7 @@ func (t *task) terminate(a nameArgs) (facts []record.Draft, result json.RawMessa
 			run = child.Turn.RunID
 		}
 		facts = record.About(id, []record.Draft{{Run: run, Fact: &eventlog.InterruptRequested{
-			RunID: run, Kind: eventlog.StopAbort, Reason: shorten.Text(a.Reason, agentloop.MaxErrorText), Terminate: true, FactBase: t.l.FactBase(id),
+			RunID: run, Kind: eventlog.StopAbort, Reason: shorten.Text(a.Reason, agentloop.MaxErrorText), Terminate: true, FactBase: t.host.FactBase(id),
 		}}})
 	})
 	return facts, statusJSON(decide.ChildStatus{Name: a.Name, Status: decide.StatusTerminated}), ""

@@ -47,7 +47,7 @@ func (t *task) childStatus(id string) (result json.RawMessage) {
 	t.look(func(*projector.Session) {
 		if child := t.tree.Get(id); child != nil && child.Child != nil {
 			status := decide.StatusOf(child)
-			if result = statusJSON(status); len(result) > t.l.Log.Info().MaxRecordBytes-resultRoom {
+			if result = statusJSON(status); len(result) > t.host.Log.Info().MaxRecordBytes-resultRoom {
 				result = statusJSON(status.Cut(decide.MaxToldOutput))
 			}
 		}

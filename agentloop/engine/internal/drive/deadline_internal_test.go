@@ -40,7 +40,7 @@ func TestADeadlineThatMeetsTheEndWritesNothing(t *testing.T) {
 			Child: &eventlog.SubSession{ParentSessionID: "s", CallID: "c", Mode: eventlog.SubSessionEphemeral},
 		}},
 	}
-	r := &Tree{l: h, root: "s", id: "w", tree: tree, defs: defs, w: eventlog.NewWriter(log, "s", eventlog.WriterOptions{ID: "w"})}
+	r := &Tree{host: h, root: "s", id: "w", tree: tree, defs: defs, w: eventlog.NewWriter(log, "s", eventlog.WriterOptions{ID: "w"})}
 	defer r.w.Stop()
 	e := decide.AwaitDeadline{Session: "s", StepID: "turn-1-step-1", Call: call, At: 1}
 	require.NoError(t, r.newTask(t.Context(), e).perform(e))

@@ -22,7 +22,7 @@ func (t *task) discard(reason func(*projector.Session, *projector.Step) string) 
 			return
 		}
 		if why := reason(s, step); why != "" {
-			f := t.l.Discarded(s, step, why)
+			f := t.host.Discarded(s, step, why)
 			f.Run = t.runID
 			facts = append(facts, f)
 		}

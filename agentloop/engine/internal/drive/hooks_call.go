@@ -66,7 +66,7 @@ func (t *task) callHook(ctx context.Context, name string, f func(context.Context
 	defer host.end()
 	log := t.logger().With("hook", name)
 	done := make(chan struct{})
-	t.l.Goroutines.Go(func() {
+	t.host.Goroutines.Go(func() {
 		defer close(done)
 		defer func() {
 			if p := recover(); p != nil {
@@ -122,6 +122,6 @@ func (t *task) beforeModel(ctx context.Context, e decide.CallModel) {
 	p.Request = t.request()
 	t.tell(ctx, backlog.BeforeLLMCall(p))
 	t.mu.Lock()
-	t.hooks.Begins(e.Key(), t.l.Millis())
+	t.hooks.Begins(e.Key(), t.host.Millis())
 	t.mu.Unlock()
 }

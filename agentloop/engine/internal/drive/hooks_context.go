@@ -125,7 +125,7 @@ func (h *hookHost) append(c eventlog.Chunk) error {
 		err = h.t.append(h.ctx, record.Draft{Chunk: c, Run: h.label()})
 	}
 	if err != nil {
-		h.t.l.Logger.Warn("a hook's write failed", eventlog.LogSession, h.t.session, eventlog.LogRun, h.t.runID, "type", c.Type(), "error", err)
+		h.t.host.Logger.Warn("a hook's write failed", eventlog.LogSession, h.t.session, eventlog.LogRun, h.t.runID, "type", c.Type(), "error", err)
 	}
 	return err
 }

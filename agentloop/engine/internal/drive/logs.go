@@ -27,9 +27,10 @@ const (
 
 // log tells of the call.
 func (c *toolCall) log(level slog.Level, event string, more ...any) {
-	LogCall(context.Background(), c.r.l.Logger, level, event, c.SessionID, c.RunID, c.ID, c.ToolName, more...)
+	LogCall(context.Background(), c.r.host.Logger, level, event, c.SessionID, c.RunID, c.ID, c.ToolName, more...)
 }
 
+// LogCall logs an event of a call of a session.
 func LogCall(ctx context.Context, log *slog.Logger, level slog.Level, event, session, run, call, tool string, more ...any) {
 	log.Log(ctx, level, event,
 		append([]any{eventlog.LogSession, session, eventlog.LogRun, run, eventlog.LogCall, call, eventlog.LogTool, tool}, more...)...)

@@ -22,7 +22,7 @@ func (t *task) truncate(ctx context.Context, e decide.Truncate) error {
 	var claim *projector.Claim
 	t.look(func(s *projector.Session) {
 		resync = record.Resync(s.LatestCheckpoint(), e.Reason)
-		resync.Base = t.l.ChunkBase(s)
+		resync.Base = t.host.ChunkBase(s)
 		head, claim = t.tree.Head, t.tree.Claim
 	})
 	facts := []record.Draft{t.fact(&eventlog.Truncated{
@@ -65,7 +65,7 @@ func (t *task) finish(ctx context.Context, e decide.Finish) error {
 		RunID: t.runID, Status: eventlog.RunCompleted, Output: e.Output, FactBase: t.factBase(),
 	}))
 	if t.session == t.root { // a sub-agent has no stream of its own
-		return t.append(ctx, append(facts, t.fact(&eventlog.StreamEnd{StreamID: t.session, Timestamp: t.l.Millis(), FinalOutput: e.Output}))...)
+		return t.append(ctx, append(facts, t.fact(&eventlog.StreamEnd{StreamID: t.session, Timestamp: t.host.Millis(), FinalOutput: e.Output}))...)
 	}
 	end := t.turnEnd(e.Output, "")
 	err := t.append(ctx, append(slices.Clip(facts), end...)...)
@@ -168,7 +168,7 @@ func pauseReason(waiting []projector.Call) string {
 // be seen until the run is resumed.
 func (t *task) interrupt(ctx context.Context, e decide.Interrupt) error {
 	facts := t.discard(interrupted)
-	t.look(func(s *projector.Session) { facts = append(facts, t.l.Interruption(s, e.Reason)...) })
+	t.look(func(s *projector.Session) { facts = append(facts, t.host.Interruption(s, e.Reason)...) })
 	if t.session == t.root {
 		facts = append(facts, t.fact(&eventlog.StreamPaused{Reason: "interrupted", FactBase: t.factBase()}))
 	}

@@ -92,7 +92,7 @@ func (t *task) runTool(ctx context.Context, c *toolCall, call projector.Call, to
 	if err != nil && context.Cause(ctx) != nil {
 		outcome = "stopped"
 	}
-	t.l.Metrics.Executed(t.def, tool.Name, outcome, time.Since(began))
+	t.host.Metrics.Executed(t.def, tool.Name, outcome, time.Since(began))
 	if err == nil { // it is done, even if the run has been stopped meanwhile
 		return t.commitCall(context.WithoutCancel(ctx), c, result, "", "")
 	}
@@ -138,7 +138,7 @@ func (t *task) execute(ctx context.Context, tool *plan.Tool, c *toolCall, call p
 	if err != nil {
 		return nil, agentloop.CodeToolFailed, fmt.Errorf("the result is not JSON: %w", err)
 	}
-	if limit := t.l.Log.Info().MaxRecordBytes - resultRoom; len(result) > limit {
+	if limit := t.host.Log.Info().MaxRecordBytes - resultRoom; len(result) > limit {
 		return nil, agentloop.CodeToolFailed, fmt.Errorf("the result has %d bytes, at most %d", len(result), limit)
 	}
 	if err := t.def.CheckOutput(tool.Name, result); err != nil {

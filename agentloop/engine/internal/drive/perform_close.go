@@ -44,7 +44,7 @@ func (t *task) closeCall(ctx context.Context, e decide.CloseCall) error {
 // awaitDeadline ends a call that has waited for a sub-agent for too long: one
 // that the call has made is stopped, another one goes on.
 func (t *task) awaitDeadline(ctx context.Context, e decide.AwaitDeadline) error {
-	if err := wait(ctx, time.Duration(e.At-t.l.Millis())*time.Millisecond); err != nil {
+	if err := wait(ctx, time.Duration(e.At-t.host.Millis())*time.Millisecond); err != nil {
 		return err
 	}
 	c := t.newCall(e.StepID, e.Call)
@@ -63,7 +63,7 @@ func (t *task) awaitDeadline(ctx context.Context, e decide.AwaitDeadline) error 
 	}
 	stop := t.fact(&eventlog.InterruptRequested{
 		RunID: run, Kind: eventlog.StopAbort, Code: agentloop.CodeToolTimeout, Reason: "it took too long",
-		FactBase: t.l.FactBase(e.Call.Pending.Child),
+		FactBase: t.host.FactBase(e.Call.Pending.Child),
 	})
 	stop.Agent = e.Call.Pending.Child
 	return t.append(ctx, stop)

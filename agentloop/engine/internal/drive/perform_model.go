@@ -9,6 +9,7 @@ import (
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/engine/internal/conversation"
 	"github.com/helixd/helixd/agentloop/engine/internal/metrics"
+	"github.com/helixd/helixd/agentloop/engine/internal/tracing"
 	"github.com/helixd/helixd/agentloop/internal/decide"
 	"github.com/helixd/helixd/agentloop/internal/shorten"
 	"github.com/helixd/helixd/agentloop/model"
@@ -34,7 +35,7 @@ func (t *task) callModel(ctx context.Context, e decide.CallModel) error {
 	}
 	ctx, span := t.traces.Model(ctx, t.traced(), t.def.Model, e.Step, t.attempt(e.StepID), req)
 	defer span.End()
-	measured := t.l.Metrics.ModelCall(t.def)
+	measured := t.host.Metrics.ModelCall(t.def)
 	done, err := t.generate(ctx, req, a, measured)
 	measured.Ended(modelOutcome(ctx, a, err))
 	// Before the answer is recorded: no step has a record and an open reservation.
@@ -151,4 +152,25 @@ func (t *task) attempt(stepID string) int {
 		}
 	})
 	return n
+}
+
+// traced is the agent that a span of the task is about.
+func (t *task) traced() tracing.Agent {
+	of := tracing.Agent{Session: t.session, Run: t.runID}
+	if t.def != nil {
+		of.Name = t.def.Name
+	}
+	return of
+}
+
+// brokeOff says that nothing was made of a model's answer.
+func brokeOff(span tracing.ModelSpan, err error) {
+	switch {
+	case errors.Is(err, errUnwanted):
+		span.Cancelled()
+	case errors.Is(err, agentloop.ErrStopping):
+		span.Released(releasedFor(err))
+	default:
+		span.Fail(agentloop.CodeInternal, agentloop.CodeInternal)
+	}
 }

@@ -16,9 +16,9 @@ func poisoned(c *projector.Claim) bool {
 	return c != nil && (c.Silent >= agentloop.MaxSilentClaims || c.Fruitless >= agentloop.MaxFruitlessClaims)
 }
 
-// Probation is a suspected tree's.
+// Probation is the trial of a suspected tree.
 type Probation struct {
-	Clear func()           // ends it, and lets a further tree have one
+	Clear func()           // ends it: the tree is innocent, and a further one may have one
 	Leave func()           // only ends it
 	Over  <-chan time.Time // when it has lived for a while
 }
@@ -36,7 +36,7 @@ func (r *Tree) endPoison(ctx context.Context) error {
 		facts = append(facts, record.About(s.SessionID, []record.Draft{{Run: s.Turn.RunID, Fact: &eventlog.InterruptRequested{
 			RunID: s.Turn.RunID, Kind: eventlog.StopAbort, Code: agentloop.CodePoisoned, ByParent: s.Child != nil,
 			Reason:   fmt.Sprintf("%d processes in a row have died with it", claim.Silent+claim.Fruitless),
-			FactBase: r.l.FactBase(s.SessionID),
+			FactBase: r.host.FactBase(s.SessionID),
 		}}})...)
 	}
 	r.mu.RUnlock()
@@ -47,7 +47,7 @@ func (r *Tree) endPoison(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.l.Logger.Error("run is given up", eventlog.LogSession, r.root, eventlog.LogRun, r.run, "code", agentloop.CodePoisoned, "silent", claim.Silent, "fruitless", claim.Fruitless)
+	r.host.Logger.Error("run is given up", eventlog.LogSession, r.root, eventlog.LogRun, r.run, "code", agentloop.CodePoisoned, "silent", claim.Silent, "fruitless", claim.Fruitless)
 	return r.w.Append(ctx, entries...)
 }
 
@@ -60,7 +60,7 @@ func (r *Tree) settleClaim(ctx context.Context, how eventlog.ClaimSettling) erro
 		return nil
 	}
 	entries, err := record.Entries(r.root, []record.Draft{{Run: claim.RunID, Fact: &eventlog.ClaimSettled{
-		RunID: claim.RunID, Node: claim.Node, How: how, FactBase: r.l.FactBase(r.root),
+		RunID: claim.RunID, Node: claim.Node, How: how, FactBase: r.host.FactBase(r.root),
 	}}})
 	if err != nil {
 		return err
@@ -77,6 +77,6 @@ func (r *Tree) release() {
 	ctx, cancel := context.WithTimeout(context.Background(), letGoTimeout)
 	defer cancel()
 	if err := r.settleClaim(ctx, eventlog.ClaimReleased); err != nil {
-		r.l.Logger.Debug("can't say that a run was let go", eventlog.LogSession, r.root, eventlog.LogRun, r.run, "error", err)
+		r.host.Logger.Debug("can't say that a run was let go", eventlog.LogSession, r.root, eventlog.LogRun, r.run, "error", err)
 	}
 }

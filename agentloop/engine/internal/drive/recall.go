@@ -27,7 +27,7 @@ func (t *task) recall(ctx context.Context) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause // the run was stopped: who goes on with it asks again
 	}
-	t.l.Metrics.Recalled(t.def, len(found), err, time.Since(began))
+	t.host.Metrics.Recalled(t.def, len(found), err, time.Since(began))
 	f := &eventlog.MemoryRecalled{RunID: t.runID, Query: req.Query, Memories: newMemories(found, req.Known), FactBase: t.factBase()}
 	if err == nil {
 		if err = t.append(ctx, t.fact(f)); err == nil || !unrecordable(err) {
@@ -71,7 +71,7 @@ func (t *task) askRecaller(ctx context.Context, req agentloop.RecallRequest) ([]
 	defer cancel()
 	var found []eventlog.RecalledMemory
 	done := make(chan error, 1)
-	t.l.Goroutines.Go(func() {
+	t.host.Goroutines.Go(func() {
 		defer func() {
 			if p := recover(); p != nil {
 				t.logger().Error("recaller panicked", "panic", p, "stack", string(debug.Stack()))

@@ -39,7 +39,7 @@ func (t *task) runRemote(ctx context.Context, c *toolCall, call projector.Call, 
 	r := &remoteCall{task: t, RemoteAgent: agent, c: c, call: call, id: projector.ChildID(t.session, projector.InfixRemote, c.ID)}
 	begun := call.Pending != nil && !decide.Gated(call)
 	r.known = begun || r.made()
-	deadline := t.l.Millis() + agent.Timeout.Milliseconds()
+	deadline := t.host.Millis() + agent.Timeout.Milliseconds()
 	if begun {
 		deadline = call.Pending.Deadline
 	} else if code, problem := t.cantSpawn(r.id); problem != "" && !r.known {
@@ -47,7 +47,7 @@ func (t *task) runRemote(ctx context.Context, c *toolCall, call projector.Call, 
 	} else if err := r.create(ctx); err != nil {
 		return err
 	}
-	limited, cancel := context.WithTimeoutCause(ctx, time.Duration(deadline-t.l.Millis())*time.Millisecond, errToolTimeout)
+	limited, cancel := context.WithTimeoutCause(ctx, time.Duration(deadline-t.host.Millis())*time.Millisecond, errToolTimeout)
 	defer cancel()
 	end, err := r.follow(limited)
 	switch cause := context.Cause(ctx); {
@@ -86,7 +86,7 @@ func (r *remoteCall) create(ctx context.Context) error {
 		r.c.subAgentStart(r.AgentType, r.id),
 	)
 	facts = append(facts, record.About(r.id, []record.Draft{{Fact: &eventlog.SessionCreated{
-		AgentType: r.AgentType, FactBase: r.l.FactBase(r.id), Child: &eventlog.SubSession{
+		AgentType: r.AgentType, FactBase: r.host.FactBase(r.id), Child: &eventlog.SubSession{
 			ParentSessionID: r.session, CallID: r.c.ID, Mode: eventlog.SubSessionEphemeral, Remote: true,
 		},
 	}}})...)
@@ -166,7 +166,7 @@ func (r *remoteCall) settle(ctx context.Context, end remote.Event) error {
 
 // close records the call's outcome, after the records that come first.
 func (r *remoteCall) close(ctx context.Context, output json.RawMessage, code, message string, first ...record.Draft) error {
-	ended := &eventlog.RunEnded{RunID: r.run, Status: eventlog.RunCompleted, Output: output, FactBase: r.l.FactBase(r.id)}
+	ended := &eventlog.RunEnded{RunID: r.run, Status: eventlog.RunCompleted, Output: output, FactBase: r.host.FactBase(r.id)}
 	shown := output
 	if message != "" {
 		message = shorten.Error(message)

@@ -92,7 +92,7 @@ func (r *remoteCall) takeOver(ctx context.Context, ev remote.Event, more <-chan 
 	}
 	if position > 0 {
 		facts = append(facts, record.About(r.id, []record.Draft{{Run: r.c.RunID, Fact: &eventlog.RemoteProgress{
-			ToolCallID: r.c.ID, RunID: r.run, Sequence: position, Calls: r.ids.Progress(), FactBase: r.l.FactBase(r.id),
+			ToolCallID: r.c.ID, RunID: r.run, Sequence: position, Calls: r.ids.Progress(), FactBase: r.host.FactBase(r.id),
 		}}})...)
 		if err := r.append(ctx, facts...); err != nil {
 			return nil, recordError{err}
@@ -125,7 +125,7 @@ func (r *remoteCall) own(chunk remote.ChunkEvent) eventlog.Chunk {
 		c.SubSessionID = r.ownSession(c.SubSessionID, c.CallID)
 	}
 	entry, err := eventlog.NewChunk(c, eventlog.Labels{})
-	if limit := r.l.Log.Info().MaxRecordBytes; err == nil && len(entry.Payload) > limit {
+	if limit := r.host.Log.Info().MaxRecordBytes; err == nil && len(entry.Payload) > limit {
 		err = fmt.Errorf("%w: %d bytes, at most %d", eventlog.ErrTooLarge, len(entry.Payload), limit)
 	}
 	if err != nil {

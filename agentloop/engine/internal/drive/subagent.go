@@ -66,11 +66,11 @@ func (t *task) dispatchFailed(ctx context.Context, c *toolCall, call projector.C
 // spawn returns the records that begin a sub-agent's session and its first
 // run.
 func (t *task) spawn(id string, def *plan.Agent, message string, child eventlog.SubSession) []record.Draft {
-	base := t.l.FactBase(id)
+	base := t.host.FactBase(id)
 	facts := []record.Draft{{Fact: &eventlog.SessionCreated{
 		AgentType: def.Name, State: def.InitialState, Child: &child, FactBase: base,
 	}}}
-	facts = append(facts, t.l.NewRun(id, eventlog.ModeStart, []agentloop.Input{{Content: message}})...)
+	facts = append(facts, t.host.NewRun(id, eventlog.ModeStart, []agentloop.Input{{Content: message}})...)
 	return record.About(id, facts)
 }
 
@@ -87,9 +87,9 @@ func taskOf(args json.RawMessage) string {
 
 // resumeChild begins a further run of the session.
 func (t *task) resumeChild(ctx context.Context) error {
-	facts := t.l.NewRun(t.session, eventlog.ModeContinue, nil)
+	facts := t.host.NewRun(t.session, eventlog.ModeContinue, nil)
 	t.look(func(s *projector.Session) {
-		facts = append(facts, t.l.Resumed(s, facts[0].Run, eventlog.ModeContinue))
+		facts = append(facts, t.host.Resumed(s, facts[0].Run, eventlog.ModeContinue))
 	})
 	return t.append(ctx, facts...)
 }
@@ -179,7 +179,7 @@ func (t *task) turnEnd(result json.RawMessage, problem string) (facts []record.D
 		if !open || decide.AwaitsBy(parent, s.SessionID, begun.CallID) {
 			return
 		}
-		base := t.l.ChunkBase(parent)
+		base := t.host.ChunkBase(parent)
 		base.Step = begun.Step
 		facts = []record.Draft{{Run: t.runID, Call: begun.CallID, Chunk: &eventlog.SubAgentEnd{
 			SubAgentType: s.AgentType, SubSessionID: s.SessionID, CallID: begun.CallID, Result: endResult(result, problem), Base: base,

@@ -248,19 +248,19 @@ func (t *task) flush(ctx context.Context) error {
 
 // logger tells of the task's session and run.
 func (t *task) logger() *slog.Logger {
-	return t.l.Logger.With(eventlog.LogSession, t.session, eventlog.LogRun, t.runID)
+	return t.host.Logger.With(eventlog.LogSession, t.session, eventlog.LogRun, t.runID)
 }
 
 // chunk labels a chunk of the current run, fact a fact.
 func (t *task) chunk(c eventlog.Chunk) record.Draft { return record.Draft{Chunk: c, Run: t.runID} }
 func (t *task) fact(f eventlog.Fact) record.Draft   { return record.Draft{Fact: f, Run: t.runID} }
 
-func (t *task) factBase() eventlog.FactBase { return t.l.FactBase(t.session) }
+func (t *task) factBase() eventlog.FactBase { return t.host.FactBase(t.session) }
 
 func (t *task) base(step int) eventlog.Base {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return eventlog.Base{AgentID: t.session, AgentType: t.tree.Get(t.session).AgentType, Timestamp: t.l.Millis(), Step: step}
+	return eventlog.Base{AgentID: t.session, AgentType: t.tree.Get(t.session).AgentType, Timestamp: t.host.Millis(), Step: step}
 }
 
 // look calls f with the session's state, which must not be kept.

@@ -26,7 +26,7 @@ import (
 
 // Tree drives one tree while it holds the claim: all agents in it at once.
 type Tree struct {
-	l     *Host
+	host  *Host
 	log   retrying.Log
 	root  string
 	agent string                 // the root's
@@ -46,7 +46,7 @@ type Tree struct {
 	// have heard it or not, by StopRemote's key.
 	stopped map[string]bool
 
-	turn *Probation // of a suspected tree, else nil
+	probation *Probation // of a suspected tree, else nil
 
 	traces *tracing.Tree // nil: none
 
@@ -64,13 +64,13 @@ type Tree struct {
 }
 
 // New returns what drives a tree for a run of the root, with the agents of
-// now. request returns the hooks of the request that began a run; turn is nil if
+// now. request returns the hooks of the request that began a run; probation is nil if
 // the tree is not suspected.
-func New(h *Host, root string, t *projector.Tree, run string, defs map[string]*plan.Agent, request func(run string) *agentloop.Hooks, turn *Probation) *Tree {
+func New(h *Host, root string, t *projector.Tree, run string, defs map[string]*plan.Agent, request func(run string) *agentloop.Hooks, probation *Probation) *Tree {
 	return &Tree{
-		l: h, log: retrying.Log{Log: h.Log}, root: root, agent: t.AgentType, defs: defs, run: run, id: h.NewID(), tree: t,
+		host: h, log: retrying.Log{Log: h.Log}, root: root, agent: t.AgentType, defs: defs, run: run, id: h.NewID(), tree: t,
 		ids: map[string]*task{}, tasks: map[string]*task{},
-		ended: make(chan outcome), hooks: backlog.New(t, defs, request), stopped: map[string]bool{}, turn: turn,
+		ended: make(chan outcome), hooks: backlog.New(t, defs, request), stopped: map[string]bool{}, probation: probation,
 		traces: tracing.New(h.Tracer, h.TraceContent, h.Node, root), files: h.Files.NewTree(),
 	}
 }
@@ -81,7 +81,7 @@ func (r *Tree) Claim(ctx context.Context, attempt int) error {
 		ID: r.id, Head: r.tree.Head, Status: r.tree.StreamStatus, Observe: r.observe,
 	})
 	return r.w.Claim(ctx, &eventlog.RunClaimed{
-		RunID: r.run, Node: r.l.Node, Attempt: attempt, FactBase: r.l.FactBase(r.root),
+		RunID: r.run, Node: r.host.Node, Attempt: attempt, FactBase: r.host.FactBase(r.root),
 	})
 }
 
@@ -109,10 +109,27 @@ func (r *Tree) Drive(ctx context.Context, fresh bool) (err error) {
 		r.mu.Unlock()
 	}
 	err = r.untilRest(ctx)
-	if r.l.Shared && (errors.Is(err, agentloop.ErrStopping) || errors.Is(err, ErrHandedOver)) {
+	if r.host.Shared && (errors.Is(err, agentloop.ErrStopping) || errors.Is(err, ErrHandedOver)) {
 		r.release()
 	}
 	return err
+}
+
+// releasedFor is why a tree is not driven here any more, as spans tell it.
+func releasedFor(err error) string {
+	switch {
+	case err == nil:
+		return "at_rest"
+	case errors.Is(err, ErrHandedOver):
+		return "handed_over"
+	case errors.Is(err, agentloop.ErrStopping):
+		return "stopping"
+	case errors.Is(err, eventlog.ErrSuperseded):
+		return "superseded"
+	case errors.Is(err, eventlog.ErrSessionNotFound):
+		return "erased"
+	}
+	return "broken_off"
 }
 
 // trace begins the spans of what goes on in the claimed tree.
@@ -138,10 +155,10 @@ func (r *Tree) observe(rec eventlog.Record) {
 		if s != nil {
 			def = r.defs[s.AgentType]
 		}
-		r.l.Metrics.Count(rec, s, def)
+		r.host.Metrics.Count(rec, s, def)
 	}
-	if c := r.tree.Claim; r.turn != nil && c != nil && c.Writer == r.id && (c.Spoke || c.Progress) {
-		r.turn.Clear()
+	if c := r.tree.Claim; r.probation != nil && c != nil && c.Writer == r.id && (c.Spoke || c.Progress) {
+		r.probation.Clear()
 	}
 	switch {
 	case rec.Kind != eventlog.KindFact: // at worst a patch that somebody else's made useless
@@ -170,7 +187,7 @@ func (r *Tree) Decide() (effects []decide.Effect, err error) {
 	}()
 	r.decidedAt = r.others
 	d := decide.Decider{
-		Agents: r.defs, RetryDelay: r.l.RetryDelay, Stopped: r.stopped,
+		Agents: r.defs, RetryDelay: r.host.RetryDelay, Stopped: r.stopped,
 		Busy: func(key string) bool { return r.tasks[key] != nil },
 	}
 	return r.hooks.Order(d.Decide(r.tree), d.Busy), nil
@@ -183,10 +200,10 @@ func (r *Tree) untilRest(ctx context.Context) error {
 	news, lost := make(chan struct{}, 1), make(chan error, 1)
 	var watcher sync.WaitGroup
 	head := r.head() // from here: what is folded before the first look is decided about
-	drains := r.l.Drains
+	drains := r.host.Drains
 	var survived <-chan time.Time
-	if r.turn != nil {
-		survived = r.turn.Over
+	if r.probation != nil {
+		survived = r.probation.Over
 	}
 	watcher.Go(func() { lost <- r.watch(ctx, head, news) })
 	defer watcher.Wait()
@@ -201,7 +218,7 @@ func (r *Tree) untilRest(ctx context.Context) error {
 			return err
 		}
 		r.cancelUnwanted(effects)
-		leaves := r.l.Leaves(r.agent)
+		leaves := r.host.Leaves(r.agent)
 		if leaves {
 			effects = r.underWay(effects)
 		}
@@ -278,7 +295,7 @@ func (r *Tree) next(ctx context.Context, effects []decide.Effect) (appended bool
 				}
 				began[t.session] = t
 			}
-			r.l.Goroutines.Go(func() {
+			r.host.Goroutines.Go(func() {
 				err := t.perform(e)
 				t.pass()
 				t.report(err)

@@ -109,6 +109,7 @@ var outcomes = []string{
 	model.CodeInvalidRequest, model.CodeContextLength, model.CodeContentFiltered, model.CodeProvider,
 }
 
+// Outcome is the label of an error code; of none it is ok.
 func Outcome(code string) string {
 	switch {
 	case code == "":
@@ -146,12 +147,14 @@ func modelLabel(d *plan.Agent) string {
 	return other
 }
 
+// Drives adds n to the trees that this node drives.
 func (m *Metrics) Drives(n float64) {
 	if m != nil {
 		m.driven.Add(n)
 	}
 }
 
+// Claimed counts a claim.
 func (m *Metrics) Claimed(takeover bool) {
 	if m == nil {
 		return
@@ -162,18 +165,21 @@ func (m *Metrics) Claimed(takeover bool) {
 	}
 }
 
+// LostTo counts a tree that another node continues with, by cause.
 func (m *Metrics) LostTo(cause string) {
 	if m != nil {
 		m.lost.WithLabelValues(cause).Inc()
 	}
 }
 
+// Executed measures the execution of a tool.
 func (m *Metrics) Executed(d *plan.Agent, tool, outcome string, took time.Duration) {
 	if m != nil {
 		m.tools.WithLabelValues(toolLabel(d, tool), outcome).Observe(took.Seconds())
 	}
 }
 
+// Recalled measures what it took to recall memories.
 func (m *Metrics) Recalled(d *plan.Agent, found int, err error, took time.Duration) {
 	if m == nil {
 		return
@@ -219,6 +225,7 @@ type ModelCall struct {
 	spoke bool
 }
 
+// ModelCall begins to measure a call of an agent's model.
 func (m *Metrics) ModelCall(d *plan.Agent) *ModelCall {
 	return &ModelCall{m: m, model: modelLabel(d), began: time.Now()}
 }
@@ -231,6 +238,7 @@ func (c *ModelCall) Speaks() {
 	}
 }
 
+// Ended measures the whole call.
 func (c *ModelCall) Ended(outcome string) {
 	if c.m != nil {
 		c.m.models.WithLabelValues(c.model, outcome).Observe(time.Since(c.began).Seconds())

@@ -20,8 +20,10 @@ type Clock struct {
 	ExpireAfter time.Duration // 0: never
 }
 
+// Millis is the time in ms since the epoch.
 func (c Clock) Millis() int64 { return c.Now().UnixMilli() }
 
+// FactBase is that of a fact of a session now.
 func (c Clock) FactBase(session string) eventlog.FactBase {
 	return eventlog.FactBase{SessionID: session, Timestamp: c.Millis()}
 }
@@ -49,6 +51,7 @@ func (c Clock) Resumed(s *projector.Session, run string, mode eventlog.RunMode) 
 	}}
 }
 
+// ChunkBase is that of a chunk of a session now.
 func (c Clock) ChunkBase(s *projector.Session) eventlog.Base {
 	return eventlog.Base{AgentID: s.SessionID, AgentType: s.AgentType, Timestamp: c.Millis(), Step: s.StepCount}
 }

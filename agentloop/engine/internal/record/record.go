@@ -33,6 +33,7 @@ func SetActor(ctx context.Context, facts []Draft) {
 	}
 }
 
+// Entries encodes drafts. Those that name no session are about the given one.
 func Entries(session string, facts []Draft) ([]eventlog.Entry, error) {
 	entries := make([]eventlog.Entry, len(facts))
 	for i, x := range facts {

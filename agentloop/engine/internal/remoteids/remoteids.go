@@ -18,6 +18,8 @@ type IDs struct {
 // one id.
 type callKey struct{ agent, id string }
 
+// New returns the ids of a remote agent's calls, of which the log knows some. unique
+// makes an id unique in the tree.
 func New(session string, known []eventlog.RemoteCall, unique func(id string) string) *IDs {
 	ids := &IDs{session: session, unique: unique, calls: map[callKey]*eventlog.RemoteCall{}}
 	for _, c := range known {

@@ -40,6 +40,8 @@ func SuspendedFor(s *projector.Session) string {
 	return ""
 }
 
+// SuspensionReason is why a run with the status has not ended its turn; empty: it
+// has.
 func SuspensionReason(status eventlog.RunStatus) string {
 	switch status {
 	case eventlog.RunClientTool, eventlog.RunStepPartial:
