@@ -37,60 +37,6 @@ func TestFailClosed(t *testing.T) {
 	}
 }
 
-func TestBearerTokens(t *testing.T) {
-	authenticate := auth.BearerTokens([]auth.Token{
-		{Token: "all", Operations: []string{"*"}, Sessions: []string{"*"}},
-		{Token: "some", Operations: []string{"status", "chat*"}, Sessions: []string{"team/*", "*-x-*-y", "exact"}},
-		{Token: "twice", Operations: []string{"start"}, Sessions: []string{"a"}},
-		{Token: "twice", Operations: []string{"status"}, Sessions: []string{"b"}},
-		{Token: "nothing"},
-		{Token: "nowhere", Operations: []string{"*"}},
-		{Token: "", Operations: []string{"*"}, Sessions: []string{"*"}},
-	})
-	unknown, no := auth.ErrUnauthorized, auth.ErrForbidden
-	for _, tc := range []struct {
-		header  string
-		op      auth.Operation
-		session string
-		want    error
-	}{
-		{"", "status", "s", unknown},
-		{"Bearer", "status", "s", unknown},
-		{"Bearer ", "status", "s", unknown},
-		{"Basic all", "status", "s", unknown},
-		{"all", "status", "s", unknown},
-		{"Bearer ALL", "status", "s", unknown},
-		{"Bearer all2", "status", "s", unknown},
-		{"Bearer all", "status", "s", nil},
-		{"bearer  all", "erase", "a/b", nil},
-		{"Bearer some", "status", "", nil},
-		{"Bearer some", "start", "", no},
-		{"Bearer some", "chat-stream", "team/a/b", nil},
-		{"Bearer some", "chat", "team/", nil},
-		{"Bearer some", "status", "team", no},
-		{"Bearer some", "status", "xteam/", no},
-		{"Bearer some", "status", "exact", nil},
-		{"Bearer some", "status", "exactly", no},
-		{"Bearer some", "status", "a-x-b-x-c-y", nil},
-		{"Bearer some", "status", "-x--y", nil},
-		{"Bearer some", "status", "-x-y", no},
-		{"Bearer twice", "start", "a", nil},
-		{"Bearer twice", "status", "b", nil},
-		{"Bearer twice", "status", "a", no},
-		{"Bearer nothing", "status", "", no},
-		{"Bearer nowhere", "status", "s", no},
-		{"Bearer nowhere", "sessions", "", no},
-	} {
-		r, err := http.NewRequest("GET", "/", nil)
-		require.NoError(t, err)
-		if tc.header != "" {
-			r.Header.Set("Authorization", tc.header)
-		}
-		got := authenticate(r, tc.op, tc.session)
-		require.Equal(t, tc.want, got, "%+v", tc)
-	}
-}
-
 // TestAuthAsksForEveryRoute: which operation and session each route is
 // authorized with.
 func TestAuthAsksForEveryRoute(t *testing.T) {

@@ -21,6 +21,7 @@ import (
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/auth"
+	"github.com/helixd/helixd/httpapi/auth/authtest"
 	"github.com/helixd/helixd/httpapi/chat"
 )
 
@@ -336,15 +337,15 @@ func TestIdentifyOnce(t *testing.T) {
 // The user and the tenant of a JWT are in claims, and tokens without them are
 // refused.
 func TestJWTCallers(t *testing.T) {
-	key := newEd25519(t)
+	key := authtest.NewEd25519(t)
 	j, err := auth.NewJWT(auth.JWTOptions{
-		JWKS: keySet(t, public(key, "k", "")), UserIDClaim: "sub", TenantClaim: "org", Now: func() time.Time { return jwtNow },
+		JWKS: authtest.KeySet(t, authtest.Public(key, "k", "")), UserIDClaim: "sub", TenantClaim: "org", Now: func() time.Time { return authtest.Now },
 	})
 	require.NoError(t, err)
-	identify := func(changes claims) (auth.Caller, error) {
+	identify := func(changes authtest.Claims) (auth.Caller, error) {
 		r, err := http.NewRequest("GET", "/", nil)
 		require.NoError(t, err)
-		r.Header.Set("Authorization", "Bearer "+signed(t, jose.EdDSA, key, "k", goodClaims().with(claims{"sub": "ann", "org": "red"}).with(changes)))
+		r.Header.Set("Authorization", "Bearer "+authtest.Signed(t, jose.EdDSA, key, "k", authtest.GoodClaims().With(authtest.Claims{"sub": "ann", "org": "red"}).With(changes)))
 		require.Equal(t, errors.Is(j.Authenticate(r, "status", "s"), auth.ErrUnauthorized), func() bool { _, err := j.Identify(r); return err != nil }())
 		return j.Identify(r)
 	}
@@ -355,11 +356,11 @@ func TestJWTCallers(t *testing.T) {
 	require.Equal(t, "red", c.Tenant)
 	require.False(t, c.ActAs, "a glob does not grant it")
 	require.False(t, c.Expires.IsZero())
-	c, err = identify(claims{"sub": nil, "helix_operations": "* act-as"})
+	c, err = identify(authtest.Claims{"sub": nil, "helix_operations": "* act-as"})
 	require.NoError(t, err)
 	require.Equal(t, "", c.User)
 	require.True(t, c.ActAs)
-	for name, bad := range map[string]claims{
+	for name, bad := range map[string]authtest.Claims{
 		"no user": {"sub": nil}, "empty": {"sub": ""}, "long": {"sub": strings.Repeat("x", 257)}, "control": {"sub": "a\n"}, "no tenant": {"org": nil},
 		"a number": {"org": 7}, "a list": {"org": []string{"red"}}, "a glob": {"sub": nil, "helix_operations": "*"},
 	} {

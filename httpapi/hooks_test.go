@@ -2,7 +2,6 @@ package httpapi_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -119,25 +118,4 @@ func TestAuthErrorInListings(t *testing.T) {
 	a.get("/sessions/hidden").failed(t, 404, api.CodeNotFound)
 	status = 503
 	a.get("/sessions").failed(t, 503, api.CodeUnavailable)
-}
-
-func TestAnyOf(t *testing.T) {
-	yes := func(*http.Request, auth.Operation, string) error { return nil }
-	no := func(err error) auth.Authenticator {
-		return func(*http.Request, auth.Operation, string) error { return err }
-	}
-	own := &auth.Refusal{Status: 403, Message: "own"}
-	broken := errors.New("the key server is down")
-	ask := func(auths ...auth.Authenticator) error { return as(auth.AnyOf(auths...), "", "status", "s") }
-	require.ErrorIs(t, ask(), auth.ErrUnauthorized)
-	require.NoError(t, ask(yes))
-	require.NoError(t, ask(no(auth.ErrForbidden), no(broken), yes))
-	require.NoError(t, ask(yes, no(broken)), "the first that allows decides")
-	require.Equal(t, own, ask(no(auth.ErrUnauthorized), no(own), no(auth.ErrForbidden)))
-	require.Equal(t, broken, ask(no(own), no(auth.ErrUnauthorized), no(broken)))
-	payment := &auth.Refusal{Status: 402, Message: "the plan has ended"}
-	require.Equal(t, payment, ask(no(auth.ErrUnauthorized), no(payment)), "a known caller's refusal counts first")
-	down := &auth.Refusal{Status: 503, Message: "the directory is down"}
-	require.Equal(t, down, ask(no(payment), no(down)))
-	require.ErrorIs(t, ask(no(auth.ErrUnauthorized), no(auth.ErrUnauthorized)), auth.ErrUnauthorized)
 }

@@ -1,87 +1,49 @@
-package httpapi_test
+package auth_test
 
 import (
-	"net/http"
-	"net/http/httptest"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/stretchr/testify/require"
 
-	"github.com/helixd/helixd/eventlog/memory"
-	"github.com/helixd/helixd/httpapi"
-	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/auth"
+	"github.com/helixd/helixd/httpapi/auth/authtest"
 )
-
-// provider serves a key set.
-type provider struct {
-	*httptest.Server
-	mu      sync.Mutex
-	keys    []byte
-	status  int
-	fetches atomic.Int64
-}
-
-func newProvider(t *testing.T, keys []byte) *provider {
-	t.Helper()
-	p := &provider{keys: keys, status: 200}
-	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p.fetches.Add(1)
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if p.status == 302 {
-			w.Header().Set("Location", "/elsewhere")
-		}
-		w.WriteHeader(p.status)
-		_, _ = w.Write(p.keys)
-	}))
-	t.Cleanup(p.Close)
-	return p
-}
-
-func (p *provider) serve(status int, keys []byte) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.status, p.keys = status, keys
-}
 
 // Keys from a URL are fetched when they are needed: seldom, again when a key is
 // rotated in, and old ones count for a day while there are no newer ones.
 func TestJWKSURL(t *testing.T) {
-	one, two, stranger := newEd25519(t), newEd25519(t), newEd25519(t)
-	p := newProvider(t, keySet(t, public(one, "1", "")))
-	now := jwtNow
+	one, two, stranger := authtest.NewEd25519(t), authtest.NewEd25519(t), authtest.NewEd25519(t)
+	p := authtest.NewProvider(t, authtest.KeySet(t, authtest.Public(one, "1", "")))
+	now := authtest.Now
 	j, err := auth.NewJWT(auth.JWTOptions{
 		JWKSURL: p.URL + "/keys", Issuer: "https://id.example", Audience: "helixd", Now: func() time.Time { return now },
 	})
 	require.NoError(t, err)
-	require.Zero(t, p.fetches.Load(), "nothing is fetched before it is needed")
-	lasting := claims{"exp": jwtNow.Add(100 * time.Hour).Unix()}
+	require.Zero(t, p.Fetches.Load(), "nothing is fetched before it is needed")
+	lasting := authtest.Claims{"exp": authtest.Now.Add(100 * time.Hour).Unix()}
 	by := func(kid string) string {
 		key := map[string]any{"1": one, "2": two}[kid]
 		if key == nil {
 			key = stranger
 		}
-		return "Bearer " + signed(t, jose.EdDSA, key, kid, goodClaims().with(lasting))
+		return "Bearer " + authtest.Signed(t, jose.EdDSA, key, kid, authtest.GoodClaims().With(lasting))
 	}
 	check := func(kid string, want error, fetches int64) {
 		t.Helper()
-		err := as(j.Authenticate, by(kid), "status", "s")
+		err := authtest.As(j.Authenticate, by(kid), "status", "s")
 		if want == nil {
 			require.NoError(t, err)
 		} else {
 			require.ErrorIs(t, err, want)
 		}
-		require.Equal(t, fetches, p.fetches.Load())
+		require.Equal(t, fetches, p.Fetches.Load())
 	}
 	unknown := auth.ErrUnauthorized
-	require.ErrorIs(t, as(j.Authenticate, "Bearer no-jwt", "status", "s"), unknown)
-	require.Zero(t, p.fetches.Load())
+	require.ErrorIs(t, authtest.As(j.Authenticate, "Bearer no-jwt", "status", "s"), unknown)
+	require.Zero(t, p.Fetches.Load())
 	check("1", nil, 1)
 	check("1", nil, 1)
 	check("2", unknown, 1) // fetched a moment ago
@@ -90,7 +52,7 @@ func TestJWKSURL(t *testing.T) {
 	for range 20 { // unknown keys don't have it fetched each time
 		check("3", unknown, 2)
 	}
-	p.serve(200, keySet(t, public(two, "2", "")))
+	p.Serve(200, authtest.KeySet(t, authtest.Public(two, "2", "")))
 	now = now.Add(10 * time.Second)
 	check("1", nil, 2) // as long as the set is fresh
 	check("2", nil, 3)
@@ -102,20 +64,20 @@ func TestJWKSURL(t *testing.T) {
 		status int
 		keys   string
 	}{{500, ""}, {200, "no JSON"}, {200, strings.Repeat(" ", 1<<20+1)}, {302, ""}} {
-		p.serve(bad.status, []byte(bad.keys))
+		p.Serve(bad.status, []byte(bad.keys))
 		now = now.Add(15 * time.Minute)
 		check("2", nil, 5+int64(i))
 		check("2", nil, 5+int64(i)) // not tried again at once
 	}
 	now = now.Add(24 * time.Hour)
-	err = as(j.Authenticate, by("2"), "status", "s")
+	err = authtest.As(j.Authenticate, by("2"), "status", "s")
 	var refused *auth.Refusal
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, 503, refused.Status)
 	require.NotErrorIs(t, err, unknown)
-	p.serve(200, keySet(t, public(two, "2", "")))
+	p.Serve(200, authtest.KeySet(t, authtest.Public(two, "2", "")))
 	now = now.Add(10 * time.Second)
-	require.NoError(t, as(j.Authenticate, by("2"), "status", "s"))
+	require.NoError(t, authtest.As(j.Authenticate, by("2"), "status", "s"))
 }
 
 // A URL from which anybody could have keys come is refused.
@@ -141,62 +103,48 @@ func TestJWKSURLOptions(t *testing.T) {
 
 // Many tokens that come at once have the keys fetched once, and all wait for it.
 func TestJWKSURLIsFetchedOnce(t *testing.T) {
-	key := newEd25519(t)
-	p := newProvider(t, keySet(t, public(key, "1", "")))
-	j, err := auth.NewJWT(auth.JWTOptions{JWKSURL: p.URL, Issuer: "https://id.example", Audience: "helixd", Now: func() time.Time { return jwtNow }})
+	key := authtest.NewEd25519(t)
+	p := authtest.NewProvider(t, authtest.KeySet(t, authtest.Public(key, "1", "")))
+	j, err := auth.NewJWT(auth.JWTOptions{JWKSURL: p.URL, Issuer: "https://id.example", Audience: "helixd", Now: func() time.Time { return authtest.Now }})
 	require.NoError(t, err)
-	token := "Bearer " + signed(t, jose.EdDSA, key, "1", goodClaims())
+	token := "Bearer " + authtest.Signed(t, jose.EdDSA, key, "1", authtest.GoodClaims())
 	errs := make(chan error, 20)
 	for range cap(errs) {
-		go func() { errs <- as(j.Authenticate, token, "status", "s") }()
+		go func() { errs <- authtest.As(j.Authenticate, token, "status", "s") }()
 	}
 	for range cap(errs) {
 		require.NoError(t, <-errs)
 	}
-	require.EqualValues(t, 1, p.fetches.Load())
+	require.EqualValues(t, 1, p.Fetches.Load())
 }
 
 // Another one of the same URL goes on with the keys that were fetched, and with its
 // own options.
 func TestKeptKeys(t *testing.T) {
-	key := newEd25519(t)
-	p := newProvider(t, keySet(t, public(key, "1", "")))
+	key := authtest.NewEd25519(t)
+	p := authtest.NewProvider(t, authtest.KeySet(t, authtest.Public(key, "1", "")))
 	named := func(url, operations string) *auth.JWT {
 		j, err := auth.NewJWT(auth.JWTOptions{
-			JWKSURL: url, Issuer: "https://id.example", Audience: "helixd", OperationsClaim: operations, Now: func() time.Time { return jwtNow },
+			JWKSURL: url, Issuer: "https://id.example", Audience: "helixd", OperationsClaim: operations, Now: func() time.Time { return authtest.Now },
 		})
 		require.NoError(t, err)
 		return j
 	}
-	token := "Bearer " + signed(t, jose.EdDSA, key, "1", goodClaims().with(claims{"few": []string{"status"}}))
+	token := "Bearer " + authtest.Signed(t, jose.EdDSA, key, "1", authtest.GoodClaims().With(authtest.Claims{"few": []string{"status"}}))
 	first := named(p.URL, "")
 	first.KeepKeys(nil)
-	require.NoError(t, as(first.Authenticate, token, "start", "s"))
-	p.serve(500, nil)
+	require.NoError(t, authtest.As(first.Authenticate, token, "start", "s"))
+	p.Serve(500, nil)
 
 	same := named(p.URL, "few")
 	same.KeepKeys(first)
-	require.NoError(t, as(same.Authenticate, token, "status", "s"))
-	require.ErrorIs(t, as(same.Authenticate, token, "start", "s"), auth.ErrForbidden)
-	require.EqualValues(t, 1, p.fetches.Load())
+	require.NoError(t, authtest.As(same.Authenticate, token, "status", "s"))
+	require.ErrorIs(t, authtest.As(same.Authenticate, token, "start", "s"), auth.ErrForbidden)
+	require.EqualValues(t, 1, p.Fetches.Load())
 
 	other := named(p.URL+"/other", "")
 	other.KeepKeys(first)
 	var refused *auth.Refusal
-	require.ErrorAs(t, as(other.Authenticate, token, "status", "s"), &refused)
+	require.ErrorAs(t, authtest.As(other.Authenticate, token, "status", "s"), &refused)
 	require.Equal(t, 503, refused.Status)
-}
-
-// Anybody can send tokens while the keys can't be fetched: the log has one line for it.
-func TestFailedFetchesAreLoggedOnce(t *testing.T) {
-	p := newProvider(t, nil)
-	p.serve(500, nil)
-	j, err := auth.NewJWT(auth.JWTOptions{JWKSURL: p.URL, Issuer: "https://id.example", Audience: "helixd"})
-	require.NoError(t, err)
-	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) { o.Auth, o.Identify = j.Authenticate, j.Identify })
-	for range 20 {
-		a.get("/sessions", "Authorization", "Bearer a.b.c").failed(t, 503, api.CodeUnavailable)
-	}
-	require.Equal(t, 1, strings.Count(a.logs.String(), "level=ERROR"), a.logs.String())
-	require.Contains(t, a.logs.String(), "the key set can't be fetched: status 500")
 }

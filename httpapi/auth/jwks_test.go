@@ -1,4 +1,4 @@
-package httpapi_test
+package auth_test
 
 import (
 	"crypto/ecdsa"
@@ -10,26 +10,23 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/stretchr/testify/require"
 
-	"github.com/helixd/helixd/eventlog/memory"
-	"github.com/helixd/helixd/httpapi"
-	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/auth"
+	"github.com/helixd/helixd/httpapi/auth/authtest"
 )
 
 // TestKeySets: which sets a server starts with.
 func TestKeySets(t *testing.T) {
-	key := newEd25519(t)
+	key := authtest.NewEd25519(t)
 	text := func(k jose.JSONWebKey) string {
 		raw, err := k.MarshalJSON()
 		require.NoError(t, err)
 		return string(raw)
 	}
-	good := text(public(key, "k", ""))
+	good := text(authtest.Public(key, "k", ""))
 	small, err := rsa.GenerateKey(rand.Reader, 1024)
 	if err != nil {
 		t.Setenv("GODEBUG", "rsa1024min=0")
@@ -38,17 +35,17 @@ func TestKeySets(t *testing.T) {
 	require.NoError(t, err)
 	ec, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
-	swapped := strings.NewReplacer(`"x":`, `"y":`, `"y":`, `"x":`).Replace(text(public(ec, "k", "")))
+	swapped := strings.NewReplacer(`"x":`, `"y":`, `"y":`, `"x":`).Replace(text(authtest.Public(ec, "k", "")))
 	for name, tc := range map[string]struct{ keys, want string }{
 		"good":            {good, ""},
 		"ignored":         {`{"kty":"oct-like"},{"kty":"EC","crv":"secp256k1","x":"AA","y":"AA"},{"kty":"OKP","crv":"X25519","x":"AA"},` + good, ""},
 		"for encryption":  {strings.Replace(good, `{`, `{"use":"enc",`, 1), "no key that can check signatures"},
 		"to sign with":    {strings.Replace(good, `{`, `{"key_ops":["sign"],`, 1), "no key that can check signatures"},
 		"to check with":   {strings.Replace(good, `{`, `{"use":"sig","key_ops":["verify"],`, 1), ""},
-		"other algorithm": {text(public(key, "k", "RS256")), "no key that can check signatures"},
+		"other algorithm": {text(authtest.Public(key, "k", "RS256")), "no key that can check signatures"},
 		"private":         {good + "," + text(jose.JSONWebKey{Key: key, KeyID: "p"}), "key 2 of the key set is secret"},
 		"symmetric":       {text(jose.JSONWebKey{Key: []byte(strings.Repeat("s", 64)), KeyID: "k"}), "key 1 of the key set is secret"},
-		"short":           {text(public(small, "k", "")), "has fewer than 2048 bits"},
+		"short":           {text(authtest.Public(small, "k", "")), "has fewer than 2048 bits"},
 		"off the curve":   {swapped, "key 1 of the key set is not valid"},
 		"no key":          {"7", "key 1 of the key set is not a JSON Web Key"},
 		"none":            {"", "no key that can check signatures"},
@@ -67,7 +64,7 @@ func TestKeySets(t *testing.T) {
 	}
 	_, err = auth.NewJWT(auth.JWTOptions{})
 	require.ErrorContains(t, err, "must be given once")
-	_, err = auth.NewJWT(auth.JWTOptions{JWKS: keySet(t, public(key, "k", "")), JWKSFile: "x"})
+	_, err = auth.NewJWT(auth.JWTOptions{JWKS: authtest.KeySet(t, authtest.Public(key, "k", "")), JWKSFile: "x"})
 	require.ErrorContains(t, err, "must be given once")
 	_, err = auth.NewJWT(auth.JWTOptions{JWKSFile: filepath.Join(t.TempDir(), "absent-file")})
 	require.ErrorIs(t, err, os.ErrNotExist)
@@ -78,70 +75,11 @@ func TestKeySets(t *testing.T) {
 	require.ErrorContains(t, err, "more than 1048576 bytes")
 }
 
-// TestKeysChange: keys come and go with their file, within a second, and with
-// them what they have signed. A file that has gone bad lets nobody in.
-func TestKeysChange(t *testing.T) {
-	first, second := newEd25519(t), newEd25519(t)
-	file := filepath.Join(t.TempDir(), "keys.json")
-	write := func(content []byte) {
-		next := file + ".next"
-		require.NoError(t, os.WriteFile(next, content, 0o600))
-		require.NoError(t, os.Rename(next, file))
-	}
-	write(keySet(t, public(first, "first", "")))
-	now := jwtNow
-	authenticate := jwtAuth(t, auth.JWTOptions{JWKSFile: file, Now: func() time.Time { return now }})
-	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) { o.Auth = authenticate })
-	old := []string{"Authorization", "Bearer " + signed(t, jose.EdDSA, first, "first", goodClaims())}
-	fresh := []string{"Authorization", "Bearer " + signed(t, jose.EdDSA, second, "second", goodClaims())}
-	expect := func(oldStatus, freshStatus int) {
-		t.Helper()
-		require.Equal(t, oldStatus, a.get("/sessions", old...).status)
-		require.Equal(t, freshStatus, a.get("/sessions", fresh...).status)
-	}
-	later := func() { now = now.Add(time.Second) }
-
-	expect(200, 401)
-	write(keySet(t, public(first, "first", ""), public(second, "second", "")))
-	expect(200, 401) // the file was looked at less than a second ago
-	later()
-	expect(200, 200)
-	write(keySet(t, public(second, "second", "")))
-	later()
-	expect(401, 200) // also a token that had been found good
-
-	require.NotContains(t, a.logs.String(), "level=ERROR")
-	write([]byte(`{"keys":`))
-	later()
-	expect(500, 500)
-	require.Equal(t, "internal error", a.get("/sessions", fresh...).failed(t, 500, api.CodeInternalError).Error)
-	require.Contains(t, a.logs.String(), "the key set is not a JSON Web Key Set")
-	require.Equal(t, 401, a.get("/sessions").status, "who shows nothing is told that")
-	require.NoError(t, os.Remove(file))
-	later()
-	expect(500, 500)
-	write(keySet(t, public(second, "second", "")))
-	later()
-	expect(401, 200)
-
-	// In place, with the same length.
-	raw := keySet(t, public(first, "second", ""))
-	require.NoError(t, os.WriteFile(file, raw, 0o600))
-	require.NoError(t, os.Chtimes(file, now, now.Add(time.Minute)))
-	later()
-	expect(401, 401)
-
-	// A clock that is set back does not stop it.
-	write(keySet(t, public(first, "first", "")))
-	now = jwtNow.Add(-time.Hour)
-	expect(200, 401)
-}
-
 // FuzzJWT: whatever comes, nobody gets in without a signature.
 func FuzzJWT(f *testing.F) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(f, err)
-	raw, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{public(key, "k", "")}})
+	raw, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{authtest.Public(key, "k", "")}})
 	require.NoError(f, err)
 	authenticate, err := auth.NewJWT(auth.JWTOptions{JWKS: raw})
 	require.NoError(f, err)
@@ -149,6 +87,6 @@ func FuzzJWT(f *testing.F) {
 	f.Add("eyJhbGciOiJub25lIiwia2lkIjoiayJ9.e30.")
 	f.Add("eyJhbGciOiJFUzI1NiIsImtpZCI6ImsifQ.eyJleHAiOjk5OTk5OTk5OTl9.AAAA")
 	f.Fuzz(func(t *testing.T, token string) {
-		require.ErrorIs(t, as(authenticate.Authenticate, "Bearer "+token, "status", "s"), auth.ErrUnauthorized)
+		require.ErrorIs(t, authtest.As(authenticate.Authenticate, "Bearer "+token, "status", "s"), auth.ErrUnauthorized)
 	})
 }
