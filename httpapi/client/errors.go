@@ -35,7 +35,7 @@ var (
 // Error is an error answer of the server.
 type Error struct {
 	Status    int             // of HTTP
-	Code      string          // such as NOT_FOUND; empty if the answer has none
+	Code      api.Code        // such as api.CodeNotFound; empty if the answer has none
 	Message   string          // fit to be shown; may be empty
 	Detail    json.RawMessage // what depends on the code, fit to be shown; nil: none
 	RequestID string          // by which the server's log names the request; may be empty
@@ -46,7 +46,7 @@ type Error struct {
 func (e *Error) Error() string {
 	text := fmt.Sprintf("client: status %d", e.Status)
 	if e.Code != "" {
-		text += " " + e.Code
+		text += " " + string(e.Code)
 	}
 	if e.Message != "" {
 		text += ": " + e.Message
@@ -69,7 +69,7 @@ func refusal(ctx context.Context, a *remotehttp.Answer) error {
 		return err
 	}
 	e := &Error{
-		Status: cause.Status, Code: cause.Code, Message: cause.Message,
+		Status: cause.Status, Code: api.Code(cause.Code), Message: cause.Message,
 		RequestID: a.Header().Get(api.HeaderRequestID), cause: cause,
 	}
 	var body struct{ Detail json.RawMessage }

@@ -250,7 +250,7 @@ func (s *server) stream(c *client.Client, session string, from uint64) (deltas [
 }
 
 // refused checks an error answer and returns it.
-func refused(t *testing.T, err error, status int, code string) *client.Error {
+func refused(t *testing.T, err error, status int, code api.Code) *client.Error {
 	t.Helper()
 	var e *client.Error
 	require.ErrorAs(t, err, &e)

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/client"
 )
 
@@ -97,7 +98,7 @@ func TestAStreamThatIsRefused(t *testing.T) {
 			var refusal *client.Error
 			require.ErrorAs(t, err, &refusal)
 			if session == "s" {
-				require.Equal(t, "CURSOR_AHEAD", refusal.Code)
+				require.Equal(t, api.CodeCursorAhead, refusal.Code)
 				require.Equal(t, `{"head":`+strconv.FormatUint(at.LastSequence, 10)+`}`, string(refusal.Detail))
 			}
 		}

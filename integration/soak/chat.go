@@ -50,7 +50,7 @@ func (s *soak) speak(session, message string, r *rand.Rand) (text string, ok boo
 		cut, finished, some, again, slow := 1+r.IntN(25), false, false, false, false
 		ctx, hangUp := context.WithCancel(s.ctx)
 		for part, err := range parts(ctx) {
-			if refusal, ok := errors.AsType[*client.Error](err); ok && refusal.Code == string(api.CodeUnavailable) && s.mayBeSlow(began) {
+			if refusal, ok := errors.AsType[*client.Error](err); ok && refusal.Code == api.CodeUnavailable && s.mayBeSlow(began) {
 				slow = true
 				break
 			}

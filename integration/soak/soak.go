@@ -260,9 +260,9 @@ func (s *soak) patiently(request func() error, done ...api.Code) error {
 		err := request()
 		refusal, refused := errors.AsType[*client.Error](err)
 		switch {
-		case again && refused && slices.Contains(done, api.Code(refusal.Code)):
+		case again && refused && slices.Contains(done, refusal.Code):
 			return nil
-		case !refused || refusal.Code != string(api.CodeUnavailable) || !s.mayBeSlow(began):
+		case !refused || refusal.Code != api.CodeUnavailable || !s.mayBeSlow(began):
 			return err
 		}
 		again = true

@@ -47,7 +47,7 @@ func (s *soak) work(session string, r *rand.Rand) {
 				interrupt = time.Time{}
 				began := time.Now()
 				err := s.patiently(func() error { return s.api.Interrupt(s.ctx, session, "for a while") })
-				if refusal, ok := errors.AsType[*client.Error](err); ok && refusal.Code == string(api.CodeInterruptDeadline) {
+				if refusal, ok := errors.AsType[*client.Error](err); ok && refusal.Code == api.CodeInterruptDeadline {
 					s.count(func(c *counts) { c.late++ }) // it is kept: that it is met is seen below
 				} else if s.refused(session, "interrupt", err) {
 					return
