@@ -13,7 +13,7 @@ import (
 
 // inLog reports whether the log has the record at seq, and the session is not being
 // erased. It looks for the fence first: an erasure removes that last.
-func (l *Log) inLog(ctx context.Context, session string, seq uint64) (bool, error) {
+func (l *store) inLog(ctx context.Context, session string, seq uint64) (bool, error) {
 	stream, subject, err := l.place(session)
 	if err != nil {
 		return false, err
@@ -32,7 +32,7 @@ func (l *Log) inLog(ctx context.Context, session string, seq uint64) (bool, erro
 
 // lives reports whether the record at seq is of the session that is there now, and
 // that is not being erased. A purge may have left it to the segments.
-func (l *Log) lives(ctx context.Context, session string, seq uint64) (bool, error) {
+func (l *store) lives(ctx context.Context, session string, seq uint64) (bool, error) {
 	if there, err := l.inLog(ctx, session, seq); err != nil || there {
 		return there, err
 	}
@@ -69,7 +69,7 @@ func (l *Log) lives(ctx context.Context, session string, seq uint64) (bool, erro
 //
 // So it removes a record of an append that created a session whose large payloads an earlier
 // erasure may have taken, see blobsTaken.
-func (l *Log) dropStray(ctx context.Context, session, stream string, m wire.Message) (bool, error) {
+func (l *store) dropStray(ctx context.Context, session, stream string, m wire.Message) (bool, error) {
 	if since := wire.First(m.Header, wire.HeaderSince); since != "" {
 		if taken, err := l.blobsTaken(ctx, session, since, m.Sequence); err != nil || !taken {
 			return false, err

@@ -21,7 +21,7 @@ const segmentsAhead = 4
 
 // lastSegment returns the session's last segment and its place, or nil. It
 // asks the leader.
-func (l *Log) lastSegment(ctx context.Context, session string) (*wire.Segment, uint64, error) {
+func (l *store) lastSegment(ctx context.Context, session string) (*wire.Segment, uint64, error) {
 	p := l.partitionOf(session)
 	get := l.lastMessage
 	if l.purged.Load() { // only then a segment that can't be read is all that there is
@@ -38,7 +38,7 @@ func (l *Log) lastSegment(ctx context.Context, session string) (*wire.Segment, u
 }
 
 // usable returns a segment, nil if it outlived its session.
-func (l *Log) usable(ctx context.Context, session string, m wire.Message) (*wire.Segment, uint64, error) {
+func (l *store) usable(ctx context.Context, session string, m wire.Message) (*wire.Segment, uint64, error) {
 	s, err := wire.Unpack(m.Data)
 	if err != nil || s.Index > 0 {
 		return s, m.Sequence, err
@@ -51,7 +51,7 @@ func (l *Log) usable(ctx context.Context, session string, m wire.Message) (*wire
 
 // anyLastSegment is lastSegment as any replica has it. One that lags leaves more
 // to be read from the log.
-func (l *Log) anyLastSegment(ctx context.Context, session string) (*wire.Segment, uint64, error) {
+func (l *store) anyLastSegment(ctx context.Context, session string) (*wire.Segment, uint64, error) {
 	p := l.partitionOf(session)
 	m, err := l.directGet(ctx, layout.SegmentStream(p), map[string]any{"last_by_subj": layout.SegmentSubject(session, p)})
 	if errors.Is(err, errNoMessage) && !l.purged.Load() {
@@ -66,7 +66,7 @@ func (l *Log) anyLastSegment(ctx context.Context, session string) (*wire.Segment
 // readSegments hands the sealed records behind from to take, while it wants
 // them, from no more segments than reach up to to. It hands out none if the
 // first one that there is does not follow from.
-func (l *Log) readSegments(ctx context.Context, session string, from, to uint64, take func(wire.Stored) bool) error {
+func (l *store) readSegments(ctx context.Context, session string, from, to uint64, take func(wire.Stored) bool) error {
 	refs, end, err := l.segmentsBehind(ctx, session, from, l.anyLastSegment)
 	if err != nil {
 		return err
@@ -103,7 +103,7 @@ func (l *Log) readSegments(ctx context.Context, session string, from, to uint64,
 // segmentsBehind tells where the session's segments with records behind from
 // are, oldest first, and which is the last of all, as last has it. Those that
 // retention has removed may be among them.
-func (l *Log) segmentsBehind(
+func (l *store) segmentsBehind(
 	ctx context.Context, session string, from uint64, last func(context.Context, string) (*wire.Segment, uint64, error),
 ) (refs []wire.SegmentRef, end *wire.Segment, err error) {
 	s, at, err := last(ctx, session)
@@ -128,7 +128,7 @@ func (l *Log) segmentsBehind(
 }
 
 // segmentAt returns the session's segment at a place, nil if there is none.
-func (l *Log) segmentAt(ctx context.Context, session string, at uint64) (*wire.Segment, error) {
+func (l *store) segmentAt(ctx context.Context, session string, at uint64) (*wire.Segment, error) {
 	p := l.partitionOf(session)
 	m, err := l.getAt(ctx, layout.SegmentStream(p), at)
 	if errors.Is(err, errNoMessage) {
@@ -145,7 +145,7 @@ func (l *Log) segmentAt(ctx context.Context, session string, at uint64) (*wire.S
 
 // segmentsAt is segmentAt of several, which it asks for together, but for the one
 // that is at hand.
-func (l *Log) segmentsAt(ctx context.Context, session string, refs []wire.SegmentRef, atHand *wire.Segment) ([]*wire.Segment, error) {
+func (l *store) segmentsAt(ctx context.Context, session string, refs []wire.SegmentRef, atHand *wire.Segment) ([]*wire.Segment, error) {
 	segments, errs := make([]*wire.Segment, len(refs)), make([]error, len(refs))
 	var wg sync.WaitGroup
 	for i, ref := range refs {
@@ -161,13 +161,13 @@ func (l *Log) segmentsAt(ctx context.Context, session string, refs []wire.Segmen
 
 // floor returns the sequence up to which retention has removed the session's
 // records, 0 if it has removed none.
-func (l *Log) floor(ctx context.Context, session string) (uint64, error) {
+func (l *store) floor(ctx context.Context, session string) (uint64, error) {
 	n, _, err := l.floorAt(ctx, session)
 	return n, err
 }
 
 // floorAt is floor, and the sequence of the message that has it.
-func (l *Log) floorAt(ctx context.Context, session string) (floor, at uint64, err error) {
+func (l *store) floorAt(ctx context.Context, session string) (floor, at uint64, err error) {
 	p := l.partitionOf(session)
 	m, err := l.lastMessage(ctx, layout.SegmentStream(p), layout.FloorSubject(session, p))
 	if errors.Is(err, errNoMessage) {

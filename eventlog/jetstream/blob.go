@@ -21,13 +21,13 @@ const (
 
 // storeBlob stores a payload, and returns where each part is, also with an error. name is
 // headerAfter or headerSince.
-func (l *Log) storeBlob(ctx context.Context, session string, ref wire.BlobRef, payload []byte, name string, value uint64) (at []uint64, err error) {
+func (l *store) storeBlob(ctx context.Context, session string, ref wire.BlobRef, payload []byte, name string, value uint64) (at []uint64, err error) {
 	prefix := l.blobPrefix(session) + ref.Hash + "."
 	for i := range ref.Parts() {
 		m := &nats.Msg{Subject: prefix + strconv.Itoa(i), Data: payload[i*wire.BlobPart : min((i+1)*wire.BlobPart, len(payload))], Header: nats.Header{
 			name: {strconv.FormatUint(value, 10)},
 		}}
-		n, err := l.store(ctx, m)
+		n, err := l.storeMessage(ctx, m)
 		if err != nil {
 			return at, fmt.Errorf("jetstream: store blob: %w", err)
 		}
@@ -38,7 +38,7 @@ func (l *Log) storeBlob(ctx context.Context, session string, ref wire.BlobRef, p
 
 // blobAfter returns the last part that the session has of a blob, and the record
 // after which it was stored, if that is known. The error is errNoMessage if there is none.
-func (l *Log) blobAfter(ctx context.Context, session string, ref wire.BlobRef) (after uint64, err error) {
+func (l *store) blobAfter(ctx context.Context, session string, ref wire.BlobRef) (after uint64, err error) {
 	m, err := l.lastMessage(ctx, layout.BlobStream, l.blobPrefix(session)+ref.Hash+"."+strconv.Itoa(ref.Parts()-1))
 	if err != nil {
 		return 0, err
@@ -47,7 +47,7 @@ func (l *Log) blobAfter(ctx context.Context, session string, ref wire.BlobRef) (
 	return after, nil
 }
 
-func (l *Log) blobPrefix(session string) string {
+func (l *store) blobPrefix(session string) string {
 	return layout.BlobPrefix(session, l.partitionOf(session))
 }
 
@@ -55,7 +55,7 @@ func (l *Log) blobPrefix(session string) string {
 var errNoBlob = fmt.Errorf("%w: blob is missing", wire.ErrDamaged)
 
 // loadBlob returns the payload behind an address, checked against its hash.
-func (l *Log) loadBlob(ctx context.Context, session, address string) ([]byte, error) {
+func (l *store) loadBlob(ctx context.Context, session, address string) ([]byte, error) {
 	ref, err := wire.ParseBlobRef(address)
 	if err != nil {
 		return nil, err

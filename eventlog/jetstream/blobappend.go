@@ -31,7 +31,7 @@ type storedBlob struct {
 }
 
 // appendBlob sees to it that the session has a payload, for an append that is to come.
-func (l *Log) appendBlob(ctx context.Context, a *pendingAppend, payload []byte) (wire.BlobRef, error) {
+func (l *store) appendBlob(ctx context.Context, a *pendingAppend, payload []byte) (wire.BlobRef, error) {
 	ref := wire.RefOf(payload)
 	for _, b := range a.blobs {
 		if b.ref == ref {
@@ -69,7 +69,7 @@ func (l *Log) appendBlob(ctx context.Context, a *pendingAppend, payload []byte) 
 // follows returns a *ConflictError if an append can't succeed because the head is not the expected record.
 // Nobody would look for payloads that it stores after a record of an erased session: the erasure's mark,
 // which stays for an hour, may have been gone when the append began.
-func (l *Log) follows(ctx context.Context, session string, expected uint64) error {
+func (l *store) follows(ctx context.Context, session string, expected uint64) error {
 	head, err := l.Head(ctx, session)
 	if err != nil && !errors.Is(err, eventlog.ErrSessionNotFound) || head == expected {
 		return err
@@ -79,7 +79,7 @@ func (l *Log) follows(ctx context.Context, session string, expected uint64) erro
 
 // free returns the log's last sequence of a moment after which a session that is not there
 // had no fence either. The error is a *ConflictError if it is there, or its fence is.
-func (l *Log) free(ctx context.Context, session string) (since uint64, err error) {
+func (l *store) free(ctx context.Context, session string) (since uint64, err error) {
 	stream, subject, err := l.place(session)
 	if err != nil {
 		return 0, err
@@ -118,7 +118,7 @@ var errBlobsTaken = fmt.Errorf("%w: the session was erased meanwhile", eventlog.
 
 // confirmBlobs returns errBlobsTaken if an erasure may take the blobs of an append that has created its
 // session.
-func (l *Log) confirmBlobs(ctx context.Context, a *pendingAppend, last uint64) error {
+func (l *store) confirmBlobs(ctx context.Context, a *pendingAppend, last uint64) error {
 	if a.expected > 0 || len(a.blobs) == 0 {
 		return nil
 	}
@@ -149,7 +149,7 @@ func (l *Log) confirmBlobs(ctx context.Context, a *pendingAppend, last uint64) e
 // dropBlobs overwrites the blobs of an append that failed, unless others may use
 // them: nothing of an erased session may come back. An append that may still
 // create the session keeps them, see markLeftBlobs.
-func (l *Log) dropBlobs(ctx context.Context, a *pendingAppend, why error) {
+func (l *store) dropBlobs(ctx context.Context, a *pendingAppend, why error) {
 	if len(a.blobs) == 0 || a.expected == 0 && errors.Is(why, eventlog.ErrOutcomeUnknown) {
 		return
 	}
@@ -173,7 +173,7 @@ func (l *Log) dropBlobs(ctx context.Context, a *pendingAppend, why error) {
 
 // dropParts overwrites the parts of a blob that were stored after a record of an erased
 // session, also those whose storing was not answered for.
-func (l *Log) dropParts(ctx context.Context, session string, ref wire.BlobRef, after uint64) error {
+func (l *store) dropParts(ctx context.Context, session string, ref wire.BlobRef, after uint64) error {
 	subject, text := l.blobPrefix(session)+ref.Hash+".*", strconv.FormatUint(after, 10)
 	for at := uint64(0); ; {
 		m, err := l.leaderGet(ctx, layout.BlobStream, map[string]any{"seq": at + 1, "next_by_subj": subject})

@@ -32,7 +32,7 @@ const (
 // is one append call, with its own comparison on its first message; a refused
 // batch loses only the members whose comparison failed.
 type committer struct {
-	log     *Log
+	log     *store
 	grouped bool // else each append goes by itself
 	// begins is the partition's first sequence, or less: what precedes it was
 	// purged, so that no comparison with it succeeds.

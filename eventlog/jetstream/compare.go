@@ -1,17 +1,17 @@
 package jetstream
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
 	"iter"
+
+	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
 )
 
 // compare checks that the session's segments hold, unchanged, every record
 // that the log has below a sequence, and returns how many those are. The error
 // is ErrDamaged where they differ.
-func (l *Log) compare(ctx context.Context, session string, below uint64) (int, error) {
+func (l *maintenance) compare(ctx context.Context, session string, below uint64) (int, error) {
 	records, err := l.logRecords(ctx, session, 0)
 	if err != nil {
 		return 0, err
@@ -34,7 +34,7 @@ func (l *Log) compare(ctx context.Context, session string, below uint64) (int, e
 		if err != nil {
 			return count, err
 		}
-		if !ok || !same(r, s) {
+		if !ok || !wire.Same(r, s) {
 			// Not so where it is being erased: its records go first.
 			if there, err := l.inLog(ctx, session, r.Sequence); err != nil || !there {
 				return count, err
@@ -46,16 +46,9 @@ func (l *Log) compare(ctx context.Context, session string, below uint64) (int, e
 	return count, nil
 }
 
-// same compares what readers see, but for the time: a sealed record may have
-// that of its acknowledgement.
-func same(a, b wire.Stored) bool {
-	return a.Sequence == b.Sequence && a.Envelope == b.Envelope && a.Blob == b.Blob &&
-		a.Linked == b.Linked && bytes.Equal(a.Payload, b.Payload)
-}
-
 // logRecords yields what the log stream itself has of a session behind from;
 // it does not look for gaps.
-func (l *Log) logRecords(ctx context.Context, session string, from uint64) (iter.Seq2[wire.Stored, error], error) {
+func (l *maintenance) logRecords(ctx context.Context, session string, from uint64) (iter.Seq2[wire.Stored, error], error) {
 	stream, subject, err := l.place(session)
 	if err != nil {
 		return nil, err
@@ -82,7 +75,7 @@ func (l *Log) logRecords(ctx context.Context, session string, from uint64) (iter
 }
 
 // segmentRecords yields what the segments have of a session behind from.
-func (l *Log) segmentRecords(ctx context.Context, session string, from uint64) iter.Seq2[wire.Stored, error] {
+func (l *maintenance) segmentRecords(ctx context.Context, session string, from uint64) iter.Seq2[wire.Stored, error] {
 	return func(yield func(wire.Stored, error) bool) {
 		stopped := false
 		err := l.readSegments(ctx, session, from, ^uint64(0), func(r wire.Stored) bool {

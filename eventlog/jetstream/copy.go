@@ -12,14 +12,12 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-var _ eventlog.Copier = (*Log)(nil)
-
 // batchPatience is how long Ends waits for the rest of an atomic batch: a
 // server stores it at once.
 const batchPatience = 10 * time.Second
 
 // Ends implements eventlog.Copier. It asks the streams' leaders.
-func (l *Log) Ends(ctx context.Context) ([]uint64, error) {
+func (l *maintenance) Ends(ctx context.Context) ([]uint64, error) {
 	ends := make([]uint64, l.opts.Partitions)
 	for p := range ends {
 		var err error
@@ -33,7 +31,7 @@ func (l *Log) Ends(ctx context.Context) ([]uint64, error) {
 // end returns a partition's last sequence, which is that of a whole append: a
 // server stores the messages of an atomic batch one after the other, and may
 // tell of its state meanwhile.
-func (l *Log) end(ctx context.Context, p int) (uint64, error) {
+func (l *maintenance) end(ctx context.Context, p int) (uint64, error) {
 	for began := time.Now(); ; {
 		last, err := l.lastOf(ctx, layout.LogStream(p))
 		if err != nil || last == 0 {
@@ -57,7 +55,7 @@ func (l *Log) end(ctx context.Context, p int) (uint64, error) {
 }
 
 // Copy implements eventlog.Copier.
-func (l *Log) Copy(ctx context.Context, session string, upTo uint64) (floor uint64, records iter.Seq2[eventlog.Copied, error], err error) {
+func (l *maintenance) Copy(ctx context.Context, session string, upTo uint64) (floor uint64, records iter.Seq2[eventlog.Copied, error], err error) {
 	head, err := l.Head(ctx, session)
 	if err != nil {
 		return 0, nil, err
@@ -93,7 +91,7 @@ func (l *Log) Copy(ctx context.Context, session string, upTo uint64) (floor uint
 // endsWith proves that last is the session's last record up to upTo. The read
 // itself takes the first record of a session that was erased and created again
 // meanwhile for the one behind.
-func (l *Log) endsWith(ctx context.Context, session string, last, head, upTo uint64) error {
+func (l *maintenance) endsWith(ctx context.Context, session string, last, head, upTo uint64) error {
 	if head <= upTo {
 		if last != head {
 			return fmt.Errorf("%w: the copy ends with %d, the head was %d", eventlog.ErrIncomplete, last, head)

@@ -159,14 +159,6 @@ func (x *exam) logStreams() []*natsjs.StreamInfo {
 	return x.existing(func(w want) bool { return w.log })
 }
 
-// count is "1 stream" or "3 streams".
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
 // shortened lists the first few of many.
 func shortened(names []string) string {
 	const most = 3

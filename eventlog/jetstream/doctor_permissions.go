@@ -41,8 +41,8 @@ func request(why, subject string) probe {
 	return probe{subject: subject, pattern: subject, header: nats.Header{"Nats-Required-Api-Level": {noLevel}}, body: "{", why: why}
 }
 
-// store is a probe of the subjects that a stream takes messages from.
-func store(why, pattern string) probe {
+// storing is a probe of the subjects that a stream takes messages from.
+func storing(why, pattern string) probe {
 	return probe{
 		subject: concrete(pattern), pattern: pattern, why: why,
 		header: nats.Header{natsjs.ExpectedStreamHeader: {noStream}},
@@ -152,7 +152,7 @@ func (x *exam) streamProbes() (probes []probe) {
 	for _, w := range x.wants {
 		name := w.config.Name
 		for _, s := range w.config.Subjects {
-			probes = append(probes, store("store into stream "+name, s))
+			probes = append(probes, storing("store into stream "+name, s))
 		}
 		if w.info == nil && !w.silent {
 			probes = append(probes, request("create stream "+name, api+"STREAM.CREATE."+name))

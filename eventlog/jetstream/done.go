@@ -91,7 +91,7 @@ func (d *doneMarks) due(now time.Time) (due []doneMark) {
 // undone returns those of a partition's sessions whose marks don't say done, or could not be
 // read here. It asks for many at once; a replica that lags knows an older mark, of an erasure
 // that has ended, only if another one has begun since, which adds messages.
-func (l *Log) undone(ctx context.Context, p int, sessions []string, marks map[string]uint64) (undone []string) {
+func (l *maintenance) undone(ctx context.Context, p int, sessions []string, marks map[string]uint64) (undone []string) {
 	var single []string
 	for _, session := range sessions {
 		if marks[session] == 1 {
@@ -114,7 +114,7 @@ func (l *Log) undone(ctx context.Context, p int, sessions []string, marks map[st
 }
 
 // dueTimes returns when the marks are to be removed of those sessions whose erasures are done.
-func (l *Log) dueTimes(ctx context.Context, p int, sessions []string) (due map[string]time.Time, err error) {
+func (l *maintenance) dueTimes(ctx context.Context, p int, sessions []string) (due map[string]time.Time, err error) {
 	bySubject := map[string]string{}
 	for _, session := range sessions {
 		bySubject[layout.ErasedSubject(session, p)] = session
@@ -138,7 +138,7 @@ func (l *Log) dueTimes(ctx context.Context, p int, sessions []string) (due map[s
 }
 
 // forgetDue removes marks that are due, one at least, for as long as the budget allows.
-func (l *Log) forgetDue(ctx context.Context, now time.Time) error {
+func (l *maintenance) forgetDue(ctx context.Context, now time.Time) error {
 	var failed []error
 	began := time.Now()
 	for _, m := range l.done.due(now) {
@@ -169,7 +169,7 @@ func (l *Log) forgetDue(ctx context.Context, now time.Time) error {
 // forgetDone removes the mark of an erasure that was done long ago, and before that what
 // arrived after it and nobody has looked at. If the time is out before all parts of large
 // payloads were looked at, it returns the last one that was; it begins after parts.
-func (l *Log) forgetDone(ctx context.Context, session string, parts uint64, now, until time.Time) (uint64, error) {
+func (l *maintenance) forgetDone(ctx context.Context, session string, parts uint64, now, until time.Time) (uint64, error) {
 	e, err := l.erasingOf(ctx, session)
 	if err != nil || !e.Done || now.Sub(e.time) < doneFor {
 		return 0, err
@@ -193,7 +193,7 @@ func (l *Log) forgetDone(ctx context.Context, session string, parts uint64, now,
 // eraseLateBlobs removes parts of large payloads that were sent before a session's fence and
 // stored after its erasure had looked for them. Each part is loaded, which takes its time: if
 // that is out, eraseLateBlobs returns the last part that it has looked at, else 0.
-func (l *Log) eraseLateBlobs(ctx context.Context, session string, fence, after uint64, until time.Time) (uint64, error) {
+func (l *maintenance) eraseLateBlobs(ctx context.Context, session string, fence, after uint64, until time.Time) (uint64, error) {
 	for at := after; ; {
 		m, err := l.leaderGet(ctx, layout.BlobStream, map[string]any{"seq": at + 1, "next_by_subj": l.blobPrefix(session) + ">"})
 		if errors.Is(err, errNoMessage) {

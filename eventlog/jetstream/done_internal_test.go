@@ -28,7 +28,7 @@ func finishAt(ctx context.Context, l *Log, session string, now time.Time) error 
 func markedDone(t *testing.T, l *Log, n int) func() int {
 	t.Helper()
 	for i := range n {
-		_, err := l.store(t.Context(), &nats.Msg{
+		_, err := l.storeMessage(t.Context(), &nats.Msg{
 			Subject: layout.ErasedSubject(fmt.Sprint("done", i), 0), Data: []byte(`{"fence":1,"removed":true,"done":true,"told":true}`), Header: nats.Header{},
 		})
 		require.NoError(t, err)
@@ -104,7 +104,7 @@ func TestAnErasureOfAnIDThatIsKnownToBeDone(t *testing.T) {
 func TestAMarkThatCannotBeRemovedKeepsNoOtherOne(t *testing.T) {
 	l := openLog(t, nil)
 	left := markedDone(t, l, 3)
-	_, err := l.store(t.Context(), &nats.Msg{Subject: layout.SegmentSubject("done0", 0), Data: []byte("damaged"), Header: nats.Header{}})
+	_, err := l.storeMessage(t.Context(), &nats.Msg{Subject: layout.SegmentSubject("done0", 0), Data: []byte("damaged"), Header: nats.Header{}})
 	require.NoError(t, err)
 	later := time.Now().Add(doneFor + time.Minute)
 	_, err = l.finishErasures(t.Context(), true, later)

@@ -75,7 +75,7 @@ func TestAnErasureEndsOnMoreServersThanReplicas(t *testing.T) {
 	}
 
 	// What an older version has left is done when each server has said so.
-	_, err = l.store(t.Context(), &nats.Msg{Subject: layout.ErasedSubject("old", 0), Header: nats.Header{}})
+	_, err = l.storeMessage(t.Context(), &nats.Msg{Subject: layout.ErasedSubject("old", 0), Header: nats.Header{}})
 	require.NoError(t, err)
 	n, err := l.FinishErasures(t.Context(), true)
 	require.NoError(t, err)
@@ -92,7 +92,7 @@ func TestAnErasureEndsOnMoreServersThanReplicas(t *testing.T) {
 	for _, other := range logs {
 		require.NoError(t, other.report(t.Context(), "late", mark))
 	}
-	_, err = l.store(t.Context(), &nats.Msg{Subject: layout.SegmentSubject("late", 0), Data: []byte("1"), Header: nats.Header{}})
+	_, err = l.storeMessage(t.Context(), &nats.Msg{Subject: layout.SegmentSubject("late", 0), Data: []byte("1"), Header: nats.Header{}})
 	require.NoError(t, err)
 	e, err := l.erased(t.Context(), "late")
 	require.NoError(t, err)

@@ -75,7 +75,7 @@ const doneFor = time.Hour
 // errMarkMoved: somebody else has gone on with the same erasure.
 var errMarkMoved = errors.New("jetstream: another node goes on with the erasure")
 
-func (l *Log) erasingOf(ctx context.Context, session string) (*erasing, error) {
+func (l *store) erasingOf(ctx context.Context, session string) (*erasing, error) {
 	p := l.partitionOf(session)
 	m, err := l.lastMessage(ctx, layout.SegmentStream(p), layout.ErasedSubject(session, p))
 	e := &erasing{at: m.Sequence, time: m.At}
@@ -100,14 +100,14 @@ func (e *erasing) read(m wire.Message) error {
 }
 
 // put stores the mark if it is still the one that e was read from.
-func (l *Log) put(ctx context.Context, session string, e *erasing) error {
+func (l *store) put(ctx context.Context, session string, e *erasing) error {
 	raw, err := json.Marshal(e)
 	if err != nil {
 		return err
 	}
 	m := &nats.Msg{Subject: layout.ErasedSubject(session, l.partitionOf(session)), Data: raw}
 	var ack *natsjs.PubAck
-	err = Settle(ctx, l.nc, func(ctx context.Context) (err error) {
+	err = settle(ctx, l.nc, func(ctx context.Context) (err error) {
 		return l.step(ctx, "mark", func(ctx context.Context) (err error) {
 			ack, err = l.js.PublishMsg(ctx, m, natsjs.WithExpectLastSequencePerSubject(e.at))
 			return err
@@ -127,7 +127,7 @@ func (l *Log) put(ctx context.Context, session string, e *erasing) error {
 }
 
 // change changes the mark of an erasure, if f does, and returns it.
-func (l *Log) change(ctx context.Context, session string, f func(*erasing) bool) (e *erasing, err error) {
+func (l *store) change(ctx context.Context, session string, f func(*erasing) bool) (e *erasing, err error) {
 	for {
 		if e, err = l.erasingOf(ctx, session); err != nil || !f(e) {
 			return e, err
@@ -154,7 +154,7 @@ func (e *erasing) streams() (names []string) {
 func (e *erasing) nextRound() { e.Round = max(e.Round+1, uint64(time.Now().UnixNano())) }
 
 // want marks a session whose head is given as one to be erased.
-func (l *Log) want(ctx context.Context, session string, head uint64) error {
+func (l *store) want(ctx context.Context, session string, head uint64) error {
 	_, err := l.change(ctx, session, func(e *erasing) bool {
 		if e.Done { // of an erasure before that: what is left of it is its fence
 			e.Removed = false
@@ -167,7 +167,7 @@ func (l *Log) want(ctx context.Context, session string, head uint64) error {
 
 // begin marks that the session is fenced. Errors: ErrSessionNotFound, if the erasure has
 // ended, and that of a later session has begun.
-func (l *Log) begin(ctx context.Context, session string, fence uint64, parts []part) (*erasing, error) {
+func (l *store) begin(ctx context.Context, session string, fence uint64, parts []part) (*erasing, error) {
 	ended := false
 	e, err := l.change(ctx, session, func(e *erasing) bool {
 		if ended = e.Fence > fence; ended {
@@ -192,7 +192,7 @@ func (l *Log) begin(ctx context.Context, session string, fence uint64, parts []p
 
 // endErasing marks that an erasure is done, and removes what else was stored for it. told: the
 // caller answers so to a client. It reports whether this call has ended it.
-func (l *Log) endErasing(ctx context.Context, session string, e *erasing, told bool) (ended bool, err error) {
+func (l *store) endErasing(ctx context.Context, session string, e *erasing, told bool) (ended bool, err error) {
 	parts := e.Parts
 	now, err := l.change(ctx, session, func(now *erasing) bool {
 		ended = false
@@ -213,7 +213,7 @@ func (l *Log) endErasing(ctx context.Context, session string, e *erasing, told b
 }
 
 // tidyMark removes the messages of a mark before the last one.
-func (l *Log) tidyMark(ctx context.Context, session string, e *erasing) error {
+func (l *store) tidyMark(ctx context.Context, session string, e *erasing) error {
 	p := l.partitionOf(session)
 	_, err := l.eraseSubject(ctx, layout.SegmentStream(p), layout.ErasedSubject(session, p), e.at-1)
 	return err
@@ -233,7 +233,7 @@ func join(before, parts []part) []part {
 
 // partsOf returns where a session's messages are. Those up to its fence are the
 // log's; without a fence it is what comes before the first message that is there.
-func (l *Log) partsOf(ctx context.Context, session string, fence uint64) ([]part, error) {
+func (l *store) partsOf(ctx context.Context, session string, fence uint64) ([]part, error) {
 	p := l.partitionOf(session)
 	floor, err := l.floor(ctx, session)
 	if err != nil {
@@ -281,7 +281,7 @@ func (l *Log) partsOf(ctx context.Context, session string, fence uint64) ([]part
 
 // wasPurged reports whether a session has records that the log has not any more, as it may
 // have if its last segment can't be read.
-func (l *Log) wasPurged(ctx context.Context, session string, begins uint64) (bool, error) {
+func (l *store) wasPurged(ctx context.Context, session string, begins uint64) (bool, error) {
 	s, _, err := l.lastSegment(ctx, session)
 	if errors.Is(err, wire.ErrDamaged) {
 		return true, nil
@@ -293,7 +293,7 @@ func (l *Log) wasPurged(ctx context.Context, session string, begins uint64) (boo
 }
 
 // forgetErasing removes a mark, and what servers have reported.
-func (l *Log) forgetErasing(ctx context.Context, session string, e *erasing) error {
+func (l *store) forgetErasing(ctx context.Context, session string, e *erasing) error {
 	p := l.partitionOf(session)
 	if err := l.dropReports(ctx, session, []part{{Stream: layout.BlobStream}, {Stream: layout.SegmentStream(p)}, {Stream: layout.LogStream(p)}}); err != nil {
 		return err
@@ -303,7 +303,7 @@ func (l *Log) forgetErasing(ctx context.Context, session string, e *erasing) err
 }
 
 // dropReports removes what servers with replicas of some streams have reported of an erasure.
-func (l *Log) dropReports(ctx context.Context, session string, parts []part) error {
+func (l *store) dropReports(ctx context.Context, session string, parts []part) error {
 	p := l.partitionOf(session)
 	servers, err := l.serversWith(ctx, &erasing{Parts: parts})
 	if err != nil {
@@ -323,7 +323,7 @@ func (l *Log) dropReports(ctx context.Context, session string, parts []part) err
 
 // reports returns for which round each of some servers has said that nothing is left, if
 // it has.
-func (l *Log) reports(ctx context.Context, session string, servers []string) (map[string]uint64, error) {
+func (l *store) reports(ctx context.Context, session string, servers []string) (map[string]uint64, error) {
 	p := l.partitionOf(session)
 	said := map[string]uint64{}
 	for _, server := range servers {
@@ -342,17 +342,17 @@ func (l *Log) reports(ctx context.Context, session string, servers []string) (ma
 }
 
 // report says that this process's server has nothing left of what an erasure removed.
-func (l *Log) report(ctx context.Context, session string, e *erasing) error {
+func (l *store) report(ctx context.Context, session string, e *erasing) error {
 	p := l.partitionOf(session)
 	m := &nats.Msg{Subject: layout.ReportSubject(session, p, l.opts.Server.Name()), Data: strconv.AppendUint(nil, e.Round, 10), Header: nats.Header{}}
-	if _, err := l.store(ctx, m); err != nil {
+	if _, err := l.storeMessage(ctx, m); err != nil {
 		return fmt.Errorf("jetstream: erase: %w", err)
 	}
 	return nil
 }
 
 // serversWith names the servers that have replicas of what an erasure is about.
-func (l *Log) serversWith(ctx context.Context, e *erasing) ([]string, error) {
+func (l *store) serversWith(ctx context.Context, e *erasing) ([]string, error) {
 	all := map[string]bool{}
 	for _, p := range e.Parts {
 		s, err := l.findStream(ctx, p.Stream)
@@ -373,7 +373,7 @@ const mostTaken = 1000
 // The mark names it first: a process that dies in between leaves nothing that
 // nobody knows of. A message that is gone reopens no erasure: another node has named it, or
 // the erasure has removed it.
-func (l *Log) wipe(ctx context.Context, session, stream, subject string, at uint64) error {
+func (l *store) wipe(ctx context.Context, session, stream, subject string, at uint64) error {
 	_, err := l.messageAt(ctx, stream, at)
 	if errors.Is(err, errNoMessage) && (l.opts.Replicas <= 1 || l.leads(ctx, stream)) {
 		return nil
@@ -411,7 +411,7 @@ func (l *Log) wipe(ctx context.Context, session, stream, subject string, at uint
 }
 
 // position notes what a part's stream has.
-func (l *Log) position(ctx context.Context, p *part) error {
+func (l *store) position(ctx context.Context, p *part) error {
 	s, err := l.findStream(ctx, p.Stream)
 	if err != nil {
 		return err

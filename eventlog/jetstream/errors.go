@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
@@ -80,9 +81,9 @@ func appendError(e *apiError) error {
 	return e
 }
 
-// IsConflict reports whether the server refused to publish since the subject's last
+// isConflict reports whether the server refused to publish since the subject's last
 // message is another one than was expected, or may soon be.
-func IsConflict(err error) bool {
+func isConflict(err error) bool {
 	e, ok := errors.AsType[*natsjs.APIError](err)
 	return ok && (e.ErrorCode == codeWrongLastSequence || e.ErrorCode == codeWrongLastSequenceConstant)
 }
@@ -119,3 +120,21 @@ func transportError(err error) error {
 	}
 	return err
 }
+
+// errNoMessage: the stream has no such message.
+var errNoMessage = errors.New("jetstream: no message")
+
+// errStaleLeader tells of a server that knows less than the caller was told.
+var errStaleLeader = errors.New("jetstream: the stream's leader knows less than was acknowledged")
+
+// errStopped tells that the consumer wants no more.
+var errStopped = errors.New("jetstream: stopped")
+
+// newsTime is how long a leader that could not be reached may take, once it can,
+// to learn that there is another one: what was on its way to it reaches it first,
+// and makes it look as if it had heard from the majority.
+const newsTime = 250 * time.Millisecond
+
+// lostAdvice is what can be done about a log of which a part is gone.
+const lostAdvice = "nothing was created or deleted: repair the server's folder of the stream, or restore a backup into an empty deployment; " +
+	"to give up what is left, remove all HELIX_ streams"

@@ -42,7 +42,7 @@ func (c *checkedRecords) has(session string, seq uint64) bool {
 
 // checkExpected removes the record that an append is to follow if it is of a late append; the
 // comparison then fails. Errors: ErrUnavailable, if that can't be found out.
-func (l *Log) checkExpected(ctx context.Context, session string, expected uint64) error {
+func (l *store) checkExpected(ctx context.Context, session string, expected uint64) error {
 	if l.checked.has(session, expected) {
 		return nil
 	}

@@ -14,8 +14,6 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-var _ eventlog.Feed = (*Log)(nil)
-
 const (
 	// feedIdleLeast and feedIdleMost are after what time without a message a
 	// feed asks whether the log's last records are gone, doubled each time.
@@ -27,8 +25,11 @@ const (
 	feedRetryMost = 2 * time.Second
 )
 
+// feeds hand out whole partitions.
+type feeds struct{ *store }
+
 // Identity implements eventlog.Feed: it is told by when the streams were made.
-func (l *Log) Identity(ctx context.Context) (string, error) {
+func (l *feeds) Identity(ctx context.Context) (string, error) {
 	var b strings.Builder
 	for p := range l.opts.Partitions {
 		s, err := l.findStream(ctx, layout.LogStream(p))
@@ -41,7 +42,7 @@ func (l *Log) Identity(ctx context.Context) (string, error) {
 }
 
 // Spans implements eventlog.Feed.
-func (l *Log) Spans(ctx context.Context) ([]eventlog.Span, error) {
+func (l *feeds) Spans(ctx context.Context) ([]eventlog.Span, error) {
 	type reply struct {
 		p    int
 		ends eventlog.Span
@@ -71,7 +72,7 @@ func (l *Log) Spans(ctx context.Context) ([]eventlog.Span, error) {
 }
 
 // ends asks a partition's leader.
-func (l *Log) ends(ctx context.Context, p int) (eventlog.Span, error) {
+func (l *feeds) ends(ctx context.Context, p int) (eventlog.Span, error) {
 	var body struct {
 		refusal
 		Config struct {
@@ -93,7 +94,7 @@ var errFeedLost = errors.New("jetstream: the feed's consumer is lost")
 
 // Feed implements eventlog.Feed, with one consumer on the server. It makes a
 // consumer that was lost anew, and gives up when it does not get on for 20 s.
-func (l *Log) Feed(ctx context.Context, partition int, from uint64) iter.Seq2[eventlog.Fed, error] {
+func (l *feeds) Feed(ctx context.Context, partition int, from uint64) iter.Seq2[eventlog.Fed, error] {
 	return func(yield func(eventlog.Fed, error) bool) {
 		f := &feeder{log: l, partition: partition, at: from, patience: leaderPatience, yield: yield}
 		f.feed(ctx)
@@ -102,7 +103,7 @@ func (l *Log) Feed(ctx context.Context, partition int, from uint64) iter.Seq2[ev
 
 // feeder hands out one partition.
 type feeder struct {
-	log       *Log
+	log       *feeds
 	partition int
 	at        uint64        // the last position that was handed out
 	patience  time.Duration // how long it may not get on
@@ -231,9 +232,9 @@ func (f *feeder) mark(ctx context.Context, c *feedConsumer) error {
 }
 
 // openFeed makes a consumer that begins at a position.
-func (l *Log) openFeed(ctx context.Context, partition int, from uint64) (*feedConsumer, error) {
+func (l *feeds) openFeed(ctx context.Context, partition int, from uint64) (*feedConsumer, error) {
 	var info *natsjs.ConsumerInfo
-	err := Settle(ctx, l.nc, func(ctx context.Context) error {
+	err := settle(ctx, l.nc, func(ctx context.Context) error {
 		c, err := l.js.CreateConsumer(ctx, layout.LogStream(partition), natsjs.ConsumerConfig{
 			Description:       "helixd: feed of a node's read models",
 			DeliverPolicy:     natsjs.DeliverByStartSequencePolicy,
@@ -251,5 +252,5 @@ func (l *Log) openFeed(ctx context.Context, partition int, from uint64) (*feedCo
 	if err != nil {
 		return nil, fmt.Errorf("jetstream: feed: %w", err)
 	}
-	return newFeedConsumer(l, info)
+	return newFeedConsumer(l.store, info)
 }

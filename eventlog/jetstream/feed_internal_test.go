@@ -33,7 +33,7 @@ func TestAFeedGivesUp(t *testing.T) {
 	defer cancel()
 	var told []eventlog.Fed
 	var failed error
-	f := &feeder{log: log, patience: time.Second, yield: func(f eventlog.Fed, err error) bool {
+	f := &feeder{log: &log.feeds, patience: time.Second, yield: func(f eventlog.Fed, err error) bool {
 		if err != nil {
 			failed = err
 			return false

@@ -30,16 +30,13 @@ const (
 	feedPull    = 30 * time.Second
 	feedBeat    = 5 * time.Second
 	feedSilence = 3 * feedBeat
-	// feedForgotten is after what time the server removes the consumer of a
-	// node that was killed.
-	feedForgotten = time.Minute
 	// feedCloseTimeout bounds the removal of a consumer.
 	feedCloseTimeout = 2 * time.Second
 )
 
 // feedConsumer is a pull consumer of a whole partition.
 type feedConsumer struct {
-	log          *Log
+	log          *store
 	stream, name string
 	inbox        string
 	sub          *nats.Subscription
@@ -56,7 +53,7 @@ type feedMessage struct {
 	subject string
 }
 
-func newFeedConsumer(l *Log, info *natsjs.ConsumerInfo) (*feedConsumer, error) {
+func newFeedConsumer(l *store, info *natsjs.ConsumerInfo) (*feedConsumer, error) {
 	c := &feedConsumer{
 		log: l, stream: info.Stream, name: info.Name, inbox: l.nc.NewInbox(), heard: time.Now(),
 		in: make(chan *nats.Msg, 2*feedBatch), // and words of the server in between

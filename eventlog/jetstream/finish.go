@@ -17,7 +17,7 @@ import (
 // regularly: only a node can overwrite the files of its own server. Nodes with lead set,
 // one or more, do the rest; they call [Log.FindErasures] when they begin to lead. Every hour such a
 // node also looks for large payloads, over a day old, of sessions without a record, and removes them.
-func (l *Log) FinishErasures(ctx context.Context, lead bool) (n int, err error) {
+func (l *maintenance) FinishErasures(ctx context.Context, lead bool) (n int, err error) {
 	if ctx, err = l.frees(ctx); err != nil {
 		return 0, err
 	}
@@ -34,7 +34,7 @@ func (l *Log) FinishErasures(ctx context.Context, lead bool) (n int, err error) 
 
 // finishErasures is FinishErasures at a time: first the erasures that are not done, then the
 // marks of those that were done long ago.
-func (l *Log) finishErasures(ctx context.Context, lead bool, now time.Time) (n int, err error) {
+func (l *maintenance) finishErasures(ctx context.Context, lead bool, now time.Time) (n int, err error) {
 	var failed []error
 	if lead && l.leftDue(now) {
 		failed = append(failed, l.markLeftBlobs(ctx, now))
@@ -67,7 +67,7 @@ func (l *Log) finishErasures(ctx context.Context, lead bool, now time.Time) (n i
 
 // FindErasures marks the sessions that are fenced and have no mark, as an older
 // version leaves them whose node died. It looks at every session.
-func (l *Log) FindErasures(ctx context.Context) error {
+func (l *maintenance) FindErasures(ctx context.Context) error {
 	ctx, err := l.frees(ctx)
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (l *Log) FindErasures(ctx context.Context) error {
 }
 
 // findErasure marks a session that is fenced.
-func (l *Log) findErasure(ctx context.Context, session string) (e *erasing, err error) {
+func (l *maintenance) findErasure(ctx context.Context, session string) (e *erasing, err error) {
 	stream, subject, err := l.place(session)
 	if err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func (l *Log) findErasure(ctx context.Context, session string) (e *erasing, err 
 
 // finishErasure goes on with a session's erasure, and reports whether it has ended. It
 // erases nothing but what the mark is about: the session may have been created again.
-func (l *Log) finishErasure(ctx context.Context, session string, lead bool) (ended bool, err error) {
+func (l *maintenance) finishErasure(ctx context.Context, session string, lead bool) (ended bool, err error) {
 	e, err := l.erasingOf(ctx, session)
 	if err != nil || e.at == 0 {
 		return false, err
@@ -144,19 +144,9 @@ func (l *Log) finishErasure(ctx context.Context, session string, lead bool) (end
 	return l.endErasing(ctx, session, e, left.some())
 }
 
-// eraseLate removes segments and floors that were stored after an erasure had looked for
-// them, as by a sealer that died before it took one back. It reports whether there were any.
-func (l *Log) eraseLate(ctx context.Context, session string, e *erasing) (some bool, err error) {
-	err = l.eraseSealed(ctx, session, e.Fence, func(subject string, at uint64) error {
-		some = true
-		return l.wipe(ctx, session, layout.SegmentStream(l.partitionOf(session)), subject, at)
-	})
-	return some, err
-}
-
 // finishWanted fences the session that a mark says is to be erased, unless it
 // is another one of the same id.
-func (l *Log) finishWanted(ctx context.Context, session string, e *erasing) (*erasing, error) {
+func (l *maintenance) finishWanted(ctx context.Context, session string, e *erasing) (*erasing, error) {
 	if marked, err := l.findErasure(ctx, session); marked != nil || err != nil {
 		return marked, err
 	}
@@ -182,7 +172,7 @@ func (l *Log) finishWanted(ctx context.Context, session string, e *erasing) (*er
 
 // wantLeft reports whether the session that is there now is the wanted one, which a power loss has cut
 // off: all of it comes before the wanted head. It marks the head that is left.
-func (l *Log) wantLeft(ctx context.Context, session string, e *erasing) (bool, error) {
+func (l *maintenance) wantLeft(ctx context.Context, session string, e *erasing) (bool, error) {
 	left, err := l.leftOf(ctx, session, e.Head)
 	if err != nil || left == 0 {
 		return false, err
@@ -200,7 +190,7 @@ func (l *Log) wantLeft(ctx context.Context, session string, e *erasing) (bool, e
 // eraseDamaged marks all that there is of a wanted session that has only segments, the last of
 // which can't be unpacked. It needs no fence: while that segment is there, no append to the id succeeds.
 // Errors: errDamaged, if that is not so; the session stays wanted.
-func (l *Log) eraseDamaged(ctx context.Context, session string, e *erasing) (*erasing, error) {
+func (l *maintenance) eraseDamaged(ctx context.Context, session string, e *erasing) (*erasing, error) {
 	p := l.partitionOf(session)
 	switch n, err := l.count(ctx, layout.LogStream(p), layout.LogSubject(session, p)); {
 	case err != nil:
@@ -234,7 +224,7 @@ func (l *Log) eraseDamaged(ctx context.Context, session string, e *erasing) (*er
 
 // dropWanted takes back that a session is to be erased that is not there. Errors: errDamaged, if
 // the server can't read whether it is.
-func (l *Log) dropWanted(ctx context.Context, session string, e *erasing) error {
+func (l *maintenance) dropWanted(ctx context.Context, session string, e *erasing) error {
 	if _, err := l.leftOf(ctx, session, e.Head); err != nil {
 		return err
 	}
@@ -256,12 +246,12 @@ func (l *Log) dropWanted(ctx context.Context, session string, e *erasing) error 
 
 // beginAt marks that the session is fenced. Errors: ErrSessionNotFound, if it is not,
 // or not any more.
-func (l *Log) beginAt(ctx context.Context, session string, fence uint64) (*erasing, error) {
+func (l *maintenance) beginAt(ctx context.Context, session string, fence uint64) (*erasing, error) {
 	stream, subject, err := l.place(session)
 	if err != nil {
 		return nil, err
 	}
-	l.sealerOf(session).forget(session)
+	l.forget(session)
 	// Messages after these are of a session that was created again, if another
 	// node has finished the same erasure.
 	parts, err := l.partsOf(ctx, session, fence)
@@ -279,7 +269,7 @@ func (l *Log) beginAt(ctx context.Context, session string, fence uint64) (*erasi
 }
 
 // eraseTo erases a session that is fenced.
-func (l *Log) eraseTo(ctx context.Context, session string, fence uint64) (done eventlog.Erasure, err error) {
+func (l *maintenance) eraseTo(ctx context.Context, session string, fence uint64) (done eventlog.Erasure, err error) {
 	done.Pending = true // the fence is durable
 	e, err := l.beginAt(ctx, session, fence)
 	if errors.Is(err, eventlog.ErrSessionNotFound) {
@@ -312,7 +302,7 @@ func (l *Log) eraseTo(ctx context.Context, session string, fence uint64) (done e
 }
 
 // erased reports whether bytes may be left of a session that is not found.
-func (l *Log) erased(ctx context.Context, session string) (eventlog.Erasure, error) {
+func (l *maintenance) erased(ctx context.Context, session string) (eventlog.Erasure, error) {
 	e, err := l.erasingOf(ctx, session)
 	if err != nil {
 		return eventlog.Erasure{}, err
@@ -351,7 +341,7 @@ func (l *Log) erased(ctx context.Context, session string) (eventlog.Erasure, err
 // cameSince reports whether a session that was not found is there after all, or is
 // fenced: its first record was late, and another node has marked it since, for an
 // erasure that must not lose its mark.
-func (l *Log) cameSince(ctx context.Context, session string, head uint64) (bool, error) {
+func (l *maintenance) cameSince(ctx context.Context, session string, head uint64) (bool, error) {
 	if there, err := l.lives(ctx, session, head); err != nil || there {
 		return there, err
 	}

@@ -5,15 +5,44 @@ import (
 	"errors"
 	"iter"
 	"sync"
+	"time"
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
 )
 
+// live hands live records to followers.
+type live struct {
+	*store
+	hubs []*hub // one for each partition
+}
+
+func newLive(records *store) *live {
+	l := &live{store: records}
+	for p := range l.opts.Partitions {
+		l.hubs = append(l.hubs, newHub(records, p))
+	}
+	records.deliver = l.deliver
+	return l
+}
+
+// start has the hubs look for lost records until the log is closed.
+func (l *live) start() {
+	for _, h := range l.hubs {
+		if l.opts.hook == nil {
+			l.spawn(h.watch)
+		}
+	}
+}
+
+func (l *live) deliver(a *pendingAppend, last uint64, now time.Time) (subscriptions int) {
+	return l.hubOf(a.session).deliver(a, last, now)
+}
+
 // Follow implements eventlog.Log: join the hub, catch up from the log, go on
 // by sequence. A record names its predecessor, so a loss is seen and read
 // from the log.
-func (l *Log) Follow(ctx context.Context, session string, from uint64) iter.Seq2[eventlog.Record, error] {
+func (l *live) Follow(ctx context.Context, session string, from uint64) iter.Seq2[eventlog.Record, error] {
 	return func(yield func(eventlog.Record, error) bool) {
 		if err := l.follow(ctx, session, from, yield); err != nil && !errors.Is(err, errStopped) {
 			yield(eventlog.Record{}, err)
@@ -21,10 +50,7 @@ func (l *Log) Follow(ctx context.Context, session string, from uint64) iter.Seq2
 	}
 }
 
-// errStopped tells that the consumer wants no more.
-var errStopped = errors.New("jetstream: stopped")
-
-func (l *Log) follow(ctx context.Context, session string, from uint64, yield func(eventlog.Record, error) bool) error {
+func (l *live) follow(ctx context.Context, session string, from uint64, yield func(eventlog.Record, error) bool) error {
 	if _, _, err := l.place(session); err != nil {
 		return err
 	}
@@ -41,7 +67,7 @@ func (l *Log) follow(ctx context.Context, session string, from uint64, yield fun
 }
 
 // join has a reader get what is live of a session until it leaves.
-func (l *Log) join(ctx context.Context, session string) (*reader, func(), error) {
+func (l *live) join(ctx context.Context, session string) (*reader, func(), error) {
 	live, leave, err := l.hubOf(session).join(ctx, session)
 	if err != nil {
 		return nil, nil, err
@@ -55,7 +81,7 @@ func (l *Log) join(ctx context.Context, session string) (*reader, func(), error)
 
 // Attach implements eventlog.Attacher. The reader joins before the head is read, so
 // that what is stored after that comes live, and nothing needs to be caught up.
-func (l *Log) Attach(ctx context.Context, session string) (eventlog.Attachment, error) {
+func (l *live) Attach(ctx context.Context, session string) (eventlog.Attachment, error) {
 	if _, _, err := l.place(session); err != nil {
 		return eventlog.Attachment{}, err
 	}
@@ -80,7 +106,7 @@ func (l *Log) Attach(ctx context.Context, session string) (eventlog.Attachment, 
 
 // listen hands out what comes live after at, and reads from the log what is lost on
 // the way.
-func (l *Log) listen(ctx context.Context, session string, live *reader, at cursor, yield func(eventlog.Record, error) bool) error {
+func (l *live) listen(ctx context.Context, session string, live *reader, at cursor, yield func(eventlog.Record, error) bool) error {
 	catchUp := func(cause string) error { return l.catchUpLive(ctx, session, live, cause, &at, yield) }
 	for {
 		// What is buffered comes first: it may be all that is missing.
@@ -115,7 +141,7 @@ func (l *Log) listen(ctx context.Context, session string, live *reader, at curso
 }
 
 // catchUpLive is catchUp for a reader of what is live.
-func (l *Log) catchUpLive(ctx context.Context, session string, live *reader, cause string, at *cursor, yield func(eventlog.Record, error) bool) error {
+func (l *live) catchUpLive(ctx context.Context, session string, live *reader, cause string, at *cursor, yield func(eventlog.Record, error) bool) error {
 	live.behind.Store(false)
 	read, err := l.catchUp(ctx, session, at, yield)
 	l.metrics.catchUp(cause, read)
@@ -124,7 +150,7 @@ func (l *Log) catchUpLive(ctx context.Context, session string, live *reader, cau
 
 // catchUp hands out what the log has after a follower's cursor, which it moves,
 // and returns how many records those are.
-func (l *Log) catchUp(ctx context.Context, session string, at *cursor, yield func(eventlog.Record, error) bool) (n int, err error) {
+func (l *live) catchUp(ctx context.Context, session string, at *cursor, yield func(eventlog.Record, error) bool) (n int, err error) {
 	for r, err := range l.withPayloads(ctx, session, l.readFrom(ctx, session, *at, 0)) {
 		if err != nil {
 			return n, err

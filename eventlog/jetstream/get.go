@@ -14,18 +14,15 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
 )
 
-// errNoMessage: the stream has no such message.
-var errNoMessage = errors.New("jetstream: no message")
-
 // lastMessage returns a subject's last message. It asks the stream's leader,
 // since a direct get may be answered by a replica that lags.
-func (l *Log) lastMessage(ctx context.Context, stream, subject string) (wire.Message, error) {
+func (l *link) lastMessage(ctx context.Context, stream, subject string) (wire.Message, error) {
 	return l.leaderGet(ctx, stream, map[string]any{"last_by_subj": subject})
 }
 
 // lastReadable is lastMessage for what must not be taken for absent: a last
 // message that the server can't read, it answers as if there was none.
-func (l *Log) lastReadable(ctx context.Context, stream, subject string) (m wire.Message, err error) {
+func (l *link) lastReadable(ctx context.Context, stream, subject string) (m wire.Message, err error) {
 	for range readableTries {
 		m, err = l.lastMessage(ctx, stream, subject)
 		if !errors.Is(err, errNoMessage) {
@@ -47,7 +44,7 @@ func (l *Log) lastReadable(ctx context.Context, stream, subject string) (m wire.
 const readableTries = 5
 
 // count returns how many messages a subject has.
-func (l *Log) count(ctx context.Context, stream, subject string) (uint64, error) {
+func (l *link) count(ctx context.Context, stream, subject string) (uint64, error) {
 	var body struct {
 		refusal
 		State struct {
@@ -67,7 +64,7 @@ type bounds struct {
 }
 
 // stateOf returns a stream's bounds, as its leader knows them.
-func (l *Log) stateOf(ctx context.Context, stream string) (bounds, error) {
+func (l *link) stateOf(ctx context.Context, stream string) (bounds, error) {
 	var body struct {
 		refusal
 		State bounds `json:"state"`
@@ -77,11 +74,11 @@ func (l *Log) stateOf(ctx context.Context, stream string) (bounds, error) {
 }
 
 // messageAt returns the message with the given sequence.
-func (l *Log) messageAt(ctx context.Context, stream string, seq uint64) (wire.Message, error) {
+func (l *link) messageAt(ctx context.Context, stream string, seq uint64) (wire.Message, error) {
 	return l.leaderGet(ctx, stream, map[string]any{"seq": seq})
 }
 
-func (l *Log) leaderGet(ctx context.Context, stream string, what map[string]any) (wire.Message, error) {
+func (l *link) leaderGet(ctx context.Context, stream string, what map[string]any) (wire.Message, error) {
 	var body struct {
 		refusal
 		Message struct {
@@ -122,7 +119,7 @@ const (
 // askLeader asks JetStream what only a stream's leader answers, and waits for
 // one while there is none. An answer that is an error is an *apiError; none is
 // ErrUnavailable.
-func (l *Log) askLeader(ctx context.Context, subject string, what any, answer refusable) error {
+func (l *link) askLeader(ctx context.Context, subject string, what any, answer refusable) error {
 	req, err := json.Marshal(what)
 	if err != nil {
 		return err
@@ -148,7 +145,7 @@ func (l *Log) askLeader(ctx context.Context, subject string, what any, answer re
 	}
 }
 
-func (l *Log) askOnce(ctx context.Context, subject string, req []byte, answer refusable) error {
+func (l *link) askOnce(ctx context.Context, subject string, req []byte, answer refusable) error {
 	try, cancel := context.WithTimeout(ctx, leaderTry)
 	defer cancel()
 	m, err := l.nc.RequestWithContext(try, subject, req)
@@ -182,7 +179,7 @@ func (r *refusal) taken() error {
 // and so many bytes, in one request that any replica may answer. It is
 // complete: each message names the one before, and the end mark the last.
 // Errors: ErrIncomplete where something was lost.
-func (l *Log) getBatch(ctx context.Context, stream, subject string, from uint64, count, size int) (messages []*nats.Msg, err error) {
+func (l *link) getBatch(ctx context.Context, stream, subject string, from uint64, count, size int) (messages []*nats.Msg, err error) {
 	err = l.step(ctx, "batch", func(ctx context.Context) error {
 		messages, _, err = l.getMany(ctx, stream, count, map[string]any{"seq": from, "next_by_subj": subject, "batch": count, "max_bytes": size})
 		return err
@@ -191,7 +188,7 @@ func (l *Log) getBatch(ctx context.Context, stream, subject string, from uint64,
 }
 
 // getMany is one request for at most count messages, and the header of the end mark.
-func (l *Log) getMany(ctx context.Context, stream string, count int, what map[string]any) ([]*nats.Msg, nats.Header, error) {
+func (l *link) getMany(ctx context.Context, stream string, count int, what map[string]any) ([]*nats.Msg, nats.Header, error) {
 	inbox := l.nc.NewInbox()
 	// Room for the messages and the end mark: a synchronous subscription takes
 	// half a MiB, whatever comes.
@@ -246,3 +243,49 @@ func (l *Log) getMany(ctx context.Context, stream string, count int, what map[st
 		messages = append(messages, m)
 	}
 }
+
+// getAt returns the message with the given sequence. What a stream has there
+// never changes, so any replica may answer; one that lags has it not, and then
+// the leader decides. There is nothing at 0, where a restored session has the
+// segments that were gone before.
+func (l *link) getAt(ctx context.Context, stream string, seq uint64) (wire.Message, error) {
+	if seq == 0 {
+		return wire.Message{}, errNoMessage
+	}
+	m, err := l.directGet(ctx, stream, map[string]any{"seq": seq})
+	if err != nil {
+		return l.messageAt(ctx, stream, seq)
+	}
+	return m, nil
+}
+
+// directGet returns a message as any replica has it, or errNoMessage.
+func (l *link) directGet(ctx context.Context, stream string, what map[string]any) (wire.Message, error) {
+	req, _ := json.Marshal(what)
+	var reply *nats.Msg
+	err := l.step(ctx, "get", func(ctx context.Context) (err error) {
+		try, cancel := context.WithTimeout(ctx, leaderTry)
+		defer cancel()
+		reply, err = l.nc.RequestWithContext(try, "$JS.API.DIRECT.GET."+stream, req)
+		return err
+	})
+	if err != nil {
+		return wire.Message{}, err
+	}
+	switch status := wire.First(reply.Header, wire.HeaderStatus); status {
+	case "":
+		m, err := wire.DirectMessage(reply)
+		if err == nil {
+			err = l.await(ctx, stream, m.Sequence)
+		}
+		return m, err
+	case "404":
+		return wire.Message{}, errNoMessage
+	default:
+		return wire.Message{}, fmt.Errorf("jetstream: get: status %s", status)
+	}
+}
+
+const pageRecords = 512 // of one batched direct get
+
+const pageBytes = 4 << 20 // of one batched direct get

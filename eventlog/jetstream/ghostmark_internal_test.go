@@ -141,7 +141,7 @@ func TestAPowerLossThatLeavesAWantedErasure(t *testing.T) {
 					require.NoError(t, l.Seal(t.Context(), "s"))
 				}
 				if c.damaged {
-					_, err := l.store(t.Context(), &nats.Msg{Subject: layout.SegmentSubject("s", 0), Data: []byte("damaged"), Header: nats.Header{}})
+					_, err := l.storeMessage(t.Context(), &nats.Msg{Subject: layout.SegmentSubject("s", 0), Data: []byte("damaged"), Header: nats.Header{}})
 					require.NoError(t, err)
 				}
 				require.NoError(t, l.want(t.Context(), "s", head))
@@ -166,7 +166,7 @@ func TestASessionWithADamagedEndIsErased(t *testing.T) {
 	head := appended(t, l, "s", 0, textEntries("old", 3))
 	_, err := l.Purge(t.Context(), purgeNow)
 	require.NoError(t, err)
-	_, err = l.store(t.Context(), &nats.Msg{Subject: layout.SegmentSubject("s", 0), Data: []byte("damaged"), Header: nats.Header{}})
+	_, err = l.storeMessage(t.Context(), &nats.Msg{Subject: layout.SegmentSubject("s", 0), Data: []byte("damaged"), Header: nats.Header{}})
 	require.NoError(t, err)
 	_, err = l.Head(t.Context(), "s")
 	require.ErrorIs(t, err, eventlog.ErrDamaged)

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	natsjs "github.com/nats-io/nats.go/jetstream"
-
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
@@ -21,59 +19,23 @@ const (
 	lateSync = time.Minute
 )
 
-// lostAdvice is what can be done about a log of which a part is gone.
-const lostAdvice = "nothing was created or deleted: repair the server's folder of the stream, or restore a backup into an empty deployment; " +
-	"to give up what is left, remove all HELIX_ streams"
+// errLogLost tells that the log lacks records that segments hold.
+var errLogLost = errors.New("the log lacks records that were acknowledged")
 
-// checkWhole refuses to create a stream that is missing when another one of the log
-// has been in use: all are made before the first record, so it was removed, or
-// the server can't read it. What is left may be the only copy.
-func (l *Log) checkWhole(ctx context.Context) error {
-	var missing []string
-	used := ""
+// dropAllGhosts calls dropGhosts for each partition.
+func (l *maintenance) dropAllGhosts(ctx context.Context) error {
 	for p := range l.opts.Partitions {
-		for _, c := range l.streamsOf(p) {
-			s, err := l.findStream(ctx, c.Name)
-			switch {
-			case errors.Is(err, natsjs.ErrStreamNotFound):
-				missing = append(missing, c.Name)
-				continue
-			case err != nil:
-				return err
-			}
-			info := s.CachedInfo()
-			if info.Config.Metadata[metadataRestoring] != "" { // which ensureStream refuses
-				return nil
-			}
-			if err := checkPartitions(info.Config, c); err != nil { // then others need not be there
-				return err
-			}
-			if info.State.LastSeq >= max(info.Config.FirstSeq, 1) {
-				used = fmt.Sprintf("%s, whose last sequence is %d", c.Name, info.State.LastSeq)
-			}
-		}
-	}
-	for _, name := range missing {
-		// Another node may be creating them, and have appended since.
-		if used == "" {
-			break
-		}
-		if _, err := l.findStream(ctx, name); errors.Is(err, natsjs.ErrStreamNotFound) {
-			return fmt.Errorf("jetstream: stream %s is missing beside %s; %s", name, used, lostAdvice)
-		} else if err != nil {
+		if err := l.dropGhosts(ctx, p, leaderPatience); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// errLogLost tells that the log lacks records that segments hold.
-var errLogLost = errors.New("the log lacks records that were acknowledged")
-
 // dropGhosts calls dropGhostsOnce, and waits for up to patience for a log with replicas to end
 // where the segments do: a server that was just elected, or one that was stopped and still
 // takes itself for the leader, lacks what the others have acknowledged.
-func (l *Log) dropGhosts(ctx context.Context, p int, patience time.Duration) error {
+func (l *maintenance) dropGhosts(ctx context.Context, p int, patience time.Duration) error {
 	began := time.Now()
 	for {
 		err := l.dropGhostsOnce(ctx, p)
@@ -93,7 +55,7 @@ func (l *Log) dropGhosts(ctx context.Context, p int, patience time.Duration) err
 // can be ghosts.
 // If more is missing than a power loss can take, they may be the only copy of it:
 // then it removes none, and the log can't be opened.
-func (l *Log) dropGhostsOnce(ctx context.Context, p int) error {
+func (l *maintenance) dropGhostsOnce(ctx context.Context, p int) error {
 	// The segments first: what they hold then, the log held before.
 	segments, err := l.findStream(ctx, layout.SegmentStream(p))
 	if err != nil {
@@ -169,7 +131,7 @@ func (l *Log) dropGhostsOnce(ctx context.Context, p int) error {
 // has lost: the same sequences are then those of new records. What is left of the session is
 // still to be erased, also if it had been removed before: the log has lost that, too. If that
 // can't be read, the mark names the last record that the log has not lost, see wantLeft.
-func (l *Log) dropGhostMark(ctx context.Context, m wire.Message, end uint64) error {
+func (l *maintenance) dropGhostMark(ctx context.Context, m wire.Message, end uint64) error {
 	session, ok := layout.SessionID(m.Subject[strings.LastIndexByte(m.Subject, '.')+1:])
 	if !ok { // a server's report
 		return nil
@@ -213,7 +175,7 @@ func (l *Log) dropGhostMark(ctx context.Context, m wire.Message, end uint64) err
 // leftOf returns the last sequence up to end that the log or a segment has of a session, 0 if
 // there is none. It may be a fence's. What comes after end is of a session that was created since.
 // Errors: errDamaged, if the log has none and the last segment can't be read.
-func (l *Log) leftOf(ctx context.Context, session string, end uint64) (uint64, error) {
+func (l *maintenance) leftOf(ctx context.Context, session string, end uint64) (uint64, error) {
 	p := l.partitionOf(session)
 	m, err := l.lastMessage(ctx, layout.LogStream(p), layout.LogSubject(session, p))
 	if err == nil && m.Sequence <= end {
@@ -238,7 +200,7 @@ func (l *Log) leftOf(ctx context.Context, session string, end uint64) (uint64, e
 
 // mostLost is how long a time's records a power loss can take from the log and leave
 // in segments.
-func (o Options) mostLost() time.Duration {
+func (o options) mostLost() time.Duration {
 	switch interval := o.syncInterval(); {
 	case o.Replicas > 1 || o.Durability == eventlog.DurabilityFsync:
 		return -1 // none

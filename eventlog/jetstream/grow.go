@@ -7,16 +7,14 @@ import (
 	"maps"
 	"strconv"
 
-	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	natsjs "github.com/nats-io/nats.go/jetstream"
+
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 // metadataBegins is the key of a log stream that was made when the log grew: its first
 // sequence, before which it has never had anything.
 const metadataBegins = "helix.begins"
-
-// growAdvice is how a log grows that several processes may use.
-const growAdvice = "to grow the log, stop everything that uses it and run helixd partitions"
 
 // beginsWith is the first sequence of a stream that was made when the log grew, else 0.
 func beginsWith(metadata map[string]string) uint64 {
@@ -32,7 +30,7 @@ func beginsWith(metadata map[string]string) uint64 {
 //
 // The sequences of the new streams begin after those of the others: a session that was erased
 // and is created again in another partition has later sequences than before.
-func (l *Log) grow(ctx context.Context, n int) error {
+func (l *streamSet) grow(ctx context.Context, n int) error {
 	has := l.places.Partitions()
 	if !l.opts.Grow {
 		return fmt.Errorf("jetstream: the log has %d partitions, not %d: keep %d, or, %s", has, n, has, growAdvice)
@@ -84,7 +82,7 @@ func (l *Log) grow(ctx context.Context, n int) error {
 }
 
 // checkUnused refuses to grow a log that a node follows for its read models.
-func (l *Log) checkUnused(ctx context.Context) error {
+func (l *streamSet) checkUnused(ctx context.Context) error {
 	s, err := l.findStream(ctx, layout.LogStream(0))
 	if err != nil {
 		return err
@@ -98,7 +96,7 @@ func (l *Log) checkUnused(ctx context.Context) error {
 
 // beforeGrowth returns all sessions that the log has anything of, and the first sequence
 // after all that it has given.
-func (l *Log) beforeGrowth(ctx context.Context) (sessions map[string]bool, begins uint64, err error) {
+func (l *streamSet) beforeGrowth(ctx context.Context) (sessions map[string]bool, begins uint64, err error) {
 	sessions, begins = map[string]bool{}, 1
 	for p := range l.places.Partitions() {
 		last, err := l.lastOf(ctx, layout.LogStream(p))
@@ -124,7 +122,7 @@ func (l *Log) beforeGrowth(ctx context.Context) (sessions map[string]bool, begin
 
 // makeFor makes a stream for a growth. One that is there was made for a growth that broke off:
 // there is nothing in it, but for the table.
-func (l *Log) makeFor(ctx context.Context, want natsjs.StreamConfig) error {
+func (l *streamSet) makeFor(ctx context.Context, want natsjs.StreamConfig) error {
 	s, err := l.findStream(ctx, want.Name)
 	if errors.Is(err, natsjs.ErrStreamNotFound) {
 		_, err = l.createStream(ctx, want)
@@ -153,7 +151,7 @@ func (l *Log) makeFor(ctx context.Context, want natsjs.StreamConfig) error {
 }
 
 // setMetadata gives a stream the metadata of want, beside what else it has.
-func (l *Log) setMetadata(ctx context.Context, s natsjs.Stream, want natsjs.StreamConfig) error {
+func (l *streamSet) setMetadata(ctx context.Context, s natsjs.Stream, want natsjs.StreamConfig) error {
 	config := s.CachedInfo().Config
 	config.Metadata = maps.Clone(config.Metadata)
 	for _, key := range []string{metadataPartitions, metadataBegins} {
@@ -161,7 +159,7 @@ func (l *Log) setMetadata(ctx context.Context, s natsjs.Stream, want natsjs.Stre
 			config.Metadata[key] = value
 		}
 	}
-	err := Settle(ctx, l.nc, func(ctx context.Context) error {
+	err := settle(ctx, l.nc, func(ctx context.Context) error {
 		return l.step(ctx, "grow", func(ctx context.Context) error {
 			_, err := l.js.UpdateStream(ctx, config)
 			return err
@@ -175,7 +173,7 @@ func (l *Log) setMetadata(ctx context.Context, s natsjs.Stream, want natsjs.Stre
 
 // syncGrowth returns when streams are on the disk with their settings, where this process's
 // server has them, also if it syncs by itself: it syncs no settings.
-func (l *Log) syncGrowth(ctx context.Context, streams ...string) error {
+func (l *streamSet) syncGrowth(ctx context.Context, streams ...string) error {
 	if l.opts.Server == nil {
 		return nil
 	}

@@ -24,7 +24,7 @@ const (
 )
 
 // watchHolds has l heed other nodes' holds.
-func (l *Log) watchHolds() error {
+func (l *store) watchHolds() error {
 	l.node = rand.Text()
 	sub, err := l.nc.Subscribe(holdSubjects+"*", func(m *nats.Msg) {
 		session, ok := layout.SessionID(m.Subject[len(holdSubjects):])
@@ -51,7 +51,7 @@ func (l *Log) watchHolds() error {
 }
 
 // Hold implements eventlog.Log.
-func (l *Log) Hold(ctx context.Context, session string) (held context.Context, release func()) {
+func (l *store) Hold(ctx context.Context, session string) (held context.Context, release func()) {
 	if l.opts.hook != nil { // which reports the waiting append
 		return ctx, func() {}
 	}

@@ -15,7 +15,7 @@ import (
 type hook func(ctx context.Context, point string, do func(context.Context) error) error
 
 // step does what sends a request.
-func (l *Log) step(ctx context.Context, point string, do func(context.Context) error) error {
+func (l *link) step(ctx context.Context, point string, do func(context.Context) error) error {
 	if l.opts.hook == nil {
 		return do(ctx)
 	}
@@ -24,7 +24,7 @@ func (l *Log) step(ctx context.Context, point string, do func(context.Context) e
 
 // pause waits a little before a request is repeated, and reports false where ctx
 // has ended.
-func (l *Log) pause(ctx context.Context) bool {
+func (l *link) pause(ctx context.Context) bool {
 	if l.opts.hook != nil { // each request waits for its turn
 		return ctx.Err() == nil
 	}
@@ -32,7 +32,7 @@ func (l *Log) pause(ctx context.Context) bool {
 }
 
 // lock locks mu, which another operation may hold that has not got its turn.
-func (l *Log) lock(ctx context.Context, mu *sync.Mutex) {
+func (l *link) lock(ctx context.Context, mu *sync.Mutex) {
 	if l.opts.hook == nil {
 		mu.Lock()
 		return
@@ -43,8 +43,21 @@ func (l *Log) lock(ctx context.Context, mu *sync.Mutex) {
 }
 
 // yield leaves the log to others, see eventlog.Yield.
-func (l *Log) yield(ctx context.Context, began time.Time) {
+func (l *link) yield(ctx context.Context, began time.Time) {
 	if l.opts.hook == nil {
 		eventlog.Yield(ctx, began)
 	}
 }
+
+func pause(ctx context.Context) bool {
+	t := time.NewTimer(readPause)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+const readPause = 20 * time.Millisecond

@@ -26,7 +26,7 @@ const (
 // hub hands the live records of a partition's sessions to this node's readers: one
 // subscription a session, however many follow it.
 type hub struct {
-	log       *Log
+	log       *store
 	partition int
 
 	mu    sync.Mutex
@@ -65,11 +65,11 @@ type liveRecord struct {
 	previous uint64
 }
 
-func newHub(l *Log, partition int) *hub {
+func newHub(l *store, partition int) *hub {
 	return &hub{log: l, partition: partition, feeds: map[string]*feed{}}
 }
 
-func (l *Log) hubOf(session string) *hub { return l.hubs[l.partitionOf(session)] }
+func (l *live) hubOf(session string) *hub { return l.hubs[l.partitionOf(session)] }
 
 // join returns a reader of everything that the session gets from now on. The
 // caller leaves with the returned function.

@@ -53,7 +53,7 @@ func deafened(t *testing.T, l *Log, from uint64) (heard <-chan eventlog.Record) 
 		}
 	}()
 	<-records // it has joined
-	h := l.hubOf("s")
+	h := l.live.hubOf("s")
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	require.NoError(t, h.feeds["s"].sub.Unsubscribe())
@@ -79,14 +79,14 @@ func TestALostLastRecordIsFound(t *testing.T) {
 			heard := deafened(t, l, head-1)
 			settle(l)
 			for range 20 { // others' records say nothing about this one
-				l.hubOf("s").check()
+				l.live.hubOf("s").check()
 				other = appended(t, l, "other", other, textEntries("x", 1))
 			}
 			require.Empty(t, heard)
 			for range 3 {
 				lost := appended(t, l, "s", head, textEntries("y", 1))
-				l.hubOf("s").check()
-				l.hubOf("s").check()
+				l.live.hubOf("s").check()
+				l.live.hubOf("s").check()
 				require.Equal(t, lost, (<-heard).Sequence)
 				head = lost
 			}
@@ -101,7 +101,7 @@ func TestALostErasureIsFound(t *testing.T) {
 	l := openLog(t, &Options{checkEvery: time.Hour})
 	head := appended(t, l, "s", 0, textEntries("x", 2))
 	heard := deafened(t, l, head-1)
-	h := l.hubOf("s")
+	h := l.live.hubOf("s")
 	h.check()
 	_, err := l.Erase(t.Context(), "s")
 	require.NoError(t, err)
@@ -126,7 +126,7 @@ func TestAChecksCost(t *testing.T) {
 
 func aChecksCost(t *testing.T, perMany uint64) {
 	l := openLog(t, &Options{Partitions: 1, checkEvery: time.Hour})
-	h := l.hubs[0]
+	h := l.live.hubs[0]
 	const sessions = 450
 	for i := range sessions {
 		session := fmt.Sprint("s", i)
@@ -178,7 +178,7 @@ func TestNothingIsCheckedWithoutAConnection(t *testing.T) {
 	srv.Stop()
 	require.Eventually(t, func() bool { return !nc.IsConnected() }, time.Minute, time.Millisecond)
 	before := nc.Stats().OutMsgs
-	l.hubOf("s").check()
+	l.live.hubOf("s").check()
 	require.Equal(t, before, nc.Stats().OutMsgs)
 }
 

@@ -22,7 +22,7 @@ const (
 )
 
 // leftDue reports whether it is time for markLeftBlobs, once.
-func (l *Log) leftDue(now time.Time) bool {
+func (l *maintenance) leftDue(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	due := now.Sub(l.leftAt) >= leftEvery
@@ -35,7 +35,7 @@ func (l *Log) leftDue(now time.Time) bool {
 // markLeftBlobs marks the large payloads that appends which were to create a session have left: they
 // were stored, their sender died before the record, and no erasure of the session would look
 // for them. What was marked is removed as an erasure is, see erasing.
-func (l *Log) markLeftBlobs(ctx context.Context, now time.Time) error {
+func (l *maintenance) markLeftBlobs(ctx context.Context, now time.Time) error {
 	left, err := l.subjectsOf(ctx, layout.BlobStream, layout.BlobSubjects+">")
 	if err != nil || len(left) == 0 {
 		return err
@@ -62,7 +62,7 @@ func (l *Log) markLeftBlobs(ctx context.Context, now time.Time) error {
 
 // markLeft marks the payloads that were stored before a moment, if the session has no record. Later
 // appends rely on none of these: one that creates the session stores its own.
-func (l *Log) markLeft(ctx context.Context, session string, before time.Time) error {
+func (l *maintenance) markLeft(ctx context.Context, session string, before time.Time) error {
 	p := part{Stream: layout.BlobStream, Subject: l.blobPrefix(session) + ">", Scrub: l.scrubs(layout.BlobStream)}
 	for {
 		m, err := l.leaderGet(ctx, p.Stream, map[string]any{"seq": p.UpTo + 1, "next_by_subj": p.Subject})
@@ -93,7 +93,7 @@ func (l *Log) markLeft(ctx context.Context, session string, before time.Time) er
 
 // recorded reports whether a session has a record, or a fence, also one that can't be read.
 // Errors: ErrUnavailable, if a server that answered may not be the leader, which may have one.
-func (l *Log) recorded(ctx context.Context, session string) (bool, error) {
+func (l *maintenance) recorded(ctx context.Context, session string) (bool, error) {
 	p := l.partitionOf(session)
 	for stream, subject := range map[string]string{layout.LogStream(p): layout.LogSubject(session, p), layout.SegmentStream(p): layout.SegmentSubject(session, p)} {
 		if n, err := l.count(ctx, stream, subject); err != nil || n > 0 {

@@ -211,7 +211,7 @@ func newLifecycle(t *testing.T, disk bool) *lifecycle {
 	}
 	w.Resume = func(ctx context.Context, node int, session string, at *uint64, known *bool, yield func(eventlog.Record) bool) error {
 		c := cursor{at: *at, known: *known, resumed: true}
-		_, err := w.nodes[node].catchUp(ctx, session, &c, func(r eventlog.Record, _ error) bool { return yield(r) })
+		_, err := w.nodes[node].live.catchUp(ctx, session, &c, func(r eventlog.Record, _ error) bool { return yield(r) })
 		*at, *known = c.at, c.known
 		return err
 	}

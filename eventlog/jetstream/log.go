@@ -3,18 +3,11 @@ package jetstream
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
-	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"github.com/helixd/helixd/eventlog"
-	"github.com/helixd/helixd/eventlog/internal/hold"
-	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 // Options configure a log. Zero values mean the defaults of an embedded
@@ -63,81 +56,29 @@ type Options struct {
 	hook hook
 	// checkEvery is for tests; 0 means the constant.
 	checkEvery time.Duration
-	// restores: the streams are made for a restore, see Restore.
-	restores *restoreMark
 }
 
-// groupSync reports whether the log waits for the disk itself, see durable.go.
-func (o Options) groupSync() bool { return o.Server != nil && o.Server.GroupSync() }
-
-// groupCommit reports whether sharing an append's cost is worth it: where it
-// waits for a disk or for other servers, and where that is not known.
-func (o Options) groupCommit() bool {
-	return !o.groupSync() && (o.Replicas > 1 || !strings.HasPrefix(string(o.Durability), "interval="))
-}
-
-// syncInterval is how often the server's files reach the disk, as far as
-// known; 0: at every append, or not known.
-func (o Options) syncInterval() time.Duration {
-	text, _ := strings.CutPrefix(string(o.Durability), "interval=")
-	d, _ := time.ParseDuration(text)
-	return d
-}
-
-// gatherFrom is from how many records on an atomic batch is quicker than a
-// publish for each. One server stages a batch in files of its own, which costs
-// more than syncing a few messages.
-func (o Options) gatherFrom() int {
-	switch {
-	case o.Replicas > 1 || o.groupSync(): // else each publish waits for a round, or a sync
-		return 2
-	case o.groupCommit():
-		return groupFrom
-	default:
-		return 8 * groupFrom
+// settled returns the options as the log's parts use them.
+func (o *Options) settled(nc *nats.Conn) options {
+	if o == nil {
+		o = &Options{}
 	}
+	p := options{
+		Partitions: max(o.Partitions, 0), Grow: o.Grow, Replicas: max(o.Replicas, 1), Durability: o.Durability, Memory: o.Memory,
+		Server: o.Server, Beside: o.Beside, Forget: o.Forget, Refuses: o.Refuses, Existing: o.Existing, ReadOnly: o.ReadOnly,
+		Metrics: o.Metrics, hook: o.hook, checkEvery: o.checkEvery,
+	}
+	if p.Server == nil {
+		p.Server = syncingServer(nc)
+	}
+	return p
 }
 
 // Log is an eventlog.Log on JetStream.
 type Log struct {
-	nc   *nats.Conn
-	js   natsjs.JetStream
-	opts Options
-	// hubs hand out live records, one for each partition.
-	hubs []*hub
-	// committers store appends, one for each partition.
-	committers []*committer
-	// sealers pack records into segments, one for each partition.
-	sealers   []*sealer
-	requests  *requests
-	batches   map[string]chan struct{} // by what its subjects begin with, a place for each atomic batch that a stream has open
-	synced    synced
-	erasing   chan struct{} // the place of the message that is being overwritten
-	far       uint64        // farSequences
-	few       uint64        // fewSequences
-	ahead     int           // segmentsAhead
-	inline    int           // inlineBytes
-	forgetFor time.Duration // forgetBudget
-	holds     hold.Holds
-	node      string        // this log among all that are open on the deployment
-	held      atomic.Uint64 // how often this log has held a session
-	beside    besides
-	places    layout.Places
-	done      doneMarks
-	checked   checkedRecords
-	purged    atomic.Bool // some records may have left the log for the segments
-	closed    chan struct{}
-	wg        sync.WaitGroup
-
-	version    string               // of a server that is known to be good
-	alone      bool                 // no other server is there, nor elections
-	streams    []*natsjs.StreamInfo // as they were at the start
-	durability eventlog.Durability
-	metrics    *logMetrics
-
-	mu     sync.Mutex
-	back   chan struct{} // closed and replaced when the connection is back
-	leftAt time.Time     // when markLeftBlobs was called
+	*maintenance
+	live  *live
+	feeds feeds
 }
 
 // Open returns the log on nc, creating its streams if they are missing. The
@@ -147,146 +88,38 @@ type Log struct {
 // waited for, see Settle. A later connection to a server that is too old is not
 // used to append; see Info.
 func Open(ctx context.Context, nc *nats.Conn, o *Options) (_ *Log, err error) {
-	l := &Log{nc: nc, closed: make(chan struct{}), batches: map[string]chan struct{}{}, erasing: make(chan struct{}, 1), far: farSequences, few: fewSequences, ahead: segmentsAhead, inline: inlineBytes, forgetFor: forgetBudget, back: make(chan struct{})}
-	if o != nil {
-		l.opts = *o
-	}
-	if s, ok := nc.Opts.InProcessServer.(Server); ok && l.opts.Server == nil && s.GroupSync() {
-		l.opts.Server = s // else the log would acknowledge what is not on the disk
-	}
-	l.opts.Partitions = max(l.opts.Partitions, 0)
-	l.opts.Replicas = max(l.opts.Replicas, 1)
-	if l.opts.Partitions > layout.MaxPartitions {
-		return nil, fmt.Errorf("jetstream: at most %d partitions", layout.MaxPartitions)
-	}
-	js, err := newJetStream(nc)
+	conn, err := newLink(nc, o.settled(nc))
 	if err != nil {
-		return nil, fmt.Errorf("jetstream: %w", err)
-	}
-	l.js = js
-	if l.requests, err = newRequests(l); err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			l.requests.close()
+			conn.Close()
 		}
 	}()
-	if err := l.checkConnected(); err != nil {
-		return nil, err
-	}
-	l.alone = isAlone(nc)
-	growTo := 0
-	switch {
-	case l.opts.ReadOnly || l.opts.Existing:
-		err = l.findPartitions(ctx)
-	case l.opts.restores != nil:
-		l.places = l.opts.restores.places
-	default:
-		growTo, err = l.choosePartitions(ctx)
-	}
+	streams, err := openStreams(ctx, conn)
 	if err != nil {
 		return nil, err
 	}
-	if l.opts.Memory && l.opts.Replicas > 1 && !l.opts.ReadOnly {
-		return nil, fmt.Errorf("jetstream: a log in memory has one replica: more would look durable and not be")
-	}
-	if l.opts.restores == nil && !l.opts.ReadOnly && !l.opts.Existing {
-		if err := l.checkWhole(ctx); err != nil {
+	records := newStore(streams)
+	l := &Log{maintenance: newMaintenance(newSegments(records)), live: newLive(records), feeds: feeds{records}}
+	if !conn.opts.ReadOnly {
+		if err := l.dropAllGhosts(ctx); err != nil {
 			return nil, err
 		}
 	}
-	if growTo > 0 {
-		if err := l.grow(ctx, growTo); err != nil {
-			return nil, err
-		}
-	}
-	l.synced = newSynced(l)
-	for p := range l.opts.Partitions {
-		for _, subjects := range []string{layout.LogSubjects, layout.SegmentSubjects} {
-			l.batches[subjects+strconv.Itoa(p)] = make(chan struct{}, maxOpenBatches)
-		}
-		for _, c := range l.streamsOf(p) {
-			if err := l.ensureStream(ctx, c); err != nil {
-				return nil, err
-			}
-		}
-	}
-	if err := l.awaitAll(ctx); err != nil {
+	if err := records.start(ctx); err != nil {
 		return nil, err
 	}
-	if l.opts.restores != nil {
-		for i, settled := range l.places.Settled {
-			if err := l.storeSettled(ctx, i, settled); err != nil {
-				return nil, err
-			}
-		}
-	} else if err := l.loadPlaces(ctx); err != nil {
-		return nil, err
-	}
-	if !l.opts.ReadOnly && l.opts.restores == nil {
-		for p := range l.opts.Partitions {
-			if err := l.dropGhosts(ctx, p, leaderPatience); err != nil {
-				return nil, err
-			}
-		}
-	}
-	if err := l.judge(ctx); err != nil {
-		return nil, err
-	}
-	l.metrics = l.opts.Metrics.of(l.durability)
-	for p := range l.opts.Partitions {
-		h := newHub(l, p)
-		l.hubs = append(l.hubs, h)
-		s := newSealer(l)
-		l.sealers = append(l.sealers, s)
-		if l.opts.hook == nil {
-			l.spawn(h.watch)
-		}
-		if !l.opts.ReadOnly && l.opts.hook == nil {
-			l.spawn(s.run)
-		}
-		c := &committer{log: l, grouped: l.opts.groupCommit()}
-		c.begins.Store(l.begins(p))
-		l.committers = append(l.committers, c)
-	}
-	l.watchConnection()
-	if !l.opts.ReadOnly {
-		if err := l.watchHolds(); err != nil {
-			l.Close()
+	l.live.start()
+	l.segments.start()
+	conn.watchConnection()
+	if !conn.opts.ReadOnly {
+		if err := records.watchHolds(); err != nil {
 			return nil, fmt.Errorf("jetstream: %w", err)
 		}
 	}
 	return l, nil
-}
-
-// watchConnection tells the hub of every reconnect: what was published
-// meanwhile has not come.
-func (l *Log) watchConnection() {
-	status := l.nc.StatusChanged(nats.CONNECTED)
-	l.spawn(func() {
-		defer l.nc.RemoveStatusListener(status)
-		for {
-			select {
-			case _, ok := <-status:
-				if !ok {
-					return
-				}
-				l.mu.Lock()
-				close(l.back)
-				l.back = make(chan struct{})
-				l.mu.Unlock()
-			case <-l.closed:
-				return
-			}
-		}
-	})
-}
-
-func (l *Log) reconnected() <-chan struct{} {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.back
 }
 
 // Info implements eventlog.Log.
@@ -297,50 +130,4 @@ func (l *Log) Info() eventlog.Info {
 	}
 	info.Refuses, info.RefusesErasure = l.refuses(false), l.refuses(true)
 	return info
-}
-
-// Close implements eventlog.Log.
-func (l *Log) Close() error {
-	l.mu.Lock()
-	if !l.isClosing() {
-		close(l.closed)
-	}
-	l.mu.Unlock()
-	l.wg.Wait()
-	l.requests.close()
-	return nil
-}
-
-func (l *Log) isClosed() bool { return l.isClosing() || l.nc.IsClosed() }
-
-func (l *Log) isClosing() bool {
-	select {
-	case <-l.closed:
-		return true
-	default:
-		return false
-	}
-}
-
-// spawn runs f in a goroutine that Close waits for; not once it is closed.
-func (l *Log) spawn(f func()) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.isClosing() {
-		return false
-	}
-	l.wg.Go(f)
-	return true
-}
-
-// place returns the session's stream and subject.
-func (l *Log) place(session string) (stream, subject string, err error) {
-	if err := eventlog.ValidateSessionID(session); err != nil {
-		return "", "", err
-	}
-	if l.isClosed() {
-		return "", "", eventlog.ErrClosed
-	}
-	p := l.partitionOf(session)
-	return layout.LogStream(p), layout.LogSubject(session, p), nil
 }

@@ -259,7 +259,7 @@ func TestASessionThatIsCreatedBesideAnOldMarkStays(t *testing.T) {
 			}
 			return do(ctx)
 		})
-		_, err := l.store(t.Context(), &nats.Msg{Subject: layout.ErasedSubject("s", 0), Header: nats.Header{}})
+		_, err := l.storeMessage(t.Context(), &nats.Msg{Subject: layout.ErasedSubject("s", 0), Header: nats.Header{}})
 		require.NoError(t, err)
 		steps = 0
 		_, err = h.FinishErasures(t.Context(), true)

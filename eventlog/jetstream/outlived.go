@@ -16,7 +16,7 @@ import (
 // names, which stays for an hour.
 
 // fenceOf returns the last fence of a session, 0 if none is known.
-func (l *Log) fenceOf(ctx context.Context, session string) (uint64, error) {
+func (l *store) fenceOf(ctx context.Context, session string) (uint64, error) {
 	p := l.partitionOf(session)
 	m, err := l.lastMessage(ctx, layout.SegmentStream(p), layout.ErasedSubject(session, p))
 	var e erasing
@@ -35,7 +35,7 @@ func (l *Log) fenceOf(ctx context.Context, session string) (uint64, error) {
 // outlived reports whether m, a segment or a floor of records up to last that was compared with
 // "nothing", is of a session that was erased, and removes it. As long as the fence stands
 // that is left to the erasure.
-func (l *Log) outlived(ctx context.Context, session string, m wire.Message, last uint64) (bool, error) {
+func (l *store) outlived(ctx context.Context, session string, m wire.Message, last uint64) (bool, error) {
 	fence, err := l.fenceOf(ctx, session)
 	if err != nil || fence < last {
 		return false, err
@@ -57,7 +57,7 @@ func (l *Log) outlived(ctx context.Context, session string, m wire.Message, last
 // seq, which created its session: they were stored when the log had the messages up to since
 // and no fence of the session. If the session was fenced after that and before the record,
 // the erasure takes, or has taken, what it found of them.
-func (l *Log) blobsTaken(ctx context.Context, session, since string, seq uint64) (bool, error) {
+func (l *store) blobsTaken(ctx context.Context, session, since string, seq uint64) (bool, error) {
 	from, err := strconv.ParseUint(since, 10, 64)
 	if err != nil {
 		return false, fmt.Errorf("%w: header %s of message %d", wire.ErrDamaged, wire.HeaderSince, seq)

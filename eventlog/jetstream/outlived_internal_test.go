@@ -298,7 +298,7 @@ func TestWhatCannotBeReadIsOfNoErasedSession(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := openLog(t, nil)
 			damage := func() {
-				_, err := l.store(t.Context(), &nats.Msg{Subject: layout.SegmentSubject("s", 0), Data: []byte("damaged"), Header: nats.Header{}})
+				_, err := l.storeMessage(t.Context(), &nats.Msg{Subject: layout.SegmentSubject("s", 0), Data: []byte("damaged"), Header: nats.Header{}})
 				require.NoError(t, err)
 			}
 			segments := func() uint64 {

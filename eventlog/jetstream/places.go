@@ -21,16 +21,16 @@ const (
 )
 
 // partitionOf returns the partition that has everything of a session.
-func (l *Log) partitionOf(session string) int { return l.places.Of(session) }
+func (l *streamSet) partitionOf(session string) int { return l.places.Of(session) }
 
 // PartitionOf implements eventlog.Copier.
-func (l *Log) PartitionOf(session string) int { return l.partitionOf(session) }
+func (l *streamSet) PartitionOf(session string) int { return l.partitionOf(session) }
 
 // Partitions returns how many there are.
-func (l *Log) Partitions() int { return l.opts.Partitions }
+func (l *streamSet) Partitions() int { return l.opts.Partitions }
 
 // Placement implements eventlog.Copier.
-func (l *Log) Placement() *eventlog.Placement {
+func (l *streamSet) Placement() *eventlog.Placement {
 	if len(l.places.Settled) == 0 {
 		return nil
 	}
@@ -42,13 +42,13 @@ func (l *Log) Placement() *eventlog.Placement {
 }
 
 // setNumbers takes over how many partitions there are, and were.
-func (l *Log) setNumbers(numbers []int) {
+func (l *streamSet) setNumbers(numbers []int) {
 	l.places.Numbers = numbers
 	l.opts.Partitions = l.places.Partitions()
 }
 
 // loadPlaces reads the tables.
-func (l *Log) loadPlaces(ctx context.Context) error {
+func (l *streamSet) loadPlaces(ctx context.Context) error {
 	l.places.Settled = nil
 	for i := range l.places.Numbers[1:] {
 		settled, err := l.loadSettled(ctx, i)
@@ -60,7 +60,7 @@ func (l *Log) loadPlaces(ctx context.Context) error {
 	return nil
 }
 
-func (l *Log) loadSettled(ctx context.Context, growth int) ([]uint64, error) {
+func (l *streamSet) loadSettled(ctx context.Context, growth int) ([]uint64, error) {
 	var all []byte
 	for i, parts := 0, 1; i < parts; i++ {
 		m, err := l.lastReadable(ctx, layout.PlacesStream, layout.PlacesSubject(growth, i))
@@ -79,7 +79,7 @@ func (l *Log) loadSettled(ctx context.Context, growth int) ([]uint64, error) {
 }
 
 // storeSettled stores a table, in place of one whose growth has broken off.
-func (l *Log) storeSettled(ctx context.Context, growth int, settled []uint64) error {
+func (l *streamSet) storeSettled(ctx context.Context, growth int, settled []uint64) error {
 	s, err := l.findStream(ctx, layout.PlacesStream)
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ func (l *Log) storeSettled(ctx context.Context, growth int, settled []uint64) er
 	}
 	for i, part := range parts {
 		m := &nats.Msg{Subject: layout.PlacesSubject(growth, i), Data: part, Header: nats.Header{wire.HeaderPlacesParts: {strconv.Itoa(len(parts))}}}
-		err := Settle(ctx, l.nc, func(ctx context.Context) error {
+		err := settle(ctx, l.nc, func(ctx context.Context) error {
 			return l.step(ctx, "places", func(ctx context.Context) error {
 				_, err := l.js.PublishMsg(ctx, m)
 				return err

@@ -19,15 +19,13 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-var _ eventlog.Archive = (*Log)(nil)
-
 // purgeStep is how many messages go at once: appends wait meanwhile.
 const purgeStep = 50_000
 
 // Purge implements eventlog.Archive. It seals what is old enough, so that a
 // later purge can go further. Before a record goes, its copy in the segments
 // is compared with it.
-func (l *Log) Purge(ctx context.Context, o eventlog.PurgeOptions) ([]eventlog.Purged, error) {
+func (l *maintenance) Purge(ctx context.Context, o eventlog.PurgeOptions) ([]eventlog.Purged, error) {
 	if o.SealedFor == 0 {
 		o.SealedFor = eventlog.MinSealed
 	}
@@ -39,7 +37,7 @@ func (l *Log) Purge(ctx context.Context, o eventlog.PurgeOptions) ([]eventlog.Pu
 }
 
 // purgeAll is Purge of what was sealed before a moment.
-func (l *Log) purgeAll(ctx context.Context, olderThan time.Duration, sealed func() time.Time) (all []eventlog.Purged, err error) {
+func (l *maintenance) purgeAll(ctx context.Context, olderThan time.Duration, sealed func() time.Time) (all []eventlog.Purged, err error) {
 	for p := range l.opts.Partitions {
 		done, err := l.purge(ctx, p, olderThan, sealed)
 		if err != nil {
@@ -50,7 +48,7 @@ func (l *Log) purgeAll(ctx context.Context, olderThan time.Duration, sealed func
 	return all, nil
 }
 
-func (l *Log) purge(ctx context.Context, p int, olderThan time.Duration, sealed func() time.Time) (eventlog.Purged, error) {
+func (l *maintenance) purge(ctx context.Context, p int, olderThan time.Duration, sealed func() time.Time) (eventlog.Purged, error) {
 	s, err := l.js.Stream(ctx, layout.LogStream(p))
 	if err != nil {
 		return eventlog.Purged{}, err
@@ -125,7 +123,7 @@ func (l *Log) purge(ctx context.Context, p int, olderThan time.Duration, sealed 
 // longer finds later ones of their subjects. With a purge of all it
 // begins a new block, which is not on the disk when the others are removed: see
 // Server.GroupSync.
-func (l *Log) leavesOne(ctx context.Context, s natsjs.Stream, p int, below uint64) (uint64, error) {
+func (l *maintenance) leavesOne(ctx context.Context, s natsjs.Stream, p int, below uint64) (uint64, error) {
 	if !l.groupSync() {
 		info, err := s.Info(ctx)
 		if err != nil || below > info.State.LastSeq {
@@ -146,7 +144,7 @@ func (l *Log) leavesOne(ctx context.Context, s natsjs.Stream, p int, below uint6
 
 // firstSince returns the first sequence of a partition's log stored at or
 // after a time, else the one behind last.
-func (l *Log) firstSince(ctx context.Context, p int, t time.Time, last uint64) (uint64, error) {
+func (l *maintenance) firstSince(ctx context.Context, p int, t time.Time, last uint64) (uint64, error) {
 	req, _ := json.Marshal(map[string]any{
 		"next_by_subj": layout.LogSubjects + strconv.Itoa(p) + ".*", "start_time": t.UTC(), "batch": 1,
 	})
@@ -162,7 +160,7 @@ func (l *Log) firstSince(ctx context.Context, p int, t time.Time, last uint64) (
 
 // purgeable returns below, or less: the first sequence of the session that is in no
 // segment stored before the time that sealed returns.
-func (l *Log) purgeable(ctx context.Context, session string, below uint64, sealed func() time.Time) (uint64, error) {
+func (l *maintenance) purgeable(ctx context.Context, session string, below uint64, sealed func() time.Time) (uint64, error) {
 	stream, subject, err := l.place(session)
 	if err != nil {
 		return 0, err
@@ -198,26 +196,15 @@ func (l *Log) purgeable(ctx context.Context, session string, below uint64, seale
 	return below, nil
 }
 
-// firstFrom returns the sequence of a subject's first message from seq on, 0
-// if there is none. It asks the leader: what is removed depends on it, and a
-// replica that lags would not know of the last ones.
-func (l *Log) firstFrom(ctx context.Context, stream, subject string, seq uint64) (uint64, error) {
-	m, err := l.leaderGet(ctx, stream, map[string]any{"seq": seq, "next_by_subj": subject})
-	if errors.Is(err, errNoMessage) {
-		return 0, nil
-	}
-	return m.Sequence, err
-}
-
 // SealedBefore implements eventlog.Archive.
-func (l *Log) SealedBefore(ctx context.Context, session string, t time.Time) (uint64, error) {
+func (l *maintenance) SealedBefore(ctx context.Context, session string, t time.Time) (uint64, error) {
 	return l.sealedBefore(ctx, session, 0, t)
 }
 
 // sealedBefore is SealedBefore of the segments with records behind from; where
 // there is none of that age, from itself. It takes the servers' clock for one
 // that does not go back, as the server does.
-func (l *Log) sealedBefore(ctx context.Context, session string, from uint64, t time.Time) (uint64, error) {
+func (l *maintenance) sealedBefore(ctx context.Context, session string, from uint64, t time.Time) (uint64, error) {
 	refs, _, err := l.segmentsBehind(ctx, session, from, l.lastSegment)
 	if err != nil {
 		return from, err

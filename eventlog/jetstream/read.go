@@ -14,26 +14,23 @@ import (
 )
 
 const (
-	pageRecords = 512     // of one batched direct get
-	pageBytes   = 4 << 20 // of one batched direct get
 	// readTries is how often a page is asked for again without any progress
 	// before a read is incomplete; a replica may lag behind its leader.
 	readTries = 50
-	readPause = 20 * time.Millisecond
 	// fewSequences is within how many a read need not look for segments: the
 	// log itself has so few records quicker, in one page.
 	fewSequences = 100
 )
 
 // Head implements eventlog.Log: it asks the streams' leaders.
-func (l *Log) Head(ctx context.Context, session string) (uint64, error) {
+func (l *store) Head(ctx context.Context, session string) (uint64, error) {
 	head, _, err := l.head(ctx, session)
 	return head, err
 }
 
 // head also tells whether the head is still in the log stream: a purge may
 // have left it to the segments alone.
-func (l *Log) head(ctx context.Context, session string) (head uint64, inLog bool, err error) {
+func (l *store) head(ctx context.Context, session string) (head uint64, inLog bool, err error) {
 	stream, subject, err := l.place(session)
 	if err != nil {
 		return 0, false, err
@@ -71,7 +68,7 @@ func (l *Log) head(ctx context.Context, session string) (head uint64, inLog bool
 }
 
 // Read implements eventlog.Log.
-func (l *Log) Read(ctx context.Context, session string, from, to uint64) iter.Seq2[eventlog.Record, error] {
+func (l *store) Read(ctx context.Context, session string, from, to uint64) iter.Seq2[eventlog.Record, error] {
 	return func(yield func(eventlog.Record, error) bool) {
 		for r, err := range l.withPayloads(ctx, session, l.read(ctx, session, from, to)) {
 			if !yield(r.Record, err) || err != nil {
@@ -82,7 +79,7 @@ func (l *Log) Read(ctx context.Context, session string, from, to uint64) iter.Se
 }
 
 // withPayloads yields records with the large payloads that they name.
-func (l *Log) withPayloads(ctx context.Context, session string, records iter.Seq2[wire.Stored, error]) iter.Seq2[wire.Stored, error] {
+func (l *store) withPayloads(ctx context.Context, session string, records iter.Seq2[wire.Stored, error]) iter.Seq2[wire.Stored, error] {
 	return func(yield func(wire.Stored, error) bool) {
 		for r, err := range records {
 			if err == nil && r.Blob != "" {
@@ -97,7 +94,7 @@ func (l *Log) withPayloads(ctx context.Context, session string, records iter.Seq
 
 // payload returns the large payload of a record. One that is missing was erased since the record
 // was read.
-func (l *Log) payload(ctx context.Context, session string, r wire.Stored) ([]byte, error) {
+func (l *store) payload(ctx context.Context, session string, r wire.Stored) ([]byte, error) {
 	if r.Since != "" {
 		if taken, err := l.blobsTaken(ctx, session, r.Since, r.Sequence); err != nil {
 			return nil, err
@@ -127,7 +124,7 @@ const missingTries = 10
 // behind a gap, a purge has been there, and the segments have it. Each record
 // names its predecessor, so nothing is left out or read twice wherever the
 // one ends and the other begins.
-func (l *Log) read(ctx context.Context, session string, from, to uint64) iter.Seq2[wire.Stored, error] {
+func (l *store) read(ctx context.Context, session string, from, to uint64) iter.Seq2[wire.Stored, error] {
 	return l.readFrom(ctx, session, cursor{at: from}, to)
 }
 
@@ -161,7 +158,7 @@ func (c cursor) leadsTo(r wire.Stored, head uint64) bool {
 	return !c.resumed || c.at == 0 || r.Previous > 0 || r.Sequence == c.at+1
 }
 
-func (l *Log) readFrom(ctx context.Context, session string, from cursor, to uint64) iter.Seq2[wire.Stored, error] {
+func (l *store) readFrom(ctx context.Context, session string, from cursor, to uint64) iter.Seq2[wire.Stored, error] {
 	return func(yield func(wire.Stored, error) bool) {
 		err := l.readTo(ctx, session, from, to, func(r wire.Stored) bool { return yield(r, nil) })
 		if err != nil && !errors.Is(err, errStopped) {
@@ -170,7 +167,7 @@ func (l *Log) readFrom(ctx context.Context, session string, from cursor, to uint
 	}
 }
 
-func (l *Log) readTo(ctx context.Context, session string, from cursor, to uint64, yield func(wire.Stored) bool) error {
+func (l *store) readTo(ctx context.Context, session string, from cursor, to uint64, yield func(wire.Stored) bool) error {
 	ahead := max(from.at, to)
 	head, known := eventlog.HeadFrom(ctx, session)
 	var err error
@@ -293,7 +290,7 @@ var errGap = errors.New("jetstream: gap")
 // readPage hands the log's next records behind from to take, while it wants
 // them, and asks for none behind to. It stops before a gap; one right behind from is errGap, and so is a
 // message that does not name its predecessor, unless segments have none.
-func (l *Log) readPage(ctx context.Context, session string, from, to uint64, noSegments bool, take func(wire.Stored) bool) error {
+func (l *store) readPage(ctx context.Context, session string, from, to uint64, noSegments bool, take func(wire.Stored) bool) error {
 	stream, subject, err := l.place(session)
 	if err != nil {
 		return err
@@ -320,15 +317,4 @@ func (l *Log) readPage(ctx context.Context, session string, from, to uint64, noS
 		at = r.Sequence
 	}
 	return nil
-}
-
-func pause(ctx context.Context) bool {
-	t := time.NewTimer(readPause)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // refuses tells why nothing should be stored now, empty if it may.
-func (l *Log) refuses(frees bool) string {
+func (l *store) refuses(frees bool) string {
 	if err := l.serverProblem(); err != nil {
 		return err.Error()
 	}
@@ -22,7 +22,7 @@ func (l *Log) refuses(frees bool) string {
 type freeing struct{}
 
 // frees returns ctx for what makes room, or ErrRefused: even that needs some.
-func (l *Log) frees(ctx context.Context) (context.Context, error) {
+func (l *store) frees(ctx context.Context) (context.Context, error) {
 	if why := l.refuses(true); why != "" {
 		return ctx, fmt.Errorf("%w: %s", eventlog.ErrRefused, why)
 	}

@@ -15,7 +15,7 @@ import (
 // removeAll removes all messages of a session, those of its log last and its fence
 // behind them, and returns how many records that were. Errors: ErrSessionNotFound, if
 // others have ended the erasure.
-func (l *Log) removeAll(ctx context.Context, session string, e *erasing) (records int, err error) {
+func (l *store) removeAll(ctx context.Context, session string, e *erasing) (records int, err error) {
 	for {
 		n, err := l.removeParts(ctx, session, e)
 		records += n
@@ -47,7 +47,7 @@ func (l *Log) removeAll(ctx context.Context, session string, e *erasing) (record
 	}
 }
 
-func (l *Log) removeParts(ctx context.Context, session string, e *erasing) (records int, err error) {
+func (l *store) removeParts(ctx context.Context, session string, e *erasing) (records int, err error) {
 	log := layout.LogStream(l.partitionOf(session))
 	for _, p := range e.Parts {
 		if p.Taken {
@@ -107,18 +107,8 @@ func (l *Log) removeParts(ctx context.Context, session string, e *erasing) (reco
 	return records, err
 }
 
-// owns reports whether a stream is the log's.
-func (l *Log) owns(stream string) bool {
-	for p := range l.opts.Partitions {
-		if stream == layout.LogStream(p) || stream == layout.SegmentStream(p) {
-			return true
-		}
-	}
-	return stream == layout.BlobStream
-}
-
 // overwriteAll has overwritten what was removed, and returns what is left.
-func (l *Log) overwriteAll(ctx context.Context, session string, e *erasing) (left remains, err error) {
+func (l *store) overwriteAll(ctx context.Context, session string, e *erasing) (left remains, err error) {
 	if e.Fence > 0 {
 		late, err := l.eraseLate(ctx, session, e)
 		if err != nil {
@@ -172,10 +162,10 @@ func (l *Log) overwriteAll(ctx context.Context, session string, e *erasing) (lef
 
 // neverKnows reports whether later answers can't know more than an erasure's first
 // one: one server has the log, and it is not this process's.
-func (l *Log) neverKnows() bool { return l.opts.Server == nil && l.opts.Replicas == 1 }
+func (l *store) neverKnows() bool { return l.opts.Server == nil && l.opts.Replicas == 1 }
 
 // leftOutside returns what may be left on servers whose files no node can reach.
-func (l *Log) leftOutside(ctx context.Context, e *erasing) (left remains, err error) {
+func (l *store) leftOutside(ctx context.Context, e *erasing) (left remains, err error) {
 	servers, err := l.serversWith(ctx, e)
 	if err != nil {
 		return left, err

@@ -16,10 +16,10 @@ const silence = 5 * time.Second
 
 // Replicas asks the leaders of the log's streams which servers are there. It
 // fails if a stream has no leader, as when the quorum is lost.
-func (l *Log) Replicas(ctx context.Context) (eventlog.Replicas, error) {
+func (l *streamSet) Replicas(ctx context.Context) (eventlog.Replicas, error) {
 	all := eventlog.Replicas{}
 	missing := map[string]bool{}
-	for p := range l.Info().Partitions {
+	for p := range l.opts.Partitions {
 		var info struct {
 			refusal
 			At      time.Time `json:"ts"`

@@ -18,7 +18,7 @@ const requestTick = 100 * time.Millisecond
 // timer that runs while any of them waits: two timers and a context for each cost an append
 // a fifth of its time in this process.
 type requests struct {
-	log   *Log
+	log   *link
 	inbox string // ends with a dot
 	sub   *nats.Subscription
 
@@ -36,7 +36,7 @@ type pendingRequest struct {
 	back    <-chan struct{} // closed when the connection was lost and is back
 }
 
-func newRequests(l *Log) (*requests, error) {
+func newRequests(l *link) (*requests, error) {
 	r := &requests{log: l, inbox: l.nc.NewInbox() + ".", waiting: map[uint64]*pendingRequest{}}
 	r.timer = time.AfterFunc(time.Hour, r.tick)
 	r.timer.Stop()
@@ -104,7 +104,7 @@ func (r *requests) tick() {
 // late reports whether an answer that has been awaited for so long is not coming: it may be
 // lost. One of a server that is alone can't be lost while the connection holds: its disk, or the
 // machine, stands still, for which it has up to leaderPatience.
-func (l *Log) late(waited, timeout time.Duration, back <-chan struct{}) bool {
+func (l *link) late(waited, timeout time.Duration, back <-chan struct{}) bool {
 	if waited < timeout {
 		return false
 	}
@@ -121,7 +121,7 @@ func (l *Log) late(waited, timeout time.Duration, back <-chan struct{}) bool {
 
 // request sends m and returns the answer. Errors: nats.ErrTimeout, nats.ErrNoResponders,
 // nats.ErrConnectionClosed, those of a publish, and ctx's.
-func (l *Log) request(ctx context.Context, m *nats.Msg, timeout time.Duration) (*nats.Msg, error) {
+func (l *link) request(ctx context.Context, m *nats.Msg, timeout time.Duration) (*nats.Msg, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

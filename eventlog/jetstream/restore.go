@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
@@ -28,18 +27,6 @@ const SequencesBehind = 1 << 32
 // maxEnd is the last sequence behind which a log can be restored: all that
 // follow are numbers that every client can hold.
 const maxEnd = 1<<53 - 2*SequencesBehind
-
-// metadataRestoring is the stream metadata key that a log has until its restore
-// has ended.
-const metadataRestoring = "helix.restoring"
-
-// Errors of a restore.
-var (
-	// ErrNotEmpty: a deployment has streams of helixd's.
-	ErrNotEmpty = errors.New("jetstream: the deployment is not empty")
-	// ErrRestoring: a restore into the deployment has begun and not ended.
-	ErrRestoring = errors.New("jetstream: a restore has begun here and not ended; if it has broken off, remove what it left and restore again")
-)
 
 // RestoreOptions say what a restored log is like.
 type RestoreOptions struct {
@@ -63,20 +50,10 @@ type RestoreOptions struct {
 // the log, and the log goes on behind them, see [SequencesBehind]. Until Finish
 // nobody can open the log.
 type Restorer struct {
-	log    *Log
+	log    *store
 	ends   []uint64
 	backup time.Time
 }
-
-// restoreMark is what tells the streams of a restore.
-type restoreMark struct {
-	id     string // of this restore
-	ends   []uint64
-	places layout.Places
-}
-
-// first is the sequence with which a partition's log goes on.
-func (m *restoreMark) first(p int) uint64 { return m.ends[p] + SequencesBehind + 1 }
 
 // Restore makes the streams of a log in a deployment without any. The connection
 // stays the caller's. Errors: ErrNotEmpty.
@@ -94,13 +71,37 @@ func Restore(ctx context.Context, nc *nats.Conn, o RestoreOptions) (*Restorer, e
 	if err != nil {
 		return nil, err
 	}
-	log, err := Open(ctx, nc, &Options{
-		Partitions: len(o.Ends), Replicas: o.Replicas, restores: &restoreMark{id: rand.Text(), ends: o.Ends, places: places}, hook: o.hook,
+	log, err := open(ctx, nc, options{
+		Partitions: len(o.Ends), Replicas: max(o.Replicas, 1), Server: syncingServer(nc), hook: o.hook,
+		restores: &restoreMark{id: rand.Text(), ends: o.Ends, places: places},
 	})
 	if err != nil {
 		return nil, err
 	}
 	return &Restorer{log: log, ends: o.Ends, backup: o.Backup}, nil
+}
+
+// open makes the streams, and returns a store that nobody follows and nothing seals.
+func open(ctx context.Context, nc *nats.Conn, o options) (_ *store, err error) {
+	conn, err := newLink(nc, o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			conn.Close()
+		}
+	}()
+	streams, err := openStreams(ctx, conn)
+	if err != nil {
+		return nil, err
+	}
+	records := newStore(streams)
+	if err := records.start(ctx); err != nil {
+		return nil, err
+	}
+	conn.watchConnection()
+	return records, nil
 }
 
 func checkEmpty(ctx context.Context, nc *nats.Conn) error {
@@ -109,7 +110,7 @@ func checkEmpty(ctx context.Context, nc *nats.Conn) error {
 		return fmt.Errorf("jetstream: %w", err)
 	}
 	var found string
-	err = Settle(ctx, nc, func(ctx context.Context) error {
+	err = settle(ctx, nc, func(ctx context.Context) error {
 		names := js.StreamNames(ctx)
 		for name := range names.Name() {
 			if strings.HasPrefix(name, layout.StreamPrefix) {
@@ -125,19 +126,6 @@ func checkEmpty(ctx context.Context, nc *nats.Conn) error {
 		return fmt.Errorf("%w: there is a stream %s", ErrNotEmpty, found)
 	}
 	return nil
-}
-
-// checkRestored refuses a stream of a restore to all others, and another one's
-// stream to a restore.
-func checkRestored(got, want natsjs.StreamConfig) error {
-	given, wanted := got.Metadata[metadataRestoring], want.Metadata[metadataRestoring]
-	switch {
-	case given == wanted:
-		return nil
-	case wanted != "":
-		return fmt.Errorf("%w: there is a stream %s", ErrNotEmpty, got.Name)
-	}
-	return fmt.Errorf("%w (stream %s)", ErrRestoring, got.Name)
 }
 
 // Session writes the records of a session that was not written yet, which
@@ -195,7 +183,7 @@ func (r *Restorer) sign(ctx context.Context, session string, head uint64, record
 // restoring is the work on one session.
 type restoring struct {
 	sealing
-	l         *Log
+	l         *store
 	partition int
 	last      uint64 // record
 	size      int    // of the payloads that wait
@@ -206,7 +194,7 @@ type restoring struct {
 func (w *restoring) mark(ctx context.Context, floor uint64) error {
 	w.segment = &wire.Segment{Records: []wire.Stored{{Record: eventlog.Record{Sequence: floor}}}}
 	m := &nats.Msg{Subject: layout.FloorSubject(w.session, w.partition), Data: strconv.AppendUint(nil, floor, 10), Header: nats.Header{}}
-	_, err := w.l.store(ctx, m)
+	_, err := w.l.storeMessage(ctx, m)
 	if err != nil {
 		return fmt.Errorf("jetstream: restore: %w", err)
 	}
@@ -248,7 +236,7 @@ func (w *restoring) write(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		at, err := w.l.store(ctx, &nats.Msg{Subject: layout.SegmentSubject(w.session, w.partition), Data: b, Header: nats.Header{
+		at, err := w.l.storeMessage(ctx, &nats.Msg{Subject: layout.SegmentSubject(w.session, w.partition), Data: b, Header: nats.Header{
 			wire.HeaderExpectedLast: {strconv.FormatUint(w.at, 10)},
 		}})
 		if err != nil {
@@ -274,7 +262,7 @@ func (r *Restorer) Finish(ctx context.Context) error {
 	for p := len(r.ends) - 1; p >= 0; p-- {
 		configs := l.streamsOf(p)
 		for i := len(configs) - 1; i >= 0; i-- { // the first log last: without it there is none
-			if err := l.unmark(ctx, configs[i].Name); err != nil {
+			if err := unmark(ctx, l, configs[i].Name); err != nil {
 				return err
 			}
 		}
@@ -282,8 +270,8 @@ func (r *Restorer) Finish(ctx context.Context) error {
 	return nil
 }
 
-func (l *Log) unmark(ctx context.Context, name string) error {
-	err := Settle(ctx, l.nc, func(ctx context.Context) error {
+func unmark(ctx context.Context, l *store, name string) error {
+	err := settle(ctx, l.nc, func(ctx context.Context) error {
 		s, err := l.js.Stream(ctx, name)
 		if err != nil {
 			return err

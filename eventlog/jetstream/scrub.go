@@ -10,44 +10,6 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// Server is a NATS server in this process, as embed.Server is: what its streams
-// remove the log can have it overwrite in its own files.
-type Server interface {
-	// Name is the server's name in its cluster.
-	Name() string
-	// GroupSync reports whether an answer of the server promises nothing before Sync
-	// has returned. Then only this process writes the streams.
-	GroupSync() bool
-	// Sync returns when all that was stored before the call is on the disk.
-	Sync(ctx context.Context) error
-	// SyncStreams returns when all that some streams hold is on the disk, also what was
-	// removed or rewritten in them, and their settings.
-	SyncStreams(ctx context.Context, streams ...string) error
-	// Interest returns how many subscriptions a message on a subject reaches.
-	Interest(subject string) int
-	// Replica returns what its own replica of a stream has; ok is false if it has
-	// none.
-	Replica(stream string) (first, last, messages uint64, ok bool)
-	// Scrub overwrites removed messages up to a sequence in its files of a stream,
-	// and returns how many of those are left that it found. A subject may end in
-	// ".>".
-	Scrub(ctx context.Context, stream, subject string, from, upTo uint64) (overwritten, left int, err error)
-	// Holds returns how many messages Scrub would have to overwrite.
-	Holds(ctx context.Context, stream, subject string, from, upTo uint64) (int, error)
-	// ScrubAtStart has Scrub done when the server is started again.
-	ScrubAtStart(stream, subject string, upTo uint64) error
-	// ScrubPurged overwrites what a purge by sequence has left of a subject in the block in
-	// which it ended.
-	ScrubPurged(ctx context.Context, stream, subject string) error
-	// Rescrub repeats Scrub where a purge may have undone it.
-	Rescrub(ctx context.Context) error
-	// AgreementHolds reports whether a text is in an entry, from before a moment,
-	// of the logs by which its replicas agree with the others.
-	AgreementHolds(ctx context.Context, before time.Time, texts ...string) (bool, error)
-	// Agreed has it drop what it can from such a log.
-	Agreed(stream string)
-}
-
 // besideFor is for how long a stream beside the log, of which the servers overwrite
 // single messages, is scrubbed again: a server may have read a block before and writes
 // that back with another message overwritten. It forgets it some ten seconds after
@@ -65,7 +27,7 @@ type besideScrub struct {
 	until time.Time
 }
 
-func (l *Log) rememberBeside(p part) {
+func (l *store) rememberBeside(p part) {
 	l.beside.mu.Lock()
 	defer l.beside.mu.Unlock()
 	if !slices.ContainsFunc(l.beside.all, func(b besideScrub) bool { return b.part == p }) {
@@ -74,7 +36,7 @@ func (l *Log) rememberBeside(p part) {
 }
 
 // scrubBeside scrubs again what was scrubbed lately.
-func (l *Log) scrubBeside(ctx context.Context) error {
+func (l *store) scrubBeside(ctx context.Context) error {
 	l.beside.mu.Lock()
 	l.beside.all = slices.DeleteFunc(l.beside.all, func(b besideScrub) bool { return time.Now().After(b.until) })
 	all := slices.Clone(l.beside.all)
@@ -114,7 +76,7 @@ func waiting(format string, a ...any) remains {
 
 // scrub overwrites, in the files of this process's server, what an erasure has
 // removed, and returns what is left.
-func (l *Log) scrub(ctx context.Context, e *erasing) (left remains, err error) {
+func (l *store) scrub(ctx context.Context, e *erasing) (left remains, err error) {
 	clustered := false
 	for _, p := range e.Parts {
 		_, last, messages, ok := l.opts.Server.Replica(p.Stream)
@@ -162,7 +124,7 @@ func (l *Log) scrub(ctx context.Context, e *erasing) (left remains, err error) {
 
 // scrubAgreement has this server drop what its replicas' own logs hold of the
 // session.
-func (l *Log) scrubAgreement(ctx context.Context, e *erasing) (left remains, err error) {
+func (l *store) scrubAgreement(ctx context.Context, e *erasing) (left remains, err error) {
 	var texts, streams []string
 	for _, p := range e.Parts {
 		text := p.Subject

@@ -37,7 +37,7 @@ const (
 // may seal the same session, since each segment is appended behind the one
 // before by comparison.
 type sealer struct {
-	log     *Log
+	log     *store
 	room    int // for bytes
 	wake    chan struct{}
 	working sync.Mutex // held while segments are written
@@ -48,7 +48,38 @@ type sealer struct {
 	bytes int // of all tails
 }
 
-func newSealer(l *Log) *sealer {
+// segments seal what sessions get.
+type segments struct {
+	*store
+	sealers []*sealer // one for each partition
+}
+
+func newSegments(records *store) *segments {
+	l := &segments{store: records}
+	for range l.opts.Partitions {
+		l.sealers = append(l.sealers, newSealer(records))
+	}
+	records.appended = l.note
+	return l
+}
+
+// start has what is due sealed until the log is closed.
+func (l *segments) start() {
+	for _, s := range l.sealers {
+		if !l.opts.ReadOnly && l.opts.hook == nil {
+			l.spawn(s.run)
+		}
+	}
+}
+
+func (l *segments) note(session string, expected, last uint64, records []wire.Stored) {
+	l.sealerOf(session).note(session, expected, last, records)
+}
+
+// forget drops what waits to be sealed of a session.
+func (l *segments) forget(session string) { l.sealerOf(session).forget(session) }
+
+func newSealer(l *store) *sealer {
 	return &sealer{log: l, room: sealBuffer / l.opts.Partitions, wake: make(chan struct{}, 1), tails: map[string]*tail{}}
 }
 
@@ -457,13 +488,13 @@ func (s *sealer) forget(session string) {
 	}
 }
 
-func (l *Log) sealerOf(session string) *sealer {
+func (l *segments) sealerOf(session string) *sealer {
 	return l.sealers[l.partitionOf(session)]
 }
 
 // Seal packs all that a session has into segments, the last one too, which
 // may not be full. The log does so by itself; retention wants it at once.
-func (l *Log) Seal(ctx context.Context, session string) error {
+func (l *segments) Seal(ctx context.Context, session string) error {
 	head, inLog, err := l.head(ctx, session)
 	if err != nil || !inLog {
 		return err

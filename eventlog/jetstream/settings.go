@@ -10,7 +10,7 @@ import (
 	natsjs "github.com/nats-io/nats.go/jetstream"
 )
 
-func (o Options) storage() natsjs.StorageType {
+func (o options) storage() natsjs.StorageType {
 	if o.Memory {
 		return natsjs.MemoryStorage
 	}
@@ -18,34 +18,33 @@ func (o Options) storage() natsjs.StorageType {
 }
 
 // checkStream refuses a stream that l can't rely on.
-func (l *Log) checkStream(s *natsjs.StreamInfo, want natsjs.StreamConfig) error {
-	l.streams = append(l.streams, s)
+func (l *streamSet) checkStream(s *natsjs.StreamInfo, want natsjs.StreamConfig) error {
+	l.found = append(l.found, s)
 	if l.opts.ReadOnly {
 		return nil
 	}
 	return checkSettings(s.Config, want)
 }
 
-// judge looks at all streams together: who keeps them, and what that is worth.
-func (l *Log) judge(ctx context.Context) error {
+// judge looks at all streams together: who keeps them, and what that is worth. It reports whether
+// some records may have left the log for the segments.
+func (l *streamSet) judge(ctx context.Context) (purged bool, err error) {
 	if !l.opts.ReadOnly {
-		if err := l.checkPeers(ctx, l.streams); err != nil {
-			return err
+		if err := l.checkPeers(ctx, l.found); err != nil {
+			return false, err
 		}
 	}
-	for _, s := range l.streams {
-		if s.State.FirstSeq > max(beginsWith(s.Config.Metadata), 1) {
-			l.purged.Store(true)
-		}
+	for _, s := range l.found {
+		purged = purged || s.State.FirstSeq > max(beginsWith(s.Config.Metadata), 1)
 	}
-	l.durability = durabilityOf(l.opts.Durability, l.streams)
-	return nil
+	l.durability = durabilityOf(l.opts.Durability, l.found)
+	return purged, nil
 }
 
 // begins is where a partition's log began when it was opened.
-func (l *Log) begins(p int) uint64 {
-	i := slices.IndexFunc(l.streams, func(s *natsjs.StreamInfo) bool { return s.Config.Name == layout.LogStream(p) })
-	return l.streams[i].State.FirstSeq
+func (l *streamSet) begins(p int) uint64 {
+	i := slices.IndexFunc(l.found, func(s *natsjs.StreamInfo) bool { return s.Config.Name == layout.LogStream(p) })
+	return l.found[i].State.FirstSeq
 }
 
 // checkSettings compares a stream that exists with what the log relies on.

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// settleTimeout bounds Settle where the context has no deadline.
+	// settleTimeout bounds settle where the context has no deadline.
 	settleTimeout = time.Minute
 	// settleTry is how long the first request may go unanswered: one that
 	// reaches servers without a leader is dropped. Each may take twice as long
@@ -33,13 +33,13 @@ func newJetStream(nc *nats.Conn) (natsjs.JetStream, error) {
 	return natsjs.New(nc)
 }
 
-// Settle calls f again for as long as a cluster can't do what f asks only
+// settle calls f again for as long as a cluster can't do what f asks only
 // because it has just come up, or has just lost a server: streams without a
 // leader, servers that have not heard of each other. f may be called again
 // when it was obeyed and its answer lost. It ends with f's last error when ctx
 // does, or after a minute if ctx has no deadline. A server that is alone is
 // asked once.
-func Settle(ctx context.Context, nc *nats.Conn, f func(context.Context) error) error {
+func settle(ctx context.Context, nc *nats.Conn, f func(context.Context) error) error {
 	if isAlone(nc) {
 		return f(ctx)
 	}

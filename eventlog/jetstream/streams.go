@@ -9,9 +9,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
-	"github.com/helixd/helixd/eventlog/jetstream/layout"
 	natsjs "github.com/nats-io/nats.go/jetstream"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 const (
@@ -27,20 +30,110 @@ const (
 	liveByLog    = "log"
 )
 
-// streamsOf returns the streams of partition p as they should be; the first
-// partition brings what all share.
-func (l *Log) streamsOf(p int) []natsjs.StreamConfig {
+// streamSet are a log's streams as they are on the server, and in which of them sessions are.
+type streamSet struct {
+	*link
+	erasing    chan struct{} // the place of the message that is being overwritten
+	places     layout.Places
+	found      []*natsjs.StreamInfo // as they were at the start
+	durability eventlog.Durability
+}
+
+// openStreams finds a log's streams, or makes them.
+func openStreams(ctx context.Context, conn *link) (*streamSet, error) {
+	l := &streamSet{link: conn, erasing: make(chan struct{}, 1)}
+	if l.opts.Partitions > layout.MaxPartitions {
+		return nil, fmt.Errorf("jetstream: at most %d partitions", layout.MaxPartitions)
+	}
+	growTo := 0
+	var err error
+	switch {
+	case l.opts.ReadOnly || l.opts.Existing:
+		err = l.findPartitions(ctx)
+	case l.opts.restores != nil:
+		l.places = l.opts.restores.places
+	default:
+		growTo, err = l.choosePartitions(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if l.opts.Memory && l.opts.Replicas > 1 && !l.opts.ReadOnly {
+		return nil, fmt.Errorf("jetstream: a log in memory has one replica: more would look durable and not be")
+	}
+	if l.opts.restores == nil && !l.opts.ReadOnly && !l.opts.Existing {
+		if err := l.checkWhole(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if growTo > 0 {
+		if err := l.grow(ctx, growTo); err != nil {
+			return nil, err
+		}
+	}
+	var names []string
+	for p := range l.opts.Partitions {
+		for _, c := range l.streamsOf(p) {
+			names = append(names, c.Name)
+		}
+	}
+	l.startSync(names)
+	for p := range l.opts.Partitions {
+		l.boundBatches(layout.LogSubjects+strconv.Itoa(p), layout.SegmentSubjects+strconv.Itoa(p))
+		for _, c := range l.streamsOf(p) {
+			if err := l.ensureStream(ctx, c); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := l.awaitAll(ctx); err != nil {
+		return nil, err
+	}
+	if l.opts.restores != nil {
+		for i, settled := range l.places.Settled {
+			if err := l.storeSettled(ctx, i, settled); err != nil {
+				return nil, err
+			}
+		}
+		return l, nil
+	}
+	return l, l.loadPlaces(ctx)
+}
+
+// awaitAll returns when the streams are on the disk as they are when the log is opened:
+// a process that was killed may have left something that it had not waited for.
+func (l *streamSet) awaitAll(ctx context.Context) error {
+	if !l.groupSync() {
+		return nil
+	}
+	if err := l.opts.Server.Sync(ctx); err != nil {
+		return fmt.Errorf("jetstream: %w", err)
+	}
+	for _, s := range l.found {
+		l.noteSynced(s.Config.Name, s.State.LastSeq)
+	}
+	return nil
+}
+
+// streamsOf returns the streams of partition p as they should be.
+func (l *streamSet) streamsOf(p int) []natsjs.StreamConfig {
+	return configsOf(l.opts, l.places.Numbers, p)
+}
+
+// configsOf returns the streams of partition p as they should be, of a log that has had these
+// numbers of partitions; the first partition brings what all share.
+func configsOf(o options, numbers []int, p int) []natsjs.StreamConfig {
 	base := natsjs.StreamConfig{
-		Storage:            l.opts.storage(),
+		Storage:            o.storage(),
 		Retention:          natsjs.LimitsPolicy,
 		Discard:            natsjs.DiscardNew,
-		Replicas:           l.opts.Replicas,
+		Replicas:           o.Replicas,
 		AllowDirect:        true,
 		AllowAtomicPublish: true,
-		Metadata:           map[string]string{metadataPartitions: joined(l.places.Numbers) + storedFormat},
+		Metadata:           map[string]string{metadataPartitions: joined(numbers) + storedFormat},
 	}
 	firstSequence := uint64(0)
-	if r := l.opts.restores; r != nil {
+	if r := o.restores; r != nil {
 		base.Metadata[metadataRestoring] = r.id
 		firstSequence = r.first(p)
 	}
@@ -50,7 +143,7 @@ func (l *Log) streamsOf(p int) []natsjs.StreamConfig {
 	records.Name = layout.LogStream(p)
 	records.Description = "helixd: the log of agent sessions"
 	records.Subjects = []string{subjects}
-	if l.opts.groupSync() {
+	if o.groupSync() {
 		records.Metadata = maps.Clone(base.Metadata)
 		records.Metadata[metadataLive] = liveByLog
 	} else {
@@ -61,7 +154,7 @@ func (l *Log) streamsOf(p int) []natsjs.StreamConfig {
 	segments.Subjects = []string{
 		layout.SegmentSubjects + strconv.Itoa(p) + ".*", layout.FloorSubjects + strconv.Itoa(p) + ".*", layout.ErasedSubjects + strconv.Itoa(p) + ".*",
 	}
-	segments.Compression = CompressionOf(l.opts.Replicas)
+	segments.Compression = compressionOf(o.Replicas)
 	if p > 0 {
 		return []natsjs.StreamConfig{records, segments}
 	}
@@ -69,7 +162,7 @@ func (l *Log) streamsOf(p int) []natsjs.StreamConfig {
 	blobs.Name = layout.BlobStream
 	blobs.Description = "helixd: large payloads, in parts"
 	blobs.Subjects = []string{layout.BlobSubjects + ">"}
-	if len(l.places.Numbers) == 1 {
+	if len(numbers) == 1 {
 		return []natsjs.StreamConfig{records, segments, blobs}
 	}
 	settled := base
@@ -79,10 +172,10 @@ func (l *Log) streamsOf(p int) []natsjs.StreamConfig {
 	return []natsjs.StreamConfig{records, segments, blobs, settled}
 }
 
-// CompressionOf is how streams with so many replicas may be compressed. A server
+// compressionOf is how streams with so many replicas may be compressed. A server
 // of a cluster that is started again may compress the block to which it then
 // appends (2.15.2, with SyncAlways): the replica is unreadable from then on.
-func CompressionOf(replicas int) natsjs.StoreCompression {
+func compressionOf(replicas int) natsjs.StoreCompression {
 	if replicas > 1 {
 		return natsjs.NoCompression
 	}
@@ -91,7 +184,7 @@ func CompressionOf(replicas int) natsjs.StoreCompression {
 
 // newPartitions is how many a new log has if nobody says: more than one server
 // shares the work that leaders have.
-func (o Options) newPartitions() int {
+func (o options) newPartitions() int {
 	if o.Replicas > 1 {
 		return 16
 	}
@@ -100,7 +193,7 @@ func (o Options) newPartitions() int {
 
 // choosePartitions takes those that the log has. It returns to how many it is to grow, 0 if
 // it is not.
-func (l *Log) choosePartitions(ctx context.Context) (growTo int, err error) {
+func (l *streamSet) choosePartitions(ctx context.Context) (growTo int, err error) {
 	wanted := l.opts.Partitions
 	s, err := l.findStream(ctx, layout.LogStream(0))
 	switch {
@@ -126,7 +219,7 @@ func (l *Log) choosePartitions(ctx context.Context) (growTo int, err error) {
 }
 
 // findPartitions takes over what the first stream says.
-func (l *Log) findPartitions(ctx context.Context) error {
+func (l *streamSet) findPartitions(ctx context.Context) error {
 	s, err := l.findStream(ctx, layout.LogStream(0))
 	if err != nil {
 		return err
@@ -171,8 +264,8 @@ func joined(numbers []int) string {
 	return strings.Join(texts, ",")
 }
 
-func (l *Log) findStream(ctx context.Context, name string) (s natsjs.Stream, err error) {
-	err = Settle(ctx, l.nc, func(ctx context.Context) error {
+func (l *streamSet) findStream(ctx context.Context, name string) (s natsjs.Stream, err error) {
+	err = settle(ctx, l.nc, func(ctx context.Context) error {
 		return l.step(ctx, "stream", func(ctx context.Context) error {
 			s, err = l.js.Stream(ctx, name)
 			return err
@@ -185,10 +278,10 @@ func (l *Log) findStream(ctx context.Context, name string) (s natsjs.Stream, err
 }
 
 // createStream makes a stream, or finds that somebody else just has.
-func (l *Log) createStream(ctx context.Context, want natsjs.StreamConfig) (s natsjs.Stream, err error) {
-	err = Settle(ctx, l.nc, func(ctx context.Context) error {
+func (l *streamSet) createStream(ctx context.Context, want natsjs.StreamConfig) (s natsjs.Stream, err error) {
+	err = settle(ctx, l.nc, func(ctx context.Context) error {
 		return l.step(ctx, "create", func(ctx context.Context) error {
-			s, err = CreateOrFind(ctx, l.js, want)
+			s, err = createOrFind(ctx, l.js, want)
 			return err
 		})
 	})
@@ -198,9 +291,9 @@ func (l *Log) createStream(ctx context.Context, want natsjs.StreamConfig) (s nat
 	return s, nil
 }
 
-// CreateOrFind makes a stream, or finds the one with other settings that somebody
-// has made. While a cluster is making that one, Settle calls again.
-func CreateOrFind(ctx context.Context, js natsjs.JetStream, want natsjs.StreamConfig) (natsjs.Stream, error) {
+// createOrFind makes a stream, or finds the one with other settings that somebody
+// has made. While a cluster is making that one, settle calls again.
+func createOrFind(ctx context.Context, js natsjs.JetStream, want natsjs.StreamConfig) (natsjs.Stream, error) {
 	s, err := js.CreateStream(ctx, want)
 	if !errors.Is(err, natsjs.ErrStreamNameAlreadyInUse) {
 		return s, err
@@ -211,7 +304,7 @@ func CreateOrFind(ctx context.Context, js natsjs.JetStream, want natsjs.StreamCo
 	return s, err
 }
 
-func (l *Log) ensureStream(ctx context.Context, want natsjs.StreamConfig) error {
+func (l *streamSet) ensureStream(ctx context.Context, want natsjs.StreamConfig) error {
 	s, err := l.findStream(ctx, want.Name)
 	if errors.Is(err, natsjs.ErrStreamNotFound) && !l.opts.ReadOnly && !l.opts.Existing {
 		s, err = l.createStream(ctx, want)
@@ -237,7 +330,7 @@ func (l *Log) ensureStream(ctx context.Context, want natsjs.StreamConfig) error 
 // says, if it is the other way, and marks the stream as one that older versions can't read.
 // The settings of an outside deployment are its operator's: there only new streams have the
 // mark.
-func (l *Log) update(ctx context.Context, s natsjs.Stream, want natsjs.StreamConfig) (natsjs.Stream, error) {
+func (l *streamSet) update(ctx context.Context, s natsjs.Stream, want natsjs.StreamConfig) (natsjs.Stream, error) {
 	config := s.CachedInfo().Config
 	live, marked := config.Metadata[metadataLive] == want.Metadata[metadataLive], config.Metadata[metadataPartitions] == want.Metadata[metadataPartitions]
 	if live && (marked || l.opts.Server == nil) {
@@ -273,34 +366,16 @@ func checkPartitions(got, want natsjs.StreamConfig) error {
 	return fmt.Errorf("jetstream: stream %s was created for %q partitions, not %s", want.Name, strings.TrimSuffix(got.Metadata[metadataPartitions], storedFormat), joined(wanted))
 }
 
-// secureDelete overwrites a message's bytes, but in a stream that is scrubbed. One
-// that is gone is no error.
-func (l *Log) secureDelete(ctx context.Context, stream string, seq uint64) error {
-	if l.scrubs(stream) {
-		return l.remove(ctx, stream, seq)
-	}
-	return l.deleteMessage(ctx, stream, seq, natsjs.Stream.SecureDeleteMsg)
-}
+// growAdvice is how a log grows that several processes may use.
+const growAdvice = "to grow the log, stop everything that uses it and run helixd partitions"
 
-// remove deletes a message; its bytes stay until its block is compacted.
-func (l *Log) remove(ctx context.Context, stream string, seq uint64) error {
-	return l.deleteMessage(ctx, stream, seq, natsjs.Stream.DeleteMsg)
-}
+// feedForgotten is after what time the server removes the consumer of a node that was killed.
+const feedForgotten = time.Minute
 
-func (l *Log) deleteMessage(ctx context.Context, stream string, seq uint64, by func(natsjs.Stream, context.Context, uint64) error) error {
-	err := Settle(ctx, l.nc, func(ctx context.Context) error {
-		s, err := l.js.Stream(ctx, stream)
-		if err == nil {
-			err = l.step(ctx, "delete", func(ctx context.Context) error { return by(s, ctx, seq) })
-		}
-		return err
-	})
-	if err == nil {
-		return nil
+// count is "1 stream" or "3 streams".
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
 	}
-	// The server's answer does not tell one that is gone from other failures.
-	if _, gerr := l.messageAt(ctx, stream, seq); errors.Is(gerr, errNoMessage) {
-		return nil
-	}
-	return fmt.Errorf("jetstream: delete %d of %s: %w", seq, stream, err)
+	return fmt.Sprintf("%d %ss", n, what)
 }

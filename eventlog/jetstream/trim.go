@@ -20,7 +20,7 @@ const trimTries = 10
 
 // Trim implements eventlog.Archive. The session's last segment always stays.
 // Large payloads stay until the session is erased: another record may name them.
-func (l *Log) Trim(ctx context.Context, session string, upTo uint64) (floor uint64, err error) {
+func (l *maintenance) Trim(ctx context.Context, session string, upTo uint64) (floor uint64, err error) {
 	if ctx, err = l.frees(ctx); err != nil {
 		return 0, err
 	}
@@ -63,7 +63,7 @@ type trimming struct {
 // raiseFloor stores a floor before its segments are removed: a reader that misses one
 // then finds out why. It removes the floor if the session was erased meanwhile. The error is a
 // *ConflictError if there is another floor than was looked at.
-func (l *Log) raiseFloor(ctx context.Context, session string, t trimming) error {
+func (l *maintenance) raiseFloor(ctx context.Context, session string, t trimming) error {
 	p := l.partitionOf(session)
 	mark := &nats.Msg{Subject: layout.FloorSubject(session, p), Data: strconv.AppendUint(nil, t.floor, 10), Header: nats.Header{
 		wire.HeaderExpectedLast: {strconv.FormatUint(t.before, 10)},
@@ -89,13 +89,13 @@ func (l *Log) raiseFloor(ctx context.Context, session string, t trimming) error 
 }
 
 // Trimmable implements eventlog.Archive.
-func (l *Log) Trimmable(ctx context.Context, session string, upTo uint64) (floor uint64, some bool, err error) {
+func (l *maintenance) Trimmable(ctx context.Context, session string, upTo uint64) (floor uint64, some bool, err error) {
 	t, err := l.trimmable(ctx, session, upTo)
 	return t.floor, len(t.gone) > 0, err
 }
 
 // trimmable returns what Trim would do.
-func (l *Log) trimmable(ctx context.Context, session string, upTo uint64) (t trimming, err error) {
+func (l *maintenance) trimmable(ctx context.Context, session string, upTo uint64) (t trimming, err error) {
 	stream, subject, err := l.place(session)
 	if err != nil {
 		return t, err
@@ -137,7 +137,7 @@ func (l *Log) trimmable(ctx context.Context, session string, upTo uint64) (t tri
 }
 
 // Size implements eventlog.Archive.
-func (l *Log) Size(ctx context.Context) (uint64, error) {
+func (l *maintenance) Size(ctx context.Context) (uint64, error) {
 	size := uint64(0)
 	for p := range l.opts.Partitions {
 		for _, name := range []string{layout.LogStream(p), layout.SegmentStream(p)} {
@@ -152,7 +152,7 @@ func (l *Log) Size(ctx context.Context) (uint64, error) {
 }
 
 // OldestSegment implements eventlog.Archive.
-func (l *Log) OldestSegment(ctx context.Context, session string) (time.Time, error) {
+func (l *maintenance) OldestSegment(ctx context.Context, session string) (time.Time, error) {
 	if _, _, err := l.place(session); err != nil {
 		return time.Time{}, err
 	}
@@ -162,7 +162,7 @@ func (l *Log) OldestSegment(ctx context.Context, session string) (time.Time, err
 
 // oldestSegment is when the oldest segment of a partition's subjects was written;
 // zero: there is none.
-func (l *Log) oldestSegment(ctx context.Context, p int, subjects string) (time.Time, error) {
+func (l *maintenance) oldestSegment(ctx context.Context, p int, subjects string) (time.Time, error) {
 	messages, err := l.getBatch(ctx, layout.SegmentStream(p), subjects, 1, 1, pageBytes)
 	if err != nil || len(messages) == 0 {
 		return time.Time{}, err
@@ -177,7 +177,7 @@ func (l *Log) oldestSegment(ctx context.Context, p int, subjects string) (time.T
 // Droppable implements eventlog.Archive. A segment that is looked at costs the
 // server a block of its file, several MiB: to ask each session's would take as
 // long as to read the whole stream, and again at each pass.
-func (l *Log) Droppable(ctx context.Context, t time.Time) iter.Seq2[string, error] {
+func (l *maintenance) Droppable(ctx context.Context, t time.Time) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for p := range l.opts.Partitions {
 			all := layout.SegmentSubjects + strconv.Itoa(p) + ".*"

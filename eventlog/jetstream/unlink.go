@@ -26,14 +26,14 @@ const (
 // and not by the server one by one. Compressed blocks can't be, which segments are
 // in on one replica. On several, overwriting by the servers would not be enough: a
 // replica that was down receives only which messages are gone.
-func (l *Log) scrubs(stream string) bool {
+func (l *streamSet) scrubs(stream string) bool {
 	return l.opts.Server != nil && l.owns(stream) && (l.opts.Replicas > 1 || !strings.HasPrefix(stream, layout.SegmentStreams))
 }
 
 // eraseSubject removes a subject's messages with sequence <= upTo for good: by
 // secure deletes, or, from a stream that is scrubbed, so that nobody finds them any
 // more; the caller has them scrubbed, see taken.
-func (l *Log) eraseSubject(ctx context.Context, stream, subject string, upTo uint64) (n int, err error) {
+func (l *streamSet) eraseSubject(ctx context.Context, stream, subject string, upTo uint64) (n int, err error) {
 	if l.scrubs(stream) {
 		if some, err := l.purgeSubject(ctx, stream, subject, upTo); err != nil || some > 0 {
 			return some, err
@@ -51,7 +51,7 @@ func (l *Log) eraseSubject(ctx context.Context, stream, subject string, upTo uin
 
 // purgeSubject removes a subject's messages at once, if they are many and lie close
 // together, and returns how many there were.
-func (l *Log) purgeSubject(ctx context.Context, stream, subject string, upTo uint64) (n int, err error) {
+func (l *streamSet) purgeSubject(ctx context.Context, stream, subject string, upTo uint64) (n int, err error) {
 	count, err := l.count(ctx, stream, subject)
 	if err != nil || count <= unlinkAlone {
 		return 0, err
@@ -73,7 +73,7 @@ func (l *Log) purgeSubject(ctx context.Context, stream, subject string, upTo uin
 		opts = append(opts, natsjs.WithPurgeSequence(upTo+1))
 	}
 	opts = append(opts, natsjs.WithPurgeSubject(subject))
-	err = Settle(ctx, l.nc, func(ctx context.Context) error {
+	err = settle(ctx, l.nc, func(ctx context.Context) error {
 		return l.step(ctx, "purge", func(ctx context.Context) error { return s.Purge(ctx, opts...) })
 	})
 	if err != nil {
@@ -87,7 +87,7 @@ func (l *Log) purgeSubject(ctx context.Context, stream, subject string, upTo uin
 // a pause behind it as long as it took: where the server overwrites it, the store is
 // locked while it rewrites a block of up to 8 MiB, and appends shall wait for one
 // such block, not for those of all erasures under way.
-func (l *Log) overwrite(ctx context.Context, stream string, seq uint64) error {
+func (l *streamSet) overwrite(ctx context.Context, stream string, seq uint64) error {
 	if l.opts.hook != nil { // which lets one request at a time go on
 		if l.scrubs(stream) {
 			return l.remove(ctx, stream, seq)

@@ -13,23 +13,11 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-// Verify walks everything that the streams have of a session and tells found
-// what is wrong: in its records ([eventlog.Check]), in what links them, in its
-// sealed segments, between those and the log, in its large payloads. It returns
-// how many records there are. It changes nothing, and it does not stop at the
-// first problem; its error is that it can't go on.
-//
-// It may run beside writers: what comes after its start it does not look at.
-// It reads what readers read, through the server, which checks what it takes
-// from its files but answers from memory what it has there: see
-// embed.Folder.Check. On several replicas it sees the one that answers.
-//
-// What it can't find is the loss of the very last records of a session while
-// nothing names them any more: no segment, no saved fold, no batch that they
-// belonged to, no count of the server's, which remembers a loss that it has met
-// itself until it is started again. The same is true of a session that is
-// lost as a whole. [eventlog.FoundSequencesMissing] is what then remains.
-func (l *Log) Verify(ctx context.Context, session string, found func(eventlog.Finding)) (records int, err error) {
+// verifier looks for what is wrong in a log.
+type verifier struct{ *store }
+
+// Verify implements [jetstream.Log.Verify].
+func (l *verifier) Verify(ctx context.Context, session string, found func(eventlog.Finding)) (records int, err error) {
 	stream, subject, err := l.place(session)
 	if err != nil {
 		return 0, err
@@ -52,7 +40,7 @@ func (l *Log) Verify(ctx context.Context, session string, found func(eventlog.Fi
 
 // verification is the walk over a session.
 type verification struct {
-	l        *Log
+	l        *verifier
 	ctx      context.Context
 	session  string
 	stream   string // of the log
@@ -201,7 +189,7 @@ func (v *verification) merge(yield func(eventlog.Record) bool) error {
 		default:
 			sealed.skip()
 			logged.skip()
-			if !same(r, s) {
+			if !wire.Same(r, s) {
 				v.tell(eventlog.FoundSegmentDiffers, r.Sequence, "log and segment hold different records")
 			}
 			v.inLog(r)

@@ -16,7 +16,7 @@ import (
 // on behind what it can't read: a message that can't be taken apart is yielded
 // with its sequence and ErrDamaged; one that the server itself can't read is
 // left out, as the server does. Any other error is the last.
-func (l *Log) allMessages(ctx context.Context, stream, subject string) iter.Seq2[wire.Message, error] {
+func (l *verifier) allMessages(ctx context.Context, stream, subject string) iter.Seq2[wire.Message, error] {
 	return func(yield func(wire.Message, error) bool) {
 		from, count := uint64(1), pageRecords
 		for {
@@ -71,7 +71,7 @@ func (l *Log) allMessages(ctx context.Context, stream, subject string) iter.Seq2
 
 // nextMessage returns a subject's first message from a sequence on. It has its
 // sequence even if its headers can't be read.
-func (l *Log) nextMessage(ctx context.Context, stream, subject string, from uint64) (wire.Message, error) {
+func (l *verifier) nextMessage(ctx context.Context, stream, subject string, from uint64) (wire.Message, error) {
 	m, err := l.leaderGet(ctx, stream, map[string]any{"seq": from, "next_by_subj": subject})
 	if m.Sequence > 0 {
 		if m.Header == nil {
@@ -86,7 +86,7 @@ func (l *Log) nextMessage(ctx context.Context, stream, subject string, from uint
 // behindUnreadable returns where a subject goes on if the server yields nothing
 // from a sequence on although it has more, 0 if it has not: it stops at a
 // compressed block that it can't decompress.
-func (l *Log) behindUnreadable(ctx context.Context, stream, subject string, from uint64) (uint64, error) {
+func (l *verifier) behindUnreadable(ctx context.Context, stream, subject string, from uint64) (uint64, error) {
 	last, err := l.lastMessage(ctx, stream, subject)
 	if last.Sequence < from {
 		if last.Sequence > 0 || errors.Is(err, errNoMessage) {
@@ -112,7 +112,7 @@ func (l *Log) behindUnreadable(ctx context.Context, stream, subject string, from
 
 // subjectAt returns the subject of the message with a sequence, empty if there
 // is none.
-func (l *Log) subjectAt(ctx context.Context, stream string, seq uint64) (string, error) {
+func (l *verifier) subjectAt(ctx context.Context, stream string, seq uint64) (string, error) {
 	m, err := l.messageAt(ctx, stream, seq)
 	if errors.Is(err, errNoMessage) {
 		return "", nil
@@ -139,7 +139,7 @@ type streamState struct {
 
 // streamState asks for a stream's state. With a subject it counts its messages;
 // without, it tells which sequences hold none, and what was lost.
-func (l *Log) streamState(ctx context.Context, stream, subject string) (streamState, error) {
+func (l *verifier) streamState(ctx context.Context, stream, subject string) (streamState, error) {
 	req, _ := json.Marshal(map[string]any{"subjects_filter": subject, "deleted_details": subject == ""})
 	answer, err := l.request(ctx, &nats.Msg{Subject: "$JS.API.STREAM.INFO." + stream, Data: req}, answerTimeout)
 	if err != nil {

@@ -15,9 +15,8 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
-// VerifySubjects returns the sessions that the streams have anything of, sorted
-// by bytes, and tells found of messages that are no session's.
-func (l *Log) VerifySubjects(ctx context.Context, found func(eventlog.Finding)) ([]string, error) {
+// VerifySubjects implements [jetstream.Log.VerifySubjects].
+func (l *verifier) VerifySubjects(ctx context.Context, found func(eventlog.Finding)) ([]string, error) {
 	sessions, withBlobs := map[string]bool{}, map[string]bool{}
 	for p := range l.opts.Partitions {
 		for _, stream := range []string{layout.LogStream(p), layout.SegmentStream(p), layout.BlobStream} {
@@ -71,7 +70,7 @@ func (l *Log) VerifySubjects(ctx context.Context, found func(eventlog.Finding)) 
 
 // owner returns the session that a subject of the log's streams is of, and
 // what such subjects begin with; empty if it is none's.
-func (l *Log) owner(subject string) (session, kind string) {
+func (l *verifier) owner(subject string) (session, kind string) {
 	if strings.HasPrefix(subject, layout.ErasedSubjects) {
 		subject, _, _ = strings.Cut(subject, "~") // what a server has said
 	}
@@ -94,10 +93,8 @@ func (l *Log) owner(subject string) (session, kind string) {
 	return session, layout.BlobSubjects
 }
 
-// VerifyStreams tells found what the server itself says of the streams. It
-// comes after the sessions have been read: the server notices some damage only
-// then.
-func (l *Log) VerifyStreams(ctx context.Context, found func(eventlog.Finding)) error {
+// VerifyStreams implements [jetstream.Log.VerifyStreams].
+func (l *verifier) VerifyStreams(ctx context.Context, found func(eventlog.Finding)) error {
 	for p := range l.opts.Partitions {
 		for _, want := range l.streamsOf(p) {
 			if err := l.verifyStream(ctx, want, found); err != nil {
@@ -108,7 +105,7 @@ func (l *Log) VerifyStreams(ctx context.Context, found func(eventlog.Finding)) e
 	return nil
 }
 
-func (l *Log) verifyStream(ctx context.Context, want natsjs.StreamConfig, found func(eventlog.Finding)) error {
+func (l *verifier) verifyStream(ctx context.Context, want natsjs.StreamConfig, found func(eventlog.Finding)) error {
 	s, err := l.js.Stream(ctx, want.Name)
 	if err != nil {
 		return fmt.Errorf("jetstream: verify: stream %s: %w", want.Name, err)

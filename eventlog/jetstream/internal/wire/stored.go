@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"fmt"
 	"strconv"
 	"time"
@@ -83,4 +84,11 @@ func First(h nats.Header, name string) string {
 		return v[0]
 	}
 	return ""
+}
+
+// Same compares what readers see, but for the time: a sealed record may have
+// that of its acknowledgement.
+func Same(a, b Stored) bool {
+	return a.Sequence == b.Sequence && a.Envelope == b.Envelope && a.Blob == b.Blob &&
+		a.Linked == b.Linked && bytes.Equal(a.Payload, b.Payload)
 }
