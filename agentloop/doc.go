@@ -20,19 +20,19 @@
 //
 // # Sub-agents
 //
-// A sub-agent is a session of its own in its parent's tree: same log, same
-// order, same holder, isolated conversation and state. An ephemeral one lives
+// A sub-agent is a separate session in its parent's tree: same log, same order, same
+// claim, isolated conversation and state. An ephemeral one lives
 // for a call. A persistent one is talked to with companion tools until it is
 // terminated, which is final, and a non-blocking one may outlive its parent's
 // turn; the parent receives a hidden message before its next model call. Each
 // turn of a sub-agent begins with a subagent_start and ends with a subagent_end
 // in its parent's stream, once each: with the result of the call that began it,
 // if that waits, else with the end of its run. A remote one runs on another
-// server: its stream is taken over into the parent's log with its position.
+// server: its stream is copied into the parent's log with its position.
 //
 // # Hooks
 //
-// Hooks are told what was recorded, outside of all locks and of the log's
-// path, in the order of document 002: see [Hooks]. One that fails or hangs is
-// logged and left alone.
+// Hooks are called after records were appended, outside of all locks and of the
+// log's path, in the order of document 002: see [Hooks]. A hook that fails or hangs
+// is logged and left alone.
 package agentloop

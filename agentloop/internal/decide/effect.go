@@ -8,13 +8,13 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// Effect is something to be done: one of the types below. Session is the
-// session of the tree that it is about.
-//
-// An effect with a key takes its time. It is performed beside others, once at a
-// time, for as long as decide goes on wanting it. The others are appends.
+// Effect is something to be done: one of the types below.
 type Effect interface {
+	// Key tells apart effects that take their time: they are performed beside
+	// others, each once at a time, for as long as Decide wants them. The other
+	// effects are appends and have none.
 	Key() string
+	// About is the session of the tree that the effect is about.
 	About() string
 }
 
@@ -49,7 +49,8 @@ type (
 	}
 	// SaveWorkspace keeps the files of the session's workspace.
 	SaveWorkspace struct{ Session string }
-	// CallHooks calls the hooks that are due. Not decide but the driver wants it.
+	// CallHooks calls the hooks that are due. Decide does not return it: the driver adds
+	// it.
 	CallHooks struct{ Session string }
 	// StopRemote aborts what a remote agent does for a call that nobody here
 	// works on any more, once and as far as it can be reached.
@@ -145,7 +146,10 @@ func (Interrupt) Key() string       { return "" }
 func (Finish) Key() string          { return "" }
 func (Fail) Key() string            { return "" }
 
+// CallKey is the key of a call's execution.
 func CallKey(session, call string) string { return "call " + session + " " + call }
+
+// StopKey is the key of a StopRemote for a call.
 func StopKey(session, call string) string { return "stop " + session + " " + call }
 
 func (e CallModel) About() string     { return e.Session }
