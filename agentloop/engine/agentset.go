@@ -3,6 +3,8 @@ package engine
 import (
 	"maps"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/internal/plan"
@@ -13,7 +15,7 @@ import (
 // was claimed.
 type agentSet struct {
 	defs map[string]*plan.Agent
-	// Guarded by the loop's lock.
+	// Guarded by the lock of agents.
 	users    int // how many trees are driven with it
 	replaced bool
 	unused   chan struct{} // closed when it was replaced and nobody drives with it
@@ -43,12 +45,7 @@ func (l *Loop) SetAgents(agents []agentloop.Agent) (unused <-chan struct{}, err 
 	if err != nil {
 		return nil, err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	old := l.agents.Swap(next)
-	old.replaced = true
-	old.settle()
-	return old.unused, nil
+	return l.agents.replace(next), nil
 }
 
 // AgentTypes returns the names of the agents, sorted.
@@ -59,17 +56,42 @@ func (l *Loop) AgentTypes() []string {
 }
 
 // defs are the agents of now, which must not be changed.
-func (l *Loop) defs() map[string]*plan.Agent { return l.agents.Load().defs }
+func (l *Loop) defs() map[string]*plan.Agent { return l.agents.defs() }
 
-// useAgents keeps the agents of now until leave is called.
-func (l *Loop) useAgents() (defs map[string]*plan.Agent, leave func()) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	s := l.agents.Load()
+// agents are those that the node has now.
+type agents struct {
+	mu  sync.Mutex
+	now atomic.Pointer[agentSet]
+}
+
+func newAgents(set *agentSet) *agents {
+	a := new(agents)
+	a.now.Store(set)
+	return a
+}
+
+func (a *agents) defs() map[string]*plan.Agent { return a.now.Load().defs }
+
+// replace replaces all agents. unused is closed when nothing is driven with the old
+// ones any more.
+func (a *agents) replace(next *agentSet) (unused <-chan struct{}) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	old := a.now.Swap(next)
+	old.replaced = true
+	old.settle()
+	return old.unused
+}
+
+// use keeps the agents of now until leave is called.
+func (a *agents) use() (defs map[string]*plan.Agent, leave func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := a.now.Load()
 	s.users++
 	return s.defs, func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
+		a.mu.Lock()
+		defer a.mu.Unlock()
 		s.users--
 		s.settle()
 	}

@@ -15,31 +15,31 @@ import (
 // queue it takes the tree from whoever has it when somebody has asked for it,
 // with one only from a node that is silent; and it only takes up again what no
 // other node has claimed since.
-func (l *Loop) hold(ctx context.Context, session string, run *liveRun) (err error) {
-	t, err := l.states.Head(ctx, session)
+func (n *node) hold(ctx context.Context, session string, run *liveRun) (err error) {
+	t, err := n.states.Head(ctx, session)
 	if err != nil {
 		return err
 	}
 	var probation *drive.Probation
 	for probation == nil && suspected(t.Claim) && !decide.Aborting(&t.Session) {
-		if probation, err = l.awaitProbation(run); err != nil {
+		if probation, err = n.awaitProbation(run); err != nil {
 			return err
 		}
 		if probation != nil {
 			defer probation.Leave()
 		}
-		if t, err = l.states.Head(ctx, session); err != nil {
+		if t, err = n.states.Head(ctx, session); err != nil {
 			return err
 		}
 	}
-	if c := t.Claim; run.held > 0 && c != nil && c.Sequence > run.held && c.Node != l.opts.Node {
+	if c := t.Claim; run.held > 0 && c != nil && c.Sequence > run.held && c.Node != n.host.Node {
 		return eventlog.ErrSuperseded
 	}
-	defs, leave := l.useAgents()
+	defs, leave := n.agents.use()
 	defer leave()
 	id, attempt := openRun(t)
 	run.held, run.agent, run.id = t.Head, t.AgentType, id
-	r := drive.New(l.host, session, t, id, defs, func(run string) *agentloop.Hooks { return l.requestHooks(session, run) }, probation)
+	r := drive.New(n.host, session, t, id, defs, func(run string) *agentloop.Hooks { return n.requestHooks(session, run) }, probation)
 	defer r.Close()
 	if effects, err := r.Decide(); err != nil || len(effects) == 0 {
 		return err
@@ -48,9 +48,9 @@ func (l *Loop) hold(ctx context.Context, session string, run *liveRun) (err erro
 		return fmt.Errorf("%w: %q", agentloop.ErrUnknownAgent, t.AgentType)
 	}
 	switch {
-	case l.leaves(t.AgentType):
+	case n.leaves(t.AgentType):
 		return drive.ErrHandedOver
-	case l.heldElsewhere(ctx, t, run):
+	case n.heldElsewhere(ctx, t, run):
 		return errHeld
 	}
 	before := t.Claim
@@ -58,9 +58,9 @@ func (l *Loop) hold(ctx context.Context, session string, run *liveRun) (err erro
 	if err := r.Claim(ctx, attempt); err != nil {
 		return err
 	}
-	l.opts.Metrics.Claimed(attempt > 1 && before != nil && before.Node != l.opts.Node)
-	l.agree(run)
-	run.underWay(l)
+	n.host.Metrics.Claimed(attempt > 1 && before != nil && before.Node != n.host.Node)
+	n.agree(run)
+	run.underWay(n)
 	return r.Drive(ctx, fresh)
 }
 

@@ -2,12 +2,8 @@ package engine
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -23,6 +19,7 @@ import (
 	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/snapshot"
 )
 
@@ -75,7 +72,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics { return metrics.New(reg) }
 type Loop struct {
 	log    eventlog.Log
 	states *snapshot.Store
-	agents atomic.Pointer[agentSet]
+	agents *agents
 	opts   Options
 	clock  record.Clock
 	host   *drive.Host // of trees that are driven
@@ -83,57 +80,15 @@ type Loop struct {
 	workspaces plan.Providers
 	files      *files.Files
 
+	node *node
 	ctx  context.Context // ends with ErrStopping
-	stop context.CancelCauseFunc
 	wg   sync.WaitGroup
-	mu   sync.Mutex
-	live map[string]*liveRun
-	// requested are the hooks of requests, by session.
-	requested map[string]*runHooks
-	// asked counts the requests that are being appended, by session.
-	asked    map[string]int
-	drains   chan struct{} // closed when the loop drains
-	left     chan struct{} // tells Drain that a run has left
-	suspects chan struct{} // places for suspected trees; see awaitProbation
-	taking   chan struct{} // places for trees from the list that are being folded
 
 	sweeping chan struct{}       // holds one while there is a sweep
 	lookedAt map[string]lookedAt // by the last sweep, by session; the sweep's
 
 	tidying chan struct{}        // holds one while Tidy goes on
 	useless map[string]time.Time // since when files are, by provider and root; Tidy's
-}
-
-// liveRun is a tree that this node is driving. What the loop's lock guards is
-// marked so.
-type liveRun struct {
-	again   bool     // guarded: somebody has asked for it since
-	pauses  bool     // guarded: it broke off, and is taken up again after a pause
-	agreed  bool     // guarded: what its tickets announced is in the log, or never will be
-	tickets []uint64 // guarded: places on the list that this node answers for
-	force   bool     // guarded: it is taken also from a node that lives
-	taken   bool     // it was found on the list, and nobody asked for it here
-	// asked tells the driving goroutine that ask was called.
-	asked chan struct{}
-	// held is the head behind which this node has claimed the tree, 0 if it
-	// has not. It is the driving goroutine's.
-	held  uint64
-	agent string // the root's, the driving goroutine's
-	id    string // of the run that it was held for last, the driving goroutine's
-}
-
-func newRun() *liveRun { return &liveRun{asked: make(chan struct{}, 1)} }
-
-// ask has the tree looked at once more. The ticket may be 0.
-func (run *liveRun) ask(ticket uint64) {
-	run.again, run.agreed = true, true
-	if ticket > 0 {
-		run.tickets = append(run.tickets, ticket)
-	}
-	select {
-	case run.asked <- struct{}{}:
-	default:
-	}
 }
 
 // New returns a loop for the given agents. It fails if one is ill-defined; with
@@ -144,12 +99,7 @@ func New(log eventlog.Log, agents []agentloop.Agent, o *Options) (*Loop, error) 
 	if err != nil {
 		return nil, err
 	}
-	l := &Loop{
-		log: log, live: map[string]*liveRun{}, requested: map[string]*runHooks{},
-		asked: map[string]int{}, drains: make(chan struct{}), left: make(chan struct{}, 1), suspects: newSuspects(), taking: make(chan struct{}, maxTaking),
-		sweeping: make(chan struct{}, 1), tidying: make(chan struct{}, 1),
-	}
-	l.agents.Store(set)
+	l := &Loop{log: log, agents: newAgents(set), sweeping: make(chan struct{}, 1), tidying: make(chan struct{}, 1)}
 	if o != nil {
 		l.opts = *o
 	}
@@ -177,188 +127,49 @@ func New(log eventlog.Log, agents []agentloop.Agent, o *Options) (*Loop, error) 
 	if l.opts.RetryDelay == 0 {
 		l.opts.RetryDelay = agentloop.DefaultRetryDelay
 	}
-	l.ctx, l.stop = context.WithCancelCause(context.Background())
 	l.clock = record.Clock{Now: l.opts.Now, NewID: l.opts.NewID, ExpireAfter: l.opts.ExpireAfter}
 	l.files = &files.Files{Providers: l.workspaces, Logger: l.opts.Logger, Metrics: l.opts.Metrics}
 	l.host = &drive.Host{
 		Clock: l.clock, Log: log, Node: l.opts.Node, Shared: l.opts.Queue != nil, Logger: l.opts.Logger, Metrics: l.opts.Metrics,
 		Quota: l.opts.Quota, RetryDelay: l.opts.RetryDelay, Tracer: l.opts.Tracer, TraceContent: l.opts.TraceContent,
-		Files: l.files, Goroutines: &l.wg, Drains: l.drains, Leaves: l.leaves,
+		Files: l.files, Goroutines: &l.wg,
 	}
+	l.node = newNode(l.host, l.states, l.opts.Queue, l.agents, l.tellSuperseded)
+	l.ctx = l.node.ctx
 	return l, nil
 }
 
 // Stop ends all runs as a crash would, so that they can be resumed, and waits
 // for their goroutines. It is idempotent. See Drain for a gentler way.
 func (l *Loop) Stop() {
-	l.mu.Lock()
-	l.stop(agentloop.ErrStopping)
-	l.mu.Unlock()
+	l.node.Stop()
 	l.wg.Wait()
 }
 
 // Live reports whether this node is driving the session.
-func (l *Loop) Live(session string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.live[session] != nil
+func (l *Loop) Live(session string) bool { return l.node.Live(session) }
+
+// Driven reports whether a node drives the tree.
+func (l *Loop) Driven(ctx context.Context, t *projector.Tree) bool { return l.node.Driven(ctx, t) }
+
+// Holds reports whether this node drives the session, or is about to. One that
+// drives it looks at its log once more before it lets go, and takes over the
+// ticket, unless that is 0.
+func (l *Loop) Holds(session string, ticket uint64) bool { return l.node.Holds(session, ticket) }
+
+// TakeUp drives a tree that is on the list, if it has work that no other node does.
+// known reports that what was to be appended when the ticket was given is in the
+// log, or never will be.
+func (l *Loop) TakeUp(session string, ticket uint64, known bool) {
+	l.node.TakeUp(session, ticket, known)
 }
 
-// drive has the session's tree driven by this node until nothing is left to
-// decide, unless another node that lives does.
-func (l *Loop) drive(session string, ticket uint64) { l.take(session, ticket, false) }
+// Drain hands this node's runs over to other nodes, each at the end of its step, so
+// that nothing is generated twice; runs of agents that no other node hosts finish
+// here. Requests are still accepted, and their runs driven elsewhere. It returns when
+// nothing is driven here any more, or with ctx. Stop ends what is left then; other
+// nodes take it up in mid-step.
+func (l *Loop) Drain(ctx context.Context) { l.node.Drain(ctx) }
 
-// take is drive; by force also a tree that another node which lives drives.
-func (l *Loop) take(session string, ticket uint64, force bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	run := l.live[session]
-	if run != nil {
-		run.force = run.force || force
-		run.ask(ticket)
-		return
-	}
-	run = newRun()
-	run.force = force
-	run.ask(ticket)
-	run.again = false
-	l.launch(session, run)
-}
-
-// launch begins to drive. The caller has the lock.
-func (l *Loop) launch(session string, run *liveRun) {
-	if l.ctx.Err() != nil {
-		return
-	}
-	l.live[session] = run
-	l.opts.Metrics.Drives(1)
-	l.wg.Go(func() { l.keep(session, run) })
-}
-
-// maxTaking is how many trees from the list are folded and claimed at once:
-// after a restart there may be thousands.
-const maxTaking = 32
-
-// Pauses before a run that broke off is taken up again.
-const (
-	minHoldPause = 100 * time.Millisecond
-	maxHoldPause = 30 * time.Second
-)
-
-// keep holds the tree until nothing is left to decide, another node has taken
-// it over, or the loop stops. A log that is out of reach for a while is no end:
-// a new claim finds out what became of the last append.
-func (l *Loop) keep(session string, run *liveRun) {
-	for pause := minHoldPause; ; pause = min(2*pause, maxHoldPause) {
-		began := time.Now()
-		err := l.holdSafely(session, run)
-		if time.Since(began) > maxHoldPause { // it went well for a while
-			pause = minHoldPause
-		}
-		retry, rests, elsewhere := false, false, false
-		log := l.opts.Logger.With(eventlog.LogSession, session, eventlog.LogRun, run.id)
-		switch {
-		case err == nil:
-			rests = true
-		case errors.Is(err, agentloop.ErrStopping), l.ctx.Err() != nil:
-		case errors.Is(err, errHeld):
-			elsewhere = true
-		case errors.Is(err, drive.ErrHandedOver):
-			elsewhere = true
-			l.opts.Metrics.LostTo("drained")
-			log.Info("run handed over: this node drains")
-		case errors.Is(err, eventlog.ErrSuperseded):
-			elsewhere = true
-			l.opts.Metrics.LostTo("superseded")
-			log.Info("run taken over by another node")
-			l.tellSuperseded(session, run.id)
-		case errors.Is(err, eventlog.ErrSessionNotFound):
-			rests = true
-			log.Info("run stopped: the session was erased")
-		case errors.Is(err, eventlog.ErrClosed), errors.Is(err, agentloop.ErrUnknownAgent), errors.Is(err, eventlog.ErrStreamEnded),
-			l.opts.Queue == nil && (errors.Is(err, drive.ErrPanicked) || errors.Is(err, drive.ErrStuck)):
-			rests = errors.Is(err, eventlog.ErrStreamEnded) // only a new run changes that
-			log.Error("run stopped", "error", err)
-		default:
-			retry = !l.Draining()
-			if errors.Is(err, drive.ErrPanicked) || errors.Is(err, drive.ErrStuck) {
-				pause = maxHoldPause // it will come again, most likely
-			}
-			log.Error("run broke off and is taken up again", "error", err, "pause", pause)
-			if retry {
-				l.pauses(run, true)
-				l.rest(run, pause)
-				l.pauses(run, false)
-			}
-		}
-		l.mu.Lock()
-		if l.ctx.Err() != nil || !retry && !run.again {
-			delete(l.live, session)
-			l.opts.Metrics.Drives(-1)
-			if l.forgetHooks(session); elsewhere {
-				delete(l.requested, session)
-			}
-			l.mu.Unlock()
-			select {
-			case l.left <- struct{}{}:
-			default:
-			}
-			switch {
-			case rests && run.agreed:
-				l.remove(session, run)
-			case errors.Is(err, drive.ErrHandedOver):
-				l.opts.Queue.Wake(run.agent, session)
-			}
-			return
-		}
-		if run.again {
-			run.again, run.held, pause = false, 0, minHoldPause
-		}
-		l.mu.Unlock()
-	}
-}
-
-// rest waits, unless somebody asks for the tree or the loop drains.
-func (l *Loop) rest(run *liveRun, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-run.asked:
-	case <-l.drains:
-	case <-l.ctx.Done():
-	}
-}
-
-// holdSafely is hold, whose panics are errors: a state that can't be folded is
-// no end of the process.
-func (l *Loop) holdSafely(session string, run *liveRun) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: %v\n%s", drive.ErrPanicked, p, debug.Stack())
-		}
-	}()
-	if run.taken {
-		select {
-		case l.taking <- struct{}{}:
-		case <-l.ctx.Done():
-			return context.Cause(l.ctx)
-		}
-		defer run.underWay(l)
-	}
-	return l.hold(l.ctx, session, run)
-}
-
-// underWay lets a further tree be taken up from the list.
-func (run *liveRun) underWay(l *Loop) {
-	if run.taken {
-		run.taken = false
-		<-l.taking
-	}
-}
-
-func (l *Loop) pauses(run *liveRun, yes bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	run.pauses = yes
-}
+// Draining reports whether Drain was called.
+func (l *Loop) Draining() bool { return l.node.Draining() }

@@ -10,28 +10,28 @@ type runHooks struct {
 }
 
 // attach keeps the hooks of a request until its run has been driven.
-func (l *Loop) attach(session, run string, hooks *agentloop.Hooks) {
+func (n *node) attach(session, run string, hooks *agentloop.Hooks) {
 	if hooks == nil {
 		return
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.requested[session] = &runHooks{run: run, hooks: hooks}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.requested[session] = &runHooks{run: run, hooks: hooks}
 }
 
 // detach forgets the hooks of a request that has come to nothing.
-func (l *Loop) detach(session, run string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if kept := l.requested[session]; kept != nil && kept.run == run {
-		delete(l.requested, session)
+func (n *node) detach(session, run string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if kept := n.requested[session]; kept != nil && kept.run == run {
+		delete(n.requested, session)
 	}
 }
 
-func (l *Loop) requestHooks(session, run string) *agentloop.Hooks {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	kept := l.requested[session]
+func (n *node) requestHooks(session, run string) *agentloop.Hooks {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	kept := n.requested[session]
 	if kept == nil || kept.run != run {
 		return nil
 	}
@@ -40,16 +40,16 @@ func (l *Loop) requestHooks(session, run string) *agentloop.Hooks {
 }
 
 // forgetRequest forgets the hooks of a run that is driven elsewhere.
-func (l *Loop) forgetRequest(session string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.requested, session)
+func (n *node) forgetRequest(session string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.requested, session)
 }
 
 // forgetHooks forgets the hooks of a run that is not driven here any more. The
-// caller holds l.mu.
-func (l *Loop) forgetHooks(session string) {
-	if kept := l.requested[session]; kept != nil && kept.seen {
-		delete(l.requested, session)
+// caller holds n.mu.
+func (n *node) forgetHooks(session string) {
+	if kept := n.requested[session]; kept != nil && kept.seen {
+		delete(n.requested, session)
 	}
 }

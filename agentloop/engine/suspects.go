@@ -36,25 +36,25 @@ func newSuspects() chan struct{} {
 // awaitProbation waits until a suspected tree may be driven on probation. While it
 // does, the tree is not held. A request for it ends the wait, as does the end of
 // the loop, and what is to be done is decided again. Then there is no probation.
-func (l *Loop) awaitProbation(run *liveRun) (*drive.Probation, error) {
-	run.underWay(l)
-	l.pauses(run, true)
-	defer l.pauses(run, false)
+func (n *node) awaitProbation(run *liveRun) (*drive.Probation, error) {
+	run.underWay(n)
+	n.pauses(run, true)
+	defer n.pauses(run, false)
 	select {
-	case <-l.suspects:
+	case <-n.suspects:
 	case <-run.asked:
 		return nil, nil
-	case <-l.drains:
+	case <-n.drains:
 		return nil, drive.ErrHandedOver
-	case <-l.ctx.Done():
-		return nil, context.Cause(l.ctx)
+	case <-n.ctx.Done():
+		return nil, context.Cause(n.ctx)
 	}
 	var once sync.Once
 	free := func(places int) {
 		once.Do(func() {
 			for range places {
 				select {
-				case l.suspects <- struct{}{}:
+				case n.suspects <- struct{}{}:
 				default: // there are enough
 				}
 			}

@@ -7,15 +7,15 @@ import "context"
 // come to their end here. Requests are still taken, and their runs driven
 // elsewhere. It returns when nothing is driven here any more, or with ctx. What
 // is left then is for Stop, and is taken up elsewhere in mid-step.
-func (l *Loop) Drain(ctx context.Context) {
-	l.mu.Lock()
-	if !l.Draining() {
-		close(l.drains)
+func (n *node) Drain(ctx context.Context) {
+	n.mu.Lock()
+	if !n.Draining() {
+		close(n.drains)
 	}
-	l.mu.Unlock()
-	for l.driven() > 0 {
+	n.mu.Unlock()
+	for n.driven() > 0 {
 		select {
-		case <-l.left:
+		case <-n.left:
 		case <-ctx.Done():
 			return
 		}
@@ -23,9 +23,9 @@ func (l *Loop) Drain(ctx context.Context) {
 }
 
 // Draining reports whether Drain was called.
-func (l *Loop) Draining() bool {
+func (n *node) Draining() bool {
 	select {
-	case <-l.drains:
+	case <-n.drains:
 		return true
 	default:
 		return false
@@ -33,12 +33,12 @@ func (l *Loop) Draining() bool {
 }
 
 // leaves reports whether an agent's runs shall go on elsewhere.
-func (l *Loop) leaves(agentType string) bool {
-	return l.Draining() && l.opts.Queue != nil && l.opts.Queue.Hosted(agentType)
+func (n *node) leaves(agentType string) bool {
+	return n.Draining() && n.queue != nil && n.queue.Hosted(agentType)
 }
 
-func (l *Loop) driven() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.live)
+func (n *node) driven() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.live)
 }

@@ -1,0 +1,232 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine/internal/drive"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/snapshot"
+)
+
+// node drives trees: those that it is asked for, while no other node that lives
+// does.
+type node struct {
+	ctx    context.Context // ends with ErrStopping
+	stop   context.CancelCauseFunc
+	host   *drive.Host
+	states *snapshot.Store
+	queue  agentloop.Queue // nil: no other node shares the log
+	agents *agents
+	// superseded tells a session's clients that another node drives its run.
+	superseded func(session, run string)
+
+	mu   sync.Mutex
+	live map[string]*liveRun
+	// requested are the hooks of requests, by session.
+	requested map[string]*runHooks
+	// asked counts the requests that are being appended, by session.
+	asked    map[string]int
+	drains   chan struct{} // closed when the node drains
+	left     chan struct{} // tells Drain that a run has left
+	suspects chan struct{} // places for suspected trees; see awaitProbation
+	taking   chan struct{} // places for trees from the list that are being folded
+}
+
+func newNode(h *drive.Host, states *snapshot.Store, queue agentloop.Queue, agents *agents, superseded func(session, run string)) *node {
+	n := &node{
+		host: h, states: states, queue: queue, agents: agents, superseded: superseded,
+		live: map[string]*liveRun{}, requested: map[string]*runHooks{}, asked: map[string]int{},
+		drains: make(chan struct{}), left: make(chan struct{}, 1), suspects: newSuspects(), taking: make(chan struct{}, maxTaking),
+	}
+	h.Drains, h.Leaves = n.drains, n.leaves
+	n.ctx, n.stop = context.WithCancelCause(context.Background())
+	return n
+}
+
+// Stop ends all that the node drives, as a crash would. It does not wait.
+func (n *node) Stop() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.stop(agentloop.ErrStopping)
+}
+
+// begin runs f beside the node's runs, unless the node is being stopped.
+func (n *node) begin(f func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.ctx.Err() == nil {
+		n.host.Goroutines.Go(f)
+	}
+}
+
+// Live reports whether this node is driving the session.
+func (n *node) Live(session string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.live[session] != nil
+}
+
+// drive has the session's tree driven by this node until nothing is left to
+// decide, unless another node that lives does.
+func (n *node) drive(session string, ticket uint64) { n.take(session, ticket, false) }
+
+// take is drive; by force also a tree that another node which lives drives.
+func (n *node) take(session string, ticket uint64, force bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	run := n.live[session]
+	if run != nil {
+		run.force = run.force || force
+		run.ask(ticket)
+		return
+	}
+	run = newRun()
+	run.force = force
+	run.ask(ticket)
+	run.again = false
+	n.launch(session, run)
+}
+
+// launch begins to drive. The caller has the lock.
+func (n *node) launch(session string, run *liveRun) {
+	if n.ctx.Err() != nil {
+		return
+	}
+	n.live[session] = run
+	n.host.Metrics.Drives(1)
+	n.host.Goroutines.Go(func() { n.keep(session, run) })
+}
+
+// maxTaking is how many trees from the list are folded and claimed at once:
+// after a restart there may be thousands.
+const maxTaking = 32
+
+// Pauses before a run that broke off is taken up again.
+const (
+	minHoldPause = 100 * time.Millisecond
+	maxHoldPause = 30 * time.Second
+)
+
+// keep holds the tree until nothing is left to decide, another node has taken
+// it over, or the loop stops. A log that is out of reach for a while is no end:
+// a new claim finds out what became of the last append.
+func (n *node) keep(session string, run *liveRun) {
+	for pause := minHoldPause; ; pause = min(2*pause, maxHoldPause) {
+		began := time.Now()
+		err := n.holdSafely(session, run)
+		if time.Since(began) > maxHoldPause { // it went well for a while
+			pause = minHoldPause
+		}
+		retry, rests, elsewhere := false, false, false
+		log := n.host.Logger.With(eventlog.LogSession, session, eventlog.LogRun, run.id)
+		switch {
+		case err == nil:
+			rests = true
+		case errors.Is(err, agentloop.ErrStopping), n.ctx.Err() != nil:
+		case errors.Is(err, errHeld):
+			elsewhere = true
+		case errors.Is(err, drive.ErrHandedOver):
+			elsewhere = true
+			n.host.Metrics.LostTo("drained")
+			log.Info("run handed over: this node drains")
+		case errors.Is(err, eventlog.ErrSuperseded):
+			elsewhere = true
+			n.host.Metrics.LostTo("superseded")
+			log.Info("run taken over by another node")
+			n.superseded(session, run.id)
+		case errors.Is(err, eventlog.ErrSessionNotFound):
+			rests = true
+			log.Info("run stopped: the session was erased")
+		case errors.Is(err, eventlog.ErrClosed), errors.Is(err, agentloop.ErrUnknownAgent), errors.Is(err, eventlog.ErrStreamEnded),
+			n.queue == nil && (errors.Is(err, drive.ErrPanicked) || errors.Is(err, drive.ErrStuck)):
+			rests = errors.Is(err, eventlog.ErrStreamEnded) // only a new run changes that
+			log.Error("run stopped", "error", err)
+		default:
+			retry = !n.Draining()
+			if errors.Is(err, drive.ErrPanicked) || errors.Is(err, drive.ErrStuck) {
+				pause = maxHoldPause // it will come again, most likely
+			}
+			log.Error("run broke off and is taken up again", "error", err, "pause", pause)
+			if retry {
+				n.pauses(run, true)
+				n.rest(run, pause)
+				n.pauses(run, false)
+			}
+		}
+		n.mu.Lock()
+		if n.ctx.Err() != nil || !retry && !run.again {
+			delete(n.live, session)
+			n.host.Metrics.Drives(-1)
+			if n.forgetHooks(session); elsewhere {
+				delete(n.requested, session)
+			}
+			n.mu.Unlock()
+			select {
+			case n.left <- struct{}{}:
+			default:
+			}
+			switch {
+			case rests && run.agreed:
+				n.remove(session, run)
+			case errors.Is(err, drive.ErrHandedOver):
+				n.queue.Wake(run.agent, session)
+			}
+			return
+		}
+		if run.again {
+			run.again, run.held, pause = false, 0, minHoldPause
+		}
+		n.mu.Unlock()
+	}
+}
+
+// rest waits, unless somebody asks for the tree or the loop drains.
+func (n *node) rest(run *liveRun, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-run.asked:
+	case <-n.drains:
+	case <-n.ctx.Done():
+	}
+}
+
+// holdSafely is hold, whose panics are errors: a state that can't be folded is
+// no end of the process.
+func (n *node) holdSafely(session string, run *liveRun) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v\n%s", drive.ErrPanicked, p, debug.Stack())
+		}
+	}()
+	if run.taken {
+		select {
+		case n.taking <- struct{}{}:
+		case <-n.ctx.Done():
+			return context.Cause(n.ctx)
+		}
+		defer run.underWay(n)
+	}
+	return n.hold(n.ctx, session, run)
+}
+
+// underWay lets a further tree be taken up from the list.
+func (run *liveRun) underWay(n *node) {
+	if run.taken {
+		run.taken = false
+		<-n.taking
+	}
+}
+
+func (n *node) pauses(run *liveRun, yes bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	run.pauses = yes
+}

@@ -1,0 +1,133 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// errHeld: another node, which lives, drives the tree.
+var errHeld = errors.New("agentloop: held by another node")
+
+// announce puts a tree on the list, before records that give it work. Until done is
+// called, this node answers for the tree: no other one takes it up.
+func (n *node) announce(ctx context.Context, agentType, session string) (ticket uint64, done func(), err error) {
+	if why := n.host.Log.Info().Refuses; why != "" {
+		return 0, func() {}, fmt.Errorf("%w: %s", eventlog.ErrRefused, why)
+	}
+	if n.queue == nil {
+		return 0, func() {}, nil
+	}
+	n.mu.Lock()
+	n.asked[session]++
+	n.mu.Unlock()
+	done = func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if n.asked[session]--; n.asked[session] == 0 {
+			delete(n.asked, session)
+		}
+	}
+	if ticket, err = n.queue.Put(ctx, agentType, session); err != nil {
+		done()
+		return 0, func() {}, err
+	}
+	return ticket, done, nil
+}
+
+// Holds reports whether this node drives the session, or is about to. One that
+// drives it looks at its log once more before it lets go, and takes over the
+// ticket, unless that is 0.
+func (n *node) Holds(session string, ticket uint64) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch run := n.live[session]; {
+	case run == nil || run.pauses:
+		return run == nil && ticket == 0 && n.asked[session] > 0
+	case ticket > 0:
+		run.ask(ticket)
+	}
+	return true
+}
+
+// Driven reports whether a node drives the tree.
+func (n *node) Driven(ctx context.Context, t *projector.Tree) bool {
+	switch {
+	case n.Live(t.SessionID):
+		return true
+	case n.queue == nil || t.Claim == nil || t.Claim.Node == n.host.Node:
+		return false
+	}
+	return n.queue.Holds(ctx, t.Claim.Node, t.SessionID, 0)
+}
+
+// drivenElsewhere reports whether another node may be driving the tree. Without
+// a queue, it may.
+func (n *node) drivenElsewhere(ctx context.Context, t *projector.Tree) bool {
+	if n.Live(t.SessionID) {
+		return false
+	}
+	return n.queue == nil || n.Driven(ctx, t)
+}
+
+// TakeUp drives a tree that stands on the list, if it has work that no other
+// node does. known tells that what was to be appended when the ticket was
+// given is in the log, or never will be.
+func (n *node) TakeUp(session string, ticket uint64, known bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.live[session] != nil || n.asked[session] > 0 || n.Draining() {
+		return
+	}
+	run := newRun()
+	run.agreed, run.tickets, run.taken = known, []uint64{ticket}, true
+	n.launch(session, run)
+}
+
+// agree has a tree leave the list when it is at rest. Whoever has claimed it has
+// seen the work that was announced.
+func (n *node) agree(run *liveRun) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	run.agreed = true
+}
+
+// heldElsewhere reports whether another node that lives has claimed the tree. It
+// then looks at the log again.
+func (n *node) heldElsewhere(ctx context.Context, t *projector.Tree, run *liveRun) bool {
+	c := t.Claim
+	if n.queue == nil || c == nil || c.Node == n.host.Node {
+		return false
+	}
+	n.mu.Lock()
+	ticket := uint64(0)
+	if run.agreed && len(run.tickets) > 0 {
+		ticket = run.tickets[len(run.tickets)-1]
+	}
+	force := run.force
+	n.mu.Unlock()
+	if force {
+		return false
+	}
+	return n.queue.Holds(ctx, c.Node, t.SessionID, ticket)
+}
+
+// removeTimeout bounds how long a node tries to take a tree off the list. One
+// that stays there is found to be at rest later.
+const removeTimeout = 10 * time.Second
+
+// remove takes a tree that is at rest off the list.
+func (n *node) remove(session string, run *liveRun) {
+	if n.queue == nil || len(run.tickets) == 0 || n.host.Log.Info().RefusesErasure != "" {
+		return // what stays on the list is found to be at rest later
+	}
+	ctx, cancel := context.WithTimeout(n.ctx, removeTimeout)
+	defer cancel()
+	if err := n.queue.Remove(ctx, run.tickets); err != nil && n.ctx.Err() == nil {
+		n.host.Logger.Warn("a tree at rest stays on the list of work", eventlog.LogSession, session, eventlog.LogRun, run.id, "error", err)
+	}
+}

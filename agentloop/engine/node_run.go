@@ -1,0 +1,33 @@
+package engine
+
+// liveRun is a tree that this node is driving. What the loop's lock guards is
+// marked so.
+type liveRun struct {
+	again   bool     // guarded: somebody has asked for it since
+	pauses  bool     // guarded: it broke off, and is taken up again after a pause
+	agreed  bool     // guarded: what its tickets announced is in the log, or never will be
+	tickets []uint64 // guarded: places on the list that this node answers for
+	force   bool     // guarded: it is taken also from a node that lives
+	taken   bool     // it was found on the list, and nobody asked for it here
+	// asked tells the driving goroutine that ask was called.
+	asked chan struct{}
+	// held is the head behind which this node has claimed the tree, 0 if it
+	// has not. It is the driving goroutine's.
+	held  uint64
+	agent string // the root's, the driving goroutine's
+	id    string // of the run that it was held for last, the driving goroutine's
+}
+
+func newRun() *liveRun { return &liveRun{asked: make(chan struct{}, 1)} }
+
+// ask has the tree looked at once more. The ticket may be 0.
+func (run *liveRun) ask(ticket uint64) {
+	run.again, run.agreed = true, true
+	if ticket > 0 {
+		run.tickets = append(run.tickets, ticket)
+	}
+	select {
+	case run.asked <- struct{}{}:
+	default:
+	}
+}
