@@ -3,31 +3,10 @@ package engine
 import (
 	"maps"
 	"slices"
-	"sync"
-	"sync/atomic"
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/internal/plan"
 )
-
-// agentSet are the agents that a loop has at one time; it is only ever
-// replaced as a whole. A tree that is being driven keeps the one with which it
-// was claimed.
-type agentSet struct {
-	defs map[string]*plan.Agent
-	// Guarded by the lock of agents.
-	users    int // how many trees are driven with it
-	replaced bool
-	unused   chan struct{} // closed when it was replaced and nobody drives with it
-}
-
-func newAgentSet(agents []agentloop.Agent) (*agentSet, error) {
-	defs, err := plan.Compile(agents)
-	if err != nil {
-		return nil, err
-	}
-	return &agentSet{defs: defs, unused: make(chan struct{})}, nil
-}
 
 // SetAgents replaces all agents. Trees that are being driven go on with those
 // with which they were claimed until they are at rest; all others, and those
@@ -38,9 +17,9 @@ func newAgentSet(agents []agentloop.Agent) (*agentSet, error) {
 // With an [agentloop.Queue], other nodes are to be told which agents are here now: see
 // queue.Queue.Rehost.
 func (l *Loop) SetAgents(agents []agentloop.Agent) (unused <-chan struct{}, err error) {
-	next, err := newAgentSet(agents)
+	next, err := plan.Compile(agents)
 	if err == nil {
-		err = l.workspaces.Check(next.defs)
+		err = l.workspaces.Check(next)
 	}
 	if err != nil {
 		return nil, err
@@ -57,49 +36,3 @@ func (l *Loop) AgentTypes() []string {
 
 // defs are the agents of now, which must not be changed.
 func (l *Loop) defs() map[string]*plan.Agent { return l.agents.defs() }
-
-// agents are those that the node has now.
-type agents struct {
-	mu  sync.Mutex
-	now atomic.Pointer[agentSet]
-}
-
-func newAgents(set *agentSet) *agents {
-	a := new(agents)
-	a.now.Store(set)
-	return a
-}
-
-func (a *agents) defs() map[string]*plan.Agent { return a.now.Load().defs }
-
-// replace replaces all agents. unused is closed when nothing is driven with the old
-// ones any more.
-func (a *agents) replace(next *agentSet) (unused <-chan struct{}) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	old := a.now.Swap(next)
-	old.replaced = true
-	old.settle()
-	return old.unused
-}
-
-// use keeps the agents of now until leave is called.
-func (a *agents) use() (defs map[string]*plan.Agent, leave func()) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	s := a.now.Load()
-	s.users++
-	return s.defs, func() {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		s.users--
-		s.settle()
-	}
-}
-
-// settle tells if nobody will use the set any more. The caller has the lock.
-func (s *agentSet) settle() {
-	if s.replaced && s.users == 0 {
-		close(s.unused)
-	}
-}

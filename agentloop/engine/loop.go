@@ -95,16 +95,16 @@ type Loop struct {
 // a *WorkspaceWiringError if one's workspace is of a kind that there is none of,
 // and with a *WorkspaceFailedError if that offers less than the agent wants.
 func New(log eventlog.Log, agents []agentloop.Agent, o *Options) (*Loop, error) {
-	set, err := newAgentSet(agents)
+	defs, err := plan.Compile(agents)
 	if err != nil {
 		return nil, err
 	}
-	l := &Loop{log: log, agents: newAgents(set), sweeping: make(chan struct{}, 1), tidying: make(chan struct{}, 1)}
+	l := &Loop{log: log, agents: newAgents(defs), sweeping: make(chan struct{}, 1), tidying: make(chan struct{}, 1)}
 	if o != nil {
 		l.opts = *o
 	}
 	if l.workspaces, err = plan.ProvidersOf(l.opts.Workspaces); err == nil {
-		err = l.workspaces.Check(set.defs)
+		err = l.workspaces.Check(defs)
 	}
 	if err != nil {
 		return nil, err
