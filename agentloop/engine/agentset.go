@@ -24,7 +24,7 @@ func (l *Loop) SetAgents(agents []agentloop.Agent) (unused <-chan struct{}, err 
 	if err != nil {
 		return nil, err
 	}
-	return l.agents.replace(next), nil
+	return l.agents.Replace(next), nil
 }
 
 // AgentTypes returns the names of the agents, sorted.
@@ -35,4 +35,4 @@ func (l *Loop) AgentTypes() []string {
 }
 
 // defs are the agents of now, which must not be changed.
-func (l *Loop) defs() map[string]*plan.Agent { return l.agents.defs() }
+func (l *Loop) defs() map[string]*plan.Agent { return l.agents.Defs() }

@@ -14,6 +14,7 @@ import (
 	"github.com/helixd/helixd/agentloop/engine/internal/drive"
 	"github.com/helixd/helixd/agentloop/engine/internal/files"
 	"github.com/helixd/helixd/agentloop/engine/internal/metrics"
+	"github.com/helixd/helixd/agentloop/engine/internal/node"
 	"github.com/helixd/helixd/agentloop/engine/internal/record"
 	"github.com/helixd/helixd/agentloop/internal/plan"
 	"github.com/helixd/helixd/agentloop/quota"
@@ -72,7 +73,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics { return metrics.New(reg) }
 type Loop struct {
 	log    eventlog.Log
 	states *snapshot.Store
-	agents *agents
+	agents *node.Agents
 	opts   Options
 	clock  record.Clock
 	host   *drive.Host // of trees that are driven
@@ -80,7 +81,7 @@ type Loop struct {
 	workspaces plan.Providers
 	files      *files.Files
 
-	node *node
+	node *node.Node
 	ctx  context.Context // ends with ErrStopping
 	wg   sync.WaitGroup
 
@@ -99,7 +100,7 @@ func New(log eventlog.Log, agents []agentloop.Agent, o *Options) (*Loop, error) 
 	if err != nil {
 		return nil, err
 	}
-	l := &Loop{log: log, agents: newAgents(defs), sweeping: make(chan struct{}, 1), tidying: make(chan struct{}, 1)}
+	l := &Loop{log: log, agents: node.NewAgents(defs), sweeping: make(chan struct{}, 1), tidying: make(chan struct{}, 1)}
 	if o != nil {
 		l.opts = *o
 	}
@@ -134,8 +135,8 @@ func New(log eventlog.Log, agents []agentloop.Agent, o *Options) (*Loop, error) 
 		Quota: l.opts.Quota, RetryDelay: l.opts.RetryDelay, Tracer: l.opts.Tracer, TraceContent: l.opts.TraceContent,
 		Files: l.files, Goroutines: &l.wg,
 	}
-	l.node = newNode(l.host, l.states, l.opts.Queue, l.agents, l.tellSuperseded)
-	l.ctx = l.node.ctx
+	l.node = node.New(l.host, l.states, l.opts.Queue, l.agents, l.tellSuperseded)
+	l.ctx = l.node.Ctx
 	return l, nil
 }
 

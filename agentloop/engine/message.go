@@ -66,7 +66,7 @@ func (l *Loop) SendMessage(ctx context.Context, req MessageRequest) (Started, er
 			}
 			facts = l.askedRun(ctx, req.SessionID, eventlog.ModeStart, messages)
 			run = facts[len(facts)-1].Run
-			l.node.attach(req.SessionID, run, req.Hooks)
+			l.node.Attach(req.SessionID, run, req.Hooks)
 			return facts, run, nil
 		})
 		if err != nil || !more {

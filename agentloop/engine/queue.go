@@ -55,7 +55,7 @@ func (l *Loop) dispatchAsked(ctx context.Context, t *projector.Tree, ticket uint
 	if ticket == 0 && !l.Driven(ctx, t) {
 		var err error
 		var done func()
-		if ticket, done, err = l.node.announce(ctx, t.AgentType, t.SessionID); err != nil {
+		if ticket, done, err = l.node.Announce(ctx, t.AgentType, t.SessionID); err != nil {
 			return err
 		}
 		defer done()
@@ -67,15 +67,15 @@ func (l *Loop) dispatchAsked(ctx context.Context, t *projector.Tree, ticket uint
 // dispatch has a tree driven to which something was appended: by the node that
 // holds it, by this one, or by another one if its agent is not here.
 func (l *Loop) dispatch(t *projector.Tree, ticket uint64) {
-	elsewhere := l.node.leaves(t.AgentType) || l.defs()[t.AgentType] == nil && !decide.Aborting(&t.Session)
+	elsewhere := l.node.HandsOver(t.AgentType) || l.defs()[t.AgentType] == nil && !decide.Aborting(&t.Session)
 	if elsewhere && l.opts.Queue != nil && !l.Live(t.SessionID) {
-		l.node.forgetRequest(t.SessionID)
+		l.node.ForgetRequest(t.SessionID)
 		if c := t.Claim; c == nil || !l.opts.Queue.Holds(l.ctx, c.Node, t.SessionID, ticket) {
 			l.opts.Queue.Wake(t.AgentType, t.SessionID)
 		}
 		return
 	}
-	l.node.drive(t.SessionID, ticket)
+	l.node.Start(t.SessionID, ticket)
 }
 
 // Erase erases a session (see [eventlog.Log]) with its workspaces and with what

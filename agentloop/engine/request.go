@@ -70,7 +70,7 @@ func (l *Loop) request(ctx context.Context, session, agentType string, plan prop
 		return facts, err
 	})
 	if err != nil {
-		l.node.detach(session, run)
+		l.node.Detach(session, run)
 		return Started{}, err
 	}
 	if err := l.dispatchAsked(ctx, t, ticket); err != nil {
@@ -104,7 +104,7 @@ func (l *Loop) appendWork(
 		if t != nil && t.AgentType != "" {
 			agentType = t.AgentType
 		}
-		ticket, done, err = l.node.announce(ctx, agentType, session)
+		ticket, done, err = l.node.Announce(ctx, agentType, session)
 		return facts, err
 	})
 	return t, ticket, err

@@ -102,7 +102,7 @@ func (l *Loop) resumption(ctx context.Context, t *projector.Tree, req ResumeRequ
 	}
 	begin := l.askedRun(ctx, req.SessionID, req.Mode, req.Messages)
 	run = begin[0].Run
-	l.node.attach(req.SessionID, run, req.Hooks)
+	l.node.Attach(req.SessionID, run, req.Hooks)
 	facts = append(append(facts, begin...), l.clock.Resumed(&t.Session, run, req.Mode))
 	return facts, run, false, nil
 }

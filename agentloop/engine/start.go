@@ -132,7 +132,7 @@ func (l *Loop) begin(ctx context.Context, req StartRequest, found func(*projecto
 		}
 		facts = append(facts, l.askedRun(ctx, req.SessionID, mode, req.Messages)...)
 		run = facts[len(facts)-1].Run
-		l.node.attach(req.SessionID, run, req.Hooks)
+		l.node.Attach(req.SessionID, run, req.Hooks)
 		return facts, run, nil
 	})
 }

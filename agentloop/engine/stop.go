@@ -64,7 +64,7 @@ func (l *Loop) requestStop(ctx context.Context, session string, kind eventlog.St
 			return l.dispatchAsked(ctx, t, ticket)
 		}
 	case t.Turn.Stop == nil:
-	case waits || !l.node.drivenElsewhere(ctx, t):
+	case waits || !l.node.DrivenElsewhere(ctx, t):
 		return l.dispatchAsked(ctx, t, ticket)
 	default: // another node has it, if that lives
 		l.takeOverUnlessHeard(session, kind)
@@ -97,7 +97,7 @@ const stopGrace = time.Second
 // take a run over cuts its tools off, which an interrupt must not do while who
 // drives it lives.
 func (l *Loop) takeOverUnlessHeard(session string, kind eventlog.StopKind) {
-	l.node.begin(func() {
+	l.node.Begin(func() {
 		ctx, cancel := context.WithTimeout(l.ctx, stopGrace)
 		defer cancel()
 		_, err := l.await(ctx, session, func(t *projector.Tree) bool {
@@ -105,7 +105,7 @@ func (l *Loop) takeOverUnlessHeard(session string, kind eventlog.StopKind) {
 			return heard || stopped(t)
 		})
 		if err != nil && l.ctx.Err() == nil {
-			l.node.take(session, 0, kind == eventlog.StopAbort)
+			l.node.Take(session, 0, kind == eventlog.StopAbort)
 		}
 	})
 }

@@ -142,7 +142,7 @@ func (l *Loop) rewind(ctx context.Context, req ResumeRequest) (Started, error) {
 		return Started{}, err
 	}
 	defer charged.done(nil)
-	ticket, done, err := l.node.announce(ctx, t.AgentType, req.SessionID)
+	ticket, done, err := l.node.Announce(ctx, t.AgentType, req.SessionID)
 	if err != nil {
 		return Started{}, err
 	}
@@ -151,18 +151,18 @@ func (l *Loop) rewind(ctx context.Context, req ResumeRequest) (Started, error) {
 	marker, err := l.goBack(ctx, req.SessionID, seq, reason, func(then *projector.Tree) []record.Draft {
 		facts := l.askedRun(ctx, req.SessionID, req.Mode, req.Messages)
 		run = facts[0].Run
-		l.node.attach(req.SessionID, run, req.Hooks)
+		l.node.Attach(req.SessionID, run, req.Hooks)
 		return append(facts, l.clock.Resumed(&then.Session, run, req.Mode))
 	})
 	switch {
 	case err != nil:
-		l.node.detach(req.SessionID, run)
+		l.node.Detach(req.SessionID, run)
 		return Started{}, err
 	case marker == nil: // nothing has happened since
 		charged.done(nil) // request does it
 		return l.request(ctx, req.SessionID, "", func(t *projector.Tree) ([]record.Draft, string, error) {
 			facts := l.askedRun(ctx, req.SessionID, req.Mode, req.Messages)
-			l.node.attach(req.SessionID, facts[0].Run, req.Hooks)
+			l.node.Attach(req.SessionID, facts[0].Run, req.Hooks)
 			return append(facts, l.clock.Resumed(&t.Session, facts[0].Run, req.Mode)), facts[0].Run, nil
 		})
 	}

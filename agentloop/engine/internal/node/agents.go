@@ -1,4 +1,4 @@
-package engine
+package node
 
 import (
 	"sync"
@@ -18,23 +18,23 @@ type agentSet struct {
 	unused   chan struct{} // closed when it was replaced and nobody drives with it
 }
 
-// agents are those that the node has now.
-type agents struct {
+// Agents are those that the node has now.
+type Agents struct {
 	mu  sync.Mutex
 	now atomic.Pointer[agentSet]
 }
 
-func newAgents(defs map[string]*plan.Agent) *agents {
-	a := new(agents)
+func NewAgents(defs map[string]*plan.Agent) *Agents {
+	a := new(Agents)
 	a.now.Store(&agentSet{defs: defs, unused: make(chan struct{})})
 	return a
 }
 
-func (a *agents) defs() map[string]*plan.Agent { return a.now.Load().defs }
+func (a *Agents) Defs() map[string]*plan.Agent { return a.now.Load().defs }
 
-// replace replaces all agents. unused is closed when nothing is driven with the old
+// Replace replaces all agents. unused is closed when nothing is driven with the old
 // ones any more.
-func (a *agents) replace(defs map[string]*plan.Agent) (unused <-chan struct{}) {
+func (a *Agents) Replace(defs map[string]*plan.Agent) (unused <-chan struct{}) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	old := a.now.Swap(&agentSet{defs: defs, unused: make(chan struct{})})
@@ -44,7 +44,7 @@ func (a *agents) replace(defs map[string]*plan.Agent) (unused <-chan struct{}) {
 }
 
 // use keeps the agents of now until leave is called.
-func (a *agents) use() (defs map[string]*plan.Agent, leave func()) {
+func (a *Agents) use() (defs map[string]*plan.Agent, leave func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	s := a.now.Load()

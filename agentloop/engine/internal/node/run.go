@@ -1,8 +1,8 @@
-package engine
+package node
 
-// liveRun is a tree that this node is driving. What the loop's lock guards is
-// marked so.
-type liveRun struct {
+// drivenTree is a tree that this node is driving. What the node's lock
+// guards is marked so.
+type drivenTree struct {
 	again   bool     // guarded: somebody has asked for it since
 	pauses  bool     // guarded: it broke off, and is taken up again after a pause
 	agreed  bool     // guarded: what its tickets announced is in the log, or never will be
@@ -18,10 +18,10 @@ type liveRun struct {
 	id    string // of the run that it was held for last, the driving goroutine's
 }
 
-func newRun() *liveRun { return &liveRun{asked: make(chan struct{}, 1)} }
+func newDriven() *drivenTree { return &drivenTree{asked: make(chan struct{}, 1)} }
 
 // ask has the tree looked at once more. The ticket may be 0.
-func (run *liveRun) ask(ticket uint64) {
+func (run *drivenTree) ask(ticket uint64) {
 	run.again, run.agreed = true, true
 	if ticket > 0 {
 		run.tickets = append(run.tickets, ticket)

@@ -1,4 +1,6 @@
-package engine
+// Package node claims trees and has them driven: those that this node is asked for
+// or finds on the list, while no other node that lives drives them.
+package node
 
 import (
 	"context"
@@ -14,22 +16,21 @@ import (
 	"github.com/helixd/helixd/snapshot"
 )
 
-// node drives trees: those that it is asked for, while no other node that lives
-// does.
-type node struct {
-	ctx    context.Context // ends with ErrStopping
+// Node is this node's part in driving trees.
+type Node struct {
+	Ctx    context.Context // ends with ErrStopping
 	stop   context.CancelCauseFunc
 	host   *drive.Host
 	states *snapshot.Store
 	queue  agentloop.Queue // nil: no other node shares the log
-	agents *agents
+	agents *Agents
 	// superseded tells a session's clients that another node drives its run.
 	superseded func(session, run string)
 
 	mu   sync.Mutex
-	live map[string]*liveRun
+	live map[string]*drivenTree
 	// requested are the hooks of requests, by session.
-	requested map[string]*runHooks
+	requested map[string]*requestHooks
 	// asked counts the requests that are being appended, by session.
 	asked    map[string]int
 	drains   chan struct{} // closed when the node drains
@@ -38,46 +39,46 @@ type node struct {
 	taking   chan struct{} // places for trees from the list that are being folded
 }
 
-func newNode(h *drive.Host, states *snapshot.Store, queue agentloop.Queue, agents *agents, superseded func(session, run string)) *node {
-	n := &node{
+func New(h *drive.Host, states *snapshot.Store, queue agentloop.Queue, agents *Agents, superseded func(session, run string)) *Node {
+	n := &Node{
 		host: h, states: states, queue: queue, agents: agents, superseded: superseded,
-		live: map[string]*liveRun{}, requested: map[string]*runHooks{}, asked: map[string]int{},
+		live: map[string]*drivenTree{}, requested: map[string]*requestHooks{}, asked: map[string]int{},
 		drains: make(chan struct{}), left: make(chan struct{}, 1), suspects: newSuspects(), taking: make(chan struct{}, maxTaking),
 	}
-	h.Drains, h.Leaves = n.drains, n.leaves
-	n.ctx, n.stop = context.WithCancelCause(context.Background())
+	h.Drains, h.Leaves = n.drains, n.HandsOver
+	n.Ctx, n.stop = context.WithCancelCause(context.Background())
 	return n
 }
 
 // Stop ends all that the node drives, as a crash would. It does not wait.
-func (n *node) Stop() {
+func (n *Node) Stop() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.stop(agentloop.ErrStopping)
 }
 
-// begin runs f beside the node's runs, unless the node is being stopped.
-func (n *node) begin(f func()) {
+// Begin runs f beside the node's runs, unless the node is being stopped.
+func (n *Node) Begin(f func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.ctx.Err() == nil {
+	if n.Ctx.Err() == nil {
 		n.host.Goroutines.Go(f)
 	}
 }
 
 // Live reports whether this node is driving the session.
-func (n *node) Live(session string) bool {
+func (n *Node) Live(session string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.live[session] != nil
 }
 
-// drive has the session's tree driven by this node until nothing is left to
+// Start has the session's tree driven by this node until nothing is left to
 // decide, unless another node that lives does.
-func (n *node) drive(session string, ticket uint64) { n.take(session, ticket, false) }
+func (n *Node) Start(session string, ticket uint64) { n.Take(session, ticket, false) }
 
-// take is drive; by force also a tree that another node which lives drives.
-func (n *node) take(session string, ticket uint64, force bool) {
+// Take is Start; by force also a tree that another node which lives drives.
+func (n *Node) Take(session string, ticket uint64, force bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	run := n.live[session]
@@ -86,7 +87,7 @@ func (n *node) take(session string, ticket uint64, force bool) {
 		run.ask(ticket)
 		return
 	}
-	run = newRun()
+	run = newDriven()
 	run.force = force
 	run.ask(ticket)
 	run.again = false
@@ -94,8 +95,8 @@ func (n *node) take(session string, ticket uint64, force bool) {
 }
 
 // launch begins to drive. The caller has the lock.
-func (n *node) launch(session string, run *liveRun) {
-	if n.ctx.Err() != nil {
+func (n *Node) launch(session string, run *drivenTree) {
+	if n.Ctx.Err() != nil {
 		return
 	}
 	n.live[session] = run
@@ -116,7 +117,7 @@ const (
 // keep holds the tree until nothing is left to decide, another node has taken
 // it over, or the loop stops. A log that is out of reach for a while is no end:
 // a new claim finds out what became of the last append.
-func (n *node) keep(session string, run *liveRun) {
+func (n *Node) keep(session string, run *drivenTree) {
 	for pause := minHoldPause; ; pause = min(2*pause, maxHoldPause) {
 		began := time.Now()
 		err := n.holdSafely(session, run)
@@ -128,7 +129,7 @@ func (n *node) keep(session string, run *liveRun) {
 		switch {
 		case err == nil:
 			rests = true
-		case errors.Is(err, agentloop.ErrStopping), n.ctx.Err() != nil:
+		case errors.Is(err, agentloop.ErrStopping), n.Ctx.Err() != nil:
 		case errors.Is(err, errHeld):
 			elsewhere = true
 		case errors.Is(err, drive.ErrHandedOver):
@@ -160,7 +161,7 @@ func (n *node) keep(session string, run *liveRun) {
 			}
 		}
 		n.mu.Lock()
-		if n.ctx.Err() != nil || !retry && !run.again {
+		if n.Ctx.Err() != nil || !retry && !run.again {
 			delete(n.live, session)
 			n.host.Metrics.Drives(-1)
 			if n.forgetHooks(session); elsewhere {
@@ -187,20 +188,20 @@ func (n *node) keep(session string, run *liveRun) {
 }
 
 // rest waits, unless somebody asks for the tree or the loop drains.
-func (n *node) rest(run *liveRun, d time.Duration) {
+func (n *Node) rest(run *drivenTree, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
 	case <-run.asked:
 	case <-n.drains:
-	case <-n.ctx.Done():
+	case <-n.Ctx.Done():
 	}
 }
 
 // holdSafely is hold, whose panics are errors: a state that can't be folded is
 // no end of the process.
-func (n *node) holdSafely(session string, run *liveRun) (err error) {
+func (n *Node) holdSafely(session string, run *drivenTree) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%w: %v\n%s", drive.ErrPanicked, p, debug.Stack())
@@ -209,23 +210,23 @@ func (n *node) holdSafely(session string, run *liveRun) (err error) {
 	if run.taken {
 		select {
 		case n.taking <- struct{}{}:
-		case <-n.ctx.Done():
-			return context.Cause(n.ctx)
+		case <-n.Ctx.Done():
+			return context.Cause(n.Ctx)
 		}
 		defer run.underWay(n)
 	}
-	return n.hold(n.ctx, session, run)
+	return n.hold(n.Ctx, session, run)
 }
 
 // underWay lets a further tree be taken up from the list.
-func (run *liveRun) underWay(n *node) {
+func (run *drivenTree) underWay(n *Node) {
 	if run.taken {
 		run.taken = false
 		<-n.taking
 	}
 }
 
-func (n *node) pauses(run *liveRun, yes bool) {
+func (n *Node) pauses(run *drivenTree, yes bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	run.pauses = yes

@@ -1,4 +1,4 @@
-package engine
+package node
 
 import (
 	"context"
@@ -36,7 +36,7 @@ func newSuspects() chan struct{} {
 // awaitProbation waits until a suspected tree may be driven on probation. While it
 // does, the tree is not held. A request for it ends the wait, as does the end of
 // the loop, and what is to be done is decided again. Then there is no probation.
-func (n *node) awaitProbation(run *liveRun) (*drive.Probation, error) {
+func (n *Node) awaitProbation(run *drivenTree) (*drive.Probation, error) {
 	run.underWay(n)
 	n.pauses(run, true)
 	defer n.pauses(run, false)
@@ -46,8 +46,8 @@ func (n *node) awaitProbation(run *liveRun) (*drive.Probation, error) {
 		return nil, nil
 	case <-n.drains:
 		return nil, drive.ErrHandedOver
-	case <-n.ctx.Done():
-		return nil, context.Cause(n.ctx)
+	case <-n.Ctx.Done():
+		return nil, context.Cause(n.Ctx)
 	}
 	var once sync.Once
 	free := func(places int) {

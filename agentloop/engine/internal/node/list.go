@@ -1,4 +1,4 @@
-package engine
+package node
 
 import (
 	"context"
@@ -13,9 +13,9 @@ import (
 // errHeld: another node, which lives, drives the tree.
 var errHeld = errors.New("agentloop: held by another node")
 
-// announce puts a tree on the list, before records that give it work. Until done is
+// Announce puts a tree on the list, before records that give it work. Until done is
 // called, this node answers for the tree: no other one takes it up.
-func (n *node) announce(ctx context.Context, agentType, session string) (ticket uint64, done func(), err error) {
+func (n *Node) Announce(ctx context.Context, agentType, session string) (ticket uint64, done func(), err error) {
 	if why := n.host.Log.Info().Refuses; why != "" {
 		return 0, func() {}, fmt.Errorf("%w: %s", eventlog.ErrRefused, why)
 	}
@@ -42,7 +42,7 @@ func (n *node) announce(ctx context.Context, agentType, session string) (ticket 
 // Holds reports whether this node drives the session, or is about to. One that
 // drives it looks at its log once more before it lets go, and takes over the
 // ticket, unless that is 0.
-func (n *node) Holds(session string, ticket uint64) bool {
+func (n *Node) Holds(session string, ticket uint64) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch run := n.live[session]; {
@@ -55,7 +55,7 @@ func (n *node) Holds(session string, ticket uint64) bool {
 }
 
 // Driven reports whether a node drives the tree.
-func (n *node) Driven(ctx context.Context, t *projector.Tree) bool {
+func (n *Node) Driven(ctx context.Context, t *projector.Tree) bool {
 	switch {
 	case n.Live(t.SessionID):
 		return true
@@ -65,9 +65,9 @@ func (n *node) Driven(ctx context.Context, t *projector.Tree) bool {
 	return n.queue.Holds(ctx, t.Claim.Node, t.SessionID, 0)
 }
 
-// drivenElsewhere reports whether another node may be driving the tree. Without
+// DrivenElsewhere reports whether another node may be driving the tree. Without
 // a queue, it may.
-func (n *node) drivenElsewhere(ctx context.Context, t *projector.Tree) bool {
+func (n *Node) DrivenElsewhere(ctx context.Context, t *projector.Tree) bool {
 	if n.Live(t.SessionID) {
 		return false
 	}
@@ -77,20 +77,20 @@ func (n *node) drivenElsewhere(ctx context.Context, t *projector.Tree) bool {
 // TakeUp drives a tree that stands on the list, if it has work that no other
 // node does. known tells that what was to be appended when the ticket was
 // given is in the log, or never will be.
-func (n *node) TakeUp(session string, ticket uint64, known bool) {
+func (n *Node) TakeUp(session string, ticket uint64, known bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.live[session] != nil || n.asked[session] > 0 || n.Draining() {
 		return
 	}
-	run := newRun()
+	run := newDriven()
 	run.agreed, run.tickets, run.taken = known, []uint64{ticket}, true
 	n.launch(session, run)
 }
 
 // agree has a tree leave the list when it is at rest. Whoever has claimed it has
 // seen the work that was announced.
-func (n *node) agree(run *liveRun) {
+func (n *Node) agree(run *drivenTree) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	run.agreed = true
@@ -98,7 +98,7 @@ func (n *node) agree(run *liveRun) {
 
 // heldElsewhere reports whether another node that lives has claimed the tree. It
 // then looks at the log again.
-func (n *node) heldElsewhere(ctx context.Context, t *projector.Tree, run *liveRun) bool {
+func (n *Node) heldElsewhere(ctx context.Context, t *projector.Tree, run *drivenTree) bool {
 	c := t.Claim
 	if n.queue == nil || c == nil || c.Node == n.host.Node {
 		return false
@@ -121,13 +121,13 @@ func (n *node) heldElsewhere(ctx context.Context, t *projector.Tree, run *liveRu
 const removeTimeout = 10 * time.Second
 
 // remove takes a tree that is at rest off the list.
-func (n *node) remove(session string, run *liveRun) {
+func (n *Node) remove(session string, run *drivenTree) {
 	if n.queue == nil || len(run.tickets) == 0 || n.host.Log.Info().RefusesErasure != "" {
 		return // what stays on the list is found to be at rest later
 	}
-	ctx, cancel := context.WithTimeout(n.ctx, removeTimeout)
+	ctx, cancel := context.WithTimeout(n.Ctx, removeTimeout)
 	defer cancel()
-	if err := n.queue.Remove(ctx, run.tickets); err != nil && n.ctx.Err() == nil {
+	if err := n.queue.Remove(ctx, run.tickets); err != nil && n.Ctx.Err() == nil {
 		n.host.Logger.Warn("a tree at rest stays on the list of work", eventlog.LogSession, session, eventlog.LogRun, run.id, "error", err)
 	}
 }

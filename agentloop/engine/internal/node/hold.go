@@ -1,4 +1,4 @@
-package engine
+package node
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 // queue it takes the tree from whoever has it when somebody has asked for it,
 // with one only from a node that is silent; and it only takes up again what no
 // other node has claimed since.
-func (n *node) hold(ctx context.Context, session string, run *liveRun) (err error) {
+func (n *Node) hold(ctx context.Context, session string, run *drivenTree) (err error) {
 	t, err := n.states.Head(ctx, session)
 	if err != nil {
 		return err
@@ -48,7 +48,7 @@ func (n *node) hold(ctx context.Context, session string, run *liveRun) (err erro
 		return fmt.Errorf("%w: %q", agentloop.ErrUnknownAgent, t.AgentType)
 	}
 	switch {
-	case n.leaves(t.AgentType):
+	case n.HandsOver(t.AgentType):
 		return drive.ErrHandedOver
 	case n.heldElsewhere(ctx, t, run):
 		return errHeld

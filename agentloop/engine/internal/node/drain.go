@@ -1,4 +1,4 @@
-package engine
+package node
 
 import "context"
 
@@ -7,7 +7,7 @@ import "context"
 // come to their end here. Requests are still taken, and their runs driven
 // elsewhere. It returns when nothing is driven here any more, or with ctx. What
 // is left then is for Stop, and is taken up elsewhere in mid-step.
-func (n *node) Drain(ctx context.Context) {
+func (n *Node) Drain(ctx context.Context) {
 	n.mu.Lock()
 	if !n.Draining() {
 		close(n.drains)
@@ -23,7 +23,7 @@ func (n *node) Drain(ctx context.Context) {
 }
 
 // Draining reports whether Drain was called.
-func (n *node) Draining() bool {
+func (n *Node) Draining() bool {
 	select {
 	case <-n.drains:
 		return true
@@ -32,12 +32,12 @@ func (n *node) Draining() bool {
 	}
 }
 
-// leaves reports whether an agent's runs shall go on elsewhere.
-func (n *node) leaves(agentType string) bool {
+// HandsOver reports whether an agent's runs shall go on elsewhere.
+func (n *Node) HandsOver(agentType string) bool {
 	return n.Draining() && n.queue != nil && n.queue.Hosted(agentType)
 }
 
-func (n *node) driven() int {
+func (n *Node) driven() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return len(n.live)
