@@ -11,13 +11,13 @@ import (
 	"github.com/helixd/helixd/httpapi/internal/web"
 )
 
-// Bounds of the log lines about refused requests, which anybody can cause.
+// Bounds of the log lines about refused requests, which anyone can cause.
 const (
 	refusalLines  = 20 // an interval
 	refusalPeriod = 10 * time.Second
 )
 
-// refusals bounds how many refused requests are logged.
+// refusals limits how many refused requests are logged.
 type refusals struct {
 	mu      sync.Mutex
 	since   time.Time
@@ -25,8 +25,8 @@ type refusals struct {
 	skipped int
 }
 
-// take reports whether a refusal may be logged now, and how many have not been
-// since the last one that was.
+// take reports whether a refusal may be logged now, and how many were skipped since the
+// last line.
 func (f *refusals) take(now time.Time) (skipped int, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -42,8 +42,8 @@ func (f *refusals) take(now time.Time) (skipped int, ok bool) {
 	return skipped, true
 }
 
-// keyFailures bounds how often it is logged that tokens can't be checked: anybody
-// can send one.
+// keyFailures limits the log lines about tokens that can't be checked, which anyone can
+// cause.
 type keyFailures struct {
 	mu     sync.Mutex
 	logged map[string]time.Time // by the cause
@@ -54,8 +54,8 @@ const (
 	maxKeyFailures   = 16          // causes in a period that are logged
 )
 
-// known reports whether an error is such a failure that has been logged a short
-// time ago. If it has not, it is logged now.
+// known reports whether an error is such a failure and was logged a short time ago. If
+// not, it counts as logged now.
 func (k *keyFailures) known(err error, now time.Time) bool {
 	failed, ok := errors.AsType[*auth.KeysError](err)
 	if !ok {
@@ -75,7 +75,7 @@ func (k *keyFailures) known(err error, now time.Time) bool {
 	return false
 }
 
-// logRefusal logs that a caller was refused with a status.
+// logRefusal logs that a request was refused because of its caller.
 func (s *Server) logRefusal(ctx context.Context, w *web.Tracker, status int, err error) {
 	if !errors.Is(err, auth.ErrUnauthorized) && !errors.Is(err, auth.ErrForbidden) && !errors.Is(err, auth.ErrOtherUser) {
 		return

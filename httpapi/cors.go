@@ -15,7 +15,7 @@ import (
 	"github.com/helixd/helixd/httpapi/auth"
 )
 
-// anyOrigin, as an origin, stands for all of them.
+// anyOrigin is the pattern of all origins.
 const anyOrigin = "*"
 
 // preflightAge is how long browsers may remember what is allowed.
@@ -76,9 +76,9 @@ func (s *Server) trust(origins []string) error {
 	return nil
 }
 
-// checkOrigin refuses what a page of an origin that is not trusted makes a
-// browser send. If all are, it must carry a bearer token: a page can't get at
-// one of another page, while a browser adds cookies and passwords by itself.
+// checkOrigin refuses requests from pages of origins that are not trusted. If all origins
+// are, the request must have a bearer token: a page can't read another page's token, while
+// browsers add cookies and passwords by themselves.
 func (s *Server) checkOrigin(r *http.Request) error {
 	switch {
 	case s.origins.Check(r) == nil:

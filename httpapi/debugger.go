@@ -13,9 +13,9 @@ import (
 	"github.com/helixd/helixd/httpapi/internal/web"
 )
 
-// debugger answers GET / with the page of the debugger. A caller who is not
-// known gets it as well, with 401: a browser sends no token by itself, and the
-// page then asks for one. It holds no data.
+// debugger answers GET / with the page of the debugger. An unknown caller gets it, too,
+// with 401: a browser sends no token by itself, and the page asks for one. The page has no
+// data.
 func (s *Server) debugger(w http.ResponseWriter, r *web.Request) error {
 	status := http.StatusOK
 	switch err := r.Allow(auth.OpDebugger, ""); {
@@ -36,8 +36,8 @@ func (s *Server) debuggerFile(w http.ResponseWriter, r *web.Request) error {
 	return s.file(w, r, http.StatusOK, f)
 }
 
-// file answers with a file that browsers keep and ask about each time, so that
-// the files of two versions are never mixed for long.
+// file answers with a file that browsers cache and revalidate each time, so that they
+// never mix the files of two versions for long.
 func (s *Server) file(w http.ResponseWriter, r *web.Request, status int, f debugger.File) error {
 	h := w.Header()
 	h.Set("Cache-Control", "no-cache")

@@ -43,8 +43,8 @@ type failure struct {
 	code   api.Code
 }
 
-// failures says what errors mean to clients; the first match counts.
-// Everything else is INTERNAL_ERROR.
+// failures maps errors to answers; the first match counts. All other errors are
+// INTERNAL_ERROR.
 var failures = []failure{
 	{is(auth.ErrUnauthorized, "authentication is required", nil), 401, api.CodeUnauthorized},
 	{is(auth.ErrForbidden, "not allowed", nil), 403, api.CodeUnauthorized},
@@ -169,14 +169,13 @@ func as[T error](show func(T) (string, any)) func(error) (string, any, bool) {
 	}
 }
 
-// readOnlyRetry is after how many seconds it is worth while to try again what
-// was refused.
+// readOnlyRetry is the Retry-After of READ_ONLY, in seconds.
 const readOnlyRetry = "5"
 
 // statusInvalid is the outcome of a submission that is not valid.
 const statusInvalid = "validation_error"
 
-// describe returns what err means to a client.
+// describe returns the answer to an error.
 func describe(err error) (status int, body api.ErrorBody) {
 	if own, ok := errors.AsType[*auth.Refusal](err); ok && own.Answers() {
 		return own.StatusCode(), refusalBody(own)
@@ -193,7 +192,7 @@ func describe(err error) (status int, body api.ErrorBody) {
 	return 500, api.ErrorBody{Error: "internal error", Code: api.CodeInternalError}
 }
 
-// refusalBody is what the client reads of an authenticator's own refusal.
+// refusalBody returns the answer to an authenticator's own refusal.
 func refusalBody(e *auth.Refusal) api.ErrorBody {
 	code, text := api.CodeUnauthorized, "not allowed"
 	switch status := e.StatusCode(); {
@@ -209,8 +208,7 @@ func refusalBody(e *auth.Refusal) api.ErrorBody {
 	return api.ErrorBody{Error: web.Cut(strings.ToValidUTF8(cmp.Or(e.Message, text), ""), control.MaxErrorText), Code: code}
 }
 
-// maxField is the longest field that an error names, in bytes: clients choose
-// the names of some.
+// maxField is the longest field name in an error, in bytes: some names come from clients.
 const maxField = 256
 
 // short cuts the field of a detail.
@@ -229,15 +227,15 @@ func short(detail any) any {
 	return detail
 }
 
-// fail answers with an error. If an answer has begun, it aborts the
-// connection, so that the answer does not look whole.
+// fail answers with an error. If the answer has begun, it aborts the connection, so that
+// the client can't take the answer for complete.
 func (s *Server) fail(w *web.Tracker, r *http.Request, err error) {
 	if closed := s.gate.Closed(); closed != nil && errors.Is(err, context.Canceled) {
 		err = fmt.Errorf("%w: %w", closed, err) // our end, not the log's
 	}
 	status, body := describe(err)
 	gone := r.Context().Err() != nil && errors.Is(err, context.Canceled)
-	// That nothing is written now was logged when that began.
+	// READ_ONLY was logged when it began.
 	failed := status >= 500 && status != http.StatusNotImplemented && body.Code != api.CodeReadOnly && body.Code != api.CodeBusy
 	if (failed || w.Begun) && !gone && !errors.Is(err, web.ErrPanicked) && !s.keyFailures.known(err, time.Now()) { // a panic has been logged
 		s.opts.Logger.ErrorContext(r.Context(), "request failed", w.Logged("error", err)...)

@@ -12,7 +12,7 @@ import (
 	"github.com/helixd/helixd/httpapi/auth"
 )
 
-// anyHost, as a host name, stands for all of them.
+// anyHost is the pattern of all host names.
 const anyHost = "*"
 
 // errHost refuses a request that names another host. The web page of an
@@ -47,9 +47,8 @@ func (s *Server) answerTo(hosts []string) error {
 	return nil
 }
 
-// checkHost refuses a host name that is not the server's. An address in place
-// of a name is taken: a page whose origin is the server's address came from the
-// server.
+// checkHost refuses a host name that is not the server's. It allows addresses: a page
+// whose origin is the server's address came from the server.
 func (s *Server) checkHost(r *http.Request) error {
 	host, _, err := net.SplitHostPort(r.Host)
 	if err != nil {

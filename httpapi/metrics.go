@@ -21,8 +21,7 @@ type Metrics struct {
 	ofTenant *prometheus.GaugeVec
 }
 
-// NewMetrics registers what a server measures. It panics if that is registered
-// already.
+// NewMetrics registers a server's metrics. It panics if they are registered already.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	r := promauto.With(reg)
 	return &Metrics{
@@ -55,7 +54,7 @@ func methodLabel(method string) string {
 	return web.OtherRoute
 }
 
-// answered takes note of a request that is over.
+// answered counts a finished request.
 func (m *Metrics) answered(t *web.Tracker, r *http.Request) {
 	if m == nil {
 		return
@@ -68,15 +67,15 @@ func (m *Metrics) answered(t *web.Tracker, r *http.Request) {
 	m.requests.WithLabelValues(route, method, status).Inc()
 }
 
-// Streaming counts a client while it has a stream open, until done is called.
+// Streaming counts a client with an open stream until done is called.
 func (m *Metrics) Streaming(route string) (done func()) {
 	clients := m.streams.WithLabelValues(route)
 	clients.Inc()
 	return clients.Dec
 }
 
-// overLimit counts a request that was refused with a limit of its tenant's, whose label
-// may be empty: then it has none.
+// overLimit counts a request that a limit of its tenant refused. It counts nothing if the
+// tenant's label is empty.
 func (m *Metrics) overLimit(tenant string, err error) {
 	if m == nil || tenant == "" {
 		return

@@ -13,8 +13,8 @@ import (
 	"github.com/helixd/helixd/httpapi/internal/web"
 )
 
-// metrics answers GET /metrics in Prometheus' text format. What can't be
-// collected is left out, and logged.
+// metrics answers GET /metrics in Prometheus' text format. It leaves out and logs metrics
+// that can't be collected.
 func (s *Server) metrics(w http.ResponseWriter, r *web.Request) error {
 	if s.opts.Gatherer == nil {
 		return errNoMetrics

@@ -18,7 +18,7 @@ import (
 //go:embed openapi.yaml
 var openapiYAML []byte
 
-// openapiJSON is the same as JSON, made when it is first asked for.
+// openapiJSON is the same as JSON. It is made for the first request.
 var openapiJSON = sync.OnceValues(func() (json.RawMessage, error) { return yaml.YAMLToJSON(openapiYAML) })
 
 // openapi answers GET /openapi.json.

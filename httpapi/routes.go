@@ -20,7 +20,7 @@ import (
 	"github.com/helixd/helixd/httpapi/internal/web"
 )
 
-// opPublic is of routes that need no authentication.
+// opPublic is the operation of routes that need no authentication.
 const opPublic auth.Operation = ""
 
 // route is a row of the routing table.
@@ -32,7 +32,7 @@ type route struct {
 	handle          handler
 }
 
-// handler answers a request that was let in.
+// handler answers an admitted request.
 type handler func(*Server, http.ResponseWriter, *web.Request) error
 
 func streams(f func(*stream.Routes, http.ResponseWriter, *web.Request) error) handler {
@@ -124,10 +124,10 @@ var routeTable = []route{
 	{"GET", "/backup", "rate", auth.OpBackup, noSession, operates((*operate.Routes).Backup)},
 	{"POST", "/sweep", "", auth.OpErase, noSession, operates((*operate.Routes).Sweep)},
 	{"POST", "/admin/reload", "", auth.OpAdmin, noSession, operates((*operate.Routes).Reload)},
-	{"GET", "/", "", opPublic, noSession, (*Server).debugger}, // it asks itself
+	{"GET", "/", "", opPublic, noSession, (*Server).debugger}, // it authorizes itself
 	{"GET", "/debugger/{file}", "", opPublic, noSession, (*Server).debuggerFile},
 	{"GET", "/healthz", "", opPublic, noSession, operates((*operate.Routes).Healthz)},
-	{"GET", readyRoute, "", opPublic, noSession, operates((*operate.Routes).Readyz)}, // it asks itself
+	{"GET", readyRoute, "", opPublic, noSession, operates((*operate.Routes).Readyz)}, // it authorizes itself
 	{"GET", metricsRoute, "", auth.OpMetrics, noSession, (*Server).metrics},
 	{"GET", openapiRoute, "", auth.OpOpenAPI, noSession, (*Server).openapi},
 }
@@ -139,8 +139,8 @@ const (
 	openapiRoute = "/openapi.json"
 )
 
-// PublicRoutes returns the routes that [Options].Public may name. GET /readyz
-// always says whether the server is ready; it is what else it says.
+// PublicRoutes returns the routes that [Options].Public may name. GET /readyz always says
+// whether the server is ready; if it is public, everybody gets the rest of the answer.
 func PublicRoutes() []string { return []string{readyRoute, metricsRoute, openapiRoute} }
 
 func checkPublic(routes []string) error {
@@ -157,10 +157,10 @@ func (s *Server) public(rt route) bool {
 	return rt.op == opPublic || slices.Contains(s.opts.Public, rt.pattern)
 }
 
-// find returns the routes of the request's path, by method, and what the path
-// names. The path is taken apart before it is decoded, and not
-// by http.ServeMux, which redirects where it is not canonical, that is to
-// another session, and takes the session "/" for a trailing slash.
+// find returns the routes of the request's path, by method, and the name in the path. It
+// splits the path before it decodes it. http.ServeMux would redirect a path that is not
+// canonical, that is to another session, and would take the session "/" for a trailing
+// slash.
 func find(r *http.Request) (byMethod map[string]route, name string) {
 	p := r.URL.EscapedPath()
 	if path.Clean(p) != p {
@@ -243,7 +243,7 @@ func allow(byMethod map[string]route) string {
 	return strings.Join(names, ", ")
 }
 
-// serve authorizes a request and answers it.
+// serve has a request admitted, and answers it.
 func (s *Server) serve(w *web.Tracker, r *http.Request, rt route, name string) error {
 	q, queryErr := web.ParseQuery(r.URL.RawQuery)
 	session, named := "", true
@@ -295,9 +295,9 @@ func (s *Server) serve(w *web.Tracker, r *http.Request, rt route, name string) e
 	return rt.handle(s, w, req)
 }
 
-// checkParams refuses a parameter that the route would ignore: an answer to
-// another question than the one asked is worse than none. Public pages and what
-// is posted to a route without parameters take any, which proxies may have added.
+// checkParams returns an error for a parameter that the route would ignore: the answer to
+// a different question is worse than none. Public pages, and POST routes without
+// parameters, accept any, since proxies may add some.
 func (rt route) checkParams(q web.Query) error {
 	known := strings.Fields(rt.params)
 	if rt.method == http.MethodPost && len(known) == 0 {

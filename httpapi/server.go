@@ -36,8 +36,7 @@ import (
 const (
 	// DefaultHeartbeat is the silence after which /sse sends a comment.
 	DefaultHeartbeat = 15 * time.Second
-	// DefaultInterruptDeadline is how long /interrupt and /abort wait for the
-	// run to stop.
+	// DefaultInterruptDeadline is how long /interrupt and /abort wait for the run to stop.
 	DefaultInterruptDeadline = 5 * time.Second
 )
 
@@ -47,76 +46,74 @@ type Options struct {
 	Loop *engine.Loop // required
 	// States folds the log; nil: a store without saved folds.
 	States *snapshot.Store
-	// ReadModels answer what is asked about all sessions. nil: GET /sessions
-	// folds, what it can't tell so is NOT_IMPLEMENTED.
+	// ReadModels answer questions about all sessions. nil: GET /sessions folds each
+	// session, and other questions are NOT_IMPLEMENTED.
 	ReadModels readmodel.Models
 	// Memories are what agents remember; nil: the routes of /memories answer
 	// NOT_IMPLEMENTED.
 	Memories *memory.Manager
-	// Prices are what models' tokens cost, by the model's name; none: costs are
-	// not told. See [Server.SetPrices].
+	// Prices are the prices of tokens, by the model's name. Without prices, answers have
+	// no costs. See [Server.SetPrices].
 	Prices map[string]readmodel.Price
-	// Auth decides about every request but those for health.
+	// Auth decides about every request other than those of health.
 	Auth auth.Authenticator
-	// Identify returns who sends a request, once a request and before Auth is
-	// asked; see [auth.CallerOf]. nil: the caller is the one of the request's context.
+	// Identify returns the caller of a request. It is called once for each request, before
+	// Auth; see [auth.CallerOf]. nil: the caller is in the request's context.
 	Identify auth.Identifier
 	// AllowUnauthenticated serves everybody if there is no Auth. Without
 	// either, New fails (document 004).
 	AllowUnauthenticated bool
-	// TicketKey encrypts stream tickets, at least [MinTicketKey] bytes; all nodes of
-	// a deployment need the same one. nil: a random one.
+	// TicketKey encrypts stream tickets. It has at least [MinTicketKey] bytes, and is the
+	// same on all nodes of a deployment. nil: a random key.
 	TicketKey []byte
-	// Origins are those whose web pages may use the server (CORS), such as
-	// "https://app.example"; none by default. "*" is all of them: it needs
-	// Auth, and pages must send a bearer token with what is no GET.
+	// Origins are the origins whose web pages may use the server (CORS), such as
+	// "https://app.example"; none by default. "*" allows all origins: it needs Auth, and
+	// pages must send a bearer token with each request other than GET.
 	Origins []string
-	// Hosts are the names under which clients reach the server, as [ValidateHost]
-	// has them. Requests with another name in Host are refused; addresses and
-	// localhost are always taken. "*" takes all names, and needs Auth.
+	// Hosts are the names under which clients reach the server; see [ValidateHost].
+	// Requests with another name in Host are refused. Addresses and localhost are always
+	// allowed. "*" allows all names, and needs Auth.
 	Hosts []string
 	// Public are routes that answer without authentication: any of
 	// [PublicRoutes]; none by default.
 	Public []string
-	// Chat configures the routes of /chat; nil: but for histories they answer
-	// NOT_IMPLEMENTED (document 004).
+	// Chat configures the routes of /chat. nil: they answer NOT_IMPLEMENTED, other than
+	// those of histories (document 004).
 	Chat *chat.Options
-	// Subscribe makes the rights of NATS clients to hear a session that exists;
-	// ttl 0 leaves to it how long they last, else it is between
-	// MinSubscription and MaxSubscription. nil: there are none.
+	// Subscribe makes the right of a NATS client to receive the records of a session that
+	// exists. ttl is between [api.MinSubscription] and [api.MaxSubscription]; if it is 0,
+	// Subscribe chooses. nil: the route answers NOT_IMPLEMENTED.
 	Subscribe func(ctx context.Context, session string, ttl time.Duration) (api.Subscription, error)
-	// Unsubscribe revokes all rights that Subscribe has made for a session. nil:
-	// that is up to the NATS servers' operator, and the route answers
-	// NOT_IMPLEMENTED.
+	// Unsubscribe revokes all rights that Subscribe has made for a session. nil: only the
+	// operator of the NATS servers can, and the route answers NOT_IMPLEMENTED.
 	Unsubscribe func(ctx context.Context, session string) error
-	// Reload reads the configuration anew, for POST /admin/reload, and gives it
-	// to the server by Reconfigure; refused by a *ReloadError. nil: the route
+	// Reload reads the configuration again, for POST /admin/reload, and passes it to
+	// [Server.Reconfigure]. A *ReloadError refuses the configuration. nil: the route
 	// answers NOT_IMPLEMENTED.
 	Reload func(context.Context) (api.Reloaded, error)
 	// InterruptObservationDeadline is how long /interrupt and /abort wait for
 	// the run to stop; 0: DefaultInterruptDeadline.
 	InterruptObservationDeadline time.Duration
-	// SubmitToolResultSchema is a JSON Schema that each submission of a tool's
-	// result or an approval must fit (document 002, SubmitToolResult), whichever
-	// route it comes by; nil: any. The server's limits hold beside it.
+	// SubmitToolResultSchema is a JSON Schema for submissions of tool results and approvals
+	// (document 002, SubmitToolResult), on all routes. nil: any submission is valid. The
+	// server's own limits hold in addition.
 	SubmitToolResultSchema json.RawMessage
-	// ServiceName is what the log's first line calls the server; empty: there is
-	// no such line.
+	// ServiceName is the server's name in the first line of the log. Empty: there is no
+	// such line.
 	ServiceName string
-	// VerboseValidationErrors has /submit-tool-result say what is wrong with
-	// a submission that it refuses.
+	// VerboseValidationErrors makes /submit-tool-result say what is wrong with a
+	// submission.
 	VerboseValidationErrors bool
 	Logger                  *slog.Logger  // nil: silent
 	Heartbeat               time.Duration // 0: DefaultHeartbeat
 	Version                 string        // shown by /readyz
-	// Gatherer has what GET /metrics shows; nil: it answers NOT_IMPLEMENTED.
+	// Gatherer has the metrics of GET /metrics. nil: the route answers NOT_IMPLEMENTED.
 	Gatherer prometheus.Gatherer
 	Metrics  *Metrics // measure the server itself; nil: nothing does
 	// Quota has the limits of tenants; nil: there are none.
 	Quota *quota.Quota
-	// MaxStreams is how many streams one caller may have open at a time, answers
-	// of POST /chat included; 0: any number. A caller of whom nothing is known is
-	// its address.
+	// MaxStreams is how many streams one caller may have open at a time, including answers
+	// of POST /chat; 0: any number. A caller without credentials is known by its address.
 	MaxStreams int
 }
 
@@ -132,8 +129,8 @@ type Server struct {
 	operate *operate.Routes
 	chat    *chat.Routes
 
-	// origins refuses what a web page of another origin makes a browser
-	// send: without tokens nothing else would.
+	// origins refuses requests that web pages of other origins make browsers send. Without
+	// tokens nothing else would.
 	origins   *http.CrossOriginProtection
 	anyOrigin bool       // all are trusted
 	cors      *cors.Cors // nil: no other origin is
@@ -188,7 +185,7 @@ func New(o Options) (*Server, error) {
 	if err := errors.Join(s.trust(o.Origins), s.answerTo(o.Hosts), checkPublic(o.Public)); err != nil {
 		return nil, err
 	}
-	// What can change, and what is secret, is elsewhere.
+	// Options that can change, and secrets, are elsewhere.
 	s.opts.TicketKey, s.opts.Auth, s.opts.Identify, s.opts.Chat, s.opts.Prices = nil, nil, nil, nil, nil
 	return s, nil
 }
@@ -261,10 +258,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.cors.ServeHTTP(out, r, answer) // preflights end there
 }
 
-// ReloadError says why a configuration was refused. Nothing has changed.
+// ReloadError refuses a configuration. Nothing has changed.
 type ReloadError struct {
-	// Problems are all that were found, with the file, the line and the key
-	// where they are known. They hold no secrets.
+	// Problems are all problems of the configuration, with file, line and key where they
+	// are known. They have no secrets.
 	Problems []string
 }
 
@@ -274,7 +271,6 @@ func (e *ReloadError) Error() string { return strings.Join(e.Problems, "\n") }
 // An [auth.Authenticator] gets it from its request's context.
 func RequestID(ctx context.Context) string { return web.RequestID(ctx) }
 
-// WithRequestID returns a handler that adds the request's id to what is logged
-// with its context, by whichever package. A [Server]'s own logger does so
-// anyway.
+// WithRequestID returns a handler that adds the request's id to each line that is logged
+// with the request's context, in any package. A [Server]'s own logger does so already.
 func WithRequestID(h slog.Handler) slog.Handler { return web.WithRequestID(h) }

@@ -11,15 +11,14 @@ import (
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
-// errAuthChange refuses what would need another server.
+// errAuthChange refuses a change that needs a new server.
 var errAuthChange = errors.New("httpapi: a server with authentication can't go on without, nor the other way round")
 
 // Reconfigure gives the server another authenticator and identifier and other
-// options of the chat routes. A request that has begun goes on, but for open
-// streams whose caller may not hear them any more: those end, and the client is
-// told why when it comes back. An error changes nothing: whether there is
-// authentication stays as it was at [New], and the default agent is one that
-// there is.
+// options of the chat routes. Requests that have begun continue, but open streams end if
+// their caller may no longer read them; the client learns why when it reconnects. It
+// returns an error, and changes nothing, if that would turn authentication on or off, or
+// if the default agent does not exist.
 func (s *Server) Reconfigure(authenticate auth.Authenticator, identify auth.Identifier, options *chat.Options) error {
 	if (authenticate != nil) != s.gate.Authenticated {
 		return errAuthChange
@@ -32,8 +31,8 @@ func (s *Server) Reconfigure(authenticate auth.Authenticator, identify auth.Iden
 	return nil
 }
 
-// SetPrices replaces the prices of models, in USD; answers from then on use
-// them. The map must not be changed any more.
+// SetPrices replaces the prices of models, in USD. The caller must not change the map
+// afterwards.
 func (s *Server) SetPrices(all map[string]readmodel.Price) { s.prices.Set(all) }
 
 // Guard serves a handler to callers who may do an operation on all sessions,

@@ -24,7 +24,7 @@ const MinTicketKey = 32
 // ticketParam is the query parameter that holds a ticket.
 const ticketParam = "ticket"
 
-// ticketContent is what a ticket holds, encrypted.
+// ticketContent is the content of a ticket, which is encrypted.
 type ticketContent struct {
 	Operation auth.Operation `json:"o"`
 	Session   string         `json:"s"`
@@ -32,8 +32,7 @@ type ticketContent struct {
 	Token     string         `json:"t"` // the caller's bearer token; empty: it had none
 }
 
-// newTicketCipher returns what encrypts tickets, with a random key if there is
-// none.
+// newTicketCipher returns the cipher of tickets, with a random key if there is none.
 func newTicketCipher(key []byte) (cipher.AEAD, error) {
 	switch {
 	case key == nil:
@@ -74,8 +73,8 @@ func (s *Server) ticket(w http.ResponseWriter, r *web.Request) error {
 
 var errTicket = fmt.Errorf("%w: the ticket is not valid, or not any more", auth.ErrUnauthorized)
 
-// redeemed returns a request with a ticket as one that sends the token of the
-// ticket's caller: all that decides about that token decides about it.
+// redeemed returns a request with a ticket as a request with the token of the ticket's
+// caller, so that all checks of the token apply.
 func (s *Server) redeemed(r *http.Request, rt route, session, ticket string) (*http.Request, error) {
 	if !rt.takesTicket() || r.Header.Get("Authorization") != "" {
 		return r, nil
@@ -99,7 +98,7 @@ func (s *Server) redeemed(r *http.Request, rt route, session, ticket string) (*h
 	return r, nil
 }
 
-// takesTicket reports whether the route is one of those that tickets are for.
+// takesTicket reports whether the route accepts tickets.
 func (rt route) takesTicket() bool {
 	for param := range strings.FieldsSeq(rt.params) {
 		if param == ticketParam {

@@ -6,9 +6,8 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 )
 
-// traced gives a request the place in its caller's trace that its header
-// traceparent tells (W3C Trace Context): the traces of the runs that it asks
-// for link to it.
+// traced puts the span of the header traceparent (W3C Trace Context) into the request's
+// context: the traces of the runs that the request begins link to it.
 func traced(r *http.Request) *http.Request {
 	if r.Header.Get("traceparent") == "" {
 		return r

@@ -1,6 +1,6 @@
-// Package api is what clients and the server say to each other: every answer, event,
-// error code, header and limit, once.
+// Package api has the answers, events, error codes, headers and limits of the HTTP
+// protocol, each once. The server and package client share it, and it imports neither.
 //
-// It has no part of either. Of requests, it has what both sides name: the bodies are
-// written by package client and read, strictly, by the server.
+// Bodies of requests have no types here: package client writes them, and the server reads
+// their members one by one, so that it can say which one is wrong.
 package api

@@ -12,10 +12,10 @@ const (
 	CodeInternalError    Code = "INTERNAL_ERROR"
 	CodePayloadTooLarge  Code = "PAYLOAD_TOO_LARGE"
 	CodeBusy             Code = "BUSY"          // too much is under way; see Retry-After
-	CodeTooMuchWork      Code = "TOO_MUCH_WORK" // to fold a patch
+	CodeTooMuchWork      Code = "TOO_MUCH_WORK" // a patch of the state is too expensive
 	CodeLengthRequired   Code = "LENGTH_REQUIRED"
-	CodeUnauthorized     Code = "UNAUTHORIZED"  // 401, 403, or another status of an AuthError
-	CodeUserMismatch     Code = "USER_MISMATCH" // the request names another user than its caller's
+	CodeUnauthorized     Code = "UNAUTHORIZED"  // 401, 403, or another status of an authenticator
+	CodeUserMismatch     Code = "USER_MISMATCH" // the request names a user other than its caller's
 	CodeNotImplemented   Code = "NOT_IMPLEMENTED"
 
 	CodeMethodNotAllowed Code = "METHOD_NOT_ALLOWED"
@@ -34,7 +34,7 @@ const (
 
 	CodeInvalidConfig Code = "INVALID_CONFIG" // of POST /admin/reload; nothing has changed
 
-	CodeWorkspaceWiring Code = "WORKSPACE_WIRING" // this node has not the provider of the session's workspace
+	CodeWorkspaceWiring Code = "WORKSPACE_WIRING" // this node lacks the provider of the session's workspace
 
 	CodeRateLimited   Code = "RATE_LIMITED"   // too many requests a second; Retry-After says when
 	CodeQuotaExceeded Code = "QUOTA_EXCEEDED" // a limit of the caller or its tenant; its detail names it

@@ -14,15 +14,15 @@ type EndEvent struct {
 	Status string          `json:"status,omitempty"` // paused or interrupted
 }
 
-// ErrorEvent is the data of an error event. Recoverable is what the failure's
-// error chunk says: the same may succeed if it is tried again.
+// ErrorEvent is the data of an error event. Recoverable is the flag of the failure's error
+// chunk: a retry may succeed.
 type ErrorEvent struct {
 	Type        string `json:"type"`
 	Error       string `json:"error"`
 	Recoverable bool   `json:"recoverable"`
 }
 
-// Data of document 000's events.
+// Data of the events of GET /sessions/{id}/stream (document 000).
 type (
 	StoreEndEvent struct {
 		Type        string          `json:"type"`

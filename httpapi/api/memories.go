@@ -8,15 +8,15 @@ import (
 // FoundMemory is a memory of a listing or, with a score, of a search.
 type FoundMemory struct {
 	readmodel.Memory
-	// Score is over 0 and up to 1: how well it fits what was searched for.
+	// Score says how well the memory matches the search, from 0 (exclusive) to 1. It is
+	// absent in a listing.
 	Score float64 `json:"score,omitempty"`
 }
 
 // FoundMemories is the answer of GET /memories.
 type FoundMemories struct {
 	Listing[FoundMemory]
-	// WordsOnly: the embedder did not answer, and only memories with words of
-	// the question were looked for.
+	// WordsOnly: the embedder failed, so the search found memories by their words only.
 	WordsOnly bool `json:"wordsOnly,omitempty"`
 }
 
@@ -26,7 +26,7 @@ type ForgottenMemory struct {
 }
 
 // ErasedMemories is the answer of DELETE /memories. Pending, with status 202,
-// means that bytes may be left, and the same request goes on with them.
+// means that bytes may be left; the same request continues the erasure.
 type ErasedMemories struct {
 	Scope   eventlog.MemoryScope `json:"scope"`
 	Pending bool                 `json:"pending"`

@@ -7,8 +7,8 @@ import (
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
-// Readiness is the answer of GET /readyz. A caller who may not do [auth.OpStatus] gets
-// Ready alone.
+// Readiness is the answer of GET /readyz. A caller without the operation status gets Ready
+// only.
 type Readiness struct {
 	Ready      bool                `json:"ready"`
 	Durability eventlog.Durability `json:"durability"`
@@ -19,29 +19,27 @@ type Readiness struct {
 	Partitions int                 `json:"partitions"`
 	Agents     []string            `json:"agents"`
 	Version    string              `json:"version"`
-	// Replicas says which servers keep the log, if it has replicas; nil: it has
-	// none, or a quorum is missing. One that is gone is no reason to take no work.
+	// Replicas are the servers that keep the log. It is nil if the log has no replicas or
+	// no quorum. A missing replica does not count for Ready.
 	Replicas *eventlog.Replicas `json:"replicas,omitempty"`
-	// ReadModels tells how near to the log's end listings are. Not to be is no
-	// reason to take no work.
+	// ReadModels says how far listings are behind the log. A lag does not count for Ready.
 	ReadModels *readmodel.Fresh `json:"readModels,omitempty"`
 }
 
 // Reloaded is what POST /admin/reload has changed.
 type Reloaded struct {
-	// Agents are the names of those that there are now, sorted.
+	// Agents are the names of all agents now, sorted.
 	Agents []string `json:"agents"`
-	// NeedsRestart are keys that have another value in the configuration than
-	// the server was started with, and that only a start takes over.
+	// NeedsRestart are keys whose new values take effect only at the next start.
 	NeedsRestart []string `json:"needsRestart"`
 }
 
 // Retained is the answer of POST /retention: what was removed.
 type Retained struct {
 	Purged []eventlog.Purged `json:"purged"`
-	// Dropped holds where the histories of sessions begin that lost segments.
+	// Dropped has, for each session that lost segments, where its history begins now.
 	Dropped map[string]uint64 `json:"dropped"`
-	// Bytes is what the log and its segments hold now.
+	// Bytes is the size of the log and its segments now.
 	Bytes uint64 `json:"bytes"`
 }
 
@@ -55,18 +53,17 @@ type Swept struct {
 	Running          int `json:"running"`          // that are left alone, since something of them runs
 }
 
-// Ticket is the right to open one session's stream by the query parameter
-// ticket, for browsers' EventSource, which can't send a header. It is the answer
-// of POST /sessions/{id}/tickets and /chat/{id}/tickets. A stream that it has
-// opened lasts as long as one of its caller's token does.
+// Ticket is the right to open one session's stream by the query parameter ticket, for
+// browsers' EventSource, which can't send a header. It is the answer of POST
+// /sessions/{id}/tickets and /chat/{id}/tickets. Its stream lasts as long as a stream of
+// the caller's token would.
 type Ticket struct {
 	Ticket    string    `json:"ticket"` // secret
 	ExpiresAt time.Time `json:"expiresAt"`
 }
 
-// Subscription is the right of a NATS client to hear one session's records
-// while they are stored, and to do nothing else. It is the answer of
-// POST /sessions/{id}/subscriptions.
+// Subscription is the right of a NATS client to receive one session's records as they are
+// stored, and nothing else. It is the answer of POST /sessions/{id}/subscriptions.
 type Subscription struct {
 	Subject string           `json:"subject"` // the only one that it may subscribe to
 	URLs    SubscriptionURLs `json:"urls"`
