@@ -84,7 +84,7 @@ debugger: ## use the debugger's page in Chromium as people do (needs node, npm a
 .PHONY: pictures
 pictures: ## make the documentation's pictures of the debugger anew
 	cd integration/debugger && npm ci --no-audit --no-fund --loglevel=error
-	HELIX_BROWSER=1 DEBUGGER_PICTURES=$(CURDIR)/cmd/helixd/docs/pictures go test -count=1 -run TestPictures -timeout 5m ./integration
+	HELIX_BROWSER=1 DEBUGGER_PICTURES=$(CURDIR)/docs/pictures go test -count=1 -run TestPictures -timeout 5m ./integration
 
 .PHONY: docs
 docs: ## run every command of the documentation (needs curl and jq; with ip and unshare each page has a network of its own)

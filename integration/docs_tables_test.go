@@ -189,11 +189,11 @@ func TestDocsTables(t *testing.T) {
 		page, name string
 		text       string
 	}{
-		{"http.md", "routes", routesTable(t)},
-		{"security.md", "operations", operationsTable(t)},
-		{"security.md", "access", accessTable(t)},
-		{"configuration.md", "keys", keysTable(t)},
-		{"limits.md", "limits", limitsTable(t)},
+		{"reference/http.md", "routes", routesTable(t)},
+		{"operations/security.md", "operations", operationsTable(t)},
+		{"operations/security.md", "access", accessTable(t)},
+		{"reference/configuration.md", "keys", keysTable(t)},
+		{"reference/limits.md", "limits", limitsTable(t)},
 	} {
 		t.Run(table.name, func(t *testing.T) {
 			path := filepath.Join(docsFolder, table.page)
@@ -221,9 +221,7 @@ var links = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 
 // Links within the repository lead somewhere, and to headings that are there.
 func TestDocsLinks(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(docsFolder, "*.md"))
-	require.NoError(t, err)
-	for _, file := range append(files, "../README.md") {
+	for _, file := range markdown(t, "..") {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
 		for _, link := range links.FindAllStringSubmatch(string(text), -1) {

@@ -1,7 +1,7 @@
 package integration_test
 
 import (
-	"flag"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,19 +14,30 @@ import (
 	"github.com/helixd/helixd/integration/docs"
 )
 
-// docsFolder is where the documentation's pages lie.
-const docsFolder = "../cmd/helixd/docs"
+// docsFolder has the documentation's pages, in subfolders by their kind.
+const docsFolder = "../docs"
 
-// docsPage is the page that TestDocs runs, without ".md"; empty: all.
-var docsPage = flag.String("docs-page", "", "the only page that TestDocs runs, such as operations")
+// markdown returns the Markdown files below a folder, without those of
+// installed npm packages.
+func markdown(t *testing.T, folder string) (files []string) {
+	t.Helper()
+	require.NoError(t, filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() && entry.Name() == "node_modules" {
+			return fs.SkipDir
+		}
+		if filepath.Ext(path) == ".md" {
+			files = append(files, path)
+		}
+		return err
+	}))
+	require.NotEmpty(t, files)
+	return files
+}
 
 func readDocs(t *testing.T) []docs.Page {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(docsFolder, "*.md"))
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
 	var out []docs.Page
-	for _, file := range files {
+	for _, file := range markdown(t, docsFolder) {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
 		page, err := docs.Parse(filepath.Base(file), string(text))
@@ -57,9 +68,6 @@ func TestDocs(t *testing.T) {
 	skipped, ran := 0, 0
 	for _, page := range readDocs(t) {
 		name := strings.TrimSuffix(page.Name, ".md")
-		if *docsPage != "" && *docsPage != name {
-			continue
-		}
 		for _, b := range page.Blocks {
 			if b.NotRun != "" {
 				t.Logf("%s:%d is not run: %s", page.Name, b.Line, b.NotRun)

@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 
-const page = path.join(import.meta.dirname, '../../cmd/helixd/docs/chat-ui.md');
+const page = path.join(import.meta.dirname, '../../docs/guides/chat-ui.md');
 
 /** drafts, if set, is a folder whose files are taken instead of the page's blocks. */
 const drafts = process.env.README_DRAFTS;

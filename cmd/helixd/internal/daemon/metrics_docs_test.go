@@ -14,11 +14,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var updateMetricsDocs = goflag.Bool("update-metrics", false, "write the table of docs/metrics.md")
+var updateMetricsDocs = goflag.Bool("update-metrics", false, "write the table of docs/reference/metrics.md")
 
 const (
-	metricsDocs  = "../../docs/metrics.md"
-	metricsBegin = "<!-- the table: go test ./cmd/helixd/internal/daemon -run TestMetricsDocs -update-metrics -->\n"
+	metricsDocs  = "../../../../docs/reference/metrics.md"
+	metricsBegin = "<!-- the table: go test ./cmd/helixd/internal/daemon -run TestMetricsDocs -update-metrics -->
+"
 	metricsEnd   = "<!-- the table ends -->\n"
 )
 
