@@ -1,12 +1,12 @@
 #!/bin/sh
-# Accounts of a deployment in operator mode, whose clients get the rights that
-# helixd makes. Run it once with the operator as nsc's current one. It leaves
+# Creates the accounts of a deployment in operator mode, whose clients receive
+# the rights that helixd issues. Run it once with the operator as nsc's current one. It leaves
 # helixd.creds and subscribers.nk in the current folder; both are secret, and
 # helixd's alone.
 set -eu
 umask 077
 
-# What helixd stores, what its nodes say to each other, and what it needs of JetStream.
+# What helixd stores, messages between its nodes, and what it needs of JetStream.
 publish='helix.log.>,helix.seg.>,helix.floor.>,helix.erased.>,helix.blob.>,helix.places.>,helix.snap.>,helix.runs.>,helix.spent.>,helix.node.>'
 publish="$publish"',$JS.API.INFO,$JS.API.STREAM.NAMES,$JS.API.STREAM.INFO.*,$JS.API.STREAM.CREATE.*,$JS.API.STREAM.UPDATE.*'
 publish="$publish"',$JS.API.STREAM.MSG.GET.*,$JS.API.DIRECT.GET.>,$JS.API.STREAM.MSG.DELETE.*,$JS.API.STREAM.PURGE.*'
@@ -14,16 +14,16 @@ publish="$publish"',$JS.API.CONSUMER.CREATE.*.*,$JS.API.CONSUMER.MSG.NEXT.*.*,$J
 publish="$publish"',$SYS.REQ.ACCOUNT.PING.STATZ'
 subscribe='helix.live.>,helix.node.>,_INBOX.>'
 
-# helixd and its log. Nobody else belongs in here: whoever may use JetStream
-# reads every session, whatever else he may or may not do.
+# helixd and its log. Add no other user: a user with JetStream can read every
+# session, whatever its other permissions are.
 nsc add account --name HELIX
 nsc edit account --name HELIX --js-disk-storage -1 --js-mem-storage -1 --js-streams -1 --js-consumer -1
 nsc add export --account HELIX --name live --subject 'helix.live.>' --private
 nsc add user --account HELIX --name helixd --allow-pub "$publish" --allow-sub "$subscribe" --allow-pub-response
 nsc generate creds --account HELIX --name helixd > helixd.creds
 
-# Clients that hear single sessions: no JetStream, one import, and users whom
-# helixd makes with a signing key.
+# Clients that receive single sessions: no JetStream, one import, and users that
+# helixd creates with a signing key.
 nsc generate nkey --account > subscribers.keys
 sed -n 1p subscribers.keys > subscribers.nk
 nsc add account --name HELIX_SUBSCRIBERS
