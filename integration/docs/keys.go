@@ -48,6 +48,9 @@ func Keys(dir, root string) ([]Key, error) {
 	return k.out, nil
 }
 
+// unset is for readers of YAML, who know no nil.
+var unset = strings.NewReplacer("nil:", "unset:", "nil or ", "unset or ")
+
 type keys struct {
 	structs map[string]*ast.StructType
 	out     []Key
@@ -68,11 +71,13 @@ func (k *keys) walk(prefix, name string) {
 		if text == "" {
 			text = sentences(field.Comment)
 		}
-		for _, verb := range []string{" is ", " are ", " says ", " say "} { // the code calls it otherwise
-			if _, after, ok := strings.Cut(text, field.Names[0].Name+verb); ok && strings.HasPrefix(text, field.Names[0].Name) {
+		for _, verb := range []string{" is ", " are ", " says ", " say ", " "} { // the field's name is not the key's
+			if after, ok := strings.CutPrefix(text, field.Names[0].Name+verb); ok {
 				text = after
+				break
 			}
 		}
+		text = unset.Replace(text)
 		before := len(k.out)
 		if k.structs[inner] != nil {
 			k.walk(path+suffix+".", inner)

@@ -7,10 +7,10 @@ import (
 // Auth says who may do what. Nothing configured means nobody, unless
 // AllowUnauthenticated.
 type Auth struct {
-	AllowUnauthenticated bool    `json:"allowUnauthenticated"` // run without tokens and jwt, on a loopback address; default false
+	AllowUnauthenticated bool    `json:"allowUnauthenticated"` // start without tokens and jwt, on a loopback address only; default false
 	Tokens               []Token `json:"tokens"`
 	JWT                  JWT     `json:"jwt"`
-	TicketKey            Secret  `json:"ticketKey"` // encrypts the stream tickets of browsers, at least 32 bytes, the same on all nodes; empty: a random one, and tickets hold on the node that made them
+	TicketKey            Secret  `json:"ticketKey"` // the key that encrypts the stream tickets of browsers, at least 32 bytes, the same on all nodes; empty: a random one, and a ticket is valid only at the node that made it
 }
 
 // Configured reports whether callers have to show who they are.
@@ -18,9 +18,9 @@ func (a Auth) Configured() bool { return len(a.Tokens) > 0 || a.JWT.Configured()
 
 // Token is a bearer token and what it may do.
 type Token struct {
-	Token      Secret   `json:"token"`      // what the caller sends as Authorization: Bearer
-	Name       string   `json:"name"`       // what logs call it
-	Operations []string `json:"operations"` // globs on the operation tag; default ["*"]. The right "act-as" must be listed by its name.
+	Token      Secret   `json:"token"`      // the token that the caller sends as Authorization: Bearer
+	Name       string   `json:"name"`       // the token's name in logs and records
+	Operations []string `json:"operations"` // globs on the operation tag; default ["*"]. The right "act-as" must be listed by its full name.
 	Sessions   []string `json:"sessions"`   // globs on the session id; default ["*"]
 	User       string   `json:"user"`       // the user that the caller acts for: it reaches this user's sessions and memories only, unless it has the right act-as; at most 256 bytes. Empty: none
 	Tenant     string   `json:"tenant"`     // the team or customer that the caller belongs to: it reaches this tenant's sessions only, unless it has the right act-as; at most 256 bytes. Empty: none
@@ -33,17 +33,17 @@ func (t *Token) setDefaults() {
 
 // JWT accepts JSON Web Tokens.
 type JWT struct {
-	// JWKSFile is a file of public keys, a JSON Web Key Set, relative to the
-	// working directory; empty: no tokens of this kind.
+	// JWKSFile is the path of a JSON Web Key Set, relative to the working directory;
+	// empty: no JWTs.
 	JWKSFile string `json:"jwksFile"`
-	// JWKSURL is where the key set is fetched instead, https or on a loopback
-	// address. It is kept for 15 minutes, and for 24 hours while it can't be
-	// fetched. It needs issuer and audience.
+	// JWKSURL is the URL from which the key set is fetched instead, https or on a
+	// loopback address. The set is kept for 15 minutes, and for 24 hours while it
+	// can't be fetched. It needs issuer and audience.
 	JWKSURL         string `json:"jwksUrl"`
-	Issuer          string `json:"issuer"`          // what iss must be; empty: anything
-	Audience        string `json:"audience"`        // what aud must have; empty: anything
-	SessionsClaim   string `json:"sessionsClaim"`   // default "helix_sessions"
-	OperationsClaim string `json:"operationsClaim"` // default "helix_operations"
+	Issuer          string `json:"issuer"`          // the required iss; empty: any
+	Audience        string `json:"audience"`        // the required aud; empty: any
+	SessionsClaim   string `json:"sessionsClaim"`   // the claim with the session globs; default "helix_sessions"
+	OperationsClaim string `json:"operationsClaim"` // the claim with the operations; default "helix_operations"
 	UserIDClaim     string `json:"userIdClaim"`     // the claim that names the caller's user, such as "sub"; a token without it needs the right act-as. Empty: tokens have no user
 	TenantClaim     string `json:"tenantClaim"`     // the claim that names the caller's tenant, which every token then needs. Empty: tokens have no tenant
 }

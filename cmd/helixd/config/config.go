@@ -18,43 +18,42 @@ import (
 type Config struct {
 	// Listen is the HTTP address, "host:port".
 	Listen string `json:"listen"`
-	// Hosts are the names under which clients reach the HTTP server: host names
-	// in lower case without port, *.example for all below one, or "*" for any,
-	// which needs auth. Requests with another name in Host are refused; addresses,
-	// localhost and the name in listen are always taken. Default none.
+	// Hosts are the names under which clients reach the HTTP server: host names in
+	// lower case without a port, *.example for all names below example, or "*" for any
+	// name, which needs auth. Requests with another name in Host are refused;
+	// addresses, localhost and the name in listen are always accepted. Default none.
 	Hosts []string `json:"hosts"`
-	// Public are routes that answer without a token: any of /readyz (with all
-	// that it says), /metrics and /openapi.json; default none. /healthz, the
-	// debugger's page, and in /readyz whether the server is ready always do.
+	// Public are routes that answer without a token: any of /readyz (all of its
+	// fields), /metrics and /openapi.json; default none. /healthz, the debugger's page
+	// and the field ready of /readyz never need a token.
 	Public []string `json:"public"`
 	// DataDir is the embedded server's folder, relative to the working
 	// directory.
 	DataDir string `json:"dataDir"`
-	// Durability is "fsync" or "interval=<duration>"; see SyncInterval. It is
-	// the embedded server's: with NATS.URL it must not be set.
+	// Durability is the durability of the embedded server: "fsync" or
+	// "interval=<duration>"; default fsync. It must not be set together with nats.url.
 	Durability string `json:"durability"`
-	// DrainTimeout is how long a daemon that is told to stop lets its runs come
-	// to an end, or to where another node can go on with them; default 10s.
+	// DrainTimeout is how long a daemon that stops waits for its runs to finish, or to
+	// reach a step where another node can continue them; default 10s.
 	DrainTimeout time.Duration `json:"drainTimeout"`
-	// ServiceName names the daemon in its first log lines and in traces; default
-	// helixd.
+	// ServiceName is the name of the daemon in its first log lines and in traces;
+	// default helixd.
 	ServiceName string `json:"serviceName"`
-	// InterruptObservationDeadline bounds how long /interrupt and /abort wait for
-	// the run to stop, greater than 0; default 5s. After it they answer 504, and
-	// the run stops when it can.
+	// InterruptObservationDeadline is how long /interrupt and /abort wait for the run
+	// to stop, greater than 0; default 5s. After that they answer 504, and the run
+	// stops as soon as it can.
 	InterruptObservationDeadline time.Duration `json:"interruptObservationDeadline"`
-	// VerboseValidationErrors has the routes of tool results say what is wrong
-	// with a submission that they refuse; default false.
+	// VerboseValidationErrors adds the reason to the answer when a submitted tool
+	// result is refused; default false.
 	VerboseValidationErrors bool `json:"verboseValidationErrors"`
-	// SubmitToolResultSchema is a JSON Schema that the body of every submission
-	// must fit, beside helixd's own limits; nil: those alone.
+	// SubmitToolResultSchema is a JSON Schema that the body of every submission must
+	// match, in addition to helixd's own limits; nil: only those.
 	SubmitToolResultSchema json.RawMessage `json:"submitToolResultSchema"`
 	// ModelRetryDelay is the pause before a failed model call is repeated, which
 	// doubles each time; greater than 0, default 1s.
 	ModelRetryDelay time.Duration `json:"modelRetryDelay"`
-	// Heartbeat is the silence after which an event stream sends a comment,
-	// greater than 0; default 15s. Proxies cut connections that are silent for
-	// longer than they allow.
+	// Heartbeat is the silence after which an event stream sends a comment, greater
+	// than 0; default 15s. It keeps proxies from closing silent connections.
 	Heartbeat time.Duration `json:"heartbeat"`
 
 	NATS NATS      `json:"nats"`
@@ -111,20 +110,21 @@ func (c *Config) SecretFiles() []string {
 
 // Chat configures the chat routes.
 type Chat struct {
-	// DefaultAgent is who answers when a request names no agent; empty: the
+	// DefaultAgent is the agent that answers a request without an agent; empty: the
 	// only agent.
 	DefaultAgent  string `json:"defaultAgent"`
-	AutoResume    bool   `json:"autoResume"`    // default true
-	ContentReplay bool   `json:"contentReplay"` // default true
-	StrictParts   bool   `json:"strictParts"`   // default true
+	AutoResume    bool   `json:"autoResume"`    // resume the run when the last pending call is answered; default true
+	ContentReplay bool   `json:"contentReplay"` // replay an unfinished answer on reconnect; false: it is part of the snapshot; default true
+	StrictParts   bool   `json:"strictParts"`   // send only parts that AI SDK clients accept; default true
 	// StartMetadata is the messageMetadata of the start of every stream, a
 	// mapping; nil: none.
 	StartMetadata json.RawMessage `json:"startMetadata"`
 	// FinishMetadata is the messageMetadata of the end of every stream, a
 	// mapping; nil: none.
 	FinishMetadata json.RawMessage `json:"finishMetadata"`
-	// MessageID names messages, in streams and in histories: a text with {index},
-	// the message's number from 0, and maybe {role}; default msg-{index}.
+	// MessageID is the form of the ids of messages, in streams and in histories: a
+	// text with {index}, the message's number from 0, and optionally {role}; default
+	// msg-{index}.
 	MessageID string `json:"messageId"`
 	// HideChunks are types of chunks, such as thinking, that chat streams leave
 	// out; default none. Snapshots and histories still have them.
@@ -151,22 +151,23 @@ func (c Chat) MessageName(index int, role string) string {
 // ServerTLS has the HTTP server use TLS 1.2 or later. All are PEM files, relative
 // to the working directory, and read again when they change.
 type ServerTLS struct {
-	// Cert is the server's certificate, with those between it and its authority;
-	// empty, the default: plain HTTP.
+	// Cert is the server's certificate, followed by intermediate certificates; empty,
+	// the default: plain HTTP.
 	Cert string `json:"cert"`
-	Key  string `json:"key"` // private key of tls.cert
-	// ClientCA has the authorities of client certificates. If it is set, every
-	// request but GET /healthz needs such a certificate, beside its token; default
-	// none.
+	Key  string `json:"key"` // the private key of tls.cert
+	// ClientCA is the file with the authorities of client certificates. If it is set,
+	// every request except GET /healthz needs such a certificate, in addition to its
+	// token; default none.
 	ClientCA string `json:"clientCA"`
-	// Proxy says that a proxy in front of the daemon has TLS: plain HTTP on an
-	// address that others reach is then no problem. Default false.
+	// Proxy is true if a proxy in front of the daemon terminates TLS: then the daemon
+	// and helixd doctor accept plain HTTP on an address that is not a loopback
+	// address. Default false.
 	Proxy bool `json:"proxy"`
 }
 
 // CORS configures browsers' access from other origins.
 type CORS struct {
-	Origins []string `json:"origins"` // default none
+	Origins []string `json:"origins"` // the origins of web pages that may use the server; default none
 }
 
 // Defaults that are not zero.

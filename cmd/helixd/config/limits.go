@@ -15,26 +15,27 @@ const DefaultConnections = 32768
 
 // Limits bound what one node serves at a time.
 type Limits struct {
-	// Connections is how many HTTP connections may be open. If one more comes,
-	// the one that has had no request for the longest is closed; if all have one,
-	// the new one is. 0, the default: half of the files that the process may open,
-	// at most 32768.
+	// Connections is how many HTTP connections may be open. For one more, the
+	// connection that has been idle for the longest is closed; if none is idle, the
+	// new one is. 0, the default: half of the files that the process may open, at most
+	// 32768.
 	Connections int `json:"connections"`
 	// Streams is how many streams one caller may have open, answers of POST /chat
-	// included. A caller of whom nothing is known is its address. 0, the default:
-	// a 32nd of the connections, at least 64, but never more than half of them.
+	// included. Callers without credentials are told apart by their address. 0, the
+	// default: a 32nd of the connections, at least 64, but never more than half of
+	// them.
 	Streams int `json:"streams"`
 }
 
 // Tenant has the limits of one tenant; 0, the default of each: no limit.
 type Tenant struct {
 	Sessions          int     `json:"sessions"`          // root sessions in the log
-	Bytes             Bytes   `json:"bytes"`             // payloads of all records of its sessions; of a session that retention has cut, all that it ever had
-	Runs              int     `json:"runs"`              // of root sessions that go on at a time
-	RequestsPerSecond float64 `json:"requestsPerSecond"` // at one node; as many may come at once
-	Streams           int     `json:"streams"`           // that are open at a time, at one node
-	TokensPerDay      int     `json:"tokensPerDay"`      // of prompts and answers of its sessions' model calls, on a day of UTC, at all nodes
-	USDPerDay         float64 `json:"usdPerDay"`         // US dollars that these cost by prices, which must list the agents' models
+	Bytes             Bytes   `json:"bytes"`             // payloads of all records of its sessions, including records that retention has removed
+	Runs              int     `json:"runs"`              // runs of root sessions at a time
+	RequestsPerSecond float64 `json:"requestsPerSecond"` // requests at one node; as many may arrive at once
+	Streams           int     `json:"streams"`           // open streams at a time, at one node
+	TokensPerDay      int     `json:"tokensPerDay"`      // tokens of its sessions' model calls, prompts and answers, on a day of UTC, at all nodes
+	USDPerDay         float64 `json:"usdPerDay"`         // the cost of these tokens in US dollars, by prices, which must list the agents' models
 }
 
 // defaultTenant is the entry for tenants that have none.

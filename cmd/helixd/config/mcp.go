@@ -15,20 +15,20 @@ type MCPServer struct {
 	// Name is unique among the agent's servers, [a-zA-Z0-9_-]{1,64}; the
 	// tools are named {name}_{tool}.
 	Name string `json:"name"`
-	// Command is the program and its arguments. It is no place for secrets:
-	// everybody on the machine can read it.
+	// Command is the program and its arguments. Do not put secrets here: every user of
+	// the machine can read them.
 	Command []string `json:"command"`
-	// Env are the variables that the command gets beside PATH, HOME and LANG.
+	// Env are the command's variables, in addition to PATH, HOME and LANG.
 	Env     map[string]Secret `json:"env"`
-	URL     string            `json:"url"`     // absolute, http or https
-	Headers map[string]Secret `json:"headers"` // sent along to url
-	// Timeout ends a call; 0s: none. Default 1m.
+	URL     string            `json:"url"`     // the URL of a server over HTTP, absolute, http or https
+	Headers map[string]Secret `json:"headers"` // headers of each request to url
+	// Timeout is how long a call may take; 0s: no limit. Default 1m.
 	Timeout time.Duration `json:"timeout"`
-	// ConnectTimeout bounds how long the server may take to start and to list its
-	// tools, greater than 0; default 30s.
+	// ConnectTimeout is how long the server may take to start and to list its tools,
+	// greater than 0; default 30s.
 	ConnectTimeout time.Duration `json:"connectTimeout"`
-	// StopTimeout is how long a command has to end before SIGTERM, and again
-	// before SIGKILL, greater than 0; default 5s.
+	// StopTimeout is how long helixd waits for a command to end before SIGTERM, and
+	// again before SIGKILL, greater than 0; default 5s.
 	StopTimeout time.Duration `json:"stopTimeout"`
 }
 

@@ -11,18 +11,18 @@ import (
 
 // Subscribers says how NATS clients get the right to hear single sessions.
 type Subscribers struct {
-	// SigningKey is the seed (SA…) of the account's key that signs the rights.
-	// Empty: an embedded server that is alone keeps one of its own in the data
-	// folder; otherwise there are no rights.
+	// SigningKey is the seed (SA…) of the account's key that signs the rights. Empty:
+	// a single embedded server generates one in the data folder; otherwise no rights
+	// are issued.
 	SigningKey Secret `json:"signingKey"`
-	// Account is the public id (A…) of the account that SigningKey is a signing
-	// key of, in an existing deployment. Empty: SigningKey is its own.
+	// Account is the public id (A…) of the account to which signingKey belongs, in an
+	// existing deployment. Empty: signingKey is the account's main key.
 	Account string `json:"account"`
-	// TTL is how long a right lasts unless its caller says otherwise, from 1s
-	// to 24h; default 1h.
+	// TTL is how long a right lasts if the request names no ttl, from 1s to 24h;
+	// default 1h.
 	TTL time.Duration `json:"ttl"`
-	// URLs are where the clients connect, nats, tls, ws or wss. Empty: where
-	// the embedded server listens.
+	// URLs are the addresses at which clients connect, nats, tls, ws or wss. Empty:
+	// the embedded server's addresses.
 	URLs []string `json:"urls"`
 }
 

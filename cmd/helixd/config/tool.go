@@ -8,24 +8,27 @@ import (
 // Tool is what an agent's model may call: an HTTP endpoint or something that
 // the client does. FinishWith, RequireApproval and Client exclude each other.
 type Tool struct {
-	Description string `json:"description"` // for the model
+	Description string `json:"description"` // its description for the model
 	// InputSchema is the JSON Schema of the arguments; nil: any object.
 	InputSchema json.RawMessage `json:"inputSchema"`
 	HTTP        *HTTP           `json:"http"`
-	// Client makes the run wait until somebody submits the result.
+	// Client is true if a client runs the tool: the run waits until a client submits
+	// the result.
 	Client bool `json:"client"`
-	// OutputSchema is what a client's result must fit; nil: anything.
+	// OutputSchema is the JSON Schema that a client's result must match; nil:
+	// anything.
 	OutputSchema json.RawMessage `json:"outputSchema"`
-	// Timeout ends a call of an HTTP tool, and is how long a client has to
-	// answer; 0s: none. Default 30s for an HTTP tool, none for a client tool.
+	// Timeout is how long an HTTP tool, or a client, may take to answer; 0s: no limit.
+	// Default 30s for an HTTP tool, none for a client tool.
 	Timeout time.Duration `json:"timeout"`
-	// Strict asks the model's provider to give only arguments that fit
-	// inputSchema, of which it may then take fewer forms; see model.strictOutput.
+	// Strict is true if the model's provider must enforce inputSchema. It may then
+	// accept fewer schemas; see model.strictOutput.
 	Strict bool `json:"strict"`
-	// FinishWith makes the tool's result the agent's output. It must fit the agent's outputSchema, if there is one; else the model receives the error.
+	// FinishWith is true if the tool's result is the agent's output. It must match the
+	// agent's outputSchema, if there is one; else the model receives the error.
 	FinishWith bool `json:"finishWith"`
-	// RequireApproval is true, or {"when": schema} for arguments that match
-	// the schema; nil or false: never.
+	// RequireApproval is true if every call needs approval, or {"when": schema} for
+	// calls whose arguments match the schema; nil or false: never.
 	RequireApproval json.RawMessage `json:"requireApproval"`
 }
 
@@ -51,8 +54,8 @@ func approvalWhen(raw json.RawMessage) json.RawMessage {
 
 // HTTP is the endpoint of a tool.
 type HTTP struct {
-	URL     string            `json:"url"`     // absolute, http or https
-	Headers map[string]Secret `json:"headers"` // sent along, such as an Authorization
+	URL     string            `json:"url"`     // the URL, absolute, http or https
+	Headers map[string]Secret `json:"headers"` // headers of each request, such as Authorization
 }
 
 // setTimeouts fills in the timeouts of HTTP tools that nobody set.

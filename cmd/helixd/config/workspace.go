@@ -27,9 +27,9 @@ type Workspace struct {
 	// Approve are the operations that a person must approve each time, such as
 	// run or delete_file; default none.
 	Approve []string `json:"approve"`
-	// Network is what the commands of local workspaces reach: none, the default,
-	// is nothing but what they began themselves; host is all that the machine
-	// reaches, what listens on its loopback addresses too.
+	// Network is what the commands of local workspaces can reach: none, the default,
+	// is only their own processes; host is everything that the machine reaches,
+	// including its loopback addresses.
 	Network string `json:"network"`
 }
 
@@ -69,10 +69,10 @@ type Workspaces struct {
 
 // LocalWorkspaces are folders of this node.
 type LocalWorkspaces struct {
-	// Dir is where they are, relative to the working directory. Empty:
+	// Dir is the folder of the workspaces, relative to the working directory. Empty:
 	// workspaces in dataDir.
 	Dir string `json:"dir"`
-	// Timeout is the most that a command may take, greater than 0; default 1m.
+	// Timeout is how long a command may run, greater than 0; default 1m.
 	Timeout time.Duration `json:"timeout"`
 	// MaxProcesses is how many processes a command may have at once, at least
 	// 1; default 64.
@@ -81,14 +81,14 @@ type LocalWorkspaces struct {
 	// default 1GiB.
 	MaxBytes Bytes `json:"maxBytes"`
 	// MaxMemory is how much memory all processes of a command may have together,
-	// greater than 0; default 2GiB. What they share counts for each.
+	// greater than 0; default 2GiB. Shared memory counts for each process.
 	MaxMemory Bytes `json:"maxMemory"`
 	// RunAs is the user that commands run as, by name or number, if the daemon
 	// is root. Empty: nobody (65534).
 	RunAs string `json:"runAs"`
-	// Unconfined has commands run also where nothing confines them: as the
-	// daemon's own user, who reads its secrets and can end it. Default false: no
-	// shell then.
+	// Unconfined is true to run commands even if the machine can't confine them: as
+	// the daemon's user, which can read the daemon's secrets and end it. Default
+	// false: then there is no shell.
 	Unconfined bool `json:"unconfined"`
 }
 
