@@ -18,8 +18,7 @@ var updateMetricsDocs = goflag.Bool("update-metrics", false, "write the table of
 
 const (
 	metricsDocs  = "../../../../docs/reference/metrics.md"
-	metricsBegin = "<!-- the table: go test ./cmd/helixd/internal/daemon -run TestMetricsDocs -update-metrics -->
-"
+	metricsBegin = "<!-- the table: go test ./cmd/helixd/internal/daemon -run TestMetricsDocs -update-metrics -->\n"
 	metricsEnd   = "<!-- the table ends -->\n"
 )
 
