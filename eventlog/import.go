@@ -136,9 +136,12 @@ func (im *importer) sign() error {
 		return nil
 	}
 	signed := false
-	_, err := appendPlanned(im.ctx, im.log, im.session, "import:", im.done.LastSequence, true, func(r Record) error {
-		signed = signed || isSignature(r)
-		return nil
+	_, err := Update(im.ctx, im.log, im.session, UpdateOptions{
+		Writer: randomID("import:"),
+		CatchUp: reading(im.log, im.session, im.done.LastSequence, true, func(r Record) error {
+			signed = signed || isSignature(r)
+			return nil
+		}),
 	}, func(uint64) ([]Entry, error) {
 		if signed {
 			return nil, nil
