@@ -95,7 +95,7 @@ func (l *Loop) Fork(ctx context.Context, req ForkRequest) (Forked, error) {
 	}
 	forked := Forked{SessionID: id, FromSessionID: req.FromSessionID, FromSequence: then.Head, Edits: names}
 	var state json.RawMessage
-	plan := func(t *projector.Tree) (facts []fact, run string, err error) {
+	propose := func(t *projector.Tree) (facts []fact, run string, err error) {
 		if t == nil {
 			if state == nil {
 				if err := l.mayFork(ctx, then, id, req, edits); err != nil {
@@ -130,8 +130,8 @@ func (l *Loop) Fork(ctx context.Context, req ForkRequest) (Forked, error) {
 	if !req.Run {
 		charged := admission{l: l}
 		var t *projector.Tree
-		t, err = l.appendPlan(ctx, id, func(t *projector.Tree) ([]fact, error) {
-			facts, _, err := plan(t)
+		t, err = l.update(ctx, id, func(t *projector.Tree) ([]fact, error) {
+			facts, _, err := propose(t)
 			if err == nil && len(facts) > 0 {
 				err = charged.admit(ctx, id, t, facts)
 			}
@@ -140,7 +140,7 @@ func (l *Loop) Fork(ctx context.Context, req ForkRequest) (Forked, error) {
 		charged.done(appendedTo(t, err))
 	} else if err = l.hosted(ctx, then.AgentType); err == nil {
 		var s Started
-		s, err = l.request(ctx, id, then.AgentType, plan)
+		s, err = l.request(ctx, id, then.AgentType, propose)
 		forked.RunID = s.RunID
 	}
 	if err != nil {

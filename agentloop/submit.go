@@ -69,7 +69,7 @@ func (l *Loop) Submit(ctx context.Context, sub Submission) (Submitted, error) {
 		l.logCall(ctx, level, event, about[0], about[1], sub.ToolCallID, about[2], more...)
 	}
 	attempt, timedOut := 0, false
-	t, err := l.appendPlan(ctx, sub.SessionID, func(t *projector.Tree) ([]fact, error) {
+	t, err := l.update(ctx, sub.SessionID, func(t *projector.Tree) ([]fact, error) {
 		if t == nil {
 			return nil, eventlog.ErrSessionNotFound
 		}
