@@ -24,8 +24,9 @@ type UpdateOptions struct {
 	// is a proposal. nil: random ids. An append that met a conflict has left nothing, so
 	// the next one may have the same id.
 	Writer func() string
-	// Append appends a proposal; nil: [AppendOnce].
-	Append func(ctx context.Context, head uint64, writer string, entries []Entry) (last uint64, err error)
+	// Append replaces [AppendOnce] where the caller folds what it appends. It appends after
+	// the head that CatchUp has returned last, or Head.
+	Append func(ctx context.Context, writer string, entries []Entry) (last uint64, err error)
 }
 
 // Update appends what propose returns for a session's head, exactly once. If another
@@ -67,7 +68,7 @@ func (o *UpdateOptions) append(ctx context.Context, log Log, session string, hea
 		writer = o.Writer
 	}
 	if o.Append != nil {
-		return o.Append(ctx, head, writer(), entries)
+		return o.Append(ctx, writer(), entries)
 	}
 	return AppendOnce(ctx, log, session, writer(), head, entries)
 }
