@@ -137,7 +137,7 @@ func (l *Loop) Fork(ctx context.Context, req ForkRequest) (Forked, error) {
 			}
 			return facts, err
 		})
-		charged.done(appendedTo(t, err))
+		charged.done(t)
 	} else if err = l.hosted(ctx, then.AgentType); err == nil {
 		var s Started
 		s, err = l.request(ctx, id, then.AgentType, propose)

@@ -139,7 +139,8 @@ func (l *Loop) appendWork(
 	done := func() {}
 	defer func() { done() }()
 	charged := admission{l: l}
-	defer func() { charged.done(appendedTo(t, err)) }()
+	// An append whose outcome is unknown counts as none, until the read models see it.
+	defer func() { charged.done(t) }()
 	t, err = l.update(ctx, session, func(t *projector.Tree) ([]fact, error) {
 		facts, err := propose(t)
 		if err != nil || len(facts) == 0 {
@@ -160,18 +161,8 @@ func (l *Loop) appendWork(
 	return t, ticket, err
 }
 
-// appendedTo returns the state behind an append, nil if there was none. Whether
-// there was one that nobody has answered is not known: it counts as none, until the
-// read models see it.
-func appendedTo(t *projector.Tree, err error) *projector.Tree {
-	if err != nil {
-		return nil
-	}
-	return t
-}
-
 // update appends what propose makes of the session's state (nil: there is no session),
-// exactly once. It returns the state after that.
+// exactly once. It returns the state after that, nil with an error.
 func (l *Loop) update(
 	ctx context.Context, session string, propose func(*projector.Tree) ([]fact, error),
 ) (*projector.Tree, error) {

@@ -249,7 +249,7 @@ func (im *importer) flush(n int) error {
 	}
 	ctx, cancel := context.WithTimeout(im.ctx, importBatchTimeout)
 	defer cancel()
-	last, err := appendOnce(ctx, im.log, im.session, im.head, im.pending[:n])
+	last, _, err := appendOrFind(ctx, im.log, im.session, im.head, im.pending[:n])
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package eventlog
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -20,13 +19,13 @@ type UpdateOptions struct {
 	// CatchUp reads what is new, for the next proposal, and returns the head. It is called
 	// after each conflict.
 	CatchUp func(ctx context.Context) (head uint64, err error)
-	// Writer returns the id of an append, as [AppendOnce] takes it, each time that there
-	// is a proposal. nil: random ids. An append that met a conflict has left nothing, so
-	// the next one may have the same id.
+	// Writer returns the id of an append, as [AppendOnce] takes it; nil: random ids. It is
+	// called for each proposal. An append that met a conflict has left nothing, so the next
+	// one may have the same id.
 	Writer func() string
-	// Append replaces [AppendOnce] where the caller folds what it appends. It appends after
-	// the head that CatchUp has returned last, or Head.
-	Append func(ctx context.Context, writer string, entries []Entry) (last uint64, err error)
+	// Append replaces [AppendOnce] where the caller folds what it appends. The session's
+	// head is what CatchUp has returned last, or Head.
+	Append func(ctx context.Context, entries []Entry) (last uint64, err error)
 }
 
 // Update appends what propose returns for a session's head, exactly once. If another
@@ -34,41 +33,50 @@ type UpdateOptions struct {
 // are no append. It returns the last record's sequence, or the head if propose had
 // nothing to append.
 //
+// From the second append on, all others wait, on all nodes, except those that have met a
+// conflict too (see [Log].Hold): a writer that always has an append in flight would win
+// every time.
+//
 // Errors: propose's, whatever they are; CatchUp's; as [AppendOnce], but for
 // *ConflictError. After ErrOutcomeUnknown nothing is proposed again.
-func Update(ctx context.Context, log Log, session string, o UpdateOptions, propose func(head uint64) ([]Entry, error)) (last uint64, err error) {
-	var refused error // propose's, and no reason to try again even if it is a conflict
-	head, known := o.Head, o.Current || o.Head > 0
-	err = Contend(ctx, log, session, func(ctx context.Context) (err error) {
-		for {
-			if !known {
-				if head, err = o.CatchUp(ctx); err != nil {
-					return err
-				}
-				o.Current = true
+func Update(ctx context.Context, log Log, session string, o UpdateOptions, propose func(head uint64) ([]Entry, error)) (uint64, error) {
+	release := func() {}
+	defer func() { release() }()
+	held, head, known := ctx, o.Head, o.Current || o.Head > 0
+	for {
+		if !known {
+			var err error
+			if head, err = o.CatchUp(held); err != nil {
+				return head, err
 			}
-			known = false
-			var entries []Entry
-			entries, refused = propose(head)
-			appends := refused == nil && len(entries) > 0
-			if last = head; appends {
-				last, err = o.append(ctx, log, session, head, entries)
-			}
-			if o.Current || appends && !errors.Is(err, ErrSessionNotFound) {
-				return err
-			}
+			o.Current = true
 		}
-	})
-	return last, cmp.Or(err, refused)
+		known = false
+		entries, err := propose(head)
+		last := head
+		if err == nil && len(entries) > 0 {
+			last, err = o.append(held, log, session, head, entries)
+			if _, conflict := errors.AsType[*ConflictError](err); conflict {
+				next, done := log.Hold(ctx, session)
+				release() // not before: nobody slips in between
+				held, release = next, done
+				continue
+			}
+			o.Current = o.Current || !errors.Is(err, ErrSessionNotFound)
+		}
+		if o.Current {
+			return last, err
+		}
+	}
 }
 
 func (o *UpdateOptions) append(ctx context.Context, log Log, session string, head uint64, entries []Entry) (uint64, error) {
+	if o.Append != nil {
+		return o.Append(ctx, entries)
+	}
 	writer := randomID("")
 	if o.Writer != nil {
 		writer = o.Writer
-	}
-	if o.Append != nil {
-		return o.Append(ctx, writer(), entries)
 	}
 	return AppendOnce(ctx, log, session, writer(), head, entries)
 }

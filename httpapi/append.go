@@ -111,15 +111,13 @@ func (s *Server) update(ctx context.Context, session string, pre preconditions, 
 		return Appended{}, err
 	}
 	defer tip.Release()
-	u := &update{s: s, ctx: ctx, caller: CallerOf(ctx), tip: tip, pre: pre, p: p}
-	writer := rand.Text()
+	u := &update{s: s, ctx: ctx, caller: CallerOf(ctx), tip: tip, pre: pre, p: p, writer: rand.Text()}
 	if pre.key != "" {
 		u.digest = p.digest()
-		writer = eventlog.KeyedWriter(pre.key, u.digest)
+		u.writer = eventlog.KeyedWriter(pre.key, u.digest)
 	}
 	_, err = eventlog.Update(ctx, s.log, session, eventlog.UpdateOptions{
-		Head: tip.Tree().Head, Current: tip.Current(),
-		CatchUp: u.catchUp, Writer: func() string { return writer }, Append: u.append,
+		Head: tip.Tree().Head, Current: tip.Current(), CatchUp: u.catchUp, Append: u.append,
 	}, u.propose)
 	if err != nil {
 		return Appended{}, err
@@ -135,6 +133,7 @@ type update struct {
 	tip    *snapshot.Tip
 	pre    preconditions
 	p      production
+	writer string
 	digest string // if there is a key
 
 	charged *quota.Admission
@@ -181,7 +180,7 @@ func (u *update) propose(uint64) ([]eventlog.Entry, error) {
 }
 
 // append appends what was proposed.
-func (u *update) append(ctx context.Context, writer string, entries []eventlog.Entry) (uint64, error) {
+func (u *update) append(ctx context.Context, entries []eventlog.Entry) (uint64, error) {
 	var appended *projector.Tree
 	defer func() { u.charged.Done(appended) }()
 	if u.tip.Tree().Head == 0 && (u.caller.bound() || u.caller.Tenant != "") {
@@ -191,7 +190,7 @@ func (u *update) append(ctx context.Context, writer string, entries []eventlog.E
 		u.pre.expected = u.tip.Tree().Head
 		appended = &projector.Tree{Head: u.pre.expected} // the session counts, whatever becomes of the rest
 	}
-	last, err := u.tip.Append(ctx, writer, entries)
+	last, err := u.tip.Append(ctx, u.writer, entries)
 	if err == nil {
 		u.done = Appended{last + 1 - uint64(len(entries)), last, len(entries)}
 		appended = &projector.Tree{Head: last, Bytes: u.tip.Tree().Bytes}

@@ -23,12 +23,9 @@ func (s *Store) Update(
 	case !errors.Is(err, eventlog.ErrSessionNotFound):
 		return nil, err
 	}
-	o.CatchUp = func(ctx context.Context) (head uint64, err error) {
+	o.CatchUp = func(ctx context.Context) (uint64, error) {
 		if t == nil {
-			if t, err = s.Head(ctx, session); err != nil {
-				return 0, err
-			}
-			return t.Head, nil
+			t = new(projector.Tree)
 		}
 		for r, err := range eventlog.Behind(ctx, s.log, session, t.Head) {
 			if err != nil {
