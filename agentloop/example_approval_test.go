@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
@@ -26,7 +27,7 @@ func ExampleTool_requireApproval() {
 		err := json.Unmarshal(args, &in)
 		return in.Amount > 100, err
 	}
-	loop, err := agentloop.New(memory.New(), []agentloop.Agent{{
+	loop, err := engine.New(memory.New(), []agentloop.Agent{{
 		Name: "bank", Tools: []agentloop.Tool{pay},
 		Model: scripted.New([]scripted.Turn{
 			{ToolCalls: []scripted.Call{{ID: "rent", Name: "pay", Arguments: json.RawMessage(`{"amount":900}`)}}},
@@ -39,7 +40,7 @@ func ExampleTool_requireApproval() {
 	defer loop.Stop()
 
 	ctx := context.Background()
-	run, err := loop.Execute(ctx, agentloop.StartRequest{
+	run, err := loop.Execute(ctx, engine.StartRequest{
 		SessionID: "ada", AgentType: "bank", Messages: []agentloop.Input{{Content: "Pay the rent."}},
 	})
 	if err != nil {
@@ -52,14 +53,14 @@ func ExampleTool_requireApproval() {
 	fmt.Println(result.Status, result.Suspended.ToolCallIDs)
 
 	// Hours later somebody says yes; a further run takes that up.
-	answer, err := loop.Submit(ctx, agentloop.Submission{
+	answer, err := loop.Submit(ctx, engine.Submission{
 		SessionID: "ada", ToolCallID: "rent", Kind: eventlog.SubmitApproval, Approved: true,
 	})
 	if err != nil {
 		panic(err)
 	}
 	fmt.Println(answer.Status)
-	if run, err = run.Resume(ctx, agentloop.ResumeRequest{}); err != nil {
+	if run, err = run.Resume(ctx, engine.ResumeRequest{}); err != nil {
 		panic(err)
 	}
 	if result, err = run.Result(ctx); err != nil {

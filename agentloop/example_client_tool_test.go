@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
@@ -18,7 +19,7 @@ func ExampleTool_client() {
 		Name: "where", Description: "Asks the browser where the user is.", Client: true, Timeout: 10 * time.Minute,
 		OutputSchema: json.RawMessage(`{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}`),
 	}
-	loop, err := agentloop.New(memory.New(), []agentloop.Agent{{
+	loop, err := engine.New(memory.New(), []agentloop.Agent{{
 		Name: "guide", Tools: []agentloop.Tool{where},
 		Model: scripted.New([]scripted.Turn{
 			{ToolCalls: []scripted.Call{{ID: "ask", Name: "where"}}}, {Text: "Go and see the Pantheon."},
@@ -30,7 +31,7 @@ func ExampleTool_client() {
 	defer loop.Stop()
 
 	ctx := context.Background()
-	run, err := loop.Execute(ctx, agentloop.StartRequest{
+	run, err := loop.Execute(ctx, engine.StartRequest{
 		SessionID: "ada", AgentType: "guide", Messages: []agentloop.Input{{Content: "What is there to see?"}},
 	})
 	if err != nil {
@@ -42,7 +43,7 @@ func ExampleTool_client() {
 	}
 	fmt.Println(result.Status, result.Suspended.ToolCallIDs)
 
-	answer := agentloop.Submission{SessionID: "ada", ToolCallID: "ask", Kind: eventlog.SubmitClientResult}
+	answer := engine.Submission{SessionID: "ada", ToolCallID: "ask", Kind: eventlog.SubmitClientResult}
 	answer.Result = json.RawMessage(`"Rome"`)
 	_, err = loop.Submit(ctx, answer)
 	fmt.Println(err)
@@ -50,7 +51,7 @@ func ExampleTool_client() {
 	submitted, err := loop.Submit(ctx, answer)
 	fmt.Println(submitted.Status, err)
 
-	if run, err = run.Resume(ctx, agentloop.ResumeRequest{}); err != nil {
+	if run, err = run.Resume(ctx, engine.ResumeRequest{}); err != nil {
 		panic(err)
 	}
 	if result, err = run.Result(ctx); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog/memory"
 )
@@ -37,7 +38,7 @@ func ExampleHooks() {
 	}) (string, error) {
 		return "hello " + in.Name, nil
 	})
-	loop, err := agentloop.New(memory.New(), []agentloop.Agent{{
+	loop, err := engine.New(memory.New(), []agentloop.Agent{{
 		Name: "greeter", Tools: []agentloop.Tool{greet}, Hooks: hooks,
 		Model: scripted.New([]scripted.Turn{
 			{ToolCalls: []scripted.Call{{Name: "greet", Arguments: json.RawMessage(`{"name":"Ada"}`)}}}, {Text: "Done."},
@@ -47,7 +48,7 @@ func ExampleHooks() {
 		panic(err)
 	}
 	defer loop.Stop()
-	_, err = loop.Start(context.Background(), agentloop.StartRequest{
+	_, err = loop.Start(context.Background(), engine.StartRequest{
 		SessionID: "s", AgentType: "greeter", Messages: []agentloop.Input{{Content: "Greet Ada."}},
 	})
 	if err != nil {

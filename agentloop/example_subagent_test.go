@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
@@ -31,14 +32,14 @@ func ExampleSubAgent() {
 			{Text: "Read the Sketch of the Analytical Engine."},
 		}, nil),
 	}
-	loop, err := agentloop.New(memory.New(), []agentloop.Agent{tutor, librarian}, nil)
+	loop, err := engine.New(memory.New(), []agentloop.Agent{tutor, librarian}, nil)
 	if err != nil {
 		panic(err)
 	}
 	defer loop.Stop()
 
 	ctx := context.Background()
-	run, err := loop.Execute(ctx, agentloop.StartRequest{
+	run, err := loop.Execute(ctx, engine.StartRequest{
 		SessionID: "ada", AgentType: "tutor", Messages: []agentloop.Input{{Content: "What shall I read?"}},
 	})
 	if err != nil {

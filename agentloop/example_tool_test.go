@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog/memory"
 )
@@ -36,14 +37,14 @@ func ExampleNewTool() {
 			{Text: "Three apples it is."},
 		}, nil),
 	}
-	loop, err := agentloop.New(memory.New(), []agentloop.Agent{shop}, nil)
+	loop, err := engine.New(memory.New(), []agentloop.Agent{shop}, nil)
 	if err != nil {
 		panic(err)
 	}
 	defer loop.Stop()
 
 	ctx := context.Background()
-	run, err := loop.Execute(ctx, agentloop.StartRequest{
+	run, err := loop.Execute(ctx, engine.StartRequest{
 		SessionID: "ada", AgentType: "shop", Messages: []agentloop.Input{{Content: "Three apples, please."}},
 	})
 	if err != nil {

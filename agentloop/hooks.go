@@ -15,8 +15,8 @@ import (
 //
 // Of one event first the hooks of the session's parent agents are called, the
 // root's before all, then those of its own agent ([Agent.Hooks]), then those
-// of the request that began the root's run ([StartRequest.Hooks],
-// [ResumeRequest.Hooks]), which see the whole tree.
+// of the request that began the root's run (Hooks of
+// StartRequest and ResumeRequest), which see the whole tree.
 //
 // The order of a tool call is BeforeTool, execution, OnStateChange for each
 // update, OnMessage with the result, AfterTool. Calls of a step run beside each
@@ -32,7 +32,7 @@ import (
 // most MaxHookTime, and they can't make it fail: a panic is logged. ctx ends
 // with that time and when the run is aborted, taken over, or the loop stops; a
 // hook that ignores it is left alone, and what it writes is refused. A hook
-// must not call [Loop.Stop], which waits for it.
+// must not call Loop.Stop of package engine, which waits for it.
 //
 // What has happened is durable before a hook hears of it, but for the Before
 // hooks. Not promised: that every hook is called. After a crash or a takeover
@@ -75,6 +75,12 @@ const MaxHookTime = 30 * time.Second
 // the documents don't have: the run was stopped, or, on resuming, has died. The
 // others are ReasonClientTool and ReasonAwaitingChildren.
 const ReasonInterrupted = "interrupted"
+
+// Reasons of pauses (document 002, onAgentSuspended; facts 3.5).
+const (
+	ReasonClientTool       = "client_tool"
+	ReasonAwaitingChildren = "awaiting_children"
+)
 
 // What hooks are told. It is shared and must not be changed.
 type (

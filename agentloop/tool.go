@@ -3,7 +3,6 @@ package agentloop
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -67,23 +66,4 @@ func NewTool[In, Out any](name, description string, f func(context.Context, *Cal
 			return f(ctx, c, in)
 		},
 	}
-}
-
-// tool is a tool whose schema has been checked.
-type tool struct {
-	Tool
-	input  *jsonschema.Resolved
-	output *jsonschema.Resolved // of a client's result, or nil
-}
-
-// checkArguments returns why a model's arguments can't be used.
-func checkArguments(schema *jsonschema.Resolved, args json.RawMessage) error {
-	var v any
-	if err := json.Unmarshal(args, &v); err != nil {
-		return err
-	}
-	if _, ok := v.(map[string]any); !ok {
-		return errors.New("the arguments are not a JSON object")
-	}
-	return schema.Validate(v)
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/httpapi"
@@ -37,7 +37,7 @@ func benchAPI(b *testing.B) *httpapi.Server {
 	b.Cleanup(func() { log.Close() })
 	saved, err := foldsjs.Open(b.Context(), nc, jetstream.Hashed(1), 1)
 	require.NoError(b, err)
-	loop, err := agentloop.New(log, nil, nil)
+	loop, err := engine.New(log, nil, nil)
 	require.NoError(b, err)
 	b.Cleanup(loop.Stop)
 	api, err := httpapi.New(httpapi.Options{

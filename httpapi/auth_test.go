@@ -9,14 +9,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
 )
 
 func TestFailClosed(t *testing.T) {
 	log := memory.New()
-	loop, err := agentloop.New(log, nil, nil)
+	loop, err := engine.New(log, nil, nil)
 	require.NoError(t, err)
 	defer loop.Stop()
 	_, err = httpapi.New(httpapi.Options{Log: log, Loop: loop})

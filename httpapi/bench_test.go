@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/logtest"
@@ -42,7 +42,7 @@ func BenchmarkGetState(b *testing.B) {
 		head, err = log.Append(b.Context(), "s", head, entries)
 		require.NoError(b, err)
 	}
-	loop, err := agentloop.New(log, nil, nil)
+	loop, err := engine.New(log, nil, nil)
 	require.NoError(b, err)
 	b.Cleanup(loop.Stop)
 	api, err := httpapi.New(httpapi.Options{

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector/uimessage"
 )
@@ -48,7 +48,7 @@ func StaticMetadata(v any) func(agentID string) any {
 }
 
 // check refuses a default agent that there is not.
-func (o *ChatOptions) check(loop *agentloop.Loop) error {
+func (o *ChatOptions) check(loop *engine.Loop) error {
 	if o == nil || o.DefaultAgent == "" || slices.Contains(loop.AgentTypes(), o.DefaultAgent) {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
 )
@@ -79,8 +80,8 @@ func (o *object) optMetadata() json.RawMessage {
 
 // chatAnswer is a client's answer to a tool call, from the call's part.
 type chatAnswer struct {
-	submission agentloop.Submission // without its session
-	problem    error                // matters only if the call waits
+	submission engine.Submission // without its session
+	problem    error             // matters only if the call waits
 }
 
 // answers returns what the tool parts of an assistant's message answer. Most of
@@ -92,7 +93,7 @@ func (o *object) answers() []chatAnswer {
 		if kind := p.loose("type"); kind != "dynamic-tool" && !strings.HasPrefix(kind, "tool-") {
 			continue
 		}
-		sub := agentloop.Submission{ToolCallID: p.loose("toolCallId"), Kind: eventlog.SubmitClientResult}
+		sub := engine.Submission{ToolCallID: p.loose("toolCallId"), Kind: eventlog.SubmitClientResult}
 		switch p.loose("state") {
 		case "output-available":
 			sub.Result = p.orNull("output") // clients leave undefined out

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
 )
@@ -85,7 +86,7 @@ func (c *chat) submit(ctx context.Context) (chatReply, error) {
 
 // goOn resumes the session; that others were faster is as good.
 func (c *chat) goOn(ctx context.Context) error {
-	_, err := c.s.loop.Resume(ctx, agentloop.ResumeRequest{SessionID: c.body.session, Mode: eventlog.ModeContinue})
+	_, err := c.s.loop.Resume(ctx, engine.ResumeRequest{SessionID: c.body.session, Mode: eventlog.ModeContinue})
 	if errors.Is(err, agentloop.ErrAlreadyCompleted) || errors.Is(err, agentloop.ErrNothingToResume) {
 		return nil
 	}
@@ -108,7 +109,7 @@ func (c *chat) resumeWith(ctx context.Context) (chatReply, error) {
 	if c.body.inputProblem != nil {
 		return chatReply{}, c.body.inputProblem
 	}
-	_, err := c.s.loop.Resume(ctx, agentloop.ResumeRequest{
+	_, err := c.s.loop.Resume(ctx, engine.ResumeRequest{
 		SessionID: c.body.session, Mode: eventlog.ModeWithMessage, Messages: []agentloop.Input{c.body.input},
 	})
 	return chatReply{after: position{sequence: c.tree.Head}, begin: true}, err
@@ -129,7 +130,7 @@ func (c *chat) execute(ctx context.Context) (chatReply, error) {
 			return chatReply{}, err
 		}
 	}
-	_, err := c.s.loop.Execute(ctx, agentloop.StartRequest{
+	_, err := c.s.loop.Execute(ctx, engine.StartRequest{
 		SessionID: c.body.session, AgentType: agent, Messages: []agentloop.Input{c.body.input},
 		UserID: c.body.labels.userID, Tenant: CallerOf(ctx).Tenant, MayUse: CallerOf(ctx).mayUse, Tags: c.body.labels.tags,
 	})

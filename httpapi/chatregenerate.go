@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/uimessage"
@@ -33,12 +34,12 @@ func (c *chat) regenerate(ctx context.Context) (chatReply, error) {
 	}
 	reply := chatReply{after: position{sequence: c.tree.Head}, begin: true}
 	if begins(c.tree, run) {
-		_, err = c.s.loop.Resume(ctx, agentloop.ResumeRequest{
+		_, err = c.s.loop.Resume(ctx, engine.ResumeRequest{
 			SessionID: c.body.session, Mode: eventlog.ModeRetry, Turn: run.Turn,
 		})
 		return reply, err
 	}
-	if _, err = c.s.loop.Rollback(ctx, c.body.session, agentloop.Target{Sequence: run.StartSequence}); err != nil {
+	if _, err = c.s.loop.Rollback(ctx, c.body.session, engine.Target{Sequence: run.StartSequence}); err != nil {
 		return chatReply{}, err
 	}
 	return reply, c.goOn(ctx)

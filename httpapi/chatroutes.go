@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
 	"github.com/helixd/helixd/projector/uimessage"
@@ -109,7 +110,7 @@ func (s *Server) autoResume(ctx context.Context, session string) error {
 	if err != nil || t.Status == projector.SessionInterrupted {
 		return err
 	}
-	_, err = s.loop.Resume(ctx, agentloop.ResumeRequest{SessionID: session, Mode: eventlog.ModeContinue})
+	_, err = s.loop.Resume(ctx, engine.ResumeRequest{SessionID: session, Mode: eventlog.ModeContinue})
 	if errors.Is(err, agentloop.ErrAlreadyCompleted) || errors.Is(err, agentloop.ErrNothingToResume) {
 		return nil
 	}

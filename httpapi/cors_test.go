@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
 )
@@ -44,7 +44,7 @@ func TestValidateOrigin(t *testing.T) {
 
 func TestOriginsAreChecked(t *testing.T) {
 	log := memory.New()
-	loop, err := agentloop.New(log, nil, nil)
+	loop, err := engine.New(log, nil, nil)
 	require.NoError(t, err)
 	defer loop.Stop()
 	o := httpapi.Options{Log: log, Loop: loop, AllowUnauthenticated: true, Origins: []string{app, "https://app.example/"}}

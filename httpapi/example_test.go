@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
@@ -16,7 +17,7 @@ import (
 // A program's own mux serves agents below a path, to callers with a token.
 func ExampleNew() {
 	log := memory.New()
-	loop, err := agentloop.New(log, []agentloop.Agent{{
+	loop, err := engine.New(log, []agentloop.Agent{{
 		Name: "greeter", Model: scripted.New([]scripted.Turn{{Text: "Hello."}}, nil),
 	}}, nil)
 	if err != nil {

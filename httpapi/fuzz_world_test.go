@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
@@ -57,7 +58,7 @@ var fuzzRecords = sync.OnceValues(func() (all []fuzzRecord, err error) {
 	ctx := context.Background()
 	log := memory.New()
 	defer log.Close()
-	loop, err := agentloop.New(log, fuzzAgents(), &agentloop.Options{
+	loop, err := engine.New(log, fuzzAgents(), &engine.Options{
 		NewID: counted("seed"), Now: func() time.Time { return time.UnixMilli(946_684_000_000) }, // before any bubble's time
 	})
 	if err != nil {
@@ -65,7 +66,7 @@ var fuzzRecords = sync.OnceValues(func() (all []fuzzRecord, err error) {
 	}
 	defer loop.Stop()
 	for _, name := range fuzzSessions[:4] {
-		handle, err := loop.Execute(ctx, agentloop.StartRequest{
+		handle, err := loop.Execute(ctx, engine.StartRequest{
 			SessionID: name, AgentType: name, Messages: []agentloop.Input{{Content: "go"}},
 		})
 		if err == nil {
@@ -103,7 +104,7 @@ func counted(prefix string) func() string {
 type fuzzWorld struct {
 	t    *testing.T
 	log  eventlog.Log
-	loop *agentloop.Loop
+	loop *engine.Loop
 	srv  *httpapi.Server
 	logs *logs // of errors
 }
@@ -122,7 +123,7 @@ func inFuzzWorld(t *testing.T, f func(w *fuzzWorld)) {
 			require.Equal(t, r.Sequence, last, "payloads name sequences")
 			heads[r.session] = last
 		}
-		w.loop, err = agentloop.New(w.log, fuzzAgents(), &agentloop.Options{NewID: counted("id")})
+		w.loop, err = engine.New(w.log, fuzzAgents(), &engine.Options{NewID: counted("id")})
 		require.NoError(t, err)
 		reg := prometheus.NewPedanticRegistry()
 		w.srv, err = httpapi.New(httpapi.Options{
@@ -138,7 +139,7 @@ func inFuzzWorld(t *testing.T, f func(w *fuzzWorld)) {
 			w.loop.Stop()
 			require.NoError(t, w.log.Close())
 		}()
-		_, err = w.loop.Start(t.Context(), agentloop.StartRequest{
+		_, err = w.loop.Start(t.Context(), engine.StartRequest{
 			SessionID: "slow", AgentType: "slow", Messages: []agentloop.Input{{Content: "go"}},
 		})
 		require.NoError(t, err)

@@ -23,6 +23,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/agentloop/workspace/inmemory"
@@ -41,7 +42,7 @@ const within = 2 * time.Minute
 type api struct {
 	t    *testing.T
 	log  eventlog.Log
-	loop *agentloop.Loop
+	loop *engine.Loop
 	srv  *httpapi.Server
 	http *httptest.Server
 	logs *logs
@@ -97,7 +98,7 @@ func newAPI(t *testing.T, change ...func(*httpapi.Options)) *api {
 func newAPIOn(t *testing.T, log eventlog.Log, agents []agentloop.Agent, change ...func(*httpapi.Options)) *api {
 	t.Helper()
 	a := &api{t: t, log: log, logs: &logs{}, reg: prometheus.NewPedanticRegistry()}
-	loop, err := agentloop.New(log, agents, &agentloop.Options{
+	loop, err := engine.New(log, agents, &engine.Options{
 		Logger:     slog.New(slog.NewTextHandler(a.logs, nil)),
 		Now:        func() time.Time { return time.Now().Add(time.Duration(a.late.Load())) },
 		Workspaces: []workspace.Provider{inmemory.New(nil), broken{inmemory.New(nil)}},

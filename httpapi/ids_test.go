@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
@@ -49,7 +50,7 @@ func TestOddIDs(t *testing.T) {
 		a.post("/resume", `{"sessionId":`+quoted(t, id)+`}`).failed(t, 404, httpapi.CodeNotFound)
 		got := a.post("/start", fmt.Sprintf(`{"sessionId":%s,"agentType":"echo","message":"to %d"}`, quoted(t, id), i))
 		require.Equal(t, 200, got.status, got.body)
-		var started agentloop.Started
+		var started engine.Started
 		got.decode(t, &started)
 		require.Equal(t, id, started.SessionID)
 		_, texts, end := a.stream("/sse?sessionId=" + url.QueryEscape(id)).rest()

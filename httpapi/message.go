@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/eventlog"
 )
 
@@ -23,14 +24,14 @@ func (s *Server) sendMessage(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	req := agentloop.MessageRequest{SessionID: r.session, Messages: body.messages(), UserID: body.labels().userID, Key: key}
+	req := engine.MessageRequest{SessionID: r.session, Messages: body.messages(), UserID: body.labels().userID, Key: key}
 	if metadata := body.optObject("metadata"); metadata != nil && *body.err == nil {
 		last := &req.Messages[len(req.Messages)-1]
 		last.Metadata = merged(last.Metadata, metadata)
 	}
-	return s.begin(w, r, r.session, *body.err, func(ctx context.Context) (agentloop.Started, error) {
+	return s.begin(w, r, r.session, *body.err, func(ctx context.Context) (engine.Started, error) {
 		if err := CallerOf(ctx).checkUser(req.UserID); err != nil {
-			return agentloop.Started{}, err
+			return engine.Started{}, err
 		}
 		req.UserID = cmp.Or(req.UserID, CallerOf(ctx).only())
 		return s.loop.SendMessage(ctx, req)

@@ -6,17 +6,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi"
 )
 
 // sends posts a message to a session and returns the run that answers it.
-func (a *api) sends(session, body string, headers ...string) agentloop.Started {
+func (a *api) sends(session, body string, headers ...string) engine.Started {
 	a.t.Helper()
 	got := a.post("/sessions/"+session+"/messages", body, headers...)
 	require.Equal(a.t, 200, got.status, got.body)
-	var s agentloop.Started
+	var s engine.Started
 	got.decode(a.t, &s)
 	require.Equal(a.t, session, s.SessionID)
 	require.Equal(a.t, session, s.StreamID)

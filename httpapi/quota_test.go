@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/agentloop/quota"
@@ -34,7 +35,7 @@ func newTenants(t *testing.T, red quota.Limits, agents ...agentloop.Agent) *api 
 		})
 		t.Cleanup(models.Close)
 		q := quota.New(quota.Tenants{Named: map[string]quota.Limits{"red": red}}, models, new(quota.Memory))
-		loop, err := agentloop.New(o.Log, agents, &agentloop.Options{Quota: q})
+		loop, err := engine.New(o.Log, agents, &engine.Options{Quota: q})
 		require.NoError(t, err)
 		t.Cleanup(loop.Stop)
 		o.Loop, o.Quota, o.ReadModels = loop, q, models
@@ -305,7 +306,7 @@ func newDay(t *testing.T, tokens int64, agents ...agentloop.Agent) (*api, *quota
 	var q *quota.Quota
 	a := newAPIOn(t, memory.New(), agents, withUsers, func(o *httpapi.Options) {
 		q = quota.New(dayOf(tokens), nil, new(quota.Memory))
-		loop, err := agentloop.New(o.Log, agents, &agentloop.Options{Quota: q})
+		loop, err := engine.New(o.Log, agents, &engine.Options{Quota: q})
 		require.NoError(t, err)
 		t.Cleanup(loop.Stop)
 		o.Loop, o.Quota = loop, q

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
@@ -92,7 +92,7 @@ func inTime(t *testing.T, o httpapi.Options, test func(t *testing.T, log eventlo
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		log := memory.New()
-		loop, err := agentloop.New(log, nil, nil)
+		loop, err := engine.New(log, nil, nil)
 		require.NoError(t, err)
 		o.Log, o.Loop, o.AllowUnauthenticated = log, loop, true
 		srv, err := httpapi.New(o)

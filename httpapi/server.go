@@ -17,7 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/cors"
 
-	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/memory"
 	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/eventlog"
@@ -60,8 +60,8 @@ const (
 
 // Options configure a server.
 type Options struct {
-	Log  eventlog.Log    // required
-	Loop *agentloop.Loop // required
+	Log  eventlog.Log // required
+	Loop *engine.Loop // required
 	// States folds the log; nil: a store without saved folds.
 	States *snapshot.Store
 	// ReadModels answer what is asked about all sessions. nil: GET /sessions
@@ -141,7 +141,7 @@ type Options struct {
 type Server struct {
 	opts         Options
 	log          eventlog.Log
-	loop         *agentloop.Loop
+	loop         *engine.Loop
 	states       *snapshot.Store
 	logger       *slog.Logger
 	settings     atomic.Pointer[settings] // Auth and Chat, which are not in opts any more

@@ -6,7 +6,7 @@ import (
 	"math"
 	"net/http"
 
-	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/eventlog"
 )
 
@@ -19,7 +19,7 @@ func (s *Server) start(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	labels := body.labels()
-	req := agentloop.StartRequest{
+	req := engine.StartRequest{
 		SessionID: body.sessionID(),
 		AgentType: body.word("agentType"),
 		Messages:  body.messages(),
@@ -28,9 +28,9 @@ func (s *Server) start(w http.ResponseWriter, r *request) error {
 		Tags:      labels.tags,
 		Metadata:  body.optTexts("metadata"),
 	}
-	return s.begin(w, r, req.SessionID, *body.err, func(ctx context.Context) (agentloop.Started, error) {
+	return s.begin(w, r, req.SessionID, *body.err, func(ctx context.Context) (engine.Started, error) {
 		if err := CallerOf(ctx).checkUser(req.UserID); err != nil {
-			return agentloop.Started{}, err
+			return engine.Started{}, err
 		}
 		req.Tenant, req.MayUse = CallerOf(ctx).Tenant, CallerOf(ctx).mayUse
 		req.UserID = cmp.Or(req.UserID, CallerOf(ctx).User)
@@ -45,7 +45,7 @@ func (s *Server) resume(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	req := agentloop.ResumeRequest{SessionID: body.sessionID()}
+	req := engine.ResumeRequest{SessionID: body.sessionID()}
 	if body.has("message") {
 		req.Messages = body.messages()
 	}
@@ -65,7 +65,7 @@ func (s *Server) resume(w http.ResponseWriter, r *request) error {
 	body.only("checkpointId", req.Mode, eventlog.ModeFromCheckpoint)
 	body.only("approved", req.Mode, eventlog.ModeWithConfirmation)
 	body.only("turn", req.Mode, eventlog.ModeRetry)
-	return s.begin(w, r, req.SessionID, *body.err, func(ctx context.Context) (agentloop.Started, error) {
+	return s.begin(w, r, req.SessionID, *body.err, func(ctx context.Context) (engine.Started, error) {
 		return s.loop.Resume(ctx, req)
 	})
 }
@@ -73,7 +73,7 @@ func (s *Server) resume(w http.ResponseWriter, r *request) error {
 // begin has a run begun for a body that was read. A client that leaves does
 // not stop it half way: then nobody would drive what it asked for.
 func (s *Server) begin(w http.ResponseWriter, r *request, session string, problem error,
-	begin func(context.Context) (agentloop.Started, error),
+	begin func(context.Context) (engine.Started, error),
 ) error {
 	if problem != nil {
 		return problem

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/openai"
 	"github.com/helixd/helixd/agentloop/model/scripted"
@@ -49,7 +50,7 @@ func TestStartAndStream(t *testing.T) {
 	body := `{"sessionId":"s","agentType":"gated","message":"hi","state":{"k":[1,"<&>"]},"metadata":{"a":"b"},"later":{"x":1}}`
 	got := a.post("/start", body)
 	require.Equal(t, 200, got.status, got.body)
-	var first agentloop.Started
+	var first engine.Started
 	got.decode(t, &first)
 	require.Equal(t, "s", first.SessionID)
 	require.Equal(t, "s", first.StreamID)
@@ -66,7 +67,7 @@ func TestStartAndStream(t *testing.T) {
 	require.Equal(t, first.RunID, status.RunID)
 	require.JSONEq(t, `{"k":[1,"<&>"]}`, string(status.State))
 
-	var again agentloop.Started
+	var again engine.Started
 	a.post("/start", body).decode(t, &again)
 	require.Equal(t, first, again, "idempotent")
 	a.post("/resume", `{"sessionId":"s"}`).decode(t, &again)
@@ -160,7 +161,7 @@ func TestResume(t *testing.T) {
 	require.Equal(t, "use /resume", body.Detail)
 	got := a.post("/resume", `{"sessionId":"i","message":[{"role":"user","content":"go on"}]}`)
 	require.Equal(t, 200, got.status, got.body)
-	var started agentloop.Started
+	var started engine.Started
 	got.decode(t, &started)
 	require.NotEqual(t, "run-1", started.RunID)
 	_, texts, end := a.stream("/sse?sessionId=i").rest()

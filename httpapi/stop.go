@@ -53,7 +53,7 @@ func (s *Server) stopSession(w http.ResponseWriter, r *request, session, reason 
 	}{true})
 }
 
-// awaitStopped waits until the stop has been met (agentloop.Loop.AwaitStop).
+// awaitStopped waits until the stop has been met (engine.Loop.AwaitStop).
 func (s *Server) awaitStopped(ctx context.Context, session string) error {
 	ctx, stop := s.streamContext(ctx)
 	defer stop()

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
 )
@@ -80,7 +80,7 @@ func entry(t *testing.T, c eventlog.Chunk, f eventlog.Fact) (e eventlog.Entry) {
 // ahead for just now.
 func feedOf(t *testing.T, log eventlog.Log, every time.Duration) iter.Seq2[event, error] {
 	t.Helper()
-	loop, err := agentloop.New(log, nil, nil)
+	loop, err := engine.New(log, nil, nil)
 	require.NoError(t, err)
 	t.Cleanup(loop.Stop)
 	s, err := New(Options{Log: log, Loop: loop, AllowUnauthenticated: true})

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/eventlog"
 )
 
@@ -36,21 +36,21 @@ func (s *Server) submitToolResult(w http.ResponseWriter, r *request) error {
 
 // submit stores a submission, whichever route it came by, if it fits the
 // server's own schema.
-func (s *Server) submit(ctx context.Context, sub agentloop.Submission) (agentloop.Submitted, error) {
+func (s *Server) submit(ctx context.Context, sub engine.Submission) (engine.Submitted, error) {
 	if s.submitSchema != nil {
 		if err := s.submitSchema.Validate(payloadOf(sub)); err != nil {
-			return agentloop.Submitted{}, s.refused(&eventlog.ValidationError{Reason: "does not fit the server's schema of submissions: " + err.Error()})
+			return engine.Submitted{}, s.refused(&eventlog.ValidationError{Reason: "does not fit the server's schema of submissions: " + err.Error()})
 		}
 	}
 	submitted, err := s.loop.Submit(ctx, sub)
 	if err != nil {
-		return agentloop.Submitted{}, s.refused(err)
+		return engine.Submitted{}, s.refused(err)
 	}
 	return submitted, nil
 }
 
 // payloadOf is a submission as document 002 has it.
-func payloadOf(sub agentloop.Submission) map[string]any {
+func payloadOf(sub engine.Submission) map[string]any {
 	payload := map[string]any{"sessionId": sub.SessionID, "toolCallId": sub.ToolCallID, "kind": string(sub.Kind)}
 	optional := func(key, text string) {
 		if text != "" {
@@ -71,17 +71,17 @@ func payloadOf(sub agentloop.Submission) map[string]any {
 	return payload
 }
 
-func parseSubmission(raw []byte) (agentloop.Submission, error) {
+func parseSubmission(raw []byte) (engine.Submission, error) {
 	body, err := parseObject(raw)
 	if err != nil {
-		return agentloop.Submission{}, err
+		return engine.Submission{}, err
 	}
 	sub := body.submission()
 	return sub, *body.err
 }
 
-func (o *object) submission() agentloop.Submission {
-	sub := agentloop.Submission{
+func (o *object) submission() engine.Submission {
+	sub := engine.Submission{
 		SessionID:  o.sessionID(),
 		ToolCallID: o.word("toolCallId"),
 		Kind:       eventlog.SubmissionKind(o.word("kind")),

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
 )
@@ -122,7 +123,7 @@ func TestSubmitValidates(t *testing.T) {
 		{client(`"error":""`), "error"},
 		{client(`"error":{}`), "error"},
 		{client(`"error":"` + long + `"`), "error"},
-		{client(`"result":"` + strings.Repeat("x", agentloop.MaxSubmittedResult) + `"`), "result"},
+		{client(`"result":"` + strings.Repeat("x", engine.MaxSubmittedResult) + `"`), "result"},
 		{approval(`"x":1`), "approved"},
 		{approval(`"approved":"yes"`), "approved"},
 		{approval(`"approved":null`), "approved"},
@@ -141,7 +142,7 @@ func TestSubmitValidates(t *testing.T) {
 	for _, body := range []string{client(`"result":null`), approval(`"approved":false`)} {
 		quiet.post(submitTarget, body).failed(t, 404, httpapi.CodeNotFound)
 	}
-	most := client(`"result":"` + strings.Repeat("x", agentloop.MaxSubmittedResult-2) + `"`)
+	most := client(`"result":"` + strings.Repeat("x", engine.MaxSubmittedResult-2) + `"`)
 	quiet.post(submitTarget, most).failed(t, 404, httpapi.CodeNotFound) // the session: it was read whole
 	refusesBodies(t, quiet, submitTarget, 1<<20+64<<10)
 	require.NotContains(t, quiet.logs.String()+verbose.logs.String(), "ERROR")
@@ -179,14 +180,14 @@ func TestSubmitOnce(t *testing.T) {
 	for range clients {
 		go func() { answers <- a.post(submitTarget, fmt.Sprintf(approveRM, "s")) }()
 	}
-	count := map[agentloop.SubmitStatus]int{}
+	count := map[engine.SubmitStatus]int{}
 	for range clients {
 		got := <-answers
-		var submitted agentloop.Submitted
+		var submitted engine.Submitted
 		got.decode(t, &submitted)
 		count[submitted.Status]++
 	}
-	require.Equal(t, map[agentloop.SubmitStatus]int{agentloop.SubmitAccepted: 1, agentloop.SubmitAlreadyCompleted: clients - 1}, count)
+	require.Equal(t, map[engine.SubmitStatus]int{engine.SubmitAccepted: 1, engine.SubmitAlreadyCompleted: clients - 1}, count)
 	stored := 0
 	for line := range strings.Lines(a.get("/sessions/s/records").body) {
 		if strings.Contains(line, `"result_submitted"`) {

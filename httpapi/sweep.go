@@ -3,7 +3,7 @@ package httpapi
 import (
 	"net/http"
 
-	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 )
 
 // sweep answers POST /sweep: {dryRun?}.
@@ -16,7 +16,7 @@ func (s *Server) sweep(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	o := agentloop.SweepOptions{DryRun: body.has("dryRun") && body.flag("dryRun")}
+	o := engine.SweepOptions{DryRun: body.has("dryRun") && body.flag("dryRun")}
 	if *body.err != nil {
 		return *body.err
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
 )
@@ -30,7 +30,7 @@ func (s *Server) rollback(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	at := body.target()
-	if at == (agentloop.Target{}) {
+	if at == (engine.Target{}) {
 		body.fail("checkpointId", "or sequence is required")
 	}
 	if *body.err != nil {
@@ -57,7 +57,7 @@ func (s *Server) fork(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	req := agentloop.ForkRequest{FromSessionID: r.session, Tenant: CallerOf(r.Context()).Tenant, At: body.target()}
+	req := engine.ForkRequest{FromSessionID: r.session, Tenant: CallerOf(r.Context()).Tenant, At: body.target()}
 	if body.has("messageIndex") {
 		n := int(body.number("messageIndex", 0, math.MaxInt32))
 		req.MessageIndex = &n
@@ -91,20 +91,20 @@ func (s *Server) fork(w http.ResponseWriter, r *request) error {
 
 // edit reads the member "edit" of a fork: {message?: {content, index?},
 // toolResult?: {toolCallId, result | error}, systemPrompt?}.
-func (o *object) edit() (e agentloop.ForkEdit) {
+func (o *object) edit() (e engine.ForkEdit) {
 	if !o.has("edit") {
 		return e
 	}
 	edit := o.object("edit")
 	if m := edit.object("message"); m != nil {
-		e.Message = &agentloop.MessageEdit{Content: m.text("content")}
+		e.Message = &engine.MessageEdit{Content: m.text("content")}
 		if m.has("index") {
 			n := int(m.number("index", 0, math.MaxInt32))
 			e.Message.Index = &n
 		}
 	}
 	if t := edit.object("toolResult"); t != nil {
-		e.ToolResult = &agentloop.ResultEdit{ToolCallID: t.word("toolCallId"), Result: t.members["result"]}
+		e.ToolResult = &engine.ResultEdit{ToolCallID: t.word("toolCallId"), Result: t.members["result"]}
 		if t.has("error") {
 			e.ToolResult.Error = t.word("error")
 		}
@@ -113,7 +113,7 @@ func (o *object) edit() (e agentloop.ForkEdit) {
 		prompt := edit.text("systemPrompt")
 		e.SystemPrompt = &prompt
 	}
-	if e == (agentloop.ForkEdit{}) {
+	if e == (engine.ForkEdit{}) {
 		o.fail("edit", "must hold message, toolResult or systemPrompt")
 	}
 	return e
@@ -121,7 +121,7 @@ func (o *object) edit() (e agentloop.ForkEdit) {
 
 // target reads where to go in a session's history: the zero value if nothing
 // is said.
-func (o *object) target() (at agentloop.Target) {
+func (o *object) target() (at engine.Target) {
 	if o.has("checkpointId") {
 		at.CheckpointID = o.word("checkpointId")
 	}

@@ -3,12 +3,12 @@ package httpapi
 import (
 	"net/http"
 
-	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 )
 
 // WorkspaceAnswer is the answer of GET /workspace (document 004).
 type WorkspaceAnswer struct {
-	Workspace *agentloop.EntrySnapshot `json:"workspace"` // null: the session has none
+	Workspace *engine.EntrySnapshot `json:"workspace"` // null: the session has none
 }
 
 // workspace answers GET /workspace?sessionId=, and the same as /workspaces.

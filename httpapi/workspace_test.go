@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
@@ -25,7 +26,7 @@ func TestWorkspace(t *testing.T) {
 		a.get(target).failed(t, 400, httpapi.CodeInvalidRequest)
 		require.Equal(t, "GET, HEAD", a.post(target, "{}").header.Get("Allow"))
 	}
-	for kind, want := range map[string]agentloop.EntrySnapshot{
+	for kind, want := range map[string]engine.EntrySnapshot{
 		"memory": {Status: projector.WorkspaceOpen, Capabilities: []eventlog.WorkspaceCapability{eventlog.WorkspaceFS}},
 		"broken": {Status: projector.WorkspaceBroken, Capabilities: []eventlog.WorkspaceCapability{}, Error: "no room"},
 	} {

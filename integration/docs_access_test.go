@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/integration/docs"
@@ -35,7 +35,7 @@ var kinds = []struct {
 // a session that it may reach.
 func accessTable(t *testing.T) string {
 	log := memory.New()
-	loop, err := agentloop.New(log, nil, nil)
+	loop, err := engine.New(log, nil, nil)
 	require.NoError(t, err)
 	defer loop.Stop()
 	var tokens []httpapi.Token

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/memory"
 	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/agentloop/workspace/filetree"
@@ -146,7 +147,7 @@ func limitsTable(*testing.T) string {
 		{"… of `/submit-tool-result`", size(httpapi.MaxSubmitBody)},
 		{"request bodies under way as far as they have arrived, of one caller or tenant; of all; the same of answers over 64 KiB", size(httpapi.MaxCallerBodies) + "; " + size(httpapi.MaxBodies)},
 		{"a line of `/import`", size(httpapi.MaxImportLine)},
-		{"a submitted result; error, reason", size(agentloop.MaxSubmittedResult) + "; " + size(agentloop.MaxSubmittedError)},
+		{"a submitted result; error, reason", size(engine.MaxSubmittedResult) + "; " + size(engine.MaxSubmittedError)},
 		{"error text of a tool or a provider", size(agentloop.MaxErrorText)},
 		{"tool calls of one answer", fmt.Sprint(agentloop.MaxCalls)},
 		{"sub-agents within sub-agents", fmt.Sprint(agentloop.MaxDepth)},

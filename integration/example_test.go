@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
@@ -43,7 +44,7 @@ func Example() {
 				return nil
 			})
 		})
-	loop, err := agentloop.New(store, []agentloop.Agent{{
+	loop, err := engine.New(store, []agentloop.Agent{{
 		Name: "greeter", Tools: []agentloop.Tool{greet},
 		Model: scripted.New([]scripted.Turn{
 			{ToolCalls: []scripted.Call{{Name: "greet", Arguments: []byte(`{"name":"Ada"}`)}}},
@@ -53,7 +54,7 @@ func Example() {
 	must(err)
 	defer loop.Stop()
 
-	_, err = loop.Start(ctx, agentloop.StartRequest{
+	_, err = loop.Start(ctx, engine.StartRequest{
 		SessionID: "s1", AgentType: "greeter", Messages: []agentloop.Input{{Content: "Greet Ada."}},
 	})
 	must(err)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model/modeltest"
 	"github.com/helixd/helixd/agentloop/model/openai"
 	"github.com/helixd/helixd/eventlog"
@@ -96,7 +97,7 @@ func TestRecordedProviderStreams(t *testing.T) {
 				Model: openai.New("recorded-model", &openai.Options{APIKey: "none", BaseURL: provider.URL}),
 				Tools: []agentloop.Tool{answering("weather"), answering("read_file")},
 			})
-			_, err := g.loop.Start(t.Context(), agentloop.StartRequest{
+			_, err := g.loop.Start(t.Context(), engine.StartRequest{
 				SessionID: "s", AgentType: "recorded", Messages: []agentloop.Input{{Content: "Go."}},
 			})
 			require.NoError(t, err)

@@ -85,6 +85,36 @@ func TestImportsPointOneWay(t *testing.T) {
 	}
 }
 
+// What agents are made of needs no engine, and what decides does nothing.
+func TestTheLoopsPartsPointOneWay(t *testing.T) {
+	order := []string{
+		"agentloop/internal/patch", "agentloop", "agentloop/internal/shorten", "agentloop/internal/plan", "agentloop/internal/decide",
+		"agentloop/verify", "agentloop/engine",
+	}
+	for _, p := range listed(t) {
+		from := slices.Index(order, p.folder())
+		for _, imported := range ofRepo(p.Imports) {
+			if to := slices.Index(order, imported); from >= 0 {
+				require.Less(t, to, from, "%s imports %s", p.folder(), imported)
+			}
+			require.False(t, imported == "agentloop/engine" && within(p.folder(), "agentloop"), "%s imports the engine", p.folder())
+		}
+		if p.folder() != "agentloop/internal/decide" {
+			continue
+		}
+		for _, dep := range p.Deps {
+			require.False(t, within(dep, "github.com/nats-io", "github.com/prometheus", module+"agentloop/engine"), "%s reaches %s", p.folder(), dep)
+		}
+		for _, name := range p.GoFiles {
+			source, err := os.ReadFile(filepath.Join(p.Dir, name))
+			require.NoError(t, err)
+			for _, act := range []string{"time.Now", "time.Since", "time.After", "context.", "go func"} {
+				require.NotContains(t, string(source), act, "%s/%s", p.folder(), name)
+			}
+		}
+	}
+}
+
 func TestNATSStaysAtTheEdge(t *testing.T) {
 	const client, server = "github.com/nats-io/nats.go", "github.com/nats-io/nats-server/v2"
 	for _, p := range listed(t) {
@@ -117,7 +147,7 @@ func TestMetricsStayWhereThingsHappen(t *testing.T) {
 		for _, i := range p.Imports {
 			if within(i, "github.com/prometheus") {
 				require.True(t, slices.Contains([]string{
-					"eventlog/jetstream", "snapshot", "agentloop", "agentloop/memory", "agentloop/queue", "httpapi", "cmd/helixd",
+					"eventlog/jetstream", "snapshot", "agentloop/engine", "agentloop/memory", "agentloop/queue", "httpapi", "cmd/helixd",
 				}, p.folder()), "%s imports %s", p.folder(), i)
 			}
 		}

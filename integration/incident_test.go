@@ -18,7 +18,7 @@ import (
 )
 
 // incidentFile is what `helixd dev` imports.
-const incidentFile = "../cmd/helixd/incident.ndjson"
+const incidentFile = "../cmd/helixd/internal/demo/incident.ndjson"
 
 var recordIncident = flag.Bool("record-incident", false, "write "+incidentFile+" anew")
 

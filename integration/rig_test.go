@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
@@ -16,7 +17,7 @@ import (
 // rig is a loop on a JetStream log of its own.
 type rig struct {
 	log  eventlog.Log
-	loop *agentloop.Loop
+	loop *engine.Loop
 }
 
 func newRig(t *testing.T, agents ...agentloop.Agent) *rig {
@@ -30,7 +31,7 @@ func newRig(t *testing.T, agents ...agentloop.Agent) *rig {
 	log, err := jetstream.Open(t.Context(), nc, &jetstream.Options{Durability: eventlog.DurabilityFsync})
 	require.NoError(t, err)
 	t.Cleanup(func() { log.Close() })
-	loop, err := agentloop.New(log, agents, nil)
+	loop, err := engine.New(log, agents, nil)
 	require.NoError(t, err)
 	t.Cleanup(loop.Stop)
 	return &rig{log: log, loop: loop}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
@@ -78,7 +79,7 @@ func BenchmarkStep(b *testing.B) {
 	}
 	turns[steps-1].Text = "That is all."
 	look := agentloop.NewTool("look", "Looks.", func(context.Context, *agentloop.Call, struct{}) (string, error) { return "seen", nil })
-	loop, err := agentloop.New(log, []agentloop.Agent{{
+	loop, err := engine.New(log, []agentloop.Agent{{
 		Name: "walker", Model: scripted.New(turns, &scripted.Options{Words: 100}), Tools: []agentloop.Tool{look}, MaxSteps: steps + 1,
 	}}, nil)
 	require.NoError(b, err)
@@ -91,7 +92,7 @@ func BenchmarkStep(b *testing.B) {
 		n++
 		timed.took, log.took, log.appends, log.records, timed.syncs = 0, 0, 0, 0, 0
 		began := time.Now()
-		run, err := loop.Execute(b.Context(), agentloop.StartRequest{
+		run, err := loop.Execute(b.Context(), engine.StartRequest{
 			SessionID: fmt.Sprint("s", n), AgentType: "walker", Messages: []agentloop.Input{{Content: "go"}},
 		})
 		require.NoError(b, err)

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
 )
@@ -60,7 +61,7 @@ func TestWaitingCostsNothing(t *testing.T) {
 	before := runtime.NumGoroutine()
 	began := time.Now()
 	each(n, func(session string) {
-		_, err := g.loop.Start(t.Context(), agentloop.StartRequest{
+		_, err := g.loop.Start(t.Context(), engine.StartRequest{
 			SessionID: session, AgentType: "waiter", Messages: []agentloop.Input{{Content: "go"}},
 		})
 		assert.NoError(t, err)
@@ -80,7 +81,7 @@ func TestWaitingCostsNothing(t *testing.T) {
 	}, 3*time.Minute, time.Second)
 	g.loop.Stop()
 
-	other, err := agentloop.New(g.log, []agentloop.Agent{agent}, nil)
+	other, err := engine.New(g.log, []agentloop.Agent{agent}, nil)
 	require.NoError(t, err)
 	t.Cleanup(other.Stop)
 	for i := 0; i < n; i += max(n/20, 1) {
@@ -155,7 +156,7 @@ func helixdAllocated(stack []uintptr) bool {
 }
 
 // resumeWaiting answers what a session waits for.
-func resumeWaiting(t *testing.T, l *agentloop.Loop, session string) {
+func resumeWaiting(t *testing.T, l *engine.Loop, session string) {
 	t.Helper()
 	handle, err := l.Handle(t.Context(), session)
 	require.NoError(t, err)
@@ -163,7 +164,7 @@ func resumeWaiting(t *testing.T, l *agentloop.Loop, session string) {
 	require.NoError(t, err)
 	require.Equal(t, eventlog.RunClientTool, result.Status)
 	require.Equal(t, []string{"c", "p"}, result.Suspended.ToolCallIDs)
-	for _, sub := range []agentloop.Submission{
+	for _, sub := range []engine.Submission{
 		{ToolCallID: "c", Kind: eventlog.SubmitClientResult, Result: json.RawMessage(`"yes"`)},
 		{ToolCallID: "p", Kind: eventlog.SubmitApproval, Approved: true},
 	} {
@@ -171,6 +172,6 @@ func resumeWaiting(t *testing.T, l *agentloop.Loop, session string) {
 		_, err := l.Submit(t.Context(), sub)
 		require.NoError(t, err)
 	}
-	_, err = l.Resume(t.Context(), agentloop.ResumeRequest{SessionID: session})
+	_, err = l.Resume(t.Context(), engine.ResumeRequest{SessionID: session})
 	require.NoError(t, err)
 }

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
@@ -17,7 +18,7 @@ import (
 )
 
 // noter is an agent that calls tools, keeps state and answers.
-func noter(t *testing.T, log eventlog.Log) *agentloop.Loop {
+func noter(t *testing.T, log eventlog.Log) *engine.Loop {
 	t.Helper()
 	note := agentloop.NewTool("note", "", func(ctx context.Context, c *agentloop.Call, in struct {
 		Text string `json:"text"`
@@ -30,7 +31,7 @@ func noter(t *testing.T, log eventlog.Log) *agentloop.Loop {
 	call := func(text string) scripted.Call {
 		return scripted.Call{ID: "call_0", Name: "note", Arguments: json.RawMessage(`{"text":"` + text + `"}`)}
 	}
-	loop, err := agentloop.New(log, []agentloop.Agent{{Name: "noter", Tools: []agentloop.Tool{note}, Model: scripted.New([]scripted.Turn{
+	loop, err := engine.New(log, []agentloop.Agent{{Name: "noter", Tools: []agentloop.Tool{note}, Model: scripted.New([]scripted.Turn{
 		{Reasoning: "I think.", Text: "Let me note.", ToolCalls: []scripted.Call{call("a")}},
 		{Text: "And again.", ToolCalls: []scripted.Call{call("b")}},
 		{Text: "That is all."},
@@ -79,7 +80,7 @@ func TestARunGoesOnAfterARollbackToAnyRecord(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	original := memory.New()
 	loop := noter(t, original)
-	_, err := loop.Start(t.Context(), agentloop.StartRequest{
+	_, err := loop.Start(t.Context(), engine.StartRequest{
 		SessionID: "s", AgentType: "noter", Messages: []agentloop.Input{{Content: "go"}}, State: json.RawMessage(`{"here":true}`),
 	})
 	require.NoError(t, err)
@@ -102,7 +103,7 @@ func TestARunGoesOnAfterARollbackToAnyRecord(t *testing.T) {
 		require.NotNil(t, marker)
 
 		loop := noter(t, log)
-		_, err = loop.Resume(t.Context(), agentloop.ResumeRequest{SessionID: "s"})
+		_, err = loop.Resume(t.Context(), engine.ResumeRequest{SessionID: "s"})
 		switch {
 		case at.Status == projector.SessionCompleted:
 			require.ErrorIs(t, err, agentloop.ErrAlreadyCompleted)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/snapshot"
@@ -15,14 +16,14 @@ import (
 func ExampleStore_At() {
 	ctx := context.Background()
 	log := memory.New()
-	loop, err := agentloop.New(log, []agentloop.Agent{{
+	loop, err := engine.New(log, []agentloop.Agent{{
 		Name: "greeter", Model: scripted.New([]scripted.Turn{{Text: "Hello, Ada."}}, nil),
 	}}, nil)
 	if err != nil {
 		panic(err)
 	}
 	defer loop.Stop()
-	run, err := loop.Execute(ctx, agentloop.StartRequest{
+	run, err := loop.Execute(ctx, engine.StartRequest{
 		SessionID: "s1", AgentType: "greeter", Messages: []agentloop.Input{{Content: "I am Ada."}},
 	})
 	if err != nil {

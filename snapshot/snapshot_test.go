@@ -10,6 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
@@ -33,13 +34,13 @@ func aRun(t *testing.T) []eventlog.Record {
 			return nil
 		})
 	})
-	loop, err := agentloop.New(log, []agentloop.Agent{{Name: "a", Tools: []agentloop.Tool{tool}, Model: scripted.New([]scripted.Turn{
+	loop, err := engine.New(log, []agentloop.Agent{{Name: "a", Tools: []agentloop.Tool{tool}, Model: scripted.New([]scripted.Turn{
 		{Reasoning: "I look first.", Text: "One moment.", ToolCalls: []scripted.Call{{ID: "c", Name: "look", Arguments: json.RawMessage(`{}`)}}},
 		{Text: "It is foggy today."},
 	}, nil)}}, nil)
 	require.NoError(t, err)
 	defer loop.Stop()
-	_, err = loop.Start(t.Context(), agentloop.StartRequest{SessionID: "s", AgentType: "a", Messages: []agentloop.Input{
+	_, err = loop.Start(t.Context(), engine.StartRequest{SessionID: "s", AgentType: "a", Messages: []agentloop.Input{
 		{Content: "Weather?", Files: []eventlog.MessageFile{{Data: "data:,x", MediaType: "text/plain"}}, Metadata: json.RawMessage(`{"source":"web"}`)},
 	}})
 	require.NoError(t, err)

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/httptool"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
@@ -43,7 +44,7 @@ func call(t *testing.T, session string, timeout time.Duration, handler http.Hand
 		}),
 	}
 	log := memory.New()
-	loop, err := agentloop.New(log, []agentloop.Agent{{
+	loop, err := engine.New(log, []agentloop.Agent{{
 		Name: "a", Tools: []agentloop.Tool{tool}, InitialState: json.RawMessage(`{"seen":[]}`),
 		Model: scripted.New([]scripted.Turn{
 			{ToolCalls: []scripted.Call{{ID: "call-1", Name: "lookup", Arguments: json.RawMessage(`{"q":"x"}`)}}},
@@ -52,7 +53,7 @@ func call(t *testing.T, session string, timeout time.Duration, handler http.Hand
 	}}, nil)
 	require.NoError(t, err)
 	defer loop.Stop()
-	_, err = loop.Start(t.Context(), agentloop.StartRequest{SessionID: session, AgentType: "a", Messages: []agentloop.Input{{Content: "go"}}})
+	_, err = loop.Start(t.Context(), engine.StartRequest{SessionID: session, AgentType: "a", Messages: []agentloop.Input{{Content: "go"}}})
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -135,15 +136,15 @@ func TestDeadServer(t *testing.T) {
 	address := server.Listener.Addr().String()
 	server.Close()
 	var lines lockedBuffer
-	loop, err := agentloop.New(memory.New(), []agentloop.Agent{{
+	loop, err := engine.New(memory.New(), []agentloop.Agent{{
 		Name: "a", Model: scripted.New([]scripted.Turn{
 			{ToolCalls: []scripted.Call{{ID: "call-1", Name: "lookup", Arguments: json.RawMessage(`{"q":"x"}`)}}}, {Text: "done"},
 		}, nil),
 		Tools: []agentloop.Tool{{Name: "lookup", Execute: httptool.Execute("http://user:hunter2@"+address+"/path?key=hunter2", nil)}},
-	}}, &agentloop.Options{Logger: slog.New(slog.NewTextHandler(&lines, nil))})
+	}}, &engine.Options{Logger: slog.New(slog.NewTextHandler(&lines, nil))})
 	require.NoError(t, err)
 	defer loop.Stop()
-	h, err := loop.Execute(t.Context(), agentloop.StartRequest{SessionID: "s", AgentType: "a", Messages: []agentloop.Input{{Content: "go"}}})
+	h, err := loop.Execute(t.Context(), engine.StartRequest{SessionID: "s", AgentType: "a", Messages: []agentloop.Input{{Content: "go"}}})
 	require.NoError(t, err)
 	_, err = h.Result(t.Context())
 	require.NoError(t, err)

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/mcptool"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog/memory"
@@ -126,7 +127,7 @@ func TestASchemaThatCannotBeUsed(t *testing.T) {
 			c := open(t, mcptool.Server{Name: "s", URL: newWeb(t, s, nil).URL}, &mcptool.Options{Logger: log.logger()})
 			require.Equal(t, "Does it.\n\nJSON Schema of the arguments: "+schema, c.Tools()[0].Description)
 			require.True(t, log.contain("tool=t"), log.String())
-			loop, err := agentloop.New(memory.New(), []agentloop.Agent{{
+			loop, err := engine.New(memory.New(), []agentloop.Agent{{
 				Name: "a", Model: scripted.New([]scripted.Turn{{Text: "x"}}, nil), Tools: c.Tools(),
 			}}, nil)
 			require.NoError(t, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/mcptool"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
@@ -24,7 +25,7 @@ import (
 func run(t *testing.T, c *mcptool.Client, name, args string, seen func(eventlog.Record)) *projector.Tree {
 	t.Helper()
 	log := memory.New()
-	loop, err := agentloop.New(log, []agentloop.Agent{{
+	loop, err := engine.New(log, []agentloop.Agent{{
 		Name: "a", Tools: c.Tools(),
 		Model: scripted.New([]scripted.Turn{
 			{ToolCalls: []scripted.Call{{ID: "call-1", Name: name, Arguments: json.RawMessage(args)}}},
@@ -33,7 +34,7 @@ func run(t *testing.T, c *mcptool.Client, name, args string, seen func(eventlog.
 	}}, nil)
 	require.NoError(t, err)
 	defer loop.Stop()
-	_, err = loop.Start(t.Context(), agentloop.StartRequest{SessionID: "s", AgentType: "a", Messages: []agentloop.Input{{Content: "go"}}})
+	_, err = loop.Start(t.Context(), engine.StartRequest{SessionID: "s", AgentType: "a", Messages: []agentloop.Input{{Content: "go"}}})
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

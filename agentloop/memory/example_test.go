@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/memory"
 	"github.com/helixd/helixd/agentloop/memory/embedder/local"
 	"github.com/helixd/helixd/agentloop/model/scripted"
@@ -32,12 +33,12 @@ func Example() {
 	if err := memories.Equip(&friend, memory.Policy{Scope: eventlog.MemoryOfUser, Recall: 3, Save: true, Search: true}); err != nil {
 		panic(err)
 	}
-	loop, err := agentloop.New(log, []agentloop.Agent{friend}, nil)
+	loop, err := engine.New(log, []agentloop.Agent{friend}, nil)
 	if err != nil {
 		panic(err)
 	}
 	defer loop.Stop()
-	run, err := loop.Execute(ctx, agentloop.StartRequest{
+	run, err := loop.Execute(ctx, engine.StartRequest{
 		SessionID: "s", AgentType: "friend", UserID: "ada", Messages: []agentloop.Input{{Content: "What is my dog called?"}},
 	})
 	if err != nil {

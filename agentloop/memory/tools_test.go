@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/memory"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
@@ -32,10 +33,10 @@ func converse(t *testing.T, log eventlog.Log, m *memory.Manager, p memory.Policy
 	}
 	agent := agentloop.Agent{Name: "friend", Model: scripted.New(turns, nil)}
 	require.NoError(t, m.Equip(&agent, p))
-	loop, err := agentloop.New(log, []agentloop.Agent{agent}, nil)
+	loop, err := engine.New(log, []agentloop.Agent{agent}, nil)
 	require.NoError(t, err)
 	defer loop.Stop()
-	run, err := loop.Execute(t.Context(), agentloop.StartRequest{
+	run, err := loop.Execute(t.Context(), engine.StartRequest{
 		SessionID: session, AgentType: "friend", UserID: user, Messages: []agentloop.Input{{Content: said}},
 	})
 	require.NoError(t, err)

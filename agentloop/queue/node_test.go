@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/queue"
 	"github.com/helixd/helixd/embed"
@@ -76,7 +77,7 @@ func (s *site) open(nc *nats.Conn) eventlog.Log {
 // node is what a process would be.
 type node struct {
 	name  string
-	loop  *agentloop.Loop
+	loop  *engine.Loop
 	queue *queue.Queue
 	log   eventlog.Log
 	conns []*nats.Conn
@@ -92,7 +93,7 @@ func (s *site) node(name string, agents ...agentloop.Agent) *node {
 	var err error
 	n.queue, err = queue.Open(s.t.Context(), n.conns[1], queue.Options{Node: name, Patience: time.Second, Metrics: queue.NewMetrics(n.reg)})
 	require.NoError(s.t, err)
-	n.loop, err = agentloop.New(n.log, agents, &agentloop.Options{Node: name, Queue: n.queue, Metrics: agentloop.NewMetrics(n.reg)})
+	n.loop, err = engine.New(n.log, agents, &engine.Options{Node: name, Queue: n.queue, Metrics: engine.NewMetrics(n.reg)})
 	require.NoError(s.t, err)
 	s.t.Cleanup(n.stop)
 	require.NoError(s.t, n.queue.Serve(n.loop))
@@ -142,17 +143,17 @@ func patiently[T any](t *testing.T, request func() (T, error)) (done T, err erro
 }
 
 // begin asks the node for a session.
-func (s *site) begin(n *node, session, agent string) (agentloop.Started, error) {
+func (s *site) begin(n *node, session, agent string) (engine.Started, error) {
 	s.t.Helper()
-	return patiently(s.t, func() (agentloop.Started, error) {
-		return n.loop.Start(s.t.Context(), agentloop.StartRequest{
+	return patiently(s.t, func() (engine.Started, error) {
+		return n.loop.Start(s.t.Context(), engine.StartRequest{
 			SessionID: session, AgentType: agent, Messages: []agentloop.Input{{Content: "go"}},
 		})
 	})
 }
 
 // start begins a session on the node.
-func (s *site) start(n *node, session, agent string) agentloop.Started {
+func (s *site) start(n *node, session, agent string) engine.Started {
 	s.t.Helper()
 	started, err := s.begin(n, session, agent)
 	require.NoError(s.t, err)
@@ -160,9 +161,9 @@ func (s *site) start(n *node, session, agent string) agentloop.Started {
 }
 
 // resume asks the node to go on with a session.
-func (s *site) resume(n *node, req agentloop.ResumeRequest) (agentloop.Started, error) {
+func (s *site) resume(n *node, req engine.ResumeRequest) (engine.Started, error) {
 	s.t.Helper()
-	return patiently(s.t, func() (agentloop.Started, error) { return n.loop.Resume(s.t.Context(), req) })
+	return patiently(s.t, func() (engine.Started, error) { return n.loop.Resume(s.t.Context(), req) })
 }
 
 // state is the session's, folded anew.

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
@@ -46,10 +47,10 @@ func TestAnyNodeTakesRequests(t *testing.T) {
 	begun := s.start(front, "long", "slow")
 	s.until("long", func(t *projector.Tree) bool { return t.Claim != nil })
 	require.Eventually(t, func() bool { return executing(t, s, front, "long") }, within, time.Millisecond)
-	again, err := s.resume(front, agentloop.ResumeRequest{SessionID: "long"})
+	again, err := s.resume(front, engine.ResumeRequest{SessionID: "long"})
 	require.NoError(t, err)
 	require.Equal(t, begun.RunID, again.RunID, "it runs already")
-	_, err = s.resume(front, agentloop.ResumeRequest{SessionID: "long", Messages: []agentloop.Input{{Content: "and?"}}})
+	_, err = s.resume(front, engine.ResumeRequest{SessionID: "long", Messages: []agentloop.Input{{Content: "and?"}}})
 	require.ErrorIs(t, err, agentloop.ErrAlreadyRunning)
 
 	require.NoError(t, front.loop.Interrupt(t.Context(), "long", ""))
@@ -57,7 +58,7 @@ func TestAnyNodeTakesRequests(t *testing.T) {
 	require.Equal(t, projector.SessionInterrupted, s.state("long").Status)
 	require.Eventually(t, func() bool { return !executing(t, s, front, "long") }, within, time.Millisecond)
 
-	_, err = s.resume(front, agentloop.ResumeRequest{SessionID: "long"})
+	_, err = s.resume(front, engine.ResumeRequest{SessionID: "long"})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return executing(t, s, front, "long") }, within, time.Millisecond)
 	require.NoError(t, front.loop.Abort(t.Context(), "long", ""))
@@ -77,12 +78,12 @@ func TestAnAnswerThroughAnyNode(t *testing.T) {
 	s.until("s", func(t *projector.Tree) bool { return t.Suspended() })
 	require.Eventually(t, func() bool { return s.listed() == 0 }, within, 10*time.Millisecond, "waiting costs nothing, not even a place on the list")
 	front := s.node("front")
-	answer, err := front.loop.Submit(t.Context(), agentloop.Submission{
+	answer, err := front.loop.Submit(t.Context(), engine.Submission{
 		SessionID: "s", ToolCallID: "c", Kind: eventlog.SubmitApproval, Approved: true,
 	})
 	require.NoError(t, err)
-	require.Equal(t, agentloop.SubmitAccepted, answer.Status)
-	_, err = s.resume(front, agentloop.ResumeRequest{SessionID: "s"})
+	require.Equal(t, engine.SubmitAccepted, answer.Status)
+	_, err = s.resume(front, engine.ResumeRequest{SessionID: "s"})
 	require.NoError(t, err)
 	require.JSONEq(t, `"It rains."`, string(s.until("s", completed).Output))
 }

@@ -55,7 +55,7 @@ type Options struct {
 	Metrics  *Metrics     // nil: nothing is measured
 }
 
-// Loop is what drives trees on this node; *agentloop.Loop does.
+// Loop is what drives trees on this node; *engine.Loop does.
 type Loop interface {
 	AgentTypes() []string
 	InitialState(agentType string) (json.RawMessage, bool)

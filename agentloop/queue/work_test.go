@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/agentloop/queue"
@@ -52,11 +53,11 @@ func (s *site) answeredChild(n *node) {
 		return completed(t) && kid != nil && kid.Suspended()
 	})
 	require.Eventually(s.t, func() bool { return s.listed() == 0 }, within, 10*time.Millisecond)
-	got, err := n.loop.Submit(s.t.Context(), agentloop.Submission{
+	got, err := n.loop.Submit(s.t.Context(), engine.Submission{
 		SessionID: "s", ToolCallID: "c", Kind: eventlog.SubmitClientResult, Result: json.RawMessage(`"here"`),
 	})
 	require.NoError(s.t, err)
-	require.Equal(s.t, agentloop.SubmitAccepted, got.Status)
+	require.Equal(s.t, engine.SubmitAccepted, got.Status)
 }
 
 func childDone(t *projector.Tree) bool {
@@ -68,7 +69,7 @@ func TestAChildThatOutlivesItsParentIsResumedThroughAnyNode(t *testing.T) {
 	s := newSite(t)
 	s.answeredChild(s.node("works", household(false)...))
 	front := s.node("front")
-	_, err := s.resume(front, agentloop.ResumeRequest{SessionID: "s"})
+	_, err := s.resume(front, engine.ResumeRequest{SessionID: "s"})
 	require.NoError(t, err)
 	s.until("s", childDone)
 }
@@ -78,7 +79,7 @@ func TestAChildThatOutlivesItsParentOutlivesItsNode(t *testing.T) {
 	a := s.node("a", household(true)...)
 	s.answeredChild(a)
 	s.node("b", household(false)...)
-	_, err := s.resume(a, agentloop.ResumeRequest{SessionID: "s"})
+	_, err := s.resume(a, engine.ResumeRequest{SessionID: "s"})
 	require.NoError(t, err)
 	s.until("s", func(t *projector.Tree) bool { return t.Get("s-agent-k").Running() })
 	a.die()
@@ -103,7 +104,7 @@ func TestWithoutTheListNothingBegins(t *testing.T) {
 	require.NoError(t, s.js.DeleteStream(t.Context(), queue.Stream))
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
-	_, err := a.loop.Start(ctx, agentloop.StartRequest{SessionID: "s", AgentType: "slow", Messages: []agentloop.Input{{Content: "go"}}})
+	_, err := a.loop.Start(ctx, engine.StartRequest{SessionID: "s", AgentType: "slow", Messages: []agentloop.Input{{Content: "go"}}})
 	require.ErrorIs(t, err, eventlog.ErrUnavailable)
 	_, err = s.log.Head(t.Context(), "s")
 	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/agentloop/remote"
@@ -66,7 +67,7 @@ const token = "a token of the caller's"
 
 func newHelixd(t *testing.T) *helixd {
 	d := &helixd{log: memory.New(), open: make(chan struct{})}
-	loop, err := agentloop.New(d.log, []agentloop.Agent{
+	loop, err := engine.New(d.log, []agentloop.Agent{
 		{Name: "gated", Model: gate{d.open}, InitialState: json.RawMessage(`{"n":0}`)},
 		{Name: "broken", Model: scripted.New([]scripted.Turn{{
 			Err: &model.Error{Code: "provider_auth_failed", Message: "bad key"},

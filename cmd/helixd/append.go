@@ -12,12 +12,14 @@ import (
 	"os"
 	"strconv"
 
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi"
 )
 
 type appendCmd struct {
-	daemonFlags
+	source.DaemonFlags
 	Session          string  `arg:"" help:"Session id; the first append creates the session."`
 	File             string  `arg:"" optional:"" default:"-" help:"Chunks, one a line; - is the standard input."`
 	ExpectedSequence *uint64 `help:"Append only if the session's last sequence is this one; 0: only if it is new. Of the first batch."`
@@ -28,8 +30,8 @@ type appendCmd struct {
 
 // Run sends the chunks in batches that are all or none each, and prints the
 // sequences of the first and the last of all chunks, and how many there are.
-func (c appendCmd) Run(p *process) error {
-	in := io.NopCloser(p.stdin)
+func (c appendCmd) Run(p *flags.Process) error {
+	in := io.NopCloser(p.Stdin)
 	if c.File != "-" {
 		f, err := os.Open(c.File)
 		if err != nil {
@@ -38,10 +40,10 @@ func (c appendCmd) Run(p *process) error {
 		in = f
 	}
 	defer in.Close()
-	s := c.source()
-	total, err := c.send(p.ctx, s, in)
+	s := c.Connect()
+	total, err := c.send(p.Ctx, s, in)
 	if err == nil {
-		err = c.finish(p.ctx, s)
+		err = c.finish(p.Ctx, s)
 	}
 	if err != nil && total.Count > 0 {
 		err = fmt.Errorf("behind sequence %d, where %d chunks were appended: %w", total.LastSequence, total.Count, err)
@@ -49,7 +51,7 @@ func (c appendCmd) Run(p *process) error {
 	if err != nil {
 		return err
 	}
-	return json.NewEncoder(p.stdout).Encode(total)
+	return json.NewEncoder(p.Stdout).Encode(total)
 }
 
 // batchBytes is the size that a batch is not filled beyond, well below what
@@ -57,7 +59,7 @@ func (c appendCmd) Run(p *process) error {
 const batchBytes = httpapi.MaxChunksBody / 2
 
 // send appends what in holds, batch by batch.
-func (c appendCmd) send(ctx context.Context, s *source, in io.Reader) (total httpapi.Appended, err error) {
+func (c appendCmd) send(ctx context.Context, s *source.Source, in io.Reader) (total httpapi.Appended, err error) {
 	number := 0
 	for batch, err := range batches(in, eventlog.MaxAppendRecords, batchBytes) {
 		if err != nil {
@@ -68,7 +70,7 @@ func (c appendCmd) send(ctx context.Context, s *source, in io.Reader) (total htt
 		if number == 1 && c.ExpectedSequence != nil {
 			h.Set("Helix-Expected-Sequence", strconv.FormatUint(*c.ExpectedSequence, 10))
 		}
-		done, err := s.post(ctx, "/sessions/"+escapeID(c.Session)+"/chunks", h, batch)
+		done, err := sendAppend(ctx, s, "/sessions/"+source.EscapeID(c.Session)+"/chunks", h, batch)
 		if err != nil {
 			return total, err
 		}
@@ -88,7 +90,7 @@ func batches(in io.Reader, maxLines, maxBytes int) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		var batch bytes.Buffer
 		count := 0
-		all := lines(in)
+		all := source.Lines(in)
 		for all.Scan() {
 			line := bytes.TrimSpace(all.Bytes())
 			if len(line) == 0 {
@@ -114,7 +116,7 @@ func batches(in io.Reader, maxLines, maxBytes int) iter.Seq2[[]byte, error] {
 }
 
 // finish ends the stream if that is asked for.
-func (c appendCmd) finish(ctx context.Context, s *source) error {
+func (c appendCmd) finish(ctx context.Context, s *source.Source) error {
 	verb, body := "end", []byte("{}")
 	switch {
 	case c.Fail != "":
@@ -123,7 +125,7 @@ func (c appendCmd) finish(ctx context.Context, s *source) error {
 	case !c.End:
 		return nil
 	}
-	_, err := s.post(ctx, "/sessions/"+escapeID(c.Session)+"/"+verb, c.key("end"), body)
+	_, err := sendAppend(ctx, s, "/sessions/"+source.EscapeID(c.Session)+"/"+verb, c.key("end"), body)
 	return err
 }
 
@@ -135,9 +137,9 @@ func (c appendCmd) key(suffix string) http.Header {
 	return h
 }
 
-// post returns what was appended, or the error that the answer holds.
-func (s *source) post(ctx context.Context, path string, header http.Header, body []byte) (done httpapi.Appended, err error) {
-	answer, err := s.do(ctx, http.MethodPost, path, header, bytes.NewReader(body))
+// sendAppend returns what was appended, or the error that the answer holds.
+func sendAppend(ctx context.Context, s *source.Source, path string, header http.Header, body []byte) (done httpapi.Appended, err error) {
+	answer, err := s.Do(ctx, http.MethodPost, path, header, bytes.NewReader(body))
 	if err != nil {
 		return done, err
 	}

@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
 	"github.com/helixd/helixd/httpapi"
@@ -24,7 +26,7 @@ import (
 func newDaemon(t *testing.T, agents ...agentloop.Agent) (log eventlog.Log, helixd func(stdin string, args ...string) (string, error)) {
 	t.Helper()
 	log = memory.New()
-	loop, err := agentloop.New(log, agents, nil)
+	loop, err := engine.New(log, agents, nil)
 	require.NoError(t, err)
 	t.Cleanup(loop.Stop)
 	api, err := httpapi.New(httpapi.Options{
@@ -42,7 +44,7 @@ func newDaemon(t *testing.T, agents ...agentloop.Agent) (log eventlog.Log, helix
 			return "", err
 		}
 		var out bytes.Buffer
-		err = k.Run(&process{ctx: t.Context(), stdin: strings.NewReader(stdin), stdout: &out})
+		err = k.Run(&flags.Process{Ctx: t.Context(), Stdin: strings.NewReader(stdin), Stdout: &out})
 		return out.String(), err
 	}
 }

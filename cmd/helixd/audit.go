@@ -7,11 +7,14 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/source"
+	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 	"github.com/helixd/helixd/eventlog"
 )
 
 type auditCmd struct {
-	sourceFlags
+	source.Flags
 	Session string `arg:"" help:"Session id."`
 }
 
@@ -25,19 +28,19 @@ type audited struct {
 }
 
 // Run lists who has done what, rolled-back records included.
-func (c auditCmd) Run(p *process) error {
-	s, err := c.open(p.ctx)
+func (c auditCmd) Run(p *flags.Process) error {
+	s, err := c.Open(p.Ctx)
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	body, err := s.get(p.ctx, "/sessions/"+escapeID(c.Session)+"/records?dead=1&kind=fact", nil)
+	defer s.Close()
+	body, err := s.Get(p.Ctx, "/sessions/"+source.EscapeID(c.Session)+"/records?dead=1&kind=fact", nil)
 	if err != nil {
 		return err
 	}
 	defer body.Close()
 	all := []audited{}
-	in := lines(body)
+	in := source.Lines(body)
 	for in.Scan() {
 		var r eventlog.Record
 		if err := json.Unmarshal(in.Bytes(), &r); err != nil {
@@ -51,14 +54,14 @@ func (c auditCmd) Run(p *process) error {
 		return err
 	}
 	if c.JSON {
-		return json.NewEncoder(p.json()).Encode(struct {
+		return json.NewEncoder(terminal.JSON(p.Stdout)).Encode(struct {
 			Items []audited `json:"items"`
 		}{all})
 	}
-	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "TIME\tSEQUENCE\tACTION\tABOUT\tCALLER\tUSER\tADDRESS\tREQUEST")
 	for _, a := range all {
-		row(w, a.Time, a.Sequence, a.Action, a.About, cmp.Or(a.By.Token, a.By.Subject), a.By.User, a.By.Address, a.By.Request)
+		terminal.Row(w, a.Time, a.Sequence, a.Action, a.About, cmp.Or(a.By.Token, a.By.Subject), a.By.User, a.By.Address, a.By.Request)
 	}
 	return w.Flush()
 }
@@ -73,14 +76,14 @@ func auditOf(r eventlog.Record) (a audited, ok bool) {
 	if by == nil {
 		return a, false
 	}
-	a = audited{Sequence: r.Sequence, Time: clock(f.At()), By: *by}
+	a = audited{Sequence: r.Sequence, Time: terminal.Clock(f.At()), By: *by}
 	switch f := f.(type) {
 	case *eventlog.SessionCreated:
 		a.Action, a.About = "create", f.AgentType
 	case *eventlog.SessionImported:
 		a.Action, a.About = "import", fmt.Sprintf("%d records", f.Records)
 		if f.Backup > 0 {
-			a.Action, a.About = "restore", fmt.Sprintf("%d records of the backup of %s", f.Records, clock(f.Backup))
+			a.Action, a.About = "restore", fmt.Sprintf("%d records of the backup of %s", f.Records, terminal.Clock(f.Backup))
 		}
 	case *eventlog.SessionForked:
 		a.Action, a.About = "fork", fmt.Sprintf("%s@%d", f.FromSessionID, f.FromSequence)

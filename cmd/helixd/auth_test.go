@@ -21,6 +21,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/settings"
 )
 
 // serveWithKeys writes a helix.yaml with a key set, and returns it with the
@@ -135,18 +137,18 @@ func TestAReloadKeepsFetchedKeys(t *testing.T) {
 // but tokens.
 func TestDaemonNeedsAuth(t *testing.T) {
 	c, _ := serveWithKeys(t, "auth: {jwt: {jwksFile: keys.json}}\n")
-	configured, err := authOf(c.Auth, authentication{})
+	configured, err := settings.AuthenticationOf(c.Auth, settings.Authentication{})
 	require.NoError(t, err)
-	require.NotNil(t, configured.auth)
-	require.NotNil(t, configured.identify)
+	require.NotNil(t, configured.Auth)
+	require.NotNil(t, configured.Identify)
 	require.NoError(t, os.Remove("keys.json"))
-	_, err = authOf(c.Auth, authentication{})
+	_, err = settings.AuthenticationOf(c.Auth, settings.Authentication{})
 	require.ErrorContains(t, err, "auth.jwt: ")
 
-	none, err := authOf(config.Default().Auth, authentication{})
+	none, err := settings.AuthenticationOf(config.Default().Auth, settings.Authentication{})
 	require.NoError(t, err)
 	require.Zero(t, none)
-	err = serveCmd{}.Run(&process{ctx: t.Context(), stderr: io.Discard})
+	err = serveCmd{}.Run(&flags.Process{Ctx: t.Context(), Stderr: io.Discard})
 	require.ErrorContains(t, err, "nobody could use this: set auth.tokens or auth.jwt")
 	require.False(t, strings.Contains(err.Error(), "\n"))
 }

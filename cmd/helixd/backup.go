@@ -16,6 +16,9 @@ import (
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/source"
+	"github.com/helixd/helixd/cmd/helixd/internal/version"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/snapshot"
 	"github.com/helixd/helixd/snapshot/backup"
@@ -23,7 +26,7 @@ import (
 )
 
 type backupCmd struct {
-	placeFlags
+	source.ServerFlags
 	Out   string       `help:"File to write. While it is written it has another name, .NAME.*.part." required:"" type:"path"`
 	Rate  config.Bytes `help:"At most so much in a second, before it is compressed; at least 64KiB. Without it, as fast as it can." placeholder:"10MiB"`
 	Force bool         `help:"Replace the file if there is one."`
@@ -31,7 +34,7 @@ type backupCmd struct {
 
 // Run writes a backup of everything, reads it back, and prints what it holds.
 // Nothing has the file's name but a whole backup that has reached the disk.
-func (c backupCmd) Run(p *process) error {
+func (c backupCmd) Run(p *flags.Process) error {
 	if err := backup.CheckRate(int64(c.Rate)); err != nil {
 		return err
 	}
@@ -53,30 +56,30 @@ func (c backupCmd) Run(p *process) error {
 	if _, err := part.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	header, done, err := backup.Read(p.ctx, part, backup.Visitor{})
+	header, done, err := backup.Read(p.Ctx, part, backup.Visitor{})
 	if err != nil {
 		return err
 	}
 	if err := c.publish(part.Name()); err != nil {
 		return err
 	}
-	return json.NewEncoder(p.stdout).Encode(backedUp{File: c.Out, CreatedAt: header.CreatedAt, Summary: done})
+	return json.NewEncoder(p.Stdout).Encode(backedUp{File: c.Out, CreatedAt: header.CreatedAt, Summary: done})
 }
 
-func (c backupCmd) write(p *process, out io.Writer) error {
+func (c backupCmd) write(p *flags.Process, out io.Writer) error {
 	if c.NATS != "" {
-		return c.fromNATS(p.ctx, out)
+		return c.fromNATS(p.Ctx, out)
 	}
 	path := "/backup"
 	if c.Rate > 0 {
 		path += "?rate=" + strconv.FormatInt(int64(c.Rate), 10)
 	}
-	s, err := c.open(p.ctx)
+	s, err := c.Open(p.Ctx)
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	body, err := s.get(p.ctx, path, http.Header{"Accept": {"application/zstd"}})
+	defer s.Close()
+	body, err := s.Get(p.Ctx, path, http.Header{"Accept": {"application/zstd"}})
 	if err != nil {
 		return err
 	}
@@ -106,7 +109,7 @@ func (c backupCmd) fromNATS(ctx context.Context, out io.Writer) error {
 	case !errors.Is(err, natsjs.ErrStreamNotFound):
 		return err
 	}
-	_, err = backup.Take(ctx, log, snapshot.New(log, &states), out, backup.Options{Rate: int64(c.Rate), Helixd: version()})
+	_, err = backup.Take(ctx, log, snapshot.New(log, &states), out, backup.Options{Rate: int64(c.Rate), Helixd: version.Current()})
 	return err
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
@@ -31,7 +32,7 @@ func command(t *testing.T, args ...string) (string, error) {
 		return "", err
 	}
 	var out bytes.Buffer
-	err = k.Run(&process{ctx: t.Context(), stdout: &out, log: slog.New(slog.DiscardHandler)})
+	err = k.Run(&flags.Process{Ctx: t.Context(), Stdout: &out, Log: slog.New(slog.DiscardHandler)})
 	return out.String(), err
 }
 

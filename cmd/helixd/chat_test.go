@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/cmd/helixd/internal/agentconfig"
 )
 
 // startWith runs a daemon until the test ends, and returns its URL.
@@ -24,7 +25,7 @@ func startWith(t *testing.T, text string) string {
 	c, err := config.Load(path, nil)
 	require.NoError(t, err)
 	c.DataDir = t.TempDir()
-	agents, err := agentsOf(c)
+	agents, err := agentconfig.Agents(c)
 	require.NoError(t, err)
 	d, err := startDaemon(t.Context(), c, agents, false, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)

@@ -5,6 +5,9 @@ import (
 	"io"
 	"strconv"
 
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/source"
+	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/projector"
 )
@@ -14,13 +17,13 @@ type checkpointsCmd struct {
 	Session string `arg:"" help:"Session id."`
 }
 
-func (c checkpointsCmd) Run(p *process) error {
+func (c checkpointsCmd) Run(p *flags.Process) error {
 	q := given("limit", strconv.Itoa(c.Limit), "offset", strconv.Itoa(c.Offset))
 	var page httpapi.Page[projector.Checkpoint]
-	return show(p, c.sourceFlags, "/sessions/"+escapeID(c.Session)+"/checkpoints", q, &page, func(w io.Writer) {
+	return show(p, c.Flags, "/sessions/"+source.EscapeID(c.Session)+"/checkpoints", q, &page, func(w io.Writer) {
 		fmt.Fprintln(w, "CHECKPOINT\tSEQUENCE\tSTEP\tMESSAGES\tSTATUS\tTIME\tRUN")
 		for _, cp := range page.Items {
-			row(w, cp.ID, cp.StreamSequence, cp.StepCount, cp.MessageCount, string(cp.Status), clock(cp.Timestamp), cp.RunID)
+			terminal.Row(w, cp.ID, cp.StreamSequence, cp.StepCount, cp.MessageCount, string(cp.Status), terminal.Clock(cp.Timestamp), cp.RunID)
 		}
 	}, func() { tellMore(p, page, c.Offset) })
 }

@@ -12,6 +12,9 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/source"
+	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/projector"
@@ -28,20 +31,20 @@ const (
 	plainWidth = 120
 )
 
-func (f widthFlag) width(p *process) int {
+func (f widthFlag) width(p *flags.Process) int {
 	columns, _ := strconv.Atoi(os.Getenv("COLUMNS")) // the shell's: whatever it holds is no reason to fail
-	return max(cmp.Or(max(f.Width, 0), max(columns, 0), terminalWidth(p.stdout), plainWidth), minWidth)
+	return max(cmp.Or(max(f.Width, 0), max(columns, 0), terminal.Width(p.Stdout), plainWidth), minWidth)
 }
 
 type compareCmd struct {
-	sourceFlags
-	colorFlags
+	source.Flags
+	terminal.ColorFlags
 	widthFlag
 	A string `arg:"" help:"Session, as SESSION or, at a sequence, SESSION@N."`
 	B string `arg:"" help:"The other one."`
 }
 
-func (c compareCmd) Run(p *process) error {
+func (c compareCmd) Run(p *flags.Process) error {
 	q := url.Values{}
 	for name, text := range map[string]string{"a": c.A, "b": c.B} {
 		m, err := parseMoment(text)
@@ -53,30 +56,30 @@ func (c compareCmd) Run(p *process) error {
 			q.Set(name+"At", strconv.FormatUint(*m.at, 10))
 		}
 	}
-	s, err := c.open(p.ctx)
+	s, err := c.Open(p.Ctx)
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	body, err := s.get(p.ctx, "/compare?"+q.Encode(), nil)
+	defer s.Close()
+	body, err := s.Get(p.Ctx, "/compare?"+q.Encode(), nil)
 	if err != nil {
 		return err
 	}
 	defer body.Close()
 	if c.JSON {
-		return p.printJSON(body)
+		return terminal.PrintJSON(p.Stdout, body)
 	}
 	var answer comparison
 	if err := json.NewDecoder(body).Decode(&answer); err != nil {
 		return err
 	}
-	out := sheet{paint: c.paint(p)}
+	out := sheet{paint: c.Paint(p.Stdout)}
 	var earlier any
 	if len(answer.Patch) > 0 {
-		earlier = s.stateAt(p.ctx, answer.A.SessionID, answer.A.Sequence)["customState"]
+		earlier = stateAt(p.Ctx, s, answer.A.SessionID, answer.A.Sequence)["customState"]
 	}
 	out.compare(answer, earlier, c.width(p))
-	_, err = io.WriteString(p.stdout, out.String())
+	_, err = io.WriteString(p.Stdout, out.String())
 	return err
 }
 
@@ -92,19 +95,19 @@ const labelWidth = 12
 // compare tells what differs between two moments, side by side.
 func (r *sheet) compare(c comparison, earlier any, width int) {
 	t := sides{r: r, width: (width - labelWidth - 3) / 2}
-	t.row("", bold, c.A.SessionID+"@"+strconv.FormatUint(c.A.Sequence, 10), c.B.SessionID+"@"+strconv.FormatUint(c.B.Sequence, 10))
-	t.row("agent", plain, c.A.AgentType, c.B.AgentType)
-	t.row("status", plain, string(c.A.Status), string(c.B.Status))
-	t.row("messages", plain, strconv.Itoa(len(c.A.Messages)), strconv.Itoa(len(c.B.Messages)))
-	t.row("tool calls", plain, calls(c.A.ToolCalls), calls(c.B.ToolCalls))
-	t.row("spent", plain, strings.Join(spending(c.A.Spent), ", "), strings.Join(spending(c.B.Spent), ", "))
+	t.row("", terminal.Bold, c.A.SessionID+"@"+strconv.FormatUint(c.A.Sequence, 10), c.B.SessionID+"@"+strconv.FormatUint(c.B.Sequence, 10))
+	t.row("agent", terminal.Plain, c.A.AgentType, c.B.AgentType)
+	t.row("status", terminal.Plain, string(c.A.Status), string(c.B.Status))
+	t.row("messages", terminal.Plain, strconv.Itoa(len(c.A.Messages)), strconv.Itoa(len(c.B.Messages)))
+	t.row("tool calls", terminal.Plain, calls(c.A.ToolCalls), calls(c.B.ToolCalls))
+	t.row("spent", terminal.Plain, strings.Join(spending(c.A.Spent), ", "), strings.Join(spending(c.B.Spent), ", "))
 	t.steps(c.A.Steps, c.B.Steps)
 	if c.ForkedFrom != nil {
-		r.line(0, dim, fmt.Sprintf("forked from %s at %d", printable(c.ForkedFrom.SessionID), c.ForkedFrom.Sequence))
+		r.line(0, terminal.Dim, fmt.Sprintf("forked from %s at %d", terminal.Printable(c.ForkedFrom.SessionID), c.ForkedFrom.Sequence))
 	}
 	r.section("messages")
 	if c.Common > 0 {
-		r.line(0, dim, "the first "+count(c.Common, "message")+" of both: the same")
+		r.line(0, terminal.Dim, "the first "+terminal.Count(c.Common, "message")+" of both: the same")
 	}
 	a, b := c.A.Messages[min(c.Common, len(c.A.Messages)):], c.B.Messages[min(c.Common, len(c.B.Messages)):]
 	for i := range max(len(a), len(b)) {
@@ -140,7 +143,7 @@ func (t sides) steps(a, b []projector.StepTime) {
 	}
 	slices.SortFunc(all, func(a, b step) int { return cmp.Or(cmp.Compare(a.turn, b.turn), cmp.Compare(a.step, b.step)) })
 	for _, key := range slices.Compact(all) {
-		t.row(fmt.Sprintf("step %d.%d", key.turn, key.step), plain, words[0][key], words[1][key])
+		t.row(fmt.Sprintf("step %d.%d", key.turn, key.step), terminal.Plain, words[0][key], words[1][key])
 	}
 }
 
@@ -169,45 +172,45 @@ type sides struct {
 
 // row writes two texts, wrapped, behind their name; the right one in the given
 // style, and yellow where it is another.
-func (t sides) row(name string, s style, left, right string) {
-	if s == plain && left != right {
-		s = yellow
+func (t sides) row(name string, s terminal.Style, left, right string) {
+	if s == terminal.Plain && left != right {
+		s = terminal.Yellow
 	}
-	t.lines(name, wrap([]saidLine{{s, printable(left)}}, t.width), wrap([]saidLine{{s, printable(right)}}, t.width))
+	t.lines(name, wrap([]terminal.Line{{Style: s, Text: terminal.Printable(left)}}, t.width), wrap([]terminal.Line{{Style: s, Text: terminal.Printable(right)}}, t.width))
 }
 
 // messages writes two messages, of which one may be missing.
 func (t sides) messages(a, b *projector.Message) {
 	name := ""
-	var left, right []saidLine
+	var left, right []terminal.Line
 	if b != nil {
-		name, right = string(b.Role), said(*b)
+		name, right = string(b.Role), terminal.MessageLines(*b)
 	}
 	if a != nil {
-		name, left = string(a.Role), said(*a)
+		name, left = string(a.Role), terminal.MessageLines(*a)
 	}
 	if a != nil && b != nil && a.Role != b.Role {
 		name = ""
-		left = append([]saidLine{{bold, printable(string(a.Role))}}, left...)
-		right = append([]saidLine{{bold, printable(string(b.Role))}}, right...)
+		left = append([]terminal.Line{{Style: terminal.Bold, Text: terminal.Printable(string(a.Role))}}, left...)
+		right = append([]terminal.Line{{Style: terminal.Bold, Text: terminal.Printable(string(b.Role))}}, right...)
 	}
 	t.lines(name, wrap(left, t.width), wrap(right, t.width))
 }
 
-func (t sides) lines(name string, left, right []saidLine) {
+func (t sides) lines(name string, left, right []terminal.Line) {
 	for i := range max(len(left), len(right), 1) {
 		label := ""
 		if i == 0 {
-			label = printable(name)
+			label = terminal.Printable(name)
 		}
-		text := t.r.paint.text(dim, label) + strings.Repeat(" ", max(labelWidth-columns(label), 1))
+		text := t.r.paint.Text(terminal.Dim, label) + strings.Repeat(" ", max(labelWidth-columns(label), 1))
 		l, r := at(left, i), at(right, i)
 		if l == nil {
-			l = new(saidLine)
+			l = new(terminal.Line)
 		}
-		text += t.r.paint.text(l.style, l.text) + strings.Repeat(" ", max(t.width-columns(l.text), 0)) + " │ "
+		text += t.r.paint.Text(l.Style, l.Text) + strings.Repeat(" ", max(t.width-columns(l.Text), 0)) + " │ "
 		if r != nil {
-			text += t.r.paint.text(r.style, r.text)
+			text += t.r.paint.Text(r.Style, r.Text)
 		}
 		t.r.WriteString(strings.TrimRight(text, " "))
 		t.r.WriteByte('\n')
@@ -216,9 +219,9 @@ func (t sides) lines(name string, left, right []saidLine) {
 
 // wrap breaks lines that are longer than so many columns, between words where
 // it can.
-func wrap(all []saidLine, width int) (out []saidLine) {
+func wrap(all []terminal.Line, width int) (out []terminal.Line) {
 	for _, line := range all {
-		rest := line.text
+		rest := line.Text
 		for columns(rest) > width {
 			cut, space, n := 0, 0, 0
 			for i, r := range rest {
@@ -232,10 +235,10 @@ func wrap(all []saidLine, width int) (out []saidLine) {
 			if space == 0 || rest[cut:] != "" && rest[cut] == ' ' {
 				space = cut
 			}
-			out = append(out, saidLine{line.style, strings.TrimRight(rest[:space], " ")})
+			out = append(out, terminal.Line{Style: line.Style, Text: strings.TrimRight(rest[:space], " ")})
 			rest = strings.TrimLeft(rest[space:], " ")
 		}
-		out = append(out, saidLine{line.style, rest})
+		out = append(out, terminal.Line{Style: line.Style, Text: rest})
 	}
 	return out
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 	"github.com/helixd/helixd/projector"
 )
 
@@ -49,7 +51,7 @@ func TestCompare(t *testing.T) {
 
 // COLUMNS is the shell's: it says how wide the terminal is, or it counts for nothing.
 func TestCompareColumns(t *testing.T) {
-	p := &process{stdout: new(bytes.Buffer)}
+	p := &flags.Process{Stdout: new(bytes.Buffer)}
 	for columns, want := range map[string]int{"": plainWidth, "wide": plainWidth, "-5": plainWidth, "0": plainWidth, "7": minWidth, "90": 90} {
 		t.Setenv("COLUMNS", columns)
 		var c cli
@@ -69,9 +71,9 @@ func TestWrap(t *testing.T) {
 	} {
 		for width := 2; width < 20; width++ {
 			var all string
-			for _, line := range wrap([]saidLine{{text: text}}, width) {
-				require.LessOrEqual(t, columns(line.text), width, "%q at %d", text, width)
-				all += line.text
+			for _, line := range wrap([]terminal.Line{{Text: text}}, width) {
+				require.LessOrEqual(t, columns(line.Text), width, "%q at %d", text, width)
+				all += line.Text
 			}
 			require.Equal(t, strings.ReplaceAll(text, " ", ""), strings.ReplaceAll(all, " ", ""))
 		}

@@ -1,6 +1,9 @@
 package main
 
-import "github.com/helixd/helixd/cmd/helixd/config"
+import (
+	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+)
 
 type configCmd struct {
 	Schema configSchemaCmd `cmd:"" help:"Print the JSON Schema of helix.yaml, for editors."`
@@ -9,7 +12,7 @@ type configCmd struct {
 type configSchemaCmd struct{}
 
 // Run prints the schema.
-func (configSchemaCmd) Run(p *process) error {
-	_, err := p.stdout.Write(config.Schema())
+func (configSchemaCmd) Run(p *flags.Process) error {
+	_, err := p.Stdout.Write(config.Schema())
 	return err
 }

@@ -12,10 +12,14 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/memory"
 	"github.com/helixd/helixd/agentloop/queue"
 	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/cmd/helixd/internal/agentconfig"
+	"github.com/helixd/helixd/cmd/helixd/internal/settings"
+	"github.com/helixd/helixd/cmd/helixd/internal/version"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/daily"
@@ -26,7 +30,7 @@ import (
 )
 
 const (
-	openTimeout       = time.Minute // to connect and find the streams
+	reloadTimeout     = time.Minute // for a reload by a signal
 	readHeaderTimeout = 10 * time.Second
 	idleTimeout       = 2 * time.Minute
 	// shutdownTimeout is for requests that are under way; longer than a slow log
@@ -96,7 +100,7 @@ func (d *daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 		return err
 	}
 	d.onClose(nc.Close)
-	ctx, cancel := context.WithTimeout(ctx, openTimeoutOf(c))
+	ctx, cancel := context.WithTimeout(ctx, settings.OpenTimeout(c))
 	defer cancel()
 	if revocations != nil {
 		if err := revocations.Open(ctx, nc, c.NATS.Replicas, d.dropRevoked, d.sync, log); err != nil {
@@ -108,7 +112,7 @@ func (d *daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 	var folds *foldsjs.Folds
 	store, err := jetstream.Open(ctx, nc, &jetstream.Options{
 		Partitions: c.NATS.Partitions, Replicas: c.NATS.Replicas, Durability: durability, Refuses: d.refuses, Metrics: measured.log,
-		Grow: growsAtStart(c), Server: d.server, Beside: foldsjs.Place,
+		Grow: settings.GrowsAtStart(c), Server: d.server, Beside: foldsjs.Place,
 		Forget: func(ctx context.Context, session string) error {
 			if revocations != nil { // else they would be rights to the next session of the id
 				if err := revocations.Revoke(ctx, session); err != nil {
@@ -136,17 +140,17 @@ func (d *daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 	}
 	states := snapshot.New(store, &snapshot.StoreOptions{Folds: folds, Logger: log, Metrics: measured.folds})
 	d.openReadModels(c, store, states, log)
-	limits := quota.New(tenantsOf(c), d.counts(), daily.New(nc, c.NATS.Replicas, d.sync))
+	limits := quota.New(settings.Tenants(c), d.counts(), daily.New(nc, c.NATS.Replicas, d.sync))
 	d.openMemories(c.Memory, store, measured.memory, log)
 	d.onClose(measured.state.watch(store, d.models, limits))
-	mcp := &mcpServers{log: log}
-	agents, servers, err := mcp.open(ctx, c, agents)
+	mcp := agentconfig.NewMCPServers(log)
+	agents, servers, err := mcp.Open(ctx, c, agents)
 	if err != nil {
 		return err
 	}
-	mcp.use(servers, nil)
-	d.onClose(mcp.close)
-	if err := equip(d.memories, c, agents); err != nil {
+	mcp.Use(servers, nil)
+	d.onClose(mcp.Close)
+	if err := agentconfig.Equip(d.memories, c, agents); err != nil {
 		return err
 	}
 	node := "node-" + ulid.Make().String()
@@ -168,12 +172,12 @@ func (d *daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 	if err != nil {
 		return err
 	}
-	loop, err := agentloop.New(store, agents, &agentloop.Options{
+	loop, err := engine.New(store, agents, &engine.Options{
 		Node: node, Logger: log, States: states, Queue: runs, RetryDelay: c.ModelRetryDelay, ExpireAfter: c.Sessions.ExpireAfter,
 		Tracer: tracer, TraceContent: c.Tracing.Content, Metrics: measured.loop, Workspaces: workspaces, Quota: limits,
 	})
 	if err != nil {
-		return atKey(c, err, workspaces)
+		return agentconfig.AtKey(c, err, workspaces)
 	}
 	d.onClose(loop.Stop)
 	d.reloader = &reloader{
@@ -187,10 +191,10 @@ func (d *daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 	opts.Subscribe = subscribing(minter, revocations, c.NATS.Subscribers, d.natsURL, d.webSocketURL)
 	opts.Gatherer, opts.Metrics = measured.gatherer, measured.http
 	opts.Quota, opts.MaxStreams = limits, c.Limits.MostStreams(mostConnections(c.Limits))
-	if d.reloader.auth, err = authOf(c.Auth, authentication{}); err != nil {
+	if d.reloader.auth, err = settings.AuthenticationOf(c.Auth, settings.Authentication{}); err != nil {
 		return err
 	}
-	opts.Auth, opts.Identify = d.reloader.auth.auth, d.reloader.auth.identify
+	opts.Auth, opts.Identify = d.reloader.auth.Auth, d.reloader.auth.Identify
 	if !c.Auth.TicketKey.IsZero() {
 		opts.TicketKey = []byte(c.Auth.TicketKey.Reveal())
 	}
@@ -208,7 +212,7 @@ func (d *daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 		runs.Leave()
 		loop.Drain(ctx)
 	})
-	d.url = schemeOf(c) + listener.Addr().String()
+	d.url = settings.Scheme(c) + listener.Addr().String()
 	if err := runs.Serve(loop); err != nil {
 		return err
 	}
@@ -221,48 +225,11 @@ func (d *daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 // serverOptions are the HTTP server's options that the configuration has.
 func serverOptions(c *config.Config, agents []agentloop.Agent) httpapi.Options {
 	return httpapi.Options{
-		AllowUnauthenticated: c.Auth.AllowUnauthenticated, Version: version(), ServiceName: c.ServiceName, Origins: c.CORS.Origins,
-		Chat: chatOf(c.Chat, agents), Prices: pricesOf(c.Prices), Heartbeat: c.Heartbeat, Hosts: hostsOf(c), Public: c.Public,
+		AllowUnauthenticated: c.Auth.AllowUnauthenticated, Version: version.Current(), ServiceName: c.ServiceName, Origins: c.CORS.Origins,
+		Chat: settings.Chat(c.Chat, agents), Prices: settings.Prices(c.Prices), Heartbeat: c.Heartbeat, Hosts: settings.Hosts(c), Public: c.Public,
 		InterruptObservationDeadline: c.InterruptObservationDeadline, VerboseValidationErrors: c.VerboseValidationErrors,
 		SubmitToolResultSchema: c.SubmitToolResultSchema,
 	}
-}
-
-// authentication decides about requests and identifies their callers. Both are nil
-// if nothing is configured.
-type authentication struct {
-	auth     httpapi.Authenticator
-	identify httpapi.Identifier
-	jwt      *httpapi.JWT // nil: not configured
-}
-
-// authOf returns the authentication that is configured. It keeps the keys that the
-// one before has fetched from the same URL.
-func authOf(a config.Auth, before authentication) (authentication, error) {
-	if !a.Configured() {
-		return authentication{}, nil
-	}
-	tokens := tokensOf(a.Tokens)
-	auth, identify := httpapi.BearerTokens(tokens), httpapi.TokenCallers(tokens)
-	if !a.JWT.Configured() {
-		return authentication{auth, certified(identify), nil}, nil
-	}
-	byJWT, err := httpapi.NewJWT(a.JWT.Options())
-	if err != nil {
-		return authentication{}, fmt.Errorf("auth.jwt: %w", err)
-	}
-	byJWT.KeepKeys(before.jwt)
-	return authentication{httpapi.AnyOf(auth, byJWT.Authenticate), certified(httpapi.AnyCaller(identify, byJWT.Identify)), byJWT}, nil
-}
-
-func tokensOf(tokens []config.Token) []httpapi.Token {
-	out := make([]httpapi.Token, len(tokens))
-	for i, t := range tokens {
-		out[i] = httpapi.Token{
-			Token: t.Token.Reveal(), Name: t.Name, Operations: t.Operations, Sessions: t.Sessions, User: t.User, Tenant: t.Tenant,
-		}
-	}
-	return out
 }
 
 func (d *daemon) onClose(f func()) { d.closers = append(d.closers, f) }
@@ -295,7 +262,7 @@ func (d *daemon) run(ctx context.Context, hangups <-chan os.Signal) error {
 
 // hangup reloads; what is wrong is logged.
 func (d *daemon) hangup(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	ctx, cancel := context.WithTimeout(ctx, reloadTimeout)
 	defer cancel()
 	d.notify.reloading()
 	defer d.notify.reloaded(d.url)

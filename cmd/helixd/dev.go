@@ -8,6 +8,10 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/cmd/helixd/internal/agentconfig"
+	"github.com/helixd/helixd/cmd/helixd/internal/demo"
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/settings"
 	"github.com/helixd/helixd/eventlog"
 )
 
@@ -15,35 +19,35 @@ import (
 const devNATSListen = "127.0.0.1:4222"
 
 type devCmd struct {
-	configFlags
+	flags.Configuration
 }
 
-func (c devCmd) Run(p *process) error {
-	cfg, err := c.load(p)
+func (c devCmd) Run(p *flags.Process) error {
+	cfg, err := c.Load(p)
 	if err != nil {
 		return err
 	}
 	var agents []agentloop.Agent
 	var fill []func(context.Context, eventlog.Log)
 	if c.Config != "" {
-		if agents, err = agentsOf(cfg); err != nil {
+		if agents, err = agentconfig.Agents(cfg); err != nil {
 			return err
 		}
 	} else {
-		agents, cfg.DrainTimeout = demoAgents(), 0 // nobody waits for it
+		agents, cfg.DrainTimeout = demo.Agents(), 0 // nobody waits for it
 		if cfg.Chat.DefaultAgent == "" {
-			cfg.Chat.DefaultAgent = demoAgent
+			cfg.Chat.DefaultAgent = demo.Agent
 		}
 		if cfg.NATS.URL == "" { // else the log is somebody's
 			fill = append(fill, func(ctx context.Context, log eventlog.Log) {
-				if err := importIncident(ctx, log, cfg.DataDir); err != nil {
-					p.log.Warn("the demo session can't be imported", eventlog.LogSession, incidentSession, "error", err)
+				if err := demo.ImportIncident(ctx, log, cfg.DataDir); err != nil {
+					p.Log.Warn("the demo session can't be imported", eventlog.LogSession, demo.Incident, "error", err)
 				}
 			})
 		}
 	}
 	if !cfg.Auth.Configured() {
-		if !isLoopback(cfg.Listen) {
+		if !settings.IsLoopback(cfg.Listen) {
 			return fmt.Errorf("listen: dev runs unauthenticated, on a loopback address only, not on %s", cfg.Listen)
 		}
 		cfg.Auth.AllowUnauthenticated = true
@@ -51,33 +55,33 @@ func (c devCmd) Run(p *process) error {
 	if cfg.NATS.URL == "" && cfg.NATS.Listen == "" && isFree(devNATSListen) {
 		cfg.NATS.Listen = devNATSListen
 	}
-	if n := cfg.NATS; n.URL == "" && n.Listen != "" && !isLoopback(n.Listen) && n.User == "" {
+	if n := cfg.NATS; n.URL == "" && n.Listen != "" && !settings.IsLoopback(n.Listen) && n.User == "" {
 		return fmt.Errorf("nats.listen: dev lets everybody read, on a loopback address only, not on %s", n.Listen)
 	}
-	if err := checkListen(cfg, false, p.log); err != nil {
+	if err := settings.CheckListen(cfg, false, p.Log); err != nil {
 		return err
 	}
-	d, err := startDaemon(p.ctx, cfg, agents, true, p.log, fill...)
+	d, err := startDaemon(p.Ctx, cfg, agents, true, p.Log, fill...)
 	if err != nil {
 		return err
 	}
 	if c.Config != "" {
 		d.reloader.readBy(func() (*config.Config, []agentloop.Agent, error) {
-			next, err := c.read(p.logs)
+			next, err := c.Read(p.Logs)
 			if err != nil {
 				return nil, nil, err
 			}
 			next.Auth.AllowUnauthenticated, next.NATS.Listen = cfg.Auth.AllowUnauthenticated, cfg.NATS.Listen
-			agents, err := agentsOf(next)
+			agents, err := agentconfig.Agents(next)
 			return next, agents, err
 		})
 	}
-	agent := demoAgent
+	agent := demo.Agent
 	if len(agents) > 0 && c.Config != "" {
 		agent = agents[0].Name
 	}
-	fmt.Fprint(p.stdout, welcome(d, cfg.DataDir, agent))
-	return d.run(p.ctx, nil)
+	fmt.Fprint(p.Stdout, welcome(d, cfg.DataDir, agent))
+	return d.run(p.Ctx, nil)
 }
 
 func isFree(address string) bool {

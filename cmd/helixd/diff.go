@@ -11,54 +11,57 @@ import (
 	"strings"
 	"time"
 
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/source"
+	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/projector"
 )
 
 type diffCmd struct {
-	sourceFlags
-	colorFlags
+	source.Flags
+	terminal.ColorFlags
 	widthFlag
 	Session string `arg:"" help:"Session id; or SESSION@N, a moment to compare with another one."`
 	Range   string `arg:"" optional:"" default:".." help:"Sequences A..B, by default from before everything to the head; or the other moment, SESSION@N."`
 	All     bool   `help:"Every change of the state, also where it only keeps accounts."`
 }
 
-func (c diffCmd) Run(p *process) error {
+func (c diffCmd) Run(p *flags.Process) error {
 	from, to, err := parseRange(c.Range)
 	if err != nil && atSequence.MatchString(c.Session) && atSequence.MatchString(c.Range) {
-		return compareCmd{sourceFlags: c.sourceFlags, colorFlags: c.colorFlags, widthFlag: c.widthFlag, A: c.Session, B: c.Range}.Run(p)
+		return compareCmd{Flags: c.Flags, ColorFlags: c.ColorFlags, widthFlag: c.widthFlag, A: c.Session, B: c.Range}.Run(p)
 	}
 	if err != nil {
 		return err
 	}
-	s, err := c.open(p.ctx)
+	s, err := c.Open(p.Ctx)
 	if err != nil {
 		return err
 	}
-	defer s.close()
+	defer s.Close()
 	q := url.Values{}
 	for name, n := range map[string]*uint64{"from": from, "to": to} {
 		if n != nil {
 			q.Set(name, strconv.FormatUint(*n, 10))
 		}
 	}
-	body, err := s.get(p.ctx, "/sessions/"+escapeID(c.Session)+"/diff?"+q.Encode(), nil)
+	body, err := s.Get(p.Ctx, "/sessions/"+source.EscapeID(c.Session)+"/diff?"+q.Encode(), nil)
 	if err != nil {
 		return err
 	}
 	defer body.Close()
 	if c.JSON {
-		return p.printJSON(body)
+		return terminal.PrintJSON(p.Stdout, body)
 	}
 	var d stateDiff
 	if err := json.NewDecoder(body).Decode(&d); err != nil {
 		return err
 	}
-	out := sheet{paint: c.paint(p)}
-	out.diff(c.Session, d, s.stateAt(p.ctx, c.Session, d.From), c.All)
-	_, err = io.WriteString(p.stdout, out.String())
+	out := sheet{paint: c.Paint(p.Stdout)}
+	out.diff(c.Session, d, stateAt(p.Ctx, s, c.Session, d.From), c.All)
+	_, err = io.WriteString(p.Stdout, out.String())
 	return err
 }
 
@@ -70,8 +73,8 @@ type stateDiff struct {
 
 // stateAt returns a session's state for what was there before a change; nil if
 // it can't be had.
-func (s *source) stateAt(ctx context.Context, session string, at uint64) map[string]any {
-	body, err := s.get(ctx, "/sessions/"+escapeID(session)+"/state?at="+strconv.FormatUint(at, 10), nil)
+func stateAt(ctx context.Context, s *source.Source, session string, at uint64) map[string]any {
+	body, err := s.Get(ctx, "/sessions/"+source.EscapeID(session)+"/state?at="+strconv.FormatUint(at, 10), nil)
 	if err != nil {
 		return nil
 	}
@@ -88,26 +91,26 @@ func (s *source) stateAt(ctx context.Context, session string, at uint64) map[str
 // sheet is a text in sections.
 type sheet struct {
 	strings.Builder
-	paint paint
+	paint terminal.Paint
 }
 
 func (r *sheet) section(title string) {
 	if r.Len() > 0 {
 		r.WriteByte('\n')
 	}
-	r.line(0, bold, title)
+	r.line(0, terminal.Bold, title)
 }
 
-func (r *sheet) line(indent int, s style, text string) {
+func (r *sheet) line(indent int, s terminal.Style, text string) {
 	r.WriteString(strings.Repeat(" ", indent))
-	r.WriteString(r.paint.text(s, text))
+	r.WriteString(r.paint.Text(s, text))
 	r.WriteByte('\n')
 }
 
 // diff tells what has changed between two moments of a session.
 func (r *sheet) diff(session string, d stateDiff, earlier map[string]any, all bool) {
-	r.line(0, bold, fmt.Sprintf("%s, %d..%d", printable(session), d.From, d.To))
-	r.line(2, plain, strings.Join(spending(d.Spent), ", "))
+	r.line(0, terminal.Bold, fmt.Sprintf("%s, %d..%d", terminal.Printable(session), d.From, d.To))
+	r.line(2, terminal.Plain, strings.Join(spending(d.Spent), ", "))
 	if len(d.Messages) > 0 {
 		r.section("messages")
 		for _, m := range d.Messages {
@@ -135,7 +138,7 @@ func (r *sheet) diff(session string, d stateDiff, earlier map[string]any, all bo
 	}
 	if gone > 0 {
 		r.section("messages")
-		r.line(2, red, "- "+count(gone, "message"))
+		r.line(2, terminal.Red, "- "+terminal.Count(gone, "message"))
 	}
 	if len(shown) > 0 {
 		r.section("state")
@@ -144,7 +147,7 @@ func (r *sheet) diff(session string, d stateDiff, earlier map[string]any, all bo
 		}
 	}
 	if rest > 0 {
-		r.line(0, dim, fmt.Sprintf("\nand %s of what the state keeps for itself (--all)", count(rest, "change")))
+		r.line(0, terminal.Dim, fmt.Sprintf("\nand %s of what the state keeps for itself (--all)", terminal.Count(rest, "change")))
 	}
 }
 
@@ -165,12 +168,12 @@ func telling(path string) bool {
 
 // message tells a message, with its sequence and who speaks.
 func (r *sheet) message(m projector.Message) {
-	for i, line := range said(m) {
-		head := strings.Repeat(" ", indent)
+	for i, line := range terminal.MessageLines(m) {
+		head := strings.Repeat(" ", terminal.Indent)
 		if i == 0 {
-			head = r.paint.text(dim, fmt.Sprintf("%8d", m.Sequence)) + fmt.Sprintf("  %-11s", printable(string(m.Role)))
+			head = r.paint.Text(terminal.Dim, fmt.Sprintf("%8d", m.Sequence)) + fmt.Sprintf("  %-11s", terminal.Printable(string(m.Role)))
 		}
-		r.WriteString(strings.TrimRight(head+r.paint.text(line.style, line.text), " "))
+		r.WriteString(strings.TrimRight(head+r.paint.Text(line.Style, line.Text), " "))
 		r.WriteByte('\n')
 	}
 }
@@ -184,16 +187,16 @@ func (r *sheet) callChange(session string, c httpapi.CallChange) {
 	if is == "" {
 		is = "none"
 	}
-	words := spaced(c.ToolName, c.ToolCallID, string(was), "→", string(is), c.Error)
+	words := terminal.Spaced(c.ToolName, c.ToolCallID, string(was), "→", string(is), c.Error)
 	if c.Error == "" && len(c.Result) > 0 {
-		words += " " + value(c.Result)
+		words += " " + terminal.Value(c.Result)
 	}
 	if c.SessionID != session {
-		words = "[" + printable(c.SessionID) + "] " + words
+		words = "[" + terminal.Printable(c.SessionID) + "] " + words
 	}
-	s := plain
+	s := terminal.Plain
 	if c.After == httpapi.CallFailed {
-		s = red
+		s = terminal.Red
 	}
 	r.line(2, s, words)
 }
@@ -203,16 +206,16 @@ func (r *sheet) operation(op eventlog.PatchOp, earlier any) {
 	was, known := valueAt(earlier, op.Path)
 	switch {
 	case op.Op == "add" && !known:
-		r.line(2, green, "+ "+printable(op.Path)+" "+value(op.Value))
+		r.line(2, terminal.Green, "+ "+terminal.Printable(op.Path)+" "+terminal.Value(op.Value))
 	case op.Op == "add", op.Op == "replace":
 		if !known {
 			was = "…"
 		}
-		r.line(2, yellow, "~ "+printable(op.Path)+" "+was+" → "+value(op.Value))
+		r.line(2, terminal.Yellow, "~ "+terminal.Printable(op.Path)+" "+was+" → "+terminal.Value(op.Value))
 	case op.Op == "remove":
-		r.line(2, red, strings.TrimRight("- "+printable(op.Path)+" "+was, " "))
+		r.line(2, terminal.Red, strings.TrimRight("- "+terminal.Printable(op.Path)+" "+was, " "))
 	default:
-		r.line(2, yellow, "~ "+operations([]eventlog.PatchOp{op}))
+		r.line(2, terminal.Yellow, "~ "+terminal.Operations([]eventlog.PatchOp{op}))
 	}
 }
 
@@ -234,7 +237,7 @@ func valueAt(state any, pointer string) (text string, ok bool) {
 	if enc.Encode(state) != nil {
 		return "", false
 	}
-	return value(bytes.TrimSpace(raw.Bytes())), true
+	return terminal.Value(bytes.TrimSpace(raw.Bytes())), true
 }
 
 // spending tells what was used, in a few words.
@@ -247,7 +250,7 @@ func spending(s httpapi.Spent) []string {
 	case s.Cost != nil:
 		words = append(words, fmt.Sprintf("%.4f USD", *s.Cost))
 	case len(s.Unpriced) > 0:
-		words = append(words, "no price of "+printable(strings.Join(s.Unpriced, ", ")))
+		words = append(words, "no price of "+terminal.Printable(strings.Join(s.Unpriced, ", ")))
 	}
 	return words
 }

@@ -12,6 +12,9 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/cmd/helixd/internal/agentconfig"
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/settings"
 	"github.com/helixd/helixd/eventlog/jetstream"
 )
 
@@ -43,13 +46,13 @@ import (
 //
 // The exit code is 0 without a problem, 1 with one, 2 if it could not look.
 type doctorCmd struct {
-	configFlags
+	flags.Configuration
 	NATS       string `name:"nats" help:"NATS deployment to look at, in place of the configured one."`
 	Creds      string `help:"Credentials file for --nats." type:"path"`
 	ConfigOnly bool   `help:"Look at the configuration alone: nothing is started, and of the deployment nothing is looked at."`
 	Server     string `help:"URL of a daemon to look at: all that is known through HTTP."`
 	Token      string `help:"Bearer token for the daemon." env:"HELIX_TOKEN"`
-	trustFlags
+	flags.Trust
 	JSON bool `help:"Print JSON."`
 }
 
@@ -89,22 +92,17 @@ type notExamined struct{ err error }
 
 func (e notExamined) Error() string { return "not examined: " + e.err.Error() }
 
-// doctorCode is the exit code of notExamined, 0 for all other errors.
-func doctorCode(err error) int {
-	if errors.As(err, &notExamined{}) {
-		return 2
-	}
-	return 0
-}
+// ExitCode is the code that the process exits with.
+func (notExamined) ExitCode() int { return 2 }
 
-func (c doctorCmd) Run(p *process) error {
+func (c doctorCmd) Run(p *flags.Process) error {
 	return c.run(p, time.Now)
 }
 
 // run is Run by a clock.
-func (c doctorCmd) run(p *process, now func() time.Time) error {
-	out := &diagnosis{w: p.stdout, json: c.JSON}
-	ctx, cancel := context.WithTimeout(p.ctx, doctorTimeout)
+func (c doctorCmd) run(p *flags.Process, now func() time.Time) error {
+	out := &diagnosis{w: p.Stdout, json: c.JSON}
+	ctx, cancel := context.WithTimeout(p.Ctx, doctorTimeout)
 	defer cancel()
 	d := &doctor{cmd: c, process: p, now: now, out: out}
 	err := d.examine(ctx)
@@ -123,14 +121,14 @@ func (c doctorCmd) run(p *process, now func() time.Time) error {
 // doctor is a look under way.
 type doctor struct {
 	cmd     doctorCmd
-	process *process
+	process *flags.Process
 	now     func() time.Time
 	out     *diagnosis
 	config  *config.Config
 }
 
 func (d *doctor) examine(ctx context.Context) error {
-	c, err := d.cmd.read(d.process.logs)
+	c, err := d.cmd.Read(d.process.Logs)
 	if err != nil {
 		for line := range strings.Lines(err.Error()) {
 			d.problem(checkConfig, d.cmd.Config, strings.TrimSpace(line), "correct the key that is named; helixd serve does not start with it")
@@ -170,8 +168,8 @@ func (d *doctor) configuration() {
 		}
 		return
 	}
-	_, agents := agentsOf(d.config)
-	_, auth := authOf(d.config.Auth, authentication{})
+	_, agents := agentconfig.Agents(d.config)
+	_, auth := settings.AuthenticationOf(d.config.Auth, settings.Authentication{})
 	if err := errors.Join(agents, auth); err != nil {
 		d.problem(checkConfig, d.cmd.Config, strings.ReplaceAll(err.Error(), "\n", "; "), "correct the key that is named; helixd serve does not start with it")
 		return
@@ -191,7 +189,7 @@ func (d *doctor) configuration() {
 
 // deployment looks at an outside one.
 func (d *doctor) deployment(ctx context.Context) error {
-	opts, err := natsOptions(d.config.NATS)
+	opts, err := settings.NATSOptions(d.config.NATS)
 	if err != nil {
 		d.problem("connection", d.config.NATS.URL, err.Error(), "correct nats.tls: the file can't be read")
 		return err
@@ -208,7 +206,7 @@ func (d *doctor) deployment(ctx context.Context) error {
 
 // connected looks at a deployment through a connection of its own.
 func (d *doctor) connected(ctx context.Context, address string, opts []nats.Option, o *jetstream.ExamineOptions) error {
-	nc, err := nats.Connect(address, append(opts, nats.Name("helixd doctor"), nats.ErrorHandler(ignoreAsync))...)
+	nc, err := nats.Connect(address, append(opts, nats.Name("helixd doctor"), nats.ErrorHandler(settings.IgnoreAsync))...)
 	if err != nil {
 		d.problem("connection", "", fmt.Sprintf("%s: %v", redacted(address), err), connectAdvice(err))
 		return fmt.Errorf("nats: %w", err)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/httpapi"
@@ -26,7 +27,7 @@ func (d *doctor) daemon(ctx context.Context, base string) error {
 	if token := d.token(); token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
-	client, err := d.cmd.client()
+	client, err := d.cmd.Client()
 	if err != nil {
 		return err
 	}
@@ -38,7 +39,7 @@ func (d *doctor) daemon(ctx context.Context, base string) error {
 		return err
 	}
 	defer resp.Body.Close()
-	answer, ok := readinessOf(resp)
+	answer, ok := source.ReadinessOf(resp)
 	switch {
 	case ok && answer.Error != "":
 		d.problem(checkDaemon, base, "answers "+resp.Status+": "+answer.Error, "wait until it has started, or correct what its answer names")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/helixd/helixd/cmd/helixd/internal/settings"
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
@@ -44,19 +45,19 @@ func (d *doctor) embedded(ctx context.Context) error {
 	if c.NATS.Cluster.Listen != "" {
 		return errors.New("a server of a cluster is looked at while it runs: start helixd serve, then look again")
 	}
-	srv, err := embed.Start(ctx, embed.Options{DataDir: dir, SyncInterval: c.SyncInterval(), Logger: d.process.log})
+	srv, err := embed.Start(ctx, embed.Options{DataDir: dir, SyncInterval: c.SyncInterval(), Logger: d.process.Log})
 	if err != nil {
 		d.problem(checkFolder, dir, err.Error(), "helixd serve would not start either: look for damage with helixd verify --data-dir "+c.DataDir)
 		return err
 	}
 	defer srv.Stop()
-	nc, err := srv.Connect(nats.ErrorHandler(ignoreAsync))
+	nc, err := srv.Connect(nats.ErrorHandler(settings.IgnoreAsync))
 	if err != nil {
 		return err
 	}
 	defer nc.Close()
 	o := d.options()
-	o.Partitions, o.Grows, o.Replicas = c.NATS.Partitions, growsAtStart(c), c.NATS.Replicas
+	o.Partitions, o.Grows, o.Replicas = c.NATS.Partitions, settings.GrowsAtStart(c), c.NATS.Replicas
 	o.Durability, o.Inside = eventlog.Durability(c.Durability), true
 	return jetstream.Examine(ctx, nc, o, d.out.add)
 }
@@ -103,7 +104,7 @@ func existingParent(dir string) string {
 // it takes NATS clients with full rights, through NATS.
 func (d *doctor) running(ctx context.Context) error {
 	n := d.config.NATS
-	if err := d.daemon(ctx, schemeOf(d.config)+reachable(d.config.Listen)); err != nil {
+	if err := d.daemon(ctx, settings.Scheme(d.config)+reachable(d.config.Listen)); err != nil {
 		return fmt.Errorf("%w: give the URL of the daemon that uses the data folder as --server", err)
 	}
 	if n.Listen == "" || n.User == "" {

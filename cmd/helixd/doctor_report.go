@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/helixd/helixd/cmd/helixd/internal/version"
 	"github.com/helixd/helixd/eventlog/jetstream"
 )
 
@@ -50,7 +51,7 @@ func (d *diagnosis) close(failed error) error {
 		Warnings int               `json:"warnings"`
 		Problems int               `json:"problems"`
 		Error    string            `json:"error,omitempty"`
-	}{version(), append([]jetstream.Check{}, d.checks...), d.warnings, d.problems, ""}
+	}{version.Current(), append([]jetstream.Check{}, d.checks...), d.warnings, d.problems, ""}
 	if failed != nil {
 		all.Error = failed.Error()
 	}

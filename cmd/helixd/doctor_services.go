@@ -12,27 +12,19 @@ import (
 	"strings"
 	"time"
 
-	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/cmd/helixd/internal/settings"
 	"github.com/helixd/helixd/eventlog/jetstream"
 )
 
 // tracingTimeout is how long a collector has to answer.
 const tracingTimeout = 5 * time.Second
 
-// readModelsPath is where a node keeps its read models.
-func readModelsPath(c *config.Config) string {
-	if c.ReadModels.File != "" {
-		return c.ReadModels.File
-	}
-	return filepath.Join(c.DataDir, readModelsFile)
-}
-
 // readModels looks whether their file can be written, or made.
 func (d *doctor) readModels() {
 	if !d.config.ReadModels.Enabled {
 		return
 	}
-	path := readModelsPath(d.config)
+	path := settings.ReadModelsPath(d.config)
 	if err := writable(path); err != nil {
 		d.problem(checkReadModels, path, err.Error(), fmt.Sprintf("let the user that runs helixd write to %s, or change readModels.file", path))
 		return

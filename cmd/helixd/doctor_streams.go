@@ -6,6 +6,7 @@ import (
 	"github.com/helixd/helixd/agentloop/queue"
 	"github.com/helixd/helixd/agentloop/workspace/objects"
 	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/cmd/helixd/internal/settings"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/eventlog/jetstream/daily"
 	"github.com/helixd/helixd/eventlog/jetstream/subscriber"
@@ -36,7 +37,7 @@ func neighbours(partitions int) (all []jetstream.Neighbour) {
 func neighboursOf(c *config.Config) func(partitions int) []jetstream.Neighbour {
 	return func(partitions int) []jetstream.Neighbour {
 		all := neighbours(partitions)
-		if n := c.NATS; n.URL == "" && hasSubscribers(n) {
+		if n := c.NATS; n.URL == "" && settings.HasSubscribers(n) {
 			all = append(all, jetstream.Neighbour{
 				Name: subscriber.RevokedStream, Subjects: []string{subscriber.RevokedSubjects}, API: []string{"STREAM.UPDATE", "STREAM.MSG.GET"},
 			})

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/httpapi"
@@ -33,7 +34,7 @@ func doctorText(t *testing.T, ctx context.Context, now func() time.Time, args ..
 	_, err = parser.Parse(append([]string{"doctor"}, args...))
 	require.NoError(t, err)
 	var out bytes.Buffer
-	err = c.Doctor.run(&process{ctx: ctx, stdout: &out}, now)
+	err = c.Doctor.run(&flags.Process{Ctx: ctx, Stdout: &out}, now)
 	return out.String(), err
 }
 
@@ -66,7 +67,7 @@ func TestDoctorOnADaemonThatIsNotWell(t *testing.T) {
 	r := httpapi.Readiness{Durability: "fsync", Guarantee: "much", Backend: "jetstream", Refuses: "server version 2.11.4 is too old"}
 	out, err := doctorText(t, t.Context(), time.Now, "--server", readyzServer(t, 503, r))
 	require.ErrorIs(t, err, errIll)
-	require.Equal(t, 1, max(exitCode(err), doctorCode(err)))
+	require.Equal(t, 1, flags.ExitCode(err))
 	require.Contains(t, out, "-> change what it names: server version 2.11.4 is too old")
 
 	r.Refuses = ""
@@ -75,7 +76,7 @@ func TestDoctorOnADaemonThatIsNotWell(t *testing.T) {
 	require.Contains(t, out, "helixd doctor --nats URL")
 
 	out, err = doctorText(t, t.Context(), time.Now, "--server", readyzServer(t, 404, httpapi.Readiness{}))
-	require.Equal(t, 2, max(exitCode(err), doctorCode(err)))
+	require.Equal(t, 2, flags.ExitCode(err))
 	require.Contains(t, out, "give the URL of helixd's HTTP server as --server")
 }
 
@@ -137,14 +138,14 @@ func TestDoctorInterrupted(t *testing.T) {
 	_, err := doctorText(t, ctx, time.Now, "--server", readyzServer(t, 200, httpapi.Readiness{}))
 	require.Error(t, err)
 	require.NotErrorIs(t, err, context.Canceled)
-	require.Equal(t, 2, max(exitCode(err), doctorCode(err)))
+	require.Equal(t, 2, flags.ExitCode(err))
 }
 
 func TestDoctorOnAFolderThatCanNotBeMade(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	out, err := doctorText(t, t.Context(), time.Now, "--data-dir", filepath.Join(file, "data"))
-	require.Equal(t, 2, max(exitCode(err), doctorCode(err)))
+	require.Equal(t, 2, flags.ExitCode(err))
 	require.Contains(t, out, "problem  folder")
 	require.Contains(t, out, file)
 }
@@ -162,7 +163,7 @@ func TestDoctorOnAClusterNodeThatIsStopped(t *testing.T) {
 	t.Setenv("HELIX_NATS_CLUSTER_LISTEN", "127.0.0.1:7000")
 	t.Setenv("HELIX_NATS_CLUSTER_ROUTES", "nats://127.0.0.1:7001")
 	_, err := doctorText(t, t.Context(), time.Now, "--data-dir", dir)
-	require.Equal(t, 2, max(exitCode(err), doctorCode(err)))
+	require.Equal(t, 2, flags.ExitCode(err))
 	require.ErrorContains(t, err, "start helixd serve, then look again")
 }
 
@@ -255,7 +256,7 @@ func TestDoctorOnAConfiguration(t *testing.T) {
 			out, err := doctorText(t, t.Context(), time.Now, "--config", path, "--config-only")
 			code := 0
 			if err != nil {
-				code = max(exitCode(err), doctorCode(err))
+				code = flags.ExitCode(err)
 			}
 			require.Equal(t, tt.code, code, "%v\n%s", err, out)
 			for _, want := range tt.want {

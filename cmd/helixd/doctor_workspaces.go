@@ -6,6 +6,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/workspace/local"
 	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/cmd/helixd/internal/settings"
 	"github.com/helixd/helixd/eventlog"
 )
 
@@ -60,5 +61,5 @@ func triedWorkspaces(l config.LocalWorkspaces) (*local.Provider, error) {
 	if err := os.Chmod(dir, 0o711); err != nil { // commands may be another user's
 		return nil, err
 	}
-	return local.New(dir, localOptions(l))
+	return local.New(dir, settings.LocalOptions(l))
 }

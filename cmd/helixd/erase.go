@@ -7,27 +7,15 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 	"time"
 
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/httpapi"
 )
 
-// daemonFlags say which daemon a command talks to.
-type daemonFlags struct {
-	Server string `help:"URL of a daemon." default:"http://127.0.0.1:8080" env:"HELIX_SERVER"`
-	Token  string `help:"Bearer token for the daemon." env:"HELIX_TOKEN"`
-	trustFlags
-}
-
-// source returns the daemon. Flags that can't be used fail its first request.
-func (f daemonFlags) source() *source {
-	client, err := f.client()
-	return &source{client: client, bad: err, base: strings.TrimSuffix(f.Server, "/"), token: f.Token, close: func() {}}
-}
-
 type eraseCmd struct {
-	daemonFlags
+	source.DaemonFlags
 	Session string `arg:"" help:"Session id."`
 	Yes     bool   `help:"Really: nothing can bring the session back." required:""`
 	Wait    bool   `help:"Wait until no byte is left. The daemon goes on in any case." default:"true" negatable:""`
@@ -37,21 +25,21 @@ type eraseCmd struct {
 const erasePause = time.Second
 
 // Run erases a session and prints what the daemon says of it.
-func (c eraseCmd) Run(p *process) error {
-	said, daemon := "", c.source()
-	done, err := untilErased(p.ctx, c.Wait, func() (io.ReadCloser, error) {
-		return daemon.do(p.ctx, http.MethodDelete, "/sessions/"+escapeID(c.Session), nil, nil)
+func (c eraseCmd) Run(p *flags.Process) error {
+	said, daemon := "", c.Connect()
+	done, err := untilErased(p.Ctx, c.Wait, func() (io.ReadCloser, error) {
+		return daemon.Do(p.Ctx, http.MethodDelete, "/sessions/"+source.EscapeID(c.Session), nil, nil)
 	}, func(e httpapi.Erased) bool { return e.Pending }, func(e httpapi.Erased) bool {
 		if e.Pending && e.WaitsFor != "" && e.WaitsFor != said {
 			said = e.WaitsFor
-			fmt.Fprintln(p.stderr, "waiting for", said)
+			fmt.Fprintln(p.Stderr, "waiting for", said)
 		}
 		return e.Left == ""
 	})
 	if err != nil {
 		return err
 	}
-	return json.NewEncoder(p.stdout).Encode(done)
+	return json.NewEncoder(p.Stdout).Encode(done)
 }
 
 // untilErased asks for an erasure, until nothing is pending if it is to wait, and
@@ -63,7 +51,7 @@ func (c eraseCmd) Run(p *process) error {
 func untilErased[T any](ctx context.Context, wait bool, ask func() (io.ReadCloser, error), pending, waits func(T) bool) (done T, err error) {
 	for {
 		body, err := ask()
-		if r, is := errors.AsType[refusal](err); is && r.code == string(httpapi.CodeNotFound) && pending(done) {
+		if r, is := errors.AsType[source.Refusal](err); is && r.Code == string(httpapi.CodeNotFound) && pending(done) {
 			return done, nil
 		}
 		if err != nil {

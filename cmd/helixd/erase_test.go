@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/stretchr/testify/require"
 )
 
@@ -63,7 +64,7 @@ func TestErase(t *testing.T) {
 			parsed, err := k.Parse(slices.Concat(c.command, []string{"--yes", "--server", srv.URL}, c.args))
 			require.NoError(t, err)
 			var out bytes.Buffer
-			err = parsed.Run(&process{ctx: t.Context(), stdout: &out, stderr: io.Discard})
+			err = parsed.Run(&flags.Process{Ctx: t.Context(), Stdout: &out, Stderr: io.Discard})
 			if c.fail != "" {
 				require.EqualError(t, err, c.fail)
 			} else {

@@ -2,15 +2,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"net/http"
 	"strings"
 	"time"
-
-	"github.com/helixd/helixd/httpapi"
 )
 
 // healthyCmd asks a daemon once whether it takes work. It is what a
@@ -19,29 +17,28 @@ import (
 type healthyCmd struct {
 	Server string `help:"URL of the daemon." default:"http://127.0.0.1:8080" env:"HELIX_SERVER"`
 	Token  string `help:"Bearer token for the daemon; without one it does not say why it is not ready." env:"HELIX_TOKEN"`
-	trustFlags
+	flags.Trust
 	Timeout time.Duration `help:"How long an answer may take." default:"5s"`
 	Wait    time.Duration `help:"Ask again until it is, for as long as this."`
 }
 
 const (
 	healthyEvery = 100 * time.Millisecond // how long --wait waits between two questions
-	maxReadiness = 1 << 20                // bytes of an answer
 )
 
-func (c healthyCmd) Run(p *process) error {
+func (c healthyCmd) Run(p *flags.Process) error {
 	deadline := time.Now().Add(c.Wait)
 	for {
-		err := c.ask(p.ctx)
+		err := c.ask(p.Ctx)
 		if err == nil {
-			_, err = fmt.Fprintln(p.stdout, "ready")
+			_, err = fmt.Fprintln(p.Stdout, "ready")
 			return err
 		}
 		if time.Until(deadline) < healthyEvery {
 			return err
 		}
 		select {
-		case <-p.ctx.Done():
+		case <-p.Ctx.Done():
 			return errors.New("interrupted") // which is no success
 		case <-time.After(healthyEvery):
 		}
@@ -59,7 +56,7 @@ func (c healthyCmd) ask(ctx context.Context) error {
 	if c.Token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.Token)
 	}
-	client, err := c.client()
+	client, err := c.Client()
 	if err != nil {
 		return err
 	}
@@ -68,7 +65,7 @@ func (c healthyCmd) ask(ctx context.Context) error {
 		return errors.New(err.Error()) // the time-out's error would look like our own end
 	}
 	defer resp.Body.Close()
-	answer, ok := readinessOf(resp)
+	answer, ok := source.ReadinessOf(resp)
 	switch {
 	case !ok:
 		return fmt.Errorf("%s answers %s, and not as a daemon does", c.Server, resp.Status)
@@ -82,18 +79,4 @@ func (c healthyCmd) ask(ctx context.Context) error {
 		return fmt.Errorf("%s takes no appends: %s", c.Server, answer.Refuses)
 	}
 	return fmt.Errorf("%s is not ready: its log does not answer, or it is stopping", c.Server)
-}
-
-// readiness is an answer of GET /readyz. With Error it is that of a daemon that
-// is starting, or that refuses the request.
-type readiness struct {
-	httpapi.Readiness
-	Error string `json:"error"`
-}
-
-// readinessOf reports whether an answer is one that a daemon gives.
-func readinessOf(resp *http.Response) (answer readiness, ok bool) {
-	err := json.NewDecoder(io.LimitReader(resp.Body, maxReadiness)).Decode(&answer)
-	unready := resp.StatusCode == http.StatusServiceUnavailable && !answer.Ready
-	return answer, err == nil && (answer.Error != "" || unready || resp.StatusCode == http.StatusOK && answer.Ready)
 }

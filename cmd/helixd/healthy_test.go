@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/httpapi"
 )
 
@@ -32,14 +33,14 @@ func TestHealthy(t *testing.T) {
 		"not an HTTP": {"ftp://localhost", "ftp"},
 	} {
 		var out bytes.Buffer
-		err := healthyCmd{Server: c.url, Timeout: time.Minute}.Run(&process{ctx: t.Context(), stdout: &out})
+		err := healthyCmd{Server: c.url, Timeout: time.Minute}.Run(&flags.Process{Ctx: t.Context(), Stdout: &out})
 		if c.want == "" {
 			require.NoError(t, err, name)
 			require.Equal(t, "ready\n", out.String(), name)
 			continue
 		}
 		require.ErrorContains(t, err, c.want, name)
-		require.Equal(t, 1, exitCode(err), name)
+		require.Equal(t, 1, flags.ExitCode(err), name)
 		require.Empty(t, out.String(), name)
 	}
 }
@@ -55,7 +56,7 @@ func TestHealthyWaits(t *testing.T) {
 	}))
 	t.Cleanup(s.Close)
 	var out bytes.Buffer
-	require.NoError(t, healthyCmd{Server: s.URL, Timeout: time.Minute, Wait: time.Minute}.Run(&process{ctx: t.Context(), stdout: &out}))
+	require.NoError(t, healthyCmd{Server: s.URL, Timeout: time.Minute, Wait: time.Minute}.Run(&flags.Process{Ctx: t.Context(), Stdout: &out}))
 	require.EqualValues(t, 3, asked.Load())
 }
 

@@ -9,21 +9,23 @@ import (
 	"net/http"
 	"os"
 
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/httpapi"
 )
 
 type importCmd struct {
-	placeFlags
+	source.ServerFlags
 	File    string `arg:"" optional:"" default:"-" help:"What export has written; - is the standard input."`
 	Session string `help:"Id of the new session; it must be the exported one's, which is also the default."`
 }
 
 // Run makes a session of the records, and prints what is there then. After a
 // break it can be run again: it goes on behind what is there.
-func (c importCmd) Run(p *process) error {
-	in := io.NopCloser(p.stdin)
+func (c importCmd) Run(p *flags.Process) error {
+	in := io.NopCloser(p.Stdin)
 	if c.File != "-" {
 		f, err := os.Open(c.File)
 		if err != nil {
@@ -39,18 +41,18 @@ func (c importCmd) Run(p *process) error {
 	if c.Session != "" && c.Session != first.session {
 		return fmt.Errorf("these are records of session %q: a session is imported under its own id only, since its records tell it too", first.session)
 	}
-	s, err := c.openAs(p.ctx, jetstream.Options{Existing: true})
+	s, err := c.OpenAs(p.Ctx, jetstream.Options{Existing: true})
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	answer, err := s.do(p.ctx, http.MethodPost, "/sessions/"+escapeID(first.session)+"/import",
+	defer s.Close()
+	answer, err := s.Do(p.Ctx, http.MethodPost, "/sessions/"+source.EscapeID(first.session)+"/import",
 		http.Header{"Content-Type": {"application/x-ndjson"}}, first.all)
 	if err != nil {
 		return err
 	}
 	defer answer.Close()
-	return copyAll(p.stdout, io.MultiReader(answer, bytes.NewReader([]byte("\n"))))
+	return copyAll(p.Stdout, io.MultiReader(answer, bytes.NewReader([]byte("\n"))))
 }
 
 // input is an export whose first line was looked at.

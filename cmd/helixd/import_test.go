@@ -12,6 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
 
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
@@ -41,7 +42,7 @@ func onNATS(t *testing.T) (log eventlog.Log, helixd func(stdin string, args ...s
 		k, err := parser.Parse(append(args, "--nats", url))
 		require.NoError(t, err)
 		var out bytes.Buffer
-		err = k.Run(&process{ctx: t.Context(), stdin: strings.NewReader(stdin), stdout: &out})
+		err = k.Run(&flags.Process{Ctx: t.Context(), Stdin: strings.NewReader(stdin), Stdout: &out})
 		return out.String(), err
 	}
 }

@@ -11,13 +11,16 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/source"
+	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/projector/readmodel"
 )
 
 // listFlags are of the commands that show a page of what there is.
 type listFlags struct {
-	sourceFlags
+	source.Flags
 	Limit  int `help:"At most so many, up to 200." default:"50"`
 	Offset int `help:"Leave out so many."`
 }
@@ -42,11 +45,11 @@ type sessionsCmd struct {
 	Parent string `help:"The sessions that this one has called, instead of roots."`
 }
 
-func (c sessionsCmd) Run(p *process) error {
+func (c sessionsCmd) Run(p *flags.Process) error {
 	q := given("userId", c.User, "agentType", c.Agent, "status", c.Status, "tag", c.Tag, "parentSessionId", c.Parent, "from", c.From, "to", c.To)
 	q["metadata"] = c.Metadata
 	return list(p, c.listFlags, "/sessions", q, "SESSION\tAGENT\tSTATUS\tUSER\tMESSAGES\tRUNS\tUPDATED\tHEAD", func(w io.Writer, s httpapi.Summary) {
-		row(w, s.SessionID, s.AgentType, string(s.Status), s.UserID, s.Counts.Messages, s.Counts.Runs, clock(s.UpdatedAt), s.HeadSequence)
+		terminal.Row(w, s.SessionID, s.AgentType, string(s.Status), s.UserID, s.Counts.Messages, s.Counts.Runs, terminal.Clock(s.UpdatedAt), s.HeadSequence)
 	})
 }
 
@@ -59,14 +62,14 @@ type runsCmd struct {
 	Status  string `help:"Only runs of this status: running, completed, failed, interrupted, or what they wait for."`
 }
 
-func (c runsCmd) Run(p *process) error {
+func (c runsCmd) Run(p *flags.Process) error {
 	q := given("sessionId", c.Session, "userId", c.User, "agentType", c.Agent, "status", c.Status, "from", c.From, "to", c.To)
 	return list(p, c.listFlags, "/runs", q, "RUN\tSESSION\tAGENT\tSTATUS\tBEGAN\tTOOK\tSTEPS\tTOKENS\tTOOLS", func(w io.Writer, r readmodel.Run) {
 		took := "-"
 		if r.CompletedAt > 0 {
 			took = (time.Duration(r.CompletedAt-r.StartedAt) * time.Millisecond).String()
 		}
-		row(w, r.RunID, r.SessionID, r.AgentType, string(r.Status), clock(r.StartedAt), took, r.StepCount, r.Used.Tokens.Total, r.Used.ToolCalls)
+		terminal.Row(w, r.RunID, r.SessionID, r.AgentType, string(r.Status), terminal.Clock(r.StartedAt), took, r.StepCount, r.Used.Tokens.Total, r.Used.ToolCalls)
 	})
 }
 
@@ -78,7 +81,7 @@ type searchCmd struct {
 	Agent   string   `help:"Only in sessions of this agent type."`
 }
 
-func (c searchCmd) Run(p *process) error {
+func (c searchCmd) Run(p *flags.Process) error {
 	terms := make([]string, len(c.Words))
 	for i, word := range c.Words {
 		if terms[i] = word; strings.ContainsFunc(word, unicode.IsSpace) && !strings.Contains(word, `"`) {
@@ -91,7 +94,7 @@ func (c searchCmd) Run(p *process) error {
 		if h.Kind != readmodel.HitMessage {
 			what = string(h.Kind) + " " + h.ToolName
 		}
-		row(w, h.SessionID, h.Sequence, clock(h.Timestamp), what, h.Snippet)
+		terminal.Row(w, h.SessionID, h.Sequence, terminal.Clock(h.Timestamp), what, h.Snippet)
 	})
 }
 
@@ -100,18 +103,18 @@ type parkedCmd struct {
 	Session string `help:"Only of this root's tree."`
 }
 
-func (c parkedCmd) Run(p *process) error {
+func (c parkedCmd) Run(p *flags.Process) error {
 	return list(p, c.listFlags, "/parked", given("sessionId", c.Session), "SESSION\tSEQUENCE\tTYPE\tSTUCK\tREASON", func(w io.Writer, k readmodel.Parked) {
-		row(w, k.SessionID, k.Sequence, k.Type, k.Stuck, k.Reason)
+		terminal.Row(w, k.SessionID, k.Sequence, k.Type, k.Stuck, k.Reason)
 	})
 }
 
 // list shows a page of a listing, a line each.
-func list[T any](p *process, f listFlags, path string, q url.Values, header string, line func(io.Writer, T)) error {
+func list[T any](p *flags.Process, f listFlags, path string, q url.Values, header string, line func(io.Writer, T)) error {
 	q.Set("limit", strconv.Itoa(f.Limit))
 	q.Set("offset", strconv.Itoa(f.Offset))
 	var page httpapi.Listing[T]
-	return show(p, f.sourceFlags, path, q, &page, func(w io.Writer) {
+	return show(p, f.Flags, path, q, &page, func(w io.Writer) {
 		fmt.Fprintln(w, header)
 		for _, item := range page.Items {
 			line(w, item)
@@ -123,32 +126,32 @@ func list[T any](p *process, f listFlags, path string, q url.Values, header stri
 }
 
 // tellMore says how to see what is behind a page.
-func tellMore[T any](p *process, page httpapi.Page[T], offset int) {
+func tellMore[T any](p *flags.Process, page httpapi.Page[T], offset int) {
 	if page.HasMore {
-		fmt.Fprintf(p.stderr, "%d of %d are shown; --offset %d goes on\n", len(page.Items), page.Total, offset+len(page.Items))
+		fmt.Fprintf(p.Stderr, "%d of %d are shown; --offset %d goes on\n", len(page.Items), page.Total, offset+len(page.Items))
 	}
 }
 
 // show prints an answer, as it is or as a table. What else there is to say
 // goes to stderr.
-func show(p *process, f sourceFlags, path string, q url.Values, answer any, table func(io.Writer), notes func()) error {
-	s, err := f.open(p.ctx)
+func show(p *flags.Process, f source.Flags, path string, q url.Values, answer any, table func(io.Writer), notes func()) error {
+	s, err := f.Open(p.Ctx)
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	body, err := s.get(p.ctx, path+"?"+q.Encode(), nil)
+	defer s.Close()
+	body, err := s.Get(p.Ctx, path+"?"+q.Encode(), nil)
 	if err != nil {
 		return err
 	}
 	defer body.Close()
 	if f.JSON {
-		return p.printJSON(body)
+		return terminal.PrintJSON(p.Stdout, body)
 	}
 	if err := json.NewDecoder(body).Decode(answer); err != nil {
 		return err
 	}
-	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
 	table(w)
 	if err := w.Flush(); err != nil {
 		return err
@@ -158,15 +161,15 @@ func show(p *process, f sourceFlags, path string, q url.Values, answer any, tabl
 }
 
 // tellFresh warns of rows that are behind the log.
-func tellFresh(p *process, f readmodel.Fresh) {
+func tellFresh(p *flags.Process, f readmodel.Fresh) {
 	switch {
 	case f.Rebuilding:
-		fmt.Fprintln(p.stderr, "not current: the read models are being made anew; sessions may be missing")
+		fmt.Fprintln(p.Stderr, "not current: the read models are being made anew; sessions may be missing")
 	case !f.Current:
-		fmt.Fprintf(p.stderr, "not current: about %d records of the log are not in yet\n", f.Lag)
+		fmt.Fprintf(p.Stderr, "not current: about %d records of the log are not in yet\n", f.Lag)
 	}
 	if f.Problem != "" {
-		fmt.Fprintf(p.stderr, "the read models do not get on: %s\n", printable(f.Problem))
+		fmt.Fprintf(p.Stderr, "the read models do not get on: %s\n", terminal.Printable(f.Problem))
 	}
 }
 
@@ -180,17 +183,3 @@ func given(pairs ...string) url.Values {
 	}
 	return q
 }
-
-// row writes cells; an empty one as "-".
-func row(w io.Writer, cells ...any) {
-	texts := make([]string, len(cells))
-	for i, cell := range cells {
-		if texts[i] = printable(fmt.Sprint(cell)); texts[i] == "" {
-			texts[i] = "-"
-		}
-	}
-	fmt.Fprintln(w, strings.Join(texts, "\t"))
-}
-
-// clock is a time, UTC.
-func clock(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05Z") }

@@ -11,6 +11,7 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
 
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/projector"
@@ -34,7 +35,7 @@ func listed(t *testing.T, answer any, args ...string) (asked, stdout, stderr str
 	k, err := parser.Parse(append(args, "--server", srv.URL))
 	require.NoError(t, err)
 	var out, errs bytes.Buffer
-	require.NoError(t, k.Run(&process{ctx: t.Context(), stdout: &out, stderr: &errs}))
+	require.NoError(t, k.Run(&flags.Process{Ctx: t.Context(), Stdout: &out, Stderr: &errs}))
 	return asked, out.String(), errs.String()
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/eventlog"
 )
 
@@ -127,7 +128,7 @@ func TestLogFlags(t *testing.T) {
 		require.NoError(t, err)
 		_, err = parser.Parse(append([]string{"serve", "--config", file}, args...))
 		require.NoError(t, err)
-		cfg, err := c.Serve.load(&process{stderr: io.Discard, logs: c.logFlags})
+		cfg, err := c.Serve.Load(&flags.Process{Stderr: io.Discard, Logs: c.Log})
 		require.NoError(t, err)
 		return cfg.Log
 	}
@@ -161,12 +162,12 @@ func serveFile(t *testing.T, path string, logs io.Writer, hangups <-chan os.Sign
 	_, c := parsed(t, append([]string{"serve", "--config", path}, args...)...)
 	ctx, stop := context.WithCancel(t.Context())
 	t.Cleanup(stop)
-	p := &process{ctx: ctx, stderr: logs, logs: c.logFlags}
+	p := &flags.Process{Ctx: ctx, Stderr: logs, Logs: c.Log}
 	cfg, agents, err := c.Serve.configure(p)
 	require.NoError(t, err)
-	d, err := startDaemon(ctx, cfg, agents, false, p.log)
+	d, err := startDaemon(ctx, cfg, agents, false, p.Log)
 	require.NoError(t, err)
-	d.reloader.readBy(func() (*config.Config, []agentloop.Agent, error) { return c.Serve.reread(c.logFlags) })
+	d.reloader.readBy(func() (*config.Config, []agentloop.Agent, error) { return c.Serve.reread(c.Log) })
 	stopped := make(chan error, 1)
 	go func() { stopped <- d.run(ctx, hangups) }()
 	t.Cleanup(func() {

@@ -4,18 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 )
 
 // cli is the command line.
 type cli struct {
-	logFlags
+	flags.Log
 
 	Dev         devCmd         `cmd:"" group:"run" help:"Run everything in one process, with demo agents."`
 	Serve       serveCmd       `cmd:"" group:"run" help:"Run the daemon."`
@@ -52,16 +52,6 @@ type cli struct {
 	Version     versionCmd     `cmd:"" group:"care" help:"Show the version."`
 }
 
-// process is what a command has of its process.
-type process struct {
-	ctx    context.Context // ends at SIGINT and SIGTERM
-	stdin  io.Reader
-	stdout io.Writer
-	stderr io.Writer
-	log    *slog.Logger // to stderr
-	logs   logFlags     // what log is made of, for those that read a configuration
-}
-
 // untilStopped are the commands whose end is a signal. To any other it is a
 // failure: half a backup is none.
 var untilStopped = map[string]bool{"serve": true, "dev": true, "tail": true}
@@ -77,15 +67,15 @@ func main() {
 	}
 	k, err := parser.Parse(os.Args[1:])
 	parser.FatalIfErrorf(err)
-	p := &process{ctx: ctx, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, logs: c.logFlags}
+	p := &flags.Process{Ctx: ctx, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Logs: c.Log}
 	cfg := config.Default()
-	k.FatalIfErrorf(c.set(cfg))
-	p.log = newLogger(p.stderr, cfg.Log)
+	k.FatalIfErrorf(c.Set(cfg))
+	p.Log = flags.NewLogger(p.Stderr, cfg.Log)
 	err = k.Run(p)
 	switch {
 	case err == nil, untilStopped[k.Selected().Name] && errors.Is(err, context.Canceled) && ctx.Err() != nil:
 	default:
-		fmt.Fprintln(os.Stderr, "helixd:", readable(err.Error()))
-		os.Exit(max(exitCode(err), doctorCode(err)))
+		fmt.Fprintln(os.Stderr, "helixd:", terminal.Readable(err.Error()))
+		os.Exit(flags.ExitCode(err))
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/cmd/helixd/internal/agentconfig"
 )
 
 // newMCP serves an MCP tool "hello" to those who know the key.
@@ -61,7 +62,7 @@ agents:
 	c, err := config.Load(path, func(name string) (string, bool) { return "hunter2", name == "MCP_KEY" })
 	require.NoError(t, err)
 	c.DataDir = t.TempDir()
-	agents, err := agentsOf(c)
+	agents, err := agentconfig.Agents(c)
 	require.NoError(t, err)
 	d, err := startDaemon(t.Context(), c, agents, false, slog.New(slog.DiscardHandler))
 	return d, path, err

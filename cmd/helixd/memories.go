@@ -2,18 +2,14 @@ package main
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"time"
 
-	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/memory"
 	"github.com/helixd/helixd/agentloop/memory/embedder/local"
 	"github.com/helixd/helixd/agentloop/memory/embedder/openai"
 	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/eventlog"
-	eventlogmemory "github.com/helixd/helixd/eventlog/memory"
-	"github.com/helixd/helixd/projector/readmodel"
 )
 
 // embedTimeout is how long vectors that are being computed may take when the
@@ -50,30 +46,4 @@ func embedderOf(e config.Embedder) memory.Embedder {
 		return openai.New(e.Name, &openai.Options{APIKey: e.APIKey.Reveal(), BaseURL: e.BaseURL, Dimensions: e.Dimensions})
 	}
 	return nil
-}
-
-// equip gives the agents their memories.
-func equip(m *memory.Manager, c *config.Config, agents []agentloop.Agent) error {
-	for i, a := range agents {
-		of := c.Agents[a.Name].Memory
-		if of == nil {
-			continue
-		}
-		at := "agents." + a.Name + ".memory"
-		if m == nil {
-			return c.At(at, errors.New("needs a restart: this node has begun without read models"))
-		}
-		err := m.Equip(&agents[i], memory.Policy{
-			Scope: eventlog.MemoryScopeKind(of.Scope), Recall: of.Recall, Save: of.Save, Search: of.Search,
-		})
-		if err != nil {
-			return c.At(at, err)
-		}
-	}
-	return nil
-}
-
-// unasked returns a manager for agents that are looked at and not run.
-func unasked() *memory.Manager {
-	return memory.New(memory.Options{Log: eventlogmemory.New(), Index: struct{ readmodel.Memories }{}})
 }

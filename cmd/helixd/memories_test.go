@@ -14,6 +14,7 @@ import (
 
 	"github.com/helixd/helixd/agentloop/memory"
 	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/cmd/helixd/internal/agentconfig"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/httpapi"
@@ -108,9 +109,9 @@ func TestEquip(t *testing.T) {
 	a.Model = config.Model{Provider: config.ProviderScripted, Script: []config.Turn{{Text: "x"}}}
 	a.Memory = &config.AgentMemory{Scope: "agent", Recall: 1, Save: true}
 	c.Agents = map[string]config.Agent{"a": a}
-	agents, err := agentsOf(c)
+	agents, err := agentconfig.Agents(c)
 	require.NoError(t, err)
-	require.NoError(t, equip(unasked(), c, agents))
+	require.NoError(t, agentconfig.Equip(agentconfig.UnusedMemories(), c, agents))
 	require.NotNil(t, agents[0].Recall)
 	require.Len(t, agents[0].Tools, 1)
 	require.True(t, strings.HasPrefix(agents[0].Tools[0].Name, "save"))

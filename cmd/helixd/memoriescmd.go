@@ -12,6 +12,9 @@ import (
 	"strconv"
 	"text/tabwriter"
 
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/source"
+	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/projector/readmodel"
@@ -28,7 +31,7 @@ type memoriesCmd struct {
 
 // memoryFlags are of the commands about one scope.
 type memoryFlags struct {
-	daemonFlags
+	source.DaemonFlags
 	JSON    bool   `help:"Print JSON."`
 	User    string `help:"Whose memories: this user's," xor:"scope"`
 	Agent   string `help:"or this agent type's," xor:"scope" aliases:"agent-type"`
@@ -64,9 +67,9 @@ func (f memoryFlags) query() url.Values {
 	return q
 }
 
-// ask sends a request about memories and returns the answer's body. A body of
+// askMemories sends a request about memories and returns the answer's body. A body of
 // nil is none.
-func (f daemonFlags) ask(ctx context.Context, method, path string, q url.Values, body any) (io.ReadCloser, error) {
+func askMemories(ctx context.Context, daemon source.DaemonFlags, method, path string, q url.Values, body any) (io.ReadCloser, error) {
 	var in io.Reader
 	header := http.Header{}
 	if body != nil {
@@ -80,14 +83,14 @@ func (f daemonFlags) ask(ctx context.Context, method, path string, q url.Values,
 	if len(q) > 0 {
 		path += "?" + q.Encode()
 	}
-	return f.source().do(ctx, method, path, header, in)
+	return daemon.Connect().Do(ctx, method, path, header, in)
 }
 
 // tell prints an answer: as it is, or what line makes of it.
-func tell[T any](p *process, asJSON bool, body io.ReadCloser, line func(T) error) error {
+func tell[T any](p *flags.Process, asJSON bool, body io.ReadCloser, line func(T) error) error {
 	defer body.Close()
 	if asJSON {
-		return p.printJSON(body)
+		return terminal.PrintJSON(p.Stdout, body)
 	}
 	var v T
 	if err := json.NewDecoder(body).Decode(&v); err != nil {
@@ -97,12 +100,12 @@ func tell[T any](p *process, asJSON bool, body io.ReadCloser, line func(T) error
 }
 
 // showMemories prints memories as a table.
-func showMemories(p *process, asJSON bool, body io.ReadCloser, offset int) error {
+func showMemories(p *flags.Process, asJSON bool, body io.ReadCloser, offset int) error {
 	return tell(p, asJSON, body, func(found httpapi.FoundMemories) error {
-		w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+		w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(w, "MEMORY\tSAVED\tVECTOR\tTEXT")
 		for _, m := range found.Items {
-			row(w, m.ID, clock(m.CreatedAt), m.EmbeddingStatus, clip(m.Content, maxShown))
+			terminal.Row(w, m.ID, terminal.Clock(m.CreatedAt), m.EmbeddingStatus, terminal.Clip(m.Content, terminal.MaxShown))
 		}
 		if err := w.Flush(); err != nil {
 			return err
@@ -110,7 +113,7 @@ func showMemories(p *process, asJSON bool, body io.ReadCloser, offset int) error
 		tellMore(p, found.Page, offset)
 		tellFresh(p, found.Fresh)
 		if found.WordsOnly {
-			fmt.Fprintln(p.stderr, "the embedder does not answer: only memories with words of the question are shown")
+			fmt.Fprintln(p.Stderr, "the embedder does not answer: only memories with words of the question are shown")
 		}
 		return nil
 	})
@@ -122,11 +125,11 @@ type memoriesListCmd struct {
 	Offset int `help:"Leave out so many."`
 }
 
-func (c memoriesListCmd) Run(p *process) error {
+func (c memoriesListCmd) Run(p *flags.Process) error {
 	q := c.query()
 	q.Set("limit", strconv.Itoa(c.Limit))
 	q.Set("offset", strconv.Itoa(c.Offset))
-	body, err := c.ask(p.ctx, http.MethodGet, "/memories", q, nil)
+	body, err := askMemories(p.Ctx, c.DaemonFlags, http.MethodGet, "/memories", q, nil)
 	if err != nil {
 		return err
 	}
@@ -139,11 +142,11 @@ type memoriesSearchCmd struct {
 	Limit int    `help:"At most so many, up to 50." default:"10"`
 }
 
-func (c memoriesSearchCmd) Run(p *process) error {
+func (c memoriesSearchCmd) Run(p *flags.Process) error {
 	q := c.query()
 	q.Set("q", c.Text)
 	q.Set("limit", strconv.Itoa(c.Limit))
-	body, err := c.ask(p.ctx, http.MethodGet, "/memories", q, nil)
+	body, err := askMemories(p.Ctx, c.DaemonFlags, http.MethodGet, "/memories", q, nil)
 	if err != nil {
 		return err
 	}
@@ -157,7 +160,7 @@ type memoriesSaveCmd struct {
 	Key     string   `help:"Save it once under this key of the user, agent or session."`
 }
 
-func (c memoriesSaveCmd) Run(p *process) error {
+func (c memoriesSaveCmd) Run(p *flags.Process) error {
 	scope := c.scope()
 	draft := map[string]any{"scope": scope.Kind, "id": scope.ID, "content": c.Content, "tags": append([]string{}, c.Tag...)}
 	if scope.Tenant != "" {
@@ -171,12 +174,12 @@ func (c memoriesSaveCmd) Run(p *process) error {
 	if c.Key != "" {
 		header.Set("Idempotency-Key", c.Key)
 	}
-	body, err := c.source().do(p.ctx, http.MethodPost, "/memories", header, bytes.NewReader(raw))
+	body, err := c.Connect().Do(p.Ctx, http.MethodPost, "/memories", header, bytes.NewReader(raw))
 	if err != nil {
 		return err
 	}
 	return tell(p, c.JSON, body, func(m readmodel.Memory) error {
-		_, err := fmt.Fprintln(p.stdout, printable(m.ID))
+		_, err := fmt.Fprintln(p.Stdout, terminal.Printable(m.ID))
 		return err
 	})
 }
@@ -186,13 +189,13 @@ type memoriesForgetCmd struct {
 	Memory string `arg:"" help:"The memory's id."`
 }
 
-func (c memoriesForgetCmd) Run(p *process) error {
-	body, err := c.ask(p.ctx, http.MethodDelete, "/memories/"+escapeID(c.Memory), c.query(), nil)
+func (c memoriesForgetCmd) Run(p *flags.Process) error {
+	body, err := askMemories(p.Ctx, c.DaemonFlags, http.MethodDelete, "/memories/"+source.EscapeID(c.Memory), c.query(), nil)
 	if err != nil {
 		return err
 	}
 	return tell(p, c.JSON, body, func(f httpapi.ForgottenMemory) error {
-		_, err := fmt.Fprintf(p.stdout, "%s is forgotten\n", printable(f.MemoryID))
+		_, err := fmt.Fprintf(p.Stdout, "%s is forgotten\n", terminal.Printable(f.MemoryID))
 		return err
 	})
 }
@@ -203,36 +206,36 @@ type memoriesEraseCmd struct {
 	Wait bool `help:"Ask again until no byte is left." default:"true" negatable:""`
 }
 
-func (c memoriesEraseCmd) Run(p *process) error {
-	done, err := untilErased(p.ctx, c.Wait, func() (io.ReadCloser, error) {
-		return c.ask(p.ctx, http.MethodDelete, "/memories", c.query(), nil)
+func (c memoriesEraseCmd) Run(p *flags.Process) error {
+	done, err := untilErased(p.Ctx, c.Wait, func() (io.ReadCloser, error) {
+		return askMemories(p.Ctx, c.DaemonFlags, http.MethodDelete, "/memories", c.query(), nil)
 	}, func(e httpapi.ErasedMemories) bool { return e.Pending }, func(httpapi.ErasedMemories) bool { return true })
 	switch {
 	case err != nil:
 		return err
 	case c.JSON:
-		return json.NewEncoder(p.stdout).Encode(done)
+		return json.NewEncoder(p.Stdout).Encode(done)
 	}
 	text := "erased"
 	if done.Pending {
 		text = "being erased: bytes may be left"
 	}
-	_, err = fmt.Fprintf(p.stdout, "%s %s: %s\n", done.Scope.Kind, printable(done.Scope.ID), text)
+	_, err = fmt.Fprintf(p.Stdout, "%s %s: %s\n", done.Scope.Kind, terminal.Printable(done.Scope.ID), text)
 	return err
 }
 
 type memoriesProcessCmd struct {
-	daemonFlags
+	source.DaemonFlags
 	JSON bool `help:"Print JSON."`
 }
 
-func (c memoriesProcessCmd) Run(p *process) error {
-	body, err := c.ask(p.ctx, http.MethodPost, "/memories/process", nil, struct{}{})
+func (c memoriesProcessCmd) Run(p *flags.Process) error {
+	body, err := askMemories(p.Ctx, c.DaemonFlags, http.MethodPost, "/memories/process", nil, struct{}{})
 	if err != nil {
 		return err
 	}
 	return tell(p, c.JSON, body, func(done struct{ Found, Embedded, Failed int }) error {
-		_, err := fmt.Fprintf(p.stdout, "%d without a vector, %d have one now, %d failed\n", done.Found, done.Embedded, done.Failed)
+		_, err := fmt.Fprintf(p.Stdout, "%d without a vector, %d have one now, %d failed\n", done.Found, done.Embedded, done.Failed)
 		return err
 	})
 }

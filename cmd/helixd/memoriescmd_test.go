@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/projector/readmodel"
@@ -75,7 +76,7 @@ func TestMemoriesCommands(t *testing.T) {
 			parsed, err := k.Parse(append([]string{"memories"}, append(c.args, "--server", srv.URL)...))
 			require.NoError(t, err)
 			var out, errs bytes.Buffer
-			require.NoError(t, parsed.Run(&process{ctx: t.Context(), stdout: &out, stderr: &errs}))
+			require.NoError(t, parsed.Run(&flags.Process{Ctx: t.Context(), Stdout: &out, Stderr: &errs}))
 			require.Equal(t, c.method, method)
 			require.Equal(t, c.asked, asked)
 			require.Equal(t, c.said, out.String())

@@ -5,9 +5,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
-	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/memory"
 	"github.com/helixd/helixd/agentloop/queue"
+	"github.com/helixd/helixd/cmd/helixd/internal/version"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/snapshot"
@@ -19,7 +20,7 @@ type metrics struct {
 	log      *jetstream.Metrics
 	folds    *snapshot.Metrics
 	queue    *queue.Metrics
-	loop     *agentloop.Metrics
+	loop     *engine.Metrics
 	memory   *memory.Metrics
 	http     *httpapi.Metrics
 	state    *stateMetrics
@@ -39,13 +40,13 @@ func newMetrics(enabled bool) metrics {
 // register registers all that a daemon measures.
 func register(reg prometheus.Registerer) metrics {
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	b := thisBuild()
+	b := version.This()
 	promauto.With(reg).NewGauge(prometheus.GaugeOpts{
 		Name: "helixd_build_info", Help: "Always 1. Which program this is.",
 		ConstLabels: prometheus.Labels{"version": b.Version, "commit": b.Commit, "goversion": b.Go},
 	}).Set(1)
 	return metrics{
 		log: jetstream.NewMetrics(reg), folds: snapshot.NewMetrics(reg), queue: queue.NewMetrics(reg),
-		loop: agentloop.NewMetrics(reg), memory: memory.NewMetrics(reg), http: httpapi.NewMetrics(reg), state: newStateMetrics(reg),
+		loop: engine.NewMetrics(reg), memory: memory.NewMetrics(reg), http: httpapi.NewMetrics(reg), state: newStateMetrics(reg),
 	}
 }

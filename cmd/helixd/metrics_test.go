@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/cmd/helixd/internal/agentconfig"
 )
 
 // scraped is what a daemon measures, as Prometheus reads it.
@@ -76,7 +77,7 @@ func startConfigured(t *testing.T, path string) *daemon {
 	c, err := config.Load(path, os.LookupEnv)
 	require.NoError(t, err)
 	require.NoError(t, c.Validate())
-	agents, err := agentsOf(c)
+	agents, err := agentconfig.Agents(c)
 	require.NoError(t, err)
 	d, err := startDaemon(t.Context(), c, agents, false, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)

@@ -5,32 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/cmd/helixd/internal/settings"
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream/subscriber"
 )
-
-// clusterOpenTimeout is openTimeout where the streams may first have to find
-// their leaders, or to be made on several servers.
-const clusterOpenTimeout = 5 * time.Minute
-
-// reconnectWait is the pause between two tries to reconnect.
-const reconnectWait = 100 * time.Millisecond
-
-// openTimeoutOf is how long opening the streams may take.
-func openTimeoutOf(c *config.Config) time.Duration {
-	if c.NATS.Replicas > 1 || c.NATS.Cluster.Listen != "" {
-		return clusterOpenTimeout
-	}
-	return openTimeout
-}
 
 // dial makes a connection; the caller closes it.
 type dial func() (*nats.Conn, error)
@@ -40,7 +24,7 @@ type dial func() (*nats.Conn, error)
 // cluster waits for the others until ctx ends.
 func (d *daemon) connect(ctx context.Context, c *config.Config, openNATS bool, minter *subscriber.Minter, revocations *subscriber.Revocations, log *slog.Logger) (dial, eventlog.Durability, error) {
 	if c.NATS.URL != "" {
-		opts, err := natsOptions(c.NATS)
+		opts, err := settings.NATSOptions(c.NATS)
 		if err != nil {
 			return nil, "", err
 		}
@@ -93,47 +77,4 @@ func embedOptions(c *config.Config, openNATS bool, minter *subscriber.Minter, re
 		}
 	}
 	return o
-}
-
-func natsOptions(n config.NATS) ([]nats.Option, error) {
-	opts := []nats.Option{
-		nats.Name("helixd"), nats.MaxReconnects(-1),
-		// Sooner than other nodes take this one for dead.
-		nats.ReconnectWait(reconnectWait), nats.ReconnectJitter(reconnectWait, reconnectWait),
-	}
-	if !n.Credentials.IsZero() {
-		if n.InlineCredentials() {
-			opts = append(opts, nats.UserCredentialBytes([]byte(n.Credentials.Reveal())))
-		} else {
-			opts = append(opts, nats.UserCredentials(n.Credentials.Reveal()))
-		}
-	}
-	if n.User != "" {
-		opts = append(opts, nats.UserInfo(n.User, n.Password.Reveal()))
-	}
-	if !n.Token.IsZero() {
-		opts = append(opts, nats.Token(n.Token.Reveal()))
-	}
-	if n.TLS.CA != "" {
-		opts = append(opts, nats.RootCAs(n.TLS.CA))
-	}
-	if n.TLS.Cert != "" {
-		opts = append(opts, nats.ClientCert(n.TLS.Cert, n.TLS.Key))
-	}
-	for _, file := range []string{n.TLS.CA, n.TLS.Cert, n.TLS.Key} {
-		if file == "" {
-			continue
-		}
-		if _, err := os.Stat(file); err != nil {
-			return nil, fmt.Errorf("nats.tls: %w", err)
-		}
-	}
-	return opts, nil
-}
-
-// growsAtStart reports whether a log grows when this node starts with more partitions than it
-// has: no other process can be writing it.
-func growsAtStart(c *config.Config) bool {
-	n := c.NATS
-	return n.URL == "" && n.Cluster.Listen == "" && (n.User == "" || n.Listen == "" && n.WebSocket.Listen == "")
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/settings"
 	"github.com/helixd/helixd/eventlog/jetstream"
 )
 
@@ -18,7 +20,7 @@ type partitionsCmd struct {
 }
 
 // Run grows the log to nats.partitions and prints how many there are.
-func (c partitionsCmd) Run(p *process) error {
+func (c partitionsCmd) Run(p *flags.Process) error {
 	from, err := config.Load(c.Config, os.LookupEnv)
 	if err == nil {
 		err = from.Validate()
@@ -35,7 +37,7 @@ func (c partitionsCmd) Run(p *process) error {
 	case n.Partitions == 0:
 		return errors.New("nats.partitions is 0: set how many there shall be")
 	}
-	opts, err := natsOptions(n)
+	opts, err := settings.NATSOptions(n)
 	if err != nil {
 		return err
 	}
@@ -44,12 +46,12 @@ func (c partitionsCmd) Run(p *process) error {
 		return fmt.Errorf("nats: %w", err)
 	}
 	defer nc.Close()
-	ctx, cancel := context.WithTimeout(p.ctx, openTimeoutOf(from))
+	ctx, cancel := context.WithTimeout(p.Ctx, settings.OpenTimeout(from))
 	defer cancel()
 	log, err := jetstream.Open(ctx, nc, &jetstream.Options{Partitions: n.Partitions, Grow: true, Replicas: n.Replicas})
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	return json.NewEncoder(p.stdout).Encode(map[string]int{"partitions": log.Partitions()})
+	return json.NewEncoder(p.Stdout).Encode(map[string]int{"partitions": log.Partitions()})
 }

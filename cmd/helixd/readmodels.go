@@ -5,20 +5,18 @@ import (
 
 	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/cmd/helixd/internal/settings"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector/readmodel"
 	"github.com/helixd/helixd/projector/sqlite"
 )
-
-// readModelsFile is the file's name in the data directory.
-const readModelsFile = "readmodels.db"
 
 // openReadModels begins to keep the node's read models, if there are to be any.
 func (d *daemon) openReadModels(c *config.Config, feed eventlog.Feed, states sqlite.States, log *slog.Logger) {
 	if !c.ReadModels.Enabled {
 		return
 	}
-	d.models = sqlite.Open(feed, states, sqlite.Options{Path: readModelsPath(c), Prices: pricesOf(c.Prices), Logger: log})
+	d.models = sqlite.Open(feed, states, sqlite.Options{Path: settings.ReadModelsPath(c), Prices: settings.Prices(c.Prices), Logger: log})
 	d.onClose(d.models.Close)
 }
 
@@ -36,21 +34,4 @@ func (d *daemon) counts() quota.Counts {
 		return nil
 	}
 	return d.models
-}
-
-// tenantsOf are the limits of tenants, and the prices by which they spend money.
-func tenantsOf(c *config.Config) quota.Tenants {
-	t := c.Quota()
-	t.Prices = pricesOf(c.Prices)
-	return t
-}
-
-func pricesOf(prices map[string]config.Price) map[string]readmodel.Price {
-	all := make(map[string]readmodel.Price, len(prices))
-	for model, p := range prices {
-		all[model] = readmodel.Price{
-			Input: p.Input, Output: p.Output, CachedInput: p.CachedInput, CacheWrite: p.CacheWrite, Reasoning: p.Reasoning,
-		}
-	}
-	return all
 }

@@ -6,11 +6,14 @@ import (
 	"net/url"
 	"strconv"
 
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/source"
+	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 	"github.com/helixd/helixd/eventlog"
 )
 
 type recordsCmd struct {
-	sourceFlags
+	source.Flags
 	Session string   `arg:"" help:"Session id."`
 	From    uint64   `help:"Only records behind this sequence."`
 	To      *uint64  `help:"Only records up to this sequence." placeholder:"N"`
@@ -23,14 +26,14 @@ type recordsCmd struct {
 	Follow  bool     `help:"Go on with what comes, until it is stopped; records that are truncated later were shown."`
 }
 
-func (c recordsCmd) Run(p *process) error {
-	s, err := c.open(p.ctx)
+func (c recordsCmd) Run(p *flags.Process) error {
+	s, err := c.Open(p.Ctx)
 	if err != nil {
 		return err
 	}
-	defer s.close()
+	defer s.Close()
 	err = c.print(p, s)
-	if c.Follow && p.ctx.Err() != nil {
+	if c.Follow && p.Ctx.Err() != nil {
 		return nil // there is no other end
 	}
 	return err
@@ -55,17 +58,17 @@ func (c recordsCmd) query() url.Values {
 }
 
 // print shows a record a line.
-func (c recordsCmd) print(p *process, s *source) error {
-	body, err := s.get(p.ctx, "/sessions/"+escapeID(c.Session)+"/records?"+c.query().Encode(), nil)
+func (c recordsCmd) print(p *flags.Process, s *source.Source) error {
+	body, err := s.Get(p.Ctx, "/sessions/"+source.EscapeID(c.Session)+"/records?"+c.query().Encode(), nil)
 	if err != nil {
 		return err
 	}
 	defer body.Close()
 	if c.JSON && !c.Follow {
-		return p.printJSON(body)
+		return terminal.PrintJSON(p.Stdout, body)
 	}
 	at := c.From
-	for in := lines(body); ; {
+	for in := source.Lines(body); ; {
 		if !in.Scan() {
 			if c.Follow {
 				return fmt.Errorf("the connection was lost; go on with --from %d", at)
@@ -81,9 +84,9 @@ func (c recordsCmd) print(p *process, s *source) error {
 		}
 		at = r.Sequence
 		if c.JSON {
-			_, err = fmt.Fprintf(p.json(), "%s\n", in.Bytes())
+			_, err = fmt.Fprintf(terminal.JSON(p.Stdout), "%s\n", in.Bytes())
 		} else {
-			_, err = fmt.Fprintln(p.stdout, recordLine(r.Sequence, string(r.Kind), r.Payload))
+			_, err = fmt.Fprintln(p.Stdout, terminal.RecordLine(r.Sequence, string(r.Kind), r.Payload))
 		}
 		if err != nil {
 			return err

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/stretchr/testify/require"
 )
 
@@ -41,10 +43,10 @@ func TestFollowingIsStopped(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	defer srv.Close()
-	from := sourceFlags{placeFlags: placeFlags{Server: srv.URL}}
-	p := &process{ctx: ctx, stdout: new(bytes.Buffer), stderr: os.Stderr}
-	require.NoError(t, recordsCmd{sourceFlags: from, Session: "s", Follow: true}.Run(p))
-	require.ErrorIs(t, recordsCmd{sourceFlags: from, Session: "s"}.Run(p), context.Canceled, "half of them is a failure")
+	from := source.Flags{ServerFlags: source.ServerFlags{Server: srv.URL}}
+	p := &flags.Process{Ctx: ctx, Stdout: new(bytes.Buffer), Stderr: os.Stderr}
+	require.NoError(t, recordsCmd{Flags: from, Session: "s", Follow: true}.Run(p))
+	require.ErrorIs(t, recordsCmd{Flags: from, Session: "s"}.Run(p), context.Canceled, "half of them is a failure")
 }
 
 // Whoever watches a replay has seen enough when it has begun, and nothing before.
@@ -55,13 +57,13 @@ func TestReplayIsStopped(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	defer srv.Close()
-	from := storyFlags{sourceFlags: sourceFlags{placeFlags: placeFlags{Server: srv.URL}}, Lines: true}
+	from := storyFlags{Flags: source.Flags{ServerFlags: source.ServerFlags{Server: srv.URL}}, Lines: true}
 	for _, replay := range []replayCmd{{storyFlags: from, Session: "s"}, {storyFlags: from, Session: "s", SSE: true}} {
 		ctx, stop := context.WithCancel(t.Context())
-		p := &process{ctx: ctx, stdout: writerFunc(func(b []byte) (int, error) {
+		p := &flags.Process{Ctx: ctx, Stdout: writerFunc(func(b []byte) (int, error) {
 			stop()
 			return len(b), nil
-		}), stderr: os.Stderr}
+		}), Stderr: os.Stderr}
 		require.NoError(t, replay.Run(p))
 		require.ErrorIs(t, replay.Run(p), context.Canceled, "nothing was shown")
 	}

@@ -9,11 +9,14 @@ import (
 	"sync"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/memory"
 	"github.com/helixd/helixd/agentloop/queue"
 	"github.com/helixd/helixd/agentloop/quota"
 	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/cmd/helixd/internal/agentconfig"
+	"github.com/helixd/helixd/cmd/helixd/internal/settings"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/projector/sqlite"
 )
@@ -22,8 +25,8 @@ import (
 // configuration as that is now: all of them or, if anything is not valid, none.
 type reloader struct {
 	started  *config.Config // what the daemon was started with
-	mcp      *mcpServers
-	loop     *agentloop.Loop
+	mcp      *agentconfig.MCPServers
+	loop     *engine.Loop
 	runs     *queue.Queue
 	api      *httpapi.Server // before requests are taken
 	models   *sqlite.Models  // nil: this node keeps none
@@ -34,7 +37,7 @@ type reloader struct {
 	log        *slog.Logger
 
 	mu   sync.Mutex // one reload at a time
-	auth authentication
+	auth settings.Authentication
 	read func() (*config.Config, []agentloop.Agent, error)
 }
 
@@ -69,38 +72,38 @@ func (r *reloader) apply(ctx context.Context) (done httpapi.Reloaded, err error)
 	if err != nil {
 		return done, refusedReload(err)
 	}
-	auth, err := authOf(c.Auth, r.auth)
+	auth, err := settings.AuthenticationOf(c.Auth, r.auth)
 	if err != nil {
 		return done, refusedReload(err)
 	}
 	if c.Auth.Configured() != r.started.Auth.Configured() {
 		return done, refusedReload(c.At("auth", errors.New("needs a restart to begin or end with authentication")))
 	}
-	agents, servers, err := r.mcp.open(ctx, c, agents)
+	agents, servers, err := r.mcp.Open(ctx, c, agents)
 	if err != nil {
 		return done, refusedReload(err)
 	}
-	err = errors.Join(hideMore(r.workspaces, c), equip(r.memories, c, agents))
+	err = errors.Join(hideMore(r.workspaces, c), agentconfig.Equip(r.memories, c, agents))
 	var unused <-chan struct{}
 	if err == nil {
 		unused, err = r.loop.SetAgents(agents)
 	}
 	if err != nil {
-		r.mcp.release(servers)
-		return done, refusedReload(atKey(c, err, r.workspaces))
+		r.mcp.Release(servers)
+		return done, refusedReload(agentconfig.AtKey(c, err, r.workspaces))
 	}
-	r.mcp.use(servers, unused)
-	if err := r.api.Reconfigure(auth.auth, auth.identify, chatOf(c.Chat, agents)); err != nil {
+	r.mcp.Use(servers, unused)
+	if err := r.api.Reconfigure(auth.Auth, auth.Identify, settings.Chat(c.Chat, agents)); err != nil {
 		return done, err
 	}
 	r.auth = auth
 	if err := r.runs.Rehost(); err != nil { // they hear of it by this node's next word
 		r.log.WarnContext(ctx, "can't tell other nodes of this one's agents", "error", err)
 	}
-	r.api.SetPrices(pricesOf(c.Prices))
-	r.quota.Set(tenantsOf(c))
+	r.api.SetPrices(settings.Prices(c.Prices))
+	r.quota.Set(settings.Tenants(c))
 	if r.models != nil {
-		r.models.SetPrices(pricesOf(c.Prices))
+		r.models.SetPrices(settings.Prices(c.Prices))
 	}
 	done.Agents = r.loop.AgentTypes()
 	done.NeedsRestart = slices.DeleteFunc(r.started.Differing(c), reloadable)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/httpapi"
 )
 
@@ -193,10 +194,10 @@ func TestReloadCommand(t *testing.T) {
 	path := writeConfig(t, fmt.Sprintf(agentsFile, "t", "a"))
 	d := serveFile(t, path, io.Discard, nil)
 	rewrite(t, path, fmt.Sprintf(agentsFile, "t", "b")+"drainTimeout: 3s\n")
-	run := func(flags ...string) (string, error) {
+	run := func(args ...string) (string, error) {
 		var out strings.Builder
-		k, c := parsed(t, append([]string{"reload", "--server", d.url, "--token", "t"}, flags...)...)
-		err := k.Run(&process{ctx: t.Context(), stdout: &out, logs: c.logFlags})
+		k, c := parsed(t, append([]string{"reload", "--server", d.url, "--token", "t"}, args...)...)
+		err := k.Run(&flags.Process{Ctx: t.Context(), Stdout: &out, Logs: c.Log})
 		return out.String(), err
 	}
 	out, err := run()

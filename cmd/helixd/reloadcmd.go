@@ -7,17 +7,19 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/httpapi"
 )
 
 // reloadCmd has a daemon do what it does at SIGHUP, and prints what came of it.
 type reloadCmd struct {
-	daemonFlags
+	source.DaemonFlags
 	JSON bool `help:"Print JSON."`
 }
 
-func (c reloadCmd) Run(p *process) error {
-	body, err := c.source().do(p.ctx, http.MethodPost, "/admin/reload",
+func (c reloadCmd) Run(p *flags.Process) error {
+	body, err := c.Connect().Do(p.Ctx, http.MethodPost, "/admin/reload",
 		http.Header{"Content-Type": {"application/json"}}, strings.NewReader("{}"))
 	if err != nil {
 		return err
@@ -28,16 +30,16 @@ func (c reloadCmd) Run(p *process) error {
 		return err
 	}
 	if c.JSON {
-		_, err = p.stdout.Write(append(raw, '\n'))
+		_, err = p.Stdout.Write(append(raw, '\n'))
 		return err
 	}
 	var done httpapi.Reloaded
 	if err := json.Unmarshal(raw, &done); err != nil {
 		return fmt.Errorf("the daemon's answer is no JSON: %w", err)
 	}
-	fmt.Fprintln(p.stdout, "agents:", strings.Join(done.Agents, ", "))
+	fmt.Fprintln(p.Stdout, "agents:", strings.Join(done.Agents, ", "))
 	if len(done.NeedsRestart) > 0 {
-		fmt.Fprintln(p.stdout, "needs a restart:", strings.Join(done.NeedsRestart, ", "))
+		fmt.Fprintln(p.Stdout, "needs a restart:", strings.Join(done.NeedsRestart, ", "))
 	}
 	return nil
 }

@@ -2,6 +2,9 @@ package main
 
 import (
 	"errors"
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/source"
+	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -22,18 +25,18 @@ type replayCmd struct {
 	liveFlags
 }
 
-func (c replayCmd) Run(p *process) error {
+func (c replayCmd) Run(p *flags.Process) error {
 	if c.Speed < 0 {
 		return errors.New("--speed must not be negative")
 	}
 	if err := errors.Join(c.verifyFlags.check(c), c.liveFlags.check(c)); err != nil {
 		return err
 	}
-	s, err := c.open(p.ctx)
+	s, err := c.Open(p.Ctx)
 	if err != nil {
 		return err
 	}
-	defer s.close()
+	defer s.Close()
 	if c.Verify {
 		return c.verify(p, s)
 	}
@@ -44,7 +47,7 @@ func (c replayCmd) Run(p *process) error {
 }
 
 // play shows what a replay sends.
-func (c replayCmd) play(p *process, s *source) error {
+func (c replayCmd) play(p *flags.Process, s *source.Source) error {
 	q := url.Values{
 		"from":     {strconv.FormatUint(c.From, 10)},
 		"speed":    {strconv.FormatFloat(c.Speed, 'f', -1, 64)},
@@ -53,23 +56,23 @@ func (c replayCmd) play(p *process, s *source) error {
 	if c.To != nil {
 		q.Set("to", strconv.FormatUint(*c.To, 10))
 	}
-	return c.watch(p, s, c.Session, "/sessions/"+escapeID(c.Session)+"/replay?"+q.Encode())
+	return c.watch(p, s, c.Session, "/sessions/"+source.EscapeID(c.Session)+"/replay?"+q.Encode())
 }
 
 // watch shows the stream of a path. Once it has begun, a signal is no failure:
 // the user has seen enough.
-func (c replayCmd) watch(p *process, s *source, session, path string) error {
-	body, err := s.get(p.ctx, path, http.Header{"Accept": {"text/event-stream"}})
+func (c replayCmd) watch(p *flags.Process, s *source.Source, session, path string) error {
+	body, err := s.Get(p.Ctx, path, http.Header{"Accept": {"text/event-stream"}})
 	if err != nil {
 		return err
 	}
 	defer body.Close()
 	if c.SSE {
-		err = p.printJSON(body)
+		err = terminal.PrintJSON(p.Stdout, body)
 	} else {
 		err = c.tell(p, body, session)
 	}
-	if p.ctx.Err() != nil {
+	if p.Ctx.Err() != nil {
 		return nil
 	}
 	return err

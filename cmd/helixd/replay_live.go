@@ -10,6 +10,9 @@ import (
 	"os"
 	"strings"
 
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/source"
+	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 	"github.com/helixd/helixd/httpapi/client"
 )
 
@@ -77,7 +80,7 @@ func (f liveFlags) edit() (*client.ForkEdit, error) {
 
 // goOn makes the fork, and shows its stream. It has its whole past in its first
 // record, so the stream begins where it parts.
-func (c replayCmd) goOn(p *process, s *source) error {
+func (c replayCmd) goOn(p *flags.Process, s *source.Source) error {
 	edit, err := c.edit()
 	if err != nil {
 		return err
@@ -86,7 +89,7 @@ func (c replayCmd) goOn(p *process, s *source) error {
 	if err != nil {
 		return err
 	}
-	body, err := s.do(p.ctx, http.MethodPost, "/sessions/"+escapeID(c.Session)+"/fork",
+	body, err := s.Do(p.Ctx, http.MethodPost, "/sessions/"+source.EscapeID(c.Session)+"/fork",
 		http.Header{"Content-Type": {"application/json"}}, bytes.NewReader(raw))
 	if err != nil {
 		return err
@@ -97,9 +100,9 @@ func (c replayCmd) goOn(p *process, s *source) error {
 		return fmt.Errorf("the daemon's answer is no JSON: %w", err)
 	}
 	if c.JSON {
-		_, err = fmt.Fprintf(p.json(), "%s\n", jsonOf(fork))
+		err = json.NewEncoder(terminal.JSON(p.Stdout)).Encode(fork)
 	} else {
-		_, err = fmt.Fprintf(p.stdout, "%s is what %s was at %d%s\n", printable(fork.SessionID), printable(fork.FromSessionID), fork.FromSequence, edited(fork))
+		_, err = fmt.Fprintf(p.Stdout, "%s is what %s was at %d%s\n", terminal.Printable(fork.SessionID), terminal.Printable(fork.FromSessionID), fork.FromSequence, edited(fork))
 	}
 	if err != nil {
 		return err
@@ -118,7 +121,7 @@ func edited(fork client.Forked) string {
 		what = append(what, fmt.Sprintf("message (%d)", *e.Message))
 	}
 	if e.ToolCallID != "" {
-		what = append(what, "result of "+printable(e.ToolCallID))
+		what = append(what, "result of "+terminal.Printable(e.ToolCallID))
 	}
 	if e.SystemPrompt {
 		what = append(what, "system prompt")

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/httpapi/client"
 )
@@ -19,10 +20,10 @@ import (
 func TestReplayLive(t *testing.T) {
 	_, agents := guideAgents(t)
 	log, helixd := newDaemon(t, agents...)
-	loop, err := agentloop.New(log, agents, nil)
+	loop, err := engine.New(log, agents, nil)
 	require.NoError(t, err)
 	t.Cleanup(loop.Stop)
-	_, err = loop.Start(t.Context(), agentloop.StartRequest{SessionID: "s", AgentType: "guide", Messages: []agentloop.Input{{Content: "Where to?"}}})
+	_, err = loop.Start(t.Context(), engine.StartRequest{SessionID: "s", AgentType: "guide", Messages: []agentloop.Input{{Content: "Where to?"}}})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		tree := folded(t, log, "s")

@@ -9,8 +9,12 @@ import (
 	"iter"
 	"os"
 
-	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/verify"
 	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/cmd/helixd/internal/agentconfig"
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/source"
+	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 	"github.com/helixd/helixd/eventlog"
 )
 
@@ -37,43 +41,43 @@ func (f verifyFlags) check(c replayCmd) error {
 }
 
 // verify compares what was decided with what the agents would decide today.
-func (c replayCmd) verify(p *process, s *source) error {
+func (c replayCmd) verify(p *flags.Process, s *source.Source) error {
 	conf, err := config.Load(c.Config, os.LookupEnv)
 	if err != nil {
 		return err
 	}
-	agents, err := agentsOf(conf)
+	agents, err := agentconfig.Agents(conf)
 	if err != nil {
 		return err
 	}
-	mcp := &mcpServers{log: p.log}
-	agents, servers, err := mcp.open(p.ctx, conf, agents) // they say which tools there are
+	mcp := agentconfig.NewMCPServers(p.Log)
+	agents, servers, err := mcp.Open(p.Ctx, conf, agents) // they say which tools there are
 	if err != nil {
 		return err
 	}
-	mcp.use(servers, nil)
-	defer mcp.close()
-	if err := equip(unasked(), conf, agents); err != nil {
+	mcp.Use(servers, nil)
+	defer mcp.Close()
+	if err := agentconfig.Equip(agentconfig.UnusedMemories(), conf, agents); err != nil {
 		return err
 	}
-	body, err := s.get(p.ctx, "/sessions/"+escapeID(c.Session)+"/records?dead=1", nil)
+	body, err := s.Get(p.Ctx, "/sessions/"+source.EscapeID(c.Session)+"/records?dead=1", nil)
 	if err != nil {
 		return err
 	}
 	defer body.Close()
-	found, err := agentloop.Verify(p.ctx, recordsOf(p.ctx, body), agents, &agentloop.VerifyOptions{Run: c.RunID})
+	found, err := verify.Session(p.Ctx, recordsOf(p.Ctx, body), agents, &verify.Options{Run: c.RunID})
 	if err != nil {
-		return atKey(conf, err, nil)
+		return agentconfig.AtKey(conf, err, nil)
 	}
 	if c.JSON {
-		enc := json.NewEncoder(p.json())
+		enc := json.NewEncoder(terminal.JSON(p.Stdout))
 		enc.SetEscapeHTML(false)
 		err = enc.Encode(found)
 	} else {
-		err = tellVerified(p.stdout, found)
+		err = tellVerified(p.Stdout, found)
 	}
 	if err == nil && found.Differs != nil {
-		return fmt.Errorf("%w: a decision is another one today", errProblems)
+		return fmt.Errorf("%w: a decision is another one today", flags.ErrDamage)
 	}
 	return err
 }
@@ -81,7 +85,7 @@ func (c replayCmd) verify(p *process, s *source) error {
 // recordsOf reads the records of an answer.
 func recordsOf(ctx context.Context, body io.Reader) iter.Seq2[eventlog.Record, error] {
 	return func(yield func(eventlog.Record, error) bool) {
-		in := lines(body)
+		in := source.Lines(body)
 		for in.Scan() {
 			var r eventlog.Record
 			err := json.Unmarshal(in.Bytes(), &r)
@@ -95,21 +99,21 @@ func recordsOf(ctx context.Context, body io.Reader) iter.Seq2[eventlog.Record, e
 	}
 }
 
-func tellVerified(w io.Writer, found agentloop.Verification) error {
+func tellVerified(w io.Writer, found verify.Result) error {
 	d := found.Differs
 	if d == nil {
 		_, err := fmt.Fprintf(w, "%s: %d records, %d decisions: today's agents make them all alike\n",
-			printable(found.SessionID), found.Records, found.Decisions)
+			terminal.Printable(found.SessionID), found.Records, found.Decisions)
 		return err
 	}
-	where := fmt.Sprintf("%s at sequence %d: agent %s", printable(d.SessionID), d.Sequence, printable(d.AgentType))
+	where := fmt.Sprintf("%s at sequence %d: agent %s", terminal.Printable(d.SessionID), d.Sequence, terminal.Printable(d.AgentType))
 	if d.Step > 0 {
 		where += fmt.Sprintf(", step %d", d.Step)
 	}
 	if d.CallID != "" {
-		where += ", call " + printable(d.CallID)
+		where += ", call " + terminal.Printable(d.CallID)
 	}
 	_, err := fmt.Fprintf(w, "%s, %s\n  recorded: %s\n  today:    %s\n%d decisions were compared, this one included; what follows it was not\n",
-		where, printable(d.RunID), printable(d.Recorded), printable(d.Today), found.Decisions)
+		where, terminal.Printable(d.RunID), terminal.Printable(d.Recorded), terminal.Printable(d.Today), found.Decisions)
 	return err
 }

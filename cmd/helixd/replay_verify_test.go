@@ -11,7 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
+	"github.com/helixd/helixd/agentloop/verify"
 	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/cmd/helixd/internal/agentconfig"
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 )
 
 const guideConfig = `
@@ -36,7 +40,7 @@ func guideAgents(t *testing.T, replace ...string) (string, []agentloop.Agent) {
 	require.NoError(t, os.WriteFile(file, []byte(strings.NewReplacer(replace...).Replace(guideConfig)), 0o600))
 	c, err := config.Load(file, nil)
 	require.NoError(t, err)
-	agents, err := agentsOf(c)
+	agents, err := agentconfig.Agents(c)
 	require.NoError(t, err)
 	return file, agents
 }
@@ -45,10 +49,10 @@ func guideAgents(t *testing.T, replace ...string) (string, []agentloop.Agent) {
 func TestReplayVerify(t *testing.T) {
 	file, agents := guideAgents(t)
 	log, helixd := newDaemon(t, agents...)
-	loop, err := agentloop.New(log, agents, nil)
+	loop, err := engine.New(log, agents, nil)
 	require.NoError(t, err)
 	t.Cleanup(loop.Stop)
-	_, err = loop.Start(t.Context(), agentloop.StartRequest{SessionID: "s", AgentType: "guide", Messages: []agentloop.Input{{Content: "Where to?"}}})
+	_, err = loop.Start(t.Context(), engine.StartRequest{SessionID: "s", AgentType: "guide", Messages: []agentloop.Input{{Content: "Where to?"}}})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		tree := folded(t, log, "s")
@@ -60,21 +64,21 @@ func TestReplayVerify(t *testing.T) {
 	require.Regexp(t, `^s: \d+ records, 3 decisions: today's agents make them all alike\n$`, out)
 	out, err = helixd("", "replay", "s", "--verify", "--config", file, "--json", "--run", folded(t, log, "s").Runs[0].RunID)
 	require.NoError(t, err)
-	var found agentloop.Verification
+	var found verify.Result
 	require.NoError(t, json.Unmarshal([]byte(out), &found))
-	require.Equal(t, agentloop.Verification{SessionID: "s", Head: folded(t, log, "s").Head, Records: found.Records, Decisions: 3}, found)
+	require.Equal(t, verify.Result{SessionID: "s", Head: folded(t, log, "s").Head, Records: found.Records, Decisions: 3}, found)
 
 	changed, _ := guideAgents(t, "boolean", "string")
 	out, err = helixd("", "replay", "s", "--verify", "--config", changed)
-	require.ErrorIs(t, err, errProblems)
-	require.Equal(t, 2, exitCode(err))
+	require.ErrorIs(t, err, flags.ErrDamage)
+	require.Equal(t, 2, flags.ExitCode(err))
 	require.Regexp(t, `^s at sequence \d+: agent guide, step 1, call c1, run-\w+
   recorded: waited for a client to execute get_location
   today:    would refuse get_location: tool_input_invalid
 2 decisions were compared, this one included; what follows it was not
 $`, out)
 	out, err = helixd("", "replay", "s", "--verify", "--config", changed, "--json")
-	require.ErrorIs(t, err, errProblems)
+	require.ErrorIs(t, err, flags.ErrDamage)
 	require.NoError(t, json.Unmarshal([]byte(out), &found))
 	require.Equal(t, "c1", found.Differs.CallID)
 

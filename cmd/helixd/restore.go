@@ -17,6 +17,8 @@ import (
 
 	"github.com/helixd/helixd/agentloop/queue"
 	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/settings"
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
@@ -44,13 +46,13 @@ type backedUp struct {
 
 // Run reads the file to its end before anything is written. A restore that
 // breaks off leaves a deployment that no daemon starts on.
-func (c restoreCmd) Run(p *process) error {
+func (c restoreCmd) Run(p *flags.Process) error {
 	file, err := os.Open(c.File)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	header, _, err := backup.Read(p.ctx, file, backup.Visitor{})
+	header, _, err := backup.Read(p.Ctx, file, backup.Visitor{})
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.File, err)
 	}
@@ -62,14 +64,14 @@ func (c restoreCmd) Run(p *process) error {
 		return err
 	}
 	defer r.close()
-	done, working, err := r.restore(eventlog.WithActor(p.ctx, operator()), file)
+	done, working, err := r.restore(eventlog.WithActor(p.Ctx, operator()), file)
 	if errors.Is(err, jetstream.ErrNotEmpty) {
 		return fmt.Errorf("%w: a backup is restored into an empty one", err)
 	}
 	if err != nil {
 		return fmt.Errorf("not restored; remove what is there before you try again: %w", err)
 	}
-	return json.NewEncoder(p.stdout).Encode(backedUp{File: c.File, CreatedAt: header.CreatedAt, Summary: done, Working: &working})
+	return json.NewEncoder(p.Stdout).Encode(backedUp{File: c.File, CreatedAt: header.CreatedAt, Summary: done, Working: &working})
 }
 
 // operator is who runs this command: a user of the operating system.
@@ -94,7 +96,7 @@ func (r *restoring) close() {
 	}
 }
 
-func (c restoreCmd) open(p *process) (*restoring, error) {
+func (c restoreCmd) open(p *flags.Process) (*restoring, error) {
 	dataDir, url, opts := c.DataDir, c.NATS, []nats.Option{nats.Name("helixd")}
 	replicas := c.Replicas
 	if c.Config != "" {
@@ -109,7 +111,7 @@ func (c restoreCmd) open(p *process) (*restoring, error) {
 		switch {
 		case url != "":
 			dataDir = ""
-			if opts, err = natsOptions(from.NATS); err != nil {
+			if opts, err = settings.NATSOptions(from.NATS); err != nil {
 				return nil, err
 			}
 		case from.NATS.Cluster.Listen != "":
@@ -130,7 +132,7 @@ func (c restoreCmd) open(p *process) (*restoring, error) {
 		return nil, errors.New("--replicas: one embedded server keeps one")
 	}
 	// Stop has everything reach the disk.
-	srv, err := embed.Start(p.ctx, embed.Options{DataDir: filepath.Join(dataDir, "jetstream"), SyncInterval: time.Minute, Logger: p.log})
+	srv, err := embed.Start(p.Ctx, embed.Options{DataDir: filepath.Join(dataDir, "jetstream"), SyncInterval: time.Minute, Logger: p.Log})
 	if err != nil {
 		return nil, err
 	}

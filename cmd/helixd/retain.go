@@ -9,17 +9,19 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/source"
 )
 
 type retainCmd struct {
-	daemonFlags
+	source.DaemonFlags
 	PurgeOlderThan *time.Duration `help:"Remove records from the log that segments hold, if they are older. Readers notice nothing." placeholder:"72h"`
 	DropOlderThan  *time.Duration `help:"Remove segments that are older, for good: sessions keep their state, and their history begins later." placeholder:"720h"`
 	MaxBytes       string         `help:"Remove what is oldest until the log and its segments hold no more. Payloads over 256 KiB don't count, and stay." placeholder:"10GiB"`
 }
 
 // Run applies retention to all sessions and prints what was removed.
-func (c retainCmd) Run(p *process) error {
+func (c retainCmd) Run(p *flags.Process) error {
 	if c.PurgeOlderThan == nil && c.DropOlderThan == nil && c.MaxBytes == "" {
 		return errors.New("--purge-older-than, --drop-older-than or --max-bytes is needed")
 	}
@@ -40,14 +42,14 @@ func (c retainCmd) Run(p *process) error {
 	if err != nil {
 		return err
 	}
-	answer, err := c.source().do(p.ctx, http.MethodPost, "/retention", http.Header{"Content-Type": {"application/json"}}, bytes.NewReader(body))
+	answer, err := c.Connect().Do(p.Ctx, http.MethodPost, "/retention", http.Header{"Content-Type": {"application/json"}}, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
 	defer answer.Close()
-	if err := copyAll(p.stdout, answer); err != nil {
+	if err := copyAll(p.Stdout, answer); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(p.stdout)
+	_, err = fmt.Fprintln(p.Stdout)
 	return err
 }

@@ -9,13 +9,16 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/source"
+	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/client"
 	"github.com/helixd/helixd/projector"
 )
 
 type rollbackCmd struct {
-	daemonFlags
+	source.DaemonFlags
 	Session    string `arg:"" help:"Session id."`
 	To         uint64 `help:"Sequence to go back to: what comes after it is discarded." placeholder:"N" xor:"where" required:""`
 	Checkpoint string `help:"Checkpoint to go back to." placeholder:"ID" xor:"where" required:""`
@@ -27,12 +30,12 @@ var errNotConfirmed = errors.New("nothing has been changed; with --yes it is not
 
 // Run takes a session back. What it strikes stays in the log, but there is no
 // way to have it count again: so it asks first.
-func (c rollbackCmd) Run(p *process) error {
+func (c rollbackCmd) Run(p *flags.Process) error {
 	if c.To == 0 && c.Checkpoint == "" {
 		return errors.New("--to: there is nothing up to sequence 0")
 	}
 	if !c.Yes {
-		if !isTerminal(p.stdin) {
+		if !terminal.IsTerminal(p.Stdin) {
 			return fmt.Errorf("there is nobody to ask: %w", errNotConfirmed)
 		}
 		if !confirmed(p, c.question(p)) {
@@ -41,16 +44,16 @@ func (c rollbackCmd) Run(p *process) error {
 	}
 	var done client.RolledBack
 	to := client.Target{CheckpointID: c.Checkpoint, Sequence: c.To}
-	return c.change(p, c.Session, "rollback", to, c.JSON, &done, func() string {
+	return change(p, c.DaemonFlags, c.Session, "rollback", to, c.JSON, &done, func() string {
 		if !done.RolledBack {
 			return "there was nothing to take back"
 		}
-		return fmt.Sprintf("%s is back at %d: what came after it, up to %d, is discarded", printable(done.SessionID), done.AfterSequence, done.AtSequence)
+		return fmt.Sprintf("%s is back at %d: what came after it, up to %d, is discarded", terminal.Printable(done.SessionID), done.AfterSequence, done.AtSequence)
 	})
 }
 
 // question says what there is to lose, as far as the caller may see it.
-func (c rollbackCmd) question(p *process) string {
+func (c rollbackCmd) question(p *flags.Process) string {
 	at := c.To
 	if c.Checkpoint != "" {
 		at = c.checkpoint(p)
@@ -62,13 +65,13 @@ func (c rollbackCmd) question(p *process) string {
 	}
 	text := fmt.Sprintf("Take %s back to %s?", c.Session, where)
 	if at > 0 && c.read(p, "/diff?from="+strconv.FormatUint(at, 10), &diff) == nil && diff.To > at {
-		text += fmt.Sprintf(" What came after it, up to %d, is discarded: %s.", diff.To, count(len(diff.Messages), "message"))
+		text += fmt.Sprintf(" What came after it, up to %d, is discarded: %s.", diff.To, terminal.Count(len(diff.Messages), "message"))
 	}
-	return printable(text)
+	return terminal.Printable(text)
 }
 
 // checkpoint returns the sequence of the checkpoint, 0 if it can't be found.
-func (c rollbackCmd) checkpoint(p *process) uint64 {
+func (c rollbackCmd) checkpoint(p *flags.Process) uint64 {
 	for offset, more := 0, true; more; {
 		var page httpapi.Page[projector.Checkpoint]
 		if c.read(p, "/checkpoints?limit=200&offset="+strconv.Itoa(offset), &page) != nil {
@@ -85,8 +88,8 @@ func (c rollbackCmd) checkpoint(p *process) uint64 {
 }
 
 // read gets something of the session.
-func (c rollbackCmd) read(p *process, path string, into any) error {
-	body, err := c.source().get(p.ctx, "/sessions/"+escapeID(c.Session)+path, nil)
+func (c rollbackCmd) read(p *flags.Process, path string, into any) error {
+	body, err := c.Connect().Get(p.Ctx, "/sessions/"+source.EscapeID(c.Session)+path, nil)
 	if err != nil {
 		return err
 	}
@@ -95,25 +98,17 @@ func (c rollbackCmd) read(p *process, path string, into any) error {
 }
 
 // confirmed asks a question, and reports whether the answer is yes.
-func confirmed(p *process, question string) bool {
-	fmt.Fprintf(p.stderr, "%s [y/N] ", question)
+func confirmed(p *flags.Process, question string) bool {
+	fmt.Fprintf(p.Stderr, "%s [y/N] ", question)
 	answer := make(chan string, 1)
 	go func() {
-		line, _ := bufio.NewReader(io.LimitReader(p.stdin, 100)).ReadString('\n') // no answer is no
+		line, _ := bufio.NewReader(io.LimitReader(p.Stdin, 100)).ReadString('\n') // no answer is no
 		answer <- strings.ToLower(strings.TrimSpace(line))
 	}()
 	select {
 	case said := <-answer:
 		return said == "y" || said == "yes"
-	case <-p.ctx.Done():
+	case <-p.Ctx.Done():
 		return false
 	}
-}
-
-// count is a number with its noun.
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return strconv.Itoa(n) + " " + noun + "s"
 }

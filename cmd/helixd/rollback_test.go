@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/httpapi/client"
 	"github.com/helixd/helixd/projector"
 )
@@ -66,13 +68,13 @@ func TestForkAndRollback(t *testing.T) {
 // Whoever can be asked is told what there is to lose.
 func TestRollbackAsks(t *testing.T) {
 	cmd := func(session string) rollbackCmd {
-		return rollbackCmd{Session: session, daemonFlags: daemonFlags{Server: "http://127.0.0.1:1"}, To: 3}
+		return rollbackCmd{Session: session, DaemonFlags: source.DaemonFlags{Server: "http://127.0.0.1:1"}, To: 3}
 	}
-	p := &process{ctx: t.Context(), stderr: new(bytes.Buffer)}
+	p := &flags.Process{Ctx: t.Context(), Stderr: new(bytes.Buffer)}
 	require.Equal(t, "Take s\ufffd[2J back to sequence 3?", cmd("s\x1b[2J").question(p), "a daemon that says nothing")
 	for said, want := range map[string]bool{"y\n": true, "Yes \n": true, "yes": true, "n\n": false, "\n": false, "": false, "yellow\n": false} {
 		var asked bytes.Buffer
-		p := &process{ctx: t.Context(), stdin: strings.NewReader(said), stderr: &asked}
+		p := &flags.Process{Ctx: t.Context(), Stdin: strings.NewReader(said), Stderr: &asked}
 		require.Equal(t, want, confirmed(p, "Sure?"), "%q", said)
 		require.Equal(t, "Sure? [y/N] ", asked.String())
 	}
@@ -82,5 +84,5 @@ func TestRollbackAsks(t *testing.T) {
 	defer w.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.False(t, confirmed(&process{ctx: ctx, stdin: r, stderr: new(bytes.Buffer)}, "Sure?"), "stopped while it waits")
+	require.False(t, confirmed(&flags.Process{Ctx: ctx, Stdin: r, Stderr: new(bytes.Buffer)}, "Sure?"), "stopped while it waits")
 }

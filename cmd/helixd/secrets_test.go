@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 )
 
 // TestSecretsAreNotTold: no token, key, password or header is in a log line, in
@@ -81,7 +82,7 @@ agents:
 		require.NoError(t, os.WriteFile(other, []byte("listen: 127.0.0.1:0\n"+what), 0o600))
 		c, err := config.Load(other, nil)
 		require.NoError(t, err)
-		_, err = startDaemon(t.Context(), c, nil, false, newLogger(logs, config.Log{Level: "debug"}))
+		_, err = startDaemon(t.Context(), c, nil, false, flags.NewLogger(logs, config.Log{Level: "debug"}))
 		require.Error(t, err)
 		told = append(told, err.Error(), c.String())
 	}

@@ -10,72 +10,19 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/cmd/helixd/internal/agentconfig"
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/settings"
+	"github.com/helixd/helixd/cmd/helixd/internal/version"
 )
 
-// configFlags are the flags that beat the file and the environment.
-type configFlags struct {
-	Config     string  `help:"Configuration file (helix.yaml)." type:"path"`
-	Listen     *string `help:"Address of the HTTP server."`
-	DataDir    *string `help:"Folder of the embedded server's data."`
-	Durability *string `help:"fsync or interval=DURATION, of the embedded server."`
-	NATSURL    *string `name:"nats-url" help:"Existing NATS deployment to use; empty: embedded."`
-	NATSListen *string `name:"nats-listen" help:"Address on which the embedded server takes NATS clients."`
-}
-
-// keyFlag is one that sets a key of the configuration, if it was given.
-type keyFlag struct {
-	name, key string
-	value     *string
-}
-
-func setFlags(c *config.Config, flags []keyFlag) error {
-	for _, f := range flags {
-		if f.value == nil {
-			continue
-		}
-		if err := c.SetFrom(f.name, f.key, *f.value); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// load reads the configuration and sets the flags that were given. From then
-// on the process logs as it says.
-func (f configFlags) load(p *process) (*config.Config, error) {
-	c, err := f.read(p.logs)
-	if err != nil {
-		return nil, err
-	}
-	p.log = newLogger(p.stderr, c.Log)
-	return c, nil
-}
-
-func (f configFlags) read(logs logFlags) (*config.Config, error) {
-	c, err := config.Load(f.Config, os.LookupEnv)
-	if err != nil {
-		return nil, err
-	}
-	err = errors.Join(logs.set(c), setFlags(c, []keyFlag{
-		{"--listen", "listen", f.Listen},
-		{"--data-dir", "dataDir", f.DataDir},
-		{"--durability", "durability", f.Durability},
-		{"--nats-url", "nats.url", f.NATSURL},
-		{"--nats-listen", "nats.listen", f.NATSListen},
-	}))
-	if err == nil {
-		err = c.Validate()
-	}
-	return c, err
-}
-
 type serveCmd struct {
-	configFlags
+	flags.Configuration
 	AllowUnauthenticated bool `help:"Run without authentication; on a loopback address only."`
 	ForceUnauthenticated bool `help:"Run without authentication, and take NATS clients without credentials, on any address."`
 }
 
-func (s serveCmd) Run(p *process) error {
+func (s serveCmd) Run(p *flags.Process) error {
 	hangups := make(chan os.Signal, 1) // one that comes too early is heard later
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
@@ -83,38 +30,38 @@ func (s serveCmd) Run(p *process) error {
 	if err != nil {
 		return err
 	}
-	notify, err := newNotifier(os.Getenv, p.log)
+	notify, err := newNotifier(os.Getenv, p.Log)
 	if err != nil {
 		return err
 	}
 	defer notify.close()
-	notify.starting(openTimeoutOf(c) + notifyMargin)
-	limitMemory()
-	d, err := startDaemon(p.ctx, c, agents, false, p.log)
+	notify.starting(settings.OpenTimeout(c) + notifyMargin)
+	settings.LimitMemory()
+	d, err := startDaemon(p.Ctx, c, agents, false, p.Log)
 	if err != nil {
 		return err
 	}
-	d.reloader.readBy(func() (*config.Config, []agentloop.Agent, error) { return s.reread(p.logs) })
-	p.log.Info("helixd is ready", "http", d.url, "nats", d.natsURL, "websocket", d.webSocketURL, "durability", string(d.info.Durability),
-		"agents", len(agents), "version", version())
+	d.reloader.readBy(func() (*config.Config, []agentloop.Agent, error) { return s.reread(p.Logs) })
+	p.Log.Info("helixd is ready", "http", d.url, "nats", d.natsURL, "websocket", d.webSocketURL, "durability", string(d.info.Durability),
+		"agents", len(agents), "version", version.Current())
 	d.notify = notify
 	notify.ready(d.url)
 	d.onClose(func() { notify.stopping(c.DrainTimeout + shutdownTimeout + notifyMargin) })
-	return d.run(p.ctx, hangups)
+	return d.run(p.Ctx, hangups)
 }
 
 // configure reads the configuration, and refuses one that is not safe.
-func (s serveCmd) configure(p *process) (*config.Config, []agentloop.Agent, error) {
-	c, err := s.load(p)
+func (s serveCmd) configure(p *flags.Process) (*config.Config, []agentloop.Agent, error) {
+	c, err := s.Load(p)
 	if err != nil {
 		return nil, nil, err
 	}
-	return s.checked(c, p.log)
+	return s.checked(c, p.Log)
 }
 
 // reread is configure while the daemon runs.
-func (s serveCmd) reread(logs logFlags) (*config.Config, []agentloop.Agent, error) {
-	c, err := s.read(logs)
+func (s serveCmd) reread(logs flags.Log) (*config.Config, []agentloop.Agent, error) {
+	c, err := s.Read(logs)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -127,14 +74,14 @@ func (s serveCmd) checked(c *config.Config, log *slog.Logger) (*config.Config, [
 		switch {
 		case !c.Auth.AllowUnauthenticated:
 			return nil, nil, errors.New("nobody could use this: set auth.tokens or auth.jwt, or auth.allowUnauthenticated to run without")
-		case !isLoopback(c.Listen) && !s.ForceUnauthenticated:
+		case !settings.IsLoopback(c.Listen) && !s.ForceUnauthenticated:
 			return nil, nil, fmt.Errorf("listen: %s is not a loopback address: set auth.tokens or auth.jwt, or give --force-unauthenticated", c.Listen)
 		}
 	}
-	if err := checkListen(c, s.ForceUnauthenticated, log); err != nil {
+	if err := settings.CheckListen(c, s.ForceUnauthenticated, log); err != nil {
 		return nil, nil, err
 	}
-	warnOfExposure(c, log)
-	agents, err := agentsOf(c)
+	settings.WarnOfExposure(c, log)
+	agents, err := agentconfig.Agents(c)
 	return c, agents, err
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/cmd/helixd/internal/settings"
 	"github.com/helixd/helixd/eventlog/jetstream/subscriber"
 	"github.com/helixd/helixd/httpapi"
 )
@@ -19,16 +20,6 @@ import (
 // given none.
 const subscribersFile = "subscribers.nk"
 
-// hasSubscribers is whether there are rights of NATS subscribers. Without a key
-// of its own, an embedded server of a cluster would make rights that the others
-// don't know; and where NATS clients can't connect, a right is of no use.
-func hasSubscribers(n config.NATS) bool {
-	if n.URL == "" && n.Listen == "" && n.WebSocket.Listen == "" && len(n.Subscribers.URLs) == 0 {
-		return false
-	}
-	return n.Subscribers.SigningKey.Reveal() != "" || n.URL == "" && n.Cluster.Listen == ""
-}
-
 // minterOf returns who makes the rights of NATS subscribers, or nil if there
 // are none.
 func minterOf(c *config.Config) (*subscriber.Minter, error) {
@@ -36,7 +27,7 @@ func minterOf(c *config.Config) (*subscriber.Minter, error) {
 	if n.URL == "" && n.Subscribers.Account != "" { // not a matter of the file alone: a flag may give the URL
 		return nil, errors.New("nats.subscribers.account: needs nats.url: the embedded server has accounts of its own")
 	}
-	if !hasSubscribers(n) {
+	if !settings.HasSubscribers(n) {
 		return nil, nil
 	}
 	seed := n.Subscribers.SigningKey.Reveal()

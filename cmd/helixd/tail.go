@@ -5,20 +5,21 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/source"
+	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 	"io"
 	"iter"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
-
-	"github.com/helixd/helixd/eventlog"
 )
 
 // storyFlags say how a stream is shown.
 type storyFlags struct {
-	sourceFlags
-	colorFlags
+	source.Flags
+	terminal.ColorFlags
 	Lines bool `help:"One chunk a line, with all that it holds."`
 }
 
@@ -28,14 +29,14 @@ type tailCmd struct {
 	From    uint64 `help:"Only chunks behind this sequence."`
 }
 
-func (c tailCmd) Run(p *process) error {
-	s, err := c.open(p.ctx)
+func (c tailCmd) Run(p *flags.Process) error {
+	s, err := c.Open(p.Ctx)
 	if err != nil {
 		return err
 	}
-	defer s.close()
+	defer s.Close()
 	q := url.Values{"sessionId": {c.Session}, "fromSequence": {strconv.FormatUint(c.From, 10)}}
-	body, err := s.get(p.ctx, "/sse?"+q.Encode(), http.Header{"Accept": {"text/event-stream"}})
+	body, err := s.Get(p.Ctx, "/sse?"+q.Encode(), http.Header{"Accept": {"text/event-stream"}})
 	if err != nil {
 		return err
 	}
@@ -44,7 +45,7 @@ func (c tailCmd) Run(p *process) error {
 }
 
 // tell shows a stream until its last event.
-func (f storyFlags) tell(p *process, body io.Reader, session string) error {
+func (f storyFlags) tell(p *flags.Process, body io.Reader, session string) error {
 	show, done := f.shown(p, session)
 	defer done()
 	var at uint64
@@ -60,51 +61,42 @@ func (f storyFlags) tell(p *process, body io.Reader, session string) error {
 		}
 		at = e.Sequence
 	}
-	if p.ctx.Err() != nil {
-		return p.ctx.Err()
+	if p.Ctx.Err() != nil {
+		return p.Ctx.Err()
 	}
 	return fmt.Errorf("the connection was lost; go on with --from %d", at)
 }
 
 // shown returns what shows an event, and what is to be called when no more come.
-func (f storyFlags) shown(p *process, session string) (show func(streamEvent) error, done func()) {
+func (f storyFlags) shown(p *flags.Process, session string) (show func(terminal.Event) error, done func()) {
 	switch {
 	case f.JSON:
-		w := p.json()
-		return func(e streamEvent) error {
-			_, err := w.Write(append(e.raw, '\n'))
+		w := terminal.JSON(p.Stdout)
+		return func(e terminal.Event) error {
+			_, err := w.Write(append(e.Raw, '\n'))
 			return err
 		}, func() {}
 	case f.Lines:
-		return func(e streamEvent) error {
-			_, err := fmt.Fprintln(p.stdout, e.line())
+		return func(e terminal.Event) error {
+			_, err := fmt.Fprintln(p.Stdout, e.Line())
 			return err
 		}, func() {}
 	}
-	t := newTranscript(p.stdout, f.paint(p), session)
-	return t.event, t.close
-}
-
-// streamEvent is an event of a stream. The last one is no chunk.
-type streamEvent struct {
-	Type, Error, Status string
-	Chunk               json.RawMessage
-	Sequence            uint64
-
-	raw []byte // its JSON
+	t := terminal.NewTranscript(p.Stdout, f.Paint(p.Stdout), session)
+	return t.Show, t.Close
 }
 
 // events reads the events of a stream, until the connection ends or breaks.
-func events(body io.Reader) iter.Seq2[streamEvent, error] {
-	return func(yield func(streamEvent, error) bool) {
-		in := lines(body)
+func events(body io.Reader) iter.Seq2[terminal.Event, error] {
+	return func(yield func(terminal.Event, error) bool) {
+		in := source.Lines(body)
 		for in.Scan() {
 			data, ok := strings.CutPrefix(in.Text(), "data: ")
 			if !ok {
 				continue
 			}
-			e := streamEvent{raw: []byte(data)}
-			if err := json.Unmarshal(e.raw, &e); err != nil {
+			e := terminal.Event{Raw: []byte(data)}
+			if err := json.Unmarshal(e.Raw, &e); err != nil {
 				yield(e, fmt.Errorf("an event is no JSON: %w", err))
 				return
 			}
@@ -113,26 +105,7 @@ func events(body io.Reader) iter.Seq2[streamEvent, error] {
 			}
 		}
 		if err := in.Err(); errors.Is(err, bufio.ErrTooLong) {
-			yield(streamEvent{}, err)
+			yield(terminal.Event{}, err)
 		}
 	}
-}
-
-// line is an event in a line.
-func (e streamEvent) line() string {
-	if e.Type == "chunk" {
-		return recordLine(e.Sequence, string(eventlog.KindChunk), e.Chunk)
-	}
-	return e.last()
-}
-
-// last is the last event in a line.
-func (e streamEvent) last() string {
-	switch {
-	case e.Type == "error":
-		return "failed: " + strconv.Quote(e.Error)
-	case e.Status == string(eventlog.StreamActive): // of a replay
-		return "goes on"
-	}
-	return strings.TrimSpace("ended " + printable(e.Status))
 }

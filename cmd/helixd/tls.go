@@ -2,8 +2,6 @@ package main
 
 import (
 	"crypto/tls"
-	"crypto/x509"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -12,7 +10,7 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/cmd/helixd/config"
-	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 )
 
 // certificates are the HTTP server's key and certificate, and the authority of
@@ -63,24 +61,11 @@ func (c *certificates) read() (*tls.Config, error) {
 	if c.files.ClientCA == "" {
 		return t, nil
 	}
-	if t.ClientCAs, err = authorities(c.files.ClientCA); err != nil {
+	if t.ClientCAs, err = flags.Authorities(c.files.ClientCA); err != nil {
 		return nil, fmt.Errorf("tls.clientCA: %w", err)
 	}
 	t.ClientAuth = tls.VerifyClientCertIfGiven // see withCertificates
 	return t, nil
-}
-
-// authorities reads a file of certificates in PEM.
-func authorities(name string) (*x509.CertPool, error) {
-	text, err := os.ReadFile(name)
-	if err != nil {
-		return nil, err
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("%s: has no certificate in PEM", name)
-	}
-	return pool, nil
 }
 
 // current returns what a handshake uses.
@@ -123,62 +108,4 @@ func (c *certificates) withCertificates(h http.Handler) http.Handler {
 		}
 		h.ServeHTTP(w, r)
 	})
-}
-
-// certified names callers by the subject of their client certificate, unless their
-// JWT has a subject.
-func certified(identify httpapi.Identifier) httpapi.Identifier {
-	return func(r *http.Request) (httpapi.Caller, error) {
-		c, err := identify(r)
-		if c.Subject == "" && r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
-			c.Subject = r.TLS.PeerCertificates[0].Subject.String()
-		}
-		return c, err
-	}
-}
-
-// trustFlags say how a command talks to a daemon over TLS.
-type trustFlags struct {
-	CA   string `name:"ca" help:"Authorities of the daemon's certificate, PEM; else the machine's." env:"HELIX_CA" type:"path"`
-	Cert string `name:"cert" help:"Client certificate for the daemon, PEM." env:"HELIX_CERT" type:"path"`
-	Key  string `name:"cert-key" help:"Private key of the client certificate, PEM." env:"HELIX_CERT_KEY" type:"path"`
-}
-
-// clientIdle is how long a client keeps a connection that it does not use.
-const clientIdle = 5 * time.Second
-
-// client returns an HTTP client that connects as the flags say.
-func (f trustFlags) client() (*http.Client, error) {
-	if f == (trustFlags{}) {
-		return http.DefaultClient, nil
-	}
-	t := &tls.Config{MinVersion: tls.VersionTLS12}
-	var err error
-	if f.CA != "" {
-		if t.RootCAs, err = authorities(f.CA); err != nil {
-			return nil, fmt.Errorf("--ca: %w", err)
-		}
-	}
-	if (f.Cert == "") != (f.Key == "") {
-		return nil, errors.New("--cert and --cert-key need each other")
-	}
-	if f.Cert != "" {
-		pair, err := tls.LoadX509KeyPair(f.Cert, f.Key)
-		if err != nil {
-			return nil, fmt.Errorf("--cert, --cert-key: %w", err)
-		}
-		t.Certificates = []tls.Certificate{pair}
-	}
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.TLSClientConfig = t
-	transport.IdleConnTimeout = clientIdle
-	return &http.Client{Transport: transport}, nil
-}
-
-// schemeOf is that of the HTTP server's URL.
-func schemeOf(c *config.Config) string {
-	if c.TLS.Cert != "" {
-		return "https://"
-	}
-	return "http://"
 }

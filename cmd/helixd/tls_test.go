@@ -19,9 +19,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/stretchr/testify/require"
-
-	"github.com/helixd/helixd/httpapi"
 )
 
 // authority signs certificates of 127.0.0.1.
@@ -75,9 +75,9 @@ func (a authority) issue(dir, name string, serial int64) (cert, key string) {
 
 // over asks by a connection of its own, and returns the answer's protocol and
 // body, and the serial number of the server's certificate.
-func over(t *testing.T, f trustFlags, url, token string, tweak func(*http.Transport)) (status int, proto, body string, serial int64, err error) {
+func over(t *testing.T, f flags.Trust, url, token string, tweak func(*http.Transport)) (status int, proto, body string, serial int64, err error) {
 	t.Helper()
-	client, err := f.client()
+	client, err := f.Client()
 	require.NoError(t, err)
 	transport := client.Transport.(*http.Transport)
 	defer transport.CloseIdleConnections()
@@ -103,7 +103,7 @@ func TestTLS(t *testing.T) {
 	cert, key := a.issue(dir, "server", 10)
 	d := startConfigured(t, writeConfig(t, "auth: {tokens: [{token: secret}]}\ntls: {cert: "+cert+", key: "+key+"}\n"))
 	require.Regexp(t, "^https://127", d.url)
-	trusts := trustFlags{CA: a.file}
+	trusts := flags.Trust{CA: a.file}
 	status, proto, body, serial, err := over(t, trusts, d.url+"/readyz", "secret", nil)
 	require.NoError(t, err)
 	require.Equal(t, []any{200, "HTTP/2.0", int64(10)}, []any{status, proto, serial})
@@ -115,7 +115,7 @@ func TestTLS(t *testing.T) {
 		h.TLSClientConfig.MinVersion, h.TLSClientConfig.MaxVersion = tls.VersionTLS11, tls.VersionTLS11
 	})
 	require.ErrorContains(t, err, "protocol version")
-	_, _, _, _, err = over(t, trustFlags{CA: newAuthority(t).file}, d.url+"/readyz", "", nil)
+	_, _, _, _, err = over(t, flags.Trust{CA: newAuthority(t).file}, d.url+"/readyz", "", nil)
 	require.ErrorContains(t, err, "certificate")
 	status, answer := ask(t, http.MethodGet, "http"+d.url[len("https"):]+"/healthz", "", "", "")
 	require.Equal(t, http.StatusBadRequest, status, answer)
@@ -140,7 +140,7 @@ func TestClientCertificates(t *testing.T) {
 	server, clients := newAuthority(t), newAuthority(t)
 	cert, key := server.issue(t.TempDir(), "server", 10)
 	d := startConfigured(t, writeConfig(t, "auth: {tokens: [{token: secret}]}\ntls: {cert: "+cert+", key: "+key+", clientCA: "+clients.file+"}\n"))
-	known, stranger := trustFlags{CA: server.file}, trustFlags{CA: server.file}
+	known, stranger := flags.Trust{CA: server.file}, flags.Trust{CA: server.file}
 	known.Cert, known.Key = clients.issue(t.TempDir(), "web", 20)
 	stranger.Cert, stranger.Key = newAuthority(t).issue(t.TempDir(), "web", 20)
 
@@ -151,12 +151,12 @@ func TestClientCertificates(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 401, status, "a certificate does not replace the token")
 	for _, path := range []string{"/sessions", "/readyz", "/", "/nowhere"} {
-		status, _, body, _, err := over(t, trustFlags{CA: server.file}, d.url+path, "secret", nil)
+		status, _, body, _, err := over(t, flags.Trust{CA: server.file}, d.url+path, "secret", nil)
 		require.NoError(t, err)
 		require.Equal(t, 403, status, path)
 		require.JSONEq(t, `{"error":"a client certificate is required","code":"UNAUTHORIZED"}`, body)
 	}
-	status, _, _, _, err = over(t, trustFlags{CA: server.file}, d.url+"/healthz", "", nil)
+	status, _, _, _, err = over(t, flags.Trust{CA: server.file}, d.url+"/healthz", "", nil)
 	require.NoError(t, err)
 	require.Equal(t, 200, status)
 	_, _, _, _, err = over(t, stranger, d.url+"/sessions", "secret", nil)
@@ -164,10 +164,10 @@ func TestClientCertificates(t *testing.T) {
 	require.NoError(t, alive(t.Context(), d.url, time.Minute))
 
 	var out bytes.Buffer
-	p := &process{ctx: t.Context(), stdout: &out, stderr: io.Discard}
-	require.NoError(t, healthyCmd{Server: d.url, trustFlags: known, Timeout: time.Minute}.Run(p))
+	p := &flags.Process{Ctx: t.Context(), Stdout: &out, Stderr: io.Discard}
+	require.NoError(t, healthyCmd{Server: d.url, Trust: known, Timeout: time.Minute}.Run(p))
 	require.Error(t, healthyCmd{Server: d.url, Timeout: time.Minute}.Run(p), "nobody vouches for the certificate")
-	listed, err := daemonFlags{Server: d.url, Token: "secret", trustFlags: known}.source().get(t.Context(), "/sessions", nil)
+	listed, err := source.DaemonFlags{Server: d.url, Token: "secret", Trust: known}.Connect().Get(t.Context(), "/sessions", nil)
 	require.NoError(t, err)
 	require.NoError(t, listed.Close())
 	text, err := doctorText(t, context.Background(), time.Now, "--server", d.url, "--token", "secret", "--ca", known.CA, "--cert", known.Cert, "--cert-key", known.Key)
@@ -175,42 +175,19 @@ func TestClientCertificates(t *testing.T) {
 	require.Contains(t, text, d.url+" is ready")
 }
 
-// A caller is named by its certificate, unless a token does.
-func TestCertifiedCallers(t *testing.T) {
-	t.Parallel()
-	web := &x509.Certificate{Subject: pkix.Name{CommonName: "web", Organization: []string{"Example"}}}
-	verified := &tls.ConnectionState{PeerCertificates: []*x509.Certificate{web}, VerifiedChains: [][]*x509.Certificate{{web}}}
-	for name, tc := range map[string]struct {
-		state *tls.ConnectionState
-		known string
-		want  string
-	}{
-		"none":         {nil, "", ""},
-		"verified":     {verified, "", "CN=web,O=Example"},
-		"not verified": {&tls.ConnectionState{PeerCertificates: verified.PeerCertificates}, "", ""},
-		"a JWT too":    {verified, "ada", "ada"},
-	} {
-		c, err := certified(func(*http.Request) (httpapi.Caller, error) {
-			return httpapi.Caller{Name: "t", Subject: tc.known}, nil
-		})(&http.Request{TLS: tc.state})
-		require.NoError(t, err)
-		require.Equal(t, httpapi.Caller{Name: "t", Subject: tc.want}, c, name)
-	}
-}
-
 func TestTrustFlagsErrors(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
 	cert, key := a.issue(t.TempDir(), "x", 1)
-	for want, f := range map[string]trustFlags{
+	for want, f := range map[string]flags.Trust{
 		"--ca: open nowhere":                    {CA: "nowhere"},
 		"--ca: " + key + ": has no cert":        {CA: key},
 		"--cert and --cert-key need each other": {Cert: cert},
 		"--cert, --cert-key: open nowhere":      {Cert: cert, Key: "nowhere"},
 	} {
-		_, err := f.client()
+		_, err := f.Client()
 		require.ErrorContains(t, err, want)
-		_, err = daemonFlags{Server: "http://127.0.0.1:1", trustFlags: f}.source().get(t.Context(), "/", nil)
+		_, err = source.DaemonFlags{Server: "http://127.0.0.1:1", Trust: f}.Connect().Get(t.Context(), "/", nil)
 		require.ErrorContains(t, err, want)
 	}
 }

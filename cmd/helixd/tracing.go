@@ -16,8 +16,9 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/cmd/helixd/internal/version"
 )
 
 const (
@@ -52,10 +53,10 @@ func (d *daemon) openTracing(ctx context.Context, c config.Tracing, service, nod
 	failures.SpanExporter = exporter
 	provider := sdktrace.NewTracerProvider(
 		sdktrace.WithBatcher(failures, sdktrace.WithMaxQueueSize(maxQueuedSpans), sdktrace.WithBatchTimeout(spanDelay)),
-		sdktrace.WithIDGenerator(agentloop.TraceIDs{}),
+		sdktrace.WithIDGenerator(engine.TraceIDs{}),
 		sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(c.SampleRatio))),
 		sdktrace.WithResource(resource.NewSchemaless(
-			semconv.ServiceName(service), semconv.ServiceVersion(version()), semconv.ServiceInstanceID(node),
+			semconv.ServiceName(service), semconv.ServiceVersion(version.Current()), semconv.ServiceInstanceID(node),
 		)),
 	)
 	d.onClose(func() {
@@ -65,7 +66,7 @@ func (d *daemon) openTracing(ctx context.Context, c config.Tracing, service, nod
 			log.Warn("traces were lost at the end", "error", err)
 		}
 	})
-	return provider.Tracer("github.com/helixd/helixd/agentloop", trace.WithInstrumentationVersion(version())), nil
+	return provider.Tracer("github.com/helixd/helixd/agentloop", trace.WithInstrumentationVersion(version.Current())), nil
 }
 
 // collectorOf returns where spans are sent, and with what headers. A name and

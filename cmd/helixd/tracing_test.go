@@ -19,8 +19,10 @@ import (
 	trace "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/cmd/helixd/internal/agentconfig"
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 )
 
 // collector takes spans over OTLP/HTTP from those who know the key.
@@ -95,10 +97,10 @@ agents:
 	cfg, err := config.Load(path, func(name string) (string, bool) { return "Basic hunter2", name == "OTLP_KEY" })
 	require.NoError(t, err)
 	cfg.DataDir = t.TempDir()
-	agents, err := agentsOf(cfg)
+	agents, err := agentconfig.Agents(cfg)
 	require.NoError(t, err)
 	log := &logBuffer{}
-	d, err := startDaemon(t.Context(), cfg, agents, false, newLogger(log, cfg.Log))
+	d, err := startDaemon(t.Context(), cfg, agents, false, flags.NewLogger(log, cfg.Log))
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	stopped := make(chan error, 1)
@@ -134,7 +136,7 @@ func TestTracesReachACollector(t *testing.T) {
 	require.Contains(t, c.paths, "POST /api/public/otel/v1/traces")
 	require.Contains(t, c.resources[0], "helixd")
 	named := map[string][]*trace.Span{}
-	id := agentloop.TraceID("x")
+	id := engine.TraceID("x")
 	for _, s := range c.spans {
 		require.Equal(t, id[:], s.TraceId, s.Name)
 		require.NotContains(t, s.String(), "a secret")

@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/memory"
 	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/eventlog"
@@ -19,7 +19,7 @@ import (
 const finishEvery = 2 * time.Second
 
 // upkeep is what the configuration has one node do now and then.
-func upkeep(c *config.Config, store *jetstream.Log, loop *agentloop.Loop, states *snapshot.Store, models readmodel.Models, memories *memory.Manager, lead func() bool) []job {
+func upkeep(c *config.Config, store *jetstream.Log, loop *engine.Loop, states *snapshot.Store, models readmodel.Models, memories *memory.Manager, lead func() bool) []job {
 	retention := job{name: "retention", every: c.Retention.Every, run: func(ctx context.Context) ([]slog.Attr, error) {
 		done, err := states.Retain(ctx, retentionOf(c.Retention))
 		purged := uint64(0)
@@ -32,7 +32,7 @@ func upkeep(c *config.Config, store *jetstream.Log, loop *agentloop.Loop, states
 		retention.every = 0
 	}
 	sweep := job{name: "sweep", every: c.Sessions.SweepEvery, run: func(ctx context.Context) ([]slog.Attr, error) {
-		var o agentloop.SweepOptions
+		var o engine.SweepOptions
 		if models != nil {
 			o.Expiring = models.Expiring
 		}

@@ -15,6 +15,9 @@ import (
 	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/settings"
+	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
@@ -31,20 +34,9 @@ type verifyCmd struct {
 	JSON     bool     `help:"Print JSON."`
 }
 
-// errProblems tells that a verification could run and has found problems.
-var errProblems = errors.New("problems were found")
-
-// exitCode is 2 for problems that were looked for, 1 for all other errors.
-func exitCode(err error) int {
-	if errors.Is(err, errProblems) {
-		return 2
-	}
-	return 1
-}
-
 // Run prints what is found as it is found, and a summary.
-func (c verifyCmd) Run(p *process) error {
-	out := &findings{w: p.stdout, json: c.JSON}
+func (c verifyCmd) Run(p *flags.Process) error {
+	out := &findings{w: p.Stdout, json: c.JSON}
 	err := c.verify(p, out)
 	if err != nil {
 		// Not as a context's error: what was interrupted is not verified.
@@ -54,26 +46,26 @@ func (c verifyCmd) Run(p *process) error {
 		return err
 	}
 	if out.problems > 0 {
-		return errProblems
+		return flags.ErrDamage
 	}
 	return nil
 }
 
-func (c verifyCmd) verify(p *process, out *findings) error {
+func (c verifyCmd) verify(p *flags.Process, out *findings) error {
 	switch {
 	case c.Backup != "":
-		return c.verifyBackup(p.ctx, out)
+		return c.verifyBackup(p.Ctx, out)
 	case c.DataDir != "":
 		return c.verifyFolder(p, out)
 	case c.NATS == "":
 		return errors.New("--nats or --data-dir is needed, or --backup: the streams themselves are read, not a daemon")
 	}
-	nc, err := nats.Connect(c.NATS, nats.Name("helixd"), nats.ErrorHandler(ignoreAsync))
+	nc, err := nats.Connect(c.NATS, nats.Name("helixd"), nats.ErrorHandler(settings.IgnoreAsync))
 	if err != nil {
 		return fmt.Errorf("nats: %w", err)
 	}
 	defer nc.Close()
-	return c.verifyStreams(p.ctx, nc, out)
+	return c.verifyStreams(p.Ctx, nc, out)
 }
 
 // verifyBackup reads a backup to its end.
@@ -91,17 +83,13 @@ func (c verifyCmd) verifyBackup(ctx context.Context, out *findings) error {
 	return err
 }
 
-// ignoreAsync takes what a connection can't return to a caller: that a
-// message's headers are damaged, which is seen when it is read.
-func ignoreAsync(*nats.Conn, *nats.Subscription, error) {}
-
 // verifyFolder looks at the files first, which changes nothing, and then reads
 // what is in them through a server. If they are whole it runs on the folder
 // itself and at most writes its index anew. One that meets damage cuts it off,
 // with what follows in the file: then it gets a copy without the damage.
-func (c verifyCmd) verifyFolder(p *process, out *findings) error {
+func (c verifyCmd) verifyFolder(p *flags.Process, out *findings) error {
 	dir := filepath.Join(c.DataDir, "jetstream")
-	damaged, err := c.checkFiles(p.ctx, dir, out)
+	damaged, err := c.checkFiles(p.Ctx, dir, out)
 	if err != nil {
 		return err
 	}
@@ -113,30 +101,30 @@ func (c verifyCmd) verifyFolder(p *process, out *findings) error {
 		return err
 	}
 	defer os.RemoveAll(copied)
-	if err := salvage(p.ctx, dir, copied); err != nil {
+	if err := salvage(p.Ctx, dir, copied); err != nil {
 		return err
 	}
-	if err := c.verifyThrough(p, copied, out); err != nil && p.ctx.Err() == nil {
+	if err := c.verifyThrough(p, copied, out); err != nil && p.Ctx.Err() == nil {
 		out.add(eventlog.Finding{
 			Code: eventlog.FoundStore, Detail: fmt.Sprintf("without what is damaged the sessions can't be read: %v", err),
 		})
 	}
-	return context.Cause(p.ctx)
+	return context.Cause(p.Ctx)
 }
 
 // verifyThrough starts a server on a data folder.
-func (c verifyCmd) verifyThrough(p *process, dir string, out *findings) error {
-	srv, err := embed.Start(p.ctx, embed.Options{DataDir: dir, SyncInterval: time.Minute, Logger: p.log})
+func (c verifyCmd) verifyThrough(p *flags.Process, dir string, out *findings) error {
+	srv, err := embed.Start(p.Ctx, embed.Options{DataDir: dir, SyncInterval: time.Minute, Logger: p.Log})
 	if err != nil {
 		return err
 	}
 	defer srv.Stop()
-	nc, err := srv.Connect(nats.ErrorHandler(ignoreAsync))
+	nc, err := srv.Connect(nats.ErrorHandler(settings.IgnoreAsync))
 	if err != nil {
 		return err
 	}
 	defer nc.Close()
-	return c.verifyStreams(p.ctx, nc, out)
+	return c.verifyStreams(p.Ctx, nc, out)
 }
 
 func (c verifyCmd) checkFiles(ctx context.Context, dir string, out *findings) (damaged bool, err error) {
@@ -309,5 +297,5 @@ func findingLine(f eventlog.Finding) string {
 	if f.Sequence > 0 {
 		where += fmt.Sprintf(" sequence %d", f.Sequence)
 	}
-	return fmt.Sprintf("%s%s: %s", f.Code, where, printable(strings.ReplaceAll(f.Detail, "\n", "; ")))
+	return fmt.Sprintf("%s%s: %s", f.Code, where, terminal.Printable(strings.ReplaceAll(f.Detail, "\n", "; ")))
 }

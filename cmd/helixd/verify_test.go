@@ -15,6 +15,7 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
 
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/embed"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream"
@@ -23,8 +24,8 @@ import (
 	foldsjs "github.com/helixd/helixd/snapshot/jetstream"
 )
 
-// verify runs the command and returns what it prints and its exit code.
-func verify(t *testing.T, ctx context.Context, args ...string) (string, int, error) {
+// runVerify runs the command and returns what it prints and its exit code.
+func runVerify(t *testing.T, ctx context.Context, args ...string) (string, int, error) {
 	t.Helper()
 	var c cli
 	parser, err := kong.New(&c)
@@ -32,11 +33,11 @@ func verify(t *testing.T, ctx context.Context, args ...string) (string, int, err
 	k, err := parser.Parse(append([]string{"verify"}, args...))
 	require.NoError(t, err)
 	var out bytes.Buffer
-	err = k.Run(&process{ctx: ctx, stdout: &out})
+	err = k.Run(&flags.Process{Ctx: ctx, Stdout: &out})
 	if err == nil {
 		return out.String(), 0, nil
 	}
-	return out.String(), exitCode(err), err
+	return out.String(), flags.ExitCode(err), err
 }
 
 // report is what --json prints.
@@ -48,7 +49,7 @@ type report struct {
 
 func verifyJSON(t *testing.T, args ...string) (r report, code int) {
 	t.Helper()
-	out, code, _ := verify(t, t.Context(), append(args, "--json")...)
+	out, code, _ := runVerify(t, t.Context(), append(args, "--json")...)
 	d := json.NewDecoder(strings.NewReader(out))
 	d.DisallowUnknownFields()
 	require.NoError(t, d.Decode(&r), out)
@@ -135,7 +136,7 @@ func flip(t *testing.T, path, at string) {
 
 func TestVerifyAHealthyStore(t *testing.T) {
 	dir := stored(t, func(srv *embed.Server, _ *jetstream.Log) {
-		out, code, err := verify(t, t.Context(), "--nats", srv.ClientURL())
+		out, code, err := runVerify(t, t.Context(), "--nats", srv.ClientURL())
 		require.NoError(t, err, out)
 		require.Zero(t, code)
 		require.Equal(t, "2 sessions, 40 records: 0 problems, 0 notes\n", out)
@@ -143,7 +144,7 @@ func TestVerifyAHealthyStore(t *testing.T) {
 	blocks := blockOf(t, dir, "HELIX_LOG_0")
 	before, err := os.ReadFile(blocks)
 	require.NoError(t, err)
-	out, code, err := verify(t, t.Context(), "--data-dir", dir)
+	out, code, err := runVerify(t, t.Context(), "--data-dir", dir)
 	require.NoError(t, err)
 	require.Zero(t, code)
 	require.Equal(t, "2 sessions, 40 records: 0 problems, 0 notes\n", out)
@@ -170,8 +171,8 @@ func TestVerifyNamesAFlippedBit(t *testing.T) {
 	require.Equal(t, 39, r.Records)
 	require.Equal(t, before, contentOf(t, dir), "nothing is changed, and nothing is cut off")
 
-	out, code, err := verify(t, t.Context(), "--data-dir", dir)
-	require.ErrorIs(t, err, errProblems)
+	out, code, err := runVerify(t, t.Context(), "--data-dir", dir)
+	require.ErrorIs(t, err, flags.ErrDamage)
 	require.Equal(t, 2, code)
 	lines := strings.Split(out, "\n")
 	require.True(t, strings.HasPrefix(lines[0], `block_damaged session "a b" sequence 18: `), lines[0])
@@ -239,7 +240,7 @@ func TestVerifyThatCantRun(t *testing.T) {
 		"no data":             {[]string{"--data-dir", filepath.Join(dir, "nowhere")}, "holds no JetStream data"},
 		"an id that can't be": {[]string{"", "--data-dir", dir}, "session"},
 	} {
-		out, code, err := verify(t, t.Context(), tc.args...)
+		out, code, err := runVerify(t, t.Context(), tc.args...)
 		require.ErrorContains(t, err, tc.want, name)
 		require.Equal(t, 1, code, name)
 		require.Empty(t, out, name)
@@ -248,14 +249,14 @@ func TestVerifyThatCantRun(t *testing.T) {
 
 	srv, err := embed.Start(t.Context(), embed.Options{DataDir: filepath.Join(dir, "jetstream")})
 	require.NoError(t, err)
-	_, code, err := verify(t, t.Context(), "--data-dir", dir)
+	_, code, err := runVerify(t, t.Context(), "--data-dir", dir)
 	srv.Stop()
 	require.Equal(t, 1, code)
 	require.ErrorContains(t, err, "in use by another server: stop the daemon, or verify its streams with --nats")
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, code, err = verify(t, ctx, "--data-dir", dir)
+	_, code, err = runVerify(t, ctx, "--data-dir", dir)
 	require.Equal(t, 1, code)
 	require.NotErrorIs(t, err, context.Canceled, "which main takes for a good end")
 	r, code := verifyJSON(t, "--nats", "nats://127.0.0.1:1")

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -13,11 +11,13 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/agentloop/workspace/inmemory"
 	"github.com/helixd/helixd/agentloop/workspace/local"
 	"github.com/helixd/helixd/agentloop/workspace/objects"
 	"github.com/helixd/helixd/cmd/helixd/config"
+	"github.com/helixd/helixd/cmd/helixd/internal/settings"
 	"github.com/helixd/helixd/eventlog"
 )
 
@@ -31,18 +31,6 @@ const (
 	objectsTimeout = 2 * time.Second
 )
 
-// workspaceOf is an agent's workspace, nil if it has none.
-func workspaceOf(a config.Agent) *agentloop.AgentWorkspace {
-	w := a.Space()
-	if w == nil {
-		return nil
-	}
-	return &agentloop.AgentWorkspace{
-		Name: w.Name, Provider: w.Provider, Capabilities: w.EventCapabilities(), Approve: w.Approve,
-		HostNetwork: w.Network == config.NetworkHost,
-	}
-}
-
 // openWorkspaces opens the providers that agents use, and those that have
 // files from before: of sessions that may be erased.
 func openWorkspaces(ctx context.Context, c *config.Config, agents []agentloop.Agent, nc *nats.Conn, info eventlog.Info, log *slog.Logger) ([]workspace.Provider, error) {
@@ -55,7 +43,7 @@ func openWorkspaces(ctx context.Context, c *config.Config, agents []agentloop.Ag
 		dir = filepath.Join(c.DataDir, workspacesDir)
 	}
 	if _, err := os.Stat(dir); used(local.ID) || err == nil {
-		o := localOptions(c.Workspaces.Local)
+		o := settings.LocalOptions(c.Workspaces.Local)
 		o.Hide = hiddenFiles(c)
 		p, err := local.New(dir, o)
 		if err != nil {
@@ -103,13 +91,6 @@ func hideMore(providers []workspace.Provider, c *config.Config) error {
 	return nil
 }
 
-func localOptions(l config.LocalWorkspaces) *local.Options {
-	return &local.Options{
-		Timeout: l.Timeout, MaxProcesses: l.MaxProcesses, MaxBytes: int64(l.MaxBytes), MaxMemory: int64(l.MaxMemory), RunAs: l.RunAs,
-		Unconfined: l.Unconfined,
-	}
-}
-
 // hasObjects reports whether there may be workspaces in JetStream. Who never had
 // any may not be allowed to ask.
 func hasObjects(ctx context.Context, nc *nats.Conn, log *slog.Logger) bool {
@@ -122,36 +103,11 @@ func hasObjects(ctx context.Context, nc *nats.Conn, log *slog.Logger) bool {
 	return there
 }
 
-// atWorkspace says which key of the configuration an agent's workspace has
-// failed for.
-func atWorkspace(c *config.Config, err error, known []workspace.Provider) error {
-	at := func(agent, key string) string {
-		a := c.Agents[agent]
-		if a.Workspace == nil && a.Space() != nil {
-			return fmt.Sprintf("agents.%s.workspaces.%s.%s", agent, a.Space().Name, key)
-		}
-		return fmt.Sprintf("agents.%s.workspace.%s", agent, key)
-	}
-	if wiring, is := errors.AsType[*agentloop.WorkspaceWiringError](err); is {
-		return c.At(at(wiring.Agent, "provider"), fmt.Errorf("%w: a restart opens it", err))
-	}
-	failed, is := errors.AsType[*agentloop.WorkspaceFailedError](err)
-	if !is {
-		return err
-	}
-	for _, p := range known {
-		if l, is := p.(*local.Provider); is && failed.Provider == local.ID && l.ShellProblem() != nil {
-			err = fmt.Errorf("%w: %w", err, l.ShellProblem())
-		}
-	}
-	return c.At(at(failed.Agent, "capabilities"), err)
-}
-
 // tidying has each node remove files that belong to no session any more.
-func tidying(loop *agentloop.Loop) job {
+func tidying(loop *engine.Loop) job {
 	return job{name: "tidy", every: tidyEvery, eachNode: true, run: func(ctx context.Context) ([]slog.Attr, error) {
 		done, err := loop.Tidy(ctx)
-		if done == (agentloop.Tidied{}) {
+		if done == (engine.Tidied{}) {
 			return nil, err
 		}
 		return []slog.Attr{slog.Int("trees", done.Trees), slog.Int("waiting", done.Waiting), slog.Int("errors", done.Errors)}, err

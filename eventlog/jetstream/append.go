@@ -42,42 +42,6 @@ func (o Options) answerTimeout() time.Duration {
 	return answerTimeout
 }
 
-// awaiting bounds the wait for an answer that may be lost. One of a server that
-// is alone can't while the connection holds: its disk, or the machine, stands
-// still, for which it has up to leaderPatience.
-func (l *Log) awaiting(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
-	if !l.alone {
-		return context.WithTimeout(ctx, timeout)
-	}
-	try, cancel := context.WithTimeout(ctx, leaderPatience)
-	back := l.reconnected()
-	look := time.AfterFunc(timeout, func() {
-		select {
-		case <-back:
-			cancel()
-		default:
-			if !l.nc.IsConnected() {
-				cancel()
-			}
-		}
-	})
-	return try, func() {
-		look.Stop()
-		cancel()
-	}
-}
-
-// request asks for one answer, for as long as awaiting says.
-func (l *Log) request(ctx context.Context, m *nats.Msg, timeout time.Duration) (*nats.Msg, error) {
-	try, cancel := l.awaiting(ctx, timeout)
-	defer cancel()
-	answer, err := l.nc.RequestMsgWithContext(try, m)
-	if err != nil && try.Err() != nil && ctx.Err() == nil { // it is not the caller's that has ended
-		err = nats.ErrTimeout
-	}
-	return answer, err
-}
-
 // pubAck is JetStream's answer to a publish.
 type pubAck struct {
 	Sequence uint64    `json:"seq"`

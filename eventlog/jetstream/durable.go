@@ -97,20 +97,23 @@ func (l *Log) awaitRemoved(ctx context.Context, streams ...string) error {
 	return l.opts.Server.SyncStreams(ctx, streams...)
 }
 
+// families are the subjects whose second token is a partition, and their streams.
+var families = [...]struct{ subjects, streams string }{
+	{logSubjects, logStreams}, {segmentSubjects, segmentStreams}, {floorSubjects, segmentStreams}, {erasedSubjects, segmentStreams},
+}
+
 // streamOf returns the log's stream that takes a subject.
 func streamOf(subject string) string {
-	if strings.HasPrefix(subject, blobSubjects) {
+	switch {
+	case strings.HasPrefix(subject, blobSubjects):
 		return blobStream
-	}
-	if strings.HasPrefix(subject, placesSubjects) {
+	case strings.HasPrefix(subject, placesSubjects):
 		return placesStream
 	}
-	for prefix, stream := range map[string]string{
-		logSubjects: logStreams, segmentSubjects: segmentStreams, floorSubjects: segmentStreams, erasedSubjects: segmentStreams,
-	} {
-		if rest, ok := strings.CutPrefix(subject, prefix); ok {
+	for _, family := range families {
+		if rest, ok := strings.CutPrefix(subject, family.subjects); ok {
 			partition, _, _ := strings.Cut(rest, ".")
-			return stream + partition
+			return family.streams + partition
 		}
 	}
 	return ""

@@ -156,11 +156,10 @@ func TestAnAppendWhoseSyncFailsIsNotCalledDurable(t *testing.T) {
 	require.ErrorIs(t, err, eventlog.ErrOutcomeUnknown)
 	require.ErrorIs(t, err, syscall.EIO)
 
+	<-d.began // the append's
+	<-d.began // that for who listens to the session
 	ctx, leave := context.WithCancel(t.Context())
 	go func() {
-		for len(d.began) > 0 {
-			<-d.began
-		}
 		<-d.began
 		leave()
 	}()
@@ -168,6 +167,7 @@ func TestAnAppendWhoseSyncFailsIsNotCalledDurable(t *testing.T) {
 	require.ErrorIs(t, err, eventlog.ErrOutcomeUnknown)
 	require.ErrorIs(t, err, context.Canceled)
 	d.slow.Store(false)
+	close(d.ends)
 }
 
 // TestAnAppenderThatLeavesHidesNothing: what was stored while its caller left comes to those who

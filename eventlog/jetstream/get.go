@@ -213,8 +213,9 @@ func (l *Log) getMany(ctx context.Context, stream string, count int, what map[st
 	if err := l.nc.PublishRequest("$JS.API.DIRECT.GET."+stream, inbox, req); err != nil {
 		return nil, nil, fmt.Errorf("jetstream: read: %w", err)
 	}
-	try, cancel := l.awaiting(ctx, answerTimeout)
-	defer cancel()
+	began, back := time.Now(), l.reconnected()
+	tick := time.NewTicker(requestTick)
+	defer tick.Stop()
 	var messages []*nats.Msg
 	var last uint64
 	for {
@@ -223,11 +224,13 @@ func (l *Log) getMany(ctx context.Context, stream string, count int, what map[st
 		case m = <-answers:
 		case <-l.closed:
 			return nil, nil, eventlog.ErrClosed
-		case <-try.Done():
-			if ctx.Err() != nil {
-				return nil, nil, context.Cause(ctx)
+		case <-ctx.Done():
+			return nil, nil, context.Cause(ctx)
+		case <-tick.C:
+			if l.late(time.Since(began), answerTimeout, back) {
+				return nil, nil, fmt.Errorf("%w: %w", eventlog.ErrIncomplete, nats.ErrTimeout)
 			}
-			return nil, nil, fmt.Errorf("%w: %w", eventlog.ErrIncomplete, nats.ErrTimeout)
+			continue
 		}
 		status := first(m.Header, headerStatus)
 		if n := lastSequence(m.Header); n != last {

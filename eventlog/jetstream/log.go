@@ -111,6 +111,7 @@ type Log struct {
 	committers []*committer
 	// sealers pack records into segments, one for each partition.
 	sealers   []*sealer
+	requests  *requests
 	batches   map[string]chan struct{} // by what its subjects begin with, a place for each atomic batch that a stream has open
 	synced    synced
 	erasing   chan struct{} // the place of the message that is being overwritten
@@ -147,7 +148,7 @@ type Log struct {
 // was created with, a stream's settings. A cluster that has just come up is
 // waited for, see Settle. A later connection to a server that is too old is not
 // used to append; see Info.
-func Open(ctx context.Context, nc *nats.Conn, o *Options) (*Log, error) {
+func Open(ctx context.Context, nc *nats.Conn, o *Options) (_ *Log, err error) {
 	l := &Log{nc: nc, closed: make(chan struct{}), batches: map[string]chan struct{}{}, erasing: make(chan struct{}, 1), far: farSequences, few: fewSequences, ahead: segmentsAhead, inline: inlineBytes, forgetFor: forgetBudget, back: make(chan struct{})}
 	if o != nil {
 		l.opts = *o
@@ -165,6 +166,14 @@ func Open(ctx context.Context, nc *nats.Conn, o *Options) (*Log, error) {
 		return nil, fmt.Errorf("jetstream: %w", err)
 	}
 	l.js = js
+	if l.requests, err = newRequests(l); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			l.requests.close()
+		}
+	}()
 	if err := l.checkConnected(); err != nil {
 		return nil, err
 	}
@@ -300,6 +309,7 @@ func (l *Log) Close() error {
 	}
 	l.mu.Unlock()
 	l.wg.Wait()
+	l.requests.close()
 	return nil
 }
 

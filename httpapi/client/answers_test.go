@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/memory"
 	"github.com/helixd/helixd/httpapi"
 	"github.com/helixd/helixd/httpapi/client"
@@ -21,9 +21,9 @@ import (
 // The client's answers have the members of the server's.
 func TestAnswersAreTheServers(t *testing.T) {
 	for _, pair := range [][2]any{
-		{agentloop.Started{}, client.Started{}},
+		{engine.Started{}, client.Started{}},
 		{httpapi.RemoteStatus{}, client.Status{}},
-		{agentloop.Submitted{}, client.Submitted{}},
+		{engine.Submitted{}, client.Submitted{}},
 		{snapshot.Snapshot{}, client.Snapshot{}},
 		{uimessage.Message{}, client.UIMessage{}},
 		{httpapi.Page[projector.Run]{}, client.Page[projector.Run]{}},
@@ -40,7 +40,7 @@ func TestAnswersAreTheServers(t *testing.T) {
 		{httpapi.UsagePage{}, client.UsagePage{}},
 		{httpapi.History{}, client.History{}},
 		{httpapi.RolledBack{}, client.RolledBack{}},
-		{agentloop.Forked{}, client.Forked{}},
+		{engine.Forked{}, client.Forked{}},
 		{httpapi.Appended{}, client.Appended{}},
 		{httpapi.Imported{}, client.Imported{}},
 		{httpapi.Erased{}, client.Erased{}},
@@ -49,7 +49,7 @@ func TestAnswersAreTheServers(t *testing.T) {
 		{httpapi.ErasedMemories{}, client.ErasedMemories{}},
 		{memory.Processed{}, client.ProcessedMemories{}},
 		{snapshot.Retained{}, client.Retained{}},
-		{agentloop.Swept{}, client.Swept{}},
+		{engine.Swept{}, client.Swept{}},
 		{httpapi.Readiness{}, client.Readiness{}},
 	} {
 		require.Equal(t, members(reflect.TypeOf(pair[0])), members(reflect.TypeOf(pair[1])), "%T", pair[1])

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/memory"
@@ -51,7 +52,7 @@ func Example() {
 // serve is a helixd with an agent named guide.
 func serve() (url string, stop func()) {
 	log := memory.New() // in earnest, eventlog/jetstream
-	loop, err := agentloop.New(log, []agentloop.Agent{
+	loop, err := engine.New(log, []agentloop.Agent{
 		{Name: "guide", Model: scripted.New([]scripted.Turn{{Text: "To the sea."}}, nil)},
 	}, nil)
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/agentloop/workspace"
@@ -105,7 +106,7 @@ func newServerOn(t *testing.T, log eventlog.Log) *server {
 		Name: "remove", RequireApproval: agentloop.AlwaysApprove,
 		Execute: func(_ context.Context, _ *agentloop.Call, args json.RawMessage) (any, error) { return args, nil },
 	}
-	loop, err := agentloop.New(log, []agentloop.Agent{
+	loop, err := engine.New(log, []agentloop.Agent{
 		{Name: "echo", Model: scripted.New([]scripted.Turn{{Text: "hello, you there"}}, nil), InitialState: json.RawMessage(`{"n":0}`)},
 		{Name: "gated", Model: gate{s.open}},
 		{Name: "asker", Tools: []agentloop.Tool{removing}, Model: scripted.New([]scripted.Turn{
@@ -114,7 +115,7 @@ func newServerOn(t *testing.T, log eventlog.Log) *server {
 		{Name: "coder", Workspace: &agentloop.AgentWorkspace{Provider: inmemory.ID}, Model: scripted.New([]scripted.Turn{
 			{ToolCalls: []scripted.Call{{Name: "workspace_write_file", Arguments: json.RawMessage(`{"path":"a","content":"b"}`)}}}, {Text: "written"},
 		}, nil)},
-	}, &agentloop.Options{Workspaces: []workspace.Provider{inmemory.New(nil)}})
+	}, &engine.Options{Workspaces: []workspace.Provider{inmemory.New(nil)}})
 	require.NoError(t, err)
 	t.Cleanup(loop.Stop)
 	reg := prometheus.NewRegistry()

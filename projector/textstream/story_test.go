@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
@@ -29,12 +30,12 @@ type story struct {
 // player plays a story.
 type player struct {
 	*testing.T
-	loop *agentloop.Loop
+	loop *engine.Loop
 	log  eventlog.Log
-	run  *agentloop.Handle
+	run  *engine.Handle
 }
 
-func (p *player) submit(s agentloop.Submission) {
+func (p *player) submit(s engine.Submission) {
 	s.SessionID = root
 	_, err := p.loop.Submit(p.Context(), s)
 	require.NoError(p, err)
@@ -42,13 +43,13 @@ func (p *player) submit(s agentloop.Submission) {
 }
 
 func (p *player) resume() {
-	run, err := p.run.Resume(p.Context(), agentloop.ResumeRequest{})
+	run, err := p.run.Resume(p.Context(), engine.ResumeRequest{})
 	require.NoError(p, err)
 	p.run = run
 }
 
 func (p *player) say(text string) {
-	run, err := p.loop.Execute(p.Context(), agentloop.StartRequest{
+	run, err := p.loop.Execute(p.Context(), engine.StartRequest{
 		SessionID: root, AgentType: "boss", Messages: []agentloop.Input{{Content: text}},
 	})
 	require.NoError(p, err)
@@ -65,7 +66,7 @@ func (p *player) rest() {
 // play returns the log of a story and where its last turn begins.
 func (s story) play(t *testing.T) (all []eventlog.Record, from uint64) {
 	log := memory.New()
-	loop, err := agentloop.New(log, s.agents, &agentloop.Options{RetryDelay: time.Millisecond})
+	loop, err := engine.New(log, s.agents, &engine.Options{RetryDelay: time.Millisecond})
 	require.NoError(t, err)
 	defer loop.Stop()
 	p := &player{T: t, loop: loop, log: log}
@@ -127,9 +128,9 @@ func (f *flaky) Generate(ctx context.Context, req model.Request, emit func(model
 
 const answer = `{"type":"object","properties":{"answer":{"type":"string"}},"required":["answer"]}`
 
-var approve = agentloop.Submission{ToolCallID: "c", Kind: eventlog.SubmitApproval, Approved: true}
+var approve = engine.Submission{ToolCallID: "c", Kind: eventlog.SubmitApproval, Approved: true}
 
-func answered(s agentloop.Submission) func(*player) { return func(p *player) { p.submit(s) } }
+func answered(s engine.Submission) func(*player) { return func(p *player) { p.submit(s) } }
 
 // stories are told anew for each test: models may have a state.
 func stories() []story {
@@ -161,13 +162,13 @@ func stories() []story {
 		{name: "approved", agents: boss(says(calls("c", "deploy", `{"to": "prod"}`), scripted.Turn{Text: "Deployed, at last."}), deploy()),
 			then: []func(*player){answered(approve)}},
 		{name: "denied", agents: boss(says(calls("c", "deploy", `{"to": "moon"}`), scripted.Turn{Text: "Then not, my friend."}), deploy()),
-			then: []func(*player){answered(agentloop.Submission{ToolCallID: "c", Kind: eventlog.SubmitApproval, Reason: "too far"})}},
+			then: []func(*player){answered(engine.Submission{ToolCallID: "c", Kind: eventlog.SubmitApproval, Reason: "too far"})}},
 		{name: "client tool", agents: boss(says(
 			scripted.Turn{Text: "Let me ask.", ToolCalls: calls("c", "ask", `{"q": "where"}`).ToolCalls}, scripted.Turn{Text: "Rome is nice."}),
 			agentloop.Tool{Name: "ask", Client: true}),
 			then: []func(*player){
 				func(p *player) { p.resume() }, // nobody has answered
-				answered(agentloop.Submission{ToolCallID: "c", Kind: eventlog.SubmitClientResult, Result: raw(`{"city":"Rome"}`)}),
+				answered(engine.Submission{ToolCallID: "c", Kind: eventlog.SubmitClientResult, Result: raw(`{"city":"Rome"}`)}),
 			}},
 		{name: "sub-agents, and one of them waits", agents: append(
 			[]agentloop.Agent{{Name: "boss", SubAgents: []agentloop.SubAgent{{Agent: "helper"}}, Tools: []agentloop.Tool{echo}, Model: says(

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
 	"github.com/helixd/helixd/agentloop/model"
 	"github.com/helixd/helixd/agentloop/model/scripted"
 	"github.com/helixd/helixd/eventlog"
@@ -30,7 +31,7 @@ type conversation struct {
 	name   string
 	agents []agentloop.Agent
 	// then is what a person does when the run waits.
-	then func(t *testing.T, l *agentloop.Loop)
+	then func(t *testing.T, l *engine.Loop)
 }
 
 func emitting(name string) agentloop.Tool {
@@ -60,19 +61,19 @@ func conversations() []conversation {
 	deploy := echo
 	deploy.Name, deploy.RequireApproval = "deploy", agentloop.AlwaysApprove
 	ask := agentloop.Tool{Name: "ask", Client: true}
-	submit := func(t *testing.T, l *agentloop.Loop, s agentloop.Submission) {
+	submit := func(t *testing.T, l *engine.Loop, s engine.Submission) {
 		s.SessionID = "s"
 		_, err := l.Submit(t.Context(), s)
 		require.NoError(t, err)
 	}
-	resume := func(t *testing.T, l *agentloop.Loop) {
-		_, err := l.Resume(t.Context(), agentloop.ResumeRequest{SessionID: "s"})
+	resume := func(t *testing.T, l *engine.Loop) {
+		_, err := l.Resume(t.Context(), engine.ResumeRequest{SessionID: "s"})
 		require.NoError(t, err)
 		settle(t, l)
 	}
-	decide := func(id string, yes bool) func(t *testing.T, l *agentloop.Loop) {
-		return func(t *testing.T, l *agentloop.Loop) {
-			submit(t, l, agentloop.Submission{ToolCallID: id, Kind: eventlog.SubmitApproval, Approved: yes, Reason: "so be it"})
+	decide := func(id string, yes bool) func(t *testing.T, l *engine.Loop) {
+		return func(t *testing.T, l *engine.Loop) {
+			submit(t, l, engine.Submission{ToolCallID: id, Kind: eventlog.SubmitApproval, Approved: yes, Reason: "so be it"})
 			resume(t, l)
 		}
 	}
@@ -103,10 +104,10 @@ func conversations() []conversation {
 		}, deploy), then: decide("a", false)},
 		{name: "client tool", agents: agent([]scripted.Turn{
 			{Text: "Where?", ToolCalls: []scripted.Call{call("a", "ask", `{"q":1}`), call("b", "ask", `{"q":2}`)}}, {Text: "I see."},
-		}, ask), then: func(t *testing.T, l *agentloop.Loop) {
-			submit(t, l, agentloop.Submission{ToolCallID: "a", Kind: eventlog.SubmitClientResult, Result: json.RawMessage(`{"lat":1}`)})
+		}, ask), then: func(t *testing.T, l *engine.Loop) {
+			submit(t, l, engine.Submission{ToolCallID: "a", Kind: eventlog.SubmitClientResult, Result: json.RawMessage(`{"lat":1}`)})
 			resume(t, l)
-			submit(t, l, agentloop.Submission{ToolCallID: "b", Kind: eventlog.SubmitClientResult, Error: "no permission"})
+			submit(t, l, engine.Submission{ToolCallID: "b", Kind: eventlog.SubmitClientResult, Error: "no permission"})
 			resume(t, l)
 		}},
 		{name: "sub-agent", agents: append([]agentloop.Agent{{
@@ -114,8 +115,8 @@ func conversations() []conversation {
 			Model: scripted.New([]scripted.Turn{
 				{Text: "I ask.", ToolCalls: []scripted.Call{call("t", "subagent__helper", `{"message":"go"}`)}}, {Text: "All done."},
 			}, nil),
-		}}, helper), then: func(t *testing.T, l *agentloop.Loop) {
-			submit(t, l, agentloop.Submission{ToolCallID: "h", Kind: eventlog.SubmitClientResult, Result: json.RawMessage(`1`)})
+		}}, helper), then: func(t *testing.T, l *engine.Loop) {
+			submit(t, l, engine.Submission{ToolCallID: "h", Kind: eventlog.SubmitClientResult, Result: json.RawMessage(`1`)})
 			decide("i", false)(t, l)
 		}},
 		{name: "error", agents: []agentloop.Agent{{
@@ -127,19 +128,19 @@ func conversations() []conversation {
 			}, nil),
 		}}},
 		{name: "abort", agents: agent([]scripted.Turn{{ToolCalls: []scripted.Call{call("a", "ask", `{}`)}}}, ask),
-			then: func(t *testing.T, l *agentloop.Loop) { require.NoError(t, l.Abort(t.Context(), "s", "enough")) }},
+			then: func(t *testing.T, l *engine.Loop) { require.NoError(t, l.Abort(t.Context(), "s", "enough")) }},
 		{name: "interrupt", agents: agent([]scripted.Turn{
 			{Text: "One.", ToolCalls: []scripted.Call{call("a", "ask", `{}`)}}, {Text: "Two."},
-		}, ask), then: func(t *testing.T, l *agentloop.Loop) {
+		}, ask), then: func(t *testing.T, l *engine.Loop) {
 			require.NoError(t, l.Interrupt(t.Context(), "s", "coffee"))
-			submit(t, l, agentloop.Submission{ToolCallID: "a", Kind: eventlog.SubmitClientResult, Result: json.RawMessage(`null`)})
+			submit(t, l, engine.Submission{ToolCallID: "a", Kind: eventlog.SubmitClientResult, Result: json.RawMessage(`null`)})
 			resume(t, l)
 		}},
 	}
 }
 
 // settle waits until the session's run is over or waits.
-func settle(t *testing.T, l *agentloop.Loop) {
+func settle(t *testing.T, l *engine.Loop) {
 	t.Helper()
 	h, err := l.Handle(t.Context(), "s")
 	require.NoError(t, err)
@@ -167,10 +168,10 @@ func (a *appends) Append(ctx context.Context, session string, expected uint64, e
 func (c conversation) written(t *testing.T) ([]eventlog.Record, map[uint64]bool) {
 	t.Helper()
 	log := &appends{Log: memory.New(), ends: map[uint64]bool{}}
-	l, err := agentloop.New(log, c.agents, nil)
+	l, err := engine.New(log, c.agents, nil)
 	require.NoError(t, err)
 	defer l.Stop()
-	_, err = l.Execute(t.Context(), agentloop.StartRequest{SessionID: "s", AgentType: "a", Messages: []agentloop.Input{{Content: "Go"}}})
+	_, err = l.Execute(t.Context(), engine.StartRequest{SessionID: "s", AgentType: "a", Messages: []agentloop.Input{{Content: "Go"}}})
 	require.NoError(t, err)
 	settle(t, l)
 	if c.then != nil {

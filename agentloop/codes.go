@@ -1,0 +1,46 @@
+package agentloop
+
+// Codes of failed runs and calls.
+const (
+	CodeMaxSteps      = "agent_max_steps_exceeded"
+	CodeMaxDepth      = "agent_max_depth_exceeded"
+	CodeOutputMissing = "agent_output_missing"
+	CodeUnknownAgent  = "agent_not_found"
+	CodeToolFailed    = "tool_execution_failed"
+	CodeToolTimeout   = "tool_timeout"
+	CodeToolNotFound  = "tool_not_found"
+	CodeToolInput     = "tool_input_invalid"
+	// CodeToolOutput: the result of a tool with FinishWith does not fit the
+	// agent's output schema.
+	CodeToolOutput = "tool_output_invalid"
+	CodeInternal   = "internal_error"
+	CodeAborted    = "aborted"
+	// CodeSessionExpired is of a session that a sweep has given up (document
+	// 004, expiredSessionCleanup).
+	CodeSessionExpired = "session_expired"
+
+	// Of calls that waited for a person (document 000,
+	// CLIENT_TOOL_ERROR_CODES, and facts 2.3).
+	CodeClientToolTimeout   = "client_tool_timeout"
+	CodeClientToolAbandoned = "client_tool_abandoned"
+	CodeClientToolError     = "client_tool_error"
+	CodeClientToolInvalid   = "client_tool_validation_failed"
+	CodeApprovalDenied      = "approval_denied"
+)
+
+// CodeQuotaExceeded is the code of a model call that was not made, and of the run that
+// it has failed, since its tenant has spent its tokens or its money of the day. It
+// is repeated if other calls that are under way may leave enough.
+const CodeQuotaExceeded = "quota_exceeded"
+
+// CodeRemoteClientTool: a remote agent waits for a person, which is not
+// supported.
+const CodeRemoteClientTool = "remote_client_tool_unsupported"
+
+// CodePoisoned is the code of a run that is given up since one process after
+// the other has died with it.
+const CodePoisoned = "agent_run_poisoned"
+
+// CodeTooManyCalls is the code of a model call whose answer has more than
+// MaxCalls tool calls. It is not repeated.
+const CodeTooManyCalls = "provider_invalid_response"

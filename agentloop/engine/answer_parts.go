@@ -1,0 +1,92 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/model"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+var errExcess = &model.Error{
+	Code: agentloop.CodeTooManyCalls, Message: fmt.Sprintf("the model asked for more than %d tool calls at once", agentloop.MaxCalls),
+}
+
+// source writes what the model cites. Its id is unique in the turn, which is
+// one message to clients.
+func (a *answer) source(ctx context.Context, ev model.Source) error {
+	if err := a.end(ctx, nil); err != nil {
+		return err
+	}
+	s := &eventlog.Source{
+		ID: fmt.Sprintf("source_%d_%d", a.step, len(a.parts)), URL: ev.URL, MediaType: ev.MediaType, Title: ev.Title,
+		Filename: ev.Filename,
+	}
+	a.parts = append(a.parts, &partText{source: s})
+	base := a.r.base(a.step)
+	if s.URL != "" {
+		return a.write(ctx, &eventlog.SourceURL{SourceID: s.ID, URL: s.URL, Title: optional(s.Title), Base: base})
+	}
+	return a.write(ctx, &eventlog.SourceDocument{
+		SourceID: s.ID, MediaType: s.MediaType, Title: s.Title, Filename: optional(s.Filename), Base: base,
+	})
+}
+
+// file writes a file that the model has generated.
+func (a *answer) file(ctx context.Context, ev model.File) error {
+	if err := a.end(ctx, nil); err != nil {
+		return err
+	}
+	f := &eventlog.MessageFile{Data: ev.URL, MediaType: ev.MediaType, Filename: ev.Filename}
+	a.parts = append(a.parts, &partText{file: f, data: ev.Data})
+	return a.write(ctx, &eventlog.File{
+		URL: f.Data, MediaType: f.MediaType, Filename: optional(f.Filename), Base: a.r.base(a.step),
+	})
+}
+
+func optional(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// turnParts is the answer as it is recorded.
+func (a *answer) turnParts() []eventlog.TurnPart {
+	parts := make([]eventlog.TurnPart, 0, len(a.parts))
+	for _, p := range a.parts {
+		part := eventlog.TurnPart{Source: p.source, File: p.file, ProviderData: p.data}
+		switch p.kind {
+		case projector.PartialText:
+			part.Text = p.text.String()
+		case projector.PartialReasoning:
+			part.Reasoning = p.text.String()
+		case projector.PartialToolCall:
+			part.ToolCall = &eventlog.ToolCall{
+				ID: p.call.id, Name: p.call.name, Arguments: arguments(p.call.args.String()),
+			}
+		}
+		parts = append(parts, part)
+	}
+	return parts
+}
+
+// maxArgumentDepth leaves room for the records that hold arguments.
+const maxArgumentDepth = eventlog.MaxDepth - 20
+
+// arguments returns a model's arguments as JSON: as they are, or as a string
+// that holds them. None at all are an empty object.
+func arguments(text string) json.RawMessage {
+	if strings.TrimSpace(text) == "" {
+		return json.RawMessage("{}")
+	}
+	if raw := []byte(text); json.Valid(raw) && eventlog.Depth(raw) <= maxArgumentDepth {
+		return raw
+	}
+	quoted, _ := json.Marshal(text)
+	return quoted
+}

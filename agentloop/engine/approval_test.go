@@ -1,0 +1,117 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
+	"github.com/helixd/helixd/agentloop/model/scripted"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/memory"
+	"github.com/helixd/helixd/projector"
+)
+
+// answerCall answers the approval of a call, and resumes the session.
+func (g *rig) answerCall(session, call string, approved bool) {
+	g.t.Helper()
+	got, err := g.loop.Submit(g.t.Context(), engine.Submission{
+		SessionID: session, ToolCallID: call, Kind: eventlog.SubmitApproval, Approved: approved,
+	})
+	require.NoError(g.t, err)
+	require.Equal(g.t, engine.SubmitAccepted, got.Status)
+	_, err = g.loop.Resume(g.t.Context(), engine.ResumeRequest{SessionID: session})
+	require.NoError(g.t, err)
+}
+
+// TestApprovalOfARemoteAgent: the other server hears of a call when a person has
+// approved it, and never of one that was denied.
+func TestApprovalOfARemoteAgent(t *testing.T) {
+	for _, approved := range []bool{true, false} {
+		there := newServer(t, answering("hi"))
+		caller := there.caller(time.Minute)
+		caller.Approvals = []agentloop.Approval{{Tools: "subagent__analyst"}}
+		here := newRig(t, caller)
+		here.start("s", "caller", "go")
+		state := here.comes("s", (*projector.Tree).Suspended)
+		call := state.Turn.Step.Calls[0]
+		require.Equal(t, eventlog.PendingApproval, call.Pending.Kind)
+		_, err := there.log.Head(t.Context(), remoteID)
+		require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+
+		here.answerCall("s", call.ID, approved)
+		state = here.ended("s")
+		require.Equal(t, projector.SessionCompleted, state.Status)
+		require.Equal(t, eventlog.PendingApproval, state.Messages[2].AnsweredAs)
+		require.Empty(t, state.Parked)
+		_, err = there.log.Head(t.Context(), remoteID)
+		if approved {
+			require.NoError(t, err)
+			require.JSONEq(t, `{"answer":"42"}`, string(state.Messages[2].Result))
+		} else {
+			require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+			require.Equal(t, agentloop.CodeApprovalDenied, state.Messages[2].ErrorCode)
+		}
+		waits := 0
+		for use, err := range here.loop.UsageEntries(t.Context(), "s") {
+			require.NoError(t, err)
+			if use.SourceType == eventlog.ClientToolWait {
+				waits++
+			}
+		}
+		require.Equal(t, 1, waits, "how long the person took is counted once")
+	}
+}
+
+// TestApprovalsByPattern: a call waits if one of the approvals that name its
+// tool, or the tool itself, requires it.
+func TestApprovalsByPattern(t *testing.T) {
+	tool := func(name string) agentloop.Tool {
+		return agentloop.Tool{Name: name, Execute: func(context.Context, *agentloop.Call, json.RawMessage) (any, error) { return "did", nil }}
+	}
+	moves := func(_ context.Context, _ *agentloop.Call, args json.RawMessage) (bool, error) {
+		return string(args) == `{"much":true}`, nil
+	}
+	g := newRig(t, agentloop.Agent{
+		Name: "a", Tools: []agentloop.Tool{tool("files_read"), tool("files_delete"), tool("web_get")},
+		Approvals: []agentloop.Approval{{Tools: "files_[d]*"}, {Tools: "*", Require: moves}},
+		Model: script(scripted.Turn{ToolCalls: calls(
+			"r", "files_read", `{}`, "d", "files_delete", `{}`, "w", "web_get", `{}`, "m", "web_get", `{"much":true}`,
+		)}, scripted.Turn{Text: "done"}),
+	})
+	g.start("s", "a", "go")
+	var waiting []string
+	for _, c := range g.comes("s", (*projector.Tree).Suspended).AwaitedCalls() {
+		waiting = append(waiting, c.Call.ID)
+	}
+	require.Equal(t, []string{"d", "m"}, waiting)
+}
+
+// TestBadApprovals: an approval that would guard nothing is refused, and so is
+// one of a tool that can't wait for a person.
+func TestBadApprovals(t *testing.T) {
+	execute := func(context.Context, *agentloop.Call, json.RawMessage) (any, error) { return nil, nil }
+	for tools, problem := range map[string]string{
+		"serach":  "it matches none of the agent's tools: ask, search, submit",
+		"[":       "not a pattern of names",
+		"a*":      "it matches ask, which the client executes: such a tool can't require approval",
+		"s*":      "it matches submit, which finishes the turn: such a tool can't require approval",
+		"__fin*":  "it matches none of the agent's tools: ask, search, submit",
+		"search/": "it matches none of the agent's tools: ask, search, submit",
+	} {
+		_, err := engine.New(memory.New(), []agentloop.Agent{{
+			Name: "a", Model: script(scripted.Turn{Text: "hi"}), OutputSchema: json.RawMessage(`{"type":"object"}`),
+			Tools: []agentloop.Tool{
+				{Name: "search", Execute: execute}, {Name: "ask", Client: true}, {Name: "submit", Execute: execute, FinishWith: true},
+			},
+			Approvals: []agentloop.Approval{{Tools: tools}},
+		}}, nil)
+		refused := new(agentloop.ApprovalError)
+		require.ErrorAs(t, err, &refused)
+		require.Equal(t, agentloop.ApprovalError{Agent: "a", Tools: tools, Problem: problem}, *refused)
+	}
+}

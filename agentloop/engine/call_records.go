@@ -1,0 +1,145 @@
+package engine
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/internal/decide"
+	"github.com/helixd/helixd/agentloop/internal/plan"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// The records of a call.
+
+func (t *task) newCall(stepID string, call projector.Call) *toolCall {
+	c := &toolCall{r: t, step: t.step(), stepID: stepID}
+	c.Call = agentloop.NewCall(agentloop.Call{
+		Whose: t.whose(), RunID: call.RunID, ToolName: call.Name, ID: call.ID,
+		IdempotencyKey: t.root + ":" + call.RunID + ":" + call.ID,
+	}, c)
+	if a := call.Answer; a != nil && (a.Kind == eventlog.SubmitClientResult || a.Kind == eventlog.SubmitApproval) {
+		c.answered, c.waited = true, max(a.SubmittedAt-call.Pending.CreatedAt, 0)
+	}
+	return c
+}
+
+func (c *toolCall) base() eventlog.Base { return c.r.base(c.step) }
+
+// chunk labels a chunk of this execution, fact a fact.
+func (c *toolCall) chunk(chunk eventlog.Chunk) fact { return fact{c: chunk, run: c.RunID, call: c.ID} }
+func (c *toolCall) fact(f eventlog.Fact) fact       { return fact{f: f, run: c.RunID, call: c.ID} }
+
+func (c *toolCall) start(call projector.Call) fact {
+	return c.chunk(&eventlog.ToolStart{
+		ToolCallID: c.ID, ToolName: c.ToolName, Arguments: call.Arguments, Base: c.base(),
+	})
+}
+
+// subAgentStart notifies clients that the call has begun a sub-agent's turn.
+func (c *toolCall) subAgentStart(agentType, session string) fact {
+	return c.chunk(&eventlog.SubAgentStart{SubAgentType: agentType, SubSessionID: session, CallID: c.ID, Base: c.base()})
+}
+
+// suspended has the call wait; without a timeout for ever.
+func (c *toolCall) suspended(kind eventlog.PendingKind, approvalID string, timeout time.Duration) fact {
+	f := &eventlog.CallSuspended{
+		RunID: c.RunID, StepID: c.stepID, ToolCallID: c.ID, ToolName: c.ToolName, Kind: kind, ApprovalID: approvalID,
+		FactBase: c.r.factBase(),
+	}
+	if timeout > 0 {
+		f.Deadline = f.Timestamp + timeout.Milliseconds()
+	}
+	return c.fact(f)
+}
+
+// awaits has the call wait for a child.
+func (c *toolCall) awaits(child string, timeout time.Duration) fact {
+	f := c.suspended(eventlog.PendingChild, "", timeout)
+	f.f.(*eventlog.CallSuspended).ChildSessionID = child
+	return f
+}
+
+func (c *toolCall) approvalResponse(call projector.Call) fact {
+	chunk := &eventlog.ToolApprovalResponse{
+		ToolCallID: c.ID, ToolName: c.ToolName, ApprovalID: call.Pending.ApprovalID, Approved: call.Answer.Approved,
+		IsAutomatic: onlyIf(call.Answer.Kind == eventlog.SubmitAbandoned), Base: c.base(),
+	}
+	if reason := call.Answer.Reason; reason != "" {
+		chunk.Reason = &reason
+	}
+	return c.chunk(chunk)
+}
+
+// onlyIf is an optional field that is there if it is true.
+func onlyIf(yes bool) *bool {
+	if !yes {
+		return nil
+	}
+	return &yes
+}
+
+// result is the commit point of the call.
+func (c *toolCall) result(result json.RawMessage, code, message string) fact {
+	return c.fact(&eventlog.ToolResult{
+		RunID: c.RunID, StepID: c.stepID, ToolCallID: c.ID, ToolName: c.ToolName,
+		Result: result, Error: message, ErrorCode: code, FactBase: c.r.factBase(),
+	})
+}
+
+// outcome returns the records of a finished call, with how long it has waited
+// for a person if it has.
+func (c *toolCall) outcome(result json.RawMessage, code, message string) []fact {
+	return append([]fact{c.result(result, code, message), c.end(result, code, message)}, c.waitUsage()...)
+}
+
+// waitUsage records how long the call has waited for a person, if it has.
+func (c *toolCall) waitUsage() []fact {
+	if !c.answered {
+		return nil
+	}
+	return []fact{c.fact(&eventlog.UsageRecorded{
+		RunID: c.r.runID, StepCount: c.step, Source: eventlog.UsageTool, SourceType: eventlog.ClientToolWait,
+		SourceName: c.ToolName, Amount: float64(c.waited), FactBase: c.r.factBase(),
+	})}
+}
+
+// end tells clients of the result.
+func (c *toolCall) end(result json.RawMessage, code, message string) fact {
+	byUs := true
+	if tool := c.r.tool(c.ToolName); tool != nil && tool.Client {
+		byUs = false
+	}
+	end := &eventlog.ToolEnd{
+		ToolCallID: c.ID, ToolName: c.ToolName, Result: result, ProviderExecuted: &byUs, Base: c.base(),
+	}
+	if message != "" {
+		end.Error, end.ErrorCode = &message, &code
+	}
+	return c.chunk(end)
+}
+
+// outputError tells that the call failed outside of its tool.
+func (c *toolCall) outputError(message string) fact {
+	return c.chunk(&eventlog.ToolOutputError{ToolCallID: c.ID, ToolName: c.ToolName, Error: message, Base: c.base()})
+}
+
+func (t *task) tool(name string) *plan.Tool {
+	if t.def == nil {
+		return nil
+	}
+	return t.def.Functions[name]
+}
+
+// approvalID identifies the question whether a call may be executed (facts 2.1).
+func (t *task) approvalID(c *toolCall) string { return c.RunID + "::" + c.ID }
+
+// approved returns the records that tell that a person approved a call, and how
+// long it waited; none if it did not wait.
+func (c *toolCall) approved(call projector.Call) []fact {
+	if !decide.Gated(call) {
+		return nil
+	}
+	return append([]fact{c.approvalResponse(call)}, c.waitUsage()...)
+}

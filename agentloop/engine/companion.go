@@ -1,0 +1,201 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/internal/decide"
+	"github.com/helixd/helixd/agentloop/internal/plan"
+	"github.com/helixd/helixd/agentloop/internal/shorten"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+type (
+	spawnArgs struct {
+		Agent          string `json:"agent"`
+		Name           string `json:"name,omitempty"`
+		InitialMessage string `json:"initialMessage"`
+	}
+	sendArgs struct {
+		Name    string `json:"name"`
+		Message string `json:"message"`
+	}
+	nameArgs struct {
+		Name   string `json:"name"`
+		Reason string `json:"reason,omitempty"`
+	}
+	waitArgs struct {
+		Name      string  `json:"name"`
+		TimeoutMs float64 `json:"timeoutMs,omitempty"` // an integer, in any notation
+	}
+)
+
+// maxWaitMs is the longest timeoutMs of waitForResult, in milliseconds: a day.
+const maxWaitMs = 86_400_000
+
+// companion executes a call of a companion tool, in one append. The arguments
+// fit the schema. What can't be recorded is the call's failure.
+func (t *task) companion(ctx context.Context, c *toolCall, call projector.Call) error {
+	facts, result, problem := t.companionRecords(c, call)
+	facts = append(append(c.approved(call), c.start(call)), facts...)
+	switch {
+	case problem != "":
+		facts = append(facts, c.result(nil, agentloop.CodeToolFailed, problem), c.end(nil, agentloop.CodeToolFailed, problem))
+	case result != nil:
+		facts = append(facts, c.result(result, "", ""), c.end(result, "", ""))
+	}
+	err := t.append(ctx, facts...)
+	if err == nil || !unrecordable(err) {
+		return err
+	}
+	problem = shorten.Error("what the tool has done can't be recorded: " + err.Error())
+	facts = append(c.approved(call), c.start(call), c.result(nil, agentloop.CodeToolFailed, problem), c.end(nil, agentloop.CodeToolFailed, problem))
+	return t.append(ctx, facts...)
+}
+
+// companionRecords returns what a companion tool writes, and its result;
+// without one the call waits.
+func (t *task) companionRecords(c *toolCall, call projector.Call) (facts []fact, result json.RawMessage, problem string) {
+	args := call.Arguments
+	switch c.ToolName {
+	case plan.ToolSpawnAgent:
+		var a spawnArgs
+		_ = json.Unmarshal(args, &a)
+		return t.spawnPersistent(c, a)
+	case plan.ToolListChildren:
+		return nil, t.listChildren(), ""
+	case plan.ToolSendMessage:
+		var a sendArgs
+		_ = json.Unmarshal(args, &a)
+		return t.sendMessage(c, a)
+	case plan.ToolWaitForResult:
+		var a waitArgs
+		_ = json.Unmarshal(args, &a)
+		id, problem := t.childNamed(a.Name)
+		if problem == "" && !t.childInterrupted(id) { // one that is over too: then it is known that its parent knows
+			return []fact{c.awaits(id, time.Duration(min(a.TimeoutMs, maxWaitMs))*time.Millisecond)}, nil, ""
+		}
+		return nil, t.childStatus(id), problem
+	case plan.ToolTerminateChild:
+		var a nameArgs
+		_ = json.Unmarshal(args, &a)
+		return t.terminate(a)
+	default:
+		var a nameArgs
+		_ = json.Unmarshal(args, &a)
+		id, problem := t.childNamed(a.Name)
+		return nil, t.childStatus(id), problem
+	}
+}
+
+func (t *task) spawnPersistent(c *toolCall, a spawnArgs) ([]fact, json.RawMessage, string) {
+	p, known := t.def.Persistent[a.Agent]
+	if !known {
+		return nil, nil, fmt.Sprintf("there is no agent %q to start", a.Agent)
+	}
+	if a.Name == "" {
+		t.look(func(*projector.Session) {
+			for n := 1; a.Name == "" || t.taken(a.Name); n++ {
+				a.Name = fmt.Sprintf("%s-%d", a.Agent, n)
+			}
+		})
+	}
+	id := projector.ChildID(t.session, "-agent-", a.Name)
+	if _, problem := t.cantSpawn(id); problem != "" {
+		return nil, nil, fmt.Sprintf("can't start %q: %s", a.Name, problem)
+	}
+	blocking := p.Mode == agentloop.Blocking
+	facts := []fact{c.subAgentStart(a.Agent, id)}
+	if blocking {
+		facts = append(facts, c.awaits(id, 0))
+	}
+	facts = append(facts, t.spawn(id, t.defs[a.Agent], a.InitialMessage, eventlog.SubSession{
+		ParentSessionID: t.session, CallID: c.ID, Mode: eventlog.SubSessionPersistent, Name: a.Name, Blocking: blocking,
+	})...)
+	if blocking {
+		return facts, nil, ""
+	}
+	return facts, statusJSON(decide.ChildStatus{Name: a.Name, Status: decide.StatusRunning}), ""
+}
+
+// taken reports whether a session has the id that a child of the name would
+// have. The caller holds the state.
+func (t *task) taken(name string) bool {
+	s := t.tree.Get(projector.ChildID(t.session, "-agent-", name))
+	return s != nil && s.TurnCount > 0
+}
+
+// sendMessage gives a sub-agent a further message. Its run ends where it is;
+// another one goes on with the message.
+func (t *task) sendMessage(c *toolCall, a sendArgs) ([]fact, json.RawMessage, string) {
+	id, problem := t.childNamed(a.Name)
+	if problem != "" {
+		return nil, nil, problem
+	}
+	var begins, facts []fact
+	blocking := false
+	t.look(func(*projector.Session) {
+		child := t.tree.Get(id)
+		switch {
+		case child.Terminated:
+			problem = fmt.Sprintf("sub-agent %q was terminated; it takes no message any more", a.Name)
+			return
+		case child.Turn != nil && decide.Aborting(child): // its run must not go on
+			problem = fmt.Sprintf("sub-agent %q is being stopped for good; it takes a message when that is done", a.Name)
+			return
+		}
+		blocking = child.Child.Blocking
+		mode := eventlog.ModeStart
+		if child.Turn != nil {
+			mode = eventlog.ModeWithMessage
+			facts = append(facts, abandon(t.l, child)...)
+		} else {
+			begins = []fact{c.subAgentStart(child.AgentType, id)}
+		}
+		if child.Running() {
+			facts = append(facts, t.l.interruption(child, "a new message")...)
+		}
+		run := t.l.newRun(id, mode, []agentloop.Input{{Content: a.Message}})
+		facts = append(facts, run...)
+		if child.Turn != nil {
+			facts = append(facts, t.l.resumed(child, run[0].run, mode))
+		}
+	})
+	if problem != "" {
+		return nil, nil, problem
+	}
+	facts = append(begins, about(id, facts)...)
+	if blocking {
+		return append(facts, c.awaits(id, 0)), nil, ""
+	}
+	return facts, statusJSON(decide.ChildStatus{Name: a.Name, Status: decide.StatusRunning}), ""
+}
+
+// terminate ends a sub-agent for good: its turn, if it has one, and its session,
+// which takes no message any more.
+func (t *task) terminate(a nameArgs) (facts []fact, result json.RawMessage, problem string) {
+	id, problem := t.childNamed(a.Name)
+	if problem != "" {
+		return nil, nil, problem
+	}
+	t.look(func(*projector.Session) {
+		child, run := t.tree.Get(id), "none" // those of a fork may have none
+		if child.Terminated {
+			return
+		}
+		if last := child.CurrentRun(); last != nil {
+			run = last.RunID
+		}
+		if child.Turn != nil {
+			run = child.Turn.RunID
+		}
+		facts = about(id, []fact{{run: run, f: &eventlog.InterruptRequested{
+			RunID: run, Kind: eventlog.StopAbort, Reason: shorten.Text(a.Reason, agentloop.MaxErrorText), Terminate: true, FactBase: t.l.factBase(id),
+		}}})
+	})
+	return facts, statusJSON(decide.ChildStatus{Name: a.Name, Status: decide.StatusTerminated}), ""
+}

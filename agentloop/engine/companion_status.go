@@ -1,0 +1,68 @@
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/helixd/helixd/agentloop/internal/decide"
+	"github.com/helixd/helixd/agentloop/internal/shorten"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+func statusJSON(v any) json.RawMessage {
+	raw, _ := json.Marshal(v)
+	return raw
+}
+
+// childNamed returns the id of a persistent sub-agent.
+func (t *task) childNamed(name string) (id, problem string) {
+	t.look(func(*projector.Session) {
+		child := t.tree.Get(projector.ChildID(t.session, "-agent-", name))
+		if child == nil || child.TurnCount == 0 || !t.persistent(child) || child.Child.Name != name {
+			problem = fmt.Sprintf("there is no sub-agent %q", shorten.Text(name, 100))
+		}
+	})
+	return projector.ChildID(t.session, "-agent-", name), problem
+}
+
+// persistent reports whether a session of the tree is a persistent sub-agent of
+// this one. Ids alone don't tell: they are made of names, and so are those of
+// sub-agents' own sub-agents.
+func (t *task) persistent(s *projector.Session) bool {
+	return s.Child != nil && s.Child.ParentSessionID == t.session && s.Child.Mode == eventlog.SubSessionPersistent
+}
+
+func (t *task) childInterrupted(id string) (interrupted bool) {
+	t.look(func(*projector.Session) {
+		child := t.tree.Get(id)
+		interrupted = child != nil && child.Status == projector.SessionInterrupted
+	})
+	return interrupted
+}
+
+// childStatus tells of a sub-agent, with its whole output unless that is more
+// than a record holds.
+func (t *task) childStatus(id string) (result json.RawMessage) {
+	t.look(func(*projector.Session) {
+		if child := t.tree.Get(id); child != nil && child.Child != nil {
+			status := decide.StatusOf(child)
+			if result = statusJSON(status); len(result) > t.l.log.Info().MaxRecordBytes-resultRoom {
+				result = statusJSON(status.Cut(decide.MaxToldOutput))
+			}
+		}
+	})
+	return result
+}
+
+func (t *task) listChildren() (result json.RawMessage) {
+	list := []decide.ChildStatus{}
+	t.look(func(*projector.Session) {
+		for _, child := range t.tree.ChildrenOf(t.session) {
+			if t.persistent(child) {
+				list = append(list, decide.StatusOf(child).Cut(decide.MaxToldOutput))
+			}
+		}
+	})
+	return statusJSON(map[string]any{"children": list})
+}

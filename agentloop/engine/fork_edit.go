@@ -1,0 +1,258 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/internal/decide"
+	"github.com/helixd/helixd/agentloop/internal/plan"
+	"github.com/helixd/helixd/agentloop/internal/shorten"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// MaxSystemPrompt is the longest system prompt that a fork may have of its own,
+// in bytes.
+const MaxSystemPrompt = 256 << 10
+
+// ForkEdit says what a fork has otherwise than the other session had it: what
+// would have happened if. Each member may be nil.
+//
+// What was said or done on the strength of what is edited goes: a fork whose
+// message, or whose tool result, has been answered by the model begins right
+// before that answer, and one whose turn has ended since begins before that. So
+// it can be run on from there.
+type ForkEdit struct {
+	Message    *MessageEdit `json:"message,omitempty"`
+	ToolResult *ResultEdit  `json:"toolResult,omitempty"`
+	// SystemPrompt is used in place of the agent's, in the fork and in forks of
+	// it, also by later turns; not by sub-agents.
+	SystemPrompt *string `json:"systemPrompt,omitempty"`
+}
+
+// MessageEdit has a user's message say something else. Its files stay.
+type MessageEdit struct {
+	Content string `json:"content"`
+	// Index is the message's, from 0; nil: the last one of a user. The loop's
+	// own, hidden messages are nobody's to edit.
+	Index *int `json:"index,omitempty"`
+}
+
+// ResultEdit gives a tool call of the tree a result. One that waits for a client
+// has got it as if it had been submitted, and must fit the tool's OutputSchema;
+// any other one, also one that waits for an approval, is over with it and is not
+// executed. A call that waits for a sub-agent can't have one. Exactly one of
+// Result and Error is set.
+type ResultEdit struct {
+	ToolCallID string          `json:"toolCallId"`
+	Result     json.RawMessage `json:"result,omitempty"`
+	Error      string          `json:"error,omitempty"`
+}
+
+func (e ForkEdit) none() bool { return e == ForkEdit{} }
+
+func badEdit(field, reason string) error {
+	return &eventlog.ValidationError{Field: "edit." + field, Reason: reason}
+}
+
+// check refuses what no session takes.
+func (e ForkEdit) check() error {
+	if m := e.Message; m != nil && !utf8.ValidString(m.Content) {
+		return badEdit("message.content", "must be valid UTF-8")
+	}
+	if p := e.SystemPrompt; p != nil {
+		switch {
+		case len(*p) > MaxSystemPrompt:
+			return badEdit("systemPrompt", fmt.Sprintf("has more than %d bytes", MaxSystemPrompt))
+		case !utf8.ValidString(*p):
+			return badEdit("systemPrompt", "must be valid UTF-8")
+		}
+	}
+	if r := e.ToolResult; r != nil {
+		err := Submission{ToolCallID: r.ToolCallID, Kind: eventlog.SubmitClientResult, Result: r.Result, Error: r.Error}.check()
+		if problem, ok := errors.AsType[*eventlog.ValidationError](err); ok {
+			return badEdit("toolResult."+problem.Field, problem.Reason)
+		}
+		if eventlog.Depth(r.Result) > maxArgumentDepth {
+			return badEdit("toolResult.result", "is nested too deep")
+		}
+	}
+	return nil
+}
+
+// digest tells edits apart.
+func (e ForkEdit) digest() string {
+	raw, _ := json.Marshal(e) // it has been checked
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:16])
+}
+
+// same reports whether a fork was made with these edits.
+func (e ForkEdit) same(made *eventlog.ForkEdits) bool {
+	if made == nil || e.none() {
+		return made == nil && e.none()
+	}
+	return made.Digest == e.digest()
+}
+
+// edited returns the state with which a fork of then begins that is edited:
+// then, or one before it; what is to be done with that, and how that is called.
+func (l *Loop) edited(ctx context.Context, then *projector.Tree, e ForkEdit) (*projector.Tree, []projector.Edit, *eventlog.ForkEdits, error) {
+	if e.none() {
+		return then, nil, nil, nil
+	}
+	names := &eventlog.ForkEdits{Digest: e.digest()}
+	var edits []projector.Edit
+	if m := e.Message; m != nil {
+		i, err := messageToEdit(then, m)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		if then, err = l.beforeAnswer(ctx, then, &then.Session, i); err != nil {
+			return nil, nil, nil, asEdit(err, "message")
+		}
+		names.Message = &i
+		edits = append(edits, projector.EditMessage(i, m.Content))
+	}
+	if r := e.ToolResult; r != nil {
+		var err error
+		if then, err = l.beforeUse(ctx, then, r.ToolCallID); err != nil {
+			return nil, nil, nil, asEdit(err, "toolResult")
+		}
+		if err := l.checkEdited(then, r); err != nil {
+			return nil, nil, nil, err
+		}
+		if names.Message != nil && *names.Message >= len(then.Messages) {
+			return nil, nil, nil, badEdit("message", "comes after the result that is edited, and goes with what followed from that")
+		}
+		names.ToolCallID = r.ToolCallID
+		edits = append(edits, projector.EditResult(r.ToolCallID, r.Result, shorten.ErrorIf(r.Error), agentloop.CodeToolFailed, l.now()))
+	}
+	if p := e.SystemPrompt; p != nil {
+		names.SystemPrompt = true
+		edits = append(edits, projector.EditSystemPrompt(*p))
+	}
+	return then, edits, names, nil
+}
+
+func asEdit(err error, member string) error {
+	if problem, ok := errors.AsType[*eventlog.ValidationError](err); ok && problem.Field == "messageIndex" {
+		return badEdit(member, problem.Reason)
+	}
+	return err
+}
+
+// messageToEdit returns the index of a user's message.
+func messageToEdit(t *projector.Tree, m *MessageEdit) (int, error) {
+	theirs := func(m projector.Message) bool { return m.Role == projector.RoleUser && !decide.OwnMessage(m.Metadata) }
+	i := len(t.Messages) - 1
+	if m.Index != nil {
+		if i = *m.Index; i < 0 || i >= len(t.Messages) || !theirs(t.Messages[i]) {
+			return 0, badEdit("message.index", "is no user's message there")
+		}
+	}
+	for ; i >= 0 && !theirs(t.Messages[i]); i-- {
+	}
+	switch {
+	case i < 0:
+		return 0, badEdit("message", "there is no user's message there")
+	case m.Content == "" && len(t.Messages[i].Files) == 0:
+		return 0, badEdit("message.content", "must not be empty without files")
+	}
+	return i, nil
+}
+
+// beforeAnswer returns the state right before the model's next answer behind a
+// message of a session: t itself if there is none.
+func (l *Loop) beforeAnswer(ctx context.Context, t *projector.Tree, s *projector.Session, message int) (*projector.Tree, error) {
+	next := slices.IndexFunc(s.Messages[message+1:], func(m projector.Message) bool { return m.Role == projector.RoleAssistant })
+	if next < 0 {
+		return t, nil
+	}
+	seq, err := l.behindMessage(ctx, t, s.Messages[:message+next+2], message+next)
+	if err != nil {
+		return nil, err
+	}
+	return l.states.At(ctx, t.SessionID, seq)
+}
+
+// beforeUse returns the state in which a call's result is there, if it is in t,
+// and nothing was made of it.
+func (l *Loop) beforeUse(ctx context.Context, t *projector.Tree, call string) (*projector.Tree, error) {
+	s, i := t.ResultOf(call)
+	if s == nil {
+		return t, nil
+	}
+	result := s.Messages[i].Sequence
+	then, err := l.beforeAnswer(ctx, t, s, i)
+	if err != nil || then != t || s.Turn != nil {
+		return then, err
+	}
+	for _, cp := range s.Checkpoints { // the turn has ended with this step
+		if cp.StreamSequence > result {
+			return l.states.At(ctx, t.SessionID, cp.StreamSequence)
+		}
+	}
+	return t, nil
+}
+
+// checkEdited refuses a result for a call that can't have one.
+func (l *Loop) checkEdited(t *projector.Tree, r *ResultEdit) error {
+	if s, i := t.ResultOf(r.ToolCallID); s != nil {
+		return l.checkEditedOutput(s, s.Messages[i].ToolName, r)
+	}
+	owner, call := t.OpenCall(r.ToolCallID)
+	switch {
+	case call == nil:
+		return badEdit("toolResult.toolCallId", "is no call of the session there that has, or waits for, a result")
+	case call.Pending != nil && call.Pending.Kind == eventlog.PendingChild:
+		return badEdit("toolResult.toolCallId", "is a call that waits for a sub-agent: give its own call a result")
+	case call.Pending == nil:
+		return l.checkEditedOutput(owner, call.Name, r)
+	case call.Pending.Kind != eventlog.PendingClient || r.Error != "":
+		return nil
+	}
+	if def := l.defs()[owner.AgentType]; def != nil && def.Functions[call.Name] != nil {
+		if err := plan.CheckResult(def.Functions[call.Name], r.Result); err != nil {
+			return badEdit("toolResult.result", "does not fit the tool's output schema")
+		}
+	}
+	return nil
+}
+
+// checkEditedOutput refuses a result that would be the session's output and
+// can't be.
+func (l *Loop) checkEditedOutput(s *projector.Session, tool string, r *ResultEdit) error {
+	def := l.defs()[s.AgentType]
+	if def == nil || r.Error != "" || def.CheckOutput(tool, r.Result) == nil {
+		return nil
+	}
+	return badEdit("toolResult.result", "does not fit the agent's output schema")
+}
+
+// runFork returns the records that have a fork run on, and the run.
+func (l *Loop) runFork(ctx context.Context, t *projector.Tree, req ForkRequest) (facts []fact, run string, err error) {
+	mode, conversation := eventlog.ModeContinue, req.Edit.Message != nil || req.Edit.ToolResult != nil
+	switch {
+	case t.Turn == nil && len(req.Messages) == 0 && !conversation:
+		return nil, "", agentloop.ErrNothingToResume
+	case t.Turn == nil:
+		mode = eventlog.ModeStart
+	case len(req.Messages) > 0:
+		mode = eventlog.ModeWithMessage
+		facts = abandonAll(l, t)
+	}
+	begin := l.askedRun(ctx, t.SessionID, mode, req.Messages)
+	run = begin[0].run
+	if facts = append(facts, begin...); mode != eventlog.ModeStart {
+		facts = append(facts, l.resumed(&t.Session, run, mode))
+	}
+	return facts, run, nil
+}

@@ -1,0 +1,286 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// Handle is a run of a session (document 001). It holds nothing: any process
+// can make one of the session's id.
+type Handle struct {
+	SessionID string
+	RunID     string
+	l         *Loop
+}
+
+func (l *Loop) handle(s Started) *Handle {
+	return &Handle{SessionID: s.SessionID, RunID: s.RunID, l: l}
+}
+
+// Handle returns a handle of the session's last run; eventlog.ErrSessionNotFound
+// if there is no session, ErrNothingToResume if it has never run.
+func (l *Loop) Handle(ctx context.Context, session string) (*Handle, error) {
+	t, err := l.states.Head(ctx, session)
+	if err != nil {
+		return nil, err
+	}
+	run := t.CurrentRun()
+	if run == nil {
+		return nil, agentloop.ErrNothingToResume
+	}
+	return l.handle(started(session, run.RunID)), nil
+}
+
+// Result is how a run has ended, or why it waits (documents 000 and 002,
+// AgentResult).
+type Result struct {
+	Status    eventlog.RunStatus `json:"status"`
+	Output    json.RawMessage    `json:"output,omitempty"`
+	Error     *projector.Failure `json:"error,omitempty"`
+	Suspended *Suspended         `json:"suspended,omitempty"`
+	SessionID string             `json:"sessionId"`
+	RunID     string             `json:"runId"`
+	StepCount int                `json:"stepCount"`
+}
+
+// Suspended is what a suspended run waits for.
+type Suspended struct {
+	ToolCallIDs []string       `json:"toolCallIds,omitempty"` // calls that wait for a person, in the whole tree
+	StepID      string         `json:"stepId,omitempty"`      // of a step that is partly done
+	Children    []WaitingChild `json:"children,omitempty"`    // sub-agents that wait
+}
+
+// WaitingChild is a suspended sub-agent.
+type WaitingChild struct {
+	SessionID string `json:"sessionId"`
+	CallID    string `json:"callId"`
+	AgentType string `json:"agentType"`
+}
+
+// Result waits until the run is over or waits. It is the run's own result,
+// whatever the session has done since.
+//
+// Errors: eventlog.ErrSessionNotFound, also if the session was erased and created
+// again; *eventlog.TrimmedError if retention has removed the records of an
+// earlier run; and what the log returns.
+func (h *Handle) Result(ctx context.Context) (Result, error) {
+	t, err := h.l.awaitRun(ctx, h.SessionID, h.RunID)
+	if err != nil {
+		return Result{}, err
+	}
+	run := h.run(t)
+	if run == nil {
+		return Result{}, eventlog.ErrSessionNotFound
+	}
+	status := run.Status
+	if t.CurrentRun() != run {
+		if t, err = h.stateAtEnd(ctx, t, run); err != nil {
+			return Result{}, err
+		}
+	}
+	result := Result{SessionID: h.SessionID, RunID: h.RunID, StepCount: t.StepCount, Status: status}
+	switch status {
+	case eventlog.RunCompleted:
+		result.Output = t.Output
+	case eventlog.RunFailed:
+		result.Error = t.Error
+	case eventlog.RunClientTool, eventlog.RunChildren, eventlog.RunStepPartial:
+		result.Suspended = suspended(t, status)
+	}
+	return result, nil
+}
+
+// run returns the handle's run, or nil if the session has none such.
+func (h *Handle) run(t *projector.Tree) *projector.Run {
+	for i := range t.Runs {
+		if t.Runs[i].RunID == h.RunID {
+			return &t.Runs[i]
+		}
+	}
+	return nil
+}
+
+// stateAtEnd returns the state in which a run that is not the session's last one
+// ended. What a rollback has truncated counts if the run itself is part of it.
+func (h *Handle) stateAtEnd(ctx context.Context, t *projector.Tree, run *projector.Run) (*projector.Tree, error) {
+	last := run.StartSequence
+	for r, err := range h.l.log.Read(ctx, h.SessionID, run.StartSequence, t.Head) {
+		if err != nil {
+			return nil, err
+		}
+		if !run.Struck && t.Dead.Covers(r) {
+			continue
+		}
+		end := h.endOf(r)
+		if end != nextRun {
+			last = r.Sequence
+		}
+		if end != noEnd {
+			break
+		}
+	}
+	return h.l.states.At(ctx, h.SessionID, last)
+}
+
+func suspended(t *projector.Tree, status eventlog.RunStatus) *Suspended {
+	w := &Suspended{}
+	for _, a := range t.AwaitedCalls() {
+		w.ToolCallIDs = append(w.ToolCallIDs, a.Call.ID)
+	}
+	if t.Turn == nil || t.Turn.Step == nil {
+		return w
+	}
+	if status == eventlog.RunStepPartial {
+		w.StepID = t.Turn.Step.ID
+	}
+	for _, c := range t.Turn.Step.Pending() {
+		if c.Pending == nil || c.Pending.Kind != eventlog.PendingChild {
+			continue
+		}
+		if child := t.Get(c.Pending.Child); child != nil {
+			w.Children = append(w.Children, WaitingChild{SessionID: child.SessionID, CallID: c.ID, AgentType: child.AgentType})
+		}
+	}
+	return w
+}
+
+// Stream yields the run's chunks, those of its sub-agents included, with
+// sequence > from that survive, as they come, until the run is over or waits.
+// From 0 it begins with the run: chunks of other runs are not in it, and neither
+// are those that a resumed session produces in its next run. An error is last. A
+// stream_resync reports that chunks which were yielded are truncated.
+//
+// Errors: as Result, and *eventlog.CursorAheadError if from is after the head.
+func (h *Handle) Stream(ctx context.Context, from uint64) eventlog.Stream {
+	return eventlog.Chunks(func(yield func(eventlog.Record, error) bool) {
+		t, err := h.l.states.Head(ctx, h.SessionID)
+		if err != nil {
+			yield(eventlog.Record{}, err)
+			return
+		}
+		run := h.run(t)
+		switch {
+		case run == nil:
+			yield(eventlog.Record{}, eventlog.ErrSessionNotFound)
+		case from > t.Head:
+			yield(eventlog.Record{}, eventlog.Ahead(ctx, h.l.log, h.SessionID, from))
+		case t.CurrentRun() == run && t.Running():
+			h.follow(ctx, run, max(from, run.StartSequence), yield)
+		default:
+			h.replay(ctx, t, run, from, yield)
+		}
+	})
+}
+
+// replay yields the records of a run that has ended. It reads from the run's
+// start, whatever the cursor: that is how it knows where the run ended.
+func (h *Handle) replay(ctx context.Context, t *projector.Tree, run *projector.Run, from uint64, yield func(eventlog.Record, error) bool) {
+	ends := h.untilEnd(run)
+	for r, err := range h.l.log.Read(ctx, h.SessionID, run.StartSequence, t.Head) {
+		if err == nil && t.Dead.Covers(r) {
+			continue
+		}
+		if (err != nil || r.Sequence > from) && !yield(r, err) || err != nil || ends(r) {
+			return
+		}
+	}
+}
+
+// follow yields the records of a run that goes on.
+func (h *Handle) follow(ctx context.Context, run *projector.Run, from uint64, yield func(eventlog.Record, error) bool) {
+	reader, err := eventlog.NewReader(ctx, h.l.log, h.SessionID, from)
+	if err != nil {
+		yield(eventlog.Record{}, err)
+		return
+	}
+	ends := h.untilEnd(run)
+	for again := true; again; {
+		again = false
+		for r, err := range reader.Records(ctx) {
+			if _, told := errors.AsType[*eventlog.StreamTruncatedError](err); told {
+				again = true
+				break // what survives comes next
+			}
+			if !yield(r, err) || err != nil || ends(r) {
+				return
+			}
+		}
+	}
+}
+
+// untilEnd returns what reports, record by record, that one ends the run's
+// stream: its end, the next run's request, or the stream_resync of a rollback to
+// before the run.
+func (h *Handle) untilEnd(run *projector.Run) func(eventlog.Record) bool {
+	takenBack, start := false, run.StartSequence
+	return func(r eventlog.Record) bool {
+		if r.Kind == eventlog.KindFact && r.Type == (*eventlog.Truncated)(nil).Type() {
+			f, err := r.Fact()
+			marker, ok := f.(*eventlog.Truncated)
+			takenBack = takenBack || err == nil && ok && 0 < marker.AfterSequence && marker.AfterSequence <= start
+		}
+		return h.endOf(r) != noEnd || takenBack && r.Type == (*eventlog.StreamResync)(nil).Type()
+	}
+}
+
+// runEnd is how a record ends a run.
+type runEnd int
+
+const (
+	noEnd   runEnd = iota
+	ownEnd         // it is the run's run_ended
+	nextRun        // it requests another run
+)
+
+func (h *Handle) endOf(r eventlog.Record) runEnd {
+	if r.Kind != eventlog.KindFact || r.Agent != h.SessionID {
+		return noEnd
+	}
+	f, err := r.Fact()
+	if err != nil {
+		return noEnd
+	}
+	switch f := f.(type) {
+	case *eventlog.RunEnded:
+		if f.RunID == h.RunID {
+			return ownEnd
+		}
+	case *eventlog.RunRequested:
+		if f.RunID != h.RunID {
+			return nextRun
+		}
+	}
+	return noEnd
+}
+
+// Interrupt asks the run to stop for now, and waits until it has.
+func (h *Handle) Interrupt(ctx context.Context, reason string) error {
+	if err := h.l.Interrupt(ctx, h.SessionID, reason); err != nil {
+		return err
+	}
+	return h.l.AwaitStop(ctx, h.SessionID)
+}
+
+// Abort ends the run for good, and waits until it has.
+func (h *Handle) Abort(ctx context.Context, reason string) error {
+	if err := h.l.Abort(ctx, h.SessionID, reason); err != nil {
+		return err
+	}
+	return h.l.AwaitStop(ctx, h.SessionID)
+}
+
+// Resume continues the session; see [Loop.Resume]. req.SessionID is the
+// handle's.
+func (h *Handle) Resume(ctx context.Context, req ResumeRequest) (*Handle, error) {
+	req.SessionID = h.SessionID
+	s, err := h.l.Resume(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	return h.l.handle(s), nil
+}

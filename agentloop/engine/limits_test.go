@@ -1,0 +1,143 @@
+package engine_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
+	"github.com/helixd/helixd/agentloop/model/scripted"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/memory"
+	"github.com/helixd/helixd/projector"
+)
+
+func asks(n int) scripted.Turn {
+	var turn scripted.Turn
+	for i := range n {
+		turn.ToolCalls = append(turn.ToolCalls, scripted.Call{ID: fmt.Sprintf("c%d", i), Name: "ask", Arguments: json.RawMessage(`{}`)})
+	}
+	return turn
+}
+
+func TestAnAnswerWithTooManyCallsIsAFailedModelCall(t *testing.T) {
+	g := newRig(t, agentloop.Agent{
+		Name: "a", Tools: []agentloop.Tool{{Name: "ask", Client: true}}, Model: script(asks(agentloop.MaxCalls + 1)),
+	})
+	g.start("s", "a", "go")
+	state := g.ended("s")
+	require.Equal(t, projector.SessionFailed, state.Status)
+	require.Equal(t, agentloop.CodeTooManyCalls, state.Error.Code)
+	require.Len(t, state.Messages, 1)
+	require.NotContains(t, g.types("s"), "[call_suspended]")
+}
+
+func TestAnAnswerMayHaveMaxCallsCalls(t *testing.T) {
+	g := newRig(t, agentloop.Agent{
+		Name: "a", Tools: []agentloop.Tool{{Name: "ask", Client: true}}, Model: script(asks(agentloop.MaxCalls)),
+	})
+	g.start("s", "a", "go")
+	released(t, g.loop)
+	require.Len(t, stateOf(t, g.log, "s").AwaitedCalls(), agentloop.MaxCalls)
+	require.NoError(t, g.loop.Abort(t.Context(), "s", "enough"))
+	require.Equal(t, projector.SessionFailed, g.ended("s").Status)
+}
+
+// manyCalls is more calls than one append can answer or close.
+const manyCalls = eventlog.MaxAppendRecords + 10
+
+// waiting is a log with a session whose last step has manyCalls calls that
+// wait, as an import may bring it, or as the agents of a tree have together.
+func waiting(t *testing.T, kind eventlog.PendingKind) eventlog.Log {
+	t.Helper()
+	log := memory.New()
+	base := eventlog.FactBase{SessionID: "s", Timestamp: 1}
+	entry := func(f eventlog.Fact) eventlog.Entry {
+		e, err := eventlog.NewFact("s", f, eventlog.Labels{Run: "r"})
+		require.NoError(t, err)
+		return e
+	}
+	step, turn := "turn-1-step-1", &eventlog.ModelTurn{RunID: "r", StepID: "turn-1-step-1", Step: 1, StopReason: eventlog.StopToolUse, FactBase: base}
+	start, err := eventlog.NewChunk(&eventlog.StepStart{
+		StepID: &step, Base: eventlog.Base{AgentID: "s", AgentType: "a", Timestamp: 1, Step: 1},
+	}, eventlog.Labels{Run: "r"})
+	require.NoError(t, err)
+	var waits []eventlog.Entry
+	for i := range manyCalls {
+		id := fmt.Sprintf("c%d", i)
+		turn.Parts = append(turn.Parts, eventlog.TurnPart{ToolCall: &eventlog.ToolCall{ID: id, Name: "ask", Arguments: json.RawMessage(`{}`)}})
+		suspended := &eventlog.CallSuspended{RunID: "r", StepID: step, ToolCallID: id, ToolName: "ask", Kind: kind, FactBase: base}
+		if kind == eventlog.PendingApproval {
+			suspended.ApprovalID = "r::" + id
+		}
+		waits = append(waits, entry(suspended))
+	}
+	entries := append([]eventlog.Entry{
+		entry(&eventlog.SessionCreated{AgentType: "a", FactBase: base}),
+		entry(&eventlog.UserMessage{Content: "go", FactBase: base}),
+		entry(&eventlog.RunRequested{RunID: "r", Mode: eventlog.ModeStart, FactBase: base}),
+		start, entry(turn),
+	}, waits...)
+	entries = append(entries,
+		entry(&eventlog.RunEnded{RunID: "r", Status: eventlog.RunClientTool, FactBase: base}),
+		entry(&eventlog.StreamPaused{Reason: agentloop.ReasonClientTool, FactBase: base}))
+	head := uint64(0)
+	for some := range slices.Chunk(entries, eventlog.MaxAppendRecords) {
+		head, err = log.Append(t.Context(), "s", head, some)
+		require.NoError(t, err)
+	}
+	require.Len(t, stateOf(t, log, "s").AwaitedCalls(), manyCalls)
+	return log
+}
+
+// results counts the calls of a session by how they have failed.
+func results(s *projector.Tree) map[string]int {
+	codes := map[string]int{}
+	for _, m := range s.Messages {
+		if m.Role == projector.RoleTool {
+			codes[m.ErrorCode]++
+		}
+	}
+	return codes
+}
+
+func TestAnAbortClosesMoreCallsThanOneAppendTakes(t *testing.T) {
+	log := waiting(t, eventlog.PendingClient)
+	g := newRigOn(t, log, agentloop.Agent{
+		Name: "a", Tools: []agentloop.Tool{{Name: "ask", Client: true}}, Model: script(scripted.Turn{Text: "never"}),
+	})
+	require.NoError(t, g.loop.Abort(t.Context(), "s", "enough"))
+	state := g.ended("s")
+	require.Equal(t, projector.SessionFailed, state.Status)
+	require.Equal(t, map[string]int{agentloop.CodeAborted: manyCalls}, results(state))
+}
+
+func TestAMessageAbandonsMoreCallsThanOneAppendTakes(t *testing.T) {
+	log := waiting(t, eventlog.PendingClient)
+	g := newRigOn(t, log, agentloop.Agent{
+		Name: "a", Tools: []agentloop.Tool{{Name: "ask", Client: true}}, Model: script(scripted.Turn{Text: "fine"}),
+	})
+	_, err := g.loop.Resume(t.Context(), engine.ResumeRequest{SessionID: "s", Messages: []agentloop.Input{{Content: "never mind"}}})
+	require.NoError(t, err)
+	state := g.ended("s")
+	require.Equal(t, map[string]int{agentloop.CodeClientToolAbandoned: manyCalls}, results(state))
+	require.JSONEq(t, `"fine"`, string(state.Output))
+	require.Len(t, state.Runs, 2)
+}
+
+func TestAConfirmationDecidesMoreCallsThanOneAppendTakes(t *testing.T) {
+	log := waiting(t, eventlog.PendingApproval)
+	g := newRigOn(t, log, agentloop.Agent{
+		Name: "a", Model: script(asks(1), scripted.Turn{Text: "fine"}),
+		Tools: []agentloop.Tool{{Name: "ask", RequireApproval: agentloop.AlwaysApprove, Execute: addTool().Execute}},
+	})
+	_, err := g.loop.Resume(t.Context(), engine.ResumeRequest{SessionID: "s", Mode: eventlog.ModeWithConfirmation, Approved: false})
+	require.NoError(t, err)
+	state := g.ended("s")
+	require.Equal(t, map[string]int{agentloop.CodeApprovalDenied: manyCalls}, results(state))
+	require.Len(t, state.Runs, 2)
+}

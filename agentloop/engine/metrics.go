@@ -1,0 +1,289 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/internal/plan"
+	"github.com/helixd/helixd/agentloop/model"
+	"github.com/helixd/helixd/agentloop/workspace"
+	"github.com/helixd/helixd/eventlog"
+)
+
+// Metrics measure what a loop does. A nil one measures nothing. Labels are
+// names that the agents' definitions have, or one of few words; what models and
+// callers make up is "other".
+type Metrics struct {
+	driven    prometheus.Gauge
+	claims    prometheus.Counter
+	takeovers prometheus.Counter
+	lost      *prometheus.CounterVec
+	runs      *prometheus.CounterVec
+
+	toolCalls *prometheus.CounterVec
+	tools     *prometheus.HistogramVec
+
+	recalls    *prometheus.HistogramVec
+	workspaces *prometheus.HistogramVec
+	models     *prometheus.HistogramVec
+	firstToken *prometheus.HistogramVec
+	tokens     *prometheus.CounterVec
+}
+
+// NewMetrics registers what a loop measures. It panics if that is registered
+// already.
+func NewMetrics(reg prometheus.Registerer) *Metrics {
+	r := promauto.With(reg)
+	return &Metrics{
+		driven: r.NewGauge(prometheus.GaugeOpts{
+			Name: "helixd_runs_driven", Help: "Session trees that this node drives now, or is about to.",
+		}),
+		claims: r.NewCounter(prometheus.CounterOpts{
+			Name: "helixd_claims_total", Help: "Times that this node has claimed a session tree, to drive it.",
+		}),
+		takeovers: r.NewCounter(prometheus.CounterOpts{
+			Name: "helixd_takeovers_total",
+			Help: "Claims of a run that another process had claimed before: it died, was stopped, drained, or was cut off.",
+		}),
+		lost: r.NewCounterVec(prometheus.CounterOpts{
+			Name: "helixd_runs_lost_total",
+			Help: "Session trees that this node drove and another one goes on with, by cause: superseded (it took over) or drained (this node left).",
+		}, []string{"cause"}),
+		runs: r.NewCounterVec(prometheus.CounterOpts{
+			Name: "helixd_runs_ended_total",
+			Help: "Runs, also of sub-agents, whose end this node has recorded, by agent and outcome: completed, failed, aborted, poisoned (one process after the other died with it), interrupted, suspended_client_tool, suspended_awaiting_children, suspended_step_partial.",
+		}, []string{"agent", "outcome"}),
+		toolCalls: r.NewCounterVec(prometheus.CounterOpts{
+			Name: "helixd_tool_calls_total",
+			Help: "Tool calls that have their result, however they got it: executed, answered by a person, by a sub-agent, or refused. outcome is ok or the call's error code.",
+		}, []string{"tool", "outcome"}),
+		tools: r.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "helixd_tool_duration_seconds",
+			Help:    "Time that tools took which this node executed, in seconds. outcome is ok, the call's error code, or stopped (the run was).",
+			Buckets: []float64{.001, .005, .02, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300},
+		}, []string{"tool", "outcome"}),
+		recalls: r.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "helixd_recall_duration_seconds",
+			Help:    "Time it took to ask what an agent remembers when its turn begins, in seconds. outcome is found, nothing or failed.",
+			Buckets: []float64{.001, .0025, .005, .01, .02, .05, .1, .25, .5, 1, 2.5, 5},
+		}, []string{"agent", "outcome"}),
+		workspaces: r.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "helixd_workspace_duration_seconds",
+			Help:    "Time that a provider of workspaces took, in seconds, by what it was asked to do: open, resolve (find one again), use (a model's call), snapshot, restore, adopt (a snapshot, for a fork) or remove (all of a session tree). outcome is ok, gone (it is not there any more), elsewhere (another node has it), full, pending (bytes may be left), stopped (the run was) or failed, also for what the model did wrong.",
+			Buckets: []float64{.001, .005, .02, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300},
+		}, []string{"provider", "operation", "outcome"}),
+		models: r.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "helixd_model_duration_seconds",
+			Help:    "Time of a model call to the end of its answer, in seconds. outcome is ok, the failure's code, or cut_off (the run was stopped, or the log took no more).",
+			Buckets: []float64{.05, .1, .25, .5, 1, 2, 5, 10, 20, 40, 60, 120, 300, 600},
+		}, []string{"model", "outcome"}),
+		firstToken: r.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "helixd_model_first_token_seconds",
+			Help:    "Time of a model call to the first piece of its answer, in seconds.",
+			Buckets: []float64{.01, .05, .1, .25, .5, 1, 2, 5, 10, 20, 60, 120},
+		}, []string{"model"}),
+		tokens: r.NewCounterVec(prometheus.CounterOpts{
+			Name: "helixd_tokens_total",
+			Help: "Tokens of recorded answers, as the provider counts them, by kind: input, output; of the input those cached_input and cache_write, of the output those of reasoning.",
+		}, []string{"model", "kind"}),
+	}
+}
+
+// other is the label of what no definition has.
+const other = "other"
+
+// outcomes are the error codes that are labels.
+var outcomes = []string{
+	agentloop.CodeMaxSteps, agentloop.CodeMaxDepth, agentloop.CodeOutputMissing, agentloop.CodeUnknownAgent, agentloop.CodeToolFailed, agentloop.CodeToolTimeout, agentloop.CodeToolNotFound,
+	agentloop.CodeToolInput, agentloop.CodeToolOutput, agentloop.CodeInternal, agentloop.CodeAborted, agentloop.CodeClientToolTimeout, agentloop.CodeClientToolAbandoned, agentloop.CodeClientToolError,
+	agentloop.CodeClientToolInvalid, agentloop.CodeApprovalDenied, agentloop.CodePoisoned, agentloop.CodeRemoteClientTool, agentloop.CodeTooManyCalls, agentloop.CodeSessionExpired, agentloop.CodeQuotaExceeded,
+	model.CodeRateLimited, model.CodeOverloaded, model.CodeUnavailable, model.CodeTimeout, model.CodeAuthFailed,
+	model.CodeInvalidRequest, model.CodeContextLength, model.CodeContentFiltered, model.CodeProvider,
+}
+
+func outcomeOf(code string) string {
+	switch {
+	case code == "":
+		return "ok"
+	case slices.Contains(outcomes, code):
+		return code
+	}
+	return other
+}
+
+func agentLabel(d *plan.Agent) string {
+	if d == nil {
+		return other
+	}
+	return d.Name
+}
+
+func toolLabel(d *plan.Agent, tool string) string {
+	if d == nil {
+		return other
+	}
+	if _, known := d.ArgumentsOf(tool); known || d.Remotes[tool] != nil {
+		return tool
+	}
+	return other
+}
+
+func modelLabel(d *plan.Agent) string {
+	if d == nil {
+		return other
+	}
+	if name := model.NameOf(d.Model); name != "" {
+		return name
+	}
+	return other
+}
+
+func (m *Metrics) drives(n float64) {
+	if m != nil {
+		m.driven.Add(n)
+	}
+}
+
+func (m *Metrics) claimed(takeover bool) {
+	if m == nil {
+		return
+	}
+	m.claims.Inc()
+	if takeover {
+		m.takeovers.Inc()
+	}
+}
+
+func (m *Metrics) lostTo(cause string) {
+	if m != nil {
+		m.lost.WithLabelValues(cause).Inc()
+	}
+}
+
+func (m *Metrics) executed(d *plan.Agent, tool, outcome string, took time.Duration) {
+	if m != nil {
+		m.tools.WithLabelValues(toolLabel(d, tool), outcome).Observe(took.Seconds())
+	}
+}
+
+func (m *Metrics) recalled(d *plan.Agent, found int, err error, took time.Duration) {
+	if m == nil {
+		return
+	}
+	outcome := "found"
+	switch {
+	case err != nil:
+		outcome = "failed"
+	case found == 0:
+		outcome = "nothing"
+	}
+	m.recalls.WithLabelValues(agentLabel(d), outcome).Observe(took.Seconds())
+}
+
+// asked measures what a provider of workspaces was asked to do.
+func (m *Metrics) asked(ctx context.Context, provider, operation string, err error, took time.Duration) {
+	if m == nil {
+		return
+	}
+	outcome := "failed"
+	switch {
+	case err == nil:
+		outcome = "ok"
+	case errors.Is(ctx.Err(), context.Canceled):
+		outcome = "stopped"
+	case errors.Is(err, workspace.ErrGone):
+		outcome = "gone"
+	case errors.Is(err, workspace.ErrElsewhere):
+		outcome = "elsewhere"
+	case errors.Is(err, workspace.ErrQuota):
+		outcome = "full"
+	case errors.Is(err, workspace.ErrPending):
+		outcome = "pending"
+	}
+	m.workspaces.WithLabelValues(provider, operation, outcome).Observe(took.Seconds())
+}
+
+// modelCall measures one call of a model.
+type modelCall struct {
+	m     *Metrics
+	model string
+	began time.Time
+	spoke bool
+}
+
+func (m *Metrics) modelCall(d *plan.Agent) *modelCall {
+	return &modelCall{m: m, model: modelLabel(d), began: time.Now()}
+}
+
+// speaks takes note of a piece of the answer.
+func (c *modelCall) speaks() {
+	if c.m != nil && !c.spoke {
+		c.spoke = true
+		c.m.firstToken.WithLabelValues(c.model).Observe(time.Since(c.began).Seconds())
+	}
+}
+
+func (c *modelCall) ended(outcome string) {
+	if c.m != nil {
+		c.m.models.WithLabelValues(c.model, outcome).Observe(time.Since(c.began).Seconds())
+	}
+}
+
+// count counts what a record of this runner's says. The caller holds the state.
+func (r *runner) count(rec eventlog.Record) {
+	m := r.l.opts.Metrics
+	if m == nil || rec.Writer != r.id || rec.Kind != eventlog.KindFact {
+		return
+	}
+	switch rec.Type {
+	case (*eventlog.ModelTurn)(nil).Type(), (*eventlog.ToolResult)(nil).Type(), (*eventlog.RunEnded)(nil).Type():
+	default:
+		return
+	}
+	s := r.tree.Get(rec.Agent)
+	f, err := rec.Fact()
+	if s == nil || err != nil || s.Child != nil && s.Child.Remote { // what another server does it counts itself
+		return
+	}
+	d := r.defs[s.AgentType]
+	switch f := f.(type) {
+	case *eventlog.ModelTurn:
+		m.used(modelLabel(d), f.Usage)
+	case *eventlog.ToolResult:
+		m.toolCalls.WithLabelValues(toolLabel(d, f.ToolName), outcomeOf(f.ErrorCode)).Inc()
+	case *eventlog.RunEnded:
+		m.runs.WithLabelValues(agentLabel(d), runOutcome(f)).Inc()
+	}
+}
+
+func (m *Metrics) used(model string, u eventlog.TokenUsage) {
+	for kind, n := range map[string]int64{
+		"input": u.Prompt, "output": u.Completion, "cached_input": u.Cached, "cache_write": u.CacheWrite, "reasoning": u.Reasoning,
+	} {
+		if n > 0 { // a counter never falls, whatever a provider says
+			m.tokens.WithLabelValues(model, kind).Add(float64(n))
+		}
+	}
+}
+
+func runOutcome(f *eventlog.RunEnded) string {
+	switch f.Status {
+	case eventlog.RunFailed:
+		switch f.ErrorCode {
+		case agentloop.CodeAborted:
+			return "aborted"
+		case agentloop.CodePoisoned:
+			return "poisoned"
+		}
+		return string(f.Status)
+	case eventlog.RunCompleted, eventlog.RunStopped, eventlog.RunClientTool, eventlog.RunChildren, eventlog.RunStepPartial:
+		return string(f.Status)
+	}
+	return other
+}

@@ -1,0 +1,69 @@
+package engine
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/internal/decide"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// closeCall records the outcome of a call that has waited.
+func (t *task) closeCall(ctx context.Context, e decide.CloseCall) error {
+	c := t.newCall(e.StepID, e.Call)
+	ctx = t.traceCall(ctx, c, e.Call)
+	if e.Call.Pending.Kind == eventlog.PendingChild {
+		return t.closeChild(ctx, c, e.Call)
+	}
+	answer := e.Call.Answer
+	if answer == nil { // the deadline has passed, and nobody said so yet
+		answer = &projector.Answer{Kind: eventlog.SubmitTimeout}
+	}
+	var facts []fact
+	result, code, message := decide.JudgeAnswer(t.def, c.ToolName, answer)
+	if code == agentloop.CodeClientToolInvalid {
+		c.log(slog.LevelWarn, logValidationFailed)
+	}
+	switch {
+	case e.Call.Pending.Kind == eventlog.PendingApproval && answer.Kind != eventlog.SubmitTimeout:
+		denied := e.Call
+		denied.Answer = &projector.Answer{Kind: answer.Kind, Reason: answer.Reason}
+		facts = append(facts, c.approvalResponse(denied), c.outputError(message))
+	}
+	err := t.append(ctx, append(facts, c.outcome(result, code, message)...)...)
+	if err == nil && e.Call.Answer == nil { // else Submit has said so
+		c.log(slog.LevelInfo, logTimeout)
+	}
+	return err
+}
+
+// awaitDeadline ends a call that has waited for a sub-agent for too long: one
+// that the call has made is stopped, another one goes on.
+func (t *task) awaitDeadline(ctx context.Context, e decide.AwaitDeadline) error {
+	if err := wait(ctx, time.Duration(e.At-t.l.now())*time.Millisecond); err != nil {
+		return err
+	}
+	c := t.newCall(e.StepID, e.Call)
+	if t.def.Companion[c.ToolName] != nil {
+		result := t.childStatus(e.Call.Pending.Child)
+		return t.append(ctx, c.result(result, "", ""), c.end(result, "", ""))
+	}
+	var run string
+	t.look(func(*projector.Session) {
+		if child := t.tree.Get(e.Call.Pending.Child); child != nil && child.Turn != nil {
+			run = child.Turn.RunID
+		}
+	})
+	if run == "" { // it has ended at this very moment: the call has its result
+		return nil
+	}
+	stop := t.fact(&eventlog.InterruptRequested{
+		RunID: run, Kind: eventlog.StopAbort, Code: agentloop.CodeToolTimeout, Reason: "it took too long",
+		FactBase: t.l.factBase(e.Call.Pending.Child),
+	})
+	stop.agent = e.Call.Pending.Child
+	return t.append(ctx, stop)
+}

@@ -1,0 +1,127 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"runtime/debug"
+	"time"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/internal/decide"
+	"github.com/helixd/helixd/agentloop/internal/shorten"
+	"github.com/helixd/helixd/agentloop/model"
+	"github.com/helixd/helixd/agentloop/model/upstream"
+	"github.com/helixd/helixd/agentloop/quota"
+	"github.com/helixd/helixd/eventlog"
+)
+
+// callModel asks for one answer, streams it into the log and records it.
+func (t *task) callModel(ctx context.Context, e decide.CallModel) error {
+	if err := wait(ctx, e.After); err != nil {
+		return err
+	}
+	t.beforeModel(ctx, e)
+	a := &answer{r: t, stepID: e.StepID, step: e.Step, calls: map[int]*callText{}, ids: map[string]bool{}}
+	req := t.request()
+	held, err := t.reserve(ctx, req)
+	if spent, is := errors.AsType[*quota.Exceeded](err); is {
+		return t.modelFailed(ctx, e, overBudget(spent))
+	} else if err != nil {
+		return err
+	}
+	ctx, span := t.traceModel(ctx, e, req)
+	defer span.End()
+	measured := t.l.opts.Metrics.modelCall(t.def)
+	done, err := t.generate(ctx, req, a, measured)
+	measured.ended(modelOutcome(ctx, a, err))
+	// Before the answer is recorded: no step has a record and an open reservation.
+	t.settleBudget(ctx, held, a.spent(ctx, req, done, err), done.Model)
+	if err == nil && a.err == nil {
+		a.err = a.close(ctx, true)
+	}
+	// What has streamed is durable and folded before anything is made of it,
+	// and also when the run is stopped.
+	flushed := t.flush(ctx)
+	switch {
+	case ctx.Err() != nil:
+		span.brokeOff(context.Cause(ctx))
+		return context.Cause(ctx)
+	case a.err != nil:
+		span.brokeOff(a.err)
+		return a.err
+	case flushed != nil:
+		span.brokeOff(flushed)
+		return flushed
+	case err != nil:
+		span.failed(asModelError(err))
+		return t.modelFailed(ctx, e, asModelError(err))
+	case a.excess:
+		span.failed(errExcess)
+	default:
+		span.answered(done, a.turnParts())
+	}
+	return a.commit(ctx, t.fact(&eventlog.ModelTurn{
+		RunID: t.runID, StepID: e.StepID, Step: e.Step, Model: done.Model, Parts: a.turnParts(),
+		StopReason: done.StopReason, Usage: done.Usage, FactBase: t.factBase(),
+	}))
+}
+
+// generate calls the model. A panic of its adapter is a failed call.
+func (t *task) generate(ctx context.Context, req model.Request, a *answer, measured *modelCall) (done model.Answer, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			t.logger().Error("model panicked", "panic", p, "stack", string(debug.Stack()))
+			err = &model.Error{Code: agentloop.CodeInternal, Message: "the model's adapter failed"}
+		}
+	}()
+	return t.def.Model.Generate(ctx, req, func(ev model.Event) error {
+		measured.speaks()
+		if a.err == nil {
+			a.err = a.add(ctx, ev)
+		}
+		return a.err
+	})
+}
+
+// modelOutcome tells what has become of a model's call, for Metrics.
+func modelOutcome(ctx context.Context, a *answer, err error) string {
+	switch {
+	case ctx.Err() != nil, a.err != nil:
+		return "cut_off"
+	case err != nil:
+		return outcomeOf(asModelError(err).Code)
+	}
+	return outcomeOf("")
+}
+
+// asModelError classifies what an adapter should have classified.
+func asModelError(err error) *model.Error {
+	if failure, ok := errors.AsType[*model.Error](err); ok {
+		return failure
+	}
+	return &model.Error{Code: model.CodeProvider, Message: shorten.Error(err.Error()), Cause: err}
+}
+
+func (t *task) modelFailed(ctx context.Context, e decide.CallModel, failure *model.Error) error {
+	attempt := t.attempt(e.StepID)
+	t.logger().Warn("model call failed", append([]any{"model", model.NameOf(t.def.Model), "code", failure.Code, "attempt", attempt,
+		"retryable", failure.Retryable}, upstream.Attrs(failure)...)...)
+	return t.append(ctx, t.fact(&eventlog.ModelFailed{
+		RunID: t.runID, StepID: e.StepID, Step: e.Step, Attempt: attempt,
+		Error: failure.Message, Code: failure.Code, Retryable: failure.Retryable, FactBase: t.factBase(),
+	}))
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

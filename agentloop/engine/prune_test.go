@@ -1,0 +1,240 @@
+package engine_test
+
+import (
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine"
+	"github.com/helixd/helixd/agentloop/model/scripted"
+	"github.com/helixd/helixd/agentloop/workspace"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/memory"
+	"github.com/helixd/helixd/projector"
+)
+
+// cleared is a rig with a clock and a session whose workspace has had two
+// snapshots.
+func cleared(t *testing.T) (g *rig, s *shelf, clock *atomic.Int64) {
+	t.Helper()
+	s = newShelf()
+	g, clock = clearedOn(t, s)
+	return g, s, clock
+}
+
+func clearedOn(t *testing.T, s *shelf) (g *rig, clock *atomic.Int64) {
+	t.Helper()
+	clock = new(atomic.Int64)
+	clock.Store(1_700_000_000_000)
+	g = newSpaceRig(t, memory.New(), s, engine.Options{
+		ExpireAfter: time.Hour, Now: func() time.Time { return time.UnixMilli(clock.Load()) },
+	}, coding(
+		scripted.Turn{ToolCalls: calls("a", "workspace_run", `{"command":"append x log"}`)},
+		scripted.Turn{ToolCalls: calls("b", "workspace_run", `{"command":"append y log"}`)},
+		scripted.Turn{Text: "Done."},
+	))
+	g.start("s", "coder", "go")
+	g.ended("s")
+	return g, clock
+}
+
+// What has expired loses its files, once, and the session tells so. Who goes on
+// with it begins anew, and is told what a checkpoint lacks.
+func TestASweepRemovesWorkspaces(t *testing.T) {
+	g, s, clock := cleared(t)
+	first := stateOf(t, g.log, "s").Checkpoints[0].ID
+	require.Equal(t, engine.Swept{}, g.sweep(engine.SweepOptions{}))
+	clock.Add(time.Hour.Milliseconds())
+	require.Equal(t, engine.Swept{Detected: 1, AlreadyTerminal: 1}, g.sweep(engine.SweepOptions{DryRun: true}))
+	require.NotEmpty(t, s.trees)
+	s.fails = func(what string) error {
+		if what == "remove" && s.removed.Load() == 1 {
+			return errors.New("the shelf is stuck")
+		}
+		return nil
+	}
+	require.Equal(t, engine.Swept{Detected: 1, AlreadyTerminal: 1, Errors: 1}, g.sweep(engine.SweepOptions{}))
+	require.Equal(t, engine.Swept{Detected: 1, AlreadyTerminal: 1, SnapshotsDeleted: 2}, g.sweep(engine.SweepOptions{}))
+	require.Empty(t, s.trees)
+	state := stateOf(t, g.log, "s")
+	require.Equal(t, projector.WorkspaceGone, state.Workspace.Status)
+	require.Equal(t, projector.SessionCompleted, state.Status)
+	require.Equal(t, engine.Swept{Detected: 1, AlreadyTerminal: 1}, g.sweep(engine.SweepOptions{}))
+
+	h, err := g.loop.Handle(t.Context(), "s")
+	require.NoError(t, err)
+	h, err = h.Resume(t.Context(), engine.ResumeRequest{Mode: eventlog.ModeFromCheckpoint, CheckpointID: first})
+	require.NoError(t, err)
+	_, err = h.Result(t.Context())
+	require.NoError(t, err)
+	state = stateOf(t, g.log, "s")
+	require.Equal(t, "the files of the workspace are lost: it is empty now", toolResults(state)["b-2"])
+	require.Equal(t, projector.WorkspaceOpen, state.Workspace.Status)
+}
+
+// A session whose workspace was closed goes on without its files, though they
+// are still where the node that closed it could not reach them. Its model is
+// told.
+func TestWhatWasClosedNeverComesBack(t *testing.T) {
+	const lost = "the files of the workspace are lost: it is empty now"
+	again := []agentloop.Input{{Content: "again"}}
+	goOn := func(t *testing.T, g *rig) {
+		_, err := g.loop.Execute(t.Context(), engine.StartRequest{SessionID: "s", AgentType: "coder", Messages: again})
+		require.NoError(t, err)
+	}
+	for _, tt := range []struct {
+		name, session     string
+		snapshots, failed bool
+		then              func(t *testing.T, g *rig)
+	}{
+		{"with snapshots", "s", true, false, goOn},
+		{"without", "s", false, false, goOn},
+		{"behind a failure", "s", true, true, goOn},
+		{"in a fork", "f", true, false, func(t *testing.T, g *rig) {
+			_, err := g.loop.Fork(t.Context(), engine.ForkRequest{FromSessionID: "s", NewSessionID: "f", Run: true, Messages: again})
+			require.NoError(t, err)
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newShelf()
+			if !tt.snapshots {
+				s.offer = s.offer[:2]
+			}
+			s.fails = func(what string) error {
+				if what == "open" && tt.failed && s.opened.Load() == 2 {
+					return errors.New("the shelf is stuck")
+				}
+				return nil
+			}
+			g, clock := clearedOn(t, s)
+			clock.Add(time.Hour.Milliseconds())
+			elsewhere := newSpaceRig(t, g.log, newShelf(), engine.Options{Now: func() time.Time { return time.UnixMilli(clock.Load()) }})
+			elsewhere.sweep(engine.SweepOptions{})
+			require.Equal(t, `log: "xy"`, s.files(root))
+			tt.then(t, g)
+			g.result(tt.session)
+			results, files := toolResults(stateOf(t, g.log, tt.session)), s.files(workspace.Session{Root: tt.session, ID: tt.session})
+			if tt.failed {
+				require.Equal(t, "the workspace can't be used: the shelf is stuck", results["a-2"])
+				require.Equal(t, lost, results["b-2"])
+				require.Empty(t, files)
+				return
+			}
+			require.Equal(t, lost, results["a-2"])
+			require.Equal(t, `log: "y"`, files)
+		})
+	}
+}
+
+// An erasure removes files before records, so that it can be asked for again.
+func TestErasureRemovesWorkspaces(t *testing.T) {
+	g, s, _ := cleared(t)
+	s.fails = func(what string) error {
+		if what == "remove" {
+			return errors.New("the shelf is stuck")
+		}
+		return nil
+	}
+	_, err := g.loop.Erase(t.Context(), "s")
+	require.ErrorIs(t, err, agentloop.ErrWorkspaceRemains)
+	require.Equal(t, projector.SessionCompleted, stateOf(t, g.log, "s").Status, "nothing else is erased")
+	s.fails = nil
+	e, err := g.loop.Erase(t.Context(), "s")
+	require.NoError(t, err)
+	require.False(t, e.Pending)
+	require.Empty(t, s.trees)
+	_, err = g.log.Head(t.Context(), "s")
+	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+}
+
+// A provider that still waits for its last bytes to go keeps an erasure pending.
+func TestAnErasureWaitsForTheLastBytes(t *testing.T) {
+	g, s, _ := cleared(t)
+	s.fails = func(what string) error {
+		if what == "remove" && s.removed.Load() < 3 {
+			return workspace.ErrPending
+		}
+		return nil
+	}
+	e, err := g.loop.Erase(t.Context(), "s")
+	require.NoError(t, err)
+	require.True(t, e.Pending)
+	_, err = g.log.Head(t.Context(), "s")
+	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+	_, err = g.loop.Erase(t.Context(), "s")
+	require.ErrorIs(t, err, eventlog.ErrSessionNotFound, "nothing is left")
+}
+
+// An erasure is pending that leaves files to another node.
+func TestAnErasureTellsOfFilesElsewhere(t *testing.T) {
+	for name, erase := range map[string]func(*testing.T, *rig, *shelf) (eventlog.Erasure, error){
+		"on another node": func(t *testing.T, g *rig, s *shelf) (eventlog.Erasure, error) {
+			s.fails = func(what string) error {
+				if what == "resolve" {
+					return workspace.ErrElsewhere
+				}
+				return nil
+			}
+			return g.loop.Erase(t.Context(), "s")
+		},
+		"of a fork": func(t *testing.T, g *rig, s *shelf) (eventlog.Erasure, error) {
+			_, err := g.loop.Fork(t.Context(), engine.ForkRequest{FromSessionID: "s", NewSessionID: "f"})
+			require.NoError(t, err)
+			s.fails = func(what string) error {
+				if what == "adopt" {
+					return workspace.ErrElsewhere
+				}
+				return nil
+			}
+			return g.loop.Erase(t.Context(), "f")
+		},
+		"of another kind": func(t *testing.T, g *rig, _ *shelf) (eventlog.Erasure, error) {
+			return newRigOn(t, g.log).loop.Erase(t.Context(), "s")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, s, _ := cleared(t)
+			e, err := erase(t, g, s)
+			require.NoError(t, err)
+			require.True(t, e.Pending)
+		})
+	}
+}
+
+// Files that belong to no session any more go when that has been so for a
+// while: a fork's are there before its log is.
+func TestTidy(t *testing.T) {
+	g, s, clock := cleared(t)
+	tidy := func() engine.Tidied {
+		done, err := g.loop.Tidy(t.Context())
+		require.NoError(t, err)
+		return done
+	}
+	require.Equal(t, engine.Tidied{}, tidy())
+	_, _, err := s.Open(t.Context(), workspace.Session{Root: "left", ID: "left"})
+	require.NoError(t, err)
+	require.Equal(t, engine.Tidied{Waiting: 1}, tidy())
+	clock.Add(engine.TidyGrace.Milliseconds() - 1)
+	require.Equal(t, engine.Tidied{Waiting: 1}, tidy())
+	clock.Add(1)
+	require.Equal(t, engine.Tidied{Trees: 1}, tidy())
+	roots, err := s.Roots(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"s"}, roots)
+
+	// What another node has closed goes, too.
+	clock.Add(time.Hour.Milliseconds())
+	elsewhere := newSpaceRig(t, g.log, newShelf(), engine.Options{Now: func() time.Time { return time.UnixMilli(clock.Load()) }})
+	require.Equal(t, engine.Swept{Detected: 1, AlreadyTerminal: 1}, elsewhere.sweep(engine.SweepOptions{}))
+	require.Equal(t, engine.Tidied{Waiting: 1}, tidy())
+	clock.Add(engine.TidyGrace.Milliseconds())
+	s.fails = func(string) error { return errors.New("the shelf is stuck") }
+	require.Equal(t, engine.Tidied{Errors: 1}, tidy())
+	s.fails = nil
+	require.Equal(t, engine.Tidied{Trees: 1}, tidy())
+	require.Empty(t, s.trees)
+}

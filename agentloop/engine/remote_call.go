@@ -1,0 +1,182 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/internal/decide"
+	"github.com/helixd/helixd/agentloop/internal/plan"
+	"github.com/helixd/helixd/agentloop/internal/shorten"
+	"github.com/helixd/helixd/agentloop/remote"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// remoteCall is a call that another server works on.
+type remoteCall struct {
+	*task
+	*plan.RemoteAgent
+	c    *toolCall
+	call projector.Call
+	id   string // of the session, there and in this tree
+	run  string // there
+	// known: the other server may have the session already.
+	known bool
+	ids   *remoteIDs
+}
+
+// runRemote has another server work on a call and takes its stream over. What
+// was taken over is in the log with its position: whoever goes on after a crash
+// asks for the rest.
+func (t *task) runRemote(ctx context.Context, c *toolCall, call projector.Call, agent *plan.RemoteAgent) error {
+	r := &remoteCall{task: t, RemoteAgent: agent, c: c, call: call, id: projector.ChildID(t.session, projector.InfixRemote, c.ID)}
+	begun := call.Pending != nil && !decide.Gated(call)
+	r.known = begun || r.made()
+	deadline := t.l.now() + agent.Timeout.Milliseconds()
+	if begun {
+		deadline = call.Pending.Deadline
+	} else if code, problem := t.cantSpawn(r.id); problem != "" && !r.known {
+		return t.dispatchFailed(ctx, c, call, code, problem)
+	} else if err := r.create(ctx); err != nil {
+		return err
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, time.Duration(deadline-t.l.now())*time.Millisecond, errToolTimeout)
+	defer cancel()
+	end, err := r.follow(limited)
+	switch cause := context.Cause(ctx); {
+	case err == nil: // it has ended, even if the run has been stopped meanwhile
+		return r.settle(context.WithoutCancel(ctx), end)
+	case cause != nil:
+		r.stop(ctx, cause)
+		return cause
+	case errors.Is(context.Cause(limited), errToolTimeout):
+		r.tell(context.WithoutCancel(ctx), r.Transport.Abort, "timeout")
+		return r.close(ctx, nil, agentloop.CodeToolTimeout, fmt.Sprintf("%v after %s", errToolTimeout, agent.Timeout))
+	case r.recording(err):
+		return err
+	default:
+		c.log(slog.LevelError, logDispatchFailed, "code", agentloop.CodeToolFailed, "remote", true)
+		problem := shorten.Error("the remote agent could not be run: " + err.Error())
+		return r.close(ctx, nil, agentloop.CodeToolFailed, problem, c.outputError(problem))
+	}
+}
+
+// made reports whether the call has made its session before; a rollback may
+// have gone back to before the call waited for it.
+func (r *remoteCall) made() (made bool) {
+	r.look(func(*projector.Session) {
+		old := r.tree.Get(r.id)
+		made = old != nil && old.Child != nil && old.Child.Remote &&
+			old.Child.ParentSessionID == r.session && old.Child.CallID == r.c.ID
+	})
+	return made
+}
+
+// create records that the call waits for the remote session.
+func (r *remoteCall) create(ctx context.Context) error {
+	facts := append(r.c.approved(r.call),
+		r.c.start(r.call),
+		r.c.subAgentStart(r.AgentType, r.id),
+	)
+	facts = append(facts, about(r.id, []fact{{f: &eventlog.SessionCreated{
+		AgentType: r.AgentType, FactBase: r.l.factBase(r.id), Child: &eventlog.SubSession{
+			ParentSessionID: r.session, CallID: r.c.ID, Mode: eventlog.SubSessionEphemeral, Remote: true,
+		},
+	}}})...)
+	return r.append(ctx, append(facts, r.c.awaits(r.id, r.Timeout))...)
+}
+
+// recordError is a failure of our own log.
+type recordError struct{ error }
+
+func (e recordError) Unwrap() error { return e.error }
+
+func (r *remoteCall) recording(err error) bool {
+	_, ours := errors.AsType[recordError](err)
+	return ours
+}
+
+// begin starts the remote session, or finds out how it stands: a process
+// before this one may have started it.
+func (r *remoteCall) begin(ctx context.Context) error {
+	request := remote.StartRequest{SessionID: r.id, AgentType: r.AgentType, Message: string(r.call.Arguments)}
+	if r.known {
+		status, err := r.Transport.Status(ctx, r.id)
+		switch {
+		case remote.IsNotFound(err): // it has never got there
+		case err != nil:
+			return err
+		case status.Status == remote.StatusInterrupted, status.Status == remote.StatusRunning && !status.IsExecuting:
+			s, err := r.Transport.Resume(ctx, remote.ResumeRequest{SessionID: r.id})
+			r.run = s.RunID
+			return err
+		default:
+			r.run = status.RunID
+			return nil
+		}
+	}
+	s, err := r.Transport.Start(ctx, request)
+	r.run = s.RunID
+	if remote.IsAlreadyCompleted(err) { // the answer to a first try was lost
+		return nil
+	}
+	return err
+}
+
+// settle records how the remote session has ended.
+func (r *remoteCall) settle(ctx context.Context, end remote.Event) error {
+	switch end := end.(type) {
+	case remote.ErrorEvent:
+		return r.close(ctx, nil, agentloop.CodeToolFailed, end.Error)
+	case remote.EndEvent:
+		switch {
+		case end.Status == remote.StatusPaused:
+			r.tell(ctx, r.Transport.Abort, "client tools are not supported in remote agents")
+			return r.close(ctx, nil, agentloop.CodeRemoteClientTool, "the remote agent waits for a person, which is not supported")
+		case end.Status == remote.StatusInterrupted:
+			return r.close(ctx, nil, agentloop.CodeToolFailed, "the remote agent was interrupted")
+		case r.Output != nil:
+			var v any
+			err := json.Unmarshal(end.Output, &v)
+			if err == nil {
+				err = r.Output.Validate(v)
+			}
+			if err != nil {
+				return r.close(ctx, nil, agentloop.CodeToolFailed, "the remote agent's output does not fit its schema: "+err.Error())
+			}
+		}
+		if end.Output == nil {
+			end.Output = json.RawMessage("null")
+		}
+		err := r.close(ctx, end.Output, "", "")
+		if err != nil && unrecordable(err) {
+			return r.close(ctx, nil, agentloop.CodeToolFailed, "the remote agent's output can't be recorded: "+err.Error())
+		}
+		return err
+	}
+	return fmt.Errorf("%w: event %T", errPanicked, end)
+}
+
+// close records the call's outcome, after the records that come first.
+func (r *remoteCall) close(ctx context.Context, output json.RawMessage, code, message string, first ...fact) error {
+	ended := &eventlog.RunEnded{RunID: r.run, Status: eventlog.RunCompleted, Output: output, FactBase: r.l.factBase(r.id)}
+	shown := output
+	if message != "" {
+		message = shorten.Error(message)
+		ended.Status, ended.Error, ended.ErrorCode = eventlog.RunFailed, message, code
+		shown = statusJSON(map[string]string{"error": message})
+	}
+	if eventlog.ValidateID(ended.RunID) != nil { // it is the server's
+		ended.RunID = "none"
+	}
+	first = append(first, about(r.id, []fact{{run: r.c.RunID, f: ended}})...)
+	return r.append(ctx, append(first,
+		r.c.chunk(&eventlog.SubAgentEnd{
+			SubAgentType: r.AgentType, SubSessionID: r.id, CallID: r.c.ID, Result: shown, Base: r.c.base(),
+		}), r.c.result(output, code, message), r.c.end(output, code, message))...)
+}

@@ -1,0 +1,162 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/helixd/helixd/agentloop/remote"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// follow takes over the remote stream up to its end.
+func (r *remoteCall) follow(ctx context.Context) (remote.Event, error) {
+	if err := r.begin(ctx); err != nil {
+		return nil, err
+	}
+	var from uint64
+	var calls []eventlog.RemoteCall
+	r.look(func(*projector.Session) {
+		if child := r.tree.Get(r.id); child != nil {
+			from, calls = child.RemoteSequence, slices.Clone(child.RemoteCalls)
+		}
+	})
+	r.ids = newRemoteIDs(r.id, calls, r.uniqueCallID)
+	ctx, cancel := context.WithCancel(ctx)
+	events, failed := make(chan remote.Event, maxTakenOver), make(chan error, 1)
+	go func() {
+		defer close(events)
+		for ev, err := range remote.Follow(ctx, r.Transport, r.id, from, remote.FollowOptions{
+			Retries: r.StreamRetries, RetryBase: r.StreamRetryBase,
+		}) {
+			if err != nil {
+				failed <- err
+				return
+			}
+			select {
+			case events <- ev:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	defer func() {
+		cancel()
+		for range events { //nolint:revive // until the goroutine has ended
+		}
+	}()
+	for ev := range events {
+		end, err := r.takeOver(ctx, ev, events)
+		if end != nil || err != nil {
+			return end, err
+		}
+	}
+	select {
+	case err := <-failed:
+		return nil, err
+	default:
+		return nil, remote.ErrStreamDropped
+	}
+}
+
+// maxTakenOver is how many remote chunks are appended at once.
+const maxTakenOver = 200
+
+// takeOver appends what has come of the remote stream with its position, and
+// returns its end if that is there.
+func (r *remoteCall) takeOver(ctx context.Context, ev remote.Event, more <-chan remote.Event) (end remote.Event, err error) {
+	var facts []fact
+	var position uint64
+	for taken := 0; ev != nil; {
+		chunk, ok := ev.(remote.ChunkEvent)
+		if !ok {
+			end = ev
+			break
+		}
+		position = chunk.Sequence
+		if c := r.own(chunk); c != nil {
+			facts = append(facts, fact{c: c, run: r.c.RunID})
+		}
+		ev = nil
+		if taken++; taken < maxTakenOver {
+			select {
+			case ev = <-more:
+			default:
+			}
+		}
+	}
+	if position > 0 {
+		facts = append(facts, about(r.id, []fact{{run: r.c.RunID, f: &eventlog.RemoteProgress{
+			ToolCallID: r.c.ID, RunID: r.run, Sequence: position, Calls: r.ids.progress(), FactBase: r.l.factBase(r.id),
+		}}})...)
+		if err := r.append(ctx, facts...); err != nil {
+			return nil, recordError{err}
+		}
+	}
+	return end, nil
+}
+
+// own returns a chunk as one of the sub-agent's session, or nil if it can't be
+// one: what a server says is not taken for another session's, nor for another
+// call's. Its times are its own, for display only.
+func (r *remoteCall) own(chunk remote.ChunkEvent) eventlog.Chunk {
+	c := chunk.Chunk
+	if !r.includes(eventlog.BaseOf(c).AgentID) {
+		var members map[string]json.RawMessage
+		if json.Unmarshal(chunk.Raw, &members) != nil {
+			return nil
+		}
+		members["agentId"] = statusJSON(r.id)
+		var err error
+		if c, err = eventlog.DecodeChunk(statusJSON(members)); err != nil {
+			return nil
+		}
+	}
+	r.ids.translate(eventlog.BaseOf(c).AgentID, c)
+	switch c := c.(type) {
+	case *eventlog.SubAgentStart:
+		c.SubSessionID = r.ownSession(c.SubSessionID, c.CallID)
+	case *eventlog.SubAgentEnd:
+		c.SubSessionID = r.ownSession(c.SubSessionID, c.CallID)
+	}
+	entry, err := eventlog.NewChunk(c, eventlog.Labels{})
+	if limit := r.l.log.Info().MaxRecordBytes; err == nil && len(entry.Payload) > limit {
+		err = fmt.Errorf("%w: %d bytes, at most %d", eventlog.ErrTooLarge, len(entry.Payload), limit)
+	}
+	if err != nil {
+		r.logger().Warn("a remote agent's chunk is left out", eventlog.LogCall, r.c.ID, "error", err)
+		return nil
+	}
+	return c
+}
+
+// ownSession is the session that a call of the remote agent has begun, under an
+// id that is not another session's.
+func (r *remoteCall) ownSession(session, call string) string {
+	if session != r.id && r.includes(session) {
+		return session
+	}
+	return projector.ChildID(r.id, projector.InfixCall, call)
+}
+
+// includes reports whether a session is the sub-agent's or one of its own
+// sub-agents': another call's id may begin with this one's, and so may the id of
+// another call's session.
+func (r *remoteCall) includes(session string) bool {
+	rest, ok := strings.CutPrefix(session, r.id)
+	if !ok || rest == "" {
+		return ok
+	}
+	others := false
+	r.look(func(*projector.Session) {
+		s := r.tree.Get(session)
+		others = s != nil && s.Child != nil
+	})
+	return !others && slices.ContainsFunc(
+		[]string{projector.InfixCall, projector.InfixAgent, projector.InfixRemote},
+		func(infix string) bool { return strings.HasPrefix(rest, infix) },
+	)
+}

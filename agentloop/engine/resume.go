@@ -1,0 +1,214 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/internal/decide"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// ResumeRequest continues a session (documents 002 and 004).
+type ResumeRequest struct {
+	SessionID string
+	// Mode; empty: with_message if there are messages, else continue.
+	Mode     eventlog.RunMode
+	Messages []agentloop.Input // with_message; also from_checkpoint and retry
+	// CheckpointID is where from_checkpoint goes back to.
+	CheckpointID string
+	// Turn is the turn that retry does again, from 1; 0: the last one.
+	Turn int
+	// Approved decides all open approvals (with_confirmation).
+	Approved bool
+	// Hooks, if set, are told of the run that the request begins while this
+	// process drives it.
+	Hooks *agentloop.Hooks
+}
+
+// Resume continues a session in a new run:
+//
+//   - continue: after a crash, an interruption or a pause. What was submitted
+//     is taken up first; calls that are still open have the run suspended
+//     again without a model call.
+//   - with_message: the same with a further user message. Open calls are
+//     abandoned, and the message stands behind their results.
+//   - with_confirmation: the same with all open approvals decided.
+//   - from_checkpoint, retry: the state is that of a checkpoint, or of a
+//     turn's beginning; clients get a stream_resync (rollback, retry).
+//
+// On a live run without a message it answers with that run.
+//
+// Errors: eventlog.ErrSessionNotFound, ErrAlreadyCompleted, ErrAlreadyRunning,
+// ErrNothingToResume, ErrNothingToConfirm, ErrUnknownAgent, ErrMessageKnown,
+// ErrCheckpointNotFound, *eventlog.ValidationError, and what the log returns.
+func (l *Loop) Resume(ctx context.Context, req ResumeRequest) (Started, error) {
+	if req.Mode == "" {
+		req.Mode = eventlog.ModeContinue
+		if len(req.Messages) > 0 {
+			req.Mode = eventlog.ModeWithMessage
+		}
+	}
+	if err := checkInputs(req.Messages); err != nil {
+		return Started{}, err
+	}
+	switch req.Mode {
+	case eventlog.ModeFromCheckpoint, eventlog.ModeRetry:
+		return l.rewind(ctx, req)
+	case eventlog.ModeContinue, eventlog.ModeWithMessage, eventlog.ModeWithConfirmation:
+	default:
+		return Started{}, &eventlog.ValidationError{Field: "mode", Reason: "is no mode of resuming"}
+	}
+	if (req.Mode == eventlog.ModeWithMessage) != (len(req.Messages) > 0) {
+		return Started{}, &eventlog.ValidationError{Field: "message", Reason: "goes with the mode with_message"}
+	}
+	for {
+		more := false
+		s, err := l.request(ctx, req.SessionID, "", func(t *projector.Tree) (facts []fact, run string, err error) {
+			if t != nil && knows(t, req.Messages) {
+				return nil, "", agentloop.ErrMessageKnown
+			}
+			facts, run, more, err = l.resumption(ctx, t, req)
+			return facts, run, err
+		})
+		if err != nil || !more {
+			return s, err
+		}
+	}
+}
+
+// maxAnswers is how many answers to open calls are appended at once.
+const maxAnswers = 500
+
+// resumption returns the records that resume a session, and the run that they
+// begin; or only some of the answers that precede it, if there are more than go
+// with it in one append.
+func (l *Loop) resumption(ctx context.Context, t *projector.Tree, req ResumeRequest) (facts []fact, run string, more bool, err error) {
+	if run, err := l.resumable(ctx, t, req); run != "" || err != nil {
+		return nil, run, false, err
+	}
+	switch req.Mode {
+	case eventlog.ModeWithMessage:
+		facts = abandonAll(l, t)
+	case eventlog.ModeWithConfirmation:
+		facts = l.confirmAll(t, req.Approved)
+		if len(facts) == 0 {
+			return nil, "", false, agentloop.ErrNothingToConfirm
+		}
+	}
+	if len(facts) > maxAnswers {
+		return facts[:maxAnswers], "", true, nil
+	}
+	begin := l.askedRun(ctx, req.SessionID, req.Mode, req.Messages)
+	run = begin[0].run
+	l.attach(req.SessionID, run, req.Hooks)
+	facts = append(append(facts, begin...), l.resumed(&t.Session, run, req.Mode))
+	return facts, run, false, nil
+}
+
+// resumable returns why the session can't be resumed as it is, or the run that
+// goes on already.
+func (l *Loop) resumable(ctx context.Context, t *projector.Tree, req ResumeRequest) (run string, err error) {
+	if t == nil {
+		return "", eventlog.ErrSessionNotFound
+	}
+	switch hosted := l.hosted(ctx, t.AgentType); {
+	case t.Turn == nil && l.childWaits(t): // a sub-agent has outlived its parent's turn
+		return t.CurrentRun().RunID, nil
+	case t.Status == projector.SessionCompleted || t.Status == projector.SessionFailed:
+		return "", agentloop.ErrAlreadyCompleted
+	case t.Turn == nil:
+		return "", agentloop.ErrNothingToResume
+	case hosted != nil:
+		return "", hosted
+	case decide.Aborting(&t.Session):
+		return "", agentloop.ErrAlreadyCompleted
+	case !l.Executing(ctx, t):
+		return "", nil
+	case len(req.Messages) > 0 || req.Mode == eventlog.ModeWithConfirmation:
+		return "", agentloop.ErrAlreadyRunning
+	case t.Turn.Stop == nil: // else a further run voids the stop
+		return t.Turn.RunID, nil
+	}
+	return "", nil
+}
+
+// childWaits reports whether there is something to do for a sub-agent though
+// the root's turn is over.
+func (l *Loop) childWaits(t *projector.Tree) bool {
+	if t.CurrentRun() == nil {
+		return false
+	}
+	d := decide.Decider{Agents: l.defs(), Busy: func(string) bool { return false }}
+	return len(d.Decide(t)) > 0
+}
+
+// CanResume tells whether a session can be resumed as it is, and if not, why
+// (facts 3.1). Failed sessions can go back: modes from_checkpoint and retry.
+type CanResume struct {
+	CanResume bool   `json:"canResume"`
+	Reason    string `json:"reason,omitempty"`
+	// State is the session's, if there is one; it must not be changed.
+	State *projector.Tree `json:"state,omitempty"`
+}
+
+// CanResume tells whether the session can be resumed in a mode; empty:
+// continue.
+func (l *Loop) CanResume(ctx context.Context, session string, mode eventlog.RunMode) (CanResume, error) {
+	t, err := l.states.Head(ctx, session)
+	if err != nil {
+		return CanResume{Reason: err.Error()}, ignoreNotFound(err)
+	}
+	answer := CanResume{State: t}
+	switch back := mode == eventlog.ModeFromCheckpoint || mode == eventlog.ModeRetry; {
+	case l.Executing(ctx, t):
+		answer.Reason = "the session is running"
+	case t.Status == projector.SessionCompleted:
+		answer.Reason = "the session has completed"
+	case t.Status == projector.SessionFailed && !back:
+		answer.Reason = "the session has failed; it can go back to a checkpoint, or retry"
+	case t.Turn == nil && !back:
+		answer.Reason = "the session has no open turn"
+	default:
+		answer.CanResume = true
+	}
+	return answer, nil
+}
+
+// abandonAll answers all open calls of a tree: the user goes on without.
+func abandonAll(l *Loop, t *projector.Tree) []fact {
+	var facts []fact
+	for _, s := range t.Sessions() {
+		facts = append(facts, about(s.SessionID, abandon(l, s))...)
+	}
+	return facts
+}
+
+// abandon answers the open calls of one session.
+func abandon(l *Loop, s *projector.Session) []fact {
+	var facts []fact
+	if s.Turn == nil || s.Turn.Step == nil {
+		return nil
+	}
+	for _, c := range s.Turn.Step.Calls {
+		if c.Awaited() {
+			facts = append(facts, fact{run: c.RunID, f: &eventlog.ResultSubmitted{
+				ToolCallID: c.ID, Kind: eventlog.SubmitAbandoned, FactBase: l.factBase(s.SessionID),
+			}})
+		}
+	}
+	return facts
+}
+
+// confirmAll decides all open approvals of a tree.
+func (l *Loop) confirmAll(t *projector.Tree, approved bool) []fact {
+	var facts []fact
+	for _, a := range t.AwaitedCalls() {
+		if a.Call.Pending.Kind == eventlog.PendingApproval {
+			facts = append(facts, about(a.Session.SessionID, []fact{{run: a.Call.RunID, f: &eventlog.ResultSubmitted{
+				ToolCallID: a.Call.ID, Kind: eventlog.SubmitApproval, Approved: approved, FactBase: l.factBase(a.Session.SessionID),
+			}}})...)
+		}
+	}
+	return facts
+}

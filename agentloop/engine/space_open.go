@@ -1,0 +1,245 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/internal/shorten"
+	"github.com/helixd/helixd/agentloop/workspace"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// What a model is told once, in place of a call's result, when the files are not
+// what it believes.
+var (
+	errFilesLost      = errors.New("the files of the workspace are lost: it is empty now")
+	errFilesBack      = errors.New("the workspace was lost: its files are those of the last step that was saved")
+	errFilesStay      = errors.New("the conversation was taken back, and the files were not: this workspace keeps no snapshots")
+	errFilesElsewhere = errors.New("the files stayed in the session that this one was forked from: this workspace keeps no snapshots, and is empty")
+	errFilesBehind    = errors.New("the files are behind the conversation: they are those of the last step that was saved, if any was")
+)
+
+// openWorkspace has the workspace open, with the files that the state says, and
+// that recorded. What fails is recorded, too. gone is one that is not there any
+// more.
+func (t *task) openWorkspace(ctx context.Context, c *toolCall, sp *space, g *gate, gone workspace.Workspace) error {
+	if err := g.enterAlone(ctx); err != nil {
+		return err
+	}
+	defer g.leaveAlone()
+	if gone != nil && sp.open() == gone {
+		sp.keep(nil)
+	}
+	w := t.recordedWorkspace()
+	bounded, cancel := context.WithTimeoutCause(ctx, workspaceTimeout, errWorkspaceTimeout)
+	defer cancel()
+	o := opening{task: t, c: c, sp: sp, w: w}
+	err := o.open(bounded)
+	var failed *workspaceFailure
+	switch {
+	case context.Cause(ctx) != nil:
+		return context.Cause(ctx)
+	case !errors.As(err, &failed):
+		return err
+	}
+	if cause := context.Cause(bounded); cause != nil && errors.Is(failed.err, bounded.Err()) {
+		failed.err = cause
+	}
+	if err := o.appendIf(ctx, nil, t.workspaceFailed(w, failed.err)); err != nil {
+		c.lose(err)
+		return err
+	}
+	return fmt.Errorf("the workspace can't be used: %w", workspace.WithoutPath(failed.err))
+}
+
+// workspaceFailure is a provider's error.
+type workspaceFailure struct{ err error }
+
+func (e *workspaceFailure) Error() string { return e.err.Error() }
+func (e *workspaceFailure) Unwrap() error { return e.err }
+
+// workspaceFailed is the record of a failure.
+func (t *task) workspaceFailed(w *projector.Workspace, err error) fact {
+	name, provider := t.namedWorkspace(w)
+	t.logger().Warn("workspace failed", "provider", provider, "error", err)
+	return t.fact(&eventlog.WorkspaceFailed{Name: name, ProviderID: provider, Error: shorten.Error(err.Error()), FactBase: t.factBase()})
+}
+
+// namedWorkspace returns the name and the kind of the session's workspace: the
+// agent may have got another one since it was opened.
+func (t *task) namedWorkspace(w *projector.Workspace) (name, provider string) {
+	switch {
+	case w != nil && w.Status != projector.WorkspaceGone && (w.Ref != nil || w.Snapshot != nil):
+		return w.Name, w.ProviderID
+	case t.def != nil && t.def.Workspace != nil:
+		return t.def.Workspace.Name, t.def.Workspace.Provider
+	case w != nil:
+		return w.Name, w.ProviderID
+	}
+	return agentloop.DefaultWorkspaceName, ""
+}
+
+func (t *task) providerOf(w *projector.Workspace) (name string, p workspace.Provider, err error) {
+	name, kind := t.namedWorkspace(w)
+	if p = t.l.workspaces[kind]; p == nil {
+		return "", nil, &workspaceFailure{fmt.Errorf("this node has no provider %q of workspaces", kind)}
+	}
+	return name, p, nil
+}
+
+// opening is one try to open a workspace.
+type opening struct {
+	*task
+	c  *toolCall
+	sp *space
+	w  *projector.Workspace // as it was recorded, nil: never
+}
+
+func (o opening) open(ctx context.Context) error {
+	name, p, err := o.providerOf(o.w)
+	if err != nil {
+		return err
+	}
+	known := o.w != nil && o.w.Ref != nil && o.w.Status != projector.WorkspaceGone
+	ws, ref, lost, err := o.find(ctx, p, known)
+	if err != nil {
+		return err
+	}
+	lost = lost || o.w != nil && o.w.Status == projector.WorkspaceGone // what was closed may still be here
+	var facts []fact                                                   // together: files that are lost must not be taken for the state's
+	if !known || lost || o.w.Status != projector.WorkspaceOpen {
+		facts = append(facts, o.fact(&eventlog.WorkspaceOpened{
+			Name: name, ProviderID: p.ID(), Capabilities: o.capabilities(ws, p), Ref: ref, FactBase: o.factBase(),
+		}))
+	}
+	var told error
+	if lost || o.w != nil && o.w.Stale {
+		if told, err = o.restore(ctx, p.ID(), ws, known, lost); err != nil {
+			return err
+		}
+		facts = append(facts, o.fact(&eventlog.WorkspaceRestored{FactBase: o.factBase()}))
+	}
+	if err := o.record(ctx, facts...); err != nil {
+		return err
+	}
+	return told
+}
+
+// find opens the workspace, or finds the one that is known. lost tells that
+// there is a new one in place of that.
+func (o opening) find(ctx context.Context, p workspace.Provider, known bool) (ws workspace.Workspace, ref json.RawMessage, lost bool, err error) {
+	if known {
+		ref = o.w.Ref
+		if ws = o.sp.open(); ws != nil {
+			return ws, ref, false, nil
+		}
+		err = o.l.ask(ctx, p.ID(), askResolve, func() (err error) { ws, err = p.Resolve(ctx, o.spaceOf(), ref); return err })
+		lost = errors.Is(err, workspace.ErrGone)
+	}
+	if !known || lost {
+		err = o.l.ask(ctx, p.ID(), askOpen, func() (err error) { ws, ref, err = p.Open(ctx, o.spaceOf()); return err })
+	}
+	switch {
+	case err != nil:
+		return nil, nil, false, &workspaceFailure{err}
+	case !o.sp.keep(ws):
+		return nil, nil, false, errLetGo
+	}
+	return ws, ref, lost, nil
+}
+
+// capabilities are what the agent may use of the workspace, and whether its
+// files are kept at checkpoints.
+func (o opening) capabilities(ws workspace.Workspace, p workspace.Provider) []eventlog.WorkspaceCapability {
+	all := p.Capabilities()
+	if o.def != nil && o.def.Workspace != nil {
+		all = o.def.Workspace.Capabilities
+	}
+	all = slices.DeleteFunc(slices.Clone(all), func(c eventlog.WorkspaceCapability) bool { return c == eventlog.WorkspaceSnapshot })
+	if ws.Snapshots() != nil {
+		all = append(all, eventlog.WorkspaceSnapshot)
+	}
+	return all
+}
+
+// restore makes the files those of the state's snapshot, and returns what the
+// model is to be told, nil if all is as it believes.
+func (o opening) restore(ctx context.Context, provider string, ws workspace.Workspace, known, lost bool) (told, err error) {
+	files := ws.Snapshots()
+	to := func(snapshot json.RawMessage) error {
+		return o.l.ask(ctx, provider, askRestore, func() error {
+			if files == nil {
+				return removeAll(ctx, ws.FS())
+			}
+			return files.Restore(ctx, snapshot)
+		})
+	}
+	// The conversation has what no snapshot has, unless it was taken back.
+	behind := o.w.Dirty || lost && !o.w.Stale
+	switch {
+	case files == nil && known && !lost:
+		return errFilesStay, nil
+	case files == nil && lost:
+		told, err = errFilesLost, to(nil)
+	case files == nil:
+		told, err = errFilesElsewhere, to(nil)
+	default:
+		err = to(o.w.Snapshot)
+		switch {
+		case errors.Is(err, workspace.ErrGone) && o.w.Snapshot != nil:
+			told, err = errFilesLost, to(nil)
+		case behind && !lost:
+			told = errFilesBehind
+		case behind && o.w.Snapshot == nil:
+			told = errFilesLost
+		case behind:
+			told = errFilesBack
+		}
+	}
+	if err != nil {
+		return nil, &workspaceFailure{err}
+	}
+	return told, nil
+}
+
+// removeAll removes the files of a workspace that has no snapshot to make them
+// none.
+func removeAll(ctx context.Context, files workspace.FS) error {
+	for more := files != nil; more; {
+		var entries []workspace.Entry
+		var err error
+		if entries, more, err = files.List(ctx, ".", false); err != nil {
+			return err
+		}
+		for _, e := range entries {
+			if err := files.Remove(ctx, e.Name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// record appends what became of the workspace. What the log does not take is no
+// failure of the call's: it is made again.
+func (o opening) record(ctx context.Context, facts ...fact) error {
+	if len(facts) == 0 {
+		return nil
+	}
+	still := func() bool { // another rollback may have come meanwhile
+		w := o.recordedWorkspace()
+		return w == nil || o.w != nil && bytes.Equal(w.Snapshot, o.w.Snapshot) && (!w.Stale || w.Dirty == o.w.Dirty)
+	}
+	err := o.appendIf(ctx, still, facts...)
+	if errors.Is(err, eventlog.ErrStale) {
+		return nil // it is looked at anew
+	}
+	o.c.lose(err)
+	return err
+}

@@ -1,0 +1,137 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// StartRequest begins a session (document 004, RemoteStartRequest).
+type StartRequest struct {
+	SessionID string
+	AgentType string
+	Messages  []agentloop.Input // at least one
+	State     json.RawMessage
+	UserID    string
+	Tenant    string // a new session's
+	// MayUse reports whether a session that exists may be used: if not,
+	// ErrOtherUser. It must be pure. nil: any session may be.
+	MayUse   func(*projector.Tree) bool
+	Tags     []string
+	Metadata map[string]string
+	// Branch makes the session a fork of another one, if it is new (Execute
+	// only).
+	Branch *ForkRequest
+	// Hooks, if set, are told of the run that the request begins while this
+	// process drives it.
+	Hooks *agentloop.Hooks
+}
+
+// Start begins the first run of a session. It is idempotent: a session whose
+// run goes on, or died without an end, answers with that run, which is driven
+// on if nobody does. When it returns, the request is durable.
+//
+// Errors: ErrUnknownAgent, ErrAlreadyCompleted, ErrUseResume, ErrOtherUser, ErrOtherAgent and,
+// if it has a run, ErrAlreadyRunning for another agent,
+// *eventlog.ValidationError, *quota.Exceeded, and what the log returns.
+func (l *Loop) Start(ctx context.Context, req StartRequest) (Started, error) {
+	return l.begin(ctx, req, func(t *projector.Tree) (run string, err error) {
+		switch {
+		case t.Status == projector.SessionCompleted || t.Status == projector.SessionFailed:
+			return "", agentloop.ErrAlreadyCompleted
+		case t.AgentType != req.AgentType:
+			return "", otherAgent(t)
+		case t.Turn == nil: // only outside producers wrote, or all was rolled back
+			return "", nil
+		case t.Status != projector.SessionActive || t.Suspended():
+			return "", agentloop.ErrUseResume
+		}
+		return t.Turn.RunID, nil
+	})
+}
+
+// otherAgent is why another agent than the session's can't run in it.
+func otherAgent(t *projector.Tree) error {
+	if t.Running() {
+		return agentloop.ErrAlreadyRunning
+	}
+	return agentloop.ErrOtherAgent
+}
+
+// Execute begins a run: of a new session, or a further turn of one whose last
+// turn is over, which sees the whole conversation (facts 1.1).
+//
+// Errors: as Start, but for ErrAlreadyCompleted; ErrAlreadyRunning if the
+// last turn goes on, ErrUseResume if it waits; ErrMessageKnown.
+func (l *Loop) Execute(ctx context.Context, req StartRequest) (*Handle, error) {
+	if req.Branch != nil {
+		branch := *req.Branch
+		branch.NewSessionID = req.SessionID
+		branch.Run, branch.Messages = false, nil // it runs below
+		if _, err := l.Fork(ctx, branch); err != nil {
+			return nil, err
+		}
+	}
+	s, err := l.begin(ctx, req, func(t *projector.Tree) (string, error) {
+		switch {
+		case t.AgentType != req.AgentType:
+			return "", otherAgent(t)
+		case t.Turn == nil:
+			return "", nil
+		case req.Branch != nil && len(t.Runs) == 0: // an open turn goes on with the message
+			return "", nil
+		case t.Running():
+			return "", agentloop.ErrAlreadyRunning
+		}
+		return "", agentloop.ErrUseResume
+	})
+	if err != nil {
+		return nil, err
+	}
+	return l.handle(s), nil
+}
+
+// begin requests a run, unless found, which judges a session that exists,
+// names one.
+func (l *Loop) begin(ctx context.Context, req StartRequest, found func(*projector.Tree) (string, error)) (Started, error) {
+	initial, err := l.initialState(ctx, req.AgentType)
+	if err != nil {
+		return Started{}, err
+	}
+	if len(req.Messages) == 0 {
+		return Started{}, &eventlog.ValidationError{Field: "message", Reason: "is required"}
+	}
+	if err := checkInputs(req.Messages); err != nil {
+		return Started{}, err
+	}
+	return l.request(ctx, req.SessionID, req.AgentType, func(t *projector.Tree) (facts []fact, run string, err error) {
+		if t == nil {
+			state := req.State
+			if state == nil {
+				state = initial
+			}
+			facts = []fact{{f: &eventlog.SessionCreated{
+				AgentType: req.AgentType, State: state, UserID: req.UserID, Tenant: req.Tenant, Tags: req.Tags, Metadata: req.Metadata,
+				FactBase: l.factBase(req.SessionID),
+			}}}
+		} else if req.MayUse != nil && !req.MayUse(t) {
+			return nil, "", agentloop.ErrOtherUser
+		} else if knows(t, req.Messages) {
+			return nil, "", agentloop.ErrMessageKnown
+		} else if run, err = found(t); run != "" || err != nil {
+			return nil, run, err
+		}
+		mode := eventlog.ModeStart
+		if t != nil && t.Turn != nil {
+			mode = eventlog.ModeWithMessage
+			facts = append(facts, abandonAll(l, t)...)
+		}
+		facts = append(facts, l.askedRun(ctx, req.SessionID, mode, req.Messages)...)
+		run = facts[len(facts)-1].run
+		l.attach(req.SessionID, run, req.Hooks)
+		return facts, run, nil
+	})
+}

@@ -1,0 +1,163 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/internal/shorten"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// Interrupt asks the session's run to stop for now: it can be resumed
+// (document 004). The wish is a record: whichever node drives the run meets
+// it, at once while a model speaks, else at the step's end. A session that
+// does not run is left as it is, but for its sub-agents that have outlived its
+// turn. It returns when the wish is durable; see AwaitStop.
+//
+// A run whose process has died is taken over to be stopped: whoever drives a
+// run that can't stop at once says within a second that it has heard.
+//
+// Errors: eventlog.ErrSessionNotFound and what the log returns.
+func (l *Loop) Interrupt(ctx context.Context, session, reason string) error {
+	return l.requestStop(ctx, session, eventlog.StopInterrupt, reason)
+}
+
+// Abort ends the session's run for good, also one that waits: it has failed. A
+// node that does not meet that within a second loses the run. Other terms as
+// Interrupt. Remote agents are told to stop, also those of a process that has
+// died, as far as they can be reached. An agent of the session's type need not
+// be here.
+func (l *Loop) Abort(ctx context.Context, session, reason string) error {
+	return l.requestStop(ctx, session, eventlog.StopAbort, reason)
+}
+
+func (l *Loop) requestStop(ctx context.Context, session string, kind eventlog.StopKind, reason string) error {
+	reason = shorten.Text(reason, agentloop.MaxErrorText)
+	var waits bool
+	// A tree that runs is on the list already, and must be stopped without it.
+	rests := func(t *projector.Tree) bool { return t.Turn == nil || !t.Running() }
+	t, ticket, err := l.appendWork(ctx, session, "", rests, func(t *projector.Tree) ([]fact, error) {
+		switch {
+		case t == nil:
+			return nil, eventlog.ErrSessionNotFound
+		case t.Turn == nil:
+			return l.stopOutliving(t, kind, reason), nil
+		case kind == eventlog.StopInterrupt && t.Status != projector.SessionActive,
+			t.Turn.Stop != nil && (t.Turn.Stop.Kind == kind && !t.Turn.Stop.Heard || t.Turn.Stop.Kind == eventlog.StopAbort):
+			return nil, nil
+		}
+		waits = !t.Running()
+		run := t.Turn.RunID
+		return []fact{{run: run, f: &eventlog.InterruptRequested{
+			RunID: run, Kind: kind, Reason: reason, FactBase: l.factBase(session),
+		}}}, nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case t.Turn == nil:
+		if l.childWaits(t) {
+			return l.dispatchAsked(ctx, t, ticket)
+		}
+	case t.Turn.Stop == nil:
+	case waits || !l.drivenElsewhere(ctx, t):
+		return l.dispatchAsked(ctx, t, ticket)
+	default: // another node has it, if that lives
+		l.takeOverUnlessHeard(session, kind)
+	}
+	return nil
+}
+
+// stopOutliving asks the sub-agents to stop that have outlived their parent's
+// turn. Those that are interrupted go on with its next one.
+func (l *Loop) stopOutliving(t *projector.Tree, kind eventlog.StopKind, reason string) []fact {
+	var facts []fact
+	for _, child := range t.ChildrenOf(t.SessionID) {
+		if child.Turn == nil || child.Turn.Stop != nil && child.Turn.Stop.Kind == kind ||
+			kind == eventlog.StopInterrupt && child.Status != projector.SessionActive {
+			continue
+		}
+		run := child.Turn.RunID
+		facts = append(facts, about(child.SessionID, []fact{{run: run, f: &eventlog.InterruptRequested{
+			RunID: run, Kind: kind, Reason: reason, ByParent: true, FactBase: l.factBase(child.SessionID),
+		}}})...)
+	}
+	return facts
+}
+
+// stopGrace is how long another node has to hear of a stop before this one
+// takes the run over.
+const stopGrace = time.Second
+
+// takeOverUnlessHeard drives the session if nobody else hears of its stop. To
+// take a run over cuts its tools off, which an interrupt must not do while who
+// drives it lives.
+func (l *Loop) takeOverUnlessHeard(session string, kind eventlog.StopKind) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ctx.Err() != nil {
+		return
+	}
+	l.wg.Go(func() {
+		ctx, cancel := context.WithTimeout(l.ctx, stopGrace)
+		defer cancel()
+		_, err := l.await(ctx, session, func(t *projector.Tree) bool {
+			heard := kind == eventlog.StopInterrupt && t.Turn != nil && t.Turn.Stop != nil && t.Turn.Stop.Heard
+			return heard || stopped(t)
+		})
+		if err != nil && l.ctx.Err() == nil {
+			l.take(session, 0, kind == eventlog.StopAbort)
+		}
+	})
+}
+
+// AwaitStop waits until all wishes to stop that the log has have been met, in
+// the whole tree: a run that was suspended has ended before its session has
+// stopped, and a sub-agent may have outlived its parent's turn.
+func (l *Loop) AwaitStop(ctx context.Context, session string) error {
+	_, err := l.await(ctx, session, stopped)
+	return err
+}
+
+func stopped(t *projector.Tree) bool { return !slices.ContainsFunc(t.Sessions(), stopWanted) }
+
+// stopWanted reports whether a wish to stop has not been met. A further run
+// voids it.
+func stopWanted(s *projector.Session) bool {
+	if s.Turn == nil || s.Turn.Stop == nil {
+		return false
+	}
+	return s.Turn.Stop.Kind == eventlog.StopAbort || s.Status == projector.SessionActive
+}
+
+// awaitRun returns the state in which a run is over or waits, or is not the
+// last one any more.
+func (l *Loop) awaitRun(ctx context.Context, session, run string) (*projector.Tree, error) {
+	return l.await(ctx, session, func(t *projector.Tree) bool {
+		last := t.CurrentRun()
+		return last == nil || !t.Running() || last.RunID != run
+	})
+}
+
+// await follows the session until its state is as wanted.
+func (l *Loop) await(ctx context.Context, session string, wanted func(*projector.Tree) bool) (*projector.Tree, error) {
+	t, err := l.states.Head(ctx, session)
+	if err != nil {
+		return nil, err
+	}
+	if wanted(t) {
+		return t, nil
+	}
+	for r, err := range l.log.Follow(ctx, session, t.Head) {
+		if err != nil {
+			return nil, err
+		}
+		if projector.Apply(t, r); wanted(t) {
+			return t, nil
+		}
+	}
+	return nil, context.Cause(ctx)
+}

@@ -1,0 +1,201 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/internal/plan"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// Limits of a submission, in bytes (document 004).
+const (
+	MaxSubmittedResult = 1 << 20
+	MaxSubmittedError  = 8 << 10
+)
+
+// Submission answers a call that waits (document 002, SubmitToolResult). The
+// session is always the root's; the call may be a sub-agent's.
+type Submission struct {
+	SessionID  string
+	ToolCallID string
+	Kind       eventlog.SubmissionKind // client-tool-result or approval-response
+
+	// Of a client-tool-result exactly one.
+	Result json.RawMessage
+	Error  string
+
+	// Of an approval-response.
+	Approved   bool
+	Reason     string
+	ApprovalID string // if set, it must be the pending call's
+}
+
+// Submitted tells what has become of a submission (facts 2.3).
+type Submitted struct {
+	Status             SubmitStatus `json:"status"`
+	Reason             string       `json:"reason,omitempty"` // client_tool_timeout
+	SessionID          string       `json:"sessionId"`
+	ToolCallID         string       `json:"toolCallId"`
+	PendingToolCallIDs []string     `json:"pendingToolCallIds"` // that are still open in the tree
+}
+
+// SubmitStatus is the outcome of a submission.
+type SubmitStatus string
+
+// Outcomes of submissions.
+const (
+	SubmitAccepted         SubmitStatus = "accepted"
+	SubmitAlreadyCompleted SubmitStatus = "already_completed"
+)
+
+// Submit stores the answer to a call that waits. It only writes: the run goes
+// on when it is resumed, or takes the answer up if it is live for another
+// reason. The first answer wins. The deadline is judged here, by the wall
+// clock: an answer that comes too late stores the time-out.
+//
+// Errors, nothing is stored: *eventlog.ValidationError, also for an answer of
+// the wrong kind or one that does not fit the tool's OutputSchema;
+// eventlog.ErrSessionNotFound, ErrCallNotFound; ErrAlreadyCompleted.
+func (l *Loop) Submit(ctx context.Context, sub Submission) (Submitted, error) {
+	if err := sub.check(); err != nil {
+		return Submitted{}, err
+	}
+	answer := Submitted{SessionID: sub.SessionID, ToolCallID: sub.ToolCallID}
+	about := []string{sub.SessionID, "", ""} // for the log: the owner, the run, the tool
+	log := func(level slog.Level, event string, more ...any) {
+		l.logCall(ctx, level, event, about[0], about[1], sub.ToolCallID, about[2], more...)
+	}
+	attempt, timedOut := 0, false
+	t, err := l.update(ctx, sub.SessionID, func(t *projector.Tree) ([]fact, error) {
+		if t == nil {
+			return nil, eventlog.ErrSessionNotFound
+		}
+		owner, call := t.OpenCall(sub.ToolCallID)
+		if call != nil {
+			about = []string{owner.SessionID, call.RunID, call.Name}
+		}
+		timedOut = false
+		if attempt++; attempt > 1 {
+			log(slog.LevelInfo, logOwnershipRetry, "attempt", attempt)
+		}
+		if call == nil || call.Done || !call.Awaited() {
+			var err error
+			answer.Status = SubmitAlreadyCompleted
+			answer.Reason, err = answered(t, call, sub.ToolCallID)
+			return nil, err
+		}
+		f, err := l.submission(ctx, owner, call, sub)
+		if err != nil {
+			return nil, err
+		}
+		answer.Status = SubmitAccepted
+		if timedOut = f.Kind == eventlog.SubmitTimeout; timedOut {
+			answer.Status, answer.Reason = SubmitAlreadyCompleted, agentloop.CodeClientToolTimeout
+		}
+		return []fact{{f: f, run: call.RunID, agent: owner.SessionID}}, nil
+	})
+	if err != nil {
+		return Submitted{}, err
+	}
+	answer.PendingToolCallIDs = []string{}
+	for _, a := range t.AwaitedCalls() {
+		answer.PendingToolCallIDs = append(answer.PendingToolCallIDs, a.Call.ID)
+	}
+	log(slog.LevelInfo, logSubmitted, "status", string(answer.Status))
+	if timedOut {
+		log(slog.LevelInfo, logTimeout)
+	}
+	return answer, nil
+}
+
+// check refuses what no call takes.
+func (sub Submission) check() error {
+	bad := func(field, reason string) error { return &eventlog.ValidationError{Field: field, Reason: reason} }
+	if err := eventlog.ValidateID(sub.ToolCallID); err != nil {
+		return bad("toolCallId", "must be a valid id")
+	}
+	switch sub.Kind {
+	case eventlog.SubmitClientResult:
+		switch {
+		case (sub.Result != nil) == (sub.Error != ""):
+			return bad("result", "exactly one of result and error is required")
+		case len(sub.Result) > MaxSubmittedResult:
+			return bad("result", fmt.Sprintf("has more than %d bytes", MaxSubmittedResult))
+		case len(sub.Error) > MaxSubmittedError:
+			return bad("error", fmt.Sprintf("has more than %d bytes", MaxSubmittedError))
+		case sub.Result != nil && !json.Valid(sub.Result):
+			return bad("result", "must be JSON")
+		}
+	case eventlog.SubmitApproval:
+		if len(sub.Reason) > MaxSubmittedError {
+			return bad("reason", fmt.Sprintf("has more than %d bytes", MaxSubmittedError))
+		}
+	default:
+		return bad("kind", "must be client-tool-result or approval-response")
+	}
+	return nil
+}
+
+// answered tells of a call that does not wait for a submission: that it was
+// answered before, and why too late if so, or that it never waited.
+func answered(t *projector.Tree, call *projector.Call, id string) (reason string, err error) {
+	if call != nil && call.Approval != nil {
+		return "", nil
+	}
+	if call != nil && call.Answer != nil {
+		if call.Answer.Kind == eventlog.SubmitTimeout {
+			reason = agentloop.CodeClientToolTimeout
+		}
+		return reason, nil
+	}
+	for _, s := range t.Sessions() {
+		for _, m := range s.Messages {
+			if m.ToolCallID != id || m.AnsweredAs != eventlog.PendingClient && m.AnsweredAs != eventlog.PendingApproval {
+				continue
+			}
+			switch m.ErrorCode {
+			case agentloop.CodeAborted, agentloop.CodeSessionExpired:
+				return "", agentloop.ErrAlreadyCompleted
+			case agentloop.CodeClientToolTimeout:
+				reason = agentloop.CodeClientToolTimeout
+			}
+			return reason, nil
+		}
+	}
+	if t.Status == projector.SessionCompleted || t.Status == projector.SessionFailed {
+		return "", agentloop.ErrAlreadyCompleted
+	}
+	return "", agentloop.ErrCallNotFound
+}
+
+// submission returns what is stored for a submission to a call that waits.
+func (l *Loop) submission(ctx context.Context, owner *projector.Session, call *projector.Call, sub Submission) (*eventlog.ResultSubmitted, error) {
+	f := &eventlog.ResultSubmitted{
+		ToolCallID: call.ID, Kind: sub.Kind, Result: sub.Result, Error: sub.Error, Approved: sub.Approved, Reason: sub.Reason,
+		FactBase: l.factBase(owner.SessionID),
+	}
+	bad := func(field, reason string) error { return &eventlog.ValidationError{Field: field, Reason: reason} }
+	switch {
+	case call.Pending.Kind == eventlog.PendingClient && sub.Kind != eventlog.SubmitClientResult:
+		return nil, bad("kind", "the call waits for a client-tool-result")
+	case call.Pending.Kind == eventlog.PendingApproval && sub.Kind == eventlog.SubmitClientResult && sub.Error == "":
+		return nil, bad("kind", "the call waits for an approval-response")
+	case sub.ApprovalID != "" && sub.ApprovalID != call.Pending.ApprovalID:
+		return nil, bad("approvalId", "is not the pending call's")
+	}
+	if call.Expired(f.Timestamp) {
+		return &eventlog.ResultSubmitted{ToolCallID: call.ID, Kind: eventlog.SubmitTimeout, FactBase: f.FactBase}, nil
+	}
+	if def := l.defs()[owner.AgentType]; def != nil && sub.Result != nil && def.Functions[call.Name] != nil {
+		if err := plan.CheckResult(def.Functions[call.Name], sub.Result); err != nil {
+			l.logCall(ctx, slog.LevelWarn, logValidationFailed, owner.SessionID, call.RunID, call.ID, call.Name)
+			return nil, bad("result", "does not fit the tool's output schema")
+		}
+	}
+	return f, nil
+}

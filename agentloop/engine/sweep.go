@@ -1,0 +1,184 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// expireTimeout bounds how long a sweep waits for one session's end.
+const expireTimeout = 30 * time.Second
+
+// SweepOptions say how a sweep finds expired sessions.
+type SweepOptions struct {
+	// Expiring yields the root sessions that expire before a time, at least
+	// those that have not ended; nil: all sessions are looked at, and those that
+	// have changed since the last sweep are folded.
+	Expiring func(ctx context.Context, before time.Time) iter.Seq2[string, error]
+	// DryRun changes nothing: it counts.
+	DryRun bool
+}
+
+// Swept is what a sweep has done, as document 004 counts it.
+type Swept struct {
+	Detected         int `json:"detected"`         // sessions that have expired
+	Marked           int `json:"marked"`           // that have failed now, with session_expired
+	AlreadyTerminal  int `json:"alreadyTerminal"`  // that had ended before
+	SnapshotsDeleted int `json:"snapshotsDeleted"` // of workspaces
+	Errors           int `json:"errors"`           // sessions that could not be looked at or ended; each is logged
+	// Running are those that are left alone because something of them runs.
+	Running int `json:"running"`
+}
+
+// lookedAt is what a sweep knows of a session, as long as its head is the same.
+type lookedAt struct {
+	head      uint64
+	expiresAt int64
+	over      bool
+	files     bool // there may be some in workspaces
+}
+
+// Sweep ends the sessions that have expired and still wait, for a person or to
+// be resumed (document 004, expiredSessionCleanup): they have failed, with the
+// code session_expired. The workspaces of all that have expired are removed, as
+// far as this node can reach them, with their snapshots; of the log nothing is.
+// One that runs, or of which a
+// sub-agent runs, is left alone. What goes wrong with one session is logged and
+// counted, and does not keep others from being swept. One sweep at a time.
+//
+// Errors: those of listing the sessions; eventlog.ErrRefused; ctx's.
+func (l *Loop) Sweep(ctx context.Context, o SweepOptions) (Swept, error) {
+	select {
+	case l.sweeping <- struct{}{}:
+		defer func() { <-l.sweeping }()
+	case <-ctx.Done():
+		return Swept{}, context.Cause(ctx)
+	}
+	now := l.opts.Now()
+	candidates := o.Expiring
+	if candidates == nil {
+		candidates = func(ctx context.Context, _ time.Time) iter.Seq2[string, error] { return l.log.Sessions(ctx) }
+	}
+	var done Swept
+	known := make(map[string]lookedAt, len(l.lookedAt))
+	for session, err := range candidates(ctx, now.Add(time.Millisecond)) {
+		if err != nil {
+			return done, fmt.Errorf("agentloop: sweep: %w", err)
+		}
+		if eventlog.IsMemoryLog(session) {
+			continue
+		}
+		seen, err := l.lookAt(ctx, session)
+		switch {
+		case errors.Is(err, eventlog.ErrSessionNotFound): // erased since
+			continue
+		case ctx.Err() != nil:
+			return done, context.Cause(ctx)
+		case err == nil:
+			known[session] = seen
+			if seen.expiresAt == 0 || seen.expiresAt > now.UnixMilli() {
+				continue
+			}
+			done.Detected++
+			if seen.over {
+				done.AlreadyTerminal++
+			} else {
+				err = l.expire(ctx, session, now.UnixMilli(), o.DryRun, &done)
+			}
+			if err == nil && seen.files && !o.DryRun {
+				err = l.closeWorkspaces(ctx, session, now.UnixMilli(), &done)
+			}
+		}
+		if errors.Is(err, eventlog.ErrRefused) || errors.Is(err, agentloop.ErrStopping) {
+			return done, err
+		}
+		if err != nil {
+			done.Errors++
+			l.opts.Logger.Warn("an expired session was not swept", eventlog.LogSession, session, "error", err)
+		}
+	}
+	l.lookedAt = known
+	return done, nil
+}
+
+// lookAt folds a session, if it has changed.
+func (l *Loop) lookAt(ctx context.Context, session string) (lookedAt, error) {
+	head, err := l.log.Head(ctx, session)
+	if err != nil {
+		return lookedAt{}, err
+	}
+	if seen, ok := l.lookedAt[session]; ok && seen.head == head {
+		return seen, nil
+	}
+	t, err := l.states.Head(ctx, session)
+	if err != nil {
+		return lookedAt{}, err
+	}
+	return lookedAt{head: t.Head, expiresAt: t.ExpiresAt, over: t.Turn == nil, files: hasFiles(t)}, nil
+}
+
+// expire ends a session unless something of it runs, and counts what became of
+// it.
+func (l *Loop) expire(ctx context.Context, session string, now int64, dry bool, done *Swept) error {
+	ctx, cancel := context.WithTimeout(ctx, expireTimeout)
+	defer cancel()
+	count := func(*Swept) {}
+	t, ticket, err := l.appendWork(ctx, session, "", always, func(t *projector.Tree) ([]fact, error) {
+		count = func(*Swept) {}
+		switch {
+		case t == nil:
+			return nil, eventlog.ErrSessionNotFound
+		case t.Turn == nil:
+			count = func(s *Swept) { s.AlreadyTerminal++ }
+			return nil, nil
+		case t.ExpiresAt == 0 || t.ExpiresAt > now: // it was asked for a run meanwhile
+			count = func(s *Swept) { s.Detected-- }
+			return nil, nil
+		case runs(t):
+			count = func(s *Swept) { s.Running++ }
+			return nil, nil
+		case dry:
+			return nil, nil
+		}
+		count = func(s *Swept) { s.Marked++ }
+		if stop := t.Turn.Stop; stop != nil && stop.Kind == eventlog.StopAbort {
+			return nil, nil // which whoever asked for did not live to see
+		}
+		return []fact{{run: t.Turn.RunID, f: &eventlog.InterruptRequested{
+			RunID: t.Turn.RunID, Kind: eventlog.StopAbort, Code: agentloop.CodeSessionExpired, FactBase: l.factBase(session),
+		}}}, nil
+	})
+	switch {
+	case errors.Is(err, eventlog.ErrSessionNotFound):
+		done.Detected--
+		return nil
+	case err != nil:
+		return err
+	}
+	if t.Turn != nil && t.Turn.Stop != nil && t.Turn.Stop.Kind == eventlog.StopAbort && !dry {
+		if err := l.dispatchAsked(ctx, t, ticket); err != nil {
+			return err
+		}
+		if err := l.AwaitStop(ctx, session); err != nil {
+			return err
+		}
+	}
+	count(done)
+	return nil
+}
+
+// runs reports whether any session of the tree runs.
+func runs(t *projector.Tree) bool {
+	for _, s := range t.Sessions() {
+		if s.Running() {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,33 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// supersededTimeout bounds how long a node that has lost a tree tries to say
+// so.
+const supersededTimeout = 5 * time.Second
+
+// tellSuperseded tells the session's clients that another executor goes on
+// with it (facts 1.3). The loser is no writer of the tree any more, so the
+// chunk belongs to no run and nothing strikes it. Nobody depends on it: what
+// fails is left.
+func (l *Loop) tellSuperseded(session, run string) {
+	ctx, cancel := context.WithTimeout(l.ctx, supersededTimeout)
+	defer cancel()
+	reason := "another executor has taken over"
+	_, err := l.update(ctx, session, func(t *projector.Tree) ([]fact, error) {
+		// One that is not active was taken back, not over.
+		if t == nil || t.StreamStatus.Terminal() || t.Status != projector.SessionActive {
+			return nil, nil
+		}
+		return []fact{{c: &eventlog.ExecutorSuperseded{Reason: &reason, Base: l.chunkBase(&t.Session)}}}, nil
+	})
+	if err != nil {
+		l.opts.Logger.Warn("can't tell that the run was taken over", eventlog.LogSession, session, eventlog.LogRun, run, "error", err)
+	}
+}

@@ -1,0 +1,299 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/internal/decide"
+	"github.com/helixd/helixd/agentloop/internal/plan"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// task performs one effect, for one session of the tree. What it appends goes
+// through it, so that nothing follows when it has been left alone.
+type task struct {
+	*runner
+	name    string // the effect's key
+	session string
+	def     *plan.Agent // nil if no agent of the session's type is here
+	runID   string      // the run that drives the session
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	gone    chan struct{} // closed when nobody waits for it any more
+
+	cancelled *time.Timer // the driver's: since it is not wanted
+
+	// Of a call: its hooks come behind those of the call before it.
+	after    <-chan struct{} // closed when that has told of itself; nil: there is none
+	passed   chan struct{}   // closed when this one has
+	passOnce sync.Once
+
+	// still tells, if set, whether what is appended is still to be: a decision
+	// is void when others have written facts since, and a model's answer when
+	// another run drives the session.
+	still func() bool
+
+	gate      sync.Mutex
+	abandoned bool
+}
+
+func (r *runner) newTask(ctx context.Context, e decide.Effect) *task {
+	t := &task{runner: r, name: e.Key(), session: e.About(), gone: make(chan struct{}), passed: make(chan struct{})}
+	t.ctx, t.cancel = context.WithCancelCause(r.traces.context(ctx, t.session))
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if s := r.tree.Get(t.session); s != nil {
+		t.def = r.defs[s.AgentType]
+		if s.Turn != nil {
+			t.runID = s.Turn.RunID
+		}
+	}
+	decidedAt := r.decidedAt
+	current := func() bool {
+		r.mu.RLock()
+		defer r.mu.RUnlock()
+		return r.others == decidedAt
+	}
+	switch e := e.(type) {
+	case decide.CallModel, decide.Recall:
+		t.still = t.drives
+	case decide.AwaitDeadline:
+		t.still = func() bool { return t.waits(e.Call.ID) }
+	case decide.CloseCall:
+		t.still = func() bool { return current() && t.waits(e.Call.ID) }
+	default:
+		if t.name == "" {
+			t.still = current
+		}
+	}
+	return t
+}
+
+// of reports whether the task may go on for an effect with its key: an answer
+// is its run's.
+func (t *task) of(e decide.Effect) bool {
+	switch e := e.(type) {
+	case decide.CallModel:
+		return e.RunID == t.runID
+	case decide.Recall:
+		return e.RunID == t.runID
+	}
+	return true
+}
+
+// drives reports whether the task's run is still the one that drives the
+// session.
+func (t *task) drives() (drives bool) {
+	t.look(func(s *projector.Session) { drives = s != nil && s.Turn != nil && s.Turn.RunID == t.runID })
+	return drives
+}
+
+// waits reports whether a call of the open step has no result yet: its deadline
+// and what it waited for may come at once.
+func (t *task) waits(call string) (waits bool) {
+	t.look(func(s *projector.Session) {
+		if s != nil && s.Turn != nil && s.Turn.Step != nil {
+			waits = slices.ContainsFunc(s.Turn.Step.Pending(), func(c projector.Call) bool { return c.ID == call })
+		}
+	})
+	return waits
+}
+
+// perform performs the effect. A panic in a tool's or a model's code is the
+// run's failure, not the process's.
+func (t *task) perform(e decide.Effect) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v\n%s", errPanicked, p, debug.Stack())
+		}
+	}()
+	switch e := e.(type) {
+	case decide.CallModel:
+		return t.callModel(t.ctx, e)
+	case decide.Recall:
+		return t.recall(t.ctx)
+	case decide.RunCall:
+		return t.runCall(t.ctx, e)
+	case decide.RunCompanion:
+		return t.runCall(t.ctx, decide.RunCall(e))
+	case decide.SaveWorkspace:
+		return t.saveWorkspace(t.ctx)
+	case decide.AwaitDeadline:
+		return t.awaitDeadline(t.ctx, e)
+	case decide.StopRemote:
+		t.stopRemote(t.ctx, e)
+		return nil
+	case decide.CallHooks:
+		return t.callHooks(t.ctx)
+	case decide.Truncate:
+		return t.truncate(t.ctx, e)
+	case decide.CloseCall:
+		return t.closeCall(t.ctx, e)
+	case decide.CommitStep:
+		return t.commitStep(t.ctx, e)
+	case decide.Tell:
+		return t.append(t.ctx, t.fact(&eventlog.UserMessage{Content: e.Text, Metadata: e.Metadata, FactBase: t.factBase()}))
+	case decide.ResumeChild:
+		return t.resumeChild(t.ctx)
+	case decide.StopChild:
+		return t.append(t.ctx, t.fact(&eventlog.InterruptRequested{
+			RunID: t.runID, Kind: e.Stop.Kind, Reason: e.Stop.Reason, Code: e.Stop.Code, ByParent: e.Stop.ByParent,
+			FactBase: t.factBase(),
+		}))
+	case decide.Suspend:
+		return t.suspend(t.ctx, e)
+	case decide.Interrupt:
+		return t.interrupt(t.ctx, e)
+	case decide.Finish:
+		return t.finish(t.ctx, e)
+	case decide.Fail:
+		return t.fail(t.ctx, e)
+	default:
+		panic(fmt.Sprintf("agentloop: effect %T", e))
+	}
+}
+
+// abandon leaves the task alone: its appends fail from now on.
+func (t *task) abandon() {
+	t.gate.Lock()
+	defer t.gate.Unlock()
+	t.abandoned = true
+}
+
+// outcome is what has become of a task.
+type outcome struct {
+	*task
+	err error
+}
+
+// report hands the outcome to the driver, if that still waits for it.
+func (t *task) report(err error) {
+	select {
+	case t.ended <- outcome{task: t, err: err}:
+	case <-t.gone:
+	}
+}
+
+// appendTimeout bounds an append that the run's end has overtaken: what was
+// done is still recorded.
+const appendTimeout = 10 * time.Second
+
+// append appends facts, all or none. It outlives the task's context for a
+// while: an append that is given up has an unknown outcome.
+func (t *task) append(ctx context.Context, facts ...fact) error {
+	return t.appendIf(ctx, t.still, facts...)
+}
+
+// appendIf is append of what is void if still, which may be nil, says no.
+func (t *task) appendIf(ctx context.Context, still func() bool, facts ...fact) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	entries, err := entriesOf(t.session, facts)
+	if err != nil {
+		return err
+	}
+	t.gate.Lock()
+	defer t.gate.Unlock()
+	if t.abandoned {
+		return errAbandoned
+	}
+	ctx, cancel := t.log.patience(t.ctx, context.WithoutCancel(ctx), appendTimeout)
+	defer cancel()
+	if still != nil {
+		return t.w.AppendIf(ctx, still, entries...)
+	}
+	return t.w.Append(ctx, entries...)
+}
+
+// write queues facts, all or none; a log that has fallen so far behind that
+// there is no room is waited for. What becomes of them flush tells.
+func (t *task) write(ctx context.Context, facts ...fact) error {
+	entries, err := entriesOf(t.session, facts)
+	if err != nil {
+		return err
+	}
+	t.gate.Lock()
+	defer t.gate.Unlock()
+	if t.abandoned {
+		return errAbandoned
+	}
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	if queued, err := t.w.TryWrite(entries...); queued || err != nil { // there nearly always is room, and patience sets a timer
+		return err
+	}
+	ctx, cancel := t.log.patience(t.ctx, ctx, appendTimeout)
+	defer cancel()
+	return t.w.Write(ctx, entries...)
+}
+
+// flush waits until all that was written is durable and folded. Like append,
+// it outlives the task's context.
+func (t *task) flush(ctx context.Context) error {
+	ctx, cancel := t.log.patience(t.ctx, context.WithoutCancel(ctx), appendTimeout)
+	defer cancel()
+	return t.w.Flush(ctx)
+}
+
+// logger tells of the task's session and run.
+func (t *task) logger() *slog.Logger {
+	return t.l.opts.Logger.With(eventlog.LogSession, t.session, eventlog.LogRun, t.runID)
+}
+
+// chunk labels a chunk of the current run, fact a fact.
+func (t *task) chunk(c eventlog.Chunk) fact { return fact{c: c, run: t.runID} }
+func (t *task) fact(f eventlog.Fact) fact   { return fact{f: f, run: t.runID} }
+
+func (t *task) factBase() eventlog.FactBase { return t.l.factBase(t.session) }
+
+func (t *task) base(step int) eventlog.Base {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return eventlog.Base{AgentID: t.session, AgentType: t.tree.Get(t.session).AgentType, Timestamp: t.l.now(), Step: step}
+}
+
+// look calls f with the session's state, which must not be kept.
+func (t *task) look(f func(s *projector.Session)) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	f(t.tree.Get(t.session))
+}
+
+func (t *task) whose() agentloop.Whose {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return agentloop.Whose{
+		RootSessionID: t.root, SessionID: t.session, AgentType: t.tree.Get(t.session).AgentType, UserID: t.tree.UserID,
+		Tenant: t.tree.Tenant,
+	}
+}
+
+func (t *task) step() (n int) {
+	t.look(func(s *projector.Session) {
+		if s.Turn != nil && s.Turn.Step != nil {
+			n = s.Turn.Step.Number
+		}
+	})
+	return n
+}
+
+func (t *task) customState() json.RawMessage {
+	state, _ := t.patchable()
+	return state
+}
+
+// patchable returns the custom state, and how much work a patch of it may be.
+func (t *task) patchable() (state json.RawMessage, left int64) {
+	t.look(func(s *projector.Session) { state, left = s.CustomState.Bytes(), t.tree.PatchWorkLeft() })
+	return state, left
+}

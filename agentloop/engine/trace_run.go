@@ -1,0 +1,187 @@
+package engine
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/propagation"
+	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// hold begins the spans of the runs that go on in a tree which this node has
+// claimed. fresh is a run that nobody has worked on. The caller holds the state.
+func (tr *traces) hold(t *projector.Tree, fresh string) {
+	if tr == nil {
+		return
+	}
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	tr.held = true
+	for _, s := range t.Sessions() {
+		if _, begun := tr.runs[s.SessionID]; s.Running() && !begun && !remotely(s) {
+			tr.begin(s, s.CurrentRun().RunID != fresh)
+		}
+	}
+}
+
+func remotely(s *projector.Session) bool { return s.Child != nil && s.Child.Remote }
+
+// note follows what was folded. The caller holds the state.
+func (tr *traces) note(t *projector.Tree, rec eventlog.Record) {
+	if tr == nil || rec.Kind != eventlog.KindFact || !ofTraces(rec.Type) {
+		return
+	}
+	f, err := rec.Fact()
+	if err != nil {
+		return
+	}
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	if !tr.held {
+		return
+	}
+	switch f := f.(type) {
+	case *eventlog.RunRequested:
+		if s := t.Get(rec.Agent); s != nil && s.Running() && s.CurrentRun().RunID == f.RunID && !remotely(s) {
+			tr.begin(s, false)
+		}
+	case *eventlog.RunEnded:
+		tr.runEnded(t.Get(rec.Agent), rec.Agent, f)
+	case *eventlog.CallSuspended:
+		if f.Kind != eventlog.PendingChild {
+			tr.endCall(f.ToolCallID, eventSuspended, attrReason.String(string(f.Kind)))
+		}
+	case *eventlog.ToolResult:
+		tr.callResult(f)
+	case *eventlog.MemoryRecalled:
+		tr.recalled(rec.Agent, f)
+	}
+}
+
+func ofTraces(typ string) bool {
+	switch typ {
+	case (*eventlog.RunRequested)(nil).Type(), (*eventlog.RunEnded)(nil).Type(),
+		(*eventlog.CallSuspended)(nil).Type(), (*eventlog.ToolResult)(nil).Type(), (*eventlog.MemoryRecalled)(nil).Type():
+		return true
+	}
+	return false
+}
+
+// recalled tells of how much a run's agent was reminded, not of what.
+func (tr *traces) recalled(session string, f *eventlog.MemoryRecalled) {
+	run, ok := tr.runs[session]
+	if !ok {
+		return
+	}
+	attrs := []attribute.KeyValue{attrFound.Int(len(f.Memories))}
+	if f.Error != "" {
+		attrs = append(attrs, semconv.ErrorTypeOther)
+	}
+	run.AddEvent(eventRecalled, trace.WithAttributes(attrs...))
+}
+
+// begin begins the span of a session's last run; taken is one that was begun
+// before, here or at another node.
+func (tr *traces) begin(s *projector.Session, taken bool) {
+	tr.endRun(s.SessionID) // one that died without a word
+	run := s.CurrentRun()
+	ctx := context.WithValue(context.Background(), tracedRoot{}, tr.root)
+	if c := s.Child; c != nil { // below the call that made it, else below its parent's run
+		if call, ok := tr.calls[c.CallID]; ok {
+			ctx = trace.ContextWithSpan(ctx, call)
+		} else if parent, ok := tr.runs[c.ParentSessionID]; ok {
+			ctx = trace.ContextWithSpan(ctx, parent)
+		}
+	}
+	attrs := []attribute.KeyValue{
+		semconv.GenAIOperationNameInvokeAgent, semconv.GenAIAgentName(s.AgentType), semconv.GenAIConversationID(tr.root),
+		semconv.SessionID(tr.root), attrSession.String(s.SessionID), attrRun.String(run.RunID), attrMode.String(string(run.Mode)),
+		attrNode.String(tr.node),
+	}
+	if run.Claims > 0 { // a sub-agent's run is claimed with its root's
+		attrs = append(attrs, attrAttempt.Int(run.Claims))
+	}
+	options := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindInternal), trace.WithAttributes(attrs...)}
+	if from := linkOf(run.TraceParent); from.IsValid() {
+		options = append(options, trace.WithLinks(trace.Link{SpanContext: from}))
+	}
+	_, span := tr.tracer.Start(ctx, "invoke_agent "+s.AgentType, options...)
+	switch {
+	case taken:
+		span.AddEvent(eventResumed, trace.WithAttributes(attrReason.String("takeover")))
+	case run.Mode != eventlog.ModeStart:
+		span.AddEvent(eventResumed, trace.WithAttributes(attrReason.String(suspendedFor(s)), attrMode.String(string(run.Mode))))
+	}
+	if tr.content && span.IsRecording() {
+		span.SetAttributes(inputOf(s, run))
+	}
+	tr.runs[s.SessionID] = openSpan{Span: span, session: s.SessionID}
+}
+
+// runEnded ends a run's span, and those of calls that have not come to an end.
+func (tr *traces) runEnded(s *projector.Session, session string, f *eventlog.RunEnded) {
+	run, ok := tr.runs[session]
+	if !ok {
+		return
+	}
+	run.SetAttributes(attrStatus.String(string(f.Status)))
+	switch f.Status {
+	case eventlog.RunCompleted:
+		if tr.content && run.IsRecording() {
+			run.SetAttributes(outputOf(f.Output))
+		}
+	case eventlog.RunFailed:
+		tr.failed(run, f.ErrorCode, f.Error)
+	default:
+		attrs := []attribute.KeyValue{attrReason.String(suspensionReason(f.Status))}
+		if calls := awaitedOf(s); len(calls) > 0 {
+			attrs = append(attrs, attrCalls.StringSlice(calls))
+		}
+		run.AddEvent(eventSuspended, trace.WithAttributes(attrs...))
+	}
+	tr.endRun(session)
+}
+
+// awaitedOf are the calls of a session that wait for a person.
+func awaitedOf(s *projector.Session) (calls []string) {
+	if s == nil || s.Turn == nil || s.Turn.Step == nil {
+		return nil
+	}
+	for _, c := range s.Turn.Step.Pending() {
+		if c.Awaited() {
+			calls = append(calls, c.ID)
+		}
+	}
+	return calls
+}
+
+// endRun ends what is open of a session.
+func (tr *traces) endRun(session string) {
+	for id, call := range tr.calls {
+		if call.session == session {
+			tr.endCall(id, eventSuspended)
+		}
+	}
+	if run, ok := tr.runs[session]; ok {
+		run.End()
+		delete(tr.runs, session)
+	}
+}
+
+// traceParent is a request's place in its caller's trace, as the header
+// traceparent has it (W3C Trace Context), or "". The trace of a session links
+// to it.
+func traceParent(ctx context.Context) string {
+	carrier := propagation.MapCarrier{}
+	propagation.TraceContext{}.Inject(ctx, carrier)
+	return carrier.Get("traceparent")
+}
+
+func linkOf(parent string) trace.SpanContext {
+	carrier := propagation.MapCarrier{"traceparent": parent}
+	return trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), carrier))
+}

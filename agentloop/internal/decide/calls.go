@@ -1,0 +1,191 @@
+package decide
+
+import (
+	"slices"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/internal/plan"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// calls decides about the calls of a recorded step. Ordinary ones, sub-agents
+// among them, run together; then those that finish the turn, one by one; then
+// companion tools (document 002). Of each phase all are over before the next
+// begins. If what is left waits, so does the run.
+func (d Decider) calls(t *projector.Tree, s *projector.Session, def *plan.Agent, step *projector.Step) []Effect {
+	phases := [3][]projector.Call{}
+	for _, c := range step.Pending() {
+		p := def.Phase(c.Name)
+		phases[p] = append(phases[p], c)
+	}
+	for p, calls := range phases {
+		if len(calls) == 0 {
+			continue
+		}
+		if p == plan.PhaseFinishing {
+			calls = calls[:1]
+		}
+		if p == plan.PhaseCompanion {
+			for _, c := range calls {
+				if c.Pending == nil {
+					return []Effect{RunCompanion{Session: s.SessionID, StepID: step.ID, Call: c}}
+				}
+			}
+		}
+		return d.phase(t, s, step, calls)
+	}
+	if Unsaved(s) {
+		return []Effect{SaveWorkspace{Session: s.SessionID}}
+	}
+	return []Effect{CommitStep{Session: s.SessionID, Step: *step}}
+}
+
+// phase decides about the unfinished calls of one phase.
+func (d Decider) phase(t *projector.Tree, s *projector.Session, step *projector.Step, calls []projector.Call) []Effect {
+	var effects []Effect
+	var waiting []projector.Call
+	moving := false // something goes on that needs no effect of ours
+	for _, c := range calls {
+		switch p := c.Pending; {
+		case p == nil:
+			effects = append(effects, RunCall{Session: s.SessionID, StepID: step.ID, Call: c})
+		case p.Kind == eventlog.PendingChild:
+			child := t.Get(p.Child)
+			switch {
+			case child != nil && child.Child != nil && child.Child.Remote:
+				effects = append(effects, RunCall{Session: s.SessionID, StepID: step.ID, Call: c})
+			case child == nil || child.Child == nil || child.Turn == nil:
+				effects = append(effects, CloseCall{Session: s.SessionID, StepID: step.ID, Call: c})
+			case Aborting(child): // it says so itself
+				moving = true
+			case child.Running() || d.goesOn(t, child):
+				moving = true
+				if p.Deadline > 0 {
+					effects = append(effects, AwaitDeadline{Session: s.SessionID, StepID: step.ID, Call: c, At: p.Deadline})
+				}
+			case c.Expired(now(t)):
+				effects = append(effects, AwaitDeadline{Session: s.SessionID, StepID: step.ID, Call: c, At: p.Deadline})
+			default:
+				waiting = append(waiting, c)
+			}
+		case c.Answer != nil && c.Answer.Kind == eventlog.SubmitApproval && c.Answer.Approved:
+			effects = append(effects, RunCall{Session: s.SessionID, StepID: step.ID, Call: c})
+		case c.Answer != nil || c.Expired(now(t)):
+			effects = append(effects, CloseCall{Session: s.SessionID, StepID: step.ID, Call: c})
+		default:
+			waiting = append(waiting, c)
+		}
+	}
+	if len(effects) > 0 || moving || len(waiting) == 0 {
+		return effects
+	}
+	if Unsaved(s) {
+		return []Effect{SaveWorkspace{Session: s.SessionID}}
+	}
+	return []Effect{Suspend{Session: s.SessionID, Status: suspension(step, waiting), Calls: waiting}}
+}
+
+// Aborting reports whether an open turn is about to fail.
+func Aborting(s *projector.Session) bool {
+	return s.Turn != nil && s.Turn.Stop != nil && s.Turn.Stop.Kind == eventlog.StopAbort
+}
+
+// suspension tells how the run waits (document 000): for sub-agents only, with
+// a part of the step done, or for people.
+func suspension(step *projector.Step, waiting []projector.Call) eventlog.RunStatus {
+	people := false
+	for _, c := range waiting {
+		people = people || c.Pending.Kind != eventlog.PendingChild
+	}
+	switch {
+	case !people:
+		return eventlog.RunChildren
+	case len(step.Pending()) < len(step.Calls):
+		return eventlog.RunStepPartial
+	default:
+		return eventlog.RunClientTool
+	}
+}
+
+// now is when somebody has asked for something the last time: deadlines are
+// enforced then, not by a timer (document 002).
+func now(t *projector.Tree) int64 { return t.AskedAt }
+
+// goesOn reports whether a sub-agent that has stopped is to go on by itself:
+// its parent runs and waits for it, or it was stopped with its parent, and
+// there is something to do. One that nobody waits for goes on when what it
+// waited for is there.
+func (d Decider) goesOn(t *projector.Tree, s *projector.Session) bool {
+	if s.Child == nil || s.Child.Remote || s.Turn == nil {
+		return false
+	}
+	parent := t.Get(s.Child.ParentSessionID)
+	if parent == nil {
+		return false
+	}
+	awaited := Awaits(parent, s.SessionID)
+	switch {
+	case s.Status == projector.SessionInterrupted:
+		return parent.Running() && parent.Turn.Stop == nil && (awaited || s.Turn.Stop != nil && s.Turn.Stop.ByParent)
+	case s.Suspended() && s.Turn.Stop == nil:
+		return (!awaited || parent.Running() && parent.Turn.Stop == nil) && d.canMove(t, s)
+	}
+	return false
+}
+
+// Awaits reports whether a call of the session waits for a child.
+func Awaits(s *projector.Session, child string) bool { return AwaitsBy(s, child, "") }
+
+// AwaitsBy reports whether the call with the given id waits for a child; empty:
+// any call of the session.
+func AwaitsBy(s *projector.Session, child, call string) bool {
+	if s.Turn == nil || s.Turn.Step == nil {
+		return false
+	}
+	for _, c := range s.Turn.Step.Pending() {
+		if c.Pending != nil && c.Pending.Child == child && (call == "" || c.ID == call) {
+			return true
+		}
+	}
+	return false
+}
+
+// canMove reports whether something that a suspended session waits for is
+// there.
+func (d Decider) canMove(t *projector.Tree, s *projector.Session) bool { return d.moves(t, s, 0) }
+
+func childOf(child, parent *projector.Session) bool {
+	return child.Child != nil && child.Child.ParentSessionID == parent.SessionID
+}
+
+func (d Decider) moves(t *projector.Tree, s *projector.Session, depth int) bool {
+	if s.Turn == nil || s.Turn.Step == nil {
+		return false
+	}
+	for _, c := range s.Turn.Step.Pending() {
+		switch p := c.Pending; {
+		case p == nil:
+			return true
+		case p.Kind != eventlog.PendingChild:
+			if c.Answer != nil || c.Expired(now(t)) {
+				return true
+			}
+		default:
+			child := t.Get(p.Child)
+			if child == nil || !child.Suspended() || childOf(child, s) && depth < agentloop.MaxDepth && d.moves(t, child, depth+1) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Unsaved reports whether files are to be kept before the session's step
+// becomes final, or its run rests: a rollback or a fork to there brings them
+// along.
+func Unsaved(s *projector.Session) bool {
+	w := s.Workspace
+	return w != nil && w.Dirty && !w.Stale && w.Status == projector.WorkspaceOpen &&
+		slices.Contains(w.Capabilities, eventlog.WorkspaceSnapshot)
+}

@@ -1,0 +1,168 @@
+package decide
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// Effect is something to be done: one of the types below. Session is the
+// session of the tree that it is about.
+//
+// An effect with a key takes its time. It is performed beside others, once at a
+// time, for as long as decide goes on wanting it. The others are appends.
+type Effect interface {
+	Key() string
+	About() string
+}
+
+// Effects that take their time.
+type (
+	// CallModel asks the model for the next answer, after a pause.
+	CallModel struct {
+		Session string
+		RunID   string
+		StepID  string
+		Step    int
+		After   time.Duration
+	}
+	// Recall asks what the agent remembers that may matter in its turn.
+	Recall struct {
+		Session string
+		RunID   string
+	}
+	// RunCall executes a tool call, or has it wait.
+	RunCall struct {
+		Session string
+		StepID  string
+		Call    projector.Call
+	}
+	// AwaitDeadline ends a call that waits for a sub-agent when it has waited
+	// for too long.
+	AwaitDeadline struct {
+		Session string
+		StepID  string
+		Call    projector.Call
+		At      int64 // ms since the epoch
+	}
+	// SaveWorkspace keeps the files of the session's workspace.
+	SaveWorkspace struct{ Session string }
+	// CallHooks calls the hooks that are due. Not decide but the driver wants it.
+	CallHooks struct{ Session string }
+	// StopRemote aborts what a remote agent does for a call that nobody here
+	// works on any more, once and as far as it can be reached.
+	StopRemote struct {
+		Session string
+		Call    projector.Call
+	}
+)
+
+// Effects that are appends.
+type (
+	// Truncate strikes orphans and tells clients to reload.
+	Truncate struct {
+		Session string
+		Ranges  []eventlog.Range
+		Reason  eventlog.ResyncReason
+	}
+	// CloseCall records the outcome of a call that has waited: what was
+	// submitted, or what the sub-agent has said.
+	CloseCall struct {
+		Session string
+		StepID  string
+		Call    projector.Call
+	}
+	// RunCompanion executes a companion tool, which looks at other sessions
+	// of the tree.
+	RunCompanion struct {
+		Session string
+		StepID  string
+		Call    projector.Call
+	}
+	// CommitStep makes a step final and marks a checkpoint.
+	CommitStep struct {
+		Session string
+		Step    projector.Step
+	}
+	// Tell adds a hidden message to the conversation.
+	Tell struct {
+		Session  string
+		Text     string
+		Metadata json.RawMessage
+	}
+	// ResumeChild begins a further run of a sub-agent that has waited.
+	ResumeChild struct{ Session string }
+	// StopChild hands a stop on to a sub-agent, or says that the session has
+	// heard of its own.
+	StopChild struct {
+		Session string
+		Stop    projector.Stop
+	}
+	// Suspend ends the run until somebody resumes it.
+	Suspend struct {
+		Session string
+		Status  eventlog.RunStatus
+		Calls   []projector.Call
+	}
+	// Interrupt ends the run because somebody wants it to stop for now.
+	Interrupt struct {
+		Session string
+		Reason  string
+	}
+	// Finish completes the run.
+	Finish struct {
+		Session    string
+		Output     json.RawMessage
+		Structured bool // there is an output chunk
+	}
+	// Fail ends the run with an error.
+	Fail struct {
+		Session   string
+		Code      string
+		Message   string
+		Retryable bool
+	}
+)
+
+func (e CallModel) Key() string     { return "model " + e.Session }
+func (e Recall) Key() string        { return "recall " + e.Session }
+func (e RunCall) Key() string       { return CallKey(e.Session, e.Call.ID) }
+func (e AwaitDeadline) Key() string { return "deadline " + e.Session + " " + e.Call.ID }
+func (e SaveWorkspace) Key() string { return "save " + e.Session }
+func (e StopRemote) Key() string    { return StopKey(e.Session, e.Call.ID) }
+func (e CallHooks) Key() string     { return "hooks " + e.Session }
+func (Truncate) Key() string        { return "" }
+func (CloseCall) Key() string       { return "" }
+func (RunCompanion) Key() string    { return "" }
+func (CommitStep) Key() string      { return "" }
+func (Tell) Key() string            { return "" }
+func (ResumeChild) Key() string     { return "" }
+func (StopChild) Key() string       { return "" }
+func (Suspend) Key() string         { return "" }
+func (Interrupt) Key() string       { return "" }
+func (Finish) Key() string          { return "" }
+func (Fail) Key() string            { return "" }
+
+func CallKey(session, call string) string { return "call " + session + " " + call }
+func StopKey(session, call string) string { return "stop " + session + " " + call }
+
+func (e CallModel) About() string     { return e.Session }
+func (e Recall) About() string        { return e.Session }
+func (e RunCall) About() string       { return e.Session }
+func (e AwaitDeadline) About() string { return e.Session }
+func (e SaveWorkspace) About() string { return e.Session }
+func (e StopRemote) About() string    { return e.Session }
+func (e CallHooks) About() string     { return e.Session }
+func (e Truncate) About() string      { return e.Session }
+func (e CloseCall) About() string     { return e.Session }
+func (e RunCompanion) About() string  { return e.Session }
+func (e CommitStep) About() string    { return e.Session }
+func (e Tell) About() string          { return e.Session }
+func (e ResumeChild) About() string   { return e.Session }
+func (e StopChild) About() string     { return e.Session }
+func (e Suspend) About() string       { return e.Session }
+func (e Interrupt) About() string     { return e.Session }
+func (e Finish) About() string        { return e.Session }
+func (e Fail) About() string          { return e.Session }

@@ -1,0 +1,89 @@
+package decide
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/internal/shorten"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// ChildStatus is what a companion tool tells of a persistent sub-agent.
+type ChildStatus struct {
+	Name   string                   `json:"name"`
+	Agent  string                   `json:"agent,omitempty"`
+	Mode   agentloop.PersistentMode `json:"mode,omitempty"`
+	Status string                   `json:"status"` // running, suspended, completed, failed, interrupted, terminated
+	Output json.RawMessage          `json:"output,omitempty"`
+	// OutputCut says that Output is a string: the beginning of the output,
+	// which is too long to be told here.
+	OutputCut bool   `json:"outputCut,omitempty"`
+	Error     string `json:"error,omitempty"`
+}
+
+// MaxToldOutput is how much of a sub-agent's output a list of sub-agents has,
+// and the message that its turn has ended, in bytes. getChildStatus tells all.
+const MaxToldOutput = 32 << 10
+
+// Cut shortens the output to n bytes.
+func (s ChildStatus) Cut(n int) ChildStatus {
+	if len(s.Output) > n {
+		s.Output, s.OutputCut = encoded(shorten.Text(string(s.Output), n)), true
+	}
+	return s
+}
+
+const (
+	StatusRunning    = "running"
+	statusSuspended  = "suspended"
+	StatusTerminated = "terminated"
+)
+
+func StatusOf(child *projector.Session) ChildStatus {
+	s := ChildStatus{Name: child.Child.Name, Agent: child.AgentType, Mode: agentloop.NonBlocking, Status: string(child.Status)}
+	if child.Child.Blocking {
+		s.Mode = agentloop.Blocking
+	}
+	switch {
+	case child.Terminated:
+		s.Status, s.Output = StatusTerminated, child.Output
+	case child.Running():
+		s.Status = StatusRunning
+	case child.Suspended():
+		s.Status = statusSuspended
+	case child.Error != nil:
+		s.Error = child.Error.Message
+	default:
+		s.Output = child.Output
+	}
+	return s
+}
+
+// childNews returns the message that tells a session of a turn that one of
+// its persistent sub-agents has ended, or nil.
+func childNews(t *projector.Tree, s *projector.Session) *Tell {
+	for _, child := range t.ChildrenOf(s.SessionID) {
+		if child.Child.Mode != eventlog.SubSessionPersistent || !child.Over() || child.Delivered >= child.TurnCount {
+			continue
+		}
+		meta := encoded(projector.ChildNotice{
+			Hidden: true, Helix: projector.ChildNoticeMark, Session: child.SessionID, Turn: child.TurnCount,
+		})
+		text := fmt.Sprintf("Your sub-agent %q has finished its turn: %s", child.Child.Name, encoded(StatusOf(child).Cut(MaxToldOutput)))
+		return &Tell{Session: s.SessionID, Text: text, Metadata: meta}
+	}
+	return nil
+}
+
+func encoded(v any) json.RawMessage {
+	raw, _ := json.Marshal(v)
+	return raw
+}
+
+// OwnMessage reports whether the loop wrote a message.
+func OwnMessage(metadata json.RawMessage) bool {
+	var meta map[string]json.RawMessage
+	return json.Unmarshal(metadata, &meta) == nil && meta[projector.OwnMetadata] != nil
+}

@@ -1,0 +1,87 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/helixd/helixd/agentloop"
+)
+
+// The companion tools (document 002).
+const (
+	ToolSpawnAgent     = agentloop.CompanionPrefix + "spawnAgent"
+	ToolSendMessage    = agentloop.CompanionPrefix + "sendMessage"
+	ToolListChildren   = agentloop.CompanionPrefix + "listChildren"
+	toolGetChildStatus = agentloop.CompanionPrefix + "getChildStatus"
+	ToolTerminateChild = agentloop.CompanionPrefix + "terminateChild"
+	ToolWaitForResult  = agentloop.CompanionPrefix + "waitForResult"
+)
+
+// IsCompanion reports whether a tool is one of the companion tools.
+func IsCompanion(tool string) bool { return strings.HasPrefix(tool, agentloop.CompanionPrefix) }
+
+// companions are the tools with their arguments' schemas.
+var companions = []struct{ name, description, schema string }{
+	{ToolSpawnAgent, "Start a sub-agent that keeps its conversation. Agents: %s", `{"type":"object","properties":{
+		"agent":{"type":"string","description":"The kind of agent."},
+		"name":{"type":"string","description":"What to call it; made up if it is missing.","pattern":"^[a-zA-Z0-9_-]{1,64}$"},
+		"initialMessage":{"type":"string"}},"required":["agent","initialMessage"],"additionalProperties":false}`},
+	{ToolSendMessage, "Send a message to a sub-agent. One that is working is interrupted by it.", `{"type":"object","properties":{
+		"name":{"type":"string"},"message":{"type":"string"}},"required":["name","message"],"additionalProperties":false}`},
+	{ToolListChildren, "List the sub-agents that were started.", `{"type":"object","properties":{},"additionalProperties":false}`},
+	{toolGetChildStatus, "Tell what a sub-agent is doing, and what it has said last.", `{"type":"object","properties":{
+		"name":{"type":"string"}},"required":["name"],"additionalProperties":false}`},
+	{ToolTerminateChild, "Stop a sub-agent for good.", `{"type":"object","properties":{
+		"name":{"type":"string"},"reason":{"type":"string"}},"required":["name"],"additionalProperties":false}`},
+	{ToolWaitForResult, "Wait until a sub-agent has finished what it is doing.", `{"type":"object","properties":{
+		"name":{"type":"string"},"timeoutMs":{"type":"integer","minimum":1,"maximum":86400000,"description":"How long at most, in milliseconds."}},
+		"required":["name"],"additionalProperties":false}`},
+}
+
+// linkPersistent finds the persistent sub-agents and offers the tools to deal
+// with them.
+func (d *Agent) linkPersistent(agents map[string]*Agent) error {
+	blocking, list := false, ""
+	for _, p := range d.PersistentAgents {
+		child := agents[p.Agent]
+		switch {
+		case child == nil:
+			return fmt.Errorf("persistent agent %s: %w", p.Agent, agentloop.ErrUnknownAgent)
+		case p.Mode != agentloop.Blocking && p.Mode != agentloop.NonBlocking:
+			return fmt.Errorf("persistent agent %s: unknown mode %q", p.Agent, p.Mode)
+		case d.Persistent[p.Agent].Agent != "":
+			return fmt.Errorf("persistent agent %s: defined twice", p.Agent)
+		}
+		if p.Description == "" {
+			p.Description = child.Description
+		}
+		d.Persistent[p.Agent] = p
+		blocking = blocking || p.Mode == agentloop.Blocking
+		list += fmt.Sprintf("\n- %s (%s): %s", p.Agent, p.Mode, p.Description)
+	}
+	if len(d.Persistent) == 0 {
+		return nil
+	}
+	d.Companion = map[string]*jsonschema.Resolved{}
+	for _, tool := range companions {
+		if tool.name == ToolWaitForResult && !blocking {
+			continue
+		}
+		description := tool.description
+		if tool.name == ToolSpawnAgent {
+			description = fmt.Sprintf(description, list)
+		}
+		if err := d.offer(tool.name, description, json.RawMessage(tool.schema)); err != nil {
+			return err
+		}
+		schema, err := resolveObject(json.RawMessage(tool.schema))
+		if err != nil {
+			return err
+		}
+		d.Companion[tool.name] = schema
+	}
+	return nil
+}

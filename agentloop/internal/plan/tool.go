@@ -1,0 +1,58 @@
+package plan
+
+import (
+	"encoding/json"
+	"errors"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/workspace"
+)
+
+// Tool is a tool whose schema has been checked.
+type Tool struct {
+	agentloop.Tool
+	Op     *workspace.Op // of the session's workspace, which it does in place of Execute; nil: none
+	input  *jsonschema.Resolved
+	output *jsonschema.Resolved // of a client's result, or nil
+}
+
+// CheckArguments returns why a model's arguments can't be used.
+func CheckArguments(schema *jsonschema.Resolved, args json.RawMessage) error {
+	var v any
+	if err := json.Unmarshal(args, &v); err != nil {
+		return err
+	}
+	if _, ok := v.(map[string]any); !ok {
+		return errors.New("the arguments are not a JSON object")
+	}
+	return schema.Validate(v)
+}
+
+// ArgumentsOf returns the schema of a tool's arguments.
+func (d *Agent) ArgumentsOf(tool string) (*jsonschema.Resolved, bool) {
+	switch {
+	case tool == agentloop.FinishTool && d.Finish != nil:
+		return d.Finish, true
+	case d.Functions[tool] != nil:
+		return d.Functions[tool].input, true
+	case d.Subs[tool] != nil:
+		return d.Subs[tool].Def.input, true
+	case d.Companion[tool] != nil:
+		return d.Companion[tool], true
+	}
+	return nil, false
+}
+
+// CheckResult returns why a client's result does not fit the tool.
+func CheckResult(tool *Tool, result json.RawMessage) error {
+	if tool.output == nil {
+		return nil
+	}
+	var v any
+	if err := json.Unmarshal(result, &v); err != nil {
+		return err
+	}
+	return tool.output.Validate(v)
+}

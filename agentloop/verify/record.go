@@ -1,0 +1,330 @@
+package verify
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/internal/decide"
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/projector"
+)
+
+// compare asks for the decision that a record tells of, if it tells of one. It
+// reports whether that was an append: the next decision comes behind it.
+func (v *verifier) compare(r eventlog.Record) (appended bool) {
+	s := v.tree.Get(r.Agent)
+	if s == nil || s.Turn == nil || s != &v.tree.Session && (s.Child == nil || s.Child.Remote) || v.defs == nil {
+		return false
+	}
+	if r.Kind == eventlog.KindChunk {
+		if r.Run == "" {
+			return false // an outside producer's
+		}
+		c, err := r.Chunk()
+		return err == nil && v.chunk(r, s, c)
+	}
+	f, err := r.Fact()
+	return err == nil && v.fact(r, s, f)
+}
+
+func (v *verifier) chunk(r eventlog.Record, s *projector.Session, c eventlog.Chunk) (appended bool) {
+	switch c := c.(type) {
+	case *eventlog.StepStart:
+		if r.Call == "" && c.StepID != nil {
+			v.modelCall(r, s, *c.StepID, c.Step)
+		}
+	case *eventlog.ToolStart:
+		if call := openCall(s, r.Call); call != nil && (call.Pending == nil || call.Pending.Kind != eventlog.PendingClient) {
+			v.call(r, s, call, wayOfName(c.ToolName), "")
+			if strings.HasPrefix(c.ToolName, agentloop.CompanionPrefix) {
+				v.companion = r.Call
+				return true
+			}
+		}
+	case *eventlog.StepEnd:
+		if r.Call != "" || c.StepID == nil {
+			return false
+		}
+		same := v.wanted(func(e decide.Effect) bool {
+			commit, ok := e.(decide.CommitStep)
+			return ok && commit.Session == s.SessionID && commit.Step.ID == *c.StepID
+		})
+		v.judge(r, s, "", same, commits(c.Step), func() string { return v.today(s, "") })
+		return true
+	case *eventlog.RunInterrupted:
+		if v.companion != "" || !v.ours(r) {
+			return false
+		}
+		reason := ""
+		if c.Reason != nil {
+			reason = *c.Reason
+		}
+		same := v.wanted(func(e decide.Effect) bool {
+			stop, ok := e.(decide.Interrupt)
+			return ok && stop.Session == s.SessionID && stop.Reason == reason
+		})
+		v.judge(r, s, "", same, interrupts, func() string { return v.today(s, "") })
+		return true
+	}
+	return false
+}
+
+func (v *verifier) fact(r eventlog.Record, s *projector.Session, f eventlog.Fact) (appended bool) {
+	about := func(e decide.Effect) bool { return e.About() == s.SessionID }
+	today := func() string { return v.today(s, "") }
+	switch f := f.(type) {
+	case *eventlog.ModelFailed:
+		v.modelEnded(r, s, f.StepID, f.Step)
+	case *eventlog.ModelTurn:
+		v.modelEnded(r, s, f.StepID, f.Step)
+	case *eventlog.MemoryRecalled:
+		v.recalled(r, s, f)
+	case *eventlog.CallSuspended:
+		return v.suspended(r, s, f)
+	case *eventlog.ToolResult:
+		return v.result(r, s, f)
+	case *eventlog.UserMessage:
+		if !decide.OwnMessage(f.Metadata) {
+			return false
+		}
+		same := v.wanted(func(e decide.Effect) bool {
+			tell, ok := e.(decide.Tell)
+			return ok && about(e) && tell.Text == f.Content
+		})
+		v.judge(r, s, "", same, tells(f.Content), today)
+		return true
+	case *eventlog.RunRequested:
+		if s == &v.tree.Session || f.Mode != eventlog.ModeContinue {
+			return false
+		}
+		same := v.wanted(func(e decide.Effect) bool { _, ok := e.(decide.ResumeChild); return ok && about(e) })
+		v.judge(r, s, "", same, resumes, today)
+		return true
+	case *eventlog.InterruptRequested:
+		if !v.ours(r) || v.companion != "" || f.Code == agentloop.CodePoisoned {
+			return false
+		}
+		same := v.wanted(func(e decide.Effect) bool {
+			stop, ok := e.(decide.StopChild)
+			return ok && about(e) && stop.Stop.Kind == f.Kind && stop.Stop.ByParent == f.ByParent
+		})
+		v.judge(r, s, "", same || f.Code == agentloop.CodeToolTimeout && v.expected(s), stops, today)
+		return true
+	case *eventlog.Truncated:
+		if !v.ours(r) || f.AfterSequence > 0 || f.TruncatedAtStep != nil {
+			return false
+		}
+		same := v.wanted(func(e decide.Effect) bool {
+			cut, ok := e.(decide.Truncate)
+			return ok && about(e) && cut.Reason == f.Reason
+		})
+		v.judge(r, s, "", same, strikes(f.Reason), today)
+		return true
+	case *eventlog.RunEnded:
+		return v.ended(r, s, f)
+	}
+	return false
+}
+
+// ended compares how a run ends. A failure of the log itself is nobody's
+// decision, and who stops a run says so before.
+func (v *verifier) ended(r eventlog.Record, s *projector.Session, f *eventlog.RunEnded) bool {
+	if f.RunID != s.Turn.RunID || v.companion != "" || f.ErrorCode == agentloop.CodeInternal {
+		return false
+	}
+	about := func(e decide.Effect) bool { return e.About() == s.SessionID }
+	same, recorded := false, phrase{}
+	switch f.Status {
+	case eventlog.RunCompleted:
+		structured := v.last.Agent == r.Agent && v.last.Type == (*eventlog.Output)(nil).Type()
+		recorded = completes(f.Output, structured)
+		same = v.wanted(func(e decide.Effect) bool {
+			end, ok := e.(decide.Finish)
+			return ok && about(e) && end.Structured == structured && bytes.Equal(plain(end.Output), plain(f.Output))
+		})
+	case eventlog.RunFailed:
+		recorded = fails(f.ErrorCode, "")
+		same = v.wanted(func(e decide.Effect) bool {
+			end, ok := e.(decide.Fail)
+			return ok && about(e) && end.Code == f.ErrorCode
+		})
+	case eventlog.RunClientTool, eventlog.RunChildren, eventlog.RunStepPartial:
+		recorded = suspends(f.Status)
+		same = v.wanted(func(e decide.Effect) bool {
+			end, ok := e.(decide.Suspend)
+			return ok && about(e) && end.Status == f.Status
+		})
+	default:
+		return false
+	}
+	v.judge(r, s, "", same, recorded, func() string { return v.today(s, "") })
+	return true
+}
+
+// modelCall compares that a model was asked.
+func (v *verifier) modelCall(r eventlog.Record, s *projector.Session, stepID string, step int) {
+	v.decide()
+	call, ok := v.async[decide.CallModel{Session: s.SessionID}.Key()].(decide.CallModel)
+	same := ok && call.StepID == stepID && call.RunID == s.Turn.RunID
+	v.judge(r, s, "", same, asks(step), func() string { return v.today(s, "") })
+}
+
+// modelEnded compares that a model was asked of which this is the first record.
+func (v *verifier) modelEnded(r eventlog.Record, s *projector.Session, stepID string, step int) {
+	if st := s.Turn.Step; st == nil || st.ID != stepID || st.Streamed == nil {
+		v.modelCall(r, s, stepID, step)
+	}
+	delete(v.async, decide.CallModel{Session: s.SessionID}.Key())
+}
+
+// recalled compares that an agent was reminded. Of what it is not asked: it may
+// remember something else today.
+func (v *verifier) recalled(r eventlog.Record, s *projector.Session, f *eventlog.MemoryRecalled) {
+	v.decide()
+	key := decide.Recall{Session: s.SessionID}.Key()
+	recall, ok := v.async[key].(decide.Recall)
+	v.judge(r, s, "", ok && recall.RunID == f.RunID, recalls, func() string { return v.today(s, "") })
+	delete(v.async, key)
+}
+
+// suspended compares that a call waits for a person. One that waits for a
+// sub-agent was begun before.
+func (v *verifier) suspended(r eventlog.Record, s *projector.Session, f *eventlog.CallSuspended) bool {
+	if f.ToolCallID == v.companion {
+		v.companion = ""
+		return false
+	}
+	call := openCall(s, f.ToolCallID)
+	switch {
+	case call == nil:
+	case f.Kind == eventlog.PendingClient:
+		v.call(r, s, call, decide.RouteClient, "")
+	case f.Kind == eventlog.PendingApproval:
+		v.call(r, s, call, decide.RouteApproval, "")
+	}
+	return false
+}
+
+// result compares what a call's result tells of: that the call was refused, or
+// what was made of an answer. What an executing tool gave is recorded.
+func (v *verifier) result(r eventlog.Record, s *projector.Session, f *eventlog.ToolResult) (appended bool) {
+	call := openCall(s, f.ToolCallID)
+	if f.ToolCallID == v.companion {
+		v.companion = ""
+		return false
+	}
+	if call == nil || f.ErrorCode == agentloop.CodeInternal || v.wanted(func(e decide.Effect) bool {
+		end, ok := e.(decide.Fail) // which closes what is open
+		return ok && end.Session == s.SessionID && end.Code == f.ErrorCode
+	}) {
+		return false
+	}
+	key := decide.CallKey(s.SessionID, call.ID)
+	closes := v.wanted(func(e decide.Effect) bool {
+		c, ok := e.(decide.CloseCall)
+		return ok && c.Session == s.SessionID && c.Call.ID == call.ID
+	})
+	running, _ := v.async[key].(decide.RunCall)
+	deadline := v.async[decide.AwaitDeadline{Session: s.SessionID, Call: *call}.Key()]
+	defer func() {
+		for _, k := range []string{key, decide.StopKey(s.SessionID, call.ID), decide.AwaitDeadline{Session: s.SessionID, Call: *call}.Key()} {
+			delete(v.async, k)
+		}
+	}()
+	switch p := call.Pending; {
+	case !call.Started && (f.ErrorCode == agentloop.CodeToolNotFound || f.ErrorCode == agentloop.CodeToolInput):
+		v.call(r, s, call, decide.RouteRefuse, f.ErrorCode)
+		return false
+	case p == nil, p.Kind == eventlog.PendingApproval && call.Started && call.Answer != nil && call.Answer.Approved:
+		return false
+	case p.Kind == eventlog.PendingChild:
+		v.judge(r, s, call.ID, closes || deadline != nil || running.Call.ID != "", closesChild(call.Name),
+			func() string { return v.today(s, call.ID) })
+		return closes
+	}
+	code := ""
+	if def := v.defs[s.AgentType]; def != nil && closes {
+		answer := call.Answer
+		if answer == nil {
+			answer = &projector.Answer{Kind: eventlog.SubmitTimeout}
+		}
+		_, code, _ = decide.JudgeAnswer(def, call.Name, answer)
+	}
+	v.judge(r, s, call.ID, closes && code == f.ErrorCode, closesCall(call.Name, f.ErrorCode), func() string {
+		if closes {
+			return closesCall(call.Name, code).would()
+		}
+		return v.today(s, call.ID)
+	})
+	return true
+}
+
+// call compares the way that a call went.
+func (v *verifier) call(r eventlog.Record, s *projector.Session, call *projector.Call, went decide.RouteKind, code string) {
+	v.decide()
+	due, ok := v.async[decide.CallKey(s.SessionID, call.ID)].(decide.RunCall)
+	if !ok {
+		ok = v.wanted(func(e decide.Effect) bool {
+			c, is := e.(decide.RunCompanion)
+			if is = is && c.Session == s.SessionID && c.Call.ID == call.ID; is {
+				due = decide.RunCall(c)
+			}
+			return is
+		})
+	}
+	recorded := goes(call.Name, went, code)
+	if !ok || v.defs[s.AgentType] == nil {
+		v.judge(r, s, call.ID, false, recorded, func() string { return v.today(s, call.ID) })
+		return
+	}
+	today := v.route(s, due.Call)
+	same := today.Kind == went && today.Code == code ||
+		went == decide.RouteSubAgent && (today.Kind == decide.RouteRemote || today.Kind == decide.RouteHasStarted)
+	v.judge(r, s, call.ID, same, recorded, func() string { return goes(call.Name, today.Kind, today.Code).would() })
+}
+
+// expected reports whether a call's deadline may have stopped a sub-agent.
+func (v *verifier) expected(child *projector.Session) bool {
+	for _, e := range v.async {
+		if d, ok := e.(decide.AwaitDeadline); ok && d.Call.Pending != nil && d.Call.Pending.Child == child.SessionID {
+			return true
+		}
+	}
+	return false
+}
+
+func openCall(s *projector.Session, id string) *projector.Call {
+	if s.Turn.Step == nil || id == "" {
+		return nil
+	}
+	for i := range s.Turn.Step.Calls {
+		if c := &s.Turn.Step.Calls[i]; c.ID == id && !c.Done {
+			return c
+		}
+	}
+	return nil
+}
+
+// wayOfName is how a call that has begun went: names that the loop's own tools
+// have are reserved.
+func wayOfName(tool string) decide.RouteKind {
+	switch {
+	case tool == agentloop.FinishTool:
+		return decide.RouteFinish
+	case strings.HasPrefix(tool, agentloop.SubAgentPrefix):
+		return decide.RouteSubAgent
+	case strings.HasPrefix(tool, agentloop.CompanionPrefix):
+		return decide.RouteCompanion
+	}
+	return decide.RouteExecute
+}
+
+func plain(raw json.RawMessage) []byte {
+	var out bytes.Buffer
+	if json.Compact(&out, raw) != nil {
+		return raw
+	}
+	return out.Bytes()
+}

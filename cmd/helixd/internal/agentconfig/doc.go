@@ -1,0 +1,3 @@
+// Package agentconfig makes the agents of a configuration, with their tools, their MCP
+// servers and their memories.
+package agentconfig

@@ -1,0 +1,2 @@
+// Package demo has the agents and the session that helixd dev starts with.
+package demo

@@ -1,0 +1,2 @@
+// Package version tells which build of helixd this is.
+package version

@@ -1,0 +1,22 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"runtime"
+	"testing"
+
+	"github.com/helixd/helixd/cmd/helixd/internal/flags"
+	"github.com/helixd/helixd/cmd/helixd/internal/version"
+	"github.com/stretchr/testify/require"
+)
+
+func TestVersionPrintsJSON(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, versionCmd{JSON: true}.Run(&flags.Process{Stdout: &out}))
+	var got map[string]any
+	require.NoError(t, json.Unmarshal(out.Bytes(), &got))
+	require.Equal(t, version.Current(), got["version"])
+	require.Equal(t, runtime.Version(), got["go"])
+	require.Contains(t, got, "modified")
+}
