@@ -2,7 +2,6 @@ package eventlog
 
 import (
 	"context"
-	"crypto/rand"
 	"time"
 )
 
@@ -29,7 +28,9 @@ func CleanupToStep(ctx context.Context, log Log, session, agent string, step int
 		reason = ResyncCrashRecovery
 	}
 	plan := &cleanup{agent: agent, step: step}
-	_, err := appendPlanned(ctx, log, session, "cleanup:", minSequence, false, plan.see, func(head uint64) ([]Entry, error) {
+	_, err := Update(ctx, log, session, UpdateOptions{
+		Writer: randomID("cleanup:"), CatchUp: reading(log, session, minSequence, false, plan.see),
+	}, func(head uint64) ([]Entry, error) {
 		plan.marker = nil
 		ranges := plan.ranges()
 		if len(ranges) == 0 {
@@ -113,38 +114,6 @@ func (c *cleanup) ranges() []Range {
 		}
 	}
 	return ranges
-}
-
-// appendPlanned reads what is behind from, which is a record's sequence if it
-// is known, has plan make entries behind what
-// was read, and appends them; no entries are no append. If somebody else
-// writes in between it reads on and plans anew, until ctx ends: it reads only
-// what is new, so that it keeps up with a run that writes all the time. It
-// returns the last sequence.
-func appendPlanned(
-	ctx context.Context, log Log, session, idPrefix string, from uint64, known bool, see func(Record) error,
-	plan func(head uint64) ([]Entry, error),
-) (uint64, error) {
-	head, last := from, uint64(0)
-	err := Contend(ctx, log, session, func(ctx context.Context) error {
-		for r, err := range left(ctx, log, session, head, known) {
-			if err == nil {
-				err = see(r)
-			}
-			if err != nil {
-				return err
-			}
-			head, known = r.Sequence, true
-		}
-		last = head
-		entries, err := plan(head)
-		if len(entries) == 0 || err != nil {
-			return err
-		}
-		last, err = AppendOnce(ctx, log, session, idPrefix+rand.Text(), head, entries)
-		return err
-	})
-	return last, err
 }
 
 // entriesOf makes entries of facts about a session.

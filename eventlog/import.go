@@ -136,9 +136,12 @@ func (im *importer) sign() error {
 		return nil
 	}
 	signed := false
-	_, err := appendPlanned(im.ctx, im.log, im.session, "import:", im.done.LastSequence, true, func(r Record) error {
-		signed = signed || isSignature(r)
-		return nil
+	_, err := Update(im.ctx, im.log, im.session, UpdateOptions{
+		Writer: randomID("import:"),
+		CatchUp: reading(im.log, im.session, im.done.LastSequence, true, func(r Record) error {
+			signed = signed || isSignature(r)
+			return nil
+		}),
 	}, func(uint64) ([]Entry, error) {
 		if signed {
 			return nil, nil
@@ -246,7 +249,7 @@ func (im *importer) flush(n int) error {
 	}
 	ctx, cancel := context.WithTimeout(im.ctx, importBatchTimeout)
 	defer cancel()
-	last, err := appendOnce(ctx, im.log, im.session, im.head, im.pending[:n])
+	last, _, err := appendOrFind(ctx, im.log, im.session, im.head, im.pending[:n])
 	if err != nil {
 		return err
 	}

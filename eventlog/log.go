@@ -26,7 +26,7 @@ type Log interface {
 	// Hold keeps appends to a session back for a caller whose comparison has
 	// failed: until release is called, at most a second, appends wait on every
 	// node, but for those with the context held. It is for fairness only: an
-	// append that no hold has reached may still be first. [Contend] uses it.
+	// append that no hold has reached may still be first. [Update] uses it.
 	Hold(ctx context.Context, session string) (held context.Context, release func())
 
 	// Read yields the records with from < sequence <= to, up to the head if

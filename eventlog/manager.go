@@ -2,7 +2,6 @@ package eventlog
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"time"
@@ -95,7 +94,7 @@ func (s *Streams) tell(ctx context.Context, session string, f Fact) error {
 		return err
 	}
 	t := newTail(s.log, session)
-	if err := t.catchUp(ctx); err != nil {
+	if _, err := t.catchUp(ctx); err != nil {
 		return err
 	}
 	_, err = t.append(ctx, entries)
@@ -106,7 +105,7 @@ func (s *Streams) tell(ctx context.Context, session string, f Fact) error {
 // Errors: ErrSessionNotFound.
 func (s *Streams) Info(ctx context.Context, session string) (StreamInfo, error) {
 	t := newTail(s.log, session)
-	if err := t.catchUp(ctx); err != nil {
+	if _, err := t.catchUp(ctx); err != nil {
 		return StreamInfo{}, err
 	}
 	return StreamInfo{Status: t.life.now(), LatestSequence: t.head}, nil
@@ -167,7 +166,7 @@ func (w *StreamWriter) Write(ctx context.Context, chunks ...Chunk) (uint64, erro
 		return 0, context.Cause(ctx)
 	}
 	if w.tail.head == 0 {
-		if err := w.tail.catchUp(ctx); err != nil && !errors.Is(err, ErrSessionNotFound) {
+		if _, err := w.tail.catchUp(ctx); err != nil && !errors.Is(err, ErrSessionNotFound) {
 			return 0, err
 		}
 	}
@@ -200,16 +199,8 @@ func newTail(log Log, session string) *tail {
 }
 
 // catchUp learns what is new.
-func (t *tail) catchUp(ctx context.Context) error {
-	for r, err := range left(ctx, t.log, t.session, t.head, true) {
-		if err == nil {
-			err = t.see(r)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+func (t *tail) catchUp(ctx context.Context) (uint64, error) {
+	return reading(t.log, t.session, t.head, true, t.see)(ctx)
 }
 
 func (t *tail) see(r Record) error {
@@ -220,35 +211,23 @@ func (t *tail) see(r Record) error {
 	return nil
 }
 
-// append appends entries behind whatever is there, unless that is the stream's
-// end, and returns the last one's sequence. A terminal status is looked at
-// again first: a new run may have re-activated the stream.
+// append appends entries after all others, unless the stream has ended, and returns
+// the last one's sequence.
 func (t *tail) append(ctx context.Context, entries []Entry) (uint64, error) {
 	if len(entries) == 0 {
 		return t.head, nil
 	}
-	if t.life.status.Terminal() {
-		if err := t.catchUp(ctx); err != nil {
-			return 0, err
-		}
-	}
-	writer, last, again := "stream:"+rand.Text(), uint64(0), false
-	err := Contend(ctx, t.log, t.session, func(ctx context.Context) (err error) {
-		if again {
-			if err := t.catchUp(ctx); err != nil {
-				return err
-			}
-		}
-		again = true
+	last, err := Update(ctx, t.log, t.session, UpdateOptions{
+		Writer: randomID("stream:"), Head: t.head, Current: t.head == 0, CatchUp: t.catchUp,
+	}, func(uint64) ([]Entry, error) {
 		status := t.life.now()
 		for _, e := range entries {
 			if status.Refuses(e.Envelope) {
-				return ErrStreamEnded
+				return nil, ErrStreamEnded
 			}
 			status = status.After(e.Envelope)
 		}
-		last, err = AppendOnce(ctx, t.log, t.session, writer, t.head, entries)
-		return err
+		return entries, nil
 	})
 	if err != nil {
 		return 0, err

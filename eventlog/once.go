@@ -39,11 +39,6 @@ func AppendOrFind(ctx context.Context, log Log, session, writer string, expected
 	return appendOrFind(ctx, log, session, expected, frozen)
 }
 
-func appendOnce(ctx context.Context, log Log, session string, expected uint64, frozen []Entry) (uint64, error) {
-	last, _, err := appendOrFind(ctx, log, session, expected, frozen)
-	return last, err
-}
-
 // appendOrFind sends the same bytes with the same expectation until it knows
 // what became of them. Since the expectation can be met once only, at most
 // one of the tries ever succeeds.

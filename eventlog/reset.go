@@ -16,7 +16,9 @@ type resetting struct {
 
 func resetStream(ctx context.Context, log Log, session string) (*Truncated, error) {
 	plan := &resetting{session: session, life: lifecycle{session: session}}
-	_, err := appendPlanned(ctx, log, session, "reset:", 0, false, plan.see, func(head uint64) ([]Entry, error) {
+	_, err := Update(ctx, log, session, UpdateOptions{
+		Writer: randomID("reset:"), CatchUp: reading(log, session, 0, false, plan.see),
+	}, func(head uint64) ([]Entry, error) {
 		plan.marker = nil
 		ranges := plan.ranges(head)
 		if len(ranges) == 0 {

@@ -52,7 +52,9 @@ func Rollback(ctx context.Context, log Log, session string, after uint64, o Roll
 		o.Reason = ResyncRollback
 	}
 	plan := &rollback{after: after}
-	_, err := appendPlanned(ctx, log, session, "rollback:", after, true, plan.see, func(head uint64) ([]Entry, error) {
+	_, err := Update(ctx, log, session, UpdateOptions{
+		Writer: randomID("rollback:"), CatchUp: reading(log, session, after, true, plan.see),
+	}, func(head uint64) ([]Entry, error) {
 		plan.marker = nil
 		ranges := plan.ranges(head)
 		if len(ranges) == 0 {

@@ -348,33 +348,22 @@ func (w *Writer) tryAll(ctx context.Context, b *batch) error {
 // send appends what the stream takes of b behind whatever others have
 // written.
 func (w *Writer) send(ctx context.Context, b *batch) error {
-	if b.syncs() {
-		if err := w.catchUp(ctx); err != nil {
-			return err
-		}
+	_, err := Update(ctx, w.log, w.session, UpdateOptions{
+		Current: !b.syncs(), CatchUp: w.catchUp, Append: w.appendFrozen,
+	}, func(uint64) ([]Entry, error) { return w.freeze(b), nil })
+	return err
+}
+
+func (w *Writer) appendFrozen(ctx context.Context, frozen []Entry) (uint64, error) {
+	last, _, err := appendOrFind(ctx, w.log, w.session, w.head, frozen)
+	if err != nil {
+		return 0, err
 	}
-	again := false
-	return Contend(ctx, w.log, w.session, func(ctx context.Context) error {
-		if again {
-			if err := w.catchUp(ctx); err != nil {
-				return err
-			}
-		}
-		again = true
-		frozen := w.freeze(b)
-		if len(frozen) == 0 {
-			return nil
-		}
-		last, err := appendOnce(ctx, w.log, w.session, w.head, frozen)
-		if err != nil {
-			return err
-		}
-		first := last + 1 - uint64(len(frozen))
-		for i, e := range frozen {
-			w.see(Record{Sequence: first + uint64(i), Time: time.Now(), Entry: e})
-		}
-		return nil
-	})
+	first := last + 1 - uint64(len(frozen))
+	for i, e := range frozen {
+		w.see(Record{Sequence: first + uint64(i), Time: time.Now(), Entry: e})
+	}
+	return last, nil
 }
 
 // freeze takes the calls out of b that must not be written, and numbers the
@@ -410,17 +399,17 @@ func (w *Writer) freeze(b *batch) []Entry {
 }
 
 // catchUp observes what others wrote behind head.
-func (w *Writer) catchUp(ctx context.Context) error {
+func (w *Writer) catchUp(ctx context.Context) (uint64, error) {
 	for r, err := range Behind(ctx, w.log, w.session, w.head) {
 		if err != nil {
-			return err
+			return 0, err
 		}
 		w.see(r)
 		if r.Kind == KindFact && r.Type == (*RunClaimed)(nil).Type() {
-			return ErrSuperseded
+			return 0, ErrSuperseded
 		}
 	}
-	return nil
+	return w.head, nil
 }
 
 func (w *Writer) see(r Record) {

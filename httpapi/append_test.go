@@ -446,3 +446,39 @@ func TestANodeThatIsCutOffRefusesNobodyForGood(t *testing.T) {
 	a.get("/sessions/s/stream", "Last-Event-ID", fmt.Sprint(head+1)).failed(t, 503, api.CodeUnavailable)
 	require.Equal(t, []string{"a"}, a.texts("s"))
 }
+
+// questions counts what a node asks of its log, but for appends.
+type questions struct {
+	eventlog.Log
+	reads, heads int
+}
+
+func (l *questions) Read(ctx context.Context, session string, from, to uint64) iter.Seq2[eventlog.Record, error] {
+	l.reads++
+	return l.Log.Read(ctx, session, from, to)
+}
+
+func (l *questions) Head(ctx context.Context, session string) (uint64, error) {
+	l.heads++
+	return l.Log.Head(ctx, session)
+}
+
+// TestAnAppendReadsWhatThisNodeDoesNotKnow, and nothing else: nothing if the node was the
+// last one to append, and what others wrote once.
+func TestAnAppendReadsWhatThisNodeDoesNotKnow(t *testing.T) {
+	log := &questions{Log: memory.New()}
+	a := newAPIOn(t, log, nil)
+	post := func(text string, headers ...string) [2]int {
+		log.reads, log.heads = 0, 0
+		a.post(chunksOf("s"), line("s", text), headers...).appended(t)
+		return [2]int{log.reads, log.heads}
+	}
+	require.Equal(t, [2]int{1, 0}, post("a"), "there is no session")
+	require.Equal(t, [2]int{0, 0}, post("b"))
+	require.Equal(t, [2]int{0, 0}, post("c", idemKey, "key"))
+	require.Equal(t, [2]int{1, 0}, post("c", idemKey, "key"), "an answer without an append is decided on what was read")
+	other := newAPIOn(t, log.Log, nil)
+	other.post(chunksOf("s"), line("s", "d")).appended(t)
+	require.Equal(t, [2]int{2, 0}, post("e"), "what was there first, and what has followed")
+	require.Equal(t, []string{"a", "b", "c", "d", "e"}, a.texts("s"))
+}

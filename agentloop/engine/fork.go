@@ -98,7 +98,7 @@ func (l *Loop) Fork(ctx context.Context, req ForkRequest) (Forked, error) {
 	}
 	forked := Forked{SessionID: id, FromSessionID: req.FromSessionID, FromSequence: then.Head, Edits: names}
 	var state json.RawMessage
-	plan := func(t *projector.Tree) (facts []record.Draft, run string, err error) {
+	propose := func(t *projector.Tree) (facts []record.Draft, run string, err error) {
 		if t == nil {
 			if state == nil {
 				if err := l.mayFork(ctx, then, id, req, edits); err != nil {
@@ -133,17 +133,17 @@ func (l *Loop) Fork(ctx context.Context, req ForkRequest) (Forked, error) {
 	if !req.Run {
 		charged := admission{l: l}
 		var t *projector.Tree
-		t, err = l.appendPlan(ctx, id, func(t *projector.Tree) ([]record.Draft, error) {
-			facts, _, err := plan(t)
+		t, err = l.update(ctx, id, func(t *projector.Tree) ([]record.Draft, error) {
+			facts, _, err := propose(t)
 			if err == nil && len(facts) > 0 {
 				err = charged.admit(ctx, id, t, facts)
 			}
 			return facts, err
 		})
-		charged.done(appendedTo(t, err))
+		charged.done(t)
 	} else if err = l.hosted(ctx, then.AgentType); err == nil {
 		var s Started
-		s, err = l.request(ctx, id, then.AgentType, plan)
+		s, err = l.request(ctx, id, then.AgentType, propose)
 		forked.RunID = s.RunID
 	}
 	if err != nil {

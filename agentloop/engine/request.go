@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"slices"
 
 	"github.com/helixd/helixd/agentloop"
@@ -57,16 +56,15 @@ func (l *Loop) askedRun(ctx context.Context, session string, mode eventlog.RunMo
 }
 
 // propose returns what to append to a session in state t (nil: there is none),
-// and which run the answer names. It is called again when somebody else has
-// written in between.
+// and which run the answer names. It is called again if another writer was first.
 type propose func(t *projector.Tree) (facts []record.Draft, run string, err error)
 
-// request appends what plan makes of the session's state, and has the tree
+// request appends what propose makes of the session's state, and has the tree
 // driven. agentType is a new session's.
-func (l *Loop) request(ctx context.Context, session, agentType string, plan propose) (Started, error) {
+func (l *Loop) request(ctx context.Context, session, agentType string, propose propose) (Started, error) {
 	var run string
 	t, ticket, err := l.appendWork(ctx, session, agentType, always, func(t *projector.Tree) (facts []record.Draft, err error) {
-		facts, run, err = plan(t)
+		facts, run, err = propose(t)
 		return facts, err
 	})
 	if err != nil {
@@ -81,17 +79,18 @@ func (l *Loop) request(ctx context.Context, session, agentType string, plan prop
 
 func always(*projector.Tree) bool { return true }
 
-// appendWork is appendPlan for what somebody has to drive: the tree is on the
+// appendWork is update for what somebody has to drive: the tree is on the
 // queue's list before the first append, where that is needed.
 func (l *Loop) appendWork(
-	ctx context.Context, session, agentType string, needed func(*projector.Tree) bool, plan func(*projector.Tree) ([]record.Draft, error),
+	ctx context.Context, session, agentType string, needed func(*projector.Tree) bool, propose func(*projector.Tree) ([]record.Draft, error),
 ) (t *projector.Tree, ticket uint64, err error) {
 	done := func() {}
 	defer func() { done() }()
 	charged := admission{l: l}
-	defer func() { charged.done(appendedTo(t, err)) }()
-	t, err = l.appendPlan(ctx, session, func(t *projector.Tree) ([]record.Draft, error) {
-		facts, err := plan(t)
+	// An append whose outcome is unknown counts as none, until the read models see it.
+	defer func() { charged.done(t) }()
+	t, err = l.update(ctx, session, func(t *projector.Tree) ([]record.Draft, error) {
+		facts, err := propose(t)
 		if err != nil || len(facts) == 0 {
 			return facts, err
 		}
@@ -110,78 +109,28 @@ func (l *Loop) appendWork(
 	return t, ticket, err
 }
 
-// appendedTo returns the state behind an append, nil if there was none. Whether
-// there was one that nobody has answered is not known: it counts as none, until the
-// read models see it.
-func appendedTo(t *projector.Tree, err error) *projector.Tree {
-	if err != nil {
-		return nil
-	}
-	return t
-}
-
-// appendPlan appends what plan makes of the session's state, exactly once. It
-// returns the state behind that.
-func (l *Loop) appendPlan(
-	ctx context.Context, session string, plan func(*projector.Tree) ([]record.Draft, error),
+// update appends what propose makes of the session's state (nil: there is no session),
+// exactly once. It returns the state after that, nil with an error.
+func (l *Loop) update(
+	ctx context.Context, session string, propose func(*projector.Tree) ([]record.Draft, error),
 ) (*projector.Tree, error) {
 	if err := eventlog.ValidateClientSessionID(session); err != nil {
 		return nil, err
 	}
-	t, err := l.states.Head(ctx, session)
-	if errors.Is(err, eventlog.ErrSessionNotFound) {
-		t, err = nil, nil
-	}
-	again := false
-	err = eventlog.Contend(ctx, l.log, session, func(ctx context.Context) error {
-		if again {
-			t, err = l.caughtUp(ctx, session, t)
+	read := false
+	t, err := l.states.Update(ctx, session, l.opts.NewID, func(t *projector.Tree) ([]eventlog.Entry, error) {
+		if read = true; l.ctx.Err() != nil {
+			return nil, agentloop.ErrStopping
 		}
-		again = true
-		switch {
-		case l.ctx.Err() != nil:
-			return agentloop.ErrStopping
-		case err != nil:
-			return err
-		}
-		facts, err := plan(t)
-		if err != nil || len(facts) == 0 {
-			return err
-		}
-		record.SetActor(ctx, facts)
-		entries, err := record.Entries(session, facts)
-		if err != nil {
-			return err
-		}
-		var head uint64
-		if t != nil {
-			head = t.Head
-		}
-		last, err := eventlog.AppendOnce(ctx, l.log, session, l.opts.NewID(), head, entries)
-		if err != nil {
-			return err
-		}
-		if t == nil {
-			t = new(projector.Tree)
-		}
-		for i, e := range entries {
-			projector.Apply(t, eventlog.Record{Sequence: last + 1 - uint64(len(entries)-i), Entry: e})
-		}
-		return nil
-	})
-	return t, err
-}
-
-// caughtUp applies to t what others have written since.
-func (l *Loop) caughtUp(ctx context.Context, session string, t *projector.Tree) (*projector.Tree, error) {
-	if t == nil {
-		return l.states.Head(ctx, session)
-	}
-	for r, err := range eventlog.Behind(ctx, l.log, session, t.Head) {
+		facts, err := propose(t)
 		if err != nil {
 			return nil, err
 		}
-		projector.Apply(t, r)
+		record.SetActor(ctx, facts)
+		return record.Entries(session, facts)
+	})
+	if !read && l.ctx.Err() != nil { // which explains why the log does not answer
+		return nil, agentloop.ErrStopping
 	}
-	return t, nil
+	return t, err
 }

@@ -136,7 +136,7 @@ func (m *Manager) store(ctx context.Context, memories []readmodel.Memory, vector
 	for i, memory := range memories {
 		facts[i] = &eventlog.MemoryEmbedded{MemoryID: memory.ID, Model: m.model(), Vector: vectors[i], FactBase: m.base(log)}
 	}
-	return m.amend(ctx, log, memories[0].Sequence, facts...)
+	return m.update(ctx, log, memories[0].Sequence, facts...)
 }
 
 // stayPending logs why a memory has no vector. An embedder's own words are left

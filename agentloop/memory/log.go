@@ -116,10 +116,10 @@ func (m *Manager) fromLog(ctx context.Context, scope eventlog.MemoryScope, id st
 	return memory, head, nil
 }
 
-// amend appends facts about memories of a log, in which saved is the sequence
+// update appends facts about memories of a log, in which saved is the sequence
 // of one of them. A log that was erased since, and perhaps begun anew, is left
 // alone. Errors: readmodel.ErrNoMemory for such a log; the log's.
-func (m *Manager) amend(ctx context.Context, log string, saved uint64, facts ...eventlog.Fact) error {
+func (m *Manager) update(ctx context.Context, log string, saved uint64, facts ...eventlog.Fact) error {
 	entries := make([]eventlog.Entry, len(facts))
 	for i, f := range facts {
 		var err error
@@ -127,28 +127,24 @@ func (m *Manager) amend(ctx context.Context, log string, saved uint64, facts ...
 			return err
 		}
 	}
-	writer := "memory:" + m.opts.NewID()
 	done, err := m.turns.take(ctx, log)
 	if err != nil {
 		return err
 	}
 	defer done()
-	head := saved // which is the log's, right after a save
-	err = eventlog.Contend(ctx, m.opts.Log, log, func(ctx context.Context) (err error) {
-		if head == 0 {
-			if head, err = m.headOver(ctx, log, saved); err != nil {
-				return err
-			}
-		}
-		_, err = eventlog.AppendOnce(ctx, m.opts.Log, log, writer, head, entries)
-		head = 0
-		return err
-	})
+	_, err = eventlog.Update(ctx, m.opts.Log, log, eventlog.UpdateOptions{
+		Head:    saved, // which is the log's, right after a save
+		CatchUp: func(ctx context.Context) (uint64, error) { return m.headOver(ctx, log, saved) },
+		Writer:  m.writer,
+	}, func(uint64) ([]eventlog.Entry, error) { return entries, nil })
 	if errors.Is(err, eventlog.ErrSessionNotFound) {
 		return readmodel.ErrNoMemory
 	}
 	return err
 }
+
+// writer returns a new id of an append.
+func (m *Manager) writer() string { return "memory:" + m.opts.NewID() }
 
 // headOver returns a log's head, if it has the record saved. Sequences are
 // never used again: one that is there is of the log as it was.

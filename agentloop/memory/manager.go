@@ -111,7 +111,7 @@ func (m *Manager) Forget(ctx context.Context, scope eventlog.MemoryScope, id str
 	if err != nil {
 		return err
 	}
-	return m.amend(ctx, scope.LogID(), memory.Sequence, &eventlog.MemoryForgotten{MemoryID: id, FactBase: m.base(scope.LogID())})
+	return m.update(ctx, scope.LogID(), memory.Sequence, &eventlog.MemoryForgotten{MemoryID: id, FactBase: m.base(scope.LogID())})
 }
 
 // Erase removes every byte of a scope's memories, as [eventlog.Log.Erase] does

@@ -75,7 +75,7 @@ func (m *Manager) idOf(d Draft) string {
 // is asked for before the key is looked up, so that whoever saves the same at
 // the same time is seen or met; then only what came behind that head is looked at.
 func (m *Manager) append(ctx context.Context, d Draft, f *eventlog.MemorySaved, entry eventlog.Entry) (readmodel.Memory, error) {
-	log, writer := d.Scope.LogID(), "memory:"+m.opts.NewID()
+	log := d.Scope.LogID()
 	head, err := m.opts.Log.Head(ctx, log)
 	if err != nil && !errors.Is(err, eventlog.ErrSessionNotFound) {
 		return readmodel.Memory{}, err
@@ -89,25 +89,26 @@ func (m *Manager) append(ctx context.Context, d Draft, f *eventlog.MemorySaved, 
 		return readmodel.Memory{}, late
 	}
 	defer done()
-	again := false
-	failed := eventlog.Contend(ctx, m.opts.Log, log, func(ctx context.Context) error {
-		if again {
-			known, head, err = m.fromLog(ctx, d.Scope, f.MemoryID, head)
+	o := eventlog.UpdateOptions{Head: head, Current: true, Writer: m.writer, CatchUp: func(ctx context.Context) (uint64, error) {
+		known, head, err = m.fromLog(ctx, d.Scope, f.MemoryID, head)
+		return head, nil // err is propose's
+	}}
+	for {
+		last, failed := eventlog.Update(ctx, m.opts.Log, log, o, func(uint64) ([]eventlog.Entry, error) {
+			if !errors.Is(err, readmodel.ErrNoMemory) || errors.Is(err, readmodel.ErrForgotten) {
+				return nil, err
+			}
+			return []eventlog.Entry{entry}, nil
+		})
+		switch {
+		case errors.Is(failed, eventlog.ErrSessionNotFound): // it was erased meanwhile
+			o.Head, o.Current = 0, false
+		case failed == nil && known.ID == "":
+			return memoryOf(d.Scope, f, last), nil
+		default:
+			return known, failed
 		}
-		again = true
-		if !errors.Is(err, readmodel.ErrNoMemory) || errors.Is(err, readmodel.ErrForgotten) {
-			return nil
-		}
-		last, failed := eventlog.AppendOnce(ctx, m.opts.Log, log, writer, head, []eventlog.Entry{entry})
-		if errors.Is(failed, eventlog.ErrSessionNotFound) { // it was erased meanwhile
-			failed = &eventlog.ConflictError{}
-		}
-		if failed == nil {
-			known, err = memoryOf(d.Scope, f, last), nil
-		}
-		return failed
-	})
-	return known, cmp.Or(failed, err)
+	}
 }
 
 // undoTimeout is how long it may take to erase what was saved for a session that

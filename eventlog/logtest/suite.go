@@ -62,6 +62,7 @@ func Run(t *testing.T, open func(t *testing.T) eventlog.Log) {
 		{"a follower that missed an erasure ends", missedErasure},
 		{"appends, erasures, readers and followers in any order", lifetimesInAnyOrder},
 		{"an append behind what is not there conflicts", aheadOfHead},
+		{"an update is decided on the head that it follows, and appended once", updates},
 		{"clean-up by step keeps to the run", cleanupByStep},
 		{"clean-up by step resolves what it strikes", cleanupRanges},
 		{"clean-up by step takes every kind of chunk", cleanupOfEveryKind},

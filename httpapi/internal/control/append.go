@@ -1,7 +1,6 @@
 package control
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -80,7 +79,7 @@ func (s *Routes) produce(w http.ResponseWriter, r *web.Request, p production) er
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), appendTimeout)
 	defer cancel()
-	done, err := s.appendBehind(ctx, r.Session, pre, p)
+	done, err := s.update(ctx, r.Session, pre, p)
 	if err != nil && ctx.Err() != nil && r.Context().Err() == nil {
 		err = fmt.Errorf("%w: %w", eventlog.ErrOutcomeUnknown, err)
 	}
@@ -90,94 +89,102 @@ func (s *Routes) produce(w http.ResponseWriter, r *web.Request, p production) er
 	return r.OK(w, done)
 }
 
-// appendBehind appends p after the sequence that the producer expects, or at the
-// session's head. Each try knows the fold of all that it follows: it
-// tells whether the key was answered, and what may follow. A node that was the last
-// one to append to the session has that in memory, and the comparison of the append
-// proves it. When somebody else writes in between, and be it the same request by
-// another way, the next try sees that.
-func (s *Routes) appendBehind(ctx context.Context, session string, pre preconditions, p production) (done api.Appended, err error) {
-	again := false
-	writer, digest := rand.Text(), ""
-	if pre.key != "" {
-		digest = p.digest()
-		writer = eventlog.KeyedWriter(pre.key, digest)
-	}
+// update appends p after the sequence that the producer expects, or at the session's
+// head. Each proposal knows the fold of all that it follows: it tells whether the key was
+// answered, and what may follow. A node that was the last one to append to the session
+// has that in memory, and the comparison of the append proves it. When another writer is
+// first, and be it the same request on another path, the next proposal sees that.
+func (s *Routes) update(ctx context.Context, session string, pre preconditions, p production) (api.Appended, error) {
 	tip, err := s.states.Tip(ctx, session)
 	if err != nil {
 		return api.Appended{}, err
 	}
 	defer tip.Release()
-	var unexpected error // is for the producer, and no reason to try again
-	err = eventlog.Contend(ctx, s.log, session, func(ctx context.Context) error {
-		for {
-			if again {
-				if err := tip.Read(ctx); err != nil {
-					return err
-				}
-			}
-			again = true
-			var sent bool
-			unexpected = nil
-			done, sent, err = s.tryAppend(ctx, tip, writer, digest, &pre, p, &unexpected)
-			// No answer but an append is decided by a state that may be old.
-			if tip.Current() || sent && !errors.Is(err, eventlog.ErrSessionNotFound) {
-				return err
-			}
-		}
-	})
-	if err = cmp.Or(err, unexpected); err != nil {
+	u := &update{s: s, ctx: ctx, caller: auth.CallerOf(ctx), tip: tip, pre: pre, p: p, writer: rand.Text()}
+	if pre.key != "" {
+		u.digest = p.digest()
+		u.writer = eventlog.KeyedWriter(pre.key, u.digest)
+	}
+	_, err = eventlog.Update(ctx, s.log, session, eventlog.UpdateOptions{
+		Head: tip.Tree().Head, Current: tip.Current(), CatchUp: u.catchUp, Append: u.append,
+	}, u.propose)
+	if err != nil {
 		return api.Appended{}, err
 	}
-	return done, nil
+	return u.done, nil
 }
 
-// tryAppend appends p to a state. sent tells whether it was sent to the log.
-func (s *Routes) tryAppend(ctx context.Context, tip *snapshot.Tip, writer, digest string, pre *preconditions, p production, unexpected *error) (done api.Appended, sent bool, err error) {
-	caller, t := auth.CallerOf(ctx), tip.Tree()
-	switch a, known := t.Appends.Get(pre.key); { // no append has an empty key
-	case known && a.Digest != digest:
-		return done, false, ErrMismatch
+// update is an append of an outside producer.
+type update struct {
+	s      *Routes
+	ctx    context.Context
+	caller auth.Caller
+	tip    *snapshot.Tip
+	pre    preconditions
+	p      production
+	writer string
+	digest string // if there is a key
+
+	charged *quota.Admission
+	done    api.Appended
+}
+
+func (u *update) catchUp(ctx context.Context) (uint64, error) {
+	if err := u.tip.Read(ctx); err != nil {
+		return 0, err
+	}
+	return u.tip.Tree().Head, nil
+}
+
+// propose returns what is to be appended to the tip's state.
+func (u *update) propose(uint64) ([]eventlog.Entry, error) {
+	t := u.tip.Tree()
+	switch a, known := t.Appends.Get(u.pre.key); { // no append has an empty key
+	case known && a.Digest != u.digest:
+		return nil, ErrMismatch
 	case known:
-		return api.Appended{FirstSequence: a.FirstSequence, LastSequence: a.LastSequence, Count: a.Count}, false, nil
-	case pre.key != "" && t.OldKeys.Has(pre.key):
-		return done, false, ErrKeyExpired
+		u.done = api.Appended{FirstSequence: a.FirstSequence, LastSequence: a.LastSequence, Count: a.Count}
+		return nil, nil
+	case u.pre.key != "" && t.OldKeys.Has(u.pre.key):
+		return nil, ErrKeyExpired
 	}
-	if !caller.MayUse(t) { // since it was authorized
-		return done, false, auth.ErrForbidden
+	if !u.caller.MayUse(t) { // since it was authorized
+		return nil, auth.ErrForbidden
 	}
-	if pre.expectedGiven && pre.expected != t.Head {
-		if pre.expected > t.Head && tip.Current() { // another node may have answered with it
-			err := eventlog.Ahead(ctx, s.log, tip.Session(), pre.expected)
+	if u.pre.expectedGiven && u.pre.expected != t.Head {
+		if u.pre.expected > t.Head && u.tip.Current() { // another node may have answered with it
+			err := eventlog.Ahead(u.ctx, u.s.log, u.tip.Session(), u.pre.expected)
 			if _, ahead := errors.AsType[*eventlog.CursorAheadError](err); !ahead && !errors.Is(err, eventlog.ErrSessionNotFound) {
-				return done, false, err
+				return nil, err
 			}
 		}
-		*unexpected = &eventlog.ConflictError{Head: t.Head}
-		return done, false, nil
+		return nil, &eventlog.ConflictError{Head: t.Head}
 	}
-	if err := p.check(ctx, t); err != nil {
-		return done, false, err
+	if err := u.p.check(u.ctx, t); err != nil {
+		return nil, err
 	}
-	charged, err := s.charge(ctx, caller, tip.Session(), t, p)
-	if err != nil {
-		return done, false, err
-	}
+	var err error
+	u.charged, err = u.s.charge(u.ctx, u.caller, u.tip.Session(), t, u.p)
+	return u.p.entries, err
+}
+
+// append appends what was proposed.
+func (u *update) append(ctx context.Context, entries []eventlog.Entry) (uint64, error) {
 	var appended *projector.Tree
-	defer func() { charged.Done(appended) }()
-	if t.Head == 0 && (caller.Bound() || caller.Tenant != "") {
-		if err := s.createFor(ctx, caller, tip, p.agentType); err != nil {
-			return done, true, err
+	defer func() { u.charged.Done(appended) }()
+	if u.tip.Tree().Head == 0 && (u.caller.Bound() || u.caller.Tenant != "") {
+		if err := u.s.createFor(ctx, u.caller, u.tip, u.p.agentType); err != nil {
+			return 0, err
 		}
-		pre.expected = tip.Tree().Head
-		appended = &projector.Tree{Head: pre.expected} // the session counts, whatever becomes of the rest
+		u.pre.expected = u.tip.Tree().Head
+		appended = &projector.Tree{Head: u.pre.expected} // the session counts, whatever becomes of the rest
 	}
-	last, err := tip.Append(ctx, writer, p.entries)
+	last, err := u.tip.Append(ctx, u.writer, entries)
 	if err == nil {
-		done = api.Appended{FirstSequence: last + 1 - uint64(len(p.entries)), LastSequence: last, Count: len(p.entries)}
-		appended = &projector.Tree{Head: last, Bytes: tip.Tree().Bytes}
+		u.done = api.Appended{FirstSequence: last + 1 - uint64(len(entries)), LastSequence: last, Count: len(entries)}
+		appended = &projector.Tree{Head: last, Bytes: u.tip.Tree().Bytes}
 	}
-	return done, true, err
+	return last, err
 }
 
 // charge has the session's tenant admit what is appended. A free append to a session
