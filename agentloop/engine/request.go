@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine/internal/admission"
 	"github.com/helixd/helixd/agentloop/engine/internal/record"
 	"github.com/helixd/helixd/agentloop/engine/internal/tracing"
 	"github.com/helixd/helixd/eventlog"
@@ -88,14 +89,14 @@ func (l *Loop) appendWork(
 ) (t *projector.Tree, ticket uint64, err error) {
 	done := func() {}
 	defer func() { done() }()
-	charged := admission{l: l}
-	defer func() { charged.done(appendedTo(t, err)) }()
+	charged := admission.Admission{Quota: l.opts.Quota}
+	defer func() { charged.Done(appendedTo(t, err)) }()
 	t, err = l.appendPlan(ctx, session, func(t *projector.Tree) ([]record.Draft, error) {
 		facts, err := plan(t)
 		if err != nil || len(facts) == 0 {
 			return facts, err
 		}
-		if err := charged.admit(ctx, session, t, facts); err != nil {
+		if err := charged.Admit(ctx, session, t, facts); err != nil {
 			return nil, err
 		}
 		if ticket != 0 || !needed(t) {
