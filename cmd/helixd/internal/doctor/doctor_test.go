@@ -229,7 +229,7 @@ func TestDoctorOnAConfiguration(t *testing.T) {
 				"FILE:8: tracing.headers.Authorization: must not contain control characters", "FILE:8: tracing.sampleRatio: must be from 0 to 1", "problems: 6",
 			},
 		},
-		"nobody": {"", 0, []string{"warning  config       FILE lets nobody in"}},
+		"nobody": {"", 0, []string{"warning  config       FILE accepts no caller"}},
 		"tickets": {
 			"auth: {tokens: [{token: hunter2}]}\nnats: {name: a, replicas: 3, cluster: {listen: '127.0.0.1:6222', name: c, routes: ['nats://127.0.0.1:6222', 'nats://127.0.0.1:6223', 'nats://127.0.0.1:6224']}}\n", 0,
 			[]string{"warning  config       auth.ticketKey is not set"},
