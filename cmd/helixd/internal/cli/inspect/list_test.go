@@ -109,7 +109,7 @@ func TestListings(t *testing.T) {
 			answer: clitest.Listing(clitest.Current, readmodel.Parked{SessionID: "s", Sequence: 3, Type: "odd", Reason: "it can't be read", Stuck: true}),
 			asked:  "/parked?limit=50&offset=0&sessionId=s",
 			stdout: "SESSION  SEQUENCE  TYPE  STUCK  REASON\ns        3         odd   true   it can't be read\n",
-			notes:  "1 of 9 are shown; --offset 1 goes on\n",
+			notes:  "1 of 9 are shown; --offset 1 shows more\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
