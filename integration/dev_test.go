@@ -126,7 +126,7 @@ func TestServeRefuses(t *testing.T) {
 // TestServeOpensNATS: what may start without being refused, and which of it
 // is worth a warning.
 func TestServeOpensNATS(t *testing.T) {
-	const warning = "level=WARN msg=\"nats.listen: everybody on this machine can read live streams"
+	const warning = "level=WARN msg=\"nats.listen: every user of this machine can read live streams"
 	w := newWorld(t)
 	raw, err := os.ReadFile(w.config)
 	require.NoError(t, err)
