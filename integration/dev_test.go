@@ -100,7 +100,7 @@ func TestServeRefuses(t *testing.T) {
 	pages := filepath.Join(t.TempDir(), "helix.yaml")
 	require.NoError(t, os.WriteFile(pages, []byte("auth: {tokens: [{token: secret}]}\ncors: {origins: ['*']}\nnats: {websocket: {listen: '127.0.0.1:0'}}\n"), 0o600))
 	for name, tc := range map[string]struct{ args, want string }{
-		"no authentication": {"serve --config " + w.config, "nobody could use this: set auth.tokens"},
+		"no authentication": {"serve --config " + w.config, "no caller could be authenticated: set auth.tokens"},
 		"the whole network": {"serve --allow-unauthenticated --listen 0.0.0.0:0 --config " + w.config, "is not a loopback address"},
 		"NATS for the whole network": {
 			"serve --allow-unauthenticated --listen 127.0.0.1:0 --nats-listen 0.0.0.0:0 --config " + w.config,
@@ -126,7 +126,7 @@ func TestServeRefuses(t *testing.T) {
 // TestServeOpensNATS: what may start without being refused, and which of it
 // is worth a warning.
 func TestServeOpensNATS(t *testing.T) {
-	const warning = "level=WARN msg=\"nats.listen: everybody on this machine can read live streams"
+	const warning = "level=WARN msg=\"nats.listen: every user of this machine can read live streams"
 	w := newWorld(t)
 	raw, err := os.ReadFile(w.config)
 	require.NoError(t, err)

@@ -109,7 +109,7 @@ func TestDoctorOnAHealthyFolder(t *testing.T) {
 	used := doctor(t, "--config", w.config, "--data-dir", dir, "--listen", strings.TrimPrefix(daemon.url, "http://"), "--nats-listen", natsListen)
 	require.Zero(t, used.code, "%+v", used)
 	require.Equal(t, 1, used.Warnings, "%+v", used)
-	used.requireSays(t, "config", jetstream.Doubtful, "lets nobody in")
+	used.requireSays(t, "config", jetstream.Doubtful, "accepts no caller")
 	used.requireSays(t, "folder", jetstream.Healthy, "is in use by a daemon")
 	used.requireSays(t, "daemon", jetstream.Healthy, daemon.url+" is ready")
 	used.requireSays(t, "durability", jetstream.Healthy, "survive a power loss")

@@ -128,7 +128,7 @@ func TestTerminal(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, no.ended())
 	require.Contains(t, no.seen.String(), "is discarded: 2 messages. [y/N]")
-	require.Contains(t, no.seen.String(), "nothing has been changed")
+	require.Contains(t, no.seen.String(), "nothing was changed")
 	require.Contains(t, helixd(t, "records", "walk", "--server", d.url), `"Oslo"`)
 
 	yes := onTerminal(t, "rollback", "walk", "--to", at, "--server", d.url)

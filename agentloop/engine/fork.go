@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine/internal/admission"
 	"github.com/helixd/helixd/agentloop/engine/internal/files"
 	"github.com/helixd/helixd/agentloop/engine/internal/record"
 	"github.com/helixd/helixd/agentloop/quota"
@@ -112,7 +113,7 @@ func (l *Loop) Fork(ctx context.Context, req ForkRequest) (Forked, error) {
 			if !req.Run {
 				return facts, "", nil
 			}
-			if t, err = foldFork(facts); err != nil {
+			if t, err = record.FoldFork(facts); err != nil {
 				return nil, "", err
 			}
 		} else if from := t.ForkedFrom; from == nil || from.SessionID != req.FromSessionID || from.Sequence != then.Head || !req.Edit.same(from.Edits) {
@@ -131,16 +132,16 @@ func (l *Loop) Fork(ctx context.Context, req ForkRequest) (Forked, error) {
 		return append(facts, more...), run, nil
 	}
 	if !req.Run {
-		charged := admission{l: l}
+		charged := admission.Admission{Quota: l.opts.Quota}
 		var t *projector.Tree
 		t, err = l.update(ctx, id, func(t *projector.Tree) ([]record.Draft, error) {
 			facts, _, err := propose(t)
 			if err == nil && len(facts) > 0 {
-				err = charged.admit(ctx, id, t, facts)
+				err = charged.Admit(ctx, id, t, facts)
 			}
 			return facts, err
 		})
-		charged.done(t)
+		charged.Done(t)
 	} else if err = l.hosted(ctx, then.AgentType); err == nil {
 		var s Started
 		s, err = l.request(ctx, id, then.AgentType, propose)
@@ -195,19 +196,6 @@ func (l *Loop) forkState(ctx context.Context, then *projector.Tree, id string, e
 		}
 	}
 	return projector.ForkState(then, id, edits...)
-}
-
-// foldFork returns the state behind a fork's first records.
-func foldFork(facts []record.Draft) (*projector.Tree, error) {
-	entries, err := record.Entries(facts[0].Fact.(*eventlog.SessionForked).SessionID, facts)
-	if err != nil {
-		return nil, err
-	}
-	t := new(projector.Tree)
-	for i, e := range entries {
-		projector.Apply(t, eventlog.Record{Sequence: uint64(i + 1), Entry: e})
-	}
-	return t, nil
 }
 
 // orphanedFork returns the fork that was made of a session before that was

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine/internal/admission"
 	"github.com/helixd/helixd/agentloop/engine/internal/record"
 	"github.com/helixd/helixd/agentloop/engine/internal/tracing"
 	"github.com/helixd/helixd/eventlog"
@@ -86,15 +87,15 @@ func (l *Loop) appendWork(
 ) (t *projector.Tree, ticket uint64, err error) {
 	done := func() {}
 	defer func() { done() }()
-	charged := admission{l: l}
+	charged := admission.Admission{Quota: l.opts.Quota}
 	// An append whose outcome is unknown counts as none, until the read models see it.
-	defer func() { charged.done(t) }()
+	defer func() { charged.Done(t) }()
 	t, err = l.update(ctx, session, func(t *projector.Tree) ([]record.Draft, error) {
 		facts, err := propose(t)
 		if err != nil || len(facts) == 0 {
 			return facts, err
 		}
-		if err := charged.admit(ctx, session, t, facts); err != nil {
+		if err := charged.Admit(ctx, session, t, facts); err != nil {
 			return nil, err
 		}
 		if ticket != 0 || !needed(t) {

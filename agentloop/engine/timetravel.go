@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/helixd/helixd/agentloop"
+	"github.com/helixd/helixd/agentloop/engine/internal/admission"
 	"github.com/helixd/helixd/agentloop/engine/internal/record"
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector"
@@ -92,11 +93,11 @@ func (l *Loop) goBack(
 	resync.Base = l.clock.ChunkBase(&then.Session)
 	more := append([]record.Draft{{Chunk: resync}}, next(then)...)
 	record.SetActor(ctx, more)
-	charged := admission{l: l}
-	defer func() { charged.done(nil) }()
+	charged := admission.Admission{Quota: l.opts.Quota}
+	defer func() { charged.Done(nil) }()
 	marker, err := eventlog.Rollback(ctx, l.log, session, seq, eventlog.RollbackOptions{
 		Restore: restore, Reason: reason, Then: func(head uint64) ([]eventlog.Entry, error) {
-			if err := charged.admitBytes(ctx, session, then.Tenant, len(restore)); err != nil {
+			if err := charged.AdmitBytes(ctx, session, then.Tenant, len(restore)); err != nil {
 				return nil, err
 			}
 			now, err := l.states.At(ctx, session, head)
@@ -110,7 +111,7 @@ func (l *Loop) goBack(
 		return nil, err
 	}
 	if after, err := l.states.Head(ctx, session); err == nil { // else it counts once the read models see it
-		charged.done(after)
+		charged.Done(after)
 	}
 	return marker, nil
 }
@@ -137,11 +138,11 @@ func (l *Loop) rewind(ctx context.Context, req ResumeRequest) (Started, error) {
 	if err != nil {
 		return Started{}, err
 	}
-	charged := admission{l: l}
-	if err := charged.admit(ctx, req.SessionID, t, l.askedRun(ctx, req.SessionID, req.Mode, req.Messages)); err != nil {
+	charged := admission.Admission{Quota: l.opts.Quota}
+	if err := charged.Admit(ctx, req.SessionID, t, l.askedRun(ctx, req.SessionID, req.Mode, req.Messages)); err != nil {
 		return Started{}, err
 	}
-	defer charged.done(nil)
+	defer charged.Done(nil)
 	ticket, done, err := l.node.Announce(ctx, t.AgentType, req.SessionID)
 	if err != nil {
 		return Started{}, err
@@ -159,7 +160,7 @@ func (l *Loop) rewind(ctx context.Context, req ResumeRequest) (Started, error) {
 		l.node.Detach(req.SessionID, run)
 		return Started{}, err
 	case marker == nil: // nothing has happened since
-		charged.done(nil) // request does it
+		charged.Done(nil) // request does it
 		return l.request(ctx, req.SessionID, "", func(t *projector.Tree) ([]record.Draft, string, error) {
 			facts := l.askedRun(ctx, req.SessionID, req.Mode, req.Messages)
 			l.node.Attach(req.SessionID, facts[0].Run, req.Hooks)
@@ -167,7 +168,7 @@ func (l *Loop) rewind(ctx context.Context, req ResumeRequest) (Started, error) {
 		})
 	}
 	if after, err := l.states.Head(ctx, req.SessionID); err == nil { // else it counts once the read models see it
-		charged.done(after)
+		charged.Done(after)
 	}
 	l.dispatch(t, ticket)
 	return started(req.SessionID, run), nil

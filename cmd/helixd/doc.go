@@ -20,7 +20,7 @@
 //	helixd verify [SESSION...]    look for damage in the store, or in a backup
 //	helixd doctor                 look at the deployment and say what to change
 //	helixd healthy                ask a daemon whether it takes work
-//	helixd reload                 have a daemon read its agents and tokens anew
+//	helixd reload                 have a daemon read its agents and tokens again
 //	helixd version
 //
 // The commands that read work against a daemon (--server URL) or directly on

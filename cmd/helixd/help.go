@@ -11,17 +11,17 @@ const helpWidth = 100
 
 const description = `The durable home of AI-agent sessions.
 
-Exit codes: 0 if all went well; 1 for a failure, and for what doctor has found; 2 for damage that verify has found, and if doctor could not look; 80 for a command line that is not right.
+Exit codes: 0: success; 1: a failure, or problems that doctor found; 2: damage that verify found, or doctor could not examine the deployment; 80: an invalid command line.
 
 Flags beat the environment (HELIX_LISTEN is the key listen), which beats the file, which beats defaults.`
 
 // groups are how commands are listed.
 var groups = []kong.Group{
-	{Key: "run", Title: "Run it:"},
-	{Key: "look", Title: "Look at sessions:"},
+	{Key: "run", Title: "Run:"},
+	{Key: "look", Title: "Inspect sessions:"},
 	{Key: "change", Title: "Change sessions:"},
-	{Key: "memories", Title: "Look at memories, and change them:"},
-	{Key: "care", Title: "Take care of it:"},
+	{Key: "memories", Title: "Memories:"},
+	{Key: "care", Title: "Operate:"},
 }
 
 // examples are shown by each command's --help; they are by its path.

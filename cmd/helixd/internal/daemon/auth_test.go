@@ -150,6 +150,6 @@ func TestDaemonNeedsAuth(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, none)
 	err = ServeCommand{}.Run(&flags.Process{Ctx: t.Context(), Stderr: io.Discard})
-	require.ErrorContains(t, err, "nobody could use this: set auth.tokens or auth.jwt")
+	require.ErrorContains(t, err, "no caller could be authenticated: set auth.tokens or auth.jwt")
 	require.False(t, strings.Contains(err.Error(), "\n"))
 }

@@ -73,7 +73,7 @@ func (s ServeCommand) checked(c *config.Config, log *slog.Logger) (*config.Confi
 	if !c.Auth.Configured() {
 		switch {
 		case !c.Auth.AllowUnauthenticated:
-			return nil, nil, errors.New("nobody could use this: set auth.tokens or auth.jwt, or auth.allowUnauthenticated to run without")
+			return nil, nil, errors.New("no caller could be authenticated: set auth.tokens or auth.jwt, or auth.allowUnauthenticated to run without")
 		case !settings.IsLoopback(c.Listen) && !s.ForceUnauthenticated:
 			return nil, nil, fmt.Errorf("listen: %s is not a loopback address: set auth.tokens or auth.jwt, or give --force-unauthenticated", c.Listen)
 		}

@@ -44,14 +44,14 @@ func (d *doctor) daemon(ctx context.Context, base string) error {
 	switch {
 	case ok && answer.Error != "":
 		d.problem(checkDaemon, base, "answers "+resp.Status+": "+answer.Error, "wait until it has started, or correct what its answer names")
-		return fmt.Errorf("%s says no more", base)
+		return fmt.Errorf("%s gives no more information", base)
 	case !ok:
 		d.problem(checkDaemon, base, "answers "+resp.Status+", not as helixd does", "give the URL of helixd's HTTP server as --server")
 		return fmt.Errorf("%s is not helixd", base)
 	}
 	r := answer.Readiness
 	if r.Backend == "" { // it says more to callers whom it knows
-		d.warning(checkDaemon, map[bool]string{true: base + " is ready", false: base + " is not ready"}[r.Ready]+"; the rest it tells to known callers alone",
+		d.warning(checkDaemon, "", map[bool]string{true: base + " is ready", false: base + " is not ready"}[r.Ready]+"; the rest it tells to known callers alone",
 			"give a token with the operation status: --token or HELIX_TOKEN")
 		d.daemonClock(base, resp.Header.Get("Date"), asked, came)
 		return nil
@@ -118,11 +118,11 @@ func (d *doctor) daemonReadModels(r api.Readiness) {
 	switch f := r.ReadModels; {
 	case f == nil:
 	case f.Problem != "":
-		d.warning(checkListings, f.Problem, "look at the daemon's log; the file can be removed at any time, and is made again")
+		d.warning(checkListings, "", f.Problem, "look at the daemon's log; the file can be removed at any time, and is made again")
 	case f.Rebuilding:
-		d.warning(checkListings, "they are being made anew; listings lack sessions", "wait until they are whole")
+		d.warning(checkListings, "", "the read models are being rebuilt; listings lack sessions", "wait until the rebuild is finished")
 	case f.Parked > 0:
-		d.warning(checkListings, fmt.Sprintf("records that could not be used: %d", f.Parked), "helixd parked lists them; helixd verify tells whether they are damaged")
+		d.warning(checkListings, "", fmt.Sprintf("records that could not be used: %d", f.Parked), "helixd parked lists them; helixd verify tells whether they are damaged")
 	case !f.Current:
 		d.ok(checkListings, "listings are about %d records behind the log", f.Lag)
 	default:

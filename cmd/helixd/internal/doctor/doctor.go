@@ -84,7 +84,7 @@ const (
 const doctorTimeout = 2 * time.Minute
 
 // errProblems tells that the doctor could look and has found problems.
-var errProblems = errors.New("there are problems: what to change stands beside them")
+var errProblems = errors.New("found problems: each line says what to change")
 
 // notExamined tells that the doctor could not look. It hides what it holds: an
 // interruption is no success.
@@ -175,12 +175,12 @@ func (d *doctor) configuration() {
 		return
 	}
 	if !d.config.Auth.Configured() && !d.config.Auth.AllowUnauthenticated {
-		d.doubt(checkConfig, d.cmd.Config, d.cmd.Config+" lets nobody in",
+		d.warning(checkConfig, d.cmd.Config, d.cmd.Config+" accepts no caller",
 			"set auth.tokens or auth.jwt; without them helixd serve starts only with auth.allowUnauthenticated")
 		return
 	}
 	if d.config.NATS.Cluster.Listen != "" && d.config.Auth.Configured() && d.config.Auth.TicketKey.IsZero() {
-		d.doubt(checkConfig, d.cmd.Config, "auth.ticketKey is not set: a stream ticket opens a stream only on the node of the cluster that made it",
+		d.warning(checkConfig, d.cmd.Config, "auth.ticketKey is not set: a stream ticket opens a stream only on the node of the cluster that made it",
 			"set auth.ticketKey to the same random text of 32 bytes or more on each node, or ignore this if no browser uses tickets")
 		return
 	}
@@ -250,8 +250,8 @@ func (d *doctor) ok(id, format string, args ...any) {
 	d.out.add(jetstream.Check{ID: id, Status: jetstream.Healthy, Found: fmt.Sprintf(format, args...)})
 }
 
-func (d *doctor) warning(id, found, advice string) {
-	d.out.add(jetstream.Check{ID: id, Status: jetstream.Doubtful, Found: found, Advice: advice})
+func (d *doctor) warning(id, target, found, advice string) {
+	d.out.add(jetstream.Check{ID: id, Status: jetstream.Doubtful, Target: target, Found: found, Advice: advice})
 }
 
 func (d *doctor) problem(id, target, found, advice string) {

@@ -229,7 +229,7 @@ func TestDoctorOnAConfiguration(t *testing.T) {
 				"FILE:8: tracing.headers.Authorization: must not contain control characters", "FILE:8: tracing.sampleRatio: must be from 0 to 1", "problems: 6",
 			},
 		},
-		"nobody": {"", 0, []string{"warning  config       FILE lets nobody in"}},
+		"nobody": {"", 0, []string{"warning  config       FILE accepts no caller"}},
 		"tickets": {
 			"auth: {tokens: [{token: hunter2}]}\nnats: {name: a, replicas: 3, cluster: {listen: '127.0.0.1:6222', name: c, routes: ['nats://127.0.0.1:6222', 'nats://127.0.0.1:6223', 'nats://127.0.0.1:6224']}}\n", 0,
 			[]string{"warning  config       auth.ticketKey is not set"},
@@ -284,7 +284,7 @@ func TestDoctorOnADaemonsReadModels(t *testing.T) {
 		"": nil,
 		"ok       listings     listings are at the log's end":                                             {Current: true},
 		"ok       listings     listings are about 7 records behind the log":                               {Lag: 7},
-		"warning  listings     they are being made anew":                                                  {Rebuilding: true},
+		"warning  listings     the read models are being rebuilt":                                                  {Rebuilding: true},
 		"warning  listings     records that could not be used: 2\n                      -> helixd parked": {Current: true, Parked: 2},
 		"warning  listings     they do not get on":                                                        {Lag: 1, Problem: "they do not get on"},
 	} {

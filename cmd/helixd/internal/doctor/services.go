@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/helixd/helixd/cmd/helixd/internal/settings"
-	"github.com/helixd/helixd/eventlog/jetstream"
 )
 
 // tracingTimeout is how long a collector has to answer.
@@ -69,7 +68,7 @@ func (d *doctor) tracing(ctx context.Context) {
 		if u, is := errors.AsType[*url.Error](err); is {
 			err = u.Err // without the URL
 		}
-		d.doubt(checkTracing, target, fmt.Sprintf("%s can't be reached: %v", target, err), "start the collector, or correct tracing.endpoint: traces are lost, nothing else is")
+		d.warning(checkTracing, target, fmt.Sprintf("%s can't be reached: %v", target, err), "start the collector, or correct tracing.endpoint: traces are lost, nothing else is")
 		return
 	}
 	resp.Body.Close()
@@ -79,10 +78,6 @@ func (d *doctor) tracing(ctx context.Context) {
 	case resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden:
 		d.problem(checkTracing, target, target+" answers "+resp.Status, "correct tracing.headers: the collector does not know them")
 	default:
-		d.doubt(checkTracing, target, target+" answers "+resp.Status, "correct tracing.endpoint: it is the base URL, to which /v1/traces is added")
+		d.warning(checkTracing, target, target+" answers "+resp.Status, "correct tracing.endpoint: it is the base URL, to which /v1/traces is added")
 	}
-}
-
-func (d *doctor) doubt(id, target, found, advice string) {
-	d.out.add(jetstream.Check{ID: id, Status: jetstream.Doubtful, Target: target, Found: found, Advice: advice})
 }

@@ -146,7 +146,7 @@ func (d *doctor) unreachable(dep dependency, err error) {
 		advice = "correct " + dep.key + ", or install the program: what needs it fails"
 	}
 	if d.cmd.ConfigOnly {
-		d.doubt(dep.check, dep.key, found, advice)
+		d.warning(dep.check, dep.key, found, advice)
 		return
 	}
 	d.problem(dep.check, dep.key, found, advice)

@@ -39,11 +39,11 @@ func (d *doctor) workspaces() {
 	}
 	gaps := p.Gaps()
 	for _, gap := range gaps {
-		d.warning(checkWorkspaces, gap, "run helixd on Linux 5.12 or later where user namespaces and seccomp are allowed, or run no commands that you do not trust")
+		d.warning(checkWorkspaces, "", gap, "run helixd on Linux 5.12 or later where user namespaces and seccomp are allowed, or run no commands that you do not trust")
 	}
 	slices.Sort(networked)
 	for _, name := range networked {
-		d.warning(checkWorkspaces, "commands of the agent "+name+" reach the machine's network, and what listens on its loopback addresses",
+		d.warning(checkWorkspaces, "", "commands of the agent "+name+" reach the machine's network, and what listens on its loopback addresses",
 			"remove network: host from the agent's workspace if its commands need no network")
 	}
 	if len(gaps)+len(networked) == 0 {

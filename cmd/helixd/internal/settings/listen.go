@@ -38,10 +38,10 @@ func CheckListen(c *config.Config, forced bool, log *slog.Logger) error {
 			return fmt.Errorf("%s: %s is not a loopback address: set %s, or give --force-unauthenticated", l.key, l.address, l.needs)
 		case !c.Auth.Configured(): // any process on this machine may do everything anyway
 		case l.key == "nats.cluster.listen":
-			log.Warn(l.key+": everybody who reaches it can join and read and write everything; to change this set "+l.needs, "address", l.address)
+			log.Warn(l.key+": every host that reaches it can join, and read and write everything; to prevent this, set "+l.needs, "address", l.address)
 		case IsLoopback(l.address) && l.needs == clients:
-			log.Warn(l.key+": everybody on this machine can read live streams, whatever auth says; "+
-				"to change this set "+clients, "address", l.address)
+			log.Warn(l.key+": every user of this machine can read live streams, whatever auth says; "+
+				"to prevent this, set "+clients, "address", l.address)
 		}
 	}
 	return nil

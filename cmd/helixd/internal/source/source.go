@@ -2,6 +2,7 @@ package source
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -109,11 +110,31 @@ func (f ServerFlags) OpenAs(ctx context.Context, o jetstream.Options) (*Source, 
 	}, nil
 }
 
-// Get returns the body of an answer, or the error that it holds.
+// Get returns the body of an answer, or the error that the answer holds.
 func (s *Source) Get(ctx context.Context, path string, header http.Header) (io.ReadCloser, error) {
 	return s.Do(ctx, http.MethodGet, path, header, nil)
 }
 
+// Post sends a request as JSON, and returns the body of the answer.
+func (s *Source) Post(ctx context.Context, path string, request any) (io.ReadCloser, error) {
+	raw, err := json.Marshal(request)
+	if err != nil {
+		return nil, err
+	}
+	return s.Do(ctx, http.MethodPost, path, http.Header{"Content-Type": {"application/json"}}, bytes.NewReader(raw))
+}
+
+// Decode reads an answer, and closes it.
+func Decode(answer io.ReadCloser, into any) error {
+	defer answer.Close()
+	if err := json.NewDecoder(answer).Decode(into); err != nil {
+		return fmt.Errorf("the daemon's answer is not JSON: %w", err)
+	}
+	return nil
+}
+
+// Do sends a request and returns the body of the answer, or the error that the
+// answer holds.
 func (s *Source) Do(ctx context.Context, method, path string, header http.Header, body io.Reader) (io.ReadCloser, error) {
 	if s.bad != nil {
 		return nil, s.bad

@@ -32,7 +32,7 @@ func (e Event) last() string {
 	case e.Type == "error":
 		return "failed: " + strconv.Quote(e.Error)
 	case e.Status == string(eventlog.StreamActive): // of a replay
-		return "goes on"
+		return "continues"
 	}
 	return strings.TrimSpace("ended " + Printable(e.Status))
 }

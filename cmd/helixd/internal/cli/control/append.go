@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -23,7 +22,7 @@ type appendCmd struct {
 	Session          string  `arg:"" help:"Session id; the first append creates the session."`
 	File             string  `arg:"" optional:"" default:"-" help:"Chunks, one a line; - is the standard input."`
 	ExpectedSequence *uint64 `help:"Append only if the session's last sequence is this one; 0: only if it is new. Of the first batch."`
-	IdempotencyKey   string  `help:"Makes it safe to repeat the command: batches have this key with -1, -2, … behind it, and the end has -end."`
+	IdempotencyKey   string  `help:"Makes it safe to repeat the command: batches have this key followed by -1, -2, …, and the end has -end."`
 	End              bool    `help:"End the stream afterwards." xor:"end"`
 	Fail             string  `help:"Fail the stream afterwards, with this error." placeholder:"TEXT" xor:"end"`
 }
@@ -46,7 +45,7 @@ func (c appendCmd) Run(p *flags.Process) error {
 		err = c.finish(p.Ctx, s)
 	}
 	if err != nil && total.Count > 0 {
-		err = fmt.Errorf("behind sequence %d, where %d chunks were appended: %w", total.LastSequence, total.Count, err)
+		err = fmt.Errorf("after sequence %d, with %d chunks appended: %w", total.LastSequence, total.Count, err)
 	}
 	if err != nil {
 		return err
@@ -143,9 +142,5 @@ func sendAppend(ctx context.Context, s *source.Source, path string, header http.
 	if err != nil {
 		return done, err
 	}
-	defer answer.Close()
-	if err := json.NewDecoder(answer).Decode(&done); err != nil {
-		return done, errors.Join(errors.New("the daemon's answer is no JSON"), err)
-	}
-	return done, nil
+	return done, source.Decode(answer, &done)
 }

@@ -59,7 +59,7 @@ func TestAppendFileAndFail(t *testing.T) {
 func TestAppendSaysHowFarItCame(t *testing.T) {
 	_, helixd := clitest.Serve[Commands](t)
 	_, err := helixd(clitest.ChunkLines("s", 1000)+"junk", "append", "s")
-	require.ErrorContains(t, err, "behind sequence 1000, where 1000 chunks were appended")
+	require.ErrorContains(t, err, "after sequence 1000, with 1000 chunks appended")
 	require.ErrorContains(t, err, "INVALID_REQUEST")
 	_, err = helixd(clitest.ChunkLines("s", 1), "append", "s", "--expected-sequence", "999")
 	require.ErrorContains(t, err, "SEQUENCE_CONFLICT")

@@ -18,7 +18,7 @@ type eraseCmd struct {
 	source.DaemonFlags
 	Session string `arg:"" help:"Session id."`
 	Yes     bool   `help:"Really: nothing can bring the session back." required:""`
-	Wait    bool   `help:"Wait until no byte is left. The daemon goes on in any case." default:"true" negatable:""`
+	Wait    bool   `help:"Wait until no byte is left. The daemon continues in any case." default:"true" negatable:""`
 }
 
 // erasePause is the time between two requests for the same erasure.
@@ -58,10 +58,8 @@ func untilErased[T any](ctx context.Context, wait bool, ask func() (io.ReadClose
 			return done, err
 		}
 		var now T
-		err = json.NewDecoder(body).Decode(&now)
-		body.Close()
-		if err != nil {
-			return done, fmt.Errorf("the daemon's answer is no JSON: %w", err)
+		if err := source.Decode(body, &now); err != nil {
+			return done, err
 		}
 		done = now
 		if !pending(done) || !wait || !waits(done) {

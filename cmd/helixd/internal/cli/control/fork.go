@@ -1,10 +1,7 @@
 package control
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
-	"net/http"
 
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
@@ -18,7 +15,7 @@ type forkCmd struct {
 	Session      string  `arg:"" help:"Session id."`
 	At           *uint64 `help:"Sequence up to which the fork has the session's past; without a place it is the head." placeholder:"N" xor:"where"`
 	Checkpoint   string  `help:"Checkpoint at which the fork begins." placeholder:"ID" xor:"where"`
-	MessageIndex *int    `help:"Message behind which the fork begins, from 0." placeholder:"N" xor:"where"`
+	MessageIndex *int    `help:"Message after which the fork begins, from 0." placeholder:"N" xor:"where"`
 	As           string  `help:"Id of the new session; without it, one that the daemon chooses." placeholder:"ID"`
 	JSON         bool    `help:"Print JSON."`
 }
@@ -38,24 +35,19 @@ func (c forkCmd) Run(p *flags.Process) error {
 	})
 }
 
-// change asks the daemon to do something with a session, and prints what it
-// answers: as it is, or in words.
+// change asks the daemon to change a session, and prints its answer: as it is, or in
+// words.
 func change(p *flags.Process, daemon source.DaemonFlags, session, verb string, request any, asJSON bool, answer any, words func() string) error {
-	raw, err := json.Marshal(request)
+	body, err := daemon.Connect().Post(p.Ctx, "/sessions/"+source.EscapeID(session)+"/"+verb, request)
 	if err != nil {
 		return err
 	}
-	body, err := daemon.Connect().Do(p.Ctx, http.MethodPost, "/sessions/"+source.EscapeID(session)+"/"+verb,
-		http.Header{"Content-Type": {"application/json"}}, bytes.NewReader(raw))
-	if err != nil {
-		return err
-	}
-	defer body.Close()
 	if asJSON {
+		defer body.Close()
 		return terminal.PrintJSON(p.Stdout, body)
 	}
-	if err := json.NewDecoder(body).Decode(answer); err != nil {
-		return fmt.Errorf("the daemon's answer is no JSON: %w", err)
+	if err := source.Decode(body, answer); err != nil {
+		return err
 	}
 	_, err = fmt.Fprintln(p.Stdout, words())
 	return err

@@ -22,9 +22,9 @@ import (
 
 type memoriesCmd struct {
 	List    memoriesListCmd    `cmd:"" help:"List the memories of a user, an agent or a session, newest first."`
-	Search  memoriesSearchCmd  `cmd:"" help:"Find memories by words and by meaning, what fits best first."`
+	Search  memoriesSearchCmd  `cmd:"" help:"Find memories by words and by meaning, the best match first."`
 	Save    memoriesSaveCmd    `cmd:"" help:"Save a memory."`
-	Forget  memoriesForgetCmd  `cmd:"" help:"Have a memory never be found again."`
+	Forget  memoriesForgetCmd  `cmd:"" help:"Forget a memory: it is never found again."`
 	Erase   memoriesEraseCmd   `cmd:"" help:"Erase all memories of a user, an agent or a session, every byte of them."`
 	Process memoriesProcessCmd `cmd:"" help:"Compute the vectors that are missing, as after an outage of the embedder."`
 }
@@ -42,7 +42,7 @@ type memoryFlags struct {
 // Validate is called for every command about a scope.
 func (f memoryFlags) Validate() error {
 	if f.scope().ID == "" {
-		return errors.New("say whose memories: --user, --agent or --session")
+		return errors.New("name the owner of the memories: --user, --agent or --session")
 	}
 	return nil
 }
@@ -67,34 +67,20 @@ func (f memoryFlags) query() url.Values {
 	return q
 }
 
-// askMemories sends a request about memories and returns the answer's body. A body of
-// nil is none.
-func askMemories(ctx context.Context, daemon source.DaemonFlags, method, path string, q url.Values, body any) (io.ReadCloser, error) {
-	var in io.Reader
-	header := http.Header{}
-	if body != nil {
-		raw, err := json.Marshal(body)
-		if err != nil {
-			return nil, err
-		}
-		in = bytes.NewReader(raw)
-		header.Set("Content-Type", "application/json")
-	}
-	if len(q) > 0 {
-		path += "?" + q.Encode()
-	}
-	return daemon.Connect().Do(ctx, method, path, header, in)
+// askMemories sends a request about memories and returns the answer's body.
+func askMemories(ctx context.Context, daemon source.DaemonFlags, method, path string, q url.Values) (io.ReadCloser, error) {
+	return daemon.Connect().Do(ctx, method, path+"?"+q.Encode(), nil, nil)
 }
 
 // tell prints an answer: as it is, or what line makes of it.
 func tell[T any](p *flags.Process, asJSON bool, body io.ReadCloser, line func(T) error) error {
-	defer body.Close()
 	if asJSON {
+		defer body.Close()
 		return terminal.PrintJSON(p.Stdout, body)
 	}
 	var v T
-	if err := json.NewDecoder(body).Decode(&v); err != nil {
-		return fmt.Errorf("the daemon's answer is no JSON: %w", err)
+	if err := source.Decode(body, &v); err != nil {
+		return err
 	}
 	return line(v)
 }
@@ -129,7 +115,7 @@ func (c memoriesListCmd) Run(p *flags.Process) error {
 	q := c.query()
 	q.Set("limit", strconv.Itoa(c.Limit))
 	q.Set("offset", strconv.Itoa(c.Offset))
-	body, err := askMemories(p.Ctx, c.DaemonFlags, http.MethodGet, "/memories", q, nil)
+	body, err := askMemories(p.Ctx, c.DaemonFlags, http.MethodGet, "/memories", q)
 	if err != nil {
 		return err
 	}
@@ -146,7 +132,7 @@ func (c memoriesSearchCmd) Run(p *flags.Process) error {
 	q := c.query()
 	q.Set("q", c.Text)
 	q.Set("limit", strconv.Itoa(c.Limit))
-	body, err := askMemories(p.Ctx, c.DaemonFlags, http.MethodGet, "/memories", q, nil)
+	body, err := askMemories(p.Ctx, c.DaemonFlags, http.MethodGet, "/memories", q)
 	if err != nil {
 		return err
 	}
@@ -190,7 +176,7 @@ type memoriesForgetCmd struct {
 }
 
 func (c memoriesForgetCmd) Run(p *flags.Process) error {
-	body, err := askMemories(p.Ctx, c.DaemonFlags, http.MethodDelete, "/memories/"+source.EscapeID(c.Memory), c.query(), nil)
+	body, err := askMemories(p.Ctx, c.DaemonFlags, http.MethodDelete, "/memories/"+source.EscapeID(c.Memory), c.query())
 	if err != nil {
 		return err
 	}
@@ -208,7 +194,7 @@ type memoriesEraseCmd struct {
 
 func (c memoriesEraseCmd) Run(p *flags.Process) error {
 	done, err := untilErased(p.Ctx, c.Wait, func() (io.ReadCloser, error) {
-		return askMemories(p.Ctx, c.DaemonFlags, http.MethodDelete, "/memories", c.query(), nil)
+		return askMemories(p.Ctx, c.DaemonFlags, http.MethodDelete, "/memories", c.query())
 	}, func(e api.ErasedMemories) bool { return e.Pending }, func(api.ErasedMemories) bool { return true })
 	switch {
 	case err != nil:
@@ -230,7 +216,7 @@ type memoriesProcessCmd struct {
 }
 
 func (c memoriesProcessCmd) Run(p *flags.Process) error {
-	body, err := askMemories(p.Ctx, c.DaemonFlags, http.MethodPost, "/memories/process", nil, struct{}{})
+	body, err := c.Connect().Post(p.Ctx, "/memories/process", struct{}{})
 	if err != nil {
 		return err
 	}

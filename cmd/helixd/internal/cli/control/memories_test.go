@@ -30,7 +30,7 @@ func TestMemoriesCommands(t *testing.T) {
 		"list": {
 			args: []string{"list", "--user", "ada", "--limit", "1", "--offset", "2"}, answer: found,
 			method: "GET", asked: "/memories?id=ada&limit=1&offset=2&scope=user", said: table,
-			notes: "1 of 9 are shown; --offset 3 goes on\nthe embedder does not answer: only memories with words of the question are shown\n",
+			notes: "1 of 9 are shown; --offset 3 shows more\nthe embedder does not answer: only memories with words of the question are shown\n",
 		},
 		"search": {
 			args:   []string{"search", "--agent", "clerk", "Which tea?"},

@@ -26,7 +26,7 @@ type rollbackCmd struct {
 	JSON       bool   `help:"Print JSON."`
 }
 
-var errNotConfirmed = errors.New("nothing has been changed; with --yes it is not asked for")
+var errNotConfirmed = errors.New("nothing was changed; --yes confirms it without a question")
 
 // Run takes a session back. What it strikes stays in the log, but there is no
 // way to have it count again: so it asks first.
@@ -36,7 +36,7 @@ func (c rollbackCmd) Run(p *flags.Process) error {
 	}
 	if !c.Yes {
 		if !terminal.IsTerminal(p.Stdin) {
-			return fmt.Errorf("there is nobody to ask: %w", errNotConfirmed)
+			return fmt.Errorf("the standard input is no terminal to ask on: %w", errNotConfirmed)
 		}
 		if !confirmed(p, c.question(p)) {
 			return errNotConfirmed

@@ -22,7 +22,7 @@ import (
 
 // widthFlag says how wide what stands side by side may be.
 type widthFlag struct {
-	Width int `help:"Columns of what stands side by side, at least 40; without it $COLUMNS, those of the terminal, or 120." placeholder:"N"`
+	Width int `help:"Columns of the view, at least 40; without it $COLUMNS, those of the terminal, or 120." placeholder:"N"`
 }
 
 // Widths of what stands side by side, in columns.

@@ -23,8 +23,8 @@ type diffCmd struct {
 	source.Flags
 	terminal.ColorFlags
 	widthFlag
-	Session string `arg:"" help:"Session id; or SESSION@N, a moment to compare with another one."`
-	Range   string `arg:"" optional:"" default:".." help:"Sequences A..B, by default from before everything to the head; or the other moment, SESSION@N."`
+	Session string `arg:"" help:"Session id; or SESSION@N, a point to compare with another one."`
+	Range   string `arg:"" optional:"" default:".." help:"Sequences A..B, by default from the beginning to the head; or the other point, SESSION@N."`
 	All     bool   `help:"Every change of the state, also where it only keeps accounts."`
 }
 

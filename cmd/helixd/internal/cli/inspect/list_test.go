@@ -51,7 +51,7 @@ func TestListings(t *testing.T) {
 			asked: "/sessions?agentType=a&limit=1&offset=2&parentSessionId=p&status=paused&tag=t&userId=u",
 			stdout: "SESSION  AGENT   STATUS  USER  MESSAGES  RUNS  UPDATED               HEAD\n" +
 				"s        a�[31m  paused  -     3         2     2026-01-01T00:00:00Z  7\n",
-			notes: "1 of 9 are shown; --offset 3 goes on\n",
+			notes: "1 of 9 are shown; --offset 3 shows more\n",
 		},
 		"runs": {
 			args: []string{"runs", "--session", "s", "--user", "u", "--agent", "a", "--status", "failed", "--from", "2026-01-01", "--to", "2026-02-01"},
@@ -63,7 +63,7 @@ func TestListings(t *testing.T) {
 			stdout: "RUN  SESSION  AGENT  STATUS   BEGAN                 TOOK  STEPS  TOKENS  TOOLS\n" +
 				"r    s        a      failed   2026-01-01T00:00:00Z  1.5s  4      150     3\n" +
 				"r2   s        a      running  2026-01-01T00:00:00Z  -     0      0       0\n",
-			notes: "2 of 9 are shown; --offset 2 goes on\nnot current: about 12 records of the log are not in yet\n",
+			notes: "2 of 9 are shown; --offset 2 shows more\nnot current: about 12 records of the log are not in yet\n",
 		},
 		"usage": {
 			args: []string{"usage", "--by", "model", "--session", "s", "--user", "u", "--agent", "a", "--from", "1"},
@@ -91,8 +91,8 @@ func TestListings(t *testing.T) {
 			stdout: "SESSION  SEQUENCE  TIME                  WHAT            TEXT\n" +
 				"s        3         2026-01-01T00:00:00Z  user            fog in San Francisco\n" +
 				"s        5         2026-01-01T00:00:00Z  tool_call look  x\n",
-			notes: "2 of 9 are shown; --offset 2 goes on\nnot current: the read models are being made anew; sessions may be missing\n" +
-				"the read models do not get on: the disk is full\n",
+			notes: "2 of 9 are shown; --offset 2 shows more\nnot current: the read models are being rebuilt; sessions may be missing\n" +
+				"the read models are stuck: the disk is full\n",
 		},
 		"checkpoints": {
 			args: []string{"checkpoints", "s", "--offset", "1"},
@@ -102,14 +102,14 @@ func TestListings(t *testing.T) {
 			asked: "/sessions/s/checkpoints?limit=50&offset=1",
 			stdout: "CHECKPOINT  SEQUENCE  STEP  MESSAGES  STATUS  TIME                  RUN\n" +
 				"cp-1        50        1     4         active  2026-01-01T00:00:00Z  r\n",
-			notes: "1 of 3 are shown; --offset 2 goes on\n",
+			notes: "1 of 3 are shown; --offset 2 shows more\n",
 		},
 		"parked": {
 			args:   []string{"parked", "--session", "s"},
 			answer: clitest.Listing(clitest.Current, readmodel.Parked{SessionID: "s", Sequence: 3, Type: "odd", Reason: "it can't be read", Stuck: true}),
 			asked:  "/parked?limit=50&offset=0&sessionId=s",
 			stdout: "SESSION  SEQUENCE  TYPE  STUCK  REASON\ns        3         odd   true   it can't be read\n",
-			notes:  "1 of 9 are shown; --offset 1 goes on\n",
+			notes:  "1 of 9 are shown; --offset 1 shows more\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

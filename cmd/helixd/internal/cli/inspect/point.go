@@ -33,7 +33,7 @@ func parsePoint(text string) (m point, err error) {
 func parseRange(text string) (from, to *uint64, err error) {
 	parts := sequences.FindStringSubmatch(text)
 	if parts == nil {
-		return nil, nil, fmt.Errorf("%q is neither a range of sequences, A..B, nor a moment of a session, SESSION@N", text)
+		return nil, nil, fmt.Errorf("%q is neither a range of sequences, A..B, nor a point of a session, SESSION@N", text)
 	}
 	if from, err = parseSequence(parts[1]); err != nil {
 		return nil, nil, err

@@ -15,7 +15,7 @@ import (
 type recordsCmd struct {
 	source.Flags
 	Session string   `arg:"" help:"Session id."`
-	From    uint64   `help:"Only records behind this sequence."`
+	From    uint64   `help:"Only records after this sequence."`
 	To      *uint64  `help:"Only records up to this sequence." placeholder:"N"`
 	Dead    bool     `help:"Also records that were truncated."`
 	Kind    string   `help:"Only records of this kind: chunk or fact."`
@@ -71,7 +71,7 @@ func (c recordsCmd) print(p *flags.Process, s *source.Source) error {
 	for in := source.Lines(body); ; {
 		if !in.Scan() {
 			if c.Follow {
-				return fmt.Errorf("the connection was lost; go on with --from %d", at)
+				return fmt.Errorf("the connection was lost; resume with --from %d", at)
 			}
 			return in.Err()
 		}

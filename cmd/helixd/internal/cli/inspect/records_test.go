@@ -24,7 +24,7 @@ func TestRecordsFollow(t *testing.T) {
 		"records", "s", "--from", "5", "--kind", "fact", "--type", "a", "--type", "b", "--agent", "s", "--run", "r", "--call", "c", "--follow",
 	}
 	out, err := told(t, answering(&asked, map[string]string{"/sessions/s/records": two}), args...)
-	require.ErrorContains(t, err, "the connection was lost; go on with --from 9")
+	require.ErrorContains(t, err, "the connection was lost; resume with --from 9")
 	require.Equal(t, []string{"/sessions/s/records?agent=s&call=c&follow=1&from=5&kind=fact&run=r&type=a&type=b"}, asked)
 	require.Equal(t, `       7  fact   stream_paused          {"reason":"\u001b[2J\u009b"}`+"\n"+
 		`       9  chunk  custom                 {"eventName":"x"}`+"\n", out)

@@ -17,7 +17,7 @@ import (
 type replayCmd struct {
 	displayFlags
 	Session  string        `arg:"" help:"Session id."`
-	From     uint64        `help:"Only chunks behind this sequence."`
+	From     uint64        `help:"Only chunks after this sequence."`
 	To       *uint64       `help:"Only chunks up to this sequence; without it the head." placeholder:"N"`
 	Speed    float64       `help:"How many times as fast as it was recorded; 0: without any pause." default:"1"`
 	MaxPause time.Duration `help:"No pause is longer." default:"2s"`

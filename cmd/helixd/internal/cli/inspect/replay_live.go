@@ -1,11 +1,9 @@
 package inspect
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"os"
 	"strings"
@@ -19,10 +17,10 @@ import (
 
 // liveFlags have a replay go on live, in a fork.
 type liveFlags struct {
-	Live         bool    `help:"Fork the session at --from, by default its head, run the fork on, and show what comes. With --message, --tool-result or --system-prompt it is what would have come then: what was said on the strength of what is edited is left out."`
-	Message      *string `help:"With --live: what the last user message says instead." placeholder:"TEXT"`
-	ToolResult   string  `help:"With --live: what a tool call results in instead; one that waits is answered." placeholder:"CALL=JSON" xor:"result"`
-	ToolError    string  `help:"With --live: what a tool call fails with instead." placeholder:"CALL=TEXT" xor:"result"`
+	Live         bool    `help:"Fork the session at --from, by default its head, run the fork, and show its stream. --message, --tool-result, --tool-error and --system-prompt edit the fork first; the model's output that followed from the edited part is left out."`
+	Message      *string `help:"With --live: replaces the text of the last user message." placeholder:"TEXT"`
+	ToolResult   string  `help:"With --live: replaces a tool call's result, or answers a call that waits." placeholder:"CALL=JSON" xor:"result"`
+	ToolError    string  `help:"With --live: replaces a tool call's result with this error." placeholder:"CALL=TEXT" xor:"result"`
 	SystemPrompt *string `help:"With --live: the system prompt in place of the agent's; @FILE is a file's content." placeholder:"TEXT|@FILE"`
 	As           string  `help:"With --live: id of the fork; without it, one that the daemon chooses." placeholder:"ID"`
 }
@@ -35,9 +33,9 @@ func (f liveFlags) check(c replayCmd) error {
 		return errors.New("--message, --tool-result, --tool-error, --system-prompt and --as go with --live")
 	case !f.Live:
 	case c.Verify || c.To != nil || c.SSE:
-		return errors.New("--live goes on by itself: --verify, --to and --sse don't go with it")
+		return errors.New("--live can't be combined with --verify, --to or --sse")
 	case c.NATS != "":
-		return errors.New("--live needs a daemon that runs agents: --nats can't go on")
+		return errors.New("--live needs a daemon that runs agents: it can't be combined with --nats")
 	}
 	return nil
 }
@@ -57,7 +55,7 @@ func (f liveFlags) edit() (*client.ForkEdit, error) {
 		case f.ToolError != "":
 			e.ToolResult.Error = value
 		case !json.Valid([]byte(value)):
-			return nil, errors.New("--tool-result: behind CALL= there must be JSON")
+			return nil, errors.New("--tool-result: the text after CALL= must be JSON")
 		default:
 			e.ToolResult.Result = json.RawMessage(value)
 		}
@@ -86,19 +84,14 @@ func (c replayCmd) goOn(p *flags.Process, s *source.Source) error {
 	if err != nil {
 		return err
 	}
-	raw, err := json.Marshal(client.ForkRequest{Target: client.Target{Sequence: c.From}, SessionID: c.As, Edit: edit, Run: true})
+	body, err := s.Post(p.Ctx, "/sessions/"+source.EscapeID(c.Session)+"/fork",
+		client.ForkRequest{Target: client.Target{Sequence: c.From}, SessionID: c.As, Edit: edit, Run: true})
 	if err != nil {
 		return err
 	}
-	body, err := s.Do(p.Ctx, http.MethodPost, "/sessions/"+source.EscapeID(c.Session)+"/fork",
-		http.Header{"Content-Type": {"application/json"}}, bytes.NewReader(raw))
-	if err != nil {
-		return err
-	}
-	defer body.Close()
 	var fork api.Forked
-	if err := json.NewDecoder(body).Decode(&fork); err != nil {
-		return fmt.Errorf("the daemon's answer is no JSON: %w", err)
+	if err := source.Decode(body, &fork); err != nil {
+		return err
 	}
 	if c.JSON {
 		err = json.NewEncoder(terminal.JSON(p.Stdout)).Encode(fork)

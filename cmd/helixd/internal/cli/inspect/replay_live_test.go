@@ -59,7 +59,7 @@ func TestReplayLive(t *testing.T) {
 	}{
 		"an edit of nothing":  {[]string{"replay", "s", "--message", "x"}, "go with --live"},
 		"a name of nothing":   {[]string{"replay", "s", "--as", "x"}, "go with --live"},
-		"two replays":         {[]string{"replay", "s", "--live", "--verify", "--config", "x"}, "goes on by itself"},
+		"two replays":         {[]string{"replay", "s", "--live", "--verify", "--config", "x"}, "can't be combined with"},
 		"no daemon":           {[]string{"replay", "s", "--live", "--nats", "nats://127.0.0.1:1"}, "needs a daemon"},
 		"two results":         {[]string{"replay", "s", "--live", "--tool-result", "c1=1", "--tool-error", "c1=x"}, "can't be used together"},
 		"no call":             {[]string{"replay", "s", "--live", "--tool-result", "1"}, "must be CALL=JSON"},

@@ -27,7 +27,7 @@ type displayFlags struct {
 type tailCmd struct {
 	displayFlags
 	Session string `arg:"" help:"Session id."`
-	From    uint64 `help:"Only chunks behind this sequence."`
+	From    uint64 `help:"Only chunks after this sequence."`
 }
 
 func (c tailCmd) Run(p *flags.Process) error {
@@ -65,7 +65,7 @@ func (f displayFlags) tell(p *flags.Process, body io.Reader, session string) err
 	if p.Ctx.Err() != nil {
 		return p.Ctx.Err()
 	}
-	return fmt.Errorf("the connection was lost; go on with --from %d", at)
+	return fmt.Errorf("the connection was lost; resume with --from %d", at)
 }
 
 // shown returns what shows an event, and what is to be called when no more come.
@@ -98,7 +98,7 @@ func events(body io.Reader) iter.Seq2[terminal.Event, error] {
 			}
 			e := terminal.Event{Raw: []byte(data)}
 			if err := json.Unmarshal(e.Raw, &e); err != nil {
-				yield(e, fmt.Errorf("an event is no JSON: %w", err))
+				yield(e, fmt.Errorf("an event is not JSON: %w", err))
 				return
 			}
 			if !yield(e, nil) {

@@ -168,7 +168,7 @@ func TestTranscriptOfFailures(t *testing.T) {
 	whole := streamed(t, `{}`, &eventlog.TextDelta{Delta: "half", Base: eventlog.Base{AgentID: "s", AgentType: "a", Timestamp: 1}})
 	cut, _, _ := strings.Cut(whole, "event: end")
 	out, err = told(t, sendStream(cut), "tail", "s")
-	require.ErrorContains(t, err, "the connection was lost; go on with --from 10")
+	require.ErrorContains(t, err, "the connection was lost; resume with --from 10")
 	require.Equal(t, "      10  text       half\n", out, "what comes next has a line of its own")
 
 	out, err = told(t, sendStream("data: {\"type\":\"chunk\",\"chunk\":{\"type\":\"from\\u009bthe future\",\"x\":1},\"sequence\":3}\n\n"+whole), "tail", "s")
@@ -177,8 +177,8 @@ func TestTranscriptOfFailures(t *testing.T) {
 
 	out, err = told(t, sendStream(streamed(t, `{"type":"end","status":"active"}`)), "replay", "s", "--to", "3")
 	require.NoError(t, err)
-	require.Equal(t, "goes on\n", out)
+	require.Equal(t, "continues\n", out)
 
 	_, err = told(t, sendStream("data: nonsense\n\n"), "tail", "s")
-	require.ErrorContains(t, err, "an event is no JSON")
+	require.ErrorContains(t, err, "an event is not JSON")
 }

@@ -1,41 +1,33 @@
 package operate
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"strings"
 
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
+	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 	"github.com/helixd/helixd/httpapi/api"
 )
 
-// reloadCmd has a daemon do what it does at SIGHUP, and prints what came of it.
+// reloadCmd has a daemon reload its configuration, as at SIGHUP, and prints the result.
 type reloadCmd struct {
 	source.DaemonFlags
 	JSON bool `help:"Print JSON."`
 }
 
 func (c reloadCmd) Run(p *flags.Process) error {
-	body, err := c.Connect().Do(p.Ctx, http.MethodPost, "/admin/reload",
-		http.Header{"Content-Type": {"application/json"}}, strings.NewReader("{}"))
-	if err != nil {
-		return err
-	}
-	defer body.Close()
-	raw, err := io.ReadAll(body)
+	answer, err := c.Connect().Post(p.Ctx, "/admin/reload", struct{}{})
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		_, err = p.Stdout.Write(append(raw, '\n'))
-		return err
+		defer answer.Close()
+		return terminal.PrintJSON(p.Stdout, answer)
 	}
 	var done api.Reloaded
-	if err := json.Unmarshal(raw, &done); err != nil {
-		return fmt.Errorf("the daemon's answer is no JSON: %w", err)
+	if err := source.Decode(answer, &done); err != nil {
+		return err
 	}
 	fmt.Fprintln(p.Stdout, "agents:", strings.Join(done.Agents, ", "))
 	if len(done.NeedsRestart) > 0 {

@@ -1,11 +1,8 @@
 package operate
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/helixd/helixd/cmd/helixd/config"
@@ -39,11 +36,7 @@ func (c retainCmd) Run(p *flags.Process) error {
 			want[name] = d.String()
 		}
 	}
-	body, err := json.Marshal(want)
-	if err != nil {
-		return err
-	}
-	answer, err := c.Connect().Do(p.Ctx, http.MethodPost, "/retention", http.Header{"Content-Type": {"application/json"}}, bytes.NewReader(body))
+	answer, err := c.Connect().Post(p.Ctx, "/retention", want)
 	if err != nil {
 		return err
 	}

@@ -1,10 +1,6 @@
 package operate
 
 import (
-	"bytes"
-	"encoding/json"
-	"net/http"
-
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
@@ -17,11 +13,7 @@ type sweepCmd struct {
 
 // Run ends the sessions that have expired and prints how many there were.
 func (c sweepCmd) Run(p *flags.Process) error {
-	body, err := json.Marshal(map[string]bool{"dryRun": c.DryRun})
-	if err != nil {
-		return err
-	}
-	answer, err := c.Connect().Do(p.Ctx, http.MethodPost, "/sweep", http.Header{"Content-Type": {"application/json"}}, bytes.NewReader(body))
+	answer, err := c.Connect().Post(p.Ctx, "/sweep", map[string]bool{"dryRun": c.DryRun})
 	if err != nil {
 		return err
 	}

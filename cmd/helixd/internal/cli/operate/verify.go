@@ -163,7 +163,7 @@ func damageFound(d embed.Damage) eventlog.Finding {
 	if strings.HasPrefix(d.Subject, "helix.log.") {
 		f.Sequence = d.Sequence
 	}
-	message := fmt.Sprintf("behind message %d", d.After)
+	message := fmt.Sprintf("after message %d", d.After)
 	if d.Before > 0 {
 		message += fmt.Sprintf(" and before %d", d.Before)
 	}

@@ -1,4 +1,5 @@
-package engine
+// Package admission charges tenants for what requests append.
+package admission
 
 import (
 	"context"
@@ -9,18 +10,18 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// admission is what a request's tenant was charged for, until it is known what
+// Admission is what a request's tenant was charged for, until it is known what
 // was appended.
-type admission struct {
-	l    *Loop
-	held *quota.Admission
+type Admission struct {
+	Quota *quota.Quota // nil: nothing is limited
+	held  *quota.Admission
 }
 
-// admit charges the session's tenant for facts that begin a session or a run. All
+// Admit charges the session's tenant for facts that begin a session or a run. All
 // else is let through, but for what a rollback restores: what stops a run, or answers
 // its calls, must not be refused. Errors: as quota.Quota.Admit.
-func (a *admission) admit(ctx context.Context, session string, t *projector.Tree, facts []record.Draft) error {
-	a.done(nil)
+func (a *Admission) Admit(ctx context.Context, session string, t *projector.Tree, facts []record.Draft) error {
+	a.Done(nil)
 	var want quota.Want
 	tenant := ""
 	if t != nil {
@@ -33,7 +34,7 @@ func (a *admission) admit(ctx context.Context, session string, t *projector.Tree
 				tenant, want.Session = f.Tenant, true
 			}
 		case *eventlog.SessionForked:
-			begun, err := foldFork(facts)
+			begun, err := record.FoldFork(facts)
 			if err != nil {
 				return err
 			}
@@ -42,7 +43,7 @@ func (a *admission) admit(ctx context.Context, session string, t *projector.Tree
 			want.Run = want.Run || x.Agent == "" && (t == nil || !t.Running())
 		}
 	}
-	if !want.Session && !want.Run || !a.l.opts.Quota.Limited(ctx, tenant) {
+	if !want.Session && !want.Run || !a.Quota.Limited(ctx, tenant) {
 		return nil
 	}
 	entries, err := record.Entries(session, facts)
@@ -52,21 +53,21 @@ func (a *admission) admit(ctx context.Context, session string, t *projector.Tree
 	for _, e := range entries {
 		want.Bytes += int64(len(e.Payload))
 	}
-	a.held, err = a.l.opts.Quota.Admit(ctx, tenant, session, want)
+	a.held, err = a.Quota.Admit(ctx, tenant, session, want)
 	return err
 }
 
-// admitBytes charges a tenant for what is stored in a session that it has, and begins
+// AdmitBytes charges a tenant for what is stored in a session that it has, and begins
 // no run. Errors: as quota.Quota.Admit.
-func (a *admission) admitBytes(ctx context.Context, session, tenant string, n int) (err error) {
-	a.done(nil)
-	a.held, err = a.l.opts.Quota.Admit(ctx, tenant, session, quota.Want{Bytes: int64(n)})
+func (a *Admission) AdmitBytes(ctx context.Context, session, tenant string, n int) (err error) {
+	a.Done(nil)
+	a.held, err = a.Quota.Admit(ctx, tenant, session, quota.Want{Bytes: int64(n)})
 	return err
 }
 
-// done tells what has become of the request: the state behind what was appended,
+// Done reports the outcome of the request: the state after what was appended,
 // nil if nothing was.
-func (a *admission) done(t *projector.Tree) {
+func (a *Admission) Done(t *projector.Tree) {
 	a.held.Done(t)
 	a.held = nil
 }
