@@ -284,7 +284,7 @@ func TestDoctorOnADaemonsReadModels(t *testing.T) {
 		"": nil,
 		"ok       listings     listings are at the log's end":                                             {Current: true},
 		"ok       listings     listings are about 7 records behind the log":                               {Lag: 7},
-		"warning  listings     the read models are being rebuilt":                                                  {Rebuilding: true},
+		"warning  listings     the read models are being rebuilt":                                         {Rebuilding: true},
 		"warning  listings     records that could not be used: 2\n                      -> helixd parked": {Current: true, Parked: 2},
 		"warning  listings     they do not get on":                                                        {Lag: 1, Problem: "they do not get on"},
 	} {
