@@ -103,11 +103,11 @@ Start a run of the demo agent %[4]q:
 
   curl -s %[1]s/start -d '{"sessionId":"%[5]s","agentType":"%[4]s","message":"What is the weather like?"}'
 
-Stream it, from the start or, with &fromSequence=N, from behind N:
+Stream it from its start or, with &fromSequence=N, after N:
 
   curl -N '%[1]s/sse?sessionId=%[5]s'
 
-See it in a browser, as it goes on and at any moment of its past:
+See it in a browser, live and at any point of its past:
 
   %[1]s/#/%[5]s
 
