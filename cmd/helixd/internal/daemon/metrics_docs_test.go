@@ -103,6 +103,7 @@ func TestMetricsInAlerts(t *testing.T) {
 	require.True(t, found)
 	rules, _, found := strings.Cut(rest, "```")
 	require.True(t, found)
+	require.Contains(t, rules, "helixd_queue_nodes", "an alert for a node that is gone")
 	labels := map[string][]string{}
 	for _, f := range measurements(t) {
 		for _, l := range f.GetMetric()[0].GetLabel() {
