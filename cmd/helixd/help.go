@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/helixd/helixd/cmd/helixd/internal/version"
 )
 
 // helpWidth is that of help texts, in characters, wherever they are printed.
@@ -70,6 +72,7 @@ var examples = map[string][]string{
 func newParser(c *cli, more ...kong.Option) (*kong.Kong, error) {
 	k, err := kong.New(c, append([]kong.Option{
 		kong.Name("helixd"), kong.Description(description), kong.UsageOnError(), kong.ExplicitGroups(groups),
+		kong.Vars{"version": "helixd " + version.Current()},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: helpWidth}),
 	}, more...)...)
 	if err != nil {

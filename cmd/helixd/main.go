@@ -8,6 +8,8 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/helixd/helixd/cmd/helixd/config"
 	"github.com/helixd/helixd/cmd/helixd/internal/cli/control"
 	"github.com/helixd/helixd/cmd/helixd/internal/cli/inspect"
@@ -20,6 +22,7 @@ import (
 // cli is the command line.
 type cli struct {
 	flags.Log
+	ShowVersion kong.VersionFlag `name:"version" help:"Show the version."`
 
 	Dev     devCmd              `cmd:"" group:"run" help:"Run everything in one process, with demo agents."`
 	Serve   daemon.ServeCommand `cmd:"" group:"run" help:"Run the daemon."`
