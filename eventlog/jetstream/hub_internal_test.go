@@ -190,10 +190,10 @@ func TestEveryReconnectIsHandled(t *testing.T) {
 	heard := deafened(t, l, head-1)
 	for range 200 {
 		head = appended(t, l, "s", head, textEntries("y", 1))
-		l.mu.Lock()
+		l.link.mu.Lock()
 		close(l.back)
 		l.back = make(chan struct{})
-		l.mu.Unlock()
+		l.link.mu.Unlock()
 		require.Equal(t, head, (<-heard).Sequence)
 	}
 }
