@@ -19,6 +19,12 @@ const (
 	// groupFrom is how many sessions must wait before their appends share a
 	// batch. Under it a publish for each, all in flight, is quicker.
 	groupFrom = 16
+	// batchFrom is groupFrom of appends that are atomic batches themselves: one server stages a
+	// batch in files of its own and syncs them, which takes milliseconds, however many records it has.
+	batchFrom = 2
+	// batchAlone is from how many records on an append is a batch of its own where only batches
+	// are shared: it gains little, and several are staged at the same time.
+	batchAlone = 100
 	// groupMessages and groupBytes bound a shared batch.
 	groupMessages = 900
 	groupBytes    = 16 << 20
@@ -30,10 +36,12 @@ const (
 // many sessions share it: from groupFrom waiting sessions on, what waits goes
 // into one atomic batch while the one before is under way. A member of a batch
 // is one append call, with its own comparison on its first message; a refused
-// batch loses only the members whose comparison failed.
+// batch loses only the members whose comparison failed. Where a publish costs neither,
+// appends of one record are published by themselves, and those of 2 to 99
+// share a batch from batchFrom on.
 type committer struct {
 	log     *store
-	grouped bool // else each append goes by itself
+	grouped bool // else appends of one record go by themselves
 	// begins is the partition's first sequence, or less: what precedes it was
 	// purged, so that no comparison with it succeeds.
 	begins atomic.Uint64
@@ -60,6 +68,14 @@ type pendingAppend struct {
 	err  error
 
 	tries int // that found another append in flight
+}
+
+// from is how many waiting appends share a batch.
+func (c *committer) from() int {
+	if c.grouped {
+		return groupFrom
+	}
+	return batchFrom
 }
 
 // compare stores a if the session's last record in the log is the expected one.
@@ -90,11 +106,11 @@ const quickTries = 50
 // append stores a, by itself or in a batch. If ctx ends first, the error is its
 // cause, with ErrOutcomeUnknown unless a was never sent.
 func (c *committer) append(ctx context.Context, a *pendingAppend) (uint64, error) {
-	if !c.grouped {
+	if n := len(a.messages); !c.grouped && (n == 1 || n >= batchAlone) {
 		return c.log.publish(ctx, a.messages)
 	}
 	c.mu.Lock()
-	if !c.batching && c.plain < groupFrom {
+	if !c.batching && c.plain < c.from() {
 		c.plain++
 		c.mu.Unlock()
 		last, err := c.log.publish(ctx, a.messages)
@@ -145,7 +161,7 @@ func (c *committer) work() {
 	for {
 		c.mu.Lock()
 		members := c.take()
-		if len(members) < groupFrom && len(c.queue) == 0 {
+		if len(members) < c.from() && len(c.queue) == 0 {
 			c.batching = false
 			c.plain += len(members)
 			c.mu.Unlock()

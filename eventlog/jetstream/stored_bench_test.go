@@ -27,6 +27,10 @@ func docWords(t testing.TB) (words []string) {
 	files, err := filepath.Glob("../../docs/*/*.md")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
+	return wordsOf(t, files...)
+}
+
+func wordsOf(t testing.TB, files ...string) (words []string) {
 	for _, f := range files {
 		b, err := os.ReadFile(f)
 		require.NoError(t, err)
