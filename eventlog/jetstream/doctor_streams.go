@@ -30,7 +30,7 @@ func (x *exam) streams(ctx context.Context) error {
 	}
 	partitions := numbers[len(numbers)-1]
 	for p := range partitions {
-		for _, c := range configsOf(options{Replicas: max(x.opts.Replicas, 1)}, numbers, p) {
+		for _, c := range configsOf(options{Options: Options{Replicas: max(x.opts.Replicas, 1)}}, numbers, p) {
 			w := want{config: c, log: true, api: logAPI}
 			if c.Name == layout.LogStream(p) {
 				w.api = append(slices.Clone(logAPI), "STREAM.PURGE")
@@ -59,7 +59,7 @@ func (x *exam) streams(ctx context.Context) error {
 // partitions returns how many there are and were, see numbersIn, by the first stream, else by
 // the options. It is the first to ask JetStream anything.
 func (x *exam) partitions(ctx context.Context) ([]int, error) {
-	n := []int{cmp.Or(x.opts.Partitions, options{Replicas: x.opts.Replicas}.newPartitions())}
+	n := []int{cmp.Or(x.opts.Partitions, options{Options: Options{Replicas: x.opts.Replicas}}.newPartitions())}
 	first := layout.LogStream(0)
 	if refused, err := x.tryAll(ctx, []probe{request("", streamInfoAPI+first)}); err != nil || len(refused) > 0 {
 		return n, err

@@ -60,14 +60,11 @@ type Options struct {
 
 // settled returns the options as the log's parts use them.
 func (o *Options) settled(nc *nats.Conn) options {
-	if o == nil {
-		o = &Options{}
+	var p options
+	if o != nil {
+		p.Options = *o
 	}
-	p := options{
-		Partitions: max(o.Partitions, 0), Grow: o.Grow, Replicas: max(o.Replicas, 1), Durability: o.Durability, Memory: o.Memory,
-		Server: o.Server, Beside: o.Beside, Forget: o.Forget, Refuses: o.Refuses, Existing: o.Existing, ReadOnly: o.ReadOnly,
-		Metrics: o.Metrics, hook: o.hook, checkEvery: o.checkEvery,
-	}
+	p.Partitions, p.Replicas = max(p.Partitions, 0), max(p.Replicas, 1)
 	if p.Server == nil {
 		p.Server = syncingServer(nc)
 	}

@@ -1,31 +1,13 @@
 package jetstream
 
 import (
-	"context"
 	"strings"
 	"time"
-
-	"github.com/helixd/helixd/eventlog"
 )
 
-// options are those of a log, see the package above, and what tests and a restore change.
+// options are those of a log with its defaults, and what a restore adds.
 type options struct {
-	Partitions int
-	Grow       bool
-	Replicas   int
-	Durability eventlog.Durability
-	Memory     bool
-	Server     Server
-	Beside     func(session string, partition int) (stream, subject string)
-	Forget     func(ctx context.Context, session string) error
-	Refuses    func(frees bool) string
-	Existing   bool
-	ReadOnly   bool
-	Metrics    *Metrics
-	// hook is nil but in tests.
-	hook hook
-	// checkEvery is for tests; 0 means the constant.
-	checkEvery time.Duration
+	Options
 	// restores: the streams are made for a restore.
 	restores *restoreMark
 }

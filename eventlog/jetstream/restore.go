@@ -72,7 +72,7 @@ func Restore(ctx context.Context, nc *nats.Conn, o RestoreOptions) (*Restorer, e
 		return nil, err
 	}
 	log, err := open(ctx, nc, options{
-		Partitions: len(o.Ends), Replicas: max(o.Replicas, 1), Server: syncingServer(nc), hook: o.hook,
+		Options:  Options{Partitions: len(o.Ends), Replicas: max(o.Replicas, 1), Server: syncingServer(nc), hook: o.hook},
 		restores: &restoreMark{id: rand.Text(), ends: o.Ends, places: places},
 	})
 	if err != nil {
