@@ -155,13 +155,13 @@ func (c *committer) leave(a *pendingAppend) (uint64, error) {
 	}
 }
 
-// work stores what waits, batch after batch, until so little does that a
-// publish for each is quicker again.
+// work stores what waits, batch after batch, until so little waits and is under way by itself
+// that a publish for each is quicker again.
 func (c *committer) work() {
 	for {
 		c.mu.Lock()
 		members := c.take()
-		if len(members) < c.from() && len(c.queue) == 0 {
+		if c.plain+len(members) <= c.from() && len(c.queue) == 0 {
 			c.batching = false
 			c.plain += len(members)
 			c.mu.Unlock()
