@@ -66,3 +66,10 @@ func New(baseURL string, o *Options) *Client {
 	}
 	return &Client{http: remotehttp.New(baseURL, &opts)}
 }
+
+// Send makes one attempt of any request, for callers that read an answer in their own
+// way. It fails only if there is no answer; the answer, whatever its status, is to be
+// closed.
+func (c *Client) Send(ctx context.Context, r remotehttp.Request) (*remotehttp.Answer, error) {
+	return c.http.Send(ctx, r)
+}

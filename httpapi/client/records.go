@@ -40,7 +40,10 @@ type RecordRange struct {
 }
 
 func (r RecordRange) query() url.Values {
-	q := url.Values{"from": {strconv.FormatUint(r.From, 10)}}
+	q := url.Values{}
+	if r.From > 0 {
+		q.Set("from", strconv.FormatUint(r.From, 10))
+	}
 	if r.To > 0 {
 		q.Set("to", strconv.FormatUint(r.To, 10))
 	}

@@ -21,39 +21,26 @@ const dateStep = time.Second
 // daemon looks at one through HTTP.
 func (d *doctor) daemon(ctx context.Context, base string) error {
 	base = strings.TrimSuffix(base, "/")
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/readyz", nil)
-	if err != nil {
-		return err
-	}
-	if token := d.token(); token != "" {
-		req.Header.Set("Authorization", "Bearer "+token)
-	}
-	client, err := d.cmd.Client()
-	if err != nil {
-		return err
-	}
 	asked := d.now()
-	resp, err := client.Do(req)
+	answer, err := source.DaemonFlags{Server: base, Token: d.token(), Trust: d.cmd.Trust}.Connect().Ready(ctx)
 	came := d.now()
 	if err != nil {
 		d.problem(checkDaemon, base, err.Error(), "start helixd serve, or give its URL as --server")
 		return err
 	}
-	defer resp.Body.Close()
-	answer, ok := source.ReadinessOf(resp)
 	switch {
-	case ok && answer.Error != "":
-		d.problem(checkDaemon, base, "answers "+resp.Status+": "+answer.Error, "wait until it has started, or correct what its answer names")
+	case answer.Daemon && answer.Error != "":
+		d.problem(checkDaemon, base, "answers "+answer.Status+": "+answer.Error, "wait until it has started, or correct what its answer names")
 		return fmt.Errorf("%s gives no more information", base)
-	case !ok:
-		d.problem(checkDaemon, base, "answers "+resp.Status+", not as helixd does", "give the URL of helixd's HTTP server as --server")
+	case !answer.Daemon:
+		d.problem(checkDaemon, base, "answers "+answer.Status+", not as helixd does", "give the URL of helixd's HTTP server as --server")
 		return fmt.Errorf("%s is not helixd", base)
 	}
 	r := answer.Readiness
 	if r.Backend == "" { // it says more to callers whom it knows
 		d.warning(checkDaemon, "", map[bool]string{true: base + " is ready", false: base + " is not ready"}[r.Ready]+"; the rest it tells to known callers alone",
 			"give a token with the operation status: --token or HELIX_TOKEN")
-		d.daemonClock(base, resp.Header.Get("Date"), asked, came)
+		d.daemonClock(base, answer.Date, asked, came)
 		return nil
 	}
 	switch {
@@ -71,7 +58,7 @@ func (d *doctor) daemon(ctx context.Context, base string) error {
 	d.daemonDurability(r)
 	d.daemonReplicas(r)
 	d.daemonReadModels(r)
-	d.daemonClock(base, resp.Header.Get("Date"), asked, came)
+	d.daemonClock(base, answer.Date, asked, came)
 	return nil
 }
 

@@ -2,12 +2,12 @@ package source
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -16,10 +16,13 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/helixd/helixd/agentloop/engine"
+	"github.com/helixd/helixd/agentloop/remote"
+	"github.com/helixd/helixd/agentloop/remote/remotehttp"
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 	"github.com/helixd/helixd/eventlog/jetstream"
 	"github.com/helixd/helixd/httpapi"
+	"github.com/helixd/helixd/httpapi/client"
 )
 
 // ServerFlags are the flags of commands that use a daemon or, without one, NATS.
@@ -37,11 +40,23 @@ type DaemonFlags struct {
 	flags.Trust
 }
 
-// Connect returns the daemon. If the flags are not valid, its first request fails.
+// Connect returns the daemon. If the flags are not valid, each request fails.
 func (f DaemonFlags) Connect() *Source {
-	client, err := f.Client()
-	return &Source{client: client, bad: err, base: strings.TrimSuffix(f.Server, "/"), token: f.Token, Close: func() {}}
+	transport, err := f.Client()
+	u, bad := url.Parse(f.Server)
+	if err == nil && (bad != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
+		err = fmt.Errorf("%q is not the URL of a daemon, such as http://127.0.0.1:8080", f.Server)
+	}
+	if err != nil {
+		return newSource("http://localhost", "", &http.Client{Transport: unusable{err}})
+	}
+	return newSource(f.Server, f.Token, transport)
 }
+
+// unusable fails every request.
+type unusable struct{ error }
+
+func (u unusable) RoundTrip(*http.Request) (*http.Response, error) { return nil, u }
 
 // Flags are those of commands that print what they read.
 type Flags struct {
@@ -49,13 +64,18 @@ type Flags struct {
 	JSON bool `help:"Print JSON."`
 }
 
-// Source answers requests as a daemon does. Call Close when it is used no more.
+// Source is a client whose requests a daemon answers, or a server in this process.
+// No request is repeated, and none has a time limit. Call Close when it is used no
+// more.
 type Source struct {
-	client *http.Client
-	bad    error // why there is no client
-	base   string
-	token  string
-	Close  func()
+	*client.Client
+	Close func()
+}
+
+func newSource(server, token string, transport *http.Client) *Source {
+	return &Source{Close: func() {}, Client: client.New(server, &client.Options{
+		Token: client.StaticToken(token), HTTPClient: transport, MaxRetries: -1, Idle: math.MaxInt64,
+	})}
 }
 
 // Open returns the daemon or, with --nats, a server in this process that reads from
@@ -96,91 +116,101 @@ func (f ServerFlags) OpenAs(ctx context.Context, o jetstream.Options) (*Source, 
 		_ = server.Serve(pipe)
 	}()
 	transport := &http.Transport{DialContext: pipe.dial}
-	return &Source{
-		client: &http.Client{Transport: transport}, base: "http://localhost",
-		Close: func() {
-			transport.CloseIdleConnections()
-			api.Close()
-			server.Close()
-			<-done
-			loop.Stop()
-			log.Close()
-			nc.Close()
-		},
-	}, nil
+	s := newSource("http://localhost", "", &http.Client{Transport: transport})
+	s.Close = func() {
+		transport.CloseIdleConnections()
+		api.Close()
+		server.Close()
+		<-done
+		loop.Stop()
+		log.Close()
+		nc.Close()
+	}
+	return s, nil
 }
 
-// Get returns the body of an answer, or the error that the answer holds.
-func (s *Source) Get(ctx context.Context, path string, header http.Header) (io.ReadCloser, error) {
-	return s.Do(ctx, http.MethodGet, path, header, nil)
+// Get requests an answer as it is written.
+func (s *Source) Get(ctx context.Context, path string, query url.Values) (*remotehttp.Answer, error) {
+	return s.Send(ctx, remotehttp.Request{Method: http.MethodGet, Route: path, Query: query, Accept: "*/*"})
 }
 
-// Post sends a request as JSON, and returns the body of the answer.
-func (s *Source) Post(ctx context.Context, path string, request any) (io.ReadCloser, error) {
+// Post sends a request as JSON.
+func (s *Source) Post(ctx context.Context, path string, request any) (*remotehttp.Answer, error) {
 	raw, err := json.Marshal(request)
 	if err != nil {
 		return nil, err
 	}
-	return s.Do(ctx, http.MethodPost, path, http.Header{"Content-Type": {"application/json"}}, bytes.NewReader(raw))
+	return s.Send(ctx, remotehttp.Request{Method: http.MethodPost, Route: path, Body: raw})
 }
 
-// Decode reads an answer, and closes it.
-func Decode(answer io.ReadCloser, into any) error {
+// Send sends any request. An answer that is no success is an error.
+func (s *Source) Send(ctx context.Context, r remotehttp.Request) (*remotehttp.Answer, error) {
+	answer, err := s.Client.Send(ctx, r)
+	if err == nil && !answer.OK() {
+		defer answer.Close()
+		err, _ = answer.Refusal()
+	}
+	if err != nil {
+		return nil, Explained(err)
+	}
+	return answer, nil
+}
+
+// Explained returns an error of the client with what a user can do something about:
+// the daemon's message, or why there is no connection.
+func Explained(err error) error {
+	if refused, ok := errors.AsType[*remote.Error](err); ok {
+		return refusal{refused}
+	}
+	if bad, ok := errors.AsType[unusable](err); ok {
+		return bad.error
+	}
+	if lost, ok := errors.AsType[*url.Error](err); ok {
+		return lost
+	}
+	return err
+}
+
+// refusal is a daemon's answer that is no success.
+type refusal struct{ cause *remote.Error }
+
+func (r refusal) Error() string {
+	if r.cause.Code == "" {
+		return fmt.Sprintf("%d %s", r.cause.Status, http.StatusText(r.cause.Status))
+	}
+	return fmt.Sprintf("%s (%s)", terminal.Printable(r.cause.Message), terminal.Printable(r.cause.Code))
+}
+
+// maxAnswer is the largest answer that is read as a whole, in bytes.
+const maxAnswer = 1 << 30
+
+// Show prints an answer, as it is or in words, and closes it.
+func Show[T any](p *flags.Process, asJSON bool, answer *remotehttp.Answer, words func(T) error) error {
 	defer answer.Close()
-	if err := json.NewDecoder(answer).Decode(into); err != nil {
-		return fmt.Errorf("the daemon's answer is not JSON: %w", err)
+	if asJSON {
+		return terminal.PrintJSON(p.Stdout, answer)
 	}
-	return nil
+	var v T
+	if err := answer.Decode(&v, maxAnswer); err != nil {
+		return err
+	}
+	return words(v)
 }
 
-// Do sends a request and returns the body of the answer, or the error that the
-// answer holds.
-func (s *Source) Do(ctx context.Context, method, path string, header http.Header, body io.Reader) (io.ReadCloser, error) {
-	if s.bad != nil {
-		return nil, s.bad
-	}
-	req, err := http.NewRequestWithContext(ctx, method, s.base+path, body)
-	if err != nil {
-		return nil, err
-	}
-	for k, v := range header {
-		req.Header[k] = v
-	}
-	if s.token != "" {
-		req.Header.Set("Authorization", "Bearer "+s.token)
-	}
-	resp, err := s.client.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	if resp.StatusCode/100 == 2 {
-		return resp.Body, nil
-	}
-	defer resp.Body.Close()
-	var problem struct{ Error, Code string }
-	if json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&problem) != nil || problem.Code == "" {
-		return nil, errors.New(resp.Status)
-	}
-	return nil, Refusal{message: problem.Error, Code: problem.Code}
-}
-
-// Refusal is a daemon's answer that is no success.
-type Refusal struct{ message, Code string }
-
-func (r Refusal) Error() string {
-	return fmt.Sprintf("%s (%s)", terminal.Printable(r.message), terminal.Printable(r.Code))
-}
+// Session is a path below a session.
+func Session(id, path string) string { return "/sessions/" + EscapeID(id) + path }
 
 // EscapeID is a session id as a path segment; "." and ".." would mean other
 // paths.
 func EscapeID(id string) string { return strings.ReplaceAll(url.PathEscape(id), ".", "%2E") }
 
-// maxLine is the longest line of an answer or of an input, in bytes.
-const maxLine = 64 << 20
+// MaxLine is the longest line of an answer or of an input, in bytes.
+const MaxLine = 64 << 20
 
+// Lines reads an input, line by line.
 func Lines(r io.Reader) *bufio.Scanner {
 	s := bufio.NewScanner(r)
-	s.Buffer(make([]byte, 64<<10), maxLine)
+	s.Buffer(make([]byte, 64<<10), MaxLine)
 	return s
 }
 

@@ -11,6 +11,7 @@ import (
 	"os"
 	"strconv"
 
+	"github.com/helixd/helixd/agentloop/remote/remotehttp"
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/eventlog"
@@ -67,9 +68,9 @@ func (c appendCmd) send(ctx context.Context, s *source.Source, in io.Reader) (to
 		number++
 		h := c.key(strconv.Itoa(number))
 		if number == 1 && c.ExpectedSequence != nil {
-			h.Set("Helix-Expected-Sequence", strconv.FormatUint(*c.ExpectedSequence, 10))
+			h[api.HeaderExpected] = strconv.FormatUint(*c.ExpectedSequence, 10)
 		}
-		done, err := sendAppend(ctx, s, "/sessions/"+source.EscapeID(c.Session)+"/chunks", h, batch)
+		done, err := c.post(ctx, s, "/chunks", h, batch)
 		if err != nil {
 			return total, err
 		}
@@ -124,23 +125,23 @@ func (c appendCmd) finish(ctx context.Context, s *source.Source) error {
 	case !c.End:
 		return nil
 	}
-	_, err := sendAppend(ctx, s, "/sessions/"+source.EscapeID(c.Session)+"/"+verb, c.key("end"), body)
+	_, err := c.post(ctx, s, "/"+verb, c.key("end"), body)
 	return err
 }
 
-func (c appendCmd) key(suffix string) http.Header {
-	h := http.Header{}
-	if c.IdempotencyKey != "" {
-		h.Set("Idempotency-Key", c.IdempotencyKey+"-"+suffix)
+func (c appendCmd) key(suffix string) map[string]string {
+	if c.IdempotencyKey == "" {
+		return map[string]string{}
 	}
-	return h
+	return map[string]string{api.HeaderIdempotency: c.IdempotencyKey + "-" + suffix}
 }
 
-// sendAppend returns what was appended, or the error that the answer holds.
-func sendAppend(ctx context.Context, s *source.Source, path string, header http.Header, body []byte) (done api.Appended, err error) {
-	answer, err := s.Do(ctx, http.MethodPost, path, header, bytes.NewReader(body))
+// post returns what was appended.
+func (c appendCmd) post(ctx context.Context, s *source.Source, path string, header map[string]string, body []byte) (done api.Appended, err error) {
+	answer, err := s.Send(ctx, remotehttp.Request{Method: http.MethodPost, Route: source.Session(c.Session, path), Header: header, Body: body})
 	if err != nil {
 		return done, err
 	}
-	return done, source.Decode(answer, &done)
+	defer answer.Close()
+	return done, answer.Decode(&done, source.MaxLine)
 }

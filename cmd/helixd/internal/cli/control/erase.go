@@ -5,13 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"time"
 
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/httpapi/api"
+	"github.com/helixd/helixd/httpapi/client"
 )
 
 type eraseCmd struct {
@@ -27,8 +26,8 @@ const erasePause = time.Second
 // Run erases a session and prints what the daemon says of it.
 func (c eraseCmd) Run(p *flags.Process) error {
 	said, daemon := "", c.Connect()
-	done, err := untilErased(p.Ctx, c.Wait, func() (io.ReadCloser, error) {
-		return daemon.Do(p.Ctx, http.MethodDelete, "/sessions/"+source.EscapeID(c.Session), nil, nil)
+	done, err := untilErased(p.Ctx, c.Wait, func() (api.Erased, error) {
+		return daemon.Erase(p.Ctx, c.Session)
 	}, func(e api.Erased) bool { return e.Pending }, func(e api.Erased) bool {
 		if e.Pending && e.WaitsFor != "" && e.WaitsFor != said {
 			said = e.WaitsFor
@@ -48,18 +47,14 @@ func (c eraseCmd) Run(p *flags.Process) error {
 // tell more.
 //
 // It waits only while waits says so.
-func untilErased[T any](ctx context.Context, wait bool, ask func() (io.ReadCloser, error), pending, waits func(T) bool) (done T, err error) {
+func untilErased[T any](ctx context.Context, wait bool, ask func() (T, error), pending, waits func(T) bool) (done T, err error) {
 	for {
-		body, err := ask()
-		if r, is := errors.AsType[source.Refusal](err); is && r.Code == string(api.CodeNotFound) && pending(done) {
+		now, err := ask()
+		if e, is := errors.AsType[*client.Error](err); is && e.Code == api.CodeNotFound && pending(done) {
 			return done, nil
 		}
 		if err != nil {
-			return done, err
-		}
-		var now T
-		if err := source.Decode(body, &now); err != nil {
-			return done, err
+			return done, source.Explained(err)
 		}
 		done = now
 		if !pending(done) || !wait || !waits(done) {

@@ -29,26 +29,19 @@ func (c forkCmd) Run(p *flags.Process) error {
 		}
 		req.Sequence = *c.At
 	}
-	var done api.Forked
-	return change(p, c.DaemonFlags, c.Session, "fork", req, c.JSON, &done, func() string {
+	return change(p, c.DaemonFlags, c.Session, "/fork", req, c.JSON, func(done api.Forked) string {
 		return fmt.Sprintf("%s is what %s was at %d", terminal.Printable(done.SessionID), terminal.Printable(done.FromSessionID), done.FromSequence)
 	})
 }
 
-// change asks the daemon to change a session, and prints its answer: as it is, or in
-// words.
-func change(p *flags.Process, daemon source.DaemonFlags, session, verb string, request any, asJSON bool, answer any, words func() string) error {
-	body, err := daemon.Connect().Post(p.Ctx, "/sessions/"+source.EscapeID(session)+"/"+verb, request)
+// change requests a change of a session, and prints the answer.
+func change[T any](p *flags.Process, daemon source.DaemonFlags, session, path string, request any, asJSON bool, words func(T) string) error {
+	answer, err := daemon.Connect().Post(p.Ctx, source.Session(session, path), request)
 	if err != nil {
 		return err
 	}
-	if asJSON {
-		defer body.Close()
-		return terminal.PrintJSON(p.Stdout, body)
-	}
-	if err := source.Decode(body, answer); err != nil {
+	return source.Show(p, asJSON, answer, func(done T) error {
+		_, err := fmt.Fprintln(p.Stdout, words(done))
 		return err
-	}
-	_, err = fmt.Fprintln(p.Stdout, words())
-	return err
+	})
 }

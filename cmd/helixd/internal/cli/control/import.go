@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 
+	"github.com/helixd/helixd/agentloop/remote/remotehttp"
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
@@ -47,8 +48,10 @@ func (c importCmd) Run(p *flags.Process) error {
 		return err
 	}
 	defer s.Close()
-	answer, err := s.Do(p.Ctx, http.MethodPost, "/sessions/"+source.EscapeID(first.session)+"/import",
-		http.Header{"Content-Type": {"application/x-ndjson"}}, first.all)
+	answer, err := s.Send(p.Ctx, remotehttp.Request{
+		Method: http.MethodPost, Route: source.Session(first.session, "/import"), ContentType: "application/x-ndjson",
+		Open: func() (io.ReadCloser, error) { return io.NopCloser(first.all), nil },
+	})
 	if err != nil {
 		return err
 	}

@@ -1,17 +1,15 @@
 package control
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strconv"
 	"text/tabwriter"
 
+	"github.com/helixd/helixd/agentloop/remote/remotehttp"
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
@@ -67,27 +65,13 @@ func (f memoryFlags) query() url.Values {
 	return q
 }
 
-// askMemories sends a request about memories and returns the answer's body.
-func askMemories(ctx context.Context, daemon source.DaemonFlags, method, path string, q url.Values) (io.ReadCloser, error) {
-	return daemon.Connect().Do(ctx, method, path+"?"+q.Encode(), nil, nil)
-}
-
-// tell prints an answer: as it is, or what line makes of it.
-func tell[T any](p *flags.Process, asJSON bool, body io.ReadCloser, line func(T) error) error {
-	if asJSON {
-		defer body.Close()
-		return terminal.PrintJSON(p.Stdout, body)
-	}
-	var v T
-	if err := source.Decode(body, &v); err != nil {
+// showMemories prints memories as a table.
+func showMemories(p *flags.Process, f memoryFlags, q url.Values, offset int) error {
+	answer, err := f.Connect().Get(p.Ctx, "/memories", q)
+	if err != nil {
 		return err
 	}
-	return line(v)
-}
-
-// showMemories prints memories as a table.
-func showMemories(p *flags.Process, asJSON bool, body io.ReadCloser, offset int) error {
-	return tell(p, asJSON, body, func(found api.FoundMemories) error {
+	return source.Show(p, f.JSON, answer, func(found api.FoundMemories) error {
 		w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(w, "MEMORY\tSAVED\tVECTOR\tTEXT")
 		for _, m := range found.Items {
@@ -115,11 +99,7 @@ func (c memoriesListCmd) Run(p *flags.Process) error {
 	q := c.query()
 	q.Set("limit", strconv.Itoa(c.Limit))
 	q.Set("offset", strconv.Itoa(c.Offset))
-	body, err := askMemories(p.Ctx, c.DaemonFlags, http.MethodGet, "/memories", q)
-	if err != nil {
-		return err
-	}
-	return showMemories(p, c.JSON, body, c.Offset)
+	return showMemories(p, c.memoryFlags, q, c.Offset)
 }
 
 type memoriesSearchCmd struct {
@@ -132,11 +112,7 @@ func (c memoriesSearchCmd) Run(p *flags.Process) error {
 	q := c.query()
 	q.Set("q", c.Text)
 	q.Set("limit", strconv.Itoa(c.Limit))
-	body, err := askMemories(p.Ctx, c.DaemonFlags, http.MethodGet, "/memories", q)
-	if err != nil {
-		return err
-	}
-	return showMemories(p, c.JSON, body, 0)
+	return showMemories(p, c.memoryFlags, q, 0)
 }
 
 type memoriesSaveCmd struct {
@@ -156,15 +132,15 @@ func (c memoriesSaveCmd) Run(p *flags.Process) error {
 	if err != nil {
 		return err
 	}
-	header := http.Header{"Content-Type": {"application/json"}}
+	header := map[string]string{}
 	if c.Key != "" {
-		header.Set("Idempotency-Key", c.Key)
+		header[api.HeaderIdempotency] = c.Key
 	}
-	body, err := c.Connect().Do(p.Ctx, http.MethodPost, "/memories", header, bytes.NewReader(raw))
+	answer, err := c.Connect().Send(p.Ctx, remotehttp.Request{Method: http.MethodPost, Route: "/memories", Header: header, Body: raw})
 	if err != nil {
 		return err
 	}
-	return tell(p, c.JSON, body, func(m readmodel.Memory) error {
+	return source.Show(p, c.JSON, answer, func(m readmodel.Memory) error {
 		_, err := fmt.Fprintln(p.Stdout, terminal.Printable(m.ID))
 		return err
 	})
@@ -176,11 +152,13 @@ type memoriesForgetCmd struct {
 }
 
 func (c memoriesForgetCmd) Run(p *flags.Process) error {
-	body, err := askMemories(p.Ctx, c.DaemonFlags, http.MethodDelete, "/memories/"+source.EscapeID(c.Memory), c.query())
+	answer, err := c.Connect().Send(p.Ctx, remotehttp.Request{
+		Method: http.MethodDelete, Route: "/memories/" + source.EscapeID(c.Memory), Query: c.query(),
+	})
 	if err != nil {
 		return err
 	}
-	return tell(p, c.JSON, body, func(f api.ForgottenMemory) error {
+	return source.Show(p, c.JSON, answer, func(f api.ForgottenMemory) error {
 		_, err := fmt.Fprintf(p.Stdout, "%s is forgotten\n", terminal.Printable(f.MemoryID))
 		return err
 	})
@@ -193,8 +171,9 @@ type memoriesEraseCmd struct {
 }
 
 func (c memoriesEraseCmd) Run(p *flags.Process) error {
-	done, err := untilErased(p.Ctx, c.Wait, func() (io.ReadCloser, error) {
-		return askMemories(p.Ctx, c.DaemonFlags, http.MethodDelete, "/memories", c.query())
+	daemon := c.Connect()
+	done, err := untilErased(p.Ctx, c.Wait, func() (api.ErasedMemories, error) {
+		return daemon.EraseMemories(p.Ctx, c.scope())
 	}, func(e api.ErasedMemories) bool { return e.Pending }, func(api.ErasedMemories) bool { return true })
 	switch {
 	case err != nil:
@@ -216,11 +195,11 @@ type memoriesProcessCmd struct {
 }
 
 func (c memoriesProcessCmd) Run(p *flags.Process) error {
-	body, err := c.Connect().Post(p.Ctx, "/memories/process", struct{}{})
+	answer, err := c.Connect().Post(p.Ctx, "/memories/process", struct{}{})
 	if err != nil {
 		return err
 	}
-	return tell(p, c.JSON, body, func(done struct{ Found, Embedded, Failed int }) error {
+	return source.Show(p, c.JSON, answer, func(done struct{ Found, Embedded, Failed int }) error {
 		_, err := fmt.Fprintf(p.Stdout, "%d without a vector, %d have one now, %d failed\n", done.Found, done.Embedded, done.Failed)
 		return err
 	})

@@ -2,7 +2,6 @@ package control
 
 import (
 	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,7 +13,6 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 	"github.com/helixd/helixd/httpapi/api"
 	"github.com/helixd/helixd/httpapi/client"
-	"github.com/helixd/helixd/projector"
 )
 
 type rollbackCmd struct {
@@ -42,9 +40,8 @@ func (c rollbackCmd) Run(p *flags.Process) error {
 			return errNotConfirmed
 		}
 	}
-	var done api.RolledBack
 	to := client.Target{CheckpointID: c.Checkpoint, Sequence: c.To}
-	return change(p, c.DaemonFlags, c.Session, "rollback", to, c.JSON, &done, func() string {
+	return change(p, c.DaemonFlags, c.Session, "/rollback", to, c.JSON, func(done api.RolledBack) string {
 		if !done.RolledBack {
 			return "there was nothing to take back"
 		}
@@ -58,13 +55,15 @@ func (c rollbackCmd) question(p *flags.Process) string {
 	if c.Checkpoint != "" {
 		at = c.checkpoint(p)
 	}
-	var diff api.StateDiff
 	where := "sequence " + strconv.FormatUint(at, 10)
 	if c.Checkpoint != "" {
 		where = c.Checkpoint
 	}
 	text := fmt.Sprintf("Take %s back to %s?", c.Session, where)
-	if at > 0 && c.read(p, "/diff?from="+strconv.FormatUint(at, 10), &diff) == nil && diff.To > at {
+	if at == 0 {
+		return terminal.Printable(text)
+	}
+	if diff, err := c.Connect().Diff(p.Ctx, c.Session, at, nil); err == nil && diff.To > at {
 		text += fmt.Sprintf(" What came after it, up to %d, is discarded: %s.", diff.To, terminal.Count(len(diff.Messages), "message"))
 	}
 	return terminal.Printable(text)
@@ -73,8 +72,8 @@ func (c rollbackCmd) question(p *flags.Process) string {
 // checkpoint returns the sequence of the checkpoint, 0 if it can't be found.
 func (c rollbackCmd) checkpoint(p *flags.Process) uint64 {
 	for offset, more := 0, true; more; {
-		var page api.Page[projector.Checkpoint]
-		if c.read(p, "/checkpoints?limit=200&offset="+strconv.Itoa(offset), &page) != nil {
+		page, err := c.Connect().Checkpoints(p.Ctx, c.Session, client.Paging{Offset: offset, Limit: api.MaxPage})
+		if err != nil {
 			return 0
 		}
 		for _, cp := range page.Items {
@@ -85,16 +84,6 @@ func (c rollbackCmd) checkpoint(p *flags.Process) uint64 {
 		offset, more = offset+len(page.Items), page.HasMore && len(page.Items) > 0
 	}
 	return 0
-}
-
-// read gets something of the session.
-func (c rollbackCmd) read(p *flags.Process, path string, into any) error {
-	body, err := c.Connect().Get(p.Ctx, "/sessions/"+source.EscapeID(c.Session)+path, nil)
-	if err != nil {
-		return err
-	}
-	defer body.Close()
-	return json.NewDecoder(body).Decode(into)
 }
 
 // confirmed asks a question, and reports whether the answer is yes.

@@ -11,6 +11,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/client"
 )
 
 type auditCmd struct {
@@ -34,24 +35,14 @@ func (c auditCmd) Run(p *flags.Process) error {
 		return err
 	}
 	defer s.Close()
-	body, err := s.Get(p.Ctx, "/sessions/"+source.EscapeID(c.Session)+"/records?dead=1&kind=fact", nil)
-	if err != nil {
-		return err
-	}
-	defer body.Close()
 	all := []audited{}
-	in := source.Lines(body)
-	for in.Scan() {
-		var r eventlog.Record
-		if err := json.Unmarshal(in.Bytes(), &r); err != nil {
-			return err
+	for r, err := range s.Records(p.Ctx, c.Session, client.RecordRange{Dead: true, Kind: eventlog.KindFact}) {
+		if err != nil {
+			return source.Explained(err)
 		}
 		if a, ok := auditOf(r); ok {
 			all = append(all, a)
 		}
-	}
-	if err := in.Err(); err != nil {
-		return err
 	}
 	if c.JSON {
 		return json.NewEncoder(terminal.JSON(p.Stdout)).Encode(struct {

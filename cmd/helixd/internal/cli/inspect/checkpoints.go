@@ -19,11 +19,10 @@ type checkpointsCmd struct {
 
 func (c checkpointsCmd) Run(p *flags.Process) error {
 	q := given("limit", strconv.Itoa(c.Limit), "offset", strconv.Itoa(c.Offset))
-	var page api.Page[projector.Checkpoint]
-	return show(p, c.Flags, "/sessions/"+source.EscapeID(c.Session)+"/checkpoints", q, &page, func(w io.Writer) {
+	return show(p, c.Flags, source.Session(c.Session, "/checkpoints"), q, func(w io.Writer, page api.Page[projector.Checkpoint]) {
 		fmt.Fprintln(w, "CHECKPOINT\tSEQUENCE\tSTEP\tMESSAGES\tSTATUS\tTIME\tRUN")
 		for _, cp := range page.Items {
 			terminal.Row(w, cp.ID, cp.StreamSequence, cp.StepCount, cp.MessageCount, string(cp.Status), terminal.Clock(cp.Timestamp), cp.RunID)
 		}
-	}, func() { source.NoteMore(p.Stderr, page, c.Offset) })
+	}, func(page api.Page[projector.Checkpoint]) { source.NoteMore(p.Stderr, page, c.Offset) })
 }

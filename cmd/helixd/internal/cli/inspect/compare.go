@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/url"
@@ -61,26 +60,20 @@ func (c compareCmd) Run(p *flags.Process) error {
 		return err
 	}
 	defer s.Close()
-	body, err := s.Get(p.Ctx, "/compare?"+q.Encode(), nil)
+	answer, err := s.Get(p.Ctx, "/compare", q)
 	if err != nil {
 		return err
 	}
-	defer body.Close()
-	if c.JSON {
-		return terminal.PrintJSON(p.Stdout, body)
-	}
-	var answer comparison
-	if err := json.NewDecoder(body).Decode(&answer); err != nil {
+	return source.Show(p, c.JSON, answer, func(found comparison) error {
+		out := page{paint: c.Paint(p.Stdout)}
+		var earlier any
+		if len(found.Patch) > 0 {
+			earlier = stateAt(p.Ctx, s, found.A.SessionID, found.A.Sequence)["customState"]
+		}
+		out.compare(found, earlier, c.width(p))
+		_, err := io.WriteString(p.Stdout, out.String())
 		return err
-	}
-	out := page{paint: c.Paint(p.Stdout)}
-	var earlier any
-	if len(answer.Patch) > 0 {
-		earlier = stateAt(p.Ctx, s, answer.A.SessionID, answer.A.Sequence)["customState"]
-	}
-	out.compare(answer, earlier, c.width(p))
-	_, err = io.WriteString(p.Stdout, out.String())
-	return err
+	})
 }
 
 // comparison is what the daemon answers, with values as they are written.

@@ -47,22 +47,16 @@ func (c diffCmd) Run(p *flags.Process) error {
 			q.Set(name, strconv.FormatUint(*n, 10))
 		}
 	}
-	body, err := s.Get(p.Ctx, "/sessions/"+source.EscapeID(c.Session)+"/diff?"+q.Encode(), nil)
+	answer, err := s.Get(p.Ctx, source.Session(c.Session, "/diff"), q)
 	if err != nil {
 		return err
 	}
-	defer body.Close()
-	if c.JSON {
-		return terminal.PrintJSON(p.Stdout, body)
-	}
-	var d stateDiff
-	if err := json.NewDecoder(body).Decode(&d); err != nil {
+	return source.Show(p, c.JSON, answer, func(d stateDiff) error {
+		out := page{paint: c.Paint(p.Stdout)}
+		out.diff(c.Session, d, stateAt(p.Ctx, s, c.Session, d.From), c.All)
+		_, err := io.WriteString(p.Stdout, out.String())
 		return err
-	}
-	out := page{paint: c.Paint(p.Stdout)}
-	out.diff(c.Session, d, stateAt(p.Ctx, s, c.Session, d.From), c.All)
-	_, err = io.WriteString(p.Stdout, out.String())
-	return err
+	})
 }
 
 // stateDiff is what the daemon answers, with values as they are written.
@@ -74,18 +68,18 @@ type stateDiff struct {
 // stateAt returns a session's state for what was there before a change; nil if
 // it can't be had.
 func stateAt(ctx context.Context, s *source.Source, session string, at uint64) map[string]any {
-	body, err := s.Get(ctx, "/sessions/"+source.EscapeID(session)+"/state?at="+strconv.FormatUint(at, 10), nil)
+	answer, err := s.Get(ctx, source.Session(session, "/state"), url.Values{"at": {strconv.FormatUint(at, 10)}})
 	if err != nil {
 		return nil
 	}
-	defer body.Close()
-	var answer struct{ State map[string]any }
-	in := json.NewDecoder(body)
+	defer answer.Close()
+	var found struct{ State map[string]any }
+	in := json.NewDecoder(answer)
 	in.UseNumber()
-	if in.Decode(&answer) != nil {
+	if in.Decode(&found) != nil {
 		return nil
 	}
-	return answer.State
+	return found.State
 }
 
 // page is a text in sections.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,6 +19,9 @@ func answering(asked *[]string, answers map[string]string) func(http.ResponseWri
 	return func(w http.ResponseWriter, r *http.Request) {
 		query, _ := url.QueryUnescape(r.URL.Query().Encode())
 		*asked = append(*asked, r.URL.Path+"?"+query)
+		if strings.HasSuffix(r.URL.Path, "/records") {
+			w.Header().Set("Content-Type", "application/x-ndjson")
+		}
 		answer, ok := answers[r.URL.Path]
 		if !ok {
 			w.WriteHeader(http.StatusForbidden)

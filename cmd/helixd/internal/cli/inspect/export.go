@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"io"
+	"net/url"
 
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
@@ -21,11 +22,11 @@ func (c exportCmd) Run(p *flags.Process) error {
 		return err
 	}
 	defer s.Close()
-	body, err := s.Get(p.Ctx, "/sessions/"+source.EscapeID(c.Session)+"/records?dead=1", nil)
+	answer, err := s.Get(p.Ctx, source.Session(c.Session, "/records"), url.Values{"dead": {"1"}})
 	if err != nil {
 		return err
 	}
-	defer body.Close()
-	_, err = io.Copy(p.Stdout, body)
+	defer answer.Close()
+	_, err = io.Copy(p.Stdout, answer)
 	return err
 }

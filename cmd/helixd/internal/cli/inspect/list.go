@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/url"
@@ -113,13 +112,12 @@ func (c parkedCmd) Run(p *flags.Process) error {
 func list[T any](p *flags.Process, f listFlags, path string, q url.Values, header string, line func(io.Writer, T)) error {
 	q.Set("limit", strconv.Itoa(f.Limit))
 	q.Set("offset", strconv.Itoa(f.Offset))
-	var page api.Listing[T]
-	return show(p, f.Flags, path, q, &page, func(w io.Writer) {
+	return show(p, f.Flags, path, q, func(w io.Writer, page api.Listing[T]) {
 		fmt.Fprintln(w, header)
 		for _, item := range page.Items {
 			line(w, item)
 		}
-	}, func() {
+	}, func(page api.Listing[T]) {
 		source.NoteMore(p.Stderr, page.Page, f.Offset)
 		source.NoteFresh(p.Stderr, page.Fresh)
 	})
@@ -127,30 +125,25 @@ func list[T any](p *flags.Process, f listFlags, path string, q url.Values, heade
 
 // show prints an answer, as it is or as a table. What else there is to say
 // goes to stderr.
-func show(p *flags.Process, f source.Flags, path string, q url.Values, answer any, table func(io.Writer), notes func()) error {
+func show[T any](p *flags.Process, f source.Flags, path string, q url.Values, table func(io.Writer, T), notes func(T)) error {
 	s, err := f.Open(p.Ctx)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	body, err := s.Get(p.Ctx, path+"?"+q.Encode(), nil)
+	answer, err := s.Get(p.Ctx, path, q)
 	if err != nil {
 		return err
 	}
-	defer body.Close()
-	if f.JSON {
-		return terminal.PrintJSON(p.Stdout, body)
-	}
-	if err := json.NewDecoder(body).Decode(answer); err != nil {
-		return err
-	}
-	w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
-	table(w)
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	notes()
-	return nil
+	return source.Show(p, f.JSON, answer, func(v T) error {
+		w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
+		table(w, v)
+		if err := w.Flush(); err != nil {
+			return err
+		}
+		notes(v)
+		return nil
+	})
 }
 
 // given returns the parameters, names and values in turn, that are not empty.

@@ -59,32 +59,32 @@ func (c recordsCmd) query() url.Values {
 
 // print shows a record a line.
 func (c recordsCmd) print(p *flags.Process, s *source.Source) error {
-	body, err := s.Get(p.Ctx, "/sessions/"+source.EscapeID(c.Session)+"/records?"+c.query().Encode(), nil)
+	answer, err := s.Get(p.Ctx, source.Session(c.Session, "/records"), c.query())
 	if err != nil {
 		return err
 	}
-	defer body.Close()
+	defer answer.Close()
 	if c.JSON && !c.Follow {
-		return terminal.PrintJSON(p.Stdout, body)
+		return terminal.PrintJSON(p.Stdout, answer)
 	}
 	at := c.From
-	for in := source.Lines(body); ; {
-		if !in.Scan() {
-			if c.Follow {
-				return fmt.Errorf("the connection was lost; resume with --from %d", at)
-			}
-			return in.Err()
+	for line, err := range answer.Lines(source.MaxLine) {
+		if err != nil && !c.Follow {
+			return err
 		}
-		if len(in.Bytes()) == 0 {
+		if err != nil {
+			break
+		}
+		if len(line) == 0 {
 			continue // a heartbeat
 		}
 		var r eventlog.Record
-		if err := json.Unmarshal(in.Bytes(), &r); err != nil {
+		if err := json.Unmarshal(line, &r); err != nil {
 			return err
 		}
 		at = r.Sequence
 		if c.JSON {
-			_, err = fmt.Fprintf(terminal.JSON(p.Stdout), "%s\n", in.Bytes())
+			_, err = fmt.Fprintf(terminal.JSON(p.Stdout), "%s\n", line)
 		} else {
 			_, err = fmt.Fprintln(p.Stdout, terminal.RecordLine(r.Sequence, string(r.Kind), r.Payload))
 		}
@@ -92,4 +92,8 @@ func (c recordsCmd) print(p *flags.Process, s *source.Source) error {
 			return err
 		}
 	}
+	if c.Follow {
+		return fmt.Errorf("the connection was lost; resume with --from %d", at)
+	}
+	return nil
 }

@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"errors"
-	"net/http"
 	"net/url"
 	"strconv"
 	"time"
@@ -57,21 +56,21 @@ func (c replayCmd) play(p *flags.Process, s *source.Source) error {
 	if c.To != nil {
 		q.Set("to", strconv.FormatUint(*c.To, 10))
 	}
-	return c.watch(p, s, c.Session, "/sessions/"+source.EscapeID(c.Session)+"/replay?"+q.Encode())
+	return c.watch(p, s, c.Session, source.Session(c.Session, "/replay"), q)
 }
 
 // watch shows the stream of a path. Once it has begun, a signal is no failure:
 // the user has seen enough.
-func (c replayCmd) watch(p *flags.Process, s *source.Source, session, path string) error {
-	body, err := s.Get(p.Ctx, path, http.Header{"Accept": {"text/event-stream"}})
+func (c replayCmd) watch(p *flags.Process, s *source.Source, session, path string, q url.Values) error {
+	answer, err := stream(p.Ctx, s, path, q)
 	if err != nil {
 		return err
 	}
-	defer body.Close()
+	defer answer.Close()
 	if c.SSE {
-		err = terminal.PrintJSON(p.Stdout, body)
+		err = terminal.PrintJSON(p.Stdout, answer)
 	} else {
-		err = c.tell(p, body, session)
+		err = c.tell(p, answer, session)
 	}
 	if p.Ctx.Err() != nil {
 		return nil

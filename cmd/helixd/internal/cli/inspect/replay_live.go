@@ -84,14 +84,9 @@ func (c replayCmd) goOn(p *flags.Process, s *source.Source) error {
 	if err != nil {
 		return err
 	}
-	body, err := s.Post(p.Ctx, "/sessions/"+source.EscapeID(c.Session)+"/fork",
-		client.ForkRequest{Target: client.Target{Sequence: c.From}, SessionID: c.As, Edit: edit, Run: true})
+	fork, err := s.Fork(p.Ctx, c.Session, client.ForkRequest{Target: client.Target{Sequence: c.From}, SessionID: c.As, Edit: edit, Run: true})
 	if err != nil {
-		return err
-	}
-	var fork api.Forked
-	if err := source.Decode(body, &fork); err != nil {
-		return err
+		return source.Explained(err)
 	}
 	if c.JSON {
 		err = json.NewEncoder(terminal.JSON(p.Stdout)).Encode(fork)
@@ -101,7 +96,7 @@ func (c replayCmd) goOn(p *flags.Process, s *source.Source) error {
 	if err != nil {
 		return err
 	}
-	return c.watch(p, s, fork.SessionID, "/sse?"+url.Values{"sessionId": {fork.SessionID}}.Encode())
+	return c.watch(p, s, fork.SessionID, "/sse", url.Values{"sessionId": {fork.SessionID}})
 }
 
 // edited says what of a fork was edited.

@@ -1,12 +1,10 @@
 package inspect
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"os"
 
 	"github.com/helixd/helixd/agentloop/verify"
@@ -15,7 +13,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
-	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/httpapi/client"
 )
 
 // verifyFlags have a replay compare the session with the agents of a
@@ -60,14 +58,10 @@ func (c replayCmd) verify(p *flags.Process, s *source.Source) error {
 	if err := agentconfig.Equip(agentconfig.UnusedMemories(), conf, agents); err != nil {
 		return err
 	}
-	body, err := s.Get(p.Ctx, "/sessions/"+source.EscapeID(c.Session)+"/records?dead=1", nil)
+	records := s.Records(p.Ctx, c.Session, client.RecordRange{Dead: true})
+	found, err := verify.Session(p.Ctx, records, agents, &verify.Options{Run: c.RunID})
 	if err != nil {
-		return err
-	}
-	defer body.Close()
-	found, err := verify.Session(p.Ctx, recordsOf(p.Ctx, body), agents, &verify.Options{Run: c.RunID})
-	if err != nil {
-		return agentconfig.AtKey(conf, err, nil)
+		return agentconfig.AtKey(conf, source.Explained(err), nil)
 	}
 	if c.JSON {
 		enc := json.NewEncoder(terminal.JSON(p.Stdout))
@@ -80,23 +74,6 @@ func (c replayCmd) verify(p *flags.Process, s *source.Source) error {
 		return fmt.Errorf("%w: a decision is another one today", flags.ErrDamage)
 	}
 	return err
-}
-
-// recordsOf reads the records of an answer.
-func recordsOf(ctx context.Context, body io.Reader) iter.Seq2[eventlog.Record, error] {
-	return func(yield func(eventlog.Record, error) bool) {
-		in := source.Lines(body)
-		for in.Scan() {
-			var r eventlog.Record
-			err := json.Unmarshal(in.Bytes(), &r)
-			if !yield(r, err) || err != nil {
-				return
-			}
-		}
-		if err := errors.Join(in.Err(), context.Cause(ctx)); err != nil {
-			yield(eventlog.Record{}, err)
-		}
-	}
 }
 
 func tellVerified(w io.Writer, found verify.Result) error {

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"encoding/json"
+	"net/url"
 	"strconv"
 
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
@@ -21,24 +22,18 @@ func (c stateCmd) Run(p *flags.Process) error {
 		return err
 	}
 	defer s.Close()
-	path := "/sessions/" + source.EscapeID(c.Session) + "/state"
+	q := url.Values{}
 	if c.At != nil {
-		path += "?at=" + strconv.FormatUint(*c.At, 10)
+		q.Set("at", strconv.FormatUint(*c.At, 10))
 	}
-	body, err := s.Get(p.Ctx, path, nil)
+	answer, err := s.Get(p.Ctx, source.Session(c.Session, "/state"), q)
 	if err != nil {
 		return err
 	}
-	defer body.Close()
-	if c.JSON {
-		return terminal.PrintJSON(p.Stdout, body)
-	}
-	var answer json.RawMessage
-	if err := json.NewDecoder(body).Decode(&answer); err != nil {
-		return err
-	}
-	enc := json.NewEncoder(terminal.EscapeJSON(p.Stdout))
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	return enc.Encode(answer)
+	return source.Show(p, c.JSON, answer, func(state json.RawMessage) error {
+		enc := json.NewEncoder(terminal.EscapeJSON(p.Stdout))
+		enc.SetIndent("", "  ")
+		enc.SetEscapeHTML(false)
+		return enc.Encode(state)
+	})
 }

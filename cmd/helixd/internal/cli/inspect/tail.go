@@ -1,20 +1,19 @@
 package inspect
 
 import (
-	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"iter"
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 
+	"github.com/helixd/helixd/agentloop/remote/remotehttp"
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
 	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
+	"github.com/helixd/helixd/httpapi/client"
 )
 
 // displayFlags say how a stream is shown.
@@ -36,29 +35,37 @@ func (c tailCmd) Run(p *flags.Process) error {
 		return err
 	}
 	defer s.Close()
-	q := url.Values{"sessionId": {c.Session}, "fromSequence": {strconv.FormatUint(c.From, 10)}}
-	body, err := s.Get(p.Ctx, "/sse?"+q.Encode(), http.Header{"Accept": {"text/event-stream"}})
+	answer, err := stream(p.Ctx, s, "/sse", url.Values{"sessionId": {c.Session}, "fromSequence": {strconv.FormatUint(c.From, 10)}})
 	if err != nil {
 		return err
 	}
-	defer body.Close()
-	return c.tell(p, body, c.Session)
+	defer answer.Close()
+	return c.tell(p, answer, c.Session)
+}
+
+// stream opens a stream of events.
+func stream(ctx context.Context, s *source.Source, path string, q url.Values) (*remotehttp.Answer, error) {
+	return s.Send(ctx, remotehttp.Request{Method: http.MethodGet, Route: path, Query: q, Accept: remotehttp.EventStream})
 }
 
 // tell shows a stream until its last event.
-func (f displayFlags) tell(p *flags.Process, body io.Reader, session string) error {
+func (f displayFlags) tell(p *flags.Process, answer *remotehttp.Answer, session string) error {
 	show, done := f.shown(p, session)
 	defer done()
 	var at uint64
-	for e, err := range events(body) {
-		if err == nil {
-			err = show(e)
-		}
-		switch {
-		case err != nil:
+	for raw, err := range answer.RawEvents() {
+		if errors.Is(err, client.ErrTooLarge) {
 			return err
-		case e.Type != "chunk":
-			return nil
+		}
+		if err != nil {
+			break // the connection is lost
+		}
+		e := terminal.Event{Raw: raw.Data}
+		if err := json.Unmarshal(e.Raw, &e); err != nil {
+			return fmt.Errorf("an event is not JSON: %w", err)
+		}
+		if err := show(e); err != nil || e.Type != "chunk" {
+			return err
 		}
 		at = e.Sequence
 	}
@@ -85,28 +92,4 @@ func (f displayFlags) shown(p *flags.Process, session string) (show func(termina
 	}
 	t := terminal.NewTranscript(p.Stdout, f.Paint(p.Stdout), session)
 	return t.Show, t.Close
-}
-
-// events reads the events of a stream, until the connection ends or breaks.
-func events(body io.Reader) iter.Seq2[terminal.Event, error] {
-	return func(yield func(terminal.Event, error) bool) {
-		in := source.Lines(body)
-		for in.Scan() {
-			data, ok := strings.CutPrefix(in.Text(), "data: ")
-			if !ok {
-				continue
-			}
-			e := terminal.Event{Raw: []byte(data)}
-			if err := json.Unmarshal(e.Raw, &e); err != nil {
-				yield(e, fmt.Errorf("an event is not JSON: %w", err))
-				return
-			}
-			if !yield(e, nil) {
-				return
-			}
-		}
-		if err := in.Err(); errors.Is(err, bufio.ErrTooLong) {
-			yield(terminal.Event{}, err)
-		}
-	}
 }

@@ -23,8 +23,7 @@ type usageCmd struct {
 
 func (c usageCmd) Run(p *flags.Process) error {
 	q := given("by", c.By, "sessionId", c.Session, "userId", c.User, "agentType", c.Agent, "from", c.From, "to", c.To)
-	var report api.UsageReport
-	return show(p, c.Flags, "/usage", q, &report, func(w io.Writer) {
+	return show(p, c.Flags, "/usage", q, func(w io.Writer, report api.UsageReport) {
 		fmt.Fprintln(w, strings.ToUpper(c.By)+"\tSESSIONS\tRUNS\tCALLS\tPROMPT\tCACHED\tCOMPLETION\tREASONING\tTOOLS\tFAILED\tUSD")
 		line := func(key string, u readmodel.UsageRow) {
 			cost := fmt.Sprintf("%.4f", u.CostUSD)
@@ -38,7 +37,7 @@ func (c usageCmd) Run(p *flags.Process) error {
 			line(u.Key, u)
 		}
 		line("in all", report.Total)
-	}, func() {
+	}, func(report api.UsageReport) {
 		if len(report.Total.Unpriced) > 0 {
 			fmt.Fprintf(p.Stderr, "* without what these have cost, which have no price: %s\n", terminal.Printable(strings.Join(report.Total.Unpriced, ", ")))
 		}

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -70,21 +70,21 @@ func (c backupCmd) write(p *flags.Process, out io.Writer) error {
 	if c.NATS != "" {
 		return c.fromNATS(p.Ctx, out)
 	}
-	path := "/backup"
-	if c.Rate > 0 {
-		path += "?rate=" + strconv.FormatInt(int64(c.Rate), 10)
-	}
 	s, err := c.Open(p.Ctx)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	body, err := s.Get(p.Ctx, path, http.Header{"Accept": {"application/zstd"}})
+	q := url.Values{}
+	if c.Rate > 0 {
+		q.Set("rate", strconv.FormatInt(int64(c.Rate), 10))
+	}
+	answer, err := s.Get(p.Ctx, "/backup", q)
 	if err != nil {
 		return err
 	}
-	defer body.Close()
-	if _, err := io.Copy(out, body); err != nil {
+	defer answer.Close()
+	if _, err := io.Copy(out, answer); err != nil {
 		return fmt.Errorf("the daemon did not send all of it, its log tells why: %w", err)
 	}
 	return nil

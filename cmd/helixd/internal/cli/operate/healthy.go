@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"strings"
 	"time"
 
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
@@ -50,26 +48,13 @@ func (c healthyCmd) Run(p *flags.Process) error {
 func (c healthyCmd) ask(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(c.Server, "/")+"/readyz", nil)
-	if err != nil {
-		return err
-	}
-	if c.Token != "" {
-		req.Header.Set("Authorization", "Bearer "+c.Token)
-	}
-	client, err := c.Client()
-	if err != nil {
-		return err
-	}
-	resp, err := client.Do(req)
+	answer, err := source.DaemonFlags{Server: c.Server, Token: c.Token, Trust: c.Trust}.Connect().Ready(ctx)
 	if err != nil {
 		return errors.New(err.Error()) // the time-out's error would look like our own end
 	}
-	defer resp.Body.Close()
-	answer, ok := source.ReadinessOf(resp)
 	switch {
-	case !ok:
-		return fmt.Errorf("%s answers %s, and not as a daemon does", c.Server, resp.Status)
+	case !answer.Daemon:
+		return fmt.Errorf("%s answers %s, and not as a daemon does", c.Server, answer.Status)
 	case answer.Error != "":
 		return fmt.Errorf("%s: %s", c.Server, answer.Error)
 	case answer.Ready:

@@ -6,7 +6,6 @@ import (
 
 	"github.com/helixd/helixd/cmd/helixd/internal/flags"
 	"github.com/helixd/helixd/cmd/helixd/internal/source"
-	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 	"github.com/helixd/helixd/httpapi/api"
 )
 
@@ -21,17 +20,11 @@ func (c reloadCmd) Run(p *flags.Process) error {
 	if err != nil {
 		return err
 	}
-	if c.JSON {
-		defer answer.Close()
-		return terminal.PrintJSON(p.Stdout, answer)
-	}
-	var done api.Reloaded
-	if err := source.Decode(answer, &done); err != nil {
-		return err
-	}
-	fmt.Fprintln(p.Stdout, "agents:", strings.Join(done.Agents, ", "))
-	if len(done.NeedsRestart) > 0 {
-		fmt.Fprintln(p.Stdout, "needs a restart:", strings.Join(done.NeedsRestart, ", "))
-	}
-	return nil
+	return source.Show(p, c.JSON, answer, func(done api.Reloaded) error {
+		fmt.Fprintln(p.Stdout, "agents:", strings.Join(done.Agents, ", "))
+		if len(done.NeedsRestart) > 0 {
+			fmt.Fprintln(p.Stdout, "needs a restart:", strings.Join(done.NeedsRestart, ", "))
+		}
+		return nil
+	})
 }
