@@ -94,6 +94,13 @@ type Options struct {
 
 // groupSync reports whether callers have to wait for the disk themselves, as far as anybody
 // waits for it.
+// How many messages a server takes in one atomic batch. A batch costs a server that stores
+// alone some milliseconds of its own; for clusters it is what nats-server takes by itself.
+const (
+	maxBatch        = 4096
+	clusterMaxBatch = 1000
+)
+
 func (o Options) groupSync() bool { return o.GroupSync && o.Cluster == nil && o.ungrouped() == "" }
 
 // ungrouped is why one server that syncs each message can't leave that to its callers;
@@ -149,6 +156,9 @@ func (o Options) serverOptions() (opts *server.Options, err error) {
 		DontListen:             true,
 		NoSystemAccount:        true,
 		DisableJetStreamBanner: true,
+	}
+	if o.Cluster == nil {
+		opts.JetStreamLimits.MaxBatchSize = maxBatch
 	}
 	if err := authorize(opts, o); err != nil {
 		return nil, err

@@ -171,6 +171,14 @@ func (s *Server) SyncInterval() time.Duration { return s.opts.SyncInterval }
 // process writes the streams. With Options.SyncInterval Sync does not wait.
 func (s *Server) GroupSync() bool { return s.grouped }
 
+// MaxBatch is how many messages the server takes in one atomic batch.
+func (s *Server) MaxBatch() int {
+	if s.opts.Cluster == nil {
+		return maxBatch
+	}
+	return clusterMaxBatch
+}
+
 // Sync returns when everything that the server had stored before the call is on the
 // disk. Callers that wait at the same time share one sync. If the server syncs by
 // itself, there is nothing to wait for. After an error other than ctx's nothing is

@@ -22,11 +22,11 @@ const (
 	// batchFrom is groupFrom of appends that are atomic batches themselves: one server stages a
 	// batch in files of its own and syncs them, which takes milliseconds, however many records it has.
 	batchFrom = 2
-	// batchAlone is from how many records on an append is a batch of its own where only batches
-	// are shared: it gains little, and several are staged at the same time.
-	batchAlone = 100
-	// groupMessages and groupBytes bound a shared batch.
+	// groupMessages and groupBytes bound a shared batch. Where only batches are shared and the
+	// server takes more, it is ownMessages: an append of 1,000 still shares one with two others,
+	// and appends that go by themselves wait for no more than some 40 ms of the server's time.
 	groupMessages = 900
+	ownMessages   = 3000
 	groupBytes    = 16 << 20
 )
 
@@ -37,11 +37,12 @@ const (
 // into one atomic batch while the one before is under way. A member of a batch
 // is one append call, with its own comparison on its first message; a refused
 // batch loses only the members whose comparison failed. Where a publish costs neither,
-// appends of one record are published by themselves, and those of 2 to 99
+// appends of one record are published by themselves, and those of more
 // share a batch from batchFrom on.
 type committer struct {
 	log     *store
 	grouped bool // else appends of one record go by themselves
+	room    int  // messages of a shared batch
 	// begins is the partition's first sequence, or less: what precedes it was
 	// purged, so that no comparison with it succeeds.
 	begins atomic.Uint64
@@ -106,7 +107,7 @@ const quickTries = 50
 // append stores a, by itself or in a batch. If ctx ends first, the error is its
 // cause, with ErrOutcomeUnknown unless a was never sent.
 func (c *committer) append(ctx context.Context, a *pendingAppend) (uint64, error) {
-	if n := len(a.messages); !c.grouped && (n == 1 || n >= batchAlone) {
+	if !c.grouped && len(a.messages) == 1 {
 		return c.log.publish(ctx, a.messages)
 	}
 	c.mu.Lock()
@@ -198,7 +199,7 @@ func (c *committer) take() []*pendingAppend {
 			a.finish(0, err) // it was never sent
 			continue
 		}
-		fits := len(members) == 0 || messages+len(a.messages) <= groupMessages && bytes+a.bytes <= groupBytes
+		fits := len(members) == 0 || messages+len(a.messages) <= c.room && bytes+a.bytes <= groupBytes
 		if taken[a.session] || !fits {
 			left = append(left, a)
 			continue

@@ -55,7 +55,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		groups: r.NewHistogram(prometheus.HistogramOpts{
 			Name:    "helixd_group_commit_sessions",
 			Help:    "Sessions whose appends shared one batch, and so one disk sync or round of replication, of the batches that were stored.",
-			Buckets: []float64{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, groupMessages},
+			Buckets: []float64{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, ownMessages},
 		}),
 		segments: r.NewCounter(prometheus.CounterOpts{
 			Name: "helixd_segments_sealed_total", Help: "Segments into which this node has packed records.",

@@ -21,6 +21,14 @@ func (o options) groupCommit() bool {
 	return !o.groupSync() && (o.Replicas > 1 || !strings.HasPrefix(string(o.Durability), "interval="))
 }
 
+// groupMessages is how many messages share a batch at most.
+func (o options) groupMessages() int {
+	if o.groupSync() && o.Server.MaxBatch() >= ownMessages {
+		return ownMessages
+	}
+	return groupMessages
+}
+
 // syncInterval is how often the server's files reach the disk, as far as
 // known; 0: at every append, or not known.
 func (o options) syncInterval() time.Duration {

@@ -15,6 +15,8 @@ type Server interface {
 	// GroupSync reports whether an answer of the server promises nothing before Sync
 	// has returned. Then only this process writes the streams.
 	GroupSync() bool
+	// MaxBatch is how many messages it takes in one atomic batch.
+	MaxBatch() int
 	// Sync returns when all that was stored before the call is on the disk.
 	Sync(ctx context.Context) error
 	// SyncStreams returns when all that some streams hold is on the disk, also what was

@@ -48,7 +48,7 @@ func (l *store) start(ctx context.Context) error {
 	}
 	l.metrics = l.opts.Metrics.of(l.durability)
 	for p := range l.opts.Partitions {
-		c := &committer{log: l, grouped: l.opts.groupCommit()}
+		c := &committer{log: l, grouped: l.opts.groupCommit(), room: l.opts.groupMessages()}
 		c.begins.Store(l.begins(p))
 		l.committers = append(l.committers, c)
 	}
