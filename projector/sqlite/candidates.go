@@ -10,15 +10,12 @@ import (
 	"slices"
 	"strings"
 
-	_ "modernc.org/sqlite/vec" // vec_distance_cosine
-
-	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/projector/readmodel"
 	"github.com/helixd/helixd/projector/readmodel/words"
 )
 
-// Both rankings are made in two steps: a rough one that is quick picks some,
-// and an exact one sorts those.
+// The ranking by words is made in two steps: a rough one that is quick picks
+// some, and an exact one sorts those. The one by meaning compares all vectors.
 const (
 	// maxQuestionTerms is how many different words of a question are looked at.
 	maxQuestionTerms = 256
@@ -39,7 +36,7 @@ func (m *Models) Candidates(ctx context.Context, q readmodel.MemoryQuery) (readm
 	}
 	terms := words.Terms(q.Text)
 	return ask(ctx, m, func(tx *sql.Tx) (found readmodel.MemoryCandidates, err error) {
-		c := candidates{ctx: ctx, tx: tx, q: q, codes: m.file.codes}
+		c := candidates{ctx: ctx, tx: tx, q: q, vectors: m.file.vectors}
 		if c.scope, err = scopeNumber(ctx, tx, q.Scope); err != nil || c.scope == 0 {
 			return found, err
 		}
@@ -70,26 +67,25 @@ type candidates struct {
 	tx    *sql.Tx
 	q     readmodel.MemoryQuery
 	scope int64
-	codes *codeCache
-	// The numbers of what is not wanted.
-	noMemories, noVectors map[int64]bool
+	// vectors are kept between questions.
+	vectors *vectorCache
+	// unwanted are the numbers of what is not wanted.
+	unwanted map[int64]bool
 }
 
-// exclude looks up what is not wanted, so that it takes no place in the rough
-// steps: of a long conversation it is more than what is.
+// exclude looks up what is not wanted, so that it takes no place in the
+// rankings: of a long conversation it is more than what is.
 func (c *candidates) exclude() error {
-	c.noMemories, c.noVectors = map[int64]bool{}, map[int64]bool{}
+	c.unwanted = map[int64]bool{}
 	list, err := asArray(c.q.Exclude)
 	if err != nil {
 		return err
 	}
-	const text = `SELECT m.id, v.id FROM json_each(?) j CROSS JOIN memories m ON m.scope = ? AND m.memory = j.value
-		LEFT JOIN vectors v ON v.memory = m.id AND v.model = ?`
-	return each(c.ctx, c.tx, text, []any{list, c.scope, c.q.Model}, func(row *sql.Rows) error {
+	const text = "SELECT m.id FROM json_each(?) j CROSS JOIN memories m ON m.scope = ? AND m.memory = j.value"
+	return each(c.ctx, c.tx, text, []any{list, c.scope}, func(row *sql.Rows) error {
 		var memory int64
-		var vector sql.NullInt64
-		err := row.Scan(&memory, &vector)
-		c.noMemories[memory], c.noVectors[vector.Int64] = true, true // no vector is 0
+		err := row.Scan(&memory)
+		c.unwanted[memory] = true
 		return err
 	})
 }
@@ -178,7 +174,7 @@ func (c *candidates) places(terms []term) ([]ranked, error) {
 		err := each(c.ctx, c.tx, text, []any{match, room}, func(row *sql.Rows) error {
 			var id int64
 			err := row.Scan(&id)
-			if !c.noMemories[id] {
+			if !c.unwanted[id] {
 				weights[id] += t.weight
 			}
 			return err
@@ -240,27 +236,19 @@ func (c *candidates) bm25(ids []int64, terms []term, average float64) ([]ranked,
 
 // byMeaning ranks by the cosine, equal ones the newest first.
 func (c *candidates) byMeaning() (found []ranked, err error) {
-	to := questionOf(c.q.Vector)
+	to := unitOf(slices.Clone(c.q.Vector))
 	if c.q.Model == "" || to == nil {
 		return nil, nil
 	}
-	near, err := c.codes.near(c.ctx, c.tx, c.scope, c.q.Model, to, c.rough(), c.noVectors)
-	if err != nil {
-		return nil, err
-	}
-	list, err := asArray(near)
-	if err != nil {
-		return nil, err
-	}
-	const text = `SELECT v.memory, 1 - vec_distance_cosine(v.vector, ?) AS score FROM json_each(?) j CROSS JOIN vectors v ON v.id = j.value
-		WHERE length(v.vector) = ? ORDER BY score DESC, v.memory DESC LIMIT ?`
-	vector := eventlog.Vector(c.q.Vector).Bytes()
-	args := []any{vector, list, len(vector), c.q.Limit}
-	return found, each(c.ctx, c.tx, text, args, func(row *sql.Rows) error {
-		var r ranked
-		err := row.Scan(&r.id, &r.score)
-		found = append(found, r)
-		return err
+	of := space{c.scope, c.q.Model, len(to)}
+	return found, c.vectors.each(c.ctx, c.tx, of, func(e embedding) {
+		r := ranked{e.memory, to.dot(e.unit)}
+		if len(found) == c.q.Limit && better(found[len(found)-1], r) < 0 || c.unwanted[e.memory] {
+			return
+		}
+		i, _ := slices.BinarySearchFunc(found, r, better)
+		found = slices.Insert(found, i, r)
+		found = found[:min(len(found), c.q.Limit)]
 	})
 }
 

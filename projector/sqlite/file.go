@@ -34,7 +34,8 @@ type file struct {
 	find  *sql.DB // for searches
 	count *sql.DB // for what must not wait for listings: each answer is a few rows
 	lock  *os.File
-	codes *codeCache
+	// vectors of its memories that questions compare
+	vectors *vectorCache
 }
 
 // lockSuffix is of the file that a process locks while it uses a database.
@@ -52,7 +53,7 @@ func openFile(path string) (f *file, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
-	f = &file{path: path, codes: newCodeCache(maxCodeBytes)}
+	f = &file{path: path, vectors: &vectorCache{maxBytes: maxVectorBytes}}
 	defer func() {
 		if err != nil {
 			f.close()

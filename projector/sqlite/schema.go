@@ -5,7 +5,7 @@ import "github.com/helixd/helixd/projector"
 // schemaVersion is the version of the tables, of what Derive makes of a fold and
 // of what package words makes of a text; raise it with each. A file of another
 // version is made again.
-const schemaVersion = 10
+const schemaVersion = 11
 
 // version is what a file is made by.
 const version = schemaVersion*1000 + projector.Version
@@ -106,11 +106,10 @@ CREATE TABLE terms (scope INTEGER NOT NULL, term TEXT NOT NULL, memories INTEGER
 CREATE VIRTUAL TABLE memory_terms USING fts5(terms, tokenize = "ascii", detail = none, columnsize = 0);
 INSERT INTO memory_terms(memory_terms, rank) VALUES ('secure-delete', 1);
 CREATE TABLE vectors (
-	id INTEGER PRIMARY KEY AUTOINCREMENT, memory INTEGER NOT NULL, model TEXT NOT NULL, vector BLOB NOT NULL, UNIQUE (memory, model)
+	id INTEGER PRIMARY KEY AUTOINCREMENT, scope INTEGER NOT NULL, memory INTEGER NOT NULL, model TEXT NOT NULL, vector BLOB NOT NULL,
+	UNIQUE (memory, model)
 );
-CREATE TABLE codes (
-	scope INTEGER NOT NULL, model TEXT NOT NULL, block INTEGER NOT NULL, codes BLOB NOT NULL, PRIMARY KEY (scope, model, block)
-);
+CREATE INDEX vectors_scope ON vectors (scope, model);
 CREATE TABLE models (
 	scope INTEGER NOT NULL, model TEXT NOT NULL, vectors INTEGER NOT NULL, removed INTEGER NOT NULL, PRIMARY KEY (scope, model)
 ) WITHOUT ROWID;

@@ -190,80 +190,24 @@ func (p *projection) embedMemory(s *scope, f *eventlog.MemoryEmbedded) error {
 	if err := p.deleteVectors(s, "memory = ? AND model = ?", memory, f.Model); err != nil {
 		return err
 	}
-	insert, err := p.stmt("INSERT INTO vectors (memory, model, vector) VALUES (?, ?, ?)")
-	if err != nil {
-		return err
-	}
-	done, err := insert.Exec(memory, f.Model, f.Vector.Bytes())
-	if err != nil {
-		return err
-	}
 	c := s.models[f.Model]
 	c.vectors++
 	s.models[f.Model] = c
-	code := codeOf(f.Vector)
-	if code == nil { // it has no direction
-		return nil
-	}
-	id, err := done.LastInsertId()
-	if err != nil {
-		return err
-	}
-	return p.exec("INSERT INTO codes (scope, model, block, codes) VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET codes = CAST(codes || excluded.codes AS BLOB)",
-		s.id, f.Model, id/blockVectors, codeEntry(id, code))
+	return p.exec("INSERT INTO vectors (scope, memory, model, vector) VALUES (?, ?, ?, ?)", s.id, memory, f.Model, f.Vector.Bytes())
 }
 
 // deleteVectors removes vectors of a scope's memories.
 func (p *projection) deleteVectors(s *scope, where string, args ...any) error {
-	type vector struct {
-		id    int64
-		model string
-	}
-	var all []vector
-	err := p.each("SELECT id, model FROM vectors WHERE "+where, args, func(row *sql.Rows) error {
-		var v vector
-		err := row.Scan(&v.id, &v.model)
-		all = append(all, v)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	for _, v := range all {
-		if err := p.deleteCode(s, v.model, v.id); err != nil {
-			return err
-		}
-		if err := p.exec("DELETE FROM vectors WHERE id = ?", v.id); err != nil {
-			return err
-		}
-		c := s.models[v.model]
+	return p.each("DELETE FROM vectors WHERE "+where+" RETURNING model", args, func(row *sql.Rows) error {
+		var model string
+		err := row.Scan(&model)
+		c := s.models[model]
 		c.vectors--
 		c.removed++
-		s.models[v.model] = c
+		s.models[model] = c
 		p.overwal = true
-	}
-	return nil
-}
-
-// deleteCode removes a vector's code from its block.
-func (p *projection) deleteCode(s *scope, model string, vector int64) error {
-	var block, kept []byte
-	err := p.row("SELECT codes FROM codes WHERE scope = ? AND model = ? AND block = ?", []any{s.id, model, vector / blockVectors}, &block)
-	if errors.Is(err, sql.ErrNoRows) { // it has no direction
-		return nil
-	}
-	if err != nil {
 		return err
-	}
-	for v, entry := range blockEntries(block) {
-		if v != vector {
-			kept = append(kept, entry...)
-		}
-	}
-	if len(kept) == 0 {
-		return p.exec("DELETE FROM codes WHERE scope = ? AND model = ? AND block = ?", s.id, model, vector/blockVectors)
-	}
-	return p.exec("UPDATE codes SET codes = ? WHERE scope = ? AND model = ? AND block = ?", kept, s.id, model, vector/blockVectors)
+	})
 }
 
 // forgetMemory removes all of a memory but its id, which is kept.

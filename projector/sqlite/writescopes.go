@@ -128,7 +128,6 @@ func (p *projection) clearPart() error {
 		"DELETE FROM memory_terms WHERE rowid IN " + part,
 		"DELETE FROM vectors WHERE memory IN " + part,
 		"DELETE FROM memories WHERE id IN " + part,
-		"DELETE FROM codes WHERE rowid IN (SELECT c.rowid FROM erased e CROSS JOIN codes c ON c.scope = e.scope LIMIT ?)",
 	} {
 		if err := p.exec(text, p.m.opts.clearMemories); err != nil {
 			return err
@@ -138,7 +137,7 @@ func (p *projection) clearPart() error {
 		return err
 	}
 	if !p.leavings {
-		for _, table := range []string{"codes", "models", "terms", "forgotten", "erased"} {
+		for _, table := range []string{"models", "terms", "forgotten", "erased"} {
 			if err := p.exec("DELETE FROM " + table + " WHERE scope IN erased"); err != nil {
 				return err
 			}
@@ -150,10 +149,10 @@ func (p *projection) clearPart() error {
 	return err
 }
 
-// forgotten forgets the codes of scopes that are gone.
+// forgotten drops the vectors of scopes that are gone from memory.
 func (p *projection) forgotten() {
 	for _, id := range p.forgot {
-		p.file.codes.forget(id)
+		p.file.vectors.forget(id)
 	}
 	p.forgot = nil
 }
