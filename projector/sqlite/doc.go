@@ -17,9 +17,8 @@
 //
 // The log of a memory scope is no session: its memories have tables of their
 // own, which are written as its records come. They are found by words with
-// FTS5 and by meaning with signs of their vectors, which are kept in memory from
-// the first question on, and ranked exactly: by BM25, and by the cosine of
-// sqlite-vec.
+// FTS5, ranked by BM25, and by meaning with the cosine of all vectors of the
+// scope. Those that were asked for last are kept in memory, up to a bound.
 //
 // An erased session's rows are overwritten, in the file and in the search
 // index, and the write-ahead log is cut off behind them, on every node that

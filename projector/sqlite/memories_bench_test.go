@@ -64,7 +64,7 @@ func (w *world) current() {
 // maxVectorBytes. Cold is the first one after a restart, of a file that the
 // system has in memory; forgotten is the first one after a memory was.
 func BenchmarkRecall(b *testing.B) {
-	for _, size := range []struct{ memories, dimensions int }{{10_000, 256}, {10_000, 1536}, {100_000, 256}, {100_000, 1536}} {
+	for _, size := range []struct{ memories, dimensions int }{{10_000, 256}, {10_000, 1536}, {100_000, 256}, {40_000, 1536}} {
 		b.Run(fmt.Sprintf("memories=%d/dimensions=%d", size.memories, size.dimensions), func(b *testing.B) {
 			w, s, vectors := remembering(b, size.memories, size.dimensions)
 			rnd := rand.New(rand.NewPCG(5, 5))

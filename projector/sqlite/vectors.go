@@ -43,15 +43,15 @@ func unitOf(v []float32) unit {
 // dot has four sums, so that an addition does not wait for the one before.
 func (u unit) dot(v unit) float64 {
 	var a, b, c, d float32
-	v = v[:len(u)]
-	for len(u) >= 4 && len(v) >= 4 {
-		a += u[0] * v[0]
-		b += u[1] * v[1]
-		c += u[2] * v[2]
-		d += u[3] * v[3]
-		u, v = u[4:], v[4:]
+	i := 0
+	for ; i+8 <= len(u); i += 8 {
+		x, y := (*[8]float32)(u[i:]), (*[8]float32)(v[i:])
+		a += x[0]*y[0] + x[4]*y[4]
+		b += x[1]*y[1] + x[5]*y[5]
+		c += x[2]*y[2] + x[6]*y[6]
+		d += x[3]*y[3] + x[7]*y[7]
 	}
-	for i := range u {
+	for ; i < len(u); i++ {
 		a += u[i] * v[i]
 	}
 	return float64(a) + float64(b) + float64(c) + float64(d)
