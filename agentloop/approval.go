@@ -3,7 +3,6 @@ package agentloop
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 )
 
 // Approval requires that a person approves calls of some of an agent's tools,
@@ -23,14 +22,3 @@ type Approval struct {
 // Gate decides whether a person must approve a call before it is executed. An
 // error or a panic counts as yes.
 type Gate func(ctx context.Context, c *Call, args json.RawMessage) (bool, error)
-
-// ApprovalError reports that an [Approval] of an agent can't be used.
-type ApprovalError struct {
-	Agent   string
-	Tools   string // the approval's
-	Problem string
-}
-
-func (e *ApprovalError) Error() string {
-	return fmt.Sprintf("agentloop: agent %s: approval of %s: %s", e.Agent, e.Tools, e.Problem)
-}

@@ -1,6 +1,9 @@
 package agentloop
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // Errors that callers branch on.
 var (
@@ -39,3 +42,22 @@ var (
 	// ErrStopping: the loop is being stopped.
 	ErrStopping = errors.New("agentloop: stopping")
 )
+
+// AgentError is one fault of an agent's definition.
+type AgentError struct {
+	Agent string
+	// Path is where the fault is, as a configuration file names it, such as
+	// tools.look.inputSchema or subAgents[1]; empty: the agent itself.
+	Path    string
+	Problem string
+	Cause   error // for errors.Is; may be nil
+}
+
+func (e *AgentError) Error() string {
+	if e.Path == "" {
+		return fmt.Sprintf("agentloop: agent %q: %s", e.Agent, e.Problem)
+	}
+	return fmt.Sprintf("agentloop: agent %q: %s: %s", e.Agent, e.Path, e.Problem)
+}
+
+func (e *AgentError) Unwrap() error { return e.Cause }

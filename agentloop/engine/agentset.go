@@ -27,6 +27,14 @@ func (l *Loop) SetAgents(agents []agentloop.Agent) (unused <-chan struct{}, err 
 	return l.agents.Replace(next), nil
 }
 
+// Check returns what is wrong with agents, as New and SetAgents do: an
+// [agentloop.AgentError] for each fault, joined. It does not look at the providers of
+// their workspaces.
+func Check(agents []agentloop.Agent) error {
+	_, err := plan.Compile(agents)
+	return err
+}
+
 // AgentTypes returns the names of the agents, sorted.
 func (l *Loop) AgentTypes() []string {
 	names := slices.AppendSeq([]string{}, maps.Keys(l.defs())) // an empty list is shown as one

@@ -110,8 +110,8 @@ func TestBadApprovals(t *testing.T) {
 			},
 			Approvals: []agentloop.Approval{{Tools: tools}},
 		}}, nil)
-		refused := new(agentloop.ApprovalError)
+		refused := new(agentloop.AgentError)
 		require.ErrorAs(t, err, &refused)
-		require.Equal(t, agentloop.ApprovalError{Agent: "a", Tools: tools, Problem: problem}, *refused)
+		require.Equal(t, agentloop.AgentError{Agent: "a", Path: "requireApproval." + tools, Problem: problem}, *refused)
 	}
 }

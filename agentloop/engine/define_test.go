@@ -24,25 +24,40 @@ func TestWhatIsRefusedAtDefinition(t *testing.T) {
 		return agentloop.Agent{Name: "a", Model: said, Tools: tools}
 	}
 	for problem, a := range map[string]agentloop.Agent{
-		"a client-executed tool can't finish the turn":  with(agentloop.Tool{Name: "t", Client: true, FinishWith: true}),
-		"a client-executed tool can't require approval": with(agentloop.Tool{Name: "t", Client: true, RequireApproval: agentloop.AlwaysApprove}),
-		"a tool that finishes the turn can't require":   with(agentloop.Tool{Name: "t", Execute: run, FinishWith: true, RequireApproval: agentloop.AlwaysApprove}),
-		"a client-executed tool has nothing to execute": with(agentloop.Tool{Name: "t", Client: true, Execute: run}),
-		"nothing to execute":                            with(agentloop.Tool{Name: "t"}),
-		"defined twice":                                 with(agentloop.Tool{Name: "t", Execute: run}, agentloop.Tool{Name: "t", Client: true}),
-		"are reserved":                                  with(agentloop.Tool{Name: "subagent__x", Execute: run}),
-		"unknown agent type":                            {Name: "a", Model: said, SubAgents: []agentloop.SubAgent{{Agent: "nobody"}}},
-		"it must have an output schema":                 {Name: "a", Model: said, SubAgents: []agentloop.SubAgent{{Agent: "a"}}},
-		`unknown mode "sometimes"`:                      {Name: "a", Model: said, PersistentAgents: []agentloop.PersistentAgent{{Agent: "helper", Mode: "sometimes"}}},
-		"remote agent r: no transport":                  {Name: "a", Model: said, RemoteAgents: []agentloop.RemoteAgent{{Name: "r", AgentType: "x", Timeout: 1}}},
-		"remote agent r: it needs a time-out":           {Name: "a", Model: said, RemoteAgents: []agentloop.RemoteAgent{{Name: "r", AgentType: "x", Transport: &remotehttp.Transport{}}}},
-		"subagent__helper: defined twice":               {Name: "a", Model: said, SubAgents: []agentloop.SubAgent{{Agent: "helper"}, {Agent: "helper"}}},
+		"tools.t.finishWith: can't be combined with client":          with(agentloop.Tool{Name: "t", Client: true, FinishWith: true}),
+		"tools.t.requireApproval: can't be combined with client":     with(agentloop.Tool{Name: "t", Client: true, RequireApproval: agentloop.AlwaysApprove}),
+		"tools.t.requireApproval: can't be combined with finishWith": with(agentloop.Tool{Name: "t", Execute: run, FinishWith: true, RequireApproval: agentloop.AlwaysApprove}),
+		"tools.t: a client-executed tool has nothing to execute":     with(agentloop.Tool{Name: "t", Client: true, Execute: run}),
+		"tools.t: nothing to execute":                                with(agentloop.Tool{Name: "t"}),
+		"tools.t: is given twice":                                    with(agentloop.Tool{Name: "t", Execute: run}, agentloop.Tool{Name: "t", Client: true}),
+		"are reserved":                                               with(agentloop.Tool{Name: "subagent__x", Execute: run}),
+		"subAgents[0]: must be one of the agents":                    {Name: "a", Model: said, SubAgents: []agentloop.SubAgent{{Agent: "nobody"}}},
+		"subAgents[0]: agent a needs an outputSchema":                {Name: "a", Model: said, SubAgents: []agentloop.SubAgent{{Agent: "a"}}},
+		"persistentAgents[0].mode: must be blocking or non-blocking": {Name: "a", Model: said, PersistentAgents: []agentloop.PersistentAgent{{Agent: "helper", Mode: "sometimes"}}},
+		"remoteAgents.r: no transport":                               {Name: "a", Model: said, RemoteAgents: []agentloop.RemoteAgent{{Name: "r", AgentType: "x", Timeout: 1}}},
+		"remoteAgents.r.timeout: must be greater than 0":             {Name: "a", Model: said, RemoteAgents: []agentloop.RemoteAgent{{Name: "r", AgentType: "x", Transport: &remotehttp.Transport{}}}},
+		"subAgents[1]: is given twice":                               {Name: "a", Model: said, SubAgents: []agentloop.SubAgent{{Agent: "helper"}, {Agent: "helper"}}},
 	} {
 		t.Run(problem, func(t *testing.T) {
 			_, err := engine.New(memory.New(), []agentloop.Agent{helper, a}, nil)
+			require.ErrorContains(t, err, `agentloop: agent "a": `)
 			require.ErrorContains(t, err, problem)
 		})
 	}
+}
+
+// All faults are reported at once, in the order of the agents.
+func TestAllFaultsAreReported(t *testing.T) {
+	err := engine.Check([]agentloop.Agent{
+		{Name: "b", InputSchema: json.RawMessage(`7`), SubAgents: []agentloop.SubAgent{{Agent: "nobody"}}},
+		{Name: "a c", Model: script(scripted.Turn{Text: "ok"}), Tools: []agentloop.Tool{{Name: "t"}}},
+	})
+	require.EqualError(t, err, `agentloop: agent "b": model: must be given
+agentloop: agent "b": inputSchema: must be a JSON Schema, a mapping
+agentloop: agent "b": subAgents[0]: must be one of the agents
+agentloop: agent "a c": the name must match [a-zA-Z0-9_-]{1,64}
+agentloop: agent "a c": tools.t: nothing to execute`)
+	require.ErrorIs(t, err, agentloop.ErrUnknownAgent)
 }
 
 // The stream of a handle ends with its run, and goes on with the next one's

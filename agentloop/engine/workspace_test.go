@@ -98,10 +98,10 @@ func TestAWorkspaceThatNobodyMakesIsRefused(t *testing.T) {
 	}{
 		{"no such kind", agentloop.AgentWorkspace{Provider: "moon"}, `WORKSPACE_WIRING: agent coder: there is no provider "moon" of workspaces; there are: shelf`},
 		{"not offered", agentloop.AgentWorkspace{Provider: "shelf", Capabilities: shell}, "agent coder: the provider shelf of workspaces does not offer shell"},
-		{"unknown", agentloop.AgentWorkspace{Provider: "shelf", Capabilities: []eventlog.WorkspaceCapability{"gpu"}}, `there is no capability "gpu"`},
-		{"bad name", agentloop.AgentWorkspace{Provider: "shelf", Name: "a b"}, "name must match"},
-		{"no provider", agentloop.AgentWorkspace{}, "no provider"},
-		{"approval of nothing", agentloop.AgentWorkspace{Provider: "shelf", Approve: []string{"run"}}, `its capabilities have no operation "run"`},
+		{"unknown", agentloop.AgentWorkspace{Provider: "shelf", Capabilities: []eventlog.WorkspaceCapability{"gpu"}}, "workspace.capabilities[0]: must be fs, shell, code or snapshot"},
+		{"bad name", agentloop.AgentWorkspace{Provider: "shelf", Name: "a b"}, "workspace.name: the name must match"},
+		{"no provider", agentloop.AgentWorkspace{}, "workspace.provider: must not be empty"},
+		{"approval of nothing", agentloop.AgentWorkspace{Provider: "shelf", Approve: []string{"run"}}, "workspace.approve[0]: is no operation of its capabilities"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := engine.New(memory.New(), []agentloop.Agent{agent(tt.w)}, &engine.Options{Workspaces: []workspace.Provider{s}})

@@ -4,7 +4,6 @@ package plan
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -30,24 +29,25 @@ type Agent struct {
 	input      *jsonschema.Resolved        // of InputSchema
 	Gates      map[string][]agentloop.Gate // by tool name
 	MaxTries   int                         // of one model call
+	faults     []error
 }
 
-func define(a agentloop.Agent) (*Agent, error) {
+func define(a agentloop.Agent) *Agent {
 	d := &Agent{
 		Agent: a, Functions: map[string]*Tool{}, Subs: map[string]*SubAgent{}, Remotes: map[string]*RemoteAgent{},
 		Persistent: map[string]agentloop.PersistentAgent{},
 	}
 	if !namePattern.MatchString(a.Name) {
-		return nil, fmt.Errorf("agentloop: agent %q: name must match %s", a.Name, namePattern)
+		d.refuse("", nameRule)
 	}
 	if a.Model == nil {
-		return nil, fmt.Errorf("agentloop: agent %s: no model", a.Name)
+		d.refuse("model", "must be given")
 	}
 	if d.InitialState == nil {
 		d.InitialState = json.RawMessage("{}")
 	}
 	if !IsObject(d.InitialState) {
-		return nil, fmt.Errorf("agentloop: agent %s: initial state must be an object", a.Name)
+		d.refuse("initialState", "must be a mapping")
 	}
 	if d.MaxSteps <= 0 {
 		d.MaxSteps = agentloop.DefaultMaxSteps
@@ -61,69 +61,57 @@ func define(a agentloop.Agent) (*Agent, error) {
 	if d.InputSchema == nil {
 		d.InputSchema = json.RawMessage(messageSchema)
 	}
-	var err error
-	if d.input, err = resolveObject(d.InputSchema); err != nil {
-		return nil, fmt.Errorf("agentloop: agent %s: input schema: %w", a.Name, err)
-	}
+	d.Finish = d.objectSchema("outputSchema", a.OutputSchema)
+	d.input = d.objectSchema("inputSchema", d.InputSchema)
 	for _, t := range a.Tools {
-		if err := d.addTool(Tool{Tool: t}); err != nil {
-			return nil, fmt.Errorf("agentloop: agent %s: %w", a.Name, err)
-		}
+		d.addTool(Tool{Tool: t})
 	}
 	if a.Workspace != nil {
-		if err := d.addWorkspace(*a.Workspace); err != nil {
-			return nil, fmt.Errorf("agentloop: agent %s: %w", a.Name, err)
-		}
+		d.addWorkspace(*a.Workspace)
 	}
 	if a.OutputSchema != nil {
-		schema, err := resolveObject(a.OutputSchema)
-		if err != nil {
-			return nil, fmt.Errorf("agentloop: agent %s: output schema: %w", a.Name, err)
-		}
-		d.Finish = schema
 		d.Specs = append(d.Specs, model.ToolSpec{
 			Name: agentloop.FinishTool, InputSchema: a.OutputSchema, Strict: a.StrictOutput,
 			Description: "Give the final answer. Call this once, when the task is done.",
 		})
 	}
-	return d, nil
+	return d
 }
 
-func (d *Agent) addTool(t Tool) error {
+func (d *Agent) addTool(t Tool) {
+	path := "tools." + t.Name
+	if !namePattern.MatchString(t.Name) {
+		d.refuse(path, nameRule)
+	}
+	if strings.HasPrefix(t.Name, "__") || strings.HasPrefix(t.Name, agentloop.SubAgentPrefix) || strings.HasPrefix(t.Name, agentloop.CompanionPrefix) {
+		d.refuse(path, "names that begin with __, %s or %s are reserved", agentloop.SubAgentPrefix, agentloop.CompanionPrefix)
+	}
+	if d.Functions[t.Name] != nil {
+		d.refuse(path, twice)
+	}
 	switch {
-	case !namePattern.MatchString(t.Name):
-		return fmt.Errorf("tool %q: name must match %s", t.Name, namePattern)
-	case strings.HasPrefix(t.Name, "__"), strings.HasPrefix(t.Name, agentloop.SubAgentPrefix), strings.HasPrefix(t.Name, agentloop.CompanionPrefix):
-		return fmt.Errorf("tool %s: names that begin with __, %s or %s are reserved", t.Name, agentloop.SubAgentPrefix, agentloop.CompanionPrefix)
-	case d.Functions[t.Name] != nil:
-		return fmt.Errorf("tool %s: defined twice", t.Name)
-	case t.Client && t.FinishWith:
-		return fmt.Errorf("tool %s: a client-executed tool can't finish the turn", t.Name)
-	case t.Client && t.RequireApproval != nil:
-		return fmt.Errorf("tool %s: a client-executed tool can't require approval", t.Name)
-	case t.FinishWith && t.RequireApproval != nil:
-		return fmt.Errorf("tool %s: a tool that finishes the turn can't require approval", t.Name)
 	case t.Client && t.Execute != nil:
-		return fmt.Errorf("tool %s: a client-executed tool has nothing to execute here", t.Name)
+		d.refuse(path, "a client-executed tool has nothing to execute here")
 	case !t.Client && t.Execute == nil && t.Op == nil:
-		return fmt.Errorf("tool %s: nothing to execute", t.Name)
+		d.refuse(path, "nothing to execute")
+	}
+	if t.Client && t.FinishWith {
+		d.refuse(path+".finishWith", "can't be combined with client")
+	}
+	switch {
+	case t.RequireApproval == nil:
+	case t.Client:
+		d.refuse(path+".requireApproval", "can't be combined with client")
+	case t.FinishWith:
+		d.refuse(path+".requireApproval", "can't be combined with finishWith")
 	}
 	if t.InputSchema == nil {
 		t.InputSchema = json.RawMessage(`{"type":"object"}`)
 	}
-	schema, err := resolveObject(t.InputSchema)
-	if err != nil {
-		return fmt.Errorf("tool %s: input schema: %w", t.Name, err)
-	}
-	t.input = schema
-	if t.OutputSchema != nil {
-		if t.output, err = resolveAny(t.OutputSchema); err != nil {
-			return fmt.Errorf("tool %s: output schema: %w", t.Name, err)
-		}
-	}
+	t.input = d.objectSchema(path+".inputSchema", t.InputSchema)
+	t.output = d.schema(path+".outputSchema", t.OutputSchema)
 	d.Functions[t.Name] = &t
 	d.Specs = append(d.Specs, model.ToolSpec{Name: t.Name, Description: t.Description, InputSchema: t.InputSchema, Strict: t.Strict})
-	return nil
 }
 
 // Finishes reports whether a successful call of the tool ends the turn.
@@ -169,21 +157,37 @@ func (d *Agent) Phase(tool string) int {
 	return PhaseOrdinary
 }
 
-func resolveAny(raw json.RawMessage) (*jsonschema.Resolved, error) {
-	var s jsonschema.Schema
-	if err := json.Unmarshal(raw, &s); err != nil {
-		return nil, err
+// schema resolves a JSON Schema, nil if there is none.
+func (d *Agent) schema(path string, raw json.RawMessage) *jsonschema.Resolved {
+	if raw == nil {
+		return nil
 	}
-	return s.Resolve(nil)
+	var s jsonschema.Schema
+	var always bool // a schema, too
+	if !IsObject(raw) && json.Unmarshal(raw, &always) != nil {
+		d.refuse(path, "must be a JSON Schema, a mapping")
+		return nil
+	}
+	resolved, err := resolve(raw, &s)
+	if err != nil {
+		d.refuse(path, "must be a JSON Schema: %v", err)
+	}
+	return resolved
 }
 
-func resolveObject(raw json.RawMessage) (*jsonschema.Resolved, error) {
-	var s jsonschema.Schema
-	if err := json.Unmarshal(raw, &s); err != nil {
-		return nil, err
+// objectSchema resolves a JSON Schema of objects: models and agents are called with
+// objects, and end with one.
+func (d *Agent) objectSchema(path string, raw json.RawMessage) *jsonschema.Resolved {
+	resolved := d.schema(path, raw)
+	if resolved != nil && resolved.Schema().Type != "object" {
+		d.refuse(path, "must have type: object")
 	}
-	if s.Type != "object" {
-		return nil, errors.New(`type must be "object"`)
+	return resolved
+}
+
+func resolve(raw json.RawMessage, s *jsonschema.Schema) (*jsonschema.Resolved, error) {
+	if err := json.Unmarshal(raw, s); err != nil {
+		return nil, err
 	}
 	return s.Resolve(nil)
 }

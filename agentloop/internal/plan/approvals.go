@@ -14,7 +14,7 @@ import (
 )
 
 // linkApprovals finds the gates of each tool. All tools are known.
-func (d *Agent) linkApprovals() error {
+func (d *Agent) linkApprovals() {
 	d.Gates = map[string][]agentloop.Gate{}
 	for name, t := range d.Functions {
 		if t.RequireApproval != nil {
@@ -22,11 +22,13 @@ func (d *Agent) linkApprovals() error {
 		}
 	}
 	for _, a := range d.Approvals {
-		refuse := func(problem string) error {
-			return &agentloop.ApprovalError{Agent: d.Name, Tools: a.Tools, Problem: problem}
-		}
+		refuse := func(problem string) { d.refuse("requireApproval."+a.Tools, "%s", problem) }
 		if a.Require == nil {
 			a.Require = agentloop.AlwaysApprove
+		}
+		if _, err := path.Match(a.Tools, ""); err != nil {
+			refuse("not a pattern of names")
+			continue
 		}
 		var all []string
 		matched := false
@@ -35,26 +37,23 @@ func (d *Agent) linkApprovals() error {
 				continue
 			}
 			all = append(all, spec.Name)
-			matches, err := path.Match(a.Tools, spec.Name)
-			switch t := d.Functions[spec.Name]; {
-			case err != nil:
-				return refuse("not a pattern of names")
-			case !matches:
+			if matches, _ := path.Match(a.Tools, spec.Name); !matches {
 				continue
-			case t != nil && t.Client:
-				return refuse("it matches " + spec.Name + ", which the client executes: such a tool can't require approval")
-			case t != nil && t.FinishWith:
-				return refuse("it matches " + spec.Name + ", which finishes the turn: such a tool can't require approval")
 			}
 			matched = true
+			switch t := d.Functions[spec.Name]; {
+			case t != nil && t.Client:
+				refuse("it matches " + spec.Name + ", which the client executes: such a tool can't require approval")
+			case t != nil && t.FinishWith:
+				refuse("it matches " + spec.Name + ", which finishes the turn: such a tool can't require approval")
+			}
 			d.Gates[spec.Name] = append(d.Gates[spec.Name], a.Require)
 		}
 		if !matched {
 			slices.Sort(all)
-			return refuse("it matches none of the agent's tools: " + strings.Join(all, ", "))
+			refuse("it matches none of the agent's tools: " + strings.Join(all, ", "))
 		}
 	}
-	return nil
 }
 
 // MustApprove reports whether a person must approve a call, and whether a gate

@@ -43,17 +43,22 @@ var companions = []struct{ name, description, schema string }{
 
 // linkPersistent finds the persistent sub-agents and offers the tools to deal
 // with them.
-func (d *Agent) linkPersistent(agents map[string]*Agent) error {
+func (d *Agent) linkPersistent(agents map[string]*Agent) {
 	blocking, list := false, ""
-	for _, p := range d.PersistentAgents {
+	for i, p := range d.PersistentAgents {
+		at := fmt.Sprintf("persistentAgents[%d]", i)
 		child := agents[p.Agent]
-		switch {
-		case child == nil:
-			return fmt.Errorf("persistent agent %s: %w", p.Agent, agentloop.ErrUnknownAgent)
-		case p.Mode != agentloop.Blocking && p.Mode != agentloop.NonBlocking:
-			return fmt.Errorf("persistent agent %s: unknown mode %q", p.Agent, p.Mode)
-		case d.Persistent[p.Agent].Agent != "":
-			return fmt.Errorf("persistent agent %s: defined twice", p.Agent)
+		if child == nil {
+			d.refuseUnknown(at + ".agent")
+		}
+		if d.Persistent[p.Agent].Agent != "" {
+			d.refuse(at+".agent", twice)
+		}
+		if p.Mode != agentloop.Blocking && p.Mode != agentloop.NonBlocking {
+			d.refuse(at+".mode", "must be blocking or non-blocking")
+		}
+		if child == nil {
+			continue
 		}
 		if p.Description == "" {
 			p.Description = child.Description
@@ -63,7 +68,7 @@ func (d *Agent) linkPersistent(agents map[string]*Agent) error {
 		list += fmt.Sprintf("\n- %s (%s): %s", p.Agent, p.Mode, p.Description)
 	}
 	if len(d.Persistent) == 0 {
-		return nil
+		return
 	}
 	d.Companion = map[string]*jsonschema.Resolved{}
 	for _, tool := range companions {
@@ -74,14 +79,7 @@ func (d *Agent) linkPersistent(agents map[string]*Agent) error {
 		if tool.name == ToolSpawnAgent {
 			description = fmt.Sprintf(description, list)
 		}
-		if err := d.offer(tool.name, description, json.RawMessage(tool.schema)); err != nil {
-			return err
-		}
-		schema, err := resolveObject(json.RawMessage(tool.schema))
-		if err != nil {
-			return err
-		}
-		d.Companion[tool.name] = schema
+		d.offer(tool.name, description, json.RawMessage(tool.schema))
+		d.Companion[tool.name] = d.objectSchema("persistentAgents", json.RawMessage(tool.schema))
 	}
-	return nil
 }

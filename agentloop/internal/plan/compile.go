@@ -1,31 +1,48 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/helixd/helixd/agentloop"
 )
 
-// Compile checks agents, their schemas and what they refer to, by name.
+// Compile checks agents, their schemas and what they refer to, by name. The error joins
+// an [agentloop.AgentError] for each fault.
 func Compile(agents []agentloop.Agent) (map[string]*Agent, error) {
-	defs := make(map[string]*Agent, len(agents))
-	for _, a := range agents {
-		d, err := define(a)
-		if err != nil {
-			return nil, err
+	all := make(map[string]*Agent, len(agents))
+	list := make([]*Agent, len(agents))
+	for i, a := range agents {
+		d := define(a)
+		if all[a.Name] != nil {
+			d.refuse("", twice)
 		}
-		if defs[a.Name] != nil {
-			return nil, fmt.Errorf("agentloop: agent %s: defined twice", a.Name)
-		}
-		defs[a.Name] = d
+		all[a.Name], list[i] = d, d
 	}
-	for name, d := range defs {
-		if err := d.link(defs); err != nil {
-			return nil, fmt.Errorf("agentloop: agent %s: %w", name, err)
-		}
-		if err := d.linkApprovals(); err != nil {
-			return nil, err
-		}
+	var faults []error
+	for _, d := range list {
+		d.link(all)
+		d.linkApprovals()
+		faults = append(faults, d.faults...)
 	}
-	return defs, nil
+	if len(faults) > 0 {
+		return nil, errors.Join(faults...)
+	}
+	return all, nil
+}
+
+const (
+	nameRule = "the name must match [a-zA-Z0-9_-]{1,64}"
+	twice    = "is given twice"
+	unknown  = "must be one of the agents"
+)
+
+// refuse reports a fault of the agent.
+func (d *Agent) refuse(path, format string, args ...any) {
+	d.faults = append(d.faults, &agentloop.AgentError{Agent: d.Name, Path: path, Problem: fmt.Sprintf(format, args...)})
+}
+
+// refuseUnknown reports a name that no agent has.
+func (d *Agent) refuseUnknown(path string) {
+	d.faults = append(d.faults, &agentloop.AgentError{Agent: d.Name, Path: path, Problem: unknown, Cause: agentloop.ErrUnknownAgent})
 }

@@ -2,12 +2,14 @@ package plan
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model"
+	"github.com/helixd/helixd/agentloop/remote"
 	"github.com/helixd/helixd/eventlog"
 )
 
@@ -21,42 +23,47 @@ type SubAgent struct {
 }
 
 // link finds the agents that d hands tasks to.
-func (d *Agent) link(agents map[string]*Agent) error {
-	for _, sub := range d.SubAgents {
-		child := agents[sub.Agent]
-		switch {
-		case child == nil:
-			return fmt.Errorf("sub-agent %s: %w", sub.Agent, agentloop.ErrUnknownAgent)
-		case child.OutputSchema == nil:
-			return fmt.Errorf("sub-agent %s: it must have an output schema", sub.Agent)
+func (d *Agent) link(agents map[string]*Agent) {
+	for i, sub := range d.SubAgents {
+		at := fmt.Sprintf("subAgents[%d]", i)
+		child, tool := agents[sub.Agent], agentloop.SubAgentPrefix+sub.Agent
+		if d.Subs[tool] != nil {
+			d.refuse(at, twice)
+			continue
+		}
+		d.checkChildName(at, sub.Agent)
+		if child == nil {
+			d.refuseUnknown(at)
+			continue
+		}
+		if child.OutputSchema == nil {
+			d.refuse(at, "agent %s needs an outputSchema: it is what the call returns", sub.Agent)
 		}
 		if sub.Description == "" {
 			sub.Description = child.Description
 		}
-		tool := agentloop.SubAgentPrefix + sub.Agent
-		if err := d.offer(tool, sub.Description, child.InputSchema); err != nil {
-			return err
-		}
+		d.offer(tool, sub.Description, child.InputSchema)
 		d.Subs[tool] = &SubAgent{SubAgent: sub, Def: child}
 	}
-	if err := d.linkRemotes(); err != nil {
-		return err
-	}
-	return d.linkPersistent(agents)
+	d.linkRemotes()
+	d.linkPersistent(agents)
 }
 
-// offer adds a tool of the loop's own to what the model is told.
-func (d *Agent) offer(tool, description string, schema json.RawMessage) error {
-	if !namePattern.MatchString(tool) {
-		return fmt.Errorf("%s: name must match %s", tool, namePattern)
+// checkChildName checks a name of which the tool's name is made.
+func (d *Agent) checkChildName(path, name string) {
+	const most = 64 - len(agentloop.SubAgentPrefix)
+	switch {
+	case name == "":
+	case !namePattern.MatchString(name):
+		d.refuse(path, nameRule)
+	case len(name) > most:
+		d.refuse(path, "the name of a sub-agent has at most %d characters", most)
 	}
-	for _, spec := range d.Specs {
-		if spec.Name == tool {
-			return fmt.Errorf("%s: defined twice", tool)
-		}
-	}
+}
+
+// offer adds a tool that the engine executes to those that the model sees.
+func (d *Agent) offer(tool, description string, schema json.RawMessage) {
 	d.Specs = append(d.Specs, model.ToolSpec{Name: tool, Description: description, InputSchema: schema})
-	return nil
 }
 
 // RemoteAgent is a remote agent whose schemas have been checked.
@@ -65,36 +72,38 @@ type RemoteAgent struct {
 	Input, Output *jsonschema.Resolved
 }
 
-func (d *Agent) linkRemotes() error {
+func (d *Agent) linkRemotes() {
 	for _, r := range d.RemoteAgents {
+		at, tool := "remoteAgents."+r.Name, agentloop.SubAgentPrefix+r.Name
+		d.checkChildName(at, r.Name)
 		switch {
-		case r.Transport == nil:
-			return fmt.Errorf("remote agent %s: no transport", r.Name)
-		case r.Timeout <= 0:
-			return fmt.Errorf("remote agent %s: it needs a time-out", r.Name)
-		case r.StreamRetries > 50:
-			return fmt.Errorf("remote agent %s: at most 50 stream retries", r.Name)
-		case eventlog.ValidateID(r.AgentType) != nil:
-			return fmt.Errorf("remote agent %s: it needs an agent type", r.Name)
+		case r.Name == "":
+			d.refuse(at, nameRule)
+		case d.Subs[tool] != nil:
+			d.refuse(at, "is one of subAgents, too")
+		case d.Remotes[tool] != nil:
+			d.refuse(at, twice)
+		}
+		if r.Transport == nil {
+			d.refuse(at, "no transport")
+		}
+		if r.Timeout <= 0 {
+			d.refuse(at+".timeout", "must be greater than 0")
+		}
+		if r.StreamRetries > remote.MaxStreamRetries {
+			d.refuse(at+".streamRetries", "must be at most %d", remote.MaxStreamRetries)
+		}
+		if r.AgentType == "" {
+			d.refuse(at+".agentType", "must not be empty")
+		} else if bad, ok := errors.AsType[*eventlog.ValidationError](eventlog.ValidateID(r.AgentType)); ok {
+			d.refuse(at+".agentType", "%s", bad.Reason)
 		}
 		if r.InputSchema == nil {
 			r.InputSchema = json.RawMessage(messageSchema)
 		}
-		checked := &RemoteAgent{RemoteAgent: r}
-		var err error
-		if checked.Input, err = resolveObject(r.InputSchema); err != nil {
-			return fmt.Errorf("remote agent %s: input schema: %w", r.Name, err)
+		d.offer(tool, r.Description, r.InputSchema)
+		d.Remotes[tool] = &RemoteAgent{
+			RemoteAgent: r, Input: d.objectSchema(at+".inputSchema", r.InputSchema), Output: d.schema(at+".outputSchema", r.OutputSchema),
 		}
-		if r.OutputSchema != nil {
-			if checked.Output, err = resolveAny(r.OutputSchema); err != nil {
-				return fmt.Errorf("remote agent %s: output schema: %w", r.Name, err)
-			}
-		}
-		tool := agentloop.SubAgentPrefix + r.Name
-		if err := d.offer(tool, r.Description, r.InputSchema); err != nil {
-			return err
-		}
-		d.Remotes[tool] = checked
 	}
-	return nil
 }

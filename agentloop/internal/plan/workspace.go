@@ -15,28 +15,28 @@ var workspaceCapabilities = []eventlog.WorkspaceCapability{
 }
 
 // addWorkspace gives an agent the tools of its workspace.
-func (d *Agent) addWorkspace(w agentloop.AgentWorkspace) error {
+func (d *Agent) addWorkspace(w agentloop.AgentWorkspace) {
 	if w.Name == "" {
 		w.Name = agentloop.DefaultWorkspaceName
 	}
 	if w.Capabilities == nil {
 		w.Capabilities = []eventlog.WorkspaceCapability{eventlog.WorkspaceFS}
 	}
-	switch {
-	case !namePattern.MatchString(w.Name):
-		return fmt.Errorf("workspace %q: name must match %s", w.Name, namePattern)
-	case w.Provider == "":
-		return fmt.Errorf("workspace %s: no provider", w.Name)
+	if !namePattern.MatchString(w.Name) {
+		d.refuse("workspace.name", nameRule)
 	}
-	for _, c := range w.Capabilities {
+	if w.Provider == "" {
+		d.refuse("workspace.provider", "must not be empty")
+	}
+	for i, c := range w.Capabilities {
 		if !slices.Contains(workspaceCapabilities, c) {
-			return fmt.Errorf("workspace %s: there is no capability %q", w.Name, c)
+			d.refuse(fmt.Sprintf("workspace.capabilities[%d]", i), "must be fs, shell, code or snapshot")
 		}
 	}
 	ops := workspace.Ops(w.Capabilities)
-	for _, name := range w.Approve {
+	for i, name := range w.Approve {
 		if !slices.ContainsFunc(ops, func(o workspace.Op) bool { return o.Name == name }) {
-			return fmt.Errorf("workspace %s: approve: its capabilities have no operation %q", w.Name, name)
+			d.refuse(fmt.Sprintf("workspace.approve[%d]", i), "is no operation of its capabilities")
 		}
 	}
 	for _, op := range ops {
@@ -49,12 +49,9 @@ func (d *Agent) addWorkspace(w agentloop.AgentWorkspace) error {
 		if slices.Contains(w.Approve, op.Name) {
 			t.RequireApproval = agentloop.AlwaysApprove
 		}
-		if err := d.addTool(t); err != nil {
-			return err
-		}
+		d.addTool(t)
 	}
 	d.Workspace = &w
-	return nil
 }
 
 // Providers are the loop's providers of workspaces, by kind.

@@ -141,7 +141,7 @@ var badFiles = []struct{ name, text, want string }{
 	{"broken schema", agent("    inputSchema: {type: object, $ref: '#/nowhere'}\n"), "helix.yaml:4: agents.a.inputSchema: must be a JSON Schema: JSON Pointer \"/nowhere\": no schema field \"nowhere\""},
 
 	{"tool name", agent("    tools: {a.b: {http: {url: 'http://h'}}}\n"), "helix.yaml:4: agents.a.tools.a.b: the name must match [a-zA-Z0-9_-]{1,64}"},
-	{"reserved tool", agent("    tools: {__finish__: {http: {url: 'http://h'}}}\n"), "helix.yaml:4: agents.a.tools.__finish__: the name is reserved"},
+	{"reserved tool", agent("    tools: {__finish__: {http: {url: 'http://h'}}}\n"), "helix.yaml:4: agents.a.tools.__finish__: names that begin with __, subagent__ or companion__ are reserved"},
 	{"tool of nothing", agent("    tools: {t: {description: x}}\n"), "helix.yaml:4: agents.a.tools.t: needs either http or client"},
 	{"tool typo", agent("    tools: {t: {htp: x}}\n"), "helix.yaml:4: agents.a.tools.t.htp: unknown key"},
 	{"http and client", tool("        client: true\n"), "helix.yaml:5: agents.a.tools.t: can't have both http and client"},

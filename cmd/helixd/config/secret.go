@@ -49,3 +49,12 @@ func (s Secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }
 
 // MarshalJSON returns "[redacted]" as a JSON string.
 func (s Secret) MarshalJSON() ([]byte, error) { return json.Marshal(redacted) }
+
+// Revealed returns the values of secrets.
+func Revealed(secrets map[string]Secret) map[string]string {
+	out := make(map[string]string, len(secrets))
+	for name, s := range secrets {
+		out[name] = s.Reveal()
+	}
+	return out
+}

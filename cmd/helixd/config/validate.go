@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/google/jsonschema-go/jsonschema"
+
 	"github.com/helixd/helixd/eventlog"
 )
 
@@ -103,4 +105,22 @@ func isHTTPURL(s string) bool {
 // isObject reports whether free JSON is absent or an object.
 func isObject(raw json.RawMessage) bool {
 	return raw == nil || strings.HasPrefix(strings.TrimSpace(string(raw)), "{")
+}
+
+// checkSchema refuses what is no JSON Schema.
+func (k *checker) checkSchema(raw json.RawMessage, path string) {
+	if raw == nil {
+		return
+	}
+	var schema jsonschema.Schema
+	err := json.Unmarshal(raw, &schema)
+	if err == nil {
+		_, err = schema.Resolve(nil)
+	}
+	switch {
+	case !isObject(raw):
+		k.require(false, path, "must be a JSON Schema, a mapping")
+	case err != nil:
+		k.require(false, path, "must be a JSON Schema: "+err.Error())
+	}
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/helixd/helixd/agentloop/workspace"
+	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/eventlog"
 )
 
@@ -59,6 +59,17 @@ func (a Agent) Space() *Workspace {
 		return &w
 	}
 	return nil
+}
+
+// workspaceOf is an agent's workspace as the engine takes it, nil if it has none.
+func workspaceOf(a Agent) *agentloop.AgentWorkspace {
+	w := a.Space()
+	if w == nil {
+		return nil
+	}
+	return &agentloop.AgentWorkspace{
+		Name: w.Name, Provider: w.Provider, Capabilities: w.EventCapabilities(), Approve: w.Approve, HostNetwork: w.Network == NetworkHost,
+	}
 }
 
 // Workspaces configures what the providers of workspaces may use.
@@ -131,12 +142,10 @@ func (k *checker) checkSpaces(a Agent, path string) {
 	k.require(a.Workspace == nil || a.Workspaces == nil, path+".workspaces", "is another name of workspace: give one of the two")
 	for _, name := range slices.Sorted(maps.Keys(a.Workspaces)) {
 		w, at := a.Workspaces[name], join(path, "workspaces", name)
-		k.require(validName.MatchString(name), at, nameRule)
 		k.require(w.Name == "", at+".name", "the key is the name")
 		k.checkSpace(w, at)
 	}
 	if w := a.Workspace; w != nil {
-		k.require(w.Name == "" || validName.MatchString(w.Name), path+".workspace.name", nameRule)
 		k.checkSpace(*w, path+".workspace")
 	}
 }
@@ -146,16 +155,4 @@ func (k *checker) checkSpace(w Workspace, path string) {
 		"must be memory, local or objects")
 	k.require(w.Network == "" || w.Network == NetworkNone || w.Network == NetworkHost, path+".network", "must be none or host")
 	k.require(w.Capabilities == nil || len(w.Capabilities) > 0, path+".capabilities", "must not be empty")
-	known := []string{"fs", "shell", "code", "snapshot"}
-	for i, c := range w.Capabilities {
-		k.require(slices.Contains(known, c), index(path+".capabilities", i), "must be fs, shell, code or snapshot")
-	}
-	capabilities := w.EventCapabilities()
-	if capabilities == nil {
-		capabilities = []eventlog.WorkspaceCapability{eventlog.WorkspaceFS}
-	}
-	for i, name := range w.Approve {
-		ok := slices.ContainsFunc(workspace.Ops(capabilities), func(o workspace.Op) bool { return o.Name == name })
-		k.require(ok, index(path+".approve", i), "is no operation of its capabilities")
-	}
 }

@@ -1,10 +1,7 @@
 package agentconfig
 
 import (
-	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/model"
@@ -12,35 +9,20 @@ import (
 	"github.com/helixd/helixd/agentloop/model/openai"
 	"github.com/helixd/helixd/agentloop/model/openairesponses"
 	"github.com/helixd/helixd/agentloop/model/scripted"
-	"github.com/helixd/helixd/agentloop/workspace"
 	"github.com/helixd/helixd/cmd/helixd/config"
 )
 
 // Agents makes the configured agents.
 func Agents(c *config.Config) ([]agentloop.Agent, error) {
-	var agents []agentloop.Agent
-	for _, name := range slices.Sorted(maps.Keys(c.Agents)) {
-		a := c.Agents[name]
-		m, err := modelOf(a.Model)
+	agents := c.Definitions()
+	for i, a := range agents {
+		m, err := modelOf(c.Agents[a.Name].Model)
 		if err != nil {
-			return nil, fmt.Errorf("agents.%s.model: %w", name, err)
+			return nil, fmt.Errorf("agents.%s.model: %w", a.Name, err)
 		}
-		agents = append(agents, agentloop.Agent{
-			Name: name, Description: a.Description, SystemPrompt: a.SystemPrompt, Model: m, Tools: toolsOf(a),
-			OutputSchema: a.OutputSchema, InitialState: a.InitialState, MaxSteps: a.MaxSteps, MaxRetries: orNever(a.Model.MaxRetries),
-			InputSchema: a.InputSchema, SubAgents: subAgentsOf(a), PersistentAgents: persistentAgentsOf(a),
-			RemoteAgents: remoteAgentsOf(a), Workspace: workspaceOf(a), Approvals: approvalsOf(a), StrictOutput: a.Model.StrictOutput,
-		})
+		agents[i].Model = m
 	}
 	return agents, nil
-}
-
-// AtKey says which key of the configuration the loop has refused an agent for.
-func AtKey(c *config.Config, err error, known []workspace.Provider) error {
-	if refused, is := errors.AsType[*agentloop.ApprovalError](err); is {
-		return c.At("agents."+refused.Agent+".requireApproval."+refused.Tools, errors.New(refused.Problem))
-	}
-	return atWorkspace(c, err, known)
 }
 
 func modelOf(m config.Model) (model.Model, error) {
@@ -52,7 +34,7 @@ func modelOf(m config.Model) (model.Model, error) {
 			MaxOutputTokens: int64(m.MaxOutputTokens), Temperature: m.Temperature,
 			TopP: m.TopP, TopK: wide(m.TopK), StopSequences: m.StopSequences, Cache: m.Cache,
 			Effort: m.Reasoning.Effort, ThinkingTokens: int64(m.Reasoning.BudgetTokens),
-			Headers: revealed(m.Headers), ProviderOptions: options, IdleTimeout: m.IdleTimeout,
+			Headers: config.Revealed(m.Headers), ProviderOptions: options, IdleTimeout: m.IdleTimeout,
 		}), nil
 	case config.ProviderOpenAI:
 		return openai.New(m.Name, &openai.Options{
@@ -60,14 +42,14 @@ func modelOf(m config.Model) (model.Model, error) {
 			MaxOutputTokens: int64(m.MaxOutputTokens), Temperature: m.Temperature,
 			TopP: m.TopP, TopK: wide(m.TopK), FrequencyPenalty: m.FrequencyPenalty, PresencePenalty: m.PresencePenalty,
 			Seed: wide(m.Seed), StopSequences: m.StopSequences, Effort: m.Reasoning.Effort,
-			Headers: revealed(m.Headers), ProviderOptions: options, IdleTimeout: m.IdleTimeout,
+			Headers: config.Revealed(m.Headers), ProviderOptions: options, IdleTimeout: m.IdleTimeout,
 		}), nil
 	case config.ProviderOpenAIResponses:
 		return openairesponses.New(m.Name, &openairesponses.Options{
 			APIKey: m.APIKey.Reveal(), BaseURL: m.BaseURL,
 			MaxOutputTokens: int64(m.MaxOutputTokens), Temperature: m.Temperature, TopP: m.TopP,
 			Effort: m.Reasoning.Effort, Summary: m.Reasoning.Summary,
-			Headers: revealed(m.Headers), ProviderOptions: options, IdleTimeout: m.IdleTimeout,
+			Headers: config.Revealed(m.Headers), ProviderOptions: options, IdleTimeout: m.IdleTimeout,
 		}), nil
 	case config.ProviderScripted:
 		turns := make([]scripted.Turn, len(m.Script))

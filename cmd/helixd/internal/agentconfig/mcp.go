@@ -85,7 +85,7 @@ func (m *MCPServers) server(ctx context.Context, agent string, of config.MCPServ
 	}
 	m.mu.Unlock()
 	client, err := mcptool.Open(ctx, mcptool.Server{
-		Name: of.Name, Command: of.Command, Env: revealed(of.Env), URL: of.URL, Headers: revealed(of.Headers),
+		Name: of.Name, Command: of.Command, Env: config.Revealed(of.Env), URL: of.URL, Headers: config.Revealed(of.Headers),
 	}, &mcptool.Options{Logger: m.log, Version: version.Current(), CallTimeout: of.Timeout, ConnectTimeout: of.ConnectTimeout, StopTimeout: of.StopTimeout})
 	if err != nil {
 		return nil, err

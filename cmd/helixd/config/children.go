@@ -1,4 +1,4 @@
-package agentconfig
+package config
 
 import (
 	"context"
@@ -11,10 +11,9 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/remote/remotehttp"
-	"github.com/helixd/helixd/cmd/helixd/config"
 )
 
-func subAgentsOf(a config.Agent) []agentloop.SubAgent {
+func subAgentsOf(a Agent) []agentloop.SubAgent {
 	var subs []agentloop.SubAgent
 	for _, s := range a.SubAgents {
 		subs = append(subs, agentloop.SubAgent{Agent: s.Agent, Description: s.Description, Timeout: s.Timeout})
@@ -22,7 +21,7 @@ func subAgentsOf(a config.Agent) []agentloop.SubAgent {
 	return subs
 }
 
-func persistentAgentsOf(a config.Agent) []agentloop.PersistentAgent {
+func persistentAgentsOf(a Agent) []agentloop.PersistentAgent {
 	var agents []agentloop.PersistentAgent
 	for _, p := range a.PersistentAgents {
 		agents = append(agents, agentloop.PersistentAgent{Agent: p.Agent, Mode: agentloop.PersistentMode(p.Mode), Description: p.Description})
@@ -30,7 +29,7 @@ func persistentAgentsOf(a config.Agent) []agentloop.PersistentAgent {
 	return agents
 }
 
-func remoteAgentsOf(a config.Agent) []agentloop.RemoteAgent {
+func remoteAgentsOf(a Agent) []agentloop.RemoteAgent {
 	var agents []agentloop.RemoteAgent
 	for _, name := range slices.Sorted(maps.Keys(a.RemoteAgents)) {
 		r := a.RemoteAgents[name]
@@ -39,7 +38,7 @@ func remoteAgentsOf(a config.Agent) []agentloop.RemoteAgent {
 			InputSchema: r.InputSchema, OutputSchema: r.OutputSchema,
 			StreamRetries: orNever(r.StreamRetries), StreamRetryBase: r.StreamRetryBase,
 			Transport: remotehttp.New(r.URL, &remotehttp.Options{
-				Headers: revealed(r.Headers), HeaderFunc: headersFrom(r.HeaderFiles),
+				Headers: Revealed(r.Headers), HeaderFunc: headersFrom(r.HeaderFiles),
 				MaxRetries: orNever(r.MaxRetries), RetryBaseDelay: r.RetryBaseDelay, Idle: r.IdleTimeout,
 			}),
 		})

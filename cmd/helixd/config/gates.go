@@ -1,4 +1,4 @@
-package agentconfig
+package config
 
 import (
 	"context"
@@ -10,11 +10,10 @@ import (
 
 	"github.com/helixd/helixd/agentloop"
 	"github.com/helixd/helixd/agentloop/httptool"
-	"github.com/helixd/helixd/cmd/helixd/config"
 )
 
 // toolsOf makes an agent's configured tools.
-func toolsOf(a config.Agent) []agentloop.Tool {
+func toolsOf(a Agent) []agentloop.Tool {
 	var tools []agentloop.Tool
 	for _, name := range slices.Sorted(maps.Keys(a.Tools)) {
 		t := a.Tools[name]
@@ -23,7 +22,7 @@ func toolsOf(a config.Agent) []agentloop.Tool {
 			FinishWith: t.FinishWith, Client: t.Client, RequireApproval: approvalOf(t.RequireApproval), Timeout: t.Timeout, Strict: t.Strict,
 		}
 		if t.HTTP != nil {
-			tool.Execute = httptool.Execute(t.HTTP.URL, &httptool.Options{Headers: revealed(t.HTTP.Headers)})
+			tool.Execute = httptool.Execute(t.HTTP.URL, &httptool.Options{Headers: Revealed(t.HTTP.Headers)})
 		}
 		tools = append(tools, tool)
 	}
@@ -31,7 +30,7 @@ func toolsOf(a config.Agent) []agentloop.Tool {
 }
 
 // approvalsOf are the approvals of an agent's tools by name and pattern.
-func approvalsOf(a config.Agent) []agentloop.Approval {
+func approvalsOf(a Agent) []agentloop.Approval {
 	var all []agentloop.Approval
 	for _, tools := range slices.Sorted(maps.Keys(a.RequireApproval)) {
 		all = append(all, agentloop.Approval{Tools: tools, Require: approvalOf(a.RequireApproval[tools])})
@@ -42,7 +41,7 @@ func approvalsOf(a config.Agent) []agentloop.Approval {
 // approvalOf returns what decides whether a call needs approval, nil if none
 // does. An error, as of a schema that can't be used, counts as yes.
 func approvalOf(raw json.RawMessage) agentloop.Gate {
-	required, when := config.Approval(raw)
+	required, when := Approval(raw)
 	switch {
 	case !required:
 		return nil
@@ -65,12 +64,4 @@ func approvalOf(raw json.RawMessage) agentloop.Gate {
 		}
 		return resolved.Validate(v) == nil, nil
 	}
-}
-
-func revealed(headers map[string]config.Secret) map[string]string {
-	out := make(map[string]string, len(headers))
-	for k, v := range headers {
-		out[k] = v.Reveal()
-	}
-	return out
 }
