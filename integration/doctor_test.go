@@ -62,7 +62,7 @@ func doctor(t *testing.T, args ...string) (d diagnosis) {
 
 // status is how the checks with an id came out; the worst counts.
 func (d diagnosis) status(id string) (worst jetstream.Health) {
-	order := []jetstream.Health{"", jetstream.Healthy, jetstream.Doubtful, jetstream.Ill}
+	order := []jetstream.Health{"", jetstream.Healthy, jetstream.Warning, jetstream.Problem}
 	for _, c := range d.Checks {
 		if c.ID == id && slices.Index(order, c.Status) > slices.Index(order, worst) {
 			worst = c.Status
@@ -109,7 +109,7 @@ func TestDoctorOnAHealthyFolder(t *testing.T) {
 	used := doctor(t, "--config", w.config, "--data-dir", dir, "--listen", strings.TrimPrefix(daemon.url, "http://"), "--nats-listen", natsListen)
 	require.Zero(t, used.code, "%+v", used)
 	require.Equal(t, 1, used.Warnings, "%+v", used)
-	used.requireSays(t, "config", jetstream.Doubtful, "accepts no caller")
+	used.requireSays(t, "config", jetstream.Warning, "accepts no caller")
 	used.requireSays(t, "folder", jetstream.Healthy, "is in use by a daemon")
 	used.requireSays(t, "daemon", jetstream.Healthy, daemon.url+" is ready")
 	used.requireSays(t, "durability", jetstream.Healthy, "survive a power loss")
@@ -178,32 +178,32 @@ func TestDoctorThatCanNotLook(t *testing.T) {
 	w := newWorld(t)
 	d := doctor(t, "--config", w.config)
 	require.Zero(t, d.code)
-	d.requireSays(t, "config", jetstream.Doubtful, "set auth.tokens or auth.jwt")
+	d.requireSays(t, "config", jetstream.Warning, "set auth.tokens or auth.jwt")
 
 	file := filepath.Join(t.TempDir(), "helix.yaml")
 	require.NoError(t, os.WriteFile(file, []byte("listen: 127.0.0.1:1\nnats:\n  replicas: 2\n"), 0o600))
 	d = doctor(t, "--config", file)
 	require.Equal(t, 1, d.code)
-	d.requireSays(t, "config", jetstream.Ill, "helix.yaml:3: nats.replicas: ")
+	d.requireSays(t, "config", jetstream.Problem, "helix.yaml:3: nats.replicas: ")
 
 	d = doctor(t, "--nats", "nats://tell:nobody@"+freeAddress(t))
 	require.Equal(t, 2, d.code)
 	require.NotEmpty(t, d.Error)
-	d.requireSays(t, "connection", jetstream.Ill, "correct nats.url")
+	d.requireSays(t, "connection", jetstream.Problem, "correct nats.url")
 	require.NotContains(t, fmt.Sprint(d), "nobody")
 
 	url := newServer(t, "closed", func(o *server.Options) { o.Username, o.Password = "u", "p" }).ClientURL()
 	d = doctor(t, "--nats-url", url)
 	require.Equal(t, 2, d.code)
-	d.requireSays(t, "connection", jetstream.Ill, "correct nats.credentials")
+	d.requireSays(t, "connection", jetstream.Problem, "correct nats.credentials")
 
 	d = doctor(t, "--server", "http://"+freeAddress(t))
 	require.Equal(t, 2, d.code)
-	d.requireSays(t, "daemon", jetstream.Ill, "start helixd serve")
+	d.requireSays(t, "daemon", jetstream.Problem, "start helixd serve")
 
 	d = doctor(t, "--nats", newServer(t, "core", func(o *server.Options) { o.JetStream = false }).ClientURL())
 	require.Equal(t, 1, d.code)
-	d.requireSays(t, "jetstream", jetstream.Ill, "enable JetStream")
+	d.requireSays(t, "jetstream", jetstream.Problem, "enable JetStream")
 }
 
 func TestDoctorOnOneOutsideServer(t *testing.T) {
@@ -214,7 +214,7 @@ func TestDoctorOnOneOutsideServer(t *testing.T) {
 	d := doctor(t, "--nats-url", url)
 	require.Zero(t, d.code, "%+v", d)
 	d.requireSays(t, "streams", jetstream.Healthy, "none yet")
-	d.requireSays(t, "durability", jetstream.Doubtful, "nats.replicas: 3")
+	d.requireSays(t, "durability", jetstream.Warning, "nats.replicas: 3")
 	require.Empty(t, stored(t, nc), "nothing was created")
 
 	openLog(t, nc, nil)
@@ -229,15 +229,15 @@ func TestDoctorOnOneOutsideServer(t *testing.T) {
 	}
 	d = doctor(t, "--nats-url", url)
 	require.Equal(t, 1, d.code)
-	d.requireSays(t, "settings", jetstream.Ill, "set max_age of stream HELIX_LOG_0 to 0s: nats stream edit HELIX_LOG_0")
-	d.requireSays(t, "settings", jetstream.Ill, "set discard of stream HELIX_LOG_0 to DiscardNew")
-	d.requireSays(t, "settings", jetstream.Ill, "set republish of stream HELIX_LOG_0 to ")
-	d.requireSays(t, "limits", jetstream.Doubtful, "raise max_msgs of stream HELIX_LOG_0")
+	d.requireSays(t, "settings", jetstream.Problem, "set max_age of stream HELIX_LOG_0 to 0s: nats stream edit HELIX_LOG_0")
+	d.requireSays(t, "settings", jetstream.Problem, "set discard of stream HELIX_LOG_0 to DiscardNew")
+	d.requireSays(t, "settings", jetstream.Problem, "set republish of stream HELIX_LOG_0 to ")
+	d.requireSays(t, "limits", jetstream.Warning, "raise max_msgs of stream HELIX_LOG_0")
 
 	t.Setenv("HELIX_NATS_REPLICAS", "3")
 	d = doctor(t, "--nats-url", url)
 	require.Equal(t, 1, d.code)
-	d.requireSays(t, "settings", jetstream.Ill, "set nats.replicas to 1, or the stream's replicas to 3")
+	d.requireSays(t, "settings", jetstream.Problem, "set nats.replicas to 1, or the stream's replicas to 3")
 }
 
 func streamConfig(t *testing.T, js natsjs.JetStream, name string) natsjs.StreamConfig {
@@ -252,8 +252,8 @@ func TestDoctorOnALogInMemory(t *testing.T) {
 	openLog(t, connect(t, url), &jetstream.Options{Memory: true})
 	d := doctor(t, "--nats", url)
 	require.Equal(t, 1, d.code)
-	d.requireSays(t, "settings", jetstream.Ill, "storage of stream HELIX_LOG_0 can't be changed")
-	d.requireSays(t, "durability", jetstream.Ill, "keep the streams in files")
+	d.requireSays(t, "settings", jetstream.Problem, "storage of stream HELIX_LOG_0 can't be changed")
+	d.requireSays(t, "durability", jetstream.Problem, "keep the streams in files")
 }
 
 // account gives a server one account with limits, and a user of it.
@@ -272,18 +272,18 @@ func TestDoctorOnSmallLimits(t *testing.T) {
 		status jetstream.Health
 		advice string
 	}{
-		{"streams", account(t, "{max_file: 1GB, max_mem: 1MB, max_streams: 2}"), 0, jetstream.Ill, "limit of streams (max_streams) to 5"},
-		{"bytes", account(t, "{max_file: 1GB, max_mem: 1MB, max_stream_bytes: true}"), 0, jetstream.Ill, "max_stream_bytes"},
-		{"nearly full", account(t, "{max_file: 1MB, max_mem: 1MB}"), 900 << 10, jetstream.Doubtful, "raise the account's storage limit"},
-		{"full", account(t, "{max_file: 1MB, max_mem: 1MB}"), 1020 << 10, jetstream.Ill, "raise the account's storage limit"},
+		{"streams", account(t, "{max_file: 1GB, max_mem: 1MB, max_streams: 2}"), 0, jetstream.Problem, "limit of streams (max_streams) to 5"},
+		{"bytes", account(t, "{max_file: 1GB, max_mem: 1MB, max_stream_bytes: true}"), 0, jetstream.Problem, "max_stream_bytes"},
+		{"nearly full", account(t, "{max_file: 1MB, max_mem: 1MB}"), 900 << 10, jetstream.Warning, "raise the account's storage limit"},
+		{"full", account(t, "{max_file: 1MB, max_mem: 1MB}"), 1020 << 10, jetstream.Problem, "raise the account's storage limit"},
 		{"payload", func(o *server.Options) {
 			account(t, "enabled")(o)
 			o.MaxPayload = 512 << 10
-		}, 0, jetstream.Ill, "set max_payload to 1MB"},
+		}, 0, jetstream.Problem, "set max_payload to 1MB"},
 		{"headers", func(o *server.Options) {
 			account(t, "enabled")(o)
 			o.NoHeaderSupport = true
-		}, 0, jetstream.Ill, "remove no_header_support"},
+		}, 0, jetstream.Problem, "remove no_header_support"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			url := newServer(t, "small", tc.change).ClientURL()
@@ -302,7 +302,7 @@ func TestDoctorOnSmallLimits(t *testing.T) {
 			if tc.advice != "" {
 				d.requireSays(t, "limits", tc.status, tc.advice)
 			}
-			require.Equal(t, tc.status == jetstream.Ill, d.code == 1, d.code)
+			require.Equal(t, tc.status == jetstream.Problem, d.code == 1, d.code)
 		})
 	}
 }
@@ -379,7 +379,7 @@ func TestDoctorOnMissingPermissions(t *testing.T) {
 			d := doctor(t, "--nats", as(fmt.Sprint("u", i)))
 			if denied.subject == "$JS.API.INFO" { // helixd does without, the doctor doesn't
 				require.Zero(t, d.code, "%+v", d)
-				d.requireSays(t, "limits", jetstream.Doubtful, "publish to $JS.API.INFO")
+				d.requireSays(t, "limits", jetstream.Warning, "publish to $JS.API.INFO")
 				return
 			}
 			require.Equal(t, 1, d.code, "%+v", d)
@@ -388,7 +388,7 @@ func TestDoctorOnMissingPermissions(t *testing.T) {
 				verb = "subscribe"
 			}
 			subject := strings.TrimSuffix(strings.TrimSuffix(denied.subject, ">"), "*")
-			d.requireSays(t, "permissions", jetstream.Ill, "as to "+verb+" to "+subject)
+			d.requireSays(t, "permissions", jetstream.Problem, "as to "+verb+" to "+subject)
 			require.Equal(t, 1, d.Problems, "%+v", d.Checks)
 		})
 	}
@@ -407,16 +407,16 @@ func TestDoctorOnTLS(t *testing.T) {
 	}).ClientURL()
 	d := doctor(t, "--nats-url", url)
 	require.Equal(t, 2, d.code)
-	d.requireSays(t, "connection", jetstream.Ill, "correct nats.tls")
+	d.requireSays(t, "connection", jetstream.Problem, "correct nats.tls")
 	t.Setenv("HELIX_NATS_TLS_CA", cert)
 	d = doctor(t, "--nats-url", url)
 	require.Zero(t, d.code, "%+v", d)
-	d.requireSays(t, "security", jetstream.Doubtful, "renew the certificate of the NATS server")
+	d.requireSays(t, "security", jetstream.Warning, "renew the certificate of the NATS server")
 	newCertificate(t, cert, key, 100*24*time.Hour)
 	t.Setenv("HELIX_NATS_TLS_CA", filepath.Join(dir, "nothing.pem"))
 	d = doctor(t, "--nats-url", url)
 	require.Equal(t, 2, d.code)
-	d.requireSays(t, "connection", jetstream.Ill, "nothing.pem")
+	d.requireSays(t, "connection", jetstream.Problem, "nothing.pem")
 }
 
 // newCertificate writes one for 127.0.0.1 that vouches for itself.
@@ -463,17 +463,17 @@ func TestDoctorOnAClusterThatLacksAServer(t *testing.T) {
 	gone.WaitForShutdown()
 	require.Eventually(t, func() bool {
 		d = doctor(t, "--nats", c.url())
-		return d.status("replicas") == jetstream.Doubtful && d.status("jetstream") == jetstream.Healthy
+		return d.status("replicas") == jetstream.Warning && d.status("jetstream") == jetstream.Healthy
 	}, clusterPatience, 100*time.Millisecond, "the loss is not seen: %+v", &d)
-	d.requireSays(t, "replicas", jetstream.Doubtful, "server n2")
-	d.requireSays(t, "versions", jetstream.Doubtful, "n2")
+	d.requireSays(t, "replicas", jetstream.Warning, "server n2")
+	d.requireSays(t, "versions", jetstream.Warning, "n2")
 	require.Zero(t, d.code, "two of three servers do: %+v", d)
 
 	c.servers[1].Shutdown()
 	c.servers[1].WaitForShutdown()
 	require.Eventually(t, func() bool {
 		d = doctor(t, "--nats", c.url())
-		return d.status("replicas") == jetstream.Ill || d.status("jetstream") == jetstream.Ill
+		return d.status("replicas") == jetstream.Problem || d.status("jetstream") == jetstream.Problem
 	}, clusterPatience, 100*time.Millisecond, "%+v", &d)
 	require.Equal(t, 1, d.code)
 }

@@ -18,9 +18,9 @@ type Health string
 // A problem is what helixd does not start with, or can't keep its promises
 // with. A warning is worth a look: it may become one.
 const (
-	Healthy  Health = "ok"
-	Doubtful Health = "warning"
-	Ill      Health = "problem"
+	Healthy Health = "ok"
+	Warning Health = "warning"
+	Problem Health = "problem"
 )
 
 // Check is one thing that was looked at.
@@ -33,6 +33,24 @@ type Check struct {
 	Found  string `json:"found"`
 	// Advice is what to change; empty where all is well.
 	Advice string `json:"advice,omitempty"`
+}
+
+// Report takes the checks that an examination makes.
+type Report func(Check)
+
+// OK reports that all is well.
+func (r Report) OK(id, format string, args ...any) {
+	r(Check{ID: id, Status: Healthy, Found: fmt.Sprintf(format, args...)})
+}
+
+// Warning reports what is worth a look.
+func (r Report) Warning(id, target, found, advice string) {
+	r(Check{ID: id, Status: Warning, Target: target, Found: found, Advice: advice})
+}
+
+// Problem reports what helixd does not start with, or can't keep its promises with.
+func (r Report) Problem(id, target, found, advice string) {
+	r(Check{ID: id, Status: Problem, Target: target, Found: found, Advice: advice})
 }
 
 // The ids of Examine's checks.
@@ -86,8 +104,8 @@ type ExamineOptions struct {
 // publish, the server refuses whatever it is, and says before whether this
 // client may. The connection should be nobody else's. An error is that it
 // could not look.
-func Examine(ctx context.Context, nc *nats.Conn, o *ExamineOptions, found func(Check)) error {
-	x := &exam{nc: nc, found: found, denied: map[string]bool{}}
+func Examine(ctx context.Context, nc *nats.Conn, o *ExamineOptions, found Report) error {
+	x := &exam{nc: nc, Report: found, denied: map[string]bool{}}
 	if o != nil {
 		x.opts = *o
 	}
@@ -118,10 +136,10 @@ func Examine(ctx context.Context, nc *nats.Conn, o *ExamineOptions, found func(C
 
 // exam is an Examine under way.
 type exam struct {
-	nc    *nats.Conn
-	js    natsjs.JetStream
-	opts  ExamineOptions
-	found func(Check)
+	Report
+	nc   *nats.Conn
+	js   natsjs.JetStream
+	opts ExamineOptions
 	// over: nothing more can be seen.
 	over   bool
 	denied map[string]bool // subjects that may not be published to
@@ -138,10 +156,6 @@ type want struct {
 	api    []string            // see Neighbour.API
 	info   *natsjs.StreamInfo  // nil: missing
 	silent bool                // may exist: nobody answers for it
-}
-
-func (x *exam) ok(id, format string, args ...any) {
-	x.found(Check{ID: id, Status: Healthy, Found: fmt.Sprintf(format, args...)})
 }
 
 // existing are the streams that there are.

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// SkewDoubtful and SkewIll are how far the clocks may be apart: times of records,
+// SkewWarning and SkewProblem are how far the clocks may be apart: times of records,
 // of deadlines and of claims are the server's and the node's.
 const (
-	SkewDoubtful = time.Second
-	SkewIll      = 30 * time.Second
+	SkewWarning = time.Second
+	SkewProblem = 30 * time.Second
 )
 
 // clockReading is how far a server's clock is ahead of ours, give or take.
@@ -47,7 +47,7 @@ func (x *exam) clock(context.Context) error {
 		worst = max(worst, apart)
 		names = append(names, r.server)
 		sure := apart - r.error // the answer may have been slow one way
-		if sure <= SkewDoubtful {
+		if sure <= SkewWarning {
 			continue
 		}
 		bad = true
@@ -56,21 +56,21 @@ func (x *exam) clock(context.Context) error {
 			direction = "behind"
 		}
 		c := Check{
-			ID: CheckClock, Status: Doubtful, Target: r.server,
+			ID: CheckClock, Status: Warning, Target: r.server,
 			Found:  fmt.Sprintf("the clock of server %s is %s %s this machine's", r.server, apart.Round(time.Millisecond), direction),
 			Advice: fmt.Sprintf("set the clocks of this machine and of server %s by NTP (chronyd, systemd-timesyncd): time-outs and the times of records depend on both", r.server),
 		}
-		if sure > SkewIll {
-			c.Status = Ill
+		if sure > SkewProblem {
+			c.Status = Problem
 		}
-		x.found(c)
+		x.Report(c)
 	}
 	switch {
 	case len(names) == 0:
-		x.ok(CheckClock, "not known: no stream and no server tells the time")
+		x.OK(CheckClock, "not known: no stream and no server tells the time")
 	case !bad:
 		slices.Sort(names)
-		x.ok(CheckClock, "within %s of %s", max(worst.Round(time.Millisecond), time.Millisecond), listing(names))
+		x.OK(CheckClock, "within %s of %s", max(worst.Round(time.Millisecond), time.Millisecond), listing(names))
 	}
 	return nil
 }

@@ -11,19 +11,19 @@ const (
 	// leastPayload is the largest message that helixd sends, headers
 	// included, rounded up: the default of a server.
 	leastPayload = 1 << 20
-	// fullDoubtful and fullIll are how full, in percent, a limit may be.
-	fullDoubtful = 80
-	fullIll      = 95
+	// fullWarning and fullProblem are how full, in percent, a limit may be.
+	fullWarning = 80
+	fullProblem = 95
 )
 
 // transport looks at what the server takes from a client.
 func (x *exam) transport(context.Context) error {
 	if !x.nc.HeadersSupported() {
 		x.over = true
-		x.limited(x.nc.ConnectedServerName(), Ill, "the server takes no headers", "remove no_header_support from the NATS server's configuration")
+		x.limited(x.nc.ConnectedServerName(), Problem, "the server takes no headers", "remove no_header_support from the NATS server's configuration")
 	}
 	if n := x.nc.MaxPayload(); n < leastPayload {
-		x.limited(x.nc.ConnectedServerName(), Ill, fmt.Sprintf("the largest message is %s", size(uint64(n))),
+		x.limited(x.nc.ConnectedServerName(), Problem, fmt.Sprintf("the largest message is %s", size(uint64(n))),
 			"set max_payload to 1MB or more in the NATS server's configuration, and the payload limit of the account and of helixd's user, where there is one")
 	}
 	return nil
@@ -31,7 +31,7 @@ func (x *exam) transport(context.Context) error {
 
 func (x *exam) limited(target string, status Health, found, advice string) {
 	x.strained = append(x.strained, target)
-	x.found(Check{ID: CheckLimits, Status: status, Target: target, Found: found, Advice: advice})
+	x.Report(Check{ID: CheckLimits, Status: status, Target: target, Found: found, Advice: advice})
 }
 
 // limits compares what the account and the streams may hold with what they
@@ -39,7 +39,7 @@ func (x *exam) limited(target string, status Health, found, advice string) {
 func (x *exam) limits(ctx context.Context) error {
 	x.streamLimits()
 	if x.denied[infoAPI] {
-		x.limited(infoAPI, Doubtful, "what the account may store is not known", "allow the user that helixd connects as to publish to "+infoAPI)
+		x.limited(infoAPI, Warning, "what the account may store is not known", "allow the user that helixd connects as to publish to "+infoAPI)
 		return nil
 	}
 	try, cancel := context.WithTimeout(ctx, answerTimeout)
@@ -49,7 +49,7 @@ func (x *exam) limits(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		x.limited("account", Doubtful, fmt.Sprintf("what the account may store is not known: %v", err), "see that all JetStream servers run: nats server report jetstream")
+		x.limited("account", Warning, fmt.Sprintf("what the account may store is not known: %v", err), "see that all JetStream servers run: nats server report jetstream")
 		return nil
 	}
 	tier := info.Tier
@@ -57,7 +57,7 @@ func (x *exam) limits(ctx context.Context) error {
 		name := fmt.Sprintf("R%d", x.replicasOf())
 		t, ok := info.Tiers[name]
 		if !ok {
-			x.limited("account", Ill, fmt.Sprintf("the account may have no streams with %s", count(x.replicasOf(), "replica")),
+			x.limited("account", Problem, fmt.Sprintf("the account may have no streams with %s", count(x.replicasOf(), "replica")),
 				fmt.Sprintf("give the account limits for tier %s (nsc edit account --js-tier %d …), or change nats.replicas", name, x.replicasOf()))
 			return nil
 		}
@@ -69,7 +69,7 @@ func (x *exam) limits(ctx context.Context) error {
 		if tier.Limits.MaxStore > 0 {
 			of = "of " + size(uint64(tier.Limits.MaxStore))
 		}
-		x.ok(CheckLimits, "%s stored (%s), messages up to %s", size(tier.Store), of, size(uint64(x.nc.MaxPayload())))
+		x.OK(CheckLimits, "%s stored (%s), messages up to %s", size(tier.Store), of, size(uint64(x.nc.MaxPayload())))
 	}
 	return nil
 }
@@ -92,17 +92,17 @@ func (x *exam) accountLimits(t natsjs.Tier) {
 	}
 	l := t.Limits
 	if l.MaxStore == 0 && l.MaxMemory != 0 {
-		x.limited("account", Ill, "the account may store nothing in files", "give the account disk storage (max_file, or nsc edit account --js-disk-storage)")
+		x.limited("account", Problem, "the account may store nothing in files", "give the account disk storage (max_file, or nsc edit account --js-disk-storage)")
 	}
 	if l.MaxStore > 0 {
 		x.full("account", "storage", t.Store, uint64(l.MaxStore), "raise the account's storage limit (max_file, or nsc edit account --js-disk-storage), or remove old sessions: helixd retain")
 	}
 	if l.MaxStreams > 0 && t.Streams+missing > l.MaxStreams {
-		x.limited("account", Ill, fmt.Sprintf("the account may have %s and has %d; helixd creates %d more", count(l.MaxStreams, "stream"), t.Streams, missing),
+		x.limited("account", Problem, fmt.Sprintf("the account may have %s and has %d; helixd creates %d more", count(l.MaxStreams, "stream"), t.Streams, missing),
 			fmt.Sprintf("raise the account's limit of streams (max_streams) to %d", t.Streams+missing))
 	}
 	if l.MaxBytesRequired && missing > 0 {
-		x.limited("account", Ill, "the account demands max_bytes of every stream, and helixd's have none",
+		x.limited("account", Problem, "the account demands max_bytes of every stream, and helixd's have none",
 			"unset max_bytes_required of the account (max_stream_bytes_required, or nsc edit account --js-max-bytes-required=false)")
 	}
 }
@@ -132,10 +132,10 @@ func (x *exam) full(target, limit string, used, allowed uint64, advice string) {
 		shown = "stream " + target + ": " + shown
 	}
 	switch {
-	case percent >= fullIll:
-		x.limited(target, Ill, shown, advice)
-	case percent >= fullDoubtful:
-		x.limited(target, Doubtful, shown, advice)
+	case percent >= fullProblem:
+		x.limited(target, Problem, shown, advice)
+	case percent >= fullWarning:
+		x.limited(target, Warning, shown, advice)
 	}
 }
 

@@ -100,7 +100,7 @@ func (x *exam) permissions(ctx context.Context) error {
 		bad = true
 	}
 	if !bad {
-		x.ok(CheckPermissions, "helixd's user may use all of %s", count(len(all)+1, "subject"))
+		x.OK(CheckPermissions, "helixd's user may use all of %s", count(len(all)+1, "subject"))
 	}
 	return nil
 }
@@ -120,11 +120,8 @@ func (x *exam) refuse(why string, refused []probe) {
 		subjects []string
 	}{{"publish", publish}, {"subscribe", subscribe}} {
 		if len(kind.subjects) > 0 {
-			x.found(Check{
-				ID: CheckPermissions, Status: Ill, Target: kind.subjects[0],
-				Found:  fmt.Sprintf("helixd's user may not %s to %s: it is needed to %s", kind.verb, shortened(kind.subjects), why),
-				Advice: fmt.Sprintf("allow the user that helixd connects as to %s to %s", kind.verb, listing(kind.subjects)),
-			})
+			x.Problem(CheckPermissions, kind.subjects[0], fmt.Sprintf("helixd's user may not %s to %s: it is needed to %s", kind.verb, shortened(kind.subjects), why),
+				fmt.Sprintf("allow the user that helixd connects as to %s to %s", kind.verb, listing(kind.subjects)))
 		}
 	}
 }

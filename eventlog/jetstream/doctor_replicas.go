@@ -49,14 +49,12 @@ func (x *exam) replicas(context.Context) error {
 		}
 	}
 	if len(stuck) > 0 {
-		x.found(Check{
-			ID: CheckReplicas, Status: Ill, Target: stuck[0], Found: fmt.Sprintf("%s: no leader, or half of the servers or more are offline: nothing can be stored there", shortened(stuck)),
-			Advice: fmt.Sprintf("start the servers that keep %s: more than half of them are needed (nats stream report)", shortened(stuck)),
-		})
+		x.Problem(CheckReplicas, stuck[0], fmt.Sprintf("%s: no leader, or half of the servers or more are offline: nothing can be stored there", shortened(stuck)),
+			fmt.Sprintf("start the servers that keep %s: more than half of them are needed (nats stream report)", shortened(stuck)))
 	}
 	for _, server := range slices.Sorted(maps.Keys(lacks)) {
 		l := lacks[server]
-		c := Check{ID: CheckReplicas, Status: Doubtful, Target: server}
+		c := Check{ID: CheckReplicas, Status: Warning, Target: server}
 		if l.offline {
 			c.Found = fmt.Sprintf("server %s is offline: its replicas of %s are missing", server, shortened(l.streams))
 			c.Advice = fmt.Sprintf("start server %s again; if it is gone for good, let another take its place: nats server cluster peer-remove %s", server, server)
@@ -64,16 +62,16 @@ func (x *exam) replicas(context.Context) error {
 			c.Found = fmt.Sprintf("server %s is behind with %s (%d operations)", server, shortened(l.streams), l.lag)
 			c.Advice = fmt.Sprintf("look again soon; if server %s stays behind, see to its disk, its network and its log", server)
 		}
-		x.found(c)
+		x.Report(c)
 	}
 	switch {
 	case len(stuck)+len(lacks) > 0 || most == 0:
 	case most == 1:
-		x.ok(CheckReplicas, "1 of each stream")
+		x.OK(CheckReplicas, "1 of each stream")
 	case least == most:
-		x.ok(CheckReplicas, "%d of each stream, all current", most)
+		x.OK(CheckReplicas, "%d of each stream, all current", most)
 	default:
-		x.ok(CheckReplicas, "%d to %d of a stream, all current", least, most)
+		x.OK(CheckReplicas, "%d to %d of a stream, all current", least, most)
 	}
 	return nil
 }
@@ -88,12 +86,12 @@ func (x *exam) durability(context.Context) error {
 	c := Check{ID: CheckDurability, Status: Healthy, Found: fmt.Sprintf("%s: %s", d, d.Survives())}
 	switch d {
 	case eventlog.DurabilityUnknown:
-		c.Status = Doubtful
+		c.Status = Warning
 		c.Advice = "keep the streams on a cluster of three with nats.replicas: 3; or, on one server, set sync_interval: always in its jetstream block, which helixd can't see"
 	case eventlog.DurabilityMemory:
-		c.Status = Ill
+		c.Status = Problem
 		c.Advice = "keep the streams in files: storage can't be changed, so export the sessions (helixd export), delete the streams, let helixd serve create them, import"
 	}
-	x.found(c)
+	x.Report(c)
 	return nil
 }

@@ -28,7 +28,7 @@ func (x *exam) connection() error {
 	if cluster := x.nc.ConnectedClusterName(); cluster != "" {
 		where += " of cluster " + cluster
 	}
-	x.ok(CheckConnection, "%s, round trip %s", where, rtt.Round(10*time.Microsecond))
+	x.OK(CheckConnection, "%s, round trip %s", where, rtt.Round(10*time.Microsecond))
 	return nil
 }
 
@@ -42,25 +42,23 @@ func (x *exam) security() {
 	state, err := x.nc.TLSConnectionState()
 	if err == nil {
 		if certs := state.PeerCertificates; len(certs) > 0 && certs[0].NotAfter.Sub(x.opts.Now()) < endsSoon {
-			x.found(Check{
-				ID: CheckSecurity, Status: Doubtful, Found: fmt.Sprintf("the server's certificate ends at %s", certs[0].NotAfter.UTC().Format(time.RFC3339)),
-				Advice: "renew the certificate of the NATS server: behind its end helixd can't connect",
-			})
+			x.Warning(CheckSecurity, "", fmt.Sprintf("the server's certificate ends at %s", certs[0].NotAfter.UTC().Format(time.RFC3339)),
+				"renew the certificate of the NATS server: behind its end helixd can't connect")
 			return
 		}
-		x.ok(CheckSecurity, "TLS, %s", who)
+		x.OK(CheckSecurity, "TLS, %s", who)
 		return
 	}
 	if isLoopback(x.nc.ConnectedAddr()) {
-		x.ok(CheckSecurity, "no TLS, on this machine, %s", who)
+		x.OK(CheckSecurity, "no TLS, on this machine, %s", who)
 		return
 	}
-	c := Check{ID: CheckSecurity, Status: Doubtful, Found: "no TLS, " + who}
+	c := Check{ID: CheckSecurity, Status: Warning, Found: "no TLS, " + who}
 	c.Advice = "set up TLS on the NATS server, and give nats.url as tls://… (nats.tls.ca for a CA of your own): who can read the network reads the sessions"
 	if !x.nc.AuthRequired() {
 		c.Advice += "; and let only helixd's user in: who can reach the server can change the sessions"
 	}
-	x.found(c)
+	x.Report(c)
 }
 
 // identity is who the connection says it is.
@@ -98,10 +96,8 @@ func (x *exam) version(context.Context) error {
 func (x *exam) judge(server, version string) bool {
 	err := checkServer(version)
 	if err != nil {
-		x.found(Check{
-			ID: CheckVersions, Status: Ill, Target: server, Found: fmt.Sprintf("server %s runs nats-server %s", server, version),
-			Advice: fmt.Sprintf("upgrade server %s to nats-server %s or later: %s", server, leastServer, leastReason),
-		})
+		x.Problem(CheckVersions, server, fmt.Sprintf("server %s runs nats-server %s", server, version),
+			fmt.Sprintf("upgrade server %s to nats-server %s or later: %s", server, leastServer, leastReason))
 	}
 	return err == nil
 }
@@ -138,14 +134,12 @@ func (x *exam) servers(ctx context.Context) error {
 		}
 	}
 	if len(silent) > 0 {
-		x.found(Check{
-			ID: CheckVersions, Status: Doubtful, Target: listing(silent), Found: "did not say their version: " + listing(silent),
-			Advice: fmt.Sprintf("see that they run (nats server list) and that nats-server %s or later is on them; to be told, helixd's user needs to publish to %s",
-				leastServer, peersSubject),
-		})
+		x.Warning(CheckVersions, listing(silent), "did not say their version: "+listing(silent),
+			fmt.Sprintf("see that they run (nats server list) and that nats-server %s or later is on them; to be told, helixd's user needs to publish to %s",
+				leastServer, peersSubject))
 	}
 	if len(good) == len(wanted) {
-		x.ok(CheckVersions, "%s (%s or later is needed)", listing(good), leastServer)
+		x.OK(CheckVersions, "%s (%s or later is needed)", listing(good), leastServer)
 	}
 	return nil
 }

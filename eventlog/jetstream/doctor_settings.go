@@ -23,10 +23,8 @@ func (x *exam) settings(context.Context) error {
 		}
 		if err := checkPartitions(got, wanted); err != nil {
 			bad = true
-			x.found(Check{
-				ID: CheckPartitions, Status: Ill, Target: got.Name, Found: strings.TrimPrefix(err.Error(), "jetstream: "),
-				Advice: fmt.Sprintf("stream %s is not of this log: rename or delete it, or use another account", got.Name),
-			})
+			x.Problem(CheckPartitions, got.Name, strings.TrimPrefix(err.Error(), "jetstream: "),
+				fmt.Sprintf("stream %s is not of this log: rename or delete it, or use another account", got.Name))
 		}
 		err := checkSettings(got, wanted)
 		if err == nil {
@@ -38,11 +36,11 @@ func (x *exam) settings(context.Context) error {
 			_, what, _ := strings.Cut(text, ": ")
 			setting, _, _ := strings.Cut(what, " is ")
 			_, value, _ := strings.Cut(what, ", must be ")
-			x.found(Check{ID: CheckSettings, Status: Ill, Target: got.Name, Found: text, Advice: settingAdvice(got, setting, value)})
+			x.Problem(CheckSettings, got.Name, text, settingAdvice(got, setting, value))
 		}
 	}
 	if !bad && streams > 0 {
-		x.ok(CheckSettings, "those of %s are right", count(streams, "stream"))
+		x.OK(CheckSettings, "those of %s are right", count(streams, "stream"))
 	}
 	return nil
 }

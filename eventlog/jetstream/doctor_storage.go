@@ -46,7 +46,7 @@ func (x *exam) storage(ctx context.Context) error {
 	if records > 0 {
 		ofSegment, inSegments = uint64(sealed/records), " here"
 	}
-	x.ok(CheckStorage, "a million tokens, each a record: %s in the log%s (%s a record), and %s in sealed segments%s (%s a record)",
+	x.OK(CheckStorage, "a million tokens, each a record: %s in the log%s (%s a record), and %s in sealed segments%s (%s a record)",
 		size(tokens*bytes), inLog, size(bytes), size(tokens*ofSegment), inSegments, size(ofSegment))
 	return nil
 }

@@ -67,51 +67,41 @@ func (x *exam) partitions(ctx context.Context) ([]int, error) {
 	info, err := x.info(ctx, first)
 	switch {
 	case errors.Is(err, natsjs.ErrStreamNotFound):
-		x.ok(CheckJetStream, "enabled for this account")
+		x.OK(CheckJetStream, "enabled for this account")
 		return n, nil
 	case errors.Is(err, natsjs.ErrJetStreamNotEnabled), errors.Is(err, natsjs.ErrJetStreamNotEnabledForAccount),
 		errors.Is(err, nats.ErrNoResponders):
 		x.over = true
-		x.found(Check{
-			ID: CheckJetStream, Status: Ill, Found: "there is no JetStream for this account",
-			Advice: "enable JetStream on the servers (jetstream {store_dir: …}) and for the account that helixd's user is in (accounts { … { jetstream: enabled } })",
-		})
+		x.Problem(CheckJetStream, "", "there is no JetStream for this account",
+			"enable JetStream on the servers (jetstream {store_dir: …}) and for the account that helixd's user is in (accounts { … { jetstream: enabled } })")
 		return n, nil
 	case err != nil && ctx.Err() != nil:
 		return n, context.Cause(ctx)
 	case err != nil:
 		x.over = true
-		x.found(Check{
-			ID: CheckJetStream, Status: Ill, Target: first, Found: fmt.Sprintf("JetStream does not answer for stream %s: %v", first, err),
-			Advice: "start the servers that are down: without more than half of a stream's servers, and of all JetStream servers, nothing is stored (nats server report jetstream)",
-		})
+		x.Problem(CheckJetStream, first, fmt.Sprintf("JetStream does not answer for stream %s: %v", first, err),
+			"start the servers that are down: without more than half of a stream's servers, and of all JetStream servers, nothing is stored (nats server report jetstream)")
 		return n, nil
 	}
-	x.ok(CheckJetStream, "enabled for this account")
+	x.OK(CheckJetStream, "enabled for this account")
 	numbers, ok := numbersIn(info.Config)
 	if !ok {
-		x.found(Check{
-			ID: CheckPartitions, Status: Ill, Target: first, Found: fmt.Sprintf("stream %s is not of a helixd log", first),
-			Advice: fmt.Sprintf("rename or delete stream %s, which something else has made, or use another account", first),
-		})
+		x.Problem(CheckPartitions, first, fmt.Sprintf("stream %s is not of a helixd log", first),
+			fmt.Sprintf("rename or delete stream %s, which something else has made, or use another account", first))
 		return n, nil
 	}
 	has := numbers[len(numbers)-1]
 	switch {
 	case x.opts.Partitions == 0 || x.opts.Partitions == has:
-		x.ok(CheckPartitions, "%d", has)
+		x.OK(CheckPartitions, "%d", has)
 	case x.opts.Partitions > has && x.opts.Grows:
-		x.ok(CheckPartitions, "%d: helixd serve grows the log to %d", has, x.opts.Partitions)
+		x.OK(CheckPartitions, "%d: helixd serve grows the log to %d", has, x.opts.Partitions)
 	case x.opts.Partitions > has:
-		x.found(Check{
-			ID: CheckPartitions, Status: Ill, Found: fmt.Sprintf("there are %s, and nats.partitions is %d", count(has, "partition"), x.opts.Partitions),
-			Advice: fmt.Sprintf("set nats.partitions to %d, or %s", has, growAdvice),
-		})
+		x.Problem(CheckPartitions, "", fmt.Sprintf("there are %s, and nats.partitions is %d", count(has, "partition"), x.opts.Partitions),
+			fmt.Sprintf("set nats.partitions to %d, or %s", has, growAdvice))
 	default:
-		x.found(Check{
-			ID: CheckPartitions, Status: Ill, Found: fmt.Sprintf("there are %s, and nats.partitions is %d", count(has, "partition"), x.opts.Partitions),
-			Advice: fmt.Sprintf("set nats.partitions to %d: a log can't have fewer partitions than it had", has),
-		})
+		x.Problem(CheckPartitions, "", fmt.Sprintf("there are %s, and nats.partitions is %d", count(has, "partition"), x.opts.Partitions),
+			fmt.Sprintf("set nats.partitions to %d: a log can't have fewer partitions than it had", has))
 	}
 	return numbers, nil
 }
@@ -161,10 +151,8 @@ func (x *exam) askStreams(ctx context.Context) error {
 		case a.err == nil, errors.Is(a.err, natsjs.ErrStreamNotFound):
 		default:
 			w.silent = true
-			x.found(Check{
-				ID: CheckStreams, Status: Ill, Target: w.config.Name, Found: fmt.Sprintf("nobody answers for stream %s: %v", w.config.Name, a.err),
-				Advice: fmt.Sprintf("start the servers that keep stream %s: more than half of them are needed (nats stream report)", w.config.Name),
-			})
+			x.Problem(CheckStreams, w.config.Name, fmt.Sprintf("nobody answers for stream %s: %v", w.config.Name, a.err),
+				fmt.Sprintf("start the servers that keep stream %s: more than half of them are needed (nats stream report)", w.config.Name))
 		}
 	}
 	return context.Cause(ctx)
@@ -188,25 +176,21 @@ func (x *exam) tellStreams(ctx context.Context) error {
 		}
 		if bad = bad || taken; !fresh && w.log {
 			bad = true
-			x.found(Check{
-				ID: CheckStreams, Status: Doubtful, Target: w.config.Name, Found: fmt.Sprintf("stream %s is missing, others are there", w.config.Name),
-				Advice: fmt.Sprintf("if stream %s was deleted, restore it from a backup (nats stream restore) before helixd serve makes it anew, empty", w.config.Name),
-			})
+			x.Warning(CheckStreams, w.config.Name, fmt.Sprintf("stream %s is missing, others are there", w.config.Name),
+				fmt.Sprintf("if stream %s was deleted, restore it from a backup (nats stream restore) before helixd serve makes it anew, empty", w.config.Name))
 		}
 	}
 	if name := x.halfRestored(); name != "" {
 		bad = true
-		x.found(Check{
-			ID: CheckStreams, Status: Ill, Target: name, Found: fmt.Sprintf("a restore has begun here and not ended (stream %s)", name),
-			Advice: "wait for its end; if it has broken off, remove the data folder, or all streams HELIX_* (nats stream rm), and restore again",
-		})
+		x.Problem(CheckStreams, name, fmt.Sprintf("a restore has begun here and not ended (stream %s)", name),
+			"wait for its end; if it has broken off, remove the data folder, or all streams HELIX_* (nats stream rm), and restore again")
 	}
 	switch {
 	case bad:
 	case fresh:
-		x.ok(CheckStreams, "none yet: helixd serve creates %d", len(x.wants))
+		x.OK(CheckStreams, "none yet: helixd serve creates %d", len(x.wants))
 	default:
-		x.ok(CheckStreams, "%s, %s, %s", count(len(x.existing(nil)), "stream"), count(int(messages), "message"), size(bytes))
+		x.OK(CheckStreams, "%s, %s, %s", count(len(x.existing(nil)), "stream"), count(int(messages), "message"), size(bytes))
 	}
 	return nil
 }
@@ -238,10 +222,8 @@ func (x *exam) taken(ctx context.Context, w want) (bool, error) {
 			}
 			continue // there is none
 		}
-		x.found(Check{
-			ID: CheckStreams, Status: Ill, Target: other, Found: fmt.Sprintf("stream %s takes subjects of %s, so that helixd can't create %s", other, subject, w.config.Name),
-			Advice: fmt.Sprintf("take the subjects under %s away from stream %s (nats stream edit %s --subjects …)", subject, other, other),
-		})
+		x.Problem(CheckStreams, other, fmt.Sprintf("stream %s takes subjects of %s, so that helixd can't create %s", other, subject, w.config.Name),
+			fmt.Sprintf("take the subjects under %s away from stream %s (nats stream edit %s --subjects …)", subject, other, other))
 		return true, nil
 	}
 	return false, nil

@@ -50,9 +50,9 @@ func TestExamineClock(t *testing.T) {
 	}{
 		{0, Healthy, "within "},
 		{-500 * time.Millisecond, Healthy, "within "},
-		{-10 * time.Second, Doubtful, "the clock of server helixd is "},
-		{10 * time.Second, Doubtful, "behind this machine's"},
-		{-time.Hour, Ill, "ahead of this machine's"},
+		{-10 * time.Second, Warning, "the clock of server helixd is "},
+		{10 * time.Second, Warning, "behind this machine's"},
+		{-time.Hour, Problem, "ahead of this machine's"},
 	} {
 		checks := examine(t, nc, ExamineOptions{Now: func() time.Time { return time.Now().Add(tc.wrong) }}, CheckClock)
 		require.Len(t, checks, 1)
@@ -68,7 +68,7 @@ func TestExamineClock(t *testing.T) {
 // An answer that took long one way says less about the clock.
 func TestASlowAnswerIsNoWrongClock(t *testing.T) {
 	began := time.Unix(1000, 0)
-	x := &exam{found: func(c Check) { require.Equal(t, Healthy, c.Status, c.Found) }}
+	x := &exam{Report: func(c Check) { require.Equal(t, Healthy, c.Status, c.Found) }}
 	x.readClock("n", began, began, began.Add(4*time.Second))
 	require.NoError(t, x.clock(t.Context()))
 }
@@ -77,7 +77,7 @@ func TestExaminePartitions(t *testing.T) {
 	nc := examined(t)
 	checks := examine(t, nc, ExamineOptions{Partitions: 4}, CheckPartitions)
 	require.Len(t, checks, 1)
-	require.Equal(t, Ill, checks[0].Status)
+	require.Equal(t, Problem, checks[0].Status)
 	require.Contains(t, checks[0].Advice, "set nats.partitions to 1")
 	require.Equal(t, []Check{{ID: CheckPartitions, Status: Healthy, Found: "1"}}, examine(t, nc, ExamineOptions{}, CheckPartitions))
 }
@@ -89,14 +89,14 @@ func TestExamineAMissingStream(t *testing.T) {
 	require.NoError(t, js.DeleteStream(t.Context(), "HELIX_SEG_0"))
 	checks := examine(t, nc, ExamineOptions{}, CheckStreams)
 	require.Len(t, checks, 1)
-	require.Equal(t, Doubtful, checks[0].Status)
+	require.Equal(t, Warning, checks[0].Status)
 	require.Contains(t, checks[0].Advice, "if stream HELIX_SEG_0 was deleted, restore it")
 
 	_, err = js.CreateStream(t.Context(), natsjs.StreamConfig{Name: "MINE", Subjects: []string{"helix.seg.>"}})
 	require.NoError(t, err)
 	checks = examine(t, nc, ExamineOptions{}, CheckStreams)
 	require.NotEmpty(t, checks)
-	require.Equal(t, Ill, checks[0].Status)
+	require.Equal(t, Problem, checks[0].Status)
 	require.Equal(t, "MINE", checks[0].Target)
 	require.Contains(t, checks[0].Advice, "away from stream MINE")
 }
@@ -113,7 +113,7 @@ func TestExamineAHalfRestoredLog(t *testing.T) {
 	defer r.Close()
 	checks := examine(t, nc, ExamineOptions{}, CheckStreams)
 	require.Len(t, checks, 1)
-	require.Equal(t, Ill, checks[0].Status)
+	require.Equal(t, Problem, checks[0].Status)
 	require.Contains(t, checks[0].Found, "a restore has begun here and not ended")
 	require.NoError(t, r.Finish(t.Context()))
 	checks = examine(t, nc, ExamineOptions{}, CheckStreams)
@@ -137,19 +137,19 @@ func TestExamineVersions(t *testing.T) {
 	for began := time.Now(); x == nil || len(x.times) == 0 && time.Since(began) < time.Minute; { // until n1 answers in time
 		checks = nil
 		x = &exam{
-			nc: nc, opts: ExamineOptions{Now: time.Now}, denied: map[string]bool{}, found: func(c Check) { checks = append(checks, c) },
+			nc: nc, opts: ExamineOptions{Now: time.Now}, denied: map[string]bool{}, Report: func(c Check) { checks = append(checks, c) },
 			wants: []want{{info: &natsjs.StreamInfo{Cluster: &natsjs.ClusterInfo{Leader: "n1", Replicas: []*natsjs.PeerInfo{{Name: "n2"}}}}}},
 		}
 		require.NoError(t, x.servers(t.Context()))
 	}
 	require.NoError(t, x.clock(t.Context()))
 	require.Len(t, checks, 3)
-	require.Equal(t, Ill, checks[0].Status)
+	require.Equal(t, Problem, checks[0].Status)
 	require.Contains(t, checks[0].Advice, "upgrade server n1 to nats-server 2.15.2 or later")
-	require.Equal(t, Doubtful, checks[1].Status)
+	require.Equal(t, Warning, checks[1].Status)
 	require.Contains(t, checks[1].Found, "did not say their version: n2")
 	require.Equal(t, "n1", checks[2].Target)
-	require.Equal(t, Ill, checks[2].Status)
+	require.Equal(t, Problem, checks[2].Status)
 	require.Contains(t, checks[2].Found, "the clock of server n1 is 1m")
 }
 
@@ -160,7 +160,7 @@ func TestExamineAnOldServer(t *testing.T) {
 	t.Cleanup(nc.Close) // before its server ends
 	checks := examine(t, nc, ExamineOptions{}, CheckVersions)
 	require.NotEmpty(t, checks)
-	require.Equal(t, Ill, checks[0].Status)
+	require.Equal(t, Problem, checks[0].Status)
 	require.Contains(t, checks[0].Advice, "upgrade server old to nats-server 2.15.2 or later")
 }
 
@@ -169,7 +169,7 @@ func TestExamineAnOldServer(t *testing.T) {
 func TestExamineDurability(t *testing.T) {
 	nc := examined(t)
 	for d, want := range map[eventlog.Durability]Health{
-		"": Doubtful, eventlog.DurabilityFsync: Healthy, "interval=1s": Healthy,
+		"": Warning, eventlog.DurabilityFsync: Healthy, "interval=1s": Healthy,
 	} {
 		checks := examine(t, nc, ExamineOptions{Durability: d}, CheckDurability)
 		require.Len(t, checks, 1)

@@ -25,34 +25,34 @@ func (d *doctor) daemon(ctx context.Context, base string) error {
 	answer, err := source.DaemonFlags{Server: base, Token: d.token(), Trust: d.cmd.Trust}.Connect().Ready(ctx)
 	came := d.now()
 	if err != nil {
-		d.problem(checkDaemon, base, err.Error(), "start helixd serve, or give its URL as --server")
+		d.Problem(checkDaemon, base, err.Error(), "start helixd serve, or give its URL as --server")
 		return err
 	}
 	switch {
 	case answer.Daemon && answer.Error != "":
-		d.problem(checkDaemon, base, "answers "+answer.Status+": "+answer.Error, "wait until it has started, or correct what its answer names")
+		d.Problem(checkDaemon, base, "answers "+answer.Status+": "+answer.Error, "wait until it has started, or correct what its answer names")
 		return fmt.Errorf("%s gives no more information", base)
 	case !answer.Daemon:
-		d.problem(checkDaemon, base, "answers "+answer.Status+", not as helixd does", "give the URL of helixd's HTTP server as --server")
+		d.Problem(checkDaemon, base, "answers "+answer.Status+", not as helixd does", "give the URL of helixd's HTTP server as --server")
 		return fmt.Errorf("%s is not helixd", base)
 	}
 	r := answer.Readiness
 	if r.Backend == "" { // it says more to callers whom it knows
-		d.warning(checkDaemon, "", map[bool]string{true: base + " is ready", false: base + " is not ready"}[r.Ready]+"; the rest it tells to known callers alone",
+		d.Warning(checkDaemon, "", map[bool]string{true: base + " is ready", false: base + " is not ready"}[r.Ready]+"; the rest it tells to known callers alone",
 			"give a token with the operation status: --token or HELIX_TOKEN")
 		d.daemonClock(base, answer.Date, asked, came)
 		return nil
 	}
 	switch {
 	case r.Ready:
-		d.ok(checkDaemon, "%s is ready, helixd %s, partitions: %d, agents: %s", base, r.Version, r.Partitions, strings.Join(r.Agents, ", "))
+		d.OK(checkDaemon, "%s is ready, helixd %s, partitions: %d, agents: %s", base, r.Version, r.Partitions, strings.Join(r.Agents, ", "))
 	case r.Refuses != "":
-		d.problem(checkDaemon, base, "takes no appends: "+r.Refuses, "change what it names: "+r.Refuses)
+		d.Problem(checkDaemon, base, "takes no appends: "+r.Refuses, "change what it names: "+r.Refuses)
 	case strings.HasPrefix(string(r.Durability), "replicated") && !r.Draining:
-		d.problem(checkDaemon, base, "is not ready: its log, which is "+string(r.Durability)+", does not answer: the quorum is lost, or a leader is being elected",
+		d.Problem(checkDaemon, base, "is not ready: its log, which is "+string(r.Durability)+", does not answer: the quorum is lost, or a leader is being elected",
 			"start the nodes that are down: more than half of them must run before anything can be read or stored")
 	default:
-		d.problem(checkDaemon, base, "is not ready: its log does not answer, or it is being stopped",
+		d.Problem(checkDaemon, base, "is not ready: its log does not answer, or it is being stopped",
 			"look at the daemon's log, and at its NATS servers: helixd doctor --nats URL")
 	}
 	d.daemonDurability(r)
@@ -80,11 +80,11 @@ func (d *doctor) daemonDurability(r api.Readiness) {
 	c := jetstream.Check{ID: jetstream.CheckDurability, Status: jetstream.Healthy, Found: fmt.Sprintf("%s: %s", r.Durability, r.Guarantee)}
 	switch r.Durability {
 	case eventlog.DurabilityUnknown:
-		c.Status, c.Advice = jetstream.Doubtful, "keep the streams on a cluster of three with nats.replicas: 3"
+		c.Status, c.Advice = jetstream.Warning, "keep the streams on a cluster of three with nats.replicas: 3"
 	case eventlog.DurabilityMemory:
-		c.Status, c.Advice = jetstream.Ill, "keep the streams in files: helixd doctor --nats URL tells which are not"
+		c.Status, c.Advice = jetstream.Problem, "keep the streams in files: helixd doctor --nats URL tells which are not"
 	}
-	d.out.add(c)
+	d.Report(c)
 }
 
 // daemonReplicas reports whether all servers that keep the log are there.
@@ -92,11 +92,11 @@ func (d *doctor) daemonReplicas(r api.Readiness) {
 	switch n := r.Replicas; {
 	case n == nil:
 	case n.Present < n.Wanted:
-		d.problem(jetstream.CheckReplicas, strings.Join(n.Missing, ", "),
+		d.Problem(jetstream.CheckReplicas, strings.Join(n.Missing, ", "),
 			fmt.Sprintf("%s, but only %d of %d servers are there; missing: %s", r.Durability, n.Present, n.Wanted, strings.Join(n.Missing, ", ")),
 			fmt.Sprintf("start the missing node, or replace it: with fewer than %d of %d nothing can be stored", n.Wanted/2+1, n.Wanted))
 	default:
-		d.ok(jetstream.CheckReplicas, "%d of each record, all servers are there", n.Wanted)
+		d.OK(jetstream.CheckReplicas, "%d of each record, all servers are there", n.Wanted)
 	}
 }
 
@@ -105,15 +105,15 @@ func (d *doctor) daemonReadModels(r api.Readiness) {
 	switch f := r.ReadModels; {
 	case f == nil:
 	case f.Problem != "":
-		d.warning(checkListings, "", f.Problem, "look at the daemon's log; the file can be removed at any time, and is made again")
+		d.Warning(checkListings, "", f.Problem, "look at the daemon's log; the file can be removed at any time, and is made again")
 	case f.Rebuilding:
-		d.warning(checkListings, "", "the read models are being rebuilt; listings lack sessions", "wait until the rebuild is finished")
+		d.Warning(checkListings, "", "the read models are being rebuilt; listings lack sessions", "wait until the rebuild is finished")
 	case f.Parked > 0:
-		d.warning(checkListings, "", fmt.Sprintf("records that could not be used: %d", f.Parked), "helixd parked lists them; helixd verify tells whether they are damaged")
+		d.Warning(checkListings, "", fmt.Sprintf("records that could not be used: %d", f.Parked), "helixd parked lists them; helixd verify tells whether they are damaged")
 	case !f.Current:
-		d.ok(checkListings, "listings are about %d records behind the log", f.Lag)
+		d.OK(checkListings, "listings are about %d records behind the log", f.Lag)
 	default:
-		d.ok(checkListings, "listings are at the log's end")
+		d.OK(checkListings, "listings are at the log's end")
 	}
 }
 
@@ -127,16 +127,16 @@ func (d *doctor) daemonClock(base, date string, asked, came time.Time) {
 	apart := at.Add(dateStep / 2).Sub(asked.Add(half)).Abs()
 	c := jetstream.Check{ID: jetstream.CheckClock, Status: jetstream.Healthy}
 	switch sure := apart - half - dateStep/2; {
-	case sure > jetstream.SkewIll:
-		c.Status = jetstream.Ill
-	case sure > jetstream.SkewDoubtful:
-		c.Status = jetstream.Doubtful
+	case sure > jetstream.SkewProblem:
+		c.Status = jetstream.Problem
+	case sure > jetstream.SkewWarning:
+		c.Status = jetstream.Warning
 	default:
 		c.Found = "that of " + base + " is within 2 s of this machine's"
-		d.out.add(c)
+		d.Report(c)
 		return
 	}
 	c.Target, c.Found = base, fmt.Sprintf("the clocks of %s and of this machine are %s apart", base, apart.Round(time.Second))
 	c.Advice = "set the clocks of both machines by NTP (chronyd, systemd-timesyncd)"
-	d.out.add(c)
+	d.Report(c)
 }

@@ -104,7 +104,7 @@ func (c Command) runBy(p *flags.Process, now func() time.Time) error {
 	out := &diagnosis{w: p.Stdout, json: c.JSON}
 	ctx, cancel := context.WithTimeout(p.Ctx, doctorTimeout)
 	defer cancel()
-	d := &doctor{cmd: c, process: p, now: now, out: out}
+	d := &doctor{cmd: c, process: p, now: now, Report: out.add}
 	err := d.examine(ctx)
 	if err != nil {
 		err = notExamined{err}
@@ -120,10 +120,10 @@ func (c Command) runBy(p *flags.Process, now func() time.Time) error {
 
 // doctor is a look under way.
 type doctor struct {
+	jetstream.Report
 	cmd     Command
 	process *flags.Process
 	now     func() time.Time
-	out     *diagnosis
 	config  *config.Config
 }
 
@@ -131,7 +131,7 @@ func (d *doctor) examine(ctx context.Context) error {
 	c, err := d.cmd.Read(d.process.Logs)
 	if err != nil {
 		for line := range strings.Lines(err.Error()) {
-			d.problem(checkConfig, d.cmd.Config, strings.TrimSpace(line), "correct the key that is named; helixd serve does not start with it")
+			d.Problem(checkConfig, d.cmd.Config, strings.TrimSpace(line), "correct the key that is named; helixd serve does not start with it")
 		}
 		return nil
 	}
@@ -164,34 +164,34 @@ func (d *doctor) examine(ctx context.Context) error {
 func (d *doctor) configuration() {
 	if d.cmd.Config == "" {
 		if d.cmd.NATS == "" && d.cmd.Server == "" {
-			d.ok(checkConfig, "no file: defaults, environment and flags")
+			d.OK(checkConfig, "no file: defaults, environment and flags")
 		}
 		return
 	}
 	_, agents := agentconfig.Agents(d.config)
 	_, auth := settings.AuthenticationOf(d.config.Auth, settings.Authentication{})
 	if err := errors.Join(agents, auth); err != nil {
-		d.problem(checkConfig, d.cmd.Config, strings.ReplaceAll(err.Error(), "\n", "; "), "correct the key that is named; helixd serve does not start with it")
+		d.Problem(checkConfig, d.cmd.Config, strings.ReplaceAll(err.Error(), "\n", "; "), "correct the key that is named; helixd serve does not start with it")
 		return
 	}
 	if !d.config.Auth.Configured() && !d.config.Auth.AllowUnauthenticated {
-		d.warning(checkConfig, d.cmd.Config, d.cmd.Config+" accepts no caller",
+		d.Warning(checkConfig, d.cmd.Config, d.cmd.Config+" accepts no caller",
 			"set auth.tokens or auth.jwt; without them helixd serve starts only with auth.allowUnauthenticated")
 		return
 	}
 	if d.config.NATS.Cluster.Listen != "" && d.config.Auth.Configured() && d.config.Auth.TicketKey.IsZero() {
-		d.warning(checkConfig, d.cmd.Config, "auth.ticketKey is not set: a stream ticket opens a stream only on the node of the cluster that made it",
+		d.Warning(checkConfig, d.cmd.Config, "auth.ticketKey is not set: a stream ticket opens a stream only on the node of the cluster that made it",
 			"set auth.ticketKey to the same random text of 32 bytes or more on each node, or ignore this if no browser uses tickets")
 		return
 	}
-	d.ok(checkConfig, "%s", d.cmd.Config)
+	d.OK(checkConfig, "%s", d.cmd.Config)
 }
 
 // deployment looks at an outside one.
 func (d *doctor) deployment(ctx context.Context) error {
 	opts, err := settings.NATSOptions(d.config.NATS)
 	if err != nil {
-		d.problem("connection", d.config.NATS.URL, err.Error(), "correct nats.tls: the file can't be read")
+		d.Problem("connection", d.config.NATS.URL, err.Error(), "correct nats.tls: the file can't be read")
 		return err
 	}
 	if d.cmd.Creds != "" {
@@ -208,11 +208,11 @@ func (d *doctor) deployment(ctx context.Context) error {
 func (d *doctor) connected(ctx context.Context, address string, opts []nats.Option, o *jetstream.ExamineOptions) error {
 	nc, err := nats.Connect(address, append(opts, nats.Name("helixd doctor"), nats.ErrorHandler(settings.IgnoreAsync))...)
 	if err != nil {
-		d.problem("connection", "", fmt.Sprintf("%s: %v", redacted(address), err), connectAdvice(err))
+		d.Problem("connection", "", fmt.Sprintf("%s: %v", redacted(address), err), connectAdvice(err))
 		return fmt.Errorf("nats: %w", err)
 	}
 	defer nc.Close()
-	return jetstream.Examine(ctx, nc, o, d.out.add)
+	return jetstream.Examine(ctx, nc, o, d.Report)
 }
 
 // redacted is a list of URLs without what may be a password or a token.
@@ -244,16 +244,4 @@ func connectAdvice(err error) string {
 // options are those that are the same wherever the streams are.
 func (d *doctor) options() *jetstream.ExamineOptions {
 	return &jetstream.ExamineOptions{Neighbours: neighboursOf(d.config), Subjects: nodeSubjects, Now: d.now}
-}
-
-func (d *doctor) ok(id, format string, args ...any) {
-	d.out.add(jetstream.Check{ID: id, Status: jetstream.Healthy, Found: fmt.Sprintf(format, args...)})
-}
-
-func (d *doctor) warning(id, target, found, advice string) {
-	d.out.add(jetstream.Check{ID: id, Status: jetstream.Doubtful, Target: target, Found: found, Advice: advice})
-}
-
-func (d *doctor) problem(id, target, found, advice string) {
-	d.out.add(jetstream.Check{ID: id, Status: jetstream.Ill, Target: target, Found: found, Advice: advice})
 }

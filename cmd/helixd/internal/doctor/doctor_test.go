@@ -107,11 +107,11 @@ func TestDoctorOnAClusterNode(t *testing.T) {
 func TestDoctorOnADaemonsClock(t *testing.T) {
 	url := clitest.Ready(t, 200, api.Readiness{Ready: true, Durability: "fsync", Backend: "jetstream"})
 	for apart, want := range map[time.Duration]jetstream.Health{
-		500 * time.Millisecond: jetstream.Healthy, -15 * time.Second: jetstream.Doubtful, 15 * time.Second: jetstream.Doubtful,
-		time.Hour: jetstream.Ill, -time.Hour: jetstream.Ill,
+		500 * time.Millisecond: jetstream.Healthy, -15 * time.Second: jetstream.Warning, 15 * time.Second: jetstream.Warning,
+		time.Hour: jetstream.Problem, -time.Hour: jetstream.Problem,
 	} {
 		out, err := doctorText(t, t.Context(), func() time.Time { return time.Now().Add(apart) }, "--server", url, "--json")
-		require.Equal(t, want == jetstream.Ill, errors.Is(err, errProblems), "%s: %v", apart, err)
+		require.Equal(t, want == jetstream.Problem, errors.Is(err, errProblems), "%s: %v", apart, err)
 		var d struct{ Checks []jetstream.Check }
 		require.NoError(t, json.Unmarshal([]byte(out), &d))
 		last := d.Checks[len(d.Checks)-1]

@@ -21,7 +21,7 @@ import (
 func (d *doctor) embedded(ctx context.Context) error {
 	c := d.config
 	if c.NATS.Replicas > 1 && c.NATS.Cluster.Listen == "" {
-		d.problem(checkConfig, "nats.replicas", fmt.Sprintf("nats.replicas is %d, and one embedded server keeps one", c.NATS.Replicas),
+		d.Problem(checkConfig, "nats.replicas", fmt.Sprintf("nats.replicas is %d, and one embedded server keeps one", c.NATS.Replicas),
 			"set nats.url or nats.cluster.listen, or nats.replicas to 1")
 	}
 	dir := filepath.Join(c.DataDir, "jetstream")
@@ -32,22 +32,22 @@ func (d *doctor) embedded(ctx context.Context) error {
 		d.disk(c.DataDir)
 		return nil
 	case err != nil && !lockable(dir):
-		d.problem(checkFolder, dir, err.Error(), fmt.Sprintf("let the user that runs helixd read and write %s (chown -R)", dir))
+		d.Problem(checkFolder, dir, err.Error(), fmt.Sprintf("let the user that runs helixd read and write %s (chown -R)", dir))
 		return err
 	case err != nil:
-		d.ok(checkFolder, "%s is in use by a daemon that runs: it is asked", dir)
+		d.OK(checkFolder, "%s is in use by a daemon that runs: it is asked", dir)
 		d.disk(c.DataDir)
 		return d.running(ctx)
 	}
 	folder.Close()
-	d.ok(checkFolder, "%s, no daemon uses it", dir)
+	d.OK(checkFolder, "%s, no daemon uses it", dir)
 	d.disk(c.DataDir)
 	if c.NATS.Cluster.Listen != "" {
 		return errors.New("a server of a cluster is looked at while it runs: start helixd serve, then look again")
 	}
 	srv, err := embed.Start(ctx, embed.Options{DataDir: dir, SyncInterval: c.SyncInterval(), Logger: d.process.Log})
 	if err != nil {
-		d.problem(checkFolder, dir, err.Error(), "helixd serve would not start either: look for damage with helixd verify --data-dir "+c.DataDir)
+		d.Problem(checkFolder, dir, err.Error(), "helixd serve would not start either: look for damage with helixd verify --data-dir "+c.DataDir)
 		return err
 	}
 	defer srv.Stop()
@@ -59,7 +59,7 @@ func (d *doctor) embedded(ctx context.Context) error {
 	o := d.options()
 	o.Partitions, o.Grows, o.Replicas = c.NATS.Partitions, settings.GrowsAtStart(c), c.NATS.Replicas
 	o.Durability, o.Inside = eventlog.Durability(c.Durability), true
-	return jetstream.Examine(ctx, nc, o, d.out.add)
+	return jetstream.Examine(ctx, nc, o, d.Report)
 }
 
 // lockable reports whether this process can use the folder's lock: what keeps
@@ -78,12 +78,12 @@ func (d *doctor) fresh(dir string) {
 	parent := existingParent(dir)
 	scratch, err := os.CreateTemp(parent, ".helixd-doctor-*")
 	if err != nil {
-		d.problem(checkFolder, dir, fmt.Sprintf("%s can't be made: %v", dir, err), fmt.Sprintf("let the user that runs helixd write to %s, or change dataDir", parent))
+		d.Problem(checkFolder, dir, fmt.Sprintf("%s can't be made: %v", dir, err), fmt.Sprintf("let the user that runs helixd write to %s, or change dataDir", parent))
 		return
 	}
 	scratch.Close()
 	os.Remove(scratch.Name())
-	d.ok(checkFolder, "%s does not exist yet: helixd serve creates it", dir)
+	d.OK(checkFolder, "%s does not exist yet: helixd serve creates it", dir)
 }
 
 // existingParent is the folder, or the nearest above it, that exists.

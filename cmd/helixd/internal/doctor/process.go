@@ -7,35 +7,35 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream"
 )
 
-// memoryDoubtful is the memory limit, in bytes, below which a busy daemon may be
+// memoryWarning is the memory limit, in bytes, below which a busy daemon may be
 // killed.
-const memoryDoubtful = 256 << 20
+const memoryWarning = 256 << 20
 
 // memory tells what the limit is here.
 func (d *doctor) memory() {
 	limit, from := settings.MemoryLimit()
 	if limit <= 0 {
-		d.ok(checkMemory, "no limit is known")
+		d.OK(checkMemory, "no limit is known")
 		return
 	}
 	c := jetstream.Check{ID: checkMemory, Status: jetstream.Healthy, Found: fmt.Sprintf("the memory limit is %d MiB, from %s", limit>>20, from)}
-	if limit < memoryDoubtful {
-		c.Status, c.Advice = jetstream.Doubtful, fmt.Sprintf("give the daemon %d MiB or more", memoryDoubtful>>20)
+	if limit < memoryWarning {
+		c.Status, c.Advice = jetstream.Warning, fmt.Sprintf("give the daemon %d MiB or more", memoryWarning>>20)
 	}
-	d.out.add(c)
+	d.Report(c)
 }
 
 // exposure reports what is unsafe.
 func (d *doctor) exposure() {
 	all := settings.Exposures(d.config)
 	for _, e := range all {
-		d.problem(checkExposure, e.Key, e.Found, e.Advice)
+		d.Problem(checkExposure, e.Key, e.Found, e.Advice)
 	}
 	switch {
 	case len(all) > 0:
 	case settings.IsLoopback(d.config.Listen):
-		d.ok(checkExposure, "only this machine reaches %s", d.config.Listen)
+		d.OK(checkExposure, "only this machine reaches %s", d.config.Listen)
 	default:
-		d.ok(checkExposure, "%s has TLS and authentication", d.config.Listen)
+		d.OK(checkExposure, "%s has TLS and authentication", d.config.Listen)
 	}
 }

@@ -21,9 +21,9 @@ type diagnosis struct {
 func (d *diagnosis) add(c jetstream.Check) {
 	d.checks = append(d.checks, c)
 	switch c.Status {
-	case jetstream.Doubtful:
+	case jetstream.Warning:
 		d.warnings++
-	case jetstream.Ill:
+	case jetstream.Problem:
 		d.problems++
 	}
 	if d.json {

@@ -25,10 +25,10 @@ func (d *doctor) readModels() {
 	}
 	path := settings.ReadModelsPath(d.config)
 	if err := writable(path); err != nil {
-		d.problem(checkReadModels, path, err.Error(), fmt.Sprintf("let the user that runs helixd write to %s, or change readModels.file", path))
+		d.Problem(checkReadModels, path, err.Error(), fmt.Sprintf("let the user that runs helixd write to %s, or change readModels.file", path))
 		return
 	}
-	d.ok(checkReadModels, "%s can be written", path)
+	d.OK(checkReadModels, "%s can be written", path)
 }
 
 // writable reports why a file can't be written or made; it leaves none behind.
@@ -68,16 +68,16 @@ func (d *doctor) tracing(ctx context.Context) {
 		if u, is := errors.AsType[*url.Error](err); is {
 			err = u.Err // without the URL
 		}
-		d.warning(checkTracing, target, fmt.Sprintf("%s can't be reached: %v", target, err), "start the collector, or correct tracing.endpoint: traces are lost, nothing else is")
+		d.Warning(checkTracing, target, fmt.Sprintf("%s can't be reached: %v", target, err), "start the collector, or correct tracing.endpoint: traces are lost, nothing else is")
 		return
 	}
 	resp.Body.Close()
 	switch {
 	case resp.StatusCode/100 == 2:
-		d.ok(checkTracing, "%s takes traces", target)
+		d.OK(checkTracing, "%s takes traces", target)
 	case resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden:
-		d.problem(checkTracing, target, target+" answers "+resp.Status, "correct tracing.headers: the collector does not know them")
+		d.Problem(checkTracing, target, target+" answers "+resp.Status, "correct tracing.headers: the collector does not know them")
 	default:
-		d.warning(checkTracing, target, target+" answers "+resp.Status, "correct tracing.endpoint: it is the base URL, to which /v1/traces is added")
+		d.Warning(checkTracing, target, target+" answers "+resp.Status, "correct tracing.endpoint: it is the base URL, to which /v1/traces is added")
 	}
 }

@@ -130,7 +130,7 @@ func (d *doctor) upstreams(ctx context.Context) {
 		found[dep.check] = append(found[dep.check], cmp.Or(dep.run, hostOf(dep.url)))
 	}
 	for _, check := range order {
-		d.ok(check, "reached: %s", strings.Join(slices.Compact(slices.Sorted(slices.Values(found[check]))), ", "))
+		d.OK(check, "reached: %s", strings.Join(slices.Compact(slices.Sorted(slices.Values(found[check]))), ", "))
 	}
 }
 
@@ -146,10 +146,10 @@ func (d *doctor) unreachable(dep dependency, err error) {
 		advice = "correct " + dep.key + ", or install the program: what needs it fails"
 	}
 	if d.cmd.ConfigOnly {
-		d.warning(dep.check, dep.key, found, advice)
+		d.Warning(dep.check, dep.key, found, advice)
 		return
 	}
-	d.problem(dep.check, dep.key, found, advice)
+	d.Problem(dep.check, dep.key, found, advice)
 }
 
 // upstreamClient follows no redirect: that is an answer.

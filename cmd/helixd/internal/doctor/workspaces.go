@@ -30,24 +30,24 @@ func (d *doctor) workspaces() {
 	}
 	p, err := triedWorkspaces(d.config.Workspaces.Local)
 	if err != nil {
-		d.problem(checkWorkspaces, "workspaces.local", err.Error(), "correct workspaces.local")
+		d.Problem(checkWorkspaces, "workspaces.local", err.Error(), "correct workspaces.local")
 		return
 	}
 	if err := p.ShellProblem(); err != nil {
-		d.problem(checkWorkspaces, "", err.Error(), "run helixd where user namespaces are allowed, such as by helixd-commands.conf, or as root; or take shell from the agents' capabilities")
+		d.Problem(checkWorkspaces, "", err.Error(), "run helixd where user namespaces are allowed, such as by helixd-commands.conf, or as root; or take shell from the agents' capabilities")
 		return
 	}
 	gaps := p.Gaps()
 	for _, gap := range gaps {
-		d.warning(checkWorkspaces, "", gap, "run helixd on Linux 5.12 or later where user namespaces and seccomp are allowed, or run no commands that you do not trust")
+		d.Warning(checkWorkspaces, "", gap, "run helixd on Linux 5.12 or later where user namespaces and seccomp are allowed, or run no commands that you do not trust")
 	}
 	slices.Sort(networked)
 	for _, name := range networked {
-		d.warning(checkWorkspaces, "", "commands of the agent "+name+" reach the machine's network, and what listens on its loopback addresses",
+		d.Warning(checkWorkspaces, "", "commands of the agent "+name+" reach the machine's network, and what listens on its loopback addresses",
 			"remove network: host from the agent's workspace if its commands need no network")
 	}
 	if len(gaps)+len(networked) == 0 {
-		d.ok(checkWorkspaces, "commands have no network, files and processes but their own, and few system calls")
+		d.OK(checkWorkspaces, "commands have no network, files and processes but their own, and few system calls")
 	}
 }
 
