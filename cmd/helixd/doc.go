@@ -16,7 +16,6 @@
 //	helixd retain                 remove old records from the log, or for good
 //	helixd backup --out FILE      everything, as of one moment, while it is in use
 //	helixd restore FILE           a deployment of a backup
-//	helixd partitions             grow the log on a NATS deployment
 //	helixd verify [SESSION...]    look for damage in the store, or in a backup
 //	helixd doctor                 look at the deployment and say what to change
 //	helixd healthy                ask a daemon whether it takes work

@@ -58,7 +58,6 @@ var examples = map[string][]string{
 	"retain":           {"helixd retain --purge-older-than 72h", "helixd retain --drop-older-than 720h"},
 	"backup":           {"helixd backup --out helixd.backup"},
 	"restore":          {"helixd restore helixd.backup --data-dir ./new-data"},
-	"partitions":       {"helixd partitions --config helix.yaml"},
 	"sweep":            {"helixd sweep --dry-run"},
 	"verify":           {"helixd verify --data-dir ./helix-data", "helixd verify my-session"},
 	"doctor":           {"helixd doctor --config helix.yaml --config-only", "helixd doctor --server http://127.0.0.1:8080"},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 func (o options) answerTimeout() time.Duration {
@@ -32,13 +33,13 @@ func (l *store) Append(ctx context.Context, session string, expected uint64, ent
 }
 
 // createTries is how often an append that creates a session begins again because an erasure
-// was under way.
+// was under way, or the log grew.
 const createTries = 10
 
 func (l *store) append(ctx context.Context, session string, expected uint64, entries []eventlog.Entry) (last uint64, err error) {
 	for range createTries {
 		last, err = l.appendOnce(ctx, session, expected, entries)
-		if !errors.Is(err, errBlobsTaken) {
+		if !errors.Is(err, errBlobsTaken) && !errors.Is(err, errMisplaced) {
 			break
 		}
 	}
@@ -46,10 +47,16 @@ func (l *store) append(ctx context.Context, session string, expected uint64, ent
 }
 
 func (l *store) appendOnce(ctx context.Context, session string, expected uint64, entries []eventlog.Entry) (uint64, error) {
-	_, subject, err := l.place(session)
-	if err != nil {
+	if expected == 0 {
+		if err := l.awaitPermit(ctx, session); err != nil {
+			return 0, err
+		}
+	}
+	p := l.partitionOf(session)
+	if _, _, err := l.place(session); err != nil {
 		return 0, err
 	}
+	subject := layout.LogSubject(session, p)
 	if err := context.Cause(ctx); err != nil {
 		return 0, err
 	}
@@ -80,7 +87,10 @@ func (l *store) appendOnce(ctx context.Context, session string, expected uint64,
 	a, err := l.newAppend(ctx, session, subject, expected, entries)
 	var last uint64
 	if err == nil {
-		last, err = l.compareAppend(ctx, a)
+		last, err = l.compareAppend(ctx, a, p)
+	}
+	if err == nil && expected == 0 {
+		err = l.confirmPlace(ctx, session, p)
 	}
 	if refused, ok := errors.AsType[*eventlog.ConflictError](err); ok && refused.Head < expected && !l.endsBefore(ctx, session, expected) {
 		err = fmt.Errorf("%w: refused by a server that may lead no more: %w", eventlog.ErrOutcomeUnknown, errStaleLeader)
@@ -105,9 +115,9 @@ func (l *store) appendOnce(ctx context.Context, session string, expected uint64,
 
 // compareAppend stores a if its expected record is the session's last one, also if only a segment
 // still has that.
-func (l *store) compareAppend(ctx context.Context, a *pendingAppend) (last uint64, err error) {
+func (l *store) compareAppend(ctx context.Context, a *pendingAppend, p int) (last uint64, err error) {
 	session, expected := a.session, a.expected
-	c := l.committers[l.partitionOf(session)]
+	c := l.committers[p]
 	if expected > 0 && expected < c.begins.Load() {
 		err = &eventlog.ConflictError{} // a purge has left nothing to compare with
 	} else {

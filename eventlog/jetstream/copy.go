@@ -18,7 +18,7 @@ const batchPatience = 10 * time.Second
 
 // Ends implements eventlog.Copier. It asks the streams' leaders.
 func (l *maintenance) Ends(ctx context.Context) ([]uint64, error) {
-	ends := make([]uint64, l.opts.Partitions)
+	ends := make([]uint64, l.Partitions())
 	for p := range ends {
 		var err error
 		if ends[p], err = l.end(ctx, p); err != nil {

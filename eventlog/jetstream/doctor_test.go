@@ -80,6 +80,8 @@ func TestExaminePartitions(t *testing.T) {
 	require.Equal(t, Problem, checks[0].Status)
 	require.Contains(t, checks[0].Advice, "set nats.partitions to 1")
 	require.Equal(t, []Check{{ID: CheckPartitions, Status: Healthy, Found: "1"}}, examine(t, nc, ExamineOptions{}, CheckPartitions))
+	require.Equal(t, []Check{{ID: CheckPartitions, Status: Healthy, Found: "1: helixd serve grows the log to 4"}},
+		examine(t, nc, ExamineOptions{Partitions: 4, Grows: true}, CheckPartitions))
 }
 
 func TestExamineAMissingStream(t *testing.T) {

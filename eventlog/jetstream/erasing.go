@@ -254,6 +254,9 @@ func (l *store) partsOf(ctx context.Context, session string, fence uint64) ([]pa
 		b := &parts[i]
 		// In this order: what comes in between is of a session that is created now.
 		if b.UpTo, err = l.lastOf(ctx, b.Stream); err != nil {
+			if !l.owns(b.Stream) && errors.Is(err, natsjs.ErrStreamNotFound) { // nothing was stored beside a new partition yet
+				continue
+			}
 			return nil, err
 		}
 		if b.From, err = l.firstFrom(ctx, b.Stream, b.Subject, 1); err != nil {

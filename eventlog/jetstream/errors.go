@@ -63,6 +63,12 @@ var (
 	errBeingMade = errors.New("jetstream: the stream is being made")
 )
 
+// isInFlight reports whether err is JetStream's refusal to compare yet.
+func isInFlight(err error) bool {
+	e, ok := errors.AsType[*natsjs.APIError](err)
+	return ok && e.ErrorCode == codeWrongLastSequenceConstant
+}
+
 // appendError says what a refused append means.
 func appendError(e *apiError) error {
 	switch e.ErrCode {

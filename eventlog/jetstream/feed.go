@@ -31,7 +31,7 @@ type feeds struct{ *store }
 // Identity implements eventlog.Feed: it is told by when the streams were made.
 func (l *feeds) Identity(ctx context.Context) (string, error) {
 	var b strings.Builder
-	for p := range l.opts.Partitions {
+	for p := range l.Partitions() {
 		s, err := l.findStream(ctx, layout.LogStream(p))
 		if err != nil {
 			return "", err
@@ -48,8 +48,9 @@ func (l *feeds) Spans(ctx context.Context) ([]eventlog.Span, error) {
 		ends eventlog.Span
 		err  error
 	}
-	answers := make(chan reply, l.opts.Partitions)
-	for p := range l.opts.Partitions {
+	n := l.Partitions()
+	answers := make(chan reply, n)
+	for p := range n {
 		ask := func() {
 			ends, err := l.ends(ctx, p)
 			answers <- reply{p, ends, err}
@@ -58,7 +59,7 @@ func (l *feeds) Spans(ctx context.Context) ([]eventlog.Span, error) {
 			return nil, eventlog.ErrClosed
 		}
 	}
-	all := make([]eventlog.Span, l.opts.Partitions)
+	all := make([]eventlog.Span, n)
 	var failed error
 	for range all {
 		a := <-answers
@@ -169,27 +170,37 @@ func (f *feeder) run(ctx context.Context) error {
 			continue
 		}
 		idle = feedIdleLeast
-		if !f.hand(ctx, m) {
+		more, err := f.hand(ctx, m)
+		if err != nil {
+			return err
+		}
+		if !more {
 			return errStopped
 		}
 	}
 }
 
 // hand yields one message, unless mark was ahead of it: then it is gone.
-func (f *feeder) hand(ctx context.Context, m *feedMessage) bool {
+func (f *feeder) hand(ctx context.Context, m *feedMessage) (more bool, err error) {
 	if m.Sequence <= f.at {
-		return true
+		return true, nil
 	}
 	fed := eventlog.Fed{Previous: m.Previous, Linked: m.Linked, Record: m.Record}
 	fed.Session, _ = layout.SessionID(m.subject[strings.LastIndexByte(m.subject, '.')+1:])
+	if stray, err := f.log.stray(ctx, fed.Session, f.partition); err != nil {
+		return false, err
+	} else if stray {
+		f.at = m.Sequence
+		return f.tell(eventlog.Fed{Record: eventlog.Record{Sequence: f.at}}), nil
+	}
 	if m.Blob != "" {
 		fed.Payload, fed.Err = f.log.loadBlob(ctx, fed.Session, m.Blob)
 		if ctx.Err() != nil {
-			return true // run sees that it is over; this one was not handed out
+			return true, nil // run sees that it is over; this one was not handed out
 		}
 	}
 	f.at = m.Sequence
-	return f.tell(fed)
+	return f.tell(fed), nil
 }
 
 // tell yields, for as long as the reader likes.

@@ -53,5 +53,7 @@ func TestAFeedDoesNotGoBack(t *testing.T) {
 	f := &feeder{at: 7, yield: func(eventlog.Fed, error) bool { panic("it does") }}
 	m := &feedMessage{}
 	m.Sequence = 7
-	require.True(t, f.hand(t.Context(), m))
+	more, err := f.hand(t.Context(), m)
+	require.NoError(t, err)
+	require.True(t, more)
 }

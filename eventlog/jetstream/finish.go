@@ -39,7 +39,7 @@ func (l *maintenance) finishErasures(ctx context.Context, lead bool, now time.Ti
 	if lead && l.leftDue(now) {
 		failed = append(failed, l.markLeftBlobs(ctx, now))
 	}
-	for p := range l.opts.Partitions {
+	for p := range l.Partitions() {
 		marks, err := l.subjectsOf(ctx, layout.SegmentStream(p), layout.ErasedSubjects+strconv.Itoa(p)+".*")
 		if err != nil {
 			return n, err
@@ -60,7 +60,7 @@ func (l *maintenance) finishErasures(ctx context.Context, lead bool, now time.Ti
 		}
 	}
 	if lead {
-		failed = append(failed, l.forgetDue(ctx, now))
+		failed = append(failed, l.forgetDue(ctx, now), l.dropStrays(ctx, now))
 	}
 	return n, errors.Join(failed...)
 }

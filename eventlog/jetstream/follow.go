@@ -9,18 +9,19 @@ import (
 
 	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 // live hands live records to followers.
 type live struct {
 	*store
-	hubs []*hub // one for each partition
+	hubs [layout.MaxPartitions]*hub // one for each partition that there can be
 }
 
 func newLive(records *store) *live {
 	l := &live{store: records}
-	for p := range l.opts.Partitions {
-		l.hubs = append(l.hubs, newHub(records, p))
+	for p := range l.hubs {
+		l.hubs[p] = newHub(records, p)
 	}
 	records.deliver = l.deliver
 	return l
@@ -28,11 +29,15 @@ func newLive(records *store) *live {
 
 // start has the hubs look for lost records until the log is closed.
 func (l *live) start() {
-	for _, h := range l.hubs {
+	watch := func(p int, _ uint64) {
 		if l.opts.hook == nil {
-			l.spawn(h.watch)
+			l.spawn(l.hubs[p].watch)
 		}
 	}
+	for p := range l.Partitions() {
+		watch(p, 0)
+	}
+	l.onPartition = append(l.onPartition, watch)
 }
 
 func (l *live) deliver(a *pendingAppend, last uint64, now time.Time) (subscriptions int) {

@@ -24,7 +24,7 @@ var errLogLost = errors.New("the log lacks records that were acknowledged")
 
 // dropAllGhosts calls dropGhosts for each partition.
 func (l *maintenance) dropAllGhosts(ctx context.Context) error {
-	for p := range l.opts.Partitions {
+	for p := range l.Partitions() {
 		if err := l.dropGhosts(ctx, p, leaderPatience); err != nil {
 			return err
 		}

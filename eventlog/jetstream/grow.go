@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
+	"time"
 
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
+	"github.com/helixd/helixd/eventlog"
 	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
@@ -22,37 +24,88 @@ func beginsWith(metadata map[string]string) uint64 {
 	return n
 }
 
-// grow gives the log more partitions: first the new streams and the table of the sessions
-// that stay where they are, see places, then the new number in the first stream. Until that one
-// update the log has the old number, so that every process that opens it places
-// every session as before: a growth that breaks off has changed nothing, and the next one
-// begins again. After it everything is there that the new number needs.
+// Grow gives the log n partitions, if it has fewer, while it is in use; see growth for how. What
+// the log has stays where it is. On streams with replicas it takes half a minute, on a server
+// that stores alone some seconds, and an embedded server needs none of that; the appends
+// that create sessions wait for the last seconds. If it fails, the log has the old number.
 //
-// The sequences of the new streams begin after those of the others: a session that was erased
-// and is created again in another partition has later sequences than before.
-func (l *streamSet) grow(ctx context.Context, n int) error {
-	has := l.places.Partitions()
-	if !l.opts.Grow {
-		return fmt.Errorf("jetstream: the log has %d partitions, not %d: keep %d, or, %s", has, n, has, growAdvice)
+// Errors: ErrUnavailable; one that tells why the log can't grow.
+func (l *streamSet) Grow(ctx context.Context, n int) error {
+	if n > layout.MaxPartitions {
+		return fmt.Errorf("jetstream: at most %d partitions", layout.MaxPartitions)
 	}
-	if err := l.checkUnused(ctx); err != nil {
+	for l.Partitions() < n {
+		if err := l.growOnce(ctx, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// growOnce has the log grow, or waits for another process that has it grow.
+func (l *streamSet) growOnce(ctx context.Context, n int) error {
+	was := l.places.Load()
+	i := len(was.Settled)
+	numbers := was.Grown(n, nil).Numbers
+	all := configsOf(l.opts, numbers, 0)
+	if err := l.makeFor(ctx, all[len(all)-1]); err != nil { // the stream of the places
 		return err
 	}
-	if err := l.loadPlaces(ctx); err != nil {
-		return err
-	}
-	sessions, begins, err := l.beforeGrowth(ctx)
+	g, seq, err := l.growthOf(ctx, i)
 	if err != nil {
 		return err
 	}
-	settled := l.places.Staying(sessions, n)
-	l.setNumbers(append(append([]int(nil), l.places.Numbers...), n))
+	switch {
+	case g.Phase == grown:
+		return l.takeOver(ctx, g.To)
+	case (g.Phase == announced || g.Phase == closing) && !l.sole():
+		return l.pauseGrowth(ctx, growthSoon) // watchGrowth takes it over, or cancels it
+	}
+	g = growth{Phase: announced, To: n, By: newBy()}
+	if seq, err = l.setGrowth(ctx, i, seq, g); err != nil {
+		return err
+	}
+	err = l.prepare(ctx, was, numbers, &g, &seq)
+	if err == nil {
+		g.Phase = grown
+		_, err = l.setGrowth(ctx, i, seq, g)
+	}
+	if err != nil {
+		g.Phase = cancelled
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
+		defer cancel()
+		if _, cerr := l.setGrowth(ctx, i, seq, g); cerr == nil && l.sole() {
+			l.permit.extend(unlimited(), 0)
+		}
+		return err
+	}
+	if err := l.takeOver(ctx, n); err != nil {
+		return err
+	}
+	if l.sole() {
+		l.permit.extend(unlimited(), 0)
+	}
+	return l.noteNumbers(ctx)
+}
+
+// prepare does what comes between the announcement of a growth and its end: it makes the new
+// streams, closes the old number and stores the table of the sessions that stay. It moves g
+// and seq on with the growth.
+func (l *streamSet) prepare(ctx context.Context, was *layout.Places, numbers []int, g *growth, seq *uint64) error {
+	began := time.Now()
+	i, n := len(was.Settled), g.To
+	parts, err := l.partsOf(ctx, i)
+	if err != nil {
+		return err
+	}
+	_, begins, err := l.beforeGrowth(ctx, was.Partitions())
+	if err != nil {
+		return err
+	}
+	begins += growthRoom
 	var made []string
-	for p := range n {
-		for _, c := range l.streamsOf(p) {
-			if p < has && c.Name != layout.PlacesStream {
-				continue
-			}
+	for p := was.Partitions(); p < n; p++ {
+		for _, c := range configsOf(l.opts, numbers, p) {
 			if c.Name == layout.LogStream(p) {
 				c.FirstSeq = begins
 				c.Metadata = maps.Clone(c.Metadata)
@@ -64,12 +117,68 @@ func (l *streamSet) grow(ctx context.Context, n int) error {
 			made = append(made, c.Name)
 		}
 	}
-	if err := l.storeSettled(ctx, len(l.places.Settled), settled); err != nil {
+	if err := l.syncGrowth(ctx, append(made, layout.PlacesStream)...); err != nil {
 		return err
 	}
-	if err := l.syncGrowth(ctx, made...); err != nil {
+	if !l.sole() {
+		if err := l.pauseGrowth(ctx, l.opts.announceTime()-time.Since(began)); err != nil {
+			return err
+		}
+	}
+	g.Phase = closing
+	at, err := l.setGrowth(ctx, i, *seq, *g)
+	if err != nil {
 		return err
 	}
+	*seq = at
+	if l.sole() {
+		l.permit.extend(unlimited(), n)
+	} else if err := l.pauseGrowth(ctx, shortLease+leaseMargin); err != nil {
+		return err
+	}
+	sessions, end, err := l.beforeGrowth(ctx, was.Partitions())
+	if err != nil {
+		return err
+	}
+	if end > begins {
+		return fmt.Errorf("jetstream: %w: the log got %d sequences while it grew: try again", eventlog.ErrUnavailable, growthRoom)
+	}
+	if err := l.storeSettled(ctx, i, was.Staying(sessions, n), parts); err != nil {
+		return err
+	}
+	return l.syncGrowth(ctx, layout.PlacesStream)
+}
+
+// growthRoom is how many sequences the log may give while it grows. Those of the new streams begin
+// after them: a session that was erased and is created again in another partition has later
+// sequences than before.
+const growthRoom = 1 << 24
+
+// announceTime is how long a growth is announced.
+func (o options) announceTime() time.Duration {
+	switch {
+	case o.announced > 0:
+		return o.announced
+	case o.Replicas > 1:
+		return createLease + leaseMargin + deposedLeader
+	}
+	return createLease + leaseMargin
+}
+
+func (l *streamSet) pauseGrowth(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-l.closed:
+		return eventlog.ErrClosed
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// noteNumbers has the first stream say which numbers of partitions the log has had, and forgets who
+// has seen its growth.
+func (l *streamSet) noteNumbers(ctx context.Context) error {
 	first := l.streamsOf(0)[0]
 	s, err := l.findStream(ctx, first.Name)
 	if err != nil {
@@ -78,27 +187,23 @@ func (l *streamSet) grow(ctx context.Context, n int) error {
 	if err := l.setMetadata(ctx, s, first); err != nil {
 		return err
 	}
-	return l.syncGrowth(ctx, first.Name)
-}
-
-// checkUnused refuses to grow a log that a node follows for its read models.
-func (l *streamSet) checkUnused(ctx context.Context) error {
-	s, err := l.findStream(ctx, layout.LogStream(0))
+	if err := l.syncGrowth(ctx, first.Name); err != nil {
+		return err
+	}
+	places, err := l.findStream(ctx, layout.PlacesStream)
 	if err != nil {
 		return err
 	}
-	if n := s.CachedInfo().State.Consumers; n > 0 {
-		return fmt.Errorf("jetstream: the log can't grow to more partitions while %s of stream %s exist, as a running node has: stop all nodes, wait for %v, and try again",
-			count(n, "consumer"), layout.LogStream(0), feedForgotten)
-	}
-	return nil
+	return l.step(ctx, "places", func(ctx context.Context) error {
+		return places.Purge(ctx, natsjs.WithPurgeSubject(layout.GrowthSeenSubject(len(l.places.Load().Settled)-1)))
+	})
 }
 
 // beforeGrowth returns all sessions that the log has anything of, and the first sequence
 // after all that it has given.
-func (l *streamSet) beforeGrowth(ctx context.Context) (sessions map[string]bool, begins uint64, err error) {
+func (l *streamSet) beforeGrowth(ctx context.Context, partitions int) (sessions map[string]bool, begins uint64, err error) {
 	sessions, begins = map[string]bool{}, 1
-	for p := range l.places.Partitions() {
+	for p := range partitions {
 		last, err := l.lastOf(ctx, layout.LogStream(p))
 		if err != nil {
 			return nil, 0, err

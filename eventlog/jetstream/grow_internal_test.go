@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -178,7 +180,8 @@ func TestALogGrows(t *testing.T) {
 	require.Equal(t, 4, g.log.Info().Partitions)
 	ends, err := g.log.Ends(ctx)
 	require.NoError(t, err)
-	require.Equal(t, []uint64{last, last, last, last}, ends, "sequences are never given again")
+	begins := last + growthRoom
+	require.Equal(t, []uint64{last, begins, begins, begins}, ends, "sequences are never given again")
 	check := func() {
 		for kind, id := range ids {
 			if kind == "forgotten" || kind == "late" {
@@ -344,9 +347,12 @@ func TestAGrowthThatBreaksOff(t *testing.T) {
 			require.ErrorIs(t, err, died)
 			growTo := 4
 			if between {
-				growTo = 3
 				g.restart(0)
-				require.Equal(t, 1, g.log.Info().Partitions)
+				if g.log.Info().Partitions == 1 {
+					growTo = 3
+				} else { // it died after the log had grown
+					require.Equal(t, 4, g.log.Info().Partitions)
+				}
 				for i := range 10 {
 					g.append(fmt.Sprint("between", i), 3)
 				}
@@ -370,26 +376,191 @@ func TestAGrowthThatBreaksOff(t *testing.T) {
 	}
 }
 
-// TestALogThatIsUsedDoesNotGrow: a node's read models follow it.
-func TestALogThatIsUsedDoesNotGrow(t *testing.T) {
+// TestALogDoesNotGrowOverAStreamOfSomebodyElse: it says which, and stays as it is.
+func TestALogDoesNotGrowOverAStreamOfSomebodyElse(t *testing.T) {
 	g := newGrowable(t, 1)
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	g.append("s", 1)
-	for _, err := range g.log.Feed(ctx, 0, 0) {
-		require.NoError(t, err)
-		err = g.open(Options{Partitions: 2, Grow: true})
-		require.ErrorContains(t, err, "while 1 consumer of stream HELIX_LOG_0 exist")
-		break
-	}
 	js, err := natsjs.New(g.nc)
 	require.NoError(t, err)
 	_, err = js.CreateStream(t.Context(), natsjs.StreamConfig{Name: layout.LogStream(1), Subjects: []string{"x"}})
 	require.NoError(t, err)
-	require.Eventually(t, func() bool {
-		err = g.open(Options{Partitions: 2, Grow: true})
-		return err != nil && bytes.Contains([]byte(err.Error()), []byte("stream HELIX_LOG_1 that is not of the log"))
-	}, time.Minute, 10*time.Millisecond)
+	require.ErrorContains(t, g.open(Options{Partitions: 2, Grow: true}), "stream HELIX_LOG_1 that is not of the log")
 	require.NoError(t, g.open(Options{}))
 	require.Equal(t, 1, g.log.Info().Partitions)
+	g.append("s", 1)
+}
+
+// TestALogGrowsWhileItIsUsed: two processes write, create and follow sessions meanwhile. None of
+// it fails, both find every session, and a feed has each record once.
+func TestALogGrowsWhileItIsUsed(t *testing.T) {
+	t.Parallel() // most of it is waiting
+	a := openLog(t, &Options{Partitions: 1, announced: 1500 * time.Millisecond})
+	opts := a.nc.Opts
+	nc, err := opts.Connect()
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	b, err := Open(t.Context(), nc, &Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { b.Close() })
+	logs := []*Log{a, b}
+	heads := [2]map[string]uint64{{}, {}} // of what was acknowledged, by log
+	ctx, stop := context.WithCancel(t.Context())
+	var writers sync.WaitGroup
+	defer writers.Wait()
+	defer stop()
+	for i, log := range logs {
+		writers.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				session := fmt.Sprintf("log%d-%d", i, n)
+				last, err := log.Append(t.Context(), session, 0, textEntries(session, 1))
+				if err == nil {
+					last, err = log.Append(t.Context(), session, last, textEntries(session, 2))
+				}
+				if err != nil {
+					t.Error(session, err)
+					return
+				}
+				heads[i][session] = last
+				time.Sleep(2 * time.Millisecond) // thousands would do no more
+			}
+		})
+	}
+	require.NoError(t, a.Grow(t.Context(), 4))
+	require.Equal(t, 4, a.Partitions())
+	require.Eventually(t, func() bool { return b.Partitions() == 4 }, 5*time.Second, time.Millisecond)
+	time.Sleep(300 * time.Millisecond) // of sessions by the new number
+	stop()
+	writers.Wait()
+	all, used := map[string]uint64{}, map[int]bool{}
+	maps.Copy(all, heads[0])
+	maps.Copy(all, heads[1])
+	for session, head := range all {
+		for _, log := range logs {
+			at, err := log.Head(t.Context(), session)
+			require.NoError(t, err, session)
+			require.Equal(t, head, at, session)
+		}
+		require.Equal(t, a.PartitionOf(session), b.PartitionOf(session))
+		used[a.PartitionOf(session)] = true
+	}
+	require.Len(t, used, 4)
+	require.Equal(t, a.Placement(), b.Placement())
+	fed := map[string]int{}
+	ends, err := b.Ends(t.Context())
+	require.NoError(t, err)
+	for p := range b.Partitions() {
+		for f, err := range b.Feed(t.Context(), p, 0) {
+			require.NoError(t, err)
+			if f.Session != "" {
+				fed[f.Session]++
+			}
+			if f.Sequence >= ends[p] {
+				break
+			}
+		}
+	}
+	require.Len(t, fed, len(all))
+	for session, n := range fed {
+		require.Equal(t, 3, n, session)
+	}
+}
+
+// TestAnAppendThatIsStoredAfterAGrowth: it creates its session where the new number puts it, once,
+// and what the server has stored at the old place is nowhere to be seen and goes.
+func TestAnAppendThatIsStoredAfterAGrowth(t *testing.T) {
+	g := newGrowable(t, 1)
+	g.append("other", 1)
+	session := elsewhere("s", 1, 4)
+	require.NoError(t, g.log.Close())
+	late := true
+	require.NoError(t, g.open(Options{hook: func(ctx context.Context, point string, do func(context.Context) error) error {
+		if late && point == "publish "+layout.LogSubject(session, 0) {
+			late = false
+			require.NoError(t, g.log.Grow(ctx, 4))
+		}
+		return do(ctx)
+	}}))
+	head := g.append(session, 2)
+	require.False(t, late)
+	require.NotZero(t, g.log.PartitionOf(session))
+	require.Len(t, g.records(session), 2)
+	require.Equal(t, head, g.records(session)[1].Sequence)
+	n, err := g.log.count(t.Context(), layout.LogStream(0), layout.LogSubject(session, 0))
+	require.NoError(t, err)
+	require.EqualValues(t, 2, n, "the server has stored it")
+	ends, err := g.log.Ends(t.Context())
+	require.NoError(t, err)
+	for f, err := range g.log.Feed(t.Context(), 0, 0) {
+		require.NoError(t, err)
+		require.NotEqual(t, session, f.Session)
+		if f.Sequence == ends[0] {
+			break
+		}
+	}
+	_, err = g.log.finishErasures(t.Context(), true, time.Now())
+	require.NoError(t, err)
+	n, err = g.log.count(t.Context(), layout.LogStream(0), layout.LogSubject(session, 0))
+	require.NoError(t, err)
+	require.EqualValues(t, 2, n, "others may come yet")
+	_, err = g.log.finishErasures(t.Context(), true, time.Now().Add(2*strayAge))
+	require.NoError(t, err)
+	n, err = g.log.count(t.Context(), layout.LogStream(0), layout.LogSubject(session, 0))
+	require.NoError(t, err)
+	require.Zero(t, n)
+	require.ElementsMatch(t, []string{"other", session}, g.verified())
+}
+
+// TestSessionsAreNotCreatedWithoutALease: a process that can't ask how far a growth is creates none
+// where they may not be looked for any more. What exists it goes on with.
+func TestSessionsAreNotCreatedWithoutALease(t *testing.T) {
+	g := newGrowable(t, 1)
+	head := g.append("old", 1)
+	g.log.permit.closing, g.log.permit.until = 0, time.Now().Add(-time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := g.log.Append(ctx, "new", 0, textEntries("new", 1))
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	_, err = g.log.Head(t.Context(), "new")
+	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
+	appended(t, g.log, "old", head, textEntries("old", 1))
+	moves, stays := elsewhere("m", 1, 4), "old"
+	g.log.permit.extend(unlimited(), 4)
+	may, changed := g.log.mayCreate(moves)
+	require.False(t, may)
+	for i := 0; layout.Partition(stays, 4) != 0; i++ {
+		stays = fmt.Sprint("stays", i)
+	}
+	may, _ = g.log.mayCreate(stays)
+	require.True(t, may, "it is where it is by both numbers")
+	g.log.permit.extend(unlimited(), 0)
+	<-changed
+	may, _ = g.log.mayCreate(moves)
+	require.True(t, may)
+}
+
+// TestAGrowthWhoseProcessDiedIsCancelled: by any of the others, after a while. The next one succeeds.
+func TestAGrowthWhoseProcessDiedIsCancelled(t *testing.T) {
+	l := openLog(t, &Options{Partitions: 1, announced: 1500 * time.Millisecond})
+	require.NoError(t, l.makeFor(t.Context(), configsOf(l.opts, []int{1, 4}, 0)[3]))
+	seq, err := l.setGrowth(t.Context(), 0, 0, growth{Phase: announced, To: 4, By: "dead"})
+	require.NoError(t, err)
+	seq, err = l.setGrowth(t.Context(), 0, seq, growth{Phase: closing, To: 4, By: "dead"})
+	require.NoError(t, err)
+	watcher := &streamSet{link: l.link, permit: newPermit()}
+	watcher.setNumbers([]int{1})
+	require.Equal(t, growthSoon, watcher.lookAtGrowth(t.Context()))
+	may, _ := watcher.mayCreate(elsewhere("s", 1, 4))
+	require.False(t, may)
+	watcher.seenSince = time.Now().Add(-growthPatience - time.Second)
+	require.Equal(t, growthSoon, watcher.lookAtGrowth(t.Context()))
+	g, at, err := l.growthOf(t.Context(), 0)
+	require.NoError(t, err)
+	require.Equal(t, cancelled, g.Phase)
+	require.Greater(t, at, seq)
+	_, err = l.setGrowth(t.Context(), 0, seq, growth{Phase: grown, To: 4, By: "dead"})
+	require.Error(t, err, "the dead process was only slow: it is too late")
+	require.Equal(t, growthLook, watcher.lookAtGrowth(t.Context()))
+	may, _ = watcher.mayCreate("s")
+	require.True(t, may)
+	require.NoError(t, l.Grow(t.Context(), 4))
+	require.Equal(t, 4, l.Partitions())
 }

@@ -16,8 +16,7 @@ type Options struct {
 	// Partitions is the number of streams. 0 means those that there are, else 1,
 	// with more replicas 16. A log can't shrink; see Grow.
 	Partitions int
-	// Grow has a log grow that has fewer Partitions. What the log has stays where it is.
-	// The caller sees to it that no other process has the log open meanwhile.
+	// Grow has [Open] call [Log.Grow] for a log that has fewer Partitions; else it refuses the log.
 	Grow bool
 	// Replicas of each stream; 0 means 1.
 	Replicas int
@@ -56,6 +55,8 @@ type Options struct {
 	hook hook
 	// checkEvery is for tests; 0 means the constant.
 	checkEvery time.Duration
+	// announced is for tests; 0 means announceTime.
+	announced time.Duration
 }
 
 // settled returns the options as the log's parts use them.
@@ -111,9 +112,15 @@ func Open(ctx context.Context, nc *nats.Conn, o *Options) (_ *Log, err error) {
 	l.live.start()
 	l.segments.start()
 	conn.watchConnection()
+	streams.startGrowth()
 	if !conn.opts.ReadOnly {
 		if err := records.watchHolds(); err != nil {
 			return nil, fmt.Errorf("jetstream: %w", err)
+		}
+	}
+	if conn.opts.Grow && conn.opts.Partitions > l.Partitions() {
+		if err := l.Grow(ctx, conn.opts.Partitions); err != nil {
+			return nil, err
 		}
 	}
 	return l, nil
@@ -122,7 +129,7 @@ func Open(ctx context.Context, nc *nats.Conn, o *Options) (_ *Log, err error) {
 // Info implements eventlog.Log.
 func (l *Log) Info() eventlog.Info {
 	info := eventlog.Info{
-		Backend: "jetstream", Durability: l.durability, Partitions: l.opts.Partitions,
+		Backend: "jetstream", Durability: l.durability, Partitions: l.Partitions(),
 		MaxRecordBytes: eventlog.MaxPayload, GatherFrom: l.opts.gatherFrom(),
 	}
 	info.Refuses, info.RefusesErasure = l.refuses(false), l.refuses(true)

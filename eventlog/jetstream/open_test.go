@@ -57,7 +57,7 @@ func TestPartitionsStayAsTheyAre(t *testing.T) {
 		require.EqualError(t, err, `jetstream: stream HELIX_LOG_0 was created for "2" partitions, not 1`)
 	}
 	_, err = jetstream.Open(t.Context(), nc, &jetstream.Options{Partitions: 3})
-	require.ErrorContains(t, err, "jetstream: the log has 2 partitions, not 3: keep 2, or, to grow the log, stop everything that uses it")
+	require.ErrorContains(t, err, "jetstream: the log has 2 partitions, not 3: keep 2, or start a node once without nats.user")
 	require.Equal(t, 2, openOn(t, nc, nil).Info().Partitions)
 	_, err = jetstream.Open(t.Context(), nc, &jetstream.Options{Partitions: 65})
 	require.ErrorContains(t, err, "at most 64 partitions")

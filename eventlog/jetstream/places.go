@@ -21,42 +21,41 @@ const (
 )
 
 // partitionOf returns the partition that has everything of a session.
-func (l *streamSet) partitionOf(session string) int { return l.places.Of(session) }
+func (l *streamSet) partitionOf(session string) int { return l.places.Load().Of(session) }
 
 // PartitionOf implements eventlog.Copier.
 func (l *streamSet) PartitionOf(session string) int { return l.partitionOf(session) }
 
 // Partitions returns how many there are.
-func (l *streamSet) Partitions() int { return l.opts.Partitions }
+func (l *streamSet) Partitions() int { return l.places.Load().Partitions() }
 
 // Placement implements eventlog.Copier.
 func (l *streamSet) Placement() *eventlog.Placement {
-	if len(l.places.Settled) == 0 {
+	places := l.places.Load()
+	if len(places.Settled) == 0 {
 		return nil
 	}
-	p := &eventlog.Placement{Partitions: slices.Clone(l.places.Numbers)}
-	for _, settled := range l.places.Settled {
+	p := &eventlog.Placement{Partitions: slices.Clone(places.Numbers)}
+	for _, settled := range places.Settled {
 		p.Settled = append(p.Settled, layout.PackSettled(settled))
 	}
 	return p
 }
 
 // setNumbers takes over how many partitions there are, and were.
-func (l *streamSet) setNumbers(numbers []int) {
-	l.places.Numbers = numbers
-	l.opts.Partitions = l.places.Partitions()
-}
+func (l *streamSet) setNumbers(numbers []int) { l.places.Store(&layout.Places{Numbers: numbers}) }
 
 // loadPlaces reads the tables.
 func (l *streamSet) loadPlaces(ctx context.Context) error {
-	l.places.Settled = nil
-	for i := range l.places.Numbers[1:] {
+	all := layout.Places{Numbers: l.places.Load().Numbers}
+	for i := range all.Numbers[1:] {
 		settled, err := l.loadSettled(ctx, i)
 		if err != nil {
 			return err
 		}
-		l.places.Settled = append(l.places.Settled, settled)
+		all.Settled = append(all.Settled, settled)
 	}
+	l.places.Store(&all)
 	return nil
 }
 
@@ -78,33 +77,38 @@ func (l *streamSet) loadSettled(ctx context.Context, growth int) ([]uint64, erro
 	return layout.UnpackSettled(all)
 }
 
-// storeSettled stores a table, in place of one whose growth has broken off.
-func (l *streamSet) storeSettled(ctx context.Context, growth int, settled []uint64) error {
-	s, err := l.findStream(ctx, layout.PlacesStream)
-	if err != nil {
-		return err
-	}
-	err = l.step(ctx, "places", func(ctx context.Context) error {
-		return s.Purge(ctx, natsjs.WithPurgeSubject(layout.PlacesSubjects+strconv.Itoa(growth)+".*"))
-	})
-	if err != nil {
-		return fmt.Errorf("jetstream: stream %s: %w", layout.PlacesStream, err)
-	}
+// storeSettled stores a table. It fails if somebody else has stored one since its parts were as in was.
+func (l *streamSet) storeSettled(ctx context.Context, growth int, settled []uint64, was partsSeen) error {
 	parts := slices.Collect(slices.Chunk(layout.PackSettled(settled), placesPartBytes))
 	if len(parts) == 0 {
 		parts = [][]byte{nil}
 	}
 	for i, part := range parts {
-		m := &nats.Msg{Subject: layout.PlacesSubject(growth, i), Data: part, Header: nats.Header{wire.HeaderPlacesParts: {strconv.Itoa(len(parts))}}}
-		err := settle(ctx, l.nc, func(ctx context.Context) error {
-			return l.step(ctx, "places", func(ctx context.Context) error {
-				_, err := l.js.PublishMsg(ctx, m)
-				return err
-			})
-		})
+		header := nats.Header{wire.HeaderPlacesParts: {strconv.Itoa(len(parts))}}
+		subject := layout.PlacesSubject(growth, i)
+		_, err := l.publishPlaces(ctx, subject, header, part, natsjs.WithExpectLastSequencePerSubject(was[subject]))
 		if err != nil {
 			return fmt.Errorf("jetstream: stream %s: %w", layout.PlacesStream, err)
 		}
 	}
 	return nil
+}
+
+// partsSeen are the last sequences of a table's parts.
+type partsSeen map[string]uint64
+
+// partsOf returns those of a table that is there because its growth has broken off.
+func (l *streamSet) partsOf(ctx context.Context, growth int) (partsSeen, error) {
+	seen := partsSeen{}
+	for i := 0; ; i++ {
+		subject := layout.PlacesSubject(growth, i)
+		m, err := l.lastMessage(ctx, layout.PlacesStream, subject)
+		if errors.Is(err, errNoMessage) {
+			return seen, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("jetstream: where sessions are: %w", err)
+		}
+		seen[subject] = m.Sequence
+	}
 }

@@ -38,7 +38,7 @@ func (l *maintenance) Purge(ctx context.Context, o eventlog.PurgeOptions) ([]eve
 
 // purgeAll is Purge of what was sealed before a moment.
 func (l *maintenance) purgeAll(ctx context.Context, olderThan time.Duration, sealed func() time.Time) (all []eventlog.Purged, err error) {
-	for p := range l.opts.Partitions {
+	for p := range l.Partitions() {
 		done, err := l.purge(ctx, p, olderThan, sealed)
 		if err != nil {
 			return all, fmt.Errorf("jetstream: purge: partition %d: %w", p, err)

@@ -19,7 +19,7 @@ const silence = 5 * time.Second
 func (l *streamSet) Replicas(ctx context.Context) (eventlog.Replicas, error) {
 	all := eventlog.Replicas{}
 	missing := map[string]bool{}
-	for p := range l.opts.Partitions {
+	for p := range l.Partitions() {
 		var info struct {
 			refusal
 			At      time.Time `json:"ts"`

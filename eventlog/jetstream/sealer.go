@@ -1,6 +1,7 @@
 package jetstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,7 +39,7 @@ const (
 // before by comparison.
 type sealer struct {
 	log     *store
-	room    int // for bytes
+	most    int // for tests; 0 means its share of sealBuffer
 	wake    chan struct{}
 	working sync.Mutex // held while segments are written
 
@@ -51,13 +52,13 @@ type sealer struct {
 // segments seal what sessions get.
 type segments struct {
 	*store
-	sealers []*sealer // one for each partition
+	sealers [layout.MaxPartitions]*sealer // one for each partition that there can be
 }
 
 func newSegments(records *store) *segments {
 	l := &segments{store: records}
-	for range l.opts.Partitions {
-		l.sealers = append(l.sealers, newSealer(records))
+	for p := range l.sealers {
+		l.sealers[p] = newSealer(records)
 	}
 	records.appended = l.note
 	return l
@@ -65,11 +66,15 @@ func newSegments(records *store) *segments {
 
 // start has what is due sealed until the log is closed.
 func (l *segments) start() {
-	for _, s := range l.sealers {
+	run := func(p int, _ uint64) {
 		if !l.opts.ReadOnly && l.opts.hook == nil {
-			l.spawn(s.run)
+			l.spawn(l.sealers[p].run)
 		}
 	}
+	for p := range l.Partitions() {
+		run(p, 0)
+	}
+	l.onPartition = append(l.onPartition, run)
 }
 
 func (l *segments) note(session string, expected, last uint64, records []wire.Stored) {
@@ -80,8 +85,11 @@ func (l *segments) note(session string, expected, last uint64, records []wire.St
 func (l *segments) forget(session string) { l.sealerOf(session).forget(session) }
 
 func newSealer(l *store) *sealer {
-	return &sealer{log: l, room: sealBuffer / l.opts.Partitions, wake: make(chan struct{}, 1), tails: map[string]*tail{}}
+	return &sealer{log: l, wake: make(chan struct{}, 1), tails: map[string]*tail{}}
 }
+
+// room is how many bytes it may keep.
+func (s *sealer) room() int { return cmp.Or(s.most, sealBuffer/s.log.Partitions()) }
 
 // note takes an acknowledged append.
 func (s *sealer) note(session string, expected, last uint64, records []wire.Stored) {
@@ -94,7 +102,7 @@ func (s *sealer) note(session string, expected, last uint64, records []wire.Stor
 	}
 	t.touched = time.Now()
 	s.bytes -= t.bytes
-	t.add(expected, last, records, s.room-s.bytes)
+	t.add(expected, last, records, s.room()-s.bytes)
 	s.bytes += t.bytes
 	if t.due(t.touched) {
 		s.enqueue(t)

@@ -148,7 +148,7 @@ func TestATailThatDoesNotFitIsReadFromTheLog(t *testing.T) {
 	require.Equal(t, uint64(9), tail.from)
 
 	l := openLog(t, nil)
-	l.sealers[0].room = 100
+	l.sealers[0].most = 100
 	head := uint64(0)
 	for i := range wire.SegmentRecords {
 		var err error

@@ -14,8 +14,8 @@ import (
 // left the log to its segments.
 func (l *store) Sessions(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		all := map[string]uint64{}
-		for p := range l.opts.Partitions {
+		all := map[string]bool{}
+		for p := range l.Partitions() {
 			for _, place := range []struct{ stream, subjects string }{
 				{layout.LogStream(p), layout.LogSubjects}, {layout.SegmentStream(p), layout.SegmentSubjects},
 			} {
@@ -24,7 +24,16 @@ func (l *store) Sessions(ctx context.Context) iter.Seq2[string, error] {
 					yield("", err)
 					return
 				}
-				maps.Copy(all, some)
+				for id := range some {
+					is, err := l.stray(ctx, id, p)
+					if err != nil {
+						yield("", err)
+						return
+					}
+					if !is {
+						all[id] = true
+					}
+				}
 			}
 		}
 		for _, id := range slices.Sorted(maps.Keys(all)) {

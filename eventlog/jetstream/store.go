@@ -7,6 +7,7 @@ import (
 
 	"github.com/helixd/helixd/eventlog/internal/hold"
 	"github.com/helixd/helixd/eventlog/jetstream/internal/wire"
+	"github.com/helixd/helixd/eventlog/jetstream/layout"
 )
 
 // store appends and reads the records of sessions.
@@ -17,8 +18,8 @@ type store struct {
 	// deliver hands an append to this node's followers of the session, and returns how many
 	// subscriptions they share; nil: nobody follows.
 	deliver func(a *pendingAppend, last uint64, now time.Time) (subscriptions int)
-	// committers store appends, one for each partition.
-	committers []*committer
+	// committers store appends, one for each partition that there can be.
+	committers [layout.MaxPartitions]*committer
 	metrics    *logMetrics
 
 	far     uint64 // farSequences
@@ -47,10 +48,12 @@ func (l *store) start(ctx context.Context) error {
 		l.purged.Store(true)
 	}
 	l.metrics = l.opts.Metrics.of(l.durability)
-	for p := range l.opts.Partitions {
-		c := &committer{log: l, grouped: l.opts.groupCommit(), room: l.opts.groupMessages()}
-		c.begins.Store(l.begins(p))
-		l.committers = append(l.committers, c)
+	for p := range l.committers {
+		l.committers[p] = &committer{log: l, grouped: l.opts.groupCommit(), room: l.opts.groupMessages()}
+		if p < l.Partitions() {
+			l.committers[p].begins.Store(l.begins(p))
+		}
 	}
+	l.onPartition = append(l.onPartition, func(p int, begins uint64) { l.committers[p].begins.Store(begins) })
 	return nil
 }

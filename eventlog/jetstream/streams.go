@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	natsjs "github.com/nats-io/nats.go/jetstream"
@@ -33,27 +35,36 @@ const (
 // streamSet are a log's streams as they are on the server, and in which of them sessions are.
 type streamSet struct {
 	*link
-	erasing    chan struct{} // the place of the message that is being overwritten
-	places     layout.Places
+	erasing    chan struct{}        // the place of the message that is being overwritten
 	found      []*natsjs.StreamInfo // as they were at the start
 	durability eventlog.Durability
+
+	places  atomic.Pointer[layout.Places]
+	permit  *permit
+	growing sync.Mutex // held while places is replaced
+	// onPartition are called for each partition that the log gets when it grows, with its first
+	// sequence, before a session is placed there.
+	onPartition []func(p int, begins uint64)
+	grownAt     atomic.Int64 // when this process has taken over the last growth, in Unix ns
+	swept       atomic.Int64 // of how many growths the strays were removed
+	seenGrowth  uint64       // the message of a growth that watchGrowth has seen last
+	seenSince   time.Time    // when it has seen it first
 }
 
 // openStreams finds a log's streams, or makes them.
 func openStreams(ctx context.Context, conn *link) (*streamSet, error) {
-	l := &streamSet{link: conn, erasing: make(chan struct{}, 1)}
+	l := &streamSet{link: conn, erasing: make(chan struct{}, 1), permit: newPermit()}
 	if l.opts.Partitions > layout.MaxPartitions {
 		return nil, fmt.Errorf("jetstream: at most %d partitions", layout.MaxPartitions)
 	}
-	growTo := 0
 	var err error
 	switch {
 	case l.opts.ReadOnly || l.opts.Existing:
 		err = l.findPartitions(ctx)
 	case l.opts.restores != nil:
-		l.places = l.opts.restores.places
+		l.places.Store(&l.opts.restores.places)
 	default:
-		growTo, err = l.choosePartitions(ctx)
+		err = l.choosePartitions(ctx)
 	}
 	if err != nil {
 		return nil, err
@@ -66,20 +77,13 @@ func openStreams(ctx context.Context, conn *link) (*streamSet, error) {
 			return nil, err
 		}
 	}
-	if growTo > 0 {
-		if err := l.grow(ctx, growTo); err != nil {
-			return nil, err
-		}
-	}
-	var names []string
-	for p := range l.opts.Partitions {
-		for _, c := range l.streamsOf(p) {
-			names = append(names, c.Name)
-		}
+	names := []string{layout.BlobStream, layout.PlacesStream}
+	for p := range layout.MaxPartitions { // the log may grow
+		names = append(names, layout.LogStream(p), layout.SegmentStream(p))
+		l.boundBatches(layout.LogSubjects+strconv.Itoa(p), layout.SegmentSubjects+strconv.Itoa(p))
 	}
 	l.startSync(names)
-	for p := range l.opts.Partitions {
-		l.boundBatches(layout.LogSubjects+strconv.Itoa(p), layout.SegmentSubjects+strconv.Itoa(p))
+	for p := range l.Partitions() {
 		for _, c := range l.streamsOf(p) {
 			if err := l.ensureStream(ctx, c); err != nil {
 				return nil, err
@@ -90,8 +94,8 @@ func openStreams(ctx context.Context, conn *link) (*streamSet, error) {
 		return nil, err
 	}
 	if l.opts.restores != nil {
-		for i, settled := range l.places.Settled {
-			if err := l.storeSettled(ctx, i, settled); err != nil {
+		for i, settled := range l.places.Load().Settled {
+			if err := l.storeSettled(ctx, i, settled, nil); err != nil {
 				return nil, err
 			}
 		}
@@ -117,7 +121,7 @@ func (l *streamSet) awaitAll(ctx context.Context) error {
 
 // streamsOf returns the streams of partition p as they should be.
 func (l *streamSet) streamsOf(p int) []natsjs.StreamConfig {
-	return configsOf(l.opts, l.places.Numbers, p)
+	return configsOf(l.opts, l.places.Load().Numbers, p)
 }
 
 // configsOf returns the streams of partition p as they should be, of a log that has had these
@@ -191,31 +195,30 @@ func (o options) newPartitions() int {
 	return 1
 }
 
-// choosePartitions takes those that the log has. It returns to how many it is to grow, 0 if
-// it is not.
-func (l *streamSet) choosePartitions(ctx context.Context) (growTo int, err error) {
+// choosePartitions takes those that the log has. If that are fewer than wanted, Open has it grow.
+func (l *streamSet) choosePartitions(ctx context.Context) error {
 	wanted := l.opts.Partitions
 	s, err := l.findStream(ctx, layout.LogStream(0))
 	switch {
 	case errors.Is(err, natsjs.ErrStreamNotFound):
 		l.setNumbers([]int{cmp.Or(wanted, l.opts.newPartitions())})
-		return 0, nil
+		return nil
 	case err != nil:
-		return 0, err
+		return err
 	}
-	numbers, err := numbersOfLog(s)
+	numbers, err := l.numbersOfLog(ctx, s)
 	switch {
 	case err != nil && wanted == 0:
-		return 0, err
+		return err
 	case err != nil || 0 < wanted && wanted < numbers[len(numbers)-1]:
 		l.setNumbers([]int{wanted}) // which checkPartitions refuses
-		return 0, nil
+		return nil
+	case wanted > numbers[len(numbers)-1] && !l.opts.Grow:
+		has := numbers[len(numbers)-1]
+		return fmt.Errorf("jetstream: the log has %d partitions, not %d: keep %d, or %s", has, wanted, has, growAdvice)
 	}
 	l.setNumbers(numbers)
-	if wanted > l.opts.Partitions {
-		return wanted, nil
-	}
-	return 0, nil
+	return nil
 }
 
 // findPartitions takes over what the first stream says.
@@ -224,7 +227,7 @@ func (l *streamSet) findPartitions(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	numbers, err := numbersOfLog(s)
+	numbers, err := l.numbersOfLog(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -234,13 +237,21 @@ func (l *streamSet) findPartitions(ctx context.Context) error {
 	return nil
 }
 
-func numbersOfLog(s natsjs.Stream) ([]int, error) {
+// numbersOfLog returns which numbers of partitions a log has had, by its first stream and by growths
+// that died before they had noted it there.
+func (l *streamSet) numbersOfLog(ctx context.Context, s natsjs.Stream) ([]int, error) {
 	config := s.CachedInfo().Config
 	numbers, ok := numbersIn(config)
 	if !ok {
 		return nil, fmt.Errorf("jetstream: stream %s is not of a helixd log", config.Name)
 	}
-	return numbers, nil
+	for {
+		g, _, err := l.growthOf(ctx, len(numbers)-1)
+		if err != nil || g.Phase != grown {
+			return numbers, err
+		}
+		numbers = append(numbers, g.To)
+	}
 }
 
 // numbersIn returns which numbers of partitions the log of a stream has had, the present one last. ok
@@ -366,8 +377,8 @@ func checkPartitions(got, want natsjs.StreamConfig) error {
 	return fmt.Errorf("jetstream: stream %s was created for %q partitions, not %s", want.Name, strings.TrimSuffix(got.Metadata[metadataPartitions], storedFormat), joined(wanted))
 }
 
-// growAdvice is how a log grows that several processes may use.
-const growAdvice = "to grow the log, stop everything that uses it and run helixd partitions"
+// growAdvice is how a log grows to which NATS clients can write.
+const growAdvice = "start a node once without nats.user, or without nats.listen and nats.websocket.listen, to have the log grow"
 
 // feedForgotten is after what time the server removes the consumer of a node that was killed.
 const feedForgotten = time.Minute

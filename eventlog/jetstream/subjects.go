@@ -81,7 +81,7 @@ func (l *streamSet) place(session string) (stream, subject string, err error) {
 
 // owns reports whether a stream is the log's.
 func (l *streamSet) owns(stream string) bool {
-	for p := range l.opts.Partitions {
+	for p := range l.Partitions() {
 		if stream == layout.LogStream(p) || stream == layout.SegmentStream(p) {
 			return true
 		}

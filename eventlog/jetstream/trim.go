@@ -139,7 +139,7 @@ func (l *maintenance) trimmable(ctx context.Context, session string, upTo uint64
 // Size implements eventlog.Archive.
 func (l *maintenance) Size(ctx context.Context) (uint64, error) {
 	size := uint64(0)
-	for p := range l.opts.Partitions {
+	for p := range l.Partitions() {
 		for _, name := range []string{layout.LogStream(p), layout.SegmentStream(p)} {
 			s, err := l.findStream(ctx, name)
 			if err != nil {
@@ -179,7 +179,7 @@ func (l *maintenance) oldestSegment(ctx context.Context, p int, subjects string)
 // long as to read the whole stream, and again at each pass.
 func (l *maintenance) Droppable(ctx context.Context, t time.Time) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		for p := range l.opts.Partitions {
+		for p := range l.Partitions() {
 			all := layout.SegmentSubjects + strconv.Itoa(p) + ".*"
 			oldest, err := l.oldestSegment(ctx, p, all)
 			if err == nil && (oldest.IsZero() || !oldest.Before(t)) {

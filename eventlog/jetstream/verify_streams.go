@@ -18,7 +18,7 @@ import (
 // VerifySubjects implements [jetstream.Log.VerifySubjects].
 func (l *verifier) VerifySubjects(ctx context.Context, found func(eventlog.Finding)) ([]string, error) {
 	sessions, withBlobs := map[string]bool{}, map[string]bool{}
-	for p := range l.opts.Partitions {
+	for p := range l.Partitions() {
 		for _, stream := range []string{layout.LogStream(p), layout.SegmentStream(p), layout.BlobStream} {
 			if stream == layout.BlobStream && p > 0 { // it is all partitions'
 				continue
@@ -95,7 +95,7 @@ func (l *verifier) owner(subject string) (session, kind string) {
 
 // VerifyStreams implements [jetstream.Log.VerifyStreams].
 func (l *verifier) VerifyStreams(ctx context.Context, found func(eventlog.Finding)) error {
-	for p := range l.opts.Partitions {
+	for p := range l.Partitions() {
 		for _, want := range l.streamsOf(p) {
 			if err := l.verifyStream(ctx, want, found); err != nil {
 				return err

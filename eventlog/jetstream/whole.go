@@ -14,7 +14,7 @@ import (
 func (l *streamSet) checkWhole(ctx context.Context) error {
 	var missing []string
 	used := ""
-	for p := range l.opts.Partitions {
+	for p := range l.Partitions() {
 		for _, c := range l.streamsOf(p) {
 			s, err := l.findStream(ctx, c.Name)
 			switch {

@@ -31,7 +31,7 @@ func (s *state) fresh(ends []eventlog.Span, err error) readmodel.Fresh {
 		return f
 	}
 	for p, end := range ends {
-		at := uint64(0)
+		at := max(end.Begins, 1) - 1
 		if p < len(s.positions) {
 			at = s.positions[p]
 		}

@@ -146,6 +146,9 @@ func (m *Models) run(ctx context.Context) {
 		}
 		_, ahead := errors.AsType[*eventlog.CursorAheadError](err)
 		switch {
+		case errors.Is(err, errGrown): // the file goes on where it is
+			wait = retryLeast
+			continue
 		case ahead, errors.Is(err, errDiscard):
 			m.closeFile()
 			m.opts.Logger.Warn("the read models are made again", "file", m.opts.Path, "error", err)

@@ -136,11 +136,17 @@ func (m *Models) project(ctx context.Context, f *file) error {
 	return classed(p.follow(ctx, in))
 }
 
+// errGrown: the log has more partitions than are followed.
+var errGrown = errors.New("the log has grown")
+
 // follow takes what the feeds say, a transaction after the other.
 func (p *projection) follow(ctx context.Context, in <-chan fed) error {
 	check := time.NewTicker(checkEvery)
 	defer check.Stop()
 	for {
+		if p.m.feed.Info().Partitions > len(p.positions) {
+			return errGrown
+		}
 		var tidy, part <-chan time.Time
 		if p.gaps {
 			tidy = time.After(p.tidyIn())

@@ -35,7 +35,7 @@ func Take(ctx context.Context, log eventlog.Copier, states *snapshot.Store, out 
 	if o.Time.IsZero() {
 		o.Time = time.Now()
 	}
-	ends, err := log.Ends(ctx)
+	ends, placement, err := cut(ctx, log)
 	if err != nil {
 		return Summary{}, err
 	}
@@ -48,8 +48,8 @@ func Take(ctx context.Context, log eventlog.Copier, states *snapshot.Store, out 
 	t.lines = json.NewEncoder(pacedWriter{t, packed})
 	t.lines.SetEscapeHTML(false) // payloads stay as they are
 	info := log.Info()
-	info.Refuses = ""
-	h := Header{Version: unplaced, Helixd: o.Helixd, CreatedAt: o.Time.UTC(), Log: info, Ends: ends, Placement: log.Placement()}
+	info.Refuses, info.Partitions = "", len(ends)
+	h := Header{Version: unplaced, Helixd: o.Helixd, CreatedAt: o.Time.UTC(), Log: info, Ends: ends, Placement: placement}
 	if h.Placement != nil {
 		h.Version = Version
 	}
@@ -64,6 +64,19 @@ func Take(ctx context.Context, log eventlog.Copier, states *snapshot.Store, out 
 		err = sealed.seal()
 	}
 	return t.done, err
+}
+
+// cut returns how far a backup goes, and the places of sessions as they were then: the log may grow
+// meanwhile.
+func cut(ctx context.Context, log eventlog.Copier) ([]uint64, *eventlog.Placement, error) {
+	for {
+		before := log.Info().Partitions
+		placement := log.Placement()
+		ends, err := log.Ends(ctx)
+		if err != nil || len(ends) == before && log.Info().Partitions == before {
+			return ends, placement, err
+		}
+	}
 }
 
 // taking is a backup under way.
@@ -132,7 +145,11 @@ func (t *taking) session(session string) error {
 
 // copy reports whether it has begun to write.
 func (t *taking) copy(session string) (begun bool, err error) {
-	upTo := t.ends[t.log.PartitionOf(session)]
+	p := t.log.PartitionOf(session)
+	if p >= len(t.ends) { // the log has grown since, and the session is younger
+		return false, nil
+	}
+	upTo := t.ends[p]
 	floor, records, err := t.log.Copy(t.ctx, session, upTo)
 	if err != nil {
 		return false, err

@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -55,11 +56,14 @@ type Places interface {
 
 // Folds implements snapshot.Folds.
 type Folds struct {
-	nc      *nats.Conn
-	js      natsjs.JetStream
-	places  Places
+	nc       *nats.Conn
+	js       natsjs.JetStream
+	places   Places
+	replicas int           // of streams that it makes; 0: it makes none
+	try      time.Duration // tryTimeout or aloneTimeout
+
+	mu      sync.Mutex
 	streams []natsjs.Stream // by partition
-	try     time.Duration   // tryTimeout or aloneTimeout
 }
 
 func newFolds(nc *nats.Conn, places Places) (*Folds, error) {
@@ -84,30 +88,45 @@ func Open(ctx context.Context, nc *nats.Conn, places Places, replicas int) (*Fol
 	if err != nil {
 		return nil, err
 	}
-	for p := range places.Partitions() {
+	f.replicas = max(replicas, 1)
+	_, err = f.stream(ctx, places.Partitions()-1)
+	return f, err
+}
+
+// stream returns the one of a partition, and makes those up to it that are missing: the log
+// may have grown.
+func (f *Folds) stream(ctx context.Context, p int) (natsjs.Stream, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for n := len(f.streams); n <= p && f.replicas > 0; n++ {
 		config := natsjs.StreamConfig{
-			Name: streamName(p), Description: "helixd: saved folds, a cache",
-			Subjects: []string{subjects + strconv.Itoa(p) + ".>"}, Storage: natsjs.FileStorage,
-			Compression: logjs.CompressionOf(replicas), MaxMsgsPerSubject: 1, AllowDirect: true, Replicas: max(replicas, 1),
+			Name: streamName(n), Description: "helixd: saved folds, a cache",
+			Subjects: []string{subjects + strconv.Itoa(n) + ".>"}, Storage: natsjs.FileStorage,
+			Compression: logjs.CompressionOf(f.replicas), MaxMsgsPerSubject: 1, AllowDirect: true, Replicas: f.replicas,
 		}
 		var s natsjs.Stream
-		err := logjs.Settle(ctx, nc, func(ctx context.Context) (err error) {
+		err := logjs.Settle(ctx, f.nc, func(ctx context.Context) (err error) {
 			s, err = f.js.CreateOrUpdateStream(ctx, config)
 			return err
 		})
 		if err != nil {
-			return nil, fmt.Errorf("saved folds: stream %s: %w", streamName(p), err)
+			return nil, fmt.Errorf("saved folds: stream %s: %w", streamName(n), err)
 		}
 		f.streams = append(f.streams, s)
 	}
-	return f, nil
+	if p >= len(f.streams) {
+		return nil, nil
+	}
+	return f.streams[p], nil
 }
 
 func streamName(p int) string { return fmt.Sprintf("HELIX_SNAP_%d", p) }
 
-func (f *Folds) place(session string) (stream natsjs.Stream, prefix string) {
+// place returns where a session's folds are. stream is nil if there are none, and none are made.
+func (f *Folds) place(ctx context.Context, session string) (stream natsjs.Stream, prefix string, err error) {
 	p := f.places.PartitionOf(session)
-	return f.streams[p], prefixOf(session, p)
+	stream, err = f.stream(ctx, p)
+	return stream, prefixOf(session, p), err
 }
 
 func prefixOf(session string, partition int) string {
@@ -170,9 +189,9 @@ func nearest(all []mark, n uint64, forms ...snapshot.Form) (best mark) {
 
 // Nearest implements snapshot.Folds.
 func (f *Folds) Nearest(ctx context.Context, session string, n uint64, forms ...snapshot.Form) (*snapshot.Saved, error) {
-	stream, prefix := f.place(session)
-	if stream == nil {
-		return nil, nil
+	stream, prefix, err := f.place(ctx, session)
+	if stream == nil || err != nil {
+		return nil, err
 	}
 	try, cancel := context.WithTimeout(ctx, f.try)
 	all, err := marks(try, stream, prefix, forms...)
@@ -228,7 +247,10 @@ func (f *Folds) Save(ctx context.Context, session string, s snapshot.Saved) (int
 	if len(s.State) > maxBytes {
 		return 0, nil
 	}
-	stream, prefix := f.place(session)
+	stream, prefix, err := f.place(ctx, session)
+	if err != nil {
+		return 0, err
+	}
 	if s.Form != snapshot.JSON {
 		return f.savePages(ctx, stream, prefix, s)
 	}
@@ -278,7 +300,10 @@ func (f *Folds) once(ctx context.Context, m *nats.Msg) error {
 
 // Erase implements snapshot.Folds.
 func (f *Folds) Erase(ctx context.Context, session string) error {
-	stream, prefix := f.place(session)
+	stream, prefix, err := f.place(ctx, session)
+	if err != nil {
+		return err
+	}
 	return f.erase(ctx, stream, prefix+">")
 }
 

@@ -38,9 +38,9 @@ func OpenExisting(ctx context.Context, nc *nats.Conn, places Places) (*Folds, er
 
 // Sequences implements snapshot.Lister.
 func (f *Folds) Sequences(ctx context.Context, session string, forms ...snapshot.Form) ([]uint64, error) {
-	stream, prefix := f.place(session)
-	if stream == nil {
-		return nil, nil
+	stream, prefix, err := f.place(ctx, session)
+	if stream == nil || err != nil {
+		return nil, err
 	}
 	found, err := marks(ctx, stream, prefix, forms...)
 	if err != nil {

@@ -28,7 +28,7 @@ func (h Hashed) Partitions() int { return int(h) }
 func (h Hashed) PartitionOf(session string) int { return Partition(session, int(h)) }
 
 // Places tells in which partition a session is. It is the same in every process that has the
-// log open, and changes only when the log grows, while no other process has it open.
+// log open. When the log grows, a new one takes its place.
 //
 // For each growth there is a table: the hashes of the sessions of which the log had anything
 // then, and which the new number would have put elsewhere. They stay in their partitions for
@@ -55,16 +55,28 @@ func (p *Places) Of(session string) int {
 	return Partition(session, p.Partitions())
 }
 
+// Grown returns the places of a log that has grown to n partitions, with the table of those that
+// stay.
+func (p *Places) Grown(n int, settled []uint64) *Places {
+	return &Places{Numbers: append(slices.Clone(p.Numbers), n), Settled: append(slices.Clone(p.Settled), settled)}
+}
+
+// Moves reports whether a session that is not there yet will be elsewhere when there are n.
+func (p *Places) Moves(session string, n int) bool {
+	h := placeHash(session)
+	for _, settled := range p.Settled {
+		if _, found := slices.BinarySearch(settled, h); found {
+			return false
+		}
+	}
+	return Partition(session, p.Partitions()) != Partition(session, n)
+}
+
 // Staying returns the table for a growth to n, of the sessions that are there now.
 func (p *Places) Staying(sessions map[string]bool, n int) (settled []uint64) {
 	for session := range sessions {
-		h := placeHash(session)
-		known := slices.ContainsFunc(p.Settled, func(before []uint64) bool {
-			_, found := slices.BinarySearch(before, h)
-			return found
-		})
-		if !known && Partition(session, p.Partitions()) != Partition(session, n) {
-			settled = append(settled, h)
+		if p.Moves(session, n) {
+			settled = append(settled, placeHash(session))
 		}
 	}
 	slices.Sort(settled)

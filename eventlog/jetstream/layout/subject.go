@@ -106,6 +106,12 @@ func PlacesSubject(growth, part int) string {
 	return fmt.Sprintf("%s%d.%d", PlacesSubjects, growth, part)
 }
 
+// GrowthSubject is where it says how far the log's growth with that number, from 0, is.
+func GrowthSubject(growth int) string { return PlacesSubjects + strconv.Itoa(growth) + ".state" }
+
+// GrowthSeenSubject is where processes say that they have seen that.
+func GrowthSeenSubject(growth int) string { return PlacesSubjects + strconv.Itoa(growth) + ".seen" }
+
 // ReportSubject is where a server says that it has nothing left of a session.
 func ReportSubject(session string, partition int, server string) string {
 	return ErasedSubject(session, partition) + "~" + Token(server)

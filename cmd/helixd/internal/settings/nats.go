@@ -66,10 +66,10 @@ func NATSOptions(n config.NATS) ([]nats.Option, error) {
 }
 
 // GrowsAtStart reports whether a log grows when this node starts with more partitions than it
-// has: no other process can be writing it.
+// has: unless other NATS clients, which place sessions by themselves, may be writing it.
 func GrowsAtStart(c *config.Config) bool {
 	n := c.NATS
-	return n.URL == "" && n.Cluster.Listen == "" && (n.User == "" || n.Listen == "" && n.WebSocket.Listen == "")
+	return n.URL != "" || n.User == "" || n.Listen == "" && n.WebSocket.Listen == ""
 }
 
 // HasSubscribers is whether there are rights of NATS subscribers. Without a key

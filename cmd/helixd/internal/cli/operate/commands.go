@@ -4,15 +4,14 @@ import "github.com/helixd/helixd/cmd/helixd/internal/doctor"
 
 // Commands are the commands of operators.
 type Commands struct {
-	Retain     retainCmd      `cmd:"" group:"care" help:"Remove old records from the log, or for good."`
-	Backup     backupCmd      `cmd:"" group:"care" help:"Write the whole store to a file, while it is in use."`
-	Restore    restoreCmd     `cmd:"" group:"care" help:"Create a deployment from a backup, with every sequence as it was."`
-	Partitions partitionsCmd  `cmd:"" group:"care" help:"Grow the log on a NATS deployment, while all nodes are stopped."`
-	Sweep      sweepCmd       `cmd:"" group:"care" help:"End the sessions that have expired and still wait."`
-	Verify     verifyCmd      `cmd:"" group:"care" help:"Look for damage in the store; exit code 2 if there is any."`
-	Doctor     doctor.Command `cmd:"" group:"care" help:"Examine the deployment and say what to change; exit code 1 if there is a problem, 2 if it could not examine it."`
-	Healthy    healthyCmd     `cmd:"" group:"care" help:"Ask a daemon whether it takes work; exit code 1 if it does not."`
-	Reload     reloadCmd      `cmd:"" group:"care" help:"Have a daemon read its agents and tokens again."`
-	Config     configCmd      `cmd:"" group:"care" help:"Help with the configuration file."`
-	Version    versionCmd     `cmd:"" group:"care" help:"Show the version."`
+	Retain  retainCmd      `cmd:"" group:"care" help:"Remove old records from the log, or for good."`
+	Backup  backupCmd      `cmd:"" group:"care" help:"Write the whole store to a file, while it is in use."`
+	Restore restoreCmd     `cmd:"" group:"care" help:"Create a deployment from a backup, with every sequence as it was."`
+	Sweep   sweepCmd       `cmd:"" group:"care" help:"End the sessions that have expired and still wait."`
+	Verify  verifyCmd      `cmd:"" group:"care" help:"Look for damage in the store; exit code 2 if there is any."`
+	Doctor  doctor.Command `cmd:"" group:"care" help:"Examine the deployment and say what to change; exit code 1 if there is a problem, 2 if it could not examine it."`
+	Healthy healthyCmd     `cmd:"" group:"care" help:"Ask a daemon whether it takes work; exit code 1 if it does not."`
+	Reload  reloadCmd      `cmd:"" group:"care" help:"Have a daemon read its agents and tokens again."`
+	Config  configCmd      `cmd:"" group:"care" help:"Help with the configuration file."`
+	Version versionCmd     `cmd:"" group:"care" help:"Show the version."`
 }

@@ -1,0 +1,53 @@
+package daemon
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/cmd/helixd/internal/clitest"
+)
+
+// TestANodeHasTheLogGrow: a node that starts with more partitions has the log grow while another one
+// serves. Both go on, and each lists what the other one got since.
+func TestANodeHasTheLogGrow(t *testing.T) {
+	t.Parallel() // most of it is waiting
+	url, _ := clitest.NATS(t)
+	node := func(partitions int) *Daemon {
+		path := filepath.Join(t.TempDir(), "helix.yaml")
+		text := "listen: 127.0.0.1:0\n" + fmt.Sprintf(agentsFile, "t0ken", "a") + fmt.Sprintf("nats: {url: %q, partitions: %d}\n", url, partitions)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		return serveFile(t, path, &logBuffer{}, make(chan os.Signal, 1), "--data-dir", t.TempDir())
+	}
+	begin := func(d *Daemon, session string) {
+		code, answer := ask(t, http.MethodPost, d.URL+"/start", "t0ken", "", fmt.Sprintf(`{"sessionId":%q,"agentType":"a","message":"go"}`, session))
+		require.Equal(t, 200, code, answer)
+	}
+	partitions := func(d *Daemon, n int) bool {
+		code, answer := ask(t, http.MethodGet, d.URL+"/readyz", "t0ken", "", "")
+		return code == 200 && strings.Contains(answer, fmt.Sprintf(`"partitions":%d`, n))
+	}
+	old := node(2)
+	begin(old, "before")
+	require.True(t, partitions(old, 2))
+	fresh := node(5)
+	require.True(t, partitions(fresh, 5))
+	require.Eventually(t, func() bool { return partitions(old, 5) }, 10*time.Second, 10*time.Millisecond)
+	for i := range 10 {
+		begin([]*Daemon{old, fresh}[i%2], fmt.Sprint("after", i))
+	}
+	for _, d := range []*Daemon{old, fresh} {
+		require.Eventually(t, func() bool {
+			code, answer := ask(t, http.MethodGet, d.URL+"/sessions", "t0ken", "", "")
+			return code == 200 && strings.Count(answer, `"sessionId":"`) == 11
+		}, time.Minute, 50*time.Millisecond)
+		code, answer := ask(t, http.MethodGet, d.URL+"/sessions/before/state", "t0ken", "", "")
+		require.Equal(t, 200, code, answer)
+	}
+}

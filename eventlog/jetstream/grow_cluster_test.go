@@ -1,0 +1,67 @@
+package jetstream_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/helixd/helixd/eventlog"
+	"github.com/helixd/helixd/eventlog/jetstream"
+	"github.com/helixd/helixd/eventlog/logtest"
+)
+
+// TestALogWithReplicasGrowsWhileItIsUsed: the three nodes create sessions meanwhile, and all of them
+// find every one.
+func TestALogWithReplicasGrowsWhileItIsUsed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("half a minute is waited for servers that may not know yet that they lead no more")
+	}
+	t.Parallel() // most of it is waiting
+	nodes := openAll(t, threeNodes(t), jetstream.Options{Partitions: 1, Replicas: 3})
+	var mu sync.Mutex
+	heads := map[string]uint64{}
+	ctx, stop := context.WithCancel(t.Context())
+	var writers sync.WaitGroup
+	defer writers.Wait()
+	defer stop()
+	for i, node := range nodes {
+		writers.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				session := fmt.Sprintf("node%d-%d", i, n)
+				last, err := node.log.Append(t.Context(), session, 0, []eventlog.Entry{logtest.Text(session, "a")})
+				if err != nil {
+					t.Error(session, err)
+					return
+				}
+				mu.Lock()
+				heads[session] = last
+				mu.Unlock()
+				select {
+				case <-time.After(20 * time.Millisecond):
+				case <-ctx.Done():
+				}
+			}
+		})
+	}
+	require.NoError(t, nodes[0].log.(*jetstream.Log).Grow(t.Context(), 3))
+	for _, node := range nodes {
+		require.Eventually(t, func() bool { return node.log.Info().Partitions == 3 }, 10*time.Second, 10*time.Millisecond)
+	}
+	time.Sleep(time.Second) // of sessions by the new number
+	stop()
+	writers.Wait()
+	used := map[int]bool{}
+	for session, head := range heads {
+		for _, node := range nodes {
+			at, err := node.log.Head(t.Context(), session)
+			require.NoError(t, err, session)
+			require.Equal(t, head, at, session)
+		}
+		used[nodes[1].log.(*jetstream.Log).PartitionOf(session)] = true
+	}
+	require.Len(t, used, 3)
+}
