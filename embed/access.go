@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/helixd/helixd/embed/internal/blocks"
 	"github.com/nats-io/nats-server/v2/server"
 )
 
 // The accounts and the users that the server itself makes. Names with a
 // space cannot be mistaken for one that an operator chose.
 const (
-	accountHelix   = "HELIX"
 	accountOutside = "OUTSIDE"
 	userInside     = "helixd inside"
 	userOutside    = "helixd outside"
@@ -72,12 +72,12 @@ func authorize(opts *server.Options, o Options) error {
 		}
 	}
 	opts.Users = []*server.User{
-		{Username: userInside, Password: o.password, Account: accounts[accountHelix]},
+		{Username: userInside, Password: o.password, Account: accounts[blocks.Account]},
 	}
 	if o.User != "" {
 		// Nor is there userOutside, whose password is empty.
 		opts.Users = append(opts.Users, &server.User{
-			Username: o.User, Password: o.Password, Account: accounts[accountHelix],
+			Username: o.User, Password: o.Password, Account: accounts[blocks.Account],
 		})
 		return nil
 	}
@@ -90,7 +90,7 @@ func authorize(opts *server.Options, o Options) error {
 
 func accountsConfig(allowRead, subscribers bool) string {
 	exports := fmt.Sprintf("{stream: %q}\n", liveSubjects)
-	imports := fmt.Sprintf("{stream: {account: %s, subject: %q}}\n", accountHelix, liveSubjects)
+	imports := fmt.Sprintf("{stream: {account: %s, subject: %q}}\n", blocks.Account, liveSubjects)
 	if allowRead {
 		var ex, im strings.Builder
 		for _, api := range readAPI {
@@ -99,14 +99,14 @@ func accountsConfig(allowRead, subscribers bool) string {
 				answers = "stream"
 			}
 			fmt.Fprintf(&ex, "{service: %q, response_type: %s, accounts: [%s]}\n", api.subject, answers, accountOutside)
-			fmt.Fprintf(&im, "{service: {account: %s, subject: %q}}\n", accountHelix, api.subject)
+			fmt.Fprintf(&im, "{service: {account: %s, subject: %q}}\n", blocks.Account, api.subject)
 		}
 		exports, imports = exports+ex.String(), imports+im.String()
 	}
 	var others string
 	if subscribers {
-		others = fmt.Sprintf("%s {imports: [{stream: {account: %s, subject: %q}}]}\n", accountSubscribers, accountHelix, liveSubjects)
+		others = fmt.Sprintf("%s {imports: [{stream: {account: %s, subject: %q}}]}\n", accountSubscribers, blocks.Account, liveSubjects)
 	}
 	return fmt.Sprintf("accounts {\n%s {jetstream: enabled, exports: [\n%s]}\n%s {imports: [\n%s]}\n%s}\n",
-		accountHelix, exports, accountOutside, imports, others)
+		blocks.Account, exports, accountOutside, imports, others)
 }

@@ -1,10 +1,10 @@
 package embed
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"github.com/helixd/helixd/embed/internal/blocks"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -33,30 +33,11 @@ func (s *Server) AgreementHolds(ctx context.Context, before time.Time, texts ...
 		if err != nil {
 			return false, fmt.Errorf("embed: %w", err)
 		}
-		if holdsBefore(raw, uint64(before.UnixNano()), texts) {
+		if blocks.HoldsBefore(raw, uint64(before.UnixNano()), texts) {
 			return true, nil
 		}
 	}
 	return false, nil
-}
-
-func holdsBefore(raw []byte, before uint64, texts []string) bool {
-	for _, text := range texts {
-		if !bytes.Contains(raw, []byte(text)) {
-			continue
-		}
-		for at := 0; at+recordHeader <= len(raw); {
-			h := headerOf(raw[at:])
-			if !h.fits(len(raw) - at) {
-				return bytes.Contains(raw[at:], []byte(text))
-			}
-			if h.time < before && bytes.Contains(raw[at:at+h.size], []byte(text)) {
-				return true
-			}
-			at += h.size
-		}
-	}
-	return false
 }
 
 // Agreed has this server drop what is applied from the log by which a stream's
@@ -65,7 +46,7 @@ func holdsBefore(raw []byte, before uint64, texts []string) bool {
 // is catching up from this one, nothing is dropped.
 func (s *Server) Agreed(stream string) {
 	srv := s.instance().srv
-	if srv.JetStreamIsClustered() && srv.JetStreamIsStreamCurrent(accountHelix, stream) {
-		_ = srv.JetStreamSnapshotStream(accountHelix, stream) // as said above
+	if srv.JetStreamIsClustered() && srv.JetStreamIsStreamCurrent(blocks.Account, stream) {
+		_ = srv.JetStreamSnapshotStream(blocks.Account, stream) // as said above
 	}
 }

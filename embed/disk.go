@@ -3,6 +3,7 @@ package embed
 import (
 	"context"
 	"fmt"
+	"github.com/helixd/helixd/embed/internal/datadir"
 	"log/slog"
 	"sync"
 	"time"
@@ -129,3 +130,7 @@ func (s *Server) Refuses(frees bool) string {
 	}
 	return ""
 }
+
+// FreeBytes returns how many bytes a user may still store in a folder. ok is false if the
+// operating system can't say.
+func FreeBytes(dir string) (n uint64, ok bool) { return datadir.FreeBytes(dir) }

@@ -12,9 +12,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/helixd/helixd/embed/internal/blocks"
+	"github.com/helixd/helixd/embed/internal/datadir"
 	"github.com/minio/highwayhash"
 )
 
@@ -43,13 +44,6 @@ type Damage struct {
 	Subject                 string
 }
 
-// couldBe bounds a sequence that damaged bytes tell where nothing follows.
-const couldBe = 1000
-
-func (d Damage) could(seq uint64) bool {
-	return seq > d.After && (seq < d.Before || d.Before == 0 && seq <= d.After+couldBe)
-}
-
 // OpenFolder takes the data folder of a server that is stopped. Errors: there
 // is no such folder, or a server uses it.
 func OpenFolder(dir string) (*Folder, error) {
@@ -60,7 +54,7 @@ func OpenFolder(dir string) (*Folder, error) {
 	if _, err := os.Stat(filepath.Join(dir, "jetstream")); err != nil {
 		return nil, fmt.Errorf("embed: data dir: %s holds no JetStream data: %w", dir, err)
 	}
-	unlock, err := lock(dir)
+	unlock, err := datadir.Lock(dir)
 	if err != nil {
 		return nil, fmt.Errorf("embed: data dir: %w", err)
 	}
@@ -87,7 +81,7 @@ func (f *Folder) Salvage(ctx context.Context, to string) error {
 
 // walk checks all files, and copies what is whole if to is not empty.
 func (f *Folder) walk(ctx context.Context, to string, found func(Damage)) error {
-	var blocks []string
+	var names []string
 	err := filepath.WalkDir(f.dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -105,12 +99,12 @@ func (f *Folder) walk(ctx context.Context, to string, found func(Damage)) error 
 				return os.MkdirAll(filepath.Join(to, name), 0o750)
 			}
 			return nil
-		case blockIndex(name) > 0:
-			blocks = append(blocks, name)
+		case blocks.Index(name) > 0:
+			names = append(names, name)
 			return nil
 		case filepath.Base(name) == "index.db" && to != "":
 			return nil // of blocks that are copied in part
-		case filepath.Base(name) == "meta.inf" && isStream(filepath.Dir(name)):
+		case filepath.Base(name) == "meta.inf" && blocks.IsStream(filepath.Dir(name)):
 			if err := f.checkSettings(name, found); err != nil {
 				return err
 			}
@@ -121,42 +115,12 @@ func (f *Folder) walk(ctx context.Context, to string, found func(Damage)) error 
 		return f.copy(name, to)
 	})
 	if err == nil {
-		err = f.walkBlocks(ctx, blocks, to, found)
+		err = f.walkBlocks(ctx, names, to, found)
 	}
 	if err != nil {
 		return fmt.Errorf("embed: check: %w", err)
 	}
 	return nil
-}
-
-// isStream reports whether a folder is a stream's: jetstream/A/streams/S.
-func isStream(dir string) bool {
-	parts := strings.Split(filepath.ToSlash(dir), "/")
-	return len(parts) == 4 && parts[0] == "jetstream" && parts[2] == "streams"
-}
-
-// blockIndex returns the number of a block of a stream's messages, 0 if the
-// file is none.
-func blockIndex(name string) int {
-	dir, file := filepath.Split(name)
-	dir = filepath.Clean(dir)
-	if filepath.Base(dir) != "msgs" || !isStream(filepath.Dir(dir)) {
-		return 0
-	}
-	return blockNumber(file)
-}
-
-// blockNumber is blockIndex of a file's name in its folder.
-func blockNumber(file string) int {
-	number, ok := strings.CutSuffix(file, ".blk")
-	if !ok {
-		return 0
-	}
-	n, err := strconv.Atoi(number)
-	if err != nil {
-		return 0
-	}
-	return n
 }
 
 func (f *Folder) copy(name, to string) error {
@@ -210,7 +174,7 @@ func (f *Folder) walkBlocks(ctx context.Context, names []string, to string, foun
 		if c := strings.Compare(filepath.Dir(a), filepath.Dir(b)); c != 0 {
 			return c
 		}
-		return blockIndex(a) - blockIndex(b)
+		return blocks.Index(a) - blocks.Index(b)
 	})
 	last := uint64(0)
 	for i, name := range names {
@@ -227,30 +191,30 @@ func (f *Folder) walkBlocks(ctx context.Context, names []string, to string, foun
 			return err
 		}
 		stream := filepath.Dir(dir)
-		b, err := newBlock(filepath.Base(stream), f.subjectsOf(stream), blockIndex(name), last)
+		b, err := blocks.New(filepath.Base(stream), f.subjectsOf(stream), blocks.Index(name), last)
 		if err != nil {
 			return err
 		}
 		whole := true
 		var kept bytes.Buffer
-		content, broken := decompress(raw)
-		b.scan(content, func(r []byte) {
+		content, broken := blocks.Decompress(raw)
+		b.Scan(content, func(r []byte) {
 			if to != "" {
 				kept.Write(r)
 			}
-		}, func(d Damage) {
+		}, func(d blocks.Damage) {
 			whole = false
 			d.File, d.Torn = name, d.Torn && ends && broken == nil
-			found(d)
+			found(Damage(d))
 		})
 		if broken != nil {
 			whole = false
 			found(Damage{
-				Stream: b.stream, File: name, Bytes: int64(len(raw)), After: b.last,
+				Stream: b.Stream, File: name, Bytes: int64(len(raw)), After: b.Last,
 				Reason: fmt.Sprintf("a server reads nothing of the file, which it can't decompress: %v", broken),
 			})
 		}
-		last = b.last
+		last = b.Last
 		if to == "" || !whole && kept.Len() == 0 {
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/helixd/helixd/embed/internal/blocks"
 	"io/fs"
 	"maps"
 	"os"
@@ -98,7 +99,7 @@ func (s stamp) replaced(now stamp) bool { return s.info == nil || !os.SameFile(s
 
 func newGroupSync(dataDir string) *groupSync {
 	return &groupSync{
-		dir: filepath.Join(dataDir, "jetstream", accountHelix, "streams"), sync: (*os.File).Sync,
+		dir: filepath.Join(dataDir, "jetstream", blocks.Account, "streams"), sync: (*os.File).Sync,
 		streams: map[string]*syncedStream{}, seen: map[string]*syncedStream{},
 	}
 }
@@ -331,9 +332,9 @@ func (s *syncedStream) lookAtAll() (paths []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	blocks, last := map[int]stamp{}, 0
+	found, last := map[int]stamp{}, 0
 	for _, e := range entries {
-		number := blockNumber(e.Name())
+		number := blocks.Number(e.Name())
 		if number == 0 {
 			continue
 		}
@@ -344,10 +345,10 @@ func (s *syncedStream) lookAtAll() (paths []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		blocks[number], last = at, max(last, number)
+		found[number], last = at, max(last, number)
 	}
-	for _, number := range slices.Sorted(maps.Keys(blocks)) {
-		if !s.blocks[number].same(blocks[number]) {
+	for _, number := range slices.Sorted(maps.Keys(found)) {
+		if !s.blocks[number].same(found[number]) {
 			paths = append(paths, s.block(number))
 		}
 	}
@@ -357,7 +358,7 @@ func (s *syncedStream) lookAtAll() (paths []string, err error) {
 	case !s.at.same(now):
 		paths = append(paths, s.messages())
 	}
-	s.at, s.meta, s.blocks, s.last = now, meta, blocks, last
+	s.at, s.meta, s.blocks, s.last = now, meta, found, last
 	return paths, nil
 }
 

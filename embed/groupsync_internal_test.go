@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/helixd/helixd/embed/internal/datadir"
 	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
@@ -357,7 +358,7 @@ func TestWhoGroupSyncIsFor(t *testing.T) {
 		"cluster":   func(o *Options) { o.Cluster = &Cluster{} },
 	} {
 		o := Options{DataDir: t.TempDir(), GroupSync: true}
-		require.Equal(t, ordersRenames(o.DataDir), o.groupSync())
+		require.Equal(t, datadir.OrdersRenames(o.DataDir), o.groupSync())
 		change(&o)
 		require.False(t, o.groupSync(), name)
 		if o.Cluster == nil {

@@ -3,6 +3,7 @@ package embed
 import (
 	"errors"
 	"fmt"
+	"github.com/helixd/helixd/embed/internal/datadir"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -56,7 +57,7 @@ func (o Options) identify() (name string, fresh bool, err error) {
 // remember writes the name down, as a whole and to the disk.
 func (o Options) remember() error {
 	path := filepath.Join(o.DataDir, nodeFile)
-	if err := replaceFile(path, []byte(o.Name+"\n")); err != nil {
+	if err := datadir.Replace(path, []byte(o.Name+"\n")); err != nil {
 		return fmt.Errorf("embed: data dir: %w", err)
 	}
 	return nil

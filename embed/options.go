@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/helixd/helixd/embed/internal/datadir"
 	"github.com/nats-io/nats-server/v2/server"
 )
 
@@ -109,7 +110,7 @@ func (o Options) ungrouped() string {
 	switch {
 	case o.User != "":
 		return "NATS clients from outside may write"
-	case o.SyncInterval == 0 && !ordersRenames(o.DataDir):
+	case o.SyncInterval == 0 && !datadir.OrdersRenames(o.DataDir):
 		return "the file system of the data folder is not known to write a file when it replaces another one"
 	}
 	return ""

@@ -2,6 +2,7 @@ package embed
 
 import (
 	"context"
+	"github.com/helixd/helixd/embed/internal/blocks"
 	"sync"
 )
 
@@ -9,7 +10,7 @@ import (
 const mostScrubs = 10_000
 
 type scrubbed struct {
-	removed
+	blocks.Removed
 	from uint64
 }
 
@@ -50,8 +51,8 @@ func (s *Server) Rescrub(ctx context.Context) error {
 		if !purged || d.UpTo < now {
 			continue
 		}
-		w := scrubber{dir: s.opts.DataDir, stream: d.Stream, subject: d.Subject, from: max(now, d.from), upTo: d.UpTo, first: now, ends: now}
-		if _, err := w.pass(ctx, s.overwrite); err != nil {
+		w := blocks.Scrubber{Dir: s.opts.DataDir, Stream: d.Stream, Subject: d.Subject, From: max(now, d.from), UpTo: d.UpTo, First: now, Ends: now}
+		if _, err := w.Pass(ctx, s.overwrite); err != nil {
 			return err
 		}
 	}

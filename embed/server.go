@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/helixd/helixd/embed/internal/blocks"
+	"github.com/helixd/helixd/embed/internal/datadir"
 	"github.com/nats-io/nats.go"
 )
 
@@ -42,7 +44,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	unlock, err := lock(o.DataDir)
+	unlock, err := datadir.Lock(o.DataDir)
 	if err != nil {
 		return nil, fmt.Errorf("embed: data dir: %w", err)
 	}
@@ -69,7 +71,7 @@ func (s *Server) begin(ctx context.Context, o Options) error {
 		return err
 	}
 	o.Name = name
-	if err := finishErasing(o.DataDir); err != nil {
+	if err := blocks.FinishErasing(o.DataDir); err != nil {
 		return err
 	}
 	first, err := newInstance(o)
@@ -89,24 +91,13 @@ func (s *Server) begin(ctx context.Context, o Options) error {
 	return nil
 }
 
-// finishErasing overwrites and removes what was to go when a server stopped or was
-// killed. No server may use the folder.
-func finishErasing(dir string) error {
-	for _, f := range []func(dir string) error{redoScrub, scrubAtStart, finishDeletes, removeTemporary} {
-		if err := f(dir); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // restart begins the server anew: a store that met a full disk writes no more.
 // Connections of Connect come back by themselves.
 func (s *Server) restart(ctx context.Context) error {
 	s.scrubbing.Lock() // a server that starts takes a half overwritten record for damage
 	defer s.scrubbing.Unlock()
 	s.instance().end()
-	if err := finishErasing(s.opts.DataDir); err != nil {
+	if err := blocks.FinishErasing(s.opts.DataDir); err != nil {
 		return err
 	}
 	next, err := newInstance(s.opts)
@@ -208,7 +199,7 @@ func (s *Server) SyncStreams(ctx context.Context, streams ...string) error {
 // Interest returns how many subscriptions a message on a subject reaches, those of
 // clients from outside included.
 func (s *Server) Interest(subject string) int {
-	account, err := s.instance().srv.LookupAccount(accountHelix)
+	account, err := s.instance().srv.LookupAccount(blocks.Account)
 	if err != nil {
 		return 0
 	}

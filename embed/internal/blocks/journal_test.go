@@ -1,4 +1,4 @@
-package embed
+package blocks_test
 
 import (
 	"bytes"
@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/helixd/helixd/embed"
+	"github.com/helixd/helixd/embed/internal/blocks"
 	natsjs "github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 )
@@ -35,21 +37,20 @@ func newTorn(t *testing.T, size int) *torn {
 		}
 		require.NoError(t, s.DeleteMsg(t.Context(), 2))
 	})
-	name := filepath.Join("jetstream", accountHelix, "streams", "S", "msgs", "1.blk")
+	name := filepath.Join("jetstream", blocks.Account, "streams", "S", "msgs", "1.blk")
 	c.path = filepath.Join(c.dir, name)
 	var err error
 	c.before, err = os.ReadFile(c.path)
 	require.NoError(t, err)
-	w := scrubber{subject: "s.1", upTo: 2}
-	places := w.places(c.before)
+	places := blocks.Places(&blocks.Scrubber{Subject: "s.1", UpTo: 2}, c.before)
 	require.Len(t, places, 1)
 	c.at, c.end = int(places[0].Offset), int(places[0].Offset)+places[0].Size
-	j := journal{Block: filepath.ToSlash(name), Places: places, Seed: [32]byte{1, 2, 3}}
+	j := blocks.Journal{Block: filepath.ToSlash(name), Places: places, Seed: [32]byte{1, 2, 3}}
 	c.journaling, err = json.Marshal(j)
 	require.NoError(t, err)
 	f, err := os.OpenFile(c.path, os.O_RDWR, 0)
 	require.NoError(t, err)
-	require.NoError(t, j.redo(f))
+	require.NoError(t, blocks.RedoIn(f, &j))
 	require.NoError(t, f.Close())
 	c.after, err = os.ReadFile(c.path)
 	require.NoError(t, err)
@@ -60,7 +61,7 @@ func newTorn(t *testing.T, size int) *torn {
 // serve has a server run on the folder.
 func (c *torn) serve(t *testing.T, do func(natsjs.Stream, natsjs.JetStream)) {
 	t.Helper()
-	srv, err := Start(t.Context(), Options{DataDir: c.dir, SyncInterval: time.Minute})
+	srv, err := embed.Start(t.Context(), embed.Options{DataDir: c.dir, SyncInterval: time.Minute})
 	require.NoError(t, err)
 	defer srv.Stop()
 	nc, err := srv.Connect()
@@ -77,7 +78,7 @@ func (c *torn) serve(t *testing.T, do func(natsjs.Stream, natsjs.JetStream)) {
 func (c *torn) cut(t *testing.T, block []byte) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(c.path, block, 0o600))
-	require.NoError(t, os.WriteFile(filepath.Join(c.dir, journalFile), c.journaling, 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(c.dir, blocks.JournalFile), c.journaling, 0o600))
 }
 
 // TestACutOverwriteIsRedone: wherever the power loss has cut it.
@@ -88,11 +89,11 @@ func TestACutOverwriteIsRedone(t *testing.T) {
 			append(bytes.Clone(c.after[:at]), c.before[at:]...), append(bytes.Clone(c.before[:at]), c.after[at:]...),
 		} {
 			c.cut(t, block)
-			require.NoError(t, redoScrub(c.dir))
+			require.NoError(t, blocks.Redo(c.dir))
 			got, err := os.ReadFile(c.path)
 			require.NoError(t, err)
 			require.Equal(t, c.after, got, "cut at byte %d", at-c.at)
-			require.NoFileExists(t, filepath.Join(c.dir, journalFile))
+			require.NoFileExists(t, filepath.Join(c.dir, blocks.JournalFile))
 		}
 	}
 }
@@ -140,22 +141,22 @@ func TestAJournalLeavesWhatIsNotItsOwn(t *testing.T) {
 	c := newTorn(t, 200)
 	other := append(bytes.Clone(c.before[:c.at]), c.before[c.end:]...) // compacted
 	c.cut(t, other)
-	require.NoError(t, redoScrub(c.dir))
+	require.NoError(t, blocks.Redo(c.dir))
 	got, err := os.ReadFile(c.path)
 	require.NoError(t, err)
 	require.Equal(t, other, got)
 
 	c.cut(t, other)
 	require.NoError(t, os.Remove(c.path))
-	require.NoError(t, redoScrub(c.dir))
+	require.NoError(t, blocks.Redo(c.dir))
 	require.NoFileExists(t, c.path)
 
 	c.journaling = []byte(`{"block":"../../passwd"}`)
 	c.cut(t, other)
-	require.ErrorContains(t, redoScrub(c.dir), "which is no block")
+	require.ErrorContains(t, blocks.Redo(c.dir), "which is no block")
 	c.journaling = []byte(`{"block`)
 	c.cut(t, other)
-	require.ErrorContains(t, redoScrub(c.dir), "is damaged")
+	require.ErrorContains(t, blocks.Redo(c.dir), "is damaged")
 }
 
 // TestAnUnjournaledCutWouldLoseMessages: what the journal is for.

@@ -1,4 +1,4 @@
-package embed
+package blocks
 
 import (
 	"bytes"
@@ -21,7 +21,7 @@ import (
 // finishDeletes overwrites the message that the last record of a stream deletes, if its
 // bytes are still there. No server may use the folder.
 func finishDeletes(dir string) error {
-	streams, err := os.ReadDir(filepath.Join(dir, "jetstream", accountHelix, "streams"))
+	streams, err := os.ReadDir(filepath.Join(dir, "jetstream", Account, "streams"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("embed: data dir: %w", err)
 	}
@@ -33,7 +33,7 @@ func finishDeletes(dir string) error {
 		if seq == 0 {
 			continue
 		}
-		if err := (&scrubber{dir: dir, stream: s.Name(), subject: ">", from: seq, upTo: seq}).rewriteAll(); err != nil {
+		if err := (&Scrubber{Dir: dir, Stream: s.Name(), Subject: ">", From: seq, UpTo: seq}).rewriteAll(); err != nil {
 			return err
 		}
 	}
@@ -43,7 +43,7 @@ func finishDeletes(dir string) error {
 // lastDeleted returns the sequence of the message that a stream's last record
 // deletes, 0 if that record is no tombstone.
 func lastDeleted(dir, stream string) (uint64, error) {
-	names, err := (&scrubber{dir: dir, stream: stream}).files()
+	names, err := (&Scrubber{Dir: dir, Stream: stream}).files()
 	if err != nil {
 		return 0, err
 	}
@@ -55,7 +55,7 @@ func lastDeleted(dir, stream string) (uint64, error) {
 		if len(end) == 0 { // nothing was stored in it yet
 			continue
 		}
-		b, err := newBlock(stream, nil, blockIndex(name), 0)
+		b, err := New(stream, nil, Index(name), 0)
 		if err != nil || len(end) != recordLeast {
 			return 0, err
 		}
@@ -86,7 +86,7 @@ func blockEnd(path string) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		plain, _ := decompress(raw) // as far as it can be read
+		plain, _ := Decompress(raw) // as far as it can be read
 		return plain[max(0, len(plain)-recordLeast):], nil
 	}
 	end := make([]byte, min(info.Size(), recordLeast))

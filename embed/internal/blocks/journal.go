@@ -1,12 +1,12 @@
-package embed
+package blocks
 
 import (
-	"bytes"
 	"crypto/rand"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/helixd/helixd/embed/internal/datadir"
 	"io"
 	"io/fs"
 	mathrand "math/rand/v2"
@@ -23,31 +23,19 @@ const journalFile = "helixd.scrub"
 type journal struct {
 	Block  string   `json:"block"` // below the data folder
 	Seed   [32]byte `json:"seed"`
-	Places []place  `json:"places"`
+	Places []Place  `json:"places"`
 }
 
-// overwrite is an [overwriter]. While it works, the server neither stops nor
-// restarts.
-func (s *Server) overwrite(f *os.File, block string, places []place) error {
-	s.scrubbing.Lock()
-	defer s.scrubbing.Unlock()
-	if s.stopped {
-		return errors.New("the server is stopped")
-	}
-	if err := redoScrub(s.opts.DataDir); err != nil { // of one that failed
-		return err
-	}
-	return overwriteBlock(s.opts.DataDir, f, block, places)
-}
-
-func overwriteBlock(dir string, f *os.File, block string, places []place) error {
+// Overwrite overwrites the records at some places of an open block, with a journal, so that Redo
+// can repeat it.
+func Overwrite(dir string, f *os.File, block string, places []Place) error {
 	j := journal{Block: filepath.ToSlash(block), Places: places}
 	_, _ = rand.Read(j.Seed[:]) // never fails
 	raw, err := json.Marshal(j)
 	if err != nil {
 		return err
 	}
-	if err := replaceFile(filepath.Join(dir, journalFile), raw); err != nil {
+	if err := datadir.Replace(filepath.Join(dir, journalFile), raw); err != nil {
 		return err
 	}
 	if err := j.redo(f); err != nil {
@@ -56,9 +44,9 @@ func overwriteBlock(dir string, f *os.File, block string, places []place) error 
 	return os.Remove(filepath.Join(dir, journalFile))
 }
 
-// redoScrub overwrites again what was under way when the server stopped. It has
+// Redo overwrites again what was under way when the server stopped. It has
 // to come before a server reads the block.
-func redoScrub(dir string) error {
+func Redo(dir string) error {
 	path := filepath.Join(dir, journalFile)
 	raw, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -73,7 +61,7 @@ func redoScrub(dir string) error {
 			"copy the folder with helixd salvage and start on the copy: %w", path, err)
 	}
 	name := filepath.FromSlash(j.Block)
-	if blockIndex(name) == 0 || !filepath.IsLocal(name) {
+	if Index(name) == 0 || !filepath.IsLocal(name) {
 		return fmt.Errorf("embed: data dir: %s names %q, which is no block", path, j.Block)
 	}
 	f, err := os.OpenFile(filepath.Join(dir, name), os.O_RDWR, 0)
@@ -95,7 +83,7 @@ func redoScrub(dir string) error {
 // partly overwritten.
 func (j *journal) redo(f *os.File) error {
 	stream, index := streamOf(filepath.FromSlash(j.Block))
-	b, err := newBlock(stream, nil, index, 0)
+	b, err := New(stream, nil, index, 0)
 	if err != nil {
 		return err
 	}
@@ -122,13 +110,13 @@ func (j *journal) redo(f *os.File) error {
 	return f.Sync()
 }
 
-func (p place) is(h header) bool {
+func (p Place) is(h header) bool {
 	return h.size == p.Size && h.sequence == p.Sequence && h.time == p.Time && h.marks&bitTombstone == 0
 }
 
 // erased is a record as the server overwrites one, but for the time, which the
 // server sets to 0: if the block's last time is gone, it finds no message by time.
-func (b *block) erased(p place, random io.Reader) []byte {
+func (b *Block) erased(p Place, random io.Reader) []byte {
 	record := make([]byte, p.Size)
 	binary.LittleEndian.PutUint32(record, uint32(p.Size))
 	binary.LittleEndian.PutUint64(record[4:], p.Sequence|bitErased)
@@ -140,20 +128,4 @@ func (b *block) erased(p place, random io.Reader) []byte {
 	b.hash.Write(content)
 	b.hash.Sum(record[:p.Size-recordHash])
 	return record
-}
-
-// replaceFile writes a file as a whole, and to the disk.
-func replaceFile(path string, content []byte) error {
-	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(f, bytes.NewReader(content))
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		return err
-	}
-	return syncFolder(filepath.Dir(path))
 }

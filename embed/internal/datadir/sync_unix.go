@@ -1,14 +1,14 @@
 //go:build !windows
 
-package embed
+package datadir
 
 import (
 	"errors"
 	"os"
 )
 
-// syncFolder has what was renamed in a folder reach the disk.
-func syncFolder(dir string) error {
+// Sync writes the names in a folder to the disk: after a rename, the new name may otherwise be lost.
+func Sync(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package embed
+package blocks
 
 import (
 	"errors"
@@ -27,6 +27,17 @@ func removeTemporary(dir string) error {
 			if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return fmt.Errorf("embed: data dir: %w", err)
 			}
+		}
+	}
+	return nil
+}
+
+// FinishErasing overwrites and removes what was to go when a server stopped or was
+// killed. No server may use the folder.
+func FinishErasing(dir string) error {
+	for _, f := range []func(dir string) error{Redo, scrubAtStart, finishDeletes, removeTemporary} {
+		if err := f(dir); err != nil {
+			return err
 		}
 	}
 	return nil

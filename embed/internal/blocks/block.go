@@ -1,4 +1,4 @@
-package embed
+package blocks
 
 import (
 	"bytes"
@@ -34,21 +34,22 @@ const (
 	headersLength = 4
 )
 
-// block is what is in one file.
-type block struct {
-	stream   string
+// Block decodes the content of one block file.
+type Block struct {
+	Stream   string
 	subjects []string // of the stream
 	hash     *highwayhash.Digest64
-	last     uint64 // sequence so far, over all blocks of the stream
+	Last     uint64 // sequence so far, over all blocks of the stream
 }
 
-func newBlock(stream string, subjects []string, index int, last uint64) (*block, error) {
+// New returns a decoder for the block with a number. last is the highest sequence in the blocks before it.
+func New(stream string, subjects []string, index int, last uint64) (*Block, error) {
 	key := sha256.Sum256(fmt.Appendf(nil, "%s-%d", stream, index))
 	h, err := highwayhash.NewDigest64(key[:])
 	if err != nil {
 		return nil, fmt.Errorf("embed: check: %w", err)
 	}
-	return &block{stream: stream, subjects: subjects, hash: h, last: last}, nil
+	return &Block{Stream: stream, subjects: subjects, hash: h, Last: last}, nil
 }
 
 // record is a whole record at the beginning of some bytes.
@@ -61,46 +62,8 @@ type record struct {
 	reason   string
 }
 
-// scan hands the records of a block to good and what else is there to bad.
-// Behind damage it goes on with the next bytes that are a record.
-func (b *block) scan(raw []byte, good func(record []byte), bad func(Damage)) {
-	for at := 0; at < len(raw); {
-		r := b.record(raw[at:])
-		if r.whole {
-			good(raw[at : at+r.size])
-			b.last = max(b.last, r.sequence)
-			at += r.size
-			continue
-		}
-		next, following := b.next(raw, at+1)
-		d := Damage{Stream: b.stream, Offset: int64(at), Bytes: int64(next - at), Reason: r.reason, After: b.last}
-		if following.sequence > b.last { // no tombstone
-			d.Before = following.sequence
-		}
-		if d.could(r.sequence) {
-			d.Sequence = r.sequence
-		} else if d.Before == b.last+2 {
-			d.Sequence = b.last + 1
-		}
-		d.Subject = b.subjectOf(raw[at:next])
-		d.Torn = next == len(raw) && b.torn(raw[at:], r) && (len(raw)-at < recordHeader || !r.message || d.could(r.sequence))
-		bad(d)
-		at = next
-	}
-}
-
-// next finds the next record from an offset on.
-func (b *block) next(raw []byte, at int) (int, record) {
-	for ; at+recordLeast <= len(raw); at++ {
-		if r := b.record(raw[at:]); r.whole {
-			return at, r
-		}
-	}
-	return len(raw), record{}
-}
-
 // record takes the record apart that raw begins with.
-func (b *block) record(raw []byte) record {
+func (b *Block) record(raw []byte) record {
 	if len(raw) < recordHeader {
 		return record{reason: "the file ends in the middle of a record"}
 	}
@@ -155,7 +118,7 @@ func (b *block) record(raw []byte) record {
 	return r
 }
 
-func (b *block) takes(subject string) bool {
+func (b *Block) takes(subject string) bool {
 	for _, filter := range b.subjects {
 		if server.SubjectMatchesFilter(subject, filter) {
 			return true
@@ -164,46 +127,9 @@ func (b *block) takes(subject string) bool {
 	return len(b.subjects) == 0
 }
 
-// subjectOf reads the subject of a damaged record, if it looks like one of the
-// stream's. It may be what is damaged.
-func (b *block) subjectOf(raw []byte) string {
-	if len(raw) <= recordHeader {
-		return ""
-	}
-	text := raw[recordHeader:]
-	if end := bytes.Index(text, []byte(headersBegin)); end >= headersLength {
-		text = text[:end-headersLength]
-	} else {
-		text = text[:min(len(text), int(binary.LittleEndian.Uint16(raw[20:])))]
-	}
-	if subject := string(text); server.IsValidLiteralSubject(subject) && b.takes(subject) {
-		return subject
-	}
-	return ""
-}
-
-// torn reports whether the end of a file is the beginning of the next record:
-// a write that was cut off. If it is whole with the length that is there, the
-// length is damaged.
-func (b *block) torn(raw []byte, r record) bool {
-	if len(raw) < recordHeader {
-		return true
-	}
-	if r.size <= len(raw) || r.size > recordMost {
-		return false
-	}
-	if len(raw) >= recordLeast {
-		cut := bytes.Clone(raw)
-		length := uint32(len(raw)) | binary.LittleEndian.Uint32(raw)&bitHeaders
-		binary.LittleEndian.PutUint32(cut, length)
-		return !b.record(cut).whole
-	}
-	return true
-}
-
-// decompress returns a block's records. Where they are damaged it returns as
+// Decompress returns a block's records. Where they are damaged it returns as
 // many as it can, and the error.
-func decompress(raw []byte) ([]byte, error) {
+func Decompress(raw []byte) ([]byte, error) {
 	var c server.CompressionInfo
 	n, err := c.UnmarshalMetadata(raw)
 	if err != nil || n == 0 {

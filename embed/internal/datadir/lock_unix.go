@@ -1,6 +1,6 @@
 //go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
 
-package embed
+package datadir
 
 import (
 	"errors"
@@ -10,9 +10,9 @@ import (
 	"syscall"
 )
 
-// lock makes dir and takes it for this server: two on one folder would tear
-// each other's streams. The kernel lets go of it when the process dies.
-func lock(dir string) (unlock func(), err error) {
+// Lock creates dir if necessary and locks it for this process: two servers on one folder
+// would damage each other's streams. The kernel releases the lock when the process dies.
+func Lock(dir string) (unlock func(), err error) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return nil, err
 	}

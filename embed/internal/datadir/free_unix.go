@@ -1,11 +1,11 @@
 //go:build darwin || linux
 
-package embed
+package datadir
 
 import "syscall"
 
-// FreeBytes is how many bytes a user may still store in a folder, where the
-// system tells.
+// FreeBytes returns how many bytes a user may still store in a folder. ok is false if the
+// operating system can't say.
 func FreeBytes(dir string) (n uint64, ok bool) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err != nil {

@@ -1,4 +1,4 @@
-package embed
+package blocks
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/helixd/helixd/embed/internal/datadir"
 	"github.com/nats-io/nats-server/v2/server"
 )
 
@@ -18,36 +19,31 @@ import (
 // server runs.
 const laterFile = "helixd.scrub-at-start"
 
-// removed is what Scrub is called with.
-type removed struct {
+// Removed names messages to overwrite: those of a stream on a subject up to a sequence.
+type Removed struct {
 	Stream  string `json:"stream"`
 	Subject string `json:"subject"`
 	UpTo    uint64 `json:"upTo"`
 }
 
-// ScrubAtStart has the next Start overwrite what Scrub would, also in compressed
-// blocks and in streams of which the server itself overwrites messages: a block
-// that is written as a whole may be replaced only while no server uses it.
-func (s *Server) ScrubAtStart(stream, subject string, upTo uint64) error {
-	s.scrubbing.Lock()
-	defer s.scrubbing.Unlock()
-	all, err := scrubsAtStart(s.opts.DataDir)
+// AtStart has FinishErasing overwrite messages also in compressed blocks, which is possible only
+// while no server uses the folder.
+func AtStart(dir string, r Removed) error {
+	all, err := scrubsAtStart(dir)
+	if err != nil || slices.Contains(all, r) {
+		return err
+	}
+	raw, err := json.Marshal(append(all, r))
 	if err != nil {
 		return err
 	}
-	if r := (removed{stream, subject, upTo}); !slices.Contains(all, r) {
-		raw, err := json.Marshal(append(all, r))
-		if err != nil {
-			return err
-		}
-		if err := replaceFile(filepath.Join(s.opts.DataDir, laterFile), raw); err != nil {
-			return fmt.Errorf("embed: %w", err)
-		}
+	if err := datadir.Replace(filepath.Join(dir, laterFile), raw); err != nil {
+		return fmt.Errorf("embed: %w", err)
 	}
 	return nil
 }
 
-func scrubsAtStart(dir string) (all []removed, err error) {
+func scrubsAtStart(dir string) (all []Removed, err error) {
 	raw, err := os.ReadFile(filepath.Join(dir, laterFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -61,14 +57,14 @@ func scrubsAtStart(dir string) (all []removed, err error) {
 	return all, nil
 }
 
-// scrubAtStart does what ScrubAtStart has asked for.
+// scrubAtStart overwrites the messages that AtStart has recorded.
 func scrubAtStart(dir string) error {
 	all, err := scrubsAtStart(dir)
 	if err != nil || all == nil {
 		return err
 	}
 	for _, r := range all {
-		if err := (&scrubber{dir: dir, stream: r.Stream, subject: r.Subject, upTo: r.UpTo}).rewriteAll(); err != nil {
+		if err := (&Scrubber{Dir: dir, Stream: r.Stream, Subject: r.Subject, UpTo: r.UpTo}).rewriteAll(); err != nil {
 			return err
 		}
 	}
@@ -76,7 +72,7 @@ func scrubAtStart(dir string) error {
 }
 
 // rewriteAll overwrites what it finds in blocks that no server uses.
-func (w *scrubber) rewriteAll() error {
+func (w *Scrubber) rewriteAll() error {
 	names, err := w.blocks()
 	for _, name := range names {
 		if err == nil {
@@ -84,15 +80,15 @@ func (w *scrubber) rewriteAll() error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("embed: data dir: scrub: stream %s: %w", w.stream, err)
+		return fmt.Errorf("embed: data dir: scrub: stream %s: %w", w.Stream, err)
 	}
 	return nil
 }
 
 // forgetIndex removes the server's index of the stream, which may count what is
 // overwritten: the server makes it again from the blocks.
-func (w *scrubber) forgetIndex(block string) error {
-	err := os.Remove(filepath.Join(w.dir, filepath.Dir(block), "index.db"))
+func (w *Scrubber) forgetIndex(block string) error {
+	err := os.Remove(filepath.Join(w.Dir, filepath.Dir(block), "index.db"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -100,18 +96,18 @@ func (w *scrubber) forgetIndex(block string) error {
 }
 
 // rewrite overwrites what it finds in a block.
-func (w *scrubber) rewrite(name string) error {
-	path := filepath.Join(w.dir, name)
+func (w *Scrubber) rewrite(name string) error {
+	path := filepath.Join(w.Dir, name)
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
 	if !bytes.HasPrefix(raw, []byte("cmp")) {
-		_, err := w.block(name, func(f *os.File, block string, places []place) error {
+		_, err := w.block(name, func(f *os.File, block string, places []Place) error {
 			if err := w.forgetIndex(block); err != nil {
 				return err
 			}
-			return overwriteBlock(w.dir, f, block, places)
+			return Overwrite(w.Dir, f, block, places)
 		})
 		return err
 	}
@@ -121,7 +117,7 @@ func (w *scrubber) rewrite(name string) error {
 		return err
 	}
 	plain, err := c.Algorithm.Decompress(raw[n:])
-	if err != nil && w.reached >= w.upTo { // sequences rise from block to block
+	if err != nil && w.reached >= w.UpTo { // sequences rise from block to block
 		return nil
 	}
 	if err != nil {
@@ -132,7 +128,7 @@ func (w *scrubber) rewrite(name string) error {
 		return nil
 	}
 	stream, index := streamOf(name)
-	b, err := newBlock(stream, nil, index, 0)
+	b, err := New(stream, nil, index, 0)
 	if err != nil {
 		return err
 	}
@@ -147,5 +143,5 @@ func (w *scrubber) rewrite(name string) error {
 		return err
 	}
 	c.OriginalSize = uint64(len(plain))
-	return replaceFile(path, append(c.MarshalMetadata(), packed...))
+	return datadir.Replace(path, append(c.MarshalMetadata(), packed...))
 }

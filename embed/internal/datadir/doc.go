@@ -1,0 +1,3 @@
+// Package datadir asks the operating system what package embed needs for a data folder: a lock,
+// the free space, an atomic replacement of a file, and which order renames are written in.
+package datadir
