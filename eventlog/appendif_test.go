@@ -10,8 +10,7 @@ import (
 	"github.com/helixd/helixd/eventlog/logtest"
 )
 
-// An end that was decided before somebody asked for more must not end what was
-// asked for.
+// An end that was decided before a new request must not end the requested run.
 func TestWhatWasDecidedOnAStaleStateIsNotWritten(t *testing.T) {
 	others := 0
 	d := newDesk(t, eventlog.WriterOptions{Observe: func(r eventlog.Record) {

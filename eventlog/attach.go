@@ -44,7 +44,7 @@ type knownHead struct {
 type knownHeadKey struct{}
 
 // WithHead returns a context for reads of a session up to a head that the log has
-// just told: within it [Log].Read need not ask the leader for the head again, and a
+// just returned: within it [Log].Read need not ask the leader for the head again, and a
 // read up to the head ends there.
 func WithHead(ctx context.Context, session string, head uint64) context.Context {
 	return context.WithValue(ctx, knownHeadKey{}, knownHead{session, head})

@@ -6,7 +6,7 @@ import "encoding/json"
 // implementations is closed: one small struct a variant, plus [Unknown] for
 // kinds written by a later version. A type switch is the type guard.
 type Chunk interface {
-	// Type is the discriminator that stands in the JSON's "type" field.
+	// Type is the value of the JSON's "type" field.
 	Type() string
 	base() *Base
 }
@@ -88,7 +88,7 @@ type (
 
 // Chunks of tool execution.
 type (
-	// ToolStart tells that a tool begins to run.
+	// ToolStart says that a tool begins to run.
 	ToolStart struct {
 		ToolCallID string          `json:"toolCallId"`
 		ToolName   string          `json:"toolName"`
@@ -96,7 +96,7 @@ type (
 		Base
 	}
 
-	// ToolEnd tells that a tool has finished; Error is set when it failed.
+	// ToolEnd says that a tool has finished; Error is set when it failed.
 	// An absent ProviderExecuted counts as "executed by the client".
 	ToolEnd struct {
 		ToolCallID       string          `json:"toolCallId"`
@@ -130,7 +130,7 @@ type (
 		Base
 	}
 
-	// ToolInputError tells that a call's arguments could not be used, so
+	// ToolInputError says that a call's arguments could not be used, so
 	// that the tool was not started.
 	ToolInputError struct {
 		ToolCallID   string          `json:"toolCallId"`
@@ -140,7 +140,7 @@ type (
 		Base
 	}
 
-	// ToolOutputError tells that a call failed outside of its tool.
+	// ToolOutputError says that a call failed outside of its tool.
 	ToolOutputError struct {
 		ToolCallID string `json:"toolCallId"`
 		ToolName   string `json:"toolName"`
@@ -151,7 +151,7 @@ type (
 
 // Chunks of sub-agents; their AgentID is the parent's.
 type (
-	// SubAgentStart tells that a child session begins.
+	// SubAgentStart says that a child session begins.
 	SubAgentStart struct {
 		SubAgentType string `json:"subAgentType"`
 		SubSessionID string `json:"subSessionId"`
@@ -159,7 +159,7 @@ type (
 		Base
 	}
 
-	// SubAgentEnd tells that a child session has ended.
+	// SubAgentEnd says that a child session has ended.
 	SubAgentEnd struct {
 		SubAgentType string          `json:"subAgentType"`
 		SubSessionID string          `json:"subSessionId"`
@@ -233,7 +233,7 @@ type (
 		Base
 	}
 
-	// RunInterrupted tells that a run was stopped and can be resumed.
+	// RunInterrupted says that a run was stopped and can be resumed.
 	RunInterrupted struct {
 		RunID        string  `json:"runId"`
 		CheckpointID *string `json:"checkpointId"` // null if no checkpoint could be made
@@ -241,7 +241,7 @@ type (
 		Base
 	}
 
-	// RunResumed tells that a run continues an earlier one.
+	// RunResumed says that a run continues an earlier one.
 	RunResumed struct {
 		RunID            string  `json:"runId"`
 		FromCheckpointID *string `json:"fromCheckpointId"` // null without a checkpoint
@@ -250,7 +250,7 @@ type (
 		Base
 	}
 
-	// RunPaused tells that a run waits, usually for a person.
+	// RunPaused says that a run waits, usually for a person.
 	RunPaused struct {
 		RunID             string  `json:"runId"`
 		Reason            string  `json:"reason"`
@@ -259,7 +259,7 @@ type (
 		Base
 	}
 
-	// ExecutorSuperseded tells that another executor has taken over.
+	// ExecutorSuperseded says that another executor has taken over.
 	ExecutorSuperseded struct {
 		Reason *string `json:"reason,omitempty"`
 		Base
@@ -273,7 +273,7 @@ type (
 		Base
 	}
 
-	// StepCommitted tells that a step's changes are final.
+	// StepCommitted says that a step's changes are final.
 	StepCommitted struct {
 		RunID        string `json:"runId"`
 		StepID       string `json:"stepId"`
@@ -332,10 +332,10 @@ type StepUsage struct {
 	CacheWriteTokens *int64 `json:"cacheWriteTokens,omitempty"`
 }
 
-// FinishReason tells why the model stopped.
+// FinishReason says why the model stopped.
 type FinishReason string
 
-// The finish reasons of document 000.
+// Finish reasons.
 const (
 	FinishStop          FinishReason = "stop"
 	FinishLength        FinishReason = "length"
@@ -345,10 +345,10 @@ const (
 	FinishOther         FinishReason = "other"
 )
 
-// ResyncReason tells why records were struck.
+// ResyncReason says why records were truncated.
 type ResyncReason string
 
-// The resync reasons of document 000.
+// Resync reasons.
 const (
 	ResyncCrashRecovery ResyncReason = "crash_recovery"
 	ResyncRollback      ResyncReason = "rollback"
@@ -359,7 +359,7 @@ const (
 // SuspensionKind is the kind of a [SuspensionMarker].
 type SuspensionKind string
 
-// The suspension kinds of document 000.
+// Suspension kinds.
 const (
 	SuspendedClientTool       SuspensionKind = "suspended_client_tool"
 	SuspendedAwaitingChildren SuspensionKind = "suspended_awaiting_children"

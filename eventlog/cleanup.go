@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// CleanupToStep truncates the chunks of agent in steps after step, with
-// sequence > minSequence: document 000's cleanupToStep. It returns
-// the marker, or nil if there was nothing to strike; then it appends nothing.
-// If others write meanwhile, what they wrote is judged too.
+// CleanupToStep truncates the chunks of agent that have a step after step and a
+// sequence after minSequence. It returns the marker. If there is nothing to truncate,
+// it appends nothing and returns nil. If another writer appends meanwhile, its chunks
+// are truncated too.
 //
-// Step numbers begin anew with each turn. A resume therefore gives the
+// Step numbers restart at 1 in each turn. A resume therefore passes the
 // sequence at which its run began (projector.Run's StartSequence) as
-// minSequence, so that earlier turns stay; then the marker's reason is crash
-// recovery. With 0, all turns are judged, and the reason is rollback.
+// minSequence, so that earlier turns stay; the marker's reason is then crash
+// recovery. With 0, CleanupToStep considers all turns, and the reason is rollback.
 //
-// All kinds of chunks go, in and outside of tool calls. State and messages are
-// not taken back: that is [Rollback]'s. A chunk that can't be decoded has no
+// Chunks of all kinds are truncated, inside and outside of tool calls. State and
+// messages do not change: [Rollback] changes them. A chunk that can't be decoded has no
 // step and stays.
 //
 // Errors: ErrSessionNotFound, also if the session is erased meanwhile;

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// chunkTypes has one row for every chunk of document 000.
+// chunkTypes has one row for every type of chunk.
 var chunkTypes = table(
 	func() Chunk { return new(TextDelta) },
 	func() Chunk { return new(Thinking) },
@@ -101,14 +101,13 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-// EncodeChunk validates c and returns its JSON as document 000 writes it. The
-// error is a [*ValidationError] that names the field.
+// EncodeChunk validates c and returns its JSON. The error is a [*ValidationError] that names the field.
 func EncodeChunk(c Chunk) ([]byte, error) {
 	payload, _, _, err := encodeChunk(c)
 	return payload, err
 }
 
-// encodeChunk is EncodeChunk, and tells where the payload has a delta's text.
+// encodeChunk is EncodeChunk, and returns where in the payload the text of a delta is.
 func encodeChunk(c Chunk) (payload []byte, from, to int, err error) {
 	if u, ok := c.(*Unknown); ok {
 		payload, err = encodeUnknown(u.Kind, u.Raw)
@@ -192,9 +191,8 @@ func appendPlain(front string, v any) ([]byte, error) {
 	return append(append(make([]byte, 0, len(front)+len(body)), front...), body...), nil
 }
 
-// DecodeChunk reads a stored chunk tolerantly: fields that it does not know
-// are ignored and a type that it does not know becomes [*Unknown]. The error
-// tells that the bytes are not a chunk at all.
+// DecodeChunk decodes a stored chunk tolerantly: it ignores unknown fields, and an
+// unknown type becomes [*Unknown]. It returns an error if the bytes are not a chunk at all.
 func DecodeChunk(raw []byte) (Chunk, error) {
 	typ, row, err := rowOf(raw, chunkTypes)
 	if err != nil {

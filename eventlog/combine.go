@@ -8,15 +8,13 @@ import (
 	"sync"
 )
 
-// StoredChunk is a chunk with its place in the log (document 000). The chunk must not
-// be changed.
+// StoredChunk is a chunk with its sequence. The chunk must not be changed.
 type StoredChunk struct {
 	Chunk    Chunk
 	Sequence uint64
 }
 
-// Stream is a lazy stream of chunks; an error is last. The functions below
-// are document 000's stream utilities.
+// Stream is a lazy stream of chunks; an error is last.
 type Stream = iter.Seq2[StoredChunk, error]
 
 // Chunks returns the chunks among records, decoded. A record that is not a
@@ -111,7 +109,7 @@ func Skip(s Stream, n int) Stream {
 // Combine yields the chunks of all streams as they come; those of one stream
 // stay in order. It ends when all have ended, or with the first error. Each
 // stream is made by a function, with a context that ends when the consumer
-// stops: a stream that waits must hear of that.
+// stops: a stream that waits would otherwise never return.
 func Combine(ctx context.Context, open ...func(context.Context) Stream) Stream {
 	return func(yield func(StoredChunk, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)

@@ -26,8 +26,8 @@ func (l rivalled) Append(ctx context.Context, session string, expected uint64, e
 	return l.Log.Append(ctx, session, expected, entries)
 }
 
-// A command passes a writer that always appends first, once, and the writer goes on
-// behind it.
+// A command passes a writer that always appends first, once, and the writer continues
+// after it.
 func TestACommandPassesAWriterThatIsAlwaysFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := memory.New()

@@ -11,7 +11,7 @@ type Copier interface {
 	Log
 
 	// Ends returns the last sequence of each partition: a copy of every session
-	// up to there is what the log held when Ends looked. None of them lies
+	// up to there is what the log held when Ends looked. None of them is
 	// within an append.
 	Ends(ctx context.Context) ([]uint64, error)
 
@@ -26,19 +26,19 @@ type Copier interface {
 	// PartitionOf returns the partition of a session, from 0.
 	PartitionOf(session string) int
 
-	// Placement tells what PartitionOf goes by, nil for a log whose number of
+	// Placement describes how PartitionOf chooses, nil for a log whose number of
 	// partitions has never changed.
 	Placement() *Placement
 }
 
-// Placement tells in which partitions the sessions of a log are that has grown, for a
-// log that is to have them in the same ones.
+// Placement says in which partitions the sessions are of a log whose number of partitions
+// has grown. A copy of the log needs it to put them into the same ones.
 type Placement struct {
 	// Partitions are the numbers of partitions that the log has had, the present
 	// one last.
 	Partitions []int `json:"partitions"`
-	// Settled tells for each number but the last which sessions stay where it put
-	// them, in a form of the log's.
+	// Settled says for each number but the last which sessions stay where it put
+	// them, in a format that only the log knows.
 	Settled [][]byte `json:"settled"`
 }
 

@@ -80,7 +80,7 @@ func TestDecodeErrors(t *testing.T) {
 }
 
 // TestOneTypeIsRead: of members that all name the type the last one does, however
-// it is written and wherever it stands.
+// it is written and wherever it is.
 func TestOneTypeIsRead(t *testing.T) {
 	for in, want := range map[string]string{
 		`{"type":"text_delta","delta":"a"}`:                                   "text_delta",

@@ -10,7 +10,7 @@ import (
 // what encoding/json does.
 
 // appendDelta appends the JSON of a valid text delta, piece of reasoning or piece
-// of arguments, and tells where it has the text. It reports false of other chunks.
+// of arguments, and returns where in it the text is. It reports false for other chunks.
 func appendDelta(b []byte, c Chunk) (out []byte, from, to int, ok bool) {
 	complete := false
 	switch c := c.(type) {
@@ -77,9 +77,9 @@ func appendDeltaTail(b []byte, timestamp, step int64) []byte {
 	return append(b, '}')
 }
 
-// ShortDelta returns what e's payload, the JSON of a delta, tells beside e's envelope: the
+// ShortDelta returns what e's payload, the JSON of a delta, has in addition to e's envelope: the
 // timestamp in base 36, a comma, the step, a quotation mark, the agent's type as in JSON, a
-// quotation mark, and the text as in JSON. It reports false of an entry that [NewChunk] has
+// quotation mark, and the text as in JSON. It reports false for an entry that [NewChunk] has
 // not made, and of a delta that is not of the agent and the call in the envelope.
 // [Entry.LongDelta] gives the same payload again.
 func (e Entry) ShortDelta() (short []byte, ok bool) {

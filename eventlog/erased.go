@@ -9,16 +9,17 @@ type Erased struct {
 // Type returns "erased".
 func (*Erased) Type() string { return "erased" }
 
-// Erasure tells how far the erasure of a session has come.
+// Erasure says how far the erasure of a session has come.
 type Erasure struct {
-	// Pending: some of its bytes may still lie on a disk; erase again to
-	// learn more, the nodes go on by themselves. With an error: the erasure has begun, for good, and the
-	// session is not found any more. Without it nobody knows.
+	// Pending: some of its bytes may still be on a disk. The nodes continue without
+	// further requests; erase again to see how far they are. If it is set beside an
+	// error, the erasure has begun and is final: the session is not found any more.
+	// If it is not set beside an error, the outcome is unknown.
 	Pending bool `json:"pending"`
 	// Records is how many records were removed by this call.
 	Records int `json:"records"`
-	// WaitsFor says what it waits for while it is pending, and goes by itself.
+	// WaitsFor says what a pending erasure waits for. It needs no action.
 	WaitsFor string `json:"waitsFor,omitempty"`
-	// Left names what stays while it is pending, and what an operator must do.
+	// Left names what a pending erasure can't remove, and what an operator must do.
 	Left string `json:"left,omitempty"`
 }

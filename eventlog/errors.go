@@ -11,8 +11,8 @@ var (
 	ErrSessionNotFound = errors.New("eventlog: session not found")
 	// ErrSessionExists: a session is created that has records.
 	ErrSessionExists = errors.New("eventlog: session exists")
-	// ErrErasing: an append to a session whose erasure has begun and is not
-	// over; nothing was written. Erase again, or wait.
+	// ErrErasing: the session's erasure has begun and is not finished; nothing was
+	// written. Erase again, or wait.
 	ErrErasing = errors.New("eventlog: session is being erased")
 	// ErrOutcomeUnknown: an append was sent and not answered; it may or may
 	// not be in the log, now or later. [Writer] resolves it.
@@ -36,7 +36,7 @@ var (
 	ErrIncomplete = errors.New("eventlog: read incomplete")
 	// ErrDamaged: stored bytes are not what was stored.
 	ErrDamaged = errors.New("eventlog: damaged")
-	// ErrUnavailable: nobody answers for the log now, and nothing was written;
+	// ErrUnavailable: the log does not answer now, and nothing was written;
 	// try again.
 	ErrUnavailable = errors.New("eventlog: unavailable")
 	// ErrRefused: the log takes no appends now, as [Info].Refuses says, and
@@ -46,22 +46,22 @@ var (
 	ErrClosed = errors.New("eventlog: closed")
 )
 
-// ConflictError tells that the session's last sequence is not the expected
-// one. Head is the real one if the log told it, else 0.
+// ConflictError says that the session's last sequence is not the expected
+// one. Head is the actual one if the log returned it, else 0.
 type ConflictError struct{ Head uint64 }
 
 func (e *ConflictError) Error() string {
 	return fmt.Sprintf("eventlog: sequence conflict: head is %d", e.Head)
 }
 
-// CursorAheadError tells that a cursor is beyond the session's head.
+// CursorAheadError says that a cursor is beyond the session's head.
 type CursorAheadError struct{ Cursor, Head uint64 }
 
 func (e *CursorAheadError) Error() string {
 	return fmt.Sprintf("eventlog: cursor %d is ahead of head %d", e.Cursor, e.Head)
 }
 
-// TrimmedError tells that retention has removed records behind a cursor, up
+// TrimmedError says that retention has removed records after a cursor, up
 // to Floor: read on from there, or take a snapshot.
 type TrimmedError struct{ Cursor, Floor uint64 }
 
@@ -69,7 +69,7 @@ func (e *TrimmedError) Error() string {
 	return fmt.Sprintf("eventlog: cursor %d is below the floor %d", e.Cursor, e.Floor)
 }
 
-// ValidationError tells what is wrong with a record or an id. Field is the
+// ValidationError says what is wrong with a record or an id. Field is the
 // path of the field, empty for the whole.
 type ValidationError struct {
 	Type, Field, Reason string
@@ -86,13 +86,13 @@ func (e *ValidationError) Error() string {
 	return s
 }
 
-// StreamTruncatedError tells an attached [Reader] that records were struck at
-// a time when it had not yet read to the end (document 000, guarantee G4).
-// Its next read yields what survives.
+// StreamTruncatedError says to the user of an attached [Reader] that records were
+// truncated before the reader had read to the end. Its next read yields the
+// records that are left.
 type StreamTruncatedError struct {
 	Reason ResyncReason
 	// TruncatedAtStep is the last step that a clean-up by step has kept, nil
-	// if the marker is not one's.
+	// for other markers.
 	TruncatedAtStep *int
 	// AtSequence is the head when the marker was written.
 	AtSequence uint64
@@ -101,7 +101,7 @@ type StreamTruncatedError struct {
 func (e *StreamTruncatedError) Error() string {
 	s := fmt.Sprintf("eventlog: stream truncated at sequence %d (%s)", e.AtSequence, e.Reason)
 	if e.TruncatedAtStep != nil {
-		s += fmt.Sprintf(" behind step %d", *e.TruncatedAtStep)
+		s += fmt.Sprintf(" after step %d", *e.TruncatedAtStep)
 	}
 	return s
 }

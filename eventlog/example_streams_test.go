@@ -9,8 +9,7 @@ import (
 	"github.com/helixd/helixd/eventlog/memory"
 )
 
-// An agent of one's own writes a stream, and a reader that is attached hears
-// of what is struck.
+// A program writes its own stream. An attached reader is notified when records are truncated.
 func ExampleStreams() {
 	ctx := context.Background()
 	streams := eventlog.NewStreams(memory.New())
@@ -30,14 +29,14 @@ func ExampleStreams() {
 
 	for record, err := range r.Records(ctx) {
 		if cut, ok := errors.AsType[*eventlog.StreamTruncatedError](err); ok {
-			fmt.Println("behind step", *cut.TruncatedAtStep, "all is struck")
+			fmt.Println("after step", *cut.TruncatedAtStep, "all is truncated")
 			continue
 		}
 		fmt.Println(record.Sequence, record.Type)
 	}
 	fmt.Println(r.Status())
 	// Output:
-	// behind step 1 all is struck
+	// after step 1 all is truncated
 	// 1 text_delta
 	// 3 truncated
 	// 4 text_delta

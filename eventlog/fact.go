@@ -2,11 +2,11 @@ package eventlog
 
 import "encoding/json"
 
-// Fact is a record that is not a chunk: what helixd must remember beside the
+// Fact is a record that is not a chunk: what helixd must remember in addition to the
 // public stream. Facts share the session's subject, sequence and order with
 // the chunks and are never shown to chunk readers.
 type Fact interface {
-	// Type is the discriminator that stands in the JSON's "type" field.
+	// Type is the value of the JSON's "type" field.
 	Type() string
 	// At is the time of writing in milliseconds since the epoch. Folds know
 	// no other clock.
@@ -18,8 +18,8 @@ type Fact interface {
 type FactBase struct {
 	SessionID string `json:"sessionId"` // the session within the tree that the fact is about
 	Timestamp int64  `json:"timestamp"` // milliseconds since the epoch
-	// By is who asked for what the fact records; nil: nobody outside, or it is
-	// not known.
+	// By is the caller whose request the fact records; nil: helixd itself, or the
+	// caller is not known.
 	By *Actor `json:"by,omitempty"`
 }
 
@@ -42,7 +42,7 @@ func (*FactBase) fact() {}
 // Facts of a session and its runs.
 type (
 	// SessionCreated is the first record of every session. Child is set if it
-	// is a sub-agent's: then it lies in its root's log.
+	// is a sub-agent's; the record is then in the log of its root session.
 	SessionCreated struct {
 		AgentType string            `json:"agentType"`
 		State     json.RawMessage   `json:"state,omitempty"` // initial custom state, an object
@@ -58,7 +58,7 @@ type (
 	// log, or restored from a backup, and by whom. It changes nothing of the session.
 	SessionImported struct {
 		Records int `json:"records"`
-		// Backup is when the backup was begun from which they were restored, in milliseconds
+		// Backup is when the backup that they were restored from began, in milliseconds
 		// since the epoch; 0: they were imported.
 		Backup int64 `json:"backup,omitempty"`
 		FactBase
@@ -70,8 +70,8 @@ type (
 		Content  string          `json:"content"`
 		Files    []MessageFile   `json:"files,omitempty"`
 		Metadata json.RawMessage `json:"metadata,omitempty"` // an object
-		// MessageID is what the client that sent it calls it, if it said so:
-		// sent again, it is known.
+		// MessageID is the id that the client gave it, if any. A message with the same id
+		// is the same message, sent again.
 		MessageID string `json:"messageId,omitempty"`
 		FactBase
 	}
@@ -80,12 +80,11 @@ type (
 	RunRequested struct {
 		RunID string  `json:"runId"`
 		Mode  RunMode `json:"mode"`
-		// ExpiresAt is from when on the session may be taken for given up, in
-		// milliseconds since the epoch; 0: never, or as before (document 004,
-		// expiredSessionCleanup).
+		// ExpiresAt is when a sweep may end the session if it still waits, in
+		// milliseconds since the epoch; 0: never, or as before.
 		ExpiresAt int64 `json:"expiresAt,omitempty"`
-		// TraceParent is the caller's place in its own trace, in the form of
-		// the header traceparent (W3C Trace Context), if it has said so.
+		// TraceParent is the caller's span, in the form of the header traceparent (W3C
+		// Trace Context), if the request had one.
 		TraceParent string `json:"traceParent,omitempty"`
 		FactBase
 	}
@@ -98,9 +97,9 @@ type (
 		FactBase
 	}
 
-	// ClaimSettled says of a claim that its end is not the tree's doing: its
-	// writer let go of the tree, or had it for a while and lives. Processes
-	// that die of a tree leave none.
+	// ClaimSettled says that the session tree did not end the process which claimed it:
+	// the process released the tree, or has driven it for a while and is still alive. A
+	// process that a tree ends writes none.
 	ClaimSettled struct {
 		RunID string        `json:"runId"`
 		Node  string        `json:"node"`
@@ -159,10 +158,10 @@ type (
 
 // Facts of the stream.
 type (
-	// Truncated strikes records from the effective stream; nothing is
-	// deleted. Ranges is the truth; AtSequence is the head when it was
-	// written (documents' guarantee G4). The other fields tell what was
-	// asked for: TruncatedAtStep and MinSequence of a clean-up by step,
+	// Truncated is the marker that hides records from the effective stream. It deletes
+	// nothing. Ranges says which records. AtSequence is the head when the marker was
+	// written: a reader that had not yet passed it is notified. The other fields repeat
+	// the request: TruncatedAtStep and MinSequence of a clean-up by step,
 	// AfterSequence and Restore of a rollback.
 	Truncated struct {
 		Reason     ResyncReason `json:"reason"`
@@ -176,13 +175,13 @@ type (
 		// AfterSequence is the record that a rollback goes back to. Only
 		// rollbacks have it.
 		AfterSequence uint64 `json:"afterSequence,omitempty"`
-		// Restore is what the fold needs to go back there and can't know by
-		// itself, an object that package projector makes and reads.
+		// Restore is an object that package projector writes and reads: what the fold
+		// needs to go back and can't compute from the records.
 		Restore json.RawMessage `json:"restore,omitempty"`
 		FactBase
 	}
 
-	// StreamPaused tells readers that the stream waits.
+	// StreamPaused says that the stream waits.
 	StreamPaused struct {
 		Reason string `json:"reason,omitempty"`
 		FactBase
@@ -193,8 +192,7 @@ type (
 		FactBase
 	}
 
-	// StreamEnd is the control message of document 000: the stream is
-	// complete until a new turn re-activates it.
+	// StreamEnd says that the stream is complete until a new turn re-activates it.
 	StreamEnd struct {
 		StreamID    string          `json:"streamId"`
 		Timestamp   int64           `json:"timestamp"`
@@ -208,9 +206,9 @@ type (
 	}
 )
 
-// Range is a part of the log that a [Truncated] fact strikes: records of one
+// Range is a part of the log that a [Truncated] fact hides: records of one
 // agent with From <= sequence <= To, as far as Scope reaches. They are those of
-// one tool call or, if CallID is empty, of none; with ScopeAll and ScopeStream, of any.
+// one tool call or, if CallID is empty, of no call; with ScopeAll and ScopeStream, of any.
 type Range struct {
 	AgentID string `json:"agentId"`
 	CallID  string `json:"callId,omitempty"`
@@ -219,16 +217,16 @@ type Range struct {
 	Scope   Scope  `json:"scope,omitempty"`
 }
 
-// Scope says which records a [Range] can strike; see [Scope.Strikes].
+// Scope says which records a [Range] can truncate; see [Scope.Strikes].
 type Scope string
 
 // The scopes.
 const (
 	ScopeRun     Scope = ""        // content that a model or a tool produced in a run
-	ScopeContent Scope = "content" // content, that of outside producers too
-	ScopeChunks  Scope = "chunks"  // chunks, those that tell a run's life too
+	ScopeContent Scope = "content" // content, also of outside producers
+	ScopeChunks  Scope = "chunks"  // all chunks, lifecycle chunks included
 	ScopeStream  Scope = "stream"  // the stream: chunks, pauses and ends
-	ScopeAll     Scope = "all"     // whatever can die
+	ScopeAll     Scope = "all"     // everything that a rollback can hide
 )
 
 // MessageFile is an attachment of a user message; Data is a data URL.
@@ -246,9 +244,9 @@ type TurnPart struct {
 	ToolCall  *ToolCall    `json:"toolCall,omitempty"`
 	Source    *Source      `json:"source,omitempty"`
 	File      *MessageFile `json:"file,omitempty"` // generated by the model; Data may be a hosted URL
-	// ProviderData is what the model's provider wants back with the part, an
-	// object: a signature, encrypted reasoning. It is opaque to everybody but
-	// the adapter that made it and says whose it is.
+	// ProviderData is an object that the model's provider wants back with the part:
+	// a signature, encrypted reasoning. Only the adapter that wrote it reads it; it
+	// names the provider.
 	ProviderData json.RawMessage `json:"providerData,omitempty"`
 }
 
@@ -261,12 +259,12 @@ type Source struct {
 	Filename  string `json:"filename,omitempty"` // of a document
 }
 
-// ToolCall is a model's wish to call a tool. Its id is unique in the tree.
+// ToolCall is a model's request to call a tool. Its id is unique in the tree.
 type ToolCall struct {
 	ID   string `json:"toolCallId"`
 	Name string `json:"toolName"`
-	// Arguments is what the model wrote if that is JSON, else a JSON string
-	// that holds it.
+	// Arguments is the model's text if that is JSON, else a JSON string
+	// with the text.
 	Arguments json.RawMessage `json:"arguments"`
 }
 
@@ -281,15 +279,15 @@ type TokenUsage struct {
 	Total      int64 `json:"total"`
 }
 
-// RunMode tells how a run begins.
+// RunMode says how a run begins.
 type RunMode string
 
-// Run modes. All but the first are document 000's.
+// Run modes. All but the first resume a session.
 const (
 	ModeStart            RunMode = "start"             // a first run, or a new turn
-	ModeContinue         RunMode = "continue"          // go on where the last run stopped
-	ModeWithMessage      RunMode = "with_message"      // go on with a further user message
-	ModeWithConfirmation RunMode = "with_confirmation" // go on with all open approvals decided
+	ModeContinue         RunMode = "continue"          // continue where the last run stopped
+	ModeWithMessage      RunMode = "with_message"      // continue with a further user message
+	ModeWithConfirmation RunMode = "with_confirmation" // continue with all open approvals decided
 	ModeFromCheckpoint   RunMode = "from_checkpoint"   // go back to a checkpoint, then on
 	ModeRetry            RunMode = "retry"             // go back to a turn's beginning, then on
 )
@@ -308,7 +306,7 @@ const (
 	RunStepPartial RunStatus = "suspended_step_partial"
 )
 
-// StopReason tells why a model stopped, in helixd's own terms.
+// StopReason says why a model stopped, in helixd's own terms.
 type StopReason string
 
 // Stop reasons.

@@ -5,9 +5,8 @@ import (
 	"iter"
 )
 
-// Feed is a log that tells the records of all its sessions together, for what
-// is derived from all of them. A position is a sequence; each partition has
-// its own.
+// Feed is a log with a change feed: it yields the records of all sessions of a partition
+// together, for read models. A position is a sequence; each partition has its own.
 type Feed interface {
 	Log
 
@@ -19,22 +18,21 @@ type Feed interface {
 	// Errors: ErrUnavailable, ErrClosed.
 	Spans(ctx context.Context) ([]Span, error)
 
-	// Feed yields what a partition holds behind a position, in order, and
-	// waits for more until ctx ends, which is its last error. It does not run
-	// ahead of who reads it by more than a bounded buffer, and keeps nothing
-	// on the server when it has ended. Where records are gone, it goes on
-	// behind the gap; the last position is told even if its record is gone.
-	// What lies in segments only is not fed: Read has it. What passes by itself
-	// it waits for; what does not within a bounded time ends it. Errors:
-	// ErrClosed, a *CursorAheadError if the log ends before the position; any
-	// other, ErrUnavailable among them, is of a feed that could not get on.
+	// Feed yields the records of a partition after a position, in order, and
+	// waits for more until ctx ends, which is its last error. It reads ahead of its
+	// consumer by at most a bounded buffer, and leaves nothing on the server when it
+	// ends. If records are gone, it continues after the gap; it yields the last position
+	// even if its record is gone. It does not yield records that are in segments only:
+	// Read does. It waits a bounded time for a failure to pass, and then ends. Errors:
+	// ErrClosed; a *CursorAheadError if the log ends before the position; any
+	// other, such as ErrUnavailable, if the feed could not continue.
 	Feed(ctx context.Context, partition int, from uint64) iter.Seq2[Fed, error]
 }
 
 // Span is what a partition spans.
 type Span struct {
 	// First is the first position that a feed has; a record before it is in
-	// segments, or gone. It may be behind Last.
+	// segments, or gone. It may be after Last.
 	First uint64
 	// Last is the last position that was given to a record, which may be gone.
 	Last uint64
@@ -48,7 +46,7 @@ type Span struct {
 type Fed struct {
 	Session string // the root
 	// Previous is the sequence of the session's record before this one, 0 if
-	// it is the first; if Linked, since foreign messages don't tell.
+	// it is the first. It is known if Linked is set: a foreign message does not name it.
 	Previous uint64
 	Linked   bool
 	// Err is why the record's payload could not be read, if it could not.

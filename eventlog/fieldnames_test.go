@@ -8,7 +8,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// What document 000 says, written by hand.
+// The wire form of each chunk, written by hand: the codec can't agree with its own mistakes.
 func TestWireForm(t *testing.T) {
 	const tail = `"agentId":"session-1","agentType":"writer","timestamp":1700000000123,"step":2}`
 	for _, tc := range []struct {

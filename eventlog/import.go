@@ -30,7 +30,7 @@ type ImportOptions struct {
 	Restore TranslateRestore
 }
 
-// Imported tells how far an import has come.
+// Imported says how far an import has come.
 type Imported struct {
 	SessionID string `json:"sessionId"`
 	Records   int    `json:"records"`  // of the source that are in the log now
@@ -45,32 +45,32 @@ type Imported struct {
 }
 
 // Import appends all records of another log's session to a new session of the
-// same id, in order, struck ones included: a session tree with its states,
-// its effective stream, its time travel. Each record's [Origin] tells its
+// same id, in order, truncated ones included: a session tree with its states,
+// its effective stream, its time travel. Each record's [Origin] has its
 // sequence and time in the log where it was first stored. Payloads stay byte
-// for byte but for the sequences that markers tell (the ranges and cursors of
-// truncated, what a rollback restores, stream_resync): they are translated.
+// for byte, except that the sequences in markers are translated (the ranges and cursors
+// of truncated, what a rollback restores, stream_resync).
 // Records of types that this version does not know stay as they are,
 // sequences in them too.
 //
-// Who wrote a record stays: claims are history behind which a later claim
-// counts on, and whoever repeats an append with an idempotency key gets the
+// A record keeps its writer: the attempts of a later claim count on from imported claims, and
+// a client that repeats an append with an idempotency key gets the
 // sequences that its records have here. Expected sequences and cursors of
 // clients are of the other log and mean nothing here.
 //
 // Records are appended in batches of at most [MaxAppendRecords], all or none
-// each; those of an append with a key stay together. After a break the same
-// import can be made again: it goes on behind what is there. At the end all is
-// read back and compared. Until then readers see the session as far as it has
-// come. If ctx has an actor, see [WithActor], a [SessionImported] after the records
+// each; those of an append with a key stay together. If an import breaks, the same
+// import can be made again: it continues after the records that are there. At the end all
+// records are read back and compared. Until then readers see the session as far as the
+// import has come. If ctx has an actor, see [WithActor], a [SessionImported] after the records
 // names it, once however often the import is repeated. No more than one batch is held,
 // and [Sequences].
 //
 // Errors: those that records yields; *ValidationError about the record that
-// was taken from records last; ErrSessionExists if the session holds anything
-// else; *ConflictError if somebody else writes to it meanwhile; ErrErasing;
-// ErrOutcomeUnknown; ErrTooLarge; ErrDamaged if what is read back is not what
-// was sent. With an error, Imported tells what is there.
+// was taken from records last; ErrSessionExists if the session has other
+// records; *ConflictError if another writer appends to it meanwhile; ErrErasing;
+// ErrOutcomeUnknown; ErrTooLarge; ErrDamaged if the records that are read back are
+// not those that were sent. With an error, Imported says what is there.
 func Import(ctx context.Context, log Log, session string, records iter.Seq2[Record, error], o ImportOptions) (Imported, error) {
 	if err := ValidateSessionID(session); err != nil {
 		return Imported{}, err
@@ -127,7 +127,8 @@ func (im *importer) run(records iter.Seq2[Record, error]) error {
 	return im.sign()
 }
 
-// sign appends who has made the import, if ctx says so and the log does not.
+// sign appends a record with the caller that made the import, if ctx has an actor and the log
+// has no such record yet.
 func (im *importer) sign() error {
 	f := &SessionImported{
 		Records: im.done.Records, FactBase: FactBase{SessionID: im.session, Timestamp: time.Now().UnixMilli()},
@@ -159,9 +160,9 @@ func (im *importer) take(r Record) error {
 	switch {
 	case !im.rooted && !isForeign(r.Envelope) && r.Agent != im.session:
 		return &ValidationError{Field: "agent", Reason: fmt.Sprintf(
-			"is %q: a session is imported under its own id only, since its records tell it too", r.Agent)}
+			"is %q: a session is imported under its own id only, since its records contain it too", r.Agent)}
 	case r.Sequence <= im.last:
-		return &ValidationError{Field: "sequence", Reason: fmt.Sprintf("must rise: %d stands behind %d", r.Sequence, im.last)}
+		return &ValidationError{Field: "sequence", Reason: fmt.Sprintf("must rise: %d comes after %d", r.Sequence, im.last)}
 	}
 	im.last, im.rooted = r.Sequence, im.rooted || !isForeign(r.Envelope)
 	if refers(r.Envelope) { // to records whose new sequences must be known
@@ -174,7 +175,7 @@ func (im *importer) take(r Record) error {
 		}
 		r.Payload = payload
 	}
-	if r.Origin == (Origin{}) { // else it has come a longer way
+	if r.Origin == (Origin{}) { // else it was imported before
 		r.Origin = Origin{Sequence: r.Sequence, Time: r.Time}
 	}
 	r.Origin.Time = r.Origin.Time.UTC() // as logs keep it
@@ -208,14 +209,14 @@ func (im *importer) find(r Record) (bool, error) {
 	return true, nil
 }
 
-// isSignature reports whether a record says who has made an import into this log. One
-// that was imported itself is a record like others.
+// isSignature reports whether a record names the caller that made an import into this log.
+// An imported signature is a record like others.
 func isSignature(r Record) bool {
 	return r.Kind == KindFact && r.Type == (*SessionImported)(nil).Type() && r.Origin == (Origin{})
 }
 
-// put makes r pending. Records of one append with a key lie without gaps: they
-// are not torn apart.
+// put makes r pending. Records of one append with a key have no gaps between them: they
+// stay in one append.
 func (im *importer) put(r Record) error {
 	if n := len(im.pending); n > 0 && (n == MaxAppendRecords || im.bytes+len(r.Payload) > importBatchBytes) {
 		fits := n < MaxAppendRecords && im.bytes+len(r.Payload) <= importKeyedBytes

@@ -158,7 +158,7 @@ func TestImportReproducesASession(t *testing.T) {
 	require.Equal(t, effectiveTexts(t, from), effectiveTexts(t, to))
 	require.NotContains(t, effectiveTexts(t, to), "dead")
 
-	// A copy of the copy still tells where the record was first.
+	// A copy of the copy still says where the record was first.
 	third := newBusy(t, 7)
 	_, err = eventlog.Import(t.Context(), third, "s", source(exported(t, to, "s")), eventlog.ImportOptions{})
 	require.NoError(t, err)
@@ -181,7 +181,7 @@ func effectiveTexts(t *testing.T, log eventlog.Log) (texts []string) {
 	return texts
 }
 
-// Sequences within markers are those of the log that they lie in; of the other
+// Sequences within markers are those of the log that they are in; of the other
 // bytes none changes.
 func TestImportTranslatesMarkers(t *testing.T) {
 	marker := func(payload string) eventlog.Entry {
@@ -227,7 +227,7 @@ func TestImportTranslatesMarkers(t *testing.T) {
 	}
 }
 
-// An import that broke anywhere is made again and goes on; what it wrote are
+// An import that broke anywhere is made again and continues; what it wrote are
 // whole batches.
 func TestImportGoesOnAfterABreak(t *testing.T) {
 	from := newBusy(t, 0)
@@ -243,7 +243,7 @@ func TestImportGoesOnAfterABreak(t *testing.T) {
 	want, err := eventlog.Import(t.Context(), whole, "s", source(original), eventlog.ImportOptions{})
 	require.NoError(t, err)
 	batches := len(whole.calls)
-	require.Greater(t, batches, 40, "each marker waits for what it strikes")
+	require.Greater(t, batches, 40, "each marker waits for the records that it truncates")
 	for kill := range batches {
 		log := newBusy(t, 3)
 		dying := &dyingLog{Log: log, left: kill}
@@ -260,7 +260,7 @@ func TestImportGoesOnAfterABreak(t *testing.T) {
 		require.Equal(t, len(original), done.Appended+again.Appended)
 		require.Equal(t, effectiveTexts(t, from), effectiveTexts(t, log))
 	}
-	// A complete one is only looked at, whatever came behind it.
+	// A complete one is only looked at, whatever came after it.
 	again, err := eventlog.Import(t.Context(), whole, "s", source(original), eventlog.ImportOptions{})
 	require.NoError(t, err)
 	want.Appended = 0
@@ -368,7 +368,7 @@ func TestImportRefusesBadRecords(t *testing.T) {
 		change func([]eventlog.Record)
 		want   string
 	}{
-		"order":       {func(r []eventlog.Record) { r[2].Sequence = r[1].Sequence }, "sequence must rise: 4 stands behind 4"},
+		"order":       {func(r []eventlog.Record) { r[2].Sequence = r[1].Sequence }, "sequence must rise: 4 comes after 4"},
 		"another id":  {func(r []eventlog.Record) { r[0].Agent = "t" }, `agent is "t": a session is imported under its own id only`},
 		"no kind":     {func(r []eventlog.Record) { r[2].Kind = "" }, "kind"},
 		"no type":     {func(r []eventlog.Record) { r[2].Type = "" }, "type"},

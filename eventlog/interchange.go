@@ -35,9 +35,9 @@ var (
 )
 
 // MarshalJSON writes the record with its envelope in one line of valid UTF-8.
-// The payload stands under "data" as it is. Where that would not keep its
-// bytes, since they are no JSON, hold white space between tokens or are not
-// UTF-8, "base64" has them, and "data" shows what can be shown.
+// The member "data" has the payload as it is. If that would not keep its
+// bytes, because they are not JSON, contain white space between tokens or are not
+// UTF-8, "base64" has them, and "data" shows as much as can be shown.
 //
 // [json.Marshal] escapes <, > and & in what MarshalJSON returns. To keep the
 // bytes call it directly, or by an encoder with SetEscapeHTML(false).
@@ -73,9 +73,9 @@ func (r *Record) UnmarshalJSON(b []byte) error {
 
 // ParseRecord reads the interchange form of a record strictly, for [Import]:
 // an object of the members that MarshalJSON writes, by their exact names and
-// each once, whose envelope a log can hold. Of the payload it looks at no more
-// than that it is of the envelope's type, if it tells one: a log outlives its
-// readers' versions. A message that helixd did not write is a record whose kind,
+// each once, whose envelope a log can hold. Of the payload it checks only
+// that its type, if it has one, is the envelope's: a log outlives the versions of its
+// readers. A message that helixd did not write is a record whose kind,
 // type and agent are empty. The error is a [*ValidationError] that names the member.
 func ParseRecord(line []byte) (Record, error) {
 	if !utf8.Valid(line) {
@@ -172,7 +172,7 @@ func firstValue(s []byte) []byte {
 			depth++
 		case c == '}' || c == ']':
 			if depth == 0 {
-				return s[:i] // behind a number or a word
+				return s[:i] // after a number or a word
 			}
 			depth--
 		case depth == 0 && (c == ',' || c <= ' '):

@@ -47,8 +47,8 @@ type Log interface {
 	// Sessions yields the ids of all sessions, sorted by bytes.
 	Sessions(ctx context.Context) iter.Seq2[string, error]
 
-	// Erase removes every byte of a session, for good. From when it has
-	// begun the session is not found and its writers can't write. It can be
+	// Erase removes every byte of a session, for good. As soon as it has
+	// begun, the session is not found and its writers can't write. It can be
 	// called again until nothing is pending. Errors: ErrSessionNotFound,
 	// ErrRefused, ErrDamaged if the server can't read the session: it is
 	// erased when it can be read again.
@@ -68,12 +68,12 @@ type Info struct {
 	Partitions int        `json:"partitions"`
 	// MaxRecordBytes is the largest payload that Append takes, in bytes.
 	MaxRecordBytes int `json:"maxRecordBytes"`
-	// GatherFrom is from how many records on one append of them is quicker
-	// than one for each.
+	// GatherFrom is the number of records from which one append of all is faster
+	// than an append of each.
 	GatherFrom int `json:"-"`
-	// Refuses tells why appends are refused now; empty: they are not.
+	// Refuses says why appends are refused now; empty: they are not.
 	Refuses string `json:"refuses,omitempty"`
-	// RefusesErasure tells why not even what makes room is done now.
+	// RefusesErasure says why even erasure and retention are refused now; empty: they are not.
 	RefusesErasure string `json:"-"`
 }
 

@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// Streams is document 000's stream manager over a log, for Go programs that
-// produce chunks of their own. A stream is that of a session's tree.
+// Streams manages the streams of a log for Go programs that produce their own
+// chunks. Each session tree has one stream.
 //
 // Its writers hold no claim: any number may write to a stream at the same time,
-// in this process or in others, and all of it has one order. Each append is a
-// compare-and-swap behind what the writer knows; where somebody else was
-// first, it reads what is new and tries again for as long as its context
-// lasts. What was written is durable, as the log's Info says, and once. A
-// stream that has ended or failed refuses with ErrStreamEnded until a new run
+// in this process or in others, and all records have one order. Each append is a
+// compare-and-swap at the head that the writer knows. If another writer was
+// first, it reads the new records and tries again until its context ends. Written
+// chunks are durable, as the log's Info says, and are there once. A
+// stream that has ended or failed refuses writes with ErrStreamEnded until a new run
 // re-activates it.
 //
-// A log is never restarted: a new turn follows the last one, under rising
-// sequences. [Streams.ResetStream] empties a stream by a marker.
+// A log never restarts: a new turn follows the last one, and sequences keep rising.
+// [Streams.ResetStream] empties a stream with a marker.
 type Streams struct{ log Log }
 
 // NewStreams returns the streams of log.
@@ -28,7 +28,7 @@ func NewStreams(log Log) *Streams { return &Streams{log: log} }
 // StreamInfo describes a stream.
 type StreamInfo struct {
 	Status StreamStatus `json:"status"`
-	// LatestSequence is the head: a reader from there gets what comes.
+	// LatestSequence is the head: a reader that starts there gets new records only.
 	LatestSequence uint64 `json:"latestSequence"`
 }
 
@@ -55,7 +55,7 @@ func (s *Streams) Reader(ctx context.Context, session string) (*Reader, error) {
 	return NewReader(ctx, s.log, session, 0)
 }
 
-// ResumableReader attaches a reader behind a sequence. Errors: as [Log.Follow].
+// ResumableReader attaches a reader after a sequence. Errors: as [Log.Follow].
 func (s *Streams) ResumableReader(ctx context.Context, session string, from uint64) (*Reader, error) {
 	return NewReader(ctx, s.log, session, from)
 }
@@ -72,7 +72,7 @@ func (s *Streams) FailStream(ctx context.Context, session, message string) error
 	return s.tell(ctx, session, &StreamFailed{Error: message, FactBase: s.base(session)})
 }
 
-// PauseStream tells that a stream waits; it still takes chunks. Errors:
+// PauseStream says that a stream waits; it still takes chunks. Errors:
 // ErrSessionNotFound, ErrStreamEnded.
 func (s *Streams) PauseStream(ctx context.Context, session, reason string) error {
 	return s.tell(ctx, session, &StreamPaused{Reason: reason, FactBase: s.base(session)})
@@ -111,7 +111,7 @@ func (s *Streams) Info(ctx context.Context, session string) (StreamInfo, error) 
 	return StreamInfo{Status: t.life.now(), LatestSequence: t.head}, nil
 }
 
-// AllChunks yields the chunks that are there now and not struck. Errors: as
+// AllChunks yields the chunks that are there now and not truncated. Errors: as
 // [Log.Read].
 func (s *Streams) AllChunks(ctx context.Context, session string) Stream {
 	return Chunks(Effective(ctx, s.log, session, 0, 0))
@@ -122,20 +122,19 @@ func (s *Streams) CleanupToStep(ctx context.Context, session, agent string, step
 	return CleanupToStep(ctx, s.log, session, agent, step, minSequence)
 }
 
-// ResetStream empties a stream, so that it can be written from the beginning:
-// document 000's resetStream. One marker truncates all chunks of all agents
-// and the stream's pauses and ends, and the stream is active. Sequences go on
-// rising, so that cursors stay valid; attached readers notice as they do a
-// clean-up. Messages, state and runs are not taken back: that is [Rollback]'s.
-// It returns the marker, or nil if there was nothing to truncate.
+// ResetStream empties a stream, so that it can be written from the beginning.
+// One marker truncates all chunks of all agents and the stream's pauses and ends, and
+// the stream is active again. Sequences keep rising, so that cursors stay valid; attached
+// readers are notified as after a clean-up. Messages, state and runs do not change:
+// [Rollback] changes them. It returns the marker, or nil if there was nothing to truncate.
 //
 // Errors: ErrSessionNotFound; ErrOutcomeUnknown if ctx ended too early.
 func (s *Streams) ResetStream(ctx context.Context, session string) (*Truncated, error) {
 	return resetStream(ctx, s.log, session)
 }
 
-// StreamWriter writes chunks of one agent. Several goroutines may use it; what
-// it writes goes one after the other.
+// StreamWriter writes chunks of one agent. Several goroutines may use it; its
+// writes are sent one after the other.
 type StreamWriter struct {
 	agentID, agentType string
 
@@ -144,8 +143,8 @@ type StreamWriter struct {
 }
 
 // Write appends chunks, all or none, and returns the last one's sequence when
-// they are durable. They must be of the writer's agent, and none that tells a
-// run's life ([RuntimeOnly]).
+// they are durable. They must be of the writer's agent, and no lifecycle
+// chunks ([RuntimeOnly]).
 //
 // Errors: *ValidationError; ErrStreamEnded; ErrTooLarge, also for more than
 // [MaxAppendRecords] chunks; ErrSessionNotFound if the session was erased since
@@ -185,8 +184,7 @@ func (w *StreamWriter) entry(c Chunk) (Entry, error) {
 	return NewChunk(c, Labels{})
 }
 
-// tail is where a session's log ends, as far as somebody without a claim knows
-// it.
+// tail is the end of a session's log as far as a writer without a claim knows it.
 type tail struct {
 	log     Log
 	session string

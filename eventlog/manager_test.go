@@ -11,8 +11,8 @@ import (
 	"github.com/helixd/helixd/eventlog/memory"
 )
 
-// TestResetStream: document 000's resetStream. Nothing of the stream is left, a
-// stream that has ended is active again, and sequences go on rising.
+// TestResetStream: after a reset no chunk is left, a stream that had ended is active again, and
+// sequences keep rising.
 func TestResetStream(t *testing.T) {
 	log := memory.New()
 	streams := eventlog.NewStreams(log)
@@ -132,7 +132,7 @@ func TestAWriterThatIsCrowdedOutEndsWithItsContext(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// crowdedLog lets somebody else append first.
+// crowdedLog lets another writer append first.
 type crowdedLog struct {
 	eventlog.Log
 	before  func()

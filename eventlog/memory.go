@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// Facts of memories. All but MemoryRecalled lie in the log of their scope,
+// Facts of memories. All but MemoryRecalled are in the log of their scope,
 // whose first record is a MemorySaved.
 type (
-	// MemorySaved is a memory. The first one of an id counts, also when that was
-	// forgotten since: an id always stands for the same text.
+	// MemorySaved is a memory. The first one of an id counts, even if it was
+	// forgotten since: an id always names the same text.
 	MemorySaved struct {
 		MemoryID string          `json:"memoryId"`
 		Content  string          `json:"content"`
@@ -47,7 +47,7 @@ type (
 		RunID    string           `json:"runId"`
 		Query    string           `json:"query"`
 		Memories []RecalledMemory `json:"memories,omitempty"`
-		// Error is why nothing could be recalled; the turn goes on without.
+		// Error is why nothing could be recalled; the turn continues without memories.
 		Error string `json:"error,omitempty"`
 		FactBase
 	}
@@ -76,7 +76,7 @@ type RecalledMemory struct {
 	Score float64 `json:"score"`
 }
 
-// MemoryScopeKind tells whose memories a scope has.
+// MemoryScopeKind says whose memories a scope has.
 type MemoryScopeKind string
 
 // Kinds of scopes.
@@ -87,7 +87,7 @@ const (
 )
 
 // MemoryScope is whose memories there are: one user's, one agent type's, or one
-// session tree's. Each scope has a log of its own.
+// session tree's. Each scope has its own log.
 type MemoryScope struct {
 	Kind MemoryScopeKind `json:"kind"`
 	ID   string          `json:"id"`
@@ -124,12 +124,12 @@ func (s MemoryScope) Validate() error {
 	return nil
 }
 
-// digest is what stands for a long id or tenant in the name of its log: nobody may
-// be called so, and have somebody else's.
+// digest replaces a long id or tenant in the name of a log. No id or tenant may have this form:
+// it could name the log of another one.
 var digest = regexp.MustCompile(`^#[0-9a-f]{64}$`)
 
-// memoryLogs is what the ids of scopes' logs begin with. Sessions can't be
-// called so, see [ValidateClientSessionID].
+// memoryLogs is the prefix of the ids of scopes' logs. The ids of sessions can't
+// begin with it, see [ValidateClientSessionID].
 const memoryLogs = "~memory/"
 
 // LogID is the id of the scope's log. If it would be too long, the scope's id and its

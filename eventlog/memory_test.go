@@ -9,7 +9,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// Each scope has a log of its own, which nobody outside can name, and from which
+// Each scope has its own log, which nobody outside can name, and from which
 // it is known again.
 func TestScopesHaveLogs(t *testing.T) {
 	seen := map[string]bool{}

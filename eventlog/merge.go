@@ -110,7 +110,7 @@ type run struct {
 	size     int // of the merged payload
 }
 
-// take adds e if it goes on where r ends. If not, r has ended.
+// take adds e if it continues where r ends. If not, r has ended.
 func (r *run) take(e Entry) bool {
 	if r.unit == nil || e.Envelope != r.envelope {
 		return false

@@ -13,15 +13,15 @@ const (
 	maxRetryPause = 250 * time.Millisecond
 )
 
-// AppendOnce appends entries behind expected exactly once, whatever happens
-// to the answers, and returns the last one's sequence. writer must be unique
+// AppendOnce appends entries after expected exactly once, even if answers
+// are lost, and returns the last one's sequence. writer must be unique
 // for all time: it is how the entries are recognised. It is for producers
 // that hold no claim.
 //
-// Errors: as [Log.Append]; a *ConflictError means that somebody else wrote
-// there first and that nothing of this was or will be written;
-// ErrSessionNotFound the same for a session that was erased, ErrErasing for
-// one whose erasure is not over, if expected is 0. ErrOutcomeUnknown is left only when
+// Errors: as [Log.Append]; a *ConflictError means that another writer was
+// first and that none of the entries was or will be written;
+// ErrSessionNotFound means the same for a session that was erased, ErrErasing for
+// one whose erasure is not finished, if expected is 0. ErrOutcomeUnknown is left only when
 // ctx ends, or beside ErrErasing.
 func AppendOnce(ctx context.Context, log Log, session, writer string, expected uint64, entries []Entry) (uint64, error) {
 	last, _, err := AppendOrFind(ctx, log, session, writer, expected, entries)
@@ -84,7 +84,7 @@ func appendOrFind(ctx context.Context, log Log, session string, expected uint64,
 	}
 }
 
-// firstAfter returns the first record behind n, or the zero Record.
+// firstAfter returns the first record after n, or the zero Record.
 func firstAfter(ctx context.Context, log Log, session string, n uint64) (Record, error) {
 	for r, err := range log.Read(ctx, session, n, 0) {
 		return r, err

@@ -41,7 +41,7 @@ func TestAnAppendToASessionThatIsBeingErasedIsRefusedAtOnce(t *testing.T) {
 		require.NotErrorIs(t, err, eventlog.ErrOutcomeUnknown, "nothing was written")
 		require.Zero(t, time.Since(start))
 
-		// A first try that got no answer may come when the erasure is over.
+		// A first try that got no answer may come when the erasure is finished.
 		log := &erasingLog{Log: memory.New(), answers: []error{eventlog.ErrOutcomeUnknown}}
 		_, err = eventlog.AppendOnce(ctx, log, "s", "p", 0, entries)
 		require.ErrorIs(t, err, eventlog.ErrErasing)

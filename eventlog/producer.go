@@ -8,8 +8,8 @@ import (
 // larger atomic batch.
 const MaxAppendRecords = 1000
 
-// RuntimeOnly reports whether chunks of a type tell a run's life. Only the
-// runtime that drives the run writes them, never an outside producer.
+// RuntimeOnly reports whether a type is that of a lifecycle chunk. Only the
+// runtime that drives the run writes those, never an outside producer.
 func RuntimeOnly(chunkType string) bool {
 	switch chunkType {
 	case (*CheckpointCreated)(nil).Type(), (*StreamResync)(nil).Type(), (*ExecutorSuperseded)(nil).Type(),
@@ -25,10 +25,9 @@ const keyedPrefix = "key:"
 
 // KeyedWriter returns the writer, for [AppendOnce], of an append that its
 // producer may repeat: it names the producer's idempotency key and the digest
-// of what was asked for, which holds no colon. All records of the append bear
-// it, so that the log itself tells which keys have been answered, and with
-// what, at the same instant as the append; a record of its own for that would
-// not fit behind [MaxAppendRecords] others.
+// of the request, which contains no colon. All records of the append have this writer,
+// so that the log itself says which keys were answered, and with what, atomically
+// with the append. A separate record would exceed [MaxAppendRecords].
 func KeyedWriter(key, digest string) string { return keyedPrefix + digest + ":" + key }
 
 // ParseKeyedWriter takes a writer apart that KeyedWriter made.

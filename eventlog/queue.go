@@ -7,41 +7,40 @@ import (
 	"sync"
 )
 
-// Limits of what waits in a [Writer] beside the append in flight. A Write
-// waits while it would exceed one of them; a larger one waits until nothing
-// else does.
+// Limits of what waits in a [Writer] in addition to the append in flight. A Write
+// waits while it would exceed one of them. A Write that is larger than a limit waits
+// until the queue is empty.
 const (
 	MaxQueuedRecords = 4096
 	MaxQueuedBytes   = 1 << 20 // of payloads
 )
 
-// queue holds the calls of a writer that wait for their turn, in order, and
-// what has become of the writer.
+// queue holds the waiting calls of a writer, in order, and the state of the writer.
 type queue struct {
 	parent  context.Context // of all that is in flight
 	work    func()          // works the queue off
-	flusher sync.WaitGroup  // whoever does so
+	flusher sync.WaitGroup  // the goroutine or Append that does so
 
 	mu             sync.Mutex
 	busy           bool // work is running
 	calls          []*call
 	few            [4]*call // memory for calls, while they are few
 	records, bytes int
-	room           chan struct{}           // closed when calls leave; nil: nobody waits
+	room           chan struct{}           // closed when calls leave; nil: no caller waits
 	flight         context.Context         // of the append in flight, and of later ones until it is aborted
 	abort          context.CancelCauseFunc // ends flight
 	fatal          error                   // every call fails with it
-	failed         error                   // the first of Writes that no Flush has told
+	failed         error                   // the first of Writes that no Flush has returned yet
 }
 
 // call is one call of Append or Write; without entries, of Flush or Sync.
 type call struct {
 	entries []Entry
 	bytes   int
-	written bool          // by Write: nobody waits
+	written bool          // by Write: no caller waits
 	sync    bool          // what others have written is observed
 	still   func() bool   // whether it is still to be written; nil: it is
-	done    chan struct{} // closed when it is answered; nil: nobody waits for that
+	done    chan struct{} // closed when it is answered; nil: no caller waits for that
 	err     error         // the answer
 
 	// The queue's lock guards these.
@@ -56,8 +55,8 @@ type call struct {
 	self [1]*call
 }
 
-// put queues c. If nobody works the queue off, an Append has to; it is told
-// that it is idle. If there is no room, a Write gets a channel that is closed
+// put queues c. If no goroutine works the queue off, idle is true, and an Append has to
+// do it. If there is no room, a Write gets a channel that is closed
 // when there may be.
 func (q *queue) put(c *call) (idle bool, room <-chan struct{}, err error) {
 	q.mu.Lock()
@@ -107,7 +106,7 @@ func (q *queue) handOver() {
 	}
 }
 
-// mark queues a call without entries behind all others; nil if there is
+// mark queues a call without entries after all others; nil if there is
 // nothing to wait for.
 func (q *queue) mark() *call {
 	q.mu.Lock()
@@ -166,8 +165,8 @@ func (q *queue) wake() {
 	}
 }
 
-// leave ends c early. If it may be in flight, that is given up, and the flusher
-// tells whether it was written.
+// leave ends c early. If c may be in flight, the append is aborted, and the flusher
+// finds out whether it was written.
 func (q *queue) leave(c *call, cause error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -184,8 +183,7 @@ func (q *queue) leave(c *call, cause error) {
 	}
 }
 
-// hold keeps b's calls from being in flight until each is launched in a batch
-// of its own.
+// hold keeps b's calls from being in flight until each is launched in its own batch.
 func (q *queue) hold(b *batch) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -251,7 +249,7 @@ func (c *call) unit(entries []Entry) *unit {
 	return &c.own
 }
 
-// failure returns why u must not be written, if it is of a Write behind one
+// failure returns why u must not be written, if it is of a Write after one
 // that failed.
 func (q *queue) failure(u *unit) error {
 	q.mu.Lock()
@@ -262,7 +260,7 @@ func (q *queue) failure(u *unit) error {
 	return nil
 }
 
-// tell returns the error of Writes that is still to be told, else what has
+// tell returns the error of Writes that no Flush has returned yet, else the error that
 // ended the writer.
 func (q *queue) tell() error {
 	q.mu.Lock()
@@ -274,7 +272,7 @@ func (q *queue) tell() error {
 	return q.endedLocked()
 }
 
-// end makes all that waits and all that comes fail.
+// end makes all waiting and all later calls fail.
 func (q *queue) end(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -287,7 +285,7 @@ func (q *queue) end(err error) {
 	q.wake()
 }
 
-// ended returns what has ended the writer.
+// ended returns the error that ended the writer.
 func (q *queue) ended() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -5,29 +5,27 @@ import (
 	"iter"
 )
 
-// Reader is attached to a session's stream: it yields what is not struck,
-// facts and chunks, and follows on until the stream ends. It is document 000's
-// resumable reader. One goroutine at a time may use it.
+// Reader is attached to a session's stream: it yields the facts and chunks that are
+// not truncated, and follows the stream until it ends. One goroutine at a time may use it.
 //
 // What it promises (guarantees G2 to G6 of package logtest):
 //
-//   - It yields each surviving record once and in order. A record that was
-//     struck before it got there is left out.
+//   - It yields each effective record once and in order. It leaves out a record
+//     that was truncated before the reader came to it.
 //   - If a marker was written after the reader was attached, and the reader had
-//     not yet passed the marker's AtSequence, then its next read is a
-//     [*StreamTruncatedError], once. The reads after it yield what survives. A
-//     reader that had passed AtSequence, or was attached later, is not told.
-//   - It ends when the stream has ended or failed, behind everything that
-//     precedes that; the stream_end or stream_failed record is the last, or
-//     the marker of a rollback to where the stream had ended. An end that a new
-//     run has already taken back is none. A pause does not end it.
-//   - It holds up nobody, however slowly it is read.
+//     not yet passed the marker's AtSequence, then its next read returns a
+//     [*StreamTruncatedError], once. Later reads yield the records that are left. A
+//     reader that had passed AtSequence, or was attached later, gets no error.
+//   - It ends when the stream has ended or failed, after all earlier records. The
+//     last record is the stream_end or stream_failed record, or the marker of a
+//     rollback to a point where the stream had ended. An end that a new
+//     run has already undone does not count. A pause does not end the reader.
+//   - A slow reader blocks no writer and no other reader.
 //
-// To tell of a marker at the very next read it asks the log for its head
-// before each record that it yields: a round trip to the stream's leader, and
-// one more when there is something new. Attaching reads the whole session
-// once. For many readers of one session take [Log.Follow], which shares its
-// work, and watch for markers.
+// To report a marker at the next read, the reader asks the log for its head before each
+// record that it yields: a round trip to the stream's leader, and one more if there are
+// new records. Attaching reads the whole session once. For many readers of one session
+// use [Log.Follow], which shares its work, and watch for markers.
 type Reader struct {
 	log     Log
 	session string
@@ -35,10 +33,10 @@ type Reader struct {
 	known   uint64 // markers and the stream's life are known up to here
 	dead    Dead
 	life    lifecycle
-	news    *StreamTruncatedError // to be told
+	news    *StreamTruncatedError // to be returned by the next read
 }
 
-// NewReader attaches a reader behind the record with sequence from; 0 is before
+// NewReader attaches a reader after the record with sequence from; 0 is before
 // everything. Errors: as [Log.Follow].
 func NewReader(ctx context.Context, log Log, session string, from uint64) (*Reader, error) {
 	head, err := log.Head(ctx, session)
@@ -61,7 +59,7 @@ func NewReader(ctx context.Context, log Log, session string, from uint64) (*Read
 }
 
 // Sequence returns how far the reader has come: another one can be attached
-// behind it.
+// after it.
 func (r *Reader) Sequence() uint64 { return r.last }
 
 // Status returns the stream's status as far as the reader knows it: ended,
@@ -73,10 +71,10 @@ func (r *Reader) Status() StreamStatus {
 	return StreamActive
 }
 
-// Records yields the records behind the reader's cursor until the stream ends
-// or ctx does, whose cause is then the last error. A consumer may go on after
-// a [*StreamTruncatedError]; any other error is the last. Whoever stops and
-// calls again goes on where it stopped.
+// Records yields the records after the reader's cursor until the stream ends
+// or ctx does, whose cause is then the last error. A consumer may continue after
+// a [*StreamTruncatedError]; any other error is the last. A consumer that stops
+// and calls again continues where it stopped.
 func (r *Reader) Records(ctx context.Context) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		if r.over() {
@@ -103,14 +101,14 @@ func (r *Reader) Records(ctx context.Context) iter.Seq2[Record, error] {
 }
 
 // Chunks yields the chunks among Records. It ends with the first error, a
-// [*StreamTruncatedError] too; whoever calls again gets what survives.
+// [*StreamTruncatedError] too; another call yields the chunks that are left.
 func (r *Reader) Chunks(ctx context.Context) Stream { return Chunks(r.Records(ctx)) }
 
 // over reports whether everything up to the end of the stream is passed.
 func (r *Reader) over() bool { return r.life.status.Terminal() && r.last >= r.life.since }
 
-// catchUp learns what is in the log by now, before rec is yielded, and tells
-// of markers. It reports false if the consumer wants no more.
+// catchUp reads the records that are in the log by now, before rec is yielded, and reports
+// markers to the consumer. It reports false if the consumer wants no more.
 func (r *Reader) catchUp(ctx context.Context, rec Record, yield func(Record, error) bool) (bool, error) {
 	for {
 		if err := r.look(ctx, rec); err != nil {
@@ -149,8 +147,7 @@ func (r *Reader) look(ctx context.Context, rec Record) error {
 	return nil
 }
 
-// judge learns rec, and has the consumer told if it is a marker that reaches
-// beyond the cursor.
+// judge learns rec. If it is a marker that reaches beyond the cursor, the next read reports it.
 func (r *Reader) judge(rec Record) error {
 	m, err := r.learn(rec)
 	if m != nil && m.AtSequence > r.last {
@@ -159,7 +156,7 @@ func (r *Reader) judge(rec Record) error {
 	return err
 }
 
-// learn takes the next record behind what is known, and returns it if it is a
+// learn takes the next record after what is known, and returns it if it is a
 // marker.
 func (r *Reader) learn(rec Record) (*Truncated, error) {
 	m, err := markerOf(rec)

@@ -98,7 +98,7 @@ func TestReaderAsksForTheHeadOnce(t *testing.T) {
 }
 
 // TestReaderErrorsSkipNothing: a log that fails is an error, after which the
-// reader goes on where it was, and is told what it has to be told.
+// reader continues where it was, and returns the errors that it has to return.
 func TestReaderErrorsSkipNothing(t *testing.T) {
 	log := &tapped{Log: memory.New()}
 	put(t, log, word(t, "a"), word(t, "b"), word(t, "c"))
@@ -144,7 +144,7 @@ func TestReaderErrorsSkipNothing(t *testing.T) {
 }
 
 // TestReaderRefusesMarkersThatItDoesNotUnderstand: without them it would show
-// what is struck.
+// what is truncated.
 func TestReaderRefusesMarkersThatItDoesNotUnderstand(t *testing.T) {
 	for _, payload := range []string{`{"type":"truncated","ranges":5}`, `{"type":"truncated","ranges":[{"from":1,"to":1,"scope":"newer"}]}`} {
 		log := memory.New()

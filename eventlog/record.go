@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Kind tells chunks from facts.
+// Kind distinguishes chunks from facts.
 type Kind string
 
 // The two kinds of records.
@@ -27,7 +27,7 @@ type Envelope struct {
 	Origin  Origin `json:"origin,omitzero"`   // of an imported record; see Import
 }
 
-// Origin tells where an imported record was first stored: its sequence in
+// Origin says where an imported record was first stored: its sequence in
 // that log, and its time there. The zero Origin is of a record that is where
 // it was written.
 type Origin struct {

@@ -21,7 +21,7 @@ type Archive interface {
 	// none of them.
 	Droppable(ctx context.Context, t time.Time) iter.Seq2[string, error]
 
-	// SealedBefore returns the session's last record that lies in a segment
+	// SealedBefore returns the session's last record that is in a segment
 	// which was written before t, 0 if there is none.
 	SealedBefore(ctx context.Context, session string, t time.Time) (uint64, error)
 
@@ -33,8 +33,8 @@ type Archive interface {
 	// has none.
 	OldestSegment(ctx context.Context, session string) (time.Time, error)
 
-	// Size is how much the log and its segments hold, in bytes. Payloads that
-	// lie by themselves, being large, don't count.
+	// Size is how much the log and its segments hold, in bytes. Large payloads
+	// that are stored as blobs don't count.
 	Size(ctx context.Context) (uint64, error)
 
 	// Trim removes for good the segments of a session that hold only records
@@ -45,8 +45,8 @@ type Archive interface {
 
 // MinSealed is how long ago a record must have been sealed before it may be
 // purged. An append that finds nothing to compare with in the log asks the
-// segments; one that hangs for so long between asking and appending could
-// write behind what it has not seen.
+// segments; one that hangs for so long between the two could
+// write after records that it has not seen.
 const MinSealed = time.Hour
 
 // PurgeOptions say what may go.
@@ -58,7 +58,7 @@ type PurgeOptions struct {
 	SealedFor time.Duration
 }
 
-// Purged tells what was purged from a partition's log.
+// Purged says what was purged from a partition's log.
 type Purged struct {
 	Partition int    `json:"partition"`
 	Below     uint64 `json:"below"`   // the log begins here now
@@ -68,8 +68,8 @@ type Purged struct {
 // maxYield bounds a pause of [Yield].
 const maxYield = 50 * time.Millisecond
 
-// Yield leaves the log to others for as long as what has just ended took, at most
-// 50 ms: what tidies it up goes behind appends.
+// Yield pauses maintenance for as long as the step that has just ended took, at most
+// 50 ms: appends have priority.
 func Yield(ctx context.Context, began time.Time) {
-	_ = sleep(ctx, min(time.Since(began), maxYield)) // who goes on looks at ctx
+	_ = sleep(ctx, min(time.Since(began), maxYield)) // the caller checks ctx
 }

@@ -23,22 +23,22 @@ type RollbackOptions struct {
 }
 
 // Rollback takes the session's tree back to its record with sequence after:
-// one marker strikes all behind it that can die ([ScopeAll]), with a range for
-// each agent, and the fold restores what was true there. Nothing is deleted;
-// raw reads and states of earlier sequences show what was, and sequences go on
-// rising. It returns the marker, or nil if nothing that can die is behind after;
-// then it appends nothing, Then neither.
+// one marker truncates all later records that can be truncated ([ScopeAll]), with a range for
+// each agent, and the fold restores the state at that record. Nothing is deleted;
+// raw reads and states of earlier sequences still show everything, and sequences keep
+// rising. It returns the marker, or nil if no later record can be truncated;
+// then it appends nothing, neither the marker nor what Then returns.
 //
-// A run that is under way must not write on behind the marker: a claim that
+// A run that is under way must not write after the marker: a claim that
 // precedes it, in the same append, supersedes every writer of the tree.
 //
-// Records that were appended together belong together. Whoever goes back to
-// one in their midst gets a state that no run has seen; a checkpoint's
-// sequence and the end of a turn are good places.
+// Records that were appended together belong together. A rollback to one in their midst
+// gives a state that no run has seen; a checkpoint's sequence and the end of a turn are
+// good places.
 //
 // Errors: ErrSessionNotFound; *CursorAheadError if after is beyond the head;
 // *ValidationError if it is not the sequence of one of the session's records,
-// or of one that an earlier rollback has struck, since what was there can't be
+// or of one that an earlier rollback has truncated, since the state there can't be
 // restored; ErrTooLarge if the log takes no record as large as Restore;
 // ErrOutcomeUnknown if ctx ended too early.
 func Rollback(ctx context.Context, log Log, session string, after uint64, o RollbackOptions) (*Truncated, error) {
@@ -90,7 +90,7 @@ func checkRecord(ctx context.Context, log Log, session string, seq uint64) error
 	return problem
 }
 
-// rollback collects what lies behind a sequence.
+// rollback collects what lies after a sequence.
 type rollback struct {
 	after  uint64
 	mortal []Record // alive, without their payloads
@@ -104,7 +104,7 @@ func (b *rollback) see(r Record) error {
 	}
 	if m != nil {
 		if 0 < m.AfterSequence && m.AfterSequence < b.after {
-			return &ValidationError{Field: "after", Reason: "lies in what an earlier rollback has struck"}
+			return &ValidationError{Field: "after", Reason: "is in a part that an earlier rollback has truncated"}
 		}
 		var dead Dead
 		if err := dead.Mark(r); err != nil {

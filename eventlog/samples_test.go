@@ -8,7 +8,7 @@ import (
 
 // sample is a chunk or a fact with every field set, and one with as few as
 // its schema allows. The full one is frozen in testdata/wire and therefore
-// never changes: a new field gets a sample of its own.
+// never changes: a new field gets its own sample.
 type sample[T any] struct{ full, minimal T }
 
 var base = eventlog.Base{AgentID: "session-1", AgentType: "writer", Timestamp: 1700000000123, Step: 2}

@@ -13,12 +13,12 @@ import (
 	"unicode/utf8"
 )
 
-// ParseChunk reads a chunk from outside strictly, as document 000's schemas
-// do: a known type, every required field, no other fields, the right JSON
-// types, no null where the schema has none. Names match exactly, and a name
-// that an object has twice is refused at any depth, since readers disagree
-// about which one holds. White space between tokens is dropped. The error is
-// a [*ValidationError] that names the field.
+// ParseChunk decodes a chunk of an outside producer strictly: it must have a known type,
+// every required field, no other fields, the right JSON types and no null where the
+// protocol has none (docs/reference/protocol.md#chunks). Names match exactly. A name that
+// an object has twice is refused at any depth, since readers disagree about which one
+// counts. White space between tokens is dropped. The error is a [*ValidationError] that
+// names the field.
 func ParseChunk(raw []byte) (Chunk, error) {
 	if !utf8.Valid(raw) {
 		return nil, &ValidationError{Reason: "is not valid UTF-8"}
@@ -36,7 +36,7 @@ func ParseChunk(raw []byte) (Chunk, error) {
 	var typ string
 	for _, f := range fields {
 		if f.name == "type" {
-			typ = textOf(f.value) // the last one, as JSON's readers take it
+			typ = textOf(f.value) // the last one, as JSON readers do
 		}
 	}
 	if typ == "" {

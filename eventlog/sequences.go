@@ -2,14 +2,14 @@ package eventlog
 
 import "sort"
 
-// Sequences tells which sequences the records of a session have in another log:
+// Sequences says which sequences the records of a session have in another log:
 // those of an import, so far. It holds 24 bytes for each stretch of neighbours
 // that are neighbours in both.
 type Sequences struct{ stretches []stretch }
 
 type stretch struct{ old, new, count uint64 }
 
-// add notes a record, behind all that are known.
+// add notes a record, after all that are known.
 func (s *Sequences) add(old, new uint64) {
 	if n := len(s.stretches); n > 0 {
 		last := &s.stretches[n-1]

@@ -17,7 +17,7 @@ import (
 //	                          run_requested (a new turn)
 type StreamStatus string
 
-// Stream states (document 001).
+// Stream states.
 const (
 	StreamActive     StreamStatus = "active"
 	StreamWaiting    StreamStatus = "paused"
@@ -70,7 +70,7 @@ func (s StreamStatus) Refuses(e Envelope) bool {
 }
 
 // lifecycle follows the stream of a session over its records. Unlike
-// [StreamStatus.After] it knows rollbacks, which take back what they strike,
+// [StreamStatus.After] it knows rollbacks, which undo what they truncate,
 // and leaves the facts of sub-agents out: a child's end is not the root's.
 type lifecycle struct {
 	session string
@@ -136,8 +136,8 @@ func changesStream(factType string) bool {
 	return false
 }
 
-// left reads the records behind from up to the head, as far as retention has
-// left them; if from is a record that is known, as [Behind] does.
+// left reads the records after from up to the head that retention has not removed. If
+// known is set, from is the sequence of a record that the caller has read, as in [Behind].
 func left(ctx context.Context, log Log, session string, from uint64, known bool) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		for {

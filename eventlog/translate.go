@@ -11,8 +11,8 @@ import (
 // projector, which makes and reads it, has one.
 type TranslateRestore func(marker *Truncated, s *Sequences) (json.RawMessage, error)
 
-// refers reports whether a record of a type that this version knows tells
-// sequences of others in its payload.
+// refers reports whether the payload of a record of a known type contains
+// sequences of others.
 func refers(e Envelope) bool {
 	return e.Kind == KindFact && e.Type == (*Truncated)(nil).Type() ||
 		e.Kind == KindChunk && e.Type == (*StreamResync)(nil).Type()
@@ -86,7 +86,7 @@ func (t translator) ranges(value json.RawMessage) (json.RawMessage, error) {
 		}
 		from, to := t.sequences.From(g.From), t.sequences.UpTo(g.To)
 		if from == 0 || from > to {
-			continue // it strikes nothing
+			continue // it truncates nothing
 		}
 		item, err := rewriteObject(item, func(name string, value json.RawMessage) (json.RawMessage, error) {
 			switch strings.ToLower(name) {

@@ -6,13 +6,13 @@ import (
 	"iter"
 )
 
-// Dead is the set of records that truncation markers have struck. The log
-// itself keeps them; the effective stream leaves them out.
+// Dead is the set of truncated records. The log keeps them; the effective stream leaves
+// them out.
 type Dead []Range
 
 // Mark adds the ranges of a marker record; other records add nothing. A
-// marker strikes only what precedes it. One that can't be understood is an
-// error, since reading on without it would show what is struck.
+// marker truncates only what precedes it. A marker that can't be understood is an
+// error, since reading on without it would show truncated records.
 func (d *Dead) Mark(r Record) error {
 	m, err := markerOf(r)
 	if m == nil || err != nil {
@@ -45,7 +45,7 @@ func markerOf(r Record) (*Truncated, error) {
 	return f.(*Truncated), nil
 }
 
-// Covers reports whether r is struck.
+// Covers reports whether r is truncated.
 func (d Dead) Covers(r Record) bool {
 	for _, rg := range d {
 		if rg.Covers(r) {
@@ -55,7 +55,7 @@ func (d Dead) Covers(r Record) bool {
 	return false
 }
 
-// Covers reports whether the range strikes r.
+// Covers reports whether the range truncates r.
 func (g Range) Covers(r Record) bool {
 	return g.From <= r.Sequence && r.Sequence <= g.To && g.AgentID == r.Agent &&
 		(g.Scope.AnyCall() || g.CallID == r.Call) && g.Scope.Strikes(r.Envelope)
@@ -66,23 +66,22 @@ func (g Range) Covers(r Record) bool {
 func (s Scope) AnyCall() bool { return s == ScopeAll || s == ScopeStream }
 
 // Strikable reports whether a range of the ordinary scope, [ScopeRun], can
-// strike such a record.
+// truncate such a record.
 func Strikable(e Envelope) bool { return ScopeRun.Strikes(e) }
 
-// Strikes reports whether a range of this scope can strike such a record.
+// Strikes reports whether a range of this scope can truncate such a record.
 //
-// ScopeRun is the content that a model or a tool produced in a run. Facts, and
-// the chunks that tell a run's life, stay; so does what outside producers
-// wrote, which nobody would write again. ScopeContent is content whoever
-// wrote it. ScopeChunks is every chunk. ScopeStream is every chunk and the facts
-// by which the stream pauses, goes on and ends.
+// ScopeRun is the content that a model or a tool produced in a run. Facts and lifecycle
+// chunks stay; so does the content of outside producers, which nobody would write again.
+// ScopeContent is content of any writer. ScopeChunks is every chunk. ScopeStream is every chunk and the facts
+// by which the stream pauses, continues and ends.
 //
 // ScopeAll is for a rollback: every chunk, and the facts that say what
 // happened in the conversation and to the stream: messages, model turns, tool
-// results, the beginning, the stop and the end of runs, what waits and what was
-// submitted, pauses and ends. What stays is what is true in any case: that the
-// session was created, who held the tree, what was used, what was struck before. A fact of a type that this version does not know
-// stays too; it may be of that sort.
+// results, the beginning, the stop and the end of runs, suspensions and
+// submissions, pauses and ends. Facts that are true in any case stay: the creation of the
+// session, claims, usage, earlier markers. A fact of an unknown type stays too, since it
+// may be of that sort.
 func (s Scope) Strikes(e Envelope) bool {
 	switch s {
 	case ScopeRun:
@@ -99,8 +98,7 @@ func (s Scope) Strikes(e Envelope) bool {
 	return false
 }
 
-// isContent tells what a model, a tool or a producer wrote from the chunks that
-// tell a run's life.
+// isContent distinguishes content of a model, a tool or a producer from lifecycle chunks.
 func isContent(e Envelope) bool {
 	if e.Kind != KindChunk {
 		return false
@@ -129,7 +127,7 @@ func mortalFact(typ string) bool {
 
 // Effective yields what is left of the records with from < sequence <= to
 // when the markers among them are applied (to 0: up to the head). It reads
-// twice: markers follow what they strike.
+// twice: markers follow what they truncate.
 func Effective(ctx context.Context, log Log, session string, from, to uint64) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		if to == 0 {

@@ -89,7 +89,7 @@ func TestScopes(t *testing.T) {
 	require.False(t, all.Covers(eventlog.Record{Sequence: 4, Entry: eventlog.Entry{Envelope: e}}))
 }
 
-// What design 6 says of a marker, written by hand.
+// The rules of markers, written by hand.
 func TestMarkerWireForm(t *testing.T) {
 	for _, tc := range []struct {
 		marker *eventlog.Truncated
@@ -154,7 +154,7 @@ func TestDeadMarks(t *testing.T) {
 	}
 	require.Equal(t, []uint64{1, 2, 4}, covered)
 
-	// A marker strikes only what precedes it.
+	// A marker truncates only what precedes it.
 	dead = nil
 	require.NoError(t, dead.Mark(eventlog.Record{Sequence: 2, Entry: marker}))
 	require.Equal(t, eventlog.Dead{{AgentID: "s", From: 1, To: 1}}, dead)
@@ -166,5 +166,5 @@ func TestDeadMarks(t *testing.T) {
 	require.Empty(t, dead)
 
 	marker.Payload = []byte("{")
-	require.Error(t, dead.Mark(eventlog.Record{Entry: marker}), "a marker that cannot be read strikes nothing in silence")
+	require.Error(t, dead.Mark(eventlog.Record{Entry: marker}), "a marker that cannot be read is an error")
 }

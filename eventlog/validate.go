@@ -25,8 +25,8 @@ func ValidateSessionID(id string) error {
 	return nil
 }
 
-// ValidateClientSessionID reports whether somebody outside may name a session
-// so: as ValidateSessionID, and the log of a memory scope is none.
+// ValidateClientSessionID reports whether a client may use id for a session: as
+// ValidateSessionID, and the logs of memory scopes are not sessions.
 func ValidateClientSessionID(id string) error {
 	if IsMemoryLog(id) {
 		return &ValidationError{Field: "sessionId", Reason: "must not begin with " + memoryLogs}
@@ -332,7 +332,7 @@ func validateFact(f Fact) error {
 			k.notNegative("truncatedAtStep", int64(*f.TruncatedAtStep))
 		}
 		if f.AfterSequence > f.AtSequence {
-			k.fail("afterSequence", "must not be behind atSequence")
+			k.fail("afterSequence", "must not be after atSequence")
 		}
 		if f.Restore != nil {
 			k.object("restore", f.Restore)

@@ -8,7 +8,7 @@ type value struct {
 	payload  []byte       // the one that it is the value of
 	fact     bool         // it is a fact, not a chunk
 	from, to int32        // of a delta: where payload has its text; else 0
-	known    atomic.Value // the Chunk or Fact, once somebody has decoded it
+	known    atomic.Value // the Chunk or Fact, once it was decoded
 }
 
 // isOf reports whether v is the value of e: a copy of its entry may have another

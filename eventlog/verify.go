@@ -9,15 +9,15 @@ import (
 // Finding is something that a verification noticed about a store.
 type Finding struct {
 	Code FindingCode `json:"code"`
-	// Session and Sequence tell where, as far as that can be known.
+	// Session and Sequence say where, as far as that can be known.
 	Session  string `json:"session,omitempty"`
 	Sequence uint64 `json:"sequence,omitempty"`
 	Detail   string `json:"detail"`
 }
 
 // FindingCode is the kind of a finding; codes are stable. Most are problems:
-// the store does not hold what was written, or somebody wrote what must not be
-// written. See IsNote.
+// the store does not hold what was written, or contains what no writer may
+// write. See IsNote.
 type FindingCode string
 
 // What can be found in a session's records, see [Check].
@@ -32,8 +32,8 @@ const (
 	FoundUnknownType FindingCode = "unknown_type"
 )
 
-// What can be found in a store. "Lost" is a record of which something else
-// still tells.
+// What can be found in a store. "Lost" is a record that something else still
+// refers to.
 const (
 	FoundGap            FindingCode = "gap"             // a record is lost between two others
 	FoundEndLost        FindingCode = "end_lost"        // the last records are lost
@@ -76,11 +76,11 @@ func (c FindingCode) IsNote() bool {
 	return false
 }
 
-// maxUnknown is how many unknown kinds and types of a session are told.
+// maxUnknown is how many unknown kinds and types of a session are reported.
 const maxUnknown = 32
 
-// Check tells found what is wrong with the records of one session, which must
-// come raw and in the order in which they lie in the log. If retention has
+// Check reports to found the faults of the records of one session, which must
+// come raw and in the order of the log. If retention has
 // removed the session's first records, it is trimmed. Check returns how many
 // records there were. It does not stop at the first problem; its error is one
 // that records yields.
@@ -111,7 +111,7 @@ type recordChecker struct {
 	last    uint64
 	writers map[string]written
 	holder  string          // of the last claim
-	unknown map[string]bool // what was told
+	unknown map[string]bool // what was reported
 	found   func(Finding)
 }
 
@@ -121,7 +121,7 @@ func (c *recordChecker) tell(r Record, code FindingCode, format string, args ...
 
 func (c *recordChecker) see(r Record) {
 	if r.Sequence <= c.last {
-		c.tell(r, FoundOrder, "the record stands behind %d", c.last)
+		c.tell(r, FoundOrder, "the record comes after %d", c.last)
 	}
 	c.last = max(c.last, r.Sequence)
 	c.checkWriter(r)
@@ -129,7 +129,7 @@ func (c *recordChecker) see(r Record) {
 }
 
 // checkWriter holds what [Writer] and [AppendOnce] promise: a writer's records
-// are there once and in order, and none of them is behind a claim that has
+// are there once and in order, and none of them is after a claim that has
 // superseded it.
 func (c *recordChecker) checkWriter(r Record) {
 	claims := r.Kind == KindFact && r.Type == (*RunClaimed)(nil).Type()
@@ -146,7 +146,7 @@ func (c *recordChecker) checkWriter(r Record) {
 	case !known:
 		c.tell(r, FoundOrdinal, "writer %q begins with its record %d", r.Writer, r.Ordinal)
 	case r.Ordinal <= w.ordinal:
-		c.tell(r, FoundOrdinal, "record %d of writer %q stands behind its record %d", r.Ordinal, r.Writer, w.ordinal)
+		c.tell(r, FoundOrdinal, "record %d of writer %q comes after its record %d", r.Ordinal, r.Writer, w.ordinal)
 	default:
 		c.tell(r, FoundOrdinal, "record %d of writer %q follows on its record %d", r.Ordinal, r.Writer, w.ordinal)
 	}
@@ -192,7 +192,7 @@ func (c *recordChecker) checkPayload(r Record) {
 	}
 }
 
-// tellUnknown tells the first record of each kind and type.
+// tellUnknown reports the first record of each kind and type.
 func (c *recordChecker) tellUnknown(r Record, code FindingCode, name string) {
 	if c.unknown[name] || len(c.unknown) == maxUnknown {
 		return

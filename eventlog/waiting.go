@@ -21,8 +21,7 @@ type (
 		FactBase
 	}
 
-	// ResultSubmitted answers a suspended call (document 002,
-	// submitToolResult). The first one counts. Of a client's result exactly
+	// ResultSubmitted answers a suspended call. The first one counts. Of a client's result exactly
 	// one of Result and Error is set.
 	ResultSubmitted struct {
 		ToolCallID string          `json:"toolCallId"`
@@ -36,8 +35,8 @@ type (
 	}
 
 	// InterruptRequested asks a run to stop. It is void if the run is not the
-	// session's last one. Who drives a run that can't stop at once appends the
-	// same again: it has heard.
+	// session's last one. A node that drives a run which can't stop at once appends the
+	// same fact again as its acknowledgement.
 	//
 	// With Terminate it also ends a persistent sub-agent's session for good,
 	// whether a run is under way or not: no further turn begins.
@@ -47,30 +46,29 @@ type (
 		Reason string   `json:"reason,omitempty"`
 		// Code is the error code of an aborted run; empty: aborted.
 		Code string `json:"code,omitempty"`
-		// ByParent is set if the parent was stopped: then the child goes on
-		// with it.
+		// ByParent is set if the parent was stopped: the child then continues
+		// with its parent.
 		ByParent bool `json:"byParent,omitempty"`
 		// Terminate goes with an abort.
 		Terminate bool `json:"terminate,omitempty"`
 		FactBase
 	}
 
-	// SessionForked is the first record of a session that was made of
-	// another one, which it does not need any more.
+	// SessionForked is the first record of a session that was copied from another one. It
+	// does not depend on that session.
 	SessionForked struct {
 		FromSessionID string `json:"fromSessionId"`
 		FromSequence  uint64 `json:"fromSequence"` // in that session's log
 		// State is the state of the new session, an object that package
-		// projector makes and reads.
+		// projector writes and reads.
 		State json.RawMessage `json:"state"`
-		// Edits names what State has otherwise than the other session had it;
-		// nil: nothing.
+		// Edits names the differences between State and the other session's state;
+		// nil: there are none.
 		Edits *ForkEdits `json:"edits,omitempty"`
 		FactBase
 	}
 
-	// UsageRecorded counts what no other record tells (document 002: usage
-	// entries with source_type and source_name).
+	// UsageRecorded has usage that no other record contains.
 	UsageRecorded struct {
 		RunID      string      `json:"runId"`
 		StepCount  int         `json:"stepCount"`
@@ -81,8 +79,7 @@ type (
 		FactBase
 	}
 
-	// RemoteProgress says up to where a remote sub-agent's stream has been
-	// taken over. It is appended with the chunks that it covers.
+	// RemoteProgress says how far a remote sub-agent's stream has been copied. It is appended with the chunks that it covers.
 	RemoteProgress struct {
 		ToolCallID string `json:"toolCallId"`
 		RunID      string `json:"runId,omitempty"` // of the remote session
@@ -104,14 +101,13 @@ type RemoteCall struct {
 
 // ForkEdits names what was edited in a fork's first state.
 type ForkEdits struct {
-	Message      *int   `json:"message,omitempty"`      // the index of a user's message that says something else
+	Message      *int   `json:"message,omitempty"`      // the index of a user's message whose text was changed
 	ToolCallID   string `json:"toolCallId,omitempty"`   // whose result is another one, or was given
-	SystemPrompt bool   `json:"systemPrompt,omitempty"` // the session has one of its own
-	Digest       string `json:"digest"`                 // of what was asked for: the same again is known by it
+	SystemPrompt bool   `json:"systemPrompt,omitempty"` // the session has its own
+	Digest       string `json:"digest"`                 // of the request; a repeated request has the same one
 }
 
-// SubSession is how a sub-agent's session belongs to its parent (document 002,
-// SubSessionRef).
+// SubSession is how a sub-agent's session belongs to its parent.
 type SubSession struct {
 	ParentSessionID string         `json:"parentSessionId"`
 	CallID          string         `json:"callId"` // the parent's call that made it
@@ -124,46 +120,46 @@ type SubSession struct {
 	Deadline int64 `json:"deadline,omitempty"`
 }
 
-// SubSessionMode tells how long a sub-agent lives.
+// SubSessionMode says how long a sub-agent lives.
 type SubSessionMode string
 
-// Sub-session modes (document 002).
+// Sub-session modes.
 const (
 	SubSessionEphemeral  SubSessionMode = "ephemeral"
 	SubSessionPersistent SubSessionMode = "persistent"
 )
 
-// PendingKind tells what a suspended call waits for.
+// PendingKind says what a suspended call waits for.
 type PendingKind string
 
-// Kinds of pending calls (facts 2.2).
+// Kinds of pending calls (see docs/reference/protocol.md#suspension).
 const (
 	PendingClient   PendingKind = "client"
 	PendingApproval PendingKind = "approval"
 	PendingChild    PendingKind = "child"
 )
 
-// SubmissionKind tells what answers a suspended call.
+// SubmissionKind says what answers a suspended call.
 type SubmissionKind string
 
-// Kinds of submissions. The first two come from clients (document 002).
+// Kinds of submissions. The first two come from clients.
 const (
 	SubmitClientResult SubmissionKind = "client-tool-result"
 	SubmitApproval     SubmissionKind = "approval-response"
 	SubmitTimeout      SubmissionKind = "timeout"   // the deadline has passed
-	SubmitAbandoned    SubmissionKind = "abandoned" // the user went on without it
+	SubmitAbandoned    SubmissionKind = "abandoned" // the user continued without it
 )
 
-// StopKind tells how a run is to stop.
+// StopKind says how a run is to stop.
 type StopKind string
 
-// Kinds of stops (document 004).
+// Kinds of stops.
 const (
 	StopInterrupt StopKind = "interrupt" // soft: it can be resumed
 	StopAbort     StopKind = "abort"     // hard: it has failed
 )
 
-// UsageSource tells who used something (facts 3.6).
+// UsageSource is what used something.
 type UsageSource string
 
 // Usage sources.
@@ -174,7 +170,7 @@ const (
 )
 
 // ClientToolWait is the source type of the time that a suspended call has
-// waited, in milliseconds (document 002, CLIENT_TOOL_WAIT_MS_METRIC).
+// waited, in milliseconds.
 const ClientToolWait = "client_tool_wait_ms"
 
 func (*CallSuspended) Type() string      { return "call_suspended" }

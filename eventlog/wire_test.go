@@ -12,7 +12,7 @@ import (
 )
 
 // freeze makes the wire files that are missing. No flag overwrites one: they
-// are the bytes that lie in logs.
+// are the bytes that are in logs.
 var freeze = flag.Bool("freeze", false, "create missing files in testdata/wire")
 
 func TestFrozenChunks(t *testing.T) {

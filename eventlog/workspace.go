@@ -45,7 +45,7 @@ type (
 	}
 )
 
-// WorkspaceCapability is something that a workspace can do (facts 9).
+// WorkspaceCapability is something that a workspace can do.
 type WorkspaceCapability string
 
 // Capabilities of workspaces.

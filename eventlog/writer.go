@@ -19,34 +19,34 @@ import (
 //   - Every append is a compare-and-swap on the session's last sequence, and
 //     at most one is in flight. A publish that arrives late or twice fails
 //     the comparison, so it can never be in the log a second time.
-//   - A writer begins with a run_claimed record. Whoever holds the tree is
-//     whoever claimed last; a writer that meets a claim that is not its own
+//   - A writer begins with a run_claimed record. The last claim holds the
+//     tree; a writer that reads a claim which is not its own
 //     is superseded and, since its next comparison had failed, has written
 //     nothing after that claim.
 //   - Every record carries the writer's id and an ordinal, which rises by one.
 //     When a comparison fails or an answer is lost, the writer reads what it
 //     has not seen. Its own ordinal there means that the answer was lost: the
 //     append succeeded (see AppendOnce). Other records (a submitted result, a
-//     request) are handed to Observe and the same bytes are sent again, behind
+//     request) are handed to Observe and the same bytes are sent again, after
 //     them.
-//   - What was sent once is frozen: were it merged with more before it is sent
-//     again, an append whose answer was lost would lose the rest. Before that,
-//     adjacent deltas that came by Write become one record; nobody was told
-//     their count. If an end of the stream that somebody else wrote takes a
-//     call out between two tries, the ordinals behind it close up; the try
-//     before can't arrive any more, for its comparison has failed for good.
+//   - Entries that were sent once don't change: if more were merged into them before they
+//     are sent again, an append whose answer was lost would lose the rest. Before the
+//     first try, adjacent deltas of Write become one record; no caller knows their
+//     count. If another writer ends the stream between two tries and a call must
+//     therefore be left out, the ordinals after it close up; the earlier try
+//     can't arrive any more, since its comparison has failed for good.
 //   - Once the writer is superseded, or gave up with an unknown outcome, all
-//     that waits and all that comes fails, and nothing of it is written.
+//     waiting and all later calls fail, and nothing of them is written.
 //
-// An Append that finds nothing under way does its own work; what has come
-// meanwhile, and what is written, is left to a goroutine, which ends when
-// nothing waits. Stop, or the end of WriterOptions.Context, ends both before.
+// An Append that finds no other call under way does its own work. A goroutine does the
+// work of calls that come meanwhile, and of Writes; it ends when
+// no call waits. Stop, or the end of WriterOptions.Context, ends both earlier.
 type Writer struct {
 	log     Log
 	session string
 	id      string
 	merge   bool
-	// gatherFrom is from how many records on calls share an append.
+	// gatherFrom is the number of records from which calls share an append.
 	gatherFrom int
 	limit      int // of a payload, in bytes
 	observe    func(Record)
@@ -108,7 +108,7 @@ func (w *Writer) Claim(ctx context.Context, claim *RunClaimed) error {
 	return w.Append(ctx, e)
 }
 
-// Append writes entries, all or none, behind all that was written before, and
+// Append writes entries, all or none, after all that was written before, and
 // returns when they are durable and have been observed. It retries within
 // ctx: if that ends while they wait for their turn, they are not written.
 //
@@ -147,9 +147,9 @@ func (w *Writer) wait(ctx context.Context, c *call) error {
 	return c.err
 }
 
-// AppendIf is Append of what was decided on what the caller knew: still is
-// asked before each try, when all that precedes has been observed. If it says
-// no, nothing is written, and the error is ErrStale. still must neither call
+// AppendIf is Append for entries that depend on the state that the caller knew: still is
+// called before each try, when all earlier records have been observed. If it returns
+// false, nothing is written, and the error is ErrStale. still must neither call
 // the writer nor panic.
 func (w *Writer) AppendIf(ctx context.Context, still func() bool, entries ...Entry) error {
 	if err := context.Cause(ctx); err != nil {
@@ -163,13 +163,13 @@ func (w *Writer) AppendIf(ctx context.Context, still func() bool, entries ...Ent
 	return w.wait(ctx, c)
 }
 
-// Write queues entries, to be written all or none behind all that was written
+// Write queues entries, to be written all or none after all that was written
 // before, and returns; while MaxQueuedRecords or MaxQueuedBytes are waiting,
 // it waits for room within ctx. Adjacent deltas of NewChunk among what is written
 // become one record. The entries must not be changed any more.
 //
-// What becomes of them Flush tells. From a Write that failed up to that
-// Flush, all Writes fail with its error, those too that were queued: a text
+// Flush returns their outcome. After a Write has failed, and until that
+// Flush, all Writes fail with its error, also those that are queued: a text
 // never has a hole. Appends are not affected.
 //
 // Errors: of a Write before; ErrSuperseded; ErrTooLarge; ErrWriterBroken;
@@ -190,7 +190,7 @@ func (w *Writer) Write(ctx context.Context, entries ...Entry) error {
 		}
 		select {
 		case <-room:
-		case <-w.queue.parent.Done(): // put tells what that means
+		case <-w.queue.parent.Done(): // put returns the error for that
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -211,7 +211,7 @@ func (w *Writer) TryWrite(entries ...Entry) (bool, error) {
 
 // Flush waits until all that was written so far is durable and has been
 // observed, or has failed. It returns the first error of Writes that no Flush
-// has told yet, else what has ended the writer, else nil. If ctx ends before,
+// has returned yet, else the error that ended the writer, else nil. If ctx ends before,
 // it returns ctx's error and leaves everything as it is.
 func (w *Writer) Flush(ctx context.Context) error {
 	if c := w.queue.mark(); c != nil {
@@ -224,7 +224,7 @@ func (w *Writer) Flush(ctx context.Context) error {
 	return w.queue.tell()
 }
 
-// Sync observes what others have written, behind all that was written before.
+// Sync observes the records of other writers, after all earlier writes.
 //
 // Errors: as Append, but ErrOutcomeUnknown.
 func (w *Writer) Sync(ctx context.Context) error {
@@ -333,10 +333,10 @@ func (w *Writer) tryAll(ctx context.Context, b *batch) error {
 		case errors.Is(err, ErrSuperseded), errors.Is(err, ErrSessionNotFound):
 			w.queue.end(err)
 		case err != nil && ctx.Err() != nil && w.queue.ended() == nil:
-			// Whoever gave up takes nothing of the others with it.
+			// A caller that gave up does not affect the others.
 			ctx, err = w.queue.launch(b), nil
 			continue
-		case errors.Is(err, ErrTooLarge) && len(b.units) > 1: // whose fault is it?
+		case errors.Is(err, ErrTooLarge) && len(b.units) > 1: // find out whose
 			w.commitEach(b)
 			b.units, err = nil, nil
 		}
@@ -345,8 +345,7 @@ func (w *Writer) tryAll(ctx context.Context, b *batch) error {
 	return err
 }
 
-// send appends what the stream takes of b behind whatever others have
-// written.
+// send appends as much of b as the stream accepts, after the records of other writers.
 func (w *Writer) send(ctx context.Context, b *batch) error {
 	_, err := Update(ctx, w.log, w.session, UpdateOptions{
 		Current: !b.syncs(), CatchUp: w.catchUp, Append: w.appendFrozen,
@@ -398,7 +397,7 @@ func (w *Writer) freeze(b *batch) []Entry {
 	return frozen
 }
 
-// catchUp observes what others wrote behind head.
+// catchUp observes the records that other writers appended after head.
 func (w *Writer) catchUp(ctx context.Context) (uint64, error) {
 	for r, err := range Behind(ctx, w.log, w.session, w.head) {
 		if err != nil {

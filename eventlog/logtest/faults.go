@@ -25,8 +25,8 @@ type Fault int
 // The faults.
 const (
 	NoFault     Fault = iota
-	LostAnswer        // it is stored, and nobody hears of it
-	LostRequest       // it is not stored, and nobody hears of it
+	LostAnswer        // it is stored, and the answer is lost
+	LostRequest       // it is not stored, and there is no answer
 	Duplicate         // it arrives twice
 	Delay             // it is not answered, and arrives when another append has been made, or at Release
 	Reordered         // it is not answered, and arrives when its own retry has been made, or at Release

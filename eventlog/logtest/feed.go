@@ -123,7 +123,7 @@ func feedMarks(t *testing.T, log eventlog.Log) {
 	require.NoError(t, err)
 	require.Greater(t, ends[0].Last, kept)
 	var got []eventlog.Fed
-	require.Eventually(t, func() bool { // a replica hears of the erasure a moment later
+	require.Eventually(t, func() bool { // a replica learns of the erasure a moment later
 		got = fedBetween(t, feed, 0, ends[0].Last)
 		return got[len(got)-1].Session == ""
 	}, time.Minute, 10*time.Millisecond)

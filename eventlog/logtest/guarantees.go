@@ -15,7 +15,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// The guarantees of a stream manager (document 000), on eventlog.Streams.
+// The guarantees of a stream manager, on eventlog.Streams.
 
 // spoken is a text chunk as a writer takes it.
 func spoken(agent string, step int, text string) eventlog.Chunk {
@@ -56,7 +56,7 @@ func attach(t *testing.T, log eventlog.Log, from uint64) *reading {
 func (g *reading) start(t *testing.T) { g.pull, g.stop = iter.Pull2(g.Records(ctxOf(t))) }
 
 // next reads what comes next: a text, a fact in brackets, "truncated" for the
-// error of that kind, or "." where the stream is over.
+// error of that kind, or "." where the stream is finished.
 func (g *reading) next(t *testing.T) string {
 	t.Helper()
 	r, err, ok := g.pull()
@@ -83,7 +83,7 @@ func (g *reading) expect(t *testing.T, want ...string) {
 	}
 }
 
-// concurrentWriters is G1: whoever writes, there is one order.
+// concurrentWriters is G1: the records of all writers have one order.
 func concurrentWriters(t *testing.T, log eventlog.Log) {
 	const writers, writes = 5, 12
 	ctx := ctxOf(t)
@@ -131,7 +131,7 @@ func concurrentWriters(t *testing.T, log eventlog.Log) {
 }
 
 // attachedReaders is G2: an attached reader sees every chunk once, in order,
-// wherever it began.
+// from wherever it starts.
 func attachedReaders(t *testing.T, log eventlog.Log) {
 	ctx := ctxOf(t)
 	seqs := []uint64{0}
@@ -156,7 +156,7 @@ func attachedReaders(t *testing.T, log eventlog.Log) {
 	}
 }
 
-// terminalStates is G3: an end is for good, and behind all that precedes it.
+// terminalStates is G3: an end is for good, and after all that precedes it.
 func terminalStates(t *testing.T, log eventlog.Log) {
 	ctx := ctxOf(t)
 	streams := eventlog.NewStreams(log)
@@ -191,7 +191,7 @@ func terminalStates(t *testing.T, log eventlog.Log) {
 	require.NoError(t, err)
 	require.Equal(t, eventlog.StreamInfo{Status: eventlog.StreamCompleted, LatestSequence: before.Sequence()}, info)
 
-	// A new turn re-activates the stream; its sequences go on.
+	// A new turn re-activates the stream; its sequences continue.
 	_, err = put(ctx, log, "s", info.LatestSequence, []eventlog.Entry{
 		Fact("s", &eventlog.RunRequested{RunID: "run-2", Mode: eventlog.ModeStart, FactBase: base("s")}),
 	})
@@ -213,7 +213,7 @@ func terminalStates(t *testing.T, log eventlog.Log) {
 }
 
 // truncationIsTold is G4: an attached reader that has not read to the end when
-// something is struck is told at its very next read, once.
+// something is truncated gets an error at its next read, once.
 func truncationIsTold(t *testing.T, log eventlog.Log) {
 	ctx := ctxOf(t)
 	streams := eventlog.NewStreams(log)
@@ -240,15 +240,15 @@ func truncationIsTold(t *testing.T, log eventlog.Log) {
 	all.expect(t, "[truncated]")
 	attach(t, log, 0).expect(t, "a", "b", "c", "[truncated]")
 
-	// Nothing to strike is nothing to tell.
+	// If nothing is truncated, there is no error.
 	say(t, log, 2, "e")
 	m, err := streams.CleanupToStep(ctx, "s", "s", 2, 0)
 	require.NoError(t, err)
 	require.Nil(t, m)
 	all.expect(t, "e")
 
-	// Several markers before the next read are told once, a later one again.
-	// Whoever leaves at the error goes on behind it.
+	// Several markers before the next read are one error, a later one is another.
+	// A reader that stops at the error continues after it.
 	say(t, log, 4, "f")
 	say(t, log, 3, "g")
 	late := attach(t, log, 0)
@@ -262,7 +262,7 @@ func truncationIsTold(t *testing.T, log eventlog.Log) {
 	late.start(t)
 	late.expect(t, "b", "[truncated]", "[truncated]", "[truncated]", "[truncated]")
 
-	// A rollback is told alike.
+	// A rollback is an error, too.
 	back := say(t, log, 1, "h")
 	say(t, log, 1, "i", "j")
 	late.expect(t, "h", "i")
@@ -317,7 +317,7 @@ func rolledBackEnds(t *testing.T, log eventlog.Log) {
 	require.ErrorIs(t, err, eventlog.ErrStreamEnded)
 }
 
-// slowReaders is G5: a reader that does not read holds up nobody.
+// slowReaders is G5: a reader that does not read blocks nobody.
 func slowReaders(t *testing.T, log eventlog.Log) {
 	const records = 1000
 	say(t, log, 1, "first")
@@ -358,8 +358,8 @@ func pausedStreams(t *testing.T, log eventlog.Log) {
 	fresh.expect(t, "[stream_paused]", "[stream_end]", ".")
 }
 
-// readersEnd: a reader's context ends it with its cause, and what is wrong with
-// a cursor is told before anything is read.
+// readersEnd: a reader's context ends it with its cause, and a wrong
+// cursor is an error before anything is read.
 func readersEnd(t *testing.T, log eventlog.Log) {
 	_, err := eventlog.NewReader(ctxOf(t), log, "s", 0)
 	require.ErrorIs(t, err, eventlog.ErrSessionNotFound)
@@ -384,7 +384,7 @@ func readersEnd(t *testing.T, log eventlog.Log) {
 	}
 	require.Equal(t, head, r.Sequence())
 	more := say(t, log, 1, "c")
-	for c, err := range r.Chunks(ctxOf(t)) { // it goes on where it stopped
+	for c, err := range r.Chunks(ctxOf(t)) { // it continues where it stopped
 		require.NoError(t, err)
 		require.Equal(t, more, c.Sequence)
 		break

@@ -64,7 +64,7 @@ func largePayloads(t *testing.T, log eventlog.Log) {
 }
 
 // erasure: an erased session is gone for readers, followers and writers, and
-// its id can be used again behind its sequences.
+// its id can be used again after its sequences.
 func erasure(t *testing.T, log eventlog.Log) {
 	ctx := ctxOf(t)
 	head := append1(t, log, "s", 0, "a", "b", "c")

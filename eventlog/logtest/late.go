@@ -53,7 +53,7 @@ func delayed(t *testing.T, log eventlog.Log) {
 	faulty := &Faulty{Log: log}
 	w := claim(t, faulty, "s", "w")
 
-	faulty.Next(Delay) // its retry is made; it arrives behind the next append
+	faulty.Next(Delay) // its retry is made; it arrives after the next append
 	require.NoError(t, w.Append(ctx, Text("s", "a"), Text("s", "b")))
 	require.NoError(t, w.Append(ctx, Text("s", "c")))
 	require.Zero(t, faulty.Release(ctx), "it has arrived")

@@ -181,7 +181,7 @@ func (s *life) checkRecord(session string, got eventlog.Record, want StoredRecor
 	}
 }
 
-// checkRead: what was read are successive records of one session, from the first one behind
+// checkRead: what was read are successive records of one session, from the first one after
 // the cursor on.
 func (s *life) checkRead(r *lifeRead, all []*lifetime, stored []StoredRecord, payloads map[string]*lifeAppend) {
 	var of *lifetime

@@ -42,7 +42,7 @@ func recreation(t *testing.T, log eventlog.Log) {
 }
 
 // recreating erases a session before the first append to it, and begins it
-// anew.
+// again.
 type recreating struct {
 	eventlog.Log
 	t    *testing.T
@@ -72,7 +72,7 @@ func aheadOfHead(t *testing.T, log eventlog.Log) {
 	require.Equal(t, []string{"a"}, texts(t, collect(t, log.Read(ctx, "s", 0, 0))))
 }
 
-// missedErasure: a follower that did not hear of its session's erasure does not go on
+// missedErasure: a follower that did not learn of its session's erasure does not continue
 // in the next one of its id, neither the one that follows nor the one that comes back
 // with its cursor.
 func missedErasure(t *testing.T, log eventlog.Log) {

@@ -299,7 +299,7 @@ func (c *checker) check(authors []*author) {
 }
 
 // walk checks what holds from record to record: ordinals rise by one, whoever
-// writes holds the last claim, and nobody writes behind an end.
+// writes holds the last claim, and nobody writes after an end.
 func (c *checker) walk(authors []*author) {
 	claims := map[string]bool{}
 	for _, p := range authors {
@@ -331,7 +331,7 @@ func (c *checker) walk(authors []*author) {
 
 // checkCalls: what an author has in the log are its calls in order, each whole
 // and once; all that were acknowledged, none that were refused, and of writes
-// whose fate was never told none behind one that is missing.
+// whose fate was never told none after one that is missing.
 func (c *checker) checkCalls(p *author) {
 	rest, missing := c.heard[p.id], map[int]bool{}
 	for i, call := range p.calls {
@@ -356,7 +356,7 @@ func (c *checker) checkCalls(p *author) {
 	require.Empty(c.t, rest, "%s is in the log twice, or in another order", p.id)
 }
 
-// checkObserved: an author has seen every record behind its start, up to where
+// checkObserved: an author has seen every record after its start, up to where
 // it stood, once and in order.
 func (c *checker) checkObserved(p *author) {
 	n := 0

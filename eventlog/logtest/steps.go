@@ -13,12 +13,12 @@ import (
 )
 
 // Steps runs operations side by side, one step at a time: between two steps one of them, which
-// the seed chooses, goes on and all others are held. What has the same seed takes the
+// the seed chooses, continues and all others are held. What has the same seed takes the
 // same turns.
 type Steps struct {
 	rng    *rand.Rand
 	actors []*turn
-	paused chan bool // the one that has its turn: true, it goes on later; false, it has ended
+	paused chan bool // the one that has its turn: true, it continues later; false, it has ended
 	count  int       // of requests
 	digest hash.Hash // of them
 
@@ -132,7 +132,7 @@ func (s *Steps) Died(ctx context.Context) bool {
 	return ok && t.died
 }
 
-// Restart lets ctx's operation go on if it has died.
+// Restart lets ctx's operation continue if it has died.
 func (s *Steps) Restart(ctx context.Context) {
 	if t, ok := ctx.Value(turnKey{}).(*turn); ok {
 		t.died = false

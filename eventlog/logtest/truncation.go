@@ -43,15 +43,14 @@ func requested(run string) eventlog.Entry {
 	return Fact("s", &eventlog.RunRequested{RunID: run, Mode: eventlog.ModeStart, FactBase: base("s")})
 }
 
-// left returns the texts that are not struck.
+// left returns the texts that are not truncated.
 func left(t *testing.T, log eventlog.Log) []string {
 	t.Helper()
 	return texts(t, collect(t, eventlog.Effective(ctxOf(t), log, "s", 0, 0)))
 }
 
-// cleanupByStep is document 000's "Run-scoped orphan cleanup": step numbers
-// begin anew with each turn, so a clean-up by step alone would take earlier
-// turns' chunks for orphans.
+// cleanupByStep: step numbers restart in each turn, so a clean-up by step alone would also
+// truncate chunks of earlier turns. A clean-up is therefore limited to one run.
 func cleanupByStep(t *testing.T, log eventlog.Log) {
 	ctx := ctxOf(t)
 	text := func(run string, step int, text string) eventlog.Entry { return textOf("s", step, run, "", text) }
@@ -63,7 +62,7 @@ func cleanupByStep(t *testing.T, log eventlog.Log) {
 	all := []string{"1.1", "1.2", "1.3", "2.1"}
 
 	// A client tool has answered and the turn is resumed at its checkpoint of
-	// step 1: there is nothing to clean up, and nothing is said.
+	// step 1: there is nothing to clean up, and no marker.
 	head, err := log.Head(ctx, "s")
 	require.NoError(t, err)
 	m, err := eventlog.CleanupToStep(ctx, log, "s", "s", 1, startSequence)
@@ -74,7 +73,7 @@ func cleanupByStep(t *testing.T, log eventlog.Log) {
 	require.Equal(t, head, after, "no marker")
 	require.Equal(t, all, left(t, log))
 
-	// A step that crashed is struck, and nothing else.
+	// A step that crashed is truncated, and nothing else.
 	at := story(t, log, text("run-2", 2, "orphan"), text("run-2", 2, "orphan too"))
 	m, err = eventlog.CleanupToStep(ctx, log, "s", "s", 1, startSequence)
 	require.NoError(t, err)
@@ -87,7 +86,7 @@ func cleanupByStep(t *testing.T, log eventlog.Log) {
 	require.Equal(t, all, left(t, log))
 	m, err = eventlog.CleanupToStep(ctx, log, "s", "s", 1, startSequence)
 	require.NoError(t, err)
-	require.Nil(t, m, "what is dead is not struck again")
+	require.Nil(t, m, "truncated records are not truncated again")
 
 	// Without the floor the first turn's later steps would go: what a rollback
 	// wants, and a resume must not.
@@ -98,7 +97,7 @@ func cleanupByStep(t *testing.T, log eventlog.Log) {
 	require.Len(t, texts(t, collect(t, log.Read(ctx, "s", 0, 0))), 6, "a raw read shows everything")
 }
 
-// cleanupOfEveryKind: chunks of later steps go whatever they say.
+// cleanupOfEveryKind: chunks of later steps are truncated, of whatever type.
 func cleanupOfEveryKind(t *testing.T, log eventlog.Log) {
 	ctx := ctxOf(t)
 	chunk := func(c eventlog.Chunk) eventlog.Entry {
@@ -133,8 +132,8 @@ func cleanupOfEveryKind(t *testing.T, log eventlog.Log) {
 	require.Equal(t, 4, chunks)
 }
 
-// cleanupRanges: of all that lies in between only the agent's own later steps
-// are struck, whoever wrote them, in calls and outside.
+// cleanupRanges: of all that is in between only the agent's own later steps
+// are truncated, of all writers, in calls and outside.
 func cleanupRanges(t *testing.T, log eventlog.Log) {
 	ctx := ctxOf(t)
 	seqs := story(t, log,
@@ -208,14 +207,14 @@ func resolvedAgain(t *testing.T, log eventlog.Log) {
 	}}
 	m, err := eventlog.CleanupToStep(ctx, busy, "s", "s", 1, 0)
 	require.NoError(t, err)
-	require.Equal(t, last, m.AtSequence, "the head behind which it was appended")
+	require.Equal(t, last, m.AtSequence, "the head after which it was appended")
 	require.Equal(t, []eventlog.Range{
 		{AgentID: "s", From: first[1], To: first[1], Scope: eventlog.ScopeContent},
 		{AgentID: "s", From: last, To: last, Scope: eventlog.ScopeContent},
 	}, m.Ranges)
 	require.Equal(t, []string{"a", "b"}, left(t, log))
 
-	// Somebody else may have struck it all.
+	// Another writer may have truncated it all.
 	story(t, log, textOf("s", 2, "run-1", "", "z"))
 	busy.quicker = []func(){func() {
 		_, err := eventlog.CleanupToStep(ctx, log, "s", "s", 1, 0)
@@ -277,7 +276,7 @@ func rollback(t *testing.T, log eventlog.Log) {
 	require.Equal(t, []string{"a", "x", "x in a call", "x foreign", "x of a child"},
 		texts(t, collect(t, eventlog.Effective(ctx, log, "s", 0, head))), "what was true before")
 
-	// Nothing that can die is behind the head, nor behind a marker.
+	// Nothing that can die is after the head, nor after a marker.
 	for _, at := range []uint64{highest, highest - 1} {
 		m, err = eventlog.Rollback(ctx, log, "s", at, eventlog.RollbackOptions{Restore: restore})
 		require.NoError(t, err)
@@ -290,7 +289,7 @@ func rollback(t *testing.T, log eventlog.Log) {
 	require.Nil(t, m)
 	m, err = eventlog.Rollback(ctx, log, "s", n, eventlog.RollbackOptions{Restore: restore})
 	require.NoError(t, err)
-	require.Nil(t, m, "what is dead is not struck again")
+	require.Nil(t, m, "truncated records are not truncated again")
 	again, err := log.Head(ctx, "s")
 	require.NoError(t, err)
 	require.Equal(t, now, again)

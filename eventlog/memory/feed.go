@@ -10,7 +10,7 @@ import (
 
 var _ eventlog.Feed = (*Log)(nil)
 
-// place tells whose record has a sequence.
+// place is the session and the index of the record with a sequence.
 type place struct {
 	sequence uint64
 	session  string
@@ -57,7 +57,7 @@ func (l *Log) Feed(ctx context.Context, _ int, from uint64) iter.Seq2[eventlog.F
 	}
 }
 
-// behind returns what is fed behind a position, and a channel that is closed
+// behind returns the records after a position, and a channel that is closed
 // when there is more.
 func (l *Log) behind(from uint64) ([]eventlog.Fed, <-chan struct{}, error) {
 	l.mu.Lock()

@@ -157,7 +157,7 @@ func (l *Log) follows(session string, from uint64, known bool) bool {
 	return len(records) == 0 || records[0].Sequence <= from || !known && records[0].Sequence == from+1
 }
 
-// after returns the records behind from, and a channel that is closed when
+// after returns the records after from, and a channel that is closed when
 // there are more.
 func (l *Log) after(session string, from uint64) ([]eventlog.Record, <-chan struct{}, error) {
 	l.mu.Lock()

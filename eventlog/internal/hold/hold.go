@@ -75,7 +75,7 @@ func (h *Holds) Close() {
 	}
 }
 
-// Wait waits until nobody holds the session back, unless ctx is a holder's. It waits
+// Wait waits until no caller holds the session back, unless ctx is a holder's. It waits
 // no longer than Limit, so that holds that follow one another keep nobody back for
 // ever. The error is ctx's cause.
 func (h *Holds) Wait(ctx context.Context, name string) error {
