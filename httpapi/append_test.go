@@ -228,7 +228,7 @@ func TestChunksExpectedSequence(t *testing.T) {
 	second := a.post(chunksOf("s"), lines("s", "b", 2), expected, fmt.Sprint(first.LastSequence)).appended(t)
 	require.Equal(t, first.LastSequence+2, second.FirstSequence)
 	conflict("s", fmt.Sprint(first.LastSequence), second.LastSequence)
-	a.post(chunksOf("s"), line("s", "c")).appended(t) // behind whatever is there
+	a.post(chunksOf("s"), line("s", "c")).appended(t) // after whatever is there
 	require.Equal(t, []string{"a0", "a1", "b0", "b1", "c"}, a.texts("s"))
 
 	for _, v := range []string{"", "-1", "x", "1.0", "18446744073709551616"} {

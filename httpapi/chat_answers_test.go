@@ -27,8 +27,8 @@ func (a *testAPI) stored(session, kind string) (n int) {
 	return n
 }
 
-// TestChatApproval, path 1: a decision is submitted, the session goes on, and
-// the stream goes on with the client's message.
+// TestChatApproval, path 1: a decision is submitted, the session continues, and
+// the stream continues with the client's message.
 func TestChatApproval(t *testing.T) {
 	a := newChat(t, waitingAgents())
 	for _, approved := range []bool{true, false} {
@@ -105,7 +105,7 @@ func TestAutomaticApprovals(t *testing.T) {
 }
 
 // TestChatApprovalOnce: of clients that decide at once one is heard, and all
-// see how it goes on.
+// see how it continues.
 func TestChatApprovalOnce(t *testing.T) {
 	a := newChat(t, waitingAgents())
 	id := a.chat(says("s", "asker", "go")).one(t, "tool-approval-request")["approvalId"].(string)
@@ -162,7 +162,7 @@ func TestChatClientTools(t *testing.T) {
 	require.Equal(t, "found", got.text())
 	require.NotContains(t, a.get("/sessions/taken%20up/records").body, "no signal", "the first answer holds")
 
-	// A message behind the answers goes with them.
+	// A message after the answers goes with them.
 	a.chat(says("and more", "locator", "go"))
 	got = a.chat(`{"id":"and more","messages":[` + user("u", "go") + `,{"id":"msg-1","role":"assistant","parts":[` + here + `]},` + user("v", "hurry") + `]}`)
 	require.Equal(t, "you said hurry", got.text())
@@ -244,7 +244,7 @@ func TestChatMessageOverCalls(t *testing.T) {
 	}
 }
 
-// TestChatMessageAfterStop, path 4: an interrupted session goes on with what is
+// TestChatMessageAfterStop, path 4: an interrupted session continues with what is
 // said; so does one whose process has died.
 func TestChatMessageAfterStop(t *testing.T) {
 	g := gatedModel{make(chan struct{})}
@@ -292,7 +292,7 @@ func TestChatExpired(t *testing.T) {
 	require.Equal(t, "msg-1", got.one(t, "start")["messageId"])
 	require.Contains(t, a.get("/sessions/s/records").body, agentloop.CodeClientToolTimeout)
 
-	// An answer that comes too late stores the time-out, and the session goes on.
+	// An answer that comes too late stores the time-out, and the session continues.
 	a.chat(says("late", "hurry", "go"))
 	<-time.After(time.Until(time.UnixMilli(a.pending("late")[0].Deadline + 1)))
 	require.Equal(t, "too late", a.chat(goesOn("late", "msg-1", located("now", `"output-available","output":1`))).text())

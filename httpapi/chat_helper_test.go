@@ -179,7 +179,7 @@ func (s uiStream) has(kind string) bool {
 	return slices.ContainsFunc(s, func(p part) bool { return p.kind() == kind })
 }
 
-// open posts to /chat and returns the stream while it goes on.
+// open posts to /chat and returns the stream while it continues.
 func (a *testAPI) open(method, target, body string, headers ...string) *stream {
 	a.t.Helper()
 	ctx, cancel := context.WithCancel(a.ctx())

@@ -79,7 +79,7 @@ func TestChatHistory(t *testing.T) {
 }
 
 // TestChatPartialHistory: a message that is under way is in no history, since
-// the stream replays it, unless content replay is off (document 001). One that
+// the stream replays it, unless content replay is off. One that
 // waits for the user is there.
 func TestChatPartialHistory(t *testing.T) {
 	g := gatedModel{make(chan struct{})}

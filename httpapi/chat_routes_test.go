@@ -63,7 +63,7 @@ func TestChatReconnect(t *testing.T) {
 	require.Equal(t, " done", parts(t, rest.body).text())
 }
 
-// TestChatDialect: document 003's events, by request.
+// TestChatDialect: a request can ask for TextStreamParts.
 func TestChatDialect(t *testing.T) {
 	a := newChat(t, agents(gatedModel{}))
 	got := a.post("/chat?format=text-stream-part", says("s", "echo", "hi"))
@@ -75,7 +75,7 @@ func TestChatDialect(t *testing.T) {
 }
 
 // TestChatSubmit: POST /chat/{id}/submit-tool-result stores, and the session
-// goes on by itself when nothing is open.
+// continues by itself when nothing is open.
 func TestChatSubmit(t *testing.T) {
 	a := newChat(t, waitingAgents())
 	result := func(call string) string {
@@ -103,7 +103,7 @@ func TestChatSubmit(t *testing.T) {
 	a.post("/chat/nobody/submit-tool-result", result("here")).failed(t, 404, api.CodeNotFound)
 	a.post(target, result("other")).failed(t, 409, api.CodeAlreadyCompleted)
 
-	// One that nobody has resumed after it was answered goes on with the same
+	// One that nobody has resumed after it was answered continues with the same
 	// answer again.
 	a.begin("again", "asker")
 	require.Equal(t, 200, a.post(submitTarget, fmt.Sprintf(approveRM, "again")).status)
@@ -112,7 +112,7 @@ func TestChatSubmit(t *testing.T) {
 	a.wait("again")
 	require.Equal(t, "completed", a.status("again").Status)
 
-	// One that its user has stopped does not go on by itself.
+	// One that its user has stopped does not continue by itself.
 	a.begin("stopped", "asker")
 	require.Equal(t, 200, a.post("/chat/stopped/interrupt", `{}`).status)
 	require.Contains(t, a.post("/chat/stopped/submit-tool-result", fmt.Sprintf(approveRM, "stopped")).body, `"accepted"`)
@@ -157,6 +157,6 @@ func TestChatStop(t *testing.T) {
 		a.post("/chat/nobody/"+verb, "").failed(t, 404, api.CodeNotFound)
 	}
 	close(g.open)
-	// An aborted session goes on with another turn (facts 13, C8).
+	// An aborted session continues with another turn.
 	require.Equal(t, "waiting done", a.chat(says("abort0", "", "again")).text())
 }

@@ -39,7 +39,7 @@ func TestChatTurns(t *testing.T) {
 	require.Equal(t, []string{"one", "hello", "two", "hello"}, a.said("s"))
 	require.Equal(t, []string{"start", "start"}, a.modes("s"))
 
-	// Layer A refuses what chat goes on with (facts 13, C8).
+	// Layer A refuses what chat continues with.
 	a.post("/start", `{"sessionId":"s","agentType":"echo","message":"x"}`).failed(t, 409, api.CodeAlreadyCompleted)
 
 	for range 2 {
@@ -266,7 +266,7 @@ func TestChatRequests(t *testing.T) {
 	require.Contains(t, got.Error, "nothing new")
 }
 
-// TestChatAgent: who answers (config.md).
+// TestChatAgent: which agent answers.
 func TestChatAgent(t *testing.T) {
 	talk := func(name string) agentloop.Agent {
 		return agentloop.Agent{Name: name, Model: scripted.New([]scripted.Turn{{Text: name}}, nil)}

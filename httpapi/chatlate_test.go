@@ -73,7 +73,7 @@ func (a *testAPI) awaited(session string, n int) {
 	require.Eventually(a.t, func() bool { return len(a.tree(session).AwaitedCalls()) == n }, within, time.Millisecond)
 }
 
-// outlivingAgents are a boss whose sub-agent goes on beside it, and asks for an
+// outlivingAgents are a boss whose sub-agent continues beside it, and asks for an
 // approval as soon as it may.
 func outlivingAgents(may chan struct{}, bossSays ...scripted.Turn) []agentloop.Agent {
 	tools := waitingAgents()

@@ -18,7 +18,7 @@ import (
 	"github.com/helixd/helixd/projector/uimessage/uitest"
 )
 
-// slow is a model that goes on, a word at a time, when it is let; its second
+// slow is a model that continues, a word at a time, when it is let; its second
 // answer to a conversation is another one.
 type slow struct {
 	words []string
@@ -39,7 +39,7 @@ func (s slow) Generate(ctx context.Context, _ model.Request, emit func(model.Eve
 	return model.Answer{Model: "slow", StopReason: eventlog.StopEndTurn}, nil
 }
 
-// take reads parts from a stream that goes on, until one holds the text.
+// take reads parts from a stream that continues, until one holds the text.
 func (s *stream) take(c *uitest.Client, text string) (last string) {
 	s.t.Helper()
 	for _, e := range s.until(text) {
@@ -92,8 +92,8 @@ func TestAChatCutWhileItIsLive(t *testing.T) {
 	require.Equal(t, http.StatusNoContent, a.get("/chat/nobody/stream").status)
 }
 
-// TestReconnectKeepsTheClientsName: document 000, Resume Headers. A client that
-// has frames of the message keeps it, and no start resets it.
+// TestReconnectKeepsTheClientsName: a client that reconnects with frames of the message keeps
+// its id of the message, and no start part resets it.
 func TestReconnectKeepsTheClientsName(t *testing.T) {
 	m := slow{[]string{"One", "two"}, make(chan struct{})}
 	a := newChat(t, []agentloop.Agent{{Name: "slow", Model: m}})
@@ -284,7 +284,7 @@ func TestAClientOfACrashedRunResyncs(t *testing.T) {
 	require.Equal(t, uitest.Normal(fresh.Parts), uitest.Normal(snap.Messages[1].Parts))
 }
 
-// TestTheOtherDialect: document 003's parts, cut after each and continued.
+// TestTheOtherDialect: TextStreamParts, cut after each and continued.
 func TestTheOtherDialect(t *testing.T) {
 	a := newChat(t, talkers())
 	const format = "?format=text-stream-part"

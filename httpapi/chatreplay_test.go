@@ -15,7 +15,7 @@ import (
 	"github.com/helixd/helixd/projector/uimessage/uitest"
 )
 
-// TestContentIsInTheSnapshotOrReplayed: with content replay off (document 001), the
+// TestContentIsInTheSnapshotOrReplayed: with content replay off, the
 // snapshot has what has streamed, and a reconnect sends what is new in parts of
 // its own.
 func TestContentIsInTheSnapshotOrReplayed(t *testing.T) {

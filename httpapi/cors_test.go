@@ -130,7 +130,7 @@ func TestPagesOfConfiguredOrigins(t *testing.T) {
 	require.Empty(t, got.header.Get("Access-Control-Allow-Origin"))
 }
 
-// TestEveryOrigin: any page may use the server with a token of its own. What a
+// TestEveryOrigin: any page may use the server with its own token. What a
 // browser adds by itself does not count, whoever takes it for authentication.
 func TestEveryOrigin(t *testing.T) {
 	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) {

@@ -51,7 +51,7 @@ func TestAnErasedSessionIsNotFoundAnywhere(t *testing.T) {
 	require.Equal(t, 200, a.get("/sessions/other/state").status)
 }
 
-// An erasure that broke off behind its fence: whoever would write is told at
+// An erasure that broke off after its fence: whoever would write is told at
 // once, and nobody waits until a deadline.
 func TestASessionThatIsBeingErasedTakesNothing(t *testing.T) {
 	log, nc := newLogAndConn(t)

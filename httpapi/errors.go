@@ -55,7 +55,7 @@ var failures = []failure{
 		return "the tenant sends too many requests a second", nil
 	}), 429, api.CodeRateLimited},
 	{as(func(e *quota.Exceeded) (string, any) {
-		return "over the limit of " + e.Limit + "; no run was begun, and nothing was stored but answers to tool calls", api.QuotaDetail{Quota: e.Limit, Limit: e.Most}
+		return "over the limit of " + e.Limit + "; no run began, and only answers to tool calls were stored", api.QuotaDetail{Quota: e.Limit, Limit: e.Most}
 	}), 429, api.CodeQuotaExceeded},
 	{is(quota.ErrNoTenant, "the session has no tenant, and the caller's tenant has limits; a fork of the session has the caller's tenant", nil), 403, api.CodeUnauthorized},
 	{is(errNoRoute, "there is no such route", nil), 404, api.CodeNotFound},
@@ -96,7 +96,7 @@ var failures = []failure{
 	{is(errNoMetrics, "this server shows no metrics", nil), 501, api.CodeNotImplemented},
 	{is(operate.ErrNoBackup, "this log can't be backed up", nil), 501, api.CodeNotImplemented},
 	{is(backup.ErrChanged, "a session was erased or trimmed while it was copied: take the backup again", nil), 503, api.CodeUnavailable},
-	{is(operate.ErrNoReload, "this server has no configuration to read anew", nil), 501, api.CodeNotImplemented},
+	{is(operate.ErrNoReload, "this server has no configuration to read again", nil), 501, api.CodeNotImplemented},
 	{as(func(e *ReloadError) (string, any) {
 		return "nothing has changed: " + strings.Join(e.Problems, "; "), api.ConfigDetail{Problems: e.Problems}
 	}), 409, api.CodeInvalidConfig},
@@ -113,7 +113,7 @@ var failures = []failure{
 		return fmt.Sprintf("line %d can't be imported, %v", e.Line, e.Problem), api.LineDetail{Line: e.Line, Field: e.Problem.Field, Records: e.Records}
 	}), 400, api.CodeInvalidRequest},
 	{as(func(e *control.ExistsError) (string, any) {
-		return fmt.Sprintf("the session exists, and where the import has line %d it has something else", e.Line),
+		return fmt.Sprintf("the session exists, and differs from the import at line %d", e.Line),
 			api.LineDetail{Line: e.Line, Records: e.Records}
 	}), 409, api.CodeSessionExists},
 	{as(func(e *eventlog.ValidationError) (string, any) {
@@ -142,7 +142,7 @@ var failures = []failure{
 		return "this node has no provider of the session's workspace: " + e.Provider, nil
 	}), 500, api.CodeWorkspaceWiring},
 	{is(workspace.ErrElsewhere, "the session's files are on another node: ask that", nil), 503, api.CodeUnavailable},
-	{is(agentloop.ErrWorkspaceRemains, "not all of the session's files are removed yet, and nothing else is: delete it again", nil), 503, api.CodeUnavailable},
+	{is(agentloop.ErrWorkspaceRemains, "some of the session's files could not be removed yet, so nothing else was: delete it again", nil), 503, api.CodeUnavailable},
 
 	{is(agentloop.ErrStopping, "the server is stopping", nil), 503, api.CodeUnavailable},
 	{is(http.ErrServerClosed, "the server is stopping", nil), 503, api.CodeUnavailable},

@@ -116,7 +116,7 @@ func TestSubscriptionsEndWithTheirToken(t *testing.T) {
 }
 
 // A ticket opens the stream that it was made for, for anybody who has it, until its
-// minute is over.
+// minute is finished.
 func TestTickets(t *testing.T) {
 	a := newAPIOn(t, memory.New(), nil, withUsers)
 	a.finishedOf("ann", "s")

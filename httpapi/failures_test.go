@@ -47,7 +47,7 @@ func TestRecoverableIsTrue(t *testing.T) {
 	require.False(t, recoverable(s), "an abort is for good")
 }
 
-// TestNothingStreamsAfterAFailure: the text of a failed run is over, in snapshots
+// TestNothingStreamsAfterAFailure: the text of a failed run is finished, in snapshots
 // as in the stream.
 func TestNothingStreamsAfterAFailure(t *testing.T) {
 	a := newChat(t, []agentloop.Agent{falling("busy", &model.Error{Code: "provider_auth_failed", Message: "no"})})
@@ -59,7 +59,7 @@ func TestNothingStreamsAfterAFailure(t *testing.T) {
 	}
 }
 
-// TestCostOfAMessage: document 003's finish has the cost where prices exist.
+// TestCostOfAMessage: the finish part of TextStreamParts has the cost if the model has prices.
 func TestCostOfAMessage(t *testing.T) {
 	a := newChat(t, []agentloop.Agent{{Name: "a", Model: scripted.New([]scripted.Turn{{
 		Text: "hi", Usage: eventlog.TokenUsage{Prompt: 10, Completion: 2, Total: 12},

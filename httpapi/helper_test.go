@@ -39,7 +39,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // within is the longest that a test waits for what must happen.
 const within = 2 * time.Minute
 
-// testAPI is a server of its own, on a log of its own.
+// testAPI is its own server, on its own log.
 type testAPI struct {
 	t    *testing.T
 	log  eventlog.Log
@@ -161,7 +161,7 @@ func (a *testAPI) ctx() context.Context {
 	return ctx
 }
 
-// append appends to a session behind its head and returns the sequences.
+// append appends to a session after its head and returns the sequences.
 func (a *testAPI) append(session string, entries ...eventlog.Entry) []uint64 {
 	a.t.Helper()
 	head, err := a.log.Head(a.ctx(), session)

@@ -58,7 +58,7 @@ func TestCallerFromMiddleware(t *testing.T) {
 	require.Equal(t, 1, page.Total, "a listing leaves out what is refused")
 }
 
-// TestAuthError: document 004's { error, status? }.
+// TestAuthError: a refusal has its own status and message.
 func TestAuthError(t *testing.T) {
 	var refusal error
 	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) {

@@ -224,7 +224,7 @@ func TestImportRefusesBadLines(t *testing.T) {
 	require.EqualValues(t, 1, a.head("s"))
 }
 
-// Only whole batches are written; a request that is made again goes on.
+// Only whole batches are written; a request that is made again continues.
 func TestImportGoesOn(t *testing.T) {
 	from := newAPIOn(t, memory.New(), nil)
 	for i := range 25 {
@@ -237,7 +237,7 @@ func TestImportGoesOn(t *testing.T) {
 	require.Equal(t, map[string]any{"line": 1501.0, "records": 1000.0}, body.Detail)
 	require.Len(t, a.texts("s"), 1000)
 
-	// The connection breaks behind line 2200, in the middle of one.
+	// The connection breaks after line 2200, in the middle of one.
 	conn := dial(t, a)
 	_, err := io.WriteString(conn, "POST /sessions/s/import HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
 	require.NoError(t, err)

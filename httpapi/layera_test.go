@@ -24,8 +24,8 @@ import (
 	"github.com/helixd/helixd/snapshot/memory"
 )
 
-// layerA are document 004's routes of layer A, each with a request that is in
-// order but for its session, which is unknown.
+// layerA are the agent routes (POST /start to GET /workspace), each with a request that is valid
+// except that its session is unknown.
 var layerA = []struct {
 	method, target string
 	body           string // of POST
@@ -175,7 +175,7 @@ func TestLayerAAnswers(t *testing.T) {
 		require.Equal(t, session, got["streamId"])
 		require.Equal(t, `{"workspace":null}`, a.get("/workspace?sessionId="+session).body)
 		if session == "live" || session == "crashed" || session == "produced" {
-			continue // their streams go on
+			continue // their streams continue
 		}
 		name := map[string]string{"failed": "error"}[want.status]
 		if name == "" {

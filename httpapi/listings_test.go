@@ -134,7 +134,7 @@ func TestListingsAsk(t *testing.T) {
 	}
 }
 
-// TestListingsTellHowFreshTheyAre: and being behind is no reason not to be
+// TestListingsTellHowFreshTheyAre: and a lag is no reason not to be
 // ready.
 func TestListingsTellHowFreshTheyAre(t *testing.T) {
 	rows := &saidRows{fresh: behind}
@@ -238,7 +238,7 @@ func TestListingsScope(t *testing.T) {
 	}
 }
 
-// slowRows hold each search until it may go on.
+// slowRows hold each search until it may continue.
 type slowRows struct {
 	foldedRows
 	begun chan string   // the words of searches that have begun

@@ -147,7 +147,7 @@ func TestMessageAfterAnInterrupt(t *testing.T) {
 }
 
 // TestAForkHasItsOwnKeys: what was sent to the session that it was forked from is not
-// the answer to a request of its own, wherever the fork begins.
+// the answer to its own request, wherever the fork begins.
 func TestAForkHasItsOwnKeys(t *testing.T) {
 	a := newAPIOn(t, newLog(t), agents(gatedModel{}))
 	key := []string{"Idempotency-Key", "k1"}

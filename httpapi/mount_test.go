@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestInAnotherMux: a program serves chats under a path of its own, beside its
+// TestInAnotherMux: a program serves chats under its own path, beside its
 // own pages; odd session ids get through.
 func TestInAnotherMux(t *testing.T) {
 	a := newChat(t, agents(gatedModel{}))

@@ -145,7 +145,7 @@ func (c *apiChecker) check(method string, u *url.URL, h http.Header, sent []byte
 	}
 }
 
-// answerProblems tells what the document does not say of an answer.
+// answerProblems says what the document does not say of an answer.
 func (c *apiChecker) answerProblems(op *apiOperation, method string, got answer, whole bool) (problems []error) {
 	status := strconv.Itoa(got.status)
 	response := op.Responses[status]

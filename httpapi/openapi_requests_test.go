@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// requestProblems tells what the document does not say of a request that was
+// requestProblems says what the document does not say of a request that was
 // carried out.
 func (c *apiChecker) requestProblems(op *apiOperation, u *url.URL, h http.Header, sent []byte) (problems []error) {
 	query := u.Query()

@@ -18,7 +18,7 @@ const schemaRef = "#/components/schemas/"
 var combiners = []string{"oneOf", "anyOf", "allOf"}
 
 // eachSchema calls visit with a schema and with those that it is made of. own
-// tells which of them judge a value by themselves; the others judge it together
+// says which of them judge a value by themselves; the others judge it together
 // with the schema that they stand in.
 func eachSchema(s apiSchema, own bool, visit func(s apiSchema, own bool)) {
 	visit(s, own)

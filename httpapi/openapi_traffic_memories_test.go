@@ -93,7 +93,7 @@ func (outEmbedder) Embed(context.Context, []string) ([][]float32, error) {
 	return nil, &model.Error{Code: model.CodeUnavailable, Message: "connection refused"}
 }
 
-// brokenEmbedder is one of the embedding program's, with errors of its own.
+// brokenEmbedder is one of the embedding program's, with its own errors.
 type brokenEmbedder struct{}
 
 func (brokenEmbedder) Model() string { return "broken" }

@@ -133,7 +133,7 @@ func trafficUnknown(t *testing.T, c *apiChecker) {
 		good := routeCases[rt.Method+" "+rt.Pattern]
 		switch rt.Method + " " + rt.Pattern {
 		case "POST /chat", "GET /chat/{id}/stream", "POST /sessions/{id}/chunks", "POST /sessions/{id}/import":
-			continue // they begin a session, or say that nothing goes on
+			continue // they begin a session, or say that nothing continues
 		}
 		if rt.NamesIn != "" {
 			a.request(rt.Method, good.target(rt, "nobody"), good.bodyFor(t, "nobody", "nobody-fork")).failed(t, 404, api.CodeNotFound)

@@ -134,8 +134,7 @@ func TestOutsideSessionFails(t *testing.T) {
 	require.Equal(t, over, fresh)
 }
 
-// TestChunksThenStart: facts 14.2, a run may begin behind an outside
-// producer's records.
+// TestChunksThenStart: a run may begin after an outside producer's records.
 func TestChunksThenStart(t *testing.T) {
 	a := newAPIOn(t, newLog(t), []agentloop.Agent{{Name: "writer", Model: scripted.New([]scripted.Turn{{Text: "done"}}, nil)}})
 	a.post(chunksOf("s"), line("s", "before"), expected, "0").appended(t)

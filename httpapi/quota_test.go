@@ -182,8 +182,8 @@ func TestRunsOfATenant(t *testing.T) {
 	require.Eventually(t, func() bool { return message().status == http.StatusOK }, within, 10*time.Millisecond)
 }
 
-// An answer to a call is stored even if there is no room for the run that goes on with
-// it; sent again, it has the run go on.
+// An answer to a call is stored even if there is no room for the run that continues with
+// it; sent again, it has the run continue.
 func TestAnswersOverTheLimitOfRuns(t *testing.T) {
 	let := make(chan struct{})
 	a := newTenants(t, quota.Limits{Runs: 1}, append(waitingAgents(), agentloop.Agent{Name: "writer", Model: patientModel{let}})...)
@@ -196,7 +196,7 @@ func TestAnswersOverTheLimitOfRuns(t *testing.T) {
 	approve := func() answer {
 		return a.post("/chat/s/submit-tool-result", `{"toolCallId":"rm","kind":"approval-response","approved":true}`, bearer("ann")...)
 	}
-	require.Contains(t, approve().failed(t, 429, api.CodeQuotaExceeded).Error, "nothing was stored but answers to tool calls")
+	require.Contains(t, approve().failed(t, 429, api.CodeQuotaExceeded).Error, "only answers to tool calls were stored")
 	require.Len(t, a.actors("s", "result_submitted"), 1)
 	require.Len(t, a.actors("s", "run_requested"), 1)
 	approve().failed(t, 429, api.CodeQuotaExceeded)
@@ -327,7 +327,7 @@ func (a *testAPI) spent(q *quota.Quota) (spent, reserved int64) {
 }
 
 // What a rollback takes back was spent all the same: going back brings nothing of a
-// day's budget, and the run that goes on from there reserves and pays for its calls.
+// day's budget, and the run that continues from there reserves and pays for its calls.
 func TestARollbackGivesNoBudgetBack(t *testing.T) {
 	use := eventlog.TokenUsage{Prompt: 60, Completion: 40}
 	a, q := newDay(t, 10_000, agentloop.Agent{Name: "writer", Model: scripted.New([]scripted.Turn{{Text: "one", Usage: use}, {Text: "two", Usage: use}}, nil)})
@@ -382,7 +382,7 @@ func TestAnAbortInMidCallSettlesIt(t *testing.T) {
 
 // A reload that adds a budget holds for the next model call of a run that is under way,
 // and its call that has begun without a reservation comes to its end. One that takes
-// the budget away lets the tenant go on.
+// the budget away lets the tenant continue.
 func TestAReloadAddsAndRemovesABudget(t *testing.T) {
 	let := make(chan struct{})
 	use := eventlog.TokenUsage{Prompt: 60, Completion: 40}

@@ -101,7 +101,7 @@ func (a *testAPI) follow(target string, headers ...string) recordStream {
 	return recordStream{a.t, &stream{t: a.t, resp: resp, r: bufio.NewReader(resp.Body)}}
 }
 
-// next returns the next record, behind any number of heartbeats.
+// next returns the next record, after any number of heartbeats.
 func (s recordStream) next() (r eventlog.Record, heartbeats int, err error) {
 	s.t.Helper()
 	for {
@@ -134,7 +134,7 @@ func (s recordStream) ends() {
 }
 
 // TestFollowRecords: each record once and in order, what is truncated included,
-// across appends and across the end of a stream; a client goes on behind its
+// across appends and across the end of a stream; a client continues after its
 // last one elsewhere.
 func TestFollowRecords(t *testing.T) {
 	a := newAPI(t)
@@ -158,7 +158,7 @@ func TestFollowRecords(t *testing.T) {
 	all.has(marker...)
 	a.follow("/sessions/s/records?follow=1").has(append(seqs, marker...)...)
 
-	// A server that closes has the client go on elsewhere.
+	// A server that closes has the client continue elsewhere.
 	a.srv.Close()
 	all.ends()
 	texts.ends()

@@ -65,7 +65,7 @@ func tokenFor(token string) auth.Authenticator {
 }
 
 // TestReconfigure: another token counts from the next request on, and a stream
-// goes on only for those who may still hear it.
+// continues only for those who may still hear it.
 func TestReconfigure(t *testing.T) {
 	t.Parallel()
 	a := newAPIOn(t, memory.New(), nil, func(o *httpapi.Options) { o.Auth = tokenFor("old") })

@@ -22,7 +22,7 @@ import (
 	"github.com/helixd/helixd/httpapi/auth"
 )
 
-// These tests have a clock of their own. A network can't be part of that: the
+// These tests have their own clock. A network can't be part of that: the
 // server is called, and writes to a client in this process.
 
 // sent is what a client was sent, and when.
@@ -105,7 +105,7 @@ func inTime(t *testing.T, o httpapi.Options, test func(t *testing.T, log eventlo
 	})
 }
 
-// writes appends entries, each some time behind the one before.
+// writes appends entries, each some time after the one before.
 func writes(t *testing.T, log eventlog.Log, session string, after time.Duration, entries ...eventlog.Entry) {
 	t.Helper()
 	for _, e := range entries {

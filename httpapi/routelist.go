@@ -9,7 +9,7 @@ import (
 // RouteInfo describes a route of the server.
 type RouteInfo struct {
 	Method  string
-	Pattern string // its path; {id} stands for a session's id, percent-encoded, {file} for a file's name
+	Pattern string // its path; {id} is a session's id, percent-encoded, {file} a file's name
 	// Operation is what the [auth.Authenticator] is asked for; empty: the route
 	// needs no authentication.
 	Operation auth.Operation

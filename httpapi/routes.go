@@ -55,7 +55,7 @@ func chats(f func(*chat.Routes, http.ResponseWriter, *web.Request) error) handle
 	return func(s *Server, w http.ResponseWriter, r *web.Request) error { return f(s.chat, w, r) }
 }
 
-// source tells where a request names its session.
+// source says where a request names its session.
 type source int
 
 const (

@@ -11,7 +11,7 @@ import (
 	"github.com/helixd/helixd/httpapi/api"
 )
 
-// routeCase tells how to call a route well, for tests that go through all of
+// routeCase says how to call a route well, for tests that go through all of
 // them. The session is one of the agent writer whose stream has ended.
 type routeCase struct {
 	// body of a POST; SESSION is its id as JSON, FORK that of a new one.
@@ -116,7 +116,7 @@ func (c routeCase) target(rt httpapi.TestRoute, session string) string {
 	return c.targetOf(rt, escape(session), url.QueryEscape(session))
 }
 
-// control.targetOf is target with the session's id as it stands in a path and in a
+// control.targetOf is target with the session's id as it is in a path and in a
 // query.
 func (c routeCase) targetOf(rt httpapi.TestRoute, inPath, inQuery string) string {
 	target := strings.NewReplacer("{id}", inPath, "{file}", "app.js", "{memoryId}", "m").Replace(rt.Pattern)

@@ -61,7 +61,7 @@ type Options struct {
 	// Auth; see [auth.CallerOf]. nil: the caller is in the request's context.
 	Identify auth.Identifier
 	// AllowUnauthenticated serves everybody if there is no Auth. Without
-	// either, New fails (document 004).
+	// either, New fails.
 	AllowUnauthenticated bool
 	// TicketKey encrypts stream tickets. It has at least [MinTicketKey] bytes, and is the
 	// same on all nodes of a deployment. nil: a random key.
@@ -78,7 +78,7 @@ type Options struct {
 	// [PublicRoutes]; none by default.
 	Public []string
 	// Chat configures the routes of /chat. nil: they answer NOT_IMPLEMENTED, other than
-	// those of histories (document 004).
+	// those of histories.
 	Chat *chat.Options
 	// Subscribe makes the right of a NATS client to receive the records of a session that
 	// exists. ttl is between [api.MinSubscription] and [api.MaxSubscription]; if it is 0,
@@ -94,9 +94,8 @@ type Options struct {
 	// InterruptObservationDeadline is how long /interrupt and /abort wait for
 	// the run to stop; 0: DefaultInterruptDeadline.
 	InterruptObservationDeadline time.Duration
-	// SubmitToolResultSchema is a JSON Schema for submissions of tool results and approvals
-	// (document 002, SubmitToolResult), on all routes. nil: any submission is valid. The
-	// server's own limits hold in addition.
+	// SubmitToolResultSchema is a JSON Schema for submissions of tool results and approvals,
+	// on all routes. nil: any submission is valid. The server's own limits hold in addition.
 	SubmitToolResultSchema json.RawMessage
 	// ServiceName is the server's name in the first line of the log. Empty: there is no
 	// such line.

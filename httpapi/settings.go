@@ -12,7 +12,7 @@ import (
 )
 
 // errAuthChange refuses a change that needs a new server.
-var errAuthChange = errors.New("httpapi: a server with authentication can't go on without, nor the other way round")
+var errAuthChange = errors.New("httpapi: authentication can't be turned on or off while the server runs")
 
 // Reconfigure gives the server another authenticator and identifier and other
 // options of the chat routes. Requests that have begun continue, but open streams end if
@@ -36,7 +36,7 @@ func (s *Server) Reconfigure(authenticate auth.Authenticator, identify auth.Iden
 func (s *Server) SetPrices(all map[string]readmodel.Price) { s.prices.Set(all) }
 
 // Guard serves a handler to callers who may do an operation on all sessions,
-// such as those of package net/http/pprof behind [auth.OpAdmin]. Others, and web
+// such as those of package net/http/pprof after [auth.OpAdmin]. Others, and web
 // pages of other origins, are refused as on the server's own routes.
 func (s *Server) Guard(op auth.Operation, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

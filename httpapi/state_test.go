@@ -51,7 +51,7 @@ func TestStateAt(t *testing.T) {
 	a.get("/sessions/nobody/state?at=0").failed(t, 404, api.CodeNotFound)
 }
 
-// TestSnapshot compares snapshots with the fold at their sequence, at rest
+// TestSnapshot compares snapshots with the fold at their sequence, idle
 // and under way, and follows on from them.
 func TestSnapshot(t *testing.T) {
 	g := gatedModel{make(chan struct{})}

@@ -96,7 +96,7 @@ func TestStopWithoutALiveRun(t *testing.T) {
 	require.Equal(t, "running", a.status("produced").Status)
 }
 
-// TestStopOutlivingSubAgent: a sub-agent that goes on when its parent has
+// TestStopOutlivingSubAgent: a sub-agent that continues when its parent has
 // finished stops, too.
 func TestStopOutlivingSubAgent(t *testing.T) {
 	for verb, want := range map[string]projector.SessionStatus{"interrupt": "interrupted", "abort": "failed"} {

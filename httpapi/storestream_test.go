@@ -15,7 +15,7 @@ import (
 	"github.com/helixd/helixd/snapshot"
 )
 
-// stream.storeEvent is an event of document 000 as a client reads it.
+// storeEvent is an event of GET /sessions/{id}/stream as a client reads it.
 type storeEvent struct {
 	id              string
 	Type            string
@@ -83,7 +83,7 @@ func (s *stream) storeRest() (seqs []uint64, texts []string, last storeEvent) {
 
 func storeTarget(session string) string { return "/sessions/" + session + "/stream" }
 
-// TestStoreStreamWire compares every byte with document 000's encoding.
+// TestStoreStreamWire compares every byte with the documented encoding.
 func TestStoreStreamWire(t *testing.T) {
 	a := newAPI(t)
 	a.append("s", created("s"), text("s", "Hello"), text("s", " world"), ended("s", `{"x":"<1>"}`))
@@ -149,7 +149,7 @@ func TestStoreStreamCursors(t *testing.T) {
 }
 
 // TestStoreStreamPauses: a pause is told and ends nothing; an end ends the
-// stream; a new turn goes on with it.
+// stream; a new turn continues with it.
 func TestStoreStreamPauses(t *testing.T) {
 	a := newAPI(t)
 	a.append("s", created("s"), requested("s", "run-1"), text("s", "a"))

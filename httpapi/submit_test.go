@@ -21,7 +21,7 @@ const (
 	approveRM    = `{"sessionId":"%s","kind":"approval-response","toolCallId":"rm","approved":true}`
 )
 
-// TestSubmitOutcomes: one row for each row of facts 2.3.
+// TestSubmitOutcomes: one case for each row of the table in docs/reference/protocol.md#suspension.
 func TestSubmitOutcomes(t *testing.T) {
 	a := newAPIOn(t, newLog(t), waitingAgents())
 	a.begin("ask", "asker")
@@ -80,7 +80,7 @@ func TestSubmitOutcomes(t *testing.T) {
 		}
 	}
 
-	// It only writes: resuming goes on with what was stored.
+	// It only writes: resuming continues with what was stored.
 	require.Equal(t, "paused", a.status("ask").Status)
 	for session, said := range map[string]string{"ask": "removed", "loc": "found", "hurry": "too late"} {
 		require.Equal(t, 200, a.post("/resume", `{"sessionId":"`+session+`"}`).status)

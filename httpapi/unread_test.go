@@ -86,7 +86,7 @@ func (w *watched) Write(p []byte) (int, error) {
 func (w *watched) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // ask has a server answer a request with a body, and sees how it does that.
-// The answer's body is open until the test is over.
+// The answer's body is open until the test is finished.
 func ask(t *testing.T, a *testAPI, target, body string) (*watched, *http.Response) {
 	t.Helper()
 	seen := make(chan *watched, 1)

@@ -54,7 +54,7 @@ func waitingAgents() []agentloop.Agent {
 	}
 }
 
-// outlivedBoss is an agent, boss, whose sub-agent goes on when it has finished.
+// outlivedBoss is an agent, boss, whose sub-agent continues when it has finished.
 func outlivedBoss(g gatedModel) []agentloop.Agent {
 	spawn := calling("spawn", "companion__spawnAgent", `{"agent":"helper","name":"h","initialMessage":"work"}`)
 	return []agentloop.Agent{

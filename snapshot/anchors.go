@@ -23,7 +23,7 @@ const (
 	MaxAnchorBytes        = 128 << 20
 	MaxSessionAnchorBytes = 64 << 20
 	MaxSessionAnchors     = 1024
-	// AnchorIdle is how long a session's are kept that nobody asks for.
+	// AnchorIdle is how long a session's states are kept without a request for one.
 	AnchorIdle = 5 * time.Minute
 
 	// askedAnchors is how many states are kept because they were asked for.
@@ -33,7 +33,7 @@ const (
 	nearAnchor = 2 * DefaultSaveEvery
 )
 
-// anchor is a state that nobody changes.
+// anchor is a kept state. It never changes.
 type anchor struct {
 	state  *projector.Tree
 	digest string // of the record at its head
@@ -77,7 +77,7 @@ func (a *anchor) measure() {
 type anchors struct {
 	list  []anchor // by sequence
 	asked []uint64 // the sequences of those that were asked for, the last one last
-	// tip is up to where the session was folded, and how much that was behind the
+	// tip is up to where the session was folded, and how much that was after the
 	// last fold that was saved.
 	tip unsaved
 
@@ -197,8 +197,8 @@ func (a *anchors) listSize() int {
 }
 
 // anchored returns the nearest anchor of a session at or before n; up to the
-// head if n is 0, which is then returned if it had to be asked for. It is not
-// told if a saved fold may be much nearer.
+// head if n is 0, which is then returned if it had to be asked for. It returns
+// none if a saved fold may be much nearer.
 func (s *Store) anchored(ctx context.Context, session string, n uint64) (found anchor, near bool, tip unsaved, head uint64, err error) {
 	if !s.anchors.holds(session) {
 		return found, false, tip, 0, nil
@@ -243,18 +243,18 @@ func (s *Store) forgetMemory(session string) {
 	s.timelines.drop(session)
 }
 
-// layer lays anchors while records are folded.
+// layer keeps anchors while records are folded.
 type layer struct {
 	line    *line
 	content int
 	records int // since the last anchor
 	sparser int // how often the distance between two was doubled
-	own     int // bytes of those that are laid, without what they share
+	own     int // bytes of the kept ones, without what they share
 	laid    []anchor
 }
 
-// see is told of each record, whose state is the tree's, and reports whether it
-// has laid an anchor there.
+// see is called after each record with the tree's state, and reports whether it
+// has kept that state.
 func (l *layer) see(r eventlog.Record, state func() *projector.Tree) bool {
 	l.content += contentOf(r)
 	if l.records++; l.records < AnchorEvery<<l.sparser {
@@ -264,7 +264,7 @@ func (l *layer) see(r eventlog.Record, state func() *projector.Tree) bool {
 	return true
 }
 
-// lay keeps a state, which nobody may change then.
+// lay keeps a state, which must not change afterwards.
 func (l *layer) lay(state *projector.Tree, digest string, asked bool) {
 	l.records = 0
 	a := anchor{state: state, digest: digest, asked: asked, line: l.line, content: l.content}

@@ -90,7 +90,7 @@ func TestAnyStateIsTheFold(t *testing.T) {
 	}
 }
 
-// TestTheNextStateCostsLittle: what lies behind one that was asked for is
+// TestTheNextStateCostsLittle: what lies after one that was asked for is
 // folded on from there.
 func TestTheNextStateCostsLittle(t *testing.T) {
 	t.Parallel()

@@ -27,7 +27,7 @@ type Folds interface {
 	Erase(ctx context.Context, session string) error
 }
 
-// Form tells how a saved fold is written.
+// Form says how a saved fold is written.
 type Form string
 
 // JSON is of a projector.Tree. Any version reads it: so are folds saved that
@@ -51,7 +51,7 @@ type Saved struct {
 	// Cuts are where State can be cut, rising. Its pieces are mostly those of
 	// other folds of the session, and need to be kept once.
 	Cuts []int
-	// Own is how many bytes no other fold shares, as Nearest tells.
+	// Own is how many bytes no other fold shares, as Nearest returns it.
 	Own int
 }
 

@@ -30,7 +30,7 @@ type Retention struct {
 	MaxBytes uint64
 }
 
-// Retained tells what retention did.
+// Retained says what retention did.
 type Retained struct {
 	Purged []eventlog.Purged `json:"purged"`
 	// Dropped holds the new floors of sessions that lost segments.
@@ -42,7 +42,7 @@ type Retained struct {
 // ErrNoArchive: the log keeps no segments, so nothing can be removed.
 var ErrNoArchive = errors.New("snapshot: the log has no segments")
 
-// Retain applies a retention to all sessions. It goes behind appends: between
+// Retain applies a retention to all sessions. Appends have priority over it: between
 // two sessions it pauses.
 func (s *Store) Retain(ctx context.Context, r Retention) (done Retained, err error) {
 	done = Retained{Purged: []eventlog.Purged{}, Dropped: map[string]uint64{}}
@@ -153,7 +153,7 @@ func (s *Store) dropAll(ctx context.Context, archive eventlog.Archive, before ti
 }
 
 // drop removes a session's records below n, after the state at n was saved:
-// from then on only that fold knows what they said.
+// from then on only that fold has what they contained.
 func (s *Store) drop(ctx context.Context, archive eventlog.Archive, session string, n uint64, floors map[string]uint64) error {
 	if _, some, err := archive.Trimmable(ctx, session, n-1); err != nil || !some {
 		return err // a state that nobody will need is not saved

@@ -8,8 +8,8 @@ import (
 )
 
 // shelf keeps a value for each of the sessions that were asked for last. It is
-// bounded in sessions and in bytes, but for the session that was asked for
-// last, and nothing stays that nobody asks for.
+// bounded in sessions and in bytes, except for the session of the last request; sessions
+// without requests are removed.
 type shelf[T any] struct {
 	sessions, bytes int
 	idle            time.Duration
@@ -35,8 +35,8 @@ func newShelf[T any](sessions, bytes int, idle time.Duration) *shelf[T] {
 	return &shelf[T]{sessions: sessions, bytes: bytes, idle: idle, slots: map[string]*slot[T]{}}
 }
 
-// use calls f with the session's value, the zero value at first, and nobody
-// else meanwhile. f returns how many bytes the value has then; with 0 it is not
+// use calls f with the session's value, the zero value at first, and no other
+// caller has it meanwhile. f returns how many bytes the value has then; with 0 it is not
 // kept. The error is f's, or the context's.
 func (s *shelf[T]) use(ctx context.Context, session string, f func(*T) (size int, err error)) error {
 	k := s.take(session)
@@ -94,7 +94,7 @@ func (s *shelf[T]) put(k *slot[T], size int) {
 	}
 }
 
-// remove forgets a slot; who uses its value now goes on with it alone.
+// remove forgets a slot; a caller that uses its value keeps it for itself.
 func (s *shelf[T]) remove(k *slot[T]) {
 	s.order.Remove(k.at)
 	delete(s.slots, k.session)
@@ -111,7 +111,7 @@ func (s *shelf[T]) drop(session string) {
 	}
 }
 
-// tidy forgets what nobody has asked for.
+// tidy removes sessions without recent requests.
 func (s *shelf[T]) tidy() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

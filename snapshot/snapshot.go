@@ -10,7 +10,7 @@ import (
 	"github.com/helixd/helixd/projector/uimessage"
 )
 
-// Snapshot is what a client starts from (document 001, facts 5.4 and 6).
+// Snapshot is a session's messages and state at a sequence, from which a client starts.
 type Snapshot struct {
 	State    json.RawMessage     `json:"state"` // the custom state
 	Messages []uimessage.Message `json:"messages"`
@@ -27,9 +27,9 @@ type Options struct {
 	// sequence before its first record, so that a client that follows from n
 	// gets all of it.
 	IncludePartialContent bool
-	// ExcludeAtPause leaves the message out also while the session waits. Else
-	// it is there then: nothing is under way that a client could follow, and
-	// its user must see what there is to answer (facts 6).
+	// ExcludeAtPause leaves the message out also while the session waits. Otherwise
+	// a session that waits has it: there is no stream that a client could follow, and
+	// its user must see what to answer.
 	ExcludeAtPause bool
 	// MessageID names the messages; nil: msg-{index}.
 	MessageID uimessage.MessageID
@@ -54,8 +54,8 @@ func (s *Store) Take(ctx context.Context, session string, o Options) (*Snapshot,
 	}, nil
 }
 
-// statusOf tells a client whether to follow: a session that waits is paused
-// whatever its stream says.
+// statusOf says to a client whether to follow the stream: a session that waits is paused,
+// whatever the status of its stream.
 func statusOf(s *projector.Session) eventlog.StreamStatus {
 	if s.StreamStatus == eventlog.StreamActive &&
 		(s.Status == projector.SessionInterrupted || s.Status == projector.SessionPaused) {

@@ -17,7 +17,7 @@ import (
 const (
 	// DefaultSaveEvery is after how many records a fold is saved at the least.
 	DefaultSaveEvery = 500
-	// saveShare is how many times the payloads behind a saved fold the next one
+	// saveShare is how many times the payloads after a saved fold the next one
 	// may have: each one is written whole, though mostly not stored again, and
 	// that shall not take much longer than to fold those records.
 	saveShare = 32
@@ -68,8 +68,8 @@ func New(log eventlog.Log, o *StoreOptions) *Store {
 	return s
 }
 
-// Head returns the state at the session's head. It may be folded on; its
-// messages and whatever else no fold changes are others' too. Errors: as
+// Head returns the state at the session's head. The caller may fold it on; its
+// messages, and everything else that no fold changes, are shared. Errors: as
 // eventlog.Log.Read.
 func (s *Store) Head(ctx context.Context, session string) (*projector.Tree, error) {
 	return s.fold(ctx, session, 0)
@@ -89,7 +89,7 @@ func (s *Store) At(ctx context.Context, session string, n uint64) (*projector.Tr
 
 // start is what a fold begins with.
 type start struct {
-	state  *projector.Tree // nobody else has it
+	state  *projector.Tree // not shared
 	digest string          // of the record at its head
 	tip    unsaved
 	memory bool // it comes from there
@@ -99,9 +99,9 @@ type start struct {
 	old     bool // another version's: nothing of it is kept
 }
 
-// folding is a fold that can go on, record by record.
+// folding is a fold that can continue, record by record.
 type folding struct {
-	state *projector.Tree // nobody else has it
+	state *projector.Tree // not shared
 	last  eventlog.Record // the one at its head
 	lay   layer
 	tip   unsaved
@@ -171,7 +171,7 @@ func (s *Store) foldFrom(ctx context.Context, session string, to uint64) (*foldi
 	}
 	f, err := s.run(ctx, session, start{state: new(projector.Tree), line: new(line)}, to)
 	if _, trimmed := errors.AsType[*eventlog.TrimmedError](err); trimmed && s.opts.Folds != nil {
-		// What came before is gone: only a saved fold can tell, of whatever
+		// The records before are gone: only a saved fold has their state, of whatever
 		// version.
 		if again, aerr := s.continued(ctx, session, to, JSON); again != nil && aerr == nil {
 			return again, nil
@@ -180,7 +180,7 @@ func (s *Store) foldFrom(ctx context.Context, session string, to uint64) (*foldi
 	return f, err
 }
 
-// errStale tells that a fold that is continued is not of this log.
+// errStale says that a fold that is continued is not of this log.
 var errStale = errors.New("snapshot: saved fold is not of this log")
 
 // savedBehind reports whether there is a saved fold between an anchor and what
@@ -304,7 +304,7 @@ func (s *Store) run(ctx context.Context, session string, from start, to uint64) 
 	return f, nil
 }
 
-// aheadOrStale tells a caller's cursor that is beyond the head from a saved
+// aheadOrStale distinguishes a caller's cursor that is beyond the head from a saved
 // fold that is.
 func (s *Store) aheadOrStale(ctx context.Context, session string, to uint64, err error) error {
 	head, herr := s.log.Head(ctx, session)
@@ -338,7 +338,7 @@ func (s *Store) save(ctx context.Context, session string, form Form, t *projecto
 		s.opts.Metrics.fail("save")
 		s.opts.Logger.WarnContext(ctx, "fold not saved", eventlog.LogSession, session, "error", err)
 	}
-	// Whoever asked may have left; what an erasure has missed goes all the same.
+	// The caller may have left; folds that an erasure has missed must be removed all the same.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), forgetTimeout)
 	defer cancel()
 	if s.erasedSince(ctx, session, last) {

@@ -16,7 +16,7 @@ import (
 const (
 	MaxTimelines     = 64
 	MaxTimelineBytes = 64 << 20
-	// TimelineIdle is how long one is kept that nobody asks for.
+	// TimelineIdle is how long a timeline is kept without a request for it.
 	TimelineIdle = 5 * time.Minute
 )
 
@@ -28,7 +28,7 @@ type keptTimeline struct {
 }
 
 // Timeline returns the session's timeline at its head: what is new or has
-// changed behind from, 0 for all of it. Where retention has removed records it
+// changed after from, 0 for all of it. Where retention has removed records it
 // begins with what is left. Errors: as eventlog.Log.Read; a
 // *eventlog.CursorAheadError if from is beyond the head.
 func (s *Store) Timeline(ctx context.Context, session string, from uint64) (v timeline.View, err error) {
@@ -49,7 +49,7 @@ func (s *Store) Timeline(ctx context.Context, session string, from uint64) (v ti
 }
 
 // foldOn brings a kept timeline to the session's head. One that is not of this
-// log, which was erased or has lost its end, is folded anew.
+// log, which was erased or has lost its end, is folded again.
 func (s *Store) foldOn(ctx context.Context, session string, k *keptTimeline) error {
 	if k.Timeline != nil {
 		err := s.foldBehind(ctx, session, k, k.Head()-1)
@@ -74,7 +74,7 @@ func (s *Store) foldOn(ctx context.Context, session string, k *keptTimeline) err
 		}
 		k.Timeline = timeline.From(state)
 		err = s.foldBehind(ctx, session, k, state.Head)
-		if err == nil && k.digest == "" { // there is nothing behind it
+		if err == nil && k.digest == "" { // there is nothing after it
 			return nil
 		}
 	}
@@ -84,7 +84,7 @@ func (s *Store) foldOn(ctx context.Context, session string, k *keptTimeline) err
 	return err
 }
 
-// oldest returns the first state at or behind a floor that can be told, or nil.
+// oldest returns the first state at or after a floor that can be computed, or nil.
 func (s *Store) oldest(ctx context.Context, session string, floor uint64) (*projector.Tree, error) {
 	folds, ok := s.opts.Folds.(Lister)
 	if !ok {
@@ -102,7 +102,7 @@ func (s *Store) oldest(ctx context.Context, session string, floor uint64) (*proj
 	return nil, nil
 }
 
-// foldBehind applies what is behind from. Of a timeline that has been folded
+// foldBehind applies what is after from. Of a timeline that has been folded
 // before it first looks at the last record.
 func (s *Store) foldBehind(ctx context.Context, session string, k *keptTimeline, from uint64) error {
 	began, erasures := time.Now(), s.erasures.Load()

@@ -10,7 +10,7 @@ import (
 )
 
 // live is the state after the last append of this node to a session. It is
-// folded on with what is appended next, so nobody else keeps it.
+// folded on with the next append, so no one else may keep it.
 type live struct {
 	folding
 	// contended: others have appended to the session as well.
@@ -25,7 +25,7 @@ func (l *live) anchor() anchor {
 
 // Tip is the last state that this node knows of a session, for a caller that
 // appends to the session. The state may be older than the session's head: the
-// comparison of [Tip.Append] tells. What is decided otherwise needs one that
+// comparison of [Tip.Append] finds out. A decision without an append needs a state that
 // was read, see [Tip.Current]. A Tip is for one goroutine.
 type Tip struct {
 	store   *Store
@@ -127,7 +127,7 @@ func (t *Tip) Append(ctx context.Context, writer string, entries []eventlog.Entr
 	if err != nil {
 		return last, err
 	}
-	if found { // an earlier try, whose records may tell another time
+	if found { // an earlier try, whose records may have another time
 		if t.live = (live{}); t.Read(ctx) != nil {
 			t.live = live{folding: folding{state: &projector.Tree{Head: last}, old: true}}
 		}
@@ -152,7 +152,7 @@ func (t *Tip) Release() {
 	measured := anchor{state: t.state}
 	measured.measure()
 	t.own = measured.own
-	// It waits for nobody who waits for the log.
+	// It does not wait for callers that wait for the log.
 	_ = s.anchors.use(context.Background(), t.session, func(a *anchors) (int, error) {
 		if s.erasures.Load() != t.erasures {
 			return a.thin(), nil

@@ -12,7 +12,7 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// Lister is a Folds that tells what it has.
+// Lister is a Folds that says what it has.
 type Lister interface {
 	Folds
 	// Sequences returns the sequences of the session's saved folds that have one
@@ -20,8 +20,8 @@ type Lister interface {
 	Sequences(ctx context.Context, session string, forms ...Form) ([]uint64, error)
 }
 
-// Verify folds a session anew and tells found which of its saved folds are not
-// what the log gives at their sequence. Where retention has removed the
+// Verify folds a session again and reports to found the saved folds that differ from
+// the log's state at their sequence. Where retention has removed the
 // beginning, the first saved fold is taken for it. It reads nothing if the
 // store's folds are no [Lister], or if there are none.
 func (s *Store) Verify(ctx context.Context, session string, found func(eventlog.Finding)) error {
@@ -64,7 +64,7 @@ func (v *verification) tell(code eventlog.FindingCode, seq uint64, format string
 	v.found(eventlog.Finding{Code: code, Session: v.session, Sequence: seq, Detail: fmt.Sprintf(format, args...)})
 }
 
-// read folds what is behind from.
+// read folds what is after from.
 func (v *verification) read(log eventlog.Log, from uint64) error {
 	for r, err := range log.Read(v.ctx, v.session, from, 0) {
 		if err != nil {

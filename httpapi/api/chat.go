@@ -15,8 +15,8 @@ type UIMessage struct {
 	Parts    []json.RawMessage `json:"parts"` // each an object with a type
 }
 
-// Snapshot is the answer of GET /chat/{id}/snapshot: what a chat client starts from
-// (document 001). M is [UIMessage], or what is written as one.
+// Snapshot is the answer of GET /chat/{id}/snapshot, from which a chat client starts. M is
+// [UIMessage], or a type that encodes to one.
 type Snapshot[M any] struct {
 	State    json.RawMessage `json:"state"` // the custom state
 	Messages []M             `json:"messages"`

@@ -3,7 +3,7 @@ package api
 // Code is the machine-readable part of an error answer.
 type Code string
 
-// Codes of document 004, and helixd's own (facts 4.1).
+// Error codes. GET /openapi.json lists those of each route.
 const (
 	CodeNotFound         Code = "NOT_FOUND"
 	CodeAlreadyRunning   Code = "ALREADY_RUNNING"
@@ -47,7 +47,7 @@ type ErrorBody struct {
 	Error  string `json:"error"`
 	Code   Code   `json:"code"`
 	Detail any    `json:"detail,omitempty"`
-	// Status is the outcome of a submission (facts 2.3).
+	// Status is the outcome of a submission (see docs/reference/protocol.md#suspension).
 	Status string `json:"status,omitempty"`
 	// RequestID is the answer's X-Request-Id: log lines have it, too.
 	RequestID string `json:"requestId,omitempty"`

@@ -22,7 +22,7 @@ type ErrorEvent struct {
 	Recoverable bool   `json:"recoverable"`
 }
 
-// Data of the events of GET /sessions/{id}/stream (document 000).
+// Data of the events of GET /sessions/{id}/stream.
 type (
 	StoreEndEvent struct {
 		Type        string          `json:"type"`

@@ -8,7 +8,7 @@ const (
 	HeaderAgent       = "X-Helix-Agent"           // of a chat whose body names no agent
 	HeaderSession     = "X-Session-Id"            // of a chat's answer
 
-	// Of a client that reconnects (document 000, Resume Headers).
+	// Of a client that reconnects.
 	HeaderResumeFrom      = "X-Resume-From-Sequence"
 	HeaderLastEventID     = "Last-Event-ID"
 	HeaderExistingMessage = "X-Existing-Message-Id"

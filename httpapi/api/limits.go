@@ -21,7 +21,7 @@ const (
 	MaxRecordTypes = 100
 
 	// MaxCallerBodies limits the bodies that one caller sends at a time. A caller is a
-	// tenant, else a token, a subject or a user. Bodies count as they arrive. The same
+	// tenant; without one, a token, a subject or a user. Bodies count as they arrive. The same
 	// limit holds for answers over 64 KiB.
 	MaxCallerBodies = 128 << 20
 	// MaxBodies is the same for all callers together.

@@ -22,7 +22,7 @@ type Readiness struct {
 	// Replicas are the servers that keep the log. It is nil if the log has no replicas or
 	// no quorum. A missing replica does not count for Ready.
 	Replicas *eventlog.Replicas `json:"replicas,omitempty"`
-	// ReadModels says how far listings are behind the log. A lag does not count for Ready.
+	// ReadModels says how far listings are after the log. A lag does not count for Ready.
 	ReadModels *readmodel.Fresh `json:"readModels,omitempty"`
 }
 

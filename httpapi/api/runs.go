@@ -5,11 +5,10 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// Started names a run and its stream (document 004, RemoteStartResponse). It is the
-// answer of POST /start, /resume and /sessions/{id}/messages.
+// Started names a run and its stream. It is the answer of POST /start, /resume and /sessions/{id}/messages.
 type Started = remote.Started
 
-// Status is the answer of GET /status (document 004, RemoteStatusResponse).
+// Status is the answer of GET /status.
 type Status = remote.Status
 
 // Submitted is the answer of POST /submit-tool-result: what has become of a submission.
@@ -59,7 +58,7 @@ type Forked struct {
 
 // Erased is the answer of DELETE /sessions/{id}. Pending, with status 202,
 // means that bytes may be left: the session is not found any more, and the nodes
-// go on by themselves. The same request answers how far they are.
+// continue by themselves. The same request answers how far they are.
 type Erased struct {
 	SessionID string   `json:"sessionId"`
 	Pending   bool     `json:"pending"`

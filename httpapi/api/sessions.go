@@ -62,15 +62,15 @@ type SessionSummary struct {
 	PendingToolCalls []PendingToolCall `json:"pendingToolCalls"`
 }
 
-// PendingToolCall is a call that waits for a person (facts 2.2): what POST
+// PendingToolCall is a call that waits for a person (see docs/reference/protocol.md#suspension): what POST
 // /submit-tool-result answers, under the root's session id.
 type PendingToolCall = projector.PendingCall
 
-// UsagePage is the answer of GET /sessions/{id}/usage (facts 3.6): a page of
+// UsagePage is the answer of GET /sessions/{id}/usage: a page of
 // what the session's tree has used, oldest first, each entry under the session
 // and the run that used it; and the sums of all of it.
 //
-// What a rollback has taken back was used all the same. A fork begins at zero.
+// Usage of records that a rollback has truncated counts all the same. A fork begins at zero.
 type UsagePage struct {
 	Page[projector.UsageEntry]
 	// Rollup sums the whole tree up to the head: in all, by model, tool and

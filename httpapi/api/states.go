@@ -60,7 +60,7 @@ type StateDiff struct {
 	// messages, runs and sub-agents are in it too.
 	Patch []eventlog.PatchOp `json:"patch"`
 	// Messages are those of the session itself that are in the state at To and
-	// came behind From; none if that lies before it.
+	// came after From; none if To is before From.
 	Messages []projector.Message `json:"messages"`
 	// ToolCalls are those of the tree that have come further, or back.
 	ToolCalls []CallChange `json:"toolCalls"`
@@ -71,8 +71,8 @@ type StateDiff struct {
 type Comparison struct {
 	A Compared `json:"a"`
 	B Compared `json:"b"`
-	// Common is how many messages at the front say the same in both, whenever
-	// and under whatever ids they were said.
+	// Common is how many messages at the beginning have the same content in both states,
+	// regardless of their times and ids.
 	Common int `json:"common"`
 	// Patch turns the custom state of A into that of B (RFC 6902).
 	Patch []eventlog.PatchOp `json:"patch"`
@@ -101,7 +101,7 @@ type Compared struct {
 type CallStatus string
 
 // How far tool calls come. A call that waits and has its answer is pending
-// until it is gone on with. One whose turn has ended without it has failed.
+// until a run continues with it. One whose turn has ended without it has failed.
 const (
 	CallPending CallStatus = "pending" // the model has asked for it
 	CallRunning CallStatus = "running"

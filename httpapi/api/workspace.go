@@ -7,7 +7,7 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// WorkspaceAnswer is the answer of GET /workspace (document 004).
+// WorkspaceAnswer is the answer of GET /workspace.
 type WorkspaceAnswer struct {
 	Workspace *Workspace `json:"workspace"` // null: the session has none
 }

@@ -9,10 +9,10 @@ import (
 )
 
 // Operation names what a request does, for an [Authenticator]. The names are
-// stable and are not those of paths (document 004, AgentServerOperation).
+// stable and are not those of paths.
 type Operation string
 
-// Operations of document 004.
+// Operations of the agent and chat routes.
 const (
 	OpStart                Operation = "start"
 	OpResume               Operation = "resume"
@@ -29,30 +29,30 @@ const (
 	OpChatAbort            Operation = "chat-abort"
 )
 
-// Operations of helixd's own routes.
+// Operations of the other routes.
 const (
-	OpSessions Operation = "sessions" // lists, sums; nothing that was said
-	OpSearch   Operation = "search"   // in what was said
+	OpSessions Operation = "sessions" // lists and sums; no content
+	OpSearch   Operation = "search"   // in messages and tool calls
 	OpAppend   Operation = "append"
 	OpRecords  Operation = "records"
 	OpErase    Operation = "erase"
-	OpMemory   Operation = "memory" // what agents remember; its erasure is OpErase
+	OpMemory   Operation = "memory" // memories; erasing them is OpErase
 	OpImport   Operation = "import"
 	OpRetain   Operation = "retain"
 	OpBackup   Operation = "backup"
 	OpMetrics  Operation = "metrics" // GET /metrics
 	OpOpenAPI  Operation = "openapi" // GET /openapi.json
 	OpAdmin    Operation = "admin"   // POST /admin/reload, /memories/process
-	// OpDebugger is of GET /, the debugger's page. Who is not known gets it with
-	// 401 and signs in there.
+	// OpDebugger is for GET /, the debugger's page. An unknown caller gets the page with
+	// status 401 and signs in there.
 	OpDebugger Operation = "debugger"
 )
 
-// AllSessions stands for all sessions, and for the memories of users and agents.
+// AllSessions means all sessions, and the memories of users and agents.
 const AllSessions = "*"
 
 // Authenticator decides whether a request may do an operation on a session;
-// nil means that it may (document 004, AuthenticateHook). [ErrUnauthorized],
+// nil means that it may. [ErrUnauthorized],
 // [ErrForbidden] and [Refusal], wrapped or not, refuse it; any other error
 // does so with INTERNAL_ERROR.
 //
@@ -81,13 +81,12 @@ var (
 	ErrOtherUser = errors.New("httpapi: the caller has another user")
 )
 
-// Refusal refuses a request with its own status and message (document 004,
-// AuthenticateResult). An error of another status than those below is an
+// Refusal refuses a request with its own status and message. A status outside of the range of Status is an
 // internal error.
 type Refusal struct {
 	// Status is the answer's, 400 to 599; 0: 401. A status below 500 refuses
 	// the caller: 401 as [ErrUnauthorized], any other one as [ErrForbidden]. A
-	// status from 500 on says that nobody could decide.
+	// status from 500 on says that the decision failed.
 	Status  int
 	Message string // shown to the caller, at most 8 KiB of it; empty: a default
 }

@@ -9,11 +9,11 @@ import (
 )
 
 // Token is a bearer token and what it may do. In Operations and Sessions, *
-// stands for any text, slashes included; all else stands for itself. None
-// means nothing, not everything.
+// matches any text, slashes included; all other characters match themselves. An empty list
+// allows nothing.
 type Token struct {
 	Token      string // never matches if empty
-	Name       string // tells tokens apart; not a secret
+	Name       string // distinguishes tokens; not a secret
 	Operations []string
 	Sessions   []string
 	User       string // of whom it is; empty: of no user in particular
@@ -36,7 +36,7 @@ func BearerTokens(tokens []Token) Authenticator {
 		}
 		sum := sha256.Sum256([]byte(given))
 		known, allowed := false, false
-		for i, t := range tokens { // all of them, whichever matches
+		for i, t := range tokens { // all of them, so that the time does not depend on which one matches
 			if subtle.ConstantTimeCompare(sum[:], sums[i][:]) == 1 {
 				known = true
 				allowed = allowed || t.allows(op, session)
@@ -69,7 +69,7 @@ func TokenCallers(tokens []Token) Identifier {
 		sum := sha256.Sum256([]byte(given))
 		var c Caller
 		known := false
-		for i, t := range tokens { // all of them, whichever matches
+		for i, t := range tokens { // all of them, so that the time does not depend on which one matches
 			if subtle.ConstantTimeCompare(sum[:], sums[i][:]) != 1 {
 				continue
 			}
@@ -89,7 +89,7 @@ func TokenCallers(tokens []Token) Identifier {
 func (t Token) actsAs() bool { return slices.Contains(t.Operations, string(OpActAs)) }
 
 // BearerOf returns the request's bearer token, or "". A header that is given
-// twice counts as none: who stands in front may have read the other one.
+// twice counts as none: a proxy in front may have checked the other one.
 func BearerOf(r *http.Request) string {
 	given := r.Header.Values("Authorization")
 	if len(given) != 1 {

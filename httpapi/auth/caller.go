@@ -16,8 +16,8 @@ import (
 // name.
 const OpActAs Operation = "act-as"
 
-// Caller is who sends a request, as far as its credentials say. The zero value
-// is a caller of whom nothing is known.
+// Caller is the sender of a request, as far as its credentials say. The zero value
+// is an unknown caller.
 type Caller struct {
 	Name    string // the token's name in the configuration; not a secret
 	Subject string // the claim sub of a JWT
@@ -34,8 +34,8 @@ type Caller struct {
 }
 
 // Identifier returns the caller of a request. [ErrUnauthorized], wrapped or not,
-// means that the credentials are not known; any other error, that nobody could
-// tell. It must not read the body.
+// means that the credentials are not known; any other error, that the check
+// failed. It must not read the body.
 type Identifier func(*http.Request) (Caller, error)
 
 type callerKey struct{}
@@ -99,7 +99,7 @@ func (c Caller) MayUse(t *projector.Tree) bool {
 }
 
 // AnyCaller identifies by the first of the identifiers that knows the request's
-// credentials. If none does, the failure of one that could not tell comes before
+// credentials. If none does, an error of a failed check has precedence over
 // [ErrUnauthorized].
 func AnyCaller(all ...Identifier) Identifier {
 	all = slices.Clone(all)

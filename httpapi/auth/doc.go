@@ -1,4 +1,4 @@
-// Package auth says who sends a request, and decides what the caller may do.
+// Package auth identifies the caller of a request, and decides what the caller may do.
 //
 // A server has one [Authenticator] and one [Identifier]. The package has two kinds of
 // them, [BearerTokens] with [TokenCallers] for tokens that are configured, and [JWT] for

@@ -148,7 +148,7 @@ type keyFile struct {
 	mu     sync.Mutex
 	looked time.Time
 	was    fs.FileInfo // what keys were read from
-	keys   *keySet     // nil: err tells why
+	keys   *keySet     // nil: err says why
 	err    error
 }
 

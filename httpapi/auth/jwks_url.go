@@ -76,7 +76,7 @@ func validateJWKSURL(text string) error {
 	return nil
 }
 
-// current fetches the keys if they are old and nobody does yet.
+// current fetches the keys if they are old and no other request does yet.
 func (k *keyURL) current(now time.Time) (*keySet, error) {
 	keys, fresh, _ := k.state(now)
 	switch {

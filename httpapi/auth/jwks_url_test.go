@@ -118,7 +118,7 @@ func TestJWKSURLIsFetchedOnce(t *testing.T) {
 	require.EqualValues(t, 1, p.Fetches.Load())
 }
 
-// Another one of the same URL goes on with the keys that were fetched, and with its
+// Another one of the same URL continues with the keys that were fetched, and with its
 // own options.
 func TestKeptKeys(t *testing.T) {
 	key := authtest.NewEd25519(t)

@@ -201,7 +201,7 @@ func keysOf(o JWTOptions) (keySource, error) {
 	return fixedKeys{newKeySet(keys)}, nil
 }
 
-// KeysError tells that there are no keys to check tokens with.
+// KeysError says that there are no keys to check tokens with.
 type KeysError struct{ Cause error }
 
 func (e *KeysError) Error() string { return "httpapi: " + e.Cause.Error() }
@@ -219,7 +219,7 @@ func (fixedKeys) newer(time.Time, *keySet) *keySet { return nil }
 var errUnknownKey = errors.New("none of the keys has its id")
 
 // keySet are keys, and tokens that they have signed: a listing asks about
-// each session anew.
+// each session again.
 type keySet struct {
 	keys []jwk
 

@@ -14,7 +14,7 @@ type feed struct {
 	chat    *Options
 	yield   func(web.Event, error) bool
 	started bool
-	left    bool // the client has, or the stream is over
+	left    bool // the client has, or the stream is finished
 	// last is the last record so far of a stream that has stopped. Its frames
 	// wait for those of the end, which are this record's, too.
 	last struct {

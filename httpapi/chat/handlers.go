@@ -55,7 +55,7 @@ func (s *Routes) resumePosition(r *web.Request) (portion, error) {
 	return reply, nil
 }
 
-// textParts reports whether a client wants document 003's dialect (facts 11).
+// textParts reports whether a client wants TextStreamParts instead of UI message parts.
 func textParts(q web.Query) (bool, error) {
 	switch q.Values.Get("format") {
 	case "text-stream-part":

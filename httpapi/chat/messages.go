@@ -9,7 +9,7 @@ import (
 	"github.com/helixd/helixd/snapshot"
 )
 
-// Snapshot answers GET /chat/{id}/snapshot (document 001, facts 6).
+// Snapshot answers GET /chat/{id}/snapshot.
 // includePartialContent is on by default at a pause and if content replay is off.
 func (s *Routes) Snapshot(w http.ResponseWriter, r *web.Request) error {
 	partial, err := r.Query.FlagOr("includePartialContent", s.options().NoContentReplay)
@@ -30,7 +30,7 @@ func (s *Routes) takeSnapshot(r *web.Request, partial, excludeAtPause bool) (*sn
 }
 
 // Messages answers GET /chat/{id}/messages?offset&limit&includeReasoning&
-// includeToolResults (facts 6): a page of the messages that a snapshot has.
+// includeToolResults: a page of the messages that a snapshot has.
 // includeReasoning=false leaves reasoning out; includeToolResults=false leaves the results
 // of calls out.
 func (s *Routes) Messages(w http.ResponseWriter, r *web.Request) error {

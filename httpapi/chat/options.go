@@ -13,34 +13,32 @@ import (
 	"github.com/helixd/helixd/projector/uimessage"
 )
 
-// Options configure the chat routes (document 004, Layer B). The zero
+// Options configure the chat routes. The zero
 // value means the documented defaults.
 type Options struct {
-	// DefaultAgent begins sessions for requests that name no agent; empty: the
-	// only one that there is, if so.
+	// DefaultAgent begins sessions for requests that name no agent; empty: the only
+	// agent, if there is one only.
 	DefaultAgent string
 	// NoAutoResume leaves a session waiting when POST
 	// /chat/{id}/submit-tool-result has answered the last open call.
 	NoAutoResume bool
-	// NoContentReplay puts an unfinished message into snapshots and histories
-	// (document 001, Alternative Mode).
+	// NoContentReplay puts an unfinished message into snapshots and histories.
 	NoContentReplay bool
-	// LooseParts sends what the strict clients of some versions refuse
-	// (aisdk.md).
+	// LooseParts also sends parts that the strict schemas of some versions of the AI SDK
+	// refuse.
 	LooseParts bool
 	// StartMetadata and FinishMetadata give the messageMetadata of a stream's
 	// start and finish; nil: none. See [StaticMetadata].
 	StartMetadata, FinishMetadata func(agentID string) any
-	// MessageID names messages, in streams as in histories; nil: msg-{index}
-	// (document 001, generateMessageId).
+	// MessageID names messages, in streams as in histories; nil: msg-{index}.
 	MessageID uimessage.MessageID
-	// ChunkFilter tells which chunks clients see, and must not change them; nil: all.
+	// ChunkFilter says which chunks clients see, and must not change them; nil: all.
 	ChunkFilter func(eventlog.Chunk) bool
 	// ExposeCheckpoints sends checkpoint_created, step_committed and
 	// step_discarded as data parts.
 	ExposeCheckpoints bool
 	// NoResyncOnResume leaves out the stream_resync that begins the answer to
-	// X-Resume-From-Sequence (facts 13, C13).
+	// X-Resume-From-Sequence.
 	NoResyncOnResume bool
 }
 
@@ -66,7 +64,8 @@ func (o *Options) hides(r eventlog.Record) bool {
 	return err == nil && !o.ChunkFilter(c)
 }
 
-// agentFor returns the agent of a new session (config.md). named is the agent that the
+// agentFor returns the agent of a new session (see docs/reference/protocol.md#chat-streams).
+// named is the agent that the
 // request names, or "".
 func (s *Routes) agentFor(named string) (string, error) {
 	if agent := cmp.Or(named, s.options().DefaultAgent); agent != "" {

@@ -20,9 +20,9 @@ type path struct {
 	take func(*chat, context.Context) (portion, error)
 }
 
-// paths are the paths of facts 4.4; the first that fits is taken. A user
-// message that fits none comes while the session is running: 409. Anything
-// else that fits none is nothing new: 400.
+// paths are what POST /chat can do; the first that fits is taken. If none fits, a new user
+// message has come while the session is running: 409. Any other request without a fitting
+// path contains nothing new: 400.
 var paths = []path{
 	{(*chat).answersCalls, (*chat).submit},           // 1
 	{(*chat).asksAgain, (*chat).regenerate},          // 2
@@ -35,7 +35,7 @@ var paths = []path{
 }
 
 // answersCalls, path 1: the last assistant message answers calls that wait, or
-// whose answers nobody has taken up yet.
+// whose answers no run has used yet.
 func (c *chat) answersCalls() bool {
 	return !c.body.regenerate && slices.ContainsFunc(c.body.answers, func(a toolAnswer) bool {
 		return waitsFor(c.tree, a) != nil
@@ -52,8 +52,8 @@ func waitsFor(t *projector.Tree, a toolAnswer) *projector.Call {
 }
 
 // submit submits each answer. If then none is open, the session is resumed, and
-// the client gets how its message goes on; else a stream that waits. A user
-// message behind the answers goes with them.
+// the client gets how its message continues; else a stream that waits. A user
+// message after the answers goes with them.
 func (c *chat) submit(ctx context.Context) (portion, error) {
 	further := c.speaks()
 	if further && c.body.inputProblem != nil {

@@ -21,7 +21,7 @@ var errNothingNew = web.Invalid("messages", "hold nothing new")
 // changed it meanwhile.
 const maxLooks = 4
 
-// Post answers POST /chat (document 004, facts 4.4): it does what the client's messages
+// Post answers POST /chat (see docs/reference/protocol.md#chat-streams): it does what the client's messages
 // ask for, and answers with the stream of the assistant's message. The request is durable
 // before the first byte of the answer.
 func (s *Routes) Post(w http.ResponseWriter, r *web.Request) error {
@@ -133,7 +133,7 @@ func (c *chat) choose() (func(*chat, context.Context) (portion, error), error) {
 }
 
 // checkAgent returns an error if the request names another agent than the session's: a
-// session keeps its agent (config.md).
+// session keeps its agent.
 func (c *chat) checkAgent() error {
 	if named := c.namedAgent(); c.tree.AgentType != "" && named != "" && named != c.tree.AgentType {
 		return agentloop.ErrOtherAgent

@@ -49,7 +49,7 @@ func (c *chat) regenerate(ctx context.Context) (portion, error) {
 // place is a place in the conversation that clients see.
 type place struct {
 	users   int // user messages up to there
-	answers int // assistant's messages behind the last one of them
+	answers int // assistant's messages after the last one of them
 }
 
 // wanted returns the place of the answer to give again: messageId names the answer or its

@@ -11,8 +11,8 @@ import (
 	"github.com/helixd/helixd/httpapi/internal/web"
 )
 
-// postBody is the body of POST /chat, as the AI SDK's clients send it
-// (aisdk.md). The server's history counts: it reads only the last message, and the answers
+// postBody is the body of POST /chat, as the AI SDK's clients send it. The server has its own
+// history of the session: it reads only the last message, and the answers
 // in the last assistant's message.
 type postBody struct {
 	session    string

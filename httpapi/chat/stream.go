@@ -27,14 +27,14 @@ type portion struct {
 	begin bool
 	// shown: the client shows the message so far from a snapshot.
 	shown bool
-	// resync begins with a stream_resync that is not stored (document 000).
+	// resync begins with a stream_resync that is not stored.
 	resync bool
 	// messageID is the id that the client knows the message by, or "".
 	messageID string
 	// always answers with a stream, even if nothing is under way and nothing is
 	// left to send; else that is 204.
 	always bool
-	// textParts sends document 003's dialect.
+	// textParts sends TextStreamParts instead of UI message parts.
 	textParts bool
 }
 

@@ -31,7 +31,7 @@ func (c *Client) Backup(ctx context.Context, w io.Writer, rate int64) error {
 		case !a.Is(zstd):
 			return fmt.Errorf("%w: it is not of type %s", ErrMalformed, zstd)
 		case !a.Framed():
-			return fmt.Errorf("%w: nothing tells where it ends", ErrMalformed)
+			return fmt.Errorf("%w: neither a length nor an end is given", ErrMalformed)
 		}
 		to := &destination{w: w}
 		_, err := io.Copy(to, a)
@@ -45,7 +45,7 @@ func (c *Client) Backup(ctx context.Context, w io.Writer, rate int64) error {
 	})
 }
 
-// destination remembers its own failure, to tell it from the connection's.
+// destination remembers its own failure, to distinguish it from the connection's.
 type destination struct {
 	w   io.Writer
 	err error

@@ -37,7 +37,7 @@ type ChatRequest struct {
 	UserID    string          `json:"userId,omitempty"`    // whose the session is, if it is new; at most 256 bytes
 	Tags      []string        `json:"tags,omitempty"`      // what it is found by; at most 32 of at most 256 bytes
 	Metadata  json.RawMessage `json:"metadata,omitempty"`  // of the user message, a JSON object
-	// TextParts asks for document 003's parts.
+	// TextParts asks for TextStreamParts instead of UI message parts.
 	TextParts bool `json:"-"`
 }
 
@@ -56,13 +56,13 @@ func UserMessage(id, text string) api.UIMessage {
 //
 // It is one connection. If that breaks off ([ErrStreamDropped]),
 // [Client.ChatStream] continues after the last part that has a Sequence or
-// Frames. It is not repeated: a message could be said twice.
+// Frames. It is not repeated: a message could be sent twice.
 func (c *Client) Chat(ctx context.Context, r ChatRequest) iter.Seq2[Part, error] {
 	k := post("chat", false, r)
 	return c.parts(ctx, k, r.TextParts)
 }
 
-// ChatPosition says where a chat client goes on.
+// ChatPosition says where a chat client continues.
 type ChatPosition struct {
 	// From and Frames are the last part's Sequence and Frames that are not both
 	// 0. If both are 0, the client gets the whole message.
@@ -73,7 +73,7 @@ type ChatPosition struct {
 	Resync bool
 	// MessageID is the id that the client knows the message by; empty: none.
 	MessageID string
-	// TextParts asks for document 003's parts.
+	// TextParts asks for TextStreamParts instead of UI message parts.
 	TextParts bool
 }
 
@@ -105,7 +105,7 @@ func (c *Client) parts(ctx context.Context, k call, textParts bool) iter.Seq2[Pa
 		k.Query = url.Values{"format": {"text-stream-part"}}
 	}
 	return func(yield func(Part, error) bool) {
-		var stream error // what the connection ends with once it stands: that is not repeated
+		var stream error // the error that ends an open connection: it is not repeated
 		err := c.do(ctx, k, func(a *remotehttp.Answer) error {
 			switch {
 			case a.Status() == http.StatusNoContent:
@@ -147,8 +147,8 @@ func readParts(a *remotehttp.Answer, yield func(Part, error) bool) error {
 	return nil
 }
 
-// ChatSubmitToolResult is [Client.SubmitToolResult], behind which the session
-// goes on by itself if nothing else is open.
+// ChatSubmitToolResult is [Client.SubmitToolResult], after which the session
+// continues by itself if nothing else is open.
 func (c *Client) ChatSubmitToolResult(ctx context.Context, s Submission) (api.Submitted, error) {
 	return fetch(ctx, c, post("submit-tool-result", true, s.body("")).of("chat", s.SessionID), isSubmitted)
 }

@@ -46,8 +46,8 @@ func StaticToken(token string) func(context.Context) (string, error) {
 // goroutines.
 type Client struct{ http *remotehttp.Transport }
 
-// New returns a client of the server whose routes are below baseURL. That
-// baseURL is not one of http or https is told by every call.
+// New returns a client of the server whose routes are below baseURL. If baseURL is
+// not an http or https URL, every call returns an error.
 func New(baseURL string, o *Options) *Client {
 	if o == nil {
 		o = &Options{}

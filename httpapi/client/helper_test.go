@@ -62,13 +62,13 @@ func (g gate) Generate(ctx context.Context, _ model.Request, emit func(model.Eve
 	return model.Answer{Model: "gate", StopReason: eventlog.StopEndTurn}, emit(model.TextDelta{Text: ", second"})
 }
 
-// server is a helixd on a log of its own, with the agents echo, gated, asker,
+// server is a helixd on its own log, with the agents echo, gated, asker,
 // whose call waits for an approval, and coder, which has a workspace.
 type server struct {
 	t    *testing.T
 	log  eventlog.Log
 	http *httptest.Server
-	open chan struct{} // lets the model of gated go on
+	open chan struct{} // lets the model of gated continue
 
 	mu     sync.Mutex
 	hits   []hit
@@ -259,7 +259,7 @@ func refused(t *testing.T, err error, status int, code api.Code) *client.Error {
 	return e
 }
 
-// cutter is a proxy that cuts connections: each behind a number of bytes that
+// cutter is a proxy that cuts connections: each after a number of bytes that
 // the server has sent, without a word.
 type cutter struct {
 	listener net.Listener
@@ -269,7 +269,7 @@ type cutter struct {
 	wg       sync.WaitGroup
 }
 
-// newCutter serves until the test's end. behind tells of each connection, from
+// newCutter serves until the test's end. after tells of each connection, from
 // 0, where it is cut.
 func newCutter(t *testing.T, s *server, behind func(int) int) (p *cutter, url string) {
 	t.Helper()

@@ -67,7 +67,7 @@ type SearchFilter struct {
 }
 
 // Search returns a page of the messages and tool calls that have all words of
-// a text, what fits best first. "Quoted words" must stand side by side.
+// a text, the best matches first. "Quoted words" must be adjacent.
 func (c *Client) Search(ctx context.Context, text string, f SearchFilter, p Paging) (api.Listing[readmodel.Hit], error) {
 	q := given(map[string]string{"q": text, "sessionId": f.SessionID, "userId": f.UserID, "agentType": f.AgentType})
 	return fetch(ctx, c, get("search", p.to(q)), isListing[readmodel.Hit])

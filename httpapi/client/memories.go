@@ -68,8 +68,8 @@ func (c *Client) SaveMemory(ctx context.Context, d MemoryDraft) (readmodel.Memor
 	return fetch(ctx, c, k, func(m *readmodel.Memory) bool { return m.ID != "" })
 }
 
-// ForgetMemory has a memory never be found again, nor saved again under its key.
-// Its bytes stay until the scope's are erased. It is repeated: if the answer to a first try was lost,
+// ForgetMemory makes sure that a memory is never found again, nor saved again under its key.
+// Its bytes stay until the scope is erased. It is repeated: if the answer to a first try was lost,
 // there may be none any more, which is NOT_FOUND.
 func (c *Client) ForgetMemory(ctx context.Context, scope eventlog.MemoryScope, id string) error {
 	k := call{safe: true, Request: remotehttp.Request{Method: http.MethodDelete, Query: ofScope(scope)}}

@@ -9,7 +9,7 @@ import (
 
 // SnapshotOptions say what a snapshot holds.
 type SnapshotOptions struct {
-	// IncludePartialContent tells whether an unfinished assistant message is
+	// IncludePartialContent says whether an unfinished assistant message is
 	// in the snapshot; else it is left out whole, and a client that follows from
 	// StreamSequence gets all of it. Nil: as the server is set up, and at a
 	// pause it is in.

@@ -34,7 +34,7 @@ func (c *Client) Sweep(ctx context.Context, dryRun bool) (api.Swept, error) {
 	return *a.Swept, nil
 }
 
-// Reload has the server read its agents and tokens anew. A configuration that
+// Reload has the server read its agents and tokens again. A configuration that
 // is not valid is an *Error of status 409, INVALID_CONFIG, and changes nothing.
 // It is repeated.
 func (c *Client) Reload(ctx context.Context) (api.Reloaded, error) {

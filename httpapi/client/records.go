@@ -26,7 +26,7 @@ type RecordRange struct {
 	Limit int    // how many records; 0: all
 	// Dead includes the records that were truncated by a marker up to To.
 	Dead bool
-	// Follow goes on with the records that come, for as long as the context
+	// Follow continues with the records that come, for as long as the context
 	// allows or up to Limit. It includes what is truncated, as Dead does, and
 	// there is no To.
 	Follow bool
@@ -69,7 +69,7 @@ func (r RecordRange) query() url.Values {
 
 // Records yields records of a session's log, facts included. Unless an error
 // is last, they are all that were asked for. An answer that breaks off is gone
-// on with behind the last record; not so without To and Dead, since the head
+// on with after the last record; not so without To and Dead, since the head
 // may have moved, and with it what is truncated: that is [ErrStreamDropped]. One
 // that tells neither its length nor its end, as behind a proxy of HTTP/1.0, is
 // [ErrMalformed].
@@ -86,7 +86,7 @@ func (c *Client) Records(ctx context.Context, sessionID string, r RecordRange) i
 		k.Accept = ndjson
 		err := c.follow(ctx, &k, ndjson, func(a *remotehttp.Answer, moved func()) error {
 			if !a.Framed() && !r.Follow {
-				return fmt.Errorf("%w: nothing tells where it ends", ErrMalformed)
+				return fmt.Errorf("%w: neither a length nor an end is given", ErrMalformed)
 			}
 			for line, err := range a.Lines(maxLine) {
 				if err != nil {
@@ -100,7 +100,7 @@ func (c *Client) Records(ctx context.Context, sessionID string, r RecordRange) i
 					return fmt.Errorf("%w: a line is no record", ErrMalformed)
 				}
 				if rec.Sequence <= rest.From {
-					return fmt.Errorf("%w: %d comes behind %d", ErrOutOfOrder, rec.Sequence, rest.From)
+					return fmt.Errorf("%w: %d comes after %d", ErrOutOfOrder, rec.Sequence, rest.From)
 				}
 				moved()
 				k.safe = r.To > 0 || r.Dead || r.Follow

@@ -51,7 +51,7 @@ func TestRecordsAcrossCuts(t *testing.T) {
 	}
 }
 
-// Without a bound, what is behind a break may be of another state of the log.
+// Without a bound, what is after a break may be of another state of the log.
 func TestRecordsThatCantBeGoneOnWith(t *testing.T) {
 	s := newServer(t)
 	at := s.written("s", 300)

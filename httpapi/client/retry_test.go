@@ -222,7 +222,7 @@ func TestNoRetries(t *testing.T) {
 	require.Equal(t, 1, s.got("/status"))
 }
 
-// An import goes on where a connection broke off; what the caller's own reader
+// An import continues where a connection broke off; what the caller's own reader
 // fails with is the caller's.
 func TestImportsAreRepeated(t *testing.T) {
 	s := newServer(t)

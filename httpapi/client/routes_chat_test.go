@@ -94,7 +94,7 @@ var usesChat = map[string]use{
 		require.Empty(t, said(t, got))
 		require.True(t, slices.ContainsFunc(got, func(p client.Part) bool {
 			return typeOf(t, p) == "text-delta" && bytes.Contains(p.Data, []byte(`"text":"`))
-		}), "of document 003")
+		}), "TextStreamParts")
 		for _, err := range c.Chat(ctxOf(t), client.ChatRequest{ID: "s"}) {
 			refused(t, err, 400, "INVALID_REQUEST")
 		}

@@ -19,7 +19,7 @@ type Message struct {
 // Text returns a message of nothing but text.
 func Text(content string) []Message { return []Message{{Content: content}} }
 
-// userInput is document 004's UserInputMessage.
+// userInput is a message of a user in a request.
 type userInput struct {
 	Role     string                 `json:"role"`
 	Content  string                 `json:"content"`
@@ -34,7 +34,7 @@ func userInputs(messages []Message) (inputs []userInput) {
 	return inputs
 }
 
-// StartRequest is document 004's RemoteStartRequest.
+// StartRequest is the body of POST /start.
 type StartRequest struct {
 	SessionID string
 	AgentType string
@@ -46,7 +46,7 @@ type StartRequest struct {
 }
 
 // Start begins a session; one that runs answers with its run. It is repeated:
-// if the run is over by then, that is ALREADY_COMPLETED.
+// if the run is finished by then, that is ALREADY_COMPLETED.
 func (c *Client) Start(ctx context.Context, r StartRequest) (api.Started, error) {
 	return fetch(ctx, c, post("start", true, struct {
 		SessionID string            `json:"sessionId"`
@@ -61,10 +61,10 @@ func (c *Client) Start(ctx context.Context, r StartRequest) (api.Started, error)
 
 func isStarted(s *api.Started) bool { return s.SessionID != "" }
 
-// ResumeRequest says how a session goes on.
+// ResumeRequest says how a session continues.
 type ResumeRequest struct {
 	SessionID string
-	// Mode; empty: with_message if there are messages, else continue.
+	// Mode; empty: with_message if there are messages, otherwise continue.
 	Mode         eventlog.RunMode
 	Messages     []Message
 	CheckpointID string // of from_checkpoint
@@ -72,9 +72,9 @@ type ResumeRequest struct {
 	Approved     bool   // of with_confirmation: decides all open approvals
 }
 
-// Resume begins a further run of a session. It is repeated only if it just
-// goes on; a message would be said twice, an approval perhaps be given to
-// another question.
+// Resume begins a further run of a session. It is repeated only if it has neither message
+// nor approval: a message would be sent twice, and an approval could answer another
+// question.
 func (c *Client) Resume(ctx context.Context, r ResumeRequest) (api.Started, error) {
 	body := struct {
 		SessionID    string           `json:"sessionId"`
@@ -139,7 +139,7 @@ func (c *Client) stop(ctx context.Context, route, sessionID, reason string) erro
 	return err
 }
 
-// Status returns how a session's run stands.
+// Status returns the status of a session's run.
 func (c *Client) Status(ctx context.Context, sessionID string) (api.Status, error) {
 	return fetch(ctx, c, get("status", url.Values{"sessionId": {sessionID}}), func(s *api.Status) bool { return s.Status != "" })
 }

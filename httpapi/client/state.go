@@ -29,7 +29,7 @@ func (c *Client) Diff(ctx context.Context, sessionID string, from uint64, to *ui
 	return fetch(ctx, c, get("diff", between(from, to)).of("sessions", sessionID), func(d *api.StateDiff) bool { return d.Patch != nil })
 }
 
-// Spent is what [Client.Diff] tells of what was used, without the rest, which
+// Spent returns the usage part of [Client.Diff], without the rest, which
 // grows with the conversation.
 func (c *Client) Spent(ctx context.Context, sessionID string, from uint64, to *uint64) (api.DiffSpent, error) {
 	q := between(from, to)

@@ -12,8 +12,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// StoreEvent is an element of a session's stream as stores see it (document
-// 000): a [StoreChunk], a [StoreStatus], a [StoreTruncated], or the last one,
+// StoreEvent is an element of a session's stream as stores see it: a [StoreChunk], a [StoreStatus], a [StoreTruncated], or the last one,
 // which is a [StoreEnd] or a [StoreFail].
 type StoreEvent interface{ isStoreEvent() }
 
@@ -23,12 +22,13 @@ type (
 		Sequence uint64
 		Chunk    eventlog.Chunk
 	}
-	// StoreStatus tells that the stream pauses or goes on.
+	// StoreStatus says that the stream pauses or continues.
 	StoreStatus struct {
 		Status eventlog.StreamStatus // paused or active
 	}
-	// StoreTruncated tells that records were truncated, up to AtSequence. Who has
-	// had all chunks up to there has had them; from then on only survivors come.
+	// StoreTruncated says that records were truncated, up to AtSequence. A client
+	// that has all chunks up to there has the truncated ones, too; from then on it gets only
+	// chunks that are left.
 	StoreTruncated struct {
 		TruncatedAtStep int    // the last step that was left
 		AtSequence      uint64 // 0: not known
@@ -49,9 +49,9 @@ func (StoreTruncated) isStoreEvent() {}
 func (StoreEnd) isStoreEvent()       {}
 func (StoreFail) isStoreEvent()      {}
 
-// StoreStream is [Client.Stream] with document 000's events: a pause does not
+// StoreStream is [Client.Stream] with the events of GET /sessions/{id}/stream: a pause does not
 // end it. Each chunk is yielded once and in order, across connections that
-// break; what else is told between two connections is not told again.
+// break; other events that occur between two connections are lost.
 func (c *Client) StoreStream(ctx context.Context, sessionID string, from uint64) iter.Seq2[StoreEvent, error] {
 	return func(yield func(StoreEvent, error) bool) {
 		seen := from
@@ -69,7 +69,7 @@ func (c *Client) StoreStream(ctx context.Context, sessionID string, from uint64)
 				}
 				if chunk, ok := e.(StoreChunk); ok {
 					if chunk.Sequence <= seen {
-						return fmt.Errorf("%w: %d comes behind %d", ErrOutOfOrder, chunk.Sequence, seen)
+						return fmt.Errorf("%w: %d comes after %d", ErrOutOfOrder, chunk.Sequence, seen)
 					}
 					seen = chunk.Sequence
 					k.Query = behind(seen)

@@ -35,7 +35,7 @@ func TestAStreamAcrossCuts(t *testing.T) {
 	}
 }
 
-// A stream goes on live behind a cut.
+// A stream continues live after a cut.
 func TestALiveStreamAcrossCuts(t *testing.T) {
 	s := newServer(t)
 	ctx := ctxOf(t)

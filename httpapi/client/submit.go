@@ -8,7 +8,7 @@ import (
 	"github.com/helixd/helixd/httpapi/api"
 )
 
-// Submission answers a call that waits (document 002, SubmitToolResult). The
+// Submission answers a call that waits. The
 // session is always the root's; the call may be a sub-agent's.
 type Submission struct {
 	SessionID  string
@@ -25,7 +25,7 @@ type Submission struct {
 	ApprovalID string // if set, it must be the pending call's
 }
 
-// SubmitToolResult stores the answer to a call that waits; the run goes on
+// SubmitToolResult stores the answer to a call that waits; the run continues
 // when it is resumed. The first answer holds. It is repeated: if the answer to
 // a first try was lost, the status is already_completed.
 func (c *Client) SubmitToolResult(ctx context.Context, s Submission) (api.Submitted, error) {

@@ -9,7 +9,7 @@ import (
 	"github.com/helixd/helixd/httpapi/api"
 )
 
-// Subscribe asks for a right to hear a session by NATS. It lasts from a second
+// Subscribe asks for a right to receive a session's records over NATS. It lasts from a second
 // to a day; ttl 0 leaves that to the server. Where there are no such rights
 // the error is NOT_IMPLEMENTED.
 func (c *Client) Subscribe(ctx context.Context, sessionID string, ttl time.Duration) (api.Subscription, error) {
@@ -20,8 +20,8 @@ func (c *Client) Subscribe(ctx context.Context, sessionID string, ttl time.Durat
 	return fetch(ctx, c, post("subscriptions", true, body).of("sessions", sessionID), func(s *api.Subscription) bool { return s.Subject != "" })
 }
 
-// Unsubscribe revokes all rights to hear a session by NATS that were made before.
-// If the server can't, the error is NOT_IMPLEMENTED and says who can.
+// Unsubscribe revokes all earlier rights to receive a session's records over NATS.
+// If the server can't, the error is NOT_IMPLEMENTED and names who can.
 func (c *Client) Unsubscribe(ctx context.Context, sessionID string) error {
 	type answer struct {
 		Revoked bool `json:"revoked"`

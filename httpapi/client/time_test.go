@@ -15,7 +15,7 @@ import (
 	"github.com/helixd/helixd/httpapi/client"
 )
 
-// These tests have a clock of their own. A network can't be part of that, so
+// These tests have their own clock. A network can't be part of that, so
 // client and server are joined by pipes.
 
 type pipes struct {

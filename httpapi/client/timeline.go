@@ -9,7 +9,7 @@ import (
 )
 
 // Timeline returns what happened when in a session's tree: what is new or has
-// changed behind from, 0 for all of it. Who has an earlier one merges the news:
+// changed after from, 0 for all of it. A client with an earlier timeline merges the changes:
 // spans by their id, marks by sequence and kind.
 func (c *Client) Timeline(ctx context.Context, sessionID string, from uint64) (timeline.View, error) {
 	q := url.Values{"from": {strconv.FormatUint(from, 10)}}

@@ -18,7 +18,7 @@ type Target struct {
 	Sequence     uint64 `json:"sequence,omitempty"`
 }
 
-// Rollback takes a session back. It is not repeated: it would also strike what
+// Rollback takes a session back. It is not repeated: it would also truncate what
 // others have appended meanwhile.
 func (c *Client) Rollback(ctx context.Context, sessionID string, to Target) (api.RolledBack, error) {
 	return fetch(ctx, c, post("rollback", false, to).of("sessions", sessionID), func(r *api.RolledBack) bool { return r.SessionID != "" })
@@ -28,7 +28,7 @@ func (c *Client) Rollback(ctx context.Context, sessionID string, to Target) (api
 // id that the server chooses.
 type ForkRequest struct {
 	Target
-	// MessageIndex, if set, is instead the message behind which the fork
+	// MessageIndex, if set, is instead the message after which the fork
 	// begins, from 0.
 	MessageIndex *int   `json:"messageIndex,omitempty"`
 	SessionID    string `json:"sessionId,omitempty"` // of the fork
@@ -39,15 +39,15 @@ type ForkRequest struct {
 	Message string `json:"message,omitempty"`
 }
 
-// ForkEdit says what a fork has otherwise than the other session had it. What
-// was said or done on the strength of it is left out.
+// ForkEdit says in what a fork differs from the other session. Later records that depend on
+// the edited part are left out.
 type ForkEdit struct {
 	Message      *MessageEdit `json:"message,omitempty"`
 	ToolResult   *ResultEdit  `json:"toolResult,omitempty"`
 	SystemPrompt *string      `json:"systemPrompt,omitempty"` // in place of the agent's
 }
 
-// MessageEdit has a user's message say something else.
+// MessageEdit replaces the text of a user's message.
 type MessageEdit struct {
 	Content string `json:"content"`
 	Index   *int   `json:"index,omitempty"` // from 0; nil: the last one
@@ -95,7 +95,7 @@ func (r Replay) query(from uint64) url.Values {
 
 // Replay yields what [Client.Stream] would have, in the time in which it was
 // recorded; the chunks that a marker up to To has truncated are left out. The last
-// event tells how the session was at To; an EndEvent of status active means that
+// event says how the session was at To; an EndEvent of status active means that
 // it went on there. It is as Stream across connections that break.
 func (c *Client) Replay(ctx context.Context, sessionID string, r Replay) iter.Seq2[Event, error] {
 	return c.events(ctx, r.From, func(seen uint64) call {

@@ -12,8 +12,8 @@ import (
 	"path"
 )
 
-// Policy is the Content-Security-Policy of the page: no script, style or
-// request but to where it comes from, whatever a session holds.
+// Policy is the Content-Security-Policy of the page: scripts, styles and
+// requests only of its own origin, whatever content a session has.
 const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 

@@ -13,7 +13,7 @@ import (
 )
 
 // TestABackupComesBack: every record at its sequence, byte for byte, and the log
-// goes on behind.
+// continues after.
 func TestABackupComesBack(t *testing.T) {
 	t.Parallel()
 	s := newStore(t, 3)
@@ -67,7 +67,7 @@ func TestABackupComesBack(t *testing.T) {
 	}
 	require.Equal(t, floors["trimmed"], func() uint64 { floor, _ := to.copied("trimmed"); return floor }())
 
-	// It goes on, far behind.
+	// It continues, far behind.
 	for _, session := range append(to.sessions(), "new", "erased") {
 		last := to.append(session, logtest.Text(session, "more"))
 		require.Greater(t, last, ends[to.log.PartitionOf(session)]+jetstream.SequencesBehind)

@@ -49,11 +49,11 @@ type Header struct {
 	// Ends are the last sequences of its partitions at the moment that the
 	// backup is of.
 	Ends []uint64 `json:"ends"`
-	// Placement tells where the log has its sessions, if it has grown.
+	// Placement says where the log has its sessions, if it has grown.
 	Placement *eventlog.Placement `json:"placement,omitempty"`
 }
 
-// Summary tells how much a backup holds.
+// Summary says how much a backup holds.
 type Summary struct {
 	Sessions int   `json:"sessions"`
 	Records  int   `json:"records"`

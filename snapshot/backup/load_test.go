@@ -109,7 +109,7 @@ func (h hooked) Copy(ctx context.Context, session string, upTo uint64) (uint64, 
 }
 
 // TestWhatChangesMeanwhile: a session that is erased is left out, or there is no
-// backup; so it is with one that is created, goes on or is trimmed.
+// backup; so it is with one that is created, continues or is trimmed.
 func TestWhatChangesMeanwhile(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

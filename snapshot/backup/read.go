@@ -18,7 +18,7 @@ import (
 
 // Visitor takes what a backup holds, in its order; what is nil is passed over.
 // An error ends the reading. What it was given is a backup only if [Read] then
-// returns no error: the hash stands at the end.
+// returns no error: the hash is at the end.
 type Visitor struct {
 	Begin func(Header) error
 	// Fold takes a saved fold of a session, before the session.
@@ -54,7 +54,7 @@ type reader struct {
 	done    Summary
 }
 
-// next reads a line; behind the last one the error is io.EOF.
+// next reads a line; after the last one the error is io.EOF.
 func (r *reader) next() (l line, err error) {
 	if err := context.Cause(r.ctx); err != nil {
 		return l, err
@@ -109,7 +109,7 @@ func (r *reader) all() error {
 		case l.End != nil:
 			return r.end(*l.End)
 		case l.Session == nil:
-			return damaged("a line stands outside of a session")
+			return damaged("a line is outside of a session")
 		}
 		if err := r.readSession(*l.Session); err != nil {
 			return err
@@ -120,12 +120,12 @@ func (r *reader) all() error {
 // end compares the numbers, and reads on to where the hash was compared.
 func (r *reader) end(told Summary) error {
 	if told != r.done {
-		return damaged("it tells of %d sessions with %d records and %d bytes, and holds %d, %d and %d",
+		return damaged("it announces %d sessions with %d records and %d bytes, and contains %d, %d and %d",
 			told.Sessions, told.Records, told.Bytes, r.done.Sessions, r.done.Records, r.done.Bytes)
 	}
 	if _, err := r.next(); !errors.Is(err, io.EOF) {
 		if err == nil {
-			err = damaged("there is more behind its last line")
+			err = damaged("there is more after its last line")
 		}
 		return err
 	}
@@ -143,7 +143,7 @@ func (r *reader) within() (line, error) {
 
 func (r *reader) readSession(s sessionLine) error {
 	if s.ID <= r.session {
-		return damaged("session %q stands behind session %q", s.ID, r.session)
+		return damaged("session %q comes after session %q", s.ID, r.session)
 	}
 	r.session = s.ID
 	l, err := r.within()
@@ -181,7 +181,7 @@ func (s *sessionReader) records() iter.Seq2[eventlog.Copied, error] {
 		for s.err == nil && s.line.Record != nil {
 			c := eventlog.Copied{Record: *s.line.Record, Unlinked: s.line.Unlinked}
 			if c.Sequence <= s.last || c.Sequence > slices.Max(s.r.header.Ends) {
-				s.err = damaged("session %q: record %d stands behind record %d", s.r.session, c.Sequence, s.last)
+				s.err = damaged("session %q: record %d comes after record %d", s.r.session, c.Sequence, s.last)
 				break
 			}
 			s.last = c.Sequence

@@ -16,7 +16,7 @@ import (
 type Target struct {
 	Sessions Sessions
 	Folds    snapshot.Folds
-	// Work is told of a tree that may have work, whose root is an agent's.
+	// Work is called for a session tree that may have work, with the type of its root's agent.
 	Work func(agentType, session string) error
 }
 

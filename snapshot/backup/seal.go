@@ -48,14 +48,14 @@ type sealReader struct {
 	sum   hash.Hash
 	buf   []byte
 	ahead []byte // what was read into buf and not yielded
-	ended error  // of r: io.EOF, or why it can't go on
+	ended error  // of r: io.EOF, or why it can't continue
 }
 
 func newSealReader(r io.Reader) *sealReader {
 	return &sealReader{r: r, sum: sha256.New(), buf: make([]byte, 64<<10)}
 }
 
-// Read implements io.Reader. It ends with io.EOF behind a whole file only.
+// Read implements io.Reader. It ends with io.EOF after a whole file only.
 func (s *sealReader) Read(b []byte) (int, error) {
 	for len(s.ahead) <= sealBytes {
 		switch {

@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// store is a log with saved folds on a server of its own.
+// store is a log with saved folds on its own server.
 type store struct {
 	t      *testing.T
 	dir    string
@@ -83,7 +83,7 @@ func (s *store) stop() {
 	}
 }
 
-// append appends entries of a writer of their own behind the session's head.
+// append appends entries of another writer after the session's head.
 func (s *store) append(session string, entries ...eventlog.Entry) uint64 {
 	s.t.Helper()
 	head, err := s.log.Head(s.t.Context(), session)
@@ -207,7 +207,7 @@ func (s *store) state(session string) string {
 	return string(raw)
 }
 
-// publish stores a message behind the log's back.
+// publish stores a message past the log.
 func (s *store) publish(subject string, data string) {
 	s.t.Helper()
 	js, err := natsjs.New(s.nc, natsjs.WithDefaultTimeout(time.Minute))

@@ -118,7 +118,7 @@ func (t *taking) all(h Header) error {
 	return t.lines.Encode(line{End: &t.done})
 }
 
-// copyTries is how often a session is copied anew of which nothing was written.
+// copyTries is how often a session is copied again of which nothing was written.
 const copyTries = 5
 
 // session copies a session if it is there.
@@ -180,8 +180,8 @@ func (t *taking) copy(session string) (begun bool, err error) {
 	return false, nil // it was created later
 }
 
-// begin writes what stands before a session's records: where its beginning is
-// gone, the folds that know it.
+// begin writes what precedes a session's records: if retention has removed its first
+// records, the saved folds that contain them.
 func (t *taking) begin(session string, floor, upTo uint64) error {
 	if err := t.lines.Encode(line{Session: &sessionLine{ID: session, Floor: floor}}); err != nil || floor == 0 {
 		return err

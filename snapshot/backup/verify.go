@@ -9,8 +9,8 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// Verify reads a backup to its end and tells found what is wrong, with the file
-// and with what it holds, see [eventlog.Check]. Its error is that it can't go on
+// Verify reads a backup to its end and reports to found what is wrong with the file
+// and with its records, see [eventlog.Check]. Its error is that it can't continue
 // for another reason, ErrVersion among them.
 func Verify(ctx context.Context, in io.Reader, found func(eventlog.Finding)) (Header, Summary, error) {
 	h, done, err := Read(ctx, in, Visitor{Session: func(session string, floor uint64, records iter.Seq2[eventlog.Copied, error]) error {

@@ -3,7 +3,7 @@
 // The fold of session S at sequence n is a message on
 // helix.snap.<p>.<S>.<n> in stream HELIX_SNAP_<p>, with p and the encoding of
 // S as in the log; one that is not in JSON on helix.snap.<p>.<S>.<n>-<form>. What is
-// too large for it lies in parts on helix.snap.<p>.<S>.<n>.<i>, which are stored
+// too large for it is in parts on helix.snap.<p>.<S>.<n>.<i>, which are stored
 // before. So are the pages of those that are not in JSON, on
 // helix.snap.<p>.<S>.page.<hash>: what successive folds have in common is stored
 // once, compressed with S2: smaller pages are in fewer blocks of the server's,
@@ -47,7 +47,7 @@ const (
 	aloneTimeout = 20 * time.Second
 )
 
-// Places tells in which partition of how many a session is: a log, or
+// Places returns in which partition of how many a session is: a log, or
 // [logjs.Hashed].
 type Places interface {
 	Partitions() int
@@ -337,7 +337,7 @@ func (f *Folds) eraseThese(ctx context.Context, stream natsjs.Stream, subjects m
 		if err == nil || errors.Is(err, natsjs.ErrMsgNotFound) {
 			continue
 		}
-		// The answer does not tell one that is gone from other failures.
+		// The answer does not distinguish a missing stream from other failures.
 		if _, gerr := stream.GetLastMsgForSubject(ctx, subject); !errors.Is(gerr, natsjs.ErrMsgNotFound) {
 			return fmt.Errorf("saved folds: erase: %w", err)
 		}

@@ -36,7 +36,7 @@ func hashOf(page []byte) hash {
 	return hash(sum[:16])
 }
 
-// piece is a part of a fold: bytes of its own, or a page.
+// piece is a part of a fold: its own bytes, or a page.
 type piece struct {
 	own  []byte
 	page hash
@@ -191,7 +191,7 @@ func (f *Folds) assemble(ctx context.Context, stream natsjs.Stream, prefix strin
 }
 
 // get reads messages of subjects that are missing, in one request that any
-// replica may answer, and strikes those that it has got from what is missing.
+// replica may answer, and truncates those that it has got from what is missing.
 func (f *Folds) get(ctx context.Context, stream string, missing map[string]bool, got map[string][]byte) error {
 	inbox := f.nc.NewInbox()
 	answers := make(chan *nats.Msg, pageRequest+1) // and the end

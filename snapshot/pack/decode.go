@@ -12,7 +12,7 @@ import (
 )
 
 // Decode reads into v, which is zero, what [Encode] has written of a T. Strings
-// and byte slices in it are parts of b, which nobody may change any more. The
+// and byte slices in it are parts of b, which must not change any more. The
 // error is ErrDamaged; v is of no use then.
 func Decode[T any](b []byte, v *T) error {
 	if len(b) < sumSize {

@@ -19,11 +19,11 @@ import (
 	"strings"
 )
 
-// ErrDamaged tells that bytes are not what [Encode] has written of a value of
+// ErrDamaged says that bytes are not what [Encode] has written of a value of
 // that type.
 var ErrDamaged = errors.New("pack: damaged")
 
-// format is the version of the encoding, as [Schema] tells it.
+// format is the version of the encoding, as [Schema] returns it.
 const format = 1
 
 // Schema names how values of type T are written, in 16 hexadecimal digits. It

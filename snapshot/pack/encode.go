@@ -10,9 +10,9 @@ import (
 	"slices"
 )
 
-// Where values are cut. Elements of long lists are cut behind those that their
+// Where values are cut. Elements of long lists are cut after those that their
 // own bytes choose, so that the same elements are cut at the same places
-// whatever stands before them.
+// regardless of what precedes them.
 const (
 	// LeastPiece is the least size of a piece of a long list, but for its end, in
 	// bytes.
@@ -21,7 +21,7 @@ const (
 	meanPiece = 12 << 10
 	// mostPiece is where one is cut whatever its bytes are.
 	mostPiece = 64 << 10
-	// longList is from how many elements on a list has pieces of its own.
+	// longList is from how many elements on a list has its own pieces.
 	longList = 16
 )
 
@@ -102,7 +102,7 @@ func (e *encoder) value(v reflect.Value) {
 	}
 }
 
-// cutAt cuts before and behind what has so many bytes, if that is long.
+// cutAt cuts before and after what has so many bytes, if that is long.
 func (e *encoder) cutAt(size int) {
 	if size >= LeastPiece {
 		e.cut()
@@ -161,7 +161,7 @@ func (e *encoder) list(n int, element func(int)) {
 	e.cut()
 }
 
-// cutBehind cuts behind the element that begins at from, if its bytes say so.
+// cutBehind cuts after the element that begins at from, if its bytes say so.
 func (e *encoder) cutBehind(from int) {
 	size, chosen := uint64(len(e.b)-from), uint64(crc32.Checksum(e.b[from:], castagnoli))
 	piece := len(e.b) - e.begin

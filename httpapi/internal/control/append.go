@@ -90,7 +90,7 @@ func (s *Routes) produce(w http.ResponseWriter, r *web.Request, p production) er
 }
 
 // update appends p after the sequence that the producer expects, or at the session's
-// head. Each proposal knows the fold of all that it follows: it tells whether the key was
+// head. Each proposal knows the fold of all that it follows: it says whether the key was
 // answered, and what may follow. A node that was the last one to append to the session
 // has that in memory, and the comparison of the append proves it. When another writer is
 // first, and be it the same request on another path, the next proposal sees that.
@@ -177,7 +177,7 @@ func (u *update) append(ctx context.Context, entries []eventlog.Entry) (uint64, 
 			return 0, err
 		}
 		u.pre.expected = u.tip.Tree().Head
-		appended = &projector.Tree{Head: u.pre.expected} // the session counts, whatever becomes of the rest
+		appended = &projector.Tree{Head: u.pre.expected} // the session counts even if the rest fails
 	}
 	last, err := u.tip.Append(ctx, u.writer, entries)
 	if err == nil {
@@ -280,7 +280,7 @@ func (s *Routes) closeStream(w http.ResponseWriter, r *web.Request, f eventlog.F
 	}})
 }
 
-// digest tells requests apart. The parts are what was asked for, in one form.
+// digest distinguishes requests. The parts are the content of the request, normalized.
 func digest(parts ...[]byte) func() string {
 	return func() string {
 		sum := sha256.New()

@@ -23,8 +23,8 @@ import (
 // Chunks answers POST /sessions/{id}/chunks: chunks of an outside producer,
 // as NDJSON or as a JSON array, are appended to the session or begin it.
 //
-// They may be appended while a run is open, too: the run's writer goes on
-// behind them, and what it strikes after a crash are its own chunks.
+// They may be appended while a run is open, too: the run's writer continues
+// after them, and what it truncates after a crash are its own chunks.
 func (s *Routes) Chunks(w http.ResponseWriter, r *web.Request) error {
 	body, err := r.OpenBody(w, api.MaxChunksBody, chunksBodyTimeout)
 	if err != nil {
@@ -77,7 +77,7 @@ func (s *Routes) checkPatches(ctx context.Context, t *projector.Tree, patches []
 }
 
 // chunkEntries returns the chunks of a body as entries, if all of them are
-// valid and an outside producer may write them (facts 14.8). Patches has those of
+// valid and an outside producer may write them. Patches has those of
 // them that change the state, each in its place.
 func (s *Routes) chunkEntries(r *web.Request, body io.Reader) (entries []eventlog.Entry, patches []*eventlog.StatePatch, agentType string, err error) {
 	in := &parsedBody{Reader: body, turn: func() (func(), error) { return r.ParseTurn() }}

@@ -52,8 +52,7 @@ func merged(object, over json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// messagesOf reads the member "message": a string, or UserInputMessages
-// (document 004, facts 3.1).
+// messagesOf reads the member "message": a string, or UserInputMessages.
 func messagesOf(o *web.Object) []agentloop.Input {
 	const name = "message"
 	switch raw := o.Members[name]; {

@@ -13,7 +13,7 @@ import (
 	"github.com/helixd/helixd/httpapi/internal/web"
 )
 
-// Start answers POST /start (document 004, RemoteStartRequest). It is idempotent until the
+// Start answers POST /start. It is idempotent until the
 // session's run ends. The members userId and tags are helixd's own, and label a new
 // session.
 func (s *Routes) Start(w http.ResponseWriter, r *web.Request) error {
@@ -41,8 +41,8 @@ func (s *Routes) Start(w http.ResponseWriter, r *web.Request) error {
 	})
 }
 
-// Resume answers POST /resume (document 004, RemoteResumeRequest). The members
-// mode, checkpointId, turn and approved are helixd's own (facts 3.1).
+// Resume answers POST /resume. The members
+// mode, checkpointId, turn and approved are helixd's own.
 func (s *Routes) Resume(w http.ResponseWriter, r *web.Request) error {
 	body, err := r.ReadNamed(w, api.MaxBody, "sessionId")
 	if err != nil {

@@ -9,13 +9,13 @@ import (
 	"github.com/helixd/helixd/httpapi/internal/web"
 )
 
-// Interrupt answers POST /interrupt (document 004): the run stops and can be resumed. A
+// Interrupt answers POST /interrupt: the run stops and can be resumed. A
 // session that does not run stays as it is.
 func (s *Routes) Interrupt(w http.ResponseWriter, r *web.Request) error {
 	return s.stopRun(w, r, s.loop.Interrupt)
 }
 
-// Abort answers POST /abort (document 004): the run fails for good, also one that waits or
+// Abort answers POST /abort: the run fails for good, also one that waits or
 // was interrupted.
 func (s *Routes) Abort(w http.ResponseWriter, r *web.Request) error {
 	return s.stopRun(w, r, s.loop.Abort)

@@ -12,8 +12,7 @@ import (
 	"github.com/helixd/helixd/httpapi/internal/web"
 )
 
-// SubmitToolResult answers POST /submit-tool-result (documents 002 and 004,
-// SubmitToolResult; facts 2.3). It only stores the answer: the run continues when it is
+// SubmitToolResult answers POST /submit-tool-result (see docs/reference/protocol.md#suspension). It only stores the answer: the run continues when it is
 // resumed.
 func (s *Routes) SubmitToolResult(w http.ResponseWriter, r *web.Request) error {
 	raw, err := r.ReadSession(w, api.MaxSubmitBody, "sessionId")
@@ -58,7 +57,7 @@ func AnswerOf(done engine.Submitted) api.Submitted {
 	}
 }
 
-// payloadOf returns a submission in the form of document 002, for the schema.
+// payloadOf returns a submission as a JSON object, for the schema of Options.
 func payloadOf(sub engine.Submission) map[string]any {
 	payload := map[string]any{"sessionId": sub.SessionID, "toolCallId": sub.ToolCallID, "kind": string(sub.Kind)}
 	optional := func(key, text string) {

@@ -41,7 +41,8 @@ func (s *Routes) executing(r *web.Request) (t *projector.Tree, live bool, err er
 	return t, live, nil
 }
 
-// remoteStatus returns the status of document 004 for a session's state (facts 1.2).
+// remoteStatus returns the status of GET /status for a session's state (see
+// docs/reference/protocol.md#statuses).
 func remoteStatus(s *projector.Session) string {
 	if s.Status != projector.SessionActive {
 		return string(s.Status)

@@ -42,7 +42,7 @@ func (s *Routes) Backup(w http.ResponseWriter, r *web.Request) error {
 	if out.left {
 		panic(http.ErrAbortHandler)
 	}
-	return err // before the first piece an error answer, behind it an abort
+	return err // before the first piece an error answer, after it an abort
 }
 
 // pieces writes an answer piece by piece.

@@ -54,7 +54,7 @@ func recordsOf(q web.Query) (want recordQuery, err error) {
 	}
 	switch {
 	case want.follow && want.bounded:
-		return want, web.Invalid("to", "ends what follow has go on")
+		return want, web.Invalid("to", "ends the records, and follow continues them: use one of the two")
 	case want.follow && !want.dead && q.Values.Has("dead"):
 		return want, web.Invalid("dead", "must not be false with follow: what will be truncated can't be known")
 	}
@@ -101,7 +101,7 @@ func (s *Routes) Records(w http.ResponseWriter, r *web.Request) error {
 	n, left := 0, r.WriteTimeout
 	for rec, err := range all {
 		if err != nil {
-			return err // before the first record an error answer, behind it an abort
+			return err // before the first record an error answer, after it an abort
 		}
 		if n == want.limit || r.Method == http.MethodHead {
 			break

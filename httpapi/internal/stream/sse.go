@@ -11,8 +11,8 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// SSE answers GET /sse (document 004, facts 4.3): the effective stream after the client's
-// cursor, then live chunks, until the stream ends or waits.
+// SSE answers GET /sse (see docs/reference/protocol.md#event-streams): the effective stream after
+// the client's cursor, then live chunks, until the stream ends or waits.
 func (s *Routes) SSE(w http.ResponseWriter, r *web.Request) error {
 	return s.attach(w, r, true, ending, s.events)
 }
@@ -201,7 +201,7 @@ func MayEnd(e eventlog.Envelope) bool {
 }
 
 // ending returns the event that ends the stream in this state, or nil if it
-// goes on.
+// continues.
 func ending(s *projector.Session) *web.Event {
 	var data any
 	name := "end"

@@ -13,13 +13,13 @@ import (
 )
 
 // StoreStream answers GET /sessions/{id}/stream: the session's stream as the
-// events of document 000 ("Wire Format"), for other stores and bridges. Events
+// unnamed events (see docs/reference/protocol.md#event-streams), for other stores and bridges. Events
 // have no names: the data says its type.
 //
 //	chunk      id is its sequence
 //	end, fail  the last one; id is a sequence up to which everything has come
-//	status     the stream pauses or goes on; a pause does not end it (facts 7, G6)
-//	truncated  records were truncated while the client was attached (G4)
+//	status     the stream pauses or continues; a pause does not end it
+//	truncated  records were truncated while the client was attached
 //
 // A marker makes one event, for each client that was attached when it was written. A
 // client that has all chunks up to atSequence has the truncated ones; any other client
@@ -184,7 +184,7 @@ func isMarker(e eventlog.Envelope) bool {
 }
 
 // storeEnding returns the event that ends the stream in this state, or nil if
-// it goes on.
+// it continues.
 func storeEnding(s *projector.Session) *web.Event {
 	var e web.Event
 	switch s.StreamStatus {

@@ -17,7 +17,7 @@ import (
 	"github.com/helixd/helixd/snapshot"
 )
 
-// TestStoreFeedLooksAhead: a client that is behind is told of a marker before
+// TestStoreFeedLooksAhead: a client that lags is told of a marker before
 // it gets what was truncated, and does not get that. One that is not looked ahead
 // for is told all the same, where the marker stands.
 func TestStoreFeedLooksAhead(t *testing.T) {

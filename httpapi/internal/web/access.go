@@ -23,7 +23,7 @@ func (r *Request) Own(session string, creates bool) error {
 	switch {
 	case creates && errors.Is(err, eventlog.ErrSessionNotFound):
 		return nil
-	case unreadable(err): // nobody knows whose it is, and the answer must not tell that it is there
+	case unreadable(err): // the owner is unknown, and the answer must not reveal that it exists
 		r.logger.ErrorContext(r.Context(), "session can't be read", eventlog.LogSession, session, "error", err)
 	case err != nil:
 		return err

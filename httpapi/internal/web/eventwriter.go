@@ -163,7 +163,7 @@ const (
 	maxReconnect = 1000
 )
 
-// farewell tells a client to reconnect soon: its stream continues on another node. NDJSON
+// farewell asks a client to reconnect soon: its stream continues on another node. NDJSON
 // has no way to say so.
 func (o *EventWriter) farewell() {
 	if o.Lines {
@@ -175,7 +175,7 @@ func (o *EventWriter) farewell() {
 	}
 }
 
-// expired tells a client that it needs another token. A comment reaches clients that
+// expired says to a client that it needs another token. A comment reaches clients that
 // parse the stream themselves; the event also reaches browsers' EventSource, which would
 // otherwise reconnect with the same token.
 func (o *EventWriter) expired() {

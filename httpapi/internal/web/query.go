@@ -71,7 +71,7 @@ func (q Query) Integer(name string, byDefault, least, most int) (int, error) {
 	return int(n), nil
 }
 
-// Page returns which part of a listing is asked for (facts 1.4).
+// Page returns which part of a listing is asked for.
 func (q Query) Page() (offset, limit int, err error) {
 	if offset, err = q.Integer("offset", 0, 0, math.MaxInt32); err != nil {
 		return 0, 0, err

@@ -15,7 +15,7 @@ type Request struct {
 	*Gate
 	Op      auth.Operation
 	Session string // valid; empty unless the path or the query names it
-	Name    string // what stands for {…} in the path
+	Name    string // the value of {…} in the path
 	Query   Query
 	Out     *Tracker
 	began   *settings // those by which it was let in

@@ -10,7 +10,7 @@ import (
 // settings are who may do what. A reload replaces them while the server runs.
 type settings struct {
 	auth     auth.Authenticator
-	identify auth.Identifier // nil: what is in front of the server says who calls
+	identify auth.Identifier // nil: a middleware in front of the server identifies the caller
 
 	replaced context.Context // ends when there are others
 	replace  context.CancelFunc

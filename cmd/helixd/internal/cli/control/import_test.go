@@ -101,7 +101,7 @@ func TestImportSaysWhatIsWrong(t *testing.T) {
 		require.ErrorContains(t, err, tc.want, name)
 	}
 	_, err = helixd(exported, "import")
-	require.ErrorContains(t, err, "the session exists, and where the import has line 1 it has something else (SESSION_EXISTS)")
+	require.ErrorContains(t, err, "the session exists, and differs from the import at line 1 (SESSION_EXISTS)")
 	_, err = helixd("", "export", "nobody")
 	require.ErrorContains(t, err, "NOT_FOUND")
 
