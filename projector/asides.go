@@ -10,7 +10,7 @@ import (
 
 // Aside is what belongs to an assistant's message and is not of the model's
 // answer: what the stream shows beside it, so that a client that reads the
-// message later finds it there too (facts 5.2).
+// message later finds it there too (see docs/reference/protocol.md#chat-streams).
 type Aside struct {
 	// After is the index of the message, a user's or an assistant's, that it
 	// follows; -1: it comes before all.
@@ -40,7 +40,7 @@ type Aside struct {
 	CallID  string `json:"callId,omitempty"`
 }
 
-// ownParts are the names of helixd's own data parts (facts 5.2).
+// ownParts are the names of helixd's own data parts (see docs/reference/protocol.md#chat-streams).
 var ownParts = map[string]bool{
 	"state-patch": true, "output": true, "subagent-start": true, "subagent-end": true, "subagent-chunk": true,
 	"stream-resync": true, "run-interrupted": true, "run-resumed": true, "run-paused": true, "executor-superseded": true,
@@ -49,13 +49,12 @@ var ownParts = map[string]bool{
 
 var partName = regexp.MustCompile(`^[a-z0-9-]+$`)
 
-// PartName reports whether a custom event of this name has a data part of its
-// own (config.md).
+// PartName reports whether a custom event of this name has its own data part; see
+// docs/reference/protocol.md#chat-streams.
 func PartName(name string) bool { return partName.MatchString(name) && !ownParts[name] }
 
-// EventMarks returns what a custom event's data says of itself: the id under
-// which a later event takes its place, and whether it is only for clients that
-// are there (config.md).
+// EventMarks returns the members id and transient of a custom event's data. A later event with
+// the same id replaces it. A transient one is only for clients that are connected.
 func EventMarks(name string, data json.RawMessage) (id string, transient bool) {
 	var members map[string]json.RawMessage
 	if !PartName(name) || json.Unmarshal(data, &members) != nil {

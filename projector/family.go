@@ -52,7 +52,7 @@ func (t *Tree) HasCall(id string) bool {
 }
 
 // OpenCall returns the call with the given id if it belongs to an open step,
-// and the session that owns it (document 002, clientToolCallOwnership).
+// and the session that owns it.
 func (t *Tree) OpenCall(id string) (*Session, *Call) {
 	for _, s := range t.Sessions() {
 		if s.Turn == nil || s.Turn.Step == nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// State is a tree with what follows from it, under the names of document 002:
-// clients read it, no fold stores it.
+// State is a folded tree and what is derived from it, under the names that the API uses. Clients
+// read it; the fold does not store it.
 type State struct {
 	*Tree
 	Suspension
@@ -34,7 +34,7 @@ type Suspension struct {
 	SuspensionContext *SuspensionContext `json:"suspensionContext,omitempty"`
 }
 
-// PendingCall is a call that waits for a person (facts 2.2).
+// PendingCall is a call that waits for a person (see docs/reference/protocol.md#suspension).
 type PendingCall struct {
 	ToolCallID     string               `json:"toolCallId"`
 	ToolName       string               `json:"toolName"`

@@ -48,7 +48,7 @@ type Parked struct {
 	Reason   string `json:"reason"`
 }
 
-// SessionStatus is the state of a session (facts 1.2). It stays active while
+// SessionStatus is the state of a session (see docs/reference/protocol.md#statuses). It stays active while
 // a run waits for a person.
 type SessionStatus string
 

@@ -89,7 +89,7 @@ type Call struct {
 	Denial *Denial `json:"denial,omitempty"`
 }
 
-// Pending is what a suspended call waits for (facts 2.2).
+// Pending is what a suspended call waits for (see docs/reference/protocol.md#suspension).
 type Pending struct {
 	Kind       eventlog.PendingKind `json:"kind"`
 	ApprovalID string               `json:"approvalId,omitempty"`

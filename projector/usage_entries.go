@@ -8,7 +8,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// UsageEntry is one use of something (facts 3.6).
+// UsageEntry is one use of something.
 type UsageEntry struct {
 	ID        string               `json:"id"` // usage-{sequence of its record}
 	Sequence  uint64               `json:"sequence"`
@@ -42,7 +42,7 @@ const (
 	UsageCustom   UsageKind = "custom"
 )
 
-// subAgentPrefix begins the names of tools that are sub-agents (facts 8).
+// subAgentPrefix begins the names of tools that are sub-agents.
 const subAgentPrefix = "subagent__"
 
 // UsageEntries yields what the records of a session, from its first one on,

@@ -8,7 +8,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// WorkspaceStatus is the state of a workspace (facts 9, EntrySnapshot).
+// WorkspaceStatus is the state of a workspace.
 type WorkspaceStatus string
 
 // States of workspaces.

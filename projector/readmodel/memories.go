@@ -20,7 +20,7 @@ type Memory struct {
 	CreatedAt int64                  `json:"createdAt"` // ms since the epoch
 	Sequence  uint64                 `json:"sequence"`  // of its record
 	// EmbeddingStatus is complete when it has a vector of the model that was
-	// asked for (document 002, Embedding Executor).
+	// asked for.
 	EmbeddingStatus EmbeddingStatus `json:"embeddingStatus"`
 }
 

@@ -1,7 +1,6 @@
-// Package textstream tells an assistant's message in the event stream of
-// document 003 (TextStreamPart): the records of a session tree in, its sixteen
-// event types out. It is a dialect of its own beside package uimessage, with
-// which it shares frames and endings.
+// Package textstream encodes an assistant's message as a stream of TextStreamParts, the second
+// dialect of chat streams: it reads the records of a session tree and writes sixteen types of
+// events. It shares the frames and the end of a stream with package uimessage.
 //
 //	step_start, step_end (the root's)      start-step, finish-step
 //	text_delta                             text-start, text-delta {id, text}, text-end

@@ -63,7 +63,7 @@ func (e *Encoder) finish(o uimessage.Outcome) finish {
 	}
 }
 
-// finishReason is one of the document's six.
+// finishReason returns one of the six finish reasons of a model answer.
 func (e *Encoder) finishReason(o uimessage.Outcome) eventlog.FinishReason {
 	switch o {
 	case uimessage.Failed, uimessage.Aborted:

@@ -9,7 +9,7 @@ import (
 	"github.com/helixd/helixd/projector/uimessage"
 )
 
-// part is any part, as a client of document 003 reads it.
+// part is any part, as a client of the dialect reads it.
 type part struct {
 	Type         string          `json:"type"`
 	ID           string          `json:"id"`

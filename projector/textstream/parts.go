@@ -7,7 +7,7 @@ import (
 	"github.com/helixd/helixd/eventlog"
 )
 
-// The parts of document 003, one struct a shape.
+// The parts of the stream, one struct for each shape.
 type (
 	// bare is start, start-step or finish-step.
 	bare struct {

@@ -20,7 +20,7 @@ type Data struct {
 
 func (Data) part() {}
 
-// customData is a custom event as a part (config.md).
+// customData returns a custom event as a part.
 func customData(name string, data json.RawMessage) Data {
 	if !projector.PartName(name) {
 		return Data{Type: "data-custom", Data: encode(struct {

@@ -8,9 +8,9 @@
 //
 // # Cuts
 //
-// A stream can be cut after any frame and resumed (aisdk.md). The rule is one:
-// what the client's cursor covers is never sent again, what it does not cover
-// is always sent. An encoder is therefore given the message's records from the
+// A stream can be cut after any frame and resumed. There is one rule:
+// frames that the client's cursor covers are never sent again, all others
+// are always sent. An encoder is therefore given the message's records from the
 // first one on, and the caller drops the frames that the cursor covers. Two
 // things make that exact:
 //

@@ -29,7 +29,7 @@ type EncoderOptions struct {
 
 // Encoder turns the effective records of a session tree, in their order and
 // from the first one of an assistant's message, into the UI message stream of
-// that message (facts 5.2).
+// that message (see docs/reference/protocol.md#chat-streams).
 type Encoder struct {
 	o      EncoderOptions
 	frames []Frame // of the record
@@ -130,7 +130,7 @@ func (e *Encoder) End(end Ending) []Frame {
 
 func (e *Encoder) emit(part any) { e.frames = append(e.frames, e.encode(part)) }
 
-// encode leaves out what kills a client's stream (aisdk.md).
+// encode leaves out what would end the stream of some AI SDK clients with an error.
 func (e *Encoder) encode(part any) Frame { return Harmless(encode(part)) }
 
 func (e *Encoder) finish(reason string) {

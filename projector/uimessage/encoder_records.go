@@ -137,7 +137,7 @@ func (e *Encoder) error(r eventlog.Record, c *eventlog.Error) {
 	}
 }
 
-// codeAborted is the code of what somebody has stopped for good (facts 3.1).
+// codeAborted is the code of what somebody has stopped for good.
 const codeAborted = "aborted"
 
 // suspended takes note of who executes or decides about a call. Those of
@@ -161,7 +161,7 @@ func (e *Encoder) suspended(r eventlog.Record, f *eventlog.CallSuspended) {
 }
 
 // subAgent shows what a sub-agent does: to clients that are there, and as a
-// part like the root's what the user has to answer (facts 5.2).
+// part like the root's what the user has to answer (see docs/reference/protocol.md#chat-streams).
 func (e *Encoder) subAgent(r eventlog.Record, c eventlog.Chunk) {
 	if call := e.calls[callOf(c)]; call != nil && call.asks {
 		e.toolChunk(c)

@@ -3,7 +3,7 @@ package uimessage
 import "encoding/json"
 
 // Message is a UI message. Ids are "msg-{index}"; an unfinished message's id
-// ends in "-partial" (document 001).
+// ends in "-partial".
 type Message struct {
 	ID       string          `json:"id"`
 	Role     string          `json:"role"` // user or assistant

@@ -12,7 +12,7 @@ import (
 // it; role is user or assistant. It must always give the same answer.
 type MessageID func(index int, role string) string
 
-// Partial ends the id of a message that is still streaming (document 001).
+// Partial ends the id of a message that is still streaming.
 const Partial = "-partial"
 
 func indexID(index int, _ string) string { return fmt.Sprintf("msg-%d", index) }
@@ -20,7 +20,7 @@ func indexID(index int, _ string) string { return fmt.Sprintf("msg-%d", index) }
 // Render returns the root's conversation. What is still streaming is the last
 // message's end, under an id that ends in [Partial]; at a pause it is at rest,
 // and has the id that the rest will come under. A nil id numbers the
-// messages (facts 5.3).
+// messages.
 func Render(t *projector.Tree, id MessageID) []Message {
 	b := build(t, id)
 	if b.unfinished() {

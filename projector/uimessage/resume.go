@@ -36,7 +36,7 @@ func Answered(t *projector.Tree) map[string]CallAnswer {
 }
 
 // Resync is the part that tells a client which resumes from a sequence to load
-// the snapshot. It is in no log (facts 4.4): its reason is that of the session's
+// the snapshot. It is in no log (see docs/reference/protocol.md#chat-streams): its reason is that of the session's
 // last one which is, or else crash_recovery. It describes the last checkpoint
 // that the client's records contain; without one its fields are "" and 0.
 func Resync(t *projector.Tree, from uint64) Frame {

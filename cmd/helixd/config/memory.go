@@ -11,7 +11,7 @@ const (
 	EmbedderOpenAI EmbedderProvider = "openai" // the embeddings API, also of compatible servers
 )
 
-// Executors of embeddings (document 002).
+// Executors of embeddings.
 const (
 	ExecutorInline     = "inline"
 	ExecutorBackground = "background"

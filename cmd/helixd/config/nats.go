@@ -28,7 +28,7 @@ type NATS struct {
 	Replicas int `json:"replicas"`
 	// Partitions is how many streams share the log's sessions, at most 64. 0, the
 	// default: as many as the log has; a new log has 1, with replicas 16. A larger
-	// number grows the log, which can't shrink: see clustering.md.
+	// number grows the log, which can't shrink: see docs/operations/clustering.md.
 	Partitions  int         `json:"partitions"`
 	Cluster     Cluster     `json:"cluster"`
 	Subscribers Subscribers `json:"subscribers"`
