@@ -17,7 +17,7 @@ const (
 	userOutside    = "helixd outside"
 )
 
-// liveSubjects is what outside clients may hear.
+// liveSubjects are the subjects to which outside clients may subscribe.
 const liveSubjects = "helix.live.>"
 
 // readAPI is the part of JetStream's API that only reads, and whether a
@@ -33,18 +33,18 @@ var readAPI = []struct {
 	{"$JS.API.DIRECT.GET.>", true}, // a batch is many messages
 }
 
-// authorize fills in who may do what. Clients from outside are in an account
-// of their own, and permissions come on top, for two reasons:
+// authorize fills in the permissions. Clients from outside are in a separate account and
+// have permissions in addition, for two reasons:
 //
 //   - Subscribe permissions do not limit what a JetStream consumer reads: its
-//     messages go to whatever inbox its maker names. So nobody outside may
-//     make one.
+//     messages go to any inbox that its creator names. So outside clients may
+//     not create one.
 //   - Publish permissions do not limit a request's reply subject: the server
 //     itself publishes the answer there. In one common account a reader could
 //     have a direct get answered to helix.log.0.x, and thereby write to the
-//     log. Across accounts the answer stays in the asker's.
+//     log. Across accounts the answer stays in the account of the client that asked.
 //
-// Nor can an outside client hear the inboxes of those inside. With a User,
+// Nor can an outside client subscribe to the inboxes of inside clients. With a User,
 // clients without credentials are not let in at all.
 func authorize(opts *server.Options, o Options) error {
 	if (o.User == "") != (o.Password == "") {

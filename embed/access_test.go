@@ -47,7 +47,7 @@ func (o outsider) requireRefused(t *testing.T, what string) {
 }
 
 // requireNotLetIn wants every try to connect to fail, and one to say why: a
-// client writes on behind what is refused, so that the refusal may be lost with
+// client writes on after what is refused, so that the refusal may be lost with
 // its connection.
 func requireNotLetIn(t *testing.T, url, what string, opts ...nats.Option) {
 	t.Helper()
@@ -200,7 +200,7 @@ func TestAllowReadWritesNothingByReply(t *testing.T) {
 		require.NoError(t, out.PublishRequest("$JS.API.INFO", reply, nil))
 		require.NoError(t, out.PublishRequest("$JS.API.STREAM.NAMES", reply, nil))
 	}
-	// A request behind them on the same connection: they are done when it is.
+	// A request after them on the same connection: they are done when it is.
 	_, err = out.Request("$JS.API.STREAM.INFO.HELIX_LOG_0", nil, time.Minute)
 	require.NoError(t, err)
 	last, err := log.Append(t.Context(), "s", 1, []eventlog.Entry{logtest.Text("s", "second")})

@@ -12,8 +12,8 @@ import (
 )
 
 // AgreementHolds reports whether the logs by which replicas agree, in this
-// server's files, have an entry from before a moment in which one of the texts
-// stands. The server drops entries when it takes a snapshot, see Agreed.
+// server's files, have an entry from before a time that contains one of the texts.
+// The server drops entries when it takes a snapshot, see Agreed.
 //
 // These logs compress large entries; what comes early in one, as its subject
 // does, is still found.
@@ -47,6 +47,6 @@ func (s *Server) AgreementHolds(ctx context.Context, before time.Time, texts ...
 func (s *Server) Agreed(stream string) {
 	srv := s.instance().srv
 	if srv.JetStreamIsClustered() && srv.JetStreamIsStreamCurrent(blocks.Account, stream) {
-		_ = srv.JetStreamSnapshotStream(blocks.Account, stream) // as said above
+		_ = srv.JetStreamSnapshotStream(blocks.Account, stream) // an error: see above
 	}
 }

@@ -25,7 +25,7 @@ type Cluster struct {
 	// Name is the cluster's; empty: DefaultCluster.
 	Name string
 	// Listen is the address for the other servers, "host:port", the port
-	// fixed. Without Password and TLS whoever reaches it may do everything.
+	// fixed. Without Password and TLS, anyone who can reach it may do everything.
 	Listen string
 	// Routes are the addresses of all other servers, "nats://host:port". The
 	// server's own may be among them, so that all can have the same list.
@@ -33,7 +33,7 @@ type Cluster struct {
 	// User and Password, both or neither, are shown to the other servers and
 	// wanted from them.
 	User, Password string
-	// TLS, if any of it is set, encrypts what servers say to each other.
+	// TLS, if any of it is set, encrypts the traffic between servers.
 	TLS TLS
 }
 
@@ -88,9 +88,9 @@ func (t TLS) config() (*tls.Config, error) {
 	return c, nil
 }
 
-// hideClientPort is for a server that nobody asked to listen, and that starts
-// its routes only once it does. It is on the loopback interface and lets
-// nobody in who could not come in elsewhere.
+// hideClientPort is for a server without Options.Listen: nats-server starts its routes only
+// if it listens for clients, too. The port is on the loopback interface and accepts no client
+// that another port would refuse.
 func (o Options) hideClientPort(opts *server.Options) {
 	opts.Host, opts.Port, opts.DontListen = "127.0.0.1", server.RANDOM_PORT, false
 	opts.Cluster.NoAdvertise = true // to the clients of others

@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// diskLook is how often the free space is looked at.
+	// diskLook is how often the free space is read.
 	diskLook = time.Second
-	// diskFull is with how many free bytes a disk is full: what nats-server
-	// then could not store, it does not always say.
+	// diskFull is the number of free bytes below which a disk counts as full:
+	// nats-server does not always report what it could not store.
 	diskFull = 1 << 20
-	// MostReserve bounds what is kept free of erasure and retention, too, in
-	// bytes: half of Options.MinFree, at most this. They rewrite files of some
-	// MiB to make room, and damage what they can't write.
+	// MostReserve bounds the space, in bytes, that even erasure and retention leave
+	// free: half of Options.MinFree, at most this. They rewrite files of some
+	// MiB to make room, and damage a file that they can't write.
 	MostReserve = 64 << 20
 )
 
@@ -31,7 +31,7 @@ type disk struct {
 	mu    sync.Mutex
 	bytes uint64 // that were free at the last look
 	low   bool   // less than MinFree, until there is a tenth more
-	full  bool   // something could not be stored: the server has to begin anew
+	full  bool   // something could not be stored: the server has to restart
 }
 
 func watchDisk(s *Server) *disk {
@@ -60,8 +60,8 @@ func (d *disk) watch(ctx context.Context) {
 	}
 }
 
-// look takes note of the free space, and begins the server anew where that
-// helps.
+// look reads the free space, and restarts the server if it met a full disk and there is
+// room again.
 func (d *disk) look(ctx context.Context) {
 	free, ok := d.free()
 	if !ok {
@@ -84,14 +84,14 @@ func (d *disk) look(ctx context.Context) {
 	case full && !low:
 		if err := d.s.restart(ctx); err != nil {
 			if ctx.Err() == nil {
-				d.say(slog.LevelError, "the embedded server can't begin anew, and is tried again", free, slog.Any("error", err))
+				d.say(slog.LevelError, "the embedded server could not be restarted, and will be tried again", free, slog.Any("error", err))
 			}
 			return
 		}
 		d.mu.Lock()
 		d.full = false
 		d.mu.Unlock()
-		d.say(slog.LevelWarn, "there is room on the disk again: the embedded server has begun anew", free)
+		d.say(slog.LevelWarn, "there is room on the disk again: the embedded server has restarted", free)
 	case was && !low:
 		d.say(slog.LevelWarn, "there is room on the disk again", free)
 	}
@@ -104,13 +104,13 @@ func (d *disk) say(level slog.Level, text string, free uint64, more ...slog.Attr
 	}
 }
 
-// Refuses tells why the server should store nothing now; empty: it may. What
-// frees room, as erasure does, may go on for longer: up to half of
+// Refuses returns why the server should store nothing now; empty: it may. Work that
+// frees room, such as erasure, may continue for longer: up to half of
 // Options.MinFree, at most MostReserve.
 func (s *Server) Refuses(frees bool) string {
 	if s.group != nil {
 		if err := s.group.failure(); err != nil {
-			return "the disk of the data folder failed, and what it has is not known: check it, and restart the machine before this server (" + err.Error() + ")"
+			return "the disk of the data folder failed, and it is not known what it has stored: check it, and restart the machine before this server (" + err.Error() + ")"
 		}
 	}
 	d := s.disk
@@ -124,7 +124,7 @@ func (s *Server) Refuses(frees bool) string {
 	reserve := min(least/2, MostReserve)
 	switch {
 	case d.full || full:
-		return "the disk of the data folder was full: when there is room, this server goes on by itself"
+		return "the disk of the data folder was full: when there is room, this server continues by itself"
 	case d.low && (!frees || d.bytes < reserve):
 		return fmt.Sprintf("%.1f MiB are free on the disk of the data folder, less than %.1f MiB", float64(d.bytes)/(1<<20), float64(least)/(1<<20))
 	}

@@ -19,7 +19,7 @@ import (
 // looked is a server whose disk has as much room as the test says.
 func looked(t *testing.T, minFree int64) (*Server, func(free uint64)) {
 	t.Helper()
-	address, err := deployment.FreeAddress() // which no connection takes while the server begins anew
+	address, err := deployment.FreeAddress() // which no connection takes while the server restarts
 	require.NoError(t, err)
 	s, err := Start(t.Context(), Options{DataDir: t.TempDir(), MinFree: minFree, Listen: address})
 	require.NoError(t, err)
@@ -64,7 +64,7 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// A server that met a full disk begins anew: with what was stored, at the same
+// A server that met a full disk restarts: with what was stored, at the same
 // address, and with the connections that were there.
 func TestBeginsAnewBehindAFullDisk(t *testing.T) {
 	t.Parallel()

@@ -13,14 +13,14 @@
 // time is refused.
 //
 // Servers with Options.Cluster keep their streams together, in as many replicas
-// as a stream asks for, and go on while most of them run. Such a server opens a
-// port on the loopback interface even if nobody asked: nats-server connects to
-// others only when it listens itself. Nobody is let in there who is not let in
-// elsewhere. A data folder belongs to one server of one cluster, for good: it
-// is not used under another name, nor without the cluster, nor is a single
-// server's folder made a cluster's, whose streams the cluster would delete.
+// as a stream asks for, and continue while most of them run. Such a server always opens a
+// port on the loopback interface: nats-server connects to others only when it listens
+// itself. That port accepts only clients that the other ports accept. A data folder belongs
+// to one server of one cluster, for good: it can't be used under another name or without
+// the cluster, and the folder of a single server can't join a cluster, which would delete its
+// streams.
 //
-// Who may do what:
+// Permissions:
 //
 //	Connect                          everything
 //	outside, Options.User/Password   everything
@@ -31,12 +31,12 @@
 //	one of Options.Subscribers       that it names, until it expires or
 //	                                 Options.Revoked reports it
 //
-// Without credentials nobody writes or makes consumers: a consumer delivers
-// what it reads to any inbox, whatever its maker may subscribe to.
+// A client without credentials can neither write nor create consumers: a consumer delivers
+// messages to any inbox, whatever its creator may subscribe to.
 //
-// With Options.MinFree a server watches its disk. [Server.Refuses] tells when
+// With Options.MinFree a server watches its disk. [Server.Refuses] says when
 // nothing more should be stored. Behind a disk that was full to the last byte
-// the server writes no more: when there is room it is begun anew, within the
+// the server writes no more. When there is room it is restarted, within the
 // process, at the same addresses; what was acknowledged is there, but in mode
 // SyncInterval for what was not yet synced.
 //
@@ -51,6 +51,6 @@
 // between, Start overwrites the message.
 //
 // A [Folder] looks at the files of a server that does not run: a server that
-// starts may cut off what it can't read. [Scan] tells in which files a text
-// stands.
+// starts may cut off what it can't read. [Scan] returns the files that
+// contain a text.
 package embed

@@ -38,8 +38,8 @@ type Damage struct {
 	// was cut off, as by a power loss, and was then hardly acknowledged.
 	Torn bool
 	// Sequence and Subject are of the stream's message, as far as that can be
-	// known; the subject is what the damaged bytes say. The message lies
-	// behind the one with sequence After and, unless it is 0, before Before.
+	// known; the subject is what the damaged bytes say. The message is
+	// after the one with sequence After and, unless it is 0, before Before.
 	Sequence, After, Before uint64
 	Subject                 string
 }
@@ -61,14 +61,13 @@ func OpenFolder(dir string) (*Folder, error) {
 	return &Folder{dir: dir, unlock: unlock}, nil
 }
 
-// Close lets go of the folder.
+// Close releases the folder.
 func (f *Folder) Close() { f.unlock() }
 
-// Check reads the files of all streams' messages and settings and tells found
-// what is damaged. It sees every changed byte that a message consists of, also
-// what no reader asks for any more and where a server trusts its index. The
-// server's index and the states of consumers it leaves out: a server makes
-// them anew.
+// Check reads the files of all streams' messages and settings and reports damage to
+// found. It sees every changed byte of a message, also of removed messages and where a
+// server trusts its index. It leaves out the server's index and the states of consumers:
+// a server rebuilds them.
 func (f *Folder) Check(ctx context.Context, found func(Damage)) error {
 	return f.walk(ctx, "", found)
 }

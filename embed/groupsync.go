@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// groupSync writes what an embedded server has stored to the disk, once for everybody
-// who waits. The server itself runs without a sync for each message: it writes a message
+// groupSync writes what an embedded server has stored to the disk, once for all callers
+// that wait. The server itself runs without a sync for each message: it writes a message
 // to its block before it answers, so a sync of that file after the answer covers it.
 //
 // One round of syncs is under way at a time. A caller that comes meanwhile waits for
@@ -36,7 +36,7 @@ type groupSync struct {
 	sync func(*os.File) error
 
 	mu      sync.Mutex
-	next    *syncRound // that callers join; nil: nobody waits
+	next    *syncRound // that callers join; nil: no caller waits
 	running bool
 	failed  error // of a sync: nothing is acknowledged after it
 	stopped bool
@@ -158,11 +158,11 @@ func (g *groupSync) fail(err error) error {
 	return err
 }
 
-// errDisk tells that the disk did not take something. Other errors, such as of too many
+// errDisk says that the disk did not take something. Other errors, such as of too many
 // open files, fail one sync only.
 var errDisk = errors.New("the disk failed")
 
-// run does rounds for as long as somebody waits.
+// run does rounds for as long as a caller waits.
 func (g *groupSync) run() {
 	for {
 		g.mu.Lock()

@@ -17,8 +17,8 @@ import (
 // file. There is no such file: the passwords are in memory only.
 const plaintextWarning = "Plaintext passwords detected, use nkeys or bcrypt"
 
-// What the server says when it could not store something; there is no other
-// sign of all cases. It looks for noRoom in errors itself.
+// Texts of the server when it could not store something; nothing else covers all cases.
+// nats-server itself looks for noRoom in errors.
 const (
 	noRoom   = "no space left"
 	outOf    = "JetStream out of "
@@ -64,8 +64,8 @@ func (l *logger) write(level slog.Level, format string, v ...any) {
 	}
 }
 
-// keep takes an error for the last one, unless the start has failed: what comes
-// behind that is no cause.
+// keep takes an error for the last one, unless the start has failed: later errors are
+// not the cause.
 func (l *logger) keep(msg string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -47,9 +47,9 @@ type Options struct {
 	// from outside may read what is not on the disk yet.
 	GroupSync bool
 	// Listen is the address for NATS clients from outside, "host:port";
-	// port 0 picks a free one. Empty: none. Without User, clients that give
-	// no credentials may subscribe to helix.live.> and nothing else: whoever
-	// reaches the address hears all sessions.
+	// port 0 picks a free one. Empty: none. Without User, clients without
+	// credentials may subscribe to helix.live.> and nothing else: any client that can
+	// reach the address receives the live records of all sessions.
 	Listen string
 	// AllowRead lets clients without credentials also read the logs of all
 	// sessions, through the part of JetStream's API that only reads. With
@@ -59,8 +59,8 @@ type Options struct {
 	// client from outside may do everything. With them, clients that give no
 	// credentials are refused.
 	User, Password string
-	// Subscribers are the public keys (A…) by which rights to hear a single
-	// session are signed, as eventlog/jetstream/subscriber makes them. Clients
+	// Subscribers are the public keys (A…) that sign rights to receive the live records of
+	// a single session, as eventlog/jetstream/subscriber makes them. Clients
 	// from outside that have such a right are let in with or without User.
 	Subscribers []string
 	// Revoked reports whether a right, given by its subject and the name in its
@@ -84,7 +84,7 @@ type Options struct {
 	Name string
 	// MinFree is how many bytes should be free on the disk of DataDir. With
 	// less the server should store nothing more, see [Server.Refuses]; it is
-	// begun anew when there is room again behind a full disk. 0: nobody looks.
+	// restarted when there is room again after a full disk. 0: the disk is not watched.
 	MinFree int64
 	// Logger takes the server's warnings and errors; nil: none.
 	Logger *slog.Logger
@@ -93,10 +93,10 @@ type Options struct {
 	maxUnread int    // bytes; 0: the default
 }
 
-// groupSync reports whether callers have to wait for the disk themselves, as far as anybody
-// waits for it.
-// How many messages a server takes in one atomic batch. A batch costs a server that stores
-// alone some milliseconds of its own; for clusters it is what nats-server takes by itself.
+// groupSync reports whether callers have to wait for the disk themselves, if the options
+// require that anyone does.
+// How many messages a server takes in one atomic batch. Each batch costs a single
+// server some milliseconds, so it takes large ones; the limit of clusters is nats-server's own.
 const (
 	maxBatch        = 4096
 	clusterMaxBatch = 1000

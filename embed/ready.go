@@ -41,7 +41,7 @@ func (i *instance) listening(ctx context.Context) error {
 }
 
 // elected waits until this server follows a leader, or is it. That takes most
-// of the cluster's servers, whenever somebody starts them.
+// of the cluster's servers, which may start much later.
 func (i *instance) elected(ctx context.Context) error {
 	poll := time.NewTicker(20 * time.Millisecond)
 	defer poll.Stop()
@@ -87,7 +87,7 @@ func (i *instance) peers() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// failed tells why waiting is of no use.
+// failed says why waiting is of no use.
 func (i *instance) failed(ctx context.Context) error {
 	select {
 	case <-i.log.fatal:

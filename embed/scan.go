@@ -14,10 +14,10 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Scan returns the files below a server's data folder in which one of the
-// texts stands, as it is or decompressed: in a compressed block, and in what
-// messages hold that is compressed with zstd, as sealed segments. Segments store a
-// JSON string of a payload whole, without what surrounds it. Scan proves that an
+// Scan returns the files below a server's data folder that contain one of the
+// texts, as it is or compressed: in a compressed block, or in a part of a message that is
+// compressed with zstd, such as a sealed segment. Segments store each
+// JSON string of a payload as a whole. Scan proves that an
 // erasure has left nothing.
 //
 // A replicated stream's own log compresses large messages one by one; what
@@ -104,7 +104,7 @@ func zstdFrames(b []byte) iter.Seq[[]byte] {
 const maxScanned = 256 << 20
 
 // decompressed returns the content of a compressed block: "cmp", the
-// algorithm, the size, then an S2 stream with a checksum behind it.
+// algorithm, the size, then an S2 stream with a checksum after it.
 func decompressed(block []byte) []byte {
 	begin := bytes.Index(block, []byte("\xff\x06\x00\x00S2sTwO"))
 	if !bytes.HasPrefix(block, []byte("cmp")) || begin < 0 {

@@ -48,8 +48,8 @@ func (s *Server) Scrub(ctx context.Context, stream, subject string, from, upTo u
 	return overwritten, w.Compressed + found, nil
 }
 
-// ScrubPurged overwrites what a purge by sequence has left of a subject, as of Scrub, in the
-// block in which it ended. Else the server has it again if it rebuilds its index from the block.
+// ScrubPurged overwrites the messages of a subject, as in Scrub, that a purge by sequence has left in the
+// block in which it ended. Without that, the server would have it again after rebuilding its index from the block.
 func (s *Server) ScrubPurged(ctx context.Context, stream, subject string) error {
 	first, _, _, ok := s.Replica(stream)
 	if !ok || first <= 1 {
@@ -94,7 +94,7 @@ func (s *Server) Replica(stream string) (first, last, messages uint64, ok bool) 
 	return 0, 0, 0, false
 }
 
-// overwrite is an [overwriter]. While it works, the server neither stops nor
+// overwrite is an overwriter. While it works, the server neither stops nor
 // restarts.
 func (s *Server) overwrite(f *os.File, block string, places []blocks.Place) error {
 	s.scrubbing.Lock()

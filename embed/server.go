@@ -15,7 +15,7 @@ import (
 )
 
 // reconnectWait is the pause between two tries of a connection of Connect to
-// reach a server that is begun anew.
+// reach a server that is restarted.
 const reconnectWait = 50 * time.Millisecond
 
 // Server is a running nats-server.
@@ -23,8 +23,8 @@ type Server struct {
 	opts   Options // ports that were left to the system are filled in
 	unlock func()
 	stop   sync.Once
-	disk   *disk      // nil: nobody watches it
-	group  *groupSync // nil: nobody waits for the disk, or the server syncs each message
+	disk   *disk      // nil: the disk is not watched
+	group  *groupSync // nil: the server syncs by itself, or by interval only
 
 	grouped bool // Options.groupSync
 
@@ -33,12 +33,12 @@ type Server struct {
 	done      scrubs     // since the server was started
 
 	mu  sync.RWMutex
-	now *instance // changes when the server is begun anew
+	now *instance // changes when the server is restarted
 }
 
 // Start runs a server and returns when it takes connections. In a cluster that
 // is when most of the servers run and have found each other: until ctx ends it
-// waits for them, and says so every 10 seconds. ctx bounds the start only.
+// waits for them, and logs that every 10 seconds. ctx bounds the start only.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -91,7 +91,7 @@ func (s *Server) begin(ctx context.Context, o Options) error {
 	return nil
 }
 
-// restart begins the server anew: a store that met a full disk writes no more.
+// restart begins the server again: a store that met a full disk writes no more.
 // Connections of Connect come back by themselves.
 func (s *Server) restart(ctx context.Context) error {
 	s.scrubbing.Lock() // a server that starts takes a half overwritten record for damage
@@ -131,7 +131,7 @@ func (s *Server) Connect(opts ...nats.Option) (*nats.Conn, error) {
 	return nc, nil
 }
 
-// InProcessConn implements nats.InProcessConnProvider, for whichever server
+// InProcessConn implements nats.InProcessConnProvider, for the server that
 // runs now.
 func (s *Server) InProcessConn() (net.Conn, error) {
 	i := s.instance()
@@ -220,7 +220,7 @@ func (s *Server) Stop() {
 			i.end()
 		}
 		if s.group != nil {
-			// What nobody has waited for: it would be there with a sync of each message.
+			// Messages for which no caller has waited: with a sync of each message they would be there.
 			if err := s.group.wait(context.Background()); err != nil && s.opts.Logger != nil {
 				s.opts.Logger.Error("the last messages may not be on the disk", slog.Any("error", err))
 			}

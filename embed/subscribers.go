@@ -15,8 +15,8 @@ import (
 	"github.com/nats-io/nkeys"
 )
 
-// accountSubscribers is that of clients who may hear one session. They are
-// not with the others from outside, whose requests can be answered to any
+// accountSubscribers is the account of clients that may subscribe to one session. They are
+// not in the account of other clients from outside, whose requests can be answered to any
 // subject of their account.
 const accountSubscribers = "SUBSCRIBERS"
 
@@ -24,9 +24,9 @@ const accountSubscribers = "SUBSCRIBERS"
 // of the keys has signed.
 //
 // A server takes JWTs in operator mode only, where every user has one; in any
-// other it drops them before somebody could look at them. So this one is told
-// to trust an operator that nobody is, which makes it keep them, and a
-// gatekeeper decides about all clients in its place.
+// other mode it drops them before they can be checked. So this one trusts an operator whose
+// key is thrown away, which makes it keep JWTs, and a gatekeeper decides about all clients in
+// its place.
 //
 // Without keys there is no gatekeeper: it is nil.
 func newServer(opts *server.Options, o Options) (*server.Server, *gatekeeper, error) {
@@ -53,7 +53,7 @@ func newServer(opts *server.Options, o Options) (*server.Server, *gatekeeper, er
 		opts.Accounts = append(opts.Accounts, server.NewAccount(opts.SystemAccount))
 	}
 	for _, a := range opts.Accounts {
-		a.Issuer = operator // else the system's would not be taken for one, and there would be no JetStream
+		a.Issuer = operator // without it the server would not accept the system account, and have no JetStream
 	}
 	g := &gatekeeper{
 		signers: o.Subscribers, users: opts.Users, anonymous: opts.NoAuthUser, revoked: o.Revoked, log: o.Logger,
@@ -147,8 +147,8 @@ func (g *gatekeeper) subscriber(c server.ClientAuthentication) *server.User {
 }
 
 // onlyHears returns the live subject of the one session that the claims are
-// about. Claims that say anything else than a subscriber's are refused, those
-// that limit it further too: nobody here would heed them.
+// about. Claims with any other content are refused, also those with further
+// limits, which would not be enforced.
 func onlyHears(c *jwt.UserClaims) (subject string, ok bool) {
 	if len(c.Sub.Allow) != 1 || len(c.Sub.Deny) > 0 || len(c.Pub.Allow) > 0 || !slices.Equal(c.Pub.Deny, jwt.StringList{">"}) {
 		return "", false
@@ -166,7 +166,7 @@ func onlyHears(c *jwt.UserClaims) (subject string, ok bool) {
 }
 
 // liveSubject is the subject of one session: no wildcard, and no queue group
-// behind a space.
+// after a space.
 var liveSubject = regexp.MustCompile(`^helix\.live\.[A-Za-z0-9_%-]+$`)
 
 // signed reports whether a user has signed the nonce of its connection.

@@ -12,9 +12,9 @@ import (
 const (
 	// DefaultMaxConnections bounds all connections of a server.
 	DefaultMaxConnections = 4096
-	// MaxRightConnections bounds those with one right to hear a session.
+	// MaxRightConnections bounds those with the same right.
 	MaxRightConnections = 8
-	// MaxSessionConnections bounds those with a right to hear the same session.
+	// MaxSessionConnections bounds those with a right to the same session.
 	MaxSessionConnections = 64
 )
 
@@ -29,7 +29,7 @@ const (
 	maxRefused = 1024
 )
 
-// right is what a connected subscriber showed: user is the public key of its own.
+// right is the right of a connected subscriber: user is its own public key.
 type right struct{ subject, name, user string }
 
 // connection is a subscriber's.

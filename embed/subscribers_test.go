@@ -16,7 +16,7 @@ import (
 	"github.com/helixd/helixd/eventlog/logtest"
 )
 
-// minter returns one with a key of its own, and the option to trust it.
+// minter returns one with its own key, and the option to trust it.
 func minter(t *testing.T) (*subscriber.Minter, []string) {
 	t.Helper()
 	key, err := subscriber.NewKey()

@@ -27,21 +27,21 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	return &Metrics{
 		requests: r.NewCounterVec(prometheus.CounterOpts{
 			Name: "helixd_http_requests_total",
-			Help: "Requests that are over, by route pattern (other: there is none), method and status class; aborted: the client had left, or the answer broke off before it began.",
+			Help: "Finished requests, by route pattern (other: no route), method and status class. The status aborted means that the client left, or the connection broke, before the answer began.",
 		}, []string{"route", "method", "status"}),
 		duration: r.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "helixd_http_request_duration_seconds",
-			Help:    "Time from a request to the headers of its answer, in seconds: how long a stream lasts is not in it.",
+			Help:    "Time from a request to the headers of its answer, in seconds. The duration of a stream does not count.",
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
 		}, []string{"route", "method"}),
 		streams: r.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "helixd_sse_clients", Help: "Clients that have a stream of server-sent events open, by route pattern.",
+			Name: "helixd_sse_clients", Help: "Number of open streams of server-sent events on this node, by route pattern.",
 		}, []string{"route"}),
 		refused: r.NewCounterVec(prometheus.CounterOpts{
-			Name: "helixd_tenant_refused_total", Help: "Requests that were refused because their tenant, or their caller, is at a limit, by that limit: its name in the configuration.",
+			Name: "helixd_tenant_refused_total", Help: "Requests that were refused because the tenant or the caller is at a limit, by the limit's name in the configuration.",
 		}, []string{"tenant", "limit"}),
 		ofTenant: r.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "helixd_tenant_streams", Help: "Streams that callers of a tenant have open at this node.",
+			Name: "helixd_tenant_streams", Help: "Number of streams that callers of a tenant have open on this node.",
 		}, []string{"tenant"}),
 	}
 }

@@ -149,7 +149,7 @@ func arrived(t *testing.T, d *daemon, session string) {
 }
 
 // With little room left a node takes nothing more from clients, and serves all
-// that it has; its runs wait. It frees room when asked to, and goes on by itself.
+// that it has; its runs wait. It frees room when asked to, and continues by itself.
 func TestANodeWithLittleRoomIsReadOnly(t *testing.T) {
 	t.Parallel()
 	dir, tool := smallFolder(t), newHeldTool(t)
@@ -242,5 +242,5 @@ func TestANodeOutlivesAFullDisk(t *testing.T) {
 	records, err := io.ReadAll(resp.Body)
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, bytes.Count(records, []byte(`"kind":"chunk","type":"text_delta"`)), appended, "%d were acknowledged", appended)
-	require.Contains(t, d.logs.String(), "the embedded server has begun anew")
+	require.Contains(t, d.logs.String(), "the embedded server has restarted")
 }

@@ -26,15 +26,15 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	return &Metrics{
 		duration: r.NewHistogram(prometheus.HistogramOpts{
 			Name:    "helixd_fold_duration_seconds",
-			Help:    "Time to make a session's state of its records, reading them included, in seconds.",
+			Help:    "Time to read a session's records and fold them to its state, in seconds. One observation for each fold.",
 			Buckets: []float64{.0005, .001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10},
 		}),
-		records: counter("helixd_fold_records_total", "Records that were read and folded to make states."),
-		loaded:  counter("helixd_folds_loaded_total", "States that began with a saved fold."),
-		saved:   counter("helixd_folds_saved_total", "Folds that were saved."),
+		records: counter("helixd_fold_records_total", "Records that were read and folded to compute states."),
+		loaded:  counter("helixd_folds_loaded_total", "States that were computed from a saved fold instead of from the first record."),
+		saved:   counter("helixd_folds_saved_total", "Folds that were saved to the store."),
 		failures: r.NewCounterVec(prometheus.CounterOpts{
 			Name: "helixd_fold_failures_total",
-			Help: "What went wrong with saved folds, each of which costs time only: read, save (the store failed), damaged, stale (of another log).",
+			Help: "Failures with saved folds, by what: read, save (the store failed), damaged, stale (of another log). Each one costs time only: the state is computed from the log.",
 		}, []string{"what"}),
 	}
 }

@@ -16,7 +16,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	return &Metrics{
 		embeddings: promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
 			Name: "helixd_memory_embeddings_total",
-			Help: "Texts that an embedder was asked for, by what they are (memory, question, or probe: is it up again) and outcome (ok or failed). A memory that failed is pending.",
+			Help: "Texts that were sent to an embedder, by what they are of (memory, question, or probe: a check whether the embedder is available again) and outcome (ok or failed). A memory that failed stays pending.",
 		}, []string{"of", "outcome"}),
 	}
 }

@@ -72,7 +72,7 @@ func TestAnOutageLosesNothing(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, done)
 	require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(`
-# HELP helixd_memory_embeddings_total Texts that an embedder was asked for, by what they are (memory, question, or probe: is it up again) and outcome (ok or failed). A memory that failed is pending.
+# HELP helixd_memory_embeddings_total Texts that were sent to an embedder, by what they are of (memory, question, or probe: a check whether the embedder is available again) and outcome (ok or failed). A memory that failed stays pending.
 # TYPE helixd_memory_embeddings_total counter
 helixd_memory_embeddings_total{of="memory",outcome="failed"} 4
 helixd_memory_embeddings_total{of="memory",outcome="ok"} 3

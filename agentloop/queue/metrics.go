@@ -31,14 +31,14 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	}
 	return &Metrics{
 		trees: gauge("helixd_queue_trees",
-			"Session trees on the list of work that all nodes share, driven ones too, at the last look."),
+			"Number of session trees on the work list that all nodes share, driven ones included. Updated every 10 s."),
 		unheld: gauge("helixd_queue_unheld_trees",
-			"Those of them, with an agent of this node's, that no node that lives drove at the last look: they wait to be taken up."),
+			"Number of session trees on the work list that have an agent of this node and that no live node drives. Updated every 10 s."),
 		looked: gauge("helixd_queue_looked_timestamp_seconds",
-			"When this node last looked the list through, in seconds since 1970; it does so every 10 s. 0: not yet."),
-		failures: counter("helixd_queue_failures_total", "Times that the list could not be read."),
-		takeUps:  counter("helixd_queue_take_ups_total", "Trees of the list that this node was to take up: most turn out to be driven, or at rest, when looked at."),
-		nodes:    gauge("helixd_queue_nodes", "Nodes that live, as this one sees it, itself included."),
+			"Time when this node last read the work list, in seconds since 1970. It reads the list every 10 s. 0: not yet."),
+		failures: counter("helixd_queue_failures_total", "Failed attempts of this node to read the work list."),
+		takeUps:  counter("helixd_queue_take_ups_total", "Session trees of the work list that this node was asked to drive. Most turn out to be driven by another node, or idle."),
+		nodes:    gauge("helixd_queue_nodes", "Number of live nodes that this node knows, itself included."),
 	}
 }
 

@@ -35,7 +35,7 @@ func (c devCmd) Run(p *flags.Process) error {
 			return err
 		}
 	} else {
-		agents, cfg.DrainTimeout = demo.Agents(), 0 // nobody waits for it
+		agents, cfg.DrainTimeout = demo.Agents(), 0 // dev stops at once
 		if cfg.Chat.DefaultAgent == "" {
 			cfg.Chat.DefaultAgent = demo.Agent
 		}

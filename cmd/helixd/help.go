@@ -8,7 +8,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/version"
 )
 
-// helpWidth is that of help texts, in characters, wherever they are printed.
+// helpWidth is the width of help texts, in characters.
 const helpWidth = 100
 
 const description = `The durable home of AI-agent sessions.

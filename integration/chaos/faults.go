@@ -223,7 +223,7 @@ func (t *trial) breakLinks(f fault, say func(string, ...any)) {
 // unless it lacks the others.
 const readyAgain = 20 * time.Second
 
-// fillDisk fills a node's disk. When there is room again it goes on by itself.
+// fillDisk fills a node's disk. When there is room again, the node continues by itself.
 // One that can't is started anew, as its operator would.
 func (t *trial) fillDisk(n *node, f fault, say func(string, ...any)) error {
 	say("%s: disk full for %s", n.name, f.lasts)

@@ -63,8 +63,8 @@ const (
 	ModeNonBlocking = "non-blocking"
 )
 
-// SubAgent is an agent of this file that another one's model may call. Its name
-// alone stands for one without more.
+// SubAgent is an agent of this file that another one's model may call. In YAML, its name
+// alone is enough if it has no other settings.
 type SubAgent struct {
 	Agent       string        `json:"agent"`       // its name; in place of a mapping, the name alone
 	Description string        `json:"description"` // its description for the model; empty: the agent's own

@@ -4,8 +4,8 @@ import (
 	"github.com/helixd/helixd/httpapi/auth"
 )
 
-// Auth says who may do what. Nothing configured means nobody, unless
-// AllowUnauthenticated.
+// Auth configures the permissions of callers. Without any, no caller may do anything, unless
+// AllowUnauthenticated is set.
 type Auth struct {
 	AllowUnauthenticated bool    `json:"allowUnauthenticated"` // start without tokens and jwt, on a loopback address only; default false
 	Tokens               []Token `json:"tokens"`

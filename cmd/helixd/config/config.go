@@ -137,7 +137,7 @@ type Chat struct {
 	ResyncOnResume bool `json:"resyncOnResume"`
 }
 
-// The parts of Chat.MessageID that stand for something.
+// The placeholders in Chat.MessageID.
 const (
 	messageIndex = "{index}"
 	messageRole  = "{role}"

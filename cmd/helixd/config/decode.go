@@ -37,7 +37,7 @@ func (d *decoder) fail(n *node, path, text string) {
 
 // decode sets v from the node. A section may be null, as when all that it has
 // is commented out: that leaves it as it is. A value may not:
-// nobody who left it out expects the default, which may be everything.
+// an operator who deleted a value does not expect the default, which may allow everything.
 func (d *decoder) decode(v reflect.Value, n *node, path string) {
 	if n.kind == kindNull {
 		if !isSection(v.Type()) {

@@ -3,7 +3,7 @@ package config
 import "reflect"
 
 // Differing returns the keys, in the schema's order, that have other values in
-// another configuration. Lists and maps are told as a whole: agents.
+// another configuration. Of lists and maps it returns only their key: agents.
 func (c *Config) Differing(other *Config) []string {
 	return differing(reflect.ValueOf(c).Elem(), reflect.ValueOf(other).Elem(), "")
 }

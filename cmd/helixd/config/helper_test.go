@@ -16,7 +16,7 @@ func (e env) lookup(name string) (string, bool) {
 	return value, ok
 }
 
-// loadText loads a helix.yaml of the text, in a folder of its own, where
+// loadText loads a helix.yaml of the text, in its own folder, where
 // errors name it just so.
 func loadText(t *testing.T, text string, e env) (*Config, error) {
 	t.Helper()

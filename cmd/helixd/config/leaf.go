@@ -87,7 +87,7 @@ func (c *Config) SetFrom(source, key, value string) error {
 	return nil
 }
 
-// checkLeaf returns what is wrong with one key, whatever the others are.
+// checkLeaf returns what is wrong with one key, regardless of the others.
 func (c *Config) checkLeaf(key string, at origin) error {
 	var errs []error
 	for _, p := range c.check() {

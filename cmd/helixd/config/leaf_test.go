@@ -22,7 +22,7 @@ func TestEnvName(t *testing.T) {
 	}
 }
 
-// Every leaf has a variable of its own, which sets it and nothing else.
+// Every leaf has its own variable, which sets it and nothing else.
 func TestEveryLeaf(t *testing.T) {
 	names := map[string]string{}
 	for _, key := range Keys() {

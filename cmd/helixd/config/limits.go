@@ -21,7 +21,7 @@ type Limits struct {
 	// 32768.
 	Connections int `json:"connections"`
 	// Streams is how many streams one caller may have open, answers of POST /chat
-	// included. Callers without credentials are told apart by their address. 0, the
+	// included. Callers without credentials are distinguished by their address. 0, the
 	// default: a 32nd of the connections, at least 64, but never more than half of
 	// them.
 	Streams int `json:"streams"`

@@ -2,7 +2,7 @@ package config
 
 import "time"
 
-// EmbedderProvider is who computes vectors.
+// EmbedderProvider is the service that computes vectors.
 type EmbedderProvider string
 
 // Providers of embedders.

@@ -52,7 +52,7 @@ type TLS struct {
 	Key  string `json:"key"`  // the private key of cert
 }
 
-// Cluster joins embedded servers to a cluster of their own. All need the same
+// Cluster joins embedded servers to their own cluster. All need the same
 // Name, User, Password and CA.
 type Cluster struct {
 	Name string `json:"name"` // default "helix"

@@ -30,7 +30,7 @@ func (c *Config) isSet(path string) bool {
 	return ok
 }
 
-// originOf is who set the key, or else the nearest key above it.
+// originOf returns the source that set the key, or the nearest key above it.
 func (c *Config) originOf(path string) origin {
 	for ; path != ""; path = parent(path) {
 		if o, ok := c.origins[path]; ok {

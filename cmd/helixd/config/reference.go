@@ -18,7 +18,7 @@ type references struct {
 	files  []string // that were read
 }
 
-// resolve returns what text stands for, and whether it was a reference. An
+// resolve returns the value that text refers to, and whether it was a reference. An
 // error shows the NAME only if it looks like one: a secret may have been
 // written there by mistake.
 func (r *references) resolve(text string) (value string, isReference bool, err error) {

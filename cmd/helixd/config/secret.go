@@ -41,7 +41,7 @@ func (s Secret) String() string { return redacted }
 // GoString returns "[redacted]".
 func (s Secret) GoString() string { return redacted }
 
-// Format writes "[redacted]", whatever the verb.
+// Format writes "[redacted]" for all verbs.
 func (s Secret) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(redacted)) }
 
 // MarshalText returns "[redacted]".

@@ -9,7 +9,7 @@ import (
 	"github.com/helixd/helixd/eventlog/jetstream/subscriber"
 )
 
-// Subscribers says how NATS clients get the right to hear single sessions.
+// Subscribers configures rights of NATS clients to receive the records of single sessions.
 type Subscribers struct {
 	// SigningKey is the seed (SA…) of the account's key that signs the rights. Empty:
 	// a single embedded server generates one in the data folder; otherwise no rights
@@ -40,7 +40,7 @@ func (k *checker) checkSubscribers(s Subscribers) {
 	}
 }
 
-// isClientURL wants the scheme, which tells WebSocket from TCP, and no
+// isClientURL requires the scheme, which distinguishes WebSocket from TCP, and refuses a
 // password: every client that gets a right sees the address.
 func isClientURL(s string) bool {
 	u, err := url.Parse(s)

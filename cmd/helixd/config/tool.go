@@ -25,7 +25,7 @@ type Tool struct {
 	// accept fewer schemas; see model.strictOutput.
 	Strict bool `json:"strict"`
 	// FinishWith is true if the tool's result is the agent's output. It must match the
-	// agent's outputSchema, if there is one; else the model receives the error.
+	// agent's outputSchema, if there is one; otherwise the model receives the error.
 	FinishWith bool `json:"finishWith"`
 	// RequireApproval is true if every call needs approval, or {"when": schema} for
 	// calls whose arguments match the schema; nil or false: never.
@@ -58,7 +58,7 @@ type HTTP struct {
 	Headers map[string]Secret `json:"headers"` // headers of each request, such as Authorization
 }
 
-// setTimeouts fills in the timeouts of HTTP tools that nobody set.
+// setTimeouts fills in the missing timeouts of HTTP tools.
 func (c *Config) setTimeouts() {
 	for name, a := range c.Agents {
 		for toolName, t := range a.Tools {

@@ -34,8 +34,8 @@ func (k *checker) checkMemory() {
 	k.require(e.Dimensions == 0 || e.Provider != "", path+".dimensions", "needs a provider")
 }
 
-// maxEmbedderName is how long the name of a model may be that stands, with the
-// dimensions, beside each vector.
+// maxEmbedderName bounds the name of a model, which is stored, with the dimensions, beside each
+// vector.
 const maxEmbedderName = 200
 
 func (k *checker) checkAgentMemory(m *AgentMemory, path string) {

@@ -20,7 +20,7 @@ import (
 // little endian, with headers if the length's highest bit is set. Two bits of
 // the sequence mark what was overwritten and what only says that another
 // message was deleted. A full block of a compressed stream is "cmp", the
-// algorithm, the size and an S2 stream, and the last record's hash behind it.
+// algorithm, the size and an S2 stream, and the last record's hash after it.
 const (
 	recordHeader  = 22
 	recordHash    = 8

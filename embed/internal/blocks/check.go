@@ -19,15 +19,15 @@ type Damage struct {
 	Subject                 string
 }
 
-// couldBe bounds a sequence that damaged bytes tell where nothing follows.
+// couldBe bounds a sequence that is read from damaged bytes at the end of a file.
 const couldBe = 1000
 
 func (d Damage) could(seq uint64) bool {
 	return seq > d.After && (seq < d.Before || d.Before == 0 && seq <= d.After+couldBe)
 }
 
-// Scan hands the records of a block to good and what else is there to bad.
-// Behind damage it goes on with the next bytes that are a record.
+// Scan passes the records of a block to good and all other bytes to bad.
+// After damage it continues with the next bytes that are a record.
 func (b *Block) Scan(raw []byte, good func(record []byte), bad func(Damage)) {
 	for at := 0; at < len(raw); {
 		r := b.record(raw[at:])

@@ -15,8 +15,8 @@ import (
 // A server that is to delete a message and overwrite its bytes first appends a
 // tombstone, which is durable, and then writes the message's block again. If it is
 // killed in between, the message is gone after the next start, but not its bytes, and
-// nobody can name it any more. The store is locked meanwhile, so that then the stream's
-// last record is that tombstone.
+// no request can name it any more. The store is locked meanwhile, so in that case the
+// stream's last record is that tombstone.
 
 // finishDeletes overwrites the message that the last record of a stream deletes, if its
 // bytes are still there. No server may use the folder.

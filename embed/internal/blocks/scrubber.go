@@ -26,7 +26,7 @@ type Scrubber struct {
 	Dir, Stream, Subject string
 	From, UpTo           uint64
 	First                uint64 // of the stream; what is before was removed
-	Ends                 uint64 // blocks that begin behind it are left out; 0: none is
+	Ends                 uint64 // blocks that begin after it are left out; 0: none is
 	Compressed           int    // messages that the last pass found in compressed blocks
 	reached              uint64 // the last sequence in the blocks that were read so far
 	raw                  []byte // of the block that is read
@@ -84,8 +84,8 @@ func pauseAfter(ctx context.Context, took time.Duration) error {
 }
 
 func (w *Scrubber) block(name string, do overwriter) (n int, err error) {
-	// What is read and written through one descriptor is one file, whatever the
-	// server renames meanwhile: that file it only appends to.
+	// Read and write use one descriptor, so that they use one file even if the server
+	// renames meanwhile. The server only appends to that file.
 	f, err := os.OpenFile(filepath.Join(w.Dir, name), os.O_RDWR, 0)
 	if err != nil {
 		return 0, err

@@ -44,55 +44,55 @@ func New(reg prometheus.Registerer) *Metrics {
 	r := promauto.With(reg)
 	return &Metrics{
 		driven: r.NewGauge(prometheus.GaugeOpts{
-			Name: "helixd_runs_driven", Help: "Session trees that this node drives now, or is about to.",
+			Name: "helixd_runs_driven", Help: "Number of session trees that this node drives now, or is about to drive.",
 		}),
 		claims: r.NewCounter(prometheus.CounterOpts{
-			Name: "helixd_claims_total", Help: "Times that this node has claimed a session tree, to drive it.",
+			Name: "helixd_claims_total", Help: "Claims of session trees by this node. Rises each time it starts to drive one.",
 		}),
 		takeovers: r.NewCounter(prometheus.CounterOpts{
 			Name: "helixd_takeovers_total",
-			Help: "Claims of a run that another process had claimed before: it died, was stopped, drained, or was cut off.",
+			Help: "Claims by this node of runs that another process had claimed before: that process died, was stopped, drained, or was cut off.",
 		}),
 		lost: r.NewCounterVec(prometheus.CounterOpts{
 			Name: "helixd_runs_lost_total",
-			Help: "Session trees that this node drove and another one goes on with, by cause: superseded (it took over) or drained (this node left).",
+			Help: "Session trees that this node drove and another node continues, by cause: superseded (the other node took over) or drained (this node is stopping).",
 		}, []string{"cause"}),
 		runs: r.NewCounterVec(prometheus.CounterOpts{
 			Name: "helixd_runs_ended_total",
-			Help: "Runs, also of sub-agents, whose end this node has recorded, by agent and outcome: completed, failed, aborted, poisoned (one process after the other died with it), interrupted, suspended_client_tool, suspended_awaiting_children, suspended_step_partial.",
+			Help: "Runs, sub-agents included, whose end this node has recorded, by agent and outcome: completed, failed, aborted, poisoned (the processes that drove it died again and again), interrupted, suspended_client_tool, suspended_awaiting_children, suspended_step_partial.",
 		}, []string{"agent", "outcome"}),
 		toolCalls: r.NewCounterVec(prometheus.CounterOpts{
 			Name: "helixd_tool_calls_total",
-			Help: "Tool calls that have their result, however they got it: executed, answered by a person, by a sub-agent, or refused. outcome is ok or the call's error code.",
+			Help: "Tool calls whose result this node has recorded: executed, answered by a person or a sub-agent, or refused. outcome is ok or the call's error code.",
 		}, []string{"tool", "outcome"}),
 		tools: r.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "helixd_tool_duration_seconds",
-			Help:    "Time that tools took which this node executed, in seconds. outcome is ok, the call's error code, or stopped (the run was).",
+			Help:    "Duration of the tool calls that this node executed, in seconds. outcome is ok, the call's error code, or stopped (the run was stopped).",
 			Buckets: []float64{.001, .005, .02, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300},
 		}, []string{"tool", "outcome"}),
 		recalls: r.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "helixd_recall_duration_seconds",
-			Help:    "Time it took to ask what an agent remembers when its turn begins, in seconds. outcome is found, nothing or failed.",
+			Help:    "Time to search an agent's memories at the beginning of a turn, in seconds. outcome is found, nothing or failed.",
 			Buckets: []float64{.001, .0025, .005, .01, .02, .05, .1, .25, .5, 1, 2.5, 5},
 		}, []string{"agent", "outcome"}),
 		workspaces: r.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "helixd_workspace_duration_seconds",
-			Help:    "Time that a provider of workspaces took, in seconds, by what it was asked to do: open, resolve (find one again), use (a model's call), snapshot, restore, adopt (a snapshot, for a fork) or remove (all of a session tree). outcome is ok, gone (it is not there any more), elsewhere (another node has it), full, pending (bytes may be left), stopped (the run was) or failed, also for what the model did wrong.",
+			Help:    "Duration of requests to a workspace provider, in seconds, by operation: open, resolve (find an open one), use (a call of the model), snapshot, restore, adopt (a snapshot, for a fork) or remove (all workspaces of a session tree). outcome is ok, gone (it does not exist any more), elsewhere (another node has it), full, pending (bytes may be left), stopped (the run was stopped) or failed, mistakes of the model included.",
 			Buckets: []float64{.001, .005, .02, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300},
 		}, []string{"provider", "operation", "outcome"}),
 		models: r.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "helixd_model_duration_seconds",
-			Help:    "Time of a model call to the end of its answer, in seconds. outcome is ok, the failure's code, or cut_off (the run was stopped, or the log took no more).",
+			Help:    "Time from a model call to the end of its answer, in seconds. outcome is ok, the failure's code, or cut_off (the run was stopped, or the log refused appends).",
 			Buckets: []float64{.05, .1, .25, .5, 1, 2, 5, 10, 20, 40, 60, 120, 300, 600},
 		}, []string{"model", "outcome"}),
 		firstToken: r.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "helixd_model_first_token_seconds",
-			Help:    "Time of a model call to the first piece of its answer, in seconds.",
+			Help:    "Time from a model call to the first piece of its answer, in seconds.",
 			Buckets: []float64{.01, .05, .1, .25, .5, 1, 2, 5, 10, 20, 60, 120},
 		}, []string{"model"}),
 		tokens: r.NewCounterVec(prometheus.CounterOpts{
 			Name: "helixd_tokens_total",
-			Help: "Tokens of recorded answers, as the provider counts them, by kind: input, output; of the input those cached_input and cache_write, of the output those of reasoning.",
+			Help: "Tokens of recorded model answers, as counted by the provider, by kind: input and output; cached_input and cache_write are parts of input, reasoning is a part of output.",
 		}, []string{"model", "kind"}),
 	}
 }

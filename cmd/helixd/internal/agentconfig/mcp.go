@@ -15,8 +15,8 @@ import (
 )
 
 // MCPServers are the MCP servers of a daemon's agents. Each entry of an agent
-// is a server of its own: two agents that name the same command run it twice.
-// One that a reload leaves as it was goes on; one that no agent has any more
+// is its own server: two agents that name the same command run it twice.
+// One that a reload leaves as it was continues; one that no agent has any more
 // ends when the last run does that began with it.
 type MCPServers struct {
 	log     *slog.Logger
@@ -97,7 +97,7 @@ func (m *MCPServers) server(ctx context.Context, agent string, of config.MCPServ
 	return s, nil
 }
 
-// Release ends those that nobody else has.
+// Release ends the servers that no other configuration uses.
 func (m *MCPServers) Release(servers []*mcpServer) {
 	for _, s := range servers {
 		m.mu.Lock()

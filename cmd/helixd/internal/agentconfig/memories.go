@@ -20,7 +20,7 @@ func Equip(m *memory.Manager, c *config.Config, agents []agentloop.Agent) error 
 		}
 		at := "agents." + a.Name + ".memory"
 		if m == nil {
-			return c.At(at, errors.New("needs a restart: this node has begun without read models"))
+			return c.At(at, errors.New("needs a restart: this node was started without read models"))
 		}
 		err := m.Equip(&agents[i], memory.Policy{
 			Scope: eventlog.MemoryScopeKind(of.Scope), Recall: of.Recall, Save: of.Save, Search: of.Search,

@@ -186,7 +186,7 @@ func ChunkLines(session string, n int) string {
 	return b.String()
 }
 
-// Current tells that read models lack nothing.
+// Current says that read models lack nothing.
 var Current = readmodel.Fresh{Current: true}
 
 // Listing is the page of a listing that has 9 items in all.

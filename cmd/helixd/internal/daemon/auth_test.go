@@ -103,7 +103,7 @@ cors: {origins: ["https://app.example"]}
 	require.NoError(t, <-stopped)
 }
 
-// A reload goes on with the keys of the same URL, also while that does not answer.
+// A reload continues with the keys of the same URL, also while that does not answer.
 func TestAReloadKeepsFetchedKeys(t *testing.T) {
 	_, key := serveWithKeys(t, "auth: {allowUnauthenticated: true}\n")
 	keys, err := os.ReadFile("keys.json")

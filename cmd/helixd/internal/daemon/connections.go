@@ -18,7 +18,7 @@ const fullEvery = time.Minute
 
 // connections bounds the connections of an HTTP server. If one more comes than
 // there may be, the one that has had no request for the longest is closed: idle
-// connections keep nobody out. If all have a request, the new one is closed.
+// connections keep no client out. If all have a request, the new one is closed.
 type connections struct {
 	max int
 	log *slog.Logger
@@ -30,7 +30,7 @@ type connections struct {
 }
 
 // mostConnections leaves the other half of the files that the process may open to
-// the log and all else.
+// the log and everything else.
 func mostConnections(l config.Limits) int {
 	most := cmp.Or(l.Connections, config.DefaultConnections)
 	if files := openFiles(); files > 0 {

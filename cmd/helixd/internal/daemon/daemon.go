@@ -46,22 +46,22 @@ type Daemon struct {
 	webSocketURL string // the same over WebSocket
 	Info         eventlog.Info
 	server       jetstream.Server            // the embedded one; nil: there is none
-	refuses      func(frees bool) string     // why nothing should be stored; nil: nobody knows
-	sync         func(context.Context) error // until what the server has answered is on the disk; nil: it is by then
+	refuses      func(frees bool) string     // why nothing should be stored; nil: not known
+	sync         func(context.Context) error // returns when all acknowledged messages are on the disk; nil: they always are
 	dropRevoked  func()                      // disconnects NATS subscribers; nil: there is no embedded server
 	front        *front
 	certificates *certificates   // of HTTP; nil: it is plain
 	models       *sqlite.Models  // nil: this node keeps none
 	memories     *memory.Manager // nil: there is no index to find them in
-	notify       *notifier       // nil: nobody is told of reloads
+	notify       *notifier       // nil: no service manager
 	reloader     *reloader
 	fill         []func(context.Context, eventlog.Log)
 	closers      []func()
 }
 
-// Start starts what the configuration says. What it started is stopped
-// again if it fails; the error is ctx's, too, if that has ended. fill puts into
-// the log what has to be there before anybody asks.
+// Start starts the parts that the configuration names. If it fails, it stops them
+// again; the error is ctx's, too, if that has ended. fill appends what must be in
+// the log before the first request.
 func Start(ctx context.Context, c *config.Config, agents []agentloop.Agent, openNATS bool, log *slog.Logger, fill ...func(context.Context, eventlog.Log)) (*Daemon, error) {
 	d := &Daemon{fill: fill}
 	if err := d.start(ctx, c, agents, openNATS, log); err != nil {
@@ -115,7 +115,7 @@ func (d *Daemon) start(ctx context.Context, c *config.Config, agents []agentloop
 		Partitions: c.NATS.Partitions, Replicas: c.NATS.Replicas, Durability: durability, Refuses: d.refuses, Metrics: measured.log,
 		Grow: settings.GrowsAtStart(c), Server: d.server, Beside: foldsjs.Place,
 		Forget: func(ctx context.Context, session string) error {
-			if revocations != nil { // else they would be rights to the next session of the id
+			if revocations != nil { // otherwise they would be rights to the next session of the id
 				if err := revocations.Revoke(ctx, session); err != nil {
 					return err
 				}

@@ -38,7 +38,7 @@ agents:
 `
 
 // An agent is reminded of what another session of the same user has saved, also
-// when the index is made anew, and not when it was erased.
+// when the index is made again, and not when it was erased.
 func TestAnAgentRemembersAUser(t *testing.T) {
 	for _, executor := range []string{"inline", "background"} {
 		t.Run(executor, func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestEquip(t *testing.T) {
 }
 
 // An erasure that broke off, its node having died, is finished with nobody asking
-// for it again: the user can be remembered anew.
+// for it again: the user can be remembered again.
 func TestAnErasureOfMemoriesIsFinished(t *testing.T) {
 	t.Parallel()
 	_, nc := clitest.NATS(t)

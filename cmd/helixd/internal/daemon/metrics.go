@@ -26,7 +26,7 @@ type metrics struct {
 	state    *stateMetrics
 }
 
-// newMetrics returns metrics with a registry of their own.
+// newMetrics returns metrics with their own registry.
 func newMetrics(enabled bool) metrics {
 	if !enabled {
 		return metrics{}
@@ -42,7 +42,7 @@ func register(reg prometheus.Registerer) metrics {
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	b := version.This()
 	promauto.With(reg).NewGauge(prometheus.GaugeOpts{
-		Name: "helixd_build_info", Help: "Always 1. Which program this is.",
+		Name: "helixd_build_info", Help: "Always 1. The labels are the version, commit and Go version of this build. It changes only with the binary.",
 		ConstLabels: prometheus.Labels{"version": b.Version, "commit": b.Commit, "goversion": b.Go},
 	}).Set(1)
 	return metrics{

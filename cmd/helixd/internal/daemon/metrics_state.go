@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// lookEvery is how often a daemon looks at what it has to ask for: nobody
-	// asks because somebody reads metrics, who gets what was seen last.
+	// lookEvery is how often a daemon requests values for metrics. A scrape makes no
+	// requests: it gets the last values.
 	lookEvery = 5 * time.Second
 	// lookTimeout bounds one look.
 	lookTimeout = 5 * time.Second
 )
 
-// stateMetrics are of what must be asked for. Those of the read models have
-// samples once these have answered.
+// stateMetrics are metrics whose values need a request. Those of the read models have
+// samples once the read models have answered.
 type stateMetrics struct {
 	refuses    prometheus.Gauge
 	lag        *prometheus.GaugeVec
@@ -44,16 +44,16 @@ func newStateMetrics(reg prometheus.Registerer) *stateMetrics {
 	return &stateMetrics{
 		tenants: newTenantMetrics(reg),
 		refuses: r.NewGauge(prometheus.GaugeOpts{
-			Name: "helixd_log_refuses", Help: "1 while the log takes no appends, for a reason that /readyz tells; else 0.",
+			Name: "helixd_log_refuses", Help: "1 while the log refuses appends, 0 otherwise; /readyz has the reason. Updated every 5 s.",
 		}),
-		lag:        gauge("helixd_read_model_lag", "Records of the log that are not in the read models yet, about."),
-		rebuilding: gauge("helixd_read_model_rebuilding", "1 while the read models are made anew from the log; else 0."),
-		stuck:      gauge("helixd_read_model_stuck", "1 while the read models don't get on, for a reason that /readyz tells; else 0."),
+		lag:        gauge("helixd_read_model_lag", "Approximate number of log records that are not in the read models yet. Updated every 5 s."),
+		rebuilding: gauge("helixd_read_model_rebuilding", "1 while the read models are rebuilt from the log, 0 otherwise. Updated every 5 s."),
+		stuck:      gauge("helixd_read_model_stuck", "1 while the read models make no progress, 0 otherwise; /readyz has the reason. Updated every 5 s."),
 		suspended: gauge("helixd_sessions_suspended",
-			"Sessions, also of sub-agents, that wait to be resumed, by the status of their last run: suspended_client_tool (for a person or a client), suspended_awaiting_children, suspended_step_partial, interrupted. From the read models.", "status"),
-		parked: gauge("helixd_parked_records", "Records that the read models could not use; helixd parked lists them."),
+			"Number of sessions, sub-agents included, that wait to be resumed, by the status of their last run: suspended_client_tool (waits for a person or a client), suspended_awaiting_children, suspended_step_partial, interrupted. From the read models, every 5 s.", "status"),
+		parked: gauge("helixd_parked_records", "Number of records that the read models could not use; helixd parked lists them. Updated every 5 s."),
 		looked: gauge("helixd_read_model_looked_timestamp_seconds",
-			"When the read models last answered for these metrics, in seconds since 1970; they are asked every 5 s."),
+			"Time of the last answer of the read models for these metrics, in seconds since 1970. They are asked every 5 s."),
 	}
 }
 
@@ -97,7 +97,7 @@ func (m *stateMetrics) look(ctx context.Context, log eventlog.Log, models *sqlit
 	m.stuck.WithLabelValues().Set(yes(fresh.Problem != ""))
 	suspended, err := models.Suspended(ctx)
 	if err != nil {
-		return // what was seen before stands
+		return // the last values stay
 	}
 	for status, n := range suspended {
 		m.suspended.WithLabelValues(string(status)).Set(float64(n))

@@ -22,11 +22,11 @@ func newTenantMetrics(reg prometheus.Registerer) *tenantMetrics {
 		return promauto.With(reg).NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{"tenant"})
 	}
 	return &tenantMetrics{
-		sessions: gauge("helixd_tenant_sessions", "Root sessions of a tenant. From the read models."),
-		runs:     gauge("helixd_tenant_runs", "Runs of a tenant's root sessions that go on, on all nodes. From the read models."),
-		bytes:    gauge("helixd_tenant_stored_bytes", "Payloads of all records of a tenant's sessions, in bytes. From the read models."),
-		tokens:   gauge("helixd_tenant_day_tokens", "Tokens that a tenant's model calls have used since midnight, UTC, on all nodes, without those under way. Only with a limit of the day."),
-		usd:      gauge("helixd_tenant_day_usd", "What those tokens cost, in USD by the configured prices."),
+		sessions: gauge("helixd_tenant_sessions", "Number of a tenant's root sessions. From the read models, every 5 s."),
+		runs:     gauge("helixd_tenant_runs", "Number of live runs of a tenant's root sessions, on all nodes. From the read models, every 5 s."),
+		bytes:    gauge("helixd_tenant_stored_bytes", "Size of the payloads of all records of a tenant's sessions, in bytes. From the read models, every 5 s."),
+		tokens:   gauge("helixd_tenant_day_tokens", "Tokens that a tenant's finished model calls have used since midnight UTC, on all nodes. Only for tenants with a daily limit."),
+		usd:      gauge("helixd_tenant_day_usd", "Cost of the tokens that a tenant has used since midnight UTC, in USD at the configured prices. Only for tenants with a daily limit."),
 		shown:    map[string]bool{},
 	}
 }

@@ -201,7 +201,7 @@ func TestMetricsLint(t *testing.T) {
 }
 
 // TestMetricsStayFew: a thousand odd agents, methods, routes and sessions make
-// no time series of their own.
+// no time their own series.
 func TestMetricsStayFew(t *testing.T) {
 	t.Parallel()
 	d := startConfigured(t, clitest.Config(t, "auth: {allowUnauthenticated: true}\n"))
@@ -225,7 +225,7 @@ func TestMetricsStayFew(t *testing.T) {
 	for i := range 1000 {
 		hostile(i + 1)
 	}
-	// What the daemon does beside has a few of its own.
+	// What the daemon does beside has its own few.
 	require.InDelta(t, before, samples(), 50)
 	_, text := ask(t, http.MethodGet, d.URL+"/metrics", "", "", "")
 	require.NotContains(t, strings.ToLower(text), "odd")

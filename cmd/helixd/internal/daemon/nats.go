@@ -48,9 +48,8 @@ func (d *Daemon) connect(ctx context.Context, c *config.Config, openNATS bool, m
 	d.NATSURL, d.webSocketURL = srv.ClientURL(), srv.WebSocketURL()
 	inside := func() (*nats.Conn, error) { return srv.Connect() }
 	if c.NATS.Cluster.Listen != "" {
-		// The streams tell: what one server of several does with its disk is
-		// not what an acknowledged append survives. c.Durability is what it
-		// does: with fsync each of those that acknowledge an append has synced
+		// The streams' replicas decide what an acknowledged append survives, not
+		// how one of several servers syncs its disk. c.Durability is the latter: with fsync each of those that acknowledge an append has synced
 		// it, in the log by which the servers agree.
 		return inside, "", nil
 	}

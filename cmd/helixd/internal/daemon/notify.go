@@ -18,14 +18,14 @@ import (
 // before the service manager takes the daemon for stuck.
 const notifyMargin = time.Minute
 
-// notifier tells the service manager how the daemon is (sd_notify(3)). It says
-// nothing where there is none, and nil says nothing.
+// notifier reports the state of the daemon to the service manager (sd_notify(3)). Without a
+// service manager, and if it is nil, it reports nothing.
 //
 // The manager restarts a daemon that has not called it for the watchdog's
 // time. It is called while the daemon's own HTTP server answers GET /healthz:
 // a log that can't be reached is nothing that a restart would help.
 type notifier struct {
-	conn     *net.UnixConn // nil: nobody listens
+	conn     *net.UnixConn // nil: no service manager
 	watchdog time.Duration // 0: none
 	log      *slog.Logger
 	stop     context.CancelFunc
@@ -55,12 +55,12 @@ func newNotifier(getenv func(string) string, log *slog.Logger) (*notifier, error
 	return n, nil
 }
 
-// starting tells that the start may take so long.
+// starting says that the start may take so long.
 func (n *notifier) starting(within time.Duration) {
 	n.say("STATUS=Starting", extend(within))
 }
 
-// ready tells that the daemon serves at a URL, and begins to call the watchdog.
+// ready says that the daemon serves at a URL, and begins to call the watchdog.
 func (n *notifier) ready(url string) {
 	n.say("READY=1", "STATUS=Serving "+url)
 	if n.conn == nil || n.watchdog <= 0 {
@@ -71,12 +71,12 @@ func (n *notifier) ready(url string) {
 	n.ended.Go(func() { n.watch(ctx, url) })
 }
 
-// reloading tells that the configuration is read anew, until reloaded.
+// reloading says that the configuration is read again, until reloaded.
 func (n *notifier) reloading() { n.say("RELOADING=1", "STATUS=Reading the configuration") }
 
 func (n *notifier) reloaded(url string) { n.say("READY=1", "STATUS=Serving "+url) }
 
-// stopping tells that the daemon stops, and that this may take so long. The
+// stopping says that the daemon stops, and that this may take so long. The
 // watchdog waits as long: the server that it is called for goes away.
 func (n *notifier) stopping(within time.Duration) {
 	n.stop()
@@ -119,8 +119,8 @@ func (n *notifier) watch(ctx context.Context, url string) {
 	}
 }
 
-// direct asks this process: through no proxy, whatever the environment says, and
-// by a new connection each time, for the listener is looked at too. The certificate
+// direct asks this process, without a proxy even if the environment names one, and
+// by a new connection each time, to check the listener, too. The certificate
 // is of a name, and not of the address that is listened on: nothing but a status is
 // read, and no token is sent.
 var direct = &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
@@ -144,12 +144,12 @@ func alive(ctx context.Context, url string, within time.Duration) error {
 	return nil
 }
 
-// say sends assignments. The daemon goes on if nobody hears them.
+// say sends assignments. The daemon continues if they are not received.
 func (n *notifier) say(assignments ...string) {
 	if n == nil || n.conn == nil {
 		return
 	}
 	if _, err := n.conn.Write([]byte(strings.Join(assignments, "\n"))); err != nil {
-		n.log.Warn("the service manager does not hear", "error", err)
+		n.log.Warn("the service manager can't be notified", "error", err)
 	}
 }

@@ -28,7 +28,7 @@ func (d *Daemon) readModels() readmodel.Models {
 	return d.models
 }
 
-// counts tell what tenants use; nil: there are no read models.
+// counts returns the usage of tenants; nil: there are no read models.
 func (d *Daemon) counts() quota.Counts {
 	if d.models == nil {
 		return nil

@@ -98,8 +98,8 @@ func (r *reloader) apply(ctx context.Context) (done api.Reloaded, err error) {
 		return done, err
 	}
 	r.auth = auth
-	if err := r.runs.Rehost(); err != nil { // they hear of it by this node's next word
-		r.log.WarnContext(ctx, "can't tell other nodes of this one's agents", "error", err)
+	if err := r.runs.Rehost(); err != nil { // they learn of it by this node's next announcement
+		r.log.WarnContext(ctx, "can't announce this node's agents to the others", "error", err)
 	}
 	r.api.SetPrices(settings.Prices(c.Prices))
 	r.quota.Set(settings.Tenants(c))
@@ -120,7 +120,7 @@ func reloadable(key string) bool {
 	return section == "agents" || section == "auth" && key != "auth.ticketKey" || section == "chat" || section == "prices" || section == "tenants"
 }
 
-// refusedReload tells of problems, one a line.
+// refusedReload lists problems, one a line.
 func refusedReload(err error) error {
 	return &httpapi.ReloadError{Problems: strings.Split(err.Error(), "\n")}
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/helixd/helixd/httpapi/api"
 )
 
-// rewrite puts another text into a file of writeConfig, behind what that began
+// rewrite puts another text into a file of writeConfig, after what that began
 // it with.
 func rewrite(t *testing.T, path, text string) {
 	t.Helper()
@@ -155,7 +155,7 @@ func TestReloadsLoseNoRun(t *testing.T) {
 	require.GreaterOrEqual(t, count, reloads)
 }
 
-// TestReloadOfMCPServers: one that stays as it was goes on, one that goes ends.
+// TestReloadOfMCPServers: one that stays as it was continues, one that goes ends.
 func TestReloadOfMCPServers(t *testing.T) {
 	t.Parallel()
 	kept, keptURL := newMCP(t)

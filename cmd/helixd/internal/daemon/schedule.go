@@ -68,7 +68,7 @@ func (j job) once(ctx context.Context, log *slog.Logger) {
 	}
 	attrs = append([]slog.Attr{slog.String("job", j.name), slog.Duration("took", time.Since(began))}, attrs...)
 	switch {
-	case ctx.Err() == context.Canceled: // the node stops; another one goes on with it
+	case ctx.Err() == context.Canceled: // the node stops; another one continues with it
 	case err != nil:
 		log.LogAttrs(ctx, slog.LevelError, "scheduled job failed", append(attrs, slog.Any("error", err))...)
 	default:

@@ -20,12 +20,12 @@ import (
 // given none.
 const subscribersFile = "subscribers.nk"
 
-// minterOf returns who makes the rights of NATS subscribers, or nil if there
-// are none.
+// minterOf returns the minter of NATS subscribers' rights, or nil if there
+// are no rights.
 func minterOf(c *config.Config) (*subscriber.Minter, error) {
 	n := c.NATS
 	if n.URL == "" && n.Subscribers.Account != "" { // not a matter of the file alone: a flag may give the URL
-		return nil, errors.New("nats.subscribers.account: needs nats.url: the embedded server has accounts of its own")
+		return nil, errors.New("nats.subscribers.account: needs nats.url: the embedded server has its own accounts")
 	}
 	if !settings.HasSubscribers(n) {
 		return nil, nil
@@ -112,7 +112,7 @@ func unsubscribing(r *subscriber.Revocations) func(context.Context, string) erro
 	return r.Revoke
 }
 
-// subscribing makes rights for the HTTP API, or is nil if nobody makes any.
+// subscribing makes rights for the HTTP API; nil if there are no rights.
 // known are where the embedded server listens, or empty.
 func subscribing(m *subscriber.Minter, r *subscriber.Revocations, s config.Subscribers, known ...string) func(context.Context, string, time.Duration) (api.Subscription, error) {
 	if m == nil {

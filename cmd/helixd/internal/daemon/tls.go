@@ -25,7 +25,7 @@ type certificates struct {
 	config *tls.Config
 }
 
-// stamp tells two versions of a file apart.
+// stamp distinguishes two versions of a file.
 type stamp struct {
 	changed time.Time
 	size    int64

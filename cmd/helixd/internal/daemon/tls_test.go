@@ -74,7 +74,7 @@ func (a authority) issue(dir, name string, serial int64) (cert, key string) {
 	return cert, key
 }
 
-// over asks by a connection of its own, and returns the answer's protocol and
+// over asks by its own connection, and returns the answer's protocol and
 // body, and the serial number of the server's certificate.
 func over(t *testing.T, f flags.Trust, url, token string, tweak func(*http.Transport)) (status int, proto, body string, serial int64, err error) {
 	t.Helper()

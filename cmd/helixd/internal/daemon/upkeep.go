@@ -15,7 +15,7 @@ import (
 	"github.com/helixd/helixd/snapshot"
 )
 
-// finishEvery is how often each node goes on with the erasures that have not ended.
+// finishEvery is how often each node continues with the erasures that have not ended.
 const finishEvery = 2 * time.Second
 
 // upkeep is what the configuration has one node do now and then.

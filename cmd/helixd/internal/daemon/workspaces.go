@@ -27,7 +27,7 @@ const (
 	// tidyEvery is how often each node looks for files of sessions that are
 	// gone.
 	tidyEvery = 10 * time.Minute
-	// objectsTimeout bounds the question for workspaces that nobody uses.
+	// objectsTimeout bounds the request whether JetStream has workspaces, if none are configured.
 	objectsTimeout = 2 * time.Second
 )
 
@@ -98,7 +98,7 @@ func hasObjects(ctx context.Context, nc *nats.Conn, log *slog.Logger) bool {
 	defer cancel()
 	there, err := objects.Exists(ctx, nc)
 	if err != nil {
-		log.Warn("can't tell whether there are workspaces in JetStream: if there are, erasures leave them", "error", err)
+		log.Warn("can't find out whether there are workspaces in JetStream: if there are, erasures leave them", "error", err)
 	}
 	return there
 }

@@ -40,7 +40,7 @@ func incidentAgents(opts *scripted.Options) []agentloop.Agent {
 }
 
 // fromConversation is a scripted model whose next turn depends on what its
-// tools have said: a fork in which a result was corrected takes another way.
+// tools have returned: a fork with a corrected result continues differently.
 type fromConversation struct {
 	opts *scripted.Options
 	next func([]model.Message) scripted.Turn
@@ -54,7 +54,7 @@ func (fromConversation) Provider() string { return "scripted" }
 
 // Generate implements [model.Model].
 func (m fromConversation) Generate(ctx context.Context, req model.Request, emit func(model.Event) error) (model.Answer, error) {
-	n := 0 // the script's position tells the ids of its calls
+	n := 0 // the position in the script determines the ids of its calls
 	for _, message := range slices.Backward(req.Messages) {
 		if message.Role == model.RoleUser {
 			break

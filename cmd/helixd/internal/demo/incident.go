@@ -13,11 +13,11 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// Incident is a run that failed, for who wants to try the debugger.
+// Incident is a run that failed, to try the debugger with.
 const Incident = "demo-incident"
 
 // incidentRecords are that session, as two nodes have recorded it;
-// `go test ./integration -run TestTheDemoIncidentIsReal -args -record-incident` records it anew.
+// `go test ./integration -run TestTheDemoIncidentIsReal -args -record-incident` records it again.
 //
 //go:embed incident.ndjson
 var incidentRecords []byte
@@ -30,7 +30,7 @@ func ImportIncident(ctx context.Context, log eventlog.Log, dataDir string) error
 		return err
 	}
 	_, err := eventlog.Import(ctx, log, Incident, incident(), eventlog.ImportOptions{Restore: projector.TranslateRestore})
-	if err != nil && !errors.Is(err, eventlog.ErrSessionExists) { // somebody's, or one that has gone on
+	if err != nil && !errors.Is(err, eventlog.ErrSessionExists) { // a session of a user, or one that has continued
 		return err
 	}
 	return os.WriteFile(mark, nil, 0o600)

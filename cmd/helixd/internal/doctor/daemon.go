@@ -37,8 +37,8 @@ func (d *doctor) daemon(ctx context.Context, base string) error {
 		return fmt.Errorf("%s is not helixd", base)
 	}
 	r := answer.Readiness
-	if r.Backend == "" { // it says more to callers whom it knows
-		d.Warning(checkDaemon, "", map[bool]string{true: base + " is ready", false: base + " is not ready"}[r.Ready]+"; the rest it tells to known callers alone",
+	if r.Backend == "" { // it shows more to known callers
+		d.Warning(checkDaemon, "", map[bool]string{true: base + " is ready", false: base + " is not ready"}[r.Ready]+"; it shows more to known callers only",
 			"give a token with the operation status: --token or HELIX_TOKEN")
 		d.daemonClock(base, answer.Date, asked, came)
 		return nil
@@ -62,8 +62,8 @@ func (d *doctor) daemon(ctx context.Context, base string) error {
 	return nil
 }
 
-// token is the one that is given or, for the daemon of the configuration that
-// was read, one of its own.
+// token is the given one or, for the daemon of the configuration that
+// was read, one from that configuration.
 func (d *doctor) token() string {
 	if d.cmd.Token != "" || d.cmd.Server != "" {
 		return d.cmd.Token
@@ -82,7 +82,7 @@ func (d *doctor) daemonDurability(r api.Readiness) {
 	case eventlog.DurabilityUnknown:
 		c.Status, c.Advice = jetstream.Warning, "keep the streams on a cluster of three with nats.replicas: 3"
 	case eventlog.DurabilityMemory:
-		c.Status, c.Advice = jetstream.Problem, "keep the streams in files: helixd doctor --nats URL tells which are not"
+		c.Status, c.Advice = jetstream.Problem, "keep the streams in files: helixd doctor --nats URL lists those that are not"
 	}
 	d.Report(c)
 }
@@ -100,7 +100,7 @@ func (d *doctor) daemonReplicas(r api.Readiness) {
 	}
 }
 
-// daemonReadModels tells how listings are, where the daemon keeps any.
+// daemonReadModels says how listings are, where the daemon keeps any.
 func (d *doctor) daemonReadModels(r api.Readiness) {
 	switch f := r.ReadModels; {
 	case f == nil:
@@ -109,7 +109,7 @@ func (d *doctor) daemonReadModels(r api.Readiness) {
 	case f.Rebuilding:
 		d.Warning(checkListings, "", "the read models are being rebuilt; listings lack sessions", "wait until the rebuild is finished")
 	case f.Parked > 0:
-		d.Warning(checkListings, "", fmt.Sprintf("records that could not be used: %d", f.Parked), "helixd parked lists them; helixd verify tells whether they are damaged")
+		d.Warning(checkListings, "", fmt.Sprintf("records that could not be used: %d", f.Parked), "helixd parked lists them; helixd verify says whether they are damaged")
 	case !f.Current:
 		d.OK(checkListings, "listings are about %d records behind the log", f.Lag)
 	default:
@@ -117,7 +117,7 @@ func (d *doctor) daemonReadModels(r api.Readiness) {
 	}
 }
 
-// daemonClock compares its clock with ours, as exactly as its answer tells.
+// daemonClock compares its clock with ours, as exactly as its answer allows.
 func (d *doctor) daemonClock(base, date string, asked, came time.Time) {
 	at, err := http.ParseTime(date)
 	if err != nil {

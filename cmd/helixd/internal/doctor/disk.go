@@ -14,7 +14,7 @@ const (
 	roomProblem = 128 << 20
 )
 
-// disk looks how much room is left for the data folder, where the system tells.
+// disk checks how much room is left for the data folder, if the operating system can say.
 func (d *doctor) disk(dir string) {
 	free, ok := embed.FreeBytes(existingParent(dir))
 	if !ok {

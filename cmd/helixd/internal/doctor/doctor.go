@@ -36,7 +36,7 @@ import (
 //	   "found": "…",
 //	   "advice": "…"}],       // what to change; missing if ok
 //	 "warnings": 1, "problems": 0,
-//	 "error": "…"}            // why it could not look at all or at the rest; else missing
+//	 "error": "…"}            // why checks could not run; otherwise missing
 //
 // There is one check for all that is ok with an id, and one for each thing
 // that is not. The ids: config, exposure, workspaces, readModels, tracing, models, tools, mcp,
@@ -83,10 +83,10 @@ const (
 // doctorTimeout bounds the whole look.
 const doctorTimeout = 2 * time.Minute
 
-// errProblems tells that the doctor could look and has found problems.
+// errProblems says that the doctor could look and has found problems.
 var errProblems = errors.New("found problems: each line says what to change")
 
-// notExamined tells that the doctor could not look. It hides what it holds: an
+// notExamined says that the doctor could not look. It hides what it holds: an
 // interruption is no success.
 type notExamined struct{ err error }
 
@@ -160,7 +160,7 @@ func (d *doctor) examine(ctx context.Context) error {
 	return err
 }
 
-// configuration tells what helixd serve refuses that loads.
+// configuration says what helixd serve refuses that loads.
 func (d *doctor) configuration() {
 	if d.cmd.Config == "" {
 		if d.cmd.NATS == "" && d.cmd.Server == "" {
@@ -204,7 +204,7 @@ func (d *doctor) deployment(ctx context.Context) error {
 	return d.connected(ctx, d.config.NATS.URL, opts, o)
 }
 
-// connected looks at a deployment through a connection of its own.
+// connected looks at a deployment through its own connection.
 func (d *doctor) connected(ctx context.Context, address string, opts []nats.Option, o *jetstream.ExamineOptions) error {
 	nc, err := nats.Connect(address, append(opts, nats.Name("helixd doctor"), nats.ErrorHandler(settings.IgnoreAsync))...)
 	if err != nil {
@@ -241,7 +241,7 @@ func connectAdvice(err error) string {
 	return "start the NATS server, or correct nats.url"
 }
 
-// options are those that are the same wherever the streams are.
+// options are the options that don't depend on where the streams are.
 func (d *doctor) options() *jetstream.ExamineOptions {
 	return &jetstream.ExamineOptions{Neighbours: neighboursOf(d.config), Subjects: nodeSubjects, Now: d.now}
 }

@@ -11,7 +11,7 @@ import (
 // killed.
 const memoryWarning = 256 << 20
 
-// memory tells what the limit is here.
+// memory says what the limit is here.
 func (d *doctor) memory() {
 	limit, from := settings.MemoryLimit()
 	if limit <= 0 {

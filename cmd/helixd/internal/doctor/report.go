@@ -35,7 +35,7 @@ func (d *diagnosis) add(c jetstream.Check) {
 	}
 }
 
-// close prints the rest; failed tells why there is no more of it.
+// close prints the rest; failed says why there is no more of it.
 func (d *diagnosis) close(failed error) error {
 	if !d.json {
 		end := ""

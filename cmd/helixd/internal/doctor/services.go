@@ -57,7 +57,7 @@ func (d *doctor) tracing(ctx context.Context) {
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(t.Endpoint, "/")+"/v1/traces", bytes.NewReader(nil))
 	if err != nil {
-		return // the configuration's check has told
+		return // the configuration's check has reported it
 	}
 	req.Header.Set("Content-Type", "application/x-protobuf")
 	for name, value := range t.Headers {
@@ -68,7 +68,7 @@ func (d *doctor) tracing(ctx context.Context) {
 		if u, is := errors.AsType[*url.Error](err); is {
 			err = u.Err // without the URL
 		}
-		d.Warning(checkTracing, target, fmt.Sprintf("%s can't be reached: %v", target, err), "start the collector, or correct tracing.endpoint: traces are lost, nothing else is")
+		d.Warning(checkTracing, target, fmt.Sprintf("%s can't be reached: %v", target, err), "start the collector, or correct tracing.endpoint: only traces are lost")
 		return
 	}
 	resp.Body.Close()

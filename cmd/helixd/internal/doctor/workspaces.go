@@ -11,7 +11,7 @@ import (
 )
 
 // workspaces reports what does not confine agents' commands on this machine, by
-// commands that this process's user runs in a folder of their own.
+// commands that this process's user runs in their own folder.
 func (d *doctor) workspaces() {
 	var networked []string
 	shell := false

@@ -17,7 +17,7 @@ type Process struct {
 	Logs   Log          // the flags of Log, for commands that read a configuration
 }
 
-// exitError is an error with an exit code of its own.
+// exitError is an error with its own exit code.
 type exitError struct {
 	code int
 	text string

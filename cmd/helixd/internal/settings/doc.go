@@ -1,3 +1,3 @@
 // Package settings turns the configuration into the options of the packages that a
-// daemon is made of, and tells which of its settings are unsafe.
+// daemon is made of, and says which of its settings are unsafe.
 package settings

@@ -8,7 +8,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/config"
 )
 
-// What a token has to have on an address that others reach: a random one of 16
+// The least strength of a token on an address that others can reach: a random one of 16
 // hexadecimal digits is enough.
 const (
 	minTokenBytes = 16

@@ -40,7 +40,7 @@ func CheckListen(c *config.Config, forced bool, log *slog.Logger) error {
 		case l.key == "nats.cluster.listen":
 			log.Warn(l.key+": every host that reaches it can join, and read and write everything; to prevent this, set "+l.needs, "address", l.address)
 		case IsLoopback(l.address) && l.needs == clients:
-			log.Warn(l.key+": every user of this machine can read live streams, whatever auth says; "+
+			log.Warn(l.key+": every user of this machine can read live streams, regardless of auth; "+
 				"to prevent this, set "+clients, "address", l.address)
 		}
 	}

@@ -13,8 +13,8 @@ import (
 const memoryShare = 0.9
 
 // MemoryLimit returns the memory limit of Go's runtime, in bytes, and where it
-// comes from: GOMEMLIMIT, else a share of what the cgroup or the machine has. 0:
-// neither says.
+// comes from: GOMEMLIMIT, otherwise a share of the memory of the cgroup or the machine. 0:
+// neither is known.
 func MemoryLimit() (limit int64, from string) {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return debug.SetMemoryLimit(-1), "GOMEMLIMIT"

@@ -72,8 +72,8 @@ func GrowsAtStart(c *config.Config) bool {
 	return n.URL != "" || n.User == "" || n.Listen == "" && n.WebSocket.Listen == ""
 }
 
-// HasSubscribers is whether there are rights of NATS subscribers. Without a key
-// of its own, an embedded server of a cluster would make rights that the others
+// HasSubscribers reports whether there are rights of NATS subscribers. Without its own
+// key, an embedded server of a cluster would make rights that the others
 // don't know; and where NATS clients can't connect, a right is of no use.
 func HasSubscribers(n config.NATS) bool {
 	if n.URL == "" && n.Listen == "" && n.WebSocket.Listen == "" && len(n.Subscribers.URLs) == 0 {

@@ -13,7 +13,7 @@ type Line struct {
 	Text  string
 }
 
-// MessageLines tells a message, in lines.
+// MessageLines returns a message in lines.
 func MessageLines(m projector.Message) (all []Line) {
 	add := func(s Style, text string) {
 		for line := range strings.SplitSeq(strings.TrimRight(Clip(Readable(text), MaxShown), "\n"), "\n") {

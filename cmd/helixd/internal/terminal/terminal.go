@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// IsTerminal reports whether somebody reads, or types, there.
+// IsTerminal reports whether a file is a terminal.
 func IsTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	if !ok {
@@ -19,8 +19,8 @@ func IsTerminal(stream any) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// obeyed reports whether a terminal does something else with a character than
-// to show it, or shows nothing of it: what a session holds must do neither.
+// obeyed reports whether a terminal interprets a character instead of showing it, or does not
+// show it: a session's content must contain neither.
 // The two joiners are of scripts and of emoji.
 func obeyed(r rune) bool {
 	return r != ' ' && r != '\u200c' && r != '\u200d' && !unicode.IsPrint(r)
@@ -158,7 +158,7 @@ func (f ColorFlags) Paint(w io.Writer) Paint {
 // Paint styles texts, if it is true.
 type Paint bool
 
-// Style is what a terminal is told, in the form of ECMA-48's SGR.
+// Style is a text style, as an SGR sequence of ECMA-48.
 type Style string
 
 // Styles.

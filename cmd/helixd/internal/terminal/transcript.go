@@ -14,11 +14,11 @@ import (
 // and --json have all of it.
 const MaxShown = 400
 
-// Indent is where a line's text begins: behind the sequence and the label.
+// Indent is where a line's text begins: after the sequence and the label.
 const Indent = 21
 
-// Transcript tells a stream in words. What a model writes in pieces runs on in
-// one paragraph; each call, answer, error and cut has a line of its own, with
+// Transcript writes a stream as text. The pieces of a model's text become
+// one paragraph; each call, answer, error and cut has its own line, with
 // its sequence. What only repeats that a step is committed is left out.
 type Transcript struct {
 	w       io.Writer
@@ -32,18 +32,18 @@ type Transcript struct {
 	err     error
 }
 
-// paragraph is a block that can go on.
+// paragraph is a block that can continue.
 type paragraph struct{ agent, label, call string }
 
 func NewTranscript(w io.Writer, p Paint, session string) *Transcript {
 	return &Transcript{w: w, paint: p, session: session, names: map[string]string{}, types: map[string]int{}, told: map[string]bool{}}
 }
 
-// Show tells an event.
+// Show writes an event.
 func (t *Transcript) Show(e Event) error {
 	if e.Type == "chunk" {
 		c, err := eventlog.DecodeChunk(e.Chunk)
-		if err != nil { // of a log that holds what nobody can read
+		if err != nil { // of a log with records that can't be decoded
 			t.line(e.Sequence, Plain, "?", "", printableJSON(e.Chunk))
 			return t.err
 		}
@@ -82,7 +82,7 @@ func (t *Transcript) head(seq uint64, s Style, label, agent string) {
 	t.print(text)
 }
 
-// line tells something in a line of its own.
+// line writes a text in its own line.
 func (t *Transcript) line(seq uint64, s Style, label, agent, text string) {
 	t.Close()
 	t.head(seq, s, label, agent)
@@ -116,7 +116,7 @@ func (t *Transcript) run(seq uint64, s Style, p paragraph, first, more string) {
 	}
 }
 
-// chunk tells a chunk.
+// chunk writes a chunk.
 func (t *Transcript) chunk(seq uint64, c eventlog.Chunk) {
 	base := eventlog.BaseOf(c)
 	agent := base.AgentID
@@ -185,7 +185,7 @@ func (t *Transcript) chunk(seq uint64, c eventlog.Chunk) {
 // maxURL is how much of a URL is shown: one may be a whole file.
 const maxURL = 100
 
-// lifecycle tells a chunk that the runtime writes about itself.
+// lifecycle writes a lifecycle chunk.
 func (t *Transcript) lifecycle(seq uint64, c eventlog.Chunk, line func(s Style, label string, words ...string)) {
 	switch c := c.(type) {
 	case *eventlog.StepStart:
@@ -223,8 +223,8 @@ func (t *Transcript) lifecycle(seq uint64, c eventlog.Chunk, line func(s Style, 
 	}
 }
 
-// thinking tells reasoning. The whole that follows on its pieces says nothing
-// new.
+// thinking writes reasoning. The whole text that follows its pieces is not written
+// again.
 func (t *Transcript) thinking(seq uint64, c *eventlog.Thinking) {
 	p := paragraph{c.AgentID, "thinking", ""}
 	if !c.IsComplete || t.open != p {

@@ -1,2 +1,2 @@
-// Package version tells which build of helixd this is.
+// Package version says which build of helixd this is.
 package version

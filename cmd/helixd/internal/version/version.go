@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// What a release build sets by -ldflags "-X …/internal/version.stampedVersion=…"; else the
-// toolchain's own record of the build counts.
+// A release build sets these with -ldflags "-X …/internal/version.stampedVersion=…". Otherwise the
+// toolchain's record of the build counts.
 var (
 	stampedVersion string
 	stampedCommit  string
 	stampedDate    string // of the commit, RFC 3339
 )
 
-// Build tells which program this is.
+// Build says which program this is.
 type Build struct {
 	Version  string `json:"version"`          // a release's, a module's or the commit
 	Commit   string `json:"commit,omitempty"` // missing if the build did not know
@@ -24,7 +24,7 @@ type Build struct {
 	Platform string `json:"platform"`
 }
 
-// This tells which program this is.
+// This says which program this is.
 func This() Build {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -42,9 +42,9 @@ func (c eraseCmd) Run(p *flags.Process) error {
 }
 
 // untilErased asks for an erasure, until nothing is pending if it is to wait, and
-// returns what the daemon says of it. If it knows nothing of that any more it is
-// what it has said before: of bytes that may be left where it can't look it can't
-// tell more.
+// returns the daemon's answer. If the daemon does not know the erasure any more, it
+// returns the previous answer: bytes that may be left are then in places which the daemon can't
+// read.
 //
 // It waits only while waits says so.
 func untilErased[T any](ctx context.Context, wait bool, ask func() (T, error), pending, waits func(T) bool) (done T, err error) {

@@ -25,7 +25,7 @@ type importCmd struct {
 }
 
 // Run makes a session of the records, and prints what is there then. After a
-// break it can be run again: it goes on behind what is there.
+// break it can be run again: it continues after what is there.
 func (c importCmd) Run(p *flags.Process) error {
 	in := io.NopCloser(p.Stdin)
 	if c.File != "-" {
@@ -41,7 +41,7 @@ func (c importCmd) Run(p *flags.Process) error {
 		return err
 	}
 	if c.Session != "" && c.Session != first.session {
-		return fmt.Errorf("these are records of session %q: a session is imported under its own id only, since its records tell it too", first.session)
+		return fmt.Errorf("these are records of session %q: a session is imported under its own id only, since its records contain it too", first.session)
 	}
 	s, err := c.OpenAs(p.Ctx, jetstream.Options{Existing: true})
 	if err != nil {
@@ -65,7 +65,7 @@ type input struct {
 	all     io.Reader
 }
 
-// firstRecord tells whose records in holds: the first one's agent is the
+// firstRecord says whose records in holds: the first one's agent is the
 // session at the root of its tree.
 func firstRecord(in *bufio.Reader) (input, error) {
 	var read []byte

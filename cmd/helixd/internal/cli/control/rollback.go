@@ -26,7 +26,7 @@ type rollbackCmd struct {
 
 var errNotConfirmed = errors.New("nothing was changed; --yes confirms it without a question")
 
-// Run takes a session back. What it strikes stays in the log, but there is no
+// Run takes a session back. What it truncates stays in the log, but there is no
 // way to have it count again: so it asks first.
 func (c rollbackCmd) Run(p *flags.Process) error {
 	if c.To == 0 && c.Checkpoint == "" {

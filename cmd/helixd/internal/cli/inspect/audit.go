@@ -28,7 +28,7 @@ type audited struct {
 	By       eventlog.Actor `json:"by"`
 }
 
-// Run lists who has done what, rolled-back records included.
+// Run lists the requests and their callers, rolled-back records included.
 func (c auditCmd) Run(p *flags.Process) error {
 	s, err := c.Open(p.Ctx)
 	if err != nil {

@@ -19,12 +19,12 @@ import (
 	"github.com/helixd/helixd/projector"
 )
 
-// widthFlag says how wide what stands side by side may be.
+// widthFlag is the width of a side-by-side comparison.
 type widthFlag struct {
 	Width int `help:"Columns of the view, at least 40; without it $COLUMNS, those of the terminal, or 120." placeholder:"N"`
 }
 
-// Widths of what stands side by side, in columns.
+// Widths of side-by-side comparisons, in columns.
 const (
 	minWidth   = 40 // what two sides and their names need
 	plainWidth = 120
@@ -85,7 +85,7 @@ type comparison struct {
 // labelWidth is what the names of what is compared take.
 const labelWidth = 12
 
-// compare tells what differs between two moments, side by side.
+// compare says what differs between two moments, side by side.
 func (r *page) compare(c comparison, earlier any, width int) {
 	t := sides{r: r, width: (width - labelWidth - 3) / 2}
 	t.row("", terminal.Bold, c.A.SessionID+"@"+strconv.FormatUint(c.A.Sequence, 10), c.B.SessionID+"@"+strconv.FormatUint(c.B.Sequence, 10))
@@ -157,13 +157,13 @@ func calls(all []api.CallAt) string {
 	return cmp.Or(strings.Join(words, ", "), "none")
 }
 
-// sides writes what stands side by side.
+// sides writes two texts side by side.
 type sides struct {
 	r     *page
 	width int // of each side
 }
 
-// row writes two texts, wrapped, behind their name; the right one in the given
+// row writes two texts, wrapped, after their name; the right one in the given
 // style, and yellow where it is another.
 func (t sides) row(name string, s terminal.Style, left, right string) {
 	if s == terminal.Plain && left != right {

@@ -101,7 +101,7 @@ func (r *page) line(indent int, s terminal.Style, text string) {
 	r.WriteByte('\n')
 }
 
-// diff tells what has changed between two moments of a session.
+// diff says what has changed between two moments of a session.
 func (r *page) diff(session string, d stateDiff, earlier map[string]any, all bool) {
 	r.line(0, terminal.Bold, fmt.Sprintf("%s, %d..%d", terminal.Printable(session), d.From, d.To))
 	r.line(2, terminal.Plain, strings.Join(spending(d.Spent), ", "))
@@ -145,8 +145,8 @@ func (r *page) diff(session string, d stateDiff, earlier map[string]any, all boo
 	}
 }
 
-// telling reports whether a place of the state says something of its own about
-// a session or a sub-agent's: what else changes only follows from it.
+// telling reports whether a member of the state is worth showing: the other changes of a
+// session or sub-agent follow from these members.
 func telling(path string) bool {
 	if rest, ok := strings.CutPrefix(path, "/children/"); ok {
 		_, path, _ = strings.Cut(rest, "/")
@@ -160,7 +160,7 @@ func telling(path string) bool {
 	return false
 }
 
-// message tells a message, with its sequence and who speaks.
+// message writes a message with its sequence and role.
 func (r *page) message(m projector.Message) {
 	for i, line := range terminal.MessageLines(m) {
 		head := strings.Repeat(" ", terminal.Indent)
@@ -172,7 +172,7 @@ func (r *page) message(m projector.Message) {
 	}
 }
 
-// callChange tells how far a call has come.
+// callChange says how far a call has come.
 func (r *page) callChange(session string, c api.CallChange) {
 	was, is := c.Before, c.After
 	if was == "" {
@@ -195,7 +195,7 @@ func (r *page) callChange(session string, c api.CallChange) {
 	r.line(2, s, words)
 }
 
-// operation tells a change of the state.
+// operation writes a change of the state.
 func (r *page) operation(op eventlog.PatchOp, earlier any) {
 	was, known := valueAt(earlier, op.Path)
 	switch {
@@ -234,7 +234,7 @@ func valueAt(state any, pointer string) (text string, ok bool) {
 	return terminal.Value(bytes.TrimSpace(raw.Bytes())), true
 }
 
-// spending tells what was used, in a few words.
+// spending says what was used, in a few words.
 func spending(s api.Spent) []string {
 	words := []string{(time.Duration(s.DurationMs) * time.Millisecond).String()}
 	if s.Usage != (eventlog.TokenUsage{}) {

@@ -123,8 +123,7 @@ func list[T any](p *flags.Process, f listFlags, path string, q url.Values, heade
 	})
 }
 
-// show prints an answer, as it is or as a table. What else there is to say
-// goes to stderr.
+// show prints an answer, as it is or as a table, to stdout, and notes to stderr.
 func show[T any](p *flags.Process, f source.Flags, path string, q url.Values, table func(io.Writer, T), notes func(T)) error {
 	s, err := f.Open(p.Ctx)
 	if err != nil {

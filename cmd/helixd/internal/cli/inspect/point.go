@@ -18,7 +18,7 @@ var (
 )
 
 // parsePoint reads SESSION@N. Without a number it is the head, which an id
-// that itself ends like this needs behind it: "a@5@".
+// that itself ends like this needs after it: "a@5@".
 func parsePoint(text string) (m point, err error) {
 	parts := atSequence.FindStringSubmatch(text)
 	if parts == nil {

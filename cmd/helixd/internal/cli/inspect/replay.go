@@ -11,8 +11,7 @@ import (
 	"github.com/helixd/helixd/cmd/helixd/internal/terminal"
 )
 
-// replayCmd shows again what a session's stream has told, at the pace at which
-// it was recorded.
+// replayCmd shows a session's stream again, at the pace at which it was recorded.
 type replayCmd struct {
 	displayFlags
 	Session  string        `arg:"" help:"Session id."`
@@ -59,8 +58,8 @@ func (c replayCmd) play(p *flags.Process, s *source.Source) error {
 	return c.watch(p, s, c.Session, source.Session(c.Session, "/replay"), q)
 }
 
-// watch shows the stream of a path. Once it has begun, a signal is no failure:
-// the user has seen enough.
+// watch shows the stream of a path. After the first event, a signal is not
+// a failure: the user has seen enough.
 func (c replayCmd) watch(p *flags.Process, s *source.Source, session, path string, q url.Values) error {
 	answer, err := stream(p.Ctx, s, path, q)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/helixd/helixd/httpapi/client"
 )
 
-// liveFlags have a replay go on live, in a fork.
+// liveFlags have a replay continue live, in a fork.
 type liveFlags struct {
 	Live         bool    `help:"Fork the session at --from, by default its head, run the fork, and show its stream. --message, --tool-result, --tool-error and --system-prompt edit the fork first; the model's output that followed from the edited part is left out."`
 	Message      *string `help:"With --live: replaces the text of the last user message." placeholder:"TEXT"`

@@ -19,7 +19,7 @@ import (
 // verifyFlags have a replay compare the session with the agents of a
 // configuration, in place of showing it.
 type verifyFlags struct {
-	Verify bool   `help:"Ask the agents of --config for each decision that the session has recorded, and tell of the first one that they would make in another way. No model and no tool is called, and nothing is written. Exit code 2 if one differs."`
+	Verify bool   `help:"Ask the agents of --config for each decision that the session has recorded, and report the first one that they would make differently. No model and no tool is called, and nothing is written. Exit code 2 if one differs."`
 	Config string `help:"With --verify: the configuration file whose agents are asked." type:"path"`
 	RunID  string `name:"run" help:"With --verify: only the decisions of this run and of its sub-agents." placeholder:"ID"`
 }

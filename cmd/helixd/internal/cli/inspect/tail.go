@@ -48,7 +48,7 @@ func stream(ctx context.Context, s *source.Source, path string, q url.Values) (*
 	return s.Send(ctx, remotehttp.Request{Method: http.MethodGet, Route: path, Query: q, Accept: remotehttp.EventStream})
 }
 
-// tell shows a stream until its last event.
+// tell prints a stream until its last event.
 func (f displayFlags) tell(p *flags.Process, answer *remotehttp.Answer, session string) error {
 	show, done := f.shown(p, session)
 	defer done()

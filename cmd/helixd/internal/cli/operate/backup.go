@@ -85,7 +85,7 @@ func (c backupCmd) write(p *flags.Process, out io.Writer) error {
 	}
 	defer answer.Close()
 	if _, err := io.Copy(out, answer); err != nil {
-		return fmt.Errorf("the daemon did not send all of it, its log tells why: %w", err)
+		return fmt.Errorf("the daemon did not send all of it, see its log: %w", err)
 	}
 	return nil
 }
@@ -113,7 +113,7 @@ func (c backupCmd) fromNATS(ctx context.Context, out io.Writer) error {
 	return err
 }
 
-// free tells whether the file's name may be taken.
+// free says whether the file's name may be taken.
 func (c backupCmd) free() error {
 	if c.Force {
 		return nil
@@ -127,8 +127,8 @@ func (c backupCmd) free() error {
 	return nil
 }
 
-// publish gives a file that is whole its name. Without --force that takes a
-// name that nobody else has taken meanwhile.
+// publish gives a complete file its name. Without --force, it fails if another file
+// has the name meanwhile.
 func (c backupCmd) publish(part string) error {
 	var err error
 	if c.Force {

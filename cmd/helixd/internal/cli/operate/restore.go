@@ -39,8 +39,8 @@ type backedUp struct {
 	File      string    `json:"file"`
 	CreatedAt time.Time `json:"createdAt"`
 	backup.Summary
-	// Working is how many trees a restored daemon takes up: they have an open
-	// turn, which may wait for somebody.
+	// Working is how many trees a restored daemon continues: they have an open
+	// turn, which may wait for a person.
 	Working *int `json:"working,omitempty"`
 }
 
@@ -74,7 +74,7 @@ func (c restoreCmd) Run(p *flags.Process) error {
 	return json.NewEncoder(p.Stdout).Encode(backedUp{File: c.File, CreatedAt: header.CreatedAt, Summary: done, Working: &working})
 }
 
-// operator is who runs this command: a user of the operating system.
+// operator is the user of the operating system that runs this command.
 func operator() eventlog.Actor {
 	name := strconv.Itoa(os.Getuid())
 	if u, err := user.Current(); err == nil {
@@ -116,7 +116,7 @@ func (c restoreCmd) open(p *flags.Process) (*restoring, error) {
 			}
 		case from.NATS.Cluster.Listen != "":
 			return nil, errors.New("servers that form a cluster can't be restored into directly: a stream belongs to all of them. " +
-				"Restore into a data folder of its own and serve that as one node, or into a NATS deployment beside helixd")
+				"Restore into a separate data folder and serve that as one node, or into a NATS deployment outside of helixd")
 		}
 	}
 	switch {

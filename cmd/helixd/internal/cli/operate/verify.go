@@ -86,7 +86,7 @@ func (c verifyCmd) verifyBackup(ctx context.Context, out *findings) error {
 
 // verifyFolder looks at the files first, which changes nothing, and then reads
 // what is in them through a server. If they are whole it runs on the folder
-// itself and at most writes its index anew. One that meets damage cuts it off,
+// itself and at most writes its index again. One that meets damage cuts it off,
 // with what follows in the file: then it gets a copy without the damage.
 func (c verifyCmd) verifyFolder(p *flags.Process, out *findings) error {
 	dir := filepath.Join(c.DataDir, "jetstream")
@@ -251,7 +251,7 @@ func (f *findings) add(found eventlog.Finding) {
 	}
 }
 
-// close prints the rest; failed tells why there is no more of it.
+// close prints the rest; failed says why there is no more of it.
 func (f *findings) close(failed error) error {
 	if !f.json {
 		for _, n := range f.notes {
